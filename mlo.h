@@ -1,0 +1,169 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * mlo: a transformer exported as ONNX in, a verified streaming Verilog accelerator out.
+ *
+ * One C file and this header. Compile it in:
+ *
+ *     cp mlo.h mlo.c tool/ && cc tool.c mlo.c -lprotobuf-nanopb -lcjson -lm
+ *
+ * or `#include "mlo.c"` at the end of your own file.
+ *
+ * A handle holds one model and walks it down the stages, each of which can be looked at:
+ *
+ *     read -> scope -> extract -> roll -> quantize -> lower -> fold -> emit
+ *
+ *     #include "mlo.h"
+ *     #include <stdio.h>
+ *     int main(int argc, char **argv) {
+ *         mlo *m = mlo_open(NULL);
+ *         if (argc > 1 && !mlo_load(m, argv[1]) && !mlo_set(m, "target-cycles", "20000") && !mlo_to(m, "fold"))
+ *             printf("%s\n", mlo_summary(m));
+ *         if (mlo_failed(m)) fprintf(stderr, "%s\n", mlo_failure(m)->text);
+ *         mlo_close(m);
+ *     }
+ *
+ * Every function that can fail returns 0, or an MLO_E_ code; the first failure sticks to the handle, and every later call on it
+ * returns the same code. Strings and tensors that mlo hands out live as long as the handle. Nothing is shared between handles, so
+ * two threads may each use their own; cJSON keeps one process-global error pointer, which mlo never reads.
+ */
+#ifndef MLO_H
+#define MLO_H
+#include <stddef.h>
+#include <stdint.h>
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define MLO_VERSION "0.1.0"
+
+/* The ways to fail: code, and the exit status of the command line. One list makes the enum, the names and the statuses. */
+#define MLO_ERRORS(X) \
+    X(MLO_E_MEMORY,      2, "the allocator returned NULL") \
+    X(MLO_E_USAGE,       2, "an option or a call that makes no sense") \
+    X(MLO_E_IO,          2, "a file could not be read or written") \
+    X(MLO_E_FORMAT,      3, "not an ONNX model, or not JSON of one, or not the npz it should be") \
+    X(MLO_E_GRAPH,       3, "the graph contradicts itself: a missing value, a cycle, a duplicate") \
+    X(MLO_E_SHAPE,       3, "shapes that do not fit, or a dimension nobody bound") \
+    X(MLO_E_TYPE,        3, "an element type that does not fit the op") \
+    X(MLO_E_DATA,        3, "tensor bytes missing, changed or out of range") \
+    X(MLO_E_UNSUPPORTED, 4, "legal, but not supported here") \
+    X(MLO_E_LOOP,        4, "no loop found, or a layer that differs") \
+    X(MLO_E_FOLDING,     1, "a folding that does not divide or does not fit") \
+    X(MLO_E_MISMATCH,    1, "the answer is no: two things that should be equal differ") \
+    X(MLO_E_BUG,         5, "a bug in mlo: please report it")
+
+typedef enum {
+    MLO_OK = 0,
+#define MLO_X(code, status, text) code,
+    MLO_ERRORS(MLO_X)
+#undef MLO_X
+    MLO_E_COUNT
+} mlo_code;
+
+/* A failure, whole. `text` is the line for people: "mlo: roll: node_linear_9: <what>; <remedy> [MLO_E_SHAPE]". */
+typedef struct {
+    mlo_code code;
+    int status;            /* what a command line should exit with: 1..5 */
+    const char *name;      /* "MLO_E_SHAPE" */
+    const char *stage;     /* "roll" */
+    const char *node;      /* "" where no node is to blame */
+    const char *op;        /* "" likewise */
+    const char *message;   /* what, with values; then the remedy */
+    const char *text;
+} mlo_error;
+
+/* ONNX element types, by ONNX's own numbers. */
+typedef enum {
+    MLO_UNDEFINED = 0, MLO_FLOAT = 1, MLO_UINT8, MLO_INT8, MLO_UINT16, MLO_INT16, MLO_INT32, MLO_INT64, MLO_STRING, MLO_BOOL,
+    MLO_FLOAT16, MLO_DOUBLE, MLO_UINT32, MLO_UINT64, MLO_COMPLEX64, MLO_COMPLEX128, MLO_BFLOAT16, MLO_FLOAT8E4M3FN,
+    MLO_FLOAT8E4M3FNUZ, MLO_FLOAT8E5M2, MLO_FLOAT8E5M2FNUZ, MLO_UINT4, MLO_INT4, MLO_FLOAT4E2M1, MLO_FLOAT8E8M0,
+    MLO_UINT2, MLO_INT2
+} mlo_dtype;
+
+/* A dense tensor in memory: row-major, packed, host byte order. `data` belongs to whoever made it. */
+#define MLO_MAX_RANK 8
+typedef struct {
+    const char *name;
+    mlo_dtype dtype;
+    int rank;
+    int64_t dims[MLO_MAX_RANK];
+    void *data;
+} mlo_array;
+
+/* What a handle may be given; zero means the default (malloc, C99 stdio, silence). */
+typedef struct {
+    void *user;
+    void *(*alloc)(void *user, size_t bytes);                /* NULL: malloc. Blocks are freed by `release`, all at mlo_close */
+    void (*release)(void *user, void *block);
+    void (*warn)(void *user, const char *line);              /* a warning, without newline; never changes the outcome */
+    /* Random access to source files (the model, its external data). NULL: fopen/fseek/fread. `open` returns NULL when it can't;
+       it must refuse what is not a plain file. `size` is filled in. */
+    void *(*open)(void *user, const char *path, uint64_t *size);
+    size_t (*read)(void *user, void *file, uint64_t offset, void *to, size_t bytes);
+    void (*close)(void *user, void *file);
+} mlo_desc;
+
+typedef struct mlo mlo;
+
+/* Where output goes: whole files, in order, in pieces; `file` is a relative path ("rtl/mlo_top.v"). Nonzero cancels (MLO_E_IO). */
+typedef int (*mlo_sink)(void *user, const char *file, const void *bytes, size_t n);
+
+mlo *mlo_open(const mlo_desc *desc);         /* NULL when there is no memory */
+void mlo_close(mlo *m);                      /* frees everything the handle ever handed out */
+
+int mlo_failed(const mlo *m);                /* the code of the first failure, 0 while all is well */
+const mlo_error *mlo_failure(const mlo *m);  /* NULL while all is well */
+
+/* An option, by the name of its command line flag without dashes ("pe", "target-cycles", "dim"). Repeatable options accumulate. */
+int mlo_set(mlo *m, const char *key, const char *value);
+
+int mlo_load(mlo *m, const char *path);                                        /* .onnx or JSON, from a file */
+int mlo_parse(mlo *m, const void *bytes, size_t n, const char *data_dir);      /* the same, from memory; bytes are borrowed until close */
+
+/* Runs the stages that are missing up to and including `stage` ("read" .. "fold"). */
+int mlo_to(mlo *m, const char *stage);
+const char *mlo_stage(const mlo *m);         /* the last stage done, "" before read */
+
+/* Calibration samples for quantize: arrays named as the model's inputs; the first axis may be samples. Borrowed until quantize is done. */
+int mlo_calibrate(mlo *m, const mlo_array *arrays, size_t n);
+
+/* Evaluates the model as it stands. Inputs by name, or by position when no name fits. *outputs belong to the handle. */
+int mlo_run(mlo *m, const mlo_array *inputs, size_t n, const mlo_array **outputs, size_t *n_outputs);
+
+/* Sees every value that mlo_run makes: node outputs, and the inputs of loop bodies; iteration is -1 outside of loops. The array lives
+   only during the call. Nonzero stops the run (MLO_E_IO). NULL: nobody watches. */
+typedef int (*mlo_watcher)(void *user, const char *name, int64_t iteration, const mlo_array *value);
+int mlo_watch(mlo *m, mlo_watcher see, void *user);
+
+/* What the model takes, or gives: names, types, shapes (rank -1 or dims -1: not known), without data. */
+int mlo_signature(mlo *m, int of_outputs, const mlo_array **values, size_t *n);
+
+/* The k-th of an endless row of inputs, drawn from the declared types; the same everywhere. The bench's frames are draws 0, 1, ... */
+int mlo_draw(mlo *m, uint64_t k, const mlo_array **inputs, size_t *n);
+
+/* Makes a core (host/core.onnx) take frames of this many tokens, at most those it was made for. Integers do not change with it. */
+int mlo_resize(mlo *m, int64_t tokens);
+
+/* Predicted cycles of a folded core for so many frames of the longest length, and per frame once it is warm. */
+int mlo_cycles(mlo *m, int64_t frames, int64_t *cycles, int64_t *interval);
+
+/* Text about the model as it stands, NULL when that fails: "scope", "roll", "quantize" (JSON reports), "folding" (a folding JSON). */
+const char *mlo_report(mlo *m, const char *what);
+
+/* Records a failure of the caller's own (stage, node may be NULL), so that it is written and passed on like mlo's. Returns the code that sticks. */
+int mlo_refuse(mlo *m, mlo_code code, const char *stage, const char *node, const char *message);
+
+/* SHA-256, as manifest.json has it: 64 hexadecimal digits and a NUL. */
+void mlo_digest(const void *bytes, size_t n, char hex[65]);
+
+int mlo_write_json(mlo *m, mlo_sink sink, void *user);       /* protobuf's canonical JSON; the file name passed to sink is "" */
+int mlo_write_onnx(mlo *m, mlo_sink sink, void *user);       /* binary, self-contained */
+int mlo_emit(mlo *m, mlo_sink sink, void *user);             /* the build directory; manifest.json comes last */
+int mlo_check(mlo *m, mlo *original);                        /* MLO_E_MISMATCH, with the first difference, when not equal */
+int mlo_show(mlo *m, const char *format, mlo_sink sink, void *user);   /* "text", "json", "dot", "html" */
+const char *mlo_summary(mlo *m);                             /* `show --json` as one string */
+
+#ifdef __cplusplus
+}
+#endif
+#endif

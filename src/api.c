@@ -1,0 +1,287 @@
+/* api: the public functions, and the table of stages.
+ *
+ * in:  calls from outside.     out: what mlo.h promises.
+ * invariant: a handle that failed stays failed: every call returns the first code and does nothing else.
+ * example: mlo_to(m, "fold") runs each stage that the model has not been through, in the order of mlo_stages.
+ * cost: nothing of its own.
+ */
+
+mlo *mlo_open(const mlo_desc *desc) {
+    mlo_desc d;
+    memset(&d, 0, sizeof d);
+    if (desc) d = *desc;
+    if (!d.alloc) { d.alloc = mlo_default_alloc; d.release = mlo_default_release; }
+    if (!d.open) { d.open = mlo_default_open; d.read = mlo_default_read; d.close = mlo_default_close; }
+    mlo *m = (mlo *)d.alloc(d.user, sizeof *m);
+    if (!m) return NULL;
+    memset(m, 0, sizeof *m);
+    m->desc = d;
+    return m;
+}
+
+void mlo_close(mlo *m) {
+    if (!m) return;
+    for (mlo_source *s = m->sources; s; s = s->next) m->desc.close(m->desc.user, s->file);
+    for (mlo_block *b = m->arena, *next; b; b = next) { next = b->next; m->desc.release(m->desc.user, b); }
+    m->desc.release(m->desc.user, m);
+}
+
+int mlo_failed(const mlo *m) { return m ? (int)m->error.code : (int)MLO_E_MEMORY; }
+const mlo_error *mlo_failure(const mlo *m) { return m && m->error.code ? &m->error : NULL; }
+
+int mlo_set(mlo *m, const char *key, const char *value) {
+    if (m->error.code) return (int)m->error.code;
+    if (!key || !*key || !value) return mlo_fail_at(m, MLO_E_USAGE, NULL, "an option needs a name and a value");
+    mlo_option o = { mlo_intern(m, key), mlo_intern(m, value) };
+    if (m->error.code) return (int)m->error.code;
+    mlo_option *options = (mlo_option *)mlo_grow(m, m->options, m->n_options, &m->options_room, sizeof o);
+    if (!options) return (int)m->error.code;
+    m->options = options;
+    m->options[m->n_options++] = o;
+    return 0;
+}
+
+int mlo_refuse(mlo *m, mlo_code code, const char *stage, const char *node, const char *message) {
+    if (code <= MLO_OK || code >= MLO_E_COUNT) code = MLO_E_USAGE;
+    if (stage && !m->error.code) m->stage = mlo_intern(m, stage);
+    return mlo_fail_at(m, code, node, "%s", message ? message : "");
+}
+
+void mlo_digest(const void *bytes, size_t n, char hex[65]) {
+    mlo_sha s;
+    mlo_sha_begin(&s);
+    if (n) mlo_sha_add(&s, bytes, n);
+    mlo_sha_end(&s, hex);
+}
+
+/* ---- in ---------------------------------------------------------------------------------------------------------------------- */
+
+static int mlo_may_load(mlo *m) {
+    if (m->error.code) return (int)m->error.code;
+    m->stage = "read";
+    MLO_TRY(mlo_ops_add(m, &mlo_kernels[0].op, MLO_N_KERNELS, sizeof mlo_kernels[0]));
+    return m->model ? mlo_fail_at(m, MLO_E_USAGE, NULL, "the handle already holds a model; open another for another") : 0;
+}
+
+int mlo_load(mlo *m, const char *path) {
+    if (mlo_may_load(m)) return (int)m->error.code;
+    const char *name = path ? strrchr(path, '/') : NULL;
+    const char *dir = !name ? "." : name == path ? "/" : mlo_intern_n(m, path, (size_t)(name - path));
+    if (!path || !*path) return mlo_fail_at(m, MLO_E_USAGE, NULL, "a file name is needed");
+    mlo_source *s = dir ? mlo_source_open(m, dir, name ? name + 1 : path) : NULL;
+    return s ? mlo_decode(m, s, NULL, 0, dir) : (int)m->error.code;
+}
+
+int mlo_parse(mlo *m, const void *bytes, size_t n, const char *data_dir) {
+    if (mlo_may_load(m)) return (int)m->error.code;
+    return mlo_decode(m, NULL, bytes ? bytes : "", bytes ? n : 0, data_dir ? data_dir : ".");
+}
+
+/* ---- stages ------------------------------------------------------------------------------------------------------------------ */
+
+static const char mlo_stage_key[] = "mlo.stage";
+
+static const struct { const char *name; int (*run)(mlo *m); } mlo_stages[] = {
+    { "read", mlo_read },
+    { "scope", mlo_scope },
+    { "extract", mlo_extract },
+    { "roll", mlo_roll },
+    { "quantize", mlo_quantize },
+    { "lower", mlo_lower },
+    { "fold", mlo_fold },
+};
+enum { MLO_STAGES = sizeof mlo_stages / sizeof *mlo_stages };
+
+/* A stage's place in the table, -1 for "" and for names that are none. */
+static int mlo_stage_at(const char *name) {
+    for (int i = 0; i < MLO_STAGES; i++) if (mlo_eq(mlo_stages[i].name, name)) return i;
+    return -1;
+}
+
+const char *mlo_stage(const mlo *m) {
+    const char *s = m && m->model ? mlo_meta_get(m->model->meta, m->model->n_meta, mlo_stage_key) : NULL;
+    return s ? s : "";
+}
+
+static int mlo_run_stage(mlo *m, int i) {
+    m->stage = mlo_stages[i].name;
+    if (!mlo_stages[i].run) return mlo_fail_at(m, MLO_E_UNSUPPORTED, NULL, "this stage is not built yet");
+    return mlo_stages[i].run(m) ? (int)m->error.code : mlo_meta_put(m, &m->model->meta, &m->model->n_meta, mlo_stage_key, mlo_stages[i].name);
+}
+
+int mlo_to(mlo *m, const char *stage) {
+    if (m->error.code) return (int)m->error.code;
+    int to = mlo_stage_at(stage), from = mlo_stage_at(mlo_stage(m)) + 1;
+    if (to < 0) return mlo_fail_at(m, MLO_E_USAGE, NULL, "there is no stage '%s'; they are read, scope, extract, roll, quantize, lower, fold", stage ? stage : "");
+    if (!m->model) return mlo_fail_at(m, MLO_E_USAGE, NULL, "load a model first");
+    if (from == 1 && (mlo_opt(m, "dim") || mlo_opt(m, "shape"))) from = 0;      /* dimensions may still be bound in what was read */
+    for (int i = from; i <= to; i++) if (mlo_run_stage(m, i)) return (int)m->error.code;
+    return 0;
+}
+
+/* ---- out --------------------------------------------------------------------------------------------------------------------- */
+
+static int mlo_may_write(mlo *m) {
+    if (m->error.code) return (int)m->error.code;
+    return m->model ? 0 : mlo_fail_at(m, MLO_E_USAGE, NULL, "load a model first");
+}
+
+/* On a handle that failed, writes the error document instead (and returns its code): what a pipe passes on. */
+int mlo_write_json(mlo *m, mlo_sink sink, void *user) {
+    if (!mlo_may_write(m)) return mlo_json_write(m, m->model, sink, user);
+    mlo_json_write_error(m, sink, user);
+    return (int)m->error.code;
+}
+
+int mlo_write_onnx(mlo *m, mlo_sink sink, void *user) {
+    return mlo_may_write(m) ? (int)m->error.code : mlo_wire_write(m, m->model, sink, user);
+}
+
+static const char *mlo_kept(mlo *m, mlo_text *t) {
+    const char *s = m->error.code ? NULL : mlo_intern_n(m, t->text ? t->text : "", t->n);
+    mlo_text_free(t);
+    return s;
+}
+
+/* Where every node is, and how that is known. */
+static void mlo_scope_report(mlo *m, mlo_text *t) {
+    const mlo_graph *g = m->model->graph;
+    int said = 0, n = 0;
+    for (size_t i = 0; i < g->n_node; i++) said += mlo_meta_get(g->node[i]->meta, g->node[i]->n_meta, mlo_scope_key) && !mlo_meta_get(g->node[i]->meta, g->node[i]->n_meta, mlo_scope_from_key);
+    mlo_printf(t, "{\"nodes\":%zu,\"said\":%d,\"inferred\":[", g->n_node, said);
+    for (size_t i = 0; i < g->n_node; i++) {
+        const mlo_node *node = g->node[i];
+        const char *from = mlo_meta_get(node->meta, node->n_meta, mlo_scope_from_key), *scope = mlo_meta_get(node->meta, node->n_meta, mlo_scope_key);
+        if (!from || !scope) continue;
+        mlo_puts(t, n++ ? ",{\"node\":" : "{\"node\":"); mlo_report_string(t, mlo_node_name(node));
+        mlo_puts(t, ",\"scope\":"); mlo_report_string(t, scope);
+        mlo_puts(t, ",\"why\":"); mlo_report_string(t, from);
+        mlo_puts(t, "}");
+    }
+    mlo_puts(t, "]}\n");
+}
+
+/* The scale of every integer value of the loops' bodies, one per iteration. */
+static void mlo_quantize_report(mlo *m, mlo_text *t) {
+    const mlo_graph *g = m->model->graph;
+    int n = 0;
+    mlo_puts(t, "{\"values\":[");
+    for (size_t i = 0; i < g->n_node; i++) {
+        mlo_attr *body = mlo_is(g->node[i], "Scan") ? mlo_attr_of(g->node[i], "body") : NULL;
+        for (size_t k = 0; body && body->g && k < body->g->n_node; k++) {
+            const mlo_node *node = body->g->node[k];
+            const char *scale = mlo_meta_get(node->meta, node->n_meta, "mlo.scale");
+            if (!scale) continue;
+            mlo_puts(t, n++ ? ",{\"name\":" : "{\"name\":"); mlo_report_string(t, node->output[0]);
+            mlo_puts(t, ",\"op\":"); mlo_report_string(t, node->op);
+            mlo_printf(t, ",\"bits\":%d,\"scales\":[", mlo_int(node, "hi", 127) > 127 ? 16 : 8);
+            for (; *scale; scale++) mlo_puts(t, *scale == ' ' ? "," : (char[2]){ *scale, 0 });
+            mlo_puts(t, "]}");
+        }
+    }
+    mlo_puts(t, "]}\n");
+}
+
+const char *mlo_report(mlo *m, const char *what) {
+    mlo_text t = { m, NULL, 0, 0 };
+    if (mlo_may_write(m)) return NULL;
+    if (mlo_eq(what, "scope")) mlo_scope_report(m, &t);
+    else if (mlo_eq(what, "roll")) mlo_roll_report(m, &t);
+    else if (mlo_eq(what, "quantize")) mlo_quantize_report(m, &t);
+    else if (mlo_eq(what, "folding")) {
+        mlo_hw *c = MLO_NEW(m, mlo_hw);
+        if (c && !mlo_core_build(m, c)) mlo_folding_text(c, &t);
+    } else mlo_fail_at(m, MLO_E_USAGE, NULL, "there is no report '%s'; they are scope, roll, quantize, folding", what ? what : "");
+    return mlo_kept(m, &t);
+}
+
+int mlo_cycles(mlo *m, int64_t frames, int64_t *cycles, int64_t *interval) {
+    mlo_prediction p;
+    if (mlo_may_write(m)) return (int)m->error.code;
+    if (frames < 1 || frames > 1 << 20) return mlo_fail_at(m, MLO_E_USAGE, NULL, "%lld frames cannot be predicted", (long long)frames);
+    mlo_hw *c = MLO_NEW(m, mlo_hw);
+    if (!c || mlo_infer(m) || mlo_core_build(m, c) || mlo_predict(m, c, frames, &p)) return (int)m->error.code;       /* host/core.onnx holds no shapes inside */
+    *cycles = p.cycles; *interval = p.interval;
+    return 0;
+}
+
+/* ---- around a run ------------------------------------------------------------------------------------------------------------ */
+
+int mlo_watch(mlo *m, mlo_watcher see, void *user) {
+    m->watch = see; m->watch_user = user;
+    return (int)m->error.code;
+}
+
+int mlo_calibrate(mlo *m, const mlo_array *arrays, size_t n) {
+    if (m->error.code) return (int)m->error.code;
+    m->calib = arrays; m->n_calib = n;
+    return 0;
+}
+
+int mlo_signature(mlo *m, int of_outputs, const mlo_array **values, size_t *n) {
+    if (mlo_may_write(m)) return (int)m->error.code;
+    const mlo_graph *g = m->model->graph;
+    size_t count = of_outputs ? g->n_output : g->n_input;
+    mlo_array *a = MLO_NEW_N(m, mlo_array, count + 1);
+    if (!a) return (int)m->error.code;
+    *n = 0;
+    for (size_t i = 0; i < count; i++) {
+        const mlo_value *v = mlo_value_of(g, of_outputs ? g->output[i]->name : g->input[i]->name);
+        mlo_form f = mlo_form_of(v);
+        if (!v || (!of_outputs && v->tensor)) continue;
+        a[*n].name = v->name; a[*n].dtype = f.dtype; a[*n].rank = f.rank;
+        for (int k = 0; k < f.rank; k++) a[*n].dims[k] = f.dims[k];
+        ++*n;
+    }
+    *values = a;
+    return 0;
+}
+
+int mlo_draw(mlo *m, uint64_t k, const mlo_array **inputs, size_t *n) {
+    mlo_array *drawn[16] = {0}, *kept;
+    size_t n_calib = m->n_calib;
+    if (mlo_may_write(m) || !(kept = MLO_NEW_N(m, mlo_array, 16))) return (int)m->error.code;
+    m->n_calib = 0; *n = 0;
+    mlo_sample_inputs(m, (int64_t)k, drawn, n);
+    for (size_t i = 0; i < 16; i++) {
+        size_t bytes = drawn[i] ? (size_t)mlo_array_count(drawn[i]) * mlo_dtype_size(drawn[i]->dtype) : 0;
+        if (drawn[i]) kept[i] = *drawn[i];
+        if (drawn[i] && (kept[i].data = mlo_alloc(m, bytes + 1, 1)) != NULL) memcpy(kept[i].data, drawn[i]->data, bytes);
+        mlo_array_free(m, drawn[i]);
+    }
+    m->n_calib = n_calib; *inputs = kept;
+    return (int)m->error.code;
+}
+
+/* The token axis of a graph's edges and of a constant mask: nothing else of a core speaks of it. */
+int mlo_resize(mlo *m, int64_t tokens) {
+    mlo_scan s;
+    if (mlo_may_write(m) || mlo_infer(m) || mlo_scan_choose(m, &s)) return (int)m->error.code;
+    mlo_graph *g = m->model->graph;
+    mlo_form f = mlo_form_of(mlo_value_of(g, s.node->input[0]));
+    if (f.rank < 2 || tokens < 1 || tokens > f.dims[f.rank - 2]) return mlo_fail_at(m, MLO_E_SHAPE, s.node->input[0], "frames of %lld tokens do not fit a core of %s", (long long)tokens, mlo_dims_text(m, f.rank, f.dims));
+    int64_t whole = f.dims[f.rank - 2];
+    for (size_t i = 0; i < g->n_input + g->n_output; i++) {
+        mlo_value_info *info = i < g->n_input ? g->input[i] : g->output[i - g->n_input];
+        mlo_tensor_type *t = info->type ? info->type->tensor : NULL;
+        size_t rank = t && t->shape ? t->shape->n_dim : 0;
+        if (rank >= 2) { mlo_dim *d = &t->shape->dim[rank - (mlo_eq(info->name, "mlo_mask") ? 1 : 2)]; if (d->value == whole) d->value = tokens; }
+    }
+    mlo_value *mask = mlo_value_of(g, "mlo_mask");
+    if (!mask || !mask->tensor || mask->tensor->n_dims < 1) return 0;
+    mlo_array *a = mlo_tensor_load(m, mask->tensor);
+    const int64_t dims[2] = { 1, tokens };
+    void *bits = a ? mlo_alloc(m, (size_t)tokens, 1) : NULL;
+    if (bits && mlo_array_count(a) == whole) memcpy(bits, a->data, (size_t)tokens);
+    mlo_tensor *cut = bits ? mlo_tensor_new(m, "mlo_mask", MLO_BOOL, dims, 2, bits, (size_t)tokens) : NULL;
+    if (cut) *mask->tensor = *cut;
+    mlo_array_free(m, a);
+    return (int)m->error.code;
+}
+
+int mlo_check(mlo *m, mlo *original) {
+    if (mlo_may_write(m) || mlo_to(m, "read")) return (int)m->error.code;
+    if (mlo_to(original, "read")) return mlo_refuse(m, original->error.code, "check", original->error.node, original->error.message);
+    m->stage = "check";
+    return mlo_check_models(m, original);
+}

@@ -1,0 +1,259 @@
+/* base: memory, failure, strings, maps.
+ *
+ * in:  a handle.     out: blocks, interned strings, maps, growing buffers, all owned by the handle's arena.
+ * invariant: every allocation of the library goes through mlo_alloc; nothing is freed before mlo_close, except that a pass may
+ *     mark the arena and rewind what it made (mlo_mark / mlo_rewind). Sizes are multiplied with an overflow check.
+ * example: return mlo_fail(m, MLO_E_SHAPE, node, "K=%d is not a multiple of SIMD=%d; try --simd 4", k, simd);
+ * cost: a bump allocation; failing allocates nothing (the texts live inside the handle).
+ *
+ * Failing: mlo_fail records the first failure and returns its code; a function that returns a pointer returns NULL after it.
+ * A NULL from mlo_alloc means that the failure is already recorded: just return.
+ */
+typedef struct mlo_block { struct mlo_block *next; size_t used, size; } mlo_block;
+
+typedef struct mlo_string_slot { const char *text; size_t n; uint32_t hash; } mlo_string_slot;
+typedef struct { mlo_string_slot *slot; size_t size, used; } mlo_strings;
+
+typedef struct { const char *key, *value; } mlo_option;
+
+struct mlo_model;                       /* model.c */
+struct mlo_source;                      /* model.c */
+
+struct mlo {
+    mlo_desc desc;
+    mlo_block *arena;
+    mlo_strings strings;
+    mlo_option *options; size_t n_options, options_room;
+    struct mlo_model *model;            /* the model as it stands */
+    struct mlo_source *sources;         /* files that tensor bytes are read from */
+    struct mlo_op_index *ops;           /* ops.c: operators by name */
+    const mlo_array *calib; size_t n_calib;
+    mlo_watcher watch; void *watch_user;   /* who sees what mlo_run makes */
+    const char *stage;                  /* the stage at work, for messages */
+    mlo_error error;
+    char error_stage[32], error_node[256], error_op[64], error_message[1024], error_text[1536];
+};
+
+static const struct { const char *name; int status; } mlo_code_names[] = {
+    { "MLO_OK", 0 },
+#define MLO_X(code, status, text) { #code, status },
+    MLO_ERRORS(MLO_X)
+#undef MLO_X
+};
+
+/* Copies at most size-1 characters; newlines and control characters become spaces: a failure is one line. */
+static void mlo_copy_line(char *to, size_t size, const char *from) {
+    size_t i = 0;
+    for (; from && from[i] && i + 1 < size; i++) to[i] = (unsigned char)from[i] < 32 ? ' ' : from[i];
+    to[i] = 0;
+}
+
+/* Records the first failure. `node` and `op` may be NULL. Always returns the code that sticks. */
+static int mlo_fail_v(mlo *m, mlo_code code, const char *node, const char *op, const char *format, va_list args) {
+    if (m->error.code) return (int)m->error.code;
+    mlo_error *e = &m->error;
+    char line[sizeof m->error_message];
+    vsnprintf(line, sizeof line, format, args);
+    mlo_copy_line(m->error_message, sizeof m->error_message, line);
+    mlo_copy_line(m->error_stage, sizeof m->error_stage, m->stage ? m->stage : "");
+    mlo_copy_line(m->error_node, sizeof m->error_node, node);
+    mlo_copy_line(m->error_op, sizeof m->error_op, op);
+    e->code = code; e->status = mlo_code_names[code].status; e->name = mlo_code_names[code].name;
+    e->stage = m->error_stage; e->node = m->error_node; e->op = m->error_op; e->message = m->error_message;
+    snprintf(m->error_text, sizeof m->error_text, "mlo: %s%s%s%s%s%s%s%s [%s]", e->stage, *e->stage ? ": " : "", e->node,
+             *e->op ? " (" : "", e->op, *e->op ? ")" : "", *e->node || *e->op ? ": " : "", e->message, e->name);
+    e->text = m->error_text;
+    return (int)code;
+}
+
+/* For a failure without a node; mlo_fail (model.c) is the one that takes a node. */
+static int mlo_fail_at(mlo *m, mlo_code code, const char *where, const char *format, ...) {
+    va_list args; va_start(args, format);
+    int r = mlo_fail_v(m, code, where, NULL, format, args);
+    va_end(args);
+    return r;
+}
+
+static void mlo_warn(mlo *m, const char *format, ...) {
+    if (!m->desc.warn) return;
+    char line[1024], text[1100];
+    va_list args; va_start(args, format); vsnprintf(line, sizeof line, format, args); va_end(args);
+    mlo_copy_line(text, sizeof text, line);
+    snprintf(line, sizeof line, "mlo: warning: %s%s%.960s", m->stage ? m->stage : "", m->stage ? ": " : "", text);
+    m->desc.warn(m->desc.user, line);
+}
+
+/* ---- memory ---------------------------------------------------------------------------------------------------------------- */
+
+static void *mlo_default_alloc(void *user, size_t bytes) { (void)user; return malloc(bytes); }
+static void mlo_default_release(void *user, void *block) { (void)user; free(block); }
+
+enum { MLO_BLOCK = 64 * 1024, MLO_ALIGN = 16 };
+
+/* n * size zeroed bytes from the arena, NULL (and the failure recorded) when there are none. */
+static void *mlo_alloc(mlo *m, size_t n, size_t size) {
+    if (size && n > (SIZE_MAX / 2) / size) { mlo_fail_at(m, MLO_E_MEMORY, NULL, "%zu x %zu bytes is more than there can be", n, size); return NULL; }
+    size_t bytes = (n * size + MLO_ALIGN - 1) / MLO_ALIGN * MLO_ALIGN, head = (sizeof(mlo_block) + MLO_ALIGN - 1) / MLO_ALIGN * MLO_ALIGN;
+    mlo_block *b = m->arena;
+    if (!b || b->size - b->used < bytes) {
+        size_t room = bytes > MLO_BLOCK / 4 ? bytes : MLO_BLOCK - head;
+        b = (mlo_block *)m->desc.alloc(m->desc.user, head + room);
+        if (!b) { mlo_fail_at(m, MLO_E_MEMORY, NULL, "no memory for %zu bytes", bytes); return NULL; }
+        b->size = room; b->used = 0;
+        if (m->arena && room == bytes) { b->next = m->arena->next; m->arena->next = b; }   /* a big block: keep filling the current one */
+        else { b->next = m->arena; m->arena = b; }
+    }
+    char *p = (char *)b + head + b->used;
+    b->used += bytes;
+    memset(p, 0, bytes);
+    return p;
+}
+#define MLO_NEW(m, type) ((type *)mlo_alloc((m), 1, sizeof(type)))
+#define MLO_NEW_N(m, type, n) ((type *)mlo_alloc((m), (n), sizeof(type)))
+
+/* Scratch: a malloc-like pair for big temporary buffers (tensor windows, evaluated activations), freed early. */
+static void *mlo_scratch(mlo *m, size_t n, size_t size) {
+    if (size && n > (SIZE_MAX / 2) / size) { mlo_fail_at(m, MLO_E_MEMORY, NULL, "%zu x %zu bytes is more than there can be", n, size); return NULL; }
+    size_t bytes = n * size;
+    void *p = m->desc.alloc(m->desc.user, bytes ? bytes : 1);
+    if (!p) mlo_fail_at(m, MLO_E_MEMORY, NULL, "no memory for %zu bytes", bytes);
+    return p;
+}
+static void mlo_scratch_free(mlo *m, void *p) { if (p) m->desc.release(m->desc.user, p); }
+
+/* Makes room for one more item in an arena vector: items of `size` bytes, `n` used, *room allotted. Returns the (moved) items or NULL. */
+static void *mlo_grow(mlo *m, void *items, size_t n, size_t *room, size_t size) {
+    if (n < *room) return items;
+    size_t more = *room ? *room * 2 : 4;
+    void *p = mlo_alloc(m, more, size);
+    if (!p) return NULL;
+    if (n) memcpy(p, items, n * size);
+    *room = more;
+    return p;
+}
+
+/* ---- strings --------------------------------------------------------------------------------------------------------------- */
+
+static uint64_t mlo_hash(const void *bytes, size_t n) {          /* FNV-1a, 64 bits */
+    uint64_t h = 14695981039346656037u;
+    for (size_t i = 0; i < n; i++) h = (h ^ ((const unsigned char *)bytes)[i]) * 1099511628211u;
+    return h;
+}
+
+/* The one copy of a string: equal texts give equal pointers, so names compare with ==. NULL only without memory. */
+static const char *mlo_intern_n(mlo *m, const char *text, size_t n) {
+    mlo_strings *s = &m->strings;
+    if (s->used * 2 >= s->size) {
+        size_t size = s->size ? s->size * 2 : 1024;
+        mlo_string_slot *slot = MLO_NEW_N(m, mlo_string_slot, size);
+        if (!slot) return NULL;
+        for (size_t i = 0; i < s->size; i++) if (s->slot[i].text) {
+            size_t at = s->slot[i].hash & (size - 1);
+            while (slot[at].text) at = (at + 1) & (size - 1);
+            slot[at] = s->slot[i];
+        }
+        s->slot = slot; s->size = size;
+    }
+    uint32_t hash = (uint32_t)mlo_hash(text, n);
+    size_t at = hash & (s->size - 1);
+    for (; s->slot[at].text; at = (at + 1) & (s->size - 1))
+        if (s->slot[at].hash == hash && s->slot[at].n == n && !memcmp(s->slot[at].text, text, n)) return s->slot[at].text;
+    char *copy = (char *)mlo_alloc(m, n + 1, 1);
+    if (!copy) return NULL;
+    memcpy(copy, text, n);
+    s->slot[at].text = copy; s->slot[at].n = n; s->slot[at].hash = hash; s->used++;
+    return copy;
+}
+static const char *mlo_intern(mlo *m, const char *text) { return mlo_intern_n(m, text, strlen(text)); }
+
+/* An interned string made by a format. NULL only without memory. */
+static const char *mlo_format(mlo *m, const char *format, ...) {
+    char small[256];
+    va_list args; va_start(args, format); int n = vsnprintf(small, sizeof small, format, args); va_end(args);
+    if (n < (int)sizeof small) return mlo_intern_n(m, small, (size_t)n);
+    char *big = (char *)mlo_scratch(m, (size_t)n + 1, 1);
+    if (!big) return NULL;
+    va_start(args, format); vsnprintf(big, (size_t)n + 1, format, args); va_end(args);
+    const char *s = mlo_intern_n(m, big, (size_t)n);
+    mlo_scratch_free(m, big);
+    return s;
+}
+
+static int mlo_eq(const char *a, const char *b) { return a == b || (a && b && !strcmp(a, b)); }
+static int mlo_starts(const char *s, const char *prefix) { return !strncmp(s, prefix, strlen(prefix)); }
+
+/* ---- maps: pointer -> pointer, for interned strings and for nodes ------------------------------------------------------------ */
+
+typedef struct { const void *key; void *value; } mlo_pair;
+typedef struct { mlo_pair *slot; size_t size, used; } mlo_map;
+
+static size_t mlo_map_at(const mlo_map *map, const void *key) {
+    size_t at = (size_t)(((uint64_t)(uintptr_t)key >> 4) * 0x9E3779B97F4A7C15u >> 32) & (map->size - 1);
+    while (map->slot[at].key && map->slot[at].key != key) at = (at + 1) & (map->size - 1);
+    return at;
+}
+static void *mlo_map_get(const mlo_map *map, const void *key) {
+    return map->size && key ? map->slot[mlo_map_at(map, key)].value : NULL;
+}
+/* Sets (or replaces) key's value. Iteration order is nobody's business: walk the graph, not the map. */
+static int mlo_map_put(mlo *m, mlo_map *map, const void *key, void *value) {
+    if (map->used * 2 >= map->size) {
+        mlo_map bigger = { NULL, map->size ? map->size * 2 : 64, map->used };
+        bigger.slot = MLO_NEW_N(m, mlo_pair, bigger.size);
+        if (!bigger.slot) return (int)m->error.code;
+        for (size_t i = 0; i < map->size; i++) if (map->slot[i].key) bigger.slot[mlo_map_at(&bigger, map->slot[i].key)] = map->slot[i];
+        *map = bigger;
+    }
+    size_t at = mlo_map_at(map, key);
+    if (!map->slot[at].key) { map->slot[at].key = key; map->used++; }
+    map->slot[at].value = value;
+    return 0;
+}
+
+/* ---- text buffers ---------------------------------------------------------------------------------------------------------- */
+
+/* A growing text (or bytes) that is handed to a sink or kept. Failure sticks to the handle; writing on is harmless. */
+typedef struct { mlo *m; char *text; size_t n, room; } mlo_text;
+
+static void mlo_put(mlo_text *t, const void *bytes, size_t n) {
+    if (t->m->error.code) return;
+    if (t->room - t->n < n + 1) {
+        size_t room = (t->n + n + 1) * 2 > 4096 ? (t->n + n + 1) * 2 : 4096;
+        char *p = (char *)mlo_scratch(t->m, room, 1);
+        if (!p) return;
+        if (t->n) memcpy(p, t->text, t->n);
+        mlo_scratch_free(t->m, t->text);
+        t->text = p; t->room = room;
+    }
+    if (n) memcpy(t->text + t->n, bytes, n);
+    t->n += n;
+    t->text[t->n] = 0;
+}
+static void mlo_puts(mlo_text *t, const char *s) { mlo_put(t, s, strlen(s)); }
+static void mlo_printf(mlo_text *t, const char *format, ...) {
+    char small[512];
+    va_list args; va_start(args, format); int n = vsnprintf(small, sizeof small, format, args); va_end(args);
+    if (n < (int)sizeof small) { mlo_put(t, small, (size_t)n); return; }
+    char *big = (char *)mlo_scratch(t->m, (size_t)n + 1, 1);
+    if (!big) return;
+    va_start(args, format); vsnprintf(big, (size_t)n + 1, format, args); va_end(args);
+    mlo_put(t, big, (size_t)n);
+    mlo_scratch_free(t->m, big);
+}
+static void mlo_text_free(mlo_text *t) { mlo_scratch_free(t->m, t->text); t->text = NULL; t->n = t->room = 0; }
+
+/* ---- options --------------------------------------------------------------------------------------------------------------- */
+
+/* The last value given for an option, NULL when it was not given. */
+static const char *mlo_opt(const mlo *m, const char *key) {
+    for (size_t i = m->n_options; i--; ) if (mlo_eq(m->options[i].key, key)) return m->options[i].value;
+    return NULL;
+}
+/* An integer option within [low, high]; `otherwise` when not given. Check mlo_failed after a batch. */
+static long mlo_opt_int(mlo *m, const char *key, long otherwise, long low, long high) {
+    const char *s = mlo_opt(m, key);
+    if (!s) return otherwise;
+    char *end; long v = strtol(s, &end, 10);
+    if (end == s || *end || v < low || v > high) { mlo_fail_at(m, MLO_E_USAGE, NULL, "--%s %s is not a whole number from %ld to %ld; give one", key, s, low, high); return otherwise; }
+    return v;
+}

@@ -1,0 +1,277 @@
+/* core: the lowered loop as hardware: elements (kernels and splits) and the edges between them, and when things happen in it.
+ *
+ * in:  a lowered model, folded or not (then everything is 1 x 1).     out: mlo_hw, which fold, emit and show read.
+ * invariant: edges carry whole tokens; every element makes one token per token it takes; elements stand in dataflow order.
+ * example: BERT: 12 elements; the carried value forks to Requant (-> QKV) and to the residual FIFO.
+ * cost: O(nodes) to build; a prediction walks every token of every iteration once.
+ */
+enum { MLO_OUTSIDE = -1, MLO_CORE_MOST = 96 };
+
+typedef struct {
+    mlo_node *node; const char *name;
+    const mlo_kernel *kernel;           /* NULL: a split */
+    mlo_site site; mlo_unit unit;
+    int64_t tokens;                     /* how many tokens it can hold beyond those it passes on: for FIFO depths */
+} mlo_element;
+
+typedef struct {
+    int from, from_port, to, to_port;   /* element numbers; MLO_OUTSIDE: the loop's own input or output */
+    int bits, lanes_from, lanes_to;
+    int64_t channels, fifo;             /* fifo: tokens of buffering beyond the handshake, 0 for none */
+} mlo_edge;
+
+typedef struct {
+    mlo_scan scan;
+    mlo_element element[MLO_CORE_MOST]; int n_element;
+    mlo_edge edge[2 * MLO_CORE_MOST]; int n_edge;
+    int64_t tokens, channels;           /* longest frame; carried channels */
+    int lanes, bits;                    /* of the loop's streams */
+    int frames;                         /* in flight, at most */
+    int masked;                         /* 1: a runtime mask stream */
+    int whole_frame;                    /* 1: some element holds a frame (attention) */
+    int64_t feedback;                   /* tokens of the feedback FIFO */
+    int axi_bits;
+} mlo_hw;
+
+static int64_t mlo_meta_int(const mlo_node *n, const char *key, int64_t otherwise) {
+    const char *s = mlo_meta_get(n->meta, n->n_meta, key);
+    return s ? (int64_t)strtol(s, NULL, 10) : otherwise;
+}
+
+static int mlo_element_site(mlo *m, mlo_hw *c, mlo_element *e) {
+    mlo_node *n = e->node;
+    memset(&e->site, 0, sizeof e->site);
+    e->site.m = m; e->site.node = n; e->site.tokens = c->tokens;
+    for (size_t i = 0; i < n->n_input && i < 8; i++) e->site.in[e->site.n_in++] = mlo_form_of(mlo_value_of(c->scan.body, n->input[i]));
+    e->site.out = mlo_form_of(mlo_value_of(c->scan.body, n->output[0]));
+    for (size_t i = 0; i < e->site.n_in; i++) if (!mlo_form_known(&e->site.in[i])) return mlo_fail(m, MLO_E_SHAPE, n, "input %zu, '%s', has no known shape", i, n->input[i]);
+    return mlo_form_known(&e->site.out) ? 0 : mlo_fail(m, MLO_E_SHAPE, n, "the output has no known shape");
+}
+
+/* (Re)derives an element's unit for a folding. */
+static int mlo_element_fold(mlo *m, mlo_element *e, int64_t pe, int64_t simd) {
+    memset(&e->unit, 0, sizeof e->unit);
+    if (!e->kernel->legal(&e->site, pe, simd)) return mlo_fail(m, MLO_E_FOLDING, e->node, "%s cannot be folded to PE=%lld SIMD=%lld", e->name, (long long)pe, (long long)simd);
+    e->unit.pe = (int)pe; e->unit.simd = (int)simd;
+    if (e->kernel->unit(&e->site, pe, simd, &e->unit)) return (int)m->error.code;
+    e->tokens = e->unit.whole_frame ? e->site.tokens + 3 : e->unit.macs ? 2 : e->unit.n_memory > 1 ? 3 : 1;
+    return 0;
+}
+
+/* Which element (and port) makes a value. */
+static int mlo_core_source(const mlo_hw *c, const char *name, int *port) {
+    *port = 0;
+    for (int i = 0; i < c->n_element; i++) for (size_t k = 0; k < c->element[i].node->n_output; k++)
+        if (c->element[i].node->output[k] == name) { *port = (int)k; return i; }
+    return MLO_OUTSIDE;
+}
+
+static int mlo_core_edge(mlo *m, mlo_hw *c, const char *name, int to, int to_port, int bits, int64_t channels, int64_t fifo) {
+    if (c->n_edge == 2 * MLO_CORE_MOST) return mlo_fail_at(m, MLO_E_UNSUPPORTED, name, "a loop body with more than %d streams", 2 * MLO_CORE_MOST);
+    mlo_edge *e = &c->edge[c->n_edge++];
+    e->from = mlo_core_source(c, name, &e->from_port);
+    e->to = to; e->to_port = to_port; e->bits = bits; e->channels = channels; e->fifo = fifo;
+    return 0;
+}
+
+/* Lanes at both ends of every edge; a split has the lanes of what feeds it. */
+static void mlo_core_lanes(mlo_hw *c) {
+    for (int i = 0; i < c->n_edge; i++) if (c->edge[i].to == MLO_OUTSIDE) c->lanes = c->edge[i].from == MLO_OUTSIDE ? 1 : c->element[c->edge[i].from].unit.out.lanes;
+    for (int i = 0; i < c->n_edge; i++) {
+        mlo_edge *e = &c->edge[i];
+        e->lanes_from = e->from == MLO_OUTSIDE ? c->lanes : c->element[e->from].unit.out.lanes;
+        if (e->to != MLO_OUTSIDE && !c->element[e->to].kernel) { c->element[e->to].unit.out.lanes = e->lanes_from; c->element[e->to].unit.out.bits = e->bits; }
+        e->lanes_to = e->to == MLO_OUTSIDE ? c->lanes : c->element[e->to].kernel ? c->element[e->to].unit.in[e->to_port].lanes : e->lanes_from;
+    }
+}
+
+static int mlo_core_elements(mlo *m, mlo_hw *c) {
+    mlo_graph *body = c->scan.body;
+    for (size_t i = 0; i < body->n_node; i++) {
+        mlo_node *n = body->node[i];
+        const mlo_kernel *k = mlo_kernel_of(n);
+        int split = mlo_is(n, "Split") && mlo_kernel_of(mlo_value_of(body, n->input[0])->producer ? mlo_value_of(body, n->input[0])->producer : n);
+        if (!k && !split) continue;
+        if (k && !k->unit) return mlo_fail(m, MLO_E_UNSUPPORTED, n, "this op has no hardware");
+        if (c->n_element == MLO_CORE_MOST) return mlo_fail(m, MLO_E_UNSUPPORTED, n, "a loop body with more than %d kernels", MLO_CORE_MOST);
+        mlo_element *e = &c->element[c->n_element++];
+        memset(e, 0, sizeof *e);
+        e->node = n; e->kernel = k;
+        e->name = k ? mlo_meta_get(n->meta, n->n_meta, "mlo.kernel") : mlo_format(m, "split_%zu", i);
+        if (!e->name) return mlo_fail(m, MLO_E_GRAPH, n, "the kernel has no name; run `mlo lower`");
+        if (mlo_element_site(m, c, e) || (k && mlo_element_fold(m, e, mlo_meta_int(n, "mlo.pe", 1), mlo_meta_int(n, "mlo.simd", 1)))) return (int)m->error.code;
+        if (k) c->whole_frame |= e->unit.whole_frame;
+    }
+    return 0;
+}
+
+static int mlo_core_edges(mlo *m, mlo_hw *c) {
+    for (int i = 0; i < c->n_element; i++) {
+        mlo_element *e = &c->element[i];
+        int n = e->kernel ? e->unit.n_in : 1;
+        for (int k = 0; k < n; k++) {
+            size_t at = e->kernel ? (size_t)e->unit.in[k].index : 0;
+            char key[32];
+            snprintf(key, sizeof key, "mlo.fifo.%d", k);
+            const mlo_form *f = &e->site.in[at];
+            if (mlo_core_edge(m, c, e->node->input[at], i, k, mlo_bits_of(f->dtype), mlo_last_dim(f), mlo_meta_int(e->node, key, 0))) return (int)m->error.code;
+        }
+    }
+    return mlo_core_edge(m, c, c->scan.body->output[0]->name, MLO_OUTSIDE, 0, c->bits, c->channels, 0);
+}
+
+static int mlo_core_build(mlo *m, mlo_hw *c) {
+    memset(c, 0, sizeof *c);
+    if (mlo_scan_choose(m, &c->scan)) return (int)m->error.code;
+    mlo_form f = mlo_form_of(mlo_value_of(c->scan.body, c->scan.body->input[0]->name));
+    if (!mlo_form_known(&f) || f.rank < 2) return mlo_fail(m, MLO_E_SHAPE, c->scan.node, "the carried value has no known shape [.., tokens, channels]");
+    if (f.rank > 2 && f.dims[0] != 1 && mlo_form_count(&f) != f.dims[f.rank - 1] * f.dims[f.rank - 2])
+        return mlo_fail(m, MLO_E_UNSUPPORTED, c->scan.node, "a batch of %lld; export with batch 1: frames stream one after the other", (long long)f.dims[0]);
+    c->channels = f.dims[f.rank - 1]; c->tokens = mlo_form_count(&f) / c->channels; c->bits = mlo_bits_of(f.dtype);
+    c->frames = (int)mlo_meta_int(c->scan.node, "mlo.frames", 1);
+    c->axi_bits = (int)mlo_meta_int(c->scan.node, "mlo.axi_width", 128);
+    if (mlo_core_elements(m, c) || mlo_core_edges(m, c)) return (int)m->error.code;
+    mlo_core_lanes(c);
+    mlo_value *mask = mlo_value_of(c->scan.outer, "mlo_mask");
+    c->masked = mask && !mask->tensor;
+    c->feedback = c->whole_frame ? (c->frames - 1) * c->tokens + 2 : c->frames * c->tokens + 2;
+    return 0;
+}
+
+/* ---- parameters ------------------------------------------------------------------------------------------------------------------ */
+
+/* A memory's word in the image: padded to a power of two within a beat, to whole beats beyond. Bits. */
+static int64_t mlo_word_bits(const mlo_memory *k, int axi) {
+    int64_t bits = 8;
+    while (bits < k->width && bits < axi) bits *= 2;
+    return k->width <= axi ? bits : (k->width + axi - 1) / axi * axi;
+}
+static int64_t mlo_memory_beats(const mlo_memory *k, int axi) { return (k->depth * mlo_word_bits(k, axi) + axi - 1) / axi; }
+
+static int64_t mlo_core_beats(const mlo_hw *c) {
+    int64_t beats = 0;
+    for (int i = 0; i < c->n_element; i++) for (int k = 0; k < c->element[i].unit.n_memory; k++) beats += mlo_memory_beats(&c->element[i].unit.memory[k], c->axi_bits);
+    return beats;
+}
+
+/* ---- buffering ------------------------------------------------------------------------------------------------------------------- */
+
+/* FIFO depths, in tokens. A path's depth is how many tokens its elements can hold; where paths of different depth meet, the shorter
+ * one gets the difference, and two tokens to keep both moving. Queries wait for a whole frame of keys and values. */
+static void mlo_core_fifos(mlo_hw *c) {
+    int64_t depth[MLO_CORE_MOST] = {0};
+    for (int i = 0; i < c->n_element; i++) {
+        int64_t most = 0;
+        for (int k = 0; k < c->n_edge; k++) if (c->edge[k].to == i) {
+            int64_t d = c->edge[k].from == MLO_OUTSIDE ? 0 : depth[c->edge[k].from];
+            if (d > most) most = d;
+        }
+        for (int k = 0; k < c->n_edge; k++) if (c->edge[k].to == i) {
+            int64_t d = c->edge[k].from == MLO_OUTSIDE ? 0 : depth[c->edge[k].from];
+            c->edge[k].fifo = most > d ? most - d + 2 : 0;
+            if (c->element[i].unit.whole_frame && c->edge[k].to_port == 0) c->edge[k].fifo += c->tokens + 2;
+        }
+        depth[i] = most + (c->element[i].kernel ? c->element[i].tokens : 0);
+    }
+}
+
+/* ---- prediction ------------------------------------------------------------------------------------------------------------------ */
+
+/* A schedule of whole tokens: when the last beat of each leaves each element, pass by pass (a pass: one frame in one iteration).
+ * FIFOs are taken as deep enough, which mlo_core_fifos makes them. Cycle 0 is the first input beat. */
+typedef struct { int64_t cycles, interval; double *frame_done; } mlo_prediction;
+
+typedef struct {
+    const mlo_hw *c;
+    double *out;                        /* [element][token] of this pass; row n_element: the loop's input */
+    double *kept;                       /* [frame in flight][token]: the pass before, of the same frame */
+    double *last;                       /* [element]: when the latest token left */
+    double *begun;                      /* [element]: when it began this iteration: its other bank is free from then on */
+    double *ready;                      /* [element]: when its parameters of this iteration are there */
+    double loader;                      /* when the loader is free */
+} mlo_schedule;
+
+static double mlo_most(double a, double b) { return a > b ? a : b; }
+
+/* The loader serves elements in dataflow order; it waits for the bank an element freed when it began the iteration before. */
+static void mlo_schedule_load(mlo_schedule *s, int64_t iteration) {
+    for (int i = 0; i < s->c->n_element; i++) {
+        const mlo_unit *u = &s->c->element[i].unit;
+        int64_t beats = 0;
+        for (int k = 0; k < u->n_memory; k++) beats += mlo_memory_beats(&u->memory[k], s->c->axi_bits);
+        if (beats && iteration >= 2) s->loader = mlo_most(s->loader, s->begun[i]);
+        s->loader += (double)beats;
+        s->ready[i] = beats ? s->loader : 0;
+    }
+}
+
+static const double *mlo_schedule_row(const mlo_schedule *s, int element) { return s->out + (element == MLO_OUTSIDE ? s->c->n_element : element) * s->c->tokens; }
+
+/* One element through one pass. */
+static void mlo_schedule_element(mlo_schedule *s, int i, int first_of_iteration) {
+    const mlo_hw *c = s->c;
+    const mlo_element *e = &c->element[i];
+    double *out = s->out + i * c->tokens, frame = 0, interval = e->kernel ? (double)e->unit.interval : 0, latency = e->kernel ? (double)e->unit.latency : 1;
+    for (int k = 0; k < c->n_edge && e->unit.whole_frame; k++) if (c->edge[k].to == i && c->edge[k].to_port) frame = mlo_most(frame, mlo_schedule_row(s, c->edge[k].from)[c->tokens - 1]);
+    for (int64_t t = 0; t < c->tokens; t++) {
+        double avail = mlo_most(s->ready[i], frame), start;
+        for (int k = 0; k < c->n_edge; k++) if (c->edge[k].to == i) avail = mlo_most(avail, mlo_schedule_row(s, c->edge[k].from)[t]);
+        if (t == 0 && first_of_iteration) s->begun[i] = avail;
+        if (e->unit.macs) {                            /* a whole token in, then its interval of work */
+            start = mlo_most(avail, s->last[i] - latency);
+            out[t] = start + interval + latency;
+        } else out[t] = mlo_most(avail + latency, s->last[i] + interval);      /* works while the token arrives */
+        s->last[i] = out[t];
+    }
+}
+
+static int mlo_predict_passes(mlo_schedule *s, int64_t frames, mlo_prediction *p) {
+    const mlo_hw *c = s->c;
+    int64_t t_n = c->tokens, l = c->scan.iterations, count = 0;
+    double *input = s->out + c->n_element * t_n, beats = (double)(c->channels / c->lanes), clock = 0;
+    const double *end = mlo_schedule_row(s, c->edge[c->n_edge - 1].from);
+    for (int64_t group = 0; group * c->frames < frames; group++) {
+        int64_t g = frames - group * c->frames < c->frames ? frames - group * c->frames : c->frames;
+        for (int64_t i = 0; i < l; i++) {
+            mlo_schedule_load(s, count++);
+            for (int64_t f = 0; f < g; f++) {
+                for (int64_t t = 0; t < t_n; t++) clock = input[t] = mlo_most(clock + beats, i ? s->kept[f * t_n + t] + 4 : 0);
+                for (int k = 0; k < c->n_element; k++) mlo_schedule_element(s, k, f == 0);
+                memcpy(s->kept + f * t_n, end, (size_t)t_n * sizeof *end);
+                if (i == l - 1) p->frame_done[group * c->frames + f] = end[t_n - 1] + 4;
+            }
+        }
+    }
+    p->cycles = (int64_t)p->frame_done[frames - 1];
+    int64_t g = c->frames;
+    p->interval = frames >= 2 * g && frames % g == 0 ? (int64_t)((p->frame_done[frames - 1] - p->frame_done[g - 1]) / (double)(frames - g)) : p->cycles / frames;
+    return 0;
+}
+
+/* Cycles of a run of `frames` frames of the longest length. */
+static int mlo_predict(mlo *m, const mlo_hw *c, int64_t frames, mlo_prediction *p) {
+    size_t n = (size_t)c->n_element, rows = (n + 1 + (size_t)c->frames) * (size_t)c->tokens + 3 * n;
+    mlo_schedule s = { c, NULL, NULL, NULL, NULL, NULL, 60 };        /* 60: the first descriptor's way to memory and back */
+    s.out = (double *)mlo_scratch(m, rows, sizeof *s.out);
+    p->frame_done = MLO_NEW_N(m, double, (size_t)frames);
+    if (!s.out || !p->frame_done) { mlo_scratch_free(m, s.out); return (int)m->error.code; }
+    for (size_t i = 0; i < rows; i++) s.out[i] = 0;
+    s.kept = s.out + (n + 1) * (size_t)c->tokens;
+    s.last = s.kept + (size_t)c->frames * (size_t)c->tokens;
+    s.begun = s.last + n; s.ready = s.begun + n;
+    mlo_predict_passes(&s, frames, p);
+    mlo_scratch_free(m, s.out);
+    return 0;
+}
+
+/* Cycles per token of the busiest element. */
+static int64_t mlo_core_interval(const mlo_hw *c) {
+    int64_t most = 1;
+    for (int i = 0; i < c->n_element; i++) if (c->element[i].kernel && c->element[i].unit.interval > most) most = c->element[i].unit.interval;
+    return most;
+}
+static int64_t mlo_core_multipliers(const mlo_hw *c) {
+    int64_t n = 0;
+    for (int i = 0; i < c->n_element; i++) n += c->element[i].unit.multipliers;
+    return n;
+}

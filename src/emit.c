@@ -1,0 +1,320 @@
+/* emit: the build directory.
+ *
+ * in:  a folded model.    out: rtl/, tb/, host/, params.bin, params.hex, a Makefile and scripts, manifest.json last.
+ * invariant: the Verilog depends on shapes, widths and folding alone; everything learned is in params.* and host/. Nothing is a text
+ *      template with holes for logic: the top is wires and instances, the logic is in verilog/.
+ * example: mlo compile bert.onnx --pe 4 --simd 4 -o build && make -C build sim
+ * cost: one layer's parameters in memory at a time; the parameter image is written as it is made.
+ */
+
+/* ---- files ---------------------------------------------------------------------------------------------------------------------------- */
+
+typedef struct { const char *name, *digest; uint64_t size; } mlo_emitted;
+
+typedef struct {
+    mlo *m; mlo_sink sink; void *user; mlo_hw *c;
+    mlo_sha sha; const char *file; uint64_t size;
+    mlo_emitted *done; size_t n_done;
+    mlo_text t;                         /* the file being composed */
+} mlo_emitter;
+
+static int mlo_file_begin(mlo_emitter *e, const char *name) {
+    mlo_sha_begin(&e->sha);
+    e->file = mlo_intern(e->m, name); e->size = 0;
+    return (int)e->m->error.code;
+}
+static int mlo_file_write(mlo_emitter *e, const void *bytes, size_t n) {
+    if (e->m->error.code) return (int)e->m->error.code;
+    mlo_sha_add(&e->sha, bytes, n);
+    e->size += n;
+    return e->sink(e->user, e->file, bytes, n) ? mlo_fail_at(e->m, MLO_E_IO, e->file, "could not be written; is the disk full or the directory read-only?") : 0;
+}
+static int mlo_file_end(mlo_emitter *e) {
+    char hex[65];
+    mlo_sha_end(&e->sha, hex);
+    mlo_emitted d = { e->file, mlo_intern(e->m, hex), e->size };
+    return !e->m->error.code && MLO_PUSH(e->m, e->done, e->n_done, d) ? 0 : (int)e->m->error.code;
+}
+
+/* What was composed in e->t, as a file. */
+static int mlo_file_text(mlo_emitter *e, const char *name) {
+    int r = mlo_file_begin(e, name) || mlo_file_write(e, e->t.text ? e->t.text : "", e->t.n) || mlo_file_end(e);
+    e->t.n = 0;
+    return r ? (int)e->m->error.code : 0;
+}
+
+/* ---- the Verilog library: embedded in verilog.c, one array of lines a module ---------------------------------------------------------------- */
+
+static int mlo_module_at(const char *name, size_t n) {
+    for (int i = 0; i < MLO_N_VERILOG; i++) if (strlen(mlo_verilog[i].name) == n && !strncmp(mlo_verilog[i].name, name, n)) return i;
+    return -1;
+}
+
+/* Marks a module and all it mentions outside of comments. */
+static void mlo_module_need(int at, unsigned char *need) {
+    if (at < 0 || need[at]) return;
+    need[at] = 1;
+    for (const char *const *line = mlo_verilog[at].lines; *line; line++) {
+        const char *end = strstr(*line, "//"), *p = *line;
+        size_t limit = end ? (size_t)(end - *line) : strlen(*line);
+        while ((p = strstr(p, "mlo_")) != NULL && (size_t)(p - *line) < limit) {
+            size_t n = strspn(p, "abcdefghijklmnopqrstuvwxyz0123456789_");
+            mlo_module_need(mlo_module_at(p, n), need);
+            p += n;
+        }
+    }
+}
+
+static int mlo_emit_modules(mlo_emitter *e, const unsigned char *need, const char *folder) {
+    for (int i = 0; i < MLO_N_VERILOG && !e->m->error.code; i++) if (need[i]) {
+        for (const char *const *line = mlo_verilog[i].lines; *line; line++) { mlo_puts(&e->t, *line); mlo_puts(&e->t, "\n"); }
+        mlo_file_text(e, mlo_format(e->m, "%s/%s.v", folder, mlo_verilog[i].name));
+    }
+    return (int)e->m->error.code;
+}
+
+static int mlo_emit_library(mlo_emitter *e) {
+    static const char *const always[] = { "mlo_entry", "mlo_exit", "mlo_loop", "mlo_loader", "mlo_regs", "mlo_fifo" };
+    unsigned char need[MLO_N_VERILOG] = {0}, sim[MLO_N_VERILOG] = {0};
+    for (size_t i = 0; i < sizeof always / sizeof *always; i++) mlo_module_need(mlo_module_at(always[i], strlen(always[i])), need);
+    for (int i = 0; i < e->c->n_element; i++) {
+        const char *name = e->c->element[i].kernel ? e->c->element[i].unit.module : "mlo_split";
+        mlo_module_need(mlo_module_at(name, strlen(name)), need);
+    }
+    mlo_module_need(mlo_module_at("mlo_fork", 8), need);
+    mlo_module_need(mlo_module_at("mlo_width", 9), need);
+    for (int i = 0; i < MLO_N_VERILOG; i++) if (mlo_starts(mlo_verilog[i].name, "mlo_sim_")) { sim[i] = 1; need[i] = 0; }
+    return mlo_emit_modules(e, need, "rtl") || mlo_emit_modules(e, sim, "tb") ? (int)e->m->error.code : 0;
+}
+
+/* ---- the top ------------------------------------------------------------------------------------------------------------------------------- */
+
+static void mlo_line(mlo_emitter *e, const char *format, ...) {
+    char line[2048];
+    va_list args; va_start(args, format); vsnprintf(line, sizeof line, format, args); va_end(args);
+    mlo_puts(&e->t, line);
+    mlo_puts(&e->t, "\n");
+}
+
+static int mlo_padded(int bits) { return (bits + 7) / 8 * 8; }
+
+static void mlo_emit_wires(mlo_emitter *e, const char *bus, int bits) {
+    mlo_line(e, "    wire [%d:0] %s_tdata;", bits - 1, bus);
+    mlo_line(e, "    wire [2:0] %s_tuser;", bus);
+    mlo_line(e, "    wire %s_tvalid, %s_tready;", bus, bus);
+}
+/* .PORT_tdata(BUS_tdata), ... */
+static void mlo_emit_bus(mlo_emitter *e, const char *port, const char *bus, const char *end) {
+    mlo_line(e, "        .%s_tdata(%s_tdata), .%s_tvalid(%s_tvalid), .%s_tready(%s_tready), .%s_tuser(%s_tuser)%s", port, bus, port, bus, port, bus, port, bus, end);
+}
+
+static void mlo_emit_top_ports(mlo_emitter *e) {
+    const mlo_hw *c = e->c;
+    int io = c->lanes * mlo_padded(c->bits), axi = c->axi_bits;
+    mlo_line(e, "module mlo_top (");
+    mlo_line(e, "    (* X_INTERFACE_INFO = \"xilinx.com:signal:clock:1.0 clk CLK\" *)");
+    mlo_line(e, "    (* X_INTERFACE_PARAMETER = \"ASSOCIATED_BUSIF s_axis:m_axis%s:m_axi:s_axil, ASSOCIATED_RESET rst\" *)", c->masked ? ":s1_axis" : "");
+    mlo_line(e, "    input  wire         clk,");
+    mlo_line(e, "    (* X_INTERFACE_INFO = \"xilinx.com:signal:reset:1.0 rst RST\" *)");
+    mlo_line(e, "    (* X_INTERFACE_PARAMETER = \"POLARITY ACTIVE_HIGH\" *)");
+    mlo_line(e, "    input  wire         rst,");
+    mlo_line(e, "    // activations in: %d channels of %d bits a beat, %lld beats a token; tlast ends a frame", c->lanes, c->bits, (long long)(c->channels / c->lanes));
+    mlo_line(e, "    input  wire [%d:0] s_axis_tdata,\n    input  wire         s_axis_tvalid,\n    output wire         s_axis_tready,\n    input  wire         s_axis_tlast,", io - 1);
+    if (c->masked) {
+        mlo_line(e, "    // attention mask in: a beat a token, bit 0 = this key counts");
+        mlo_line(e, "    input  wire [7:0]   s1_axis_tdata,\n    input  wire         s1_axis_tvalid,\n    output wire         s1_axis_tready,\n    input  wire         s1_axis_tlast,");
+    }
+    mlo_line(e, "    // activations out, in the same form");
+    mlo_line(e, "    output wire [%d:0] m_axis_tdata,\n    output wire         m_axis_tvalid,\n    input  wire         m_axis_tready,\n    output wire         m_axis_tlast,", io - 1);
+    mlo_line(e, "    // parameters: AXI4 read master");
+    mlo_line(e, "    output wire         m_axi_arid,\n    output wire [63:0]  m_axi_araddr,\n    output wire [7:0]   m_axi_arlen,\n    output wire [2:0]   m_axi_arsize,\n    output wire [1:0]   m_axi_arburst,");
+    mlo_line(e, "    output wire         m_axi_arvalid,\n    input  wire         m_axi_arready,\n    input  wire         m_axi_rid,\n    input  wire [%d:0] m_axi_rdata,\n    input  wire [1:0]   m_axi_rresp,", axi - 1);
+    mlo_line(e, "    input  wire         m_axi_rlast,\n    input  wire         m_axi_rvalid,\n    output wire         m_axi_rready,");
+    mlo_line(e, "    // registers: AXI4-Lite, see host/mlo_regs.h");
+    mlo_line(e, "    input  wire [11:0]  s_axil_awaddr,\n    input  wire         s_axil_awvalid,\n    output wire         s_axil_awready,\n    input  wire [31:0]  s_axil_wdata,\n    input  wire [3:0]   s_axil_wstrb,");
+    mlo_line(e, "    input  wire         s_axil_wvalid,\n    output wire         s_axil_wready,\n    output wire [1:0]   s_axil_bresp,\n    output wire         s_axil_bvalid,\n    input  wire         s_axil_bready,");
+    mlo_line(e, "    input  wire [11:0]  s_axil_araddr,\n    input  wire         s_axil_arvalid,\n    output wire         s_axil_arready,\n    output wire [31:0]  s_axil_rdata,\n    output wire [1:0]   s_axil_rresp,");
+    mlo_line(e, "    output wire         s_axil_rvalid,\n    input  wire         s_axil_rready\n);");
+}
+
+static int mlo_core_kernels(const mlo_hw *c) { int n = 0; for (int i = 0; i < c->n_element; i++) n += c->element[i].kernel != NULL; return n; }
+static int mlo_core_memories(const mlo_hw *c) { int n = 0; for (int i = 0; i < c->n_element; i++) n += c->element[i].unit.n_memory; return n; }
+
+static void mlo_emit_registers(mlo_emitter *e) {
+    const mlo_hw *c = e->c;
+    int kernels = mlo_core_kernels(c), ports = mlo_core_memories(c);
+    mlo_line(e, "\n    // ---- registers");
+    mlo_line(e, "    wire core_rst, enable, param_beat, bus_error;\n    wire [63:0] base;\n    wire [15:0] iterations;\n    wire [7:0] frames;\n    wire [%d:0] stat;", 3 * kernels - 1);
+    mlo_line(e, "    mlo_regs #(.KERNELS(%d), .ITERATIONS(1), .FRAMES(%d), .VERSION(32'h0001_0000)) u_regs (", kernels, c->frames);
+    mlo_line(e, "        .clk(clk), .rst(rst),");
+    mlo_line(e, "        .s_axil_awaddr(s_axil_awaddr), .s_axil_awvalid(s_axil_awvalid), .s_axil_awready(s_axil_awready), .s_axil_wdata(s_axil_wdata), .s_axil_wstrb(s_axil_wstrb),");
+    mlo_line(e, "        .s_axil_wvalid(s_axil_wvalid), .s_axil_wready(s_axil_wready), .s_axil_bresp(s_axil_bresp), .s_axil_bvalid(s_axil_bvalid), .s_axil_bready(s_axil_bready),");
+    mlo_line(e, "        .s_axil_araddr(s_axil_araddr), .s_axil_arvalid(s_axil_arvalid), .s_axil_arready(s_axil_arready), .s_axil_rdata(s_axil_rdata), .s_axil_rresp(s_axil_rresp),");
+    mlo_line(e, "        .s_axil_rvalid(s_axil_rvalid), .s_axil_rready(s_axil_rready),");
+    mlo_line(e, "        .core_rst(core_rst), .enable(enable), .base(base), .iterations(iterations), .frames(frames),");
+    mlo_line(e, "        .in_beat(s_axis_tvalid && s_axis_tready), .in_last(s_axis_tlast), .out_last(m_axis_tvalid && m_axis_tready && m_axis_tlast),");
+    mlo_line(e, "        .param_beat(param_beat), .bus_error(bus_error), .stat(stat));");
+    mlo_line(e, "\n    // ---- parameters: every iteration reads the memories below in this order, one after the other");
+    mlo_printf(&e->t, "    localparam [%d:0] BEATS = {", 32 * ports - 1);
+    int n = 0;
+    for (int i = c->n_element; i--; ) for (int k = c->element[i].unit.n_memory; k--; )
+        mlo_printf(&e->t, "%s32'd%lld", n++ ? ", " : "", (long long)mlo_memory_beats(&c->element[i].unit.memory[k], c->axi_bits));
+    mlo_line(e, "};");
+    mlo_line(e, "    wire [%d:0] p_tdata;\n    wire [%d:0] p_tvalid, p_tready;\n    wire loader_idle;", c->axi_bits - 1, ports - 1);
+    mlo_line(e, "    mlo_loader #(.ADDR_WIDTH(64), .DATA_WIDTH(%d), .PORTS(%d), .BEATS(BEATS)) u_loader (", c->axi_bits, ports);
+    mlo_line(e, "        .clk(clk), .rst(rst), .flush(core_rst), .enable(enable), .base(base), .iterations(iterations), .beat(param_beat), .error(bus_error), .idle(loader_idle),");
+    mlo_line(e, "        .m_axi_arid(m_axi_arid), .m_axi_araddr(m_axi_araddr), .m_axi_arlen(m_axi_arlen), .m_axi_arsize(m_axi_arsize), .m_axi_arburst(m_axi_arburst),");
+    mlo_line(e, "        .m_axi_arvalid(m_axi_arvalid), .m_axi_arready(m_axi_arready), .m_axi_rid(m_axi_rid), .m_axi_rdata(m_axi_rdata), .m_axi_rresp(m_axi_rresp),");
+    mlo_line(e, "        .m_axi_rlast(m_axi_rlast), .m_axi_rvalid(m_axi_rvalid), .m_axi_rready(m_axi_rready),");
+    mlo_line(e, "        .m_axis_tdata(p_tdata), .m_axis_tvalid(p_tvalid), .m_axis_tready(p_tready));");
+    mlo_line(e, "    wire unused = &{1'b0, loader_idle};");
+}
+
+static void mlo_emit_loop(mlo_emitter *e) {
+    const mlo_hw *c = e->c;
+    int w = c->lanes * c->bits; long long depth = (long long)(c->feedback * (c->channels / c->lanes));
+    mlo_line(e, "\n    // ---- the loop: iteration 0 comes from outside, the last one leaves, the rest goes round");
+    static const char *const buses[] = { "entry", "body", "result", "leaving", "feed", "fed" };
+    for (size_t i = 0; i < sizeof buses / sizeof *buses; i++) mlo_emit_wires(e, buses[i], w);
+    if (!c->masked) mlo_line(e, "    wire s1_axis_tready;");
+    mlo_line(e, "    mlo_entry #(.C(%lld), .LANES(%d), .BITS(%d), .MASK(%d)) u_entry (\n        .clk(clk), .rst(core_rst),", (long long)c->channels, c->lanes, c->bits, c->masked);
+    mlo_line(e, "        .s_axis_tdata(s_axis_tdata), .s_axis_tvalid(s_axis_tvalid), .s_axis_tready(s_axis_tready), .s_axis_tlast(s_axis_tlast),");
+    mlo_line(e, c->masked ? "        .s1_axis_tdata(s1_axis_tdata), .s1_axis_tvalid(s1_axis_tvalid), .s1_axis_tready(s1_axis_tready), .s1_axis_tlast(s1_axis_tlast),"
+                          : "        .s1_axis_tdata(8'd0), .s1_axis_tvalid(1'b0), .s1_axis_tready(s1_axis_tready), .s1_axis_tlast(1'b0),");
+    mlo_emit_bus(e, "m_axis", "entry", ");");
+    if (!c->masked) mlo_line(e, "    wire unused_mask = &{1'b0, s1_axis_tready};");
+    mlo_line(e, "    mlo_loop #(.WIDTH(%d), .BEATS(%lld)) u_loop (\n        .clk(clk), .rst(core_rst), .iterations(iterations), .frames(frames),", w, (long long)(c->channels / c->lanes));
+    mlo_emit_bus(e, "s_ext", "entry", ",");
+    mlo_emit_bus(e, "m_body", "body", ",");
+    mlo_emit_bus(e, "s_body", "result", ",");
+    mlo_emit_bus(e, "m_fb", "feed", ",");
+    mlo_emit_bus(e, "s_fb", "fed", ",");
+    mlo_emit_bus(e, "m_ext", "leaving", ");");
+    mlo_line(e, "    wire [%d:0] feed_level;", mlo_clog2(depth + 1) - 1);
+    mlo_line(e, "    mlo_fifo #(.WIDTH(%d), .DEPTH(%lld)) u_feedback (        // %lld tokens", w + 3, depth, (long long)c->feedback);
+    mlo_line(e, "        .clk(clk), .rst(core_rst), .s_tdata({feed_tuser, feed_tdata}), .s_tvalid(feed_tvalid), .s_tready(feed_tready),");
+    mlo_line(e, "        .m_tdata({fed_tuser, fed_tdata}), .m_tvalid(fed_tvalid), .m_tready(fed_tready), .level(feed_level));");
+    mlo_line(e, "    mlo_exit #(.C(%lld), .LANES(%d), .BITS(%d)) u_exit (\n        .clk(clk), .rst(core_rst),", (long long)c->channels, c->lanes, c->bits);
+    mlo_emit_bus(e, "s_axis", "leaving", ",");
+    mlo_line(e, "        .m_axis_tdata(m_axis_tdata), .m_axis_tvalid(m_axis_tvalid), .m_axis_tready(m_axis_tready), .m_axis_tlast(m_axis_tlast));");
+    mlo_line(e, "    wire unused_level = &{1'b0, feed_level};");
+}
+
+/* The bus an element (or the loop) puts its tokens on. */
+static const char *mlo_source_bus(mlo *m, const mlo_hw *c, int from, int port) {
+    if (from == MLO_OUTSIDE) return "body";
+    return c->element[from].kernel ? c->element[from].name : mlo_format(m, "%s_%d", c->element[from].name, port);
+}
+/* Edge k's bus at its consumer: behind fork, FIFO and width converter, whichever it has. */
+static const char *mlo_edge_bus(mlo *m, const mlo_hw *c, int k) {
+    const mlo_edge *g = &c->edge[k];
+    int readers = 0;
+    for (int i = 0; i < c->n_edge; i++) readers += c->edge[i].from == g->from && c->edge[i].from_port == g->from_port;
+    if (readers == 1 && !g->fifo && g->lanes_from == g->lanes_to && g->to != MLO_OUTSIDE) return mlo_source_bus(m, c, g->from, g->from_port);
+    if (g->to == MLO_OUTSIDE) return "result";
+    return mlo_format(m, "%s_in%d", c->element[g->to].name, g->to_port);
+}
+
+/* Fork, where several read. Its outputs are named <source>_f0, _f1, ... */
+static void mlo_emit_fork(mlo_emitter *e, int from, int port, const char *bus, int width, int n) {
+    (void)from; (void)port;
+    mlo_line(e, "    wire [%d:0] %s_fork_tdata;\n    wire [%d:0] %s_fork_tvalid, %s_fork_tready;", width + 2, bus, n - 1, bus, bus);
+    mlo_line(e, "    mlo_fork #(.WIDTH(%d), .N(%d)) u_%s_fork (", width + 3, n, bus);
+    mlo_line(e, "        .clk(clk), .rst(core_rst), .s_tdata({%s_tuser, %s_tdata}), .s_tvalid(%s_tvalid), .s_tready(%s_tready),", bus, bus, bus, bus);
+    mlo_line(e, "        .m_tdata(%s_fork_tdata), .m_tvalid(%s_fork_tvalid), .m_tready(%s_fork_tready));", bus, bus, bus);
+    for (int i = 0; i < n; i++) {
+        const char *out = mlo_format(e->m, "%s_f%d", bus, i);
+        mlo_emit_wires(e, out, width);
+        mlo_line(e, "    assign {%s_tuser, %s_tdata} = %s_fork_tdata;", out, out, bus);
+        mlo_line(e, "    assign %s_tvalid = %s_fork_tvalid[%d];\n    assign %s_fork_tready[%d] = %s_tready;", out, bus, i, bus, i, out);
+    }
+}
+
+/* One edge, from bus `from` on: FIFO, width converter, or plain wires, ending on the consumer's bus. */
+static void mlo_emit_edge(mlo_emitter *e, int k, const char *from) {
+    const mlo_edge *g = &e->c->edge[k];
+    const char *to = mlo_edge_bus(e->m, e->c, k);
+    int w = g->lanes_from * g->bits, convert = g->lanes_from != g->lanes_to;
+    if (to == from || mlo_eq(to, from)) return;
+    if (g->to != MLO_OUTSIDE) mlo_emit_wires(e, to, g->lanes_to * g->bits);
+    if (g->fifo) {
+        const char *out = convert ? mlo_format(e->m, "%s_q", to) : to;
+        long long depth = (long long)(g->fifo * (g->channels / g->lanes_from));
+        if (convert) mlo_emit_wires(e, out, w);
+        mlo_line(e, "    wire [%d:0] %s_level;", mlo_clog2(depth + 1) - 1, to);
+        mlo_line(e, "    mlo_fifo #(.WIDTH(%d), .DEPTH(%lld)) u_%s_fifo (        // %lld tokens", w + 3, depth, to, (long long)g->fifo);
+        mlo_line(e, "        .clk(clk), .rst(core_rst), .s_tdata({%s_tuser, %s_tdata}), .s_tvalid(%s_tvalid), .s_tready(%s_tready),", from, from, from, from);
+        mlo_line(e, "        .m_tdata({%s_tuser, %s_tdata}), .m_tvalid(%s_tvalid), .m_tready(%s_tready), .level(%s_level));", out, out, out, out, to);
+        mlo_line(e, "    wire %s_unused = &{1'b0, %s_level};", to, to);
+        from = out;
+    }
+    if (convert) {
+        mlo_line(e, "    mlo_width #(.BITS(%d), .IN(%d), .OUT(%d)) u_%s_width (\n        .clk(clk), .rst(core_rst),", g->bits, g->lanes_from, g->lanes_to, to);
+        mlo_emit_bus(e, "s_axis", from, ",");
+        mlo_emit_bus(e, "m_axis", to, ");");
+    } else if (!g->fifo) {
+        mlo_line(e, "    assign %s_tdata = %s_tdata;\n    assign %s_tuser = %s_tuser;", to, from, to, from);
+        mlo_line(e, "    assign %s_tvalid = %s_tvalid;\n    assign %s_tready = %s_tready;", to, from, from, to);
+    }
+}
+
+/* Everything behind one output: fork, then each reader's edge. */
+static void mlo_emit_fanout(mlo_emitter *e, int from, int port) {
+    const mlo_hw *c = e->c;
+    int readers[MLO_CORE_MOST], n = 0;
+    for (int k = 0; k < c->n_edge && n < MLO_CORE_MOST; k++) if (c->edge[k].from == from && c->edge[k].from_port == port) readers[n++] = k;
+    const char *bus = mlo_source_bus(e->m, c, from, port);
+    if (n > 1) mlo_emit_fork(e, from, port, bus, c->edge[readers[0]].lanes_from * c->edge[readers[0]].bits, n);
+    for (int i = 0; i < n; i++) mlo_emit_edge(e, readers[i], n > 1 ? mlo_format(e->m, "%s_f%d", bus, i) : bus);
+}
+
+static const char *mlo_input_bus(mlo_emitter *e, int element, int port) {
+    for (int k = 0; k < e->c->n_edge; k++) if (e->c->edge[k].to == element && e->c->edge[k].to_port == port) return mlo_edge_bus(e->m, e->c, k);
+    return "";
+}
+
+static void mlo_emit_kernel(mlo_emitter *e, int i, int *memory, int *number) {
+    const mlo_element *el = &e->c->element[i];
+    const mlo_unit *u = &el->unit;
+    mlo_line(e, "\n    // %s: %lld -> %lld channels, a token every %lld cycles (which layer's part it is: see manifest.json)", el->name, (long long)u->in[0].channels, (long long)u->out.channels, (long long)u->interval);
+    mlo_emit_wires(e, el->name, u->out.lanes * u->out.bits);
+    mlo_printf(&e->t, "    %s #(", u->module);
+    for (int k = 0; k < u->n_param; k++) mlo_printf(&e->t, ".%s(%lld), ", u->param[k].name, (long long)u->param[k].value);
+    mlo_line(e, ".AXI_WIDTH(%d)) u_%s (\n        .clk(clk), .rst(core_rst), .stat(stat[%d:%d]),", e->c->axi_bits, el->name, 3 * *number + 2, 3 * *number);
+    for (int k = 0; k < u->n_in; k++) mlo_emit_bus(e, u->in[k].port, mlo_input_bus(e, i, k), ",");
+    for (int k = 0; k < u->n_memory; k++, ++*memory)
+        mlo_line(e, "        .%s_tdata(p_tdata), .%s_tvalid(p_tvalid[%d]), .%s_tready(p_tready[%d]),", u->memory[k].port, u->memory[k].port, *memory, u->memory[k].port, *memory);
+    if (u->idle) mlo_line(e, "        .%s_tdata({%d{1'b0}}), .%s_tvalid(1'b0), .%s_tready(),", u->idle, e->c->axi_bits, u->idle, u->idle);
+    mlo_emit_bus(e, u->out.port, el->name, ");");
+    ++*number;
+    mlo_emit_fanout(e, i, 0);
+}
+
+static void mlo_emit_split(mlo_emitter *e, int i) {
+    const mlo_element *el = &e->c->element[i];
+    int64_t part[3] = {0}; int bits = el->unit.out.bits, lanes = el->unit.out.lanes;
+    for (size_t k = 0; k < el->node->n_output && k < 3; k++) part[k] = mlo_last_dim(&el->site.out);
+    mlo_line(e, "");
+    for (int k = 0; k < 3; k++) mlo_emit_wires(e, mlo_format(e->m, "%s_%d", el->name, k), lanes * bits);
+    mlo_line(e, "    mlo_split #(.BITS(%d), .LANES(%d), .C0(%lld), .C1(%lld), .C2(%lld)) u_%s (\n        .clk(clk), .rst(core_rst),", bits, lanes, (long long)part[0], (long long)part[1], (long long)part[2], el->name);
+    mlo_emit_bus(e, "s_axis", mlo_input_bus(e, i, 0), ",");
+    for (int k = 0; k < 3; k++) mlo_emit_bus(e, mlo_format(e->m, "m%d_axis", k), mlo_format(e->m, "%s_%d", el->name, k), k == 2 ? ");" : ",");
+    for (int k = 0; k < 3; k++) mlo_emit_fanout(e, i, k);
+}
+
+static int mlo_emit_top(mlo_emitter *e) {
+    const mlo_hw *c = e->c;
+    int memory = 0, number = 0;
+    mlo_line(e, "// Made by mlo %s from shapes, widths and folding; structure only, the logic is in the modules beside this file.", MLO_VERSION);
+    mlo_line(e, "// One layer of hardware; frames of up to %lld tokens of %lld channels; up to %d frames in flight; %lld multipliers;", (long long)c->tokens, (long long)c->channels, c->frames, (long long)mlo_core_multipliers(c));
+    mlo_line(e, "// a token every %lld cycles; %lld parameter beats of %d bits per iteration.", (long long)mlo_core_interval(c), (long long)mlo_core_beats(c), c->axi_bits);
+    mlo_line(e, "`default_nettype none");
+    mlo_emit_top_ports(e);
+    mlo_emit_registers(e);
+    mlo_emit_loop(e);
+    mlo_line(e, "\n    // ---- the layer");
+    mlo_emit_fanout(e, MLO_OUTSIDE, 0);
+    for (int i = 0; i < c->n_element; i++) { if (c->element[i].kernel) mlo_emit_kernel(e, i, &memory, &number); else mlo_emit_split(e, i); }
+    mlo_line(e, "endmodule\n`default_nettype wire");
+    return mlo_file_text(e, "rtl/mlo_top.v");
+}

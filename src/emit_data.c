@@ -1,0 +1,162 @@
+/* emit, data: the parameter image, and the words the bench plays and expects.
+ *
+ * The image is one iteration after the other; in an iteration, the memories of all kernels in dataflow order; in a memory, its words,
+ * padded as mlo_param wants them. So the loader reads straight through it. */
+
+/* Evaluates an element's parameter inputs in iteration i: everything that is no stream. */
+static int mlo_element_inputs(mlo *m, const mlo_hw *c, const mlo_element *el, int64_t i, mlo_array **in) {
+    for (size_t k = 0; k < el->node->n_input && k < 8; k++) {
+        int stream = 0;
+        for (int p = 0; p < el->unit.n_in; p++) stream |= el->unit.in[p].index == (int)k;
+        mlo_value *v = mlo_value_of(c->scan.body, el->node->input[k]);
+        in[k] = NULL;
+        if (stream || (v && v->graph != c->scan.body && !v->tensor)) continue;          /* the mask comes as a stream, too */
+        if (!(in[k] = mlo_scan_value(m, &c->scan, el->node->input[k], i))) return (int)m->error.code;
+    }
+    return 0;
+}
+
+/* Is every parameter within the bits its word has for it? What quantize makes is; what a user edited may not be. */
+static int mlo_check_numbers(mlo *m, const mlo_element *el, mlo_array *const *in) {
+    static const struct { const char *op; size_t input; int64_t at, step, low, high; const char *what; } limits[] = {
+        { "mlo.MVU", 3, 0, 1, 0, 32767, "multiplier" }, { "mlo.MVU", 4, 0, 1, 1, 62, "shift" },
+        { "mlo.MVUTable", 3, 0, 1, 0, 32767, "multiplier" }, { "mlo.MVUTable", 4, 0, 1, 1, 62, "shift" },
+        { "mlo.LayerNorm", 1, 0, 1, -32768, 32767, "scale" }, { "mlo.LayerNorm", 3, 0, 2, 1, (int64_t)1 << 47, "epsilon" }, { "mlo.LayerNorm", 3, 1, 2, 0, 40, "shift" },
+        { "mlo.Add", 2, 0, 3, 0, 32767, "multiplier" }, { "mlo.Add", 2, 1, 3, 0, 32767, "multiplier" }, { "mlo.Add", 2, 2, 3, 1, 62, "shift" },
+        { "mlo.Requant", 1, 0, 2, 0, 32767, "multiplier" }, { "mlo.Requant", 1, 1, 2, 1, 62, "shift" },
+        { "mlo.Attention", 4, 0, 4, 0, 32767, "score multiplier" }, { "mlo.Attention", 4, 1, 4, 1, 40, "score shift" },
+        { "mlo.Attention", 4, 2, 4, 0, 32767, "multiplier" }, { "mlo.Attention", 4, 3, 4, 1, 62, "shift" } };
+    for (size_t k = 0; k < sizeof limits / sizeof *limits; k++) {
+        if (!mlo_is(el->node, limits[k].op) || !in[limits[k].input]) continue;
+        const mlo_array *a = in[limits[k].input];
+        for (int64_t i = limits[k].at, n = mlo_array_count(a); i < n; i += limits[k].step)
+            if (mlo_get(a, i) < limits[k].low || mlo_get(a, i) > limits[k].high)
+                return mlo_fail(m, MLO_E_DATA, el->node, "%s %lld is not within %lld..%lld", limits[k].what, (long long)mlo_get(a, i), (long long)limits[k].low, (long long)limits[k].high);
+    }
+    return 0;
+}
+
+/* Hands the bytes of one memory, beat by beat, to `put`. */
+typedef int (*mlo_put_beat)(mlo_emitter *e, const unsigned char *beat, int bytes);
+
+static int mlo_emit_memory(mlo_emitter *e, const mlo_element *el, int k, mlo_array *const *in, mlo_put_beat put) {
+    const mlo_memory *mem = &el->unit.memory[k];
+    int axi = e->c->axi_bits / 8; int64_t word = mlo_word_bits(mem, e->c->axi_bits) / 8, room = word > axi ? word : axi;
+    unsigned char *bits = (unsigned char *)mlo_scratch(e->m, (size_t)room, 1), *beat = (unsigned char *)mlo_scratch(e->m, (size_t)room, 1);
+    int64_t fill = 0;
+    for (int64_t w = 0; bits && beat && w < mem->depth && !e->m->error.code; w++) {
+        memset(bits, 0, (size_t)room);
+        el->kernel->pack(&el->site, &el->unit, k, w, (const mlo_array *const *)in, bits);
+        memcpy(beat + fill, bits, (size_t)word);
+        fill += word;
+        if (w == mem->depth - 1 && fill < axi) { memset(beat + fill, 0, (size_t)(axi - fill)); fill = axi; }
+        for (int64_t at = 0; fill >= axi && at < fill; at += axi) put(e, beat + at, axi);
+        if (fill >= axi) fill = 0;
+    }
+    mlo_scratch_free(e->m, bits); mlo_scratch_free(e->m, beat);
+    return (int)e->m->error.code;
+}
+
+static int mlo_emit_image(mlo_emitter *e, mlo_put_beat put) {
+    for (int64_t i = 0; i < e->c->scan.iterations; i++) for (int k = 0; k < e->c->n_element; k++) {
+        const mlo_element *el = &e->c->element[k];
+        mlo_array *in[8] = {0};
+        if (!el->kernel || !el->unit.n_memory) continue;
+        if (!mlo_element_inputs(e->m, e->c, el, i, in) && !mlo_check_numbers(e->m, el, in))
+            for (int mem = 0; mem < el->unit.n_memory && !e->m->error.code; mem++) mlo_emit_memory(e, el, mem, in, put);
+        for (int j = 0; j < 8; j++) mlo_array_free(e->m, in[j]);
+        if (e->m->error.code) return (int)e->m->error.code;
+    }
+    return 0;
+}
+
+static int mlo_put_binary(mlo_emitter *e, const unsigned char *beat, int bytes) {
+    mlo_put(&e->t, beat, (size_t)bytes);
+    if (e->t.n < 1 << 16) return 0;
+    mlo_file_write(e, e->t.text, e->t.n);
+    e->t.n = 0;
+    return 0;
+}
+static int mlo_put_hex(mlo_emitter *e, const unsigned char *beat, int bytes) {
+    char line[2 * 128 + 1];
+    for (int i = 0; i < bytes; i++) {
+        line[2 * (bytes - 1 - i)] = "0123456789abcdef"[beat[i] >> 4];
+        line[2 * (bytes - 1 - i) + 1] = "0123456789abcdef"[beat[i] & 15];
+    }
+    line[2 * bytes] = '\n';
+    return mlo_put_binary(e, (unsigned char *)line, 2 * bytes + 1);
+}
+
+static int mlo_emit_params(mlo_emitter *e) {
+    static const char *const names[] = { "params.bin", "params.hex" };
+    for (int i = 0; i < 2; i++) {
+        if (mlo_file_begin(e, names[i]) || mlo_emit_image(e, i ? mlo_put_hex : mlo_put_binary)) return (int)e->m->error.code;
+        if (e->t.n && mlo_file_write(e, e->t.text, e->t.n)) return (int)e->m->error.code;
+        e->t.n = 0;
+        if (mlo_file_end(e)) return (int)e->m->error.code;
+    }
+    return 0;
+}
+
+/* ---- beats of activations ------------------------------------------------------------------------------------------------------------------ */
+
+/* A frame's worth of beats as the bench reads them: {tlast, lanes}, one hexadecimal word a line. a: [.., tokens, channels] integers. */
+static void mlo_hex_beats(mlo_text *t, const mlo_array *a, int64_t lanes, int bits) {
+    int64_t n = mlo_array_count(a);
+    int pad = mlo_padded(bits), digits = (int)(lanes * pad / 4);
+    for (int64_t at = 0; at < n; at += lanes) {
+        mlo_puts(t, at + lanes >= n ? "1" : "0");
+        for (int d = digits; d--; ) {
+            int64_t bit = (int64_t)d * 4, lane = bit / pad;
+            char digit = "0123456789abcdef"[(uint64_t)mlo_get(a, at + lane) >> (bit % pad) & 15];
+            mlo_put(t, &digit, 1);
+        }
+        mlo_puts(t, "\n");
+    }
+}
+/* The mask: {tlast, byte} per token. */
+static void mlo_hex_mask(mlo_text *t, const mlo_array *mask) {
+    int64_t n = mlo_array_count(mask);
+    for (int64_t i = 0; i < n; i++) mlo_printf(t, "%d%02x\n", i == n - 1, (unsigned)mlo_get(mask, i));
+}
+
+/* Core input, mask and core output of one evaluation, as beats. */
+typedef struct { mlo_emitter *e; mlo_text in, mask, out; const char *names[3]; } mlo_bench_words;
+
+static int mlo_bench_see(void *user, const mlo_graph *g, int64_t iteration, const char *name, const mlo_array *a) {
+    mlo_bench_words *w = (mlo_bench_words *)user;
+    const mlo_hw *c = w->e->c;
+    (void)g;
+    if (iteration >= 0) return 0;
+    if (name == w->names[0]) mlo_hex_beats(&w->in, a, c->lanes, c->bits);
+    if (name == w->names[1]) mlo_hex_mask(&w->mask, a);
+    if (name == w->names[2]) mlo_hex_beats(&w->out, a, c->lanes, c->bits);
+    return 0;
+}
+
+/* tb/input.hex, tb/mask.hex, tb/golden.hex: `frames` frames of inputs drawn from the model's declared types (never from --calib, so that
+ * every way to this directory gives the same bytes). */
+static int mlo_emit_bench_words(mlo_emitter *e, int64_t frames) {
+    mlo *m = e->m;
+    mlo_bench_words w = { e, { m, NULL, 0, 0 }, { m, NULL, 0, 0 }, { m, NULL, 0, 0 },
+        { e->c->scan.node->input[0], mlo_intern(m, "mlo_mask"), e->c->scan.node->output[0] } };
+    mlo_observer see = { &w, mlo_bench_see };
+    size_t n_calib = m->n_calib;
+    m->n_calib = 0;
+    for (int64_t k = 0; k < frames && !m->error.code; k++) {
+        mlo_array *in[16] = {0}, flat[16]; size_t n;
+        if (!mlo_sample_inputs(m, k, in, &n)) {
+            for (size_t i = 0; i < n; i++) flat[i] = *in[i];
+            mlo_eval_observed(m, flat, n, &see);
+        }
+        for (size_t i = 0; i < 16; i++) mlo_array_free(m, in[i]);
+    }
+    m->n_calib = n_calib;
+    mlo_text *const texts[] = { &w.in, &w.mask, &w.out };
+    static const char *const files[] = { "tb/input.hex", "tb/mask.hex", "tb/golden.hex" };
+    for (int i = 0; i < 3; i++) {
+        if (!m->error.code && (i != 1 || e->c->masked)) { mlo_put(&e->t, texts[i]->text ? texts[i]->text : "", texts[i]->n); mlo_file_text(e, files[i]); }
+        mlo_text_free(texts[i]);
+    }
+    return (int)m->error.code;
+}

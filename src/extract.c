@@ -1,0 +1,264 @@
+/* extract: chooses the loop bodies and marks their instances.
+ *
+ * in:  a graph, with scopes where there are any; option "hierarchy" ('[["encoder","encoder.layer.0"]]'), or nothing: discover.
+ * out: node metadata mlo.loop (name), mlo.instance (iteration, from 0), mlo.position (place in the body, from 0); model metadata
+ *     mlo.extract: what was considered, as JSON.
+ * invariant: the structure decides. A hierarchy selects among what repeats; several groups in one stack are consecutive layers as one
+ *     body; groups in different stacks are different loops. What it selects and what repeats must agree, or extract says how they differ.
+ * example: [["","encoder","encoder.layer.0"],["","encoder","encoder.layer.1"]] on 12 layers: 6 iterations of two layers.
+ * cost: O(nodes), see discover.c.
+ */
+static const char mlo_loop_key[] = "mlo.loop", mlo_instance_key[] = "mlo.instance", mlo_position_key[] = "mlo.position", mlo_extract_key[] = "mlo.extract";
+
+/* ---- the hierarchy option ------------------------------------------------------------------------------------------------------- */
+
+typedef struct { mlo_levels *group; size_t n; } mlo_hierarchy;
+
+/* '[["a","a.b"], ["c"]]'; also FINN's older '["a","a.b"]' and a bare 'a.b'. */
+static int mlo_hierarchy_parse(mlo *m, const char *text, mlo_hierarchy *h) {
+    const char *s = text;
+    mlo_levels one;
+    memset(h, 0, sizeof *h);
+    while (*s == ' ') s++;
+    if (*s != '[') {
+        mlo_levels_dots(m, s, strlen(s), &one);
+        return MLO_PUSH(m, h->group, h->n, one) ? 0 : (int)m->error.code;
+    }
+    if (mlo_levels_list(m, s, &one) && one.n) return MLO_PUSH(m, h->group, h->n, one) ? 0 : (int)m->error.code;
+    for (s++; ; ) {
+        while (*s == ' ' || *s == ',' || *s == '\n') s++;
+        if (*s == ']') break;
+        s = mlo_levels_list(m, s, &one);
+        if (!s || !one.n) return mlo_fail_at(m, MLO_E_USAGE, NULL, "--hierarchy %.200s is not a list of lists of scope names; write [[\"encoder\",\"encoder.layer.0\"]]", text);
+        if (!MLO_PUSH(m, h->group, h->n, one)) return (int)m->error.code;
+    }
+    return h->n ? 0 : mlo_fail_at(m, MLO_E_USAGE, NULL, "--hierarchy names no scope; write [[\"encoder\",\"encoder.layer.0\"]]");
+}
+
+/* Is a scope `want` or below it? By whole levels: encoder.layer.1 does not hold encoder.layer.10. */
+static int mlo_scope_within(const char *scope, const char *want) {
+    size_t n = strlen(want);
+    return scope && (!n || (!strncmp(scope, want, n) && (!scope[n] || scope[n] == '/')));
+}
+
+static int mlo_hierarchy_miss(mlo *m, const mlo_net *net, const char *const *scope, const char *want) {
+    mlo_map seen = { NULL, 0, 0 };
+    const char *list[6];
+    int n = 0, depth = mlo_scope_common(want, want);
+    for (int i = 0; i < net->n; i++) {
+        const char *p = scope[i];
+        for (int level = 0; p && level < depth; level++) p = strchr(level ? p + 1 : p, '/');
+        const char *s = scope[i] ? mlo_intern_n(m, scope[i], p ? (size_t)(p - scope[i]) : strlen(scope[i])) : NULL;
+        if (!s || !*s) continue;
+        uintptr_t count = (uintptr_t)mlo_map_get(&seen, s);
+        if (!count && n < 6 && mlo_scope_common(s, s) == depth) list[n++] = s;
+        if (mlo_map_put(m, &seen, s, (void *)(count + 1))) return (int)m->error.code;
+    }
+    mlo_text t = { m, NULL, 0, 0 };
+    for (int i = 0; i < n; i++) mlo_printf(&t, "%s%s (%lu)", i ? ", " : "", list[i], (unsigned long)(uintptr_t)mlo_map_get(&seen, list[i]));
+    mlo_fail_at(m, MLO_E_LOOP, NULL, "no node has the scope '%s'; scopes as deep, with their nodes: %s", want, n ? t.text : "none (no scopes in this model; leave --hierarchy out)");
+    mlo_text_free(&t);
+    return (int)m->error.code;
+}
+
+/* chosen[i]: the number of the group that node i belongs to, from 1; 0 for none. */
+static int mlo_hierarchy_choose(mlo *m, const mlo_net *net, const char *const *scope, const mlo_hierarchy *h, uint8_t *chosen) {
+    for (size_t g = 0; g < h->n; g++) {
+        int hits = 0;
+        const char *want[2] = { mlo_levels_scope(m, &h->group[g], h->group[g].n, 0), mlo_levels_scope(m, &h->group[g], h->group[g].n, 1) };
+        if (m->error.code) return (int)m->error.code;
+        for (int form = 0; form < 2 && !hits; form++)
+            for (int i = 0; i < net->n; i++) if (mlo_scope_within(scope[i], want[form])) { chosen[i] = 1; hits++; }
+        if (!hits) return mlo_hierarchy_miss(m, net, scope, want[1]);
+    }
+    return 0;
+}
+
+/* ---- saying where two instances differ -------------------------------------------------------------------------------------------- */
+
+static void mlo_put_number(mlo_text *t, const char *before, double v, int single) {
+    char digits[40];
+    mlo_print_number(digits, v, single);
+    mlo_puts(t, before);
+    mlo_puts(t, digits);
+}
+
+static const char *mlo_attr_text_of(mlo *m, const mlo_attr *a) {
+    if (!a) return "absent";
+    mlo_text t = { m, NULL, 0, 0 };
+    switch (a->type) {
+    case MLO_ATTR_FLOAT: mlo_put_number(&t, "", (double)a->f, 1); break;
+    case MLO_ATTR_INT: mlo_printf(&t, "%lld", (long long)a->i); break;
+    case MLO_ATTR_STRING: mlo_printf(&t, "'%.*s'", (int)(a->s.n < 60 ? a->s.n : 60), a->s.data ? a->s.data : ""); break;
+    case MLO_ATTR_INTS: for (size_t i = 0; i < a->n_ints && i < 8; i++) mlo_printf(&t, "%s%lld", i ? "," : "[", (long long)a->ints[i]); mlo_puts(&t, a->n_ints ? "]" : "[]"); break;
+    case MLO_ATTR_FLOATS: for (size_t i = 0; i < a->n_floats && i < 8; i++) mlo_put_number(&t, i ? "," : "[", (double)a->floats[i], 1); mlo_puts(&t, a->n_floats ? "]" : "[]"); break;
+    case MLO_ATTR_TENSOR: {
+        double v[4];
+        int64_t n = mlo_tensor_count(a->t);
+        if (n < 1 || n > 4 || mlo_tensor_doubles(m, a->t, 0, (size_t)n, v)) { mlo_printf(&t, "a tensor of %lld", (long long)n); break; }
+        for (int64_t i = 0; i < n; i++) mlo_put_number(&t, i ? "," : "[", v[i], a->t->data_type != MLO_DOUBLE);
+        mlo_puts(&t, "]");
+        break;
+    }
+    default: mlo_puts(&t, "another value"); break;
+    }
+    const char *s = mlo_intern(m, t.text ? t.text : "");
+    mlo_text_free(&t);
+    return s ? s : "";
+}
+
+static const char *mlo_form_text(mlo *m, const mlo_value *v) {
+    mlo_form f = mlo_form_of(v);
+    mlo_text t = { m, NULL, 0, 0 };
+    mlo_printf(&t, "%s[", mlo_dtype_name(f.dtype));
+    for (int i = 0; i < f.rank; i++) { if (i) mlo_puts(&t, ","); if (f.dims[i] < 0) mlo_puts(&t, "?"); else mlo_printf(&t, "%lld", (long long)f.dims[i]); }
+    mlo_puts(&t, "]");
+    const char *s = mlo_intern(m, t.text ? t.text : "");
+    mlo_text_free(&t);
+    return s ? s : "";
+}
+
+/* In one line: how instance y's node differs from x's. */
+static const char *mlo_difference(mlo *m, const mlo_net *net, int x, int y, int slot) {
+    const mlo_attr *which[2];
+    const mlo_node *a = net->g->node[x], *b = y < 0 ? NULL : net->g->node[y];
+    if (!b) return mlo_format(m, "%s %s has no counterpart in the next instance", a->op, mlo_node_name(a));
+    const char *attr = mlo_attr_difference(m, a, b, which);
+    if (attr) return mlo_format(m, "%s %s: %s is %s, in %s it is %s", b->op, mlo_node_name(b), attr, mlo_attr_text_of(m, which[1]), mlo_node_name(a), mlo_attr_text_of(m, which[0]));
+    for (size_t i = 0; i < a->n_input && i < b->n_input; i++) {
+        mlo_value *v = mlo_value_of(net->g, a->input[i]), *w = mlo_value_of(net->g, b->input[i]);
+        if (v && w && mlo_form_differs(v, w))
+            return mlo_format(m, "%s %s: input %zu is %s, in %s it is %s", b->op, mlo_node_name(b), i, mlo_form_text(m, w), mlo_node_name(a), mlo_form_text(m, v));
+    }
+    if (slot >= 0) return mlo_format(m, "%s %s: input %d comes from another place than in %s", b->op, mlo_node_name(b), slot, mlo_node_name(a));
+    return mlo_format(m, "%s %s differs from %s", b->op, mlo_node_name(b), mlo_node_name(a));
+}
+
+/* ---- choosing ------------------------------------------------------------------------------------------------------------------------- */
+
+/* m consecutive instances become one. */
+static int mlo_layers_group(mlo *m, mlo_layers *l, int by) {
+    int size = l->size * by, rounds = l->iterations / by, *order = MLO_NEW_N(m, int, (size_t)size * 2), *node = MLO_NEW_N(m, int, (size_t)(size * rounds));
+    if (!order || !node) return (int)m->error.code;
+    for (int i = 0; i < size; i++) { order[2 * i] = l->node[i]; order[2 * i + 1] = i; }
+    qsort(order, (size_t)size, 2 * sizeof *order, mlo_int_cmp);
+    for (int k = 0; k < rounds; k++) for (int i = 0; i < size; i++) node[k * size + i] = l->node[k * size + order[2 * i + 1]];
+    l->node = node; l->size = size; l->iterations = rounds;
+    return 0;
+}
+
+/* Fits a found loop to what the hierarchy chose: how many instances make one body, or why that is not possible. */
+static int mlo_layers_fit(mlo *m, const mlo_net *net, mlo_layers *l, const uint8_t *chosen) {
+    int whole = 0, inside = 0, odd = MLO_NONE;
+    for (int k = 0; k < l->iterations; k++) {
+        int hits = 0;
+        for (int p = 0; p < l->size; p++) hits += chosen[l->node[k * l->size + p]];
+        inside += hits;
+        whole += hits * 10 >= l->size * 9;
+        for (int p = 0; p < l->size && hits && hits * 10 < l->size * 9 && odd < 0; p++) if (!chosen[l->node[k * l->size + p]]) odd = l->node[k * l->size + p];
+    }
+    if (!whole) return mlo_fail(m, MLO_E_LOOP, odd < 0 ? NULL : net->g->node[odd], "is not in the hierarchy, which selects %d of the %d nodes that repeat %d times; "
+                                "select the whole layer, or leave --hierarchy out", inside, l->size, l->iterations);
+    if (l->iterations / whole < 2) return mlo_fail_at(m, MLO_E_LOOP, NULL, "the hierarchy selects %d of %d equal layers: that leaves %d iteration; select one layer", whole, l->iterations, l->iterations / whole);
+    if (l->iterations % whole) mlo_warn(m, "matched %d of %d layers: bodies of %d leave the last %d outside", l->iterations - l->iterations % whole, l->iterations, whole, l->iterations % whole);
+    return whole > 1 ? mlo_layers_group(m, l, whole) : 0;
+}
+
+static int mlo_extract_mark(mlo *m, const mlo_net *net, const mlo_layers *l, const char *name) {
+    for (int k = 0; k < l->iterations; k++)
+        for (int p = 0; p < l->size; p++) {
+            mlo_node *n = net->g->node[l->node[k * l->size + p]];
+            const char *instance = mlo_format(m, "%d", k), *position = mlo_format(m, "%d", p);
+            if (!instance || !position || mlo_meta_put(m, &n->meta, &n->n_meta, mlo_loop_key, name)) return (int)m->error.code;
+            if (mlo_meta_put(m, &n->meta, &n->n_meta, mlo_instance_key, instance) || mlo_meta_put(m, &n->meta, &n->n_meta, mlo_position_key, position)) return (int)m->error.code;
+        }
+    return 0;
+}
+
+/* Marks that an earlier extract left must not survive. */
+static void mlo_extract_unmark(mlo_graph *g) {
+    for (size_t i = 0; i < g->n_node; i++) {
+        mlo_node *n = g->node[i];
+        size_t kept = 0;
+        for (size_t k = 0; k < n->n_meta; k++)
+            if (!mlo_eq(n->meta[k].key, mlo_loop_key) && !mlo_eq(n->meta[k].key, mlo_instance_key) && !mlo_eq(n->meta[k].key, mlo_position_key)) n->meta[kept++] = n->meta[k];
+        n->n_meta = kept;
+    }
+}
+
+/* A string in JSON, for reports. */
+static void mlo_report_string(mlo_text *t, const char *s) {
+    mlo_puts(t, "\"");
+    for (; *s; s++) {
+        if (*s == '"' || *s == '\\') mlo_printf(t, "\\%c", *s);
+        else if ((unsigned char)*s < 32) mlo_printf(t, "\\u%04x", (unsigned)(unsigned char)*s);
+        else mlo_put(t, s, 1);
+    }
+    mlo_puts(t, "\"");
+}
+
+/* What kept a loop from being longer: warned about, and noted in the report. */
+static void mlo_extract_misses(mlo *m, const mlo_net *net, const mlo_layers *l, const char *name, mlo_text *t, int *n) {
+    const mlo_miss *miss[2] = { &l->before, &l->after };
+    for (int i = 0; i < 2; i++) {
+        if (miss[i]->x < 0) continue;
+        const char *why = mlo_difference(m, net, miss[i]->x, miss[i]->y, miss[i]->slot);
+        if (!why) return;
+        mlo_warn(m, "%s: matched %d instances; the one %s it almost matches (%d of %d nodes): %s", name, l->iterations, i ? "after" : "before", miss[i]->matched, l->size, why);
+        mlo_puts(t, (*n)++ ? "," : "");
+        mlo_report_string(t, mlo_format(m, "%s: the instance %s matches %d of %d nodes: %s", name, i ? "after" : "before", miss[i]->matched, l->size, why));
+    }
+}
+
+static int mlo_extract_report(mlo *m, const mlo_net *net, const mlo_found *f, const char *const *name) {
+    mlo_text t = { m, NULL, 0, 0 };
+    int n = 0;
+    mlo_printf(&t, "{\"shifts\":%d,\"near\":[", f->tried);
+    for (size_t i = 0; i < f->n_loops; i++) if (name[i]) mlo_extract_misses(m, net, f->loop[i], name[i], &t, &n);
+    mlo_puts(&t, "],\"lost\":[");
+    n = 0;
+    for (size_t i = 0; i < f->n_lost && i < 20; i++) {
+        const mlo_layers *l = f->lost[i];
+        mlo_printf(&t, "%s{\"iterations\":%d,\"body_nodes\":%d,\"carried\":%d,\"first\":", n++ ? "," : "", l->iterations, l->size, l->carried);
+        mlo_report_string(&t, mlo_node_name(net->g->node[l->node[0]]));
+        mlo_puts(&t, ",\"why\":\"shares nodes with a loop that covers more, or as much with a smaller body\"}");
+    }
+    mlo_puts(&t, "]}");
+    int r = m->error.code ? (int)m->error.code : mlo_meta_put(m, &m->model->meta, &m->model->n_meta, mlo_extract_key, t.text);
+    mlo_text_free(&t);
+    return r;
+}
+
+static int mlo_extract_none(mlo *m, const mlo_net *net, const mlo_found *f) {
+    const mlo_miss *c = &f->closest;
+    const char *why = c->x < 0 ? NULL : mlo_difference(m, net, c->x, c->y, c->slot);
+    if (!why) return mlo_fail_at(m, MLO_E_LOOP, NULL, "no layer repeats among the %d nodes: nothing to roll", net->n);
+    return mlo_fail(m, MLO_E_LOOP, net->g->node[c->y < 0 ? c->x : c->y], "no layer repeats; the closest two parts share %d of %d nodes, but %s", c->matched, c->size, why);
+}
+
+/* The stage. */
+static int mlo_extract(mlo *m) {
+    mlo_net net; mlo_found found; mlo_hierarchy h;
+    mlo_graph *g = m->model->graph;
+    const char *option = mlo_opt(m, "hierarchy");
+    int loops = 0;
+    if (mlo_opt(m, "template")) return mlo_fail_at(m, MLO_E_UNSUPPORTED, NULL, "--template is not supported yet; give --hierarchy, or nothing");
+    mlo_extract_unmark(g);
+    if (mlo_net_make(m, g, &net)) return (int)m->error.code;
+    const char **scope = MLO_NEW_N(m, const char *, (size_t)net.n + 1), **name;
+    uint8_t *chosen = option ? MLO_NEW_N(m, uint8_t, (size_t)net.n + 1) : NULL;
+    if (m->error.code) return (int)m->error.code;
+    for (int i = 0; i < net.n; i++) scope[i] = mlo_meta_get(g->node[i]->meta, g->node[i]->n_meta, mlo_scope_key);
+    if (option && (mlo_hierarchy_parse(m, option, &h) || mlo_hierarchy_choose(m, &net, scope, &h, chosen))) return (int)m->error.code;
+    if (mlo_discover(m, &net, scope, chosen, &found)) return (int)m->error.code;
+    if (!found.n_loops) return mlo_extract_none(m, &net, &found);
+    if (!(name = MLO_NEW_N(m, const char *, found.n_loops))) return (int)m->error.code;
+    for (size_t i = 0; i < found.n_loops; i++) {
+        mlo_layers *l = found.loop[i];
+        if (option && mlo_layers_fit(m, &net, l, chosen)) return (int)m->error.code;
+        name[i] = loops ? mlo_format(m, "loop_%d", loops) : mlo_intern(m, "loop");
+        if (!name[i] || mlo_extract_mark(m, &net, l, name[i])) return (int)m->error.code;
+        loops++;
+    }
+    return mlo_extract_report(m, &net, &found, name);
+}

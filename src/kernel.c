@@ -1,0 +1,232 @@
+/* kernel: what every integer kernel is: one entry of one table.
+ *
+ * in:  an `mlo` domain node.    out: its shapes, its golden result, its ONNX function, its hardware unit, its parameter words.
+ * invariant: the C evaluation, the ONNX function body and the Verilog module compute the same bits; tests hold them together.
+ * example: see kernel_requant.c, the shortest. To add a kernel: its file, its Verilog, its bench, one line in kernels.c.
+ * cost: nothing here depends on the number of layers.
+ *
+ * Numbers. Activations are signed integers of 2..16 bits, carried as INT8 or INT16. Requantization is
+ *     y = clip((acc * M + 2^(S-1)) >> S, lo, hi),   0 <= M < 2^15, 1 <= S <= 62, the shift rounds down.
+ */
+
+/* One stream port of a unit: which node input (or output) it carries, how wide. `port` is the Verilog prefix. */
+typedef struct { const char *port; int index, lanes, bits; int64_t channels; } mlo_port;
+
+/* One parameter memory of a unit: `depth` words of `width` bits per iteration, from the loader. */
+typedef struct { const char *port; int width; int64_t depth; } mlo_memory;
+
+enum { MLO_UNIT_PORTS = 4, MLO_UNIT_MEMORIES = 3, MLO_UNIT_PARAMS = 16 };
+
+/* The hardware of one node at a given folding. Cycles: per token in steady state, and from a token's last input beat to its last output beat. */
+typedef struct {
+    const char *module;
+    mlo_port in[MLO_UNIT_PORTS]; int n_in;
+    mlo_port out;
+    mlo_memory memory[MLO_UNIT_MEMORIES]; int n_memory;
+    struct { const char *name; int64_t value; } param[MLO_UNIT_PARAMS]; int n_param;
+    int64_t interval;       /* cycles per token */
+    int64_t latency;        /* cycles from the end of its work to a token's last output beat (units with macs), or from last input beat to last output beat */
+    int64_t multipliers;    /* of the matrix arrays */
+    int64_t other;          /* multipliers of requantizers, norms, softmax */
+    int64_t macs;           /* useful multiply-accumulates per token */
+    const char *idle;       /* a parameter port of the module that this node does not use, NULL for none */
+    int whole_frame;        /* 1: the first output token needs the whole input frame (attention) */
+    int pe, simd;           /* the folding this describes */
+} mlo_unit;
+
+/* What `unit` and `pack` may look at: the node with the forms of its inputs and output, and the longest frame. */
+typedef struct { mlo *m; const mlo_node *node; mlo_form in[8]; size_t n_in; mlo_form out; int64_t tokens; } mlo_site;
+
+typedef struct {
+    mlo_op op;                                   /* name, shapes, golden result */
+    const char *function;                        /* the ONNX function body, in the notation below */
+    const char *pe_axis, *simd_axis;             /* what PE and SIMD divide, for messages; NULL: the kernel has no such knob */
+    /* Can this folding be built? The largest legal PE (or SIMD) not above the cap is what fold takes. */
+    int (*legal)(const mlo_site *s, int64_t pe, int64_t simd);
+    int (*unit)(const mlo_site *s, int64_t pe, int64_t simd, mlo_unit *u);
+    /* Writes word `word` of memory `k` into `bits` (zeroed, little-endian), from the node's evaluated inputs of one iteration. */
+    void (*pack)(const mlo_site *s, const mlo_unit *u, int k, int64_t word, const mlo_array *const *in, unsigned char *bits);
+} mlo_kernel;
+
+static void mlo_unit_param(mlo_unit *u, const char *name, int64_t value) {
+    if (u->n_param < MLO_UNIT_PARAMS) { u->param[u->n_param].name = name; u->param[u->n_param++].value = value; }
+}
+static mlo_port mlo_port_make(const char *port, int index, int64_t lanes, int bits, int64_t channels) {
+    mlo_port p = { port, index, (int)lanes, bits, channels };
+    return p;
+}
+static void mlo_unit_memory(mlo_unit *u, const char *port, int64_t width, int64_t depth) {
+    mlo_memory k = { port, (int)width, depth };
+    u->memory[u->n_memory++] = k;
+}
+
+/* Bits [at, at+n) of a word := the low n bits of v. */
+static void mlo_put_bits(unsigned char *bits, int64_t at, int n, uint64_t v) {
+    for (int i = 0; i < n; i++, at++) if (v >> i & 1) bits[at / 8] = (unsigned char)(bits[at / 8] | 1u << at % 8);
+}
+
+/* ceil(log2(n)), 0 for n <= 1: Verilog's $clog2. */
+static int mlo_clog2(int64_t n) { int b = 0; while (((int64_t)1 << b) < n) b++; return b; }
+
+/* ---- integer arithmetic -------------------------------------------------------------------------------------------------------- */
+
+/* floor(x / 2^s) without shifting negative numbers, which C leaves to the compiler. */
+static int64_t mlo_shift_down(int64_t x, int s) {
+    if (s <= 0) return x;
+    if (s > 62) return x < 0 ? -1 : 0;
+    int64_t d = (int64_t)1 << s, q = x / d;
+    return q - (x % d < 0);
+}
+static int64_t mlo_clip(int64_t x, int64_t lo, int64_t hi) { return x < lo ? lo : x > hi ? hi : x; }
+
+/* The one rounding rule. acc * M stays below 2^62: widths are derived and checked by quantize. */
+static int64_t mlo_requantize(int64_t acc, int64_t mult, int shift, int64_t lo, int64_t hi) {
+    int64_t half = shift >= 1 && shift <= 62 ? (int64_t)1 << (shift - 1) : 0;
+    return mlo_clip(mlo_shift_down(acc * mult + half, shift), lo, hi);
+}
+
+/* Element i of an integer array, and storing one. */
+static int64_t mlo_get(const mlo_array *a, int64_t i) {
+    switch (a->dtype) {
+    case MLO_INT8: return ((const int8_t *)a->data)[i];
+    case MLO_UINT8: case MLO_BOOL: return ((const uint8_t *)a->data)[i];
+    case MLO_INT16: return ((const int16_t *)a->data)[i];
+    case MLO_INT32: return ((const int32_t *)a->data)[i];
+    case MLO_INT64: return ((const int64_t *)a->data)[i];
+    default: return 0;
+    }
+}
+static void mlo_set_element(mlo_array *a, int64_t i, int64_t v) {
+    switch (a->dtype) {
+    case MLO_INT8: ((int8_t *)a->data)[i] = (int8_t)v; break;
+    case MLO_UINT8: case MLO_BOOL: ((uint8_t *)a->data)[i] = (uint8_t)v; break;
+    case MLO_INT16: ((int16_t *)a->data)[i] = (int16_t)v; break;
+    case MLO_INT32: ((int32_t *)a->data)[i] = (int32_t)v; break;
+    case MLO_INT64: ((int64_t *)a->data)[i] = v; break;
+    default: break;
+    }
+}
+
+/* Attributes every kernel shares: the output's element type and bounds. */
+static mlo_dtype mlo_kernel_to(const mlo_node *n) { return (mlo_dtype)mlo_int(n, "to", MLO_INT8); }
+static int mlo_bits_of(mlo_dtype t) { return t == MLO_INT8 ? 8 : t == MLO_INT16 ? 16 : t == MLO_BOOL ? 1 : 32; }
+
+static int mlo_kernel_inputs(mlo_call *c, size_t n) {
+    for (size_t i = 0; i < n; i++) if (i >= c->n_in || !c->in[i]) return mlo_fail(c->m, MLO_E_GRAPH, c->node, "has no input %zu; it takes %zu", i, n);
+    return 0;
+}
+static int mlo_kernel_count(mlo_call *c, size_t i, int64_t least) {
+    int64_t n = mlo_array_count(c->in[i]);
+    return n >= least ? 0 : mlo_fail(c->m, MLO_E_SHAPE, c->node, "input %zu has %lld elements, needs %lld", i, (long long)n, (long long)least);
+}
+
+/* The shape rule of kernels whose output is shaped as input 0. */
+static int mlo_kernel_same_shape(mlo_shapes *s) {
+    if (s->n_in < 1 || s->in[0].rank < 0) return 0;
+    s->out[0] = s->in[0];
+    s->out[0].dtype = mlo_kernel_to(s->node);
+    return 0;
+}
+
+/* ---- ONNX functions ------------------------------------------------------------------------------------------------------------
+ * A function is written as text, one node a line, as in a textbook:
+ *
+ *     Requant <to, lo, hi> (x, p) => (y)
+ *     acc = Cast <to=7> (x)
+ *     l = Constant <value_int=@lo> ()
+ *
+ * @name refers to an attribute of the function. Reductions write their axes as an attribute; they become an input where the opset wants it. */
+
+typedef struct { mlo *m; const char *p; mlo_function *f; int64_t opset; } mlo_reader;
+
+static void mlo_skip_spaces(mlo_reader *r) { while (*r->p == ' ' || *r->p == '\n') r->p++; }
+static int mlo_take(mlo_reader *r, const char *token) {
+    mlo_skip_spaces(r);
+    if (!mlo_starts(r->p, token)) return 0;
+    r->p += strlen(token);
+    return 1;
+}
+static const char *mlo_word(mlo_reader *r) {
+    mlo_skip_spaces(r);
+    const char *start = r->p;
+    while ((*r->p >= 'a' && *r->p <= 'z') || (*r->p >= 'A' && *r->p <= 'Z') || (*r->p >= '0' && *r->p <= '9') || *r->p == '_') r->p++;
+    return mlo_intern_n(r->m, start, (size_t)(r->p - start));
+}
+static int64_t mlo_number(mlo_reader *r) { char *end; mlo_skip_spaces(r); long long v = strtoll(r->p, &end, 10); r->p = end; return v; }
+
+/* One attribute after its name: an integer, a list of integers, or @reference. */
+static void mlo_read_attr(mlo_reader *r, mlo_node *n, const char *name) {
+    int64_t list[80]; size_t count = 0;
+    if (mlo_take(r, "@")) {
+        mlo_attr *a = mlo_attr_new(r->m, n, name, MLO_ATTR_INT);
+        if (a) a->ref = mlo_word(r);
+    } else if (mlo_take(r, "[")) {
+        while (!mlo_take(r, "]") && count < 80) { list[count++] = mlo_number(r); mlo_take(r, ","); }
+        mlo_attr_ints(r->m, n, name, list, count);
+    } else mlo_attr_int(r->m, n, name, mlo_number(r));
+}
+
+/* axes as an attribute -> a Constant before the node, where the node's opset has axes as an input. */
+static void mlo_axes_to_input(mlo_reader *r, mlo_node *n) {
+    mlo_attr *axes = mlo_attr_of(n, "axes");
+    int input = mlo_eq(n->op, "ReduceSum") || mlo_eq(n->op, "Unsqueeze") || r->opset >= 18;
+    if (!axes || !input) return;
+    const char *name = mlo_format(r->m, "%s_axes", n->output[0]);
+    mlo_node *c = mlo_node_new(r->m, "Constant", name);
+    if (!c || mlo_node_output(r->m, c, name) || mlo_attr_ints(r->m, c, "value_ints", axes->ints, axes->n_ints)) return;
+    if (MLO_PUSH(r->m, r->f->node, r->f->n_node, c)) mlo_node_input(r->m, n, name);
+    size_t at = 0;
+    while (n->attr[at] != axes) at++;
+    for (n->n_attr--; at < n->n_attr; at++) n->attr[at] = n->attr[at + 1];
+}
+
+static void mlo_read_node(mlo_reader *r) {
+    const char *out = mlo_word(r);
+    mlo_take(r, "=");
+    mlo_node *n = mlo_node_new(r->m, mlo_word(r), NULL);
+    if (!n || mlo_node_output(r->m, n, out)) return;
+    n->name = out;
+    if (mlo_take(r, "<")) while (!mlo_take(r, ">") && *r->p) {
+        const char *name = mlo_word(r);
+        mlo_take(r, "=");
+        mlo_read_attr(r, n, name);
+        mlo_take(r, ",");
+    }
+    mlo_take(r, "(");
+    while (!mlo_take(r, ")") && *r->p && !r->m->error.code) { mlo_node_input(r->m, n, mlo_word(r)); mlo_take(r, ","); }
+    mlo_axes_to_input(r, n);
+    MLO_PUSH(r->m, r->f->node, r->f->n_node, n);
+}
+
+/* The FunctionProto of a text, at an opset. NULL without memory. */
+static mlo_function *mlo_function_of(mlo *m, const char *text, int64_t opset) {
+    mlo_reader r = { m, text, MLO_NEW(m, mlo_function), opset };
+    mlo_function *f = r.f;
+    if (!f || !(f->opset = MLO_NEW_N(m, mlo_opset, mlo_room(1)))) return NULL;
+    f->name = mlo_word(&r); f->domain = mlo_intern(m, "mlo");
+    f->opset[0].version = opset; f->opset[0].has = MLO_HAS(2); f->opset[0].domain = mlo_intern(m, ""); f->n_opset = 1;
+    if (mlo_take(&r, "<")) while (!mlo_take(&r, ">") && *r.p && !m->error.code) { const char *a = mlo_word(&r); MLO_PUSH(m, f->attr, f->n_attr, a); mlo_take(&r, ","); }
+    mlo_take(&r, "(");
+    while (!mlo_take(&r, ")") && *r.p && !m->error.code) { const char *x = mlo_word(&r); MLO_PUSH(m, f->input, f->n_input, x); mlo_take(&r, ","); }
+    mlo_take(&r, "=>"); mlo_take(&r, "(");
+    while (!mlo_take(&r, ")") && *r.p && !m->error.code) { const char *y = mlo_word(&r); MLO_PUSH(m, f->output, f->n_output, y); mlo_take(&r, ","); }
+    for (mlo_skip_spaces(&r); *r.p && !m->error.code; mlo_skip_spaces(&r)) mlo_read_node(&r);
+    return m->error.code ? NULL : f;
+}
+
+/* The end of most functions: int64 acc, m, s -> clipped y. floor(x / d) = (x - Mod(x, d)) / d. */
+#define MLO_FUNCTION_REQUANTIZE \
+    "two = Constant <value_int=2> ()\n" \
+    "d = Pow (two, s)\n" \
+    "half = Div (d, two)\n" \
+    "product = Mul (acc, m)\n" \
+    "sum_ = Add (product, half)\n" \
+    "rest = Mod (sum_, d)\n" \
+    "whole = Sub (sum_, rest)\n" \
+    "q = Div (whole, d)\n" \
+    MLO_FUNCTION_CLIP
+#define MLO_FUNCTION_CLIP \
+    "l = Constant <value_int=@lo> ()\n" \
+    "h = Constant <value_int=@hi> ()\n" \
+    "ql = Max (q, l)\n" \
+    "qc = Min (ql, h)\n"

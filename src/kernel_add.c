@@ -1,0 +1,53 @@
+/* add: y = clip((a*MA + b*MB + 2^(S-1)) >> S): the residual connection, with both operands' scales.
+ * inputs: a, b [.., C] of one shape, p = [MA, MB, S] int32.   Verilog: mlo_add.   throughput: PE channels a cycle.   error: half a step. */
+
+static const char mlo_add_function[] =
+    "Add <to, lo, hi> (a, b, p) => (y)\n"
+    "a64 = Cast <to=7> (a)\n"
+    "b64 = Cast <to=7> (b)\n"
+    "p64 = Cast <to=7> (p)\n"
+    "i0 = Constant <value_int=0> ()\n"
+    "i1 = Constant <value_int=1> ()\n"
+    "i2 = Constant <value_int=2> ()\n"
+    "ma = Gather (p64, i0)\n"
+    "mb = Gather (p64, i1)\n"
+    "s = Gather (p64, i2)\n"
+    "pa = Mul (a64, ma)\n"
+    "pb = Mul (b64, mb)\n"
+    "acc = Add (pa, pb)\n"
+    "m = Constant <value_int=1> ()\n"
+    MLO_FUNCTION_REQUANTIZE
+    "y = Cast <to=@to> (qc)\n";
+
+static int mlo_add_run(mlo_call *c) {
+    if (mlo_kernel_inputs(c, 3) || mlo_kernel_count(c, 2, 3)) return (int)c->m->error.code;
+    const mlo_array *a = c->in[0], *b = c->in[1], *p = c->in[2];
+    int64_t n = mlo_array_count(a);
+    if (mlo_array_count(b) != n) return mlo_fail(c->m, MLO_E_SHAPE, c->node, "operands of %lld and %lld elements; they must have one shape", (long long)n, (long long)mlo_array_count(b));
+    mlo_array *y = mlo_call_out(c, 0, mlo_kernel_to(c->node), a->rank, a->dims);
+    if (!y) return (int)c->m->error.code;
+    int64_t lo = mlo_int(c->node, "lo", -128), hi = mlo_int(c->node, "hi", 127);
+    for (int64_t i = 0; i < n; i++)
+        mlo_set_element(y, i, mlo_requantize(mlo_get(a, i) * mlo_get(p, 0) + mlo_get(b, i) * mlo_get(p, 1), 1, (int)mlo_get(p, 2), lo, hi));
+    return 0;
+}
+
+static int mlo_add_unit(const mlo_site *s, int64_t pe, int64_t simd, mlo_unit *u) {
+    int64_t channels = mlo_last_dim(&s->out);
+    (void)simd;
+    u->module = "mlo_add";
+    u->in[u->n_in++] = mlo_port_make("s_axis_a", 0, pe, mlo_bits_of(s->in[0].dtype), channels);
+    u->in[u->n_in++] = mlo_port_make("s_axis_b", 1, pe, mlo_bits_of(s->in[1].dtype), channels);
+    u->out = mlo_port_make("m_axis", 0, pe, mlo_bits_of(s->out.dtype), channels);
+    mlo_unit_memory(u, "s_axis_c", 64, 1);
+    mlo_unit_param(u, "C", channels); mlo_unit_param(u, "PE", pe);
+    mlo_unit_param(u, "ABITS", u->in[0].bits); mlo_unit_param(u, "BBITS", u->in[1].bits); mlo_unit_param(u, "YBITS", u->out.bits);
+    u->interval = channels / pe; u->latency = 7; u->other = 2 * pe;
+    return 0;
+}
+static void mlo_add_pack(const mlo_site *s, const mlo_unit *u, int k, int64_t word, const mlo_array *const *in, unsigned char *bits) {
+    (void)s; (void)u; (void)k; (void)word;
+    mlo_put_bits(bits, 0, 16, (uint64_t)mlo_get(in[2], 0));
+    mlo_put_bits(bits, 16, 16, (uint64_t)mlo_get(in[2], 1));
+    mlo_put_bits(bits, 32, 6, (uint64_t)mlo_get(in[2], 2));
+}

@@ -1,0 +1,193 @@
+/* attention: softmax(q k^T scale) v per head, in integers, streaming.
+ * inputs: q [B, TQ, H*D], k, v [B, TK, H*D] int8, mask [B, TK] bool (true: the key counts), p = [MS, SS, MO, SO] int32.
+ *
+ *     s[j]  = q . k[j]                              mx = the largest s[j] of a key that counts (no key counts: then all do, with s = 0)
+ *     t[j]  = min(((mx - s[j]) MS + 2^(SS-1)) >> SS, 4095)          the distance below the maximum in 1/64 octaves
+ *     e[j]  = (ROM[t & 63] + 2^(7+i)) >> (8+i), i = t >> 6          255 * 2^(-t/64), rounded; 0 for keys that don't count
+ *     R     = floor(MO 2^(LT+8) / sum e)                            LT = ceil(log2(longest frame))
+ *     y[d]  = requantize(sum_j e[j] v[j][d]; R, SO)
+ *
+ * The row is normalised after the weighted sum, so a flat row over many keys keeps the precision that 8-bit probabilities would lose.
+ * error: e is within 0.5 + 255 * 0.0055 = 1.9 of 255 exp(..) (rounding, 1/128 octave of t); R within 2^-14; y half a step more.
+ * Verilog: mlo_attention.   throughput: H * max(ceil(TK/PE) D/SIMD, the divider) cycles a query token. */
+
+/* round(65280 * 2^(-f/64)) for f = 0..63: the same numbers as in verilog/mlo_exp2.v; a test computes them. */
+#define MLO_EXP2_ROM \
+    65280, 64577, 63881, 63193, 62512, 61839, 61173, 60514, 59862, 59217, 58579, 57948, 57324, 56707, 56096, 55491, \
+    54894, 54302, 53717, 53139, 52566, 52000, 51440, 50886, 50338, 49796, 49259, 48729, 48204, 47684, 47171, 46663, \
+    46160, 45663, 45171, 44684, 44203, 43727, 43256, 42790, 42329, 41873, 41422, 40976, 40534, 40098, 39666, 39238, \
+    38816, 38398, 37984, 37575, 37170, 36770, 36374, 35982, 35594, 35211, 34831, 34456, 34085, 33718, 33355, 32995
+#define MLO_TEXT_(...) #__VA_ARGS__
+#define MLO_TEXT(...) MLO_TEXT_(__VA_ARGS__)
+
+static const int32_t mlo_exp2_rom[64] = { MLO_EXP2_ROM };
+
+static const char mlo_attention_function[] =
+    "Attention <to, lo, hi, heads, lt> (q_, k_, v_, mask, p) => (y)\n"
+    "heads_ = Constant <value_int=@heads> ()\n"
+    "one1 = Constant <value_ints=[1]> ()\n"
+    "heads1 = Reshape (heads_, one1)\n"
+    "zeros = Constant <value_ints=[0, 0]> ()\n"
+    "rest1 = Constant <value_ints=[-1]> ()\n"
+    "split = Concat <axis=0> (zeros, heads1, rest1)\n"
+    "join = Concat <axis=0> (zeros, rest1)\n"
+    "q32 = Cast <to=6> (q_)\n"
+    "k32 = Cast <to=6> (k_)\n"
+    "v64 = Cast <to=7> (v_)\n"
+    "q4 = Reshape (q32, split)\n"
+    "k4 = Reshape (k32, split)\n"
+    "v4 = Reshape (v64, split)\n"
+    "qh = Transpose <perm=[0, 2, 1, 3]> (q4)\n"
+    "kh = Transpose <perm=[0, 2, 3, 1]> (k4)\n"
+    "vh = Transpose <perm=[0, 2, 1, 3]> (v4)\n"
+    "scores = MatMul (qh, kh)\n"
+    "scores64 = Cast <to=7> (scores)\n"
+    /* keys that don't count score so low that any other is the maximum; when none counts they are all equal */
+    "mask4 = Unsqueeze <axes=[1, 2]> (mask)\n"
+    "never = Constant <value_int=-1073741824> ()\n"
+    "score = Where (mask4, scores64, never)\n"
+    "largest = ReduceMax <axes=[-1], keepdims=1> (score)\n"
+    "distance = Sub (largest, score)\n"
+    "p64 = Cast <to=7> (p)\n"
+    "i0 = Constant <value_int=0> ()\n"
+    "i1 = Constant <value_int=1> ()\n"
+    "i2 = Constant <value_int=2> ()\n"
+    "i3 = Constant <value_int=3> ()\n"
+    "two_ = Constant <value_int=2> ()\n"
+    "ms = Gather (p64, i0)\n"
+    "ss = Gather (p64, i1)\n"
+    "mo = Gather (p64, i2)\n"
+    "s = Gather (p64, i3)\n"
+    "sd = Pow (two_, ss)\n"
+    "shalf = Div (sd, two_)\n"
+    "scaled = Mul (distance, ms)\n"
+    "scaled_ = Add (scaled, shalf)\n"
+    "octaves_ = Div (scaled_, sd)\n"              /* nothing negative here, so Div rounds down */
+    "most = Constant <value_int=4095> ()\n"
+    "t = Min (octaves_, most)\n"
+    "c64 = Constant <value_int=64> ()\n"
+    "fraction = Mod (t, c64)\n"
+    "i_ = Div (t, c64)\n"
+    "c20 = Constant <value_int=20> ()\n"
+    "i = Min (i_, c20)\n"
+    "rom = Constant <value_ints=[" MLO_TEXT(MLO_EXP2_ROM) "]> ()\n"
+    "entry = Gather (rom, fraction)\n"
+    "c8 = Constant <value_int=8> ()\n"
+    "i8 = Add (i, c8)\n"
+    "unit = Pow (two_, i8)\n"
+    "unit_half = Div (unit, two_)\n"
+    "entry_ = Add (entry, unit_half)\n"
+    "e_ = Div (entry_, unit)\n"
+    /* the same none-counts rule: a masked key is out unless the maximum itself is masked */
+    "none = Equal (largest, never)\n"
+    "counts = Or (mask4, none)\n"
+    "zero = Constant <value_int=0> ()\n"
+    "e = Where (counts, e_, zero)\n"
+    "total = ReduceSum <axes=[-1], keepdims=1> (e)\n"
+    "lt_ = Constant <value_int=@lt> ()\n"
+    "lt8 = Add (lt_, c8)\n"
+    "top_ = Pow (two_, lt8)\n"
+    "top = Mul (mo, top_)\n"
+    "m = Div (top, total)\n"
+    "acc = MatMul (e, vh)\n"
+    MLO_FUNCTION_REQUANTIZE
+    "yt = Transpose <perm=[0, 2, 1, 3]> (qc)\n"
+    "y3 = Reshape (yt, join)\n"
+    "y = Cast <to=@to> (y3)\n";
+
+/* One row: query q against keys k of one head. e and acc are scratch of tk and d elements. */
+typedef struct { int64_t tk, d, stride; const mlo_array *mask, *p; int64_t mask_at; int lt; } mlo_row;
+
+static int64_t mlo_exp2_weight(int64_t t) {
+    int64_t i = t >> 6; if (i > 20) i = 20;
+    return (mlo_exp2_rom[t & 63] + ((int64_t)1 << (7 + i))) >> (8 + i);
+}
+
+/* Scores to weights, in place; returns their sum. */
+static int64_t mlo_attention_weights(const mlo_row *r, int64_t *e) {
+    int64_t never = -((int64_t)1 << 30), largest = never, total = 0;
+    for (int64_t j = 0; j < r->tk; j++) {
+        if (!mlo_get(r->mask, r->mask_at + j)) e[j] = never;
+        if (e[j] > largest) largest = e[j];
+    }
+    int64_t ms = mlo_get(r->p, 0); int ss = (int)mlo_get(r->p, 1);
+    for (int64_t j = 0; j < r->tk; j++) {
+        int counts = e[j] != never || largest == never;
+        int64_t t = mlo_shift_down((largest - e[j]) * ms + ((int64_t)1 << (ss - 1)), ss);
+        total += e[j] = counts ? mlo_exp2_weight(t < 4095 ? t : 4095) : 0;
+    }
+    return total;
+}
+
+static void mlo_attention_row(const mlo_row *r, const mlo_node *n, const int8_t *q, const int8_t *k, const int8_t *v, mlo_array *y, int64_t y_at, int64_t *e) {
+    for (int64_t j = 0; j < r->tk; j++) {
+        int32_t s = 0;
+        for (int64_t d = 0; d < r->d; d++) s += (int32_t)q[d] * k[j * r->stride + d];
+        e[j] = s;
+    }
+    int64_t total = mlo_attention_weights(r, e), scale = (mlo_get(r->p, 2) << (r->lt + 8)) / total;
+    int64_t lo = mlo_int(n, "lo", -128), hi = mlo_int(n, "hi", 127);
+    for (int64_t d = 0; d < r->d; d++) {
+        int64_t acc = 0;
+        for (int64_t j = 0; j < r->tk; j++) acc += e[j] * v[j * r->stride + d];
+        mlo_set_element(y, y_at + d, mlo_requantize(acc, scale, (int)mlo_get(r->p, 3), lo, hi));
+    }
+}
+
+static int mlo_attention_check(mlo_call *c, int64_t heads) {
+    const mlo_array *q = c->in[0], *k = c->in[1], *v = c->in[2];
+    for (int i = 0; i < 3; i++) if (c->in[i]->rank != 3 || c->in[i]->dtype != MLO_INT8) return mlo_fail(c->m, MLO_E_TYPE, c->node, "input %d must be INT8 [frames, tokens, channels]", i);
+    if (heads < 1 || q->dims[2] % heads || k->dims[2] != q->dims[2] || v->dims[2] != q->dims[2] || k->dims[1] != v->dims[1])
+        return mlo_fail(c->m, MLO_E_SHAPE, c->node, "q, k, v of %lld, %lld, %lld channels do not make %lld heads", (long long)q->dims[2], (long long)k->dims[2], (long long)v->dims[2], (long long)heads);
+    if (mlo_get(c->in[4], 1) < 1 || mlo_get(c->in[4], 1) > 40) return mlo_fail(c->m, MLO_E_DATA, c->node, "score shift %lld is not 1..40", (long long)mlo_get(c->in[4], 1));
+    return mlo_kernel_count(c, 3, q->dims[0] * k->dims[1]);
+}
+
+static int mlo_attention_run(mlo_call *c) {
+    if (mlo_kernel_inputs(c, 5) || mlo_kernel_count(c, 4, 4)) return (int)c->m->error.code;
+    int64_t heads = mlo_int(c->node, "heads", 1);
+    if (mlo_attention_check(c, heads)) return (int)c->m->error.code;
+    const mlo_array *q = c->in[0], *k = c->in[1], *v = c->in[2];
+    int64_t frames = q->dims[0], tq = q->dims[1], ch = q->dims[2];
+    mlo_row r = { k->dims[1], ch / heads, ch, c->in[3], c->in[4], 0, (int)mlo_int(c->node, "lt", 0) };
+    mlo_array *y = mlo_call_out(c, 0, mlo_kernel_to(c->node), 3, q->dims);
+    int64_t *e = (int64_t *)mlo_scratch(c->m, (size_t)r.tk, sizeof *e);
+    for (int64_t f = 0; y && e && f < frames; f++) for (int64_t i = 0; i < tq; i++) for (int64_t h = 0; h < heads; h++) {
+        int64_t at = (f * tq + i) * ch + h * r.d, kv = f * r.tk * ch + h * r.d;
+        r.mask_at = f * r.tk;
+        mlo_attention_row(&r, c->node, (const int8_t *)q->data + at, (const int8_t *)k->data + kv, (const int8_t *)v->data + kv, y, at, e);
+    }
+    mlo_scratch_free(c->m, e);
+    return (int)c->m->error.code;
+}
+
+static int mlo_attention_legal(const mlo_site *s, int64_t pe, int64_t simd) {
+    int64_t d = mlo_last_dim(&s->in[0]) / mlo_int(s->node, "heads", 1);
+    return pe >= 1 && simd >= 1 && pe <= s->tokens && d % simd == 0;
+}
+
+static int mlo_attention_unit(const mlo_site *s, int64_t pe, int64_t simd, mlo_unit *u) {
+    int64_t ch = mlo_last_dim(&s->in[0]), heads = mlo_int(s->node, "heads", 1), d = ch / heads, t = s->tokens;
+    static const char *const ports[3] = { "s_axis_q", "s_axis_k", "s_axis_v" };
+    u->module = "mlo_attention";
+    for (int i = 0; i < 3; i++) u->in[u->n_in++] = mlo_port_make(ports[i], i, simd, mlo_bits_of(s->in[i].dtype), ch);
+    u->out = mlo_port_make("m_axis", 0, simd, mlo_bits_of(s->out.dtype), ch);
+    mlo_unit_memory(u, "s_axis_c", 64, 1);
+    mlo_unit_param(u, "H", heads); mlo_unit_param(u, "D", d); mlo_unit_param(u, "T", t); mlo_unit_param(u, "PE", pe); mlo_unit_param(u, "SIMD", simd);
+    mlo_unit_param(u, "XBITS", u->in[0].bits); mlo_unit_param(u, "YBITS", u->out.bits);
+    /* as in mlo_attention.v: rows of `groups` x `steps` cycles, but no faster than the divider */
+    int64_t groups = (t + pe - 1) / pe, steps = d / simd, divider = (17 + mlo_clog2(t) + 1) / 2, row = groups * steps > divider + 1 ? groups * steps : divider + 1;
+    int64_t lanes = (pe + steps - 1) / steps, exp_steps = (pe + lanes - 1) / lanes;
+    u->interval = heads * row;
+    u->latency = groups * (steps + exp_steps + 1) + divider + 28 + mlo_clog2(simd) + mlo_clog2(pe) - row + steps;
+    u->multipliers = 2 * pe * simd; u->other = simd + pe; u->macs = 2 * t * ch; u->whole_frame = 1;
+    return 0;
+}
+
+static void mlo_attention_pack(const mlo_site *s, const mlo_unit *u, int k, int64_t word, const mlo_array *const *in, unsigned char *bits) {
+    (void)s; (void)u; (void)k; (void)word;
+    mlo_put_bits(bits, 0, 16, (uint64_t)mlo_get(in[4], 0));
+    mlo_put_bits(bits, 16, 6, (uint64_t)mlo_get(in[4], 1));
+    mlo_put_bits(bits, 32, 16, (uint64_t)mlo_get(in[4], 2));
+    mlo_put_bits(bits, 48, 6, (uint64_t)mlo_get(in[4], 3));
+}

@@ -1,0 +1,110 @@
+/* lower: the integer loop becomes a dataflow graph of streaming kernels.
+ *
+ * in:  a quantized model.    out: the same model; projections that share an input are one matrix-vector unit with a Split behind it;
+ *      every kernel has a name (metadata mlo.kernel); every outer node says where it runs (mlo.part: pre, core, post).
+ * invariant: nothing is renumbered or rounded: the lowered model gives the same bits as the quantized one.
+ * example: MVU(x, Wq), MVU(x, Wk), MVU(x, Wv) -> MVU(x, Concat(Wq, Wk, Wv)) -> Split.
+ * cost: O(nodes of the body).
+ */
+
+static int mlo_rename_kernels(mlo *m, mlo_graph *body) {
+    int count[MLO_N_KERNELS] = {0};
+    for (size_t i = 0; i < body->n_node; i++) {
+        mlo_node *n = body->node[i];
+        const mlo_kernel *k = mlo_kernel_of(n);
+        if (!k) continue;
+        char module[32];
+        int table = mlo_is(n, "mlo.MVUTable"), at = 0;
+        const mlo_kernel *named = table ? k - 1 : k;                 /* MVU and MVUTable are one module, so one series of names */
+        for (const char *p = named->op.name + 4; *p && at < 31; p++) module[at++] = (char)(*p >= 'A' && *p <= 'Z' ? *p - 'A' + 'a' : *p);
+        module[at] = 0;
+        const char *name = mlo_format(m, "%s_%d", module, count[named - mlo_kernels]++);
+        if (!name || mlo_meta_put(m, &n->meta, &n->n_meta, "mlo.kernel", name)) return (int)m->error.code;
+    }
+    return 0;
+}
+
+/* Three projections of one value, made for one attention and nothing else: the node of each, or 0. */
+static int mlo_projections(const mlo_graph *body, const mlo_node *attention, mlo_node **p) {
+    for (int i = 0; i < 3; i++) {
+        mlo_value *v = mlo_value_of(body, attention->input[i]);
+        if (!v || !v->producer || !mlo_is(v->producer, "mlo.MVU") || v->n_uses != 1) return 0;
+        p[i] = v->producer;
+        mlo_form w = mlo_form_of(mlo_value_of(body, p[i]->input[1])), w0 = mlo_form_of(mlo_value_of(body, p[0]->input[1]));
+        if (p[i]->input[0] != p[0]->input[0] || mlo_kernel_to(p[i]) != mlo_kernel_to(p[0]) || w.rank != 2 || w.dims[1] != w0.dims[1]) return 0;
+    }
+    return p[0] != p[1] && p[1] != p[2] && p[0] != p[2];
+}
+
+/* Concat of the projections' k-th inputs along the output channels. */
+static const char *mlo_concat_inputs(mlo *m, mlo_graph *list, mlo_node **p, size_t k) {
+    const char *name = mlo_format(m, "%s_qkv", p[0]->input[k]);
+    mlo_node *n = mlo_node_new(m, "Concat", name);
+    if (!name || !n || mlo_attr_int(m, n, "axis", k == 1 ? 1 : 0)) return NULL;
+    for (int i = 0; i < 3; i++) if (mlo_node_input(m, n, p[i]->input[k])) return NULL;
+    return mlo_node_output(m, n, name) || mlo_graph_add(m, list, n) ? NULL : name;
+}
+
+static int mlo_merge_projections(mlo *m, mlo_graph *body, mlo_graph *list, mlo_node **p) {
+    const char *in[5] = { p[0]->input[0] }, *out = mlo_format(m, "%s_qkv", p[0]->output[0]), *sizes = mlo_format(m, "%s_parts", out ? out : "");
+    for (size_t k = 1; k < 5; k++) if (!(in[k] = mlo_concat_inputs(m, list, p, k))) return (int)m->error.code;
+    mlo_node *n = mlo_node_new(m, "mlo.MVU", out), *split = mlo_node_new(m, "Split", sizes);
+    int64_t *parts = MLO_NEW_N(m, int64_t, 3); const int64_t three = 3;
+    if (!n || !split || !parts || !sizes) return (int)m->error.code;
+    for (int i = 0; i < 3; i++) parts[i] = mlo_form_of(mlo_value_of(body, p[i]->input[1])).dims[1];
+    n->attr = p[0]->attr; n->n_attr = p[0]->n_attr;
+    for (size_t i = 0; i < p[0]->n_meta; i++) if (!mlo_eq(p[0]->meta[i].key, "mlo.scale") && mlo_meta_put(m, &n->meta, &n->n_meta, p[0]->meta[i].key, p[0]->meta[i].value)) return (int)m->error.code;
+    if (mlo_meta_put(m, &n->meta, &n->n_meta, "mlo.parts", "3") || mlo_inputs(m, n, in, 5) || mlo_node_output(m, n, out) || mlo_graph_add(m, list, n)) return (int)m->error.code;
+    if (mlo_graph_init(m, body, mlo_tensor_new(m, sizes, MLO_INT64, &three, 1, parts, 3 * sizeof *parts))) return (int)m->error.code;
+    if (mlo_node_input(m, split, out) || mlo_node_input(m, split, sizes) || mlo_attr_int(m, split, "axis", -1)) return (int)m->error.code;
+    for (int i = 0; i < 3; i++) {
+        if (mlo_node_output(m, split, p[i]->output[0])) return (int)m->error.code;
+        const char *scale = mlo_meta_get(p[i]->meta, p[i]->n_meta, "mlo.scale"), *key = mlo_format(m, "mlo.scale.%d", i);
+        if (scale && (!key || mlo_meta_put(m, &split->meta, &split->n_meta, key, scale))) return (int)m->error.code;
+    }
+    return mlo_graph_add(m, list, split);
+}
+
+static int mlo_merge_all(mlo *m, mlo_graph *body) {
+    mlo_graph list = {0};
+    mlo_map gone = {0};          /* projection -> its attention's first projection; merged where the last of the three stood */
+    for (size_t i = 0; i < body->n_node; i++) {
+        mlo_node *p[3];
+        if (!mlo_is(body->node[i], "mlo.Attention") || !mlo_projections(body, body->node[i], p)) continue;
+        for (int k = 0; k < 3; k++) if (mlo_map_put(m, &gone, p[k], body->node[i])) return (int)m->error.code;
+    }
+    for (size_t i = 0; i < body->n_node; i++) {
+        mlo_node *n = body->node[i], *p[3];
+        mlo_node *attention = (mlo_node *)mlo_map_get(&gone, n);
+        if (mlo_is(n, "mlo.Attention") && mlo_projections(body, n, p) && mlo_merge_projections(m, body, &list, p)) return (int)m->error.code;
+        if (!attention && mlo_graph_add(m, &list, n)) return (int)m->error.code;
+    }
+    body->node = list.node; body->n_node = list.n_node;
+    return 0;
+}
+
+/* Where outer nodes run: what depends on the loop is post, what depends on a model input is pre, constants go with who uses them. */
+static int mlo_mark_parts(mlo *m, mlo_graph *g, const mlo_node *loop) {
+    mlo_map live = {0};          /* value -> "pre" or "post" */
+    static char pre[] = "pre", post[] = "post";
+    for (size_t i = 0; i < g->n_input; i++) if (!mlo_value_of(g, g->input[i]->name)->tensor && mlo_map_put(m, &live, g->input[i]->name, pre)) return (int)m->error.code;
+    for (size_t i = 0; i < g->n_node; i++) {
+        mlo_node *n = g->node[i];
+        char *part = n == loop ? post : NULL;
+        for (size_t k = 0; k < n->n_input; k++) { char *p = (char *)mlo_map_get(&live, n->input[k]); if (p && part != post) part = p; }
+        if (mlo_meta_put(m, &n->meta, &n->n_meta, "mlo.part", n == loop ? "core" : part ? part : "constant")) return (int)m->error.code;
+        for (size_t k = 0; part && k < n->n_output; k++) if (mlo_map_put(m, &live, n->output[k], part)) return (int)m->error.code;
+    }
+    return 0;
+}
+
+/* The `lower` stage. */
+static int mlo_lower(mlo *m) {
+    mlo_scan s;
+    if (mlo_scan_choose(m, &s)) return (int)m->error.code;
+    if (mlo_form_of(mlo_value_of(s.outer, s.node->input[0])).dtype != MLO_INT16)
+        return mlo_fail(m, MLO_E_UNSUPPORTED, s.node, "the loop is not quantized; `mlo quantize` first (and choose the same --loop)");
+    if (mlo_merge_all(m, s.body) || mlo_index(m, m->model->graph) || mlo_infer(m)) return (int)m->error.code;
+    if (mlo_rename_kernels(m, s.body) || mlo_mark_parts(m, s.outer, s.node)) return (int)m->error.code;
+    return mlo_meta_put(m, &s.node->meta, &s.node->n_meta, "mlo.core", "1");
+}

@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: MIT
+ * mlo.c: the whole library, in the order data flows through it. This list is the table of contents. */
+#include "mlo.h"
+#include <float.h>
+#include <limits.h>
+#include <math.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <pb_decode.h>
+#include <pb_encode.h>
+#include <cjson/cJSON.h>
+
+/* ground */
+#include "base.c"        /* memory, failure, strings, maps */
+#include "model.c"       /* ONNX messages as C structs; the index of a graph */
+#include "op.c"          /* what an operator is: name, shape rule, evaluation */
+
+/* models in and out */
+#include "wire.c"        /* the schema of ONNX; binary protobuf; source files that tensor bytes stay in */
+#include "tensor.c"      /* elements of a tensor, whatever their encoding */
+#include "json.c"        /* protobuf's JSON mapping */
+
+/* operators */
+#include "array.c"       /* dense arrays: converting, walking, broadcasting */
+#include "ops_math.c"    /* element by element */
+#include "ops_shape.c"   /* moving elements, speaking of shapes */
+#include "ops_nn.c"      /* products, convolution, norms, softmax */
+#include "ops_reduce.c"  /* sums, extremes */
+#include "ops_quant.c"   /* quantize, dequantize */
+#include "ops.c"         /* the table; calling one */
+#include "eval.c"        /* running a graph */
+#include "infer.c"       /* types and shapes of all values */
+#include "constants.c"   /* folding; dead nodes */
+
+/* the stages */
+#include "read.c"        /* from bytes to a model to work on */
+#include "match.c"       /* the graph as a net; which nodes are alike */
+#include "discover.c"    /* repeated bodies, by structure */
+#include "scope.c"       /* scopes said and inferred */
+#include "extract.c"     /* which nodes are whose layer's */
+#include "roll.c"        /* layers to a Scan */
+#include "check.c"       /* a rolled model proved equal to its original */
+
+/* kernels: each is its own file; kernels.c is the table */
+#include "kernel.c"      /* what a kernel is; the rounding rule; ONNX functions from text */
+#include "kernel_requant.c"
+#include "kernel_add.c"
+#include "kernel_mvu.c"
+#include "kernel_attention.c"
+#include "kernel_layernorm.c"
+#include "kernel_edge.c"
+#include "kernels.c"
+
+#include "run.c"         /* evaluating the model as it stands */
+
+/* quantize to fold */
+#include "scan.c"        /* a loop as stages see it; its parameters, one iteration at a time */
+#include "recognise.c"   /* the body as a short list of sublayers */
+#include "quantize.c"    /* floats to integers */
+#include "lower.c"       /* integers to streaming kernels */
+#include "core.c"        /* the loop as hardware: elements, edges, schedule */
+#include "fold.c"        /* how much hardware each kernel gets */
+
+/* the build directory */
+#include "sha.c"         /* SHA-256 for the manifest */
+#include "verilog.c"     /* the Verilog modules as text (generated from verilog/) */
+#include "emit.c"        /* files, the module library, the top */
+#include "emit_data.c"   /* the parameter image, the bench's words */
+#include "emit_bench.c"  /* the bench and the scripts */
+
+#include "emit_host.c"   /* the model in three parts, registers, manifest; mlo_emit */
+
+#include "api.c"         /* the public functions; the table of stages */

@@ -1,0 +1,118 @@
+/* ops: the table of standard operators, and how a node finds its own among all tables.
+ *
+ * in:  a node.     out: its mlo_op (shape rule, evaluation), or NULL.
+ * invariant: names are unique over all tables; a table that is added later (the kernels of domain mlo) cannot change a standard op.
+ * example: mlo_ops_add(m, &mlo_kernels[0].op, n, sizeof mlo_kernels[0]); ... const mlo_op *op = mlo_op_of(m, node);
+ * cost: one map look-up; the map is made when the first node asks.
+ *
+ * To add an op: its run (and shape rule, if none of the usual ones fits) in the family's file, one line here, a test in tests/test_ops.py.
+ */
+struct mlo_op_index { mlo_map map; };        /* interned name ("MatMul", "mlo.MVU") -> mlo_op */
+
+#define MLO_OP(name, rule) { #name, mlo_shape_##rule, mlo_run_##name }
+#define MLO_OP_AS(name, rule, run) { #name, mlo_shape_##rule, mlo_run_##run }
+static const mlo_op mlo_standard_ops[] = {
+    /* one operand */
+    MLO_OP(Abs, same), MLO_OP(Acos, same), MLO_OP(Acosh, same), MLO_OP(Asin, same), MLO_OP(Asinh, same), MLO_OP(Atan, same), MLO_OP(Atanh, same),
+    MLO_OP(BitwiseNot, same), MLO_OP(Ceil, same), MLO_OP(Celu, same), MLO_OP(Cos, same), MLO_OP(Cosh, same), MLO_OP(Elu, same), MLO_OP(Erf, same),
+    MLO_OP(Exp, same), MLO_OP(Floor, same), MLO_OP(Gelu, same), MLO_OP(HardSigmoid, same), MLO_OP(HardSwish, same), MLO_OP(LeakyRelu, same),
+    MLO_OP(Log, same), MLO_OP(Mish, same), MLO_OP(Neg, same), MLO_OP(Reciprocal, same), MLO_OP(Relu, same), MLO_OP(Round, same), MLO_OP(Selu, same),
+    MLO_OP(Shrink, same), MLO_OP(Sigmoid, same), MLO_OP(Sign, same), MLO_OP(Sin, same), MLO_OP(Sinh, same), MLO_OP(Softplus, same), MLO_OP(Softsign, same),
+    MLO_OP(Sqrt, same), MLO_OP(Swish, same), MLO_OP(Tan, same), MLO_OP(Tanh, same), MLO_OP(ThresholdedRelu, same),
+    MLO_OP(IsInf, bool), MLO_OP(IsNaN, bool), MLO_OP(Not, bool), MLO_OP(Cast, Cast), MLO_OP_AS(CastLike, CastLike, Cast),
+    /* several */
+    MLO_OP(Add, broadcast), MLO_OP(BitShift, broadcast), MLO_OP(BitwiseAnd, broadcast), MLO_OP(BitwiseOr, broadcast), MLO_OP(BitwiseXor, broadcast),
+    MLO_OP(Div, broadcast), MLO_OP(Max, broadcast), MLO_OP(Mean, broadcast), MLO_OP(Min, broadcast), MLO_OP(Mod, broadcast), MLO_OP(Mul, broadcast),
+    MLO_OP(Pow, Pow), MLO_OP(PRelu, broadcast), MLO_OP(Sub, broadcast), MLO_OP(Sum, broadcast), MLO_OP(Clip, same), MLO_OP(Where, Where),
+    MLO_OP(And, compare), MLO_OP(Equal, compare), MLO_OP(Greater, compare), MLO_OP(GreaterOrEqual, compare), MLO_OP(Less, compare),
+    MLO_OP(LessOrEqual, compare), MLO_OP(Or, compare), MLO_OP(Xor, compare), MLO_OP(CumSum, same),
+    /* shapes */
+    MLO_OP_AS(Identity, same, copy), MLO_OP(Dropout, Dropout), MLO_OP_AS(Reshape, Reshape, copy), MLO_OP_AS(Flatten, Flatten, copy),
+    MLO_OP_AS(Squeeze, Squeeze, copy), MLO_OP_AS(Unsqueeze, Unsqueeze, copy), MLO_OP(Transpose, Transpose), MLO_OP(Slice, Slice), MLO_OP(Split, Split),
+    MLO_OP(Expand, Expand), MLO_OP(Tile, Tile), MLO_OP(Concat, Concat), MLO_OP(Shape, Shape), MLO_OP(Size, Size), MLO_OP(Constant, Constant),
+    MLO_OP(ConstantOfShape, ConstantOfShape), MLO_OP(Range, Range), MLO_OP(Gather, Gather), MLO_OP(GatherElements, GatherElements),
+    MLO_OP(Trilu, same), MLO_OP(Pad, Pad),
+    /* products, norms */
+    MLO_OP(MatMul, MatMul), MLO_OP(Gemm, Gemm), MLO_OP(MatMulInteger, MatMulInteger), MLO_OP(Conv, Conv), MLO_OP(Softmax, same), MLO_OP(LogSoftmax, same),
+    MLO_OP(LayerNormalization, LayerNormalization), MLO_OP(RMSNormalization, LayerNormalization),
+    /* reductions */
+    MLO_OP(ReduceSum, Reduce), MLO_OP(ReduceMean, Reduce), MLO_OP(ReduceMax, Reduce), MLO_OP(ReduceMin, Reduce), MLO_OP(ReduceProd, Reduce), MLO_OP(ReduceSumSquare, Reduce),
+    MLO_OP(ReduceL1, Reduce), MLO_OP(ReduceL2, Reduce), MLO_OP(ReduceLogSum, Reduce), MLO_OP(ReduceLogSumExp, Reduce), MLO_OP(ArgMax, ArgMax), MLO_OP_AS(ArgMin, ArgMax, ArgMin),
+    /* quantization */
+    MLO_OP(QuantizeLinear, QuantizeLinear), MLO_OP(DequantizeLinear, DequantizeLinear), MLO_OP(DynamicQuantizeLinear, DynamicQuantizeLinear),
+};
+
+/* Adds a table: the first op, how many, and how far apart they lie (a kernel holds an op among other things). */
+static int mlo_ops_add(mlo *m, const mlo_op *first, size_t n, size_t stride) {
+    if (!m->ops) {
+        if (!(m->ops = MLO_NEW(m, struct mlo_op_index))) return (int)m->error.code;
+        MLO_TRY(mlo_ops_add(m, mlo_standard_ops, sizeof mlo_standard_ops / sizeof *mlo_standard_ops, sizeof *mlo_standard_ops));
+    }
+    for (size_t i = 0; i < n; i++) {
+        const mlo_op *op = (const mlo_op *)(const void *)((const char *)first + i * stride);
+        const char *name = mlo_intern(m, op->name);
+        if (!name || mlo_map_put(m, &m->ops->map, name, (void *)(uintptr_t)op)) return (int)m->error.code;
+    }
+    return 0;
+}
+
+/* The op of a node, NULL when there is none. */
+static const mlo_op *mlo_op_of(mlo *m, const mlo_node *n) {
+    if (!m->ops && mlo_ops_add(m, NULL, 0, 0)) return NULL;
+    int standard = !n->domain || !*n->domain || mlo_eq(n->domain, "ai.onnx");
+    const char *name = standard ? n->op : mlo_format(m, "%s.%s", n->domain, n->op);
+    return (const mlo_op *)mlo_map_get(&m->ops->map, name);
+}
+
+/* The version of the standard operators that the model is written in. */
+static int mlo_opset_of(const mlo *m) {
+    const mlo_model *model = m->model;
+    for (size_t i = 0; model && i < model->n_opset; i++)
+        if (!model->opset[i].domain || !*model->opset[i].domain || mlo_eq(model->opset[i].domain, "ai.onnx")) return (int)model->opset[i].version;
+    return 1;
+}
+
+/* ---- calling ---------------------------------------------------------------------------------------------------------------------------- */
+
+static mlo_form mlo_form_of_array(const mlo_array *a) {
+    mlo_form f = { MLO_UNDEFINED, -1, {0} };
+    if (!a) return f;
+    f.dtype = a->dtype; f.rank = a->rank;
+    for (int i = 0; i < a->rank; i++) f.dims[i] = a->dims[i];
+    return f;
+}
+static const mlo_array *mlo_call_value(const mlo_shapes *s, size_t i) { const mlo_call *c = (const mlo_call *)s->from; return c->in[i]; }
+
+/* Makes the outputs whose form the shape rule knows: the first always (so runs may rely on it), others when somebody wants them. */
+static int mlo_call_prepare(mlo_call *c, const mlo_op *op, mlo_shapes *s) {
+    if (!c->n_out) return mlo_fail(c->m, MLO_E_GRAPH, c->node, "has no output");
+    if (op->shape != mlo_shape_Constant && (!c->n_in || !c->in[0])) return mlo_fail(c->m, MLO_E_GRAPH, c->node, "has no first input");
+    if (!op->shape) return 0;
+    MLO_TRY(op->shape(s));
+    if (!mlo_form_known(&s->out[0])) return mlo_fail(c->m, MLO_E_SHAPE, c->node, "the form of its output cannot be told (%s %s); is an input missing?",
+        mlo_dtype_name(s->out[0].dtype), mlo_dims_text(c->m, s->out[0].rank, s->out[0].dims));
+    for (size_t i = 0; i < c->n_out; i++) {
+        if ((i && !*c->node->output[i]) || !mlo_form_known(&s->out[i])) continue;
+        if (!mlo_dtype_size(s->out[i].dtype)) return mlo_fail(c->m, MLO_E_UNSUPPORTED, c->node, "output %zu is %s, which cannot be evaluated",
+            i, mlo_dtype_name(s->out[i].dtype));
+        if (!(c->out[i] = mlo_array_new(c->m, s->out[i].dtype, s->out[i].rank, s->out[i].dims))) return (int)c->m->error.code;
+    }
+    return 0;
+}
+
+/* Evaluates one node on arrays (NULL: absent input). out[0..node->n_output) are the caller's to free; NULL where nobody wants it. */
+static int mlo_call_node(mlo *m, const mlo_op *op, mlo_node *node, int opset, const mlo_array *const *in, mlo_array **out) {
+    size_t n_in = node->n_input, n_out = node->n_output;
+    mlo_form *forms = (mlo_form *)mlo_scratch(m, n_in + n_out + 1, sizeof *forms);
+    if (!forms) return (int)m->error.code;
+    for (size_t i = 0; i < n_in; i++) forms[i] = mlo_form_of_array(in[i]);
+    for (size_t i = 0; i < n_out; i++) { forms[n_in + i] = mlo_form_of_array(NULL); out[i] = NULL; }
+    mlo_call c = { m, node, opset, in, n_in, out, n_out, NULL };
+    mlo_shapes s = { m, node, opset, forms, n_in, forms + n_in, n_out, mlo_call_value, NULL };
+    s.from = &c; c.forms = &s;
+    if (!mlo_call_prepare(&c, op, &s) && !op->run(&c))
+        for (size_t i = 0; i < n_out; i++) if (!out[i] && *node->output[i] && !i) mlo_fail(m, MLO_E_UNSUPPORTED, node, "output %zu has no known form", i);
+    if (m->error.code) for (size_t i = 0; i < n_out; i++) { mlo_array_free(m, out[i]); out[i] = NULL; }
+    mlo_scratch_free(m, forms);
+    return (int)m->error.code;
+}

@@ -1,0 +1,340 @@
+/* recognise: the loop body as a short list of sublayers instead of a heap of nodes.
+ *
+ * in:  a float loop body.    out: blocks in topological order: linear, norm, attention, unary function, residual add.
+ * invariant: every node that depends on a carried value belongs to exactly one block, or recognition fails and names it. What a block
+ *     computes is decided by structure alone: reshapes and transposes are followed as index maps and checked element by element.
+ * example: 34 nodes of a BERT layer become 12 blocks: 6 linear, 1 attention, 1 unary (GELU), 2 adds, 2 norms.
+ * cost: O(nodes) and one walk over the index map of each reshape chain.
+ */
+typedef enum { MLO_LINEAR = 1, MLO_NORM, MLO_ATTENTION, MLO_UNARY, MLO_RESIDUAL } mlo_block_kind;
+
+typedef struct {
+    mlo_block_kind kind;
+    mlo_node *node;                 /* the node to blame, and the one whose scope names the block */
+    const char *in[3];              /* carried-dependent values: x | x | q, k, v | x | a, b */
+    int n_in;
+    const char *out;
+    const char *weight, *bias;      /* linear: [K,N] (or [N,K] when transposed) and [N] or NULL; norm: gamma, beta (each may be NULL) */
+    int transposed;
+    float epsilon; int center;      /* norm */
+    int64_t heads; double scale;    /* attention: heads, and what scores are multiplied by */
+    const char *mask;               /* attention: the additive mask's name, NULL for none */
+    mlo_node **inner; size_t n_inner;   /* unary: the nodes of the function, in order */
+} mlo_sublayer;
+
+typedef struct {
+    mlo *m; mlo_graph *body;
+    mlo_map carried;                /* names that depend on a carried value */
+    mlo_map done;                   /* value name -> its block, or itself when it is a carried input */
+    mlo_sublayer **block; size_t n_block;
+    mlo_map order;                  /* value name -> 1 + position of its node */
+    const mlo_scan *scan;
+    int depth;
+} mlo_recogniser;
+
+static int mlo_is_carried(const mlo_recogniser *r, const char *name) { return mlo_map_get(&r->carried, name) != NULL; }
+
+/* Marks what depends on the carried values. */
+static int mlo_mark_carried(mlo_recogniser *r) {
+    for (size_t i = 0; i < r->scan->n_state; i++) if (mlo_map_put(r->m, &r->carried, r->body->input[i]->name, r->body)) return (int)r->m->error.code;
+    for (size_t i = 0; i < r->body->n_node; i++) {
+        mlo_node *n = r->body->node[i];
+        int dep = 0;
+        for (size_t k = 0; k < n->n_input; k++) dep |= mlo_is_carried(r, n->input[k]);
+        for (size_t k = 0; dep && k < n->n_output; k++) if (mlo_map_put(r->m, &r->carried, n->output[k], n)) return (int)r->m->error.code;
+    }
+    return 0;
+}
+
+static mlo_node *mlo_made_by(const mlo_recogniser *r, const char *name) {
+    mlo_value *v = mlo_value_of(r->body, name);
+    return v && v->graph == r->body ? v->producer : NULL;
+}
+static mlo_form mlo_body_form(const mlo_recogniser *r, const char *name) { return mlo_form_of(mlo_value_of(r->body, name)); }
+
+/* The one number a constant is, if it is one: learned or not, it must be the same in all iterations. */
+static int mlo_scalar(const mlo_recogniser *r, const char *name, double *x) {
+    mlo_value *v = mlo_value_of(r->body, name);
+    if (!v || !v->tensor || mlo_tensor_count(v->tensor) != 1) return 0;
+    return !mlo_tensor_doubles(r->m, v->tensor, 0, 1, x);
+}
+
+/* ---- reshapes and transposes as index maps --------------------------------------------------------------------------------------- */
+
+static int mlo_is_layout(const mlo_node *n) {
+    return n && (mlo_is(n, "Reshape") || mlo_is(n, "Transpose") || mlo_is(n, "Unsqueeze") || mlo_is(n, "Squeeze") || mlo_is(n, "Flatten") || mlo_is(n, "Identity"));
+}
+
+/* The value a chain of layout nodes (and, with `scale`, multiplications by constants) starts from; fills the chain, last node first. */
+enum { MLO_CHAIN = 12 };
+static const char *mlo_chain(const mlo_recogniser *r, const char *name, mlo_node **chain, int *n, double *scale) {
+    for (*n = 0; *n < MLO_CHAIN; ) {
+        mlo_node *p = mlo_made_by(r, name); double x;
+        if (mlo_is_layout(p)) { chain[(*n)++] = p; name = p->input[0]; }
+        else if (scale && mlo_is(p, "Mul") && mlo_scalar(r, p->input[1], &x)) { *scale *= x; name = p->input[0]; }
+        else if (scale && mlo_is(p, "Mul") && mlo_scalar(r, p->input[0], &x)) { *scale *= x; name = p->input[1]; }
+        else if (scale && mlo_is(p, "Div") && mlo_scalar(r, p->input[1], &x)) { *scale /= x; name = p->input[0]; }
+        else break;
+    }
+    return name;
+}
+
+/* map[i] = which element of the source element i of the chain's end is. NULL without memory or when a form is unknown. */
+static int32_t *mlo_index_map(const mlo_recogniser *r, const char *source, mlo_node **chain, int n) {
+    mlo_form f = mlo_body_form(r, source);
+    if (!mlo_form_known(&f) || mlo_form_count(&f) > INT32_MAX) return NULL;
+    int64_t count = mlo_form_count(&f);
+    int32_t *map = (int32_t *)mlo_scratch(r->m, (size_t)count, sizeof *map), *next = (int32_t *)mlo_scratch(r->m, (size_t)count, sizeof *map);
+    for (int64_t i = 0; map && next && i < count; i++) map[i] = (int32_t)i;
+    for (int k = n; map && next && k--; ) {
+        mlo_form to = mlo_body_form(r, chain[k]->output[0]);
+        mlo_attr *perm = mlo_attr_of(chain[k], "perm");
+        if (mlo_is(chain[k], "Transpose") && mlo_form_known(&to) && to.rank == f.rank) {
+            int64_t stride[MLO_MAX_RANK], at[MLO_MAX_RANK] = {0}, s = 1;
+            for (int d = f.rank; d--; s *= f.dims[d]) stride[d] = s;
+            for (int64_t i = 0; i < count; i++) {
+                int64_t from = 0;
+                for (int d = 0; d < to.rank; d++) from += at[d] * stride[perm && (size_t)d < perm->n_ints ? perm->ints[d] : f.rank - 1 - d];
+                next[i] = map[from];
+                for (int d = to.rank; d--; ) { if (++at[d] < to.dims[d]) break; at[d] = 0; }
+            }
+            int32_t *t = map; map = next; next = t;
+        }
+        f = to;
+    }
+    mlo_scratch_free(r->m, next);
+    return map;
+}
+
+/* Does the chain from `source` [.., T, C] lay it out as [heads, T, D] (order 0), or [heads, D, T] (order 1), C = heads * D? */
+static int mlo_is_heads(const mlo_recogniser *r, const char *source, mlo_node **chain, int n, int64_t t, int64_t heads, int64_t d, int order) {
+    mlo_form f = mlo_body_form(r, source);
+    int32_t *map = mlo_form_known(&f) && mlo_form_count(&f) == t * heads * d ? mlo_index_map(r, source, chain, n) : NULL;
+    int ok = map != NULL;
+    for (int64_t h = 0; ok && h < heads; h++) for (int64_t i = 0; ok && i < t; i++) for (int64_t j = 0; ok && j < d; j++)
+        ok = map[h * t * d + (order ? j * t + i : i * d + j)] == (i * heads + h) * d + j;
+    mlo_scratch_free(r->m, map);
+    return ok;
+}
+
+/* ---- blocks ---------------------------------------------------------------------------------------------------------------------- */
+
+static const char *mlo_block_of(mlo_recogniser *r, const char *name);      /* recognises what makes `name`; returns the (canonical) value name, NULL on failure */
+
+static mlo_sublayer *mlo_block_new(mlo_recogniser *r, mlo_block_kind kind, mlo_node *node, const char *out) {
+    mlo_sublayer *b = MLO_NEW(r->m, mlo_sublayer);
+    if (!b) return NULL;
+    b->kind = kind; b->node = node; b->out = out; b->scale = 1;
+    return b;
+}
+
+/* Recognises the block's inputs first, then enters it: topological order by construction. */
+static const char *mlo_block_finish(mlo_recogniser *r, mlo_sublayer *b) {
+    if (!b) return NULL;
+    for (int i = 0; i < b->n_in; i++) if (!(b->in[i] = mlo_block_of(r, b->in[i]))) return NULL;
+    if (!MLO_PUSH(r->m, r->block, r->n_block, b) || mlo_map_put(r->m, &r->done, b->out, (void *)(uintptr_t)b->out)) return NULL;
+    return b->out;
+}
+
+static const char *mlo_cannot(mlo_recogniser *r, const mlo_node *n, const char *what) {
+    mlo_fail(r->m, MLO_E_UNSUPPORTED, n, "%s; the integer core knows linear layers, norms, attention, residual adds and functions of one value", what);
+    return NULL;
+}
+
+/* x W (+ bias): MatMul or Gemm with a parameter as its second operand. */
+static const char *mlo_block_linear(mlo_recogniser *r, mlo_node *n, const char *bias, const char *out) {
+    mlo_sublayer *b = mlo_block_new(r, MLO_LINEAR, n, out);
+    mlo_form w = mlo_body_form(r, n->input[1]);
+    if (!b) return NULL;
+    if (w.rank != 2) return mlo_cannot(r, n, "a weight that is not a matrix");
+    if (mlo_is(n, "Gemm") && (mlo_float(n, "alpha", 1) != 1 || mlo_float(n, "beta", 1) != 1 || mlo_int(n, "transA", 0))) return mlo_cannot(r, n, "Gemm with alpha, beta or transA");
+    b->in[0] = n->input[0]; b->n_in = 1;
+    b->weight = n->input[1]; b->transposed = mlo_is(n, "Gemm") && mlo_int(n, "transB", 0);
+    b->bias = bias ? bias : mlo_is(n, "Gemm") && mlo_has_input(n, 2) ? n->input[2] : NULL;
+    return mlo_block_finish(r, b);
+}
+
+/* Add of a carried value and a parameter behind a MatMul: its bias. */
+static const char *mlo_block_bias(mlo_recogniser *r, mlo_node *n) {
+    for (size_t i = 0; i < 2; i++) {
+        mlo_node *p = mlo_made_by(r, n->input[i]);
+        mlo_value *v = mlo_value_of(r->body, n->input[i]);
+        if (mlo_is(p, "MatMul") && v->n_uses == 1 && mlo_is_carried(r, p->input[0]) && !mlo_is_carried(r, p->input[1]) && !mlo_is_carried(r, n->input[1 - i])) {
+            mlo_form f = mlo_body_form(r, n->input[1 - i]), y = mlo_body_form(r, n->output[0]);
+            if (mlo_form_known(&f) && y.rank > 0 && mlo_form_count(&f) == y.dims[y.rank - 1]) return mlo_block_linear(r, p, n->input[1 - i], n->output[0]);
+        }
+    }
+    return NULL;
+}
+
+/* The additive mask of scores, and their scale: walks from the softmax to the MatMul that made them. */
+static mlo_node *mlo_scores(mlo_recogniser *r, mlo_node *softmax, mlo_sublayer *b) {
+    const char *name = softmax->input[0]; double x;
+    for (int i = 0; i < MLO_CHAIN; i++) {
+        mlo_node *p = mlo_made_by(r, name);
+        if (!p) break;
+        if (mlo_is(p, "MatMul")) return p;
+        int first = mlo_is_carried(r, p->input[0]);
+        const char *other = p->n_input > 1 ? p->input[first ? 1 : 0] : NULL;
+        name = p->input[first ? 0 : 1];
+        if (mlo_is(p, "Add") && !mlo_is_carried(r, other) && !b->mask) b->mask = other;
+        else if (mlo_is(p, "Mul") && mlo_scalar(r, other, &x)) b->scale *= x;
+        else if (mlo_is(p, "Div") && first && mlo_scalar(r, other, &x)) b->scale /= x;
+        else if (!mlo_is(p, "Identity")) break;
+    }
+    mlo_cannot(r, softmax, "a softmax over something that is not scale * q k^T + mask");
+    return NULL;
+}
+
+/* MatMul(softmax(..), v) behind reshapes: an attention of [T, C] tokens. `out` is the value after the reshapes, chain leads to `mix`. */
+static const char *mlo_block_attention(mlo_recogniser *r, mlo_node *mix, const char *out, mlo_node **chain, int n_chain) {
+    mlo_sublayer *b = mlo_block_new(r, MLO_ATTENTION, mix, out);
+    mlo_node *softmax = mlo_made_by(r, mix->input[0]), *q[MLO_CHAIN], *k[MLO_CHAIN], *v[MLO_CHAIN]; int nq, nk, nv;
+    if (!b || !mlo_is(softmax, "Softmax")) return mlo_cannot(r, mix, "a product of two activations that is not attention");
+    mlo_node *scores = mlo_scores(r, softmax, b);
+    if (!scores) return NULL;
+    mlo_form s = mlo_body_form(r, scores->output[0]), o = mlo_body_form(r, mix->output[0]);
+    int64_t axis = mlo_int(softmax, "axis", -1);
+    if (!mlo_form_known(&s) || !mlo_form_known(&o) || s.rank < 3 || o.rank != s.rank) return mlo_cannot(r, scores, "scores of unknown shape (bind dimensions with --dim)");
+    if (axis != -1 && axis != s.rank - 1) return mlo_cannot(r, softmax, "a softmax that is not over the keys");
+    int64_t tq = s.dims[s.rank - 2], tk = s.dims[s.rank - 1], d = o.dims[o.rank - 1];
+    b->heads = mlo_form_count(&s) / (tq * tk);
+    b->in[0] = mlo_chain(r, scores->input[0], q, &nq, &b->scale);
+    b->in[1] = mlo_chain(r, scores->input[1], k, &nk, &b->scale);
+    b->in[2] = mlo_chain(r, mix->input[1], v, &nv, NULL);
+    b->n_in = 3;
+    if (tq != tk) return mlo_cannot(r, scores, "attention between sequences of two lengths");
+    if (!mlo_is_heads(r, b->in[0], q, nq, tq, b->heads, d, 0)) return mlo_cannot(r, scores, "queries that are not laid out as heads of the token's channels");
+    if (!mlo_is_heads(r, b->in[1], k, nk, tk, b->heads, d, 1)) return mlo_cannot(r, scores, "keys that are not laid out as heads of the token's channels");
+    if (!mlo_is_heads(r, b->in[2], v, nv, tk, b->heads, d, 0)) return mlo_cannot(r, mix, "values that are not laid out as heads of the token's channels");
+    int32_t *map = mlo_index_map(r, mix->output[0], chain, n_chain);
+    int ok = map != NULL;
+    for (int64_t h = 0; ok && h < b->heads; h++) for (int64_t i = 0; ok && i < tq; i++) for (int64_t j = 0; ok && j < d; j++)
+        ok = map[(i * b->heads + h) * d + j] == (h * tq + i) * d + j;
+    mlo_scratch_free(r->m, map);
+    if (!ok) return mlo_cannot(r, mix, "heads that are not joined back into the token's channels");
+    return mlo_block_finish(r, b);
+}
+
+/* ---- functions of one value -------------------------------------------------------------------------------------------------------- */
+
+static int mlo_is_elementwise(const mlo_node *n) {
+    static const char *const ops[] = { "Mul", "Div", "Add", "Sub", "Erf", "Tanh", "Sigmoid", "Relu", "Gelu", "Exp", "Neg", "Pow", "Sqrt", "Clip", "Min", "Max",
+        "Abs", "Reciprocal", "HardSwish", "HardSigmoid", "Elu", "LeakyRelu", "Softplus", "Identity", "Sign", "Mish", "Log" };
+    for (size_t i = 0; n && i < sizeof ops / sizeof *ops; i++) if (mlo_is(n, ops[i])) return 1;
+    return 0;
+}
+
+/* Collects, in topological order, the elementwise nodes between `source` and `name`. 0: something else is in between. */
+static int mlo_unary_nodes(mlo_recogniser *r, const char *name, const char *source, mlo_sublayer *b, int depth) {
+    double x;
+    if (name == source || mlo_scalar(r, name, &x)) return 1;
+    mlo_node *n = mlo_made_by(r, name);
+    for (size_t i = 0; i < b->n_inner; i++) if (b->inner[i] == n) return 1;
+    if (!mlo_is_elementwise(n) || depth > 24) return 0;
+    for (size_t i = 0; i < n->n_input; i++) if (mlo_has_input(n, i) && !mlo_unary_nodes(r, n->input[i], source, b, depth + 1)) return 0;
+    return MLO_PUSH(r->m, b->inner, b->n_inner, n);
+}
+
+/* A node a function of one value may contain: elementwise, all other operands single numbers. */
+static int mlo_is_inner(mlo_recogniser *r, const mlo_node *n) {
+    double x;
+    if (!mlo_is_elementwise(n)) return 0;
+    for (size_t i = 0; i < n->n_input; i++) if (mlo_has_input(n, i) && !mlo_is_carried(r, n->input[i]) && !mlo_scalar(r, n->input[i], &x)) return 0;
+    return 1;
+}
+
+/* The farthest value of which n's output is a function. The frontier holds what is still needed; its latest member is replaced by what
+ * makes it, and whenever one member is left, that is a value everything goes through. */
+static const char *mlo_unary_source(mlo_recogniser *r, mlo_node *n) {
+    const char *front[MLO_CHAIN] = { n->output[0] }, *best = NULL; int count = 1;
+    for (int step = 0; step < 32; step++) {
+        int last = 0;
+        for (int i = 1; i < count; i++) if (mlo_map_get(&r->order, front[i]) > mlo_map_get(&r->order, front[last])) last = i;
+        mlo_node *p = mlo_made_by(r, front[last]);
+        if (!mlo_is_inner(r, p)) break;
+        front[last] = front[--count];
+        for (size_t i = 0; i < p->n_input; i++) if (mlo_has_input(p, i) && mlo_is_carried(r, p->input[i])) {
+            int known = 0;
+            for (int k = 0; k < count; k++) known |= front[k] == p->input[i];
+            if (!known && count == MLO_CHAIN) return best;
+            if (!known) front[count++] = p->input[i];
+        }
+        if (count == 1) best = front[0];
+    }
+    return best;
+}
+
+static const char *mlo_block_unary(mlo_recogniser *r, mlo_node *n) {
+    mlo_sublayer *b = mlo_block_new(r, MLO_UNARY, n, n->output[0]);
+    if (!b || !(b->in[0] = mlo_unary_source(r, n))) return mlo_cannot(r, n, "an elementwise op that is no function of one value");
+    b->n_in = 1;
+    if (!mlo_unary_nodes(r, n->output[0], b->in[0], b, 0)) return mlo_cannot(r, n, "an elementwise op of several values");
+    return mlo_block_finish(r, b);
+}
+
+static const char *mlo_block_norm(mlo_recogniser *r, mlo_node *n) {
+    mlo_sublayer *b = mlo_block_new(r, MLO_NORM, n, n->output[0]);
+    mlo_form f = mlo_body_form(r, n->input[0]);
+    int64_t axis = mlo_int(n, "axis", -1);
+    if (!b) return NULL;
+    if (axis != -1 && axis != f.rank - 1) return mlo_cannot(r, n, "a norm that is not over the channels");
+    b->in[0] = n->input[0]; b->n_in = 1;
+    b->weight = mlo_has_input(n, 1) ? n->input[1] : NULL; b->bias = mlo_has_input(n, 2) ? n->input[2] : NULL;
+    b->epsilon = mlo_float(n, "epsilon", 1e-5f); b->center = mlo_is(n, "LayerNormalization");
+    return mlo_block_finish(r, b);
+}
+
+static const char *mlo_block_residual(mlo_recogniser *r, mlo_node *n) {
+    mlo_sublayer *b = mlo_block_new(r, MLO_RESIDUAL, n, n->output[0]);
+    mlo_form f0 = mlo_body_form(r, n->input[0]), f1 = mlo_body_form(r, n->input[1]);
+    if (!b) return NULL;
+    if (!mlo_form_known(&f0) || !mlo_form_known(&f1) || mlo_form_count(&f0) != mlo_form_count(&f1)) return mlo_cannot(r, n, "an add of two shapes");
+    b->in[0] = n->input[0]; b->in[1] = n->input[1]; b->n_in = 2;
+    return mlo_block_finish(r, b);
+}
+
+/* Reshapes: the end of an attention, or nothing at all when tokens and channels stay what they were. */
+static const char *mlo_block_layout(mlo_recogniser *r, mlo_node *n) {
+    mlo_node *chain[MLO_CHAIN]; int count;
+    const char *source = mlo_chain(r, n->output[0], chain, &count, NULL);
+    mlo_node *p = mlo_made_by(r, source);
+    mlo_form from = mlo_body_form(r, source), to = mlo_body_form(r, n->output[0]);
+    if (mlo_is(p, "MatMul") && mlo_is_carried(r, p->input[1])) return mlo_block_attention(r, p, n->output[0], chain, count);
+    for (int i = 0; i < count; i++) if (mlo_is(chain[i], "Transpose")) return mlo_cannot(r, n, "a transpose outside of attention");
+    if (!mlo_form_known(&from) || !mlo_form_known(&to) || from.rank < 1 || to.rank < 1 || from.dims[from.rank - 1] != to.dims[to.rank - 1])
+        return mlo_cannot(r, n, "a reshape that changes the channels");
+    return mlo_block_of(r, source);
+}
+
+static const char *mlo_block_of(mlo_recogniser *r, const char *name) {
+    const char *known = (const char *)mlo_map_get(&r->done, name);
+    mlo_node *n = mlo_made_by(r, name);
+    if (known) return known;
+    if (!n) { mlo_fail_at(r->m, MLO_E_UNSUPPORTED, name, "a sublayer reads a value that does not come from the carried one; such inputs are not supported yet"); return NULL; }
+    if (++r->depth > 512) return mlo_cannot(r, n, "a loop body deeper than 512 sublayers");
+    const char *out;
+    if (mlo_is_layout(n)) out = mlo_block_layout(r, n);
+    else if (mlo_is(n, "MatMul") && mlo_is_carried(r, n->input[1])) out = mlo_block_attention(r, n, name, NULL, 0);
+    else if (mlo_is(n, "MatMul") || mlo_is(n, "Gemm")) out = mlo_block_linear(r, n, NULL, name);
+    else if (mlo_is(n, "LayerNormalization") || mlo_is(n, "RMSNormalization")) out = mlo_block_norm(r, n);
+    else if (mlo_is(n, "Add") && !mlo_is_inner(r, n) && (out = mlo_block_bias(r, n), out || r->m->error.code)) {}
+    else if (mlo_is(n, "Add") && mlo_is_carried(r, n->input[0]) && mlo_is_carried(r, n->input[1])) out = mlo_block_residual(r, n);
+    else if (mlo_is_elementwise(n)) out = mlo_block_unary(r, n);
+    else out = mlo_cannot(r, n, "an op without an integer kernel");
+    r->depth--;
+    if (out && out != name && mlo_map_put(r->m, &r->done, name, (void *)(uintptr_t)out)) return NULL;
+    return out;
+}
+
+/* The blocks of a loop's body. The carried output's canonical name goes to *result. */
+static int mlo_recognise(mlo *m, const mlo_scan *scan, mlo_recogniser *r, const char **result) {
+    memset(r, 0, sizeof *r);
+    r->m = m; r->body = scan->body; r->scan = scan;
+    if (mlo_mark_carried(r)) return (int)m->error.code;
+    for (size_t i = 0; i < r->body->n_node; i++) for (size_t k = 0; k < r->body->node[i]->n_output; k++)
+        if (mlo_map_put(m, &r->order, r->body->node[i]->output[k], (void *)(uintptr_t)(i + 1))) return (int)m->error.code;
+    for (size_t i = 0; i < scan->n_state; i++) if (mlo_map_put(m, &r->done, r->body->input[i]->name, (void *)(uintptr_t)r->body->input[i]->name)) return (int)m->error.code;
+    *result = mlo_block_of(r, r->body->output[0]->name);
+    return (int)m->error.code;
+}

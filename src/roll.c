@@ -1,0 +1,716 @@
+/* roll: every loop that extract marked becomes one ONNX Scan.
+ *
+ * in:  nodes with mlo.loop, mlo.instance, mlo.position.
+ * out: one Scan per loop, named as the loop. Its inputs: the first values of what is carried, then what differs per iteration, stacked
+ *     along a new first axis. Its body: the nodes of instance 0. Its outputs: what is carried, after the last iteration; then taps.
+ * invariant: the marks are not believed: ops, attributes, wiring and forms of all instances are compared again, and a difference fails.
+ *
+ * Each input of a body node, looked at over all iterations, is one of:
+ *   internal      made by the same instance            -> a body value
+ *   carried       made by the instance before          -> a state variable
+ *   parameter     constants that differ, or that training learned (even if equal: hardware must not depend on their values)
+ *                                                      -> scan input: Reshape(Concat(the initializers)), [iterations, ...]
+ *   selected      few different values, each used in several iterations (local and global masks)
+ *                                                      -> scan input: an index; a Gather in the body picks from the stack outside
+ *   per-iteration other values that differ             -> scan input: Concat of Unsqueezes
+ *   invariant     the same value in every iteration, or equal constants that nobody learned -> used from the outer graph
+ * A value of instance k that is used outside is a tap: a scan output, and a Gather that picks slice k under the old name.
+ * example: bert-tiny: 1 carried, 16 parameters, no tap, 34 nodes.
+ * cost: O(nodes); no weight is read.
+ */
+typedef enum { MLO_ROLE_INTERNAL, MLO_ROLE_CARRIED, MLO_ROLE_INVARIANT, MLO_ROLE_STACKED, MLO_ROLE_SELECTED } mlo_role;
+
+/* One thing the body gets from outside. */
+typedef struct {
+    mlo_role role;
+    mlo_value **value;            /* [iterations]; carried: value[0] is the first value */
+    int position, output;         /* carried: what the next iteration gets */
+    const char *name;             /* in the body */
+    const char *outer;            /* of the scan input or state outside */
+    int user, slot;               /* its first use: position and slot */
+    int learned;                  /* never shared with another input: whether two biases are equal is an accident of training */
+} mlo_feed;
+
+typedef struct {
+    mlo *m; mlo_graph *g; mlo_net *net;
+    const char *name; int iterations, size; int *node;      /* as mlo_layers */
+    const int *loop_of, *instance, *position; int self;     /* per node of the net; loop_of MLO_NONE outside of loops */
+    const uint8_t *swap;                                    /* per node: its two operands are to be read in the other order */
+    mlo_feed *feed; size_t n_feeds; int *feed_of;           /* per slot of instance 0: its feed, MLO_NONE for internal ones */
+    mlo_map *names;                                         /* taken names */
+    mlo_map bound;                                          /* body value of instance 0 (mlo_value) -> its name in the body */
+    mlo_graph *body; mlo_node *scan;
+    mlo_node **made; size_t n_made;                         /* nodes for the outer graph */
+    int opset;
+} mlo_roller;
+
+/* ---- names, nodes, constants ------------------------------------------------------------------------------------------------------ */
+
+static const char *mlo_name_free(mlo *m, mlo_map *names, const char *wanted) {
+    const char *s = mlo_intern(m, wanted);
+    for (int i = 1; s && mlo_map_get(names, s); i++) s = mlo_format(m, "%s_%d", wanted, i);
+    if (s) mlo_map_put(m, names, s, (void *)(uintptr_t)s);
+    return s;
+}
+
+static mlo_node *mlo_roll_node(mlo_roller *r, const char *op, const char *output) {
+    mlo_node *n = mlo_node_new(r->m, op, output);
+    if (!n || mlo_node_output(r->m, n, output)) return NULL;
+    return n;
+}
+
+static const char *mlo_roll_ints(mlo_roller *r, const char *wanted, const int64_t *ints, int64_t count) {
+    const char *name = mlo_name_free(r->m, r->names, wanted);
+    mlo_tensor *t = name ? mlo_tensor_of_ints(r->m, name, ints, count) : NULL;
+    return t && !mlo_graph_init(r->m, r->g, t) ? name : NULL;
+}
+
+static int mlo_roll_info(mlo_roller *r, mlo_graph *g, const char *name, const mlo_form *f) {
+    mlo_value_info *v = mlo_info_new(r->m, name, f);
+    return v && MLO_PUSH(r->m, g->info, g->n_info, v) ? 0 : (int)r->m->error.code;
+}
+
+static mlo_form mlo_form_stacked(const mlo_form *f, int64_t n) {
+    mlo_form s = *f;
+    if (f->rank < 0 || f->rank >= MLO_MAX_RANK) { s.rank = -1; return s; }
+    s.rank = f->rank + 1;
+    s.dims[0] = n;
+    for (int i = 0; i < f->rank; i++) s.dims[i + 1] = f->dims[i];
+    return s;
+}
+
+static int mlo_model_version(const mlo_model *model) {
+    for (size_t i = 0; i < model->n_opset; i++) if (!model->opset[i].domain || !*model->opset[i].domain || mlo_eq(model->opset[i].domain, "ai.onnx")) return (int)model->opset[i].version;
+    return 1;
+}
+
+/* ---- comparing instances ------------------------------------------------------------------------------------------------------------ */
+
+static int mlo_roll_at(const mlo_roller *r, int k, int p) { return r->node[k * r->size + p]; }
+
+/* Slot s of the node at (k, p) in instance 0's order. */
+static int mlo_roll_slot(const mlo_roller *r, int k, int p, int s) {
+    int x = mlo_roll_at(r, k, p);
+    return r->net->in_at[x] + (r->swap[x] ? 1 - s : s);
+}
+
+/* How many iterations back slot i of a node of instance k was made; MLO_NONE when outside of this loop. */
+static int mlo_roll_lag(const mlo_roller *r, int i, int k) {
+    int p = r->net->from[i];
+    return p >= 0 && r->loop_of[p] == r->self ? k - r->instance[p] : MLO_NONE;
+}
+
+/* Do slot i of instance k and slot j of instance 1 play the same role? Higher is surer; 0 no. */
+static int mlo_roll_fits(const mlo_roller *r, int i, int k, int j) {
+    const mlo_value *v = r->net->in[i], *w = r->net->in[j];
+    if (!v || !w) return v == w;
+    int a = mlo_roll_lag(r, i, k), b = mlo_roll_lag(r, j, 1), p = r->net->from[i], q = r->net->from[j];
+    if (b == 0 || (b == 1 && k > 0)) return a == b && r->position[p] == r->position[q] && v->output == w->output ? 8 : 0;
+    if (a != MLO_NONE || (b != MLO_NONE && b != 1)) return 0;
+    if (mlo_form_differs(v, w)) return 0;
+    return v == w ? 6 : (v->tensor != NULL) == (w->tensor != NULL) ? 3 : 1;
+}
+
+/* Decides the operand order of every node, and fails where an instance differs from the others. */
+static int mlo_roll_compare(mlo_roller *r, uint8_t *swap) {
+    const mlo_attr *which[2];
+    for (int p = 0; p < r->size; p++) {
+        int first = mlo_roll_at(r, 0, p), one = mlo_roll_at(r, 1, p), n = mlo_slot_count(r->net, one), base = r->net->in_at[one];
+        for (int k = 0; k < r->iterations; k++) {
+            int x = mlo_roll_at(r, k, p), at = r->net->in_at[x], straight = 0, crossed = 0, bad = MLO_NONE;
+            const mlo_node *a = r->g->node[first], *b = r->g->node[x];
+            if (!mlo_op_same(a, b) || mlo_slot_count(r->net, x) != n || mlo_attr_difference(r->m, a, b, which))
+                return mlo_fail(r->m, MLO_E_LOOP, b, "%s: instance %d differs from instance 0: %s", r->name, k, mlo_difference(r->m, r->net, first, x, MLO_NONE));
+            if (mlo_commutes(b)) {
+                straight = mlo_roll_fits(r, at, k, base) && mlo_roll_fits(r, at + 1, k, base + 1) ? mlo_roll_fits(r, at, k, base) + mlo_roll_fits(r, at + 1, k, base + 1) : 0;
+                crossed = mlo_roll_fits(r, at + 1, k, base) && mlo_roll_fits(r, at, k, base + 1) ? mlo_roll_fits(r, at + 1, k, base) + mlo_roll_fits(r, at, k, base + 1) : 0;
+            }
+            swap[x] = crossed > straight;
+            for (int s = 0; s < n && bad < 0; s++) if (!mlo_roll_fits(r, mlo_roll_slot(r, k, p, s), k, base + s)) bad = s;
+            if (bad >= 0) return mlo_fail(r->m, MLO_E_LOOP, b, "%s: instance %d differs from instance 1: %s", r->name, k, mlo_difference(r->m, r->net, one, x, bad));
+            for (size_t o = 0; o < a->n_output; o++) if (mlo_form_differs(mlo_value_of(r->g, a->output[o]), mlo_value_of(r->g, b->output[o])))
+                return mlo_fail(r->m, MLO_E_LOOP, b, "%s: instance %d makes %s, instance 0 makes %s", r->name, k, mlo_form_text(r->m, mlo_value_of(r->g, b->output[o])), mlo_form_text(r->m, mlo_value_of(r->g, a->output[o])));
+        }
+        for (int k = r->iterations; swap[first] && k--; ) swap[mlo_roll_at(r, k, p)] ^= 1;      /* the body has instance 0's order */
+    }
+    return 0;
+}
+
+/* ---- roles ------------------------------------------------------------------------------------------------------------------------------ */
+
+static int mlo_named_one_of(const mlo_node *n, const char *const *ops) {
+    for (; *ops; ops++) if (mlo_eq(n->op, *ops)) return 1;
+    return 0;
+}
+
+static const char *const mlo_quantizers[] = { "QuantizeLinear", "DequantizeLinear", "Quant", "BipolarQuant", "IntQuant", "FloatQuant", NULL };
+
+/* Is a constant at this input something that training sets: a weight, a bias, a norm's or a quantizer's scale? */
+static int mlo_learned(const mlo_net *net, int x, int slot) {
+    static const char *const arithmetic[] = { "Add", "Sub", "Mul", "Div", "PRelu", "LayerNormalization", "RMSNormalization", "BatchNormalization", "InstanceNormalization", "GroupNormalization",
+                                              "SkipLayerNormalization", "SimplifiedLayerNormalization", "SkipSimplifiedLayerNormalization", "BiasGelu", "EmbedLayerNormalization", NULL };
+    const mlo_node *n = net->g->node[x];
+    const mlo_tensor *t = net->in[net->in_at[x] + slot]->tensor;
+    int wide = 0, all = 1;
+    for (size_t i = 0; i < t->n_dims; i++) wide += t->dims[i] > 1;
+    if (mlo_named_one_of(n, mlo_quantizers)) return slot == 1 || (slot == 0 && t->n_dims > 0);
+    if (!wide) return 0;
+    for (int k = net->in_at[x]; k < net->in_at[x + 1]; k++) all &= !net->in[k] || net->in[k]->tensor != NULL;
+    if (mlo_does_matrix_work(n)) return 1;
+    if (!mlo_dtype_is_float((mlo_dtype)t->data_type)) return 0;
+    return all || (mlo_named_one_of(n, arithmetic) && t->n_dims == 1);
+}
+
+enum { MLO_FEW = 8 };
+
+static int mlo_value_same(mlo *m, const mlo_value *a, const mlo_value *b) { return a == b || (a->tensor && b->tensor && mlo_tensor_equal(m, a->tensor, b->tensor)); }
+
+/* The role of an external input over all iterations. A table of one element is never worth selecting. */
+static mlo_role mlo_roll_role(mlo_roller *r, mlo_value **v, int x, int slot) {
+    int distinct[MLO_FEW + 1], n = 0, elements = 1;
+    if (v[0]->tensor && slot < (int)r->g->node[x]->n_input && mlo_learned(r->net, x, slot)) return MLO_ROLE_STACKED;
+    for (int k = 0; k < r->iterations && n <= MLO_FEW; k++) {
+        int i = 0;
+        while (i < n && !mlo_value_same(r->m, v[distinct[i]], v[k])) i++;
+        if (i == n) distinct[n++] = k;
+    }
+    mlo_form f = mlo_form_of(v[0]);
+    if (mlo_form_known(&f)) elements = mlo_form_count(&f) > 1;
+    return n == 1 ? MLO_ROLE_INVARIANT : n < r->iterations && n <= MLO_FEW && elements ? MLO_ROLE_SELECTED : MLO_ROLE_STACKED;
+}
+
+static const char *mlo_slot_title(mlo *m, const mlo_node *n, int slot, int constant) {
+    static const char *const q[] = { "x", "scale", "zero_point", "bits" };
+    if (!constant) return mlo_format(m, "in%d", slot);
+    if (strstr(n->op, "Quant") || strstr(n->op, "quantize")) return slot < 4 ? q[slot] : "in4";
+    if (strstr(n->op, "Normalization")) return slot == 1 ? "scale" : slot == 2 ? "bias" : mlo_format(m, "in%d", slot);
+    if (mlo_does_matrix_work(n)) return slot == 1 ? "weight" : slot == 2 ? "bias" : mlo_format(m, "in%d", slot);
+    return mlo_eq(n->op, "Add") ? "bias" : mlo_eq(n->op, "Mul") ? "scale" : mlo_format(m, "in%d", slot);
+}
+
+/* The feed for slot s at position p: an old one with the same values, or a new one. */
+static int mlo_roll_feed(mlo_roller *r, mlo_map *by_first, int p, int s) {
+    mlo *m = r->m;
+    int one = mlo_roll_slot(r, 1, p, s), x = mlo_roll_at(r, 0, p), lag = mlo_roll_lag(r, one, 1);
+    mlo_feed f = { MLO_ROLE_CARRIED, MLO_NEW_N(m, mlo_value *, (size_t)r->iterations), 0, 0, NULL, NULL, p, s, 0 };
+    if (!f.value) return (int)m->error.code;
+    for (int k = 0; k < r->iterations; k++) f.value[k] = r->net->in[mlo_roll_slot(r, k, p, s)];
+    if (lag == 1) { f.position = r->position[r->net->from[one]]; f.output = f.value[1]->output; }
+    else f.role = mlo_roll_role(r, f.value, x, s);
+    f.learned = lag != 1 && f.role == MLO_ROLE_STACKED && s < (int)r->g->node[x]->n_input && f.value[0]->tensor && mlo_learned(r->net, x, s)
+        && !mlo_named_one_of(r->g->node[x], mlo_quantizers);
+    /* feeds that begin with the same value are chained through by_first: the index of the latest, + 1 */
+    int *chain = (int *)mlo_map_get(by_first, f.value[0]);
+    for (int i = chain ? *chain : MLO_NONE; i >= 0; i--) {
+        const mlo_feed *o = &r->feed[i];
+        if (f.learned || o->learned || o->role != f.role || o->value[0] != f.value[0] || memcmp(o->value, f.value, (size_t)r->iterations * sizeof *f.value)) continue;
+        r->feed_of[r->net->in_at[x] + s] = i;
+        return 0;
+    }
+    if (!chain) { if (!(chain = MLO_NEW(m, int)) || mlo_map_put(m, by_first, f.value[0], chain)) return (int)m->error.code; }
+    *chain = (int)r->n_feeds;
+    r->feed_of[r->net->in_at[x] + s] = (int)r->n_feeds;
+    return MLO_PUSH(m, r->feed, r->n_feeds, f) ? 0 : (int)m->error.code;
+}
+
+static int mlo_roll_feeds(mlo_roller *r) {
+    mlo_map by_first = { NULL, 0, 0 };
+    for (int p = 0; p < r->size; p++) {
+        int x = mlo_roll_at(r, 0, p), n = mlo_slot_count(r->net, x);
+        for (int s = 0; s < n; s++) {
+            r->feed_of[r->net->in_at[x] + s] = MLO_NONE;
+            if (!r->net->in[r->net->in_at[x] + s] || mlo_roll_lag(r, mlo_roll_slot(r, 1, p, s), 1) == 0) continue;
+            if (mlo_roll_feed(r, &by_first, p, s)) return (int)r->m->error.code;
+        }
+    }
+    return 0;
+}
+
+/* ---- stacks ---------------------------------------------------------------------------------------------------------------------------- */
+
+static int mlo_roll_made(mlo_roller *r, mlo_node *n) { return n && MLO_PUSH(r->m, r->made, r->n_made, n) ? 0 : (int)r->m->error.code; }
+
+/* Adds axis 0 (of size 1) to a value by Unsqueeze, whose axes were an attribute before opset 13. */
+static const char *mlo_roll_unsqueeze(mlo_roller *r, const char *value) {
+    const int64_t zero = 0;
+    const char *out = mlo_name_free(r->m, r->names, mlo_format(r->m, "%s.%s.row", r->name, value));
+    mlo_node *n = out ? mlo_roll_node(r, "Unsqueeze", out) : NULL;
+    if (!n || mlo_node_input(r->m, n, value)) return NULL;
+    if (r->opset < 13) { if (mlo_attr_ints(r->m, n, "axes", &zero, 1)) return NULL; }
+    else {
+        const char *axes = mlo_intern(r->m, "mlo.axes0");
+        if (!mlo_map_get(r->names, axes)) axes = mlo_roll_ints(r, "mlo.axes0", &zero, 1);
+        if (!axes || mlo_node_input(r->m, n, axes)) return NULL;
+    }
+    return mlo_roll_made(r, n) ? NULL : out;
+}
+
+/* One part of a stack, as Concat can take it: 4-bit integers as int8; scalars and computed values with a first axis. */
+static const char *mlo_roll_part(mlo_roller *r, const mlo_value *v, int rows, int nibbles) {
+    const char *name = v->name;
+    if (nibbles) {
+        name = mlo_name_free(r->m, r->names, mlo_format(r->m, "%s.%s.int8", r->name, v->name));
+        mlo_node *cast = name ? mlo_roll_node(r, "Cast", name) : NULL;
+        if (!cast || mlo_node_input(r->m, cast, v->name) || mlo_attr_int(r->m, cast, "to", MLO_INT8) || mlo_roll_made(r, cast)) return NULL;
+    }
+    if (!rows) return name;
+    if (!v->tensor) return mlo_roll_unsqueeze(r, name);
+    const int64_t one = 1;
+    const char *shape = mlo_intern(r->m, "mlo.shape1"), *out = mlo_name_free(r->m, r->names, mlo_format(r->m, "%s.%s.row", r->name, v->name));
+    if (shape && !mlo_map_get(r->names, shape)) shape = mlo_roll_ints(r, "mlo.shape1", &one, 1);
+    mlo_node *n = out && shape ? mlo_roll_node(r, "Reshape", out) : NULL;
+    if (!n || mlo_node_input(r->m, n, name) || mlo_node_input(r->m, n, shape) || mlo_roll_made(r, n)) return NULL;
+    return out;
+}
+
+/* Stacks n values along a new first axis; returns the stack's name. */
+static const char *mlo_roll_stack(mlo_roller *r, mlo_value *const *value, int n, const char *wanted) {
+    mlo *m = r->m;
+    mlo_form f = mlo_form_of(value[0]);
+    int constant = 1, nibbles = f.dtype == MLO_INT4 || f.dtype == MLO_UINT4;
+    for (int k = 0; k < n; k++) constant &= value[k]->tensor != NULL;
+    int rows = !constant || f.rank < 1;                      /* parts get their axis before, or the stack is reshaped after */
+    if (nibbles) f.dtype = MLO_INT8;
+    const char *name = mlo_name_free(m, r->names, wanted), *rowed = rows ? name : mlo_name_free(m, r->names, mlo_format(m, "%s.rows", wanted));
+    mlo_node *concat = rowed ? mlo_roll_node(r, "Concat", rowed) : NULL;
+    if (!concat || mlo_attr_int(m, concat, "axis", 0)) return NULL;
+    for (int k = 0; k < n; k++) {
+        const char *part = NULL;
+        for (int j = 0; j < k && rows && !part; j++) if (value[j] == value[k]) part = concat->input[j];
+        if (!part) part = mlo_roll_part(r, value[k], rows, nibbles);
+        if (!part || mlo_node_input(m, concat, part)) return NULL;
+    }
+    mlo_form stacked = mlo_form_stacked(&f, n);
+    if (mlo_roll_made(r, concat) || mlo_roll_info(r, r->g, name, &stacked)) return NULL;
+    if (rows) return name;
+    const char *shape = mlo_roll_ints(r, mlo_format(m, "%s.shape", wanted), stacked.dims, stacked.rank);
+    mlo_node *reshape = shape ? mlo_roll_node(r, "Reshape", name) : NULL;
+    if (!reshape || mlo_node_input(m, reshape, rowed) || mlo_node_input(m, reshape, shape) || mlo_roll_made(r, reshape)) return NULL;
+    f.dims[0] *= n;
+    return mlo_roll_info(r, r->g, rowed, &f) ? NULL : name;
+}
+
+/* ---- the body ---------------------------------------------------------------------------------------------------------------------------- */
+
+/* A declared value of the body, of the form of an outer value (shared type) or of a given form. */
+static int mlo_roll_declare(mlo_roller *r, mlo_value_info ***list, size_t *n, const char *name, const mlo_value *like, const mlo_form *form) {
+    mlo_form f = form ? *form : mlo_form_of(like);
+    mlo_value_info *v = mlo_info_new(r->m, name, &f);
+    if (!v) return (int)r->m->error.code;
+    if (!form && like->info && like->info->type && !like->tensor) v->type = like->info->type;       /* keeps symbolic dimensions */
+    return MLO_PUSH(r->m, *list, *n, v) ? 0 : (int)r->m->error.code;
+}
+
+/* A selected value: an index per iteration, and a Gather in the body. Index lists that are equal are shared. */
+static int mlo_roll_select(mlo_roller *r, mlo_feed *f) {
+    mlo *m = r->m;
+    mlo_value *distinct[MLO_FEW];
+    int n = 0;
+    int64_t *pick = MLO_NEW_N(m, int64_t, (size_t)r->iterations);
+    if (!pick) return (int)m->error.code;
+    for (int k = 0; k < r->iterations; k++) {
+        int i = 0;
+        while (i < n && !mlo_value_same(m, distinct[i], f->value[k])) i++;
+        if (i == n) distinct[n++] = f->value[k];
+        pick[k] = i;
+    }
+    mlo_text key = { m, NULL, 0, 0 };
+    mlo_printf(&key, "%s.select", r->name);
+    for (int k = 0; k < r->iterations; k++) mlo_printf(&key, ".%d", (int)pick[k]);
+    const char *wanted = mlo_intern(m, key.text ? key.text : ""), *index = wanted ? (const char *)mlo_map_get(r->names, wanted) : NULL, *inner;
+    mlo_text_free(&key);
+    if (!wanted) return (int)m->error.code;
+    if (index) inner = mlo_format(m, "%s.i", wanted);
+    else {
+        const mlo_form scalar = { MLO_INT64, 0, {0} };
+        index = mlo_roll_ints(r, wanted, pick, r->iterations);
+        inner = index ? mlo_name_free(m, r->names, mlo_format(m, "%s.i", wanted)) : NULL;
+        if (!inner || mlo_node_input(m, r->scan, index) || mlo_roll_declare(r, &r->body->input, &r->body->n_input, inner, NULL, &scalar)) return (int)m->error.code;
+    }
+    const char *stack = mlo_roll_stack(r, distinct, n, mlo_format(m, "%s.%s.choices", r->name, f->value[0]->name));
+    mlo_node *gather = stack ? mlo_roll_node(r, "Gather", f->name) : NULL;
+    if (!gather || mlo_node_input(m, gather, stack) || mlo_node_input(m, gather, inner) || mlo_attr_int(m, gather, "axis", 0)) return (int)m->error.code;
+    if (mlo_graph_add(m, r->body, gather)) return (int)m->error.code;
+    return mlo_roll_declare(r, &r->body->info, &r->body->n_info, f->name, f->value[0], NULL);
+}
+
+/* A stacked value: a scan input, and for 4-bit integers the Cast back. */
+static int mlo_roll_scan_input(mlo_roller *r, mlo_feed *f) {
+    mlo *m = r->m;
+    mlo_form form = mlo_form_of(f->value[0]);
+    const char *stack = mlo_roll_stack(r, f->value, r->iterations, mlo_format(m, "%s.%s.all", r->name, f->name)), *inner = f->name;
+    if (!stack || mlo_node_input(m, r->scan, stack)) return (int)m->error.code;
+    if (form.dtype != MLO_INT4 && form.dtype != MLO_UINT4) return mlo_roll_declare(r, &r->body->input, &r->body->n_input, inner, f->value[0], NULL);
+    mlo_form wide = form;
+    wide.dtype = MLO_INT8;
+    inner = mlo_name_free(m, r->names, mlo_format(m, "%s.int8", f->name));
+    mlo_node *cast = inner ? mlo_roll_node(r, "Cast", f->name) : NULL;
+    if (!cast || mlo_node_input(m, cast, inner) || mlo_attr_int(m, cast, "to", form.dtype) || mlo_graph_add(m, r->body, cast)) return (int)m->error.code;
+    if (mlo_roll_declare(r, &r->body->info, &r->body->n_info, f->name, NULL, &form)) return (int)m->error.code;
+    return mlo_roll_declare(r, &r->body->input, &r->body->n_input, inner, NULL, &wide);
+}
+
+/* Names all feeds, and makes the Scan's inputs: states, then scan inputs; num_scan_inputs is at least 1. */
+static int mlo_roll_inputs(mlo_roller *r) {
+    mlo *m = r->m;
+    size_t states = 0;
+    for (size_t i = 0; i < r->n_feeds; i++) {
+        mlo_feed *f = &r->feed[i];
+        const mlo_node *user = r->g->node[mlo_roll_at(r, 0, f->user)];
+        const char *first = user->n_output ? user->output[0] : mlo_node_name(user);
+        if (f->role == MLO_ROLE_INVARIANT) { f->name = f->value[0]->name; continue; }
+        if (f->role == MLO_ROLE_CARRIED) f->name = states++ ? mlo_format(m, "%s.carried_%zu", r->name, states - 1) : mlo_format(m, "%s.carried", r->name);
+        else f->name = mlo_format(m, "%s.%s", first, mlo_slot_title(m, user, f->slot, f->value[0]->tensor != NULL));
+        if (!f->name || !(f->name = mlo_name_free(m, r->names, f->name))) return (int)m->error.code;
+        if (f->role != MLO_ROLE_CARRIED) continue;
+        mlo_value *like = mlo_value_of(r->g, r->g->node[mlo_roll_at(r, 0, f->position)]->output[f->output]);
+        if (mlo_node_input(m, r->scan, f->value[0]->name) || mlo_roll_declare(r, &r->body->input, &r->body->n_input, f->name, like, NULL)) return (int)m->error.code;
+    }
+    for (size_t i = 0; i < r->n_feeds; i++) {
+        if (r->feed[i].role == MLO_ROLE_STACKED && mlo_roll_scan_input(r, &r->feed[i])) return (int)m->error.code;
+        if (r->feed[i].role == MLO_ROLE_SELECTED && mlo_roll_select(r, &r->feed[i])) return (int)m->error.code;
+    }
+    if (r->scan->n_input == states) {                       /* ONNX Runtime refuses a Scan without scan inputs: count */
+        const mlo_form scalar = { MLO_INT64, 0, {0} };
+        int64_t *count = MLO_NEW_N(m, int64_t, (size_t)r->iterations);
+        for (int k = 0; count && k < r->iterations; k++) count[k] = k;
+        const char *index = count ? mlo_roll_ints(r, mlo_format(m, "%s.iterations", r->name), count, r->iterations) : NULL;
+        const char *inner = index ? mlo_name_free(m, r->names, mlo_format(m, "%s.iteration", r->name)) : NULL;
+        if (!inner || mlo_node_input(m, r->scan, index) || mlo_roll_declare(r, &r->body->input, &r->body->n_input, inner, NULL, &scalar)) return (int)m->error.code;
+    }
+    return mlo_attr_int(m, r->scan, "num_scan_inputs", (int64_t)(r->scan->n_input - states));
+}
+
+/* Is output o of the node at (k, p) used by anybody but this loop? */
+static int mlo_roll_used_outside(const mlo_roller *r, int k, int p, int o) {
+    int x = mlo_roll_at(r, k, p);
+    const char *name = r->g->node[x]->output[o];
+    mlo_value *v = name && *name ? (mlo_value *)mlo_map_get(&r->g->values, name) : NULL;
+    if (!v) return 0;
+    if (v->is_output) return 1;
+    for (int u = r->net->use_at[x]; u < r->net->use_at[x + 1]; u++)
+        if (r->net->in[r->net->use[u]] == v && r->loop_of[r->net->reader[r->net->use[u]]] != r->self) return 1;
+    return 0;
+}
+
+/* The name in the body of a value of instance 0; its own, unless the outer graph keeps that for a tap. */
+static const char *mlo_roll_inner(mlo_roller *r, const char *name) {
+    mlo_value *v = name && *name ? (mlo_value *)mlo_map_get(&r->g->values, name) : NULL;
+    const char *bound = v ? (const char *)mlo_map_get(&r->bound, v) : NULL;
+    return bound ? bound : name;
+}
+
+/* A graph inside a body node, with outer names replaced. */
+static mlo_graph *mlo_graph_renamed(mlo *m, const mlo_graph *g, const mlo_map *rename, int depth) {
+    mlo_graph *c = MLO_NEW(m, mlo_graph);
+    if (!c || depth > MLO_MAX_DEPTH) return NULL;
+    *c = *g;
+    if (!(c->node = MLO_NEW_N(m, mlo_node *, mlo_room(g->n_node))) || !(c->output = MLO_NEW_N(m, mlo_value_info *, mlo_room(g->n_output)))) return NULL;
+    for (size_t i = 0; i < g->n_node; i++) {
+        mlo_node *n = MLO_NEW(m, mlo_node);
+        if (!n) return NULL;
+        *n = *g->node[i];
+        c->node[i] = n;
+        n->input = MLO_NEW_N(m, const char *, mlo_room(n->n_input)); n->attr = MLO_NEW_N(m, mlo_attr *, mlo_room(n->n_attr));
+        if (!n->input || !n->attr) return NULL;
+        for (size_t k = 0; k < n->n_input; k++) { const char *to = (const char *)mlo_map_get(rename, g->node[i]->input[k]); n->input[k] = to ? to : g->node[i]->input[k]; }
+        for (size_t k = 0; k < n->n_attr; k++) {
+            n->attr[k] = g->node[i]->attr[k];
+            if (!n->attr[k]->g) continue;
+            mlo_attr *a = MLO_NEW(m, mlo_attr);
+            if (!a) return NULL;
+            *a = *n->attr[k];
+            if (!(a->g = mlo_graph_renamed(m, a->g, rename, depth + 1))) return NULL;
+            n->attr[k] = a;
+        }
+    }
+    for (size_t i = 0; i < g->n_output; i++) {
+        const char *to = (const char *)mlo_map_get(rename, g->output[i]->name);
+        mlo_value_info *v = MLO_NEW(m, mlo_value_info);
+        if (!v) return NULL;
+        *v = *g->output[i];
+        if (to) v->name = to;
+        c->output[i] = v;
+    }
+    return c;
+}
+
+/* Replaces a node's subgraphs by renamed copies. */
+static int mlo_roll_rename(mlo *m, mlo_node *n, const mlo_map *rename) {
+    mlo_attr **old = n->attr;
+    if (!(n->attr = MLO_NEW_N(m, mlo_attr *, mlo_room(n->n_attr)))) return (int)m->error.code;
+    for (size_t k = 0; k < n->n_attr; k++) {
+        n->attr[k] = old[k];
+        if (!old[k]->g) continue;
+        mlo_attr *a = MLO_NEW(m, mlo_attr);
+        if (!a) return (int)m->error.code;
+        *a = *old[k];
+        if (!(a->g = mlo_graph_renamed(m, a->g, rename, 0))) return (int)m->error.code;
+        n->attr[k] = a;
+    }
+    return 0;
+}
+
+/* The node at position p as the body has it. */
+static int mlo_roll_copy(mlo_roller *r, int p) {
+    mlo *m = r->m;
+    int x = mlo_roll_at(r, 0, p), slots = mlo_slot_count(r->net, x);
+    const mlo_node *from = r->g->node[x];
+    mlo_node *n = MLO_NEW(m, mlo_node);
+    mlo_map rename = { NULL, 0, 0 };
+    if (!n) return (int)m->error.code;
+    *n = *from;
+    n->input = NULL; n->output = NULL; n->meta = NULL; n->n_input = n->n_output = n->n_meta = 0;
+    for (int s = 0; s < slots; s++) {
+        int at = r->net->in_at[x] + s, feed = r->feed_of[at];
+        const mlo_value *v = r->net->in[at];
+        const char *name = !v ? "" : feed >= 0 ? r->feed[feed].name : mlo_roll_inner(r, v->name);
+        if (s >= (int)from->n_input) { if (mlo_map_put(m, &rename, v->name, (void *)(uintptr_t)name)) return (int)m->error.code; }
+        else if (mlo_node_input(m, n, name)) return (int)m->error.code;
+    }
+    for (size_t o = 0; o < from->n_output; o++) {
+        const char *name = mlo_roll_inner(r, from->output[o]);
+        mlo_value *v = from->output[o] && *from->output[o] ? mlo_value_of(r->g, from->output[o]) : NULL;
+        if (mlo_node_output(m, n, name ? name : "")) return (int)m->error.code;
+        if (v && v->info && mlo_roll_declare(r, &r->body->info, &r->body->n_info, name, v, NULL)) return (int)m->error.code;
+    }
+    for (size_t k = 0; k < from->n_meta; k++) {
+        const mlo_entry *e = &from->meta[k];
+        if (mlo_eq(e->key, mlo_loop_key) || mlo_eq(e->key, mlo_instance_key) || mlo_eq(e->key, mlo_position_key)) continue;
+        if (!MLO_PUSH(m, n->meta, n->n_meta, *e)) return (int)m->error.code;
+    }
+    if (rename.used && mlo_roll_rename(m, n, &rename)) return (int)m->error.code;
+    return mlo_graph_add(m, r->body, n);
+}
+
+/* ---- outputs ------------------------------------------------------------------------------------------------------------------------------- */
+
+/* One output of the body, and of the Scan. A body value that is already an output goes through an Identity. */
+static int mlo_roll_output(mlo_roller *r, int p, int o, const char *outer) {
+    mlo *m = r->m;
+    const char *old = r->g->node[mlo_roll_at(r, 0, p)]->output[o], *name = mlo_roll_inner(r, old);
+    mlo_value *v = mlo_value_of(r->g, old);
+    for (size_t i = 0; i < r->body->n_output; i++) if (mlo_eq(r->body->output[i]->name, name)) {
+        const char *copy = mlo_name_free(m, r->names, mlo_format(m, "%s.copy", name));
+        mlo_node *n = copy ? mlo_roll_node(r, "Identity", copy) : NULL;
+        if (!n || mlo_node_input(m, n, name) || mlo_graph_add(m, r->body, n)) return (int)m->error.code;
+        name = copy;
+        break;
+    }
+    if (mlo_roll_declare(r, &r->body->output, &r->body->n_output, name, v, NULL)) return (int)m->error.code;
+    return mlo_node_output(m, r->scan, outer);
+}
+
+static int mlo_roll_states(mlo_roller *r) {
+    mlo *m = r->m;
+    for (size_t i = 0; i < r->n_feeds; i++) {
+        mlo_feed *f = &r->feed[i];
+        if (f->role != MLO_ROLE_CARRIED) continue;
+        const char *last = r->g->node[mlo_roll_at(r, r->iterations - 1, f->position)]->output[f->output];
+        for (size_t k = 0; k < r->scan->n_output; k++) if (mlo_eq(r->scan->output[k], last)) last = mlo_name_free(m, r->names, mlo_format(m, "%s.last", f->name));
+        if (!last || mlo_roll_output(r, f->position, f->output, last)) return (int)m->error.code;
+    }
+    return 0;
+}
+
+/* Taps of output o at position p: the stack of all iterations, and a Gather for each that is used. */
+static int mlo_roll_tap(mlo_roller *r, int p, int o) {
+    mlo *m = r->m;
+    int carried = 0, any = 0;
+    for (size_t i = 0; i < r->n_feeds; i++) carried |= r->feed[i].role == MLO_ROLE_CARRIED && r->feed[i].position == p && r->feed[i].output == o;
+    int upto = r->iterations - carried;
+    for (int k = 0; k < upto; k++) any |= mlo_roll_used_outside(r, k, p, o);
+    if (!any) return 0;
+    const char *first = r->g->node[mlo_roll_at(r, 0, p)]->output[o], *stack = mlo_name_free(m, r->names, mlo_format(m, "%s.%s.taps", r->name, first));
+    mlo_form f = mlo_form_of(mlo_value_of(r->g, first)), stacked = mlo_form_stacked(&f, r->iterations);
+    if (!stack || mlo_roll_output(r, p, o, stack) || mlo_roll_info(r, r->g, stack, &stacked)) return (int)m->error.code;
+    for (int k = 0; k < upto; k++) {
+        if (!mlo_roll_used_outside(r, k, p, o)) continue;
+        const int64_t at = k;
+        const char *index = mlo_format(m, "mlo.index%d", k);
+        if (index && !mlo_map_get(r->names, index)) index = mlo_roll_ints(r, index, &at, -1);
+        mlo_node *n = index ? mlo_roll_node(r, "Gather", r->g->node[mlo_roll_at(r, k, p)]->output[o]) : NULL;
+        if (!n || mlo_node_input(m, n, stack) || mlo_node_input(m, n, index) || mlo_attr_int(m, n, "axis", 0) || mlo_roll_made(r, n)) return (int)m->error.code;
+    }
+    return 0;
+}
+
+/* Gives body values that the outer graph will know by their old names (taps of instance 0) new names in the body. */
+static int mlo_roll_bind(mlo_roller *r) {
+    for (int p = 0; p < r->size; p++) {
+        const mlo_node *n = r->g->node[mlo_roll_at(r, 0, p)];
+        for (size_t o = 0; o < n->n_output; o++) {
+            if (!mlo_roll_used_outside(r, 0, p, (int)o)) continue;
+            const char *name = mlo_name_free(r->m, r->names, mlo_format(r->m, "%s.%s", r->name, n->output[o]));
+            if (!name || mlo_map_put(r->m, &r->bound, mlo_map_get(&r->g->values, n->output[o]), (void *)(uintptr_t)name)) return (int)r->m->error.code;
+        }
+    }
+    return 0;
+}
+
+/* What people and later stages want to know of the loop. */
+static int mlo_roll_describe(mlo_roller *r) {
+    mlo *m = r->m;
+    mlo_node *n = r->scan;
+    const char *all = NULL, *text = mlo_format(m, "%d", r->iterations);
+    mlo_text scopes = { m, NULL, 0, 0 };
+    for (int k = 0; k < r->iterations; k++) {
+        const char *meet = NULL;
+        for (int p = 0; p < r->size; p++) {
+            const mlo_node *x = r->g->node[mlo_roll_at(r, k, p)];
+            const char *s = mlo_meta_get(x->meta, x->n_meta, mlo_scope_key);
+            if (s) meet = meet ? mlo_scope_meet(m, meet, s) : s;
+        }
+        if (!k) all = meet;
+        mlo_printf(&scopes, "%s%s", k ? " " : "", meet ? meet : "");
+    }
+    if (!text || m->error.code || mlo_meta_put(m, &n->meta, &n->n_meta, "mlo.iterations", text)) return (int)m->error.code;
+    if (all && (mlo_meta_put(m, &n->meta, &n->n_meta, mlo_scope_key, all) || mlo_meta_put(m, &n->meta, &n->n_meta, "mlo.instances", scopes.text))) return (int)m->error.code;
+    mlo_text_free(&scopes);
+    return 0;
+}
+
+static int mlo_roll_build(mlo_roller *r) {
+    mlo *m = r->m;
+    r->scan = mlo_node_new(m, "Scan", r->name);
+    r->body = MLO_NEW(m, mlo_graph);
+    if (!r->scan || !r->body || !(r->body->name = mlo_format(m, "%s_body", r->name))) return (int)m->error.code;
+    if (mlo_roll_bind(r) || mlo_roll_inputs(r)) return (int)m->error.code;
+    for (int p = 0; p < r->size; p++) if (mlo_roll_copy(r, p)) return (int)m->error.code;
+    if (mlo_roll_states(r)) return (int)m->error.code;
+    for (int p = 0; p < r->size; p++)
+        for (size_t o = 0; o < r->g->node[mlo_roll_at(r, 0, p)]->n_output; o++) if (mlo_roll_tap(r, p, (int)o)) return (int)m->error.code;
+    if (mlo_attr_graph(m, r->scan, "body", r->body) || mlo_roll_describe(r)) return (int)m->error.code;
+    return mlo_roll_made(r, r->scan);
+}
+
+/* ---- the stage -------------------------------------------------------------------------------------------------------------------------------- */
+
+typedef struct { const char *name; int iterations, size, first, count; int *node; } mlo_marked;
+
+static int mlo_mark_number(const mlo_node *n, const char *key) {
+    const char *s = mlo_meta_get(n->meta, n->n_meta, key);
+    char *end;
+    long v = s ? strtol(s, &end, 10) : -1;
+    return s && *s && !*end && v >= 0 && v < INT_MAX / 2 ? (int)v : MLO_NONE;
+}
+
+/* Reads the marks: loops in the order of their first nodes; loop_of, instance and position per node. */
+static int mlo_marks_read(mlo *m, mlo_graph *g, mlo_marked **loops, size_t *n, int *loop_of, int *instance, int *position) {
+    for (size_t i = 0; i < g->n_node; i++) {
+        const char *name = mlo_meta_get(g->node[i]->meta, g->node[i]->n_meta, mlo_loop_key);
+        size_t l = 0;
+        loop_of[i] = MLO_NONE;
+        if (!name) continue;
+        instance[i] = mlo_mark_number(g->node[i], mlo_instance_key); position[i] = mlo_mark_number(g->node[i], mlo_position_key);
+        if (instance[i] < 0 || position[i] < 0 || instance[i] >= (int)g->n_node || position[i] >= (int)g->n_node)
+            return mlo_fail(m, MLO_E_LOOP, g->node[i], "is marked for %s, but its mlo.instance or mlo.position is no number in range; run extract again", name);
+        while (l < *n && !mlo_eq((*loops)[l].name, name)) l++;
+        if (l == *n) { mlo_marked one = { name, 0, 0, (int)i, 0, NULL }; if (!MLO_PUSH(m, *loops, *n, one)) return (int)m->error.code; }
+        mlo_marked *k = &(*loops)[l];
+        if (instance[i] >= k->iterations) k->iterations = instance[i] + 1;
+        if (position[i] >= k->size) k->size = position[i] + 1;
+        k->count++;
+        loop_of[i] = (int)l;
+    }
+    for (size_t l = 0; l < *n; l++) {
+        mlo_marked *k = &(*loops)[l];
+        if (k->iterations < 2) return mlo_fail(m, MLO_E_LOOP, g->node[k->first], "%s has %d iteration; a loop needs two", k->name, k->iterations);
+        if ((int64_t)k->iterations * k->size != k->count) return mlo_fail(m, MLO_E_LOOP, g->node[k->first], "%s has %d instances of %d nodes, but %d nodes are marked; run extract again", k->name, k->iterations, k->size, k->count);
+        if (!(k->node = MLO_NEW_N(m, int, (size_t)k->count))) return (int)m->error.code;
+        for (int i = 0; i < k->count; i++) k->node[i] = MLO_NONE;
+    }
+    for (size_t i = 0; i < g->n_node; i++) {
+        if (loop_of[i] < 0) continue;
+        mlo_marked *k = &(*loops)[loop_of[i]];
+        int *at = &k->node[instance[i] * k->size + position[i]];
+        if (*at >= 0) return mlo_fail(m, MLO_E_LOOP, g->node[i], "%s has two nodes at position %d of instance %d", k->name, position[i], instance[i]);
+        *at = (int)i;
+    }
+    return 0;
+}
+
+/* Drops what nobody uses any more: types of values that are gone, initializers that only replaced nodes read. */
+static int mlo_roll_tidy(mlo *m, mlo_graph *g, const mlo_map *used_before) {
+    size_t kept = 0;
+    for (size_t i = 0; i < g->n_info; i++) if (mlo_map_get(&g->values, g->info[i]->name)) g->info[kept++] = g->info[i];
+    g->n_info = kept;
+    kept = 0;
+    for (size_t i = 0; i < g->n_init; i++) {
+        const mlo_value *v = (const mlo_value *)mlo_map_get(&g->values, g->init[i]->name);
+        if (!v || v->n_uses || !mlo_map_get(used_before, g->init[i]->name)) g->init[kept++] = g->init[i];
+    }
+    g->n_init = kept;
+    return mlo_index(m, g);
+}
+
+static int mlo_roll_loop(mlo *m, mlo_net *net, const mlo_marked *k, int self, const int *loop_of, const int *instance, const int *position, uint8_t *swap, int *feed_of, mlo_map *names, mlo_roller *r) {
+    memset(r, 0, sizeof *r);
+    r->m = m; r->g = net->g; r->net = net; r->name = k->name; r->iterations = k->iterations; r->size = k->size; r->node = k->node;
+    r->loop_of = loop_of; r->instance = instance; r->position = position; r->self = self; r->swap = swap; r->feed_of = feed_of; r->names = names;
+    r->opset = mlo_model_version(m->model);
+    if (r->opset < 9) return mlo_fail_at(m, MLO_E_UNSUPPORTED, k->name, "opset %d has another Scan; convert the model to opset 13 or later", r->opset);
+    if (mlo_roll_compare(r, swap) || mlo_roll_feeds(r)) return (int)m->error.code;
+    return mlo_roll_build(r);
+}
+
+/* The stage. */
+static int mlo_roll(mlo *m) {
+    mlo_graph *g = m->model->graph;
+    mlo_net net;
+    mlo_marked *loops = NULL;
+    size_t n = 0, slots;
+    const char *as = mlo_opt(m, "as");
+    if (as && !mlo_eq(as, "scan")) return mlo_fail_at(m, MLO_E_UNSUPPORTED, NULL, "--as %s is not supported yet; --as scan is", as);
+    if (mlo_net_make(m, g, &net)) return (int)m->error.code;
+    slots = (size_t)net.in_at[net.n] + 1;
+    int *loop_of = MLO_NEW_N(m, int, (size_t)net.n + 1), *instance = MLO_NEW_N(m, int, (size_t)net.n + 1), *position = MLO_NEW_N(m, int, (size_t)net.n + 1), *feed_of = MLO_NEW_N(m, int, slots);
+    uint8_t *swap = MLO_NEW_N(m, uint8_t, (size_t)net.n + 1);
+    if (m->error.code || mlo_marks_read(m, g, &loops, &n, loop_of, instance, position)) return (int)m->error.code;
+    if (!n) return mlo_fail_at(m, MLO_E_LOOP, NULL, "no node is marked as part of a loop; run extract first");
+    mlo_map names = { NULL, 0, 0 }, used = { NULL, 0, 0 };
+    for (size_t i = 0; i < g->values.size; i++) if (g->values.slot[i].key) mlo_map_put(m, &names, g->values.slot[i].key, (void *)(uintptr_t)g->values.slot[i].key);
+    for (size_t i = 0; i < g->n_init; i++) { const mlo_value *v = mlo_value_of(g, g->init[i]->name); if (v && v->n_uses) mlo_map_put(m, &used, g->init[i]->name, (void *)(uintptr_t)1); }
+    mlo_roller *roller = MLO_NEW_N(m, mlo_roller, n);
+    mlo_node **nodes = NULL;
+    size_t n_nodes = 0;
+    if (!roller || m->error.code) return (int)m->error.code;
+    for (size_t l = 0; l < n; l++) if (mlo_roll_loop(m, &net, &loops[l], (int)l, loop_of, instance, position, swap, feed_of, &names, &roller[l])) return (int)m->error.code;
+    for (size_t i = 0; i < g->n_node; i++) {
+        for (size_t l = 0; l < n; l++)
+            for (size_t k = 0; loops[l].first == (int)i && k < roller[l].n_made; k++) if (!MLO_PUSH(m, nodes, n_nodes, roller[l].made[k])) return (int)m->error.code;
+        if (loop_of[i] < 0 && !MLO_PUSH(m, nodes, n_nodes, g->node[i])) return (int)m->error.code;
+    }
+    g->node = nodes; g->n_node = n_nodes;
+    if (mlo_sort(m, g, 0) || mlo_index(m, g)) return (int)m->error.code;
+    return mlo_roll_tidy(m, g, &used);
+}
+
+/* The report: every loop with its counts and the scopes of its instances; then what extract considered. */
+static int mlo_roll_report(mlo *m, mlo_text *out) {
+    mlo_graph *g = m->model->graph;
+    const char *considered = mlo_meta_get(m->model->meta, m->model->n_meta, mlo_extract_key);
+    int n = 0;
+    mlo_puts(out, "{\"loops\":[");
+    for (size_t i = 0; i < g->n_node; i++) {
+        const mlo_node *s = g->node[i];
+        const char *iterations = mlo_meta_get(s->meta, s->n_meta, "mlo.iterations"), *scopes = mlo_meta_get(s->meta, s->n_meta, "mlo.instances");
+        mlo_attr *body = mlo_attr_of(s, "body");
+        if (!mlo_is(s, "Scan") || !iterations || !body || !body->g) continue;
+        size_t inputs = (size_t)mlo_int(s, "num_scan_inputs", 0), carried = s->n_input - inputs;
+        mlo_puts(out, n++ ? ",{\"name\":" : "{\"name\":");
+        mlo_report_string(out, mlo_node_name(s));
+        mlo_printf(out, ",\"iterations\":%s,\"body_nodes\":%zu,\"carried\":%zu,\"per_iteration\":%zu,\"taps\":%zu,\"instances\":[", iterations, body->g->n_node, carried, inputs, s->n_output - carried);
+        for (const char *p = scopes; p && *p; ) {
+            size_t len = strcspn(p, " ");
+            mlo_report_string(out, mlo_intern_n(m, p, len));
+            p += len + (p[len] == ' ');
+            if (*p) mlo_puts(out, ",");
+        }
+        mlo_puts(out, "]}");
+    }
+    mlo_printf(out, "],\"considered\":");
+    mlo_puts(out, considered ? considered : "null");
+    mlo_puts(out, "}\n");
+    return (int)m->error.code;
+}

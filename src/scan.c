@@ -1,0 +1,133 @@
+/* scan: a loop as stages see it: the Scan node, its body, and what each iteration gets.
+ *
+ * in:  a Scan node made by roll (or one like it).   out: its counts, and the value of any parameter of the body in iteration i.
+ * invariant: a parameter is what does not depend on a carried value; it can be computed without running the loop, and is, one
+ *     iteration at a time, so that no more than one layer's weights are ever in memory.
+ * example: mlo_scan_value(m, &scan, "w_q", 3) is layer 3's weight, read from the model file where it lies.
+ * cost: the bytes of the value.
+ */
+typedef struct {
+    mlo_node *node; mlo_graph *outer, *body;
+    size_t n_state, n_param, n_tap;     /* Scan's M: carried values; its scan inputs; its scan outputs */
+    int64_t iterations;
+} mlo_scan;
+
+static int mlo_scan_of(mlo *m, mlo_graph *outer, mlo_node *n, mlo_scan *s) {
+    mlo_attr *body = mlo_attr_of(n, "body");
+    memset(s, 0, sizeof *s);
+    if (!body || !body->g) return mlo_fail(m, MLO_E_GRAPH, n, "a Scan without a body");
+    s->node = n; s->outer = outer; s->body = body->g;
+    s->n_param = (size_t)mlo_int(n, "num_scan_inputs", 0);
+    if (s->n_param < 1 || s->n_param > n->n_input || s->body->n_input != n->n_input) return mlo_fail(m, MLO_E_GRAPH, n, "num_scan_inputs %zu does not fit %zu inputs", s->n_param, n->n_input);
+    s->n_state = n->n_input - s->n_param;
+    s->n_tap = n->n_output - s->n_state;
+    mlo_form f = mlo_form_of(mlo_value_of(outer, n->input[s->n_state]));
+    if (f.rank < 1 || f.dims[0] < 1) return mlo_fail(m, MLO_E_SHAPE, n, "the number of iterations is unknown: scan input '%s' has no known first dimension", n->input[s->n_state]);
+    s->iterations = f.dims[0];
+    return 0;
+}
+
+/* The part of a stacked value that iteration i gets, when the stack is Reshape(Concat(part 0, part 1, ..)): the name of the part. */
+static const char *mlo_scan_part(const mlo_graph *g, const char *stack, int64_t iterations, int64_t i) {
+    mlo_value *v = mlo_value_of(g, stack);
+    mlo_node *reshape = v ? v->producer : NULL;
+    if (!mlo_is(reshape, "Reshape")) return NULL;
+    v = mlo_value_of(g, reshape->input[0]);
+    mlo_node *concat = v ? v->producer : NULL;
+    if (!mlo_is(concat, "Concat") || mlo_int(concat, "axis", 0) || (int64_t)concat->n_input != iterations) return NULL;
+    return concat->input[i];
+}
+
+static mlo_array *mlo_value_array(mlo *m, const mlo_scan *s, const mlo_graph *g, const char *name, int64_t i, int depth);
+
+/* Evaluates a parameter-only node, inputs first. */
+static mlo_array *mlo_param_node(mlo *m, const mlo_scan *s, const mlo_graph *g, mlo_node *n, int output, int64_t i, int depth) {
+    const mlo_op *op = mlo_op_of(m, n);
+    mlo_array *in[16] = {0}, *out[8] = {0}, *result = NULL;
+    if (!op || !op->run || n->n_input > 16 || n->n_output > 8) { mlo_fail(m, MLO_E_UNSUPPORTED, n, "a parameter is computed by an op that mlo cannot evaluate"); return NULL; }
+    for (size_t k = 0; k < n->n_input && !m->error.code; k++) if (mlo_has_input(n, k)) in[k] = mlo_value_array(m, s, g, n->input[k], i, depth + 1);
+    if (!m->error.code && !mlo_call_node(m, op, n, mlo_opset_of(m), (const mlo_array *const *)in, out)) { result = out[output]; out[output] = NULL; }
+    for (size_t k = 0; k < 16; k++) mlo_array_free(m, in[k]);
+    for (size_t k = 0; k < 8; k++) mlo_array_free(m, out[k]);
+    return m->error.code ? NULL : result;
+}
+
+/* Slice i along axis 0. */
+static mlo_array *mlo_array_slice(mlo *m, mlo_array *a, int64_t i) {
+    if (!a || a->rank < 1 || i >= a->dims[0]) return NULL;
+    mlo_array *r = mlo_array_new(m, a->dtype, a->rank - 1, a->dims + 1);
+    size_t bytes = r ? (size_t)mlo_array_count(r) * mlo_dtype_size(a->dtype) : 0;
+    if (r) memcpy(r->data, (char *)a->data + (size_t)i * bytes, bytes);
+    return r;
+}
+
+static mlo_array *mlo_stack_slice(mlo *m, const mlo_scan *s, const char *stack, int64_t i, int depth) {
+    const char *part = mlo_scan_part(s->outer, stack, s->iterations, i);
+    mlo_array *whole = mlo_value_array(m, s, s->outer, part ? part : stack, i, depth), *r = whole;
+    if (!whole) return NULL;
+    mlo_form f = mlo_form_of(mlo_value_of(s->outer, stack));
+    if (part && f.rank >= 1 && f.rank <= whole->rank + 1) {          /* the reshape may have made [1] of a scalar, or [K,N] of [1,K,N] */
+        whole->rank = f.rank - 1;
+        for (int d = 0; d < whole->rank; d++) whole->dims[d] = f.dims[d + 1];
+    } else if (!part) { r = mlo_array_slice(m, whole, i); mlo_array_free(m, whole); }
+    return r;
+}
+
+static mlo_array *mlo_value_array(mlo *m, const mlo_scan *s, const mlo_graph *g, const char *name, int64_t i, int depth) {
+    mlo_value *v = mlo_value_of(g, name);
+    if (!v || depth > 64) { mlo_fail_at(m, MLO_E_GRAPH, name, "a parameter that cannot be found"); return NULL; }
+    if (v->tensor) return mlo_tensor_load(m, v->tensor);
+    for (size_t k = s->n_state; v->graph == s->body && v->is_input && k < s->body->n_input; k++)
+        if (s->body->input[k]->name == name) return mlo_stack_slice(m, s, s->node->input[k], i, depth + 1);
+    if (!v->producer) { mlo_fail_at(m, MLO_E_UNSUPPORTED, name, "a parameter of the loop comes from a model input; only constants can be parameters yet"); return NULL; }
+    return mlo_param_node(m, s, v->graph, v->producer, v->output, i, depth);
+}
+
+/* A parameter of the body in iteration i, in scratch memory (mlo_array_free). NULL: failed. */
+static mlo_array *mlo_scan_value(mlo *m, const mlo_scan *s, const char *name, int64_t i) { return mlo_value_array(m, s, s->body, name, i, 0); }
+
+/* The loop to build: option "loop" by name, else the Scan with the most multiply-accumulates. */
+static int64_t mlo_body_macs(const mlo_graph *g) {
+    int64_t macs = 0;
+    for (size_t i = 0; i < g->n_node; i++) {
+        const mlo_node *n = g->node[i];
+        if (!mlo_is(n, "MatMul") && !mlo_is(n, "Gemm") && !mlo_is(n, "mlo.MVU") && !mlo_is(n, "mlo.MVUTable")) continue;
+        mlo_form a = mlo_form_of(mlo_value_of(g, n->input[0])), y = mlo_form_of(mlo_value_of(g, n->output[0]));
+        if (mlo_form_known(&a) && mlo_form_known(&y) && a.rank) macs += mlo_form_count(&y) * a.dims[a.rank - 1];
+    }
+    return macs;
+}
+
+static int mlo_scan_choose(mlo *m, mlo_scan *s) {
+    mlo_graph *g = m->model->graph;
+    const char *wanted = mlo_opt(m, "loop");
+    mlo_node *best = NULL; int64_t most = -1;
+    for (size_t i = 0; i < g->n_node; i++) if (mlo_is(g->node[i], "Scan")) {
+        mlo_attr *body = mlo_attr_of(g->node[i], "body");
+        mlo_scan each;
+        if (!body || !body->g || (wanted && !mlo_eq(wanted, mlo_node_name(g->node[i])))) continue;
+        if (mlo_scan_of(m, g, g->node[i], &each)) return (int)m->error.code;
+        int64_t macs = mlo_body_macs(body->g) * each.iterations;
+        if (macs > most) { most = macs; best = g->node[i]; }
+    }
+    if (!best) return mlo_fail_at(m, MLO_E_LOOP, wanted, wanted ? "there is no loop of this name; `mlo show --json` lists them" : "the model has no loop; roll found nothing that repeats");
+    return mlo_scan_of(m, g, best, s);
+}
+
+/* Drops what no output needs: dead nodes of the body, scan inputs it no longer reads, then dead nodes outside. */
+static int mlo_scan_prune(mlo *m, mlo_scan *s) {
+    mlo_graph *body = s->body;
+    MLO_TRY(mlo_drop_dead(m, body));
+    MLO_TRY(mlo_index(m, s->outer));
+    size_t kept = s->n_state;
+    for (size_t i = s->n_state; i < body->n_input; i++) {
+        if (!mlo_value_of(body, body->input[i]->name)->n_uses) continue;
+        body->input[kept] = body->input[i];
+        s->node->input[kept++] = s->node->input[i];
+    }
+    body->n_input = s->node->n_input = kept;
+    s->n_param = kept - s->n_state;
+    MLO_TRY(mlo_attr_int(m, s->node, "num_scan_inputs", (int64_t)s->n_param));
+    MLO_TRY(mlo_drop_dead(m, s->outer));
+    return mlo_index(m, s->outer);
+}

@@ -1,0 +1,138 @@
+/* show: any stage's model as text, JSON, DOT or one HTML page.
+ *
+ * in:  a model (read first, if it has not been).     out: one text, to a sink under the name "".
+ * invariant: the same model gives the same bytes; the model does not change. The JSON keys of design section 7 stay; more may come.
+ * example: mlo_show(m, "html", sink, user) writes a page that needs nothing else; mlo_summary(m) is the JSON as a string.
+ * cost: O(nodes); a page draws at most MLO_PICTURE_MOST vertices per graph.
+ */
+
+static void mlo_json_text(mlo_text *t, const char *key, const char *value) { mlo_printf(t, "\"%s\":", key); mlo_report_string(t, value ? value : ""); }
+
+/* Names, types and shapes of the graph's inputs or outputs. A symbolic dimension is its name, an unknown one null. */
+static void mlo_json_values(const mlo_view *v, mlo_text *t, const char *key, mlo_value_info *const *list, size_t n) {
+    int said = 0;
+    mlo_printf(t, "\"%s\":[", key);
+    for (size_t i = 0; i < n; i++) {
+        const mlo_value *x = mlo_value_of(v->g, list[i]->name);
+        mlo_shape *s = x && x->info && x->info->type && x->info->type->tensor ? x->info->type->tensor->shape : NULL;
+        if (!x || (x->tensor && x->is_input)) continue;
+        mlo_puts(t, said++ ? ",{" : "{");
+        mlo_json_text(t, "name", x->name); mlo_puts(t, ",");
+        mlo_json_text(t, "type", mlo_view_type(x));
+        mlo_puts(t, s ? ",\"shape\":[" : ",\"shape\":null}");
+        for (size_t k = 0; s && k < s->n_dim; k++) {
+            if (k) mlo_puts(t, ",");
+            if (s->dim[k].param && *s->dim[k].param) mlo_report_string(t, s->dim[k].param);
+            else if (s->dim[k].has) mlo_printf(t, "%lld", (long long)s->dim[k].value);
+            else mlo_puts(t, "null");
+        }
+        if (s) mlo_puts(t, "]}");
+    }
+    mlo_puts(t, "]");
+}
+
+static void mlo_json_loops(const mlo_view *v, mlo_text *t) {
+    mlo_puts(t, "\"loops\":[");
+    for (size_t i = 0; i < v->n_loops; i++) {
+        const mlo_view_loop *l = &v->loop[i];
+        mlo_puts(t, i ? ",{" : "{");
+        mlo_json_text(t, "name", l->name);
+        if (l->iterations < 0) mlo_puts(t, ",\"iterations\":null"); else mlo_printf(t, ",\"iterations\":%lld", (long long)l->iterations);
+        mlo_printf(t, ",\"body_nodes\":%zu,\"carried\":%zu,\"invariant\":%zu,\"per_iteration\":%zu,\"taps\":%zu,", l->body->n_node, l->states, l->n_outside, l->params, l->taps);
+        mlo_json_text(t, "scope", l->scope);
+        mlo_printf(t, ",\"depth\":%d,\"instances\":[", l->depth);
+        for (int64_t k = 0; *l->instances && k < l->iterations; k++) { if (k) mlo_puts(t, ","); mlo_report_string(t, mlo_view_instance_scope(v->m, l, k)); }
+        mlo_puts(t, "]}");
+    }
+    mlo_puts(t, "],\"found\":[");
+    for (size_t i = 0; i < v->n_marks; i++) {
+        mlo_puts(t, i ? ",{" : "{");
+        mlo_json_text(t, "name", v->mark[i].name);
+        mlo_printf(t, ",\"instances\":%d,\"nodes\":%zu}", v->mark[i].instances, v->mark[i].nodes);
+    }
+    mlo_puts(t, "]");
+}
+
+static void mlo_json_kernels(const mlo_view *v, mlo_text *t) {
+    const mlo_hw *c = v->hw;
+    int said = 0;
+    mlo_puts(t, ",\"kernels\":[");
+    for (int i = 0; i < c->n_element; i++) if (c->element[i].kernel) {
+        const mlo_element *e = &c->element[i]; const mlo_unit *u = &e->unit;
+        mlo_puts(t, said++ ? ",{" : "{");
+        mlo_json_text(t, "name", e->name); mlo_puts(t, ",");
+        mlo_json_text(t, "op", e->node->op); mlo_puts(t, ",");
+        mlo_json_text(t, "value", e->node->output[0]); mlo_puts(t, ",");
+        mlo_json_text(t, "scope", mlo_view_scope(e->node));
+        mlo_printf(t, ",\"channels_in\":%lld,\"channels_out\":%lld,\"pe\":%d,\"simd\":%d,\"multipliers\":%lld,\"other_multipliers\":%lld,\"macs\":%lld,\"interval\":%lld,\"latency\":%lld,\"parameter_bytes\":%lld}",
+            (long long)u->in[0].channels, (long long)u->out.channels, u->pe, u->simd, (long long)u->multipliers, (long long)u->other, (long long)(u->macs * c->tokens * c->scan.iterations),
+            (long long)u->interval, (long long)u->latency, (long long)mlo_unit_bytes(c, u));
+    }
+    mlo_puts(t, "]");
+}
+
+static void mlo_json_core(const mlo_view *v, mlo_text *t) {
+    const mlo_hw *c = v->hw;
+    int said = 0;
+    mlo_json_kernels(v, t);
+    mlo_puts(t, ",\"fifo\":[");
+    for (int k = 0; k < c->n_edge; k++) if (c->edge[k].fifo && c->edge[k].to != MLO_OUTSIDE) {
+        mlo_puts(t, said++ ? ",{" : "{");
+        mlo_json_text(t, "from", mlo_edge_end(c, c->edge[k].from)); mlo_puts(t, ",");
+        mlo_json_text(t, "to", mlo_edge_end(c, c->edge[k].to));
+        mlo_printf(t, ",\"port\":%d,\"tokens\":%lld,\"bits\":%lld}", c->edge[k].to_port, (long long)c->edge[k].fifo, (long long)(c->edge[k].fifo * c->edge[k].channels * c->edge[k].bits));
+    }
+    mlo_printf(t, "],\"feedback_tokens\":%lld,\"tokens\":%lld,\"channels\":%lld,\"frames_in_flight\":%d,\"axi_bits\":%d", (long long)c->feedback, (long long)c->tokens, (long long)c->channels, c->frames, c->axi_bits);
+    mlo_printf(t, ",\"multipliers\":%lld,\"macs\":%lld,\"interval_per_token\":%lld,\"predicted_cycles\":%lld,\"predicted_interval\":%lld,\"parameter_bytes_per_iteration\":%lld", (long long)mlo_core_multipliers(c),
+        (long long)mlo_hw_macs(c), (long long)mlo_core_interval(c), (long long)v->p.cycles, (long long)v->p.interval, (long long)(mlo_core_beats(c) * c->axi_bits / 8));
+}
+
+static int mlo_show_json(const mlo_view *v, mlo_text *t) {
+    const mlo_model *model = v->m->model;
+    mlo_puts(t, "{"); mlo_json_text(t, "stage", v->stage);
+    mlo_printf(t, ",\"nodes\":%zu,\"subgraph_nodes\":%zu,", v->g->n_node, v->subgraph_nodes);
+    mlo_json_text(t, "graph", v->g->name); mlo_puts(t, ",");
+    mlo_json_values(v, t, "inputs", v->g->input, v->g->n_input); mlo_puts(t, ",");
+    mlo_json_values(v, t, "outputs", v->g->output, v->g->n_output);
+    mlo_puts(t, ",\"opsets\":{");
+    for (size_t i = 0, said = 0; i < model->n_opset; i++) {
+        const char *domain = model->opset[i].domain && *model->opset[i].domain ? model->opset[i].domain : "ai.onnx";
+        int again = 0;                                       /* a domain twice: the first one counts */
+        for (size_t k = 0; k < i; k++) again |= mlo_eq(domain, model->opset[k].domain && *model->opset[k].domain ? model->opset[k].domain : "ai.onnx");
+        if (again) continue;
+        if (said++) mlo_puts(t, ",");
+        mlo_report_string(t, domain); mlo_printf(t, ":%lld", (long long)model->opset[i].version);
+    }
+    mlo_printf(t, "},\"parameters\":%lld,\"parameter_bytes\":%lld,\"scopes_inferred\":%zu,", (long long)v->parameters, (long long)v->bytes, v->inferred);
+    mlo_json_loops(v, t);
+    if (v->hw) mlo_json_core(v, t);
+    mlo_puts(t, "}\n");
+    return (int)v->m->error.code;
+}
+
+/* ---- the public functions ------------------------------------------------------------------------------------------------------------------ */
+
+static int mlo_show_as(mlo *m, const char *format, mlo_text *t) {
+    static const struct { const char *name; int (*print)(const mlo_view *v, mlo_text *t); } formats[] = {
+        { "text", mlo_show_text }, { "json", mlo_show_json }, { "dot", mlo_show_dot }, { "html", mlo_show_html } };
+    mlo_view v;
+    if (m->error.code || mlo_to(m, "read")) return (int)m->error.code;
+    m->stage = "show";
+    for (size_t i = 0; i < sizeof formats / sizeof *formats; i++)
+        if (mlo_eq(formats[i].name, format)) return mlo_view_make(m, &v) ? (int)m->error.code : formats[i].print(&v, t);
+    return mlo_fail_at(m, MLO_E_USAGE, NULL, "there is no format '%s'; they are text, json, dot, html", format ? format : "");
+}
+
+int mlo_show(mlo *m, const char *format, mlo_sink sink, void *user) {
+    mlo_text t = { m, NULL, 0, 0 };
+    if (!mlo_show_as(m, format, &t) && t.n && sink(user, "", t.text, t.n)) mlo_fail_at(m, MLO_E_IO, NULL, "writing was cancelled");
+    mlo_text_free(&t);
+    return (int)m->error.code;
+}
+
+const char *mlo_summary(mlo *m) {
+    mlo_text t = { m, NULL, 0, 0 };
+    const char *s = mlo_show_as(m, "json", &t) ? NULL : mlo_intern_n(m, t.text, t.n);
+    mlo_text_free(&t);
+    return s;
+}

@@ -1,0 +1,408 @@
+/* show, view: what there is to show of a model, gathered once for all formats; and names, shapes and sizes as people read them.
+ *
+ * in:  a model of any stage.     out: mlo_view: its loops, which values depend on an input, what scopes hold, and once lowered the core
+ *      and its predicted schedule.
+ * invariant: nothing of the model changes; no tensor byte is read. Numbers are printed from integers, so no locale shows in them.
+ * example: view.loop[0].iterations is 12, and mlo_view_tail(m, "encoder/encoder.layer.0", its scope) is "attention.self".
+ * cost: O(nodes and their inputs); the prediction O(tokens x iterations x kernels).
+ */
+typedef struct {
+    mlo_node *node; mlo_graph *outer, *body;
+    const char *name, *scope, *instances;       /* "" where nobody said; instances: scopes, separated by spaces */
+    size_t states, params, taps;
+    int64_t iterations;                         /* -1: not known */
+    mlo_value **outside; size_t n_outside;      /* what the body reads from around it */
+    int depth;                                  /* how many loops this one is in */
+} mlo_view_loop;
+
+typedef struct { const char *name; int instances; size_t nodes; } mlo_view_mark;      /* a loop that extract found and roll has not rolled */
+
+typedef struct {
+    mlo *m; mlo_graph *g; const char *stage;
+    mlo_view_loop *loop; size_t n_loops;
+    mlo_view_mark *mark; size_t n_marks;
+    size_t inferred, subgraph_nodes;            /* nodes whose scope was inferred; nodes of all bodies and branches */
+    int64_t parameters, bytes;                  /* elements and bytes of all initializers */
+    mlo_map live;                               /* values that depend on a model input or a carried value: what a drawing shows */
+    mlo_hw *hw; const mlo_view_loop *core;      /* NULL before lower */
+    mlo_prediction p;
+} mlo_view;
+
+/* ---- texts ------------------------------------------------------------------------------------------------------------------------ */
+
+/* 1234567 -> "1 234 567" */
+static const char *mlo_thousands(mlo *m, int64_t v) {
+    char digits[32], to[48]; int n = snprintf(digits, sizeof digits, "%lld", (long long)v), k = 0;
+    for (int i = 0; i < n; i++) { if (i && (n - i) % 3 == 0 && digits[i - 1] != '-') to[k++] = ' '; to[k++] = digits[i]; }
+    const char *s = mlo_intern_n(m, to, (size_t)k);
+    return s ? s : "";
+}
+
+/* 13824 -> "13.5 KiB" */
+static const char *mlo_size_text(mlo *m, int64_t bytes) {
+    static const char *const units[] = { "KiB", "MiB", "GiB", "TiB" };
+    int64_t unit = 1024; int at = 0;
+    if (bytes < 1024) { const char *s = mlo_format(m, "%lld B", (long long)bytes); return s ? s : ""; }
+    while (at < 3 && bytes / unit >= 1024) { unit *= 1024; at++; }
+    const char *s = mlo_format(m, "%lld.%lld %s", (long long)(bytes / unit), (long long)(bytes % unit * 10 / unit), units[at]);
+    return s ? s : "";
+}
+
+/* "[1,seq,64]", "[]" for a scalar, "" when the rank is unknown. */
+static const char *mlo_view_shape(mlo *m, const mlo_value *v) {
+    mlo_text t = { m, NULL, 0, 0 };
+    mlo_shape *s = v && v->info && v->info->type && v->info->type->tensor ? v->info->type->tensor->shape : NULL;
+    size_t rank = v && v->tensor ? v->tensor->n_dims : s ? s->n_dim : 0;
+    if (!v || (!v->tensor && !s)) return "";
+    for (size_t i = 0; i < rank; i++) {
+        mlo_puts(&t, i ? "," : "[");
+        if (v->tensor) mlo_printf(&t, "%lld", (long long)v->tensor->dims[i]);
+        else if (s->dim[i].param && *s->dim[i].param) mlo_puts(&t, s->dim[i].param);
+        else if (s->dim[i].has) mlo_printf(&t, "%lld", (long long)s->dim[i].value);
+        else mlo_puts(&t, "?");
+    }
+    mlo_puts(&t, rank ? "]" : "[]");
+    const char *text = m->error.code ? "" : mlo_intern(m, t.text);
+    mlo_text_free(&t);
+    return text ? text : "";
+}
+static const char *mlo_view_type(const mlo_value *v) { mlo_dtype t = mlo_form_of(v).dtype; return t ? mlo_dtype_name(t) : "?"; }
+
+/* "float [1,32,64]" */
+static const char *mlo_view_form(mlo *m, const mlo_value *v) {
+    const char *s = mlo_format(m, "%s %s", mlo_view_type(v), mlo_view_shape(m, v));
+    return s ? s : "";
+}
+
+/* Bytes of a tensor of known form, 0 of any other. */
+static int64_t mlo_form_bytes(const mlo_form *f) {
+    if (!mlo_form_known(f)) return 0;
+    int64_t n = mlo_times(mlo_form_count(f), (int64_t)mlo_dtype_bits(f->dtype));
+    return n < 0 || n == INT64_MAX ? 0 : (n + 7) / 8;
+}
+
+/* Where a node is, seen from `base`: the deepest level of its scope, without what the deepest level of base already says. */
+static const char *mlo_view_tail(const char *base, const char *scope) {
+    if (!scope || !*scope) return "";
+    const char *last = mlo_last_level(scope), *from = base && *base ? mlo_last_level(base) : "";
+    size_t n = strlen(from);
+    if (!n || strncmp(last, from, n)) return last;
+    return !last[n] ? "" : last[n] == '.' ? last + n + 1 : last;
+}
+static const char *mlo_view_scope(const mlo_node *n) { const char *s = mlo_meta_get(n->meta, n->n_meta, mlo_scope_key); return s ? s : ""; }
+static const char *mlo_view_kernel(const mlo_node *n) { return mlo_meta_get(n->meta, n->n_meta, "mlo.kernel"); }
+static const char *mlo_view_op(mlo *m, const mlo_node *n) {
+    const char *s = *mlo_domain(n) ? mlo_format(m, "%s.%s", n->domain, n->op) : n->op;
+    return s ? s : "";
+}
+static const char *mlo_plural(int64_t n) { return n == 1 ? "" : "s"; }
+static int mlo_is_loop(const mlo_node *n) { mlo_attr *body = mlo_is(n, "Scan") ? mlo_attr_of(n, "body") : NULL; return body && body->g; }
+
+/* ---- walking ---------------------------------------------------------------------------------------------------------------------- */
+
+typedef void (*mlo_see_value)(void *user, size_t slot, mlo_value *v);
+
+static int mlo_encloses(const mlo_graph *g, const mlo_graph *inner) { for (; inner; inner = inner->outer) if (inner == g) return 1; return 0; }
+
+/* Calls `see` for what the nodes of an inner graph read from g or from around it. */
+static void mlo_reads_inside(mlo_graph *g, mlo_graph *inner, size_t slot, mlo_see_value see, void *user, int depth) {
+    for (size_t i = 0; i < inner->n_node && depth < MLO_MAX_DEPTH; i++) {
+        mlo_node *n = inner->node[i];
+        for (size_t k = 0; k < n->n_input; k++) {
+            mlo_value *v = mlo_has_input(n, k) ? mlo_value_of(inner, n->input[k]) : NULL;
+            if (v && mlo_encloses(v->graph, g)) see(user, slot, v);
+        }
+        for (size_t a = 0; a < n->n_attr; a++) {
+            if (n->attr[a]->g) mlo_reads_inside(g, n->attr[a]->g, slot, see, user, depth + 1);
+            for (size_t k = 0; k < n->attr[a]->n_graphs; k++) mlo_reads_inside(g, n->attr[a]->graphs[k], slot, see, user, depth + 1);
+        }
+    }
+    for (size_t i = 0; i < inner->n_output; i++) {
+        mlo_value *v = mlo_value_of(inner, inner->output[i]->name);
+        if (v && mlo_encloses(v->graph, g)) see(user, slot, v);
+    }
+}
+
+/* Calls `see` for every value that a node of g reads: its inputs by slot; then, with slot n_input, what its subgraphs read. */
+static void mlo_reads(mlo_graph *g, mlo_node *n, mlo_see_value see, void *user) {
+    for (size_t k = 0; k < n->n_input; k++) {
+        mlo_value *v = mlo_has_input(n, k) ? mlo_value_of(g, n->input[k]) : NULL;
+        if (v) see(user, k, v);
+    }
+    for (size_t a = 0; a < n->n_attr; a++) {
+        if (n->attr[a]->g) mlo_reads_inside(g, n->attr[a]->g, n->n_input, see, user, 0);
+        for (size_t k = 0; k < n->attr[a]->n_graphs; k++) mlo_reads_inside(g, n->attr[a]->graphs[k], n->n_input, see, user, 0);
+    }
+}
+
+/* ---- which values depend on an input ------------------------------------------------------------------------------------------------ */
+
+static int mlo_view_lives(const mlo_view *v, const mlo_value *x) { return x && mlo_map_get(&v->live, x) != NULL; }
+static void mlo_view_enliven(mlo_view *v, mlo_value *x) { if (x) mlo_map_put(v->m, &v->live, x, x); }
+
+typedef struct { mlo_view *v; int live; } mlo_live_seen;
+static void mlo_live_see(void *user, size_t slot, mlo_value *x) { mlo_live_seen *s = (mlo_live_seen *)user; (void)slot; if (mlo_view_lives(s->v, x)) s->live = 1; }
+
+static void mlo_view_graph(mlo_view *v, mlo_graph *g, int depth);
+
+/* A subgraph's inputs: carried values live; what comes in slices lives if what is sliced does. */
+static void mlo_view_inner(mlo_view *v, mlo_graph *g, mlo_node *n, mlo_graph *inner, int depth) {
+    size_t states = mlo_is_loop(n) && (size_t)mlo_int(n, "num_scan_inputs", 0) <= n->n_input ? n->n_input - (size_t)mlo_int(n, "num_scan_inputs", 0) : inner->n_input;
+    for (size_t k = 0; k < inner->n_input; k++) {
+        mlo_value *x = mlo_value_of(inner, inner->input[k]->name), *from = k < n->n_input && mlo_has_input(n, k) ? mlo_value_of(g, n->input[k]) : NULL;
+        if (k < states || mlo_view_lives(v, from)) mlo_view_enliven(v, x);
+    }
+    mlo_view_graph(v, inner, depth + 1);
+    v->subgraph_nodes += inner->n_node;
+}
+
+/* One pass over a graph and all inside it: live values, inferred scopes, parameters. */
+static void mlo_view_graph(mlo_view *v, mlo_graph *g, int depth) {
+    for (size_t i = 0; i < g->n_init; i++) {
+        mlo_value x; memset(&x, 0, sizeof x); x.tensor = g->init[i];
+        mlo_form f = mlo_form_of(&x);
+        int64_t bytes = mlo_form_bytes(&f);
+        if (bytes && bytes < INT64_MAX / 2 - v->bytes) { v->parameters += mlo_form_count(&f); v->bytes += bytes; }
+    }
+    for (size_t i = 0; i < g->n_node && depth < MLO_MAX_DEPTH && !v->m->error.code; i++) {
+        mlo_node *n = g->node[i];
+        mlo_live_seen seen = { v, 0 };
+        mlo_reads(g, n, mlo_live_see, &seen);
+        for (size_t k = 0; k < n->n_output && seen.live; k++) if (n->output[k] && *n->output[k]) mlo_view_enliven(v, mlo_value_of(g, n->output[k]));
+        if (mlo_meta_get(n->meta, n->n_meta, mlo_scope_from_key)) v->inferred++;
+        for (size_t a = 0; a < n->n_attr; a++) {
+            if (n->attr[a]->g) mlo_view_inner(v, g, n, n->attr[a]->g, depth);
+            for (size_t k = 0; k < n->attr[a]->n_graphs; k++) mlo_view_inner(v, g, n, n->attr[a]->graphs[k], depth);
+        }
+    }
+}
+
+static int mlo_node_lives(const mlo_view *v, mlo_graph *g, const mlo_node *n) {
+    for (size_t k = 0; k < n->n_output; k++) if (n->output[k] && *n->output[k] && mlo_view_lives(v, mlo_value_of(g, n->output[k]))) return 1;
+    return 0;
+}
+
+/* ---- loops ------------------------------------------------------------------------------------------------------------------------- */
+
+typedef struct { mlo_view *v; mlo_view_loop *l; mlo_map seen; } mlo_outside;
+static void mlo_outside_see(void *user, size_t slot, mlo_value *x) {
+    mlo_outside *o = (mlo_outside *)user;
+    (void)slot;
+    if (mlo_map_get(&o->seen, x) || mlo_map_put(o->v->m, &o->seen, x, x)) return;
+    MLO_PUSH(o->v->m, o->l->outside, o->l->n_outside, x);
+}
+
+static int mlo_view_loop_of(mlo_view *v, mlo_graph *g, mlo_node *n, int depth) {
+    mlo_view_loop l; memset(&l, 0, sizeof l);
+    const char *instances = mlo_meta_get(n->meta, n->n_meta, "mlo.instances"), *iterations = mlo_meta_get(n->meta, n->n_meta, "mlo.iterations");
+    l.node = n; l.outer = g; l.body = mlo_attr_of(n, "body")->g; l.depth = depth;
+    l.name = mlo_node_name(n); l.scope = mlo_view_scope(n); l.instances = instances ? instances : "";
+    int64_t params = mlo_int(n, "num_scan_inputs", 0);
+    if (params < 0 || (size_t)params > n->n_input || n->n_input != l.body->n_input) return mlo_fail(v->m, MLO_E_GRAPH, n, "num_scan_inputs %lld does not fit %zu inputs and a body of %zu", (long long)params, n->n_input, l.body->n_input);
+    l.params = (size_t)params; l.states = n->n_input - l.params;
+    if (l.body->n_output < l.states || n->n_output > l.body->n_output) return mlo_fail(v->m, MLO_E_GRAPH, n, "a body of %zu outputs cannot carry %zu values", l.body->n_output, l.states);
+    l.taps = n->n_output > l.states ? n->n_output - l.states : 0;
+    mlo_form f = mlo_form_of(l.params ? mlo_value_of(g, n->input[l.states]) : NULL);
+    l.iterations = f.rank > 0 && f.dims[0] > 0 ? f.dims[0] : iterations ? (int64_t)strtol(iterations, NULL, 10) : -1;
+    mlo_outside o = { v, &l, { NULL, 0, 0 } };
+    mlo_reads_inside(g, l.body, 0, mlo_outside_see, &o, depth);
+    if (v->m->error.code || !MLO_PUSH(v->m, v->loop, v->n_loops, l)) return (int)v->m->error.code;
+    return 0;
+}
+
+/* All loops: outer ones first, then what is inside them. */
+static int mlo_view_loops(mlo_view *v, mlo_graph *g, int depth) {
+    for (size_t i = 0; i < g->n_node && depth < MLO_MAX_DEPTH; i++) {
+        if (!mlo_is_loop(g->node[i])) continue;
+        MLO_TRY(mlo_view_loop_of(v, g, g->node[i], depth));
+        MLO_TRY(mlo_view_loops(v, mlo_attr_of(g->node[i], "body")->g, depth + 1));
+    }
+    return 0;
+}
+
+static const mlo_view_loop *mlo_view_loop_at(const mlo_view *v, const mlo_node *n) {
+    for (size_t i = 0; i < v->n_loops; i++) if (v->loop[i].node == n) return &v->loop[i];
+    return NULL;
+}
+
+static int mlo_view_instance(const mlo_node *n) { const char *s = mlo_meta_get(n->meta, n->n_meta, mlo_instance_key); return s ? (int)strtol(s, NULL, 10) : -1; }
+
+static int mlo_view_marks(mlo_view *v) {
+    mlo_map at = { NULL, 0, 0 };
+    for (size_t i = 0; i < v->g->n_node; i++) {
+        const mlo_node *n = v->g->node[i];
+        const char *name = mlo_meta_get(n->meta, n->n_meta, mlo_loop_key);
+        if (!name) continue;
+        size_t k = (size_t)(uintptr_t)mlo_map_get(&at, name);
+        mlo_view_mark fresh = { name, 0, 0 };
+        if (!k && (!MLO_PUSH(v->m, v->mark, v->n_marks, fresh) || mlo_map_put(v->m, &at, name, (void *)(uintptr_t)(k = v->n_marks)))) return (int)v->m->error.code;
+        mlo_view_mark *mark = &v->mark[k - 1];
+        mark->nodes++;
+        if (mlo_view_instance(n) >= mark->instances) mark->instances = mlo_view_instance(n) + 1;
+    }
+    return 0;
+}
+
+/* The scope of instance i, "" past the last. */
+static const char *mlo_view_instance_scope(mlo *m, const mlo_view_loop *l, int64_t i) {
+    const char *p = l->instances;
+    for (; *p; i--) {
+        size_t n = strcspn(p, " ");
+        if (!i) { const char *s = mlo_intern_n(m, p, n); return s ? s : ""; }
+        p += n + (p[n] == ' ');
+    }
+    return "";
+}
+
+/* ---- what reads a parameter ---------------------------------------------------------------------------------------------------------- */
+
+/* The node a parameter is for: its reader, or whom that prepares it for (a weight goes through QuantizeLinear and Concat to its kernel). */
+static const mlo_node *mlo_view_reader(const mlo_view *v, const mlo_view_loop *l, const char *name) {
+    mlo_value *x = mlo_value_of(l->body, name);
+    const mlo_node *n = NULL;
+    for (int hops = 0; x && x->n_use && hops < 16; hops++) {
+        n = x->use[0];
+        if (mlo_node_lives(v, l->body, n) || !n->n_output) break;
+        x = mlo_value_of(l->body, n->output[0]);
+    }
+    return n;
+}
+
+/* What people call the thing a node is: its kernel's name, else its place in the layer, else its own name. */
+static const char *mlo_view_place(const mlo_view_loop *l, const mlo_node *n) {
+    const char *kernel = n ? mlo_view_kernel(n) : NULL, *tail = n ? mlo_view_tail(l ? l->scope : "", mlo_view_scope(n)) : "";
+    return kernel ? kernel : *tail ? tail : n ? mlo_node_name(n) : "";
+}
+
+/* ---- the core ------------------------------------------------------------------------------------------------------------------------ */
+
+/* What a kernel does, for tables: "attention.self.query +2", "intermediate.dense, table". */
+static const char *mlo_view_what(const mlo_view *v, const mlo_node *n) {
+    const char *tail = mlo_view_tail(v->core ? v->core->scope : "", mlo_view_scope(n)), *parts = mlo_meta_get(n->meta, n->n_meta, "mlo.parts");
+    const char *what = *tail ? tail : mlo_is(n, "mlo.Requant") ? "the carried value" : n->n_output ? n->output[0] : "";
+    if (mlo_is(n, "mlo.Requant")) what = mlo_format(v->m, "%s, to %d bits", what, mlo_bits_of(mlo_kernel_to(n)));
+    else if (mlo_is(n, "mlo.MVUTable")) what = mlo_format(v->m, "%s, %s by table", what, n->n_output ? mlo_last_level(n->output[0]) : "");
+    else if (parts) what = mlo_format(v->m, "%s and %ld more", what, strtol(parts, NULL, 10) - 1);
+    return what ? what : "";
+}
+
+static int64_t mlo_unit_bytes(const mlo_hw *c, const mlo_unit *u) {
+    int64_t beats = 0;
+    for (int k = 0; k < u->n_memory; k++) beats += mlo_memory_beats(&u->memory[k], c->axi_bits);
+    return beats * c->axi_bits / 8;
+}
+
+static const mlo_element *mlo_view_element(const mlo_view *v, const mlo_node *n) {
+    for (int i = 0; v->hw && i < v->hw->n_element; i++) if (v->hw->element[i].node == n) return &v->hw->element[i];
+    return NULL;
+}
+
+/* Useful multiply-accumulates per frame, all iterations. */
+static int64_t mlo_hw_macs(const mlo_hw *c) {
+    int64_t macs = 0;
+    for (int i = 0; i < c->n_element; i++) macs += c->element[i].unit.macs;
+    return macs * c->tokens * c->scan.iterations;
+}
+
+/* Percent of all multiplier cycles that do useful work. */
+static int64_t mlo_view_utilisation(const mlo_view *v) {
+    int64_t most = mlo_times(mlo_core_multipliers(v->hw), v->p.interval);
+    return most > 0 ? mlo_hw_macs(v->hw) * 100 / most : 0;
+}
+static const char *mlo_edge_end(const mlo_hw *c, int element) { return element == MLO_OUTSIDE ? "loop" : c->element[element].name; }
+
+static int mlo_view_core(mlo_view *v) {
+    const mlo_view_loop *lowered = NULL;
+    mlo_scan s;
+    for (size_t i = 0; i < v->n_loops; i++) if (mlo_meta_get(v->loop[i].node->meta, v->loop[i].node->n_meta, "mlo.core")) lowered = &v->loop[i];
+    if (!lowered) return 0;
+    MLO_TRY(mlo_scan_choose(v->m, &s));
+    if (s.node != lowered->node) return 0;                 /* --loop names another one, which is not lowered */
+    mlo_hw *c = MLO_NEW(v->m, mlo_hw);
+    if (!c || mlo_core_build(v->m, c)) return (int)v->m->error.code;
+    if (!mlo_core_kernels(c)) return 0;
+    v->hw = c; v->core = lowered;
+    return mlo_predict(v->m, c, c->frames, &v->p);
+}
+
+static int mlo_view_make(mlo *m, mlo_view *v) {
+    memset(v, 0, sizeof *v);
+    v->m = m; v->g = m->model->graph; v->stage = mlo_stage(m);
+    for (size_t i = 0; i < v->g->n_input; i++) {
+        mlo_value *x = mlo_value_of(v->g, v->g->input[i]->name);
+        if (x && !x->tensor) mlo_view_enliven(v, x);
+    }
+    mlo_view_graph(v, v->g, 0);
+    if (m->error.code || mlo_view_loops(v, v->g, 0) || mlo_view_marks(v)) return (int)m->error.code;
+    return mlo_view_core(v);
+}
+
+/* ---- nodes by scope ------------------------------------------------------------------------------------------------------------------- */
+
+typedef struct { const char *scope; size_t nodes; const char **op; size_t *count; size_t n_ops, n_counts; mlo_map at; } mlo_view_group;
+typedef struct { mlo_view_group *group; size_t n; } mlo_view_groups;
+
+/* The first `levels` levels of a scope; how scopeless nodes are called. */
+static const char *mlo_group_name(const mlo_view *v, const mlo_node *n, int levels) {
+    const char *scope = mlo_view_scope(n), *p = scope, *part = mlo_meta_get(n->meta, n->n_meta, "mlo.part");
+    if (!*scope && !mlo_node_lives(v, v->g, n)) return "(parameters, stacked)";
+    if (!*scope) return part ? mlo_format(v->m, "(%s)", part) : "(no scope)";
+    for (; levels > 0 && *p; levels--) p += strcspn(p + (*p == '/'), "/") + (*p == '/');
+    return mlo_intern_n(v->m, scope, (size_t)(p - scope));
+}
+
+static int mlo_group_add(mlo *m, mlo_view_group *g, const char *op) {
+    size_t k = (size_t)(uintptr_t)mlo_map_get(&g->at, op);
+    if (!k && (!MLO_PUSH(m, g->op, g->n_ops, op) || !MLO_PUSH(m, g->count, g->n_counts, 0) || mlo_map_put(m, &g->at, op, (void *)(uintptr_t)(k = g->n_ops)))) return (int)m->error.code;
+    g->count[k - 1]++; g->nodes++;
+    return 0;
+}
+
+/* Outer nodes that are neither loops nor marked, by scope; cut so short that there are not too many groups. */
+static int mlo_view_group_by(const mlo_view *v, int levels, mlo_view_groups *to) {
+    mlo_map at = { NULL, 0, 0 };
+    memset(to, 0, sizeof *to);
+    for (size_t i = 0; i < v->g->n_node; i++) {
+        mlo_node *n = v->g->node[i];
+        if (mlo_is_loop(n) || mlo_meta_get(n->meta, n->n_meta, mlo_loop_key)) continue;
+        const char *name = mlo_group_name(v, n, levels), *op = mlo_intern(v->m, mlo_view_op(v->m, n));
+        if (!name || !(name = mlo_intern(v->m, name)) || !op) return (int)v->m->error.code;
+        size_t k = (size_t)(uintptr_t)mlo_map_get(&at, name);
+        mlo_view_group fresh; memset(&fresh, 0, sizeof fresh); fresh.scope = name;
+        if (!k && (!MLO_PUSH(v->m, to->group, to->n, fresh) || mlo_map_put(v->m, &at, name, (void *)(uintptr_t)(k = to->n)))) return (int)v->m->error.code;
+        MLO_TRY(mlo_group_add(v->m, &to->group[k - 1], op));
+    }
+    return 0;
+}
+
+enum { MLO_GROUPS_MOST = 24 };
+static int mlo_view_grouped(const mlo_view *v, mlo_view_groups *to) {
+    for (int levels = 6; ; levels--) {
+        MLO_TRY(mlo_view_group_by(v, levels, to));
+        if (to->n <= MLO_GROUPS_MOST || levels == 1) return 0;
+    }
+}
+
+/* ---- parameters by reader -------------------------------------------------------------------------------------------------------------- */
+
+typedef struct { const char *place; const mlo_node *node; size_t *param; size_t n; int64_t bytes; } mlo_view_params;
+
+/* The scan inputs of a loop, by who reads them, in the order of the inputs. */
+static int mlo_view_params_of(const mlo_view *v, const mlo_view_loop *l, mlo_view_params **list, size_t *n) {
+    mlo_map at = { NULL, 0, 0 };
+    *list = NULL; *n = 0;
+    for (size_t i = l->states; i < l->body->n_input; i++) {
+        const char *name = l->body->input[i]->name;
+        const mlo_node *reader = mlo_view_reader(v, l, name);
+        const char *place = mlo_intern(v->m, mlo_view_place(l, reader));
+        mlo_form f = mlo_form_of(mlo_value_of(l->body, name));
+        mlo_view_params fresh = { place, reader, NULL, 0, 0 };
+        if (!place) return (int)v->m->error.code;
+        size_t k = (size_t)(uintptr_t)mlo_map_get(&at, place);
+        if (!k && (!MLO_PUSH(v->m, *list, *n, fresh) || mlo_map_put(v->m, &at, place, (void *)(uintptr_t)(k = *n)))) return (int)v->m->error.code;
+        mlo_view_params *p = &(*list)[k - 1];
+        if (!MLO_PUSH(v->m, p->param, p->n, i)) return (int)v->m->error.code;
+        p->bytes += mlo_form_bytes(&f);
+    }
+    return 0;
+}

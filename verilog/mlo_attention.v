@@ -1,0 +1,246 @@
+// SPDX-License-Identifier: MIT
+// mlo_attention: multi-head attention of integer tokens: softmax(Q K^T) V, frame by frame
+//
+// What it computes, for each query token and head (a *row*), over the Tk keys of its frame:
+//   s[j] = sum_d q[d] * k[j][d]      exact. If no key of the frame is valid, all count, with s = 0
+//   mx   = max s[j] over the keys that count
+//   t[j] = ((mx - s[j]) * MS + 2^(SS-1)) >> SS, at most 4095      unit: 1/64 octave
+//   e[j] = round(255 * 2^(-t[j]/64)) if key j counts, else 0      (mlo_exp2 has the exact form)
+//   R    = floor(MO * 2^(LT+8) / sum_j e[j]),  LT = clog2(T)
+//   y[d] = clip((sum_j e[j]*v[j][d] * R + 2^(SO-1)) >>> SO)       YBITS signed
+// Rounded on the way: t (1/64 octave), e (8 bits), R (16 bits or more); everything else is exact.
+//
+// How it is built. Three stages work on three rows at a time; each passes on whole rows:
+//
+//   s_axis_k -> [kv] ---.                                 s_axis_v -> [kv] --.
+//   s_axis_q -> [q] -> [score] -> [softmax] -> sum -> [divide] -> R -> [mix] -> m_axis
+//                        ^  \-max-^      \---- e ---> [ring] -----------^
+//   s_axis_c -> [param] -'   the row's sideband and constants travel along
+//
+//   score    PE keys x SIMD channels per cycle. Group of PE keys after group, each in
+//            DS = D/SIMD steps: a group's scores are complete, and leave, every DS cycles.
+//   softmax  needs the row's maximum, so it starts when the last score is there; meanwhile
+//            score works on the next row. ceil(PE/DS) exponentials per cycle keep up.
+//   divide   needs the sum, so it starts when the last e is there; a division per row.
+//   mix      PE keys x SIMD channels per cycle again, SIMD channels after SIMD channels,
+//            each over all groups: one accumulator per lane, a beat of y every `groups`
+//            cycles. R is wanted at the end of the first pass; to wait for it at the
+//            start costs a longer ring instead of a stalled pipeline.
+//
+// No stage ever stops in the middle of its pipeline. Each unit of work (a group's scores, a
+// group's weights, a beat of y) reserves its place in the queue behind the pipeline before
+// it starts, and there is one rule to check: what was reserved fits. The queues are as long
+// as a row plus the latency around them, so that no reservation fails while things flow.
+//
+// Frames. K and V are held twice (mlo_attention_kv): the next frame's arrive while this
+// one's are read. Scores start when the frame's last K beat is in, mix when its last V beat
+// is. K is released after the last score step of the query token with `last`, V after its
+// last mix step. Frames of K and V have the same length, 1..T; a frame of Q has any length.
+// Iterations. The constants of a row with `first` (of the first head) are fetched while it is
+// scored, and then travel with the row: rows of two iterations may be under way at once.
+//
+// With groups = ceil(Tk/PE), DS = D/SIMD, ES = ceil(PE / ceil(PE/DS)),
+//      CY = ceil((17 + LT) / STEP), clog2(1) = 0:
+// Throughput  a row per max(groups * DS, CY + 1) cycles, H rows per token, also across tokens,
+//             frames and iterations, as long as the inputs are there (where the length of frames
+//             changes, the queues matter too: schedule() in tests/verilog/attention.py is exact)
+// Latency     from the last beat of K, V and the token's first D channels, whichever comes
+//             last, to the first m_axis_tvalid:
+//             groups * (DS + ES + 1) + CY + 28 + clog2(SIMD) + clog2(PE) cycles
+//             (an iteration's first row has its constants 3 cycles after it came: + 3 - groups*DS if positive)
+// Stall       m_axis_tready low: fills its queues and stops reading Q
+// Multipliers 2 * PE * SIMD, and ceil(PE/DS) in exp2, SIMD in requantization
+// Legal       H, T >= 1; SIMD divides D; PE in 1..T; XBITS, YBITS in 2..16; STEP >= 1;
+//             0 <= MS, MO < 2^16; 1 <= SS, SO <= 62
+`default_nettype none
+module mlo_attention #(
+    // heads
+    parameter H = 2,
+    // channels of a head
+    parameter D = 4,
+    // tokens of a frame at most
+    parameter T = 4,
+    // keys in parallel, 1..T
+    parameter PE = 2,
+    // channels in parallel, divides D
+    parameter SIMD = 2,
+    // bits of q, k and v
+    parameter XBITS = 8,
+    // bits of y
+    parameter YBITS = 8,
+    // bits of a parameter beat
+    parameter AXI_WIDTH = 128,
+    // quotient bits per cycle
+    parameter STEP = 2
+) (
+    input  wire                  clk,
+    input  wire                  rst,
+    // H*D channels per token, channel h*D + d
+    input  wire [SIMD*XBITS-1:0] s_axis_q_tdata,
+    input  wire                  s_axis_q_tvalid,
+    output wire                  s_axis_q_tready,
+    input  wire [2:0]            s_axis_q_tuser,
+    input  wire [SIMD*XBITS-1:0] s_axis_k_tdata,
+    input  wire                  s_axis_k_tvalid,
+    output wire                  s_axis_k_tready,
+    input  wire [2:0]            s_axis_k_tuser,
+    input  wire [SIMD*XBITS-1:0] s_axis_v_tdata,
+    input  wire                  s_axis_v_tvalid,
+    output wire                  s_axis_v_tready,
+    input  wire [2:0]            s_axis_v_tuser,
+    // one word per iteration: [15:0] MS, [21:16] SS, [47:32] MO, [53:48] SO
+    input  wire [AXI_WIDTH-1:0]  s_axis_c_tdata,
+    input  wire                  s_axis_c_tvalid,
+    output wire                  s_axis_c_tready,
+    output wire [SIMD*YBITS-1:0] m_axis_tdata,
+    output wire                  m_axis_tvalid,
+    input  wire                  m_axis_tready,
+    output wire [2:0]            m_axis_tuser,
+    // [0] multipliers busy, [1] starved, [2] blocked
+    output wire [2:0]            stat
+);
+
+localparam DS    = D / SIMD;
+localparam BEATS = H * DS;                          // of a token
+localparam G     = (T + PE - 1) / PE;               // groups of keys
+localparam GW    = (G > 1) ? $clog2(G) : 1;
+localparam AW    = (G * BEATS > 1) ? $clog2(G * BEATS) : 1;
+localparam FW    = (DS > 1) ? $clog2(DS) : 1;
+localparam LT    = (T > 1) ? $clog2(T) : 0;
+localparam SB    = 2 * XBITS + ((D > 1) ? $clog2(D) : 1);   // of a score
+localparam SUMB  = 8 + LT;                          // of the sum of e
+localparam RB    = 17 + LT;                         // of R: MO * 2^(LT+8) / 255 at most
+localparam LANES = (PE + DS - 1) / DS;              // exponentials in parallel
+localparam XW    = SIMD * XBITS;
+// The ring holds the row that mix reads, the next one, and what softmax writes from then
+// until mix starts with that one: 12 cycles and the division. If rows are shorter than a
+// division, that may be two rows (twice CY + 1); four rows are always enough.
+localparam CY       = (RB + STEP - 1) / STEP;
+localparam RING_LONG = 2 * G + 2 * ((CY + DS) / DS) + 14 / DS + 2;
+localparam RING     = (RING_LONG < 4 * G + 2) ? RING_LONG : 4 * G + 2;
+
+generate
+    if (H < 1) mlo_error_H_must_be_at_least_1 u_h();
+    if (SIMD < 1 || D < 1 || D % SIMD != 0) mlo_error_SIMD_must_divide_D u_simd();
+    if (PE < 1 || PE > T) mlo_error_PE_must_be_1_to_T u_pe();
+    if (XBITS < 2 || XBITS > 16 || YBITS < 2 || YBITS > 16) mlo_error_XBITS_and_YBITS_must_be_2_to_16 u_bits();
+endgenerate
+
+// ---- memories ---------------------------------------------------------------------------
+wire                 q_full, q_done, score_read;
+wire [2:0]           q_user;
+wire [FW-1:0]        q_addr;
+wire [XW-1:0]        q_data;
+mlo_attention_q #(.BEATS(DS), .WIDTH(XW)) u_q (
+    .clk(clk), .rst(rst),
+    .s_axis_tdata(s_axis_q_tdata), .s_axis_tuser(s_axis_q_tuser),
+    .s_axis_tvalid(s_axis_q_tvalid), .s_axis_tready(s_axis_q_tready),
+    .full(q_full), .user(q_user), .done(q_done),
+    .rd_en(score_read), .rd_addr(q_addr), .rd_data(q_data)
+);
+
+// a key's mask bit is stored with each of its beats
+wire                 k_full, k_none, k_done;
+wire [GW-1:0]        k_groups_1;
+wire [PE-1:0]        k_tail;
+wire [AW-1:0]        k_addr;
+wire [PE*(XW+1)-1:0] k_data;
+mlo_attention_kv #(.T(T), .BEATS(BEATS), .PE(PE), .WIDTH(XW + 1)) u_k (
+    .clk(clk), .rst(rst),
+    .s_tdata({s_axis_k_tuser[2], s_axis_k_tdata}), .s_last(s_axis_k_tuser[1]), .s_key(s_axis_k_tuser[2]),
+    .s_tvalid(s_axis_k_tvalid), .s_tready(s_axis_k_tready),
+    .full(k_full), .groups_1(k_groups_1), .tail(k_tail), .none(k_none), .done(k_done),
+    .rd_en(score_read), .rd_addr(k_addr), .rd_data(k_data)
+);
+
+wire                 v_full, v_none, v_done, mix_read;
+wire [GW-1:0]        v_groups_1;
+wire [PE-1:0]        v_tail;
+wire [AW-1:0]        v_addr;
+wire [PE*XW-1:0]     v_data;
+mlo_attention_kv #(.T(T), .BEATS(BEATS), .PE(PE), .WIDTH(XW)) u_v (
+    .clk(clk), .rst(rst),
+    .s_tdata(s_axis_v_tdata), .s_last(s_axis_v_tuser[1]), .s_key(1'b1),
+    .s_tvalid(s_axis_v_tvalid), .s_tready(s_axis_v_tready),
+    .full(v_full), .groups_1(v_groups_1), .tail(v_tail), .none(v_none), .done(v_done),
+    .rd_en(mix_read), .rd_addr(v_addr), .rd_data(v_data)
+);
+
+wire                 par_fresh, par_ok;
+wire [43:0]          par_data;             // {SO, MO, SS, MS}
+mlo_attention_param #(.AXI_WIDTH(AXI_WIDTH)) u_param (
+    .clk(clk), .rst(rst),
+    .s_axis_tdata(s_axis_c_tdata), .s_axis_tvalid(s_axis_c_tvalid), .s_axis_tready(s_axis_c_tready),
+    .fresh(par_fresh), .done(q_done), .ok(par_ok), .data(par_data)
+);
+
+// ---- stage 1: scores ------------------------------------------------------------------
+wire [PE*(SB+1):0]   score_tdata;
+wire [46:0]          row_tdata;
+wire [SB-1:0]        max_tdata;
+wire                 score_tvalid, score_tready, row_tvalid, row_tready, max_tvalid;
+mlo_attention_score #(.H(H), .D(D), .G(G), .PE(PE), .SIMD(SIMD), .XBITS(XBITS), .GW(GW), .AW(AW)) u_score (
+    .clk(clk), .rst(rst),
+    .row_full(q_full), .row_user(q_user), .row_done(q_done), .row_addr(q_addr), .row_data(q_data),
+    .k_full(k_full), .k_groups_1(k_groups_1), .k_tail(k_tail), .k_none(k_none), .k_done(k_done),
+    .k_addr(k_addr), .k_data(k_data), .read(score_read),
+    .par_fresh(par_fresh), .par_ok(par_ok), .par_data(par_data),
+    .m_score_tdata(score_tdata), .m_score_tvalid(score_tvalid), .m_score_tready(score_tready),
+    .m_row_tdata(row_tdata), .m_row_tvalid(row_tvalid),
+    .m_max_tdata(max_tdata), .m_max_tvalid(max_tvalid), .m_row_tready(row_tready)
+);
+
+// ---- stage 2: exponentials, sum, division -------------------------------------------------
+wire                 ring_room, ring_take, ring_wr_en;
+wire [PE*8-1:0]      ring_wr_data, ring_rd_data;
+wire [SUMB+24:0]     sum_tdata;                     // {sideband, SO, MO, sum}
+wire                 sum_tvalid, sum_tready;
+mlo_attention_softmax #(.PE(PE), .LANES(LANES), .SB(SB), .SUMB(SUMB)) u_softmax (
+    .clk(clk), .rst(rst),
+    .s_score_tdata(score_tdata), .s_score_tvalid(score_tvalid), .s_score_tready(score_tready),
+    .s_row_tdata(row_tdata), .s_row_tvalid(row_tvalid),
+    .s_max_tdata(max_tdata), .s_max_tvalid(max_tvalid), .s_row_tready(row_tready),
+    .ring_room(ring_room), .ring_take(ring_take), .ring_wr_en(ring_wr_en), .ring_wr_data(ring_wr_data),
+    .m_sum_tdata(sum_tdata), .m_sum_tvalid(sum_tvalid), .m_sum_tready(sum_tready)
+);
+
+wire [RB-1:0]        r;
+wire [8:0]           r_user;
+wire                 r_valid, r_ready;
+mlo_divide #(.NBITS(24 + LT), .DBITS(SUMB), .QBITS(RB), .STEP(STEP), .UBITS(9)) u_divide (
+    .clk(clk), .rst(rst),
+    .s_n({sum_tdata[SUMB +: 16], {LT+8{1'b0}}}), .s_d(sum_tdata[SUMB-1:0]), .s_user(sum_tdata[SUMB+16 +: 9]),
+    .s_valid(sum_tvalid), .s_ready(sum_tready),
+    .m_q(r), .m_user(r_user), .m_valid(r_valid), .m_ready(r_ready)
+);
+
+// ---- stage 3: weighted sum ------------------------------------------------------------
+wire                 pass_last, row_last;
+mlo_attention_ring #(.DEPTH(RING), .WIDTH(PE*8), .GW(GW)) u_ring (
+    .clk(clk), .rst(rst), .room(ring_room), .take(ring_take), .wr_en(ring_wr_en), .wr_data(ring_wr_data),
+    .rd_en(mix_read), .rd_pass(pass_last), .rd_row(row_last), .rd_groups_1(v_groups_1), .rd_data(ring_rd_data)
+);
+mlo_attention_mix #(
+    .H(H), .D(D), .PE(PE), .SIMD(SIMD), .XBITS(XBITS), .YBITS(YBITS), .LT(LT), .GW(GW), .AW(AW)
+) u_mix (
+    .clk(clk), .rst(rst),
+    .s_row_tdata({r_user, r}), .s_row_tvalid(r_valid), .s_row_tready(r_ready),
+    .v_full(v_full), .v_groups_1(v_groups_1), .v_done(v_done), .v_addr(v_addr), .v_data(v_data),
+    .ring_data(ring_rd_data), .read(mix_read), .pass_last(pass_last), .row_last(row_last),
+    .m_axis_tdata(m_axis_tdata), .m_axis_tvalid(m_axis_tvalid), .m_axis_tready(m_axis_tready),
+    .m_axis_tuser(m_axis_tuser)
+);
+
+// ---- status ---------------------------------------------------------------------------
+reg  [2:0] stat_reg;
+wire       busy    = score_read || mix_read;
+wire       blocked = m_axis_tvalid && !m_axis_tready;
+always @(posedge clk)
+    stat_reg <= busy ? 3'b001 : blocked ? 3'b100 : 3'b010;
+assign stat = stat_reg;
+
+// what K and V say beyond need: their `first`, the mask of V
+wire unused = &{1'b0, s_axis_k_tuser[0], s_axis_v_tuser[0], s_axis_v_tuser[2], v_none, v_tail};
+
+endmodule
+`default_nettype wire

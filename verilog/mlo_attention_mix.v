@@ -1,0 +1,237 @@
+// SPDX-License-Identifier: MIT
+// mlo_attention_mix: stage 3 of mlo_attention: the weighted sum of the values, requantized
+//
+// For each row DS = D/SIMD passes over the frame's groups: each step multiplies PE weights
+// with PE values of SIMD channels; a pass ends with SIMD sums, one beat of the result. The
+// walk is: for every row, for every SIMD channels, for every group.
+//
+// In   s_row    one word per row: {sideband, SO, R}; R = floor(MO * 2^(LT+8) / sum of weights)
+//      ring_*   the weights (mlo_attention_ring); v_*: the values (mlo_attention_kv)
+// Out  m_axis   y = clip((sum_j e[j]*v[j] * R + 2^(SO-1)) >>> SO)
+// Throughput  a row per groups * DS cycles
+// Latency     12 + clog2(PE) cycles from a pass's last step to its beat on m_axis
+// Stall       the pipeline never stops: a pass starts only if its beat has a reserved
+//             place in the output queue
+`default_nettype none
+module mlo_attention_mix #(
+    parameter H     = 2,        // heads
+    parameter D     = 4,        // channels of a head
+    parameter PE    = 2,        // keys in parallel
+    parameter SIMD  = 2,        // channels in parallel, divides D
+    parameter XBITS = 8,
+    parameter YBITS = 8,
+    parameter LT    = 2,        // clog2(T)
+    parameter RB    = 17 + LT,  // bits of R
+    // derived, do not set: bits of a group number, of an address in a frame's values
+    parameter GW    = 1,
+    parameter AW    = 3
+) (
+    input  wire                     clk,
+    input  wire                     rst,
+    input  wire [RB+8:0]            s_row_tdata,
+    input  wire                     s_row_tvalid,
+    output wire                     s_row_tready,
+    input  wire                     v_full,
+    input  wire [GW-1:0]            v_groups_1,
+    output wire                     v_done,
+    output wire [AW-1:0]            v_addr,
+    input  wire [PE*SIMD*XBITS-1:0] v_data,
+    input  wire [PE*8-1:0]          ring_data,
+    output wire                     read,           // v_data and ring_data: a step starts
+    output wire                     pass_last,      // it is the last of a pass
+    output wire                     row_last,       // and of the row
+    output wire [SIMD*YBITS-1:0]    m_axis_tdata,
+    output wire                     m_axis_tvalid,
+    input  wire                     m_axis_tready,
+    output wire [2:0]               m_axis_tuser
+);
+
+localparam DS    = D / SIMD;
+localparam LP    = (PE > 1) ? $clog2(PE) : 0;
+localparam DOTB  = XBITS + 9 + LP;
+localparam AB    = XBITS + 9 + LT;
+localparam HW    = (H > 1) ? $clog2(H) : 1;
+localparam FW    = (DS > 1) ? $clog2(DS) : 1;
+// Beats between a pass's first step and the receiver: those of the pipeline (a beat per
+// cycle if the row has one group), plus the queue's own.
+localparam QUEUE = 16 + LP;
+localparam RW    = $clog2(QUEUE + 1);
+// (Verilator wants every width spelled out: hence the way over 32 bits)
+localparam [31:0]   QUEUE_32 = QUEUE;
+localparam [31:0]   PASS_32  = DS - 1;
+localparam [31:0]   HEAD_32  = H - 1;
+localparam [31:0]   BEATS_32 = H * DS;
+localparam [RW-1:0] ROOM_ALL   = QUEUE_32[RW-1:0];
+localparam [FW-1:0] PASS_LAST  = PASS_32[FW-1:0];
+localparam [HW-1:0] HEAD_LAST  = HEAD_32[HW-1:0];
+localparam [AW-1:0] GROUP_SKIP = BEATS_32[AW-1:0];
+localparam [FW-1:0] F_ONE = 1;
+localparam [GW-1:0] G_ONE = 1;
+localparam [HW-1:0] H_ONE = 1;
+localparam [AW-1:0] A_ONE = 1;
+
+// ---- the walk ---------------------------------------------------------------------------
+reg [GW-1:0] group_reg;
+reg [FW-1:0] pass_reg;
+reg [HW-1:0] head_reg;
+reg [AW-1:0] addr_reg, base_reg;            // base: the pass's channels of group 0
+reg [RW-1:0] room_reg;
+
+wire       user_last   = s_row_tdata[RB+7];
+wire       group_first = group_reg == {GW{1'b0}};
+wire       group_last  = group_reg == v_groups_1;
+wire       head_last   = head_reg == HEAD_LAST;
+wire       go = s_row_tvalid && v_full && (!group_first || room_reg != {RW{1'b0}});
+
+assign read         = go;
+assign pass_last    = group_last;
+assign row_last     = group_last && pass_reg == PASS_LAST;
+assign s_row_tready = go && row_last;
+assign v_done       = s_row_tready && head_last && user_last;
+assign v_addr       = addr_reg;
+
+wire          token_last = row_last && head_last;
+wire [AW-1:0] next_base  = token_last ? {AW{1'b0}} : base_reg + A_ONE;
+always @(posedge clk) begin
+    if (go) begin
+        group_reg <= group_last ? {GW{1'b0}} : group_reg + G_ONE;
+        addr_reg  <= group_last ? next_base : addr_reg + GROUP_SKIP;
+    end
+    if (go && group_last) begin
+        base_reg <= next_base;
+        pass_reg <= row_last ? {FW{1'b0}} : pass_reg + F_ONE;
+    end
+    if (go && row_last)
+        head_reg <= head_last ? {HW{1'b0}} : head_reg + H_ONE;
+    if (rst) begin
+        group_reg <= {GW{1'b0}};
+        pass_reg  <= {FW{1'b0}};
+        head_reg  <= {HW{1'b0}};
+        addr_reg  <= {AW{1'b0}};
+        base_reg  <= {AW{1'b0}};
+    end
+end
+
+wire reserve = go && group_first;
+wire pop     = m_axis_tvalid && m_axis_tready;
+always @(posedge clk)
+    if (rst)
+        room_reg <= ROOM_ALL;
+    else
+        room_reg <= room_reg + {{RW-1{1'b0}}, pop} - {{RW-1{1'b0}}, reserve};
+
+// ---- the multipliers: 1 memories, 2 operands, 3 products, then the adder tree ------------
+wire [PE*9-1:0]      weights;               // unsigned 8 bits = signed 9 bits
+wire [SIMD*DOTB-1:0] dot;
+genvar p, s;
+generate
+    for (p = 0; p < PE; p = p + 1) begin : g_weight
+        assign weights[p*9 +: 9] = {1'b0, ring_data[p*8 +: 8]};
+    end
+    for (s = 0; s < SIMD; s = s + 1) begin : g_dot
+        wire [PE*XBITS-1:0] values;         // channel s of all keys
+        for (p = 0; p < PE; p = p + 1) begin : g_value
+            assign values[p*XBITS +: XBITS] = v_data[(p*SIMD + s)*XBITS +: XBITS];
+        end
+        mlo_dot #(.SIMD(PE), .XBITS(XBITS), .WBITS(9)) u_dot (
+            .clk(clk), .en(1'b1),
+            .x(values), .w(weights), .sum(dot[s*DOTB +: DOTB])
+        );
+    end
+endgenerate
+
+wire          go_dot, first_dot, last_dot;
+wire [RB+8:0] row_dot;
+mlo_delay #(.WIDTH(RB + 11), .CYCLES(3 + LP)) u_along (
+    .clk(clk), .rst(rst), .in_valid(go), .in({group_first, group_last, s_row_tdata}),
+    .out_valid(go_dot), .out({first_dot, last_dot, row_dot})
+);
+
+// ---- the sum over a pass's groups, then six cycles of requantization ---------------------
+reg           sum_valid;
+reg  [RB+8:0] row_sum;                      // {sideband, SO, R}
+wire [SIMD-1:0] y_valid;
+wire [SIMD*YBITS-1:0] y;
+always @(posedge clk) begin
+    sum_valid <= go_dot && last_dot && !rst;
+    row_sum   <= row_dot;
+end
+generate
+    for (s = 0; s < SIMD; s = s + 1) begin : g_sum
+        reg  [AB-1:0]   sum_reg;
+        wire [DOTB-1:0] d = dot[s*DOTB +: DOTB];
+        wire [AB-1:0]   addend = {{AB-DOTB+1{d[DOTB-1]}}, d[DOTB-2:0]};
+        always @(posedge clk)
+            if (go_dot)
+                sum_reg <= (first_dot ? {AB{1'b0}} : sum_reg) + addend;
+        mlo_requantize #(.ABITS(AB), .MBITS(RB + 1), .YBITS(YBITS)) u_requantize (
+            .clk(clk), .rst(rst), .en(1'b1), .in_valid(sum_valid), .in_acc(sum_reg),
+            .in_m({1'b0, row_sum[RB-1:0]}), .in_s(row_sum[RB +: 6]),
+            .out_valid(y_valid[s]), .out_y(y[s*YBITS +: YBITS])
+        );
+    end
+endgenerate
+wire          out_valid, out_ready;
+wire [2:0]    out_user;
+wire [RW-1:0] out_level;
+mlo_delay #(.WIDTH(3), .CYCLES(6)) u_user (
+    .clk(clk), .rst(rst), .in_valid(sum_valid), .in(row_sum[RB+6 +: 3]),
+    .out_valid(out_valid), .out(out_user)
+);
+
+mlo_fifo #(.WIDTH(SIMD*YBITS + 3), .DEPTH(QUEUE)) u_out (
+    .clk(clk), .rst(rst),
+    .s_tdata({out_user, y}), .s_tvalid(out_valid), .s_tready(out_ready),
+    .m_tdata({m_axis_tuser, m_axis_tdata}), .m_tvalid(m_axis_tvalid), .m_tready(m_axis_tready),
+    .level(out_level)
+);
+
+wire unused = &{1'b0, out_ready, out_level, y_valid};
+
+`ifdef FORMAL
+    // Assumed: a row and its frame stay until they are done.
+    reg  f_past = 1'b0, f_hold, f_full, f_last;
+    reg  [GW-1:0] f_groups_1;
+    always @* begin
+        if (!f_past) assume (rst);
+        if (f_hold) assume (v_full && v_groups_1 == f_groups_1);
+        if (f_full) assume (s_row_tvalid && user_last == f_last);
+    end
+    always @(posedge clk) begin
+        f_past     <= 1'b1;
+        f_hold     <= v_full && !v_done && !rst;
+        f_groups_1 <= v_groups_1;
+        f_full     <= s_row_tvalid && !s_row_tready && !rst;
+        f_last     <= user_last;
+    end
+
+    // What has been reserved has room: free places, beats under way and queued beats add up.
+    reg [10+LP:0] f_pipe;                       // beats between their pass's last step and the queue
+    integer       f_i;
+    reg [RW-1:0]  f_count;
+    reg           f_stuck;
+    reg [SIMD*YBITS+2:0] f_beat;
+    always @(posedge clk) begin
+        f_pipe  <= rst ? 0 : {f_pipe, go && group_last};
+        f_stuck <= m_axis_tvalid && !m_axis_tready && !rst;
+        f_beat  <= {m_axis_tuser, m_axis_tdata};
+    end
+    always @* begin
+        f_count = !group_first;
+        for (f_i = 0; f_i < 10 + LP; f_i = f_i + 1)
+            f_count = f_count + f_pipe[f_i];
+    end
+    always @* if (f_past) begin
+        assert (head_reg <= HEAD_LAST && pass_reg <= PASS_LAST);
+        if (!group_first) assert (v_full && group_reg <= v_groups_1);
+        assert (base_reg == head_reg * DS + pass_reg && addr_reg == base_reg + group_reg * H * DS);
+        assert (out_valid == f_pipe[9+LP]);
+        assert (room_reg <= QUEUE && out_level <= QUEUE);
+        assert ({2'b0, room_reg} + f_count + out_level == QUEUE);
+        if (out_level == 0) assert (!m_axis_tvalid);
+        if (out_valid) assert (out_ready);
+        if (f_stuck) assert (m_axis_tvalid && {m_axis_tuser, m_axis_tdata} == f_beat);
+    end
+`endif
+endmodule
+`default_nettype wire

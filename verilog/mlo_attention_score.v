@@ -1,0 +1,309 @@
+// SPDX-License-Identifier: MIT
+// mlo_attention_score: stage 1 of mlo_attention: the scores of a row and their maximum
+//
+// For each row (query token, head) and each group of PE keys, DS = D/SIMD steps: PE dot
+// products of SIMD channels per step, added up over the steps. The walk is: for every
+// row, for every group, for every step.
+//
+// In   row_*: rows of queries (mlo_attention_q); k_*: the frame's keys (mlo_attention_kv);
+//      par_*: constants (mlo_attention_param). All are read here, with a cycle of latency
+// Out  m_score  one word per group: {last group of the row, PE x counts, PE x score}
+//      m_row    one word per row: {sideband, constants}, early: when its last step starts
+//      m_max    one word per row: its largest score
+// Throughput  a row per groups * DS cycles
+// Latency     from the last step to m_score_tvalid 6 + clog2(SIMD), to m_max_tvalid 8 + clog2(SIMD) cycles
+// Stall       the pipeline never stops. A group starts only when a place for it is reserved
+//             in the score queue, a row's last step only when m_row takes its word: then
+//             m_max has room too, because the reader takes both together
+`default_nettype none
+module mlo_attention_score #(
+    parameter H     = 2,        // heads
+    parameter D     = 4,        // channels of a head
+    parameter G     = 2,        // groups at most
+    parameter PE    = 2,        // keys in parallel
+    parameter SIMD  = 2,        // channels in parallel, divides D
+    parameter XBITS = 8,
+    // derived, do not set: bits of a group number, of an address in a frame's keys, of a
+    // score, of a step number
+    parameter GW    = 1,
+    parameter AW    = 3,
+    parameter SB    = 2 * XBITS + ((D > 1) ? $clog2(D) : 1),
+    parameter FW    = (D / SIMD > 1) ? $clog2(D / SIMD) : 1
+) (
+    input  wire                         clk,
+    input  wire                         rst,
+    input  wire                         row_full,
+    input  wire [2:0]                   row_user,
+    output wire                         row_done,
+    output wire [FW-1:0]                row_addr,
+    input  wire [SIMD*XBITS-1:0]        row_data,
+    input  wire                         k_full,
+    input  wire [GW-1:0]                k_groups_1,
+    input  wire [PE-1:0]                k_tail,
+    input  wire                         k_none,
+    output wire                         k_done,
+    output wire [AW-1:0]                k_addr,
+    input  wire [PE*(SIMD*XBITS+1)-1:0] k_data,         // lanes of {key, channels}
+    output wire                         read,           // row_data and k_data: a step starts
+    output wire                         par_fresh,
+    input  wire                         par_ok,
+    input  wire [43:0]                  par_data,
+    output wire [PE*(SB+1):0]           m_score_tdata,
+    output wire                         m_score_tvalid,
+    input  wire                         m_score_tready,
+    output wire [46:0]                  m_row_tdata,
+    output wire                         m_row_tvalid,
+    output wire [SB-1:0]                m_max_tdata,
+    output wire                         m_max_tvalid,
+    input  wire                         m_row_tready    // takes from m_row and m_max
+);
+
+localparam DS    = D / SIMD;
+localparam LS    = (SIMD > 1) ? $clog2(SIMD) : 0;
+localparam DOTB  = 2 * XBITS + LS;
+localparam KB    = SIMD * XBITS + 1;
+localparam HW    = (H > 1) ? $clog2(H) : 1;
+// A row's words wait for its maximum, while the next row's arrive: G, and those that
+// arrive in the time from a row's last step to the reader's first.
+localparam QUEUE = G + (12 + LS) / DS + 2;
+localparam RW    = $clog2(QUEUE + 1);
+// (Verilator wants every width spelled out: hence the way over 32 bits)
+localparam [31:0]   QUEUE_32 = QUEUE;
+localparam [31:0]   STEP_32  = DS - 1;
+localparam [31:0]   HEAD_32  = H - 1;
+localparam [31:0]   DS_32    = DS;
+localparam [31:0]   BEATS_32 = H * DS;
+localparam [RW-1:0] ROOM_ALL  = QUEUE_32[RW-1:0];
+localparam [FW-1:0] STEP_LAST = STEP_32[FW-1:0];
+localparam [HW-1:0] HEAD_LAST = HEAD_32[HW-1:0];
+localparam [AW-1:0] ROW_SKIP  = DS_32[AW-1:0];
+localparam [AW-1:0] GROUP_SKIP = BEATS_32[AW-1:0];
+localparam [FW-1:0] F_ONE = 1;
+localparam [GW-1:0] G_ONE = 1;
+localparam [HW-1:0] H_ONE = 1;
+
+// ---- the walk -------------------------------------------------------------------------
+reg [FW-1:0] step_reg;
+reg [GW-1:0] group_reg;
+reg [HW-1:0] head_reg;
+reg [AW-1:0] row_base_reg, group_base_reg;  // where the head's channels of group 0, of this group, start
+reg [RW-1:0] room_reg;                      // places of the score queue not reserved
+
+wire step_first  = step_reg == {FW{1'b0}};
+wire step_last   = step_reg == STEP_LAST;
+wire group_first = group_reg == {GW{1'b0}};
+wire group_last  = group_reg == k_groups_1;
+wire head_last   = head_reg == HEAD_LAST;
+wire row_last    = step_last && group_last; // the row's last step
+
+wire info_ready;
+wire room_ok = !step_first || room_reg != {RW{1'b0}};
+wire last_ok = !row_last || (par_ok && info_ready);
+wire go      = row_full && k_full && room_ok && last_ok;
+
+assign read      = go;
+assign row_done  = go && row_last;
+assign row_addr  = step_reg;
+assign k_addr    = group_base_reg + {{AW-FW{1'b0}}, step_reg};
+assign k_done    = row_done && head_last && row_user[1];
+assign par_fresh = row_full && row_user[0] && head_reg == {HW{1'b0}};
+
+wire [AW-1:0] next_base = head_last ? {AW{1'b0}} : row_base_reg + ROW_SKIP;
+always @(posedge clk) begin
+    if (go)
+        step_reg <= step_last ? {FW{1'b0}} : step_reg + F_ONE;
+    if (go && step_last) begin
+        group_reg      <= group_last ? {GW{1'b0}} : group_reg + G_ONE;
+        group_base_reg <= group_last ? next_base : group_base_reg + GROUP_SKIP;
+    end
+    if (row_done) begin
+        head_reg     <= head_last ? {HW{1'b0}} : head_reg + H_ONE;
+        row_base_reg <= next_base;
+    end
+    if (rst) begin
+        step_reg       <= {FW{1'b0}};
+        group_reg      <= {GW{1'b0}};
+        head_reg       <= {HW{1'b0}};
+        row_base_reg   <= {AW{1'b0}};
+        group_base_reg <= {AW{1'b0}};
+    end
+end
+
+wire reserve = go && step_first;
+wire pop     = m_score_tvalid && m_score_tready;
+always @(posedge clk)
+    if (rst)
+        room_reg <= ROOM_ALL;
+    else
+        room_reg <= room_reg + {{RW-1{1'b0}}, pop} - {{RW-1{1'b0}}, reserve};
+
+// ---- the multipliers: 1 memories, 2 operands, 3 products, then the adder tree ------------
+wire [PE-1:0]      key1;                    // the keys' mask bits
+wire [PE*DOTB-1:0] dot;
+genvar p;
+generate
+    for (p = 0; p < PE; p = p + 1) begin : g_dot
+        assign key1[p] = k_data[p*KB + KB - 1];
+        mlo_dot #(.SIMD(SIMD), .XBITS(XBITS), .WBITS(XBITS)) u_dot (
+            .clk(clk), .en(1'b1),
+            .x(row_data), .w(k_data[p*KB +: KB-1]), .sum(dot[p*DOTB +: DOTB])
+        );
+    end
+endgenerate
+
+// What goes along. A lane counts if it holds a token of the frame, and a valid key, or
+// there is no valid key at all.
+reg           go1, none1;
+reg  [3:0]    flag1;
+reg  [PE-1:0] inside1;
+always @(posedge clk) begin
+    go1     <= go && !rst;
+    flag1   <= {row_last, group_first, step_last, step_first};
+    none1   <= k_none;
+    inside1 <= group_last ? k_tail : {PE{1'b1}};
+end
+wire [PE-1:0] count1 = inside1 & (key1 | {PE{none1}});
+
+wire          go_dot, none_dot, last_dot, start_dot;
+wire          end_dot, begin_dot;
+wire [PE-1:0] count_dot;
+mlo_delay #(.WIDTH(PE + 5), .CYCLES(2 + LS)) u_along (
+    .clk(clk), .rst(rst), .in_valid(go1), .in({count1, none1, flag1}),
+    .out_valid(go_dot), .out({count_dot, none_dot, end_dot, begin_dot, last_dot, start_dot})
+);
+
+// ---- the sum over a group's steps -----------------------------------------------------
+reg             score_valid, score_end, score_begin;
+reg  [PE-1:0]   score_count;
+wire [PE*SB-1:0] score;
+generate
+    for (p = 0; p < PE; p = p + 1) begin : g_sum
+        reg  [SB-1:0]   sum_reg;
+        wire [DOTB-1:0] d = dot[p*DOTB +: DOTB];
+        wire [SB-1:0]   addend = {{SB-DOTB+1{d[DOTB-1]}}, d[DOTB-2:0]};
+        always @(posedge clk)
+            if (go_dot)
+                sum_reg <= none_dot ? {SB{1'b0}} : (start_dot ? {SB{1'b0}} : sum_reg) + addend;
+        assign score[p*SB +: SB] = sum_reg;
+    end
+endgenerate
+always @(posedge clk) begin
+    score_valid <= go_dot && last_dot && !rst;
+    score_end   <= end_dot;
+    score_begin <= begin_dot;
+    score_count <= count_dot;
+end
+
+wire          score_ready;
+wire [RW-1:0] score_level;
+mlo_fifo #(.WIDTH(PE*(SB+1) + 1), .DEPTH(QUEUE)) u_score (
+    .clk(clk), .rst(rst),
+    .s_tdata({score_end, score_count, score}), .s_tvalid(score_valid), .s_tready(score_ready),
+    .m_tdata(m_score_tdata), .m_tvalid(m_score_tvalid), .m_tready(m_score_tready),
+    .level(score_level)
+);
+
+// ---- the maximum: over the lanes, then over the groups --------------------------------
+localparam [SB-1:0] LOWEST = {1'b1, {SB-1{1'b0}}};
+reg  signed [SB-1:0] lane, highest, group_max, row_max;
+reg                  group_valid, group_begin, group_end, max_valid;
+integer i;
+always @* begin
+    highest = LOWEST;
+    for (i = 0; i < PE; i = i + 1) begin
+        lane = score[i*SB +: SB];
+        if (score_count[i] && lane > highest)
+            highest = lane;
+    end
+end
+always @(posedge clk) begin
+    group_valid <= score_valid && !rst;
+    group_begin <= score_begin;
+    group_end   <= score_end;
+    group_max   <= highest;
+    if (group_valid && (group_begin || group_max > row_max))
+        row_max <= group_max;
+    max_valid   <= group_valid && group_end && !rst;
+end
+
+wire       max_ready;
+wire [2:0] row_level, max_level;
+mlo_fifo #(.WIDTH(47), .DEPTH(4)) u_row (
+    .clk(clk), .rst(rst),
+    .s_tdata({row_user, par_data}), .s_tvalid(row_done), .s_tready(info_ready),
+    .m_tdata(m_row_tdata), .m_tvalid(m_row_tvalid), .m_tready(m_row_tready),
+    .level(row_level)
+);
+mlo_fifo #(.WIDTH(SB), .DEPTH(4)) u_max (
+    .clk(clk), .rst(rst),
+    .s_tdata(row_max), .s_tvalid(max_valid), .s_tready(max_ready),
+    .m_tdata(m_max_tdata), .m_tvalid(m_max_tvalid), .m_tready(m_row_tready),
+    .level(max_level)
+);
+
+wire unused = &{1'b0, score_ready, max_ready, score_level, row_level, max_level};
+
+`ifdef FORMAL
+    // Assumed: the row and its keys stay until they are done; m_row and m_max are taken together.
+    reg  f_past = 1'b0, f_hold;
+    reg  [GW-1:0] f_groups_1;
+    reg  f_full, f_last;
+    always @* begin
+        if (!f_past) assume (rst);
+        assume (k_groups_1 < G);
+        if (!m_row_tvalid || !m_max_tvalid) assume (!m_row_tready);
+        if (f_hold) assume (k_full && k_groups_1 == f_groups_1);
+        if (f_full) assume (row_full && row_user[1] == f_last);
+    end
+    always @(posedge clk) begin
+        f_past     <= 1'b1;
+        f_hold     <= k_full && !k_done && !rst;
+        f_groups_1 <= k_groups_1;
+        f_full     <= row_full && !row_done && !rst;
+        f_last     <= row_user[1];
+    end
+
+    // What has been reserved has room: free places, groups under way and queued groups add up.
+    reg [RW-1:0] f_under;                       // groups between their first step and the queue
+    reg [2:0]    f_rows;                        // rows between their last step and u_max
+    reg [4+LS:0] f_pipe, f_rpipe;               // and where they are
+    always @(posedge clk) begin
+        f_under <= rst ? 0 : f_under + reserve - score_valid;
+        f_rows  <= rst ? 0 : f_rows + row_done - max_valid;
+        f_pipe  <= rst ? 0 : {f_pipe, go && step_last};
+        f_rpipe <= rst ? 0 : {f_rpipe, row_done};
+    end
+    integer f_i;
+    reg [RW-1:0] f_count;
+    reg [2:0]    f_rcount;
+    reg          f_max2;
+    always @(posedge clk) f_max2 <= f_rpipe[4+LS] && !rst;
+    always @* begin
+        f_count  = !step_first;
+        f_rcount = f_max2;
+        for (f_i = 0; f_i < 4 + LS; f_i = f_i + 1)
+            f_count = f_count + f_pipe[f_i];
+        for (f_i = 0; f_i < 5 + LS; f_i = f_i + 1)
+            f_rcount = f_rcount + f_rpipe[f_i];
+    end
+    always @* if (f_past) begin
+        assert (step_reg <= STEP_LAST && head_reg <= HEAD_LAST && group_reg < G);
+        if (!step_first || !group_first) assert (row_full && k_full && group_reg <= k_groups_1);
+        assert (row_base_reg == head_reg * DS && group_base_reg == row_base_reg + group_reg * H * DS);
+        assert (score_valid == f_pipe[3+LS]);
+        assert (max_valid == f_max2);
+        assert (f_under == f_count);
+        assert (f_rows == f_rcount);
+        assert (room_reg <= QUEUE && score_level <= QUEUE);
+        assert ({2'b0, room_reg} + f_under + score_level == QUEUE);
+        assert (row_level == {1'b0, max_level} + f_rows && row_level <= 4);
+        if (score_level == 0) assert (!m_score_tvalid);
+        if (row_level == 0)   assert (!m_row_tvalid);
+        if (max_level == 0)   assert (!m_max_tvalid);
+        if (score_valid) assert (score_ready);
+        if (max_valid)   assert (max_ready);
+        cover (f_past && room_reg == 0 && m_max_tvalid);
+    end
+`endif
+endmodule
+`default_nettype wire

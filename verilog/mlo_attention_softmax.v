@@ -1,0 +1,208 @@
+// SPDX-License-Identifier: MIT
+// mlo_attention_softmax: stage 2 of mlo_attention: e = exp2(score - maximum) and the sum over a row
+//
+// A group's PE scores are taken LANES at a time, in ES = ceil(PE/LANES) cycles; LANES =
+// ceil(PE/DS) is the smallest number that keeps up with stage 1 (ES <= DS).
+//
+// In   s_score, s_row, s_max: see mlo_attention_score. A row starts when its maximum is
+//      known; s_row_tready takes s_row and s_max with the row's last group
+// Out  ring_*   the weights, one word of PE x 8 bits per group (mlo_attention_ring)
+//      m_sum    one word per row: {sideband, SO, MO, sum}
+// Throughput  a row per groups * ES cycles
+// Latency     from taking a row's last group to m_sum_tvalid: 8 + ES cycles
+// Stall       as in stage 1: a group starts only if its place in the ring is reserved,
+//             and if the row's constants have room in the queue behind
+`default_nettype none
+module mlo_attention_softmax #(
+    parameter PE    = 2,        // keys of a group
+    parameter LANES = 1,        // exponentials in parallel, 1..PE
+    parameter SB    = 20,       // bits of a score
+    parameter SUMB  = 10        // bits of the sum
+) (
+    input  wire                 clk,
+    input  wire                 rst,
+    input  wire [PE*(SB+1):0]   s_score_tdata,
+    input  wire                 s_score_tvalid,
+    output wire                 s_score_tready,
+    input  wire [46:0]          s_row_tdata,
+    input  wire                 s_row_tvalid,
+    input  wire [SB-1:0]        s_max_tdata,
+    input  wire                 s_max_tvalid,
+    output wire                 s_row_tready,
+    input  wire                 ring_room,
+    output wire                 ring_take,
+    output wire                 ring_wr_en,
+    output wire [PE*8-1:0]      ring_wr_data,
+    output wire [SUMB+24:0]     m_sum_tdata,
+    output wire                 m_sum_tvalid,
+    input  wire                 m_sum_tready
+);
+
+localparam ES = (PE + LANES - 1) / LANES;       // cycles of a group
+localparam EW = (ES > 1) ? $clog2(ES) : 1;
+localparam SL = ES * LANES;                     // places for PE scores, a few stay empty
+// (Verilator wants every width spelled out: hence the way over 32 bits)
+localparam [31:0]   STEP_32   = ES - 1;
+localparam [EW-1:0] STEP_LAST = STEP_32[EW-1:0];
+localparam [EW-1:0] STEP_ONE  = 1;
+
+wire             s_last  = s_score_tdata[PE*(SB+1)];
+wire [PE-1:0]    s_count = s_score_tdata[PE*SB +: PE];
+wire [PE*SB-1:0] s_score = s_score_tdata[0 +: PE*SB];
+
+// ---- 0: a group is loaded, then moved down by LANES scores per cycle --------------------
+reg             busy_reg;
+reg  [EW-1:0]   step_reg;
+reg             first_reg, last_reg, next_first_reg;    // group of the row
+reg  [SL-1:0]   count_reg;
+reg  [SL*SB-1:0] score_reg;
+reg  [SB-1:0]   max_reg;
+reg  [15:0]     ms_reg;
+reg  [5:0]      ss_reg;
+
+wire step_last = step_reg == STEP_LAST;
+wire info_ready;
+wire load = (!busy_reg || step_last) && s_score_tvalid && s_row_tvalid && s_max_tvalid
+            && ring_room && info_ready;
+
+assign s_score_tready = load;
+assign s_row_tready   = load && s_last;
+assign ring_take      = load;
+
+always @(posedge clk) begin
+    if (load) begin
+        busy_reg       <= 1'b1;
+        step_reg       <= {EW{1'b0}};
+        next_first_reg <= s_last;
+    end else if (busy_reg) begin
+        busy_reg       <= !step_last;
+        step_reg       <= step_reg + STEP_ONE;
+    end
+    if (rst) begin
+        busy_reg       <= 1'b0;
+        step_reg       <= {EW{1'b0}};
+        next_first_reg <= 1'b1;
+    end
+end
+always @(posedge clk)
+    if (load) begin
+        first_reg <= next_first_reg;
+        last_reg  <= s_last;
+        max_reg   <= s_max_tdata;
+        ms_reg    <= s_row_tdata[15:0];
+        ss_reg    <= s_row_tdata[21:16];
+    end
+// places PE .. SL-1 never count
+wire [SL-1:0]    load_count;
+wire [SL*SB-1:0] load_score;
+assign load_count[0 +: PE]    = s_count;
+assign load_score[0 +: PE*SB] = s_score;
+generate
+    if (SL > PE) begin : g_fill
+        assign load_count[SL-1:PE]       = {SL-PE{1'b0}};
+        assign load_score[SL*SB-1:PE*SB] = {(SL-PE)*SB{1'b0}};
+    end
+endgenerate
+always @(posedge clk) begin
+    count_reg <= load ? load_count : count_reg >> LANES;
+    score_reg <= load ? load_score : score_reg >> (LANES * SB);
+end
+
+// ---- 1 to 5: the exponentials -----------------------------------------------------------
+wire [LANES*8-1:0] e5;
+wire               go5, group_end5, row_begin5, row_end5;
+genvar l;
+generate
+    for (l = 0; l < LANES; l = l + 1) begin : g_exp2
+        mlo_exp2 #(.SBITS(SB)) u_exp2 (
+            .clk(clk), .mx(max_reg), .s(score_reg[l*SB +: SB]), .ok(count_reg[l]),
+            .ms(ms_reg), .ss(ss_reg), .e(e5[l*8 +: 8])
+        );
+    end
+endgenerate
+mlo_delay #(.WIDTH(3), .CYCLES(5)) u_along (
+    .clk(clk), .rst(rst), .in_valid(busy_reg),
+    .in({step_last, first_reg && step_reg == {EW{1'b0}}, last_reg && step_last}),
+    .out_valid(go5), .out({group_end5, row_begin5, row_end5})
+);
+
+// ---- 6: back into words of PE weights, and the sum --------------------------------------
+reg  [SL*8-1:0]  word_reg;
+reg  [SUMB-1:0]  sum_reg, lanes5;
+reg              word_valid_reg, sum_valid_reg;
+wire [SL*8+LANES*8-1:0] shifted5 = {e5, word_reg} >> (LANES * 8);
+integer i;
+always @* begin
+    lanes5 = {SUMB{1'b0}};
+    for (i = 0; i < LANES; i = i + 1)
+        lanes5 = lanes5 + {{SUMB-8+1{1'b0}}, e5[i*8 +: 7]} + {{SUMB-8{1'b0}}, e5[i*8 + 7], 7'd0};
+end
+always @(posedge clk) begin
+    if (go5) begin
+        word_reg <= shifted5[SL*8-1:0];
+        sum_reg  <= (row_begin5 ? {SUMB{1'b0}} : sum_reg) + lanes5;
+    end
+    word_valid_reg <= go5 && group_end5 && !rst;
+    sum_valid_reg  <= go5 && row_end5 && !rst;
+end
+assign ring_wr_en   = word_valid_reg;
+assign ring_wr_data = word_reg[PE*8-1:0];
+
+// ---- the row's constants wait for its sum -----------------------------------------------
+wire            sum_ready, info_valid, sum_valid;
+wire [2:0]      info_level, sum_level;
+wire [24:0]     info;
+wire [SUMB-1:0] sum;
+mlo_fifo #(.WIDTH(25), .DEPTH(4)) u_info (
+    .clk(clk), .rst(rst),
+    .s_tdata(s_row_tdata[46:22]), .s_tvalid(load && s_last), .s_tready(info_ready),
+    .m_tdata(info), .m_tvalid(info_valid), .m_tready(m_sum_tready && sum_valid),
+    .level(info_level)
+);
+mlo_fifo #(.WIDTH(SUMB), .DEPTH(4)) u_sum (
+    .clk(clk), .rst(rst),
+    .s_tdata(sum_reg), .s_tvalid(sum_valid_reg), .s_tready(sum_ready),
+    .m_tdata(sum), .m_tvalid(sum_valid), .m_tready(m_sum_tready && info_valid),
+    .level(sum_level)
+);
+assign m_sum_tdata  = {info, sum};
+assign m_sum_tvalid = sum_valid && info_valid;
+
+wire unused = &{1'b0, sum_ready, info_level, sum_level, shifted5[SL*8 +: LANES*8]};
+
+`ifdef FORMAL
+    // Every group taken becomes one word of the ring, seven cycles after its last step, and every
+    // sum that comes out finds room: sums queued and under way are the rows of u_info.
+    reg  f_past = 1'b0;
+    reg  [6:0] f_pipe;                          // rows between their last step and u_sum
+    reg  [6:0] f_word;                          // groups likewise
+    wire f_row_end  = busy_reg && last_reg && step_last;
+    integer    f_i;
+    reg  [2:0] f_count;
+    always @* begin
+        if (!f_past) assume (rst);
+        f_count = busy_reg && last_reg;
+        for (f_i = 0; f_i < 6; f_i = f_i + 1)
+            f_count = f_count + f_pipe[f_i];
+    end
+    always @(posedge clk) begin
+        f_past <= 1'b1;
+        f_pipe <= rst ? 0 : {f_pipe, f_row_end};
+        f_word <= rst ? 0 : {f_word, busy_reg && step_last};
+    end
+    always @* if (f_past) begin
+        if (busy_reg) assert (step_reg <= STEP_LAST);
+        assert (sum_valid_reg == f_pipe[5]);
+        assert (ring_wr_en == f_word[5]);
+        assert (info_level <= 4 && info_level == {1'b0, sum_level} + f_count);
+        if (info_level == 0) assert (!info_valid);
+        if (sum_level == 0)  assert (!sum_valid);
+        if (sum_valid_reg) assert (sum_ready);
+        // what mlo_attention_score and mlo_attention_ring assume
+        if (s_row_tready) assert (s_row_tvalid && s_max_tvalid);
+        if (ring_take)    assert (ring_room);
+        cover (f_past && info_level == 4 && sum_level == 4);
+    end
+`endif
+endmodule
+`default_nettype wire

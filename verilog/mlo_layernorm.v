@@ -1,0 +1,278 @@
+// SPDX-License-Identifier: MIT
+// mlo_layernorm: LayerNorm (CENTER=1) or RMSNorm (CENTER=0) of a token of C channels, exact integers, PE channels per beat
+//
+// Contract    S1 = CENTER ? sum x : 0;  u[c] = C*x[c] - S1;  V = C*sum(x^2) - S1^2 + EPS;
+//             k, R: see mlo_rsqrt (62 and 16 bits), R/2^(46-k) = 1/sqrt(V);
+//             n[c] = (u[c]*R + 2^(31-k)) >>> (32-k), 14 fraction bits;   y[c] = clip((n[c]*G[c] + B[c]) >>> SH) to YBITS.
+//             s_axis_c: mlo_param WIDTH PE*64, DEPTH C/PE, lane p at 64*p: [15:0] G signed, [63:32] B signed (with the rounding half).
+//             s_axis_e: mlo_param WIDTH 64, DEPTH 1: [47:0] EPS >= 1, [53:48] SH 0..40. Both banks move with a token whose tuser[0] is set,
+//             each where it is read; tokens before stay under the old bank, and leave even when the new bank is not loaded yet.
+// Throughput  one token per max(C/PE, 43) cycles; a token that starts an iteration costs 1 cycle more if its parameters are loaded.
+// Latency     first output beat 65 + clog2(PE) cycles (CENTER=0: 62 + clog2(PE)) after the last input beat was accepted, when empty;
+//             1 more for the first token of an iteration.
+// Stall       m_axis_tready low stops the lanes (not the stages before them); the token buffer fills, then s_axis_tready goes low.
+// Legal       1 <= C <= 32768, PE divides C, 2 <= XBITS <= 16, 2 <= YBITS <= 16, CENTER 0 or 1.
+//
+// Three stages work on different tokens: mlo_variance sums, mlo_rsqrt makes 1/sqrt(V), the lanes below normalise; a FIFO holds the
+// channels meanwhile. The lanes need one multiplication for u*R: u[c]*R = x[c]*(C*R) - S1*R, where both products of R are made
+// once per token from R's bits as mlo_rsqrt finds them (Horner's rule, an adder each).
+`default_nettype none
+
+module mlo_layernorm #(
+    parameter C         = 16,       // channels of a token, 1 .. 32768
+    parameter PE        = 4,        // channels per beat, divides C
+    parameter XBITS     = 16,       // bits of x, 2 .. 16
+    parameter YBITS     = 16,       // bits of y, 2 .. 16
+    parameter CENTER    = 1,        // 1: LayerNorm, 0: RMSNorm
+    parameter AXI_WIDTH = 128,      // bits of a parameter stream
+    parameter MULBITS   = 18        // widest operand of one hardware multiplier (27 for AMD UltraScale), changes no result
+) (
+    input  wire                 clk,
+    input  wire                 rst,
+    input  wire [PE*XBITS-1:0]  s_axis_tdata,
+    input  wire                 s_axis_tvalid,
+    output wire                 s_axis_tready,
+    input  wire [2:0]           s_axis_tuser,
+    input  wire [AXI_WIDTH-1:0] s_axis_c_tdata,
+    input  wire                 s_axis_c_tvalid,
+    output wire                 s_axis_c_tready,
+    input  wire [AXI_WIDTH-1:0] s_axis_e_tdata,
+    input  wire                 s_axis_e_tvalid,
+    output wire                 s_axis_e_tready,
+    output wire [PE*YBITS-1:0]  m_axis_tdata,
+    output wire                 m_axis_tvalid,
+    input  wire                 m_axis_tready,
+    output wire [2:0]           m_axis_tuser,
+    output wire [2:0]           stat        // [0] a beat enters the multipliers, [1] starved, [2] blocked
+);
+    localparam LC     = $clog2(C);
+    localparam BEATS  = C / PE;
+    localparam BBITS  = (BEATS > 1) ? $clog2(BEATS) : 1;
+    localparam S1BITS = XBITS + LC;
+    localparam CRBITS = $clog2(C + 1) + 17;                             // C*R <= C*2^16, and a sign bit
+    localparam UBITS  = ((XBITS + LC > 16) ? XBITS + LC : 16) + 18;     // u*R + 2^(31-k)
+    localparam NBITS  = 16 + (LC + 1) / 2;                              // |n| <= 2^14 * sqrt(C), and a little
+    localparam TBITS  = ((NBITS > 17) ? NBITS + 16 : 33) + 1;           // n*G + B
+    // A channel waits BEATS + 62 + LP cycles in the FIFO; short tokens come every 43 cycles, so at most three are there.
+    localparam DEPTH  = (BEATS < 42) ? 3 * BEATS : BEATS + 84;
+    localparam [31:0]       LAST_32 = BEATS - 1;
+    localparam [BBITS-1:0]  LAST    = LAST_32[BBITS-1:0];
+    localparam [BBITS-1:0]  ONE     = 1;
+    localparam [31:0]       C_32    = C;
+    localparam [CRBITS-1:0] C_CR    = {{(CRBITS - 16){1'b0}}, C_32[15:0]};
+
+    generate
+        if (C < 1 || C > 32768)          mlo_error_C_must_be_1_to_32768 u_c ();
+        if (PE < 1 || C % PE != 0)       mlo_error_PE_must_divide_C u_pe ();
+        if (XBITS < 2 || XBITS > 16)     mlo_error_XBITS_must_be_2_to_16 u_xbits ();
+        if (YBITS < 2 || YBITS > 16)     mlo_error_YBITS_must_be_2_to_16 u_ybits ();
+        if (CENTER != 0 && CENTER != 1)  mlo_error_CENTER_must_be_0_or_1 u_center ();
+    endgenerate
+
+    // ---- Every beat goes into the sums and into the FIFO.
+    wire                sum_ready, fifo_ready;
+    wire [PE*XBITS-1:0] x_data;
+    wire                x_valid, x_take;
+    wire [61:0]         v_data;
+    wire [S1BITS-1:0]   v_s1;
+    wire [5:0]          v_sh;
+    wire [2:0]          v_user;
+    wire                v_valid, v_ready;
+    wire [$clog2(DEPTH+1)-1:0] x_level;
+    assign s_axis_tready = sum_ready && fifo_ready;
+
+    mlo_fifo #(.WIDTH(PE*XBITS), .DEPTH(DEPTH)) u_fifo (
+        .clk(clk), .rst(rst),
+        .s_tdata(s_axis_tdata), .s_tvalid(s_axis_tvalid && sum_ready), .s_tready(fifo_ready),
+        .m_tdata(x_data), .m_tvalid(x_valid), .m_tready(x_take), .level(x_level)
+    );
+    mlo_variance #(.C(C), .PE(PE), .XBITS(XBITS), .CENTER(CENTER), .AXI_WIDTH(AXI_WIDTH)) u_variance (
+        .clk(clk), .rst(rst),
+        .s_tdata(s_axis_tdata), .s_tuser(s_axis_tuser), .s_tvalid(s_axis_tvalid && fifo_ready), .s_tready(sum_ready),
+        .s_axis_e_tdata(s_axis_e_tdata), .s_axis_e_tvalid(s_axis_e_tvalid), .s_axis_e_tready(s_axis_e_tready),
+        .m_v(v_data), .m_s1(v_s1), .m_sh(v_sh), .m_tuser(v_user), .m_tvalid(v_valid), .m_tready(v_ready)
+    );
+
+    // ---- The token's constants: cr = C*R, minus_sr = -S1*R, then the rounding half is added.
+    wire [16:0]       r_data;
+    wire [4:0]        r_k;
+    wire              r_valid, r_take, q_valid, q_bit;
+    reg  [CRBITS-1:0] cr;
+    reg  [UBITS-1:0]  minus_sr;
+    reg  [S1BITS-1:0] s1;
+    reg  [5:0]        r_sh;
+    reg  [2:0]        r_user;
+    mlo_rsqrt #(.VBITS(62), .RBITS(16)) u_rsqrt (
+        .clk(clk), .rst(rst), .s_tdata(v_data), .s_tvalid(v_valid), .s_tready(v_ready),
+        .m_r(r_data), .m_k(r_k), .m_tvalid(r_valid), .m_tready(r_take), .q_valid(q_valid), .q_bit(q_bit)
+    );
+    always @(posedge clk)
+        if (v_valid && v_ready) begin
+            s1       <= v_s1;
+            r_sh     <= v_sh;
+            r_user   <= v_user;
+            cr       <= {CRBITS{1'b0}};
+            minus_sr <= {UBITS{1'b0}};
+        end else if (q_valid) begin
+            cr       <= {cr[CRBITS-2:0], 1'b0} + (q_bit ? C_CR : {CRBITS{1'b0}});
+            minus_sr <= {minus_sr[UBITS-2:0], 1'b0} - (q_bit ? {{(UBITS - S1BITS){s1[S1BITS-1]}}, s1} : {UBITS{1'b0}});
+        end
+
+    // ---- Stage 0: the token in work. The lanes take its channels from the FIFO; its constants go with the beats.
+    reg               t_valid;
+    reg  [CRBITS-1:0] t_cr;
+    reg  [UBITS-1:0]  t_c;
+    reg  [4:0]        t_k;
+    reg  [5:0]        t_sh;
+    reg  [2:0]        t_user;
+    reg  [BBITS-1:0]  t_beat;
+    wire              front, back;                      // enables: stages 1-2, stages 3-8
+    wire              go     = t_valid && x_valid && front;
+    wire              t_done = go && t_beat == LAST;
+    wire [31:0]       half   = 32'h80000000 >> r_k;     // 2^(31-k)
+    assign x_take = t_valid && front;
+    assign r_take = !q_valid && (!t_valid || t_done);
+    always @(posedge clk) begin
+        if (r_valid && r_take) begin
+            t_cr   <= cr;
+            t_c    <= minus_sr + {{(UBITS - 32){1'b0}}, half};
+            t_k    <= r_k;
+            t_sh   <= r_sh;
+            t_user <= r_user;
+        end
+        t_valid <= (r_valid && r_take) || (t_valid && !t_done);
+        if (go) t_beat <= (t_beat == LAST) ? {BBITS{1'b0}} : t_beat + ONE;
+        if (rst) begin
+            t_valid <= 1'b0;
+            t_beat  <= {BBITS{1'b0}};
+        end
+    end
+    // ---- Control of the lanes. Stages: 1 x, 2 products, 3 u*R + half, 4 n, 5 products, 6 n*G + B, 7 shifted, 8 clipped.
+    // G and B are read when a beat leaves stage 2; a beat that must wait for them there does not hold back those before it.
+    reg  [8:1]        valid;
+    reg  [2:0]        user1, user2, user3, user4, user5, user6, user7, user8;
+    reg  [CRBITS-1:0] cr1;
+    reg  [UBITS-1:0]  c1, c2;
+    reg  [4:0]        k1, k2, k3;
+    reg  [5:0]        sh1, sh2, sh3, sh4, sh5, sh6;
+    reg  [BBITS-1:0]  c_addr;                           // beat in stage 2
+    reg               swapped;
+    wire              c_ready, out_ready;
+    wire              is_first = valid[2] && user2[0] && c_addr == {BBITS{1'b0}};
+    wire              c_first = is_first && !swapped, c_wait = valid[2] && (!c_ready || c_first);
+    assign back  = out_ready || !valid[8];
+    assign front = back && !c_wait;
+    always @(posedge clk) begin
+        swapped <= is_first && !front;
+        if (front) begin
+            valid[2:1] <= {valid[1], go};
+            user1 <= t_user;    cr1 <= t_cr;    c1 <= t_c;      k1 <= t_k;      sh1 <= t_sh;
+            user2 <= user1;                     c2 <= c1;       k2 <= k1;       sh2 <= sh1;
+            if (valid[2]) c_addr <= (c_addr == LAST) ? {BBITS{1'b0}} : c_addr + ONE;
+        end
+        if (back) begin
+            valid[8:3] <= {valid[7:3], valid[2] && !c_wait};
+            user3 <= user2;     sh3 <= sh2;     k3    <= k2;
+            user4 <= user3;     sh4 <= sh3;
+            user5 <= user4;     sh5 <= sh4;     user6 <= user5;     sh6 <= sh5;
+            user7 <= user6;                     user8 <= user7;
+        end
+        if (rst) begin
+            valid   <= 8'd0;
+            swapped <= 1'b0;
+            c_addr  <= {BBITS{1'b0}};
+        end
+    end
+
+    wire [PE*64-1:0] c_data;
+    mlo_param #(.WIDTH(PE*64), .DEPTH(BEATS), .AXI_WIDTH(AXI_WIDTH)) u_param (
+        .clk(clk), .rst(rst),
+        .s_axis_tdata(s_axis_c_tdata), .s_axis_tvalid(s_axis_c_tvalid), .s_axis_tready(s_axis_c_tready),
+        .first(c_first), .ready(c_ready), .addr(c_addr), .en(valid[2] && front), .data(c_data)
+    );
+
+    // ---- The lanes
+`ifndef FORMAL
+    wire [PE*YBITS-1:0] y8;
+    genvar p;
+    generate
+        for (p = 0; p < PE; p = p + 1) begin : g_lane
+            reg  signed [XBITS-1:0] x1;
+            wire signed [UBITS-1:0] ur3;
+            reg  signed [NBITS-1:0] n4;
+            reg  signed [15:0]      g4;
+            reg  signed [31:0]      b4, b5;
+            wire signed [TBITS-1:0] t6;
+            reg  signed [TBITS-1:0] t7;
+            reg         [YBITS-1:0] y;
+            wire signed [UBITS-1:0] n_wide = (ur3 >>> 2) >>> (5'd30 - k3);
+            wire                    fits = t7[TBITS-1:YBITS-1] == {(TBITS - YBITS + 1){t7[TBITS-1]}};
+
+            mlo_muladd #(.ABITS(CRBITS), .BBITS(XBITS), .YBITS(UBITS), .MULBITS(MULBITS)) u_normalise (
+                .clk(clk), .en1(front), .en2(back), .a(cr1), .b(x1), .c(c2), .y(ur3));
+            mlo_muladd #(.ABITS(NBITS), .BBITS(16), .YBITS(TBITS), .MULBITS(MULBITS)) u_scale (
+                .clk(clk), .en1(back), .en2(back), .a(n4), .b(g4), .c({{(TBITS - 32){b5[31]}}, b5}), .y(t6));
+
+            always @(posedge clk) begin
+                if (front) x1 <= x_data[XBITS*p +: XBITS];
+                if (back) begin
+                    n4 <= n_wide[NBITS-1:0];
+                    g4 <= c_data[64*p +: 16];
+                    b4 <= c_data[64*p+32 +: 32];
+                    b5 <= b4;
+                    t7 <= t6 >>> sh6;
+                    y  <= fits ? t7[YBITS-1:0] : {t7[TBITS-1], {(YBITS - 1){!t7[TBITS-1]}}};
+                end
+            end
+            assign y8[YBITS*p +: YBITS] = y;
+            wire unused_lane = &{1'b0, n_wide, c_data[64*p+16 +: 16]};
+        end
+    endgenerate
+`else
+    (* anyseq *) wire [PE*YBITS-1:0] y8;                // the proof is about control, for any values
+`endif
+
+    mlo_skid #(.WIDTH(PE*YBITS + 3)) u_skid (
+        .clk(clk), .rst(rst), .s_tdata({user8, y8}), .s_tvalid(valid[8]), .s_tready(out_ready),
+        .m_tdata({m_axis_tuser, m_axis_tdata}), .m_tvalid(m_axis_tvalid), .m_tready(m_axis_tready)
+    );
+
+    // ---- Status: starved: nothing is under way between the sums and the lanes, or parameters are missing.
+    reg  [2:0] stat_reg;
+    wire       busy    = valid[1] && front;
+    wire       blocked = !back;
+    wire       starved = c_wait || (valid == 8'd0 && !t_valid && v_ready);
+    always @(posedge clk)
+        stat_reg <= rst ? 3'd0 : {blocked && !busy, starved && !busy && !blocked, busy};
+    assign stat = stat_reg;
+
+    wire unused = &{1'b0, r_data, x_level};
+
+`ifdef FORMAL
+    reg f_past_valid = 1'b0;
+    always @(posedge clk) f_past_valid <= 1'b1;
+    always @* if (!f_past_valid) assume (rst);
+
+    reg f_used;                                             // there was a c_first
+    always @(posedge clk) f_used <= !rst && (f_used || c_first);
+    // Stream contract and the use of the parameter memory. (Values and order: tests/verilog/layernorm.py.)
+    always @(posedge clk) if (f_past_valid && !$past(rst) && $past(m_axis_tvalid && !m_axis_tready))
+        assert (m_axis_tvalid && $stable(m_axis_tdata) && $stable(m_axis_tuser));
+    always @* if (f_past_valid) begin
+        assert (!c_first || !f_used || c_ready);  // mlo_param's assumption: first comes only when ready
+        assert (swapped || !f_used || c_ready);
+        assert (!swapped || is_first);
+        assert (c_addr < BEATS && t_beat < BEATS);
+        assert ((stat & (stat - 3'd1)) == 3'd0);
+    end
+    // Nothing is lost between stage 2 and the output while the front waits: beats that enter the back come out.
+    reg  [3:0] f_back;
+    always @(posedge clk) f_back <= rst ? 4'd0 : f_back + {3'd0, valid[2] && front} - {3'd0, m_axis_tvalid && m_axis_tready};
+    always @* if (f_past_valid) begin
+        assert (m_axis_tvalid || out_ready);
+        assert (f_back == m_axis_tvalid + !out_ready + valid[3] + valid[4] + valid[5] + valid[6] + valid[7] + valid[8]);
+    end
+`endif
+endmodule
+
+`default_nettype wire

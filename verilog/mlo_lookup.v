@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: MIT
+// mlo_lookup: y = table[q + 128] on every lane: the function a kernel may have behind its requantization
+//
+// Contract   q: LANES x 8 bits signed; y: LANES x YBITS. `first` (one cycle, not with s_axis_tvalid) moves to the next
+//            table, as mlo_param says; what came before it was looked up in the table before.
+// Throughput one beat per cycle.
+// Latency    1 cycle.
+// Stall      s_axis_tready is low while m_axis_tready is low and y is occupied, or while the table is not loaded; y
+//            leaves nevertheless in that case. s_axis_tready depends combinationally on m_axis_tready: not for the
+//            border of a kernel.
+// Parameters s_axis_t: 256 words of YBITS. The lanes hold a copy each, all loaded by the same beats.
+// Legal      LANES >= 1, YBITS >= 1.
+`default_nettype none
+
+module mlo_lookup #(
+    parameter LANES     = 2,
+    parameter YBITS     = 8,        // bits of y
+    parameter AXI_WIDTH = 128       // bits of a parameter beat
+) (
+    input  wire                   clk,
+    input  wire                   rst,
+    input  wire [LANES*8-1:0]     s_axis_tdata,
+    input  wire                   s_axis_tvalid,
+    output wire                   s_axis_tready,
+    input  wire [2:0]             s_axis_tuser,
+    output wire [LANES*YBITS-1:0] m_axis_tdata,
+    output reg                    m_axis_tvalid,
+    input  wire                   m_axis_tready,
+    output reg  [2:0]             m_axis_tuser,
+    input  wire                   first,
+    input  wire [AXI_WIDTH-1:0]   s_axis_t_tdata,
+    input  wire                   s_axis_t_tvalid,
+    output wire                   s_axis_t_tready
+);
+    generate
+        if (LANES < 1) mlo_error_LANES_must_be_at_least_1 u_lanes ();
+    endgenerate
+
+    wire [LANES-1:0] table_ready, load_ready;       // all lanes alike: the first speaks for them
+    wire             move = m_axis_tready || !m_axis_tvalid;
+    wire             take = s_axis_tvalid && s_axis_tready;
+    assign s_axis_tready   = table_ready[0] && move;
+    assign s_axis_t_tready = load_ready[0];
+    always @(posedge clk) begin
+        if (rst)       m_axis_tvalid <= 1'b0;
+        else if (move) m_axis_tvalid <= take;
+        if (move)      m_axis_tuser  <= s_axis_tuser;
+    end
+
+    genvar p;
+    generate
+        for (p = 0; p < LANES; p = p + 1) begin : lane
+            mlo_param #(.WIDTH(YBITS), .DEPTH(256), .AXI_WIDTH(AXI_WIDTH)) u_table (
+                .clk(clk), .rst(rst), .s_axis_tdata(s_axis_t_tdata), .s_axis_tvalid(s_axis_t_tvalid),
+                .s_axis_tready(load_ready[p]), .first(first), .ready(table_ready[p]),
+                // q + 128: the sign bit inverted
+                .addr({!s_axis_tdata[8*p + 7], s_axis_tdata[8*p +: 7]}), .en(take),
+                .data(m_axis_tdata[p*YBITS +: YBITS]));
+        end
+    endgenerate
+    wire unused = &{1'b0, load_ready, table_ready};
+endmodule
+
+`default_nettype wire

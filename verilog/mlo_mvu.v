@@ -1,0 +1,340 @@
+// SPDX-License-Identifier: MIT
+// mlo_mvu: y = requantize(W x + bias), PE rows x SIMD columns per cycle: the matrix-vector unit
+//
+// Contract   for each token x[0..K-1]: acc[n] = bias[n] + sum_k x[k]*W[k][n], in ABITS bits (modulo 2^ABITS);
+//            y[n] = clip((acc[n]*M[n] + 2^(S[n]-1)) >>> S[n]); with TABLE = 1 that clips to 8 bits signed and
+//            y[n] = table[that + 128]. Tokens leave in their order with their sideband (s_axis_tuser).
+//            A token with tuser[0] (`first`) moves every parameter memory to its next bank. The very first token after
+//            reset must have it.
+// Throughput II = KF*NF cycles per token exactly, KF = K/SIMD, NF = N/PE, back to back: the next token's vector is
+//            stored while this one computes. A token with `first` costs 1 cycle more (if its parameters are loaded).
+// Latency    idle, parameters loaded: last beat of a token taken in cycle t => its first output beat is offered in cycle
+//            t + KF + clog2(SIMD) + 11 + TABLE + (1 if `first`); the others follow every KF cycles.
+// Stall      a result that cannot leave freezes the pipeline; nothing is lost, nothing recomputed. A parameter memory
+//            that is not loaded freezes only what is in front of it: results of the iteration before drain.
+// Parameters s_axis_w: words of PE*SIMD*WBITS, address nf*KF + kf, bits (p*SIMD+s)*WBITS: W[kf*SIMD+s][nf*PE+p]
+//            s_axis_c: words of PE*64, address nf, bits 64*p: bias[31:0] signed, M[47:32] (< 2^15), S[53:48] (1..62)
+//            s_axis_t: words of YBITS, 256 of them (only with TABLE = 1)
+// Legal      SIMD divides K, PE divides N, XBITS and WBITS >= 2, YBITS >= 2,
+//            XBITS + WBITS + clog2(SIMD) <= ABITS <= 32 (choose ABITS so that no sum can overflow; 27 is one DSP less).
+//
+// How it works: three segments in a row, each frozen by an enable of its own. Every slot of the pipeline carries a few
+// control bits.
+//   A  issue, memories, products, adder tree   (en_a)   weights: read at its entry
+//   B  accumulate, requantize                  (en_b)   bias, M, S: read at its entry
+//   T  table lookup (mlo_lookup)                        table: read at its entry
+// An iteration change travels as a slot of its own, the mark, right ahead of the first token: when it passes the entry
+// of a segment it pulses `first` of the memory there. So each memory swaps at exactly the right slot, for one cycle.
+`default_nettype none
+
+module mlo_mvu #(
+    parameter K         = 8,        // input channels, a multiple of SIMD
+    parameter N         = 8,        // output channels, a multiple of PE
+    parameter PE        = 2,        // output channels computed side by side
+    parameter SIMD      = 2,        // input channels per cycle
+    parameter XBITS     = 8,        // bits of x
+    parameter WBITS     = 8,        // bits of W
+    parameter ABITS     = 32,       // bits of the accumulator, <= 32
+    parameter YBITS     = 8,        // bits of y
+    parameter TABLE     = 0,        // 1: a 256-word table behind the requantization
+    parameter AXI_WIDTH = 128       // bits of a parameter beat
+) (
+    input  wire                  clk,
+    input  wire                  rst,
+    // activations: x in, y out
+    input  wire [SIMD*XBITS-1:0] s_axis_tdata,
+    input  wire                  s_axis_tvalid,
+    output wire                  s_axis_tready,
+    input  wire [2:0]            s_axis_tuser,
+    output wire [PE*YBITS-1:0]   m_axis_tdata,
+    output wire                  m_axis_tvalid,
+    input  wire                  m_axis_tready,
+    output wire [2:0]            m_axis_tuser,
+    // parameters: weights, channel words, table
+    input  wire [AXI_WIDTH-1:0]  s_axis_w_tdata,
+    input  wire                  s_axis_w_tvalid,
+    output wire                  s_axis_w_tready,
+    input  wire [AXI_WIDTH-1:0]  s_axis_c_tdata,
+    input  wire                  s_axis_c_tvalid,
+    output wire                  s_axis_c_tready,
+    input  wire [AXI_WIDTH-1:0]  s_axis_t_tdata,
+    input  wire                  s_axis_t_tvalid,
+    output wire                  s_axis_t_tready,
+    // {blocked, starved, busy}: this cycle the array works / waits for input or parameters / for the output
+    output reg  [2:0]            stat
+);
+    localparam KF = K / SIMD;                       // cycles per group of PE outputs
+    localparam NF = N / PE;                         // groups per token
+    localparam KW = (KF > 1) ? $clog2(KF) : 1;
+    localparam NW = (NF > 1) ? $clog2(NF) : 1;
+    localparam WA = (KF * NF > 1) ? $clog2(KF * NF) : 1;
+    localparam [KW-1:0] K_LAST = KF[KW-1:0] - 1'b1;
+    localparam [NW-1:0] N_LAST = NF[NW-1:0] - 1'b1;
+    localparam SBITS = XBITS + WBITS + $clog2(SIMD);
+    localparam QBITS = (TABLE != 0) ? 8 : YBITS;           // what the requantization makes
+    localparam DA = 2 + $clog2(SIMD);               // slots of segment A: memory output, operands, .. tree but its last
+    localparam DB = 8;                              // of segment B: tree's last, accumulator, six of mlo_requantize
+
+    generate
+        if (K % SIMD != 0)  mlo_error_SIMD_must_divide_K u_simd ();
+        if (N % PE != 0)    mlo_error_PE_must_divide_N u_pe ();
+        if (ABITS > 32)     mlo_error_ABITS_must_be_at_most_32 u_abits_high ();
+        if (ABITS < SBITS)  mlo_error_ABITS_must_hold_a_sum_of_SIMD_products u_abits_low ();
+        if (TABLE != 0 && TABLE != 1) mlo_error_TABLE_must_be_0_or_1 u_table ();
+    endgenerate
+
+    wire en_a, en_b;
+
+    // ---- two input vectors: one computes while the next is stored -------------------------------------------------
+    wire                  x_full, issue, done;      // a vector is there; a slot enters; it is the last of its token
+    wire [SIMD*XBITS-1:0] x_data;
+    wire [2:0]            x_user;
+    reg  [KW-1:0]         run_k;
+    mlo_vector #(.WIDTH(SIMD*XBITS), .DEPTH(KF)) u_vector (
+        .clk(clk), .rst(rst), .s_axis_tdata(s_axis_tdata), .s_axis_tvalid(s_axis_tvalid),
+        .s_axis_tready(s_axis_tready), .s_axis_tuser(s_axis_tuser),
+        .full(x_full), .user(x_user), .addr(run_k), .en(issue), .data(x_data), .done(done));
+
+    // ---- issue: one slot per cycle, or first the mark of a new iteration -------------------------------------------
+    reg  [NW-1:0] run_n;
+    reg  [WA-1:0] w_addr;                           // run_n*KF + run_k
+    reg           fresh;                            // no slot of the token was issued, nor its mark
+    wire          w_ready;
+    wire          run_last  = run_k == K_LAST;
+    wire          want_mark = fresh && x_user[0];
+    wire          mark = en_a && x_full && want_mark;
+    wire          go   = en_a && x_full && !want_mark && w_ready;      // issue (below)
+    assign done  = issue && run_last && run_n == N_LAST;
+
+    always @(posedge clk)
+        if (rst) begin
+            run_k  <= {KW{1'b0}};
+            run_n  <= {NW{1'b0}};
+            w_addr <= {WA{1'b0}};
+            fresh  <= 1'b1;
+        end else begin
+            if (mark) fresh <= 1'b0;
+            if (issue) begin
+                run_k  <= run_last ? {KW{1'b0}} : run_k + 1'b1;
+                w_addr <= done ? {WA{1'b0}} : w_addr + 1'b1;
+                fresh  <= done;
+                if (run_last) run_n <= done ? {NW{1'b0}} : run_n + 1'b1;
+            end
+        end
+
+    // ---- segment A: control bits beside products and tree ----------------------------------------------------------
+    reg  [DA-1:0]   a_valid, a_mark;                // index 0: behind the memories; DA-1: at the entry of segment B
+    reg  [5*DA-1:0] a_info;                         // {tuser, first of its group, last of its group}
+    always @(posedge clk) begin
+        if (rst)       {a_valid, a_mark} <= {2*DA{1'b0}};
+        else if (en_a) {a_valid, a_mark} <= {a_valid[DA-2:0], issue, a_mark[DA-2:0], mark};
+        if (en_a)      a_info <= {a_info[5*DA-6:0], x_user, run_k == {KW{1'b0}}, run_last};
+    end
+    wire       e_valid = a_valid[DA-1];
+    wire       e_mark  = a_mark[DA-1];
+    wire [2:0] e_user;
+    wire       e_start, e_last;
+    assign {e_user, e_start, e_last} = a_info[5*DA-1 -: 5];
+
+    // ---- entry of segment B: the channel word of the group ---------------------------------------------------------
+    reg  [NW-1:0]    c_addr;
+    wire             c_ready;
+    wire             c_swap = e_mark && en_a;
+    wire             c_read = e_valid && e_start && en_a;
+    assign en_a = en_b && (c_ready || !e_valid);
+    always @(posedge clk)
+        if (rst)                             c_addr <= {NW{1'b0}};
+        else if (en_a && e_valid && e_last)  c_addr <= c_addr == N_LAST ? {NW{1'b0}} : c_addr + 1'b1;
+
+    // ---- segment B: control bits beside accumulator and requantizer -----------------------------------------------
+    reg             sum_valid, sum_start, sum_last; // the slot in the last stage of the tree
+    reg  [DB-2:0]   b_valid;                        // finished groups: in the accumulator, .., at the requantizer's end
+    reg  [3*DB-1:0] b_user;
+    always @(posedge clk) begin
+        if (rst) begin
+            sum_valid <= 1'b0;
+            b_valid   <= {DB-1{1'b0}};
+        end else if (en_b) begin
+            sum_valid <= e_valid && c_ready;        // not ready: the slot waits in segment A, this one goes on
+            b_valid   <= {b_valid[DB-3:0], sum_valid && sum_last};
+        end
+        if (en_b) begin
+            sum_start <= e_start;
+            sum_last  <= e_last;
+            b_user    <= {b_user[3*DB-4:0], e_user};
+        end
+    end
+    wire                q_valid = b_valid[DB-2];
+    wire [2:0]          q_user  = b_user[3*DB-1 -: 3];
+    wire [PE*QBITS-1:0] q_data;
+
+    // ---- parameter memories and rows: all the numbers; above was all the control ------------------------------------
+`ifdef FORMAL
+    // Proved for memories that are ready whenever the solver likes, and for rows that compute anything.
+    (* anyseq *) wire [PE*QBITS+3:0] f_any;
+    assign {q_data, w_ready, c_ready, s_axis_w_tready, s_axis_c_tready} = f_any;
+    // A free wire that must equal `go`: z3 takes for ever over the one deep formula that it cuts in two.
+    (* anyseq *) wire f_issue;
+    always @(*) assume (f_issue == go);
+    assign issue = f_issue;
+`else
+    assign issue = go;
+    wire [PE*SIMD*WBITS-1:0] w_data;
+    mlo_param #(.WIDTH(PE*SIMD*WBITS), .DEPTH(KF*NF), .AXI_WIDTH(AXI_WIDTH)) u_weights (
+        .clk(clk), .rst(rst),
+        .s_axis_tdata(s_axis_w_tdata), .s_axis_tvalid(s_axis_w_tvalid), .s_axis_tready(s_axis_w_tready),
+        .first(mark), .ready(w_ready), .addr(w_addr), .en(issue), .data(w_data));
+    wire [PE*64-1:0] c_data;
+    mlo_param #(.WIDTH(PE*64), .DEPTH(NF), .AXI_WIDTH(AXI_WIDTH)) u_channel (
+        .clk(clk), .rst(rst),
+        .s_axis_tdata(s_axis_c_tdata), .s_axis_tvalid(s_axis_c_tvalid), .s_axis_tready(s_axis_c_tready),
+        .first(c_swap), .ready(c_ready), .addr(c_addr), .en(c_read), .data(c_data));
+
+    genvar p;
+    generate
+        for (p = 0; p < PE; p = p + 1) begin : row
+            wire signed [SBITS-1:0] sum;
+            mlo_dot #(.SIMD(SIMD), .XBITS(XBITS), .WBITS(WBITS)) u_dot (
+                // its last stage stays with segment A: the slot there is used in the first cycle segment B moves, and
+                // nothing comes after it before segment A moves
+                .clk(clk), .en(en_a),
+                .x(x_data), .w(w_data[p*SIMD*WBITS +: SIMD*WBITS]), .sum(sum));
+
+            // The bias is the start value. M and S of the group are kept: its memory may be at the next one already.
+            wire signed [ABITS-1:0] bias = c_data[64*p +: ABITS];
+            reg  signed [ABITS-1:0] acc;
+            reg         [15:0]      mul;
+            reg         [5:0]       shift;
+            always @(posedge clk)
+                if (en_b && sum_valid) begin
+                    acc   <= (sum_start ? bias : acc) + {{(ABITS - SBITS){sum[SBITS-1]}}, sum};
+                    mul   <= c_data[64*p + 32 +: 16];
+                    shift <= c_data[64*p + 48 +: 6];
+                end
+
+            // its valid bit would be the same in each row: b_valid stands for all
+            wire unused_valid;
+            mlo_requantize #(.ABITS(ABITS), .MBITS(16), .YBITS(QBITS)) u_requantize (
+                .clk(clk), .rst(rst), .en(en_b), .in_valid(1'b0), .in_acc(acc), .in_m(mul), .in_s(shift),
+                .out_valid(unused_valid), .out_y(q_data[p*QBITS +: QBITS]));
+            wire unused_bits = &{1'b0, unused_valid, c_data[64*p +: 32], c_data[64*p + 54 +: 10]};
+        end
+    endgenerate
+`endif
+
+    // ---- table (or not), output register ---------------------------------------------------------------------------
+    wire                q_ready, o_ready, o_valid;
+    wire [PE*YBITS-1:0] o_data;
+    wire [2:0]          o_user;
+    assign en_b = q_ready || !q_valid;
+    generate
+        if (TABLE == 0) begin : no_table
+            assign q_ready = o_ready;
+            assign {o_valid, o_user, o_data} = {q_valid, q_user, q_data};
+            assign s_axis_t_tready = 1'b0;
+            wire unused_t = &{1'b0, s_axis_t_tdata, s_axis_t_tvalid};
+        end else begin : with_table
+            reg  [DB-1:0] b_mark;                   // the mark goes on through segment B
+            always @(posedge clk)
+                if (rst)       b_mark <= {DB{1'b0}};
+                else if (en_b) b_mark <= {b_mark[DB-2:0], e_mark};
+            mlo_lookup #(.LANES(PE), .YBITS(YBITS), .AXI_WIDTH(AXI_WIDTH)) u_lookup (
+                .clk(clk), .rst(rst), .first(b_mark[DB-1] && en_b),
+                .s_axis_tdata(q_data), .s_axis_tvalid(q_valid), .s_axis_tready(q_ready), .s_axis_tuser(q_user),
+                .m_axis_tdata(o_data), .m_axis_tvalid(o_valid), .m_axis_tready(o_ready), .m_axis_tuser(o_user),
+                .s_axis_t_tdata(s_axis_t_tdata), .s_axis_t_tvalid(s_axis_t_tvalid), .s_axis_t_tready(s_axis_t_tready));
+`ifdef FORMAL
+            // every iteration that the channel memory began and the table did not is a mark in between
+            reg f_bank_t;
+            always @(posedge clk) f_bank_t <= rst ? 1'b0 : f_bank_t ^ (b_mark[DB-1] && en_b);
+            always @(*) if (f_past) assert (f_bank_c == f_bank_t ^ ^b_mark);
+            always @(*) if (f_past) assert ({b_mark & {b_valid, sum_valid}} == 0);
+`endif
+        end
+    endgenerate
+
+    mlo_skid #(.WIDTH(3 + PE*YBITS)) u_out (
+        .clk(clk), .rst(rst), .s_tdata({o_user, o_data}), .s_tvalid(o_valid), .s_tready(o_ready),
+        .m_tdata({m_axis_tuser, m_axis_tdata}), .m_tvalid(m_axis_tvalid), .m_tready(m_axis_tready));
+
+    wire waiting = !o_ready || (m_axis_tvalid && !m_axis_tready);
+    always @(posedge clk) stat <= rst ? 3'b000 : issue ? 3'b001 : waiting ? 3'b100 : 3'b010;
+
+`ifdef FORMAL
+    reg f_past = 1'b0;
+    always @(posedge clk) f_past <= 1'b1;
+    always @(*) if (!f_past) assume (rst);
+
+    // The stream rule: assumed of the input, with a constant sideband per token; proved of the output.
+    reg                  f_wait = 1'b0, f_held = 1'b0;
+    reg [SIMD*XBITS+2:0] f_in;
+    reg [PE*YBITS+2:0]   f_out;
+    always @(posedge clk) begin
+        f_wait <= !rst && s_axis_tvalid && !s_axis_tready;
+        f_in   <= {s_axis_tuser, s_axis_tdata};
+        f_held <= !rst && m_axis_tvalid && !m_axis_tready;
+        f_out  <= {m_axis_tuser, m_axis_tdata};
+    end
+    always @(*) begin
+        if (f_wait) assume (s_axis_tvalid && f_in == {s_axis_tuser, s_axis_tdata});
+        if (f_held) assert (m_axis_tvalid && f_out == {m_axis_tuser, m_axis_tdata});
+    end
+
+    // Conservation: groups issued = groups handed to the output register + groups inside.
+    reg  [6:0]       f_issued, f_left, f_inside;
+    integer          f_i;
+    always @(posedge clk) begin
+        if (issue && run_last)  f_issued <= f_issued + 1'b1;
+        if (o_valid && o_ready) f_left   <= f_left + 1'b1;
+        if (rst) {f_issued, f_left} <= 14'd0;
+    end
+    always @(*) begin
+        f_inside = (TABLE != 0 && o_valid) + (sum_valid && sum_last);
+        for (f_i = 0; f_i < DB - 1; f_i = f_i + 1) f_inside = f_inside + b_valid[f_i];
+        for (f_i = 0; f_i < DA; f_i = f_i + 1)     f_inside = f_inside + (a_valid[f_i] && a_info[5*f_i]);
+        if (f_past) assert (f_issued - f_left == f_inside);
+    end
+
+    // Order: at the entry of segment B the channel memory is where the slot there needs it. Each slot, an empty one too,
+    // notes the group (f_n) and the parity of the iteration (f_it) at which the issue stood. Neighbours must fit together,
+    // the last slot with the memory's address and bank, the first with the issue.
+    reg              f_bank_w, f_bank_c;            // iterations begun by each memory, modulo 2
+    reg  [DA-1:0]    f_it;
+    reg  [NW*DA-1:0] f_n;
+    always @(posedge clk) begin
+        if (mark)   f_bank_w <= !f_bank_w;
+        if (c_swap) f_bank_c <= !f_bank_c;
+        if (en_a)   f_it     <= {f_it, f_bank_w};
+        if (en_a)   f_n      <= {f_n, run_n};
+        if (rst) {f_bank_w, f_bank_c, f_it, f_n} <= 0;
+    end
+    wire [DA:0]          f_its = {f_it, f_bank_w};
+    wire [NW*(DA+1)-1:0] f_ns  = {f_n, run_n};
+    genvar g;
+    generate
+        for (g = 0; g < DA; g = g + 1) begin : f_slot
+            wire [NW-1:0] here   = f_ns[NW*(g+1) +: NW];
+            wire [NW-1:0] behind = f_ns[NW*g +: NW];
+            wire          step   = a_valid[g] && a_info[5*g];
+            always @(*) if (f_past) begin
+                assert (here <= N_LAST);
+                assert (behind == (!step ? here : here == N_LAST ? {NW{1'b0}} : here + 1'b1));
+                assert (f_its[g] == (f_its[g+1] ^ a_mark[g]));
+                assert (!(a_valid[g] && a_mark[g]));
+            end
+        end
+    endgenerate
+    always @(*) if (f_past) begin
+        assert (f_ns[NW*DA +: NW] == c_addr && f_its[DA] == f_bank_c);
+        assert (run_k <= K_LAST && run_n <= N_LAST);
+        assert (w_addr == run_n * KF + run_k);
+        if (run_k != 0 || run_n != 0) assert (!fresh);
+        if (issue)  assert (x_full && w_ready);
+        if (c_read) assert (c_ready);
+        if (mark)   assert (run_k == 0 && run_n == 0);
+    end
+    always @(posedge clk) if (f_past && !rst) cover (f_left == NF + 1 && !f_bank_c && !m_axis_tready);
+`endif
+endmodule
+
+`default_nettype wire

@@ -1,0 +1,215 @@
+// SPDX-License-Identifier: MIT
+// mlo_regs: control, status and counters of the core, on an AXI4-Lite slave (32 bits)
+//
+//   0x00 r   id          0x4D4C4F31 "MLO1"
+//   0x04 r   version     VERSION
+//   0x08 rw  control     bit 0 enable; bit 1 soft reset of the core, bit 2 clear the counters (both read 0)
+//   0x0C r   status      bit 0 busy: a frame is inside; bit 1 bus error, sticky until soft reset
+//   0x10 rw  base, low   of the parameter image, in bytes (a multiple of a beat)
+//   0x14 rw  base, high
+//   0x18 rw  iterations  1..65535, 0 is taken as 1; after reset ITERATIONS
+//   0x1C rw  frames      in flight, 1..FRAMES, other values are clamped; after reset FRAMES
+//   0x40 r   cycles      in which a frame was inside: from the first beat in to the last beat out
+//   0x44 r   frames      finished
+//   0x48 r   beats       of parameters delivered to the kernels
+//   0x80 + 16k r         kernel k: busy; +4 starved; +8 blocked: in how many of the cycles of 0x40
+// Others read 0.  Writing where there is nothing to write answers SLVERR and changes nothing.
+//
+// Counters count while `enable` is set, have 32 bits and wrap.  iterations, frames and base may be
+// written while the core is empty; a soft reset must follow, as parameters are loaded ahead.
+// A soft reset lasts 16 cycles, drops frames inside, keeps the registers and clears the counters.
+// Throughput: one access each way every two cycles.  Latency: 2 cycles from ARVALID to RVALID, 1 from
+// AWVALID and WVALID to BVALID.
+`default_nettype none
+module mlo_regs #(
+    // kernels with counters, 1..240
+    parameter KERNELS    = 1,
+    // iterations after reset, 1..65535
+    parameter ITERATIONS = 1,
+    // frames in flight: the most the core is built for, 1..255
+    parameter FRAMES     = 1,
+    parameter [31:0] VERSION = 32'h0001_0000
+) (
+    input  wire        clk,
+    input  wire        rst,
+
+    input  wire [11:0] s_axil_awaddr,
+    input  wire        s_axil_awvalid,
+    output wire        s_axil_awready,
+    input  wire [31:0] s_axil_wdata,
+    input  wire [3:0]  s_axil_wstrb,
+    input  wire        s_axil_wvalid,
+    output wire        s_axil_wready,
+    output reg  [1:0]  s_axil_bresp,
+    output reg         s_axil_bvalid,
+    input  wire        s_axil_bready,
+    input  wire [11:0] s_axil_araddr,
+    input  wire        s_axil_arvalid,
+    output wire        s_axil_arready,
+    output reg  [31:0] s_axil_rdata,
+    output wire [1:0]  s_axil_rresp,
+    output reg         s_axil_rvalid,
+    input  wire        s_axil_rready,
+
+    output reg         core_rst,       // reset of all but this module and the AXI side of the loader
+    output reg         enable,
+    output reg  [63:0] base,
+    output reg  [15:0] iterations,
+    output reg  [7:0]  frames,
+
+    input  wire        in_beat,        // a beat enters the core ...
+    input  wire        in_last,        // ... and it is the final one of its frame
+    input  wire        out_last,       // the final beat of a frame leaves the core
+    input  wire        param_beat,     // mlo_loader
+    input  wire        bus_error,      // mlo_loader
+    input  wire [3*KERNELS-1:0] stat   // {blocked, starved, busy} of kernel k at [3*k +: 3]
+);
+    localparam [31:0] ID = 32'h4D4C_4F31;
+    localparam [15:0] ITERATIONS_V = ITERATIONS[15:0];
+    localparam [7:0]  FRAMES_V = FRAMES[7:0];
+    localparam KW = (KERNELS > 1) ? $clog2(KERNELS) : 1;
+    localparam [31:0] KERNELS_V = KERNELS;
+
+    generate
+        if (KERNELS < 1 || KERNELS > 240) mlo_error_KERNELS_must_be_1_to_240 u_error_kernels ();
+        if (ITERATIONS < 1 || ITERATIONS > 65535) mlo_error_ITERATIONS_must_be_1_to_65535 u_error_iterations ();
+        if (FRAMES < 1 || FRAMES > 255) mlo_error_FRAMES_must_be_1_to_255 u_error_frames ();
+    endgenerate
+
+    // ------------------------------------------------------------------ writes
+    // Address and data are taken together, when the previous answer is gone.
+    wire write = s_axil_awvalid && s_axil_wvalid && !s_axil_bvalid;
+    assign s_axil_awready = write;
+    assign s_axil_wready  = write;
+
+    // Bytes without strobe keep their old value.
+    wire [31:0] mask = {{8{s_axil_wstrb[3]}}, {8{s_axil_wstrb[2]}}, {8{s_axil_wstrb[1]}}, {8{s_axil_wstrb[0]}}};
+    wire [31:0] data = s_axil_wdata & mask;
+    wire [31:0] iterations_new = data | ({16'd0, iterations} & ~mask);
+    wire [31:0] frames_new     = data | ({24'd0, frames} & ~mask);
+
+    reg       clear;
+    reg [4:0] reset_left;
+    always @(posedge clk) begin
+        clear <= (reset_left != 5'd0);
+        if (reset_left != 5'd0) reset_left <= reset_left - 5'd1;
+        core_rst <= (reset_left != 5'd0);
+        if (s_axil_bready) s_axil_bvalid <= 1'b0;
+        if (write) begin
+            s_axil_bvalid <= 1'b1;
+            s_axil_bresp  <= 2'b00;
+            case (s_axil_awaddr[11:2])
+                10'h002: begin
+                    if (s_axil_wstrb[0]) enable <= data[0];
+                    if (data[1]) reset_left <= 5'd16;
+                    if (data[2]) clear <= 1'b1;
+                end
+                10'h004: base[31:0]  <= data | (base[31:0] & ~mask);
+                10'h005: base[63:32] <= data | (base[63:32] & ~mask);
+                10'h006: iterations  <= (iterations_new == 32'd0)     ? 16'd1 :
+                                        (iterations_new > 32'd65535)  ? 16'hFFFF : iterations_new[15:0];
+                10'h007: frames      <= (frames_new == 32'd0)             ? 8'd1 :
+                                        (frames_new > {24'd0, FRAMES_V})  ? FRAMES_V : frames_new[7:0];
+                default: s_axil_bresp <= 2'b10;
+            endcase
+        end
+        if (rst) begin
+            s_axil_bvalid <= 1'b0;
+            enable        <= 1'b0;
+            base          <= 64'd0;
+            iterations    <= ITERATIONS_V;
+            frames        <= FRAMES_V;
+            clear         <= 1'b1;
+            reset_left    <= 5'd16;
+            core_rst      <= 1'b1;
+        end
+    end
+
+    // ------------------------------------------------------------------ frames inside
+    reg        entering;                 // the frame at the door has begun and not ended
+    reg [15:0] held;                     // frames begun and not finished
+    wire       begins = in_beat && !entering;
+    wire       busy   = (held != 16'd0);
+    wire       counts = enable && (busy || begins);
+    always @(posedge clk) begin
+        if (in_beat) entering <= !in_last;
+        held <= held + {15'd0, begins} - {15'd0, out_last};
+        if (core_rst) begin
+            entering <= 1'b0;
+            held     <= 16'd0;
+        end
+    end
+
+    // ------------------------------------------------------------------ counters
+    reg [31:0] cycles, finished, beats;
+    always @(posedge clk) begin
+        if (counts)               cycles   <= cycles + 32'd1;
+        if (enable && out_last)   finished <= finished + 32'd1;
+        if (enable && param_beat) beats    <= beats + 32'd1;
+        if (clear) begin
+            cycles   <= 32'd0;
+            finished <= 32'd0;
+            beats    <= 32'd0;
+        end
+    end
+
+    // Kernel k: word 0 busy, 1 starved, 2 blocked, and a word that reads 0.
+    wire [128*KERNELS-1:0] kernel_counters;
+    genvar k, w;
+    generate
+        for (k = 0; k < KERNELS; k = k + 1) begin : kernel
+            for (w = 0; w < 3; w = w + 1) begin : word
+                reg [31:0] count;
+                always @(posedge clk) begin
+                    if (counts && stat[3*k+w]) count <= count + 32'd1;
+                    if (clear) count <= 32'd0;
+                end
+                assign kernel_counters[128*k+32*w +: 32] = count;
+            end
+            assign kernel_counters[128*k+96 +: 32] = 32'd0;
+        end
+    endgenerate
+
+    // ------------------------------------------------------------------ reads
+    // First cycle: keep the address.  Second cycle: select the word.
+    reg        reading;
+    reg [9:0]  word_addr;
+    assign s_axil_arready = !reading && !s_axil_rvalid;
+    assign s_axil_rresp   = 2'b00;
+
+    wire [7:0]   kernel_of = word_addr[9:2] - 8'd8;
+    wire         is_kernel = (word_addr[9:2] >= 8'd8) && ({24'd0, kernel_of} < KERNELS_V);
+    wire [127:0] kernel_words = kernel_counters[128*kernel_of[KW-1:0] +: 128];
+    always @(posedge clk) begin
+        if (s_axil_rready) s_axil_rvalid <= 1'b0;
+        if (s_axil_arvalid && s_axil_arready) begin
+            reading   <= 1'b1;
+            word_addr <= s_axil_araddr[11:2];
+        end
+        if (reading) begin
+            reading       <= 1'b0;
+            s_axil_rvalid <= 1'b1;
+            case (word_addr)
+                10'h000: s_axil_rdata <= ID;
+                10'h001: s_axil_rdata <= VERSION;
+                10'h002: s_axil_rdata <= {31'd0, enable};
+                10'h003: s_axil_rdata <= {30'd0, bus_error, busy};
+                10'h004: s_axil_rdata <= base[31:0];
+                10'h005: s_axil_rdata <= base[63:32];
+                10'h006: s_axil_rdata <= {16'd0, iterations};
+                10'h007: s_axil_rdata <= {24'd0, frames};
+                10'h010: s_axil_rdata <= cycles;
+                10'h011: s_axil_rdata <= finished;
+                10'h012: s_axil_rdata <= beats;
+                default: s_axil_rdata <= is_kernel ? kernel_words[32*word_addr[1:0] +: 32] : 32'd0;
+            endcase
+        end
+        if (rst) begin
+            reading       <= 1'b0;
+            s_axil_rvalid <= 1'b0;
+        end
+    end
+
+    wire unused = &{1'b0, s_axil_awaddr[1:0], s_axil_araddr[1:0], kernel_of};
+endmodule
+`default_nettype wire

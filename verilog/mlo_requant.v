@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: MIT
+// mlo_requant: y = clip((x*M + 2^(S-1)) >>> S), element by element: another scale or another width, nothing else
+//
+// Contract   tokens of C channels, LANES = PE; tokens leave in their order with their sideband. A token with tuser[0]
+//            (`first`) moves to the next M and S; the very first token after reset must have it.
+// Throughput one beat per cycle; a token with `first` costs 1 cycle more (if its parameters are loaded).
+// Latency    idle, parameters loaded: a beat taken in cycle t is offered in cycle t + 9 (+ 1 if it carries the change
+//            of iteration: first beat of a token with `first`; the beats after it then follow one per cycle).
+// Stall      a beat that cannot leave freezes the lanes; parameters not loaded hold the input, what is behind drains.
+// Parameters s_axis_c: one word of 64 bits: M[15:0] (< 2^15), S[21:16] (1..62)
+// Legal      PE divides C, XBITS >= 2, YBITS >= 2.
+`default_nettype none
+
+module mlo_requant #(
+    parameter C         = 8,        // channels of a token, a multiple of PE
+    parameter PE        = 2,        // lanes
+    parameter XBITS     = 16,       // bits of x
+    parameter YBITS     = 8,        // bits of y
+    parameter AXI_WIDTH = 128       // bits of a parameter beat
+) (
+    input  wire                 clk,
+    input  wire                 rst,
+    input  wire [PE*XBITS-1:0]  s_axis_tdata,
+    input  wire                 s_axis_tvalid,
+    output wire                 s_axis_tready,
+    input  wire [2:0]           s_axis_tuser,
+    output wire [PE*YBITS-1:0]  m_axis_tdata,
+    output wire                 m_axis_tvalid,
+    input  wire                 m_axis_tready,
+    output wire [2:0]           m_axis_tuser,
+    input  wire [AXI_WIDTH-1:0] s_axis_c_tdata,
+    input  wire                 s_axis_c_tvalid,
+    output wire                 s_axis_c_tready,
+    // {blocked, starved, busy}
+    output reg  [2:0]           stat
+);
+    localparam CF = C / PE;                         // beats of a token
+    localparam CW = (CF > 1) ? $clog2(CF) : 1;
+    localparam [CW-1:0] LAST = CF[CW-1:0] - 1'b1;
+
+    generate
+        if (C % PE != 0) mlo_error_PE_must_divide_C u_pe ();
+    endgenerate
+
+    // ---- input register: here a beat waits for its parameters ------------------------------------------------------
+    reg  [PE*XBITS-1:0] x;
+    reg  [2:0]          user;
+    reg                 valid;
+    reg                 fresh;                      // the beat here is the first of its token, not yet announced
+    reg  [CW-1:0]       beat;
+    wire                ready, en;
+    wire                swap = valid && fresh && user[0];
+    wire                go   = valid && !swap && ready && en;
+    assign s_axis_tready = go || !valid;            // of registers only: en is, too
+    always @(posedge clk) begin
+        if (s_axis_tready) begin
+            x     <= s_axis_tdata;
+            user  <= s_axis_tuser;
+            valid <= s_axis_tvalid;
+        end
+        if (swap) fresh <= 1'b0;
+        if (go) begin
+            beat  <= beat == LAST ? {CW{1'b0}} : beat + 1'b1;
+            fresh <= beat == LAST;
+        end
+        if (rst) begin
+            valid <= 1'b0;
+            fresh <= 1'b1;
+            beat  <= {CW{1'b0}};
+        end
+    end
+
+    wire [63:0] word;
+    mlo_param #(.WIDTH(64), .DEPTH(1), .AXI_WIDTH(AXI_WIDTH)) u_scale (
+        .clk(clk), .rst(rst),
+        .s_axis_tdata(s_axis_c_tdata), .s_axis_tvalid(s_axis_c_tvalid), .s_axis_tready(s_axis_c_tready),
+        .first(swap), .ready(ready), .addr(1'b0), .en(go), .data(word));
+    wire unused_word = &{1'b0, word[63:22]};
+
+    // ---- lanes -----------------------------------------------------------------------------------------------------
+    reg  [PE*XBITS-1:0] x1;                         // beside the word read for it
+    reg  [6:0]          v;                          // x1, then six stages of mlo_requantize
+    reg  [20:0]         u;
+    always @(posedge clk) begin
+        if (rst)     v <= 7'd0;
+        else if (en) v <= {v[5:0], go};
+        if (en) begin
+            x1 <= x;
+            u  <= {u[17:0], user};
+        end
+    end
+
+    wire [PE*YBITS-1:0] y;
+    genvar p;
+    generate
+        for (p = 0; p < PE; p = p + 1) begin : lane
+            wire unused_valid;                      // the same in each lane: v stands for all
+            mlo_requantize #(.ABITS(XBITS), .MBITS(16), .YBITS(YBITS)) u_requantize (
+                .clk(clk), .rst(rst), .en(en), .in_valid(1'b0), .in_acc(x1[p*XBITS +: XBITS]), .in_m(word[15:0]),
+                .in_s(word[21:16]), .out_valid(unused_valid), .out_y(y[p*YBITS +: YBITS]));
+            wire unused_lane = &{1'b0, unused_valid};
+        end
+    endgenerate
+
+    // ---- output ----------------------------------------------------------------------------------------------------
+    wire o_ready;
+    assign en = o_ready || !v[6];
+    mlo_skid #(.WIDTH(3 + PE*YBITS)) u_out (
+        .clk(clk), .rst(rst), .s_tdata({u[20:18], y}), .s_tvalid(v[6]), .s_tready(o_ready),
+        .m_tdata({m_axis_tuser, m_axis_tdata}), .m_tvalid(m_axis_tvalid), .m_tready(m_axis_tready));
+
+    wire waiting = !o_ready || (m_axis_tvalid && !m_axis_tready);
+    always @(posedge clk) stat <= rst ? 3'b000 : go ? 3'b001 : waiting ? 3'b100 : 3'b010;
+
+`ifdef FORMAL
+    reg f_past = 1'b0;
+    always @(posedge clk) f_past <= 1'b1;
+    always @(*) if (!f_past) assume (rst);
+    // The environment: what waits at the input does not change.
+    reg                  f_wait = 1'b0;
+    reg [PE*XBITS+2:0]   f_in;
+    // The output likewise.
+    reg                  f_held = 1'b0;
+    reg [PE*YBITS+2:0]   f_out;
+    always @(posedge clk) begin
+        f_wait <= !rst && s_axis_tvalid && !s_axis_tready;
+        f_in   <= {s_axis_tuser, s_axis_tdata};
+        f_held <= !rst && m_axis_tvalid && !m_axis_tready;
+        f_out  <= {m_axis_tuser, m_axis_tdata};
+    end
+    always @(*) begin
+        if (f_wait) assume (s_axis_tvalid && f_in == {s_axis_tuser, s_axis_tdata});
+        if (f_held) assert (m_axis_tvalid && f_out == {m_axis_tuser, m_axis_tdata});
+    end
+    // Conservation: beats taken = beats handed to the output register + those inside.
+    reg  [4:0] f_taken, f_left;
+    wire [4:0] f_inside = valid + v[0] + v[1] + v[2] + v[3] + v[4] + v[5] + v[6];
+    reg        f_bank;                              // changes of iteration, modulo 2
+    always @(posedge clk) begin
+        if (s_axis_tvalid && s_axis_tready) f_taken <= f_taken + 1'b1;
+        if (v[6] && o_ready)                f_left  <= f_left + 1'b1;
+        if (swap)                           f_bank  <= !f_bank;
+        if (rst) {f_taken, f_left, f_bank} <= 11'd0;
+    end
+    always @(*) if (f_past) begin
+        assert (f_taken - f_left == f_inside);
+        assert (beat <= LAST);
+        if (beat != {CW{1'b0}}) assert (!fresh);
+        if (swap) assert (beat == {CW{1'b0}});
+        if (go) assert (ready && !swap);
+    end
+    always @(posedge clk) if (f_past && !rst) cover (f_left == 5'd3 && f_bank);
+`endif
+endmodule
+
+`default_nettype wire

@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: MIT
+// mlo_requantize: y = clip((acc * m + 2^(s-1)) >>> s) to YBITS signed, one pipelined lane
+//
+// Contract   acc signed; m is read as signed, 0 <= m < 2^(MBITS-1); 1 <= s <= 62; floor shift after adding one half.
+// Throughput one value per cycle with en high.
+// Latency    exactly 6 cycles with en high: in_valid in cycle t gives out_valid (and out_y) in cycle t + 6.
+// Stall      en low freezes every register of the lane, its valid bits too. No handshake inside: the user keeps en
+//            low while out_valid is high and nobody takes out_y.
+// Legal      ABITS >= 2, MBITS >= 2, YBITS >= 2.
+//
+// How it stays small: floor((p + 2^(s-1)) / 2^s) = floor((floor(p / 2^(s-1)) + 1) / 2), so no 64-bit adder is needed:
+// shift by s-1, add one, drop one bit. And of the shifted product only the low YBITS+1 bits and the question "does
+// the rest consist of sign bits?" matter, so the coarse shift (by bytes) selects a narrow window of the product and
+// one flag per byte tells whether something significant lies above it.
+`default_nettype none
+
+module mlo_requantize #(
+    parameter ABITS = 32,           // bits of acc
+    parameter MBITS = 16,           // bits of m
+    parameter YBITS = 8             // bits of y
+) (
+    input  wire             clk,
+    input  wire             rst,
+    input  wire             en,
+    input  wire             in_valid,
+    input  wire [ABITS-1:0] in_acc,
+    input  wire [MBITS-1:0] in_m,
+    input  wire [5:0]       in_s,
+    output wire             out_valid,
+    output wire [YBITS-1:0] out_y
+);
+    localparam PBITS = ABITS + MBITS;               // the whole product
+    localparam WB    = (YBITS + 8 + 7) / 8;         // bytes of the window: YBITS+1 bits for every fine shift 0..7
+    localparam WBITS = 8 * WB;
+    localparam PB    = (PBITS + 7) / 8;
+    localparam NB    = (PB > WB + 7) ? PB : WB + 7; // bytes of the sign-extended product: coarse shifts go to 7
+    localparam EBITS = 8 * NB;
+
+    generate
+        if (ABITS < 2) mlo_error_ABITS_must_be_at_least_2 u_abits ();
+        if (MBITS < 2) mlo_error_MBITS_must_be_at_least_2 u_mbits ();
+        if (YBITS < 2) mlo_error_YBITS_must_be_at_least_2 u_ybits ();
+    endgenerate
+
+    reg [5:0] valid;
+    always @(posedge clk)
+        if (rst)     valid <= 6'd0;
+        else if (en) valid <= {valid[4:0], in_valid};
+    assign out_valid = valid[5];
+
+    // 1: operands (the input registers of a DSP block). 2, 3: the product (its multiplier and output registers)
+    reg signed [ABITS-1:0] acc1;
+    reg signed [MBITS-1:0] m1;
+    reg signed [PBITS-1:0] prod2, prod3;
+    reg        [5:0]       sh1, sh2, sh3;           // s - 1
+    always @(posedge clk)
+        if (en) begin
+            acc1  <= in_acc;
+            m1    <= in_m;
+            sh1   <= in_s - 6'd1;
+            prod2 <= acc1 * m1;
+            sh2   <= sh1;
+            prod3 <= prod2;
+            sh3   <= sh2;
+        end
+
+    // 4: coarse shift by 8 * sh3[5:3] into the window; is anything above it not a sign bit?
+    wire             neg3 = prod3[PBITS-1];
+    wire [EBITS-1:0] ext3 = {{(EBITS - PBITS){neg3}}, prod3};
+    wire [NB-1:0]    signif3;                       // byte b holds a bit that differs from the sign
+    genvar b;
+    generate
+        for (b = 0; b < NB; b = b + 1) begin : byte_flag
+            assign signif3[b] = ext3[8*b +: 8] != {8{neg3}};
+        end
+    endgenerate
+    wire [NB-1:0]    above3 = (signif3 >> WB) >> sh3[5:3];
+    reg  [WBITS-1:0] win4;
+    reg              neg4, big4;
+    reg  [2:0]       sh4;
+    always @(posedge clk)
+        if (en) begin
+            win4 <= ext3[8 * sh3[5:3] +: WBITS];
+            neg4 <= neg3;
+            big4 <= above3 != {NB{1'b0}};
+            sh4  <= sh3[2:0];
+        end
+
+    // 5: fine shift; twice the result (t) must fit in YBITS+1 bits
+    wire signed [WBITS:0] t4 = $signed({neg4, win4}) >>> sh4;
+    reg  [YBITS:0]        t5;
+    reg                   neg5, big5;
+    always @(posedge clk)
+        if (en) begin
+            t5   <= t4[YBITS:0];
+            neg5 <= neg4;
+            big5 <= big4 || t4[WBITS:YBITS] != {(WBITS - YBITS + 1){neg4}};
+        end
+
+    // 6: round and clip: (t + 1) / 2 leaves the range only upwards, and only from the largest value
+    wire [YBITS-1:0] largest = {1'b0, {(YBITS - 1){1'b1}}};
+    wire             up5 = t5[0] && t5[YBITS:1] != largest;
+    reg  [YBITS-1:0] y6;
+    always @(posedge clk)
+        if (en) y6 <= big5 ? largest ^ {YBITS{neg5}} : t5[YBITS:1] + {{(YBITS - 1){1'b0}}, up5};
+    assign out_y = y6;
+
+`ifdef FORMAL
+    // Stage by stage against the plain formula, computed wide: each assertion is inductive by itself. f_okN: what is in
+    // stage N came in through the port with a legal s. The product itself is taken as it is.
+    localparam FB = (PBITS > 64) ? PBITS + 2 : 66;
+    reg  [2:0]             f_in = 3'd0;
+    reg  [5:0]             f_s1, f_s2, f_s3;
+    reg                    f_ok4 = 1'b0, f_ok5 = 1'b0, f_ok6 = 1'b0;
+    reg  [YBITS-1:0]       f_y4, f_y5, f_y6;
+    wire                   f_ok3  = f_in[2] && f_s3 >= 6'd1 && f_s3 <= 6'd62;
+    wire signed [FB-1:0]   f_one  = 1;
+    wire signed [FB-1:0]   f_wide = prod3;
+    wire signed [FB-1:0]   f_full = (f_wide + (f_one <<< (f_s3 - 6'd1))) >>> f_s3;
+    wire signed [FB-1:0]   f_hi   = (f_one <<< (YBITS - 1)) - f_one;
+    wire signed [FB-1:0]   f_lo   = -(f_one <<< (YBITS - 1));
+    wire signed [FB-1:0]   f_clip = f_full > f_hi ? f_hi : f_full < f_lo ? f_lo : f_full;
+    wire [YBITS-1:0]       f_out5 = big5 ? largest ^ {YBITS{neg5}} : t5[YBITS:1] + {{(YBITS - 1){1'b0}}, up5};
+    wire                   f_big4 = big4 || t4[WBITS:YBITS] != {(WBITS - YBITS + 1){neg4}};
+    wire [YBITS-1:0]       f_out4 = f_big4 ? largest ^ {YBITS{neg4}}
+                                           : t4[YBITS:1] + {{(YBITS - 1){1'b0}}, t4[0] && t4[YBITS:1] != largest};
+    always @(posedge clk)
+        if (en) begin
+            f_in  <= {f_in[1:0], 1'b1};
+            f_s1  <= in_s;
+            f_s2  <= f_s1;
+            f_s3  <= f_s2;
+            f_y4  <= f_clip[YBITS-1:0];
+            f_y5  <= f_y4;
+            f_y6  <= f_y5;
+            f_ok4 <= f_ok3;
+            f_ok5 <= f_ok4;
+            f_ok6 <= f_ok5;
+        end
+    always @(*) begin
+        if (f_in[0]) assert (sh1 == f_s1 - 6'd1);
+        if (f_in[1]) assert (sh2 == f_s2 - 6'd1 && f_in[0]);
+        if (f_in[2]) assert (sh3 == f_s3 - 6'd1 && f_in[1]);
+        if (f_ok4)   assert (f_out4 == f_y4);
+        if (f_ok5)   assert (f_out5 == f_y5);
+        if (f_ok6)   assert (out_y  == f_y6);
+    end
+    reg           f_past = 1'b0, f_hold;
+    reg [YBITS:0] f_last;
+    always @(posedge clk) begin                     // en low: nothing moves
+        f_past <= 1'b1;
+        f_hold <= !en && !rst;
+        f_last <= {out_valid, out_y};
+        if (f_past && f_hold) assert (f_last == {out_valid, out_y});
+    end
+`endif
+endmodule
+
+`default_nettype wire

@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: MIT
+// mlo_sim_ram: an AXI4 memory to read from (simulation only)
+//
+// One word of DATA_WIDTH bits per line of FILE, in hexadecimal (or fill it from outside:
+// $readmemh(name, u_ram.mem)); word 0 lies at byte address `base`.
+// The first beat of a burst comes `latency` cycles after its request was taken (at least 1), later if
+// earlier bursts are not yet through: up to 64 requests wait, answered in order.
+// `stall` percent of the cycles (0..100) neither a request is taken nor a new beat offered.
+// `rate`: beats per 256 cycles on the average, 0 or 256 for no limit.
+// `errors` counts breaches of the protocol: a burst across 4 KB, of another size or kind, beyond the
+// memory, misaligned; a request withdrawn or changed while it waits.  Beyond the memory RRESP is DECERR.
+`default_nettype none
+module mlo_sim_ram #(
+    // bits of a word
+    parameter DATA_WIDTH = 128,
+    // bits of a byte address
+    parameter ADDR_WIDTH = 64,
+    // words of the memory
+    parameter DEPTH      = 1024,
+    // file to read at the start, "" for none
+    parameter FILE       = ""
+) (
+    input  wire                  clk,
+    input  wire                  rst,
+    input  wire [31:0]           seed,
+    input  wire [31:0]           stall,      // percent
+    input  wire [31:0]           latency,    // cycles
+    input  wire [31:0]           rate,       // beats per 256 cycles
+    input  wire [ADDR_WIDTH-1:0] base,
+    output reg  [31:0]           beats,      // read so far
+    output reg  [31:0]           errors,
+
+    input  wire                  s_axi_arid,
+    input  wire [ADDR_WIDTH-1:0] s_axi_araddr,
+    input  wire [7:0]            s_axi_arlen,
+    input  wire [2:0]            s_axi_arsize,
+    input  wire [1:0]            s_axi_arburst,
+    input  wire                  s_axi_arvalid,
+    output wire                  s_axi_arready,
+    output wire                  s_axi_rid,
+    output reg  [DATA_WIDTH-1:0] s_axi_rdata,
+    output reg  [1:0]            s_axi_rresp,
+    output reg                   s_axi_rlast,
+    output reg                   s_axi_rvalid,
+    input  wire                  s_axi_rready
+);
+    localparam BYTES = DATA_WIDTH / 8;
+    localparam SIZE  = $clog2(BYTES);
+    localparam [31:0] SIZE_V = SIZE;
+
+    reg [DATA_WIDTH-1:0] mem [0:DEPTH-1];
+    initial if (FILE != "") $readmemh(FILE, mem);
+
+    reg  [31:0] random;
+    wire [31:0] x1 = random ^ (random << 13);
+    wire [31:0] x2 = x1 ^ (x1 >> 17);
+    wire [31:0] x3 = x2 ^ (x2 << 5);
+    wire [31:0] percent_r = ({16'd0, random[31:16]} * 32'd100) >> 16;
+    wire [31:0] percent_a = ({16'd0, random[15:0]} * 32'd100) >> 16;
+
+    // Requests that wait: word index, beats - 1, the earliest cycle of the first beat.
+    reg [63:0] queue_word [0:63];
+    reg [7:0]  queue_len  [0:63];
+    reg [31:0] queue_time [0:63];
+    reg [6:0]  head, tail;               // one bit more than an index: full and empty differ
+    reg        open;                     // random: may take a request now
+    reg [31:0] now;
+
+    assign s_axi_arready = open && (tail - head != 7'd64);
+    wire take = s_axi_arvalid && s_axi_arready;
+
+    // A request, checked.
+    wire [63:0] addr   = {{(64-ADDR_WIDTH){1'b0}}, s_axi_araddr};
+    wire [63:0] offset = addr - {{(64-ADDR_WIDTH){1'b0}}, base};
+    wire [63:0] span   = ({56'd0, s_axi_arlen} + 64'd1) << SIZE;
+    wire [63:0] final_byte = addr + span - 64'd1;
+    wire        bad = (addr[63:12] != final_byte[63:12]) || (s_axi_arsize != SIZE_V[2:0]) ||
+                      (s_axi_arburst != 2'b01) || ((addr >> SIZE) << SIZE != addr) ||
+                      ((offset + span) >> SIZE > DEPTH);
+    reg         waited;
+    reg [ADDR_WIDTH+7:0] was;
+
+    // The beat to offer next.
+    reg  [7:0]  beat;
+    reg  [15:0] credit;                  // 256 per beat
+    wire [63:0] word    = queue_word[head[5:0]] + {56'd0, beat};
+    wire        limited = (rate != 32'd0) && (rate < 32'd256);
+    wire        offer   = (head != tail) && (queue_time[head[5:0]] <= now) && (percent_r >= stall) &&
+                          (!limited || credit >= 16'd256) && (!s_axi_rvalid || s_axi_rready);
+    assign s_axi_rid = 1'b0;
+
+    always @(posedge clk) begin
+        random <= x3;
+        now    <= now + 32'd1;
+        open   <= (percent_a >= stall);
+        waited <= s_axi_arvalid && !s_axi_arready;
+        was    <= {s_axi_arlen, s_axi_araddr};
+        if (waited && (s_axi_arvalid !== 1'b1 || {s_axi_arlen, s_axi_araddr} !== was)) errors <= errors + 32'd1;
+        if (take) begin
+            queue_word[tail[5:0]] <= offset >> SIZE;
+            queue_len[tail[5:0]]  <= s_axi_arlen;
+            queue_time[tail[5:0]] <= now + ((latency == 32'd0) ? 32'd0 : latency - 32'd1);
+            tail <= tail + 7'd1;
+            if (bad) errors <= errors + 32'd1;
+        end
+
+        // Unused credit is kept for a few beats only.
+        credit <= (credit + rate[15:0] > 16'd1024 ? 16'd1024 : credit + rate[15:0])
+                  - ((offer && limited) ? 16'd256 : 16'd0);
+        if (s_axi_rready) s_axi_rvalid <= 1'b0;
+        if (offer) begin
+            s_axi_rvalid <= 1'b1;
+            s_axi_rdata  <= (word < DEPTH) ? mem[word[31:0]] : {DATA_WIDTH{1'b0}};
+            s_axi_rresp  <= (word < DEPTH) ? 2'b00 : 2'b11;
+            s_axi_rlast  <= (beat == queue_len[head[5:0]]);
+            beat         <= beat + 8'd1;
+            if (beat == queue_len[head[5:0]]) begin
+                beat <= 8'd0;
+                head <= head + 7'd1;
+            end
+        end
+        if (s_axi_rvalid && s_axi_rready) beats <= beats + 32'd1;
+        if (rst) begin
+            random <= seed ^ 32'h9E37_79B9;
+            if (seed == 32'h9E37_79B9) random <= 32'd1;
+            now <= 32'd0;
+            head <= 7'd0;
+            tail <= 7'd0;
+            open <= 1'b0;
+            waited <= 1'b0;
+            beat <= 8'd0;
+            credit <= 16'd0;
+            beats <= 32'd0;
+            errors <= 32'd0;
+            s_axi_rvalid <= 1'b0;
+        end
+    end
+
+    wire unused = &{1'b0, s_axi_arid, rate[31:16], final_byte[11:0]};
+endmodule
+`default_nettype wire

@@ -1,0 +1,218 @@
+// SPDX-License-Identifier: MIT
+// mlo_variance: first stage of mlo_layernorm: the sums of a token and C^2 times its variance
+//
+// Contract    S1 = CENTER ? sum x : 0;  m_v = V = C * sum(x^2) - S1^2 + EPS;  m_s1 = S1;  m_sh, m_tuser travel with the token.
+//             EPS and SH come from s_axis_e (mlo_param WIDTH 64, DEPTH 1: [47:0] EPS >= 1, [53:48] SH); the bank moves with tuser[0].
+// Throughput  one beat per cycle; one token per max(C/PE, FINISH + 1) cycles.
+// Latency     last beat accepted in cycle t: m_tvalid from cycle t + 3 + clog2(PE) + FINISH, FINISH = CENTER ? 10 : 7.
+// Stall       while V waits for m_tready the next token's sums are still formed; then s_tready goes low.
+// Legal       1 <= C <= 32768, PE divides C, 2 <= XBITS <= 16, CENTER 0 or 1 (checked by mlo_layernorm).
+`default_nettype none
+
+module mlo_variance #(
+    parameter C         = 16,       // channels of a token
+    parameter PE        = 4,        // channels per beat
+    parameter XBITS     = 16,       // bits of a channel
+    parameter CENTER    = 1,        // 1: LayerNorm, 0: RMSNorm
+    parameter AXI_WIDTH = 128,      // bits of the parameter stream
+    // derived, do not set: bits of S1
+    parameter S1BITS    = XBITS + $clog2(C)
+) (
+    input  wire                 clk,
+    input  wire                 rst,
+    input  wire [PE*XBITS-1:0]  s_tdata,
+    input  wire [2:0]           s_tuser,
+    input  wire                 s_tvalid,
+    output wire                 s_tready,
+    input  wire [AXI_WIDTH-1:0] s_axis_e_tdata,
+    input  wire                 s_axis_e_tvalid,
+    output wire                 s_axis_e_tready,
+    output wire [61:0]          m_v,
+    output wire [S1BITS-1:0]    m_s1,
+    output wire [5:0]           m_sh,
+    output wire [2:0]           m_tuser,
+    output wire                 m_tvalid,
+    input  wire                 m_tready
+);
+    localparam LP     = $clog2(PE);
+    localparam BEATS  = C / PE;
+    localparam BBITS  = (BEATS > 1) ? $clog2(BEATS) : 1;
+    localparam QBITS  = 2 * XBITS;                  // a square
+    localparam S2BITS = QBITS + $clog2(C);          // the sum of squares
+    localparam [31:0]      LAST_32 = BEATS - 1;
+    localparam [BBITS-1:0] LAST    = LAST_32[BBITS-1:0];
+    localparam [BBITS-1:0] ONE     = 1;
+
+    // ---- Sums: input register, squares, two adder trees, accumulators. One enable: it stops when a finished sum cannot leave.
+    wire                  en;
+    reg  [PE*XBITS-1:0]   x0, x1;
+    wire [PE*QBITS-1:0]   q1;
+    reg  [LP+1:0]         valid;                    // of: input register, squares, tree levels
+    reg  [3*(LP+2)-1:0]   user;
+    always @(posedge clk) begin
+        if (en) begin
+            x0    <= s_tdata;
+            x1    <= x0;
+            user  <= {user[3*LP+2:0], s_tuser};
+            valid <= {valid[LP:0], s_tvalid};
+        end
+        if (rst) valid <= {(LP + 2){1'b0}};
+    end
+    assign s_tready = en;
+
+    genvar p;
+    generate
+        for (p = 0; p < PE; p = p + 1) begin : g_square
+            wire signed [XBITS-1:0] x = x0[XBITS*p +: XBITS];
+            reg  signed [QBITS-1:0] q;
+            always @(posedge clk)
+                if (en) q <= x * x;
+            assign q1[QBITS*p +: QBITS] = q;
+        end
+    endgenerate
+
+    wire [XBITS+LP-1:0] x_sum;
+    wire [QBITS+LP-1:0] q_sum;
+    mlo_addtree #(.LANES(PE), .BITS(XBITS)) u_sum   (.clk(clk), .en(en), .lanes(x1), .sum(x_sum));
+    mlo_addtree #(.LANES(PE), .BITS(QBITS)) u_sumsq (.clk(clk), .en(en), .lanes(q1), .sum(q_sum));
+
+    reg  [BBITS-1:0]  beat;
+    reg  [S1BITS-1:0] acc1;
+    reg  [S2BITS-1:0] acc2;
+    wire              fresh = beat == {BBITS{1'b0}};
+    wire              last  = valid[LP+1] && beat == LAST;
+    wire [31:0]       x_ext = {{(33 - XBITS - LP){x_sum[XBITS+LP-1]}}, x_sum[XBITS+LP-2:0]};
+    wire [47:0]       q_ext = {{(48 - QBITS - LP){1'b0}}, q_sum};
+    wire [S1BITS-1:0] next1 = (fresh ? {S1BITS{1'b0}} : acc1) + x_ext[S1BITS-1:0];
+    wire [S2BITS-1:0] next2 = (fresh ? {S2BITS{1'b0}} : acc2) + q_ext[S2BITS-1:0];
+    always @(posedge clk) begin
+        if (en && valid[LP+1]) begin
+            beat <= (beat == LAST) ? {BBITS{1'b0}} : beat + ONE;
+            acc1 <= next1;
+            acc2 <= next2;
+        end
+        if (rst) beat <= {BBITS{1'b0}};
+    end
+
+    // ---- A finished pair of sums
+    reg               sum_valid;
+    reg  [S1BITS-1:0] sum1;
+    reg  [S2BITS-1:0] sum2;
+    reg  [2:0]        sum_user;
+    wire              take;                         // by the second half
+    assign en = !(last && sum_valid);
+    always @(posedge clk) begin
+        if (last && !sum_valid) begin
+            sum1      <= (CENTER != 0) ? next1 : {S1BITS{1'b0}};
+            sum2      <= next2;
+            sum_user  <= user[3*(LP+1) +: 3];
+            sum_valid <= 1'b1;
+        end
+        if (take) sum_valid <= 1'b0;
+        if (rst)  sum_valid <= 1'b0;
+    end
+
+    // ---- V with one 16 x 16 multiplier: S2 has three digits of 16 bits, |S1| has two, so C*S2 - S1^2 is a sum of six products.
+    localparam [1:0] IDLE = 2'd0, WAIT = 2'd1, MULTIPLY = 2'd2, DONE = 2'd3;
+    localparam PRODUCTS = (CENTER != 0) ? 6 : 3;
+    localparam [31:0] STEP_LAST = PRODUCTS + 1;     // two more steps until the last product is in v
+    localparam [31:0] C_32 = C;
+
+    reg  [1:0]        state;
+    reg  [3:0]        step;
+    reg  [S1BITS-1:0] s1;
+    reg  [47:0]       s2;
+    reg  [30:0]       abs1;
+    reg  [2:0]        tuser;
+    reg  [15:0]       a, b;
+    reg  [1:0]        digit, digit_p;               // the product counts 2^(16*digit)
+    reg               minus, minus_p, used, used_p;
+    reg  [31:0]       product;
+    reg  [61:0]       v;
+    wire              e_ready;
+    wire [63:0]       e_data;
+
+    wire [30:0] s1_ext  = {{(32 - S1BITS){sum1[S1BITS-1]}}, sum1[S1BITS-2:0]};
+    wire [61:0] shifted = digit_p[1] ? {product[29:0], 32'd0} : digit_p[0] ? {14'd0, product, 16'd0} : {30'd0, product};
+
+    assign take = state == IDLE && sum_valid;
+    always @(posedge clk) begin
+        used <= 1'b0;
+        case (state)
+            IDLE: begin
+                s1    <= sum1;
+                s2    <= {{(48 - S2BITS){1'b0}}, sum2};
+                abs1  <= sum1[S1BITS-1] ? -s1_ext : s1_ext;
+                tuser <= sum_user;
+                step  <= 4'd0;
+                if (sum_valid) state <= WAIT;
+            end
+            WAIT: if (e_ready) state <= MULTIPLY;
+            MULTIPLY: begin
+                used <= step < PRODUCTS;
+                step <= step + 4'd1;
+                if (step == STEP_LAST[3:0]) state <= DONE;
+            end
+            default: if (m_tready) state <= IDLE;
+        endcase
+        if (rst) state <= IDLE;
+    end
+
+    always @(posedge clk) begin
+        minus <= step[3:0] > 4'd2;
+        case (step)
+            4'd0:    begin digit <= 2'd0; a <= C_32[15:0];         b <= s2[15:0];           end
+            4'd1:    begin digit <= 2'd1; a <= C_32[15:0];         b <= s2[31:16];          end
+            4'd2:    begin digit <= 2'd2; a <= C_32[15:0];         b <= s2[47:32];          end
+            4'd3:    begin digit <= 2'd0; a <= abs1[15:0];         b <= abs1[15:0];         end
+            4'd4:    begin digit <= 2'd1; a <= {abs1[30:16],1'b0}; b <= abs1[15:0];         end     // twice the mixed product
+            default: begin digit <= 2'd2; a <= {1'b0,abs1[30:16]}; b <= {1'b0,abs1[30:16]}; end
+        endcase
+        product <= a * b;
+        digit_p <= digit;
+        minus_p <= minus;
+        used_p  <= used;
+        if (used_p)                                       v <= minus_p ? v - shifted : v + shifted;
+        else if (state == MULTIPLY && step == 4'd0)       v <= {14'd0, e_data[47:0]};
+    end
+
+    assign m_v      = v;
+    assign m_s1     = s1;
+    assign m_sh     = e_data[53:48];
+    assign m_tuser  = tuser;
+    assign m_tvalid = state == DONE;
+
+    mlo_param #(.WIDTH(64), .DEPTH(1), .AXI_WIDTH(AXI_WIDTH)) u_param (
+        .clk(clk), .rst(rst),
+        .s_axis_tdata(s_axis_e_tdata), .s_axis_tvalid(s_axis_e_tvalid), .s_axis_tready(s_axis_e_tready),
+        .first(take && sum_user[0]), .ready(e_ready), .addr(1'b0), .en(state == WAIT && e_ready), .data(e_data)
+    );
+
+    wire unused = &{1'b0, e_data[63:54], x_ext, q_ext};
+
+`ifdef FORMAL
+    reg f_past_valid = 1'b0;
+    always @(posedge clk) f_past_valid <= 1'b1;
+    always @* if (!f_past_valid) assume (rst);
+
+    // Stream contract, and the use of the parameter memory. (Values: tests/verilog/layernorm.py.)
+    reg        f_used_e;
+    always @(posedge clk) f_used_e <= !rst && (f_used_e || (take && sum_user[0]));
+    always @* if (f_past_valid) begin
+        if (state != WAIT) assert (!f_used_e || e_ready);   // so mlo_param's assumption holds: first comes only when ready
+        assert (beat < BEATS);
+        assert (state != MULTIPLY || step <= STEP_LAST);
+        if (state == WAIT) assert (step == 4'd0);
+        if (state == MULTIPLY) begin
+            assert (used   == (step != 4'd0 && step <= PRODUCTS));
+            assert (used_p == (step >= 4'd2 && step <= PRODUCTS + 1));
+        end
+        if (state == WAIT || state == DONE) assert (!used);
+        if (state == DONE) assert (!used_p);
+    end
+    always @(posedge clk) if (f_past_valid && !$past(rst) && $past(m_tvalid && !m_tready))
+        assert (m_tvalid && $stable(m_v) && $stable(m_s1) && $stable(m_sh) && $stable(m_tuser));
+`endif
+endmodule
+
+`default_nettype wire
