@@ -25,32 +25,41 @@ static int mlo_fold_caps(mlo *m, mlo_hw *c, int64_t pe, int64_t simd) {
     return 0;
 }
 
-/* The fewest multipliers that make a token in `interval` cycles; among equals the widest SIMD, which saves requantizers.
- * Kernels without multipliers take the fewest lanes. The fastest there is when none is fast enough. Returns its interval. */
-static int64_t mlo_fold_element(mlo *m, mlo_element *e, int64_t interval) {
-    int64_t best_p = 1, best_s = 1, best_cost = -1, best_interval = 0;
-    int64_t most_s = e->kernel->simd_axis ? mlo_last_dim(&e->site.in[0]) : 1, most_p = mlo_last_dim(&e->site.out);
-    if (e->unit.whole_frame) most_p = e->site.tokens;
+/* Of foldings with as many multipliers, the one nearest to SIMD = 4 PE: wide trees save requantizers, very wide ones cost routing. */
+static int64_t mlo_fold_skew(int64_t pe, int64_t simd) { return simd > 4 * pe ? simd : 4 * pe; }
+
+typedef struct { int64_t pe, simd, cost, interval; } mlo_choice;
+
+/* Is a better than b for a wanted interval? What is fast enough beats what is not; then cheaper wins; then what is less skewed. */
+static int mlo_choice_better(const mlo_choice *a, const mlo_choice *b, int64_t interval) {
+    int fits = a->interval <= interval, b_fits = b->interval <= interval;
+    if (!b->cost || fits != b_fits) return !b->cost || fits;
+    if (!fits) return a->interval < b->interval;
+    return a->cost != b->cost ? a->cost < b->cost : mlo_fold_skew(a->pe, a->simd) < mlo_fold_skew(b->pe, b->simd);
+}
+
+/* The fewest multipliers (lanes, where there are none) that make a token in `interval` cycles; the fastest there is when none does. */
+static int mlo_fold_element(mlo *m, mlo_element *e, int64_t interval) {
+    int64_t most_s = e->kernel->simd_axis ? mlo_last_dim(&e->site.in[0]) : 1, most_p = e->unit.whole_frame ? e->site.tokens : mlo_last_dim(&e->site.out);
+    mlo_choice best = { 1, 1, 0, 0 };
     for (int64_t s = 1; s <= most_s; s++) {
         if (!e->kernel->legal(&e->site, 1, s)) continue;
         for (int64_t p = 1; p <= most_p; p++) {
-            if (!e->kernel->legal(&e->site, p, s)) continue;
             mlo_unit u;
+            if (!e->kernel->legal(&e->site, p, s)) continue;
             memset(&u, 0, sizeof u);
             u.pe = (int)p; u.simd = (int)s;
-            if (e->kernel->unit(&e->site, p, s, &u)) return -1;
-            int64_t cost = u.multipliers ? u.multipliers : p;
-            int fits = u.interval <= interval, best_fits = best_cost >= 0 && best_interval <= interval;
-            int better = best_cost < 0 || (fits && !best_fits) || (fits && best_fits && cost <= best_cost) || (!fits && !best_fits && u.interval < best_interval);
-            if (better) { best_p = p; best_s = s; best_cost = cost; best_interval = u.interval; }
-            if (fits) break;                                      /* a larger PE only costs more */
+            if (e->kernel->unit(&e->site, p, s, &u)) return (int)m->error.code;
+            mlo_choice c = { p, s, u.multipliers ? u.multipliers : p, u.interval };
+            if (mlo_choice_better(&c, &best, interval)) best = c;
+            if (c.interval <= interval) break;                    /* a larger PE only costs more */
         }
     }
-    return mlo_element_fold(m, e, best_p, best_s) ? -1 : best_interval;
+    return mlo_element_fold(m, e, best.pe, best.simd);
 }
 
 static int mlo_fold_interval(mlo *m, mlo_hw *c, int64_t interval) {
-    for (int i = 0; i < c->n_element; i++) if (c->element[i].kernel && mlo_fold_element(m, &c->element[i], interval) < 0) return (int)m->error.code;
+    for (int i = 0; i < c->n_element; i++) if (c->element[i].kernel && mlo_fold_element(m, &c->element[i], interval)) return (int)m->error.code;
     mlo_core_lanes(c);
     return 0;
 }

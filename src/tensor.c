@@ -247,7 +247,7 @@ static int mlo_to_ints(mlo_dtype t, const void *from, size_t n, int64_t *to) {
 /* A small list of integers (a shape, axes, a scalar) of any integer type, at most `max`: how many, or -1 when it is no such list (no failure recorded
  * for a type or size that does not fit; one is for bytes that cannot be read). */
 static int mlo_tensor_ints(mlo *m, const mlo_tensor *t, int64_t *to, size_t max) {
-    uint64_t window[64];
+    uint64_t window[64] = {0};
     int64_t n = t ? mlo_tensor_count(t) : -1;
     if (n < 0 || (uint64_t)n > max || n > 64 || !mlo_to_ints((mlo_dtype)t->data_type, window, 0, to)) return -1;
     if (mlo_tensor_read(m, t, 0, (size_t)n, window)) return -1;
