@@ -18,20 +18,11 @@ static int mlo_element_inputs(mlo *m, const mlo_hw *c, const mlo_element *el, in
 
 /* Is every parameter within the bits its word has for it? What quantize makes is; what a user edited may not be. */
 static int mlo_check_numbers(mlo *m, const mlo_element *el, mlo_array *const *in) {
-    static const struct { const char *op; size_t input; int64_t at, step, low, high; const char *what; } limits[] = {
-        { "mlo.MVU", 3, 0, 1, 0, 32767, "multiplier" }, { "mlo.MVU", 4, 0, 1, 1, 62, "shift" },
-        { "mlo.MVUTable", 3, 0, 1, 0, 32767, "multiplier" }, { "mlo.MVUTable", 4, 0, 1, 1, 62, "shift" },
-        { "mlo.LayerNorm", 1, 0, 1, -32768, 32767, "scale" }, { "mlo.LayerNorm", 3, 0, 2, 1, (int64_t)1 << 47, "epsilon" }, { "mlo.LayerNorm", 3, 1, 2, 0, 40, "shift" },
-        { "mlo.Add", 2, 0, 3, 0, 32767, "multiplier" }, { "mlo.Add", 2, 1, 3, 0, 32767, "multiplier" }, { "mlo.Add", 2, 2, 3, 1, 62, "shift" },
-        { "mlo.Requant", 1, 0, 2, 0, 32767, "multiplier" }, { "mlo.Requant", 1, 1, 2, 1, 62, "shift" },
-        { "mlo.Attention", 4, 0, 4, 0, 32767, "score multiplier" }, { "mlo.Attention", 4, 1, 4, 1, 40, "score shift" },
-        { "mlo.Attention", 4, 2, 4, 0, 32767, "multiplier" }, { "mlo.Attention", 4, 3, 4, 1, 62, "shift" } };
-    for (size_t k = 0; k < sizeof limits / sizeof *limits; k++) {
-        if (!mlo_is(el->node, limits[k].op) || !in[limits[k].input]) continue;
-        const mlo_array *a = in[limits[k].input];
-        for (int64_t i = limits[k].at, n = mlo_array_count(a); i < n; i += limits[k].step)
-            if (mlo_get(a, i) < limits[k].low || mlo_get(a, i) > limits[k].high)
-                return mlo_fail(m, MLO_E_DATA, el->node, "%s %lld is not within %lld..%lld", limits[k].what, (long long)mlo_get(a, i), (long long)limits[k].low, (long long)limits[k].high);
+    for (const mlo_limit *k = el->kernel->limits; k->what; k++) {
+        const mlo_array *a = in[k->input];
+        for (int64_t i = k->at, n = a ? mlo_array_count(a) : 0; i < n; i += k->step)
+            if (mlo_get(a, i) < k->low || mlo_get(a, i) > k->high)
+                return mlo_fail(m, MLO_E_DATA, el->node, "%s %lld is not within %lld..%lld", k->what, (long long)mlo_get(a, i), (long long)k->low, (long long)k->high);
     }
     return 0;
 }

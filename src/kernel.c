@@ -37,9 +37,13 @@ typedef struct {
 /* What `unit` and `pack` may look at: the node with the forms of its inputs and output, and the longest frame. */
 typedef struct { mlo *m; const mlo_node *node; mlo_form in[8]; size_t n_in; mlo_form out; int64_t tokens; } mlo_site;
 
+/* What a parameter may be: elements at, at + step, .. of input `input` are within low..high. The bits of its word in the image. */
+typedef struct { size_t input; int64_t at, step, low, high; const char *what; } mlo_limit;
+
 typedef struct {
     mlo_op op;                                   /* name, shapes, golden result */
     const char *function;                        /* the ONNX function body, in the notation below */
+    const mlo_limit *limits;                     /* ends with a NULL `what` */
     const char *pe_axis, *simd_axis;             /* what PE and SIMD divide, for messages; NULL: the kernel has no such knob */
     /* Can this folding be built? The largest legal PE (or SIMD) not above the cap is what fold takes. */
     int (*legal)(const mlo_site *s, int64_t pe, int64_t simd);

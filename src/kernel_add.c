@@ -32,6 +32,8 @@ static int mlo_add_run(mlo_call *c) {
     return 0;
 }
 
+static const mlo_limit mlo_add_limits[] = { { 2, 0, 3, 0, 32767, "multiplier" }, { 2, 1, 3, 0, 32767, "multiplier" }, { 2, 2, 3, 1, 62, "shift" }, { 0, 0, 0, 0, 0, NULL } };
+
 static int mlo_add_unit(const mlo_site *s, int64_t pe, int64_t simd, mlo_unit *u) {
     int64_t channels = mlo_last_dim(&s->out);
     (void)simd;

@@ -161,6 +161,9 @@ static int mlo_attention_run(mlo_call *c) {
     return (int)c->m->error.code;
 }
 
+static const mlo_limit mlo_attention_limits[] = { { 4, 0, 4, 0, 32767, "score multiplier" }, { 4, 1, 4, 1, 40, "score shift" }, { 4, 2, 4, 0, 32767, "multiplier" },
+    { 4, 3, 4, 1, 62, "shift" }, { 0, 0, 0, 0, 0, NULL } };
+
 static int mlo_attention_legal(const mlo_site *s, int64_t pe, int64_t simd) {
     int64_t d = mlo_last_dim(&s->in[0]) / mlo_int(s->node, "heads", 1);
     return pe >= 1 && simd >= 1 && pe <= s->tokens && d % simd == 0;

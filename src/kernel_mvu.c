@@ -70,6 +70,8 @@ static int mlo_mvu_run(mlo_call *c) {
     return (int)c->m->error.code;
 }
 
+static const mlo_limit mlo_mvu_limits[] = { { 3, 0, 1, 0, 32767, "multiplier" }, { 4, 0, 1, 1, 62, "shift" }, { 0, 0, 0, 0, 0, NULL } };
+
 /* PE divides the channels out, of each part where the output is split into parts (attribute `parts`: merged projections). */
 static int mlo_mvu_legal(const mlo_site *s, int64_t pe, int64_t simd) {
     int64_t parts = 1;

@@ -22,6 +22,8 @@ static int mlo_requant_run(mlo_call *c) {
     return 0;
 }
 
+static const mlo_limit mlo_requant_limits[] = { { 1, 0, 2, 0, 32767, "multiplier" }, { 1, 1, 2, 1, 62, "shift" }, { 0, 0, 0, 0, 0, NULL } };
+
 static int64_t mlo_last_dim(const mlo_form *f) { return f->rank > 0 ? f->dims[f->rank - 1] : 1; }
 
 /* Kernels that work on PE lanes of a token: PE divides the channels. */
