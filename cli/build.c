@@ -1,0 +1,144 @@
+/* build: emit and compile. The build directory appears whole; stdout gets a JSON summary; compile tells people what it did on stderr.
+ *
+ * in:  a model of any stage.     out: -o DIR, {"directory":..,"loops":..,"kernels":..,"predicted_cycles":..,..}.
+ * The summary is made from what the stages reported and from manifest.json: nothing is computed twice.
+ */
+
+/* ---- how far the integers are from the floats ---------------------------------------------------------------------------------------------- */
+
+/* max|a-b| / max|b|, and the cosine. */
+typedef struct { const char *name; double largest, relative, cosine; } cli_error;
+
+static cli_error cli_compare(const mlo_array *a, const mlo_array *b) {
+    cli_error e = { b->name, 0, 0, 1 };
+    double aa = 0, bb = 0, ab = 0, most = 0; size_t n = cli_count(b);
+    for (size_t i = 0; i < n; i++) {
+        double x = cli_element(a, i), y = cli_element(b, i), d = fabs(x - y);
+        if (d > e.largest || d != d) e.largest = d;
+        if (fabs(y) > most) most = fabs(y);
+        aa += x * x; bb += y * y; ab += x * y;
+    }
+    e.relative = most > 0 ? e.largest / most : e.largest;
+    if (aa > 0 && bb > 0) e.cosine = ab / sqrt(aa * bb);
+    return e;
+}
+
+enum { CLI_UNSEEN = 1000 };             /* a draw that calibration did not see */
+
+/* Runs the float model on one drawn input, and the integer model on the same. Fills `errors`, one per output; returns how many. */
+static size_t cli_float_error(cli *c, cli_bytes *b, cli_error *errors, size_t room) {
+    const mlo_array *in, *exact, *got; size_t n_in, n, k, done = 0; int opened;
+    mlo *m = cli_handle(&opened);
+    if (m) cli_options(c, m);
+    if (m && !cli_load(c, m, b) && !strcmp(mlo_stage(m), "") && !mlo_to(m, "read") && !mlo_draw(m, CLI_UNSEEN, &in, &n_in)
+        && !mlo_run(m, in, n_in, &exact, &n) && !mlo_run(c->m, in, n_in, &got, &k))
+        for (size_t i = 0; i < n && i < k && done < room; i++) if (cli_count(&exact[i]) == cli_count(&got[i])) { errors[done] = cli_compare(&got[i], &exact[i]); done++; }
+    for (size_t i = 0; i < done; i++) for (size_t j = 0; j < k; j++) if (!strcmp(got[j].name, errors[i].name)) errors[i].name = got[j].name;      /* of the handle that stays */
+    mlo_close(m);
+    return done;
+}
+
+/* ---- the summary ------------------------------------------------------------------------------------------------------------------------- */
+
+static double cli_json_number(const cJSON *object, const char *key) { const cJSON *v = cJSON_GetObjectItemCaseSensitive(object, key); return cJSON_IsNumber(v) ? v->valuedouble : 0; }
+static const char *cli_json_text(const cJSON *object, const char *key) { const cJSON *v = cJSON_GetObjectItemCaseSensitive(object, key); return cJSON_IsString(v) ? v->valuestring : ""; }
+
+/* 1234567 -> "1 234 567" */
+static const char *cli_grouped(double v, char *to) {
+    char digits[32]; int n = snprintf(digits, sizeof digits, "%.0f", v), k = 0;
+    for (int i = 0; i < n && k < 38; i++) { if (i && (n - i) % 3 == 0 && digits[i - 1] != '-') to[k++] = ' '; to[k++] = digits[i]; }
+    to[k] = 0;
+    return to;
+}
+
+static void cli_tell_loops(const cli_reports *r) {
+    cJSON *roll = r->roll ? cJSON_Parse(r->roll) : NULL, *scope = r->scope ? cJSON_Parse(r->scope) : NULL, *loop;
+    if (scope) {
+        int inferred = cJSON_GetArraySize(cJSON_GetObjectItemCaseSensitive(scope, "inferred"));
+        fprintf(stderr, "  model       %.0f nodes; ", cli_json_number(scope, "nodes"));
+        if (inferred) fprintf(stderr, "the scopes of %d inferred\n", inferred);
+        else fprintf(stderr, cli_json_number(scope, "said") > 0 ? "all scopes were there\n" : "no scopes; structure alone decided\n");
+    }
+    cJSON_ArrayForEach(loop, cJSON_GetObjectItemCaseSensitive(roll, "loops")) {
+        cJSON *instances = cJSON_GetObjectItemCaseSensitive(loop, "instances");
+        fprintf(stderr, "  %-11s %.0f iterations of %.0f nodes; %.0f values differ per iteration", cli_json_text(loop, "name"), cli_json_number(loop, "iterations"), cli_json_number(loop, "body_nodes"), cli_json_number(loop, "per_iteration"));
+        if (cJSON_GetArraySize(instances)) fprintf(stderr, "; the first is %s", cJSON_GetArrayItem(instances, 0)->valuestring);
+        fprintf(stderr, "\n");
+    }
+    cJSON_Delete(roll); cJSON_Delete(scope);
+}
+
+static void cli_tell_kernels(const cJSON *manifest) {
+    const cJSON *k; char most[40];
+    double busiest = cli_json_number(manifest, "interval_per_token");
+    fprintf(stderr, "\n  kernel          op            PE  SIMD  multipliers  cycles/token\n");
+    cJSON_ArrayForEach(k, cJSON_GetObjectItemCaseSensitive(manifest, "kernels")) {
+        double interval = cli_json_number(k, "interval"); int bar = busiest > 0 ? (int)(interval / busiest * 20 + 0.5) : 0;
+        fprintf(stderr, "  %-15s %-11s %4.0f  %4.0f  %11.0f  %12.0f  %.*s\n", cli_json_text(k, "name"), cli_json_text(k, "op"), cli_json_number(k, "pe"), cli_json_number(k, "simd"),
+                cli_json_number(k, "multipliers"), interval, bar, "####################");
+    }
+    fprintf(stderr, "  %-15s %-11s %4s  %4s  %11.0f  %12.0f\n\n", "", "", "", "", cli_json_number(manifest, "multipliers"), busiest);
+    fprintf(stderr, "  frames      %.0f tokens of %.0f channels; %.0f in flight\n", cli_json_number(manifest, "tokens"), cli_json_number(manifest, "channels"), cli_json_number(manifest, "frames_in_flight"));
+    fprintf(stderr, "  predicted   %s cycles for the bench's %.0f frame%s", cli_grouped(cli_json_number(manifest, "predicted_cycles"), most), cli_json_number(manifest, "bench_frames"), cli_json_number(manifest, "bench_frames") > 1 ? "s" : "");
+    fprintf(stderr, "; %.0f frames a second at 200 MHz\n", 200e6 / (cli_json_number(manifest, "predicted_interval") > 0 ? cli_json_number(manifest, "predicted_interval") : 1));
+    fprintf(stderr, "  parameters  %s bytes, %.0f iterations", cli_grouped(cli_json_number(manifest, "iteration_bytes") * cli_json_number(manifest, "iterations"), most), cli_json_number(manifest, "iterations"));
+    fprintf(stderr, " of %s\n", cli_grouped(cli_json_number(manifest, "iteration_bytes"), most));
+}
+
+static void cli_tell(cli *c, const cli_reports *r, const cJSON *manifest, const cli_error *errors, size_t n, double seconds) {
+    const char *dir = cli_value(c, "o");
+    int folded = cli_value(c, "pe") || cli_value(c, "simd") || cli_value(c, "target-cycles") || cli_value(c, "target-fps") || cli_value(c, "budget-macs") || cli_value(c, "folding");
+    fprintf(stderr, "\nmlo %s: %s -> %s in %.2f s\n\n", MLO_VERSION, c->operand ? c->operand : "stdin", dir, seconds);
+    cli_tell_loops(r);
+    for (size_t i = 0; i < n; i++) fprintf(stderr, "  %-11s %s: cosine %.5f, largest difference %.3f = %.1f %% of the largest value\n", i ? "" : "integers", errors[i].name, errors[i].cosine, errors[i].largest, 100 * errors[i].relative);
+    cli_tell_kernels(manifest);
+    if (!folded) fprintf(stderr, "  (everything is 1 x 1: small and slow. --target-cycles %.0f would make it about 16 times as fast)\n", cli_json_number(manifest, "predicted_interval") / 16);
+    fprintf(stderr, "\nNext: mlo sim %s        make -C %s synth        gtkwave: mlo sim %s --wave wave.fst\n\n", dir, dir, dir);
+}
+
+static int cli_build_json(cli *c, const cli_reports *r, const cJSON *manifest, const cli_error *errors, size_t n) {
+    static const char *const keys[] = { "iterations", "tokens", "channels", "frames_in_flight", "multipliers", "interval_per_token", "predicted_cycles", "predicted_interval", "iteration_bytes", "kernels" };
+    cJSON *all = cJSON_CreateObject(), *roll = r->roll ? cJSON_Parse(r->roll) : NULL, *list;
+    cJSON_AddStringToObject(all, "directory", cli_value(c, "o"));
+    if (roll) cJSON_AddItemToObject(all, "loops", cJSON_DetachItemFromObjectCaseSensitive(roll, "loops"));
+    cJSON_Delete(roll);
+    for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) cJSON_AddItemToObject(all, keys[i], cJSON_Duplicate(cJSON_GetObjectItemCaseSensitive(manifest, keys[i]), 1));
+    list = n ? cJSON_AddArrayToObject(all, "error") : NULL;
+    for (size_t i = 0; i < n; i++) {
+        cJSON *one = cJSON_CreateObject();
+        cJSON_AddStringToObject(one, "output", errors[i].name);
+        cJSON_AddNumberToObject(one, "max", errors[i].largest); cJSON_AddNumberToObject(one, "relative", errors[i].relative); cJSON_AddNumberToObject(one, "cosine", errors[i].cosine);
+        cJSON_AddItemToArray(list, one);
+    }
+    char *text = cJSON_PrintUnformatted(all);
+    cJSON_Delete(all);
+    if (!text) return cli_fail(c, MLO_E_MEMORY, NULL, "no memory");
+    cli_out o;
+    if (!cli_out_open(c, &o, NULL)) { cli_out_text(&o, text); cli_out_text(&o, "\n"); }
+    cJSON_free(text);
+    return cli_out_close(c, &o);
+}
+
+static int cli_build(cli *c) {
+    const char *dir = cli_value(c, "o");
+    cli_bytes b = { NULL, 0 }; cli_reports r = { NULL, NULL, NULL, NULL }; cli_tree t; cli_error errors[8]; size_t n = 0;
+    struct timespec begin, end;
+    memset(&t, 0, sizeof t);
+    clock_gettime(CLOCK_MONOTONIC, &begin);
+    if (!dir) return cli_fail(c, MLO_E_USAGE, NULL, "-o DIR is needed: the build directory");
+    if (!cli_load(c, c->m, &b) && !cli_to(c, "fold", &r) && !cli_report_write(c, &r)) {
+        if (!cli_tree_open(c, &t, dir)) mlo_emit(c->m, cli_tree_sink, &t);
+        cli_tree_close(&t);
+    }
+    cJSON *manifest = cli_failed(c) ? NULL : cJSON_ParseWithLength(t.manifest.data, t.manifest.n);
+    if (!cli_failed(c) && !manifest) cli_fail(c, MLO_E_BUG, "manifest.json", "is no JSON");
+    if (manifest && c->verb->bit == V_COMPILE) {
+        n = cli_float_error(c, &b, errors, 8);
+        clock_gettime(CLOCK_MONOTONIC, &end);
+        if (!cli_failed(c)) cli_tell(c, &r, manifest, errors, n, (double)(end.tv_sec - begin.tv_sec) + (double)(end.tv_nsec - begin.tv_nsec) / 1e9);
+    }
+    if (manifest && !cli_failed(c)) cli_build_json(c, &r, manifest, errors, n);
+    cJSON_Delete(manifest);
+    free(t.manifest.data); free(b.data);
+    return cli_failed(c);
+}

@@ -1,0 +1,263 @@
+/* model: the stage verbs, run, check and show.
+ *
+ * in:  a model from FILE or stdin.     out: a model on stdout or in -o FILE; or what was asked about it.
+ * Stages are run one at a time, so that --keep can save each model and --report can ask in between.
+ */
+
+/* Is this an error document, which an earlier stage of the pipe left? */
+static int cli_is_error(const cli_bytes *b) {
+    static const char *const words[] = { "{", "\"error\"", ":" };
+    size_t at = 0;
+    for (size_t i = 0; i < 3; i++) {
+        while (at < b->n && strchr(" \t\r\n", b->data[at]) && b->data[at]) at++;
+        if (b->n - at < strlen(words[i]) || strncmp(b->data + at, words[i], strlen(words[i]))) return 0;
+        at += strlen(words[i]);
+    }
+    return 1;
+}
+
+/* A model file's own path where it is a symlink, so that what refers to it later need not follow one. */
+static const char *cli_real(const char *path, char *room) {
+    struct stat st;
+    return !lstat(path, &st) && S_ISLNK(st.st_mode) && realpath(path, room) ? room : path;
+}
+
+/* Loads c->operand (or stdin) into the handle. Bytes of stdin are kept until the end: mlo borrows them. */
+static int cli_load(cli *c, mlo *m, cli_bytes *b) {
+    char real[PATH_MAX];
+    const char *path = c->operand ? c->operand : "-";
+    if (!strcmp(path, "-") && !b->data) {
+        if (isatty(STDIN_FILENO)) return cli_fail(c, MLO_E_USAGE, NULL, "no model: give a FILE, or pipe one in");
+        if (cli_slurp_fd(c, STDIN_FILENO, "stdin", b)) return cli_failed(c);
+    }
+    if (!strcmp(path, "-")) {
+        int r = mlo_parse(m, b->data, b->n, ".");
+        if (r && m == c->m && cli_is_error(b)) c->passed_on = 1;
+        return r;
+    }
+    return cli_plain(c, path) ? cli_failed(c) : mlo_load(m, cli_real(path, real));
+}
+
+static int cli_ends(const char *s, const char *end) { size_t n = strlen(s), k = strlen(end); return n >= k && !strcmp(s + n - k, end); }
+
+/* ---- reports ------------------------------------------------------------------------------------------------------------------------ */
+
+/* What the stages said, in the order they ran; for --report and for compile's summary. Texts belong to the handle. */
+typedef struct { const char *scope, *roll, *quantize, *folding; } cli_reports;
+
+static int cli_report_stage(cli *c, const char *stage, cli_reports *r) {
+    if (!strcmp(stage, "scope")) r->scope = mlo_report(c->m, "scope");
+    if (!strcmp(stage, "roll")) r->roll = mlo_report(c->m, "roll");
+    if (!strcmp(stage, "quantize")) r->quantize = mlo_report(c->m, "quantize");
+    if (!strcmp(stage, "fold")) r->folding = mlo_report(c->m, "folding");
+    return cli_failed(c);
+}
+
+/* roll --report holds roll's report itself; later stages add theirs as members. */
+static int cli_report_write(cli *c, const cli_reports *r) {
+    const char *path = cli_value(c, "report"), *folding = cli_value(c, "save-folding");
+    if (path && !r->scope && !r->roll && !r->quantize) return cli_fail(c, MLO_E_USAGE, NULL, "--report: no stage that reports had to run; give it to the stage that does (scope, roll, quantize)");
+    if (path) {
+        cJSON *all = cJSON_Parse(r->roll ? r->roll : "{}"), *scope = r->scope ? cJSON_Parse(r->scope) : NULL, *q = r->quantize ? cJSON_Parse(r->quantize) : NULL;
+        if (all && scope) cJSON_AddItemToObject(all, "scopes", scope); else cJSON_Delete(scope);
+        if (all && q) cJSON_AddItemToObject(all, "quantize", q); else cJSON_Delete(q);
+        char *text = all ? cJSON_PrintUnformatted(all) : NULL;
+        cJSON_Delete(all);
+        if (!text) return cli_fail(c, MLO_E_BUG, path, "the report is no JSON");
+        cli_out o;
+        if (!cli_out_open(c, &o, path)) { cli_out_text(&o, text); cli_out_text(&o, "\n"); }
+        cli_out_close(c, &o);
+        cJSON_free(text);
+    }
+    if (folding && r->folding) cli_write_file(c, folding, r->folding, strlen(r->folding));
+    return cli_failed(c);
+}
+
+/* ---- stages ------------------------------------------------------------------------------------------------------------------------- */
+
+static const char *const cli_stages[] = { "read", "scope", "extract", "roll", "quantize", "lower", "fold" };
+
+static int cli_keep(cli *c, const char *stage) {
+    const char *dir = cli_value(c, "keep");
+    char path[PATH_MAX];
+    if (!dir) return 0;
+    if (cli_mkdirs(dir)) return cli_fail(c, MLO_E_IO, dir, "cannot be made: %s", strerror(errno));
+    if (snprintf(path, sizeof path, "%s/%s.onnx", dir, stage) >= (int)sizeof path) return cli_fail(c, MLO_E_IO, dir, "the name is too long");
+    return cli_write_onnx(c, c->m, path);
+}
+
+/* Runs the stages that are missing, up to `stage`. */
+static int cli_to(cli *c, const char *stage, cli_reports *r) {
+    cli_npz calib; cli_bytes folding = { NULL, 0 };
+    memset(&calib, 0, sizeof calib);
+    if (cli_value(c, "calib") && !cli_npz_read(c, cli_value(c, "calib"), &calib)) mlo_calibrate(c->m, calib.array, calib.n);
+    if (cli_value(c, "folding") && !cli_slurp(c, cli_value(c, "folding"), &folding)) mlo_set(c->m, "folding-json", folding.data);
+    int begun = !*mlo_stage(c->m);
+    for (size_t i = 0; i < sizeof cli_stages / sizeof *cli_stages && !cli_failed(c); i++) {
+        const char *s = cli_stages[i];
+        if (begun || i == 0) { if (!mlo_to(c->m, s) && begun && !cli_keep(c, s)) cli_report_stage(c, s, r); }
+        if (!strcmp(s, mlo_stage(c->m))) begun = 1;
+        if (!strcmp(s, stage)) break;
+    }
+    mlo_calibrate(c->m, NULL, 0);
+    cli_npz_free(&calib);
+    free(folding.data);
+    return cli_failed(c);
+}
+
+static int cli_stage(cli *c) {
+    const char *path = cli_value(c, "o");
+    int binary = cli_value(c, "onnx") || (path && cli_ends(path, ".onnx"));
+    cli_bytes b = { NULL, 0 };
+    cli_reports r = { NULL, NULL, NULL, NULL };
+    if (!cli_load(c, c->m, &b) && !cli_to(c, c->verb->name, &r) && !cli_report_write(c, &r)) {
+        if (binary && !path && isatty(STDOUT_FILENO)) cli_fail(c, MLO_E_USAGE, NULL, "--onnx writes binary, and stdout is a terminal; add -o FILE.onnx");
+        else if (binary) cli_write_onnx(c, c->m, path);
+        else {
+            cli_out o;
+            if (!cli_out_open(c, &o, path)) mlo_write_json(c->m, cli_out_sink, &o);
+            cli_out_close(c, &o);
+        }
+    }
+    free(b.data);
+    return cli_failed(c);
+}
+
+/* ---- run ---------------------------------------------------------------------------------------------------------------------------- */
+
+static const char *cli_type_name(mlo_dtype t) {
+    static const char *const names[] = { "undefined", "float32", "uint8", "int8", "uint16", "int16", "int32", "int64", "string", "bool", "float16", "float64", "uint32", "uint64" };
+    return (size_t)t < sizeof names / sizeof *names ? names[t] : "another type";
+}
+
+/* "input_ids int64 [1, 32]" */
+static void cli_describe(const mlo_array *a, char *to, size_t room) {
+    size_t n = (size_t)snprintf(to, room, "%s %s [", a->name, cli_type_name(a->dtype));
+    for (int i = 0; i < a->rank && n < room; i++) n += (size_t)snprintf(to + n, room - n, a->dims[i] < 0 ? "%s?" : "%s%lld", i ? ", " : "", (long long)a->dims[i]);
+    if (n < room) snprintf(to + n, room - n, a->rank < 0 ? "?]" : "]");
+}
+
+static int cli_run_needs(cli *c) {
+    const mlo_array *in; size_t n, k = 0;
+    char text[700];
+    text[0] = 0;
+    if (mlo_signature(c->m, 0, &in, &n)) return cli_failed(c);
+    for (size_t i = 0; i < n && k < sizeof text - 200; i++) {
+        char one[180];
+        cli_describe(&in[i], one, sizeof one);
+        k += (size_t)snprintf(text + k, sizeof text - k, "%s%s", i ? "; " : "", one);
+    }
+    return cli_fail(c, MLO_E_USAGE, NULL, "--inputs FILE.npz is needed, with %s", n ? text : "nothing in it: the model has no inputs");
+}
+
+static double cli_element(const mlo_array *a, size_t i) {
+    switch (a->dtype) {
+    case MLO_FLOAT: return (double)((const float *)a->data)[i];
+    case MLO_DOUBLE: return ((const double *)a->data)[i];
+    case MLO_INT8: return ((const int8_t *)a->data)[i];
+    case MLO_UINT8: case MLO_BOOL: return ((const uint8_t *)a->data)[i];
+    case MLO_INT16: return ((const int16_t *)a->data)[i];
+    case MLO_UINT16: return ((const uint16_t *)a->data)[i];
+    case MLO_INT32: return ((const int32_t *)a->data)[i];
+    case MLO_UINT32: return ((const uint32_t *)a->data)[i];
+    case MLO_INT64: return (double)((const int64_t *)a->data)[i];
+    case MLO_UINT64: return (double)((const uint64_t *)a->data)[i];
+    default: return NAN;
+    }
+}
+
+/* What came out, for eyes and scripts: {"outputs":[{"name":..,"type":..,"shape":[..],"min":..,"max":..,"mean":..},..]} */
+static int cli_run_print(cli *c, const mlo_array *out, size_t n) {
+    cJSON *all = cJSON_CreateObject(), *list = cJSON_AddArrayToObject(all, "outputs");
+    for (size_t i = 0; i < n; i++) {
+        cJSON *one = cJSON_CreateObject(), *shape;
+        double low = INFINITY, high = -INFINITY, sum = 0; size_t count = cli_count(&out[i]);
+        for (size_t k = 0; k < count; k++) { double v = cli_element(&out[i], k); if (v < low) low = v; if (v > high) high = v; sum += v; }
+        cJSON_AddStringToObject(one, "name", out[i].name);
+        cJSON_AddStringToObject(one, "type", cli_type_name(out[i].dtype));
+        shape = cJSON_AddArrayToObject(one, "shape");
+        for (int d = 0; d < out[i].rank; d++) cJSON_AddItemToArray(shape, cJSON_CreateNumber((double)out[i].dims[d]));
+        cJSON_AddNumberToObject(one, "min", low); cJSON_AddNumberToObject(one, "max", high); cJSON_AddNumberToObject(one, "mean", sum / (double)count);
+        cJSON_AddItemToArray(list, one);
+    }
+    char *text = cJSON_PrintUnformatted(all);
+    cJSON_Delete(all);
+    if (!text) return cli_fail(c, MLO_E_MEMORY, NULL, "no memory");
+    cli_out o;
+    if (!cli_out_open(c, &o, NULL)) { cli_out_text(&o, text); cli_out_text(&o, "\n"); }
+    cJSON_free(text);
+    return cli_out_close(c, &o);
+}
+
+typedef struct { cli *c; cli_npz z; } cli_probe;
+
+/* Keeps a value as NAME, or NAME@ITERATION inside a loop. */
+static int cli_probe_see(void *user, const char *name, int64_t iteration, const mlo_array *a) {
+    cli_probe *p = (cli_probe *)user;
+    char key[1000];
+    snprintf(key, sizeof key, iteration < 0 ? "%s" : "%s@%lld", name, (long long)iteration);
+    if (cli_npy_type(a->dtype) < 0 || cli_npz_find(&p->z, key)) return 0;
+    mlo_array *copy = cli_npz_add(p->c, &p->z, key, a->dtype, a->rank, a->dims);
+    if (copy) memcpy(copy->data, a->data, cli_array_bytes(a));
+    return !copy;
+}
+
+static int cli_run(cli *c) {
+    const char *inputs = cli_value(c, "inputs"), *outputs = cli_value(c, "outputs"), *probe = cli_value(c, "probe");
+    cli_bytes b = { NULL, 0 }; cli_npz in; cli_probe p; const mlo_array *out; size_t n;
+    memset(&in, 0, sizeof in); memset(&p, 0, sizeof p);
+    p.c = c;
+    if (!cli_load(c, c->m, &b) && !mlo_to(c->m, "read")) {
+        if (!inputs) cli_run_needs(c); else cli_npz_read(c, inputs, &in);
+    }
+    if (probe) mlo_watch(c->m, cli_probe_see, &p);
+    if (!cli_failed(c) && !mlo_run(c->m, in.array, in.n, &out, &n)) {
+        if (probe) cli_npz_write(c, probe, p.z.array, p.z.n);
+        if (!cli_failed(c) && outputs) cli_npz_write(c, outputs, out, n);
+        else if (!cli_failed(c)) cli_run_print(c, out, n);
+    }
+    cli_npz_free(&in); cli_npz_free(&p.z);
+    free(b.data);
+    return cli_failed(c);
+}
+
+/* ---- check, show -------------------------------------------------------------------------------------------------------------------- */
+
+static int cli_check(cli *c) {
+    const char *against = cli_value(c, "against");
+    cli_bytes b = { NULL, 0 }; int opened; char real[PATH_MAX]; cli_out o;
+    if (!against) return cli_fail(c, MLO_E_USAGE, NULL, "--against ORIGINAL.onnx is needed");
+    mlo *original = cli_handle(&opened);
+    if (!original) return cli_fail(c, MLO_E_MEMORY, NULL, "no memory");
+    if (!cli_load(c, c->m, &b) && !cli_plain(c, against)) {
+        cli_options(c, original);
+        if (mlo_load(original, cli_real(against, real))) cli_adopt(c, original);
+        else mlo_check(c->m, original);
+    }
+    if (!cli_failed(c)) {
+        if (!cli_out_open(c, &o, NULL)) cli_out_text(&o, "{\"equal\":true}\n");
+        cli_out_close(c, &o);
+    }
+    mlo_close(original);
+    free(b.data);
+    return cli_failed(c);
+}
+
+static int cli_show(cli *c) {
+    static const char *const formats[] = { "text", "json", "dot", "html" };
+    const char *format = "text"; int n = 0;
+    cli_bytes b = { NULL, 0 };
+    for (size_t i = 0; i < 4; i++) if (cli_value(c, formats[i])) { format = formats[i]; n++; }
+    if (n > 1) return cli_fail(c, MLO_E_USAGE, NULL, "--text, --json, --dot and --html exclude each other; give one");
+    if (!cli_load(c, c->m, &b) && !mlo_to(c->m, "read")) {
+#ifdef CLI_HAS_SHOW
+        cli_out o;
+        if (!cli_out_open(c, &o, cli_value(c, "o"))) mlo_show(c->m, format, cli_out_sink, &o);
+        cli_out_close(c, &o);
+#else
+        cli_fail(c, MLO_E_UNSUPPORTED, NULL, "--%s is not there yet", format);
+#endif
+    }
+    free(b.data);
+    return cli_failed(c);
+}

@@ -1,0 +1,212 @@
+/* table: every verb and every flag, once. Parsing, help, the man page and shell completion all come from here.
+ *
+ * in:  nothing.     out: cli_verbs, cli_flags, and what is derived from them.
+ * A flag belongs to the stage that reads it and to every verb that may run that stage: `mlo emit x.onnx --pe 4` runs fold, so it takes --pe.
+ */
+enum {
+    V_READ = 1, V_SCOPE = 2, V_EXTRACT = 4, V_ROLL = 8, V_QUANTIZE = 16, V_LOWER = 32, V_FOLD = 64, V_EMIT = 128, V_COMPILE = 256,
+    V_RUN = 512, V_SIM = 1024, V_CHECK = 2048, V_SHOW = 4096, V_HELP = 8192,
+    V_MODEL = V_READ | V_SCOPE | V_EXTRACT | V_ROLL | V_QUANTIZE | V_LOWER | V_FOLD, V_BUILD = V_EMIT | V_COMPILE,
+    V_FROM_FOLD = V_FOLD | V_BUILD, V_FROM_QUANTIZE = V_QUANTIZE | V_LOWER | V_FROM_FOLD, V_FROM_ROLL = V_ROLL | V_FROM_QUANTIZE,
+    V_FROM_EXTRACT = V_EXTRACT | V_FROM_ROLL, V_FROM_SCOPE = V_SCOPE | V_FROM_EXTRACT, V_FROM_READ = V_READ | V_FROM_SCOPE,
+    V_ALL = V_HELP - 1
+};
+
+typedef struct { const char *name; unsigned bit; const char *takes, *help; } cli_verb;
+
+static const cli_verb cli_verbs[] = {
+    { "read",     V_READ,     "[FILE|-]", ".onnx or JSON in, the model out: types and shapes inferred, constants folded, weights referenced and not copied" },
+    { "scope",    V_SCOPE,    "[FILE|-]", "fills in missing scope metadata from neighbouring nodes, and says which and why" },
+    { "extract",  V_EXTRACT,  "[FILE|-]", "chooses the loop body: given by hierarchy, or discovered" },
+    { "roll",     V_ROLL,     "[FILE|-]", "every instance of the body becomes one loop; what differs per layer becomes a per-iteration input" },
+    { "quantize", V_QUANTIZE, "[FILE|-]", "floats to integers, calibrated" },
+    { "lower",    V_LOWER,    "[FILE|-]", "the integer loop becomes a dataflow graph of streaming kernels" },
+    { "fold",     V_FOLD,     "[FILE|-]", "chooses PE, SIMD and FIFO depths per kernel" },
+    { "emit",     V_EMIT,     "[FILE|-]", "writes the build directory" },
+    { "compile",  V_COMPILE,  "FILE|-",   "all of the above, in one go, with a summary" },
+    { "run",      V_RUN,      "FILE|-",   "evaluates any stage's model on inputs; integer stages are bit-exact with the Verilog" },
+    { "sim",      V_SIM,      "DIR",      "simulates a build directory, compares every word with the golden output, reports cycles" },
+    { "check",    V_CHECK,    "ROLLED|-", "proves a rolled model equal to its original" },
+    { "show",     V_SHOW,     "[FILE|-]", "any stage's model as text, JSON summary, DOT, or one HTML page" },
+    { "help",     V_HELP,     "[VERB]",   "this, or one verb's flags" },
+};
+enum { CLI_VERBS = sizeof cli_verbs / sizeof *cli_verbs };
+
+/* arg NULL: a switch. to_mlo: handed to the library under its own name. only: the one value that is supported so far; "" for none. */
+typedef struct { const char *name, *arg; unsigned verbs; int to_mlo; const char *only, *help; } cli_flag;
+
+static const cli_flag cli_flags[] = {
+    { "o",                "FILE",      V_MODEL | V_SHOW,  0, NULL, "write there instead of to stdout (binary ONNX when it ends in .onnx)" },
+    { "o",                "DIR",       V_BUILD,           0, NULL, "the build directory" },
+    { "onnx",             NULL,        V_MODEL,           0, NULL, "write binary ONNX instead of JSON" },
+    { "inline",           NULL,        V_MODEL,           1, NULL, "put weights into the JSON instead of referring to the file they lie in" },
+    { "keep",             "DIR",       V_MODEL | V_BUILD, 0, NULL, "save the model after every stage there, as STAGE.onnx" },
+    { "config",           "FILE.json", V_ALL,             0, NULL, "flags as keys of a JSON object; flags given on the command line win" },
+    { "dim",              "NAME=N",    V_FROM_READ | V_RUN | V_CHECK | V_SHOW, 1, NULL, "bind a symbolic dimension; may be repeated" },
+    { "shape",            "INPUT=1x128", V_FROM_READ | V_RUN | V_CHECK | V_SHOW, 1, NULL, "bind the shape of an input; may be repeated" },
+    { "hierarchy",        "JSON",      V_FROM_EXTRACT,    1, NULL, "scopes of the body, outermost first: '[[\"encoder\",\"encoder.layer.0\"]]'" },
+    { "template",         "FILE.onnx", V_FROM_EXTRACT,    0, "",   "the body, as saved by --save-template" },
+    { "save-template",    "FILE.onnx", V_FROM_EXTRACT,    0, "",   "save the body as a model of its own" },
+    { "as",               "scan|finn", V_FROM_ROLL,       1, NULL, "a standard Scan, or FINN's FINNLoop" },
+    { "report",           "FILE.json", V_FROM_SCOPE,      0, NULL, "what the stages found: scopes, loops and instances, scales" },
+    { "calib",            "FILE.npz",  V_FROM_QUANTIZE,   0, NULL, "calibration inputs by name; the first axis may be samples" },
+    { "weights",          "BITS",      V_FROM_QUANTIZE,   1, "8",  "bits of weights" },
+    { "activations",      "BITS",      V_FROM_QUANTIZE,   1, "8",  "bits of matrix operands" },
+    { "residual",         "BITS",      V_FROM_QUANTIZE,   1, "16", "bits of the residual stream" },
+    { "scale",            "real|pow2", V_FROM_QUANTIZE,   1, "real", "requantize by multiply and shift, or by shift only" },
+    { "loop",             "NAME",      V_FROM_QUANTIZE,   1, NULL, "the loop to build; default: the one with the most multiply-accumulates" },
+    { "pe",               "N",         V_FROM_FOLD,       1, NULL, "at most N rows at once; each kernel takes the largest legal divisor" },
+    { "simd",             "N",         V_FROM_FOLD,       1, NULL, "at most N columns at once; likewise" },
+    { "target-cycles",    "N",         V_FROM_FOLD,       1, NULL, "cycles per frame, whole loop: each kernel gets the multipliers its work needs" },
+    { "target-fps",       "F",         V_FROM_FOLD,       1, NULL, "frames per second, with --clock-mhz" },
+    { "clock-mhz",        "M",         V_FROM_FOLD,       1, NULL, "the clock for --target-fps" },
+    { "budget-macs",      "N",         V_FROM_FOLD,       1, NULL, "the fastest folding with at most N multipliers" },
+    { "folding",          "FILE.json", V_FROM_FOLD,       0, NULL, "PE and SIMD by kernel (FINN's keys)" },
+    { "save-folding",     "FILE.json", V_FROM_FOLD,       0, NULL, "write the folding that was chosen" },
+    { "frames-in-flight", "G",         V_FROM_FOLD,       1, NULL, "frames that share a layer's parameters" },
+    { "axi-width",        "BITS",      V_FROM_FOLD,       1, NULL, "of the parameter bus; default 128" },
+    { "bandwidth",        "BYTES",     V_FROM_FOLD,       1, "",   "bytes per cycle that memory gives" },
+    { "unrolled",         NULL,        V_BUILD,           0, "",   "chain N bodies without loop control, for comparison" },
+    { "inputs",           "FILE.npz",  V_RUN | V_SIM,     0, NULL, "arrays by input name, or by position when no name fits" },
+    { "outputs",          "FILE.npz",  V_RUN | V_SIM,     0, NULL, "where to store the outputs" },
+    { "probe",            "FILE.npz",  V_RUN,             0, NULL, "store every intermediate value too, as NAME or NAME@ITERATION" },
+    { "simulator",        "icarus|verilator", V_SIM,      0, NULL, "default: icarus" },
+    { "frames",           "F",         V_SIM,             0, NULL, "frames to play; those beyond the bench's own are drawn" },
+    { "frame-tokens",     "N,N,..",    V_SIM,             0, NULL, "cut frames to so many tokens, in turn" },
+    { "seed",             "N",         V_SIM,             0, NULL, "of stalls; default 1" },
+    { "stall",            "PERCENT",   V_SIM,             0, NULL, "of the cycles in which each stream rests" },
+    { "axi-latency",      "CYCLES",    V_SIM,             0, NULL, "from a read request to its first beat; default 7" },
+    { "bandwidth",        "BYTES",     V_SIM,             0, NULL, "bytes per cycle that memory gives, e.g. 12.8" },
+    { "probe",            NULL,        V_SIM,             0, NULL, "compare every kernel's stream; names the first kernel, iteration, token and channel that differ" },
+    { "wave",             "FILE.fst",  V_SIM,             0, NULL, "record waves (GTKWave: tb/mlo_top.gtkw)" },
+    { "against",          "ORIGINAL.onnx", V_CHECK,       0, NULL, "the model it was rolled from" },
+    { "text",             NULL,        V_SHOW,            0, NULL, "a table for people (the default)" },
+    { "json",             NULL,        V_SHOW,            0, NULL, "a summary for programs" },
+    { "dot",              NULL,        V_SHOW,            0, NULL, "a graph for Graphviz" },
+    { "html",             NULL,        V_SHOW,            0, NULL, "one self-contained page" },
+    { "man",              NULL,        V_HELP,            0, NULL, "the manual page, as roff" },
+    { "completion",       "bash",      V_HELP,            0, NULL, "a completion script" },
+};
+enum { CLI_FLAGS = sizeof cli_flags / sizeof *cli_flags };
+
+static const char *const cli_statuses[] = { "ok", "the answer is no: a mismatch, a folding that does not fit", "usage, or a file that cannot be read or written",
+    "bad input", "unsupported", "a bug in mlo" };
+
+static const cli_verb *cli_verb_of(const char *name) {
+    for (int i = 0; i < CLI_VERBS; i++) if (!strcmp(cli_verbs[i].name, name)) return &cli_verbs[i];
+    return NULL;
+}
+
+/* The flag by that name that the verb takes; with verbs = ~0u, anyone's. */
+static const cli_flag *cli_flag_of(const char *name, size_t n, unsigned verbs) {
+    for (int i = 0; i < CLI_FLAGS; i++) if (strlen(cli_flags[i].name) == n && !strncmp(cli_flags[i].name, name, n) && cli_flags[i].verbs & verbs) return &cli_flags[i];
+    return NULL;
+}
+
+/* ---- the nearest name -------------------------------------------------------------------------------------------------------------- */
+
+/* Letters to insert, drop or change to get from one word to the other. */
+static int cli_distance(const char *a, const char *b) {
+    int row[40], n = (int)strlen(b);
+    if (n >= 40 || strlen(a) >= 40) return 99;
+    for (int j = 0; j <= n; j++) row[j] = j;
+    for (int i = 1; a[i - 1]; i++) {
+        int corner = row[0];
+        row[0] = i;
+        for (int j = 1; j <= n; j++) {
+            int change = corner + (a[i - 1] != b[j - 1]), other = (row[j] < row[j - 1] ? row[j] : row[j - 1]) + 1;
+            corner = row[j];
+            row[j] = change < other ? change : other;
+        }
+    }
+    return row[n];
+}
+
+static const char *cli_nearest_flag(const char *name, unsigned verbs) {
+    const char *best = NULL; int least = (int)strlen(name) / 2 + 1;
+    for (int i = 0; i < CLI_FLAGS; i++) {
+        int d = cli_flags[i].verbs & verbs ? cli_distance(name, cli_flags[i].name) : 99;
+        if (d < least && strlen(cli_flags[i].name) > 1) { least = d; best = cli_flags[i].name; }
+    }
+    return best;
+}
+
+static const char *cli_nearest_verb(const char *name) {
+    const char *best = NULL; int least = (int)strlen(name) / 2 + 1;
+    for (int i = 0; i < CLI_VERBS; i++) if (cli_distance(name, cli_verbs[i].name) < least) { least = cli_distance(name, cli_verbs[i].name); best = cli_verbs[i].name; }
+    return best;
+}
+
+/* ---- help -------------------------------------------------------------------------------------------------------------------------- */
+
+static void cli_help_flag(FILE *out, const cli_flag *f) {
+    char left[64];
+    snprintf(left, sizeof left, "%s%s%s%s", strlen(f->name) > 1 ? "--" : "-", f->name, f->arg ? " " : "", f->arg ? f->arg : "");
+    fprintf(out, "  %-26s %s", left, f->help);
+    if (f->only) fprintf(out, *f->only ? " (only %s so far)" : " (not supported yet)%s", f->only);
+    fprintf(out, "\n");
+}
+
+static void cli_help_all(FILE *out) {
+    fprintf(out, "mlo %s: a transformer exported as ONNX in, a verified streaming Verilog accelerator out.\n\n"
+            "  mlo compile bert.onnx --target-cycles 40000 -o build && mlo sim build\n"
+            "  mlo read bert.onnx | mlo roll | mlo quantize --calib x.npz | mlo fold --pe 4 --simd 4 | mlo emit -o build\n\n", MLO_VERSION);
+    for (int i = 0; i < CLI_VERBS; i++) fprintf(out, "  mlo %-8s %-9s %s\n", cli_verbs[i].name, cli_verbs[i].takes, cli_verbs[i].help);
+    fprintf(out, "\nA stage verb runs the missing earlier stages, and takes their flags. `mlo help VERB` lists them; `mlo help --man` is the manual.\nExit status:");
+    for (size_t i = 0; i < sizeof cli_statuses / sizeof *cli_statuses; i++) fprintf(out, "%s %d %s", i ? ";" : "", (int)i, cli_statuses[i]);
+    fprintf(out, ".\n");
+}
+
+static void cli_help_verb(FILE *out, const cli_verb *v) {
+    fprintf(out, "mlo %s %s: %s\n\n", v->name, v->takes, v->help);
+    for (int i = 0; i < CLI_FLAGS; i++) if (cli_flags[i].verbs & v->bit) cli_help_flag(out, &cli_flags[i]);
+}
+
+/* Text in roff: a leading point or apostrophe is a request, a backslash an escape, a plain minus a hyphen. */
+static void cli_roff(FILE *out, const char *s) {
+    if (*s == '.' || *s == '\'') fputs("\\&", out);
+    for (; *s; s++) {
+        if (*s == '-') fputs("\\-", out); else if (*s == '\\') fputs("\\e", out); else fputc(*s, out);
+    }
+}
+
+static void cli_help_man(FILE *out) {
+    fprintf(out, ".TH MLO 1 \"\" \"mlo %s\" \"User Commands\"\n.SH NAME\nmlo \\- a transformer exported as ONNX in, a verified streaming Verilog accelerator out\n", MLO_VERSION);
+    fprintf(out, ".SH SYNOPSIS\n.B mlo\n.I VERB\n[FILE] [FLAGS]\n.br\n.B mlo compile\n.I bert.onnx\n\\-o\n.I build\n.br\n.B mlo sim\n.I build\n");
+    fprintf(out, ".SH DESCRIPTION\nEach stage reads a model on standard input or from a file and writes a model on standard output, so stages pipe. A stage verb runs the missing earlier stages and takes their flags.\n"
+            "A failure is one line on standard error and an error document on standard output, which later stages pass on with the same status.\n.SH VERBS\n");
+    for (int i = 0; i < CLI_VERBS; i++) {
+        fprintf(out, ".TP\n.B mlo %s\n.I %s\n.br\n", cli_verbs[i].name, cli_verbs[i].takes);
+        cli_roff(out, cli_verbs[i].help);
+        fprintf(out, "\n");
+    }
+    fprintf(out, ".SH FLAGS\n");
+    for (int i = 0; i < CLI_FLAGS; i++) {
+        const cli_flag *f = &cli_flags[i];
+        fprintf(out, ".TP\n\\fB");
+        cli_roff(out, strlen(f->name) > 1 ? "--" : "-"); cli_roff(out, f->name);
+        fprintf(out, "\\fR");
+        if (f->arg) { fprintf(out, " \\fI"); cli_roff(out, f->arg); fprintf(out, "\\fR"); }
+        fprintf(out, "\n");
+        cli_roff(out, f->help);
+        fprintf(out, ". Verbs:");
+        for (int k = 0; k < CLI_VERBS; k++) if (f->verbs & cli_verbs[k].bit) fprintf(out, " %s", cli_verbs[k].name);
+        fprintf(out, ".\n");
+    }
+    fprintf(out, ".SH EXIT STATUS\n");
+    for (size_t i = 0; i < sizeof cli_statuses / sizeof *cli_statuses; i++) fprintf(out, ".TP\n%d\n%s\n", (int)i, cli_statuses[i]);
+}
+
+static void cli_help_completion(FILE *out) {
+    fprintf(out, "# bash completion for mlo: eval \"$(mlo help --completion bash)\"\n_mlo() {\n    local cur=${COMP_WORDS[COMP_CWORD]} words=\n    if [ \"$COMP_CWORD\" = 1 ]; then words='");
+    for (int i = 0; i < CLI_VERBS; i++) fprintf(out, "%s%s", i ? " " : "", cli_verbs[i].name);
+    fprintf(out, " --version --help'\n    elif [ \"${cur#-}\" != \"$cur\" ]; then\n        case ${COMP_WORDS[1]} in\n");
+    for (int i = 0; i < CLI_VERBS; i++) {
+        fprintf(out, "        %s) words='", cli_verbs[i].name);
+        for (int k = 0, n = 0; k < CLI_FLAGS; k++) if (cli_flags[k].verbs & cli_verbs[i].bit) fprintf(out, "%s%s%s", n++ ? " " : "", strlen(cli_flags[k].name) > 1 ? "--" : "-", cli_flags[k].name);
+        fprintf(out, "' ;;\n");
+    }
+    fprintf(out, "        esac\n    elif [ \"${COMP_WORDS[1]}\" = help ]; then words='");
+    for (int i = 0; i < CLI_VERBS; i++) fprintf(out, "%s%s", i ? " " : "", cli_verbs[i].name);
+    fprintf(out, "'\n    fi\n    if [ -n \"$words\" ]; then COMPREPLY=($(compgen -W \"$words\" -- \"$cur\")); else COMPREPLY=($(compgen -f -- \"$cur\")); fi\n}\ncomplete -o filenames -F _mlo mlo\n");
+}

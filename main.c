@@ -1,0 +1,143 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * main: the command line. `mlo VERB [FILE] [FLAGS]`; cli/table.c has the verbs and flags.
+ *
+ * in:  arguments, files, stdin.     out: files, stdout (data only), stderr (one line per failure; warnings; compile's summary).
+ * invariant: everything that is about models goes through mlo.h. Every failure ends in one handle (c->m), from which the line on stderr, the
+ *     error document on stdout and the exit status are made.
+ */
+#define _XOPEN_SOURCE 700
+#include "mlo.h"
+#include <cjson/cJSON.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <math.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/types.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+#include <zlib.h>
+#ifndef PATH_MAX
+#define PATH_MAX 4096
+#endif
+
+#include "cli/table.c"       /* verbs, flags, help */
+
+/* One run of the command line. */
+typedef struct {
+    const cli_verb *verb;
+    struct { const cli_flag *flag; const char *value; int from_config; } given[256]; int n_given;
+    const char *operand;                /* FILE, DIR or VERB; NULL when there is none */
+    mlo *m; int opened;                 /* the handle that failures end in */
+    int passed_on;                      /* the failure came in on stdin: it has had its line */
+    int stdout_broken, stdout_begun;    /* nothing more can be, or should be, written there */
+    cJSON *config;
+} cli;
+
+static int cli_failed(const cli *c) { return mlo_failed(c->m); }
+
+#if defined(__GNUC__)
+__attribute__((format(printf, 4, 5)))
+#endif
+static int cli_fail(cli *c, mlo_code code, const char *where, const char *format, ...) {
+    char line[1024];
+    va_list args; va_start(args, format); vsnprintf(line, sizeof line, format, args); va_end(args);
+    return mlo_refuse(c->m, code, c->verb ? c->verb->name : NULL, where, line);
+}
+
+/* Another handle's failure becomes the run's. */
+static int cli_adopt(cli *c, const mlo *other) {
+    const mlo_error *e = mlo_failure(other);
+    return e && other != c->m ? mlo_refuse(c->m, e->code, c->verb->name, *e->node ? e->node : NULL, e->message) : cli_failed(c);
+}
+
+/* The last value given for a flag, NULL when it was not given; "" for a switch. */
+static const char *cli_value(const cli *c, const char *name) {
+    const char *value = NULL; int config = 1;
+    for (int i = 0; i < c->n_given; i++) if (!strcmp(c->given[i].flag->name, name) && (!value || c->given[i].from_config <= config)) { value = c->given[i].value; config = c->given[i].from_config; }
+    return value;
+}
+
+/* A whole number from a flag, within [low, high]. */
+static long cli_number(cli *c, const char *name, long otherwise, long low, long high) {
+    const char *s = cli_value(c, name);
+    char *end;
+    if (!s) return otherwise;
+    errno = 0;
+    long v = strtol(s, &end, 10);
+    if (end == s || *end || errno || v < low || v > high) { cli_fail(c, MLO_E_USAGE, NULL, "--%s %s is not a whole number from %ld to %ld", name, s, low, high); return otherwise; }
+    return v;
+}
+
+#include "cli/files.c"       /* reading, writing, directories */
+#include "cli/npz.c"         /* arrays in files */
+#include "cli/args.c"        /* the command line, and --config */
+#include "cli/model.c"       /* the stage verbs, run, check, show */
+#include "cli/build.c"       /* emit, compile: the directory and the summary */
+#include "cli/sim.c"         /* sim */
+
+static int cli_help(cli *c) {
+    const cli_verb *about = c->operand ? cli_verb_of(c->operand) : NULL;
+    const char *shell = cli_value(c, "completion"), *near = c->operand ? cli_nearest_verb(c->operand) : NULL;
+    if (c->operand && !about) return cli_fail(c, MLO_E_USAGE, NULL, "there is no verb '%s'%s%s%s", c->operand, near ? "; did you mean '" : "", near ? near : "", near ? "'?" : "");
+    if (shell && strcmp(shell, "bash")) return cli_fail(c, MLO_E_USAGE, NULL, "--completion %s: there is one for bash only", shell);
+    if (cli_value(c, "man")) cli_help_man(stdout);
+    else if (shell) cli_help_completion(stdout);
+    else if (about) cli_help_verb(stdout, about);
+    else cli_help_all(stdout);
+    if (fflush(stdout) || ferror(stdout)) { c->stdout_broken = 1; return cli_fail(c, MLO_E_IO, "stdout", "%s", strerror(errno)); }
+    return 0;
+}
+
+static int cli_dispatch(cli *c) {
+    switch (c->verb->bit) {
+    case V_EMIT: case V_COMPILE: return cli_build(c);
+    case V_RUN: return cli_run(c);
+    case V_SIM: return cli_sim(c);
+    case V_CHECK: return cli_check(c);
+    case V_SHOW: return cli_show(c);
+    case V_HELP: return cli_help(c);
+    default: return cli_stage(c);
+    }
+}
+
+/* The line, the document, the status. */
+static int cli_finish(cli *c) {
+    const mlo_error *e = mlo_failure(c->m);
+    int status = e ? e->status : 0;
+    if (e && !c->passed_on) fprintf(stderr, "%s\n", e->text);
+    if (e && !c->stdout_broken && !c->stdout_begun && !(c->verb && c->verb->bit == V_HELP)) {
+        cli_out o;
+        if (!cli_out_open(c, &o, NULL)) {
+            mlo_write_json(c->m, cli_out_sink, &o);
+            cli_out_flush(&o);
+        }
+        free(o.buffer);
+    }
+    cJSON_Delete(c->config);
+    mlo_close(c->m);
+    return status;
+}
+
+int main(int argc, char **argv) {
+    static cli c;                       /* a kilobyte or four; zeroed */
+    signal(SIGPIPE, SIG_IGN);           /* a closed pipe is a failure like others */
+    if (!(c.m = cli_handle(&c.opened))) { fprintf(stderr, "mlo: no memory [MLO_E_MEMORY]\n"); return 2; }
+    if (argc < 2) { cli_help_all(stderr); mlo_close(c.m); return 2; }
+    if (!strcmp(argv[1], "--version") || !strcmp(argv[1], "version")) {
+        printf("mlo %s\n", MLO_VERSION);
+        int r = fflush(stdout) || ferror(stdout) ? 2 : 0;
+        if (r) fprintf(stderr, "mlo: stdout: %s [MLO_E_IO]\n", strerror(errno));
+        mlo_close(c.m);
+        return r;
+    }
+    if (!cli_parse(&c, argc, argv)) cli_dispatch(&c);
+    return cli_finish(&c);
+}
