@@ -1,0 +1,93 @@
+# mlo: make deps (once), make, make demo, make test.
+#
+#   make          the command line, ./mlo, from src/ (dev) with the Verilog of verilog/ inside
+#   make deps     installs what is missing (Debian packages; a Python environment in .venv) and says so
+#   make demo     a BERT from .onnx to Verilog that Icarus checks
+#   make test     deps, build, every test
+#   make mlo.c    the amalgamation, which is committed: one file to drop into another project
+#   make lint     strict warnings of gcc and clang; the Verilog in three tools
+#   make bench    times and cycles
+#   make install  to PREFIX (/usr/local)
+
+CC      ?= cc
+CFLAGS  ?= -O2
+PREFIX  ?= /usr/local
+# Debian's nanopb comes without a .pc file
+LDLIBS  ?= -lprotobuf-nanopb -lcjson -lz -lm
+STRICT  := -std=c99 -pedantic -Wall -Wextra -Wconversion
+PYTHON  := .venv/bin/python
+
+PACKAGES := gcc make libc6-dev libcjson-dev libnanopb-dev nanopb zlib1g-dev iverilog verilator g++ yosys z3 clang libclang-rt-14-dev valgrind jq python3 python3-venv
+
+SRC     := $(wildcard src/*.c)
+CLI     := main.c $(wildcard cli/*.c)
+VERILOG := $(sort $(wildcard verilog/*.v))
+
+.PHONY: all deps demo test bench lint install clean
+all: mlo
+
+mlo: build/main.o build/mlo.o
+	$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ $(LDLIBS)
+
+build/mlo.o: $(SRC) mlo.h build/verilog.c
+	$(CC) $(STRICT) $(CFLAGS) -I. -Ibuild -c -o $@ src/mlo.c
+
+build/main.o: $(CLI) mlo.h | build
+	$(CC) $(STRICT) $(CFLAGS) -I. -c -o $@ main.c
+
+build/verilog.c: $(VERILOG) tools/embed.sh | build
+	sh tools/embed.sh $(VERILOG) > $@.part
+	mv $@.part $@
+
+build:
+	mkdir -p $@
+
+mlo.c: $(SRC) build/verilog.c tools/amalgamate.sh
+	sh tools/amalgamate.sh src/mlo.c build > $@.part
+	mv $@.part $@
+
+deps: .venv/ready
+	@missing=; for p in $(PACKAGES); do dpkg-query -W -f='$${Status}' $$p 2>/dev/null | grep -q 'install ok installed' || missing="$$missing $$p"; done; \
+	if [ -z "$$missing" ]; then echo "deps: everything is there"; exit 0; fi; \
+	sudo=; [ "$$(id -u)" = 0 ] || sudo=sudo; \
+	echo "deps: installing$$missing"; \
+	$$sudo apt-get update -qq && $$sudo env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends $$missing > build/apt.log 2>&1 || { tail -5 build/apt.log; echo "deps: apt-get failed; see build/apt.log"; exit 1; }
+
+# python3-venv comes first, so that a bare machine gets here at all
+.venv/ready: tests/requirements.txt | build
+	@python3 -c 'import ensurepip, venv' 2>/dev/null || { sudo=; [ "$$(id -u)" = 0 ] || sudo=sudo; echo "deps: installing python3-venv"; \
+	$$sudo apt-get update -qq && $$sudo env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends python3 python3-venv > build/apt.log 2>&1; }
+	@echo "deps: Python packages into .venv"
+	@python3 -m venv .venv
+	@.venv/bin/pip install -q --disable-pip-version-check -r tests/requirements.txt
+	@touch $@
+
+# Variables of the rules above are settled before deps has run, so what needs both calls make again.
+demo: deps
+	@$(MAKE) --no-print-directory -s mlo
+	@sh examples/demo.sh ./mlo
+
+test: deps
+	@$(MAKE) --no-print-directory mlo
+	@if [ -f tests/run.py ]; then $(PYTHON) tests/run.py ./mlo; else status=0; for t in tests/test_*.py; do $(PYTHON) $$t ./mlo || status=1; done; exit $$status; fi
+
+bench: mlo
+	@if [ -f tests/bench.py ]; then $(PYTHON) tests/bench.py ./mlo; else echo "bench: there is no tests/bench.py yet"; exit 1; fi
+
+lint: build/verilog.c
+	gcc $(STRICT) -Werror -O2 -I. -Ibuild -c -o /dev/null src/mlo.c
+	gcc $(STRICT) -Werror -O2 -I. -c -o /dev/null main.c
+	clang $(STRICT) -Werror -I. -Ibuild -fsyntax-only src/mlo.c
+	clang $(STRICT) -Werror -I. -fsyntax-only main.c
+	sh tests/lint.sh
+
+install: mlo mlo.c
+	mkdir -p $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/include $(DESTDIR)$(PREFIX)/share/mlo $(DESTDIR)$(PREFIX)/share/man/man1 $(DESTDIR)$(PREFIX)/share/bash-completion/completions
+	install -m 755 mlo $(DESTDIR)$(PREFIX)/bin/mlo
+	install -m 644 mlo.h $(DESTDIR)$(PREFIX)/include/mlo.h
+	install -m 644 mlo.c $(DESTDIR)$(PREFIX)/share/mlo/mlo.c
+	./mlo help --man > $(DESTDIR)$(PREFIX)/share/man/man1/mlo.1
+	./mlo help --completion bash > $(DESTDIR)$(PREFIX)/share/bash-completion/completions/mlo
+
+clean:
+	rm -rf build mlo
