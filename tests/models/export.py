@@ -1,0 +1,141 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""Exports the models that lie here and in examples/: small transformers with random but lively weights.
+
+    python tests/models/export.py OUTDIR [NAME ...]       needs torch==2.13.0, transformers==4.57.*, onnx, onnxscript; no network
+
+Nothing in the project runs this: it documents where the files come from, and makes more of them.
+
+A freshly initialised transformer is a bad test: its attention is uniform and its sublayers hardly change the residual stream, so a
+core that drops attention still looks right. `enliven` gives every matrix unit gain (queries and keys more, so that softmax rows are
+sharp), and distinct biases and norms per layer (equal initializers are merged across layers by the exporter). Stack traces, which
+hold local paths, are stripped.
+"""
+import os, pathlib, sys, warnings
+os.environ["HF_HUB_OFFLINE"] = "1"
+warnings.filterwarnings("ignore")
+import onnx, torch
+import transformers as tf
+
+SHARP = ("query", "key", "q_proj", "k_proj")        # parameters whose gain decides how sharp a softmax row is
+
+
+def enliven(model, seed):
+    """Unit-gain matrices, sharp attention, distinct biases and norms."""
+    g = torch.Generator().manual_seed(seed)
+    for name, p in model.named_parameters():
+        if p.ndim == 1: p.data += (0.2 if "weight" in name else 0.1) * torch.randn(p.shape, generator=g)
+        elif p.ndim == 2 and "embed" in name: p.data = torch.randn(p.shape, generator=g)
+        elif p.ndim == 2: p.data = (2.0 if any(s in name for s in SHARP) else 1.0) * torch.randn(p.shape, generator=g) / p.shape[1] ** 0.5
+    return model.eval()
+
+
+def save(model, args, path, opset=18, dynamo=True, external=False, **options):
+    if dynamo: torch.onnx.export(model, args, dynamo=True, opset_version=opset, verbose=False, **options).save(path, external_data=False)
+    else: torch.onnx.export(model, args, path, dynamo=False, opset_version=17)
+    m = onnx.load(path)
+    for n in m.graph.node:
+        keep = [p for p in n.metadata_props if p.key != "pkg.torch.onnx.stack_trace"]
+        del n.metadata_props[:]
+        n.metadata_props.extend(keep)
+        n.doc_string = ""
+    where = dict(save_as_external_data=True, location=pathlib.Path(path).stem + ".data", size_threshold=0) if external else {}
+    onnx.save(m, path, **where)
+
+
+# ---- the families ----------------------------------------------------------------------------------------------------------------
+
+class Masked(torch.nn.Module):
+    """attention_mask as a runtime input; the first output only."""
+    def __init__(self, m):
+        super().__init__()
+        self.m = m
+
+    def forward(self, input_ids, attention_mask): return self.m(input_ids=input_ids, attention_mask=attention_mask, return_dict=False)[0]
+
+
+class Blk(torch.nn.Module):
+    """One layer of mlp-res: x + b(relu(a(norm(x))))."""
+    def __init__(self):
+        super().__init__()
+        self.n, self.a, self.b = torch.nn.LayerNorm(32), torch.nn.Linear(32, 64), torch.nn.Linear(64, 32)
+
+    def forward(self, x): return x + self.b(torch.relu(self.a(self.n(x))))
+
+
+class M(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layers, self.head = torch.nn.ModuleList(Blk() for _ in range(6)), torch.nn.Linear(32, 10)
+
+    def forward(self, x):
+        for layer in self.layers: x = layer(x)
+        return self.head(x)
+
+
+def ids(n, vocabulary=500): return torch.randint(0, vocabulary, (1, n))
+
+
+def bert(layers, hidden, heads, intermediate, sequence):
+    config = tf.BertConfig(vocab_size=1000, hidden_size=hidden, num_hidden_layers=layers, num_attention_heads=heads, intermediate_size=intermediate,
+                           max_position_embeddings=64, attn_implementation="eager")
+    return tf.BertModel(config), (ids(sequence),)
+
+
+def masked():
+    mask = torch.ones(1, 32, dtype=torch.int64)
+    mask[0, 20:] = 0
+    return Masked(bert(2, 64, 4, 256, 32)[0]), (ids(32), mask)
+
+
+def vit(hidden, layers, heads, intermediate, image, patch):
+    return dict(hidden_size=hidden, num_hidden_layers=layers, num_attention_heads=heads, intermediate_size=intermediate, image_size=image, patch_size=patch,
+                attn_implementation="eager")
+
+
+def whisper():
+    return tf.WhisperModel(tf.WhisperConfig(
+        vocab_size=300, num_mel_bins=20, encoder_layers=3, encoder_attention_heads=4, decoder_layers=3, decoder_attention_heads=4, encoder_ffn_dim=128,
+        decoder_ffn_dim=128, d_model=64, max_source_positions=20, max_target_positions=20, pad_token_id=0, bos_token_id=1, eos_token_id=2,
+        decoder_start_token_id=1, use_cache=False, attn_implementation="eager")), (torch.randn(1, 20, 40), None, ids(8, 100))
+
+
+SEQ = torch.export.Dim("seq", min=2, max=64)
+MODELS = {   # name: (what makes the model and example inputs, options of `export` and `save`)
+    "bert-tiny": (lambda: bert(2, 64, 4, 256, 32), {}),
+    "bert-tiny-b": (lambda: bert(2, 64, 4, 256, 32), {"seed": 2}),                          # other weights, same shapes
+    "bert-tiny-mask": (masked, {}),
+    "bert-tiny-dynamic": (masked, {"dynamic_shapes": ({1: SEQ}, {1: SEQ})}),
+    "bert-tiny-external": (lambda: bert(2, 64, 4, 256, 32), {"external": True}),
+    "bert-tiny-shared-biases": (lambda: bert(2, 64, 4, 256, 32), {"zero_bias": True}),
+    "bert-12-torchscript": (lambda: bert(12, 64, 4, 256, 32), {"dynamo": False}),
+    "bert-12": (lambda: bert(12, 64, 4, 256, 32), {}),
+    "bert-96": (lambda: bert(3, 96, 3, 384, 20), {}),                                       # shapes that are no powers of two
+    "bert-60": (lambda: bert(5, 60, 5, 150, 13), {}),
+    "bert-1": (lambda: bert(2, 32, 2, 64, 1), {}),                                          # a sequence of one token
+    "vit-tiny": (lambda: (tf.ViTForImageClassification(tf.ViTConfig(**vit(64, 4, 4, 128, 32, 8))), (torch.randn(1, 3, 32, 32),)), {}),
+    "vit-48": (lambda: (tf.ViTModel(tf.ViTConfig(**vit(48, 3, 3, 96, 16, 4)), add_pooling_layer=False), (torch.randn(1, 3, 16, 16),)), {}),
+    "mlp-res": (lambda: (M(), (torch.randn(1, 8, 32),)), {}),
+    "whisper-tiny": (whisper, {}),
+}
+
+
+def export(name, path):
+    make, options = MODELS[name]
+    options = dict(options)
+    torch.manual_seed(0)
+    model, args = make()
+    model = enliven(model, options.pop("seed", 1))
+    if options.pop("zero_bias", False):
+        for key, p in model.named_parameters():
+            if key.endswith("bias"): p.data.zero_()
+    save(model, args, str(path), **options)
+
+
+if __name__ == "__main__":
+    if len(sys.argv) < 2: sys.exit(__doc__)
+    out = pathlib.Path(sys.argv[1])
+    out.mkdir(exist_ok=True)
+    for each in sys.argv[2:] or MODELS:
+        export(each, out / f"{each}.onnx")
+        print(each, flush=True)
