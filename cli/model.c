@@ -250,13 +250,9 @@ static int cli_show(cli *c) {
     for (size_t i = 0; i < 4; i++) if (cli_value(c, formats[i])) { format = formats[i]; n++; }
     if (n > 1) return cli_fail(c, MLO_E_USAGE, NULL, "--text, --json, --dot and --html exclude each other; give one");
     if (!cli_load(c, c->m, &b) && !mlo_to(c->m, "read")) {
-#ifdef CLI_HAS_SHOW
         cli_out o;
         if (!cli_out_open(c, &o, cli_value(c, "o"))) mlo_show(c->m, format, cli_out_sink, &o);
         cli_out_close(c, &o);
-#else
-        cli_fail(c, MLO_E_UNSUPPORTED, NULL, "--%s is not there yet", format);
-#endif
     }
     free(b.data);
     return cli_failed(c);

@@ -267,7 +267,7 @@ int mlo_resize(mlo *m, int64_t tokens) {
         size_t rank = t && t->shape ? t->shape->n_dim : 0;
         if (rank >= 2) { mlo_dim *d = &t->shape->dim[rank - (mlo_eq(info->name, "mlo_mask") ? 1 : 2)]; if (d->value == whole) d->value = tokens; }
     }
-    mlo_value *mask = mlo_value_of(g, "mlo_mask");
+    mlo_value *mask = mlo_value_of(g, mlo_intern(m, "mlo_mask"));
     if (!mask || !mask->tensor || mask->tensor->n_dims < 1) return 0;
     mlo_array *a = mlo_tensor_load(m, mask->tensor);
     const int64_t dims[2] = { 1, tokens };

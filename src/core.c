@@ -132,7 +132,7 @@ static int mlo_core_build(mlo *m, mlo_hw *c) {
     c->axi_bits = (int)mlo_meta_int(c->scan.node, "mlo.axi_width", 128);
     if (mlo_core_elements(m, c) || mlo_core_edges(m, c)) return (int)m->error.code;
     mlo_core_lanes(c);
-    mlo_value *mask = mlo_value_of(c->scan.outer, "mlo_mask");
+    mlo_value *mask = mlo_value_of(c->scan.outer, mlo_intern(m, "mlo_mask"));
     c->masked = mask && !mask->tensor;
     c->feedback = c->whole_frame ? (c->frames - 1) * c->tokens + 2 : c->frames * c->tokens + 2;
     return 0;

@@ -12,8 +12,9 @@ static void mlo_tb_declarations(mlo_emitter *e, int64_t words) {
     mlo_line(e, "module mlo_tb;");
     mlo_line(e, "    parameter WORDS = %lld;         // room for activation beats\n    parameter IMAGE = %lld;         // room for parameter beats", (long long)words, (long long)(mlo_core_beats(c) * c->scan.iterations));
     mlo_line(e, "    localparam IO = %d, AXI = %d, KERNELS = %d, MASKED = %d;", io, c->axi_bits, mlo_core_kernels(c), c->masked);
-    mlo_line(e, "    localparam DEFAULT_BEATS = %lld, DEFAULT_MASK_BEATS = %lld, DEFAULT_ITERATIONS = %lld, DEFAULT_FRAMES = %d;",
-             (long long)(c->frames * c->tokens * (c->channels / c->lanes)), (long long)(c->masked ? c->frames * c->tokens : 0), (long long)c->scan.iterations, c->frames);
+    mlo_line(e, "    localparam DEFAULT_BEATS = %lld, DEFAULT_MASK_BEATS = %lld, DEFAULT_ITERATIONS = %lld, DEFAULT_FRAMES = %d, DEFAULT_TIMEOUT = %lld;",
+             (long long)(c->frames * c->tokens * (c->channels / c->lanes)), (long long)(c->masked ? c->frames * c->tokens : 0), (long long)c->scan.iterations, c->frames,
+             (long long)(200000 + 4 * mlo_core_interval(c) * (c->tokens + 16) * c->frames));       /* a silence no healthy core keeps: a slow one says nothing for a whole iteration */
 }
 
 static const char *const mlo_tb_body[] = {
@@ -109,7 +110,7 @@ static const char *const mlo_tb_rest[] = {
     "        if (!$value$plusargs(\"mask_beats=%d\", mask_beats)) mask_beats = DEFAULT_MASK_BEATS;",
     "        if (!$value$plusargs(\"iterations=%d\", iterations)) iterations = DEFAULT_ITERATIONS;",
     "        if (!$value$plusargs(\"frames_in_flight=%d\", frames_in_flight)) frames_in_flight = DEFAULT_FRAMES;",
-    "        if (!$value$plusargs(\"timeout=%d\", timeout)) timeout = 200000;",
+    "        if (!$value$plusargs(\"timeout=%d\", timeout)) timeout = DEFAULT_TIMEOUT;",
     "        if (!$value$plusargs(\"input=%s\", input_file)) input_file = \"tb/input.hex\";",
     "        if (!$value$plusargs(\"golden=%s\", golden_file)) golden_file = \"tb/golden.hex\";",
     "        if (!$value$plusargs(\"mask=%s\", mask_file)) mask_file = \"tb/mask.hex\";",

@@ -73,4 +73,12 @@
 
 #include "emit_host.c"   /* the model in three parts, registers, manifest; mlo_emit */
 
+/* showing */
+#include "show_view.c"    /* what there is to show: loops, scopes, the core */
+#include "show_sketch.c"  /* a graph as vertices with a few words */
+#include "show_text.c"    /* for terminals; for Graphviz */
+#include "show_picture.c" /* a sketch laid out in layers, as SVG */
+#include "show_html.c"    /* one page */
+#include "show.c"         /* JSON; mlo_show */
+
 #include "api.c"         /* the public functions; the table of stages */

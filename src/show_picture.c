@@ -10,7 +10,7 @@
  */
 enum { MLO_BOX = 196, MLO_BOX_HEAD = 12, MLO_BOX_LINE = 15, MLO_BEND = 10, MLO_GAP_X = 22, MLO_GAP_Y = 40, MLO_SWEEPS = 12, MLO_PICTURE_MOST = 1500, MLO_SPOTS_MOST = 40000 };
 
-typedef struct { int vertex, rank, place; int64_t x, want, mean, sum, count; int width, height; } mlo_spot;   /* vertex -1: a bend */
+typedef struct { int vertex, rank, place; int64_t x, want, mean, sum, count, weight; int width, height; } mlo_spot;   /* vertex -1: a bend */
 typedef struct { int up, down, arrow, weight; } mlo_strand;                                                    /* arrow: the one that ends here, -1 for none */
 
 typedef struct {
@@ -33,7 +33,7 @@ static int mlo_picture_spot(mlo_picture *p, int vertex, int rank) {
 
 static int mlo_picture_strand(mlo_picture *p, int up, int down, int arrow) {
     mlo_strand x = { up, down, arrow, (p->spot[up].vertex < 0) + (p->spot[down].vertex < 0) };
-    x.weight = x.weight == 2 ? 8 : x.weight ? 2 : 1;
+    x.weight = x.weight == 2 ? 8 : x.weight ? 1 : 4;                        /* bends in line with bends; boxes with boxes */
     return MLO_PUSH(p->m, p->strand, p->n_strand, x) ? 0 : (int)p->m->error.code;
 }
 
@@ -149,35 +149,31 @@ static void mlo_picture_settle(mlo_picture *p, int rank) {
         if (i) offset += (p->spot[row[i - 1]].width + x->width) / 2 + MLO_GAP_X;
         x->mean = offset;
         mlo_spot *b = &p->spot[row[blocks++]];              /* block k keeps its sum and count in the k-th spot */
-        b->sum = x->want - offset; b->count = 1;
+        b->weight = x->vertex < 0 ? 1 : 4; b->sum = b->weight * (x->want - offset); b->count = 1;
         while (blocks > 1) {
             mlo_spot *last = &p->spot[row[blocks - 1]], *prior = &p->spot[row[blocks - 2]];
-            if (prior->sum * last->count <= last->sum * prior->count) break;
-            prior->sum += last->sum; prior->count += last->count;
+            if (prior->sum * last->weight <= last->sum * prior->weight) break;
+            prior->sum += last->sum; prior->count += last->count; prior->weight += last->weight;
             blocks--;
         }
     }
     for (int k = 0, i = 0; k < blocks; k++) {
         const mlo_spot *b = &p->spot[row[k]];
-        int64_t base = b->sum / b->count, end = i + b->count;
+        int64_t base = b->sum / b->weight, end = i + b->count;
         for (; i < end; i++) p->spot[row[i]].x = base + p->spot[row[i]].mean;
     }
 }
 
-static void mlo_picture_pull(mlo_picture *p, int rank, int above, int both) {
-    for (int i = p->row_at[rank]; i < p->row_at[rank + 1]; i++) {
-        mlo_spot *x = &p->spot[p->row[i]];
-        int64_t a = mlo_picture_mean(p, p->row[i], above, 1) / 64;
-        x->want = both ? (a + mlo_picture_mean(p, p->row[i], !above, 1) / 64) / 2 : a;
-    }
+static void mlo_picture_pull(mlo_picture *p, int rank, int above) {
+    for (int i = p->row_at[rank]; i < p->row_at[rank + 1]; i++) p->spot[p->row[i]].want = mlo_picture_mean(p, p->row[i], above, 1) / 64;
     mlo_picture_settle(p, rank);
 }
 
 static int mlo_picture_place(mlo_picture *p) {
-    for (int r = 0; r < p->ranks; r++) mlo_picture_pull(p, r, 1, 0);
+    for (int r = 0; r < p->ranks; r++) mlo_picture_pull(p, r, 1);
     for (int sweep = 0; sweep < MLO_SWEEPS; sweep++) {
-        for (int r = 1; r < p->ranks; r++) mlo_picture_pull(p, r, 1, sweep & 1);
-        for (int r = p->ranks - 2; r >= 0; r--) mlo_picture_pull(p, r, 0, sweep & 1);
+        for (int r = p->ranks - 2; r >= 0; r--) mlo_picture_pull(p, r, 0);
+        for (int r = 1; r < p->ranks; r++) mlo_picture_pull(p, r, 1);
     }
     int64_t least = INT64_MAX, most = INT64_MIN, y = 12;
     for (size_t i = 0; i < p->n_spot; i++) {
@@ -305,27 +301,30 @@ static void mlo_svg_feedback(const mlo_picture *p, mlo_text *t) {
         int64_t x = 14 + 9 * (int64_t)i, ya = p->top[a->rank] + a->height / 2, yb = p->top[b->rank] + b->height / 2, xa = a->x - a->width / 2, xb = b->x - b->width / 2;
         mlo_printf(t, "<path class=back d='M%lld,%lldH%lldQ%lld,%lld %lld,%lldV%lldQ%lld,%lld %lld,%lldH%lld' marker-end='url(#tip)'/>", (long long)xa, (long long)ya, (long long)x + 10, (long long)x, (long long)ya,
             (long long)x, (long long)ya - 10, (long long)yb + 10, (long long)x, (long long)yb, (long long)x + 10, (long long)yb, (long long)xb);
-        if (!i) mlo_printf(t, "<text class=back x=%lld y=%lld>next iteration</text>", (long long)x + 8, (long long)ya - 8);
+        if (!i) mlo_printf(t, "<text class=back text-anchor=middle transform='translate(%lld,%lld) rotate(-90)'>next iteration</text>", (long long)x - 4, (long long)(ya + yb) / 2);
     }
 }
 
-/* Draws the sketch; says so where it is empty or too large. */
-static int mlo_picture_svg(const mlo_sketch *s, mlo_text *t) {
-    mlo_picture p; memset(&p, 0, sizeof p);
-    p.s = s; p.m = s->v->m; p.margin = s->loop && s->loop->states ? 24 + 9 * (int)(s->loop->states < 6 ? s->loop->states : 6) : 0;
-    if (!s->n_vertex) { mlo_puts(t, "<p class=quiet>Nothing here depends on an input.</p>"); return 0; }
-    if (s->n_vertex > MLO_PICTURE_MOST) { mlo_printf(t, "<p class=quiet>%zu vertices are too many to draw here; try --dot, or roll the model first.</p>", s->n_vertex); return 0; }
-    MLO_TRY(mlo_picture_ranks(&p));
-    int r = mlo_picture_chains(&p);
-    if (r < 0) { mlo_puts(t, "<p class=quiet>This graph is too tangled to draw here; try --dot.</p>"); return 0; }
-    if (r || mlo_picture_index(&p)) return (int)p.m->error.code;
-    mlo_picture_order(&p);
-    MLO_TRY(mlo_picture_place(&p));
-    mlo_printf(t, "<svg class=picture width=%lld height=%lld viewBox='0 0 %lld %lld' role=img>", (long long)p.width, (long long)p.height, (long long)p.width, (long long)p.height);
-    for (size_t i = 0; i < p.n_strand; i++) mlo_svg_strand(&p, (int)i, t);
-    mlo_svg_feedback(&p, t);
-    for (size_t i = 0; i < s->n_vertex; i++) mlo_svg_shape(&p, (int)i, t);
-    for (size_t i = 0; i < s->n_vertex; i++) mlo_svg_vertex(&p, (int)i, t);
+/* Lays the sketch out. p->width is 0 where there is nothing to draw, or too much. */
+static int mlo_picture_make(const mlo_sketch *s, mlo_picture *p) {
+    memset(p, 0, sizeof *p);
+    p->s = s; p->m = s->v->m; p->margin = s->loop && s->loop->states ? 24 + 9 * (int)(s->loop->states < 6 ? s->loop->states : 6) : 0;
+    if (!s->n_vertex || s->n_vertex > MLO_PICTURE_MOST) return 0;
+    MLO_TRY(mlo_picture_ranks(p));
+    int r = mlo_picture_chains(p);
+    if (r < 0) return 0;
+    if (r || mlo_picture_index(p)) return (int)p->m->error.code;
+    mlo_picture_order(p);
+    return mlo_picture_place(p);
+}
+
+static void mlo_picture_svg(const mlo_picture *p, mlo_text *t) {
+    const mlo_sketch *s = p->s;
+    if (!p->width) { mlo_puts(t, !s->n_vertex ? "<p class=quiet>Nothing here depends on an input.</p>" : "<p class=quiet>This graph is too large to draw here; try --dot, or roll the model first.</p>"); return; }
+    mlo_printf(t, "<svg class=picture width=%lld height=%lld viewBox='0 0 %lld %lld' style='min-width:%lldpx' role=img>", (long long)p->width, (long long)p->height, (long long)p->width, (long long)p->height, (long long)p->width * 6 / 10);
+    for (size_t i = 0; i < p->n_strand; i++) mlo_svg_strand(p, (int)i, t);
+    mlo_svg_feedback(p, t);
+    for (size_t i = 0; i < s->n_vertex; i++) mlo_svg_shape(p, (int)i, t);
+    for (size_t i = 0; i < s->n_vertex; i++) mlo_svg_vertex(p, (int)i, t);
     mlo_puts(t, "</svg>");
-    return (int)p.m->error.code;
 }

@@ -30,8 +30,8 @@ static void mlo_say(mlo_sheet *t, const char *s, int most) {
 }
 static void mlo_to_column(mlo_sheet *t, int column) { while (t->column < column) { mlo_puts(&t->line, " "); t->column++; } }
 /* A cell `width` wide, then a space. */
-static void mlo_cell(mlo_sheet *t, const char *s, int width) { int at = t->column; mlo_say(t, s, width); mlo_to_column(t, at + width + 1); }
-static void mlo_cell_right(mlo_sheet *t, const char *s, int width) { mlo_to_column(t, t->column + width - mlo_columns(s)); mlo_say(t, s, width); mlo_to_column(t, t->column + 1); }
+static void mlo_say_cell(mlo_sheet *t, const char *s, int width) { int at = t->column; mlo_say(t, s, width); mlo_to_column(t, at + width + 1); }
+static void mlo_say_right(mlo_sheet *t, const char *s, int width) { mlo_to_column(t, t->column + width - mlo_columns(s)); mlo_say(t, s, width); mlo_to_column(t, t->column + 1); }
 
 static void mlo_end_line(mlo_sheet *t) {
     if (t->boxed) mlo_to_column(t, MLO_SHEET - 4);
@@ -75,8 +75,8 @@ static void mlo_text_values(const mlo_view *v, mlo_sheet *t, const char *label, 
     for (size_t i = 0; i < n; i++) {
         const mlo_value *x = mlo_value_of(v->g, list[i]->name);
         if (!x || (x->tensor && x->is_input)) continue;             /* an initializer that is listed as an input */
-        mlo_cell(t, said++ ? "" : label, MLO_LABEL - 1);
-        mlo_cell(t, x->name, 32);
+        mlo_say_cell(t, said++ ? "" : label, MLO_LABEL - 1);
+        mlo_say_cell(t, x->name, 32);
         mlo_tell(t, mlo_view_form(v->m, x));
     }
 }
@@ -84,26 +84,26 @@ static void mlo_text_values(const mlo_view *v, mlo_sheet *t, const char *label, 
 static void mlo_text_header(const mlo_view *v, mlo_sheet *t) {
     mlo *m = v->m;
     const mlo_model *model = m->model;
-    mlo_cell(t, "model", MLO_LABEL - 1);
+    mlo_say_cell(t, "model", MLO_LABEL - 1);
     mlo_say(t, v->g->name && *v->g->name ? v->g->name : "(unnamed)", 40);
     if (model->producer_name && *model->producer_name) {
         mlo_say(t, ", made by ", 12); mlo_say(t, model->producer_name, 24);
         if (model->producer_version) { mlo_say(t, " ", 1); mlo_say(t, model->producer_version, 16); }
     }
     mlo_end_line(t);
-    mlo_cell(t, "stage", MLO_LABEL - 1); mlo_tell(t, *v->stage ? v->stage : "(not read)");
-    mlo_cell(t, "opset", MLO_LABEL - 1);
+    mlo_say_cell(t, "stage", MLO_LABEL - 1); mlo_tell(t, *v->stage ? v->stage : "(not read)");
+    mlo_say_cell(t, "opset", MLO_LABEL - 1);
     for (size_t i = 0; i < model->n_opset; i++) {
         const char *domain = model->opset[i].domain && *model->opset[i].domain ? model->opset[i].domain : "ai.onnx", *s = mlo_format(m, "%s %lld", domain, (long long)model->opset[i].version);
         mlo_item(t, s ? s : "", MLO_LABEL, i + 1 == model->n_opset);
     }
     mlo_end_line(t);
-    mlo_cell(t, "size", MLO_LABEL - 1);
+    mlo_say_cell(t, "size", MLO_LABEL - 1);
     const char *s = mlo_format(m, "%zu node%s, %zu in subgraphs; %s parameters, %s", v->g->n_node, mlo_plural((int64_t)v->g->n_node), v->subgraph_nodes, mlo_thousands(m, v->parameters), mlo_size_text(m, v->bytes));
     mlo_tell(t, s ? s : "");
     mlo_text_values(v, t, "inputs", v->g->input, v->g->n_input);
     mlo_text_values(v, t, "outputs", v->g->output, v->g->n_output);
-    if (v->inferred) { mlo_cell(t, "scopes", MLO_LABEL - 1); mlo_tell(t, mlo_format(m, "of %zu node%s inferred", v->inferred, mlo_plural((int64_t)v->inferred))); }
+    if (v->inferred) { mlo_say_cell(t, "scopes", MLO_LABEL - 1); mlo_tell(t, mlo_format(m, "of %zu node%s inferred", v->inferred, mlo_plural((int64_t)v->inferred))); }
 }
 
 /* Nodes outside of loops, by scope: how many of which op. */
@@ -116,8 +116,8 @@ static int mlo_text_outside(const mlo_view *v, mlo_sheet *t) {
     for (size_t i = 0; i < groups.n; i++) {
         const mlo_view_group *g = &groups.group[i];
         mlo_say(t, "  ", 2);
-        mlo_cell(t, mlo_last_level(g->scope), 34);
-        mlo_cell_right(t, mlo_thousands(v->m, (int64_t)g->nodes), 6);
+        mlo_say_cell(t, mlo_last_level(g->scope), 34);
+        mlo_say_right(t, mlo_thousands(v->m, (int64_t)g->nodes), 6);
         mlo_say(t, "  ", 2);
         for (size_t k = 0; k < g->n_ops; k++) {
             const char *s = g->count[k] > 1 ? mlo_format(v->m, "%zu %s", g->count[k], g->op[k]) : g->op[k];
@@ -132,7 +132,7 @@ static int mlo_text_outside(const mlo_view *v, mlo_sheet *t) {
 
 static void mlo_text_instances(const mlo_view *v, const mlo_view_loop *l, mlo_sheet *t) {
     if (!*l->instances) return;
-    mlo_cell(t, "instances", MLO_LABEL - 1);
+    mlo_say_cell(t, "instances", MLO_LABEL - 1);
     for (int64_t i = 0; i < l->iterations && i < 16; i++) mlo_item(t, mlo_last_level(mlo_view_instance_scope(v->m, l, i)), MLO_LABEL, i + 1 == l->iterations);
     if (l->iterations > 16) { const char *s = mlo_format(v->m, "and %lld more", (long long)l->iterations - 16); mlo_item(t, s ? s : "", MLO_LABEL, 1); }
     mlo_end_line(t);
@@ -141,16 +141,16 @@ static void mlo_text_instances(const mlo_view *v, const mlo_view_loop *l, mlo_sh
 /* Carried values and taps: what comes in first, what each iteration makes, what is left. */
 static void mlo_text_states(const mlo_view *v, const mlo_view_loop *l, mlo_sheet *t) {
     for (size_t i = 0; i < l->states; i++) {
-        mlo_cell(t, i ? "" : "carried", MLO_LABEL - 1);
-        mlo_cell(t, l->body->input[i]->name, 30);
-        mlo_cell(t, mlo_view_form(v->m, mlo_value_of(l->body, l->body->input[i]->name)), 26);
-        const char *out = i < l->node->n_output ? l->node->output[i] : "", *s = mlo_format(v->m, "%s, then %s%s%s", l->node->input[i], l->body->output[i]->name, *out ? "; at last " : "", out);
-        mlo_tell(t, s ? s : "");
+        mlo_say_cell(t, i ? "" : "carried", MLO_LABEL - 1);
+        mlo_say_cell(t, l->body->input[i]->name, 30);
+        mlo_tell(t, mlo_view_form(v->m, mlo_value_of(l->body, l->body->input[i]->name)));
+        const char *out = i < l->node->n_output ? l->node->output[i] : "", *s = mlo_format(v->m, "first %s, then %s%s%s", l->node->input[i], l->body->output[i]->name, *out ? ", left as " : "", out);
+        mlo_to_column(t, MLO_LABEL); mlo_tell(t, s ? s : "");
     }
     for (size_t i = 0; i < l->taps; i++) {
-        mlo_cell(t, i ? "" : "taps", MLO_LABEL - 1);
-        mlo_cell(t, l->body->output[l->states + i]->name, 30);
-        mlo_cell(t, mlo_view_form(v->m, mlo_value_of(l->outer, l->node->output[l->states + i])), 26);
+        mlo_say_cell(t, i ? "" : "taps", MLO_LABEL - 1);
+        mlo_say_cell(t, l->body->output[l->states + i]->name, 30);
+        mlo_say_cell(t, mlo_view_form(v->m, mlo_value_of(l->outer, l->node->output[l->states + i])), 26);
         const char *s = mlo_format(v->m, "all iterations, as %s", l->node->output[l->states + i]);
         mlo_tell(t, s ? s : "");
     }
@@ -161,12 +161,12 @@ static void mlo_text_invariants(const mlo_view *v, const mlo_view_loop *l, mlo_s
     for (size_t i = 0; i < l->n_outside; i++) {
         const mlo_value *x = l->outside[i];
         if (!mlo_view_lives(v, x)) { constants++; continue; }
-        mlo_cell(t, said++ ? "" : "invariant", MLO_LABEL - 1);
-        mlo_cell(t, x->name, 30);
+        mlo_say_cell(t, said++ ? "" : "invariant", MLO_LABEL - 1);
+        mlo_say_cell(t, x->name, 30);
         mlo_tell(t, mlo_view_form(v->m, x));
     }
     if (!constants) return;
-    mlo_cell(t, said ? "" : "invariant", MLO_LABEL - 1);
+    mlo_say_cell(t, said ? "" : "invariant", MLO_LABEL - 1);
     const char *s = mlo_format(v->m, "%zu constant%s: ", constants, mlo_plural((int64_t)constants));
     mlo_say(t, s ? s : "", 24);
     for (size_t i = 0, n = 0; i < l->n_outside; i++) if (!mlo_view_lives(v, l->outside[i])) mlo_item(t, l->outside[i]->name, MLO_LABEL, ++n == constants);
@@ -177,12 +177,12 @@ static int mlo_text_params(const mlo_view *v, const mlo_view_loop *l, mlo_sheet 
     mlo_view_params *list; size_t n; int64_t bytes = 0;
     MLO_TRY(mlo_view_params_of(v, l, &list, &n));
     for (size_t i = 0; i < n; i++) bytes += list[i].bytes;
-    mlo_cell(t, "per iteration", MLO_LABEL - 1);
+    mlo_say_cell(t, "per iteration", MLO_LABEL - 1);
     const char *s = mlo_format(v->m, "%zu value%s, %s", l->params, mlo_plural((int64_t)l->params), mlo_size_text(v->m, bytes));
     mlo_tell(t, s ? s : "");
     for (size_t i = 0; i < n; i++) {
         mlo_to_column(t, MLO_LABEL);
-        mlo_cell(t, list[i].place, 30);
+        mlo_say_cell(t, list[i].place, 30);
         for (size_t k = 0; k < list[i].n; k++) {
             const char *name = l->body->input[list[i].param[k]]->name;
             s = mlo_format(v->m, "%s %s", name, mlo_view_shape(v->m, mlo_value_of(l->body, name)));
@@ -196,14 +196,14 @@ static int mlo_text_params(const mlo_view *v, const mlo_view_loop *l, mlo_sheet 
 static void mlo_text_body(const mlo_view *v, const mlo_view_loop *l, mlo_sheet *t) {
     size_t hidden = 0;
     mlo_end_line(t);
-    mlo_cell(t, "op", 20); mlo_cell(t, "name", 30); mlo_cell(t, "where", 28); mlo_tell(t, "makes");
+    mlo_say_cell(t, "op", 20); mlo_say_cell(t, "name", 30); mlo_say_cell(t, "where", 28); mlo_tell(t, "makes");
     for (size_t i = 0; i < l->body->n_node; i++) {
         const mlo_node *n = l->body->node[i];
         const char *kernel = mlo_view_kernel(n);
         if (!mlo_node_lives(v, l->body, n)) { hidden++; continue; }
-        mlo_cell(t, mlo_view_op(v->m, n), 20);
-        mlo_cell(t, kernel ? kernel : mlo_node_name(n), 30);
-        mlo_cell(t, mlo_view_tail(l->scope, mlo_view_scope(n)), 28);
+        mlo_say_cell(t, mlo_view_op(v->m, n), 20);
+        mlo_say_cell(t, kernel ? kernel : mlo_node_name(n), 30);
+        mlo_say_cell(t, mlo_view_tail(l->scope, mlo_view_scope(n)), 28);
         mlo_tell(t, n->n_output ? mlo_view_form(v->m, mlo_value_of(l->body, n->output[0])) : "");
     }
     if (hidden) mlo_tell(t, mlo_format(v->m, "and %zu node%s that prepare%s parameters", hidden, mlo_plural((int64_t)hidden), hidden == 1 ? "s" : ""));
@@ -229,7 +229,7 @@ static void mlo_text_marks(const mlo_view *v, mlo_sheet *t) {
     for (size_t i = 0; i < v->n_marks; i++) {
         const mlo_view_mark *k = &v->mark[i];
         const char *s = mlo_format(v->m, "%d instances of %zu nodes", k->instances, k->instances > 0 ? k->nodes / (size_t)k->instances : k->nodes);
-        mlo_say(t, "  ", 2); mlo_cell(t, k->name, 34); mlo_tell(t, s ? s : "");
+        mlo_say(t, "  ", 2); mlo_say_cell(t, k->name, 34); mlo_tell(t, s ? s : "");
     }
 }
 
@@ -238,17 +238,17 @@ static void mlo_text_marks(const mlo_view *v, mlo_sheet *t) {
 static void mlo_text_kernel(const mlo_view *v, const mlo_element *e, mlo_sheet *t) {
     mlo *m = v->m;
     const mlo_unit *u = &e->unit;
-    int64_t most = mlo_core_interval(v->hw), percent = u->interval * 100 / most;
-    const char *sizes = mlo_format(m, "%lld -> %lld", (long long)u->in[0].channels, (long long)u->out.channels), *fold = mlo_format(m, "%d x %d", u->pe, u->simd), *share = mlo_format(m, "%lld%%", (long long)percent);
-    mlo_cell(t, e->name, 12);
-    mlo_cell(t, mlo_view_what(v, e->node), 33);
-    mlo_cell_right(t, sizes ? sizes : "", 12);
-    mlo_cell_right(t, fold ? fold : "", 8);
-    mlo_cell_right(t, u->multipliers ? mlo_thousands(m, u->multipliers) : "-", 6);
-    mlo_cell_right(t, mlo_thousands(m, u->interval), 8);
-    mlo_cell_right(t, share ? share : "", 4);
-    mlo_cell(t, "##########" + (10 - (percent + 5) / 10), 10);
-    mlo_cell_right(t, mlo_size_text(m, mlo_unit_bytes(v->hw, u)), 10);
+    int64_t most = mlo_core_interval(v->hw), percent = (u->interval * 100 + most / 2) / most;
+    const char *sizes = mlo_format(m, "%lld -> %lld", (long long)u->in[0].channels, (long long)u->out.channels), *fold = mlo_format(m, "%d x %d", u->pe, u->simd), *share = percent ? mlo_format(m, "%lld%%", (long long)percent) : "<1%";
+    mlo_say_cell(t, e->name, 12);
+    mlo_say_cell(t, mlo_view_what(v, e->node), 31);
+    mlo_say_right(t, sizes ? sizes : "", 12);
+    mlo_say_right(t, fold ? fold : "", 9);
+    mlo_say_right(t, u->multipliers ? mlo_thousands(m, u->multipliers) : "-", 6);
+    mlo_say_right(t, mlo_thousands(m, u->interval), 9);
+    mlo_say_right(t, share ? share : "", 4);
+    mlo_say_cell(t, "##########" + (10 - (percent + 5) / 10), 10);
+    mlo_say_right(t, mlo_size_text(m, mlo_unit_bytes(v->hw, u)), 10);
     mlo_end_line(t);
 }
 
@@ -257,12 +257,12 @@ static void mlo_text_kernels(const mlo_view *v, mlo_sheet *t) {
     const mlo_hw *c = v->hw;
     int64_t bytes = mlo_core_beats(c) * c->axi_bits / 8;
     mlo_end_line(t);
-    mlo_cell(t, "kernel", 12); mlo_cell(t, "what it is", 33); mlo_cell_right(t, "channels", 12); mlo_cell_right(t, "PE x SIMD", 9); mlo_cell_right(t, "mults", 5);
-    mlo_cell_right(t, "cyc/token", 9); mlo_cell(t, "of the busiest", 14); mlo_cell_right(t, "parameters", 10);
+    mlo_say_cell(t, "kernel", 12); mlo_say_cell(t, "what it is", 31); mlo_say_right(t, "channels", 12); mlo_say_right(t, "PE x SIMD", 9); mlo_say_right(t, "mults", 6);
+    mlo_say_right(t, "cyc/token", 9); mlo_say_cell(t, "of the busiest", 15); mlo_say_right(t, "parameters", 10);
     mlo_end_line(t);
     for (int i = 0; i < c->n_element; i++) if (c->element[i].kernel) mlo_text_kernel(v, &c->element[i], t);
-    mlo_cell(t, "", 12); mlo_cell(t, "all, per iteration", 33); mlo_cell(t, "", 12); mlo_cell(t, "", 8); mlo_cell_right(t, mlo_thousands(m, mlo_core_multipliers(c)), 6);
-    mlo_cell_right(t, mlo_thousands(m, mlo_core_interval(c)), 8); mlo_cell(t, "", 15); mlo_cell_right(t, mlo_size_text(m, bytes), 10);
+    mlo_say_cell(t, "", 12); mlo_say_cell(t, "all, per iteration", 31); mlo_say_cell(t, "", 12); mlo_say_cell(t, "", 9); mlo_say_right(t, mlo_thousands(m, mlo_core_multipliers(c)), 6);
+    mlo_say_right(t, mlo_thousands(m, mlo_core_interval(c)), 9); mlo_say_cell(t, "", 15); mlo_say_right(t, mlo_size_text(m, bytes), 10);
     mlo_end_line(t);
 }
 
@@ -273,14 +273,14 @@ static void mlo_text_fifos(const mlo_view *v, mlo_sheet *t) {
         const mlo_edge *e = &c->edge[k];
         if (!e->fifo || e->to == MLO_OUTSIDE) continue;
         if (!said++) mlo_end_line(t);
-        mlo_cell(t, said == 1 ? "FIFOs" : "", MLO_LABEL - 1);
-        mlo_cell(t, mlo_edge_end(c, e->from), 14); mlo_cell(t, "->", 2); mlo_cell(t, mlo_edge_end(c, e->to), 14);
-        mlo_cell_right(t, mlo_thousands(v->m, e->fifo), 7);
+        mlo_say_cell(t, said == 1 ? "FIFOs" : "", MLO_LABEL - 1);
+        mlo_say_cell(t, mlo_edge_end(c, e->from), 14); mlo_say_cell(t, "->", 2); mlo_say_cell(t, mlo_edge_end(c, e->to), 14);
+        mlo_say_right(t, mlo_thousands(v->m, e->fifo), 7);
         const char *s = mlo_format(v->m, "tokens, %s", mlo_size_text(v->m, e->fifo * e->channels * e->bits / 8));
         mlo_tell(t, s ? s : "");
     }
     if (!said) mlo_end_line(t);
-    mlo_cell(t, said ? "" : "FIFOs", MLO_LABEL - 1); mlo_cell(t, "feedback", 32); mlo_cell_right(t, mlo_thousands(v->m, c->feedback), 7);
+    mlo_say_cell(t, said ? "" : "FIFOs", MLO_LABEL - 1); mlo_say_cell(t, "feedback", 32); mlo_say_right(t, mlo_thousands(v->m, c->feedback), 7);
     const char *s = mlo_format(v->m, "tokens, %s", mlo_size_text(v->m, c->feedback * c->channels * c->bits / 8));
     mlo_tell(t, s ? s : "");
 }
@@ -289,7 +289,7 @@ static void mlo_text_prediction(const mlo_view *v, mlo_sheet *t) {
     mlo *m = v->m;
     const mlo_hw *c = v->hw;
     const char *s = mlo_format(m, "%d frame%s of %lld tokens, %lld iterations: %s cycles, %s per frame", c->frames, mlo_plural(c->frames), (long long)c->tokens, (long long)c->scan.iterations, mlo_thousands(m, v->p.cycles), mlo_thousands(m, v->p.interval));
-    mlo_cell(t, "prediction", MLO_LABEL - 1); mlo_tell(t, s ? s : "");
+    mlo_say_cell(t, "prediction", MLO_LABEL - 1); mlo_tell(t, s ? s : "");
     s = mlo_format(m, "%s multiply-accumulates per frame; the multipliers are busy %lld %% of the time", mlo_thousands(m, mlo_hw_macs(c)), (long long)mlo_view_utilisation(v));
     mlo_to_column(t, MLO_LABEL); mlo_tell(t, s ? s : "");
     s = mlo_format(m, "%s of parameters per iteration over %d bits of AXI", mlo_size_text(m, mlo_core_beats(c) * c->axi_bits / 8), c->axi_bits);

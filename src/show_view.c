@@ -75,7 +75,7 @@ static const char *mlo_view_form(mlo *m, const mlo_value *v) {
 }
 
 /* Bytes of a tensor of known form, 0 of any other. */
-static int64_t mlo_form_bytes(const mlo_form *f) {
+static int64_t mlo_view_bytes(const mlo_form *f) {
     if (!mlo_form_known(f)) return 0;
     int64_t n = mlo_times(mlo_form_count(f), (int64_t)mlo_dtype_bits(f->dtype));
     return n < 0 || n == INT64_MAX ? 0 : (n + 7) / 8;
@@ -161,7 +161,7 @@ static void mlo_view_graph(mlo_view *v, mlo_graph *g, int depth) {
     for (size_t i = 0; i < g->n_init; i++) {
         mlo_value x; memset(&x, 0, sizeof x); x.tensor = g->init[i];
         mlo_form f = mlo_form_of(&x);
-        int64_t bytes = mlo_form_bytes(&f);
+        int64_t bytes = mlo_view_bytes(&f);
         if (bytes && bytes < INT64_MAX / 2 - v->bytes) { v->parameters += mlo_form_count(&f); v->bytes += bytes; }
     }
     for (size_t i = 0; i < g->n_node && depth < MLO_MAX_DEPTH && !v->m->error.code; i++) {
@@ -281,7 +281,7 @@ static const char *mlo_view_what(const mlo_view *v, const mlo_node *n) {
     const char *tail = mlo_view_tail(v->core ? v->core->scope : "", mlo_view_scope(n)), *parts = mlo_meta_get(n->meta, n->n_meta, "mlo.parts");
     const char *what = *tail ? tail : mlo_is(n, "mlo.Requant") ? "the carried value" : n->n_output ? n->output[0] : "";
     if (mlo_is(n, "mlo.Requant")) what = mlo_format(v->m, "%s, to %d bits", what, mlo_bits_of(mlo_kernel_to(n)));
-    else if (mlo_is(n, "mlo.MVUTable")) what = mlo_format(v->m, "%s, %s by table", what, n->n_output ? mlo_last_level(n->output[0]) : "");
+    else if (mlo_is(n, "mlo.MVUTable")) what = mlo_format(v->m, "%s, table", what);
     else if (parts) what = mlo_format(v->m, "%s and %ld more", what, strtol(parts, NULL, 10) - 1);
     return what ? what : "";
 }
@@ -309,7 +309,7 @@ static int64_t mlo_view_utilisation(const mlo_view *v) {
     int64_t most = mlo_times(mlo_core_multipliers(v->hw), v->p.interval);
     return most > 0 ? mlo_hw_macs(v->hw) * 100 / most : 0;
 }
-static const char *mlo_edge_end(const mlo_hw *c, int element) { return element == MLO_OUTSIDE ? "loop" : c->element[element].name; }
+static const char *mlo_edge_end(const mlo_hw *c, int element) { return element == MLO_OUTSIDE ? "carried" : c->element[element].name; }
 
 static int mlo_view_core(mlo_view *v) {
     const mlo_view_loop *lowered = NULL;
@@ -402,7 +402,7 @@ static int mlo_view_params_of(const mlo_view *v, const mlo_view_loop *l, mlo_vie
         if (!k && (!MLO_PUSH(v->m, *list, *n, fresh) || mlo_map_put(v->m, &at, place, (void *)(uintptr_t)(k = *n)))) return (int)v->m->error.code;
         mlo_view_params *p = &(*list)[k - 1];
         if (!MLO_PUSH(v->m, p->param, p->n, i)) return (int)v->m->error.code;
-        p->bytes += mlo_form_bytes(&f);
+        p->bytes += mlo_view_bytes(&f);
     }
     return 0;
 }

@@ -78,11 +78,12 @@ module mlo_add #(
     wire          both     = a_valid && b_valid;
     wire          is_first = both && user0[0] && beat == {CB{1'b0}};
     wire          c_first  = is_first && !swapped;
+    wire          moves    = en && {valid, take} != 6'd0;     // each stage, only when a beat enters it (see the lanes)
     assign take = both && c_ready && !c_first && en;
     always @(posedge clk) begin
         swapped <= is_first && !take;
         if (take) beat <= (beat == LAST) ? {CB{1'b0}} : beat + ONE;
-        if (en) begin
+        if (moves) begin
             valid <= {valid[4:1], take};
             user1 <= user0;
             user2 <= user1;
@@ -107,9 +108,9 @@ module mlo_add #(
     wire signed [15:0] mb1 = c_data[31:16];
     reg         [5:0]  sh2, sh3;                            // S - 1
     always @(posedge clk)
-        if (en) begin
-            sh2 <= c_data[37:32] - 6'd1;
-            sh3 <= sh2;
+        if (moves) begin
+            if (valid[1]) sh2 <= c_data[37:32] - 6'd1;
+            if (valid[2]) sh3 <= sh2;
         end
 
     // ---- The lanes. floor((t + 2^(S-1)) / 2^S) = floor((floor(t / 2^(S-1)) + 1) / 2): no addition wider than the sum,
@@ -128,14 +129,18 @@ module mlo_add #(
             wire                    fits    = t4[SB-1:YBITS] == {(SB - YBITS){t4[SB-1]}};
             wire                    up      = t4[0] && t4[YBITS:1] != largest;
             always @(posedge clk)
-                if (en) begin
-                    a1  <= a0[ABITS*p +: ABITS];
-                    b1  <= b0[BBITS*p +: BBITS];
-                    pa2 <= a1 * ma1;
-                    pb2 <= b1 * mb1;
-                    t3  <= {{(SB - PA){pa2[PA-1]}}, pa2} + {{(SB - PB){pb2[PB-1]}}, pb2};
-                    t4  <= t3 >>> sh3;
-                    y   <= fits ? t4[YBITS:1] + {{(YBITS - 1){1'b0}}, up} : largest ^ {YBITS{t4[SB-1]}};
+                if (moves) begin
+                    if (take) begin
+                        a1 <= a0[ABITS*p +: ABITS];
+                        b1 <= b0[BBITS*p +: BBITS];
+                    end
+                    if (valid[1]) begin
+                        pa2 <= a1 * ma1;
+                        pb2 <= b1 * mb1;
+                    end
+                    if (valid[2]) t3 <= {{(SB - PA){pa2[PA-1]}}, pa2} + {{(SB - PB){pb2[PB-1]}}, pb2};
+                    if (valid[3]) t4 <= t3 >>> sh3;
+                    if (valid[4]) y  <= fits ? t4[YBITS:1] + {{(YBITS - 1){1'b0}}, up} : largest ^ {YBITS{t4[SB-1]}};
                 end
             assign y5[YBITS*p +: YBITS] = y;
         end

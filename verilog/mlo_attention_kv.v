@@ -135,20 +135,21 @@ end
 // The bank is the lowest address bit: no adder, and exactly 2*G*BEATS words.
 wire [AW:0] wr_word = {addr_reg, fill_reg};
 wire [AW:0] rd_word = {rd_addr, read_reg};
+// (The PE memories are one with a write enable per lane: read in one piece, which a simulator does much faster.)
+reg [PE*WIDTH-1:0] mem [0:WORDS-1];
+reg [PE*WIDTH-1:0] out_reg;
 genvar p;
 generate
     for (p = 0; p < PE; p = p + 1) begin : g_lane
-        reg [WIDTH-1:0] mem [0:WORDS-1];
-        reg [WIDTH-1:0] out_reg;
-        always @(posedge clk) begin
+        always @(posedge clk)
             if (take && lanes_reg[p])
-                mem[wr_word] <= s_tdata;
-            if (rd_en)
-                out_reg <= mem[rd_word];
-        end
-        assign rd_data[p*WIDTH +: WIDTH] = out_reg;
+                mem[wr_word][p*WIDTH +: WIDTH] <= s_tdata;
     end
 endgenerate
+always @(posedge clk)
+    if (rd_en)
+        out_reg <= mem[rd_word];
+assign rd_data = out_reg;
 
 `ifdef FORMAL
     // Assumed: frames of at most T tokens, and no `done` without a frame.
@@ -223,9 +224,10 @@ endgenerate
     always @* if (f_past && !full_reg[f_bank] && fill_reg == f_bank && !f_have)
         assert (f_tokens * BEATS + beat_reg <= f_token * BEATS + f_beat);
     always @* if (f_past && !full_reg[f_bank] && fill_reg != f_bank) assert (!f_have);
+    wire [PE*WIDTH-1:0] f_held = mem[f_word];
     generate
         for (p = 0; p < PE; p = p + 1) begin : f_lanes
-            always @* if (f_past && f_have && f_token % PE == p) assert (g_lane[p].mem[f_word] == f_data);
+            always @* if (f_past && f_have && f_token % PE == p) assert (f_held[p*WIDTH +: WIDTH] == f_data);
         end
     endgenerate
     always @* cover (f_past && full_reg == 2'b11 && f_len_0 != f_len_1);

@@ -121,21 +121,38 @@ always @(posedge clk)
         room_reg <= room_reg + {{RW-1{1'b0}}, pop} - {{RW-1{1'b0}}, reserve};
 
 // ---- the multipliers: 1 memories, 2 operands, 3 products, then the adder tree ------------
-wire [PE*9-1:0]      weights;               // unsigned 8 bits = signed 9 bits
-wire [SIMD*DOTB-1:0] dot;
+// (Built up lane by lane: a simulator takes very long over a wire that is assigned in parts.)
+reg           go1;
+reg  [LP:0]   alive;                        // something is in: operands, products, the tree but its last level
+wire          dot_go = go1 || alive != {1+LP{1'b0}};
+wire [LP+1:0] alive_next = {alive, go1};
+always @(posedge clk) begin
+    go1   <= go && !rst;
+    alive <= rst ? {1+LP{1'b0}} : alive_next[LP:0];
+end
 genvar p, s;
 generate
     for (p = 0; p < PE; p = p + 1) begin : g_weight
-        assign weights[p*9 +: 9] = {1'b0, ring_data[p*8 +: 8]};
+        wire [(p+1)*9-1:0] all;             // unsigned 8 bits = signed 9 bits
+        if (p == 0) begin : g_first
+            assign all = {1'b0, ring_data[7:0]};
+        end else begin : g_next
+            assign all = {1'b0, ring_data[p*8 +: 8], g_weight[p-1].all};
+        end
     end
     for (s = 0; s < SIMD; s = s + 1) begin : g_dot
-        wire [PE*XBITS-1:0] values;         // channel s of all keys
+        wire [DOTB-1:0] dot;
         for (p = 0; p < PE; p = p + 1) begin : g_value
-            assign values[p*XBITS +: XBITS] = v_data[(p*SIMD + s)*XBITS +: XBITS];
+            wire [(p+1)*XBITS-1:0] all;     // channel s of all keys
+            if (p == 0) begin : g_first
+                assign all = v_data[s*XBITS +: XBITS];
+            end else begin : g_next
+                assign all = {v_data[(p*SIMD + s)*XBITS +: XBITS], g_value[p-1].all};
+            end
         end
         mlo_dot #(.SIMD(PE), .XBITS(XBITS), .WBITS(9)) u_dot (
-            .clk(clk), .en(1'b1),
-            .x(values), .w(weights), .sum(dot[s*DOTB +: DOTB])
+            .clk(clk), .en(dot_go),
+            .x(g_value[PE-1].all), .w(g_weight[PE-1].all), .sum(dot)
         );
     end
 endgenerate
@@ -159,7 +176,7 @@ end
 generate
     for (s = 0; s < SIMD; s = s + 1) begin : g_sum
         reg  [AB-1:0]   sum_reg;
-        wire [DOTB-1:0] d = dot[s*DOTB +: DOTB];
+        wire [DOTB-1:0] d = g_dot[s].dot;
         wire [AB-1:0]   addend = {{AB-DOTB+1{d[DOTB-1]}}, d[DOTB-2:0]};
         always @(posedge clk)
             if (go_dot)
@@ -186,7 +203,7 @@ mlo_fifo #(.WIDTH(SIMD*YBITS + 3), .DEPTH(QUEUE)) u_out (
     .level(out_level)
 );
 
-wire unused = &{1'b0, out_ready, out_level, y_valid};
+wire unused = &{1'b0, alive_next[LP+1], out_ready, out_level, y_valid};
 
 `ifdef FORMAL
     // Assumed: a row and its frame stay until they are done.

@@ -138,26 +138,33 @@ always @(posedge clk)
         room_reg <= room_reg + {{RW-1{1'b0}}, pop} - {{RW-1{1'b0}}, reserve};
 
 // ---- the multipliers: 1 memories, 2 operands, 3 products, then the adder tree ------------
+reg                go1;
+reg  [LS:0]        alive;                   // something is in: operands, products, the tree but its last level
+wire               dot_go = go1 || alive != {1+LS{1'b0}};
+wire [LS+1:0]      alive_next = {alive, go1};
+always @(posedge clk) begin
+    go1   <= go && !rst;
+    alive <= rst ? {1+LS{1'b0}} : alive_next[LS:0];
+end
 wire [PE-1:0]      key1;                    // the keys' mask bits
-wire [PE*DOTB-1:0] dot;
 genvar p;
 generate
     for (p = 0; p < PE; p = p + 1) begin : g_dot
+        wire [DOTB-1:0] dot;
         assign key1[p] = k_data[p*KB + KB - 1];
         mlo_dot #(.SIMD(SIMD), .XBITS(XBITS), .WBITS(XBITS)) u_dot (
-            .clk(clk), .en(1'b1),
-            .x(row_data), .w(k_data[p*KB +: KB-1]), .sum(dot[p*DOTB +: DOTB])
+            .clk(clk), .en(dot_go),
+            .x(row_data), .w(k_data[p*KB +: KB-1]), .sum(dot)
         );
     end
 endgenerate
 
 // What goes along. A lane counts if it holds a token of the frame, and a valid key, or
 // there is no valid key at all.
-reg           go1, none1;
+reg           none1;
 reg  [3:0]    flag1;
 reg  [PE-1:0] inside1;
 always @(posedge clk) begin
-    go1     <= go && !rst;
     flag1   <= {row_last, group_first, step_last, step_first};
     none1   <= k_none;
     inside1 <= group_last ? k_tail : {PE{1'b1}};
@@ -175,16 +182,14 @@ mlo_delay #(.WIDTH(PE + 5), .CYCLES(2 + LS)) u_along (
 // ---- the sum over a group's steps -----------------------------------------------------
 reg             score_valid, score_end, score_begin;
 reg  [PE-1:0]   score_count;
-wire [PE*SB-1:0] score;
+reg  [PE*SB-1:0] score;
 generate
     for (p = 0; p < PE; p = p + 1) begin : g_sum
-        reg  [SB-1:0]   sum_reg;
-        wire [DOTB-1:0] d = dot[p*DOTB +: DOTB];
-        wire [SB-1:0]   addend = {{SB-DOTB+1{d[DOTB-1]}}, d[DOTB-2:0]};
+        wire [DOTB-1:0] d = g_dot[p].dot;
         always @(posedge clk)
             if (go_dot)
-                sum_reg <= none_dot ? {SB{1'b0}} : (start_dot ? {SB{1'b0}} : sum_reg) + addend;
-        assign score[p*SB +: SB] = sum_reg;
+                score[p*SB +: SB] <= none_dot ? {SB{1'b0}}
+                    : (start_dot ? {SB{1'b0}} : score[p*SB +: SB]) + {{SB-DOTB+1{d[DOTB-1]}}, d[DOTB-2:0]};
     end
 endgenerate
 always @(posedge clk) begin
@@ -205,22 +210,26 @@ mlo_fifo #(.WIDTH(PE*(SB+1) + 1), .DEPTH(QUEUE)) u_score (
 
 // ---- the maximum: over the lanes, then over the groups --------------------------------
 localparam [SB-1:0] LOWEST = {1'b1, {SB-1{1'b0}}};
-reg  signed [SB-1:0] lane, highest, group_max, row_max;
+reg  signed [SB-1:0] group_max, row_max;
 reg                  group_valid, group_begin, group_end, max_valid;
-integer i;
-always @* begin
-    highest = LOWEST;
-    for (i = 0; i < PE; i = i + 1) begin
-        lane = score[i*SB +: SB];
-        if (score_count[i] && lane > highest)
-            highest = lane;
+function signed [SB-1:0] highest(input [PE*SB-1:0] scores, input [PE-1:0] count);
+    integer i;
+    reg signed [SB-1:0] lane;
+    begin
+        highest = LOWEST;
+        for (i = 0; i < PE; i = i + 1) begin
+            lane = scores[i*SB +: SB];
+            if (count[i] && lane > highest)
+                highest = lane;
+        end
     end
-end
+endfunction
 always @(posedge clk) begin
     group_valid <= score_valid && !rst;
     group_begin <= score_begin;
     group_end   <= score_end;
-    group_max   <= highest;
+    if (score_valid)
+        group_max <= highest(score, score_count);
     if (group_valid && (group_begin || group_max > row_max))
         row_max <= group_max;
     max_valid   <= group_valid && group_end && !rst;
@@ -241,7 +250,7 @@ mlo_fifo #(.WIDTH(SB), .DEPTH(4)) u_max (
     .level(max_level)
 );
 
-wire unused = &{1'b0, score_ready, max_ready, score_level, row_level, max_level};
+wire unused = &{1'b0, alive_next[LS+1], score_ready, max_ready, score_level, row_level, max_level};
 
 `ifdef FORMAL
     // Assumed: the row and its keys stay until they are done; m_row and m_max are taken together.

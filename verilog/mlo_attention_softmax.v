@@ -103,7 +103,7 @@ generate
         assign load_score[SL*SB-1:PE*SB] = {(SL-PE)*SB{1'b0}};
     end
 endgenerate
-always @(posedge clk) begin
+always @(posedge clk) if (load || busy_reg) begin
     count_reg <= load ? load_count : count_reg >> LANES;
     score_reg <= load ? load_score : score_reg >> (LANES * SB);
 end

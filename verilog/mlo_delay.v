@@ -32,18 +32,18 @@ endgenerate
 // Word 0 is the youngest. Only the valid bits need a reset.
 reg [CYCLES-1:0]       valid_reg;
 reg [CYCLES*WIDTH-1:0] line_reg;
-integer i;
+wire [CYCLES:0]           valid_next = {valid_reg, in_valid};
+wire [(CYCLES+1)*WIDTH-1:0] line_next = {line_reg, in};
 
 always @(posedge clk) begin
-    line_reg[0 +: WIDTH] <= in;
-    valid_reg[0]         <= in_valid;
-    for (i = 1; i < CYCLES; i = i + 1) begin
-        line_reg[i*WIDTH +: WIDTH] <= line_reg[(i-1)*WIDTH +: WIDTH];
-        valid_reg[i]               <= valid_reg[i-1];
+    if (valid_next != {CYCLES+1{1'b0}}) begin       // it moves only while there is a word in it
+        valid_reg <= valid_next[CYCLES-1:0];
+        line_reg  <= line_next[CYCLES*WIDTH-1:0];
     end
     if (rst)
         valid_reg <= {CYCLES{1'b0}};
 end
+wire unused = &{1'b0, line_next[CYCLES*WIDTH +: WIDTH]};
 
 assign out_valid = valid_reg[CYCLES-1];
 assign out       = line_reg[(CYCLES-1)*WIDTH +: WIDTH];

@@ -29,44 +29,59 @@ module mlo_dot #(
         if (WBITS < 2) mlo_error_WBITS_must_be_at_least_2 u_wbits ();
     endgenerate
 
-    // Registers right before and right behind the multipliers: those of a DSP block.
-    reg [SIMD*XBITS-1:0] x_reg;
-    reg [SIMD*WBITS-1:0] w_reg;
-    always @(posedge clk)
-        if (en) begin
-            x_reg <= x;
-            w_reg <= w;
-        end
-
-    // Level 0 are the products; level l adds neighbours of level l-1, so it has ceil(SIMD / 2^l) nodes, each one bit
-    // wider. A node without a neighbour only waits a cycle.
+    // Level 0 are the products, with the registers right before and right behind the multipliers that a DSP block has. Level
+    // l adds neighbours of level l-1, so it has ceil(SIMD / 2^l) nodes, each one bit wider. A node without a neighbour only
+    // waits a cycle. (Every node has registers of its own, and two products share one block with their sum: a simulator
+    // takes very long over the parts of a wide vector, and long over many small blocks.)
     genvar l, i;
     generate
-        for (l = 0; l <= LEVELS; l = l + 1) begin : level
+        for (i = 0; 2 * i < SIMD; i = i + 1) begin : pair
+            localparam ALONE = 2 * i + 1 == SIMD;   // the last product of an odd SIMD: the other one is 0
+            localparam J     = ALONE ? 2 * i : 2 * i + 1;
+            reg signed [XBITS-1:0] x0, x1;
+            reg signed [WBITS-1:0] w0, w1;
+            reg signed [PBITS-1:0] product0, product1;
+            reg signed [PBITS:0]   value;
+            always @(posedge clk)
+                if (en) begin
+                    x0       <= x[2*i*XBITS +: XBITS];
+                    w0       <= w[2*i*WBITS +: WBITS];
+                    x1       <= ALONE ? {XBITS{1'b0}} : x[J*XBITS +: XBITS];
+                    w1       <= ALONE ? {WBITS{1'b0}} : w[J*WBITS +: WBITS];
+                    product0 <= x0 * w0;
+                    product1 <= x1 * w1;
+                    value    <= product0 + product1;
+                end
+        end
+        for (l = 1; l <= LEVELS; l = l + 1) begin : level
             localparam NODES = (SIMD + (1 << l) - 1) >> l;
+            localparam BELOW = (SIMD + (1 << (l - 1)) - 1) >> (l - 1);
             localparam BITS  = PBITS + l;
-            wire [NODES*BITS-1:0] nodes;
             for (i = 0; i < NODES; i = i + 1) begin : node
-                reg signed [BITS-1:0] value;
-                assign nodes[i*BITS +: BITS] = value;
-                if (l == 0) begin : product
-                    wire signed [XBITS-1:0] a = x_reg[i*XBITS +: XBITS];
-                    wire signed [WBITS-1:0] b = w_reg[i*WBITS +: WBITS];
-                    always @(posedge clk) if (en) value <= a * b;
+                wire signed [BITS-1:0] value;
+                if (l == 1) begin : first
+                    assign value = pair[i].value;
                 end else begin : add
-                    localparam BELOW = (SIMD + (1 << (l - 1)) - 1) >> (l - 1);
-                    wire signed [BITS-2:0] a = level[l-1].nodes[2*i*(BITS-1) +: BITS-1];
-                    if (2*i + 1 < BELOW) begin : pair
-                        wire signed [BITS-2:0] b = level[l-1].nodes[(2*i+1)*(BITS-1) +: BITS-1];
-                        always @(posedge clk) if (en) value <= a + b;
-                    end else begin : single
-                        always @(posedge clk) if (en) value <= {a[BITS-2], a};
+                    reg signed [BITS-1:0] total;
+                    assign value = total;
+                    if (2*i + 1 < BELOW) begin : two
+                        always @(posedge clk)
+                            if (en) total <= level[l-1].node[2*i].value + level[l-1].node[2*i+1].value;
+                    end else begin : one
+                        wire signed [BITS-2:0] below = level[l-1].node[2*i].value;
+                        always @(posedge clk)
+                            if (en) total <= {below[BITS-2], below};
                     end
                 end
             end
         end
+        if (LEVELS == 0) begin : no_tree
+            wire unused = &{1'b0, pair[0].value};
+            assign sum = pair[0].product0;
+        end else begin : tree
+            assign sum = level[LEVELS].node[0].value;
+        end
     endgenerate
-    assign sum = level[LEVELS].nodes;
 endmodule
 
 `default_nettype wire

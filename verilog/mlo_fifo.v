@@ -55,10 +55,8 @@ wire          pop  = m_tvalid && m_tready;
 assign level = level_reg;
 
 always @(posedge clk) begin
-    if (push && !pop)
-        level_reg <= level_reg + LEVEL_ONE;
-    if (pop && !push)
-        level_reg <= level_reg - LEVEL_ONE;
+    if (push != pop)
+        level_reg <= push ? level_reg + LEVEL_ONE : level_reg - LEVEL_ONE;
     if (rst)
         level_reg <= {LW{1'b0}};
 end
@@ -110,15 +108,19 @@ if (DEPTH >= 3) begin : g_ram
             out_reg <= mem[rd_reg];
     end
 
+    // (Nothing to do without one of these: a simulator skips the rest.)
+    wire work = push || pop || fetch;
     always @(posedge clk) begin
-        if (push)
-            wr_reg <= wr_reg == LAST ? {AW{1'b0}} : wr_reg + ONE;
-        if (fetch)
-            rd_reg <= rd_reg == LAST ? {AW{1'b0}} : rd_reg + ONE;
-        if (fetch)
-            valid_reg <= 1'b1;
-        else if (m_tready)
-            valid_reg <= 1'b0;
+        if (work) begin
+            if (push)
+                wr_reg <= wr_reg == LAST ? {AW{1'b0}} : wr_reg + ONE;
+            if (fetch)
+                rd_reg <= rd_reg == LAST ? {AW{1'b0}} : rd_reg + ONE;
+            if (fetch)
+                valid_reg <= 1'b1;
+            else if (m_tready)
+                valid_reg <= 1'b0;
+        end
         if (rst) begin
             wr_reg    <= {AW{1'b0}};
             rd_reg    <= {AW{1'b0}};

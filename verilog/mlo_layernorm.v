@@ -162,16 +162,19 @@ module mlo_layernorm #(
     wire              c_first = is_first && !swapped, c_wait = valid[2] && (!c_ready || c_first);
     assign back  = out_ready || !valid[8];
     assign front = back && !c_wait;
+    // A stage's numbers move only when a beat enters it: of stage 1 with go, and
+    wire              make2 = front && valid[1], make3 = front && valid[2], make4 = back && valid[3], make5 = back && valid[4],
+                      make6 = back && valid[5], make7 = back && valid[6], make8 = back && valid[7];
     always @(posedge clk) begin
         swapped <= is_first && !front;
+        if (go)   begin user1 <= t_user;    cr1 <= t_cr;    c1 <= t_c;      k1 <= t_k;      sh1 <= t_sh;    end
+        if (make2) begin user2 <= user1;                    c2 <= c1;       k2 <= k1;       sh2 <= sh1;     end
         if (front) begin
             valid[2:1] <= {valid[1], go};
-            user1 <= t_user;    cr1 <= t_cr;    c1 <= t_c;      k1 <= t_k;      sh1 <= t_sh;
-            user2 <= user1;                     c2 <= c1;       k2 <= k1;       sh2 <= sh1;
             if (valid[2]) c_addr <= (c_addr == LAST) ? {BBITS{1'b0}} : c_addr + ONE;
         end
-        if (back) begin
-            valid[8:3] <= {valid[7:3], valid[2] && !c_wait};
+        if (back && {valid[8:3], make3} != 7'd0) begin
+            valid[8:3] <= {valid[7:3], make3};
             user3 <= user2;     sh3 <= sh2;     k3    <= k2;
             user4 <= user3;     sh4 <= sh3;
             user5 <= user4;     sh5 <= sh4;     user6 <= user5;     sh6 <= sh5;
@@ -192,6 +195,9 @@ module mlo_layernorm #(
     );
 
     // ---- The lanes
+`ifdef FORMAL
+    wire f_unused = &{1'b0, make4, make5, make6, make7, make8};
+`endif
 `ifndef FORMAL
     wire [PE*YBITS-1:0] y8;
     genvar p;
@@ -209,20 +215,20 @@ module mlo_layernorm #(
             wire                    fits = t7[TBITS-1:YBITS-1] == {(TBITS - YBITS + 1){t7[TBITS-1]}};
 
             mlo_muladd #(.ABITS(CRBITS), .BBITS(XBITS), .YBITS(UBITS), .MULBITS(MULBITS)) u_normalise (
-                .clk(clk), .en1(front), .en2(back), .a(cr1), .b(x1), .c(c2), .y(ur3));
+                .clk(clk), .en1(make2), .en2(make3), .a(cr1), .b(x1), .c(c2), .y(ur3));
             mlo_muladd #(.ABITS(NBITS), .BBITS(16), .YBITS(TBITS), .MULBITS(MULBITS)) u_scale (
-                .clk(clk), .en1(back), .en2(back), .a(n4), .b(g4), .c({{(TBITS - 32){b5[31]}}, b5}), .y(t6));
+                .clk(clk), .en1(make5), .en2(make6), .a(n4), .b(g4), .c({{(TBITS - 32){b5[31]}}, b5}), .y(t6));
 
             always @(posedge clk) begin
-                if (front) x1 <= x_data[XBITS*p +: XBITS];
-                if (back) begin
+                if (go) x1 <= x_data[XBITS*p +: XBITS];
+                if (make4) begin
                     n4 <= n_wide[NBITS-1:0];
                     g4 <= c_data[64*p +: 16];
                     b4 <= c_data[64*p+32 +: 32];
-                    b5 <= b4;
-                    t7 <= t6 >>> sh6;
-                    y  <= fits ? t7[YBITS-1:0] : {t7[TBITS-1], {(YBITS - 1){!t7[TBITS-1]}}};
                 end
+                if (make5) b5 <= b4;
+                if (make7) t7 <= t6 >>> sh6;
+                if (make8) y  <= fits ? t7[YBITS-1:0] : {t7[TBITS-1], {(YBITS - 1){!t7[TBITS-1]}}};
             end
             assign y8[YBITS*p +: YBITS] = y;
             wire unused_lane = &{1'b0, n_wide, c_data[64*p+16 +: 16]};

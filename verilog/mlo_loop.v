@@ -66,6 +66,11 @@ module mlo_loop #(
     output wire             m_ext_tvalid,
     input  wire             m_ext_tready,
     output wire [2:0]       m_ext_tuser
+`ifdef FORMAL
+    // what the proof leaves open
+    , input wire [1:0] f_n, f_frames, f_ext_user
+    , input wire       f_ext_valid, f_body_stall, f_fb_stall, f_out_stall, f_in_stall
+`endif
 );
     localparam BW = (BEATS > 1) ? $clog2(BEATS) : 1;
     localparam [BW-1:0] FINAL = BEATS[BW-1:0] - 1'b1;
@@ -209,8 +214,11 @@ module mlo_loop #(
     reg f_past_valid = 1'b0;
     always @(posedge clk) f_past_valid <= 1'b1;
     always @* assume (rst == !f_past_valid);
-    (* anyconst *) wire [1:0] f_n;           // iterations
-    (* anyconst *) wire [1:0] f_frames;
+    // f_n iterations, the same all the time
+    reg [1:0] f_n_before, f_frames_before;
+    always @(posedge clk) f_n_before <= f_n;
+    always @(posedge clk) f_frames_before <= f_frames;
+    always @* assume (!f_past_valid || (f_n == f_n_before && f_frames == f_frames_before));
     always @* assume (f_n != 0 && f_frames != 0 && iterations == {14'd0, f_n} && frames == {6'd0, f_frames});
 
     // ---- the queues: body (k = the iteration as which it was fed) and feedback (k not yet counted up),
@@ -225,8 +233,6 @@ module mlo_loop #(
     (* mem2reg *) reg [2:0]    f_fu [0:FQ-1];
     reg [2:0]    f_bl, f_fl;                 // beats in them
 
-    (* anyseq *) wire f_ext_valid, f_body_stall, f_fb_stall, f_out_stall, f_in_stall;
-    (* anyseq *) wire [1:0] f_ext_user;
     reg [FN-1:0] f_in, f_out;                // beats entered, left
     reg          f_ext_waits, f_body_waits, f_fb_waits;      // offered before: the offer stands
     reg [1:0]    f_ext_held;
@@ -410,7 +416,7 @@ module mlo_loop #(
                 if ((f_m & F_MASK) == F_MASK) assert (!f_iter_token);
             end else begin
                 // bounds
-                assert ((f_gs & F_MASK) == 0 && f_ge_now - f_gs <= F_MOST && f_gs - f_pgs <= F_MOST);
+                assert ((f_gs & F_MASK) == 0 && (f_pgs & F_MASK) == 0 && f_ge_now - f_gs <= F_MOST && f_gs - f_pgs <= F_MOST);
                 assert (f_m - f_gs < f_ge_now - f_gs);
                 assert (f_iter_token == (F_MASK != 0 && f_m == f_gs));
                 assert (f_group >= 1 && f_group <= f_frames && size_ok);

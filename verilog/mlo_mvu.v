@@ -200,7 +200,7 @@ module mlo_mvu #(
                 .clk(clk), .en(en_a),
                 .x(x_data), .w(w_data[p*SIMD*WBITS +: SIMD*WBITS]), .sum(sum));
 
-            // The bias is the start value. M and S of the group are kept: its memory may be at the next one already.
+            // The bias is the start value. M and S of the group are kept: its memory moves on before they are used.
             wire signed [ABITS-1:0] bias = c_data[64*p +: ABITS];
             reg  signed [ABITS-1:0] acc;
             reg         [15:0]      mul;
@@ -208,14 +208,16 @@ module mlo_mvu #(
             always @(posedge clk)
                 if (en_b && sum_valid) begin
                     acc   <= (sum_start ? bias : acc) + {{(ABITS - SBITS){sum[SBITS-1]}}, sum};
-                    mul   <= c_data[64*p + 32 +: 16];
-                    shift <= c_data[64*p + 48 +: 6];
+                    if (sum_start) begin
+                        mul   <= c_data[64*p + 32 +: 16];
+                        shift <= c_data[64*p + 48 +: 6];
+                    end
                 end
 
-            // its valid bit would be the same in each row: b_valid stands for all
+            // its valid bit is the same in each row: b_valid stands for all
             wire unused_valid;
             mlo_requantize #(.ABITS(ABITS), .MBITS(16), .YBITS(QBITS)) u_requantize (
-                .clk(clk), .rst(rst), .en(en_b), .in_valid(1'b0), .in_acc(acc), .in_m(mul), .in_s(shift),
+                .clk(clk), .rst(rst), .en(en_b), .in_valid(b_valid[0]), .in_acc(acc), .in_m(mul), .in_s(shift),
                 .out_valid(unused_valid), .out_y(q_data[p*QBITS +: QBITS]));
             wire unused_bits = &{1'b0, unused_valid, c_data[64*p +: 32], c_data[64*p + 54 +: 10]};
         end

@@ -92,13 +92,14 @@ wire word_done = take && part_reg == PART_LAST;
 wire bank_done = word_done && row_reg == ROW_LAST;
 
 always @(posedge clk) begin
-    if (take)
+    if (take) begin
         part_reg <= part_reg == PART_LAST ? {PA{1'b0}} : part_reg + PART_ONE;
-    if (word_done)
-        row_reg <= row_reg == ROW_LAST ? {RA{1'b0}} : row_reg + ROW_ONE;
-    if (bank_done) begin
-        full_reg[fill_reg] <= 1'b1;
-        fill_reg           <= !fill_reg;
+        if (word_done)
+            row_reg <= row_reg == ROW_LAST ? {RA{1'b0}} : row_reg + ROW_ONE;
+        if (bank_done) begin
+            full_reg[fill_reg] <= 1'b1;
+            fill_reg           <= !fill_reg;
+        end
     end
     // The bank in use is full, the bank that loads is not: when both happen in
     // one cycle they are about different banks.
@@ -133,22 +134,24 @@ end else begin : g_rows
 end
 
 if (R == 1) begin : g_columns
+    // (One memory with a write enable per column: read in one piece, which a simulator does much faster.)
+    reg [WIDTH-1:0] mem [0:2*ROWS-1];
+    reg [WIDTH-1:0] data_reg;
     genvar p;
     for (p = 0; p < P; p = p + 1) begin : g_column
         localparam LOW = p * AXI_WIDTH;
         localparam CW  = (WIDTH - LOW < AXI_WIDTH) ? WIDTH - LOW : AXI_WIDTH;
         localparam [31:0]   THIS_32 = p;
         localparam [PA-1:0] THIS    = THIS_32[PA-1:0];
-        reg [CW-1:0] mem [0:2*ROWS-1];
-        reg [CW-1:0] data_reg;
-        always @(posedge clk) begin
-            if (take && part_reg == THIS)
-                mem[wr_row] <= s_axis_tdata[CW-1:0];
-            if (en)
-                data_reg <= mem[rd_row];
-        end
-        assign data[LOW +: CW] = data_reg;
+        always @(posedge clk)
+            if (take)
+                if (part_reg == THIS)
+                    mem[wr_row][LOW +: CW] <= s_axis_tdata[CW-1:0];
     end
+    always @(posedge clk)
+        if (en)
+            data_reg <= mem[rd_row];
+    assign data = data_reg;
 end else begin : g_words
     localparam KEEP = (DEPTH < R) ? DEPTH : R;  // words kept of each beat
     reg  [KEEP*WIDTH-1:0] mem [0:2*ROWS-1];

@@ -96,7 +96,7 @@ module mlo_requant #(
         for (p = 0; p < PE; p = p + 1) begin : lane
             wire unused_valid;                      // the same in each lane: v stands for all
             mlo_requantize #(.ABITS(XBITS), .MBITS(16), .YBITS(YBITS)) u_requantize (
-                .clk(clk), .rst(rst), .en(en), .in_valid(1'b0), .in_acc(x1[p*XBITS +: XBITS]), .in_m(word[15:0]),
+                .clk(clk), .rst(rst), .en(en), .in_valid(v[0]), .in_acc(x1[p*XBITS +: XBITS]), .in_m(word[15:0]),
                 .in_s(word[21:16]), .out_valid(unused_valid), .out_y(y[p*YBITS +: YBITS]));
             wire unused_lane = &{1'b0, unused_valid};
         end

@@ -4,7 +4,7 @@
 // Contract   acc signed; m is read as signed, 0 <= m < 2^(MBITS-1); 1 <= s <= 62; floor shift after adding one half.
 // Throughput one value per cycle with en high.
 // Latency    exactly 6 cycles with en high: in_valid in cycle t gives out_valid (and out_y) in cycle t + 6.
-// Stall      en low freezes every register of the lane, its valid bits too. No handshake inside: the user keeps en
+// Stall      en low freezes every register of the lane, its valid bits too; out_y holds the last value until the next one. No handshake inside: the user keeps en
 //            low while out_valid is high and nobody takes out_y.
 // Legal      ABITS >= 2, MBITS >= 2, YBITS >= 2.
 //
@@ -42,10 +42,10 @@ module mlo_requantize #(
         if (YBITS < 2) mlo_error_YBITS_must_be_at_least_2 u_ybits ();
     endgenerate
 
-    reg [5:0] valid;
-    always @(posedge clk)
-        if (rst)     valid <= 6'd0;
-        else if (en) valid <= {valid[4:0], in_valid};
+    // A stage moves only when a value enters it: an idle lane is still, in hardware and in a simulator.
+    reg  [5:0] valid;
+    wire [5:0] enter = {valid[4:0], in_valid};
+    wire       moves = en && {valid, in_valid} != 7'd0;
     assign out_valid = valid[5];
 
     // 1: operands (the input registers of a DSP block). 2, 3: the product (its multiplier and output registers)
@@ -53,16 +53,6 @@ module mlo_requantize #(
     reg signed [MBITS-1:0] m1;
     reg signed [PBITS-1:0] prod2, prod3;
     reg        [5:0]       sh1, sh2, sh3;           // s - 1
-    always @(posedge clk)
-        if (en) begin
-            acc1  <= in_acc;
-            m1    <= in_m;
-            sh1   <= in_s - 6'd1;
-            prod2 <= acc1 * m1;
-            sh2   <= sh1;
-            prod3 <= prod2;
-            sh3   <= sh2;
-        end
 
     // 4: coarse shift by 8 * sh3[5:3] into the window; is anything above it not a sign bit?
     wire             neg3 = prod3[PBITS-1];
@@ -78,32 +68,49 @@ module mlo_requantize #(
     reg  [WBITS-1:0] win4;
     reg              neg4, big4;
     reg  [2:0]       sh4;
-    always @(posedge clk)
-        if (en) begin
-            win4 <= ext3[8 * sh3[5:3] +: WBITS];
-            neg4 <= neg3;
-            big4 <= above3 != {NB{1'b0}};
-            sh4  <= sh3[2:0];
-        end
 
     // 5: fine shift; twice the result (t) must fit in YBITS+1 bits
     wire signed [WBITS:0] t4 = $signed({neg4, win4}) >>> sh4;
     reg  [YBITS:0]        t5;
     reg                   neg5, big5;
-    always @(posedge clk)
-        if (en) begin
-            t5   <= t4[YBITS:0];
-            neg5 <= neg4;
-            big5 <= big4 || t4[WBITS:YBITS] != {(WBITS - YBITS + 1){neg4}};
-        end
 
     // 6: round and clip: (t + 1) / 2 leaves the range only upwards, and only from the largest value
     wire [YBITS-1:0] largest = {1'b0, {(YBITS - 1){1'b1}}};
     wire             up5 = t5[0] && t5[YBITS:1] != largest;
     reg  [YBITS-1:0] y6;
-    always @(posedge clk)
-        if (en) y6 <= big5 ? largest ^ {YBITS{neg5}} : t5[YBITS:1] + {{(YBITS - 1){1'b0}}, up5};
     assign out_y = y6;
+
+    always @(posedge clk) begin
+        if (moves) begin
+            valid <= enter;
+            if (enter[0]) begin
+                acc1 <= in_acc;
+                m1   <= in_m;
+                sh1  <= in_s - 6'd1;
+            end
+            if (enter[1]) begin
+                prod2 <= acc1 * m1;
+                sh2   <= sh1;
+            end
+            if (enter[2]) begin
+                prod3 <= prod2;
+                sh3   <= sh2;
+            end
+            if (enter[3]) begin
+                win4 <= ext3[8 * sh3[5:3] +: WBITS];
+                neg4 <= neg3;
+                big4 <= above3 != {NB{1'b0}};
+                sh4  <= sh3[2:0];
+            end
+            if (enter[4]) begin
+                t5   <= t4[YBITS:0];
+                neg5 <= neg4;
+                big5 <= big4 || t4[WBITS:YBITS] != {(WBITS - YBITS + 1){neg4}};
+            end
+            if (enter[5]) y6 <= big5 ? largest ^ {YBITS{neg5}} : t5[YBITS:1] + {{(YBITS - 1){1'b0}}, up5};
+        end
+        if (rst) valid <= 6'd0;
+    end
 
 `ifdef FORMAL
     // Stage by stage against the plain formula, computed wide: each assertion is inductive by itself. f_okN: what is in
@@ -126,21 +133,17 @@ module mlo_requantize #(
                                            : t4[YBITS:1] + {{(YBITS - 1){1'b0}}, t4[0] && t4[YBITS:1] != largest};
     always @(posedge clk)
         if (en) begin
-            f_in  <= {f_in[1:0], 1'b1};
-            f_s1  <= in_s;
-            f_s2  <= f_s1;
-            f_s3  <= f_s2;
-            f_y4  <= f_clip[YBITS-1:0];
-            f_y5  <= f_y4;
-            f_y6  <= f_y5;
-            f_ok4 <= f_ok3;
-            f_ok5 <= f_ok4;
-            f_ok6 <= f_ok5;
+            if (enter[0]) {f_in[0], f_s1} <= {1'b1, in_s};
+            if (enter[1]) {f_in[1], f_s2} <= {f_in[0], f_s1};
+            if (enter[2]) {f_in[2], f_s3} <= {f_in[1], f_s2};
+            if (enter[3]) {f_ok4, f_y4}   <= {f_ok3, f_clip[YBITS-1:0]};
+            if (enter[4]) {f_ok5, f_y5}   <= {f_ok4, f_y4};
+            if (enter[5]) {f_ok6, f_y6}   <= {f_ok5, f_y5};
         end
     always @(*) begin
         if (f_in[0]) assert (sh1 == f_s1 - 6'd1);
-        if (f_in[1]) assert (sh2 == f_s2 - 6'd1 && f_in[0]);
-        if (f_in[2]) assert (sh3 == f_s3 - 6'd1 && f_in[1]);
+        if (f_in[1]) assert (sh2 == f_s2 - 6'd1);
+        if (f_in[2]) assert (sh3 == f_s3 - 6'd1);
         if (f_ok4)   assert (f_out4 == f_y4);
         if (f_ok5)   assert (f_out5 == f_y5);
         if (f_ok6)   assert (out_y  == f_y6);

@@ -73,11 +73,11 @@ module mlo_rsqrt #(
         left    <= left - ONE;
         stepped <= state == DIVIDE;
         case (state)
-            IDLE: begin
+            IDLE: if (s_tvalid) begin
                 v    <= s_tdata;
                 k    <= {KBITS{1'b0}};
                 left <= (NBY16 > 0) ? BY16_LAST[CBITS-1:0] : BY4_LAST[CBITS-1:0];
-                if (s_tvalid) state <= (NBY16 > 0) ? BY16 : BY4;
+                state <= (NBY16 > 0) ? BY16 : BY4;
             end
             BY16: begin
                 if (v[VBITS-1:PAD16] == {(VBITS - PAD16){1'b0}}) begin

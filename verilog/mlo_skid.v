@@ -40,27 +40,27 @@ assign m_tvalid = valid_reg;
 assign m_tdata  = out_reg;
 
 wire out_free = !valid_reg || m_tready;
+wire work     = s_tvalid || valid_reg;  // else nothing changes, and a simulator is spared the rest
 
+// Payload: no reset, a word means nothing until its valid bit is set.
 always @(posedge clk) begin
-    if (out_free) begin
-        // the spare word is older than the one on s_tdata: it goes first
-        valid_reg <= full_reg || s_tvalid;
-        full_reg  <= 1'b0;
-    end else if (s_tvalid) begin
-        full_reg  <= 1'b1;
+    if (work) begin
+        if (out_free) begin
+            // the spare word is older than the one on s_tdata: it goes first
+            valid_reg <= full_reg || s_tvalid;
+            full_reg  <= 1'b0;
+        end else if (s_tvalid) begin
+            full_reg  <= 1'b1;
+        end
+        if (out_free && (full_reg || s_tvalid))
+            out_reg   <= full_reg ? spare_reg : s_tdata;
+        if (s_tvalid && !full_reg)
+            spare_reg <= s_tdata;
     end
     if (rst) begin
         valid_reg <= 1'b0;
         full_reg  <= 1'b0;
     end
-end
-
-// Payload: no reset, a word means nothing until its valid bit is set.
-always @(posedge clk) begin
-    if (out_free)
-        out_reg <= full_reg ? spare_reg : s_tdata;
-    if (!full_reg)
-        spare_reg <= s_tdata;
 end
 
 `ifdef FORMAL

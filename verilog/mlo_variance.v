@@ -46,11 +46,12 @@ module mlo_variance #(
     // ---- Sums: input register, squares, two adder trees, accumulators. One enable: it stops when a finished sum cannot leave.
     wire                  en;
     reg  [PE*XBITS-1:0]   x0, x1;
-    wire [PE*QBITS-1:0]   q1;
+    reg  [PE*QBITS-1:0]   q1;
     reg  [LP+1:0]         valid;                    // of: input register, squares, tree levels
+    wire                  moves = en && {valid, s_tvalid} != {(LP + 3){1'b0}};      // empty, it stands still
     reg  [3*(LP+2)-1:0]   user;
     always @(posedge clk) begin
-        if (en) begin
+        if (moves) begin
             x0    <= s_tdata;
             x1    <= x0;
             user  <= {user[3*LP+2:0], s_tuser};
@@ -64,17 +65,15 @@ module mlo_variance #(
     generate
         for (p = 0; p < PE; p = p + 1) begin : g_square
             wire signed [XBITS-1:0] x = x0[XBITS*p +: XBITS];
-            reg  signed [QBITS-1:0] q;
             always @(posedge clk)
-                if (en) q <= x * x;
-            assign q1[QBITS*p +: QBITS] = q;
+                if (moves) q1[QBITS*p +: QBITS] <= x * x;
         end
     endgenerate
 
     wire [XBITS+LP-1:0] x_sum;
     wire [QBITS+LP-1:0] q_sum;
-    mlo_addtree #(.LANES(PE), .BITS(XBITS)) u_sum   (.clk(clk), .en(en), .lanes(x1), .sum(x_sum));
-    mlo_addtree #(.LANES(PE), .BITS(QBITS)) u_sumsq (.clk(clk), .en(en), .lanes(q1), .sum(q_sum));
+    mlo_addtree #(.LANES(PE), .BITS(XBITS)) u_sum   (.clk(clk), .en(moves), .lanes(x1), .sum(x_sum));
+    mlo_addtree #(.LANES(PE), .BITS(QBITS)) u_sumsq (.clk(clk), .en(moves), .lanes(q1), .sum(q_sum));
 
     reg  [BBITS-1:0]  beat;
     reg  [S1BITS-1:0] acc1;
@@ -137,15 +136,16 @@ module mlo_variance #(
 
     assign take = state == IDLE && sum_valid;
     always @(posedge clk) begin
-        used <= 1'b0;
+        used   <= 1'b0;
+        used_p <= used;
         case (state)
-            IDLE: begin
+            IDLE: if (sum_valid) begin
                 s1    <= sum1;
                 s2    <= {{(48 - S2BITS){1'b0}}, sum2};
                 abs1  <= sum1[S1BITS-1] ? -s1_ext : s1_ext;
                 tuser <= sum_user;
                 step  <= 4'd0;
-                if (sum_valid) state <= WAIT;
+                state <= WAIT;
             end
             WAIT: if (e_ready) state <= MULTIPLY;
             MULTIPLY: begin
@@ -158,7 +158,7 @@ module mlo_variance #(
         if (rst) state <= IDLE;
     end
 
-    always @(posedge clk) begin
+    always @(posedge clk) if (state == MULTIPLY) begin
         minus <= step[3:0] > 4'd2;
         case (step)
             4'd0:    begin digit <= 2'd0; a <= C_32[15:0];         b <= s2[15:0];           end
@@ -171,9 +171,8 @@ module mlo_variance #(
         product <= a * b;
         digit_p <= digit;
         minus_p <= minus;
-        used_p  <= used;
         if (used_p)                                       v <= minus_p ? v - shifted : v + shifted;
-        else if (state == MULTIPLY && step == 4'd0)       v <= {14'd0, e_data[47:0]};
+        else if (step == 4'd0)                            v <= {14'd0, e_data[47:0]};
     end
 
     assign m_v      = v;

@@ -66,7 +66,7 @@ module mlo_vector #(
         if (take)      load      <= take_last ? {AW{1'b0}} : load + 1'b1;
         if (take_last) load_half <= !load_half;
         if (done)      read_half <= !read_half;
-        count <= count + {1'b0, take_last} - {1'b0, done};
+        if (take_last != done) count <= done ? count - 2'd1 : count + 2'd1;
         if (rst) begin
             load      <= {AW{1'b0}};
             load_half <= 1'b0;
