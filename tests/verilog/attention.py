@@ -1,0 +1,224 @@
+# SPDX-License-Identifier: MIT
+"""attention: mlo_attention against a numpy model: words, order, sidebands, throughput and latency formulas of its header."""
+import numpy as np
+
+import bench
+
+NAME = "attention"
+
+
+def clog2(n):
+    return max(0, (n - 1).bit_length())
+
+
+# ---- the model: written from the definition, shares nothing with the Verilog -------------
+ROM = [int(np.floor(65280 * 2.0 ** (-f / 64) + 0.5)) for f in range(64)]
+
+
+def row(q, k, v, key, par, lt, ybits):
+    """q [D], k and v [Tk, D], key [Tk] bool -> y [D]"""
+    ms, ss, mo, so = par
+    if key.any():
+        s = k @ q
+        counts = key
+    else:
+        s = np.zeros(len(k), dtype=np.int64)
+        counts = np.ones(len(k), dtype=bool)
+    diff = np.where(counts, s[counts].max() - s, 0)
+    t = np.array([min(4095, (int(x) * ms + (1 << (ss - 1))) >> ss) for x in diff])
+    # (Python's integers: 8 + i goes to 71)
+    e = np.array([(ROM[x & 63] + (1 << (7 + (x >> 6)))) >> (8 + (x >> 6)) for x in t.tolist()]) * counts
+    r = (mo << (lt + 8)) // int(e.sum())
+    lo, hi = -(1 << (ybits - 1)), (1 << (ybits - 1)) - 1
+    return [min(hi, max(lo, (int(a) * r + (1 << (so - 1))) >> so)) for a in e @ v]
+
+
+# ---- stimulus ------------------------------------------------------------------------------
+def pick_params(rng, c, n, wild):
+    """constants that spread t and y over their ranges, or now and then (wild) any legal ones"""
+    if wild:
+        return rng.bits(16), rng.between(1, 62), rng.bits(16), rng.between(1, 62)
+    lt = clog2(c["T"])
+    ms = rng.between(1 << 14, (1 << 15) - 1)
+    spread = 2 * c["XBITS"] - 3 + clog2(c["D"]) // 2        # bits of a usual difference of scores
+    ss = max(1, min(62, spread + 15 - rng.between(7, 10)))
+    mo = rng.between(1 << 14, (1 << 15) - 1)
+    so = max(1, min(62, lt + 8 + 15 - (c["YBITS"] - c["XBITS"]) - rng.between(0, 2)))
+    return ms, ss, mo, so
+
+
+def stimulus(c, frames, seed, keys="some", extreme=False, wild=False):
+    """frames: list of (Tq, Tk, first). Returns files, golden beats and counts."""
+    rng = bench.Rng(seed)
+    H, D, simd, xb, yb = c["H"], c["D"], c["SIMD"], c["XBITS"], c["YBITS"]
+    low = -(1 << (xb - 1))
+
+    def draw(n):
+        if extreme:                                          # the corners of every width
+            return np.array([[low if rng.chance(70) else -low - 1 for _ in range(H * D)] for _ in range(n)], dtype=np.int64)
+        return np.array(rng.signed(n * H * D, xb), dtype=np.int64).reshape(n, H * D)
+
+    qs, ks, vs, cs, ms = [], [], [], [], []
+    par = None
+    for tq, tk, first in frames:
+        if first:
+            par = pick_params(rng, c, len(cs), wild)
+            cs += bench.param_beats([par[0] | par[1] << 16 | par[2] << 32 | par[3] << 48], 64, c["AXI_WIDTH"])
+        q, k, v = draw(tq), draw(tk), draw(tk)
+        mode = keys if keys != "mixed" else ("all", "some", "none", "one")[rng.below(4)]
+        key = np.array([mode == "all" or (mode == "some" and rng.chance(60)) for _ in range(tk)])
+        if mode == "one":
+            key[rng.below(tk)] = True
+        for stream, data in ((qs, q), (ks, k), (vs, v)):
+            for j in range(len(data)):
+                last = j == len(data) - 1
+                # q and v carry a key bit too: attention must not look at it, and q's goes through
+                bit = key[j] if stream is ks else rng.bits(1)
+                user = int(first and j == 0) | int(last) << 1 | int(bit) << 2
+                if stream is qs:
+                    users = user
+                    y = []
+                    for h in range(H):
+                        ch = slice(h * D, h * D + D)
+                        y += row(q[j, ch], k[:, ch], v[:, ch], key, par, clog2(c["T"]), yb)
+                    ms += [users << simd * yb | b for b in bench.beats(y, simd, yb)]
+                stream += [user << simd * xb | b for b in bench.beats(data[j], simd, xb)]
+    files = {"q.hex": bench.hexwords(qs, simd * xb + 3), "k.hex": bench.hexwords(ks, simd * xb + 3),
+             "v.hex": bench.hexwords(vs, simd * xb + 3), "c.hex": bench.hexwords(cs, c["AXI_WIDTH"]),
+             "golden.hex": bench.hexwords(ms, simd * yb + 3)}
+    args = {"nq": len(qs), "nk": len(ks), "nc": len(cs), "nm": len(ms), "kbeats": frames[0][1] * H * D // simd}
+    return files, args
+
+
+# ---- the header's formulas -------------------------------------------------------------------
+def row_time(c, tk):
+    ds, cy = c["D"] // c["SIMD"], -(-(17 + clog2(c["T"])) // c["STEP"])
+    return max(-(-tk // c["PE"]) * ds, cy + 1)
+
+
+def latency(c, tk):
+    ds, cy = c["D"] // c["SIMD"], -(-(17 + clog2(c["T"])) // c["STEP"])
+    es = -(-c["PE"] // -(-c["PE"] // ds))
+    groups = -(-tk // c["PE"])
+    head_start = tk * c["H"] * ds - ds                      # of the first row against its keys, in this bench
+    fetch = max(0, 3 - groups * ds - head_start)            # the first row of an iteration waits for its constants
+    return groups * (ds + es + 1) + fetch + cy + 28 + clog2(c["SIMD"]) + clog2(c["PE"])
+
+
+def schedule(c, frames):
+    """When does the last beat leave if nothing stalls, frames of any lengths? Every stage starts a unit of work when its input
+    is there, when it is done with the unit before, and when the queue behind it has room. All numbers are cycles."""
+    D, H, PE, simd, T = c["D"], c["H"], c["PE"], c["SIMD"], c["T"]
+    ds, cy = D // simd, -(-(17 + clog2(T)) // c["STEP"])
+    es = -(-PE // -(-PE // ds))
+    most = -(-T // PE)                                          # groups of the longest frame
+    score_queue = most + (12 + clog2(simd)) // ds + 2           # groups
+    ring = min(4 * most + 2, 2 * most + 2 * ((cy + ds) // ds) + 14 // ds + 2)
+    start = 17                                                  # attention_tb: q, k and v begin here
+    before = start - 1
+    k_free, v_free, load_k, load_v = [start] * 2, [start] * 2, before, before
+    q, score = [before], [before]                               # per row: query is in, last step of its scores
+    taken, row_taken, freed = [], [], []                        # per group: softmax took it; per row; per group: ring is free
+    step = softmax_free = before
+    accept, finish, mix = [], before, before                    # division begins, ends; last step of mix
+    for n, (tq, tk, first) in enumerate(frames):
+        groups = -(-tk // PE)
+        load_k = max(load_k + 1, k_free[n % 2]) + tk * H * ds - 1
+        load_v = max(load_v + 1, v_free[n % 2]) + tk * H * ds - 1
+        for r in range(tq * H):
+            q.append(max(q[-1], score[-2] if len(score) > 2 else before) + ds)
+            ready = max(q[-1], load_k)
+            constants = max(q[-1], score[-1]) + 3 if first and r == 0 else 0
+            for g in range(groups):                             # stage 1, a group at a time
+                step = max(step, ready) + 1
+                if len(taken) + g >= score_queue:
+                    i = len(taken) + g - score_queue
+                    step = max(step, (taken[i] if i < len(taken) else 1 << 60) + 1)
+                step += ds - 1
+            step = max(step, constants, row_taken[-4] + 1 if len(row_taken) >= 4 else 0)
+            score.append(step)
+            top = step + 8 + clog2(simd)                        # the maximum is known
+            for g in range(groups):                             # stage 2
+                t = max(top, softmax_free)
+                if len(taken) >= ring:
+                    t = max(t, freed[len(taken) - ring] + 1)
+                if len(accept) >= 4:
+                    t = max(t, accept[-4] + 1)
+                taken.append(t)
+                softmax_free = t + es
+            row_taken.append(t)
+            accept.append(max(t + 8 + es, finish + 1))
+            finish = max(accept[-1] + cy, mix)                  # the result's register is free when mix is done with the row
+            mix = max(finish, mix, load_v) + groups * ds        # stage 3
+            freed += [mix] * groups
+        k_free[n % 2] = score[-1] + 1
+        v_free[n % 2] = mix + 1
+    return mix + 12 + clog2(PE)
+
+
+def simulate(c, frames, seed, stall=0, **kw):
+    files, args = stimulus(c, frames, seed, **kw)
+    r = bench.run(NAME, c, files, seed=seed, stall=stall, **args)
+    return r, [int(x) for x in r.read("cycles.txt").split()]
+
+
+def timing(c, tk, frames, seed):
+    """equal frames, nothing stalls: every row comes exactly a row time after the one before"""
+    r, cycles = simulate(c, [(tk, tk, i % 2 == 0) for i in range(frames)], seed, keys="all")
+    ds = c["D"] // c["SIMD"]
+    ends = cycles[ds - 1::ds]
+    want = row_time(c, tk)
+    steps = [b - a for a, b in zip(ends, ends[1:])]
+    odd = [(i, s) for i, s in enumerate(steps) if s != want]
+    bench.check(NAME, not odd, "%s Tk=%d: rows must be %d cycles apart, but (row, cycles): %s" % (c, tk, want, odd[:8]))
+    bench.check(NAME, cycles[0] - r["ready"] == latency(c, tk), "%s Tk=%d: latency is %d, the formula says %d"
+                % (c, tk, cycles[0] - r["ready"], latency(c, tk)))
+    return len(ends)
+
+
+def config(h, d, t, pe, simd, xbits=8, ybits=8, axi=128, step=2):
+    return dict(H=h, D=d, T=t, PE=pe, SIMD=simd, XBITS=xbits, YBITS=ybits, AXI_WIDTH=axi, STEP=step)
+
+
+GRID = [
+    config(2, 4, 4, 2, 2),
+    config(1, 1, 1, 1, 1),                          # everything 1
+    config(1, 4, 6, 4, 4),                          # one step per group
+    config(5, 12, 7, 3, 4, step=1),                 # the odd one: partial groups, D = 12, H = 5
+    config(2, 32, 12, 4, 8, axi=64),                # D = 32
+    config(1, 4, 9, 9, 4, ybits=16, axi=32, step=3),  # all keys in one group
+    config(2, 6, 5, 5, 2, 4, 4),                    # 4 bits; exponentials 2 lanes for 5 keys
+    config(2, 2, 33, 1, 1, 16, 16, axi=256, step=4),  # 16 bits, long rows, one key at a time
+    config(1, 8, 32, 8, 8),                         # one step per group, longer than a division
+    config(1, 24, 3, 3, 1),                         # one group, many steps: a beat of y in every cycle
+    config(4, 4, 12, 5, 1),                         # exponentials 2 lanes for 5 keys, 4 steps
+]
+
+
+def unstalled(c, frames, seed, **kw):
+    """frames of any lengths: exactly the schedule"""
+    r, cycles = simulate(c, frames, seed, **kw)
+    want = schedule(c, frames)
+    bench.check(NAME, cycles[-1] == want, "%s %s: last beat in cycle %d, the schedule says %d" % (c, frames, cycles[-1], want))
+
+
+def some_frames(rng, c, n):
+    """lengths 1..T for Q and, independently, for K and V; `first` now and then (always on the first)"""
+    return [(rng.between(1, c["T"]), rng.between(1, c["T"]), i == 0 or rng.chance(50)) for i in range(n)]
+
+
+def main():
+    for n, c in enumerate(GRID):
+        rng = bench.Rng(100 + n)
+        rows = 0
+        for tk in sorted({1, c["PE"], (c["T"] + 1) // 2, c["T"]}):
+            rows += timing(c, tk, 3 if tk * c["H"] > 8 else 6, 7 * n + tk)
+        for seed in (1, 2):
+            unstalled(c, some_frames(rng, c, 5), 1000 * n + seed, keys="mixed")
+        for seed, stall, kw in ((2, 25, {}), (3, 70, {}), (4, 40, {"extreme": True}), (5, 10, {"wild": True})):
+            simulate(c, some_frames(rng, c, 5), 1000 * n + seed, stall=stall, keys="mixed", **kw)
+        bench.ok(NAME, "%s: %d rows on the cycle, 2 runs on the schedule, 4 with stalls" % (" ".join("%s=%d" % x for x in c.items()), rows))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,73 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""mlo_requant (and with it mlo_requantize) against numpy: words at every shift and at the borders, order, sideband, throughput and latency."""
+import numpy as np
+import bench
+
+NAME = "requant"
+
+
+def requantize(x, m, s, bits):
+    """the rule of the specification on Python integers"""
+    y = (int(x) * int(m) + (1 << (int(s) - 1))) >> int(s)
+    return max(-(1 << (bits - 1)), min((1 << (bits - 1)) - 1, y))
+
+
+def run(seed, iterations, tokens, C=8, PE=2, XBITS=16, YBITS=8, AXI_WIDTH=128, shifts=None, **how):
+    rng = np.random.default_rng(seed)
+    lines_in, lines_c, want = [], [], []
+    lo, hi = -(1 << (XBITS - 1)), (1 << (XBITS - 1)) - 1
+    for it in range(iterations):
+        m = int(rng.choice([0, 1, (1 << 15) - 1, 1 << 14, rng.integers(0, 1 << 15), rng.integers(0, 1 << 15)]))
+        s = shifts[it % len(shifts)] if shifts else int(np.clip(XBITS + 14 - YBITS + rng.integers(-4, 4), 1, 62))
+        lines_c += bench.param_beats([m | s << 16 | int(rng.integers(0, 1 << 42)) << 22], 64, AXI_WIDTH)
+        for token in range(tokens):
+            x = rng.integers(lo, hi + 1, C)
+            for border in (lo, hi, 0, -1, 1):
+                x[rng.integers(0, C)] = border
+            if m:                               # products next to a tie
+                x[rng.integers(0, C)] = max(lo, min(hi, ((1 << s) * int(rng.integers(-3, 4)) + (1 << (s - 1))) // m))
+            user = (token == 0) | int(rng.integers(0, 4)) << 1
+            lines_in += [b | user << (PE * XBITS) for b in bench.beats(x, PE, XBITS)]
+            want += [b | user << (PE * YBITS) for b in bench.beats([requantize(v, m, s, YBITS) for v in x], PE, YBITS)]
+    plus = dict(s_in=0, s_c=0, s_out=0, hold=0, gap=0)
+    plus.update(how)
+    p = dict(C=C, PE=PE, XBITS=XBITS, YBITS=YBITS, AXI_WIDTH=AXI_WIDTH)
+    files = {"in.hex": bench.hexwords(lines_in, PE * XBITS + 3), "c.hex": bench.hexwords(lines_c, AXI_WIDTH)}
+    r = bench.run(NAME, p, files, seed=seed, n_in=len(lines_in), n_c=len(lines_c), n_out=len(want), **plus)
+    rows = [line.split() for line in r.read("out.txt").splitlines()]
+    got = [int(b, 16) if "x" not in b else b for _, b in rows]
+    for i, (g, w) in enumerate(zip(got, want)):
+        bench.check(NAME, g == w, "%s seed=%d: beat %d is %s, want %x" % (p, seed, i, g, w))
+    bench.check(NAME, len(got) == len(want) and r["busy"] == len(want), "%s: %d beats, busy %d" % (p, len(got), r["busy"]))
+    return r, [int(a) for a in r.read("in.txt").split()], [int(a) for a, _ in rows]
+
+
+SHAPES = [dict(C=8, PE=2), dict(C=6, PE=6), dict(C=5, PE=1, XBITS=8, YBITS=16), dict(C=12, PE=3, XBITS=16, YBITS=16), dict(C=9, PE=3, XBITS=24, YBITS=5),
+          dict(C=1, PE=1, XBITS=8, AXI_WIDTH=32), dict(C=4, PE=2, XBITS=32, YBITS=8, AXI_WIDTH=64)]
+
+
+def main():
+    for n, shape in enumerate(SHAPES):
+        run(n, 62, 2, shifts=range(1, 63), **shape)
+        for seed in range(3):
+            rng = bench.Rng(seed + 10 * n)
+            rate = {s: [0, 20, 50, 90][rng.below(4)] for s in ("s_in", "s_c", "s_out")}
+            run(100 + seed, 20, 4, **rate, **shape)
+    bench.ok(NAME, "words at every shift, order and sideband with stalls")
+    for n, shape in enumerate(SHAPES):
+        beats = shape["C"] // shape["PE"]
+        tokens = -(-6 // beats)
+        _, at, out = run(n, 5, tokens, hold=20, **shape)
+        want = [at[0] + 10 + g + g // (beats * tokens) for g in range(len(out))]
+        bench.check(NAME, out == want, "%s: beats leave at %s, want %s" % (shape, out, want))
+        r, at, out = run(n, 4, 2, hold=20, gap=20, **shape)
+        want = [a + 9 + (i % (2 * beats) == 0) for i, a in enumerate(at)]
+        bench.check(NAME, out == want, "%s: beats taken at %s leave at %s" % (shape, at, out))
+        bench.check(NAME, r["blocked"] == 0, "blocked without a stall")
+        r, _, _ = run(n, 5, tokens, s_out=80, **shape)
+        bench.check(NAME, r["blocked"] > 0, "never blocked behind a slow sink")
+    bench.ok(NAME, "a beat per cycle, latency 9, one more at a change of iteration; stat")
+
+
+main()
