@@ -126,6 +126,8 @@ static int cli_build(cli *c) {
     memset(&t, 0, sizeof t);
     clock_gettime(CLOCK_MONOTONIC, &begin);
     if (!dir) return cli_fail(c, MLO_E_USAGE, NULL, "-o DIR is needed: the build directory");
+    struct stat st;
+    if (!stat(dir, &st) && !S_ISDIR(st.st_mode)) return cli_fail(c, MLO_E_IO, dir, "is there and not a directory; give another -o");
     if (!cli_load(c, c->m, &b) && !cli_to(c, "fold", &r) && !cli_report_write(c, &r)) {
         if (!cli_tree_open(c, &t, dir)) mlo_emit(c->m, cli_tree_sink, &t);
         cli_tree_close(&t);
@@ -137,7 +139,7 @@ static int cli_build(cli *c) {
         clock_gettime(CLOCK_MONOTONIC, &end);
         if (!cli_failed(c)) cli_tell(c, &r, manifest, errors, n, (double)(end.tv_sec - begin.tv_sec) + (double)(end.tv_nsec - begin.tv_nsec) / 1e9);
     }
-    if (manifest && !cli_failed(c)) cli_build_json(c, &r, manifest, errors, n);
+    if (manifest && !cli_failed(c) && (c->verb->bit == V_EMIT || !isatty(STDOUT_FILENO))) cli_build_json(c, &r, manifest, errors, n);
     cJSON_Delete(manifest);
     free(t.manifest.data); free(b.data);
     return cli_failed(c);

@@ -204,7 +204,6 @@ static int cli_tree_open(cli *c, cli_tree *t, const char *path) {
     struct stat st;
     memset(t, 0, sizeof *t);
     t->c = c; t->path = path;
-    if (!stat(path, &st) && !S_ISDIR(st.st_mode)) return cli_fail(c, MLO_E_IO, path, "is there and not a directory; give another -o");
     char clean[PATH_MAX];
     size_t n = strlen(path);
     while (n > 1 && path[n - 1] == '/') n--;

@@ -90,7 +90,10 @@ static int cli_keep(cli *c, const char *stage) {
 static int cli_to(cli *c, const char *stage, cli_reports *r) {
     cli_npz calib; cli_bytes folding = { NULL, 0 };
     memset(&calib, 0, sizeof calib);
-    if (cli_value(c, "calib") && !cli_npz_read(c, cli_value(c, "calib"), &calib)) mlo_calibrate(c->m, calib.array, calib.n);
+    if (cli_value(c, "calib") && !cli_npz_read(c, cli_value(c, "calib"), &calib)) {
+        if (calib.n) mlo_calibrate(c->m, calib.array, calib.n);
+        else cli_fail(c, MLO_E_FORMAT, cli_value(c, "calib"), "holds no array; one per input of the model is needed");
+    }
     if (cli_value(c, "folding") && !cli_slurp(c, cli_value(c, "folding"), &folding)) mlo_set(c->m, "folding-json", folding.data);
     int begun = !*mlo_stage(c->m);
     for (size_t i = 0; i < sizeof cli_stages / sizeof *cli_stages && !cli_failed(c); i++) {

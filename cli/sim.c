@@ -408,8 +408,8 @@ static void cli_sim_sources(cli_bench *b, cli_command *x) {
 /* Compiles the bench, unless DIR/sim holds it already: its name tells sources, simulator and sizes. */
 static int cli_sim_compile(cli_bench *b, int verilator, char *program, size_t room) {
     cli_command x = { { NULL }, 0 };
-    int wave = cli_value(b->c, "wave") != NULL; int64_t words = b->bench_frames * b->tokens * (b->channels / b->lanes);
-    if (b->n * b->tokens * (b->channels / b->lanes) > words) words = b->n * b->tokens * (b->channels / b->lanes);
+    int wave = cli_value(b->c, "wave") != NULL; int64_t words = 16384, most = (b->n > b->bench_frames ? b->n : b->bench_frames) * b->tokens * (b->channels / b->lanes);
+    while (words < most) words *= 2;                          /* room to spare: other --frames need no other program */
     if (!cli_on_path(verilator ? "verilator" : "iverilog")) return cli_fail(b->c, MLO_E_IO, verilator ? "verilator" : "iverilog", "is not installed: apt install %s", verilator ? "verilator" : "iverilog");
     snprintf(program, room, verilator ? "sim/verilator-%.12s-%lld%s/mlo_tb" : "sim/icarus-%.12s-%lld%s.vvp", b->key, (long long)words, wave && verilator ? "-wave" : "");
     if (!access(cli_in_dir(b, program), R_OK)) return 0;

@@ -278,13 +278,14 @@ static void mlo_emit_kernel(mlo_emitter *e, int i, int *memory, int *number) {
     const mlo_unit *u = &el->unit;
     mlo_line(e, "\n    // %s: %lld -> %lld channels, a token every %lld cycles (which layer's part it is: see manifest.json)", el->name, (long long)u->in[0].channels, (long long)u->out.channels, (long long)u->interval);
     mlo_emit_wires(e, el->name, u->out.lanes * u->out.bits);
+    if (u->idle) mlo_line(e, "    wire %s_idle;\n    wire unused_%s = &{1'b0, %s_idle};", el->name, el->name, el->name);
     mlo_printf(&e->t, "    %s #(", u->module);
     for (int k = 0; k < u->n_param; k++) mlo_printf(&e->t, ".%s(%lld), ", u->param[k].name, (long long)u->param[k].value);
     mlo_line(e, ".AXI_WIDTH(%d)) u_%s (\n        .clk(clk), .rst(core_rst), .stat(stat[%d:%d]),", e->c->axi_bits, el->name, 3 * *number + 2, 3 * *number);
     for (int k = 0; k < u->n_in; k++) mlo_emit_bus(e, u->in[k].port, mlo_input_bus(e, i, k), ",");
     for (int k = 0; k < u->n_memory; k++, ++*memory)
         mlo_line(e, "        .%s_tdata(p_tdata), .%s_tvalid(p_tvalid[%d]), .%s_tready(p_tready[%d]),", u->memory[k].port, u->memory[k].port, *memory, u->memory[k].port, *memory);
-    if (u->idle) mlo_line(e, "        .%s_tdata({%d{1'b0}}), .%s_tvalid(1'b0), .%s_tready(),", u->idle, e->c->axi_bits, u->idle, u->idle);
+    if (u->idle) mlo_line(e, "        .%s_tdata({%d{1'b0}}), .%s_tvalid(1'b0), .%s_tready(%s_idle),", u->idle, e->c->axi_bits, u->idle, u->idle, el->name);
     mlo_emit_bus(e, u->out.port, el->name, ");");
     ++*number;
     mlo_emit_fanout(e, i, 0);

@@ -201,6 +201,7 @@ static int mlo_emit_makefile(mlo_emitter *e) {
         "lint:",
         "\tiverilog -g2005 -Wall -s mlo_top -o /dev/null $(RTL)",
         "\tverilator --lint-only -Wall --top-module mlo_top $(RTL)",
+        "\tyosys -q -p 'read_verilog $(RTL); hierarchy -check -top mlo_top; proc; check -assert'",
         "synth:",
         "\tyosys -q -p 'read_verilog $(RTL); synth_xilinx -family xcup -top mlo_top; tee -o synth.txt stat -hierarchy'",
         "synth-ecp5:",
@@ -243,7 +244,7 @@ static int mlo_emit_tools(mlo_emitter *e) {
 static int mlo_emit_cocotb(mlo_emitter *e) {
     static const char *const lines[] = {
         "\"\"\"Drives mlo_top with cocotb and cocotbext-axi: make cocotb (needs cocotb >= 2, cocotbext-axi and Icarus).\"\"\"",
-        "import itertools, json, pathlib, random",
+        "import itertools, json, pathlib, random, sys",
         "import cocotb",
         "from cocotb.clock import Clock",
         "from cocotb.triggers import RisingEdge",
@@ -294,10 +295,13 @@ static int mlo_emit_cocotb(mlo_emitter *e) {
         "    assert await host.read_dword(0x0c) & 2 == 0, 'bus error'",
         "",
         "if __name__ == '__main__':",
+        "    from cocotb_tools.check_results import get_results",
         "    from cocotb_tools.runner import get_runner",
         "    runner = get_runner('icarus')",
         "    runner.build(sources=sorted((HERE / 'rtl').glob('*.v')), hdl_toplevel='mlo_top', build_dir=str(HERE / 'cocotb' / 'build'), timescale=('1ns', '1ps'), always=True)",
-        "    runner.test(hdl_toplevel='mlo_top', test_module='test_mlo', test_dir=str(HERE / 'cocotb'), build_dir=str(HERE / 'cocotb' / 'build'))",
+        "    results = runner.test(hdl_toplevel='mlo_top', test_module='test_mlo', test_dir=str(HERE / 'cocotb'), build_dir=str(HERE / 'cocotb' / 'build'))",
+        "    tests, failed = get_results(results)",
+        "    sys.exit(failed > 0 or tests == 0)",
         NULL };
     mlo_lines(e, lines);
     return mlo_file_text(e, "cocotb/test_mlo.py");

@@ -120,9 +120,13 @@ static const char *mlo_nearest(mlo *m, const mlo_element *e, int64_t v, int64_t 
     return above < most ? mlo_format(m, "%lld or %lld", (long long)below, (long long)above) : mlo_format(m, "%lld", (long long)below);
 }
 
-static int64_t mlo_folding_int(const cJSON *object, const char *key, int64_t otherwise) {
-    const cJSON *v = cJSON_GetObjectItemCaseSensitive(object, key);
-    return cJSON_IsNumber(v) ? (int64_t)v->valuedouble : otherwise;
+/* A PE or SIMD of an entry; `otherwise` when it has none. */
+static int64_t mlo_folding_int(mlo *m, const cJSON *entry, const char *key, int64_t otherwise) {
+    const cJSON *v = cJSON_GetObjectItemCaseSensitive(entry, key);
+    if (!v) return otherwise;
+    if (cJSON_IsNumber(v) && v->valuedouble >= 1 && v->valuedouble <= 65536 && v->valuedouble == floor(v->valuedouble)) return (int64_t)v->valuedouble;
+    mlo_fail_at(m, MLO_E_FOLDING, entry->string, "%s must be a whole number from 1 to 65536", key);
+    return otherwise;
 }
 
 static int mlo_folding_entry(mlo *m, mlo_hw *c, const cJSON *entry) {
@@ -130,8 +134,9 @@ static int mlo_folding_entry(mlo *m, mlo_hw *c, const cJSON *entry) {
     for (int i = 0; i < c->n_element; i++) {
         mlo_element *e = &c->element[i];
         if (!e->kernel || !mlo_folding_names(entry->string, e)) continue;
-        int64_t pe = mlo_folding_int(entry, "PE", e->unit.pe), simd = mlo_folding_int(entry, "SIMD", e->unit.simd);
+        int64_t pe = mlo_folding_int(m, entry, "PE", e->unit.pe), simd = mlo_folding_int(m, entry, "SIMD", e->unit.simd);
         used = 1;
+        if (m->error.code) return (int)m->error.code;
         if (!e->kernel->simd_axis && cJSON_GetObjectItemCaseSensitive(entry, "SIMD") && simd != 1) { pe = cJSON_GetObjectItemCaseSensitive(entry, "PE") ? pe : simd; simd = 1; }
         if (e->kernel->simd_axis && !e->kernel->legal(&e->site, 1, simd))
             return mlo_fail_at(m, MLO_E_FOLDING, e->name, "SIMD=%lld does not divide the %s; the nearest that do are %s", (long long)simd, e->kernel->simd_axis, mlo_nearest(m, e, simd, 1, 0));

@@ -84,24 +84,24 @@ static int mlo_merge_all(mlo *m, mlo_graph *body) {
 }
 
 /* The latest part that a node's operands come from, and what its subgraphs read from around them; NULL for constants. */
-static char *mlo_part_of_operands(const mlo_map *live, const mlo_node *n, char *post) {
-    char *part = NULL;
-    for (size_t k = 0; k < n->n_input && part != post; k++) { char *p = (char *)mlo_map_get(live, n->input[k]); if (p) part = p; }
+static const char *mlo_part_of_operands(const mlo_map *live, const mlo_node *n, const char *post) {
+    const char *part = NULL;
+    for (size_t k = 0; k < n->n_input && part != post; k++) { const char *p = (const char *)mlo_map_get(live, n->input[k]); if (p) part = p; }
     for (size_t i = 0; i < n->n_attr; i++) if (n->attr[i]->g)
-        for (size_t k = 0; k < n->attr[i]->g->n_node && part != post; k++) { char *p = mlo_part_of_operands(live, n->attr[i]->g->node[k], post); if (p) part = p; }
+        for (size_t k = 0; k < n->attr[i]->g->n_node && part != post; k++) { const char *p = mlo_part_of_operands(live, n->attr[i]->g->node[k], post); if (p) part = p; }
     return part;
 }
 
 /* Where outer nodes run: what depends on the loop is post, what depends on a model input is pre, constants go with who uses them. */
 static int mlo_mark_parts(mlo *m, mlo_graph *g, const mlo_node *loop) {
     mlo_map live = {0};          /* value -> "pre" or "post" */
-    static char pre[] = "pre", post[] = "post";
-    for (size_t i = 0; i < g->n_input; i++) if (!mlo_value_of(g, g->input[i]->name)->tensor && mlo_map_put(m, &live, g->input[i]->name, pre)) return (int)m->error.code;
+    static const char pre[] = "pre", post[] = "post";
+    for (size_t i = 0; i < g->n_input; i++) if (!mlo_value_of(g, g->input[i]->name)->tensor && mlo_map_put(m, &live, g->input[i]->name, (void *)(uintptr_t)pre)) return (int)m->error.code;
     for (size_t i = 0; i < g->n_node; i++) {
         mlo_node *n = g->node[i];
-        char *part = n == loop ? post : mlo_part_of_operands(&live, n, post);
+        const char *part = n == loop ? post : mlo_part_of_operands(&live, n, post);
         if (mlo_meta_put(m, &n->meta, &n->n_meta, "mlo.part", n == loop ? "core" : part ? part : "constant")) return (int)m->error.code;
-        for (size_t k = 0; part && k < n->n_output; k++) if (mlo_map_put(m, &live, n->output[k], part)) return (int)m->error.code;
+        for (size_t k = 0; part && k < n->n_output; k++) if (mlo_map_put(m, &live, n->output[k], (void *)(uintptr_t)part)) return (int)m->error.code;
     }
     return 0;
 }

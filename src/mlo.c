@@ -63,6 +63,7 @@
 #include "lower.c"       /* integers to streaming kernels */
 #include "core.c"        /* the loop as hardware: elements, edges, schedule */
 #include "fold.c"        /* how much hardware each kernel gets */
+#include "stages.c"      /* the table of stages; mlo_to */
 
 /* the build directory */
 #include "sha.c"         /* SHA-256 for the manifest */
@@ -70,7 +71,6 @@
 #include "emit.c"        /* files, the module library, the top */
 #include "emit_data.c"   /* the parameter image, the bench's words */
 #include "emit_bench.c"  /* the bench and the scripts */
-
 #include "emit_host.c"   /* the model in three parts, registers, manifest; mlo_emit */
 
 /* showing */
@@ -81,4 +81,4 @@
 #include "show_html.c"    /* one page */
 #include "show.c"         /* JSON; mlo_show */
 
-#include "api.c"         /* the public functions; the table of stages */
+#include "api.c"         /* the public functions */

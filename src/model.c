@@ -280,8 +280,8 @@ static int mlo_node_output(mlo *m, mlo_node *n, const char *name) { return n && 
 
 /* op as for mlo_is: "MatMul" or "mlo.MVU". */
 static mlo_node *mlo_node_new(mlo *m, const char *op, const char *name) {
-    mlo_node *n = MLO_NEW(m, mlo_node);
-    const char *dot = strrchr(op, '.');
+    mlo_node *n = op ? MLO_NEW(m, mlo_node) : NULL;         /* an op that had no memory for its name */
+    const char *dot = n ? strrchr(op, '.') : NULL;
     if (!n) return NULL;
     n->op = mlo_intern(m, dot ? dot + 1 : op);
     n->name = name ? mlo_intern(m, name) : NULL;
@@ -306,23 +306,11 @@ static int mlo_attr_int(mlo *m, mlo_node *n, const char *name, int64_t i) {
     a->i = i; a->has |= MLO_HAS(3);
     return 0;
 }
-static int mlo_attr_float(mlo *m, mlo_node *n, const char *name, float f) {
-    mlo_attr *a = mlo_attr_new(m, n, name, MLO_ATTR_FLOAT);
-    if (!a) return (int)m->error.code;
-    a->f = f; a->has |= MLO_HAS(2);
-    return 0;
-}
 static int mlo_attr_ints(mlo *m, mlo_node *n, const char *name, const int64_t *ints, size_t count) {
     mlo_attr *a = mlo_attr_new(m, n, name, MLO_ATTR_INTS);
     if (!a || !(a->ints = MLO_NEW_N(m, int64_t, mlo_room(count)))) return (int)m->error.code;
     if (count) memcpy(a->ints, ints, count * sizeof *ints);
     a->n_ints = count;
-    return 0;
-}
-static int mlo_attr_text(mlo *m, mlo_node *n, const char *name, const char *text) {
-    mlo_attr *a = mlo_attr_new(m, n, name, MLO_ATTR_STRING);
-    if (!a || !(a->s.data = mlo_intern(m, text))) return (int)m->error.code;
-    a->s.n = strlen(text);
     return 0;
 }
 static int mlo_attr_graph(mlo *m, mlo_node *n, const char *name, mlo_graph *g) {

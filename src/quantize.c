@@ -46,8 +46,8 @@ static int mlo_calibrate_see(void *user, const mlo_graph *g, int64_t iteration, 
     mlo_signal *s = (mlo_signal *)mlo_map_get(&q->signal, name);
     if (!s) return 0;
     double most = s->max[iteration];
-    for (int64_t i = 0; i < n; i++) { double v = fabs((double)x[i]); if (v > most) most = v; }
-    if (most > 1e30 || most != most) return mlo_fail_at(q->m, MLO_E_DATA, name, "calibration saw %g in iteration %lld; a mask or an overflow is in the data path", most, (long long)iteration);
+    for (int64_t i = 0; i < n; i++) { double v = fabs((double)x[i]); if (!(v <= most)) most = v; }      /* NaN, too, is taken, and then stays */
+    if (!(most <= 1e30)) return mlo_fail_at(q->m, MLO_E_DATA, name, "calibration saw %g in iteration %lld; a mask or an overflow is in the data path", most, (long long)iteration);
     s->max[iteration] = most;
     return 0;
 }
@@ -89,14 +89,14 @@ static mlo_array *mlo_draw_input(mlo *m, const mlo_graph *g, const mlo_value_inf
 static mlo_array *mlo_calib_sample(mlo *m, const mlo_graph *g, const mlo_value_info *info, const mlo_array *a, int64_t k) {
     mlo_form f = mlo_form_of(mlo_value_of(g, info->name));
     int stacked = a->rank == f.rank + 1, first = a->rank == f.rank && f.rank > 0 && f.dims[0] == 1;
-    int64_t dims[MLO_MAX_RANK];
-    memcpy(dims, f.dims, sizeof dims);
-    int fits = a->dtype == f.dtype && (stacked || a->rank == f.rank);
-    for (int i = 0; fits && i < f.rank; i++) fits = f.dims[i] == a->dims[i + stacked] || (i == 0 && first);
-    if (!fits) { mlo_fail_at(m, MLO_E_SHAPE, info->name, "calibration data of rank %d and type %d do not fit the input (rank %d, type %d); give the input's shape, or one more axis of samples in front", a->rank, (int)a->dtype, f.rank, (int)f.dtype); return NULL; }
-    mlo_array *s = mlo_array_new(m, f.dtype, f.rank, dims);
-    size_t bytes = s ? (size_t)mlo_array_count(s) * mlo_dtype_size(f.dtype) : 0;
     int64_t count = stacked || first ? a->dims[0] : 1;
+    int fits = stacked || a->rank == f.rank;
+    for (int i = 0; fits && i < f.rank; i++) fits = f.dims[i] == a->dims[i + stacked] || (i == 0 && first);
+    if (a->dtype != f.dtype) { mlo_fail_at(m, MLO_E_TYPE, info->name, "the calibration data are %s, the input takes %s; convert them", mlo_dtype_name(a->dtype), mlo_dtype_name(f.dtype)); return NULL; }
+    if (!fits) { mlo_fail_at(m, MLO_E_SHAPE, info->name, "the calibration data are %s, the input takes %s; give that shape, or one more axis of samples in front", mlo_dims_text(m, a->rank, a->dims), mlo_dims_text(m, f.rank, f.dims)); return NULL; }
+    if (count < 1) { mlo_fail_at(m, MLO_E_DATA, info->name, "the calibration data hold no sample; give at least one"); return NULL; }
+    mlo_array *s = mlo_array_new(m, f.dtype, f.rank, f.dims);
+    size_t bytes = s ? (size_t)mlo_array_count(s) * mlo_dtype_size(f.dtype) : 0;
     if (s) { memcpy(s->data, (const char *)a->data + (size_t)(k % count) * bytes, bytes); s->name = info->name; }
     return s;
 }
@@ -111,12 +111,12 @@ static int mlo_calib_check(mlo *m, const mlo_graph *g, int64_t *samples) {
     for (size_t i = 0; i < m->n_calib; i++) {
         size_t k = 0;
         while (k < g->n_input && !mlo_eq(g->input[k]->name, m->calib[i].name)) k++;
-        if (k == g->n_input) return mlo_fail_at(m, MLO_E_USAGE, m->calib[i].name, "calibration data for an input the model does not have; it has '%s'%s", g->n_input ? g->input[0]->name : "none", g->n_input > 1 ? " and more" : "");
+        if (k == g->n_input) return mlo_fail_at(m, MLO_E_DATA, m->calib[i].name, "calibration data for an input the model does not have; it has '%s'%s", g->n_input ? g->input[0]->name : "none", g->n_input > 1 ? " and more" : "");
         mlo_form f = mlo_form_of(mlo_value_of(g, g->input[k]->name));
         if (m->calib[i].rank == f.rank + 1 || (f.rank && f.dims[0] == 1 && m->calib[i].rank == f.rank)) *samples = m->calib[i].dims[0] > *samples ? m->calib[i].dims[0] : *samples;
     }
     for (size_t k = 0; m->n_calib && k < g->n_input; k++)
-        if (!mlo_value_of(g, g->input[k]->name)->tensor && !mlo_calib_of(m, g->input[k]->name)) return mlo_fail_at(m, MLO_E_USAGE, g->input[k]->name, "the calibration data have no array of this input's name; add it");
+        if (!mlo_value_of(g, g->input[k]->name)->tensor && !mlo_calib_of(m, g->input[k]->name)) return mlo_fail_at(m, MLO_E_DATA, g->input[k]->name, "the calibration data have no array of this input's name; add it");
     return 0;
 }
 
@@ -519,7 +519,7 @@ static int mlo_quantize_mask(mlo_quantizer *q, mlo_graph *before, int64_t tokens
         return mlo_fail_at(m, MLO_E_UNSUPPORTED, q->mask, "an attention mask of shape %s; one bit per key ([1,1,1,%lld]) is supported", mlo_dims_text(m, f.rank, f.dims), (long long)tokens);
     if (q->mask_bad) return mlo_fail_at(m, MLO_E_UNSUPPORTED, q->mask, "an additive attention bias: calibration saw values that are neither 0 nor below -10000; only masks are supported");
     static const float limit = -10000.0f;
-    static int64_t shape[] = { 1, -1 };
+    static const int64_t shape[] = { 1, -1 };
     const int64_t two = 2;
     mlo_node *compare = mlo_node_new(m, "Greater", "mlo_mask_compare"), *reshape = mlo_node_new(m, "Reshape", "mlo_mask_reshape");
     const char *in[] = { q->mask, "mlo_mask_limit" }, *in2[] = { "mlo_mask_keys", "mlo_mask_shape" };

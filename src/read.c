@@ -257,7 +257,7 @@ static int mlo_option_dim(mlo *m, const char *text) {
     if (mlo_cut_option(m, "dim", text, &name, &value, "seq=32")) return (int)m->error.code;
     if (!mlo_parse_u64(value, &n) || !n || n > INT32_MAX) return mlo_fail_at(m, MLO_E_USAGE, NULL, "--dim %s: '%s' is not a size from 1 to %d", text, value, INT32_MAX);
     if (mlo_bind(m, name, (int64_t)n)) return 0;
-    return mlo_fail_at(m, MLO_E_USAGE, NULL, "--dim %s: no dimension is called '%s'; open dimensions of the inputs: %s", text, name, mlo_open_dims(m));
+    return mlo_fail_at(m, MLO_E_USAGE, NULL, "--dim %s: no open dimension is called '%s' (is it bound already?); open dimensions of the inputs: %s", text, name, mlo_open_dims(m));
 }
 
 /* The shape of an input, made when it had none of this rank. NULL when the input already has another rank. */

@@ -247,7 +247,7 @@ static void mlo_text_kernel(const mlo_view *v, const mlo_element *e, mlo_sheet *
     mlo_say_right(t, u->multipliers ? mlo_thousands(m, u->multipliers) : "-", 6);
     mlo_say_right(t, mlo_thousands(m, u->interval), 9);
     mlo_say_right(t, share ? share : "", 4);
-    mlo_say_cell(t, "##########" + (10 - (percent + 5) / 10), 10);
+    mlo_say_cell(t, &"##########"[10 - (percent + 5) / 10], 10);
     mlo_say_right(t, mlo_size_text(m, mlo_unit_bytes(v->hw, u)), 10);
     mlo_end_line(t);
 }

@@ -221,16 +221,6 @@ static int mlo_tensor_doubles(mlo *m, const mlo_tensor *t, int64_t first, size_t
     }
     return 0;
 }
-static int mlo_tensor_floats(mlo *m, const mlo_tensor *t, int64_t first, size_t count, float *to) {
-    double window[256];
-    while (count) {
-        size_t n = count < 256 ? count : 256;
-        if (mlo_tensor_doubles(m, t, first, n, window)) return (int)m->error.code;
-        for (size_t i = 0; i < n; i++) to[i] = (float)window[i];
-        first += (int64_t)n; count -= n; to += n;
-    }
-    return 0;
-}
 
 /* Element i of integers in host form, as int64. 0 when the type is no integer. */
 static int mlo_to_ints(mlo_dtype t, const void *from, size_t n, int64_t *to) {
