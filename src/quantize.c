@@ -94,7 +94,7 @@ static mlo_array *mlo_calib_sample(mlo *m, const mlo_graph *g, const mlo_value_i
     for (int i = 0; fits && i < f.rank; i++) fits = f.dims[i] == a->dims[i + stacked] || (i == 0 && first);
     if (a->dtype != f.dtype) { mlo_fail_at(m, MLO_E_TYPE, info->name, "the calibration data are %s, the input takes %s; convert them", mlo_dtype_name(a->dtype), mlo_dtype_name(f.dtype)); return NULL; }
     if (!fits) { mlo_fail_at(m, MLO_E_SHAPE, info->name, "the calibration data are %s, the input takes %s; give that shape, or one more axis of samples in front", mlo_dims_text(m, a->rank, a->dims), mlo_dims_text(m, f.rank, f.dims)); return NULL; }
-    if (count < 1) { mlo_fail_at(m, MLO_E_DATA, info->name, "the calibration data hold no sample; give at least one"); return NULL; }
+    if (count < 1) { mlo_fail_at(m, MLO_E_SHAPE, info->name, "the calibration data hold no sample; give at least one"); return NULL; }
     mlo_array *s = mlo_array_new(m, f.dtype, f.rank, f.dims);
     size_t bytes = s ? (size_t)mlo_array_count(s) * mlo_dtype_size(f.dtype) : 0;
     if (s) { memcpy(s->data, (const char *)a->data + (size_t)(k % count) * bytes, bytes); s->name = info->name; }
@@ -111,12 +111,12 @@ static int mlo_calib_check(mlo *m, const mlo_graph *g, int64_t *samples) {
     for (size_t i = 0; i < m->n_calib; i++) {
         size_t k = 0;
         while (k < g->n_input && !mlo_eq(g->input[k]->name, m->calib[i].name)) k++;
-        if (k == g->n_input) return mlo_fail_at(m, MLO_E_DATA, m->calib[i].name, "calibration data for an input the model does not have; it has '%s'%s", g->n_input ? g->input[0]->name : "none", g->n_input > 1 ? " and more" : "");
+        if (k == g->n_input) return mlo_fail_at(m, MLO_E_FORMAT, m->calib[i].name, "calibration data for an input the model does not have; it has '%s'%s", g->n_input ? g->input[0]->name : "none", g->n_input > 1 ? " and more" : "");
         mlo_form f = mlo_form_of(mlo_value_of(g, g->input[k]->name));
         if (m->calib[i].rank == f.rank + 1 || (f.rank && f.dims[0] == 1 && m->calib[i].rank == f.rank)) *samples = m->calib[i].dims[0] > *samples ? m->calib[i].dims[0] : *samples;
     }
     for (size_t k = 0; m->n_calib && k < g->n_input; k++)
-        if (!mlo_value_of(g, g->input[k]->name)->tensor && !mlo_calib_of(m, g->input[k]->name)) return mlo_fail_at(m, MLO_E_DATA, g->input[k]->name, "the calibration data have no array of this input's name; add it");
+        if (!mlo_value_of(g, g->input[k]->name)->tensor && !mlo_calib_of(m, g->input[k]->name)) return mlo_fail_at(m, MLO_E_FORMAT, g->input[k]->name, "the calibration data have no array of this input's name; add it");
     return 0;
 }
 

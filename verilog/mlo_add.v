@@ -204,15 +204,12 @@ module mlo_add #(
     reg  [YBITS-1:0]     f_y4, f_y5;
     reg  signed [SB-1:0] f_t2, f_t3;
     wire signed [FB-1:0] f_wide3 = g_lane[0].t3;
+    wire signed [SB-1:0] f_t1 = g_lane[0].a1 * ma1 + g_lane[0].b1 * mb1;
     always @(posedge clk) if (en) begin
-        f_ok2 <= 1'b1;
-        f_ok3 <= f_ok2;
-        f_ok4 <= f_ok3 && sh3 < 6'd62;
-        f_ok5 <= f_ok4;
-        f_t2  <= g_lane[0].a1 * ma1 + g_lane[0].b1 * mb1;
-        f_t3  <= f_t2;
-        f_y4  <= f_round(f_wide3, sh3);
-        f_y5  <= f_y4;
+        if (valid[1]) {f_ok2, f_t2} <= {1'b1, f_t1};
+        if (valid[2]) {f_ok3, f_t3} <= {f_ok2, f_t2};
+        if (valid[3]) {f_ok4, f_y4} <= {f_ok3 && sh3 < 6'd62, f_round(f_wide3, sh3)};
+        if (valid[4]) {f_ok5, f_y5} <= {f_ok4, f_y4};
     end
     always @* if (f_past_valid) begin
         if (f_ok2) assert ($signed(g_lane[0].pa2) + $signed(g_lane[0].pb2) == f_t2);

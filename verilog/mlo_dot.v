@@ -36,20 +36,25 @@ module mlo_dot #(
     genvar l, i;
     generate
         for (i = 0; 2 * i < SIMD; i = i + 1) begin : pair
-            localparam ALONE = 2 * i + 1 == SIMD;   // the last product of an odd SIMD: the other one is 0
-            localparam J     = ALONE ? 2 * i : 2 * i + 1;
-            reg signed [XBITS-1:0] x0, x1;
-            reg signed [WBITS-1:0] w0, w1;
-            reg signed [PBITS-1:0] product0, product1;
-            reg signed [PBITS:0]   value;
+            reg         [2*XBITS-1:0] xx;           // two operands each
+            reg         [2*WBITS-1:0] ww;
+            reg  signed [PBITS-1:0]   product0, product1;
+            reg  signed [PBITS:0]     value;
+            wire        [2*XBITS-1:0] x_in;
+            wire        [2*WBITS-1:0] w_in;
+            if (2 * i + 1 == SIMD) begin : alone    // the last product of an odd SIMD: the other one is 0
+                assign x_in = {{XBITS{1'b0}}, x[2*i*XBITS +: XBITS]};
+                assign w_in = {{WBITS{1'b0}}, w[2*i*WBITS +: WBITS]};
+            end else begin : two
+                assign x_in = x[2*i*XBITS +: 2*XBITS];
+                assign w_in = w[2*i*WBITS +: 2*WBITS];
+            end
             always @(posedge clk)
                 if (en) begin
-                    x0       <= x[2*i*XBITS +: XBITS];
-                    w0       <= w[2*i*WBITS +: WBITS];
-                    x1       <= ALONE ? {XBITS{1'b0}} : x[J*XBITS +: XBITS];
-                    w1       <= ALONE ? {WBITS{1'b0}} : w[J*WBITS +: WBITS];
-                    product0 <= x0 * w0;
-                    product1 <= x1 * w1;
+                    xx       <= x_in;
+                    ww       <= w_in;
+                    product0 <= $signed(xx[0 +: XBITS]) * $signed(ww[0 +: WBITS]);
+                    product1 <= $signed(xx[XBITS +: XBITS]) * $signed(ww[WBITS +: WBITS]);
                     value    <= product0 + product1;
                 end
         end

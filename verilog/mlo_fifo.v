@@ -54,12 +54,10 @@ wire          pop  = m_tvalid && m_tready;
 
 assign level = level_reg;
 
-always @(posedge clk) begin
-    if (push != pop)
-        level_reg <= push ? level_reg + LEVEL_ONE : level_reg - LEVEL_ONE;
-    if (rst)
-        level_reg <= {LW{1'b0}};
-end
+wire level_moves = rst || push != pop;
+always @(posedge clk)
+    if (level_moves)
+        level_reg <= rst ? {LW{1'b0}} : push ? level_reg + LEVEL_ONE : level_reg - LEVEL_ONE;
 
 generate
 if (DEPTH == 1) begin : g_one
@@ -109,8 +107,8 @@ if (DEPTH >= 3) begin : g_ram
     end
 
     // (Nothing to do without one of these: a simulator skips the rest.)
-    wire work = push || pop || fetch;
-    always @(posedge clk) begin
+    wire work = rst || push || pop || fetch;
+    always @(posedge clk)
         if (work) begin
             if (push)
                 wr_reg <= wr_reg == LAST ? {AW{1'b0}} : wr_reg + ONE;
@@ -120,13 +118,12 @@ if (DEPTH >= 3) begin : g_ram
                 valid_reg <= 1'b1;
             else if (m_tready)
                 valid_reg <= 1'b0;
+            if (rst) begin
+                wr_reg    <= {AW{1'b0}};
+                rd_reg    <= {AW{1'b0}};
+                valid_reg <= 1'b0;
+            end
         end
-        if (rst) begin
-            wr_reg    <= {AW{1'b0}};
-            rd_reg    <= {AW{1'b0}};
-            valid_reg <= 1'b0;
-        end
-    end
 end
 endgenerate
 

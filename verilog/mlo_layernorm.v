@@ -164,7 +164,8 @@ module mlo_layernorm #(
     assign front = back && !c_wait;
     // A stage's numbers move only when a beat enters it: of stage 1 with go, and
     wire              make2 = front && valid[1], make3 = front && valid[2], make4 = back && valid[3], make5 = back && valid[4],
-                      make6 = back && valid[5], make7 = back && valid[6], make8 = back && valid[7];
+                      make6 = back && valid[5], make7 = back && valid[6], make8 = back && valid[7],
+                      lanes = go || (back && valid[7:3] != 5'd0);
     always @(posedge clk) begin
         swapped <= is_first && !front;
         if (go)   begin user1 <= t_user;    cr1 <= t_cr;    c1 <= t_c;      k1 <= t_k;      sh1 <= t_sh;    end
@@ -196,7 +197,7 @@ module mlo_layernorm #(
 
     // ---- The lanes
 `ifdef FORMAL
-    wire f_unused = &{1'b0, make4, make5, make6, make7, make8};
+    wire f_unused = &{1'b0, make4, make5, make6, make7, make8, lanes};
 `endif
 `ifndef FORMAL
     wire [PE*YBITS-1:0] y8;
@@ -220,15 +221,17 @@ module mlo_layernorm #(
                 .clk(clk), .en1(make5), .en2(make6), .a(n4), .b(g4), .c({{(TBITS - 32){b5[31]}}, b5}), .y(t6));
 
             always @(posedge clk) begin
-                if (go) x1 <= x_data[XBITS*p +: XBITS];
-                if (make4) begin
-                    n4 <= n_wide[NBITS-1:0];
-                    g4 <= c_data[64*p +: 16];
-                    b4 <= c_data[64*p+32 +: 32];
+                if (lanes) begin
+                    if (go) x1 <= x_data[XBITS*p +: XBITS];
+                    if (make4) begin
+                        n4 <= n_wide[NBITS-1:0];
+                        g4 <= c_data[64*p +: 16];
+                        b4 <= c_data[64*p+32 +: 32];
+                    end
+                    if (make5) b5 <= b4;
+                    if (make7) t7 <= t6 >>> sh6;
+                    if (make8) y  <= fits ? t7[YBITS-1:0] : {t7[TBITS-1], {(YBITS - 1){!t7[TBITS-1]}}};
                 end
-                if (make5) b5 <= b4;
-                if (make7) t7 <= t6 >>> sh6;
-                if (make8) y  <= fits ? t7[YBITS-1:0] : {t7[TBITS-1], {(YBITS - 1){!t7[TBITS-1]}}};
             end
             assign y8[YBITS*p +: YBITS] = y;
             wire unused_lane = &{1'b0, n_wide, c_data[64*p+16 +: 16]};

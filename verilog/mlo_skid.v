@@ -40,7 +40,7 @@ assign m_tvalid = valid_reg;
 assign m_tdata  = out_reg;
 
 wire out_free = !valid_reg || m_tready;
-wire work     = s_tvalid || valid_reg;  // else nothing changes, and a simulator is spared the rest
+wire work     = rst || s_tvalid || valid_reg;  // else nothing changes, and a simulator is spared the rest
 
 // Payload: no reset, a word means nothing until its valid bit is set.
 always @(posedge clk) begin
@@ -56,10 +56,10 @@ always @(posedge clk) begin
             out_reg   <= full_reg ? spare_reg : s_tdata;
         if (s_tvalid && !full_reg)
             spare_reg <= s_tdata;
-    end
-    if (rst) begin
-        valid_reg <= 1'b0;
-        full_reg  <= 1'b0;
+        if (rst) begin
+            valid_reg <= 1'b0;
+            full_reg  <= 1'b0;
+        end
     end
 end
 
