@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Exports the models that lie here and in examples/: small transformers with random but lively weights.
+"""Exports the models that lie here and in examples/: small transformers with random but lively weights. (All but bert-tiny-qdq,
+bert-tiny as ONNX Runtime's static quantization writes it, and bert-tiny-qonnx, a BERT as Brevitas exports it.)
 
     python tests/models/export.py OUTDIR [NAME ...]       needs torch==2.13.0, transformers==4.57.*, onnx, onnxscript; no network
 
@@ -17,16 +18,17 @@ warnings.filterwarnings("ignore")
 import onnx, torch
 import transformers as tf
 
-SHARP = ("query", "key", "q_proj", "k_proj")        # parameters whose gain decides how sharp a softmax row is
+SHARP = ("query", "key", "q_proj", "k_proj", ".q.", ".k.", "c_attn")        # parameters whose gain decides how sharp a softmax row is
 
 
 def enliven(model, seed):
     """Unit-gain matrices, sharp attention, distinct biases and norms."""
     g = torch.Generator().manual_seed(seed)
+    transposed = {id(m.weight) for m in model.modules() if type(m).__name__ == "Conv1D"}        # GPT-2 keeps its matrices inputs first
     for name, p in model.named_parameters():
         if p.ndim == 1: p.data += (0.2 if "weight" in name else 0.1) * torch.randn(p.shape, generator=g)
         elif p.ndim == 2 and "embed" in name: p.data = torch.randn(p.shape, generator=g)
-        elif p.ndim == 2: p.data = (2.0 if any(s in name for s in SHARP) else 1.0) * torch.randn(p.shape, generator=g) / p.shape[1] ** 0.5
+        elif p.ndim == 2: p.data = (2.0 if any(s in name for s in SHARP) else 1.0) * torch.randn(p.shape, generator=g) / p.shape[0 if id(p) in transposed else 1] ** 0.5
     return model.eval()
 
 
@@ -44,6 +46,15 @@ def save(model, args, path, opset=18, dynamo=True, external=False, **options):
 
 
 # ---- the families ----------------------------------------------------------------------------------------------------------------
+
+class First(torch.nn.Module):
+    """The first output only, without caches."""
+    def __init__(self, m, **options):
+        super().__init__()
+        self.m, self.options = m, options
+
+    def forward(self, *inputs): return self.m(*inputs, return_dict=False, **self.options)[0]
+
 
 class Masked(torch.nn.Module):
     """attention_mask as a runtime input; the first output only."""
@@ -100,6 +111,21 @@ def whisper():
         decoder_start_token_id=1, use_cache=False, attn_implementation="eager")), (torch.randn(1, 20, 40), None, ids(8, 100))
 
 
+def gpt2():
+    return tf.GPT2Model(tf.GPT2Config(vocab_size=500, n_positions=64, n_embd=64, n_layer=4, n_head=4, attn_implementation="eager", use_cache=False)), (ids(16),)
+
+
+def llama():
+    return First(tf.LlamaModel(tf.LlamaConfig(
+        vocab_size=500, hidden_size=64, intermediate_size=176, num_hidden_layers=4, num_attention_heads=4, num_key_value_heads=2,
+        max_position_embeddings=64, attn_implementation="eager", use_cache=False)), use_cache=False), (ids(16),)
+
+
+def t5():
+    return First(tf.T5Model(tf.T5Config(vocab_size=500, d_model=64, d_kv=16, d_ff=128, num_layers=3, num_decoder_layers=4, num_heads=4, use_cache=False)),
+                 use_cache=False), (ids(12), torch.ones(1, 12, dtype=torch.int64), ids(8))
+
+
 SEQ = torch.export.Dim("seq", min=2, max=64)
 MODELS = {   # name: (what makes the model and example inputs, options of `export` and `save`)
     "bert-tiny": (lambda: bert(2, 64, 4, 256, 32), {}),
@@ -117,6 +143,9 @@ MODELS = {   # name: (what makes the model and example inputs, options of `expor
     "vit-48": (lambda: (tf.ViTModel(tf.ViTConfig(**vit(48, 3, 3, 96, 16, 4)), add_pooling_layer=False), (torch.randn(1, 3, 16, 16),)), {}),
     "mlp-res": (lambda: (M(), (torch.randn(1, 8, 32),)), {}),
     "whisper-tiny": (whisper, {}),
+    "gpt2-tiny": (gpt2, {}),                                                                # decoders: these roll, and quantize refuses them so far
+    "llama-tiny-opset23": (llama, {"opset": 23}),
+    "t5-tiny": (t5, {}),
 }
 
 

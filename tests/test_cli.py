@@ -1,0 +1,336 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""The command line: flags and help, files in and out, npz, run, the pipe, compile, sim and its judgements.
+
+    python tests/test_cli.py path/to/mlo [NAME ...]"""
+import io, json, os, re, shutil, subprocess, zipfile
+import numpy as np
+import harness as t
+
+BERT = t.model("bert-tiny")
+VERBS = "read scope extract roll quantize lower fold emit compile run sim check show help".split()
+
+
+def text(p): return p.stdout.decode(errors="replace"), p.stderr.decode(errors="replace")
+
+
+def refused(name, status, words, *args, **options):
+    """Fails with that status, one line on stderr that holds all words, and an error document on stdout that says the same."""
+    p = t.call(*args, **options)
+    out, err = text(p)
+    err = re.sub(r"(?m)^mlo: warning: .*\n", "", err)
+    why = ""
+    if p.returncode != status: why = "status %d, not %d" % (p.returncode, status)
+    elif err.count("\n") != 1 or not re.match(r"mlo: .*\[MLO_E_[A-Z]+\]\n$", err): why = "stderr is not one line"
+    else:
+        missing = [w for w in words if w not in err]
+        if missing: why = "no '%s'" % missing[0]
+        else:
+            try: e = json.loads(out)["error"]; why = "" if e["message"] in err and "[%s]" % e["code"] in err else "the document says something else"
+            except Exception: why = "no error document: " + out[:100]
+    t.case(name, why and why + ": " + err)
+
+
+def ids(name, shape=(1, 32), seed=0, save=np.savez, **more):
+    path = t.at(name)
+    save(path, input_ids=np.random.default_rng(seed).integers(0, 1000, shape), **more)
+    return path
+
+
+# ---- the table -------------------------------------------------------------------------------------------------------------------
+
+def check_help():
+    out = t.good("help").decode()
+    t.case("help lists every verb", " ".join(v for v in VERBS if "mlo " + v not in out))
+    for v in VERBS: t.case("help " + v, "" if t.good("help", v).decode().startswith("mlo " + v) else "odd")
+    t.case("VERB --help", " ".join(v for v in VERBS[:-1] if t.good(v, "--help") != t.good("help", v)))
+    man = t.good("help", "--man").decode()
+    t.case("man page", "" if man.startswith(".TH MLO 1") and "\\-\\-target\\-cycles" in man and ".SH EXIT STATUS" in man else man[:80])
+    if t.have("man page renders", "groff"):
+        p = subprocess.run(["groff", "-man", "-Tutf8", "-ww"], input=man.encode(), capture_output=True)
+        t.case("man page renders", p.stderr.decode())
+    done = t.good("help", "--completion", "bash")
+    p = subprocess.run(["bash", "-c", done.decode() + "\nCOMP_WORDS=(mlo fold --target-c); COMP_CWORD=2; _mlo; echo ${COMPREPLY[@]}"], capture_output=True, text=True)
+    t.case("completion", "" if p.stdout == "--target-cycles\n" else p.stdout + p.stderr)
+    t.case("version", "" if re.match(rb"mlo \d+\.\d+\.\d+\n$", t.good("--version")) else "odd")
+    p = t.call()
+    t.case("no verb: usage on stderr, status 2", "" if p.returncode == 2 and not p.stdout and b"mlo compile" in p.stderr else "no")
+
+
+def check_flags():
+    refused("unknown verb", 2, ["compil", "compile"], "compil", BERT)
+    refused("unknown flag, with a suggestion", 2, ["--target-cycle", "--target-cycles"], "fold", BERT, "--target-cycle", "3")
+    refused("unknown flag, far from all", 2, ["--xyzzy", "mlo help fold"], "fold", BERT, "--xyzzy")
+    refused("another verb's flag", 2, ["--stall", "sim"], "fold", BERT, "--stall", "3")
+    refused("flag without its value", 2, ["--pe", "needs a value"], "fold", BERT, "--pe")
+    refused("switch with a value", 2, ["--onnx"], "read", BERT, "--onnx=1")
+    refused("two files", 2, ["one"], "read", BERT, BERT)
+    refused("not a number", 2, ["--pe x"], "fold", BERT, "--pe", "x")
+    refused("unsupported value", 4, ["--weights 4", "8"], "quantize", BERT, "--weights", "4")
+    refused("unsupported flag", 4, ["--unrolled"], "compile", BERT, "--unrolled", "-o", t.at("x"))
+    refused("contradicting targets", 2, ["exclude"], "fold", BERT, "--pe", "2", "--target-cycles", "9000", "--calib", t.calibration("bert-tiny"))
+    a, b = t.good("fold", BERT, "--pe", "2", "--simd=4"), t.good("fold", "--simd", "4", "--pe=2", "--", BERT)
+    t.case("order and form of flags do not matter", "" if a == b else "differs")
+
+
+def check_config():
+    config = t.write("c.json", json.dumps({"pe": 2, "simd": "4", "stall": 30, "onnx": False, "hierarchy": [["encoder", "encoder.layer.0"]], "weights": 8}))
+    t.case("config equals flags", "" if t.good("fold", BERT, "--config", config) == t.good("fold", BERT, "--pe", "2", "--simd", "4", "--hierarchy", '[["encoder","encoder.layer.0"]]') else "differs")
+    t.case("the command line wins", "" if t.good("fold", BERT, "--config", config, "--pe", "4") == t.good("fold", BERT, "--pe", "4", "--simd", "4") else "differs")
+    refused("config: unknown key", 2, ["pee", "pe"], "fold", BERT, "--config", t.write("c2.json", '{"pee": 1}'))
+    refused("config: no JSON", 3, ["c3.json"], "fold", BERT, "--config", t.write("c3.json", "pe=1"))
+    refused("config: not there", 2, ["nope.json"], "fold", BERT, "--config", "nope.json")
+    dims = t.write("c4.json", '{"dim": ["seq=32"]}')
+    t.case("config: a list", "" if t.good("read", t.model("bert-tiny-dynamic"), "--config", dims) == t.good("read", t.model("bert-tiny-dynamic"), "--dim", "seq=32") else "differs")
+
+
+# ---- files -----------------------------------------------------------------------------------------------------------------------
+
+def check_input():
+    refused("no such file", 2, ["nope.onnx", "No such file"], "read", "nope.onnx")
+    refused("a directory", 2, ["is a directory"], "read", t.tmp)
+    refused("an empty file", 3, ["empty"], "read", t.write("empty.onnx", b""))
+    refused("a text file", 3, ["MLO_E_FORMAT"], "read", t.write("text.onnx", b"hello, this is no model\n" * 20))
+    refused("a truncated file", 3, ["MLO_E"], "read", t.write("cut.onnx", t.read(BERT)[:100000]))
+    if os.getuid():
+        os.chmod(t.write("locked.onnx", b"x"), 0)
+        refused("an unreadable file", 2, ["Permission denied"], "read", t.at("locked.onnx"))
+    os.symlink(BERT, t.at("link.onnx"))
+    t.case("a model behind a symlink, in a pipe", "" if t.call("roll", input=t.good("read", t.at("link.onnx"))).returncode == 0 else "refused")
+    folder = t.at("sym")
+    os.mkdir(folder)
+    shutil.copy(t.model("bert-tiny-external"), folder)
+    os.symlink(os.path.join(os.path.dirname(t.model("bert-tiny-external")), "bert-tiny-external.data"), os.path.join(folder, "bert-tiny-external.data"))
+    refused("external data behind a symlink", 2, ["bert-tiny-external.data"], "read", os.path.join(folder, "bert-tiny-external.onnx"))
+    t.case("stdin equals a file", "" if t.good("read", "--onnx", "-", input=t.read(BERT)) == t.good("read", BERT, "--onnx") else "differs")
+    refused("stdin that is no model", 3, ["MLO_E_FORMAT"], "read", input=b"{}x")
+
+
+def check_output():
+    out = t.at("m.json")
+    t.good("read", BERT, "-o", out)
+    t.case("-o equals stdout", "" if t.read(out) == t.good("read", BERT) else "differs")
+    t.good("read", BERT, "-o", t.at("m.onnx"))
+    t.case("-o x.onnx is binary", "" if t.read(t.at("m.onnx")) == t.good("read", BERT, "--onnx") else "differs")
+    refused("-o is a directory", 2, ["is a directory"], "read", BERT, "-o", t.tmp)
+    refused("-o in no directory", 2, ["cannot be written"], "read", BERT, "-o", t.at("no/where.json"))
+    before = t.read(out)
+    p = t.call("roll", t.model("whisper-tiny"), "--hierarchy", '[["nothing"]]', "-o", out)
+    t.case("a failure leaves the old output", "" if p.returncode and t.read(out) == before else "it is gone")
+    p = subprocess.run([t.mlo, "read", BERT], stdout=open("/dev/full", "wb"), stderr=subprocess.PIPE)
+    t.case("a full device", "" if p.returncode == 2 and p.stderr == b"mlo: read: stdout: No space left on device [MLO_E_IO]\n" else "%d %s" % (p.returncode, p.stderr))
+    r, w = os.pipe(); os.close(r)
+    p = subprocess.run([t.mlo, "read", BERT], stdout=w, stderr=subprocess.PIPE); os.close(w)
+    t.case("a closed pipe", "" if p.returncode == 2 and p.stderr == b"mlo: read: stdout: Broken pipe [MLO_E_IO]\n" else "%d %s" % (p.returncode, p.stderr))
+    t.case("nothing is left over", "" if not [f for f in os.listdir(t.tmp) if ".mlo-" in f] else "temporary files")
+    kept = t.at("kept")
+    t.good("fold", BERT, "--keep", kept)
+    t.case("--keep", "" if sorted(os.listdir(kept)) == sorted(s + ".onnx" for s in "read scope extract roll quantize lower fold".split()) else str(os.listdir(kept)))
+    t.case("--keep holds what the stage writes", "" if t.read(os.path.join(kept, "roll.onnx")) == t.good("roll", BERT, "--onnx") else "differs")
+    t.good("quantize", BERT, "--report", t.at("r.json"))
+    r = json.loads(t.read(t.at("r.json")))
+    t.case("--report", "" if r["loops"][0]["iterations"] == 2 and r["scopes"]["nodes"] == 75 and r["quantize"]["values"] else str(r)[:200])
+
+
+def check_pipe():
+    failed = t.call("read", t.write("bad.onnx", b"hello hello hello"))
+    p = t.call("emit", "-o", t.at("never"), input=t.call("fold", input=t.call("roll", input=failed.stdout).stdout).stdout)
+    t.case("an error document is passed on", "" if p.returncode == failed.returncode == 3 and p.stdout == failed.stdout and not p.stderr else str(p))
+    t.case("... and nothing is made of it", "" if not os.path.exists(t.at("never")) else "a directory")
+    p = t.call("roll", "--onnx", input=failed.stdout)
+    t.case("... also in --onnx pipes", "" if p.stdout == failed.stdout else str(p))
+    flags = ["--pe", "2", "--simd", "2"]
+    t.good("compile", BERT, *flags, "-o", t.at("one"))
+    model = t.read(BERT)
+    for stage in "read roll quantize lower".split(): model = t.good(stage, input=model) if stage != "read" else t.good(stage, BERT)
+    t.good("emit", "-o", t.at("two"), input=t.good("fold", *flags, input=model))
+    t.case("the pipe gives compile's directory", t.trees_differ(t.at("one"), t.at("two")))
+
+
+# ---- npz -------------------------------------------------------------------------------------------------------------------------
+
+def check_npz():
+    import onnx
+    from onnx import helper, TensorProto as T
+    kinds = {"b": (T.BOOL, np.bool_), "i1": (T.INT8, np.int8), "u1": (T.UINT8, np.uint8), "i2": (T.INT16, np.int16), "u2": (T.UINT16, np.uint16), "i4": (T.INT32, np.int32), "u4": (T.UINT32, np.uint32),
+             "i8": (T.INT64, np.int64), "u8": (T.UINT64, np.uint64), "f2": (T.FLOAT16, np.float16), "f4": (T.FLOAT, np.float32), "f8": (T.DOUBLE, np.float64)}
+    shape, rng = [2, 3, 5], np.random.default_rng(0)
+    nodes = [helper.make_node("Identity", [k], [k + "_out"]) for k in kinds]
+    g = helper.make_graph(nodes, "g", [helper.make_tensor_value_info(k, v[0], shape) for k, v in kinds.items()], [helper.make_tensor_value_info(k + "_out", v[0], shape) for k, v in kinds.items()])
+    onnx.save(helper.make_model(g, opset_imports=[helper.make_opsetid("", 18)], ir_version=8), t.at("id.onnx"))
+    data = {k: (rng.standard_normal(shape) * 50).astype(v[1]) for k, v in kinds.items()}
+    for name, save, change in (("stored", np.savez, lambda a: a), ("deflated", np.savez_compressed, lambda a: a), ("Fortran order", np.savez_compressed, np.asfortranarray)):
+        save(t.at("in.npz"), **{k: change(a) for k, a in data.items()})
+        t.good("run", t.at("id.onnx"), "--inputs", t.at("in.npz"), "--outputs", t.at("out.npz"))
+        got = np.load(t.at("out.npz"))
+        t.case("npz, all types, " + name, " ".join(k for k, a in data.items() if got[k + "_out"].dtype != a.dtype or not np.array_equal(got[k + "_out"], a)))
+    t.case("npz written is a good zip", zipfile.ZipFile(t.at("out.npz")).testzip() or "")
+    np.savez(t.at("pos.npz"), *data.values())
+    t.good("run", t.at("id.onnx"), "--inputs", t.at("pos.npz"), "--outputs", t.at("out2.npz"))
+    t.case("by position when no name fits", "" if np.array_equal(np.load(t.at("out2.npz"))["f4_out"], data["f4"]) else "differs")
+    p = t.call("run", t.at("id.onnx"), "--inputs", t.at("pos.npz"), "--outputs", "-")
+    t.case("--outputs -", "" if np.array_equal(np.load(io.BytesIO(p.stdout))["i8_out"], data["i8"]) else "differs")
+
+
+def check_hostile():
+    good = t.read(ids("h.npz", save=np.savez_compressed, more=np.arange(1000)))
+    run = lambda data: t.call("run", BERT, "--inputs", t.write("bad.npz", data))
+    refused("npz: not a zip", 3, ["npz"], "run", BERT, "--inputs", t.write("x.npz", b"not a zip at all, but long enough to look"))
+    refused("npz: a directory", 2, ["directory"], "run", BERT, "--inputs", t.tmp)
+    refused("npz: big-endian", 3, [">i8"], "run", BERT, "--inputs", ids("be.npz", save=lambda p, input_ids: np.savez(p, input_ids=input_ids.astype(">i8"))))
+    refused("npz: wrong names and too many", 2, ["arrays"], "run", BERT, "--inputs", ids("n.npz", save=lambda p, input_ids: np.savez(p, a=input_ids, b=input_ids)))
+    refused("npz: wrong shape", 3, ["[1,32]"], "run", BERT, "--inputs", ids("s.npz", (1, 31)))
+    refused("npz: wrong type", 3, ["int64"], "run", BERT, "--inputs", ids("ty.npz", save=lambda p, input_ids: np.savez(p, input_ids=input_ids.astype(np.float32))))
+    refused("calib: wrong name", 2, ["ids"], "quantize", BERT, "--calib", ids("cn.npz", save=lambda p, input_ids: np.savez(p, ids=input_ids)))
+    refused("calib: wrong shape", 3, ["input_ids"], "quantize", BERT, "--calib", ids("cs.npz", (4, 31)))
+    odd = [n for n in list(range(0, len(good), 7)) if run(good[:n]).returncode not in (2, 3)]
+    t.case("npz: cut off anywhere", "" if not odd else "at %s" % odd[:5])
+    rng, bad = np.random.default_rng(1), []
+    for i in range(150):
+        data = bytearray(good)
+        for at in rng.integers(0, len(data), 1 + i % 3): data[at] ^= 1 << rng.integers(0, 8)
+        if run(bytes(data)).returncode not in (0, 2, 3, 4): bad.append(i)
+    t.case("npz: bits flipped", "" if not bad else str(bad[:5]))
+    big = bytearray(zipped("input_ids.npy", npy("(1000000, 1000000, 1000000)", b"")))
+    t.case("npz: a shape beyond memory", "" if run(bytes(big)).returncode == 3 else "accepted")
+
+
+def npy(shape, data, descr="<i8"):
+    head = ("{'descr': '%s', 'fortran_order': False, 'shape': %s, }" % (descr, shape)).ljust(117) + "\n"
+    return b"\x93NUMPY\x01\x00" + len(head).to_bytes(2, "little") + head.encode() + data
+
+
+def zipped(name, data):
+    out = io.BytesIO()
+    with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED) as z: z.writestr(name, data)
+    return out.getvalue()
+
+
+# ---- run, check --------------------------------------------------------------------------------------------------------------------
+
+def check_run():
+    import onnxruntime as ort
+    inputs = ids("r.npz")
+    t.good("run", BERT, "--inputs", inputs, "--outputs", t.at("ro.npz"))
+    s = ort.InferenceSession(BERT)
+    want, got = s.run(None, dict(np.load(inputs))), np.load(t.at("ro.npz"))
+    worst = max(np.abs(got[o.name] - w).max() / np.abs(w).max() for o, w in zip(s.get_outputs(), want))
+    t.case("run equals ONNX Runtime", "" if worst < 1e-5 else str(worst))
+    refused("run without inputs says what it takes", 2, ["input_ids int64 [1, 32]"], "run", BERT)
+    out = json.loads(t.good("run", BERT, "--inputs", inputs))
+    t.case("run prints a summary", "" if [o["shape"] for o in out["outputs"]] == [[1, 32, 64], [1, 64]] else str(out))
+    folded = t.at("f.onnx")
+    t.good("fold", BERT, "-o", folded, "--calib", inputs)
+    t.good("run", folded, "--inputs", inputs, "--probe", t.at("p.npz"), "--outputs", t.at("fo.npz"))
+    p, o = np.load(t.at("p.npz")), np.load(t.at("fo.npz"))
+    t.case("--probe holds every iteration", "" if "linear_qkv@0" in p.files and "linear_qkv@1" in p.files and p["linear_qkv@1"].dtype == np.int8 and np.array_equal(p["layer_norm_4"], o["layer_norm_4"]) else str(p.files)[:200])
+    p = t.call("check", "-", "--against", BERT, input=t.good("roll", BERT))
+    t.case("check", "" if p.returncode == 0 and json.loads(p.stdout) == {"equal": True} else str(p))
+    refused("check: another model", 1, ["check"], "check", "-", "--against", t.model("bert-tiny-mask"), input=t.good("roll", BERT))
+    refused("check without --against", 2, ["--against"], "check", BERT)
+
+
+# ---- compile, sim --------------------------------------------------------------------------------------------------------------------
+
+def check_compile():
+    out = t.at("build")
+    p = t.call("compile", BERT, "--pe", "8", "--simd", "8", "-o", out)
+    summary = json.loads(p.stdout)
+    t.case("compile: JSON", "" if summary["iterations"] == 2 and summary["multipliers"] == 64 * 4 + 64 * 2 and summary["error"][0]["cosine"] > 0.99 else p.stdout[:300])
+    t.case("compile: the summary", "" if all(w in p.stderr.decode() for w in ("mvu_0", "2 iterations", "Next: mlo sim", "cosine")) else p.stderr.decode())
+    first = t.tree(out)
+    t.good("compile", BERT, "--pe", "8", "--simd", "8", "-o", out)
+    t.case("compile again, same bytes", "" if t.tree(out) == first else "differs")
+    os.mkdir(t.at("build/keepme"))
+    t.write("build/rtl/mlo_old.v", b"x")
+    manifest = json.loads(t.read(t.at("build/manifest.json")))
+    manifest["files"]["rtl/mlo_old.v"] = {"bytes": 1, "sha256": "0"}
+    t.write("build/manifest.json", json.dumps(manifest))
+    t.good("compile", BERT, "--pe", "8", "--simd", "8", "-o", out)
+    t.case("what an older state left is removed, the rest stays", "" if t.tree(out) == first and os.path.isdir(t.at("build/keepme")) else "differs")
+    before = t.tree(out)
+    t.call("compile", BERT, "--target-cycles", "1", "-o", out)
+    t.case("a failed compile changes nothing", "" if t.tree(out) == before and not [f for f in os.listdir(t.tmp) if ".mlo-" in f] else "it did")
+    refused("compile without -o", 2, ["-o DIR"], "compile", BERT)
+    refused("-o is a file", 2, ["not a directory"], "compile", BERT, "-o", BERT)
+    if os.getuid():
+        os.mkdir(t.at("ro")); os.chmod(t.at("ro"), 0o500)
+        refused("unwritable directory", 2, ["Permission denied"], "compile", BERT, "-o", t.at("ro/x"))
+    t.good("fold", BERT, "--pe", "2", "--simd", "8", "--save-folding", t.at("folding.json"))
+    a = t.good("fold", BERT, "--folding", t.at("folding.json"))
+    t.case("a folding saved and given back", "" if a == t.good("fold", BERT, "--pe", "2", "--simd", "8") else "differs")
+    refused("a folding that does not divide", 1, ["mvu_0", "SIMD=7", "nearest"], "fold", BERT, "--folding", t.write("fb.json", '{"mvu_0": {"PE": 1, "SIMD": 7}}'), "--calib", t.calibration("bert-tiny"))
+
+
+def simulate(*args): return t.call("sim", *args, timeout=1200)
+
+
+def verdict(name, p, status, words):
+    out, err = text(p)
+    t.case(name, "" if p.returncode == status and all(w in err for w in words) and (status > 1 or json.loads(out)["pass"] == (status == 0)) else "%d: %s %s" % (p.returncode, err, out[:300]))
+
+
+def check_sim():
+    if not t.have("sim", "iverilog", "vvp"): return
+    out, mask = t.at("s"), t.at("sm")
+    t.good("compile", BERT, "--pe", "8", "--simd", "8", "-o", out)
+    t.good("compile", t.model("bert-tiny-mask"), "--pe", "8", "--simd", "8", "-o", mask)
+    short = ["--frame-tokens", "2,3"]
+    p = simulate(out, *short)
+    verdict("sim passes", p, 0, [])
+    if p.returncode: return
+    r = json.loads(p.stdout)
+    t.case("sim: the report", "" if r["words"] == 5 * 64 and r["frames"] == 2 and len(r["frame_done"]) == 2 and r["cycles"] == r["frame_done"][-1] and r["kernels"][1]["busy"] > 0 else str(r)[:300])
+    q = simulate(out, *short, "--stall", "30", "--axi-latency", "64", "--seed", "3", "--probe", "--bandwidth", "8")
+    verdict("sim with stalls, latency, little bandwidth, probed", q, 0, [])
+    t.case("... is slower", "" if json.loads(q.stdout)["cycles"] > r["cycles"] else "no")
+    verdict("sim with a mask", simulate(mask, "--frame-tokens", "3", "--frames", "2"), 0, [])
+    # inputs and outputs
+    inputs = ids("si.npz", (1, 32), 5)
+    folded = t.at("sf.onnx")
+    t.good("fold", BERT, "--pe", "8", "--simd", "8", "-o", folded)
+    t.good("run", folded, "--inputs", inputs, "--probe", t.at("sp.npz"))
+    want = np.load(t.at("sp.npz"))
+    core = json.loads(t.read(t.at("s/manifest.json")))
+    np.savez(t.at("core.npz"), **{core["input"]["name"]: want[core["input"]["name"]]})
+    verdict("sim on the core's inputs", simulate(out, "--inputs", t.at("core.npz"), "--frame-tokens", "2", "--outputs", t.at("so.npz")), 0, [])
+    t.case("... stores the core's outputs", "" if np.load(t.at("so.npz"))[core["output"]["name"]].shape == (1, 2, 64) else "shape")
+    verdict("sim --frame-tokens beyond the maximum", simulate(out, "--frame-tokens", "33"), 2, ["1 to 32"])
+    # it fails when it should
+    def broken(name, change, words, *args):
+        shutil.copytree(out, t.at("b"))
+        change(t.at("b"))
+        p = simulate(t.at("b"), *short, *args)
+        t.case(name, "" if p.returncode == 1 and all(w in text(p)[1] for w in words) and b'"pass":true' not in p.stdout else "%d: %s" % (p.returncode, text(p)[1]))
+        shutil.rmtree(t.at("b"))
+    flip = lambda file, at: lambda d: poke(os.path.join(d, file), at)
+    append = lambda what: lambda d: open(os.path.join(d, "rtl/mlo_top.v"), "a").write(what)
+    broken("a bit flipped in params.bin", flip("params.bin", 20), ["first wrong word", "params.bin", "token", "channel"])
+    broken("a bit flipped in params.hex, probed", flip("params.hex", 33 + 22), ["kernel mvu_0", "iteration 0"], "--probe")
+    broken("an output bit inverted", invert, ["first wrong word: frame 0, token 0, channel 0"])
+    broken("a comment changed", append("// hello\n"), ["mixture"])
+    broken("Verilog that does not compile", append("module\n"), ["compile"])
+    os.remove(t.at("s/tb/golden.hex"))
+    verdict("a file missing", simulate(out), 2, ["golden.hex"])
+    verdict("no build directory", simulate(t.tmp), 2, ["manifest.json"])
+    verdict("nothing there", simulate(t.at("nowhere")), 2, ["No such file"])
+    env = dict(os.environ, PATH="/nonexistent")
+    p = subprocess.run([t.mlo, "sim", mask], env=env, capture_output=True)
+    verdict("no simulator", p, 2, ["apt install iverilog"])
+
+
+def poke(path, at):
+    data = bytearray(t.read(path))
+    data[at] = data[at] ^ 1 if path.endswith(".bin") else ord("1") if data[at] != ord("1") else ord("2")
+    with open(path, "wb") as f: f.write(data)
+
+
+def invert(d):
+    path = os.path.join(d, "rtl", "mlo_exit.v")
+    source = t.read(path).decode()
+    changed = source.replace(", s_axis_tdata}", ", s_axis_tdata ^ 1'b1}", 1)
+    if changed == source: raise RuntimeError("mlo_exit.v reads otherwise than this test thinks")
+    with open(path, "w") as f: f.write(changed)
+
+
+t.main(check_help, check_flags, check_config, check_input, check_output, check_pipe, check_npz, check_hostile, check_run, check_compile, check_sim)

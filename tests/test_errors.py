@@ -1,0 +1,388 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""What mlo does with what it cannot do: one clear line, the documented status, nothing half-written.
+
+Usage: python tests/test_errors.py path/to/mlo [CHECK ...]     (CHECK: a part of a check's name below, without check_)
+"""
+import errno, glob, io, json, os, re, shutil, signal, subprocess, sys, zipfile
+import numpy as np
+import onnx
+from onnx import TensorProto as T, helper
+import harness as t
+from harness import at, case
+
+STATUS = {"MEMORY": 2, "USAGE": 2, "IO": 2, "FORMAT": 3, "GRAPH": 3, "SHAPE": 3, "TYPE": 3, "DATA": 3, "UNSUPPORTED": 4, "LOOP": 4, "FOLDING": 1, "MISMATCH": 1, "BUG": 5}
+
+
+def listing(folder):
+    """Every file below, and its size."""
+    return sorted((os.path.join(d, f), os.lstat(os.path.join(d, f)).st_size) for d, folders, files in os.walk(folder) for f in folders + files)
+
+
+def wrong(p, code, mentions=(), document=True, stage=None):
+    """What is wrong with the way a command failed; '' when nothing is."""
+    lines = [l for l in p.stderr.decode(errors="replace").split("\n")[:-1] if not l.startswith("mlo: warning: ")]
+    if p.returncode != STATUS[code]: return f"status {p.returncode} and not {STATUS[code]}: {p.stderr.decode(errors='replace')[-300:]}"
+    if not p.stderr.endswith(b"\n") or len(lines) != 1: return f"{len(lines)} lines: {lines}"
+    if not lines[0].startswith("mlo: ") or not lines[0].endswith(f" [MLO_E_{code}]"): return "says " + lines[0]
+    for m in mentions:
+        if not re.search(m, lines[0]): return f"does not mention {m!r}: {lines[0]}"
+    if not document: return ""
+    try: error = json.loads(p.stdout)["error"]
+    except Exception as e: return f"stdout holds no error document but {p.stdout[:100]!r}"
+    if set(error) != {"stage", "code", "node", "op", "message"}: return f"the document has {sorted(error)}"
+    if error["code"] != "MLO_E_" + code or error["message"] not in lines[0] or not error["message"]: return f"the document says {error} and the line {lines[0]}"
+    if stage is not None and error["stage"] != stage: return f"the stage is {error['stage']!r} and not {stage!r}"
+    return ""
+
+
+def fails(name, code, *args, mentions=(), document=True, stage=None, **options):
+    """A case: this command fails with this code, says one line that mentions all these, and leaves no file behind."""
+    os.makedirs(at("here"), exist_ok=True)
+    before = listing(at("here"))
+    p = t.call(*args, cwd=at("here"), **options)
+    left = [f for f in listing(at("here")) if f not in before]
+    case(name, wrong(p, code, mentions, document, stage) or (f"left {left[:3]} behind" if left else ""))
+    return p
+
+
+def bert(): return t.read(t.model("bert-1"))
+
+
+# ---- files that are no models ---------------------------------------------------------------------------------------------------------
+
+def check_not_a_model():
+    whole = bert()
+    files = {"truncated in the middle": whole[:len(whole) // 2], "a byte short": whole[:-1], "cut after 100 bytes": whole[:100], "a text file": b"This is a text file.\nNot a model.\n",
+             "a PNG": b"\x89PNG\r\n\x1a\n" + bytes(range(200)), "noise": np.random.default_rng(1).bytes(5000), "truncated JSON": b'{"irVersion": "8", "graph": {"node": [',
+             "JSON of something else": b'[1, 2, 3]\n', "JSON with an unknown field": b'{"irVersion": "8", "grape": {}}', "a zip": zipped({"x.txt": b"hello"})}
+    for what, data in files.items():
+        path = t.write("bad.onnx", data)
+        fails(f"{what}, read", "FORMAT", "read", path, stage="read")
+        fails(f"{what}, compile", "FORMAT", "compile", path, "-o", "out")
+        fails(f"{what}, by a pipe", "FORMAT", "roll", "-o", "out.onnx", input=data)
+    fails("an empty file", "FORMAT", "read", t.write("empty.onnx", b""), mentions=["empty"])
+    fails("an empty pipe", "FORMAT", "read", input=b"", mentions=["empty"])
+    fails("a model without a graph", "FORMAT", "read", t.write("nograph.onnx", onnx.ModelProto(ir_version=8, opset_import=[helper.make_opsetid("", 18)]).SerializeToString()))
+    for verb, more in (("read", []), ("compile", ["-o", "out"]), ("show", []), ("run", ["--inputs", t.calibration("bert-1", 1), "--outputs", "y.npz"])):
+        fails(f"{verb} of a directory", "IO", verb, t.tmp, *more, mentions=["directory"])
+        fails(f"{verb} of nothing", "IO", verb, "/nowhere/x.onnx", *more, mentions=["/nowhere/x.onnx", "[Nn]o such file"])
+        fails(f"{verb} of a device", "IO", verb, "/dev/zero", *more, mentions=["/dev/zero"])
+    os.mkfifo(at("fifo"))
+    fails("a FIFO that nobody writes", "IO", "read", at("fifo"), timeout=10)
+
+
+def zipped(files):
+    out = io.BytesIO()
+    with zipfile.ZipFile(out, "w") as z:
+        for name, data in files.items(): z.writestr(name, data)
+    return out.getvalue()
+
+
+def graph(nodes, inputs, outputs, init=(), opset=18):
+    from onnx import numpy_helper
+    g = helper.make_graph(nodes, "g", inputs, outputs, [numpy_helper.from_array(a, n) for n, a in init])
+    return helper.make_model(g, opset_imports=[helper.make_opsetid("", opset), helper.make_opsetid("custom", 1)], ir_version=9).SerializeToString()
+
+
+def tensor(name, *dims): return helper.make_tensor_value_info(name, T.FLOAT, list(dims))
+
+
+def check_graphs():
+    x, y, node = tensor("x", 2, 4), tensor("y", 2, 4), helper.make_node
+    single = t.write("single.onnx", graph([node("MatMul", ["x", "w"], ["h"], name="only"), node("Relu", ["h"], ["y"])], [x], [y], [("w", np.eye(4, dtype=np.float32))]))
+    for verb, more in (("roll", []), ("quantize", []), ("compile", ["-o", "out"])): fails(f"a model without a repeated layer, {verb}", "LOOP", verb, single, *more, mentions=["repeat"])
+    bad = {"a cycle": ("GRAPH", [node("Relu", ["b"], ["a"], name="n1"), node("Relu", ["a"], ["b"], name="n2"), node("Relu", ["x"], ["y"])], []),
+           "a value nobody makes": ("GRAPH", [node("Add", ["x", "ghost"], ["y"], name="n1")], ["ghost"]),
+           "a value made twice": ("GRAPH", [node("Relu", ["x"], ["y"], name="n1"), node("Tanh", ["x"], ["y"], name="n2")], ["y"]),
+           "shapes that do not fit": ("SHAPE", [node("MatMul", ["x", "w3"], ["y"], name="n1")], ["n1"]),
+           "types that do not fit": ("TYPE", [node("Add", ["x", "i"], ["y"], name="n1")], ["n1"])}
+    for what, (code, nodes, mentions) in bad.items():
+        path = t.write("bad.onnx", graph(nodes, [x], [y], [("w3", np.zeros((3, 4), np.float32)), ("i", np.zeros((2, 4), np.int64))]))
+        fails(what, code, "read", path, mentions=mentions, stage="read")
+
+
+def sine_layers():
+    """Four layers x + Sin(x W): they roll, but no kernel computes a sine."""
+    node, nodes, init = helper.make_node, [], []
+    for k in range(4):
+        init.append((f"w{k}", np.random.default_rng(k).standard_normal((4, 4)).astype(np.float32)))
+        nodes += [node("MatMul", [f"x{k}", f"w{k}"], [f"h{k}"], name=f"mul{k}"), node("Sin", [f"h{k}"], [f"s{k}"], name=f"sine{k}"), node("Add", [f"x{k}", f"s{k}"], [f"x{k + 1}"], name=f"add{k}")]
+    return t.write("sine.onnx", graph(nodes, [tensor("x0", 1, 2, 4)], [tensor("x4", 1, 2, 4)], init))
+
+
+def check_unsupported():
+    """Legal models that the hardware does not do yet: refused at quantize, with the op or the loop; and operators nobody knows."""
+    for name in ("sine-layers", "gpt2-tiny", "llama-tiny-opset23", "t5-tiny"):
+        path = t.models().get(name) if name != "sine-layers" else sine_layers()
+        if not path: t.skip(name + " is refused", "it lies in ../shared/models, which is not here"); continue
+        for verb, more in (("quantize", []), ("compile", ["-o", "out", "--keep", "kept"])):
+            os.makedirs(at("here"), exist_ok=True)
+            p = t.call(verb, path, *more, cwd=at("here"))
+            case(f"{name} is refused, {verb}", wrong(p, "UNSUPPORTED", document=True, stage="quantize") or ("out/ was made" if os.path.exists(at("here/out")) else ""))
+            case(f"{name}: --keep kept what was good", "" if verb == "quantize" or os.path.exists(at("here/kept/roll.onnx")) else "no roll.onnx")
+            shutil.rmtree(at("here"), True)
+    x, y = tensor("x", 2, 4), tensor("y", 2, 4)
+    path = t.write("foreign.onnx", graph([helper.make_node("Frobnicate", ["x"], ["y"], domain="custom", name="strange")], [x], [y]))
+    np.savez(at("x.npz"), x=np.zeros((2, 4), np.float32))
+    fails("an operator nobody knows, run", "UNSUPPORTED", "run", path, "--inputs", at("x.npz"), "--outputs", "y.npz", mentions=["strange", "Frobnicate"])
+    for flag, value in (("--weights", "4"), ("--scale", "pow2")): fails(f"{flag} {value}", "UNSUPPORTED", "quantize", t.model("bert-1"), flag, value, mentions=[flag])
+    fails("--unrolled", "UNSUPPORTED", "compile", t.model("bert-1"), "--unrolled", "-o", "out", mentions=["--unrolled"])
+
+
+# ---- dimensions, data ---------------------------------------------------------------------------------------------------------------
+
+def check_dimensions():
+    dynamic = t.model("bert-tiny-dynamic")
+    for verb, more in (("quantize", []), ("compile", ["-o", "out"])): fails(f"an open dimension, {verb}", "SHAPE", verb, dynamic, *more, mentions=[r"\bseq\b", "--dim"])
+    fails("a dimension that is not there", "USAGE", "read", dynamic, "--dim", "sequence=32", mentions=["sequence", r"\bseq\b"])
+    for value in ("seq", "seq=", "seq=0", "seq=-3", "seq=x", "=3", "seq=99999999999999999999"): fails(f"--dim {value}", "USAGE", "read", dynamic, "--dim", value, mentions=["--dim"])
+    fails("a dimension bound twice", "USAGE", "read", dynamic, "--dim", "seq=32", "--dim", "seq=16", mentions=[r"\bseq\b", "twice|already|32"])
+    fails("a shape against the model", "SHAPE", "read", t.model("bert-1"), "--shape", "input_ids=1x7", mentions=["input_ids"])
+    fails("a shape for nobody", "USAGE", "read", t.model("bert-1"), "--shape", "nobody=1x7", mentions=["nobody", "input_ids"])
+    fails("more tokens than positions", "SHAPE", "read", dynamic, "--dim", "seq=65")
+
+
+def external(edit):
+    """bert-tiny-external with its locations edited, in a folder of its own; the path of the model."""
+    folder = at("ext")
+    shutil.rmtree(folder, True)
+    os.makedirs(folder + "/inner")
+    shutil.copy(t.model("bert-tiny-external")[:-5] + ".data", folder + "/inner/bert-tiny-external.data")
+    m = onnx.load(t.model("bert-tiny-external"), load_external_data=False)
+    for i in m.graph.initializer:
+        for e in i.external_data: edit(e)
+    with open(folder + "/inner/m.onnx", "wb") as f: f.write(m.SerializeToString())
+    return folder + "/inner/m.onnx"
+
+
+def set_location(value):
+    def edit(e):
+        if e.key == "location": e.value = value
+    return edit
+
+
+def check_external_data():
+    data = "inner/bert-tiny-external.data"
+    path = external(lambda e: None)
+    os.unlink(at("ext/" + data))
+    fails("external data missing", "IO", "read", path, mentions=["bert-tiny-external.data"])
+    fails("external data missing, compile", "IO", "compile", path, "-o", "out", mentions=["bert-tiny-external.data"])
+    path = external(lambda e: None)
+    with open(at("ext/" + data), "r+b") as f: f.truncate(1000)
+    fails("external data too short", "DATA", "read", path, mentions=["bert-tiny-external.data"])
+    for what, location in (("outside", "../outside.data"), ("absolute", at("ext/outside.data")), ("hidden in the middle", "sub/../../outside.data"), ("empty", "")):
+        path = external(set_location(location))
+        shutil.copy(t.model("bert-tiny-external")[:-5] + ".data", at("ext/outside.data"))
+        fails(f"a path that escapes: {what}", "DATA", "read", path)
+    path = external(set_location("link.data"))
+    os.symlink("bert-tiny-external.data", at("ext/inner/link.data"))
+    fails("a symlink", "IO", "read", path, mentions=["link.data"])
+    def far(e):
+        if e.key == "offset": e.value = "18446744073709551000"
+    fails("an offset that wraps around", "DATA", "read", external(far))
+    shutil.copy(t.model("bert-1"), at("source.onnx"))
+    text = t.good("roll", at("source.onnx"))
+    with open(at("source.onnx"), "r+b") as f:
+        f.seek(0, 2)
+        f.truncate(f.tell() - 1)
+    fails("the source changed between stages", "DATA", "quantize", input=text, mentions=["source.onnx"])
+    os.unlink(at("source.onnx"))
+    fails("the source went away between stages", "IO", "quantize", input=text, mentions=["source.onnx"])
+
+
+def check_calibration():
+    ids = np.zeros((2, 1), np.int64)
+    def npz(name, **arrays):
+        np.savez(at(name + ".npz"), **arrays)
+        return at(name + ".npz")
+    whole = t.read(npz("good", input_ids=ids))
+    quantize = lambda name, code, path, **more: fails(name, code, "quantize", t.model("bert-1"), "--calib", path, **more)
+    quantize("calibration file missing", "IO", "/nowhere/x.npz", mentions=["/nowhere/x.npz"])
+    quantize("calibration by a directory", "IO", t.tmp, mentions=["directory"])
+    quantize("calibration by a text file", "FORMAT", t.write("text.npz", b"hello\n"))
+    quantize("calibration by an empty file", "FORMAT", t.write("none.npz", b""))
+    for cut in (10, len(whole) // 2, len(whole) - 1): quantize(f"npz cut after {cut} bytes", "FORMAT", t.write("cut.npz", whole[:cut]))
+    flipped = bytearray(whole)
+    flipped[len(whole) // 3] ^= 64
+    quantize("npz with a bit flipped", "FORMAT", t.write("flip.npz", bytes(flipped)))
+    quantize("npz of text files", "FORMAT", t.write("t.npz", zipped({"input_ids.npy": b"hello"})))
+    quantize("npz without arrays", "FORMAT", t.write("e.npz", zipped({})))
+    two = npz("two", wrong=ids, names=ids)
+    quantize("calibration with wrong names", "FORMAT", two, mentions=["input_ids", "wrong"])
+    quantize("calibration with a wrong shape", "SHAPE", npz("shape", input_ids=np.zeros((2, 7), np.int64)), mentions=["input_ids", r"\b7\b.*\b1\b"])
+    quantize("calibration with a wrong rank", "SHAPE", npz("rank", input_ids=np.zeros((2, 1, 1, 1), np.int64)), mentions=["input_ids"])
+    quantize("calibration with a wrong type", "TYPE", npz("type", input_ids=np.zeros((2, 1), np.float32)), mentions=["input_ids"])
+    quantize("calibration without a sample", "SHAPE", npz("zero", input_ids=np.zeros((0, 1), np.int64)), mentions=["input_ids"])
+    quantize("tokens beyond the vocabulary", "DATA", npz("beyond", input_ids=np.full((2, 1), 5000)), mentions=["5000", "1000"])
+    quantize("tokens below zero", "DATA", npz("below", input_ids=np.full((2, 1), -5000)), mentions=["1000"])
+    one = npz("mask", input_ids=np.zeros((1, 32), np.int64))
+    fails("calibration that lacks an input", "FORMAT", "quantize", t.model("bert-tiny-mask"), "--calib", one, mentions=["attention_mask"])
+    for bad in (np.nan, np.inf): fails(f"calibration with {bad}", "DATA", "quantize", t.model("vit-48"), "--calib", npz("bad", pixel_values=np.full((1, 3, 16, 16), bad, np.float32)))
+    run = lambda name, code, path, **more: fails("run: " + name, code, "run", t.model("bert-1"), "--inputs", path, "--outputs", "y.npz", **more)
+    run("a wrong shape", "SHAPE", npz("shape", input_ids=np.zeros((1, 7), np.int64)), mentions=["input_ids"])
+    run("a wrong type", "TYPE", npz("type", input_ids=np.zeros((1, 1), np.float32)), mentions=["input_ids"])
+    run("tokens beyond the vocabulary", "DATA", npz("beyond", input_ids=np.full((1, 1), 5000)))
+    run("cut off", "FORMAT", t.write("cut.npz", whole[:50]))
+    fails("run without inputs", "USAGE", "run", t.model("bert-1"), mentions=["--inputs", "input_ids", "int64"])
+
+
+# ---- outputs ------------------------------------------------------------------------------------------------------------------------
+
+def check_outputs():
+    os.makedirs(at("here"), exist_ok=True)
+    calib = ["--calib", t.calibration("bert-1", 1)]
+    file = t.write("here/file", b"precious")
+    fails("a file where the directory should be", "IO", "compile", t.model("bert-1"), *calib, "-o", "file", mentions=["file", "directory"])
+    fails("a file on the way to the directory", "IO", "compile", t.model("bert-1"), *calib, "-o", "file/out")
+    fails("a directory in /proc", "IO", "compile", t.model("bert-1"), *calib, "-o", "/proc/mlo-test", mentions=["/proc/mlo-test"])
+    fails("a file in /proc", "IO", "roll", t.model("bert-1"), "-o", "/proc/mlo-test.onnx", mentions=["/proc/mlo-test.onnx"])
+    fails("a model into a directory", "IO", "roll", t.model("bert-1"), "-o", ".", mentions=["directory"])
+    fails("outputs of run into a directory that is not there", "IO", "run", t.model("bert-1"), "--inputs", t.calibration("bert-1", 1), "--outputs", "none/y.npz", mentions=["none/y.npz"])
+    fails("emit without a directory", "USAGE", "emit", t.model("bert-1"), *calib, mentions=["-o"])
+    case("what was there is still there", "" if t.read(file) == b"precious" else "it is gone")
+    for stage in ("read", "roll", "fold"):
+        with open("/dev/full", "wb") as full:
+            p = t.call(stage, t.model("bert-1"), *(calib if stage == "fold" else []), stdout=full, stderr=subprocess.PIPE)
+        case(f"{stage} > /dev/full", wrong(p, "IO", ["stdout"], document=False))
+    fails("-o /dev/full", "IO", "read", t.model("bert-1"), "-o", "/dev/full", mentions=["/dev/full"])
+    for args in (["help"], ["help", "--man"], ["--version"], ["show", t.model("bert-1")], ["show", t.model("bert-1"), "--html"]):
+        with open("/dev/full", "wb") as full: p = t.call(*args, stdout=full, stderr=subprocess.PIPE)
+        case(" ".join(args[:1] + args[2:]) + " > /dev/full", wrong(p, "IO", ["stdout"], document=False))
+    p = subprocess.run([t.mlo, "read", t.model("bert-1")], stderr=subprocess.PIPE, preexec_fn=lambda: os.close(1))
+    case("stdout closed", wrong(p, "IO", document=False))
+    p = subprocess.run([t.mlo, "read"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, preexec_fn=lambda: os.close(0))
+    case("stdin closed", wrong(p, "IO"))
+
+
+def check_closed_pipe():
+    """The reader goes away: one line, status 2, no signal."""
+    for stage in ("read", "roll"):
+        p = subprocess.Popen([t.mlo, stage, "--inline", t.model("bert-tiny")], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        p.stdout.read(10)
+        p.stdout.close()
+        p.stderr_text = p.stderr.read()
+        p.wait()
+        done = subprocess.CompletedProcess([], p.returncode, b"", p.stderr_text)
+        case(f"{stage} | head -c 10", wrong(done, "IO", ["stdout"], document=False))
+
+
+def check_full_disk():
+    """A file system without room: an error, and what was there before still is."""
+    os.makedirs(at("disk"), exist_ok=True)
+    if os.geteuid() or subprocess.run(["mount", "-t", "tmpfs", "-o", "size=256k", "tmpfs", at("disk")], capture_output=True).returncode: return t.skip("a full disk", "this user may not mount a tmpfs")
+    try:
+        calib = ["--calib", t.calibration("bert-1", 1)]
+        p = t.call("compile", t.model("bert-1"), *calib, "-o", at("disk/out"))
+        case("compile onto a full disk", wrong(p, "IO", ["[Nn]o space"]) or (f"left {listing(at('disk'))[:3]}" if listing(at("disk")) else ""))
+        p = t.call("roll", "--onnx", t.model("bert-tiny"), "-o", at("disk/out.onnx"))
+        case("roll -o onto a full disk", wrong(p, "IO", ["[Nn]o space"]) or (f"left {listing(at('disk'))[:3]}" if listing(at("disk")) else ""))
+        p = t.call("run", t.model("bert-1"), "--inputs", t.calibration("bert-1", 1), "--outputs", at("disk/y.npz"))
+        case("and there is room again", "" if p.returncode == 0 else p.stderr.decode())
+    finally:
+        subprocess.run(["umount", at("disk")])
+
+
+def check_nothing_half_written():
+    """A build that fails leaves the build that was there; a killed one leaves no manifest, or the old build whole."""
+    calib = ["--calib", t.calibration("bert-1", 1)]
+    t.good("compile", t.model("bert-1"), *calib, "-o", at("built"))
+    before = t.tree(at("built"))
+    fails("a folding that fails", "FOLDING", "compile", t.model("bert-1"), *calib, "--target-cycles", "1", "-o", at("built"))
+    case("the old build is still there", "" if t.tree(at("built")) == before else "it changed")
+    fails("a bad model over a build", "FORMAT", "compile", t.write("bad.onnx", bert()[:1000]), "-o", at("built"))
+    case("and still", "" if t.tree(at("built")) == before and not glob.glob(at("built*")) != [at("built")] else f"{glob.glob(at('built*'))}")
+    other = []
+    for delay in (0.001, 0.005, 0.01, 0.02, 0.03, 0.05):
+        p = subprocess.Popen([t.mlo, "compile", t.model("bert-tiny"), "-o", at("built")], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        try: p.wait(delay)
+        except subprocess.TimeoutExpired: p.send_signal(signal.SIGKILL)
+        p.wait()
+        now = t.tree(at("built"))
+        if now != before and "manifest.json" in now:
+            manifest = json.loads(t.read(at("built/manifest.json")))
+            other += [f for f, digest in manifest.get("files", {}).items() if now.get(f) != (digest if isinstance(digest, str) else digest.get("sha256"))]
+    case("killed at any time: no directory that lies", ", ".join(other[:5]))
+
+
+# ---- the command line -------------------------------------------------------------------------------------------------------------------
+
+def check_usage():
+    b = t.model("bert-1")
+    fails("an unknown flag", "USAGE", "fold", b, "--target-cycle", "4", mentions=["--target-cycle", "--target-cycles"])
+    fails("a flag of another verb", "USAGE", "read", b, "--pe", "4", mentions=["--pe"])
+    fails("a flag without its value", "USAGE", "fold", b, "--pe", mentions=["--pe"])
+    fails("an unknown verb", "USAGE", "compil", b, mentions=["compil", "compile"])
+    fails("two files", "USAGE", "read", b, b, mentions=[os.path.basename(b)])
+    for flag, value in (("--pe", "0"), ("--pe", "four"), ("--pe", "-1"), ("--simd", "1.5"), ("--pe", "99999999999999999999"), ("--target-cycles", "0"), ("--target-cycles", "-5"), ("--frames-in-flight", "0"),
+                        ("--axi-width", "100"), ("--clock-mhz", "fast"), ("--hierarchy", "[]"), ("--hierarchy", "[[")):
+        fails(f"{flag} {value}", "USAGE", "fold", b, flag, value, mentions=[flag])
+    for flag, value in (("--hierarchy", '[["no","such"]]'), ("--hierarchy", "nosuch"), ("--loop", "nosuch")): fails(f"{flag} {value}", "LOOP", "fold", b, flag, value, mentions=["such"])
+    fails("sim without a directory", "USAGE", "sim", document=False)
+    fails("sim of nothing", "IO", "sim", "/nowhere", document=False)
+    fails("sim of a directory that is no build", "IO", "sim", os.path.join(t.root, "src"), document=False, mentions=["manifest.json"])
+    fails("check without the original", "USAGE", "check", b, mentions=["--against"])
+    fails("a config that is not there", "IO", "read", b, "--config", "/nowhere.json", mentions=["/nowhere.json"])
+    fails("a config that is no JSON", "FORMAT", "read", b, "--config", t.write("c.json", b"{pe: 4}"))
+    fails("a config with an unknown key", "USAGE", "read", b, "--config", t.write("c.json", b'{"pee": 4}'), mentions=["pee"])
+    p = t.call()
+    case("no arguments: help on stderr, status 2", "" if p.returncode == 2 and b"mlo compile" in p.stderr and not p.stdout else f"{p.returncode} {p.stdout[:100]}")
+    p = t.call("--version")
+    case("--version", "" if p.returncode == 0 and re.fullmatch(rb"mlo \d+\.\d+\.\d+\n", p.stdout) else f"{p.stdout}")
+
+
+def check_folding():
+    b, calib = t.model("bert-1"), ["--calib", t.calibration("bert-1", 1)]
+    t.good("fold", b, *calib, "--save-folding", at("folding.json"), "-o", at("folded.onnx"))
+    folding = json.loads(t.read(at("folding.json")))
+    name = next(k for k, v in folding.items() if "mvu" in k.lower() and isinstance(v, dict))
+    def with_(kernel, key, value): return t.write("f.json", json.dumps({**folding, kernel: {**folding.get(kernel, {}), key: value}}).encode())
+    case("a folding that was saved is taken", "" if t.call("fold", b, *calib, "--folding", at("folding.json"), "-o", at("again.onnx")).returncode == 0 else "refused")
+    case("and gives the same", "" if t.read(at("again.onnx")) == t.read(at("folded.onnx")) else "it differs")
+    fails("a folding that does not divide", "FOLDING", "fold", b, *calib, "--folding", with_(name, "PE", 7), mentions=[name, "7", "PE"])
+    fails("a folding for no kernel", "FOLDING", "fold", b, *calib, "--folding", with_("MVAU_99", "PE", 1), mentions=["MVAU_99"])
+    fails("a folding of text", "FOLDING", "fold", b, *calib, "--folding", with_(name, "PE", "many"), mentions=[name])
+    fails("a folding that is no JSON", "FORMAT", "fold", b, *calib, "--folding", t.write("f.json", b"PE = 4"))
+    fails("a target out of reach", "FOLDING", "fold", b, *calib, "--target-cycles", "1", mentions=["cycles"])
+    fails("a rate without a clock", "USAGE", "fold", b, *calib, "--target-fps", "100", mentions=["--clock-mhz"])
+    fails("two targets", "USAGE", "fold", b, *calib, "--target-cycles", "1000", "--target-fps", "100", "--clock-mhz", "100", mentions=["--target-cycles", "--target-fps"])
+
+
+# ---- errors in pipes ------------------------------------------------------------------------------------------------------------------
+
+def check_pipes():
+    """An error runs through a pipe: its status at the end, its line once, its document unchanged; in JSON pipes and in binary ones."""
+    bad = t.write("bad.onnx", b"not a model")
+    for onnx_flag in ("", "--onnx"):
+        os.makedirs(at("pipe"), exist_ok=True)
+        command = " | ".join(f"$MLO {s} {onnx_flag}" for s in (f"read {bad}", "scope", "extract", "roll", "quantize", "lower", "fold")) + " | $MLO emit -o out"
+        p = subprocess.run(["sh", "-c", command], capture_output=True, cwd=at("pipe"), env=dict(os.environ, MLO=t.mlo))
+        case(f"read fails, emit says so {onnx_flag}", wrong(p, "FORMAT", stage="read") or (f"left {listing(at('pipe'))}" if listing(at("pipe")) else ""))
+    single = t.write("single.onnx", graph([helper.make_node("Relu", ["x"], ["y"])], [tensor("x", 2)], [tensor("y", 2)]))
+    for last, extra in (("emit -o out", ""), ("run --inputs x.npz --outputs y.npz", ""), ("show --json", ""), ("show --html -o p.html", ""), ("check --against " + single, ""), ("compile - -o out", ""), ("fold -o f.onnx", "")):
+        p = subprocess.run(["sh", "-c", f"$MLO roll {single} | $MLO lower | $MLO {last}"], capture_output=True, cwd=at("pipe"), env=dict(os.environ, MLO=t.mlo))
+        case(f"nothing repeats, {last.split()[0]} says so", wrong(p, "LOOP", stage="extract") or (f"left {listing(at('pipe'))}" if listing(at("pipe")) else ""))
+    p = subprocess.run(["sh", "-c", f"$MLO roll {single} | jq . | $MLO lower"], capture_output=True, env=dict(os.environ, MLO=t.mlo))
+    if t.have("an error through jq", "jq"): case("an error through jq", wrong(p, "LOOP", stage="extract"))
+    document = {"error": {"stage": "roll", "code": "MLO_E_NOT_YET_KNOWN", "node": "n", "op": "", "message": "from another version"}}
+    p = t.call("lower", input=json.dumps(document).encode())
+    case("an error with a code of another version", "" if p.returncode in (1, 2, 3, 4, 5) and b"from another version" in p.stdout + p.stderr else f"{p.returncode} {p.stdout[:200]}")
+
+
+def check_check():
+    """check says no: status 1."""
+    other = t.model("bert-tiny-b")
+    t.good("roll", t.model("bert-tiny"), "--onnx", "-o", at("rolled.onnx"))
+    fails("check against other weights", "MISMATCH", "check", at("rolled.onnx"), "--against", other)
+
+
+def check_warnings():
+    """Warnings never change the status, and never touch stdout."""
+    p = t.call("quantize", t.model("bert-1"))
+    lines = p.stderr.decode().splitlines()
+    case("no calibration: a warning", "" if p.returncode == 0 and len(lines) == 1 and lines[0].startswith("mlo: warning: ") and "--calib" in lines[0] and json.loads(p.stdout)["graph"] else f"{p.returncode} {lines}")
+
+
+if __name__ == "__main__":
+    t.main(check_not_a_model, check_graphs, check_unsupported, check_dimensions, check_external_data, check_calibration, check_outputs, check_closed_pipe, check_full_disk,
+           check_nothing_half_written, check_usage, check_folding, check_pipes, check_check, check_warnings)

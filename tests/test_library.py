@@ -1,0 +1,349 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""The library as a guest in other programs, and the same bytes everywhere.
+
+Usage: python tests/test_library.py path/to/mlo [CHECK ...]     (CHECK: a part of a check's name below, without check_)
+"""
+import json, os, re, shutil, subprocess, sys
+import harness as t
+from harness import at, case, good
+
+COMPILERS = [c for c in ("gcc", "clang") if shutil.which(c)]
+STAGES = ["read", "scope", "extract", "roll", "quantize", "lower", "fold"]
+
+
+def header(): return t.read(os.path.join(t.root, "mlo.h")).decode()
+
+
+def public_names(): return set(re.findall(r"^[^/\n#]*?\b(mlo_\w+)\(", re.sub(r"/\*.*?\*/", "", header(), flags=re.S), re.M)) - {"mlo_sink", "mlo_watcher"}
+
+
+# ---- a drop-in ---------------------------------------------------------------------------------------------------------------------
+
+def check_drop_in():
+    """README's example, linked and included, as strictly as compilers can be."""
+    for cc in ("gcc", "clang"):
+        if not t.have("drop-in with " + cc, cc): continue
+        layers = os.path.join(t.root, "examples/layers.c")
+        for level in ("-O0", "-O2"):
+            case(f"linked, {cc} {level}", t.compile_c(at("linked-" + cc), [layers, t.amalgamation()], [*t.STRICT, level], cc))
+            guest = ["-I", os.path.join(t.root, "examples"), os.path.join(t.tests, "library/guest.c")]
+            case(f"included after a user's own headers, {cc} {level}", t.compile_c(at("included-" + cc), guest, [*t.STRICT, level], cc))
+        if not (os.path.exists(at("linked-" + cc)) and os.path.exists(at("included-" + cc))): continue
+        p = [subprocess.run([at(kind + cc), t.model("bert-1")], capture_output=True, text=True) for kind in ("linked-", "included-")]
+        case(f"both run alike, {cc}", "" if p[0].returncode == p[1].returncode == 0 and p[0].stdout == p[1].stdout and "cycles a frame" in p[0].stdout else p[0].stderr + p[1].stderr)
+
+
+def check_header():
+    """mlo.h alone, as C and as C++."""
+    for cc, language, standard in (("gcc", "c", "c99"), ("g++", "c++", "c++98"), ("g++", "c++", "c++17"), ("clang", "c", "c99"), ("clang++", "c++", "c++17")):
+        if not t.have(f"header with {cc}", cc): continue
+        source = t.write("header.c", '#include "mlo.h"\nint main(void) { return mlo_failed(0) == 0; }\n')
+        flags = ["-x", language, "-std=" + standard, "-pedantic", "-Wall", "-Wextra", "-Werror", "-fsyntax-only", "-I", t.root]
+        if standard == "c++98": flags += ["-Wno-variadic-macros", "-Wno-long-long"]
+        p = subprocess.run([cc, *flags, source], capture_output=True, text=True)
+        case(f"the header as {standard}, {cc}", p.stderr)
+
+
+def check_amalgamation():
+    """The committed mlo.c is what src/ makes."""
+    mine = os.path.join(t.root, "mlo.c")
+    if not os.path.exists(mine): return case("mlo.c is there", "no mlo.c; `make mlo.c`, and commit it")
+    case("mlo.c is what src/ makes", "" if t.read(mine) == t.read(t.amalgamation()) else "it differs; `make mlo.c`, and commit it")
+
+
+# ---- the object --------------------------------------------------------------------------------------------------------------------
+
+FORBIDDEN = """exit _exit _Exit quick_exit abort atexit printf puts putchar putc fputc fputs fprintf vprintf vfprintf perror stdout stderr stdin __assert_fail
+    raise signal setlocale getenv system rand srand time clock malloc_usable_size setenv strtok""".split()
+
+
+def check_object():
+    """Nothing mutable, no way out but return, no word to anybody."""
+    if not t.have("object", "nm"): return
+    for cc in COMPILERS:
+        p = subprocess.run([cc, "-std=c99", "-O2", "-fno-pie", "-fno-pic", "-I", t.root, "-c", t.amalgamation(), "-o", at("mlo.o")], capture_output=True, text=True)
+        if p.returncode: case(f"compiles alone, {cc}", p.stderr[:300]); continue
+        symbols = [l.split()[-2:] for l in subprocess.run(["nm", at("mlo.o")], capture_output=True, text=True).stdout.splitlines()]
+        case(f"no mutable globals, {cc}", ", ".join(n for kind, n in symbols if kind in "bBdDcCsSgG"))
+        sizes = subprocess.run(["size", at("mlo.o")], capture_output=True, text=True).stdout.splitlines()[1].split()
+        case(f".data and .bss are empty, {cc}", "" if sizes[1:3] == ["0", "0"] else f"{sizes[1]} and {sizes[2]} bytes")
+        case(f"no exit, abort, printf, {cc}", ", ".join(n for kind, n in symbols if kind == "U" and n.split("@")[0] in FORBIDDEN))
+        exported = {n for kind, n in symbols if kind in "TRWV"}
+        case(f"what is exported is what mlo.h declares, {cc}", ", ".join(sorted(exported ^ public_names())))
+        p = subprocess.run([cc, "-std=c99", "-O0", "-fno-pie", "-I", t.root, "-c", t.amalgamation(), "-o", at("mlo0.o")], capture_output=True, text=True)
+        symbols = [l.split()[-2:] for l in subprocess.run(["nm", at("mlo0.o")], capture_output=True, text=True).stdout.splitlines()]
+        odd = [n for kind, n in symbols if kind in "tr" and not n.startswith("mlo_") and not re.search(r"\.\d+$|^\.|^__(func|PRETTY)", n)]
+        case(f"every function and table is called mlo_*, {cc}", "" if len(symbols) > 200 and not odd else ", ".join(odd) or "too few symbols to believe")
+    macros = set(re.findall(r"^\s*#\s*define\s+(\w+)", "\n".join(t.read(p).decode() for _, p in sources()), re.M))
+    case("every macro is called MLO_*", ", ".join(sorted(m for m in macros if not re.match(r"MLO_|mlo_", m))))
+    types = set(re.findall(r"^(?:typedef\s+)?(?:struct|enum|union)\s+(\w+)", "\n".join(t.read(p).decode() for _, p in sources()), re.M)) | set(re.findall(r"^\}\s*(\w+)\s*;", "\n".join(t.read(p).decode() for _, p in sources()), re.M))
+    case("every type is called mlo_*", ", ".join(sorted(x for x in types if not x.startswith("mlo"))))
+
+
+def sources():
+    """(name, path) of src/ in the order of src/mlo.c."""
+    names = re.findall(r'^#include "(\w+\.c)"', t.read(os.path.join(t.root, "src/mlo.c")).decode(), re.M)
+    return [(n, os.path.join(t.root, "src", n)) for n in names if n != "verilog.c"]
+
+
+def check_layers():
+    """A file uses only files above it: no function is declared in one file and defined in another, none calls the public API from below."""
+    text = {name: re.sub(r"/\*.*?\*/|//[^\n]*", "", t.read(path).decode(), flags=re.S) for name, path in sources()}
+    defined = {f: name for name, s in text.items() for f in re.findall(r"^(?:static\s+)?[\w \*]+?\b(mlo_\w+)\([^;{}]*\)\s*\{", s, re.M)}
+    case("src/ has functions", "" if len(defined) > 300 else f"{len(defined)} found; is the pattern still right?")
+    wrong = [f"{name} declares {f}, which {defined.get(f, 'nobody')} defines" for name, s in text.items()
+             for f in re.findall(r"^(?:static|extern)\s+[\w \*]+?\b(mlo_\w+)\([^;{}]*\)\s*;", s, re.M) if defined.get(f) != name]
+    case("no declarations across files", "; ".join(wrong))
+    order = [name for name, _ in sources()]
+    public = public_names()
+    upward = [f"{name} calls {f} of {defined[f]}" for name, s in text.items() for f in sorted(set(re.findall(r"\b(mlo_\w+)\(", s)))
+              if f in public and f in defined and order.index(defined[f]) > order.index(name)]
+    case("nothing calls the public functions from below", "; ".join(upward))
+    lost = set(os.path.basename(p) for p in os.listdir(os.path.join(t.root, "src"))) - set(order) - {"mlo.c"}
+    case("every file of src/ is in src/mlo.c", ", ".join(sorted(lost)))
+
+
+# ---- what the documentation says -----------------------------------------------------------------------------------------------------
+
+def workshop():
+    """A folder as a reader has it after `make`: mlo on the PATH, examples/, the library."""
+    folder = at("workshop")
+    if not os.path.exists(folder):
+        os.makedirs(folder + "/bin")
+        shutil.copytree(os.path.join(t.root, "examples"), folder + "/examples")
+        shutil.copytree(os.path.join(t.root, "tests/models"), folder + "/tests/models")
+        for f in (os.path.join(t.root, "mlo.h"), t.amalgamation()): shutil.copy(f, folder)
+        os.symlink(t.mlo, folder + "/bin/mlo")
+        os.symlink(t.mlo, folder + "/mlo")
+    return folder
+
+
+def shell(command, timeout=600):
+    env = dict(os.environ, PATH=workshop() + "/bin:" + os.path.dirname(sys.executable) + ":" + os.environ["PATH"], LC_ALL="C.UTF-8", COLUMNS="150")
+    return subprocess.run(["bash", "-e", "-o", "pipefail", "-c", command], cwd=workshop(), env=env, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=timeout)
+
+
+def plain(text):
+    """Without what differs from run to run: seconds, blanks at line ends."""
+    return [re.sub(r"\d+(\.\d+)? (ms|s)\b", "# s", l.rstrip()) for l in text.strip("\n").splitlines()]
+
+
+def alike(got, want):
+    """Whether lines equal those of the page, where a line `...` stands for any number of them."""
+    pattern = r"\n".join(r"(?:.*\n?)*?" if l.strip() == "..." else re.escape(l) for l in want)
+    return re.fullmatch(pattern, "\n".join(got)) is not None
+
+
+def check_readme():
+    """Every block of README.md: `console` is run and its output compared, `sh` must succeed, `c` must compile, `json` and `python` must parse (and run)."""
+    page = t.read(os.path.join(t.root, "README.md")).decode()
+    blocks = [(m.group(1), m.group(2), page[:m.start()].count("\n") + 2) for m in re.finditer(r"^```(\w*)\n(.*?)^```$", page, re.M | re.S)]
+    case("README has blocks", "" if len(blocks) >= 6 else f"{len(blocks)}")
+    for kind, text, line in blocks:
+        name = f"README line {line}"
+        if kind == "console":
+            for step in re.split(r"^\$ ", text, flags=re.M)[1:]:
+                command, _, want = step.partition("\n")
+                while command.endswith("\\"): more, _, want = want.partition("\n"); command = command[:-1] + more
+                p = shell(command)
+                difference = next(((g, w) for g, w in zip(plain(p.stdout) + [None], plain(want) + [None]) if g != w), ("", ""))
+                case(f"{name}: {command[:60]}", "" if alike(plain(p.stdout), plain(want)) else f"says {difference[0]!r} and not {difference[1]!r}")
+        elif kind == "sh":
+            p = shell(text)
+            case(f"{name}: {text.splitlines()[0][:60]}", "" if p.returncode == 0 else f"status {p.returncode}: {p.stdout[-300:]}")
+        elif kind == "c":
+            case(name, t.compile_c(at("readme-c"), [t.write("readme.c", text), t.amalgamation()], ["-std=c99"], COMPILERS[0]))
+        elif kind == "python":
+            p = shell("python3 - <<'END_OF_BLOCK'\n" + text + "\nEND_OF_BLOCK")
+            case(name, "" if p.returncode == 0 else p.stdout[-300:])
+        elif kind == "json": json.loads(text); case(name)
+        elif kind not in ("text", ""): case(name, f"what is a block of {kind!r}?")
+    case("README's links lead somewhere", ", ".join(l for l in re.findall(r"\]\((?!http|#)([^)#]+)", page) if not os.path.exists(os.path.join(t.root, l))))
+
+
+def check_header_examples():
+    """The command and the program in mlo.h's opening."""
+    lines = re.search(r"/\*(.*?)\*/", header(), re.S).group(1).splitlines()
+    blocks, now = [], []
+    for l in lines + [""]:
+        if re.match(r" \*     ", l): now.append(l[7:])
+        elif now: blocks.append("\n".join(now)); now = []
+    program = next((b for b in blocks if "int main" in b), None)
+    command = next((b for b in blocks if " cc " in b), None)
+    case("mlo.h shows a program and how to compile it", "" if program and command else str(blocks)[:300])
+    if not (program and command): return
+    os.makedirs(workshop() + "/drop/tool", exist_ok=True)
+    for f in ("mlo.h", "mlo.c"): shutil.copy(os.path.join(workshop(), f), workshop() + "/drop")
+    with open(workshop() + "/drop/tool.c", "w") as f: f.write(program + "\n")
+    p = shell("cd drop && " + command.strip() + " -o tool.out && ./tool.out ../examples/bert-tiny.onnx")
+    case("mlo.h's program, by mlo.h's command", "" if p.returncode == 0 and '"loops"' in p.stdout else p.stdout[-300:])
+    p = shell("cd drop && ./tool.out tool.c")
+    case("mlo.h's program on a text file", "" if p.stdout.startswith("mlo: ") and "MLO_E_FORMAT" in p.stdout else p.stdout[-300:])
+
+
+# ---- memory ------------------------------------------------------------------------------------------------------------------------
+
+def complaint(text):
+    """The first line a sanitizer says that matters, and where in mlo.c."""
+    said = [l for l in text.splitlines() if re.search(r"runtime error|ERROR: |allocation ", l)]
+    frames = re.findall(r"#\d+ 0x[0-9a-f]+ in (mlo_\w+)", text)
+    return "; ".join(said[:2] or text.splitlines()[-2:]) + ("; in " + " < ".join(frames[:5]) if frames else "")
+
+
+def complaints(p):
+    """What a sanitizer said."""
+    text = (p.stderr or b"").decode(errors="replace")
+    bad = [l for l in text.splitlines() if re.search(r"runtime error|AddressSanitizer|LeakSanitizer|ERROR SUMMARY: [1-9]", l)]
+    return "; ".join(bad) or (f"status {p.returncode}: {text[-300:]}" if p.returncode not in (0, 1, 2, 3, 4) else "")
+
+
+QUANTIZES = ["bert-tiny", "bert-tiny-mask", "bert-tiny-external", "bert-tiny-shared-biases", "bert-tiny-b", "vit-tiny", "bert-12-torchscript", "bert-96", "bert-60", "bert-1", "bert-12", "vit-48", "mlp-res", "whisper-tiny"]
+
+
+def check_sanitizers():
+    """Every verb over every model with ASan and UBSan; models that mlo does not support must be refused as cleanly."""
+    program = t.sanitized()
+    for name, path in t.models().items():
+        dim = ["--dim", "seq=32"] if "dynamic" in name else []
+        calib = ["--calib", t.calibration(name, 1)] if name in QUANTIZES + ["bert-tiny-dynamic"] else []
+        steps = [["compile", path, "-o", at("san/" + name), "--keep", at("san-keep/" + name), "--pe", 4, "--simd", 4, *calib, *dim], ["read", path, *dim], ["read", path, "--inline", *dim]]
+        p = t.call(*steps[0], program=program)
+        why = complaints(p) or ("" if p.returncode == (0 if calib else p.returncode) else f"status {p.returncode}: {p.stderr.decode()[-300:]}")
+        keep = at("san-keep/" + name)
+        kept = [s for s in STAGES if os.path.exists(f"{keep}/{s}.onnx")]
+        for s in kept: steps += [["show", f"{keep}/{s}.onnx", f] for f in ("--text", "--json", "--dot", "--html")]
+        if "roll" in kept: steps += [["check", f"{keep}/roll.onnx", "--against", path, *dim]]
+        for s in {"read", "roll", "quantize", "fold"} & set(kept):
+            if calib: steps += [["run", f"{keep}/{s}.onnx", "--inputs", t.calibration(name, 1), "--outputs", at("san.npz")]]
+        for step in steps[1:]: why = why or complaints(t.call(*step, program=program))
+        case(f"{name}: {len(steps)} commands", why)
+    p = [t.call(*args, program=program) for args in (["help"], ["help", "fold"], ["help", "--man"], ["help", "--completion", "bash"], ["--version"])]
+    case("help and version", next(filter(None, map(complaints, p)), "") or next((str(x.args) for x in p if x.returncode), ""))
+
+
+def check_json_pipe_sanitized():
+    """The pipe reads and writes JSON at every stage: another path through the library than compile's."""
+    program = t.sanitized()
+    data = t.read(t.model("bert-1"))
+    for stage in STAGES:
+        p = t.call(stage, input=data, program=program)
+        if complaints(p) or p.returncode: return case("JSON pipe under sanitizers", f"{stage}: {complaints(p) or p.stderr.decode()[-300:]}")
+        data = p.stdout
+    case("JSON pipe under sanitizers")
+
+
+def check_valgrind():
+    """Memory that nobody has written, which ASan does not see."""
+    if not t.have("valgrind", "valgrind"): return
+    mlo = t.command_line("mlo-valgrind", "gcc", ("-O1", "-g"))
+    grind = ["valgrind", "-q", "--error-exitcode=99", "--leak-check=full", "--show-leak-kinds=definite,indirect,possible", mlo]
+    for args in (["compile", t.model("bert-1"), "--calib", t.calibration("bert-1", 1), "--pe", "2", "--simd", "2", "-o", at("grind")], ["read", t.model("bert-tiny-external")], ["scope", t.model("mlp-res")]):
+        p = subprocess.run(grind + args, capture_output=True, text=True, stdin=subprocess.DEVNULL)
+        case("valgrind: " + args[0], "" if p.returncode == 0 else p.stderr[:400])
+
+
+def check_allocations():
+    """Every k-th allocation fails in turn, once for itself and once with all later ones: an error, nothing lost."""
+    why = t.compile_c(at("allocations"), [os.path.join(t.tests, "library/allocations.c"), t.amalgamation()], ["-std=c99", "-O1", *t.SANITIZE])
+    if why: return case("allocations", why)
+    for sticky, first, step in ((0, 1, 1), (1, 1, 1)):
+        p = subprocess.run([at("allocations"), t.model("bert-1"), str(first), str(step), str(sticky)], capture_output=True, text=True)
+        runs = p.stdout.split()
+        case("an allocation fails%s, %s" % (" and all after it" if sticky else "", "%s of %s times" % tuple(runs) if len(runs) == 2 else "?"),
+             complaint(p.stderr) if p.returncode else "" if int(runs[0]) >= 50 else "too few allocations to believe")
+
+
+def check_threads():
+    """Several handles at once, the same results; the thread sanitizer watches."""
+    for flags in (["-O2"], ["-O1", "-g", "-fsanitize=thread"]):
+        why = t.compile_c(at("threads"), [os.path.join(t.tests, "library/threads.c"), t.amalgamation()], ["-std=gnu99", *flags], "gcc", t.LIBS + ["-lpthread"])
+        if why: case("threads", why); continue
+        p = subprocess.run([at("threads"), t.model("bert-1"), t.model("bert-tiny-mask")], capture_output=True, text=True)
+        case("two handles in each of two threads" + (", watched" if len(flags) > 1 else ""), "" if p.returncode == 0 and len(set(p.stdout.split())) == 2 else f"status {p.returncode}: {p.stderr[:300]}")
+
+
+# ---- the same bytes --------------------------------------------------------------------------------------------------------------------
+
+FOLD = ["--target-cycles", "60000"]
+
+
+def compile_to(folder, name="bert-tiny-mask", program=None, model=None, **options):
+    """compile into at(folder); a word on what differs from the first such build."""
+    good("compile", model or t.model(name), "--calib", t.calibration(name), *FOLD, "-o", at(folder), program=program, **options)
+    return t.trees_differ(at("same/first"), at(folder)) if folder != "same/first" else ""
+
+
+def check_determinism():
+    compile_to("same/first")
+    case("twice the same", compile_to("same/second"))
+    case("over what is there", compile_to("same/second"))
+    folder = os.path.dirname(t.model("bert-tiny-mask"))
+    case("from another directory", compile_to("same/elsewhere", cwd=folder, model="bert-tiny-mask.onnx"))
+    shutil.copy(t.model("bert-tiny-mask"), at("moved.onnx"))
+    case("under another name", compile_to("same/moved", model=at("moved.onnx")))
+    for cc in ("gcc", "clang"):
+        if not t.have("compiled with " + cc, cc): continue
+        for flags in (("-O0",), ("-O3", "-march=native", "-std=gnu99")): case(f"compiled with {cc} {' '.join(flags)}", compile_to(f"same/{cc}{flags[0]}", program=t.command_line(f"mlo-{cc}{flags[0]}", cc, flags)))
+    environment = dict(os.environ, TZ="Asia/Tokyo", SOURCE_DATE_EPOCH="1", HOME="/nonexistent", MALLOC_PERTURB_="85")
+    case("in another time zone, with memory that is not zero", compile_to("same/zone", env=environment))
+    if not t.have("in German", "localedef"): return
+    made = subprocess.run(["localedef", "-i", "de_DE", "-f", "UTF-8", at("de_DE.UTF-8")], capture_output=True, text=True)
+    if not os.path.isdir(at("de_DE.UTF-8")): return t.skip("in German", "localedef: locales not installed: " + made.stderr[:100])
+    german = dict(os.environ, LOCPATH=t.tmp, LC_ALL="de_DE.UTF-8", LANG="de_DE.UTF-8")
+    point = subprocess.run([sys.executable, "-c", "import locale; locale.setlocale(locale.LC_ALL, ''); print(locale.localeconv()['decimal_point'])"], env=german, capture_output=True, text=True)
+    case("the locale is German", "" if point.stdout.strip() == "," else point.stdout + point.stderr[-200:])
+    case("in German", compile_to("same/german", env=german))
+
+
+def check_json_is_onnx():
+    """A stage's JSON and its --onnx are the same message, field by field, and onnx accepts it; what was piped in holds its weights itself."""
+    from google.protobuf import json_format
+    import onnx
+    data = t.read(t.model("bert-1"))
+    for stage in STAGES:
+        binary, data = good(stage, "--onnx", input=data), good(stage, input=data)
+        m, n = json_format.Parse(data, onnx.ModelProto()), onnx.load_from_string(binary)
+        why = "" if m == n else "JSON and binary differ"
+        try: onnx.checker.check_model(n)
+        except Exception as e: why = why or str(e)
+        case(f"{stage}: JSON is ONNX", why or ("" if len(n.graph.node) > 3 and sum(len(i.raw_data) for i in n.graph.initializer) > 50000 else "where are the weights?"))
+
+
+def pipe(folder, name, between=()):
+    """The pipe of the design's first section, with something between its stages. '' or how it failed."""
+    stages = [["read", t.model(name)], ["scope"], ["extract"], ["roll"], ["quantize", "--calib", t.calibration(name)], ["lower"], ["fold", *FOLD], ["emit", "-o", at(folder)]]
+    data = b""
+    for stage in stages:
+        p = t.call(*stage, input=data)
+        if p.returncode: return f"{stage[0]}: {p.stderr.decode()[-300:]}"
+        data = p.stdout
+        if between and stage[0] != "emit": data = subprocess.run(between, input=data, capture_output=True, check=True).stdout
+    return ""
+
+
+def check_pipe():
+    compile_to("same/first")
+    case("the pipe gives what compile gives", pipe("same/pipe", "bert-tiny-mask") or t.trees_differ(at("same/first"), at("same/pipe")))
+    if t.have("jq in between", "jq"): case("jq in between changes nothing", pipe("same/jq", "bert-tiny-mask", ["jq", "."]) or t.trees_differ(at("same/first"), at("same/jq")))
+    again = [sys.executable, "-c", "import sys, onnx; from google.protobuf import json_format as j; sys.stdout.write(j.MessageToJson(j.Parse(sys.stdin.read(), onnx.ModelProto())))"]
+    case("Python in between changes nothing", pipe("same/python", "bert-tiny-mask", again) or t.trees_differ(at("same/first"), at("same/python")))
+    good("compile", t.model("bert-tiny-mask"), "--calib", t.calibration("bert-tiny-mask"), *FOLD, "--keep", at("kept"), "-o", at("same/kept"))
+    case("--keep changes nothing", t.trees_differ(at("same/first"), at("same/kept")))
+    for stage in STAGES[3:]:
+        calib = ["--calib", t.calibration("bert-tiny-mask")] if stage == "roll" else []
+        good("emit", at(f"kept/{stage}.onnx"), *calib, *([] if stage == "fold" else FOLD), "-o", at("same/from-" + stage))
+        case(f"emit from a saved {stage}.onnx", t.trees_differ(at("same/first"), at("same/from-" + stage)))
+
+
+def check_verilog_alike():
+    """The Verilog knows shapes and folding, neither weights nor depth."""
+    for name in ("bert-tiny", "bert-tiny-b", "bert-12"): good("compile", t.model(name), "--calib", t.calibration(name), "--pe", 4, "--simd", 4, "-o", at("alike/" + name))
+    case("two sets of weights, one Verilog", t.trees_differ(at("alike/bert-tiny/rtl"), at("alike/bert-tiny-b/rtl")))
+    case("two layers or twelve, one Verilog", t.trees_differ(at("alike/bert-tiny/rtl"), at("alike/bert-12/rtl")))
+    case("but the parameters differ", "" if t.read(at("alike/bert-tiny/params.bin")) != t.read(at("alike/bert-tiny-b/params.bin")) else "they are the same")
+
+
+if __name__ == "__main__":
+    t.main(check_drop_in, check_header, check_amalgamation, check_object, check_layers, check_readme, check_header_examples, check_allocations, check_threads,
+           check_valgrind, check_determinism, check_json_is_onnx, check_pipe, check_verilog_alike, check_json_pipe_sanitized, check_sanitizers)

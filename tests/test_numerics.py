@@ -1,0 +1,517 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""Numbers: floats equal ONNX Runtime's, integers are one definition however they are executed, and the integer model is the model.
+
+    python tests/test_numerics.py path/to/mlo [NAME ...]        no simulator; tests/test_hardware.py holds the Verilog to the same words
+
+Judges are ONNX Runtime, which executes the functions that mlo writes into its models, and numpy, which knows the kernels' essays only."""
+import json
+import os
+import re
+import numpy as np
+import onnx
+import onnxruntime as ort
+from onnx import TensorProto, helper, numpy_helper
+import harness as t
+
+# every encoder: flags it needs. whisper-tiny has two loops; the first is its encoder
+ENCODERS = {"bert-tiny": [], "bert-tiny-mask": [], "bert-tiny-dynamic": ["--dim", "seq=32"], "bert-tiny-external": [], "bert-tiny-shared-biases": [],
+            "bert-12-torchscript": [], "vit-tiny": [], "whisper-tiny": ["--loop", "loop"], "mlp-res": []}
+BEFORE_QUANTIZE = lambda flags: flags if flags[:1] == ["--dim"] else []
+I16 = np.iinfo(np.int16)
+
+
+def note(text): print("    " + text, flush=True)
+
+
+# ---- executing -----------------------------------------------------------------------------------------------------------------------
+
+def session(model, plain=False):
+    """An ONNX Runtime session. plain: no rewriting, so that two models with the same nodes do the same float operations."""
+    options = ort.SessionOptions()
+    options.intra_op_num_threads, options.log_severity_level = 1, 4
+    if plain: options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_DISABLE_ALL
+    if isinstance(model, str): model = onnx.load(model)             # ONNX Runtime itself cannot infer shapes that lie in external data
+    return ort.InferenceSession(model.SerializeToString(), options)
+
+
+def outputs(s, feed):
+    names = [o.name for o in s.get_outputs()]
+    return dict(zip(names, s.run(names, {i.name: feed[i.name] for i in s.get_inputs()})))
+
+
+def run(path, feed, *flags):
+    """`mlo run` on one set of inputs."""
+    np.savez(t.at("in.npz"), **feed)
+    t.good("run", path, "--inputs", t.at("in.npz"), "--outputs", t.at("out.npz"), *flags)
+    with np.load(t.at("out.npz")) as z: return {k: z[k] for k in z.files}
+
+
+def differ(got, want, tolerance=None):
+    """'' or the first output that differs; exactly, or by more than a relative difference (max|a-b| / max|b|)."""
+    if got.keys() != want.keys(): return "outputs %s, expected %s" % (sorted(got), sorted(want))
+    for k in want:
+        a, b = got[k], want[k]
+        if a.shape != b.shape or a.dtype != b.dtype: return "%s is %s %s, expected %s %s" % (k, a.dtype, a.shape, b.dtype, b.shape)
+        if tolerance is None and not np.array_equal(a, b): return "%s: %d of %d words differ, the first at %s" % (k, (a != b).sum(), a.size, np.argwhere(a != b)[0])
+        if tolerance is not None and np.abs(a - b).max() > tolerance * np.abs(b).max(): return "%s: relative difference %.2g" % (k, np.abs(a - b).max() / np.abs(b).max())
+    return ""
+
+
+def samples(name, n, seed):
+    """n sets of inputs of a model, as the exports take them."""
+    with np.load(t.calibration(name, n, seed)) as z: return [{k: z[k][i:i + 1] for k in z.files} for i in range(n)]
+
+
+def made(stage, name, flags=(), calibrate=True):
+    """The model after a stage, as an .onnx file."""
+    path = t.at("%s-%s.onnx" % (name, stage))
+    if not os.path.exists(path): t.good(stage, t.model(name), *flags, *(["--calib", t.calibration(name, 16)] if calibrate else []), "--onnx", "-o", path)
+    return path
+
+
+def built(name):
+    """A build directory of a model, with the calibration of `made`."""
+    path = t.at("build-" + name)
+    if not os.path.exists(path): t.good("compile", t.model(name), *ENCODERS.get(name, []), "--calib", t.calibration(name, 16), "-o", path)
+    return path
+
+
+# ---- three executions of one definition (two here, the third is Verilog) --------------------------------------------------------------
+
+def core_inputs(path, n, rng):
+    """Inputs of a core: random ones, then extremes. The mask, where there is one, goes through its own extremes beside them."""
+    ins = {i.name: [d.dim_value for d in i.type.tensor_type.shape.dim] for i in onnx.load(path).graph.input}
+    x_name = next(k for k in ins if k != "mlo_mask")
+    shape, tokens = ins[x_name], ins[x_name][-2]
+    xs = [(rng.integers(I16.min, I16.max + 1, shape) if k % 2 else np.clip(rng.normal(0, 8000, shape), I16.min, I16.max)).astype(np.int16) for k in range(n)]
+    xs += [np.full(shape, v, np.int16) for v in (I16.min, I16.max, 0, -1)]
+    for at, value in ((0, I16.max), (-1, I16.min)):
+        x = np.zeros(shape, np.int16)
+        x.flat[at] = value
+        xs.append(x)
+    xs.append(np.where(np.arange(np.prod(shape)).reshape(shape) % 2, I16.max, I16.min).astype(np.int16))
+    feeds = [{x_name: x} for x in xs]
+    if "mlo_mask" in ins:
+        one = lambda at: np.arange(tokens) == at
+        masks = [np.zeros(tokens, bool), np.ones(tokens, bool), one(0), one(tokens - 1), one(tokens // 2), np.arange(tokens) < 5]
+        for k, f in enumerate(feeds): f["mlo_mask"] = (masks[k] if k < len(masks) else rng.random(tokens) < rng.random())[None]
+    return feeds
+
+
+def check_executions():
+    for name in "bert-tiny", "bert-tiny-mask", "vit-tiny":
+        core = os.path.join(built(name), "host/core.onnx")
+        s, why, distinct = session(core), "", set()
+        feeds = core_inputs(core, 20, np.random.default_rng(7))
+        for k, feed in enumerate(feeds):
+            want = outputs(s, feed)
+            distinct.add(b"".join(v.tobytes() for v in want.values()))
+            why = why or differ(run(core, feed), want)
+            if why: why = "input %d: %s" % (k, why); break
+        if len(distinct) < len(feeds) - 1: why = why or "only %d distinct outputs of %d inputs" % (len(distinct), len(feeds))
+        t.case("core.onnx in ONNX Runtime and mlo run give the same bits: %s, %d inputs" % (name, len(feeds)), why)
+
+
+def check_stages():
+    """quantize, lower and fold do not change a bit; neither does cutting the model into pre, core and post."""
+    for name in "bert-tiny", "bert-tiny-mask", "vit-tiny", "whisper-tiny", "bert-60":
+        flags, why = ENCODERS.get(name, []), ["", ""]
+        whole = {stage: session(made(stage, name, flags), plain=True) for stage in ("quantize", "lower", "fold")}
+        parts = [session(os.path.join(built(name), "host/%s.onnx" % p), plain=True) for p in ("pre", "core", "post")]
+        for feed in samples(name, 4, 5):
+            want = outputs(whole["quantize"], feed)
+            for stage in "lower", "fold": why[0] = why[0] or differ(outputs(whole[stage], feed), want)
+            values = dict(feed)
+            for p in parts: values.update(outputs(p, values))
+            why[1] = why[1] or differ({k: values[k] for k in want}, want)
+        t.case("quantized, lowered and folded models give the same bits: " + name, why[0])
+        t.case("pre | core | post gives the bits of the whole: " + name, why[1])
+
+
+# ---- it is the model -------------------------------------------------------------------------------------------------------------------
+
+def body(loop): return next(a.g for a in loop.attribute if a.name == "body")
+
+
+def loops(model): return [n for n in model.graph.node if n.op_type == "Scan"]
+
+
+def core_loop(model): return next(n for n in loops(model) if any(b.domain == "mlo" for b in body(n).node))
+
+
+def tap(model, loop, names):
+    """Makes values of the loop's body outputs of the model, stacked over iterations: tap.NAME."""
+    for n in names:
+        body(loop).output.append(helper.make_empty_tensor_value_info(n))
+        loop.output.append("tap." + n)
+        model.graph.output.append(helper.make_empty_tensor_value_info("tap." + n))
+
+
+def sublayers(loop):
+    """What goes into residual adds: the values that matrix-vector units make."""
+    made_by = {o: n for n in body(loop).node for o in n.output}
+    adds = [n for n in body(loop).node if (n.domain, n.op_type) == ("mlo", "Add")]
+    return [i for n in adds for i in n.input[:2] if i in made_by and made_by[i].op_type.startswith("MVU")]
+
+
+def stack(model, loop, name):
+    """The initializer behind a per-iteration parameter of the body."""
+    outer = loop.input[[i.name for i in body(loop).input].index(name)]
+    return next(i for i in model.graph.initializer if i.name == outer)
+
+
+def cosine(a, b):
+    a, b = np.asarray(a, np.float64).ravel(), np.asarray(b, np.float64).ravel()
+    return float(a @ b / max(np.sqrt((a @ a) * (b @ b)), 1e-300))
+
+
+def layer_by_layer(model, loop):
+    """Every iteration gets its state from a new input, `states` [iterations, ..]: no layer's error reaches another."""
+    b = body(loop)
+    state = b.input[0].name
+    b.input.append(helper.make_tensor_value_info("state", TensorProto.INT16, None))
+    for n in b.node:
+        for i, x in enumerate(n.input):
+            if x == state: n.input[i] = "state"
+    loop.input.append("states")
+    model.graph.input.append(helper.make_tensor_value_info("states", TensorProto.INT16, None))
+    next(a for a in loop.attribute if a.name == "num_scan_inputs").i += 1
+
+
+def scales(loop):
+    """value -> its scale in each iteration."""
+    return {n.output[0]: np.array(p.value.split(), np.float32) for n in body(loop).node for p in n.metadata_props if p.key == "mlo.scale"}
+
+
+class Judge:
+    """A float model, and samples; holds integer models against them."""
+    def __init__(self, name, flags, n=8):
+        self.feeds = samples(name, n, 77)
+        ints, exact = onnx.load(made("quantize", name, flags)), onnx.load(made("roll", name, BEFORE_QUANTIZE(flags), False))
+        loop = core_loop(ints)
+        self.names, twin = sublayers(loop), next(n for n in loops(exact) if n.name == loop.name)
+        state, leaving = body(loop).input[0].name, body(loop).output[0].name
+        body(twin).node.append(helper.make_node("Identity", [body(twin).input[0].name], [state + ".in"]))
+        tap(exact, twin, self.names + [state + ".in"])
+        s = session(exact)
+        self.want = [outputs(s, f) for f in self.feeds]
+        self.layers = len(self.want[0]["tap." + self.names[0]])
+        # what each layer gets in the float model, as the integers it would be
+        first = next(n for n in ints.graph.node if loop.input[0] in n.output)
+        scale = np.concatenate([numpy_helper.to_array(next(i for i in ints.graph.initializer if i.name == first.input[1])).reshape(1), scales(loop)[leaving][:-1]])
+        for w in self.want:
+            x = w.pop("tap." + state + ".in")
+            w["states"] = np.clip(np.rint(x / scale.reshape([-1] + [1] * (x.ndim - 1))), I16.min, I16.max).astype(np.int16)
+
+    def __call__(self, ints, n=None):
+        """The worst cosines, of any sample: of a sublayer in any layer, of one in a layer by itself, of a whole output."""
+        whole, alone = onnx.ModelProto(), onnx.ModelProto()
+        whole.CopyFrom(ints)
+        alone.CopyFrom(ints)
+        layer_by_layer(alone, core_loop(alone))
+        worst = [1.0, 1.0, 1.0]
+        for m in whole, alone: tap(m, core_loop(m), self.names)
+        whole, alone = session(whole), session(alone)
+        for f, w in list(zip(self.feeds, self.want))[:n]:
+            a, b = outputs(whole, f), outputs(alone, dict(f, states=w["states"]))
+            for i in range(self.layers):
+                for k in self.names: worst[0], worst[1] = min(worst[0], cosine(w["tap." + k][i], a["tap." + k][i])), min(worst[1], cosine(w["tap." + k][i], b["tap." + k][i]))
+            worst[2] = min([worst[2]] + [cosine(w[k], a[k]) for k in a if not k.startswith("tap.")])
+        return worst
+
+
+# Errors add up over layers, so sublayers behind several others may be at 0.98. By itself a layer has to be better: at 0.98 nobody would
+# notice a ReLU where a GELU should be (0.988 in the BERTs here).
+LIMITS = 0.98, 0.992, 0.99
+
+
+def passes(worst): return all(w >= l for w, l in zip(worst, LIMITS))
+
+
+def text(worst): return "a sublayer %.4f, by itself %.4f, an output %.4f" % tuple(worst)
+
+
+def edit(tensor, rows, change):
+    a = numpy_helper.to_array(tensor).copy()
+    for r in rows: a[r] = change(a[r])
+    tensor.CopyFrom(numpy_helper.from_array(a, tensor.name))
+
+
+def relu(table):
+    """A GELU's table made a ReLU's. GELU(x) = x where x is large, so the last entry tells the slope."""
+    return np.rint(np.maximum(np.arange(-128, 128), 0) * (int(table[255]) / 127)).astype(table.dtype)
+
+
+def sabotages(model):
+    """What is done -> the tensor of the integer model, and how a layer's row of it changes."""
+    loop, found = core_loop(model), {}
+    for n in body(loop).node:
+        if (n.domain, n.op_type) == ("mlo", "Attention"):
+            p = stack(model, loop, n.input[4])
+            found["attention zeroed"] = p, lambda v: v * np.array([1, 1, 0, 1], v.dtype)
+            found["softmax uniform"] = p, lambda v: v * np.array([0, 1, 1, 1], v.dtype)
+        if (n.domain, n.op_type) == ("mlo", "MVUTable"): found["GELU a ReLU"] = stack(model, loop, n.input[5]), relu
+    return found
+
+
+def check_model():
+    for name, flags in ENCODERS.items():
+        ints, judge = onnx.load(made("quantize", name, flags)), Judge(name, flags)
+        worst = judge(ints)
+        note("%-24s %d sublayers x %2d layers: cosine >= %.4f; layers by themselves >= %.4f; whole output >= %.4f" % (name, len(judge.names), judge.layers, *worst))
+        t.case("it is the model: " + name, "" if passes(worst) else text(worst))
+        if name == "mlp-res": continue                     # no attention and a real ReLU: nothing below applies
+        lame, whats = [], sorted(sabotages(ints))
+        for what in whats:
+            for where, rows in ("everywhere", range(judge.layers)), ("in the first layer", [0]):
+                m = onnx.ModelProto()
+                m.CopyFrom(ints)
+                tensor, change = sabotages(m)[what]
+                edit(tensor, rows, change)
+                worst = judge(m, 2)
+                note("%-24s %s %s: %s" % ("", what, where, text(worst)))
+                if passes(worst): lame.append("%s %s" % (what, where))
+        t.case("and a broken one is noticed: " + name, "these are not: " + ", ".join(lame) if lame else "" if len(whats) == 3 else "found only " + str(whats))
+
+
+# ---- floats -----------------------------------------------------------------------------------------------------------------------------
+
+def check_float():
+    for name, flags in ENCODERS.items():
+        flags, why = BEFORE_QUANTIZE(flags), ["", "", ""]
+        rolled = made("roll", name, flags, False)
+        original, s = session(t.model(name)), session(rolled)
+        for feed in samples(name, 2, 3):
+            want = outputs(original, feed)
+            why[0] = why[0] or differ(run(t.model(name), feed, *flags), want, 1e-5)
+            why[1] = why[1] or differ(outputs(s, feed), want, 1e-5)
+            why[2] = why[2] or differ(run(rolled, feed), want, 1e-5)
+        t.case("float mlo run equals ONNX Runtime: " + name, why[0])
+        t.case("the rolled model equals the original in ONNX Runtime: " + name, why[1])
+        t.case("mlo run on the rolled model, too: " + name, why[2])
+
+
+def swap_two(model, loop):
+    """Two per-iteration stacks of one shape, exchanged."""
+    dims = {i.name: tuple(i.dims) for i in model.graph.initializer}
+    made_by = {o: n for n in model.graph.node for o in n.output}
+    parts = lambda v: [dims.get(x) for x in made_by[made_by[v].input[0]].input] if v in made_by and made_by[v].op_type == "Reshape" else v
+    for i in range(1, len(loop.input)):
+        for k in range(i + 1, len(loop.input)):
+            if isinstance(parts(loop.input[i]), list) and parts(loop.input[i]) == parts(loop.input[k]):
+                loop.input[i], loop.input[k] = loop.input[k], loop.input[i]
+                return
+    raise AssertionError("no two stacks of one shape")
+
+
+def one_weight(model, loop):
+    """One element of one layer's largest matrix, by the smallest step."""
+    used = {x for n in model.graph.node for x in n.input}
+    i = max((i for i in model.graph.initializer if i.name in used and len(i.dims) == 2 and i.data_type == TensorProto.FLOAT and i.dims[0] < 300), key=lambda i: np.prod(i.dims))
+    a = numpy_helper.to_array(i).copy()
+    a.flat[a.size // 2] = np.nextafter(a.flat[a.size // 2], np.float32(9), dtype=np.float32)
+    i.CopyFrom(numpy_helper.from_array(a, i.name))
+
+
+def epsilon(model, loop):
+    next(a for n in body(loop).node if n.op_type == "LayerNormalization" for a in n.attribute if a.name == "epsilon").f *= 2
+
+
+def check_check():
+    for name, flags in ENCODERS.items():
+        flags = BEFORE_QUANTIZE(flags)
+        p = t.call("check", made("roll", name, flags, False), "--against", t.model(name), *flags)
+        t.case("check proves what was rolled: " + name, "" if p.returncode == 0 else p.stderr.decode())
+    for name in "bert-tiny", "vit-tiny":
+        for spoil in swap_two, one_weight, epsilon:
+            m = onnx.load(made("roll", name, [], False))
+            spoil(m, loops(m)[0])
+            p = t.call("check", t.write("spoiled.onnx", m.SerializeToString()), "--against", t.model(name))
+            t.case("check refuses %s: %s" % (spoil.__name__, name), "" if p.returncode == 1 and b"MLO_E_MISMATCH" in p.stderr else "status %d: %s" % (p.returncode, p.stderr.decode()))
+
+
+# ---- kernels: the essays' formulas in numpy, and their error bounds -----------------------------------------------------------------------
+
+def requantize(acc, m, s, lo, hi):
+    acc, m, s = np.asarray(acc, np.int64), np.asarray(m, np.int64), np.asarray(s, np.int64)
+    return np.clip((acc * m + (np.int64(1) << (s - 1))) >> s, lo, hi)
+
+
+def fixed(real, most=62):
+    """M / 2^S, M of 15 bits."""
+    f, e = np.frexp(real)
+    m, s = int(np.floor(f * 32768 + 0.5)), 15 - int(e)
+    if m == 32768: m, s = 16384, s - 1
+    return (m, s) if s <= most else (int(round(real * 2.0 ** most)), most)
+
+
+def kernel(op, feed, out, **attributes):
+    """One kernel on its own, in ONNX Runtime and in mlo, which must agree."""
+    core = onnx.load(os.path.join(built("bert-tiny-mask"), "host/core.onnx"))
+    inputs = [helper.make_tensor_value_info(k, helper.np_dtype_to_tensor_dtype(v.dtype), v.shape) for k, v in feed.items()]
+    result = helper.make_tensor_value_info("y", helper.np_dtype_to_tensor_dtype(np.dtype(out)), None)
+    info = np.iinfo(out)
+    low, high = (-128, 127) if op == "MVUTable" else (int(info.min), int(info.max))
+    node = helper.make_node(op, list(feed), ["y"], domain="mlo", to=int(helper.np_dtype_to_tensor_dtype(np.dtype(out))), lo=low, hi=high, **attributes)
+    m = helper.make_model(helper.make_graph([node], op, inputs, [result]), opset_imports=core.opset_import, functions=[f for f in core.functions if f.name == op], ir_version=core.ir_version)
+    want = outputs(session(m), feed)
+    got = run(t.write("kernel.onnx", m.SerializeToString()), feed)
+    assert not differ(got, want), "mlo run and ONNX Runtime: " + differ(got, want)
+    return want["y"]
+
+
+def equal(got, want): return "" if np.array_equal(got, want) else "%d of %d words are not the formula's" % ((np.asarray(got) != want).sum(), np.size(want))
+
+
+def check_requantize():
+    rng, why, worst = np.random.default_rng(1), "", 0
+    for k in range(6):
+        x = rng.integers(I16.min, I16.max + 1, (1, 9, 40)).astype(np.int16)
+        m, s = fixed(2.0 ** rng.uniform(-12, 1))
+        y = kernel("Requant", {"x": x, "p": np.array([m, s], np.int32)}, np.int8)
+        why = why or equal(y, requantize(x, m, s, -128, 127))
+        worst = max(worst, np.abs(y - np.clip(x * (m / 2.0 ** s), -128, 127)).max())
+    for out, bits in (np.int8, 7), (np.int16, 15):
+        x, w = rng.integers(-128, 128, (1, 7, 96)).astype(np.int8), rng.integers(-128, 128, (96, 24)).astype(np.int8)
+        bias, ms = rng.integers(-2 ** 22, 2 ** 22, 24).astype(np.int32), [fixed(2.0 ** rng.uniform(bits - 24, bits - 20)) for _ in range(24)]
+        mult, shift = (np.array([v[i] for v in ms], np.int32) for i in (0, 1))
+        acc = x.astype(np.int64) @ w.astype(np.int64) + bias
+        y = kernel("MVU", {"x": x, "w": w, "bias": bias, "mult": mult, "shift": shift}, out)
+        why = why or equal(y, requantize(acc, mult, shift, -2 ** bits, 2 ** bits - 1))
+        worst = max(worst, np.abs(y - np.clip(acc * (mult / 2.0 ** shift), -2 ** bits, 2 ** bits - 1)).max())
+        table = rng.integers(-128, 128, 256).astype(np.int8)
+        q = requantize(acc, mult, shift, -128, 127)
+        why = why or equal(kernel("MVUTable", {"x": x, "w": w, "bias": bias, "mult": mult, "shift": shift, "table": table}, np.int8), table[q + 128])
+        a, b = (rng.integers(I16.min, I16.max + 1, (1, 9, 40)).astype(np.int16) for _ in "ab")
+        ma, mb, s = int(rng.integers(1, 2 ** 15)), int(rng.integers(1, 2 ** 15)), 15
+        y = kernel("Add", {"a": a, "b": b, "p": np.array([ma, mb, s], np.int32)}, np.int16)
+        sums = a.astype(np.int64) * ma + b.astype(np.int64) * mb
+        why = why or equal(y, requantize(sums, 1, s, I16.min, I16.max))
+        worst = max(worst, np.abs(y - np.clip(sums / 2.0 ** s, I16.min, I16.max)).max())
+    note("requantization: off by at most %.4f" % worst)
+    t.case("Requant, MVU, MVUTable and Add are their formulas", why)
+    t.case("requantization is within half a step", "" if worst <= 0.5 else "off by %.4f" % worst)
+
+
+def check_layernorm():
+    rng, why, n_bound, y_bound = np.random.default_rng(2), "", 0, 0
+    for c in 20, 64, 768:
+        rows = np.concatenate([rng.normal(0, s, (4, c)) + m for s, m in ((3, 0), (300, 1000), (9000, -5000), (1, 30000))] + [np.zeros((1, c)), np.full((1, c), -32768), np.where(np.arange(c) % 2, 32767, -32768)[None]])
+        x = np.clip(np.rint(rows), I16.min, I16.max).astype(np.int16)
+        eps, sh = int(rng.integers(1, 2 ** 30)), 24
+        g, b = rng.integers(-32768, 32768, c).astype(np.int32), (rng.integers(-2 ** 29, 2 ** 29, c) + 2 ** (sh - 1)).astype(np.int32)
+        y = kernel("LayerNorm", {"x": x[None], "g": g, "b": b, "p": np.array([eps, sh], np.int64)}, np.int16, center=1)[0]
+        for row, got in zip(x.tolist(), y):
+            total = sum(row)
+            v, k = c * sum(e * e for e in row) - total * total + eps, 0
+            exact = np.array([c * e - total for e in row]) / np.sqrt(float(v))
+            while v < 1 << 60: v, k = v * 4, k + 1
+            r = (1 << 31) // int(np.sqrt(float(v >> 30)))
+            n = np.array([((c * e - total) * r + (1 << (31 - k))) >> (32 - k) for e in row])
+            acc = n * g.astype(np.int64) + b
+            why = why or equal(got, np.clip(acc >> sh, I16.min, I16.max))
+            n_bound = max(n_bound, float((np.abs(n / 2.0 ** 14 - exact) / (np.abs(exact) * 2 ** -13.9 + 2 ** -15)).max()))
+            y_bound = max(y_bound, float(np.abs(got - np.clip((n * g.astype(np.float64) + b - 2 ** (sh - 1)) / 2.0 ** sh, I16.min, I16.max)).max()))
+    note("layernorm: normalised values use %.0f %% of their error bound" % (100 * n_bound))
+    t.case("LayerNorm is its formula", why)
+    t.case("LayerNorm keeps its error bounds", "" if n_bound <= 1 and y_bound <= 0.5 + 1e-6 else "n at %.3f of its bound, y off by %.4f" % (n_bound, y_bound))
+
+
+def rom(text): return [int(x) for x in re.findall(r"\d+", text)]
+
+
+def check_exp2():
+    want = [round(65280 * 2 ** (-f / 64)) for f in range(64)]
+    c = t.read(os.path.join(t.root, "src/kernel_attention.c")).decode().split("#define MLO_EXP2_ROM")[1].split("#define")[0]
+    v = t.read(os.path.join(t.root, "verilog/mlo_exp2.v")).decode().split("ROM = {")[1].split("}")[0].replace("16'd", "")
+    t.case("the table of 2^-x in C is round(65280 * 2^(-f/64))", equal(rom(c), want))
+    t.case("the table of 2^-x in Verilog is the same", equal(rom(v)[::-1], want))
+
+
+def check_attention():
+    rng, why, e_most, r_most, y_most = np.random.default_rng(3), "", 0, 0, 0
+    table = np.array([round(65280 * 2 ** (-f / 64)) for f in range(64)])
+    for tokens, heads, d, sharp in (32, 4, 16, 1.0), (32, 2, 8, 0.05), (1, 1, 4, 1.0), (45, 3, 12, 6.0), (16, 4, 16, 0.3):
+        q, k, v = (rng.integers(-128, 128, (1, tokens, heads * d)).astype(np.int8) for _ in "qkv")
+        lt = (tokens - 1).bit_length()
+        scale, out = sharp / (64 * 64 * d ** 0.5), 2.0 ** rng.uniform(-1, 1)
+        (ms, ss), (mo, so) = fixed(scale * 64 / np.log(2), 40), fixed(out, 62 - lt - 8)
+        masks = [np.ones(tokens, bool), np.zeros(tokens, bool), np.arange(tokens) == tokens // 2, rng.random(tokens) < 0.6]
+        for mask in masks:
+            got = kernel("Attention", {"q": q, "k": k, "v": v, "mask": mask[None], "p": np.array([ms, ss, mo, so + lt + 8], np.int32)}, np.int8, heads=heads, lt=lt)[0]
+            for h in range(heads):
+                cut = slice(h * d, (h + 1) * d)
+                s = q[0, :, cut].astype(np.int64) @ k[0, :, cut].astype(np.int64).T
+                counts = mask if mask.any() else np.ones(tokens, bool)
+                if not mask.any(): s = s * 0
+                far = np.where(counts, s, -2 ** 40).max(1, keepdims=True) - s
+                dist = np.minimum((np.maximum(far, 0) * ms + (1 << (ss - 1))) >> ss, 4095)
+                e = np.where(counts, (table[dist & 63] + (1 << (7 + np.minimum(dist >> 6, 20)))) >> (8 + np.minimum(dist >> 6, 20)), 0)
+                total = e.sum(1, keepdims=True)
+                r, acc = (mo << (lt + 8)) // total, e @ v[0, :, cut].astype(np.int64)
+                why = why or equal(got[:, cut], requantize(acc, r, so + lt + 8, -128, 127))
+                e_most = max(e_most, float(np.abs(e - np.where(counts, 255 * np.exp(-scale * far), 0)).max()))
+                r_most = max(r_most, float((1 - r / (mo * 2.0 ** (lt + 8) / total)).max()))
+                y_most = max(y_most, float(np.abs(got[:, cut] - np.clip(acc * (r / 2.0 ** (so + lt + 8)), -128, 127)).max()))
+    note("attention: weights off by at most %.2f of 255, 1/sum by 2^%.1f" % (e_most, np.log2(max(r_most, 1e-9))))
+    t.case("Attention is its formula", why)
+    t.case("Attention keeps its error bounds", "" if e_most <= 1.9 and r_most <= 2 ** -14 and y_most <= 0.5 else "e off by %.3f, R by %.2g, y by %.3f" % (e_most, r_most, y_most))
+
+
+def check_constants():
+    """Multiplier and shift of every plain linear layer bring scale(x) scale(w) / scale(y), to 15 bits."""
+    worst, count = 0, 0
+    for name in "bert-tiny", "vit-tiny", "bert-60":
+        m = onnx.load(made("quantize", name))
+        loop = core_loop(m)
+        scale = {n.output[0]: np.array(p.value.split(), np.float64) for n in body(loop).node for p in n.metadata_props if p.key == "mlo.scale"}
+        for n in body(loop).node:
+            if (n.domain, n.op_type) != ("mlo", "MVU") or n.input[0] not in scale: continue
+            values = [numpy_helper.to_array(stack(m, loop, x)).astype(np.float64) for x in (n.input[3], n.input[4])]
+            w = numpy_helper.to_array(stack(m, loop, n.output[0] + "_w_scale")).astype(np.float64)
+            want = scale[n.input[0]][:, None] * w / scale[n.output[0]][:, None]
+            worst = max(worst, float(np.abs(values[0] / 2 ** values[1] / want - 1).max()))
+            count += want.size
+    t.case("requantization constants are the scales' ratios to 2^-15: %d of them" % count, "" if count > 1000 and worst <= 2 ** -15 + 2e-8 else "off by %.3g" % worst)
+
+
+# ---- the mask ------------------------------------------------------------------------------------------------------------------------------
+
+def check_mask():
+    b = built("bert-tiny-mask")
+    core = os.path.join(b, "host/core.onnx")
+    ins = {i.name: i.type.tensor_type for i in onnx.load(core).graph.input}
+    manifest = json.loads(t.read(os.path.join(b, "manifest.json")))
+    mask = ins.get("mlo_mask")
+    one_bit = mask is not None and mask.elem_type == TensorProto.BOOL and [d.dim_value for d in mask.shape.dim] == [1, 32]
+    t.case("the mask stays a runtime input, one bit per key", "" if one_bit and manifest["stream"]["masked"] and b"s1_axis_tdata" in t.read(os.path.join(b, "rtl/mlo_top.v")) else "inputs %s" % list(ins))
+    s, rng, why = session(core), np.random.default_rng(5), ""
+    x_name = next(k for k in ins if k != "mlo_mask")
+    for keys in [np.arange(32) < n for n in (1, 5, 20, 31)] + [rng.random(32) < 0.5 for _ in range(4)]:
+        x = rng.normal(0, 8000, (1, 32, 64)).astype(np.int16)
+        other = np.where(keys[None, :, None], x, rng.integers(-32768, 32768, x.shape)).astype(np.int16)
+        y, z = (next(iter(outputs(s, {x_name: v, "mlo_mask": keys[None]}).values())) for v in (x, other))
+        if not np.array_equal(y[0, keys], z[0, keys]): why = why or "%d valid tokens of %d change" % ((y[0, keys] != z[0, keys]).any(1).sum(), keys.sum())
+        if (run(core, {x_name: other, "mlo_mask": keys[None]}).popitem()[1][0, keys] != y[0, keys]).any(): why = why or "in mlo run"
+        flipped = keys ^ (np.arange(32) == 3)
+        if np.array_equal(next(iter(outputs(s, {x_name: x, "mlo_mask": flipped[None]}).values())), y): why = why or "the mask changes nothing"
+    t.case("what lies at padded positions does not reach valid tokens", why)
+    ids = {"input_ids": rng.integers(0, 300, (1, 32)), "attention_mask": (np.arange(32) < 13).astype(np.int64)[None]}
+    pre = outputs(session(os.path.join(b, "host/pre.onnx")), ids)
+    t.case("pre.onnx makes the mask's bits from attention_mask", equal(pre["mlo_mask"], ids["attention_mask"] != 0))
+
+
+def check_dynamic():
+    a, b = t.at("fixed"), t.at("bound")
+    t.good("compile", t.model("bert-tiny-mask"), "-o", a)
+    t.good("compile", t.model("bert-tiny-dynamic"), "--dim", "seq=32", "-o", b)
+    different = [f for f in t.tree(a) if not f.startswith(("host/", "manifest")) and t.tree(a)[f] != t.tree(b).get(f)]
+    t.case("--dim seq=32 gives the core of the fixed export", "differ: " + ", ".join(different[:5]) if different else "")
+    p = t.call("compile", t.model("bert-tiny-dynamic"), "-o", t.at("unbound"))
+    t.case("without --dim: an error that names the dimension", "" if p.returncode == 3 and b"seq" in p.stderr and b"--dim" in p.stderr and not os.path.exists(t.at("unbound")) else "status %d: %s" % (p.returncode, p.stderr.decode()))
+
+
+if __name__ == "__main__":
+    ort.set_default_logger_severity(4)
+    t.main(check_executions, check_stages, check_model, check_float, check_check, check_exp2, check_requantize, check_layernorm, check_attention, check_constants, check_mask, check_dynamic)

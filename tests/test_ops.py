@@ -1,0 +1,249 @@
+"""The standard operators: evaluation and shape inference against ONNX's own node tests and ONNX Runtime.
+
+    python tests/test_ops.py path/to/mlo [NAME ...]      NAME: a case, or an operator; --table: cases passed per operator
+
+Uses `mlo run MODEL --inputs X.npz --outputs Y.npz` and `mlo read MODEL --onnx -o FILE`.
+"""
+import collections, os, pathlib, re, subprocess, sys, tempfile, warnings
+import numpy as np, onnx, onnxruntime as ort
+from onnx import TensorProto as T, helper as h, numpy_helper
+
+warnings.filterwarnings("ignore")
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+MODELS = [d for d in (ROOT / "tests/models", ROOT / "examples", pathlib.Path("/work/shared/models")) if d.is_dir()]
+NPZ_TYPES = {T.FLOAT, T.UINT8, T.INT8, T.UINT16, T.INT16, T.INT32, T.INT64, T.BOOL, T.FLOAT16, T.DOUBLE, T.UINT32, T.UINT64}
+REFUSED = {"Dropout": "training_mode", "Scan": "opset 8"}          # what mlo says it does not do
+
+class Failed(Exception): pass
+
+class Mlo:
+    def __init__(self, path): self.path = path; self.dir = pathlib.Path(tempfile.mkdtemp(prefix="mlo-test-ops-"))
+    def call(self, *args):
+        p = subprocess.run([self.path, *map(str, args)], capture_output=True, text=True)
+        if p.returncode: raise Failed("status %d: %s" % (p.returncode, p.stderr.strip().split("\n")[-1]))
+        return p.stdout
+    def save(self, model):
+        path = self.dir / "model.onnx"
+        if isinstance(model, (str, pathlib.Path)): return model
+        onnx.save(model, path)
+        return path
+    def run(self, model, feeds, *args):
+        x, y = self.dir / "x.npz", self.dir / "y.npz"
+        np.savez(x, **feeds)
+        self.call("run", self.save(model), "--inputs", x, "--outputs", y, *args)
+        with np.load(y) as z: return {k: z[k] for k in z.files}
+    def read(self, model, *args):
+        out = self.dir / "read.onnx"
+        self.call("read", self.save(model), "--onnx", "-o", out, *args)
+        return onnx.load(out)
+
+def relative(a, b):
+    """max|a-b| / max|b|"""
+    a, b = a.astype(np.float64), b.astype(np.float64)
+    return float(np.max(np.abs(a - b)) / max(np.max(np.abs(b)), 1e-30)) if a.size else 0.0
+
+def session(model):
+    options = ort.SessionOptions(); options.log_severity_level = 3
+    return ort.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
+
+def model_of(nodes, inputs, outputs, opset=18, init=(), info=()):
+    value = lambda name, t, dims: h.make_tensor_value_info(name, t, dims)
+    g = h.make_graph(nodes, "g", [value(*i) for i in inputs], [value(*o) for o in outputs], [numpy_helper.from_array(np.asarray(v), k) for k, v in init], value_info=[value(*i) for i in info])
+    return h.make_model(g, opset_imports=[h.make_opsetid("", opset)], ir_version=9)
+
+# ---- ONNX's node tests -----------------------------------------------------------------------------------------------------------
+
+def claimed():
+    text = (ROOT / "src/ops.c").read_text()
+    return set(re.findall(r"MLO_OP(?:_AS)?\((\w+),", text)) | {"Scan", "If", "Loop"}
+
+def node_cases():
+    """(operator, name, model, inputs, outputs, rtol, atol) of all node tests made of claimed operators whose types npz can hold."""
+    from onnx.backend.test.case.node import collect_testcases
+    ops = claimed()
+    array = lambda a: numpy_helper.to_array(a) if isinstance(a, onnx.TensorProto) else np.asarray(a)
+    for t in collect_testcases(None):
+        g = t.model.graph
+        if any(n.op_type not in ops or n.domain not in ("", "ai.onnx") for n in g.node): continue
+        if any(i.type.WhichOneof("value") != "tensor_type" or i.type.tensor_type.elem_type not in NPZ_TYPES for i in [*g.input, *g.output]): continue
+        for ins, outs in t.data_sets:
+            yield g.node[0].op_type if len(g.node) == 1 else "expanded", t.name, t.model, [array(a) for a in ins], [array(a) for a in outs], t.rtol, t.atol
+
+def check_node_case(mlo, model, ins, outs, rtol, atol):
+    got = mlo.run(model, {i.name: a for i, a in zip(model.graph.input, ins)})
+    for o, want in zip(model.graph.output, outs):
+        a = got[o.name]
+        if a.dtype != want.dtype or a.shape != want.shape: raise Failed("%s: %s %s, should be %s %s" % (o.name, a.dtype, a.shape, want.dtype, want.shape))
+        loose = 1e-2 if want.dtype == np.float16 else 0
+        if not np.allclose(a.astype(np.float64), want.astype(np.float64), rtol=max(rtol, loose), atol=max(atol, loose * 0.1, 1e-7), equal_nan=True):
+            raise Failed("%s: %s, should be %s" % (o.name, a.ravel()[:6], want.ravel()[:6]))
+
+# ---- whole models ----------------------------------------------------------------------------------------------------------------
+
+def feeds_of(s, seed, sizes):
+    r = np.random.default_rng(seed); feeds = {}
+    for i in s.get_inputs():
+        shape = [d if isinstance(d, int) else sizes[d] for d in i.shape]
+        if i.type != "tensor(int64)": feeds[i.name] = r.standard_normal(shape).astype(np.float32)
+        elif "mask" in i.name or i.name == "a_1": feeds[i.name] = (np.arange(shape[1])[None] < shape[1] * 0.7).astype(np.int64).repeat(shape[0], 0)
+        else: feeds[i.name] = r.integers(0, 290, shape)
+    return feeds
+
+def whole_model(mlo, path, limit, *args):
+    """Evaluation equals ONNX Runtime; so does the folded model, whose values all have known shapes."""
+    model = onnx.load(path); s = session(model); worst = 0.0
+    folded = mlo.read(path, *args); f = session(folded)
+    for seed in range(3):
+        feeds = feeds_of(s, seed, {"seq": 32}); want = s.run(None, feeds)
+        got = mlo.run(path, feeds, *args)
+        for o, w, v in zip(s.get_outputs(), want, f.run(None, feeds)):
+            if got[o.name].shape != w.shape: raise Failed("%s has shape %s, should be %s" % (o.name, got[o.name].shape, w.shape))
+            worst = max(worst, relative(got[o.name], w))
+            if relative(v, w) > 1e-5: raise Failed("the folded model differs by %.1e in ONNX Runtime" % relative(v, w))
+    if worst > limit: raise Failed("differs by %.1e" % worst)
+    onnx.checker.check_model(folded)
+    known = {v.name for v in [*folded.graph.value_info, *folded.graph.output] if all(d.HasField("dim_value") for d in v.type.tensor_type.shape.dim)}
+    open_ = [o for n in folded.graph.node for o in n.output if o and o not in known]
+    if open_: raise Failed("no shape for %s" % open_[:3])
+    return "%.1e, %d nodes" % (worst, len(folded.graph.node))
+
+# t5-tiny is ill-conditioned: ONNX Runtime itself is 8e-5 away from the same model in double, mlo 1.2e-4.
+LIMITS = {"t5-tiny": 3e-4}
+ENCODERS = ["bert-tiny", "bert-tiny-mask", "bert-tiny-dynamic", "bert-tiny-external", "bert-tiny-shared-biases", "bert-12-torchscript", "vit-tiny", "whisper-tiny",
+            "t5-tiny", "gpt2-tiny", "llama-tiny-opset23", "mlp-res", "bert-tiny-qdq"]
+
+def dynamic_is_static(mlo, find):
+    """With its dimension bound, the dynamic export is as static as the one exported with a mask."""
+    a = mlo.read(find("bert-tiny-dynamic"), "--dim", "seq=32").graph.node; b = mlo.read(find("bert-tiny-mask")).graph.node
+    if len(a) != len(b): raise Failed("%d nodes, should be %d" % (len(a), len(b)))
+    if collections.Counter(n.op_type for n in a) != collections.Counter(n.op_type for n in b): raise Failed("other operators")
+
+# ---- subgraphs -------------------------------------------------------------------------------------------------------------------
+
+def scan(**attrs):
+    """x' = x * outer + a[i];  taps: x', a[i]; two states that swap."""
+    f = lambda n, d: h.make_tensor_value_info(n, T.FLOAT, d)
+    body = h.make_graph([h.make_node("Mul", ["x", "outer"], ["p"]), h.make_node("Add", ["p", "a"], ["q"]), h.make_node("Add", ["a", "bias"], ["t"]), h.make_node("Identity", ["x"], ["z"])],
+                        "body", [f("x", [3]), f("y", [3]), f("a", [3])], [f("z", None), f("q", [3]), f("t", None)], [numpy_helper.from_array(np.float32([1, 2, 3]), "bias")])
+    return model_of([h.make_node("Neg", ["o"], ["outer"]), h.make_node("Scan", ["x0", "y0", "A"], ["x1", "y1", "taps"], body=body, num_scan_inputs=1, **attrs)],
+                    [("x0", T.FLOAT, [3]), ("y0", T.FLOAT, [3]), ("A", T.FLOAT, [4, 3] if not attrs.get("scan_input_axes") else [3, 4]), ("o", T.FLOAT, [3])],
+                    [("x1", T.FLOAT, None), ("y1", T.FLOAT, None), ("taps", T.FLOAT, None)])
+
+def against_runtime(mlo, model, feeds, static=True):
+    s = session(model)
+    want = s.run(None, feeds); got = mlo.run(model, feeds)
+    for o, w in zip(s.get_outputs(), want):
+        if got[o.name].shape != w.shape or got[o.name].dtype != w.dtype or relative(got[o.name], w) > 1e-6: raise Failed("%s: %s, should be %s" % (o.name, got[o.name], w))
+    if static:
+        for o, w in zip(mlo.read(model).graph.output, want):
+            dims = [d.dim_value for d in o.type.tensor_type.shape.dim]
+            if dims != list(w.shape): raise Failed("%s is inferred as %s, is %s" % (o.name, dims, w.shape))
+
+def scan_case(**attrs):
+    r = np.random.default_rng(0).standard_normal
+    a = r((4, 3)).astype(np.float32)
+    feeds = {"x0": r(3), "y0": r(3), "A": a if not attrs.get("scan_input_axes") else a.T.copy(), "o": r(3)}
+    return lambda mlo: against_runtime(mlo, scan(**attrs), {k: v.astype(np.float32) for k, v in feeds.items()})
+
+def if_case(flag):
+    f = lambda n: h.make_tensor_value_info(n, T.FLOAT, [2])
+    branch = lambda op: h.make_graph([h.make_node(op, ["x"], [op])], op, [], [f(op)])
+    model = model_of([h.make_node("If", ["c"], ["y"], then_branch=branch("Neg"), else_branch=branch("Exp"))], [("c", T.BOOL, []), ("x", T.FLOAT, [2])], [("y", T.FLOAT, None)])
+    return lambda mlo: against_runtime(mlo, model, {"c": np.array(flag), "x": np.float32([1, -2])})
+
+def loop_case(mlo):
+    f = lambda n, t, d: h.make_tensor_value_info(n, t, d)
+    body = h.make_graph([h.make_node("Add", ["x", "step"], ["x1"]), h.make_node("Less", ["x1", "limit"], ["more"]), h.make_node("Identity", ["x1"], ["tap"])], "body",
+                        [f("i", T.INT64, []), f("go", T.BOOL, []), f("x", T.FLOAT, [])], [f("more", T.BOOL, []), f("x1", T.FLOAT, []), f("tap", T.FLOAT, [])])
+    model = model_of([h.make_node("Loop", ["n", "", "x0"], ["y", "taps"], body=body)], [("n", T.INT64, []), ("x0", T.FLOAT, []), ("step", T.FLOAT, []), ("limit", T.FLOAT, [])],
+                     [("y", T.FLOAT, None), ("taps", T.FLOAT, None)])
+    against_runtime(mlo, model, {"n": np.array(100), "x0": np.array(0, np.float32), "step": np.array(0.5, np.float32), "limit": np.array(3.2, np.float32)}, static=False)
+
+# ---- inference -------------------------------------------------------------------------------------------------------------------
+
+def symbolic_reshape(mlo):
+    """[batch,32,64] -> Reshape(Concat(Shape[0], 32, 4, -1)) keeps batch open and finds the rest."""
+    model = model_of([h.make_node("Shape", ["x"], ["s"]), h.make_node("Gather", ["s", "zero"], ["b"]), h.make_node("Unsqueeze", ["b", "axes"], ["b1"]), h.make_node("Concat", ["b1", "rest"], ["t"], axis=0),
+                      h.make_node("Reshape", ["x", "t"], ["y"]), h.make_node("Transpose", ["y"], ["z"], perm=[0, 2, 1, 3])],
+                     [("x", T.FLOAT, ["batch", 32, 64])], [("z", T.FLOAT, None)], init=[("zero", np.int64(0)), ("axes", np.int64([0])), ("rest", np.int64([32, 4, 16]))])
+    dims = lambda m: [d.dim_value if d.HasField("dim_value") else None for d in m.graph.output[0].type.tensor_type.shape.dim]
+    if dims(mlo.read(model)) != [None, 4, 32, 16]: raise Failed("open: %s" % dims(mlo.read(model)))
+    bound = mlo.read(model, "--dim", "batch=2")
+    if dims(bound) != [2, 4, 32, 16]: raise Failed("bound: %s" % dims(bound))
+    if [n.op_type for n in bound.graph.node] != ["Reshape", "Transpose"]: raise Failed("not folded: %s" % [n.op_type for n in bound.graph.node])
+
+def refuses(model, *words):
+    def case(mlo):
+        try: mlo.read(model)
+        except Failed as e:
+            if all(w in str(e) for w in words): return
+            raise Failed("says only: %s" % e)
+        raise Failed("is accepted")
+    return case
+
+INFERENCE = {
+    "infer-symbolic-reshape": symbolic_reshape,
+    "infer-matmul-mismatch": refuses(model_of([h.make_node("MatMul", ["x", "w"], ["y"], name="mm")], [("x", T.FLOAT, [2, 3])], [("y", T.FLOAT, None)], init=[("w", np.zeros((4, 5), np.float32))]), "mm (MatMul)", "[2,3] x [4,5]", "MLO_E_SHAPE"),
+    "infer-broadcast-mismatch": refuses(model_of([h.make_node("Add", ["x", "w"], ["y"])], [("x", T.FLOAT, [2, 3])], [("y", T.FLOAT, None)], init=[("w", np.zeros(4, np.float32))]), "y (Add)", "3 against 4", "MLO_E_SHAPE"),
+    "infer-type-mismatch": refuses(model_of([h.make_node("Add", ["x", "w"], ["y"])], [("x", T.FLOAT, [2])], [("y", T.FLOAT, None)], init=[("w", np.zeros(2, np.int64))]), "float", "int64", "MLO_E_TYPE"),
+    "infer-output-contradicts": refuses(model_of([h.make_node("Neg", ["x"], ["y"])], [("x", T.FLOAT, [2, 3])], [("y", T.FLOAT, [2, 4])]), "[2,4]", "[2,3]", "MLO_E_SHAPE"),
+    "infer-reshape-count": refuses(model_of([h.make_node("Reshape", ["x", "s"], ["y"])], [("x", T.FLOAT, [2, 3])], [("y", T.FLOAT, None)], init=[("s", np.int64([4, -1]))]), "6 elements", "MLO_E_SHAPE"),
+}
+
+# ---- folding ---------------------------------------------------------------------------------------------------------------------
+
+def folds(nodes, left, **kw):
+    def case(mlo):
+        model = model_of(nodes, [("x", T.FLOAT, [2, 3])], [("y", T.FLOAT, None)], **kw)
+        got = [n.op_type for n in mlo.read(model).graph.node]
+        if got != left: raise Failed("leaves %s, should leave %s" % (got, left))
+        against_runtime(mlo, model, {"x": np.arange(6, dtype=np.float32).reshape(2, 3)})
+    return case
+
+N = h.make_node
+FOLDING = {
+    "fold-identity-chain": folds([N("Identity", ["x"], ["a"]), N("Identity", ["a"], ["b"]), N("Neg", ["b"], ["c"]), N("Identity", ["c"], ["y"])], ["Neg"]),
+    "fold-identity-input-to-output": folds([N("Identity", ["x"], ["y"])], ["Identity"]),
+    "fold-dropout": folds([N("Neg", ["x"], ["a"]), N("Dropout", ["a"], ["y"])], ["Neg"]),
+    "fold-constants": folds([N("Add", ["w", "w"], ["a"]), N("Mul", ["x", "a"], ["y"])], ["Mul"], init=[("w", np.float32([1, 2, 3]))]),
+    "fold-dead-node": folds([N("Exp", ["x"], ["dead"]), N("Neg", ["x"], ["y"])], ["Neg"]),
+    "fold-size": folds([N("Size", ["x"], ["n"]), N("Cast", ["n"], ["f"], to=T.FLOAT), N("Div", ["x", "f"], ["y"])], ["Div"]),
+    "fold-keeps-quantization": folds([N("DequantizeLinear", ["w", "s"], ["d"]), N("Mul", ["x", "d"], ["y"])], ["DequantizeLinear", "Mul"], init=[("w", np.int8([1, 2, 3])), ("s", np.float32(0.5))]),
+    "fold-big-stays": folds([N("Transpose", ["w"], ["t"]), N("MatMul", ["x", "t"], ["y"])], ["Transpose", "MatMul"], init=[("w", np.ones((100000, 3), np.float32))]),
+}
+
+def cases():
+    find = lambda name: next((p for d in MODELS for p in [d / (name + ".onnx")] if p.exists()), None)
+    for name in ENCODERS:
+        path = find(name); args = ["--dim", "seq=32"] if "dynamic" in name else []
+        yield name, None if not path else lambda mlo, path=path, args=args, name=name: whole_model(mlo, path, LIMITS.get(name, 1e-5), *args)
+    yield "dynamic-is-static", None if not find("bert-tiny-dynamic") or not find("bert-tiny-mask") else lambda mlo: dynamic_is_static(mlo, find)
+    yield "scan", scan_case()
+    yield "scan-reverse", scan_case(scan_input_directions=[1], scan_output_directions=[1])
+    yield "scan-axes", scan_case(scan_input_axes=[1], scan_output_axes=[1])
+    yield "if-true", if_case(True)
+    yield "if-false", if_case(False)
+    yield "loop", loop_case
+    yield from INFERENCE.items()
+    yield from FOLDING.items()
+    for op, name, *case in node_cases(): yield "%s/%s" % (op, name), lambda mlo, case=case: check_node_case(mlo, *case)
+
+def main():
+    mlo = Mlo(sys.argv[1]); only = [a for a in sys.argv[2:] if not a.startswith("--")]
+    passed = failed = skipped = 0; table = collections.defaultdict(collections.Counter)
+    for name, case in cases():
+        op = name.split("/")[0]
+        if only and name not in only and op not in only and name.split("/")[-1] not in only: continue
+        try:
+            if case is None: print("skip %s: the model is not here" % name); skipped += 1; continue
+            note = case(mlo)
+            print("ok %s%s" % (name, "  (%s)" % note if note else "")); passed += 1; table[op]["ok"] += 1
+        except Exception as e:
+            if op in REFUSED and REFUSED[op] in str(e): print("skip %s: refused, %s" % (name, REFUSED[op])); skipped += 1; table[op]["refused"] += 1; continue
+            print("FAIL %s: %s" % (name, str(e).replace("\n", " ")[:300])); failed += 1; table[op]["FAILED"] += 1
+    if "--table" in sys.argv:
+        for op in sorted(table): print("| %s | %s |" % (op, ", ".join("%d %s" % (v, k) for k, v in sorted(table[op].items(), reverse=True))))
+    print("%d passed, %d failed, %d skipped" % (passed, failed, skipped))
+    return 1 if failed else 0
+
+if __name__ == "__main__": sys.exit(main())

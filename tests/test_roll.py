@@ -1,0 +1,541 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""scope, extract, roll, check: every loop found, rolled, run in ONNX Runtime, and proved; every change on purpose told or refused.
+
+Usage: python tests/test_roll.py path/to/mlo [CASE ...]     (MLO_MODELS names the folder with .onnx files; CASE picks by substring)
+"""
+import copy, json, os, random, shutil, subprocess, sys, tempfile
+import numpy as np
+import onnx
+import onnxruntime as ort
+from onnx import TensorProto as T, helper, numpy_helper
+
+ort.set_default_logger_severity(4)
+here = os.path.dirname(os.path.abspath(__file__))
+models = os.environ.get("MLO_MODELS", next((d for d in ("/work/shared/models", os.path.join(here, "..", "examples")) if os.path.isdir(d)), ""))
+mlo = os.path.abspath(sys.argv[1]) if len(sys.argv) > 1 else os.path.join(here, "..", "mlo")
+only = sys.argv[2:]
+tmp = tempfile.mkdtemp(prefix="mlo-roll-")
+count = {"ok": 0, "FAIL": 0, "skip": 0}
+SCOPES, CLASSES = "pkg.torch.onnx.name_scopes", "pkg.torch.onnx.class_hierarchy"
+
+
+def say(what, name, why=""):
+    count[what] += 1
+    if what != "ok" or not os.environ.get("QUIET"):
+        print(f"{what} {name}" + (f": {why}" if why else ""), flush=True)
+
+
+def case(name, why=""): say("FAIL" if why else "ok", name, why)
+def wanted(name): return not only or any(o in name for o in only)
+
+
+# ---- helpers -------------------------------------------------------------------------------------------------------------------
+
+def call(*args): return subprocess.run([mlo, *args], capture_output=True, text=True)
+def at(name): return os.path.join(tmp, name)
+
+
+def save(m, name="in.onnx"):
+    onnx.save(m, at(name))
+    return at(name)
+
+
+def load(name): return onnx.load(os.path.join(models, name + ".onnx"))
+def meta(node): return {p.key: p.value for p in node.metadata_props}
+def attribute(node, name): return next((a for a in node.attribute if a.name == name), None)
+def scans(m): return [n for n in m.graph.node if n.op_type == "Scan"]
+def body(scan): return attribute(scan, "body").g
+
+
+def sizes(m):
+    """Per loop: iterations x body nodes, carried, per-iteration inputs, taps."""
+    out = []
+    for s in scans(m):
+        k = attribute(s, "num_scan_inputs").i
+        states = len(s.input) - k
+        out.append((int(meta(s)["mlo.iterations"]), len(body(s).node), states, k, len(s.output) - states))
+    return out
+
+
+def feeds(m, seed=0):
+    r, out = np.random.default_rng(seed), {}
+    held = {i.name for i in m.graph.initializer}
+    for i in m.graph.input:
+        if i.name in held: continue
+        t = i.type.tensor_type
+        shape = [d.dim_value if d.HasField("dim_value") else 16 for d in t.shape.dim]
+        dtype = helper.tensor_dtype_to_np_dtype(t.elem_type)
+        x = r.integers(0, 100, shape) if np.issubdtype(dtype, np.integer) else r.standard_normal(shape)
+        if "mask" in i.name or i.name == "a_1": x = np.ones(shape); x[..., shape[-1] * 2 // 3:] = 0
+        out[i.name] = x.astype(dtype)
+    return out
+
+
+def execute(m, f):
+    options = ort.SessionOptions()
+    options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_DISABLE_ALL
+    options.intra_op_num_threads = 1
+    return ort.InferenceSession(m if isinstance(m, str) else m.SerializeToString(), options, providers=["CPUExecutionProvider"]).run(None, f)
+
+
+def difference(a, b):
+    worst = 0.0
+    for x, y in zip(a, b):
+        if x.shape != y.shape: return float("inf")
+        if x.size: worst = max(worst, float(np.max(np.abs(x.astype(float) - y)) / max(np.max(np.abs(x.astype(float))), 1e-30)))
+    return worst
+
+
+def roll(m, *options, name="in.onnx"):
+    """Rolls a model; (rolled model or None, stderr, status)."""
+    path = m if isinstance(m, str) else save(m, name)
+    if os.path.exists(at("rolled.onnx")): os.remove(at("rolled.onnx"))
+    r = call("roll", path, "--onnx", "-o", at("rolled.onnx"), *options)
+    return (onnx.load(at("rolled.onnx")) if not r.returncode else None), r.stderr, r.returncode
+
+
+def proven(m, rolled, original_path=None, tolerance=1e-5):
+    """Why a rolled model is not as good as its original; "" when it is."""
+    original_path = original_path or save(m, "original.onnx")
+    try: onnx.checker.check_model(m, full_check=True)
+    except Exception: pass
+    else:
+        try: onnx.checker.check_model(rolled, full_check=True)
+        except Exception as e: return f"onnx.checker: {e}"[:300]
+    r = call("check", save(rolled, "again.onnx"), "--against", original_path)
+    if r.returncode: return f"check: {r.stderr.strip()[:300]}"
+    f = feeds(m)
+    try: a = execute(m, f)
+    except Exception: return ""
+    try: b = execute(rolled, f)
+    except Exception as e: return f"does not run: {e}"[:300]
+    d = difference(a, b)
+    return "" if d < tolerance else f"differs by {d:.3g}"
+
+
+def equal_or_refused(m, *options):
+    """For changed models: "" when rolled and equal, or refused with a loop error; else why."""
+    rolled, err, status = roll(m, *options)
+    if rolled is None: return "" if status in (3, 4) and "[MLO_E_" in err else f"status {status}: {err.strip()[:200]}"
+    return proven(m, rolled)
+
+
+# ---- the models ------------------------------------------------------------------------------------------------------------------
+
+EXPECTED = {   # (iterations, body nodes, carried, per-iteration inputs, taps) of each loop
+    "bert-tiny": [(2, 34, 1, 16, 0)], "bert-tiny-mask": [(2, 34, 1, 16, 0)], "bert-tiny-dynamic": [(2, 34, 1, 16, 0)],
+    "bert-tiny-external": [(2, 34, 1, 16, 0)], "bert-tiny-shared-biases": [(2, 34, 1, 16, 0)], "bert-12-torchscript": [(12, 34, 1, 16, 0)],
+    "vit-tiny": [(4, 33, 1, 16, 0)], "gpt2-tiny": [(4, 38, 1, 12, 0)], "llama-tiny-opset23": [(4, 48, 1, 9, 0)], "mlp-res": [(6, 7, 1, 6, 0)],
+    "t5-tiny": [(3, 35, 1, 8, 0), (4, 59, 1, 13, 0)], "whisper-tiny": [(3, 32, 1, 15, 0), (3, 54, 1, 24, 0)],
+    "bert-tiny-qdq": [(2, 116, 1, 57, 0)], "bert-tiny-qonnx": [(2, 49, 1, 30, 0)],
+}
+
+
+def anonymous(m, seed=1):
+    """No metadata, no names that tell anything, commutative operands in random order."""
+    m, r, names = copy.deepcopy(m), random.Random(seed), {}
+    kept = {i.name for i in m.graph.input} | {o.name for o in m.graph.output}
+    def new(n): return n if not n or n in kept else names.setdefault(n, f"v{len(names)}")
+    for i, n in enumerate(m.graph.node):
+        n.name = f"n{i}"
+        del n.metadata_props[:]
+        n.input[:] = [new(x) for x in n.input]
+        n.output[:] = [new(x) for x in n.output]
+        if n.op_type in ("Add", "Mul") and r.random() < 0.5: n.input[:] = n.input[::-1]
+    for x in list(m.graph.initializer) + list(m.graph.value_info): x.name = new(x.name)
+    return m
+
+
+def check_models():
+    for name, expected in EXPECTED.items():
+        if not wanted(name): continue
+        path = os.path.join(models, name + ".onnx")
+        if not os.path.exists(path): say("skip", name, "no such model"); continue
+        m = load(name)
+        rolled, err, _ = roll(path)
+        case(f"{name} rolls", err if rolled is None else "" if sizes(rolled) == expected else f"{sizes(rolled)}, expected {expected}")
+        if rolled is None: continue
+        first = open(at("rolled.onnx"), "rb").read()
+        case(f"{name} is proved and runs", proven(m, rolled, path))
+        roll(path)
+        case(f"{name} twice the same bytes", "" if open(at("rolled.onnx"), "rb").read() == first else "differ")
+        if "qonnx" in name: continue
+        blank = anonymous(m)
+        rolled, err, _ = roll(blank)
+        case(f"{name} without names and metadata", err if rolled is None else f"{sizes(rolled)}" if sizes(rolled) != expected else proven(blank, rolled))
+
+
+def shape_of_body(m):
+    """The body without names: ops, attributes, wiring by position, forms of inputs."""
+    out = []
+    for s in scans(m):
+        g, number, ops = body(s), {}, []
+        for i in g.input: number[i.name] = len(number)
+        for n in g.node:
+            ops.append((n.op_type, [number.get(x, -1) for x in n.input], sorted(a.SerializeToString() for a in n.attribute)))
+            for x in n.output: number[x] = len(number)
+        out.append(([i.type.SerializeToString() for i in g.input], ops))
+    return out
+
+
+def check_learned():
+    """Whether two biases happen to be equal does not show in the body."""
+    if not wanted("shared biases"): return
+    a, _, _ = roll(os.path.join(models, "bert-tiny.onnx"))
+    b, _, _ = roll(os.path.join(models, "bert-tiny-shared-biases.onnx"))
+    case("shared biases: the same body", "" if a and b and shape_of_body(a) == shape_of_body(b) else "bodies differ")
+
+
+# ---- changes on purpose ----------------------------------------------------------------------------------------------------------
+
+def layer_nodes(m, scope): return [n for n in m.graph.node if f"'{scope}'" in meta(n).get(SCOPES, "")]
+
+
+def changed_attributes(n):
+    """One copy of each attribute, changed a little."""
+    for a in n.attribute:
+        b = copy.deepcopy(a)
+        if a.type == onnx.AttributeProto.INT: b.i = a.i + 1 if a.name != "axis" else (-2 if a.i == -1 else -1 if a.i != -1 else a.i)
+        elif a.type == onnx.AttributeProto.FLOAT: b.f = a.f * 4 + 0.5
+        elif a.type == onnx.AttributeProto.INTS and len(a.ints) > 1: b.ints[:] = a.ints[1:] + a.ints[:1] if a.ints[0] != a.ints[1] else [x + 1 for x in a.ints]
+        else: continue
+        yield a.name, b
+
+
+def check_attributes():
+    for name, scope in (("bert-tiny", "encoder.layer.1"), ("mlp-res", "layers.3"), ("vit-tiny", "vit.encoder.layer.2"), ("gpt2-tiny", "h.1")):
+        if not wanted(f"attributes {name}"): continue
+        m, bad, silent, tries = load(name), [], [], 0
+        for n in layer_nodes(m, scope):
+            for attr, new in changed_attributes(n):
+                c = copy.deepcopy(m)
+                twin = next(x for x in c.graph.node if x.name == n.name)
+                attribute(twin, attr).CopyFrom(new)
+                try: execute(c, feeds(c))
+                except Exception: continue                   # no valid model
+                tries += 1
+                rolled, err, status = roll(c)
+                if rolled is not None: why = proven(c, rolled)
+                else: why = "" if status in (3, 4) and "[MLO_E_" in err else f"status {status}"
+                if why: bad.append(f"{n.name}.{attr}: {why}")
+                whole = rolled is not None and [x[:2] for x in sizes(rolled)] == [x[:2] for x in EXPECTED[name]]     # cut elsewhere, all layers are in
+                if not whole and (n.name not in err or (attr not in err and "MLO_E_SHAPE" not in err)): silent.append(f"{n.name}.{attr}: {err.strip()[-300:]}")
+        case(f"attributes {name}: {tries} changed one by one, none rolled wrong", "; ".join(bad[:3]))
+        case(f"attributes {name}: each told with its node", "; ".join(silent[:3]))
+
+
+def check_edges():
+    """Every edge of one layer rewired to another value of the same shape; operands of every node swapped."""
+    for name, scope in (("mlp-res", "layers.2"), ("bert-tiny", "encoder.layer.0"), ("vit-tiny", "vit.encoder.layer.1")):
+        if not wanted(f"edges {name}"): continue
+        m, bad, tries, r = load(name), [], 0, random.Random(7)
+        shape = {v.name: tuple(d.dim_value for d in v.type.tensor_type.shape.dim) for v in onnx.shape_inference.infer_shapes(m).graph.value_info}
+        shape.update({i.name: tuple(i.dims) for i in m.graph.initializer})
+        order = {o: i for i, n in enumerate(m.graph.node) for o in n.output}
+        inside = layer_nodes(m, scope)
+        for n in inside:
+            here_ = next(i for i, x in enumerate(m.graph.node) if x.name == n.name)
+            for k in range(len(n.input)):
+                others = [v for v, s in shape.items() if s == shape.get(n.input[k]) and v != n.input[k] and order.get(v, -1) < here_]
+                for v in r.sample(others, min(2, len(others))):
+                    c = copy.deepcopy(m)
+                    c.graph.node[here_].input[k] = v
+                    tries += 1
+                    why = equal_or_refused(c)
+                    if why: bad.append(f"{n.name} input {k} = {v}: {why}")
+            if len(n.input) == 2:
+                c = copy.deepcopy(m)
+                c.graph.node[here_].input[:] = n.input[::-1]
+                try: execute(c, feeds(c))
+                except Exception: continue
+                tries += 1
+                why = equal_or_refused(c)
+                if why: bad.append(f"{n.name} swapped: {why}")
+        case(f"edges {name}: {tries} rewired one by one, none rolled wrong", "; ".join(bad[:3]))
+
+
+def residual(layers=5, width=8, scale=None, tweak=None, opset=18):
+    """x + W2 relu(W1 norm(x)) per layer, with hooks for what should differ."""
+    r, nodes, init, x = np.random.default_rng(3), [], [], "x"
+    def const(name, a): init.append(numpy_helper.from_array(np.asarray(a), name)); return name
+    for k in range(layers):
+        p = f"layers.{k}."
+        f = lambda *s: r.standard_normal(s).astype(np.float32)
+        own = [helper.make_node("LayerNormalization", [x, const(p + "n.w", f(width)), const(p + "n.b", f(width))], [p + "n"], name=p + "norm", epsilon=1e-5, axis=-1),
+               helper.make_node("MatMul", [p + "n", const(p + "a.w", f(width, 2 * width))], [p + "a"], name=p + "a"),
+               helper.make_node("Relu", [p + "a"], [p + "r"], name=p + "relu"),
+               helper.make_node("MatMul", [p + "r", const(p + "b.w", f(2 * width, width))], [p + "b"], name=p + "b"),
+               helper.make_node("Mul", [p + "b", const(p + "s", np.float32(scale(k) if scale else 0.5))], [p + "m"], name=p + "scale"),
+               helper.make_node("Add", [x, p + "m"], [p + "y"], name=p + "add")]
+        if tweak: own = tweak(k, own, const, x) or own
+        nodes += own
+        x = own[-1].output[0]
+    nodes.append(helper.make_node("Identity", [x], ["y"], name="out"))
+    form = lambda n: helper.make_tensor_value_info(n, T.FLOAT, [3, width])
+    g = helper.make_graph(nodes, "residual", [form("x")], [form("y")], init)
+    return helper.make_model(g, opset_imports=[helper.make_opsetid("", opset)], ir_version=9)
+
+
+def expect(name, m, loops=None, says=(), status=None, options=()):
+    """Rolls to these (iterations, body nodes) and is proved; or refuses with the status; stderr holds what it should say."""
+    if not wanted(name): return None
+    rolled, err, code = roll(m, *options)
+    why = "; ".join(f"does not say '{s}': {err.strip()[:300]}" for s in says if s not in err)
+    if status is not None: why = why or ("" if code == status else f"status {code}, expected {status}: {err[:200]}")
+    elif rolled is None: why = f"status {code}: {err.strip()[:300]}"
+    else:
+        got = [s[:2] for s in sizes(rolled)]
+        why = why or ("" if loops is None or got == loops else f"{got}, expected {loops}") or proven(m, rolled)
+    case(name, why)
+    return rolled
+
+
+def check_roles():
+    expect("plain", residual(), [(5, 6)])
+    r = expect("per-layer scalar constants become a parameter", residual(scale=lambda k: 0.1 * k + 0.1), [(5, 6)])
+    if r: case("its stack holds all layers' values", "" if sizes(r)[0][3] == 5 else f"{sizes(r)}")
+    def commuted(k, own, const, x):
+        if k % 2: own[-1].input[:] = own[-1].input[::-1]
+    expect("commuted operands", residual(tweak=commuted), [(5, 6)])
+    def epsilon(k, own, const, x):
+        if k == 2: attribute(own[0], "epsilon").f = 0.5
+    expect("an epsilon that differs splits the loop and is told", residual(tweak=epsilon), [(2, 6), (2, 6)], ["epsilon", "layers.2.norm", "0.5"])
+    expect("two layers that differ in epsilon: no loop", residual(2, tweak=lambda k, own, c, x: setattr(attribute(own[0], "epsilon"), "f", 0.5 if k else 1e-5)),
+           status=4, says=["epsilon", "layers.1.norm", "0.5", "[MLO_E_LOOP]"])
+    def between(k, own, const, x):
+        if k == 2: return [helper.make_node("Tanh", [x], ["t"], name="between")] + [*map(lambda n: (n.input.__setitem__(0, "t") if n.input[0] == x else None) or n, own)]
+    expect("an op between two layers", residual(tweak=between), [(2, 6), (3, 6)])
+    def wide(k, own, const, x):
+        if k == 4: own[1].input[1] = const("wide.a", np.ones((8, 20), np.float32)); own[3].input[1] = const("wide.b", np.ones((20, 8), np.float32))
+    expect("a last layer of another width stays outside and is told", residual(tweak=wide), [(4, 6)], ["matched 4", "layers.4"])
+    def tied(k, own, const, x):
+        own[0].input[2] = own[0].input[1]
+    expect("a parameter with two consumers", residual(tweak=tied), [(5, 6)])
+    def same(k, own, const, x):
+        own[1].input[1] = "layers.0.a.w"; own[3].input[1] = "layers.0.b.w"
+    expect("weights shared by all layers", residual(tweak=same), [(5, 6)])
+    def optional(k, own, const, x):
+        return own[:4] + [helper.make_node("Clip", [own[3].output[0], "", f"cap"], [f"layers.{k}.c"], name=f"layers.{k}.clip")] + [own[4], own[5]] if not own[4].input.__setitem__(0, f"layers.{k}.c") else None
+    m = residual(tweak=optional)
+    m.graph.initializer.append(numpy_helper.from_array(np.float32(1.5), "cap"))
+    expect("an absent optional input", m, [(5, 7)])
+    m = residual()
+    m.graph.output.extend(helper.make_tensor_value_info(f"layers.{k}.y", T.FLOAT, [3, 8]) for k in range(5))
+    r = expect("hidden states as outputs", m, [(5, 7)])          # an Identity: one value is a state and a tap
+    if r: case("they are taps", "" if sizes(r)[0][4] == 1 else f"{sizes(r)}")
+    m = residual()
+    m.graph.output.append(helper.make_tensor_value_info("layers.1.r", T.FLOAT, [3, 16]))
+    expect("a value inside one layer as output", m, [(5, 6)])
+    def cache(k, own, const, x):
+        own[4].input[1] = f"past{k}"
+    m = residual(tweak=cache)
+    m.graph.input.extend(helper.make_tensor_value_info(f"past{k}", T.FLOAT, [3, 8]) for k in range(5))
+    expect("per-layer graph inputs are stacked", m, [(5, 6)])
+    def alternate(k, own, const, x):
+        own[4].input[1] = "maskA" if k % 2 else "maskB"
+    m = residual(6, tweak=alternate)
+    m.graph.input.append(helper.make_tensor_value_info("mask", T.FLOAT, [3, 8]))
+    m.graph.node.insert(0, helper.make_node("Tanh", ["mask"], ["maskA"], name="ma")); m.graph.node.insert(0, helper.make_node("Sin", ["mask"], ["maskB"], name="mb"))
+    r = expect("layers that differ only in the mask they read: one body with a selection", m, [(6, 7)])
+    def pair(k, own, const, x):
+        if k % 2: own[2].op_type = "Sigmoid"
+    expect("A B A B: a body of two layers", residual(6, tweak=pair), [(3, 12)])
+    def first(k, own, const, x):
+        own[4].input[1] = "bias0"
+        if not k: return [helper.make_node("Exp", ["x"], ["bias0"], name="layers.0.bias")] + own
+    expect("nodes only the first layer owns are hoisted", residual(tweak=first), [(5, 6)])
+    expect("opset 23", residual(opset=23), [(5, 6)])
+    expect("no layer repeats", residual(1), status=4, says=["[MLO_E_LOOP]"])
+    def iterate(k, own, const, x):
+        own[1].input[0] = x; own[1].input[1] = "w"
+        return [own[1], helper.make_node("Tanh", [own[1].output[0]], [f"layers.{k}.y"], name=f"layers.{k}.t")]
+    m = residual(tweak=iterate)
+    m.graph.initializer.append(numpy_helper.from_array(np.eye(8, dtype=np.float32)[::-1].copy() * 0.3, "w"))
+    expect("no per-iteration value but a shared weight", m, [(5, 2)])
+    def two(k, own, const, x):      # y1 = x + f(z); z1 = z + g(y1): two carried values
+        p, z = f"layers.{k}.", "z" if not k else f"layers.{k - 1}.z"
+        own[0].input[0] = z
+        return own + [helper.make_node("MatMul", [p + "y", const(p + "g", np.eye(8, dtype=np.float32) * (k + 1))], [p + "g"], name=p + "g")
+                      , helper.make_node("Add", [z, p + "g"], [p + "z"], name=p + "zadd"), ][:2]
+    m = residual(tweak=lambda k, own, c, x: two(k, own, c, "x" if not k else f"layers.{k - 1}.y"))
+    for k in range(5): next(n for n in m.graph.node if n.name == f"layers.{k}.add").input[0] = "x" if not k else f"layers.{k - 1}.y"
+    m.graph.input.append(helper.make_tensor_value_info("z", T.FLOAT, [3, 8]))
+    for k in range(5):
+        next(i for i in m.graph.initializer if i.name == f"layers.{k}.g").name = f"layers.{k}.gw"
+        next(n for n in m.graph.node if n.name == f"layers.{k}.g").input[1] = f"layers.{k}.gw"
+    r = expect("two carried values", m, [(5, 8)])
+    if r: case("both are states", "" if sizes(r)[0][2] == 2 else f"{sizes(r)}")
+
+
+# ---- sabotage ---------------------------------------------------------------------------------------------------------------------
+
+def sabotages(m):
+    """(what, changed copy of a rolled model): each computes something else."""
+    def copied(): c = copy.deepcopy(m); return c, scans(c)[0]
+    for i, n in enumerate(body(scans(m)[0]).node):
+        for attr, new in changed_attributes(n):
+            c, s = copied()
+            attribute(body(s).node[i], attr).CopyFrom(new)
+            yield f"{n.name}.{attr}", c
+        if n.op_type in ("MatMul", "Div", "Sub", "Pow"):
+            c, s = copied()
+            body(s).node[i].input[:] = n.input[::-1]
+            yield f"{n.name} operands swapped", c
+    for i, n in enumerate(m.graph.node):
+        if n.op_type == "Concat" and len(set(n.input)) > 1:
+            c, _ = copied()
+            c.graph.node[i].input[:] = n.input[1:] + n.input[:1]
+            yield f"{n.name} parts in another order", c
+            c, _ = copied()
+            c.graph.node[i].input[:] = [n.input[0]] * len(n.input)
+            yield f"{n.name} with layer 0's part only", c
+    c, s = copied()
+    order = list(body(s).node)
+    k = next(i for i, n in enumerate(order) if n.op_type in ("Relu", "Erf", "Softmax"))
+    order[k].op_type = "Tanh" if order[k].op_type != "Softmax" else "Sigmoid"
+    if order[k].op_type == "Sigmoid": del order[k].attribute[:]
+    del body(s).node[:]; body(s).node.extend(order)
+    yield "another op", c
+    c, s = copied()
+    for n in [x for x in c.graph.node if x.op_type == "Concat"]: del n.input[-1]
+    for n in [x for x in c.graph.node if x.op_type == "Reshape"]:
+        for t in c.graph.initializer:
+            if t.name == n.input[1]:
+                a = numpy_helper.to_array(t).copy()
+                if a.size and a[0] == int(meta(s)["mlo.iterations"]): a[0] -= 1; t.CopyFrom(numpy_helper.from_array(a, t.name))
+    yield "a missing layer", c
+    c, s = copied()
+    s.input[0] = next(i.name for i in c.graph.input) if c.graph.input[0].type.tensor_type.elem_type == T.FLOAT and s.input[0] not in {i.name for i in c.graph.input} else s.input[1]
+    yield "another first value", c
+    c, s = copied()
+    for t in c.graph.initializer:
+        if t.data_type == T.FLOAT and t.dims and int(np.prod(t.dims)) > 4:
+            a = numpy_helper.to_array(t).copy(); a.flat[3] += 1e-3; t.CopyFrom(numpy_helper.from_array(a, t.name))
+            break
+    yield "a weight changed", c
+
+
+def check_sabotage():
+    for name in ("bert-tiny", "mlp-res", "gpt2-tiny", "vit-tiny"):
+        if not wanted(f"sabotage {name}"): continue
+        path = os.path.join(models, name + ".onnx")
+        rolled, err, _ = roll(path)
+        if rolled is None: case(f"sabotage {name}", err); continue
+        missed, tries = [], 0
+        for what, c in sabotages(rolled):
+            r = call("check", save(c, "sabotaged.onnx"), "--against", path)
+            tries += 1
+            if r.returncode != 1 or "MLO_E_MISMATCH" not in r.stderr: missed.append(f"{what} (status {r.returncode} {r.stderr.strip()[:120]})")
+        case(f"sabotage {name}: {tries} refused", "; ".join(missed[:3]))
+
+
+# ---- hierarchies and scopes ---------------------------------------------------------------------------------------------------------
+
+def check_hierarchies():
+    bert = os.path.join(models, "bert-12-torchscript.onnx")
+    for given, loops in (('[["encoder","encoder.layer.0"]]', [(12, 34)]), ('[["","encoder","encoder.layer.0"]]', [(12, 34)]), ('[["encoder","layer.0"]]', [(12, 34)]),
+                         ('["encoder","encoder.layer.3"]', [(12, 34)]), ('encoder.layer.1', [(12, 34)]),
+                         ('[["encoder","encoder.layer.0"],["encoder","encoder.layer.1"]]', [(6, 68)]),
+                         ('[["encoder","encoder.layer.0"],["encoder","encoder.layer.1"],["encoder","encoder.layer.2"]]', [(4, 102)])):
+        if not wanted("hierarchy"): break
+        rolled, err, _ = roll(bert, "--hierarchy", given)
+        case(f"hierarchy {given}", err[:300] if rolled is None else "" if [s[:2] for s in sizes(rolled)] == loops else f"{sizes(rolled)}")
+    for given, says in (('[["encoder","encoder.layer.12"]]', "encoder.layer.0 ("), ('[["encoder"]]', "1 iteration"), ('[["encoder","encoder.layer.0","encoder.layer.0.attention"]]', "34 nodes"),
+                        ('[["encoder",', "list of lists")):
+        if not wanted("hierarchy"): break
+        rolled, err, code = roll(bert, "--hierarchy", given)
+        case(f"hierarchy {given} is refused", "" if rolled is None and says in err and code in (2, 4) else err[:300])
+    if wanted("hierarchy"):
+        rolled, err, _ = roll(os.path.join(models, "t5-tiny.onnx"), "--hierarchy", '[["m","m.decoder","m.decoder.block.0"]]')
+        case("hierarchy picks one loop of two", err[:300] if rolled is None else "" if [s[:2] for s in sizes(rolled)] == [(4, 59)] else f"{sizes(rolled)}")
+        rolled, err, _ = roll(os.path.join(models, "t5-tiny.onnx"), "--hierarchy", '[["m","m.encoder","m.encoder.block.0"],["m","m.decoder","m.decoder.block.0"]]')
+        case("hierarchy with a group in each stack", err[:300] if rolled is None else "" if [s[:2] for s in sizes(rolled)] == [(3, 35), (4, 59)] else f"{sizes(rolled)}")
+
+
+def without(m, pick, keys=(SCOPES, CLASSES, "namespace", "pkg.torch.onnx.fx_node")):
+    m = copy.deepcopy(m)
+    for i, n in enumerate(m.graph.node):
+        if not pick(i, n): continue
+        kept = [p for p in n.metadata_props if p.key not in keys]
+        del n.metadata_props[:]; n.metadata_props.extend(kept)
+    return m
+
+
+def scoped(m):
+    path = save(m)
+    r = call("scope", path, "--onnx", "-o", at("scoped.onnx"))
+    return (onnx.load(at("scoped.onnx")) if not r.returncode else None), r.stderr
+
+
+def check_scopes():
+    if not wanted("scope"): return
+    name, layer = "mlp-res", lambda k: lambda n: f"'layers.{k}'" in meta(n).get(SCOPES, "")
+    m = load(name)
+    full, _ = scoped(m)
+    truth = {n.name: meta(n).get("mlo.scope") for n in full.graph.node}
+    case("scope: as a path of full names", "" if truth["node_MatMul_1"] == "layers.0/layers.0.a" else str(truth["node_MatMul_1"]))
+    first = {k: next(n.name for n in m.graph.node if layer(k)(n)) for k in range(6)}
+    last = {k: [n.name for n in m.graph.node if layer(k)(n)][-1] for k in range(6)}
+    ways = {"first node of layer 0": lambda i, n: n.name == first[0], "first node of layer 1": lambda i, n: n.name == first[1], "last node of layer 2": lambda i, n: n.name == last[2],
+            "whole layer 1": lambda i, n: layer(1)(n), "whole first layer": lambda i, n: layer(0)(n), "whole last layer": lambda i, n: layer(5)(n), "every second node": lambda i, n: i % 2,
+            "a node between two layers": lambda i, n: n.name in (last[2], first[3]), "the head of the graph": lambda i, n: i < 4, "the tail": lambda i, n: i > 38, "all but one layer": lambda i, n: not layer(3)(n)}
+    for what, pick in ways.items():
+        c = without(m, pick)
+        got, err = scoped(c)
+        wrong = [] if got is None else [f"{n.name}: {meta(n).get('mlo.scope')} for {truth[n.name]}" for n in got.graph.node
+                                        if truth[n.name].startswith("layers.") and meta(n).get("mlo.scope") != truth[n.name]]
+        case(f"scope lost: {what}", err if got is None else "; ".join(wrong[:3]))
+        if got is not None: case(f"scope lost: {what}: says why", "" if any("mlo.scope_from" in meta(n) for n in got.graph.node) and "inferred" in err else err or "silent")
+        rolled, err, _ = roll(c)
+        case(f"scope lost: {what}: rolls", err[:200] if rolled is None else "" if [s[:2] for s in sizes(rolled)] == [(6, 7)] else f"{sizes(rolled)}")
+    for what, keep in (("name_scopes only", (CLASSES, "namespace")), ("namespace only", (SCOPES, CLASSES))):
+        got, err = scoped(without(m, lambda i, n: True, keep))
+        wrong = [] if got is None else [f"{n.name}: {meta(n).get('mlo.scope')}" for n in got.graph.node if meta(n).get("mlo.scope") != truth[n.name]]
+        case(f"scope from {what}", err if got is None else "; ".join(wrong[:3]))
+    c = without(m, lambda i, n: True)
+    for n, o in zip(c.graph.node, m.graph.node): n.attribute.append(helper.make_attribute(SCOPES, meta(o)[SCOPES]))
+    got, err = scoped(c)
+    wrong = [] if got is None else [f"{n.name}: {meta(n).get('mlo.scope')}" for n in got.graph.node if meta(n).get("mlo.scope") != truth[n.name]]
+    case("scope from node attributes", err if got is None else "; ".join(wrong[:3]))
+    c = copy.deepcopy(m)
+    for n in c.graph.node:
+        for p in n.metadata_props:
+            if p.key == SCOPES: p.value = "['', 'layers.0', 'x']"
+    rolled, err, _ = roll(c)
+    case("scopes that lie do not mislead", err if rolled is None else "" if [s[:2] for s in sizes(rolled)] == [(6, 7)] else f"{sizes(rolled)}")
+
+
+def check_marks():
+    """What extract marks can be edited; roll does not believe it."""
+    if not wanted("marks"): return
+    call("extract", os.path.join(models, "mlp-res.onnx"), "--onnx", "-o", at("marked.onnx"))
+    m = onnx.load(at("marked.onnx"))
+    def edit(pick, key, value):
+        c = copy.deepcopy(m)
+        for n in c.graph.node:
+            for p in n.metadata_props:
+                if p.key == key and pick(n): p.value = value
+        return c
+    ops = [n for n in m.graph.node if meta(n).get("mlo.instance") == "2"]
+    for what, c in (("an instance missing", edit(lambda n: n.name == ops[0].name, "mlo.instance", "9")), ("a position twice", edit(lambda n: n.name == ops[0].name, "mlo.position", "1")),
+                    ("no number", edit(lambda n: n.name == ops[0].name, "mlo.position", "x"))):
+        _, err, code = roll(c)
+        case(f"marks with {what} are refused", "" if code == 4 and "MLO_E_LOOP" in err else f"{code} {err[:200]}")
+
+
+def check_report():
+    if not wanted("report"): return
+    _, err, code = roll(os.path.join(models, "t5-tiny.onnx"), "--report", at("report.json"))
+    try: r = json.load(open(at("report.json")))
+    except Exception as e: return case("report", str(e))
+    case("report lists the loops", "" if [(l["iterations"], l["body_nodes"]) for l in r["loops"]] == [(3, 35), (4, 59)] and r["loops"][0]["instances"][1].endswith("block.1") else json.dumps(r)[:300])
+
+
+if not os.path.exists(mlo):
+    say("skip", "everything", f"{mlo} is not there")
+else:
+    check_roles(); check_models(); check_learned(); check_hierarchies(); check_scopes(); check_marks(); check_report(); check_sabotage(); check_attributes(); check_edges()
+shutil.rmtree(tmp)
+print(f"{count['ok']} passed, {count['FAIL']} failed, {count['skip']} skipped")
+sys.exit(count["FAIL"] > 0)

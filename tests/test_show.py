@@ -1,0 +1,408 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""show: every stage of every model as text, JSON, DOT and HTML; the JSON held against the model itself and against the manifest.
+
+Builds a driver from src/mlo.c with ASan and UBSan in a temporary folder.
+Usage: python tests/test_show.py [path/to/mlo]     (MLO_MODELS names the folder with .onnx files; MLO_QUICK=1 takes fewer models)
+"""
+import json, os, re, shutil, subprocess, sys, tempfile
+from html.parser import HTMLParser
+import onnx
+from onnx import TensorProto as T, helper
+
+here = os.path.dirname(os.path.abspath(__file__))
+root = os.path.join(here, "..")
+models = os.environ.get("MLO_MODELS", next((d for d in ("/work/shared/models", os.path.join(root, "examples")) if os.path.isdir(d)), ""))
+tmp = tempfile.mkdtemp(prefix="mlo-show-")
+count = {"ok": 0, "FAIL": 0, "skip": 0}
+COLUMNS = 112
+STAGES = ["read", "scope", "extract", "roll", "quantize", "lower", "fold"]
+FORMATS = ["text", "json", "dot", "html"]
+
+DRIVER = r"""
+#include "src/mlo.c"
+#include <locale.h>
+typedef struct { FILE *to; const char *only; int cancel; } out;
+static int put(void *u, const char *file, const void *b, size_t n) {
+    out *o = (out *)u;
+    if (o->cancel) return 1;
+    return o->only && strcmp(file, o->only) ? 0 : fwrite(b, 1, n, o->to) != n;
+}
+static long left = -1;                              /* allocations until one fails */
+static void *take(void *u, size_t n) { (void)u; if (left == 0) return NULL; if (left > 0) left--; return malloc(n); }
+static void drop(void *u, void *p) { (void)u; free(p); }
+int main(int argc, char **argv) {                   /* MODEL STAGE FORMAT [KEY VALUE].. */
+    mlo_desc d; memset(&d, 0, sizeof d); d.alloc = take; d.release = drop;
+    out o = { stdout, NULL, 0 };
+    if (getenv("MLO_TEST_LOCALE")) setlocale(LC_ALL, getenv("MLO_TEST_LOCALE"));
+    if (getenv("MLO_TEST_CANCEL")) o.cancel = 1;
+    mlo *m = mlo_open(&d);
+    for (int i = 4; i + 1 < argc; i += 2) mlo_set(m, argv[i], argv[i + 1]);
+    mlo_load(m, argv[1]);
+    if (strcmp(argv[2], "-")) mlo_to(m, argv[2]);
+    if (!strcmp(argv[3], "summary")) { const char *s = mlo_summary(m); if (s) fputs(s, stdout); }
+    else if (!strcmp(argv[3], "onnx")) mlo_write_onnx(m, put, &o);
+    else if (!strcmp(argv[3], "model")) mlo_write_json(m, put, &o);
+    else if (!strcmp(argv[3], "manifest")) { o.only = "manifest.json"; mlo_emit(m, put, &o); }
+    else if (!strcmp(argv[3], "starve")) {          /* fail every allocation of every format in turn */
+        static const char *const formats[] = { "text", "json", "dot", "html" };
+        FILE *nowhere = fopen("/dev/null", "wb"); o.to = nowhere;
+        long tried = 0;
+        for (int f = 0; f < 4; f++) for (long k = 0; ; k++, tried++) {
+            mlo *x = mlo_open(&d);
+            mlo_load(x, argv[1]); mlo_to(x, argv[2]);
+            left = k;
+            int r = mlo_show(x, formats[f], put, &o), starved = left == 0;
+            left = -1;
+            if (r && r != MLO_E_MEMORY) { printf("%s, allocation %ld: %s\n", formats[f], k, mlo_failure(x)->text); return 1; }
+            mlo_close(x);
+            if (!r && !starved) break;
+            if (!r) continue;
+        }
+        printf("%ld", tried); fclose(nowhere);
+    } else if (!strcmp(argv[3], "all")) {           /* each format, and JSON again, each followed by a NUL */
+        static const char *const formats[] = { "text", "json", "dot", "html", "json" };
+        for (int f = 0; f < 5; f++) { mlo_show(m, formats[f], put, &o); putchar(0); }
+    } else mlo_show(m, argv[3], put, &o);
+    if (mlo_failed(m)) fprintf(stderr, "%s\n", mlo_failure(m)->text);
+    int r = mlo_failed(m) ? mlo_failure(m)->status : 0;
+    mlo_close(m);
+    return r;
+}
+"""
+
+
+def case(name, why=""):
+    count["FAIL" if why else "ok"] += 1
+    print(f"FAIL {name}: {why}" if why else f"ok {name}", flush=True)
+
+
+def skip(name, why):
+    count["skip"] += 1
+    print(f"skip {name}: {why}", flush=True)
+
+
+def build():
+    generated = os.path.join(root, "build")
+    if not os.path.exists(os.path.join(generated, "verilog.c")):
+        generated = tmp
+        with open(os.path.join(tmp, "verilog.c"), "wb") as f:
+            subprocess.run(["sh", os.path.join(root, "tools", "embed.sh")] + sorted(os.path.join(root, "verilog", v) for v in os.listdir(os.path.join(root, "verilog")) if v.endswith(".v")), stdout=f, check=True)
+    source, out = os.path.join(tmp, "driver.c"), os.path.join(tmp, "driver")
+    with open(source, "w") as f:
+        f.write(DRIVER)
+    subprocess.run([os.environ.get("CC", "gcc"), "-std=c99", "-O1", "-g", "-fsanitize=address,undefined", "-fno-sanitize-recover=undefined", "-Wno-unused-function", "-I", root, "-I", os.path.join(root, "src"), "-I", generated,
+                    source, "-o", out, "-lprotobuf-nanopb", "-lcjson", "-lm"], check=True)
+    return out
+
+
+def run(model, stage, fmt, *options, **env):
+    return subprocess.run([driver, model, stage, fmt, *options], capture_output=True, env=dict(os.environ, **env))
+
+
+def path_of(name): return os.path.join(models, name + ".onnx")
+
+
+def save(m, name):
+    path = os.path.join(tmp, name + ".onnx")
+    onnx.save(m, path)
+    return path
+
+
+# ---- what a page, a text and a graph must be ----------------------------------------------------------------------------------------
+
+class Page(HTMLParser):
+    """Balanced tags; nothing from elsewhere."""
+    VOID, OPTIONAL = {"meta", "br"}, {"tr", "td", "th", "li", "p"}
+
+    def __init__(self, text):
+        super().__init__()
+        self.open, self.why, self.shown, self.tags = [], "", [], []
+        self.feed(text)
+        self.close()
+        rest = [t for t in self.open if t not in self.OPTIONAL]
+        if rest: self.why = self.why or f"not closed: {rest[-3:]}"
+
+    def handle_starttag(self, tag, attrs):
+        self.tags.append((tag, dict(attrs)))
+        if tag in ("script", "link", "iframe", "img", "object", "a", "embed"): self.why = self.why or f"a <{tag}>"
+        for k, v in attrs:
+            if k.startswith("on") or k in ("src", "href") or (v and "url(" in v and "url(#" not in v): self.why = self.why or f"<{tag} {k}={v}>"
+        if tag not in self.VOID: self.open.append(tag)
+
+    def handle_startendtag(self, tag, attrs):
+        self.handle_starttag(tag, attrs)
+        self.open.pop()
+
+    def handle_endtag(self, tag):
+        while self.open and self.open[-1] != tag and self.open[-1] in self.OPTIONAL: self.open.pop()
+        if not self.open or self.open[-1] != tag: self.why = self.why or f"</{tag}> closes {self.open[-3:]}"
+        else: self.open.pop()
+
+    def handle_data(self, data): self.shown.append(data)
+
+
+def wrong_html(b):
+    text = b.decode()
+    page = Page(text)
+    if not text.startswith("<!doctype html>"): return "no doctype"
+    if "@import" in text or "http" in text: return "something from the network"
+    return page.why
+
+
+def wrong_text(b):
+    lines = b.decode().split("\n")
+    for n, line in enumerate(lines, 1):
+        if len(line) > COLUMNS: return f"line {n} has {len(line)} columns"
+        if line != line.rstrip(): return f"line {n} ends in blanks"
+        if any(ord(c) < 32 or ord(c) == 127 for c in line): return f"line {n} holds a control character"
+        if line[:1] in "|+" and line and len(line) != COLUMNS: return f"line {n}: the box is not straight"
+    return "" if lines[-1] == "" and len(lines) > 5 else "no text"
+
+
+def wrong_dot(b):
+    if not b.startswith(b"digraph"): return "no digraph"
+    if not shutil.which("nop"): return ""
+    r = subprocess.run(["nop"], input=b, capture_output=True)
+    return r.stderr.decode()[:200] if r.returncode or r.stderr else ""
+
+
+def wrong_json(b):
+    d = json.loads(b, parse_constant=lambda s: 1 / 0)
+    missing = {"stage", "nodes", "inputs", "outputs", "opsets", "loops", "scopes_inferred"} - set(d)
+    if missing: return f"without {sorted(missing)}"
+    for l in d["loops"]:
+        missing = {"name", "iterations", "body_nodes", "carried", "invariant", "per_iteration", "taps", "scope"} - set(l)
+        if missing: return f"a loop without {sorted(missing)}"
+    if "kernels" in d:
+        missing = {"multipliers", "interval_per_token", "predicted_cycles", "predicted_interval", "parameter_bytes_per_iteration", "fifo"} - set(d)
+        if missing: return f"kernels, but no {sorted(missing)}"
+    return ""
+
+
+WRONG = {"text": wrong_text, "json": wrong_json, "dot": wrong_dot, "html": wrong_html}
+
+
+def shown(path, stage, *options):
+    """Every format of a model in one run: {format: what is wrong with it}; or the run that failed."""
+    r = run(path, stage, "all", *options)
+    if r.returncode: return None, r
+    texts = dict(zip(FORMATS + ["again"], r.stdout.split(b"\0")))
+    wrong = {fmt: WRONG[fmt](texts[fmt]) for fmt in FORMATS}
+    if texts["again"] != texts["json"]: wrong["json"] = wrong["json"] or "showing changed the model"
+    return wrong, r
+
+
+def all_formats(name, path, stage="read"):
+    wrong, r = shown(path, stage)
+    for fmt in FORMATS: case(f"{name}/{fmt}", wrong[fmt] if wrong else f"status {r.returncode}: {r.stderr.decode()[-300:]}")
+
+
+# ---- the JSON against the model ------------------------------------------------------------------------------------------------------
+
+def outside(graph, bound=frozenset()):
+    """Names a graph reads and does not make."""
+    made, read = set(bound) | {i.name for i in graph.input} | {i.name for i in graph.initializer}, []
+    for n in graph.node:
+        read += [i for i in n.input if i and i not in made]
+        for a in n.attribute:
+            for g in ([a.g] if a.type == onnx.AttributeProto.GRAPH else a.graphs): read += outside(g, made)
+        made |= set(n.output)
+    read += [o.name for o in graph.output if o.name not in made]
+    return list(dict.fromkeys(read))
+
+
+def facts(m):
+    """Loops of a model by Python's own counting."""
+    loops = []
+    for n in m.graph.node:
+        if n.op_type != "Scan": continue
+        body = next(a.g for a in n.attribute if a.name == "body")
+        k = next(a.i for a in n.attribute if a.name == "num_scan_inputs")
+        meta = {p.key: p.value for p in n.metadata_props}
+        loops.append({"name": n.name, "iterations": int(meta["mlo.iterations"]), "body_nodes": len(body.node), "carried": len(n.input) - k, "invariant": len(outside(body)), "per_iteration": k,
+                      "taps": len(n.output) - (len(n.input) - k), "scope": meta.get("mlo.scope", "")})
+    return loops
+
+
+def against_model(name, path, stage):
+    out = run(path, stage, "json").stdout
+    m = onnx.ModelProto()
+    m.ParseFromString(run(path, stage, "onnx").stdout)
+    d, want = json.loads(out), facts(m)
+    got = [{k: l[k] for k in want[0]} for l in d["loops"]] if want else d["loops"]
+    case(f"{name}/loops", "" if got == want else f"{got} instead of {want}")
+    case(f"{name}/nodes", "" if d["nodes"] == len(m.graph.node) and d["stage"] == stage else f"{d['nodes']} at {d['stage']}")
+    init = {i.name for i in m.graph.initializer}
+    names = [i.name for i in m.graph.input if i.name not in init]
+    case(f"{name}/inputs", "" if [i["name"] for i in d["inputs"]] == names and [o["name"] for o in d["outputs"]] == [o.name for o in m.graph.output] else str(d["inputs"]))
+    shapes = [[x.dim_param or x.dim_value for x in i.type.tensor_type.shape.dim] for i in m.graph.input if i.name not in init]
+    case(f"{name}/shapes", "" if [i["shape"] for i in d["inputs"]] == shapes else f"{[i['shape'] for i in d['inputs']]} instead of {shapes}")
+    case(f"{name}/opsets", "" if d["opsets"] == {o.domain or "ai.onnx": o.version for o in m.opset_import} else str(d["opsets"]))
+    case(f"{name}/summary", "" if run(path, stage, "summary").stdout == out else "mlo_summary says something else than show --json")
+    case(f"{name}/again", "" if run(path, stage, "json").stdout == out else "twice is not the same")
+    piped = os.path.join(tmp, "piped.json")
+    with open(piped, "wb") as f:
+        f.write(run(path, stage, "model").stdout)
+    case(f"{name}/piped", "" if run(piped, "-", "json").stdout == out else "a piped model shows differently")
+
+
+def against_manifest(name, path, *options):
+    d, man = json.loads(run(path, "fold", "json", *options).stdout), json.loads(run(path, "fold", "manifest", *options).stdout)
+    keys = ["name", "op", "value", "scope", "pe", "simd", "multipliers", "macs", "interval"]
+    pick = lambda ks: [{k: x[k] for k in keys} for x in ks]
+    case(f"{name}/kernels", "" if pick(d["kernels"]) == pick(man["kernels"]) else f"{pick(d['kernels'])} instead of {pick(man['kernels'])}")
+    for key in ("multipliers", "interval_per_token", "predicted_cycles", "predicted_interval", "tokens", "channels", "frames_in_flight"):
+        case(f"{name}/{key}", "" if d[key] == man[key] else f"{d[key]}, manifest {man[key]}")
+    case(f"{name}/bytes", "" if d["parameter_bytes_per_iteration"] == man["iteration_bytes"] == sum(k["parameter_bytes"] for k in d["kernels"]) else str(d["parameter_bytes_per_iteration"]))
+    case(f"{name}/busiest", "" if d["interval_per_token"] == max(k["interval"] for k in d["kernels"]) else "")
+    for k in d["kernels"]:
+        if not k["op"].startswith("MVU"): continue
+        cycles = k["channels_in"] // k["simd"] * (k["channels_out"] // k["pe"])
+        case(f"{name}/{k['name']}", "" if k["interval"] == cycles and k["multipliers"] == k["pe"] * k["simd"] else str(k))
+    page = Page(run(path, "fold", "html", *options).stdout.decode())
+    ends = [a["data-end"] for t, a in page.tags if "data-end" in a]
+    case(f"{name}/chart", "" if ends == [str(d["predicted_cycles"])] else f"the chart ends at {ends}, the prediction is {d['predicted_cycles']}")
+    bars = sum(t == "rect" and "height" in a and a["height"] == "15" for t, a in page.tags)
+    want = len(d["kernels"]) * d["loops"][0]["iterations"] * d["frames_in_flight"]
+    case(f"{name}/bars", "" if bars == want else f"{bars} bars instead of {want}")
+    text = run(path, "fold", "text", *options).stdout.decode()
+    grouped = f"{d['predicted_cycles']:,}".replace(",", " ")
+    case(f"{name}/text", "" if all(re.search(rf"^{k['name']} ", text, re.M) for k in d["kernels"]) and grouped in text else "a kernel or the prediction is missing")
+
+
+# ---- models made here ------------------------------------------------------------------------------------------------------------------
+
+def info(name, *dims, t=T.FLOAT): return helper.make_tensor_value_info(name, t, dims)
+
+
+def model(nodes, inputs, outputs, init=(), name="g", **kw):
+    return helper.make_model(helper.make_graph(nodes, name, inputs, outputs, list(init)), opset_imports=[helper.make_opsetid("", 18)], ir_version=10, **kw)
+
+
+def scan(name, x, stack, y, extra=(), inner=(), steps="stack"):
+    body = helper.make_graph([*inner, helper.make_node("Add", ["s", "p"], ["t"], name=name + "_add")], name + "_body", [info("s", 4), info("p", 4)], [info("t", 4), *extra])
+    return helper.make_node("Scan", [x, stack], [y] + [name + "_" + e.name for e in extra], name=name, num_scan_inputs=1, body=body)
+
+
+EVIL = "\"<script>alert(1)</script>&'\\ \u00dc\u2192\U0001f600 \x1b[31m\n\x7f{}|#end"
+
+
+def odd_models():
+    yield "empty", model([], [info("x", 2)], [info("x", 2)])
+    yield "one-node", model([helper.make_node("Relu", ["x"], ["y"])], [info("x", "n", 4)], [info("y", "n", 4)])
+    yield "no-inputs", model([helper.make_node("Identity", ["c"], ["y"])], [], [info("y", 1)], [helper.make_tensor("c", T.FLOAT, [1], [1.0])])
+    rank = helper.make_tensor_value_info("x", T.FLOAT, None)
+    yield "no-shape", model([helper.make_node("Mystery", ["x"], ["y"], domain="far.away")], [rank], [helper.make_tensor_value_info("y", T.FLOAT, None)])
+    n = helper.make_node("Add", [EVIL, EVIL], [EVIL + "y"], name=EVIL)
+    n.metadata_props.add(key="namespace", value=EVIL)
+    n.metadata_props.add(key="pkg.torch.onnx.name_scopes", value="['', 'a<b>', '" + EVIL.replace("\\", "").replace("'", "") + "']")
+    yield "evil", model([n], [info(EVIL, EVIL, 2)], [info(EVIL + "y", EVIL, 2)], name=EVIL, producer_name=EVIL, producer_version=EVIL)
+    then = helper.make_graph([helper.make_node("Neg", ["x"], ["a"])], "then", [], [info("a", 2)])
+    other = helper.make_graph([helper.make_node("Abs", ["x"], ["b"])], "else", [], [info("b", 2)])
+    yield "if", model([helper.make_node("If", ["c"], ["y"], name="branch", then_branch=then, else_branch=other)], [info("c", t=T.BOOL), info("x", 2)], [info("y", 2)])
+    yield "scan", model([scan("l", "x", "w", "y", extra=[info("t", 4)][:0])], [info("x", 4)], [info("y", 4)], [helper.make_tensor("w", T.FLOAT, [3, 4], range(12))])
+    yield "scan-live", model([scan("l", "x", "w", "y")], [info("x", 4), info("w", "steps", 4)], [info("y", 4)])
+    inner = scan("inner", "s", "v", "u")
+    body = helper.make_graph([inner, helper.make_node("Add", ["u", "q"], ["r"]), helper.make_node("Mul", ["r", "z"], ["r2"])], "outer_body", [info("s", 4), info("q", 4)], [info("r2", 4), info("u", 4)])
+    inner.attribute[1 if inner.attribute[0].name != "body" else 0].g.input[0].name = "s_in"
+    inner_body = next(a.g for a in inner.attribute if a.name == "body")
+    inner_body.node[0].input[0] = "s_in"
+    outer = helper.make_node("Scan", ["x", "w"], ["y", "taps"], name="outer", num_scan_inputs=1, body=body)
+    yield "nested", model([helper.make_node("Relu", ["k"], ["z"]), outer], [info("x", 4), info("k", 4)], [info("y", 4), info("taps", 3, 4)],
+                          [helper.make_tensor("w", T.FLOAT, [3, 4], range(12)), helper.make_tensor("v", T.FLOAT, [2, 4], range(8))])
+    wide = [helper.make_node("Neg", ["x"], [f"n{i}"]) for i in range(60)] + [helper.make_node("Sum", [f"n{i}" for i in range(60)], ["y"])]
+    yield "wide", model(wide, [info("x", 2)], [info("y", 2)])
+    chain = [helper.make_node("Add", ["x" if i == 0 else f"n{i - 1}", "x"], [f"n{i}"]) for i in range(400)]
+    yield "long", model(chain, [info("x", 2)], [info("n399", 2)])
+    many = [helper.make_node("Neg", ["x" if i == 0 else f"n{i - 1}"], [f"n{i}"]) for i in range(4000)]
+    yield "large", model(many, [info("x", 2)], [info("n3999", 2)])
+
+
+def test_odd():
+    for name, m in odd_models():
+        path = save(m, name)
+        all_formats(f"odd/{name}", path)
+    d = json.loads(run(os.path.join(tmp, "evil.onnx"), "read", "json").stdout)
+    case("odd/evil/names", "" if d["inputs"][0]["name"] == EVIL and d["inputs"][0]["shape"] == [EVIL, 2] and d["graph"] == EVIL else str(d["inputs"]))
+    page = run(os.path.join(tmp, "evil.onnx"), "read", "html").stdout.decode()
+    case("odd/evil/page", "" if "<script" not in page and "\x1b" not in page and "alert(1)" in "".join(Page(page).shown) else "the page runs a name, or lost it")
+    d = json.loads(run(os.path.join(tmp, "nested.onnx"), "read", "json").stdout)
+    got = [(l["name"], l["iterations"], l["depth"], l["body_nodes"], l["carried"], l["per_iteration"], l["taps"], l["invariant"]) for l in d["loops"]]
+    case("odd/nested/loops", "" if got == [("outer", 3, 0, 3, 1, 1, 1, 2), ("inner", 2, 1, 1, 1, 1, 0, 0)] else str(got))
+    d = json.loads(run(os.path.join(tmp, "scan-live.onnx"), "read", "json").stdout)
+    case("odd/scan-live/iterations", "" if d["loops"][0]["iterations"] is None else str(d["loops"]))
+
+
+def test_refusals():
+    path = path_of("mlp-res")
+    for name, fmt, env, code in (("format", "pdf", {}, "MLO_E_USAGE"), ("cancel", "text", {"MLO_TEST_CANCEL": "1"}, "MLO_E_IO")):
+        r = run(path, "read", fmt, **env)
+        case(f"refuse/{name}", "" if r.returncode == 2 and code.encode() in r.stderr and not r.stdout else f"{r.returncode} {r.stderr.decode()[-200:]}")
+    for k in (-1, 3, 1 << 40):
+        m = onnx.load(os.path.join(tmp, "scan.onnx"))
+        next(a for a in m.graph.node[0].attribute if a.name == "num_scan_inputs").i = k
+        r = run(save(m, "badscan"), "-", "json")
+        case(f"refuse/num_scan_inputs={k}", "" if r.returncode == 3 and b"MLO_E_" in r.stderr else f"{r.returncode} {r.stderr.decode()[-200:]}")
+    r = run(os.path.join(tmp, "no-such.onnx"), "-", "json")
+    case("refuse/no-file", "" if r.returncode == 2 and not r.stdout else str(r.returncode))
+    for name, stage in (("mlp-res", "fold"), ("mlp-res", "extract")):
+        r = run(path_of(name), stage, "starve")
+        case(f"refuse/memory/{stage}", "" if r.returncode == 0 and int(r.stdout or 0) > 50 else (r.stdout + r.stderr).decode()[-400:])
+
+
+def test_locale():
+    names = subprocess.run(["locale", "-a"], capture_output=True, text=True).stdout.split() if shutil.which("locale") else []
+    name = next((n for n in names if n.lower().startswith(("de_de", "fr_fr"))), None)
+    if not name: return skip("locale", "no German or French locale here")
+    for fmt in FORMATS:
+        a, b = run(path_of("bert-tiny"), "fold", fmt), run(path_of("bert-tiny"), "fold", fmt, MLO_TEST_LOCALE=name)
+        case(f"locale/{fmt}", "" if a.stdout == b.stdout else "differs")
+
+
+def test_command(mlo):
+    path = path_of("mlp-res")
+    r = subprocess.run([mlo, "show", "--json", path], capture_output=True)
+    if b"not there yet" in r.stderr: return skip("command", "mlo show is not there yet")
+    case("command/json", "" if r.stdout == run(path, "read", "json").stdout else f"{r.returncode} {r.stderr.decode()[-200:]}")
+    roll = subprocess.run([mlo, "roll", path], capture_output=True).stdout
+    for fmt in FORMATS:
+        r = subprocess.run([mlo, "show", "--" + fmt], input=roll, capture_output=True)
+        case(f"command/{fmt}", WRONG[fmt](r.stdout) if r.returncode == 0 else r.stderr.decode()[-200:])
+
+
+# ---- all of it --------------------------------------------------------------------------------------------------------------------------
+
+def main():
+    names = sorted(f[:-5] for f in os.listdir(models) if f.endswith(".onnx")) if models else []
+    if os.environ.get("MLO_QUICK"): names = [n for n in names if n in ("bert-tiny", "mlp-res", "t5-tiny")]
+    for name in names:
+        for stage in STAGES:
+            options = ["dim", "seq=32"] if "dynamic" in name else []
+            wrong, r = shown(path_of(name), stage, *options)
+            why = r.stderr.decode().strip()
+            if r.returncode == 4 and stage in STAGES[4:]: skip(f"{name}/{stage}", why.split(": ", 2)[-1][:90]); break
+            case(f"{name}/{stage}", f"status {r.returncode}: {why[-300:]}" if not wrong else "; ".join(f"{fmt}: {w}" for fmt, w in wrong.items() if w))
+        if "dynamic" not in name: against_model(f"{name}/model", path_of(name), "roll")
+    for name in ("bert-tiny", "bert-tiny-mask", "vit-tiny", "mlp-res"):
+        if name not in names: continue
+        against_manifest(f"{name}/1x1", path_of(name))
+        against_manifest(f"{name}/4x4", path_of(name), "pe", "4", "simd", "4", "frames-in-flight", "2")
+    if "bert-tiny-dynamic" in names:
+        d = json.loads(run(path_of("bert-tiny-dynamic"), "read", "json").stdout)
+        case("dynamic/symbol", "" if "seq" in d["inputs"][0]["shape"] else str(d["inputs"]))
+    test_odd()
+    if "mlp-res" in names: test_refusals()
+    if "bert-tiny" in names: test_locale()
+    if len(sys.argv) > 1 and "mlp-res" in names: test_command(os.path.abspath(sys.argv[1]))
+    print(f"{count['ok']} passed, {count['FAIL']} failed, {count['skip']} skipped")
+    return count["FAIL"] > 0
+
+
+if __name__ == "__main__":
+    try:
+        driver = build()
+        code = main()
+    finally:
+        shutil.rmtree(tmp, ignore_errors=True)
+    sys.exit(code)
