@@ -181,7 +181,7 @@ def check_hostile():
     refused("npz: wrong names and too many", 2, ["arrays"], "run", BERT, "--inputs", ids("n.npz", save=lambda p, input_ids: np.savez(p, a=input_ids, b=input_ids)))
     refused("npz: wrong shape", 3, ["[1,32]"], "run", BERT, "--inputs", ids("s.npz", (1, 31)))
     refused("npz: wrong type", 3, ["int64"], "run", BERT, "--inputs", ids("ty.npz", save=lambda p, input_ids: np.savez(p, input_ids=input_ids.astype(np.float32))))
-    refused("calib: wrong name", 2, ["ids"], "quantize", BERT, "--calib", ids("cn.npz", save=lambda p, input_ids: np.savez(p, ids=input_ids)))
+    refused("calib: wrong name", 3, ["ids"], "quantize", BERT, "--calib", ids("cn.npz", save=lambda p, input_ids: np.savez(p, ids=input_ids)))
     refused("calib: wrong shape", 3, ["input_ids"], "quantize", BERT, "--calib", ids("cs.npz", (4, 31)))
     odd = [n for n in list(range(0, len(good), 7)) if run(good[:n]).returncode not in (2, 3)]
     t.case("npz: cut off anywhere", "" if not odd else "at %s" % odd[:5])
