@@ -1,0 +1,84 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""make bench: how long mlo takes, how fast the core is, how fast it is simulated. Prints tables; fails only when something does not run.
+
+    python tests/bench.py path/to/mlo [stages|core|simulators ...]
+
+Cycles are exact and the same everywhere; seconds are this machine's. The limits that must hold are tests (tests/test_hardware.py, speed)."""
+import json
+import os
+import shutil
+import subprocess
+import sys
+import time
+import harness as t
+
+STAGES = ["read", "scope", "extract", "roll", "quantize", "lower", "fold", "emit"]
+
+
+def seconds(call, times=3):
+    """The best of a few."""
+    best = 1e9
+    for _ in range(times):
+        start = time.perf_counter()
+        call()
+        best = min(best, time.perf_counter() - start)
+    return best
+
+
+def row(*cells, widths=(26,) + 9 * (11,)): print("".join(str(c).ljust(w) if i == 0 else str(c).rjust(w) for i, (c, w) in enumerate(zip(cells, widths))).rstrip(), flush=True)
+
+
+def bench_stages():
+    """One process per stage, from the model of the stage before: 12 layers cost what 2 do, but for the parameters."""
+    print("\nmilliseconds per stage (read, run the stage, write binary ONNX)")
+    row("model", "layers", *STAGES)
+    for name, layers in ("bert-tiny", 2), ("bert-12", 12), ("vit-tiny", 4):
+        calib, path, cells = t.calibration(name, 8), t.model(name), []
+        for stage in STAGES:
+            out = t.at("%s-%s%s" % (name, stage, "" if stage == "emit" else ".onnx"))
+            flags = ["--calib", calib] if stage == "quantize" else ["--pe", "8", "--simd", "8"] if stage == "fold" else []
+            cells.append("%.1f" % (1000 * seconds(lambda: t.good(stage, path, *flags, *([] if stage == "emit" else ["--onnx"]), "-o", out))))
+            path = out
+        row(name, layers, *cells)
+
+
+def simulate(path, *flags):
+    return json.loads(t.good("sim", path, *flags, timeout=3000))
+
+
+def bench_core():
+    if not shutil.which("verilator"): return print("\ncore: Verilator is not installed")
+    print("\ncycles of bert-12 (12 layers, 32 tokens, hidden 64), in Verilator")
+    row("folding", "multipliers", "II", "in flight", "one frame", "interval", "predicted", "x bound", "busy")
+    for flags in ("--target-cycles", "143360"), ("--target-cycles", "40000"), ("--pe", "8", "--simd", "8"):
+        for g in 1, 2:
+            d = t.at("core")
+            t.good("compile", t.model("bert-12"), *flags, "--frames-in-flight", g, "-o", d)
+            with open(os.path.join(d, "manifest.json")) as f: m = json.load(f)
+            r = simulate(d, "--simulator", "verilator", "--frames", 2 * g)
+            ii = m["interval_per_token"]
+            row(" ".join(flags), m["multipliers"], ii, g, r["frame_done"][0], r["interval"], r["predicted_interval"], "%.3f" % (r["interval"] / (m["iterations"] * m["tokens"] * ii)), "%.0f %%" % (100 * r["utilization"]))
+    print("x bound: interval / (iterations x tokens x II), II being the busiest kernel's cycles per token; busy: multipliers doing useful work")
+
+
+def bench_simulators():
+    print("\nsimulated cycles per second of bert-tiny at 4 x 4 (the first line of Verilator: with compiling)")
+    d = t.at("simulators")
+    t.good("compile", t.model("bert-tiny"), "--pe", "4", "--simd", "4", "-o", d)
+    for name, program in ("icarus", "iverilog"), ("verilator", "verilator"):
+        for again in "", ", again":
+            if not shutil.which(program): row(name, "not installed"); break
+            start = time.perf_counter()
+            cycles = simulate(d, "--simulator", name)["cycles"]
+            spent = time.perf_counter() - start
+            row(name + again, "%.1f s" % spent, "%.0f/s" % (cycles / spent))
+
+
+def main():
+    for bench in bench_stages, bench_core, bench_simulators:
+        if not sys.argv[2:] or bench.__name__[6:] in sys.argv[2:]: bench()
+
+
+if __name__ == "__main__":
+    main()
