@@ -86,7 +86,7 @@ static mlo_array *mlo_value_array(mlo *m, const mlo_scan *s, const mlo_graph *g,
 /* A parameter of the body in iteration i, in scratch memory (mlo_array_free). NULL: failed. */
 static mlo_array *mlo_scan_value(mlo *m, const mlo_scan *s, const char *name, int64_t i) { return mlo_value_array(m, s, s->body, name, i, 0); }
 
-/* The loop to build: option "loop" by name, else the Scan with the most multiply-accumulates. */
+/* The loop to build: option "loop" by name, else the one that lower has chosen, else the Scan with the most multiply-accumulates. */
 static int64_t mlo_body_macs(const mlo_graph *g) {
     int64_t macs = 0;
     for (size_t i = 0; i < g->n_node; i++) {
@@ -107,7 +107,7 @@ static int mlo_scan_choose(mlo *m, mlo_scan *s) {
         mlo_scan each;
         if (!body || !body->g || (wanted && !mlo_eq(wanted, mlo_node_name(g->node[i])))) continue;
         if (mlo_scan_of(m, g, g->node[i], &each)) return (int)m->error.code;
-        int64_t macs = mlo_body_macs(body->g) * each.iterations;
+        int64_t macs = mlo_meta_get(g->node[i]->meta, g->node[i]->n_meta, "mlo.core") ? INT64_MAX : mlo_body_macs(body->g) * each.iterations;
         if (macs > most) { most = macs; best = g->node[i]; }
     }
     if (!best) return mlo_fail_at(m, MLO_E_LOOP, wanted, wanted ? "there is no loop of this name; `mlo show --json` lists them" : "the model has no loop; roll found nothing that repeats");
