@@ -53,7 +53,7 @@ class First(torch.nn.Module):
         super().__init__()
         self.m, self.options = m, options
 
-    def forward(self, *inputs): return self.m(*inputs, return_dict=False, **self.options)[0]
+    def forward(self, *a): return self.m(*a, return_dict=False, **self.options)[0]
 
 
 class Masked(torch.nn.Module):
