@@ -10,7 +10,7 @@ from onnx import TensorProto as T, helper as h, numpy_helper
 
 warnings.filterwarnings("ignore")
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-MODELS = [d for d in (ROOT / "tests/models", ROOT / "examples", pathlib.Path("/work/shared/models")) if d.is_dir()]
+MODELS = [d for d in (ROOT / "tests/models", ROOT / "examples", ROOT.parent / "shared/models") if d.is_dir()]
 NPZ_TYPES = {T.FLOAT, T.UINT8, T.INT8, T.UINT16, T.INT16, T.INT32, T.INT64, T.BOOL, T.FLOAT16, T.DOUBLE, T.UINT32, T.UINT64}
 REFUSED = {"Dropout": "training_mode", "Scan": "opset 8"}          # what mlo says it does not do
 

@@ -13,8 +13,8 @@ from onnx.external_data_helper import load_external_data_for_model
 from google.protobuf import json_format
 
 here = os.path.dirname(os.path.abspath(__file__))
-models = os.environ.get("MLO_MODELS", next((d for d in ("/work/shared/models", os.path.join(here, "..", "examples")) if os.path.isdir(d)), ""))
-invalid = os.environ.get("MLO_INVALID", "/work/shared/onnx-invalid/bad")
+models = os.environ.get("MLO_MODELS", next((d for d in (os.path.join(here, "..", "..", "shared", "models"), os.path.join(here, "..", "examples")) if os.path.isdir(d)), ""))
+invalid = os.environ.get("MLO_INVALID", os.path.join(here, "..", "..", "shared", "onnx-invalid", "bad"))
 tmp = tempfile.mkdtemp(prefix="mlo-read-")
 passed = failed = skipped = 0
 

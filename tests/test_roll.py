@@ -12,7 +12,7 @@ from onnx import TensorProto as T, helper, numpy_helper
 
 ort.set_default_logger_severity(4)
 here = os.path.dirname(os.path.abspath(__file__))
-models = os.environ.get("MLO_MODELS", next((d for d in ("/work/shared/models", os.path.join(here, "..", "examples")) if os.path.isdir(d)), ""))
+models = os.environ.get("MLO_MODELS", next((d for d in (os.path.join(here, "..", "..", "shared", "models"), os.path.join(here, "..", "examples")) if os.path.isdir(d)), ""))
 mlo = os.path.abspath(sys.argv[1]) if len(sys.argv) > 1 else os.path.join(here, "..", "mlo")
 only = sys.argv[2:]
 tmp = tempfile.mkdtemp(prefix="mlo-roll-")

@@ -12,7 +12,7 @@ from onnx import TensorProto as T, helper
 
 here = os.path.dirname(os.path.abspath(__file__))
 root = os.path.join(here, "..")
-models = os.environ.get("MLO_MODELS", next((d for d in ("/work/shared/models", os.path.join(root, "examples")) if os.path.isdir(d)), ""))
+models = os.environ.get("MLO_MODELS", next((d for d in (os.path.join(root, "..", "shared", "models"), os.path.join(root, "examples")) if os.path.isdir(d)), ""))
 tmp = tempfile.mkdtemp(prefix="mlo-show-")
 count = {"ok": 0, "FAIL": 0, "skip": 0}
 COLUMNS = 112
