@@ -19087,8 +19087,10 @@ typedef struct {
 
 typedef struct { const char *name; int instances; size_t nodes; } mlo_view_mark;      /* a loop that extract found and roll has not rolled */
 
-typedef struct {
+typedef struct mlo_view mlo_view;
+struct mlo_view {
     mlo *m; mlo_graph *g; const char *stage;
+    const mlo_view *after;                      /* of the same model after roll; NULL when there is none */
     mlo_view_loop *loop; size_t n_loops;
     mlo_view_mark *mark; size_t n_marks;
     size_t inferred, subgraph_nodes;            /* nodes whose scope was inferred; nodes of all bodies and branches */
@@ -19096,7 +19098,7 @@ typedef struct {
     mlo_map live;                               /* values that depend on a model input or a carried value: what a drawing shows */
     mlo_hw *hw; const mlo_view_loop *core;      /* NULL before lower */
     mlo_prediction p;
-} mlo_view;
+};
 
 /* ---- texts ------------------------------------------------------------------------------------------------------------------------ */
 
@@ -20395,7 +20397,7 @@ static const char *const mlo_html_style[] = {
     "<style>:root{--ink:#1c2733;--soft:#5c6b7a;--line:#d9e0e7;--page:#f4f6f8;--card:#fff;--wire:#7a8a99;--accent:#1f6feb;--hot:#c2410c;--io:#e8edf3;--mac:#cfe3fb;--table:#c4e8e4;--attention:#ffe0c2;--norm:#e6dcfa;--sum:#daf0d4;--move:#eef0f2;--loop:#fff0b3;--other:#f6f6f6}",
     "@media(prefers-color-scheme:dark){:root{--ink:#e6edf3;--soft:#9aa8b5;--line:#30393f;--page:#11161b;--card:#1a2127;--wire:#76848f;--accent:#6cb0ff;--hot:#ff9a62;--io:#2b353e;--mac:#1d4164;--table:#1b4a47;--attention:#5f3a1c;--norm:#3c3160;--sum:#264a2a;--move:#2a3036;--loop:#574613;--other:#262c31}}",
     "*{box-sizing:border-box}body{margin:0;background:var(--page);color:var(--ink);font:14px/1.45 system-ui,-apple-system,'Segoe UI','DejaVu Sans',sans-serif}main{max-width:1320px;margin:0 auto;padding:26px 22px 60px}",
-    "h1{font-size:24px;margin:0 0 2px}h2{font-size:17px;margin:0 0 10px}h3{font-size:12px;margin:18px 0 6px;color:var(--soft);font-weight:600;letter-spacing:.05em;text-transform:uppercase}",
+    "h1{font-size:24px;margin:0 0 2px}h1.after{margin:28px 0 10px}h2{font-size:17px;margin:0 0 10px}h3{font-size:12px;margin:18px 0 6px;color:var(--soft);font-weight:600;letter-spacing:.05em;text-transform:uppercase}",
     "section{background:var(--card);border:1px solid var(--line);border-radius:10px;padding:18px 20px;margin-top:18px}.quiet,.sub{color:var(--soft)}code,.n{font-family:ui-monospace,'DejaVu Sans Mono',Menlo,Consolas,monospace;font-size:12px}",
     ".steps{display:flex;flex-wrap:wrap;gap:6px;margin:16px 0 0;padding:0;list-style:none}.steps li{padding:4px 14px;border-radius:99px;border:1px solid var(--line);background:var(--card);color:var(--soft)}.steps .done{border-color:var(--accent);color:var(--accent)}.steps .now{background:var(--accent);border-color:var(--accent);color:var(--card);font-weight:600}",
     ".cards{display:grid;grid-template-columns:repeat(auto-fill,minmax(150px,1fr));gap:12px;margin-top:18px}.card{background:var(--card);border:1px solid var(--line);border-radius:10px;padding:12px 14px}.card b{display:block;font-size:21px;line-height:1.25;white-space:nowrap}.card span{color:var(--soft);font-size:12px}",
@@ -20706,12 +20708,21 @@ static int mlo_html_schedule(const mlo_view *v, mlo_text *t) {
     return (int)m->error.code;
 }
 
+/* What roll makes of the model above: the loops, and what is left around them. */
+static int mlo_html_after(const mlo_view *v, mlo_text *t) {
+    mlo_puts(t, "<h1 class=after>Rolled</h1>");
+    mlo_html_cards(v, t);
+    for (size_t i = 0; i < v->n_loops; i++) MLO_TRY(mlo_html_loop(v, &v->loop[i], t));
+    return mlo_html_whole(v, t);
+}
+
 static int mlo_show_html(const mlo_view *v, mlo_text *t) {
     mlo_html_header(v, t);
     mlo_html_cards(v, t);
     if (v->hw) { mlo_html_kernels(v, t); MLO_TRY(mlo_html_schedule(v, t)); }
     for (size_t i = 0; i < v->n_loops; i++) MLO_TRY(mlo_html_loop(v, &v->loop[i], t));
     MLO_TRY(mlo_html_whole(v, t));
+    if (v->after) MLO_TRY(mlo_html_after(v->after, t));
     mlo_html_values(v, t);
     mlo_printf(t, "<footer>mlo %s</footer></main></body></html>\n", MLO_VERSION);
     return (int)v->m->error.code;
@@ -20720,9 +20731,9 @@ static int mlo_show_html(const mlo_view *v, mlo_text *t) {
 /* ======== show.c ======== */
 /* show: any stage's model as text, JSON, DOT or one HTML page.
  *
- * in:  a model (read first, if it has not been).     out: one text, to a sink under the name "".
+ * in:  a model.     out: one text; mlo_show (api.c) hands it to a sink.
  * invariant: the same model gives the same bytes; the model does not change. The JSON keys of design section 7 stay; more may come.
- * example: mlo_show(m, "html", sink, user) writes a page that needs nothing else; mlo_summary(m) is the JSON as a string.
+ * example: the page of a model before roll shows it with the instances marked, then what they become; it needs nothing else.
  * cost: O(nodes); a page draws at most MLO_PICTURE_MOST vertices per graph.
  */
 
@@ -20830,31 +20841,21 @@ static int mlo_show_json(const mlo_view *v, mlo_text *t) {
     return (int)v->m->error.code;
 }
 
-/* ---- the public functions ------------------------------------------------------------------------------------------------------------------ */
+/* ---- any format ---------------------------------------------------------------------------------------------------------------------------- */
 
-static int mlo_show_as(mlo *m, const char *format, mlo_text *t) {
+/* One text. rolled: the same model after roll, on a handle of its own, for pages to show beside it; NULL when there is none. */
+static int mlo_show_as(mlo *m, mlo *rolled, const char *format, mlo_text *t) {
     static const struct { const char *name; int (*print)(const mlo_view *v, mlo_text *t); } formats[] = {
         { "text", mlo_show_text }, { "json", mlo_show_json }, { "dot", mlo_show_dot }, { "html", mlo_show_html } };
-    mlo_view v;
-    if (m->error.code || mlo_to(m, "read")) return (int)m->error.code;
+    mlo_view v, after;
     m->stage = "show";
-    for (size_t i = 0; i < sizeof formats / sizeof *formats; i++)
-        if (mlo_eq(formats[i].name, format)) return mlo_view_make(m, &v) ? (int)m->error.code : formats[i].print(&v, t);
+    for (size_t i = 0; i < sizeof formats / sizeof *formats; i++) {
+        if (!mlo_eq(formats[i].name, format)) continue;
+        if (mlo_view_make(m, &v)) return (int)m->error.code;
+        if (rolled && !mlo_view_make(rolled, &after)) v.after = &after;
+        return formats[i].print(&v, t);
+    }
     return mlo_fail_at(m, MLO_E_USAGE, NULL, "there is no format '%s'; they are text, json, dot, html", format ? format : "");
-}
-
-int mlo_show(mlo *m, const char *format, mlo_sink sink, void *user) {
-    mlo_text t = { m, NULL, 0, 0 };
-    if (!mlo_show_as(m, format, &t) && t.n && sink(user, "", t.text, t.n)) mlo_fail_at(m, MLO_E_IO, NULL, "writing was cancelled");
-    mlo_text_free(&t);
-    return (int)m->error.code;
-}
-
-const char *mlo_summary(mlo *m) {
-    mlo_text t = { m, NULL, 0, 0 };
-    const char *s = mlo_show_as(m, "json", &t) ? NULL : mlo_intern_n(m, t.text, t.n);
-    mlo_text_free(&t);
-    return s;
 }
 
 
@@ -20955,6 +20956,54 @@ int mlo_write_json(mlo *m, mlo_sink sink, void *user) {
 int mlo_write_onnx(mlo *m, mlo_sink sink, void *user) {
     return mlo_may_write(m) ? (int)m->error.code : mlo_wire_write(m, m->model, sink, user);
 }
+
+/* ---- showing ----------------------------------------------------------------------------------------------------------------- */
+
+static int mlo_text_sink(void *user, const char *name, const void *bytes, size_t n) {
+    mlo_text *t = (mlo_text *)user;
+    (void)name;
+    mlo_put(t, (const char *)bytes, n);
+    return (int)t->m->error.code;
+}
+
+/* The same model after roll, on a handle of its own that warns nobody; it has failed where the model does not roll. */
+static mlo *mlo_rolled(mlo *m) {
+    mlo_text text = { m, NULL, 0, 0 };
+    mlo_desc quiet = m->desc;
+    quiet.warn = NULL;
+    mlo *r = mlo_json_write(m, m->model, mlo_text_sink, &text) ? NULL : mlo_open(&quiet);
+    for (size_t i = 0; r && i < m->n_options; i++) mlo_set(r, m->options[i].key, m->options[i].value);
+    if (r && !mlo_parse(r, text.text, text.n, NULL)) mlo_to(r, "roll");
+    mlo_text_free(&text);
+    return r;
+}
+
+/* A model that no stage has seen is shown with the loops that extract finds; one that does not roll, as it was read. */
+static int mlo_show_model(mlo *m, const char *format, mlo_text *t) {
+    int raw = !*mlo_stage(m);
+    if (m->error.code || mlo_to(m, "read")) return (int)m->error.code;
+    mlo *rolled = raw || (mlo_eq(format, "html") && mlo_stage_at(mlo_stage(m)) < mlo_stage_at("roll")) ? mlo_rolled(m) : NULL;
+    int rolls = rolled && !mlo_failed(rolled);
+    if (!m->error.code && !(raw && rolls && mlo_to(m, "extract"))) mlo_show_as(m, rolls ? rolled : NULL, format, t);
+    mlo_close(rolled);
+    return (int)m->error.code;
+}
+
+int mlo_show(mlo *m, const char *format, mlo_sink sink, void *user) {
+    mlo_text t = { m, NULL, 0, 0 };
+    if (!mlo_show_model(m, format, &t) && t.n && sink(user, "", t.text, t.n)) mlo_fail_at(m, MLO_E_IO, NULL, "writing was cancelled");
+    mlo_text_free(&t);
+    return (int)m->error.code;
+}
+
+const char *mlo_summary(mlo *m) {
+    mlo_text t = { m, NULL, 0, 0 };
+    const char *s = mlo_show_model(m, "json", &t) ? NULL : mlo_intern_n(m, t.text, t.n);
+    mlo_text_free(&t);
+    return s;
+}
+
+/* ---- reports ----------------------------------------------------------------------------------------------------------------- */
 
 static const char *mlo_kept(mlo *m, mlo_text *t) {
     const char *s = m->error.code ? NULL : mlo_intern_n(m, t->text ? t->text : "", t->n);

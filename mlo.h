@@ -160,7 +160,7 @@ int mlo_write_json(mlo *m, mlo_sink sink, void *user);       /* protobuf's canon
 int mlo_write_onnx(mlo *m, mlo_sink sink, void *user);       /* binary, self-contained */
 int mlo_emit(mlo *m, mlo_sink sink, void *user);             /* the build directory; manifest.json comes last */
 int mlo_check(mlo *m, mlo *original);                        /* MLO_E_MISMATCH, with the first difference, when not equal */
-int mlo_show(mlo *m, const char *format, mlo_sink sink, void *user);   /* "text", "json", "dot", "html" */
+int mlo_show(mlo *m, const char *format, mlo_sink sink, void *user);   /* "text", "json", "dot", "html"; a model no stage has seen is extracted first, if it has loops */
 const char *mlo_summary(mlo *m);                             /* `show --json` as one string */
 
 #ifdef __cplusplus

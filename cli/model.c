@@ -252,7 +252,7 @@ static int cli_show(cli *c) {
     cli_bytes b = { NULL, 0 };
     for (size_t i = 0; i < 4; i++) if (cli_value(c, formats[i])) { format = formats[i]; n++; }
     if (n > 1) return cli_fail(c, MLO_E_USAGE, NULL, "--text, --json, --dot and --html exclude each other; give one");
-    if (!cli_load(c, c->m, &b) && !mlo_to(c->m, "read")) {
+    if (!cli_load(c, c->m, &b)) {
         cli_out o;
         if (!cli_out_open(c, &o, cli_value(c, "o"))) mlo_show(c->m, format, cli_out_sink, &o);
         cli_out_close(c, &o);

@@ -95,6 +95,54 @@ int mlo_write_onnx(mlo *m, mlo_sink sink, void *user) {
     return mlo_may_write(m) ? (int)m->error.code : mlo_wire_write(m, m->model, sink, user);
 }
 
+/* ---- showing ----------------------------------------------------------------------------------------------------------------- */
+
+static int mlo_text_sink(void *user, const char *name, const void *bytes, size_t n) {
+    mlo_text *t = (mlo_text *)user;
+    (void)name;
+    mlo_put(t, (const char *)bytes, n);
+    return (int)t->m->error.code;
+}
+
+/* The same model after roll, on a handle of its own that warns nobody; it has failed where the model does not roll. */
+static mlo *mlo_rolled(mlo *m) {
+    mlo_text text = { m, NULL, 0, 0 };
+    mlo_desc quiet = m->desc;
+    quiet.warn = NULL;
+    mlo *r = mlo_json_write(m, m->model, mlo_text_sink, &text) ? NULL : mlo_open(&quiet);
+    for (size_t i = 0; r && i < m->n_options; i++) mlo_set(r, m->options[i].key, m->options[i].value);
+    if (r && !mlo_parse(r, text.text, text.n, NULL)) mlo_to(r, "roll");
+    mlo_text_free(&text);
+    return r;
+}
+
+/* A model that no stage has seen is shown with the loops that extract finds; one that does not roll, as it was read. */
+static int mlo_show_model(mlo *m, const char *format, mlo_text *t) {
+    int raw = !*mlo_stage(m);
+    if (m->error.code || mlo_to(m, "read")) return (int)m->error.code;
+    mlo *rolled = raw || (mlo_eq(format, "html") && mlo_stage_at(mlo_stage(m)) < mlo_stage_at("roll")) ? mlo_rolled(m) : NULL;
+    int rolls = rolled && !mlo_failed(rolled);
+    if (!m->error.code && !(raw && rolls && mlo_to(m, "extract"))) mlo_show_as(m, rolls ? rolled : NULL, format, t);
+    mlo_close(rolled);
+    return (int)m->error.code;
+}
+
+int mlo_show(mlo *m, const char *format, mlo_sink sink, void *user) {
+    mlo_text t = { m, NULL, 0, 0 };
+    if (!mlo_show_model(m, format, &t) && t.n && sink(user, "", t.text, t.n)) mlo_fail_at(m, MLO_E_IO, NULL, "writing was cancelled");
+    mlo_text_free(&t);
+    return (int)m->error.code;
+}
+
+const char *mlo_summary(mlo *m) {
+    mlo_text t = { m, NULL, 0, 0 };
+    const char *s = mlo_show_model(m, "json", &t) ? NULL : mlo_intern_n(m, t.text, t.n);
+    mlo_text_free(&t);
+    return s;
+}
+
+/* ---- reports ----------------------------------------------------------------------------------------------------------------- */
+
 static const char *mlo_kept(mlo *m, mlo_text *t) {
     const char *s = m->error.code ? NULL : mlo_intern_n(m, t->text ? t->text : "", t->n);
     mlo_text_free(t);

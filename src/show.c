@@ -1,8 +1,8 @@
 /* show: any stage's model as text, JSON, DOT or one HTML page.
  *
- * in:  a model (read first, if it has not been).     out: one text, to a sink under the name "".
+ * in:  a model.     out: one text; mlo_show (api.c) hands it to a sink.
  * invariant: the same model gives the same bytes; the model does not change. The JSON keys of design section 7 stay; more may come.
- * example: mlo_show(m, "html", sink, user) writes a page that needs nothing else; mlo_summary(m) is the JSON as a string.
+ * example: the page of a model before roll shows it with the instances marked, then what they become; it needs nothing else.
  * cost: O(nodes); a page draws at most MLO_PICTURE_MOST vertices per graph.
  */
 
@@ -110,29 +110,19 @@ static int mlo_show_json(const mlo_view *v, mlo_text *t) {
     return (int)v->m->error.code;
 }
 
-/* ---- the public functions ------------------------------------------------------------------------------------------------------------------ */
+/* ---- any format ---------------------------------------------------------------------------------------------------------------------------- */
 
-static int mlo_show_as(mlo *m, const char *format, mlo_text *t) {
+/* One text. rolled: the same model after roll, on a handle of its own, for pages to show beside it; NULL when there is none. */
+static int mlo_show_as(mlo *m, mlo *rolled, const char *format, mlo_text *t) {
     static const struct { const char *name; int (*print)(const mlo_view *v, mlo_text *t); } formats[] = {
         { "text", mlo_show_text }, { "json", mlo_show_json }, { "dot", mlo_show_dot }, { "html", mlo_show_html } };
-    mlo_view v;
-    if (m->error.code || mlo_to(m, "read")) return (int)m->error.code;
+    mlo_view v, after;
     m->stage = "show";
-    for (size_t i = 0; i < sizeof formats / sizeof *formats; i++)
-        if (mlo_eq(formats[i].name, format)) return mlo_view_make(m, &v) ? (int)m->error.code : formats[i].print(&v, t);
+    for (size_t i = 0; i < sizeof formats / sizeof *formats; i++) {
+        if (!mlo_eq(formats[i].name, format)) continue;
+        if (mlo_view_make(m, &v)) return (int)m->error.code;
+        if (rolled && !mlo_view_make(rolled, &after)) v.after = &after;
+        return formats[i].print(&v, t);
+    }
     return mlo_fail_at(m, MLO_E_USAGE, NULL, "there is no format '%s'; they are text, json, dot, html", format ? format : "");
-}
-
-int mlo_show(mlo *m, const char *format, mlo_sink sink, void *user) {
-    mlo_text t = { m, NULL, 0, 0 };
-    if (!mlo_show_as(m, format, &t) && t.n && sink(user, "", t.text, t.n)) mlo_fail_at(m, MLO_E_IO, NULL, "writing was cancelled");
-    mlo_text_free(&t);
-    return (int)m->error.code;
-}
-
-const char *mlo_summary(mlo *m) {
-    mlo_text t = { m, NULL, 0, 0 };
-    const char *s = mlo_show_as(m, "json", &t) ? NULL : mlo_intern_n(m, t.text, t.n);
-    mlo_text_free(&t);
-    return s;
 }

@@ -12,7 +12,7 @@ static const char *const mlo_html_style[] = {
     "<style>:root{--ink:#1c2733;--soft:#5c6b7a;--line:#d9e0e7;--page:#f4f6f8;--card:#fff;--wire:#7a8a99;--accent:#1f6feb;--hot:#c2410c;--io:#e8edf3;--mac:#cfe3fb;--table:#c4e8e4;--attention:#ffe0c2;--norm:#e6dcfa;--sum:#daf0d4;--move:#eef0f2;--loop:#fff0b3;--other:#f6f6f6}",
     "@media(prefers-color-scheme:dark){:root{--ink:#e6edf3;--soft:#9aa8b5;--line:#30393f;--page:#11161b;--card:#1a2127;--wire:#76848f;--accent:#6cb0ff;--hot:#ff9a62;--io:#2b353e;--mac:#1d4164;--table:#1b4a47;--attention:#5f3a1c;--norm:#3c3160;--sum:#264a2a;--move:#2a3036;--loop:#574613;--other:#262c31}}",
     "*{box-sizing:border-box}body{margin:0;background:var(--page);color:var(--ink);font:14px/1.45 system-ui,-apple-system,'Segoe UI','DejaVu Sans',sans-serif}main{max-width:1320px;margin:0 auto;padding:26px 22px 60px}",
-    "h1{font-size:24px;margin:0 0 2px}h2{font-size:17px;margin:0 0 10px}h3{font-size:12px;margin:18px 0 6px;color:var(--soft);font-weight:600;letter-spacing:.05em;text-transform:uppercase}",
+    "h1{font-size:24px;margin:0 0 2px}h1.after{margin:28px 0 10px}h2{font-size:17px;margin:0 0 10px}h3{font-size:12px;margin:18px 0 6px;color:var(--soft);font-weight:600;letter-spacing:.05em;text-transform:uppercase}",
     "section{background:var(--card);border:1px solid var(--line);border-radius:10px;padding:18px 20px;margin-top:18px}.quiet,.sub{color:var(--soft)}code,.n{font-family:ui-monospace,'DejaVu Sans Mono',Menlo,Consolas,monospace;font-size:12px}",
     ".steps{display:flex;flex-wrap:wrap;gap:6px;margin:16px 0 0;padding:0;list-style:none}.steps li{padding:4px 14px;border-radius:99px;border:1px solid var(--line);background:var(--card);color:var(--soft)}.steps .done{border-color:var(--accent);color:var(--accent)}.steps .now{background:var(--accent);border-color:var(--accent);color:var(--card);font-weight:600}",
     ".cards{display:grid;grid-template-columns:repeat(auto-fill,minmax(150px,1fr));gap:12px;margin-top:18px}.card{background:var(--card);border:1px solid var(--line);border-radius:10px;padding:12px 14px}.card b{display:block;font-size:21px;line-height:1.25;white-space:nowrap}.card span{color:var(--soft);font-size:12px}",
@@ -323,12 +323,21 @@ static int mlo_html_schedule(const mlo_view *v, mlo_text *t) {
     return (int)m->error.code;
 }
 
+/* What roll makes of the model above: the loops, and what is left around them. */
+static int mlo_html_after(const mlo_view *v, mlo_text *t) {
+    mlo_puts(t, "<h1 class=after>Rolled</h1>");
+    mlo_html_cards(v, t);
+    for (size_t i = 0; i < v->n_loops; i++) MLO_TRY(mlo_html_loop(v, &v->loop[i], t));
+    return mlo_html_whole(v, t);
+}
+
 static int mlo_show_html(const mlo_view *v, mlo_text *t) {
     mlo_html_header(v, t);
     mlo_html_cards(v, t);
     if (v->hw) { mlo_html_kernels(v, t); MLO_TRY(mlo_html_schedule(v, t)); }
     for (size_t i = 0; i < v->n_loops; i++) MLO_TRY(mlo_html_loop(v, &v->loop[i], t));
     MLO_TRY(mlo_html_whole(v, t));
+    if (v->after) MLO_TRY(mlo_html_after(v->after, t));
     mlo_html_values(v, t);
     mlo_printf(t, "<footer>mlo %s</footer></main></body></html>\n", MLO_VERSION);
     return (int)v->m->error.code;

@@ -17,8 +17,10 @@ typedef struct {
 
 typedef struct { const char *name; int instances; size_t nodes; } mlo_view_mark;      /* a loop that extract found and roll has not rolled */
 
-typedef struct {
+typedef struct mlo_view mlo_view;
+struct mlo_view {
     mlo *m; mlo_graph *g; const char *stage;
+    const mlo_view *after;                      /* of the same model after roll; NULL when there is none */
     mlo_view_loop *loop; size_t n_loops;
     mlo_view_mark *mark; size_t n_marks;
     size_t inferred, subgraph_nodes;            /* nodes whose scope was inferred; nodes of all bodies and branches */
@@ -26,7 +28,7 @@ typedef struct {
     mlo_map live;                               /* values that depend on a model input or a carried value: what a drawing shows */
     mlo_hw *hw; const mlo_view_loop *core;      /* NULL before lower */
     mlo_prediction p;
-} mlo_view;
+};
 
 /* ---- texts ------------------------------------------------------------------------------------------------------------------------ */
 

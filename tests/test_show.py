@@ -364,7 +364,10 @@ def test_command(mlo):
     path = path_of("mlp-res")
     r = subprocess.run([mlo, "show", "--json", path], capture_output=True)
     if b"not there yet" in r.stderr: return skip("command", "mlo show is not there yet")
-    case("command/json", "" if r.stdout == run(path, "read", "json").stdout else f"{r.returncode} {r.stderr.decode()[-200:]}")
+    case("command/json", "" if r.stdout == run(path, "extract", "json").stdout else f"{r.returncode} {r.stderr.decode()[-200:]}")
+    page = subprocess.run([mlo, "show", "--html", path], capture_output=True).stdout.decode()
+    after = page.partition(">Rolled</h1>")[2]
+    case("command/before and after", "" if "which instance of a loop" in page and "6 iterations of 7 nodes" in after else "no picture of both")
     roll = subprocess.run([mlo, "roll", path], capture_output=True).stdout
     for fmt in FORMATS:
         r = subprocess.run([mlo, "show", "--" + fmt], input=roll, capture_output=True)
