@@ -17,7 +17,7 @@ LDLIBS  ?= -lprotobuf-nanopb -lcjson -lz -lm
 STRICT  := -std=c99 -pedantic -Wall -Wextra -Wconversion
 PYTHON  := .venv/bin/python
 
-PACKAGES := gcc make libc6-dev libcjson-dev libnanopb-dev nanopb zlib1g-dev iverilog verilator g++ yosys z3 clang libclang-rt-14-dev valgrind jq python3 python3-venv
+PACKAGES := gcc make libc6-dev libcjson-dev libnanopb-dev nanopb zlib1g-dev iverilog verilator g++ yosys z3 clang libclang-rt-14-dev valgrind jq groff-base locales python3 python3-venv libpython3-dev
 
 SRC     := $(wildcard src/*.c)
 CLI     := main.c $(wildcard cli/*.c)
@@ -75,8 +75,8 @@ bench: mlo
 	@if [ -f tests/bench.py ]; then $(PYTHON) tests/bench.py ./mlo; else echo "bench: there is no tests/bench.py yet"; exit 1; fi
 
 lint: build/verilog.c
-	gcc $(STRICT) -Werror -O2 -I. -Ibuild -c -o /dev/null src/mlo.c
-	gcc $(STRICT) -Werror -O2 -I. -c -o /dev/null main.c
+	gcc $(STRICT) -Werror -O2 -I. -Ibuild -c -o build/lint.o src/mlo.c
+	gcc $(STRICT) -Werror -O2 -I. -c -o build/lint.o main.c
 	clang $(STRICT) -Werror -I. -Ibuild -fsyntax-only src/mlo.c
 	clang $(STRICT) -Werror -I. -fsyntax-only main.c
 	sh tests/lint.sh

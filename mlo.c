@@ -18752,7 +18752,7 @@ static int mlo_emit_makefile(mlo_emitter *e) {
         "obj/mlo_tb: $(RTL) $(TB)",
         "\tverilator --binary --timing -O3 -Wno-fatal -Wno-lint -Wno-style -Wno-TIMESCALEMOD --top-module mlo_tb --Mdir obj -o mlo_tb $(VLFLAGS) $(RTL) $(TB) > obj.log 2>&1 || { cat obj.log; exit 1; }",
         "lint:",
-        "\tiverilog -g2005 -Wall -s mlo_top -o /dev/null $(RTL)",
+        "\tiverilog -g2005 -Wall -s mlo_top -t null $(RTL)",
         "\tverilator --lint-only -Wall --top-module mlo_top $(RTL)",
         "\tyosys -q -p 'read_verilog $(RTL); hierarchy -check -top mlo_top; proc; check -assert'",
         "synth:",

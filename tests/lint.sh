@@ -35,7 +35,7 @@ tools() {
         generics="$generics -G$p"
     done
     # shellcheck disable=SC2086
-    check "icarus $top $*" iverilog -g2005 -Wall -o /dev/null -y . -s "$top" $overrides "$top.v"
+    check "icarus $top $*" iverilog -g2005 -Wall -t null -y . -s "$top" $overrides "$top.v"
     # shellcheck disable=SC2086
     check "verilator $top $*" verilator --lint-only -Wall -y . --top-module "$top" $generics "$top.v"
 }
