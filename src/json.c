@@ -355,7 +355,7 @@ static int mlo_json_object(mlo_json_in *j, int id, const cJSON *object, void *me
         if (!f) return mlo_json_fail(j, "there is no such field in ", mlo_messages[id].name);
         if (seen >> f->number & 1) return mlo_json_fail(j, "comes twice in one object", "");
         seen |= 1u << f->number;
-        if (f->kind == MLO_K_SKIP || cJSON_IsNull(v)) continue;
+        if (cJSON_IsNull(v)) continue;
         if (!(f->flags & MLO_F_LIST)) { if (mlo_json_item(j, id, message, f, v)) return (int)j->m->error.code; continue; }
         if (!cJSON_IsArray(v)) return mlo_json_fail(j, "is not an array", "");
         j->path[j->depth].index = 0;

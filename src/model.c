@@ -55,9 +55,19 @@ typedef struct {
     mlo_sparse *sparse; mlo_type *tp; float *floats; size_t n_floats; int64_t *ints; size_t n_ints; mlo_bytes *strings; size_t n_strings;
     mlo_tensor **tensors; size_t n_tensors; mlo_graph **graphs; size_t n_graphs; mlo_sparse **sparses; size_t n_sparses; mlo_type **types; size_t n_types;
 } mlo_attr;
+/* Where a node should run: carried along, never looked at. */
+typedef struct { uint32_t has; int64_t value; const char *param; int64_t shards; } mlo_simple_shard;      /* SimpleShardedDimProto */
+typedef struct { uint32_t has; int64_t axis; mlo_simple_shard *simple; size_t n_simple; } mlo_sharded_dim;
+typedef struct { uint32_t has; int64_t key; int64_t *values; size_t n_values; } mlo_device_group;           /* IntIntListEntryProto */
+typedef struct {
+    uint32_t has; const char *tensor; int64_t *device; size_t n_device; mlo_device_group *group; size_t n_group; mlo_sharded_dim *dim; size_t n_dim;
+} mlo_sharding;
+typedef struct { uint32_t has; const char *id; mlo_sharding *sharding; size_t n_sharding; int32_t stage; } mlo_node_device;      /* NodeDeviceConfigurationProto */
+typedef struct { uint32_t has; const char *name; int32_t n_devices; const char **device; size_t n_device; } mlo_device;          /* DeviceConfigurationProto */
 typedef struct {
     uint32_t has; const char **input; size_t n_input; const char **output; size_t n_output;
     const char *name, *op, *domain, *overload; mlo_attr **attr; size_t n_attr; const char *doc; mlo_entry *meta; size_t n_meta;
+    mlo_node_device *device; size_t n_device;
 } mlo_node;
 typedef struct { uint32_t has; const char *tensor_name; mlo_entry *params; size_t n_params; } mlo_annotation;
 struct mlo_graph {
@@ -73,9 +83,11 @@ typedef struct {
     mlo_attr **attr_proto; size_t n_attr_proto; mlo_node **node; size_t n_node; const char *doc; mlo_opset *opset; size_t n_opset; const char *domain, *overload;
     mlo_value_info **info; size_t n_info; mlo_entry *meta; size_t n_meta;
 } mlo_function;
+typedef struct { uint32_t has; mlo_graph *initial, *algorithm; mlo_entry *initial_binding; size_t n_initial_binding; mlo_entry *binding; size_t n_binding; } mlo_training;
 typedef struct mlo_model {
     uint32_t has; int64_t ir_version; mlo_opset *opset; size_t n_opset; const char *producer_name, *producer_version, *domain; int64_t model_version;
     const char *doc; mlo_graph *graph; mlo_entry *meta; size_t n_meta; mlo_function **function; size_t n_function;
+    mlo_training *training; size_t n_training; mlo_device *device; size_t n_device;
 } mlo_model;
 
 /* Lists of messages that passes point at (nodes, attributes, tensors, value infos, graphs, functions) are arrays of pointers; small

@@ -8,12 +8,12 @@
  * cost: O(bytes that are not tensor data); writing walks the model twice (sizes, then bytes) and tensor data once, 64 KB at a time.
  *
  * As in protobuf: fields come in any order, unknown fields and unknown enum values are skipped, the last of several singular values
- * wins, messages that come twice are merged, repeated numbers may be packed or not. Not kept: training_info, device configurations.
+ * wins, messages that come twice are merged, repeated numbers may be packed or not.
  */
 
 /* ---- the schema -------------------------------------------------------------------------------------------------------------- */
 
-enum { MLO_K_STRING, MLO_K_BYTES, MLO_K_INT32, MLO_K_INT64, MLO_K_UINT64, MLO_K_FLOAT, MLO_K_DOUBLE, MLO_K_ENUM, MLO_K_MESSAGE, MLO_K_SKIP };
+enum { MLO_K_STRING, MLO_K_BYTES, MLO_K_INT32, MLO_K_INT64, MLO_K_UINT64, MLO_K_FLOAT, MLO_K_DOUBLE, MLO_K_ENUM, MLO_K_MESSAGE };
 enum { MLO_F_LIST = 1, MLO_F_PACKED = 2, MLO_F_POINTERS = 4, MLO_F_ONEOF = 8, MLO_F_RAW = 16 };
 
 /* One field. `sub` is the message of a MESSAGE, the enum of an ENUM; `at` and `n` are offsets of the value (or list) and its count. */
@@ -21,7 +21,8 @@ typedef struct { const char *json; uint8_t number, kind, flags, sub; uint16_t at
 
 typedef enum {
     MLO_M_MODEL, MLO_M_GRAPH, MLO_M_NODE, MLO_M_ATTR, MLO_M_TENSOR, MLO_M_SEGMENT, MLO_M_SPARSE, MLO_M_VALUE_INFO, MLO_M_TYPE, MLO_M_TENSOR_TYPE,
-    MLO_M_SEQUENCE, MLO_M_MAP, MLO_M_OPAQUE, MLO_M_SHAPE, MLO_M_DIM, MLO_M_ENTRY, MLO_M_OPSET, MLO_M_ANNOTATION, MLO_M_FUNCTION, MLO_M_COUNT
+    MLO_M_SEQUENCE, MLO_M_MAP, MLO_M_OPAQUE, MLO_M_SHAPE, MLO_M_DIM, MLO_M_ENTRY, MLO_M_OPSET, MLO_M_ANNOTATION, MLO_M_FUNCTION,
+    MLO_M_TRAINING, MLO_M_DEVICE, MLO_M_NODE_DEVICE, MLO_M_SHARDING, MLO_M_DEVICE_GROUP, MLO_M_SHARDED_DIM, MLO_M_SIMPLE_SHARD, MLO_M_COUNT
 } mlo_message_id;
 enum { MLO_ENUM_ATTR, MLO_ENUM_LOCATION };
 
@@ -33,7 +34,6 @@ enum { MLO_ENUM_ATTR, MLO_ENUM_LOCATION };
 #define MLO_STRUCTS(json, number, sub, type, member) { json, number, MLO_K_MESSAGE, MLO_F_LIST, sub, offsetof(type, member), offsetof(type, n_##member) }
 #define MLO_POINTERS(json, number, sub, type, member) \
     { json, number, MLO_K_MESSAGE, MLO_F_LIST | MLO_F_POINTERS, sub, offsetof(type, member), offsetof(type, n_##member) }
-#define MLO_SKIPPED(json, number) { json, number, MLO_K_SKIP, 0, 0, 0, 0 }
 #define MLO_ENUM(json, number, sub, type, member) { json, number, MLO_K_ENUM, 0, sub, offsetof(type, member), 0 }
 
 /* Fields in the order of their numbers: that is the order they are written in. From onnx/onnx.proto, release 1.23. */
@@ -42,8 +42,8 @@ static const mlo_field mlo_model_fields[] = {
     MLO_ONE("producerVersion", 3, STRING, mlo_model, producer_version), MLO_ONE("domain", 4, STRING, mlo_model, domain),
     MLO_ONE("modelVersion", 5, INT64, mlo_model, model_version), MLO_ONE("docString", 6, STRING, mlo_model, doc),
     MLO_MSG("graph", 7, MLO_M_GRAPH, mlo_model, graph), MLO_STRUCTS("opsetImport", 8, MLO_M_OPSET, mlo_model, opset),
-    MLO_STRUCTS("metadataProps", 14, MLO_M_ENTRY, mlo_model, meta), MLO_SKIPPED("trainingInfo", 20),
-    MLO_POINTERS("functions", 25, MLO_M_FUNCTION, mlo_model, function), MLO_SKIPPED("configuration", 26),
+    MLO_STRUCTS("metadataProps", 14, MLO_M_ENTRY, mlo_model, meta), MLO_STRUCTS("trainingInfo", 20, MLO_M_TRAINING, mlo_model, training),
+    MLO_POINTERS("functions", 25, MLO_M_FUNCTION, mlo_model, function), MLO_STRUCTS("configuration", 26, MLO_M_DEVICE, mlo_model, device),
 };
 static const mlo_field mlo_graph_fields[] = {
     MLO_POINTERS("node", 1, MLO_M_NODE, mlo_graph, node), MLO_ONE("name", 2, STRING, mlo_graph, name),
@@ -56,7 +56,7 @@ static const mlo_field mlo_node_fields[] = {
     MLO_LIST("input", 1, STRING, 0, mlo_node, input), MLO_LIST("output", 2, STRING, 0, mlo_node, output), MLO_ONE("name", 3, STRING, mlo_node, name),
     MLO_ONE("opType", 4, STRING, mlo_node, op), MLO_POINTERS("attribute", 5, MLO_M_ATTR, mlo_node, attr), MLO_ONE("docString", 6, STRING, mlo_node, doc),
     MLO_ONE("domain", 7, STRING, mlo_node, domain), MLO_ONE("overload", 8, STRING, mlo_node, overload),
-    MLO_STRUCTS("metadataProps", 9, MLO_M_ENTRY, mlo_node, meta), MLO_SKIPPED("deviceConfigurations", 10),
+    MLO_STRUCTS("metadataProps", 9, MLO_M_ENTRY, mlo_node, meta), MLO_STRUCTS("deviceConfigurations", 10, MLO_M_NODE_DEVICE, mlo_node, device),
 };
 static const mlo_field mlo_attr_fields[] = {
     MLO_ONE("name", 1, STRING, mlo_attr, name), MLO_ONE("f", 2, FLOAT, mlo_attr, f), MLO_ONE("i", 3, INT64, mlo_attr, i), MLO_ONE("s", 4, BYTES, mlo_attr, s),
@@ -110,6 +110,29 @@ static const mlo_field mlo_function_fields[] = {
     MLO_POINTERS("attributeProto", 11, MLO_M_ATTR, mlo_function, attr_proto), MLO_POINTERS("valueInfo", 12, MLO_M_VALUE_INFO, mlo_function, info),
     MLO_ONE("overload", 13, STRING, mlo_function, overload), MLO_STRUCTS("metadataProps", 14, MLO_M_ENTRY, mlo_function, meta),
 };
+static const mlo_field mlo_training_fields[] = {
+    MLO_MSG("initialization", 1, MLO_M_GRAPH, mlo_training, initial), MLO_MSG("algorithm", 2, MLO_M_GRAPH, mlo_training, algorithm),
+    MLO_STRUCTS("initializationBinding", 3, MLO_M_ENTRY, mlo_training, initial_binding), MLO_STRUCTS("updateBinding", 4, MLO_M_ENTRY, mlo_training, binding),
+};
+static const mlo_field mlo_device_fields[] = {
+    MLO_ONE("name", 1, STRING, mlo_device, name), MLO_ONE("numDevices", 2, INT32, mlo_device, n_devices), MLO_LIST("device", 3, STRING, 0, mlo_device, device),
+};
+static const mlo_field mlo_node_device_fields[] = {
+    MLO_ONE("configurationId", 1, STRING, mlo_node_device, id), MLO_STRUCTS("shardingSpec", 2, MLO_M_SHARDING, mlo_node_device, sharding),
+    MLO_ONE("pipelineStage", 3, INT32, mlo_node_device, stage),
+};
+static const mlo_field mlo_sharding_fields[] = {
+    MLO_ONE("tensorName", 1, STRING, mlo_sharding, tensor), MLO_LIST("device", 2, INT64, 0, mlo_sharding, device),
+    MLO_STRUCTS("indexToDeviceGroupMap", 3, MLO_M_DEVICE_GROUP, mlo_sharding, group), MLO_STRUCTS("shardedDim", 4, MLO_M_SHARDED_DIM, mlo_sharding, dim),
+};
+static const mlo_field mlo_device_group_fields[] = { MLO_ONE("key", 1, INT64, mlo_device_group, key), MLO_LIST("value", 2, INT64, 0, mlo_device_group, values) };
+static const mlo_field mlo_sharded_dim_fields[] = {
+    MLO_ONE("axis", 1, INT64, mlo_sharded_dim, axis), MLO_STRUCTS("simpleSharding", 2, MLO_M_SIMPLE_SHARD, mlo_sharded_dim, simple),
+};
+static const mlo_field mlo_simple_shard_fields[] = {
+    MLO_ONEOF("dimValue", 1, INT64, 0, mlo_simple_shard, value), MLO_ONEOF("dimParam", 2, STRING, 0, mlo_simple_shard, param),
+    MLO_ONE("numShards", 3, INT64, mlo_simple_shard, shards),
+};
 
 #define MLO_MESSAGE(name, fields, type) { name, fields, sizeof fields / sizeof *fields, sizeof(type) }
 /* In the order of mlo_message_id. Every struct begins with its `has`. */
@@ -124,6 +147,10 @@ static const struct { const char *name; const mlo_field *field; size_t n, size; 
     MLO_MESSAGE("Dimension", mlo_dim_fields, mlo_dim), MLO_MESSAGE("StringStringEntryProto", mlo_entry_fields, mlo_entry),
     MLO_MESSAGE("OperatorSetIdProto", mlo_opset_fields, mlo_opset), MLO_MESSAGE("TensorAnnotation", mlo_annotation_fields, mlo_annotation),
     MLO_MESSAGE("FunctionProto", mlo_function_fields, mlo_function),
+    MLO_MESSAGE("TrainingInfoProto", mlo_training_fields, mlo_training), MLO_MESSAGE("DeviceConfigurationProto", mlo_device_fields, mlo_device),
+    MLO_MESSAGE("NodeDeviceConfigurationProto", mlo_node_device_fields, mlo_node_device), MLO_MESSAGE("ShardingSpecProto", mlo_sharding_fields, mlo_sharding),
+    MLO_MESSAGE("IntIntListEntryProto", mlo_device_group_fields, mlo_device_group), MLO_MESSAGE("ShardedDimProto", mlo_sharded_dim_fields, mlo_sharded_dim),
+    MLO_MESSAGE("SimpleShardedDimProto", mlo_simple_shard_fields, mlo_simple_shard),
 };
 
 /* Enum names by number. */
@@ -151,7 +178,6 @@ static size_t mlo_field_size(const mlo_field *f) {
 
 /* Is there anything to write? */
 static int mlo_field_present(const void *message, const mlo_field *f) {
-    if (f->kind == MLO_K_SKIP) return 0;
     if (f->flags & MLO_F_LIST) return *(const size_t *)(const void *)((const char *)message + f->n) > 0;
     if (f->flags & MLO_F_RAW && ((const mlo_tensor *)message)->source) return 1;
     if (f->kind == MLO_K_STRING || f->kind == MLO_K_MESSAGE) return *MLO_AT_CONST(void *, message, f) != NULL;
@@ -413,7 +439,7 @@ static bool mlo_wire_field(pb_istream_t *s, int id, void *message, const mlo_fie
     mlo *m = ((mlo_wire *)s->state)->m;
     int number = f->kind > MLO_K_BYTES && f->kind < MLO_K_MESSAGE;
     if (number && f->flags & MLO_F_LIST && type == PB_WT_STRING) return mlo_wire_packed(s, id, message, f);
-    if (f->kind == MLO_K_SKIP || type != mlo_wire_type(f)) return mlo_wire_skip(s, type);
+    if (type != mlo_wire_type(f)) return mlo_wire_skip(s, type);
     if (number) return mlo_wire_number(s, id, message, f);
     if (f->kind == MLO_K_MESSAGE) {
         pb_istream_t sub;

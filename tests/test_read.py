@@ -76,8 +76,6 @@ def plain(model):
     keep = [e for e in model.metadata_props if e.key != "mlo.data_dir"]
     del model.metadata_props[:]
     model.metadata_props.extend(keep)
-    for n in model.graph.node:
-        n.ClearField("device_configurations")       # the one thing mlo leaves behind, with training_info and configuration
     model.DiscardUnknownFields()
     return model
 
@@ -176,6 +174,16 @@ def all_types():
     return out
 
 
+def node_device(node):
+    """Says where a node runs, in every way there is; returns the configuration's name."""
+    d = node.device_configurations.add(configuration_id="two", pipeline_stage=0)
+    spec = d.sharding_spec.add(tensor_name="x", device=[0, -1])
+    spec.index_to_device_group_map.add(key=-1, value=[0, 1])
+    spec.sharded_dim.add(axis=1).simple_sharding.add(dim_value=3, num_shards=2)
+    spec.sharded_dim.add(axis=0).simple_sharding.add(dim_param="batch", num_shards=1)
+    return "two"
+
+
 def kitchen_sink():
     """A small model that sets every field mlo knows."""
     extreme = [0.0, -0.0, 1e-45, 3.4028234663852886e38, -3.4028234663852886e38, float("inf"), float("-inf"), float("nan"), 0.1, 1 / 3, 16777216, 1e-12]
@@ -222,6 +230,11 @@ def kitchen_sink():
     f.metadata_props.add(key="fk", value="fv")
     m = helper.make_model(g, opset_imports=[helper.make_opsetid("", 23), helper.make_opsetid("test.domain", 2**53 + 1)], functions=[f], ir_version=11, producer_name="p", producer_version="pv", doc_string="d")
     m.domain, m.model_version = "dom", -1
+    where = node_device(m.graph.node[0])
+    m.configuration.add(name=where, num_devices=2, device=["a", "b"])
+    training = m.training_info.add(initialization=sub, algorithm=sub)
+    training.initialization_binding.add(key="w", value="inner")
+    training.update_binding.add(key="w", value="inner")
     m.metadata_props.add(key="mk", value="mv")
     return m
 
