@@ -436,6 +436,11 @@ static int mlo_is(const mlo_node *n, const char *op) {
     if (!dot) return mlo_eq(n->op, op) && (!*domain || mlo_eq(domain, "ai.onnx"));
     return mlo_eq(n->op, dot + 1) && strlen(domain) == (size_t)(dot - op) && !strncmp(domain, op, (size_t)(dot - op));
 }
+/* A Scan, or the same in FINN's form (finn.c): one carried value, all other inputs stacks. */
+static const char mlo_finn_loop_op[] = "finn.custom_op.fpgadataflow.rtl.FINNLoop";
+static int mlo_is_scan(const mlo_node *n) { return mlo_is(n, "Scan") || mlo_is(n, mlo_finn_loop_op); }
+/* How many of its inputs come in slices, one per iteration: the last ones. May be more than there are, in a bad model. */
+static size_t mlo_scan_stacks(const mlo_node *n) { return mlo_is(n, "Scan") ? (size_t)mlo_int(n, "num_scan_inputs", 0) : n->n_input ? n->n_input - 1 : 0; }
 /* Does input i exist (present and not "")? */
 static int mlo_has_input(const mlo_node *n, size_t i) { return i < n->n_input && n->input[i] && *n->input[i]; }
 
@@ -609,6 +614,12 @@ static int mlo_attr_ints(mlo *m, mlo_node *n, const char *name, const int64_t *i
     if (!a || !(a->ints = MLO_NEW_N(m, int64_t, mlo_room(count)))) return (int)m->error.code;
     if (count) memcpy(a->ints, ints, count * sizeof *ints);
     a->n_ints = count;
+    return 0;
+}
+static int mlo_attr_string(mlo *m, mlo_node *n, const char *name, const char *s) {
+    mlo_attr *a = mlo_attr_new(m, n, name, MLO_ATTR_STRING);
+    if (!a || !(s = mlo_intern(m, s))) return (int)m->error.code;
+    a->s.data = s; a->s.n = strlen(s);
     return 0;
 }
 static int mlo_attr_graph(mlo *m, mlo_node *n, const char *name, mlo_graph *g) {
@@ -4536,7 +4547,7 @@ static int mlo_scan_bind(mlo_env *body, const mlo_rounds *r, const mlo_node *n, 
 static int mlo_eval_scan(mlo_env *e, mlo_node *n, const mlo_array *const *in, mlo_array **out) {
     mlo *m = e->m; mlo_env body; mlo_rounds r;
     const mlo_attr *a = mlo_attr_of(n, "body");
-    size_t n_scan = (size_t)mlo_int(n, "num_scan_inputs", 0), n_state = n->n_input - n_scan; int64_t length;
+    size_t n_scan = mlo_scan_stacks(n), n_state = n->n_input - n_scan; int64_t length;
     if (e->opset < 9) return mlo_fail(m, MLO_E_UNSUPPORTED, n, "the Scan of opset 8 has a batch axis; convert the model to opset 9 or newer");
     if (!a || !a->g || n_scan > n->n_input || a->g->n_input != n->n_input || a->g->n_output < n_state)
         return mlo_fail(m, MLO_E_GRAPH, n, "%zu inputs of which %zu are scanned do not fit the body", n->n_input, n_scan);
@@ -4628,7 +4639,7 @@ static int mlo_eval_node(mlo_env *e, mlo_node *n) {
     for (size_t i = 0; i < n->n_output; i++) out[i] = NULL;
     for (size_t i = 0; i < n->n_input; i++) in[i] = mlo_has_input(n, i) ? mlo_env_get(e, n, n->input[i]) : NULL;
     if (m->error.code) { mlo_scratch_free(m, out); return (int)m->error.code; }
-    if (mlo_is(n, "Scan")) mlo_eval_scan(e, n, in, out);
+    if (mlo_is_scan(n)) mlo_eval_scan(e, n, in, out);
     else if (mlo_is(n, "Loop")) mlo_eval_loop(e, n, in, out);
     else if (mlo_is(n, "If")) mlo_eval_if(e, n, in, out);
     else if (op && op->run) mlo_call_node(m, op, n, e->opset, in, out);
@@ -4851,7 +4862,7 @@ static mlo_form mlo_form_with(const mlo_form *f, int64_t axis, int64_t n) {
 static int mlo_infer_scan(mlo_inference *k, const mlo_form *in, mlo_form *out) {
     mlo_node *n = k->node; mlo *m = k->m;
     const mlo_attr *a = mlo_attr_of(n, "body");
-    size_t n_scan = (size_t)mlo_int(n, "num_scan_inputs", 0), n_state = n->n_input - n_scan;
+    size_t n_scan = mlo_scan_stacks(n), n_state = n->n_input - n_scan;
     int64_t length = -1;
     if (!a || !a->g || n_scan > n->n_input || a->g->n_input != n->n_input || a->g->n_output != n->n_output)
         return mlo_fail(m, MLO_E_GRAPH, n, "%zu inputs (%zu scanned) and %zu outputs do not fit the body's %zu and %zu",
@@ -4934,7 +4945,7 @@ static int mlo_infer_node(mlo_inference *k, mlo_node *n) {
     for (size_t i = 0; i < n->n_output; i++) out[i] = mlo_unknown_form();
     mlo_shapes s = { m, n, k->opset, form, n->n_input, out, n->n_output, mlo_infer_value, NULL };
     s.from = k;
-    if (mlo_is(n, "Scan") && k->opset >= 9) mlo_infer_scan(k, form, out);
+    if (mlo_is_scan(n) && k->opset >= 9) mlo_infer_scan(k, form, out);
     else if (mlo_is(n, "Loop")) mlo_infer_loop(k, form, out);
     else if (mlo_is(n, "If")) mlo_infer_if(k, out);
     else if (op && op->shape && n->n_output) op->shape(&s);
@@ -7591,6 +7602,17 @@ static int mlo_roll_describe(mlo_roller *r) {
     return 0;
 }
 
+/* An output says its type itself: a second word on it upsets strict readers. */
+static void mlo_roll_once(mlo_graph *body) {
+    size_t kept = 0;
+    for (size_t i = 0; i < body->n_info; i++) {
+        size_t k = 0;
+        while (k < body->n_output && !mlo_eq(body->output[k]->name, body->info[i]->name)) k++;
+        if (k == body->n_output) body->info[kept++] = body->info[i];
+    }
+    body->n_info = kept;
+}
+
 static int mlo_roll_build(mlo_roller *r) {
     mlo *m = r->m;
     r->scan = mlo_node_new(m, "Scan", r->name);
@@ -7601,6 +7623,7 @@ static int mlo_roll_build(mlo_roller *r) {
     if (mlo_roll_states(r)) return (int)m->error.code;
     for (int p = 0; p < r->size; p++)
         for (size_t o = 0; o < r->g->node[mlo_roll_at(r, 0, p)]->n_output; o++) if (mlo_roll_tap(r, p, (int)o)) return (int)m->error.code;
+    mlo_roll_once(r->body);
     if (mlo_attr_graph(m, r->scan, "body", r->body) || mlo_roll_describe(r)) return (int)m->error.code;
     return mlo_roll_made(r, r->scan);
 }
@@ -7675,14 +7698,12 @@ static int mlo_roll_loop(mlo *m, mlo_net *net, const mlo_marked *k, int self, co
     return mlo_roll_build(r);
 }
 
-/* The stage. */
+/* The stage, but for the form of the loops (finn.c). */
 static int mlo_roll(mlo *m) {
     mlo_graph *g = m->model->graph;
     mlo_net net;
     mlo_marked *loops = NULL;
     size_t n = 0, slots;
-    const char *as = mlo_opt(m, "as");
-    if (as && !mlo_eq(as, "scan")) return mlo_fail_at(m, MLO_E_UNSUPPORTED, NULL, "--as %s is not supported yet; --as scan is", as);
     if (mlo_net_make(m, g, &net)) return (int)m->error.code;
     slots = (size_t)net.in_at[net.n] + 1;
     int *loop_of = MLO_NEW_N(m, int, (size_t)net.n + 1), *instance = MLO_NEW_N(m, int, (size_t)net.n + 1), *position = MLO_NEW_N(m, int, (size_t)net.n + 1), *feed_of = MLO_NEW_N(m, int, slots);
@@ -7717,8 +7738,8 @@ static int mlo_roll_report(mlo *m, mlo_text *out) {
         const mlo_node *s = g->node[i];
         const char *iterations = mlo_meta_get(s->meta, s->n_meta, "mlo.iterations"), *scopes = mlo_meta_get(s->meta, s->n_meta, "mlo.instances");
         mlo_attr *body = mlo_attr_of(s, "body");
-        if (!mlo_is(s, "Scan") || !iterations || !body || !body->g) continue;
-        size_t inputs = (size_t)mlo_int(s, "num_scan_inputs", 0), carried = s->n_input - inputs;
+        if (!mlo_is_scan(s) || !iterations || !body || !body->g) continue;
+        size_t inputs = mlo_scan_stacks(s), carried = s->n_input - inputs;
         mlo_puts(out, n++ ? ",{\"name\":" : "{\"name\":");
         mlo_report_string(out, mlo_node_name(s));
         mlo_printf(out, ",\"iterations\":%s,\"body_nodes\":%zu,\"carried\":%zu,\"per_iteration\":%zu,\"taps\":%zu,\"instances\":[", iterations, body->g->n_node, carried, inputs, s->n_output - carried);
@@ -7736,6 +7757,174 @@ static int mlo_roll_report(mlo *m, mlo_text *out) {
     return (int)m->error.code;
 }
 
+/* ======== finn.c ======== */
+/* finn: loops in FINN's form, one FINNLoop node each, instead of Scans.
+ *
+ * in:  a rolled model; option "as": "scan" (nothing to do here) or "finn".
+ * out: per loop a node FINNLoop of domain finn.custom_op.fpgadataflow.rtl with attributes body, iteration, inputDataType,
+ *      outputDataType and backend; inputs: the activation, then stacks [iterations, ...]; output: the activation. Names are FINN's:
+ *      FINNLoop_0, its body's nodes FINNLoop_0_MatMul_3, a constant that the body keeps `NAME_push_down`.
+ * invariant: a body reads nothing from around it. Constants move in; a computed value that all iterations share (a mask) has no class in
+ *      FINN and becomes a stack that repeats it. FINN carries one value and taps none: loops that need more are refused.
+ * example: bert-tiny: FINNLoop_0 of 2 iterations with 17 inputs.
+ * cost: O(nodes).
+ */
+typedef struct {
+    mlo *m; mlo_graph *g; mlo_node *scan, *loop; mlo_graph *body, made;     /* made: nodes for the outer graph, the loop last */
+    int64_t iterations; const char *name;
+    mlo_map inner;                 /* name outside -> name in the body */
+    mlo_map *names;                /* taken names */
+    mlo_graph first;               /* constants that the body begins with */
+} mlo_finn_loop;
+
+/* FINN's name of an element type, NULL when it has none. */
+static const char *mlo_finn_type(mlo_dtype t) {
+    switch (t) {
+    case MLO_FLOAT: return "FLOAT32";
+    case MLO_FLOAT16: return "FLOAT16";
+    case MLO_INT4: return "INT4"; case MLO_INT8: return "INT8"; case MLO_INT16: return "INT16"; case MLO_INT32: return "INT32";
+    case MLO_UINT4: return "UINT4"; case MLO_UINT8: return "UINT8"; case MLO_UINT16: return "UINT16"; case MLO_UINT32: return "UINT32";
+    default: return NULL;
+    }
+}
+
+static int mlo_finn_fits(mlo_finn_loop *f) {
+    mlo *m = f->m;
+    size_t params = mlo_scan_stacks(f->scan), states = f->scan->n_input - params;
+    if (states != 1) return mlo_fail(m, MLO_E_UNSUPPORTED, f->scan, "%zu values are carried from iteration to iteration, a FINNLoop carries one; use --as scan", states);
+    if (f->scan->n_output != 1) return mlo_fail(m, MLO_E_UNSUPPORTED, f->scan, "'%s' is used outside of the loop in each iteration, a FINNLoop hands out nothing but its last value; use --as scan", f->scan->output[1]);
+    for (size_t i = 0; i < f->body->n_node; i++)
+        if (mlo_is(f->body->node[i], "Scan")) return mlo_fail(m, MLO_E_UNSUPPORTED, f->body->node[i], "a loop within %s; FINNLoops do not nest; use --as scan", mlo_node_name(f->scan));
+    return 0;
+}
+
+/* A constant from outside, as a Constant node of the body. */
+static const char *mlo_finn_constant(mlo_finn_loop *f, const mlo_value *v) {
+    mlo *m = f->m;
+    const char *name = mlo_name_free(m, f->names, mlo_format(m, "%s_push_down", v->name));
+    mlo_tensor *t = MLO_NEW(m, mlo_tensor);
+    mlo_node *n = mlo_node_new(m, "Constant", name);
+    mlo_attr *a = mlo_attr_new(m, n, "value", MLO_ATTR_TENSOR);
+    mlo_form form = mlo_form_of(v);
+    mlo_value_info *info = mlo_info_new(m, name ? name : "", &form);
+    if (!name || !t || !a || mlo_node_output(m, n, name) || !info || !MLO_PUSH(m, f->body->info, f->body->n_info, info)) return NULL;
+    *t = *v->tensor;
+    t->name = name;
+    a->t = t;
+    return mlo_graph_add(m, &f->first, n) ? NULL : name;
+}
+
+/* A computed value that all iterations share, as one more stack: Expand repeats it. */
+static const char *mlo_finn_repeated(mlo_finn_loop *f, const mlo_value *v) {
+    mlo *m = f->m;
+    mlo_form form = mlo_form_of(v), stacked = mlo_form_stacked(&form, f->iterations);
+    if (!mlo_form_known(&form) || stacked.rank < 0) { mlo_fail(m, MLO_E_SHAPE, f->scan, "reads '%s', whose shape is not known, in every iteration; bind its dimensions with --dim", v->name); return NULL; }
+    const char *name = mlo_name_free(m, f->names, mlo_format(m, "%s_each", v->name)), *stack = name ? mlo_name_free(m, f->names, mlo_format(m, "%s_all", v->name)) : NULL;
+    const char *shape = stack ? mlo_name_free(m, f->names, mlo_format(m, "%s_shape", stack)) : NULL;
+    mlo_tensor *dims = shape ? mlo_tensor_of_ints(m, shape, stacked.dims, stacked.rank) : NULL;
+    mlo_node *n = dims ? mlo_node_new(m, "Expand", stack) : NULL;
+    mlo_value_info *info = mlo_info_new(m, name ? name : "", &form), *outer = mlo_info_new(m, stack ? stack : "", &stacked);
+    if (!n || !info || !outer || mlo_graph_init(m, f->g, dims) || mlo_node_input(m, n, v->name) || mlo_node_input(m, n, shape) || mlo_node_output(m, n, stack)) return NULL;
+    if (mlo_graph_add(m, &f->made, n) || mlo_node_input(m, f->loop, stack) || !MLO_PUSH(m, f->g->info, f->g->n_info, outer) || !MLO_PUSH(m, f->body->input, f->body->n_input, info)) return NULL;
+    mlo_warn(m, "%s: '%s' is the same in all iterations; FINN has no such input, so it is repeated %lld times", f->name, v->name, (long long)f->iterations);
+    return name;
+}
+
+/* Notes what the body calls a value from outside, the first time it is met. */
+static int mlo_finn_meet(mlo_finn_loop *f, const char *name) {
+    const mlo_value *v = mlo_value_of(f->body, name);
+    if (!v || v->graph == f->body || mlo_map_get(&f->inner, name)) return 0;
+    const char *inner = v->tensor ? mlo_finn_constant(f, v) : mlo_finn_repeated(f, v);
+    return inner ? mlo_map_put(f->m, &f->inner, name, (void *)(uintptr_t)inner) : (int)f->m->error.code;
+}
+
+static int mlo_finn_meet_all(mlo_finn_loop *f, const mlo_graph *g, int depth) {
+    for (size_t i = 0; i < g->n_node && depth < MLO_MAX_DEPTH; i++) {
+        const mlo_node *n = g->node[i];
+        for (size_t k = 0; k < n->n_input; k++) if (mlo_has_input(n, k)) MLO_TRY(mlo_finn_meet(f, n->input[k]));
+        for (size_t a = 0; a < n->n_attr; a++) {
+            if (n->attr[a]->g) MLO_TRY(mlo_finn_meet_all(f, n->attr[a]->g, depth + 1));
+            for (size_t k = 0; k < n->attr[a]->n_graphs; k++) MLO_TRY(mlo_finn_meet_all(f, n->attr[a]->graphs[k], depth + 1));
+        }
+    }
+    for (size_t i = 0; i < g->n_output; i++) MLO_TRY(mlo_finn_meet(f, g->output[i]->name));
+    return 0;
+}
+
+/* Renames what nodes read, and the nodes: FINNLoop_0_MatMul_3 is the fourth MatMul. */
+static int mlo_finn_nodes(mlo_finn_loop *f) {
+    mlo *m = f->m;
+    mlo_map count = { NULL, 0, 0 };
+    for (size_t i = 0; i < f->body->n_node; i++) {
+        mlo_node *n = f->body->node[i];
+        for (size_t k = 0; k < n->n_input; k++) { const char *to = (const char *)mlo_map_get(&f->inner, n->input[k]); if (to) n->input[k] = to; }
+        if (f->inner.used) MLO_TRY(mlo_roll_rename(m, n, &f->inner));
+        if (!MLO_PUSH(m, f->first.node, f->first.n_node, n)) return (int)m->error.code;
+    }
+    f->body->node = f->first.node; f->body->n_node = f->first.n_node;
+    for (size_t i = 0; i < f->body->n_node; i++) {
+        mlo_node *n = f->body->node[i];
+        uintptr_t k = (uintptr_t)mlo_map_get(&count, n->op);
+        if (!(n->name = mlo_format(m, "%s_%s_%lu", f->name, n->op, (unsigned long)k)) || mlo_map_put(m, &count, n->op, (void *)(k + 1))) return (int)m->error.code;
+    }
+    for (size_t i = 0; i < f->body->n_output; i++) { const char *to = (const char *)mlo_map_get(&f->inner, f->body->output[i]->name); if (to) f->body->output[i]->name = to; }
+    return 0;
+}
+
+static int mlo_finn_build(mlo_finn_loop *f) {
+    mlo *m = f->m;
+    mlo_form in = mlo_form_of(mlo_value_of(f->body, f->body->input[0]->name)), out = mlo_form_of(mlo_value_of(f->body, f->body->output[0]->name));
+    const char *from = mlo_finn_type(in.dtype), *to = mlo_finn_type(out.dtype);
+    if (!from || !to) return mlo_fail(m, MLO_E_UNSUPPORTED, f->scan, "carries %s, a type that FINN does not have; use --as scan", mlo_dtype_name(from ? out.dtype : in.dtype));
+    if (!(f->loop = mlo_node_new(m, mlo_finn_loop_op, f->name))) return (int)m->error.code;
+    for (size_t i = 0; i < f->scan->n_input; i++) MLO_TRY(mlo_node_input(m, f->loop, f->scan->input[i]));
+    MLO_TRY(mlo_node_output(m, f->loop, f->scan->output[0]));
+    MLO_TRY(mlo_finn_meet_all(f, f->body, 0));
+    MLO_TRY(mlo_finn_nodes(f));
+    f->loop->meta = f->scan->meta; f->loop->n_meta = f->scan->n_meta;
+    MLO_TRY(mlo_attr_graph(m, f->loop, "body", f->body));
+    MLO_TRY(mlo_attr_int(m, f->loop, "iteration", f->iterations));
+    MLO_TRY(mlo_attr_string(m, f->loop, "inputDataType", from));
+    MLO_TRY(mlo_attr_string(m, f->loop, "outputDataType", to));
+    MLO_TRY(mlo_attr_string(m, f->loop, "backend", "fpgadataflow"));
+    return mlo_graph_add(m, &f->made, f->loop);
+}
+
+/* Says which version of FINN's operators the model means. */
+static int mlo_finn_import(mlo *m) {
+    const mlo_opset o = { MLO_HAS(1) | MLO_HAS(2), mlo_intern_n(m, mlo_finn_loop_op, strlen(mlo_finn_loop_op) - strlen(".FINNLoop")), 1 };
+    for (size_t i = 0; i < m->model->n_opset; i++) if (mlo_eq(m->model->opset[i].domain, o.domain)) return 0;
+    return MLO_PUSH(m, m->model->opset, m->model->n_opset, o) ? 0 : (int)m->error.code;
+}
+
+static int mlo_finn(mlo *m) {
+    mlo_graph *g = m->model->graph, nodes = {0};
+    mlo_map names = { NULL, 0, 0 };
+    int loops = 0;
+    for (size_t i = 0; i < g->values.size; i++) if (g->values.slot[i].key) MLO_TRY(mlo_map_put(m, &names, g->values.slot[i].key, (void *)(uintptr_t)g->values.slot[i].key));
+    for (size_t i = 0; i < g->n_node; i++) {
+        mlo_node *n = g->node[i];
+        const char *iterations = mlo_meta_get(n->meta, n->n_meta, "mlo.iterations");
+        mlo_finn_loop f = { m, g, n, NULL, NULL, {0}, iterations ? strtol(iterations, NULL, 10) : 0, NULL, { NULL, 0, 0 }, &names, {0} };
+        if (!mlo_is(n, "Scan") || f.iterations < 1) { MLO_TRY(mlo_graph_add(m, &nodes, n)); continue; }
+        f.body = mlo_attr_of(n, "body")->g;
+        if (!(f.name = mlo_format(m, "FINNLoop_%d", loops++)) || mlo_finn_fits(&f) || mlo_finn_build(&f)) return (int)m->error.code;
+        for (size_t k = 0; k < f.made.n_node; k++) MLO_TRY(mlo_graph_add(m, &nodes, f.made.node[k]));
+    }
+    g->node = nodes.node; g->n_node = nodes.n_node;
+    MLO_TRY(mlo_finn_import(m));
+    return mlo_index(m, g);
+}
+
+/* The `roll` stage, in the form that was asked for. */
+static int mlo_roll_as(mlo *m) {
+    const char *as = mlo_opt(m, "as");
+    int finn = mlo_eq(as, "finn");
+    if (as && !finn && !mlo_eq(as, "scan")) return mlo_fail_at(m, MLO_E_USAGE, NULL, "--as %s: the forms are scan and finn", as);
+    MLO_TRY(mlo_roll(m));
+    return finn ? mlo_finn(m) : 0;
+}
+
 /* ======== check.c ======== */
 /* check: proves that a rolled model computes what the original computes.
  *
@@ -7744,7 +7933,8 @@ static int mlo_roll_report(mlo *m, mlo_text *out) {
  * equal terms have equal numbers, compared exactly, not by hash. A Scan is unrolled: its body is written once per iteration, with slice
  * k of each stack in place of its input. The models are equal when each output is the same term in both.
  * Rules, all exact, applied to both sides: operands of commutative ops are sorted; Identity(x) = x; slice k of Reshape(Concat(p0, p1, ..))
- * to [n, ...], of Concat(Unsqueeze(p0), ..) and of a Scan's output is pk; Gather(stack, k) is its slice k; int4 -> int8 -> int4 is nothing.
+ * to [n, ...], of Concat(Unsqueeze(p0), ..) and of a Scan's output is pk; every slice of Expand(x, [n, form of x]) is x; Gather(stack, k) is its
+ * slice k; int4 -> int8 -> int4 is nothing.
  * invariant: shares nothing with roll, extract and discover but the model itself.
  * example: an epsilon edited in a body: "output 'layer_norm_4': LayerNormalization node_layer_norm_1: epsilon ..".
  * cost: O(nodes x iterations). Constants in the same place of the same file are equal unread; if that does not do, they are read.
@@ -7924,6 +8114,17 @@ static int mlo_is_unstacking(mlo_terms *t, mlo_terms_env *env, const mlo_node *r
     return 1;
 }
 
+/* Does the Expand repeat its input along a new first axis? How often, else 0. */
+static int mlo_repeats(mlo_terms *t, mlo_terms_env *env, const mlo_node *expand) {
+    int64_t shape[MLO_MAX_RANK + 1];
+    mlo_terms_env *home;
+    int rank = mlo_is(expand, "Expand") && expand->n_input == 2 ? mlo_terms_ints(t, env, expand->input[1], shape, MLO_MAX_RANK + 1) : -1;
+    mlo_form f = mlo_form_of(rank < 1 ? NULL : mlo_terms_value(env, expand->input[0], &home));
+    if (rank < 1 || !mlo_form_known(&f) || f.rank != rank - 1 || shape[0] < 1 || shape[0] > 1000000) return 0;
+    for (int i = 0; i < f.rank; i++) if (f.dims[i] != shape[i + 1]) return 0;
+    return (int)shape[0];
+}
+
 /* The slices of a stack along its first axis; 0 when the value is no stack that check knows. */
 static int mlo_terms_slices(mlo_terms *t, mlo_terms_env *env, const char *name, mlo_slices *out) {
     mlo_terms_env *home;
@@ -7932,17 +8133,17 @@ static int mlo_terms_slices(mlo_terms *t, mlo_terms_env *env, const char *name, 
     const mlo_slices *known = (const mlo_slices *)mlo_map_get(&home->slices, name);
     if (known) { *out = *known; return 1; }
     mlo_node *n = v->producer, *concat = n;
-    int unstack = mlo_is(n, "Reshape"), count = 0;
+    int unstack = mlo_is(n, "Reshape"), count = 0, repeats = mlo_repeats(t, home, n);
     if (unstack) { mlo_terms_env *inner; mlo_value *c = mlo_terms_value(home, n->input[0], &inner); concat = c && inner == home ? c->producer : NULL; }
     int numbers = !n && v->tensor && v->tensor->data_type == MLO_INT64 && v->tensor->n_dims == 1 && v->tensor->dims[0] < 1000000;
-    if (!numbers && (!mlo_is(concat, "Concat") || mlo_int(concat, "axis", 1))) return 0;
+    if (!numbers && !repeats && (!mlo_is(concat, "Concat") || mlo_int(concat, "axis", 1))) return 0;
     if (!numbers && unstack && !mlo_is_unstacking(t, home, n, concat)) return 0;
-    count = numbers ? (int)v->tensor->dims[0] : (int)concat->n_input;
+    count = numbers ? (int)v->tensor->dims[0] : repeats ? repeats : (int)concat->n_input;
     int *slice = MLO_NEW_N(t->m, int, (size_t)count + 1);
     int64_t *value = numbers ? MLO_NEW_N(t->m, int64_t, (size_t)count + 1) : NULL;
     if (!slice || (numbers && (!value || mlo_tensor_ints(t->side, v->tensor, value, (size_t)count) != count))) return 0;
     for (int k = 0; k < count; k++) {
-        const char *part = numbers ? NULL : unstack ? concat->input[k] : mlo_terms_part(t, home, concat->input[k]);
+        const char *part = numbers ? NULL : repeats ? n->input[0] : unstack ? concat->input[k] : mlo_terms_part(t, home, concat->input[k]);
         if (!numbers && !part) return 0;
         slice[k] = numbers ? mlo_terms_number(t, value[k]) : mlo_terms_get(t, home, part);
         if (slice[k] < 0) return 0;
@@ -8040,13 +8241,13 @@ static int mlo_terms_simplify(mlo_terms *t, mlo_terms_env *env, const mlo_node *
     return -2;
 }
 
-/* Runs a Scan symbolically. 0: done; -2: not a Scan that can be unrolled. */
+/* Runs a Scan, or a FINNLoop, symbolically. 0: done; -2: not one that can be unrolled. */
 static int mlo_terms_scan(mlo_terms *t, mlo_terms_env *env, const mlo_node *n, int depth) {
     mlo *m = t->m;
     mlo_attr *body = mlo_attr_of(n, "body");
     mlo_graph *g = body ? body->g : NULL;
-    int64_t inputs = mlo_int(n, "num_scan_inputs", 0), rounds = -1;
-    if (!g || inputs < 1 || inputs > (int64_t)n->n_input || g->n_input != n->n_input || g->n_output != n->n_output || n->n_attr != 2) return -2;
+    int64_t inputs = (int64_t)mlo_scan_stacks(n), rounds = mlo_is(n, "Scan") ? -1 : mlo_int(n, "iteration", 1);
+    if (!g || inputs < 1 || inputs > (int64_t)n->n_input || g->n_input != n->n_input || g->n_output != n->n_output || n->n_attr != (mlo_is(n, "Scan") ? 2 : 5)) return -2;
     size_t states = n->n_input - (size_t)inputs;
     if (g->n_output < states) return -2;
     mlo_slices *s = MLO_NEW_N(m, mlo_slices, (size_t)inputs);
@@ -8082,7 +8283,7 @@ static int mlo_terms_scan(mlo_terms *t, mlo_terms_env *env, const mlo_node *n, i
 static int mlo_terms_node(mlo_terms *t, mlo_terms_env *env, const mlo_node *n, int depth) {
     mlo *m = t->m;
     if (mlo_is(n, "Constant") && n->n_output == 1 && mlo_attr_of(n, "value")) return 0;                    /* a constant: mlo_terms_get */
-    int r = mlo_is(n, "Scan") ? mlo_terms_scan(t, env, n, depth) : -2;
+    int r = mlo_is_scan(n) ? mlo_terms_scan(t, env, n, depth) : -2;
     if (r != -2) return r;
     if ((r = mlo_terms_simplify(t, env, n)) != -2) return mlo_terms_bind(t, env, n->output[0], r);
     int *in = MLO_NEW_N(m, int, n->n_input + 1);
@@ -9204,7 +9405,7 @@ static int mlo_scan_of(mlo *m, mlo_graph *outer, mlo_node *n, mlo_scan *s) {
     memset(s, 0, sizeof *s);
     if (!body || !body->g) return mlo_fail(m, MLO_E_GRAPH, n, "a Scan without a body");
     s->node = n; s->outer = outer; s->body = body->g;
-    s->n_param = (size_t)mlo_int(n, "num_scan_inputs", 0);
+    s->n_param = mlo_scan_stacks(n);
     if (s->n_param < 1 || s->n_param > n->n_input || s->body->n_input != n->n_input) return mlo_fail(m, MLO_E_GRAPH, n, "num_scan_inputs %zu does not fit %zu inputs", s->n_param, n->n_input);
     s->n_state = n->n_input - s->n_param;
     s->n_tap = n->n_output - s->n_state;
@@ -9289,7 +9490,7 @@ static int mlo_scan_choose(mlo *m, mlo_scan *s) {
     mlo_graph *g = m->model->graph;
     const char *wanted = mlo_opt(m, "loop");
     mlo_node *best = NULL; int64_t most = -1;
-    for (size_t i = 0; i < g->n_node; i++) if (mlo_is(g->node[i], "Scan")) {
+    for (size_t i = 0; i < g->n_node; i++) if (mlo_is_scan(g->node[i])) {
         mlo_attr *body = mlo_attr_of(g->node[i], "body");
         mlo_scan each;
         if (!body || !body->g || (wanted && !mlo_eq(wanted, mlo_node_name(g->node[i])))) continue;
@@ -10926,7 +11127,7 @@ static const struct { const char *name; int (*run)(mlo *m); } mlo_stages[] = {
     { "read", mlo_read },
     { "scope", mlo_scope },
     { "extract", mlo_extract },
-    { "roll", mlo_roll },
+    { "roll", mlo_roll_as },
     { "quantize", mlo_quantize },
     { "lower", mlo_lower },
     { "fold", mlo_fold },
@@ -19206,7 +19407,7 @@ static const char *mlo_view_op(mlo *m, const mlo_node *n) {
     return s ? s : "";
 }
 static const char *mlo_plural(int64_t n) { return n == 1 ? "" : "s"; }
-static int mlo_is_loop(const mlo_node *n) { mlo_attr *body = mlo_is(n, "Scan") ? mlo_attr_of(n, "body") : NULL; return body && body->g; }
+static int mlo_is_loop(const mlo_node *n) { mlo_attr *body = mlo_is_scan(n) ? mlo_attr_of(n, "body") : NULL; return body && body->g; }
 
 /* ---- walking ---------------------------------------------------------------------------------------------------------------------- */
 
@@ -19257,7 +19458,7 @@ static void mlo_view_graph(mlo_view *v, mlo_graph *g, int depth);
 
 /* A subgraph's inputs: carried values live; what comes in slices lives if what is sliced does. */
 static void mlo_view_inner(mlo_view *v, mlo_graph *g, mlo_node *n, mlo_graph *inner, int depth) {
-    size_t states = mlo_is_loop(n) && (size_t)mlo_int(n, "num_scan_inputs", 0) <= n->n_input ? n->n_input - (size_t)mlo_int(n, "num_scan_inputs", 0) : inner->n_input;
+    size_t states = mlo_is_loop(n) && mlo_scan_stacks(n) <= n->n_input ? n->n_input - mlo_scan_stacks(n) : inner->n_input;
     for (size_t k = 0; k < inner->n_input; k++) {
         mlo_value *x = mlo_value_of(inner, inner->input[k]->name), *from = k < n->n_input && mlo_has_input(n, k) ? mlo_value_of(g, n->input[k]) : NULL;
         if (k < states || mlo_view_lives(v, from)) mlo_view_enliven(v, x);
@@ -19307,9 +19508,9 @@ static int mlo_view_loop_of(mlo_view *v, mlo_graph *g, mlo_node *n, int depth) {
     const char *instances = mlo_meta_get(n->meta, n->n_meta, "mlo.instances"), *iterations = mlo_meta_get(n->meta, n->n_meta, "mlo.iterations");
     l.node = n; l.outer = g; l.body = mlo_attr_of(n, "body")->g; l.depth = depth;
     l.name = mlo_node_name(n); l.scope = mlo_view_scope(n); l.instances = instances ? instances : "";
-    int64_t params = mlo_int(n, "num_scan_inputs", 0);
-    if (params < 0 || (size_t)params > n->n_input || n->n_input != l.body->n_input) return mlo_fail(v->m, MLO_E_GRAPH, n, "num_scan_inputs %lld does not fit %zu inputs and a body of %zu", (long long)params, n->n_input, l.body->n_input);
-    l.params = (size_t)params; l.states = n->n_input - l.params;
+    l.params = mlo_scan_stacks(n);
+    if (l.params > n->n_input || n->n_input != l.body->n_input) return mlo_fail(v->m, MLO_E_GRAPH, n, "num_scan_inputs %lld does not fit %zu inputs and a body of %zu", (long long)l.params, n->n_input, l.body->n_input);
+    l.states = n->n_input - l.params;
     if (l.body->n_output < l.states || n->n_output > l.body->n_output) return mlo_fail(v->m, MLO_E_GRAPH, n, "a body of %zu outputs cannot carry %zu values", l.body->n_output, l.states);
     l.taps = n->n_output > l.states ? n->n_output - l.states : 0;
     mlo_form f = mlo_form_of(l.params ? mlo_value_of(g, n->input[l.states]) : NULL);

@@ -5,7 +5,8 @@
  * equal terms have equal numbers, compared exactly, not by hash. A Scan is unrolled: its body is written once per iteration, with slice
  * k of each stack in place of its input. The models are equal when each output is the same term in both.
  * Rules, all exact, applied to both sides: operands of commutative ops are sorted; Identity(x) = x; slice k of Reshape(Concat(p0, p1, ..))
- * to [n, ...], of Concat(Unsqueeze(p0), ..) and of a Scan's output is pk; Gather(stack, k) is its slice k; int4 -> int8 -> int4 is nothing.
+ * to [n, ...], of Concat(Unsqueeze(p0), ..) and of a Scan's output is pk; every slice of Expand(x, [n, form of x]) is x; Gather(stack, k) is its
+ * slice k; int4 -> int8 -> int4 is nothing.
  * invariant: shares nothing with roll, extract and discover but the model itself.
  * example: an epsilon edited in a body: "output 'layer_norm_4': LayerNormalization node_layer_norm_1: epsilon ..".
  * cost: O(nodes x iterations). Constants in the same place of the same file are equal unread; if that does not do, they are read.
@@ -185,6 +186,17 @@ static int mlo_is_unstacking(mlo_terms *t, mlo_terms_env *env, const mlo_node *r
     return 1;
 }
 
+/* Does the Expand repeat its input along a new first axis? How often, else 0. */
+static int mlo_repeats(mlo_terms *t, mlo_terms_env *env, const mlo_node *expand) {
+    int64_t shape[MLO_MAX_RANK + 1];
+    mlo_terms_env *home;
+    int rank = mlo_is(expand, "Expand") && expand->n_input == 2 ? mlo_terms_ints(t, env, expand->input[1], shape, MLO_MAX_RANK + 1) : -1;
+    mlo_form f = mlo_form_of(rank < 1 ? NULL : mlo_terms_value(env, expand->input[0], &home));
+    if (rank < 1 || !mlo_form_known(&f) || f.rank != rank - 1 || shape[0] < 1 || shape[0] > 1000000) return 0;
+    for (int i = 0; i < f.rank; i++) if (f.dims[i] != shape[i + 1]) return 0;
+    return (int)shape[0];
+}
+
 /* The slices of a stack along its first axis; 0 when the value is no stack that check knows. */
 static int mlo_terms_slices(mlo_terms *t, mlo_terms_env *env, const char *name, mlo_slices *out) {
     mlo_terms_env *home;
@@ -193,17 +205,17 @@ static int mlo_terms_slices(mlo_terms *t, mlo_terms_env *env, const char *name, 
     const mlo_slices *known = (const mlo_slices *)mlo_map_get(&home->slices, name);
     if (known) { *out = *known; return 1; }
     mlo_node *n = v->producer, *concat = n;
-    int unstack = mlo_is(n, "Reshape"), count = 0;
+    int unstack = mlo_is(n, "Reshape"), count = 0, repeats = mlo_repeats(t, home, n);
     if (unstack) { mlo_terms_env *inner; mlo_value *c = mlo_terms_value(home, n->input[0], &inner); concat = c && inner == home ? c->producer : NULL; }
     int numbers = !n && v->tensor && v->tensor->data_type == MLO_INT64 && v->tensor->n_dims == 1 && v->tensor->dims[0] < 1000000;
-    if (!numbers && (!mlo_is(concat, "Concat") || mlo_int(concat, "axis", 1))) return 0;
+    if (!numbers && !repeats && (!mlo_is(concat, "Concat") || mlo_int(concat, "axis", 1))) return 0;
     if (!numbers && unstack && !mlo_is_unstacking(t, home, n, concat)) return 0;
-    count = numbers ? (int)v->tensor->dims[0] : (int)concat->n_input;
+    count = numbers ? (int)v->tensor->dims[0] : repeats ? repeats : (int)concat->n_input;
     int *slice = MLO_NEW_N(t->m, int, (size_t)count + 1);
     int64_t *value = numbers ? MLO_NEW_N(t->m, int64_t, (size_t)count + 1) : NULL;
     if (!slice || (numbers && (!value || mlo_tensor_ints(t->side, v->tensor, value, (size_t)count) != count))) return 0;
     for (int k = 0; k < count; k++) {
-        const char *part = numbers ? NULL : unstack ? concat->input[k] : mlo_terms_part(t, home, concat->input[k]);
+        const char *part = numbers ? NULL : repeats ? n->input[0] : unstack ? concat->input[k] : mlo_terms_part(t, home, concat->input[k]);
         if (!numbers && !part) return 0;
         slice[k] = numbers ? mlo_terms_number(t, value[k]) : mlo_terms_get(t, home, part);
         if (slice[k] < 0) return 0;
@@ -301,13 +313,13 @@ static int mlo_terms_simplify(mlo_terms *t, mlo_terms_env *env, const mlo_node *
     return -2;
 }
 
-/* Runs a Scan symbolically. 0: done; -2: not a Scan that can be unrolled. */
+/* Runs a Scan, or a FINNLoop, symbolically. 0: done; -2: not one that can be unrolled. */
 static int mlo_terms_scan(mlo_terms *t, mlo_terms_env *env, const mlo_node *n, int depth) {
     mlo *m = t->m;
     mlo_attr *body = mlo_attr_of(n, "body");
     mlo_graph *g = body ? body->g : NULL;
-    int64_t inputs = mlo_int(n, "num_scan_inputs", 0), rounds = -1;
-    if (!g || inputs < 1 || inputs > (int64_t)n->n_input || g->n_input != n->n_input || g->n_output != n->n_output || n->n_attr != 2) return -2;
+    int64_t inputs = (int64_t)mlo_scan_stacks(n), rounds = mlo_is(n, "Scan") ? -1 : mlo_int(n, "iteration", 1);
+    if (!g || inputs < 1 || inputs > (int64_t)n->n_input || g->n_input != n->n_input || g->n_output != n->n_output || n->n_attr != (mlo_is(n, "Scan") ? 2 : 5)) return -2;
     size_t states = n->n_input - (size_t)inputs;
     if (g->n_output < states) return -2;
     mlo_slices *s = MLO_NEW_N(m, mlo_slices, (size_t)inputs);
@@ -343,7 +355,7 @@ static int mlo_terms_scan(mlo_terms *t, mlo_terms_env *env, const mlo_node *n, i
 static int mlo_terms_node(mlo_terms *t, mlo_terms_env *env, const mlo_node *n, int depth) {
     mlo *m = t->m;
     if (mlo_is(n, "Constant") && n->n_output == 1 && mlo_attr_of(n, "value")) return 0;                    /* a constant: mlo_terms_get */
-    int r = mlo_is(n, "Scan") ? mlo_terms_scan(t, env, n, depth) : -2;
+    int r = mlo_is_scan(n) ? mlo_terms_scan(t, env, n, depth) : -2;
     if (r != -2) return r;
     if ((r = mlo_terms_simplify(t, env, n)) != -2) return mlo_terms_bind(t, env, n->output[0], r);
     int *in = MLO_NEW_N(m, int, n->n_input + 1);

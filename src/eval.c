@@ -274,7 +274,7 @@ static int mlo_scan_bind(mlo_env *body, const mlo_rounds *r, const mlo_node *n, 
 static int mlo_eval_scan(mlo_env *e, mlo_node *n, const mlo_array *const *in, mlo_array **out) {
     mlo *m = e->m; mlo_env body; mlo_rounds r;
     const mlo_attr *a = mlo_attr_of(n, "body");
-    size_t n_scan = (size_t)mlo_int(n, "num_scan_inputs", 0), n_state = n->n_input - n_scan; int64_t length;
+    size_t n_scan = mlo_scan_stacks(n), n_state = n->n_input - n_scan; int64_t length;
     if (e->opset < 9) return mlo_fail(m, MLO_E_UNSUPPORTED, n, "the Scan of opset 8 has a batch axis; convert the model to opset 9 or newer");
     if (!a || !a->g || n_scan > n->n_input || a->g->n_input != n->n_input || a->g->n_output < n_state)
         return mlo_fail(m, MLO_E_GRAPH, n, "%zu inputs of which %zu are scanned do not fit the body", n->n_input, n_scan);
@@ -366,7 +366,7 @@ static int mlo_eval_node(mlo_env *e, mlo_node *n) {
     for (size_t i = 0; i < n->n_output; i++) out[i] = NULL;
     for (size_t i = 0; i < n->n_input; i++) in[i] = mlo_has_input(n, i) ? mlo_env_get(e, n, n->input[i]) : NULL;
     if (m->error.code) { mlo_scratch_free(m, out); return (int)m->error.code; }
-    if (mlo_is(n, "Scan")) mlo_eval_scan(e, n, in, out);
+    if (mlo_is_scan(n)) mlo_eval_scan(e, n, in, out);
     else if (mlo_is(n, "Loop")) mlo_eval_loop(e, n, in, out);
     else if (mlo_is(n, "If")) mlo_eval_if(e, n, in, out);
     else if (op && op->run) mlo_call_node(m, op, n, e->opset, in, out);

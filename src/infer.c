@@ -188,7 +188,7 @@ static mlo_form mlo_form_with(const mlo_form *f, int64_t axis, int64_t n) {
 static int mlo_infer_scan(mlo_inference *k, const mlo_form *in, mlo_form *out) {
     mlo_node *n = k->node; mlo *m = k->m;
     const mlo_attr *a = mlo_attr_of(n, "body");
-    size_t n_scan = (size_t)mlo_int(n, "num_scan_inputs", 0), n_state = n->n_input - n_scan;
+    size_t n_scan = mlo_scan_stacks(n), n_state = n->n_input - n_scan;
     int64_t length = -1;
     if (!a || !a->g || n_scan > n->n_input || a->g->n_input != n->n_input || a->g->n_output != n->n_output)
         return mlo_fail(m, MLO_E_GRAPH, n, "%zu inputs (%zu scanned) and %zu outputs do not fit the body's %zu and %zu",
@@ -271,7 +271,7 @@ static int mlo_infer_node(mlo_inference *k, mlo_node *n) {
     for (size_t i = 0; i < n->n_output; i++) out[i] = mlo_unknown_form();
     mlo_shapes s = { m, n, k->opset, form, n->n_input, out, n->n_output, mlo_infer_value, NULL };
     s.from = k;
-    if (mlo_is(n, "Scan") && k->opset >= 9) mlo_infer_scan(k, form, out);
+    if (mlo_is_scan(n) && k->opset >= 9) mlo_infer_scan(k, form, out);
     else if (mlo_is(n, "Loop")) mlo_infer_loop(k, form, out);
     else if (mlo_is(n, "If")) mlo_infer_if(k, out);
     else if (op && op->shape && n->n_output) op->shape(&s);

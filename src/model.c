@@ -150,6 +150,11 @@ static int mlo_is(const mlo_node *n, const char *op) {
     if (!dot) return mlo_eq(n->op, op) && (!*domain || mlo_eq(domain, "ai.onnx"));
     return mlo_eq(n->op, dot + 1) && strlen(domain) == (size_t)(dot - op) && !strncmp(domain, op, (size_t)(dot - op));
 }
+/* A Scan, or the same in FINN's form (finn.c): one carried value, all other inputs stacks. */
+static const char mlo_finn_loop_op[] = "finn.custom_op.fpgadataflow.rtl.FINNLoop";
+static int mlo_is_scan(const mlo_node *n) { return mlo_is(n, "Scan") || mlo_is(n, mlo_finn_loop_op); }
+/* How many of its inputs come in slices, one per iteration: the last ones. May be more than there are, in a bad model. */
+static size_t mlo_scan_stacks(const mlo_node *n) { return mlo_is(n, "Scan") ? (size_t)mlo_int(n, "num_scan_inputs", 0) : n->n_input ? n->n_input - 1 : 0; }
 /* Does input i exist (present and not "")? */
 static int mlo_has_input(const mlo_node *n, size_t i) { return i < n->n_input && n->input[i] && *n->input[i]; }
 
@@ -323,6 +328,12 @@ static int mlo_attr_ints(mlo *m, mlo_node *n, const char *name, const int64_t *i
     if (!a || !(a->ints = MLO_NEW_N(m, int64_t, mlo_room(count)))) return (int)m->error.code;
     if (count) memcpy(a->ints, ints, count * sizeof *ints);
     a->n_ints = count;
+    return 0;
+}
+static int mlo_attr_string(mlo *m, mlo_node *n, const char *name, const char *s) {
+    mlo_attr *a = mlo_attr_new(m, n, name, MLO_ATTR_STRING);
+    if (!a || !(s = mlo_intern(m, s))) return (int)m->error.code;
+    a->s.data = s; a->s.n = strlen(s);
     return 0;
 }
 static int mlo_attr_graph(mlo *m, mlo_node *n, const char *name, mlo_graph *g) {

@@ -570,6 +570,17 @@ static int mlo_roll_describe(mlo_roller *r) {
     return 0;
 }
 
+/* An output says its type itself: a second word on it upsets strict readers. */
+static void mlo_roll_once(mlo_graph *body) {
+    size_t kept = 0;
+    for (size_t i = 0; i < body->n_info; i++) {
+        size_t k = 0;
+        while (k < body->n_output && !mlo_eq(body->output[k]->name, body->info[i]->name)) k++;
+        if (k == body->n_output) body->info[kept++] = body->info[i];
+    }
+    body->n_info = kept;
+}
+
 static int mlo_roll_build(mlo_roller *r) {
     mlo *m = r->m;
     r->scan = mlo_node_new(m, "Scan", r->name);
@@ -580,6 +591,7 @@ static int mlo_roll_build(mlo_roller *r) {
     if (mlo_roll_states(r)) return (int)m->error.code;
     for (int p = 0; p < r->size; p++)
         for (size_t o = 0; o < r->g->node[mlo_roll_at(r, 0, p)]->n_output; o++) if (mlo_roll_tap(r, p, (int)o)) return (int)m->error.code;
+    mlo_roll_once(r->body);
     if (mlo_attr_graph(m, r->scan, "body", r->body) || mlo_roll_describe(r)) return (int)m->error.code;
     return mlo_roll_made(r, r->scan);
 }
@@ -654,14 +666,12 @@ static int mlo_roll_loop(mlo *m, mlo_net *net, const mlo_marked *k, int self, co
     return mlo_roll_build(r);
 }
 
-/* The stage. */
+/* The stage, but for the form of the loops (finn.c). */
 static int mlo_roll(mlo *m) {
     mlo_graph *g = m->model->graph;
     mlo_net net;
     mlo_marked *loops = NULL;
     size_t n = 0, slots;
-    const char *as = mlo_opt(m, "as");
-    if (as && !mlo_eq(as, "scan")) return mlo_fail_at(m, MLO_E_UNSUPPORTED, NULL, "--as %s is not supported yet; --as scan is", as);
     if (mlo_net_make(m, g, &net)) return (int)m->error.code;
     slots = (size_t)net.in_at[net.n] + 1;
     int *loop_of = MLO_NEW_N(m, int, (size_t)net.n + 1), *instance = MLO_NEW_N(m, int, (size_t)net.n + 1), *position = MLO_NEW_N(m, int, (size_t)net.n + 1), *feed_of = MLO_NEW_N(m, int, slots);
@@ -696,8 +706,8 @@ static int mlo_roll_report(mlo *m, mlo_text *out) {
         const mlo_node *s = g->node[i];
         const char *iterations = mlo_meta_get(s->meta, s->n_meta, "mlo.iterations"), *scopes = mlo_meta_get(s->meta, s->n_meta, "mlo.instances");
         mlo_attr *body = mlo_attr_of(s, "body");
-        if (!mlo_is(s, "Scan") || !iterations || !body || !body->g) continue;
-        size_t inputs = (size_t)mlo_int(s, "num_scan_inputs", 0), carried = s->n_input - inputs;
+        if (!mlo_is_scan(s) || !iterations || !body || !body->g) continue;
+        size_t inputs = mlo_scan_stacks(s), carried = s->n_input - inputs;
         mlo_puts(out, n++ ? ",{\"name\":" : "{\"name\":");
         mlo_report_string(out, mlo_node_name(s));
         mlo_printf(out, ",\"iterations\":%s,\"body_nodes\":%zu,\"carried\":%zu,\"per_iteration\":%zu,\"taps\":%zu,\"instances\":[", iterations, body->g->n_node, carried, inputs, s->n_output - carried);

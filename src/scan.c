@@ -17,7 +17,7 @@ static int mlo_scan_of(mlo *m, mlo_graph *outer, mlo_node *n, mlo_scan *s) {
     memset(s, 0, sizeof *s);
     if (!body || !body->g) return mlo_fail(m, MLO_E_GRAPH, n, "a Scan without a body");
     s->node = n; s->outer = outer; s->body = body->g;
-    s->n_param = (size_t)mlo_int(n, "num_scan_inputs", 0);
+    s->n_param = mlo_scan_stacks(n);
     if (s->n_param < 1 || s->n_param > n->n_input || s->body->n_input != n->n_input) return mlo_fail(m, MLO_E_GRAPH, n, "num_scan_inputs %zu does not fit %zu inputs", s->n_param, n->n_input);
     s->n_state = n->n_input - s->n_param;
     s->n_tap = n->n_output - s->n_state;
@@ -102,7 +102,7 @@ static int mlo_scan_choose(mlo *m, mlo_scan *s) {
     mlo_graph *g = m->model->graph;
     const char *wanted = mlo_opt(m, "loop");
     mlo_node *best = NULL; int64_t most = -1;
-    for (size_t i = 0; i < g->n_node; i++) if (mlo_is(g->node[i], "Scan")) {
+    for (size_t i = 0; i < g->n_node; i++) if (mlo_is_scan(g->node[i])) {
         mlo_attr *body = mlo_attr_of(g->node[i], "body");
         mlo_scan each;
         if (!body || !body->g || (wanted && !mlo_eq(wanted, mlo_node_name(g->node[i])))) continue;

@@ -98,7 +98,7 @@ static const char *mlo_view_op(mlo *m, const mlo_node *n) {
     return s ? s : "";
 }
 static const char *mlo_plural(int64_t n) { return n == 1 ? "" : "s"; }
-static int mlo_is_loop(const mlo_node *n) { mlo_attr *body = mlo_is(n, "Scan") ? mlo_attr_of(n, "body") : NULL; return body && body->g; }
+static int mlo_is_loop(const mlo_node *n) { mlo_attr *body = mlo_is_scan(n) ? mlo_attr_of(n, "body") : NULL; return body && body->g; }
 
 /* ---- walking ---------------------------------------------------------------------------------------------------------------------- */
 
@@ -149,7 +149,7 @@ static void mlo_view_graph(mlo_view *v, mlo_graph *g, int depth);
 
 /* A subgraph's inputs: carried values live; what comes in slices lives if what is sliced does. */
 static void mlo_view_inner(mlo_view *v, mlo_graph *g, mlo_node *n, mlo_graph *inner, int depth) {
-    size_t states = mlo_is_loop(n) && (size_t)mlo_int(n, "num_scan_inputs", 0) <= n->n_input ? n->n_input - (size_t)mlo_int(n, "num_scan_inputs", 0) : inner->n_input;
+    size_t states = mlo_is_loop(n) && mlo_scan_stacks(n) <= n->n_input ? n->n_input - mlo_scan_stacks(n) : inner->n_input;
     for (size_t k = 0; k < inner->n_input; k++) {
         mlo_value *x = mlo_value_of(inner, inner->input[k]->name), *from = k < n->n_input && mlo_has_input(n, k) ? mlo_value_of(g, n->input[k]) : NULL;
         if (k < states || mlo_view_lives(v, from)) mlo_view_enliven(v, x);
@@ -199,9 +199,9 @@ static int mlo_view_loop_of(mlo_view *v, mlo_graph *g, mlo_node *n, int depth) {
     const char *instances = mlo_meta_get(n->meta, n->n_meta, "mlo.instances"), *iterations = mlo_meta_get(n->meta, n->n_meta, "mlo.iterations");
     l.node = n; l.outer = g; l.body = mlo_attr_of(n, "body")->g; l.depth = depth;
     l.name = mlo_node_name(n); l.scope = mlo_view_scope(n); l.instances = instances ? instances : "";
-    int64_t params = mlo_int(n, "num_scan_inputs", 0);
-    if (params < 0 || (size_t)params > n->n_input || n->n_input != l.body->n_input) return mlo_fail(v->m, MLO_E_GRAPH, n, "num_scan_inputs %lld does not fit %zu inputs and a body of %zu", (long long)params, n->n_input, l.body->n_input);
-    l.params = (size_t)params; l.states = n->n_input - l.params;
+    l.params = mlo_scan_stacks(n);
+    if (l.params > n->n_input || n->n_input != l.body->n_input) return mlo_fail(v->m, MLO_E_GRAPH, n, "num_scan_inputs %lld does not fit %zu inputs and a body of %zu", (long long)l.params, n->n_input, l.body->n_input);
+    l.states = n->n_input - l.params;
     if (l.body->n_output < l.states || n->n_output > l.body->n_output) return mlo_fail(v->m, MLO_E_GRAPH, n, "a body of %zu outputs cannot carry %zu values", l.body->n_output, l.states);
     l.taps = n->n_output > l.states ? n->n_output - l.states : 0;
     mlo_form f = mlo_form_of(l.params ? mlo_value_of(g, n->input[l.states]) : NULL);

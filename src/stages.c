@@ -11,7 +11,7 @@ static const struct { const char *name; int (*run)(mlo *m); } mlo_stages[] = {
     { "read", mlo_read },
     { "scope", mlo_scope },
     { "extract", mlo_extract },
-    { "roll", mlo_roll },
+    { "roll", mlo_roll_as },
     { "quantize", mlo_quantize },
     { "lower", mlo_lower },
     { "fold", mlo_fold },
