@@ -6772,6 +6772,7 @@ static int mlo_scope(mlo *m) {
  * invariant: the structure decides. A hierarchy selects among what repeats; several groups in one stack are consecutive layers as one
  *     body; groups in different stacks are different loops. What it selects and what repeats must agree, or extract says how they differ.
  * example: [["","encoder","encoder.layer.0"],["","encoder","encoder.layer.1"]] on 12 layers: 6 iterations of two layers.
+ * nested: what repeats within a body is found by the same search, after roll has made the body (--nested).
  * cost: O(nodes), see discover.c.
  */
 static const char mlo_loop_key[] = "mlo.loop", mlo_instance_key[] = "mlo.instance", mlo_position_key[] = "mlo.position", mlo_extract_key[] = "mlo.extract";
@@ -7002,19 +7003,37 @@ static int mlo_extract_none(mlo *m, const mlo_net *net, const mlo_found *f) {
     return mlo_fail(m, MLO_E_LOOP, net->g->node[c->y < 0 ? c->x : c->y], "no layer repeats; the closest two parts share %d of %d nodes, but %s", c->matched, c->size, why);
 }
 
+static const char **mlo_extract_scopes(mlo *m, const mlo_net *net) {
+    const char **scope = MLO_NEW_N(m, const char *, (size_t)net->n + 1);
+    for (int i = 0; scope && i < net->n; i++) scope[i] = mlo_meta_get(net->g->node[i]->meta, net->g->node[i]->n_meta, mlo_scope_key);
+    return scope;
+}
+
+/* Marks what repeats in the body of a loop; says how many loops that is. */
+static int mlo_extract_inner(mlo *m, mlo_graph *body, const char *loop, size_t *n) {
+    mlo_net net; mlo_found found;
+    if (mlo_net_make(m, body, &net)) return (int)m->error.code;
+    const char **scope = mlo_extract_scopes(m, &net);
+    if (!scope || mlo_discover(m, &net, scope, NULL, &found)) return (int)m->error.code;
+    for (size_t i = 0; i < found.n_loops; i++) {
+        const char *name = mlo_format(m, i ? "%s.inner_%zu" : "%s.inner", loop, i);
+        if (!name || mlo_extract_mark(m, &net, found.loop[i], name)) return (int)m->error.code;
+    }
+    *n = found.n_loops;
+    return 0;
+}
+
 /* The stage. */
 static int mlo_extract(mlo *m) {
     mlo_net net; mlo_found found; mlo_hierarchy h;
     mlo_graph *g = m->model->graph;
     const char *option = mlo_opt(m, "hierarchy");
-    int loops = 0;
     if (mlo_opt(m, "template")) return mlo_fail_at(m, MLO_E_UNSUPPORTED, NULL, "--template is not supported yet; give --hierarchy, or nothing");
     mlo_extract_unmark(g);
     if (mlo_net_make(m, g, &net)) return (int)m->error.code;
-    const char **scope = MLO_NEW_N(m, const char *, (size_t)net.n + 1), **name;
+    const char **scope = mlo_extract_scopes(m, &net), **name;
     uint8_t *chosen = option ? MLO_NEW_N(m, uint8_t, (size_t)net.n + 1) : NULL;
     if (m->error.code) return (int)m->error.code;
-    for (int i = 0; i < net.n; i++) scope[i] = mlo_meta_get(g->node[i]->meta, g->node[i]->n_meta, mlo_scope_key);
     if (option && (mlo_hierarchy_parse(m, option, &h) || mlo_hierarchy_choose(m, &net, scope, &h, chosen))) return (int)m->error.code;
     if (mlo_discover(m, &net, scope, chosen, &found)) return (int)m->error.code;
     if (!found.n_loops) return mlo_extract_none(m, &net, &found);
@@ -7022,9 +7041,8 @@ static int mlo_extract(mlo *m) {
     for (size_t i = 0; i < found.n_loops; i++) {
         mlo_layers *l = found.loop[i];
         if (option && mlo_layers_fit(m, &net, l, chosen)) return (int)m->error.code;
-        name[i] = loops ? mlo_format(m, "loop_%d", loops) : mlo_intern(m, "loop");
+        name[i] = i ? mlo_format(m, "loop_%zu", i) : mlo_intern(m, "loop");
         if (!name[i] || mlo_extract_mark(m, &net, l, name[i])) return (int)m->error.code;
-        loops++;
     }
     return mlo_extract_report(m, &net, &found, name);
 }
@@ -7698,9 +7716,19 @@ static int mlo_roll_loop(mlo *m, mlo_net *net, const mlo_marked *k, int self, co
     return mlo_roll_build(r);
 }
 
-/* The stage, but for the form of the loops (finn.c). */
-static int mlo_roll(mlo *m) {
-    mlo_graph *g = m->model->graph;
+/* Every name of a graph and of the graphs inside it. */
+static int mlo_names_taken(mlo *m, const mlo_graph *g, mlo_map *names, int depth) {
+    for (size_t i = 0; i < g->values.size; i++) if (g->values.slot[i].key) MLO_TRY(mlo_map_put(m, names, g->values.slot[i].key, (void *)(uintptr_t)g->values.slot[i].key));
+    for (size_t i = 0; i < g->n_node && depth < MLO_MAX_DEPTH; i++)
+        for (size_t a = 0; a < g->node[i]->n_attr; a++) {
+            if (g->node[i]->attr[a]->g) MLO_TRY(mlo_names_taken(m, g->node[i]->attr[a]->g, names, depth + 1));
+            for (size_t k = 0; k < g->node[i]->attr[a]->n_graphs; k++) MLO_TRY(mlo_names_taken(m, g->node[i]->attr[a]->graphs[k], names, depth + 1));
+        }
+    return 0;
+}
+
+/* Rolls the marked loops of one graph. */
+static int mlo_roll_graph(mlo *m, mlo_graph *g, mlo_map *names) {
     mlo_net net;
     mlo_marked *loops = NULL;
     size_t n = 0, slots;
@@ -7710,14 +7738,13 @@ static int mlo_roll(mlo *m) {
     uint8_t *swap = MLO_NEW_N(m, uint8_t, (size_t)net.n + 1);
     if (m->error.code || mlo_marks_read(m, g, &loops, &n, loop_of, instance, position)) return (int)m->error.code;
     if (!n) return mlo_fail_at(m, MLO_E_LOOP, NULL, "no node is marked as part of a loop; run extract first");
-    mlo_map names = { NULL, 0, 0 }, used = { NULL, 0, 0 };
-    for (size_t i = 0; i < g->values.size; i++) if (g->values.slot[i].key) mlo_map_put(m, &names, g->values.slot[i].key, (void *)(uintptr_t)g->values.slot[i].key);
+    mlo_map used = { NULL, 0, 0 };
     for (size_t i = 0; i < g->n_init; i++) { const mlo_value *v = mlo_value_of(g, g->init[i]->name); if (v && v->n_uses) mlo_map_put(m, &used, g->init[i]->name, (void *)(uintptr_t)1); }
     mlo_roller *roller = MLO_NEW_N(m, mlo_roller, n);
     mlo_node **nodes = NULL;
     size_t n_nodes = 0;
     if (!roller || m->error.code) return (int)m->error.code;
-    for (size_t l = 0; l < n; l++) if (mlo_roll_loop(m, &net, &loops[l], (int)l, loop_of, instance, position, swap, feed_of, &names, &roller[l])) return (int)m->error.code;
+    for (size_t l = 0; l < n; l++) if (mlo_roll_loop(m, &net, &loops[l], (int)l, loop_of, instance, position, swap, feed_of, names, &roller[l])) return (int)m->error.code;
     for (size_t i = 0; i < g->n_node; i++) {
         for (size_t l = 0; l < n; l++)
             for (size_t k = 0; loops[l].first == (int)i && k < roller[l].n_made; k++) if (!MLO_PUSH(m, nodes, n_nodes, roller[l].made[k])) return (int)m->error.code;
@@ -7728,29 +7755,58 @@ static int mlo_roll(mlo *m) {
     return mlo_roll_tidy(m, g, &used);
 }
 
+/* Rolls what repeats within the bodies of the loops just made, and within those. */
+static int mlo_roll_inside(mlo *m, mlo_graph *g, mlo_map *names, int depth) {
+    for (size_t i = 0; i < g->n_node && depth < MLO_MAX_DEPTH; i++) {
+        mlo_attr *body = mlo_is(g->node[i], "Scan") && mlo_meta_get(g->node[i]->meta, g->node[i]->n_meta, "mlo.iterations") ? mlo_attr_of(g->node[i], "body") : NULL;
+        size_t n = 0;
+        if (!body) continue;
+        MLO_TRY(mlo_extract_inner(m, body->g, mlo_node_name(g->node[i]), &n));
+        if (n) MLO_TRY(mlo_roll_graph(m, body->g, names));
+        if (n) MLO_TRY(mlo_roll_inside(m, body->g, names, depth + 1));
+    }
+    return 0;
+}
+
+/* The stage, but for the form of the loops (finn.c). */
+static int mlo_roll(mlo *m) {
+    mlo_graph *g = m->model->graph;
+    mlo_map names = { NULL, 0, 0 };
+    MLO_TRY(mlo_names_taken(m, g, &names, 0));
+    MLO_TRY(mlo_roll_graph(m, g, &names));
+    if (!mlo_opt(m, "nested")) return 0;
+    MLO_TRY(mlo_roll_inside(m, g, &names, 0));
+    return mlo_index(m, g);
+}
+
+/* One loop, and the loops in its body. */
+static void mlo_roll_report_loop(mlo *m, mlo_text *out, const mlo_node *s, const char *parent, int *n) {
+    const char *iterations = mlo_meta_get(s->meta, s->n_meta, "mlo.iterations"), *scopes = mlo_meta_get(s->meta, s->n_meta, "mlo.instances");
+    mlo_attr *body = mlo_attr_of(s, "body");
+    if (!mlo_is_scan(s) || !iterations || !body || !body->g) return;
+    size_t inputs = mlo_scan_stacks(s), carried = s->n_input - inputs;
+    mlo_puts(out, (*n)++ ? ",{\"name\":" : "{\"name\":");
+    mlo_report_string(out, mlo_node_name(s));
+    mlo_puts(out, ",\"parent\":");
+    if (parent) mlo_report_string(out, parent); else mlo_puts(out, "null");
+    mlo_printf(out, ",\"iterations\":%s,\"body_nodes\":%zu,\"carried\":%zu,\"per_iteration\":%zu,\"taps\":%zu,\"instances\":[", iterations, body->g->n_node, carried, inputs, s->n_output - carried);
+    for (const char *p = scopes; p && *p; ) {
+        size_t len = strcspn(p, " ");
+        mlo_report_string(out, mlo_intern_n(m, p, len));
+        p += len + (p[len] == ' ');
+        if (*p) mlo_puts(out, ",");
+    }
+    mlo_puts(out, "]}");
+    for (size_t i = 0; i < body->g->n_node; i++) mlo_roll_report_loop(m, out, body->g->node[i], mlo_node_name(s), n);
+}
+
 /* The report: every loop with its counts and the scopes of its instances; then what extract considered. */
 static int mlo_roll_report(mlo *m, mlo_text *out) {
     mlo_graph *g = m->model->graph;
     const char *considered = mlo_meta_get(m->model->meta, m->model->n_meta, mlo_extract_key);
     int n = 0;
     mlo_puts(out, "{\"loops\":[");
-    for (size_t i = 0; i < g->n_node; i++) {
-        const mlo_node *s = g->node[i];
-        const char *iterations = mlo_meta_get(s->meta, s->n_meta, "mlo.iterations"), *scopes = mlo_meta_get(s->meta, s->n_meta, "mlo.instances");
-        mlo_attr *body = mlo_attr_of(s, "body");
-        if (!mlo_is_scan(s) || !iterations || !body || !body->g) continue;
-        size_t inputs = mlo_scan_stacks(s), carried = s->n_input - inputs;
-        mlo_puts(out, n++ ? ",{\"name\":" : "{\"name\":");
-        mlo_report_string(out, mlo_node_name(s));
-        mlo_printf(out, ",\"iterations\":%s,\"body_nodes\":%zu,\"carried\":%zu,\"per_iteration\":%zu,\"taps\":%zu,\"instances\":[", iterations, body->g->n_node, carried, inputs, s->n_output - carried);
-        for (const char *p = scopes; p && *p; ) {
-            size_t len = strcspn(p, " ");
-            mlo_report_string(out, mlo_intern_n(m, p, len));
-            p += len + (p[len] == ' ');
-            if (*p) mlo_puts(out, ",");
-        }
-        mlo_puts(out, "]}");
-    }
+    for (size_t i = 0; i < g->n_node; i++) mlo_roll_report_loop(m, out, g->node[i], NULL, &n);
     mlo_printf(out, "],\"considered\":");
     mlo_puts(out, considered ? considered : "null");
     mlo_puts(out, "}\n");
@@ -19531,6 +19587,12 @@ static int mlo_view_loops(mlo_view *v, mlo_graph *g, int depth) {
     return 0;
 }
 
+/* The loop whose body holds this one, NULL at the top. */
+static const mlo_view_loop *mlo_view_parent(const mlo_view *v, const mlo_view_loop *l) {
+    for (size_t i = 0; i < v->n_loops; i++) if (v->loop[i].body == l->outer) return &v->loop[i];
+    return NULL;
+}
+
 static const mlo_view_loop *mlo_view_loop_at(const mlo_view *v, const mlo_node *n) {
     for (size_t i = 0; i < v->n_loops; i++) if (v->loop[i].node == n) return &v->loop[i];
     return NULL;
@@ -21007,6 +21069,8 @@ static void mlo_json_loops(const mlo_view *v, mlo_text *t) {
         const mlo_view_loop *l = &v->loop[i];
         mlo_puts(t, i ? ",{" : "{");
         mlo_json_text(t, "name", l->name);
+        if (mlo_view_parent(v, l)) { mlo_puts(t, ","); mlo_json_text(t, "parent", mlo_view_parent(v, l)->name); }
+        else mlo_puts(t, ",\"parent\":null");
         if (l->iterations < 0) mlo_puts(t, ",\"iterations\":null"); else mlo_printf(t, ",\"iterations\":%lld", (long long)l->iterations);
         mlo_printf(t, ",\"body_nodes\":%zu,\"carried\":%zu,\"invariant\":%zu,\"per_iteration\":%zu,\"taps\":%zu,", l->body->n_node, l->states, l->n_outside, l->params, l->taps);
         mlo_json_text(t, "scope", l->scope);

@@ -47,6 +47,7 @@ static const cli_flag cli_flags[] = {
     { "hierarchy",        "JSON",      V_FROM_EXTRACT,    1, NULL, "scopes of the body, outermost first: '[[\"encoder\",\"encoder.layer.0\"]]'" },
     { "template",         "FILE.onnx", V_FROM_EXTRACT,    0, "",   "the body, as saved by --save-template" },
     { "save-template",    "FILE.onnx", V_FROM_EXTRACT,    0, "",   "save the body as a model of its own" },
+    { "nested",           NULL,        V_FROM_ROLL,       1, NULL, "roll what repeats within a loop's body, too" },
     { "as",               "scan|finn", V_FROM_ROLL,       1, NULL, "a standard Scan, or FINN's FINNLoop" },
     { "report",           "FILE.json", V_FROM_SCOPE,      0, NULL, "what the stages found: scopes, loops and instances, scales" },
     { "calib",            "FILE.npz",  V_FROM_QUANTIZE,   0, NULL, "calibration inputs by name; the first axis may be samples" },

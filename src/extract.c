@@ -6,6 +6,7 @@
  * invariant: the structure decides. A hierarchy selects among what repeats; several groups in one stack are consecutive layers as one
  *     body; groups in different stacks are different loops. What it selects and what repeats must agree, or extract says how they differ.
  * example: [["","encoder","encoder.layer.0"],["","encoder","encoder.layer.1"]] on 12 layers: 6 iterations of two layers.
+ * nested: what repeats within a body is found by the same search, after roll has made the body (--nested).
  * cost: O(nodes), see discover.c.
  */
 static const char mlo_loop_key[] = "mlo.loop", mlo_instance_key[] = "mlo.instance", mlo_position_key[] = "mlo.position", mlo_extract_key[] = "mlo.extract";
@@ -236,19 +237,37 @@ static int mlo_extract_none(mlo *m, const mlo_net *net, const mlo_found *f) {
     return mlo_fail(m, MLO_E_LOOP, net->g->node[c->y < 0 ? c->x : c->y], "no layer repeats; the closest two parts share %d of %d nodes, but %s", c->matched, c->size, why);
 }
 
+static const char **mlo_extract_scopes(mlo *m, const mlo_net *net) {
+    const char **scope = MLO_NEW_N(m, const char *, (size_t)net->n + 1);
+    for (int i = 0; scope && i < net->n; i++) scope[i] = mlo_meta_get(net->g->node[i]->meta, net->g->node[i]->n_meta, mlo_scope_key);
+    return scope;
+}
+
+/* Marks what repeats in the body of a loop; says how many loops that is. */
+static int mlo_extract_inner(mlo *m, mlo_graph *body, const char *loop, size_t *n) {
+    mlo_net net; mlo_found found;
+    if (mlo_net_make(m, body, &net)) return (int)m->error.code;
+    const char **scope = mlo_extract_scopes(m, &net);
+    if (!scope || mlo_discover(m, &net, scope, NULL, &found)) return (int)m->error.code;
+    for (size_t i = 0; i < found.n_loops; i++) {
+        const char *name = mlo_format(m, i ? "%s.inner_%zu" : "%s.inner", loop, i);
+        if (!name || mlo_extract_mark(m, &net, found.loop[i], name)) return (int)m->error.code;
+    }
+    *n = found.n_loops;
+    return 0;
+}
+
 /* The stage. */
 static int mlo_extract(mlo *m) {
     mlo_net net; mlo_found found; mlo_hierarchy h;
     mlo_graph *g = m->model->graph;
     const char *option = mlo_opt(m, "hierarchy");
-    int loops = 0;
     if (mlo_opt(m, "template")) return mlo_fail_at(m, MLO_E_UNSUPPORTED, NULL, "--template is not supported yet; give --hierarchy, or nothing");
     mlo_extract_unmark(g);
     if (mlo_net_make(m, g, &net)) return (int)m->error.code;
-    const char **scope = MLO_NEW_N(m, const char *, (size_t)net.n + 1), **name;
+    const char **scope = mlo_extract_scopes(m, &net), **name;
     uint8_t *chosen = option ? MLO_NEW_N(m, uint8_t, (size_t)net.n + 1) : NULL;
     if (m->error.code) return (int)m->error.code;
-    for (int i = 0; i < net.n; i++) scope[i] = mlo_meta_get(g->node[i]->meta, g->node[i]->n_meta, mlo_scope_key);
     if (option && (mlo_hierarchy_parse(m, option, &h) || mlo_hierarchy_choose(m, &net, scope, &h, chosen))) return (int)m->error.code;
     if (mlo_discover(m, &net, scope, chosen, &found)) return (int)m->error.code;
     if (!found.n_loops) return mlo_extract_none(m, &net, &found);
@@ -256,9 +275,8 @@ static int mlo_extract(mlo *m) {
     for (size_t i = 0; i < found.n_loops; i++) {
         mlo_layers *l = found.loop[i];
         if (option && mlo_layers_fit(m, &net, l, chosen)) return (int)m->error.code;
-        name[i] = loops ? mlo_format(m, "loop_%d", loops) : mlo_intern(m, "loop");
+        name[i] = i ? mlo_format(m, "loop_%zu", i) : mlo_intern(m, "loop");
         if (!name[i] || mlo_extract_mark(m, &net, l, name[i])) return (int)m->error.code;
-        loops++;
     }
     return mlo_extract_report(m, &net, &found, name);
 }

@@ -666,9 +666,19 @@ static int mlo_roll_loop(mlo *m, mlo_net *net, const mlo_marked *k, int self, co
     return mlo_roll_build(r);
 }
 
-/* The stage, but for the form of the loops (finn.c). */
-static int mlo_roll(mlo *m) {
-    mlo_graph *g = m->model->graph;
+/* Every name of a graph and of the graphs inside it. */
+static int mlo_names_taken(mlo *m, const mlo_graph *g, mlo_map *names, int depth) {
+    for (size_t i = 0; i < g->values.size; i++) if (g->values.slot[i].key) MLO_TRY(mlo_map_put(m, names, g->values.slot[i].key, (void *)(uintptr_t)g->values.slot[i].key));
+    for (size_t i = 0; i < g->n_node && depth < MLO_MAX_DEPTH; i++)
+        for (size_t a = 0; a < g->node[i]->n_attr; a++) {
+            if (g->node[i]->attr[a]->g) MLO_TRY(mlo_names_taken(m, g->node[i]->attr[a]->g, names, depth + 1));
+            for (size_t k = 0; k < g->node[i]->attr[a]->n_graphs; k++) MLO_TRY(mlo_names_taken(m, g->node[i]->attr[a]->graphs[k], names, depth + 1));
+        }
+    return 0;
+}
+
+/* Rolls the marked loops of one graph. */
+static int mlo_roll_graph(mlo *m, mlo_graph *g, mlo_map *names) {
     mlo_net net;
     mlo_marked *loops = NULL;
     size_t n = 0, slots;
@@ -678,14 +688,13 @@ static int mlo_roll(mlo *m) {
     uint8_t *swap = MLO_NEW_N(m, uint8_t, (size_t)net.n + 1);
     if (m->error.code || mlo_marks_read(m, g, &loops, &n, loop_of, instance, position)) return (int)m->error.code;
     if (!n) return mlo_fail_at(m, MLO_E_LOOP, NULL, "no node is marked as part of a loop; run extract first");
-    mlo_map names = { NULL, 0, 0 }, used = { NULL, 0, 0 };
-    for (size_t i = 0; i < g->values.size; i++) if (g->values.slot[i].key) mlo_map_put(m, &names, g->values.slot[i].key, (void *)(uintptr_t)g->values.slot[i].key);
+    mlo_map used = { NULL, 0, 0 };
     for (size_t i = 0; i < g->n_init; i++) { const mlo_value *v = mlo_value_of(g, g->init[i]->name); if (v && v->n_uses) mlo_map_put(m, &used, g->init[i]->name, (void *)(uintptr_t)1); }
     mlo_roller *roller = MLO_NEW_N(m, mlo_roller, n);
     mlo_node **nodes = NULL;
     size_t n_nodes = 0;
     if (!roller || m->error.code) return (int)m->error.code;
-    for (size_t l = 0; l < n; l++) if (mlo_roll_loop(m, &net, &loops[l], (int)l, loop_of, instance, position, swap, feed_of, &names, &roller[l])) return (int)m->error.code;
+    for (size_t l = 0; l < n; l++) if (mlo_roll_loop(m, &net, &loops[l], (int)l, loop_of, instance, position, swap, feed_of, names, &roller[l])) return (int)m->error.code;
     for (size_t i = 0; i < g->n_node; i++) {
         for (size_t l = 0; l < n; l++)
             for (size_t k = 0; loops[l].first == (int)i && k < roller[l].n_made; k++) if (!MLO_PUSH(m, nodes, n_nodes, roller[l].made[k])) return (int)m->error.code;
@@ -696,29 +705,58 @@ static int mlo_roll(mlo *m) {
     return mlo_roll_tidy(m, g, &used);
 }
 
+/* Rolls what repeats within the bodies of the loops just made, and within those. */
+static int mlo_roll_inside(mlo *m, mlo_graph *g, mlo_map *names, int depth) {
+    for (size_t i = 0; i < g->n_node && depth < MLO_MAX_DEPTH; i++) {
+        mlo_attr *body = mlo_is(g->node[i], "Scan") && mlo_meta_get(g->node[i]->meta, g->node[i]->n_meta, "mlo.iterations") ? mlo_attr_of(g->node[i], "body") : NULL;
+        size_t n = 0;
+        if (!body) continue;
+        MLO_TRY(mlo_extract_inner(m, body->g, mlo_node_name(g->node[i]), &n));
+        if (n) MLO_TRY(mlo_roll_graph(m, body->g, names));
+        if (n) MLO_TRY(mlo_roll_inside(m, body->g, names, depth + 1));
+    }
+    return 0;
+}
+
+/* The stage, but for the form of the loops (finn.c). */
+static int mlo_roll(mlo *m) {
+    mlo_graph *g = m->model->graph;
+    mlo_map names = { NULL, 0, 0 };
+    MLO_TRY(mlo_names_taken(m, g, &names, 0));
+    MLO_TRY(mlo_roll_graph(m, g, &names));
+    if (!mlo_opt(m, "nested")) return 0;
+    MLO_TRY(mlo_roll_inside(m, g, &names, 0));
+    return mlo_index(m, g);
+}
+
+/* One loop, and the loops in its body. */
+static void mlo_roll_report_loop(mlo *m, mlo_text *out, const mlo_node *s, const char *parent, int *n) {
+    const char *iterations = mlo_meta_get(s->meta, s->n_meta, "mlo.iterations"), *scopes = mlo_meta_get(s->meta, s->n_meta, "mlo.instances");
+    mlo_attr *body = mlo_attr_of(s, "body");
+    if (!mlo_is_scan(s) || !iterations || !body || !body->g) return;
+    size_t inputs = mlo_scan_stacks(s), carried = s->n_input - inputs;
+    mlo_puts(out, (*n)++ ? ",{\"name\":" : "{\"name\":");
+    mlo_report_string(out, mlo_node_name(s));
+    mlo_puts(out, ",\"parent\":");
+    if (parent) mlo_report_string(out, parent); else mlo_puts(out, "null");
+    mlo_printf(out, ",\"iterations\":%s,\"body_nodes\":%zu,\"carried\":%zu,\"per_iteration\":%zu,\"taps\":%zu,\"instances\":[", iterations, body->g->n_node, carried, inputs, s->n_output - carried);
+    for (const char *p = scopes; p && *p; ) {
+        size_t len = strcspn(p, " ");
+        mlo_report_string(out, mlo_intern_n(m, p, len));
+        p += len + (p[len] == ' ');
+        if (*p) mlo_puts(out, ",");
+    }
+    mlo_puts(out, "]}");
+    for (size_t i = 0; i < body->g->n_node; i++) mlo_roll_report_loop(m, out, body->g->node[i], mlo_node_name(s), n);
+}
+
 /* The report: every loop with its counts and the scopes of its instances; then what extract considered. */
 static int mlo_roll_report(mlo *m, mlo_text *out) {
     mlo_graph *g = m->model->graph;
     const char *considered = mlo_meta_get(m->model->meta, m->model->n_meta, mlo_extract_key);
     int n = 0;
     mlo_puts(out, "{\"loops\":[");
-    for (size_t i = 0; i < g->n_node; i++) {
-        const mlo_node *s = g->node[i];
-        const char *iterations = mlo_meta_get(s->meta, s->n_meta, "mlo.iterations"), *scopes = mlo_meta_get(s->meta, s->n_meta, "mlo.instances");
-        mlo_attr *body = mlo_attr_of(s, "body");
-        if (!mlo_is_scan(s) || !iterations || !body || !body->g) continue;
-        size_t inputs = mlo_scan_stacks(s), carried = s->n_input - inputs;
-        mlo_puts(out, n++ ? ",{\"name\":" : "{\"name\":");
-        mlo_report_string(out, mlo_node_name(s));
-        mlo_printf(out, ",\"iterations\":%s,\"body_nodes\":%zu,\"carried\":%zu,\"per_iteration\":%zu,\"taps\":%zu,\"instances\":[", iterations, body->g->n_node, carried, inputs, s->n_output - carried);
-        for (const char *p = scopes; p && *p; ) {
-            size_t len = strcspn(p, " ");
-            mlo_report_string(out, mlo_intern_n(m, p, len));
-            p += len + (p[len] == ' ');
-            if (*p) mlo_puts(out, ",");
-        }
-        mlo_puts(out, "]}");
-    }
+    for (size_t i = 0; i < g->n_node; i++) mlo_roll_report_loop(m, out, g->node[i], NULL, &n);
     mlo_printf(out, "],\"considered\":");
     mlo_puts(out, considered ? considered : "null");
     mlo_puts(out, "}\n");

@@ -37,6 +37,8 @@ static void mlo_json_loops(const mlo_view *v, mlo_text *t) {
         const mlo_view_loop *l = &v->loop[i];
         mlo_puts(t, i ? ",{" : "{");
         mlo_json_text(t, "name", l->name);
+        if (mlo_view_parent(v, l)) { mlo_puts(t, ","); mlo_json_text(t, "parent", mlo_view_parent(v, l)->name); }
+        else mlo_puts(t, ",\"parent\":null");
         if (l->iterations < 0) mlo_puts(t, ",\"iterations\":null"); else mlo_printf(t, ",\"iterations\":%lld", (long long)l->iterations);
         mlo_printf(t, ",\"body_nodes\":%zu,\"carried\":%zu,\"invariant\":%zu,\"per_iteration\":%zu,\"taps\":%zu,", l->body->n_node, l->states, l->n_outside, l->params, l->taps);
         mlo_json_text(t, "scope", l->scope);

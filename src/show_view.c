@@ -222,6 +222,12 @@ static int mlo_view_loops(mlo_view *v, mlo_graph *g, int depth) {
     return 0;
 }
 
+/* The loop whose body holds this one, NULL at the top. */
+static const mlo_view_loop *mlo_view_parent(const mlo_view *v, const mlo_view_loop *l) {
+    for (size_t i = 0; i < v->n_loops; i++) if (v->loop[i].body == l->outer) return &v->loop[i];
+    return NULL;
+}
+
 static const mlo_view_loop *mlo_view_loop_at(const mlo_view *v, const mlo_node *n) {
     for (size_t i = 0; i < v->n_loops; i++) if (v->loop[i].node == n) return &v->loop[i];
     return NULL;
