@@ -124,6 +124,9 @@ int mlo_parse(mlo *m, const void *bytes, size_t n, const char *data_dir);      /
 int mlo_to(mlo *m, const char *stage);
 const char *mlo_stage(const mlo *m);         /* the last stage done, "" before read */
 
+/* The loop body that extract is to find, as mlo_write_template wrote it, perhaps edited. Borrowed until extract is done. */
+int mlo_template(mlo *m, const void *bytes, size_t n);
+
 /* Calibration samples for quantize: arrays named as the model's inputs; the first axis may be samples. Borrowed until quantize is done. */
 int mlo_calibrate(mlo *m, const mlo_array *arrays, size_t n);
 
@@ -158,6 +161,7 @@ void mlo_digest(const void *bytes, size_t n, char hex[65]);
 
 int mlo_write_json(mlo *m, mlo_sink sink, void *user);       /* protobuf's canonical JSON; the file name passed to sink is "" */
 int mlo_write_onnx(mlo *m, mlo_sink sink, void *user);       /* binary, self-contained */
+int mlo_write_template(mlo *m, mlo_sink sink, void *user);   /* after extract: the body of the largest loop, as binary ONNX; the file name is "" */
 int mlo_emit(mlo *m, mlo_sink sink, void *user);             /* the build directory; manifest.json comes last */
 int mlo_check(mlo *m, mlo *original);                        /* MLO_E_MISMATCH, with the first difference, when not equal */
 int mlo_show(mlo *m, const char *format, mlo_sink sink, void *user);   /* "text", "json", "dot", "html"; a model no stage has seen is extracted first, if it has loops */

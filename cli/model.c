@@ -86,25 +86,35 @@ static int cli_keep(cli *c, const char *stage) {
     return cli_write_onnx(c, c->m, path);
 }
 
+/* --save-template: what extract chose, as soon as it has. */
+static int cli_save_template(cli *c, const char *stage) {
+    const char *path = strcmp(stage, "extract") ? NULL : cli_value(c, "save-template");
+    cli_out o;
+    if (!path) return 0;
+    if (!cli_out_open(c, &o, path)) mlo_write_template(c->m, cli_out_sink, &o);
+    return cli_out_close(c, &o);
+}
+
 /* Runs the stages that are missing, up to `stage`. */
 static int cli_to(cli *c, const char *stage, cli_reports *r) {
-    cli_npz calib; cli_bytes folding = { NULL, 0 };
+    cli_npz calib; cli_bytes folding = { NULL, 0 }, body = { NULL, 0 };
     memset(&calib, 0, sizeof calib);
     if (cli_value(c, "calib") && !cli_npz_read(c, cli_value(c, "calib"), &calib)) {
         if (calib.n) mlo_calibrate(c->m, calib.array, calib.n);
         else cli_fail(c, MLO_E_FORMAT, cli_value(c, "calib"), "holds no array; one per input of the model is needed");
     }
     if (cli_value(c, "folding") && !cli_slurp(c, cli_value(c, "folding"), &folding)) mlo_set(c->m, "folding-json", folding.data);
+    if (cli_value(c, "template") && !cli_slurp(c, cli_value(c, "template"), &body)) mlo_template(c->m, body.data, body.n);
     int begun = !*mlo_stage(c->m);
     for (size_t i = 0; i < sizeof cli_stages / sizeof *cli_stages && !cli_failed(c); i++) {
         const char *s = cli_stages[i];
-        if (begun || i == 0) { if (!mlo_to(c->m, s) && begun && !cli_keep(c, s)) cli_report_stage(c, s, r); }
+        if (begun || i == 0) { if (!mlo_to(c->m, s) && begun && !cli_keep(c, s) && !cli_save_template(c, s)) cli_report_stage(c, s, r); }
         if (!strcmp(s, mlo_stage(c->m))) begun = 1;
         if (!strcmp(s, stage)) break;
     }
     mlo_calibrate(c->m, NULL, 0);
     cli_npz_free(&calib);
-    free(folding.data);
+    free(folding.data); free(body.data);
     return cli_failed(c);
 }
 

@@ -25,6 +25,7 @@ struct mlo {
     mlo_strings strings;
     mlo_option *options; size_t n_options, options_room;
     struct mlo_model *model;            /* the model as it stands */
+    struct mlo_model *body;             /* template.c: the loop body to look for, NULL when there is none */
     struct mlo_source *sources;         /* files that tensor bytes are read from */
     struct mlo_op_index *ops;           /* ops.c: operators by name */
     const mlo_array *calib; size_t n_calib;

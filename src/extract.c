@@ -158,8 +158,10 @@ static int mlo_layers_fit(mlo *m, const mlo_net *net, mlo_layers *l, const uint8
         whole += hits * 10 >= l->size * 9;
         for (int p = 0; p < l->size && hits && hits * 10 < l->size * 9 && odd < 0; p++) if (!chosen[l->node[k * l->size + p]]) odd = l->node[k * l->size + p];
     }
-    if (!whole) return mlo_fail(m, MLO_E_LOOP, odd < 0 ? NULL : net->g->node[odd], "is not in the hierarchy, which selects %d of the %d nodes that repeat %d times; "
-                                "select the whole layer, or leave --hierarchy out", inside, l->size, l->iterations);
+    const mlo_node *out = odd < 0 ? NULL : net->g->node[odd];
+    const char *scope = out ? mlo_meta_get(out->meta, out->n_meta, mlo_scope_key) : NULL;
+    if (!whole) return mlo_fail(m, MLO_E_LOOP, out, "is not in the hierarchy, which selects %d of the %d nodes that repeat %d times; add its scope, '%s', and those of its "
+                                "neighbours, select the whole layer, or leave --hierarchy out", inside, l->size, l->iterations, scope ? scope : "");
     if (l->iterations / whole < 2) return mlo_fail_at(m, MLO_E_LOOP, NULL, "the hierarchy selects %d of %d equal layers: that leaves %d iteration; select one layer", whole, l->iterations, l->iterations / whole);
     if (l->iterations % whole) mlo_warn(m, "matched %d of %d layers: bodies of %d leave the last %d outside", l->iterations - l->iterations % whole, l->iterations, whole, l->iterations % whole);
     return whole > 1 ? mlo_layers_group(m, l, whole) : 0;
@@ -257,12 +259,11 @@ static int mlo_extract_inner(mlo *m, mlo_graph *body, const char *loop, size_t *
     return 0;
 }
 
-/* The stage. */
+/* The stage, without a template (template.c). */
 static int mlo_extract(mlo *m) {
     mlo_net net; mlo_found found; mlo_hierarchy h;
     mlo_graph *g = m->model->graph;
     const char *option = mlo_opt(m, "hierarchy");
-    if (mlo_opt(m, "template")) return mlo_fail_at(m, MLO_E_UNSUPPORTED, NULL, "--template is not supported yet; give --hierarchy, or nothing");
     mlo_extract_unmark(g);
     if (mlo_net_make(m, g, &net)) return (int)m->error.code;
     const char **scope = mlo_extract_scopes(m, &net), **name;

@@ -49,6 +49,7 @@
 #include "scope.c"       /* scopes said and inferred */
 #include "extract.c"     /* which nodes are whose layer's */
 #include "roll.c"        /* layers to a Scan */
+#include "template.c"     /* a body written, and found again */
 #include "finn.c"         /* Scans to the loops FINN knows */
 #include "check.c"       /* a rolled model proved equal to its original */
 

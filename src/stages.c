@@ -10,7 +10,7 @@ static const char mlo_stage_key[] = "mlo.stage";
 static const struct { const char *name; int (*run)(mlo *m); } mlo_stages[] = {
     { "read", mlo_read },
     { "scope", mlo_scope },
-    { "extract", mlo_extract },
+    { "extract", mlo_extract_as },
     { "roll", mlo_roll_as },
     { "quantize", mlo_quantize },
     { "lower", mlo_lower },

@@ -1,0 +1,200 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""extract: bodies by template and by hierarchy. Whatever is chosen, roll's result runs in ONNX Runtime like the original, and check proves it.
+
+What a body should hold is counted in the model: nodes by the scopes that the exporter wrote.
+"""
+import ast, random
+import numpy as np
+import onnx, onnxruntime as ort
+from onnx import helper, numpy_helper, utils
+import harness as t
+from harness import at, case
+
+ort.set_default_logger_severity(4)
+MODELS = ["bert-tiny", "bert-tiny-mask", "bert-tiny-shared-biases", "bert-12-torchscript", "vit-tiny", "gpt2-tiny", "llama-tiny-opset23", "mlp-res", "t5-tiny", "whisper-tiny", "bert-tiny-qdq"]
+SCOPES = "pkg.torch.onnx.name_scopes"
+
+
+def scans(m): return [n for n in m.graph.node if n.op_type == "Scan"]
+def body(n): return next(a.g for a in n.attribute if a.name == "body")
+def iterations(n): return int({p.key: p.value for p in n.metadata_props}["mlo.iterations"])
+def shapes(m): return [(iterations(n), len(body(n).node)) for n in scans(m)]
+
+
+def session(m):
+    options = ort.SessionOptions()
+    options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_DISABLE_ALL
+    return ort.InferenceSession(m.SerializeToString(), options, providers=["CPUExecutionProvider"])
+
+
+def roll(path, *options): return t.call("roll", path, "--onnx", "-o", at("rolled.onnx"), *options, text=True)
+
+
+def proven(path, name):
+    """'' when the rolled model is proved and runs like the original."""
+    p = t.call("check", at("rolled.onnx"), "--against", path, text=True)
+    if p.returncode: return p.stderr
+    feeds = {k: v[:1] for k, v in np.load(t.calibration(name)).items()}
+    if name == "t5-tiny": feeds["a_1"] = np.ones_like(feeds["a_1"])
+    for a, b in zip(session(onnx.load(path)).run(None, feeds), session(onnx.load(at("rolled.onnx"))).run(None, feeds)):
+        if np.max(np.abs(a - b)) > 1e-5 * np.max(np.abs(a)): return "ONNX Runtime differs"
+    return ""
+
+
+def rolls(name, path, *options):
+    p = roll(path, *options)
+    return p.stderr if p.returncode else proven(path, name)
+
+
+def refused(what, p, *words):
+    case(what, "" if p.returncode in (2, 3, 4) and "[MLO_E_" in p.stderr and all(w in p.stderr for w in words) else "status %d: %s" % (p.returncode, p.stderr))
+
+
+def template_of(name):
+    t.good("extract", t.model(name), "--save-template", at("template.onnx"), "-o", at("marked.json"))
+    return onnx.load(at("template.onnx"))
+
+
+def given(template, name):
+    onnx.save(template, at("edited.onnx"))
+    return roll(t.model(name), "--template", at("edited.onnx"))
+
+
+# ---- templates -------------------------------------------------------------------------------------------------------------------
+
+def check_template():
+    """Saved and given back: the same loop as found without, or, of several loops, the largest."""
+    for name in MODELS:
+        if name not in t.models(): t.skip(name, "no such model here"); continue
+        template = template_of(name)
+        onnx.checker.check_model(template, full_check=True)
+        roll(t.model(name))
+        free = shapes(onnx.load(at("rolled.onnx")))
+        why = rolls(name, t.model(name), "--template", at("template.onnx"))
+        largest = max(free, key=lambda s: s[0] * s[1])
+        case("%s: its template finds its loop" % name, why or ("" if shapes(onnx.load(at("rolled.onnx"))) == [largest] else "%s, not %s" % (shapes(onnx.load(at("rolled.onnx"))), largest)))
+
+
+def disguised(template, seed=3):
+    """Other names, no metadata, nodes in another legal order, commutative operands swapped."""
+    r, names = random.Random(seed), {}
+    new = lambda x: names.setdefault(x, "t%d" % len(names)) if x else x
+    for n in template.graph.node:
+        n.name = ""
+        del n.metadata_props[:]
+        n.input[:] = [new(x) for x in n.input]
+        n.output[:] = [new(x) for x in n.output]
+        if n.op_type in ("Add", "Mul"): n.input[:] = n.input[::-1]
+    for x in list(template.graph.input) + list(template.graph.output) + list(template.graph.initializer): x.name = new(x.name)
+    del template.graph.value_info[:]
+    nodes, ready, left = [], {x.name for x in template.graph.input} | {x.name for x in template.graph.initializer} | {""}, list(template.graph.node)
+    while left:
+        n = r.choice([n for n in left if set(n.input) <= ready])
+        nodes.append(n); left.remove(n); ready |= set(n.output)
+    del template.graph.node[:]
+    template.graph.node.extend(nodes)
+    return template
+
+
+def check_disguised():
+    for name in "bert-tiny", "gpt2-tiny", "llama-tiny-opset23", "whisper-tiny":
+        p = given(disguised(template_of(name)), name)
+        case("%s: a template with other names and another order" % name, p.stderr if p.returncode else proven(t.model(name), name))
+
+
+def between(name, first, last):
+    """The nodes from value `first` to value `last` as a template; weights become inputs."""
+    path = t.model(name)
+    utils.extract_model(path, at("cut.onnx"), [first], [last], check_model=False)
+    m = onnx.load(at("cut.onnx"))
+    learned = [i for i in m.graph.initializer if len(i.dims) and i.data_type == 1]
+    for i in learned:
+        m.graph.input.append(helper.make_tensor_value_info(i.name, i.data_type, i.dims))
+        m.graph.initializer.remove(i)
+    return m
+
+
+def check_moved():
+    """A template may cut the layers elsewhere: here from the middle of one to the middle of the next."""
+    m = onnx.load(t.model("bert-12"))
+    norms = [n.output[0] for n in m.graph.node if n.op_type == "LayerNormalization"]           # the embedding's, then two a layer
+    template = between("bert-12", norms[1], norms[3])
+    p = given(template, "bert-12")
+    r = None if p.returncode else onnx.load(at("rolled.onnx"))
+    case("a cut in the middle of layers", p.stderr if r is None else proven(t.model("bert-12"), "bert-12") or ("" if shapes(r) == [(11, len(template.graph.node))] else str(shapes(r))))
+    template = between("bert-12", norms[0], norms[4])
+    p = given(template, "bert-12")
+    r = None if p.returncode else onnx.load(at("rolled.onnx"))
+    case("two layers as one body", p.stderr if r is None else proven(t.model("bert-12"), "bert-12") or ("" if shapes(r) == [(6, len(template.graph.node))] else str(shapes(r))))
+
+
+def check_wrong():
+    """Templates that do not fit say where, and why."""
+    name = "bert-12"
+    m = template_of(name)
+    norm = [n for n in m.graph.node if n.op_type == "LayerNormalization"][-1]
+    next(a for a in norm.attribute if a.name == "epsilon").f = 0.5
+    refused("an attribute that no layer has", given(m, name), "epsilon", "0.5", "1e-12", "closest")
+    m = template_of(name)
+    m.graph.node[5].op_type = "Selu"
+    refused("an op that the model lacks", given(m, name), "Selu", "no counterpart")
+    m = template_of(name)
+    last = m.graph.node[-1]
+    m.graph.node.remove(last)
+    m.graph.output[0].name = last.input[0]
+    refused("the last node taken away", given(m, name), "between", "LayerNormalization")
+    onnx.save(onnx.load(t.model("mlp-res")), at("edited.onnx"))
+    refused("another model", roll(t.model(name), "--template", at("edited.onnx")), "no counterpart")
+    open(at("edited.onnx"), "wb").write(b"\x08")
+    refused("no ONNX", roll(t.model(name), "--template", at("edited.onnx")))
+    refused("a template that is not there", roll(t.model(name), "--template", at("nowhere.onnx")), "nowhere.onnx")
+    template_of(name)
+    refused("a hierarchy as well", roll(t.model(name), "--template", at("template.onnx"), "--hierarchy", '[["encoder","encoder.layer.0"]]'), "give one")
+
+
+def check_leftover():
+    """An instance that only almost matches is left outside, and said."""
+    m = onnx.load(t.model("bert-12"))
+    template_of("bert-12")
+    norm = [n for n in m.graph.node if n.op_type == "LayerNormalization"][-1]
+    next(a for a in norm.attribute if a.name == "epsilon").f = 0.5
+    onnx.save(m, at("odd.onnx"))
+    p = roll(at("odd.onnx"), "--template", at("template.onnx"))
+    case("11 of 12 are rolled", p.stderr if p.returncode else proven(at("odd.onnx"), "bert-12") or ("" if shapes(onnx.load(at("rolled.onnx")))[0][0] == 11 else "other iterations"))
+    case("the twelfth is named", "" if all(w in p.stderr for w in ("matched 11 of 12", norm.name, "epsilon", "0.5")) else p.stderr)
+    two = onnx.load(t.model("bert-tiny"))
+    norm = [n for n in two.graph.node if n.op_type == "LayerNormalization"][-1]
+    next(a for a in norm.attribute if a.name == "epsilon").f = 0.5
+    onnx.save(two, at("odd.onnx"))
+    template_of("bert-tiny")
+    refused("one instance is no loop", roll(at("odd.onnx"), "--template", at("template.onnx")), "matches once")
+
+
+# ---- hierarchies -----------------------------------------------------------------------------------------------------------------
+
+def nodes_below(m, scope):
+    """Nodes whose scope path holds `scope`."""
+    return sum(scope in ast.literal_eval(p.value) for n in m.graph.node for p in n.metadata_props if p.key == SCOPES)
+
+
+def check_hierarchy():
+    name = "bert-12"
+    m = onnx.load(t.model(name))
+    size = nodes_below(m, "encoder.layer.0")
+    layer = '"encoder","encoder.layer.%d"'
+    for what, option, expected in (
+            ("two levels", '[[%s]]' % (layer % 0), (12, size)), ("with the empty root", '[["",%s]]' % (layer % 0), (12, size)), ("any layer", '[[%s]]' % (layer % 7), (12, size)),
+            ("three levels and more", '[[%s,"encoder.layer.0.attention"],[%s,"encoder.layer.0.intermediate"],[%s,"encoder.layer.0.output"]]' % ((layer % 0,) * 3), (12, size)),
+            ("two layers as one body", '[[%s],[%s]]' % (layer % 0, layer % 1), (6, 2 * size)), ("three layers", '[[%s],[%s],[%s]]' % (layer % 0, layer % 1, layer % 2), (4, 3 * size)),
+            ("the same group twice", '[[%s],[%s]]' % ((layer % 0,) * 2), (12, size)), ("FINN's older form", '[%s]' % (layer % 0), (12, size)), ("a bare name", 'encoder.layer.0', (12, size))):
+        p = roll(t.model(name), "--hierarchy", option)
+        r = None if p.returncode else onnx.load(at("rolled.onnx"))
+        case("hierarchy: " + what, p.stderr if r is None else proven(t.model(name), name) or ("" if shapes(r) == [expected] else "%s, not %s" % (shapes(r), expected)))
+    refused("hierarchy: half a layer", roll(t.model(name), "--hierarchy", '[[%s,"encoder.layer.0.attention"]]' % (layer % 0)), "add its scope", "encoder.layer.0.intermediate")
+    refused("hierarchy: all layers at once", roll(t.model(name), "--hierarchy", '[["encoder"]]'), "12", "1 iteration")
+    refused("hierarchy: no such scope", roll(t.model(name), "--hierarchy", '[["encoder","encoder.layers.0"]]'), "encoder.layer.0", "(%d)" % size)
+    refused("hierarchy: no list", roll(t.model(name), "--hierarchy", '[["encoder"'), "list")
+
+
+t.main(check_template, check_disguised, check_moved, check_wrong, check_leftover, check_hierarchy)
