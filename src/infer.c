@@ -300,11 +300,23 @@ static int mlo_infer_outputs(mlo *m, mlo_graph *g) {
     }
     return (int)m->error.code;
 }
+/* A shape without an element type (past an operator that nobody knows) is no type to write down: ONNX Runtime refuses the file. */
+static void mlo_infer_forget(mlo_graph *g) {
+    size_t kept = 0;
+    for (size_t i = 0; i < g->n_info; i++) {
+        const mlo_tensor_type *t = g->info[i]->type ? g->info[i]->type->tensor : NULL;
+        if (!t || t->elem_type) { g->info[kept++] = g->info[i]; continue; }
+        mlo_value *v = (mlo_value *)mlo_map_get(&g->values, g->info[i]->name);
+        if (v && v->info == g->info[i]) v->info = NULL;
+    }
+    g->n_info = kept;
+}
 static int mlo_infer_graph(mlo_inference *k, mlo_graph *g) {
     for (size_t i = 0; i < g->n_node; i++) {
         k->g = g;
         MLO_TRY(mlo_infer_node(k, g->node[i]));
     }
+    mlo_infer_forget(g);
     return mlo_infer_outputs(k->m, g);
 }
 

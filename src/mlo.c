@@ -43,6 +43,7 @@
 #include "constants.c"   /* folding; dead nodes */
 
 /* the stages */
+#include "expand.c"      /* fused operators to the standard ones they stand for */
 #include "read.c"        /* from bytes to a model to work on */
 #include "match.c"       /* the graph as a net; which nodes are alike */
 #include "discover.c"    /* repeated bodies, by structure */
