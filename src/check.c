@@ -275,7 +275,7 @@ static const char *mlo_terms_attrs(mlo_terms *t, mlo_terms_env *env, const mlo_n
         const mlo_attr *least = NULL;
         for (size_t i = 0; i < n->n_attr; i++) if (strcmp(n->attr[i]->name, after) > 0 && (!least || strcmp(n->attr[i]->name, least->name) < 0)) least = n->attr[i];
         if (!least) break;
-        if (mlo_terms_attr(t, env, least, &text, depth)) break;
+        if (!mlo_attr_is_default(n, least) && mlo_terms_attr(t, env, least, &text, depth)) break;
         after = least->name;
     }
     const char *s = t->m->error.code ? NULL : mlo_intern(t->m, text.text ? text.text : "");

@@ -568,18 +568,33 @@ static int mlo_shape_fused_matmul(mlo_shapes *s) {
     return mlo_shape_MatMul(&t);
 }
 /* Integers times integers, scaled: as MatMul, in the type of the scale. */
-static int mlo_shape_scaled_product(mlo_shapes *s) {
-    mlo_form in[2] = { mlo_form_in(s, 0), mlo_form_in(s, 1) };
+static int mlo_shape_scaled_product(mlo_shapes *s) { return mlo_shape_of_two(s, 0, 1, 2, mlo_shape_MatMul); }
+
+/* Operators on quantized values stay: their rounding is their own. QLinearAdd(a, a_scale, a_zero, b, b_scale, b_zero, y_scale, y_zero) */
+static int mlo_shape_two(mlo_shapes *s) {
+    mlo_form a = mlo_form_in(s, 0), b = mlo_form_in(s, 3);
+    MLO_TRY(mlo_broadcast(s, &a, &b));
+    s->out[0] = a;
+    return 0;
+}
+static int mlo_shape_qgemm(mlo_shapes *s) {      /* QGemm(a, a_scale, a_zero, b, b_scale, b_zero, c, y_scale, y_zero): float without y_zero */
+    return mlo_shape_of_two(s, 0, 3, mlo_present(s, 8) ? 8 : 1, mlo_shape_Gemm);
+}
+static int mlo_shape_qconcat(mlo_shapes *s) {    /* QLinearConcat(y_scale, y_zero, then x, scale, zero of each part) */
+    mlo_form part[MLO_MAX_LIST]; size_t n = 0;
     mlo_shapes t = *s;
-    in[0].dtype = in[1].dtype = mlo_form_in(s, 2).dtype;
-    t.in = in; t.n_in = 2;
-    return mlo_shape_MatMul(&t);
+    if (s->n_in < 3 || s->n_in > MLO_MAX_LIST) return 0;
+    for (size_t i = 2; i < s->n_in; i += 3) part[n++] = mlo_form_in(s, i);
+    t.in = part; t.n_in = n;
+    return mlo_shape_Concat(&t);
 }
 
 /* ---- the table -------------------------------------------------------------------------------------------------------------------------- */
 
-typedef struct { mlo_op op; void (*expand)(mlo_expansion *x); const char *inputs; } mlo_fused;    /* inputs: x for each it must have, - for one it may lack */
+typedef struct { mlo_op op; void (*expand)(mlo_expansion *x); const char *inputs; } mlo_fused;
+/* expand: NULL when only its form is known; inputs: x for each it must have, - for one it may lack */
 #define MLO_FUSED(name, inputs, shape, expand) { { name, mlo_shape_##shape, NULL }, mlo_expand_##expand, inputs }
+#define MLO_CARRIED(name, shape) { { name, mlo_shape_##shape, NULL }, NULL, "" }
 static const mlo_fused mlo_fused_ops[] = {
     MLO_FUSED("com.microsoft.Attention", "xx", attention, attention),
     MLO_FUSED("com.microsoft.MultiHeadAttention", "xxx", multi_head, multi_head),
@@ -595,12 +610,14 @@ static const mlo_fused mlo_fused_ops[] = {
     MLO_FUSED("com.microsoft.BiasGelu", "xx", same, gelu),
     MLO_FUSED("com.microsoft.FastGelu", "x", same, fast_gelu),
     MLO_FUSED("com.microsoft.QuickGelu", "x", same, quick_gelu),
+    MLO_CARRIED("com.microsoft.QLinearAdd", two), MLO_CARRIED("com.microsoft.QLinearMul", two), MLO_CARRIED("com.microsoft.QGemm", qgemm),
+    MLO_CARRIED("com.microsoft.QLinearConcat", qconcat), MLO_CARRIED("com.microsoft.QLinearSoftmax", same), MLO_CARRIED("com.microsoft.QLinearSigmoid", same),
     MLO_FUSED("SimplifiedLayerNormalization", "xx", same, rms),
 };
 enum { MLO_N_FUSED = sizeof mlo_fused_ops / sizeof *mlo_fused_ops };
 
 static const mlo_fused *mlo_fused_of(const mlo_node *n) {
-    for (int i = 0; i < MLO_N_FUSED; i++) if (mlo_is(n, mlo_fused_ops[i].op.name)) return &mlo_fused_ops[i];
+    for (int i = 0; i < MLO_N_FUSED; i++) if (mlo_fused_ops[i].expand && mlo_is(n, mlo_fused_ops[i].op.name)) return &mlo_fused_ops[i];
     return NULL;
 }
 

@@ -90,9 +90,9 @@ static int mlo_attr_same(mlo *m, const mlo_attr *a, const mlo_attr *b) {
 static const char *mlo_attr_difference(mlo *m, const mlo_node *a, const mlo_node *b, const mlo_attr *which[2]) {
     for (size_t i = 0; i < a->n_attr; i++) {
         which[0] = a->attr[i]; which[1] = mlo_attr_of(b, a->attr[i]->name);
-        if (!which[1] || !mlo_attr_same(m, which[0], which[1])) return a->attr[i]->name;
+        if (which[1] ? !mlo_attr_same(m, which[0], which[1]) : !mlo_attr_is_default(a, which[0])) return a->attr[i]->name;
     }
-    for (size_t i = 0; i < b->n_attr; i++) if (!mlo_attr_of(a, b->attr[i]->name)) { which[0] = NULL; which[1] = b->attr[i]; return b->attr[i]->name; }
+    for (size_t i = 0; i < b->n_attr; i++) if (!mlo_attr_of(a, b->attr[i]->name) && !mlo_attr_is_default(b, b->attr[i])) { which[0] = NULL; which[1] = b->attr[i]; return b->attr[i]->name; }
     return NULL;
 }
 
@@ -186,7 +186,7 @@ static uint64_t mlo_form_hash(uint64_t h, const mlo_form *f) {
 
 static uint64_t mlo_sig_of(const mlo_net *net, const mlo_node *n) {
     uint64_t h = mlo_mix_text(mlo_mix_text(mlo_mix_text(1, n->op), mlo_domain(n)), n->overload), attrs = 0;
-    for (size_t i = 0; i < n->n_attr; i++) attrs += mlo_attr_hash(n->attr[i]);            /* in any order */
+    for (size_t i = 0; i < n->n_attr; i++) if (!mlo_attr_is_default(n, n->attr[i])) attrs += mlo_attr_hash(n->attr[i]);     /* in any order */
     h = mlo_mix(h, attrs);
     for (size_t i = 0; i < n->n_input; i++) h = mlo_mix(h, (uint64_t)mlo_has_input(n, i));
     for (size_t i = 0; i < n->n_output; i++) {

@@ -11,6 +11,7 @@ struct mlo_op_index { mlo_map map; };        /* interned name ("MatMul", "mlo.MV
 
 #define MLO_OP(name, rule) { #name, mlo_shape_##rule, mlo_run_##name }
 #define MLO_OP_AS(name, rule, run) { #name, mlo_shape_##rule, mlo_run_##run }
+#define MLO_OP_CARRIED(name) { #name, mlo_shape_##name, NULL }
 static const mlo_op mlo_standard_ops[] = {
     /* one operand */
     MLO_OP(Abs, same), MLO_OP(Acos, same), MLO_OP(Acosh, same), MLO_OP(Asin, same), MLO_OP(Asinh, same), MLO_OP(Atan, same), MLO_OP(Atanh, same),
@@ -39,6 +40,7 @@ static const mlo_op mlo_standard_ops[] = {
     MLO_OP(ReduceSum, Reduce), MLO_OP(ReduceMean, Reduce), MLO_OP(ReduceMax, Reduce), MLO_OP(ReduceMin, Reduce), MLO_OP(ReduceProd, Reduce), MLO_OP(ReduceSumSquare, Reduce),
     MLO_OP(ReduceL1, Reduce), MLO_OP(ReduceL2, Reduce), MLO_OP(ReduceLogSum, Reduce), MLO_OP(ReduceLogSumExp, Reduce), MLO_OP(ArgMax, ArgMax), MLO_OP_AS(ArgMin, ArgMax, ArgMin),
     /* quantization */
+    MLO_OP_CARRIED(QLinearMatMul), MLO_OP_CARRIED(QLinearConv), MLO_OP_CARRIED(ConvInteger),
     MLO_OP(QuantizeLinear, QuantizeLinear), MLO_OP(DequantizeLinear, DequantizeLinear), MLO_OP(DynamicQuantizeLinear, DynamicQuantizeLinear),
 };
 
@@ -70,6 +72,27 @@ static int mlo_opset_of(const mlo *m) {
     for (size_t i = 0; model && i < model->n_opset; i++)
         if (!model->opset[i].domain || !*model->opset[i].domain || mlo_eq(model->opset[i].domain, "ai.onnx")) return (int)model->opset[i].version;
     return 1;
+}
+
+/* Attributes that say what their absence means, whatever the opset: ONNX Runtime spells them out where it rewrote a node, exporters do or
+ * do not. Numbers that people look for (an epsilon) are not among them. */
+static int mlo_attr_is_default(const mlo_node *n, const mlo_attr *a) {
+    static const struct { const char *op, *name; int type; double value; } known[] = {
+        { "LayerNormalization", "axis", MLO_ATTR_INT, -1 }, { "LayerNormalization", "stash_type", MLO_ATTR_INT, 1 },
+        { "RMSNormalization", "axis", MLO_ATTR_INT, -1 }, { "RMSNormalization", "stash_type", MLO_ATTR_INT, 1 },
+        { "Gemm", "alpha", MLO_ATTR_FLOAT, 1 }, { "Gemm", "beta", MLO_ATTR_FLOAT, 1 }, { "Gemm", "transA", MLO_ATTR_INT, 0 }, { "Gemm", "transB", MLO_ATTR_INT, 0 },
+        { "Gather", "axis", MLO_ATTR_INT, 0 }, { "Split", "axis", MLO_ATTR_INT, 0 }, { "Flatten", "axis", MLO_ATTR_INT, 1 }, { "Reshape", "allowzero", MLO_ATTR_INT, 0 },
+        { "Cast", "saturate", MLO_ATTR_INT, 1 }, { "ReduceMean", "keepdims", MLO_ATTR_INT, 1 }, { "ReduceSum", "keepdims", MLO_ATTR_INT, 1 },
+        { "ReduceMean", "noop_with_empty_axes", MLO_ATTR_INT, 0 }, { "ReduceSum", "noop_with_empty_axes", MLO_ATTR_INT, 0 }, { "Shape", "start", MLO_ATTR_INT, 0 },
+        { "QuantizeLinear", "axis", MLO_ATTR_INT, 1 }, { "QuantizeLinear", "block_size", MLO_ATTR_INT, 0 }, { "QuantizeLinear", "output_dtype", MLO_ATTR_INT, 0 },
+        { "QuantizeLinear", "saturate", MLO_ATTR_INT, 1 }, { "QuantizeLinear", "precision", MLO_ATTR_INT, 0 }, { "DequantizeLinear", "axis", MLO_ATTR_INT, 1 },
+        { "DequantizeLinear", "block_size", MLO_ATTR_INT, 0 }, { "DequantizeLinear", "output_dtype", MLO_ATTR_INT, 0 } };
+    for (size_t i = 0; !a->ref && i < sizeof known / sizeof *known; i++) {
+        if (a->type != known[i].type || !mlo_eq(a->name, known[i].name) || !mlo_is(n, known[i].op)) continue;
+        double off = (a->type == MLO_ATTR_INT ? (double)a->i : (double)a->f) - known[i].value;
+        return !(off < 0 || off > 0) && off == off;
+    }
+    return 0;
 }
 
 /* ---- calling ---------------------------------------------------------------------------------------------------------------------------- */

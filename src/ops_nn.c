@@ -169,6 +169,16 @@ static int mlo_shape_MatMulInteger(mlo_shapes *s) {
     t.in = in; t.n_in = 2;
     return mlo_shape_MatMul(&t);
 }
+/* QLinearMatMul(a, a_scale, a_zero, b, b_scale, b_zero, y_scale, y_zero): as MatMul, in the type of y_zero. The other rules for such
+ * operators, which are carried through, follow the same way. */
+static int mlo_shape_of_two(mlo_shapes *s, size_t a, size_t b, size_t type, int (*rule)(mlo_shapes *s)) {
+    mlo_form in[2]; in[0] = mlo_form_in(s, a); in[1] = mlo_form_in(s, b);
+    mlo_shapes t = *s;
+    in[0].dtype = in[1].dtype = mlo_form_in(s, type).dtype;
+    t.in = in; t.n_in = 2;
+    return rule(&t);
+}
+static int mlo_shape_QLinearMatMul(mlo_shapes *s) { return mlo_shape_of_two(s, 0, 3, 7, mlo_shape_MatMul); }
 /* a minus its zero point in int64; a vector of zero points counts rows (of the first operand) or columns. NULL without memory. */
 static mlo_array *mlo_minus_zero(mlo_call *c, const mlo_array *a, const mlo_array *zero, int rows) {
     mlo_array *z = mlo_array_new(c->m, MLO_INT64, a->rank, a->dims), shape;
@@ -349,6 +359,13 @@ static int mlo_shape_Conv(mlo_shapes *s) {
     s->out[0] = x;
     s->out[0].dims[1] = k.dims[0];
     for (int i = 0; i < w.axes; i++) s->out[0].dims[i + 2] = w.out[i];
+    return 0;
+}
+
+static int mlo_shape_QLinearConv(mlo_shapes *s) { return mlo_shape_of_two(s, 0, 3, 7, mlo_shape_Conv); }
+static int mlo_shape_ConvInteger(mlo_shapes *s) {
+    MLO_TRY(mlo_shape_of_two(s, 0, 1, 0, mlo_shape_Conv));
+    s->out[0].dtype = MLO_INT32;
     return 0;
 }
 

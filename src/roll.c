@@ -66,7 +66,8 @@ static const char *mlo_roll_ints(mlo_roller *r, const char *wanted, const int64_
 }
 
 static int mlo_roll_info(mlo_roller *r, mlo_graph *g, const char *name, const mlo_form *f) {
-    mlo_value_info *v = mlo_info_new(r->m, name, f);
+    mlo_value_info *v = f->dtype ? mlo_info_new(r->m, name, f) : NULL;      /* of an operator that nobody knows: nothing to declare */
+    if (!f->dtype) return 0;
     return v && MLO_PUSH(r->m, g->info, g->n_info, v) ? 0 : (int)r->m->error.code;
 }
 
@@ -298,6 +299,7 @@ static int mlo_roll_declare(mlo_roller *r, mlo_value_info ***list, size_t *n, co
     mlo_value_info *v = mlo_info_new(r->m, name, &f);
     if (!v) return (int)r->m->error.code;
     if (!form && like->info && like->info->type && !like->tensor) v->type = like->info->type;       /* keeps symbolic dimensions */
+    else if (!f.dtype) v->type = NULL;
     return MLO_PUSH(r->m, *list, *n, v) ? 0 : (int)r->m->error.code;
 }
 
