@@ -236,12 +236,18 @@ static const char *mlo_x_norm(mlo_expansion *x, const char *v, const char *gamma
     return v;
 }
 
-/* Skip(Simplified)LayerNormalization(x, skip, gamma[, beta], bias): norm(x + skip + bias); output 3 is the sum. */
+static int mlo_x_is_product(const mlo_expansion *x, size_t i) {
+    const mlo_value *v = mlo_value_of(x->g, mlo_x_in(x, i));
+    return v && mlo_is(v->producer, "MatMul");
+}
+/* Skip(Simplified)LayerNormalization(x, skip, gamma[, beta], bias): norm(x + skip + bias); output 3 is the sum. The bias is that of the
+ * product which is one of the two: it goes back there, so that a layer where a tool did not fuse it looks the same. */
 static void mlo_expand_skip_norm(mlo_expansion *x) {
     int centred = mlo_eq(x->n->op, "SkipLayerNormalization");
     if (mlo_x_wanted(x, 1) || mlo_x_wanted(x, 2)) mlo_x_stay(x, "its mean or inv_std_var is used");
-    const char *sum = MLO_X(x, "Add", mlo_x_in(x, 0), mlo_x_in(x, 1)), *y;
-    sum = mlo_x_plus(x, sum, mlo_x_in(x, centred ? 4 : 3));
+    size_t biased = mlo_x_is_product(x, 1) && !mlo_x_is_product(x, 0);
+    const char *sum = mlo_x_plus(x, mlo_x_in(x, biased), mlo_x_in(x, centred ? 4 : 3)), *y;
+    sum = biased ? MLO_X(x, "Add", mlo_x_in(x, 0), sum) : MLO_X(x, "Add", sum, mlo_x_in(x, 1));
     y = mlo_x_norm(x, sum, mlo_x_in(x, 2), centred ? mlo_x_in(x, 3) : "", mlo_float(x->n, "epsilon", 1e-12f), centred);
     mlo_x_out(x, 0, y);
     if (mlo_x_wanted(x, 3)) mlo_x_out(x, 3, sum);
@@ -331,7 +337,7 @@ static const char *mlo_x_activation(mlo_expansion *x, const char *v, const float
 static const char *mlo_x_inner(mlo_expansion *x, const char *op, const char *const *in, size_t n_in) {
     const char *y = mlo_x_node(x, op, in, n_in);
     mlo_node *n = mlo_x_last(x);
-    for (size_t i = 0; n && i < x->n->n_attr; i++) if (!mlo_starts(x->n->attr[i]->name, "activation") && !MLO_PUSH(x->m, n->attr, n->n_attr, x->n->attr[i])) break;
+    for (size_t i = 0; n && i < x->n->n_attr; i++) if (x->n->attr[i]->name && !mlo_starts(x->n->attr[i]->name, "activation") && !MLO_PUSH(x->m, n->attr, n->n_attr, x->n->attr[i])) break;
     return y;
 }
 static void mlo_expand_fused_gemm(mlo_expansion *x) {
@@ -439,15 +445,19 @@ static const char *mlo_x_mask(mlo_expansion *x, const char *scores, size_t i) {
     return mlo_x_filter(x, open, mlo_x_closed(x));
 }
 
-/* softmax(scale q k' + mask + bias) v, heads side by side: [B, S, heads x C]. q, k, v: [B, heads, S or T, C]. */
+/* softmax(scale q k' + bias + mask) v, heads side by side: [B, S, heads x C]. q, k, v: [B, heads, S or T, C]. */
 static const char *mlo_x_attend(mlo_expansion *x, const mlo_x_attention *a) {
     const int64_t swap[] = { 0, 1, 3, 2 }, back[] = { 0, 2, 1, 3 }, flat[] = { 0, 0, -1 };
-    const char *k = mlo_x_transpose(x, a->k, swap, 4), *scores = MLO_X(x, "MatMul", a->q, k), *c = mlo_x_number(x, a->scale), *y;
+    const char *k = mlo_x_transpose(x, a->k, swap, 4), *scores = MLO_X(x, "MatMul", a->q, k), *c = mlo_x_number(x, a->scale), *y, *add = "";
     scores = MLO_X(x, "Mul", scores, c);
-    y = scores;
-    if (*mlo_x_in(x, a->mask)) { c = mlo_x_mask(x, scores, a->mask); y = MLO_X(x, "Add", y, c); }
-    if (mlo_int(x->n, "unidirectional", 0)) { c = mlo_x_causal(x, scores); c = mlo_x_filter(x, c, mlo_x_lowest(x)); y = MLO_X(x, "Add", y, c); }
-    y = mlo_x_plus(x, y, mlo_x_in(x, a->bias));
+    if (*mlo_x_in(x, a->mask)) add = mlo_x_mask(x, scores, a->mask);
+    if (mlo_int(x->n, "unidirectional", 0)) {
+        c = mlo_x_causal(x, scores);
+        c = mlo_x_filter(x, c, mlo_x_lowest(x));
+        add = *add ? MLO_X(x, "Add", add, c) : c;
+    }
+    y = mlo_x_plus(x, scores, mlo_x_in(x, a->bias));            /* the bias first: what is added to -10000 loses bits */
+    y = mlo_x_plus(x, y, add);
     y = MLO_X(x, "Softmax", y);
     mlo_x_int(x, "axis", -1);
     y = MLO_X(x, "MatMul", y, a->v);

@@ -43,6 +43,7 @@
 #include "constants.c"   /* folding; dead nodes */
 
 /* the stages */
+#include "inline.c"      /* calls of the model's own functions become their bodies */
 #include "expand.c"      /* fused operators to the standard ones they stand for */
 #include "read.c"        /* from bytes to a model to work on */
 #include "match.c"       /* the graph as a net; which nodes are alike */

@@ -1,6 +1,7 @@
 /* read: from bytes to a model that later stages can work on.
  *
- * in:  binary ONNX or JSON, from a source file or from memory.     out: m->model, with types and shapes inferred and constants folded.
+ * in:  binary ONNX or JSON, from a source file or from memory.     out: m->model: functions inlined, fused operators expanded, types and
+ *     shapes inferred, constants folded.
  * invariant: afterwards nodes are in topological order, tensors have the bytes their shapes need, constants are initializers, no
  *     initializer is also an input, and what --dim and --shape said is in the types. A dimension left open stays open: the stage that needs
  *     it says so.
@@ -310,6 +311,7 @@ static int mlo_bind_options(mlo *m) {
 /* The stage. */
 static int mlo_read(mlo *m) {
     mlo_graph *g = m->model->graph;
+    if (m->model->n_function && (mlo_inline(m) || mlo_sort(m, g, 0) || mlo_index(m, g))) return (int)m->error.code;
     if (mlo_each_message(m, MLO_M_GRAPH, g, MLO_M_GRAPH, mlo_constants, NULL) || mlo_index(m, g)) return (int)m->error.code;
     mlo_drop_initialized_inputs(m->model);
     if (mlo_bind_options(m) || mlo_index(m, g) || mlo_infer(m) || mlo_expand(m) || mlo_fold_constants(m)) return (int)m->error.code;

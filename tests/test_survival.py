@@ -1,0 +1,471 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""What people ran before mlo: simplifiers, converters, ONNX Runtime's optimizers and quantizers, functions. Every variant rolls as the plain
+export does, is proved, and equals itself in ONNX Runtime; every fused operator, alone, is expanded to what ONNX Runtime makes of it.
+
+Usage: python tests/test_survival.py path/to/mlo [CHECK ...]     (matrix, operators, kept, functions)
+"""
+import copy, logging, os, warnings
+import numpy as np
+import onnx
+import onnxruntime as ort
+from onnx import TensorProto as T, helper, numpy_helper
+from onnx.reference import ReferenceEvaluator
+import harness as t
+
+warnings.filterwarnings("ignore")
+logging.disable(logging.WARNING)
+ort.set_default_logger_severity(4)
+MS = "com.microsoft"
+
+
+# ---- running ---------------------------------------------------------------------------------------------------------------------
+
+def feeds(m, seed=0):
+    r, out = np.random.default_rng(seed), {}
+    held = {i.name for i in m.graph.initializer}
+    for i in m.graph.input:
+        if i.name in held: continue
+        shape = [d.dim_value or 16 for d in i.type.tensor_type.shape.dim]
+        dtype = helper.tensor_dtype_to_np_dtype(i.type.tensor_type.elem_type)
+        x = r.integers(0, 100, shape) if np.issubdtype(dtype, np.integer) else r.standard_normal(shape)
+        if "mask" in i.name or i.name == "a_1": x = np.ones(shape); x[..., shape[-1] * 2 // 3:] = 0
+        out[i.name] = x.astype(dtype)
+    return out
+
+
+def session(path, level="DISABLE_ALL", save=None):
+    options = ort.SessionOptions()
+    options.graph_optimization_level = getattr(ort.GraphOptimizationLevel, "ORT_" + level)
+    options.intra_op_num_threads = 1
+    if save: options.optimized_model_filepath = save
+    return ort.InferenceSession(path, options, providers=["CPUExecutionProvider"])
+
+
+def execute(path, f): return session(path).run(None, f)
+
+
+def difference(a, b):
+    """max|a-b| / max|b| of the worst output; b is what is right."""
+    worst = 0.0
+    for x, y in zip(a, b):
+        if x.shape != y.shape or x.dtype != y.dtype: return float("inf")
+        if y.size: worst = max(worst, float(np.max(np.abs(x.astype(float) - y)) / max(np.max(np.abs(y.astype(float))), 1e-30)))
+    return worst
+
+
+def evaluate(path, f):
+    """What `mlo run` makes of a model, in the order of its outputs; None when it cannot evaluate an operator."""
+    np.savez(t.at("in.npz"), **f)
+    p = t.call("run", path, "--inputs", t.at("in.npz"), "--outputs", t.at("out.npz"), text=True)
+    if p.returncode == 4: return None
+    if p.returncode: raise RuntimeError(p.stderr.strip()[-300:])
+    with np.load(t.at("out.npz")) as z: return [z[o.name] for o in onnx.load(path).graph.output if o.name in z]
+
+
+def fused(m): return sorted({n.op_type for n in m.graph.node if n.domain == MS or n.op_type == "SimplifiedLayerNormalization"})
+
+
+# ---- the tools -------------------------------------------------------------------------------------------------------------------
+# Each takes a path and returns a model.
+
+def simplify(path):
+    import onnxsim
+    return onnxsim.simplify(onnx.load(path))[0]
+
+
+def slim(path):
+    import onnxslim
+    return onnxslim.slim(onnx.load(path))
+
+
+def convert(version): return lambda path: onnx.version_converter.convert_version(onnx.load(path), version)
+
+
+def optimize(level):
+    def run(path):
+        session(path, "ENABLE_" + level, t.at("optimized.onnx"))
+        return onnx.load(t.at("optimized.onnx"))
+    return run
+
+
+def fuse(kind, half=False):
+    def run(path):
+        from onnxruntime.transformers import optimizer
+        o = optimizer.optimize_model(path, model_type=kind, num_heads=4, hidden_size=64, opt_level=0, use_gpu=False)
+        if half: o.convert_float_to_float16()
+        o.save_model_to_file(t.at("fused.onnx"))                            # which imports the domain
+        return onnx.load(t.at("fused.onnx"))
+    return run
+
+
+def halve(path):
+    from onnxruntime.transformers import float16
+    return float16.convert_float_to_float16(onnx.load(path), keep_io_types=True)
+
+
+def dynamic(path):
+    from onnxruntime.quantization import quantize_dynamic
+    quantize_dynamic(path, t.at("dynamic.onnx"))
+    return onnx.load(t.at("dynamic.onnx"))
+
+
+def static(form, **options):
+    def run(path):
+        from onnxruntime.quantization import CalibrationDataReader, QuantFormat, quantize_static
+        class Reader(CalibrationDataReader):
+            def __init__(self): self.rows = iter([feeds(onnx.load(path), 1), feeds(onnx.load(path), 2)])
+            def get_next(self): return next(self.rows, None)
+        quantize_static(path, t.at("static.onnx"), Reader(), quant_format=getattr(QuantFormat, form), **options)
+        return onnx.load(t.at("static.onnx"))
+    return run
+
+
+def then(*tools):
+    def run(path):
+        for i, tool in enumerate(tools): onnx.save(tool(path), path := t.at("step%d.onnx" % i))
+        return onnx.load(path)
+    return run
+
+
+LAYERS = {"bert-12": [12], "bert-12-torchscript": [12], "llama-tiny-opset23": [4], "gpt2-tiny": [4], "vit-tiny": [4], "whisper-tiny": [3, 3], "t5-tiny": [3, 4]}     # as export.py made them
+ALL = ("bert-12", "llama-tiny-opset23")
+EXACT, HALF, STEPS, QUANTIZED = "exact", "half", "steps", "quantized"
+TOOLS = [   # name, tool, models, how its numbers compare, operators that may stay
+    ("onnxsim", simplify, ALL + ("bert-12-torchscript", "whisper-tiny"), EXACT, ()),
+    ("onnxslim", slim, ALL + ("gpt2-tiny",), EXACT, ()),
+    ("opset 17", convert(17), ("bert-12", "vit-tiny"), EXACT, ()),
+    ("opset 21", convert(21), ("bert-12", "bert-12-torchscript"), EXACT, ()),
+    ("opset 24", convert(24), ALL, EXACT, ()),
+    ("basic", optimize("BASIC"), ALL + ("vit-tiny",), EXACT, ()),
+    ("extended", optimize("EXTENDED"), ALL + ("bert-12-torchscript", "gpt2-tiny", "vit-tiny", "whisper-tiny"), EXACT, ()),
+    ("all", optimize("ALL"), ALL + ("vit-tiny",), EXACT, ("Conv", "ReorderInput", "ReorderOutput")),        # nchwc, where the machine has it
+    ("transformers bert", fuse("bert"), ("bert-12", "bert-12-torchscript"), EXACT, ()),
+    ("transformers gpt2", fuse("gpt2"), ("gpt2-tiny", "llama-tiny-opset23"), EXACT, ()),
+    ("transformers vit", fuse("vit"), ("vit-tiny",), EXACT, ()),
+    ("transformers bart", fuse("bart"), ("whisper-tiny",), EXACT, ()),
+    ("transformers t5", fuse("t5"), ("t5-tiny",), EXACT, ()),
+    ("float16", halve, ALL, HALF, ()),
+    ("transformers float16", fuse("bert", True), ("bert-12",), HALF, ()),
+    ("quantize_dynamic", dynamic, ALL, STEPS, ()),
+    ("quantize_static", static("QDQ"), ALL, QUANTIZED, ()),
+    ("quantize_static per channel", static("QDQ", per_channel=True), ("llama-tiny-opset23",), QUANTIZED, ()),
+    ("quantize_static operators", static("QOperator"), ALL, QUANTIZED, ("QGemm", "QLinearAdd", "QLinearMul", "QLinearSoftmax", "QLinearSigmoid", "QLinearConcat")),
+    ("onnxsim, extended", then(simplify, optimize("EXTENDED")), ALL + ("bert-12-torchscript",), EXACT, ()),
+    ("quantize_dynamic, extended", then(dynamic, optimize("EXTENDED")), ALL, STEPS, ()),
+]
+
+
+def survives(path, source, layers, how, may_stay):
+    """'' or why the variant at `path` of the plain export `source` is not rolled as it should be."""
+    m = onnx.load(path)
+    t.good("roll", path, "--onnx", "-o", t.at("rolled.onnx"))
+    rolled = onnx.load(t.at("rolled.onnx"))
+    loops = sorted(int({p.key: p.value for p in n.metadata_props}["mlo.iterations"]) for n in rolled.graph.node if n.op_type == "Scan")
+    if loops != layers: return "%s iterations, the plain export has %s" % (loops, layers)
+    bodies = [a.g for n in rolled.graph.node if n.op_type == "Scan" for a in n.attribute if a.name == "body"]
+    left = {n.op_type for g in [rolled.graph] + bodies for n in g.node if n.domain.startswith(MS) or n.op_type == "SimplifiedLayerNormalization"}
+    if left - set(may_stay): return "not expanded: %s" % sorted(left)
+    p = t.call("check", t.at("rolled.onnx"), "--against", path, text=True)
+    if p.returncode: return "check: " + p.stderr.strip()
+    f = feeds(m)
+    right, got = execute(path, f), execute(t.at("rolled.onnx"), f)
+    if how == HALF:       # ONNX Runtime makes 16-bit values through casts, and not the same ones inside of a loop: the truth is the plain export
+        truth = execute(source, {k: v.astype(np.float32) if v.dtype == np.float16 else v for k, v in f.items()})
+        own = [difference([x.astype(np.float32) for x in y], truth) for y in (right, got)]
+        return "" if own[1] < 2 * own[0] + 1e-3 else "off by %.3g from the plain export, the variant by %.3g" % (own[1], own[0])
+    d = difference(got, right)
+    if d >= 1e-4: return "differs by %.3g" % d
+    if how == QUANTIZED: return ""                                          # a product that rounds the other way is a step, and steps grow through layers
+    mine = evaluate(path, f)
+    if mine is None: return "" if left else "mlo run cannot evaluate it"
+    d = difference(mine, right)
+    return "" if d < (1e-4 if how == EXACT else 5e-2) else "mlo run differs by %.3g" % d
+
+
+def check_matrix():
+    for name, tool, models, how, may_stay in TOOLS:
+        for model in models:
+            try: m = tool(t.model(model))
+            except ImportError as e: t.skip("%s of %s" % (name, model), "%s not installed" % e.name); continue
+            except Exception as e: t.skip("%s of %s" % (name, model), "the tool fails: %s" % str(e)[:120]); continue
+            onnx.save(m, t.at("variant.onnx"))
+            t.case("%s of %s" % (name, model), survives(t.at("variant.onnx"), t.model(model), LAYERS[model], how, may_stay))
+
+
+# ---- fused operators, one at a time --------------------------------------------------------------------------------------------------
+
+def one(op, inputs, outputs=("y",), opset=18, domain=MS, constant=(), types=None, free=False, **attributes):
+    """A model of one node. inputs: arrays, None for an absent one; constant: which are initializers; free: sizes have names."""
+    names = ["" if a is None else "x%d" % i for i, a in enumerate(inputs)]
+    node = helper.make_node(op, names, list(outputs), name="the_node", domain=domain, **attributes)
+    values = [helper.make_tensor_value_info(names[i], helper.np_dtype_to_tensor_dtype(a.dtype), ["d%d_%d" % (i, k) for k in range(a.ndim)] if free else a.shape)
+              for i, a in enumerate(inputs) if a is not None and i not in constant]
+    held = [numpy_helper.from_array(a, names[i]) for i, a in enumerate(inputs) if a is not None and i in constant]
+    float_type = helper.np_dtype_to_tensor_dtype(next(a.dtype for a in inputs if a is not None and a.dtype in (np.float32, np.float16)))
+    out = [helper.make_tensor_value_info(o, (types or {}).get(o, float_type), None) for o in outputs if o]
+    return helper.make_model(helper.make_graph([node], "g", values, out, held), opset_imports=[helper.make_opsetid("", opset), helper.make_opsetid(MS, 1)], ir_version=8), \
+        {names[i]: a for i, a in enumerate(inputs) if a is not None and i not in constant}
+
+
+def expands(op, inputs, *rest, **options):
+    """'' or why the expansion of a node is not what ONNX Runtime makes of the node."""
+    m, f = one(op, inputs, *rest, **options)
+    onnx.save(m, t.at("one.onnx"))
+    right = execute(t.at("one.onnx"), f)
+    p = t.call("read", t.at("one.onnx"), "--onnx", "-o", t.at("plain.onnx"), text=True)
+    if p.returncode: return p.stderr.strip()
+    plain = onnx.load(t.at("plain.onnx"))
+    if fused(plain): return "stays: " + p.stderr.strip()
+    onnx.checker.check_model(plain, full_check=True)
+    half = any(a is not None and a.dtype == np.float16 for a in inputs)
+    d = difference(execute(t.at("plain.onnx"), f), right)
+    if d >= (5e-3 if half else 1e-5): return "differs by %.3g" % d         # 16 bits round after every operator
+    mine = evaluate(t.at("one.onnx"), f)
+    d = difference(mine, right) if mine is not None else 1
+    return "" if d < (5e-3 if half else 1e-4) else "mlo run differs by %.3g" % d
+
+
+class Draw:
+    """Random shapes, attributes and arrays."""
+    def __init__(self, seed): self.r = np.random.default_rng(seed)
+    def size(self, low=1, high=7): return int(self.r.integers(low, high))
+    def floats(self, *shape): return self.r.standard_normal(shape).astype(np.float32)
+    def scale(self, *shape): return np.asarray(self.r.random(shape) * 0.1 + 0.01, np.float32)
+    def bits(self, *shape): return (self.r.random(shape) < 0.6).astype(np.int32)
+    def ints(self, dtype, *shape): i = np.iinfo(dtype); return np.asarray(self.r.integers(max(i.min, -128), min(i.max, 255), shape), dtype)
+    def flip(self): return bool(self.r.integers(2))
+    def maybe(self, x): return x if self.flip() else None
+    def choose(self, *list): return list[int(self.r.integers(len(list)))]
+    def shape(self, last): return tuple(self.size() for _ in range(self.size(1, 4))) + (last,)
+
+
+def gelus(d):
+    n, op = d.size(), d.choose("Gelu", "BiasGelu", "FastGelu", "QuickGelu")
+    x = d.floats(*d.shape(n)) * 2
+    if op == "BiasGelu": return op, [x, d.floats(n)], {}
+    if op == "FastGelu": return op, [x] + ([d.floats(n)] if d.flip() else []), {}
+    return op, [x], {"alpha": float(d.r.random() * 2)} if op == "QuickGelu" and d.flip() else {}
+
+
+def norms(d):
+    op, n = d.choose("SkipLayerNormalization", "SkipSimplifiedLayerNormalization", "SimplifiedLayerNormalization"), d.size(2, 9)
+    b, s = d.size(), d.size()
+    if op.startswith("Simp"): return op, [d.floats(b, s, n), d.floats(n)], {"domain": "", "epsilon": d.choose(1e-5, 0.1)}
+    skip = d.choose((b, s, n), (1, s, n), (s, n)) if op == "SkipLayerNormalization" else (b, s, n)
+    rest = [d.floats(n), d.maybe(d.floats(n)), d.maybe(d.floats(n))] if op == "SkipLayerNormalization" else [d.floats(n), d.maybe(d.floats(n))]
+    return op, [d.floats(b, s, n), d.floats(*skip)] + rest, {"outputs": d.choose(("y",), ("y", "", "", "sum")), "epsilon": d.choose(1e-12, 1e-5, 0.1)}
+
+
+def embeddings(d):
+    b, s, n = d.size(), d.size(), d.size(2, 9)
+    ids, segments = d.r.integers(0, 9, (b, s)).astype(np.int32), d.maybe(d.r.integers(0, 2, (b, s)).astype(np.int32))
+    inputs = [ids, segments, d.floats(9, n), d.floats(8, n), None if segments is None else d.floats(2, n), d.floats(n), d.floats(n), d.maybe(d.bits(b, s)),
+              d.maybe(d.r.integers(0, 8, (b, s)).astype(np.int32))]
+    return "EmbedLayerNormalization", inputs, {"outputs": d.choose(("y", "mask"), ("y", "mask", "sum")), "types": {"mask": T.INT32}, "mask_index_type": 1, "epsilon": d.choose(1e-12, 0.1)}
+
+
+def products(d):
+    m, k, n, lead = d.size(), d.size(), d.size(), [d.size() for _ in range(d.size(0, 3))]
+    def stored(shape, batch, swap):           # what FusedMatMul turns into `shape`
+        shape = list(shape)
+        if swap: shape[-1], shape[-2] = shape[-2], shape[-1]
+        return [shape[-2]] + shape[:-2] + [shape[-1]] if batch else shape
+    flags = {f: d.size(0, 2) for f in ("transA", "transB")}
+    flags.update((f, d.size(0, 2)) for f in ("transBatchA", "transBatchB") if lead)
+    return "FusedMatMul", [d.floats(*stored(lead + [m, k], flags.get("transBatchA"), flags["transA"])), d.floats(*stored(lead + [k, n], flags.get("transBatchB"), flags["transB"]))], \
+        {"alpha": d.choose(1.0, 0.37), **flags}
+
+
+def gemms(d):
+    m, k, n, ta, tb = d.size(), d.size(), d.size(), d.size(0, 2), d.size(0, 2)
+    inputs = [d.floats(*((k, m) if ta else (m, k))), d.floats(*((n, k) if tb else (k, n))), d.maybe(d.floats(*d.choose((n,), (1, n), (m, n))))]
+    attributes = {"activation": d.choose("Relu", "Tanh", "Sigmoid", "LeakyRelu", "HardSigmoid"), "activation_alpha": 0.3, "activation_beta": 0.4}
+    return "FusedGemm", inputs, {"transA": ta, "transB": tb, "alpha": d.choose(1.0, 0.5), "beta": d.choose(1.0, 2.0), **attributes}
+
+
+def convolutions(d):
+    c, n, size = d.size(), d.size(), d.size(4, 8)
+    act = d.choose(("Relu", []), ("LeakyRelu", [0.2]), ("HardSigmoid", [0.3, 0.4]), ("Tanh", []))
+    inputs = [d.floats(1, c, size, size), d.floats(n, c, 3, 3), d.floats(n), d.maybe(d.floats(1, n, size, size))]
+    return "FusedConv", inputs, {"activation": act[0], "pads": [1] * 4, **({"activation_params": act[1]} if act[1] else {})}
+
+
+def integers(d):
+    m, k, n = d.size(), d.size(), d.size()
+    each = d.flip()
+    a, b = d.choose((np.uint8, np.int8), (np.uint8, np.uint8))
+    weights, scale, zero, bias = d.ints(b, k, n), d.scale(*[n][:each]), d.maybe(d.ints(b, *[n][:each])), d.maybe(d.floats(n))
+    if d.flip(): return "DynamicQuantizeMatMul", [d.floats(2, m, k), weights, scale, zero, bias], {"constant": (1,)}
+    return "MatMulIntegerToFloat", [d.ints(a, 2, m, k), weights, d.scale(), scale, d.maybe(d.ints(a)), zero, bias], {"constant": (1,)}
+
+
+def attentions(d):
+    b, s, heads, c, v, past = d.size(), d.size(), d.size(1, 4), d.size(1, 5), d.size(1, 5), d.choose(0, 0, d.size())
+    if past or d.flip(): v = c
+    n, total = heads * c, s + past
+    inputs = [d.floats(b, s, 6), d.floats(6, 2 * n + heads * v), d.floats(2 * n + heads * v)]
+    ends = d.r.integers(0, total + 1, b).astype(np.int32)
+    mask = d.choose(None, d.bits(b, total), d.bits(b, s, total), ends, np.concatenate([ends, d.r.integers(0, total + 1, b).astype(np.int32)]))
+    inputs += [mask, d.floats(2, b, heads, past, c) if past else None, None if past else d.maybe(d.floats(d.choose(1, b), d.choose(1, heads), s, total))]
+    attributes = {"num_heads": heads, "unidirectional": d.size(0, 2), "outputs": ("y", "present") if past else ("y",), "constant": d.choose((), (1, 2))}
+    if v != c or d.flip(): attributes["qkv_hidden_sizes"] = [n, n, heads * v]
+    if d.flip(): attributes["scale"] = 0.6
+    if d.flip(): attributes["mask_filter_value"] = -40.0
+    return "Attention", inputs, attributes
+
+
+def multi_heads(d):
+    b, s, heads, c, past = d.size(), d.size(), d.size(1, 4), d.size(1, 5), d.choose(0, 0, d.size())
+    n, kept = heads * c, not past and d.flip()
+    keys = s if past else d.size()
+    v = c if past or kept else d.size(1, 5)
+    total = keys + past
+    inputs = [d.floats(b, s, n)] + ([d.floats(b, heads, keys, c) for _ in range(2)] if kept else [d.floats(b, keys, n), d.floats(b, keys, heads * v)])
+    inputs += [d.maybe(d.floats(2 * n + heads * v)), d.choose(None, d.bits(b, total), d.bits(b, s, total)), d.maybe(d.floats(d.choose(1, b), d.choose(1, heads), s, total))]
+    inputs += [d.floats(b, heads, past, c) for _ in range(2)] if past else []
+    attributes = {"num_heads": heads, "outputs": ("y", "present_k", "present_v") if past else ("y",), "unidirectional": int(keys == s and d.flip())}
+    if d.flip(): attributes["scale"] = 0.6
+    return "MultiHeadAttention", inputs, attributes
+
+
+def check_operators():
+    families = {gelus: 12, norms: 16, embeddings: 8, products: 16, gemms: 10, convolutions: 6, integers: 12, attentions: 36, multi_heads: 20}
+    for family, count in families.items():
+        bad, made = "", 0
+        for seed in range(count):
+            d = Draw(seed)
+            op, inputs, options = family(d)
+            while inputs[-1] is None: inputs.pop()
+            options.setdefault("opset", (11, 13, 17, 18, 20, 23)[seed % 6])
+            try: why = expands(op, inputs, **options)
+            except Exception as e: why = "%s: %s" % (type(e).__name__, str(e)[:300])
+            made += not why
+            bad = bad or (why and "%s, seed %d, %s, %s: %s" % (op, seed, [None if a is None else a.shape for a in inputs], options, why))
+        t.case("%d random %s" % (count, family.__name__), bad)
+
+
+def check_half():
+    d = Draw(1)
+    h = lambda *shape: d.floats(*shape).astype(np.float16)
+    for opset in (13, 18, 23):
+        t.case("16 bits, opset %d: SkipLayerNormalization" % opset, expands("SkipLayerNormalization", [h(2, 3, 8), h(2, 3, 8), h(8), h(8)], opset=opset))
+        t.case("16 bits, opset %d: SimplifiedLayerNormalization" % opset, expands("SimplifiedLayerNormalization", [h(2, 3, 8), h(8)], opset=opset, domain=""))
+        t.case("16 bits, opset %d: BiasGelu" % opset, expands("BiasGelu", [h(2, 3, 8), h(8)], opset=opset))
+        t.case("16 bits, opset %d: Attention" % opset, expands("Attention", [h(2, 5, 8), h(8, 24), h(24)], opset=opset, num_heads=2, unidirectional=1))
+
+
+def check_free():
+    """Sizes that nobody gave: the expansion computes them."""
+    d = Draw(2)
+    x, w, b = d.floats(2, 5, 8), d.floats(8, 24), d.floats(24)
+    t.case("free sizes: causal Attention", expands("Attention", [x, w, b], num_heads=2, unidirectional=1, constant=(1, 2), free=True))
+    t.case("free sizes: masked Attention", expands("Attention", [x, w, b, d.bits(2, 5)], num_heads=2, constant=(1, 2), free=True))
+    ids = d.r.integers(0, 9, (2, 5)).astype(np.int32)
+    t.case("free sizes: EmbedLayerNormalization", expands("EmbedLayerNormalization", [ids, ids % 2, d.floats(9, 8), d.floats(7, 8), d.floats(2, 8), d.floats(8), d.floats(8)],
+           outputs=("y", "mask"), types={"mask": T.INT32}, constant=(2, 3, 4, 5, 6), free=True))
+
+
+def check_kept():
+    """What cannot be expanded exactly stays, and a warning names node and reason."""
+    d = Draw(3)
+    x, w, b = d.floats(2, 5, 8), d.floats(8, 24), d.floats(24)
+    def stays(name, reason, *args, **options):
+        m, _ = one(*args, **options)
+        p = t.call("read", t.write("kept.onnx", m.SerializeToString()), "--onnx", "-o", t.at("still.onnx"), text=True)
+        still = [n for n in onnx.load(t.at("still.onnx")).graph.node if n.domain == MS] if not p.returncode else []
+        t.case("stays: " + name, "" if len(still) == 1 and still[0].SerializeToString() == m.graph.node[0].SerializeToString() and "the_node" in p.stderr and reason in p.stderr
+               else "status %d: %s" % (p.returncode, p.stderr))
+    stays("rotary", "do_rotary", "Attention", [x, w, b], num_heads=2, do_rotary=1)
+    stays("mask of rank 4", "rank 4", "Attention", [x, w, b, d.bits(2, 1, 5, 5)], num_heads=2)
+    stays("lengths of an unknown batch", "--dim", "Attention", [x, w, b, np.array([3, 5], np.int32)], num_heads=2, free=True, constant=(1, 2))
+    stays("heads that do not divide", "8 channels are not 3 heads", "Attention", [x, w, b], num_heads=3)
+    stays("packed keys and values", "no input 2", "MultiHeadAttention", [x, d.floats(2, 5, 2, 2, 4), None], num_heads=2)
+    stays("an activation nobody knows", "Elu", "FusedGemm", [d.floats(2, 3), d.floats(3, 4)], activation="Elu")
+    stays("statistics that are used", "mean", "SkipLayerNormalization", [x, x, d.floats(8), d.floats(8)], outputs=("y", "mean"))
+    stays("an old opset", "opset 10", "BiasGelu", [x, d.floats(8)], opset=10)
+    stays("no input", "no input 1", "BiasGelu", [x, None])
+
+
+# ---- functions -----------------------------------------------------------------------------------------------------------------------
+
+def layered(layers=4, width=8):
+    """A residual MLP whose layers are calls: Layer calls Linear twice and Act, which has an attribute with a default."""
+    d, dom = Draw(4), "my.functions"
+    o18, own = helper.make_opsetid("", 18), helper.make_opsetid(dom, 1)
+    linear = helper.make_function(dom, "Linear", ["x", "w", "b"], ["y"], [helper.make_node("MatMul", ["x", "w"], ["p"]), helper.make_node("Add", ["p", "b"], ["y"])], [o18])
+    slope = helper.make_node("LeakyRelu", ["x"], ["y"])
+    slope.attribute.append(onnx.AttributeProto(name="alpha", type=onnx.AttributeProto.FLOAT, ref_attr_name="slope"))
+    act = helper.make_function(dom, "Act", ["x"], ["y"], [slope], [o18], attributes=[], attribute_protos=[helper.make_attribute("slope", 0.25)])
+    again = helper.make_node("Act", ["h"], ["a"], domain=dom)
+    again.attribute.append(onnx.AttributeProto(name="slope", type=onnx.AttributeProto.FLOAT, ref_attr_name="slope"))
+    layer = helper.make_function(dom, "Layer", ["x", "w1", "b1", "w2", "b2"], ["y", "h"], [
+        helper.make_node("Linear", ["x", "w1", "b1"], ["h"], domain=dom, name="first"), again,
+        helper.make_node("Linear", ["a", "w2", "b2"], ["o"], domain=dom), helper.make_node("Add", ["x", "o"], ["y"])], [o18, own], attributes=["slope"])
+    nodes, held = [], []
+    for i in range(layers):
+        held += [numpy_helper.from_array(d.floats(*s), "%s_%d" % (n, i)) for n, s in (("w1", (width, 16)), ("b1", (16,)), ("w2", (16, width)), ("b2", (width,)))]
+        n = helper.make_node("Layer", ["x%d" % i] + ["%s_%d" % (k, i) for k in ("w1", "b1", "w2", "b2")], ["x%d" % (i + 1), ""], domain=dom, name="layer%d" % i, slope=0.1)
+        n.metadata_props.add(key="pkg.torch.onnx.name_scopes", value="['', 'layer.%d']" % i)
+        nodes.append(n)
+    io = [helper.make_tensor_value_info(n, T.FLOAT, [1, 3, width]) for n in ("x0", "x%d" % layers)]
+    return helper.make_model(helper.make_graph(nodes, "g", io[:1], io[1:], held), opset_imports=[o18, own], functions=[linear, act, layer], ir_version=10)
+
+
+def inlined(name, m, judge=execute):
+    """Reads a model with functions: the calls are gone, and ONNX Runtime (or another judge) says it computes the same."""
+    path = t.write("functions.onnx", m.SerializeToString())
+    p = t.call("read", path, "--onnx", "-o", t.at("inlined.onnx"), text=True)
+    if p.returncode: return t.case(name, p.stderr)
+    plain, f = onnx.load(t.at("inlined.onnx")), feeds(m)
+    calls = [n.op_type for n in plain.graph.node if n.domain]
+    if calls or plain.functions: return t.case(name, "calls %s, %d functions" % (calls, len(plain.functions)))
+    onnx.checker.check_model(plain, full_check=True)
+    d = difference(judge(t.at("inlined.onnx"), f), judge(path, f))
+    t.case(name, "" if d < 1e-6 else "differs by %.3g" % d)
+    return plain
+
+
+def function_model(nodes, functions, inputs=("x",), outputs=("y",), function_opset=18):
+    io = [[helper.make_tensor_value_info(n, T.FLOAT, [2, 4]) for n in names] for names in (inputs, outputs)]
+    for f in functions: del f.opset_import[:]; f.opset_import.extend([helper.make_opsetid("", function_opset), helper.make_opsetid("f", 1)])
+    return helper.make_model(helper.make_graph(nodes, "g", *io), opset_imports=[helper.make_opsetid("", 18), helper.make_opsetid("f", 1)], functions=functions, ir_version=10)
+
+
+def check_functions():
+    m = layered()
+    plain = inlined("functions: nested calls, attributes handed on", m)
+    if plain is not None:
+        t.case("functions: metadata of the call", "" if all(any(p.value == "['', 'layer.2']" for p in n.metadata_props) for n in plain.graph.node if n.name.startswith("layer2")) and
+               sum(n.name.startswith("layer2") for n in plain.graph.node) == 6 else str([n.name for n in plain.graph.node]))
+        t.case("functions: defaults and values", "" if sorted({round(a.f, 3) for n in plain.graph.node for a in n.attribute}) == [0.1] else str(plain.graph.node))
+    path = t.write("functions.onnx", m.SerializeToString())
+    t.case("functions: rolls", survives(path, path, [4], EXACT, ()))
+    node, fn = helper.make_node, helper.make_function
+    f = lambda name, i, o, nodes: fn("f", name, i, o, nodes, [])
+    call = lambda name, i, o, **a: node(name, i, o, domain="f", **a)
+    inlined("functions: default of an attribute", function_model([call("Act", ["x"], ["y"])], [copy.deepcopy(x) for x in m.functions if x.name == "Act"] and
+            [fn("f", "Act", ["x"], ["y"], list(m.functions[1].node), [], attributes=[], attribute_protos=[helper.make_attribute("slope", 0.25)])]))
+    clip = f("Clip", ["x", "low"], ["y"], [node("Constant", [], ["c"], value_float=0.5), node("Clip", ["x", "low", "c"], ["y"])])
+    inlined("functions: an input left out", function_model([call("Clip", ["x"], ["y"])], [clip]))
+    inlined("functions: an input handed out", function_model([call("Two", ["x"], ["p", "q"]), node("Add", ["p", "q"], ["y"])], [f("Two", ["a"], ["a2", "a"], [node("Exp", ["a"], ["a2"])])]),
+            lambda path, f: ReferenceEvaluator(path).run(None, f))          # ONNX Runtime refuses such a function
+    inlined("functions: an output nobody wants", function_model([call("Two", ["x"], ["", "y"])], [f("Two", ["a"], ["u", "v"], [node("Neg", ["a"], ["u"]), node("Exp", ["u"], ["v"])])]))
+    inlined("functions: names that are taken", function_model([node("Neg", ["x"], ["y_u"]), call("G", ["y_u"], ["y"])], [f("G", ["a"], ["r"], [node("Exp", ["a"], ["u"]), node("Neg", ["u"], ["r"])])]))
+    branch = lambda op: helper.make_graph([node(op, ["h"], ["r"])], op, [], [helper.make_tensor_value_info("r", T.FLOAT, [2, 4])])
+    cond = f("Cond", ["a"], ["o"], [node("Exp", ["a"], ["h"]), node("ReduceSum", ["a"], ["s"], keepdims=0), node("Constant", [], ["z"], value_float=0.0),
+                                   node("Greater", ["s", "z"], ["c"]), node("If", ["c"], ["o"], then_branch=branch("Neg"), else_branch=branch("Sqrt"))])
+    inlined("functions: subgraphs inside", function_model([call("Cond", ["x"], ["m"]), call("Cond", ["m"], ["y"])], [cond]))
+    stays = t.call("read", t.write("old.onnx", function_model([call("G", ["x"], ["y"])], [f("G", ["a"], ["r"], [node("Exp", ["a"], ["r"])])], function_opset=13).SerializeToString()),
+                   "--onnx", "-o", t.at("old-read.onnx"), text=True)
+    t.case("functions: another opset stays", "" if not stays.returncode and "opset 13" in stays.stderr and len(onnx.load(t.at("old-read.onnx")).functions) == 1 else stays.stderr)
+    loop = function_model([call("A", ["x"], ["y"])], [f("A", ["a"], ["r"], [call("B", ["a"], ["r"])]), f("B", ["a"], ["r"], [call("A", ["a"], ["r"])])])
+    p = t.call("read", t.write("cycle.onnx", loop.SerializeToString()), text=True)
+    t.case("functions: calls in a circle are refused", "" if p.returncode == 3 and "call" in p.stderr else "status %d: %s" % (p.returncode, p.stderr))
+    double = [f("D0", ["a"], ["r"], [node("Exp", ["a"], ["r"])])] + [f("D%d" % i, ["a"], ["r"], [call("D%d" % (i - 1), ["a"], ["h"]), call("D%d" % (i - 1), ["h"], ["r"])]) for i in range(1, 28)]
+    p = t.call("read", t.write("many.onnx", function_model([call("D27", ["x"], ["y"])], double).SerializeToString()), text=True)
+    t.case("functions: 2^27 nodes are refused", "" if p.returncode == 3 and "more than" in p.stderr else "status %d: %s" % (p.returncode, p.stderr[-300:]))
+
+
+if __name__ == "__main__":
+    t.main(check_operators, check_half, check_free, check_kept, check_functions, check_matrix)
