@@ -431,10 +431,10 @@ static const char *mlo_x_mask(mlo_expansion *x, const char *scores, size_t i) {
     int64_t batch = mlo_x_dim(x, 0, 0), n = mlo_x_dim(x, i, 0), halves[] = { batch, batch };
     if (rank != 1) mlo_x_stay(x, rank < 0 ? "the rank of its mask is unknown" : "its mask has rank %d", rank);
     else if (n < 0 || batch < 0) mlo_x_stay(x, "the batch or its mask's length is unknown; bind them with --dim");
-    else if (n != batch && n != 2 * batch) mlo_x_stay(x, "its mask of %lld elements does not fit a batch of %lld", (long long)n, (long long)batch);
+    else if (n != batch && n - batch != batch) mlo_x_stay(x, "its mask of %lld elements does not fit a batch of %lld", (long long)n, (long long)batch);
     if (mlo_x_stopped(x)) return "";
     const char *part[2] = { mask, "" }, *shape = MLO_X(x, "Shape", scores), *t = mlo_x_size(x, shape, 3), *keys = mlo_x_range(x, t);
-    if (n == 2 * batch) mlo_x_split(x, mask, 0, halves, part, 2);
+    if (n != batch) mlo_x_split(x, mask, 0, halves, part, 2);
     for (int k = 0; k < 2 && *part[k]; k++) { part[k] = mlo_x_cast(x, part[k], MLO_INT64); part[k] = mlo_x_reshape(x, part[k], per_batch, 4); }
     open = MLO_X(x, "Less", keys, part[0]);
     if (*part[1]) {
@@ -480,7 +480,7 @@ static void mlo_expand_attention(mlo_expansion *x) {
     if (mlo_int(x->n, "do_rotary", 0)) mlo_x_stay(x, "do_rotary is set");
     if (mlo_int(x->n, "past_present_share_buffer", 0) || *mlo_x_in(x, 6)) mlo_x_stay(x, "past and present share a buffer");
     if (sizes && sizes->n_ints == 3) memcpy(size, sizes->ints, sizeof size);
-    if (size[0] < 1 || size[1] != size[0] || size[2] < 1 || (mlo_x_dim(x, 1, 1) >= 0 && size[0] + size[1] + size[2] != mlo_x_dim(x, 1, 1)))
+    if (size[0] < 1 || size[0] > MLO_MAX_DIM || size[1] != size[0] || size[2] < 1 || size[2] > MLO_MAX_DIM || (mlo_x_dim(x, 1, 1) >= 0 && size[0] + size[1] + size[2] != mlo_x_dim(x, 1, 1)))
         mlo_x_stay(x, "the channels of q, k and v cannot be told");
     mlo_x_attention a = { NULL, NULL, NULL, mlo_int(x->n, "num_heads", 0), mlo_x_scale(x, size[0]), 3, 5 };
     mlo_x_split(x, mlo_x_in(x, 1), 1, size, w, 3);
@@ -662,6 +662,7 @@ static int mlo_expand_graph(mlo *m, void *graph, void *user) {
         const mlo_fused *f = mlo_fused_of(g->node[i]);
         mlo_expansion x = { m, g, g->node[i], mlo_opset_of(m), MLO_UNDEFINED, NULL, 0, NULL };
         if (f) mlo_expand_node(&x, f);
+        else if (mlo_eq(x.n->domain, "com.microsoft.nchwc")) mlo_x_stay(&x, "its layout is that of the processor it was optimized for; save the model at ORT_ENABLE_EXTENDED, not ALL");
         if (m->error.code) return (int)m->error.code;
         if (x.why) MLO_TRY(mlo_expand_stayed(m, e, g->node[i], x.why));
         if (!f || x.why) { x.made = &g->node[i]; x.n_made = 1; }
