@@ -3649,6 +3649,16 @@ static int mlo_shape_MatMulInteger(mlo_shapes *s) {
     t.in = in; t.n_in = 2;
     return mlo_shape_MatMul(&t);
 }
+/* QLinearMatMul(a, a_scale, a_zero, b, b_scale, b_zero, y_scale, y_zero): as MatMul, in the type of y_zero. The other rules for such
+ * operators, which are carried through, follow the same way. */
+static int mlo_shape_of_two(mlo_shapes *s, size_t a, size_t b, size_t type, int (*rule)(mlo_shapes *s)) {
+    mlo_form in[2]; in[0] = mlo_form_in(s, a); in[1] = mlo_form_in(s, b);
+    mlo_shapes t = *s;
+    in[0].dtype = in[1].dtype = mlo_form_in(s, type).dtype;
+    t.in = in; t.n_in = 2;
+    return rule(&t);
+}
+static int mlo_shape_QLinearMatMul(mlo_shapes *s) { return mlo_shape_of_two(s, 0, 3, 7, mlo_shape_MatMul); }
 /* a minus its zero point in int64; a vector of zero points counts rows (of the first operand) or columns. NULL without memory. */
 static mlo_array *mlo_minus_zero(mlo_call *c, const mlo_array *a, const mlo_array *zero, int rows) {
     mlo_array *z = mlo_array_new(c->m, MLO_INT64, a->rank, a->dims), shape;
@@ -3829,6 +3839,13 @@ static int mlo_shape_Conv(mlo_shapes *s) {
     s->out[0] = x;
     s->out[0].dims[1] = k.dims[0];
     for (int i = 0; i < w.axes; i++) s->out[0].dims[i + 2] = w.out[i];
+    return 0;
+}
+
+static int mlo_shape_QLinearConv(mlo_shapes *s) { return mlo_shape_of_two(s, 0, 3, 7, mlo_shape_Conv); }
+static int mlo_shape_ConvInteger(mlo_shapes *s) {
+    MLO_TRY(mlo_shape_of_two(s, 0, 1, 0, mlo_shape_Conv));
+    s->out[0].dtype = MLO_INT32;
     return 0;
 }
 
@@ -4165,6 +4182,7 @@ struct mlo_op_index { mlo_map map; };        /* interned name ("MatMul", "mlo.MV
 
 #define MLO_OP(name, rule) { #name, mlo_shape_##rule, mlo_run_##name }
 #define MLO_OP_AS(name, rule, run) { #name, mlo_shape_##rule, mlo_run_##run }
+#define MLO_OP_CARRIED(name) { #name, mlo_shape_##name, NULL }
 static const mlo_op mlo_standard_ops[] = {
     /* one operand */
     MLO_OP(Abs, same), MLO_OP(Acos, same), MLO_OP(Acosh, same), MLO_OP(Asin, same), MLO_OP(Asinh, same), MLO_OP(Atan, same), MLO_OP(Atanh, same),
@@ -4193,6 +4211,7 @@ static const mlo_op mlo_standard_ops[] = {
     MLO_OP(ReduceSum, Reduce), MLO_OP(ReduceMean, Reduce), MLO_OP(ReduceMax, Reduce), MLO_OP(ReduceMin, Reduce), MLO_OP(ReduceProd, Reduce), MLO_OP(ReduceSumSquare, Reduce),
     MLO_OP(ReduceL1, Reduce), MLO_OP(ReduceL2, Reduce), MLO_OP(ReduceLogSum, Reduce), MLO_OP(ReduceLogSumExp, Reduce), MLO_OP(ArgMax, ArgMax), MLO_OP_AS(ArgMin, ArgMax, ArgMin),
     /* quantization */
+    MLO_OP_CARRIED(QLinearMatMul), MLO_OP_CARRIED(QLinearConv), MLO_OP_CARRIED(ConvInteger),
     MLO_OP(QuantizeLinear, QuantizeLinear), MLO_OP(DequantizeLinear, DequantizeLinear), MLO_OP(DynamicQuantizeLinear, DynamicQuantizeLinear),
 };
 
@@ -4224,6 +4243,27 @@ static int mlo_opset_of(const mlo *m) {
     for (size_t i = 0; model && i < model->n_opset; i++)
         if (!model->opset[i].domain || !*model->opset[i].domain || mlo_eq(model->opset[i].domain, "ai.onnx")) return (int)model->opset[i].version;
     return 1;
+}
+
+/* Attributes that say what their absence means, whatever the opset: ONNX Runtime spells them out where it rewrote a node, exporters do or
+ * do not. Numbers that people look for (an epsilon) are not among them. */
+static int mlo_attr_is_default(const mlo_node *n, const mlo_attr *a) {
+    static const struct { const char *op, *name; int type; double value; } known[] = {
+        { "LayerNormalization", "axis", MLO_ATTR_INT, -1 }, { "LayerNormalization", "stash_type", MLO_ATTR_INT, 1 },
+        { "RMSNormalization", "axis", MLO_ATTR_INT, -1 }, { "RMSNormalization", "stash_type", MLO_ATTR_INT, 1 },
+        { "Gemm", "alpha", MLO_ATTR_FLOAT, 1 }, { "Gemm", "beta", MLO_ATTR_FLOAT, 1 }, { "Gemm", "transA", MLO_ATTR_INT, 0 }, { "Gemm", "transB", MLO_ATTR_INT, 0 },
+        { "Gather", "axis", MLO_ATTR_INT, 0 }, { "Split", "axis", MLO_ATTR_INT, 0 }, { "Flatten", "axis", MLO_ATTR_INT, 1 }, { "Reshape", "allowzero", MLO_ATTR_INT, 0 },
+        { "Cast", "saturate", MLO_ATTR_INT, 1 }, { "ReduceMean", "keepdims", MLO_ATTR_INT, 1 }, { "ReduceSum", "keepdims", MLO_ATTR_INT, 1 },
+        { "ReduceMean", "noop_with_empty_axes", MLO_ATTR_INT, 0 }, { "ReduceSum", "noop_with_empty_axes", MLO_ATTR_INT, 0 }, { "Shape", "start", MLO_ATTR_INT, 0 },
+        { "QuantizeLinear", "axis", MLO_ATTR_INT, 1 }, { "QuantizeLinear", "block_size", MLO_ATTR_INT, 0 }, { "QuantizeLinear", "output_dtype", MLO_ATTR_INT, 0 },
+        { "QuantizeLinear", "saturate", MLO_ATTR_INT, 1 }, { "QuantizeLinear", "precision", MLO_ATTR_INT, 0 }, { "DequantizeLinear", "axis", MLO_ATTR_INT, 1 },
+        { "DequantizeLinear", "block_size", MLO_ATTR_INT, 0 }, { "DequantizeLinear", "output_dtype", MLO_ATTR_INT, 0 } };
+    for (size_t i = 0; !a->ref && i < sizeof known / sizeof *known; i++) {
+        if (a->type != known[i].type || !mlo_eq(a->name, known[i].name) || !mlo_is(n, known[i].op)) continue;
+        double off = (a->type == MLO_ATTR_INT ? (double)a->i : (double)a->f) - known[i].value;
+        return !(off < 0 || off > 0) && off == off;
+    }
+    return 0;
 }
 
 /* ---- calling ---------------------------------------------------------------------------------------------------------------------------- */
@@ -4975,11 +5015,23 @@ static int mlo_infer_outputs(mlo *m, mlo_graph *g) {
     }
     return (int)m->error.code;
 }
+/* A shape without an element type (past an operator that nobody knows) is no type to write down: ONNX Runtime refuses the file. */
+static void mlo_infer_forget(mlo_graph *g) {
+    size_t kept = 0;
+    for (size_t i = 0; i < g->n_info; i++) {
+        const mlo_tensor_type *t = g->info[i]->type ? g->info[i]->type->tensor : NULL;
+        if (!t || t->elem_type) { g->info[kept++] = g->info[i]; continue; }
+        mlo_value *v = (mlo_value *)mlo_map_get(&g->values, g->info[i]->name);
+        if (v && v->info == g->info[i]) v->info = NULL;
+    }
+    g->n_info = kept;
+}
 static int mlo_infer_graph(mlo_inference *k, mlo_graph *g) {
     for (size_t i = 0; i < g->n_node; i++) {
         k->g = g;
         MLO_TRY(mlo_infer_node(k, g->node[i]));
     }
+    mlo_infer_forget(g);
     return mlo_infer_outputs(k->m, g);
 }
 
@@ -5159,10 +5211,955 @@ static int mlo_fold_constants(mlo *m) {
 
 /* the stages */
 
+/* ======== inline.c ======== */
+/* inline: calls of the model's own functions become the nodes of their bodies.
+ *
+ * in:  a model with functions, whose graph is in order.     out: the same model without calls; functions that nothing calls any more are dropped.
+ * invariant: a body's values get names that nothing has, an attribute that refers to the caller's gets its value (or the function's
+ *     default, or is left out), an input that the caller leaves out is left out. Metadata of a call goes to its nodes, unless they have their
+ *     own. An operator that mlo knows by itself is no call, whatever function the model brings for it (the kernels of domain mlo).
+ * example: y = pkg.Linear(x, w, b) with Linear(a, m, c) => (r) { p = MatMul(a, m); r = Add(p, c) } becomes y_p = MatMul(x, w); y = Add(y_p, b).
+ * cost: O(nodes made), at most MLO_MAX_INLINED of them: functions that call functions can stand for more nodes than there is memory.
+ */
+enum { MLO_MAX_INLINED = 1 << 18 };
+
+typedef struct {
+    mlo *m;
+    mlo_map functions;              /* "domain:name:overload" -> mlo_function */
+    mlo_map taken;                  /* names of values */
+    mlo_map state;                  /* mlo_function -> one of the below */
+    size_t made;
+} mlo_inliner;
+static const char mlo_function_inlined[] = "inlined", mlo_function_stays[] = "stays";
+
+/* One call: which name of the body is which name outside. */
+typedef struct { mlo_inliner *k; const mlo_function *f; const mlo_node *call; mlo_map names; const char *prefix; } mlo_call_site;
+
+static const char *mlo_standard(const char *domain) { return !domain || mlo_eq(domain, "ai.onnx") ? "" : domain; }
+static const char *mlo_function_key(mlo *m, const char *domain, const char *name, const char *overload) {
+    return mlo_format(m, "%s:%s:%s", mlo_standard(domain), name ? name : "", overload ? overload : "");
+}
+
+/* ---- which calls ----------------------------------------------------------------------------------------------------------------------- */
+
+static mlo_opset *mlo_import_of(mlo_opset *list, size_t n, const char *domain) {
+    for (size_t i = 0; i < n; i++) if (mlo_eq(mlo_standard(list[i].domain), mlo_standard(domain))) return &list[i];
+    return NULL;
+}
+/* May the nodes of f stand in the model's graph? They are written in the function's opsets, which then are the model's too. */
+static int mlo_function_fits(mlo *m, const mlo_function *f) {
+    mlo_model *model = m->model;
+    for (size_t i = 0; i < f->n_opset; i++) {
+        const mlo_opset *o = mlo_import_of(model->opset, model->n_opset, f->opset[i].domain);
+        if (o && o->version != f->opset[i].version && !*mlo_standard(o->domain)) {
+            mlo_warn(m, "function %s is written in opset %lld, the model in %lld: its calls stay", f->name, (long long)f->opset[i].version, (long long)o->version);
+            return 0;
+        }
+    }
+    for (size_t i = 0; i < f->n_opset; i++)
+        if (!mlo_import_of(model->opset, model->n_opset, f->opset[i].domain) && !MLO_PUSH(m, model->opset, model->n_opset, f->opset[i])) return 0;
+    return 1;
+}
+/* The function that a node calls, if it is to be inlined. */
+static const mlo_function *mlo_called(mlo_inliner *k, const mlo_node *n) {
+    if (!*mlo_standard(n->domain) || mlo_op_of(k->m, n)) return NULL;
+    const char *key = mlo_function_key(k->m, n->domain, n->op, n->overload);
+    const mlo_function *f = (const mlo_function *)mlo_map_get(&k->functions, key);
+    const char *state = (const char *)mlo_map_get(&k->state, f);
+    if (!f || state == mlo_function_stays) return NULL;
+    if (!state) {
+        int fits = mlo_function_fits(k->m, f);
+        if (mlo_map_put(k->m, &k->state, f, (void *)(uintptr_t)(fits ? mlo_function_inlined : mlo_function_stays)) || !fits) return NULL;
+    }
+    return f;
+}
+
+/* ---- copies ---------------------------------------------------------------------------------------------------------------------------- */
+
+/* What a name of the body is called outside: what the call says, or a new name. NULL without memory. */
+static const char *mlo_call_name(mlo_call_site *c, const char *name) {
+    mlo *m = c->k->m;
+    if (!name || !*name) return "";
+    const char *out = (const char *)mlo_map_get(&c->names, name);
+    if (out) return out;
+    out = mlo_format(m, "%s_%s", c->prefix, name);
+    for (int i = 1; out && mlo_map_get(&c->k->taken, out); i++) out = mlo_format(m, "%s_%s_%d", c->prefix, name, i);
+    if (!out || mlo_map_put(m, &c->k->taken, out, c) || mlo_map_put(m, &c->names, name, (void *)(uintptr_t)out)) return NULL;
+    return out;
+}
+
+static mlo_node *mlo_copy_node(mlo_call_site *c, const mlo_node *from, int depth);
+
+static mlo_value_info *mlo_copy_info(mlo_call_site *c, const mlo_value_info *from) {
+    mlo_value_info *to = MLO_NEW(c->k->m, mlo_value_info);
+    if (!to) return NULL;
+    *to = *from;
+    return (to->name = mlo_call_name(c, from->name)) ? to : NULL;
+}
+static mlo_graph *mlo_copy_graph(mlo_call_site *c, const mlo_graph *from, int depth) {
+    mlo *m = c->k->m;
+    mlo_graph *to = MLO_NEW(m, mlo_graph);
+    if (depth > MLO_MAX_DEPTH) mlo_fail_at(m, MLO_E_GRAPH, from->name, "graphs are nested more than %d deep", MLO_MAX_DEPTH);
+    if (!to || m->error.code) return NULL;
+    *to = *from;
+    to->node = NULL; to->init = NULL; to->input = to->output = to->info = NULL;
+    to->n_node = to->n_init = to->n_input = to->n_output = to->n_info = 0;
+    for (size_t i = 0; i < from->n_input; i++) { mlo_value_info *v = mlo_copy_info(c, from->input[i]); if (!v || !MLO_PUSH(m, to->input, to->n_input, v)) return NULL; }
+    for (size_t i = 0; i < from->n_init; i++) {
+        mlo_tensor *t = MLO_NEW(m, mlo_tensor);
+        if (!t) return NULL;
+        *t = *from->init[i];
+        if (!(t->name = mlo_call_name(c, t->name)) || mlo_graph_init(m, to, t)) return NULL;
+    }
+    for (size_t i = 0; i < from->n_node; i++) if (mlo_graph_add(m, to, mlo_copy_node(c, from->node[i], depth))) return NULL;
+    for (size_t i = 0; i < from->n_output; i++) { mlo_value_info *v = mlo_copy_info(c, from->output[i]); if (!v || !MLO_PUSH(m, to->output, to->n_output, v)) return NULL; }
+    return to;
+}
+
+/* An attribute of the body as one of the caller's graph; *to NULL: it refers to one that nobody gave. */
+static int mlo_copy_attr(mlo_call_site *c, const mlo_attr *from, mlo_attr **to, int depth) {
+    mlo *m = c->k->m;
+    const mlo_attr *said = from;
+    *to = NULL;
+    if (from->ref) {
+        said = mlo_attr_of(c->call, from->ref);
+        for (size_t i = 0; !said && i < c->f->n_attr_proto; i++) if (mlo_eq(c->f->attr_proto[i]->name, from->ref)) said = c->f->attr_proto[i];
+        if (!said) return 0;
+    }
+    if (!(*to = MLO_NEW(m, mlo_attr))) return (int)m->error.code;
+    **to = *said;
+    (*to)->name = from->name;
+    if (from->ref) return 0;                                /* the caller's: its names are names outside */
+    if (from->g && !((*to)->g = mlo_copy_graph(c, from->g, depth + 1))) return (int)m->error.code;
+    (*to)->graphs = NULL; (*to)->n_graphs = 0;
+    for (size_t i = 0; i < from->n_graphs; i++) {
+        mlo_graph *g = mlo_copy_graph(c, from->graphs[i], depth + 1);
+        if (!g || !MLO_PUSH(m, (*to)->graphs, (*to)->n_graphs, g)) return (int)m->error.code;
+    }
+    return 0;
+}
+
+static mlo_node *mlo_copy_node(mlo_call_site *c, const mlo_node *from, int depth) {
+    mlo *m = c->k->m;
+    mlo_node *to = MLO_NEW(m, mlo_node);
+    if (++c->k->made > MLO_MAX_INLINED) mlo_fail(m, MLO_E_GRAPH, c->call, "the functions it calls come to more than %d nodes", MLO_MAX_INLINED);
+    if (!to || m->error.code) return NULL;
+    to->op = from->op; to->domain = from->domain; to->overload = from->overload; to->doc = from->doc;
+    to->name = mlo_format(m, "%s_%s", mlo_node_name(c->call), from->name && *from->name ? from->name : from->op);
+    for (size_t i = 0; i < from->n_input; i++) { const char *name = mlo_call_name(c, from->input[i]); if (!name || !MLO_PUSH(m, to->input, to->n_input, name)) return NULL; }
+    for (size_t i = 0; i < from->n_output; i++) { const char *name = mlo_call_name(c, from->output[i]); if (!name || !MLO_PUSH(m, to->output, to->n_output, name)) return NULL; }
+    for (size_t i = 0; i < from->n_attr; i++) {
+        mlo_attr *a;
+        if (mlo_copy_attr(c, from->attr[i], &a, depth) || (a && !MLO_PUSH(m, to->attr, to->n_attr, a))) return NULL;
+    }
+    for (size_t i = 0; i < from->n_meta; i++) if (!MLO_PUSH(m, to->meta, to->n_meta, from->meta[i])) return NULL;
+    for (size_t i = 0; i < c->call->n_meta; i++)
+        if (!mlo_meta_get(from->meta, from->n_meta, c->call->meta[i].key) && !MLO_PUSH(m, to->meta, to->n_meta, c->call->meta[i])) return NULL;
+    return to;
+}
+
+/* ---- calls ------------------------------------------------------------------------------------------------------------------------------- */
+
+typedef struct { mlo_node **node; size_t n; } mlo_node_list;
+
+static int mlo_inline_node(mlo_inliner *k, mlo_node *n, mlo_node_list *to, int depth);
+
+/* y = x, for a function that hands an input (or one value twice) out. */
+static int mlo_inline_pass(mlo_call_site *c, const char *from, const char *name, mlo_node_list *to) {
+    mlo *m = c->k->m;
+    mlo_node *n = mlo_node_new(m, "Identity", NULL);
+    return !mlo_node_input(m, n, from) && !mlo_node_output(m, n, name) && MLO_PUSH(m, to->node, to->n, n) ? 0 : (int)m->error.code;
+}
+
+static int mlo_inline_call(mlo_inliner *k, const mlo_function *f, const mlo_node *call, mlo_node_list *to, int depth) {
+    mlo *m = k->m;
+    mlo_call_site c = { k, f, call, { NULL, 0, 0 }, call->n_output && *call->output[0] ? call->output[0] : f->name };
+    if (depth > MLO_MAX_DEPTH) return mlo_fail(m, MLO_E_GRAPH, call, "functions call functions more than %d deep; does %s call itself?", MLO_MAX_DEPTH, f->name);
+    if (call->n_input > f->n_input || call->n_output > f->n_output) return mlo_fail(m, MLO_E_GRAPH, call, "it has %zu inputs and %zu outputs, function %s takes at most %zu and %zu",
+        call->n_input, call->n_output, f->name, f->n_input, f->n_output);
+    for (size_t i = 0; i < f->n_input; i++) MLO_TRY(mlo_map_put(m, &c.names, f->input[i], (void *)(uintptr_t)(mlo_has_input(call, i) ? call->input[i] : "")));
+    char *passed = (char *)mlo_alloc(m, f->n_output + 1, 1);
+    if (!passed) return (int)m->error.code;
+    for (size_t i = 0; i < call->n_output; i++) {
+        if (!*call->output[i]) continue;
+        passed[i] = mlo_map_get(&c.names, f->output[i]) != NULL;
+        if (!passed[i]) MLO_TRY(mlo_map_put(m, &c.names, f->output[i], (void *)(uintptr_t)call->output[i]));
+    }
+    for (size_t i = 0; i < f->n_node; i++) {
+        mlo_node *n = mlo_copy_node(&c, f->node[i], 0);
+        if (!n) return (int)m->error.code;
+        MLO_TRY(mlo_inline_node(k, n, to, depth + 1));
+    }
+    for (size_t i = 0; i < call->n_output; i++) if (passed[i]) MLO_TRY(mlo_inline_pass(&c, mlo_call_name(&c, f->output[i]), call->output[i], to));
+    return 0;
+}
+static int mlo_inline_node(mlo_inliner *k, mlo_node *n, mlo_node_list *to, int depth) {
+    const mlo_function *f = mlo_called(k, n);
+    if (k->m->error.code) return (int)k->m->error.code;
+    if (f) return mlo_inline_call(k, f, n, to, depth);
+    return MLO_PUSH(k->m, to->node, to->n, n) ? 0 : (int)k->m->error.code;
+}
+static int mlo_inline_graph(mlo *m, void *graph, void *user) {
+    mlo_graph *g = (mlo_graph *)graph;
+    mlo_node_list list = { NULL, 0 };
+    (void)m;
+    for (size_t i = 0; i < g->n_node; i++) MLO_TRY(mlo_inline_node((mlo_inliner *)user, g->node[i], &list, 0));
+    g->node = list.node; g->n_node = list.n;
+    return 0;
+}
+
+/* ---- the walk ---------------------------------------------------------------------------------------------------------------------------- */
+
+static int mlo_inline_taken(mlo *m, void *graph, void *user) {
+    const mlo_graph *g = (const mlo_graph *)graph;
+    mlo_map *taken = (mlo_map *)user;
+    for (size_t i = 0; i < g->n_input; i++) MLO_TRY(mlo_map_put(m, taken, g->input[i]->name, graph));
+    for (size_t i = 0; i < g->n_init; i++) MLO_TRY(mlo_map_put(m, taken, g->init[i]->name, graph));
+    for (size_t i = 0; i < g->n_node; i++) for (size_t k = 0; k < g->node[i]->n_output; k++) MLO_TRY(mlo_map_put(m, taken, g->node[i]->output[k], graph));
+    return 0;
+}
+/* Names that the schema leaves optional. */
+static int mlo_function_check(mlo *m, const mlo_function *f) {
+    if (!f->name || !*f->name) return mlo_fail_at(m, MLO_E_GRAPH, f->domain, "a function has no name");
+    for (size_t i = 0; i < f->n_node; i++) if (!f->node[i]->op || !*f->node[i]->op) return mlo_fail(m, MLO_E_GRAPH, f->node[i], "node %zu of function %s has no operator", i, f->name);
+    return 0;
+}
+
+/* Drops the functions that were inlined, but for those that a function which stays calls, itself or through others. */
+static int mlo_inline_drop(mlo_inliner *k) {
+    mlo *m = k->m; mlo_model *model = m->model;
+    size_t kept = 0;
+    for (int more = 1; more; ) {
+        more = 0;
+        for (size_t i = 0; i < model->n_function; i++) {
+            const mlo_function *f = model->function[i];
+            if (mlo_map_get(&k->state, f) == mlo_function_inlined) continue;
+            for (size_t j = 0; j < f->n_node; j++) {
+                const char *key = mlo_function_key(m, f->node[j]->domain, f->node[j]->op, f->node[j]->overload);
+                const mlo_function *callee = (const mlo_function *)mlo_map_get(&k->functions, key);
+                if (!key || !callee || mlo_map_get(&k->state, callee) != mlo_function_inlined) continue;
+                MLO_TRY(mlo_map_put(m, &k->state, callee, (void *)(uintptr_t)mlo_function_stays));
+                more = 1;
+            }
+        }
+    }
+    for (size_t i = 0; i < model->n_function; i++) if (mlo_map_get(&k->state, model->function[i]) != mlo_function_inlined) model->function[kept++] = model->function[i];
+    model->n_function = kept;
+    return (int)m->error.code;
+}
+
+/* Inlines all calls, of nested graphs too. Order (if a body had none) and index are stale afterwards. */
+static int mlo_inline(mlo *m) {
+    mlo_model *model = m->model;
+    mlo_inliner k = { m, { NULL, 0, 0 }, { NULL, 0, 0 }, { NULL, 0, 0 }, 0 };
+    if (!model->n_function) return 0;
+    for (size_t i = 0; i < model->n_function; i++) {
+        mlo_function *f = model->function[i];
+        MLO_TRY(mlo_function_check(m, f));
+        const char *key = mlo_function_key(m, f->domain, f->name, f->overload);
+        if (!key || mlo_map_put(m, &k.functions, key, f)) return (int)m->error.code;
+    }
+    MLO_TRY(mlo_each_message(m, MLO_M_GRAPH, model->graph, MLO_M_GRAPH, mlo_inline_taken, &k.taken));
+    MLO_TRY(mlo_each_message(m, MLO_M_GRAPH, model->graph, MLO_M_GRAPH, mlo_inline_graph, &k));
+    return mlo_inline_drop(&k);
+}
+
+/* ======== expand.c ======== */
+/* expand: fused operators, as ONNX Runtime and its tools write them, become the standard ones they stand for.
+ *
+ * in:  an indexed model with inferred forms.     out: the same function in standard operators of the model's own opset; index and forms are stale.
+ * invariant: an expansion computes exactly what ONNX Runtime's operator documentation says (onnxruntime, docs/ContribOperators.md), in the
+ *     same element types. A node for which that cannot be promised (an attribute or input outside of what is handled) stays as it is, and a
+ *     warning names it and the reason: it still rolls, since operators are compared by structure. Metadata goes to every node made.
+ * example: SkipLayerNormalization(x, skip, g, b) becomes y = Add(x, skip); LayerNormalization(y, g, b).
+ * cost: O(fused nodes). Weights are never copied: packed ones go through a Split, which is an expression over a parameter.
+ *
+ * To add an operator: its expansion (short, from the node builder below), one line in the table, a case in tests/test_survival.py.
+ */
+typedef struct {
+    mlo *m; mlo_graph *g; mlo_node *n;      /* the fused node */
+    int opset; mlo_dtype dtype;             /* of the first input: what it computes in */
+    mlo_node **made; size_t n_made;         /* the nodes that replace it, in order */
+    const char *why;                        /* why it stays, NULL when it does not */
+} mlo_expansion;
+
+/* ---- the node builder ------------------------------------------------------------------------------------------------------------
+ * Values are names. A builder that fails, or whose node stays, gives ""; every builder takes it and hands it on, so expansions need no checks.
+ * Do not nest two builders in one call: C leaves open which comes first, and they number names. */
+
+static int mlo_x_stopped(const mlo_expansion *x) { return x->why || x->m->error.code; }
+
+static void mlo_x_stay(mlo_expansion *x, const char *format, ...) {
+    char text[256];
+    va_list args; va_start(args, format); vsnprintf(text, sizeof text, format, args); va_end(args);
+    if (!x->why) x->why = mlo_intern(x->m, text);
+}
+
+/* A name that nothing has, and now is taken: that of the node's first output with a few letters and a number. */
+static const char *mlo_x_name(mlo_expansion *x, const char *what) {
+    for (size_t i = x->n_made; ; i++) {
+        const char *name = mlo_x_stopped(x) ? NULL : mlo_format(x->m, "%s_%s%zu", x->n->output[0], what, i);
+        if (!name) return "";
+        if (!mlo_value_of(x->g, name)) return mlo_index_value(x->m, x->g, name) ? name : "";
+    }
+}
+
+static const char *mlo_x_in(const mlo_expansion *x, size_t i) { return mlo_has_input(x->n, i) ? x->n->input[i] : ""; }
+static mlo_form mlo_x_form(const mlo_expansion *x, size_t i) { return mlo_form_of(mlo_value_of(x->g, mlo_x_in(x, i))); }
+static int mlo_x_rank(const mlo_expansion *x, size_t i) { mlo_form f = mlo_x_form(x, i); return f.rank; }
+/* Dimension `axis` (from the end when negative) of input i, -1 when unknown. */
+static int64_t mlo_x_dim(const mlo_expansion *x, size_t i, int axis) {
+    mlo_form f = mlo_x_form(x, i);
+    if (axis < 0) axis += f.rank;
+    return axis >= 0 && axis < f.rank ? f.dims[axis] : -1;
+}
+/* Does anybody use output i? */
+static int mlo_x_wanted(const mlo_expansion *x, size_t i) {
+    const mlo_value *v = i < x->n->n_output ? mlo_value_of(x->g, x->n->output[i]) : NULL;
+    return v && v->n_uses;
+}
+
+/* A node with these inputs; the name of its output. */
+static const char *mlo_x_node(mlo_expansion *x, const char *op, const char *const *in, size_t n_in) {
+    mlo *m = x->m;
+    const char *out = mlo_x_name(x, op);
+    mlo_node *n = *out ? mlo_node_new(m, op, mlo_format(m, "%s_%s%zu", mlo_node_name(x->n), op, x->n_made)) : NULL;
+    if (!n || mlo_node_output(m, n, out) || !MLO_PUSH(m, x->made, x->n_made, n)) return "";
+    while (n_in && !*in[n_in - 1]) n_in--;
+    for (size_t i = 0; i < n_in; i++) if (mlo_node_input(m, n, in[i])) return "";
+    for (size_t i = 0; i < x->n->n_meta; i++) if (!MLO_PUSH(m, n->meta, n->n_meta, x->n->meta[i])) return "";
+    return out;
+}
+#define MLO_X(x, op, ...) mlo_x_node((x), (op), (const char *const[]){ __VA_ARGS__ }, sizeof((const char *const[]){ __VA_ARGS__ }) / sizeof(const char *))
+
+/* The node made last, to give it attributes and outputs; NULL when there is none. */
+static mlo_node *mlo_x_last(const mlo_expansion *x) { return mlo_x_stopped(x) || !x->n_made ? NULL : x->made[x->n_made - 1]; }
+static void mlo_x_int(mlo_expansion *x, const char *name, int64_t i) { mlo_attr_int(x->m, mlo_x_last(x), name, i); }
+static void mlo_x_ints(mlo_expansion *x, const char *name, const int64_t *list, size_t n) { mlo_attr_ints(x->m, mlo_x_last(x), name, list, n); }
+static void mlo_x_float(mlo_expansion *x, const char *name, float f) {
+    mlo_attr *a = mlo_attr_new(x->m, mlo_x_last(x), name, MLO_ATTR_FLOAT);
+    if (a) { a->f = f; a->has |= MLO_HAS(2); }
+}
+static void mlo_x_text(mlo_expansion *x, const char *name, const char *text) {
+    mlo_attr *a = mlo_attr_new(x->m, mlo_x_last(x), name, MLO_ATTR_STRING);
+    if (a) { a->s.data = text; a->s.n = strlen(text); }
+}
+
+/* One more output of the node made last. */
+static const char *mlo_x_output(mlo_expansion *x) {
+    const char *name = mlo_x_name(x, "part");
+    return *name && !mlo_node_output(x->m, mlo_x_last(x), name) ? name : "";
+}
+
+/* A new initializer. */
+static const char *mlo_x_tensor(mlo_expansion *x, mlo_dtype dtype, int rank, int64_t n, const int64_t *ints, double number) {
+    mlo *m = x->m;
+    const char *name = mlo_x_name(x, "c");
+    mlo_array *a = *name ? mlo_array_new(m, dtype, rank, &n) : NULL;
+    if (!a) return "";
+    if (ints) mlo_convert(dtype, a->data, MLO_INT64, ints, (size_t)n);
+    else mlo_convert(dtype, a->data, MLO_DOUBLE, &number, 1);
+    mlo_tensor *t = mlo_tensor_from(m, name, a);
+    mlo_array_free(m, a);
+    return mlo_graph_init(m, x->g, t) ? "" : t->name;
+}
+static const char *mlo_x_list(mlo_expansion *x, const int64_t *list, size_t n) { return mlo_x_tensor(x, MLO_INT64, 1, (int64_t)n, list, 0); }
+static const char *mlo_x_whole(mlo_expansion *x, int64_t v) { return mlo_x_tensor(x, MLO_INT64, 0, 1, &v, 0); }
+static const char *mlo_x_number(mlo_expansion *x, double v) { return mlo_x_tensor(x, x->dtype, 0, 1, NULL, v); }
+
+static const char *mlo_x_cast(mlo_expansion *x, const char *v, mlo_dtype to) {
+    const char *y = MLO_X(x, "Cast", v);
+    mlo_x_int(x, "to", to);
+    return y;
+}
+static const char *mlo_x_transpose(mlo_expansion *x, const char *v, const int64_t *perm, size_t n) {
+    const char *y = MLO_X(x, "Transpose", v);
+    mlo_x_ints(x, "perm", perm, n);
+    return y;
+}
+static const char *mlo_x_reshape(mlo_expansion *x, const char *v, const int64_t *shape, size_t n) {
+    const char *to = mlo_x_list(x, shape, n);
+    return MLO_X(x, "Reshape", v, to);
+}
+/* Ops whose axes are an attribute before opset `since` and an input from there on. */
+static const char *mlo_x_axes(mlo_expansion *x, const char *op, const char *v, const int64_t *axes, size_t n, int since) {
+    const char *list = x->opset >= since ? mlo_x_list(x, axes, n) : "", *y = MLO_X(x, op, v, list);
+    if (x->opset < since) mlo_x_ints(x, "axes", axes, n);
+    return y;
+}
+static const char *mlo_x_unsqueeze(mlo_expansion *x, const char *v, const int64_t *axes, size_t n) { return mlo_x_axes(x, "Unsqueeze", v, axes, n, 13); }
+/* v cut into parts of these sizes. */
+static void mlo_x_split(mlo_expansion *x, const char *v, int64_t axis, const int64_t *sizes, const char **part, size_t n) {
+    const char *list = x->opset >= 13 ? mlo_x_list(x, sizes, n) : "";
+    part[0] = MLO_X(x, "Split", v, list);
+    mlo_x_int(x, "axis", axis);
+    if (x->opset < 13) mlo_x_ints(x, "split", sizes, n);
+    for (size_t i = 1; i < n; i++) part[i] = mlo_x_output(x);
+}
+/* v + w, or v when w is absent. */
+static const char *mlo_x_plus(mlo_expansion *x, const char *v, const char *w) { return *w ? MLO_X(x, "Add", v, w) : v; }
+
+/* `value` is what output i is: the node that makes it makes it under that name. */
+static void mlo_x_out(mlo_expansion *x, size_t i, const char *value) {
+    const char *name = i < x->n->n_output ? x->n->output[i] : "";
+    if (mlo_x_stopped(x) || !*name) return;
+    for (size_t k = x->n_made; k--; ) for (size_t o = 0; o < x->made[k]->n_output; o++) if (x->made[k]->output[o] == value) {
+        x->made[k]->output[o] = name;
+        for (k++; k < x->n_made; k++) for (size_t j = 0; j < x->made[k]->n_input; j++) if (x->made[k]->input[j] == value) x->made[k]->input[j] = name;
+        return;
+    }
+    MLO_X(x, "Identity", value);
+    if (mlo_x_last(x)) mlo_x_last(x)->output[0] = name;
+}
+
+/* ---- activations --------------------------------------------------------------------------------------------------------------------- */
+
+/* 0.5 v (1 + erf(v / sqrt 2)) */
+static const char *mlo_x_gelu(mlo_expansion *x, const char *v) {
+    if (x->opset >= 20) return MLO_X(x, "Gelu", v);
+    const char *root = mlo_x_number(x, 1.4142135623730951), *y = MLO_X(x, "Div", v, root);
+    y = MLO_X(x, "Erf", y);
+    const char *one = mlo_x_number(x, 1), *half;
+    y = MLO_X(x, "Add", y, one);
+    y = MLO_X(x, "Mul", v, y);
+    half = mlo_x_number(x, 0.5);
+    return MLO_X(x, "Mul", y, half);
+}
+/* 0.5 v (1 + tanh(sqrt(2 / pi) (v + 0.044715 v^3))) */
+static const char *mlo_x_gelu_tanh(mlo_expansion *x, const char *v) {
+    if (x->opset >= 20) {
+        const char *y = MLO_X(x, "Gelu", v);
+        mlo_x_text(x, "approximate", "tanh");
+        return y;
+    }
+    const char *y = MLO_X(x, "Mul", v, v), *c;
+    y = MLO_X(x, "Mul", y, v);
+    c = mlo_x_number(x, 0.044715);
+    y = MLO_X(x, "Mul", y, c);
+    y = MLO_X(x, "Add", v, y);
+    c = mlo_x_number(x, 0.79788456080286536);
+    y = MLO_X(x, "Mul", y, c);
+    y = MLO_X(x, "Tanh", y);
+    c = mlo_x_number(x, 1);
+    y = MLO_X(x, "Add", y, c);
+    c = mlo_x_number(x, 0.5);
+    y = MLO_X(x, "Mul", y, c);
+    return MLO_X(x, "Mul", v, y);
+}
+static void mlo_expand_gelu(mlo_expansion *x) {             /* Gelu(x), BiasGelu(x, bias) */
+    const char *v = mlo_x_plus(x, mlo_x_in(x, 0), mlo_x_in(x, 1));
+    mlo_x_out(x, 0, mlo_x_gelu(x, v));
+}
+static void mlo_expand_fast_gelu(mlo_expansion *x) {        /* FastGelu(x, bias) */
+    const char *v = mlo_x_plus(x, mlo_x_in(x, 0), mlo_x_in(x, 1));
+    mlo_x_out(x, 0, mlo_x_gelu_tanh(x, v));
+}
+static void mlo_expand_quick_gelu(mlo_expansion *x) {       /* x sigmoid(alpha x) */
+    float alpha = mlo_float(x->n, "alpha", 1.702f);
+    const char *v = mlo_x_in(x, 0), *y = v, *c;
+    if (alpha < 1 || alpha > 1) { c = mlo_x_number(x, (double)alpha); y = MLO_X(x, "Mul", v, c); }
+    y = MLO_X(x, "Sigmoid", y);
+    mlo_x_out(x, 0, MLO_X(x, "Mul", v, y));
+}
+
+/* ---- norms ------------------------------------------------------------------------------------------------------------------------------ */
+
+static int mlo_x_half(const mlo_expansion *x) { return x->dtype == MLO_FLOAT16 || x->dtype == MLO_BFLOAT16; }
+/* Statistics of 16-bit values are made in float. */
+static const char *mlo_x_wide(mlo_expansion *x, const char *v) { return mlo_x_half(x) && *v ? mlo_x_cast(x, v, MLO_FLOAT) : v; }
+static const char *mlo_x_narrow(mlo_expansion *x, const char *v, mlo_dtype to) { return to == x->dtype ? v : mlo_x_cast(x, v, to); }
+
+/* v / sqrt(mean v^2 + epsilon), means over the last dimension */
+static const char *mlo_x_normalized(mlo_expansion *x, const char *v, float epsilon) {
+    const int64_t last = -1;
+    const char *y = MLO_X(x, "Mul", v, v), *c;
+    y = mlo_x_axes(x, "ReduceMean", y, &last, 1, 18);
+    c = mlo_x_number(x, (double)epsilon);
+    y = MLO_X(x, "Add", y, c);
+    y = MLO_X(x, "Sqrt", y);
+    return MLO_X(x, "Div", v, y);
+}
+/* The norm over the last dimension, centred or not (then there is no beta); beta may be absent. One operator where the opset has it. */
+static const char *mlo_x_norm(mlo_expansion *x, const char *v, const char *gamma, const char *beta, float epsilon, int centred) {
+    const int64_t last = -1;
+    if (x->opset >= (centred ? 17 : 23)) {
+        const char *y = centred ? MLO_X(x, "LayerNormalization", v, gamma, beta) : MLO_X(x, "RMSNormalization", v, gamma);
+        mlo_x_int(x, "axis", -1);
+        mlo_x_float(x, "epsilon", epsilon);
+        return y;
+    }
+    mlo_dtype narrow = x->dtype;
+    v = mlo_x_wide(x, v); gamma = mlo_x_wide(x, gamma); beta = mlo_x_wide(x, beta);
+    if (mlo_x_half(x)) x->dtype = MLO_FLOAT;
+    if (centred) {
+        const char *mean = mlo_x_axes(x, "ReduceMean", v, &last, 1, 18);
+        v = MLO_X(x, "Sub", v, mean);
+    }
+    v = mlo_x_normalized(x, v, epsilon);
+    v = MLO_X(x, "Mul", v, gamma);
+    v = mlo_x_plus(x, v, beta);
+    v = mlo_x_narrow(x, v, narrow);
+    x->dtype = narrow;
+    return v;
+}
+
+static int mlo_x_is_product(const mlo_expansion *x, size_t i) {
+    const mlo_value *v = mlo_value_of(x->g, mlo_x_in(x, i));
+    return v && mlo_is(v->producer, "MatMul");
+}
+/* Skip(Simplified)LayerNormalization(x, skip, gamma[, beta], bias): norm(x + skip + bias); output 3 is the sum. The bias is that of the
+ * product which is one of the two: it goes back there, so that a layer where a tool did not fuse it looks the same. */
+static void mlo_expand_skip_norm(mlo_expansion *x) {
+    int centred = mlo_eq(x->n->op, "SkipLayerNormalization");
+    if (mlo_x_wanted(x, 1) || mlo_x_wanted(x, 2)) mlo_x_stay(x, "its mean or inv_std_var is used");
+    size_t biased = mlo_x_is_product(x, 1) && !mlo_x_is_product(x, 0);
+    const char *sum = mlo_x_plus(x, mlo_x_in(x, biased), mlo_x_in(x, centred ? 4 : 3)), *y;
+    sum = biased ? MLO_X(x, "Add", mlo_x_in(x, 0), sum) : MLO_X(x, "Add", sum, mlo_x_in(x, 1));
+    y = mlo_x_norm(x, sum, mlo_x_in(x, 2), centred ? mlo_x_in(x, 3) : "", mlo_float(x->n, "epsilon", 1e-12f), centred);
+    mlo_x_out(x, 0, y);
+    if (mlo_x_wanted(x, 3)) mlo_x_out(x, 3, sum);
+}
+
+/* SimplifiedLayerNormalization(x, scale), which ONNX Runtime puts into the standard domain: RMSNormalization before there was one. */
+static void mlo_expand_rms(mlo_expansion *x) {
+    int64_t axis = mlo_int(x->n, "axis", -1);
+    if (mlo_x_wanted(x, 1)) mlo_x_stay(x, "its inv_std_var is used");
+    if (axis != -1 && axis != mlo_x_rank(x, 0) - 1) mlo_x_stay(x, "axis %lld is not known to be the last", (long long)axis);
+    if (x->dtype != mlo_x_form(x, 1).dtype) mlo_x_stay(x, "x is %s, scale is %s", mlo_dtype_name(x->dtype), mlo_dtype_name(mlo_x_form(x, 1).dtype));
+    mlo_x_out(x, 0, mlo_x_norm(x, mlo_x_in(x, 0), mlo_x_in(x, 1), "", mlo_float(x->n, "epsilon", 1e-5f), 0));
+}
+
+/* ---- embeddings ------------------------------------------------------------------------------------------------------------------------- */
+
+/* EmbedLayerNormalization(ids, segments, words, positions, segment table, gamma, beta, mask, position ids) -> norm of the sum, length of
+ * the mask, the sum. Without position ids, positions count from 0. */
+static void mlo_expand_embed(mlo_expansion *x) {
+    const int64_t zero = 0, one = 1, two = 2;
+    x->dtype = mlo_x_form(x, 2).dtype;
+    const char *words = MLO_X(x, "Gather", mlo_x_in(x, 2), mlo_x_in(x, 0)), *places, *sum, *y;
+    if (*mlo_x_in(x, 8)) places = MLO_X(x, "Gather", mlo_x_in(x, 3), mlo_x_in(x, 8));
+    else {
+        const char *from = mlo_x_list(x, &zero, 1), *shape = MLO_X(x, "Shape", mlo_x_in(x, 0)), *at = mlo_x_list(x, &one, 1), *end = mlo_x_list(x, &two, 1);
+        const char *length = MLO_X(x, "Slice", shape, at, end, from);
+        places = MLO_X(x, "Slice", mlo_x_in(x, 3), from, length, from);
+    }
+    sum = MLO_X(x, "Add", words, places);
+    if (*mlo_x_in(x, 1) && *mlo_x_in(x, 4)) {
+        const char *segments = MLO_X(x, "Gather", mlo_x_in(x, 4), mlo_x_in(x, 1));
+        sum = MLO_X(x, "Add", sum, segments);
+    }
+    y = mlo_x_norm(x, sum, mlo_x_in(x, 5), mlo_x_in(x, 6), mlo_float(x->n, "epsilon", 1e-12f), 1);
+    mlo_x_out(x, 0, y);
+    if (mlo_x_wanted(x, 2)) mlo_x_out(x, 2, sum);
+    if (!mlo_x_wanted(x, 1)) return;
+    if (*mlo_x_in(x, 7)) {
+        y = mlo_x_axes(x, "ReduceSum", mlo_x_in(x, 7), &one, 1, 13);
+        mlo_x_int(x, "keepdims", 0);
+    } else {
+        const char *shape = MLO_X(x, "Shape", mlo_x_in(x, 0)), *from = mlo_x_list(x, &zero, 1), *to = mlo_x_list(x, &one, 1), *batch = MLO_X(x, "Slice", shape, from, to, from);
+        y = mlo_x_tensor(x, MLO_INT32, 0, 1, &zero, 0);
+        y = MLO_X(x, "Expand", y, batch);
+    }
+    mlo_x_out(x, 1, y);
+}
+
+/* ---- products --------------------------------------------------------------------------------------------------------------------------- */
+
+/* v (input i) with its batch dimensions rotated and its last two swapped, as FusedMatMul asks for. */
+static const char *mlo_x_operand(mlo_expansion *x, size_t i, int batch, int swap) {
+    int64_t perm[MLO_MAX_RANK]; int rank = mlo_x_rank(x, i);
+    const char *v = mlo_x_in(x, i);
+    if (!batch && !swap) return v;
+    if (rank < 0) mlo_x_stay(x, "the rank of '%.100s' is unknown", v);
+    if (rank < 2) return v;
+    for (int k = 0; k < rank; k++) perm[k] = k;
+    if (batch) { for (int k = 0; k < rank - 2; k++) perm[k] = k + 1; perm[rank - 2] = 0; }
+    if (swap) { int64_t last = perm[rank - 1]; perm[rank - 1] = perm[rank - 2]; perm[rank - 2] = last; }
+    return mlo_x_transpose(x, v, perm, (size_t)rank);
+}
+static void mlo_expand_fused_matmul(mlo_expansion *x) {
+    float alpha = mlo_float(x->n, "alpha", 1);
+    const char *a = mlo_x_operand(x, 0, mlo_int(x->n, "transBatchA", 0) != 0, mlo_int(x->n, "transA", 0) != 0);
+    const char *b = mlo_x_operand(x, 1, mlo_int(x->n, "transBatchB", 0) != 0, mlo_int(x->n, "transB", 0) != 0);
+    const char *y = MLO_X(x, "MatMul", a, b);
+    if (alpha < 1 || alpha > 1) { const char *c = mlo_x_number(x, (double)alpha); y = MLO_X(x, "Mul", y, c); }
+    mlo_x_out(x, 0, y);
+}
+
+/* The activation that a fused Gemm or Conv names, with its parameters (`given`: what there are) as attributes; "" stays. */
+static const char *mlo_x_activation(mlo_expansion *x, const char *v, const float *given, size_t n_given) {
+    static const struct { const char *op, *attr[2]; } known[] = {
+        { "Relu", { NULL, NULL } }, { "Tanh", { NULL, NULL } }, { "Sigmoid", { NULL, NULL } }, { "LeakyRelu", { "alpha", NULL } }, { "HardSigmoid", { "alpha", "beta" } } };
+    const mlo_attr *a = mlo_attr_of(x->n, "activation");
+    if (!a || !a->s.n) return v;
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++) if (strlen(known[i].op) == a->s.n && !memcmp(known[i].op, a->s.data, a->s.n)) {
+        const char *y = MLO_X(x, known[i].op, v);
+        for (size_t k = 0; k < 2 && known[i].attr[k] && k < n_given; k++) mlo_x_float(x, known[i].attr[k], given[k]);
+        return y;
+    }
+    mlo_x_stay(x, "its activation is %.*s", (int)(a->s.n < 60 ? a->s.n : 60), a->s.data);
+    return v;
+}
+/* The standard operator inside: the fused node's own attributes but those of the activation. */
+static const char *mlo_x_inner(mlo_expansion *x, const char *op, const char *const *in, size_t n_in) {
+    const char *y = mlo_x_node(x, op, in, n_in);
+    mlo_node *n = mlo_x_last(x);
+    for (size_t i = 0; n && i < x->n->n_attr; i++) if (x->n->attr[i]->name && !mlo_starts(x->n->attr[i]->name, "activation") && !MLO_PUSH(x->m, n->attr, n->n_attr, x->n->attr[i])) break;
+    return y;
+}
+static void mlo_expand_fused_gemm(mlo_expansion *x) {
+    const char *const in[] = { mlo_x_in(x, 0), mlo_x_in(x, 1), mlo_x_in(x, 2) };
+    float given[2]; size_t n = 0;
+    if (mlo_attr_of(x->n, "activation_alpha")) { given[n++] = mlo_float(x->n, "activation_alpha", 0); if (mlo_attr_of(x->n, "activation_beta")) given[n++] = mlo_float(x->n, "activation_beta", 0); }
+    const char *y = mlo_x_inner(x, "Gemm", in, 3);
+    mlo_x_out(x, 0, mlo_x_activation(x, y, given, n));
+}
+static void mlo_expand_fused_conv(mlo_expansion *x) {       /* activation(Conv(x, w, b) + z) */
+    const char *const in[] = { mlo_x_in(x, 0), mlo_x_in(x, 1), mlo_x_in(x, 2) };
+    const mlo_attr *given = mlo_attr_of(x->n, "activation_params");
+    const char *y = mlo_x_inner(x, "Conv", in, 3);
+    y = mlo_x_plus(x, y, mlo_x_in(x, 3));
+    mlo_x_out(x, 0, mlo_x_activation(x, y, given ? given->floats : NULL, given ? given->n_floats : 0));
+}
+
+/* (a - a_zero)(b - b_zero) a_scale b_scale + bias: integers multiplied, the sum scaled */
+static void mlo_x_scaled_product(mlo_expansion *x, const char *a, const char *a_scale, const char *a_zero, size_t b, size_t b_scale, size_t b_zero, size_t bias) {
+    const char *y = MLO_X(x, "MatMulInteger", a, mlo_x_in(x, b), a_zero, mlo_x_in(x, b_zero)), *scale;
+    y = mlo_x_cast(x, y, x->dtype);
+    scale = MLO_X(x, "Mul", a_scale, mlo_x_in(x, b_scale));
+    y = MLO_X(x, "Mul", y, scale);
+    mlo_x_out(x, 0, mlo_x_plus(x, y, mlo_x_in(x, bias)));
+}
+static void mlo_expand_matmul_to_float(mlo_expansion *x) {  /* MatMulIntegerToFloat(a, b, a_scale, b_scale, a_zero, b_zero, bias) */
+    x->dtype = mlo_x_form(x, 2).dtype;
+    mlo_x_scaled_product(x, mlo_x_in(x, 0), mlo_x_in(x, 2), mlo_x_in(x, 4), 1, 3, 5, 6);
+}
+static void mlo_expand_dynamic_matmul(mlo_expansion *x) {   /* DynamicQuantizeMatMul(a, b, b_scale, b_zero, bias) */
+    if (x->dtype != MLO_FLOAT) mlo_x_stay(x, "it quantizes %s, not float", mlo_dtype_name(x->dtype));
+    const char *q = MLO_X(x, "DynamicQuantizeLinear", mlo_x_in(x, 0)), *scale = mlo_x_output(x), *zero = mlo_x_output(x);
+    mlo_x_scaled_product(x, q, scale, zero, 1, 2, 3, 4);
+}
+
+/* ---- attention -------------------------------------------------------------------------------------------------------------------------- */
+
+typedef struct { const char *q, *k, *v; int64_t heads; double scale; size_t mask, bias; } mlo_x_attention;     /* mask, bias: which inputs they are */
+
+/* [B, S, heads x C] -> [B, heads, S, C] */
+static const char *mlo_x_heads(mlo_expansion *x, const char *v, int64_t heads) {
+    const int64_t shape[] = { 0, 0, heads, -1 }, perm[] = { 0, 2, 1, 3 };
+    v = mlo_x_reshape(x, v, shape, 4);
+    return mlo_x_transpose(x, v, perm, 4);
+}
+
+/* What keys that a mask closes get added: mask_filter_value; what later keys get: the lowest number of the type. */
+static double mlo_x_closed(const mlo_expansion *x) { return (double)mlo_float(x->n, "mask_filter_value", -10000.0f); }
+static double mlo_x_lowest(const mlo_expansion *x) {
+    return x->dtype == MLO_FLOAT16 ? -65504 : x->dtype == MLO_BFLOAT16 ? -3.3895313892515355e38 : x->dtype == MLO_DOUBLE ? -DBL_MAX : (double)-FLT_MAX;
+}
+/* 0 where `open`, `closed` elsewhere. */
+static const char *mlo_x_filter(mlo_expansion *x, const char *open, double closed) {
+    const char *zero = mlo_x_number(x, 0), *low = mlo_x_number(x, closed);
+    return MLO_X(x, "Where", open, zero, low);
+}
+
+/* One size of a value as a scalar. */
+static const char *mlo_x_size(mlo_expansion *x, const char *shape, int64_t axis) {
+    const char *at = mlo_x_whole(x, axis);
+    return MLO_X(x, "Gather", shape, at);
+}
+/* 0, 1, .. up to a size. */
+static const char *mlo_x_range(mlo_expansion *x, const char *size) {
+    const char *from = mlo_x_whole(x, 0), *step = mlo_x_whole(x, 1);
+    return MLO_X(x, "Range", from, size, step);
+}
+
+/* [S, T]: may query s see key t? The last query sees the last key. */
+static const char *mlo_x_causal(mlo_expansion *x, const char *scores) {
+    const int64_t column[] = { -1, 1 };
+    const char *shape = MLO_X(x, "Shape", scores), *s = mlo_x_size(x, shape, 2), *t = mlo_x_size(x, shape, 3);
+    const char *past = MLO_X(x, "Sub", t, s), *rows = mlo_x_range(x, s), *columns = mlo_x_range(x, t), *later;
+    rows = MLO_X(x, "Add", rows, past);
+    rows = mlo_x_reshape(x, rows, column, 2);
+    later = MLO_X(x, "Greater", columns, rows);
+    return MLO_X(x, "Not", later);
+}
+
+/* The key mask as what is added to scores, by its rank: [B] lengths, [2B] ends then starts, [B, T] or [B, S, T] ones and zeros. */
+static const char *mlo_x_mask(mlo_expansion *x, const char *scores, size_t i) {
+    static const int64_t over_heads_and_queries[] = { 1, 2 }, over_heads[] = { 1 }, per_batch[] = { -1, 1, 1, 1 };
+    const char *mask = mlo_x_in(x, i), *open, *c;
+    int rank = mlo_x_rank(x, i);
+    if (rank == 2 || rank == 3) {
+        c = mlo_x_tensor(x, mlo_x_form(x, i).dtype, 0, 1, (const int64_t[]){ 0 }, 0);
+        open = MLO_X(x, "Greater", mask, c);
+        open = rank == 2 ? mlo_x_unsqueeze(x, open, over_heads_and_queries, 2) : mlo_x_unsqueeze(x, open, over_heads, 1);
+        return mlo_x_filter(x, open, mlo_x_closed(x));
+    }
+    int64_t batch = mlo_x_dim(x, 0, 0), n = mlo_x_dim(x, i, 0), halves[] = { batch, batch };
+    if (rank != 1) mlo_x_stay(x, rank < 0 ? "the rank of its mask is unknown" : "its mask has rank %d", rank);
+    else if (n < 0 || batch < 0) mlo_x_stay(x, "the batch or its mask's length is unknown; bind them with --dim");
+    else if (n != batch && n - batch != batch) mlo_x_stay(x, "its mask of %lld elements does not fit a batch of %lld", (long long)n, (long long)batch);
+    if (mlo_x_stopped(x)) return "";
+    const char *part[2] = { mask, "" }, *shape = MLO_X(x, "Shape", scores), *t = mlo_x_size(x, shape, 3), *keys = mlo_x_range(x, t);
+    if (n != batch) mlo_x_split(x, mask, 0, halves, part, 2);
+    for (int k = 0; k < 2 && *part[k]; k++) { part[k] = mlo_x_cast(x, part[k], MLO_INT64); part[k] = mlo_x_reshape(x, part[k], per_batch, 4); }
+    open = MLO_X(x, "Less", keys, part[0]);
+    if (*part[1]) {
+        const char *early = MLO_X(x, "Less", keys, part[1]);
+        early = MLO_X(x, "Not", early);
+        open = MLO_X(x, "And", open, early);
+    }
+    return mlo_x_filter(x, open, mlo_x_closed(x));
+}
+
+/* softmax(scale q k' + bias + mask) v, heads side by side: [B, S, heads x C]. q, k, v: [B, heads, S or T, C]. */
+static const char *mlo_x_attend(mlo_expansion *x, const mlo_x_attention *a) {
+    const int64_t swap[] = { 0, 1, 3, 2 }, back[] = { 0, 2, 1, 3 }, flat[] = { 0, 0, -1 };
+    const char *k = mlo_x_transpose(x, a->k, swap, 4), *scores = MLO_X(x, "MatMul", a->q, k), *c = mlo_x_number(x, a->scale), *y, *add = "";
+    scores = MLO_X(x, "Mul", scores, c);
+    if (*mlo_x_in(x, a->mask)) add = mlo_x_mask(x, scores, a->mask);
+    if (mlo_int(x->n, "unidirectional", 0)) {
+        c = mlo_x_causal(x, scores);
+        c = mlo_x_filter(x, c, mlo_x_lowest(x));
+        add = *add ? MLO_X(x, "Add", add, c) : c;
+    }
+    y = mlo_x_plus(x, scores, mlo_x_in(x, a->bias));            /* the bias first: what is added to -10000 loses bits */
+    y = mlo_x_plus(x, y, add);
+    y = MLO_X(x, "Softmax", y);
+    mlo_x_int(x, "axis", -1);
+    y = MLO_X(x, "MatMul", y, a->v);
+    y = mlo_x_transpose(x, y, back, 4);
+    return mlo_x_reshape(x, y, flat, 3);
+}
+/* What multiplies the scores: the attribute, or 1 / sqrt(channels of a head). */
+static double mlo_x_scale(mlo_expansion *x, int64_t channels) {
+    double scale = (double)mlo_float(x->n, "scale", 0);
+    int64_t heads = mlo_int(x->n, "num_heads", 0);
+    if (heads < 1 || channels < 1 || channels % heads) { mlo_x_stay(x, "%lld channels are not %lld heads", (long long)channels, (long long)heads); return 1; }
+    return scale < 0 || scale > 0 ? scale : 1 / sqrt((double)(channels / heads));
+}
+
+/* Attention(x, weights [D, q + k + v], bias, mask, past [2, B, heads, P, C], attention bias) -> y, present */
+static void mlo_expand_attention(mlo_expansion *x) {
+    const mlo_attr *sizes = mlo_attr_of(x->n, "qkv_hidden_sizes");
+    int64_t third = mlo_x_dim(x, 1, 1) / 3, size[3] = { third, third, third }, pair[] = { 1, 1 }, first = 0;
+    const char *w[3], *b[3] = { "", "", "" }, **part[3];
+    if (mlo_int(x->n, "do_rotary", 0)) mlo_x_stay(x, "do_rotary is set");
+    if (mlo_int(x->n, "past_present_share_buffer", 0) || *mlo_x_in(x, 6)) mlo_x_stay(x, "past and present share a buffer");
+    if (sizes && sizes->n_ints == 3) memcpy(size, sizes->ints, sizeof size);
+    if (size[0] < 1 || size[0] > MLO_MAX_DIM || size[1] != size[0] || size[2] < 1 || size[2] > MLO_MAX_DIM || (mlo_x_dim(x, 1, 1) >= 0 && size[0] + size[1] + size[2] != mlo_x_dim(x, 1, 1)))
+        mlo_x_stay(x, "the channels of q, k and v cannot be told");
+    mlo_x_attention a = { NULL, NULL, NULL, mlo_int(x->n, "num_heads", 0), mlo_x_scale(x, size[0]), 3, 5 };
+    mlo_x_split(x, mlo_x_in(x, 1), 1, size, w, 3);
+    if (*mlo_x_in(x, 2)) mlo_x_split(x, mlo_x_in(x, 2), 0, size, b, 3);
+    part[0] = &a.q; part[1] = &a.k; part[2] = &a.v;
+    for (int i = 0; i < 3; i++) {
+        const char *y = MLO_X(x, "MatMul", mlo_x_in(x, 0), w[i]);
+        y = mlo_x_plus(x, y, b[i]);
+        *part[i] = mlo_x_heads(x, y, a.heads);
+    }
+    if (*mlo_x_in(x, 4)) {
+        mlo_x_split(x, mlo_x_in(x, 4), 0, pair, w, 2);
+        for (int i = 0; i < 2; i++) {
+            w[i] = mlo_x_axes(x, "Squeeze", w[i], &first, 1, 13);
+            *part[i + 1] = MLO_X(x, "Concat", w[i], *part[i + 1]);
+            mlo_x_int(x, "axis", 2);
+        }
+    }
+    mlo_x_out(x, 0, mlo_x_attend(x, &a));
+    if (!mlo_x_wanted(x, 1)) return;
+    const char *k = mlo_x_unsqueeze(x, a.k, &first, 1), *v = mlo_x_unsqueeze(x, a.v, &first, 1), *present = MLO_X(x, "Concat", k, v);
+    mlo_x_int(x, "axis", 0);
+    mlo_x_out(x, 1, present);
+}
+
+/* MultiHeadAttention(q, k, v, bias, key mask, attention bias, past k, past v) -> y, present k, present v. k and v are [B, T, heads x C],
+ * or
+ * [B, heads, T, C] as a decoder keeps them of its encoder, their biases added. */
+static void mlo_expand_multi_head(mlo_expansion *x) {
+    int64_t size[3];
+    const char *b[3] = { "", "", "" }, *part[3];
+    for (size_t i = 0; i < 3; i++) { part[i] = mlo_x_in(x, i); size[i] = mlo_x_dim(x, i, -1); }
+    int kept = mlo_x_rank(x, 1) == 4 && mlo_x_rank(x, 2) == 4;
+    if (mlo_x_rank(x, 0) != 3 || (!kept && (mlo_x_rank(x, 1) != 3 || mlo_x_rank(x, 2) != 3))) mlo_x_stay(x, "q, k and v have ranks %d, %d and %d",
+        mlo_x_rank(x, 0), mlo_x_rank(x, 1), mlo_x_rank(x, 2));
+    if (*mlo_x_in(x, 8) || *mlo_x_in(x, 9) || mlo_x_wanted(x, 3)) mlo_x_stay(x, "past and present share a buffer, or its qk is used");
+    if (kept && *mlo_x_in(x, 6)) mlo_x_stay(x, "k and v of rank 4 come with a past");
+    mlo_x_attention a = { NULL, NULL, NULL, mlo_int(x->n, "num_heads", 0), mlo_x_scale(x, size[0]), 4, 5 };
+    if (kept) for (int i = 1; i < 3; i++) size[i] = mlo_times(mlo_x_dim(x, (size_t)i, 1), mlo_x_dim(x, (size_t)i, 3));
+    if (*mlo_x_in(x, 3)) {
+        if (size[1] < 1 || size[2] < 1) mlo_x_stay(x, "the channels of k and v are unknown");
+        mlo_x_split(x, mlo_x_in(x, 3), 0, size, b, 3);
+    }
+    for (int i = 0; i < 3; i++) {
+        if (!i || !kept) part[i] = mlo_x_plus(x, part[i], b[i]);
+        if (!i || !kept) part[i] = mlo_x_heads(x, part[i], a.heads);
+        if (i && *mlo_x_in(x, (size_t)i + 5)) { part[i] = MLO_X(x, "Concat", mlo_x_in(x, (size_t)i + 5), part[i]); mlo_x_int(x, "axis", 2); }
+    }
+    a.q = part[0]; a.k = part[1]; a.v = part[2];
+    mlo_x_out(x, 0, mlo_x_attend(x, &a));
+    for (size_t i = 1; i < 3; i++) if (mlo_x_wanted(x, i)) mlo_x_out(x, i, part[i]);
+}
+
+/* ---- forms: what inference needs to see past a fused node ---------------------------------------------------------------------------- */
+
+static int mlo_shape_skip_norm(mlo_shapes *s) {
+    s->out[0] = mlo_form_in(s, 0);
+    if (s->n_out > 3) s->out[3] = s->out[0];
+    return 0;
+}
+static int mlo_shape_embed(mlo_shapes *s) {
+    mlo_form ids = mlo_form_in(s, 0), words = mlo_form_in(s, 2);
+    s->out[0].dtype = words.dtype;
+    if (ids.rank != 2 || words.rank != 2) return 0;
+    s->out[0] = mlo_form_with(&ids, 2, words.dims[1]);
+    s->out[0].dtype = words.dtype;
+    if (s->n_out > 2) s->out[2] = s->out[0];
+    return 0;
+}
+static int mlo_shape_attention(mlo_shapes *s) {
+    const mlo_attr *sizes = mlo_attr_of(s->node, "qkv_hidden_sizes");
+    mlo_form w = mlo_form_in(s, 1);
+    s->out[0] = mlo_form_in(s, 0);
+    if (s->out[0].rank == 3) s->out[0].dims[2] = sizes && sizes->n_ints == 3 ? sizes->ints[2] : w.rank == 2 && w.dims[1] >= 0 ? w.dims[1] / 3 : -1;
+    return 0;
+}
+static int mlo_shape_multi_head(mlo_shapes *s) {
+    mlo_form v = mlo_form_in(s, 2);
+    s->out[0] = mlo_form_in(s, 0);
+    if (s->out[0].rank != 3) s->out[0].rank = -1;
+    else s->out[0].dims[2] = v.rank == 3 ? v.dims[2] : v.rank == 4 ? mlo_times(v.dims[1], v.dims[3]) : -1;
+    return 0;
+}
+static void mlo_form_rotate(mlo_form *f, int batch, int swap) {
+    if (f->rank < 2) return;
+    if (batch) { int64_t first = f->dims[0]; for (int i = 0; i < f->rank - 2; i++) f->dims[i] = f->dims[i + 1]; f->dims[f->rank - 2] = first; }
+    if (swap) { int64_t last = f->dims[f->rank - 1]; f->dims[f->rank - 1] = f->dims[f->rank - 2]; f->dims[f->rank - 2] = last; }
+}
+static int mlo_shape_fused_matmul(mlo_shapes *s) {
+    mlo_form in[2] = { mlo_form_in(s, 0), mlo_form_in(s, 1) };
+    mlo_shapes t = *s;
+    mlo_form_rotate(&in[0], mlo_int(s->node, "transBatchA", 0) != 0, mlo_int(s->node, "transA", 0) != 0);
+    mlo_form_rotate(&in[1], mlo_int(s->node, "transBatchB", 0) != 0, mlo_int(s->node, "transB", 0) != 0);
+    t.in = in; t.n_in = 2;
+    return mlo_shape_MatMul(&t);
+}
+/* Integers times integers, scaled: as MatMul, in the type of the scale. */
+static int mlo_shape_scaled_product(mlo_shapes *s) { return mlo_shape_of_two(s, 0, 1, 2, mlo_shape_MatMul); }
+
+/* Operators on quantized values stay: their rounding is their own. QLinearAdd(a, a_scale, a_zero, b, b_scale, b_zero, y_scale, y_zero) */
+static int mlo_shape_two(mlo_shapes *s) {
+    mlo_form a = mlo_form_in(s, 0), b = mlo_form_in(s, 3);
+    MLO_TRY(mlo_broadcast(s, &a, &b));
+    s->out[0] = a;
+    return 0;
+}
+static int mlo_shape_qgemm(mlo_shapes *s) {      /* QGemm(a, a_scale, a_zero, b, b_scale, b_zero, c, y_scale, y_zero): float without y_zero */
+    return mlo_shape_of_two(s, 0, 3, mlo_present(s, 8) ? 8 : 1, mlo_shape_Gemm);
+}
+static int mlo_shape_qconcat(mlo_shapes *s) {    /* QLinearConcat(y_scale, y_zero, then x, scale, zero of each part) */
+    mlo_form part[MLO_MAX_LIST]; size_t n = 0;
+    mlo_shapes t = *s;
+    if (s->n_in < 3 || s->n_in > MLO_MAX_LIST) return 0;
+    for (size_t i = 2; i < s->n_in; i += 3) part[n++] = mlo_form_in(s, i);
+    t.in = part; t.n_in = n;
+    return mlo_shape_Concat(&t);
+}
+
+/* ---- the table -------------------------------------------------------------------------------------------------------------------------- */
+
+typedef struct { mlo_op op; void (*expand)(mlo_expansion *x); const char *inputs; } mlo_fused;
+/* expand: NULL when only its form is known; inputs: x for each it must have, - for one it may lack */
+#define MLO_FUSED(name, inputs, shape, expand) { { name, mlo_shape_##shape, NULL }, mlo_expand_##expand, inputs }
+#define MLO_CARRIED(name, shape) { { name, mlo_shape_##shape, NULL }, NULL, "" }
+static const mlo_fused mlo_fused_ops[] = {
+    MLO_FUSED("com.microsoft.Attention", "xx", attention, attention),
+    MLO_FUSED("com.microsoft.MultiHeadAttention", "xxx", multi_head, multi_head),
+    MLO_FUSED("com.microsoft.SkipLayerNormalization", "xxx", skip_norm, skip_norm),
+    MLO_FUSED("com.microsoft.SkipSimplifiedLayerNormalization", "xxx", skip_norm, skip_norm),
+    MLO_FUSED("com.microsoft.EmbedLayerNormalization", "x-xx-xx", embed, embed),
+    MLO_FUSED("com.microsoft.FusedMatMul", "xx", fused_matmul, fused_matmul),
+    MLO_FUSED("com.microsoft.FusedGemm", "xx", Gemm, fused_gemm),
+    MLO_FUSED("com.microsoft.FusedConv", "xx", Conv, fused_conv),
+    MLO_FUSED("com.microsoft.MatMulIntegerToFloat", "xxxx", scaled_product, matmul_to_float),
+    MLO_FUSED("com.microsoft.DynamicQuantizeMatMul", "xxx", scaled_product, dynamic_matmul),
+    MLO_FUSED("com.microsoft.Gelu", "x", same, gelu),
+    MLO_FUSED("com.microsoft.BiasGelu", "xx", same, gelu),
+    MLO_FUSED("com.microsoft.FastGelu", "x", same, fast_gelu),
+    MLO_FUSED("com.microsoft.QuickGelu", "x", same, quick_gelu),
+    MLO_CARRIED("com.microsoft.QLinearAdd", two), MLO_CARRIED("com.microsoft.QLinearMul", two), MLO_CARRIED("com.microsoft.QGemm", qgemm),
+    MLO_CARRIED("com.microsoft.QLinearConcat", qconcat), MLO_CARRIED("com.microsoft.QLinearSoftmax", same), MLO_CARRIED("com.microsoft.QLinearSigmoid", same),
+    MLO_FUSED("SimplifiedLayerNormalization", "xx", same, rms),
+};
+enum { MLO_N_FUSED = sizeof mlo_fused_ops / sizeof *mlo_fused_ops };
+
+static const mlo_fused *mlo_fused_of(const mlo_node *n) {
+    for (int i = 0; i < MLO_N_FUSED; i++) if (mlo_fused_ops[i].expand && mlo_is(n, mlo_fused_ops[i].op.name)) return &mlo_fused_ops[i];
+    return NULL;
+}
+
+/* ---- the walk --------------------------------------------------------------------------------------------------------------------------- */
+
+/* Nodes that stay, by reason: one warning a reason, however many layers there are. */
+typedef struct { const mlo_node *n; const char *why; size_t count; } mlo_stayed;
+typedef struct { mlo_stayed *stayed; size_t n_stayed, expanded; } mlo_expander;
+
+static int mlo_expand_stayed(mlo *m, mlo_expander *e, const mlo_node *n, const char *why) {
+    for (size_t i = 0; i < e->n_stayed; i++) if (e->stayed[i].why == why && mlo_eq(e->stayed[i].n->op, n->op)) { e->stayed[i].count++; return 0; }
+    mlo_stayed s = { n, why, 0 };
+    return MLO_PUSH(m, e->stayed, e->n_stayed, s) ? 0 : (int)m->error.code;
+}
+
+/* One fused node: the nodes that replace it, or why it stays. */
+static void mlo_expand_node(mlo_expansion *x, const mlo_fused *f) {
+    x->dtype = mlo_x_form(x, 0).dtype;
+    for (size_t i = 0; f->inputs[i]; i++) if (f->inputs[i] == 'x' && !*mlo_x_in(x, i)) mlo_x_stay(x, "it has no input %zu", i);
+    if (!x->n->n_output || !*x->n->output[0]) mlo_x_stay(x, "it has no first output");
+    else if (!x->dtype) mlo_x_stay(x, "the element type of '%.100s' is unknown", mlo_x_in(x, 0));
+    else if (x->opset < 11) mlo_x_stay(x, "the model is written in opset %d; it takes 11 or later", x->opset);
+    for (size_t i = 0; i < x->n->n_attr; i++) if (x->n->attr[i]->ref) mlo_x_stay(x, "its attribute %.60s is one of a function", x->n->attr[i]->name);
+    if (!x->why) f->expand(x);
+}
+
+static int mlo_expand_graph(mlo *m, void *graph, void *user) {
+    mlo_graph *g = (mlo_graph *)graph;
+    mlo_expander *e = (mlo_expander *)user;
+    mlo_node **list = NULL; size_t n = 0;
+    for (size_t i = 0; i < g->n_node; i++) {
+        const mlo_fused *f = mlo_fused_of(g->node[i]);
+        mlo_expansion x = { m, g, g->node[i], mlo_opset_of(m), MLO_UNDEFINED, NULL, 0, NULL };
+        if (f) mlo_expand_node(&x, f);
+        else if (mlo_eq(x.n->domain, "com.microsoft.nchwc")) mlo_x_stay(&x, "its layout is that of the processor it was optimized for; save the model at ORT_ENABLE_EXTENDED, not ALL");
+        if (m->error.code) return (int)m->error.code;
+        if (x.why) MLO_TRY(mlo_expand_stayed(m, e, g->node[i], x.why));
+        if (!f || x.why) { x.made = &g->node[i]; x.n_made = 1; }
+        else e->expanded++;
+        for (size_t k = 0; k < x.n_made; k++) if (!MLO_PUSH(m, list, n, x.made[k])) return (int)m->error.code;
+    }
+    g->node = list; g->n_node = n;
+    return 0;
+}
+
+/* Expands all fused nodes, of nested graphs too, and infers what has become visible. */
+static int mlo_expand(mlo *m) {
+    mlo_graph *g = m->model->graph;
+    mlo_expander e = { NULL, 0, 0 };
+    MLO_TRY(mlo_each_message(m, MLO_M_GRAPH, g, MLO_M_GRAPH, mlo_expand_graph, &e));
+    for (size_t i = 0; i < e.n_stayed; i++) {
+        const mlo_stayed *s = &e.stayed[i];
+        if (s->count) mlo_warn(m, "%s (%s) and %zu more stay as they are: %s", mlo_node_name(s->n), s->n->op, s->count, s->why);
+        else mlo_warn(m, "%s (%s) stays as it is: %s", mlo_node_name(s->n), s->n->op, s->why);
+    }
+    if (!e.expanded) return 0;
+    MLO_TRY(mlo_index(m, g));
+    return mlo_infer(m);
+}
+
 /* ======== read.c ======== */
 /* read: from bytes to a model that later stages can work on.
  *
- * in:  binary ONNX or JSON, from a source file or from memory.     out: m->model, with types and shapes inferred and constants folded.
+ * in:  binary ONNX or JSON, from a source file or from memory.     out: m->model: functions inlined, fused operators expanded, types and
+ *     shapes inferred, constants folded.
  * invariant: afterwards nodes are in topological order, tensors have the bytes their shapes need, constants are initializers, no
  *     initializer is also an input, and what --dim and --shape said is in the types. A dimension left open stays open: the stage that needs
  *     it says so.
@@ -5472,9 +6469,10 @@ static int mlo_bind_options(mlo *m) {
 /* The stage. */
 static int mlo_read(mlo *m) {
     mlo_graph *g = m->model->graph;
+    if (m->model->n_function && (mlo_inline(m) || mlo_sort(m, g, 0) || mlo_index(m, g))) return (int)m->error.code;
     if (mlo_each_message(m, MLO_M_GRAPH, g, MLO_M_GRAPH, mlo_constants, NULL) || mlo_index(m, g)) return (int)m->error.code;
     mlo_drop_initialized_inputs(m->model);
-    if (mlo_bind_options(m) || mlo_index(m, g) || mlo_infer(m) || mlo_fold_constants(m)) return (int)m->error.code;
+    if (mlo_bind_options(m) || mlo_index(m, g) || mlo_infer(m) || mlo_expand(m) || mlo_fold_constants(m)) return (int)m->error.code;
     return mlo_index(m, g);
 }
 
@@ -5571,9 +6569,9 @@ static int mlo_attr_same(mlo *m, const mlo_attr *a, const mlo_attr *b) {
 static const char *mlo_attr_difference(mlo *m, const mlo_node *a, const mlo_node *b, const mlo_attr *which[2]) {
     for (size_t i = 0; i < a->n_attr; i++) {
         which[0] = a->attr[i]; which[1] = mlo_attr_of(b, a->attr[i]->name);
-        if (!which[1] || !mlo_attr_same(m, which[0], which[1])) return a->attr[i]->name;
+        if (which[1] ? !mlo_attr_same(m, which[0], which[1]) : !mlo_attr_is_default(a, which[0])) return a->attr[i]->name;
     }
-    for (size_t i = 0; i < b->n_attr; i++) if (!mlo_attr_of(a, b->attr[i]->name)) { which[0] = NULL; which[1] = b->attr[i]; return b->attr[i]->name; }
+    for (size_t i = 0; i < b->n_attr; i++) if (!mlo_attr_of(a, b->attr[i]->name) && !mlo_attr_is_default(b, b->attr[i])) { which[0] = NULL; which[1] = b->attr[i]; return b->attr[i]->name; }
     return NULL;
 }
 
@@ -5667,7 +6665,7 @@ static uint64_t mlo_form_hash(uint64_t h, const mlo_form *f) {
 
 static uint64_t mlo_sig_of(const mlo_net *net, const mlo_node *n) {
     uint64_t h = mlo_mix_text(mlo_mix_text(mlo_mix_text(1, n->op), mlo_domain(n)), n->overload), attrs = 0;
-    for (size_t i = 0; i < n->n_attr; i++) attrs += mlo_attr_hash(n->attr[i]);            /* in any order */
+    for (size_t i = 0; i < n->n_attr; i++) if (!mlo_attr_is_default(n, n->attr[i])) attrs += mlo_attr_hash(n->attr[i]);     /* in any order */
     h = mlo_mix(h, attrs);
     for (size_t i = 0; i < n->n_input; i++) h = mlo_mix(h, (uint64_t)mlo_has_input(n, i));
     for (size_t i = 0; i < n->n_output; i++) {
@@ -7118,7 +8116,8 @@ static const char *mlo_roll_ints(mlo_roller *r, const char *wanted, const int64_
 }
 
 static int mlo_roll_info(mlo_roller *r, mlo_graph *g, const char *name, const mlo_form *f) {
-    mlo_value_info *v = mlo_info_new(r->m, name, f);
+    mlo_value_info *v = f->dtype ? mlo_info_new(r->m, name, f) : NULL;      /* of an operator that nobody knows: nothing to declare */
+    if (!f->dtype) return 0;
     return v && MLO_PUSH(r->m, g->info, g->n_info, v) ? 0 : (int)r->m->error.code;
 }
 
@@ -7350,6 +8349,7 @@ static int mlo_roll_declare(mlo_roller *r, mlo_value_info ***list, size_t *n, co
     mlo_value_info *v = mlo_info_new(r->m, name, &f);
     if (!v) return (int)r->m->error.code;
     if (!form && like->info && like->info->type && !like->tensor) v->type = like->info->type;       /* keeps symbolic dimensions */
+    else if (!f.dtype) v->type = NULL;
     return MLO_PUSH(r->m, *list, *n, v) ? 0 : (int)r->m->error.code;
 }
 
@@ -8688,7 +9688,7 @@ static const char *mlo_terms_attrs(mlo_terms *t, mlo_terms_env *env, const mlo_n
         const mlo_attr *least = NULL;
         for (size_t i = 0; i < n->n_attr; i++) if (strcmp(n->attr[i]->name, after) > 0 && (!least || strcmp(n->attr[i]->name, least->name) < 0)) least = n->attr[i];
         if (!least) break;
-        if (mlo_terms_attr(t, env, least, &text, depth)) break;
+        if (!mlo_attr_is_default(n, least) && mlo_terms_attr(t, env, least, &text, depth)) break;
         after = least->name;
     }
     const char *s = t->m->error.code ? NULL : mlo_intern(t->m, text.text ? text.text : "");
@@ -21654,6 +22654,7 @@ static int mlo_may_load(mlo *m) {
     if (m->error.code) return (int)m->error.code;
     m->stage = "read";
     MLO_TRY(mlo_ops_add(m, &mlo_kernels[0].op, MLO_N_KERNELS, sizeof mlo_kernels[0]));
+    MLO_TRY(mlo_ops_add(m, &mlo_fused_ops[0].op, MLO_N_FUSED, sizeof mlo_fused_ops[0]));
     return m->model ? mlo_fail_at(m, MLO_E_USAGE, NULL, "the handle already holds a model; open another for another") : 0;
 }
 
