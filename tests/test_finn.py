@@ -5,6 +5,7 @@
 Who judges: qonnx reads them (its ModelWrapper is what FINN works on); each is executed by FINN's rule - for i in range(iteration): x =
 body(x, stacks[i]) - with ONNX Runtime doing the body and what lies around it; `mlo check` proves them, `mlo run` evaluates them.
 """
+import json
 import onnx, onnxruntime as ort
 import numpy as np
 from onnx import helper
@@ -132,4 +133,18 @@ def check_refusals():
     case("another form is refused", "" if p.returncode == 2 and "scan and finn" in p.stderr else p.stderr)
 
 
-t.main(check_models, check_sabotage, check_refusals)
+def check_folding():
+    """Both of FINN's ways to name a kernel of the loop, and mlo's own, mean the same one."""
+    saved = []
+    for key in "FINNLoop_0_MVAU_rtl_2", "FINNLoop_0_body_FINNLoop_0_MVAU_rtl_2", "mvu_2":
+        t.write("folding.json", json.dumps({"Defaults": {}, key: {"PE": 4, "SIMD": 8}}))
+        t.good("fold", t.model("bert-tiny"), "--folding", at("folding.json"), "--save-folding", at("saved.json"), "-o", at("folded.json"))
+        saved.append(json.loads(t.read(at("saved.json"))))
+    folded = [k for k, v in saved[0].items() if isinstance(v, dict) and (v.get("PE"), v.get("SIMD")) == (4, 8)]
+    case("both styles of FINN's folding keys", "" if saved[0] == saved[1] == saved[2] and len(folded) == 1 else str(saved))
+    t.write("folding.json", json.dumps({"FINNLoop_0_MVAU_rtl_77": {"PE": 4}}))
+    p = t.call("fold", t.model("bert-tiny"), "--folding", at("folding.json"), text=True)
+    case("a key of no kernel is refused", "" if p.returncode == 1 and "FINNLoop_0_MVAU_rtl_77" in p.stderr else "%d %s" % (p.returncode, p.stderr))
+
+
+t.main(check_models, check_sabotage, check_refusals, check_folding)
