@@ -365,7 +365,8 @@ static int mlo_alike(const mlo_net *net, int x, int y, int radius) {
     return radius < 0 ? mlo_op_same(net->g->node[x], net->g->node[y]) : net->context[radius][x] == net->context[radius][y];
 }
 
-/* The only still free reader of node y's output that fits reader u of x's, at the widest surroundings that single it out; else MLO_NONE. */
+/* The only still free reader of node y's output that fits reader u of x's, at the widest surroundings that single it out; else MLO_NONE.
+ * Layers follow each other: a reader that comes before r is in an earlier one (two tables that layers take turns in reading lead there). */
 static int mlo_shift_reader(const mlo_shift *s, int u, int y) {
     const mlo_net *net = s->net;
     int r = net->reader[u], slot = u - net->in_at[r];
@@ -373,7 +374,7 @@ static int mlo_shift_reader(const mlo_shift *s, int u, int y) {
         int found = MLO_NONE, many = 0;
         for (int k = net->use_at[y]; k < net->use_at[y + 1]; k++) {
             int q = net->reader[net->use[k]];
-            if (q == found || !mlo_alike(net, r, q, radius) || !mlo_shift_may(s, r, q)) continue;
+            if (q <= r || q == found || !mlo_alike(net, r, q, radius) || !mlo_shift_may(s, r, q)) continue;
             if (net->in[net->use[k]]->output != net->in[u]->output) continue;
             if (!mlo_commutes(net->g->node[r]) && net->use[k] - net->in_at[q] != slot) continue;
             if (found >= 0) many = 1;
