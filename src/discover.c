@@ -11,14 +11,15 @@
  *    node outside leads out of and back into are loops.
  * 4. The best alignment of the best shift wins: most nodes rolled, each further carried value costing one instance; then the deepest
  *    common scope; then a carried value that forks (a residual stream); then the smallest body; then the earliest node.
- * invariant: instances are disjoint; a loop has at least two, and a body does matrix work or has six nodes; an iteration hands on at least one value.
+ * invariant: instances are disjoint; a loop has at least two, and a body does matrix work, or has six nodes and hands on more than
+ *     int64 (shapes); an iteration hands on at least one value.
  * example: gpt2-tiny: 4 instances of 38 nodes, whatever its nodes are called.
  * cost: O(nodes) per shift and alignment; the growing of all shifts together is capped at MLO_EFFORT x nodes.
  */
-enum { MLO_EFFORT = 64, MLO_LEAST_BODY = 6 };
+enum { MLO_EFFORT = 64, MLO_LEAST_BODY = 6, MLO_DETOUR = -2 };
 
 /* Where two instances differ: node x, its counterpart y (MLO_NONE when it has none), the input (MLO_NONE: the node itself).
- * matched of size nodes are equal. */
+ * matched of size nodes are equal. Slot MLO_DETOUR: they do not differ, but x reads node y, which lies outside and depends on one of them. */
 typedef struct { int x, y, slot, matched, size; } mlo_miss;
 
 typedef struct {
@@ -89,7 +90,7 @@ static void mlo_align_chains(mlo_align *a) {
 static int mlo_pair_bad(const mlo_align *a, int x, int y) {
     const mlo_net *net = a->net;
     const mlo_attr *which[2];
-    if (mlo_attr_difference(a->m, net->g->node[x], net->g->node[y], which)) return 1;
+    if (mlo_attr_conflict(a->m, net->g->node[x], net->g->node[y], which)) return 1;
     for (size_t i = 0; i < net->g->node[x]->n_output; i++)
         if (mlo_form_differs(mlo_value_of(net->g, net->g->node[x]->output[i]), mlo_value_of(net->g, net->g->node[y]->output[i]))) return 1;
     int swap = mlo_shift_swapped(a->s, x, y), n = mlo_slot_count(net, x);
@@ -256,11 +257,12 @@ static void mlo_align_runs(mlo_align *a) {
     }
 }
 
-/* The latest iteration that slot k depends on through nodes outside of all runs (or reads from directly), -1 when none. */
+/* The latest iteration that slot k depends on, -1 when none. (A node's own iteration need not be that: cut badly, it may read from later ones.) */
 static int mlo_slot_reach(const mlo_align *a, int k) {
     int p = a->net->from[k];
     if (p < a->low) return -1;
-    return a->time[p] >= 0 && a->run_of[a->time[p]] >= 0 ? a->time[p] : a->reach[p];
+    int own = a->time[p] >= 0 && a->run_of[a->time[p]] >= 0 ? a->time[p] : -1;
+    return own > a->reach[p] ? own : a->reach[p];
 }
 
 /* Splits runs where a node outside depends on one iteration and feeds a later one (the loop would have to be left and entered again). */
@@ -337,7 +339,7 @@ static int mlo_instance_overlap(const mlo_align *a, int t, int n_chosen) {
 /* Fills a loop in from run r (all but its nodes). 0 when it is none. */
 static int mlo_run_judge(mlo_align *a, int r, mlo_layers *loop) {
     const mlo_net *net = a->net;
-    int first = a->run_first[r], last = a->run_last[r], size = a->at[first + 1] - a->at[first], work = size >= MLO_LEAST_BODY, n_chosen = 0;
+    int first = a->run_first[r], last = a->run_last[r], size = a->at[first + 1] - a->at[first], work = 0, n_chosen = 0;
     memset(loop, 0, sizeof *loop);
     if (last <= first) return 0;
     a->stamps++;
@@ -348,6 +350,7 @@ static int mlo_run_judge(mlo_align *a, int r, mlo_layers *loop) {
             int p = net->from[k];
             if (p < 0 || a->time[p] != first) continue;
             loop->forks++;
+            work |= size >= MLO_LEAST_BODY && mlo_form_of(net->in[k]).dtype != MLO_INT64;       /* who hands on shapes only is no layer */
             if (a->stamp[a->chain[p]] != a->stamps) { a->stamp[a->chain[p]] = a->stamps; loop->carried++; }
         }
     }
@@ -407,6 +410,26 @@ static void mlo_miss_keep(mlo_miss *best, const mlo_miss *miss) {
     if (miss->x >= 0 && miss->matched * 2 >= miss->size && miss->size > 2 && (best->x < 0 || miss->matched > best->matched)) *best = *miss;
 }
 
+/* Iterations t and t + 1 are equal, yet no loop holds both: which node of t + 1 or later reads what a node outside made of iteration t? */
+static void mlo_align_detour(const mlo_align *a, int t, mlo_miss *miss) {
+    const mlo_net *net = a->net;
+    for (int i = a->at[t + 1]; i < a->at[a->n_times]; i++)
+        for (int x = a->by_time[i], k = net->in_at[x]; k < net->in_at[x + 1]; k++) {
+            int p = net->from[k];
+            if (p < a->low || a->time[p] == t || (a->time[p] >= 0 && a->run_of[a->time[p]] >= 0) || a->reach[p] != t) continue;
+            miss->x = x; miss->y = p; miss->slot = MLO_DETOUR;
+            return;
+        }
+}
+
+/* Why the iterations t and t + 1, the one in a loop and the other not, are not in one. */
+static void mlo_align_why(const mlo_align *a, int t, mlo_miss *why) {
+    mlo_miss miss;
+    if (!mlo_instances_same(a, t, &miss)) { mlo_miss_keep(why, &miss); return; }
+    mlo_align_detour(a, t, &miss);
+    if (miss.slot == MLO_DETOUR) *why = miss;
+}
+
 /* Stores the loops of the alignment as it stands. */
 static int mlo_align_take(mlo_align *a, mlo_layers ***loops, size_t *n) {
     mlo_layers judged;
@@ -421,11 +444,8 @@ static int mlo_align_take(mlo_align *a, mlo_layers ***loops, size_t *n) {
         qsort(loop->node, (size_t)loop->size, sizeof *loop->node, mlo_int_cmp);
         for (int i = loop->size; i < loop->size * loop->iterations; i++) loop->node[i] = a->s->next[loop->node[i - loop->size]];
         loop->before.x = loop->after.x = MLO_NONE;
-        int t = a->run_first[r];
-        mlo_miss miss;
-        if (t > 0 && !mlo_instances_same(a, t - 1, &miss)) mlo_miss_keep(&loop->before, &miss);
-        t = a->run_last[r];
-        if (t + 1 < a->n_times && !mlo_instances_same(a, t, &miss)) mlo_miss_keep(&loop->after, &miss);
+        if (a->run_first[r] > 0) mlo_align_why(a, a->run_first[r] - 1, &loop->before);
+        if (a->run_last[r] + 1 < a->n_times) mlo_align_why(a, a->run_last[r], &loop->after);
         if (!MLO_PUSH(a->m, *loops, *n, loop)) return (int)a->m->error.code;
     }
     return 0;

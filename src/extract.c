@@ -123,8 +123,9 @@ static const char *mlo_form_text(mlo *m, const mlo_value *v) {
 static const char *mlo_difference(mlo *m, const mlo_net *net, int x, int y, int slot) {
     const mlo_attr *which[2];
     const mlo_node *a = net->g->node[x], *b = y < 0 ? NULL : net->g->node[y];
+    if (slot == MLO_DETOUR) return mlo_format(m, "%s %s reads %s %s, which is not in the loop and depends on that instance", a->op, mlo_node_name(a), b->op, mlo_node_name(b));
     if (!b) return mlo_format(m, "%s %s has no counterpart in the next instance", a->op, mlo_node_name(a));
-    const char *attr = mlo_attr_difference(m, a, b, which);
+    const char *attr = mlo_attr_conflict(m, a, b, which);
     if (attr) return mlo_format(m, "%s %s: %s is %s, in %s it is %s", b->op, mlo_node_name(b), attr, mlo_attr_text_of(m, which[1]), mlo_node_name(a), mlo_attr_text_of(m, which[0]));
     for (size_t i = 0; i < a->n_input && i < b->n_input; i++) {
         mlo_value *v = mlo_value_of(net->g, a->input[i]), *w = mlo_value_of(net->g, b->input[i]);

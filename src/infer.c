@@ -137,6 +137,7 @@ static int mlo_infer_store(mlo *m, mlo_graph *g, const mlo_node *n, mlo_value *v
     mlo_form old = mlo_form_of(v);
     if (!f.dtype && f.rank < 0) return 0;
     MLO_TRY(mlo_form_merge(m, n, v->name, &f, &old));
+    if (!f.dtype) return 0;                                  /* a shape without a type cannot be written down */
     if (mlo_form_same(&f, &old)) return 0;
     if (!v->info) {
         if (!(v->info = mlo_info_new(m, v->name, &f)) || !MLO_PUSH(m, g->info, g->n_info, v->info)) return (int)m->error.code;

@@ -32,10 +32,14 @@ static const mlo_op mlo_standard_ops[] = {
     MLO_OP_AS(Squeeze, Squeeze, copy), MLO_OP_AS(Unsqueeze, Unsqueeze, copy), MLO_OP(Transpose, Transpose), MLO_OP(Slice, Slice), MLO_OP(Split, Split),
     MLO_OP(Expand, Expand), MLO_OP(Tile, Tile), MLO_OP(Concat, Concat), MLO_OP(Shape, Shape), MLO_OP(Size, Size), MLO_OP(Constant, Constant),
     MLO_OP(ConstantOfShape, ConstantOfShape), MLO_OP(Range, Range), MLO_OP(Gather, Gather), MLO_OP(GatherElements, GatherElements),
+    MLO_OP(GatherND, GatherND), MLO_OP(ScatterND, same),
     MLO_OP(Trilu, same), MLO_OP(Pad, Pad),
     /* products, norms */
     MLO_OP(MatMul, MatMul), MLO_OP(Gemm, Gemm), MLO_OP(MatMulInteger, MatMulInteger), MLO_OP(Conv, Conv), MLO_OP(Softmax, same), MLO_OP(LogSoftmax, same),
     MLO_OP(LayerNormalization, LayerNormalization), MLO_OP(RMSNormalization, LayerNormalization),
+    /* carried through, not evaluated: only the form is known */
+    { "Attention", mlo_shape_Attention, NULL }, { "BatchNormalization", mlo_shape_same, NULL }, { "GroupNormalization", mlo_shape_same, NULL },
+    { "InstanceNormalization", mlo_shape_same, NULL }, { "RotaryEmbedding", mlo_shape_same, NULL }, { "ScatterElements", mlo_shape_same, NULL },
     /* reductions */
     MLO_OP(ReduceSum, Reduce), MLO_OP(ReduceMean, Reduce), MLO_OP(ReduceMax, Reduce), MLO_OP(ReduceMin, Reduce), MLO_OP(ReduceProd, Reduce), MLO_OP(ReduceSumSquare, Reduce),
     MLO_OP(ReduceL1, Reduce), MLO_OP(ReduceL2, Reduce), MLO_OP(ReduceLogSum, Reduce), MLO_OP(ReduceLogSumExp, Reduce), MLO_OP(ArgMax, ArgMax), MLO_OP_AS(ArgMin, ArgMax, ArgMin),

@@ -416,3 +416,28 @@ static int mlo_run_Conv(mlo_call *c) {
     if (z != y) mlo_array_free(m, z);
     return (int)m->error.code;
 }
+
+/* ---- Attention: its form; it is carried through, not evaluated -------------------------------------------------------------------------- */
+
+static int64_t mlo_dim_sum(int64_t a, int64_t b) { return a < 0 || b < 0 ? -1 : a + b; }
+static int64_t mlo_dim_part(int64_t a, int64_t parts) { return a < 0 || parts < 1 ? -1 : a / parts; }
+
+/* Queries, keys, values as [batch, heads, length, width], or as [batch, length, heads x width] with the numbers of heads as attributes.
+ * Outputs: as the queries; the keys and values with the past ones before them, always of rank 4; the scores. */
+static int mlo_shape_Attention(mlo_shapes *s) {
+    mlo_form q = mlo_form_in(s, 0), k = mlo_form_in(s, 1), v = mlo_form_in(s, 2), past = mlo_form_in(s, 4), y = q;
+    int64_t heads = mlo_int(s->node, "kv_num_heads", 0), queries = mlo_int(s->node, "q_num_heads", 0);
+    s->out[0].dtype = q.dtype;
+    if (q.rank < 3 || k.rank != q.rank || v.rank != q.rank) return 0;
+    int flat = q.rank == 3;
+    mlo_form keys = { k.dtype, 4, { k.dims[0], flat ? heads : k.dims[1], k.dims[flat ? 1 : 2], flat ? mlo_dim_part(k.dims[2], heads) : k.dims[3] } }, values = keys;
+    values.dims[3] = flat ? mlo_dim_part(v.dims[2], heads) : v.dims[3];
+    values.dtype = v.dtype;
+    if (past.rank == 4) keys.dims[2] = values.dims[2] = mlo_dim_sum(past.dims[2], keys.dims[2]);
+    else if (mlo_has_input(s->node, 4)) keys.dims[2] = values.dims[2] = -1;
+    y.dims[y.rank - 1] = !flat ? v.dims[3] : values.dims[3] < 0 || queries < 1 ? -1 : values.dims[3] * queries;
+    mlo_form scores = { q.dtype, 4, { q.dims[0], flat ? queries : q.dims[1], q.dims[flat ? 1 : 2], keys.dims[2] } };
+    const mlo_form all[] = { y, keys, values, scores };
+    for (size_t i = 0; i < s->n_out && i < 4; i++) s->out[i] = all[i];
+    return 0;
+}

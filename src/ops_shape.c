@@ -524,6 +524,95 @@ static int mlo_run_GatherElements(mlo_call *c) {
     return 0;
 }
 
+/* GatherND: rows of the indices address blocks of the data; ScatterND writes such blocks. Both may leave leading batch axes alone (`batch`). */
+typedef struct { int batch, depth; size_t rows, block, per_batch, whole; int64_t step[MLO_MAX_RANK]; } mlo_blocks;     /* sizes in elements */
+
+static int mlo_blocks_of(mlo_call *c, const mlo_array *x, const mlo_array *index, int batch, mlo_blocks *b) {
+    b->batch = batch; b->depth = index->rank ? (int)index->dims[index->rank - 1] : 0;
+    if (index->rank < 1 || batch < 0 || batch >= index->rank || batch + index->dims[index->rank - 1] > x->rank || index->dims[index->rank - 1] < 1)
+        return mlo_fail(c->m, MLO_E_SHAPE, c->node, "indices of rank %d do not fit data of rank %d with %d batch axes", index->rank, x->rank, batch);
+    b->rows = b->block = b->whole = 1;
+    for (int i = 0; i < index->rank - 1; i++) b->rows *= (size_t)index->dims[i];
+    for (int i = batch + b->depth; i < x->rank; i++) b->block *= (size_t)x->dims[i];
+    for (int i = batch; i < x->rank; i++) b->whole *= (size_t)x->dims[i];
+    size_t batches = 1;
+    for (int i = 0; i < batch; i++) { if (index->dims[i] != x->dims[i]) return mlo_fail(c->m, MLO_E_SHAPE, c->node, "batch axis %d is %lld and %lld", i, (long long)x->dims[i], (long long)index->dims[i]); batches *= (size_t)x->dims[i]; }
+    b->per_batch = batches ? b->rows / batches : 0;
+    mlo_steps(x->rank, x->dims, b->step);
+    return 0;
+}
+
+/* The element of x where row r of the indices points; fails outside of it. */
+static int mlo_block_at(mlo_call *c, const mlo_array *x, const mlo_array *index, const mlo_blocks *b, size_t r, size_t *at) {
+    *at = b->batch ? r / b->per_batch * b->whole : 0;
+    for (int i = 0; i < b->depth; i++) {
+        int64_t v, dim = x->dims[b->batch + i];
+        mlo_convert(MLO_INT64, &v, index->dtype, (const char *)index->data + (r * (size_t)b->depth + (size_t)i) * mlo_dtype_size(index->dtype), 1);
+        if (v < -dim || v >= dim) return mlo_fail(c->m, MLO_E_DATA, c->node, "index %lld is outside of a dimension of %lld", (long long)v, (long long)dim);
+        *at += (size_t)((v < 0 ? v + dim : v) * b->step[b->batch + i]);
+    }
+    return 0;
+}
+
+static int mlo_shape_GatherND(mlo_shapes *s) {
+    mlo_form x = mlo_form_in(s, 0), index = mlo_form_in(s, 1), y = x;
+    int64_t batch = mlo_int(s->node, "batch_dims", 0), depth = index.rank > 0 ? index.dims[index.rank - 1] : -1;
+    s->out[0].dtype = x.dtype;
+    if (x.rank < 0 || depth < 0 || batch < 0 || batch + depth > x.rank) return 0;
+    y.rank = index.rank - 1 + x.rank - (int)(batch + depth);
+    if (y.rank > MLO_MAX_RANK) return mlo_fail(s->m, MLO_E_UNSUPPORTED, s->node, "rank %d; at most %d is supported", y.rank, MLO_MAX_RANK);
+    for (int i = 0; i < y.rank; i++) y.dims[i] = i < index.rank - 1 ? index.dims[i] : x.dims[i - (index.rank - 1) + batch + depth];
+    s->out[0] = y;
+    return 0;
+}
+static int mlo_run_GatherND(mlo_call *c) {
+    mlo_blocks b; size_t at;
+    MLO_TRY(mlo_need_inputs(c, 2));
+    const mlo_array *x = c->in[0], *index = c->in[1];
+    MLO_TRY(mlo_blocks_of(c, x, index, (int)mlo_int(c->node, "batch_dims", 0), &b));
+    size_t size = mlo_dtype_size(x->dtype) * b.block;
+    for (size_t r = 0; r < b.rows && size; r++) {
+        MLO_TRY(mlo_block_at(c, x, index, &b, r, &at));
+        memcpy((char *)c->out[0]->data + r * size, (const char *)x->data + at * mlo_dtype_size(x->dtype), size);
+    }
+    return 0;
+}
+
+/* One element of ScatterND with a reduction: y = y (how) u, in int64 or double. */
+static void mlo_scatter_one(mlo_dtype t, char how, char *y, const char *u) {
+    if (mlo_dtype_is_float(t)) {
+        double a, b;
+        mlo_convert(MLO_DOUBLE, &a, t, y, 1); mlo_convert(MLO_DOUBLE, &b, t, u, 1);
+        a = how == 'a' ? a + b : how == 'u' ? a * b : how == 'x' ? (b > a || b != b ? b : a) : b < a || b != b ? b : a;
+        mlo_convert(t, y, MLO_DOUBLE, &a, 1);
+    } else {
+        int64_t a, b;
+        mlo_convert(MLO_INT64, &a, t, y, 1); mlo_convert(MLO_INT64, &b, t, u, 1);
+        a = how == 'a' ? (int64_t)((uint64_t)a + (uint64_t)b) : how == 'u' ? (int64_t)((uint64_t)a * (uint64_t)b) : how == 'x' ? (b > a ? b : a) : b < a ? b : a;
+        mlo_convert(t, y, MLO_INT64, &a, 1);
+    }
+}
+static int mlo_run_ScatterND(mlo_call *c) {
+    mlo_blocks b; size_t at;
+    MLO_TRY(mlo_need_inputs(c, 3));
+    const mlo_array *x = c->in[0], *index = c->in[1], *u = c->in[2];
+    const mlo_attr *reduction = mlo_attr_of(c->node, "reduction");
+    char how = !reduction || reduction->s.n != 3 ? 'n' : reduction->s.data[0] == 'a' ? 'a' : reduction->s.data[1];           /* none, add, mUl, mAx, mIn */
+    if (how == 'a' && reduction->s.data[0] == 'm') how = 'x';
+    MLO_TRY(mlo_blocks_of(c, x, index, 0, &b));
+    if ((size_t)mlo_array_count(u) != b.rows * b.block || u->dtype != x->dtype) return mlo_fail(c->m, MLO_E_SHAPE, c->node, "%lld updates; %zu are needed", (long long)mlo_array_count(u), b.rows * b.block);
+    size_t size = mlo_dtype_size(x->dtype);
+    char *y = (char *)c->out[0]->data;
+    if (mlo_array_count(x)) memcpy(y, x->data, (size_t)mlo_array_count(x) * size);
+    for (size_t r = 0; r < b.rows && b.block; r++) {
+        MLO_TRY(mlo_block_at(c, x, index, &b, r, &at));
+        const char *from = (const char *)u->data + r * b.block * size;
+        if (how == 'n') { memcpy(y + at * size, from, b.block * size); continue; }
+        for (size_t i = 0; i < b.block; i++) mlo_scatter_one(x->dtype, how, y + (at + i) * size, from + i * size);
+    }
+    return 0;
+}
+
 /* Trilu: keeps the upper (or lower) triangle of the last two axes. */
 static int mlo_run_Trilu(mlo_call *c) {
     MLO_TRY(mlo_need_inputs(c, 1));

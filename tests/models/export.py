@@ -32,12 +32,14 @@ def enliven(model, seed):
     return model.eval()
 
 
-def save(model, args, path, opset=18, dynamo=True, external=False, **options):
+def save(model, args, path, opset=18, dynamo=True, external=False, lean=False, **options):
+    """lean: of the metadata only the name scopes; no types and shapes but those of inputs and outputs."""
     if dynamo: torch.onnx.export(model, args, dynamo=True, opset_version=opset, verbose=False, **options).save(path, external_data=False)
-    else: torch.onnx.export(model, args, path, dynamo=False, opset_version=17)
+    else: torch.onnx.export(model, args, path, dynamo=False, opset_version=17, **options)
     m = onnx.load(path)
+    for field in (m.metadata_props, m.graph.metadata_props, m.graph.value_info) if lean else (): del field[:]
     for n in m.graph.node:
-        keep = [p for p in n.metadata_props if p.key != "pkg.torch.onnx.stack_trace"]
+        keep = [p for p in n.metadata_props if (p.key == "pkg.torch.onnx.name_scopes" if lean else p.key != "pkg.torch.onnx.stack_trace")]
         del n.metadata_props[:]
         n.metadata_props.extend(keep)
         n.doc_string = ""
@@ -126,6 +128,101 @@ def t5():
                  use_cache=False), (ids(12), torch.ones(1, 12, dtype=torch.int64), ids(8))
 
 
+# ---- one small model for each structure that a loop can have: 16 wide, 50 words -------------------------------------------------------
+
+class Call(torch.nn.Module):
+    """Inputs by name; the first output only, or what `pick` makes of the outputs."""
+    def __init__(self, m, names, pick=lambda o: o[0], **options):
+        super().__init__()
+        self.m, self.names, self.pick, self.options = m, names.split(), pick, options
+
+    def forward(self, *a): return self.pick(self.m(**dict(zip(self.names, a)), **self.options))
+
+
+class Cached(torch.nn.Module):
+    """input_ids and each layer's past keys and values; the first output and each layer's present keys and values."""
+    def __init__(self, m):
+        super().__init__()
+        self.m = m
+
+    def forward(self, input_ids, *past):
+        cache = tf.DynamicCache.from_legacy_cache(tuple(zip(past[::2], past[1::2])))
+        o = self.m(input_ids=input_ids, past_key_values=cache, use_cache=True, return_dict=True)
+        return (o.last_hidden_state, *(x for pair in o.past_key_values.to_legacy_cache() for x in pair))
+
+
+def config(kind, layers, attention="eager", **more):
+    return kind(**{**dict(vocab_size=50, hidden_size=16, num_hidden_layers=layers, num_attention_heads=2, num_key_value_heads=1, intermediate_size=32, max_position_embeddings=32,
+                          pad_token_id=0, bos_token_id=1, eos_token_id=2, attn_implementation=attention), **more})
+
+
+def padded(n):
+    mask = torch.ones(1, n, dtype=torch.int64)
+    mask[0, n * 3 // 4:] = 0
+    return mask
+
+
+def words(n): return torch.randint(3, 50, (1, n))
+IMAGE = dict(image_size=16, patch_size=4)
+
+
+def gemma():         # local, local, global, local, local, global: masks and rotary tables take turns, the layer is one
+    return Call(tf.Gemma3TextModel(config(tf.Gemma3TextConfig, 6, head_dim=8, intermediate_size=16, sliding_window=4, sliding_window_pattern=3)), "input_ids", use_cache=False), (words(8),)
+
+
+def gpt2_cache():    # 2 x 4 inputs and outputs beside the layers
+    return Cached(tf.GPT2Model(tf.GPT2Config(vocab_size=50, n_positions=32, n_embd=16, n_layer=4, n_head=2, attn_implementation="eager"))), (words(3), *(torch.randn(1, 2, 5, 8) for _ in range(8)))
+
+
+def llama_states():  # every layer's output is an output
+    return Call(tf.LlamaModel(config(tf.LlamaConfig, 4)), "input_ids", lambda o: (o.last_hidden_state, *o.hidden_states), use_cache=False, output_hidden_states=True), (words(8),)
+
+
+def albert(): return Call(tf.AlbertModel(config(tf.AlbertConfig, 4, embedding_size=8)), "input_ids"), (words(8),)        # one layer's weights, four times
+
+
+def deberta():       # relative positions: a table that all layers read, and its products with each layer's own weights
+    return Call(tf.DebertaV2Model(config(tf.DebertaV2Config, 3, None, relative_attention=True, position_buckets=8, pos_att_type=["p2c", "c2p"], share_att_key=True,
+                                         norm_rel_ebd="layer_norm", position_biased_input=False)), "input_ids attention_mask"), (words(8), padded(8))
+
+
+def neox(): return Call(tf.GPTNeoXModel(config(tf.GPTNeoXConfig, 4, rotary_pct=0.5)), "input_ids", use_cache=False), (words(8),)        # attention and MLP side by side
+
+
+def modernbert():    # the first layer has no norm before its attention
+    return Call(tf.ModernBertModel(config(tf.ModernBertConfig, 6, "sdpa", global_attn_every_n_layers=3, local_attention=4, reference_compile=False, cls_token_id=1, sep_token_id=2)),
+                "input_ids attention_mask"), (words(8), padded(8))
+
+
+def clip():          # two towers
+    options = dict(hidden_size=16, num_attention_heads=2, intermediate_size=32, projection_dim=8)
+    c = tf.CLIPConfig(text_config=dict(vocab_size=50, max_position_embeddings=8, num_hidden_layers=2, eos_token_id=2, bos_token_id=1, **options),
+                      vision_config=dict(num_hidden_layers=3, **IMAGE, **options), projection_dim=8, attn_implementation="eager")
+    return Call(tf.CLIPModel(c), "input_ids pixel_values", lambda o: (o.logits_per_text, o.text_embeds, o.image_embeds)), (torch.cat([words(7), torch.tensor([[2]])], 1), torch.randn(1, 3, 16, 16))
+
+
+def bart():          # encoder and decoder; every decoder layer reads the encoder's memory
+    c = tf.BartConfig(vocab_size=50, max_position_embeddings=32, encoder_layers=2, encoder_ffn_dim=32, encoder_attention_heads=2, decoder_layers=3, decoder_ffn_dim=32,
+                      decoder_attention_heads=2, d_model=16, use_cache=False, attn_implementation="sdpa")
+    return Call(tf.BartModel(c), "input_ids attention_mask decoder_input_ids", use_cache=False, decoder_attention_mask=torch.ones(1, 6, dtype=torch.int64)), (words(8), padded(8), words(6))
+
+
+def swin():          # stages of pairs: plain window, shifted window
+    return Call(tf.SwinModel(tf.SwinConfig(image_size=16, patch_size=2, embed_dim=4, depths=[4, 4], num_heads=[2, 2], window_size=2, mlp_ratio=2.0)), "pixel_values"), (torch.randn(1, 3, 16, 16),)
+
+
+def convnext():      # stages without attention
+    return Call(tf.ConvNextModel(tf.ConvNextConfig(num_stages=3, hidden_sizes=[4, 8, 12], depths=[2, 4, 3], patch_size=2, image_size=16)), "pixel_values"), (torch.randn(1, 3, 16, 16),)
+
+
+def qwen(): return Call(tf.Qwen3Model(config(tf.Qwen3Config, 4, "sdpa", head_dim=8)), "input_ids", use_cache=False), (words(8),)        # RMSNormalization and Attention as nodes
+
+
+def distilbert():
+    return Call(tf.DistilBertModel(tf.DistilBertConfig(vocab_size=50, max_position_embeddings=32, n_layers=5, n_heads=2, dim=16, hidden_dim=32, attn_implementation="sdpa")),
+                "input_ids attention_mask"), (words(8), padded(8))
+
+
 SEQ = torch.export.Dim("seq", min=2, max=64)
 MODELS = {   # name: (what makes the model and example inputs, options of `export` and `save`)
     "bert-tiny": (lambda: bert(2, 64, 4, 256, 32), {}),
@@ -146,6 +243,11 @@ MODELS = {   # name: (what makes the model and example inputs, options of `expor
     "gpt2-tiny": (gpt2, {}),                                                                # decoders: these roll, and quantize refuses them so far
     "llama-tiny-opset23": (llama, {"opset": 23}),
     "t5-tiny": (t5, {}),
+    "albert-tiny": (albert, {"lean": True}), "bart-tiny-opset23": (bart, {"opset": 23, "lean": True}), "clip-tiny": (clip, {"lean": True}), "convnext-tiny": (convnext, {"lean": True}),
+    "deberta-tiny": (deberta, {"lean": True}), "gemma3-tiny": (gemma, {"lean": True}), "gpt2-cache": (gpt2_cache, {"lean": True}), "llama-states": (llama_states, {"lean": True}),
+    "modernbert-tiny-opset23": (modernbert, {"opset": 23, "lean": True}), "neox-tiny": (neox, {"lean": True}), "qwen3-tiny-opset23": (qwen, {"opset": 23, "lean": True}), "swin-tiny": (swin, {"lean": True}),
+    "distilbert-torchscript-dynamic": (distilbert, {"dynamo": False, "lean": True, "input_names": ["input_ids", "attention_mask"],
+                                                    "dynamic_axes": {"input_ids": {1: "seq"}, "attention_mask": {1: "seq"}}}),
 }
 
 
