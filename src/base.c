@@ -89,7 +89,10 @@ static void mlo_warn(mlo *m, const char *format, ...) {
 static void *mlo_default_alloc(void *user, size_t bytes) { (void)user; return malloc(bytes); }
 static void mlo_default_release(void *user, void *block) { (void)user; free(block); }
 
-enum { MLO_BLOCK = 64 * 1024, MLO_ALIGN = 16 };
+#ifndef MLO_BLOCK
+#define MLO_BLOCK (64 * 1024)     /* smaller, every allocation is a block of its own, which a sanitizer can watch */
+#endif
+enum { MLO_ALIGN = 16 };
 
 /* n * size zeroed bytes from the arena, NULL (and the failure recorded) when there are none. */
 static void *mlo_alloc(mlo *m, size_t n, size_t size) {
@@ -97,7 +100,7 @@ static void *mlo_alloc(mlo *m, size_t n, size_t size) {
     size_t bytes = (n * size + MLO_ALIGN - 1) / MLO_ALIGN * MLO_ALIGN, head = (sizeof(mlo_block) + MLO_ALIGN - 1) / MLO_ALIGN * MLO_ALIGN;
     mlo_block *b = m->arena;
     if (!b || b->size - b->used < bytes) {
-        size_t room = bytes > MLO_BLOCK / 4 ? bytes : MLO_BLOCK - head;
+        size_t room = bytes + head > MLO_BLOCK / 4 ? bytes : MLO_BLOCK - head;
         b = (mlo_block *)m->desc.alloc(m->desc.user, head + room);
         if (!b) { mlo_fail_at(m, MLO_E_MEMORY, NULL, "no memory for %zu bytes", bytes); return NULL; }
         b->size = room; b->used = 0;

@@ -32,6 +32,8 @@ typedef struct {
     mlo_term *term; size_t n;
     int *bucket; size_t n_buckets;
     int by_value;                         /* read large constants, too */
+    int binders;                          /* subgraphs around the nodes at work, not counting unrolled loops */
+    int64_t budget;                       /* nodes that loops may still unroll to */
     int formals;
 } mlo_terms;
 
@@ -213,7 +215,7 @@ static int mlo_terms_slices(mlo_terms *t, mlo_terms_env *env, const char *name, 
     count = numbers ? (int)v->tensor->dims[0] : repeats ? repeats : (int)concat->n_input;
     int *slice = MLO_NEW_N(t->m, int, (size_t)count + 1);
     int64_t *value = numbers ? MLO_NEW_N(t->m, int64_t, (size_t)count + 1) : NULL;
-    if (!slice || (numbers && (!value || mlo_tensor_ints(t->side, v->tensor, value, (size_t)count) != count))) return 0;
+    if (!slice || (numbers && (!value || mlo_tensor_read(t->side, v->tensor, 0, (size_t)count, value)))) return 0;
     for (int k = 0; k < count; k++) {
         const char *part = numbers ? NULL : repeats ? n->input[0] : unstack ? concat->input[k] : mlo_terms_part(t, home, concat->input[k]);
         if (!numbers && !part) return 0;
@@ -231,14 +233,16 @@ static int mlo_terms_slices(mlo_terms *t, mlo_terms_env *env, const char *name, 
 
 static int mlo_terms_graph(mlo_terms *t, mlo_terms_env *env, int depth);
 
-/* A subgraph as text: the terms of its outputs, over formal inputs. */
+/* A subgraph as text: the terms of its outputs, over formal inputs, which are called alike at any depth of unrolled loops. */
 static int mlo_terms_subgraph(mlo_terms *t, mlo_terms_env *outer, mlo_graph *g, mlo_text *text, int depth) {
     mlo_terms_env env = { outer, g, { NULL, 0, 0 }, { NULL, 0, 0 } };
     for (size_t i = 0; i < g->n_input; i++) {
-        const char *name = mlo_format(t->m, "formal %d.%zu", depth, i);
+        const char *name = mlo_format(t->m, "formal %d.%zu", t->binders, i);
         if (!name || mlo_terms_bind(t, &env, g->input[i]->name, mlo_terms_leaf(t, MLO_TERM_FORMAL, name, NULL))) return (int)t->m->error.code;
     }
+    t->binders++;
     if (mlo_terms_graph(t, &env, depth + 1)) return (int)t->m->error.code;
+    t->binders--;
     mlo_puts(text, "{");
     for (size_t i = 0; i < g->n_output; i++) mlo_printf(text, " %d", mlo_terms_get(t, &env, g->output[i]->name));
     mlo_puts(text, "}");
@@ -313,7 +317,9 @@ static int mlo_terms_simplify(mlo_terms *t, mlo_terms_env *env, const mlo_node *
     return -2;
 }
 
-/* Runs a Scan, or a FINNLoop, symbolically. 0: done; -2: not one that can be unrolled. */
+enum { MLO_UNROLLED = 1 << 14 };      /* nodes that a model's own loops may unroll to; what rolling saved comes on top */
+
+/* Runs a Scan, or a FINNLoop, symbolically. 0: done; -2: not one that can be unrolled, or one too long to be a rolled stack of layers. */
 static int mlo_terms_scan(mlo_terms *t, mlo_terms_env *env, const mlo_node *n, int depth) {
     mlo *m = t->m;
     mlo_attr *body = mlo_attr_of(n, "body");
@@ -329,6 +335,7 @@ static int mlo_terms_scan(mlo_terms *t, mlo_terms_env *env, const mlo_node *n, i
         if (rounds >= 0 && s[i].n != rounds) return -2;
         rounds = s[i].n;
     }
+    if ((t->budget -= rounds * (int64_t)(g->n_node + g->n_input + 1)) < 0) return -2;
     int *taps = MLO_NEW_N(m, int, (g->n_output - states) * (size_t)rounds + 1);
     if (!state || !taps) return -1;
     for (size_t i = 0; i < states; i++) if ((state[i] = mlo_terms_get(t, env, n->input[i])) < 0) return -1;
@@ -433,10 +440,10 @@ static int mlo_check_inputs(mlo *m, const mlo_graph *a, const mlo_graph *b) {
 }
 
 /* Writes one model's graph; its terms' names stay in env. */
-static int mlo_check_write(mlo_terms *t, mlo *side, mlo_terms_env *env) {
+static int mlo_check_write(mlo_terms *t, mlo *side, const mlo *original, mlo_terms_env *env) {
     mlo_graph *g = side->model->graph;
     env->g = g;
-    t->side = side;
+    t->side = side; t->budget = MLO_UNROLLED + 8 * (int64_t)original->model->graph->n_node;
     for (size_t i = 0; i < g->n_input; i++)
         if (mlo_terms_bind(t, env, g->input[i]->name, mlo_terms_leaf(t, MLO_TERM_INPUT, g->input[i]->name, NULL))) return (int)t->m->error.code;
     if (mlo_terms_graph(t, env, 0) && !t->m->error.code) return mlo_fail_at(t->m, MLO_E_BUG, NULL, "a graph could not be written as terms");
@@ -449,7 +456,7 @@ static int mlo_check_once(mlo *rolled, mlo *original, int by_value, int *last) {
     const mlo_graph *a = rolled->model->graph, *b = original->model->graph;
     memset(&t, 0, sizeof t);
     t.m = rolled; t.by_value = by_value;
-    if (mlo_check_write(&t, original, &there) || mlo_check_write(&t, rolled, &here)) return (int)rolled->error.code;
+    if (mlo_check_write(&t, original, original, &there) || mlo_check_write(&t, rolled, original, &here)) return (int)rolled->error.code;
     for (size_t i = 0; i < a->n_output; i++) {
         int x = mlo_terms_get(&t, &here, a->output[i]->name), y;
         t.side = original; y = mlo_terms_get(&t, &there, b->output[i]->name); t.side = rolled;

@@ -26,7 +26,8 @@ def size_map(hidden, intermediate, heads, vocabulary, tokens):
     return {64: hidden, 256: intermediate, 4: heads, 16: hidden // heads, 1000: vocabulary, 32: tokens}
 
 
-def resize_info(info, sizes):
+def resize_info(info, sizes, inits):
+    if info.name in inits and inits[info.name].data_type == onnx.TensorProto.INT64: return      # a list of sizes keeps its length
     for d in info.type.tensor_type.shape.dim: d.dim_value = sizes.get(d.dim_value, d.dim_value)
 
 
@@ -95,7 +96,8 @@ def make(path, name):
     sizes = size_map(*sizes)
     m = onnx.load(os.path.join(HERE, "bert-12.onnx"))
     stretch(m.graph, layers)
-    for v in [*m.graph.input, *m.graph.output, *m.graph.value_info]: resize_info(v, sizes)
+    inits = {t.name: t for t in m.graph.initializer}
+    for v in [*m.graph.input, *m.graph.output, *m.graph.value_info]: resize_info(v, sizes, inits)
     data = open(os.path.splitext(path)[0] + ".data", "wb") if external else None
     weights = Weights(sizes, data)
     for t in m.graph.initializer: weights.resize(t)
