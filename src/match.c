@@ -98,6 +98,7 @@ static const char *mlo_attr_difference(mlo *m, const mlo_node *a, const mlo_node
 }
 
 static int mlo_op_same(const mlo_node *a, const mlo_node *b) {
+    if (a == b) return 1;
     if (!mlo_eq(a->op, b->op) || strcmp(mlo_domain(a), mlo_domain(b)) || !mlo_eq(a->overload, b->overload)) return 0;
     if (a->n_input != b->n_input || a->n_output != b->n_output) return 0;
     for (size_t i = 0; i < a->n_input; i++) if (mlo_has_input(a, i) != mlo_has_input(b, i)) return 0;
@@ -414,7 +415,8 @@ static int mlo_shift_grow(mlo_shift *s, int x, int y, const mlo_pairs *seen, lon
     int back = 0, forth = 0, again = 0;
     mlo_shift_add(s, x, y);
     while (forth < s->n_pairs) {
-        for (; back < s->n_pairs; back++, ++*steps) {
+        for (; back < s->n_pairs; back++) {
+            *steps += 1 + mlo_slot_count(s->net, s->pair[back]) / 16;
             again += mlo_pairs_has(seen, s->pair[back], s->next[s->pair[back]]);
             if (back > 6 && again * 2 > back) return 0;
             if (s->n_pairs > 12 && s->defects * 2 > s->n_pairs) return 0;
