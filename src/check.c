@@ -33,7 +33,7 @@ typedef struct {
     int *bucket; size_t n_buckets;
     int by_value;                         /* read large constants, too */
     int binders;                          /* subgraphs around the nodes at work, not counting unrolled loops */
-    int64_t budget;                       /* nodes that loops may still unroll to */
+    int64_t budget;                       /* nodes and slices that loops may still unroll to */
     int formals;
 } mlo_terms;
 
@@ -213,6 +213,7 @@ static int mlo_terms_slices(mlo_terms *t, mlo_terms_env *env, const char *name, 
     if (!numbers && !repeats && (!mlo_is(concat, "Concat") || mlo_int(concat, "axis", 1))) return 0;
     if (!numbers && unstack && !mlo_is_unstacking(t, home, n, concat)) return 0;
     count = numbers ? (int)v->tensor->dims[0] : repeats ? repeats : (int)concat->n_input;
+    if ((t->budget -= count) < 0) return 0;
     int *slice = MLO_NEW_N(t->m, int, (size_t)count + 1);
     int64_t *value = numbers ? MLO_NEW_N(t->m, int64_t, (size_t)count + 1) : NULL;
     if (!slice || (numbers && (!value || mlo_tensor_read(t->side, v->tensor, 0, (size_t)count, value)))) return 0;
