@@ -49,22 +49,6 @@ static int mlo_terms_grow(mlo_terms *t) {
     return 0;
 }
 
-/* Element for element, each read through its own handle. */
-static int mlo_elements_same(mlo *ma, const mlo_tensor *a, mlo *mb, const mlo_tensor *b) {
-    if (a->data_type == MLO_STRING || ma == mb) return mlo_tensor_equal(ma, a, b);
-    unsigned bits = mlo_dtype_bits((mlo_dtype)a->data_type);
-    size_t size = bits < 8 ? 1 : bits / 8, step = MLO_WINDOW / 2 / size;
-    int64_t count = mlo_tensor_count(a), at = 0;
-    char *window = (char *)mlo_scratch(ma, MLO_WINDOW, 1);
-    int same = window != NULL;
-    for (; same && at < count; at += (int64_t)step) {
-        size_t n = count - at < (int64_t)step ? (size_t)(count - at) : step;
-        same = !mlo_tensor_read(ma, a, at, n, window) && !mlo_tensor_read(mb, b, at, n, window + MLO_WINDOW / 2) && !memcmp(window, window + MLO_WINDOW / 2, n * size);
-    }
-    mlo_scratch_free(ma, window);
-    return same;
-}
-
 enum { MLO_SMALL_TENSOR = 65536 };      /* bytes up to which a constant is always compared by its elements */
 
 static int mlo_is_reference(const mlo_terms *t, const mlo_tensor *x) { return x->source && !t->by_value && x->length > MLO_SMALL_TENSOR; }
