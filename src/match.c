@@ -57,6 +57,8 @@ static int mlo_form_cmp(const mlo_form *a, const mlo_form *b) {
     return known ? 1 : -1;
 }
 static int mlo_form_differs(const mlo_value *a, const mlo_value *b) {
+    const mlo_tensor *s = a ? a->tensor : NULL, *t = b ? b->tensor : NULL;
+    if (s && t) return s->data_type != t->data_type || s->n_dims != t->n_dims || (s->n_dims && memcmp(s->dims, t->dims, s->n_dims * sizeof *s->dims));      /* of any rank */
     mlo_form x = mlo_form_of(a), y = mlo_form_of(b);
     return mlo_form_cmp(&x, &y) == 0;
 }

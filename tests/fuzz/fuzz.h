@@ -10,7 +10,7 @@
 
 enum { MEMORY = 64 << 20, HEADER = 16, EXTERNAL = 4096, CUT = 3072 };
 
-typedef struct { size_t used, limit; const uint8_t *data; size_t n; } fuzz_world;
+typedef struct { size_t used, limit; const uint8_t *data; size_t n, end; } fuzz_world;     /* end: bytes of the input that can be read from a file */
 typedef struct { char *text; size_t n, room; } fuzz_text;
 
 #define FUZZ_STOP(...) do { fprintf(stderr, "fuzz: " __VA_ARGS__); fprintf(stderr, "\n"); abort(); } while (0)
@@ -41,7 +41,7 @@ static void *fuzz_open(void *user, const char *path, uint64_t *size) {
 }
 static size_t fuzz_read(void *user, void *file, uint64_t offset, void *to, size_t bytes) {
     fuzz_world *w = (fuzz_world *)user;
-    size_t end = file == user ? w->n : CUT, got = offset > end ? 0 : bytes > end - offset ? end - (size_t)offset : bytes;
+    size_t end = file == user ? w->end : CUT, got = offset > end ? 0 : bytes > end - offset ? end - (size_t)offset : bytes;
     if (got && file == user) memcpy(to, w->data + offset, got);
     else for (size_t i = 0; i < got; i++) ((uint8_t *)to)[i] = (uint8_t)((offset + i) * 37);
     return got;
@@ -50,7 +50,7 @@ static void fuzz_close(void *user, void *file) { (void)user; (void)file; }
 
 static mlo *fuzz_start(fuzz_world *w, const uint8_t *data, size_t n) {
     mlo_desc d = { 0 };
-    w->used = 0; w->limit = MEMORY + 16 * n; w->data = data; w->n = n;
+    w->used = 0; w->limit = MEMORY + 16 * n; w->data = data; w->n = w->end = n;
     d.user = w; d.alloc = fuzz_alloc; d.release = fuzz_release; d.open = fuzz_open; d.read = fuzz_read; d.close = fuzz_close;
     mlo *m = mlo_open(&d);
     if (!m) FUZZ_STOP("no handle");
