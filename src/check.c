@@ -442,6 +442,7 @@ static int mlo_check_once(mlo *rolled, mlo *original, int by_value, int *last) {
     memset(&t, 0, sizeof t);
     t.m = rolled; t.by_value = by_value;
     if (mlo_check_write(&t, original, original, &there) || mlo_check_write(&t, rolled, original, &here)) return (int)rolled->error.code;
+    if (original->error.code) return mlo_fail_at(rolled, original->error.code, original->error.node, "the original cannot be compared: %s", original->error.message);
     for (size_t i = 0; i < a->n_output; i++) {
         int x = mlo_terms_get(&t, &here, a->output[i]->name), y;
         t.side = original; y = mlo_terms_get(&t, &there, b->output[i]->name); t.side = rolled;

@@ -274,11 +274,12 @@ static int mlo_elements_same(mlo *ma, const mlo_tensor *a, mlo *mb, const mlo_te
     if (!bits) return mlo_unknown_same(ma, a, mb, b);
     size_t size = bits < 8 ? 1 : bits / 8, step = MLO_WINDOW / 2 / size;
     int64_t count = mlo_tensor_count(a), at = 0;
-    char *window = (char *)mlo_scratch(ma, MLO_WINDOW, 1);
+    if (count < (int64_t)step) step = (size_t)count + 1;
+    char *window = (char *)mlo_scratch(ma, 2 * step, size);
     int same = window != NULL;
     for (; same && at < count; at += (int64_t)step) {
         size_t n = count - at < (int64_t)step ? (size_t)(count - at) : step;
-        same = !mlo_tensor_read(ma, a, at, n, window) && !mlo_tensor_read(mb, b, at, n, window + MLO_WINDOW / 2) && !memcmp(window, window + MLO_WINDOW / 2, n * size);
+        same = !mlo_tensor_read(ma, a, at, n, window) && !mlo_tensor_read(mb, b, at, n, window + step * size) && !memcmp(window, window + step * size, n * size);
     }
     mlo_scratch_free(ma, window);
     return same;
@@ -299,7 +300,8 @@ static uint64_t mlo_tensor_hash(mlo *m, const mlo_tensor *t) {
     size_t size = bits < 8 ? 1 : bits / 8, step = MLO_WINDOW / size;
     int64_t count = mlo_tensor_count(t);
     for (size_t i = 0; t->data_type == MLO_STRING && i < t->n_strings; i++) h = (h ^ mlo_hash(t->strings[i].data, t->strings[i].n)) * 1099511628211u;
-    char *window = bits ? (char *)mlo_scratch(m, MLO_WINDOW, 1) : NULL;
+    if (count < (int64_t)step) step = (size_t)count + 1;
+    char *window = bits ? (char *)mlo_scratch(m, step, size) : NULL;
     for (int64_t at = 0; window && at < count; at += (int64_t)step) {
         size_t n = count - at < (int64_t)step ? (size_t)(count - at) : step;
         if (mlo_tensor_read(m, t, at, n, window)) break;

@@ -60,10 +60,10 @@ def check_invalid():
     files, wrong, read = sorted(glob.glob(os.path.join(INVALID, "*.onnx"))), [], 0
     runs("invalid models", "onnx", "run", files, 300)
     for path in files:
-        for verb in ["quantize"], ["show", "--html"], ["check", "--against", path]:
+        for verb in ["quantize"], ["show", "--html"]:
             p = t.call(*verb, path, timeout=SECONDS)
             lines = [l for l in p.stderr.decode().splitlines() if not l.startswith("mlo: warning: ")]
-            read += verb[0] == "check" and not p.returncode
+            read += verb[0] == "show" and not p.returncode
             if p.returncode not in (0, 3, 4) or len(lines) != (p.returncode != 0): wrong.append(f"{os.path.basename(path)}, {verb[0]}: status {p.returncode}, {lines[:2]}")
     case(f"{len(files)} invalid models are refused with a line, or read ({read})", "; ".join(wrong[:3]) or ("" if files else "none"))
 
