@@ -7,6 +7,7 @@
 #   make mlo.c    the amalgamation, which is committed: one file to drop into another project
 #   make lint     strict warnings of gcc and clang; the Verilog in three tools
 #   make bench    times and cycles
+#   make fuzz     the libFuzzer targets, build/fuzz/onnx and build/fuzz/json; tests/test_fuzz.py says how they are run
 #   make install  to PREFIX (/usr/local)
 
 CC      ?= cc
@@ -23,7 +24,7 @@ SRC     := $(wildcard src/*.c)
 CLI     := main.c $(wildcard cli/*.c)
 VERILOG := $(sort $(wildcard verilog/*.v))
 
-.PHONY: all deps demo test bench lint install clean
+.PHONY: all deps demo test bench fuzz lint install clean
 all: mlo
 
 mlo: build/main.o build/mlo.o
@@ -73,6 +74,16 @@ test: deps
 
 bench: mlo
 	@if [ -f tests/bench.py ]; then $(PYTHON) tests/bench.py ./mlo; else echo "bench: there is no tests/bench.py yet"; exit 1; fi
+
+fuzz: build/fuzz/onnx build/fuzz/json
+
+# Small blocks: every allocation is one of its own, so that ASan sees a step beyond any of them.
+FUZZ := -std=c99 -O1 -g -fno-omit-frame-pointer -fsanitize=address,undefined -fno-sanitize-recover=undefined -DMLO_BLOCK=64
+build/fuzz/mlo.o: $(SRC) mlo.h build/verilog.c
+	mkdir -p build/fuzz
+	clang $(FUZZ) -fsanitize=fuzzer-no-link -I. -Ibuild -c -o $@ src/mlo.c
+build/fuzz/%: tests/fuzz/fuzz_%.c tests/fuzz/fuzz.h build/fuzz/mlo.o
+	clang $(FUZZ) -fsanitize=fuzzer -o $@ $< build/fuzz/mlo.o -lprotobuf-nanopb -lcjson -lm
 
 lint: build/verilog.c
 	gcc $(STRICT) -Werror -O2 -I. -Ibuild -c -o build/lint.o src/mlo.c

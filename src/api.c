@@ -121,7 +121,9 @@ static mlo *mlo_rolled(mlo *m) {
 static int mlo_show_model(mlo *m, const char *format, mlo_text *t) {
     int raw = !*mlo_stage(m);
     if (m->error.code || mlo_to(m, "read")) return (int)m->error.code;
-    mlo *rolled = raw || (mlo_eq(format, "html") && mlo_stage_at(mlo_stage(m)) < mlo_stage_at("roll")) ? mlo_rolled(m) : NULL;
+    int wanted = raw || (mlo_eq(format, "html") && mlo_stage_at(mlo_stage(m)) < mlo_stage_at("roll"));
+    mlo *rolled = wanted ? mlo_rolled(m) : NULL;
+    if (wanted && mlo_failed(rolled) == MLO_E_MEMORY) mlo_fail_at(m, MLO_E_MEMORY, NULL, "no memory for a copy to roll");
     int rolls = rolled && !mlo_failed(rolled);
     if (!m->error.code && !(raw && rolls && mlo_to(m, "extract"))) mlo_show_as(m, rolls ? rolled : NULL, format, t);
     mlo_close(rolled);

@@ -42,11 +42,31 @@ static const struct { const char *name; int status; } mlo_code_names[] = {
 #undef MLO_X
 };
 
-/* Copies at most size-1 characters; newlines and control characters become spaces: a failure is one line. */
+/* Bytes of the UTF-8 character at p, of which n > 0 may be read; 0 when it is none: overlong, a surrogate, NUL. */
+static size_t mlo_utf8_char(const unsigned char *p, size_t n) {
+    unsigned c = *p, low = c == 0xE0 ? 0xA0 : c == 0xF0 ? 0x90 : 0x80, high = c == 0xED ? 0x9F : c == 0xF4 ? 0x8F : 0xBF;
+    size_t size = c < 0x80 ? 1 : c < 0xE0 ? 2 : c < 0xF0 ? 3 : 4;
+    if (!c || (c >= 0x80 && c < 0xC2) || c > 0xF4 || size > n) return 0;
+    for (size_t i = 1; i < size; i++, low = 0x80, high = 0xBF) if (p[i] < low || p[i] > high) return 0;
+    return size;
+}
+static int mlo_utf8(const char *text, size_t n) {
+    const unsigned char *p = (const unsigned char *)text, *end = p + n;
+    for (size_t size; p < end; p += size) if (!(size = mlo_utf8_char(p, (size_t)(end - p)))) return 0;
+    return 1;
+}
+
+/* Copies whole characters into at most size-1 bytes; newlines and control characters become spaces (a failure is one line), bytes that are no text '?'. */
 static void mlo_copy_line(char *to, size_t size, const char *from) {
-    size_t i = 0;
-    for (; from && from[i] && i + 1 < size; i++) to[i] = (unsigned char)from[i] < 32 ? ' ' : from[i];
-    to[i] = 0;
+    size_t n = 0, left = from ? strlen(from) : 0;
+    while (left) {
+        size_t k = mlo_utf8_char((const unsigned char *)from, left), whole = k ? k : 1;
+        if (n + whole >= size) break;
+        if (k > 1) memcpy(to + n, from, k);
+        else to[n] = !k ? '?' : (unsigned char)*from < 32 ? ' ' : *from;
+        n += whole; from += whole; left -= whole;
+    }
+    to[n] = 0;
 }
 
 /* Records the first failure. `node` and `op` may be NULL. Always returns the code that sticks. */
@@ -89,7 +109,10 @@ static void mlo_warn(mlo *m, const char *format, ...) {
 static void *mlo_default_alloc(void *user, size_t bytes) { (void)user; return malloc(bytes); }
 static void mlo_default_release(void *user, void *block) { (void)user; free(block); }
 
-enum { MLO_BLOCK = 64 * 1024, MLO_ALIGN = 16 };
+#ifndef MLO_BLOCK
+#define MLO_BLOCK (64 * 1024)     /* smaller, every allocation is a block of its own, which a sanitizer can watch */
+#endif
+enum { MLO_ALIGN = 16 };
 
 /* n * size zeroed bytes from the arena, NULL (and the failure recorded) when there are none. */
 static void *mlo_alloc(mlo *m, size_t n, size_t size) {
@@ -97,7 +120,7 @@ static void *mlo_alloc(mlo *m, size_t n, size_t size) {
     size_t bytes = (n * size + MLO_ALIGN - 1) / MLO_ALIGN * MLO_ALIGN, head = (sizeof(mlo_block) + MLO_ALIGN - 1) / MLO_ALIGN * MLO_ALIGN;
     mlo_block *b = m->arena;
     if (!b || b->size - b->used < bytes) {
-        size_t room = bytes > MLO_BLOCK / 4 ? bytes : MLO_BLOCK - head;
+        size_t room = bytes + head > MLO_BLOCK / 4 ? bytes : MLO_BLOCK - head;
         b = (mlo_block *)m->desc.alloc(m->desc.user, head + room);
         if (!b) { mlo_fail_at(m, MLO_E_MEMORY, NULL, "no memory for %zu bytes", bytes); return NULL; }
         b->size = room; b->used = 0;
@@ -141,6 +164,20 @@ static uint64_t mlo_hash(const void *bytes, size_t n) {          /* FNV-1a, 64 b
     return h;
 }
 
+/* A quick hash, eight bytes at a time, for tables only: it is another one on another machine. */
+static uint32_t mlo_hash_text(const char *text, size_t n) {
+    uint64_t h = n, word;
+    for (; n; text += sizeof word) {
+        size_t k = n < sizeof word ? n : sizeof word;
+        word = 0;
+        memcpy(&word, text, k);
+        h = (h ^ word) * 0x9E3779B97F4A7C15u;
+        h ^= h >> 32;
+        n -= k;
+    }
+    return (uint32_t)(h >> 16 ^ h);
+}
+
 /* The one copy of a string: equal texts give equal pointers, so names compare with ==. NULL only without memory. */
 static const char *mlo_intern_n(mlo *m, const char *text, size_t n) {
     mlo_strings *s = &m->strings;
@@ -155,7 +192,7 @@ static const char *mlo_intern_n(mlo *m, const char *text, size_t n) {
         }
         s->slot = slot; s->size = size;
     }
-    uint32_t hash = (uint32_t)mlo_hash(text, n);
+    uint32_t hash = mlo_hash_text(text, n);
     size_t at = hash & (s->size - 1);
     for (; s->slot[at].text; at = (at + 1) & (s->size - 1))
         if (s->slot[at].hash == hash && s->slot[at].n == n && !memcmp(s->slot[at].text, text, n)) return s->slot[at].text;

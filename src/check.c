@@ -32,6 +32,8 @@ typedef struct {
     mlo_term *term; size_t n;
     int *bucket; size_t n_buckets;
     int by_value;                         /* read large constants, too */
+    int binders;                          /* subgraphs around the nodes at work, not counting unrolled loops */
+    int64_t budget;                       /* nodes and slices that loops may still unroll to */
     int formals;
 } mlo_terms;
 
@@ -45,22 +47,6 @@ static int mlo_terms_grow(mlo_terms *t) {
     for (size_t i = 0; i < t->n; i++) { size_t b = (size_t)t->term[i].hash & (size - 1); t->term[i].next = bucket[b]; bucket[b] = (int)i; }
     t->bucket = bucket; t->n_buckets = size;
     return 0;
-}
-
-/* Element for element, each read through its own handle. */
-static int mlo_elements_same(mlo *ma, const mlo_tensor *a, mlo *mb, const mlo_tensor *b) {
-    if (a->data_type == MLO_STRING || ma == mb) return mlo_tensor_equal(ma, a, b);
-    unsigned bits = mlo_dtype_bits((mlo_dtype)a->data_type);
-    size_t size = bits < 8 ? 1 : bits / 8, step = MLO_WINDOW / 2 / size;
-    int64_t count = mlo_tensor_count(a), at = 0;
-    char *window = (char *)mlo_scratch(ma, MLO_WINDOW, 1);
-    int same = window != NULL;
-    for (; same && at < count; at += (int64_t)step) {
-        size_t n = count - at < (int64_t)step ? (size_t)(count - at) : step;
-        same = !mlo_tensor_read(ma, a, at, n, window) && !mlo_tensor_read(mb, b, at, n, window + MLO_WINDOW / 2) && !memcmp(window, window + MLO_WINDOW / 2, n * size);
-    }
-    mlo_scratch_free(ma, window);
-    return same;
 }
 
 enum { MLO_SMALL_TENSOR = 65536 };      /* bytes up to which a constant is always compared by its elements */
@@ -211,9 +197,10 @@ static int mlo_terms_slices(mlo_terms *t, mlo_terms_env *env, const char *name, 
     if (!numbers && !repeats && (!mlo_is(concat, "Concat") || mlo_int(concat, "axis", 1))) return 0;
     if (!numbers && unstack && !mlo_is_unstacking(t, home, n, concat)) return 0;
     count = numbers ? (int)v->tensor->dims[0] : repeats ? repeats : (int)concat->n_input;
+    if ((t->budget -= count) < 0) return 0;
     int *slice = MLO_NEW_N(t->m, int, (size_t)count + 1);
     int64_t *value = numbers ? MLO_NEW_N(t->m, int64_t, (size_t)count + 1) : NULL;
-    if (!slice || (numbers && (!value || mlo_tensor_ints(t->side, v->tensor, value, (size_t)count) != count))) return 0;
+    if (!slice || (numbers && (!value || mlo_tensor_read(t->side, v->tensor, 0, (size_t)count, value)))) return 0;
     for (int k = 0; k < count; k++) {
         const char *part = numbers ? NULL : repeats ? n->input[0] : unstack ? concat->input[k] : mlo_terms_part(t, home, concat->input[k]);
         if (!numbers && !part) return 0;
@@ -231,14 +218,16 @@ static int mlo_terms_slices(mlo_terms *t, mlo_terms_env *env, const char *name, 
 
 static int mlo_terms_graph(mlo_terms *t, mlo_terms_env *env, int depth);
 
-/* A subgraph as text: the terms of its outputs, over formal inputs. */
+/* A subgraph as text: the terms of its outputs, over formal inputs, which are called alike at any depth of unrolled loops. */
 static int mlo_terms_subgraph(mlo_terms *t, mlo_terms_env *outer, mlo_graph *g, mlo_text *text, int depth) {
     mlo_terms_env env = { outer, g, { NULL, 0, 0 }, { NULL, 0, 0 } };
     for (size_t i = 0; i < g->n_input; i++) {
-        const char *name = mlo_format(t->m, "formal %d.%zu", depth, i);
+        const char *name = mlo_format(t->m, "formal %d.%zu", t->binders, i);
         if (!name || mlo_terms_bind(t, &env, g->input[i]->name, mlo_terms_leaf(t, MLO_TERM_FORMAL, name, NULL))) return (int)t->m->error.code;
     }
+    t->binders++;
     if (mlo_terms_graph(t, &env, depth + 1)) return (int)t->m->error.code;
+    t->binders--;
     mlo_puts(text, "{");
     for (size_t i = 0; i < g->n_output; i++) mlo_printf(text, " %d", mlo_terms_get(t, &env, g->output[i]->name));
     mlo_puts(text, "}");
@@ -313,7 +302,9 @@ static int mlo_terms_simplify(mlo_terms *t, mlo_terms_env *env, const mlo_node *
     return -2;
 }
 
-/* Runs a Scan, or a FINNLoop, symbolically. 0: done; -2: not one that can be unrolled. */
+enum { MLO_UNROLLED = 1 << 14 };      /* nodes that a model's own loops may unroll to; what rolling saved comes on top */
+
+/* Runs a Scan, or a FINNLoop, symbolically. 0: done; -2: not one that can be unrolled, or one too long to be a rolled stack of layers. */
 static int mlo_terms_scan(mlo_terms *t, mlo_terms_env *env, const mlo_node *n, int depth) {
     mlo *m = t->m;
     mlo_attr *body = mlo_attr_of(n, "body");
@@ -329,6 +320,7 @@ static int mlo_terms_scan(mlo_terms *t, mlo_terms_env *env, const mlo_node *n, i
         if (rounds >= 0 && s[i].n != rounds) return -2;
         rounds = s[i].n;
     }
+    if ((t->budget -= rounds * (int64_t)(g->n_node + g->n_input + 1)) < 0) return -2;
     int *taps = MLO_NEW_N(m, int, (g->n_output - states) * (size_t)rounds + 1);
     if (!state || !taps) return -1;
     for (size_t i = 0; i < states; i++) if ((state[i] = mlo_terms_get(t, env, n->input[i])) < 0) return -1;
@@ -472,10 +464,10 @@ static int mlo_check_inputs(mlo *m, const mlo_graph *a, const mlo_graph *b) {
 }
 
 /* Writes one model's graph; its terms' names stay in env. */
-static int mlo_check_write(mlo_terms *t, mlo *side, mlo_terms_env *env) {
+static int mlo_check_write(mlo_terms *t, mlo *side, const mlo *original, mlo_terms_env *env) {
     mlo_graph *g = side->model->graph;
     env->g = g;
-    t->side = side;
+    t->side = side; t->budget = MLO_UNROLLED + 8 * (int64_t)original->model->graph->n_node;
     for (size_t i = 0; i < g->n_input; i++)
         if (mlo_terms_bind(t, env, g->input[i]->name, mlo_terms_leaf(t, MLO_TERM_INPUT, g->input[i]->name, NULL))) return (int)t->m->error.code;
     if (mlo_terms_graph(t, env, 0) && !t->m->error.code) return mlo_fail_at(t->m, MLO_E_BUG, NULL, "a graph could not be written as terms");
@@ -488,7 +480,8 @@ static int mlo_check_once(mlo *rolled, mlo *original, int by_value, int *last) {
     const mlo_graph *a = rolled->model->graph, *b = original->model->graph;
     memset(&t, 0, sizeof t);
     t.m = rolled; t.by_value = by_value;
-    if (mlo_check_write(&t, original, &there) || mlo_check_write(&t, rolled, &here)) return (int)rolled->error.code;
+    if (mlo_check_write(&t, original, original, &there) || mlo_check_write(&t, rolled, original, &here)) return (int)rolled->error.code;
+    if (original->error.code) return mlo_fail_at(rolled, original->error.code, original->error.node, "the original cannot be compared: %s", original->error.message);
     for (size_t i = 0; i < a->n_output; i++) {
         int x = mlo_terms_get(&t, &here, a->output[i]->name), y;
         t.side = original; y = mlo_terms_get(&t, &there, b->output[i]->name); t.side = rolled;

@@ -1,7 +1,8 @@
 /* constants: evaluates what does not depend on the inputs, and drops what nobody needs.
  *
  * in:  a model with inferred types.     out: the same function of the inputs in fewer nodes; the index is stale (call mlo_index).
- * invariant: graph inputs and outputs keep their names; nothing over MLO_LARGE bytes is read or made; QuantizeLinear, DequantizeLinear
+ * invariant: graph inputs and outputs keep their names; nothing over MLO_LARGE bytes is read or made, and all that is made stays within
+ *     a budget of bytes and of work (what goes beyond stays a node: a small file cannot ask for much); QuantizeLinear, DequantizeLinear
  *     and ops of other domains stay, since they say how the model is quantized; new initializers come in node order.
  * example: Slice(position_ids, 0, Shape(input_ids)[1]) becomes one initializer once the sequence length is known.
  * cost: O(nodes + edges), and the evaluation of small constants.
@@ -13,6 +14,20 @@ static int64_t mlo_form_bytes(const mlo_form *f) {
     if (!mlo_form_known(f) || !mlo_dtype_size(f->dtype)) return -1;
     return mlo_form_count(f) > MLO_LARGE ? INT64_MAX : mlo_form_count(f) * (int64_t)mlo_dtype_size(f->dtype);
 }
+/* What folding may still spend: bytes that it makes, multiplications of products. */
+typedef struct { int64_t bytes, products; } mlo_constant_budget;
+enum { MLO_FOLD_BYTES = 32 << 20, MLO_FOLD_PRODUCTS = 1 << 26 };
+
+/* Multiplications of a product or convolution with known operands (at least its true number), 0 for other nodes. */
+static int64_t mlo_constant_products(const mlo_graph *g, const mlo_node *n) {
+    int conv = mlo_is(n, "Conv");
+    if (n->n_input < 2 || !(conv || mlo_is(n, "MatMul") || mlo_is(n, "MatMulInteger") || mlo_is(n, "Gemm"))) return 0;
+    mlo_form out = mlo_form_of(mlo_value_of(g, n->output[0])), w = mlo_form_of(mlo_value_of(g, n->input[1]));
+    if (!mlo_form_known(&out) || !mlo_form_known(&w)) return INT64_MAX;
+    int64_t channels = conv && out.rank > 1 ? out.dims[1] : !conv && out.rank && w.rank > 1 ? out.dims[out.rank - 1] : 1;
+    return mlo_form_count(&out) * (channels ? mlo_form_count(&w) / channels : 0);
+}
+
 /* May the node be evaluated now? Shape and Size need only the form of their input. */
 static int mlo_foldable(const mlo_graph *g, const mlo_node *n, const mlo_op *op) {
     if (!op || !op->run || !n->n_output || (n->domain && *n->domain && !mlo_eq(n->domain, "ai.onnx"))) return 0;
@@ -46,15 +61,20 @@ static int mlo_fold_arguments(mlo *m, const mlo_graph *g, const mlo_node *n, mlo
     }
     return 0;
 }
-/* Evaluates a node; its outputs become initializers. */
-static int mlo_fold_node(mlo *m, mlo_graph *g, mlo_node *n, const mlo_op *op) {
+/* Evaluates a node; its outputs become initializers. *folded = 0: the budget does not allow it. */
+static int mlo_fold_node(mlo *m, mlo_graph *g, mlo_node *n, const mlo_op *op, mlo_constant_budget *left, int *folded) {
+    int64_t limit = left->bytes < MLO_LARGE ? left->bytes / 8 : MLO_LARGE, products = mlo_constant_products(g, n);
+    *folded = 0;
+    if (products > left->products) return 0;
+    left->products -= products;
     size_t room = n->n_input + n->n_output + 1;
     mlo_array **in = (mlo_array **)mlo_scratch(m, room, sizeof *in), **out = in ? in + n->n_input : NULL;
     if (!in) return (int)m->error.code;
     for (size_t i = 0; i < room; i++) in[i] = NULL;
-    if (!mlo_fold_arguments(m, g, n, in) && !mlo_call_node(m, op, n, mlo_opset_of(m), (const mlo_array *const *)(void *)in, out))
+    if (!mlo_fold_arguments(m, g, n, in) && !mlo_call_limited(m, op, n, mlo_opset_of(m), limit, (const mlo_array *const *)(void *)in, out))
         for (size_t i = 0; i < n->n_output; i++) {
             mlo_value *v = mlo_value_of(g, n->output[i]);
+            if (out[i]) { left->bytes -= mlo_array_count(out[i]) * (int64_t)mlo_dtype_size(out[i]->dtype); *folded = 1; }
             if (v && out[i] && ((v->tensor = mlo_tensor_from(m, v->name, out[i])) == NULL || mlo_graph_init(m, g, v->tensor))) break;
         }
     for (size_t i = 0; i < room; i++) mlo_array_free(m, in[i]);
@@ -146,15 +166,17 @@ static int mlo_drop_dead(mlo *m, mlo_graph *g) {
 static int mlo_fold_constants(mlo *m) {
     mlo_graph *g = m->model->graph;
     mlo_map names = { NULL, 0, 0 };
+    mlo_constant_budget left = { MLO_FOLD_BYTES, MLO_FOLD_PRODUCTS };
     size_t kept = 0;
     for (size_t i = 0; i < g->n_node; i++) {
         mlo_node *n = g->node[i];
+        int folded = 0;
         const mlo_op *op = mlo_op_of(m, n);
         mlo_rename_node(&names, n);
         if (mlo_is_passthrough(m, g, n) && mlo_pass(m, &names, g, n)) continue;
         if (m->error.code) return (int)m->error.code;
-        if (!mlo_foldable(g, n, op)) { g->node[kept++] = n; continue; }
-        MLO_TRY(mlo_fold_node(m, g, n, op));
+        if (mlo_foldable(g, n, op)) MLO_TRY(mlo_fold_node(m, g, n, op, &left, &folded));
+        if (!folded) g->node[kept++] = n;
     }
     g->n_node = kept;
     mlo_rename_graph(&names, g, 0);

@@ -20,6 +20,7 @@ typedef struct {
     int *use_at, *use;            /* slots that read outputs of node i (as indices into in[]) */
     int *reader;                  /* the node a slot belongs to */
     uint8_t *constant;            /* a Constant node: a value, not an operation */
+    uint8_t *commutes;            /* its two operands may come in either order */
     uint64_t *sig;                /* op, domain, attributes, arity, output forms: equal for nodes that may share one body node */
     uint64_t *context[MLO_RADII]; /* sig and its surroundings to some distance */
 } mlo_net;
@@ -56,6 +57,8 @@ static int mlo_form_cmp(const mlo_form *a, const mlo_form *b) {
     return known ? 1 : -1;
 }
 static int mlo_form_differs(const mlo_value *a, const mlo_value *b) {
+    const mlo_tensor *s = a ? a->tensor : NULL, *t = b ? b->tensor : NULL;
+    if (s && t) return s->data_type != t->data_type || s->n_dims != t->n_dims || (s->n_dims && memcmp(s->dims, t->dims, s->n_dims * sizeof *s->dims));      /* of any rank */
     mlo_form x = mlo_form_of(a), y = mlo_form_of(b);
     return mlo_form_cmp(&x, &y) == 0;
 }
@@ -122,6 +125,7 @@ static const char *mlo_attr_conflict(mlo *m, const mlo_node *a, const mlo_node *
 }
 
 static int mlo_op_same(const mlo_node *a, const mlo_node *b) {
+    if (a == b) return 1;
     if (!mlo_eq(a->op, b->op) || strcmp(mlo_domain(a), mlo_domain(b)) || !mlo_eq(a->overload, b->overload)) return 0;
     if (a->n_input != b->n_input || a->n_output != b->n_output) return 0;
     for (size_t i = 0; i < a->n_input; i++) if (mlo_has_input(a, i) != mlo_has_input(b, i)) return 0;
@@ -229,12 +233,12 @@ static uint64_t mlo_context_of(const mlo_net *net, int i, const uint64_t *c) {
     uint64_t h = c[i], set = 0;
     for (int s = net->in_at[i]; s < net->in_at[i + 1]; s++) {
         uint64_t one = net->from[s] >= 0 ? c[net->from[s]] : net->in[s] && net->in[s]->tensor ? 11 : 13;
-        if (mlo_commutes(net->g->node[i])) set += mlo_mix(one, 17); else h = mlo_mix(h, one);
+        if (net->commutes[i]) set += mlo_mix(one, 17); else h = mlo_mix(h, one);
     }
     h = mlo_mix(h, set);
     set = 0;
     for (int u = net->use_at[i]; u < net->use_at[i + 1]; u++) {
-        int r = net->reader[net->use[u]], slot = mlo_commutes(net->g->node[r]) ? 0 : net->use[u] - net->in_at[r];
+        int r = net->reader[net->use[u]], slot = net->commutes[r] ? 0 : net->use[u] - net->in_at[r];
         set += mlo_mix(c[r], (uint64_t)slot);
     }
     return mlo_mix(h, set);
@@ -277,13 +281,14 @@ static int mlo_net_make(mlo *m, mlo_graph *g, mlo_net *net) {
     net->m = m; net->g = g; net->n = (int)g->n_node;
     size_t n = g->n_node + 1;
     if (g->n_node > INT_MAX / 8) return mlo_fail_at(m, MLO_E_UNSUPPORTED, g->name, "%zu nodes are more than mlo can number", g->n_node);
-    net->in_at = MLO_NEW_N(m, int, n); net->use_at = MLO_NEW_N(m, int, n + 1); net->constant = MLO_NEW_N(m, uint8_t, n);
+    net->in_at = MLO_NEW_N(m, int, n); net->use_at = MLO_NEW_N(m, int, n + 1); net->constant = MLO_NEW_N(m, uint8_t, n); net->commutes = MLO_NEW_N(m, uint8_t, n);
     if (m->error.code) return (int)m->error.code;
     mlo_slots count = { net, 0, 1 };
     for (int i = 0; i < net->n; i++) {
         mlo_node *node = g->node[i];
         if (mlo_map_put(m, &net->number, node, (void *)(uintptr_t)(i + 1))) return (int)m->error.code;
         net->constant[i] = mlo_is(node, "Constant") && node->n_output && mlo_value_of(g, node->output[0]) && mlo_value_of(g, node->output[0])->tensor;
+        net->commutes[i] = (uint8_t)mlo_commutes(node);
         net->in_at[i] = count.n;
         mlo_slots_of(&count, node);
     }
@@ -348,7 +353,7 @@ static int mlo_slot_affinity(const mlo_shift *s, int a, int b) {
 /* Are the operands of y to be read in the other order to fit those of x? */
 static int mlo_shift_swapped(const mlo_shift *s, int x, int y) {
     const mlo_net *net = s->net;
-    if (!mlo_commutes(net->g->node[x])) return 0;
+    if (!net->commutes[x]) return 0;
     int a = net->in_at[x], b = net->in_at[y];
     return mlo_slot_affinity(s, a, b + 1) + mlo_slot_affinity(s, a + 1, b) > mlo_slot_affinity(s, a, b) + mlo_slot_affinity(s, a + 1, b + 1);
 }
@@ -378,7 +383,7 @@ static int mlo_shift_reader(const mlo_shift *s, int u, int y) {
             int q = net->reader[net->use[k]];
             if (q <= r || q == found || !mlo_alike(net, r, q, radius) || !mlo_shift_may(s, r, q)) continue;
             if (net->in[net->use[k]]->output != net->in[u]->output) continue;
-            if (!mlo_commutes(net->g->node[r]) && net->use[k] - net->in_at[q] != slot) continue;
+            if (!net->commutes[r] && net->use[k] - net->in_at[q] != slot) continue;
             if (found >= 0) many = 1;
             found = q;
         }
@@ -441,7 +446,8 @@ static int mlo_shift_grow(mlo_shift *s, int x, int y, const mlo_pairs *seen, lon
     int back = 0, forth = 0, again = 0;
     mlo_shift_add(s, x, y);
     while (forth < s->n_pairs) {
-        for (; back < s->n_pairs; back++, ++*steps) {
+        for (; back < s->n_pairs; back++) {
+            *steps += 1 + mlo_slot_count(s->net, s->pair[back]) / 16;
             again += mlo_pairs_has(seen, s->pair[back], s->next[s->pair[back]]);
             if (back > 6 && again * 2 > back) return 0;
             if (s->n_pairs > 12 && s->defects * 2 > s->n_pairs) return 0;

@@ -110,14 +110,16 @@ static mlo_form mlo_form_of_array(const mlo_array *a) {
 }
 static const mlo_array *mlo_call_value(const mlo_shapes *s, size_t i) { const mlo_call *c = (const mlo_call *)s->from; return c->in[i]; }
 
-/* Makes the outputs whose form the shape rule knows: the first always (so runs may rely on it), others when somebody wants them. */
-static int mlo_call_prepare(mlo_call *c, const mlo_op *op, mlo_shapes *s) {
+/* Makes the outputs whose form the shape rule knows: the first always (so runs may rely on it), others when somebody wants them.
+ * -1, and no failure: one has more than `limit` elements. */
+static int mlo_call_prepare(mlo_call *c, const mlo_op *op, mlo_shapes *s, int64_t limit) {
     if (!c->n_out) return mlo_fail(c->m, MLO_E_GRAPH, c->node, "has no output");
     if (op->shape != mlo_shape_Constant && (!c->n_in || !c->in[0])) return mlo_fail(c->m, MLO_E_GRAPH, c->node, "has no first input");
     if (!op->shape) return 0;
     MLO_TRY(op->shape(s));
     if (!mlo_form_known(&s->out[0])) return mlo_fail(c->m, MLO_E_SHAPE, c->node, "the form of its output cannot be told (%s %s); is an input missing?",
         mlo_dtype_name(s->out[0].dtype), mlo_dims_text(c->m, s->out[0].rank, s->out[0].dims));
+    for (size_t i = 0; i < c->n_out; i++) if (mlo_form_known(&s->out[i]) && mlo_form_count(&s->out[i]) > limit) return -1;
     for (size_t i = 0; i < c->n_out; i++) {
         if ((i && !*c->node->output[i]) || !mlo_form_known(&s->out[i])) continue;
         if (!mlo_dtype_size(s->out[i].dtype)) return mlo_fail(c->m, MLO_E_UNSUPPORTED, c->node, "output %zu is %s, which cannot be evaluated",
@@ -127,8 +129,9 @@ static int mlo_call_prepare(mlo_call *c, const mlo_op *op, mlo_shapes *s) {
     return 0;
 }
 
-/* Evaluates one node on arrays (NULL: absent input). out[0..node->n_output) are the caller's to free; NULL where nobody wants it. */
-static int mlo_call_node(mlo *m, const mlo_op *op, mlo_node *node, int opset, const mlo_array *const *in, mlo_array **out) {
+/* Evaluates one node on arrays (NULL: absent input). out[0..node->n_output) are the caller's to free; NULL where nobody wants it, and all of
+ * them when one would have more than `limit` elements. */
+static int mlo_call_limited(mlo *m, const mlo_op *op, mlo_node *node, int opset, int64_t limit, const mlo_array *const *in, mlo_array **out) {
     size_t n_in = node->n_input, n_out = node->n_output;
     mlo_form *forms = (mlo_form *)mlo_scratch(m, n_in + n_out + 1, sizeof *forms);
     if (!forms) return (int)m->error.code;
@@ -137,9 +140,12 @@ static int mlo_call_node(mlo *m, const mlo_op *op, mlo_node *node, int opset, co
     mlo_call c = { m, node, opset, in, n_in, out, n_out, NULL };
     mlo_shapes s = { m, node, opset, forms, n_in, forms + n_in, n_out, mlo_call_value, NULL };
     s.from = &c; c.forms = &s;
-    if (!mlo_call_prepare(&c, op, &s) && !op->run(&c))
+    if (!mlo_call_prepare(&c, op, &s, limit) && !op->run(&c))
         for (size_t i = 0; i < n_out; i++) if (!out[i] && *node->output[i] && !i) mlo_fail(m, MLO_E_UNSUPPORTED, node, "output %zu has no known form", i);
     if (m->error.code) for (size_t i = 0; i < n_out; i++) { mlo_array_free(m, out[i]); out[i] = NULL; }
     mlo_scratch_free(m, forms);
     return (int)m->error.code;
+}
+static int mlo_call_node(mlo *m, const mlo_op *op, mlo_node *node, int opset, const mlo_array *const *in, mlo_array **out) {
+    return mlo_call_limited(m, op, node, opset, INT64_MAX, in, out);
 }

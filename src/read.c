@@ -122,6 +122,22 @@ static int mlo_check_graph(mlo *m, void *graph, void *user) {
     return 0;
 }
 
+/* The type an attribute has by what it holds: the first files of ONNX did not say it. */
+static int32_t mlo_attr_type(const mlo_attr *a) {
+    return a->has & MLO_HAS(2) ? MLO_ATTR_FLOAT : a->has & MLO_HAS(3) ? MLO_ATTR_INT : a->s.data ? MLO_ATTR_STRING : a->t ? MLO_ATTR_TENSOR : a->g ? MLO_ATTR_GRAPH : a->n_floats ? MLO_ATTR_FLOATS : a->n_ints ? MLO_ATTR_INTS :
+        a->n_strings ? MLO_ATTR_STRINGS : a->n_tensors ? MLO_ATTR_TENSORS : a->n_graphs ? MLO_ATTR_GRAPHS : a->sparse ? MLO_ATTR_SPARSE : a->n_sparses ? MLO_ATTR_SPARSES : a->tp ? MLO_ATTR_TYPE : a->n_types ? MLO_ATTR_TYPES : 0;
+}
+/* An attribute has a name, a type, and the message its type speaks of, unless it refers to a function's. */
+static int mlo_check_attr(mlo *m, void *attr, void *user) {
+    mlo_attr *a = (mlo_attr *)attr;
+    (void)user;
+    if (!a->name || !*a->name) return mlo_fail_at(m, MLO_E_GRAPH, NULL, "an attribute has no name");
+    if (a->ref && *a->ref) return 0;
+    if (!a->type) { a->type = mlo_attr_type(a); a->has |= MLO_HAS(20); }
+    int lacks = (a->type == MLO_ATTR_TENSOR && !a->t) || (a->type == MLO_ATTR_GRAPH && !a->g) || (a->type == MLO_ATTR_SPARSE && !a->sparse) || (a->type == MLO_ATTR_TYPE && !a->tp);
+    return lacks ? mlo_fail_at(m, MLO_E_GRAPH, a->name, "the attribute is said to be a %s, but holds none", mlo_attr_type_names[a->type]) : 0;
+}
+
 /* JSON text of a source, whole, in scratch memory; the source is closed: no tensor lies in it. */
 static mlo_model *mlo_decode_json_source(mlo *m, mlo_source *s) {
     if (s->size > SIZE_MAX / 4) { mlo_fail_at(m, MLO_E_FORMAT, NULL, "%llu bytes of JSON are too many", (unsigned long long)s->size); return NULL; }
@@ -156,7 +172,7 @@ static int mlo_decode(mlo *m, mlo_source *source, const void *bytes, size_t n, c
         if (!model->graph) return mlo_fail_at(m, MLO_E_FORMAT, NULL, "this JSON is no ONNX model: it has no graph");
     } else if (!(m->model = mlo_wire_read(m, source, bytes, n))) return (int)m->error.code;
     if (mlo_each_message(m, MLO_M_MODEL, m->model, MLO_M_TENSOR, mlo_tensor_resolve, (void *)(uintptr_t)dir) || mlo_each_message(m, MLO_M_MODEL, m->model, MLO_M_TENSOR, mlo_check_tensor, NULL)) return (int)m->error.code;
-    if (mlo_each_message(m, MLO_M_MODEL, m->model, MLO_M_GRAPH, mlo_check_graph, NULL) || mlo_sort(m, m->model->graph, 0)) return (int)m->error.code;
+    if (mlo_each_message(m, MLO_M_MODEL, m->model, MLO_M_GRAPH, mlo_check_graph, NULL) || mlo_each_message(m, MLO_M_MODEL, m->model, MLO_M_ATTR, mlo_check_attr, NULL) || mlo_sort(m, m->model->graph, 0)) return (int)m->error.code;
     return mlo_index(m, m->model->graph);
 }
 

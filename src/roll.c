@@ -258,7 +258,7 @@ static const char *mlo_roll_part(mlo_roller *r, const mlo_value *v, int rows, in
         if (!cast || mlo_node_input(r->m, cast, v->name) || mlo_attr_int(r->m, cast, "to", MLO_INT8) || mlo_roll_made(r, cast)) return NULL;
     }
     if (!rows) return name;
-    if (!v->tensor) return mlo_roll_unsqueeze(r, name);
+    if (!v->tensor || v->tensor->n_dims) return mlo_roll_unsqueeze(r, name);
     const int64_t one = 1;
     const char *shape = mlo_intern(r->m, "mlo.shape1"), *out = mlo_name_free(r->m, r->names, mlo_format(r->m, "%s.%s.row", r->name, v->name));
     if (shape && !mlo_map_get(r->names, shape)) shape = mlo_roll_ints(r, "mlo.shape1", &one, 1);

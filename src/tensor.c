@@ -247,28 +247,50 @@ static int mlo_tensor_ints(mlo *m, const mlo_tensor *t, int64_t *to, size_t max)
 
 /* ---- comparing ----------------------------------------------------------------------------------------------------------------- */
 
+static int mlo_lists_equal(const void *a, size_t n, const void *b, size_t k, size_t size) { return n == k && (!n || !memcmp(a, b, n * size)); }
+
+/* Tensors of a type from the future: the bytes and numbers as they were given. */
+static int mlo_unknown_same(mlo *ma, const mlo_tensor *a, mlo *mb, const mlo_tensor *b) {
+    uint64_t n = a->source ? a->length : a->raw.n, at = 0;
+    char x[512], y[sizeof x];
+    if (n != (b->source ? b->length : b->raw.n)) return 0;
+    for (size_t step; at < n; at += step) {
+        step = n - at < sizeof x ? (size_t)(n - at) : sizeof x;
+        if (mlo_tensor_raw(ma, a, at, x, step) || mlo_tensor_raw(mb, b, at, y, step) || memcmp(x, y, step)) return 0;
+    }
+    return mlo_lists_equal(a->floats, a->n_floats, b->floats, b->n_floats, sizeof *a->floats) && mlo_lists_equal(a->int32s, a->n_int32s, b->int32s, b->n_int32s, sizeof *a->int32s) &&
+           mlo_lists_equal(a->int64s, a->n_int64s, b->int64s, b->n_int64s, sizeof *a->int64s) && mlo_lists_equal(a->doubles, a->n_doubles, b->doubles, b->n_doubles, sizeof *a->doubles) &&
+           mlo_lists_equal(a->uint64s, a->n_uint64s, b->uint64s, b->n_uint64s, sizeof *a->uint64s);
+}
+
+/* Do tensors of one type and shape have the same elements, bit for bit? Each is read through its own handle, whatever the encoding. */
+static int mlo_elements_same(mlo *ma, const mlo_tensor *a, mlo *mb, const mlo_tensor *b) {
+    if (a->data_type == MLO_STRING) {
+        if (a->n_strings != b->n_strings) return 0;
+        for (size_t i = 0; i < a->n_strings; i++) if (!mlo_lists_equal(a->strings[i].data, a->strings[i].n, b->strings[i].data, b->strings[i].n, 1)) return 0;
+        return 1;
+    }
+    unsigned bits = mlo_dtype_bits((mlo_dtype)a->data_type);
+    if (!bits) return mlo_unknown_same(ma, a, mb, b);
+    size_t size = bits < 8 ? 1 : bits / 8, step = MLO_WINDOW / 2 / size;
+    int64_t count = mlo_tensor_count(a), at = 0;
+    if (count < (int64_t)step) step = (size_t)count + 1;
+    char *window = (char *)mlo_scratch(ma, 2 * step, size);
+    int same = window != NULL;
+    for (; same && at < count; at += (int64_t)step) {
+        size_t n = count - at < (int64_t)step ? (size_t)(count - at) : step;
+        same = !mlo_tensor_read(ma, a, at, n, window) && !mlo_tensor_read(mb, b, at, n, window + step * size) && !memcmp(window, window + step * size, n * size);
+    }
+    mlo_scratch_free(ma, window);
+    return same;
+}
+
 /* 1 when type, shape and every element's bits agree (so NaN equals NaN, and 0 differs from -0), whatever the encoding; else 0. A failure is recorded. */
 static int mlo_tensor_equal(mlo *m, const mlo_tensor *a, const mlo_tensor *b) {
     if (a == b) return 1;
     if (a->data_type != b->data_type || a->n_dims != b->n_dims || (a->n_dims && memcmp(a->dims, b->dims, a->n_dims * sizeof *a->dims))) return 0;
     if (a->source && a->source == b->source && a->offset == b->offset && a->length == b->length) return 1;
-    if (a->data_type == MLO_STRING) {
-        if (a->n_strings != b->n_strings) return 0;
-        for (size_t i = 0; i < a->n_strings; i++)
-            if (a->strings[i].n != b->strings[i].n || (a->strings[i].n && memcmp(a->strings[i].data, b->strings[i].data, a->strings[i].n))) return 0;
-        return 1;
-    }
-    unsigned bits = mlo_dtype_bits((mlo_dtype)a->data_type);
-    size_t size = bits < 8 ? 1 : bits / 8, step = MLO_WINDOW / 2 / size;
-    int64_t count = mlo_tensor_count(a), at = 0;
-    char *window = (char *)mlo_scratch(m, MLO_WINDOW, 1);
-    int equal = window != NULL;
-    for (; equal && at < count; at += (int64_t)step) {
-        size_t n = count - at < (int64_t)step ? (size_t)(count - at) : step;
-        equal = !mlo_tensor_read(m, a, at, n, window) && !mlo_tensor_read(m, b, at, n, window + MLO_WINDOW / 2) && !memcmp(window, window + MLO_WINDOW / 2, n * size);
-    }
-    mlo_scratch_free(m, window);
-    return equal;
+    return mlo_elements_same(m, a, m, b);
 }
 
 /* A hash of type, shape and elements, equal for tensors that mlo_tensor_equal finds equal. Reads it all: prefer a comparison where one will do. */
@@ -278,7 +300,8 @@ static uint64_t mlo_tensor_hash(mlo *m, const mlo_tensor *t) {
     size_t size = bits < 8 ? 1 : bits / 8, step = MLO_WINDOW / size;
     int64_t count = mlo_tensor_count(t);
     for (size_t i = 0; t->data_type == MLO_STRING && i < t->n_strings; i++) h = (h ^ mlo_hash(t->strings[i].data, t->strings[i].n)) * 1099511628211u;
-    char *window = bits ? (char *)mlo_scratch(m, MLO_WINDOW, 1) : NULL;
+    if (count < (int64_t)step) step = (size_t)count + 1;
+    char *window = bits ? (char *)mlo_scratch(m, step, size) : NULL;
     for (int64_t at = 0; window && at < count; at += (int64_t)step) {
         size_t n = count - at < (int64_t)step ? (size_t)(count - at) : step;
         if (mlo_tensor_read(m, t, at, n, window)) break;

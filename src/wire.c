@@ -239,24 +239,6 @@ static int mlo_each_message(mlo *m, int id, void *message, int want, mlo_visit v
 
 /* ---- text -------------------------------------------------------------------------------------------------------------------- */
 
-/* Is it UTF-8, without NUL, surrogates or overlong forms? */
-static int mlo_utf8(const char *text, size_t n) {
-    const unsigned char *p = (const unsigned char *)text, *end = p + n;
-    while (p < end) {
-        unsigned c = *p++, more, low = 0x80, high = 0xBF;
-        if (c == 0) return 0;
-        if (c < 0x80) continue;
-        if (c < 0xC2 || c > 0xF4) return 0;
-        more = c < 0xE0 ? 1 : c < 0xF0 ? 2 : 3;
-        if (c == 0xE0) low = 0xA0;
-        if (c == 0xED) high = 0x9F;
-        if (c == 0xF0) low = 0x90;
-        if (c == 0xF4) high = 0x8F;
-        for (; more; more--, p++, low = 0x80, high = 0xBF) if (p == end || *p < low || *p > high) return 0;
-    }
-    return 1;
-}
-
 /* Do these first bytes look like something a person wrote? Only asked about what did not decode. */
 static int mlo_looks_text(const unsigned char *p, size_t n) {
     for (size_t i = 0; i < n && i < 64; i++) if (p[i] < 32 && !strchr("\t\r\n", p[i])) return 0;
@@ -319,16 +301,17 @@ static int mlo_source_digest(mlo *m, mlo_source *s, uint64_t offset, uint64_t le
 
 /* ---- reading ------------------------------------------------------------------------------------------------------------------- */
 
-enum { MLO_WIRE_DEPTH = 100, MLO_WINDOW = 64 * 1024, MLO_REFERENCE = 256 };   /* raw_data longer than MLO_REFERENCE stays in its file */
+enum { MLO_WIRE_DEPTH = 100, MLO_WINDOW = 64 * 1024, MLO_FIRST_WINDOW = 1024, MLO_REFERENCE = 256 };   /* raw_data longer than MLO_REFERENCE stays in its file */
 
 /* The bytes behind the nanopb stream: a window that slides over a file, or the whole of a memory. */
 typedef struct { mlo *m; mlo_source *source; const unsigned char *window; unsigned char *buffer; size_t n; uint64_t start, at, size; int where; } mlo_wire;
 
-/* The window's bytes from `at` on; *n how many. A failure, or *n = 0, at the end. */
+/* The window's bytes from `at` on; *n how many. Windows grow while they follow each other, and are small after tensor data that was skipped. A failure, or *n = 0, at the end. */
 static const unsigned char *mlo_wire_look(mlo_wire *w, size_t *n) {
     if (w->source && (w->at < w->start || w->at >= w->start + w->n)) {
+        size_t want = !w->n || w->at != w->start + w->n ? MLO_FIRST_WINDOW : w->n * 2 < MLO_WINDOW ? w->n * 2 : MLO_WINDOW;
         w->start = w->at; w->n = 0;
-        size_t want = w->size - w->at < MLO_WINDOW ? (size_t)(w->size - w->at) : MLO_WINDOW;
+        if (want > w->size - w->at) want = (size_t)(w->size - w->at);
         if (mlo_source_read(w->m, w->source, w->at, w->buffer, want)) { *n = 0; return NULL; }
         w->n = want;
     }

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 """make bench: how long mlo takes, how fast the core is, how fast it is simulated. Prints tables; fails only when something does not run.
 
-    python tests/bench.py path/to/mlo [stages|core|simulators ...]
+    python tests/bench.py path/to/mlo [roll|stages|core|simulators ...]
 
 Cycles are exact and the same everywhere; seconds are this machine's. The limits that must hold are tests (tests/test_hardware.py, speed)."""
 import json
@@ -12,6 +12,7 @@ import subprocess
 import sys
 import time
 import harness as t
+from models.big import SIZES
 
 STAGES = ["read", "scope", "extract", "roll", "quantize", "lower", "fold", "emit"]
 
@@ -27,6 +28,34 @@ def seconds(call, times=3):
 
 
 def row(*cells, widths=(26,) + 9 * (11,)): print("".join(str(c).ljust(w) if i == 0 else str(c).rjust(w) for i, (c, w) in enumerate(zip(cells, widths))).rstrip(), flush=True)
+
+
+def peak(*command):
+    """The most memory of a program, in MB, as GNU time sees it (what a child of Python says of itself counts Python, too)."""
+    if not shutil.which("time"): return "-"
+    p = subprocess.run(["time", "-f", "%M", *command], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, check=True)
+    return "%.1f" % (int(p.stderr.split()[-1]) / 1024)
+
+
+LOAD = "import time, sys, onnx; t = time.perf_counter(); onnx.load(sys.argv[1], load_external_data=False); print(time.perf_counter() - t)"
+
+
+def bench_roll():
+    """Big models, beside onnx.load of the same file (without the time that importing onnx takes, but with its memory)."""
+    print("\nread to roll in one process, JSON out; check of it; read | scope | extract | roll; onnx.load of the same file (data files left alone): milliseconds, best of 10, and peak MB")
+    row("model", "nodes", "MB", "roll", "peak", "check", "pipe", "load", "its peak", "x faster")
+    for name in SIZES:
+        path, rolled, external = t.at(name + ".onnx"), t.at("rolled.json"), t.at(name + ".data")
+        nodes = subprocess.run([sys.executable, os.path.join(t.tests, "models/big.py"), path, name], capture_output=True, text=True, check=True).stdout.split()[0]
+        ms = lambda *args: 1000 * seconds(lambda: subprocess.run(args, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=True), 10)
+        roll = [t.mlo, "roll", path]
+        t.good("roll", path, "-o", rolled)
+        load = [sys.executable, "-c", LOAD, path]
+        loaded = 1000 * min(float(subprocess.run(load, capture_output=True, text=True, check=True).stdout) for _ in range(3))
+        spent, check, pipe = ms(*roll), ms(t.mlo, "check", rolled, "--against", path), ms("sh", "-c", '"$0" read "$1" | "$0" scope | "$0" extract | "$0" roll', t.mlo, path)
+        size = sum(os.path.getsize(f) for f in (path, external) if os.path.exists(f)) / 1e6
+        row(name, nodes, "%.0f" % size, "%.1f" % spent, peak(*roll), "%.1f" % check, "%.1f" % pipe, "%.1f" % loaded, peak(*load), "%.1f" % (loaded / spent))
+        os.unlink(path)
 
 
 def bench_stages():
@@ -76,7 +105,7 @@ def bench_simulators():
 
 
 def main():
-    for bench in bench_stages, bench_core, bench_simulators:
+    for bench in bench_roll, bench_stages, bench_core, bench_simulators:
         if not sys.argv[2:] or bench.__name__[6:] in sys.argv[2:]: bench()
 
 

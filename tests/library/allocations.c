@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * allocations: read .. fold and emit with an allocator whose k-th call fails, for every k = first, first + step, ...
  *
- *     allocations MODEL.onnx FIRST STEP STICKY       STICKY 1: all later calls fail, too; 0: only the k-th
+ *     allocations MODEL.onnx FIRST STEP STICKY [roll]       STICKY 1: all later calls fail, too; 0: only the k-th; roll: read .. roll, check, show
  *
  * Each run must end in MLO_E_MEMORY (or, past the last allocation, in success) and give every block back. Prints the number of runs and of
  * allocations. Built with ASan and UBSan, so that a pointer nobody checked shows.
@@ -23,12 +23,35 @@ static void *count_alloc(void *user, size_t n) {
 static void count_release(void *user, void *p) { ((counter *)user)->live--; free(p); }
 static int count_sink(void *user, const char *file, const void *bytes, size_t n) { (void)file; (void)bytes; *(size_t *)user += n; return 0; }
 
-static int build(counter *c, const char *path) {
+static int finish(mlo *m) {
+    int code = mlo_failed(m);
+    if (code && (!mlo_failure(m)->text || !*mlo_failure(m)->text)) code = -1;
+    mlo_close(m);
+    return code;
+}
+
+/* Rolls, and proves it against the original, which has failures of its own. */
+static int roll(mlo *m, mlo *original, const char *path) {
+    size_t n = 0;
+    mlo_load(m, path);
+    mlo_to(m, "roll");
+    mlo_report(m, "roll");
+    mlo_write_json(m, count_sink, &n);
+    mlo_write_onnx(m, count_sink, &n);
+    mlo_show(m, "html", count_sink, &n);
+    mlo_load(original, path);
+    mlo_check(m, original);
+    mlo_close(original);
+    return finish(m);
+}
+
+static int build(counter *c, const char *path, int only_roll) {
     mlo_desc d = {0};
     size_t n = 0;
     d.user = c; d.alloc = count_alloc; d.release = count_release;
-    mlo *m = mlo_open(&d);
-    if (!m) return MLO_E_MEMORY;
+    mlo *m = mlo_open(&d), *original = m && only_roll ? mlo_open(&d) : NULL;
+    if (!m || (only_roll && !original)) { mlo_close(m); return MLO_E_MEMORY; }
+    if (only_roll) return roll(m, original, path);
     mlo_load(m, path);
     mlo_set(m, "pe", "2");
     mlo_set(m, "simd", "2");
@@ -37,21 +60,18 @@ static int build(counter *c, const char *path) {
     mlo_write_json(m, count_sink, &n);
     mlo_write_onnx(m, count_sink, &n);
     mlo_emit(m, count_sink, &n);
-    int code = mlo_failed(m);
-    if (code && (!mlo_failure(m)->text || !*mlo_failure(m)->text)) code = -1;
-    mlo_close(m);
-    return code;
+    return finish(m);
 }
 
 int main(int argc, char **argv) {
     counter c = { 0, 0, 0, 0 };
     long runs = 0, total, step = argc > 3 ? atol(argv[3]) : 1;
-    if (argc != 5 || build(&c, argv[1]) || c.live) { fprintf(stderr, "it does not work with memory, either, or %ld blocks are left\n", c.live); return 1; }
+    if ((argc != 5 && argc != 6) || build(&c, argv[1], argc == 6) || c.live) { fprintf(stderr, "it does not work with memory, either, or %ld blocks are left\n", c.live); return 1; }
     total = c.calls;
     for (long k = atol(argv[2]); k <= total; k += step, runs++) {
         counter f = { 0, 0, 0, 0 };
         f.fail_at = k; f.sticky = atoi(argv[4]);
-        int code = build(&f, argv[1]);
+        int code = build(&f, argv[1], argc == 6);
         if (code == MLO_E_MEMORY && !f.live) continue;
         fprintf(stderr, "allocation %ld of %ld: code %d, %ld blocks left\n", k, total, code, f.live);
         return 1;
