@@ -13,7 +13,7 @@
  *    common scope; then a carried value that forks (a residual stream); then the smallest body; then the earliest node.
  * invariant: instances are disjoint; a loop has at least two, and a body does matrix work, or has six nodes and hands on more than
  *     int64 (shapes); an iteration hands on at least one value.
- * example: gpt2-tiny: 4 instances of 38 nodes, whatever its nodes are called.
+ * example: gpt2-tiny: 4 instances of 35 nodes, whatever its nodes are called.
  * cost: O(nodes) per shift and alignment; the growing of all shifts together is capped at MLO_EFFORT x nodes.
  */
 enum { MLO_EFFORT = 64, MLO_LEAST_BODY = 6, MLO_DETOUR = -2 };

@@ -599,6 +599,33 @@ static int mlo_shape_qconcat(mlo_shapes *s) {    /* QLinearConcat(y_scale, y_zer
     return mlo_shape_Concat(&t);
 }
 
+/* ---- products that were flattened ------------------------------------------------------------------------------------------------------- */
+
+static mlo_node *mlo_x_maker(const mlo_expansion *x, const char *name) { const mlo_value *v = mlo_value_of(x->g, name); return v && v->graph == x->g ? v->producer : NULL; }
+
+/* Reshape(Gemm(Reshape(v), w, c)) to [.., N]: how tools, and Conv1D, write v w + c for more than two axes. The Gemm, or NULL. */
+static mlo_node *mlo_x_flattened(const mlo_expansion *x) {
+    mlo_node *gemm = mlo_is(x->n, "Reshape") ? mlo_x_maker(x, x->n->input[0]) : NULL, *first = mlo_is(gemm, "Gemm") ? mlo_x_maker(x, gemm->input[0]) : NULL;
+    if (!mlo_is(first, "Reshape") || mlo_int(gemm, "transA", 0) || mlo_float(gemm, "alpha", 1) != 1 || mlo_float(gemm, "beta", 1) != 1) return NULL;
+    mlo_form v = mlo_form_of(mlo_value_of(x->g, first->input[0])), y = mlo_form_of(mlo_value_of(x->g, x->n->output[0])), w = mlo_form_of(mlo_value_of(x->g, gemm->input[1]));
+    mlo_form c = mlo_form_of(mlo_has_input(gemm, 2) ? mlo_value_of(x->g, gemm->input[2]) : NULL);
+    int flip = mlo_int(gemm, "transB", 0) != 0;
+    if (!mlo_form_known(&v) || !mlo_form_known(&y) || w.rank != 2 || y.rank < 3 || y.dims[y.rank - 1] != w.dims[!flip]) return NULL;
+    return !mlo_has_input(gemm, 2) || (c.rank == 1 && c.dims[0] == w.dims[!flip]) ? gemm : NULL;
+}
+
+static void mlo_expand_flattened(mlo_expansion *x, const mlo_node *gemm) {
+    static const int64_t flip[] = { 1, 0 };
+    const char *v = mlo_x_maker(x, gemm->input[0])->input[0], *w = gemm->input[1];
+    mlo_form from = mlo_form_of(mlo_value_of(x->g, v)), to = mlo_form_of(mlo_value_of(x->g, x->n->output[0])), k = mlo_form_of(mlo_value_of(x->g, w));
+    to.dims[to.rank - 1] = k.dims[mlo_int(gemm, "transB", 0) != 0];
+    if (from.rank != to.rank || memcmp(from.dims, to.dims, (size_t)to.rank * sizeof *to.dims)) v = mlo_x_reshape(x, v, to.dims, (size_t)to.rank);
+    if (mlo_int(gemm, "transB", 0)) w = mlo_x_transpose(x, w, flip, 2);
+    v = MLO_X(x, "MatMul", v, w);
+    mlo_x_out(x, 0, mlo_x_plus(x, v, mlo_has_input(gemm, 2) ? gemm->input[2] : ""));
+    for (size_t i = 0; i < x->n_made; i++) { x->made[i]->meta = gemm->meta; x->made[i]->n_meta = gemm->n_meta; }
+}
+
 /* ---- the table -------------------------------------------------------------------------------------------------------------------------- */
 
 typedef struct { mlo_op op; void (*expand)(mlo_expansion *x); const char *inputs; } mlo_fused;
@@ -661,11 +688,13 @@ static int mlo_expand_graph(mlo *m, void *graph, void *user) {
     for (size_t i = 0; i < g->n_node; i++) {
         const mlo_fused *f = mlo_fused_of(g->node[i]);
         mlo_expansion x = { m, g, g->node[i], mlo_opset_of(m), MLO_UNDEFINED, NULL, 0, NULL };
+        const mlo_node *gemm = f ? NULL : mlo_x_flattened(&x);
         if (f) mlo_expand_node(&x, f);
+        else if (gemm) mlo_expand_flattened(&x, gemm);
         else if (mlo_eq(x.n->domain, "com.microsoft.nchwc")) mlo_x_stay(&x, "its layout is that of the processor it was optimized for; save the model at ORT_ENABLE_EXTENDED, not ALL");
         if (m->error.code) return (int)m->error.code;
         if (x.why) MLO_TRY(mlo_expand_stayed(m, e, g->node[i], x.why));
-        if (!f || x.why) { x.made = &g->node[i]; x.n_made = 1; }
+        if (!(f || gemm) || x.why) { x.made = &g->node[i]; x.n_made = 1; }
         else e->expanded++;
         for (size_t k = 0; k < x.n_made; k++) if (!MLO_PUSH(m, list, n, x.made[k])) return (int)m->error.code;
     }

@@ -127,7 +127,7 @@ def equal_or_refused(m, *options):
 EXPECTED = {   # (iterations, body nodes, carried, per-iteration inputs, taps) of each loop
     "bert-tiny": [(2, 34, 1, 16, 0)], "bert-tiny-mask": [(2, 34, 1, 16, 0)], "bert-tiny-dynamic": [(2, 34, 1, 16, 0)],
     "bert-tiny-external": [(2, 34, 1, 16, 0)], "bert-tiny-shared-biases": [(2, 34, 1, 16, 0)], "bert-12-torchscript": [(12, 34, 1, 16, 0)],
-    "vit-tiny": [(4, 33, 1, 16, 0)], "gpt2-tiny": [(4, 38, 1, 12, 0)], "llama-tiny-opset23": [(4, 48, 1, 9, 0)], "mlp-res": [(6, 7, 1, 6, 0)],
+    "vit-tiny": [(4, 33, 1, 16, 0)], "gpt2-tiny": [(4, 35, 1, 12, 0)], "llama-tiny-opset23": [(4, 48, 1, 9, 0)], "mlp-res": [(6, 7, 1, 6, 0)],
     "t5-tiny": [(3, 35, 1, 8, 0), (4, 59, 1, 13, 0)], "whisper-tiny": [(3, 32, 1, 15, 0), (3, 54, 1, 24, 0)],
     "bert-tiny-qdq": [(2, 116, 1, 57, 0)], "bert-tiny-qonnx": [(2, 49, 1, 30, 0)],
 }
@@ -303,7 +303,8 @@ def check_attributes():
                 else: why = "" if status in (3, 4) and "[MLO_E_" in err else f"status {status}"
                 if why: bad.append(f"{n.name}.{attr}: {why}")
                 whole = rolled is not None and [x[:2] for x in sizes(rolled)] == [x[:2] for x in EXPECTED[name]]     # cut elsewhere, all layers are in
-                if not whole and (n.name not in err or (attr not in err and "MLO_E_SHAPE" not in err)): silent.append(f"{n.name}.{attr}: {err.strip()[-300:]}")
+                flat = n.op_type in ("Gemm", "Reshape") and "almost matches" in err      # no more MatMul and Add for read: the structure differs, not the attribute
+                if not whole and not flat and (n.name not in err or (attr not in err and "MLO_E_SHAPE" not in err)): silent.append(f"{n.name}.{attr}: {err.strip()[-300:]}")
         case(f"attributes {name}: {tries} changed one by one, none rolled wrong", "; ".join(bad[:3]))
         case(f"attributes {name}: each told with its node", "; ".join(silent[:3]))
 
