@@ -223,13 +223,13 @@ def attributes(l):
             del node.attribute[:]
             node.attribute.extend(kept + ([new] if new else []))
         for a in n.attribute:
-            for k, new in enumerate(other_values(a)): yield f"{n.name}.{a.name} {k}", lambda c, e=replace, a=a, new=new: e(c, name=a.name, new=new), (n.name, a, new)
-            yield f"{n.name}.{a.name} removed", lambda c, e=replace, a=a: e(c, name=a.name), (n.name, a, None)
+            for k, new in enumerate(other_values(a)): yield f"{n.name}.{a.name} {k}", lambda c, e=replace, a=a, new=new: e(c, name=a.name, new=new), (l.k, n.name, a, new)
+            yield f"{n.name}.{a.name} removed", lambda c, e=replace, a=a: e(c, name=a.name), (l.k, n.name, a, None)
         for name, s in (schema.attributes.items() if schema else ()):
             if attribute(n, name) is not None or not s.default_value.type: continue
-            default = copy.deepcopy(s.default_value)
+            default, absent = copy.deepcopy(s.default_value), A(name=name)
             default.name = name
-            for k, new in enumerate([default] + other_values(default)): yield f"{n.name}.{name} added {k}", lambda c, e=replace, name=name, new=new: e(c, name=name, new=new), (n.name, default, new)
+            for k, new in enumerate([default] + other_values(default)): yield f"{n.name}.{name} added {k}", lambda c, e=replace, name=name, new=new: e(c, name=name, new=new), (l.k, n.name, absent, new)
 
 
 def edges(l):
@@ -383,7 +383,7 @@ KINDS = {"attributes": attributes, "edges": edges, "constants": constants, "shap
 
 def told(a, err):
     """Does the text hold the attribute's value?"""
-    if a is None: return "absent" in err or "default" in err
+    if a is None or not a.type: return "absent" in err
     numbers = [float(x) for x in re.findall(r"-?\d+(?:\.\d+)?(?:e[-+]?\d+)?", err)]
     if a.type == A.INT: return a.i in numbers
     if a.type == A.FLOAT: return any(np.float32(x) == np.float32(a.f) for x in numbers)
@@ -418,8 +418,9 @@ def judge(name, base, kind, c, facts, f):
         got = sizes(rolled)
     if kind == "metadata" and [x[0] for x in got] != [x[0] for x in loops]: return f"rolls to {got}, without the change to {loops}: {err.strip()[-200:]}"
     if kind == "attributes" and [x[0] for x in got] != [x[0] for x in loops] and "MLO_E_SHAPE" not in err:
-        node, old, new = facts
-        for what, good in (("node", node in err), ("attribute", old.name in err), ("old value", told(old, err)), ("new value", told(new, err))):
+        k, node, old, new = facts
+        line = re.search(rf"layer (\d+): \w+ {re.escape(node)}: {old.name} (.*?), (others|layer \d+) (.*)", err)
+        for what, good in (("node and attribute", line), ("layer", line and int(line[1]) == k), ("new value", line and told(new, line[2])), ("old value", line and told(old, line[4]))):
             if not good: return f"the {what} is not told: {err.strip()[-400:]}"
     return ""
 
