@@ -37,7 +37,7 @@ typedef struct {
     mlo_layers **loop; size_t n_loops;      /* in the order of their first nodes */
     mlo_layers **lost; size_t n_lost;       /* loops that share nodes with a better one */
     mlo_miss *near; size_t n_near;          /* of each shift without a loop: the two instances most alike */
-    mlo_miss closest;                     /* the nearest of these, outside of all loops; x MLO_NONE when there is none */
+    mlo_miss closest;                     /* the nearest of these, outside of all stacks with a loop; x MLO_NONE when there is none */
     int tried;                            /* shifts looked at */
 } mlo_found;
 
@@ -50,6 +50,7 @@ typedef struct {
     mlo_chain_edge *edge; int n_edges;
     int *adj_at, *adj, *offset, *queue;          /* per chain */
     uint8_t *bad;                                /* per node x: x and next[x] may not share a body node */
+    uint8_t *stack;                              /* per node: in a layer of a shift that has a loop, be it rolled or not */
     int *time, *reach, *stamp, stamps;           /* per node (stamp: per chain) */
     int *at, *by_time, n_times;                  /* instance t: by_time[at[t] .. at[t+1]-1] */
     int *run_first, *run_last, n_runs, *run_of;
@@ -62,7 +63,7 @@ static int mlo_align_make(mlo *m, mlo_net *net, mlo_shift *s, mlo_align *a) {
     memset(a, 0, sizeof *a);
     a->m = m; a->net = net; a->s = s;
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) if (!(*all[i] = MLO_NEW_N(m, int, n))) return (int)m->error.code;
-    a->edge = MLO_NEW_N(m, mlo_chain_edge, slots); a->adj = MLO_NEW_N(m, int, 2 * slots); a->bad = MLO_NEW_N(m, uint8_t, n);
+    a->edge = MLO_NEW_N(m, mlo_chain_edge, slots); a->adj = MLO_NEW_N(m, int, 2 * slots); a->bad = MLO_NEW_N(m, uint8_t, n); a->stack = MLO_NEW_N(m, uint8_t, n);
     for (size_t i = 0; i < n; i++) a->chain[i] = a->time[i] = MLO_NONE;
     return (int)m->error.code;
 }
@@ -487,6 +488,7 @@ static int mlo_shift_loops(mlo_align *a, mlo_layers ***loops, size_t *n, mlo_fou
         mlo_align_try(a, way);
         mlo_align_judge(a, &rank);
         if (mlo_align_take(a, loops, n)) return (int)a->m->error.code;
+        for (int i = 0; i < a->at[a->n_times]; i++) a->stack[a->by_time[i]] = 1;
     }
     for (int c = 0; c < a->n_chains; c++)
         for (int x = a->root[c]; x >= 0; x = a->s->next[x]) { a->chain[x] = a->time[x] = MLO_NONE; }
@@ -562,7 +564,7 @@ static int mlo_discover(mlo *m, mlo_net *net, const char *const *scope, const ui
     }
     for (size_t i = 0; i < found->n_near; i++) {
         const mlo_miss *near = &found->near[i];
-        if (taken[near->x] || (near->y >= 0 && taken[near->y])) continue;
+        if (align.stack[near->x] || (near->y >= 0 && align.stack[near->y])) continue;
         if (mlo_miss_nearer(near, &found->closest)) found->closest = *near;
     }
     if (found->n_loops) qsort(found->loop, found->n_loops, sizeof *found->loop, mlo_layers_earlier);

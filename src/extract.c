@@ -145,7 +145,7 @@ static const char *mlo_difference(mlo *m, const mlo_net *net, const mlo_miss *mi
     const mlo_node *reader = net->g->node[miss->x], *detour = miss->slot_x == MLO_DETOUR ? net->g->node[miss->y] : NULL;
     if (detour) return mlo_format(m, "%s %s reads %s %s, which is not in the loop and depends on layer %d", reader->op, mlo_node_name(reader), detour->op, mlo_node_name(detour), miss->layer);
     int i = odd_is_y ? miss->y : miss->x, k = odd_is_y ? miss->x : miss->y, layer = mlo_miss_layer(net, miss) + odd_is_y;
-    if (i < 0) return mlo_format(m, "layer %d: has no counterpart of %s %s", layer, net->g->node[k]->op, mlo_node_name(net->g->node[k]));
+    if (i < 0) return mlo_format(m, "layer %d has no counterpart of %s %s", layer, net->g->node[k]->op, mlo_node_name(net->g->node[k]));
     const mlo_node *a = net->g->node[i], *b = k < 0 ? NULL : net->g->node[k];
     const char *who = mlo_format(m, "layer %d: %s %s", layer, a->op, mlo_node_name(a));
     if (!who) return NULL;

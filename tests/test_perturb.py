@@ -172,7 +172,7 @@ def sort(g):
 
 
 def fresh(c, name, array):
-    c.graph.initializer.append(numpy_helper.from_array(np.ascontiguousarray(array), name))
+    c.graph.initializer.append(numpy_helper.from_array(np.array(array), name))
     return name
 
 
@@ -281,12 +281,17 @@ def shapes(l):
     for d in sorted({d for x in mine for d in l.form[x][1]}):
         for more in (4, -4):
             def wide(c, d=d, more=more):
+                for i in l.nodes:                                     # sizes told in constants, for this layer only
+                    for k, x in enumerate(c.graph.node[i].input):
+                        if x not in l.init or l.form[x][0] != "<i8": continue
+                        a = numpy_helper.to_array(l.init[x])
+                        if d in a: c.graph.node[i].input[k] = fresh(c, f"perturbed {i} {k}", np.where(a == d, d + more, a))
                 for i in c.graph.initializer:
                     if i.name not in mine: continue
                     a = numpy_helper.to_array(i)
                     for axis, e in enumerate(a.shape):
                         if e == d: a = np.take(a, np.arange(d + more) % d, axis)
-                    i.CopyFrom(numpy_helper.from_array(np.ascontiguousarray(a), i.name))
+                    i.CopyFrom(numpy_helper.from_array(np.array(a), i.name))
             if d > 4: yield f"width {d} to {d + more}", wide, None
 
 
@@ -507,7 +512,7 @@ def in_body(m, scan, f):
             yield f"{n.name} negated", negate
     for i, t_ in enumerate(g.initializer):
         for k, y in enumerate(other_arrays(numpy_helper.to_array(t_))):
-            yield f"constant {t_.name} {k}", lambda c, i=i, y=y: (lambda x: x.CopyFrom(numpy_helper.from_array(np.ascontiguousarray(y), x.name)))(body(scan(c)).initializer[i])
+            yield f"constant {t_.name} {k}", lambda c, i=i, y=y: (lambda x: x.CopyFrom(numpy_helper.from_array(np.array(y), x.name)))(body(scan(c)).initializer[i])
 
 
 def around(m, scan, f):
@@ -551,7 +556,7 @@ def stacks(m, scan, f):
                 for k, new in enumerate(other_values(a)): yield f"{n.name}.{a.name} {k}", lambda c, i=i, a=a, new=new: attribute(c.graph.node[i], a.name).CopyFrom(new)
     for i, w in enumerate(m.graph.initializer):
         for k, y in enumerate(other_arrays(numpy_helper.to_array(w))):
-            yield f"{w.name} value {k}", lambda c, i=i, y=y, w=w: c.graph.initializer[i].CopyFrom(numpy_helper.from_array(np.ascontiguousarray(y), w.name))
+            yield f"{w.name} value {k}", lambda c, i=i, y=y, w=w: c.graph.initializer[i].CopyFrom(numpy_helper.from_array(np.array(y), w.name))
 
 
 def check_sabotage():
