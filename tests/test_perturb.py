@@ -387,7 +387,7 @@ KINDS = {"attributes": attributes, "edges": edges, "constants": constants, "shap
 # ---- judging a mutant ---------------------------------------------------------------------------------------------------------------------
 
 def told(a, err):
-    """Does the text hold the attribute's value?"""
+    """Does the text hold the attribute's value? Of no attribute: that it is absent."""
     if a is None or not a.type: return "absent" in err
     numbers = [float(x) for x in re.findall(r"-?\d+(?:\.\d+)?(?:e[-+]?\d+)?", err)]
     if a.type == A.INT: return a.i in numbers
@@ -397,8 +397,8 @@ def told(a, err):
     return True
 
 
-def judge(name, base, kind, c, facts, f):
-    """'' or what is wrong; None when the mutant is no model."""
+def judge(base, kind, c, facts, f):
+    """'' or what is wrong; None when the mutant is no model. facts: of attributes, what changed; of metadata, the outputs."""
     blob = c.SerializeToString()
     want = facts if kind == "metadata" else execute(blob, f)          # metadata changes nothing, in whatever form ONNX Runtime takes it
     if want is None: return None
@@ -453,8 +453,7 @@ def check_mutants():
                     c = copy.deepcopy(m)
                     edit(c)
                     tidy(c, kind)
-                    if kind == "metadata": facts = expected
-                    why = judge(name, base, kind, c, facts, f)
+                    why = judge(base, kind, c, expected if kind == "metadata" else facts, f)
                     tried += why is not None
                     if why:
                         bad.append(f"{what}: {why}")
@@ -464,13 +463,8 @@ def check_mutants():
 
 # ---- sabotage of rolled models ---------------------------------------------------------------------------------------------------------------
 
-def bodies(m):
-    """Every loop of a rolled model as its place: a function from a copy of the model to the Scan in there."""
-    return [lambda c, i=i: scans(c)[i] for i in range(len(scans(m)))]
-
-
-def body_forms(m, scan, f):
-    """Type and rank of every value in a body, as ONNX Runtime infers them: a value rewired to another of the same form leaves a model."""
+def body_forms(m, scan):
+    """Type and shape of every value in a body, as ONNX Runtime infers them: a value rewired to another of the same form leaves a model."""
     inferred = onnx.shape_inference.infer_shapes(m)
     g, forms = body(scan(inferred)), {}
     for v in list(g.value_info) + list(g.input) + list(g.output):
@@ -482,7 +476,7 @@ def body_forms(m, scan, f):
 def in_body(m, scan, f):
     """Every attribute, edge and op of a body changed."""
     g, r = body(scan(m)), random.Random(9)
-    forms = body_forms(m, scan, f)
+    forms = body_forms(m, scan)
     order = {o: i for i, n in enumerate(g.node) for o in n.output}
     for i, n in enumerate(g.node):
         def to(c, i=i): return body(scan(c)).node[i]
@@ -568,7 +562,8 @@ def check_sabotage():
         err, status = call("roll", source, "--onnx", "-o", path)
         if status: t.case(f"{base}/sabotage", err); continue
         rolled = onnx.load(path)
-        for number, scan in enumerate(bodies(rolled)):
+        for number in range(len(scans(rolled))):
+            scan = lambda c, number=number: scans(c)[number]              # this loop, in any copy of the model
             for make in (in_body, around, stacks):
                 name = f"{base}/sabotage/{make.__name__}/{number}"
                 if (picked and not any(p in name for p in picked)) or (make is stacks and number): continue
