@@ -18,9 +18,10 @@
  */
 enum { MLO_EFFORT = 64, MLO_LEAST_BODY = 6, MLO_DETOUR = -2 };
 
-/* Where two instances differ: node x, its counterpart y (MLO_NONE when it has none), the input (MLO_NONE: the node itself).
- * matched of size nodes are equal. Slot MLO_DETOUR: they do not differ, but x reads node y, which lies outside and depends on one of them. */
-typedef struct { int x, y, slot, matched, size; } mlo_miss;
+/* Where two neighbouring instances differ: node x, its counterpart y (MLO_NONE when it has none), their inputs (slots; MLO_NONE: the nodes
+ * themselves). matched of size nodes are equal. layer: which of the layers x is in, as they follow each other from 0.
+ * slot_x MLO_DETOUR: they do not differ, but x reads node y, which lies outside of the loop and depends on that layer. */
+typedef struct { int x, y, slot_x, slot_y, matched, size, layer; } mlo_miss;
 
 typedef struct {
     int iterations, size;         /* instances, nodes per instance */
@@ -28,13 +29,15 @@ typedef struct {
     int carried;                  /* values handed from one iteration to the next */
     long score;                   /* nodes rolled, less (carried - 1) * size */
     int cohesion, forks, overlap; /* for ties; overlap: of one instance with the chosen nodes, in 1/10000 */
+    int layers;                   /* instances there are in all, with those that differ */
     mlo_miss before, after;       /* what keeps the neighbouring instances out; x MLO_NONE when there are none */
 } mlo_layers;
 
 typedef struct {
     mlo_layers **loop; size_t n_loops;      /* in the order of their first nodes */
     mlo_layers **lost; size_t n_lost;       /* loops that share nodes with a better one */
-    mlo_miss closest;                     /* the two instances most alike that make no loop */
+    mlo_miss *near; size_t n_near;          /* of each shift without a loop: the two instances most alike */
+    mlo_miss closest;                     /* the nearest of these, outside of all stacks with a loop; x MLO_NONE when there is none */
     int tried;                            /* shifts looked at */
 } mlo_found;
 
@@ -47,6 +50,7 @@ typedef struct {
     mlo_chain_edge *edge; int n_edges;
     int *adj_at, *adj, *offset, *queue;          /* per chain */
     uint8_t *bad;                                /* per node x: x and next[x] may not share a body node */
+    uint8_t *stack;                              /* per node: in a layer of a shift that has a loop, be it rolled or not */
     int *time, *reach, *stamp, stamps;           /* per node (stamp: per chain) */
     int *at, *by_time, n_times;                  /* instance t: by_time[at[t] .. at[t+1]-1] */
     int *run_first, *run_last, n_runs, *run_of;
@@ -59,7 +63,7 @@ static int mlo_align_make(mlo *m, mlo_net *net, mlo_shift *s, mlo_align *a) {
     memset(a, 0, sizeof *a);
     a->m = m; a->net = net; a->s = s;
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) if (!(*all[i] = MLO_NEW_N(m, int, n))) return (int)m->error.code;
-    a->edge = MLO_NEW_N(m, mlo_chain_edge, slots); a->adj = MLO_NEW_N(m, int, 2 * slots); a->bad = MLO_NEW_N(m, uint8_t, n);
+    a->edge = MLO_NEW_N(m, mlo_chain_edge, slots); a->adj = MLO_NEW_N(m, int, 2 * slots); a->bad = MLO_NEW_N(m, uint8_t, n); a->stack = MLO_NEW_N(m, uint8_t, n);
     for (size_t i = 0; i < n; i++) a->chain[i] = a->time[i] = MLO_NONE;
     return (int)m->error.code;
 }
@@ -217,21 +221,21 @@ static int mlo_slot_role(const mlo_align *a, int x, int y, int i, int j) {
 /* Is instance t + 1 the same as instance t? 0, 1, or 2 (if t is the first iteration). *miss tells a pair that is not. */
 static int mlo_instances_same(const mlo_align *a, int t, mlo_miss *miss) {
     int all = 1, size = a->at[t + 1] - a->at[t], other = a->at[t + 2] - a->at[t + 1], matched = 0;
-    mlo_miss first = { MLO_NONE, MLO_NONE, MLO_NONE, 0, 0 };
+    mlo_miss first = { MLO_NONE, MLO_NONE, MLO_NONE, MLO_NONE, 0, 0, 0 };
     for (int i = a->at[t]; i < a->at[t + 1]; i++) {
-        int x = a->by_time[i], y = a->s->next[x], good = y >= 0 && a->time[y] == t + 1 && !a->bad[x], where = MLO_NONE;
+        int x = a->by_time[i], y = a->s->next[x], good = y >= 0 && a->time[y] == t + 1 && !a->bad[x], where = MLO_NONE, there = MLO_NONE;
         if (good) {
             int swap = mlo_shift_swapped(a->s, x, y), n = mlo_slot_count(a->net, x);
             for (int k = 0; k < n && good; k++) {
-                int role = mlo_slot_role(a, x, y, a->net->in_at[x] + k, a->net->in_at[y] + (swap ? 1 - k : k));
+                int i_x = a->net->in_at[x] + k, i_y = a->net->in_at[y] + (swap ? 1 - k : k), role = mlo_slot_role(a, x, y, i_x, i_y);
                 if (role == 2) all = all ? 2 : 0;
-                if (!role) { good = 0; where = k; }
+                if (!role) { good = 0; where = i_x; there = i_y; }
             }
         }
         matched += good;
         if (!good) {
             all = 0;
-            if (first.x < 0 || (first.y < 0 && y >= 0)) { first.x = x; first.y = y; first.slot = where; }
+            if (first.x < 0 || (first.y < 0 && y >= 0)) { first.x = x; first.y = y; first.slot_x = where; first.slot_y = there; }
         }
     }
     if (size != other) all = 0;
@@ -406,8 +410,19 @@ static int mlo_align_try(mlo_align *a, int k) {
     return -1;
 }
 
-static void mlo_miss_keep(mlo_miss *best, const mlo_miss *miss) {
-    if (miss->x >= 0 && miss->matched * 2 >= miss->size && miss->size > 2 && (best->x < 0 || miss->matched > best->matched)) *best = *miss;
+/* How many layers of about this size begin before time t. */
+static int mlo_align_layer(const mlo_align *a, int t, int size) {
+    int n = 0;
+    for (int u = 0; u < t; u++) n += (a->at[u + 1] - a->at[u]) * 2 >= size;
+    return n;
+}
+
+/* Compares instances t and t + 1, and keeps where they differ if they are more alike than what is kept. */
+static void mlo_miss_keep(const mlo_align *a, int t, mlo_miss *best) {
+    mlo_miss miss;
+    if (mlo_instances_same(a, t, &miss) || miss.x < 0 || miss.matched * 2 < miss.size || miss.size <= 2 || (best->x >= 0 && miss.matched <= best->matched)) return;
+    *best = miss;
+    best->layer = mlo_align_layer(a, t, miss.size);
 }
 
 /* Iterations t and t + 1 are equal, yet no loop holds both: which node of t + 1 or later reads what a node outside made of iteration t? */
@@ -417,7 +432,8 @@ static void mlo_align_detour(const mlo_align *a, int t, mlo_miss *miss) {
         for (int x = a->by_time[i], k = net->in_at[x]; k < net->in_at[x + 1]; k++) {
             int p = net->from[k];
             if (p < a->low || a->time[p] == t || (a->time[p] >= 0 && a->run_of[a->time[p]] >= 0) || a->reach[p] != t) continue;
-            miss->x = x; miss->y = p; miss->slot = MLO_DETOUR;
+            miss->x = x; miss->y = p; miss->slot_x = MLO_DETOUR;
+            miss->layer = mlo_align_layer(a, t, miss->size);
             return;
         }
 }
@@ -425,9 +441,9 @@ static void mlo_align_detour(const mlo_align *a, int t, mlo_miss *miss) {
 /* Why the iterations t and t + 1, the one in a loop and the other not, are not in one. */
 static void mlo_align_why(const mlo_align *a, int t, mlo_miss *why) {
     mlo_miss miss;
-    if (!mlo_instances_same(a, t, &miss)) { mlo_miss_keep(why, &miss); return; }
+    if (!mlo_instances_same(a, t, &miss)) { mlo_miss_keep(a, t, why); return; }
     mlo_align_detour(a, t, &miss);
-    if (miss.slot == MLO_DETOUR) *why = miss;
+    if (miss.slot_x == MLO_DETOUR) *why = miss;
 }
 
 /* Stores the loops of the alignment as it stands. */
@@ -444,6 +460,7 @@ static int mlo_align_take(mlo_align *a, mlo_layers ***loops, size_t *n) {
         qsort(loop->node, (size_t)loop->size, sizeof *loop->node, mlo_int_cmp);
         for (int i = loop->size; i < loop->size * loop->iterations; i++) loop->node[i] = a->s->next[loop->node[i - loop->size]];
         loop->before.x = loop->after.x = MLO_NONE;
+        loop->layers = mlo_align_layer(a, a->n_times, loop->size);
         if (a->run_first[r] > 0) mlo_align_why(a, a->run_first[r] - 1, &loop->before);
         if (a->run_last[r] + 1 < a->n_times) mlo_align_why(a, a->run_last[r], &loop->after);
         if (!MLO_PUSH(a->m, *loops, *n, loop)) return (int)a->m->error.code;
@@ -452,10 +469,11 @@ static int mlo_align_take(mlo_align *a, mlo_layers ***loops, size_t *n) {
 }
 
 /* The loops of the shift as it stands (none is no failure). */
-static int mlo_shift_loops(mlo_align *a, mlo_layers ***loops, size_t *n, mlo_miss *closest) {
+static int mlo_shift_loops(mlo_align *a, mlo_layers ***loops, size_t *n, mlo_found *found) {
     mlo_rank best = { 0, 0, 0, 0, 0, 0 }, rank;
     int way = -1, r = 0;
-    mlo_miss miss;
+    mlo_miss near;
+    near.x = MLO_NONE;
     mlo_align_chains(a);
     for (int c = 0; c < a->n_chains; c++)
         for (int x = a->root[c]; a->s->next[x] >= 0; x = a->s->next[x]) a->bad[x] = (uint8_t)mlo_pair_bad(a, x, a->s->next[x]);
@@ -463,12 +481,14 @@ static int mlo_shift_loops(mlo_align *a, mlo_layers ***loops, size_t *n, mlo_mis
     for (int k = 0; a->n_chains && (r = mlo_align_try(a, k)) >= 0; k++) {
         if (!r) continue;
         if (mlo_align_judge(a, &rank) && (way < 0 || mlo_rank_cmp(&rank, &best) > 0)) { best = rank; way = k; }
-        for (int t = 0; way < 0 && a->n_runs == 0 && t + 1 < a->n_times; t++) { mlo_instances_same(a, t, &miss); mlo_miss_keep(closest, &miss); }
+        for (int t = 0; way < 0 && a->n_runs == 0 && t + 1 < a->n_times; t++) mlo_miss_keep(a, t, &near);
     }
+    if (way < 0 && near.x >= 0 && !MLO_PUSH(a->m, found->near, found->n_near, near)) return (int)a->m->error.code;
     if (way >= 0) {
         mlo_align_try(a, way);
         mlo_align_judge(a, &rank);
         if (mlo_align_take(a, loops, n)) return (int)a->m->error.code;
+        for (int i = 0; i < a->at[a->n_times]; i++) a->stack[a->by_time[i]] = 1;
     }
     for (int c = 0; c < a->n_chains; c++)
         for (int x = a->root[c]; x >= 0; x = a->s->next[x]) { a->chain[x] = a->time[x] = MLO_NONE; }
@@ -498,7 +518,7 @@ static int mlo_discover_at(mlo_align *a, int radius, mlo_seed *seed, mlo_pairs *
         int whole = mlo_shift_grow(a->s, x, y, seen, effort);
         for (int k = 0; k < a->s->n_pairs && whole; k++) if (mlo_pairs_put(a->m, seen, a->s->pair[k], a->s->next[a->s->pair[k]])) return (int)a->m->error.code;
         *effort += a->s->n_pairs;
-        if (whole && a->s->n_pairs > 1 && mlo_shift_loops(a, loops, n, &found->closest)) return (int)a->m->error.code;
+        if (whole && a->s->n_pairs > 1 && mlo_shift_loops(a, loops, n, found)) return (int)a->m->error.code;
         mlo_shift_clear(a->s);
     }
     return 0;
@@ -514,6 +534,12 @@ static int mlo_layers_better(const void *a, const void *b) {
 }
 static int mlo_layers_earlier(const void *a, const void *b) {
     return mlo_int_cmp((*(mlo_layers *const *)a)->node, (*(mlo_layers *const *)b)->node);
+}
+
+/* Says a more of why there is no loop than b? A pair of nodes that differ says more than a node without a counterpart. */
+static int mlo_miss_nearer(const mlo_miss *a, const mlo_miss *b) {
+    if (b->x < 0) return 1;
+    return (a->y >= 0) != (b->y >= 0) ? a->y >= 0 : a->matched > b->matched;
 }
 
 /* All loops of a graph, disjoint, best first served. scope (per node, may be NULL) and chosen (per node, may be NULL) as said above. */
@@ -535,6 +561,11 @@ static int mlo_discover(mlo *m, mlo_net *net, const char *const *scope, const ui
         for (int k = 0; k < total; k++) clash |= taken[loops[i]->node[k]];
         for (int k = 0; k < total && !clash; k++) taken[loops[i]->node[k]] = 1;
         if (clash ? !MLO_PUSH(m, found->lost, found->n_lost, loops[i]) : !MLO_PUSH(m, found->loop, found->n_loops, loops[i])) return (int)m->error.code;
+    }
+    for (size_t i = 0; i < found->n_near; i++) {
+        const mlo_miss *near = &found->near[i];
+        if (align.stack[near->x] || (near->y >= 0 && align.stack[near->y])) continue;
+        if (mlo_miss_nearer(near, &found->closest)) found->closest = *near;
     }
     if (found->n_loops) qsort(found->loop, found->n_loops, sizeof *found->loop, mlo_layers_earlier);
     return 0;

@@ -119,21 +119,50 @@ static const char *mlo_form_text(mlo *m, const mlo_value *v) {
     return s ? s : "";
 }
 
-/* In one line: how instance y's node differs from x's. */
-static const char *mlo_difference(mlo *m, const mlo_net *net, int x, int y, int slot) {
+/* What a slot reads, for people. */
+static const char *mlo_slot_text(mlo *m, const mlo_net *net, int slot) {
+    const mlo_value *v = net->in[slot];
+    if (!v) return "nothing";
+    if (net->from[slot] >= 0) return mlo_format(m, "%s %s", net->g->node[net->from[slot]]->op, mlo_node_name(net->g->node[net->from[slot]]));
+    return mlo_format(m, v->tensor ? "constant %s" : "input %s", v->name);
+}
+
+static const mlo_value *mlo_output_of(const mlo_net *net, const mlo_node *n, size_t i) {
+    return n->output[i] && *n->output[i] ? (const mlo_value *)mlo_map_get(&net->g->values, n->output[i]) : NULL;
+}
+
+/* The number of the layer that x is in: as the scopes have it, else counted. */
+static int mlo_miss_layer(const mlo_net *net, const mlo_miss *miss) {
+    const mlo_node *x = net->g->node[miss->x], *y = miss->y < 0 ? NULL : net->g->node[miss->y];
+    long number;
+    if (y && mlo_scope_number(mlo_meta_get(x->meta, x->n_meta, mlo_scope_key), mlo_meta_get(y->meta, y->n_meta, mlo_scope_key), &number) && number >= 0 && number < 1000000) return (int)number;
+    return miss->layer;
+}
+
+/* In one line: how the odd layer of two differs: which of its nodes, what it has there, and what `others` have. */
+static const char *mlo_difference(mlo *m, const mlo_net *net, const mlo_miss *miss, int odd_is_y, const char *others) {
     const mlo_attr *which[2];
-    const mlo_node *a = net->g->node[x], *b = y < 0 ? NULL : net->g->node[y];
-    if (slot == MLO_DETOUR) return mlo_format(m, "%s %s reads %s %s, which is not in the loop and depends on that instance", a->op, mlo_node_name(a), b->op, mlo_node_name(b));
-    if (!b) return mlo_format(m, "%s %s has no counterpart in the next instance", a->op, mlo_node_name(a));
+    const mlo_node *reader = net->g->node[miss->x], *detour = miss->slot_x == MLO_DETOUR ? net->g->node[miss->y] : NULL;
+    if (detour) return mlo_format(m, "%s %s reads %s %s, which is not in the loop and depends on layer %d", reader->op, mlo_node_name(reader), detour->op, mlo_node_name(detour), miss->layer);
+    int i = odd_is_y ? miss->y : miss->x, k = odd_is_y ? miss->x : miss->y, layer = mlo_miss_layer(net, miss) + odd_is_y;
+    if (i < 0) return mlo_format(m, "layer %d has no counterpart of %s %s", layer, net->g->node[k]->op, mlo_node_name(net->g->node[k]));
+    const mlo_node *a = net->g->node[i], *b = k < 0 ? NULL : net->g->node[k];
+    const char *who = mlo_format(m, "layer %d: %s %s", layer, a->op, mlo_node_name(a));
+    if (!who) return NULL;
+    if (!b) return mlo_format(m, "%s has no counterpart in %s", who, others);
     const char *attr = mlo_attr_conflict(m, a, b, which);
-    if (attr) return mlo_format(m, "%s %s: %s is %s, in %s it is %s", b->op, mlo_node_name(b), attr, mlo_attr_text_of(m, which[1]), mlo_node_name(a), mlo_attr_text_of(m, which[0]));
-    for (size_t i = 0; i < a->n_input && i < b->n_input; i++) {
-        mlo_value *v = mlo_value_of(net->g, a->input[i]), *w = mlo_value_of(net->g, b->input[i]);
-        if (v && w && mlo_form_differs(v, w))
-            return mlo_format(m, "%s %s: input %zu is %s, in %s it is %s", b->op, mlo_node_name(b), i, mlo_form_text(m, w), mlo_node_name(a), mlo_form_text(m, v));
+    if (attr) return mlo_format(m, "%s: %s %s, %s %s", who, attr, mlo_attr_text_of(m, which[0]), others, mlo_attr_text_of(m, which[1]));
+    for (int s = 0; s < mlo_slot_count(net, i) && s < mlo_slot_count(net, k); s++) {
+        mlo_value *v = net->in[net->in_at[i] + s], *w = net->in[net->in_at[k] + s];
+        if (v && w && mlo_form_differs(v, w)) return mlo_format(m, "%s: input %d is %s, %s %s", who, s, mlo_form_text(m, v), others, mlo_form_text(m, w));
     }
-    if (slot >= 0) return mlo_format(m, "%s %s: input %d comes from another place than in %s", b->op, mlo_node_name(b), slot, mlo_node_name(a));
-    return mlo_format(m, "%s %s differs from %s", b->op, mlo_node_name(b), mlo_node_name(a));
+    for (size_t o = 0; o < a->n_output && o < b->n_output; o++) {
+        const mlo_value *v = mlo_output_of(net, a, o), *w = mlo_output_of(net, b, o);
+        if (v && w && mlo_form_differs(v, w)) return mlo_format(m, "%s: output %zu is %s, %s %s", who, o, mlo_form_text(m, v), others, mlo_form_text(m, w));
+    }
+    if (miss->slot_x < 0) return mlo_format(m, "%s is not where it is in %s (%s)", who, others, mlo_node_name(b));
+    int mine = odd_is_y ? miss->slot_y : miss->slot_x, theirs = odd_is_y ? miss->slot_x : miss->slot_y;
+    return mlo_format(m, "%s: input %d is %s; %s (%s) %s", who, mine - net->in_at[i], mlo_slot_text(m, net, mine), others, mlo_node_name(b), mlo_slot_text(m, net, theirs));
 }
 
 /* ---- choosing ------------------------------------------------------------------------------------------------------------------------- */
@@ -201,24 +230,48 @@ static void mlo_report_string(mlo_text *t, const char *s) {
     mlo_puts(t, "\"");
 }
 
-/* What kept a loop from being longer: warned about, and noted in the report. */
-static void mlo_extract_misses(mlo *m, const mlo_net *net, const mlo_layers *l, const char *name, mlo_text *t, int *n) {
-    const mlo_miss *miss[2] = { &l->before, &l->after };
-    for (int i = 0; i < 2; i++) {
-        if (miss[i]->x < 0) continue;
-        const char *why = mlo_difference(m, net, miss[i]->x, miss[i]->y, miss[i]->slot);
-        if (!why) return;
-        mlo_warn(m, "%s: matched %d instances; the one %s it almost matches (%d of %d nodes): %s", name, l->iterations, i ? "after" : "before", miss[i]->matched, l->size, why);
-        mlo_puts(t, (*n)++ ? "," : "");
-        mlo_report_string(t, mlo_format(m, "%s: the instance %s matches %d of %d nodes: %s", name, i ? "after" : "before", miss[i]->matched, l->size, why));
+/* The node of the layer left out, on one side of a loop; the other layer's where it has none. */
+static int mlo_miss_odd(const mlo_layers *l, int after) {
+    const mlo_miss *miss = after ? &l->after : &l->before;
+    return miss->x >= 0 && after && miss->y >= 0 && miss->slot_x != MLO_DETOUR ? miss->y : miss->x;
+}
+
+static void mlo_extract_near(mlo *m, mlo_text *t, int *n, const char *line) {
+    if (!line) return;
+    mlo_warn(m, "%s", line);
+    mlo_puts(t, (*n)++ ? "," : "");
+    mlo_report_string(t, line);
+}
+
+/* What kept the k-th loop from being longer: warned about, and noted in the report. A layer between two loops is told once. */
+static void mlo_extract_misses(mlo *m, const mlo_net *net, const mlo_found *f, size_t k, const char *name, mlo_text *t, int *n) {
+    const mlo_layers *l = f->loop[k];
+    for (int after = 0; after < 2; after++) {
+        int odd = mlo_miss_odd(l, after), matched = l->iterations, seen = 0;
+        if (odd < 0) continue;
+        for (size_t i = 0; i < f->n_loops; i++)
+            for (int side = 0; side < 2 && i != k; side++) if (mlo_miss_odd(f->loop[i], side) == odd) { matched += f->loop[i]->iterations; seen |= i < k; }
+        if (seen) continue;
+        const char *why = mlo_difference(m, net, after ? &l->after : &l->before, after, "others");
+        if (why) mlo_extract_near(m, t, n, mlo_format(m, "%s: matched %d of %d: %s", name, matched, l->layers, why));
     }
+}
+
+/* Layers that almost repeat but make no loop at all: told when they are as large as half a body that was rolled. */
+static void mlo_extract_unrolled(mlo *m, const mlo_net *net, const mlo_found *f, mlo_text *t, int *n) {
+    const mlo_miss *c = &f->closest;
+    if (c->x < 0 || c->y < 0 || c->size < MLO_LEAST_BODY || c->matched * 4 < c->size * 3) return;
+    for (size_t i = 0; i < f->n_loops; i++) if (c->size * 2 < f->loop[i]->size) return;
+    const char *why = mlo_difference(m, net, c, 1, mlo_format(m, "layer %d", mlo_miss_layer(net, c)));
+    if (why) mlo_extract_near(m, t, n, mlo_format(m, "not rolled: two layers share %d of %d nodes, but %s", c->matched, c->size, why));
 }
 
 static int mlo_extract_report(mlo *m, const mlo_net *net, const mlo_found *f, const char *const *name) {
     mlo_text t = { m, NULL, 0, 0 };
     int n = 0;
     mlo_printf(&t, "{\"shifts\":%d,\"near\":[", f->tried);
-    for (size_t i = 0; i < f->n_loops; i++) if (name[i]) mlo_extract_misses(m, net, f->loop[i], name[i], &t, &n);
+    for (size_t i = 0; i < f->n_loops; i++) if (name[i]) mlo_extract_misses(m, net, f, i, name[i], &t, &n);
+    mlo_extract_unrolled(m, net, f, &t, &n);
     mlo_puts(&t, "],\"lost\":[");
     n = 0;
     for (size_t i = 0; i < f->n_lost && i < 20; i++) {
@@ -235,9 +288,9 @@ static int mlo_extract_report(mlo *m, const mlo_net *net, const mlo_found *f, co
 
 static int mlo_extract_none(mlo *m, const mlo_net *net, const mlo_found *f) {
     const mlo_miss *c = &f->closest;
-    const char *why = c->x < 0 ? NULL : mlo_difference(m, net, c->x, c->y, c->slot);
+    const char *why = c->x < 0 ? NULL : mlo_difference(m, net, c, 1, mlo_format(m, "layer %d", mlo_miss_layer(net, c)));
     if (!why) return mlo_fail_at(m, MLO_E_LOOP, NULL, "no layer repeats among the %d nodes: nothing to roll", net->n);
-    return mlo_fail(m, MLO_E_LOOP, net->g->node[c->y < 0 ? c->x : c->y], "no layer repeats; the closest two parts share %d of %d nodes, but %s", c->matched, c->size, why);
+    return mlo_fail(m, MLO_E_LOOP, net->g->node[c->y < 0 ? c->x : c->y], "no layer repeats; the closest two layers share %d of %d nodes, but %s", c->matched, c->size, why);
 }
 
 static const char **mlo_extract_scopes(mlo *m, const mlo_net *net) {

@@ -324,11 +324,40 @@ static int mlo_bind_options(mlo *m) {
     return 0;
 }
 
+/* ---- metadata ------------------------------------------------------------------------------------------------------------------------ */
+
+/* Scopes written as attributes, which no operator has, say nothing about what a node computes: they become metadata. */
+static const char *mlo_attr_as_meta(mlo *m, const mlo_attr *a) {
+    if (a->type == MLO_ATTR_STRING) return mlo_intern_n(m, a->s.data ? a->s.data : "", a->s.n);
+    mlo_text t = { m, NULL, 0, 0 };
+    mlo_puts(&t, "[");
+    for (size_t i = 0; i < a->n_strings; i++) { mlo_puts(&t, i ? ", '" : "'"); mlo_put(&t, a->strings[i].data, a->strings[i].n); mlo_puts(&t, "'"); }
+    mlo_puts(&t, "]");
+    const char *s = m->error.code ? NULL : mlo_intern(m, t.text);
+    mlo_text_free(&t);
+    return s;
+}
+
+static int mlo_attrs_to_meta(mlo *m, void *node, void *user) {
+    mlo_node *n = (mlo_node *)node;
+    size_t kept = 0;
+    (void)user;
+    for (size_t i = 0; i < n->n_attr; i++) {
+        const mlo_attr *a = n->attr[i];
+        int text = a->type == MLO_ATTR_STRING || a->type == MLO_ATTR_STRINGS, ours = !strncmp(a->name ? a->name : "", "pkg.torch.", 10);
+        if (!text || !(ours || (mlo_eq(a->name, "namespace") && (!n->domain || !*n->domain)))) { n->attr[kept++] = n->attr[i]; continue; }
+        const char *value = mlo_meta_get(n->meta, n->n_meta, a->name) ? NULL : mlo_attr_as_meta(m, a);
+        if (m->error.code || (value && mlo_meta_put(m, &n->meta, &n->n_meta, a->name, value))) return (int)m->error.code;
+    }
+    n->n_attr = kept;
+    return 0;
+}
+
 /* The stage. */
 static int mlo_read(mlo *m) {
     mlo_graph *g = m->model->graph;
     if (m->model->n_function && (mlo_inline(m) || mlo_sort(m, g, 0) || mlo_index(m, g))) return (int)m->error.code;
-    if (mlo_each_message(m, MLO_M_GRAPH, g, MLO_M_GRAPH, mlo_constants, NULL) || mlo_index(m, g)) return (int)m->error.code;
+    if (mlo_each_message(m, MLO_M_GRAPH, g, MLO_M_NODE, mlo_attrs_to_meta, NULL) || mlo_each_message(m, MLO_M_GRAPH, g, MLO_M_GRAPH, mlo_constants, NULL) || mlo_index(m, g)) return (int)m->error.code;
     mlo_drop_initialized_inputs(m->model);
     if (mlo_bind_options(m) || mlo_index(m, g) || mlo_infer(m) || mlo_expand(m) || mlo_fold_constants(m)) return (int)m->error.code;
     return mlo_index(m, g);

@@ -114,6 +114,12 @@ static int mlo_roll_fits(const mlo_roller *r, int i, int k, int j) {
     return v == w ? 6 : (v->tensor != NULL) == (w->tensor != NULL) ? 3 : 1;
 }
 
+/* Fails: node x of instance k is not what node y of instance `like` is, in itself or (slots) in what it reads. */
+static int mlo_roll_differs(const mlo_roller *r, int k, int x, int slot_x, int like, int y, int slot_y) {
+    mlo_miss miss = { x, y, slot_x, slot_y, 0, 0, k };
+    return mlo_fail(r->m, MLO_E_LOOP, r->g->node[x], "%s: not as in the other layers: %s", r->name, mlo_difference(r->m, r->net, &miss, 0, mlo_format(r->m, "layer %d", like)));
+}
+
 /* Decides the operand order of every node, and fails where an instance differs from the others. */
 static int mlo_roll_compare(mlo_roller *r, uint8_t *swap) {
     const mlo_attr *which[2];
@@ -123,14 +129,14 @@ static int mlo_roll_compare(mlo_roller *r, uint8_t *swap) {
             int x = mlo_roll_at(r, k, p), at = r->net->in_at[x], straight = 0, crossed = 0, bad = MLO_NONE;
             const mlo_node *a = r->g->node[first], *b = r->g->node[x];
             if (!mlo_op_same(a, b) || mlo_slot_count(r->net, x) != n || mlo_attr_difference(r->m, a, b, which))
-                return mlo_fail(r->m, MLO_E_LOOP, b, "%s: instance %d differs from instance 0: %s", r->name, k, mlo_difference(r->m, r->net, first, x, MLO_NONE));
+                return mlo_roll_differs(r, k, x, MLO_NONE, 0, first, MLO_NONE);
             if (mlo_commutes(b)) {
                 straight = mlo_roll_fits(r, at, k, base) && mlo_roll_fits(r, at + 1, k, base + 1) ? mlo_roll_fits(r, at, k, base) + mlo_roll_fits(r, at + 1, k, base + 1) : 0;
                 crossed = mlo_roll_fits(r, at + 1, k, base) && mlo_roll_fits(r, at, k, base + 1) ? mlo_roll_fits(r, at + 1, k, base) + mlo_roll_fits(r, at, k, base + 1) : 0;
             }
             swap[x] = crossed > straight;
             for (int s = 0; s < n && bad < 0; s++) if (!mlo_roll_fits(r, mlo_roll_slot(r, k, p, s), k, base + s)) bad = s;
-            if (bad >= 0) return mlo_fail(r->m, MLO_E_LOOP, b, "%s: instance %d differs from instance 1: %s", r->name, k, mlo_difference(r->m, r->net, one, x, bad));
+            if (bad >= 0) return mlo_roll_differs(r, k, x, mlo_roll_slot(r, k, p, bad), 1, one, base + bad);
             for (size_t o = 0; o < a->n_output; o++) if (mlo_form_differs(mlo_value_of(r->g, a->output[o]), mlo_value_of(r->g, b->output[o])))
                 return mlo_fail(r->m, MLO_E_LOOP, b, "%s: instance %d makes %s, instance 0 makes %s", r->name, k, mlo_form_text(r->m, mlo_value_of(r->g, b->output[o])), mlo_form_text(r->m, mlo_value_of(r->g, a->output[o])));
         }

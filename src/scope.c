@@ -1,6 +1,6 @@
 /* scope: where in the source model's module tree each node belongs.
  *
- * in:  nodes with pkg.torch.onnx.name_scopes or namespace (as metadata or as attributes; a Python list or slash text), or with telling
+ * in:  nodes with pkg.torch.onnx.name_scopes or namespace (a Python list or slash text; read has made metadata of attributes), or with telling
  *     names ("/encoder/layer.0/attention/Add", "encoder.layer.0.bias_DequantizeLinear"), or with nothing.
  * out: node metadata `mlo.scope`: the levels from the root, each with its full dotted name, joined by slashes:
  *     "encoder/encoder.layer.0/encoder.layer.0.attention". The nameless root is "". `mlo.scope_from` says why, where it was inferred.
@@ -104,33 +104,19 @@ static const char *mlo_levels_scope(mlo *m, const mlo_levels *l, int n, int join
     return s;
 }
 
-static const char *mlo_node_said(mlo *m, const mlo_node *n, const char *key) {
-    const char *s = mlo_meta_get(n->meta, n->n_meta, key);
-    mlo_attr *a = s ? NULL : mlo_attr_of(n, key);
-    if (s || !a) return s;
-    if (a->type == MLO_ATTR_STRING && a->s.data) return mlo_intern_n(m, a->s.data, a->s.n);
-    if (a->type != MLO_ATTR_STRINGS) return NULL;
-    mlo_text t = { m, NULL, 0, 0 };
-    for (size_t i = 0; i < a->n_strings; i++) { mlo_puts(&t, i ? "', '" : "['"); mlo_put(&t, a->strings[i].data, a->strings[i].n); }
-    mlo_puts(&t, "']");
-    s = mlo_intern(m, t.text ? t.text : "");
-    mlo_text_free(&t);
-    return s;
-}
-
 /* The scope in a node's metadata, NULL when there is none. */
 static const char *mlo_scope_said(mlo *m, const mlo_node *n) {
     mlo_levels l;
-    const char *s = mlo_meta_get(n->meta, n->n_meta, mlo_scope_key), *classes = mlo_node_said(m, n, "pkg.torch.onnx.class_hierarchy");
+    const char *s = mlo_meta_get(n->meta, n->n_meta, mlo_scope_key), *classes = mlo_meta_get(n->meta, n->n_meta, "pkg.torch.onnx.class_hierarchy");
     if (s) return s;
-    s = mlo_node_said(m, n, "pkg.torch.onnx.name_scopes");
+    s = mlo_meta_get(n->meta, n->n_meta, "pkg.torch.onnx.name_scopes");
     if (s && (strstr(s, "_empty_nn_module_stack") || !*s)) s = NULL;
     if (s && mlo_levels_list(m, s, &l)) {
         if (!l.n) return NULL;
         return mlo_levels_scope(m, &l, l.n - mlo_last_is_op(m, n, &l, classes), 0);
     }
     if (s) { mlo_levels_slashes(m, s, &l); return mlo_levels_scope(m, &l, l.n, 1); }
-    s = mlo_node_said(m, n, "namespace");
+    s = mlo_meta_get(n->meta, n->n_meta, "namespace");
     if (!s || !*s || strstr(s, "_empty_nn_module_stack")) return NULL;
     mlo_levels_slashes(m, s, &l);
     return mlo_levels_scope(m, &l, l.n > 1 ? l.n - 1 : l.n, 1);
