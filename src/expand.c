@@ -626,12 +626,81 @@ static void mlo_expand_flattened(mlo_expansion *x, const mlo_node *gemm) {
     for (size_t i = 0; i < x->n_made; i++) { x->made[i]->meta = gemm->meta; x->made[i]->n_meta = gemm->n_meta; }
 }
 
+/* ---- Deeploy's dialect -------------------------------------------------------------------------------------------------------------------- */
+
+/* The number that an attribute says, however it says it: an integer, a float, a tensor of one element. */
+static int64_t mlo_x_whole_attr(mlo_expansion *x, const char *names) {
+    const char *or = strchr(names, '|');
+    const mlo_attr *a = mlo_attr_of(x->n, or ? mlo_intern_n(x->m, names, (size_t)(or - names)) : names);
+    double v = 0;
+    if (!a && or) a = mlo_attr_of(x->n, or + 1);
+    int known = a && (a->type == MLO_ATTR_INT || a->type == MLO_ATTR_FLOAT || (a->type == MLO_ATTR_TENSOR && mlo_tensor_count(a->t) == 1 && !mlo_tensor_doubles(x->m, a->t, 0, 1, &v)));
+    if (known && a->type == MLO_ATTR_INT) return a->i;
+    if (known && a->type == MLO_ATTR_FLOAT) v = (double)a->f;
+    if (!known || floor(v) < v || v < -9e15 || !(v < 9e15)) { mlo_x_stay(x, "its attribute %.60s is no integer", names); return 0; }
+    return (int64_t)v;
+}
+
+/* A list with one number per channel, for axis 1: made to broadcast there. */
+static const char *mlo_x_channels(mlo_expansion *x, size_t i) {
+    mlo_form f = mlo_x_form(x, i);
+    int rank = mlo_x_rank(x, 0);
+    int64_t axes[MLO_MAX_RANK];
+    if (f.rank != 1 || f.dims[0] < 2 || rank < 3 || rank > MLO_MAX_RANK || f.dims[0] != mlo_x_dim(x, 0, 1)) return mlo_x_in(x, i);
+    for (int k = 1; k < rank - 1; k++) axes[k - 1] = k;
+    return mlo_x_unsqueeze(x, mlo_x_in(x, i), axes, (size_t)rank - 2);
+}
+
+/* Is an attribute one of the numbers, under either of its names? */
+static int mlo_dialect_knows(const mlo_dialect *d, const char *name) {
+    size_t n = strlen(name);
+    for (int k = 0; d->numbers[k]; k++)
+        for (const char *s = d->numbers[k]; s; s = strchr(s, '|') ? strchr(s, '|') + 1 : NULL) if (!strncmp(s, name, n) && (!s[n] || s[n] == '|')) return 1;
+    return 0;
+}
+
+/* RequantShift(x, mul, add; div, ..) becomes mlo.RequantShift(x, mul, add, div, ..): see ops_deeploy.c. */
+static void mlo_expand_dialect(mlo_expansion *x) {
+    const mlo_dialect *d = mlo_dialect_of(x->n);
+    const char *in[12];
+    size_t n = 0;
+    for (size_t i = 0; d && i < x->n->n_attr; i++) if (!mlo_dialect_knows(d, x->n->attr[i]->name)) mlo_x_stay(x, "its attribute %.60s is not known", x->n->attr[i]->name);
+    for (; d && n < x->n->n_input && n < 4; n++) in[n] = n && d->op.name[4] == 'R' ? mlo_x_channels(x, n) : mlo_x_in(x, n);
+    for (int k = 0; d && d->numbers[k]; k++) { int64_t v = mlo_x_whole_attr(x, d->numbers[k]); in[n++] = mlo_x_whole(x, v); }
+    if (!d || mlo_x_stopped(x)) return;
+    mlo_x_node(x, d->op.name, in, n);
+    mlo_x_int(x, "to", x->dtype);
+    if (!mlo_x_last(x)) return;
+    mlo_x_last(x)->name = x->n->name;
+    mlo_x_last(x)->output[0] = x->n->output[0];
+}
+
+/* The float twins of Deeploy's integer networks keep the integers' attributes on standard operators, where they mean nothing, write HardSwish
+ * where the opset has none yet, and mean the last axis by a Softmax that names none. Returns the entry that the node now needs, or NULL. */
+static const mlo_dialect *mlo_expand_twin(mlo *m, mlo_node *n, mlo_dtype dtype, int opset) {
+    if (!mlo_is(n, "Div") && !mlo_is(n, "HardSwish") && !mlo_is(n, "Softmax")) return NULL;
+    if (mlo_is(n, "Softmax")) { if (opset < 13 && !mlo_attr_of(n, "axis")) mlo_attr_int(m, n, "axis", -1); return NULL; }
+    n->n_attr = 0;
+    if (!mlo_is(n, "HardSwish") || opset >= 14 || dtype != MLO_FLOAT) return NULL;
+    n->domain = mlo_intern(m, "mlo");
+    mlo_attr_int(m, n, "to", dtype);
+    return mlo_dialect_of(n);
+}
+
+/* Is this one of Deeploy's networks: does it use an operator that only they have? */
+static int mlo_dialect_speaks(const mlo_graph *g) {
+    for (size_t i = 0; i < g->n_node; i++)
+        if (!mlo_eq(g->node[i]->op, "HardSwish") && mlo_dialect_of(g->node[i]) && !mlo_eq(g->node[i]->domain, "mlo")) return 1;
+    return 0;
+}
+
 /* ---- the table -------------------------------------------------------------------------------------------------------------------------- */
 
-typedef struct { mlo_op op; void (*expand)(mlo_expansion *x); const char *inputs; } mlo_fused;
-/* expand: NULL when only its form is known; inputs: x for each it must have, - for one it may lack */
-#define MLO_FUSED(name, inputs, shape, expand) { { name, mlo_shape_##shape, NULL }, mlo_expand_##expand, inputs }
-#define MLO_CARRIED(name, shape) { { name, mlo_shape_##shape, NULL }, NULL, "" }
+typedef struct { mlo_op op; void (*expand)(mlo_expansion *x); const char *inputs; int since; } mlo_fused;
+/* expand: NULL when only its form is known; inputs: x for each it must have, - for one it may lack; since: the least opset */
+#define MLO_FUSED(name, inputs, shape, expand) { { name, mlo_shape_##shape, NULL }, mlo_expand_##expand, inputs, 11 }
+#define MLO_CARRIED(name, shape) { { name, mlo_shape_##shape, NULL }, NULL, "", 1 }
+#define MLO_DIALECT(name, inputs) { { name, mlo_shape_same, NULL }, mlo_expand_dialect, inputs, 9 }
 static const mlo_fused mlo_fused_ops[] = {
     MLO_FUSED("com.microsoft.Attention", "xx", attention, attention),
     MLO_FUSED("com.microsoft.MultiHeadAttention", "xxx", multi_head, multi_head),
@@ -650,6 +719,8 @@ static const mlo_fused mlo_fused_ops[] = {
     MLO_CARRIED("com.microsoft.QLinearAdd", two), MLO_CARRIED("com.microsoft.QLinearMul", two), MLO_CARRIED("com.microsoft.QGemm", qgemm),
     MLO_CARRIED("com.microsoft.QLinearConcat", qconcat), MLO_CARRIED("com.microsoft.QLinearSoftmax", same), MLO_CARRIED("com.microsoft.QLinearSigmoid", same),
     MLO_FUSED("SimplifiedLayerNormalization", "xx", same, rms),
+    MLO_DIALECT("RequantShift", "xxx"), MLO_DIALECT("iSoftmax", "x"), MLO_DIALECT("iRMSNorm", "xx"), MLO_DIALECT("iLayerNorm", "xxx"), MLO_DIALECT("iGELU", "x"),
+    MLO_DIALECT("iHardswish", "x"), MLO_DIALECT("ITAMax", "x"), MLO_DIALECT("TrueIntegerDiv", "x"), MLO_DIALECT("RMSNorm", "xx"),
 };
 enum { MLO_N_FUSED = sizeof mlo_fused_ops / sizeof *mlo_fused_ops };
 
@@ -662,7 +733,7 @@ static const mlo_fused *mlo_fused_of(const mlo_node *n) {
 
 /* Nodes that stay, by reason: one warning a reason, however many layers there are. */
 typedef struct { const mlo_node *n; const char *why; size_t count; } mlo_stayed;
-typedef struct { mlo_stayed *stayed; size_t n_stayed, expanded; } mlo_expander;
+typedef struct { mlo_stayed *stayed; size_t n_stayed, expanded; uint8_t dialect[MLO_N_DIALECTS]; int dialects; } mlo_expander;
 
 static int mlo_expand_stayed(mlo *m, mlo_expander *e, const mlo_node *n, const char *why) {
     for (size_t i = 0; i < e->n_stayed; i++) if (e->stayed[i].why == why && mlo_eq(e->stayed[i].n->op, n->op)) { e->stayed[i].count++; return 0; }
@@ -676,7 +747,7 @@ static void mlo_expand_node(mlo_expansion *x, const mlo_fused *f) {
     for (size_t i = 0; f->inputs[i]; i++) if (f->inputs[i] == 'x' && !*mlo_x_in(x, i)) mlo_x_stay(x, "it has no input %zu", i);
     if (!x->n->n_output || !*x->n->output[0]) mlo_x_stay(x, "it has no first output");
     else if (!x->dtype) mlo_x_stay(x, "the element type of '%.100s' is unknown", mlo_x_in(x, 0));
-    else if (x->opset < 11) mlo_x_stay(x, "the model is written in opset %d; it takes 11 or later", x->opset);
+    else if (x->opset < f->since) mlo_x_stay(x, "the model is written in opset %d; it takes %d or later", x->opset, f->since);
     for (size_t i = 0; i < x->n->n_attr; i++) if (x->n->attr[i]->ref) mlo_x_stay(x, "its attribute %.60s is one of a function", x->n->attr[i]->name);
     if (!x->why) f->expand(x);
 }
@@ -685,10 +756,13 @@ static int mlo_expand_graph(mlo *m, void *graph, void *user) {
     mlo_graph *g = (mlo_graph *)graph;
     mlo_expander *e = (mlo_expander *)user;
     mlo_node **list = NULL; size_t n = 0;
+    int deeploy = mlo_dialect_speaks(g);
     for (size_t i = 0; i < g->n_node; i++) {
         const mlo_fused *f = mlo_fused_of(g->node[i]);
         mlo_expansion x = { m, g, g->node[i], mlo_opset_of(m), MLO_UNDEFINED, NULL, 0, NULL };
         const mlo_node *gemm = f ? NULL : mlo_x_flattened(&x);
+        const mlo_dialect *twin = deeploy ? mlo_expand_twin(m, x.n, mlo_x_form(&x, 0).dtype, x.opset) : NULL;
+        if (twin) e->dialects = e->dialect[twin - mlo_dialects] = 1;
         if (f) mlo_expand_node(&x, f);
         else if (gemm) mlo_expand_flattened(&x, gemm);
         else if (mlo_eq(x.n->domain, "com.microsoft.nchwc")) mlo_x_stay(&x, "its layout is that of the processor it was optimized for; save the model at ORT_ENABLE_EXTENDED, not ALL");
@@ -696,6 +770,7 @@ static int mlo_expand_graph(mlo *m, void *graph, void *user) {
         if (x.why) MLO_TRY(mlo_expand_stayed(m, e, g->node[i], x.why));
         if (!(f || gemm) || x.why) { x.made = &g->node[i]; x.n_made = 1; }
         else e->expanded++;
+        if (f && !x.why && f->expand == mlo_expand_dialect) e->dialects = e->dialect[mlo_dialect_of(g->node[i]) - mlo_dialects] = 1;
         for (size_t k = 0; k < x.n_made; k++) if (!MLO_PUSH(m, list, n, x.made[k])) return (int)m->error.code;
     }
     g->node = list; g->n_node = n;
@@ -705,7 +780,8 @@ static int mlo_expand_graph(mlo *m, void *graph, void *user) {
 /* Expands all fused nodes, of nested graphs too, and infers what has become visible. */
 static int mlo_expand(mlo *m) {
     mlo_graph *g = m->model->graph;
-    mlo_expander e = { NULL, 0, 0 };
+    mlo_expander e;
+    memset(&e, 0, sizeof e);
     MLO_TRY(mlo_each_message(m, MLO_M_GRAPH, g, MLO_M_GRAPH, mlo_expand_graph, &e));
     for (size_t i = 0; i < e.n_stayed; i++) {
         const mlo_stayed *s = &e.stayed[i];
@@ -713,6 +789,7 @@ static int mlo_expand(mlo *m) {
         else mlo_warn(m, "%s (%s) stays as it is: %s", mlo_node_name(s->n), s->n->op, s->why);
     }
     if (!e.expanded) return 0;
+    if (e.dialects) MLO_TRY(mlo_dialect_functions(m, e.dialect));
     MLO_TRY(mlo_index(m, g));
     return mlo_infer(m);
 }

@@ -18,14 +18,18 @@ static const mlo_kernel *mlo_kernel_of(const mlo_node *n) {
     return NULL;
 }
 
-/* Gives the model the functions of all kernels its nodes use (and their opset import), replacing what it had of domain mlo. */
+/* Gives the model the functions of all kernels its nodes use (and their opset import), replacing those it had. */
 static int mlo_add_functions(mlo *m, mlo_model *model) {
     int64_t opset = 18; size_t kept = 0; int imported = 0;
     for (size_t i = 0; i < model->n_opset; i++) {
         if (!model->opset[i].domain || !*model->opset[i].domain) opset = model->opset[i].version;
         if (mlo_eq(model->opset[i].domain, "mlo")) imported = 1;
     }
-    for (size_t i = 0; i < model->n_function; i++) if (!mlo_eq(model->function[i]->domain, "mlo")) model->function[kept++] = model->function[i];
+    for (size_t i = 0; i < model->n_function; i++) {
+        int kernel = 0;
+        for (int k = 0; k < MLO_N_KERNELS; k++) kernel |= mlo_eq(model->function[i]->domain, "mlo") && mlo_eq(model->function[i]->name, mlo_kernels[k].op.name + 4);
+        if (!kernel) model->function[kept++] = model->function[i];
+    }
     model->n_function = kept;
     for (int i = 0; i < MLO_N_KERNELS; i++) {
         mlo_function *f = mlo_function_of(m, mlo_kernels[i].function, opset);

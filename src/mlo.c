@@ -38,6 +38,8 @@
 #include "ops_reduce.c"  /* sums, extremes */
 #include "ops_quant.c"   /* quantize, dequantize */
 #include "ops.c"         /* the table; calling one */
+#include "function.c"    /* ONNX functions from text */
+#include "ops_deeploy.c" /* Deeploy's integer operators, as functions */
 #include "eval.c"        /* running a graph */
 #include "infer.c"       /* types and shapes of all values */
 #include "constants.c"   /* folding; dead nodes */
@@ -56,7 +58,7 @@
 #include "check.c"       /* a rolled model proved equal to its original */
 
 /* kernels: each is its own file; kernels.c is the table */
-#include "kernel.c"      /* what a kernel is; the rounding rule; ONNX functions from text */
+#include "kernel.c"      /* what a kernel is; the rounding rule */
 #include "kernel_requant.c"
 #include "kernel_add.c"
 #include "kernel_mvu.c"

@@ -35,7 +35,7 @@ static const mlo_op mlo_standard_ops[] = {
     MLO_OP(GatherND, GatherND), MLO_OP(ScatterND, same),
     MLO_OP(Trilu, same), MLO_OP(Pad, Pad),
     /* products, norms */
-    MLO_OP(MatMul, MatMul), MLO_OP(Gemm, Gemm), MLO_OP(MatMulInteger, MatMulInteger), MLO_OP(Conv, Conv), MLO_OP(Softmax, same), MLO_OP(LogSoftmax, same),
+    MLO_OP(MatMul, MatMul), MLO_OP(Gemm, Gemm), MLO_OP(MatMulInteger, MatMulInteger), MLO_OP(Conv, Conv), MLO_OP(MaxPool, MaxPool), MLO_OP(Softmax, same), MLO_OP(LogSoftmax, same),
     MLO_OP(LayerNormalization, LayerNormalization), MLO_OP(RMSNormalization, LayerNormalization),
     /* carried through, not evaluated: only the form is known */
     { "Attention", mlo_shape_Attention, NULL }, { "BatchNormalization", mlo_shape_same, NULL }, { "GroupNormalization", mlo_shape_same, NULL },

@@ -116,13 +116,18 @@ static int mlo_run_MatMul(mlo_call *c) {
     return mlo_matmul_any(c->m, c->out[0], c->in[0], c->in[1], mlo_core(c->in[0]->dtype));
 }
 
-/* Gemm: alpha A' B' + beta C. */
+/* Gemm: alpha A' B' + beta C. Fusing tools make it of products of higher rank too: without transposes, that is a MatMul. */
 static int mlo_shape_Gemm(mlo_shapes *s) {
     mlo_form a = mlo_form_in(s, 0), b = mlo_form_in(s, 1), c = mlo_form_in(s, 2), y = a;
     int ta = mlo_int(s->node, "transA", 0) != 0, tb = mlo_int(s->node, "transB", 0) != 0;
     MLO_TRY(mlo_same_type(s, 0, 1));
     s->out[0].dtype = a.dtype;
     if (a.rank < 0 || b.rank < 0) return 0;
+    if (a.rank > 2 && b.rank >= 2 && !ta && !tb) {
+        MLO_TRY(mlo_shape_MatMul(s));
+        y = s->out[0];
+        return mlo_present(s, 2) ? mlo_broadcast(s, &y, &c) : 0;
+    }
     if (a.rank != 2 || b.rank != 2) return mlo_fail(s->m, MLO_E_SHAPE, s->node, "operands of rank %d and %d; matrices are needed", a.rank, b.rank);
     int64_t k = a.dims[!ta], l = b.dims[tb];
     if (k >= 0 && l >= 0 && k != l) return mlo_fail(s->m, MLO_E_SHAPE, s->node, "inner dimensions %lld and %lld differ", (long long)k, (long long)l);
@@ -146,13 +151,17 @@ static int mlo_gemm_tail(mlo_call *c, mlo_array *z, const mlo_array *bias) {
     mlo_array_free(c->m, scaled);
     return r;
 }
+static int mlo_gemm_product(mlo_call *c, mlo_array *z, const mlo_array *a, const mlo_array *b) {
+    int ta = mlo_int(c->node, "transA", 0) != 0, tb = mlo_int(c->node, "transB", 0) != 0;
+    if (a->rank > 2) return mlo_matmul(c->m, z, a, b);
+    return mlo_gemm(c->m, z->dtype, z->data, a->data, ta ? 1 : a->dims[1], ta ? a->dims[1] : 1, b->data, tb ? 1 : b->dims[1], tb ? b->dims[1] : 1, z->dims[0], z->dims[1], a->dims[!ta]);
+}
 static int mlo_run_Gemm(mlo_call *c) {
     MLO_TRY(mlo_need_inputs(c, 2));
     mlo *m = c->m; mlo_dtype core = mlo_core(c->in[0]->dtype);
     const mlo_array *a = mlo_as(m, c->in[0], core), *b = a ? mlo_as(m, c->in[1], core) : NULL;
     mlo_array *y = c->out[0], *z = !b || y->dtype == core ? y : mlo_array_new(m, core, y->rank, y->dims);
-    int ta = mlo_int(c->node, "transA", 0) != 0, tb = mlo_int(c->node, "transB", 0) != 0;
-    if (b && z && !mlo_gemm(m, core, z->data, a->data, ta ? 1 : a->dims[1], ta ? a->dims[1] : 1, b->data, tb ? 1 : b->dims[1], tb ? b->dims[1] : 1, y->dims[0], y->dims[1], a->dims[!ta])
+    if (b && z && !mlo_gemm_product(c, z, a, b)
         && !mlo_gemm_tail(c, z, c->n_in > 2 ? c->in[2] : NULL) && z != y)
         mlo_convert(y->dtype, y->data, core, z->data, (size_t)mlo_array_count(y));
     if (a) mlo_as_free(m, a, c->in[0]);
@@ -440,4 +449,50 @@ static int mlo_shape_Attention(mlo_shapes *s) {
     const mlo_form all[] = { y, keys, values, scores };
     for (size_t i = 0; i < s->n_out && i < 4; i++) s->out[i] = all[i];
     return 0;
+}
+
+/* ---- MaxPool --------------------------------------------------------------------------------------------------------------------------- */
+
+static int mlo_pool_window(const mlo_shapes *s, const mlo_form *x, mlo_window *w) {
+    if (x->rank < 3) return mlo_fail(s->m, MLO_E_SHAPE, s->node, "input of rank %d; batch, channel and more are needed", x->rank);
+    w->axes = x->rank - 2;
+    MLO_TRY(mlo_window_list(s, "kernel_shape", w->axes, 1, w->kernel));
+    for (int i = 0; i < w->axes; i++) w->size[i] = x->dims[i + 2];
+    return mlo_window_of(s, w);
+}
+static int mlo_shape_MaxPool(mlo_shapes *s) {
+    mlo_form x = mlo_form_in(s, 0); mlo_window w;
+    s->out[0] = x;
+    if (x.rank < 0) return 0;
+    MLO_TRY(mlo_pool_window(s, &x, &w));
+    for (int i = 0; i < w.axes; i++) s->out[0].dims[i + 2] = w.out[i];
+    return 0;
+}
+/* The largest value under the window at output position `at`; padding counts for nothing. */
+static double mlo_pool_most(const double *x, const mlo_window *w, int64_t at, int64_t taps) {
+    double most = -(double)INFINITY;
+    for (int64_t t = 0; t < taps; t++) {
+        int64_t tap = t, p = at, offset = 0, step = 1; int inside = 1;
+        for (int i = w->axes; i--; p /= w->out[i], tap /= w->kernel[i], step *= w->size[i]) {
+            int64_t v = p % w->out[i] * w->stride[i] + tap % w->kernel[i] * w->dilation[i] - w->pad[i];
+            if (v < 0 || v >= w->size[i]) inside = 0;
+            offset += v * step;
+        }
+        if (inside && (x[offset] > most || x[offset] != x[offset])) most = x[offset];
+    }
+    return most;
+}
+static int mlo_run_MaxPool(mlo_call *c) {
+    MLO_TRY(mlo_need_inputs(c, 1));
+    mlo *m = c->m; mlo_window w; mlo_array *y = c->out[0]; int64_t positions = 1, taps = 1, area = 1;
+    MLO_TRY(mlo_pool_window(c->forms, &c->forms->in[0], &w));
+    if (c->n_out > 1 && *c->node->output[1]) return mlo_fail(m, MLO_E_UNSUPPORTED, c->node, "mlo cannot evaluate the indices of a MaxPool");
+    for (int i = 0; i < w.axes; i++) { positions *= w.out[i]; taps *= w.kernel[i]; area *= w.size[i]; }
+    const mlo_array *x = mlo_as(m, c->in[0], MLO_DOUBLE);
+    for (int64_t i = 0, n = x ? mlo_array_count(y) : 0; i < n; i++) {
+        double most = mlo_pool_most((const double *)x->data + i / positions * area, &w, i % positions, taps);
+        mlo_convert(y->dtype, (char *)y->data + (size_t)i * mlo_dtype_size(y->dtype), MLO_DOUBLE, &most, 1);
+    }
+    if (x) mlo_as_free(m, x, c->in[0]);
+    return (int)m->error.code;
 }

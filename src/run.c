@@ -1,7 +1,7 @@
 /* run: evaluates the model as it stands on the caller's arrays.
  *
  * in:  arrays for the graph's inputs, by name, or by position when no name fits.     out: arrays for its outputs.
- * invariant: types and shapes are checked against the graph before anything runs; nothing of the model is changed.
+ * invariant: types and shapes are checked against the graph before anything runs (whole numbers become its type where that changes none); nothing of the model is changed.
  * example: mlo_run(m, &ids, 1, &outputs, &n) with ids = { "input_ids", MLO_INT64, 2, {1, 32}, data }.
  * cost: that of mlo_eval, and a copy of the outputs.
  */
@@ -18,15 +18,29 @@ static int mlo_run_check(mlo *m, const mlo_value *v, const mlo_array *a) {
     int differs = f.rank >= 0 && f.rank != a->rank;
     if (a->rank < 0 || a->rank > MLO_MAX_RANK || !mlo_dtype_size(a->dtype) || (!a->data && mlo_array_count(a)))
         return mlo_fail_at(m, MLO_E_USAGE, v->name, "the input array has no data, or a rank or type that mlo does not know");
-    if (f.dtype && f.dtype != a->dtype) return mlo_fail_at(m, MLO_E_TYPE, v->name, "the model takes %s, the input array is %s; convert it",
-        mlo_dtype_name(f.dtype), mlo_dtype_name(a->dtype));
     for (int i = 0; !differs && i < f.rank; i++) differs = f.dims[i] >= 0 && f.dims[i] != a->dims[i];
     return differs ? mlo_fail_at(m, MLO_E_SHAPE, v->name, "the model takes %s, the input array is %s",
         mlo_dims_text(m, f.rank, f.dims), mlo_dims_text(m, a->rank, a->dims)) : 0;
 }
 
-/* The caller's arrays under the graph's names, checked. `bound` has room for g->n_input; *count are used. */
-static int mlo_run_bind(mlo *m, const mlo_array *inputs, size_t n, mlo_array *bound, size_t *count) {
+/* a in the model's type, where every whole number of it keeps its value (networks that carry integers in floats); the caller frees it. */
+static mlo_array *mlo_run_convert(mlo *m, const mlo_value *v, const mlo_array *a, mlo_dtype to) {
+    int64_t n = mlo_array_count(a), same = mlo_core(a->dtype) == MLO_INT64;
+    mlo_array *b = same ? mlo_array_new(m, to, a->rank, a->dims) : NULL, *back = b ? mlo_array_new(m, a->dtype, a->rank, a->dims) : NULL;
+    if (back) {
+        mlo_convert(to, b->data, a->dtype, a->data, (size_t)n);
+        mlo_convert(a->dtype, back->data, to, b->data, (size_t)n);
+        same = !n || !memcmp(back->data, a->data, (size_t)n * mlo_dtype_size(a->dtype));
+    }
+    mlo_array_free(m, back);
+    if (back && same) return b;
+    mlo_array_free(m, b);
+    if (!m->error.code) mlo_fail_at(m, MLO_E_TYPE, v->name, "the model takes %s, the input array is %s; convert it", mlo_dtype_name(to), mlo_dtype_name(a->dtype));
+    return NULL;
+}
+
+/* The caller's arrays under the graph's names, checked. `bound` and `made` have room for g->n_input; *count are used. */
+static int mlo_run_bind(mlo *m, const mlo_array *inputs, size_t n, mlo_array *bound, mlo_array **made, size_t *count) {
     const mlo_graph *g = m->model->graph;
     int by_name = 0;
     *count = 0;
@@ -39,7 +53,9 @@ static int mlo_run_bind(mlo *m, const mlo_array *inputs, size_t n, mlo_array *bo
         if (!a) return mlo_fail_at(m, MLO_E_USAGE, g->input[i]->name, "the model's input %zu of %zu is missing among the %zu arrays given",
             i + 1, g->n_input, n);
         if (v) MLO_TRY(mlo_run_check(m, v, a));
-        bound[*count] = *a;
+        mlo_dtype wanted = v ? mlo_form_of(v).dtype : MLO_UNDEFINED;
+        if (wanted && wanted != a->dtype && !(made[*count] = mlo_run_convert(m, v, a, wanted))) return (int)m->error.code;
+        bound[*count] = made[*count] ? *made[*count] : *a;
         bound[(*count)++].name = g->input[i]->name;
     }
     return 0;
@@ -49,8 +65,11 @@ static int mlo_run_bind(mlo *m, const mlo_array *inputs, size_t n, mlo_array *bo
 static int mlo_run_model(mlo *m, const mlo_array *inputs, size_t n, const mlo_observer *observer, mlo_array **out) {
     mlo_graph *g = m->model->graph; size_t count;
     mlo_array *bound = (mlo_array *)mlo_scratch(m, g->n_input + 1, sizeof *bound);
-    if (!bound) return (int)m->error.code;
-    if (!mlo_run_bind(m, inputs, n, bound, &count)) mlo_eval(m, g, bound, count, observer, out);
+    mlo_array **made = bound ? (mlo_array **)mlo_scratch(m, g->n_input + 1, sizeof *made) : NULL;
+    for (size_t i = 0; made && i < g->n_input; i++) made[i] = NULL;
+    if (made && !mlo_run_bind(m, inputs, n, bound, made, &count)) mlo_eval(m, g, bound, count, observer, out);
+    for (size_t i = 0; made && i < g->n_input; i++) mlo_array_free(m, made[i]);
+    mlo_scratch_free(m, made);
     mlo_scratch_free(m, bound);
     return (int)m->error.code;
 }
