@@ -344,44 +344,6 @@ static int mlo_terms_scan(mlo_terms *t, mlo_terms_env *env, const mlo_node *n, i
     return 0;
 }
 
-/* The attribute that a constant was before roll made it an input; said = "six:int". */
-static mlo_attr *mlo_terms_unlifted(mlo_terms *t, const mlo_node *n, const char *said, size_t length, int id) {
-    const char *colon = (const char *)memchr(said, ':', length);
-    const mlo_term *x = id >= 0 ? &t->term[id] : NULL;
-    mlo_attr *a = MLO_NEW(t->m, mlo_attr);
-    double number = 0;
-    if (!a || !(a->name = mlo_intern_n(t->m, said, colon ? (size_t)(colon - said) : length))) return NULL;
-    a->type = !colon ? 0 : colon[1] == 't' ? MLO_ATTR_TENSOR : colon[1] == 'i' ? MLO_ATTR_INT : colon[1] == 'f' ? MLO_ATTR_FLOAT : 0;
-    int32_t form = a->type == MLO_ATTR_INT ? MLO_INT64 : MLO_FLOAT;
-    if (!x || !x->tensor || !a->type || mlo_attr_of(n, a->name) || (a->type != MLO_ATTR_TENSOR && (x->tensor->n_dims || x->tensor->data_type != form))) {
-        mlo_fail(t->m, MLO_E_MISMATCH, n, "mlo.lifted says '%.*s', but the input is not such a constant", (int)length, said);
-        return NULL;
-    }
-    if (a->type == MLO_ATTR_TENSOR) { if ((a->t = MLO_NEW(t->m, mlo_tensor)) != NULL) *a->t = *x->tensor; return a->t ? a : NULL; }
-    if (a->type == MLO_ATTR_INT ? mlo_tensor_ints(x->owner, x->tensor, &a->i, 1) != 1 : mlo_tensor_doubles(x->owner, x->tensor, 0, 1, &number) != 0) return NULL;
-    a->f = (float)number;
-    return a;
-}
-
-/* Attributes that roll made the last inputs are attributes again. */
-static int mlo_terms_lifted(mlo_terms *t, mlo_node *n, const int *in, int *n_in) {
-    const char *names = mlo_meta_get(n->meta, n->n_meta, mlo_lifted_key), *end = names ? names + strlen(names) : NULL;
-    mlo_attr **all = names ? MLO_NEW_N(t->m, mlo_attr *, mlo_room(n->n_attr + strlen(names))) : NULL;
-    if (!names || !all) return names ? -1 : 0;
-    for (size_t i = 0; i < n->n_attr; i++) all[i] = n->attr[i];
-    n->attr = all;
-    while (end > names) {                                            /* from the last to the first */
-        const char *start = end;
-        while (start > names && start[-1] != ' ') start--;
-        mlo_attr *a = mlo_terms_unlifted(t, n, start, (size_t)(end - start), *n_in > 0 ? in[*n_in - 1] : -1);
-        if (!a) return -1;
-        n->attr[n->n_attr++] = a;
-        --*n_in;
-        end = start > names ? start - 1 : start;
-    }
-    return 0;
-}
-
 static int mlo_terms_node(mlo_terms *t, mlo_terms_env *env, const mlo_node *n, int depth) {
     mlo *m = t->m;
     if (mlo_is(n, "Constant") && n->n_output == 1 && mlo_attr_of(n, "value")) return 0;                    /* a constant: mlo_terms_get */
@@ -401,8 +363,7 @@ static int mlo_terms_node(mlo_terms *t, mlo_terms_env *env, const mlo_node *n, i
     if (x.commutes && in[0] > in[1]) { int swap = in[0]; in[0] = in[1]; in[1] = swap; }
     x.kind = MLO_TERM_NODE; x.op = mlo_intern(m, n->op); x.in = in; x.n_in = (int)n->n_input; x.node = n; x.owner = t->side;
     x.domain = mlo_intern(m, !n->domain || mlo_eq(n->domain, "ai.onnx") ? "" : n->domain);
-    mlo_node plain = *n;
-    if (mlo_terms_lifted(t, &plain, in, &x.n_in) || !(x.attrs = mlo_terms_attrs(t, env, &plain, depth))) return -1;
+    if (!(x.attrs = mlo_terms_attrs(t, env, n, depth))) return -1;
     for (size_t o = 0; o < n->n_output; o++) {
         x.output = (int)o;
         if (n->output[o] && *n->output[o] && mlo_terms_bind(t, env, n->output[o], mlo_terms_put(t, x))) return -1;

@@ -94,7 +94,7 @@ static void mlo_align_chains(mlo_align *a) {
 static int mlo_pair_bad(const mlo_align *a, int x, int y) {
     const mlo_net *net = a->net;
     const mlo_attr *which[2];
-    if (mlo_attr_conflict(a->m, net->g->node[x], net->g->node[y], which)) return 1;
+    if (mlo_attr_difference(a->m, net->g->node[x], net->g->node[y], which)) return 1;
     for (size_t i = 0; i < net->g->node[x]->n_output; i++)
         if (mlo_form_differs(mlo_value_of(net->g, net->g->node[x]->output[i]), mlo_value_of(net->g, net->g->node[y]->output[i]))) return 1;
     int swap = mlo_shift_swapped(a->s, x, y), n = mlo_slot_count(net, x);

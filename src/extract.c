@@ -150,7 +150,7 @@ static const char *mlo_difference(mlo *m, const mlo_net *net, const mlo_miss *mi
     const char *who = mlo_format(m, "layer %d: %s %s", layer, a->op, mlo_node_name(a));
     if (!who) return NULL;
     if (!b) return mlo_format(m, "%s has no counterpart in %s", who, others);
-    const char *attr = mlo_attr_conflict(m, a, b, which);
+    const char *attr = mlo_attr_difference(m, a, b, which);
     if (attr) return mlo_format(m, "%s: %s %s, %s %s", who, attr, mlo_attr_text_of(m, which[0]), others, mlo_attr_text_of(m, which[1]));
     for (int s = 0; s < mlo_slot_count(net, i) && s < mlo_slot_count(net, k); s++) {
         mlo_value *v = net->in[net->in_at[i] + s], *w = net->in[net->in_at[k] + s];

@@ -99,31 +99,6 @@ static const char *mlo_attr_difference(mlo *m, const mlo_node *a, const mlo_node
     return NULL;
 }
 
-/* Ops of Deeploy's integer dialect: their attributes are numbers that differ per layer (a softmax's coefficients, a shift). Roll lifts such
- * attributes to inputs. ONNX's own ops stay what ONNX says they are, and so do ops that others run. */
-static int mlo_is_integer_op(const mlo_node *n) {
-    static const char *const ops[] = { "RequantShift", "iSoftmax", "iRMSNorm", "iLayerNorm", "iGELU", "iHardswish", "ITAMax", "ITAPartialMax", "IntegerMean", "TrueIntegerDiv", "IntegerDiv" };
-    for (size_t i = 0; i < sizeof ops / sizeof *ops && !*mlo_domain(n); i++) if (mlo_eq(n->op, ops[i])) return 1;
-    return 0;
-}
-static int mlo_attr_lifts(const mlo_attr *a, const mlo_attr *b) {
-    if (!a || !b || a->type != b->type || a->ref || b->ref) return 0;
-    if (a->type == MLO_ATTR_INT || a->type == MLO_ATTR_FLOAT) return 1;
-    if (a->type != MLO_ATTR_TENSOR || a->t->data_type != b->t->data_type || a->t->n_dims != b->t->n_dims) return 0;
-    return !a->t->n_dims || !memcmp(a->t->dims, b->t->dims, a->t->n_dims * sizeof *a->t->dims);
-}
-
-/* As mlo_attr_difference, for nodes that are to share a body node: what can be lifted may differ. */
-static const char *mlo_attr_conflict(mlo *m, const mlo_node *a, const mlo_node *b, const mlo_attr *which[2]) {
-    const char *name = mlo_attr_difference(m, a, b, which);
-    if (!name || a->n_attr != b->n_attr || !mlo_is_integer_op(a)) return name;
-    for (size_t i = 0; i < a->n_attr; i++) {
-        which[0] = a->attr[i]; which[1] = mlo_attr_of(b, a->attr[i]->name);
-        if (!mlo_attr_lifts(which[0], which[1]) && (!which[1] || !mlo_attr_same(m, which[0], which[1]))) return a->attr[i]->name;
-    }
-    return NULL;
-}
-
 static int mlo_op_same(const mlo_node *a, const mlo_node *b) {
     if (a == b) return 1;
     if (!mlo_eq(a->op, b->op) || strcmp(mlo_domain(a), mlo_domain(b)) || !mlo_eq(a->overload, b->overload)) return 0;
@@ -215,10 +190,7 @@ static uint64_t mlo_form_hash(uint64_t h, const mlo_form *f) {
 
 static uint64_t mlo_sig_of(const mlo_net *net, const mlo_node *n) {
     uint64_t h = mlo_mix_text(mlo_mix_text(mlo_mix_text(1, n->op), mlo_domain(n)), n->overload), attrs = 0;
-    for (size_t i = 0; i < n->n_attr; i++) {                                               /* in any order */
-        if (mlo_attr_is_default(n, n->attr[i])) continue;
-        attrs += mlo_is_integer_op(n) && mlo_attr_lifts(n->attr[i], n->attr[i]) ? mlo_mix_text(3, n->attr[i]->name) : mlo_attr_hash(n->attr[i]);
-    }
+    for (size_t i = 0; i < n->n_attr; i++) if (!mlo_attr_is_default(n, n->attr[i])) attrs += mlo_attr_hash(n->attr[i]);     /* in any order */
     h = mlo_mix(h, attrs);
     for (size_t i = 0; i < n->n_input; i++) h = mlo_mix(h, (uint64_t)mlo_has_input(n, i));
     for (size_t i = 0; i < n->n_output; i++) {

@@ -14,8 +14,6 @@
  *                                                      -> scan input: an index; a Gather in the body picks from the stack outside
  *   per-iteration other values that differ             -> scan input: Concat of Unsqueezes
  *   invariant     the same value in every iteration, or equal constants that nobody learned -> used from the outer graph
- * Numbers that an op of an integer dialect holds as attributes and that differ per layer (a softmax's coefficients) become inputs first:
- * the node's last ones, in the order of its metadata mlo.lifted ("coeffB:tensor six:int").
  * A value of instance k that is used outside is a tap: a scan output, and a Gather that picks slice k under the old name.
  * example: bert-tiny: 1 carried, 16 parameters, no tap, 34 nodes.
  * cost: O(nodes); no weight is read.
@@ -165,7 +163,6 @@ static int mlo_learned(const mlo_net *net, int x, int slot) {
     if (mlo_named_one_of(n, mlo_quantizers)) return slot == 1 || (slot == 0 && t->n_dims > 0);
     if (!wide) return 0;
     for (int k = net->in_at[x]; k < net->in_at[x + 1]; k++) all &= !net->in[k] || net->in[k]->tensor != NULL;
-    if (strstr(n->op, "Attention") && slot > 2 && t->n_dims != 1) return 0;         /* a mask or a cache */
     if (mlo_does_matrix_work(n)) return 1;
     if (!mlo_dtype_is_float((mlo_dtype)t->data_type)) return 0;
     return all || (mlo_named_one_of(n, arithmetic) && t->n_dims == 1);
@@ -653,49 +650,6 @@ static int mlo_marks_read(mlo *m, mlo_graph *g, mlo_marked **loops, size_t *n, i
     return 0;
 }
 
-/* ---- lifting --------------------------------------------------------------------------------------------------------------------------------- */
-
-static const char mlo_lifted_key[] = "mlo.lifted";
-
-static mlo_tensor *mlo_attr_tensor(mlo *m, const mlo_attr *a, const char *name) {
-    mlo_tensor *t = a->type == MLO_ATTR_TENSOR ? MLO_NEW(m, mlo_tensor) : a->type == MLO_ATTR_INT ? mlo_tensor_of_ints(m, name, &a->i, -1) : mlo_tensor_new(m, name, MLO_FLOAT, NULL, 0, &a->f, sizeof a->f);
-    if (!t || a->type != MLO_ATTR_TENSOR) return t;
-    *t = *a->t;
-    t->name = name;
-    return t;
-}
-
-/* Makes an attribute the node's last input. */
-static int mlo_lift(mlo *m, mlo_graph *g, mlo_map *names, mlo_node *n, const char *attr) {
-    const char *before = mlo_meta_get(n->meta, n->n_meta, mlo_lifted_key), *name = mlo_name_free(m, names, mlo_format(m, "%s.%s", mlo_node_name(n), attr));
-    mlo_attr *a = mlo_attr_of(n, attr), **kept = MLO_NEW_N(m, mlo_attr *, mlo_room(n->n_attr));
-    size_t n_kept = 0;
-    if (!name || !kept || mlo_graph_init(m, g, mlo_attr_tensor(m, a, name)) || mlo_node_input(m, n, name)) return (int)m->error.code;
-    for (size_t i = 0; i < n->n_attr; i++) if (n->attr[i] != a) kept[n_kept++] = n->attr[i];
-    n->attr = kept; n->n_attr = n_kept;
-    const char *type = a->type == MLO_ATTR_TENSOR ? "tensor" : a->type == MLO_ATTR_INT ? "int" : "float";
-    const char *all = mlo_format(m, "%s%s%s:%s", before ? before : "", before ? " " : "", attr, type);
-    return all ? mlo_meta_put(m, &n->meta, &n->n_meta, mlo_lifted_key, all) : (int)m->error.code;
-}
-
-/* Lifts the attributes in which the instances of a loop differ and may; *any tells whether there are some. */
-static int mlo_lift_loop(mlo *m, mlo_graph *g, mlo_map *names, const mlo_marked *l, int *any) {
-    const mlo_attr *which[2];
-    for (int p = 0; p < l->size; p++)
-        for (int k = 1; k < l->iterations; k++) {
-            const mlo_node *a = g->node[l->node[p]], *b = g->node[l->node[k * l->size + p]];
-            const char *attr = mlo_op_same(a, b) && !mlo_attr_conflict(m, a, b, which) ? mlo_attr_difference(m, a, b, which) : NULL;
-            if (!attr) continue;
-            for (int j = 0; j < l->iterations; j++) {
-                mlo_node *n = g->node[l->node[j * l->size + p]];
-                if (!mlo_attr_lifts(which[0], mlo_attr_of(n, attr))) return mlo_fail(m, MLO_E_LOOP, n, "%s is not what it is in %s", attr, mlo_node_name(a));
-                if (mlo_lift(m, g, names, n, attr)) return (int)m->error.code;
-            }
-            *any = 1; k--;                                   /* once more: they may differ in another one, too */
-        }
-    return 0;
-}
-
 /* Drops what nobody uses any more: types of values that are gone, initializers that only replaced nodes read. */
 static int mlo_roll_tidy(mlo *m, mlo_graph *g, const mlo_map *used_before) {
     size_t kept = 0;
@@ -736,16 +690,13 @@ static int mlo_roll_graph(mlo *m, mlo_graph *g, mlo_map *names) {
     mlo_net net;
     mlo_marked *loops = NULL;
     size_t n = 0, slots;
-    int *loop_of = MLO_NEW_N(m, int, g->n_node + 1), *instance = MLO_NEW_N(m, int, g->n_node + 1), *position = MLO_NEW_N(m, int, g->n_node + 1), any = 0;
+    if (mlo_net_make(m, g, &net)) return (int)m->error.code;
+    slots = (size_t)net.in_at[net.n] + 1;
+    int *loop_of = MLO_NEW_N(m, int, (size_t)net.n + 1), *instance = MLO_NEW_N(m, int, (size_t)net.n + 1), *position = MLO_NEW_N(m, int, (size_t)net.n + 1), *feed_of = MLO_NEW_N(m, int, slots);
+    uint8_t *swap = MLO_NEW_N(m, uint8_t, (size_t)net.n + 1);
     if (m->error.code || mlo_marks_read(m, g, &loops, &n, loop_of, instance, position)) return (int)m->error.code;
     if (!n) return mlo_fail_at(m, MLO_E_LOOP, NULL, "no node is marked as part of a loop; run extract first");
     mlo_map used = { NULL, 0, 0 };
-    for (size_t l = 0; l < n; l++) if (mlo_lift_loop(m, g, names, &loops[l], &any)) return (int)m->error.code;
-    if ((any && mlo_index(m, g)) || mlo_net_make(m, g, &net)) return (int)m->error.code;
-    slots = (size_t)net.in_at[net.n] + 1;
-    int *feed_of = MLO_NEW_N(m, int, slots);
-    uint8_t *swap = MLO_NEW_N(m, uint8_t, (size_t)net.n + 1);
-    if (m->error.code) return (int)m->error.code;
     for (size_t i = 0; i < g->n_init; i++) { const mlo_value *v = mlo_value_of(g, g->init[i]->name); if (v && v->n_uses) mlo_map_put(m, &used, g->init[i]->name, (void *)(uintptr_t)1); }
     mlo_roller *roller = MLO_NEW_N(m, mlo_roller, n);
     mlo_node **nodes = NULL;
