@@ -67,11 +67,31 @@ static const struct { const char *name; int status; } mlo_code_names[] = {
 #undef MLO_X
 };
 
-/* Copies at most size-1 characters; newlines and control characters become spaces: a failure is one line. */
+/* Bytes of the UTF-8 character at p, of which n > 0 may be read; 0 when it is none: overlong, a surrogate, NUL. */
+static size_t mlo_utf8_char(const unsigned char *p, size_t n) {
+    unsigned c = *p, low = c == 0xE0 ? 0xA0 : c == 0xF0 ? 0x90 : 0x80, high = c == 0xED ? 0x9F : c == 0xF4 ? 0x8F : 0xBF;
+    size_t size = c < 0x80 ? 1 : c < 0xE0 ? 2 : c < 0xF0 ? 3 : 4;
+    if (!c || (c >= 0x80 && c < 0xC2) || c > 0xF4 || size > n) return 0;
+    for (size_t i = 1; i < size; i++, low = 0x80, high = 0xBF) if (p[i] < low || p[i] > high) return 0;
+    return size;
+}
+static int mlo_utf8(const char *text, size_t n) {
+    const unsigned char *p = (const unsigned char *)text, *end = p + n;
+    for (size_t size; p < end; p += size) if (!(size = mlo_utf8_char(p, (size_t)(end - p)))) return 0;
+    return 1;
+}
+
+/* Copies whole characters into at most size-1 bytes; newlines and control characters become spaces (a failure is one line), bytes that are no text '?'. */
 static void mlo_copy_line(char *to, size_t size, const char *from) {
-    size_t i = 0;
-    for (; from && from[i] && i + 1 < size; i++) to[i] = (unsigned char)from[i] < 32 ? ' ' : from[i];
-    to[i] = 0;
+    size_t n = 0, left = from ? strlen(from) : 0;
+    while (left) {
+        size_t k = mlo_utf8_char((const unsigned char *)from, left), whole = k ? k : 1;
+        if (n + whole >= size) break;
+        if (k > 1) memcpy(to + n, from, k);
+        else to[n] = !k ? '?' : (unsigned char)*from < 32 ? ' ' : *from;
+        n += whole; from += whole; left -= whole;
+    }
+    to[n] = 0;
 }
 
 /* Records the first failure. `node` and `op` may be NULL. Always returns the code that sticks. */
@@ -114,7 +134,10 @@ static void mlo_warn(mlo *m, const char *format, ...) {
 static void *mlo_default_alloc(void *user, size_t bytes) { (void)user; return malloc(bytes); }
 static void mlo_default_release(void *user, void *block) { (void)user; free(block); }
 
-enum { MLO_BLOCK = 64 * 1024, MLO_ALIGN = 16 };
+#ifndef MLO_BLOCK
+#define MLO_BLOCK (64 * 1024)     /* smaller, every allocation is a block of its own, which a sanitizer can watch */
+#endif
+enum { MLO_ALIGN = 16 };
 
 /* n * size zeroed bytes from the arena, NULL (and the failure recorded) when there are none. */
 static void *mlo_alloc(mlo *m, size_t n, size_t size) {
@@ -122,7 +145,7 @@ static void *mlo_alloc(mlo *m, size_t n, size_t size) {
     size_t bytes = (n * size + MLO_ALIGN - 1) / MLO_ALIGN * MLO_ALIGN, head = (sizeof(mlo_block) + MLO_ALIGN - 1) / MLO_ALIGN * MLO_ALIGN;
     mlo_block *b = m->arena;
     if (!b || b->size - b->used < bytes) {
-        size_t room = bytes > MLO_BLOCK / 4 ? bytes : MLO_BLOCK - head;
+        size_t room = bytes + head > MLO_BLOCK / 4 ? bytes : MLO_BLOCK - head;
         b = (mlo_block *)m->desc.alloc(m->desc.user, head + room);
         if (!b) { mlo_fail_at(m, MLO_E_MEMORY, NULL, "no memory for %zu bytes", bytes); return NULL; }
         b->size = room; b->used = 0;
@@ -166,6 +189,20 @@ static uint64_t mlo_hash(const void *bytes, size_t n) {          /* FNV-1a, 64 b
     return h;
 }
 
+/* A quick hash, eight bytes at a time, for tables only: it is another one on another machine. */
+static uint32_t mlo_hash_text(const char *text, size_t n) {
+    uint64_t h = n, word;
+    for (; n; text += sizeof word) {
+        size_t k = n < sizeof word ? n : sizeof word;
+        word = 0;
+        memcpy(&word, text, k);
+        h = (h ^ word) * 0x9E3779B97F4A7C15u;
+        h ^= h >> 32;
+        n -= k;
+    }
+    return (uint32_t)(h >> 16 ^ h);
+}
+
 /* The one copy of a string: equal texts give equal pointers, so names compare with ==. NULL only without memory. */
 static const char *mlo_intern_n(mlo *m, const char *text, size_t n) {
     mlo_strings *s = &m->strings;
@@ -180,7 +217,7 @@ static const char *mlo_intern_n(mlo *m, const char *text, size_t n) {
         }
         s->slot = slot; s->size = size;
     }
-    uint32_t hash = (uint32_t)mlo_hash(text, n);
+    uint32_t hash = mlo_hash_text(text, n);
     size_t at = hash & (s->size - 1);
     for (; s->slot[at].text; at = (at + 1) & (s->size - 1))
         if (s->slot[at].hash == hash && s->slot[at].n == n && !memcmp(s->slot[at].text, text, n)) return s->slot[at].text;
@@ -971,24 +1008,6 @@ static int mlo_each_message(mlo *m, int id, void *message, int want, mlo_visit v
 
 /* ---- text -------------------------------------------------------------------------------------------------------------------- */
 
-/* Is it UTF-8, without NUL, surrogates or overlong forms? */
-static int mlo_utf8(const char *text, size_t n) {
-    const unsigned char *p = (const unsigned char *)text, *end = p + n;
-    while (p < end) {
-        unsigned c = *p++, more, low = 0x80, high = 0xBF;
-        if (c == 0) return 0;
-        if (c < 0x80) continue;
-        if (c < 0xC2 || c > 0xF4) return 0;
-        more = c < 0xE0 ? 1 : c < 0xF0 ? 2 : 3;
-        if (c == 0xE0) low = 0xA0;
-        if (c == 0xED) high = 0x9F;
-        if (c == 0xF0) low = 0x90;
-        if (c == 0xF4) high = 0x8F;
-        for (; more; more--, p++, low = 0x80, high = 0xBF) if (p == end || *p < low || *p > high) return 0;
-    }
-    return 1;
-}
-
 /* Do these first bytes look like something a person wrote? Only asked about what did not decode. */
 static int mlo_looks_text(const unsigned char *p, size_t n) {
     for (size_t i = 0; i < n && i < 64; i++) if (p[i] < 32 && !strchr("\t\r\n", p[i])) return 0;
@@ -1051,16 +1070,17 @@ static int mlo_source_digest(mlo *m, mlo_source *s, uint64_t offset, uint64_t le
 
 /* ---- reading ------------------------------------------------------------------------------------------------------------------- */
 
-enum { MLO_WIRE_DEPTH = 100, MLO_WINDOW = 64 * 1024, MLO_REFERENCE = 256 };   /* raw_data longer than MLO_REFERENCE stays in its file */
+enum { MLO_WIRE_DEPTH = 100, MLO_WINDOW = 64 * 1024, MLO_FIRST_WINDOW = 1024, MLO_REFERENCE = 256 };   /* raw_data longer than MLO_REFERENCE stays in its file */
 
 /* The bytes behind the nanopb stream: a window that slides over a file, or the whole of a memory. */
 typedef struct { mlo *m; mlo_source *source; const unsigned char *window; unsigned char *buffer; size_t n; uint64_t start, at, size; int where; } mlo_wire;
 
-/* The window's bytes from `at` on; *n how many. A failure, or *n = 0, at the end. */
+/* The window's bytes from `at` on; *n how many. Windows grow while they follow each other, and are small after tensor data that was skipped. A failure, or *n = 0, at the end. */
 static const unsigned char *mlo_wire_look(mlo_wire *w, size_t *n) {
     if (w->source && (w->at < w->start || w->at >= w->start + w->n)) {
+        size_t want = !w->n || w->at != w->start + w->n ? MLO_FIRST_WINDOW : w->n * 2 < MLO_WINDOW ? w->n * 2 : MLO_WINDOW;
         w->start = w->at; w->n = 0;
-        size_t want = w->size - w->at < MLO_WINDOW ? (size_t)(w->size - w->at) : MLO_WINDOW;
+        if (want > w->size - w->at) want = (size_t)(w->size - w->at);
         if (mlo_source_read(w->m, w->source, w->at, w->buffer, want)) { *n = 0; return NULL; }
         w->n = want;
     }
@@ -1648,28 +1668,50 @@ static int mlo_tensor_ints(mlo *m, const mlo_tensor *t, int64_t *to, size_t max)
 
 /* ---- comparing ----------------------------------------------------------------------------------------------------------------- */
 
+static int mlo_lists_equal(const void *a, size_t n, const void *b, size_t k, size_t size) { return n == k && (!n || !memcmp(a, b, n * size)); }
+
+/* Tensors of a type from the future: the bytes and numbers as they were given. */
+static int mlo_unknown_same(mlo *ma, const mlo_tensor *a, mlo *mb, const mlo_tensor *b) {
+    uint64_t n = a->source ? a->length : a->raw.n, at = 0;
+    char x[512], y[sizeof x];
+    if (n != (b->source ? b->length : b->raw.n)) return 0;
+    for (size_t step; at < n; at += step) {
+        step = n - at < sizeof x ? (size_t)(n - at) : sizeof x;
+        if (mlo_tensor_raw(ma, a, at, x, step) || mlo_tensor_raw(mb, b, at, y, step) || memcmp(x, y, step)) return 0;
+    }
+    return mlo_lists_equal(a->floats, a->n_floats, b->floats, b->n_floats, sizeof *a->floats) && mlo_lists_equal(a->int32s, a->n_int32s, b->int32s, b->n_int32s, sizeof *a->int32s) &&
+           mlo_lists_equal(a->int64s, a->n_int64s, b->int64s, b->n_int64s, sizeof *a->int64s) && mlo_lists_equal(a->doubles, a->n_doubles, b->doubles, b->n_doubles, sizeof *a->doubles) &&
+           mlo_lists_equal(a->uint64s, a->n_uint64s, b->uint64s, b->n_uint64s, sizeof *a->uint64s);
+}
+
+/* Do tensors of one type and shape have the same elements, bit for bit? Each is read through its own handle, whatever the encoding. */
+static int mlo_elements_same(mlo *ma, const mlo_tensor *a, mlo *mb, const mlo_tensor *b) {
+    if (a->data_type == MLO_STRING) {
+        if (a->n_strings != b->n_strings) return 0;
+        for (size_t i = 0; i < a->n_strings; i++) if (!mlo_lists_equal(a->strings[i].data, a->strings[i].n, b->strings[i].data, b->strings[i].n, 1)) return 0;
+        return 1;
+    }
+    unsigned bits = mlo_dtype_bits((mlo_dtype)a->data_type);
+    if (!bits) return mlo_unknown_same(ma, a, mb, b);
+    size_t size = bits < 8 ? 1 : bits / 8, step = MLO_WINDOW / 2 / size;
+    int64_t count = mlo_tensor_count(a), at = 0;
+    if (count < (int64_t)step) step = (size_t)count + 1;
+    char *window = (char *)mlo_scratch(ma, 2 * step, size);
+    int same = window != NULL;
+    for (; same && at < count; at += (int64_t)step) {
+        size_t n = count - at < (int64_t)step ? (size_t)(count - at) : step;
+        same = !mlo_tensor_read(ma, a, at, n, window) && !mlo_tensor_read(mb, b, at, n, window + step * size) && !memcmp(window, window + step * size, n * size);
+    }
+    mlo_scratch_free(ma, window);
+    return same;
+}
+
 /* 1 when type, shape and every element's bits agree (so NaN equals NaN, and 0 differs from -0), whatever the encoding; else 0. A failure is recorded. */
 static int mlo_tensor_equal(mlo *m, const mlo_tensor *a, const mlo_tensor *b) {
     if (a == b) return 1;
     if (a->data_type != b->data_type || a->n_dims != b->n_dims || (a->n_dims && memcmp(a->dims, b->dims, a->n_dims * sizeof *a->dims))) return 0;
     if (a->source && a->source == b->source && a->offset == b->offset && a->length == b->length) return 1;
-    if (a->data_type == MLO_STRING) {
-        if (a->n_strings != b->n_strings) return 0;
-        for (size_t i = 0; i < a->n_strings; i++)
-            if (a->strings[i].n != b->strings[i].n || (a->strings[i].n && memcmp(a->strings[i].data, b->strings[i].data, a->strings[i].n))) return 0;
-        return 1;
-    }
-    unsigned bits = mlo_dtype_bits((mlo_dtype)a->data_type);
-    size_t size = bits < 8 ? 1 : bits / 8, step = MLO_WINDOW / 2 / size;
-    int64_t count = mlo_tensor_count(a), at = 0;
-    char *window = (char *)mlo_scratch(m, MLO_WINDOW, 1);
-    int equal = window != NULL;
-    for (; equal && at < count; at += (int64_t)step) {
-        size_t n = count - at < (int64_t)step ? (size_t)(count - at) : step;
-        equal = !mlo_tensor_read(m, a, at, n, window) && !mlo_tensor_read(m, b, at, n, window + MLO_WINDOW / 2) && !memcmp(window, window + MLO_WINDOW / 2, n * size);
-    }
-    mlo_scratch_free(m, window);
-    return equal;
+    return mlo_elements_same(m, a, m, b);
 }
 
 /* A hash of type, shape and elements, equal for tensors that mlo_tensor_equal finds equal. Reads it all: prefer a comparison where one will do. */
@@ -1679,7 +1721,8 @@ static uint64_t mlo_tensor_hash(mlo *m, const mlo_tensor *t) {
     size_t size = bits < 8 ? 1 : bits / 8, step = MLO_WINDOW / size;
     int64_t count = mlo_tensor_count(t);
     for (size_t i = 0; t->data_type == MLO_STRING && i < t->n_strings; i++) h = (h ^ mlo_hash(t->strings[i].data, t->strings[i].n)) * 1099511628211u;
-    char *window = bits ? (char *)mlo_scratch(m, MLO_WINDOW, 1) : NULL;
+    if (count < (int64_t)step) step = (size_t)count + 1;
+    char *window = bits ? (char *)mlo_scratch(m, step, size) : NULL;
     for (int64_t at = 0; window && at < count; at += (int64_t)step) {
         size_t n = count - at < (int64_t)step ? (size_t)(count - at) : step;
         if (mlo_tensor_read(m, t, at, n, window)) break;
@@ -3401,6 +3444,95 @@ static int mlo_run_GatherElements(mlo_call *c) {
     return 0;
 }
 
+/* GatherND: rows of the indices address blocks of the data; ScatterND writes such blocks. Both may leave leading batch axes alone (`batch`). */
+typedef struct { int batch, depth; size_t rows, block, per_batch, whole; int64_t step[MLO_MAX_RANK]; } mlo_blocks;     /* sizes in elements */
+
+static int mlo_blocks_of(mlo_call *c, const mlo_array *x, const mlo_array *index, int batch, mlo_blocks *b) {
+    b->batch = batch; b->depth = index->rank ? (int)index->dims[index->rank - 1] : 0;
+    if (index->rank < 1 || batch < 0 || batch >= index->rank || batch + index->dims[index->rank - 1] > x->rank || index->dims[index->rank - 1] < 1)
+        return mlo_fail(c->m, MLO_E_SHAPE, c->node, "indices of rank %d do not fit data of rank %d with %d batch axes", index->rank, x->rank, batch);
+    b->rows = b->block = b->whole = 1;
+    for (int i = 0; i < index->rank - 1; i++) b->rows *= (size_t)index->dims[i];
+    for (int i = batch + b->depth; i < x->rank; i++) b->block *= (size_t)x->dims[i];
+    for (int i = batch; i < x->rank; i++) b->whole *= (size_t)x->dims[i];
+    size_t batches = 1;
+    for (int i = 0; i < batch; i++) { if (index->dims[i] != x->dims[i]) return mlo_fail(c->m, MLO_E_SHAPE, c->node, "batch axis %d is %lld and %lld", i, (long long)x->dims[i], (long long)index->dims[i]); batches *= (size_t)x->dims[i]; }
+    b->per_batch = batches ? b->rows / batches : 0;
+    mlo_steps(x->rank, x->dims, b->step);
+    return 0;
+}
+
+/* The element of x where row r of the indices points; fails outside of it. */
+static int mlo_block_at(mlo_call *c, const mlo_array *x, const mlo_array *index, const mlo_blocks *b, size_t r, size_t *at) {
+    *at = b->batch ? r / b->per_batch * b->whole : 0;
+    for (int i = 0; i < b->depth; i++) {
+        int64_t v, dim = x->dims[b->batch + i];
+        mlo_convert(MLO_INT64, &v, index->dtype, (const char *)index->data + (r * (size_t)b->depth + (size_t)i) * mlo_dtype_size(index->dtype), 1);
+        if (v < -dim || v >= dim) return mlo_fail(c->m, MLO_E_DATA, c->node, "index %lld is outside of a dimension of %lld", (long long)v, (long long)dim);
+        *at += (size_t)((v < 0 ? v + dim : v) * b->step[b->batch + i]);
+    }
+    return 0;
+}
+
+static int mlo_shape_GatherND(mlo_shapes *s) {
+    mlo_form x = mlo_form_in(s, 0), index = mlo_form_in(s, 1), y = x;
+    int64_t batch = mlo_int(s->node, "batch_dims", 0), depth = index.rank > 0 ? index.dims[index.rank - 1] : -1;
+    s->out[0].dtype = x.dtype;
+    if (x.rank < 0 || depth < 0 || batch < 0 || batch + depth > x.rank) return 0;
+    y.rank = index.rank - 1 + x.rank - (int)(batch + depth);
+    if (y.rank > MLO_MAX_RANK) return mlo_fail(s->m, MLO_E_UNSUPPORTED, s->node, "rank %d; at most %d is supported", y.rank, MLO_MAX_RANK);
+    for (int i = 0; i < y.rank; i++) y.dims[i] = i < index.rank - 1 ? index.dims[i] : x.dims[i - (index.rank - 1) + batch + depth];
+    s->out[0] = y;
+    return 0;
+}
+static int mlo_run_GatherND(mlo_call *c) {
+    mlo_blocks b; size_t at;
+    MLO_TRY(mlo_need_inputs(c, 2));
+    const mlo_array *x = c->in[0], *index = c->in[1];
+    MLO_TRY(mlo_blocks_of(c, x, index, (int)mlo_int(c->node, "batch_dims", 0), &b));
+    size_t size = mlo_dtype_size(x->dtype) * b.block;
+    for (size_t r = 0; r < b.rows && size; r++) {
+        MLO_TRY(mlo_block_at(c, x, index, &b, r, &at));
+        memcpy((char *)c->out[0]->data + r * size, (const char *)x->data + at * mlo_dtype_size(x->dtype), size);
+    }
+    return 0;
+}
+
+/* One element of ScatterND with a reduction: y = y (how) u, in int64 or double. */
+static void mlo_scatter_one(mlo_dtype t, char how, char *y, const char *u) {
+    if (mlo_dtype_is_float(t)) {
+        double a, b;
+        mlo_convert(MLO_DOUBLE, &a, t, y, 1); mlo_convert(MLO_DOUBLE, &b, t, u, 1);
+        a = how == 'a' ? a + b : how == 'u' ? a * b : how == 'x' ? (b > a || b != b ? b : a) : b < a || b != b ? b : a;
+        mlo_convert(t, y, MLO_DOUBLE, &a, 1);
+    } else {
+        int64_t a, b;
+        mlo_convert(MLO_INT64, &a, t, y, 1); mlo_convert(MLO_INT64, &b, t, u, 1);
+        a = how == 'a' ? (int64_t)((uint64_t)a + (uint64_t)b) : how == 'u' ? (int64_t)((uint64_t)a * (uint64_t)b) : how == 'x' ? (b > a ? b : a) : b < a ? b : a;
+        mlo_convert(t, y, MLO_INT64, &a, 1);
+    }
+}
+static int mlo_run_ScatterND(mlo_call *c) {
+    mlo_blocks b; size_t at;
+    MLO_TRY(mlo_need_inputs(c, 3));
+    const mlo_array *x = c->in[0], *index = c->in[1], *u = c->in[2];
+    const mlo_attr *reduction = mlo_attr_of(c->node, "reduction");
+    char how = !reduction || reduction->s.n != 3 ? 'n' : reduction->s.data[0] == 'a' ? 'a' : reduction->s.data[1];           /* none, add, mUl, mAx, mIn */
+    if (how == 'a' && reduction->s.data[0] == 'm') how = 'x';
+    MLO_TRY(mlo_blocks_of(c, x, index, 0, &b));
+    if ((size_t)mlo_array_count(u) != b.rows * b.block || u->dtype != x->dtype) return mlo_fail(c->m, MLO_E_SHAPE, c->node, "%lld updates; %zu are needed", (long long)mlo_array_count(u), b.rows * b.block);
+    size_t size = mlo_dtype_size(x->dtype);
+    char *y = (char *)c->out[0]->data;
+    if (mlo_array_count(x)) memcpy(y, x->data, (size_t)mlo_array_count(x) * size);
+    for (size_t r = 0; r < b.rows && b.block; r++) {
+        MLO_TRY(mlo_block_at(c, x, index, &b, r, &at));
+        const char *from = (const char *)u->data + r * b.block * size;
+        if (how == 'n') { memcpy(y + at * size, from, b.block * size); continue; }
+        for (size_t i = 0; i < b.block; i++) mlo_scatter_one(x->dtype, how, y + (at + i) * size, from + i * size);
+    }
+    return 0;
+}
+
 /* Trilu: keeps the upper (or lower) triangle of the last two axes. */
 static int mlo_run_Trilu(mlo_call *c) {
     MLO_TRY(mlo_need_inputs(c, 1));
@@ -3596,13 +3728,18 @@ static int mlo_run_MatMul(mlo_call *c) {
     return mlo_matmul_any(c->m, c->out[0], c->in[0], c->in[1], mlo_core(c->in[0]->dtype));
 }
 
-/* Gemm: alpha A' B' + beta C. */
+/* Gemm: alpha A' B' + beta C. Fusing tools make it of products of higher rank too: without transposes, that is a MatMul. */
 static int mlo_shape_Gemm(mlo_shapes *s) {
     mlo_form a = mlo_form_in(s, 0), b = mlo_form_in(s, 1), c = mlo_form_in(s, 2), y = a;
     int ta = mlo_int(s->node, "transA", 0) != 0, tb = mlo_int(s->node, "transB", 0) != 0;
     MLO_TRY(mlo_same_type(s, 0, 1));
     s->out[0].dtype = a.dtype;
     if (a.rank < 0 || b.rank < 0) return 0;
+    if (a.rank > 2 && b.rank >= 2 && !ta && !tb) {
+        MLO_TRY(mlo_shape_MatMul(s));
+        y = s->out[0];
+        return mlo_present(s, 2) ? mlo_broadcast(s, &y, &c) : 0;
+    }
     if (a.rank != 2 || b.rank != 2) return mlo_fail(s->m, MLO_E_SHAPE, s->node, "operands of rank %d and %d; matrices are needed", a.rank, b.rank);
     int64_t k = a.dims[!ta], l = b.dims[tb];
     if (k >= 0 && l >= 0 && k != l) return mlo_fail(s->m, MLO_E_SHAPE, s->node, "inner dimensions %lld and %lld differ", (long long)k, (long long)l);
@@ -3626,13 +3763,17 @@ static int mlo_gemm_tail(mlo_call *c, mlo_array *z, const mlo_array *bias) {
     mlo_array_free(c->m, scaled);
     return r;
 }
+static int mlo_gemm_product(mlo_call *c, mlo_array *z, const mlo_array *a, const mlo_array *b) {
+    int ta = mlo_int(c->node, "transA", 0) != 0, tb = mlo_int(c->node, "transB", 0) != 0;
+    if (a->rank > 2) return mlo_matmul(c->m, z, a, b);
+    return mlo_gemm(c->m, z->dtype, z->data, a->data, ta ? 1 : a->dims[1], ta ? a->dims[1] : 1, b->data, tb ? 1 : b->dims[1], tb ? b->dims[1] : 1, z->dims[0], z->dims[1], a->dims[!ta]);
+}
 static int mlo_run_Gemm(mlo_call *c) {
     MLO_TRY(mlo_need_inputs(c, 2));
     mlo *m = c->m; mlo_dtype core = mlo_core(c->in[0]->dtype);
     const mlo_array *a = mlo_as(m, c->in[0], core), *b = a ? mlo_as(m, c->in[1], core) : NULL;
     mlo_array *y = c->out[0], *z = !b || y->dtype == core ? y : mlo_array_new(m, core, y->rank, y->dims);
-    int ta = mlo_int(c->node, "transA", 0) != 0, tb = mlo_int(c->node, "transB", 0) != 0;
-    if (b && z && !mlo_gemm(m, core, z->data, a->data, ta ? 1 : a->dims[1], ta ? a->dims[1] : 1, b->data, tb ? 1 : b->dims[1], tb ? b->dims[1] : 1, y->dims[0], y->dims[1], a->dims[!ta])
+    if (b && z && !mlo_gemm_product(c, z, a, b)
         && !mlo_gemm_tail(c, z, c->n_in > 2 ? c->in[2] : NULL) && z != y)
         mlo_convert(y->dtype, y->data, core, z->data, (size_t)mlo_array_count(y));
     if (a) mlo_as_free(m, a, c->in[0]);
@@ -3894,6 +4035,77 @@ static int mlo_run_Conv(mlo_call *c) {
     if (x) mlo_as_free(m, x, c->in[0]);
     if (k) mlo_as_free(m, k, c->in[1]);
     if (z != y) mlo_array_free(m, z);
+    return (int)m->error.code;
+}
+
+/* ---- Attention: its form; it is carried through, not evaluated -------------------------------------------------------------------------- */
+
+static int64_t mlo_dim_sum(int64_t a, int64_t b) { return a < 0 || b < 0 ? -1 : a + b; }
+static int64_t mlo_dim_part(int64_t a, int64_t parts) { return a < 0 || parts < 1 ? -1 : a / parts; }
+
+/* Queries, keys, values as [batch, heads, length, width], or as [batch, length, heads x width] with the numbers of heads as attributes.
+ * Outputs: as the queries; the keys and values with the past ones before them, always of rank 4; the scores. */
+static int mlo_shape_Attention(mlo_shapes *s) {
+    mlo_form q = mlo_form_in(s, 0), k = mlo_form_in(s, 1), v = mlo_form_in(s, 2), past = mlo_form_in(s, 4), y = q;
+    int64_t heads = mlo_int(s->node, "kv_num_heads", 0), queries = mlo_int(s->node, "q_num_heads", 0);
+    s->out[0].dtype = q.dtype;
+    if (q.rank < 3 || k.rank != q.rank || v.rank != q.rank) return 0;
+    int flat = q.rank == 3;
+    mlo_form keys = { k.dtype, 4, { k.dims[0], flat ? heads : k.dims[1], k.dims[flat ? 1 : 2], flat ? mlo_dim_part(k.dims[2], heads) : k.dims[3] } }, values = keys;
+    values.dims[3] = flat ? mlo_dim_part(v.dims[2], heads) : v.dims[3];
+    values.dtype = v.dtype;
+    if (past.rank == 4) keys.dims[2] = values.dims[2] = mlo_dim_sum(past.dims[2], keys.dims[2]);
+    else if (mlo_has_input(s->node, 4)) keys.dims[2] = values.dims[2] = -1;
+    y.dims[y.rank - 1] = !flat ? v.dims[3] : values.dims[3] < 0 || queries < 1 ? -1 : values.dims[3] * queries;
+    mlo_form scores = { q.dtype, 4, { q.dims[0], flat ? queries : q.dims[1], q.dims[flat ? 1 : 2], keys.dims[2] } };
+    const mlo_form all[] = { y, keys, values, scores };
+    for (size_t i = 0; i < s->n_out && i < 4; i++) s->out[i] = all[i];
+    return 0;
+}
+
+/* ---- MaxPool --------------------------------------------------------------------------------------------------------------------------- */
+
+static int mlo_pool_window(const mlo_shapes *s, const mlo_form *x, mlo_window *w) {
+    if (x->rank < 3) return mlo_fail(s->m, MLO_E_SHAPE, s->node, "input of rank %d; batch, channel and more are needed", x->rank);
+    w->axes = x->rank - 2;
+    MLO_TRY(mlo_window_list(s, "kernel_shape", w->axes, 1, w->kernel));
+    for (int i = 0; i < w->axes; i++) w->size[i] = x->dims[i + 2];
+    return mlo_window_of(s, w);
+}
+static int mlo_shape_MaxPool(mlo_shapes *s) {
+    mlo_form x = mlo_form_in(s, 0); mlo_window w;
+    s->out[0] = x;
+    if (x.rank < 0) return 0;
+    MLO_TRY(mlo_pool_window(s, &x, &w));
+    for (int i = 0; i < w.axes; i++) s->out[0].dims[i + 2] = w.out[i];
+    return 0;
+}
+/* The largest value under the window at output position `at`; padding counts for nothing. */
+static double mlo_pool_most(const double *x, const mlo_window *w, int64_t at, int64_t taps) {
+    double most = -(double)INFINITY;
+    for (int64_t t = 0; t < taps; t++) {
+        int64_t tap = t, p = at, offset = 0, step = 1; int inside = 1;
+        for (int i = w->axes; i--; p /= w->out[i], tap /= w->kernel[i], step *= w->size[i]) {
+            int64_t v = p % w->out[i] * w->stride[i] + tap % w->kernel[i] * w->dilation[i] - w->pad[i];
+            if (v < 0 || v >= w->size[i]) inside = 0;
+            offset += v * step;
+        }
+        if (inside && (x[offset] > most || x[offset] != x[offset])) most = x[offset];
+    }
+    return most;
+}
+static int mlo_run_MaxPool(mlo_call *c) {
+    MLO_TRY(mlo_need_inputs(c, 1));
+    mlo *m = c->m; mlo_window w; mlo_array *y = c->out[0]; int64_t positions = 1, taps = 1, area = 1;
+    MLO_TRY(mlo_pool_window(c->forms, &c->forms->in[0], &w));
+    if (c->n_out > 1 && *c->node->output[1]) return mlo_fail(m, MLO_E_UNSUPPORTED, c->node, "mlo cannot evaluate the indices of a MaxPool");
+    for (int i = 0; i < w.axes; i++) { positions *= w.out[i]; taps *= w.kernel[i]; area *= w.size[i]; }
+    const mlo_array *x = mlo_as(m, c->in[0], MLO_DOUBLE);
+    for (int64_t i = 0, n = x ? mlo_array_count(y) : 0; i < n; i++) {
+        double most = mlo_pool_most((const double *)x->data + i / positions * area, &w, i % positions, taps);
+        mlo_convert(y->dtype, (char *)y->data + (size_t)i * mlo_dtype_size(y->dtype), MLO_DOUBLE, &most, 1);
+    }
+    if (x) mlo_as_free(m, x, c->in[0]);
     return (int)m->error.code;
 }
 
@@ -4203,10 +4415,14 @@ static const mlo_op mlo_standard_ops[] = {
     MLO_OP_AS(Squeeze, Squeeze, copy), MLO_OP_AS(Unsqueeze, Unsqueeze, copy), MLO_OP(Transpose, Transpose), MLO_OP(Slice, Slice), MLO_OP(Split, Split),
     MLO_OP(Expand, Expand), MLO_OP(Tile, Tile), MLO_OP(Concat, Concat), MLO_OP(Shape, Shape), MLO_OP(Size, Size), MLO_OP(Constant, Constant),
     MLO_OP(ConstantOfShape, ConstantOfShape), MLO_OP(Range, Range), MLO_OP(Gather, Gather), MLO_OP(GatherElements, GatherElements),
+    MLO_OP(GatherND, GatherND), MLO_OP(ScatterND, same),
     MLO_OP(Trilu, same), MLO_OP(Pad, Pad),
     /* products, norms */
-    MLO_OP(MatMul, MatMul), MLO_OP(Gemm, Gemm), MLO_OP(MatMulInteger, MatMulInteger), MLO_OP(Conv, Conv), MLO_OP(Softmax, same), MLO_OP(LogSoftmax, same),
+    MLO_OP(MatMul, MatMul), MLO_OP(Gemm, Gemm), MLO_OP(MatMulInteger, MatMulInteger), MLO_OP(Conv, Conv), MLO_OP(MaxPool, MaxPool), MLO_OP(Softmax, same), MLO_OP(LogSoftmax, same),
     MLO_OP(LayerNormalization, LayerNormalization), MLO_OP(RMSNormalization, LayerNormalization),
+    /* carried through, not evaluated: only the form is known */
+    { "Attention", mlo_shape_Attention, NULL }, { "BatchNormalization", mlo_shape_same, NULL }, { "GroupNormalization", mlo_shape_same, NULL },
+    { "InstanceNormalization", mlo_shape_same, NULL }, { "RotaryEmbedding", mlo_shape_same, NULL }, { "ScatterElements", mlo_shape_same, NULL },
     /* reductions */
     MLO_OP(ReduceSum, Reduce), MLO_OP(ReduceMean, Reduce), MLO_OP(ReduceMax, Reduce), MLO_OP(ReduceMin, Reduce), MLO_OP(ReduceProd, Reduce), MLO_OP(ReduceSumSquare, Reduce),
     MLO_OP(ReduceL1, Reduce), MLO_OP(ReduceL2, Reduce), MLO_OP(ReduceLogSum, Reduce), MLO_OP(ReduceLogSumExp, Reduce), MLO_OP(ArgMax, ArgMax), MLO_OP_AS(ArgMin, ArgMax, ArgMin),
@@ -4277,14 +4493,16 @@ static mlo_form mlo_form_of_array(const mlo_array *a) {
 }
 static const mlo_array *mlo_call_value(const mlo_shapes *s, size_t i) { const mlo_call *c = (const mlo_call *)s->from; return c->in[i]; }
 
-/* Makes the outputs whose form the shape rule knows: the first always (so runs may rely on it), others when somebody wants them. */
-static int mlo_call_prepare(mlo_call *c, const mlo_op *op, mlo_shapes *s) {
+/* Makes the outputs whose form the shape rule knows: the first always (so runs may rely on it), others when somebody wants them.
+ * -1, and no failure: one has more than `limit` elements. */
+static int mlo_call_prepare(mlo_call *c, const mlo_op *op, mlo_shapes *s, int64_t limit) {
     if (!c->n_out) return mlo_fail(c->m, MLO_E_GRAPH, c->node, "has no output");
     if (op->shape != mlo_shape_Constant && (!c->n_in || !c->in[0])) return mlo_fail(c->m, MLO_E_GRAPH, c->node, "has no first input");
     if (!op->shape) return 0;
     MLO_TRY(op->shape(s));
     if (!mlo_form_known(&s->out[0])) return mlo_fail(c->m, MLO_E_SHAPE, c->node, "the form of its output cannot be told (%s %s); is an input missing?",
         mlo_dtype_name(s->out[0].dtype), mlo_dims_text(c->m, s->out[0].rank, s->out[0].dims));
+    for (size_t i = 0; i < c->n_out; i++) if (mlo_form_known(&s->out[i]) && mlo_form_count(&s->out[i]) > limit) return -1;
     for (size_t i = 0; i < c->n_out; i++) {
         if ((i && !*c->node->output[i]) || !mlo_form_known(&s->out[i])) continue;
         if (!mlo_dtype_size(s->out[i].dtype)) return mlo_fail(c->m, MLO_E_UNSUPPORTED, c->node, "output %zu is %s, which cannot be evaluated",
@@ -4294,8 +4512,9 @@ static int mlo_call_prepare(mlo_call *c, const mlo_op *op, mlo_shapes *s) {
     return 0;
 }
 
-/* Evaluates one node on arrays (NULL: absent input). out[0..node->n_output) are the caller's to free; NULL where nobody wants it. */
-static int mlo_call_node(mlo *m, const mlo_op *op, mlo_node *node, int opset, const mlo_array *const *in, mlo_array **out) {
+/* Evaluates one node on arrays (NULL: absent input). out[0..node->n_output) are the caller's to free; NULL where nobody wants it, and all of
+ * them when one would have more than `limit` elements. */
+static int mlo_call_limited(mlo *m, const mlo_op *op, mlo_node *node, int opset, int64_t limit, const mlo_array *const *in, mlo_array **out) {
     size_t n_in = node->n_input, n_out = node->n_output;
     mlo_form *forms = (mlo_form *)mlo_scratch(m, n_in + n_out + 1, sizeof *forms);
     if (!forms) return (int)m->error.code;
@@ -4304,11 +4523,296 @@ static int mlo_call_node(mlo *m, const mlo_op *op, mlo_node *node, int opset, co
     mlo_call c = { m, node, opset, in, n_in, out, n_out, NULL };
     mlo_shapes s = { m, node, opset, forms, n_in, forms + n_in, n_out, mlo_call_value, NULL };
     s.from = &c; c.forms = &s;
-    if (!mlo_call_prepare(&c, op, &s) && !op->run(&c))
+    if (!mlo_call_prepare(&c, op, &s, limit) && !op->run(&c))
         for (size_t i = 0; i < n_out; i++) if (!out[i] && *node->output[i] && !i) mlo_fail(m, MLO_E_UNSUPPORTED, node, "output %zu has no known form", i);
     if (m->error.code) for (size_t i = 0; i < n_out; i++) { mlo_array_free(m, out[i]); out[i] = NULL; }
     mlo_scratch_free(m, forms);
     return (int)m->error.code;
+}
+static int mlo_call_node(mlo *m, const mlo_op *op, mlo_node *node, int opset, const mlo_array *const *in, mlo_array **out) {
+    return mlo_call_limited(m, op, node, opset, INT64_MAX, in, out);
+}
+
+/* ======== function.c ======== */
+/* function: ONNX functions, written as text.
+ *
+ * in:  a text, one node a line, as in a textbook.     out: the FunctionProto, at the model's own opset.
+ *
+ *     Requant <to, lo, hi> (x, p) => (y)
+ *     acc = Cast <to=7> (x)
+ *     l = Constant <value_int=@lo> ()
+ *
+ * invariant: @name refers to an attribute of the function. Reductions write their axes as an attribute; they become an input where the opset
+ *     wants it; integer constants become tensors where it wants that.
+ * cost: O(text).
+ */
+
+typedef struct { mlo *m; const char *p; mlo_function *f; int64_t opset; } mlo_reader;
+
+static void mlo_skip_spaces(mlo_reader *r) { while (*r->p == ' ' || *r->p == '\n') r->p++; }
+static int mlo_take(mlo_reader *r, const char *token) {
+    mlo_skip_spaces(r);
+    if (!mlo_starts(r->p, token)) return 0;
+    r->p += strlen(token);
+    return 1;
+}
+static const char *mlo_word(mlo_reader *r) {
+    mlo_skip_spaces(r);
+    const char *start = r->p;
+    while ((*r->p >= 'a' && *r->p <= 'z') || (*r->p >= 'A' && *r->p <= 'Z') || (*r->p >= '0' && *r->p <= '9') || *r->p == '_') r->p++;
+    return mlo_intern_n(r->m, start, (size_t)(r->p - start));
+}
+static int64_t mlo_number(mlo_reader *r) { char *end; mlo_skip_spaces(r); long long v = strtoll(r->p, &end, 10); r->p = end; return v; }
+
+/* One attribute after its name: an integer, a list of integers, or @reference. */
+static void mlo_read_attr(mlo_reader *r, mlo_node *n, const char *name) {
+    int64_t list[80]; size_t count = 0;
+    if (mlo_take(r, "@")) {
+        mlo_attr *a = mlo_attr_new(r->m, n, name, MLO_ATTR_INT);
+        if (a) a->ref = mlo_word(r);
+    } else if (mlo_take(r, "[")) {
+        while (!mlo_take(r, "]") && count < 80) { list[count++] = mlo_number(r); mlo_take(r, ","); }
+        mlo_attr_ints(r->m, n, name, list, count);
+    } else mlo_attr_int(r->m, n, name, mlo_number(r));
+}
+
+/* axes as an attribute -> a Constant before the node, where the node's opset has axes as an input. */
+static void mlo_axes_to_input(mlo_reader *r, mlo_node *n) {
+    mlo_attr *axes = mlo_attr_of(n, "axes");
+    int input = r->opset >= (mlo_eq(n->op, "ReduceSum") || mlo_eq(n->op, "Unsqueeze") ? 13 : 18);
+    if (!axes || !input) return;
+    const char *name = mlo_format(r->m, "%s_axes", n->output[0]);
+    mlo_node *c = mlo_node_new(r->m, "Constant", name);
+    if (!c || mlo_node_output(r->m, c, name) || mlo_attr_ints(r->m, c, "value_ints", axes->ints, axes->n_ints)) return;
+    if (MLO_PUSH(r->m, r->f->node, r->f->n_node, c)) mlo_node_input(r->m, n, name);
+    size_t at = 0;
+    while (n->attr[at] != axes) at++;
+    for (n->n_attr--; at < n->n_attr; at++) n->attr[at] = n->attr[at + 1];
+}
+
+/* An integer constant as a tensor, where the opset has no value_int yet. */
+static void mlo_int_to_tensor(mlo_reader *r, mlo_node *n) {
+    mlo_attr *a = mlo_attr_of(n, "value_int");
+    mlo_array *v = a && !a->ref && r->opset < 12 ? mlo_array_new(r->m, MLO_INT64, 0, NULL) : NULL;
+    if (!v) return;
+    *(int64_t *)v->data = a->i;
+    a->name = mlo_intern(r->m, "value"); a->type = MLO_ATTR_TENSOR; a->has = MLO_HAS(20); a->i = 0;
+    a->t = mlo_tensor_from(r->m, NULL, v);
+    mlo_array_free(r->m, v);
+}
+
+static void mlo_read_node(mlo_reader *r) {
+    const char *out = mlo_word(r);
+    mlo_take(r, "=");
+    mlo_node *n = mlo_node_new(r->m, mlo_word(r), NULL);
+    if (!n || mlo_node_output(r->m, n, out)) return;
+    n->name = out;
+    if (mlo_take(r, "<")) while (!mlo_take(r, ">") && *r->p) {
+        const char *name = mlo_word(r);
+        mlo_take(r, "=");
+        mlo_read_attr(r, n, name);
+        mlo_take(r, ",");
+    }
+    mlo_take(r, "(");
+    while (!mlo_take(r, ")") && *r->p && !r->m->error.code) { mlo_node_input(r->m, n, mlo_word(r)); mlo_take(r, ","); }
+    mlo_axes_to_input(r, n);
+    mlo_int_to_tensor(r, n);
+    MLO_PUSH(r->m, r->f->node, r->f->n_node, n);
+}
+
+/* The FunctionProto of a text, at an opset. NULL without memory. */
+static mlo_function *mlo_function_of(mlo *m, const char *text, int64_t opset) {
+    mlo_reader r = { m, text, MLO_NEW(m, mlo_function), opset };
+    mlo_function *f = r.f;
+    if (!f || !(f->opset = MLO_NEW_N(m, mlo_opset, mlo_room(1)))) return NULL;
+    f->name = mlo_word(&r); f->domain = mlo_intern(m, "mlo");
+    f->opset[0].version = opset; f->opset[0].has = MLO_HAS(2); f->opset[0].domain = mlo_intern(m, ""); f->n_opset = 1;
+    if (mlo_take(&r, "<")) while (!mlo_take(&r, ">") && *r.p && !m->error.code) { const char *a = mlo_word(&r); MLO_PUSH(m, f->attr, f->n_attr, a); mlo_take(&r, ","); }
+    mlo_take(&r, "(");
+    while (!mlo_take(&r, ")") && *r.p && !m->error.code) { const char *x = mlo_word(&r); MLO_PUSH(m, f->input, f->n_input, x); mlo_take(&r, ","); }
+    mlo_take(&r, "=>"); mlo_take(&r, "(");
+    while (!mlo_take(&r, ")") && *r.p && !m->error.code) { const char *y = mlo_word(&r); MLO_PUSH(m, f->output, f->n_output, y); mlo_take(&r, ","); }
+    for (mlo_skip_spaces(&r); *r.p && !m->error.code; mlo_skip_spaces(&r)) mlo_read_node(&r);
+    return m->error.code ? NULL : f;
+}
+
+/* ======== ops_deeploy.c ======== */
+/* ops_deeploy: the integer operators of Deeploy's networks, as functions of domain mlo.
+ *
+ * in:  nodes like RequantShift(x, mul, add; div, n_levels, signed): integers, carried in whatever element type x has.
+ * out: mlo.RequantShift(x, mul, add, div, n_levels, signed): every number is an input, so that layers that differ in one share a body, and
+ *     the number becomes a parameter of the loop.
+ * invariant: one definition. The function that ONNX Runtime runs is what mlo evaluates, node by node, in 64-bit integers.
+ * example: x = 300, mul = 3, add = 0, div = 16, 256 levels, signed: floor((900 + 8) / 16) = 56.
+ * cost: some twenty passes over the tensor.
+ *
+ * Division rounds towards zero, as ONNX's Div of integers does; floor(a / b) is (a - Mod(a, b)) / b.
+ */
+typedef struct {
+    mlo_op op;
+    const char *function;
+    const char *const *numbers;        /* the attributes that become inputs, in order, ends with NULL; "a|b": either name */
+} mlo_dialect;
+
+#define MLO_FLOOR(q, a, b) q "_rest = Mod (" a ", " b ")\n" q "_whole = Sub (" a ", " q "_rest)\n" q " = Div (" q "_whole, " b ")\n"
+#define MLO_CLIP(y, x, lo, hi) y "_under = Less (" x ", " lo ")\n" y "_low = Where (" y "_under, " lo ", " x ")\n" \
+    y "_over = Greater (" y "_low, " hi ")\n" y " = Where (" y "_over, " hi ", " y "_low)\n"
+#define MLO_POWER(d, z) d "_base = Constant <value_int=2> ()\n" d "_b = Cast <to=11> (" d "_base)\n" d "_e = Cast <to=11> (" z ")\n" d "_p = Pow (" d "_b, " d "_e)\n" d " = Cast <to=7> (" d "_p)\n"
+#define MLO_INT_NUMBERS "one = Constant <value_int=1> ()\ntwo = Constant <value_int=2> ()\nx = Cast <to=7> (given)\n"
+/* n levels around zero: half below it */
+#define MLO_LEVELS "half = Div (n, two)\nlow = Neg (half)\nupto = Add (low, n)\nhigh = Sub (upto, one)\n"
+#define MLO_ROW_LENGTH "zeros = Sub (x, x)\nones = Add (zeros, one)\nlength = ReduceSum <axes=[-1]> (ones)\n"
+#define MLO_ROOT(r, s) r "_wide = Cast <to=11> (" s ")\n" r "_root = Sqrt (" r "_wide)\n" r " = Cast <to=7> (" r "_root)\n"
+
+/* floor((x mul + add + div / 2) / div), clipped */
+static const char mlo_requant_shift_function[] =
+    "RequantShift <to> (given, mul, add, div, n, signed) => (y)\n" MLO_INT_NUMBERS
+    "m = Cast <to=7> (mul)\na = Cast <to=7> (add)\nproduct = Mul (x, m)\nsum = Add (product, a)\n"
+    "bias = Div (div, two)\nrounded = Add (sum, bias)\n" MLO_FLOOR("q", "rounded", "div")
+    "span = Mul (signed, n)\nhalf = Div (span, two)\nlow = Neg (half)\nupto = Add (low, n)\nhigh = Sub (upto, one)\n" MLO_CLIP("c", "q", "low", "high")
+    "y = Cast <to=@to> (c)\n";
+
+/* e^x by halving: 2^-z times a parabola */
+static const char mlo_isoftmax_function[] =
+    "iSoftmax <to> (given, A, B, C, log2, n) => (y)\n" MLO_INT_NUMBERS
+    "most = ReduceMax <axes=[-1]> (x)\nxt = Sub (x, most)\ndown = Sub (most, x)\n"
+    "steps = Div (down, log2)\nlast = Constant <value_int=31> ()\nbeyond = Greater (steps, last)\nz = Where (beyond, last, steps)\n"
+    "back = Mul (z, log2)\np = Add (xt, back)\nat = Add (p, B)\nsquare = Mul (at, at)\nscaled = Mul (A, square)\nl = Add (scaled, C)\n"
+    MLO_POWER("d", "z") MLO_FLOOR("e", "l", "d")
+    "top = Sub (n, one)\nlevels = Mul (e, top)\nsum = ReduceSum <axes=[-1]> (e)\n" MLO_FLOOR("q", "levels", "sum") "y = Cast <to=@to> (q)\n";
+
+static const char mlo_irmsnorm_function[] =
+    "iRMSNorm <to> (given, weight, D, n) => (y)\n" MLO_INT_NUMBERS MLO_ROW_LENGTH
+    "w = Cast <to=7> (weight)\nsquare = Mul (x, x)\nsum = ReduceSum <axes=[-1]> (square)\nmean = Div (sum, length)\ns = Add (mean, one)\n" MLO_ROOT("r", "s")
+    "xw = Mul (x, w)\nt = Div (xw, r)\n" MLO_FLOOR("q", "t", "D") MLO_LEVELS MLO_CLIP("c", "q", "low", "high") "y = Cast <to=@to> (c)\n";
+
+static const char mlo_ilayernorm_function[] =
+    "iLayerNorm <to> (given, weight, bias, D, n) => (y)\n" MLO_INT_NUMBERS MLO_ROW_LENGTH
+    "w = Cast <to=7> (weight)\nb = Cast <to=7> (bias)\ntotal = ReduceSum <axes=[-1]> (x)\nmean = Div (total, length)\nc0 = Sub (x, mean)\n"
+    "square = Mul (c0, c0)\nsum = ReduceSum <axes=[-1]> (square)\nvariance = Div (sum, length)\ns = Add (variance, one)\n" MLO_ROOT("r", "s")
+    "cw = Mul (c0, w)\nt = Div (cw, r)\ntb = Add (t, b)\n" MLO_FLOOR("q", "tb", "D") MLO_LEVELS MLO_CLIP("c", "q", "low", "high") "y = Cast <to=@to> (c)\n";
+
+static const char mlo_igelu_function[] =
+    "iGELU <to> (given, b, unit) => (y)\n" MLO_INT_NUMBERS
+    "s = Sign (x)\nsize = Abs (x)\nedge = Neg (b)\nbeyond = Greater (size, edge)\nq = Where (beyond, edge, size)\n"
+    "qb = Add (q, b)\nsquare = Mul (qb, qb)\nunder = Sub (unit, square)\nL = Mul (s, under)\nboth = Add (unit, L)\n" MLO_FLOOR("h", "both", "two")
+    "p = Mul (x, h)\ny = Cast <to=@to> (p)\n";
+
+static const char mlo_ihardswish_function[] =
+    "iHardswish <to> (given, sixth, three, six) => (y)\n" MLO_INT_NUMBERS
+    "zero = Sub (one, one)\nmoved = Add (x, three)\n" MLO_CLIP("c", "moved", "zero", "six") "gate = Mul (c, sixth)\np = Mul (x, gate)\ny = Cast <to=@to> (p)\n";
+
+static const char mlo_itamax_function[] =
+    "ITAMax <to> (given, n) => (y)\n" MLO_INT_NUMBERS
+    "most = ReduceMax <axes=[-1]> (x)\ndown = Sub (most, x)\nsixteen = Constant <value_int=16> ()\nsteps = Constant <value_int=32> ()\nfull = Constant <value_int=256> ()\n"
+    "near = Add (down, sixteen)\nz = Div (near, steps)\n" MLO_POWER("d", "z")
+    "part = Div (full, d)\nsum = ReduceSum <axes=[-1]> (part)\ntop = Sub (n, one)\nwhole = Mul (top, full)\ninverse = Div (whole, sum)\nq = Div (inverse, d)\ny = Cast <to=@to> (q)\n";
+
+static const char mlo_integer_div_function[] =
+    "TrueIntegerDiv <to> (given, Delta, eps, eta, by) => (y)\n" MLO_INT_NUMBERS
+    "scale = Mul (Delta, eta)\nover = Mul (scale, x)\nwide = Mul (eta, by)\nunder = Add (wide, eps)\n" MLO_FLOOR("q", "over", "under") "y = Cast <to=@to> (q)\n";
+
+/* The float twin that Deeploy's float networks have in the same place; its epsilon, 1e-6, is nowhere said. */
+static const char mlo_rmsnorm_function[] =
+    "RMSNorm <to> (x, weight) => (y)\n"
+    "million = Constant <value_int=1000000> ()\nlarge = Cast <to=1> (million)\nepsilon = Reciprocal (large)\n"
+    "square = Mul (x, x)\nmean = ReduceMean <axes=[-1]> (square)\nsafe = Add (mean, epsilon)\nroot = Sqrt (safe)\nnormal = Div (x, root)\n"
+    "p = Mul (normal, weight)\ny = Cast <to=@to> (p)\n";
+
+static const char mlo_hardswish_function[] =
+    "HardSwish <to> (given) => (y)\n" "three_ = Constant <value_int=3> ()\nthree = Cast <to=1> (three_)\nsix = Add (three, three)\nzero = Sub (three, three)\n"
+    "moved = Add (given, three)\nlow = Max (moved, zero)\nc = Min (low, six)\np = Mul (given, c)\nq = Div (p, six)\ny = Cast <to=@to> (q)\n";
+
+/* ---- evaluating: the function's nodes, one after the other ------------------------------------------------------------------------------ */
+
+static const mlo_dialect *mlo_dialect_of(const mlo_node *n);
+
+/* The array of a name: an input of the call, or what an earlier node made. */
+static const mlo_array *mlo_function_value(const mlo_call *c, const mlo_function *f, mlo_array *const *made, size_t upto, const char *name) {
+    for (size_t i = 0; i < f->n_input && i < c->n_in; i++) if (f->input[i] == name) return c->in[i];
+    for (size_t i = upto; i--; ) if (f->node[i]->output[0] == name) return made[i];
+    return NULL;
+}
+
+/* Node k of the function on the arrays there are; @to is the call's own attribute. */
+static int mlo_function_node(mlo_call *c, const mlo_function *f, mlo_array **made, size_t k) {
+    enum { MLO_MOST_INPUTS = 4 };
+    const mlo_array *in[MLO_MOST_INPUTS] = { NULL };
+    mlo_node n = *f->node[k];
+    mlo_attr resolved, *list[1];
+    const mlo_op *op = mlo_op_of(c->m, &n);
+    if (!op || !op->run || n.n_input > MLO_MOST_INPUTS) return mlo_fail(c->m, MLO_E_BUG, c->node, "its function needs %s, which cannot be evaluated", n.op);
+    for (size_t i = 0; i < n.n_input; i++)
+        if (!(in[i] = mlo_function_value(c, f, made, k, n.input[i]))) return mlo_fail(c->m, MLO_E_GRAPH, c->node, "has no input for %s of its function", n.input[i]);
+    if (n.n_attr == 1 && n.attr[0]->ref) {
+        resolved = *n.attr[0];
+        resolved.ref = NULL; resolved.i = mlo_int(c->node, n.attr[0]->ref, 0);
+        list[0] = &resolved; n.attr = list;
+    }
+    return mlo_call_node(c->m, op, &n, c->opset, in, &made[k]);
+}
+
+static int mlo_dialect_run(mlo_call *c) {
+    mlo *m = c->m;
+    const mlo_dialect *d = mlo_dialect_of(c->node);
+    const mlo_function *f = d ? mlo_function_of(m, d->function, c->opset) : NULL;
+    if (!f) return m->error.code ? (int)m->error.code : mlo_fail(m, MLO_E_BUG, c->node, "has no function");
+    mlo_array **made = (mlo_array **)mlo_scratch(m, f->n_node, sizeof *made);
+    if (!made) return (int)m->error.code;
+    for (size_t k = 0; k < f->n_node; k++) made[k] = NULL;
+    for (size_t k = 0; k < f->n_node && !mlo_function_node(c, f, made, k); k++) { }
+    if (!m->error.code) { mlo_array_free(m, c->out[0]); c->out[0] = made[f->n_node - 1]; made[f->n_node - 1] = NULL; }
+    for (size_t k = 0; k < f->n_node; k++) mlo_array_free(m, made[k]);
+    mlo_scratch_free(m, made);
+    return (int)m->error.code;
+}
+
+/* ---- the table ----------------------------------------------------------------------------------------------------------------------------- */
+
+#define MLO_NUMBERS(name, ...) static const char *const mlo_numbers_##name[] = { __VA_ARGS__, NULL }
+MLO_NUMBERS(requant_shift, "div", "n_levels|n_levels_out", "signed");
+MLO_NUMBERS(isoftmax, "coeffA", "coeffB", "coeffC", "log2", "n_levels");
+MLO_NUMBERS(norm, "D", "n_levels");
+MLO_NUMBERS(igelu, "b", "one");
+MLO_NUMBERS(ihardswish, "one_over_six", "three", "six");
+MLO_NUMBERS(itamax, "n_levels");
+MLO_NUMBERS(integer_div, "Delta", "eps", "eta", "y");
+static const char *const mlo_numbers_none[] = { NULL };
+
+static const mlo_dialect mlo_dialects[] = {
+    { { "mlo.RequantShift", mlo_shape_same, mlo_dialect_run }, mlo_requant_shift_function, mlo_numbers_requant_shift },
+    { { "mlo.iSoftmax", mlo_shape_same, mlo_dialect_run }, mlo_isoftmax_function, mlo_numbers_isoftmax },
+    { { "mlo.iRMSNorm", mlo_shape_same, mlo_dialect_run }, mlo_irmsnorm_function, mlo_numbers_norm },
+    { { "mlo.iLayerNorm", mlo_shape_same, mlo_dialect_run }, mlo_ilayernorm_function, mlo_numbers_norm },
+    { { "mlo.iGELU", mlo_shape_same, mlo_dialect_run }, mlo_igelu_function, mlo_numbers_igelu },
+    { { "mlo.iHardswish", mlo_shape_same, mlo_dialect_run }, mlo_ihardswish_function, mlo_numbers_ihardswish },
+    { { "mlo.ITAMax", mlo_shape_same, mlo_dialect_run }, mlo_itamax_function, mlo_numbers_itamax },
+    { { "mlo.TrueIntegerDiv", mlo_shape_same, mlo_dialect_run }, mlo_integer_div_function, mlo_numbers_integer_div },
+    { { "mlo.RMSNorm", mlo_shape_same, mlo_dialect_run }, mlo_rmsnorm_function, mlo_numbers_none },
+    { { "mlo.HardSwish", mlo_shape_same, mlo_dialect_run }, mlo_hardswish_function, mlo_numbers_none },
+};
+enum { MLO_N_DIALECTS = sizeof mlo_dialects / sizeof *mlo_dialects };
+
+/* The entry of a node, whether it has its mlo domain yet or not. */
+static const mlo_dialect *mlo_dialect_of(const mlo_node *n) {
+    if (n->domain && *n->domain && !mlo_eq(n->domain, "mlo")) return NULL;
+    for (int i = 0; i < MLO_N_DIALECTS; i++) if (mlo_eq(n->op, mlo_dialects[i].op.name + 4)) return &mlo_dialects[i];
+    return NULL;
+}
+
+/* Gives the model the functions of those its nodes use. */
+static int mlo_dialect_functions(mlo *m, const uint8_t *used) {
+    mlo_model *model = m->model;
+    mlo_opset own = { MLO_HAS(2), mlo_intern(m, "mlo"), 1 };
+    int imported = 0;
+    for (size_t i = 0; i < model->n_opset; i++) imported |= mlo_eq(model->opset[i].domain, "mlo");
+    if (!imported && !MLO_PUSH(m, model->opset, model->n_opset, own)) return (int)m->error.code;
+    for (int i = 0; i < MLO_N_DIALECTS; i++) {
+        mlo_function *f = used[i] ? mlo_function_of(m, mlo_dialects[i].function, mlo_opset_of(m)) : NULL;
+        if (used[i] && (!f || !MLO_PUSH(m, model->function, model->n_function, f))) return (int)m->error.code;
+    }
+    if (model->ir_version < 8) model->ir_version = 8;        /* the first version that has functions */
+    return 0;
 }
 
 /* ======== eval.c ======== */
@@ -4852,6 +5356,7 @@ static int mlo_infer_store(mlo *m, mlo_graph *g, const mlo_node *n, mlo_value *v
     mlo_form old = mlo_form_of(v);
     if (!f.dtype && f.rank < 0) return 0;
     MLO_TRY(mlo_form_merge(m, n, v->name, &f, &old));
+    if (!f.dtype) return 0;                                  /* a shape without a type cannot be written down */
     if (mlo_form_same(&f, &old)) return 0;
     if (!v->info) {
         if (!(v->info = mlo_info_new(m, v->name, &f)) || !MLO_PUSH(m, g->info, g->n_info, v->info)) return (int)m->error.code;
@@ -5049,7 +5554,8 @@ static int mlo_infer(mlo *m) {
 /* constants: evaluates what does not depend on the inputs, and drops what nobody needs.
  *
  * in:  a model with inferred types.     out: the same function of the inputs in fewer nodes; the index is stale (call mlo_index).
- * invariant: graph inputs and outputs keep their names; nothing over MLO_LARGE bytes is read or made; QuantizeLinear, DequantizeLinear
+ * invariant: graph inputs and outputs keep their names; nothing over MLO_LARGE bytes is read or made, and all that is made stays within
+ *     a budget of bytes and of work (what goes beyond stays a node: a small file cannot ask for much); QuantizeLinear, DequantizeLinear
  *     and ops of other domains stay, since they say how the model is quantized; new initializers come in node order.
  * example: Slice(position_ids, 0, Shape(input_ids)[1]) becomes one initializer once the sequence length is known.
  * cost: O(nodes + edges), and the evaluation of small constants.
@@ -5061,6 +5567,20 @@ static int64_t mlo_form_bytes(const mlo_form *f) {
     if (!mlo_form_known(f) || !mlo_dtype_size(f->dtype)) return -1;
     return mlo_form_count(f) > MLO_LARGE ? INT64_MAX : mlo_form_count(f) * (int64_t)mlo_dtype_size(f->dtype);
 }
+/* What folding may still spend: bytes that it makes, multiplications of products. */
+typedef struct { int64_t bytes, products; } mlo_constant_budget;
+enum { MLO_FOLD_BYTES = 32 << 20, MLO_FOLD_PRODUCTS = 1 << 26 };
+
+/* Multiplications of a product or convolution with known operands (at least its true number), 0 for other nodes. */
+static int64_t mlo_constant_products(const mlo_graph *g, const mlo_node *n) {
+    int conv = mlo_is(n, "Conv");
+    if (n->n_input < 2 || !(conv || mlo_is(n, "MatMul") || mlo_is(n, "MatMulInteger") || mlo_is(n, "Gemm"))) return 0;
+    mlo_form out = mlo_form_of(mlo_value_of(g, n->output[0])), w = mlo_form_of(mlo_value_of(g, n->input[1]));
+    if (!mlo_form_known(&out) || !mlo_form_known(&w)) return INT64_MAX;
+    int64_t channels = conv && out.rank > 1 ? out.dims[1] : !conv && out.rank && w.rank > 1 ? out.dims[out.rank - 1] : 1;
+    return mlo_form_count(&out) * (channels ? mlo_form_count(&w) / channels : 0);
+}
+
 /* May the node be evaluated now? Shape and Size need only the form of their input. */
 static int mlo_foldable(const mlo_graph *g, const mlo_node *n, const mlo_op *op) {
     if (!op || !op->run || !n->n_output || (n->domain && *n->domain && !mlo_eq(n->domain, "ai.onnx"))) return 0;
@@ -5094,15 +5614,20 @@ static int mlo_fold_arguments(mlo *m, const mlo_graph *g, const mlo_node *n, mlo
     }
     return 0;
 }
-/* Evaluates a node; its outputs become initializers. */
-static int mlo_fold_node(mlo *m, mlo_graph *g, mlo_node *n, const mlo_op *op) {
+/* Evaluates a node; its outputs become initializers. *folded = 0: the budget does not allow it. */
+static int mlo_fold_node(mlo *m, mlo_graph *g, mlo_node *n, const mlo_op *op, mlo_constant_budget *left, int *folded) {
+    int64_t limit = left->bytes < MLO_LARGE ? left->bytes / 8 : MLO_LARGE, products = mlo_constant_products(g, n);
+    *folded = 0;
+    if (products > left->products) return 0;
+    left->products -= products;
     size_t room = n->n_input + n->n_output + 1;
     mlo_array **in = (mlo_array **)mlo_scratch(m, room, sizeof *in), **out = in ? in + n->n_input : NULL;
     if (!in) return (int)m->error.code;
     for (size_t i = 0; i < room; i++) in[i] = NULL;
-    if (!mlo_fold_arguments(m, g, n, in) && !mlo_call_node(m, op, n, mlo_opset_of(m), (const mlo_array *const *)(void *)in, out))
+    if (!mlo_fold_arguments(m, g, n, in) && !mlo_call_limited(m, op, n, mlo_opset_of(m), limit, (const mlo_array *const *)(void *)in, out))
         for (size_t i = 0; i < n->n_output; i++) {
             mlo_value *v = mlo_value_of(g, n->output[i]);
+            if (out[i]) { left->bytes -= mlo_array_count(out[i]) * (int64_t)mlo_dtype_size(out[i]->dtype); *folded = 1; }
             if (v && out[i] && ((v->tensor = mlo_tensor_from(m, v->name, out[i])) == NULL || mlo_graph_init(m, g, v->tensor))) break;
         }
     for (size_t i = 0; i < room; i++) mlo_array_free(m, in[i]);
@@ -5194,15 +5719,17 @@ static int mlo_drop_dead(mlo *m, mlo_graph *g) {
 static int mlo_fold_constants(mlo *m) {
     mlo_graph *g = m->model->graph;
     mlo_map names = { NULL, 0, 0 };
+    mlo_constant_budget left = { MLO_FOLD_BYTES, MLO_FOLD_PRODUCTS };
     size_t kept = 0;
     for (size_t i = 0; i < g->n_node; i++) {
         mlo_node *n = g->node[i];
+        int folded = 0;
         const mlo_op *op = mlo_op_of(m, n);
         mlo_rename_node(&names, n);
         if (mlo_is_passthrough(m, g, n) && mlo_pass(m, &names, g, n)) continue;
         if (m->error.code) return (int)m->error.code;
-        if (!mlo_foldable(g, n, op)) { g->node[kept++] = n; continue; }
-        MLO_TRY(mlo_fold_node(m, g, n, op));
+        if (mlo_foldable(g, n, op)) MLO_TRY(mlo_fold_node(m, g, n, op, &left, &folded));
+        if (!folded) g->node[kept++] = n;
     }
     g->n_node = kept;
     mlo_rename_graph(&names, g, 0);
@@ -6066,12 +6593,108 @@ static int mlo_shape_qconcat(mlo_shapes *s) {    /* QLinearConcat(y_scale, y_zer
     return mlo_shape_Concat(&t);
 }
 
+/* ---- products that were flattened ------------------------------------------------------------------------------------------------------- */
+
+static mlo_node *mlo_x_maker(const mlo_expansion *x, const char *name) { const mlo_value *v = mlo_value_of(x->g, name); return v && v->graph == x->g ? v->producer : NULL; }
+
+/* Reshape(Gemm(Reshape(v), w, c)) to [.., N]: how tools, and Conv1D, write v w + c for more than two axes. The Gemm, or NULL. */
+static mlo_node *mlo_x_flattened(const mlo_expansion *x) {
+    mlo_node *gemm = mlo_is(x->n, "Reshape") ? mlo_x_maker(x, x->n->input[0]) : NULL, *first = mlo_is(gemm, "Gemm") ? mlo_x_maker(x, gemm->input[0]) : NULL;
+    if (!mlo_is(first, "Reshape") || mlo_int(gemm, "transA", 0) || mlo_float(gemm, "alpha", 1) != 1 || mlo_float(gemm, "beta", 1) != 1) return NULL;
+    mlo_form v = mlo_form_of(mlo_value_of(x->g, first->input[0])), y = mlo_form_of(mlo_value_of(x->g, x->n->output[0])), w = mlo_form_of(mlo_value_of(x->g, gemm->input[1]));
+    mlo_form c = mlo_form_of(mlo_has_input(gemm, 2) ? mlo_value_of(x->g, gemm->input[2]) : NULL);
+    int flip = mlo_int(gemm, "transB", 0) != 0;
+    if (!mlo_form_known(&v) || !mlo_form_known(&y) || w.rank != 2 || y.rank < 3 || y.dims[y.rank - 1] != w.dims[!flip]) return NULL;
+    return !mlo_has_input(gemm, 2) || (c.rank == 1 && c.dims[0] == w.dims[!flip]) ? gemm : NULL;
+}
+
+static void mlo_expand_flattened(mlo_expansion *x, const mlo_node *gemm) {
+    static const int64_t flip[] = { 1, 0 };
+    const char *v = mlo_x_maker(x, gemm->input[0])->input[0], *w = gemm->input[1];
+    mlo_form from = mlo_form_of(mlo_value_of(x->g, v)), to = mlo_form_of(mlo_value_of(x->g, x->n->output[0])), k = mlo_form_of(mlo_value_of(x->g, w));
+    to.dims[to.rank - 1] = k.dims[mlo_int(gemm, "transB", 0) != 0];
+    if (from.rank != to.rank || memcmp(from.dims, to.dims, (size_t)to.rank * sizeof *to.dims)) v = mlo_x_reshape(x, v, to.dims, (size_t)to.rank);
+    if (mlo_int(gemm, "transB", 0)) w = mlo_x_transpose(x, w, flip, 2);
+    v = MLO_X(x, "MatMul", v, w);
+    mlo_x_out(x, 0, mlo_x_plus(x, v, mlo_has_input(gemm, 2) ? gemm->input[2] : ""));
+    for (size_t i = 0; i < x->n_made; i++) { x->made[i]->meta = gemm->meta; x->made[i]->n_meta = gemm->n_meta; }
+}
+
+/* ---- Deeploy's dialect -------------------------------------------------------------------------------------------------------------------- */
+
+/* The number that an attribute says, however it says it: an integer, a float, a tensor of one element. */
+static int64_t mlo_x_whole_attr(mlo_expansion *x, const char *names) {
+    const char *or = strchr(names, '|');
+    const mlo_attr *a = mlo_attr_of(x->n, or ? mlo_intern_n(x->m, names, (size_t)(or - names)) : names);
+    double v = 0;
+    if (!a && or) a = mlo_attr_of(x->n, or + 1);
+    int known = a && (a->type == MLO_ATTR_INT || a->type == MLO_ATTR_FLOAT || (a->type == MLO_ATTR_TENSOR && mlo_tensor_count(a->t) == 1 && !mlo_tensor_doubles(x->m, a->t, 0, 1, &v)));
+    if (known && a->type == MLO_ATTR_INT) return a->i;
+    if (known && a->type == MLO_ATTR_FLOAT) v = (double)a->f;
+    if (!known || floor(v) < v || v < -9e15 || !(v < 9e15)) { mlo_x_stay(x, "its attribute %.60s is no integer", names); return 0; }
+    return (int64_t)v;
+}
+
+/* A list with one number per channel, for axis 1: made to broadcast there. */
+static const char *mlo_x_channels(mlo_expansion *x, size_t i) {
+    mlo_form f = mlo_x_form(x, i);
+    int rank = mlo_x_rank(x, 0);
+    int64_t axes[MLO_MAX_RANK];
+    if (f.rank != 1 || f.dims[0] < 2 || rank < 3 || rank > MLO_MAX_RANK || f.dims[0] != mlo_x_dim(x, 0, 1)) return mlo_x_in(x, i);
+    for (int k = 1; k < rank - 1; k++) axes[k - 1] = k;
+    return mlo_x_unsqueeze(x, mlo_x_in(x, i), axes, (size_t)rank - 2);
+}
+
+/* Is an attribute one of the numbers, under either of its names? */
+static int mlo_dialect_knows(const mlo_dialect *d, const char *name) {
+    size_t n = strlen(name);
+    for (int k = 0; d->numbers[k]; k++)
+        for (const char *s = d->numbers[k]; s; s = strchr(s, '|') ? strchr(s, '|') + 1 : NULL) if (!strncmp(s, name, n) && (!s[n] || s[n] == '|')) return 1;
+    return 0;
+}
+
+/* RequantShift(x, mul, add; div, ..) becomes mlo.RequantShift(x, mul, add, div, ..): see ops_deeploy.c. */
+static void mlo_expand_dialect(mlo_expansion *x) {
+    const mlo_dialect *d = mlo_dialect_of(x->n);
+    const char *in[12];
+    size_t n = 0;
+    for (size_t i = 0; d && i < x->n->n_attr; i++) if (!mlo_dialect_knows(d, x->n->attr[i]->name)) mlo_x_stay(x, "its attribute %.60s is not known", x->n->attr[i]->name);
+    for (; d && n < x->n->n_input && n < 4; n++) in[n] = n && d->op.name[4] == 'R' ? mlo_x_channels(x, n) : mlo_x_in(x, n);
+    for (int k = 0; d && d->numbers[k]; k++) { int64_t v = mlo_x_whole_attr(x, d->numbers[k]); in[n++] = mlo_x_whole(x, v); }
+    if (!d || mlo_x_stopped(x)) return;
+    mlo_x_node(x, d->op.name, in, n);
+    mlo_x_int(x, "to", x->dtype);
+    if (!mlo_x_last(x)) return;
+    mlo_x_last(x)->name = x->n->name;
+    mlo_x_last(x)->output[0] = x->n->output[0];
+}
+
+/* The float twins of Deeploy's integer networks keep the integers' attributes on standard operators, where they mean nothing, write HardSwish
+ * where the opset has none yet, and mean the last axis by a Softmax that names none. Returns the entry that the node now needs, or NULL. */
+static const mlo_dialect *mlo_expand_twin(mlo *m, mlo_node *n, mlo_dtype dtype, int opset) {
+    if (!mlo_is(n, "Div") && !mlo_is(n, "HardSwish") && !mlo_is(n, "Softmax")) return NULL;
+    if (mlo_is(n, "Softmax")) { if (opset < 13 && !mlo_attr_of(n, "axis")) mlo_attr_int(m, n, "axis", -1); return NULL; }
+    n->n_attr = 0;
+    if (!mlo_is(n, "HardSwish") || opset >= 14 || dtype != MLO_FLOAT) return NULL;
+    n->domain = mlo_intern(m, "mlo");
+    mlo_attr_int(m, n, "to", dtype);
+    return mlo_dialect_of(n);
+}
+
+/* Is this one of Deeploy's networks: does it use an operator that only they have? */
+static int mlo_dialect_speaks(const mlo_graph *g) {
+    for (size_t i = 0; i < g->n_node; i++)
+        if (!mlo_eq(g->node[i]->op, "HardSwish") && mlo_dialect_of(g->node[i]) && !mlo_eq(g->node[i]->domain, "mlo")) return 1;
+    return 0;
+}
+
 /* ---- the table -------------------------------------------------------------------------------------------------------------------------- */
 
-typedef struct { mlo_op op; void (*expand)(mlo_expansion *x); const char *inputs; } mlo_fused;
-/* expand: NULL when only its form is known; inputs: x for each it must have, - for one it may lack */
-#define MLO_FUSED(name, inputs, shape, expand) { { name, mlo_shape_##shape, NULL }, mlo_expand_##expand, inputs }
-#define MLO_CARRIED(name, shape) { { name, mlo_shape_##shape, NULL }, NULL, "" }
+typedef struct { mlo_op op; void (*expand)(mlo_expansion *x); const char *inputs; int since; } mlo_fused;
+/* expand: NULL when only its form is known; inputs: x for each it must have, - for one it may lack; since: the least opset */
+#define MLO_FUSED(name, inputs, shape, expand) { { name, mlo_shape_##shape, NULL }, mlo_expand_##expand, inputs, 11 }
+#define MLO_CARRIED(name, shape) { { name, mlo_shape_##shape, NULL }, NULL, "", 1 }
+#define MLO_DIALECT(name, inputs) { { name, mlo_shape_same, NULL }, mlo_expand_dialect, inputs, 9 }
 static const mlo_fused mlo_fused_ops[] = {
     MLO_FUSED("com.microsoft.Attention", "xx", attention, attention),
     MLO_FUSED("com.microsoft.MultiHeadAttention", "xxx", multi_head, multi_head),
@@ -6090,6 +6713,8 @@ static const mlo_fused mlo_fused_ops[] = {
     MLO_CARRIED("com.microsoft.QLinearAdd", two), MLO_CARRIED("com.microsoft.QLinearMul", two), MLO_CARRIED("com.microsoft.QGemm", qgemm),
     MLO_CARRIED("com.microsoft.QLinearConcat", qconcat), MLO_CARRIED("com.microsoft.QLinearSoftmax", same), MLO_CARRIED("com.microsoft.QLinearSigmoid", same),
     MLO_FUSED("SimplifiedLayerNormalization", "xx", same, rms),
+    MLO_DIALECT("RequantShift", "xxx"), MLO_DIALECT("iSoftmax", "x"), MLO_DIALECT("iRMSNorm", "xx"), MLO_DIALECT("iLayerNorm", "xxx"), MLO_DIALECT("iGELU", "x"),
+    MLO_DIALECT("iHardswish", "x"), MLO_DIALECT("ITAMax", "x"), MLO_DIALECT("TrueIntegerDiv", "x"), MLO_DIALECT("RMSNorm", "xx"),
 };
 enum { MLO_N_FUSED = sizeof mlo_fused_ops / sizeof *mlo_fused_ops };
 
@@ -6102,7 +6727,7 @@ static const mlo_fused *mlo_fused_of(const mlo_node *n) {
 
 /* Nodes that stay, by reason: one warning a reason, however many layers there are. */
 typedef struct { const mlo_node *n; const char *why; size_t count; } mlo_stayed;
-typedef struct { mlo_stayed *stayed; size_t n_stayed, expanded; } mlo_expander;
+typedef struct { mlo_stayed *stayed; size_t n_stayed, expanded; uint8_t dialect[MLO_N_DIALECTS]; int dialects; } mlo_expander;
 
 static int mlo_expand_stayed(mlo *m, mlo_expander *e, const mlo_node *n, const char *why) {
     for (size_t i = 0; i < e->n_stayed; i++) if (e->stayed[i].why == why && mlo_eq(e->stayed[i].n->op, n->op)) { e->stayed[i].count++; return 0; }
@@ -6116,7 +6741,7 @@ static void mlo_expand_node(mlo_expansion *x, const mlo_fused *f) {
     for (size_t i = 0; f->inputs[i]; i++) if (f->inputs[i] == 'x' && !*mlo_x_in(x, i)) mlo_x_stay(x, "it has no input %zu", i);
     if (!x->n->n_output || !*x->n->output[0]) mlo_x_stay(x, "it has no first output");
     else if (!x->dtype) mlo_x_stay(x, "the element type of '%.100s' is unknown", mlo_x_in(x, 0));
-    else if (x->opset < 11) mlo_x_stay(x, "the model is written in opset %d; it takes 11 or later", x->opset);
+    else if (x->opset < f->since) mlo_x_stay(x, "the model is written in opset %d; it takes %d or later", x->opset, f->since);
     for (size_t i = 0; i < x->n->n_attr; i++) if (x->n->attr[i]->ref) mlo_x_stay(x, "its attribute %.60s is one of a function", x->n->attr[i]->name);
     if (!x->why) f->expand(x);
 }
@@ -6125,15 +6750,21 @@ static int mlo_expand_graph(mlo *m, void *graph, void *user) {
     mlo_graph *g = (mlo_graph *)graph;
     mlo_expander *e = (mlo_expander *)user;
     mlo_node **list = NULL; size_t n = 0;
+    int deeploy = mlo_dialect_speaks(g);
     for (size_t i = 0; i < g->n_node; i++) {
         const mlo_fused *f = mlo_fused_of(g->node[i]);
         mlo_expansion x = { m, g, g->node[i], mlo_opset_of(m), MLO_UNDEFINED, NULL, 0, NULL };
+        const mlo_node *gemm = f ? NULL : mlo_x_flattened(&x);
+        const mlo_dialect *twin = deeploy ? mlo_expand_twin(m, x.n, mlo_x_form(&x, 0).dtype, x.opset) : NULL;
+        if (twin) e->dialects = e->dialect[twin - mlo_dialects] = 1;
         if (f) mlo_expand_node(&x, f);
+        else if (gemm) mlo_expand_flattened(&x, gemm);
         else if (mlo_eq(x.n->domain, "com.microsoft.nchwc")) mlo_x_stay(&x, "its layout is that of the processor it was optimized for; save the model at ORT_ENABLE_EXTENDED, not ALL");
         if (m->error.code) return (int)m->error.code;
         if (x.why) MLO_TRY(mlo_expand_stayed(m, e, g->node[i], x.why));
-        if (!f || x.why) { x.made = &g->node[i]; x.n_made = 1; }
+        if (!(f || gemm) || x.why) { x.made = &g->node[i]; x.n_made = 1; }
         else e->expanded++;
+        if (f && !x.why && f->expand == mlo_expand_dialect) e->dialects = e->dialect[mlo_dialect_of(g->node[i]) - mlo_dialects] = 1;
         for (size_t k = 0; k < x.n_made; k++) if (!MLO_PUSH(m, list, n, x.made[k])) return (int)m->error.code;
     }
     g->node = list; g->n_node = n;
@@ -6143,7 +6774,8 @@ static int mlo_expand_graph(mlo *m, void *graph, void *user) {
 /* Expands all fused nodes, of nested graphs too, and infers what has become visible. */
 static int mlo_expand(mlo *m) {
     mlo_graph *g = m->model->graph;
-    mlo_expander e = { NULL, 0, 0 };
+    mlo_expander e;
+    memset(&e, 0, sizeof e);
     MLO_TRY(mlo_each_message(m, MLO_M_GRAPH, g, MLO_M_GRAPH, mlo_expand_graph, &e));
     for (size_t i = 0; i < e.n_stayed; i++) {
         const mlo_stayed *s = &e.stayed[i];
@@ -6151,6 +6783,7 @@ static int mlo_expand(mlo *m) {
         else mlo_warn(m, "%s (%s) stays as it is: %s", mlo_node_name(s->n), s->n->op, s->why);
     }
     if (!e.expanded) return 0;
+    if (e.dialects) MLO_TRY(mlo_dialect_functions(m, e.dialect));
     MLO_TRY(mlo_index(m, g));
     return mlo_infer(m);
 }
@@ -6280,6 +6913,22 @@ static int mlo_check_graph(mlo *m, void *graph, void *user) {
     return 0;
 }
 
+/* The type an attribute has by what it holds: the first files of ONNX did not say it. */
+static int32_t mlo_attr_type(const mlo_attr *a) {
+    return a->has & MLO_HAS(2) ? MLO_ATTR_FLOAT : a->has & MLO_HAS(3) ? MLO_ATTR_INT : a->s.data ? MLO_ATTR_STRING : a->t ? MLO_ATTR_TENSOR : a->g ? MLO_ATTR_GRAPH : a->n_floats ? MLO_ATTR_FLOATS : a->n_ints ? MLO_ATTR_INTS :
+        a->n_strings ? MLO_ATTR_STRINGS : a->n_tensors ? MLO_ATTR_TENSORS : a->n_graphs ? MLO_ATTR_GRAPHS : a->sparse ? MLO_ATTR_SPARSE : a->n_sparses ? MLO_ATTR_SPARSES : a->tp ? MLO_ATTR_TYPE : a->n_types ? MLO_ATTR_TYPES : 0;
+}
+/* An attribute has a name, a type, and the message its type speaks of, unless it refers to a function's. */
+static int mlo_check_attr(mlo *m, void *attr, void *user) {
+    mlo_attr *a = (mlo_attr *)attr;
+    (void)user;
+    if (!a->name || !*a->name) return mlo_fail_at(m, MLO_E_GRAPH, NULL, "an attribute has no name");
+    if (a->ref && *a->ref) return 0;
+    if (!a->type) { a->type = mlo_attr_type(a); a->has |= MLO_HAS(20); }
+    int lacks = (a->type == MLO_ATTR_TENSOR && !a->t) || (a->type == MLO_ATTR_GRAPH && !a->g) || (a->type == MLO_ATTR_SPARSE && !a->sparse) || (a->type == MLO_ATTR_TYPE && !a->tp);
+    return lacks ? mlo_fail_at(m, MLO_E_GRAPH, a->name, "the attribute is said to be a %s, but holds none", mlo_attr_type_names[a->type]) : 0;
+}
+
 /* JSON text of a source, whole, in scratch memory; the source is closed: no tensor lies in it. */
 static mlo_model *mlo_decode_json_source(mlo *m, mlo_source *s) {
     if (s->size > SIZE_MAX / 4) { mlo_fail_at(m, MLO_E_FORMAT, NULL, "%llu bytes of JSON are too many", (unsigned long long)s->size); return NULL; }
@@ -6314,7 +6963,7 @@ static int mlo_decode(mlo *m, mlo_source *source, const void *bytes, size_t n, c
         if (!model->graph) return mlo_fail_at(m, MLO_E_FORMAT, NULL, "this JSON is no ONNX model: it has no graph");
     } else if (!(m->model = mlo_wire_read(m, source, bytes, n))) return (int)m->error.code;
     if (mlo_each_message(m, MLO_M_MODEL, m->model, MLO_M_TENSOR, mlo_tensor_resolve, (void *)(uintptr_t)dir) || mlo_each_message(m, MLO_M_MODEL, m->model, MLO_M_TENSOR, mlo_check_tensor, NULL)) return (int)m->error.code;
-    if (mlo_each_message(m, MLO_M_MODEL, m->model, MLO_M_GRAPH, mlo_check_graph, NULL) || mlo_sort(m, m->model->graph, 0)) return (int)m->error.code;
+    if (mlo_each_message(m, MLO_M_MODEL, m->model, MLO_M_GRAPH, mlo_check_graph, NULL) || mlo_each_message(m, MLO_M_MODEL, m->model, MLO_M_ATTR, mlo_check_attr, NULL) || mlo_sort(m, m->model->graph, 0)) return (int)m->error.code;
     return mlo_index(m, m->model->graph);
 }
 
@@ -6466,11 +7115,40 @@ static int mlo_bind_options(mlo *m) {
     return 0;
 }
 
+/* ---- metadata ------------------------------------------------------------------------------------------------------------------------ */
+
+/* Scopes written as attributes, which no operator has, say nothing about what a node computes: they become metadata. */
+static const char *mlo_attr_as_meta(mlo *m, const mlo_attr *a) {
+    if (a->type == MLO_ATTR_STRING) return mlo_intern_n(m, a->s.data ? a->s.data : "", a->s.n);
+    mlo_text t = { m, NULL, 0, 0 };
+    mlo_puts(&t, "[");
+    for (size_t i = 0; i < a->n_strings; i++) { mlo_puts(&t, i ? ", '" : "'"); mlo_put(&t, a->strings[i].data, a->strings[i].n); mlo_puts(&t, "'"); }
+    mlo_puts(&t, "]");
+    const char *s = m->error.code ? NULL : mlo_intern(m, t.text);
+    mlo_text_free(&t);
+    return s;
+}
+
+static int mlo_attrs_to_meta(mlo *m, void *node, void *user) {
+    mlo_node *n = (mlo_node *)node;
+    size_t kept = 0;
+    (void)user;
+    for (size_t i = 0; i < n->n_attr; i++) {
+        const mlo_attr *a = n->attr[i];
+        int text = a->type == MLO_ATTR_STRING || a->type == MLO_ATTR_STRINGS, ours = !strncmp(a->name ? a->name : "", "pkg.torch.", 10);
+        if (!text || !(ours || (mlo_eq(a->name, "namespace") && (!n->domain || !*n->domain)))) { n->attr[kept++] = n->attr[i]; continue; }
+        const char *value = mlo_meta_get(n->meta, n->n_meta, a->name) ? NULL : mlo_attr_as_meta(m, a);
+        if (m->error.code || (value && mlo_meta_put(m, &n->meta, &n->n_meta, a->name, value))) return (int)m->error.code;
+    }
+    n->n_attr = kept;
+    return 0;
+}
+
 /* The stage. */
 static int mlo_read(mlo *m) {
     mlo_graph *g = m->model->graph;
     if (m->model->n_function && (mlo_inline(m) || mlo_sort(m, g, 0) || mlo_index(m, g))) return (int)m->error.code;
-    if (mlo_each_message(m, MLO_M_GRAPH, g, MLO_M_GRAPH, mlo_constants, NULL) || mlo_index(m, g)) return (int)m->error.code;
+    if (mlo_each_message(m, MLO_M_GRAPH, g, MLO_M_NODE, mlo_attrs_to_meta, NULL) || mlo_each_message(m, MLO_M_GRAPH, g, MLO_M_GRAPH, mlo_constants, NULL) || mlo_index(m, g)) return (int)m->error.code;
     mlo_drop_initialized_inputs(m->model);
     if (mlo_bind_options(m) || mlo_index(m, g) || mlo_infer(m) || mlo_expand(m) || mlo_fold_constants(m)) return (int)m->error.code;
     return mlo_index(m, g);
@@ -6499,6 +7177,7 @@ typedef struct {
     int *use_at, *use;            /* slots that read outputs of node i (as indices into in[]) */
     int *reader;                  /* the node a slot belongs to */
     uint8_t *constant;            /* a Constant node: a value, not an operation */
+    uint8_t *commutes;            /* its two operands may come in either order */
     uint64_t *sig;                /* op, domain, attributes, arity, output forms: equal for nodes that may share one body node */
     uint64_t *context[MLO_RADII]; /* sig and its surroundings to some distance */
 } mlo_net;
@@ -6535,6 +7214,8 @@ static int mlo_form_cmp(const mlo_form *a, const mlo_form *b) {
     return known ? 1 : -1;
 }
 static int mlo_form_differs(const mlo_value *a, const mlo_value *b) {
+    const mlo_tensor *s = a ? a->tensor : NULL, *t = b ? b->tensor : NULL;
+    if (s && t) return s->data_type != t->data_type || s->n_dims != t->n_dims || (s->n_dims && memcmp(s->dims, t->dims, s->n_dims * sizeof *s->dims));      /* of any rank */
     mlo_form x = mlo_form_of(a), y = mlo_form_of(b);
     return mlo_form_cmp(&x, &y) == 0;
 }
@@ -6576,6 +7257,7 @@ static const char *mlo_attr_difference(mlo *m, const mlo_node *a, const mlo_node
 }
 
 static int mlo_op_same(const mlo_node *a, const mlo_node *b) {
+    if (a == b) return 1;
     if (!mlo_eq(a->op, b->op) || strcmp(mlo_domain(a), mlo_domain(b)) || !mlo_eq(a->overload, b->overload)) return 0;
     if (a->n_input != b->n_input || a->n_output != b->n_output) return 0;
     for (size_t i = 0; i < a->n_input; i++) if (mlo_has_input(a, i) != mlo_has_input(b, i)) return 0;
@@ -6680,12 +7362,12 @@ static uint64_t mlo_context_of(const mlo_net *net, int i, const uint64_t *c) {
     uint64_t h = c[i], set = 0;
     for (int s = net->in_at[i]; s < net->in_at[i + 1]; s++) {
         uint64_t one = net->from[s] >= 0 ? c[net->from[s]] : net->in[s] && net->in[s]->tensor ? 11 : 13;
-        if (mlo_commutes(net->g->node[i])) set += mlo_mix(one, 17); else h = mlo_mix(h, one);
+        if (net->commutes[i]) set += mlo_mix(one, 17); else h = mlo_mix(h, one);
     }
     h = mlo_mix(h, set);
     set = 0;
     for (int u = net->use_at[i]; u < net->use_at[i + 1]; u++) {
-        int r = net->reader[net->use[u]], slot = mlo_commutes(net->g->node[r]) ? 0 : net->use[u] - net->in_at[r];
+        int r = net->reader[net->use[u]], slot = net->commutes[r] ? 0 : net->use[u] - net->in_at[r];
         set += mlo_mix(c[r], (uint64_t)slot);
     }
     return mlo_mix(h, set);
@@ -6728,13 +7410,14 @@ static int mlo_net_make(mlo *m, mlo_graph *g, mlo_net *net) {
     net->m = m; net->g = g; net->n = (int)g->n_node;
     size_t n = g->n_node + 1;
     if (g->n_node > INT_MAX / 8) return mlo_fail_at(m, MLO_E_UNSUPPORTED, g->name, "%zu nodes are more than mlo can number", g->n_node);
-    net->in_at = MLO_NEW_N(m, int, n); net->use_at = MLO_NEW_N(m, int, n + 1); net->constant = MLO_NEW_N(m, uint8_t, n);
+    net->in_at = MLO_NEW_N(m, int, n); net->use_at = MLO_NEW_N(m, int, n + 1); net->constant = MLO_NEW_N(m, uint8_t, n); net->commutes = MLO_NEW_N(m, uint8_t, n);
     if (m->error.code) return (int)m->error.code;
     mlo_slots count = { net, 0, 1 };
     for (int i = 0; i < net->n; i++) {
         mlo_node *node = g->node[i];
         if (mlo_map_put(m, &net->number, node, (void *)(uintptr_t)(i + 1))) return (int)m->error.code;
         net->constant[i] = mlo_is(node, "Constant") && node->n_output && mlo_value_of(g, node->output[0]) && mlo_value_of(g, node->output[0])->tensor;
+        net->commutes[i] = (uint8_t)mlo_commutes(node);
         net->in_at[i] = count.n;
         mlo_slots_of(&count, node);
     }
@@ -6799,7 +7482,7 @@ static int mlo_slot_affinity(const mlo_shift *s, int a, int b) {
 /* Are the operands of y to be read in the other order to fit those of x? */
 static int mlo_shift_swapped(const mlo_shift *s, int x, int y) {
     const mlo_net *net = s->net;
-    if (!mlo_commutes(net->g->node[x])) return 0;
+    if (!net->commutes[x]) return 0;
     int a = net->in_at[x], b = net->in_at[y];
     return mlo_slot_affinity(s, a, b + 1) + mlo_slot_affinity(s, a + 1, b) > mlo_slot_affinity(s, a, b) + mlo_slot_affinity(s, a + 1, b + 1);
 }
@@ -6818,7 +7501,8 @@ static int mlo_alike(const mlo_net *net, int x, int y, int radius) {
     return radius < 0 ? mlo_op_same(net->g->node[x], net->g->node[y]) : net->context[radius][x] == net->context[radius][y];
 }
 
-/* The only still free reader of node y's output that fits reader u of x's, at the widest surroundings that single it out; else MLO_NONE. */
+/* The only still free reader of node y's output that fits reader u of x's, at the widest surroundings that single it out; else MLO_NONE.
+ * Layers follow each other: a reader that comes before r is in an earlier one (two tables that layers take turns in reading lead there). */
 static int mlo_shift_reader(const mlo_shift *s, int u, int y) {
     const mlo_net *net = s->net;
     int r = net->reader[u], slot = u - net->in_at[r];
@@ -6826,9 +7510,9 @@ static int mlo_shift_reader(const mlo_shift *s, int u, int y) {
         int found = MLO_NONE, many = 0;
         for (int k = net->use_at[y]; k < net->use_at[y + 1]; k++) {
             int q = net->reader[net->use[k]];
-            if (q == found || !mlo_alike(net, r, q, radius) || !mlo_shift_may(s, r, q)) continue;
+            if (q <= r || q == found || !mlo_alike(net, r, q, radius) || !mlo_shift_may(s, r, q)) continue;
             if (net->in[net->use[k]]->output != net->in[u]->output) continue;
-            if (!mlo_commutes(net->g->node[r]) && net->use[k] - net->in_at[q] != slot) continue;
+            if (!net->commutes[r] && net->use[k] - net->in_at[q] != slot) continue;
             if (found >= 0) many = 1;
             found = q;
         }
@@ -6891,7 +7575,8 @@ static int mlo_shift_grow(mlo_shift *s, int x, int y, const mlo_pairs *seen, lon
     int back = 0, forth = 0, again = 0;
     mlo_shift_add(s, x, y);
     while (forth < s->n_pairs) {
-        for (; back < s->n_pairs; back++, ++*steps) {
+        for (; back < s->n_pairs; back++) {
+            *steps += 1 + mlo_slot_count(s->net, s->pair[back]) / 16;
             again += mlo_pairs_has(seen, s->pair[back], s->next[s->pair[back]]);
             if (back > 6 && again * 2 > back) return 0;
             if (s->n_pairs > 12 && s->defects * 2 > s->n_pairs) return 0;
@@ -6917,15 +7602,17 @@ static int mlo_shift_grow(mlo_shift *s, int x, int y, const mlo_pairs *seen, lon
  *    node outside leads out of and back into are loops.
  * 4. The best alignment of the best shift wins: most nodes rolled, each further carried value costing one instance; then the deepest
  *    common scope; then a carried value that forks (a residual stream); then the smallest body; then the earliest node.
- * invariant: instances are disjoint; a loop has at least two, and a body does matrix work or has six nodes; an iteration hands on at least one value.
- * example: gpt2-tiny: 4 instances of 38 nodes, whatever its nodes are called.
+ * invariant: instances are disjoint; a loop has at least two, and a body does matrix work, or has six nodes and hands on more than
+ *     int64 (shapes); an iteration hands on at least one value.
+ * example: gpt2-tiny: 4 instances of 35 nodes, whatever its nodes are called.
  * cost: O(nodes) per shift and alignment; the growing of all shifts together is capped at MLO_EFFORT x nodes.
  */
-enum { MLO_EFFORT = 64, MLO_LEAST_BODY = 6 };
+enum { MLO_EFFORT = 64, MLO_LEAST_BODY = 6, MLO_DETOUR = -2 };
 
-/* Where two instances differ: node x, its counterpart y (MLO_NONE when it has none), the input (MLO_NONE: the node itself).
- * matched of size nodes are equal. */
-typedef struct { int x, y, slot, matched, size; } mlo_miss;
+/* Where two neighbouring instances differ: node x, its counterpart y (MLO_NONE when it has none), their inputs (slots; MLO_NONE: the nodes
+ * themselves). matched of size nodes are equal. layer: which of the layers x is in, as they follow each other from 0.
+ * slot_x MLO_DETOUR: they do not differ, but x reads node y, which lies outside of the loop and depends on that layer. */
+typedef struct { int x, y, slot_x, slot_y, matched, size, layer; } mlo_miss;
 
 typedef struct {
     int iterations, size;         /* instances, nodes per instance */
@@ -6933,13 +7620,15 @@ typedef struct {
     int carried;                  /* values handed from one iteration to the next */
     long score;                   /* nodes rolled, less (carried - 1) * size */
     int cohesion, forks, overlap; /* for ties; overlap: of one instance with the chosen nodes, in 1/10000 */
+    int layers;                   /* instances there are in all, with those that differ */
     mlo_miss before, after;       /* what keeps the neighbouring instances out; x MLO_NONE when there are none */
 } mlo_layers;
 
 typedef struct {
     mlo_layers **loop; size_t n_loops;      /* in the order of their first nodes */
     mlo_layers **lost; size_t n_lost;       /* loops that share nodes with a better one */
-    mlo_miss closest;                     /* the two instances most alike that make no loop */
+    mlo_miss *near; size_t n_near;          /* of each shift without a loop: the two instances most alike */
+    mlo_miss closest;                     /* the nearest of these, outside of all stacks with a loop; x MLO_NONE when there is none */
     int tried;                            /* shifts looked at */
 } mlo_found;
 
@@ -6952,6 +7641,7 @@ typedef struct {
     mlo_chain_edge *edge; int n_edges;
     int *adj_at, *adj, *offset, *queue;          /* per chain */
     uint8_t *bad;                                /* per node x: x and next[x] may not share a body node */
+    uint8_t *stack;                              /* per node: in a layer of a shift that has a loop, be it rolled or not */
     int *time, *reach, *stamp, stamps;           /* per node (stamp: per chain) */
     int *at, *by_time, n_times;                  /* instance t: by_time[at[t] .. at[t+1]-1] */
     int *run_first, *run_last, n_runs, *run_of;
@@ -6964,7 +7654,7 @@ static int mlo_align_make(mlo *m, mlo_net *net, mlo_shift *s, mlo_align *a) {
     memset(a, 0, sizeof *a);
     a->m = m; a->net = net; a->s = s;
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) if (!(*all[i] = MLO_NEW_N(m, int, n))) return (int)m->error.code;
-    a->edge = MLO_NEW_N(m, mlo_chain_edge, slots); a->adj = MLO_NEW_N(m, int, 2 * slots); a->bad = MLO_NEW_N(m, uint8_t, n);
+    a->edge = MLO_NEW_N(m, mlo_chain_edge, slots); a->adj = MLO_NEW_N(m, int, 2 * slots); a->bad = MLO_NEW_N(m, uint8_t, n); a->stack = MLO_NEW_N(m, uint8_t, n);
     for (size_t i = 0; i < n; i++) a->chain[i] = a->time[i] = MLO_NONE;
     return (int)m->error.code;
 }
@@ -7122,21 +7812,21 @@ static int mlo_slot_role(const mlo_align *a, int x, int y, int i, int j) {
 /* Is instance t + 1 the same as instance t? 0, 1, or 2 (if t is the first iteration). *miss tells a pair that is not. */
 static int mlo_instances_same(const mlo_align *a, int t, mlo_miss *miss) {
     int all = 1, size = a->at[t + 1] - a->at[t], other = a->at[t + 2] - a->at[t + 1], matched = 0;
-    mlo_miss first = { MLO_NONE, MLO_NONE, MLO_NONE, 0, 0 };
+    mlo_miss first = { MLO_NONE, MLO_NONE, MLO_NONE, MLO_NONE, 0, 0, 0 };
     for (int i = a->at[t]; i < a->at[t + 1]; i++) {
-        int x = a->by_time[i], y = a->s->next[x], good = y >= 0 && a->time[y] == t + 1 && !a->bad[x], where = MLO_NONE;
+        int x = a->by_time[i], y = a->s->next[x], good = y >= 0 && a->time[y] == t + 1 && !a->bad[x], where = MLO_NONE, there = MLO_NONE;
         if (good) {
             int swap = mlo_shift_swapped(a->s, x, y), n = mlo_slot_count(a->net, x);
             for (int k = 0; k < n && good; k++) {
-                int role = mlo_slot_role(a, x, y, a->net->in_at[x] + k, a->net->in_at[y] + (swap ? 1 - k : k));
+                int i_x = a->net->in_at[x] + k, i_y = a->net->in_at[y] + (swap ? 1 - k : k), role = mlo_slot_role(a, x, y, i_x, i_y);
                 if (role == 2) all = all ? 2 : 0;
-                if (!role) { good = 0; where = k; }
+                if (!role) { good = 0; where = i_x; there = i_y; }
             }
         }
         matched += good;
         if (!good) {
             all = 0;
-            if (first.x < 0 || (first.y < 0 && y >= 0)) { first.x = x; first.y = y; first.slot = where; }
+            if (first.x < 0 || (first.y < 0 && y >= 0)) { first.x = x; first.y = y; first.slot_x = where; first.slot_y = there; }
         }
     }
     if (size != other) all = 0;
@@ -7162,11 +7852,12 @@ static void mlo_align_runs(mlo_align *a) {
     }
 }
 
-/* The latest iteration that slot k depends on through nodes outside of all runs (or reads from directly), -1 when none. */
+/* The latest iteration that slot k depends on, -1 when none. (A node's own iteration need not be that: cut badly, it may read from later ones.) */
 static int mlo_slot_reach(const mlo_align *a, int k) {
     int p = a->net->from[k];
     if (p < a->low) return -1;
-    return a->time[p] >= 0 && a->run_of[a->time[p]] >= 0 ? a->time[p] : a->reach[p];
+    int own = a->time[p] >= 0 && a->run_of[a->time[p]] >= 0 ? a->time[p] : -1;
+    return own > a->reach[p] ? own : a->reach[p];
 }
 
 /* Splits runs where a node outside depends on one iteration and feeds a later one (the loop would have to be left and entered again). */
@@ -7243,7 +7934,7 @@ static int mlo_instance_overlap(const mlo_align *a, int t, int n_chosen) {
 /* Fills a loop in from run r (all but its nodes). 0 when it is none. */
 static int mlo_run_judge(mlo_align *a, int r, mlo_layers *loop) {
     const mlo_net *net = a->net;
-    int first = a->run_first[r], last = a->run_last[r], size = a->at[first + 1] - a->at[first], work = size >= MLO_LEAST_BODY, n_chosen = 0;
+    int first = a->run_first[r], last = a->run_last[r], size = a->at[first + 1] - a->at[first], work = 0, n_chosen = 0;
     memset(loop, 0, sizeof *loop);
     if (last <= first) return 0;
     a->stamps++;
@@ -7254,6 +7945,7 @@ static int mlo_run_judge(mlo_align *a, int r, mlo_layers *loop) {
             int p = net->from[k];
             if (p < 0 || a->time[p] != first) continue;
             loop->forks++;
+            work |= size >= MLO_LEAST_BODY && mlo_form_of(net->in[k]).dtype != MLO_INT64;       /* who hands on shapes only is no layer */
             if (a->stamp[a->chain[p]] != a->stamps) { a->stamp[a->chain[p]] = a->stamps; loop->carried++; }
         }
     }
@@ -7309,8 +8001,40 @@ static int mlo_align_try(mlo_align *a, int k) {
     return -1;
 }
 
-static void mlo_miss_keep(mlo_miss *best, const mlo_miss *miss) {
-    if (miss->x >= 0 && miss->matched * 2 >= miss->size && miss->size > 2 && (best->x < 0 || miss->matched > best->matched)) *best = *miss;
+/* How many layers of about this size begin before time t. */
+static int mlo_align_layer(const mlo_align *a, int t, int size) {
+    int n = 0;
+    for (int u = 0; u < t; u++) n += (a->at[u + 1] - a->at[u]) * 2 >= size;
+    return n;
+}
+
+/* Compares instances t and t + 1, and keeps where they differ if they are more alike than what is kept. */
+static void mlo_miss_keep(const mlo_align *a, int t, mlo_miss *best) {
+    mlo_miss miss;
+    if (mlo_instances_same(a, t, &miss) || miss.x < 0 || miss.matched * 2 < miss.size || miss.size <= 2 || (best->x >= 0 && miss.matched <= best->matched)) return;
+    *best = miss;
+    best->layer = mlo_align_layer(a, t, miss.size);
+}
+
+/* Iterations t and t + 1 are equal, yet no loop holds both: which node of t + 1 or later reads what a node outside made of iteration t? */
+static void mlo_align_detour(const mlo_align *a, int t, mlo_miss *miss) {
+    const mlo_net *net = a->net;
+    for (int i = a->at[t + 1]; i < a->at[a->n_times]; i++)
+        for (int x = a->by_time[i], k = net->in_at[x]; k < net->in_at[x + 1]; k++) {
+            int p = net->from[k];
+            if (p < a->low || a->time[p] == t || (a->time[p] >= 0 && a->run_of[a->time[p]] >= 0) || a->reach[p] != t) continue;
+            miss->x = x; miss->y = p; miss->slot_x = MLO_DETOUR;
+            miss->layer = mlo_align_layer(a, t, miss->size);
+            return;
+        }
+}
+
+/* Why the iterations t and t + 1, the one in a loop and the other not, are not in one. */
+static void mlo_align_why(const mlo_align *a, int t, mlo_miss *why) {
+    mlo_miss miss;
+    if (!mlo_instances_same(a, t, &miss)) { mlo_miss_keep(a, t, why); return; }
+    mlo_align_detour(a, t, &miss);
+    if (miss.slot_x == MLO_DETOUR) *why = miss;
 }
 
 /* Stores the loops of the alignment as it stands. */
@@ -7327,21 +8051,20 @@ static int mlo_align_take(mlo_align *a, mlo_layers ***loops, size_t *n) {
         qsort(loop->node, (size_t)loop->size, sizeof *loop->node, mlo_int_cmp);
         for (int i = loop->size; i < loop->size * loop->iterations; i++) loop->node[i] = a->s->next[loop->node[i - loop->size]];
         loop->before.x = loop->after.x = MLO_NONE;
-        int t = a->run_first[r];
-        mlo_miss miss;
-        if (t > 0 && !mlo_instances_same(a, t - 1, &miss)) mlo_miss_keep(&loop->before, &miss);
-        t = a->run_last[r];
-        if (t + 1 < a->n_times && !mlo_instances_same(a, t, &miss)) mlo_miss_keep(&loop->after, &miss);
+        loop->layers = mlo_align_layer(a, a->n_times, loop->size);
+        if (a->run_first[r] > 0) mlo_align_why(a, a->run_first[r] - 1, &loop->before);
+        if (a->run_last[r] + 1 < a->n_times) mlo_align_why(a, a->run_last[r], &loop->after);
         if (!MLO_PUSH(a->m, *loops, *n, loop)) return (int)a->m->error.code;
     }
     return 0;
 }
 
 /* The loops of the shift as it stands (none is no failure). */
-static int mlo_shift_loops(mlo_align *a, mlo_layers ***loops, size_t *n, mlo_miss *closest) {
+static int mlo_shift_loops(mlo_align *a, mlo_layers ***loops, size_t *n, mlo_found *found) {
     mlo_rank best = { 0, 0, 0, 0, 0, 0 }, rank;
     int way = -1, r = 0;
-    mlo_miss miss;
+    mlo_miss near;
+    near.x = MLO_NONE;
     mlo_align_chains(a);
     for (int c = 0; c < a->n_chains; c++)
         for (int x = a->root[c]; a->s->next[x] >= 0; x = a->s->next[x]) a->bad[x] = (uint8_t)mlo_pair_bad(a, x, a->s->next[x]);
@@ -7349,12 +8072,14 @@ static int mlo_shift_loops(mlo_align *a, mlo_layers ***loops, size_t *n, mlo_mis
     for (int k = 0; a->n_chains && (r = mlo_align_try(a, k)) >= 0; k++) {
         if (!r) continue;
         if (mlo_align_judge(a, &rank) && (way < 0 || mlo_rank_cmp(&rank, &best) > 0)) { best = rank; way = k; }
-        for (int t = 0; way < 0 && a->n_runs == 0 && t + 1 < a->n_times; t++) { mlo_instances_same(a, t, &miss); mlo_miss_keep(closest, &miss); }
+        for (int t = 0; way < 0 && a->n_runs == 0 && t + 1 < a->n_times; t++) mlo_miss_keep(a, t, &near);
     }
+    if (way < 0 && near.x >= 0 && !MLO_PUSH(a->m, found->near, found->n_near, near)) return (int)a->m->error.code;
     if (way >= 0) {
         mlo_align_try(a, way);
         mlo_align_judge(a, &rank);
         if (mlo_align_take(a, loops, n)) return (int)a->m->error.code;
+        for (int i = 0; i < a->at[a->n_times]; i++) a->stack[a->by_time[i]] = 1;
     }
     for (int c = 0; c < a->n_chains; c++)
         for (int x = a->root[c]; x >= 0; x = a->s->next[x]) { a->chain[x] = a->time[x] = MLO_NONE; }
@@ -7384,7 +8109,7 @@ static int mlo_discover_at(mlo_align *a, int radius, mlo_seed *seed, mlo_pairs *
         int whole = mlo_shift_grow(a->s, x, y, seen, effort);
         for (int k = 0; k < a->s->n_pairs && whole; k++) if (mlo_pairs_put(a->m, seen, a->s->pair[k], a->s->next[a->s->pair[k]])) return (int)a->m->error.code;
         *effort += a->s->n_pairs;
-        if (whole && a->s->n_pairs > 1 && mlo_shift_loops(a, loops, n, &found->closest)) return (int)a->m->error.code;
+        if (whole && a->s->n_pairs > 1 && mlo_shift_loops(a, loops, n, found)) return (int)a->m->error.code;
         mlo_shift_clear(a->s);
     }
     return 0;
@@ -7400,6 +8125,12 @@ static int mlo_layers_better(const void *a, const void *b) {
 }
 static int mlo_layers_earlier(const void *a, const void *b) {
     return mlo_int_cmp((*(mlo_layers *const *)a)->node, (*(mlo_layers *const *)b)->node);
+}
+
+/* Says a more of why there is no loop than b? A pair of nodes that differ says more than a node without a counterpart. */
+static int mlo_miss_nearer(const mlo_miss *a, const mlo_miss *b) {
+    if (b->x < 0) return 1;
+    return (a->y >= 0) != (b->y >= 0) ? a->y >= 0 : a->matched > b->matched;
 }
 
 /* All loops of a graph, disjoint, best first served. scope (per node, may be NULL) and chosen (per node, may be NULL) as said above. */
@@ -7422,6 +8153,11 @@ static int mlo_discover(mlo *m, mlo_net *net, const char *const *scope, const ui
         for (int k = 0; k < total && !clash; k++) taken[loops[i]->node[k]] = 1;
         if (clash ? !MLO_PUSH(m, found->lost, found->n_lost, loops[i]) : !MLO_PUSH(m, found->loop, found->n_loops, loops[i])) return (int)m->error.code;
     }
+    for (size_t i = 0; i < found->n_near; i++) {
+        const mlo_miss *near = &found->near[i];
+        if (align.stack[near->x] || (near->y >= 0 && align.stack[near->y])) continue;
+        if (mlo_miss_nearer(near, &found->closest)) found->closest = *near;
+    }
     if (found->n_loops) qsort(found->loop, found->n_loops, sizeof *found->loop, mlo_layers_earlier);
     return 0;
 }
@@ -7429,7 +8165,7 @@ static int mlo_discover(mlo *m, mlo_net *net, const char *const *scope, const ui
 /* ======== scope.c ======== */
 /* scope: where in the source model's module tree each node belongs.
  *
- * in:  nodes with pkg.torch.onnx.name_scopes or namespace (as metadata or as attributes; a Python list or slash text), or with telling
+ * in:  nodes with pkg.torch.onnx.name_scopes or namespace (a Python list or slash text; read has made metadata of attributes), or with telling
  *     names ("/encoder/layer.0/attention/Add", "encoder.layer.0.bias_DequantizeLinear"), or with nothing.
  * out: node metadata `mlo.scope`: the levels from the root, each with its full dotted name, joined by slashes:
  *     "encoder/encoder.layer.0/encoder.layer.0.attention". The nameless root is "". `mlo.scope_from` says why, where it was inferred.
@@ -7533,33 +8269,19 @@ static const char *mlo_levels_scope(mlo *m, const mlo_levels *l, int n, int join
     return s;
 }
 
-static const char *mlo_node_said(mlo *m, const mlo_node *n, const char *key) {
-    const char *s = mlo_meta_get(n->meta, n->n_meta, key);
-    mlo_attr *a = s ? NULL : mlo_attr_of(n, key);
-    if (s || !a) return s;
-    if (a->type == MLO_ATTR_STRING && a->s.data) return mlo_intern_n(m, a->s.data, a->s.n);
-    if (a->type != MLO_ATTR_STRINGS) return NULL;
-    mlo_text t = { m, NULL, 0, 0 };
-    for (size_t i = 0; i < a->n_strings; i++) { mlo_puts(&t, i ? "', '" : "['"); mlo_put(&t, a->strings[i].data, a->strings[i].n); }
-    mlo_puts(&t, "']");
-    s = mlo_intern(m, t.text ? t.text : "");
-    mlo_text_free(&t);
-    return s;
-}
-
 /* The scope in a node's metadata, NULL when there is none. */
 static const char *mlo_scope_said(mlo *m, const mlo_node *n) {
     mlo_levels l;
-    const char *s = mlo_meta_get(n->meta, n->n_meta, mlo_scope_key), *classes = mlo_node_said(m, n, "pkg.torch.onnx.class_hierarchy");
+    const char *s = mlo_meta_get(n->meta, n->n_meta, mlo_scope_key), *classes = mlo_meta_get(n->meta, n->n_meta, "pkg.torch.onnx.class_hierarchy");
     if (s) return s;
-    s = mlo_node_said(m, n, "pkg.torch.onnx.name_scopes");
+    s = mlo_meta_get(n->meta, n->n_meta, "pkg.torch.onnx.name_scopes");
     if (s && (strstr(s, "_empty_nn_module_stack") || !*s)) s = NULL;
     if (s && mlo_levels_list(m, s, &l)) {
         if (!l.n) return NULL;
         return mlo_levels_scope(m, &l, l.n - mlo_last_is_op(m, n, &l, classes), 0);
     }
     if (s) { mlo_levels_slashes(m, s, &l); return mlo_levels_scope(m, &l, l.n, 1); }
-    s = mlo_node_said(m, n, "namespace");
+    s = mlo_meta_get(n->meta, n->n_meta, "namespace");
     if (!s || !*s || strstr(s, "_empty_nn_module_stack")) return NULL;
     mlo_levels_slashes(m, s, &l);
     return mlo_levels_scope(m, &l, l.n > 1 ? l.n - 1 : l.n, 1);
@@ -7884,20 +8606,50 @@ static const char *mlo_form_text(mlo *m, const mlo_value *v) {
     return s ? s : "";
 }
 
-/* In one line: how instance y's node differs from x's. */
-static const char *mlo_difference(mlo *m, const mlo_net *net, int x, int y, int slot) {
+/* What a slot reads, for people. */
+static const char *mlo_slot_text(mlo *m, const mlo_net *net, int slot) {
+    const mlo_value *v = net->in[slot];
+    if (!v) return "nothing";
+    if (net->from[slot] >= 0) return mlo_format(m, "%s %s", net->g->node[net->from[slot]]->op, mlo_node_name(net->g->node[net->from[slot]]));
+    return mlo_format(m, v->tensor ? "constant %s" : "input %s", v->name);
+}
+
+static const mlo_value *mlo_output_of(const mlo_net *net, const mlo_node *n, size_t i) {
+    return n->output[i] && *n->output[i] ? (const mlo_value *)mlo_map_get(&net->g->values, n->output[i]) : NULL;
+}
+
+/* The number of the layer that x is in: as the scopes have it, else counted. */
+static int mlo_miss_layer(const mlo_net *net, const mlo_miss *miss) {
+    const mlo_node *x = net->g->node[miss->x], *y = miss->y < 0 ? NULL : net->g->node[miss->y];
+    long number;
+    if (y && mlo_scope_number(mlo_meta_get(x->meta, x->n_meta, mlo_scope_key), mlo_meta_get(y->meta, y->n_meta, mlo_scope_key), &number) && number >= 0 && number < 1000000) return (int)number;
+    return miss->layer;
+}
+
+/* In one line: how the odd layer of two differs: which of its nodes, what it has there, and what `others` have. */
+static const char *mlo_difference(mlo *m, const mlo_net *net, const mlo_miss *miss, int odd_is_y, const char *others) {
     const mlo_attr *which[2];
-    const mlo_node *a = net->g->node[x], *b = y < 0 ? NULL : net->g->node[y];
-    if (!b) return mlo_format(m, "%s %s has no counterpart in the next instance", a->op, mlo_node_name(a));
+    const mlo_node *reader = net->g->node[miss->x], *detour = miss->slot_x == MLO_DETOUR ? net->g->node[miss->y] : NULL;
+    if (detour) return mlo_format(m, "%s %s reads %s %s, which is not in the loop and depends on layer %d", reader->op, mlo_node_name(reader), detour->op, mlo_node_name(detour), miss->layer);
+    int i = odd_is_y ? miss->y : miss->x, k = odd_is_y ? miss->x : miss->y, layer = mlo_miss_layer(net, miss) + odd_is_y;
+    if (i < 0) return mlo_format(m, "layer %d has no counterpart of %s %s", layer, net->g->node[k]->op, mlo_node_name(net->g->node[k]));
+    const mlo_node *a = net->g->node[i], *b = k < 0 ? NULL : net->g->node[k];
+    const char *who = mlo_format(m, "layer %d: %s %s", layer, a->op, mlo_node_name(a));
+    if (!who) return NULL;
+    if (!b) return mlo_format(m, "%s has no counterpart in %s", who, others);
     const char *attr = mlo_attr_difference(m, a, b, which);
-    if (attr) return mlo_format(m, "%s %s: %s is %s, in %s it is %s", b->op, mlo_node_name(b), attr, mlo_attr_text_of(m, which[1]), mlo_node_name(a), mlo_attr_text_of(m, which[0]));
-    for (size_t i = 0; i < a->n_input && i < b->n_input; i++) {
-        mlo_value *v = mlo_value_of(net->g, a->input[i]), *w = mlo_value_of(net->g, b->input[i]);
-        if (v && w && mlo_form_differs(v, w))
-            return mlo_format(m, "%s %s: input %zu is %s, in %s it is %s", b->op, mlo_node_name(b), i, mlo_form_text(m, w), mlo_node_name(a), mlo_form_text(m, v));
+    if (attr) return mlo_format(m, "%s: %s %s, %s %s", who, attr, mlo_attr_text_of(m, which[0]), others, mlo_attr_text_of(m, which[1]));
+    for (int s = 0; s < mlo_slot_count(net, i) && s < mlo_slot_count(net, k); s++) {
+        mlo_value *v = net->in[net->in_at[i] + s], *w = net->in[net->in_at[k] + s];
+        if (v && w && mlo_form_differs(v, w)) return mlo_format(m, "%s: input %d is %s, %s %s", who, s, mlo_form_text(m, v), others, mlo_form_text(m, w));
     }
-    if (slot >= 0) return mlo_format(m, "%s %s: input %d comes from another place than in %s", b->op, mlo_node_name(b), slot, mlo_node_name(a));
-    return mlo_format(m, "%s %s differs from %s", b->op, mlo_node_name(b), mlo_node_name(a));
+    for (size_t o = 0; o < a->n_output && o < b->n_output; o++) {
+        const mlo_value *v = mlo_output_of(net, a, o), *w = mlo_output_of(net, b, o);
+        if (v && w && mlo_form_differs(v, w)) return mlo_format(m, "%s: output %zu is %s, %s %s", who, o, mlo_form_text(m, v), others, mlo_form_text(m, w));
+    }
+    if (miss->slot_x < 0) return mlo_format(m, "%s is not where it is in %s (%s)", who, others, mlo_node_name(b));
+    int mine = odd_is_y ? miss->slot_y : miss->slot_x, theirs = odd_is_y ? miss->slot_x : miss->slot_y;
+    return mlo_format(m, "%s: input %d is %s; %s (%s) %s", who, mine - net->in_at[i], mlo_slot_text(m, net, mine), others, mlo_node_name(b), mlo_slot_text(m, net, theirs));
 }
 
 /* ---- choosing ------------------------------------------------------------------------------------------------------------------------- */
@@ -7965,24 +8717,48 @@ static void mlo_report_string(mlo_text *t, const char *s) {
     mlo_puts(t, "\"");
 }
 
-/* What kept a loop from being longer: warned about, and noted in the report. */
-static void mlo_extract_misses(mlo *m, const mlo_net *net, const mlo_layers *l, const char *name, mlo_text *t, int *n) {
-    const mlo_miss *miss[2] = { &l->before, &l->after };
-    for (int i = 0; i < 2; i++) {
-        if (miss[i]->x < 0) continue;
-        const char *why = mlo_difference(m, net, miss[i]->x, miss[i]->y, miss[i]->slot);
-        if (!why) return;
-        mlo_warn(m, "%s: matched %d instances; the one %s it almost matches (%d of %d nodes): %s", name, l->iterations, i ? "after" : "before", miss[i]->matched, l->size, why);
-        mlo_puts(t, (*n)++ ? "," : "");
-        mlo_report_string(t, mlo_format(m, "%s: the instance %s matches %d of %d nodes: %s", name, i ? "after" : "before", miss[i]->matched, l->size, why));
+/* The node of the layer left out, on one side of a loop; the other layer's where it has none. */
+static int mlo_miss_odd(const mlo_layers *l, int after) {
+    const mlo_miss *miss = after ? &l->after : &l->before;
+    return miss->x >= 0 && after && miss->y >= 0 && miss->slot_x != MLO_DETOUR ? miss->y : miss->x;
+}
+
+static void mlo_extract_near(mlo *m, mlo_text *t, int *n, const char *line) {
+    if (!line) return;
+    mlo_warn(m, "%s", line);
+    mlo_puts(t, (*n)++ ? "," : "");
+    mlo_report_string(t, line);
+}
+
+/* What kept the k-th loop from being longer: warned about, and noted in the report. A layer between two loops is told once. */
+static void mlo_extract_misses(mlo *m, const mlo_net *net, const mlo_found *f, size_t k, const char *name, mlo_text *t, int *n) {
+    const mlo_layers *l = f->loop[k];
+    for (int after = 0; after < 2; after++) {
+        int odd = mlo_miss_odd(l, after), matched = l->iterations, seen = 0;
+        if (odd < 0) continue;
+        for (size_t i = 0; i < f->n_loops; i++)
+            for (int side = 0; side < 2 && i != k; side++) if (mlo_miss_odd(f->loop[i], side) == odd) { matched += f->loop[i]->iterations; seen |= i < k; }
+        if (seen) continue;
+        const char *why = mlo_difference(m, net, after ? &l->after : &l->before, after, "others");
+        if (why) mlo_extract_near(m, t, n, mlo_format(m, "%s: matched %d of %d: %s", name, matched, l->layers, why));
     }
+}
+
+/* Layers that almost repeat but make no loop at all: told when they are as large as half a body that was rolled. */
+static void mlo_extract_unrolled(mlo *m, const mlo_net *net, const mlo_found *f, mlo_text *t, int *n) {
+    const mlo_miss *c = &f->closest;
+    if (c->x < 0 || c->y < 0 || c->size < MLO_LEAST_BODY || c->matched * 4 < c->size * 3) return;
+    for (size_t i = 0; i < f->n_loops; i++) if (c->size * 2 < f->loop[i]->size) return;
+    const char *why = mlo_difference(m, net, c, 1, mlo_format(m, "layer %d", mlo_miss_layer(net, c)));
+    if (why) mlo_extract_near(m, t, n, mlo_format(m, "not rolled: two layers share %d of %d nodes, but %s", c->matched, c->size, why));
 }
 
 static int mlo_extract_report(mlo *m, const mlo_net *net, const mlo_found *f, const char *const *name) {
     mlo_text t = { m, NULL, 0, 0 };
     int n = 0;
     mlo_printf(&t, "{\"shifts\":%d,\"near\":[", f->tried);
-    for (size_t i = 0; i < f->n_loops; i++) if (name[i]) mlo_extract_misses(m, net, f->loop[i], name[i], &t, &n);
+    for (size_t i = 0; i < f->n_loops; i++) if (name[i]) mlo_extract_misses(m, net, f, i, name[i], &t, &n);
+    mlo_extract_unrolled(m, net, f, &t, &n);
     mlo_puts(&t, "],\"lost\":[");
     n = 0;
     for (size_t i = 0; i < f->n_lost && i < 20; i++) {
@@ -7999,9 +8775,9 @@ static int mlo_extract_report(mlo *m, const mlo_net *net, const mlo_found *f, co
 
 static int mlo_extract_none(mlo *m, const mlo_net *net, const mlo_found *f) {
     const mlo_miss *c = &f->closest;
-    const char *why = c->x < 0 ? NULL : mlo_difference(m, net, c->x, c->y, c->slot);
+    const char *why = c->x < 0 ? NULL : mlo_difference(m, net, c, 1, mlo_format(m, "layer %d", mlo_miss_layer(net, c)));
     if (!why) return mlo_fail_at(m, MLO_E_LOOP, NULL, "no layer repeats among the %d nodes: nothing to roll", net->n);
-    return mlo_fail(m, MLO_E_LOOP, net->g->node[c->y < 0 ? c->x : c->y], "no layer repeats; the closest two parts share %d of %d nodes, but %s", c->matched, c->size, why);
+    return mlo_fail(m, MLO_E_LOOP, net->g->node[c->y < 0 ? c->x : c->y], "no layer repeats; the closest two layers share %d of %d nodes, but %s", c->matched, c->size, why);
 }
 
 static const char **mlo_extract_scopes(mlo *m, const mlo_net *net) {
@@ -8162,6 +8938,12 @@ static int mlo_roll_fits(const mlo_roller *r, int i, int k, int j) {
     return v == w ? 6 : (v->tensor != NULL) == (w->tensor != NULL) ? 3 : 1;
 }
 
+/* Fails: node x of instance k is not what node y of instance `like` is, in itself or (slots) in what it reads. */
+static int mlo_roll_differs(const mlo_roller *r, int k, int x, int slot_x, int like, int y, int slot_y) {
+    mlo_miss miss = { x, y, slot_x, slot_y, 0, 0, k };
+    return mlo_fail(r->m, MLO_E_LOOP, r->g->node[x], "%s: not as in the other layers: %s", r->name, mlo_difference(r->m, r->net, &miss, 0, mlo_format(r->m, "layer %d", like)));
+}
+
 /* Decides the operand order of every node, and fails where an instance differs from the others. */
 static int mlo_roll_compare(mlo_roller *r, uint8_t *swap) {
     const mlo_attr *which[2];
@@ -8171,14 +8953,14 @@ static int mlo_roll_compare(mlo_roller *r, uint8_t *swap) {
             int x = mlo_roll_at(r, k, p), at = r->net->in_at[x], straight = 0, crossed = 0, bad = MLO_NONE;
             const mlo_node *a = r->g->node[first], *b = r->g->node[x];
             if (!mlo_op_same(a, b) || mlo_slot_count(r->net, x) != n || mlo_attr_difference(r->m, a, b, which))
-                return mlo_fail(r->m, MLO_E_LOOP, b, "%s: instance %d differs from instance 0: %s", r->name, k, mlo_difference(r->m, r->net, first, x, MLO_NONE));
+                return mlo_roll_differs(r, k, x, MLO_NONE, 0, first, MLO_NONE);
             if (mlo_commutes(b)) {
                 straight = mlo_roll_fits(r, at, k, base) && mlo_roll_fits(r, at + 1, k, base + 1) ? mlo_roll_fits(r, at, k, base) + mlo_roll_fits(r, at + 1, k, base + 1) : 0;
                 crossed = mlo_roll_fits(r, at + 1, k, base) && mlo_roll_fits(r, at, k, base + 1) ? mlo_roll_fits(r, at + 1, k, base) + mlo_roll_fits(r, at, k, base + 1) : 0;
             }
             swap[x] = crossed > straight;
             for (int s = 0; s < n && bad < 0; s++) if (!mlo_roll_fits(r, mlo_roll_slot(r, k, p, s), k, base + s)) bad = s;
-            if (bad >= 0) return mlo_fail(r->m, MLO_E_LOOP, b, "%s: instance %d differs from instance 1: %s", r->name, k, mlo_difference(r->m, r->net, one, x, bad));
+            if (bad >= 0) return mlo_roll_differs(r, k, x, mlo_roll_slot(r, k, p, bad), 1, one, base + bad);
             for (size_t o = 0; o < a->n_output; o++) if (mlo_form_differs(mlo_value_of(r->g, a->output[o]), mlo_value_of(r->g, b->output[o])))
                 return mlo_fail(r->m, MLO_E_LOOP, b, "%s: instance %d makes %s, instance 0 makes %s", r->name, k, mlo_form_text(r->m, mlo_value_of(r->g, b->output[o])), mlo_form_text(r->m, mlo_value_of(r->g, a->output[o])));
         }
@@ -8305,7 +9087,7 @@ static const char *mlo_roll_part(mlo_roller *r, const mlo_value *v, int rows, in
         if (!cast || mlo_node_input(r->m, cast, v->name) || mlo_attr_int(r->m, cast, "to", MLO_INT8) || mlo_roll_made(r, cast)) return NULL;
     }
     if (!rows) return name;
-    if (!v->tensor) return mlo_roll_unsqueeze(r, name);
+    if (!v->tensor || v->tensor->n_dims) return mlo_roll_unsqueeze(r, name);
     const int64_t one = 1;
     const char *shape = mlo_intern(r->m, "mlo.shape1"), *out = mlo_name_free(r->m, r->names, mlo_format(r->m, "%s.%s.row", r->name, v->name));
     if (shape && !mlo_map_get(r->names, shape)) shape = mlo_roll_ints(r, "mlo.shape1", &one, 1);
@@ -9445,6 +10227,8 @@ typedef struct {
     mlo_term *term; size_t n;
     int *bucket; size_t n_buckets;
     int by_value;                         /* read large constants, too */
+    int binders;                          /* subgraphs around the nodes at work, not counting unrolled loops */
+    int64_t budget;                       /* nodes and slices that loops may still unroll to */
     int formals;
 } mlo_terms;
 
@@ -9458,22 +10242,6 @@ static int mlo_terms_grow(mlo_terms *t) {
     for (size_t i = 0; i < t->n; i++) { size_t b = (size_t)t->term[i].hash & (size - 1); t->term[i].next = bucket[b]; bucket[b] = (int)i; }
     t->bucket = bucket; t->n_buckets = size;
     return 0;
-}
-
-/* Element for element, each read through its own handle. */
-static int mlo_elements_same(mlo *ma, const mlo_tensor *a, mlo *mb, const mlo_tensor *b) {
-    if (a->data_type == MLO_STRING || ma == mb) return mlo_tensor_equal(ma, a, b);
-    unsigned bits = mlo_dtype_bits((mlo_dtype)a->data_type);
-    size_t size = bits < 8 ? 1 : bits / 8, step = MLO_WINDOW / 2 / size;
-    int64_t count = mlo_tensor_count(a), at = 0;
-    char *window = (char *)mlo_scratch(ma, MLO_WINDOW, 1);
-    int same = window != NULL;
-    for (; same && at < count; at += (int64_t)step) {
-        size_t n = count - at < (int64_t)step ? (size_t)(count - at) : step;
-        same = !mlo_tensor_read(ma, a, at, n, window) && !mlo_tensor_read(mb, b, at, n, window + MLO_WINDOW / 2) && !memcmp(window, window + MLO_WINDOW / 2, n * size);
-    }
-    mlo_scratch_free(ma, window);
-    return same;
 }
 
 enum { MLO_SMALL_TENSOR = 65536 };      /* bytes up to which a constant is always compared by its elements */
@@ -9624,9 +10392,10 @@ static int mlo_terms_slices(mlo_terms *t, mlo_terms_env *env, const char *name, 
     if (!numbers && !repeats && (!mlo_is(concat, "Concat") || mlo_int(concat, "axis", 1))) return 0;
     if (!numbers && unstack && !mlo_is_unstacking(t, home, n, concat)) return 0;
     count = numbers ? (int)v->tensor->dims[0] : repeats ? repeats : (int)concat->n_input;
+    if ((t->budget -= count) < 0) return 0;
     int *slice = MLO_NEW_N(t->m, int, (size_t)count + 1);
     int64_t *value = numbers ? MLO_NEW_N(t->m, int64_t, (size_t)count + 1) : NULL;
-    if (!slice || (numbers && (!value || mlo_tensor_ints(t->side, v->tensor, value, (size_t)count) != count))) return 0;
+    if (!slice || (numbers && (!value || mlo_tensor_read(t->side, v->tensor, 0, (size_t)count, value)))) return 0;
     for (int k = 0; k < count; k++) {
         const char *part = numbers ? NULL : repeats ? n->input[0] : unstack ? concat->input[k] : mlo_terms_part(t, home, concat->input[k]);
         if (!numbers && !part) return 0;
@@ -9644,14 +10413,16 @@ static int mlo_terms_slices(mlo_terms *t, mlo_terms_env *env, const char *name, 
 
 static int mlo_terms_graph(mlo_terms *t, mlo_terms_env *env, int depth);
 
-/* A subgraph as text: the terms of its outputs, over formal inputs. */
+/* A subgraph as text: the terms of its outputs, over formal inputs, which are called alike at any depth of unrolled loops. */
 static int mlo_terms_subgraph(mlo_terms *t, mlo_terms_env *outer, mlo_graph *g, mlo_text *text, int depth) {
     mlo_terms_env env = { outer, g, { NULL, 0, 0 }, { NULL, 0, 0 } };
     for (size_t i = 0; i < g->n_input; i++) {
-        const char *name = mlo_format(t->m, "formal %d.%zu", depth, i);
+        const char *name = mlo_format(t->m, "formal %d.%zu", t->binders, i);
         if (!name || mlo_terms_bind(t, &env, g->input[i]->name, mlo_terms_leaf(t, MLO_TERM_FORMAL, name, NULL))) return (int)t->m->error.code;
     }
+    t->binders++;
     if (mlo_terms_graph(t, &env, depth + 1)) return (int)t->m->error.code;
+    t->binders--;
     mlo_puts(text, "{");
     for (size_t i = 0; i < g->n_output; i++) mlo_printf(text, " %d", mlo_terms_get(t, &env, g->output[i]->name));
     mlo_puts(text, "}");
@@ -9726,7 +10497,9 @@ static int mlo_terms_simplify(mlo_terms *t, mlo_terms_env *env, const mlo_node *
     return -2;
 }
 
-/* Runs a Scan, or a FINNLoop, symbolically. 0: done; -2: not one that can be unrolled. */
+enum { MLO_UNROLLED = 1 << 14 };      /* nodes that a model's own loops may unroll to; what rolling saved comes on top */
+
+/* Runs a Scan, or a FINNLoop, symbolically. 0: done; -2: not one that can be unrolled, or one too long to be a rolled stack of layers. */
 static int mlo_terms_scan(mlo_terms *t, mlo_terms_env *env, const mlo_node *n, int depth) {
     mlo *m = t->m;
     mlo_attr *body = mlo_attr_of(n, "body");
@@ -9742,6 +10515,7 @@ static int mlo_terms_scan(mlo_terms *t, mlo_terms_env *env, const mlo_node *n, i
         if (rounds >= 0 && s[i].n != rounds) return -2;
         rounds = s[i].n;
     }
+    if ((t->budget -= rounds * (int64_t)(g->n_node + g->n_input + 1)) < 0) return -2;
     int *taps = MLO_NEW_N(m, int, (g->n_output - states) * (size_t)rounds + 1);
     if (!state || !taps) return -1;
     for (size_t i = 0; i < states; i++) if ((state[i] = mlo_terms_get(t, env, n->input[i])) < 0) return -1;
@@ -9846,10 +10620,10 @@ static int mlo_check_inputs(mlo *m, const mlo_graph *a, const mlo_graph *b) {
 }
 
 /* Writes one model's graph; its terms' names stay in env. */
-static int mlo_check_write(mlo_terms *t, mlo *side, mlo_terms_env *env) {
+static int mlo_check_write(mlo_terms *t, mlo *side, const mlo *original, mlo_terms_env *env) {
     mlo_graph *g = side->model->graph;
     env->g = g;
-    t->side = side;
+    t->side = side; t->budget = MLO_UNROLLED + 8 * (int64_t)original->model->graph->n_node;
     for (size_t i = 0; i < g->n_input; i++)
         if (mlo_terms_bind(t, env, g->input[i]->name, mlo_terms_leaf(t, MLO_TERM_INPUT, g->input[i]->name, NULL))) return (int)t->m->error.code;
     if (mlo_terms_graph(t, env, 0) && !t->m->error.code) return mlo_fail_at(t->m, MLO_E_BUG, NULL, "a graph could not be written as terms");
@@ -9862,7 +10636,8 @@ static int mlo_check_once(mlo *rolled, mlo *original, int by_value, int *last) {
     const mlo_graph *a = rolled->model->graph, *b = original->model->graph;
     memset(&t, 0, sizeof t);
     t.m = rolled; t.by_value = by_value;
-    if (mlo_check_write(&t, original, &there) || mlo_check_write(&t, rolled, &here)) return (int)rolled->error.code;
+    if (mlo_check_write(&t, original, original, &there) || mlo_check_write(&t, rolled, original, &here)) return (int)rolled->error.code;
+    if (original->error.code) return mlo_fail_at(rolled, original->error.code, original->error.node, "the original cannot be compared: %s", original->error.message);
     for (size_t i = 0; i < a->n_output; i++) {
         int x = mlo_terms_get(&t, &here, a->output[i]->name), y;
         t.side = original; y = mlo_terms_get(&t, &there, b->output[i]->name); t.side = rolled;
@@ -9932,8 +10707,8 @@ typedef struct {
     int pe, simd;           /* the folding this describes */
 } mlo_unit;
 
-/* What `unit` and `pack` may look at: the node with the forms of its inputs and output, and the longest frame. */
-typedef struct { mlo *m; const mlo_node *node; mlo_form in[8]; size_t n_in; mlo_form out; int64_t tokens; } mlo_site;
+/* What `unit` and `pack` may look at: the node with the forms and bits of its inputs and output, and the longest frame. */
+typedef struct { mlo *m; const mlo_node *node; mlo_form in[8]; size_t n_in; mlo_form out; int in_bits[8], out_bits; int64_t tokens; } mlo_site;
 
 /* What a parameter may be: elements at, at + step, .. of input `input` are within low..high. The bits of its word in the image. */
 typedef struct { size_t input; int64_t at, step, low, high; const char *what; } mlo_limit;
@@ -10030,92 +10805,6 @@ static int mlo_kernel_same_shape(mlo_shapes *s) {
     return 0;
 }
 
-/* ---- ONNX functions ------------------------------------------------------------------------------------------------------------
- * A function is written as text, one node a line, as in a textbook:
- *
- *     Requant <to, lo, hi> (x, p) => (y)
- *     acc = Cast <to=7> (x)
- *     l = Constant <value_int=@lo> ()
- *
- * @name refers to an attribute of the function. Reductions write their axes as an attribute; they become an input where the opset wants it. */
-
-typedef struct { mlo *m; const char *p; mlo_function *f; int64_t opset; } mlo_reader;
-
-static void mlo_skip_spaces(mlo_reader *r) { while (*r->p == ' ' || *r->p == '\n') r->p++; }
-static int mlo_take(mlo_reader *r, const char *token) {
-    mlo_skip_spaces(r);
-    if (!mlo_starts(r->p, token)) return 0;
-    r->p += strlen(token);
-    return 1;
-}
-static const char *mlo_word(mlo_reader *r) {
-    mlo_skip_spaces(r);
-    const char *start = r->p;
-    while ((*r->p >= 'a' && *r->p <= 'z') || (*r->p >= 'A' && *r->p <= 'Z') || (*r->p >= '0' && *r->p <= '9') || *r->p == '_') r->p++;
-    return mlo_intern_n(r->m, start, (size_t)(r->p - start));
-}
-static int64_t mlo_number(mlo_reader *r) { char *end; mlo_skip_spaces(r); long long v = strtoll(r->p, &end, 10); r->p = end; return v; }
-
-/* One attribute after its name: an integer, a list of integers, or @reference. */
-static void mlo_read_attr(mlo_reader *r, mlo_node *n, const char *name) {
-    int64_t list[80]; size_t count = 0;
-    if (mlo_take(r, "@")) {
-        mlo_attr *a = mlo_attr_new(r->m, n, name, MLO_ATTR_INT);
-        if (a) a->ref = mlo_word(r);
-    } else if (mlo_take(r, "[")) {
-        while (!mlo_take(r, "]") && count < 80) { list[count++] = mlo_number(r); mlo_take(r, ","); }
-        mlo_attr_ints(r->m, n, name, list, count);
-    } else mlo_attr_int(r->m, n, name, mlo_number(r));
-}
-
-/* axes as an attribute -> a Constant before the node, where the node's opset has axes as an input. */
-static void mlo_axes_to_input(mlo_reader *r, mlo_node *n) {
-    mlo_attr *axes = mlo_attr_of(n, "axes");
-    int input = mlo_eq(n->op, "ReduceSum") || mlo_eq(n->op, "Unsqueeze") || r->opset >= 18;
-    if (!axes || !input) return;
-    const char *name = mlo_format(r->m, "%s_axes", n->output[0]);
-    mlo_node *c = mlo_node_new(r->m, "Constant", name);
-    if (!c || mlo_node_output(r->m, c, name) || mlo_attr_ints(r->m, c, "value_ints", axes->ints, axes->n_ints)) return;
-    if (MLO_PUSH(r->m, r->f->node, r->f->n_node, c)) mlo_node_input(r->m, n, name);
-    size_t at = 0;
-    while (n->attr[at] != axes) at++;
-    for (n->n_attr--; at < n->n_attr; at++) n->attr[at] = n->attr[at + 1];
-}
-
-static void mlo_read_node(mlo_reader *r) {
-    const char *out = mlo_word(r);
-    mlo_take(r, "=");
-    mlo_node *n = mlo_node_new(r->m, mlo_word(r), NULL);
-    if (!n || mlo_node_output(r->m, n, out)) return;
-    n->name = out;
-    if (mlo_take(r, "<")) while (!mlo_take(r, ">") && *r->p) {
-        const char *name = mlo_word(r);
-        mlo_take(r, "=");
-        mlo_read_attr(r, n, name);
-        mlo_take(r, ",");
-    }
-    mlo_take(r, "(");
-    while (!mlo_take(r, ")") && *r->p && !r->m->error.code) { mlo_node_input(r->m, n, mlo_word(r)); mlo_take(r, ","); }
-    mlo_axes_to_input(r, n);
-    MLO_PUSH(r->m, r->f->node, r->f->n_node, n);
-}
-
-/* The FunctionProto of a text, at an opset. NULL without memory. */
-static mlo_function *mlo_function_of(mlo *m, const char *text, int64_t opset) {
-    mlo_reader r = { m, text, MLO_NEW(m, mlo_function), opset };
-    mlo_function *f = r.f;
-    if (!f || !(f->opset = MLO_NEW_N(m, mlo_opset, mlo_room(1)))) return NULL;
-    f->name = mlo_word(&r); f->domain = mlo_intern(m, "mlo");
-    f->opset[0].version = opset; f->opset[0].has = MLO_HAS(2); f->opset[0].domain = mlo_intern(m, ""); f->n_opset = 1;
-    if (mlo_take(&r, "<")) while (!mlo_take(&r, ">") && *r.p && !m->error.code) { const char *a = mlo_word(&r); MLO_PUSH(m, f->attr, f->n_attr, a); mlo_take(&r, ","); }
-    mlo_take(&r, "(");
-    while (!mlo_take(&r, ")") && *r.p && !m->error.code) { const char *x = mlo_word(&r); MLO_PUSH(m, f->input, f->n_input, x); mlo_take(&r, ","); }
-    mlo_take(&r, "=>"); mlo_take(&r, "(");
-    while (!mlo_take(&r, ")") && *r.p && !m->error.code) { const char *y = mlo_word(&r); MLO_PUSH(m, f->output, f->n_output, y); mlo_take(&r, ","); }
-    for (mlo_skip_spaces(&r); *r.p && !m->error.code; mlo_skip_spaces(&r)) mlo_read_node(&r);
-    return m->error.code ? NULL : f;
-}
-
 /* The end of most functions: int64 acc, m, s -> clipped y. floor(x / d) = (x - Mod(x, d)) / d. */
 #define MLO_FUNCTION_REQUANTIZE \
     "two = Constant <value_int=2> ()\n" \
@@ -10134,52 +10823,65 @@ static mlo_function *mlo_function_of(mlo *m, const char *text, int64_t opset) {
     "qc = Min (ql, h)\n"
 
 /* ======== kernel_requant.c ======== */
-/* requant: y = requantize(x), one multiplier and shift for the whole tensor: 16-bit residual stream -> 8-bit matrix operands.
- * inputs: x [.., C], p = [M, S] int32.   Verilog: mlo_requant.   throughput: PE channels a cycle.   error: at most half a step. */
+/* requant: y[c] = requantize(x[c] + bias[c]; mult[c], shift[c]): the 16-bit residual stream -> 8-bit matrix operands.
+ * A channel with large values gets a scale of its own and an offset that centres it; both go into the weights and bias of who reads it.
+ * inputs: x [.., C], bias [C] int32 (fits x's width), mult [C] int32, shift [C] int32.
+ * Verilog: mlo_requant.   throughput: PE channels a cycle.   error: at most half a step. */
 
 static const char mlo_requant_function[] =
-    "Requant <to, lo, hi> (x, p) => (y)\n"
-    "acc = Cast <to=7> (x)\n"
-    "p64 = Cast <to=7> (p)\n"
-    "i0 = Constant <value_int=0> ()\n"
-    "i1 = Constant <value_int=1> ()\n"
-    "m = Gather (p64, i0)\n"
-    "s = Gather (p64, i1)\n"
+    "Requant <to, lo, hi> (x, bias, mult, shift) => (y)\n"
+    "x64 = Cast <to=7> (x)\n"
+    "b = Cast <to=7> (bias)\n"
+    "acc = Add (x64, b)\n"
+    "m = Cast <to=7> (mult)\n"
+    "s = Cast <to=7> (shift)\n"
     MLO_FUNCTION_REQUANTIZE
     "y = Cast <to=@to> (qc)\n";
 
+static int64_t mlo_last_dim(const mlo_form *f) { return f->rank > 0 ? f->dims[f->rank - 1] : 1; }
+
 static int mlo_requant_run(mlo_call *c) {
-    if (mlo_kernel_inputs(c, 2) || mlo_kernel_count(c, 1, 2)) return (int)c->m->error.code;
-    const mlo_array *x = c->in[0], *p = c->in[1];
+    if (mlo_kernel_inputs(c, 4)) return (int)c->m->error.code;
+    const mlo_array *x = c->in[0];
+    int64_t n = mlo_array_count(x), channels = x->rank > 0 ? x->dims[x->rank - 1] : 1;
+    for (size_t i = 1; i < 4; i++) if (mlo_kernel_count(c, i, channels)) return (int)c->m->error.code;
     mlo_array *y = mlo_call_out(c, 0, mlo_kernel_to(c->node), x->rank, x->dims);
     if (!y) return (int)c->m->error.code;
-    int64_t n = mlo_array_count(x), lo = mlo_int(c->node, "lo", -128), hi = mlo_int(c->node, "hi", 127);
-    for (int64_t i = 0; i < n; i++) mlo_set_element(y, i, mlo_requantize(mlo_get(x, i), mlo_get(p, 0), (int)mlo_get(p, 1), lo, hi));
+    int64_t lo = mlo_int(c->node, "lo", -128), hi = mlo_int(c->node, "hi", 127);
+    for (int64_t i = 0; i < n; i++) {
+        int64_t k = i % channels;
+        mlo_set_element(y, i, mlo_requantize(mlo_get(x, i) + mlo_get(c->in[1], k), mlo_get(c->in[2], k), (int)mlo_get(c->in[3], k), lo, hi));
+    }
     return 0;
 }
 
-static const mlo_limit mlo_requant_limits[] = { { 1, 0, 2, 0, 32767, "multiplier" }, { 1, 1, 2, 1, 62, "shift" }, { 0, 0, 0, 0, 0, NULL } };
-
-static int64_t mlo_last_dim(const mlo_form *f) { return f->rank > 0 ? f->dims[f->rank - 1] : 1; }
+static const mlo_limit mlo_requant_limits[] = { { 1, 0, 1, -32768, 32767, "offset" }, { 2, 0, 1, 0, 32767, "multiplier" }, { 3, 0, 1, 1, 62, "shift" }, { 0, 0, 0, 0, 0, NULL } };
 
 /* Kernels that work on PE lanes of a token: PE divides the channels. */
 static int mlo_lanes_legal(const mlo_site *s, int64_t pe, int64_t simd) { return simd == 1 && pe >= 1 && mlo_last_dim(&s->out) % pe == 0; }
 
 static int mlo_requant_unit(const mlo_site *s, int64_t pe, int64_t simd, mlo_unit *u) {
-    int64_t channels = mlo_last_dim(&s->out); int xbits = mlo_bits_of(s->in[0].dtype), ybits = mlo_bits_of(s->out.dtype);
+    int64_t channels = mlo_last_dim(&s->out); int xbits = s->in_bits[0], ybits = s->out_bits;
     (void)simd;
     u->module = "mlo_requant";
     u->in[u->n_in++] = mlo_port_make("s_axis", 0, pe, xbits, channels);
     u->out = mlo_port_make("m_axis", 0, pe, ybits, channels);
-    mlo_unit_memory(u, "s_axis_c", 64, 1);
+    mlo_unit_memory(u, "s_axis_c", pe * 64, channels / pe);
     mlo_unit_param(u, "C", channels); mlo_unit_param(u, "PE", pe); mlo_unit_param(u, "XBITS", xbits); mlo_unit_param(u, "YBITS", ybits);
     u->interval = channels / pe; u->latency = 9; u->other = pe;
     return 0;
 }
+/* Word `word` of the channel words of PE lanes: bias, multiplier, shift, from inputs `at` and the next two. */
+static void mlo_pack_channels(const mlo_unit *u, int64_t word, const mlo_array *const *in, size_t at, unsigned char *bits) {
+    for (int64_t p = 0; p < u->pe; p++) {
+        mlo_put_bits(bits, 64 * p, 32, (uint64_t)mlo_get(in[at], word * u->pe + p));
+        mlo_put_bits(bits, 64 * p + 32, 16, (uint64_t)mlo_get(in[at + 1], word * u->pe + p));
+        mlo_put_bits(bits, 64 * p + 48, 6, (uint64_t)mlo_get(in[at + 2], word * u->pe + p));
+    }
+}
 static void mlo_requant_pack(const mlo_site *s, const mlo_unit *u, int k, int64_t word, const mlo_array *const *in, unsigned char *bits) {
-    (void)s; (void)u; (void)k; (void)word;
-    mlo_put_bits(bits, 0, 16, (uint64_t)mlo_get(in[1], 0));
-    mlo_put_bits(bits, 16, 6, (uint64_t)mlo_get(in[1], 1));
+    (void)s; (void)k;
+    mlo_pack_channels(u, word, in, 1, bits);
 }
 
 /* ======== kernel_add.c ======== */
@@ -10223,9 +10925,9 @@ static int mlo_add_unit(const mlo_site *s, int64_t pe, int64_t simd, mlo_unit *u
     int64_t channels = mlo_last_dim(&s->out);
     (void)simd;
     u->module = "mlo_add";
-    u->in[u->n_in++] = mlo_port_make("s_axis_a", 0, pe, mlo_bits_of(s->in[0].dtype), channels);
-    u->in[u->n_in++] = mlo_port_make("s_axis_b", 1, pe, mlo_bits_of(s->in[1].dtype), channels);
-    u->out = mlo_port_make("m_axis", 0, pe, mlo_bits_of(s->out.dtype), channels);
+    u->in[u->n_in++] = mlo_port_make("s_axis_a", 0, pe, s->in_bits[0], channels);
+    u->in[u->n_in++] = mlo_port_make("s_axis_b", 1, pe, s->in_bits[1], channels);
+    u->out = mlo_port_make("m_axis", 0, pe, s->out_bits, channels);
     mlo_unit_memory(u, "s_axis_c", 64, 1);
     mlo_unit_param(u, "C", channels); mlo_unit_param(u, "PE", pe);
     mlo_unit_param(u, "ABITS", u->in[0].bits); mlo_unit_param(u, "BBITS", u->in[1].bits); mlo_unit_param(u, "YBITS", u->out.bits);
@@ -10240,8 +10942,9 @@ static void mlo_add_pack(const mlo_site *s, const mlo_unit *u, int k, int64_t wo
 }
 
 /* ======== kernel_mvu.c ======== */
-/* mvu: the matrix-vector unit. y[n] = requantize(sum_k x[k] W[k][n] + bias[n]; M[n], S[n]), and with a table y = table[that + 128].
- * inputs: x [.., K] int8, W [K, N] int8, bias [N] int32, mult [N] int32, shift [N] int32 (, table [256] int8).
+/* mvu: the matrix-vector unit. y[n] = requantize(sum_k x[k] W[k][n] + bias[n]; M[n], S[n]), and with a table y = table[that - lo].
+ * inputs: x [.., K] int8, W [K, N] int8, bias [N] int32, mult [N] int32, shift [N] int32 (, table [hi - lo + 1]: lo and hi are then the
+ *     bounds of its index).
  * Verilog: mlo_mvu.   throughput: (K/SIMD)(N/PE) cycles a token.   error: the sum is exact; requantization half a step. */
 
 #define MLO_FUNCTION_MVU \
@@ -10259,12 +10962,11 @@ static const char mlo_mvu_function[] =
     MLO_FUNCTION_MVU
     "y = Cast <to=@to> (qc)\n";
 
-/* The table's index is the 8-bit requantized sum, so lo and hi are -128 and 127 here whatever the table holds. */
+/* The table's index is the requantized sum, so lo and hi are about that, whatever the table holds. */
 static const char mlo_mvu_table_function[] =
     "MVUTable <to, lo, hi> (x, w, bias, mult, shift, table) => (y)\n"
     MLO_FUNCTION_MVU
-    "offset = Constant <value_int=128> ()\n"
-    "index = Add (qc, offset)\n"
+    "index = Sub (qc, l)\n"
     "entry = Gather (table, index)\n"
     "y = Cast <to=@to> (entry)\n";
 
@@ -10294,18 +10996,18 @@ static int mlo_mvu_run(mlo_call *c) {
         return mlo_fail(c->m, MLO_E_SHAPE, c->node, "x and W do not fit; W must be INT8 [K, N] with K channels in x");
     int64_t k = w->dims[0], n = w->dims[1], rows = k ? mlo_array_count(x) / k : 0, dims[MLO_MAX_RANK];
     for (size_t i = 2; i < 5; i++) if (mlo_kernel_count(c, i, n)) return (int)c->m->error.code;
-    if (table && mlo_kernel_count(c, 5, 256)) return (int)c->m->error.code;
     memcpy(dims, x->dims, sizeof dims);
     dims[x->rank - 1] = n;
     mlo_array *y = mlo_call_out(c, 0, mlo_kernel_to(c->node), x->rank, dims);
     int32_t *acc = (int32_t *)mlo_scratch(c->m, (size_t)n, sizeof *acc);
     int64_t lo = mlo_int(c->node, "lo", -128), hi = mlo_int(c->node, "hi", 127);
+    if (table && mlo_kernel_count(c, 5, hi - lo + 1)) rows = 0;
     for (int64_t r = 0; y && acc && r < rows; r++) {
         for (int64_t j = 0; j < n; j++) acc[j] = (int32_t)mlo_get(c->in[2], j);
         mlo_mvu_row(x, r, (const int8_t *)w->data, k, n, acc);
         for (int64_t j = 0; j < n; j++) {
             int64_t v = mlo_requantize(acc[j], mlo_get(c->in[3], j), (int)mlo_get(c->in[4], j), lo, hi);
-            mlo_set_element(y, r * n + j, table ? mlo_get(c->in[5], v + 128) : v);
+            mlo_set_element(y, r * n + j, table ? mlo_get(c->in[5], v - lo) : v);
         }
     }
     mlo_scratch_free(c->m, acc);
@@ -10324,16 +11026,17 @@ static int mlo_mvu_legal(const mlo_site *s, int64_t pe, int64_t simd) {
 
 static int mlo_mvu_unit(const mlo_site *s, int64_t pe, int64_t simd, mlo_unit *u) {
     int64_t k = s->in[1].dims[0], n = s->in[1].dims[1];
-    int table = s->n_in > 5, xbits = mlo_bits_of(s->in[0].dtype), ybits = mlo_bits_of(s->out.dtype);
+    int table = s->n_in > 5, xbits = s->in_bits[0], ybits = s->out_bits, index = mlo_clog2(mlo_int(s->node, "hi", 127) + 1) + 1;
     u->module = "mlo_mvu";
     u->in[u->n_in++] = mlo_port_make("s_axis", 0, simd, xbits, k);
     u->out = mlo_port_make("m_axis", 0, pe, ybits, n);
     mlo_unit_memory(u, "s_axis_w", pe * simd * 8, n / pe * (k / simd));
     mlo_unit_memory(u, "s_axis_c", pe * 64, n / pe);
-    if (table) mlo_unit_memory(u, "s_axis_t", ybits, 256); else u->idle = "s_axis_t";
+    if (table) mlo_unit_memory(u, "s_axis_t", ybits, (int64_t)1 << index); else u->idle = "s_axis_t";
     mlo_unit_param(u, "K", k); mlo_unit_param(u, "N", n); mlo_unit_param(u, "PE", pe); mlo_unit_param(u, "SIMD", simd);
     mlo_unit_param(u, "XBITS", xbits); mlo_unit_param(u, "WBITS", 8); mlo_unit_param(u, "ABITS", 32); mlo_unit_param(u, "YBITS", ybits);
     mlo_unit_param(u, "TABLE", table);
+    if (table) mlo_unit_param(u, "TBITS", index);
     u->interval = k / simd * (n / pe); u->latency = mlo_clog2(simd) + 11 + table;
     u->multipliers = pe * simd; u->other = pe; u->macs = k * n;
     return 0;
@@ -10345,13 +11048,8 @@ static void mlo_mvu_pack(const mlo_site *s, const mlo_unit *u, int k, int64_t wo
         int64_t nf = word / folds, kf = word % folds;
         for (int64_t p = 0; p < pe; p++) for (int64_t i = 0; i < simd; i++)
             mlo_put_bits(bits, (p * simd + i) * 8, 8, (uint64_t)mlo_get(in[1], (kf * simd + i) * n + nf * pe + p));
-    } else if (k == 1) {
-        for (int64_t p = 0; p < pe; p++) {
-            mlo_put_bits(bits, 64 * p, 32, (uint64_t)mlo_get(in[2], word * pe + p));
-            mlo_put_bits(bits, 64 * p + 32, 16, (uint64_t)mlo_get(in[3], word * pe + p));
-            mlo_put_bits(bits, 64 * p + 48, 6, (uint64_t)mlo_get(in[4], word * pe + p));
-        }
-    } else mlo_put_bits(bits, 0, u->out.bits, (uint64_t)mlo_get(in[5], word));
+    } else if (k == 1) mlo_pack_channels(u, word, in, 2, bits);
+    else mlo_put_bits(bits, 0, u->out.bits, (uint64_t)mlo_get(in[5], word));
 }
 
 /* ======== kernel_attention.c ======== */
@@ -10530,8 +11228,8 @@ static int mlo_attention_unit(const mlo_site *s, int64_t pe, int64_t simd, mlo_u
     int64_t ch = mlo_last_dim(&s->in[0]), heads = mlo_int(s->node, "heads", 1), d = ch / heads, t = s->tokens;
     static const char *const ports[3] = { "s_axis_q", "s_axis_k", "s_axis_v" };
     u->module = "mlo_attention";
-    for (int i = 0; i < 3; i++) u->in[u->n_in++] = mlo_port_make(ports[i], i, simd, mlo_bits_of(s->in[i].dtype), ch);
-    u->out = mlo_port_make("m_axis", 0, simd, mlo_bits_of(s->out.dtype), ch);
+    for (int i = 0; i < 3; i++) u->in[u->n_in++] = mlo_port_make(ports[i], i, simd, s->in_bits[i], ch);
+    u->out = mlo_port_make("m_axis", 0, simd, s->out_bits, ch);
     mlo_unit_memory(u, "s_axis_c", 64, 1);
     mlo_unit_param(u, "H", heads); mlo_unit_param(u, "D", d); mlo_unit_param(u, "T", t); mlo_unit_param(u, "PE", pe); mlo_unit_param(u, "SIMD", simd);
     mlo_unit_param(u, "XBITS", u->in[0].bits); mlo_unit_param(u, "YBITS", u->out.bits);
@@ -10659,7 +11357,7 @@ static int mlo_layernorm_run(mlo_call *c) {
 static const mlo_limit mlo_layernorm_limits[] = { { 1, 0, 1, -32768, 32767, "scale" }, { 3, 0, 2, 1, (int64_t)1 << 47, "epsilon" }, { 3, 1, 2, 0, 40, "shift" }, { 0, 0, 0, 0, 0, NULL } };
 
 static int mlo_layernorm_unit(const mlo_site *s, int64_t pe, int64_t simd, mlo_unit *u) {
-    int64_t ch = mlo_last_dim(&s->out); int xbits = mlo_bits_of(s->in[0].dtype), ybits = mlo_bits_of(s->out.dtype);
+    int64_t ch = mlo_last_dim(&s->out); int xbits = s->in_bits[0], ybits = s->out_bits;
     (void)simd;
     u->module = "mlo_layernorm";
     u->in[u->n_in++] = mlo_port_make("s_axis", 0, pe, xbits, ch);
@@ -10754,14 +11452,18 @@ static const mlo_kernel *mlo_kernel_of(const mlo_node *n) {
     return NULL;
 }
 
-/* Gives the model the functions of all kernels its nodes use (and their opset import), replacing what it had of domain mlo. */
+/* Gives the model the functions of all kernels its nodes use (and their opset import), replacing those it had. */
 static int mlo_add_functions(mlo *m, mlo_model *model) {
     int64_t opset = 18; size_t kept = 0; int imported = 0;
     for (size_t i = 0; i < model->n_opset; i++) {
         if (!model->opset[i].domain || !*model->opset[i].domain) opset = model->opset[i].version;
         if (mlo_eq(model->opset[i].domain, "mlo")) imported = 1;
     }
-    for (size_t i = 0; i < model->n_function; i++) if (!mlo_eq(model->function[i]->domain, "mlo")) model->function[kept++] = model->function[i];
+    for (size_t i = 0; i < model->n_function; i++) {
+        int kernel = 0;
+        for (int k = 0; k < MLO_N_KERNELS; k++) kernel |= mlo_eq(model->function[i]->domain, "mlo") && mlo_eq(model->function[i]->name, mlo_kernels[k].op.name + 4);
+        if (!kernel) model->function[kept++] = model->function[i];
+    }
     model->n_function = kept;
     for (int i = 0; i < MLO_N_KERNELS; i++) {
         mlo_function *f = mlo_function_of(m, mlo_kernels[i].function, opset);
@@ -10777,7 +11479,7 @@ static int mlo_add_functions(mlo *m, mlo_model *model) {
 /* run: evaluates the model as it stands on the caller's arrays.
  *
  * in:  arrays for the graph's inputs, by name, or by position when no name fits.     out: arrays for its outputs.
- * invariant: types and shapes are checked against the graph before anything runs; nothing of the model is changed.
+ * invariant: types and shapes are checked against the graph before anything runs (whole numbers become its type where that changes none); nothing of the model is changed.
  * example: mlo_run(m, &ids, 1, &outputs, &n) with ids = { "input_ids", MLO_INT64, 2, {1, 32}, data }.
  * cost: that of mlo_eval, and a copy of the outputs.
  */
@@ -10794,15 +11496,29 @@ static int mlo_run_check(mlo *m, const mlo_value *v, const mlo_array *a) {
     int differs = f.rank >= 0 && f.rank != a->rank;
     if (a->rank < 0 || a->rank > MLO_MAX_RANK || !mlo_dtype_size(a->dtype) || (!a->data && mlo_array_count(a)))
         return mlo_fail_at(m, MLO_E_USAGE, v->name, "the input array has no data, or a rank or type that mlo does not know");
-    if (f.dtype && f.dtype != a->dtype) return mlo_fail_at(m, MLO_E_TYPE, v->name, "the model takes %s, the input array is %s; convert it",
-        mlo_dtype_name(f.dtype), mlo_dtype_name(a->dtype));
     for (int i = 0; !differs && i < f.rank; i++) differs = f.dims[i] >= 0 && f.dims[i] != a->dims[i];
     return differs ? mlo_fail_at(m, MLO_E_SHAPE, v->name, "the model takes %s, the input array is %s",
         mlo_dims_text(m, f.rank, f.dims), mlo_dims_text(m, a->rank, a->dims)) : 0;
 }
 
-/* The caller's arrays under the graph's names, checked. `bound` has room for g->n_input; *count are used. */
-static int mlo_run_bind(mlo *m, const mlo_array *inputs, size_t n, mlo_array *bound, size_t *count) {
+/* a in the model's type, where every whole number of it keeps its value (networks that carry integers in floats); the caller frees it. */
+static mlo_array *mlo_run_convert(mlo *m, const mlo_value *v, const mlo_array *a, mlo_dtype to) {
+    int64_t n = mlo_array_count(a), same = mlo_core(a->dtype) == MLO_INT64;
+    mlo_array *b = same ? mlo_array_new(m, to, a->rank, a->dims) : NULL, *back = b ? mlo_array_new(m, a->dtype, a->rank, a->dims) : NULL;
+    if (back) {
+        mlo_convert(to, b->data, a->dtype, a->data, (size_t)n);
+        mlo_convert(a->dtype, back->data, to, b->data, (size_t)n);
+        same = !n || !memcmp(back->data, a->data, (size_t)n * mlo_dtype_size(a->dtype));
+    }
+    mlo_array_free(m, back);
+    if (back && same) return b;
+    mlo_array_free(m, b);
+    if (!m->error.code) mlo_fail_at(m, MLO_E_TYPE, v->name, "the model takes %s, the input array is %s; convert it", mlo_dtype_name(to), mlo_dtype_name(a->dtype));
+    return NULL;
+}
+
+/* The caller's arrays under the graph's names, checked. `bound` and `made` have room for g->n_input; *count are used. */
+static int mlo_run_bind(mlo *m, const mlo_array *inputs, size_t n, mlo_array *bound, mlo_array **made, size_t *count) {
     const mlo_graph *g = m->model->graph;
     int by_name = 0;
     *count = 0;
@@ -10815,7 +11531,9 @@ static int mlo_run_bind(mlo *m, const mlo_array *inputs, size_t n, mlo_array *bo
         if (!a) return mlo_fail_at(m, MLO_E_USAGE, g->input[i]->name, "the model's input %zu of %zu is missing among the %zu arrays given",
             i + 1, g->n_input, n);
         if (v) MLO_TRY(mlo_run_check(m, v, a));
-        bound[*count] = *a;
+        mlo_dtype wanted = v ? mlo_form_of(v).dtype : MLO_UNDEFINED;
+        if (wanted && wanted != a->dtype && !(made[*count] = mlo_run_convert(m, v, a, wanted))) return (int)m->error.code;
+        bound[*count] = made[*count] ? *made[*count] : *a;
         bound[(*count)++].name = g->input[i]->name;
     }
     return 0;
@@ -10825,8 +11543,11 @@ static int mlo_run_bind(mlo *m, const mlo_array *inputs, size_t n, mlo_array *bo
 static int mlo_run_model(mlo *m, const mlo_array *inputs, size_t n, const mlo_observer *observer, mlo_array **out) {
     mlo_graph *g = m->model->graph; size_t count;
     mlo_array *bound = (mlo_array *)mlo_scratch(m, g->n_input + 1, sizeof *bound);
-    if (!bound) return (int)m->error.code;
-    if (!mlo_run_bind(m, inputs, n, bound, &count)) mlo_eval(m, g, bound, count, observer, out);
+    mlo_array **made = bound ? (mlo_array **)mlo_scratch(m, g->n_input + 1, sizeof *made) : NULL;
+    for (size_t i = 0; made && i < g->n_input; i++) made[i] = NULL;
+    if (made && !mlo_run_bind(m, inputs, n, bound, made, &count)) mlo_eval(m, g, bound, count, observer, out);
+    for (size_t i = 0; made && i < g->n_input; i++) mlo_array_free(m, made[i]);
+    mlo_scratch_free(m, made);
     mlo_scratch_free(m, bound);
     return (int)m->error.code;
 }
@@ -11347,25 +12068,36 @@ static int mlo_recognise(mlo *m, const mlo_scan *scan, mlo_recogniser *r, const 
     return (int)m->error.code;
 }
 
-/* ======== quantize.c ======== */
-/* quantize: one float loop becomes integers.
+/* ======== calibrate.c ======== */
+/* calibrate: what the values of a loop look like.
  *
- * in:  a rolled float model, and samples to calibrate with (else drawn from the declared types, with a warning).
- * out: the same model, its loop's body made of mlo kernels; Quantize before the loop and Dequantize behind it. Weights stay references:
- *      the body says QuantizeLinear(W, scale), and emit evaluates it one layer at a time.
- * invariant: the Verilog will depend on shapes and widths alone: every scale, multiplier, shift, table and bias is a per-iteration
- *      parameter, whether or not layers agree about it.
- * example: a MatMul + Add of a BERT layer becomes
- *      w8 = QuantizeLinear(w, w_scale, 0)      y = mlo.MVU(x8, w8, bias, mult, shift)
- * cost: one float evaluation per sample; one layer's weights in memory at a time.
- *
- * Widths: matrix operands 8 bits, the residual stream 16. A value that both need is made at 16 bits and requantized to 8.
- * Scales: symmetric, from the largest magnitude seen in that iteration; the 16-bit stream gets a quarter of headroom.
+ * in:  a rolled float model, and samples (else inputs drawn from the declared types, with a warning).
+ * out: for every value between sublayers, per iteration and channel: the smallest, the largest, the mean and the mean square.
+ * invariant: memory is a few numbers per channel, however many samples there are. Samples are read in order, sums are in double, so the
+ *      same samples give the same numbers everywhere.
+ * example: in a BERT some channels of the residual stream are 50 times as large as the others, in every token: means and ranges show them.
+ * cost: one float evaluation per sample; a second one when the scales are chosen, to see what rounding does (`drift`).
  */
-enum { MLO_NARROW = 127, MLO_WIDE = 32767 };
-static const double mlo_headroom = 1.25;
 
-typedef struct { int narrow, wide; double *max; double *scale8, *scale16; const char *name8, *name16; } mlo_signal;     /* per float value; arrays per iteration */
+/* A value between sublayers. Arrays of iterations, or of iterations x channels (`per`). As an integer y it stands for
+ *     16 bits: scale16 y          narrow: zero[c] + scale8 shape[c] y  */
+typedef struct {
+    const char *name;
+    int narrow, wide;                               /* demanded widths: matrix operand; residual stream */
+    int bits;                                       /* of the narrow form */
+    int index;                                      /* 1: it is the index of a table */
+    int reads[MLO_RESIDUAL + 1];                    /* how many sublayers of each kind read it, */
+    int operand;                                    /* as which operand an attention does, */
+    const mlo_sublayer *maker;               /* and which sublayer makes it */
+    int64_t channels;
+    double *rows, *most, *inverse;                  /* tokens seen; the largest magnitude; the mean of 1 / (a token's sum of squares) */
+    double *low, *high, *mean, *square;             /* per channel. mean and square are sums until all samples are seen */
+    double *scale16, *scale8, *zero, *drift;        /* drift: the mean of (what the integer stands for - the value) */
+    float *shape;                                   /* NULL: all channels have one scale */
+    double *error, *power;                          /* of the narrow form: sums of squares of its errors, and of the values */
+    double noise, macs;                             /* expected square error of what linear layers make of it, relative to that; their products per token */
+    const char *name8, *name16, *shape_name;
+} mlo_signal;
 
 typedef struct {
     mlo *m; mlo_scan scan; mlo_recogniser r; const char *result;
@@ -11376,31 +12108,93 @@ typedef struct {
     const char *mask_bits;          /* the boolean value that replaces it */
 } mlo_quantizer;
 
-/* ---- calibration --------------------------------------------------------------------------------------------------------------------- */
+/* ---- signals -------------------------------------------------------------------------------------------------------------------------- */
 
 static mlo_signal *mlo_signal_of(mlo_quantizer *q, const char *name) {
     mlo_signal *s = (mlo_signal *)mlo_map_get(&q->signal, name);
     size_t n = (size_t)q->scan.iterations;
     if (s) return s;
-    if (!(s = MLO_NEW(q->m, mlo_signal)) || !(s->max = MLO_NEW_N(q->m, double, n)) || !(s->scale8 = MLO_NEW_N(q->m, double, n)) || !(s->scale16 = MLO_NEW_N(q->m, double, n))) return NULL;
+    mlo_form f = mlo_body_form(&q->r, name);
+    if (!mlo_form_known(&f) || f.rank < 1 || f.dims[f.rank - 1] < 1) { mlo_fail_at(q->m, MLO_E_SHAPE, name, "the shape of this value is not known; bind its dimensions with --dim or --shape"); return NULL; }
+    size_t per = n * (size_t)f.dims[f.rank - 1];
+    if (!(s = MLO_NEW(q->m, mlo_signal))) return NULL;
+    s->name = name; s->channels = f.dims[f.rank - 1]; s->bits = 8;
+    double **const iteration[] = { &s->rows, &s->most, &s->inverse, &s->error, &s->power, &s->scale16, &s->scale8 }, **const channel[] = { &s->low, &s->high, &s->mean, &s->square, &s->zero, &s->drift };
+    for (size_t i = 0; i < 7; i++) if (!(*iteration[i] = MLO_NEW_N(q->m, double, n))) return NULL;
+    for (size_t i = 0; i < 6; i++) if (!(*channel[i] = MLO_NEW_N(q->m, double, per))) return NULL;
     return mlo_map_put(q->m, &q->signal, name, s) ? NULL : s;
+}
+
+/* ---- what is seen --------------------------------------------------------------------------------------------------------------------- */
+
+static void mlo_mask_see(mlo_quantizer *q, const mlo_array *a) {
+    const float *x = (const float *)a->data;
+    for (int64_t i = 0, n = mlo_array_count(a); a->dtype == MLO_FLOAT && i < n; i++) if (!(x[i] == 0 || x[i] <= -10000.0f)) q->mask_bad = 1;
+}
+
+/* The signal that an observed value is, when it is one of the loop's. */
+static mlo_signal *mlo_signal_seen(const mlo_quantizer *q, const mlo_graph *g, int64_t iteration, const char *name, const mlo_array *a) {
+    if (a->dtype != MLO_FLOAT || g != q->scan.body || iteration < 0 || iteration >= q->scan.iterations) return NULL;
+    mlo_signal *s = (mlo_signal *)mlo_map_get(&q->signal, name);
+    return s && mlo_array_count(a) % s->channels == 0 ? s : NULL;
 }
 
 static int mlo_calibrate_see(void *user, const mlo_graph *g, int64_t iteration, const char *name, const mlo_array *a) {
     mlo_quantizer *q = (mlo_quantizer *)user;
-    if (a->dtype != MLO_FLOAT) return 0;
-    const float *x = (const float *)a->data;
-    int64_t n = mlo_array_count(a);
-    if (q->mask && name == q->mask) for (int64_t i = 0; i < n; i++) if (!(x[i] == 0 || x[i] <= -10000.0f)) q->mask_bad = 1;
-    if (g != q->scan.body || iteration < 0 || iteration >= q->scan.iterations) return 0;
-    mlo_signal *s = (mlo_signal *)mlo_map_get(&q->signal, name);
+    if (q->mask && name == q->mask) mlo_mask_see(q, a);
+    mlo_signal *s = mlo_signal_seen(q, g, iteration, name, a);
     if (!s) return 0;
-    double most = s->max[iteration];
-    for (int64_t i = 0; i < n; i++) { double v = fabs((double)x[i]); if (!(v <= most)) most = v; }      /* NaN, too, is taken, and then stays */
-    if (!(most <= 1e30)) return mlo_fail_at(q->m, MLO_E_DATA, name, "calibration saw %g in iteration %lld; a mask or an overflow is in the data path", most, (long long)iteration);
-    s->max[iteration] = most;
+    const float *x = (const float *)a->data;
+    int64_t rows = mlo_array_count(a) / s->channels, at = iteration * s->channels;
+    double *low = s->low + at, *high = s->high + at, *mean = s->mean + at, *square = s->square + at, most = s->most[iteration];
+    for (int64_t i = 0; i < rows; i++, x += s->channels) {
+        double power = 0;
+        for (int64_t c = 0; c < s->channels; c++) {
+            double v = (double)x[c];
+            if (v < low[c] || (i == 0 && s->rows[iteration] < 1)) low[c] = v;
+            if (v > high[c] || (i == 0 && s->rows[iteration] < 1)) high[c] = v;
+            mean[c] += v; square[c] += v * v; power += v * v;
+            if (!(fabs(v) <= most)) most = fabs(v);                         /* NaN, too, is taken, and then stays */
+        }
+        if (power > 1e-30) s->inverse[iteration] += 1 / power;
+    }
+    s->rows[iteration] += (double)rows; s->most[iteration] = most;
+    return most <= 1e30 ? 0 : mlo_fail_at(q->m, MLO_E_DATA, name, "calibration saw %g in iteration %lld; a mask or an overflow is in the data path", most, (long long)iteration);
+}
+
+static void mlo_calibrate_means(mlo_quantizer *q) {
+    for (size_t i = 0; i < q->signal.size; i++) if (q->signal.slot[i].key) {
+        mlo_signal *s = (mlo_signal *)q->signal.slot[i].value;
+        for (int64_t k = 0; k < q->scan.iterations; k++) if (s->rows[k] > 0) s->inverse[k] /= s->rows[k];
+        for (int64_t k = 0; k < q->scan.iterations * s->channels; k++) {
+            double rows = s->rows[k / s->channels];
+            if (rows > 0) { s->mean[k] /= rows; s->square[k] /= rows; }
+        }
+    }
+}
+
+/* What a value becomes when it goes through its narrow integer. */
+static double mlo_rounded(const mlo_signal *s, int64_t iteration, int64_t c, double v) {
+    int64_t at = iteration * s->channels + c;
+    double step = s->scale8[iteration] * (s->shape ? (double)s->shape[at] : 1), hi = ldexp(1, s->bits - 1) - 1, y = rint((v - s->zero[at]) / step);
+    return s->zero[at] + step * (y > hi ? hi : y < -hi - 1 ? -hi - 1 : y);
+}
+
+static int mlo_drift_see(void *user, const mlo_graph *g, int64_t iteration, const char *name, const mlo_array *a) {
+    mlo_quantizer *q = (mlo_quantizer *)user;
+    mlo_signal *s = mlo_signal_seen(q, g, iteration, name, a);
+    if (!s || !s->narrow) return 0;
+    const float *x = (const float *)a->data;
+    for (int64_t i = 0, n = mlo_array_count(a); i < n; i++) {
+        int64_t c = i % s->channels;
+        double e = mlo_rounded(s, iteration, c, (double)x[i]) - (double)x[i];
+        s->drift[iteration * s->channels + c] += e / s->rows[iteration];
+        s->error[iteration] += e * e; s->power[iteration] += (double)x[i] * (double)x[i];
+    }
     return 0;
 }
+
+/* ---- samples --------------------------------------------------------------------------------------------------------------------------- */
 
 /* A small generator, the same everywhere: xorshift64*. */
 static uint64_t mlo_random(uint64_t *s) { *s ^= *s >> 12; *s ^= *s << 25; *s ^= *s >> 27; return *s * 2685821657736338717u; }
@@ -11484,12 +12278,12 @@ static int mlo_sample_inputs(mlo *m, int64_t k, mlo_array **arrays, size_t *n) {
     return 0;
 }
 
-static int mlo_calibrate_run(mlo_quantizer *q) {
+/* Evaluates the float model on every sample; `see` gets its values. */
+static int mlo_calibrate_run(mlo_quantizer *q, int (*what)(void *user, const mlo_graph *g, int64_t iteration, const char *name, const mlo_array *value)) {
     mlo *m = q->m;
     int64_t samples;
     if (mlo_calib_check(m, m->model->graph, &samples)) return (int)m->error.code;
-    if (!m->n_calib) mlo_warn(m, "no calibration data; calibrated on %lld inputs drawn from the declared types. Give real ones with --calib FILE.npz", (long long)samples);
-    mlo_observer see = { q, mlo_calibrate_see };
+    mlo_observer see = { q, what };
     for (int64_t k = 0; k < samples && !m->error.code; k++) {
         mlo_array *in[16] = {0}, flat[16]; size_t n;
         if (!mlo_sample_inputs(m, k, in, &n)) {
@@ -11501,7 +12295,31 @@ static int mlo_calibrate_run(mlo_quantizer *q) {
     return (int)m->error.code;
 }
 
-/* ---- demands and scales ---------------------------------------------------------------------------------------------------------------- */
+/* ======== scales.c ======== */
+/* scales: what the integers stand for.
+ *
+ * in:  signals with their statistics, and the float weights of who reads them.     out: scales, shapes, zeros of every signal.
+ * invariant: nothing here costs hardware: all of it ends in multipliers, shifts, biases, tables and weights, which are parameters anyway.
+ * example: a residual stream with one channel at 28 and the others below 1. One scale for all leaves the others 4 of 127 steps. A scale
+ *      per channel costs nothing where linear layers read it: y[c] = (x[c] - zero[c]) / (scale shape[c]); the weights' row c is multiplied
+ *      by shape[c] and zero W goes into the bias.
+ * cost: the weights once, a layer at a time.
+ *
+ * The residual stream has 16 bits, symmetric, a quarter of headroom. Matrix operands have fewer, so each gets what its place allows:
+ *     read by linear layers alone:       a scale and a zero per channel; the shape is the best of a few between "ranges become equal" and
+ *                                        "weights become equal", by the expected error of the product (Xiao et al., SmoothQuant, search alpha)
+ *     values of an attention:            likewise; weights of a row sum to one, so the mix has the same zero and shape
+ *     keys of an attention:              a zero per channel, as a softmax does not see what is added to all scores of a row
+ *     made by a table, read by linear:   one scale and one zero
+ *     index of a table:                  one scale and one zero, over the range where the function is not flat
+ *     anything else:                     one scale
+ */
+enum { MLO_WIDE = 32767, MLO_INDEX_BITS = 10 };
+static const double mlo_headroom = 1.25, mlo_margin = 1.0 / 16;
+
+static double mlo_top(const mlo_signal *s) { return ldexp(1, s->bits - 1) - 1; }
+
+/* ---- demands --------------------------------------------------------------------------------------------------------------------------- */
 
 static int mlo_demand(mlo_quantizer *q) {
     for (size_t i = 0; i < q->r.n_block; i++) {
@@ -11511,8 +12329,12 @@ static int mlo_demand(mlo_quantizer *q) {
             mlo_signal *s = mlo_signal_of(q, b->in[k]);
             if (!s) return (int)q->m->error.code;
             if (wide) s->wide = 1; else s->narrow = 1;
+            s->reads[b->kind]++; s->operand = k;
+            if (b->kind == MLO_UNARY) s->bits = MLO_INDEX_BITS;
         }
-        if (!mlo_signal_of(q, b->out)) return (int)q->m->error.code;
+        mlo_signal *out = mlo_signal_of(q, b->out);
+        if (!out) return (int)q->m->error.code;
+        out->maker = b;
         if (b->kind == MLO_ATTENTION && b->mask) {
             if (q->mask && q->mask != b->mask) return mlo_fail(q->m, MLO_E_UNSUPPORTED, b->node, "a loop with two attention masks, '%s' and '%s'; one key mask per loop is supported", q->mask, b->mask);
             q->mask = b->mask;
@@ -11524,17 +12346,366 @@ static int mlo_demand(mlo_quantizer *q) {
     return 0;
 }
 
-static void mlo_choose_scales(mlo_quantizer *q) {
-    for (size_t i = 0; i < q->signal.size; i++) if (q->signal.slot[i].key) {
-        mlo_signal *s = (mlo_signal *)q->signal.slot[i].value;
-        for (int64_t k = 0; k < q->scan.iterations; k++) {
-            double most = s->max[k] > 1e-20 ? s->max[k] : 1;           /* nothing but zeros was seen: any scale will do */
-            s->scale8[k] = (double)(float)(most / MLO_NARROW);
-            s->scale16[k] = (double)(float)(most * mlo_headroom / MLO_WIDE);
+/* Do linear layers alone read the narrow form? Then they can absorb shape and zero. */
+static int mlo_absorbed(const mlo_signal *s) { return s->narrow && s->reads[MLO_LINEAR] && !s->reads[MLO_ATTENTION] && !s->reads[MLO_UNARY]; }
+
+/* The unary function that is the only reader of a linear layer, NULL when there is none: they become one MVUTable. */
+static mlo_sublayer *mlo_fused_unary(const mlo_quantizer *q, const mlo_sublayer *b) {
+    mlo_sublayer *unary = NULL; int readers = 0;
+    for (size_t i = 0; i < q->r.n_block; i++) for (int k = 0; k < q->r.block[i]->n_in; k++) if (q->r.block[i]->in[k] == b->out) {
+        readers++;
+        if (q->r.block[i]->kind == MLO_UNARY) unary = q->r.block[i];
+    }
+    return readers == 1 && b->out != q->result ? unary : NULL;
+}
+
+/* ---- weights --------------------------------------------------------------------------------------------------------------------------- */
+
+/* The weight of a linear layer in iteration i as [K,N] floats, in scratch memory. NULL: failed. */
+static mlo_array *mlo_weight(mlo_quantizer *q, const mlo_sublayer *b, int64_t i) {
+    mlo *m = q->m;
+    mlo_array *w = mlo_scan_value(m, &q->scan, b->weight, i), *t = NULL;
+    if (w && (w->dtype != MLO_FLOAT || w->rank != 2)) { mlo_fail(m, MLO_E_TYPE, b->node, "weights of type %s; a float32 matrix is supported", mlo_dtype_name(w->dtype)); mlo_array_free(m, w); return NULL; }
+    if (!w || !b->transposed) return w;
+    const int64_t dims[] = { w->dims[1], w->dims[0] };
+    if ((t = mlo_array_new(m, MLO_FLOAT, 2, dims))) for (int64_t k = 0; k < dims[0]; k++) for (int64_t n = 0; n < dims[1]; n++) ((float *)t->data)[k * dims[1] + n] = ((float *)w->data)[n * dims[0] + k];
+    mlo_array_free(m, w);
+    return t;
+}
+
+/* most[n] := max(most[n], |w[k][n]| t[k]). */
+static void mlo_column_most(const mlo_array *w, const float *t, float *most) {
+    const float *x = (const float *)w->data;
+    for (int64_t k = 0; k < w->dims[0]; k++, x += w->dims[1]) {
+        float f = t ? t[k] : 1;
+        for (int64_t n = 0; n < w->dims[1]; n++) { float v = fabsf(x[n] * f); most[n] = v > most[n] ? v : most[n]; }
+    }
+}
+
+/* ---- the shape of a signal -------------------------------------------------------------------------------------------------------------- */
+
+/* x^(e/8), by square roots, which are the same everywhere. */
+static double mlo_eighths(double x, int e) {
+    double y = e & 8 ? x : 1;
+    for (int bit = 4; bit; bit >>= 1) { x = sqrt(x); if (e & bit) y *= x; }
+    return y;
+}
+
+enum { MLO_READERS = 8 };
+typedef struct {
+    mlo_array *w[MLO_READERS]; int n;                    /* the weights of who reads the signal */
+    double *range, *square, *weight, *norm;              /* per channel: half range; mean square about zero; largest weight; sum of squares of weights */
+    float *t, *most;
+} mlo_shaper;
+
+static void mlo_shaper_free(mlo *m, mlo_shaper *h) {
+    for (int i = 0; i < h->n; i++) mlo_array_free(m, h->w[i]);
+    mlo_scratch_free(m, h->range); mlo_scratch_free(m, h->t); mlo_scratch_free(m, h->most);
+}
+
+static int mlo_shaper_open(mlo_quantizer *q, const char *reads, int64_t channels, int64_t i, mlo_shaper *h) {
+    mlo *m = q->m;
+    memset(h, 0, sizeof *h);
+    int64_t widest = 1;
+    h->range = (double *)mlo_scratch(m, 4 * (size_t)channels, sizeof *h->range);
+    h->t = (float *)mlo_scratch(m, (size_t)channels, sizeof *h->t);
+    for (size_t k = 0; k < q->r.n_block && !m->error.code; k++) {
+        const mlo_sublayer *b = q->r.block[k];
+        if (b->kind != MLO_LINEAR || b->in[0] != reads || h->n == MLO_READERS) continue;
+        if (!(h->w[h->n] = mlo_weight(q, b, i))) break;
+        if (h->w[h->n++]->dims[0] != channels) mlo_fail(m, MLO_E_SHAPE, b->node, "a weight whose rows are not the %lld channels it reads", (long long)channels);
+        if (h->w[h->n - 1]->dims[1] > widest) widest = h->w[h->n - 1]->dims[1];
+    }
+    h->most = (float *)mlo_scratch(m, (size_t)widest, sizeof *h->most);
+    if (m->error.code) { mlo_shaper_free(m, h); return (int)m->error.code; }
+    h->square = h->range + channels; h->weight = h->square + channels; h->norm = h->weight + channels;
+    for (int64_t c = 0; c < channels; c++) {
+        h->weight[c] = h->norm[c] = 0;
+        for (int k = 0; k < h->n; k++) for (int64_t n = 0; n < h->w[k]->dims[1]; n++) {
+            double v = fabs((double)((float *)h->w[k]->data)[c * h->w[k]->dims[1] + n]);
+            if (v > h->weight[c]) h->weight[c] = v;
+            h->norm[c] += v * v;
         }
     }
-    mlo_signal *in = (mlo_signal *)mlo_map_get(&q->signal, q->scan.body->input[0]->name), *out = (mlo_signal *)mlo_map_get(&q->signal, q->result);
+    return 0;
+}
+
+/* The expected square error of what linear layers make of a signal, relative to that, summed over the iterations; and their products per token. */
+static int mlo_expected_noise(mlo_quantizer *q, mlo_signal *s) {
+    s->noise = s->macs = 0;
+    for (int64_t i = 0; i < q->scan.iterations; i++) {
+        mlo_shaper h;
+        double power = 0, noise = 0;
+        if (mlo_shaper_open(q, s->name, s->channels, i, &h)) return (int)q->m->error.code;
+        for (size_t k = 0; k < q->r.n_block; k++) if (q->r.block[k]->kind == MLO_LINEAR && q->r.block[k]->in[0] == s->name) {
+            const mlo_signal *y = mlo_signal_of(q, q->r.block[k]->out);
+            power += y->inverse[i] > 0 ? 1 / y->inverse[i] : 0;
+            if (i == 0) s->macs += (double)(s->channels * y->channels);
+        }
+        for (int64_t c = 0; c < s->channels; c++) {
+            double step = s->scale8[i] * (s->shape ? (double)s->shape[i * s->channels + c] : 1);
+            noise += step * step / 12 * h.norm[c];
+        }
+        mlo_shaper_free(q->m, &h);
+        s->noise += power > 0 ? noise / power : 0;
+    }
+    return 0;
+}
+
+/* The expected square error of what the readers compute, times 12: from rounding the signal, and from rounding the weights. */
+static double mlo_shape_error(mlo_shaper *h, int64_t channels, double top) {
+    double step = 0, signal = 0, energy = 0, weights = 0;
+    for (int64_t c = 0; c < channels; c++) if (h->range[c] / (double)h->t[c] > step) step = h->range[c] / (double)h->t[c];
+    step /= top;
+    for (int64_t c = 0; c < channels; c++) {
+        double t = (double)h->t[c];
+        signal += step * step * t * t * h->norm[c]; energy += h->square[c] / (t * t);
+    }
+    for (int k = 0; k < h->n; k++) {
+        int64_t n = h->w[k]->dims[1];
+        memset(h->most, 0, (size_t)n * sizeof *h->most);
+        mlo_column_most(h->w[k], h->t, h->most);
+        for (int64_t c = 0; c < n; c++) weights += (double)h->most[c] * (double)h->most[c] / (127.0 * 127.0);
+    }
+    return signal + weights * energy;
+}
+
+/* shape[c] = range^a / weight^(1-a) for the best a of 0 (no shape), 4/8, 5/8, .. 1. Channels that hardly move or count are taken as 1/256. */
+static void mlo_shape_choose(mlo_shaper *h, int64_t channels, double top, float *shape) {
+    static const int eighths[] = { 0, 4, 5, 6, 7, 8 };
+    double least = -1, most = 0, heaviest = 0;
+    for (int64_t c = 0; c < channels; c++) { if (h->range[c] > most) most = h->range[c]; if (h->weight[c] > heaviest) heaviest = h->weight[c]; }
+    for (size_t a = 0; a < sizeof eighths / sizeof *eighths; a++) {
+        for (int64_t c = 0; c < channels; c++) {
+            double r = h->range[c] > most / 256 ? h->range[c] : most / 256, w = h->weight[c] > heaviest / 256 ? h->weight[c] : heaviest / 256;
+            h->t[c] = !eighths[a] || !(most > 1e-20) || !(heaviest > 1e-20) ? 1 : (float)(mlo_eighths(r / most, eighths[a]) / mlo_eighths(w / heaviest, 8 - eighths[a]));
+        }
+        double e = mlo_shape_error(h, channels, top);
+        if (least >= 0 && !(e < least)) continue;
+        least = e;
+        memcpy(shape, h->t, (size_t)channels * sizeof *shape);
+    }
+}
+
+/* The ranges of single channels as they may be expected of more samples than were seen: four standard deviations, and a bit at each end. */
+static void mlo_widen(mlo_signal *s, int64_t i) {
+    for (int64_t c = i * s->channels; c < (i + 1) * s->channels; c++) {
+        double variance = s->square[c] - s->mean[c] * s->mean[c], far = variance > 0 ? 4 * sqrt(variance) : 0, more = (s->high[c] - s->low[c]) * mlo_margin;
+        s->low[c] = s->mean[c] - far < s->low[c] - more ? s->mean[c] - far : s->low[c] - more;
+        s->high[c] = s->mean[c] + far > s->high[c] + more ? s->mean[c] + far : s->high[c] + more;
+    }
+}
+
+/* Zero in the middle of each channel's range. A signal that has a wide form, too, can only have zeros that the wide form knows. */
+static void mlo_middle(mlo_signal *s, int64_t i) {
+    for (int64_t c = i * s->channels; c < (i + 1) * s->channels; c++) {
+        s->zero[c] = (s->low[c] + s->high[c]) / 2;
+        if (!s->wide) continue;
+        double steps = rint(s->zero[c] / s->scale16[i]);
+        s->zero[c] = (steps > MLO_WIDE ? MLO_WIDE : steps < -MLO_WIDE ? -MLO_WIDE : steps) * s->scale16[i];
+    }
+}
+
+/* The smallest scale8 at which every channel fits. */
+static void mlo_fit(mlo_signal *s, int64_t i) {
+    double most = 0;
+    for (int64_t c = i * s->channels; c < (i + 1) * s->channels; c++) {
+        double shape = s->shape ? (double)s->shape[c] : 1, up = (s->high[c] - s->zero[c]) / shape, down = (s->zero[c] - s->low[c]) / shape;
+        if (up > most) most = up;
+        if (down > most) most = down;
+    }
+    s->scale8[i] = (double)(float)((most > 1e-20 ? most : 1) / mlo_top(s));                     /* nothing but zeros was seen: any scale will do */
+}
+
+/* Shape, zero and scale of a signal whose shape the linear layers that read `reads` absorb. */
+static int mlo_shape_signal(mlo_quantizer *q, mlo_signal *s, const char *reads) {
+    mlo *m = q->m;
+    if (!s->shape) {
+        if (!(s->shape = MLO_NEW_N(m, float, (size_t)(q->scan.iterations * s->channels)))) return (int)m->error.code;
+        for (int64_t i = 0; i < q->scan.iterations; i++) mlo_widen(s, i);
+    }
+    for (int64_t i = 0; i < q->scan.iterations; i++) {
+        mlo_shaper h;
+        mlo_middle(s, i);
+        if (mlo_shaper_open(q, reads, s->channels, i, &h)) return (int)m->error.code;
+        for (int64_t c = 0; c < s->channels; c++) {
+            int64_t at = i * s->channels + c;
+            h.range[c] = (s->high[at] - s->low[at]) / 2;
+            h.square[c] = s->square[at] - 2 * s->zero[at] * s->mean[at] + s->zero[at] * s->zero[at];
+        }
+        mlo_shape_choose(&h, s->channels, mlo_top(s), s->shape + i * s->channels);
+        mlo_shaper_free(m, &h);
+        mlo_fit(s, i);
+    }
+    return 0;
+}
+
+/* ---- tables: one scale, one zero ------------------------------------------------------------------------------------------------------------ */
+
+static void mlo_one_scale(mlo_signal *s, int64_t i, double low, double high) {
+    double top = mlo_top(s), scale = (double)(float)((high > low ? high - low : 1) / (2 * top + 1));
+    s->scale8[i] = scale;
+    for (int64_t c = i * s->channels; c < (i + 1) * s->channels; c++) s->zero[c] = low + (top + 1) * scale;
+}
+
+static void mlo_range(const mlo_signal *s, int64_t i, double *low, double *high) {
+    *low = s->low[i * s->channels]; *high = s->high[i * s->channels];
+    for (int64_t c = i * s->channels; c < (i + 1) * s->channels; c++) { if (s->low[c] < *low) *low = s->low[c]; if (s->high[c] > *high) *high = s->high[c]; }
+}
+
+/* f(first + k step), k = 0..n-1, by evaluating the function's own nodes. Returns scratch. */
+static mlo_array *mlo_tabulate(mlo_quantizer *q, const mlo_sublayer *u, double first, double step, int64_t count) {
+    mlo *m = q->m;
+    mlo_array **made = (mlo_array **)mlo_scratch(m, u->n_inner + 1, sizeof *made), *result = NULL;
+    if (!made) return NULL;
+    memset(made, 0, (u->n_inner + 1) * sizeof *made);
+    mlo_array *x = made[u->n_inner] = mlo_array_new(m, MLO_FLOAT, 1, &count);
+    for (int64_t i = 0; x && i < count; i++) ((float *)x->data)[i] = (float)(first + (double)i * step);
+    for (size_t k = 0; x && k < u->n_inner && !m->error.code; k++) {
+        mlo_node *n = u->inner[k];
+        mlo_array *in[8] = {0}; int own[8] = {0};
+        const mlo_op *op = mlo_op_of(m, n);
+        if (!op || !op->run || n->n_input > 8) { mlo_fail(m, MLO_E_UNSUPPORTED, n, "an activation function by an op that mlo cannot evaluate"); break; }
+        for (size_t i = 0; i < n->n_input && !m->error.code; i++) if (mlo_has_input(n, i)) {
+            if (n->input[i] == u->in[0]) in[i] = x;
+            for (size_t j = 0; j < k && !in[i]; j++) if (u->inner[j]->output[0] == n->input[i]) in[i] = made[j];
+            if (!in[i]) { in[i] = mlo_scan_value(m, &q->scan, n->input[i], 0); own[i] = 1; }
+            if (in[i] && own[i] && mlo_array_count(in[i]) == 1) in[i]->rank = 0;
+        }
+        if (!m->error.code) mlo_call_node(m, op, n, mlo_opset_of(m), (const mlo_array *const *)in, &made[k]);
+        for (size_t i = 0; i < n->n_input; i++) if (own[i]) mlo_array_free(m, in[i]);
+    }
+    if (!m->error.code && u->n_inner) { result = made[u->n_inner - 1]; made[u->n_inner - 1] = NULL; }
+    for (size_t k = 0; k <= u->n_inner; k++) mlo_array_free(m, made[k]);
+    mlo_scratch_free(m, made);
+    return result;
+}
+
+/* The range of a table's index: what was seen, less the ends over which the function changes by less than 1/32 of its step. */
+static int mlo_index_range(mlo_quantizer *q, const mlo_sublayer *u, mlo_signal *x, const mlo_signal *y, int64_t i) {
+    enum { POINTS = 1025 };
+    double low, high, step = y->wide ? y->scale16[i] : y->scale8[i];
+    mlo_range(x, i, &low, &high);
+    double each = (high - low) / (POINTS - 1);
+    mlo_array *f = mlo_tabulate(q, u, low, each, POINTS);
+    if (!f) return (int)q->m->error.code;
+    const float *v = (const float *)f->data;
+    int from = 0, to = POINTS - 1;
+    while (from < to && fabs((double)(v[from + 1] - v[0])) <= step / 32) from++;
+    while (to > from && fabs((double)(v[to - 1] - v[POINTS - 1])) <= step / 32) to--;
+    mlo_array_free(q->m, f);
+    mlo_one_scale(x, i, low + from * each, low + to * each);
+    return 0;
+}
+
+/* ---- all of them --------------------------------------------------------------------------------------------------------------------------- */
+
+static void mlo_wide_scales(mlo_quantizer *q) {
+    for (size_t k = 0; k < q->signal.size; k++) if (q->signal.slot[k].key) {
+        mlo_signal *s = (mlo_signal *)q->signal.slot[k].value;
+        for (int64_t i = 0; i < q->scan.iterations; i++) s->scale16[i] = (double)(float)((s->most[i] > 1e-20 ? s->most[i] : 1) * mlo_headroom / MLO_WIDE);
+    }
+    mlo_signal *in = mlo_signal_of(q, q->scan.body->input[0]->name), *out = mlo_signal_of(q, q->result);
     for (int64_t k = 1; k < q->scan.iterations; k++) in->scale16[k] = out->scale16[k - 1];
+}
+
+/* A signal that is made by no table and is no attention's result. */
+static int mlo_narrow_scales(mlo_quantizer *q, mlo_signal *s) {
+    if (mlo_absorbed(s)) return mlo_shape_signal(q, s, s->name);
+    for (int64_t i = 0; i < q->scan.iterations; i++) {
+        if (!s->wide && s->reads[MLO_ATTENTION] == 1 && !s->reads[MLO_LINEAR] && !s->reads[MLO_UNARY] && s->operand == 1) mlo_middle(s, i);
+        mlo_fit(s, i);
+    }
+    return 0;
+}
+
+/* An attention's result, and the values it mixes. */
+static int mlo_attention_scales(mlo_quantizer *q, const mlo_sublayer *b) {
+    mlo_signal *v = mlo_signal_of(q, b->in[2]), *y = mlo_signal_of(q, b->out);
+    if (mlo_absorbed(y) && !y->wide && !v->wide && v->reads[MLO_ATTENTION] == 1 && !v->reads[MLO_LINEAR] && !v->reads[MLO_UNARY] && v->maker && v->maker->kind == MLO_LINEAR) {
+        if (mlo_shape_signal(q, v, y->name)) return (int)q->m->error.code;
+        y->shape = v->shape; y->zero = v->zero;
+    }
+    for (int64_t i = 0; i < q->scan.iterations; i++) mlo_fit(y, i);
+    return 0;
+}
+
+static int mlo_unary_scales(mlo_quantizer *q, const mlo_sublayer *b) {
+    mlo_signal *x = mlo_signal_of(q, b->in[0]), *y = mlo_signal_of(q, b->out);
+    for (int64_t i = 0; i < q->scan.iterations; i++) {
+        double low, high;
+        mlo_range(y, i, &low, &high);
+        if (mlo_absorbed(y) && !y->wide) mlo_one_scale(y, i, low, high); else mlo_fit(y, i);
+        if (x->maker && mlo_fused_unary(q, x->maker) == b && mlo_index_range(q, b, x, y, i)) return (int)q->m->error.code;
+    }
+    return 0;
+}
+
+static int mlo_fit_all(mlo_quantizer *q) {
+    for (size_t k = 0; k < q->signal.size; k++) if (q->signal.slot[k].key) {
+        mlo_signal *s = (mlo_signal *)q->signal.slot[k].value;
+        if (s->narrow && !(s->maker && (s->maker->kind == MLO_UNARY || s->maker->kind == MLO_ATTENTION)) && mlo_narrow_scales(q, s)) return (int)q->m->error.code;
+    }
+    for (size_t k = 0; k < q->r.n_block; k++) {
+        const mlo_sublayer *b = q->r.block[k];
+        if (b->kind == MLO_ATTENTION && mlo_attention_scales(q, b)) return (int)q->m->error.code;
+        if (b->kind == MLO_UNARY && mlo_unary_scales(q, b)) return (int)q->m->error.code;
+    }
+    return 0;
+}
+
+/* ---- widths --------------------------------------------------------------------------------------------------------------------------------- */
+
+static int mlo_max_cost(mlo *m, double *most) {
+    const char *text = mlo_opt(m, "max-cost");
+    *most = 1;
+    return text && (!mlo_parse_number(text, most) || !(*most >= 1 && *most <= 2))
+        ? mlo_fail_at(m, MLO_E_USAGE, "max-cost", "'%s' is not a number from 1 to 2: what products may cost, relative to all of them with 8-bit operands", text) : 0;
+}
+
+/* Products per token of all linear layers and attentions. */
+static double mlo_products(mlo_quantizer *q) {
+    double sum = 0;
+    for (size_t k = 0; k < q->r.n_block; k++) {
+        const mlo_sublayer *b = q->r.block[k];
+        const mlo_signal *in = mlo_signal_of(q, b->in[0]), *out = mlo_signal_of(q, b->out);
+        mlo_form f = mlo_body_form(&q->r, b->in[0]);
+        if (b->kind == MLO_LINEAR) sum += (double)(in->channels * out->channels);
+        if (b->kind == MLO_ATTENTION) sum += 2.0 * (double)mlo_form_count(&f);
+    }
+    return sum;
+}
+
+/* The operand that gains most from one more bit, which takes away 3/4 of its noise, per product that gets dearer. A sum of products stays within 31 bits. */
+static mlo_signal *mlo_neediest(mlo_quantizer *q, double budget) {
+    mlo_signal *best = NULL;
+    for (size_t k = 0; k < q->r.n_block; k++) {                          /* in the order of the model: ties are decided alike everywhere */
+        const mlo_sublayer *b = q->r.block[k];
+        mlo_signal *s = b->kind == MLO_LINEAR ? mlo_signal_of(q, b->in[0]) : NULL;
+        if (!s || !mlo_absorbed(s) || s->bits >= 16 || s->macs / 8 > budget || ldexp((double)s->channels, s->bits + 7) > ldexp(1, 30)) continue;
+        if (!best || s->noise / s->macs > best->noise / best->macs) best = s;
+    }
+    return best;
+}
+
+/* Spends what --max-cost allows over all-8-bit products: cost = products x bits of the operand / 8. */
+static int mlo_choose_widths(mlo_quantizer *q, double most) {
+    double all = mlo_products(q), budget = all * (most - 1);
+    for (size_t k = 0; k < q->r.n_block; k++) {
+        mlo_signal *s = mlo_signal_of(q, q->r.block[k]->in[0]);
+        if (q->r.block[k]->kind == MLO_LINEAR && mlo_absorbed(s) && mlo_expected_noise(q, s)) return (int)q->m->error.code;
+    }
+    for (mlo_signal *s; (s = mlo_neediest(q, budget)) != NULL; s->bits++, s->noise /= 4) budget -= s->macs / 8;
+    return 0;
+}
+
+static int mlo_choose_scales(mlo_quantizer *q) {
+    double most;
+    if (mlo_max_cost(q->m, &most)) return (int)q->m->error.code;
+    mlo_calibrate_means(q);
+    mlo_wide_scales(q);
+    if (mlo_fit_all(q)) return (int)q->m->error.code;
+    return most > 1 ? mlo_choose_widths(q, most) || mlo_fit_all(q) : 0;
 }
 
 /* real = mult / 2^shift with 15 significant bits, 1 <= shift <= most. */
@@ -11547,6 +12718,23 @@ static void mlo_fixed(double real, int most, int64_t *mult, int *shift) {
     if (*shift > most) { *mult = (int64_t)floor(ldexp(real, most) + 0.5); *shift = most; }
     if (*shift < 1) { *mult = 32767; *shift = 1; }
 }
+
+/* ======== quantize.c ======== */
+/* quantize: one float loop becomes integers.
+ *
+ * in:  a rolled float model, and samples to calibrate with (else drawn from the declared types, with a warning).
+ * out: the same model, its loop's body made of mlo kernels; Quantize before the loop and Dequantize behind it. Weights stay references:
+ *      the body says QuantizeLinear(W, scale), and emit evaluates it one layer at a time.
+ * invariant: the Verilog will depend on shapes and widths alone: every scale, multiplier, shift, table and bias is a per-iteration
+ *      parameter, whether or not layers agree about it.
+ * example: a MatMul + Add of a BERT layer becomes
+ *      w8 = QuantizeLinear(w, w_scale, 0)      y = mlo.MVU(x8, w8, bias, mult, shift)
+ * cost: two float evaluations per sample; one layer's weights in memory at a time.
+ *
+ * What an integer stands for is decided in scales.c; here it becomes numbers. A linear layer that reads y[c] = (x[c] - zero[c]) / (scale shape[c])
+ * multiplies its weights' rows by the shape. Its bias is chosen so that the mean over the calibration is exact: it takes the zeros times
+ * the weights, and what rounding the weights and the operands does on average.
+ */
 
 /* ---- making the new body ----------------------------------------------------------------------------------------------------------------- */
 
@@ -11572,20 +12760,29 @@ static void *mlo_parameter(mlo_quantizer *q, const char *name, mlo_dtype dtype, 
     return data;
 }
 
+/* A number per iteration as metadata: x[i], or x[i] / over[i]. */
+static int mlo_numbers_meta(mlo_quantizer *q, mlo_node *n, const char *key, const double *x, const double *over) {
+    mlo *m = q->m;
+    mlo_text t = { m, NULL, 0, 0 };
+    for (int64_t i = 0; i < q->scan.iterations; i++) { mlo_puts(&t, i ? " " : ""); mlo_puts(&t, mlo_number_text(m, !over ? x[i] : over[i] > 0 ? x[i] / over[i] : 0)); }
+    if (!m->error.code) mlo_meta_put(m, &n->meta, &n->n_meta, key, t.text ? t.text : "");
+    mlo_text_free(&t);
+    return (int)m->error.code;
+}
+
+static mlo_dtype mlo_narrow_type(const mlo_signal *s) { return s->bits > 8 ? MLO_INT16 : MLO_INT8; }
+
 /* A kernel node in the new body, with the scope of what it came from and the scales of what it makes. */
-static mlo_node *mlo_kernel_node(mlo_quantizer *q, const char *op, const mlo_sublayer *b, const char *out, mlo_dtype to, const double *scale) {
+static mlo_node *mlo_kernel_node(mlo_quantizer *q, const char *op, const mlo_sublayer *b, const char *out, mlo_dtype to, int bits, const double *scale) {
     mlo *m = q->m;
     mlo_node *n = mlo_node_new(m, op, out);
     if (!n || mlo_node_output(m, n, out) || mlo_attr_int(m, n, "to", to)) return NULL;
-    int64_t hi = to == MLO_INT8 || mlo_is(n, "mlo.MVUTable") ? 127 : 32767;
+    int64_t hi = ((int64_t)1 << (bits - 1)) - 1;
     if (mlo_attr_int(m, n, "lo", -hi - 1) || mlo_attr_int(m, n, "hi", hi)) return NULL;
+    if (bits != mlo_bits_of(to) && mlo_meta_put(m, &n->meta, &n->n_meta, "mlo.bits", mlo_format(m, "%d", bits))) return NULL;
     for (size_t i = 0; b && i < b->node->n_meta; i++)
         if (!mlo_starts(b->node->meta[i].key, "pkg.torch") && mlo_meta_put(m, &n->meta, &n->n_meta, b->node->meta[i].key, b->node->meta[i].value)) return NULL;
-    mlo_text t = { m, NULL, 0, 0 };
-    for (int64_t i = 0; i < q->scan.iterations; i++) { mlo_puts(&t, i ? " " : ""); mlo_puts(&t, mlo_number_text(m, scale[i])); }
-    if (!m->error.code) mlo_meta_put(m, &n->meta, &n->n_meta, "mlo.scale", t.text ? t.text : "");
-    mlo_text_free(&t);
-    return m->error.code || mlo_graph_add(m, q->body, n) ? NULL : n;
+    return mlo_numbers_meta(q, n, "mlo.scale", scale, NULL) || mlo_graph_add(m, q->body, n) ? NULL : n;
 }
 
 static int mlo_inputs(mlo *m, mlo_node *n, const char *const *names, size_t count) {
@@ -11593,87 +12790,148 @@ static int mlo_inputs(mlo *m, mlo_node *n, const char *const *names, size_t coun
     return 0;
 }
 
-/* Behind what makes a signal: its 8-bit copy, where both widths are wanted. */
+/* A signal's shape as a parameter of the body: [C, 1], as rows of a weight want it. */
+static int mlo_shape_parameter(mlo_quantizer *q, mlo_signal *s) {
+    if (!s->shape || s->shape_name) return 0;
+    const int64_t dims[] = { s->channels, 1 };
+    const char *name = mlo_format(q->m, "%s_shape", s->name);
+    float *data = name ? (float *)mlo_parameter(q, name, MLO_FLOAT, 2, dims) : NULL;
+    if (data) memcpy(data, s->shape, (size_t)(q->scan.iterations * s->channels) * sizeof *data);
+    s->shape_name = name;
+    return (int)q->m->error.code;
+}
+
+/* Three lists of n numbers, behind a multiply and accumulate: bias, multiplier, shift. */
+typedef struct { int32_t *bias, *mult, *shift; const char *name[3]; } mlo_channel_words;
+
+static int mlo_channel_parameters(mlo_quantizer *q, const char *name, int64_t n, mlo_channel_words *w) {
+    static const char *const suffix[] = { "bias", "mult", "shift" };
+    int32_t **const data[] = { &w->bias, &w->mult, &w->shift };
+    for (int i = 0; i < 3; i++) if (!(w->name[i] = mlo_format(q->m, "%s_%s", name, suffix[i])) || !(*data[i] = (int32_t *)mlo_parameter(q, w->name[i], MLO_INT32, 1, &n))) return (int)q->m->error.code;
+    return 0;
+}
+
+static double mlo_shape_at(const mlo_signal *s, int64_t at) { return s->shape ? (double)s->shape[at] : 1; }
+
+/* Behind what makes a signal: its narrow copy, where both widths are wanted. */
 static int mlo_narrow(mlo_quantizer *q, const mlo_sublayer *b, const char *name, mlo_signal *s) {
     if (!s->wide) { s->name8 = name; return 0; }
     s->name16 = name;
     if (!s->narrow) return 0;
     mlo *m = q->m;
-    const int64_t two = 2;
-    const char *p = mlo_format(m, "%s_8_p", name);
+    mlo_channel_words w;
     s->name8 = mlo_format(m, "%s_8", name);
-    if (m->error.code) return (int)m->error.code;
-    int32_t *data = (int32_t *)mlo_parameter(q, p, MLO_INT32, 1, &two);
-    mlo_node *n = mlo_kernel_node(q, "mlo.Requant", b, s->name8, MLO_INT8, s->scale8);
-    if (!data || !n) return (int)m->error.code;
-    for (int64_t i = 0; i < q->scan.iterations; i++) {
+    if (m->error.code || mlo_channel_parameters(q, s->name8, s->channels, &w)) return (int)m->error.code;
+    mlo_node *n = mlo_kernel_node(q, "mlo.Requant", b, s->name8, mlo_narrow_type(s), s->bits, s->scale8);
+    if (!n) return (int)m->error.code;
+    for (int64_t at = 0; at < q->scan.iterations * s->channels; at++) {
         int64_t mult; int shift;
-        mlo_fixed(s->scale16[i] / s->scale8[i], 40, &mult, &shift);
-        data[2 * i] = (int32_t)mult; data[2 * i + 1] = shift;
+        mlo_fixed(s->scale16[at / s->channels] / (s->scale8[at / s->channels] * mlo_shape_at(s, at)), 40, &mult, &shift);
+        w.bias[at] = (int32_t)rint(-s->zero[at] / s->scale16[at / s->channels]); w.mult[at] = (int32_t)mult; w.shift[at] = shift;
     }
-    const char *in[] = { name, p };
-    return mlo_inputs(m, n, in, 2);
+    const char *in[] = { name, w.name[0], w.name[1], w.name[2] };
+    return mlo_inputs(m, n, in, 4);
 }
 
-/* The width and scales a signal is made at. */
-static mlo_dtype mlo_made_at(const mlo_signal *s, const double **scale) { *scale = s->wide ? s->scale16 : s->scale8; return s->wide ? MLO_INT16 : MLO_INT8; }
+/* The width and scales a signal is made at. A wide form has no shape and no zero. */
+typedef struct { const double *scale, *zero; const float *shape; mlo_dtype type; int bits; } mlo_form_made;
+
+static mlo_form_made mlo_made_at(const mlo_signal *s) {
+    mlo_form_made w = { s->scale16, NULL, NULL, MLO_INT16, 16 }, n = { s->scale8, s->zero, s->shape, mlo_narrow_type(s), s->bits };
+    return s->wide ? w : n;
+}
 
 /* ---- linear --------------------------------------------------------------------------------------------------------------------------------- */
 
-typedef struct { float *scale; int32_t *bias, *mult, *shift; const char *names[5]; int64_t k, n; } mlo_linear;
+typedef struct { float *scale; mlo_channel_words c; const char *weight; int64_t k, n; } mlo_linear;
 
-/* One iteration's numbers. w: [K,N] float (or [N,K] when transposed), bias: [N] or NULL. */
-static int mlo_linear_numbers(mlo_quantizer *q, const mlo_sublayer *b, mlo_linear *l, int64_t i, const mlo_array *w, const mlo_array *bias, double x_scale, double y_scale) {
-    if (w->dtype != MLO_FLOAT || (bias && bias->dtype != MLO_FLOAT)) return mlo_fail(q->m, MLO_E_TYPE, b->node, "weights of type %s; float32 is supported", mlo_dtype_name(w->dtype));
-    int64_t across = b->transposed ? 1 : l->n, down = b->transposed ? l->k : 1;
-    for (int64_t c = 0; c < l->n; c++) {
-        const float *column = (const float *)w->data + c * down;
-        double most = 0, offset = bias ? (double)((const float *)bias->data)[c] : 0;
-        for (int64_t r = 0; r < l->k; r++) { double v = fabs((double)column[r * across]); if (v > most) most = v; }
-        double s = most / 127, least = fabs(offset) / x_scale / (1 << 30);    /* the bias must fit 32 bits even where the weights are tiny */
+/* The scales of the integer weights, columns of w with rows times shape. A bias must fit 32 bits even where the weights are tiny. */
+static void mlo_weight_scales(const mlo_array *w, const float *shape, const double *exact, double x_scale, float *most, float *scale) {
+    memset(most, 0, (size_t)w->dims[1] * sizeof *most);
+    mlo_column_most(w, shape, most);
+    for (int64_t n = 0; n < w->dims[1]; n++) {
+        double s = (double)most[n] / 127, least = fabs(exact[n]) / x_scale / (1 << 29);
         if (s < least) s = least;
-        if (s < 1e-30) s = 1;
-        l->scale[i * l->n + c] = (float)s;
-        s = (double)(float)s;
-        l->bias[i * l->n + c] = (int32_t)floor(offset / (x_scale * s) + 0.5);
-        int64_t mult; int shift;
-        mlo_fixed(x_scale * s / y_scale, 62, &mult, &shift);
-        l->mult[i * l->n + c] = (int32_t)mult; l->shift[i * l->n + c] = shift;
+        scale[n] = (float)(s < 1e-30 ? 1 : s);
     }
-    return 0;
 }
 
-/* The parameters of a linear layer in the new body: QuantizeLinear over the weight that was there, and four lists of N numbers. */
-static int mlo_linear_parameters(mlo_quantizer *q, const mlo_sublayer *b, mlo_linear *l) {
+/* sum[n] += the weight as an integer times the mean of the operand as an integer. */
+static void mlo_integer_means(const mlo_array *w, const mlo_signal *x, int64_t i, const float *scale, float *inverse, double *sum) {
+    const float *row = (const float *)w->data;
+    int64_t columns = w->dims[1];
+    for (int64_t n = 0; n < columns; n++) inverse[n] = 1 / scale[n];
+    for (int64_t k = 0; k < w->dims[0]; k++, row += columns) {
+        int64_t at = i * x->channels + k;
+        float shape = x->shape ? x->shape[at] : 1;
+        double mean = (x->mean[at] + x->drift[at] - x->zero[at]) / ((double)shape * x->scale8[i]);
+        for (int64_t n = 0; n < columns; n++) {
+            const float magic = 12582912.0f;                    /* adding 1.5 * 2^23 rounds to an integer, half to even */
+            float v = row[n] * shape * inverse[n] + magic;
+            sum[n] += mean * (double)(v - magic);
+        }
+    }
+}
+
+/* One iteration's numbers. w: [K,N] float, bias: [N] or NULL. */
+static int mlo_linear_numbers(mlo_quantizer *q, const mlo_sublayer *b, mlo_linear *l, int64_t i, const mlo_array *w, const mlo_array *bias, const mlo_signal *x, const mlo_form_made *y) {
+    mlo *m = q->m;
+    if (bias && (bias->dtype != MLO_FLOAT || mlo_array_count(bias) != l->n)) return mlo_fail(m, MLO_E_TYPE, b->node, "a bias of type %s; %lld float32 are supported", mlo_dtype_name(bias->dtype), (long long)l->n);
+    double *exact = (double *)mlo_scratch(m, (size_t)l->n, sizeof *exact), *sum = (double *)mlo_scratch(m, (size_t)l->n, sizeof *sum), x_scale = x->scale8[i];
+    float *most = (float *)mlo_scratch(m, (size_t)l->n, sizeof *most), *scale = l->scale + i * l->n;
+    int ready = exact && sum && most;
+    for (int64_t n = 0; ready && n < l->n; n++) { exact[n] = bias ? (double)((const float *)bias->data)[n] : 0; sum[n] = 0; }
+    if (ready) {
+        const float *row = (const float *)w->data;
+        for (int64_t k = 0; k < l->k; k++, row += l->n) for (int64_t n = 0; n < l->n; n++) exact[n] += x->mean[i * l->k + k] * (double)row[n];
+        mlo_weight_scales(w, x->shape ? x->shape + i * l->k : NULL, exact, x_scale, most, scale);
+        mlo_integer_means(w, x, i, scale, most, sum);
+    }
+    for (int64_t n = 0; ready && n < l->n; n++) {
+        double s = (double)scale[n] * x_scale, zero = y->zero ? y->zero[i * l->n + n] : 0, shape = y->shape ? (double)y->shape[i * l->n + n] : 1;
+        l->c.bias[i * l->n + n] = (int32_t)floor((exact[n] - zero) / s - sum[n] + 0.5);
+        int64_t mult; int shift;
+        mlo_fixed(s / (y->scale[i] * shape), 62, &mult, &shift);
+        l->c.mult[i * l->n + n] = (int32_t)mult; l->c.shift[i * l->n + n] = shift;
+    }
+    mlo_scratch_free(m, exact); mlo_scratch_free(m, sum); mlo_scratch_free(m, most);
+    return (int)m->error.code;
+}
+
+/* weight := op(weight, other) in the new body. */
+static int mlo_weight_node(mlo_quantizer *q, const char *op, const char **weight, const char *other, const char *suffix, const char *out) {
+    static const int64_t swap[] = { 1, 0 };
+    mlo *m = q->m;
+    const char *name = mlo_format(m, "%s_%s", out, suffix);
+    mlo_node *n = name ? mlo_node_new(m, op, name) : NULL;
+    if (!n || mlo_node_input(m, n, *weight) || (other ? mlo_node_input(m, n, other) : mlo_attr_ints(m, n, "perm", swap, 2)) || mlo_node_output(m, n, name)) return (int)m->error.code;
+    *weight = name;
+    return mlo_graph_add(m, q->body, n);
+}
+
+/* The parameters of a linear layer in the new body: QuantizeLinear over the weight that was there, times the shape of what it reads; lists of N numbers. */
+static int mlo_linear_parameters(mlo_quantizer *q, const mlo_sublayer *b, mlo_linear *l, mlo_signal *x) {
     mlo *m = q->m;
     mlo_form w = mlo_body_form(&q->r, b->weight);
     l->k = w.dims[b->transposed]; l->n = w.dims[!b->transposed];
-    static const char *const suffix[] = { "w_scale", "bias", "mult", "shift" };
-    for (int i = 0; i < 4; i++) l->names[i + 1] = mlo_format(m, "%s_%s", b->out, suffix[i]);
-    l->names[0] = mlo_format(m, "%s_w8", b->out);
-    const char *zero = mlo_format(m, "%s_w_zero", b->out), *weight = b->weight;
-    if (m->error.code) return (int)m->error.code;
-    l->scale = (float *)mlo_parameter(q, l->names[1], MLO_FLOAT, 1, &l->n);
-    l->bias = (int32_t *)mlo_parameter(q, l->names[2], MLO_INT32, 1, &l->n);
-    l->mult = (int32_t *)mlo_parameter(q, l->names[3], MLO_INT32, 1, &l->n);
-    l->shift = (int32_t *)mlo_parameter(q, l->names[4], MLO_INT32, 1, &l->n);
+    const char *scale = mlo_format(m, "%s_w_scale", b->out), *zero = mlo_format(m, "%s_w_zero", b->out), *weight = b->weight;
+    l->weight = mlo_format(m, "%s_w8", b->out);
+    if (m->error.code || mlo_shape_parameter(q, x)) return (int)m->error.code;
+    if (l->k != x->channels) return mlo_fail(m, MLO_E_SHAPE, b->node, "a weight of %lld rows for %lld channels", (long long)l->k, (long long)x->channels);
+    l->scale = (float *)mlo_parameter(q, scale, MLO_FLOAT, 1, &l->n);
     void *zeros = mlo_alloc(m, (size_t)l->n, 1);
-    if (m->error.code || mlo_graph_init(m, q->body, mlo_tensor_new(m, zero, MLO_INT8, &l->n, 1, zeros, (size_t)l->n))) return (int)m->error.code;
-    if (b->transposed) {
-        static const int64_t swap[] = { 1, 0 };
-        weight = mlo_format(m, "%s_wt", b->out);
-        mlo_node *t = mlo_node_new(m, "Transpose", weight);
-        if (!weight || mlo_node_input(m, t, b->weight) || mlo_node_output(m, t, weight) || mlo_attr_ints(m, t, "perm", swap, 2) || mlo_graph_add(m, q->body, t)) return (int)m->error.code;
-    }
-    mlo_node *n = mlo_node_new(m, "QuantizeLinear", l->names[0]);
-    const char *in[] = { weight, l->names[1], zero };
-    return !n || mlo_inputs(m, n, in, 3) || mlo_node_output(m, n, l->names[0]) || mlo_attr_int(m, n, "axis", 1) || mlo_graph_add(m, q->body, n) ? (int)m->error.code : 0;
+    if (m->error.code || mlo_channel_parameters(q, b->out, l->n, &l->c) || mlo_graph_init(m, q->body, mlo_tensor_new(m, zero, MLO_INT8, &l->n, 1, zeros, (size_t)l->n))) return (int)m->error.code;
+    if (b->transposed && mlo_weight_node(q, "Transpose", &weight, NULL, "wt", b->out)) return (int)m->error.code;
+    if (x->shape && mlo_weight_node(q, "Mul", &weight, x->shape_name, "ws", b->out)) return (int)m->error.code;
+    mlo_node *n = mlo_node_new(m, "QuantizeLinear", l->weight);
+    const char *in[] = { weight, scale, zero };
+    return !n || mlo_inputs(m, n, in, 3) || mlo_node_output(m, n, l->weight) || mlo_attr_int(m, n, "axis", 1) || mlo_graph_add(m, q->body, n) ? (int)m->error.code : 0;
 }
 
-static int mlo_linear_fill(mlo_quantizer *q, const mlo_sublayer *b, mlo_linear *l, const double *x_scale, const double *y_scale) {
+static int mlo_linear_fill(mlo_quantizer *q, const mlo_sublayer *b, mlo_linear *l, const mlo_signal *x, const mlo_form_made *y) {
     for (int64_t i = 0; i < q->scan.iterations && !q->m->error.code; i++) {
-        mlo_array *w = mlo_scan_value(q->m, &q->scan, b->weight, i), *bias = w && b->bias ? mlo_scan_value(q->m, &q->scan, b->bias, i) : NULL;
-        if (w && (bias || !b->bias)) mlo_linear_numbers(q, b, l, i, w, bias, x_scale[i], y_scale[i]);
+        mlo_array *w = mlo_weight(q, b, i), *bias = w && b->bias ? mlo_scan_value(q->m, &q->scan, b->bias, i) : NULL;
+        if (w && (bias || !b->bias)) mlo_linear_numbers(q, b, l, i, w, bias, x, y);
         mlo_array_free(q->m, w); mlo_array_free(q->m, bias);
     }
     return (int)q->m->error.code;
@@ -11681,58 +12939,26 @@ static int mlo_linear_fill(mlo_quantizer *q, const mlo_sublayer *b, mlo_linear *
 
 /* ---- tables ------------------------------------------------------------------------------------------------------------------------------------ */
 
-/* f over the 256 values a narrow signal can take, by evaluating the function's own nodes. Returns scratch. */
-static mlo_array *mlo_tabulate(mlo_quantizer *q, const mlo_sublayer *u, double x_scale) {
-    mlo *m = q->m;
-    const int64_t dims[] = { 256 };
-    mlo_array **made = (mlo_array **)mlo_scratch(m, u->n_inner + 1, sizeof *made), *result = NULL;
-    if (!made) return NULL;
-    memset(made, 0, (u->n_inner + 1) * sizeof *made);
-    mlo_array *x = made[u->n_inner] = mlo_array_new(m, MLO_FLOAT, 1, dims);
-    for (int i = 0; x && i < 256; i++) ((float *)x->data)[i] = (float)((i - 128) * x_scale);
-    for (size_t k = 0; x && k < u->n_inner && !m->error.code; k++) {
-        mlo_node *n = u->inner[k];
-        mlo_array *in[8] = {0}; int own[8] = {0};
-        const mlo_op *op = mlo_op_of(m, n);
-        if (!op || !op->run || n->n_input > 8) { mlo_fail(m, MLO_E_UNSUPPORTED, n, "an activation function by an op that mlo cannot evaluate"); break; }
-        for (size_t i = 0; i < n->n_input && !m->error.code; i++) if (mlo_has_input(n, i)) {
-            if (n->input[i] == u->in[0]) in[i] = x;
-            for (size_t j = 0; j < k && !in[i]; j++) if (u->inner[j]->output[0] == n->input[i]) in[i] = made[j];
-            if (!in[i]) { in[i] = mlo_scan_value(m, &q->scan, n->input[i], 0); own[i] = 1; }
-            if (in[i] && own[i] && mlo_array_count(in[i]) == 1) in[i]->rank = 0;
-        }
-        if (!m->error.code) mlo_call_node(m, op, n, mlo_opset_of(m), (const mlo_array *const *)in, &made[k]);
-        for (size_t i = 0; i < n->n_input; i++) if (own[i]) mlo_array_free(m, in[i]);
-    }
-    if (!m->error.code && u->n_inner) { result = made[u->n_inner - 1]; made[u->n_inner - 1] = NULL; }
-    for (size_t k = 0; k <= u->n_inner; k++) mlo_array_free(m, made[k]);
-    mlo_scratch_free(m, made);
-    return result;
-}
-
-static int mlo_table_fill(mlo_quantizer *q, const mlo_sublayer *u, const mlo_signal *x, const double *y_scale, mlo_dtype to, void *table) {
-    double hi = to == MLO_INT8 ? 127 : 32767;
+static int mlo_table_fill(mlo_quantizer *q, const mlo_sublayer *u, const mlo_signal *x, const mlo_form_made *y, void *table) {
+    double hi = ldexp(1, y->bits - 1) - 1;
+    int64_t size = (int64_t)1 << x->bits, per = mlo_signal_of(q, u->out)->channels;
     for (int64_t i = 0; i < q->scan.iterations; i++) {
-        mlo_array *f = mlo_tabulate(q, u, x->scale8[i]);
+        mlo_array *f = mlo_tabulate(q, u, x->zero[i * x->channels] - x->scale8[i] * (double)(size / 2), x->scale8[i], size);
         if (!f) return (int)q->m->error.code;
-        for (int64_t k = 0; k < 256; k++) {
-            double v = rint((double)((float *)f->data)[k] / y_scale[i]);
+        for (int64_t k = 0; k < size; k++) {
+            double v = rint(((double)((float *)f->data)[k] - (y->zero ? y->zero[i * per] : 0)) / y->scale[i]);
             v = v > hi ? hi : v < -hi - 1 ? -hi - 1 : v == v ? v : 0;
-            if (to == MLO_INT8) ((int8_t *)table)[i * 256 + k] = (int8_t)v; else ((int16_t *)table)[i * 256 + k] = (int16_t)v;
+            if (y->type == MLO_INT8) ((int8_t *)table)[i * size + k] = (int8_t)v; else ((int16_t *)table)[i * size + k] = (int16_t)v;
         }
         mlo_array_free(q->m, f);
     }
     return 0;
 }
 
-/* The unary function that is the only reader of a linear layer, NULL when there is none: they become one MVUTable. */
-static mlo_sublayer *mlo_fused_unary(const mlo_quantizer *q, const mlo_sublayer *b) {
-    mlo_sublayer *unary = NULL; int readers = 0;
-    for (size_t i = 0; i < q->r.n_block; i++) for (int k = 0; k < q->r.block[i]->n_in; k++) if (q->r.block[i]->in[k] == b->out) {
-        readers++;
-        if (q->r.block[i]->kind == MLO_UNARY) unary = q->r.block[i];
-    }
-    return readers == 1 && b->out != q->result ? unary : NULL;
+/* lo and hi of an MVUTable are those of its table's index. */
+static void mlo_index_bounds(mlo_node *n, int bits) {
+    mlo_attr *lo = mlo_attr_of(n, "lo"), *hi = mlo_attr_of(n, "hi");
+    hi->i = ((int64_t)1 << (bits - 1)) - 1; lo->i = -hi->i - 1;
 }
 
 static int mlo_quantize_linear(mlo_quantizer *q, const mlo_sublayer *b) {
@@ -11740,15 +12966,16 @@ static int mlo_quantize_linear(mlo_quantizer *q, const mlo_sublayer *b) {
     mlo_sublayer *unary = mlo_fused_unary(q, b);
     const mlo_sublayer *last = unary ? unary : b;
     mlo_signal *x = mlo_signal_of(q, b->in[0]), *pre = mlo_signal_of(q, b->out), *y = mlo_signal_of(q, last->out);
-    const double *y_scale; mlo_dtype to = mlo_made_at(y, &y_scale);
+    mlo_form_made made = mlo_made_at(y), at = unary ? mlo_made_at(pre) : made;
     mlo_linear l;
-    if (mlo_linear_parameters(q, b, &l) || mlo_linear_fill(q, b, &l, x->scale8, unary ? pre->scale8 : y_scale)) return (int)m->error.code;
+    if (mlo_linear_parameters(q, b, &l, x) || mlo_linear_fill(q, b, &l, x, &at)) return (int)m->error.code;
     const char *table = unary ? mlo_format(m, "%s_table", unary->out) : NULL;
-    const int64_t size = 256;
-    void *entries = unary ? mlo_parameter(q, table, to, 1, &size) : NULL;
-    if (unary && (!entries || mlo_table_fill(q, unary, pre, y_scale, to, entries))) return (int)m->error.code;
-    mlo_node *n = mlo_kernel_node(q, unary ? "mlo.MVUTable" : "mlo.MVU", b, last->out, to, y_scale);
-    const char *in[] = { x->name8, l.names[0], l.names[2], l.names[3], l.names[4], table };
+    const int64_t size = (int64_t)1 << pre->bits;
+    void *entries = table ? mlo_parameter(q, table, made.type, 1, &size) : NULL;
+    if (unary && (!entries || mlo_table_fill(q, unary, pre, &made, entries))) return (int)m->error.code;
+    mlo_node *n = mlo_kernel_node(q, unary ? "mlo.MVUTable" : "mlo.MVU", b, last->out, made.type, made.bits, made.scale);
+    if (n && unary) mlo_index_bounds(n, pre->bits);
+    const char *in[] = { x->name8, l.weight, l.c.name[0], l.c.name[1], l.c.name[2], table };
     if (!n || mlo_inputs(m, n, in, unary ? 6 : 5)) return (int)m->error.code;
     return mlo_narrow(q, last, last->out, y);
 }
@@ -11759,18 +12986,18 @@ static int mlo_quantize_attention(mlo_quantizer *q, const mlo_sublayer *b) {
     mlo *m = q->m;
     mlo_signal *s[3], *y = mlo_signal_of(q, b->out);
     for (int i = 0; i < 3; i++) s[i] = mlo_signal_of(q, b->in[i]);
-    const double *y_scale; mlo_dtype to = mlo_made_at(y, &y_scale);
+    mlo_form_made made = mlo_made_at(y);
     mlo_form f = mlo_body_form(&q->r, b->in[1]);
     int lt = mlo_clog2(mlo_form_count(&f) / f.dims[f.rank - 1]);
     const char *p = mlo_format(m, "%s_p", b->out);
     const int64_t four = 4;
     int32_t *data = p ? (int32_t *)mlo_parameter(q, p, MLO_INT32, 1, &four) : NULL;
-    mlo_node *n = data ? mlo_kernel_node(q, "mlo.Attention", b, b->out, to, y_scale) : NULL;
+    mlo_node *n = data ? mlo_kernel_node(q, "mlo.Attention", b, b->out, made.type, made.bits, made.scale) : NULL;
     if (!n || mlo_attr_int(m, n, "heads", b->heads) || mlo_attr_int(m, n, "lt", lt)) return (int)m->error.code;
     for (int64_t i = 0; i < q->scan.iterations; i++) {
         int64_t ms, mo; int ss, so;
         mlo_fixed(s[0]->scale8[i] * s[1]->scale8[i] * fabs(b->scale) * 64 * 1.4426950408889634, 40, &ms, &ss);
-        mlo_fixed(s[2]->scale8[i] / y_scale[i], 62 - lt - 8, &mo, &so);
+        mlo_fixed(s[2]->scale8[i] / made.scale[i], 62 - lt - 8, &mo, &so);
         data[4 * i] = (int32_t)ms; data[4 * i + 1] = ss; data[4 * i + 2] = (int32_t)mo; data[4 * i + 3] = so + lt + 8;
     }
     if (b->scale < 0) return mlo_fail(m, MLO_E_UNSUPPORTED, b->node, "attention scores with a negative scale %g", b->scale);
@@ -11780,21 +13007,25 @@ static int mlo_quantize_attention(mlo_quantizer *q, const mlo_sublayer *b) {
 }
 
 /* g, b, [eps, shift] of one iteration: see kernel_layernorm.c. */
-static void mlo_norm_numbers(const mlo_sublayer *b, int64_t channels, const float *gamma, const float *beta, double x_scale, double y_scale, int32_t *g, int32_t *o, int64_t *p) {
+static void mlo_norm_numbers(const mlo_sublayer *b, int64_t channels, int64_t i, const float *gamma, const float *beta, double x_scale, const mlo_form_made *y, int32_t *g, int32_t *o, int64_t *p) {
     double most_g = 1e-30, most_b = 1e-30;
+#define MLO_NORM_STEP (y->scale[i] * (y->shape ? (double)y->shape[i * channels + c] : 1))
+#define MLO_NORM_BETA ((beta ? (double)beta[c] : 0) - (y->zero ? y->zero[i * channels + c] : 0))
     for (int64_t c = 0; c < channels; c++) {
-        double vg = gamma ? fabs((double)gamma[c]) : 1, vb = beta ? fabs((double)beta[c]) : 0;
+        double vg = (gamma ? fabs((double)gamma[c]) : 1) / MLO_NORM_STEP, vb = fabs(MLO_NORM_BETA) / MLO_NORM_STEP;
         if (vg > most_g) most_g = vg;
         if (vb > most_b) most_b = vb;
     }
-    int by_g = (int)floor(log2(32767.0 / (most_g / y_scale))) + 14, by_b = (int)floor(log2(1073741823.0 / (most_b / y_scale)));
+    int by_g = (int)floor(log2(32767.0 / most_g)) + 14, by_b = (int)floor(log2(1073741823.0 / most_b));
     int sh = by_g < by_b ? by_g : by_b;
     sh = sh > 30 ? 30 : sh < 0 ? 0 : sh;
     for (int64_t c = 0; c < channels; c++) {
-        double vg = floor(ldexp((gamma ? (double)gamma[c] : 1) / y_scale, sh - 14) + 0.5);
+        double vg = floor(ldexp((gamma ? (double)gamma[c] : 1) / MLO_NORM_STEP, sh - 14) + 0.5);
         g[c] = (int32_t)(vg > 32767 ? 32767 : vg < -32768 ? -32768 : vg);
-        o[c] = (int32_t)(floor(ldexp((beta ? (double)beta[c] : 0) / y_scale, sh) + 0.5) + (sh ? ldexp(1, sh - 1) : 0));
+        o[c] = (int32_t)(floor(ldexp(MLO_NORM_BETA / MLO_NORM_STEP, sh) + 0.5) + (sh ? ldexp(1, sh - 1) : 0));
     }
+#undef MLO_NORM_STEP
+#undef MLO_NORM_BETA
     double eps = floor((double)b->epsilon * (double)channels * (double)channels / (x_scale * x_scale) + 0.5), cap = ldexp(1, 47);
     p[0] = eps < 1 ? 1 : eps > cap ? (int64_t)cap : (int64_t)eps;
     p[1] = sh;
@@ -11803,7 +13034,7 @@ static void mlo_norm_numbers(const mlo_sublayer *b, int64_t channels, const floa
 static int mlo_quantize_norm(mlo_quantizer *q, const mlo_sublayer *b) {
     mlo *m = q->m;
     mlo_signal *x = mlo_signal_of(q, b->in[0]), *y = mlo_signal_of(q, b->out);
-    const double *y_scale; mlo_dtype to = mlo_made_at(y, &y_scale);
+    mlo_form_made made = mlo_made_at(y);
     mlo_form f = mlo_body_form(&q->r, b->in[0]);
     int64_t channels = f.rank > 0 ? f.dims[f.rank - 1] : 1;
     const int64_t two = 2;
@@ -11815,10 +13046,10 @@ static int mlo_quantize_norm(mlo_quantizer *q, const mlo_sublayer *b) {
         mlo_array *gamma = b->weight ? mlo_scan_value(m, &q->scan, b->weight, i) : NULL, *beta = b->bias && !m->error.code ? mlo_scan_value(m, &q->scan, b->bias, i) : NULL;
         if ((gamma && (gamma->dtype != MLO_FLOAT || mlo_array_count(gamma) != channels)) || (beta && (beta->dtype != MLO_FLOAT || mlo_array_count(beta) != channels)))
             mlo_fail(m, MLO_E_TYPE, b->node, "a norm whose scale or bias is not %lld float32 values", (long long)channels);
-        if (!m->error.code) mlo_norm_numbers(b, channels, gamma ? (float *)gamma->data : NULL, beta ? (float *)beta->data : NULL, x->scale16[i], y_scale[i], g + i * channels, o + i * channels, p + 2 * i);
+        if (!m->error.code) mlo_norm_numbers(b, channels, i, gamma ? (float *)gamma->data : NULL, beta ? (float *)beta->data : NULL, x->scale16[i], &made, g + i * channels, o + i * channels, p + 2 * i);
         mlo_array_free(m, gamma); mlo_array_free(m, beta);
     }
-    mlo_node *n = m->error.code ? NULL : mlo_kernel_node(q, "mlo.LayerNorm", b, b->out, to, y_scale);
+    mlo_node *n = m->error.code ? NULL : mlo_kernel_node(q, "mlo.LayerNorm", b, b->out, made.type, made.bits, made.scale);
     const char *in[] = { x->name16, names[0], names[1], names[2] };
     if (!n || mlo_attr_int(m, n, "center", b->center) || mlo_inputs(m, n, in, 4)) return (int)m->error.code;
     return mlo_narrow(q, b, b->out, y);
@@ -11827,14 +13058,14 @@ static int mlo_quantize_norm(mlo_quantizer *q, const mlo_sublayer *b) {
 static int mlo_quantize_residual(mlo_quantizer *q, const mlo_sublayer *b) {
     mlo *m = q->m;
     mlo_signal *a = mlo_signal_of(q, b->in[0]), *c = mlo_signal_of(q, b->in[1]), *y = mlo_signal_of(q, b->out);
-    const double *y_scale; mlo_dtype to = mlo_made_at(y, &y_scale);
+    mlo_form_made made = mlo_made_at(y);
     const char *p = mlo_format(m, "%s_p", b->out);
     const int64_t three = 3;
     int32_t *data = p ? (int32_t *)mlo_parameter(q, p, MLO_INT32, 1, &three) : NULL;
-    mlo_node *n = data ? mlo_kernel_node(q, "mlo.Add", b, b->out, to, y_scale) : NULL;
+    mlo_node *n = data ? mlo_kernel_node(q, "mlo.Add", b, b->out, made.type, made.bits, made.scale) : NULL;
     if (!n) return (int)m->error.code;
     for (int64_t i = 0; i < q->scan.iterations; i++) {
-        double ra = a->scale16[i] / y_scale[i], rb = c->scale16[i] / y_scale[i];
+        double ra = a->scale16[i] / made.scale[i], rb = c->scale16[i] / made.scale[i];
         int64_t mult; int shift;
         mlo_fixed(ra > rb ? ra : rb, 40, &mult, &shift);
         data[3 * i] = (int32_t)floor(ldexp(ra, shift) + 0.5);
@@ -11887,7 +13118,7 @@ static int mlo_mask_constant(mlo_quantizer *q) {
     mlo_array *a = mlo_tensor_load(q->m, v->tensor);
     if (!a) return (int)q->m->error.code;
     int any = 0;
-    mlo_calibrate_see(q, NULL, -1, q->mask, a);
+    mlo_mask_see(q, a);
     for (int64_t i = 0, n = mlo_array_count(a); a->dtype == MLO_FLOAT && i < n; i++) any |= ((float *)a->data)[i] != 0;
     mlo_array_free(q->m, a);
     if (!any) q->mask = NULL;
@@ -11895,6 +13126,15 @@ static int mlo_mask_constant(mlo_quantizer *q) {
 }
 
 /* ---- putting it together ---------------------------------------------------------------------------------------------------------------------------- */
+
+/* What rounding to the narrow form did in calibration, on the nodes that round: squares of errors / squares of values, per iteration. */
+static int mlo_error_meta(mlo_quantizer *q) {
+    for (size_t k = 0; k < q->body->n_node; k++) for (size_t i = 0; i < q->signal.size; i++) {
+        const mlo_signal *s = q->signal.slot[i].key ? (mlo_signal *)q->signal.slot[i].value : NULL;
+        if (s && s->narrow && s->name8 == q->body->node[k]->output[0] && mlo_numbers_meta(q, q->body->node[k], "mlo.error", s->error, s->power)) return (int)q->m->error.code;
+    }
+    return 0;
+}
 
 /* The new body: the old one's parameters and what is computed from them, then one kernel after the other. */
 static int mlo_quantize_body(mlo_quantizer *q) {
@@ -11922,6 +13162,7 @@ static int mlo_quantize_body(mlo_quantizer *q) {
         }
         if (r) return r;
     }
+    if (mlo_error_meta(q)) return (int)m->error.code;
     mlo_value_info *out = mlo_info_new(m, mlo_signal_of(q, q->result)->name16, &f);
     return out && MLO_PUSH(m, q->body->output, q->body->n_output, out) ? 0 : (int)m->error.code;
 }
@@ -11959,6 +13200,13 @@ static int mlo_quantize_replace(mlo_quantizer *q) {
     return 0;
 }
 
+/* Two passes over the samples: what there is; then, with the scales chosen, what rounding makes of it. */
+static int mlo_quantize_calibrate(mlo_quantizer *q) {
+    if (!q->m->n_calib) mlo_warn(q->m, "no calibration data; calibrated on 8 inputs drawn from the declared types. Give real ones with --calib FILE.npz");
+    if (mlo_calibrate_run(q, mlo_calibrate_see) || mlo_choose_scales(q)) return (int)q->m->error.code;
+    return mlo_calibrate_run(q, mlo_drift_see);
+}
+
 /* The `quantize` stage. */
 static int mlo_quantize(mlo *m) {
     mlo_quantizer q;
@@ -11968,8 +13216,7 @@ static int mlo_quantize(mlo *m) {
     if (q.scan.n_state != 1 || q.scan.n_tap) return mlo_fail(m, MLO_E_UNSUPPORTED, q.scan.node, "a loop of %zu carried values and %zu taps; one carried value and no taps are supported", q.scan.n_state, q.scan.n_tap);
     mlo_form carried = mlo_form_of(mlo_value_of(q.scan.body, q.scan.body->input[0]->name));
     if (!mlo_form_known(&carried)) return mlo_fail(m, MLO_E_SHAPE, q.scan.node, "the carried value is %s: bind the open dimensions (%s) with --dim NAME=N", mlo_dims_text(m, carried.rank, carried.dims), mlo_open_dims(m));
-    if (mlo_recognise(m, &q.scan, &q.r, &q.result) || mlo_demand(&q) || mlo_mask_constant(&q) || mlo_calibrate_run(&q)) return (int)m->error.code;
-    mlo_choose_scales(&q);
+    if (mlo_recognise(m, &q.scan, &q.r, &q.result) || mlo_demand(&q) || mlo_mask_constant(&q) || mlo_quantize_calibrate(&q)) return (int)m->error.code;
     q.loop = mlo_node_new(m, "Scan", mlo_node_name(q.scan.node));
     q.body = MLO_NEW(m, mlo_graph);
     if (!q.loop || !q.body) return (int)m->error.code;
@@ -12147,11 +13394,23 @@ static int64_t mlo_meta_int(const mlo_node *n, const char *key, int64_t otherwis
     return s ? (int64_t)strtol(s, NULL, 10) : otherwise;
 }
 
+/* The bits of a value on a stream: what its maker says (metadata mlo.bits), else its type's. */
+static int mlo_value_bits(const mlo_graph *g, const char *name) {
+    mlo_value *v = mlo_value_of(g, name);
+    const mlo_node *n = v ? v->producer : NULL;
+    if (n && mlo_is(n, "Split")) return mlo_value_bits(g, n->input[0]);
+    return n && v->graph == g && mlo_kernel_of(n) ? (int)mlo_meta_int(n, "mlo.bits", mlo_bits_of(mlo_form_of(v).dtype)) : mlo_bits_of(mlo_form_of(v).dtype);
+}
+
 static int mlo_element_site(mlo *m, mlo_hw *c, mlo_element *e) {
     mlo_node *n = e->node;
     memset(&e->site, 0, sizeof e->site);
     e->site.m = m; e->site.node = n; e->site.tokens = c->tokens;
-    for (size_t i = 0; i < n->n_input && i < 8; i++) e->site.in[e->site.n_in++] = mlo_form_of(mlo_value_of(c->scan.body, n->input[i]));
+    for (size_t i = 0; i < n->n_input && i < 8; i++) {
+        e->site.in_bits[i] = mlo_value_bits(c->scan.body, n->input[i]);
+        e->site.in[e->site.n_in++] = mlo_form_of(mlo_value_of(c->scan.body, n->input[i]));
+    }
+    e->site.out_bits = mlo_value_bits(c->scan.body, n->output[0]);
     e->site.out = mlo_form_of(mlo_value_of(c->scan.body, n->output[0]));
     for (size_t i = 0; i < e->site.n_in; i++) if (!mlo_form_known(&e->site.in[i])) return mlo_fail(m, MLO_E_SHAPE, n, "input %zu, '%s', has no known shape", i, n->input[i]);
     return mlo_form_known(&e->site.out) ? 0 : mlo_fail(m, MLO_E_SHAPE, n, "the output has no known shape");
@@ -12223,7 +13482,7 @@ static int mlo_core_edges(mlo *m, mlo_hw *c) {
             char key[32];
             snprintf(key, sizeof key, "mlo.fifo.%d", k);
             const mlo_form *f = &e->site.in[at];
-            if (mlo_core_edge(m, c, e->node->input[at], i, k, mlo_bits_of(f->dtype), mlo_last_dim(f), mlo_meta_int(e->node, key, 0))) return (int)m->error.code;
+            if (mlo_core_edge(m, c, e->node->input[at], i, k, e->site.in_bits[at], mlo_last_dim(f), mlo_meta_int(e->node, key, 0))) return (int)m->error.code;
         }
     }
     return mlo_core_edge(m, c, c->scan.body->output[0]->name, MLO_OUTSIDE, 0, c->bits, c->channels, 0);
@@ -16320,27 +17579,28 @@ static const char *const mlo_text_mlo_loader[] = {
     NULL };
 static const char *const mlo_text_mlo_lookup[] = {
     "// SPDX-License-Identifier: MIT",
-    "// mlo_lookup: y = table[q + 128] on every lane: the function a kernel may have behind its requantization",
+    "// mlo_lookup: y = table[q + 2^(XBITS-1)] on every lane: the function a kernel may have behind its requantization",
     "//",
-    "// Contract   q: LANES x 8 bits signed; y: LANES x YBITS. `first` (one cycle, not with s_axis_tvalid) moves to the next",
+    "// Contract   q: LANES x XBITS signed; y: LANES x YBITS. `first` (one cycle, not with s_axis_tvalid) moves to the next",
     "//            table, as mlo_param says; what came before it was looked up in the table before.",
     "// Throughput one beat per cycle.",
     "// Latency    1 cycle.",
     "// Stall      s_axis_tready is low while m_axis_tready is low and y is occupied, or while the table is not loaded; y",
     "//            leaves nevertheless in that case. s_axis_tready depends combinationally on m_axis_tready: not for the",
     "//            border of a kernel.",
-    "// Parameters s_axis_t: 256 words of YBITS. The lanes hold a copy each, all loaded by the same beats.",
-    "// Legal      LANES >= 1, YBITS >= 1.",
+    "// Parameters s_axis_t: 2^XBITS words of YBITS. The lanes hold a copy each, all loaded by the same beats.",
+    "// Legal      LANES >= 1, 2 <= XBITS <= 16, YBITS >= 1.",
     "`default_nettype none",
     "",
     "module mlo_lookup #(",
     "    parameter LANES     = 2,",
+    "    parameter XBITS     = 8,        // bits of q",
     "    parameter YBITS     = 8,        // bits of y",
     "    parameter AXI_WIDTH = 128       // bits of a parameter beat",
     ") (",
     "    input  wire                   clk,",
     "    input  wire                   rst,",
-    "    input  wire [LANES*8-1:0]     s_axis_tdata,",
+    "    input  wire [LANES*XBITS-1:0]     s_axis_tdata,",
     "    input  wire                   s_axis_tvalid,",
     "    output wire                   s_axis_tready,",
     "    input  wire [2:0]             s_axis_tuser,",
@@ -16355,6 +17615,7 @@ static const char *const mlo_text_mlo_lookup[] = {
     ");",
     "    generate",
     "        if (LANES < 1) mlo_error_LANES_must_be_at_least_1 u_lanes ();",
+    "        if (XBITS < 2 || XBITS > 16) mlo_error_XBITS_must_be_2_to_16 u_xbits ();",
     "    endgenerate",
     "",
     "    wire [LANES-1:0] table_ready, load_ready;       // all lanes alike: the first speaks for them",
@@ -16371,11 +17632,11 @@ static const char *const mlo_text_mlo_lookup[] = {
     "    genvar p;",
     "    generate",
     "        for (p = 0; p < LANES; p = p + 1) begin : lane",
-    "            mlo_param #(.WIDTH(YBITS), .DEPTH(256), .AXI_WIDTH(AXI_WIDTH)) u_table (",
+    "            mlo_param #(.WIDTH(YBITS), .DEPTH(1 << XBITS), .AXI_WIDTH(AXI_WIDTH)) u_table (",
     "                .clk(clk), .rst(rst), .s_axis_tdata(s_axis_t_tdata), .s_axis_tvalid(s_axis_t_tvalid),",
     "                .s_axis_tready(load_ready[p]), .first(first), .ready(table_ready[p]),",
-    "                // q + 128: the sign bit inverted",
-    "                .addr({!s_axis_tdata[8*p + 7], s_axis_tdata[8*p +: 7]}), .en(take),",
+    "                // q + 2^(XBITS-1): the sign bit inverted",
+    "                .addr({!s_axis_tdata[XBITS*p + XBITS-1], s_axis_tdata[XBITS*p +: XBITS-1]}), .en(take),",
     "                .data(m_axis_tdata[p*YBITS +: YBITS]));",
     "        end",
     "    endgenerate",
@@ -16975,8 +18236,8 @@ static const char *const mlo_text_mlo_mvu[] = {
     "// mlo_mvu: y = requantize(W x + bias), PE rows x SIMD columns per cycle: the matrix-vector unit",
     "//",
     "// Contract   for each token x[0..K-1]: acc[n] = bias[n] + sum_k x[k]*W[k][n], in ABITS bits (modulo 2^ABITS);",
-    "//            y[n] = clip((acc[n]*M[n] + 2^(S[n]-1)) >>> S[n]); with TABLE = 1 that clips to 8 bits signed and",
-    "//            y[n] = table[that + 128]. Tokens leave in their order with their sideband (s_axis_tuser).",
+    "//            y[n] = clip((acc[n]*M[n] + 2^(S[n]-1)) >>> S[n]); with TABLE = 1 that clips to TBITS bits signed",
+    "//            and y[n] = table[that + 2^(TBITS-1)]. Tokens leave in their order with their sideband (s_axis_tuser).",
     "//            A token with tuser[0] (`first`) moves every parameter memory to its next bank. The very first token after",
     "//            reset must have it.",
     "// Throughput II = KF*NF cycles per token exactly, KF = K/SIMD, NF = N/PE, back to back: the next token's vector is",
@@ -16987,7 +18248,7 @@ static const char *const mlo_text_mlo_mvu[] = {
     "//            that is not loaded freezes only what is in front of it: results of the iteration before drain.",
     "// Parameters s_axis_w: words of PE*SIMD*WBITS, address nf*KF + kf, bits (p*SIMD+s)*WBITS: W[kf*SIMD+s][nf*PE+p]",
     "//            s_axis_c: words of PE*64, address nf, bits 64*p: bias[31:0] signed, M[47:32] (< 2^15), S[53:48] (1..62)",
-    "//            s_axis_t: words of YBITS, 256 of them (only with TABLE = 1)",
+    "//            s_axis_t: words of YBITS, 2^TBITS of them (only with TABLE = 1)",
     "// Legal      SIMD divides K, PE divides N, XBITS and WBITS >= 2, YBITS >= 2,",
     "//            XBITS + WBITS + clog2(SIMD) <= ABITS <= 32 (choose ABITS so that no sum can overflow; 27 is one DSP less).",
     "//",
@@ -17009,7 +18270,8 @@ static const char *const mlo_text_mlo_mvu[] = {
     "    parameter WBITS     = 8,        // bits of W",
     "    parameter ABITS     = 32,       // bits of the accumulator, <= 32",
     "    parameter YBITS     = 8,        // bits of y",
-    "    parameter TABLE     = 0,        // 1: a 256-word table behind the requantization",
+    "    parameter TABLE     = 0,        // 1: a table behind the requantization",
+    "    parameter TBITS     = 8,        // bits of the table's index",
     "    parameter AXI_WIDTH = 128       // bits of a parameter beat",
     ") (",
     "    input  wire                  clk,",
@@ -17044,7 +18306,7 @@ static const char *const mlo_text_mlo_mvu[] = {
     "    localparam [KW-1:0] K_LAST = KF[KW-1:0] - 1'b1;",
     "    localparam [NW-1:0] N_LAST = NF[NW-1:0] - 1'b1;",
     "    localparam SBITS = XBITS + WBITS + $clog2(SIMD);",
-    "    localparam QBITS = (TABLE != 0) ? 8 : YBITS;           // what the requantization makes",
+    "    localparam QBITS = (TABLE != 0) ? TBITS : YBITS;           // what the requantization makes",
     "    localparam DA = 2 + $clog2(SIMD);               // slots of segment A: memory output, operands, .. tree but its last",
     "    localparam DB = 8;                              // of segment B: tree's last, accumulator, six of mlo_requantize",
     "",
@@ -17213,7 +18475,7 @@ static const char *const mlo_text_mlo_mvu[] = {
     "            always @(posedge clk)",
     "                if (rst)       b_mark <= {DB{1'b0}};",
     "                else if (en_b) b_mark <= {b_mark[DB-2:0], e_mark};",
-    "            mlo_lookup #(.LANES(PE), .YBITS(YBITS), .AXI_WIDTH(AXI_WIDTH)) u_lookup (",
+    "            mlo_lookup #(.LANES(PE), .XBITS(TBITS), .YBITS(YBITS), .AXI_WIDTH(AXI_WIDTH)) u_lookup (",
     "                .clk(clk), .rst(rst), .first(b_mark[DB-1] && en_b),",
     "                .s_axis_tdata(q_data), .s_axis_tvalid(q_valid), .s_axis_tready(q_ready), .s_axis_tuser(q_user),",
     "                .m_axis_tdata(o_data), .m_axis_tvalid(o_valid), .m_axis_tready(o_ready), .m_axis_tuser(o_user),",
@@ -17843,16 +19105,17 @@ static const char *const mlo_text_mlo_regs[] = {
     NULL };
 static const char *const mlo_text_mlo_requant[] = {
     "// SPDX-License-Identifier: MIT",
-    "// mlo_requant: y = clip((x*M + 2^(S-1)) >>> S), element by element: another scale or another width, nothing else",
+    "// mlo_requant: y[c] = clip(((x[c] + B[c])*M[c] + 2^(S[c]-1)) >>> S[c]): each channel gets another offset, scale and width",
     "//",
     "// Contract   tokens of C channels, LANES = PE; tokens leave in their order with their sideband. A token with tuser[0]",
-    "//            (`first`) moves to the next M and S; the very first token after reset must have it.",
+    "//            (`first`) moves to the next B, M and S; the very first token after reset must have it.",
     "// Throughput one beat per cycle; a token with `first` costs 1 cycle more (if its parameters are loaded).",
     "// Latency    idle, parameters loaded: a beat taken in cycle t is offered in cycle t + 9 (+ 1 if it carries the change",
     "//            of iteration: first beat of a token with `first`; the beats after it then follow one per cycle).",
     "// Stall      a beat that cannot leave freezes the lanes; parameters not loaded hold the input, what is behind drains.",
-    "// Parameters s_axis_c: one word of 64 bits: M[15:0] (< 2^15), S[21:16] (1..62)",
-    "// Legal      PE divides C, XBITS >= 2, YBITS >= 2.",
+    "// Parameters s_axis_c: C/PE words of PE x 64 bits, as mlo_mvu's channel words: B[31:0] signed (its low XBITS bits are used),",
+    "//            M[47:32] (< 2^15), S[53:48] (1..62)",
+    "// Legal      PE divides C, 2 <= XBITS <= 32, YBITS >= 2.",
     "`default_nettype none",
     "",
     "module mlo_requant #(",
@@ -17884,6 +19147,7 @@ static const char *const mlo_text_mlo_requant[] = {
     "",
     "    generate",
     "        if (C % PE != 0) mlo_error_PE_must_divide_C u_pe ();",
+    "        if (XBITS > 32)  mlo_error_XBITS_must_be_at_most_32 u_xbits ();",
     "    endgenerate",
     "",
     "    // ---- input register: here a beat waits for its parameters ------------------------------------------------------",
@@ -17914,12 +19178,11 @@ static const char *const mlo_text_mlo_requant[] = {
     "        end",
     "    end",
     "",
-    "    wire [63:0] word;",
-    "    mlo_param #(.WIDTH(64), .DEPTH(1), .AXI_WIDTH(AXI_WIDTH)) u_scale (",
+    "    wire [PE*64-1:0] word;",
+    "    mlo_param #(.WIDTH(PE*64), .DEPTH(CF), .AXI_WIDTH(AXI_WIDTH)) u_scale (",
     "        .clk(clk), .rst(rst),",
     "        .s_axis_tdata(s_axis_c_tdata), .s_axis_tvalid(s_axis_c_tvalid), .s_axis_tready(s_axis_c_tready),",
-    "        .first(swap), .ready(ready), .addr(1'b0), .en(go), .data(word));",
-    "    wire unused_word = &{1'b0, word[63:22]};",
+    "        .first(swap), .ready(ready), .addr(beat), .en(go), .data(word));",
     "",
     "    // ---- lanes -----------------------------------------------------------------------------------------------------",
     "    reg  [PE*XBITS-1:0] x1;                         // beside the word read for it",
@@ -17938,11 +19201,13 @@ static const char *const mlo_text_mlo_requant[] = {
     "    genvar p;",
     "    generate",
     "        for (p = 0; p < PE; p = p + 1) begin : lane",
-    "            wire unused_valid;                      // the same in each lane: v stands for all",
-    "            mlo_requantize #(.ABITS(XBITS), .MBITS(16), .YBITS(YBITS)) u_requantize (",
-    "                .clk(clk), .rst(rst), .en(en), .in_valid(v[0]), .in_acc(x1[p*XBITS +: XBITS]), .in_m(word[15:0]),",
-    "                .in_s(word[21:16]), .out_valid(unused_valid), .out_y(y[p*YBITS +: YBITS]));",
-    "            wire unused_lane = &{1'b0, unused_valid};",
+    "            wire signed [XBITS-1:0] x2 = x1[p*XBITS +: XBITS], offset = word[64*p +: XBITS];",
+    "            wire signed [XBITS:0]   acc = x2 + offset;  // registered where mlo_requantize begins",
+    "            wire                    unused_valid;       // the same in each lane: v stands for all",
+    "            mlo_requantize #(.ABITS(XBITS + 1), .MBITS(16), .YBITS(YBITS)) u_requantize (",
+    "                .clk(clk), .rst(rst), .en(en), .in_valid(v[0]), .in_acc(acc), .in_m(word[64*p + 32 +: 16]),",
+    "                .in_s(word[64*p + 48 +: 6]), .out_valid(unused_valid), .out_y(y[p*YBITS +: YBITS]));",
+    "            wire unused_lane = &{1'b0, unused_valid, word[64*p +: 32], word[64*p + 54 +: 10]};",
     "        end",
     "    endgenerate",
     "",
@@ -21082,7 +22347,7 @@ static const char *mlo_view_place(const mlo_view_loop *l, const mlo_node *n) {
 static const char *mlo_view_what(const mlo_view *v, const mlo_node *n) {
     const char *tail = mlo_view_tail(v->core ? v->core->scope : "", mlo_view_scope(n)), *parts = mlo_meta_get(n->meta, n->n_meta, "mlo.parts");
     const char *what = *tail ? tail : mlo_is(n, "mlo.Requant") ? "the carried value" : n->n_output ? n->output[0] : "";
-    if (mlo_is(n, "mlo.Requant")) what = mlo_format(v->m, "%s, to %d bits", what, mlo_bits_of(mlo_kernel_to(n)));
+    if (mlo_is(n, "mlo.Requant")) what = mlo_format(v->m, "%s, to %d bits", what, (int)mlo_meta_int(n, "mlo.bits", mlo_bits_of(mlo_kernel_to(n))));
     else if (mlo_is(n, "mlo.MVUTable")) what = mlo_format(v->m, "%s, table", what);
     else if (parts) what = mlo_format(v->m, "%s and %ld more", what, strtol(parts, NULL, 10) - 1);
     return what ? what : "";
@@ -22654,6 +23919,7 @@ static int mlo_may_load(mlo *m) {
     if (m->error.code) return (int)m->error.code;
     m->stage = "read";
     MLO_TRY(mlo_ops_add(m, &mlo_kernels[0].op, MLO_N_KERNELS, sizeof mlo_kernels[0]));
+    MLO_TRY(mlo_ops_add(m, &mlo_dialects[0].op, MLO_N_DIALECTS, sizeof mlo_dialects[0]));
     MLO_TRY(mlo_ops_add(m, &mlo_fused_ops[0].op, MLO_N_FUSED, sizeof mlo_fused_ops[0]));
     return m->model ? mlo_fail_at(m, MLO_E_USAGE, NULL, "the handle already holds a model; open another for another") : 0;
 }
@@ -22715,7 +23981,9 @@ static mlo *mlo_rolled(mlo *m) {
 static int mlo_show_model(mlo *m, const char *format, mlo_text *t) {
     int raw = !*mlo_stage(m);
     if (m->error.code || mlo_to(m, "read")) return (int)m->error.code;
-    mlo *rolled = raw || (mlo_eq(format, "html") && mlo_stage_at(mlo_stage(m)) < mlo_stage_at("roll")) ? mlo_rolled(m) : NULL;
+    int wanted = raw || (mlo_eq(format, "html") && mlo_stage_at(mlo_stage(m)) < mlo_stage_at("roll"));
+    mlo *rolled = wanted ? mlo_rolled(m) : NULL;
+    if (wanted && mlo_failed(rolled) == MLO_E_MEMORY) mlo_fail_at(m, MLO_E_MEMORY, NULL, "no memory for a copy to roll");
     int rolls = rolled && !mlo_failed(rolled);
     if (!m->error.code && !(raw && rolls && mlo_to(m, "extract"))) mlo_show_as(m, rolls ? rolled : NULL, format, t);
     mlo_close(rolled);
@@ -22762,25 +24030,51 @@ static void mlo_scope_report(mlo *m, mlo_text *t) {
     mlo_puts(t, "]}\n");
 }
 
-/* The scale of every integer value of the loops' bodies, one per iteration. */
+/* The first of the numbers in a text; 0: none. */
+static double mlo_first_number(const char *text) {
+    char one[40];
+    double x = 0;
+    snprintf(one, sizeof one, "%.*s", (int)strcspn(text, " "), text);
+    return mlo_parse_number(one, &x) ? x : 0;
+}
+
+/* Numbers of a node's metadata, one per iteration, as a JSON array; `decibels`: error / value powers as signal-to-noise ratios. */
+static void mlo_report_numbers(mlo_text *t, const char *key, const char *text, int decibels) {
+    mlo_printf(t, ",\"%s\":[", key);
+    for (int n = 0; *text; n++) {
+        double x = mlo_first_number(text);
+        size_t length = strcspn(text, " ");
+        if (n) mlo_puts(t, ",");
+        if (!decibels) mlo_put(t, text, length); else if (x > 0) mlo_printf(t, "%d", (int)floor(-10 * log10(x) + 0.5)); else mlo_puts(t, "null");
+        text += length + (text[length] == ' ');
+    }
+    mlo_puts(t, "]");
+}
+
+/* Every integer value of the loops' bodies: bits, scales, and how far above its rounding errors it was in calibration (dB), per iteration; the worst of them. */
 static void mlo_quantize_report(mlo *m, mlo_text *t) {
     const mlo_graph *g = m->model->graph;
-    int n = 0;
+    int n = 0; const char *worst = NULL; double most = 0; long where = 0;
     mlo_puts(t, "{\"values\":[");
     for (size_t i = 0; i < g->n_node; i++) {
         mlo_attr *body = mlo_is(g->node[i], "Scan") ? mlo_attr_of(g->node[i], "body") : NULL;
         for (size_t k = 0; body && body->g && k < body->g->n_node; k++) {
             const mlo_node *node = body->g->node[k];
-            const char *scale = mlo_meta_get(node->meta, node->n_meta, "mlo.scale");
+            const char *scale = mlo_meta_get(node->meta, node->n_meta, "mlo.scale"), *error = mlo_meta_get(node->meta, node->n_meta, "mlo.error");
             if (!scale) continue;
             mlo_puts(t, n++ ? ",{\"name\":" : "{\"name\":"); mlo_report_string(t, node->output[0]);
             mlo_puts(t, ",\"op\":"); mlo_report_string(t, node->op);
-            mlo_printf(t, ",\"bits\":%d,\"scales\":[", mlo_int(node, "hi", 127) > 127 ? 16 : 8);
-            for (; *scale; scale++) mlo_puts(t, *scale == ' ' ? "," : (char[2]){ *scale, 0 });
-            mlo_puts(t, "]}");
+            mlo_printf(t, ",\"bits\":%d", (int)mlo_meta_int(node, "mlo.bits", mlo_bits_of(mlo_kernel_to(node))));
+            mlo_report_numbers(t, "scales", scale, 0);
+            if (error) mlo_report_numbers(t, "snr_db", error, 1);
+            mlo_puts(t, "}");
+            for (long at = 0; error && *error; at++, error += strcspn(error, " "), error += *error == ' ')
+                if (mlo_first_number(error) > most) { most = mlo_first_number(error); worst = node->output[0]; where = at; }
         }
     }
-    mlo_puts(t, "]}\n");
+    mlo_puts(t, "]");
+    if (worst) { mlo_puts(t, ",\"worst\":{\"name\":"); mlo_report_string(t, worst); mlo_printf(t, ",\"iteration\":%ld}", where); }
+    mlo_puts(t, "}\n");
 }
 
 const char *mlo_report(mlo *m, const char *what) {

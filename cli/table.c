@@ -53,6 +53,7 @@ static const cli_flag cli_flags[] = {
     { "calib",            "FILE.npz",  V_FROM_QUANTIZE,   0, NULL, "calibration inputs by name; the first axis may be samples" },
     { "weights",          "BITS",      V_FROM_QUANTIZE,   1, "8",  "bits of weights" },
     { "activations",      "BITS",      V_FROM_QUANTIZE,   1, "8",  "bits of matrix operands" },
+    { "max-cost",         "F",         V_FROM_QUANTIZE,   1, NULL, "spend so much on multipliers, 1.15 = 15 % over 8-bit operands, on wider operands where they help most" },
     { "residual",         "BITS",      V_FROM_QUANTIZE,   1, "16", "bits of the residual stream" },
     { "scale",            "real|pow2", V_FROM_QUANTIZE,   1, "real", "requantize by multiply and shift, or by shift only" },
     { "loop",             "NAME",      V_FROM_QUANTIZE,   1, NULL, "the loop to build; default: the one with the most multiply-accumulates" },

@@ -38,11 +38,23 @@ static int64_t mlo_meta_int(const mlo_node *n, const char *key, int64_t otherwis
     return s ? (int64_t)strtol(s, NULL, 10) : otherwise;
 }
 
+/* The bits of a value on a stream: what its maker says (metadata mlo.bits), else its type's. */
+static int mlo_value_bits(const mlo_graph *g, const char *name) {
+    mlo_value *v = mlo_value_of(g, name);
+    const mlo_node *n = v ? v->producer : NULL;
+    if (n && mlo_is(n, "Split")) return mlo_value_bits(g, n->input[0]);
+    return n && v->graph == g && mlo_kernel_of(n) ? (int)mlo_meta_int(n, "mlo.bits", mlo_bits_of(mlo_form_of(v).dtype)) : mlo_bits_of(mlo_form_of(v).dtype);
+}
+
 static int mlo_element_site(mlo *m, mlo_hw *c, mlo_element *e) {
     mlo_node *n = e->node;
     memset(&e->site, 0, sizeof e->site);
     e->site.m = m; e->site.node = n; e->site.tokens = c->tokens;
-    for (size_t i = 0; i < n->n_input && i < 8; i++) e->site.in[e->site.n_in++] = mlo_form_of(mlo_value_of(c->scan.body, n->input[i]));
+    for (size_t i = 0; i < n->n_input && i < 8; i++) {
+        e->site.in_bits[i] = mlo_value_bits(c->scan.body, n->input[i]);
+        e->site.in[e->site.n_in++] = mlo_form_of(mlo_value_of(c->scan.body, n->input[i]));
+    }
+    e->site.out_bits = mlo_value_bits(c->scan.body, n->output[0]);
     e->site.out = mlo_form_of(mlo_value_of(c->scan.body, n->output[0]));
     for (size_t i = 0; i < e->site.n_in; i++) if (!mlo_form_known(&e->site.in[i])) return mlo_fail(m, MLO_E_SHAPE, n, "input %zu, '%s', has no known shape", i, n->input[i]);
     return mlo_form_known(&e->site.out) ? 0 : mlo_fail(m, MLO_E_SHAPE, n, "the output has no known shape");
@@ -114,7 +126,7 @@ static int mlo_core_edges(mlo *m, mlo_hw *c) {
             char key[32];
             snprintf(key, sizeof key, "mlo.fifo.%d", k);
             const mlo_form *f = &e->site.in[at];
-            if (mlo_core_edge(m, c, e->node->input[at], i, k, mlo_bits_of(f->dtype), mlo_last_dim(f), mlo_meta_int(e->node, key, 0))) return (int)m->error.code;
+            if (mlo_core_edge(m, c, e->node->input[at], i, k, e->site.in_bits[at], mlo_last_dim(f), mlo_meta_int(e->node, key, 0))) return (int)m->error.code;
         }
     }
     return mlo_core_edge(m, c, c->scan.body->output[0]->name, MLO_OUTSIDE, 0, c->bits, c->channels, 0);

@@ -34,8 +34,8 @@ typedef struct {
     int pe, simd;           /* the folding this describes */
 } mlo_unit;
 
-/* What `unit` and `pack` may look at: the node with the forms of its inputs and output, and the longest frame. */
-typedef struct { mlo *m; const mlo_node *node; mlo_form in[8]; size_t n_in; mlo_form out; int64_t tokens; } mlo_site;
+/* What `unit` and `pack` may look at: the node with the forms and bits of its inputs and output, and the longest frame. */
+typedef struct { mlo *m; const mlo_node *node; mlo_form in[8]; size_t n_in; mlo_form out; int in_bits[8], out_bits; int64_t tokens; } mlo_site;
 
 /* What a parameter may be: elements at, at + step, .. of input `input` are within low..high. The bits of its word in the image. */
 typedef struct { size_t input; int64_t at, step, low, high; const char *what; } mlo_limit;

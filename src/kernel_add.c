@@ -38,9 +38,9 @@ static int mlo_add_unit(const mlo_site *s, int64_t pe, int64_t simd, mlo_unit *u
     int64_t channels = mlo_last_dim(&s->out);
     (void)simd;
     u->module = "mlo_add";
-    u->in[u->n_in++] = mlo_port_make("s_axis_a", 0, pe, mlo_bits_of(s->in[0].dtype), channels);
-    u->in[u->n_in++] = mlo_port_make("s_axis_b", 1, pe, mlo_bits_of(s->in[1].dtype), channels);
-    u->out = mlo_port_make("m_axis", 0, pe, mlo_bits_of(s->out.dtype), channels);
+    u->in[u->n_in++] = mlo_port_make("s_axis_a", 0, pe, s->in_bits[0], channels);
+    u->in[u->n_in++] = mlo_port_make("s_axis_b", 1, pe, s->in_bits[1], channels);
+    u->out = mlo_port_make("m_axis", 0, pe, s->out_bits, channels);
     mlo_unit_memory(u, "s_axis_c", 64, 1);
     mlo_unit_param(u, "C", channels); mlo_unit_param(u, "PE", pe);
     mlo_unit_param(u, "ABITS", u->in[0].bits); mlo_unit_param(u, "BBITS", u->in[1].bits); mlo_unit_param(u, "YBITS", u->out.bits);

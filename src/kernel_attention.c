@@ -173,8 +173,8 @@ static int mlo_attention_unit(const mlo_site *s, int64_t pe, int64_t simd, mlo_u
     int64_t ch = mlo_last_dim(&s->in[0]), heads = mlo_int(s->node, "heads", 1), d = ch / heads, t = s->tokens;
     static const char *const ports[3] = { "s_axis_q", "s_axis_k", "s_axis_v" };
     u->module = "mlo_attention";
-    for (int i = 0; i < 3; i++) u->in[u->n_in++] = mlo_port_make(ports[i], i, simd, mlo_bits_of(s->in[i].dtype), ch);
-    u->out = mlo_port_make("m_axis", 0, simd, mlo_bits_of(s->out.dtype), ch);
+    for (int i = 0; i < 3; i++) u->in[u->n_in++] = mlo_port_make(ports[i], i, simd, s->in_bits[i], ch);
+    u->out = mlo_port_make("m_axis", 0, simd, s->out_bits, ch);
     mlo_unit_memory(u, "s_axis_c", 64, 1);
     mlo_unit_param(u, "H", heads); mlo_unit_param(u, "D", d); mlo_unit_param(u, "T", t); mlo_unit_param(u, "PE", pe); mlo_unit_param(u, "SIMD", simd);
     mlo_unit_param(u, "XBITS", u->in[0].bits); mlo_unit_param(u, "YBITS", u->out.bits);

@@ -104,7 +104,7 @@ static int mlo_layernorm_run(mlo_call *c) {
 static const mlo_limit mlo_layernorm_limits[] = { { 1, 0, 1, -32768, 32767, "scale" }, { 3, 0, 2, 1, (int64_t)1 << 47, "epsilon" }, { 3, 1, 2, 0, 40, "shift" }, { 0, 0, 0, 0, 0, NULL } };
 
 static int mlo_layernorm_unit(const mlo_site *s, int64_t pe, int64_t simd, mlo_unit *u) {
-    int64_t ch = mlo_last_dim(&s->out); int xbits = mlo_bits_of(s->in[0].dtype), ybits = mlo_bits_of(s->out.dtype);
+    int64_t ch = mlo_last_dim(&s->out); int xbits = s->in_bits[0], ybits = s->out_bits;
     (void)simd;
     u->module = "mlo_layernorm";
     u->in[u->n_in++] = mlo_port_make("s_axis", 0, pe, xbits, ch);

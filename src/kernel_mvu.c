@@ -1,5 +1,6 @@
-/* mvu: the matrix-vector unit. y[n] = requantize(sum_k x[k] W[k][n] + bias[n]; M[n], S[n]), and with a table y = table[that + 128].
- * inputs: x [.., K] int8, W [K, N] int8, bias [N] int32, mult [N] int32, shift [N] int32 (, table [256] int8).
+/* mvu: the matrix-vector unit. y[n] = requantize(sum_k x[k] W[k][n] + bias[n]; M[n], S[n]), and with a table y = table[that - lo].
+ * inputs: x [.., K] int8, W [K, N] int8, bias [N] int32, mult [N] int32, shift [N] int32 (, table [hi - lo + 1]: lo and hi are then the
+ *     bounds of its index).
  * Verilog: mlo_mvu.   throughput: (K/SIMD)(N/PE) cycles a token.   error: the sum is exact; requantization half a step. */
 
 #define MLO_FUNCTION_MVU \
@@ -17,12 +18,11 @@ static const char mlo_mvu_function[] =
     MLO_FUNCTION_MVU
     "y = Cast <to=@to> (qc)\n";
 
-/* The table's index is the 8-bit requantized sum, so lo and hi are -128 and 127 here whatever the table holds. */
+/* The table's index is the requantized sum, so lo and hi are about that, whatever the table holds. */
 static const char mlo_mvu_table_function[] =
     "MVUTable <to, lo, hi> (x, w, bias, mult, shift, table) => (y)\n"
     MLO_FUNCTION_MVU
-    "offset = Constant <value_int=128> ()\n"
-    "index = Add (qc, offset)\n"
+    "index = Sub (qc, l)\n"
     "entry = Gather (table, index)\n"
     "y = Cast <to=@to> (entry)\n";
 
@@ -52,18 +52,18 @@ static int mlo_mvu_run(mlo_call *c) {
         return mlo_fail(c->m, MLO_E_SHAPE, c->node, "x and W do not fit; W must be INT8 [K, N] with K channels in x");
     int64_t k = w->dims[0], n = w->dims[1], rows = k ? mlo_array_count(x) / k : 0, dims[MLO_MAX_RANK];
     for (size_t i = 2; i < 5; i++) if (mlo_kernel_count(c, i, n)) return (int)c->m->error.code;
-    if (table && mlo_kernel_count(c, 5, 256)) return (int)c->m->error.code;
     memcpy(dims, x->dims, sizeof dims);
     dims[x->rank - 1] = n;
     mlo_array *y = mlo_call_out(c, 0, mlo_kernel_to(c->node), x->rank, dims);
     int32_t *acc = (int32_t *)mlo_scratch(c->m, (size_t)n, sizeof *acc);
     int64_t lo = mlo_int(c->node, "lo", -128), hi = mlo_int(c->node, "hi", 127);
+    if (table && mlo_kernel_count(c, 5, hi - lo + 1)) rows = 0;
     for (int64_t r = 0; y && acc && r < rows; r++) {
         for (int64_t j = 0; j < n; j++) acc[j] = (int32_t)mlo_get(c->in[2], j);
         mlo_mvu_row(x, r, (const int8_t *)w->data, k, n, acc);
         for (int64_t j = 0; j < n; j++) {
             int64_t v = mlo_requantize(acc[j], mlo_get(c->in[3], j), (int)mlo_get(c->in[4], j), lo, hi);
-            mlo_set_element(y, r * n + j, table ? mlo_get(c->in[5], v + 128) : v);
+            mlo_set_element(y, r * n + j, table ? mlo_get(c->in[5], v - lo) : v);
         }
     }
     mlo_scratch_free(c->m, acc);
@@ -82,16 +82,17 @@ static int mlo_mvu_legal(const mlo_site *s, int64_t pe, int64_t simd) {
 
 static int mlo_mvu_unit(const mlo_site *s, int64_t pe, int64_t simd, mlo_unit *u) {
     int64_t k = s->in[1].dims[0], n = s->in[1].dims[1];
-    int table = s->n_in > 5, xbits = mlo_bits_of(s->in[0].dtype), ybits = mlo_bits_of(s->out.dtype);
+    int table = s->n_in > 5, xbits = s->in_bits[0], ybits = s->out_bits, index = mlo_clog2(mlo_int(s->node, "hi", 127) + 1) + 1;
     u->module = "mlo_mvu";
     u->in[u->n_in++] = mlo_port_make("s_axis", 0, simd, xbits, k);
     u->out = mlo_port_make("m_axis", 0, pe, ybits, n);
     mlo_unit_memory(u, "s_axis_w", pe * simd * 8, n / pe * (k / simd));
     mlo_unit_memory(u, "s_axis_c", pe * 64, n / pe);
-    if (table) mlo_unit_memory(u, "s_axis_t", ybits, 256); else u->idle = "s_axis_t";
+    if (table) mlo_unit_memory(u, "s_axis_t", ybits, (int64_t)1 << index); else u->idle = "s_axis_t";
     mlo_unit_param(u, "K", k); mlo_unit_param(u, "N", n); mlo_unit_param(u, "PE", pe); mlo_unit_param(u, "SIMD", simd);
     mlo_unit_param(u, "XBITS", xbits); mlo_unit_param(u, "WBITS", 8); mlo_unit_param(u, "ABITS", 32); mlo_unit_param(u, "YBITS", ybits);
     mlo_unit_param(u, "TABLE", table);
+    if (table) mlo_unit_param(u, "TBITS", index);
     u->interval = k / simd * (n / pe); u->latency = mlo_clog2(simd) + 11 + table;
     u->multipliers = pe * simd; u->other = pe; u->macs = k * n;
     return 0;
@@ -103,11 +104,6 @@ static void mlo_mvu_pack(const mlo_site *s, const mlo_unit *u, int k, int64_t wo
         int64_t nf = word / folds, kf = word % folds;
         for (int64_t p = 0; p < pe; p++) for (int64_t i = 0; i < simd; i++)
             mlo_put_bits(bits, (p * simd + i) * 8, 8, (uint64_t)mlo_get(in[1], (kf * simd + i) * n + nf * pe + p));
-    } else if (k == 1) {
-        for (int64_t p = 0; p < pe; p++) {
-            mlo_put_bits(bits, 64 * p, 32, (uint64_t)mlo_get(in[2], word * pe + p));
-            mlo_put_bits(bits, 64 * p + 32, 16, (uint64_t)mlo_get(in[3], word * pe + p));
-            mlo_put_bits(bits, 64 * p + 48, 6, (uint64_t)mlo_get(in[4], word * pe + p));
-        }
-    } else mlo_put_bits(bits, 0, u->out.bits, (uint64_t)mlo_get(in[5], word));
+    } else if (k == 1) mlo_pack_channels(u, word, in, 2, bits);
+    else mlo_put_bits(bits, 0, u->out.bits, (uint64_t)mlo_get(in[5], word));
 }

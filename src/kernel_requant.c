@@ -1,47 +1,60 @@
-/* requant: y = requantize(x), one multiplier and shift for the whole tensor: 16-bit residual stream -> 8-bit matrix operands.
- * inputs: x [.., C], p = [M, S] int32.   Verilog: mlo_requant.   throughput: PE channels a cycle.   error: at most half a step. */
+/* requant: y[c] = requantize(x[c] + bias[c]; mult[c], shift[c]): the 16-bit residual stream -> 8-bit matrix operands.
+ * A channel with large values gets a scale of its own and an offset that centres it; both go into the weights and bias of who reads it.
+ * inputs: x [.., C], bias [C] int32 (fits x's width), mult [C] int32, shift [C] int32.
+ * Verilog: mlo_requant.   throughput: PE channels a cycle.   error: at most half a step. */
 
 static const char mlo_requant_function[] =
-    "Requant <to, lo, hi> (x, p) => (y)\n"
-    "acc = Cast <to=7> (x)\n"
-    "p64 = Cast <to=7> (p)\n"
-    "i0 = Constant <value_int=0> ()\n"
-    "i1 = Constant <value_int=1> ()\n"
-    "m = Gather (p64, i0)\n"
-    "s = Gather (p64, i1)\n"
+    "Requant <to, lo, hi> (x, bias, mult, shift) => (y)\n"
+    "x64 = Cast <to=7> (x)\n"
+    "b = Cast <to=7> (bias)\n"
+    "acc = Add (x64, b)\n"
+    "m = Cast <to=7> (mult)\n"
+    "s = Cast <to=7> (shift)\n"
     MLO_FUNCTION_REQUANTIZE
     "y = Cast <to=@to> (qc)\n";
 
+static int64_t mlo_last_dim(const mlo_form *f) { return f->rank > 0 ? f->dims[f->rank - 1] : 1; }
+
 static int mlo_requant_run(mlo_call *c) {
-    if (mlo_kernel_inputs(c, 2) || mlo_kernel_count(c, 1, 2)) return (int)c->m->error.code;
-    const mlo_array *x = c->in[0], *p = c->in[1];
+    if (mlo_kernel_inputs(c, 4)) return (int)c->m->error.code;
+    const mlo_array *x = c->in[0];
+    int64_t n = mlo_array_count(x), channels = x->rank > 0 ? x->dims[x->rank - 1] : 1;
+    for (size_t i = 1; i < 4; i++) if (mlo_kernel_count(c, i, channels)) return (int)c->m->error.code;
     mlo_array *y = mlo_call_out(c, 0, mlo_kernel_to(c->node), x->rank, x->dims);
     if (!y) return (int)c->m->error.code;
-    int64_t n = mlo_array_count(x), lo = mlo_int(c->node, "lo", -128), hi = mlo_int(c->node, "hi", 127);
-    for (int64_t i = 0; i < n; i++) mlo_set_element(y, i, mlo_requantize(mlo_get(x, i), mlo_get(p, 0), (int)mlo_get(p, 1), lo, hi));
+    int64_t lo = mlo_int(c->node, "lo", -128), hi = mlo_int(c->node, "hi", 127);
+    for (int64_t i = 0; i < n; i++) {
+        int64_t k = i % channels;
+        mlo_set_element(y, i, mlo_requantize(mlo_get(x, i) + mlo_get(c->in[1], k), mlo_get(c->in[2], k), (int)mlo_get(c->in[3], k), lo, hi));
+    }
     return 0;
 }
 
-static const mlo_limit mlo_requant_limits[] = { { 1, 0, 2, 0, 32767, "multiplier" }, { 1, 1, 2, 1, 62, "shift" }, { 0, 0, 0, 0, 0, NULL } };
-
-static int64_t mlo_last_dim(const mlo_form *f) { return f->rank > 0 ? f->dims[f->rank - 1] : 1; }
+static const mlo_limit mlo_requant_limits[] = { { 1, 0, 1, -32768, 32767, "offset" }, { 2, 0, 1, 0, 32767, "multiplier" }, { 3, 0, 1, 1, 62, "shift" }, { 0, 0, 0, 0, 0, NULL } };
 
 /* Kernels that work on PE lanes of a token: PE divides the channels. */
 static int mlo_lanes_legal(const mlo_site *s, int64_t pe, int64_t simd) { return simd == 1 && pe >= 1 && mlo_last_dim(&s->out) % pe == 0; }
 
 static int mlo_requant_unit(const mlo_site *s, int64_t pe, int64_t simd, mlo_unit *u) {
-    int64_t channels = mlo_last_dim(&s->out); int xbits = mlo_bits_of(s->in[0].dtype), ybits = mlo_bits_of(s->out.dtype);
+    int64_t channels = mlo_last_dim(&s->out); int xbits = s->in_bits[0], ybits = s->out_bits;
     (void)simd;
     u->module = "mlo_requant";
     u->in[u->n_in++] = mlo_port_make("s_axis", 0, pe, xbits, channels);
     u->out = mlo_port_make("m_axis", 0, pe, ybits, channels);
-    mlo_unit_memory(u, "s_axis_c", 64, 1);
+    mlo_unit_memory(u, "s_axis_c", pe * 64, channels / pe);
     mlo_unit_param(u, "C", channels); mlo_unit_param(u, "PE", pe); mlo_unit_param(u, "XBITS", xbits); mlo_unit_param(u, "YBITS", ybits);
     u->interval = channels / pe; u->latency = 9; u->other = pe;
     return 0;
 }
+/* Word `word` of the channel words of PE lanes: bias, multiplier, shift, from inputs `at` and the next two. */
+static void mlo_pack_channels(const mlo_unit *u, int64_t word, const mlo_array *const *in, size_t at, unsigned char *bits) {
+    for (int64_t p = 0; p < u->pe; p++) {
+        mlo_put_bits(bits, 64 * p, 32, (uint64_t)mlo_get(in[at], word * u->pe + p));
+        mlo_put_bits(bits, 64 * p + 32, 16, (uint64_t)mlo_get(in[at + 1], word * u->pe + p));
+        mlo_put_bits(bits, 64 * p + 48, 6, (uint64_t)mlo_get(in[at + 2], word * u->pe + p));
+    }
+}
 static void mlo_requant_pack(const mlo_site *s, const mlo_unit *u, int k, int64_t word, const mlo_array *const *in, unsigned char *bits) {
-    (void)s; (void)u; (void)k; (void)word;
-    mlo_put_bits(bits, 0, 16, (uint64_t)mlo_get(in[1], 0));
-    mlo_put_bits(bits, 16, 6, (uint64_t)mlo_get(in[1], 1));
+    (void)s; (void)k;
+    mlo_pack_channels(u, word, in, 1, bits);
 }

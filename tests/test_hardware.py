@@ -122,6 +122,8 @@ def check_words():
     *three, icarus = together(*[lambda n=n: three_inputs(n) for n in names], lambda: Run(tiny))
     for n, why in zip(names, three): t.case("three inputs in Icarus give the words of core.onnx in ONNX Runtime: " + n, why)
     t.case("bert-tiny at 4 x 4 in Icarus: all 32 x 64 words", icarus.why() or ("" if icarus.words == 2048 else "%s words" % icarus.words))
+    wide = Run(build("bert-tiny-mask", "--max-cost", "1.2", "--pe", "4", "--simd", "4"))
+    t.case("operands of 9 and 10 bits in Icarus: all words", wide.why() or ("" if wide.words == 2048 else "%s words" % wide.words))
     fast = Run(tiny, verilator=True)
     note("bert-tiny at 4 x 4: %s cycles, predicted %s" % (fast.cycles, fast.predicted_cycles))
     t.case("Verilator: the same words and the same cycles, of every kernel", fast.why() or ("" if fast.timing() == icarus.timing() else "Verilator %s, Icarus %s" % (fast.cycles, icarus.cycles)))

@@ -6,11 +6,13 @@
 
 Judges are ONNX Runtime, which executes the functions that mlo writes into its models, and numpy, which knows the kernels' essays only."""
 import json
+import logging
 import os
 import re
 import numpy as np
 import onnx
 import onnxruntime as ort
+import onnxruntime.quantization
 from onnx import TensorProto, helper, numpy_helper
 import harness as t
 
@@ -210,20 +212,25 @@ class Judge:
         whole.CopyFrom(ints)
         alone.CopyFrom(ints)
         layer_by_layer(alone, core_loop(alone))
-        worst = [1.0, 1.0, 1.0]
+        worst, results = [1.0, 1.0, 1.0], {}
         for m in whole, alone: tap(m, core_loop(m), self.names)
         whole, alone = session(whole), session(alone)
         for f, w in list(zip(self.feeds, self.want))[:n]:
             a, b = outputs(whole, f), outputs(alone, dict(f, states=w["states"]))
             for i in range(self.layers):
                 for k in self.names: worst[0], worst[1] = min(worst[0], cosine(w["tap." + k][i], a["tap." + k][i])), min(worst[1], cosine(w["tap." + k][i], b["tap." + k][i]))
-            worst[2] = min([worst[2]] + [cosine(w[k], a[k]) for k in a if not k.startswith("tap.")])
+            for k in a:
+                if not k.startswith("tap."): results.setdefault(k, []).append((w[k], a[k]))
+        for pairs in results.values():
+            # the direction of two logits is luck: outputs that small are judged together
+            if pairs[0][0].size < 16: pairs = [np.array(p) for p in [list(zip(*pairs))]]
+            worst[2] = min([worst[2]] + [cosine(w, a) for w, a in pairs])
         return worst
 
 
 # Errors add up over layers, so sublayers behind several others may be at 0.98. By itself a layer has to be better: at 0.98 nobody would
 # notice a ReLU where a GELU should be (0.988 in the BERTs here).
-LIMITS = 0.98, 0.992, 0.99
+LIMITS = 0.985, 0.998, 0.99
 
 
 def passes(worst): return all(w >= l for w, l in zip(worst, LIMITS))
@@ -239,8 +246,9 @@ def edit(tensor, rows, change):
 
 
 def relu(table):
-    """A GELU's table made a ReLU's. GELU(x) = x where x is large, so the last entry tells the slope."""
-    return np.rint(np.maximum(np.arange(-128, 128), 0) * (int(table[255]) / 127)).astype(table.dtype)
+    """A GELU's table made a ReLU's. GELU(x) = x where x is large, so the last entries tell the line; and 0 where x is small."""
+    t, far = table.astype(np.float64), len(table) // 16
+    return np.rint(np.maximum(t[-1] - (t[-1] - t[-1 - far]) / far * np.arange(len(t))[::-1], t[0])).astype(table.dtype)
 
 
 def sabotages(model):
@@ -273,6 +281,74 @@ def check_model():
                 note("%-24s %s %s: %s" % ("", what, where, text(worst)))
                 if passes(worst): lame.append("%s %s" % (what, where))
         t.case("and a broken one is noticed: " + name, "these are not: " + ", ".join(lame) if lame else "" if len(whats) == 3 else "found only " + str(whats))
+
+
+def planted(name, big=25):
+    """bert-tiny-mask with what trained BERTs have: two channels of the residual stream far out in every token, two hidden units likewise,
+    weights that make little of the former and nothing of the latter, and norms that bring the other channels back up."""
+    m = onnx.load(t.model(name))
+    for i in m.graph.initializer:
+        a, shape = numpy_helper.to_array(i).copy(), tuple(i.dims)
+        if i.name.endswith("attention.output.LayerNorm.bias"): a[[3, 40]] += big, -big / 2
+        elif i.name.endswith("attention.output.LayerNorm.weight"): a[[3, 40]] *= big / 5
+        elif i.name.endswith("output.LayerNorm.weight"):
+            a *= np.sqrt(1 + big * big * 1.25 / 64)
+            a[[3, 40]] *= 0.02
+        elif i.name.endswith("intermediate.dense.bias"): a[[7, 99]] += big / 2, big / 4
+        elif shape == (64, 256): a[[3, 40]] /= big
+        elif shape == (256, 64):
+            a *= 4
+            a[[7, 99]] = 0
+        i.CopyFrom(numpy_helper.from_array(a, i.name))
+    return t.write("planted.onnx", m.SerializeToString())
+
+
+def cost(model):
+    """Products of a loop's body, weighted with the bits of the operand / 8, over products."""
+    loop, spent, all = core_loop(model), 0, 0
+    bits = {n.output[0]: int(p.value) for n in body(loop).node for p in n.metadata_props if p.key == "mlo.bits"}
+    for n in body(loop).node:
+        if n.op_type.startswith("MVU"):
+            w = np.prod(stack(model, loop, n.input[2]).dims[1:]) * np.prod(shapes(model)[n.input[0]][-1:])
+            spent, all = spent + w * bits.get(n.input[0], 8) / 8, all + w
+        if n.op_type == "Attention":
+            both = 2 * np.prod(shapes(model)[n.input[1]])
+            spent, all = spent + both, all + both
+    return spent / all
+
+
+def shapes(model): return {v.name: [d.dim_value for d in v.type.tensor_type.shape.dim] for v in body(core_loop(model)).value_info}
+
+
+class Samples(ort.quantization.CalibrationDataReader):
+    def __init__(self, feeds): self.feeds = iter(feeds)
+    def get_next(self): return next(self.feeds, None)
+
+
+def check_outliers():
+    """Outliers that one scale per tensor does not survive: 0.977 with the scales of the largest magnitudes, as ONNX Runtime's static quantization takes them."""
+    name, flags = "bert-tiny-mask", ["--calib", t.calibration("bert-tiny-mask", 16)]
+    path, reached = planted(name), {}
+    exact, feeds = session(path), samples(name, 16, 77)
+    want = [outputs(exact, f) for f in feeds]
+    for what, more in ("8 bits", []), ("at 1.15 times the cost", ["--max-cost", "1.15"]):
+        t.good("quantize", path, *flags, *more, "--onnx", "-o", t.at("outliers.onnx"))
+        model = onnx.load(t.at("outliers.onnx"))
+        got = [outputs(s, f) for s in [session(model)] for f in feeds]
+        reached[what] = float(np.mean([cosine(w[k], g[k]) for w, g in zip(want, got) for k in w])), cost(model)
+        t.good("compile", path, *flags, *more, "-o", t.at("build-outliers"))
+        core = os.path.join(t.at("build-outliers"), "host/core.onnx")
+        s = session(core)
+        t.case("outliers, %s: mlo run gives the bits of ONNX Runtime" % what, next(filter(None, (differ(run(core, f), outputs(s, f)) for f in core_inputs(core, 4, np.random.default_rng(9)))), ""))
+    ort.quantization.quantize_static(path, t.at("static.onnx"), Samples(samples(name, 16, 1)), per_channel=True, op_types_to_quantize=["MatMul", "Gemm"],
+                                     activation_type=ort.quantization.QuantType.QInt8, weight_type=ort.quantization.QuantType.QInt8)
+    static = float(np.mean([cosine(w[k], g[k]) for w, g in zip(want, [outputs(s, f) for s in [session(t.at("static.onnx"))] for f in feeds]) for k in w]))
+    note("outliers: cosine %.4f with 8 bits, %.4f at %.3f times the cost; ONNX Runtime's static quantization %.4f" % (reached["8 bits"][0], *reached["at 1.15 times the cost"], static))
+    t.case("outliers do not hurt: 8 bits", "" if reached["8 bits"][0] >= 0.995 and reached["8 bits"][1] == 1 else "cosine %.4f, cost %.3f" % reached["8 bits"])
+    t.case("outliers do not hurt: wider operands within a budget", "" if reached["at 1.15 times the cost"][0] >= 0.998 and 1.05 < reached["at 1.15 times the cost"][1] <= 1.15 else "cosine %.4f, cost %.3f" % reached["at 1.15 times the cost"])
+    t.case("outliers: closer than static quantization by ONNX Runtime", "" if 4 * (1 - reached["8 bits"][0]) < 1 - static else "%.4f and %.4f" % (reached["8 bits"][0], static))
+    p = t.call("quantize", path, "--max-cost", "0.5")
+    t.case("--max-cost below 1 is refused", "" if p.returncode == 2 and b"max-cost" in p.stderr else "status %d: %s" % (p.returncode, p.stderr.decode()))
 
 
 # ---- floats -----------------------------------------------------------------------------------------------------------------------------
@@ -368,10 +444,12 @@ def check_requantize():
     rng, why, worst = np.random.default_rng(1), "", 0
     for k in range(6):
         x = rng.integers(I16.min, I16.max + 1, (1, 9, 40)).astype(np.int16)
-        m, s = fixed(2.0 ** rng.uniform(-12, 1))
-        y = kernel("Requant", {"x": x, "p": np.array([m, s], np.int32)}, np.int8)
-        why = why or equal(y, requantize(x, m, s, -128, 127))
-        worst = max(worst, np.abs(y - np.clip(x * (m / 2.0 ** s), -128, 127)).max())
+        ms = [fixed(2.0 ** rng.uniform(-12, 1)) for _ in range(40)]
+        mult, shift = (np.array([v[i] for v in ms], np.int32) for i in (0, 1))
+        offset = rng.integers(I16.min, I16.max + 1, 40).astype(np.int32) * (np.arange(40) % 2).astype(np.int32)
+        y = kernel("Requant", {"x": x, "bias": offset, "mult": mult, "shift": shift}, np.int8)
+        why = why or equal(y, requantize(x.astype(np.int64) + offset, mult, shift, -128, 127))
+        worst = max(worst, np.abs(y - np.clip((x.astype(np.int64) + offset) * (mult / 2.0 ** shift), -128, 127)).max())
     for out, bits in (np.int8, 7), (np.int16, 15):
         x, w = rng.integers(-128, 128, (1, 7, 96)).astype(np.int8), rng.integers(-128, 128, (96, 24)).astype(np.int8)
         bias, ms = rng.integers(-2 ** 22, 2 ** 22, 24).astype(np.int32), [fixed(2.0 ** rng.uniform(bits - 24, bits - 20)) for _ in range(24)]
@@ -460,17 +538,22 @@ def check_attention():
 
 
 def check_constants():
-    """Multiplier and shift of every plain linear layer bring scale(x) scale(w) / scale(y), to 15 bits."""
+    """Multiplier and shift of every plain linear layer bring scale(x) scale(w) / (scale(y) shape(y)), to 15 bits. Values have the shape
+    that their attention's result has; the shape of x is in the scale of w."""
     worst, count = 0, 0
     for name in "bert-tiny", "vit-tiny", "bert-60":
         m = onnx.load(made("quantize", name))
         loop = core_loop(m)
         scale = {n.output[0]: np.array(p.value.split(), np.float64) for n in body(loop).node for p in n.metadata_props if p.key == "mlo.scale"}
+        inputs = {i.name for i in body(loop).input}
+        mixed = {n.input[2]: n.output[0] for n in body(loop).node if n.op_type == "Attention"}
         for n in body(loop).node:
             if (n.domain, n.op_type) != ("mlo", "MVU") or n.input[0] not in scale: continue
+            shape = mixed.get(n.output[0], n.output[0]) + "_shape"
+            shape = numpy_helper.to_array(stack(m, loop, shape)).astype(np.float64)[:, :, 0] if shape in inputs else 1
             values = [numpy_helper.to_array(stack(m, loop, x)).astype(np.float64) for x in (n.input[3], n.input[4])]
             w = numpy_helper.to_array(stack(m, loop, n.output[0] + "_w_scale")).astype(np.float64)
-            want = scale[n.input[0]][:, None] * w / scale[n.output[0]][:, None]
+            want = scale[n.input[0]][:, None] * w / (scale[n.output[0]][:, None] * shape)
             worst = max(worst, float(np.abs(values[0] / 2 ** values[1] / want - 1).max()))
             count += want.size
     t.case("requantization constants are the scales' ratios to 2^-15: %d of them" % count, "" if count > 1000 and worst <= 2 ** -15 + 2e-8 else "off by %.3g" % worst)
@@ -514,4 +597,5 @@ def check_dynamic():
 
 if __name__ == "__main__":
     ort.set_default_logger_severity(4)
-    t.main(check_executions, check_stages, check_model, check_float, check_check, check_exp2, check_requantize, check_layernorm, check_attention, check_constants, check_mask, check_dynamic)
+    logging.disable(logging.WARNING)                        # of ONNX Runtime's quantizer
+    t.main(check_executions, check_stages, check_model, check_outliers, check_float, check_check, check_exp2, check_requantize, check_layernorm, check_attention, check_constants, check_mask, check_dynamic)

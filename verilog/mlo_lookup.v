@@ -1,25 +1,26 @@
 // SPDX-License-Identifier: MIT
-// mlo_lookup: y = table[q + 128] on every lane: the function a kernel may have behind its requantization
+// mlo_lookup: y = table[q + 2^(XBITS-1)] on every lane: the function a kernel may have behind its requantization
 //
-// Contract   q: LANES x 8 bits signed; y: LANES x YBITS. `first` (one cycle, not with s_axis_tvalid) moves to the next
+// Contract   q: LANES x XBITS signed; y: LANES x YBITS. `first` (one cycle, not with s_axis_tvalid) moves to the next
 //            table, as mlo_param says; what came before it was looked up in the table before.
 // Throughput one beat per cycle.
 // Latency    1 cycle.
 // Stall      s_axis_tready is low while m_axis_tready is low and y is occupied, or while the table is not loaded; y
 //            leaves nevertheless in that case. s_axis_tready depends combinationally on m_axis_tready: not for the
 //            border of a kernel.
-// Parameters s_axis_t: 256 words of YBITS. The lanes hold a copy each, all loaded by the same beats.
-// Legal      LANES >= 1, YBITS >= 1.
+// Parameters s_axis_t: 2^XBITS words of YBITS. The lanes hold a copy each, all loaded by the same beats.
+// Legal      LANES >= 1, 2 <= XBITS <= 16, YBITS >= 1.
 `default_nettype none
 
 module mlo_lookup #(
     parameter LANES     = 2,
+    parameter XBITS     = 8,        // bits of q
     parameter YBITS     = 8,        // bits of y
     parameter AXI_WIDTH = 128       // bits of a parameter beat
 ) (
     input  wire                   clk,
     input  wire                   rst,
-    input  wire [LANES*8-1:0]     s_axis_tdata,
+    input  wire [LANES*XBITS-1:0]     s_axis_tdata,
     input  wire                   s_axis_tvalid,
     output wire                   s_axis_tready,
     input  wire [2:0]             s_axis_tuser,
@@ -34,6 +35,7 @@ module mlo_lookup #(
 );
     generate
         if (LANES < 1) mlo_error_LANES_must_be_at_least_1 u_lanes ();
+        if (XBITS < 2 || XBITS > 16) mlo_error_XBITS_must_be_2_to_16 u_xbits ();
     endgenerate
 
     wire [LANES-1:0] table_ready, load_ready;       // all lanes alike: the first speaks for them
@@ -50,11 +52,11 @@ module mlo_lookup #(
     genvar p;
     generate
         for (p = 0; p < LANES; p = p + 1) begin : lane
-            mlo_param #(.WIDTH(YBITS), .DEPTH(256), .AXI_WIDTH(AXI_WIDTH)) u_table (
+            mlo_param #(.WIDTH(YBITS), .DEPTH(1 << XBITS), .AXI_WIDTH(AXI_WIDTH)) u_table (
                 .clk(clk), .rst(rst), .s_axis_tdata(s_axis_t_tdata), .s_axis_tvalid(s_axis_t_tvalid),
                 .s_axis_tready(load_ready[p]), .first(first), .ready(table_ready[p]),
-                // q + 128: the sign bit inverted
-                .addr({!s_axis_tdata[8*p + 7], s_axis_tdata[8*p +: 7]}), .en(take),
+                // q + 2^(XBITS-1): the sign bit inverted
+                .addr({!s_axis_tdata[XBITS*p + XBITS-1], s_axis_tdata[XBITS*p +: XBITS-1]}), .en(take),
                 .data(m_axis_tdata[p*YBITS +: YBITS]));
         end
     endgenerate

@@ -2,8 +2,8 @@
 // mlo_mvu: y = requantize(W x + bias), PE rows x SIMD columns per cycle: the matrix-vector unit
 //
 // Contract   for each token x[0..K-1]: acc[n] = bias[n] + sum_k x[k]*W[k][n], in ABITS bits (modulo 2^ABITS);
-//            y[n] = clip((acc[n]*M[n] + 2^(S[n]-1)) >>> S[n]); with TABLE = 1 that clips to 8 bits signed and
-//            y[n] = table[that + 128]. Tokens leave in their order with their sideband (s_axis_tuser).
+//            y[n] = clip((acc[n]*M[n] + 2^(S[n]-1)) >>> S[n]); with TABLE = 1 that clips to TBITS bits signed
+//            and y[n] = table[that + 2^(TBITS-1)]. Tokens leave in their order with their sideband (s_axis_tuser).
 //            A token with tuser[0] (`first`) moves every parameter memory to its next bank. The very first token after
 //            reset must have it.
 // Throughput II = KF*NF cycles per token exactly, KF = K/SIMD, NF = N/PE, back to back: the next token's vector is
@@ -14,7 +14,7 @@
 //            that is not loaded freezes only what is in front of it: results of the iteration before drain.
 // Parameters s_axis_w: words of PE*SIMD*WBITS, address nf*KF + kf, bits (p*SIMD+s)*WBITS: W[kf*SIMD+s][nf*PE+p]
 //            s_axis_c: words of PE*64, address nf, bits 64*p: bias[31:0] signed, M[47:32] (< 2^15), S[53:48] (1..62)
-//            s_axis_t: words of YBITS, 256 of them (only with TABLE = 1)
+//            s_axis_t: words of YBITS, 2^TBITS of them (only with TABLE = 1)
 // Legal      SIMD divides K, PE divides N, XBITS and WBITS >= 2, YBITS >= 2,
 //            XBITS + WBITS + clog2(SIMD) <= ABITS <= 32 (choose ABITS so that no sum can overflow; 27 is one DSP less).
 //
@@ -36,7 +36,8 @@ module mlo_mvu #(
     parameter WBITS     = 8,        // bits of W
     parameter ABITS     = 32,       // bits of the accumulator, <= 32
     parameter YBITS     = 8,        // bits of y
-    parameter TABLE     = 0,        // 1: a 256-word table behind the requantization
+    parameter TABLE     = 0,        // 1: a table behind the requantization
+    parameter TBITS     = 8,        // bits of the table's index
     parameter AXI_WIDTH = 128       // bits of a parameter beat
 ) (
     input  wire                  clk,
@@ -71,7 +72,7 @@ module mlo_mvu #(
     localparam [KW-1:0] K_LAST = KF[KW-1:0] - 1'b1;
     localparam [NW-1:0] N_LAST = NF[NW-1:0] - 1'b1;
     localparam SBITS = XBITS + WBITS + $clog2(SIMD);
-    localparam QBITS = (TABLE != 0) ? 8 : YBITS;           // what the requantization makes
+    localparam QBITS = (TABLE != 0) ? TBITS : YBITS;           // what the requantization makes
     localparam DA = 2 + $clog2(SIMD);               // slots of segment A: memory output, operands, .. tree but its last
     localparam DB = 8;                              // of segment B: tree's last, accumulator, six of mlo_requantize
 
@@ -240,7 +241,7 @@ module mlo_mvu #(
             always @(posedge clk)
                 if (rst)       b_mark <= {DB{1'b0}};
                 else if (en_b) b_mark <= {b_mark[DB-2:0], e_mark};
-            mlo_lookup #(.LANES(PE), .YBITS(YBITS), .AXI_WIDTH(AXI_WIDTH)) u_lookup (
+            mlo_lookup #(.LANES(PE), .XBITS(TBITS), .YBITS(YBITS), .AXI_WIDTH(AXI_WIDTH)) u_lookup (
                 .clk(clk), .rst(rst), .first(b_mark[DB-1] && en_b),
                 .s_axis_tdata(q_data), .s_axis_tvalid(q_valid), .s_axis_tready(q_ready), .s_axis_tuser(q_user),
                 .m_axis_tdata(o_data), .m_axis_tvalid(o_valid), .m_axis_tready(o_ready), .m_axis_tuser(o_user),

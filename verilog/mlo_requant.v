@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: MIT
-// mlo_requant: y = clip((x*M + 2^(S-1)) >>> S), element by element: another scale or another width, nothing else
+// mlo_requant: y[c] = clip(((x[c] + B[c])*M[c] + 2^(S[c]-1)) >>> S[c]): each channel gets another offset, scale and width
 //
 // Contract   tokens of C channels, LANES = PE; tokens leave in their order with their sideband. A token with tuser[0]
-//            (`first`) moves to the next M and S; the very first token after reset must have it.
+//            (`first`) moves to the next B, M and S; the very first token after reset must have it.
 // Throughput one beat per cycle; a token with `first` costs 1 cycle more (if its parameters are loaded).
 // Latency    idle, parameters loaded: a beat taken in cycle t is offered in cycle t + 9 (+ 1 if it carries the change
 //            of iteration: first beat of a token with `first`; the beats after it then follow one per cycle).
 // Stall      a beat that cannot leave freezes the lanes; parameters not loaded hold the input, what is behind drains.
-// Parameters s_axis_c: one word of 64 bits: M[15:0] (< 2^15), S[21:16] (1..62)
-// Legal      PE divides C, XBITS >= 2, YBITS >= 2.
+// Parameters s_axis_c: C/PE words of PE x 64 bits, as mlo_mvu's channel words: B[31:0] signed (its low XBITS bits are used),
+//            M[47:32] (< 2^15), S[53:48] (1..62)
+// Legal      PE divides C, 2 <= XBITS <= 32, YBITS >= 2.
 `default_nettype none
 
 module mlo_requant #(
@@ -40,6 +41,7 @@ module mlo_requant #(
 
     generate
         if (C % PE != 0) mlo_error_PE_must_divide_C u_pe ();
+        if (XBITS > 32)  mlo_error_XBITS_must_be_at_most_32 u_xbits ();
     endgenerate
 
     // ---- input register: here a beat waits for its parameters ------------------------------------------------------
@@ -70,12 +72,11 @@ module mlo_requant #(
         end
     end
 
-    wire [63:0] word;
-    mlo_param #(.WIDTH(64), .DEPTH(1), .AXI_WIDTH(AXI_WIDTH)) u_scale (
+    wire [PE*64-1:0] word;
+    mlo_param #(.WIDTH(PE*64), .DEPTH(CF), .AXI_WIDTH(AXI_WIDTH)) u_scale (
         .clk(clk), .rst(rst),
         .s_axis_tdata(s_axis_c_tdata), .s_axis_tvalid(s_axis_c_tvalid), .s_axis_tready(s_axis_c_tready),
-        .first(swap), .ready(ready), .addr(1'b0), .en(go), .data(word));
-    wire unused_word = &{1'b0, word[63:22]};
+        .first(swap), .ready(ready), .addr(beat), .en(go), .data(word));
 
     // ---- lanes -----------------------------------------------------------------------------------------------------
     reg  [PE*XBITS-1:0] x1;                         // beside the word read for it
@@ -94,11 +95,13 @@ module mlo_requant #(
     genvar p;
     generate
         for (p = 0; p < PE; p = p + 1) begin : lane
-            wire unused_valid;                      // the same in each lane: v stands for all
-            mlo_requantize #(.ABITS(XBITS), .MBITS(16), .YBITS(YBITS)) u_requantize (
-                .clk(clk), .rst(rst), .en(en), .in_valid(v[0]), .in_acc(x1[p*XBITS +: XBITS]), .in_m(word[15:0]),
-                .in_s(word[21:16]), .out_valid(unused_valid), .out_y(y[p*YBITS +: YBITS]));
-            wire unused_lane = &{1'b0, unused_valid};
+            wire signed [XBITS-1:0] x2 = x1[p*XBITS +: XBITS], offset = word[64*p +: XBITS];
+            wire signed [XBITS:0]   acc = x2 + offset;  // registered where mlo_requantize begins
+            wire                    unused_valid;       // the same in each lane: v stands for all
+            mlo_requantize #(.ABITS(XBITS + 1), .MBITS(16), .YBITS(YBITS)) u_requantize (
+                .clk(clk), .rst(rst), .en(en), .in_valid(v[0]), .in_acc(acc), .in_m(word[64*p + 32 +: 16]),
+                .in_s(word[64*p + 48 +: 6]), .out_valid(unused_valid), .out_y(y[p*YBITS +: YBITS]));
+            wire unused_lane = &{1'b0, unused_valid, word[64*p +: 32], word[64*p + 54 +: 10]};
         end
     endgenerate
 

@@ -20,8 +20,8 @@ def requantize(acc, m, s, bits):
 class Case:
     """Parameters and tokens of a run: `iterations` parameter sets, `tokens` tokens in each."""
 
-    def __init__(self, seed, iterations, tokens, K, N, PE, SIMD, XBITS=8, WBITS=8, ABITS=32, YBITS=8, TABLE=0, AXI_WIDTH=128):
-        self.p = dict(K=K, N=N, PE=PE, SIMD=SIMD, XBITS=XBITS, WBITS=WBITS, ABITS=ABITS, YBITS=YBITS, TABLE=TABLE, AXI_WIDTH=AXI_WIDTH)
+    def __init__(self, seed, iterations, tokens, K, N, PE, SIMD, XBITS=8, WBITS=8, ABITS=32, YBITS=8, TABLE=0, TBITS=8, AXI_WIDTH=128):
+        self.p = dict(K=K, N=N, PE=PE, SIMD=SIMD, XBITS=XBITS, WBITS=WBITS, ABITS=ABITS, YBITS=YBITS, TABLE=TABLE, TBITS=TBITS, AXI_WIDTH=AXI_WIDTH)
         self.KF, self.NF = K // SIMD, N // PE
         self.iterations, self.tokens = iterations, tokens
         rng = np.random.default_rng(seed)
@@ -30,9 +30,9 @@ class Case:
             W = rng.integers(-(1 << (WBITS - 1)), 1 << (WBITS - 1), (K, N))
             bias = rng.integers(-(1 << 17), 1 << 17, N) if ABITS > 24 else rng.integers(-2000, 2000, N)
             M = rng.integers(0, 1 << 15, N)
-            typical = XBITS + WBITS - 3 + clog2(K) // 2 + 14 - (8 if TABLE else YBITS)
+            typical = XBITS + WBITS - 3 + clog2(K) // 2 + 14 - (TBITS if TABLE else YBITS)
             S = np.where(rng.random(N) < 0.9, np.clip(rng.integers(typical - 2, typical + 4, N), 1, 62), rng.integers(1, 63, N))
-            T = rng.integers(-(1 << (YBITS - 1)), 1 << (YBITS - 1), 256)
+            T = rng.integers(-(1 << (YBITS - 1)), 1 << (YBITS - 1), 1 << TBITS)
             words = []
             for nf in range(self.NF):
                 for kf in range(self.KF):
@@ -53,9 +53,9 @@ class Case:
                 lines_in += [b | user << (SIMD * XBITS) for b in bench.beats(x, SIMD, XBITS)]
                 acc = x.astype(np.int64) @ W.astype(np.int64) + bias
                 acc = ((acc + (1 << (ABITS - 1))) & ((1 << ABITS) - 1)) - (1 << (ABITS - 1))
-                y = [requantize(acc[n], M[n], S[n], 8 if TABLE else YBITS) for n in range(N)]
+                y = [requantize(acc[n], M[n], S[n], TBITS if TABLE else YBITS) for n in range(N)]
                 if TABLE:
-                    y = [int(T[v + 128]) for v in y]
+                    y = [int(T[v + (1 << (TBITS - 1))]) for v in y]
                 self.want += [b | user << (PE * YBITS) for b in bench.beats(y, PE, YBITS)]
         hw = bench.hexwords
         self.files = {"in.hex": hw(lines_in, SIMD * XBITS + 3), "w.hex": hw(lines_w, AXI_WIDTH), "c.hex": hw(lines_c, AXI_WIDTH)}
@@ -130,6 +130,9 @@ def main():
         for n, shape in enumerate(SHAPES if ybits in (8, 16) else SHAPES[:3]):
             Case(100 * ybits + n, 5, 3, YBITS=ybits, TABLE=table, **shape).stalled(range(n + 1, n + 4))
         bench.ok(NAME, "TABLE=%d YBITS=%d: words, order and sideband with stalls on every stream" % (table, ybits))
+    for tbits, n in ((10, 0), (6, 7), (10, 9)):
+        Case(tbits + n, 4, 3, YBITS=10, TABLE=1, TBITS=tbits, **SHAPES[n]).stalled(range(n + 1, n + 3))
+    bench.ok(NAME, "tables of 10-bit and 6-bit indices")
     for simd in (6, 5, 3):
         Case(simd, 2, 2, K=150, N=60, PE=5, SIMD=simd, TABLE=simd & 1).stalled([simd])
     bench.ok(NAME, "K=150 N=60 PE=5 SIMD=6, 5, 3")

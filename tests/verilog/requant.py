@@ -7,9 +7,9 @@ import bench
 NAME = "requant"
 
 
-def requantize(x, m, s, bits):
+def requantize(x, b, m, s, bits):
     """the rule of the specification on Python integers"""
-    y = (int(x) * int(m) + (1 << (int(s) - 1))) >> int(s)
+    y = ((int(x) + int(b)) * int(m) + (1 << (int(s) - 1))) >> int(s)
     return max(-(1 << (bits - 1)), min((1 << (bits - 1)) - 1, y))
 
 
@@ -18,18 +18,21 @@ def run(seed, iterations, tokens, C=8, PE=2, XBITS=16, YBITS=8, AXI_WIDTH=128, s
     lines_in, lines_c, want = [], [], []
     lo, hi = -(1 << (XBITS - 1)), (1 << (XBITS - 1)) - 1
     for it in range(iterations):
-        m = int(rng.choice([0, 1, (1 << 15) - 1, 1 << 14, rng.integers(0, 1 << 15), rng.integers(0, 1 << 15)]))
-        s = shifts[it % len(shifts)] if shifts else int(np.clip(XBITS + 14 - YBITS + rng.integers(-4, 4), 1, 62))
-        lines_c += bench.param_beats([m | s << 16 | int(rng.integers(0, 1 << 42)) << 22], 64, AXI_WIDTH)
+        B = rng.integers(lo, hi + 1, C) * rng.integers(0, 2, C)             # half of the channels have no offset
+        M = rng.choice([0, 1, (1 << 15) - 1, 1 << 14, *rng.integers(0, 1 << 15, 4)], C)
+        S = np.full(C, shifts[it % len(shifts)]) if shifts else np.clip(XBITS + 14 - YBITS + rng.integers(-4, 4, C), 1, 62)
+        words = [(int(b) & 0xffffffff) | int(m) << 32 | int(s) << 48 | int(rng.integers(0, 1024)) << 54 for b, m, s in zip(B, M, S)]
+        lines_c += bench.param_beats([bench.pack(words[n:n + PE], 64) for n in range(0, C, PE)], PE * 64, AXI_WIDTH)
         for token in range(tokens):
             x = rng.integers(lo, hi + 1, C)
             for border in (lo, hi, 0, -1, 1):
                 x[rng.integers(0, C)] = border
-            if m:                               # products next to a tie
-                x[rng.integers(0, C)] = max(lo, min(hi, ((1 << s) * int(rng.integers(-3, 4)) + (1 << (s - 1))) // m))
+            c = rng.integers(0, C)
+            if M[c]:                            # a product next to a tie
+                x[c] = max(lo, min(hi, ((1 << int(S[c])) * int(rng.integers(-3, 4)) + (1 << (int(S[c]) - 1))) // int(M[c]) - int(B[c])))
             user = (token == 0) | int(rng.integers(0, 4)) << 1
             lines_in += [b | user << (PE * XBITS) for b in bench.beats(x, PE, XBITS)]
-            want += [b | user << (PE * YBITS) for b in bench.beats([requantize(v, m, s, YBITS) for v in x], PE, YBITS)]
+            want += [b | user << (PE * YBITS) for b in bench.beats([requantize(*v, YBITS) for v in zip(x, B, M, S)], PE, YBITS)]
     plus = dict(s_in=0, s_c=0, s_out=0, hold=0, gap=0)
     plus.update(how)
     p = dict(C=C, PE=PE, XBITS=XBITS, YBITS=YBITS, AXI_WIDTH=AXI_WIDTH)

@@ -1,0 +1,422 @@
+/* scales: what the integers stand for.
+ *
+ * in:  signals with their statistics, and the float weights of who reads them.     out: scales, shapes, zeros of every signal.
+ * invariant: nothing here costs hardware: all of it ends in multipliers, shifts, biases, tables and weights, which are parameters anyway.
+ * example: a residual stream with one channel at 28 and the others below 1. One scale for all leaves the others 4 of 127 steps. A scale
+ *      per channel costs nothing where linear layers read it: y[c] = (x[c] - zero[c]) / (scale shape[c]); the weights' row c is multiplied
+ *      by shape[c] and zero W goes into the bias.
+ * cost: the weights once, a layer at a time.
+ *
+ * The residual stream has 16 bits, symmetric, a quarter of headroom. Matrix operands have fewer, so each gets what its place allows:
+ *     read by linear layers alone:       a scale and a zero per channel; the shape is the best of a few between "ranges become equal" and
+ *                                        "weights become equal", by the expected error of the product (Xiao et al., SmoothQuant, search alpha)
+ *     values of an attention:            likewise; weights of a row sum to one, so the mix has the same zero and shape
+ *     keys of an attention:              a zero per channel, as a softmax does not see what is added to all scores of a row
+ *     made by a table, read by linear:   one scale and one zero
+ *     index of a table:                  one scale and one zero, over the range where the function is not flat
+ *     anything else:                     one scale
+ */
+enum { MLO_WIDE = 32767, MLO_INDEX_BITS = 10 };
+static const double mlo_headroom = 1.25, mlo_margin = 1.0 / 16;
+
+static double mlo_top(const mlo_signal *s) { return ldexp(1, s->bits - 1) - 1; }
+
+/* ---- demands --------------------------------------------------------------------------------------------------------------------------- */
+
+static int mlo_demand(mlo_quantizer *q) {
+    for (size_t i = 0; i < q->r.n_block; i++) {
+        mlo_sublayer *b = q->r.block[i];
+        int wide = b->kind == MLO_NORM || b->kind == MLO_RESIDUAL;
+        for (int k = 0; k < b->n_in; k++) {
+            mlo_signal *s = mlo_signal_of(q, b->in[k]);
+            if (!s) return (int)q->m->error.code;
+            if (wide) s->wide = 1; else s->narrow = 1;
+            s->reads[b->kind]++; s->operand = k;
+            if (b->kind == MLO_UNARY) s->bits = MLO_INDEX_BITS;
+        }
+        mlo_signal *out = mlo_signal_of(q, b->out);
+        if (!out) return (int)q->m->error.code;
+        out->maker = b;
+        if (b->kind == MLO_ATTENTION && b->mask) {
+            if (q->mask && q->mask != b->mask) return mlo_fail(q->m, MLO_E_UNSUPPORTED, b->node, "a loop with two attention masks, '%s' and '%s'; one key mask per loop is supported", q->mask, b->mask);
+            q->mask = b->mask;
+        }
+    }
+    mlo_signal *in = mlo_signal_of(q, q->scan.body->input[0]->name), *out = mlo_signal_of(q, q->result);
+    if (!in || !out) return (int)q->m->error.code;
+    in->wide = out->wide = 1;
+    return 0;
+}
+
+/* Do linear layers alone read the narrow form? Then they can absorb shape and zero. */
+static int mlo_absorbed(const mlo_signal *s) { return s->narrow && s->reads[MLO_LINEAR] && !s->reads[MLO_ATTENTION] && !s->reads[MLO_UNARY]; }
+
+/* The unary function that is the only reader of a linear layer, NULL when there is none: they become one MVUTable. */
+static mlo_sublayer *mlo_fused_unary(const mlo_quantizer *q, const mlo_sublayer *b) {
+    mlo_sublayer *unary = NULL; int readers = 0;
+    for (size_t i = 0; i < q->r.n_block; i++) for (int k = 0; k < q->r.block[i]->n_in; k++) if (q->r.block[i]->in[k] == b->out) {
+        readers++;
+        if (q->r.block[i]->kind == MLO_UNARY) unary = q->r.block[i];
+    }
+    return readers == 1 && b->out != q->result ? unary : NULL;
+}
+
+/* ---- weights --------------------------------------------------------------------------------------------------------------------------- */
+
+/* The weight of a linear layer in iteration i as [K,N] floats, in scratch memory. NULL: failed. */
+static mlo_array *mlo_weight(mlo_quantizer *q, const mlo_sublayer *b, int64_t i) {
+    mlo *m = q->m;
+    mlo_array *w = mlo_scan_value(m, &q->scan, b->weight, i), *t = NULL;
+    if (w && (w->dtype != MLO_FLOAT || w->rank != 2)) { mlo_fail(m, MLO_E_TYPE, b->node, "weights of type %s; a float32 matrix is supported", mlo_dtype_name(w->dtype)); mlo_array_free(m, w); return NULL; }
+    if (!w || !b->transposed) return w;
+    const int64_t dims[] = { w->dims[1], w->dims[0] };
+    if ((t = mlo_array_new(m, MLO_FLOAT, 2, dims))) for (int64_t k = 0; k < dims[0]; k++) for (int64_t n = 0; n < dims[1]; n++) ((float *)t->data)[k * dims[1] + n] = ((float *)w->data)[n * dims[0] + k];
+    mlo_array_free(m, w);
+    return t;
+}
+
+/* most[n] := max(most[n], |w[k][n]| t[k]). */
+static void mlo_column_most(const mlo_array *w, const float *t, float *most) {
+    const float *x = (const float *)w->data;
+    for (int64_t k = 0; k < w->dims[0]; k++, x += w->dims[1]) {
+        float f = t ? t[k] : 1;
+        for (int64_t n = 0; n < w->dims[1]; n++) { float v = fabsf(x[n] * f); most[n] = v > most[n] ? v : most[n]; }
+    }
+}
+
+/* ---- the shape of a signal -------------------------------------------------------------------------------------------------------------- */
+
+/* x^(e/8), by square roots, which are the same everywhere. */
+static double mlo_eighths(double x, int e) {
+    double y = e & 8 ? x : 1;
+    for (int bit = 4; bit; bit >>= 1) { x = sqrt(x); if (e & bit) y *= x; }
+    return y;
+}
+
+enum { MLO_READERS = 8 };
+typedef struct {
+    mlo_array *w[MLO_READERS]; int n;                    /* the weights of who reads the signal */
+    double *range, *square, *weight, *norm;              /* per channel: half range; mean square about zero; largest weight; sum of squares of weights */
+    float *t, *most;
+} mlo_shaper;
+
+static void mlo_shaper_free(mlo *m, mlo_shaper *h) {
+    for (int i = 0; i < h->n; i++) mlo_array_free(m, h->w[i]);
+    mlo_scratch_free(m, h->range); mlo_scratch_free(m, h->t); mlo_scratch_free(m, h->most);
+}
+
+static int mlo_shaper_open(mlo_quantizer *q, const char *reads, int64_t channels, int64_t i, mlo_shaper *h) {
+    mlo *m = q->m;
+    memset(h, 0, sizeof *h);
+    int64_t widest = 1;
+    h->range = (double *)mlo_scratch(m, 4 * (size_t)channels, sizeof *h->range);
+    h->t = (float *)mlo_scratch(m, (size_t)channels, sizeof *h->t);
+    for (size_t k = 0; k < q->r.n_block && !m->error.code; k++) {
+        const mlo_sublayer *b = q->r.block[k];
+        if (b->kind != MLO_LINEAR || b->in[0] != reads || h->n == MLO_READERS) continue;
+        if (!(h->w[h->n] = mlo_weight(q, b, i))) break;
+        if (h->w[h->n++]->dims[0] != channels) mlo_fail(m, MLO_E_SHAPE, b->node, "a weight whose rows are not the %lld channels it reads", (long long)channels);
+        if (h->w[h->n - 1]->dims[1] > widest) widest = h->w[h->n - 1]->dims[1];
+    }
+    h->most = (float *)mlo_scratch(m, (size_t)widest, sizeof *h->most);
+    if (m->error.code) { mlo_shaper_free(m, h); return (int)m->error.code; }
+    h->square = h->range + channels; h->weight = h->square + channels; h->norm = h->weight + channels;
+    for (int64_t c = 0; c < channels; c++) {
+        h->weight[c] = h->norm[c] = 0;
+        for (int k = 0; k < h->n; k++) for (int64_t n = 0; n < h->w[k]->dims[1]; n++) {
+            double v = fabs((double)((float *)h->w[k]->data)[c * h->w[k]->dims[1] + n]);
+            if (v > h->weight[c]) h->weight[c] = v;
+            h->norm[c] += v * v;
+        }
+    }
+    return 0;
+}
+
+/* The expected square error of what linear layers make of a signal, relative to that, summed over the iterations; and their products per token. */
+static int mlo_expected_noise(mlo_quantizer *q, mlo_signal *s) {
+    s->noise = s->macs = 0;
+    for (int64_t i = 0; i < q->scan.iterations; i++) {
+        mlo_shaper h;
+        double power = 0, noise = 0;
+        if (mlo_shaper_open(q, s->name, s->channels, i, &h)) return (int)q->m->error.code;
+        for (size_t k = 0; k < q->r.n_block; k++) if (q->r.block[k]->kind == MLO_LINEAR && q->r.block[k]->in[0] == s->name) {
+            const mlo_signal *y = mlo_signal_of(q, q->r.block[k]->out);
+            power += y->inverse[i] > 0 ? 1 / y->inverse[i] : 0;
+            if (i == 0) s->macs += (double)(s->channels * y->channels);
+        }
+        for (int64_t c = 0; c < s->channels; c++) {
+            double step = s->scale8[i] * (s->shape ? (double)s->shape[i * s->channels + c] : 1);
+            noise += step * step / 12 * h.norm[c];
+        }
+        mlo_shaper_free(q->m, &h);
+        s->noise += power > 0 ? noise / power : 0;
+    }
+    return 0;
+}
+
+/* The expected square error of what the readers compute, times 12: from rounding the signal, and from rounding the weights. */
+static double mlo_shape_error(mlo_shaper *h, int64_t channels, double top) {
+    double step = 0, signal = 0, energy = 0, weights = 0;
+    for (int64_t c = 0; c < channels; c++) if (h->range[c] / (double)h->t[c] > step) step = h->range[c] / (double)h->t[c];
+    step /= top;
+    for (int64_t c = 0; c < channels; c++) {
+        double t = (double)h->t[c];
+        signal += step * step * t * t * h->norm[c]; energy += h->square[c] / (t * t);
+    }
+    for (int k = 0; k < h->n; k++) {
+        int64_t n = h->w[k]->dims[1];
+        memset(h->most, 0, (size_t)n * sizeof *h->most);
+        mlo_column_most(h->w[k], h->t, h->most);
+        for (int64_t c = 0; c < n; c++) weights += (double)h->most[c] * (double)h->most[c] / (127.0 * 127.0);
+    }
+    return signal + weights * energy;
+}
+
+/* shape[c] = range^a / weight^(1-a) for the best a of 0 (no shape), 4/8, 5/8, .. 1. Channels that hardly move or count are taken as 1/256. */
+static void mlo_shape_choose(mlo_shaper *h, int64_t channels, double top, float *shape) {
+    static const int eighths[] = { 0, 4, 5, 6, 7, 8 };
+    double least = -1, most = 0, heaviest = 0;
+    for (int64_t c = 0; c < channels; c++) { if (h->range[c] > most) most = h->range[c]; if (h->weight[c] > heaviest) heaviest = h->weight[c]; }
+    for (size_t a = 0; a < sizeof eighths / sizeof *eighths; a++) {
+        for (int64_t c = 0; c < channels; c++) {
+            double r = h->range[c] > most / 256 ? h->range[c] : most / 256, w = h->weight[c] > heaviest / 256 ? h->weight[c] : heaviest / 256;
+            h->t[c] = !eighths[a] || !(most > 1e-20) || !(heaviest > 1e-20) ? 1 : (float)(mlo_eighths(r / most, eighths[a]) / mlo_eighths(w / heaviest, 8 - eighths[a]));
+        }
+        double e = mlo_shape_error(h, channels, top);
+        if (least >= 0 && !(e < least)) continue;
+        least = e;
+        memcpy(shape, h->t, (size_t)channels * sizeof *shape);
+    }
+}
+
+/* The ranges of single channels as they may be expected of more samples than were seen: four standard deviations, and a bit at each end. */
+static void mlo_widen(mlo_signal *s, int64_t i) {
+    for (int64_t c = i * s->channels; c < (i + 1) * s->channels; c++) {
+        double variance = s->square[c] - s->mean[c] * s->mean[c], far = variance > 0 ? 4 * sqrt(variance) : 0, more = (s->high[c] - s->low[c]) * mlo_margin;
+        s->low[c] = s->mean[c] - far < s->low[c] - more ? s->mean[c] - far : s->low[c] - more;
+        s->high[c] = s->mean[c] + far > s->high[c] + more ? s->mean[c] + far : s->high[c] + more;
+    }
+}
+
+/* Zero in the middle of each channel's range. A signal that has a wide form, too, can only have zeros that the wide form knows. */
+static void mlo_middle(mlo_signal *s, int64_t i) {
+    for (int64_t c = i * s->channels; c < (i + 1) * s->channels; c++) {
+        s->zero[c] = (s->low[c] + s->high[c]) / 2;
+        if (!s->wide) continue;
+        double steps = rint(s->zero[c] / s->scale16[i]);
+        s->zero[c] = (steps > MLO_WIDE ? MLO_WIDE : steps < -MLO_WIDE ? -MLO_WIDE : steps) * s->scale16[i];
+    }
+}
+
+/* The smallest scale8 at which every channel fits. */
+static void mlo_fit(mlo_signal *s, int64_t i) {
+    double most = 0;
+    for (int64_t c = i * s->channels; c < (i + 1) * s->channels; c++) {
+        double shape = s->shape ? (double)s->shape[c] : 1, up = (s->high[c] - s->zero[c]) / shape, down = (s->zero[c] - s->low[c]) / shape;
+        if (up > most) most = up;
+        if (down > most) most = down;
+    }
+    s->scale8[i] = (double)(float)((most > 1e-20 ? most : 1) / mlo_top(s));                     /* nothing but zeros was seen: any scale will do */
+}
+
+/* Shape, zero and scale of a signal whose shape the linear layers that read `reads` absorb. */
+static int mlo_shape_signal(mlo_quantizer *q, mlo_signal *s, const char *reads) {
+    mlo *m = q->m;
+    if (!s->shape) {
+        if (!(s->shape = MLO_NEW_N(m, float, (size_t)(q->scan.iterations * s->channels)))) return (int)m->error.code;
+        for (int64_t i = 0; i < q->scan.iterations; i++) mlo_widen(s, i);
+    }
+    for (int64_t i = 0; i < q->scan.iterations; i++) {
+        mlo_shaper h;
+        mlo_middle(s, i);
+        if (mlo_shaper_open(q, reads, s->channels, i, &h)) return (int)m->error.code;
+        for (int64_t c = 0; c < s->channels; c++) {
+            int64_t at = i * s->channels + c;
+            h.range[c] = (s->high[at] - s->low[at]) / 2;
+            h.square[c] = s->square[at] - 2 * s->zero[at] * s->mean[at] + s->zero[at] * s->zero[at];
+        }
+        mlo_shape_choose(&h, s->channels, mlo_top(s), s->shape + i * s->channels);
+        mlo_shaper_free(m, &h);
+        mlo_fit(s, i);
+    }
+    return 0;
+}
+
+/* ---- tables: one scale, one zero ------------------------------------------------------------------------------------------------------------ */
+
+static void mlo_one_scale(mlo_signal *s, int64_t i, double low, double high) {
+    double top = mlo_top(s), scale = (double)(float)((high > low ? high - low : 1) / (2 * top + 1));
+    s->scale8[i] = scale;
+    for (int64_t c = i * s->channels; c < (i + 1) * s->channels; c++) s->zero[c] = low + (top + 1) * scale;
+}
+
+static void mlo_range(const mlo_signal *s, int64_t i, double *low, double *high) {
+    *low = s->low[i * s->channels]; *high = s->high[i * s->channels];
+    for (int64_t c = i * s->channels; c < (i + 1) * s->channels; c++) { if (s->low[c] < *low) *low = s->low[c]; if (s->high[c] > *high) *high = s->high[c]; }
+}
+
+/* f(first + k step), k = 0..n-1, by evaluating the function's own nodes. Returns scratch. */
+static mlo_array *mlo_tabulate(mlo_quantizer *q, const mlo_sublayer *u, double first, double step, int64_t count) {
+    mlo *m = q->m;
+    mlo_array **made = (mlo_array **)mlo_scratch(m, u->n_inner + 1, sizeof *made), *result = NULL;
+    if (!made) return NULL;
+    memset(made, 0, (u->n_inner + 1) * sizeof *made);
+    mlo_array *x = made[u->n_inner] = mlo_array_new(m, MLO_FLOAT, 1, &count);
+    for (int64_t i = 0; x && i < count; i++) ((float *)x->data)[i] = (float)(first + (double)i * step);
+    for (size_t k = 0; x && k < u->n_inner && !m->error.code; k++) {
+        mlo_node *n = u->inner[k];
+        mlo_array *in[8] = {0}; int own[8] = {0};
+        const mlo_op *op = mlo_op_of(m, n);
+        if (!op || !op->run || n->n_input > 8) { mlo_fail(m, MLO_E_UNSUPPORTED, n, "an activation function by an op that mlo cannot evaluate"); break; }
+        for (size_t i = 0; i < n->n_input && !m->error.code; i++) if (mlo_has_input(n, i)) {
+            if (n->input[i] == u->in[0]) in[i] = x;
+            for (size_t j = 0; j < k && !in[i]; j++) if (u->inner[j]->output[0] == n->input[i]) in[i] = made[j];
+            if (!in[i]) { in[i] = mlo_scan_value(m, &q->scan, n->input[i], 0); own[i] = 1; }
+            if (in[i] && own[i] && mlo_array_count(in[i]) == 1) in[i]->rank = 0;
+        }
+        if (!m->error.code) mlo_call_node(m, op, n, mlo_opset_of(m), (const mlo_array *const *)in, &made[k]);
+        for (size_t i = 0; i < n->n_input; i++) if (own[i]) mlo_array_free(m, in[i]);
+    }
+    if (!m->error.code && u->n_inner) { result = made[u->n_inner - 1]; made[u->n_inner - 1] = NULL; }
+    for (size_t k = 0; k <= u->n_inner; k++) mlo_array_free(m, made[k]);
+    mlo_scratch_free(m, made);
+    return result;
+}
+
+/* The range of a table's index: what was seen, less the ends over which the function changes by less than 1/32 of its step. */
+static int mlo_index_range(mlo_quantizer *q, const mlo_sublayer *u, mlo_signal *x, const mlo_signal *y, int64_t i) {
+    enum { POINTS = 1025 };
+    double low, high, step = y->wide ? y->scale16[i] : y->scale8[i];
+    mlo_range(x, i, &low, &high);
+    double each = (high - low) / (POINTS - 1);
+    mlo_array *f = mlo_tabulate(q, u, low, each, POINTS);
+    if (!f) return (int)q->m->error.code;
+    const float *v = (const float *)f->data;
+    int from = 0, to = POINTS - 1;
+    while (from < to && fabs((double)(v[from + 1] - v[0])) <= step / 32) from++;
+    while (to > from && fabs((double)(v[to - 1] - v[POINTS - 1])) <= step / 32) to--;
+    mlo_array_free(q->m, f);
+    mlo_one_scale(x, i, low + from * each, low + to * each);
+    return 0;
+}
+
+/* ---- all of them --------------------------------------------------------------------------------------------------------------------------- */
+
+static void mlo_wide_scales(mlo_quantizer *q) {
+    for (size_t k = 0; k < q->signal.size; k++) if (q->signal.slot[k].key) {
+        mlo_signal *s = (mlo_signal *)q->signal.slot[k].value;
+        for (int64_t i = 0; i < q->scan.iterations; i++) s->scale16[i] = (double)(float)((s->most[i] > 1e-20 ? s->most[i] : 1) * mlo_headroom / MLO_WIDE);
+    }
+    mlo_signal *in = mlo_signal_of(q, q->scan.body->input[0]->name), *out = mlo_signal_of(q, q->result);
+    for (int64_t k = 1; k < q->scan.iterations; k++) in->scale16[k] = out->scale16[k - 1];
+}
+
+/* A signal that is made by no table and is no attention's result. */
+static int mlo_narrow_scales(mlo_quantizer *q, mlo_signal *s) {
+    if (mlo_absorbed(s)) return mlo_shape_signal(q, s, s->name);
+    for (int64_t i = 0; i < q->scan.iterations; i++) {
+        if (!s->wide && s->reads[MLO_ATTENTION] == 1 && !s->reads[MLO_LINEAR] && !s->reads[MLO_UNARY] && s->operand == 1) mlo_middle(s, i);
+        mlo_fit(s, i);
+    }
+    return 0;
+}
+
+/* An attention's result, and the values it mixes. */
+static int mlo_attention_scales(mlo_quantizer *q, const mlo_sublayer *b) {
+    mlo_signal *v = mlo_signal_of(q, b->in[2]), *y = mlo_signal_of(q, b->out);
+    if (mlo_absorbed(y) && !y->wide && !v->wide && v->reads[MLO_ATTENTION] == 1 && !v->reads[MLO_LINEAR] && !v->reads[MLO_UNARY] && v->maker && v->maker->kind == MLO_LINEAR) {
+        if (mlo_shape_signal(q, v, y->name)) return (int)q->m->error.code;
+        y->shape = v->shape; y->zero = v->zero;
+    }
+    for (int64_t i = 0; i < q->scan.iterations; i++) mlo_fit(y, i);
+    return 0;
+}
+
+static int mlo_unary_scales(mlo_quantizer *q, const mlo_sublayer *b) {
+    mlo_signal *x = mlo_signal_of(q, b->in[0]), *y = mlo_signal_of(q, b->out);
+    for (int64_t i = 0; i < q->scan.iterations; i++) {
+        double low, high;
+        mlo_range(y, i, &low, &high);
+        if (mlo_absorbed(y) && !y->wide) mlo_one_scale(y, i, low, high); else mlo_fit(y, i);
+        if (x->maker && mlo_fused_unary(q, x->maker) == b && mlo_index_range(q, b, x, y, i)) return (int)q->m->error.code;
+    }
+    return 0;
+}
+
+static int mlo_fit_all(mlo_quantizer *q) {
+    for (size_t k = 0; k < q->signal.size; k++) if (q->signal.slot[k].key) {
+        mlo_signal *s = (mlo_signal *)q->signal.slot[k].value;
+        if (s->narrow && !(s->maker && (s->maker->kind == MLO_UNARY || s->maker->kind == MLO_ATTENTION)) && mlo_narrow_scales(q, s)) return (int)q->m->error.code;
+    }
+    for (size_t k = 0; k < q->r.n_block; k++) {
+        const mlo_sublayer *b = q->r.block[k];
+        if (b->kind == MLO_ATTENTION && mlo_attention_scales(q, b)) return (int)q->m->error.code;
+        if (b->kind == MLO_UNARY && mlo_unary_scales(q, b)) return (int)q->m->error.code;
+    }
+    return 0;
+}
+
+/* ---- widths --------------------------------------------------------------------------------------------------------------------------------- */
+
+static int mlo_max_cost(mlo *m, double *most) {
+    const char *text = mlo_opt(m, "max-cost");
+    *most = 1;
+    return text && (!mlo_parse_number(text, most) || !(*most >= 1 && *most <= 2))
+        ? mlo_fail_at(m, MLO_E_USAGE, "max-cost", "'%s' is not a number from 1 to 2: what products may cost, relative to all of them with 8-bit operands", text) : 0;
+}
+
+/* Products per token of all linear layers and attentions. */
+static double mlo_products(mlo_quantizer *q) {
+    double sum = 0;
+    for (size_t k = 0; k < q->r.n_block; k++) {
+        const mlo_sublayer *b = q->r.block[k];
+        const mlo_signal *in = mlo_signal_of(q, b->in[0]), *out = mlo_signal_of(q, b->out);
+        mlo_form f = mlo_body_form(&q->r, b->in[0]);
+        if (b->kind == MLO_LINEAR) sum += (double)(in->channels * out->channels);
+        if (b->kind == MLO_ATTENTION) sum += 2.0 * (double)mlo_form_count(&f);
+    }
+    return sum;
+}
+
+/* The operand that gains most from one more bit, which takes away 3/4 of its noise, per product that gets dearer. A sum of products stays within 31 bits. */
+static mlo_signal *mlo_neediest(mlo_quantizer *q, double budget) {
+    mlo_signal *best = NULL;
+    for (size_t k = 0; k < q->r.n_block; k++) {                          /* in the order of the model: ties are decided alike everywhere */
+        const mlo_sublayer *b = q->r.block[k];
+        mlo_signal *s = b->kind == MLO_LINEAR ? mlo_signal_of(q, b->in[0]) : NULL;
+        if (!s || !mlo_absorbed(s) || s->bits >= 16 || s->macs / 8 > budget || ldexp((double)s->channels, s->bits + 7) > ldexp(1, 30)) continue;
+        if (!best || s->noise / s->macs > best->noise / best->macs) best = s;
+    }
+    return best;
+}
+
+/* Spends what --max-cost allows over all-8-bit products: cost = products x bits of the operand / 8. */
+static int mlo_choose_widths(mlo_quantizer *q, double most) {
+    double all = mlo_products(q), budget = all * (most - 1);
+    for (size_t k = 0; k < q->r.n_block; k++) {
+        mlo_signal *s = mlo_signal_of(q, q->r.block[k]->in[0]);
+        if (q->r.block[k]->kind == MLO_LINEAR && mlo_absorbed(s) && mlo_expected_noise(q, s)) return (int)q->m->error.code;
+    }
+    for (mlo_signal *s; (s = mlo_neediest(q, budget)) != NULL; s->bits++, s->noise /= 4) budget -= s->macs / 8;
+    return 0;
+}
+
+static int mlo_choose_scales(mlo_quantizer *q) {
+    double most;
+    if (mlo_max_cost(q->m, &most)) return (int)q->m->error.code;
+    mlo_calibrate_means(q);
+    mlo_wide_scales(q);
+    if (mlo_fit_all(q)) return (int)q->m->error.code;
+    return most > 1 ? mlo_choose_widths(q, most) || mlo_fit_all(q) : 0;
+}
+
+/* real = mult / 2^shift with 15 significant bits, 1 <= shift <= most. */
+static void mlo_fixed(double real, int most, int64_t *mult, int *shift) {
+    int e;
+    double f = frexp(real, &e);
+    *mult = (int64_t)floor(f * 32768 + 0.5);
+    if (*mult == 32768) { *mult = 16384; e++; }
+    *shift = 15 - e;
+    if (*shift > most) { *mult = (int64_t)floor(ldexp(real, most) + 0.5); *shift = most; }
+    if (*shift < 1) { *mult = 32767; *shift = 1; }
+}
