@@ -23,7 +23,7 @@ import harness as t
 
 ort.set_default_logger_severity(4)
 SCOPES, CLASSES, NAMESPACE = "pkg.torch.onnx.name_scopes", "pkg.torch.onnx.class_hierarchy", "namespace"
-SAMPLE = 3                               # mutants per model, layer and kind, unless --all
+SAMPLE = 5                               # mutants per model, layer and kind, unless --all
 LOOPS = {                                # (iterations, nodes of a layer) of each loop, counted in the exported models
     "bert-tiny": [(2, 34)], "vit-tiny": [(4, 33)], "gpt2-tiny": [(4, 38)], "llama-tiny-opset23": [(4, 48)], "mlp-res": [(6, 7)],
     "t5-tiny": [(3, 35), (4, 59)], "whisper-tiny": [(3, 32), (3, 54)]}
