@@ -77,8 +77,11 @@ class Runtime:
     def __init__(self): self.worker = None
 
     def serve(self, pipe):
+        self.pipe.close()                                               # the other end: else this process would outlive a killed script
         os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
-        while True: pipe.send(run(*pipe.recv()))
+        try:
+            while True: pipe.send(run(*pipe.recv()))
+        except (EOFError, OSError): pass
 
     def __call__(self, m, f):
         """The outputs, None when it refuses the model."""
