@@ -466,32 +466,36 @@ static int mlo_shape_MaxPool(mlo_shapes *s) {
     if (x.rank < 0) return 0;
     MLO_TRY(mlo_pool_window(s, &x, &w));
     for (int i = 0; i < w.axes; i++) s->out[0].dims[i + 2] = w.out[i];
+    if (s->n_out > 1) { s->out[1] = s->out[0]; s->out[1].dtype = MLO_INT64; }
     return 0;
 }
-/* The largest value under the window at output position `at`; padding counts for nothing. */
-static double mlo_pool_most(const double *x, const mlo_window *w, int64_t at, int64_t taps) {
+/* The largest value under the window at output position `at`, and where it lies (by rows, or by columns); padding counts for nothing. */
+static double mlo_pool_most(const double *x, const mlo_window *w, int64_t at, int64_t taps, int columns, int64_t *where) {
     double most = -(double)INFINITY;
+    *where = 0;
     for (int64_t t = 0; t < taps; t++) {
-        int64_t tap = t, p = at, offset = 0, step = 1; int inside = 1;
+        int64_t tap = t, p = at, offset = 0, step = 1, across = 0; int inside = 1;
         for (int i = w->axes; i--; p /= w->out[i], tap /= w->kernel[i], step *= w->size[i]) {
             int64_t v = p % w->out[i] * w->stride[i] + tap % w->kernel[i] * w->dilation[i] - w->pad[i];
             if (v < 0 || v >= w->size[i]) inside = 0;
             offset += v * step;
+            across = across * w->size[i] + v;
         }
-        if (inside && (x[offset] > most || x[offset] != x[offset])) most = x[offset];
+        if (inside && (x[offset] > most || x[offset] != x[offset])) { most = x[offset]; *where = columns ? across : offset; }
     }
     return most;
 }
 static int mlo_run_MaxPool(mlo_call *c) {
     MLO_TRY(mlo_need_inputs(c, 1));
-    mlo *m = c->m; mlo_window w; mlo_array *y = c->out[0]; int64_t positions = 1, taps = 1, area = 1;
+    mlo *m = c->m; mlo_window w; mlo_array *y = c->out[0]; int64_t positions = 1, taps = 1, area = 1, where;
     MLO_TRY(mlo_pool_window(c->forms, &c->forms->in[0], &w));
-    if (c->n_out > 1 && *c->node->output[1]) return mlo_fail(m, MLO_E_UNSUPPORTED, c->node, "mlo cannot evaluate the indices of a MaxPool");
+    int64_t *index = c->n_out > 1 && c->out[1] ? (int64_t *)c->out[1]->data : NULL;
     for (int i = 0; i < w.axes; i++) { positions *= w.out[i]; taps *= w.kernel[i]; area *= w.size[i]; }
     const mlo_array *x = mlo_as(m, c->in[0], MLO_DOUBLE);
     for (int64_t i = 0, n = x ? mlo_array_count(y) : 0; i < n; i++) {
-        double most = mlo_pool_most((const double *)x->data + i / positions * area, &w, i % positions, taps);
+        double most = mlo_pool_most((const double *)x->data + i / positions * area, &w, i % positions, taps, mlo_int(c->node, "storage_order", 0) == 1, &where);
         mlo_convert(y->dtype, (char *)y->data + (size_t)i * mlo_dtype_size(y->dtype), MLO_DOUBLE, &most, 1);
+        if (index) index[i] = i / positions * area + where;
     }
     if (x) mlo_as_free(m, x, c->in[0]);
     return (int)m->error.code;
