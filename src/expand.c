@@ -665,7 +665,7 @@ static void mlo_expand_dialect(mlo_expansion *x) {
     const char *in[12];
     size_t n = 0;
     for (size_t i = 0; d && i < x->n->n_attr; i++) if (!mlo_dialect_knows(d, x->n->attr[i]->name)) mlo_x_stay(x, "its attribute %.60s is not known", x->n->attr[i]->name);
-    for (; d && n < x->n->n_input && n < 4; n++) in[n] = n && d->op.name[4] == 'R' ? mlo_x_channels(x, n) : mlo_x_in(x, n);
+    for (; d && n < x->n->n_input && n < 4; n++) in[n] = n && mlo_is(x->n, "RequantShift") ? mlo_x_channels(x, n) : mlo_x_in(x, n);
     for (int k = 0; d && d->numbers[k]; k++) { int64_t v = mlo_x_whole_attr(x, d->numbers[k]); in[n++] = mlo_x_whole(x, v); }
     if (!d || mlo_x_stopped(x)) return;
     mlo_x_node(x, d->op.name, in, n);

@@ -305,8 +305,9 @@ def check_sim():
         shutil.rmtree(t.at("b"))
     flip = lambda file, at: lambda d: poke(os.path.join(d, file), at)
     append = lambda what: lambda d: open(os.path.join(d, "rtl/mlo_top.v"), "a").write(what)
-    broken("a bit flipped in params.bin", flip("params.bin", 20), ["first wrong word", "params.bin", "token", "channel"])
-    broken("a bit flipped in params.hex, probed", flip("params.hex", 33 + 22), ["kernel mvu_0", "iteration 0"], "--probe")
+    at = next(d["offset"] for d in core["descriptors"] if (d["kernel"], d["port"]) == ("mvu_0", "s_axis_w")) + 4           # the fifth weight
+    broken("a bit flipped in params.bin", flip("params.bin", at), ["first wrong word", "params.bin", "token", "channel"])
+    broken("a bit flipped in params.hex, probed", flip("params.hex", at // 16 * 33 + 30 - 2 * (at % 16)), ["kernel mvu_0", "iteration 0"], "--probe")
     broken("an output bit inverted", invert, ["first wrong word: frame 0, token 0, channel 0"])
     broken("a comment changed", append("// hello\n"), ["mixture"])
     broken("Verilog that does not compile", append("module\n"), ["compile"])
@@ -321,7 +322,7 @@ def check_sim():
 
 def poke(path, at):
     data = bytearray(t.read(path))
-    data[at] = data[at] ^ 1 if path.endswith(".bin") else ord("1") if data[at] != ord("1") else ord("2")
+    data[at] = data[at] ^ 64 if path.endswith(".bin") else ord("1") if data[at] != ord("1") else ord("2")
     with open(path, "wb") as f: f.write(data)
 
 

@@ -141,4 +141,13 @@ def check_formulas():
             case(name + " in ONNX Runtime", "" if np.array_equal(got, want) else "differs")
 
 
-t.main(check_run, check_functions, check_rolled, check_formulas)
+def check_square():
+    """RMSNorm's weight lies along the last axis, even where the axis before it is as long."""
+    x, w = np.random.default_rng(0).standard_normal((1, 8, 8)).astype(np.float32), np.arange(1, 9).astype(np.float32)
+    np.savez(at("one.npz"), i0=x)
+    p = t.call("run", t.write("one.onnx", single("RMSNorm", [x, w], {}, 13).SerializeToString()), "--inputs", at("one.npz"), "--outputs", at("out.npz"), text=True)
+    want = x / np.sqrt((x * x).mean(-1, keepdims=True)) * w
+    case("RMSNorm of a square", p.stderr if p.returncode else "" if np.max(np.abs(arrays(at("out.npz"))[0] - want)) < 1e-4 * np.max(np.abs(want)) else "differs")
+
+
+t.main(check_square, check_run, check_functions, check_rolled, check_formulas)
