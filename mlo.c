@@ -5956,6 +5956,27 @@ static int mlo_function_check(mlo *m, const mlo_function *f) {
     return 0;
 }
 
+/* Refuses functions that call themselves, through others or from graphs inside them: inlining would not end. */
+typedef struct { mlo_inliner *k; mlo_map open, done; int depth; } mlo_call_walk;
+static int mlo_call_open(mlo_call_walk *w, mlo_function *f, const mlo_node *call);
+static int mlo_call_see(mlo *m, void *node, void *user) {
+    mlo_call_walk *w = (mlo_call_walk *)user;
+    const mlo_node *n = (const mlo_node *)node;
+    const char *key = mlo_function_key(m, n->domain, n->op ? n->op : "", n->overload);
+    mlo_function *f = key ? (mlo_function *)mlo_map_get(&w->k->functions, key) : NULL;
+    return m->error.code ? (int)m->error.code : f ? mlo_call_open(w, f, n) : 0;
+}
+static int mlo_call_open(mlo_call_walk *w, mlo_function *f, const mlo_node *call) {
+    mlo *m = w->k->m;
+    if (mlo_map_get(&w->done, f)) return 0;
+    if (mlo_map_get(&w->open, f)) return mlo_fail(m, MLO_E_GRAPH, call, "function %s calls itself", f->name);
+    if (w->depth++ > MLO_MAX_DEPTH) return mlo_fail(m, MLO_E_GRAPH, call, "functions call functions more than %d deep", MLO_MAX_DEPTH);
+    MLO_TRY(mlo_map_put(m, &w->open, f, f));
+    MLO_TRY(mlo_each_message(m, MLO_M_FUNCTION, f, MLO_M_NODE, mlo_call_see, w));
+    w->depth--;
+    return mlo_map_put(m, &w->done, f, f);
+}
+
 /* Drops the functions that were inlined, but for those that a function which stays calls, itself or through others. */
 static int mlo_inline_drop(mlo_inliner *k) {
     mlo *m = k->m; mlo_model *model = m->model;
@@ -5990,6 +6011,8 @@ static int mlo_inline(mlo *m) {
         const char *key = mlo_function_key(m, f->domain, f->name, f->overload);
         if (!key || mlo_map_put(m, &k.functions, key, f)) return (int)m->error.code;
     }
+    mlo_call_walk calls = { &k, { NULL, 0, 0 }, { NULL, 0, 0 }, 0 };
+    for (size_t i = 0; i < model->n_function; i++) MLO_TRY(mlo_call_open(&calls, model->function[i], NULL));
     MLO_TRY(mlo_each_message(m, MLO_M_GRAPH, model->graph, MLO_M_GRAPH, mlo_inline_taken, &k.taken));
     MLO_TRY(mlo_each_message(m, MLO_M_GRAPH, model->graph, MLO_M_GRAPH, mlo_inline_graph, &k));
     return mlo_inline_drop(&k);

@@ -467,5 +467,18 @@ def check_functions():
     t.case("functions: 2^27 nodes are refused", "" if p.returncode == 3 and "more than" in p.stderr else "status %d: %s" % (p.returncode, p.stderr[-300:]))
 
 
+def check_circular():
+    """A function that calls itself, here from a loop's body, is refused at once."""
+    body = onnx.helper.make_graph([onnx.helper.make_node("Identity", ["keep"], ["keep_out"]), onnx.helper.make_node("foo", ["a"], ["b"], domain="local")], "body",
+                                  [onnx.ValueInfoProto(name=n) for n in ("i", "keep", "a")], [onnx.ValueInfoProto(name=n) for n in ("keep_out", "b")])
+    opsets = [onnx.helper.make_opsetid("", 18), onnx.helper.make_opsetid("local", 1)]
+    foo = onnx.helper.make_function("local", "foo", ["x"], ["y"], [onnx.helper.make_node("Loop", ["", "", "x"], ["y"], body=body)], opsets)
+    x, y = (onnx.helper.make_tensor_value_info(n, 1, [2]) for n in "xy")
+    m = onnx.helper.make_model(onnx.helper.make_graph([onnx.helper.make_node("foo", ["x"], ["y"], domain="local")], "g", [x], [y]), functions=[foo], opset_imports=opsets)
+    onnx.save(m, t.at("circular.onnx"))
+    p = t.call("read", t.at("circular.onnx"), text=True, timeout=20)
+    t.case("a function that calls itself", "" if p.returncode == 3 and "calls itself" in p.stderr else "%d %s" % (p.returncode, p.stderr))
+
+
 if __name__ == "__main__":
-    t.main(check_operators, check_half, check_free, check_kept, check_functions, check_matrix)
+    t.main(check_circular, check_operators, check_half, check_free, check_kept, check_functions, check_matrix)
