@@ -8807,6 +8807,9 @@ static int mlo_extract_none(mlo *m, const mlo_net *net, const mlo_found *f) {
     return mlo_fail(m, MLO_E_LOOP, net->g->node[c->y < 0 ? c->x : c->y], "no layer repeats; the closest two layers share %d of %d nodes, but %s", c->matched, c->size, why);
 }
 
+/* What the i-th loop of a model is called. */
+static const char *mlo_loop_name(mlo *m, size_t i) { return i ? mlo_format(m, "loop_%zu", i) : mlo_intern(m, "loop"); }
+
 static const char **mlo_extract_scopes(mlo *m, const mlo_net *net) {
     const char **scope = MLO_NEW_N(m, const char *, (size_t)net->n + 1);
     for (int i = 0; scope && i < net->n; i++) scope[i] = mlo_meta_get(net->g->node[i]->meta, net->g->node[i]->n_meta, mlo_scope_key);
@@ -8844,7 +8847,7 @@ static int mlo_extract(mlo *m) {
     for (size_t i = 0; i < found.n_loops; i++) {
         mlo_layers *l = found.loop[i];
         if (option && mlo_layers_fit(m, &net, l, chosen)) return (int)m->error.code;
-        name[i] = i ? mlo_format(m, "loop_%zu", i) : mlo_intern(m, "loop");
+        name[i] = mlo_loop_name(m, i);
         if (!name[i] || mlo_extract_mark(m, &net, l, name[i])) return (int)m->error.code;
     }
     return mlo_extract_report(m, &net, &found, name);
@@ -9646,7 +9649,8 @@ typedef struct {
     mlo_map seen, names;           /* values that are inputs already; taken names */
 } mlo_template_writer;
 
-/* The value that slot s at position p reads in instance k. Operands of a commutative op may stand in another order there: then the first is as good. */
+/* The value that slot s at position p reads in instance k. Slots are taken as they stand: where a commutative op has its operands the other way
+ * round in one layer, a shared constant does not look shared, and becomes an input. */
 static mlo_value *mlo_template_value(const mlo_template_writer *w, int k, int p, int s) {
     int x = w->loop->node[k * w->loop->size + p];
     return s < mlo_slot_count(&w->net, x) ? w->net.in[w->net.in_at[x] + s] : NULL;
@@ -10037,7 +10041,7 @@ static int mlo_extract_template(mlo *m) {
     if (a.n_found < 2) mlo_fail(m, MLO_E_LOOP, net.g->node[a.found[0][a.anchor]], "the template matches once, up to here: nothing repeats");
     else if (!mlo_match_chains(&a, &found)) mlo_match_outputs(&a);
     for (size_t i = 0; i < found.n_loops && !m->error.code; i++) {
-        const char *name = i ? mlo_format(m, "loop_%zu", i) : mlo_intern(m, "loop");
+        const char *name = mlo_loop_name(m, i);
         if (name) mlo_extract_mark(m, &net, found.loop[i], name);
     }
     if (!m->error.code) mlo_meta_put(m, &m->model->meta, &m->model->n_meta, mlo_extract_key, t.text);
@@ -12305,21 +12309,26 @@ static int mlo_sample_inputs(mlo *m, int64_t k, mlo_array **arrays, size_t *n) {
     return 0;
 }
 
-/* Evaluates the float model on every sample; `see` gets its values. */
+/* Evaluates the model as it stands on samples 0, 1, ...; `see` gets its values. */
+static int mlo_samples_run(mlo *m, int64_t samples, const mlo_observer *see) {
+    for (int64_t k = 0; k < samples && !m->error.code; k++) {
+        mlo_array *in[16] = {0}, flat[16]; size_t n;
+        if (!mlo_sample_inputs(m, k, in, &n)) {
+            for (size_t i = 0; i < n; i++) flat[i] = *in[i];
+            mlo_eval_observed(m, flat, n, see);
+        }
+        for (size_t i = 0; i < 16; i++) mlo_array_free(m, in[i]);
+    }
+    return (int)m->error.code;
+}
+
+/* The float model on every sample there is. */
 static int mlo_calibrate_run(mlo_quantizer *q, int (*what)(void *user, const mlo_graph *g, int64_t iteration, const char *name, const mlo_array *value)) {
     mlo *m = q->m;
     int64_t samples;
     if (mlo_calib_check(m, m->model->graph, &samples)) return (int)m->error.code;
     mlo_observer see = { q, what };
-    for (int64_t k = 0; k < samples && !m->error.code; k++) {
-        mlo_array *in[16] = {0}, flat[16]; size_t n;
-        if (!mlo_sample_inputs(m, k, in, &n)) {
-            for (size_t i = 0; i < n; i++) flat[i] = *in[i];
-            mlo_eval_observed(m, flat, n, &see);
-        }
-        for (size_t i = 0; i < 16; i++) mlo_array_free(m, in[i]);
-    }
-    return (int)m->error.code;
+    return mlo_samples_run(m, samples, &see);
 }
 
 /* ======== scales.c ======== */
@@ -21548,14 +21557,7 @@ static int mlo_emit_bench_words(mlo_emitter *e, int64_t frames) {
     mlo_observer see = { &w, mlo_bench_see };
     size_t n_calib = m->n_calib;
     m->n_calib = 0;
-    for (int64_t k = 0; k < frames && !m->error.code; k++) {
-        mlo_array *in[16] = {0}, flat[16]; size_t n;
-        if (!mlo_sample_inputs(m, k, in, &n)) {
-            for (size_t i = 0; i < n; i++) flat[i] = *in[i];
-            mlo_eval_observed(m, flat, n, &see);
-        }
-        for (size_t i = 0; i < 16; i++) mlo_array_free(m, in[i]);
-    }
+    mlo_samples_run(m, frames, &see);
     m->n_calib = n_calib;
     mlo_text *const texts[] = { &w.in, &w.mask, &w.out };
     static const char *const files[] = { "tb/input.hex", "tb/mask.hex", "tb/golden.hex" };

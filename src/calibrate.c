@@ -207,19 +207,24 @@ static int mlo_sample_inputs(mlo *m, int64_t k, mlo_array **arrays, size_t *n) {
     return 0;
 }
 
-/* Evaluates the float model on every sample; `see` gets its values. */
+/* Evaluates the model as it stands on samples 0, 1, ...; `see` gets its values. */
+static int mlo_samples_run(mlo *m, int64_t samples, const mlo_observer *see) {
+    for (int64_t k = 0; k < samples && !m->error.code; k++) {
+        mlo_array *in[16] = {0}, flat[16]; size_t n;
+        if (!mlo_sample_inputs(m, k, in, &n)) {
+            for (size_t i = 0; i < n; i++) flat[i] = *in[i];
+            mlo_eval_observed(m, flat, n, see);
+        }
+        for (size_t i = 0; i < 16; i++) mlo_array_free(m, in[i]);
+    }
+    return (int)m->error.code;
+}
+
+/* The float model on every sample there is. */
 static int mlo_calibrate_run(mlo_quantizer *q, int (*what)(void *user, const mlo_graph *g, int64_t iteration, const char *name, const mlo_array *value)) {
     mlo *m = q->m;
     int64_t samples;
     if (mlo_calib_check(m, m->model->graph, &samples)) return (int)m->error.code;
     mlo_observer see = { q, what };
-    for (int64_t k = 0; k < samples && !m->error.code; k++) {
-        mlo_array *in[16] = {0}, flat[16]; size_t n;
-        if (!mlo_sample_inputs(m, k, in, &n)) {
-            for (size_t i = 0; i < n; i++) flat[i] = *in[i];
-            mlo_eval_observed(m, flat, n, &see);
-        }
-        for (size_t i = 0; i < 16; i++) mlo_array_free(m, in[i]);
-    }
-    return (int)m->error.code;
+    return mlo_samples_run(m, samples, &see);
 }

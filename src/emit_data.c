@@ -134,14 +134,7 @@ static int mlo_emit_bench_words(mlo_emitter *e, int64_t frames) {
     mlo_observer see = { &w, mlo_bench_see };
     size_t n_calib = m->n_calib;
     m->n_calib = 0;
-    for (int64_t k = 0; k < frames && !m->error.code; k++) {
-        mlo_array *in[16] = {0}, flat[16]; size_t n;
-        if (!mlo_sample_inputs(m, k, in, &n)) {
-            for (size_t i = 0; i < n; i++) flat[i] = *in[i];
-            mlo_eval_observed(m, flat, n, &see);
-        }
-        for (size_t i = 0; i < 16; i++) mlo_array_free(m, in[i]);
-    }
+    mlo_samples_run(m, frames, &see);
     m->n_calib = n_calib;
     mlo_text *const texts[] = { &w.in, &w.mask, &w.out };
     static const char *const files[] = { "tb/input.hex", "tb/mask.hex", "tb/golden.hex" };

@@ -293,6 +293,9 @@ static int mlo_extract_none(mlo *m, const mlo_net *net, const mlo_found *f) {
     return mlo_fail(m, MLO_E_LOOP, net->g->node[c->y < 0 ? c->x : c->y], "no layer repeats; the closest two layers share %d of %d nodes, but %s", c->matched, c->size, why);
 }
 
+/* What the i-th loop of a model is called. */
+static const char *mlo_loop_name(mlo *m, size_t i) { return i ? mlo_format(m, "loop_%zu", i) : mlo_intern(m, "loop"); }
+
 static const char **mlo_extract_scopes(mlo *m, const mlo_net *net) {
     const char **scope = MLO_NEW_N(m, const char *, (size_t)net->n + 1);
     for (int i = 0; scope && i < net->n; i++) scope[i] = mlo_meta_get(net->g->node[i]->meta, net->g->node[i]->n_meta, mlo_scope_key);
@@ -330,7 +333,7 @@ static int mlo_extract(mlo *m) {
     for (size_t i = 0; i < found.n_loops; i++) {
         mlo_layers *l = found.loop[i];
         if (option && mlo_layers_fit(m, &net, l, chosen)) return (int)m->error.code;
-        name[i] = i ? mlo_format(m, "loop_%zu", i) : mlo_intern(m, "loop");
+        name[i] = mlo_loop_name(m, i);
         if (!name[i] || mlo_extract_mark(m, &net, l, name[i])) return (int)m->error.code;
     }
     return mlo_extract_report(m, &net, &found, name);

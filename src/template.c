@@ -19,7 +19,8 @@ typedef struct {
     mlo_map seen, names;           /* values that are inputs already; taken names */
 } mlo_template_writer;
 
-/* The value that slot s at position p reads in instance k. Operands of a commutative op may stand in another order there: then the first is as good. */
+/* The value that slot s at position p reads in instance k. Slots are taken as they stand: where a commutative op has its operands the other way
+ * round in one layer, a shared constant does not look shared, and becomes an input. */
 static mlo_value *mlo_template_value(const mlo_template_writer *w, int k, int p, int s) {
     int x = w->loop->node[k * w->loop->size + p];
     return s < mlo_slot_count(&w->net, x) ? w->net.in[w->net.in_at[x] + s] : NULL;
@@ -410,7 +411,7 @@ static int mlo_extract_template(mlo *m) {
     if (a.n_found < 2) mlo_fail(m, MLO_E_LOOP, net.g->node[a.found[0][a.anchor]], "the template matches once, up to here: nothing repeats");
     else if (!mlo_match_chains(&a, &found)) mlo_match_outputs(&a);
     for (size_t i = 0; i < found.n_loops && !m->error.code; i++) {
-        const char *name = i ? mlo_format(m, "loop_%zu", i) : mlo_intern(m, "loop");
+        const char *name = mlo_loop_name(m, i);
         if (name) mlo_extract_mark(m, &net, found.loop[i], name);
     }
     if (!m->error.code) mlo_meta_put(m, &m->model->meta, &m->model->n_meta, mlo_extract_key, t.text);
