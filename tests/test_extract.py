@@ -6,26 +6,14 @@ What a body should hold is counted in the model: nodes by the scopes that the ex
 """
 import ast, random
 import numpy as np
-import onnx, onnxruntime as ort
+import onnx
 from onnx import helper, numpy_helper, utils
 import harness as t
 from harness import at, case
+from graphs import session, shapes
 
-ort.set_default_logger_severity(4)
 MODELS = ["bert-tiny", "bert-tiny-mask", "bert-tiny-shared-biases", "bert-12-torchscript", "vit-tiny", "gpt2-tiny", "llama-tiny-opset23", "mlp-res", "t5-tiny", "whisper-tiny", "bert-tiny-qdq"]
 SCOPES = "pkg.torch.onnx.name_scopes"
-
-
-def scans(m): return [n for n in m.graph.node if n.op_type == "Scan"]
-def body(n): return next(a.g for a in n.attribute if a.name == "body")
-def iterations(n): return int({p.key: p.value for p in n.metadata_props}["mlo.iterations"])
-def shapes(m): return [(iterations(n), len(body(n).node)) for n in scans(m)]
-
-
-def session(m):
-    options = ort.SessionOptions()
-    options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_DISABLE_ALL
-    return ort.InferenceSession(m.SerializeToString(), options, providers=["CPUExecutionProvider"])
 
 
 def roll(path, *options): return t.call("roll", path, "--onnx", "-o", at("rolled.onnx"), *options, text=True)

@@ -6,13 +6,13 @@ Who judges: qonnx reads them (its ModelWrapper is what FINN works on); each is e
 body(x, stacks[i]) - with ONNX Runtime doing the body and what lies around it; `mlo check` proves them, `mlo run` evaluates them.
 """
 import json
-import onnx, onnxruntime as ort
+import onnx
 import numpy as np
 from onnx import helper
 import harness as t
 from harness import at, case
+from graphs import session
 
-ort.set_default_logger_severity(4)
 DOMAIN = "finn.custom_op.fpgadataflow.rtl"
 MODELS = ["bert-tiny", "bert-tiny-mask", "bert-tiny-shared-biases", "bert-12-torchscript", "vit-tiny", "gpt2-tiny", "llama-tiny-opset23", "mlp-res", "t5-tiny", "whisper-tiny"]
 
@@ -56,9 +56,6 @@ def seen_by_qonnx(m):
         for k in body.graph.node:
             if body.get_tensor_shape(k.output[0]) is None: return "no shape for %s" % k.output[0]
     return ""
-
-
-def session(m): return ort.InferenceSession(m.SerializeToString(), providers=["CPUExecutionProvider"])
 
 
 def execute(m, feeds):

@@ -6,12 +6,12 @@ The models say how they are nested by how they are made: from the inside out, ou
 """
 import json
 import numpy as np
-import onnx, onnxruntime as ort
+import onnx
 from onnx import TensorProto as T, helper as h, numpy_helper
 import harness as t
 from harness import at, case
+from graphs import execute as run_in_onnxruntime
 
-ort.set_default_logger_severity(4)
 DIM = 8
 
 
@@ -85,10 +85,7 @@ def scans(g):
     return out
 
 
-def execute(m, x):
-    options = ort.SessionOptions()
-    options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_DISABLE_ALL
-    return ort.InferenceSession(m.SerializeToString(), options, providers=["CPUExecutionProvider"]).run(None, {"x": x})[0]
+def execute(m, x): return run_in_onnxruntime(m, {"x": x})[0]
 
 
 def rolled(m, name, *options):

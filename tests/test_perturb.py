@@ -17,11 +17,11 @@ picked = [a for i, a in enumerate(sys.argv[2:], 2) if not a.startswith("--") and
 sys.argv[2:] = []
 import numpy as np
 import onnx
-import onnxruntime as ort
 from onnx import AttributeProto as A, TensorProto as T, helper, numpy_helper
 import harness as t
+import graphs
+from graphs import attribute, body, difference, feeds, meta, scans, shapes as sizes
 
-ort.set_default_logger_severity(4)
 SCOPES, CLASSES, NAMESPACE = "pkg.torch.onnx.name_scopes", "pkg.torch.onnx.class_hierarchy", "namespace"
 SAMPLE = 5                               # mutants per model, layer and kind, unless --all
 LOOPS = {                                # (iterations, nodes of a layer) of each loop, counted in the exported models
@@ -34,11 +34,6 @@ LAYERS = {                               # the layer to change: its scope, with 
 
 # ---- models in ONNX Runtime -----------------------------------------------------------------------------------------------------------
 
-def meta(n): return {p.key: p.value for p in n.metadata_props}
-def attribute(n, name): return next((a for a in n.attribute if a.name == name), None)
-def scans(m): return [n for n in m.graph.node if n.op_type == "Scan"]
-def body(scan): return attribute(scan, "body").g
-def sizes(m): return [(int(meta(s)["mlo.iterations"]), len(body(s).node)) for s in scans(m)]
 
 
 def lively(m):
@@ -52,23 +47,8 @@ def lively(m):
     return m
 
 
-def feeds(m):
-    r, out, held = np.random.default_rng(0), {}, {i.name for i in m.graph.initializer}
-    for i in m.graph.input:
-        if i.name in held: continue
-        shape = [d.dim_value or 16 for d in i.type.tensor_type.shape.dim]
-        dtype = helper.tensor_dtype_to_np_dtype(i.type.tensor_type.elem_type)
-        x = r.integers(0, 100, shape) if np.issubdtype(dtype, np.integer) else r.standard_normal(shape)
-        if i.name == "a_1": x = np.ones(shape); x[..., shape[-1] * 2 // 3:] = 0                            # T5's attention mask
-        out[i.name] = x.astype(dtype)
-    return out
-
-
 def run(m, f):
-    options = ort.SessionOptions()
-    options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_DISABLE_ALL
-    options.intra_op_num_threads = 1
-    try: return ort.InferenceSession(m, options, providers=["CPUExecutionProvider"]).run(None, f)
+    try: return graphs.execute(m, f)
     except Exception: return None
 
 
@@ -101,18 +81,6 @@ class Runtime:
 
 execute = Runtime()
 
-
-def difference(a, b):
-    """max|a-b| / max|a| over what is finite in a; infinite where only one of them is no number."""
-    worst = 0.0
-    for x, y in zip(a, b):
-        if x.shape != y.shape or x.dtype != y.dtype: return float("inf")
-        if not x.size: continue
-        x, y = x.astype(float), y.astype(float)
-        finite = np.isfinite(x)
-        if not np.array_equal(x[~finite], y[~finite], equal_nan=True) or not np.all(np.isfinite(y[finite])): return float("inf")
-        if finite.any(): worst = max(worst, float(np.max(np.abs(x[finite] - y[finite])) / max(np.max(np.abs(x[finite])), 1e-30)))
-    return worst
 
 
 def call(*args):

@@ -7,10 +7,10 @@ Usage: python tests/test_roll.py path/to/mlo [CASE ...]     (MLO_MODELS names th
 import ast, copy, json, os, random, shutil, subprocess, sys, tempfile
 import numpy as np
 import onnx
-import onnxruntime as ort
 from onnx import TensorProto as T, helper, numpy_helper
+import graphs
+from graphs import attribute, body, difference, execute, meta, scans
 
-ort.set_default_logger_severity(4)
 here = os.path.dirname(os.path.abspath(__file__))
 models = os.environ.get("MLO_MODELS", next((d for d in (os.path.join(here, "..", "..", "shared", "models"), os.path.join(here, "..", "examples")) if os.path.isdir(d)), ""))
 mlo = os.path.abspath(sys.argv[1]) if len(sys.argv) > 1 else os.path.join(here, "..", "mlo")
@@ -42,12 +42,6 @@ def save(m, name="in.onnx"):
 
 
 def load(name): return onnx.load(os.path.join(models, name + ".onnx"))
-def meta(node): return {p.key: p.value for p in node.metadata_props}
-def attribute(node, name): return next((a for a in node.attribute if a.name == name), None)
-def scans(m): return [n for n in m.graph.node if n.op_type == "Scan"]
-def body(scan): return attribute(scan, "body").g
-
-
 def sizes(m):
     """Per loop: iterations x body nodes, carried, per-iteration inputs, taps."""
     out = []
@@ -58,34 +52,7 @@ def sizes(m):
     return out
 
 
-def feeds(m, seed=0):
-    r, out = np.random.default_rng(seed), {}
-    held = {i.name for i in m.graph.initializer}
-    for i in m.graph.input:
-        if i.name in held: continue
-        t = i.type.tensor_type
-        shape = [d.dim_value if d.HasField("dim_value") else 16 for d in t.shape.dim]
-        dtype = helper.tensor_dtype_to_np_dtype(t.elem_type)
-        whole = np.issubdtype(dtype, np.integer)
-        x = r.integers(3, 50, shape) if whole else r.standard_normal(shape)
-        if "mask" in i.name or (i.name == "a_1" and whole): x = np.ones(shape); x[..., shape[-1] * 2 // 3:] = 0
-        out[i.name] = x.astype(dtype)
-    return out
-
-
-def execute(m, f):
-    options = ort.SessionOptions()
-    options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_DISABLE_ALL
-    options.intra_op_num_threads = 1
-    return ort.InferenceSession(m if isinstance(m, str) else m.SerializeToString(), options, providers=["CPUExecutionProvider"]).run(None, f)
-
-
-def difference(a, b):
-    worst = 0.0
-    for x, y in zip(a, b):
-        if x.shape != y.shape: return float("inf")
-        if x.size: worst = max(worst, float(np.max(np.abs(x.astype(float) - y)) / max(np.max(np.abs(x.astype(float))), 1e-30)))
-    return worst
+def feeds(m): return graphs.feeds(m, ints=(3, 50))
 
 
 def roll(m, *options, name="in.onnx"):

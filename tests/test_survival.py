@@ -12,6 +12,7 @@ import onnxruntime as ort
 from onnx import TensorProto as T, helper, numpy_helper
 from onnx.reference import ReferenceEvaluator
 import harness as t
+from graphs import difference, execute, feeds, session
 
 warnings.filterwarnings("ignore")
 logging.disable(logging.WARNING)
@@ -20,39 +21,6 @@ MS = "com.microsoft"
 
 
 # ---- running ---------------------------------------------------------------------------------------------------------------------
-
-def feeds(m, seed=0):
-    r, out = np.random.default_rng(seed), {}
-    held = {i.name for i in m.graph.initializer}
-    for i in m.graph.input:
-        if i.name in held: continue
-        shape = [d.dim_value or 16 for d in i.type.tensor_type.shape.dim]
-        dtype = helper.tensor_dtype_to_np_dtype(i.type.tensor_type.elem_type)
-        x = r.integers(0, 100, shape) if np.issubdtype(dtype, np.integer) else r.standard_normal(shape)
-        if "mask" in i.name or i.name == "a_1": x = np.ones(shape); x[..., shape[-1] * 2 // 3:] = 0
-        out[i.name] = x.astype(dtype)
-    return out
-
-
-def session(path, level="DISABLE_ALL", save=None):
-    options = ort.SessionOptions()
-    options.graph_optimization_level = getattr(ort.GraphOptimizationLevel, "ORT_" + level)
-    options.intra_op_num_threads = 1
-    if save: options.optimized_model_filepath = save
-    return ort.InferenceSession(path, options, providers=["CPUExecutionProvider"])
-
-
-def execute(path, f): return session(path).run(None, f)
-
-
-def difference(a, b):
-    """max|a-b| / max|b| of the worst output; b is what is right."""
-    worst = 0.0
-    for x, y in zip(a, b):
-        if x.shape != y.shape or x.dtype != y.dtype: return float("inf")
-        if y.size: worst = max(worst, float(np.max(np.abs(x.astype(float) - y)) / max(np.max(np.abs(y.astype(float))), 1e-30)))
-    return worst
-
 
 def evaluate(path, f):
     """What `mlo run` makes of a model, in the order of its outputs; None when it cannot evaluate an operator."""
@@ -172,14 +140,14 @@ def survives(path, source, layers, how, may_stay):
     right, got = execute(path, f), execute(t.at("rolled.onnx"), f)
     if how == HALF:       # ONNX Runtime makes 16-bit values through casts, and not the same ones inside of a loop: the truth is the plain export
         truth = execute(source, {k: v.astype(np.float32) if v.dtype == np.float16 else v for k, v in f.items()})
-        own = [difference([x.astype(np.float32) for x in y], truth) for y in (right, got)]
+        own = [difference(truth, [x.astype(np.float32) for x in y]) for y in (right, got)]
         return "" if own[1] < 2 * own[0] + 1e-3 else "off by %.3g from the plain export, the variant by %.3g" % (own[1], own[0])
-    d = difference(got, right)
+    d = difference(right, got)
     if d >= 1e-4: return "differs by %.3g" % d
     if how == QUANTIZED: return ""                                          # a product that rounds the other way is a step, and steps grow through layers
     mine = evaluate(path, f)
     if mine is None: return "" if left else "mlo run cannot evaluate it"
-    d = difference(mine, right)
+    d = difference(right, mine)
     return "" if d < (1e-4 if how == EXACT else 5e-2) else "mlo run differs by %.3g" % d
 
 
@@ -219,10 +187,10 @@ def expands(op, inputs, *rest, **options):
     if fused(plain): return "stays: " + p.stderr.strip()
     onnx.checker.check_model(plain, full_check=True)
     half = any(a is not None and a.dtype == np.float16 for a in inputs)
-    d = difference(execute(t.at("plain.onnx"), f), right)
+    d = difference(right, execute(t.at("plain.onnx"), f))
     if d >= (5e-3 if half else 1e-5): return "differs by %.3g" % d         # 16 bits round after every operator
     mine = evaluate(t.at("one.onnx"), f)
-    d = difference(mine, right) if mine is not None else 1
+    d = difference(right, mine) if mine is not None else 1
     return "" if d < (5e-3 if half else 1e-4) else "mlo run differs by %.3g" % d
 
 
@@ -421,7 +389,7 @@ def inlined(name, m, judge=execute):
     calls = [n.op_type for n in plain.graph.node if n.domain]
     if calls or plain.functions: return t.case(name, "calls %s, %d functions" % (calls, len(plain.functions)))
     onnx.checker.check_model(plain, full_check=True)
-    d = difference(judge(t.at("inlined.onnx"), f), judge(path, f))
+    d = difference(judge(path, f), judge(t.at("inlined.onnx"), f))
     t.case(name, "" if d < 1e-6 else "differs by %.3g" % d)
     return plain
 

@@ -1,0 +1,54 @@
+# SPDX-License-Identifier: MIT
+"""graphs: what test scripts ask of models: their parts, inputs for them, what ONNX Runtime makes of those, and how far two results are apart."""
+import numpy as np
+import onnxruntime as ort
+from onnx import helper
+
+ort.set_default_logger_severity(4)
+
+
+def meta(n): return {p.key: p.value for p in n.metadata_props}
+def attribute(n, name): return next((a for a in n.attribute if a.name == name), None)
+def scans(m): return [n for n in m.graph.node if n.op_type == "Scan"]
+def body(scan): return attribute(scan, "body").g
+def iterations(scan): return int(meta(scan)["mlo.iterations"])
+def shapes(m): return [(iterations(s), len(body(s).node)) for s in scans(m)]         # of each loop: iterations, nodes of the body
+
+
+def feeds(m, seed=0, ints=(0, 100)):
+    """Random inputs; attention masks (a_1 is T5's) keep the first two thirds; open dimensions are 16."""
+    r, out, held = np.random.default_rng(seed), {}, {i.name for i in m.graph.initializer}
+    for i in m.graph.input:
+        if i.name in held: continue
+        shape = [d.dim_value if d.HasField("dim_value") else 16 for d in i.type.tensor_type.shape.dim]
+        dtype = helper.tensor_dtype_to_np_dtype(i.type.tensor_type.elem_type)
+        whole = np.issubdtype(dtype, np.integer)
+        x = r.integers(*ints, shape) if whole else r.standard_normal(shape)
+        if "mask" in i.name or (i.name == "a_1" and whole): x = np.ones(shape); x[..., shape[-1] * 2 // 3:] = 0
+        out[i.name] = x.astype(dtype)
+    return out
+
+
+def session(m, level="DISABLE_ALL", save=None):
+    """ONNX Runtime on a model, a file or bytes, as the model stands unless a level says otherwise."""
+    options = ort.SessionOptions()
+    options.graph_optimization_level = getattr(ort.GraphOptimizationLevel, "ORT_" + level)
+    options.intra_op_num_threads = 1
+    if save: options.optimized_model_filepath = save
+    return ort.InferenceSession(m if isinstance(m, (str, bytes)) else m.SerializeToString(), options, providers=["CPUExecutionProvider"])
+
+
+def execute(m, f): return session(m).run(None, f)
+
+
+def difference(right, got):
+    """max|a-b| / max|a| of the worst output, over what is finite in a; infinite where form or type differ, or only one of them is no number."""
+    worst = 0.0
+    for a, b in zip(right, got):
+        if a.shape != b.shape or a.dtype != b.dtype: return float("inf")
+        if not a.size: continue
+        a, b = a.astype(float), b.astype(float)
+        finite = np.isfinite(a)
+        if not np.array_equal(a[~finite], b[~finite], equal_nan=True) or not np.all(np.isfinite(b[finite])): return float("inf")
+        if finite.any(): worst = max(worst, float(np.max(np.abs(a[finite] - b[finite])) / max(np.max(np.abs(a[finite])), 1e-30)))
+    return worst
