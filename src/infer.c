@@ -211,7 +211,13 @@ static int mlo_infer_scan(mlo_inference *k, const mlo_form *in, mlo_form *out) {
     MLO_TRY(mlo_infer_body(k, a->g));
     for (size_t i = 0; i < n->n_output; i++) {
         mlo_form f = mlo_form_named(a->g, a->g->output[i]->name);
-        if (i >= n_state) { out[i] = mlo_form_with(&f, mlo_int_at(n, "scan_output_axes", i - n_state, 0), length); continue; }
+        if (i >= n_state) {
+            int64_t axis = mlo_int_at(n, "scan_output_axes", i - n_state, 0);
+            if (f.rank >= 0 && (axis < -f.rank - 1 || axis > f.rank)) return mlo_fail(m, MLO_E_SHAPE, n, "scan output '%s' has rank %d and no axis %lld",
+                n->output[i], f.rank + 1, (long long)axis);
+            out[i] = mlo_form_with(&f, axis, length);
+            continue;
+        }
         out[i] = in[i];
         if (mlo_form_known(&f) && mlo_form_known(&in[i]) && !mlo_form_same(&f, &in[i])) return mlo_fail(m, MLO_E_SHAPE, n, "state '%s' comes in as %s %s and leaves as %s %s",
             n->input[i],
