@@ -605,8 +605,9 @@ static mlo_node *mlo_x_maker(const mlo_expansion *x, const char *name) { const m
 
 /* Reshape(Gemm(Reshape(v), w, c)) to [.., N]: how tools, and Conv1D, write v w + c for more than two axes. The Gemm, or NULL. */
 static mlo_node *mlo_x_flattened(const mlo_expansion *x) {
-    mlo_node *gemm = mlo_is(x->n, "Reshape") ? mlo_x_maker(x, x->n->input[0]) : NULL, *first = mlo_is(gemm, "Gemm") ? mlo_x_maker(x, gemm->input[0]) : NULL;
-    if (!mlo_is(first, "Reshape") || mlo_int(gemm, "transA", 0) || mlo_float(gemm, "alpha", 1) != 1 || mlo_float(gemm, "beta", 1) != 1) return NULL;
+    mlo_node *gemm = mlo_is(x->n, "Reshape") && mlo_has_input(x->n, 0) ? mlo_x_maker(x, x->n->input[0]) : NULL;
+    mlo_node *first = mlo_is(gemm, "Gemm") && gemm->n_input >= 2 ? mlo_x_maker(x, gemm->input[0]) : NULL;
+    if (!mlo_is(first, "Reshape") || !mlo_has_input(first, 0) || mlo_int(gemm, "transA", 0) || mlo_float(gemm, "alpha", 1) != 1 || mlo_float(gemm, "beta", 1) != 1) return NULL;
     mlo_form v = mlo_form_of(mlo_value_of(x->g, first->input[0])), y = mlo_form_of(mlo_value_of(x->g, x->n->output[0])), w = mlo_form_of(mlo_value_of(x->g, gemm->input[1]));
     mlo_form c = mlo_form_of(mlo_has_input(gemm, 2) ? mlo_value_of(x->g, gemm->input[2]) : NULL);
     int flip = mlo_int(gemm, "transB", 0) != 0;
@@ -698,9 +699,9 @@ static int mlo_dialect_speaks(const mlo_graph *g) {
 
 typedef struct { mlo_op op; void (*expand)(mlo_expansion *x); const char *inputs; int since; } mlo_fused;
 /* expand: NULL when only its form is known; inputs: x for each it must have, - for one it may lack; since: the least opset */
-#define MLO_FUSED(name, inputs, shape, expand) { { name, mlo_shape_##shape, NULL }, mlo_expand_##expand, inputs, 11 }
-#define MLO_CARRIED(name, shape) { { name, mlo_shape_##shape, NULL }, NULL, "", 1 }
-#define MLO_DIALECT(name, inputs) { { name, mlo_shape_same, NULL }, mlo_expand_dialect, inputs, 9 }
+#define MLO_FUSED(name, inputs, shape, expand) { { name, mlo_shape_##shape, NULL, 0 }, mlo_expand_##expand, inputs, 11 }
+#define MLO_CARRIED(name, shape) { { name, mlo_shape_##shape, NULL, 0 }, NULL, "", 1 }
+#define MLO_DIALECT(name, inputs) { { name, mlo_shape_same, NULL, 0 }, mlo_expand_dialect, inputs, 9 }
 static const mlo_fused mlo_fused_ops[] = {
     MLO_FUSED("com.microsoft.Attention", "xx", attention, attention),
     MLO_FUSED("com.microsoft.MultiHeadAttention", "xxx", multi_head, multi_head),

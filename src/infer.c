@@ -270,6 +270,7 @@ static int mlo_infer_if(mlo_inference *k, mlo_form *out) {
 static int mlo_infer_node(mlo_inference *k, mlo_node *n) {
     mlo *m = k->m; mlo_graph *g = k->g;
     const mlo_op *op = mlo_op_of(m, n);
+    if (op && n->n_input < op->least) return mlo_fail(m, MLO_E_GRAPH, n, "has %zu inputs, needs %zu", n->n_input, op->least);
     mlo_form *form = (mlo_form *)mlo_scratch(m, n->n_input + n->n_output + 1, sizeof *form), *out;
     if (!form) return (int)m->error.code;
     out = form + n->n_input;

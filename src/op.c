@@ -31,6 +31,7 @@ typedef struct {
     const char *name;                  /* as for mlo_is: "MatMul", "mlo.MVU" */
     int (*shape)(mlo_shapes *s);       /* NULL: nothing is known of its outputs */
     int (*run)(mlo_call *c);           /* NULL: cannot be evaluated */
+    size_t least;                      /* how many inputs a node of it has at least: read refuses it with fewer, so nobody need look */
 } mlo_op;
 
 static int64_t mlo_array_count(const mlo_array *a) { int64_t n = 1; for (int i = 0; i < a->rank; i++) n *= a->dims[i]; return n; }

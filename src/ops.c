@@ -9,9 +9,11 @@
  */
 struct mlo_op_index { mlo_map map; };        /* interned name ("MatMul", "mlo.MVU") -> mlo_op */
 
-#define MLO_OP(name, rule) { #name, mlo_shape_##rule, mlo_run_##name }
-#define MLO_OP_AS(name, rule, run) { #name, mlo_shape_##rule, mlo_run_##run }
-#define MLO_OP_CARRIED(name) { #name, mlo_shape_##name, NULL }
+#define MLO_OP(name, rule) { #name, mlo_shape_##rule, mlo_run_##name, 1 }
+#define MLO_OP2(name, rule) { #name, mlo_shape_##rule, mlo_run_##name, 2 }
+#define MLO_OP3(name, rule) { #name, mlo_shape_##rule, mlo_run_##name, 3 }
+#define MLO_OP_AS(name, rule, run) { #name, mlo_shape_##rule, mlo_run_##run, 1 }
+#define MLO_OP_CARRIED(name, least) { #name, mlo_shape_##name, NULL, least }
 static const mlo_op mlo_standard_ops[] = {
     /* one operand */
     MLO_OP(Abs, same), MLO_OP(Acos, same), MLO_OP(Acosh, same), MLO_OP(Asin, same), MLO_OP(Asinh, same), MLO_OP(Atan, same), MLO_OP(Atanh, same),
@@ -22,30 +24,30 @@ static const mlo_op mlo_standard_ops[] = {
     MLO_OP(Sqrt, same), MLO_OP(Swish, same), MLO_OP(Tan, same), MLO_OP(Tanh, same), MLO_OP(ThresholdedRelu, same),
     MLO_OP(IsInf, bool), MLO_OP(IsNaN, bool), MLO_OP(Not, bool), MLO_OP(Cast, Cast), MLO_OP_AS(CastLike, CastLike, Cast),
     /* several */
-    MLO_OP(Add, broadcast), MLO_OP(BitShift, broadcast), MLO_OP(BitwiseAnd, broadcast), MLO_OP(BitwiseOr, broadcast), MLO_OP(BitwiseXor, broadcast),
-    MLO_OP(Div, broadcast), MLO_OP(Max, broadcast), MLO_OP(Mean, broadcast), MLO_OP(Min, broadcast), MLO_OP(Mod, broadcast), MLO_OP(Mul, broadcast),
-    MLO_OP(Pow, Pow), MLO_OP(PRelu, broadcast), MLO_OP(Sub, broadcast), MLO_OP(Sum, broadcast), MLO_OP(Clip, same), MLO_OP(Where, Where),
-    MLO_OP(And, compare), MLO_OP(Equal, compare), MLO_OP(Greater, compare), MLO_OP(GreaterOrEqual, compare), MLO_OP(Less, compare),
-    MLO_OP(LessOrEqual, compare), MLO_OP(Or, compare), MLO_OP(Xor, compare), MLO_OP(CumSum, same),
+    MLO_OP2(Add, broadcast), MLO_OP2(BitShift, broadcast), MLO_OP2(BitwiseAnd, broadcast), MLO_OP2(BitwiseOr, broadcast), MLO_OP2(BitwiseXor, broadcast),
+    MLO_OP2(Div, broadcast), MLO_OP(Max, broadcast), MLO_OP(Mean, broadcast), MLO_OP(Min, broadcast), MLO_OP2(Mod, broadcast), MLO_OP2(Mul, broadcast),
+    MLO_OP2(Pow, Pow), MLO_OP2(PRelu, broadcast), MLO_OP2(Sub, broadcast), MLO_OP(Sum, broadcast), MLO_OP(Clip, same), MLO_OP3(Where, Where),
+    MLO_OP2(And, compare), MLO_OP2(Equal, compare), MLO_OP2(Greater, compare), MLO_OP2(GreaterOrEqual, compare), MLO_OP2(Less, compare),
+    MLO_OP2(LessOrEqual, compare), MLO_OP2(Or, compare), MLO_OP2(Xor, compare), MLO_OP2(CumSum, same),
     /* shapes */
     MLO_OP_AS(Identity, same, copy), MLO_OP(Dropout, Dropout), MLO_OP_AS(Reshape, Reshape, copy), MLO_OP_AS(Flatten, Flatten, copy),
     MLO_OP_AS(Squeeze, Squeeze, copy), MLO_OP_AS(Unsqueeze, Unsqueeze, copy), MLO_OP(Transpose, Transpose), MLO_OP(Slice, Slice), MLO_OP(Split, Split),
-    MLO_OP(Expand, Expand), MLO_OP(Tile, Tile), MLO_OP(Concat, Concat), MLO_OP(Shape, Shape), MLO_OP(Size, Size), MLO_OP(Constant, Constant),
-    MLO_OP(ConstantOfShape, ConstantOfShape), MLO_OP(Range, Range), MLO_OP(Gather, Gather), MLO_OP(GatherElements, GatherElements),
-    MLO_OP(GatherND, GatherND), MLO_OP(ScatterND, same),
+    MLO_OP2(Expand, Expand), MLO_OP(Tile, Tile), MLO_OP(Concat, Concat), MLO_OP(Shape, Shape), MLO_OP(Size, Size), { "Constant", mlo_shape_Constant, mlo_run_Constant, 0 },
+    MLO_OP(ConstantOfShape, ConstantOfShape), MLO_OP3(Range, Range), MLO_OP2(Gather, Gather), MLO_OP2(GatherElements, GatherElements),
+    MLO_OP2(GatherND, GatherND), MLO_OP3(ScatterND, same),
     MLO_OP(Trilu, same), MLO_OP(Pad, Pad),
     /* products, norms */
-    MLO_OP(MatMul, MatMul), MLO_OP(Gemm, Gemm), MLO_OP(MatMulInteger, MatMulInteger), MLO_OP(Conv, Conv), MLO_OP(MaxPool, MaxPool), MLO_OP(Softmax, same), MLO_OP(LogSoftmax, same),
-    MLO_OP(LayerNormalization, LayerNormalization), MLO_OP(RMSNormalization, LayerNormalization),
+    MLO_OP2(MatMul, MatMul), MLO_OP2(Gemm, Gemm), MLO_OP2(MatMulInteger, MatMulInteger), MLO_OP2(Conv, Conv), MLO_OP(MaxPool, MaxPool), MLO_OP(Softmax, same), MLO_OP(LogSoftmax, same),
+    MLO_OP2(LayerNormalization, LayerNormalization), MLO_OP2(RMSNormalization, LayerNormalization),
     /* carried through, not evaluated: only the form is known */
-    { "Attention", mlo_shape_Attention, NULL }, { "BatchNormalization", mlo_shape_same, NULL }, { "GroupNormalization", mlo_shape_same, NULL },
-    { "InstanceNormalization", mlo_shape_same, NULL }, { "RotaryEmbedding", mlo_shape_same, NULL }, { "ScatterElements", mlo_shape_same, NULL },
+    { "Attention", mlo_shape_Attention, NULL, 3 }, { "BatchNormalization", mlo_shape_same, NULL, 3 }, { "GroupNormalization", mlo_shape_same, NULL, 3 },
+    { "InstanceNormalization", mlo_shape_same, NULL, 3 }, { "RotaryEmbedding", mlo_shape_same, NULL, 3 }, { "ScatterElements", mlo_shape_same, NULL, 3 },
     /* reductions */
     MLO_OP(ReduceSum, Reduce), MLO_OP(ReduceMean, Reduce), MLO_OP(ReduceMax, Reduce), MLO_OP(ReduceMin, Reduce), MLO_OP(ReduceProd, Reduce), MLO_OP(ReduceSumSquare, Reduce),
     MLO_OP(ReduceL1, Reduce), MLO_OP(ReduceL2, Reduce), MLO_OP(ReduceLogSum, Reduce), MLO_OP(ReduceLogSumExp, Reduce), MLO_OP(ArgMax, ArgMax), MLO_OP_AS(ArgMin, ArgMax, ArgMin),
     /* quantization */
-    MLO_OP_CARRIED(QLinearMatMul), MLO_OP_CARRIED(QLinearConv), MLO_OP_CARRIED(ConvInteger),
-    MLO_OP(QuantizeLinear, QuantizeLinear), MLO_OP(DequantizeLinear, DequantizeLinear), MLO_OP(DynamicQuantizeLinear, DynamicQuantizeLinear),
+    MLO_OP_CARRIED(QLinearMatMul, 8), MLO_OP_CARRIED(QLinearConv, 8), MLO_OP_CARRIED(ConvInteger, 2),
+    MLO_OP2(QuantizeLinear, QuantizeLinear), MLO_OP2(DequantizeLinear, DequantizeLinear), MLO_OP(DynamicQuantizeLinear, DynamicQuantizeLinear),
 };
 
 /* Adds a table: the first op, how many, and how far apart they lie (a kernel holds an op among other things). */

@@ -141,16 +141,16 @@ MLO_NUMBERS(integer_div, "Delta", "eps", "eta", "y");
 static const char *const mlo_numbers_none[] = { NULL };
 
 static const mlo_dialect mlo_dialects[] = {
-    { { "mlo.RequantShift", mlo_shape_same, mlo_dialect_run }, mlo_requant_shift_function, mlo_numbers_requant_shift },
-    { { "mlo.iSoftmax", mlo_shape_same, mlo_dialect_run }, mlo_isoftmax_function, mlo_numbers_isoftmax },
-    { { "mlo.iRMSNorm", mlo_shape_same, mlo_dialect_run }, mlo_irmsnorm_function, mlo_numbers_norm },
-    { { "mlo.iLayerNorm", mlo_shape_same, mlo_dialect_run }, mlo_ilayernorm_function, mlo_numbers_norm },
-    { { "mlo.iGELU", mlo_shape_same, mlo_dialect_run }, mlo_igelu_function, mlo_numbers_igelu },
-    { { "mlo.iHardswish", mlo_shape_same, mlo_dialect_run }, mlo_ihardswish_function, mlo_numbers_ihardswish },
-    { { "mlo.ITAMax", mlo_shape_same, mlo_dialect_run }, mlo_itamax_function, mlo_numbers_itamax },
-    { { "mlo.TrueIntegerDiv", mlo_shape_same, mlo_dialect_run }, mlo_integer_div_function, mlo_numbers_integer_div },
-    { { "mlo.RMSNorm", mlo_shape_same, mlo_dialect_run }, mlo_rmsnorm_function, mlo_numbers_none },
-    { { "mlo.HardSwish", mlo_shape_same, mlo_dialect_run }, mlo_hardswish_function, mlo_numbers_none },
+    { { "mlo.RequantShift", mlo_shape_same, mlo_dialect_run, 1 }, mlo_requant_shift_function, mlo_numbers_requant_shift },
+    { { "mlo.iSoftmax", mlo_shape_same, mlo_dialect_run, 1 }, mlo_isoftmax_function, mlo_numbers_isoftmax },
+    { { "mlo.iRMSNorm", mlo_shape_same, mlo_dialect_run, 1 }, mlo_irmsnorm_function, mlo_numbers_norm },
+    { { "mlo.iLayerNorm", mlo_shape_same, mlo_dialect_run, 1 }, mlo_ilayernorm_function, mlo_numbers_norm },
+    { { "mlo.iGELU", mlo_shape_same, mlo_dialect_run, 1 }, mlo_igelu_function, mlo_numbers_igelu },
+    { { "mlo.iHardswish", mlo_shape_same, mlo_dialect_run, 1 }, mlo_ihardswish_function, mlo_numbers_ihardswish },
+    { { "mlo.ITAMax", mlo_shape_same, mlo_dialect_run, 1 }, mlo_itamax_function, mlo_numbers_itamax },
+    { { "mlo.TrueIntegerDiv", mlo_shape_same, mlo_dialect_run, 1 }, mlo_integer_div_function, mlo_numbers_integer_div },
+    { { "mlo.RMSNorm", mlo_shape_same, mlo_dialect_run, 1 }, mlo_rmsnorm_function, mlo_numbers_none },
+    { { "mlo.HardSwish", mlo_shape_same, mlo_dialect_run, 1 }, mlo_hardswish_function, mlo_numbers_none },
 };
 enum { MLO_N_DIALECTS = sizeof mlo_dialects / sizeof *mlo_dialects };
 
