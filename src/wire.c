@@ -223,18 +223,38 @@ static void *mlo_field_submessage(mlo *m, int id, void *message, const mlo_field
     return slot ? *(void **)slot = made : NULL;
 }
 
-/* Calls `visit` for every message of type `want` in a message, wherever it hides (for tensors: initializers, attributes, subgraphs,
- * functions, sparse ones), outer ones first. Stops at, and returns, the first nonzero answer. */
+/* The messages that are `want` or may hold one, as bits: what a search for it has to look into. */
+static uint32_t mlo_messages_holding(int want) {
+    uint32_t holding = 1u << want, before = 0;
+    while (holding != before) {
+        before = holding;
+        for (int id = 0; id < MLO_M_COUNT; id++) for (size_t i = 0; i < mlo_messages[id].n; i++) {
+            const mlo_field *f = &mlo_messages[id].field[i];
+            if (f->kind == MLO_K_MESSAGE && holding >> f->sub & 1) holding |= 1u << id;
+        }
+    }
+    return holding;
+}
+
 typedef int (*mlo_visit)(mlo *m, void *message, void *user);
-static int mlo_each_message(mlo *m, int id, void *message, int want, mlo_visit visit, void *user) {
-    int r = id == want ? visit(m, message, user) : 0;
+typedef struct { mlo *m; int want; uint32_t holding; mlo_visit visit; void *user; } mlo_search;
+
+static int mlo_search_in(const mlo_search *s, int id, void *message) {
+    int r = id == s->want ? s->visit(s->m, message, s->user) : 0;
     for (size_t i = 0; !r && i < mlo_messages[id].n; i++) {
         const mlo_field *f = &mlo_messages[id].field[i];
-        if (f->kind != MLO_K_MESSAGE || f->sub == MLO_M_ENTRY) continue;
+        if (f->kind != MLO_K_MESSAGE || !(s->holding >> f->sub & 1)) continue;
         size_t n = !mlo_field_present(message, f) ? 0 : f->flags & MLO_F_LIST ? *MLO_N(message, f) : 1;
-        for (size_t k = 0; !r && k < n; k++) r = mlo_each_message(m, f->sub, mlo_field_message(message, f, k), want, visit, user);
+        for (size_t k = 0; !r && k < n; k++) r = mlo_search_in(s, f->sub, mlo_field_message(message, f, k));
     }
     return r;
+}
+
+/* Calls `visit` for every message of type `want` in a message, wherever it hides (for tensors: initializers, attributes, subgraphs,
+ * functions, sparse ones), outer ones first. Stops at, and returns, the first nonzero answer. */
+static int mlo_each_message(mlo *m, int id, void *message, int want, mlo_visit visit, void *user) {
+    mlo_search s = { m, want, mlo_messages_holding(want), visit, user };
+    return mlo_search_in(&s, id, message);
 }
 
 /* ---- text -------------------------------------------------------------------------------------------------------------------- */
