@@ -21,6 +21,7 @@ typedef struct {
     int *reader;                  /* the node a slot belongs to */
     uint8_t *constant;            /* a Constant node: a value, not an operation */
     uint8_t *commutes;            /* its two operands may come in either order */
+    int *kind;                    /* mlo_op_same, as a number: the first node that is the same op */
     uint64_t *sig;                /* op, domain, attributes, arity, output forms: equal for nodes that may share one body node */
     uint64_t *context[MLO_RADII]; /* sig and its surroundings to some distance */
 } mlo_net;
@@ -247,6 +248,23 @@ static int mlo_net_signatures(mlo_net *net) {
     return 0;
 }
 
+/* The kind of every node: nodes far apart in memory are then compared without being looked at. */
+static int mlo_net_kinds(mlo_net *net) {
+    mlo_map first = { NULL, 0, 0 };         /* op, an interned name -> 1 + the first node of that name; further kinds of it are chained */
+    int *chain = MLO_NEW_N(net->m, int, (size_t)net->n + 1);
+    if (!chain) return (int)net->m->error.code;
+    for (int i = 0; i < net->n; i++) {
+        const mlo_node *n = net->g->node[i];
+        int k = (int)(uintptr_t)mlo_map_get(&first, n->op) - 1, last = MLO_NONE;
+        for (; k >= 0 && !mlo_op_same(net->g->node[k], n); k = chain[k] - 1) last = k;
+        net->kind[i] = k >= 0 ? k : i;
+        if (k >= 0) continue;
+        if (last >= 0) chain[last] = i + 1;
+        else if (mlo_map_put(net->m, &first, n->op, (void *)(uintptr_t)(i + 1))) return (int)net->m->error.code;
+    }
+    return 0;
+}
+
 /* The net of a graph whose index is fresh. */
 static int mlo_net_make(mlo *m, mlo_graph *g, mlo_net *net) {
     memset(net, 0, sizeof *net);
@@ -254,7 +272,8 @@ static int mlo_net_make(mlo *m, mlo_graph *g, mlo_net *net) {
     size_t n = g->n_node + 1;
     if (g->n_node > INT_MAX / 8) return mlo_fail_at(m, MLO_E_UNSUPPORTED, g->name, "%zu nodes are more than mlo can number", g->n_node);
     net->in_at = MLO_NEW_N(m, int, n); net->use_at = MLO_NEW_N(m, int, n + 1); net->constant = MLO_NEW_N(m, uint8_t, n); net->commutes = MLO_NEW_N(m, uint8_t, n);
-    if (m->error.code) return (int)m->error.code;
+    net->kind = MLO_NEW_N(m, int, n);
+    if (m->error.code || mlo_map_room(m, &net->number, n) || mlo_net_kinds(net)) return (int)m->error.code;
     mlo_slots count = { net, 0, 1 };
     for (int i = 0; i < net->n; i++) {
         mlo_node *node = g->node[i];
@@ -302,7 +321,7 @@ static int mlo_slot_count(const mlo_net *net, int i) { return net->in_at[i + 1] 
 /* Could y follow x? */
 static int mlo_shift_may(const mlo_shift *s, int x, int y) {
     const mlo_net *net = s->net;
-    return x != y && s->next[x] < 0 && s->prev[y] < 0 && mlo_slot_count(net, x) == mlo_slot_count(net, y) && mlo_op_same(net->g->node[x], net->g->node[y]);
+    return x != y && s->next[x] < 0 && s->prev[y] < 0 && mlo_slot_count(net, x) == mlo_slot_count(net, y) && net->kind[x] == net->kind[y];
 }
 static void mlo_shift_add(mlo_shift *s, int x, int y) {
     if (x < 0 || y < 0 || !mlo_shift_may(s, x, y)) return;
@@ -319,7 +338,7 @@ static int mlo_slot_affinity(const mlo_shift *s, int a, int b) {
     if (p == q || s->next[p] == q) return 20;
     if (s->next[p] >= 0 || s->prev[q] >= 0) return 0;
     for (int r = MLO_RADII; r--; ) if (net->context[r][p] == net->context[r][q]) return 8 + r;
-    return mlo_op_same(net->g->node[p], net->g->node[q]) ? 2 : 0;
+    return net->kind[p] == net->kind[q] ? 2 : 0;
 }
 
 /* Are the operands of y to be read in the other order to fit those of x? */
@@ -341,7 +360,7 @@ static void mlo_shift_back(mlo_shift *s, int x, int y) {
 
 /* Do nodes x and y look alike, with their surroundings to this radius? Radius -1: the same op is enough. */
 static int mlo_alike(const mlo_net *net, int x, int y, int radius) {
-    return radius < 0 ? mlo_op_same(net->g->node[x], net->g->node[y]) : net->context[radius][x] == net->context[radius][y];
+    return radius < 0 ? net->kind[x] == net->kind[y] : net->context[radius][x] == net->context[radius][y];
 }
 
 /* The only still free reader of node y's output that fits reader u of x's, at the widest surroundings that single it out; else MLO_NONE.
