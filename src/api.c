@@ -22,6 +22,7 @@ mlo *mlo_open(const mlo_desc *desc) {
 void mlo_close(mlo *m) {
     if (!m) return;
     for (mlo_source *s = m->sources; s; s = s->next) m->desc.close(m->desc.user, s->file);
+    mlo_scratch_free(m, m->strings.slot);
     for (mlo_block *b = m->arena, *next; b; b = next) { next = b->next; m->desc.release(m->desc.user, b); }
     m->desc.release(m->desc.user, m);
 }

@@ -11,7 +11,7 @@
  */
 typedef struct mlo_block { struct mlo_block *next; size_t used, size; } mlo_block;
 
-typedef struct mlo_string_slot { const char *text; size_t n; uint32_t hash; } mlo_string_slot;
+typedef struct mlo_string_slot { const char *text; uint32_t n, hash; } mlo_string_slot;
 typedef struct { mlo_string_slot *slot; size_t size, used; } mlo_strings;
 
 typedef struct { const char *key, *value; } mlo_option;
@@ -50,9 +50,16 @@ static size_t mlo_utf8_char(const unsigned char *p, size_t n) {
     for (size_t i = 1; i < size; i++, low = 0x80, high = 0xBF) if (p[i] < low || p[i] > high) return 0;
     return size;
 }
+/* Are these eight bytes ASCII, and none of them NUL? */
+static int mlo_ascii8(const unsigned char *p) {
+    const uint64_t ones = 0x0101010101010101u;
+    uint64_t w;
+    memcpy(&w, p, sizeof w);
+    return !((w | (w - ones)) & 0x80 * ones);
+}
 static int mlo_utf8(const char *text, size_t n) {
     const unsigned char *p = (const unsigned char *)text, *end = p + n;
-    for (size_t size; p < end; p += size) if (!(size = mlo_utf8_char(p, (size_t)(end - p)))) return 0;
+    for (size_t size; p < end; p += size) if (!(size = end - p >= 8 && mlo_ascii8(p) ? 8 : mlo_utf8_char(p, (size_t)(end - p)))) return 0;
     return 1;
 }
 
@@ -179,19 +186,27 @@ static uint32_t mlo_hash_text(const char *text, size_t n) {
 }
 
 /* The one copy of a string: equal texts give equal pointers, so names compare with ==. NULL only without memory. */
+static int mlo_strings_room(mlo *m) {
+    mlo_strings *s = &m->strings;
+    size_t size = s->size ? s->size * 2 : 1024;
+    if (s->used * 4 < s->size * 3) return 0;
+    mlo_string_slot *slot = (mlo_string_slot *)mlo_scratch(m, size, sizeof *slot);
+    if (!slot) return (int)m->error.code;
+    memset(slot, 0, size * sizeof *slot);
+    for (size_t i = 0; i < s->size; i++) if (s->slot[i].text) {
+        size_t at = s->slot[i].hash & (size - 1);
+        while (slot[at].text) at = (at + 1) & (size - 1);
+        slot[at] = s->slot[i];
+    }
+    mlo_scratch_free(m, s->slot);
+    s->slot = slot; s->size = size;
+    return 0;
+}
+
 static const char *mlo_intern_n(mlo *m, const char *text, size_t n) {
     mlo_strings *s = &m->strings;
-    if (s->used * 2 >= s->size) {
-        size_t size = s->size ? s->size * 2 : 1024;
-        mlo_string_slot *slot = MLO_NEW_N(m, mlo_string_slot, size);
-        if (!slot) return NULL;
-        for (size_t i = 0; i < s->size; i++) if (s->slot[i].text) {
-            size_t at = s->slot[i].hash & (size - 1);
-            while (slot[at].text) at = (at + 1) & (size - 1);
-            slot[at] = s->slot[i];
-        }
-        s->slot = slot; s->size = size;
-    }
+    if (n > UINT32_MAX) { mlo_fail_at(m, MLO_E_FORMAT, NULL, "a text of %zu bytes is longer than there can be", n); return NULL; }
+    if (mlo_strings_room(m)) return NULL;
     uint32_t hash = mlo_hash_text(text, n);
     size_t at = hash & (s->size - 1);
     for (; s->slot[at].text; at = (at + 1) & (s->size - 1))
@@ -199,7 +214,7 @@ static const char *mlo_intern_n(mlo *m, const char *text, size_t n) {
     char *copy = (char *)mlo_alloc(m, n + 1, 1);
     if (!copy) return NULL;
     memcpy(copy, text, n);
-    s->slot[at].text = copy; s->slot[at].n = n; s->slot[at].hash = hash; s->used++;
+    s->slot[at].text = copy; s->slot[at].n = (uint32_t)n; s->slot[at].hash = hash; s->used++;
     return copy;
 }
 static const char *mlo_intern(mlo *m, const char *text) { return mlo_intern_n(m, text, strlen(text)); }
@@ -233,15 +248,24 @@ static size_t mlo_map_at(const mlo_map *map, const void *key) {
 static void *mlo_map_get(const mlo_map *map, const void *key) {
     return map->size && key ? map->slot[mlo_map_at(map, key)].value : NULL;
 }
+/* Room for n keys: then none of the next puts, up to that many, moves what is there. */
+static int mlo_map_room(mlo *m, mlo_map *map, size_t n) {
+    mlo_map bigger = { NULL, map->size ? map->size : 64, map->used };
+    while (bigger.size < n * 2) bigger.size *= 2;
+    if (bigger.size == map->size) return 0;
+    if (!(bigger.slot = MLO_NEW_N(m, mlo_pair, bigger.size))) return (int)m->error.code;
+    for (size_t i = 0; i < map->size; i++) if (map->slot[i].key) bigger.slot[mlo_map_at(&bigger, map->slot[i].key)] = map->slot[i];
+    *map = bigger;
+    return 0;
+}
+/* Forgets all keys; the room stays. */
+static void mlo_map_clear(mlo_map *map) {
+    if (map->size) memset(map->slot, 0, map->size * sizeof *map->slot);
+    map->used = 0;
+}
 /* Sets (or replaces) key's value. Iteration order is nobody's business: walk the graph, not the map. */
 static int mlo_map_put(mlo *m, mlo_map *map, const void *key, void *value) {
-    if (map->used * 2 >= map->size) {
-        mlo_map bigger = { NULL, map->size ? map->size * 2 : 64, map->used };
-        bigger.slot = MLO_NEW_N(m, mlo_pair, bigger.size);
-        if (!bigger.slot) return (int)m->error.code;
-        for (size_t i = 0; i < map->size; i++) if (map->slot[i].key) bigger.slot[mlo_map_at(&bigger, map->slot[i].key)] = map->slot[i];
-        *map = bigger;
-    }
+    if (mlo_map_room(m, map, map->used + 1)) return (int)m->error.code;
     size_t at = mlo_map_at(map, key);
     if (!map->slot[at].key) { map->slot[at].key = key; map->used++; }
     map->slot[at].value = value;

@@ -144,6 +144,7 @@ static int mlo_need_graph(mlo *m, mlo_map *needed, mlo_graph *g) {
 static int mlo_drop_dead(mlo *m, mlo_graph *g) {
     mlo_map needed = { NULL, 0, 0 }, made = { NULL, 0, 0 };
     size_t kept = g->n_node, n = 0;
+    if (mlo_map_room(m, &needed, g->n_node + g->n_init) || mlo_map_room(m, &made, g->n_node)) return (int)m->error.code;
     for (size_t i = 0; i < g->n_output; i++) MLO_TRY(mlo_map_put(m, &needed, g->output[i]->name, g));
     for (size_t i = g->n_node; i--; ) {
         int alive = 0;

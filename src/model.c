@@ -206,7 +206,8 @@ static int mlo_index_at(mlo *m, mlo_graph *g, mlo_graph *outer, mlo_node *holder
     if (depth > MLO_MAX_DEPTH) return mlo_fail_at(m, MLO_E_GRAPH, g->name, "graphs are nested more than %d deep", MLO_MAX_DEPTH);
     mlo_value *v;
     g->outer = outer;
-    memset(&g->values, 0, sizeof g->values);
+    mlo_map_clear(&g->values);
+    if (mlo_map_room(m, &g->values, g->n_init + g->n_input + g->n_node)) return (int)m->error.code;
     for (size_t i = 0; i < g->n_init; i++) {
         if (!(v = mlo_index_value(m, g, g->init[i]->name ? g->init[i]->name : ""))) return (int)m->error.code;
         if (v->tensor) return mlo_fail_at(m, MLO_E_GRAPH, v->name, "two initializers have this name");

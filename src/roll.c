@@ -413,6 +413,7 @@ static mlo_graph *mlo_graph_renamed(mlo *m, const mlo_graph *g, const mlo_map *r
     mlo_graph *c = MLO_NEW(m, mlo_graph);
     if (!c || depth > MLO_MAX_DEPTH) return NULL;
     *c = *g;
+    memset(&c->values, 0, sizeof c->values);          /* an index of its own, later */
     if (!(c->node = MLO_NEW_N(m, mlo_node *, mlo_room(g->n_node))) || !(c->output = MLO_NEW_N(m, mlo_value_info *, mlo_room(g->n_output)))) return NULL;
     for (size_t i = 0; i < g->n_node; i++) {
         mlo_node *n = MLO_NEW(m, mlo_node);
