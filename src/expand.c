@@ -676,6 +676,26 @@ static void mlo_expand_dialect(mlo_expansion *x) {
     mlo_x_last(x)->output[0] = x->n->output[0];
 }
 
+/* IntegerMean over N elements along the axes: floor((2 sum + N) / (2 N)). */
+static void mlo_expand_integer_mean(mlo_expansion *x) {
+    const mlo_attr *a = mlo_attr_of(x->n, "axes");
+    int64_t list[MLO_MAX_RANK], N = 1;
+    size_t n = a ? a->n_ints : (size_t)(mlo_x_rank(x, 0) > 0 ? mlo_x_rank(x, 0) : 0);
+    if (!n || n > MLO_MAX_RANK) { mlo_x_stay(x, "its axes are unknown"); return; }
+    for (size_t i = 0; i < n; i++) {
+        list[i] = a ? a->ints[i] : (int64_t)i;
+        int64_t size = mlo_x_dim(x, 0, (int)list[i]);
+        if (size < 1 || size > INT32_MAX || N > INT32_MAX) { mlo_x_stay(x, "the size of axis %d is unknown", (int)list[i]); return; }
+        N *= size;
+    }
+    const char *terms = mlo_x_whole(x, N), *twice = mlo_x_whole(x, 2 * N), *two = mlo_x_whole(x, 2);
+    const char *sum = mlo_x_axes(x, "ReduceSum", mlo_x_cast(x, mlo_x_in(x, 0), MLO_INT64), list, n, 13);
+    mlo_x_int(x, "keepdims", mlo_int(x->n, "keepdims", 1));
+    const char *both = MLO_X(x, "Mul", sum, two), *over = MLO_X(x, "Add", both, terms), *rest = MLO_X(x, "Mod", over, twice), *whole = MLO_X(x, "Sub", over, rest);
+    const char *mean = MLO_X(x, "Div", whole, twice);
+    mlo_x_out(x, 0, mlo_x_cast(x, mean, x->dtype));
+}
+
 /* The float twins of Deeploy's integer networks keep the integers' attributes on standard operators, where they mean nothing, write HardSwish
  * where the opset has none yet, and mean the last axis by a Softmax that names none. Returns the entry that the node now needs, or NULL. */
 static const mlo_dialect *mlo_expand_twin(mlo *m, mlo_node *n, mlo_dtype dtype, int opset) {
@@ -720,8 +740,9 @@ static const mlo_fused mlo_fused_ops[] = {
     MLO_CARRIED("com.microsoft.QLinearAdd", two), MLO_CARRIED("com.microsoft.QLinearMul", two), MLO_CARRIED("com.microsoft.QGemm", qgemm),
     MLO_CARRIED("com.microsoft.QLinearConcat", qconcat), MLO_CARRIED("com.microsoft.QLinearSoftmax", same), MLO_CARRIED("com.microsoft.QLinearSigmoid", same),
     MLO_FUSED("SimplifiedLayerNormalization", "xx", same, rms),
+    { { "IntegerMean", mlo_shape_Reduce, NULL, 0 }, mlo_expand_integer_mean, "x", 10 },
     MLO_DIALECT("RequantShift", "xxx"), MLO_DIALECT("iSoftmax", "x"), MLO_DIALECT("iRMSNorm", "xx"), MLO_DIALECT("iLayerNorm", "xxx"), MLO_DIALECT("iGELU", "x"),
-    MLO_DIALECT("iHardswish", "x"), MLO_DIALECT("ITAMax", "x"), MLO_DIALECT("TrueIntegerDiv", "x"), MLO_DIALECT("RMSNorm", "xx"),
+    MLO_DIALECT("iHardswish", "x"), MLO_DIALECT("ITAMax", "x"), MLO_DIALECT("ITAPartialMax", "x"), MLO_DIALECT("TrueIntegerDiv", "x"), MLO_DIALECT("RMSNorm", "xx"),
 };
 enum { MLO_N_FUSED = sizeof mlo_fused_ops / sizeof *mlo_fused_ops };
 

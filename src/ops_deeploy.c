@@ -3,7 +3,9 @@
  * in:  nodes like RequantShift(x, mul, add; div, n_levels, signed): integers, carried in whatever element type x has.
  * out: mlo.RequantShift(x, mul, add, div, n_levels, signed): every number is an input, so that layers that differ in one share a body, and
  *     the number becomes a parameter of the loop.
- * invariant: one definition. The function that ONNX Runtime runs is what mlo evaluates, node by node, in 64-bit integers.
+ * invariant: one definition. The function that ONNX Runtime runs is what mlo evaluates, node by node, in 64-bit integers. Where those would
+ *     wrap, or a value be cut to fit (a fraction, a NaN, an 8-bit result of 200), ONNX Runtime goes on and mlo refuses: neither is what
+ *     Deeploy means. ITAPartialMax, a loop over groups, has no function: mlo alone evaluates it.
  * example: x = 300, mul = 3, add = 0, div = 16, 256 levels, signed: floor((900 + 8) / 16) = 56.
  * cost: some twenty passes over the tensor.
  *
@@ -95,6 +97,49 @@ static const mlo_array *mlo_function_value(const mlo_call *c, const mlo_function
     return NULL;
 }
 
+/* Does every element of a, made from b's by Cast, still say the same? What comes in as float may be rounded already beyond 2^24. */
+static int mlo_cast_is_exact(mlo_call *c, const mlo_array *a, const mlo_array *b, int given) {
+    int64_t n = mlo_array_count(a); size_t as = mlo_dtype_size(a->dtype), bs = mlo_dtype_size(b->dtype);
+    double most = ldexp(1, given && b->dtype == MLO_FLOAT ? 24 : 53), x, y;
+    for (int64_t i = 0; i < n; i++) {
+        mlo_convert(MLO_DOUBLE, &x, b->dtype, (const char *)b->data + (size_t)i * bs, 1);
+        mlo_convert(MLO_DOUBLE, &y, a->dtype, (const char *)a->data + (size_t)i * as, 1);
+        if (!(fabs(x) <= most) || x < y || x > y) return mlo_fail(c->m, MLO_E_DATA, c->node, "%s element %lld is %.17g, not a whole number that %s holds%s",
+            given ? "input" : "output", (long long)i, x, mlo_dtype_name(a->dtype), given && fabs(x) > most ? " (a float may have been rounded)" : "");
+    }
+    return 0;
+}
+/* The same node in doubles stays below 2^62: then it did not wrap in int64. */
+static int mlo_does_not_wrap(mlo_call *c, const mlo_op *op, mlo_node *n, const mlo_array *const *in) {
+    mlo *m = c->m; const mlo_array *wide[2] = { NULL, NULL }; mlo_array *made = NULL;
+    int all = 1;
+    for (size_t i = 0; all && i < n->n_input; i++) all = (wide[i] = i && mlo_is(n, "ReduceSum") ? in[i] : mlo_as(m, in[i], MLO_DOUBLE)) != NULL;
+    if (all) mlo_call_node(m, op, n, c->opset, wide, &made);
+    for (int64_t i = 0; made && i < mlo_array_count(made) && !m->error.code; i++)
+        if (!(fabs(((const double *)made->data)[i]) < ldexp(1, 62))) mlo_fail(m, MLO_E_DATA, c->node, "its %s '%s' is about %.3g, more than 64 bits hold", n->op, n->output[0], ((const double *)made->data)[i]);
+    for (size_t i = 0; i < n->n_input; i++) if (wide[i]) mlo_as_free(m, wide[i], in[i]);
+    mlo_array_free(m, made);
+    return (int)m->error.code;
+}
+static int mlo_is_given(const mlo_call *c, const mlo_array *a) {
+    for (size_t i = 0; i < c->n_in; i++) if (c->in[i] == a) return 1;
+    return 0;
+}
+/* A divisor of zero gives 0 in mlo and ends ONNX Runtime. */
+static int mlo_function_divides(mlo_call *c, const mlo_node *n, const mlo_array *by) {
+    if (by->dtype != MLO_INT64 || !(mlo_is(n, "Div") || mlo_is(n, "Mod"))) return 0;
+    for (int64_t i = 0; i < mlo_array_count(by); i++) if (!((const int64_t *)by->data)[i]) return mlo_fail(c->m, MLO_E_DATA, c->node, "divides by zero: element %lld of '%s'", (long long)i, n->input[1]);
+    return 0;
+}
+/* Is what a node of the function made from `in` the integer that the formula means? */
+static int mlo_function_sound(mlo_call *c, const mlo_op *op, mlo_node *n, const mlo_array *const *in, const mlo_array *made) {
+    int whole = made->dtype == MLO_INT64;
+    if (mlo_is(n, "Cast") && mlo_is_given(c, in[0]) && whole) return mlo_cast_is_exact(c, made, in[0], in[0] == c->in[0]);
+    if (mlo_is(n, "Cast") && in[0]->dtype == MLO_INT64) return mlo_cast_is_exact(c, made, in[0], 0);
+    if (whole && (mlo_is(n, "Add") || mlo_is(n, "Sub") || mlo_is(n, "Mul") || mlo_is(n, "ReduceSum"))) return mlo_does_not_wrap(c, op, n, in);
+    return 0;
+}
+
 /* Node k of the function on the arrays there are; @to is the call's own attribute. */
 static int mlo_function_node(mlo_call *c, const mlo_function *f, mlo_array **made, size_t k) {
     enum { MLO_MOST_INPUTS = 4 };
@@ -110,7 +155,9 @@ static int mlo_function_node(mlo_call *c, const mlo_function *f, mlo_array **mad
         resolved.ref = NULL; resolved.i = mlo_int(c->node, n.attr[0]->ref, 0);
         list[0] = &resolved; n.attr = list;
     }
-    return mlo_call_node(c->m, op, &n, c->opset, in, &made[k]);
+    if (n.n_input == 2) MLO_TRY(mlo_function_divides(c, &n, in[1]));
+    MLO_TRY(mlo_call_node(c->m, op, &n, c->opset, in, &made[k]));
+    return mlo_function_sound(c, op, &n, in, made[k]);
 }
 
 static int mlo_dialect_run(mlo_call *c) {
@@ -128,6 +175,37 @@ static int mlo_dialect_run(mlo_call *c) {
     return (int)m->error.code;
 }
 
+/* ---- a loop of its own ---------------------------------------------------------------------------------------------------------------------- */
+
+/* v >> (n + 16) / 32, the distance of two values in steps of the softmax. */
+static int64_t mlo_ita_shift(int64_t v, int64_t n) { int64_t s = (n + 16) / 32; return s > 62 ? 0 : v >> s; }
+
+/* One row of ITAPartialMax: as ITAMax, but the maximum is known group by group; where it grows, the sum so far is shifted. */
+static void mlo_partial_max_row(int64_t *y, const int64_t *x, int64_t n, int64_t levels, int64_t width) {
+    int64_t most = x[0], sum = 0;
+    for (int64_t i = 0; i < n; ) {
+        int64_t end = width < n - i ? i + width : n, before = most;
+        for (int64_t k = i; k < end; k++) if (x[k] > most) most = x[k];
+        sum = mlo_ita_shift(sum, most - before);
+        for (; i < end; i++) sum += mlo_ita_shift(256, most - x[i]);
+    }
+    for (int64_t i = 0; i < n; i++) y[i] = mlo_ita_shift((levels / 2 - 1) * 256 / sum, most - x[i]);
+}
+static int mlo_partial_max_run(mlo_call *c) {
+    MLO_TRY(mlo_need_inputs(c, 3));
+    mlo *m = c->m; int64_t number[2] = { 0, 0 }; mlo_array *y = c->out[0];
+    int64_t n = y->rank ? y->dims[y->rank - 1] : 1, total = mlo_array_count(y);
+    for (int i = 0; i < 2; i++) if (mlo_array_count(c->in[i + 1]) == 1) mlo_convert(MLO_INT64, &number[i], c->in[i + 1]->dtype, c->in[i + 1]->data, 1);
+    if (number[0] < 2 || number[0] > INT32_MAX || number[1] < 1) return mlo_fail(m, MLO_E_DATA, c->node, "n_levels is %lld, group_width %lld", (long long)number[0], (long long)number[1]);
+    const mlo_array *x = mlo_as(m, c->in[0], MLO_INT64);
+    mlo_array *z = x && !mlo_cast_is_exact(c, x, c->in[0], 1) ? mlo_array_new(m, MLO_INT64, y->rank, y->dims) : NULL;
+    for (int64_t i = 0; z && n && i < total; i += n) mlo_partial_max_row((int64_t *)z->data + i, (const int64_t *)x->data + i, n, number[0], number[1]);
+    if (z) { mlo_convert(y->dtype, y->data, MLO_INT64, z->data, (size_t)total); mlo_cast_is_exact(c, y, z, 0); }
+    mlo_array_free(m, z);
+    if (x) mlo_as_free(m, x, c->in[0]);
+    return (int)m->error.code;
+}
+
 /* ---- the table ----------------------------------------------------------------------------------------------------------------------------- */
 
 #define MLO_NUMBERS(name, ...) static const char *const mlo_numbers_##name[] = { __VA_ARGS__, NULL }
@@ -136,7 +214,8 @@ MLO_NUMBERS(isoftmax, "coeffA", "coeffB", "coeffC", "log2", "n_levels");
 MLO_NUMBERS(norm, "D", "n_levels");
 MLO_NUMBERS(igelu, "b", "one");
 MLO_NUMBERS(ihardswish, "one_over_six", "three", "six");
-MLO_NUMBERS(itamax, "n_levels");
+MLO_NUMBERS(itamax, "n_levels|n");
+MLO_NUMBERS(partial_max, "n_levels|n", "group_width");
 MLO_NUMBERS(integer_div, "Delta", "eps", "eta", "y");
 static const char *const mlo_numbers_none[] = { NULL };
 
@@ -148,6 +227,7 @@ static const mlo_dialect mlo_dialects[] = {
     { { "mlo.iGELU", mlo_shape_same, mlo_dialect_run, 1 }, mlo_igelu_function, mlo_numbers_igelu },
     { { "mlo.iHardswish", mlo_shape_same, mlo_dialect_run, 1 }, mlo_ihardswish_function, mlo_numbers_ihardswish },
     { { "mlo.ITAMax", mlo_shape_same, mlo_dialect_run, 1 }, mlo_itamax_function, mlo_numbers_itamax },
+    { { "mlo.ITAPartialMax", mlo_shape_same, mlo_partial_max_run, 1 }, NULL, mlo_numbers_partial_max },
     { { "mlo.TrueIntegerDiv", mlo_shape_same, mlo_dialect_run, 1 }, mlo_integer_div_function, mlo_numbers_integer_div },
     { { "mlo.RMSNorm", mlo_shape_same, mlo_dialect_run, 1 }, mlo_rmsnorm_function, mlo_numbers_none },
     { { "mlo.HardSwish", mlo_shape_same, mlo_dialect_run, 1 }, mlo_hardswish_function, mlo_numbers_none },
@@ -169,8 +249,9 @@ static int mlo_dialect_functions(mlo *m, const uint8_t *used) {
     for (size_t i = 0; i < model->n_opset; i++) imported |= mlo_eq(model->opset[i].domain, "mlo");
     if (!imported && !MLO_PUSH(m, model->opset, model->n_opset, own)) return (int)m->error.code;
     for (int i = 0; i < MLO_N_DIALECTS; i++) {
-        mlo_function *f = used[i] ? mlo_function_of(m, mlo_dialects[i].function, mlo_opset_of(m)) : NULL;
-        if (used[i] && (!f || !MLO_PUSH(m, model->function, model->n_function, f))) return (int)m->error.code;
+        if (!used[i] || !mlo_dialects[i].function) continue;
+        mlo_function *f = mlo_function_of(m, mlo_dialects[i].function, mlo_opset_of(m));
+        if (!f || !MLO_PUSH(m, model->function, model->n_function, f)) return (int)m->error.code;
     }
     if (model->ir_version < 8) model->ir_version = 8;        /* the first version that has functions */
     return 0;

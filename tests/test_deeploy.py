@@ -15,7 +15,7 @@ from harness import at, case
 
 ort.set_default_logger_severity(4)
 deeploy = os.path.join(t.root, "..", "shared", "deeploy")
-INTEGERS = {"RequantShift", "iSoftmax", "iRMSNorm", "iLayerNorm", "iGELU", "iHardswish", "ITAMax", "TrueIntegerDiv"}
+INTEGERS = {"RequantShift", "iSoftmax", "iRMSNorm", "iLayerNorm", "iGELU", "iHardswish", "ITAMax", "ITAPartialMax", "IntegerMean", "TrueIntegerDiv"}
 
 
 def networks():
@@ -107,6 +107,26 @@ def ita_max(x, n_levels):
     return np.floor(np.floor((n_levels - 1) * 256 / np.floor(256 / 2 ** shift).sum(-1, keepdims=True)) / 2 ** shift)
 
 
+def ita_partial_max(x, n_levels, group_width):
+    """Row by row, group by group, in Python's integers: the maximum so far, the sum so far in its steps."""
+    step = lambda v, d: int(v) >> ((int(d) + 16) >> 5)
+    y = np.zeros(x.shape)
+    for row, out in zip(x.reshape(-1, x.shape[-1]), y.reshape(-1, x.shape[-1])):
+        most, total = None, 0
+        for i in range(0, len(row), group_width):
+            group = row[i:i + group_width]
+            new = max(group) if most is None else max(most, *group)
+            total = (step(total, new - most) if most is not None else 0) + sum(step(256, new - v) for v in group)
+            most = new
+        out[:] = [step((n_levels // 2 - 1) * 256 // total, most - v) for v in row]
+    return y
+
+
+def integer_mean(x, axes, keepdims):
+    n = int(np.prod([x.shape[a] for a in axes]))
+    return np.floor((2 * x.sum(tuple(axes), keepdims=bool(keepdims)) + n) / (2 * n))
+
+
 def requant(x, mul, add, div, n_levels, signed):
     by_channel = [mul.size] + [1] * (x.ndim - 2) if mul.size > 1 and x.ndim >= 3 else mul.shape
     return clipped(np.floor((x * mul.reshape(by_channel) + add.reshape(by_channel) + div / 2) / div), n_levels, signed)
@@ -126,7 +146,9 @@ def check_formulas():
     cases = [("iLayerNorm", layer_norm, [x, r.integers(-50, 50, 16).astype(float), r.integers(-900, 900, 16).astype(float)], {"D": 64, "n_levels": 256}),
              ("iGELU", gelu, [x], {"b": -60, "one": 3800}), ("ITAMax", ita_max, [x], {"n_levels": 256}),
              ("RequantShift", requant, [x, r.integers(1, 900, 5).astype(float), r.integers(-9000, 9000, 5).astype(float)], {"div": 512, "n_levels": 256, "signed": 1}),
-             ("RequantShift", requant, [x, np.array([77.0]), np.array([-40.0])], {"div": 128, "n_levels": 32, "signed": 0})]
+             ("RequantShift", requant, [x, np.array([77.0]), np.array([-40.0])], {"div": 128, "n_levels": 32, "signed": 0}),
+             ("ITAPartialMax", ita_partial_max, [x], {"n_levels": 256, "group_width": 4}), ("ITAPartialMax", ita_partial_max, [x], {"n_levels": 256, "group_width": 7}),
+             ("IntegerMean", integer_mean, [x], {"axes": [1], "keepdims": 0}), ("IntegerMean", integer_mean, [x], {"axes": [-1, 1], "keepdims": 1})]
     for op, formula, inputs, numbers in cases:
         for opset in (10, 13, 18):
             m = single(op, inputs, {k: tensor(v) if op == "RequantShift" else v for k, v in numbers.items()}, opset)
@@ -135,10 +157,26 @@ def check_formulas():
             want, name = formula(*inputs, **numbers), "%s with %s at opset %d" % (op, numbers, opset)
             p = t.call("run", path, "--inputs", at("one.npz"), "--outputs", at("out.npz"), text=True)
             case(name + " is its formula", p.stderr if p.returncode else "" if np.array_equal(arrays(at("out.npz"))[0], want) else "differs")
+            if op == "ITAPartialMax": continue                                  # a loop over groups: it has no function of standard operators
             t.good("read", path, "--onnx", "-o", at("read.onnx"))
             try: got = ort.InferenceSession(at("read.onnx")).run(None, {"i0": inputs[0].astype(np.float32)})[0]
             except Exception as e: case(name + " in ONNX Runtime", e); continue
             case(name + " in ONNX Runtime", "" if np.array_equal(got, want) else "differs")
+
+
+def check_guards():
+    """Where 64 bits would wrap, a value be cut to fit, or a divisor be zero, run refuses: what it would give is not what Deeploy means."""
+    x, one = np.arange(16.0).reshape(1, 16), np.array([1.0])
+    tensor = lambda v: numpy_helper.from_array(np.array([v], np.float32))
+    numbers = {k: tensor(v) for k, v in {"div": 1, "n_levels": 256, "signed": 1}.items()}
+    for what, op, inputs, attributes, said in [
+            ("a fraction", "ITAMax", [x + 0.5], {"n_levels": 256}, "not a whole number"), ("a NaN", "ITAMax", [x * np.nan], {"n_levels": 256}, "not a whole number"),
+            ("a float that may be rounded", "ITAMax", [x + 2.0 ** 25], {"n_levels": 256}, "may have been rounded"),
+            ("a divisor of zero", "RequantShift", [x, one, one], {**numbers, "div": tensor(0)}, "divides by zero"),
+            ("a product beyond 64 bits", "RequantShift", [x * 2.0 ** 19, one * 2.0 ** 50, one], numbers, "more than 64 bits hold")]:
+        np.savez(at("one.npz"), i0=inputs[0].astype(np.float32))
+        p = t.call("run", t.write("one.onnx", single(op, inputs, attributes, 13).SerializeToString()), "--inputs", at("one.npz"), "--outputs", at("out.npz"), text=True)
+        case("%s of %s is refused" % (op, what), "" if p.returncode and said in p.stderr and p.stderr.count("\n") == 1 else "status %d: %s" % (p.returncode, p.stderr))
 
 
 def check_square():
@@ -150,4 +188,4 @@ def check_square():
     case("RMSNorm of a square", p.stderr if p.returncode else "" if np.max(np.abs(arrays(at("out.npz"))[0] - want)) < 1e-4 * np.max(np.abs(want)) else "differs")
 
 
-t.main(check_square, check_run, check_functions, check_rolled, check_formulas)
+t.main(check_square, check_guards, check_run, check_functions, check_rolled, check_formulas)
