@@ -36,7 +36,7 @@
  */
 typedef struct mlo_block { struct mlo_block *next; size_t used, size; } mlo_block;
 
-typedef struct mlo_string_slot { const char *text; size_t n; uint32_t hash; } mlo_string_slot;
+typedef struct mlo_string_slot { const char *text; uint32_t n, hash; } mlo_string_slot;
 typedef struct { mlo_string_slot *slot; size_t size, used; } mlo_strings;
 
 typedef struct { const char *key, *value; } mlo_option;
@@ -75,9 +75,16 @@ static size_t mlo_utf8_char(const unsigned char *p, size_t n) {
     for (size_t i = 1; i < size; i++, low = 0x80, high = 0xBF) if (p[i] < low || p[i] > high) return 0;
     return size;
 }
+/* Are these eight bytes ASCII, and none of them NUL? */
+static int mlo_ascii8(const unsigned char *p) {
+    const uint64_t ones = 0x0101010101010101u;
+    uint64_t w;
+    memcpy(&w, p, sizeof w);
+    return !((w | (w - ones)) & 0x80 * ones);
+}
 static int mlo_utf8(const char *text, size_t n) {
     const unsigned char *p = (const unsigned char *)text, *end = p + n;
-    for (size_t size; p < end; p += size) if (!(size = mlo_utf8_char(p, (size_t)(end - p)))) return 0;
+    for (size_t size; p < end; p += size) if (!(size = end - p >= 8 && mlo_ascii8(p) ? 8 : mlo_utf8_char(p, (size_t)(end - p)))) return 0;
     return 1;
 }
 
@@ -204,19 +211,27 @@ static uint32_t mlo_hash_text(const char *text, size_t n) {
 }
 
 /* The one copy of a string: equal texts give equal pointers, so names compare with ==. NULL only without memory. */
+static int mlo_strings_room(mlo *m) {
+    mlo_strings *s = &m->strings;
+    size_t size = s->size ? s->size * 2 : 1024;
+    if (s->used * 4 < s->size * 3) return 0;
+    mlo_string_slot *slot = (mlo_string_slot *)mlo_scratch(m, size, sizeof *slot);
+    if (!slot) return (int)m->error.code;
+    memset(slot, 0, size * sizeof *slot);
+    for (size_t i = 0; i < s->size; i++) if (s->slot[i].text) {
+        size_t at = s->slot[i].hash & (size - 1);
+        while (slot[at].text) at = (at + 1) & (size - 1);
+        slot[at] = s->slot[i];
+    }
+    mlo_scratch_free(m, s->slot);
+    s->slot = slot; s->size = size;
+    return 0;
+}
+
 static const char *mlo_intern_n(mlo *m, const char *text, size_t n) {
     mlo_strings *s = &m->strings;
-    if (s->used * 2 >= s->size) {
-        size_t size = s->size ? s->size * 2 : 1024;
-        mlo_string_slot *slot = MLO_NEW_N(m, mlo_string_slot, size);
-        if (!slot) return NULL;
-        for (size_t i = 0; i < s->size; i++) if (s->slot[i].text) {
-            size_t at = s->slot[i].hash & (size - 1);
-            while (slot[at].text) at = (at + 1) & (size - 1);
-            slot[at] = s->slot[i];
-        }
-        s->slot = slot; s->size = size;
-    }
+    if (n > UINT32_MAX) { mlo_fail_at(m, MLO_E_FORMAT, NULL, "a text of %zu bytes is longer than there can be", n); return NULL; }
+    if (mlo_strings_room(m)) return NULL;
     uint32_t hash = mlo_hash_text(text, n);
     size_t at = hash & (s->size - 1);
     for (; s->slot[at].text; at = (at + 1) & (s->size - 1))
@@ -224,10 +239,10 @@ static const char *mlo_intern_n(mlo *m, const char *text, size_t n) {
     char *copy = (char *)mlo_alloc(m, n + 1, 1);
     if (!copy) return NULL;
     memcpy(copy, text, n);
-    s->slot[at].text = copy; s->slot[at].n = n; s->slot[at].hash = hash; s->used++;
+    s->slot[at].text = copy; s->slot[at].n = (uint32_t)n; s->slot[at].hash = hash; s->used++;
     return copy;
 }
-static const char *mlo_intern(mlo *m, const char *text) { return mlo_intern_n(m, text, strlen(text)); }
+static const char *mlo_intern(mlo *m, const char *text) { return text ? mlo_intern_n(m, text, strlen(text)) : NULL; }     /* NULL: of a failure before */
 
 /* An interned string made by a format. NULL only without memory. */
 static const char *mlo_format(mlo *m, const char *format, ...) {
@@ -258,15 +273,24 @@ static size_t mlo_map_at(const mlo_map *map, const void *key) {
 static void *mlo_map_get(const mlo_map *map, const void *key) {
     return map->size && key ? map->slot[mlo_map_at(map, key)].value : NULL;
 }
+/* Room for n keys: then none of the next puts, up to that many, moves what is there. */
+static int mlo_map_room(mlo *m, mlo_map *map, size_t n) {
+    mlo_map bigger = { NULL, map->size ? map->size : 64, map->used };
+    while (bigger.size < n * 2) bigger.size *= 2;
+    if (bigger.size == map->size) return 0;
+    if (!(bigger.slot = MLO_NEW_N(m, mlo_pair, bigger.size))) return (int)m->error.code;
+    for (size_t i = 0; i < map->size; i++) if (map->slot[i].key) bigger.slot[mlo_map_at(&bigger, map->slot[i].key)] = map->slot[i];
+    *map = bigger;
+    return 0;
+}
+/* Forgets all keys; the room stays. */
+static void mlo_map_clear(mlo_map *map) {
+    if (map->size) memset(map->slot, 0, map->size * sizeof *map->slot);
+    map->used = 0;
+}
 /* Sets (or replaces) key's value. Iteration order is nobody's business: walk the graph, not the map. */
 static int mlo_map_put(mlo *m, mlo_map *map, const void *key, void *value) {
-    if (map->used * 2 >= map->size) {
-        mlo_map bigger = { NULL, map->size ? map->size * 2 : 64, map->used };
-        bigger.slot = MLO_NEW_N(m, mlo_pair, bigger.size);
-        if (!bigger.slot) return (int)m->error.code;
-        for (size_t i = 0; i < map->size; i++) if (map->slot[i].key) bigger.slot[mlo_map_at(&bigger, map->slot[i].key)] = map->slot[i];
-        *map = bigger;
-    }
+    if (mlo_map_room(m, map, map->used + 1)) return (int)m->error.code;
     size_t at = mlo_map_at(map, key);
     if (!map->slot[at].key) { map->slot[at].key = key; map->used++; }
     map->slot[at].value = value;
@@ -530,7 +554,8 @@ static int mlo_index_at(mlo *m, mlo_graph *g, mlo_graph *outer, mlo_node *holder
     if (depth > MLO_MAX_DEPTH) return mlo_fail_at(m, MLO_E_GRAPH, g->name, "graphs are nested more than %d deep", MLO_MAX_DEPTH);
     mlo_value *v;
     g->outer = outer;
-    memset(&g->values, 0, sizeof g->values);
+    mlo_map_clear(&g->values);
+    if (mlo_map_room(m, &g->values, g->n_init + g->n_input + g->n_node)) return (int)m->error.code;
     for (size_t i = 0; i < g->n_init; i++) {
         if (!(v = mlo_index_value(m, g, g->init[i]->name ? g->init[i]->name : ""))) return (int)m->error.code;
         if (v->tensor) return mlo_fail_at(m, MLO_E_GRAPH, v->name, "two initializers have this name");
@@ -721,6 +746,7 @@ typedef struct {
     const char *name;                  /* as for mlo_is: "MatMul", "mlo.MVU" */
     int (*shape)(mlo_shapes *s);       /* NULL: nothing is known of its outputs */
     int (*run)(mlo_call *c);           /* NULL: cannot be evaluated */
+    size_t least;                      /* how many inputs a node of it has at least: read refuses it with fewer, so nobody need look */
 } mlo_op;
 
 static int64_t mlo_array_count(const mlo_array *a) { int64_t n = 1; for (int i = 0; i < a->rank; i++) n *= a->dims[i]; return n; }
@@ -992,18 +1018,38 @@ static void *mlo_field_submessage(mlo *m, int id, void *message, const mlo_field
     return slot ? *(void **)slot = made : NULL;
 }
 
-/* Calls `visit` for every message of type `want` in a message, wherever it hides (for tensors: initializers, attributes, subgraphs,
- * functions, sparse ones), outer ones first. Stops at, and returns, the first nonzero answer. */
+/* The messages that are `want` or may hold one, as bits: what a search for it has to look into. */
+static uint32_t mlo_messages_holding(int want) {
+    uint32_t holding = 1u << want, before = 0;
+    while (holding != before) {
+        before = holding;
+        for (int id = 0; id < MLO_M_COUNT; id++) for (size_t i = 0; i < mlo_messages[id].n; i++) {
+            const mlo_field *f = &mlo_messages[id].field[i];
+            if (f->kind == MLO_K_MESSAGE && holding >> f->sub & 1) holding |= 1u << id;
+        }
+    }
+    return holding;
+}
+
 typedef int (*mlo_visit)(mlo *m, void *message, void *user);
-static int mlo_each_message(mlo *m, int id, void *message, int want, mlo_visit visit, void *user) {
-    int r = id == want ? visit(m, message, user) : 0;
+typedef struct { mlo *m; int want; uint32_t holding; mlo_visit visit; void *user; } mlo_search;
+
+static int mlo_search_in(const mlo_search *s, int id, void *message) {
+    int r = id == s->want ? s->visit(s->m, message, s->user) : 0;
     for (size_t i = 0; !r && i < mlo_messages[id].n; i++) {
         const mlo_field *f = &mlo_messages[id].field[i];
-        if (f->kind != MLO_K_MESSAGE || f->sub == MLO_M_ENTRY) continue;
+        if (f->kind != MLO_K_MESSAGE || !(s->holding >> f->sub & 1)) continue;
         size_t n = !mlo_field_present(message, f) ? 0 : f->flags & MLO_F_LIST ? *MLO_N(message, f) : 1;
-        for (size_t k = 0; !r && k < n; k++) r = mlo_each_message(m, f->sub, mlo_field_message(message, f, k), want, visit, user);
+        for (size_t k = 0; !r && k < n; k++) r = mlo_search_in(s, f->sub, mlo_field_message(message, f, k));
     }
     return r;
+}
+
+/* Calls `visit` for every message of type `want` in a message, wherever it hides (for tensors: initializers, attributes, subgraphs,
+ * functions, sparse ones), outer ones first. Stops at, and returns, the first nonzero answer. */
+static int mlo_each_message(mlo *m, int id, void *message, int want, mlo_visit visit, void *user) {
+    mlo_search s = { m, want, mlo_messages_holding(want), visit, user };
+    return mlo_search_in(&s, id, message);
 }
 
 /* ---- text -------------------------------------------------------------------------------------------------------------------- */
@@ -4396,9 +4442,11 @@ static int mlo_run_DynamicQuantizeLinear(mlo_call *c) {
  */
 struct mlo_op_index { mlo_map map; };        /* interned name ("MatMul", "mlo.MVU") -> mlo_op */
 
-#define MLO_OP(name, rule) { #name, mlo_shape_##rule, mlo_run_##name }
-#define MLO_OP_AS(name, rule, run) { #name, mlo_shape_##rule, mlo_run_##run }
-#define MLO_OP_CARRIED(name) { #name, mlo_shape_##name, NULL }
+#define MLO_OP(name, rule) { #name, mlo_shape_##rule, mlo_run_##name, 1 }
+#define MLO_OP2(name, rule) { #name, mlo_shape_##rule, mlo_run_##name, 2 }
+#define MLO_OP3(name, rule) { #name, mlo_shape_##rule, mlo_run_##name, 3 }
+#define MLO_OP_AS(name, rule, run) { #name, mlo_shape_##rule, mlo_run_##run, 1 }
+#define MLO_OP_CARRIED(name, least) { #name, mlo_shape_##name, NULL, least }
 static const mlo_op mlo_standard_ops[] = {
     /* one operand */
     MLO_OP(Abs, same), MLO_OP(Acos, same), MLO_OP(Acosh, same), MLO_OP(Asin, same), MLO_OP(Asinh, same), MLO_OP(Atan, same), MLO_OP(Atanh, same),
@@ -4409,30 +4457,30 @@ static const mlo_op mlo_standard_ops[] = {
     MLO_OP(Sqrt, same), MLO_OP(Swish, same), MLO_OP(Tan, same), MLO_OP(Tanh, same), MLO_OP(ThresholdedRelu, same),
     MLO_OP(IsInf, bool), MLO_OP(IsNaN, bool), MLO_OP(Not, bool), MLO_OP(Cast, Cast), MLO_OP_AS(CastLike, CastLike, Cast),
     /* several */
-    MLO_OP(Add, broadcast), MLO_OP(BitShift, broadcast), MLO_OP(BitwiseAnd, broadcast), MLO_OP(BitwiseOr, broadcast), MLO_OP(BitwiseXor, broadcast),
-    MLO_OP(Div, broadcast), MLO_OP(Max, broadcast), MLO_OP(Mean, broadcast), MLO_OP(Min, broadcast), MLO_OP(Mod, broadcast), MLO_OP(Mul, broadcast),
-    MLO_OP(Pow, Pow), MLO_OP(PRelu, broadcast), MLO_OP(Sub, broadcast), MLO_OP(Sum, broadcast), MLO_OP(Clip, same), MLO_OP(Where, Where),
-    MLO_OP(And, compare), MLO_OP(Equal, compare), MLO_OP(Greater, compare), MLO_OP(GreaterOrEqual, compare), MLO_OP(Less, compare),
-    MLO_OP(LessOrEqual, compare), MLO_OP(Or, compare), MLO_OP(Xor, compare), MLO_OP(CumSum, same),
+    MLO_OP2(Add, broadcast), MLO_OP2(BitShift, broadcast), MLO_OP2(BitwiseAnd, broadcast), MLO_OP2(BitwiseOr, broadcast), MLO_OP2(BitwiseXor, broadcast),
+    MLO_OP2(Div, broadcast), MLO_OP(Max, broadcast), MLO_OP(Mean, broadcast), MLO_OP(Min, broadcast), MLO_OP2(Mod, broadcast), MLO_OP2(Mul, broadcast),
+    MLO_OP2(Pow, Pow), MLO_OP2(PRelu, broadcast), MLO_OP2(Sub, broadcast), MLO_OP(Sum, broadcast), MLO_OP(Clip, same), MLO_OP3(Where, Where),
+    MLO_OP2(And, compare), MLO_OP2(Equal, compare), MLO_OP2(Greater, compare), MLO_OP2(GreaterOrEqual, compare), MLO_OP2(Less, compare),
+    MLO_OP2(LessOrEqual, compare), MLO_OP2(Or, compare), MLO_OP2(Xor, compare), MLO_OP2(CumSum, same),
     /* shapes */
     MLO_OP_AS(Identity, same, copy), MLO_OP(Dropout, Dropout), MLO_OP_AS(Reshape, Reshape, copy), MLO_OP_AS(Flatten, Flatten, copy),
     MLO_OP_AS(Squeeze, Squeeze, copy), MLO_OP_AS(Unsqueeze, Unsqueeze, copy), MLO_OP(Transpose, Transpose), MLO_OP(Slice, Slice), MLO_OP(Split, Split),
-    MLO_OP(Expand, Expand), MLO_OP(Tile, Tile), MLO_OP(Concat, Concat), MLO_OP(Shape, Shape), MLO_OP(Size, Size), MLO_OP(Constant, Constant),
-    MLO_OP(ConstantOfShape, ConstantOfShape), MLO_OP(Range, Range), MLO_OP(Gather, Gather), MLO_OP(GatherElements, GatherElements),
-    MLO_OP(GatherND, GatherND), MLO_OP(ScatterND, same),
+    MLO_OP2(Expand, Expand), MLO_OP(Tile, Tile), MLO_OP(Concat, Concat), MLO_OP(Shape, Shape), MLO_OP(Size, Size), { "Constant", mlo_shape_Constant, mlo_run_Constant, 0 },
+    MLO_OP(ConstantOfShape, ConstantOfShape), MLO_OP3(Range, Range), MLO_OP2(Gather, Gather), MLO_OP2(GatherElements, GatherElements),
+    MLO_OP2(GatherND, GatherND), MLO_OP3(ScatterND, same),
     MLO_OP(Trilu, same), MLO_OP(Pad, Pad),
     /* products, norms */
-    MLO_OP(MatMul, MatMul), MLO_OP(Gemm, Gemm), MLO_OP(MatMulInteger, MatMulInteger), MLO_OP(Conv, Conv), MLO_OP(MaxPool, MaxPool), MLO_OP(Softmax, same), MLO_OP(LogSoftmax, same),
-    MLO_OP(LayerNormalization, LayerNormalization), MLO_OP(RMSNormalization, LayerNormalization),
+    MLO_OP2(MatMul, MatMul), MLO_OP2(Gemm, Gemm), MLO_OP2(MatMulInteger, MatMulInteger), MLO_OP2(Conv, Conv), MLO_OP(MaxPool, MaxPool), MLO_OP(Softmax, same), MLO_OP(LogSoftmax, same),
+    MLO_OP2(LayerNormalization, LayerNormalization), MLO_OP2(RMSNormalization, LayerNormalization),
     /* carried through, not evaluated: only the form is known */
-    { "Attention", mlo_shape_Attention, NULL }, { "BatchNormalization", mlo_shape_same, NULL }, { "GroupNormalization", mlo_shape_same, NULL },
-    { "InstanceNormalization", mlo_shape_same, NULL }, { "RotaryEmbedding", mlo_shape_same, NULL }, { "ScatterElements", mlo_shape_same, NULL },
+    { "Attention", mlo_shape_Attention, NULL, 3 }, { "BatchNormalization", mlo_shape_same, NULL, 3 }, { "GroupNormalization", mlo_shape_same, NULL, 3 },
+    { "InstanceNormalization", mlo_shape_same, NULL, 3 }, { "RotaryEmbedding", mlo_shape_same, NULL, 3 }, { "ScatterElements", mlo_shape_same, NULL, 3 },
     /* reductions */
     MLO_OP(ReduceSum, Reduce), MLO_OP(ReduceMean, Reduce), MLO_OP(ReduceMax, Reduce), MLO_OP(ReduceMin, Reduce), MLO_OP(ReduceProd, Reduce), MLO_OP(ReduceSumSquare, Reduce),
     MLO_OP(ReduceL1, Reduce), MLO_OP(ReduceL2, Reduce), MLO_OP(ReduceLogSum, Reduce), MLO_OP(ReduceLogSumExp, Reduce), MLO_OP(ArgMax, ArgMax), MLO_OP_AS(ArgMin, ArgMax, ArgMin),
     /* quantization */
-    MLO_OP_CARRIED(QLinearMatMul), MLO_OP_CARRIED(QLinearConv), MLO_OP_CARRIED(ConvInteger),
-    MLO_OP(QuantizeLinear, QuantizeLinear), MLO_OP(DequantizeLinear, DequantizeLinear), MLO_OP(DynamicQuantizeLinear, DynamicQuantizeLinear),
+    MLO_OP_CARRIED(QLinearMatMul, 8), MLO_OP_CARRIED(QLinearConv, 8), MLO_OP_CARRIED(ConvInteger, 2),
+    MLO_OP2(QuantizeLinear, QuantizeLinear), MLO_OP2(DequantizeLinear, DequantizeLinear), MLO_OP(DynamicQuantizeLinear, DynamicQuantizeLinear),
 };
 
 /* Adds a table: the first op, how many, and how far apart they lie (a kernel holds an op among other things). */
@@ -4646,7 +4694,9 @@ static mlo_function *mlo_function_of(mlo *m, const char *text, int64_t opset) {
  * in:  nodes like RequantShift(x, mul, add; div, n_levels, signed): integers, carried in whatever element type x has.
  * out: mlo.RequantShift(x, mul, add, div, n_levels, signed): every number is an input, so that layers that differ in one share a body, and
  *     the number becomes a parameter of the loop.
- * invariant: one definition. The function that ONNX Runtime runs is what mlo evaluates, node by node, in 64-bit integers.
+ * invariant: one definition. The function that ONNX Runtime runs is what mlo evaluates, node by node, in 64-bit integers. Where those would
+ *     wrap, or a value be cut to fit (a fraction, a NaN, an 8-bit result of 200), ONNX Runtime goes on and mlo refuses: neither is what
+ *     Deeploy means. ITAPartialMax, a loop over groups, has no function: mlo alone evaluates it.
  * example: x = 300, mul = 3, add = 0, div = 16, 256 levels, signed: floor((900 + 8) / 16) = 56.
  * cost: some twenty passes over the tensor.
  *
@@ -4738,6 +4788,49 @@ static const mlo_array *mlo_function_value(const mlo_call *c, const mlo_function
     return NULL;
 }
 
+/* Does every element of a, made from b's by Cast, still say the same? What comes in as float may be rounded already beyond 2^24. */
+static int mlo_cast_is_exact(mlo_call *c, const mlo_array *a, const mlo_array *b, int given) {
+    int64_t n = mlo_array_count(a); size_t as = mlo_dtype_size(a->dtype), bs = mlo_dtype_size(b->dtype);
+    double most = ldexp(1, given && b->dtype == MLO_FLOAT ? 24 : 53), x, y;
+    for (int64_t i = 0; i < n; i++) {
+        mlo_convert(MLO_DOUBLE, &x, b->dtype, (const char *)b->data + (size_t)i * bs, 1);
+        mlo_convert(MLO_DOUBLE, &y, a->dtype, (const char *)a->data + (size_t)i * as, 1);
+        if (!(fabs(x) <= most) || x < y || x > y) return mlo_fail(c->m, MLO_E_DATA, c->node, "%s element %lld is %.17g, not a whole number that %s holds%s",
+            given ? "input" : "output", (long long)i, x, mlo_dtype_name(a->dtype), given && fabs(x) > most ? " (a float may have been rounded)" : "");
+    }
+    return 0;
+}
+/* The same node in doubles stays below 2^62: then it did not wrap in int64. */
+static int mlo_does_not_wrap(mlo_call *c, const mlo_op *op, mlo_node *n, const mlo_array *const *in) {
+    mlo *m = c->m; const mlo_array *wide[2] = { NULL, NULL }; mlo_array *made = NULL;
+    int all = 1;
+    for (size_t i = 0; all && i < n->n_input; i++) all = (wide[i] = i && mlo_is(n, "ReduceSum") ? in[i] : mlo_as(m, in[i], MLO_DOUBLE)) != NULL;
+    if (all) mlo_call_node(m, op, n, c->opset, wide, &made);
+    for (int64_t i = 0; made && i < mlo_array_count(made) && !m->error.code; i++)
+        if (!(fabs(((const double *)made->data)[i]) < ldexp(1, 62))) mlo_fail(m, MLO_E_DATA, c->node, "its %s '%s' is about %.3g, more than 64 bits hold", n->op, n->output[0], ((const double *)made->data)[i]);
+    for (size_t i = 0; i < n->n_input; i++) if (wide[i]) mlo_as_free(m, wide[i], in[i]);
+    mlo_array_free(m, made);
+    return (int)m->error.code;
+}
+static int mlo_is_given(const mlo_call *c, const mlo_array *a) {
+    for (size_t i = 0; i < c->n_in; i++) if (c->in[i] == a) return 1;
+    return 0;
+}
+/* A divisor of zero gives 0 in mlo and ends ONNX Runtime. */
+static int mlo_function_divides(mlo_call *c, const mlo_node *n, const mlo_array *by) {
+    if (by->dtype != MLO_INT64 || !(mlo_is(n, "Div") || mlo_is(n, "Mod"))) return 0;
+    for (int64_t i = 0; i < mlo_array_count(by); i++) if (!((const int64_t *)by->data)[i]) return mlo_fail(c->m, MLO_E_DATA, c->node, "divides by zero: element %lld of '%s'", (long long)i, n->input[1]);
+    return 0;
+}
+/* Is what a node of the function made from `in` the integer that the formula means? */
+static int mlo_function_sound(mlo_call *c, const mlo_op *op, mlo_node *n, const mlo_array *const *in, const mlo_array *made) {
+    int whole = made->dtype == MLO_INT64;
+    if (mlo_is(n, "Cast") && mlo_is_given(c, in[0]) && whole) return mlo_cast_is_exact(c, made, in[0], in[0] == c->in[0]);
+    if (mlo_is(n, "Cast") && in[0]->dtype == MLO_INT64) return mlo_cast_is_exact(c, made, in[0], 0);
+    if (whole && (mlo_is(n, "Add") || mlo_is(n, "Sub") || mlo_is(n, "Mul") || mlo_is(n, "ReduceSum"))) return mlo_does_not_wrap(c, op, n, in);
+    return 0;
+}
+
 /* Node k of the function on the arrays there are; @to is the call's own attribute. */
 static int mlo_function_node(mlo_call *c, const mlo_function *f, mlo_array **made, size_t k) {
     enum { MLO_MOST_INPUTS = 4 };
@@ -4753,7 +4846,9 @@ static int mlo_function_node(mlo_call *c, const mlo_function *f, mlo_array **mad
         resolved.ref = NULL; resolved.i = mlo_int(c->node, n.attr[0]->ref, 0);
         list[0] = &resolved; n.attr = list;
     }
-    return mlo_call_node(c->m, op, &n, c->opset, in, &made[k]);
+    if (n.n_input == 2) MLO_TRY(mlo_function_divides(c, &n, in[1]));
+    MLO_TRY(mlo_call_node(c->m, op, &n, c->opset, in, &made[k]));
+    return mlo_function_sound(c, op, &n, in, made[k]);
 }
 
 static int mlo_dialect_run(mlo_call *c) {
@@ -4771,6 +4866,37 @@ static int mlo_dialect_run(mlo_call *c) {
     return (int)m->error.code;
 }
 
+/* ---- a loop of its own ---------------------------------------------------------------------------------------------------------------------- */
+
+/* v >> (n + 16) / 32, the distance of two values in steps of the softmax. */
+static int64_t mlo_ita_shift(int64_t v, int64_t n) { int64_t s = (n + 16) / 32; return s > 62 ? 0 : v >> s; }
+
+/* One row of ITAPartialMax: as ITAMax, but the maximum is known group by group; where it grows, the sum so far is shifted. */
+static void mlo_partial_max_row(int64_t *y, const int64_t *x, int64_t n, int64_t levels, int64_t width) {
+    int64_t most = x[0], sum = 0;
+    for (int64_t i = 0; i < n; ) {
+        int64_t end = width < n - i ? i + width : n, before = most;
+        for (int64_t k = i; k < end; k++) if (x[k] > most) most = x[k];
+        sum = mlo_ita_shift(sum, most - before);
+        for (; i < end; i++) sum += mlo_ita_shift(256, most - x[i]);
+    }
+    for (int64_t i = 0; i < n; i++) y[i] = mlo_ita_shift((levels / 2 - 1) * 256 / sum, most - x[i]);
+}
+static int mlo_partial_max_run(mlo_call *c) {
+    MLO_TRY(mlo_need_inputs(c, 3));
+    mlo *m = c->m; int64_t number[2] = { 0, 0 }; mlo_array *y = c->out[0];
+    int64_t n = y->rank ? y->dims[y->rank - 1] : 1, total = mlo_array_count(y);
+    for (int i = 0; i < 2; i++) if (mlo_array_count(c->in[i + 1]) == 1) mlo_convert(MLO_INT64, &number[i], c->in[i + 1]->dtype, c->in[i + 1]->data, 1);
+    if (number[0] < 2 || number[0] > INT32_MAX || number[1] < 1) return mlo_fail(m, MLO_E_DATA, c->node, "n_levels is %lld, group_width %lld", (long long)number[0], (long long)number[1]);
+    const mlo_array *x = mlo_as(m, c->in[0], MLO_INT64);
+    mlo_array *z = x && !mlo_cast_is_exact(c, x, c->in[0], 1) ? mlo_array_new(m, MLO_INT64, y->rank, y->dims) : NULL;
+    for (int64_t i = 0; z && n && i < total; i += n) mlo_partial_max_row((int64_t *)z->data + i, (const int64_t *)x->data + i, n, number[0], number[1]);
+    if (z) { mlo_convert(y->dtype, y->data, MLO_INT64, z->data, (size_t)total); mlo_cast_is_exact(c, y, z, 0); }
+    mlo_array_free(m, z);
+    if (x) mlo_as_free(m, x, c->in[0]);
+    return (int)m->error.code;
+}
+
 /* ---- the table ----------------------------------------------------------------------------------------------------------------------------- */
 
 #define MLO_NUMBERS(name, ...) static const char *const mlo_numbers_##name[] = { __VA_ARGS__, NULL }
@@ -4779,21 +4905,23 @@ MLO_NUMBERS(isoftmax, "coeffA", "coeffB", "coeffC", "log2", "n_levels");
 MLO_NUMBERS(norm, "D", "n_levels");
 MLO_NUMBERS(igelu, "b", "one");
 MLO_NUMBERS(ihardswish, "one_over_six", "three", "six");
-MLO_NUMBERS(itamax, "n_levels");
+MLO_NUMBERS(itamax, "n_levels|n");
+MLO_NUMBERS(partial_max, "n_levels|n", "group_width");
 MLO_NUMBERS(integer_div, "Delta", "eps", "eta", "y");
 static const char *const mlo_numbers_none[] = { NULL };
 
 static const mlo_dialect mlo_dialects[] = {
-    { { "mlo.RequantShift", mlo_shape_same, mlo_dialect_run }, mlo_requant_shift_function, mlo_numbers_requant_shift },
-    { { "mlo.iSoftmax", mlo_shape_same, mlo_dialect_run }, mlo_isoftmax_function, mlo_numbers_isoftmax },
-    { { "mlo.iRMSNorm", mlo_shape_same, mlo_dialect_run }, mlo_irmsnorm_function, mlo_numbers_norm },
-    { { "mlo.iLayerNorm", mlo_shape_same, mlo_dialect_run }, mlo_ilayernorm_function, mlo_numbers_norm },
-    { { "mlo.iGELU", mlo_shape_same, mlo_dialect_run }, mlo_igelu_function, mlo_numbers_igelu },
-    { { "mlo.iHardswish", mlo_shape_same, mlo_dialect_run }, mlo_ihardswish_function, mlo_numbers_ihardswish },
-    { { "mlo.ITAMax", mlo_shape_same, mlo_dialect_run }, mlo_itamax_function, mlo_numbers_itamax },
-    { { "mlo.TrueIntegerDiv", mlo_shape_same, mlo_dialect_run }, mlo_integer_div_function, mlo_numbers_integer_div },
-    { { "mlo.RMSNorm", mlo_shape_same, mlo_dialect_run }, mlo_rmsnorm_function, mlo_numbers_none },
-    { { "mlo.HardSwish", mlo_shape_same, mlo_dialect_run }, mlo_hardswish_function, mlo_numbers_none },
+    { { "mlo.RequantShift", mlo_shape_same, mlo_dialect_run, 1 }, mlo_requant_shift_function, mlo_numbers_requant_shift },
+    { { "mlo.iSoftmax", mlo_shape_same, mlo_dialect_run, 1 }, mlo_isoftmax_function, mlo_numbers_isoftmax },
+    { { "mlo.iRMSNorm", mlo_shape_same, mlo_dialect_run, 1 }, mlo_irmsnorm_function, mlo_numbers_norm },
+    { { "mlo.iLayerNorm", mlo_shape_same, mlo_dialect_run, 1 }, mlo_ilayernorm_function, mlo_numbers_norm },
+    { { "mlo.iGELU", mlo_shape_same, mlo_dialect_run, 1 }, mlo_igelu_function, mlo_numbers_igelu },
+    { { "mlo.iHardswish", mlo_shape_same, mlo_dialect_run, 1 }, mlo_ihardswish_function, mlo_numbers_ihardswish },
+    { { "mlo.ITAMax", mlo_shape_same, mlo_dialect_run, 1 }, mlo_itamax_function, mlo_numbers_itamax },
+    { { "mlo.ITAPartialMax", mlo_shape_same, mlo_partial_max_run, 1 }, NULL, mlo_numbers_partial_max },
+    { { "mlo.TrueIntegerDiv", mlo_shape_same, mlo_dialect_run, 1 }, mlo_integer_div_function, mlo_numbers_integer_div },
+    { { "mlo.RMSNorm", mlo_shape_same, mlo_dialect_run, 1 }, mlo_rmsnorm_function, mlo_numbers_none },
+    { { "mlo.HardSwish", mlo_shape_same, mlo_dialect_run, 1 }, mlo_hardswish_function, mlo_numbers_none },
 };
 enum { MLO_N_DIALECTS = sizeof mlo_dialects / sizeof *mlo_dialects };
 
@@ -4812,8 +4940,9 @@ static int mlo_dialect_functions(mlo *m, const uint8_t *used) {
     for (size_t i = 0; i < model->n_opset; i++) imported |= mlo_eq(model->opset[i].domain, "mlo");
     if (!imported && !MLO_PUSH(m, model->opset, model->n_opset, own)) return (int)m->error.code;
     for (int i = 0; i < MLO_N_DIALECTS; i++) {
-        mlo_function *f = used[i] ? mlo_function_of(m, mlo_dialects[i].function, mlo_opset_of(m)) : NULL;
-        if (used[i] && (!f || !MLO_PUSH(m, model->function, model->n_function, f))) return (int)m->error.code;
+        if (!used[i] || !mlo_dialects[i].function) continue;
+        mlo_function *f = mlo_function_of(m, mlo_dialects[i].function, mlo_opset_of(m));
+        if (!f || !MLO_PUSH(m, model->function, model->n_function, f)) return (int)m->error.code;
     }
     if (model->ir_version < 8) model->ir_version = 8;        /* the first version that has functions */
     return 0;
@@ -5434,7 +5563,13 @@ static int mlo_infer_scan(mlo_inference *k, const mlo_form *in, mlo_form *out) {
     MLO_TRY(mlo_infer_body(k, a->g));
     for (size_t i = 0; i < n->n_output; i++) {
         mlo_form f = mlo_form_named(a->g, a->g->output[i]->name);
-        if (i >= n_state) { out[i] = mlo_form_with(&f, mlo_int_at(n, "scan_output_axes", i - n_state, 0), length); continue; }
+        if (i >= n_state) {
+            int64_t axis = mlo_int_at(n, "scan_output_axes", i - n_state, 0);
+            if (f.rank >= 0 && (axis < -f.rank - 1 || axis > f.rank)) return mlo_fail(m, MLO_E_SHAPE, n, "scan output '%s' has rank %d and no axis %lld",
+                n->output[i], f.rank + 1, (long long)axis);
+            out[i] = mlo_form_with(&f, axis, length);
+            continue;
+        }
         out[i] = in[i];
         if (mlo_form_known(&f) && mlo_form_known(&in[i]) && !mlo_form_same(&f, &in[i])) return mlo_fail(m, MLO_E_SHAPE, n, "state '%s' comes in as %s %s and leaves as %s %s",
             n->input[i],
@@ -5487,6 +5622,7 @@ static int mlo_infer_if(mlo_inference *k, mlo_form *out) {
 static int mlo_infer_node(mlo_inference *k, mlo_node *n) {
     mlo *m = k->m; mlo_graph *g = k->g;
     const mlo_op *op = mlo_op_of(m, n);
+    if (op && n->n_input < op->least) return mlo_fail(m, MLO_E_GRAPH, n, "has %zu inputs, needs %zu", n->n_input, op->least);
     mlo_form *form = (mlo_form *)mlo_scratch(m, n->n_input + n->n_output + 1, sizeof *form), *out;
     if (!form) return (int)m->error.code;
     out = form + n->n_input;
@@ -5701,6 +5837,7 @@ static int mlo_need_graph(mlo *m, mlo_map *needed, mlo_graph *g) {
 static int mlo_drop_dead(mlo *m, mlo_graph *g) {
     mlo_map needed = { NULL, 0, 0 }, made = { NULL, 0, 0 };
     size_t kept = g->n_node, n = 0;
+    if (mlo_map_room(m, &needed, g->n_node + g->n_init) || mlo_map_room(m, &made, g->n_node)) return (int)m->error.code;
     for (size_t i = 0; i < g->n_output; i++) MLO_TRY(mlo_map_put(m, &needed, g->output[i]->name, g));
     for (size_t i = g->n_node; i--; ) {
         int alive = 0;
@@ -5833,6 +5970,7 @@ static mlo_graph *mlo_copy_graph(mlo_call_site *c, const mlo_graph *from, int de
     if (depth > MLO_MAX_DEPTH) mlo_fail_at(m, MLO_E_GRAPH, from->name, "graphs are nested more than %d deep", MLO_MAX_DEPTH);
     if (!to || m->error.code) return NULL;
     *to = *from;
+    memset(&to->values, 0, sizeof to->values);          /* an index of its own, later */
     to->node = NULL; to->init = NULL; to->input = to->output = to->info = NULL;
     to->n_node = to->n_init = to->n_input = to->n_output = to->n_info = 0;
     for (size_t i = 0; i < from->n_input; i++) { mlo_value_info *v = mlo_copy_info(c, from->input[i]); if (!v || !MLO_PUSH(m, to->input, to->n_input, v)) return NULL; }
@@ -6626,8 +6764,9 @@ static mlo_node *mlo_x_maker(const mlo_expansion *x, const char *name) { const m
 
 /* Reshape(Gemm(Reshape(v), w, c)) to [.., N]: how tools, and Conv1D, write v w + c for more than two axes. The Gemm, or NULL. */
 static mlo_node *mlo_x_flattened(const mlo_expansion *x) {
-    mlo_node *gemm = mlo_is(x->n, "Reshape") ? mlo_x_maker(x, x->n->input[0]) : NULL, *first = mlo_is(gemm, "Gemm") ? mlo_x_maker(x, gemm->input[0]) : NULL;
-    if (!mlo_is(first, "Reshape") || mlo_int(gemm, "transA", 0) || mlo_float(gemm, "alpha", 1) != 1 || mlo_float(gemm, "beta", 1) != 1) return NULL;
+    mlo_node *gemm = mlo_is(x->n, "Reshape") && mlo_has_input(x->n, 0) ? mlo_x_maker(x, x->n->input[0]) : NULL;
+    mlo_node *first = mlo_is(gemm, "Gemm") && gemm->n_input >= 2 ? mlo_x_maker(x, gemm->input[0]) : NULL;
+    if (!mlo_is(first, "Reshape") || !mlo_has_input(first, 0) || mlo_int(gemm, "transA", 0) || mlo_float(gemm, "alpha", 1) != 1 || mlo_float(gemm, "beta", 1) != 1) return NULL;
     mlo_form v = mlo_form_of(mlo_value_of(x->g, first->input[0])), y = mlo_form_of(mlo_value_of(x->g, x->n->output[0])), w = mlo_form_of(mlo_value_of(x->g, gemm->input[1]));
     mlo_form c = mlo_form_of(mlo_has_input(gemm, 2) ? mlo_value_of(x->g, gemm->input[2]) : NULL);
     int flip = mlo_int(gemm, "transB", 0) != 0;
@@ -6696,6 +6835,26 @@ static void mlo_expand_dialect(mlo_expansion *x) {
     mlo_x_last(x)->output[0] = x->n->output[0];
 }
 
+/* IntegerMean over N elements along the axes: floor((2 sum + N) / (2 N)). */
+static void mlo_expand_integer_mean(mlo_expansion *x) {
+    const mlo_attr *a = mlo_attr_of(x->n, "axes");
+    int64_t list[MLO_MAX_RANK], N = 1;
+    size_t n = a ? a->n_ints : (size_t)(mlo_x_rank(x, 0) > 0 ? mlo_x_rank(x, 0) : 0);
+    if (!n || n > MLO_MAX_RANK) { mlo_x_stay(x, "its axes are unknown"); return; }
+    for (size_t i = 0; i < n; i++) {
+        list[i] = a ? a->ints[i] : (int64_t)i;
+        int64_t size = mlo_x_dim(x, 0, (int)list[i]);
+        if (size < 1 || size > INT32_MAX || N > INT32_MAX) { mlo_x_stay(x, "the size of axis %d is unknown", (int)list[i]); return; }
+        N *= size;
+    }
+    const char *terms = mlo_x_whole(x, N), *twice = mlo_x_whole(x, 2 * N), *two = mlo_x_whole(x, 2);
+    const char *sum = mlo_x_axes(x, "ReduceSum", mlo_x_cast(x, mlo_x_in(x, 0), MLO_INT64), list, n, 13);
+    mlo_x_int(x, "keepdims", mlo_int(x->n, "keepdims", 1));
+    const char *both = MLO_X(x, "Mul", sum, two), *over = MLO_X(x, "Add", both, terms), *rest = MLO_X(x, "Mod", over, twice), *whole = MLO_X(x, "Sub", over, rest);
+    const char *mean = MLO_X(x, "Div", whole, twice);
+    mlo_x_out(x, 0, mlo_x_cast(x, mean, x->dtype));
+}
+
 /* The float twins of Deeploy's integer networks keep the integers' attributes on standard operators, where they mean nothing, write HardSwish
  * where the opset has none yet, and mean the last axis by a Softmax that names none. Returns the entry that the node now needs, or NULL. */
 static const mlo_dialect *mlo_expand_twin(mlo *m, mlo_node *n, mlo_dtype dtype, int opset) {
@@ -6719,9 +6878,9 @@ static int mlo_dialect_speaks(const mlo_graph *g) {
 
 typedef struct { mlo_op op; void (*expand)(mlo_expansion *x); const char *inputs; int since; } mlo_fused;
 /* expand: NULL when only its form is known; inputs: x for each it must have, - for one it may lack; since: the least opset */
-#define MLO_FUSED(name, inputs, shape, expand) { { name, mlo_shape_##shape, NULL }, mlo_expand_##expand, inputs, 11 }
-#define MLO_CARRIED(name, shape) { { name, mlo_shape_##shape, NULL }, NULL, "", 1 }
-#define MLO_DIALECT(name, inputs) { { name, mlo_shape_same, NULL }, mlo_expand_dialect, inputs, 9 }
+#define MLO_FUSED(name, inputs, shape, expand) { { name, mlo_shape_##shape, NULL, 0 }, mlo_expand_##expand, inputs, 11 }
+#define MLO_CARRIED(name, shape) { { name, mlo_shape_##shape, NULL, 0 }, NULL, "", 1 }
+#define MLO_DIALECT(name, inputs) { { name, mlo_shape_same, NULL, 0 }, mlo_expand_dialect, inputs, 9 }
 static const mlo_fused mlo_fused_ops[] = {
     MLO_FUSED("com.microsoft.Attention", "xx", attention, attention),
     MLO_FUSED("com.microsoft.MultiHeadAttention", "xxx", multi_head, multi_head),
@@ -6740,8 +6899,9 @@ static const mlo_fused mlo_fused_ops[] = {
     MLO_CARRIED("com.microsoft.QLinearAdd", two), MLO_CARRIED("com.microsoft.QLinearMul", two), MLO_CARRIED("com.microsoft.QGemm", qgemm),
     MLO_CARRIED("com.microsoft.QLinearConcat", qconcat), MLO_CARRIED("com.microsoft.QLinearSoftmax", same), MLO_CARRIED("com.microsoft.QLinearSigmoid", same),
     MLO_FUSED("SimplifiedLayerNormalization", "xx", same, rms),
+    { { "IntegerMean", mlo_shape_Reduce, NULL, 0 }, mlo_expand_integer_mean, "x", 10 },
     MLO_DIALECT("RequantShift", "xxx"), MLO_DIALECT("iSoftmax", "x"), MLO_DIALECT("iRMSNorm", "xx"), MLO_DIALECT("iLayerNorm", "xxx"), MLO_DIALECT("iGELU", "x"),
-    MLO_DIALECT("iHardswish", "x"), MLO_DIALECT("ITAMax", "x"), MLO_DIALECT("TrueIntegerDiv", "x"), MLO_DIALECT("RMSNorm", "xx"),
+    MLO_DIALECT("iHardswish", "x"), MLO_DIALECT("ITAMax", "x"), MLO_DIALECT("ITAPartialMax", "x"), MLO_DIALECT("TrueIntegerDiv", "x"), MLO_DIALECT("RMSNorm", "xx"),
 };
 enum { MLO_N_FUSED = sizeof mlo_fused_ops / sizeof *mlo_fused_ops };
 
@@ -7175,7 +7335,7 @@ static int mlo_attrs_to_meta(mlo *m, void *node, void *user) {
 static int mlo_read(mlo *m) {
     mlo_graph *g = m->model->graph;
     if (m->model->n_function && (mlo_inline(m) || mlo_sort(m, g, 0) || mlo_index(m, g))) return (int)m->error.code;
-    if (mlo_each_message(m, MLO_M_GRAPH, g, MLO_M_NODE, mlo_attrs_to_meta, NULL) || mlo_each_message(m, MLO_M_GRAPH, g, MLO_M_GRAPH, mlo_constants, NULL) || mlo_index(m, g)) return (int)m->error.code;
+    if (mlo_each_message(m, MLO_M_GRAPH, g, MLO_M_NODE, mlo_attrs_to_meta, NULL) || mlo_each_message(m, MLO_M_GRAPH, g, MLO_M_GRAPH, mlo_constants, NULL)) return (int)m->error.code;
     mlo_drop_initialized_inputs(m->model);
     if (mlo_bind_options(m) || mlo_index(m, g) || mlo_infer(m) || mlo_expand(m) || mlo_fold_constants(m)) return (int)m->error.code;
     return mlo_index(m, g);
@@ -7205,6 +7365,7 @@ typedef struct {
     int *reader;                  /* the node a slot belongs to */
     uint8_t *constant;            /* a Constant node: a value, not an operation */
     uint8_t *commutes;            /* its two operands may come in either order */
+    int *kind;                    /* mlo_op_same, as a number: the first node that is the same op */
     uint64_t *sig;                /* op, domain, attributes, arity, output forms: equal for nodes that may share one body node */
     uint64_t *context[MLO_RADII]; /* sig and its surroundings to some distance */
 } mlo_net;
@@ -7431,6 +7592,23 @@ static int mlo_net_signatures(mlo_net *net) {
     return 0;
 }
 
+/* The kind of every node: nodes far apart in memory are then compared without being looked at. */
+static int mlo_net_kinds(mlo_net *net) {
+    mlo_map first = { NULL, 0, 0 };         /* op, an interned name -> 1 + the first node of that name; further kinds of it are chained */
+    int *chain = MLO_NEW_N(net->m, int, (size_t)net->n + 1);
+    if (!chain) return (int)net->m->error.code;
+    for (int i = 0; i < net->n; i++) {
+        const mlo_node *n = net->g->node[i];
+        int k = (int)(uintptr_t)mlo_map_get(&first, n->op) - 1, last = MLO_NONE;
+        for (; k >= 0 && !mlo_op_same(net->g->node[k], n); k = chain[k] - 1) last = k;
+        net->kind[i] = k >= 0 ? k : i;
+        if (k >= 0) continue;
+        if (last >= 0) chain[last] = i + 1;
+        else if (mlo_map_put(net->m, &first, n->op, (void *)(uintptr_t)(i + 1))) return (int)net->m->error.code;
+    }
+    return 0;
+}
+
 /* The net of a graph whose index is fresh. */
 static int mlo_net_make(mlo *m, mlo_graph *g, mlo_net *net) {
     memset(net, 0, sizeof *net);
@@ -7438,7 +7616,8 @@ static int mlo_net_make(mlo *m, mlo_graph *g, mlo_net *net) {
     size_t n = g->n_node + 1;
     if (g->n_node > INT_MAX / 8) return mlo_fail_at(m, MLO_E_UNSUPPORTED, g->name, "%zu nodes are more than mlo can number", g->n_node);
     net->in_at = MLO_NEW_N(m, int, n); net->use_at = MLO_NEW_N(m, int, n + 1); net->constant = MLO_NEW_N(m, uint8_t, n); net->commutes = MLO_NEW_N(m, uint8_t, n);
-    if (m->error.code) return (int)m->error.code;
+    net->kind = MLO_NEW_N(m, int, n);
+    if (m->error.code || mlo_map_room(m, &net->number, n) || mlo_net_kinds(net)) return (int)m->error.code;
     mlo_slots count = { net, 0, 1 };
     for (int i = 0; i < net->n; i++) {
         mlo_node *node = g->node[i];
@@ -7486,7 +7665,7 @@ static int mlo_slot_count(const mlo_net *net, int i) { return net->in_at[i + 1] 
 /* Could y follow x? */
 static int mlo_shift_may(const mlo_shift *s, int x, int y) {
     const mlo_net *net = s->net;
-    return x != y && s->next[x] < 0 && s->prev[y] < 0 && mlo_slot_count(net, x) == mlo_slot_count(net, y) && mlo_op_same(net->g->node[x], net->g->node[y]);
+    return x != y && s->next[x] < 0 && s->prev[y] < 0 && mlo_slot_count(net, x) == mlo_slot_count(net, y) && net->kind[x] == net->kind[y];
 }
 static void mlo_shift_add(mlo_shift *s, int x, int y) {
     if (x < 0 || y < 0 || !mlo_shift_may(s, x, y)) return;
@@ -7503,7 +7682,7 @@ static int mlo_slot_affinity(const mlo_shift *s, int a, int b) {
     if (p == q || s->next[p] == q) return 20;
     if (s->next[p] >= 0 || s->prev[q] >= 0) return 0;
     for (int r = MLO_RADII; r--; ) if (net->context[r][p] == net->context[r][q]) return 8 + r;
-    return mlo_op_same(net->g->node[p], net->g->node[q]) ? 2 : 0;
+    return net->kind[p] == net->kind[q] ? 2 : 0;
 }
 
 /* Are the operands of y to be read in the other order to fit those of x? */
@@ -7525,7 +7704,7 @@ static void mlo_shift_back(mlo_shift *s, int x, int y) {
 
 /* Do nodes x and y look alike, with their surroundings to this radius? Radius -1: the same op is enough. */
 static int mlo_alike(const mlo_net *net, int x, int y, int radius) {
-    return radius < 0 ? mlo_op_same(net->g->node[x], net->g->node[y]) : net->context[radius][x] == net->context[radius][y];
+    return radius < 0 ? net->kind[x] == net->kind[y] : net->context[radius][x] == net->context[radius][y];
 }
 
 /* The only still free reader of node y's output that fits reader u of x's, at the widest surroundings that single it out; else MLO_NONE.
@@ -9269,6 +9448,7 @@ static mlo_graph *mlo_graph_renamed(mlo *m, const mlo_graph *g, const mlo_map *r
     mlo_graph *c = MLO_NEW(m, mlo_graph);
     if (!c || depth > MLO_MAX_DEPTH) return NULL;
     *c = *g;
+    memset(&c->values, 0, sizeof c->values);          /* an index of its own, later */
     if (!(c->node = MLO_NEW_N(m, mlo_node *, mlo_room(g->n_node))) || !(c->output = MLO_NEW_N(m, mlo_value_info *, mlo_room(g->n_output)))) return NULL;
     for (size_t i = 0; i < g->n_node; i++) {
         mlo_node *n = MLO_NEW(m, mlo_node);
@@ -11465,14 +11645,14 @@ static int mlo_dequantize_shape(mlo_shapes *s) {
 /* ======== kernels.c ======== */
 /* kernels: the table. One line a kernel; everything else about it is in its own file. */
 static const mlo_kernel mlo_kernels[] = {
-    { { "mlo.MVU",        mlo_mvu_shape,         mlo_mvu_run },        mlo_mvu_function,        mlo_mvu_limits,        "output channels", "input channels", mlo_mvu_legal,       mlo_mvu_unit,       mlo_mvu_pack },
-    { { "mlo.MVUTable",   mlo_mvu_shape,         mlo_mvu_run },        mlo_mvu_table_function,  mlo_mvu_limits,        "output channels", "input channels", mlo_mvu_legal,       mlo_mvu_unit,       mlo_mvu_pack },
-    { { "mlo.Attention",  mlo_kernel_same_shape, mlo_attention_run },  mlo_attention_function,  mlo_attention_limits,  "keys",            "head channels",  mlo_attention_legal, mlo_attention_unit, mlo_attention_pack },
-    { { "mlo.LayerNorm",  mlo_kernel_same_shape, mlo_layernorm_run },  mlo_layernorm_function,  mlo_layernorm_limits,  "channels",        NULL,             mlo_lanes_legal,     mlo_layernorm_unit, mlo_layernorm_pack },
-    { { "mlo.Add",        mlo_kernel_same_shape, mlo_add_run },        mlo_add_function,        mlo_add_limits,        "channels",        NULL,             mlo_lanes_legal,     mlo_add_unit,       mlo_add_pack },
-    { { "mlo.Requant",    mlo_kernel_same_shape, mlo_requant_run },    mlo_requant_function,    mlo_requant_limits,    "channels",        NULL,             mlo_lanes_legal,     mlo_requant_unit,   mlo_requant_pack },
-    { { "mlo.Quantize",   mlo_kernel_same_shape, mlo_quantize_run },   mlo_quantize_function,   NULL,                  NULL,              NULL,             NULL,                NULL,               NULL },
-    { { "mlo.Dequantize", mlo_dequantize_shape,  mlo_dequantize_run }, mlo_dequantize_function, NULL,                  NULL,              NULL,             NULL,                NULL,               NULL },
+    { { "mlo.MVU",        mlo_mvu_shape,         mlo_mvu_run, 5 },        mlo_mvu_function,        mlo_mvu_limits,        "output channels", "input channels", mlo_mvu_legal,       mlo_mvu_unit,       mlo_mvu_pack },
+    { { "mlo.MVUTable",   mlo_mvu_shape,         mlo_mvu_run, 6 },        mlo_mvu_table_function,  mlo_mvu_limits,        "output channels", "input channels", mlo_mvu_legal,       mlo_mvu_unit,       mlo_mvu_pack },
+    { { "mlo.Attention",  mlo_kernel_same_shape, mlo_attention_run, 5 },  mlo_attention_function,  mlo_attention_limits,  "keys",            "head channels",  mlo_attention_legal, mlo_attention_unit, mlo_attention_pack },
+    { { "mlo.LayerNorm",  mlo_kernel_same_shape, mlo_layernorm_run, 4 },  mlo_layernorm_function,  mlo_layernorm_limits,  "channels",        NULL,             mlo_lanes_legal,     mlo_layernorm_unit, mlo_layernorm_pack },
+    { { "mlo.Add",        mlo_kernel_same_shape, mlo_add_run, 3 },        mlo_add_function,        mlo_add_limits,        "channels",        NULL,             mlo_lanes_legal,     mlo_add_unit,       mlo_add_pack },
+    { { "mlo.Requant",    mlo_kernel_same_shape, mlo_requant_run, 4 },    mlo_requant_function,    mlo_requant_limits,    "channels",        NULL,             mlo_lanes_legal,     mlo_requant_unit,   mlo_requant_pack },
+    { { "mlo.Quantize",   mlo_kernel_same_shape, mlo_quantize_run, 2 },   mlo_quantize_function,   NULL,                  NULL,              NULL,             NULL,                NULL,               NULL },
+    { { "mlo.Dequantize", mlo_dequantize_shape,  mlo_dequantize_run, 2 }, mlo_dequantize_function, NULL,                  NULL,              NULL,             NULL,                NULL,               NULL },
 };
 enum { MLO_N_KERNELS = sizeof mlo_kernels / sizeof *mlo_kernels };
 
@@ -23910,6 +24090,7 @@ mlo *mlo_open(const mlo_desc *desc) {
 void mlo_close(mlo *m) {
     if (!m) return;
     for (mlo_source *s = m->sources; s; s = s->next) m->desc.close(m->desc.user, s->file);
+    mlo_scratch_free(m, m->strings.slot);
     for (mlo_block *b = m->arena, *next; b; b = next) { next = b->next; m->desc.release(m->desc.user, b); }
     m->desc.release(m->desc.user, m);
 }

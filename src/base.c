@@ -217,7 +217,7 @@ static const char *mlo_intern_n(mlo *m, const char *text, size_t n) {
     s->slot[at].text = copy; s->slot[at].n = (uint32_t)n; s->slot[at].hash = hash; s->used++;
     return copy;
 }
-static const char *mlo_intern(mlo *m, const char *text) { return mlo_intern_n(m, text, strlen(text)); }
+static const char *mlo_intern(mlo *m, const char *text) { return text ? mlo_intern_n(m, text, strlen(text)) : NULL; }     /* NULL: of a failure before */
 
 /* An interned string made by a format. NULL only without memory. */
 static const char *mlo_format(mlo *m, const char *format, ...) {
