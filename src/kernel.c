@@ -143,8 +143,11 @@ static int mlo_kernel_same_shape(mlo_shapes *s) {
     "whole = Sub (sum_, rest)\n" \
     "q = Div (whole, d)\n" \
     MLO_FUNCTION_CLIP
+/* (Less and Where: Max, Min and Clip of int64 are wrong for some numbers beyond 32 bits in ONNX Runtime 1.31.) */
 #define MLO_FUNCTION_CLIP \
     "l = Constant <value_int=@lo> ()\n" \
     "h = Constant <value_int=@hi> ()\n" \
-    "ql = Max (q, l)\n" \
-    "qc = Min (ql, h)\n"
+    "below = Less (q, l)\n" \
+    "ql = Where (below, l, q)\n" \
+    "above = Less (h, ql)\n" \
+    "qc = Where (above, h, ql)\n"
