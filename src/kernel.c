@@ -124,6 +124,12 @@ static int mlo_kernel_count(mlo_call *c, size_t i, int64_t least) {
     return n >= least ? 0 : mlo_fail(c->m, MLO_E_SHAPE, c->node, "input %zu has %lld elements, needs %lld", i, (long long)n, (long long)least);
 }
 
+/* A value on a stream: INT8 or INT16, so that the sums of every kernel have their bounds. */
+static int mlo_kernel_activation(mlo_call *c, size_t i) {
+    mlo_dtype t = c->in[i]->dtype;
+    return t == MLO_INT8 || t == MLO_INT16 ? 0 : mlo_fail(c->m, MLO_E_TYPE, c->node, "input %zu is %s; it must be INT8 or INT16", i, mlo_dtype_name(t));
+}
+
 /* The shape rule of kernels whose output is shaped as input 0. */
 static int mlo_kernel_same_shape(mlo_shapes *s) {
     if (s->n_in < 1 || s->in[0].rank < 0) return 0;

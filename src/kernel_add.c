@@ -23,6 +23,7 @@ static int mlo_add_run(mlo_call *c) {
     if (mlo_kernel_inputs(c, 3) || mlo_kernel_count(c, 2, 3)) return (int)c->m->error.code;
     const mlo_array *a = c->in[0], *b = c->in[1], *p = c->in[2];
     int64_t n = mlo_array_count(a);
+    if (mlo_kernel_activation(c, 0) || mlo_kernel_activation(c, 1)) return (int)c->m->error.code;
     if (mlo_array_count(b) != n) return mlo_fail(c->m, MLO_E_SHAPE, c->node, "operands of %lld and %lld elements; they must have one shape", (long long)n, (long long)mlo_array_count(b));
     mlo_array *y = mlo_call_out(c, 0, mlo_kernel_to(c->node), a->rank, a->dims);
     if (!y) return (int)c->m->error.code;

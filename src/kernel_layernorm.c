@@ -90,7 +90,7 @@ static void mlo_layernorm_row(mlo_call *c, const mlo_array *x, int64_t at, int64
 }
 
 static int mlo_layernorm_run(mlo_call *c) {
-    if (mlo_kernel_inputs(c, 4)) return (int)c->m->error.code;
+    if (mlo_kernel_inputs(c, 4) || mlo_kernel_activation(c, 0)) return (int)c->m->error.code;
     const mlo_array *x = c->in[0];
     int64_t channels = x->rank ? x->dims[x->rank - 1] : 1, rows = channels ? mlo_array_count(x) / channels : 0;
     if (mlo_kernel_count(c, 1, channels) || mlo_kernel_count(c, 2, channels) || mlo_kernel_count(c, 3, 2)) return (int)c->m->error.code;

@@ -1,14 +1,17 @@
 /* mvu: the matrix-vector unit. y[n] = requantize(sum_k x[k] W[k][n] + bias[n]; M[n], S[n]), and with a table y = table[that - lo].
  * inputs: x [.., K] int8, W [K, N] int8, bias [N] int32, mult [N] int32, shift [N] int32 (, table [hi - lo + 1]: lo and hi are then the
  *     bounds of its index).
- * Verilog: mlo_mvu.   throughput: (K/SIMD)(N/PE) cycles a token.   error: the sum is exact; requantization half a step. */
+ * Verilog: mlo_mvu.   throughput: (K/SIMD)(N/PE) cycles a token.   error: the sum is exact; requantization half a step.
+ * Any x, W and bias of their types may come: C adds blocks that fit 32 bits into 64, ONNX multiplies doubles (exact below 2^53), the
+ * hardware's accumulator is as wide as the worst sum. */
 
 #define MLO_FUNCTION_MVU \
-    "x32 = Cast <to=6> (x)\n" \
-    "w32 = Cast <to=6> (w)\n" \
-    "xw = MatMul (x32, w32)\n" \
-    "sum32 = Add (xw, bias)\n" \
-    "acc = Cast <to=7> (sum32)\n" \
+    "xd = Cast <to=11> (x)\n" \
+    "wd = Cast <to=11> (w)\n" \
+    "xw = MatMul (xd, wd)\n" \
+    "products = Cast <to=7> (xw)\n" \
+    "b = Cast <to=7> (bias)\n" \
+    "acc = Add (products, b)\n" \
     "m = Cast <to=7> (mult)\n" \
     "s = Cast <to=7> (shift)\n" \
     MLO_FUNCTION_REQUANTIZE
@@ -36,11 +39,16 @@ static int mlo_mvu_shape(mlo_shapes *s) {
     return 0;
 }
 
-/* acc[0..N) += x * W: the inner loop runs along a row of W, so that the compiler vectorises it. */
-static void mlo_mvu_row(const mlo_array *x, int64_t row, const int8_t *w, int64_t k, int64_t n, int32_t *acc) {
-    for (int64_t i = 0; i < k; i++) {
-        int32_t xi = (int32_t)mlo_get(x, row * k + i);
-        if (xi) for (int64_t j = 0; j < n; j++) acc[j] += xi * w[i * n + j];
+/* acc[0..N) += x * W. The inner loop runs along a row of W in 32 bits, so that the compiler vectorises it; the sum of a block of rows fits them. */
+static void mlo_mvu_row(const mlo_array *x, int64_t row, const int8_t *w, int64_t k, int64_t n, int32_t *part, int64_t *acc) {
+    int64_t block = INT32_MAX >> (mlo_bits_of(x->dtype) - 1 + 7);
+    for (int64_t from = 0; from < k; from += block) {
+        memset(part, 0, (size_t)n * sizeof *part);
+        for (int64_t i = from; i < k && i < from + block; i++) {
+            int32_t xi = (int32_t)mlo_get(x, row * k + i);
+            if (xi) for (int64_t j = 0; j < n; j++) part[j] += xi * w[i * n + j];
+        }
+        for (int64_t j = 0; j < n; j++) acc[j] += part[j];
     }
 }
 
@@ -48,6 +56,7 @@ static int mlo_mvu_run(mlo_call *c) {
     int table = mlo_is(c->node, "mlo.MVUTable");
     if (mlo_kernel_inputs(c, table ? 6 : 5)) return (int)c->m->error.code;
     const mlo_array *x = c->in[0], *w = c->in[1];
+    if (mlo_kernel_activation(c, 0)) return (int)c->m->error.code;
     if (w->rank != 2 || w->dtype != MLO_INT8 || x->rank < 1 || x->dims[x->rank - 1] != w->dims[0])
         return mlo_fail(c->m, MLO_E_SHAPE, c->node, "x and W do not fit; W must be INT8 [K, N] with K channels in x");
     int64_t k = w->dims[0], n = w->dims[1], rows = k ? mlo_array_count(x) / k : 0, dims[MLO_MAX_RANK];
@@ -55,18 +64,19 @@ static int mlo_mvu_run(mlo_call *c) {
     memcpy(dims, x->dims, sizeof dims);
     dims[x->rank - 1] = n;
     mlo_array *y = mlo_call_out(c, 0, mlo_kernel_to(c->node), x->rank, dims);
-    int32_t *acc = (int32_t *)mlo_scratch(c->m, (size_t)n, sizeof *acc);
+    int64_t *acc = (int64_t *)mlo_scratch(c->m, (size_t)n, sizeof *acc);
+    int32_t *part = (int32_t *)mlo_scratch(c->m, (size_t)n, sizeof *part);
     int64_t lo = mlo_int(c->node, "lo", -128), hi = mlo_int(c->node, "hi", 127);
     if (table && mlo_kernel_count(c, 5, hi - lo + 1)) rows = 0;
-    for (int64_t r = 0; y && acc && r < rows; r++) {
-        for (int64_t j = 0; j < n; j++) acc[j] = (int32_t)mlo_get(c->in[2], j);
-        mlo_mvu_row(x, r, (const int8_t *)w->data, k, n, acc);
+    for (int64_t r = 0; y && acc && part && r < rows; r++) {
+        for (int64_t j = 0; j < n; j++) acc[j] = mlo_get(c->in[2], j);
+        mlo_mvu_row(x, r, (const int8_t *)w->data, k, n, part, acc);
         for (int64_t j = 0; j < n; j++) {
             int64_t v = mlo_requantize(acc[j], mlo_get(c->in[3], j), (int)mlo_get(c->in[4], j), lo, hi);
             mlo_set_element(y, r * n + j, table ? mlo_get(c->in[5], v - lo) : v);
         }
     }
-    mlo_scratch_free(c->m, acc);
+    mlo_scratch_free(c->m, acc); mlo_scratch_free(c->m, part);
     return (int)c->m->error.code;
 }
 
@@ -90,7 +100,7 @@ static int mlo_mvu_unit(const mlo_site *s, int64_t pe, int64_t simd, mlo_unit *u
     mlo_unit_memory(u, "s_axis_c", pe * 64, n / pe);
     if (table) mlo_unit_memory(u, "s_axis_t", ybits, (int64_t)1 << index); else u->idle = "s_axis_t";
     mlo_unit_param(u, "K", k); mlo_unit_param(u, "N", n); mlo_unit_param(u, "PE", pe); mlo_unit_param(u, "SIMD", simd);
-    mlo_unit_param(u, "XBITS", xbits); mlo_unit_param(u, "WBITS", 8); mlo_unit_param(u, "ABITS", 32); mlo_unit_param(u, "YBITS", ybits);
+    mlo_unit_param(u, "XBITS", xbits); mlo_unit_param(u, "WBITS", 8); mlo_unit_param(u, "ABITS", mlo_clog2((k << (xbits + 6)) + ((int64_t)1 << 31)) + 1); mlo_unit_param(u, "YBITS", ybits);
     mlo_unit_param(u, "TABLE", table);
     if (table) mlo_unit_param(u, "TBITS", index);
     u->interval = k / simd * (n / pe); u->latency = mlo_clog2(simd) + 11 + table;

@@ -16,7 +16,7 @@ static const char mlo_requant_function[] =
 static int64_t mlo_last_dim(const mlo_form *f) { return f->rank > 0 ? f->dims[f->rank - 1] : 1; }
 
 static int mlo_requant_run(mlo_call *c) {
-    if (mlo_kernel_inputs(c, 4)) return (int)c->m->error.code;
+    if (mlo_kernel_inputs(c, 4) || mlo_kernel_activation(c, 0)) return (int)c->m->error.code;
     const mlo_array *x = c->in[0];
     int64_t n = mlo_array_count(x), channels = x->rank > 0 ? x->dims[x->rank - 1] : 1;
     for (size_t i = 1; i < 4; i++) if (mlo_kernel_count(c, i, channels)) return (int)c->m->error.code;

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 // mlo_mvu: y = requantize(W x + bias), PE rows x SIMD columns per cycle: the matrix-vector unit
 //
-// Contract   for each token x[0..K-1]: acc[n] = bias[n] + sum_k x[k]*W[k][n], in ABITS bits (modulo 2^ABITS);
+// Contract   for each token x[0..K-1]: acc[n] = bias[n] + sum_k x[k]*W[k][n], in ABITS bits (modulo 2^ABITS: with ABITS as
+//            the compiler derives it, bits of K products and any 32-bit bias, nothing is ever lost);
 //            y[n] = clip((acc[n]*M[n] + 2^(S[n]-1)) >>> S[n]); with TABLE = 1 that clips to TBITS bits signed
 //            and y[n] = table[that + 2^(TBITS-1)]. Tokens leave in their order with their sideband (s_axis_tuser).
 //            A token with tuser[0] (`first`) moves every parameter memory to its next bank. The very first token after
@@ -16,7 +17,7 @@
 //            s_axis_c: words of PE*64, address nf, bits 64*p: bias[31:0] signed, M[47:32] (< 2^15), S[53:48] (1..62)
 //            s_axis_t: words of YBITS, 2^TBITS of them (only with TABLE = 1)
 // Legal      SIMD divides K, PE divides N, XBITS and WBITS >= 2, YBITS >= 2,
-//            XBITS + WBITS + clog2(SIMD) <= ABITS <= 32 (choose ABITS so that no sum can overflow; 27 is one DSP less).
+//            XBITS + WBITS + clog2(SIMD) <= ABITS.
 //
 // How it works: three segments in a row, each frozen by an enable of its own. Every slot of the pipeline carries a few
 // control bits.
@@ -34,7 +35,7 @@ module mlo_mvu #(
     parameter SIMD      = 2,        // input channels per cycle
     parameter XBITS     = 8,        // bits of x
     parameter WBITS     = 8,        // bits of W
-    parameter ABITS     = 32,       // bits of the accumulator, <= 32
+    parameter ABITS     = 33,       // bits of the accumulator
     parameter YBITS     = 8,        // bits of y
     parameter TABLE     = 0,        // 1: a table behind the requantization
     parameter TBITS     = 8,        // bits of the table's index
@@ -79,7 +80,6 @@ module mlo_mvu #(
     generate
         if (K % SIMD != 0)  mlo_error_SIMD_must_divide_K u_simd ();
         if (N % PE != 0)    mlo_error_PE_must_divide_N u_pe ();
-        if (ABITS > 32)     mlo_error_ABITS_must_be_at_most_32 u_abits_high ();
         if (ABITS < SBITS)  mlo_error_ABITS_must_hold_a_sum_of_SIMD_products u_abits_low ();
         if (TABLE != 0 && TABLE != 1) mlo_error_TABLE_must_be_0_or_1 u_table ();
     endgenerate
@@ -202,7 +202,12 @@ module mlo_mvu #(
                 .x(x_data), .w(w_data[p*SIMD*WBITS +: SIMD*WBITS]), .sum(sum));
 
             // The bias is the start value. M and S of the group are kept: its memory moves on before they are used.
-            wire signed [ABITS-1:0] bias = c_data[64*p +: ABITS];
+            wire signed [ABITS-1:0] bias;
+            if (ABITS > 32) begin : extended
+                assign bias = {{(ABITS - 32){c_data[64*p + 31]}}, c_data[64*p +: 32]};
+            end else begin : cut
+                assign bias = c_data[64*p +: ABITS];
+            end
             reg  signed [ABITS-1:0] acc;
             reg         [15:0]      mul;
             reg         [5:0]       shift;
