@@ -48,6 +48,12 @@ static int mlo_numbers_meta(mlo_quantizer *q, mlo_node *n, const char *key, cons
     return (int)m->error.code;
 }
 
+/* The nearest 32-bit integer. */
+static int32_t mlo_to_int32(double x) {
+    x = floor(x + 0.5);
+    return x >= INT32_MAX ? INT32_MAX : x <= INT32_MIN ? INT32_MIN : x == x ? (int32_t)x : 0;
+}
+
 static mlo_dtype mlo_narrow_type(const mlo_signal *s) { return s->bits > 8 ? MLO_INT16 : MLO_INT8; }
 
 /* A kernel node in the new body, with the scope of what it came from and the scales of what it makes. */
@@ -162,12 +168,13 @@ static int mlo_linear_numbers(mlo_quantizer *q, const mlo_sublayer *b, mlo_linea
     if (ready) {
         const float *row = (const float *)w->data;
         for (int64_t k = 0; k < l->k; k++, row += l->n) for (int64_t n = 0; n < l->n; n++) exact[n] += x->mean[i * l->k + k] * (double)row[n];
+        if (y->zero) for (int64_t n = 0; n < l->n; n++) exact[n] -= y->zero[i * l->n + n];             /* y's mean, counted from its zero */
         mlo_weight_scales(w, x->shape ? x->shape + i * l->k : NULL, exact, x_scale, most, scale);
         mlo_integer_means(w, x, i, scale, most, sum);
     }
     for (int64_t n = 0; ready && n < l->n; n++) {
-        double s = (double)scale[n] * x_scale, zero = y->zero ? y->zero[i * l->n + n] : 0, shape = y->shape ? (double)y->shape[i * l->n + n] : 1;
-        l->c.bias[i * l->n + n] = (int32_t)floor((exact[n] - zero) / s - sum[n] + 0.5);
+        double s = (double)scale[n] * x_scale, shape = y->shape ? (double)y->shape[i * l->n + n] : 1;
+        l->c.bias[i * l->n + n] = mlo_to_int32(exact[n] / s - sum[n]);
         int64_t mult; int shift;
         mlo_fixed(s / (y->scale[i] * shape), 62, &mult, &shift);
         l->c.mult[i * l->n + n] = (int32_t)mult; l->c.shift[i * l->n + n] = shift;
@@ -300,7 +307,7 @@ static void mlo_norm_numbers(const mlo_sublayer *b, int64_t channels, int64_t i,
     for (int64_t c = 0; c < channels; c++) {
         double vg = floor(ldexp((gamma ? (double)gamma[c] : 1) / MLO_NORM_STEP, sh - 14) + 0.5);
         g[c] = (int32_t)(vg > 32767 ? 32767 : vg < -32768 ? -32768 : vg);
-        o[c] = (int32_t)(floor(ldexp(MLO_NORM_BETA / MLO_NORM_STEP, sh) + 0.5) + (sh ? ldexp(1, sh - 1) : 0));
+        o[c] = mlo_to_int32(floor(ldexp(MLO_NORM_BETA / MLO_NORM_STEP, sh) + 0.5) + (sh ? ldexp(1, sh - 1) : 0));
     }
 #undef MLO_NORM_STEP
 #undef MLO_NORM_BETA
