@@ -40,9 +40,6 @@ static size_t cli_float_error(cli *c, cli_bytes *b, cli_error *errors, size_t ro
 
 /* ---- the summary ------------------------------------------------------------------------------------------------------------------------- */
 
-static double cli_json_number(const cJSON *object, const char *key) { const cJSON *v = cJSON_GetObjectItemCaseSensitive(object, key); return cJSON_IsNumber(v) ? v->valuedouble : 0; }
-static const char *cli_json_text(const cJSON *object, const char *key) { const cJSON *v = cJSON_GetObjectItemCaseSensitive(object, key); return cJSON_IsString(v) ? v->valuestring : ""; }
-
 /* 1234567 -> "1 234 567" */
 static const char *cli_grouped(double v, char *to) {
     char digits[32]; int n = snprintf(digits, sizeof digits, "%.0f", v), k = 0;

@@ -68,6 +68,7 @@ static int cli_report_write(cli *c, const cli_reports *r) {
         if (!cli_out_open(c, &o, path)) { cli_out_text(&o, text); cli_out_text(&o, "\n"); }
         cli_out_close(c, &o);
         cJSON_free(text);
+        if (!cli_failed(c)) cli_tell_numbers(r->quantize);
     }
     if (folding && r->folding) cli_write_file(c, folding, r->folding, strlen(r->folding));
     return cli_failed(c);

@@ -49,7 +49,7 @@ static const cli_flag cli_flags[] = {
     { "save-template",    "FILE.onnx", V_FROM_EXTRACT,    0, NULL, "save the body as a model of its own" },
     { "nested",           NULL,        V_FROM_ROLL,       1, NULL, "roll what repeats within a loop's body, too" },
     { "as",               "scan|finn", V_FROM_ROLL,       1, NULL, "a standard Scan, or FINN's FINNLoop" },
-    { "report",           "FILE.json", V_FROM_SCOPE,      0, NULL, "what the stages found: scopes, loops and instances, scales" },
+    { "report",           "FILE.json", V_FROM_SCOPE,      1, NULL, "what the stages found: scopes, loops and instances; quantize measures its integers against the floats" },
     { "calib",            "FILE.npz",  V_FROM_QUANTIZE,   0, NULL, "calibration inputs by name; the first axis may be samples" },
     { "weights",          "BITS",      V_FROM_QUANTIZE,   1, "8",  "bits of weights" },
     { "activations",      "BITS",      V_FROM_QUANTIZE,   1, "8",  "bits of matrix operands" },

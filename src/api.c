@@ -172,53 +172,6 @@ static void mlo_scope_report(mlo *m, mlo_text *t) {
     mlo_puts(t, "]}\n");
 }
 
-/* The first of the numbers in a text; 0: none. */
-static double mlo_first_number(const char *text) {
-    char one[40];
-    double x = 0;
-    snprintf(one, sizeof one, "%.*s", (int)strcspn(text, " "), text);
-    return mlo_parse_number(one, &x) ? x : 0;
-}
-
-/* Numbers of a node's metadata, one per iteration, as a JSON array; `decibels`: error / value powers as signal-to-noise ratios. */
-static void mlo_report_numbers(mlo_text *t, const char *key, const char *text, int decibels) {
-    mlo_printf(t, ",\"%s\":[", key);
-    for (int n = 0; *text; n++) {
-        double x = mlo_first_number(text);
-        size_t length = strcspn(text, " ");
-        if (n) mlo_puts(t, ",");
-        if (!decibels) mlo_put(t, text, length); else if (x > 0) mlo_printf(t, "%d", (int)floor(-10 * log10(x) + 0.5)); else mlo_puts(t, "null");
-        text += length + (text[length] == ' ');
-    }
-    mlo_puts(t, "]");
-}
-
-/* Every integer value of the loops' bodies: bits, scales, and how far above its rounding errors it was in calibration (dB), per iteration; the worst of them. */
-static void mlo_quantize_report(mlo *m, mlo_text *t) {
-    const mlo_graph *g = m->model->graph;
-    int n = 0; const char *worst = NULL; double most = 0; long where = 0;
-    mlo_puts(t, "{\"values\":[");
-    for (size_t i = 0; i < g->n_node; i++) {
-        mlo_attr *body = mlo_is(g->node[i], "Scan") ? mlo_attr_of(g->node[i], "body") : NULL;
-        for (size_t k = 0; body && body->g && k < body->g->n_node; k++) {
-            const mlo_node *node = body->g->node[k];
-            const char *scale = mlo_meta_get(node->meta, node->n_meta, "mlo.scale"), *error = mlo_meta_get(node->meta, node->n_meta, "mlo.error");
-            if (!scale) continue;
-            mlo_puts(t, n++ ? ",{\"name\":" : "{\"name\":"); mlo_report_string(t, node->output[0]);
-            mlo_puts(t, ",\"op\":"); mlo_report_string(t, node->op);
-            mlo_printf(t, ",\"bits\":%d", (int)mlo_meta_int(node, "mlo.bits", mlo_bits_of(mlo_kernel_to(node))));
-            mlo_report_numbers(t, "scales", scale, 0);
-            if (error) mlo_report_numbers(t, "snr_db", error, 1);
-            mlo_puts(t, "}");
-            for (long at = 0; error && *error; at++, error += strcspn(error, " "), error += *error == ' ')
-                if (mlo_first_number(error) > most) { most = mlo_first_number(error); worst = node->output[0]; where = at; }
-        }
-    }
-    mlo_puts(t, "]");
-    if (worst) { mlo_puts(t, ",\"worst\":{\"name\":"); mlo_report_string(t, worst); mlo_printf(t, ",\"iteration\":%ld}", where); }
-    mlo_puts(t, "}\n");
-}
-
 const char *mlo_report(mlo *m, const char *what) {
     mlo_text t = { m, NULL, 0, 0 };
     if (mlo_may_write(m)) return NULL;

@@ -18,6 +18,7 @@ typedef struct { const char *key, *value; } mlo_option;
 
 struct mlo_model;                       /* model.c */
 struct mlo_source;                      /* model.c */
+struct mlo_numerics;                    /* numerics.c */
 
 struct mlo {
     mlo_desc desc;
@@ -30,6 +31,8 @@ struct mlo {
     struct mlo_op_index *ops;           /* ops.c: operators by name */
     const mlo_array *calib; size_t n_calib;
     mlo_watcher watch; void *watch_user;   /* who sees what mlo_run makes */
+    int64_t accumulator;                /* the largest magnitude that the sums of the last matrix-vector unit had */
+    struct mlo_numerics *numerics;      /* what quantize measured, NULL when nobody asked */
     const char *stage;                  /* the stage at work, for messages */
     mlo_error error;
     char error_stage[32], error_node[256], error_op[64], error_message[1024], error_text[1536];

@@ -23,7 +23,6 @@ typedef struct {
     double *low, *high, *mean, *square;             /* per channel. mean and square are sums until all samples are seen */
     double *scale16, *scale8, *zero, *drift;        /* drift: the mean of (what the integer stands for - the value) */
     float *shape;                                   /* NULL: all channels have one scale */
-    double *error, *power;                          /* of the narrow form: sums of squares of its errors, and of the values */
     double noise, macs;                             /* expected square error of what linear layers make of it, relative to that; their products per token */
     const char *name8, *name16, *shape_name;
 } mlo_signal;
@@ -48,8 +47,8 @@ static mlo_signal *mlo_signal_of(mlo_quantizer *q, const char *name) {
     size_t per = n * (size_t)f.dims[f.rank - 1];
     if (!(s = MLO_NEW(q->m, mlo_signal))) return NULL;
     s->name = name; s->channels = f.dims[f.rank - 1]; s->bits = 8;
-    double **const iteration[] = { &s->rows, &s->most, &s->inverse, &s->error, &s->power, &s->scale16, &s->scale8 }, **const channel[] = { &s->low, &s->high, &s->mean, &s->square, &s->zero, &s->drift };
-    for (size_t i = 0; i < 7; i++) if (!(*iteration[i] = MLO_NEW_N(q->m, double, n))) return NULL;
+    double **const iteration[] = { &s->rows, &s->most, &s->inverse, &s->scale16, &s->scale8 }, **const channel[] = { &s->low, &s->high, &s->mean, &s->square, &s->zero, &s->drift };
+    for (size_t i = 0; i < 5; i++) if (!(*iteration[i] = MLO_NEW_N(q->m, double, n))) return NULL;
     for (size_t i = 0; i < 6; i++) if (!(*channel[i] = MLO_NEW_N(q->m, double, per))) return NULL;
     return mlo_map_put(q->m, &q->signal, name, s) ? NULL : s;
 }
@@ -116,9 +115,7 @@ static int mlo_drift_see(void *user, const mlo_graph *g, int64_t iteration, cons
     const float *x = (const float *)a->data;
     for (int64_t i = 0, n = mlo_array_count(a); i < n; i++) {
         int64_t c = i % s->channels;
-        double e = mlo_rounded(s, iteration, c, (double)x[i]) - (double)x[i];
-        s->drift[iteration * s->channels + c] += e / s->rows[iteration];
-        s->error[iteration] += e * e; s->power[iteration] += (double)x[i] * (double)x[i];
+        s->drift[iteration * s->channels + c] += (mlo_rounded(s, iteration, c, (double)x[i]) - (double)x[i]) / s->rows[iteration];
     }
     return 0;
 }
@@ -207,16 +204,20 @@ static int mlo_sample_inputs(mlo *m, int64_t k, mlo_array **arrays, size_t *n) {
     return 0;
 }
 
-/* Evaluates the model as it stands on samples 0, 1, ...; `see` gets its values. */
-static int mlo_samples_run(mlo *m, int64_t samples, const mlo_observer *see) {
-    for (int64_t k = 0; k < samples && !m->error.code; k++) {
-        mlo_array *in[16] = {0}, flat[16]; size_t n;
-        if (!mlo_sample_inputs(m, k, in, &n)) {
-            for (size_t i = 0; i < n; i++) flat[i] = *in[i];
-            mlo_eval_observed(m, flat, n, see);
-        }
-        for (size_t i = 0; i < 16; i++) mlo_array_free(m, in[i]);
+/* Evaluates the model as it stands on sample k; `see` gets its values. */
+static int mlo_sample_run(mlo *m, int64_t k, const mlo_observer *see) {
+    mlo_array *in[16] = {0}, flat[16]; size_t n;
+    if (!mlo_sample_inputs(m, k, in, &n)) {
+        for (size_t i = 0; i < n; i++) flat[i] = *in[i];
+        mlo_eval_observed(m, flat, n, see);
     }
+    for (size_t i = 0; i < 16; i++) mlo_array_free(m, in[i]);
+    return (int)m->error.code;
+}
+
+/* ... on samples 0, 1, ... */
+static int mlo_samples_run(mlo *m, int64_t samples, const mlo_observer *see) {
+    for (int64_t k = 0; k < samples && !m->error.code; k++) mlo_sample_run(m, k, see);
     return (int)m->error.code;
 }
 

@@ -33,11 +33,6 @@ typedef struct {
     int axi_bits;
 } mlo_hw;
 
-static int64_t mlo_meta_int(const mlo_node *n, const char *key, int64_t otherwise) {
-    const char *s = mlo_meta_get(n->meta, n->n_meta, key);
-    return s ? (int64_t)strtol(s, NULL, 10) : otherwise;
-}
-
 /* The bits of a value on a stream: what its maker says (metadata mlo.bits), else its type's. */
 static int mlo_value_bits(const mlo_graph *g, const char *name) {
     mlo_value *v = mlo_value_of(g, name);

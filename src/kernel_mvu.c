@@ -68,11 +68,13 @@ static int mlo_mvu_run(mlo_call *c) {
     int32_t *part = (int32_t *)mlo_scratch(c->m, (size_t)n, sizeof *part);
     int64_t lo = mlo_int(c->node, "lo", -128), hi = mlo_int(c->node, "hi", 127);
     if (table && mlo_kernel_count(c, 5, hi - lo + 1)) rows = 0;
+    c->m->accumulator = 0;
     for (int64_t r = 0; y && acc && part && r < rows; r++) {
         for (int64_t j = 0; j < n; j++) acc[j] = mlo_get(c->in[2], j);
         mlo_mvu_row(x, r, (const int8_t *)w->data, k, n, part, acc);
         for (int64_t j = 0; j < n; j++) {
-            int64_t v = mlo_requantize(acc[j], mlo_get(c->in[3], j), (int)mlo_get(c->in[4], j), lo, hi);
+            int64_t magnitude = acc[j] < 0 ? ~acc[j] : acc[j], v = mlo_requantize(acc[j], mlo_get(c->in[3], j), (int)mlo_get(c->in[4], j), lo, hi);
+            if (magnitude > c->m->accumulator) c->m->accumulator = magnitude;
             mlo_set_element(y, r * n + j, table ? mlo_get(c->in[5], v - lo) : v);
         }
     }

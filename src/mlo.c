@@ -75,6 +75,7 @@
 #include "calibrate.c"   /* what the values of a loop look like */
 #include "scales.c"      /* what the integers stand for */
 #include "quantize.c"    /* floats to integers */
+#include "numerics.c"    /* how far the integers are from the floats */
 #include "lower.c"       /* integers to streaming kernels */
 #include "core.c"        /* the loop as hardware: elements, edges, schedule */
 #include "fold.c"        /* how much hardware each kernel gets */

@@ -163,6 +163,10 @@ static const char *mlo_meta_get(const mlo_entry *meta, size_t n, const char *key
     for (size_t i = 0; i < n; i++) if (mlo_eq(meta[i].key, key)) return meta[i].value;
     return NULL;
 }
+static int64_t mlo_meta_int(const mlo_node *n, const char *key, int64_t otherwise) {
+    const char *s = mlo_meta_get(n->meta, n->n_meta, key);
+    return s ? (int64_t)strtol(s, NULL, 10) : otherwise;
+}
 
 static mlo_value *mlo_index_value(mlo *m, mlo_graph *g, const char *name) {
     mlo_value *v = (mlo_value *)mlo_map_get(&g->values, name);

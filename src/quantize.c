@@ -17,12 +17,12 @@
 /* ---- making the new body ----------------------------------------------------------------------------------------------------------------- */
 
 /* A number as text that no locale changes: nine digits, which bring a float back exactly. */
-static const char *mlo_number_text(mlo *m, double x) {
-    char text[40];
-    snprintf(text, sizeof text, "%.9g", x);
+static const char *mlo_digits(double x, char text[40]) {
+    snprintf(text, 40, "%.9g", x);
     for (char *p = text; *p; p++) if (!strchr("0123456789+-einfa.", *p)) *p = '.';
-    return mlo_format(m, "%s", text);
+    return text;
 }
+static const char *mlo_number_text(mlo *m, double x) { char text[40]; return mlo_intern(m, mlo_digits(x, text)); }
 
 /* A per-iteration parameter of the new loop: an initializer [L, dims] outside, a scan input inside. Returns its data to be filled. */
 static void *mlo_parameter(mlo_quantizer *q, const char *name, mlo_dtype dtype, int rank, const int64_t *dims) {
@@ -38,11 +38,12 @@ static void *mlo_parameter(mlo_quantizer *q, const char *name, mlo_dtype dtype, 
     return data;
 }
 
-/* A number per iteration as metadata: x[i], or x[i] / over[i]. */
-static int mlo_numbers_meta(mlo_quantizer *q, mlo_node *n, const char *key, const double *x, const double *over) {
+/* A number per iteration as metadata. */
+static int mlo_numbers_meta(mlo_quantizer *q, mlo_node *n, const char *key, const double *x) {
     mlo *m = q->m;
     mlo_text t = { m, NULL, 0, 0 };
-    for (int64_t i = 0; i < q->scan.iterations; i++) { mlo_puts(&t, i ? " " : ""); mlo_puts(&t, mlo_number_text(m, !over ? x[i] : over[i] > 0 ? x[i] / over[i] : 0)); }
+    char text[40];
+    for (int64_t i = 0; i < q->scan.iterations; i++) { mlo_puts(&t, i ? " " : ""); mlo_puts(&t, mlo_digits(x[i], text)); }
     if (!m->error.code) mlo_meta_put(m, &n->meta, &n->n_meta, key, t.text ? t.text : "");
     mlo_text_free(&t);
     return (int)m->error.code;
@@ -66,7 +67,7 @@ static mlo_node *mlo_kernel_node(mlo_quantizer *q, const char *op, const mlo_sub
     if (bits != mlo_bits_of(to) && mlo_meta_put(m, &n->meta, &n->n_meta, "mlo.bits", mlo_format(m, "%d", bits))) return NULL;
     for (size_t i = 0; b && i < b->node->n_meta; i++)
         if (!mlo_starts(b->node->meta[i].key, "pkg.torch") && mlo_meta_put(m, &n->meta, &n->n_meta, b->node->meta[i].key, b->node->meta[i].value)) return NULL;
-    return mlo_numbers_meta(q, n, "mlo.scale", scale, NULL) || mlo_graph_add(m, q->body, n) ? NULL : n;
+    return mlo_numbers_meta(q, n, "mlo.scale", scale) || mlo_graph_add(m, q->body, n) ? NULL : n;
 }
 
 static int mlo_inputs(mlo *m, mlo_node *n, const char *const *names, size_t count) {
@@ -412,15 +413,6 @@ static int mlo_mask_constant(mlo_quantizer *q) {
 
 /* ---- putting it together ---------------------------------------------------------------------------------------------------------------------------- */
 
-/* What rounding to the narrow form did in calibration, on the nodes that round: squares of errors / squares of values, per iteration. */
-static int mlo_error_meta(mlo_quantizer *q) {
-    for (size_t k = 0; k < q->body->n_node; k++) for (size_t i = 0; i < q->signal.size; i++) {
-        const mlo_signal *s = q->signal.slot[i].key ? (mlo_signal *)q->signal.slot[i].value : NULL;
-        if (s && s->narrow && s->name8 == q->body->node[k]->output[0] && mlo_numbers_meta(q, q->body->node[k], "mlo.error", s->error, s->power)) return (int)q->m->error.code;
-    }
-    return 0;
-}
-
 /* The new body: the old one's parameters and what is computed from them, then one kernel after the other. */
 static int mlo_quantize_body(mlo_quantizer *q) {
     mlo *m = q->m;
@@ -447,7 +439,6 @@ static int mlo_quantize_body(mlo_quantizer *q) {
         }
         if (r) return r;
     }
-    if (mlo_error_meta(q)) return (int)m->error.code;
     mlo_value_info *out = mlo_info_new(m, mlo_signal_of(q, q->result)->name16, &f);
     return out && MLO_PUSH(m, q->body->output, q->body->n_output, out) ? 0 : (int)m->error.code;
 }
@@ -492,28 +483,27 @@ static int mlo_quantize_calibrate(mlo_quantizer *q) {
     return mlo_calibrate_run(q, mlo_drift_see);
 }
 
-/* The `quantize` stage. */
-static int mlo_quantize(mlo *m) {
-    mlo_quantizer q;
-    memset(&q, 0, sizeof q);
-    q.m = m;
-    if (mlo_scan_choose(m, &q.scan)) return (int)m->error.code;
-    if (q.scan.n_state != 1 || q.scan.n_tap) return mlo_fail(m, MLO_E_UNSUPPORTED, q.scan.node, "a loop of %zu carried values and %zu taps; one carried value and no taps are supported", q.scan.n_state, q.scan.n_tap);
-    mlo_form carried = mlo_form_of(mlo_value_of(q.scan.body, q.scan.body->input[0]->name));
-    if (!mlo_form_known(&carried)) return mlo_fail(m, MLO_E_SHAPE, q.scan.node, "the carried value is %s: bind the open dimensions (%s) with --dim NAME=N", mlo_dims_text(m, carried.rank, carried.dims), mlo_open_dims(m));
-    if (mlo_recognise(m, &q.scan, &q.r, &q.result) || mlo_demand(&q) || mlo_mask_constant(&q) || mlo_quantize_calibrate(&q)) return (int)m->error.code;
-    q.loop = mlo_node_new(m, "Scan", mlo_node_name(q.scan.node));
-    q.body = MLO_NEW(m, mlo_graph);
-    if (!q.loop || !q.body) return (int)m->error.code;
-    q.body->name = q.scan.body->name;
-    q.mask_bits = mlo_intern(m, "mlo_mask");
-    for (size_t i = 0; i < q.scan.node->n_input; i++) if (mlo_node_input(m, q.loop, q.scan.node->input[i])) return (int)m->error.code;
-    if (mlo_quantize_body(&q) || mlo_quantize_replace(&q)) return (int)m->error.code;
-    q.loop->meta = q.scan.node->meta; q.loop->n_meta = q.scan.node->n_meta;
-    if (mlo_attr_graph(m, q.loop, "body", q.body) || mlo_attr_int(m, q.loop, "num_scan_inputs", (int64_t)q.body->n_input - 1)) return (int)m->error.code;
-    q.scan.node = q.loop; q.scan.body = q.body;
+/* The stage itself; what was calibrated and chosen stays in q. */
+static int mlo_quantize(mlo *m, mlo_quantizer *q) {
+    memset(q, 0, sizeof *q);
+    q->m = m;
+    if (mlo_scan_choose(m, &q->scan)) return (int)m->error.code;
+    if (q->scan.n_state != 1 || q->scan.n_tap) return mlo_fail(m, MLO_E_UNSUPPORTED, q->scan.node, "a loop of %zu carried values and %zu taps; one carried value and no taps are supported", q->scan.n_state, q->scan.n_tap);
+    mlo_form carried = mlo_form_of(mlo_value_of(q->scan.body, q->scan.body->input[0]->name));
+    if (!mlo_form_known(&carried)) return mlo_fail(m, MLO_E_SHAPE, q->scan.node, "the carried value is %s: bind the open dimensions (%s) with --dim NAME=N", mlo_dims_text(m, carried.rank, carried.dims), mlo_open_dims(m));
+    if (mlo_recognise(m, &q->scan, &q->r, &q->result) || mlo_demand(q) || mlo_mask_constant(q) || mlo_quantize_calibrate(q)) return (int)m->error.code;
+    q->loop = mlo_node_new(m, "Scan", mlo_node_name(q->scan.node));
+    q->body = MLO_NEW(m, mlo_graph);
+    if (!q->loop || !q->body) return (int)m->error.code;
+    q->body->name = q->scan.body->name;
+    q->mask_bits = mlo_intern(m, "mlo_mask");
+    for (size_t i = 0; i < q->scan.node->n_input; i++) if (mlo_node_input(m, q->loop, q->scan.node->input[i])) return (int)m->error.code;
+    if (mlo_quantize_body(q) || mlo_quantize_replace(q)) return (int)m->error.code;
+    q->loop->meta = q->scan.node->meta; q->loop->n_meta = q->scan.node->n_meta;
+    if (mlo_attr_graph(m, q->loop, "body", q->body) || mlo_attr_int(m, q->loop, "num_scan_inputs", (int64_t)q->body->n_input - 1)) return (int)m->error.code;
+    q->scan.node = q->loop; q->scan.body = q->body;
     MLO_TRY(mlo_index(m, m->model->graph));
-    MLO_TRY(mlo_scan_prune(m, &q.scan));
+    MLO_TRY(mlo_scan_prune(m, &q->scan));
     MLO_TRY(mlo_add_functions(m, m->model));
     return mlo_infer(m);
 }

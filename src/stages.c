@@ -12,7 +12,7 @@ static const struct { const char *name; int (*run)(mlo *m); } mlo_stages[] = {
     { "scope", mlo_scope },
     { "extract", mlo_extract_as },
     { "roll", mlo_roll_as },
-    { "quantize", mlo_quantize },
+    { "quantize", mlo_quantize_as },
     { "lower", mlo_lower },
     { "fold", mlo_fold },
 };

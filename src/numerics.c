@@ -1,0 +1,399 @@
+/* numerics: how far the integers are from the floats, value by value, and where that comes from.
+ *
+ * in:  the float model as it was and the integer model that quantize made of it; the samples of the calibration. Only when `report` is set.
+ * out: for every value between kernels and every iteration: ranges, errors, saturation, the largest accumulator; and which part of the noise
+ *      of the loop's output comes in there. mlo_report(m, "quantize") writes it; mlo.h says what its members mean.
+ * invariant: nothing of the model depends on it. Memory is a few sums per value and iteration, and the integers of one sample.
+ * example: a residual add whose operands carry noise of 1 and 3 passes on 4; a requantization that reads 1 and makes 5 adds 4 of its own.
+ * cost: two evaluations per sample, the integer model's and the float model's, beyond the two of the calibration.
+ *
+ * Errors are of the whole: each iteration reads what the one before it made. noise = sum e^2 / sum v^2 is what a value's errors are beside the
+ * value. The noise of the output is followed backwards: a kernel keeps what it has beyond the sum of its operands' noise (an add: in the sum's
+ * terms), and passes the rest on to them in proportion. So each kernel of each iteration gets a share, and all shares, with that of the loop's
+ * input, sum to one. It is a model: errors taken as independent, and what a softmax amplifies counts as its own.
+ */
+
+/* A value in one iteration, over all samples: floats v, what the integers stand for a, errors e = a - v. */
+typedef struct {
+    double count, low, high;                            /* of v */
+    int64_t least, largest;                             /* of the integers */
+    double most, error, noise, power, got, both;        /* the largest |e|; sums of |e|, e^2, v^2, a^2, a v */
+    double clipped, lost;                               /* values that end where the integers end, and their part of the noise */
+    int64_t accumulator;                                /* the largest sum behind it, as a magnitude */
+    double flow, share;                                 /* parts of the output's noise: what comes through here, what comes in here */
+} mlo_sums;
+
+enum { MLO_COMPARED_READS = 3, MLO_ACCUMULATOR_BITS = 32 };
+typedef struct {
+    const mlo_node *node;                               /* the kernel that makes it; NULL: it is the carried value that comes in */
+    const char *name;
+    const mlo_signal *s; int wide;                      /* what its integers stand for */
+    int reads[MLO_COMPARED_READS], n_reads;             /* the compared values that the kernel reads */
+    mlo_array **kept;                                   /* the integers of the sample at hand, per iteration */
+    mlo_sums *at;                                       /* per iteration */
+} mlo_compared;
+
+/* value[0] is the carried one. */
+struct mlo_numerics {
+    mlo *m; const mlo_graph *floats, *integers;         /* the two bodies */
+    const char *loop;
+    int64_t iterations, samples; int drawn;
+    mlo_compared *value; int n, result;
+    mlo_map of;                                         /* a value of the integer body -> mlo_compared */
+};
+typedef struct mlo_numerics mlo_numerics;
+
+static int mlo_compared_bits(const mlo_compared *v) { return v->wide ? 16 : v->s->bits; }
+static double mlo_compared_step(const mlo_compared *v, int64_t i, int64_t c) { return v->wide ? v->s->scale16[i] : v->s->scale8[i] * mlo_shape_at(v->s, i * v->s->channels + c); }
+static int mlo_compared_sums(const mlo_compared *v) { return mlo_is(v->node, "mlo.MVU") || mlo_is(v->node, "mlo.MVUTable"); }
+
+/* ---- what there is to compare ---------------------------------------------------------------------------------------------------------- */
+
+static mlo_signal *mlo_signal_made(const mlo_quantizer *q, const char *name, int *wide) {
+    for (size_t i = 0; i < q->signal.size; i++) if (q->signal.slot[i].key) {
+        mlo_signal *s = (mlo_signal *)q->signal.slot[i].value;
+        if (s->name8 != name && s->name16 != name) continue;
+        *wide = s->name16 == name;
+        return s;
+    }
+    return NULL;
+}
+
+static int mlo_compared_add(mlo_numerics *u, const mlo_quantizer *q, const mlo_node *node, const char *name) {
+    mlo_compared *v = &u->value[u->n];
+    size_t n = (size_t)u->iterations;
+    if (!(v->s = mlo_signal_made(q, name, &v->wide))) return 0;
+    v->node = node; v->name = name;
+    for (size_t k = 0; node && k < node->n_input; k++) {
+        const mlo_compared *x = (const mlo_compared *)mlo_map_get(&u->of, node->input[k]);
+        if (x && v->n_reads < MLO_COMPARED_READS) v->reads[v->n_reads++] = (int)(x - u->value);
+    }
+    if (!(v->kept = MLO_NEW_N(u->m, mlo_array *, n)) || !(v->at = MLO_NEW_N(u->m, mlo_sums, n)) || mlo_map_put(u->m, &u->of, name, v)) return (int)u->m->error.code;
+    if (name == u->integers->output[0]->name) u->result = u->n;
+    u->n++;
+    return 0;
+}
+
+static int mlo_numerics_open(mlo_numerics *u, const mlo_quantizer *q) {
+    u->m = q->m; u->floats = q->r.body; u->integers = q->body; u->iterations = q->scan.iterations; u->loop = mlo_node_name(q->loop);
+    if (!(u->value = MLO_NEW_N(u->m, mlo_compared, u->integers->n_node + 1))) return (int)u->m->error.code;
+    MLO_TRY(mlo_compared_add(u, q, NULL, u->integers->input[0]->name));
+    for (size_t k = 0; k < u->integers->n_node; k++) if (u->integers->node[k]->n_output) MLO_TRY(mlo_compared_add(u, q, u->integers->node[k], u->integers->node[k]->output[0]));
+    return 0;
+}
+
+/* ---- comparing ---------------------------------------------------------------------------------------------------------------------------- */
+
+static int mlo_integers_see(void *user, const mlo_graph *g, int64_t i, const char *name, const mlo_array *a) {
+    mlo_numerics *u = (mlo_numerics *)user;
+    mlo_compared *v = g == u->integers && i >= 0 && i < u->iterations ? (mlo_compared *)mlo_map_get(&u->of, name) : NULL;
+    if (!v) return 0;
+    if (mlo_compared_sums(v) && u->m->accumulator > v->at[i].accumulator) v->at[i].accumulator = u->m->accumulator;
+    mlo_array_free(u->m, v->kept[i]);
+    if ((v->kept[i] = mlo_array_new(u->m, a->dtype, a->rank, a->dims)) != NULL) memcpy(v->kept[i]->data, a->data, (size_t)mlo_array_count(a) * mlo_dtype_size(a->dtype));
+    return (int)u->m->error.code;
+}
+
+static void mlo_compare(const mlo_compared *v, int64_t i, const float *x, const mlo_array *y) {
+    mlo_sums *s = &v->at[i];
+    int64_t end = ((int64_t)1 << (mlo_compared_bits(v) - 1)) - 1, channels = v->s->channels;
+    for (int64_t k = 0, n = mlo_array_count(y); k < n; k++) {
+        int64_t c = k % channels, whole = mlo_get(y, k);
+        double step = mlo_compared_step(v, i, c), f = (double)x[k], a = (v->wide ? 0 : v->s->zero[i * channels + c]) + step * (double)whole, e = a - f;
+        if (s->count < 1 || f < s->low) s->low = f;
+        if (s->count < 1 || f > s->high) s->high = f;
+        if (s->count < 1 || whole < s->least) s->least = whole;
+        if (s->count < 1 || whole > s->largest) s->largest = whole;
+        if ((whole >= end && -e > step / 2) || (whole < -end && e > step / 2)) { s->clipped++; s->lost += e * e; }
+        if (fabs(e) > s->most) s->most = fabs(e);
+        s->error += fabs(e); s->noise += e * e; s->power += f * f; s->got += a * a; s->both += a * f; s->count++;
+    }
+}
+
+static int mlo_floats_see(void *user, const mlo_graph *g, int64_t i, const char *name, const mlo_array *a) {
+    mlo_numerics *u = (mlo_numerics *)user;
+    if (g != u->floats || i < 0 || i >= u->iterations || a->dtype != MLO_FLOAT) return 0;
+    for (int k = 0; k < u->n; k++) {
+        mlo_compared *v = &u->value[k];
+        mlo_array *y = v->s->name == name ? v->kept[i] : NULL;
+        if (!y) continue;
+        if (mlo_array_count(y) != mlo_array_count(a)) return mlo_fail(u->m, MLO_E_BUG, v->node, "makes %lld integers of %lld floats", (long long)mlo_array_count(y), (long long)mlo_array_count(a));
+        mlo_compare(v, i, (const float *)a->data, y);
+        mlo_array_free(u->m, y);
+        v->kept[i] = NULL;
+    }
+    return 0;
+}
+
+/* Both models on every sample, the integers first: they are what has to be kept, and are the smaller ones. */
+static int mlo_numerics_run(mlo_numerics *u, mlo_graph *before) {
+    mlo *m = u->m;
+    mlo_graph *now = m->model->graph;
+    mlo_observer integers = { u, mlo_integers_see }, floats = { u, mlo_floats_see };
+    u->drawn = !m->n_calib;
+    if (mlo_calib_check(m, now, &u->samples)) return (int)m->error.code;
+    for (int64_t k = 0; k < u->samples && !m->error.code; k++) {
+        if (mlo_sample_run(m, k, &integers)) break;
+        m->model->graph = before;
+        mlo_sample_run(m, k, &floats);
+        m->model->graph = now;
+    }
+    for (int k = 0; k < u->n; k++) for (int64_t i = 0; i < u->iterations; i++) mlo_array_free(m, u->value[k].kept[i]);
+    return (int)m->error.code;
+}
+
+/* ---- where the noise comes from -------------------------------------------------------------------------------------------------------------- */
+
+static double mlo_noise(const mlo_sums *s) { return s->power > 0 ? s->noise / s->power : s->noise > 0; }
+
+/* What part of a value's noise its kernel adds; *all is the sum of its operands' noise, part[k], in the kernel's terms. */
+static double mlo_noise_added(const mlo_numerics *u, const mlo_compared *v, int64_t i, double *part, double *all) {
+    const mlo_sums *y = &v->at[i];
+    double out = mlo_noise(y);
+    *all = 0;
+    for (int k = 0; k < v->n_reads; k++) {
+        const mlo_sums *x = &u->value[v->reads[k]].at[i];
+        part[k] = mlo_is(v->node, "mlo.Add") && y->power > 0 ? x->noise / y->power : mlo_noise(x);
+        *all += part[k];
+    }
+    return !(*all > 0) ? 1 : out > *all ? 1 - *all / out : 0;
+}
+
+/* From the output of the last iteration back to the input of the first. */
+static void mlo_noise_flow(mlo_numerics *u) {
+    for (int64_t i = u->iterations; i--; ) {
+        double part[MLO_COMPARED_READS], all;
+        u->value[u->result].at[i].flow += i + 1 < u->iterations ? u->value[0].at[i + 1].flow : 1;
+        for (int k = u->n; --k; ) {
+            mlo_compared *v = &u->value[k];
+            double own = mlo_noise_added(u, v, i, part, &all), flow = v->at[i].flow;
+            v->at[i].share = flow * own;
+            for (int r = 0; r < v->n_reads && all > 0; r++) u->value[v->reads[r]].at[i].flow += flow * (1 - own) * part[r] / all;
+        }
+    }
+    u->value[0].at[0].share = u->value[0].at[0].flow;
+}
+
+/* The expected noise of rounding to the value's steps: a twelfth of their square. */
+static double mlo_rounding_noise(const mlo_compared *v, int64_t i) {
+    double sum = 0, power = v->at[i].count > 0 ? v->at[i].power / v->at[i].count : 0;
+    for (int64_t c = 0; c < v->s->channels; c++) sum += mlo_compared_step(v, i, c) * mlo_compared_step(v, i, c) / 12;
+    return power > 0 ? sum / (double)v->s->channels / power : 0;
+}
+
+/* What makes most of the noise that a kernel adds. */
+static const char *mlo_noise_cause(const mlo_numerics *u, const mlo_compared *v, int64_t i) {
+    double part[MLO_COMPARED_READS], all, own = mlo_noise_added(u, v, i, part, &all) * mlo_noise(&v->at[i]), lost = v->at[i].power > 0 ? v->at[i].lost / v->at[i].power : 0;
+    if (lost > own / 2) return "saturation";
+    if (!v->node || mlo_rounding_noise(v, i) > own / 2) return "width";
+    return mlo_compared_sums(v) ? "weights" : "arithmetic";
+}
+
+/* ---- the report ------------------------------------------------------------------------------------------------------------------------------ */
+
+static void mlo_report_number(mlo_text *t, double x) {
+    char text[40];
+    mlo_puts(t, x - x == 0 ? mlo_digits(x, text) : "null");
+}
+static double mlo_decibels(double noise) { return noise > 0 ? -10 * log10(noise) : INFINITY; }
+static double mlo_cosine(const mlo_sums *s) { return s->got > 0 && s->power > 0 ? s->both / sqrt(s->got * s->power) : s->got > 0 || s->power > 0 ? 0 : 1; }
+static int mlo_accumulator_bits(const mlo_sums *s) { return mlo_clog2(s->accumulator + 1) + 1; }
+
+/* One column of the report: a number per iteration. */
+enum { MLO_OF_LOW, MLO_OF_HIGH, MLO_OF_LEAST, MLO_OF_LARGEST, MLO_OF_SATURATED, MLO_OF_SUM_BITS, MLO_OF_ROUNDING, MLO_OF_ERROR_MAX, MLO_OF_ERROR_MEAN, MLO_OF_COSINE, MLO_OF_SQNR, MLO_OF_SHARE };
+static double mlo_column_at(const mlo_compared *v, int what, int64_t i) {
+    const mlo_sums *s = &v->at[i];
+    switch (what) {
+    case MLO_OF_LOW: return s->low;
+    case MLO_OF_HIGH: return s->high;
+    case MLO_OF_LEAST: return (double)s->least;
+    case MLO_OF_LARGEST: return (double)s->largest;
+    case MLO_OF_SATURATED: return s->count > 0 ? s->clipped / s->count : 0;
+    case MLO_OF_SUM_BITS: return mlo_accumulator_bits(s);
+    case MLO_OF_ROUNDING: return mlo_decibels(mlo_rounding_noise(v, i));
+    case MLO_OF_ERROR_MAX: return s->most;
+    case MLO_OF_ERROR_MEAN: return s->count > 0 ? s->error / s->count : 0;
+    case MLO_OF_COSINE: return mlo_cosine(s);
+    case MLO_OF_SQNR: return mlo_decibels(mlo_noise(s));
+    default: return s->share;
+    }
+}
+
+static void mlo_report_column(mlo_text *t, const mlo_numerics *u, const mlo_compared *v, const char *key, int what) {
+    mlo_printf(t, "\"%s\":[", key);
+    for (int64_t i = 0; i < u->iterations; i++) { mlo_puts(t, i ? "," : ""); mlo_report_number(t, mlo_column_at(v, what, i)); }
+    mlo_puts(t, "]");
+}
+
+/* Numbers per iteration and channel; one per iteration where all channels agree. */
+static void mlo_report_channels(mlo_text *t, const mlo_numerics *u, const mlo_compared *v, const char *key, const double *x, const float *y) {
+    int64_t channels = v->s->channels;
+    mlo_printf(t, ",\"%s\":[", key);
+    for (int64_t i = 0; i < u->iterations; i++) {
+        int same = 1;
+        for (int64_t c = i * channels + 1; c < (i + 1) * channels; c++) same &= x ? x[c] == x[c - 1] : y[c] == y[c - 1];
+        mlo_puts(t, i ? "," : ""); mlo_puts(t, same ? "" : "[");
+        for (int64_t c = 0; c < (same ? 1 : channels); c++) { mlo_puts(t, c ? "," : ""); mlo_report_number(t, x ? x[i * channels + c] : (double)y[i * channels + c]); }
+        mlo_puts(t, same ? "" : "]");
+    }
+    mlo_puts(t, "]");
+}
+
+static void mlo_report_compared(mlo_text *t, const mlo_numerics *u, const mlo_compared *v) {
+    static const struct { const char *key; int what; } columns[] = { { "low", MLO_OF_LOW }, { "high", MLO_OF_HIGH }, { "least", MLO_OF_LEAST }, { "largest", MLO_OF_LARGEST },
+        { "saturated", MLO_OF_SATURATED }, { "rounding_db", MLO_OF_ROUNDING }, { "share", MLO_OF_SHARE } };
+    static const struct { const char *key; int what; } errors[] = { { "max", MLO_OF_ERROR_MAX }, { "mean", MLO_OF_ERROR_MEAN }, { "cosine", MLO_OF_COSINE }, { "sqnr_db", MLO_OF_SQNR } };
+    if (!v->wide && v->s->shape) mlo_report_channels(t, u, v, "shapes", NULL, v->s->shape);
+    if (!v->wide) mlo_report_channels(t, u, v, "zeros", v->s->zero, NULL);
+    for (size_t k = 0; k < sizeof columns / sizeof *columns; k++) { mlo_puts(t, ","); mlo_report_column(t, u, v, columns[k].key, columns[k].what); }
+    if (mlo_compared_sums(v)) { mlo_printf(t, ",\"accumulator\":{\"bits\":%d,", MLO_ACCUMULATOR_BITS); mlo_report_column(t, u, v, "used", MLO_OF_SUM_BITS); mlo_puts(t, "}"); }
+    mlo_puts(t, ",\"error\":{");
+    for (size_t k = 0; k < sizeof errors / sizeof *errors; k++) { mlo_puts(t, k ? "," : ""); mlo_report_column(t, u, v, errors[k].key, errors[k].what); }
+    mlo_puts(t, "}");
+}
+
+/* Where most noise comes in, of an iteration. The carried value counts in the first one, as what quantizing the loop's input adds. */
+static const mlo_compared *mlo_noisiest(const mlo_numerics *u, int64_t i) {
+    const mlo_compared *best = &u->value[0];
+    for (int k = 1; k < u->n; k++) if (u->value[k].at[i].share > best->at[i].share) best = &u->value[k];
+    return best;
+}
+static double mlo_layer_share(const mlo_numerics *u, int64_t i) {
+    double sum = 0;
+    for (int k = 0; k < u->n; k++) sum += u->value[k].at[i].share;
+    return sum;
+}
+static int64_t mlo_worst_layer(const mlo_numerics *u) {
+    int64_t worst = 0;
+    for (int64_t i = 1; i < u->iterations; i++) if (mlo_layer_share(u, i) > mlo_layer_share(u, worst)) worst = i;
+    return worst;
+}
+
+static void mlo_report_noisiest(mlo_text *t, const mlo_numerics *u, int64_t i) {
+    const mlo_compared *v = mlo_noisiest(u, i);
+    mlo_puts(t, "\"name\":"); mlo_report_string(t, v->name);
+    mlo_printf(t, ",\"op\":\"%s\",\"share\":", v->node ? v->node->op : "Quantize"); mlo_report_number(t, v->at[i].share);
+    mlo_printf(t, ",\"cause\":\"%s\"}", mlo_noise_cause(u, v, i));
+}
+
+static void mlo_report_layers(mlo_text *t, const mlo_numerics *u) {
+    mlo_puts(t, ",\"layers\":[");
+    for (int64_t i = 0; i < u->iterations; i++) {
+        mlo_puts(t, i ? ",{\"sqnr_db\":" : "{\"sqnr_db\":"); mlo_report_number(t, mlo_decibels(mlo_noise(&u->value[u->result].at[i])));
+        mlo_puts(t, ",\"share\":"); mlo_report_number(t, mlo_layer_share(u, i));
+        mlo_puts(t, ",\"worst\":{"); mlo_report_noisiest(t, u, i);
+        mlo_puts(t, "}");
+    }
+    mlo_printf(t, "],\"worst\":{\"iteration\":%lld,", (long long)mlo_worst_layer(u)); mlo_report_noisiest(t, u, mlo_worst_layer(u));
+}
+
+/* The loop's output, and its input, as far as they are from the floats. */
+static void mlo_report_end(mlo_text *t, const char *key, const mlo_compared *v, int64_t i) {
+    const mlo_sums *s = &v->at[i];
+    double most = fabs(s->low) > fabs(s->high) ? fabs(s->low) : fabs(s->high);
+    mlo_printf(t, ",\"%s\":{\"name\":", key); mlo_report_string(t, v->name);
+    mlo_puts(t, ",\"max\":"); mlo_report_number(t, s->most);
+    mlo_puts(t, ",\"relative\":"); mlo_report_number(t, most > 0 ? s->most / most : s->most);
+    mlo_puts(t, ",\"mean\":"); mlo_report_number(t, mlo_column_at(v, MLO_OF_ERROR_MEAN, i));
+    mlo_puts(t, ",\"cosine\":"); mlo_report_number(t, mlo_cosine(s));
+    mlo_puts(t, ",\"sqnr_db\":"); mlo_report_number(t, mlo_decibels(mlo_noise(s)));
+    mlo_puts(t, ",\"share\":"); mlo_report_number(t, s->share);
+    mlo_puts(t, "}");
+}
+
+/* ---- what to do about it ------------------------------------------------------------------------------------------------------------------------- */
+
+static const double mlo_sqnr_low = 25, mlo_saturated_high = 0.001;
+enum { MLO_SAMPLES_FEW = 8 };
+
+static void mlo_advise(mlo_text *t, int *n, const char *line) {
+    if (!line) return;
+    mlo_puts(t, (*n)++ ? "," : "");
+    mlo_report_string(t, line);
+}
+
+static const char *mlo_remedy(const mlo_compared *v, const char *cause) {
+    if (mlo_eq(cause, "saturation")) return "calibrate on more samples (--calib)";
+    if (mlo_eq(cause, "weights")) return "its weights are what is rounded; give them more bits where --weights allows";
+    if (mlo_eq(cause, "arithmetic")) return "it is the kernel's own approximation, or what it amplifies: wider operands before it help (--max-cost)";
+    return v->wide ? "calibrate on samples without outliers (--calib): the step follows the largest value"
+        : mlo_absorbed(v->s) ? "--max-cost 1.15 spends 15 % on wider operands, those that need it most first" : "operands of attention and tables do not get wider by --max-cost";
+}
+
+static void mlo_report_advice(mlo_text *t, const mlo_numerics *u) {
+    int n = 0;
+    int64_t i = mlo_worst_layer(u);
+    const mlo_compared *v = mlo_noisiest(u, i);
+    double sqnr = mlo_decibels(mlo_noise(&u->value[u->result].at[u->iterations - 1]));
+    mlo_puts(t, ",\"advice\":[");
+    if (u->drawn) mlo_advise(t, &n, "the samples were drawn from the declared types; calibrate on real ones (--calib)");
+    else if (u->samples < MLO_SAMPLES_FEW) mlo_advise(t, &n, mlo_format(u->m, "only %lld sample%s to calibrate on; ranges of %d or more can be trusted", (long long)u->samples, u->samples > 1 ? "s" : "", MLO_SAMPLES_FEW));
+    if (sqnr < mlo_sqnr_low) {
+        const char *cause = mlo_noise_cause(u, v, i);
+        mlo_advise(t, &n, mlo_format(u->m, "the output is %.1f dB above its noise; most of that comes in at iteration %lld, %s (%s): %s", sqnr, (long long)i, v->name, cause, mlo_remedy(v, cause)));
+    }
+    for (int k = 0; k < u->n; k++) for (i = 0; i < u->iterations; i++) {
+        double part = mlo_column_at(&u->value[k], MLO_OF_SATURATED, i);
+        if (part > mlo_saturated_high) mlo_advise(t, &n, mlo_format(u->m, "%.1f %% of %s saturate in iteration %lld: %s", 100 * part, u->value[k].name, (long long)i, mlo_remedy(&u->value[k], "saturation")));
+        if (mlo_compared_sums(&u->value[k]) && mlo_accumulator_bits(&u->value[k].at[i]) >= MLO_ACCUMULATOR_BITS)
+            mlo_advise(t, &n, mlo_format(u->m, "the sums of %s fill their accumulator in iteration %lld", u->value[k].name, (long long)i));
+    }
+    mlo_puts(t, "]");
+}
+
+/* ---- all of it --------------------------------------------------------------------------------------------------------------------------------- */
+
+/* The integer values of the loops' bodies; what the quantize stage of this handle measured of them, when it was asked to. */
+static void mlo_quantize_report(mlo *m, mlo_text *t) {
+    const mlo_graph *g = m->model->graph;
+    const mlo_numerics *u = m->numerics;
+    int n = 0;
+    mlo_puts(t, "{\"values\":[");
+    for (size_t i = 0; i < g->n_node; i++) {
+        mlo_attr *body = mlo_is(g->node[i], "Scan") ? mlo_attr_of(g->node[i], "body") : NULL;
+        for (size_t k = 0; body && body->g && k < body->g->n_node; k++) {
+            const mlo_node *node = body->g->node[k];
+            const char *scale = mlo_meta_get(node->meta, node->n_meta, "mlo.scale");
+            const mlo_compared *v = u && body->g == u->integers ? (const mlo_compared *)mlo_map_get(&u->of, node->output[0]) : NULL;
+            if (!scale) continue;
+            mlo_puts(t, n++ ? ",{\"name\":" : "{\"name\":"); mlo_report_string(t, node->output[0]);
+            mlo_puts(t, ",\"op\":"); mlo_report_string(t, node->op);
+            mlo_printf(t, ",\"bits\":%d,\"scales\":[", (int)mlo_meta_int(node, "mlo.bits", mlo_bits_of(mlo_kernel_to(node))));
+            for (; *scale; scale++) mlo_put(t, *scale == ' ' ? "," : scale, 1);
+            mlo_puts(t, "]");
+            if (v) mlo_report_compared(t, u, v);
+            mlo_puts(t, "}");
+        }
+    }
+    mlo_puts(t, "]");
+    if (u) {
+        mlo_puts(t, ",\"loop\":"); mlo_report_string(t, u->loop);
+        mlo_printf(t, ",\"samples\":%lld", (long long)u->samples);
+        mlo_report_end(t, "input", &u->value[0], 0);
+        mlo_report_end(t, "output", &u->value[u->result], u->iterations - 1);
+        mlo_report_layers(t, u);
+        mlo_report_advice(t, u);
+    }
+    mlo_puts(t, "}\n");
+}
+
+/* A graph as it is now: its lists will be changed in place, the nodes in them will not. */
+static int mlo_graph_keep(mlo *m, const mlo_graph *g, mlo_graph *kept) {
+    *kept = *g;
+    if (!(kept->node = MLO_NEW_N(m, mlo_node *, mlo_room(g->n_node))) || !(kept->init = MLO_NEW_N(m, mlo_tensor *, mlo_room(g->n_init)))) return (int)m->error.code;
+    for (size_t i = 0; i < g->n_node; i++) kept->node[i] = g->node[i];
+    for (size_t i = 0; i < g->n_init; i++) kept->init[i] = g->init[i];
+    return 0;
+}
+
+/* The `quantize` stage; with `report`, its numbers measured. */
+static int mlo_quantize_as(mlo *m) {
+    mlo_quantizer q; mlo_graph before;
+    mlo_numerics *u = mlo_opt(m, "report") ? MLO_NEW(m, mlo_numerics) : NULL;
+    if (m->error.code) return (int)m->error.code;
+    if (!u) return mlo_quantize(m, &q);
+    if (mlo_graph_keep(m, m->model->graph, &before) || mlo_quantize(m, &q) || mlo_numerics_open(u, &q) || mlo_numerics_run(u, &before)) return (int)m->error.code;
+    mlo_noise_flow(u);
+    m->numerics = u;
+    return 0;
+}
