@@ -150,7 +150,21 @@ int mlo_resize(mlo *m, int64_t tokens);
 /* Predicted cycles of a folded core for so many frames of the longest length, and per frame once it is warm. */
 int mlo_cycles(mlo *m, int64_t frames, int64_t *cycles, int64_t *interval);
 
-/* Text about the model as it stands, NULL when that fails: "scope", "roll", "quantize" (JSON reports), "folding" (a folding JSON). */
+/* Text about the model as it stands, NULL when that fails: "scope", "roll", "quantize" (JSON reports), "folding" (a folding JSON).
+
+   "quantize": {"values":[{"name","op","bits","scales":[..]},..]}: each value of the integer loops; lists have a number per iteration.
+   When the option "report" is set (to anything) before quantize runs, that compares the integer loop with the float one on the calibration
+   samples (two more evaluations of each) and adds to each value, e being what its integers stand for - the float value v:
+       "shapes", "zeros"          an integer y stands for zero + scale * shape * y (no shapes: 1); lists of channels where these differ
+       "low", "high"              the range of v;  "least", "largest": that of the integers
+       "saturated"                the part of the values that the integers' range cuts off, by more than half a step
+       "accumulator"              {"bits","used":[..]}: the bits of the sums behind a matrix-vector unit, and how many they needed
+       "error"                    {"max","mean" (of |e|),"cosine","sqnr_db" (10 log10(sum v^2 / sum e^2))}
+       "rounding_db"              what sqnr_db would be if rounding to the value's steps were all
+       "share"                    the part of the noise of the loop's output that comes in here (src/numerics.c says how it is reckoned)
+   and to all: "loop", "samples"; "input" and "output" of the loop: {"name","max","relative","mean","cosine","sqnr_db","share"}; "layers":
+   [{"sqnr_db" of what it passes on,"share","worst":{"name","op","share","cause": saturation|width|weights|arithmetic}},..]; "worst": the worst
+   of the layer with the largest share, and its "iteration"; "advice": sentences. null stands for an infinite number (no error at all). */
 const char *mlo_report(mlo *m, const char *what);
 
 /* Records a failure of the caller's own (stage, node may be NULL), so that it is written and passed on like mlo's. Returns the code that sticks. */

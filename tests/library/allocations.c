@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * allocations: read .. fold and emit with an allocator whose k-th call fails, for every k = first, first + step, ...
+ * allocations: read .. fold (with what quantize measures) and emit with an allocator whose k-th call fails, for every k = first, first + step, ...
  *
  *     allocations MODEL.onnx FIRST STEP STICKY [roll]       STICKY 1: all later calls fail, too; 0: only the k-th; roll: read .. roll, check, show
  *
@@ -47,7 +47,8 @@ static int roll(mlo *m, mlo *original, const char *path) {
 
 static int build(counter *c, const char *path, int only_roll) {
     mlo_desc d = {0};
-    size_t n = 0;
+    size_t n = 0, n_sample;
+    const mlo_array *sample;
     d.user = c; d.alloc = count_alloc; d.release = count_release;
     mlo *m = mlo_open(&d), *original = m && only_roll ? mlo_open(&d) : NULL;
     if (!m || (only_roll && !original)) { mlo_close(m); return MLO_E_MEMORY; }
@@ -55,6 +56,10 @@ static int build(counter *c, const char *path, int only_roll) {
     mlo_load(m, path);
     mlo_set(m, "pe", "2");
     mlo_set(m, "simd", "2");
+    mlo_set(m, "report", "numbers");
+    if (!mlo_to(m, "read") && !mlo_draw(m, 0, &sample, &n_sample)) mlo_calibrate(m, sample, n_sample);      /* one, as each is evaluated four times */
+    mlo_to(m, "quantize");
+    mlo_report(m, "quantize");
     mlo_to(m, "fold");
     mlo_report(m, "folding");
     mlo_write_json(m, count_sink, &n);
