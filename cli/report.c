@@ -40,10 +40,10 @@ static void cli_tell_values(const cJSON *numbers) {
     cJSON_ArrayForEach(value, cJSON_GetObjectItemCaseSensitive(numbers, "values")) {
         const cJSON *sums = cJSON_GetObjectItemCaseSensitive(value, "accumulator");
         cli_column db = cli_column_of(cJSON_GetObjectItemCaseSensitive(value, "error"), "sqnr_db"), used = cli_column_of(sums, "used");
-        char range[40], bits[16];
+        char range[40], bits[16] = "";
         if (!db.n) continue;
         snprintf(range, sizeof range, "%.3g .. %.3g", cli_column_of(value, "low").least, cli_column_of(value, "high").most);
-        snprintf(bits, sizeof bits, used.n ? "%.0f" : "", used.most);
+        if (used.n) snprintf(bits, sizeof bits, "%.0f", used.most);
         fprintf(stderr, "  %-20s %-9s %5.0f %16s  %4s  %7.2f %%       %5.1f  %5.1f  %9.1f %%\n", cli_json_text(value, "name"), cli_json_text(value, "op"), cli_json_number(value, "bits"), range, bits,
                 100 * cli_column_of(value, "saturated").most, db.first, db.last, 100 * cli_column_of(value, "share").sum);
     }
