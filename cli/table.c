@@ -54,6 +54,7 @@ static const cli_flag cli_flags[] = {
     { "weights",          "BITS",      V_FROM_QUANTIZE,   1, "8",  "bits of weights" },
     { "activations",      "BITS",      V_FROM_QUANTIZE,   1, "8",  "bits of matrix operands" },
     { "max-cost",         "F",         V_FROM_QUANTIZE,   1, NULL, "spend so much on multipliers, 1.15 = 15 % over 8-bit operands, on wider operands where they help most" },
+    { "max-error",        "X",         V_FROM_QUANTIZE,   1, NULL, "as little of that (2, or --max-cost) as brings the loop's output this near to the floats' on the calibration samples: max|a-b| / max|b|" },
     { "residual",         "BITS",      V_FROM_QUANTIZE,   1, "16", "bits of the residual stream" },
     { "scale",            "real|pow2", V_FROM_QUANTIZE,   1, "real", "requantize by multiply and shift, or by shift only" },
     { "loop",             "NAME",      V_FROM_QUANTIZE,   1, NULL, "the loop to build; default: the one with the most multiply-accumulates" },

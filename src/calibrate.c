@@ -34,6 +34,7 @@ typedef struct {
     const char *mask;               /* the float mask all attentions read, NULL for none */
     int mask_bad;                   /* a value seen in it that is neither 0 nor hugely negative */
     const char *mask_bits;          /* the boolean value that replaces it */
+    double cost;                    /* what products may cost, relative to all of them with 8-bit operands */
 } mlo_quantizer;
 
 /* ---- signals -------------------------------------------------------------------------------------------------------------------------- */

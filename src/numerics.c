@@ -28,6 +28,7 @@ typedef struct {
     const mlo_node *node;                               /* the kernel that makes it; NULL: it is the carried value that comes in */
     const char *name;
     const mlo_signal *s; int wide;                      /* what its integers stand for */
+    int64_t lo, hi;                                     /* what they may be */
     int reads[MLO_COMPARED_READS], n_reads;             /* the compared values that the kernel reads */
     mlo_array **kept;                                   /* the integers of the sample at hand, per iteration */
     mlo_sums *at;                                       /* per iteration */
@@ -38,12 +39,13 @@ struct mlo_numerics {
     mlo *m; const mlo_graph *floats, *integers;         /* the two bodies */
     const char *loop;
     int64_t iterations, samples; int drawn;
+    double cost;                                        /* what widths were allowed */
     mlo_compared *value; int n, result;
     mlo_map of;                                         /* a value of the integer body -> mlo_compared */
 };
 typedef struct mlo_numerics mlo_numerics;
 
-static int mlo_compared_bits(const mlo_compared *v) { return v->wide ? 16 : v->s->bits; }
+static int mlo_node_bits(const mlo_node *n) { return n ? (int)mlo_meta_int(n, "mlo.bits", mlo_bits_of(mlo_kernel_to(n))) : 16; }
 static double mlo_compared_step(const mlo_compared *v, int64_t i, int64_t c) { return v->wide ? v->s->scale16[i] : v->s->scale8[i] * mlo_shape_at(v->s, i * v->s->channels + c); }
 static int mlo_compared_sums(const mlo_compared *v) { return mlo_is(v->node, "mlo.MVU") || mlo_is(v->node, "mlo.MVUTable"); }
 
@@ -64,6 +66,7 @@ static int mlo_compared_add(mlo_numerics *u, const mlo_quantizer *q, const mlo_n
     size_t n = (size_t)u->iterations;
     if (!(v->s = mlo_signal_made(q, name, &v->wide))) return 0;
     v->node = node; v->name = name;
+    v->hi = ((int64_t)1 << (mlo_node_bits(node) - 1)) - 1; v->lo = -v->hi - 1;
     for (size_t k = 0; node && k < node->n_input; k++) {
         const mlo_compared *x = (const mlo_compared *)mlo_map_get(&u->of, node->input[k]);
         if (x && v->n_reads < MLO_COMPARED_READS) v->reads[v->n_reads++] = (int)(x - u->value);
@@ -75,7 +78,7 @@ static int mlo_compared_add(mlo_numerics *u, const mlo_quantizer *q, const mlo_n
 }
 
 static int mlo_numerics_open(mlo_numerics *u, const mlo_quantizer *q) {
-    u->m = q->m; u->floats = q->r.body; u->integers = q->body; u->iterations = q->scan.iterations; u->loop = mlo_node_name(q->loop);
+    u->m = q->m; u->floats = q->r.body; u->integers = q->body; u->iterations = q->scan.iterations; u->loop = mlo_node_name(q->loop); u->cost = q->cost;
     if (!(u->value = MLO_NEW_N(u->m, mlo_compared, u->integers->n_node + 1))) return (int)u->m->error.code;
     MLO_TRY(mlo_compared_add(u, q, NULL, u->integers->input[0]->name));
     for (size_t k = 0; k < u->integers->n_node; k++) if (u->integers->node[k]->n_output) MLO_TRY(mlo_compared_add(u, q, u->integers->node[k], u->integers->node[k]->output[0]));
@@ -96,7 +99,7 @@ static int mlo_integers_see(void *user, const mlo_graph *g, int64_t i, const cha
 
 static void mlo_compare(const mlo_compared *v, int64_t i, const float *x, const mlo_array *y) {
     mlo_sums *s = &v->at[i];
-    int64_t end = ((int64_t)1 << (mlo_compared_bits(v) - 1)) - 1, channels = v->s->channels;
+    int64_t channels = v->s->channels;
     for (int64_t k = 0, n = mlo_array_count(y); k < n; k++) {
         int64_t c = k % channels, whole = mlo_get(y, k);
         double step = mlo_compared_step(v, i, c), f = (double)x[k], a = (v->wide ? 0 : v->s->zero[i * channels + c]) + step * (double)whole, e = a - f;
@@ -104,7 +107,7 @@ static void mlo_compare(const mlo_compared *v, int64_t i, const float *x, const 
         if (s->count < 1 || f > s->high) s->high = f;
         if (s->count < 1 || whole < s->least) s->least = whole;
         if (s->count < 1 || whole > s->largest) s->largest = whole;
-        if ((whole >= end && -e > step / 2) || (whole < -end && e > step / 2)) { s->clipped++; s->lost += e * e; }
+        if ((whole >= v->hi && -e > step / 2) || (whole <= v->lo && e > step / 2)) { s->clipped++; s->lost += e * e; }
         if (fabs(e) > s->most) s->most = fabs(e);
         s->error += fabs(e); s->noise += e * e; s->power += f * f; s->got += a * a; s->both += a * f; s->count++;
     }
@@ -197,6 +200,11 @@ static void mlo_report_number(mlo_text *t, double x) {
 }
 static double mlo_decibels(double noise) { return noise > 0 ? -10 * log10(noise) : INFINITY; }
 static double mlo_cosine(const mlo_sums *s) { return s->got > 0 && s->power > 0 ? s->both / sqrt(s->got * s->power) : s->got > 0 || s->power > 0 ? 0 : 1; }
+/* The largest difference, relative to the largest value. */
+static double mlo_relative_error(const mlo_sums *s) {
+    double most = fabs(s->low) > fabs(s->high) ? fabs(s->low) : fabs(s->high);
+    return most > 0 ? s->most / most : s->most;
+}
 static int mlo_accumulator_bits(const mlo_sums *s) { return mlo_clog2(s->accumulator + 1) + 1; }
 
 /* One column of the report: a number per iteration. */
@@ -290,10 +298,9 @@ static void mlo_report_layers(mlo_text *t, const mlo_numerics *u) {
 /* The loop's output, and its input, as far as they are from the floats. */
 static void mlo_report_end(mlo_text *t, const char *key, const mlo_compared *v, int64_t i) {
     const mlo_sums *s = &v->at[i];
-    double most = fabs(s->low) > fabs(s->high) ? fabs(s->low) : fabs(s->high);
     mlo_printf(t, ",\"%s\":{\"name\":", key); mlo_report_string(t, v->name);
     mlo_puts(t, ",\"max\":"); mlo_report_number(t, s->most);
-    mlo_puts(t, ",\"relative\":"); mlo_report_number(t, most > 0 ? s->most / most : s->most);
+    mlo_puts(t, ",\"relative\":"); mlo_report_number(t, mlo_relative_error(s));
     mlo_puts(t, ",\"mean\":"); mlo_report_number(t, mlo_column_at(v, MLO_OF_ERROR_MEAN, i));
     mlo_puts(t, ",\"cosine\":"); mlo_report_number(t, mlo_cosine(s));
     mlo_puts(t, ",\"sqnr_db\":"); mlo_report_number(t, mlo_decibels(mlo_noise(s)));
@@ -358,7 +365,7 @@ static void mlo_quantize_report(mlo *m, mlo_text *t) {
             if (!scale) continue;
             mlo_puts(t, n++ ? ",{\"name\":" : "{\"name\":"); mlo_report_string(t, node->output[0]);
             mlo_puts(t, ",\"op\":"); mlo_report_string(t, node->op);
-            mlo_printf(t, ",\"bits\":%d,\"scales\":[", (int)mlo_meta_int(node, "mlo.bits", mlo_bits_of(mlo_kernel_to(node))));
+            mlo_printf(t, ",\"bits\":%d,\"scales\":[", mlo_node_bits(node));
             for (; *scale; scale++) mlo_put(t, *scale == ' ' ? "," : scale, 1);
             mlo_puts(t, "]");
             if (v) mlo_report_compared(t, u, v);
@@ -368,7 +375,7 @@ static void mlo_quantize_report(mlo *m, mlo_text *t) {
     mlo_puts(t, "]");
     if (u) {
         mlo_puts(t, ",\"loop\":"); mlo_report_string(t, u->loop);
-        mlo_printf(t, ",\"samples\":%lld", (long long)u->samples);
+        mlo_printf(t, ",\"samples\":%lld,\"max_cost\":", (long long)u->samples); mlo_report_number(t, u->cost);
         mlo_report_end(t, "input", &u->value[0], 0);
         mlo_report_end(t, "output", &u->value[u->result], u->iterations - 1);
         mlo_report_layers(t, u);
@@ -377,23 +384,72 @@ static void mlo_quantize_report(mlo *m, mlo_text *t) {
     mlo_puts(t, "}\n");
 }
 
-/* A graph as it is now: its lists will be changed in place, the nodes in them will not. */
+/* A graph as it is now: its lists will be changed in place, what is in them will not. */
 static int mlo_graph_keep(mlo *m, const mlo_graph *g, mlo_graph *kept) {
     *kept = *g;
-    if (!(kept->node = MLO_NEW_N(m, mlo_node *, mlo_room(g->n_node))) || !(kept->init = MLO_NEW_N(m, mlo_tensor *, mlo_room(g->n_init)))) return (int)m->error.code;
-    for (size_t i = 0; i < g->n_node; i++) kept->node[i] = g->node[i];
-    for (size_t i = 0; i < g->n_init; i++) kept->init[i] = g->init[i];
+    kept->node = MLO_NEW_N(m, mlo_node *, mlo_room(g->n_node));
+    kept->init = MLO_NEW_N(m, mlo_tensor *, mlo_room(g->n_init));
+    kept->info = MLO_NEW_N(m, mlo_value_info *, mlo_room(g->n_info));
+    if (m->error.code) return (int)m->error.code;
+    if (g->n_node) memcpy(kept->node, g->node, g->n_node * sizeof *g->node);
+    if (g->n_init) memcpy(kept->init, g->init, g->n_init * sizeof *g->init);
+    if (g->n_info) memcpy(kept->info, g->info, g->n_info * sizeof *g->info);
     return 0;
 }
 
-/* The `quantize` stage; with `report`, its numbers measured. */
-static int mlo_quantize_as(mlo *m) {
-    mlo_quantizer q; mlo_graph before;
-    mlo_numerics *u = mlo_opt(m, "report") ? MLO_NEW(m, mlo_numerics) : NULL;
-    if (m->error.code) return (int)m->error.code;
-    if (!u) return mlo_quantize(m, &q);
-    if (mlo_graph_keep(m, m->model->graph, &before) || mlo_quantize(m, &q) || mlo_numerics_open(u, &q) || mlo_numerics_run(u, &before)) return (int)m->error.code;
+/* Quantizes the float graph, whatever has become of the model's since, at a cost (0: the option's), and measures what comes out. NULL: failed. */
+static mlo_numerics *mlo_quantize_try(mlo *m, mlo_graph *floats, double cost) {
+    mlo_quantizer q;
+    mlo_numerics *u = MLO_NEW(m, mlo_numerics);
+    memset(&q, 0, sizeof q);
+    q.cost = cost;
+    if (!u || mlo_graph_keep(m, floats, m->model->graph) || mlo_index(m, m->model->graph)) return NULL;
+    if (mlo_quantize(m, &q) || mlo_numerics_open(u, &q) || mlo_numerics_run(u, floats)) return NULL;
     mlo_noise_flow(u);
-    m->numerics = u;
-    return 0;
+    return u;
+}
+
+static double mlo_output_error(const mlo_numerics *u) { return mlo_relative_error(&u->value[u->result].at[u->iterations - 1]); }
+
+/* Even the widest operands do not do. */
+static int mlo_search_fail(const mlo_numerics *u, double before, double target) {
+    int64_t i = mlo_worst_layer(u);
+    const mlo_compared *v = mlo_noisiest(u, i);
+    const char *cause = mlo_noise_cause(u, v, i);
+    return mlo_fail_at(u->m, MLO_E_MISMATCH, "max-error", "the loop's output is %.3g of its largest value off, and still %.3g at --max-cost %g, above %g; most of that comes in at iteration %lld, %s (%s): %s",
+        before, mlo_output_error(u), u->cost, target, (long long)i, v->name, cause, mlo_remedy(v, cause));
+}
+
+/* --max-error: the least cost at which the output is near enough, to 1/32, between that of 8 bits and --max-cost (2, when that is not given). */
+static mlo_numerics *mlo_quantize_search(mlo *m, mlo_graph *floats, double target) {
+    enum { STEPS = 5 };
+    double low = 1, high = 2, last;
+    void (*warn)(void *, const char *) = m->desc.warn;
+    if (mlo_opt(m, "max-cost") && mlo_max_cost(m, &high)) return NULL;
+    mlo_numerics *u = mlo_quantize_try(m, floats, 1), *best;
+    if (!u || mlo_output_error(u) <= target) return u;
+    m->desc.warn = NULL;                                            /* everything was said the first time */
+    best = mlo_quantize_try(m, floats, last = high);
+    if (best && !(mlo_output_error(best) <= target)) mlo_search_fail(best, mlo_output_error(u), target);
+    for (int k = 0; k < STEPS && !m->error.code; k++) {
+        if (!(u = mlo_quantize_try(m, floats, last = (low + high) / 2))) break;
+        if (mlo_output_error(u) <= target) { high = last; best = u; } else low = last;
+    }
+    if (!m->error.code && last < high) best = mlo_quantize_try(m, floats, high);
+    m->desc.warn = warn;
+    return m->error.code ? NULL : best;
+}
+
+/* The `quantize` stage: plain, measured (`report`), or searched (`max-error`), which measures, too. */
+static int mlo_quantize_as(mlo *m) {
+    mlo_quantizer q; mlo_graph floats;
+    const char *error = mlo_opt(m, "max-error");
+    double target = 0;
+    memset(&q, 0, sizeof q);
+    if (error && (!mlo_parse_number(error, &target) || !(target > 0)))
+        return mlo_fail_at(m, MLO_E_USAGE, "max-error", "'%s' is no number above 0: how far the loop's output may be off, relative to its largest value", error);
+    if (!error && !mlo_opt(m, "report")) return mlo_quantize(m, &q);
+    if (mlo_graph_keep(m, m->model->graph, &floats)) return (int)m->error.code;
+    m->numerics = error ? mlo_quantize_search(m, &floats, target) : mlo_quantize_try(m, &floats, 0);
+    return (int)m->error.code;
 }

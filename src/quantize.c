@@ -483,27 +483,30 @@ static int mlo_quantize_calibrate(mlo_quantizer *q) {
     return mlo_calibrate_run(q, mlo_drift_see);
 }
 
-/* The stage itself; what was calibrated and chosen stays in q. */
-static int mlo_quantize(mlo *m, mlo_quantizer *q) {
-    memset(q, 0, sizeof *q);
-    q->m = m;
-    if (mlo_scan_choose(m, &q->scan)) return (int)m->error.code;
-    if (q->scan.n_state != 1 || q->scan.n_tap) return mlo_fail(m, MLO_E_UNSUPPORTED, q->scan.node, "a loop of %zu carried values and %zu taps; one carried value and no taps are supported", q->scan.n_state, q->scan.n_tap);
-    mlo_form carried = mlo_form_of(mlo_value_of(q->scan.body, q->scan.body->input[0]->name));
-    if (!mlo_form_known(&carried)) return mlo_fail(m, MLO_E_SHAPE, q->scan.node, "the carried value is %s: bind the open dimensions (%s) with --dim NAME=N", mlo_dims_text(m, carried.rank, carried.dims), mlo_open_dims(m));
-    if (mlo_recognise(m, &q->scan, &q->r, &q->result) || mlo_demand(q) || mlo_mask_constant(q) || mlo_quantize_calibrate(q)) return (int)m->error.code;
-    q->loop = mlo_node_new(m, "Scan", mlo_node_name(q->scan.node));
-    q->body = MLO_NEW(m, mlo_graph);
-    if (!q->loop || !q->body) return (int)m->error.code;
-    q->body->name = q->scan.body->name;
-    q->mask_bits = mlo_intern(m, "mlo_mask");
-    for (size_t i = 0; i < q->scan.node->n_input; i++) if (mlo_node_input(m, q->loop, q->scan.node->input[i])) return (int)m->error.code;
-    if (mlo_quantize_body(q) || mlo_quantize_replace(q)) return (int)m->error.code;
-    q->loop->meta = q->scan.node->meta; q->loop->n_meta = q->scan.node->n_meta;
-    if (mlo_attr_graph(m, q->loop, "body", q->body) || mlo_attr_int(m, q->loop, "num_scan_inputs", (int64_t)q->body->n_input - 1)) return (int)m->error.code;
-    q->scan.node = q->loop; q->scan.body = q->body;
+/* The stage itself. What it calibrated and chose goes to *made, which holds the cost that widths may have, 0: the option says. */
+static int mlo_quantize(mlo *m, mlo_quantizer *made) {
+    mlo_quantizer q;
+    memset(&q, 0, sizeof q);
+    q.m = m; q.cost = made->cost;
+    if (mlo_scan_choose(m, &q.scan)) return (int)m->error.code;
+    if (q.scan.n_state != 1 || q.scan.n_tap) return mlo_fail(m, MLO_E_UNSUPPORTED, q.scan.node, "a loop of %zu carried values and %zu taps; one carried value and no taps are supported", q.scan.n_state, q.scan.n_tap);
+    mlo_form carried = mlo_form_of(mlo_value_of(q.scan.body, q.scan.body->input[0]->name));
+    if (!mlo_form_known(&carried)) return mlo_fail(m, MLO_E_SHAPE, q.scan.node, "the carried value is %s: bind the open dimensions (%s) with --dim NAME=N", mlo_dims_text(m, carried.rank, carried.dims), mlo_open_dims(m));
+    if (mlo_recognise(m, &q.scan, &q.r, &q.result) || mlo_demand(&q) || mlo_mask_constant(&q) || mlo_quantize_calibrate(&q)) return (int)m->error.code;
+    q.loop = mlo_node_new(m, "Scan", mlo_node_name(q.scan.node));
+    q.body = MLO_NEW(m, mlo_graph);
+    if (!q.loop || !q.body) return (int)m->error.code;
+    q.body->name = q.scan.body->name;
+    q.mask_bits = mlo_intern(m, "mlo_mask");
+    for (size_t i = 0; i < q.scan.node->n_input; i++) if (mlo_node_input(m, q.loop, q.scan.node->input[i])) return (int)m->error.code;
+    if (mlo_quantize_body(&q) || mlo_quantize_replace(&q)) return (int)m->error.code;
+    q.loop->meta = q.scan.node->meta; q.loop->n_meta = q.scan.node->n_meta;
+    if (mlo_attr_graph(m, q.loop, "body", q.body) || mlo_attr_int(m, q.loop, "num_scan_inputs", (int64_t)q.body->n_input - 1)) return (int)m->error.code;
+    q.scan.node = q.loop; q.scan.body = q.body;
     MLO_TRY(mlo_index(m, m->model->graph));
-    MLO_TRY(mlo_scan_prune(m, &q->scan));
+    MLO_TRY(mlo_scan_prune(m, &q.scan));
     MLO_TRY(mlo_add_functions(m, m->model));
+    *made = q;
+    made->r.scan = &made->scan;
     return mlo_infer(m);
 }

@@ -404,6 +404,7 @@ static int mlo_choose_widths(mlo_quantizer *q, double most) {
 static int mlo_choose_scales(mlo_quantizer *q) {
     double most;
     if (mlo_max_cost(q->m, &most)) return (int)q->m->error.code;
+    if (q->cost >= 1) most = q->cost; else q->cost = most;
     mlo_calibrate_means(q);
     mlo_wide_scales(q);
     if (mlo_fit_all(q)) return (int)q->m->error.code;

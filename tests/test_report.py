@@ -315,4 +315,33 @@ def check_asking():
     t.case("compile reports the same", "" if compiled == report and "noise added" in p.stderr.decode() else "it differs")
 
 
-if __name__ == "__main__": t.main(check_models, check_blame, check_asking)
+# ---- searching -------------------------------------------------------------------------------------------------------------------------
+
+def check_search():
+    path, calibration = case_of("bert-tiny")
+    plain, wide = Case(path, calibration), Case(path, calibration, ["--max-cost", "2"])
+    bits = lambda c: sum(v["bits"] for v in c.report["values"])
+    off = lambda c: c.report["output"]["relative"]
+    if off(wide) > 0.98 * off(plain): return t.case("wider operands help at all", "%g, %g" % (off(plain), off(wide)))
+    middle = (off(plain) + off(wide)) / 2
+    c = Case(path, calibration, ["--max-error", str(middle)])
+    t.case("--max-error is kept", "" if off(c) <= middle else "%g is above %g" % (off(c), middle))
+    check_ends(c, "--max-error")
+    t.case("... by some wider operands", "" if bits(plain) < bits(c) <= bits(wide) and 1 < c.report["max_cost"] <= 2 else "%s bits at %s" % (bits(c), c.report["max_cost"]))
+    model = t.read(t.at("q.onnx"))
+    t.good("quantize", path, "--calib", calibration, "--max-cost", c.report["max_cost"], "--onnx", "-o", t.at("same.onnx"))
+    t.case("... as --max-cost of that much", "" if t.read(t.at("same.onnx")) == model else "another model")
+    if c.report["max_cost"] > 1 + 1 / 32:
+        less = Case(path, calibration, ["--max-cost", str(c.report["max_cost"] - 1 / 32)])
+        t.case("... and a step less does not do", "" if off(less) > middle else "%g" % off(less))
+    easy = Case(path, calibration, ["--max-error", str(off(plain) * 1.01)])
+    t.case("what 8 bits reach costs nothing", "" if bits(easy) == bits(plain) and easy.report["max_cost"] == 1 else "%s bits" % bits(easy))
+    for flags, figure in ((["--max-error", str(off(wide) / 2)], off(wide)), (["--max-error", str(middle), "--max-cost", "1"], off(plain))):
+        p = t.call("quantize", path, "--calib", calibration, *flags)
+        t.case("beyond reach: %s" % " ".join(flags[2:] or ["a cost of 2"]), "" if p.returncode == 1 and b"%.3g" % figure in p.stderr and p.stderr.count(b"\n") == 1 else "status %d: %s" % (p.returncode, p.stderr.decode()))
+    for bad in "0", "x", "-1", "nan": t.case("--max-error " + bad, "" if t.call("quantize", path, "--max-error", bad).returncode == 2 else "taken")
+    p = t.call("quantize", path, "--max-error", "0.9")
+    t.case("warned once", "" if p.returncode == 0 and p.stderr.count(b"no calibration") == 1 else p.stderr.decode())
+
+
+if __name__ == "__main__": t.main(check_models, check_blame, check_asking, check_search)
