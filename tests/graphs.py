@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """graphs: what test scripts ask of models: their parts, inputs for them, what ONNX Runtime makes of those, and how far two results are apart."""
 import numpy as np
+import onnx
 import onnxruntime as ort
 from onnx import helper
 
@@ -27,6 +28,23 @@ def feeds(m, seed=0, ints=(0, 100)):
         if "mask" in i.name or (i.name == "a_1" and whole): x = np.ones(shape); x[..., shape[-1] * 2 // 3:] = 0
         out[i.name] = x.astype(dtype)
     return out
+
+
+def core_inputs(path, n, rng):
+    """Inputs of a core: n random ones, of two spreads; then all minimum, all maximum, zeros, one hot; then less common extremes. A mask goes through its own beside them."""
+    ins, most = {i.name: [d.dim_value for d in i.type.tensor_type.shape.dim] for i in onnx.load(path).graph.input}, np.iinfo(np.int16)
+    x_name = next(k for k in ins if k != "mlo_mask")
+    shape, tokens = ins[x_name], ins[x_name][-2]
+    hot = lambda at, value: np.where(np.arange(np.prod(shape)) == at % np.prod(shape), value, 0).reshape(shape)
+    xs = [rng.integers(most.min, most.max + 1, shape) if k % 2 else np.clip(rng.normal(0, 8000, shape), most.min, most.max) for k in range(n)]
+    xs += [np.full(shape, most.min), np.full(shape, most.max), np.zeros(shape), hot(0, most.max), hot(-1, most.min), np.full(shape, -1)]
+    xs.append(np.where(np.arange(np.prod(shape)).reshape(shape) % 2, most.max, most.min))
+    feeds = [{x_name: x.astype(np.int16)} for x in xs]
+    if "mlo_mask" in ins:
+        one = lambda at: np.arange(tokens) == at
+        masks = [np.zeros(tokens, bool), np.ones(tokens, bool), one(0), one(tokens - 1), one(tokens // 2), np.arange(tokens) < 5]
+        for k, f in enumerate(feeds): f["mlo_mask"] = (masks[k] if k < len(masks) else rng.random(tokens) < rng.random())[None]
+    return feeds
 
 
 def session(m, level="DISABLE_ALL", save=None):

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 """Numbers: floats equal ONNX Runtime's, integers are one definition however they are executed, and the integer model is the model.
 
-    python tests/test_numerics.py path/to/mlo [NAME ...]        no simulator; tests/test_hardware.py holds the Verilog to the same words
+    python tests/test_numerics.py path/to/mlo [NAME ...]        no simulator; tests/test_bits.py holds the executions to the same words
 
 Judges are ONNX Runtime, which executes the functions that mlo writes into its models, and numpy, which knows the kernels' essays only."""
 import json
@@ -14,6 +14,7 @@ import onnx
 import onnxruntime as ort
 import onnxruntime.quantization
 from onnx import TensorProto, helper, numpy_helper
+import graphs
 import harness as t
 
 # every encoder: flags it needs. whisper-tiny has two loops; the first is its encoder
@@ -84,41 +85,7 @@ def built(name):
     return path
 
 
-# ---- three executions of one definition (two here, the third is Verilog) --------------------------------------------------------------
-
-def core_inputs(path, n, rng):
-    """Inputs of a core: random ones, then extremes. The mask, where there is one, goes through its own extremes beside them."""
-    ins = {i.name: [d.dim_value for d in i.type.tensor_type.shape.dim] for i in onnx.load(path).graph.input}
-    x_name = next(k for k in ins if k != "mlo_mask")
-    shape, tokens = ins[x_name], ins[x_name][-2]
-    xs = [(rng.integers(I16.min, I16.max + 1, shape) if k % 2 else np.clip(rng.normal(0, 8000, shape), I16.min, I16.max)).astype(np.int16) for k in range(n)]
-    xs += [np.full(shape, v, np.int16) for v in (I16.min, I16.max, 0, -1)]
-    for at, value in ((0, I16.max), (-1, I16.min)):
-        x = np.zeros(shape, np.int16)
-        x.flat[at] = value
-        xs.append(x)
-    xs.append(np.where(np.arange(np.prod(shape)).reshape(shape) % 2, I16.max, I16.min).astype(np.int16))
-    feeds = [{x_name: x} for x in xs]
-    if "mlo_mask" in ins:
-        one = lambda at: np.arange(tokens) == at
-        masks = [np.zeros(tokens, bool), np.ones(tokens, bool), one(0), one(tokens - 1), one(tokens // 2), np.arange(tokens) < 5]
-        for k, f in enumerate(feeds): f["mlo_mask"] = (masks[k] if k < len(masks) else rng.random(tokens) < rng.random())[None]
-    return feeds
-
-
-def check_executions():
-    for name in "bert-tiny", "bert-tiny-mask", "vit-tiny":
-        core = os.path.join(built(name), "host/core.onnx")
-        s, why, distinct = session(core), "", set()
-        feeds = core_inputs(core, 20, np.random.default_rng(7))
-        for k, feed in enumerate(feeds):
-            want = outputs(s, feed)
-            distinct.add(b"".join(v.tobytes() for v in want.values()))
-            why = why or differ(run(core, feed), want)
-            if why: why = "input %d: %s" % (k, why); break
-        if len(distinct) < len(feeds) - 1: why = why or "only %d distinct outputs of %d inputs" % (len(distinct), len(feeds))
-        t.case("core.onnx in ONNX Runtime and mlo run give the same bits: %s, %d inputs" % (name, len(feeds)), why)
-
+# ---- stages (tests/test_bits.py holds the executions to each other) ----------------------------------------------------------------------
 
 def check_stages():
     """quantize, lower and fold do not change a bit; neither does cutting the model into pre, core and post."""
@@ -347,7 +314,7 @@ def check_outliers():
         t.good("compile", path, *flags, *more, "-o", t.at("build-outliers"))
         core = os.path.join(t.at("build-outliers"), "host/core.onnx")
         s = session(core)
-        t.case("outliers, %s: mlo run gives the bits of ONNX Runtime" % what, next(filter(None, (differ(run(core, f), outputs(s, f)) for f in core_inputs(core, 4, np.random.default_rng(9)))), ""))
+        t.case("outliers, %s: mlo run gives the bits of ONNX Runtime" % what, next(filter(None, (differ(run(core, f), outputs(s, f)) for f in graphs.core_inputs(core, 4, np.random.default_rng(9)))), ""))
     ort.quantization.quantize_static(path, t.at("static.onnx"), Samples(samples(name, 16, 1)), per_channel=True, op_types_to_quantize=["MatMul", "Gemm"],
                                      activation_type=ort.quantization.QuantType.QInt8, weight_type=ort.quantization.QuantType.QInt8)
     static = float(np.mean([cosine(w[k], g[k]) for w, g in zip(want, [outputs(s, f) for s in [session(t.at("static.onnx"))] for f in feeds]) for k in w]))
@@ -606,4 +573,4 @@ def check_dynamic():
 if __name__ == "__main__":
     ort.set_default_logger_severity(4)
     logging.disable(logging.WARNING)                        # of ONNX Runtime's quantizer
-    t.main(check_executions, check_stages, check_model, check_outliers, check_float, check_check, check_exp2, check_requantize, check_layernorm, check_attention, check_constants, check_mask, check_dynamic)
+    t.main(check_stages, check_model, check_outliers, check_float, check_check, check_exp2, check_requantize, check_layernorm, check_attention, check_constants, check_mask, check_dynamic)

@@ -1,0 +1,119 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""One definition, three executions, the same bits: host/core.onnx in ONNX Runtime, mlo run, the Verilog.
+
+    python tests/test_bits.py path/to/mlo [NAME ...]
+
+Nine encoders: bert-tiny, vit-tiny, bert-12-torchscript, six of odd sizes (encoders.py); and bert-tiny-mask. Every core gets 100 random inputs and the
+extremes, in ONNX Runtime and in C. In Icarus the six get 3 and the extremes; its words come from ONNX Runtime, mlo evaluates nothing there. The larger
+ones take it minutes: here Verilator plays all their inputs; tests/test_hardware.py plays 3 in Icarus, for bert-tiny and vit-tiny, and `make bench bits`
+plays everything: all inputs of the nine in Verilator, 3 and the extremes in Icarus."""
+import concurrent.futures
+import json
+import os
+import subprocess
+import numpy as np
+import encoders
+import graphs
+import harness as t
+
+JOBS = int(os.environ.get("MLO_JOBS", "2"))
+# what verilator gives to make: compiling takes longer than running here
+os.environ["MAKEFLAGS"] = "-j2 -- OPT_FAST=-O1 OPT_GLOBAL=-O1"
+RANDOM, EXTREMES = 100, 4                                # all minimum, all maximum, zeros, one hot; C gets three more
+LARGE = ["bert-tiny", "vit-tiny", "bert-12-torchscript"]
+NINE = LARGE + [*encoders.ODD]
+
+
+class Core:
+    """A build directory, and what ONNX Runtime makes of its core."""
+    made = {}
+
+    def __init__(self, name):
+        self.path, source = t.at("build-" + name), t.write(name + ".onnx", encoders.ODD[name].model().SerializeToString()) if name in encoders.ODD else t.model(name)
+        t.good("compile", source, "--pe", "8", "--simd", "8", "-o", self.path)
+        with open(os.path.join(self.path, "manifest.json")) as f: self.manifest = json.load(f)
+        self.onnx, self.x, self.y = os.path.join(self.path, "host/core.onnx"), self.manifest["input"]["name"], self.manifest["output"]["name"]
+        self.session = graphs.session(self.onnx)
+        self.feeds = graphs.core_inputs(self.onnx, RANDOM, np.random.default_rng(7))
+        self.golden = [self.session.run([self.y], f)[0] for f in self.feeds]
+
+    @classmethod
+    def of(cls, name):
+        if name not in cls.made: cls.made[name] = cls(name)
+        return cls.made[name]
+
+    def few(self): return [*range(3), *range(RANDOM, RANDOM + EXTREMES)]
+
+
+def differ(a, b):
+    if a.shape != b.shape or a.dtype != b.dtype: return "%s %s, not %s %s" % (a.dtype, a.shape, b.dtype, b.shape)
+    return "" if np.array_equal(a, b) else "%d of %d words differ, the first at %s" % ((a != b).sum(), a.size, np.argwhere(a != b)[0])
+
+
+# ---- in C -------------------------------------------------------------------------------------------------------------------------------
+
+def run(path, feed):
+    np.savez(t.at("in.npz"), **feed)
+    t.good("run", path, "--inputs", t.at("in.npz"), "--outputs", t.at("out.npz"))
+    with np.load(t.at("out.npz")) as z: return {k: z[k] for k in z.files}
+
+
+def check_run():
+    for name in NINE + ["bert-tiny-mask"]:
+        core, why = Core.of(name), ""
+        for k, (feed, want) in enumerate(zip(core.feeds, core.golden)):
+            why = differ(run(core.onnx, feed)[core.y], want)
+            if why: why = "input %d: %s" % (k, why); break
+        distinct = len({y.tobytes() for y in core.golden})
+        t.case("core.onnx in ONNX Runtime and mlo run give the same bits: %s, %d inputs" % (name, len(core.feeds)), why or ("" if distinct >= len(core.feeds) - 1 else "only %d distinct outputs" % distinct))
+
+
+# ---- in Verilog -------------------------------------------------------------------------------------------------------------------------
+
+def beats(arrays, lanes, bits):
+    """Frames as the bench's hexadecimal words: tlast, then the lanes, the last one first."""
+    lines, pad = [], (bits + 7) // 8 * 8
+    for a in arrays:
+        rows = a.reshape(-1, lanes).astype(np.int64) & ((1 << pad) - 1)
+        lines += ["%d%s" % (i + 1 == len(rows), "".join("%0*x" % (pad // 4, v) for v in row[::-1])) for i, row in enumerate(rows)]
+    return lines
+
+
+def icarus(core, which):
+    """Some of a core's inputs through the emitted Makefile, against words from ONNX Runtime alone. '' or what went wrong."""
+    lanes, bits, feeds = core.manifest["stream"]["lanes"], core.manifest["stream"]["bits"], [core.feeds[k] for k in which]
+    words = {"x.hex": beats([f[core.x] for f in feeds], lanes, bits), "y.hex": beats([core.golden[k] for k in which], lanes, bits), "m.hex": beats([f["mlo_mask"] for f in feeds if "mlo_mask" in f], 1, 8)}
+    for file, lines in words.items():
+        with open(os.path.join(core.path, file), "w") as f: f.write("\n".join(lines) + "\n")
+    count = len(words["x.hex"])
+    p = subprocess.run(["make", "-C", core.path, "sim", "VFLAGS=-Pmlo_tb.WORDS=%d" % count, "ARGS=+input=x.hex +golden=y.hex +mask=m.hex +beats=%d +mask_beats=%d" % (count, len(words["m.hex"]))],
+                       capture_output=True, text=True, timeout=3000)
+    last = [l for l in p.stdout.splitlines() if l.startswith(("MLO PASS", "MLO FAIL"))]
+    return "" if p.returncode == 0 and last and last[0].startswith("MLO PASS words %d " % count) else "status %d: %s %s" % (p.returncode, last, p.stderr[-200:])
+
+
+def verilator(core):
+    """All of a core's inputs. '' or what went wrong, and the report."""
+    np.savez(os.path.join(core.path, "x.npz"), **{k: np.concatenate([f[k] for f in core.feeds]) for k in core.feeds[0]})
+    p = t.call("sim", core.path, "--simulator", "verilator", "--inputs", os.path.join(core.path, "x.npz"), "--outputs", os.path.join(core.path, "y.npz"), timeout=3000)
+    if p.returncode: return p.stderr.decode(errors="replace"), {}
+    report = json.loads(p.stdout)
+    with np.load(os.path.join(core.path, "y.npz")) as z: why = differ(z[core.y], np.concatenate(core.golden))
+    return why or ("" if report["pass"] and report["words"] == sum(y.size for y in core.golden) else "%s words compared" % report["words"]), report
+
+
+def check_icarus():
+    if not t.have("cores in Icarus", "iverilog"): return
+    cores = {name: Core.of(name) for name in encoders.ODD}
+    with concurrent.futures.ThreadPoolExecutor(JOBS) as pool: whys = pool.map(lambda c: icarus(c, c.few()), cores.values())
+    for name, why in zip(cores, whys): t.case("core.onnx in ONNX Runtime and Icarus give the same bits: %s, 3 inputs and %d extremes" % (name, EXTREMES), why)
+
+
+def check_verilator():
+    if not t.have("cores in Verilator", "verilator"): return
+    for name in LARGE: t.case("core.onnx in ONNX Runtime and Verilator give the same bits: %s, %d inputs" % (name, len(Core.of(name).feeds)), verilator(Core.of(name))[0])
+
+
+if __name__ == "__main__":
+    t.main(check_run, check_icarus, check_verilator)
