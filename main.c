@@ -24,6 +24,9 @@
 #include <time.h>
 #include <unistd.h>
 #include <zlib.h>
+#ifdef __GLIBC__
+#include <malloc.h>
+#endif
 #ifndef PATH_MAX
 #define PATH_MAX 4096
 #endif
@@ -129,6 +132,10 @@ static int cli_finish(cli *c) {
 
 int main(int argc, char **argv) {
     static cli c;                       /* a kilobyte or four; zeroed */
+#ifdef __GLIBC__
+    mallopt(M_MMAP_MAX, 0);                     /* weights are read layer by layer, again for every sample: memory that was freed is kept, */
+    mallopt(M_TRIM_THRESHOLD, 1 << 30);         /* since clearing fresh pages takes as long as the arithmetic does */
+#endif
     signal(SIGPIPE, SIG_IGN);           /* a closed pipe is a failure like others */
     if (!(c.m = cli_handle(&c.opened))) { fprintf(stderr, "mlo: no memory [MLO_E_MEMORY]\n"); return 2; }
     if (argc < 2) { cli_help_all(stderr); mlo_close(c.m); return 2; }
