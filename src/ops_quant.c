@@ -53,6 +53,19 @@ static int mlo_shape_DequantizeLinear(mlo_shapes *s) {
     return 0;
 }
 
+/* r[k] = x[k] / scale + zero, rounded unless the result is a float: elements i, i + 1, .. of the whole. */
+enum { MLO_QUANT_PIECE = 256 };
+static void mlo_quantize_piece(const float *x, const float *scale, const double *zero, const mlo_scales *q, int64_t i, int64_t n, int round, double *r) {
+    int64_t at[MLO_QUANT_PIECE], next = mlo_scale_at(q, i), step = q->per_axis && q->inner == 1 && !q->block;
+    for (int64_t k = 0; k < n; k++) {                                   /* the last axis, or one scale for all: no division to find it */
+        at[k] = next;
+        if (step) next = next + 1 < q->n ? next + 1 : 0; else if (q->per_axis) next = mlo_scale_at(q, i + k + 1);
+    }
+    for (int64_t k = 0; k < n; k++) r[k] = (double)(x[k] / scale[at[k]]);
+    for (int64_t k = 0; round && k < n; k++) r[k] = (r[k] + 6755399441055744.0) - 6755399441055744.0;       /* to an integer, half to even, below 2^51; above it is clipped anyway */
+    for (int64_t k = 0; zero && k < n; k++) r[k] += zero[at[k]];
+}
+
 static int mlo_run_QuantizeLinear(mlo_call *c) {
     MLO_TRY(mlo_need_inputs(c, 2));
     mlo *m = c->m; mlo_array *y = c->out[0]; mlo_scales q; double lo, hi;
@@ -63,12 +76,12 @@ static int mlo_run_QuantizeLinear(mlo_call *c) {
     int64_t n = x ? mlo_array_count(x) : 0;
     int floats = mlo_dtype_is_float(y->dtype);
     if (!floats) mlo_bounds(y->dtype, &lo, &hi); else lo = -(double)INFINITY, hi = (double)INFINITY;
-    for (int64_t i = 0; s && i < n && !m->error.code; i++) {
-        int64_t at = mlo_scale_at(&q, i);
-        float v = ((const float *)x->data)[i] / ((const float *)s->data)[at];
-        double r = (floats ? (double)v : rint((double)v)) + (z ? ((const double *)z->data)[at] : 0.0);
-        r = r > lo ? r < hi ? r : hi : lo;
-        mlo_convert(y->dtype, (char *)y->data + (size_t)i * mlo_dtype_size(y->dtype), MLO_DOUBLE, &r, 1);
+    for (int64_t i = 0; s && i < n && !m->error.code; i += MLO_QUANT_PIECE) {
+        int64_t piece = n - i < MLO_QUANT_PIECE ? n - i : MLO_QUANT_PIECE;
+        double r[MLO_QUANT_PIECE];
+        mlo_quantize_piece((const float *)x->data + i, (const float *)s->data, z ? (const double *)z->data : NULL, &q, i, piece, !floats, r);
+        for (int64_t k = 0; k < piece; k++) r[k] = r[k] > lo ? r[k] < hi ? r[k] : hi : lo;
+        mlo_convert(y->dtype, (char *)y->data + (size_t)i * mlo_dtype_size(y->dtype), MLO_DOUBLE, r, (size_t)piece);
     }
     if (x) mlo_as_free(m, x, c->in[0]);
     if (s) mlo_as_free(m, s, c->in[1]);
