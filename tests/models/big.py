@@ -45,7 +45,8 @@ class Weights:
         n = int(np.prod(dims))
         t.ClearField("raw_data")
         t.dims[:] = dims
-        if self.data is None: t.raw_data = (self.rng.standard_normal(n, np.float32) * np.float32(0.02)).tobytes()
+        if a.ndim > 2 and not a.any(): t.raw_data = bytes(4 * n)         # the mask of a model without one
+        elif self.data is None: t.raw_data = (self.rng.standard_normal(n, np.float32) * np.float32(0.02)).tobytes()
         else: self.external(t, 4 * n)
 
     def external(self, t, n):
