@@ -10,7 +10,6 @@ class Encoder:
     """layers, hidden, heads x head (which need not be hidden), inner, tokens; norm: "post" (BERT) or "pre" (ViT); act: Gelu, Tanh (GELU by tanh), Relu, Silu."""
     def __init__(self, layers, hidden, heads, head, inner, tokens, norm, act, mask=False):
         self.layers, self.hidden, self.heads, self.head, self.inner, self.tokens, self.norm, self.act, self.mask = layers, hidden, heads, head, inner, tokens, norm, act, mask
-        self.nodes, self.inits, self.rng = [], {}, np.random.default_rng([layers, hidden, tokens])
 
     def init(self, name, a):
         self.inits[name] = numpy_helper.from_array(np.asarray(a), name)
@@ -54,6 +53,7 @@ class Encoder:
     def model(self):
         """input_ids [1, tokens] (and attention_mask) -> last_hidden_state, and the mean over tokens, pooled."""
         info, bias = helper.make_tensor_value_info, None
+        self.nodes, self.inits, self.rng = [], {}, np.random.default_rng([self.layers, self.hidden, self.tokens])
         x = self.node("Add", self.node("Gather", self.draw("words", WORDS, self.hidden), "input_ids"), self.draw("places", 1, self.tokens, self.hidden))
         if self.norm == "post": x = self.layernorm(x, "norm")
         if self.mask:
