@@ -2,12 +2,13 @@
 // mlo_add: y = clip((a*MA + b*MB + 2^(S-1)) >>> S), the sum of two streams of different scale
 //
 // Contract    beat i of a meets beat i of b; sideband from a, that of b is ignored. 0 <= MA, MB < 2^15, 1 <= S <= 62.
-//             s_axis_c: mlo_param WIDTH 64, DEPTH 1: [15:0] MA, [31:16] MB, [37:32] S. The bank moves on the first beat of a token
+//             s_axis_c: mlo_param WIDTH 64, DEPTH 1: [15:0] MA, [31:16] MB, [37:32] S; SHIFT = 1: MA and MB are powers of two,
+//             [3:0] log2 MA, [19:16] log2 MB (0 .. 14), and there is no multiplier. The bank moves on the first beat of a token
 //             with tuser[0] set; beats before it stay under the old bank, and leave even when the new bank is not loaded yet.
 // Throughput  one beat per cycle; a token that starts an iteration costs 1 cycle more if its parameters are loaded.
 // Latency     7 cycles from the acceptance of the later of the two beats to m_axis_tvalid, when empty (8 at an iteration's start).
 // Stall       m_axis_tready low stops everything but the input and output registers; a waits for b and b for a.
-// Legal       PE divides C, 2 <= ABITS, BBITS, YBITS <= 16.
+// Legal       PE divides C, 2 <= ABITS, BBITS, YBITS <= 16, SHIFT 0 or 1.
 `default_nettype none
 
 module mlo_add #(
@@ -16,6 +17,7 @@ module mlo_add #(
     parameter ABITS     = 16,       // bits of a, 2 .. 16
     parameter BBITS     = 16,       // bits of b, 2 .. 16
     parameter YBITS     = 16,       // bits of y, 2 .. 16
+    parameter SHIFT     = 0,        // 1: scales are powers of two
     parameter AXI_WIDTH = 128       // bits of the parameter stream
 ) (
     input  wire                 clk,
@@ -51,6 +53,7 @@ module mlo_add #(
         if (ABITS < 2 || ABITS > 16)        mlo_error_ABITS_must_be_2_to_16 u_abits ();
         if (BBITS < 2 || BBITS > 16)        mlo_error_BBITS_must_be_2_to_16 u_bbits ();
         if (YBITS < 2 || YBITS > 16)        mlo_error_YBITS_must_be_2_to_16 u_ybits ();
+        if (SHIFT != 0 && SHIFT != 1)       mlo_error_SHIFT_must_be_0_or_1 u_shift ();
     endgenerate
 
     // ---- Input registers, so that neither tready depends on the other stream's tvalid
@@ -124,6 +127,15 @@ module mlo_add #(
             reg  signed [PA-1:0]    pa2;
             reg  signed [PB-1:0]    pb2;
             reg  signed [SB-1:0]    t3, t4;
+            wire signed [PA-1:0]    pa1;
+            wire signed [PB-1:0]    pb1;
+            if (SHIFT != 0) begin : g_shift
+                assign pa1 = {{16{a1[ABITS-1]}}, a1} << c_data[3:0];
+                assign pb1 = {{16{b1[BBITS-1]}}, b1} << c_data[19:16];
+            end else begin : g_multiply
+                assign pa1 = a1 * ma1;
+                assign pb1 = b1 * mb1;
+            end
             reg         [YBITS-1:0] y;
             wire        [YBITS-1:0] largest = {1'b0, {(YBITS - 1){1'b1}}};
             wire                    fits    = t4[SB-1:YBITS] == {(SB - YBITS){t4[SB-1]}};
@@ -135,8 +147,8 @@ module mlo_add #(
                         b1 <= b0[BBITS*p +: BBITS];
                     end
                     if (valid[1]) begin
-                        pa2 <= a1 * ma1;
-                        pb2 <= b1 * mb1;
+                        pa2 <= pa1;
+                        pb2 <= pb1;
                     end
                     if (valid[2]) t3 <= {{(SB - PA){pa2[PA-1]}}, pa2} + {{(SB - PB){pb2[PB-1]}}, pb2};
                     if (valid[3]) t4 <= t3 >>> sh3;
@@ -156,7 +168,7 @@ module mlo_add #(
         stat_reg <= rst ? 3'd0 : {!en, en && !take, take};
     assign stat = stat_reg;
 
-    wire unused = &{1'b0, s_axis_b_tuser, c_data[63:38]};
+    wire unused = &{1'b0, s_axis_b_tuser, c_data[63:38], ma1, mb1};
 
 `ifdef FORMAL
     reg f_past_valid = 1'b0;
@@ -204,9 +216,12 @@ module mlo_add #(
     reg  [YBITS-1:0]     f_y4, f_y5;
     reg  signed [SB-1:0] f_t2, f_t3;
     wire signed [FB-1:0] f_wide3 = g_lane[0].t3;
-    wire signed [SB-1:0] f_t1 = g_lane[0].a1 * ma1 + g_lane[0].b1 * mb1;
+    wire signed [16:0]   f_ma = (SHIFT != 0) ? 17'sd1 << c_data[3:0] : {ma1[15], ma1};
+    wire signed [16:0]   f_mb = (SHIFT != 0) ? 17'sd1 << c_data[19:16] : {mb1[15], mb1};
+    wire                 f_legal = SHIFT == 0 || (c_data[3:0] < 4'd15 && c_data[19:16] < 4'd15);
+    wire signed [SB-1:0] f_t1 = g_lane[0].a1 * f_ma + g_lane[0].b1 * f_mb;
     always @(posedge clk) if (en) begin
-        if (valid[1]) {f_ok2, f_t2} <= {1'b1, f_t1};
+        if (valid[1]) {f_ok2, f_t2} <= {f_legal, f_t1};
         if (valid[2]) {f_ok3, f_t3} <= {f_ok2, f_t2};
         if (valid[3]) {f_ok4, f_y4} <= {f_ok3 && sh3 < 6'd62, f_round(f_wide3, sh3)};
         if (valid[4]) {f_ok5, f_y5} <= {f_ok4, f_y4};

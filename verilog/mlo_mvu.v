@@ -14,7 +14,8 @@
 // Stall      a result that cannot leave freezes the pipeline; nothing is lost, nothing recomputed. A parameter memory
 //            that is not loaded freezes only what is in front of it: results of the iteration before drain.
 // Parameters s_axis_w: words of PE*SIMD*WBITS, address nf*KF + kf, bits (p*SIMD+s)*WBITS: W[kf*SIMD+s][nf*PE+p]
-//            s_axis_c: words of PE*64, address nf, bits 64*p: bias[31:0] signed, M[47:32] (< 2^15), S[53:48] (1..62)
+//            s_axis_c: words of PE*64, address nf, bits 64*p: bias[31:0] signed, M[47:32] (< 2^15), S[53:48] (1..62);
+//            SHIFT = 1: M is 2^14, whatever its bits say, and the requantization has no multiplier
 //            s_axis_t: words of YBITS, 2^TBITS of them (only with TABLE = 1)
 // Legal      SIMD divides K, PE divides N, XBITS and WBITS >= 2, YBITS >= 2,
 //            XBITS + WBITS + clog2(SIMD) <= ABITS.
@@ -39,6 +40,7 @@ module mlo_mvu #(
     parameter YBITS     = 8,        // bits of y
     parameter TABLE     = 0,        // 1: a table behind the requantization
     parameter TBITS     = 8,        // bits of the table's index
+    parameter SHIFT     = 0,        // 1: scales are powers of two
     parameter AXI_WIDTH = 128       // bits of a parameter beat
 ) (
     input  wire                  clk,
@@ -222,7 +224,7 @@ module mlo_mvu #(
 
             // its valid bit is the same in each row: b_valid stands for all
             wire unused_valid;
-            mlo_requantize #(.ABITS(ABITS), .MBITS(16), .YBITS(QBITS)) u_requantize (
+            mlo_requantize #(.ABITS(ABITS), .MBITS(16), .YBITS(QBITS), .SHIFT(SHIFT)) u_requantize (
                 .clk(clk), .rst(rst), .en(en_b), .in_valid(b_valid[0]), .in_acc(acc), .in_m(mul), .in_s(shift),
                 .out_valid(unused_valid), .out_y(q_data[p*QBITS +: QBITS]));
             wire unused_bits = &{1'b0, unused_valid, c_data[64*p +: 32], c_data[64*p + 54 +: 10]};

@@ -8,8 +8,8 @@
 //            of iteration: first beat of a token with `first`; the beats after it then follow one per cycle).
 // Stall      a beat that cannot leave freezes the lanes; parameters not loaded hold the input, what is behind drains.
 // Parameters s_axis_c: C/PE words of PE x 64 bits, as mlo_mvu's channel words: B[31:0] signed (its low XBITS bits are used),
-//            M[47:32] (< 2^15), S[53:48] (1..62)
-// Legal      PE divides C, 2 <= XBITS <= 32, YBITS >= 2.
+//            M[47:32] (< 2^15), S[53:48] (1..62). SHIFT = 1: M is 2^14, whatever its bits say, and there is no multiplier
+// Legal      PE divides C, 2 <= XBITS <= 32, YBITS >= 2, SHIFT 0 or 1.
 `default_nettype none
 
 module mlo_requant #(
@@ -17,6 +17,7 @@ module mlo_requant #(
     parameter PE        = 2,        // lanes
     parameter XBITS     = 16,       // bits of x
     parameter YBITS     = 8,        // bits of y
+    parameter SHIFT     = 0,        // 1: scales are powers of two
     parameter AXI_WIDTH = 128       // bits of a parameter beat
 ) (
     input  wire                 clk,
@@ -98,7 +99,7 @@ module mlo_requant #(
             wire signed [XBITS-1:0] x2 = x1[p*XBITS +: XBITS], offset = word[64*p +: XBITS];
             wire signed [XBITS:0]   acc = x2 + offset;  // registered where mlo_requantize begins
             wire                    unused_valid;       // the same in each lane: v stands for all
-            mlo_requantize #(.ABITS(XBITS + 1), .MBITS(16), .YBITS(YBITS)) u_requantize (
+            mlo_requantize #(.ABITS(XBITS + 1), .MBITS(16), .YBITS(YBITS), .SHIFT(SHIFT)) u_requantize (
                 .clk(clk), .rst(rst), .en(en), .in_valid(v[0]), .in_acc(acc), .in_m(word[64*p + 32 +: 16]),
                 .in_s(word[64*p + 48 +: 6]), .out_valid(unused_valid), .out_y(y[p*YBITS +: YBITS]));
             wire unused_lane = &{1'b0, unused_valid, word[64*p +: 32], word[64*p + 54 +: 10]};

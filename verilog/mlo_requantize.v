@@ -2,11 +2,13 @@
 // mlo_requantize: y = clip((acc * m + 2^(s-1)) >>> s) to YBITS signed, one pipelined lane
 //
 // Contract   acc signed; m is read as signed, 0 <= m < 2^(MBITS-1); 1 <= s <= 62; floor shift after adding one half.
+//            SHIFT = 1: m is 2^(MBITS-2), whatever in_m says: scales are powers of two, and there is no multiplier.
+//            y = clip(acc * 2^(MBITS-2-s)), halves rounded up: MBITS-3 places to the left .. 64-MBITS to the right.
 // Throughput one value per cycle with en high.
 // Latency    exactly 6 cycles with en high: in_valid in cycle t gives out_valid (and out_y) in cycle t + 6.
 // Stall      en low freezes every register of the lane, its valid bits too; out_y holds the last value until the next one. No handshake inside: the user keeps en
 //            low while out_valid is high and nobody takes out_y.
-// Legal      ABITS >= 2, MBITS >= 2, YBITS >= 2.
+// Legal      ABITS >= 2, MBITS >= 2, YBITS >= 2, SHIFT 0 or 1.
 //
 // How it stays small: floor((p + 2^(s-1)) / 2^s) = floor((floor(p / 2^(s-1)) + 1) / 2), so no 64-bit adder is needed:
 // shift by s-1, add one, drop one bit. And of the shifted product only the low YBITS+1 bits and the question "does
@@ -17,7 +19,8 @@
 module mlo_requantize #(
     parameter ABITS = 32,           // bits of acc
     parameter MBITS = 16,           // bits of m
-    parameter YBITS = 8             // bits of y
+    parameter YBITS = 8,            // bits of y
+    parameter SHIFT = 0             // 1: no multiplier
 ) (
     input  wire             clk,
     input  wire             rst,
@@ -40,6 +43,7 @@ module mlo_requantize #(
         if (ABITS < 2) mlo_error_ABITS_must_be_at_least_2 u_abits ();
         if (MBITS < 2) mlo_error_MBITS_must_be_at_least_2 u_mbits ();
         if (YBITS < 2) mlo_error_YBITS_must_be_at_least_2 u_ybits ();
+        if (SHIFT != 0 && SHIFT != 1) mlo_error_SHIFT_must_be_0_or_1 u_shift ();
     endgenerate
 
     // A stage moves only when a value enters it: an idle lane is still, in hardware and in a simulator.
@@ -50,9 +54,19 @@ module mlo_requantize #(
 
     // 1: operands (the input registers of a DSP block). 2, 3: the product (its multiplier and output registers)
     reg signed [ABITS-1:0] acc1;
-    reg signed [MBITS-1:0] m1;
+    wire signed [PBITS-1:0] prod1;
     reg signed [PBITS-1:0] prod2, prod3;
     reg        [5:0]       sh1, sh2, sh3;           // s - 1
+    generate
+        if (SHIFT != 0) begin : wires
+            assign prod1 = {{2{acc1[ABITS-1]}}, acc1, {(MBITS - 2){1'b0}}};
+            wire unused_m = &{1'b0, in_m};
+        end else begin : multiplier
+            reg signed [MBITS-1:0] m1;
+            always @(posedge clk) if (moves && enter[0]) m1 <= in_m;
+            assign prod1 = acc1 * m1;
+        end
+    endgenerate
 
     // 4: coarse shift by 8 * sh3[5:3] into the window; is anything above it not a sign bit?
     wire             neg3 = prod3[PBITS-1];
@@ -85,11 +99,10 @@ module mlo_requantize #(
             valid <= enter;
             if (enter[0]) begin
                 acc1 <= in_acc;
-                m1   <= in_m;
                 sh1  <= in_s - 6'd1;
             end
             if (enter[1]) begin
-                prod2 <= acc1 * m1;
+                prod2 <= prod1;
                 sh2   <= sh1;
             end
             if (enter[2]) begin
@@ -114,10 +127,12 @@ module mlo_requantize #(
 
 `ifdef FORMAL
     // Stage by stage against the plain formula, computed wide: each assertion is inductive by itself. f_okN: what is in
-    // stage N came in through the port with a legal s. The product itself is taken as it is.
+    // stage N came in through the port with a legal s. The product itself is taken as it is, but with SHIFT.
     localparam FB = (PBITS > 64) ? PBITS + 2 : 66;
     reg  [2:0]             f_in = 3'd0;
     reg  [5:0]             f_s1, f_s2, f_s3;
+    reg  signed [ABITS-1:0] f_a1, f_a2, f_a3;
+    wire signed [PBITS-1:0] f_a = f_a3, f_m = 1 << (MBITS - 2);
     reg                    f_ok4 = 1'b0, f_ok5 = 1'b0, f_ok6 = 1'b0;
     reg  [YBITS-1:0]       f_y4, f_y5, f_y6;
     wire                   f_ok3  = f_in[2] && f_s3 >= 6'd1 && f_s3 <= 6'd62;
@@ -133,9 +148,9 @@ module mlo_requantize #(
                                            : t4[YBITS:1] + {{(YBITS - 1){1'b0}}, t4[0] && t4[YBITS:1] != largest};
     always @(posedge clk)
         if (en) begin
-            if (enter[0]) {f_in[0], f_s1} <= {1'b1, in_s};
-            if (enter[1]) {f_in[1], f_s2} <= {f_in[0], f_s1};
-            if (enter[2]) {f_in[2], f_s3} <= {f_in[1], f_s2};
+            if (enter[0]) {f_in[0], f_s1, f_a1} <= {1'b1, in_s, in_acc};
+            if (enter[1]) {f_in[1], f_s2, f_a2} <= {f_in[0], f_s1, f_a1};
+            if (enter[2]) {f_in[2], f_s3, f_a3} <= {f_in[1], f_s2, f_a2};
             if (enter[3]) {f_ok4, f_y4}   <= {f_ok3, f_clip[YBITS-1:0]};
             if (enter[4]) {f_ok5, f_y5}   <= {f_ok4, f_y4};
             if (enter[5]) {f_ok6, f_y6}   <= {f_ok5, f_y5};
@@ -144,6 +159,9 @@ module mlo_requantize #(
         if (f_in[0]) assert (sh1 == f_s1 - 6'd1);
         if (f_in[1]) assert (sh2 == f_s2 - 6'd1);
         if (f_in[2]) assert (sh3 == f_s3 - 6'd1);
+        if (SHIFT != 0 && f_in[0]) assert (acc1 == f_a1);
+        if (SHIFT != 0 && f_in[1]) assert (prod2 == {{2{f_a2[ABITS-1]}}, f_a2, {(MBITS - 2){1'b0}}});
+        if (SHIFT != 0 && f_in[2]) assert (prod3 == f_a * f_m);
         if (f_ok4)   assert (f_out4 == f_y4);
         if (f_ok5)   assert (f_out5 == f_y5);
         if (f_ok6)   assert (out_y  == f_y6);

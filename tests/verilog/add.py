@@ -8,8 +8,10 @@ def model(a, b, ma, mb, s, ybits):
     return min(2**(ybits - 1) - 1, max(-2**(ybits - 1), y))
 
 
-def parameters(rng, i):
+def parameters(rng, i, shift):
     """S goes through 1..62; the scales are extreme, tiny or anything."""
+    if shift:
+        return 1 << rng.below(15), 1 << rng.below(15), i % 62 + 1 if rng.chance(40) else rng.between(1, 18)
     pick = [0, 1, 2**15 - 1, 2**14, rng.bits(15), rng.bits(15), rng.bits(8)]
     return pick[rng.below(len(pick))], pick[rng.below(len(pick))], i % 62 + 1 if rng.chance(60) else rng.between(8, 20)
 
@@ -29,9 +31,10 @@ def run(cfg, seed, stall, counts, late=False, alone=False):
     fa, fb, fc, fy = [], [], [], []
     done = 0
     for i, n in enumerate(counts):
-        ma, mb, s = parameters(rng, i + seed)
+        ma, mb, s = parameters(rng, i + seed, cfg.get("SHIFT"))
+        scales = ma | mb << 16 if not cfg.get("SHIFT") else ma.bit_length() - 1 | mb.bit_length() - 1 << 16 | rng.bits(12) << 4 | rng.bits(12) << 20
         hold = done * nb if late else 0
-        fc += [hold << axi | w for w in bench.param_beats([ma | mb << 16 | s << 32 | rng.bits(26) << 38], 64, axi)]
+        fc += [hold << axi | w for w in bench.param_beats([scales | s << 32 | rng.bits(26) << 38], 64, axi)]
         for t in range(n):
             a, b = values(rng, c, ab), values(rng, c, bb)
             user = (t == 0) | rng.below(4) << 1
@@ -68,7 +71,7 @@ def cfg(c, pe, ab=16, bb=16, yb=16, **more):
 
 def main():
     grid = [cfg(1, 1), cfg(4, 4, 8, 8, 8), cfg(5, 1, 16, 8, 16), cfg(12, 4, 8, 16, 8), cfg(15, 3, 16, 16, 8, AXI_WIDTH=32), cfg(64, 8, 12, 9, 16, AXI_WIDTH=64),
-            cfg(6, 2, 2, 3, 2)]
+            cfg(6, 2, 2, 3, 2), cfg(8, 2, 16, 16, 16, SHIFT=1), cfg(6, 3, 8, 12, 8, SHIFT=1), cfg(5, 5, 8, 8, 8, SHIFT=1)]
     for i, c in enumerate(grid):
         for seed, stall in ((1, 0), (2, 30), (3, 70), (4, 10)):
             run(c, 100 * i + seed, stall, [1 + (j * 7 + seed) % 5 for j in range(64)], late=seed == 4)

@@ -55,6 +55,7 @@ module add_tb;
     parameter ABITS     = 16;
     parameter BBITS     = 16;
     parameter YBITS     = 16;
+    parameter SHIFT     = 0;
     parameter AXI_WIDTH = 128;
 
     reg         clk = 1'b0, rst = 1'b1;
@@ -74,7 +75,7 @@ module add_tb;
     tb_source #(PE*BBITS+3, 2) u_b (clk, rst, "b.hex", seed, stall, count, {b_user, b_data}, b_valid, b_ready);
     tb_source #(AXI_WIDTH, 3)  u_c (clk, rst, "c.hex", seed, stall, count, c_data, c_valid, c_ready);
 
-    mlo_add #(.C(C), .PE(PE), .ABITS(ABITS), .BBITS(BBITS), .YBITS(YBITS), .AXI_WIDTH(AXI_WIDTH)) dut (
+    mlo_add #(.C(C), .PE(PE), .ABITS(ABITS), .BBITS(BBITS), .YBITS(YBITS), .SHIFT(SHIFT), .AXI_WIDTH(AXI_WIDTH)) dut (
         .clk(clk), .rst(rst),
         .s_axis_a_tdata(a_data), .s_axis_a_tvalid(a_valid), .s_axis_a_tready(a_ready), .s_axis_a_tuser(a_user),
         .s_axis_b_tdata(b_data), .s_axis_b_tvalid(b_valid), .s_axis_b_tready(b_ready), .s_axis_b_tuser(b_user),

@@ -20,8 +20,8 @@ def requantize(acc, m, s, bits):
 class Case:
     """Parameters and tokens of a run: `iterations` parameter sets, `tokens` tokens in each."""
 
-    def __init__(self, seed, iterations, tokens, K, N, PE, SIMD, XBITS=8, WBITS=8, ABITS=32, YBITS=8, TABLE=0, TBITS=8, AXI_WIDTH=128):
-        self.p = dict(K=K, N=N, PE=PE, SIMD=SIMD, XBITS=XBITS, WBITS=WBITS, ABITS=ABITS, YBITS=YBITS, TABLE=TABLE, TBITS=TBITS, AXI_WIDTH=AXI_WIDTH)
+    def __init__(self, seed, iterations, tokens, K, N, PE, SIMD, XBITS=8, WBITS=8, ABITS=32, YBITS=8, TABLE=0, TBITS=8, SHIFT=0, AXI_WIDTH=128):
+        self.p = dict(K=K, N=N, PE=PE, SIMD=SIMD, XBITS=XBITS, WBITS=WBITS, ABITS=ABITS, YBITS=YBITS, TABLE=TABLE, TBITS=TBITS, SHIFT=SHIFT, AXI_WIDTH=AXI_WIDTH)
         self.KF, self.NF = K // SIMD, N // PE
         self.iterations, self.tokens = iterations, tokens
         rng = np.random.default_rng(seed)
@@ -42,6 +42,8 @@ class Case:
             words = [bench.pack([(int(bias[n]) & 0xffffffff) | int(M[n]) << 32 | int(S[n]) << 48 | int(rng.integers(0, 1024)) << 54
                                  for n in range(nf * PE, nf * PE + PE)], 64) for nf in range(self.NF)]
             lines_c += bench.param_beats(words, PE * 64, AXI_WIDTH)
+            if SHIFT:
+                M = np.full(N, 1 << 14)         # whatever the word says
             if TABLE:
                 lines_t += bench.param_beats([int(v) & ((1 << YBITS) - 1) for v in T], YBITS, AXI_WIDTH)
             for token in range(tokens):
@@ -133,6 +135,10 @@ def main():
     for tbits, n in ((10, 0), (6, 7), (10, 9)):
         Case(tbits + n, 4, 3, YBITS=10, TABLE=1, TBITS=tbits, **SHAPES[n]).stalled(range(n + 1, n + 3))
     bench.ok(NAME, "tables of 10-bit and 6-bit indices")
+    for n, (wbits, xbits) in enumerate(((2, 4), (3, 5), (4, 8), (5, 12), (8, 16))):
+        for table in (0, 1):
+            Case(70 + n, 4, 3, WBITS=wbits, XBITS=xbits, YBITS=xbits, TABLE=table, SHIFT=(n + table) & 1, **dict(SHAPES[n], ABITS=32)).stalled(range(n + 1, n + 3))
+    bench.ok(NAME, "weights of 2 to 8 bits; requantization without a multiplier")
     for simd in (6, 5, 3):
         Case(simd, 2, 2, K=150, N=60, PE=5, SIMD=simd, TABLE=simd & 1).stalled([simd])
     bench.ok(NAME, "K=150 N=60 PE=5 SIMD=6, 5, 3")

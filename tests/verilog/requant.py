@@ -13,7 +13,7 @@ def requantize(x, b, m, s, bits):
     return max(-(1 << (bits - 1)), min((1 << (bits - 1)) - 1, y))
 
 
-def run(seed, iterations, tokens, C=8, PE=2, XBITS=16, YBITS=8, AXI_WIDTH=128, shifts=None, **how):
+def run(seed, iterations, tokens, C=8, PE=2, XBITS=16, YBITS=8, SHIFT=0, AXI_WIDTH=128, shifts=None, **how):
     rng = np.random.default_rng(seed)
     lines_in, lines_c, want = [], [], []
     lo, hi = -(1 << (XBITS - 1)), (1 << (XBITS - 1)) - 1
@@ -22,6 +22,8 @@ def run(seed, iterations, tokens, C=8, PE=2, XBITS=16, YBITS=8, AXI_WIDTH=128, s
         M = rng.choice([0, 1, (1 << 15) - 1, 1 << 14, *rng.integers(0, 1 << 15, 4)], C)
         S = np.full(C, shifts[it % len(shifts)]) if shifts else np.clip(XBITS + 14 - YBITS + rng.integers(-4, 4, C), 1, 62)
         words = [(int(b) & 0xffffffff) | int(m) << 32 | int(s) << 48 | int(rng.integers(0, 1024)) << 54 for b, m, s in zip(B, M, S)]
+        if SHIFT:
+            M = np.full(C, 1 << 14)              # and the bits of M said anything
         lines_c += bench.param_beats([bench.pack(words[n:n + PE], 64) for n in range(0, C, PE)], PE * 64, AXI_WIDTH)
         for token in range(tokens):
             x = rng.integers(lo, hi + 1, C)
@@ -35,7 +37,7 @@ def run(seed, iterations, tokens, C=8, PE=2, XBITS=16, YBITS=8, AXI_WIDTH=128, s
             want += [b | user << (PE * YBITS) for b in bench.beats([requantize(*v, YBITS) for v in zip(x, B, M, S)], PE, YBITS)]
     plus = dict(s_in=0, s_c=0, s_out=0, hold=0, gap=0)
     plus.update(how)
-    p = dict(C=C, PE=PE, XBITS=XBITS, YBITS=YBITS, AXI_WIDTH=AXI_WIDTH)
+    p = dict(C=C, PE=PE, XBITS=XBITS, YBITS=YBITS, SHIFT=SHIFT, AXI_WIDTH=AXI_WIDTH)
     files = {"in.hex": bench.hexwords(lines_in, PE * XBITS + 3), "c.hex": bench.hexwords(lines_c, AXI_WIDTH)}
     r = bench.run(NAME, p, files, seed=seed, n_in=len(lines_in), n_c=len(lines_c), n_out=len(want), **plus)
     rows = [line.split() for line in r.read("out.txt").splitlines()]
@@ -47,7 +49,8 @@ def run(seed, iterations, tokens, C=8, PE=2, XBITS=16, YBITS=8, AXI_WIDTH=128, s
 
 
 SHAPES = [dict(C=8, PE=2), dict(C=6, PE=6), dict(C=5, PE=1, XBITS=8, YBITS=16), dict(C=12, PE=3, XBITS=16, YBITS=16), dict(C=9, PE=3, XBITS=24, YBITS=5),
-          dict(C=1, PE=1, XBITS=8, AXI_WIDTH=32), dict(C=4, PE=2, XBITS=32, YBITS=8, AXI_WIDTH=64)]
+          dict(C=1, PE=1, XBITS=8, AXI_WIDTH=32), dict(C=4, PE=2, XBITS=32, YBITS=8, AXI_WIDTH=64),
+          dict(C=8, PE=2, SHIFT=1), dict(C=9, PE=3, XBITS=12, YBITS=4, SHIFT=1), dict(C=2, PE=1, XBITS=8, YBITS=8, SHIFT=1)]
 
 
 def main():
@@ -57,7 +60,7 @@ def main():
             rng = bench.Rng(seed + 10 * n)
             rate = {s: [0, 20, 50, 90][rng.below(4)] for s in ("s_in", "s_c", "s_out")}
             run(100 + seed, 20, 4, **rate, **shape)
-    bench.ok(NAME, "words at every shift, order and sideband with stalls")
+    bench.ok(NAME, "words at every shift, order and sideband with stalls, with multipliers and without")
     for n, shape in enumerate(SHAPES):
         beats = shape["C"] // shape["PE"]
         tokens = -(-6 // beats)

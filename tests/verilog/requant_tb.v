@@ -47,7 +47,7 @@ module tb_source #(
 endmodule
 
 module requant_tb;
-    parameter C = 8, PE = 2, XBITS = 16, YBITS = 8, AXI_WIDTH = 128;
+    parameter C = 8, PE = 2, XBITS = 16, YBITS = 8, SHIFT = 0, AXI_WIDTH = 128;
     localparam IW = PE * XBITS, OW = PE * YBITS;
 
     reg clk = 0, rst = 1;
@@ -79,7 +79,7 @@ module requant_tb;
     tb_source #(.WIDTH(AXI_WIDTH), .SALT(3)) u_c (
         .clk(clk), .rst(rst), .go(1'b1), .count(n_c), .stall(s_c), .gap(0), .seed(seed),
         .data(c), .valid(c_v), .ready(c_r));
-    mlo_requant #(.C(C), .PE(PE), .XBITS(XBITS), .YBITS(YBITS), .AXI_WIDTH(AXI_WIDTH)) dut (
+    mlo_requant #(.C(C), .PE(PE), .XBITS(XBITS), .YBITS(YBITS), .SHIFT(SHIFT), .AXI_WIDTH(AXI_WIDTH)) dut (
         .clk(clk), .rst(rst),
         .s_axis_tdata(i[IW-1:0]), .s_axis_tuser(i[IW +: 3]), .s_axis_tvalid(i_v), .s_axis_tready(i_r),
         .m_axis_tdata(o), .m_axis_tuser(o_u), .m_axis_tvalid(o_v), .m_axis_tready(o_r),
