@@ -9,11 +9,12 @@
  */
 
 /* A value between sublayers. Arrays of iterations, or of iterations x channels (`per`). As an integer y it stands for
- *     16 bits: scale16 y          narrow: zero[c] + scale8 shape[c] y  */
+ *     wide: scale16 y             narrow: zero[c] + scale8 shape[c] y  */
 typedef struct {
     const char *name;
     int narrow, wide;                               /* demanded widths: matrix operand; residual stream */
-    int bits;                                       /* of the narrow form */
+    int bits, wide_bits;                            /* of the narrow form, of the wide one */
+    mlo_given *given, *given_narrow, *given_wide;   /* what is fixed of it; of one form alone. NULL: nothing */
     int index;                                      /* 1: it is the index of a table */
     int reads[MLO_RESIDUAL + 1];                    /* how many sublayers of each kind read it, */
     int operand;                                    /* as which operand an attention does, */
@@ -34,7 +35,9 @@ typedef struct {
     const char *mask;               /* the float mask all attentions read, NULL for none */
     int mask_bad;                   /* a value seen in it that is neither 0 nor hugely negative */
     const char *mask_bits;          /* the boolean value that replaces it */
-    double cost;                    /* what products may cost, relative to all of them with 8-bit operands */
+    double cost;                    /* what products may cost, relative to all of them with operands of --activations bits */
+    int weights, activations, residual;      /* bits where nothing else is said: of weights, of matrix operands, of the residual stream */
+    int pow2;                       /* 1: every scale is a power of two */
 } mlo_quantizer;
 
 /* ---- signals -------------------------------------------------------------------------------------------------------------------------- */
@@ -47,7 +50,7 @@ static mlo_signal *mlo_signal_of(mlo_quantizer *q, const char *name) {
     if (!mlo_form_known(&f) || f.rank < 1 || f.dims[f.rank - 1] < 1) { mlo_fail_at(q->m, MLO_E_SHAPE, name, "the shape of this value is not known; bind its dimensions with --dim or --shape"); return NULL; }
     size_t per = n * (size_t)f.dims[f.rank - 1];
     if (!(s = MLO_NEW(q->m, mlo_signal))) return NULL;
-    s->name = name; s->channels = f.dims[f.rank - 1]; s->bits = 8;
+    s->name = name; s->channels = f.dims[f.rank - 1]; s->bits = q->activations; s->wide_bits = q->residual;
     double **const iteration[] = { &s->rows, &s->most, &s->inverse, &s->scale16, &s->scale8 }, **const channel[] = { &s->low, &s->high, &s->mean, &s->square, &s->zero, &s->drift };
     for (size_t i = 0; i < 5; i++) if (!(*iteration[i] = MLO_NEW_N(q->m, double, n))) return NULL;
     for (size_t i = 0; i < 6; i++) if (!(*channel[i] = MLO_NEW_N(q->m, double, per))) return NULL;

@@ -33,10 +33,11 @@ typedef struct {
     int axi_bits;
 } mlo_hw;
 
-/* The bits of a value on a stream: what its maker says (metadata mlo.bits), else its type's. */
+/* The bits of a value on a stream: what its maker says (metadata mlo.bits), else its type's. What goes into the loop is as wide as what comes out. */
 static int mlo_value_bits(const mlo_graph *g, const char *name) {
     mlo_value *v = mlo_value_of(g, name);
     const mlo_node *n = v ? v->producer : NULL;
+    if (g->n_input && g->n_output && name == g->input[0]->name && name != g->output[0]->name) return mlo_value_bits(g, g->output[0]->name);
     if (n && mlo_is(n, "Split")) return mlo_value_bits(g, n->input[0]);
     return n && v->graph == g && mlo_kernel_of(n) ? (int)mlo_meta_int(n, "mlo.bits", mlo_bits_of(mlo_form_of(v).dtype)) : mlo_bits_of(mlo_form_of(v).dtype);
 }
@@ -134,7 +135,7 @@ static int mlo_core_build(mlo *m, mlo_hw *c) {
     if (!mlo_form_known(&f) || f.rank < 2) return mlo_fail(m, MLO_E_SHAPE, c->scan.node, "the carried value has no known shape [.., tokens, channels]");
     if (f.rank > 2 && f.dims[0] != 1 && mlo_form_count(&f) != f.dims[f.rank - 1] * f.dims[f.rank - 2])
         return mlo_fail(m, MLO_E_UNSUPPORTED, c->scan.node, "a batch of %lld; export with batch 1: frames stream one after the other", (long long)f.dims[0]);
-    c->channels = f.dims[f.rank - 1]; c->tokens = mlo_form_count(&f) / c->channels; c->bits = mlo_bits_of(f.dtype);
+    c->channels = f.dims[f.rank - 1]; c->tokens = mlo_form_count(&f) / c->channels; c->bits = mlo_value_bits(c->scan.body, c->scan.body->output[0]->name);
     c->frames = (int)mlo_meta_int(c->scan.node, "mlo.frames", 1);
     c->axi_bits = (int)mlo_meta_int(c->scan.node, "mlo.axi_width", 128);
     if (mlo_core_elements(m, c) || mlo_core_edges(m, c)) return (int)m->error.code;

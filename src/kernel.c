@@ -7,6 +7,8 @@
  *
  * Numbers. Activations are signed integers of 2..16 bits, carried as INT8 or INT16. Requantization is
  *     y = clip((acc * M + 2^(S-1)) >> S, lo, hi),   0 <= M < 2^15, 1 <= S <= 62, the shift rounds down.
+ * Where a node's metadata say mlo.pow2, its M are powers of two, and it has hardware without multipliers: M = 1 is a shift to the right; M = 2^(k+1)
+ * and S = 1 is one to the left, by k <= 13. What the hardware gets is the shift as a whole: S + 14 - log2 M, of acc * 2^14.
  */
 
 /* One stream port of a unit: which node input (or output) it carries, how wide. `port` is the Verilog prefix. */
@@ -89,6 +91,8 @@ static int64_t mlo_requantize(int64_t acc, int64_t mult, int shift, int64_t lo, 
     return mlo_clip(mlo_shift_down(acc * mult + half, shift), lo, hi);
 }
 
+static int mlo_log2(int64_t v) { int n = 0; while (v > 1) { v /= 2; n++; } return n; }
+
 /* Element i of an integer array, and storing one. */
 static int64_t mlo_get(const mlo_array *a, int64_t i) {
     switch (a->dtype) {
@@ -113,6 +117,10 @@ static void mlo_set_element(mlo_array *a, int64_t i, int64_t v) {
 
 /* Attributes every kernel shares: the output's element type and bounds. */
 static mlo_dtype mlo_kernel_to(const mlo_node *n) { return (mlo_dtype)mlo_int(n, "to", MLO_INT8); }
+static int64_t mlo_meta_int(const mlo_node *n, const char *key, int64_t otherwise) {
+    const char *s = mlo_meta_get(n->meta, n->n_meta, key);
+    return s ? (int64_t)strtol(s, NULL, 10) : otherwise;
+}
 static int mlo_bits_of(mlo_dtype t) { return t == MLO_INT8 ? 8 : t == MLO_INT16 ? 16 : t == MLO_BOOL ? 1 : 32; }
 
 static int mlo_kernel_inputs(mlo_call *c, size_t n) {

@@ -45,12 +45,15 @@ static int mlo_add_unit(const mlo_site *s, int64_t pe, int64_t simd, mlo_unit *u
     mlo_unit_memory(u, "s_axis_c", 64, 1);
     mlo_unit_param(u, "C", channels); mlo_unit_param(u, "PE", pe);
     mlo_unit_param(u, "ABITS", u->in[0].bits); mlo_unit_param(u, "BBITS", u->in[1].bits); mlo_unit_param(u, "YBITS", u->out.bits);
-    u->interval = channels / pe; u->latency = 7; u->other = 2 * pe;
+    mlo_unit_shift(s, u);
+    u->interval = channels / pe; u->latency = 7; u->other = mlo_site_pow2(s) ? 0 : 2 * pe;
     return 0;
 }
 static void mlo_add_pack(const mlo_site *s, const mlo_unit *u, int k, int64_t word, const mlo_array *const *in, unsigned char *bits) {
-    (void)s; (void)u; (void)k; (void)word;
-    mlo_put_bits(bits, 0, 16, (uint64_t)mlo_get(in[2], 0));
-    mlo_put_bits(bits, 16, 16, (uint64_t)mlo_get(in[2], 1));
+    (void)u; (void)k; (void)word;
+    for (int i = 0; i < 2; i++) {
+        int64_t mult = mlo_get(in[2], i);
+        mlo_put_bits(bits, 16 * i, 16, (uint64_t)(mlo_site_pow2(s) ? mlo_log2(mult) : mult));
+    }
     mlo_put_bits(bits, 32, 6, (uint64_t)mlo_get(in[2], 2));
 }

@@ -1,5 +1,5 @@
 /* attention: softmax(q k^T scale) v per head, in integers, streaming.
- * inputs: q [B, TQ, H*D], k, v [B, TK, H*D] int8, mask [B, TK] bool (true: the key counts), p = [MS, SS, MO, SO] int32.
+ * inputs: q [B, TQ, H*D], k, v [B, TK, H*D] int8 or int16 (of up to 512 channels a head), mask [B, TK] bool (true: the key counts), p = [MS, SS, MO, SO] int32.
  *
  *     s[j]  = q . k[j]                              mx = the largest s[j] of a key that counts (no key counts: then all do, with s = 0)
  *     t[j]  = min(((mx - s[j]) MS + 2^(SS-1)) >> SS, 4095)          the distance below the maximum in 1/64 octaves
@@ -31,23 +31,24 @@ static const char mlo_attention_function[] =
     "rest1 = Constant <value_ints=[-1]> ()\n"
     "split = Concat <axis=0> (zeros, heads1, rest1)\n"
     "join = Concat <axis=0> (zeros, rest1)\n"
-    "q32 = Cast <to=6> (q_)\n"
-    "k32 = Cast <to=6> (k_)\n"
-    "v64 = Cast <to=7> (v_)\n"
-    "q4 = Reshape (q32, split)\n"
-    "k4 = Reshape (k32, split)\n"
-    "v4 = Reshape (v64, split)\n"
+    "qd = Cast <to=11> (q_)\n"                     /* products of doubles: exact below 2^53 */
+    "kd = Cast <to=11> (k_)\n"
+    "vd = Cast <to=11> (v_)\n"
+    "q4 = Reshape (qd, split)\n"
+    "k4 = Reshape (kd, split)\n"
+    "v4 = Reshape (vd, split)\n"
     "qh = Transpose <perm=[0, 2, 1, 3]> (q4)\n"
     "kh = Transpose <perm=[0, 2, 3, 1]> (k4)\n"
     "vh = Transpose <perm=[0, 2, 1, 3]> (v4)\n"
     "scores = MatMul (qh, kh)\n"
-    "scores64 = Cast <to=7> (scores)\n"
     /* keys that don't count score so low that any other is the maximum; when none counts they are all equal */
     "mask4 = Unsqueeze <axes=[1, 2]> (mask)\n"
-    "never = Constant <value_int=-1073741824> ()\n"
-    "score = Where (mask4, scores64, never)\n"
-    "largest = ReduceMax <axes=[-1], keepdims=1> (score)\n"
-    "distance = Sub (largest, score)\n"
+    "never_ = Constant <value_int=-1099511627776> ()\n"
+    "never = Cast <to=11> (never_)\n"
+    "score = Where (mask4, scores, never)\n"
+    "largest = ReduceMax <axes=[-1], keepdims=1> (score)\n"      /* of doubles: ONNX Runtime's of int64 is wrong beyond 31 bits (measured, 1.31) */
+    "below = Sub (largest, score)\n"
+    "distance = Cast <to=7> (below)\n"
     "p64 = Cast <to=7> (p)\n"
     "i0 = Constant <value_int=0> ()\n"
     "i1 = Constant <value_int=1> ()\n"
@@ -91,7 +92,9 @@ static const char mlo_attention_function[] =
     "top_ = Pow (two_, lt8)\n"
     "top = Mul (mo, top_)\n"
     "m = Div (top, total)\n"
-    "acc = MatMul (e, vh)\n"
+    "ed = Cast <to=11> (e)\n"
+    "ev = MatMul (ed, vh)\n"
+    "acc = Cast <to=7> (ev)\n"
     MLO_FUNCTION_REQUANTIZE
     "yt = Transpose <perm=[0, 2, 1, 3]> (qc)\n"
     "y3 = Reshape (yt, join)\n"
@@ -107,7 +110,7 @@ static int64_t mlo_exp2_weight(int64_t t) {
 
 /* Scores to weights, in place; returns their sum. */
 static int64_t mlo_attention_weights(const mlo_row *r, int64_t *e) {
-    int64_t never = -((int64_t)1 << 30), largest = never, total = 0;
+    int64_t never = -((int64_t)1 << 40), largest = never, total = 0;
     for (int64_t j = 0; j < r->tk; j++) {
         if (!mlo_get(r->mask, r->mask_at + j)) e[j] = never;
         if (e[j] > largest) largest = e[j];
@@ -121,10 +124,10 @@ static int64_t mlo_attention_weights(const mlo_row *r, int64_t *e) {
     return total;
 }
 
-static void mlo_attention_row(const mlo_row *r, const mlo_node *n, const int8_t *q, const int8_t *k, const int8_t *v, mlo_array *y, int64_t y_at, int64_t *e) {
+static void mlo_attention_row(const mlo_row *r, const mlo_node *n, const int32_t *q, const int32_t *k, const int32_t *v, mlo_array *y, int64_t y_at, int64_t *e) {
     for (int64_t j = 0; j < r->tk; j++) {
-        int32_t s = 0;
-        for (int64_t d = 0; d < r->d; d++) s += (int32_t)q[d] * k[j * r->stride + d];
+        int64_t s = 0;
+        for (int64_t d = 0; d < r->d; d++) s += (int64_t)q[d] * k[j * r->stride + d];
         e[j] = s;
     }
     int64_t total = mlo_attention_weights(r, e), scale = (mlo_get(r->p, 2) << (r->lt + 8)) / total;
@@ -138,27 +141,39 @@ static void mlo_attention_row(const mlo_row *r, const mlo_node *n, const int8_t 
 
 static int mlo_attention_check(mlo_call *c, int64_t heads) {
     const mlo_array *q = c->in[0], *k = c->in[1], *v = c->in[2];
-    for (int i = 0; i < 3; i++) if (c->in[i]->rank != 3 || c->in[i]->dtype != MLO_INT8) return mlo_fail(c->m, MLO_E_TYPE, c->node, "input %d must be INT8 [frames, tokens, channels]", i);
+    for (int i = 0; i < 3; i++) if (c->in[i]->rank != 3 || (c->in[i]->dtype != MLO_INT8 && c->in[i]->dtype != MLO_INT16)) return mlo_fail(c->m, MLO_E_TYPE, c->node, "input %d must be INT8 or INT16 [frames, tokens, channels]", i);
+    if (heads > 0 && q->dims[2] / heads > 512) return mlo_fail(c->m, MLO_E_UNSUPPORTED, c->node, "heads of %lld channels; up to 512 are supported", (long long)(q->dims[2] / heads));
     if (heads < 1 || q->dims[2] % heads || k->dims[2] != q->dims[2] || v->dims[2] != q->dims[2] || k->dims[1] != v->dims[1])
         return mlo_fail(c->m, MLO_E_SHAPE, c->node, "q, k, v of %lld, %lld, %lld channels do not make %lld heads", (long long)q->dims[2], (long long)k->dims[2], (long long)v->dims[2], (long long)heads);
     if (mlo_get(c->in[4], 1) < 1 || mlo_get(c->in[4], 1) > 40) return mlo_fail(c->m, MLO_E_DATA, c->node, "score shift %lld is not 1..40", (long long)mlo_get(c->in[4], 1));
     return mlo_kernel_count(c, 3, q->dims[0] * k->dims[1]);
 }
 
+/* The elements of an operand, whatever its width. */
+static int32_t *mlo_attention_wide(mlo *m, const mlo_array *a) {
+    int64_t n = mlo_array_count(a);
+    int32_t *x = (int32_t *)mlo_scratch(m, (size_t)n, sizeof *x);
+    for (int64_t i = 0; x && i < n; i++) x[i] = (int32_t)mlo_get(a, i);
+    return x;
+}
+
 static int mlo_attention_run(mlo_call *c) {
     if (mlo_kernel_inputs(c, 5) || mlo_kernel_count(c, 4, 4)) return (int)c->m->error.code;
     int64_t heads = mlo_int(c->node, "heads", 1);
     if (mlo_attention_check(c, heads)) return (int)c->m->error.code;
-    const mlo_array *q = c->in[0], *k = c->in[1], *v = c->in[2];
+    const mlo_array *q = c->in[0], *k = c->in[1];
     int64_t frames = q->dims[0], tq = q->dims[1], ch = q->dims[2];
     mlo_row r = { k->dims[1], ch / heads, ch, c->in[3], c->in[4], 0, (int)mlo_int(c->node, "lt", 0) };
     mlo_array *y = mlo_call_out(c, 0, mlo_kernel_to(c->node), 3, q->dims);
     int64_t *e = (int64_t *)mlo_scratch(c->m, (size_t)r.tk, sizeof *e);
-    for (int64_t f = 0; y && e && f < frames; f++) for (int64_t i = 0; i < tq; i++) for (int64_t h = 0; h < heads; h++) {
+    int32_t *x[3];
+    for (int i = 0; i < 3; i++) x[i] = mlo_attention_wide(c->m, c->in[i]);
+    for (int64_t f = 0; y && e && x[0] && x[1] && x[2] && f < frames; f++) for (int64_t i = 0; i < tq; i++) for (int64_t h = 0; h < heads; h++) {
         int64_t at = (f * tq + i) * ch + h * r.d, kv = f * r.tk * ch + h * r.d;
         r.mask_at = f * r.tk;
-        mlo_attention_row(&r, c->node, (const int8_t *)q->data + at, (const int8_t *)k->data + kv, (const int8_t *)v->data + kv, y, at, e);
+        mlo_attention_row(&r, c->node, x[0] + at, x[1] + kv, x[2] + kv, y, at, e);
     }
+    for (int i = 0; i < 3; i++) mlo_scratch_free(c->m, x[i]);
     mlo_scratch_free(c->m, e);
     return (int)c->m->error.code;
 }

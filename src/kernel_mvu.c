@@ -92,30 +92,34 @@ static int mlo_mvu_legal(const mlo_site *s, int64_t pe, int64_t simd) {
     return pe >= 1 && simd >= 1 && s->in[1].dims[0] % simd == 0 && s->in[1].dims[1] / parts % pe == 0;
 }
 
+/* Weights travel as INT8; the bits they have are metadata mlo.weight_bits. */
+static int mlo_site_weight_bits(const mlo_site *s) { return (int)mlo_meta_int(s->node, "mlo.weight_bits", 8); }
+
 static int mlo_mvu_unit(const mlo_site *s, int64_t pe, int64_t simd, mlo_unit *u) {
     int64_t k = s->in[1].dims[0], n = s->in[1].dims[1];
-    int table = s->n_in > 5, xbits = s->in_bits[0], ybits = s->out_bits, index = mlo_clog2(mlo_int(s->node, "hi", 127) + 1) + 1;
+    int table = s->n_in > 5, wbits = mlo_site_weight_bits(s), xbits = s->in_bits[0], ybits = s->out_bits, index = mlo_clog2(mlo_int(s->node, "hi", 127) + 1) + 1;
     u->module = "mlo_mvu";
     u->in[u->n_in++] = mlo_port_make("s_axis", 0, simd, xbits, k);
     u->out = mlo_port_make("m_axis", 0, pe, ybits, n);
-    mlo_unit_memory(u, "s_axis_w", pe * simd * 8, n / pe * (k / simd));
+    mlo_unit_memory(u, "s_axis_w", pe * simd * wbits, n / pe * (k / simd));
     mlo_unit_memory(u, "s_axis_c", pe * 64, n / pe);
     if (table) mlo_unit_memory(u, "s_axis_t", ybits, (int64_t)1 << index); else u->idle = "s_axis_t";
     mlo_unit_param(u, "K", k); mlo_unit_param(u, "N", n); mlo_unit_param(u, "PE", pe); mlo_unit_param(u, "SIMD", simd);
-    mlo_unit_param(u, "XBITS", xbits); mlo_unit_param(u, "WBITS", 8); mlo_unit_param(u, "ABITS", mlo_clog2((k << (xbits + 6)) + ((int64_t)1 << 31)) + 1); mlo_unit_param(u, "YBITS", ybits);
+    mlo_unit_param(u, "XBITS", xbits); mlo_unit_param(u, "WBITS", wbits); mlo_unit_param(u, "ABITS", mlo_clog2((k << (xbits + wbits - 2)) + ((int64_t)1 << 31)) + 1); mlo_unit_param(u, "YBITS", ybits);
     mlo_unit_param(u, "TABLE", table);
     if (table) mlo_unit_param(u, "TBITS", index);
+    mlo_unit_shift(s, u);
     u->interval = k / simd * (n / pe); u->latency = mlo_clog2(simd) + 11 + table;
-    u->multipliers = pe * simd; u->other = pe; u->macs = k * n;
+    u->multipliers = pe * simd; u->other = mlo_site_pow2(s) ? 0 : pe; u->macs = k * n;
     return 0;
 }
 
 static void mlo_mvu_pack(const mlo_site *s, const mlo_unit *u, int k, int64_t word, const mlo_array *const *in, unsigned char *bits) {
-    int64_t pe = u->pe, simd = u->simd, n = s->in[1].dims[1], folds = s->in[1].dims[0] / simd;
+    int64_t pe = u->pe, simd = u->simd, n = s->in[1].dims[1], folds = s->in[1].dims[0] / simd; int wbits = mlo_site_weight_bits(s);
     if (k == 0) {
         int64_t nf = word / folds, kf = word % folds;
         for (int64_t p = 0; p < pe; p++) for (int64_t i = 0; i < simd; i++)
-            mlo_put_bits(bits, (p * simd + i) * 8, 8, (uint64_t)mlo_get(in[1], (kf * simd + i) * n + nf * pe + p));
-    } else if (k == 1) mlo_pack_channels(u, word, in, 2, bits);
+            mlo_put_bits(bits, (p * simd + i) * wbits, wbits, (uint64_t)mlo_get(in[1], (kf * simd + i) * n + nf * pe + p));
+    } else if (k == 1) mlo_pack_channels(s, u, word, in, 2, bits);
     else mlo_put_bits(bits, 0, u->out.bits, (uint64_t)mlo_get(in[5], word));
 }

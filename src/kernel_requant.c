@@ -32,6 +32,10 @@ static int mlo_requant_run(mlo_call *c) {
 
 static const mlo_limit mlo_requant_limits[] = { { 1, 0, 1, -32768, 32767, "offset" }, { 2, 0, 1, 0, 32767, "multiplier" }, { 3, 0, 1, 1, 62, "shift" }, { 0, 0, 0, 0, 0, NULL } };
 
+/* The variant without multipliers: what metadata mlo.pow2 says. */
+static int mlo_site_pow2(const mlo_site *s) { return mlo_meta_int(s->node, "mlo.pow2", 0) != 0; }
+static void mlo_unit_shift(const mlo_site *s, mlo_unit *u) { if (mlo_site_pow2(s)) mlo_unit_param(u, "SHIFT", 1); }
+
 /* Kernels that work on PE lanes of a token: PE divides the channels. */
 static int mlo_lanes_legal(const mlo_site *s, int64_t pe, int64_t simd) { return simd == 1 && pe >= 1 && mlo_last_dim(&s->out) % pe == 0; }
 
@@ -43,18 +47,21 @@ static int mlo_requant_unit(const mlo_site *s, int64_t pe, int64_t simd, mlo_uni
     u->out = mlo_port_make("m_axis", 0, pe, ybits, channels);
     mlo_unit_memory(u, "s_axis_c", pe * 64, channels / pe);
     mlo_unit_param(u, "C", channels); mlo_unit_param(u, "PE", pe); mlo_unit_param(u, "XBITS", xbits); mlo_unit_param(u, "YBITS", ybits);
-    u->interval = channels / pe; u->latency = 9; u->other = pe;
+    mlo_unit_shift(s, u);
+    u->interval = channels / pe; u->latency = 9; u->other = mlo_site_pow2(s) ? 0 : pe;
     return 0;
 }
 /* Word `word` of the channel words of PE lanes: bias, multiplier, shift, from inputs `at` and the next two. */
-static void mlo_pack_channels(const mlo_unit *u, int64_t word, const mlo_array *const *in, size_t at, unsigned char *bits) {
+static void mlo_pack_channels(const mlo_site *s, const mlo_unit *u, int64_t word, const mlo_array *const *in, size_t at, unsigned char *bits) {
     for (int64_t p = 0; p < u->pe; p++) {
         mlo_put_bits(bits, 64 * p, 32, (uint64_t)mlo_get(in[at], word * u->pe + p));
-        mlo_put_bits(bits, 64 * p + 32, 16, (uint64_t)mlo_get(in[at + 1], word * u->pe + p));
-        mlo_put_bits(bits, 64 * p + 48, 6, (uint64_t)mlo_get(in[at + 2], word * u->pe + p));
+        int64_t mult = mlo_get(in[at + 1], word * u->pe + p), shift = mlo_get(in[at + 2], word * u->pe + p);
+        if (mlo_site_pow2(s)) { shift += 14 - mlo_log2(mult); mult = 1 << 14; }
+        mlo_put_bits(bits, 64 * p + 32, 16, (uint64_t)mult);
+        mlo_put_bits(bits, 64 * p + 48, 6, (uint64_t)shift);
     }
 }
 static void mlo_requant_pack(const mlo_site *s, const mlo_unit *u, int k, int64_t word, const mlo_array *const *in, unsigned char *bits) {
-    (void)s; (void)k;
-    mlo_pack_channels(u, word, in, 1, bits);
+    (void)k;
+    mlo_pack_channels(s, u, word, in, 1, bits);
 }

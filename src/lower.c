@@ -24,6 +24,13 @@ static int mlo_rename_kernels(mlo *m, mlo_graph *body) {
     return 0;
 }
 
+/* Metadata that the hardware of a matrix-vector unit depends on. */
+static int mlo_same_widths(const mlo_node *a, const mlo_node *b) {
+    static const char *const keys[] = { "mlo.bits", "mlo.weight_bits", "mlo.pow2" };
+    for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) if (mlo_meta_int(a, keys[i], 0) != mlo_meta_int(b, keys[i], 0)) return 0;
+    return 1;
+}
+
 /* Three projections of one value, made for one attention and nothing else: the node of each, or 0. */
 static int mlo_projections(const mlo_graph *body, const mlo_node *attention, mlo_node **p) {
     for (int i = 0; i < 3; i++) {
@@ -31,7 +38,7 @@ static int mlo_projections(const mlo_graph *body, const mlo_node *attention, mlo
         if (!v || !v->producer || !mlo_is(v->producer, "mlo.MVU") || v->n_uses != 1) return 0;
         p[i] = v->producer;
         mlo_form w = mlo_form_of(mlo_value_of(body, p[i]->input[1])), w0 = mlo_form_of(mlo_value_of(body, p[0]->input[1]));
-        if (p[i]->input[0] != p[0]->input[0] || mlo_kernel_to(p[i]) != mlo_kernel_to(p[0]) || w.rank != 2 || w.dims[1] != w0.dims[1]) return 0;
+        if (p[i]->input[0] != p[0]->input[0] || mlo_kernel_to(p[i]) != mlo_kernel_to(p[0]) || !mlo_same_widths(p[i], p[0]) || w.rank != 2 || w.dims[1] != w0.dims[1]) return 0;
     }
     return p[0] != p[1] && p[1] != p[2] && p[0] != p[2];
 }

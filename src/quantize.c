@@ -7,6 +7,7 @@
  *      parameter, whether or not layers agree about it.
  * example: a MatMul + Add of a BERT layer becomes
  *      w8 = QuantizeLinear(w, w_scale, 0)      y = mlo.MVU(x8, w8, bias, mult, shift)
+ *      (weights of fewer bits: Clip behind it; they travel as INT8, and as what they are to the hardware)
  * cost: two float evaluations per sample; one layer's weights in memory at a time.
  *
  * What an integer stands for is decided in scales.c; here it becomes numbers. A linear layer that reads y[c] = (x[c] - zero[c]) / (scale shape[c])
@@ -65,6 +66,7 @@ static mlo_node *mlo_kernel_node(mlo_quantizer *q, const char *op, const mlo_sub
     int64_t hi = ((int64_t)1 << (bits - 1)) - 1;
     if (mlo_attr_int(m, n, "lo", -hi - 1) || mlo_attr_int(m, n, "hi", hi)) return NULL;
     if (bits != mlo_bits_of(to) && mlo_meta_put(m, &n->meta, &n->n_meta, "mlo.bits", mlo_format(m, "%d", bits))) return NULL;
+    if (q->pow2 && !mlo_is(n, "mlo.Attention") && !mlo_is(n, "mlo.LayerNorm") && mlo_meta_put(m, &n->meta, &n->n_meta, "mlo.pow2", "1")) return NULL;
     for (size_t i = 0; b && i < b->node->n_meta; i++)
         if (!mlo_starts(b->node->meta[i].key, "pkg.torch") && mlo_meta_put(m, &n->meta, &n->n_meta, b->node->meta[i].key, b->node->meta[i].value)) return NULL;
     return mlo_numbers_meta(q, n, "mlo.scale", scale) || mlo_graph_add(m, q->body, n) ? NULL : n;
@@ -102,7 +104,8 @@ static double mlo_shape_at(const mlo_signal *s, int64_t at) { return s->shape ? 
 static int mlo_narrow(mlo_quantizer *q, const mlo_sublayer *b, const char *name, mlo_signal *s) {
     if (!s->wide) { s->name8 = name; return 0; }
     s->name16 = name;
-    if (!s->narrow) return 0;
+    if (s->narrow && mlo_one_form(q, s)) s->name8 = name;
+    if (!s->narrow || s->name8) return 0;
     mlo *m = q->m;
     mlo_channel_words w;
     s->name8 = mlo_format(m, "%s_8", name);
@@ -111,7 +114,7 @@ static int mlo_narrow(mlo_quantizer *q, const mlo_sublayer *b, const char *name,
     if (!n) return (int)m->error.code;
     for (int64_t at = 0; at < q->scan.iterations * s->channels; at++) {
         int64_t mult; int shift;
-        mlo_fixed(s->scale16[at / s->channels] / (s->scale8[at / s->channels] * mlo_shape_at(s, at)), 40, &mult, &shift);
+        MLO_TRY(mlo_ratio(q, n, s->scale16[at / s->channels] / (s->scale8[at / s->channels] * mlo_shape_at(s, at)), 40, &mult, &shift));
         w.bias[at] = (int32_t)rint(-s->zero[at] / s->scale16[at / s->channels]); w.mult[at] = (int32_t)mult; w.shift[at] = shift;
     }
     const char *in[] = { name, w.name[0], w.name[1], w.name[2] };
@@ -122,7 +125,7 @@ static int mlo_narrow(mlo_quantizer *q, const mlo_sublayer *b, const char *name,
 typedef struct { const double *scale, *zero; const float *shape; mlo_dtype type; int bits; } mlo_form_made;
 
 static mlo_form_made mlo_made_at(const mlo_signal *s) {
-    mlo_form_made w = { s->scale16, NULL, NULL, MLO_INT16, 16 }, n = { s->scale8, s->zero, s->shape, mlo_narrow_type(s), s->bits };
+    mlo_form_made w = { s->scale16, NULL, NULL, MLO_INT16, s->wide_bits }, n = { s->scale8, s->zero, s->shape, mlo_narrow_type(s), s->bits };
     return s->wide ? w : n;
 }
 
@@ -130,32 +133,90 @@ static mlo_form_made mlo_made_at(const mlo_signal *s) {
 
 typedef struct { float *scale; mlo_channel_words c; const char *weight; int64_t k, n; } mlo_linear;
 
-/* The scales of the integer weights, columns of w with rows times shape. A bias must fit 32 bits even where the weights are tiny. */
-static void mlo_weight_scales(const mlo_array *w, const float *shape, const double *exact, double x_scale, float *most, float *scale) {
-    memset(most, 0, (size_t)w->dims[1] * sizeof *most);
-    mlo_column_most(w, shape, most);
-    for (int64_t n = 0; n < w->dims[1]; n++) {
-        double s = (double)most[n] / 127, least = fabs(exact[n]) / x_scale / (1 << 29);
-        if (s < least) s = least;
-        scale[n] = (float)(s < 1e-30 ? 1 : s);
+/* The integers a weight may become. */
+typedef struct { float lo, hi; int clipped; } mlo_weight_range;
+static mlo_weight_range mlo_weight_range_of(const mlo_quantizer *q, const mlo_sublayer *b) {
+    int bits = mlo_weight_bits(q, b), whole = b->weight_given && !b->weight_given->narrow;
+    float hi = (float)(ldexp(1, bits - 1) - 1);
+    mlo_weight_range r = { whole ? -hi - 1 : -hi, hi, bits < 8 || (b->weight_given && !whole) };
+    return r;
+}
+
+/* Is the sum to be what the source says, rather than what the mean over the calibration says? */
+static int mlo_linear_fixed(const mlo_sublayer *b) { return b->bias_given || mlo_given_scaled(b->weight_given); }
+
+/* v, rounded as QuantizeLinear does: half to even. Adding 1.5 * 2^23 rounds to an integer. */
+static float mlo_rounded_weight(float v, const mlo_weight_range *r) {
+    const float magic = 12582912.0f;
+    v = v < r->lo ? r->lo : v > r->hi ? r->hi : v;
+    v += magic;
+    return v - magic;
+}
+
+/* error[n] := the expected square error of column n, at scale[n]. */
+static void mlo_weight_errors(const mlo_array *w, const mlo_signal *x, int64_t i, const mlo_weight_range *r, const float *scale, float *error) {
+    const float *row = (const float *)w->data;
+    memset(error, 0, (size_t)w->dims[1] * sizeof *error);
+    for (int64_t k = 0; k < w->dims[0]; k++, row += w->dims[1]) {
+        int64_t at = i * x->channels + k;
+        float shape = x->shape ? x->shape[at] : 1;
+        double power = (x->square[at] - 2 * x->zero[at] * x->mean[at] + x->zero[at] * x->zero[at]) / ((double)shape * (double)shape);
+        for (int64_t n = 0; n < w->dims[1]; n++) {
+            float v = row[n] * shape, e = v - scale[n] * mlo_rounded_weight(v / scale[n], r);
+            error[n] += (float)power * e * e;
+        }
     }
 }
 
-/* sum[n] += the weight as an integer times the mean of the operand as an integer. */
-static void mlo_integer_means(const mlo_array *w, const mlo_signal *x, int64_t i, const float *scale, float *inverse, double *sum) {
+/* Few bits: clipping what lies far out, and finer steps for the rest, may be better. scale[n] becomes the best of a few parts of itself. */
+static int mlo_weight_clipping(mlo_quantizer *q, const mlo_array *w, const mlo_signal *x, int64_t i, const mlo_weight_range *r, float *scale) {
+    int64_t columns = w->dims[1];
+    float *full = (float *)mlo_scratch(q->m, 4 * (size_t)columns, sizeof *full), *part = full + columns, *error = part + columns, *least = error + columns;
+    for (int step = 0; full && step < (q->pow2 ? 2 : 9); step++) {
+        float f = q->pow2 ? (step ? 0.5f : 1) : (float)(16 - step) / 16;
+        for (int64_t n = 0; n < columns; n++) { if (!step) full[n] = scale[n]; part[n] = full[n] * f; }
+        mlo_weight_errors(w, x, i, r, part, error);
+        for (int64_t n = 0; n < columns; n++) if (!step || error[n] < least[n]) { least[n] = error[n]; scale[n] = part[n]; }
+    }
+    mlo_scratch_free(q->m, full);
+    return (int)q->m->error.code;
+}
+
+/* The scales of the integer weights, columns of w with rows times shape. A bias must fit 32 bits even where the weights are tiny. */
+static int mlo_weight_scales(mlo_quantizer *q, const mlo_sublayer *b, int64_t i, const mlo_array *w, const mlo_signal *x, const double *exact, float *most, float *scale) {
+    const mlo_weight_range r = mlo_weight_range_of(q, b);
+    int64_t columns = w->dims[1];
+    for (int64_t n = 0; mlo_given_scaled(b->weight_given) && n < columns; n++) scale[n] = (float)b->weight_given->scale[i * columns + n];
+    if (mlo_given_scaled(b->weight_given)) return 0;
+    memset(most, 0, (size_t)columns * sizeof *most);
+    mlo_column_most(w, x->shape ? x->shape + i * w->dims[0] : NULL, most);
+    for (int64_t n = 0; n < columns; n++) scale[n] = (float)mlo_step(q, most[n] > 1e-30f ? (double)most[n] / (double)r.hi : 1);
+    if (r.clipped && mlo_weight_clipping(q, w, x, i, &r, scale)) return (int)q->m->error.code;
+    for (int64_t n = 0; n < columns; n++) {
+        double least = fabs(exact[n]) / x->scale8[i] / (1 << 29);
+        if ((double)scale[n] < least) scale[n] = (float)mlo_step(q, least);
+    }
+    return 0;
+}
+
+/* sum[n] += the weight as an integer times the mean of the operand as an integer; of a layer that is fixed: times what the operand is off by its zero. */
+static void mlo_integer_means(const mlo_array *w, const mlo_signal *x, int64_t i, const mlo_weight_range *r, int fixed, const float *scale, float *inverse, double *sum) {
     const float *row = (const float *)w->data;
     int64_t columns = w->dims[1];
     for (int64_t n = 0; n < columns; n++) inverse[n] = 1 / scale[n];
     for (int64_t k = 0; k < w->dims[0]; k++, row += columns) {
         int64_t at = i * x->channels + k;
         float shape = x->shape ? x->shape[at] : 1;
-        double mean = (x->mean[at] + x->drift[at] - x->zero[at]) / ((double)shape * x->scale8[i]);
-        for (int64_t n = 0; n < columns; n++) {
-            const float magic = 12582912.0f;                    /* adding 1.5 * 2^23 rounds to an integer, half to even */
-            float v = row[n] * shape * inverse[n] + magic;
-            sum[n] += mean * (double)(v - magic);
-        }
+        double mean = ((fixed ? 0 : x->mean[at] + x->drift[at]) - x->zero[at]) / ((double)shape * x->scale8[i]);
+        for (int64_t n = 0; n < columns; n++) sum[n] += mean * (double)mlo_rounded_weight(row[n] * shape * inverse[n], r);
     }
+}
+
+/* A bias as it is given: rounded to its own steps, within its own width. */
+static double mlo_given_bias(const mlo_given *g, int64_t at, double bias) {
+    if (!mlo_given_scaled(g)) return bias;
+    double hi = ldexp(1, g->bits - 1) - 1, v = rint(bias / g->scale[at]);
+    return (v > hi ? hi : v < -hi - 1 ? -hi - 1 : v) * g->scale[at];
 }
 
 /* One iteration's numbers. w: [K,N] float, bias: [N] or NULL. */
@@ -165,19 +226,22 @@ static int mlo_linear_numbers(mlo_quantizer *q, const mlo_sublayer *b, mlo_linea
     double *exact = (double *)mlo_scratch(m, (size_t)l->n, sizeof *exact), *sum = (double *)mlo_scratch(m, (size_t)l->n, sizeof *sum), x_scale = x->scale8[i];
     float *most = (float *)mlo_scratch(m, (size_t)l->n, sizeof *most), *scale = l->scale + i * l->n;
     int ready = exact && sum && most;
-    for (int64_t n = 0; ready && n < l->n; n++) { exact[n] = bias ? (double)((const float *)bias->data)[n] : 0; sum[n] = 0; }
+    int fixed = mlo_linear_fixed(b);
+    for (int64_t n = 0; ready && n < l->n; n++) { exact[n] = bias ? mlo_given_bias(b->bias_given, i * l->n + n, (double)((const float *)bias->data)[n]) : 0; sum[n] = 0; }
     if (ready) {
+        const mlo_weight_range r = mlo_weight_range_of(q, b);
         const float *row = (const float *)w->data;
-        for (int64_t k = 0; k < l->k; k++, row += l->n) for (int64_t n = 0; n < l->n; n++) exact[n] += x->mean[i * l->k + k] * (double)row[n];
+        for (int64_t k = 0; !fixed && k < l->k; k++, row += l->n) for (int64_t n = 0; n < l->n; n++) exact[n] += x->mean[i * l->k + k] * (double)row[n];
         if (y->zero) for (int64_t n = 0; n < l->n; n++) exact[n] -= y->zero[i * l->n + n];             /* y's mean, counted from its zero */
-        mlo_weight_scales(w, x->shape ? x->shape + i * l->k : NULL, exact, x_scale, most, scale);
-        mlo_integer_means(w, x, i, scale, most, sum);
+        if ((ready = !mlo_weight_scales(q, b, i, w, x, exact, most, scale)) != 0) mlo_integer_means(w, x, i, &r, fixed, scale, most, sum);
     }
     for (int64_t n = 0; ready && n < l->n; n++) {
         double s = (double)scale[n] * x_scale, shape = y->shape ? (double)y->shape[i * l->n + n] : 1;
-        l->c.bias[i * l->n + n] = mlo_to_int32(exact[n] / s - sum[n]);
+        double acc = floor(exact[n] / s - sum[n] + 0.5);
+        if (!(fabs(acc) < 2147483648.0)) { mlo_fail(m, MLO_E_UNSUPPORTED, b->node, "the bias of output channel %lld is %g in steps of %g, beyond 32 bits; coarser scales of the weights or of '%s' are needed", (long long)n, exact[n], s, x->name); break; }
+        l->c.bias[i * l->n + n] = (int32_t)acc;
         int64_t mult; int shift;
-        mlo_fixed(s / (y->scale[i] * shape), 62, &mult, &shift);
+        if (mlo_ratio(q, b->node, s / (y->scale[i] * shape), 62, &mult, &shift)) break;
         l->c.mult[i * l->n + n] = (int32_t)mult; l->c.shift[i * l->n + n] = shift;
     }
     mlo_scratch_free(m, exact); mlo_scratch_free(m, sum); mlo_scratch_free(m, most);
@@ -191,6 +255,25 @@ static int mlo_weight_node(mlo_quantizer *q, const char *op, const char **weight
     const char *name = mlo_format(m, "%s_%s", out, suffix);
     mlo_node *n = name ? mlo_node_new(m, op, name) : NULL;
     if (!n || mlo_node_input(m, n, *weight) || (other ? mlo_node_input(m, n, other) : mlo_attr_ints(m, n, "perm", swap, 2)) || mlo_node_output(m, n, name)) return (int)m->error.code;
+    *weight = name;
+    return mlo_graph_add(m, q->body, n);
+}
+
+/* Clip to the integers a weight may be, where INT8 holds more. */
+static int mlo_clip_node(mlo_quantizer *q, const mlo_sublayer *b, const char **weight) {
+    mlo *m = q->m;
+    const mlo_weight_range r = mlo_weight_range_of(q, b);
+    if (!r.clipped) return 0;
+    const char *name = mlo_format(m, "%s_wc", b->out);
+    mlo_node *n = name ? mlo_node_new(m, "Clip", name) : NULL;
+    if (!n || mlo_node_input(m, n, *weight) || mlo_node_output(m, n, name)) return (int)m->error.code;
+    for (int i = 0; i < 2; i++) {
+        const char *bound = mlo_format(m, "%s_w_%s", b->out, i ? "hi" : "lo");
+        int8_t *data = bound ? (int8_t *)mlo_alloc(m, 1, 1) : NULL;
+        if (!data) return (int)m->error.code;
+        *data = (int8_t)(i ? r.hi : r.lo);
+        if (mlo_graph_init(m, q->body, mlo_tensor_new(m, bound, MLO_INT8, NULL, 0, data, 1)) || mlo_node_input(m, n, bound)) return (int)m->error.code;
+    }
     *weight = name;
     return mlo_graph_add(m, q->body, n);
 }
@@ -211,7 +294,7 @@ static int mlo_linear_parameters(mlo_quantizer *q, const mlo_sublayer *b, mlo_li
     if (x->shape && mlo_weight_node(q, "Mul", &weight, x->shape_name, "ws", b->out)) return (int)m->error.code;
     mlo_node *n = mlo_node_new(m, "QuantizeLinear", l->weight);
     const char *in[] = { weight, scale, zero };
-    return !n || mlo_inputs(m, n, in, 3) || mlo_node_output(m, n, l->weight) || mlo_attr_int(m, n, "axis", 1) || mlo_graph_add(m, q->body, n) ? (int)m->error.code : 0;
+    return !n || mlo_inputs(m, n, in, 3) || mlo_node_output(m, n, l->weight) || mlo_attr_int(m, n, "axis", 1) || mlo_graph_add(m, q->body, n) ? (int)m->error.code : mlo_clip_node(q, b, &l->weight);
 }
 
 static int mlo_linear_fill(mlo_quantizer *q, const mlo_sublayer *b, mlo_linear *l, const mlo_signal *x, const mlo_form_made *y) {
@@ -261,6 +344,7 @@ static int mlo_quantize_linear(mlo_quantizer *q, const mlo_sublayer *b) {
     if (unary && (!entries || mlo_table_fill(q, unary, pre, &made, entries))) return (int)m->error.code;
     mlo_node *n = mlo_kernel_node(q, unary ? "mlo.MVUTable" : "mlo.MVU", b, last->out, made.type, made.bits, made.scale);
     if (n && unary) mlo_index_bounds(n, pre->bits);
+    if (n && mlo_weight_bits(q, b) != 8 && mlo_meta_put(m, &n->meta, &n->n_meta, "mlo.weight_bits", mlo_format(m, "%d", mlo_weight_bits(q, b)))) return (int)m->error.code;
     const char *in[] = { x->name8, l.weight, l.c.name[0], l.c.name[1], l.c.name[2], table };
     if (!n || mlo_inputs(m, n, in, unary ? 6 : 5)) return (int)m->error.code;
     return mlo_narrow(q, last, last->out, y);
@@ -341,6 +425,27 @@ static int mlo_quantize_norm(mlo_quantizer *q, const mlo_sublayer *b) {
     return mlo_narrow(q, b, b->out, y);
 }
 
+/* MA, MB, S: a step of a, and of b, in steps of y. */
+static void mlo_add_numbers(double ra, double rb, int32_t *p) {
+    int64_t mult; int shift;
+    mlo_fixed(ra > rb ? ra : rb, 40, &mult, &shift);
+    for (int k = 0; k < 2; k++) {
+        double v = floor(ldexp(k ? rb : ra, shift) + 0.5);
+        p[k] = (int32_t)(v > 32767 ? 32767 : v);
+    }
+    p[2] = shift;
+}
+
+/* The same in powers of two, which are exact. */
+static int mlo_add_shifts(mlo *m, const mlo_node *blame, double ra, double rb, int32_t *p) {
+    int a, b;
+    frexp(ra, &a); frexp(rb, &b);
+    int least = a < b ? a : b, most = a < b ? b : a, shift = 1 - least > 1 ? 1 - least : 1;
+    if (most - 1 + shift > 14 || shift > 48) return mlo_fail(m, MLO_E_UNSUPPORTED, blame, "operands of %g and %g steps of the sum; up to 14 places between them, and 13 to the left, are supported: give them scales that are nearer", ra, rb);
+    p[0] = 1 << (a - 1 + shift); p[1] = 1 << (b - 1 + shift); p[2] = shift;
+    return 0;
+}
+
 static int mlo_quantize_residual(mlo_quantizer *q, const mlo_sublayer *b) {
     mlo *m = q->m;
     mlo_signal *a = mlo_signal_of(q, b->in[0]), *c = mlo_signal_of(q, b->in[1]), *y = mlo_signal_of(q, b->out);
@@ -352,13 +457,8 @@ static int mlo_quantize_residual(mlo_quantizer *q, const mlo_sublayer *b) {
     if (!n) return (int)m->error.code;
     for (int64_t i = 0; i < q->scan.iterations; i++) {
         double ra = a->scale16[i] / made.scale[i], rb = c->scale16[i] / made.scale[i];
-        int64_t mult; int shift;
-        mlo_fixed(ra > rb ? ra : rb, 40, &mult, &shift);
-        data[3 * i] = (int32_t)floor(ldexp(ra, shift) + 0.5);
-        data[3 * i + 1] = (int32_t)floor(ldexp(rb, shift) + 0.5);
-        if (data[3 * i] > 32767) data[3 * i] = 32767;
-        if (data[3 * i + 1] > 32767) data[3 * i + 1] = 32767;
-        data[3 * i + 2] = shift;
+        if (!q->pow2) mlo_add_numbers(ra, rb, data + 3 * i);
+        else MLO_TRY(mlo_add_shifts(m, b->node, ra, rb, data + 3 * i));
     }
     const char *in[] = { a->name16, c->name16, p };
     if (mlo_inputs(m, n, in, 3)) return (int)m->error.code;
@@ -444,8 +544,9 @@ static int mlo_quantize_body(mlo_quantizer *q) {
 }
 
 /* Quantize or Dequantize in the outer graph. */
-static int mlo_edge_node(mlo_quantizer *q, mlo_graph *list, const char *op, const char *in, const char *out, double scale) {
+static int mlo_edge_node(mlo_quantizer *q, mlo_graph *list, const char *op, const char *in, const char *out, double scale, int bits) {
     mlo *m = q->m;
+    int64_t hi = ((int64_t)1 << (bits - 1)) - 1;
     float *data = (float *)mlo_alloc(m, 1, sizeof *data);
     const char *name = mlo_format(m, "%s_scale", out);
     mlo_node *n = mlo_node_new(m, op, out);
@@ -453,7 +554,7 @@ static int mlo_edge_node(mlo_quantizer *q, mlo_graph *list, const char *op, cons
     *data = (float)scale;
     const char *inputs[] = { in, name };
     if (mlo_graph_init(m, q->scan.outer, mlo_tensor_new(m, name, MLO_FLOAT, NULL, 0, data, sizeof *data)) || mlo_inputs(m, n, inputs, 2) || mlo_node_output(m, n, out)) return (int)m->error.code;
-    if (mlo_is(n, "mlo.Quantize") && (mlo_attr_int(m, n, "to", MLO_INT16) || mlo_attr_int(m, n, "lo", -32768) || mlo_attr_int(m, n, "hi", 32767))) return (int)m->error.code;
+    if (mlo_is(n, "mlo.Quantize") && (mlo_attr_int(m, n, "to", MLO_INT16) || mlo_attr_int(m, n, "lo", -hi - 1) || mlo_attr_int(m, n, "hi", hi))) return (int)m->error.code;
     return mlo_graph_add(m, list, n);
 }
 
@@ -468,9 +569,9 @@ static int mlo_quantize_replace(mlo_quantizer *q) {
     q->loop->input[0] = xq;
     for (size_t i = 0; i < g->n_node; i++) {
         if (g->node[i] != q->scan.node) { if (mlo_graph_add(m, &list, g->node[i])) return (int)m->error.code; continue; }
-        if (mlo_quantize_mask(q, &list, mlo_form_count(&f) / f.dims[f.rank - 1]) || mlo_edge_node(q, &list, "mlo.Quantize", x, xq, in->scale16[0])
+        if (mlo_quantize_mask(q, &list, mlo_form_count(&f) / f.dims[f.rank - 1]) || mlo_edge_node(q, &list, "mlo.Quantize", x, xq, in->scale16[0], in->wide_bits)
             || mlo_node_output(m, q->loop, yq) || mlo_graph_add(m, &list, q->loop)
-            || mlo_edge_node(q, &list, "mlo.Dequantize", yq, y, out->scale16[q->scan.iterations - 1])) return (int)m->error.code;
+            || mlo_edge_node(q, &list, "mlo.Dequantize", yq, y, out->scale16[q->scan.iterations - 1], out->wide_bits)) return (int)m->error.code;
     }
     g->node = list.node; g->n_node = list.n_node;
     return 0;
@@ -483,16 +584,26 @@ static int mlo_quantize_calibrate(mlo_quantizer *q) {
     return mlo_calibrate_run(q, mlo_drift_see);
 }
 
+static int mlo_quantize_options(mlo_quantizer *q) {
+    mlo *m = q->m;
+    const char *scale = mlo_opt(m, "scale");
+    q->weights = (int)mlo_opt_int(m, "weights", 8, 2, 8);
+    q->activations = (int)mlo_opt_int(m, "activations", 8, 4, 16);
+    q->residual = (int)mlo_opt_int(m, "residual", 16, 8, 16);
+    q->pow2 = scale && !strcmp(scale, "pow2");
+    return scale && !q->pow2 && strcmp(scale, "real") ? mlo_fail_at(m, MLO_E_USAGE, NULL, "--scale %s: there is real (a multiplier and a shift) and pow2 (a shift)", scale) : (int)m->error.code;
+}
+
 /* The stage itself. What it calibrated and chose goes to *made, which holds the cost that widths may have, 0: the option says. */
 static int mlo_quantize(mlo *m, mlo_quantizer *made) {
     mlo_quantizer q;
     memset(&q, 0, sizeof q);
     q.m = m; q.cost = made->cost;
-    if (mlo_scan_choose(m, &q.scan)) return (int)m->error.code;
+    if (mlo_quantize_options(&q) || mlo_scan_choose(m, &q.scan)) return (int)m->error.code;
     if (q.scan.n_state != 1 || q.scan.n_tap) return mlo_fail(m, MLO_E_UNSUPPORTED, q.scan.node, "a loop of %zu carried values and %zu taps; one carried value and no taps are supported", q.scan.n_state, q.scan.n_tap);
     mlo_form carried = mlo_form_of(mlo_value_of(q.scan.body, q.scan.body->input[0]->name));
     if (!mlo_form_known(&carried)) return mlo_fail(m, MLO_E_SHAPE, q.scan.node, "the carried value is %s: bind the open dimensions (%s) with --dim NAME=N", mlo_dims_text(m, carried.rank, carried.dims), mlo_open_dims(m));
-    if (mlo_recognise(m, &q.scan, &q.r, &q.result) || mlo_demand(&q) || mlo_mask_constant(&q) || mlo_quantize_calibrate(&q)) return (int)m->error.code;
+    if (mlo_recognise(m, &q.scan, &q.r, &q.result) || mlo_demand(&q) || mlo_choose_given(&q) || mlo_mask_constant(&q) || mlo_quantize_calibrate(&q)) return (int)m->error.code;
     q.loop = mlo_node_new(m, "Scan", mlo_node_name(q.scan.node));
     q.body = MLO_NEW(m, mlo_graph);
     if (!q.loop || !q.body) return (int)m->error.code;

@@ -8,6 +8,11 @@
  */
 typedef enum { MLO_LINEAR = 1, MLO_NORM, MLO_ATTENTION, MLO_UNARY, MLO_RESIDUAL } mlo_block_kind;
 
+/* What a source model, or a q_config, fixes of a value: its width, and where `scale` is given what its integers stand for:
+ * scale x (integer - zero). Per iteration (of a weight: per iteration and column); zero in steps, NULL: 0. sign: -2^(bits-1) is the least
+ * integer, else 0; narrow: one more than that. */
+typedef struct { int bits, sign, narrow; double *scale, *zero; } mlo_given;
+
 typedef struct {
     mlo_block_kind kind;
     mlo_node *node;                 /* the node to blame, and the one whose scope names the block */
@@ -16,6 +21,7 @@ typedef struct {
     const char *out;
     const char *weight, *bias;      /* linear: [K,N] (or [N,K] when transposed) and [N] or NULL; norm: gamma, beta (each may be NULL) */
     int transposed;
+    mlo_given *weight_given, *bias_given;   /* of a linear layer; NULL: nothing is fixed */
     float epsilon; int center;      /* norm */
     int64_t heads; double scale;    /* attention: heads, and what scores are multiplied by */
     const char *mask;               /* attention: the additive mask's name, NULL for none */

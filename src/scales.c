@@ -7,7 +7,10 @@
  *      by shape[c] and zero W goes into the bias.
  * cost: the weights once, a layer at a time.
  *
- * The residual stream has 16 bits, symmetric, a quarter of headroom. Matrix operands have fewer, so each gets what its place allows:
+ * Widths are options: 16 bits for the residual stream, 8 for operands and weights where nothing is said. With --scale pow2 every scale is a
+ * power of two, so that going from one to another is a shift. What is given (mlo_given: by the source model, by a q_config) is taken as it is.
+ *
+ * The residual stream is symmetric, with a quarter of headroom. Matrix operands have fewer bits, so each gets what its place allows:
  *     read by linear layers alone:       a scale and a zero per channel; the shape is the best of a few between "ranges become equal" and
  *                                        "weights become equal", by the expected error of the product (Xiao et al., SmoothQuant, search alpha)
  *     values of an attention:            likewise; weights of a row sum to one, so the mix has the same zero and shape
@@ -16,10 +19,75 @@
  *     index of a table:                  one scale and one zero, over the range where the function is not flat
  *     anything else:                     one scale
  */
-enum { MLO_WIDE = 32767, MLO_INDEX_BITS = 10 };
+enum { MLO_INDEX_BITS = 10 };
 static const double mlo_headroom = 1.25, mlo_margin = 1.0 / 16;
 
 static double mlo_top(const mlo_signal *s) { return ldexp(1, s->bits - 1) - 1; }
+static double mlo_wide_top(const mlo_signal *s) { return ldexp(1, s->wide_bits - 1) - 1; }
+
+static int mlo_is_pow2(double x) { int e; return frexp(x, &e) <= 0.5 && x > 0; }
+static double mlo_pow2_up(double x) { int e; double f = frexp(x, &e); return ldexp(1, f <= 0.5 ? e - 1 : e); }
+static double mlo_pow2_near(double x) { int e; double f = frexp(x, &e); return ldexp(1, f < 0.70710678118654752 ? e - 1 : e); }
+
+/* A scale that is at least x, as it is stored: a float, or a power of two. */
+static double mlo_step(const mlo_quantizer *q, double x) { return q->pow2 ? mlo_pow2_up(x) : (double)(float)x; }
+
+/* ---- what is given ------------------------------------------------------------------------------------------------------------------------ */
+
+/* The real value of the integer 0: integers are signed here, so unsigned ones lose their middle. */
+static double mlo_given_zero(const mlo_given *g, int64_t i) { return -g->scale[i] * ((g->zero ? g->zero[i] : 0) - (g->sign ? 0 : ldexp(1, g->bits - 1))); }
+
+static const mlo_given *mlo_narrow_given(const mlo_signal *s) { return s->given_narrow ? s->given_narrow : s->given; }
+
+/* A wide form has no zero, so only what has none is taken over. */
+static const mlo_given *mlo_wide_given(const mlo_quantizer *q, const mlo_signal *s) {
+    const mlo_given *g = s->given_wide ? s->given_wide : s->given;
+    for (int64_t i = 0; g && g->scale && i < q->scan.iterations; i++) if (mlo_given_zero(g, i) < 0 || mlo_given_zero(g, i) > 0) return NULL;
+    return g;
+}
+
+static int mlo_given_scaled(const mlo_given *g) { return g && g->scale; }
+
+/* Both forms are given, and are one: then there is nothing to do between them. */
+static int mlo_one_form(const mlo_quantizer *q, const mlo_signal *s) {
+    const mlo_given *n = mlo_narrow_given(s), *w = mlo_wide_given(q, s);
+    if (!mlo_given_scaled(n) || !mlo_given_scaled(w) || s->bits != s->wide_bits) return 0;
+    for (int64_t i = 0; i < q->scan.iterations; i++) {
+        double off = n->scale[i] - w->scale[i], zero = mlo_given_zero(n, i);
+        if (off < 0 || off > 0 || zero < 0 || zero > 0) return 0;
+    }
+    return 1;
+}
+
+static int mlo_given_check(mlo_quantizer *q, const char *name, const mlo_given *g, int least, int most, int64_t count) {
+    if (g->bits < least || g->bits > most) return mlo_fail_at(q->m, MLO_E_UNSUPPORTED, name, "%d bits are fixed for this value; %d to %d are supported", g->bits, least, most);
+    for (int64_t i = 0; g->scale && i < count; i++) {
+        if (!(g->scale[i] > 0 && g->scale[i] < 1e30)) return mlo_fail_at(q->m, MLO_E_DATA, name, "a scale of %g is fixed for this value; it must be above 0", g->scale[i]);
+        if (q->pow2 && !mlo_is_pow2(g->scale[i])) return mlo_fail_at(q->m, MLO_E_UNSUPPORTED, name, "a scale of %g is fixed for this value, which is no power of two; --scale real takes it", g->scale[i]);
+    }
+    return 0;
+}
+
+/* Widths that are given, and whether what is given can be. */
+static int mlo_obey_widths(mlo_quantizer *q, mlo_signal *s) {
+    const mlo_given *n = mlo_narrow_given(s), *w = mlo_wide_given(q, s);
+    int index = s->reads[MLO_UNARY] > 0;
+    if (n && s->narrow && mlo_given_check(q, s->name, n, 2, index ? 12 : 16, q->scan.iterations)) return (int)q->m->error.code;
+    if (w && s->wide && mlo_given_check(q, s->name, w, 2, 16, q->scan.iterations)) return (int)q->m->error.code;
+    if (n) s->bits = n->bits;
+    if (w) s->wide_bits = w->bits;
+    return 0;
+}
+
+/* Takes scale and zero of the narrow form from what is given. */
+static void mlo_obey(mlo_quantizer *q, mlo_signal *s) {
+    const mlo_given *g = mlo_narrow_given(s);
+    s->shape = NULL;
+    for (int64_t i = 0; i < q->scan.iterations; i++) {
+        s->scale8[i] = g->scale[i];
+        for (int64_t c = 0; c < s->channels; c++) s->zero[i * s->channels + c] = mlo_given_zero(g, i);
+    }
+}
 
 /* ---- demands --------------------------------------------------------------------------------------------------------------------------- */
 
@@ -37,6 +105,7 @@ static int mlo_demand(mlo_quantizer *q) {
         mlo_signal *out = mlo_signal_of(q, b->out);
         if (!out) return (int)q->m->error.code;
         out->maker = b;
+        if (b->kind == MLO_RESIDUAL) out->wide = 1;                                /* a sum knows no shape */
         if (b->kind == MLO_ATTENTION && b->mask) {
             if (q->mask && q->mask != b->mask) return mlo_fail(q->m, MLO_E_UNSUPPORTED, b->node, "a loop with two attention masks, '%s' and '%s'; one key mask per loop is supported", q->mask, b->mask);
             q->mask = b->mask;
@@ -45,6 +114,39 @@ static int mlo_demand(mlo_quantizer *q) {
     mlo_signal *in = mlo_signal_of(q, q->scan.body->input[0]->name), *out = mlo_signal_of(q, q->result);
     if (!in || !out) return (int)q->m->error.code;
     in->wide = out->wide = 1;
+    return 0;
+}
+
+/* The carried value goes out as it comes in: one width, and the scales of iteration k + 1 are those that iteration k leaves. */
+static int mlo_unite_carried(mlo_quantizer *q) {
+    mlo *m = q->m;
+    mlo_signal *in = mlo_signal_of(q, q->scan.body->input[0]->name), *out = mlo_signal_of(q, q->result);
+    const mlo_given *a = mlo_wide_given(q, in), *b = mlo_wide_given(q, out), *one = a ? a : b;
+    size_t n = (size_t)q->scan.iterations;
+    if (a && b && a->bits != b->bits) return mlo_fail_at(m, MLO_E_UNSUPPORTED, out->name, "%d bits are fixed for what goes into a layer and %d for what comes out of it ('%s'), which the next layer reads; give both one width", a->bits, b->bits, out->name);
+    for (size_t i = 1; mlo_given_scaled(a) && mlo_given_scaled(b) && i < n; i++) if (a->scale[i] < b->scale[i - 1] || a->scale[i] > b->scale[i - 1])
+        return mlo_fail_at(m, MLO_E_UNSUPPORTED, out->name, "a scale of %g is fixed for what goes into a layer and %g for what comes out of the one before; give both one scale", a->scale[i], b->scale[i - 1]);
+    if (!one || (a && b)) return 0;
+    mlo_given *other = MLO_NEW(m, mlo_given);
+    if (!other) return (int)m->error.code;
+    *other = *one; other->zero = NULL; other->sign = 1;
+    if (one->scale && !(other->scale = MLO_NEW_N(m, double, n))) return (int)m->error.code;
+    for (size_t i = 0; one->scale && i < n; i++) other->scale[i] = one->scale[a ? (i + 1 < n ? i + 1 : i) : i ? i - 1 : i];
+    *(a ? &out->given_wide : &in->given_wide) = other;
+    return 0;
+}
+
+/* After all that is given is known: widths of signals and weights. */
+static int mlo_choose_given(mlo_quantizer *q) {
+    if (mlo_unite_carried(q)) return (int)q->m->error.code;
+    for (size_t k = 0; k < q->signal.size; k++) if (q->signal.slot[k].key && mlo_obey_widths(q, (mlo_signal *)q->signal.slot[k].value)) return (int)q->m->error.code;
+    for (size_t k = 0; k < q->r.n_block; k++) {
+        const mlo_sublayer *b = q->r.block[k];
+        if (b->weight_given && mlo_given_check(q, b->out, b->weight_given, 2, 8, 0)) return (int)q->m->error.code;
+        if (b->kind != MLO_ATTENTION) continue;
+        const mlo_signal *x[3]; for (int i = 0; i < 3; i++) x[i] = mlo_signal_of(q, b->in[i]);
+        if (x[1]->bits != x[0]->bits || x[2]->bits != x[0]->bits) return mlo_fail(q->m, MLO_E_UNSUPPORTED, b->node, "queries of %d bits, keys of %d and values of %d; an attention takes one width", x[0]->bits, x[1]->bits, x[2]->bits);
+    }
     return 0;
 }
 
@@ -75,6 +177,9 @@ static mlo_array *mlo_weight(mlo_quantizer *q, const mlo_sublayer *b, int64_t i)
     return t;
 }
 
+/* Bits of the integer weights; the largest of them, which is the smallest without its sign, unless a given range goes one further. */
+static int mlo_weight_bits(const mlo_quantizer *q, const mlo_sublayer *b) { return b->weight_given ? b->weight_given->bits : q->weights; }
+
 /* most[n] := max(most[n], |w[k][n]| t[k]). */
 static void mlo_column_most(const mlo_array *w, const float *t, float *most) {
     const float *x = (const float *)w->data;
@@ -98,6 +203,7 @@ typedef struct {
     mlo_array *w[MLO_READERS]; int n;                    /* the weights of who reads the signal */
     double *range, *square, *weight, *norm;              /* per channel: half range; mean square about zero; largest weight; sum of squares of weights */
     float *t, *most;
+    double weight_top; int pow2;
 } mlo_shaper;
 
 static void mlo_shaper_free(mlo *m, mlo_shaper *h) {
@@ -108,6 +214,7 @@ static void mlo_shaper_free(mlo *m, mlo_shaper *h) {
 static int mlo_shaper_open(mlo_quantizer *q, const char *reads, int64_t channels, int64_t i, mlo_shaper *h) {
     mlo *m = q->m;
     memset(h, 0, sizeof *h);
+    h->weight_top = ldexp(1, q->weights - 1) - 1; h->pow2 = q->pow2;
     int64_t widest = 1;
     h->range = (double *)mlo_scratch(m, 4 * (size_t)channels, sizeof *h->range);
     h->t = (float *)mlo_scratch(m, (size_t)channels, sizeof *h->t);
@@ -167,7 +274,7 @@ static double mlo_shape_error(mlo_shaper *h, int64_t channels, double top) {
         int64_t n = h->w[k]->dims[1];
         memset(h->most, 0, (size_t)n * sizeof *h->most);
         mlo_column_most(h->w[k], h->t, h->most);
-        for (int64_t c = 0; c < n; c++) weights += (double)h->most[c] * (double)h->most[c] / (127.0 * 127.0);
+        for (int64_t c = 0; c < n; c++) weights += (double)h->most[c] * (double)h->most[c] / (h->weight_top * h->weight_top);
     }
     return signal + weights * energy;
 }
@@ -181,6 +288,7 @@ static void mlo_shape_choose(mlo_shaper *h, int64_t channels, double top, float 
         for (int64_t c = 0; c < channels; c++) {
             double r = h->range[c] > most / 256 ? h->range[c] : most / 256, w = h->weight[c] > heaviest / 256 ? h->weight[c] : heaviest / 256;
             h->t[c] = !eighths[a] || !(most > 1e-20) || !(heaviest > 1e-20) ? 1 : (float)(mlo_eighths(r / most, eighths[a]) / mlo_eighths(w / heaviest, 8 - eighths[a]));
+            if (h->pow2) h->t[c] = (float)mlo_pow2_near((double)h->t[c]);
         }
         double e = mlo_shape_error(h, channels, top);
         if (least >= 0 && !(e < least)) continue;
@@ -204,19 +312,19 @@ static void mlo_middle(mlo_signal *s, int64_t i) {
         s->zero[c] = (s->low[c] + s->high[c]) / 2;
         if (!s->wide) continue;
         double steps = rint(s->zero[c] / s->scale16[i]);
-        s->zero[c] = (steps > MLO_WIDE ? MLO_WIDE : steps < -MLO_WIDE ? -MLO_WIDE : steps) * s->scale16[i];
+        s->zero[c] = (steps > mlo_wide_top(s) ? mlo_wide_top(s) : steps < -mlo_wide_top(s) ? -mlo_wide_top(s) : steps) * s->scale16[i];
     }
 }
 
 /* The smallest scale8 at which every channel fits. */
-static void mlo_fit(mlo_signal *s, int64_t i) {
+static void mlo_fit(const mlo_quantizer *q, mlo_signal *s, int64_t i) {
     double most = 0;
     for (int64_t c = i * s->channels; c < (i + 1) * s->channels; c++) {
         double shape = s->shape ? (double)s->shape[c] : 1, up = (s->high[c] - s->zero[c]) / shape, down = (s->zero[c] - s->low[c]) / shape;
         if (up > most) most = up;
         if (down > most) most = down;
     }
-    s->scale8[i] = (double)(float)((most > 1e-20 ? most : 1) / mlo_top(s));                     /* nothing but zeros was seen: any scale will do */
+    s->scale8[i] = mlo_step(q, (most > 1e-20 ? most : 1) / mlo_top(s));                     /* nothing but zeros was seen: any scale will do */
 }
 
 /* Shape, zero and scale of a signal whose shape the linear layers that read `reads` absorb. */
@@ -237,15 +345,16 @@ static int mlo_shape_signal(mlo_quantizer *q, mlo_signal *s, const char *reads) 
         }
         mlo_shape_choose(&h, s->channels, mlo_top(s), s->shape + i * s->channels);
         mlo_shaper_free(m, &h);
-        mlo_fit(s, i);
+        mlo_fit(q, s, i);
     }
     return 0;
 }
 
 /* ---- tables: one scale, one zero ------------------------------------------------------------------------------------------------------------ */
 
-static void mlo_one_scale(mlo_signal *s, int64_t i, double low, double high) {
-    double top = mlo_top(s), scale = (double)(float)((high > low ? high - low : 1) / (2 * top + 1));
+static void mlo_one_scale(const mlo_quantizer *q, mlo_signal *s, int64_t i, double low, double high) {
+    double top = mlo_top(s), scale = mlo_step(q, (high > low ? high - low : 1) / (2 * top + 1));
+    if (q->pow2) low = (low + high - (2 * top + 1) * scale) / 2;              /* more room than is needed: half of it at each end */
     s->scale8[i] = scale;
     for (int64_t c = i * s->channels; c < (i + 1) * s->channels; c++) s->zero[c] = low + (top + 1) * scale;
 }
@@ -296,27 +405,48 @@ static int mlo_index_range(mlo_quantizer *q, const mlo_sublayer *u, mlo_signal *
     while (from < to && fabs((double)(v[from + 1] - v[0])) <= step / 32) from++;
     while (to > from && fabs((double)(v[to - 1] - v[POINTS - 1])) <= step / 32) to--;
     mlo_array_free(q->m, f);
-    mlo_one_scale(x, i, low + from * each, low + to * each);
+    mlo_one_scale(q, x, i, low + from * each, low + to * each);
     return 0;
 }
 
 /* ---- all of them --------------------------------------------------------------------------------------------------------------------------- */
 
+/* A sum shifts its operands by 14 places at most: none may be much finer than the other, nor the sum than both. */
+static void mlo_add_scales(mlo_quantizer *q, const mlo_sublayer *b, int64_t i) {
+    mlo_signal *s[] = { mlo_signal_of(q, b->in[0]), mlo_signal_of(q, b->in[1]), mlo_signal_of(q, b->out) };
+    double least = (s[0]->scale16[i] > s[1]->scale16[i] ? s[0]->scale16[i] : s[1]->scale16[i]) / 4096;
+    for (int k = 0; k < 3; k++) if (s[k]->scale16[i] < least && !mlo_given_scaled(mlo_wide_given(q, s[k]))) s[k]->scale16[i] = least;
+}
+
 static void mlo_wide_scales(mlo_quantizer *q) {
     for (size_t k = 0; k < q->signal.size; k++) if (q->signal.slot[k].key) {
         mlo_signal *s = (mlo_signal *)q->signal.slot[k].value;
-        for (int64_t i = 0; i < q->scan.iterations; i++) s->scale16[i] = (double)(float)((s->most[i] > 1e-20 ? s->most[i] : 1) * mlo_headroom / MLO_WIDE);
+        const mlo_given *g = mlo_wide_given(q, s);
+        for (int64_t i = 0; i < q->scan.iterations; i++) s->scale16[i] = mlo_given_scaled(g) ? g->scale[i] : mlo_step(q, (s->most[i] > 1e-20 ? s->most[i] : 1) * mlo_headroom / mlo_wide_top(s));
     }
+    for (size_t k = 0; q->pow2 && k < q->r.n_block; k++) for (int64_t i = 0; q->r.block[k]->kind == MLO_RESIDUAL && i < q->scan.iterations; i++) mlo_add_scales(q, q->r.block[k], i);
     mlo_signal *in = mlo_signal_of(q, q->scan.body->input[0]->name), *out = mlo_signal_of(q, q->result);
     for (int64_t k = 1; k < q->scan.iterations; k++) in->scale16[k] = out->scale16[k - 1];
 }
 
 /* A signal that is made by no table and is no attention's result. */
 static int mlo_narrow_scales(mlo_quantizer *q, mlo_signal *s) {
+    if (mlo_given_scaled(mlo_narrow_given(s))) { mlo_obey(q, s); return 0; }
     if (mlo_absorbed(s)) return mlo_shape_signal(q, s, s->name);
     for (int64_t i = 0; i < q->scan.iterations; i++) {
         if (!s->wide && s->reads[MLO_ATTENTION] == 1 && !s->reads[MLO_LINEAR] && !s->reads[MLO_UNARY] && s->operand == 1) mlo_middle(s, i);
-        mlo_fit(s, i);
+        mlo_fit(q, s, i);
+    }
+    return 0;
+}
+
+/* Scores know no zero of the queries, and what is mixed has the zero of what it is made of. */
+static int mlo_attention_zeros(mlo_quantizer *q, const mlo_sublayer *b) {
+    const mlo_signal *x = mlo_signal_of(q, b->in[0]), *v = mlo_signal_of(q, b->in[2]), *y = mlo_signal_of(q, b->out);
+    for (int64_t c = 0; c < q->scan.iterations * y->channels; c++) {
+        double far = y->wide ? v->zero[c] : y->zero[c] - v->zero[c];
+        if (x->zero[c] < 0 || x->zero[c] > 0) return mlo_fail(q->m, MLO_E_UNSUPPORTED, b->node, "a zero point is fixed for the queries '%s'; only symmetric ones are supported", x->name);
+        if (far < 0 || far > 0) return mlo_fail(q->m, MLO_E_UNSUPPORTED, b->node, "the values '%s' and their mix '%s' have different zeros, %g and %g; only one is supported", v->name, y->name, v->zero[c], y->wide ? 0 : y->zero[c]);
     }
     return 0;
 }
@@ -324,22 +454,27 @@ static int mlo_narrow_scales(mlo_quantizer *q, mlo_signal *s) {
 /* An attention's result, and the values it mixes. */
 static int mlo_attention_scales(mlo_quantizer *q, const mlo_sublayer *b) {
     mlo_signal *v = mlo_signal_of(q, b->in[2]), *y = mlo_signal_of(q, b->out);
-    if (mlo_absorbed(y) && !y->wide && !v->wide && v->reads[MLO_ATTENTION] == 1 && !v->reads[MLO_LINEAR] && !v->reads[MLO_UNARY] && v->maker && v->maker->kind == MLO_LINEAR) {
+    int given = mlo_given_scaled(mlo_narrow_given(y));
+    if (!given && !mlo_given_scaled(mlo_narrow_given(v)) && mlo_absorbed(y) && !y->wide && !v->wide && v->reads[MLO_ATTENTION] == 1 && !v->reads[MLO_LINEAR] && !v->reads[MLO_UNARY] && v->maker && v->maker->kind == MLO_LINEAR) {
         if (mlo_shape_signal(q, v, y->name)) return (int)q->m->error.code;
         y->shape = v->shape; y->zero = v->zero;
     }
-    for (int64_t i = 0; i < q->scan.iterations; i++) mlo_fit(y, i);
-    return 0;
+    if (given) mlo_obey(q, y);
+    else for (int64_t i = 0; i < q->scan.iterations; i++) mlo_fit(q, y, i);
+    return mlo_attention_zeros(q, b);
 }
 
 static int mlo_unary_scales(mlo_quantizer *q, const mlo_sublayer *b) {
     mlo_signal *x = mlo_signal_of(q, b->in[0]), *y = mlo_signal_of(q, b->out);
+    int given = mlo_given_scaled(mlo_narrow_given(y));
+    if (given) mlo_obey(q, y);
     for (int64_t i = 0; i < q->scan.iterations; i++) {
         double low, high;
         mlo_range(y, i, &low, &high);
-        if (mlo_absorbed(y) && !y->wide) mlo_one_scale(y, i, low, high); else mlo_fit(y, i);
-        if (x->maker && mlo_fused_unary(q, x->maker) == b && mlo_index_range(q, b, x, y, i)) return (int)q->m->error.code;
+        if (given) continue;
+        if (mlo_absorbed(y) && !y->wide) mlo_one_scale(q, y, i, low, high); else mlo_fit(q, y, i);
     }
+    for (int64_t i = 0; x->maker && mlo_fused_unary(q, x->maker) == b && !mlo_given_scaled(mlo_narrow_given(x)) && i < q->scan.iterations; i++) if (mlo_index_range(q, b, x, y, i)) return (int)q->m->error.code;
     return 0;
 }
 
@@ -384,20 +519,20 @@ static mlo_signal *mlo_neediest(mlo_quantizer *q, double budget) {
     for (size_t k = 0; k < q->r.n_block; k++) {                          /* in the order of the model: ties are decided alike everywhere */
         const mlo_sublayer *b = q->r.block[k];
         mlo_signal *s = b->kind == MLO_LINEAR ? mlo_signal_of(q, b->in[0]) : NULL;
-        if (!s || !mlo_absorbed(s) || s->bits >= 16 || s->macs / 8 > budget || ldexp((double)s->channels, s->bits + 7) > ldexp(1, 30)) continue;
+        if (!s || !mlo_absorbed(s) || mlo_narrow_given(s) || s->bits >= 16 || s->macs > budget || ldexp((double)s->channels, s->bits + mlo_weight_bits(q, b) - 1) > ldexp(1, 30)) continue;
         if (!best || s->noise / s->macs > best->noise / best->macs) best = s;
     }
     return best;
 }
 
-/* Spends what --max-cost allows over all-8-bit products: cost = products x bits of the operand / 8. */
+/* Spends what --max-cost allows over operands of --activations bits: cost = products x bits of the operand. */
 static int mlo_choose_widths(mlo_quantizer *q, double most) {
-    double all = mlo_products(q), budget = all * (most - 1);
+    double budget = mlo_products(q) * (most - 1) * q->activations;
     for (size_t k = 0; k < q->r.n_block; k++) {
         mlo_signal *s = mlo_signal_of(q, q->r.block[k]->in[0]);
         if (q->r.block[k]->kind == MLO_LINEAR && mlo_absorbed(s) && mlo_expected_noise(q, s)) return (int)q->m->error.code;
     }
-    for (mlo_signal *s; (s = mlo_neediest(q, budget)) != NULL; s->bits++, s->noise /= 4) budget -= s->macs / 8;
+    for (mlo_signal *s; (s = mlo_neediest(q, budget)) != NULL; s->bits++, s->noise /= 4) budget -= s->macs;
     return 0;
 }
 
@@ -420,4 +555,20 @@ static void mlo_fixed(double real, int most, int64_t *mult, int *shift) {
     *shift = 15 - e;
     if (*shift > most) { *mult = (int64_t)floor(ldexp(real, most) + 0.5); *shift = most; }
     if (*shift < 1) { *mult = 32767; *shift = 1; }
+}
+
+/* The same as a shift alone, for a power of two: mult is 1, or with a shift to the left what it takes beside a shift of 1. */
+static int mlo_shifted(mlo *m, const mlo_node *blame, double real, int64_t *mult, int *shift) {
+    int e;
+    frexp(real, &e);
+    *mult = e <= 0 ? 1 : e > 14 ? 0 : (int64_t)1 << e;
+    *shift = e <= 0 ? (1 - e > 48 ? 48 : 1 - e) : 1;
+    return *mult ? 0 : mlo_fail(m, MLO_E_UNSUPPORTED, blame, "what it makes must be shifted by %d places to the left; up to 13 are supported: a coarser scale of the output, or finer ones of what it reads, are needed", e - 1);
+}
+
+/* What requantization does: real = mult / 2^shift. */
+static int mlo_ratio(mlo_quantizer *q, const mlo_node *blame, double real, int most, int64_t *mult, int *shift) {
+    if (q->pow2) return mlo_shifted(q->m, blame, real, mult, shift);
+    mlo_fixed(real, most, mult, shift);
+    return 0;
 }
