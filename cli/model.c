@@ -98,13 +98,14 @@ static int cli_save_template(cli *c, const char *stage) {
 
 /* Runs the stages that are missing, up to `stage`. */
 static int cli_to(cli *c, const char *stage, cli_reports *r) {
-    cli_npz calib; cli_bytes folding = { NULL, 0 }, body = { NULL, 0 };
+    cli_npz calib; cli_bytes folding = { NULL, 0 }, fixed = { NULL, 0 }, body = { NULL, 0 };
     memset(&calib, 0, sizeof calib);
     if (cli_value(c, "calib") && !cli_npz_read(c, cli_value(c, "calib"), &calib)) {
         if (calib.n) mlo_calibrate(c->m, calib.array, calib.n);
         else cli_fail(c, MLO_E_FORMAT, cli_value(c, "calib"), "holds no array; one per input of the model is needed");
     }
     if (cli_value(c, "folding") && !cli_slurp(c, cli_value(c, "folding"), &folding)) mlo_set(c->m, "folding-json", folding.data);
+    if (cli_value(c, "q-config") && !cli_slurp(c, cli_value(c, "q-config"), &fixed)) mlo_set(c->m, "q-config-json", fixed.data);
     if (cli_value(c, "template") && !cli_slurp(c, cli_value(c, "template"), &body)) mlo_template(c->m, body.data, body.n);
     int begun = !*mlo_stage(c->m);
     for (size_t i = 0; i < sizeof cli_stages / sizeof *cli_stages && !cli_failed(c); i++) {
@@ -115,7 +116,7 @@ static int cli_to(cli *c, const char *stage, cli_reports *r) {
     }
     mlo_calibrate(c->m, NULL, 0);
     cli_npz_free(&calib);
-    free(folding.data); free(body.data);
+    free(folding.data); free(fixed.data); free(body.data);
     return cli_failed(c);
 }
 

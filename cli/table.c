@@ -57,6 +57,7 @@ static const cli_flag cli_flags[] = {
     { "max-error",        "X",         V_FROM_QUANTIZE,   1, NULL, "as little of that (2, or --max-cost) as brings the loop's output this near to the floats' on the calibration samples: max|a-b| / max|b|" },
     { "residual",         "BITS",      V_FROM_QUANTIZE,   1, NULL, "bits of the residual stream, 8 to 16; default: 16" },
     { "scale",            "real|pow2", V_FROM_QUANTIZE,   1, NULL, "requantize by multiply and shift, or by shift only" },
+    { "q-config",         "FILE.json", V_FROM_QUANTIZE,   0, NULL, "fixed point: widths and fractions by op type or by node, in MASE's terms" },
     { "loop",             "NAME",      V_FROM_QUANTIZE,   1, NULL, "the loop to build; default: the one with the most multiply-accumulates" },
     { "pe",               "N",         V_FROM_FOLD,       1, NULL, "at most N rows at once; each kernel takes the largest legal divisor" },
     { "simd",             "N",         V_FROM_FOLD,       1, NULL, "at most N columns at once; likewise" },

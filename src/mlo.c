@@ -73,6 +73,7 @@
 #include "scan.c"        /* a loop as stages see it; its parameters, one iteration at a time */
 #include "recognise.c"   /* the body as a short list of sublayers */
 #include "calibrate.c"   /* what the values of a loop look like */
+#include "qconfig.c"     /* what a q_config fixes of them */
 #include "scales.c"      /* what the integers stand for */
 #include "quantize.c"    /* floats to integers */
 #include "numerics.c"    /* how far the integers are from the floats */

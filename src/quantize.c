@@ -212,10 +212,10 @@ static void mlo_integer_means(const mlo_array *w, const mlo_signal *x, int64_t i
     }
 }
 
-/* A bias as it is given: rounded to its own steps, within its own width. */
-static double mlo_given_bias(const mlo_given *g, int64_t at, double bias) {
-    if (!mlo_given_scaled(g)) return bias;
-    double hi = ldexp(1, g->bits - 1) - 1, v = rint(bias / g->scale[at]);
+/* A number as it is given: rounded to its own steps, within its own width. */
+static double mlo_given_rounded(const mlo_given *g, int64_t at, double x) {
+    if (!mlo_given_scaled(g)) return x;
+    double hi = ldexp(1, g->bits - 1) - 1, v = rint(x / g->scale[at]);
     return (v > hi ? hi : v < -hi - 1 ? -hi - 1 : v) * g->scale[at];
 }
 
@@ -227,7 +227,7 @@ static int mlo_linear_numbers(mlo_quantizer *q, const mlo_sublayer *b, mlo_linea
     float *most = (float *)mlo_scratch(m, (size_t)l->n, sizeof *most), *scale = l->scale + i * l->n;
     int ready = exact && sum && most;
     int fixed = mlo_linear_fixed(b);
-    for (int64_t n = 0; ready && n < l->n; n++) { exact[n] = bias ? mlo_given_bias(b->bias_given, i * l->n + n, (double)((const float *)bias->data)[n]) : 0; sum[n] = 0; }
+    for (int64_t n = 0; ready && n < l->n; n++) { exact[n] = bias ? mlo_given_rounded(b->bias_given, i * l->n + n, (double)((const float *)bias->data)[n]) : 0; sum[n] = 0; }
     if (ready) {
         const mlo_weight_range r = mlo_weight_range_of(q, b);
         const float *row = (const float *)w->data;
@@ -416,6 +416,8 @@ static int mlo_quantize_norm(mlo_quantizer *q, const mlo_sublayer *b) {
         mlo_array *gamma = b->weight ? mlo_scan_value(m, &q->scan, b->weight, i) : NULL, *beta = b->bias && !m->error.code ? mlo_scan_value(m, &q->scan, b->bias, i) : NULL;
         if ((gamma && (gamma->dtype != MLO_FLOAT || mlo_array_count(gamma) != channels)) || (beta && (beta->dtype != MLO_FLOAT || mlo_array_count(beta) != channels)))
             mlo_fail(m, MLO_E_TYPE, b->node, "a norm whose scale or bias is not %lld float32 values", (long long)channels);
+        if (gamma && !m->error.code) for (int64_t c = 0; c < channels; c++) ((float *)gamma->data)[c] = (float)mlo_given_rounded(b->weight_given, i * channels + c, (double)((float *)gamma->data)[c]);
+        if (beta && !m->error.code) for (int64_t c = 0; c < channels; c++) ((float *)beta->data)[c] = (float)mlo_given_rounded(b->bias_given, i * channels + c, (double)((float *)beta->data)[c]);
         if (!m->error.code) mlo_norm_numbers(b, channels, i, gamma ? (float *)gamma->data : NULL, beta ? (float *)beta->data : NULL, x->scale16[i], &made, g + i * channels, o + i * channels, p + 2 * i);
         mlo_array_free(m, gamma); mlo_array_free(m, beta);
     }
@@ -603,7 +605,7 @@ static int mlo_quantize(mlo *m, mlo_quantizer *made) {
     if (q.scan.n_state != 1 || q.scan.n_tap) return mlo_fail(m, MLO_E_UNSUPPORTED, q.scan.node, "a loop of %zu carried values and %zu taps; one carried value and no taps are supported", q.scan.n_state, q.scan.n_tap);
     mlo_form carried = mlo_form_of(mlo_value_of(q.scan.body, q.scan.body->input[0]->name));
     if (!mlo_form_known(&carried)) return mlo_fail(m, MLO_E_SHAPE, q.scan.node, "the carried value is %s: bind the open dimensions (%s) with --dim NAME=N", mlo_dims_text(m, carried.rank, carried.dims), mlo_open_dims(m));
-    if (mlo_recognise(m, &q.scan, &q.r, &q.result) || mlo_demand(&q) || mlo_choose_given(&q) || mlo_mask_constant(&q) || mlo_quantize_calibrate(&q)) return (int)m->error.code;
+    if (mlo_recognise(m, &q.scan, &q.r, &q.result) || mlo_demand(&q) || mlo_qconfig(&q) || mlo_choose_given(&q) || mlo_mask_constant(&q) || mlo_quantize_calibrate(&q)) return (int)m->error.code;
     q.loop = mlo_node_new(m, "Scan", mlo_node_name(q.scan.node));
     q.body = MLO_NEW(m, mlo_graph);
     if (!q.loop || !q.body) return (int)m->error.code;

@@ -142,7 +142,7 @@ static int mlo_choose_given(mlo_quantizer *q) {
     for (size_t k = 0; k < q->signal.size; k++) if (q->signal.slot[k].key && mlo_obey_widths(q, (mlo_signal *)q->signal.slot[k].value)) return (int)q->m->error.code;
     for (size_t k = 0; k < q->r.n_block; k++) {
         const mlo_sublayer *b = q->r.block[k];
-        if (b->weight_given && mlo_given_check(q, b->out, b->weight_given, 2, 8, 0)) return (int)q->m->error.code;
+        if (b->kind == MLO_LINEAR && b->weight_given && mlo_given_check(q, b->out, b->weight_given, 2, 8, 0)) return (int)q->m->error.code;
         if (b->kind != MLO_ATTENTION) continue;
         const mlo_signal *x[3]; for (int i = 0; i < 3; i++) x[i] = mlo_signal_of(q, b->in[i]);
         if (x[1]->bits != x[0]->bits || x[2]->bits != x[0]->bits) return mlo_fail(q->m, MLO_E_UNSUPPORTED, b->node, "queries of %d bits, keys of %d and values of %d; an attention takes one width", x[0]->bits, x[1]->bits, x[2]->bits);

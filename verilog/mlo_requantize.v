@@ -38,6 +38,7 @@ module mlo_requantize #(
     localparam PB    = (PBITS + 7) / 8;
     localparam NB    = (PB > WB + 7) ? PB : WB + 7; // bytes of the sign-extended product: coarse shifts go to 7
     localparam EBITS = 8 * NB;
+    localparam XB    = $clog2(EBITS);               // 7 or more
 
     generate
         if (ABITS < 2) mlo_error_ABITS_must_be_at_least_2 u_abits ();
@@ -78,6 +79,7 @@ module mlo_requantize #(
             assign signif3[b] = ext3[8*b +: 8] != {8{neg3}};
         end
     endgenerate
+    wire [XB-1:0]    at3    = {{(XB - 6){1'b0}}, sh3[5:3], 3'd0};
     wire [NB-1:0]    above3 = (signif3 >> WB) >> sh3[5:3];
     reg  [WBITS-1:0] win4;
     reg              neg4, big4;
@@ -110,7 +112,7 @@ module mlo_requantize #(
                 sh3   <= sh2;
             end
             if (enter[3]) begin
-                win4 <= ext3[8 * sh3[5:3] +: WBITS];
+                win4 <= ext3[at3 +: WBITS];
                 neg4 <= neg3;
                 big4 <= above3 != {NB{1'b0}};
                 sh4  <= sh3[2:0];
