@@ -384,9 +384,10 @@ static void mlo_quantize_report(mlo *m, mlo_text *t) {
     mlo_puts(t, "}\n");
 }
 
-/* A graph as it is now: its lists will be changed in place, what is in them will not. */
+/* A graph as it is now, with an index of its own: its lists will be changed in place, what is in them will not. */
 static int mlo_graph_keep(mlo *m, const mlo_graph *g, mlo_graph *kept) {
     *kept = *g;
+    memset(&kept->values, 0, sizeof kept->values);
     kept->node = MLO_NEW_N(m, mlo_node *, mlo_room(g->n_node));
     kept->init = MLO_NEW_N(m, mlo_tensor *, mlo_room(g->n_init));
     kept->info = MLO_NEW_N(m, mlo_value_info *, mlo_room(g->n_info));
@@ -394,7 +395,7 @@ static int mlo_graph_keep(mlo *m, const mlo_graph *g, mlo_graph *kept) {
     if (g->n_node) memcpy(kept->node, g->node, g->n_node * sizeof *g->node);
     if (g->n_init) memcpy(kept->init, g->init, g->n_init * sizeof *g->init);
     if (g->n_info) memcpy(kept->info, g->info, g->n_info * sizeof *g->info);
-    return 0;
+    return mlo_index(m, kept);
 }
 
 /* Quantizes the float graph, whatever has become of the model's since, at a cost (0: the option's), and measures what comes out. NULL: failed. */
@@ -403,8 +404,7 @@ static mlo_numerics *mlo_quantize_try(mlo *m, mlo_graph *floats, double cost) {
     mlo_numerics *u = MLO_NEW(m, mlo_numerics);
     memset(&q, 0, sizeof q);
     q.cost = cost;
-    if (!u || mlo_graph_keep(m, floats, m->model->graph) || mlo_index(m, m->model->graph)) return NULL;
-    if (mlo_quantize(m, &q) || mlo_numerics_open(u, &q) || mlo_numerics_run(u, floats)) return NULL;
+    if (!u || mlo_graph_keep(m, floats, m->model->graph) || mlo_quantize(m, &q) || mlo_numerics_open(u, &q) || mlo_numerics_run(u, floats)) return NULL;
     mlo_noise_flow(u);
     return u;
 }
