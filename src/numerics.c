@@ -1,16 +1,20 @@
 /* numerics: how far the integers are from the floats, value by value, and where that comes from.
  *
- * in:  the float model as it was and the integer model that quantize made of it; the samples of the calibration. Only when `report` is set.
+ * in:  the float model as it was and the integer model that quantize made of it; the samples of the calibration. Only with `report` or `max-error`.
  * out: for every value between kernels and every iteration: ranges, errors, saturation, the largest accumulator; and which part of the noise
  *      of the loop's output comes in there. mlo_report(m, "quantize") writes it; mlo.h says what its members mean.
- * invariant: nothing of the model depends on it. Memory is a few sums per value and iteration, and the integers of one sample.
+ * invariant: nothing of the model depends on it. Memory is a few sums per channel, and the integers of one sample, and the floats of one iteration.
  * example: a residual add whose operands carry noise of 1 and 3 passes on 4; a requantization that reads 1 and makes 5 adds 4 of its own.
- * cost: two evaluations per sample, the integer model's and the float model's, beyond the two of the calibration.
+ * cost: two evaluations per sample, the integer model's and the float model's, beyond the two of the calibration; the weights once.
  *
- * Errors are of the whole: each iteration reads what the one before it made. noise = sum e^2 / sum v^2 is what a value's errors are beside the
- * value. The noise of the output is followed backwards: a kernel keeps what it has beyond the sum of its operands' noise (an add: in the sum's
- * terms), and passes the rest on to them in proportion. So each kernel of each iteration gets a share, and all shares, with that of the loop's
- * input, sum to one. It is a model: errors taken as independent, and what a softmax amplifies counts as its own.
+ * Errors are of the whole: each iteration reads what the one before it made. The noise of the output is followed backwards, as a part of what
+ * moves: sum w m e^2 / sum w m (v - mean)^2. The metric m of a channel says what it counts to who reads it (one with a large constant and small
+ * weights counts little); the weight w of a token, what it counts behind the next norm, which divides by the variance of the token's channels.
+ * A kernel keeps what it has beyond the sum of its operands' noise (an add: in the sum's terms), one that only rounds (Requant, Add, LayerNorm)
+ * no more than rounding makes, and passes the rest on to them in proportion. The metric is 1 at the output; a linear layer gives its operand
+ * the squares of its weights times the metric of its result, a norm the squares of its scale, an attention gives its values its own and queries
+ * the squares of keys. So each kernel of each iteration gets a share, and all shares, with that of the loop's input, sum to one. It is a model:
+ * errors are taken as independent, and what a softmax amplifies counts as its own.
  */
 
 /* A value in one iteration, over all samples: floats v, what the integers stand for a, errors e = a - v. */
@@ -21,6 +25,7 @@ typedef struct {
     double clipped, lost;                               /* values that end where the integers end, and their part of the noise */
     int64_t accumulator;                                /* the largest sum behind it, as a magnitude */
     double flow, share;                                 /* parts of the output's noise: what comes through here, what comes in here */
+    const char *cause;                                  /* of what comes in */
 } mlo_sums;
 
 enum { MLO_COMPARED_READS = 3, MLO_ACCUMULATOR_BITS = 32 };
@@ -30,8 +35,11 @@ typedef struct {
     const mlo_signal *s; int wide;                      /* what its integers stand for */
     int64_t lo, hi;                                     /* what they may be */
     int reads[MLO_COMPARED_READS], n_reads;             /* the compared values that the kernel reads */
-    mlo_array **kept;                                   /* the integers of the sample at hand, per iteration */
+    int anchor;                                         /* the compared value whose tokens its errors are measured by */
+    mlo_array **kept, *floats;                          /* of the sample at hand: the integers, per iteration; the floats, of this one */
     mlo_sums *at;                                       /* per iteration */
+    double *errors, *means, *squares, *weight;          /* per iteration and channel: sums of w e^2, w v, w v^2; per iteration: of w, a token's weight */
+    double *metric;                                     /* what a channel counts, in the iteration at hand */
 } mlo_compared;
 
 /* value[0] is the carried one. */
@@ -41,12 +49,14 @@ struct mlo_numerics {
     int64_t iterations, samples; int drawn;
     double cost;                                        /* what widths were allowed */
     mlo_compared *value; int n, result;
+    int64_t widest;                                     /* channels, at most */
     mlo_map of;                                         /* a value of the integer body -> mlo_compared */
 };
 typedef struct mlo_numerics mlo_numerics;
 
 static int mlo_node_bits(const mlo_node *n) { return n ? (int)mlo_meta_int(n, "mlo.bits", mlo_bits_of(mlo_kernel_to(n))) : 16; }
 static double mlo_compared_step(const mlo_compared *v, int64_t i, int64_t c) { return v->wide ? v->s->scale16[i] : v->s->scale8[i] * mlo_shape_at(v->s, i * v->s->channels + c); }
+static double mlo_compared_value(const mlo_compared *v, int64_t i, int64_t c, int64_t y) { return (v->wide ? 0 : v->s->zero[i * v->s->channels + c]) + mlo_compared_step(v, i, c) * (double)y; }
 static int mlo_compared_sums(const mlo_compared *v) { return mlo_is(v->node, "mlo.MVU") || mlo_is(v->node, "mlo.MVUTable"); }
 
 /* ---- what there is to compare ---------------------------------------------------------------------------------------------------------- */
@@ -72,9 +82,27 @@ static int mlo_compared_add(mlo_numerics *u, const mlo_quantizer *q, const mlo_n
         if (x && v->n_reads < MLO_COMPARED_READS) v->reads[v->n_reads++] = (int)(x - u->value);
     }
     if (!(v->kept = MLO_NEW_N(u->m, mlo_array *, n)) || !(v->at = MLO_NEW_N(u->m, mlo_sums, n)) || mlo_map_put(u->m, &u->of, name, v)) return (int)u->m->error.code;
+    double **const per[] = { &v->errors, &v->means, &v->squares };
+    for (size_t k = 0; k < 3; k++) if (!(*per[k] = MLO_NEW_N(u->m, double, n * (size_t)v->s->channels))) return (int)u->m->error.code;
+    if (!(v->metric = MLO_NEW_N(u->m, double, (size_t)v->s->channels)) || !(v->weight = MLO_NEW_N(u->m, double, n))) return (int)u->m->error.code;
+    if (v->s->channels > u->widest) u->widest = v->s->channels;
     if (name == u->integers->output[0]->name) u->result = u->n;
     u->n++;
     return 0;
+}
+
+/* Who reads a value last says by which tokens it is measured: a norm, by those it reads; all others, by those that measure their result. */
+static void mlo_numerics_anchors(mlo_numerics *u) {
+    for (int k = 0; k < u->n; k++) u->value[k].anchor = -1;
+    u->value[u->result].anchor = u->result;
+    for (int k = u->n; k--; ) {
+        const mlo_compared *y = &u->value[k];
+        for (int r = 0; r < y->n_reads; r++) {
+            mlo_compared *x = &u->value[y->reads[r]];
+            if (x->anchor < 0) x->anchor = mlo_is(y->node, "mlo.LayerNorm") || y->anchor < 0 ? y->reads[r] : y->anchor;
+        }
+        if (y->anchor < 0) u->value[k].anchor = k;
+    }
 }
 
 static int mlo_numerics_open(mlo_numerics *u, const mlo_quantizer *q) {
@@ -82,10 +110,17 @@ static int mlo_numerics_open(mlo_numerics *u, const mlo_quantizer *q) {
     if (!(u->value = MLO_NEW_N(u->m, mlo_compared, u->integers->n_node + 1))) return (int)u->m->error.code;
     MLO_TRY(mlo_compared_add(u, q, NULL, u->integers->input[0]->name));
     for (size_t k = 0; k < u->integers->n_node; k++) if (u->integers->node[k]->n_output) MLO_TRY(mlo_compared_add(u, q, u->integers->node[k], u->integers->node[k]->output[0]));
+    mlo_numerics_anchors(u);
     return 0;
 }
 
 /* ---- comparing ---------------------------------------------------------------------------------------------------------------------------- */
+
+static mlo_array *mlo_array_copy(mlo *m, const mlo_array *a) {
+    mlo_array *copy = mlo_array_new(m, a->dtype, a->rank, a->dims);
+    if (copy) memcpy(copy->data, a->data, (size_t)mlo_array_count(a) * mlo_dtype_size(a->dtype));
+    return copy;
+}
 
 static int mlo_integers_see(void *user, const mlo_graph *g, int64_t i, const char *name, const mlo_array *a) {
     mlo_numerics *u = (mlo_numerics *)user;
@@ -93,8 +128,7 @@ static int mlo_integers_see(void *user, const mlo_graph *g, int64_t i, const cha
     if (!v) return 0;
     if (mlo_compared_sums(v) && u->m->accumulator > v->at[i].accumulator) v->at[i].accumulator = u->m->accumulator;
     mlo_array_free(u->m, v->kept[i]);
-    if ((v->kept[i] = mlo_array_new(u->m, a->dtype, a->rank, a->dims)) != NULL) memcpy(v->kept[i]->data, a->data, (size_t)mlo_array_count(a) * mlo_dtype_size(a->dtype));
-    return (int)u->m->error.code;
+    return (v->kept[i] = mlo_array_copy(u->m, a)) ? 0 : (int)u->m->error.code;
 }
 
 static void mlo_compare(const mlo_compared *v, int64_t i, const float *x, const mlo_array *y) {
@@ -102,7 +136,7 @@ static void mlo_compare(const mlo_compared *v, int64_t i, const float *x, const 
     int64_t channels = v->s->channels;
     for (int64_t k = 0, n = mlo_array_count(y); k < n; k++) {
         int64_t c = k % channels, whole = mlo_get(y, k);
-        double step = mlo_compared_step(v, i, c), f = (double)x[k], a = (v->wide ? 0 : v->s->zero[i * channels + c]) + step * (double)whole, e = a - f;
+        double step = mlo_compared_step(v, i, c), f = (double)x[k], a = mlo_compared_value(v, i, c, whole), e = a - f;
         if (s->count < 1 || f < s->low) s->low = f;
         if (s->count < 1 || f > s->high) s->high = f;
         if (s->count < 1 || whole < s->least) s->least = whole;
@@ -110,6 +144,44 @@ static void mlo_compare(const mlo_compared *v, int64_t i, const float *x, const 
         if ((whole >= v->hi && -e > step / 2) || (whole <= v->lo && e > step / 2)) { s->clipped++; s->lost += e * e; }
         if (fabs(e) > s->most) s->most = fabs(e);
         s->error += fabs(e); s->noise += e * e; s->power += f * f; s->got += a * a; s->both += a * f; s->count++;
+    }
+}
+
+/* A token's weight: one over the variance of its channels, which is what a norm divides by. */
+static double mlo_token_weight(const float *x, int64_t channels) {
+    double sum = 0, squares = 0, spread;
+    for (int64_t c = 0; c < channels; c++) { sum += (double)x[c]; squares += (double)x[c] * (double)x[c]; }
+    spread = squares - sum * sum / (double)channels;
+    return spread > 1e-30 ? (double)channels / spread : 0;
+}
+
+/* The sums of channels, where a token counts by its weight at the anchor. */
+static void mlo_compare_channels(const mlo_compared *v, const mlo_compared *anchor, int64_t i) {
+    int64_t channels = v->s->channels, rows = mlo_array_count(v->floats) / channels, others = anchor->floats ? mlo_array_count(anchor->floats) / anchor->s->channels : 0;
+    const float *x = (const float *)v->floats->data;
+    for (int64_t r = 0; r < rows; r++) {
+        double w = rows == others ? mlo_token_weight((const float *)anchor->floats->data + r * anchor->s->channels, anchor->s->channels) : 1;
+        v->weight[i] += w;
+        for (int64_t c = 0; c < channels; c++, x++) {
+            int64_t at = i * channels + c;
+            double f = (double)*x, e = mlo_compared_value(v, i, c, mlo_get(v->kept[i], r * channels + c)) - f;
+            v->errors[at] += w * e * e; v->means[at] += w * f; v->squares[at] += w * f * f;
+        }
+    }
+}
+
+/* An iteration is over: everything of it is compared, and let go. */
+static void mlo_compare_all(mlo_numerics *u, int64_t i) {
+    for (int k = 0; k < u->n; k++) {
+        const mlo_compared *v = &u->value[k];
+        if (!v->floats || !v->kept[i]) continue;
+        mlo_compare(v, i, (const float *)v->floats->data, v->kept[i]);
+        mlo_compare_channels(v, &u->value[v->anchor], i);
+    }
+    for (int k = 0; k < u->n; k++) {
+        mlo_compared *v = &u->value[k];
+        mlo_array_free(u->m, v->kept[i]); mlo_array_free(u->m, v->floats);
+        v->kept[i] = NULL; v->floats = NULL;
     }
 }
 
@@ -121,10 +193,10 @@ static int mlo_floats_see(void *user, const mlo_graph *g, int64_t i, const char 
         mlo_array *y = v->s->name == name ? v->kept[i] : NULL;
         if (!y) continue;
         if (mlo_array_count(y) != mlo_array_count(a)) return mlo_fail(u->m, MLO_E_BUG, v->node, "makes %lld integers of %lld floats", (long long)mlo_array_count(y), (long long)mlo_array_count(a));
-        mlo_compare(v, i, (const float *)a->data, y);
-        mlo_array_free(u->m, y);
-        v->kept[i] = NULL;
+        mlo_array_free(u->m, v->floats);
+        if (!(v->floats = mlo_array_copy(u->m, a))) return (int)u->m->error.code;
     }
+    if (u->value[u->result].floats) mlo_compare_all(u, i);                  /* nothing of the body comes behind its result */
     return 0;
 }
 
@@ -141,7 +213,10 @@ static int mlo_numerics_run(mlo_numerics *u, mlo_graph *before) {
         mlo_sample_run(m, k, &floats);
         m->model->graph = now;
     }
-    for (int k = 0; k < u->n; k++) for (int64_t i = 0; i < u->iterations; i++) mlo_array_free(m, u->value[k].kept[i]);
+    for (int k = 0; k < u->n; k++) {
+        mlo_array_free(m, u->value[k].floats);
+        for (int64_t i = 0; i < u->iterations; i++) mlo_array_free(m, u->value[k].kept[i]);
+    }
     return (int)m->error.code;
 }
 
@@ -149,32 +224,121 @@ static int mlo_numerics_run(mlo_numerics *u, mlo_graph *before) {
 
 static double mlo_noise(const mlo_sums *s) { return s->power > 0 ? s->noise / s->power : s->noise > 0; }
 
-/* What part of a value's noise its kernel adds; *all is the sum of its operands' noise, part[k], in the kernel's terms. */
-static double mlo_noise_added(const mlo_numerics *u, const mlo_compared *v, int64_t i, double *part, double *all) {
-    const mlo_sums *y = &v->at[i];
-    double out = mlo_noise(y);
-    *all = 0;
-    for (int k = 0; k < v->n_reads; k++) {
-        const mlo_sums *x = &u->value[v->reads[k]].at[i];
-        part[k] = mlo_is(v->node, "mlo.Add") && y->power > 0 ? x->noise / y->power : mlo_noise(x);
-        *all += part[k];
+/* Sums over the channels of a value, in a metric: of errors, and of what moves. */
+static double mlo_metric_noise(const mlo_compared *v, int64_t i, const double *metric) {
+    double sum = 0;
+    for (int64_t c = 0; c < v->s->channels; c++) sum += metric[c] * v->errors[i * v->s->channels + c];
+    return sum;
+}
+static double mlo_variation(const mlo_compared *v, int64_t i, int64_t c) {
+    int64_t at = i * v->s->channels + c;
+    double moves = v->weight[i] > 0 ? v->squares[at] - v->means[at] * v->means[at] / v->weight[i] : 0;
+    return moves > 0 ? moves : 0;
+}
+static double mlo_metric_power(const mlo_compared *v, int64_t i, const double *metric) {
+    double sum = 0;
+    for (int64_t c = 0; c < v->s->channels; c++) sum += metric[c] * mlo_variation(v, i, c);
+    return sum;
+}
+static double mlo_part_of_power(double noise, double power) { return power > 0 ? noise / power : 0; }
+
+/* What a channel that a linear layer reads counts: the squares of its weights, times what the channels out count. Behind a table these count
+ * as far as the table lets them move. */
+static int mlo_pull_linear(const mlo_quantizer *q, const mlo_compared *y, const mlo_compared *x, int64_t i, double *metric) {
+    mlo *m = q->m;
+    mlo_array *in[3] = { NULL, NULL, NULL };            /* weight, multiplier, shift */
+    static const int from[3] = { 1, 3, 4 };
+    int64_t channels = y->s->channels;
+    double *gain = (double *)mlo_scratch(m, (size_t)channels, sizeof *gain);
+    for (int k = 0; gain && k < 3; k++) in[k] = mlo_scan_value(m, &q->scan, y->node->input[from[k]], i);
+    for (int64_t n = 0; !m->error.code && n < channels; n++) {
+        double g = ldexp((double)mlo_get(in[1], n), -(int)mlo_get(in[2], n)), made = 0;
+        int table = mlo_is(y->node, "mlo.MVUTable");
+        if (!table) g *= mlo_compared_step(y, i, n);
+        gain[n] = g * g * y->metric[n];
+        for (int64_t k = 0; table && k < x->s->channels; k++) {
+            double w = g * (double)mlo_get(in[0], k * channels + n) / mlo_compared_step(x, i, k);
+            made += w * w * mlo_variation(x, i, k);
+        }
+        if (table) gain[n] *= mlo_part_of_power(mlo_variation(y, i, n), made);
     }
-    return !(*all > 0) ? 1 : out > *all ? 1 - *all / out : 0;
+    for (int64_t k = 0; !m->error.code && k < x->s->channels; k++) {
+        double sum = 0, step = mlo_compared_step(x, i, k);
+        for (int64_t n = 0; n < channels; n++) { double w = (double)mlo_get(in[0], k * channels + n); sum += w * w * gain[n]; }
+        metric[k] = sum / (step * step);
+    }
+    for (int k = 0; k < 3; k++) mlo_array_free(m, in[k]);
+    mlo_scratch_free(m, gain);
+    return (int)m->error.code;
+}
+
+/* The metric in which a kernel sees its operand r: what errors in its channels do to the result in its own metric. Up to a factor. */
+static int mlo_pull(const mlo_quantizer *q, const mlo_numerics *u, const mlo_compared *y, int r, int64_t i, double *metric) {
+    const mlo_compared *x = &u->value[y->reads[r]], *other = y->n_reads == 3 ? &u->value[y->reads[r == 0]] : NULL;
+    int64_t channels = x->s->channels;
+    if (mlo_compared_sums(y)) return mlo_pull_linear(q, y, x, i, metric);
+    mlo_array *g = mlo_is(y->node, "mlo.LayerNorm") ? mlo_scan_value(q->m, &q->scan, y->node->input[1], i) : NULL;
+    for (int64_t c = 0; c < channels && !q->m->error.code; c++) {
+        double gain = g ? (double)mlo_get(g, c) * mlo_compared_step(y, i, c) : 1;
+        metric[c] = other && r < 2 ? other->squares[i * channels + c] : y->metric[c] * gain * gain;      /* queries by keys, and back */
+    }
+    mlo_array_free(q->m, g);
+    return (int)q->m->error.code;
+}
+
+/* What rounding to its steps, and cutting off at its ends, is of a value's noise (`noise` in its metric). */
+static double mlo_rounding_part(const mlo_compared *v, int64_t i, double noise) {
+    double rounding = 0;
+    for (int64_t c = 0; c < v->s->channels; c++) rounding += v->metric[c] * mlo_compared_step(v, i, c) * mlo_compared_step(v, i, c) / 12;
+    return mlo_part_of_power(rounding * v->weight[i], noise) + mlo_part_of_power(v->at[i].lost, v->at[i].noise);
+}
+
+/* What makes most of the noise that a kernel adds, `own` of its noise. */
+static const char *mlo_noise_cause(const mlo_compared *v, int64_t i, double own, double rounding) {
+    if (v->at[i].lost > v->at[i].noise * own / 2) return "saturation";
+    return rounding > own / 2 ? "width" : mlo_compared_sums(v) ? "weights" : "arithmetic";
+}
+
+/* What a kernel adds stays with it; the rest of what flows through its result goes to its operands, and so does the metric. */
+static int mlo_flow_kernel(const mlo_quantizer *q, mlo_numerics *u, mlo_compared *y, int64_t i, double *pulled) {
+    double noise = mlo_metric_noise(y, i, y->metric), power = mlo_metric_power(y, i, y->metric), part[MLO_COMPARED_READS], scale[MLO_COMPARED_READS], all = 0, own, flow = y->at[i].flow;
+    for (int r = 0; r < y->n_reads; r++) {
+        const mlo_compared *x = &u->value[y->reads[r]];
+        double *metric = pulled + r * u->widest;
+        if (mlo_pull(q, u, y, r, i, metric)) return (int)u->m->error.code;
+        scale[r] = mlo_metric_power(x, i, metric);
+        all += part[r] = mlo_part_of_power(mlo_metric_noise(x, i, metric), mlo_is(y->node, "mlo.Add") ? power : scale[r]);
+    }
+    double rounding = mlo_rounding_part(y, i, noise);
+    noise = mlo_part_of_power(noise, power);
+    own = !(all > 0) ? 1 : noise > all ? 1 - all / noise : 0;
+    if (all > 0 && own > rounding && !mlo_compared_sums(y) && !mlo_is(y->node, "mlo.Attention")) own = rounding;
+    y->at[i].share = flow * own;
+    y->at[i].cause = mlo_noise_cause(y, i, own, rounding);
+    for (int r = 0; r < y->n_reads && all > 0; r++) {
+        mlo_compared *x = &u->value[y->reads[r]];
+        double through = flow * (1 - own) * part[r] / all;
+        x->at[i].flow += through;
+        for (int64_t c = 0; c < x->s->channels && scale[r] > 0; c++) x->metric[c] += pulled[r * u->widest + c] * through / scale[r];
+    }
+    return 0;
 }
 
 /* From the output of the last iteration back to the input of the first. */
-static void mlo_noise_flow(mlo_numerics *u) {
-    for (int64_t i = u->iterations; i--; ) {
-        double part[MLO_COMPARED_READS], all;
-        u->value[u->result].at[i].flow += i + 1 < u->iterations ? u->value[0].at[i + 1].flow : 1;
-        for (int k = u->n; --k; ) {
-            mlo_compared *v = &u->value[k];
-            double own = mlo_noise_added(u, v, i, part, &all), flow = v->at[i].flow;
-            v->at[i].share = flow * own;
-            for (int r = 0; r < v->n_reads && all > 0; r++) u->value[v->reads[r]].at[i].flow += flow * (1 - own) * part[r] / all;
-        }
+static int mlo_noise_flow(const mlo_quantizer *q, mlo_numerics *u) {
+    mlo_compared *in = &u->value[0], *out = &u->value[u->result];
+    double *pulled = (double *)mlo_scratch(u->m, MLO_COMPARED_READS * (size_t)u->widest, sizeof *pulled);
+    for (int64_t i = u->iterations; pulled && i-- && !u->m->error.code; ) {
+        int last = i + 1 == u->iterations;
+        out->at[i].flow = last ? 1 : in->at[i + 1].flow;
+        for (int64_t c = 0; c < out->s->channels; c++) out->metric[c] = last ? 1 : in->metric[c];
+        for (int k = 0; k < u->n; k++) if (k != u->result) memset(u->value[k].metric, 0, (size_t)u->value[k].s->channels * sizeof *in->metric);
+        for (int k = u->n; --k && !u->m->error.code; ) mlo_flow_kernel(q, u, &u->value[k], i, pulled);
     }
-    u->value[0].at[0].share = u->value[0].at[0].flow;
+    in->at[0].share = in->at[0].flow;
+    for (int64_t i = 0; i < u->iterations; i++) in->at[i].cause = "width";
+    mlo_scratch_free(u->m, pulled);
+    return (int)u->m->error.code;
 }
 
 /* The expected noise of rounding to the value's steps: a twelfth of their square. */
@@ -182,14 +346,6 @@ static double mlo_rounding_noise(const mlo_compared *v, int64_t i) {
     double sum = 0, power = v->at[i].count > 0 ? v->at[i].power / v->at[i].count : 0;
     for (int64_t c = 0; c < v->s->channels; c++) sum += mlo_compared_step(v, i, c) * mlo_compared_step(v, i, c) / 12;
     return power > 0 ? sum / (double)v->s->channels / power : 0;
-}
-
-/* What makes most of the noise that a kernel adds. */
-static const char *mlo_noise_cause(const mlo_numerics *u, const mlo_compared *v, int64_t i) {
-    double part[MLO_COMPARED_READS], all, own = mlo_noise_added(u, v, i, part, &all) * mlo_noise(&v->at[i]), lost = v->at[i].power > 0 ? v->at[i].lost / v->at[i].power : 0;
-    if (lost > own / 2) return "saturation";
-    if (!v->node || mlo_rounding_noise(v, i) > own / 2) return "width";
-    return mlo_compared_sums(v) ? "weights" : "arithmetic";
 }
 
 /* ---- the report ------------------------------------------------------------------------------------------------------------------------------ */
@@ -281,7 +437,7 @@ static void mlo_report_noisiest(mlo_text *t, const mlo_numerics *u, int64_t i) {
     const mlo_compared *v = mlo_noisiest(u, i);
     mlo_puts(t, "\"name\":"); mlo_report_string(t, v->name);
     mlo_printf(t, ",\"op\":\"%s\",\"share\":", v->node ? v->node->op : "Quantize"); mlo_report_number(t, v->at[i].share);
-    mlo_printf(t, ",\"cause\":\"%s\"}", mlo_noise_cause(u, v, i));
+    mlo_printf(t, ",\"cause\":\"%s\"}", v->at[i].cause);
 }
 
 static void mlo_report_layers(mlo_text *t, const mlo_numerics *u) {
@@ -336,7 +492,7 @@ static void mlo_report_advice(mlo_text *t, const mlo_numerics *u) {
     if (u->drawn) mlo_advise(t, &n, "the samples were drawn from the declared types; calibrate on real ones (--calib)");
     else if (u->samples < MLO_SAMPLES_FEW) mlo_advise(t, &n, mlo_format(u->m, "only %lld sample%s to calibrate on; ranges of %d or more can be trusted", (long long)u->samples, u->samples > 1 ? "s" : "", MLO_SAMPLES_FEW));
     if (sqnr < mlo_sqnr_low) {
-        const char *cause = mlo_noise_cause(u, v, i);
+        const char *cause = v->at[i].cause;
         mlo_advise(t, &n, mlo_format(u->m, "the output is %.1f dB above its noise; most of that comes in at iteration %lld, %s (%s): %s", sqnr, (long long)i, v->name, cause, mlo_remedy(v, cause)));
     }
     for (int k = 0; k < u->n; k++) for (i = 0; i < u->iterations; i++) {
@@ -405,8 +561,7 @@ static mlo_numerics *mlo_quantize_try(mlo *m, mlo_graph *floats, double cost) {
     memset(&q, 0, sizeof q);
     q.cost = cost;
     if (!u || mlo_graph_keep(m, floats, m->model->graph) || mlo_quantize(m, &q) || mlo_numerics_open(u, &q) || mlo_numerics_run(u, floats)) return NULL;
-    mlo_noise_flow(u);
-    return u;
+    return mlo_noise_flow(&q, u) ? NULL : u;
 }
 
 static double mlo_output_error(const mlo_numerics *u) { return mlo_relative_error(&u->value[u->result].at[u->iterations - 1]); }
@@ -415,7 +570,7 @@ static double mlo_output_error(const mlo_numerics *u) { return mlo_relative_erro
 static int mlo_search_fail(const mlo_numerics *u, double before, double target) {
     int64_t i = mlo_worst_layer(u);
     const mlo_compared *v = mlo_noisiest(u, i);
-    const char *cause = mlo_noise_cause(u, v, i);
+    const char *cause = v->at[i].cause;
     return mlo_fail_at(u->m, MLO_E_MISMATCH, "max-error", "the loop's output is %.3g of its largest value off, and still %.3g at --max-cost %g, above %g; most of that comes in at iteration %lld, %s (%s): %s",
         before, mlo_output_error(u), u->cost, target, (long long)i, v->name, cause, mlo_remedy(v, cause));
 }
