@@ -158,7 +158,7 @@ int mlo_cycles(mlo *m, int64_t frames, int64_t *cycles, int64_t *interval);
        "shapes", "zeros"          an integer y stands for zero + scale * shape * y (no shapes: 1); lists of channels where these differ
        "low", "high"              the range of v;  "least", "largest": that of the integers
        "saturated"                the part of the values that the integers' range cuts off, by more than half a step
-       "accumulator"              {"bits","used":[..]}: the bits of the sums behind a matrix-vector unit, and how many they needed
+       "accumulator"              {"bits","used":[..]}: the bits a matrix-vector unit has for its sums, which any sum fits into, and how many these needed
        "error"                    {"max","mean" (of |e|),"cosine","sqnr_db" (10 log10(sum v^2 / sum e^2))}
        "rounding_db"              what sqnr_db would be if rounding to the value's steps were all
        "share"                    the part of the noise of the loop's output that comes in here (src/numerics.c says how it is reckoned)

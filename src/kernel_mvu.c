@@ -94,6 +94,8 @@ static int mlo_mvu_legal(const mlo_site *s, int64_t pe, int64_t simd) {
 
 /* Weights travel as INT8; the bits they have are metadata mlo.weight_bits. */
 static int mlo_site_weight_bits(const mlo_site *s) { return (int)mlo_meta_int(s->node, "mlo.weight_bits", 8); }
+/* What any sum fits into: k products of xbits and wbits, and a bias of 32. */
+static int mlo_mvu_sum_bits(int64_t k, int xbits, int wbits) { return mlo_clog2((k << (xbits + wbits - 2)) + ((int64_t)1 << 31)) + 1; }
 
 static int mlo_mvu_unit(const mlo_site *s, int64_t pe, int64_t simd, mlo_unit *u) {
     int64_t k = s->in[1].dims[0], n = s->in[1].dims[1];
@@ -105,7 +107,7 @@ static int mlo_mvu_unit(const mlo_site *s, int64_t pe, int64_t simd, mlo_unit *u
     mlo_unit_memory(u, "s_axis_c", pe * 64, n / pe);
     if (table) mlo_unit_memory(u, "s_axis_t", ybits, (int64_t)1 << index); else u->idle = "s_axis_t";
     mlo_unit_param(u, "K", k); mlo_unit_param(u, "N", n); mlo_unit_param(u, "PE", pe); mlo_unit_param(u, "SIMD", simd);
-    mlo_unit_param(u, "XBITS", xbits); mlo_unit_param(u, "WBITS", wbits); mlo_unit_param(u, "ABITS", mlo_clog2((k << (xbits + wbits - 2)) + ((int64_t)1 << 31)) + 1); mlo_unit_param(u, "YBITS", ybits);
+    mlo_unit_param(u, "XBITS", xbits); mlo_unit_param(u, "WBITS", wbits); mlo_unit_param(u, "ABITS", mlo_mvu_sum_bits(k, xbits, wbits)); mlo_unit_param(u, "YBITS", ybits);
     mlo_unit_param(u, "TABLE", table);
     if (table) mlo_unit_param(u, "TBITS", index);
     mlo_unit_shift(s, u);

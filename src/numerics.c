@@ -28,7 +28,7 @@ typedef struct {
     const char *cause;                                  /* of what comes in */
 } mlo_sums;
 
-enum { MLO_COMPARED_READS = 3, MLO_ACCUMULATOR_BITS = 32 };
+enum { MLO_COMPARED_READS = 3 };
 typedef struct {
     const mlo_node *node;                               /* the kernel that makes it; NULL: it is the carried value that comes in */
     const char *name;
@@ -410,7 +410,8 @@ static void mlo_report_compared(mlo_text *t, const mlo_numerics *u, const mlo_co
     if (!v->wide && v->s->shape) mlo_report_channels(t, u, v, "shapes", NULL, v->s->shape);
     if (!v->wide) mlo_report_channels(t, u, v, "zeros", v->s->zero, NULL);
     for (size_t k = 0; k < sizeof columns / sizeof *columns; k++) { mlo_puts(t, ","); mlo_report_column(t, u, v, columns[k].key, columns[k].what); }
-    if (mlo_compared_sums(v)) { mlo_printf(t, ",\"accumulator\":{\"bits\":%d,", MLO_ACCUMULATOR_BITS); mlo_report_column(t, u, v, "used", MLO_OF_SUM_BITS); mlo_puts(t, "}"); }
+    const mlo_compared *x = v->n_reads ? &u->value[v->reads[0]] : NULL;
+    if (mlo_compared_sums(v) && x) { mlo_printf(t, ",\"accumulator\":{\"bits\":%d,", mlo_mvu_sum_bits(x->s->channels, mlo_node_bits(x->node), (int)mlo_meta_int(v->node, "mlo.weight_bits", 8))); mlo_report_column(t, u, v, "used", MLO_OF_SUM_BITS); mlo_puts(t, "}"); }
     mlo_puts(t, ",\"error\":{");
     for (size_t k = 0; k < sizeof errors / sizeof *errors; k++) { mlo_puts(t, k ? "," : ""); mlo_report_column(t, u, v, errors[k].key, errors[k].what); }
     mlo_puts(t, "}");
@@ -498,8 +499,6 @@ static void mlo_report_advice(mlo_text *t, const mlo_numerics *u) {
     for (int k = 0; k < u->n; k++) for (i = 0; i < u->iterations; i++) {
         double part = mlo_column_at(&u->value[k], MLO_OF_SATURATED, i);
         if (part > mlo_saturated_high) mlo_advise(t, &n, mlo_format(u->m, "%.1f %% of %s saturate in iteration %lld: %s", 100 * part, u->value[k].name, (long long)i, mlo_remedy(&u->value[k], "saturation")));
-        if (mlo_compared_sums(&u->value[k]) && mlo_accumulator_bits(&u->value[k].at[i]) >= MLO_ACCUMULATOR_BITS)
-            mlo_advise(t, &n, mlo_format(u->m, "the sums of %s fill their accumulator in iteration %lld", u->value[k].name, (long long)i));
     }
     mlo_puts(t, "]");
 }

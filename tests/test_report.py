@@ -214,8 +214,9 @@ def check_accumulators(c, name):
             x, w = c.y[n.input[0]][:, i], c.y[n.input[1]][0, i]
             acc = x.reshape(-1, w.shape[0]).astype(np.int64) @ w.astype(np.int64) + bias[i].astype(np.int64)
             bits = 1 + max(int(acc.max()).bit_length(), int(-acc.min() - 1).bit_length() if acc.min() < 0 else 0)
+            worst = (len(w) * 128 * 2 ** (c.said[n.input[0]]["bits"] - 1) + 2 ** 31 - 1).bit_length() + 1
             count += 1
-            if v["accumulator"]["used"][i] != bits or v["accumulator"]["bits"] < bits: bad.append("%s in iteration %d: %s, should be %d" % (n.output[0], i, v["accumulator"], bits))
+            if v["accumulator"] != {"bits": worst, "used": v["accumulator"]["used"]} or v["accumulator"]["used"][i] != bits: bad.append("%s in iteration %d: %s, should be %d" % (n.output[0], i, v["accumulator"], bits))
     t.case("accumulators need the bits it says: %s, %d of them" % (name, count), "; ".join(bad[:3]) if count else "none seen")
 
 
