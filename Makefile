@@ -6,7 +6,7 @@
 #   make test     deps, build, every test
 #   make mlo.c    the amalgamation, which is committed: one file to drop into another project
 #   make lint     strict warnings of gcc and clang; the Verilog in three tools
-#   make bench    times and cycles
+#   make bench    times and cycles; BENCH="minilm bits" picks some
 #   make fuzz     the libFuzzer targets, build/fuzz/onnx and build/fuzz/json; tests/test_fuzz.py says how they are run
 #   make install  to PREFIX (/usr/local)
 
@@ -73,7 +73,7 @@ test: deps
 	@if [ -f tests/run.py ]; then $(PYTHON) tests/run.py ./mlo; else status=0; for t in tests/test_*.py; do $(PYTHON) $$t ./mlo || status=1; done; exit $$status; fi
 
 bench: mlo
-	@if [ -f tests/bench.py ]; then $(PYTHON) tests/bench.py ./mlo; else echo "bench: there is no tests/bench.py yet"; exit 1; fi
+	@if [ -f tests/bench.py ]; then $(PYTHON) tests/bench.py ./mlo $(BENCH); else echo "bench: there is no tests/bench.py yet"; exit 1; fi
 
 fuzz: build/fuzz/onnx build/fuzz/json
 

