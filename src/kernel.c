@@ -117,10 +117,6 @@ static void mlo_set_element(mlo_array *a, int64_t i, int64_t v) {
 
 /* Attributes every kernel shares: the output's element type and bounds. */
 static mlo_dtype mlo_kernel_to(const mlo_node *n) { return (mlo_dtype)mlo_int(n, "to", MLO_INT8); }
-static int64_t mlo_meta_int(const mlo_node *n, const char *key, int64_t otherwise) {
-    const char *s = mlo_meta_get(n->meta, n->n_meta, key);
-    return s ? (int64_t)strtol(s, NULL, 10) : otherwise;
-}
 static int mlo_bits_of(mlo_dtype t) { return t == MLO_INT8 ? 8 : t == MLO_INT16 ? 16 : t == MLO_BOOL ? 1 : 32; }
 
 static int mlo_kernel_inputs(mlo_call *c, size_t n) {

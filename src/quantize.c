@@ -199,6 +199,16 @@ static int mlo_weight_scales(mlo_quantizer *q, const mlo_sublayer *b, int64_t i,
     return 0;
 }
 
+/* mlo_rounded_weight, a row's piece at a time. */
+static void mlo_integer_mean(const float *restrict row, float shape, const float *restrict inverse, const mlo_weight_range *r, double mean, double *restrict sum, int64_t n) {
+    const float lo = r->lo, hi = r->hi, magic = 12582912.0f;
+    for (int64_t i = 0; i < n; i++) {
+        float v = row[i] * shape * inverse[i];
+        v = v < lo ? lo : v > hi ? hi : v;
+        v += magic;
+        sum[i] += mean * (double)(v - magic);
+    }
+}
 /* sum[n] += the weight as an integer times the mean of the operand as an integer; of a layer that is fixed: times what the operand is off by its zero. */
 static void mlo_integer_means(const mlo_array *w, const mlo_signal *x, int64_t i, const mlo_weight_range *r, int fixed, const float *scale, float *inverse, double *sum) {
     const float *row = (const float *)w->data;
@@ -208,7 +218,9 @@ static void mlo_integer_means(const mlo_array *w, const mlo_signal *x, int64_t i
         int64_t at = i * x->channels + k;
         float shape = x->shape ? x->shape[at] : 1;
         double mean = ((fixed ? 0 : x->mean[at] + x->drift[at]) - x->zero[at]) / ((double)shape * x->scale8[i]);
-        for (int64_t n = 0; n < columns; n++) sum[n] += mean * (double)mlo_rounded_weight(row[n] * shape * inverse[n], r);
+        int64_t n = 0;
+        for (; n + MLO_LANES <= columns; n += MLO_LANES) mlo_integer_mean(row + n, shape, inverse + n, r, mean, sum + n, MLO_LANES);
+        mlo_integer_mean(row + n, shape, inverse + n, r, mean, sum + n, columns - n);
     }
 }
 
