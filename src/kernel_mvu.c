@@ -39,6 +39,8 @@ static int mlo_mvu_shape(mlo_shapes *s) {
     return 0;
 }
 
+static void mlo_mvu_add(int32_t *restrict part, const int8_t *restrict w, int32_t x, int64_t n) { for (int64_t j = 0; j < n; j++) part[j] += x * w[j]; }
+
 /* acc[0..N) += x * W. The inner loop runs along a row of W in 32 bits, so that the compiler vectorises it; the sum of a block of rows fits them. */
 static void mlo_mvu_row(const mlo_array *x, int64_t row, const int8_t *w, int64_t k, int64_t n, int32_t *part, int64_t *acc) {
     int64_t block = INT32_MAX >> (mlo_bits_of(x->dtype) - 1 + 7);
@@ -46,7 +48,9 @@ static void mlo_mvu_row(const mlo_array *x, int64_t row, const int8_t *w, int64_
         memset(part, 0, (size_t)n * sizeof *part);
         for (int64_t i = from; i < k && i < from + block; i++) {
             int32_t xi = (int32_t)mlo_get(x, row * k + i);
-            if (xi) for (int64_t j = 0; j < n; j++) part[j] += xi * w[i * n + j];
+            int64_t j = 0;
+            for (; xi && j + MLO_LANES <= n; j += MLO_LANES) mlo_mvu_add(part + j, w + i * n + j, xi, MLO_LANES);
+            if (xi) mlo_mvu_add(part + j, w + i * n + j, xi, n - j);
         }
         for (int64_t j = 0; j < n; j++) acc[j] += part[j];
     }

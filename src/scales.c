@@ -180,9 +180,6 @@ static mlo_array *mlo_weight(mlo_quantizer *q, const mlo_sublayer *b, int64_t i)
 /* Bits of the integer weights; the largest of them, which is the smallest without its sign, unless a given range goes one further. */
 static int mlo_weight_bits(const mlo_quantizer *q, const mlo_sublayer *b) { return b->weight_given ? b->weight_given->bits : q->weights; }
 
-/* Weights are walked in rows, so many numbers at a time: a loop of known length is what compilers vectorise at -O2. */
-enum { MLO_LANES = 16 };
-
 static void mlo_most_of(const float *restrict x, float f, float *restrict most, int64_t n) {
     for (int64_t i = 0; i < n; i++) { float v = fabsf(x[i] * f); most[i] = v > most[i] ? v : most[i]; }
 }
