@@ -157,7 +157,7 @@ static int mlo_kernel_same_shape(mlo_shapes *s) {
 #define MLO_FUNCTION_CLIP \
     "l = Constant <value_int=@lo> ()\n" \
     "h = Constant <value_int=@hi> ()\n" \
-    "below = Less (q, l)\n" \
-    "ql = Where (below, l, q)\n" \
-    "above = Less (h, ql)\n" \
-    "qc = Where (above, h, ql)\n"
+    "q_low = Less (q, l)\n" \
+    "ql = Where (q_low, l, q)\n" \
+    "q_high = Less (h, ql)\n" \
+    "qc = Where (q_high, h, ql)\n"
