@@ -61,9 +61,17 @@ static int mlo_element_fold(mlo *m, mlo_element *e, int64_t pe, int64_t simd) {
     memset(&e->unit, 0, sizeof e->unit);
     if (!e->kernel->legal(&e->site, pe, simd)) return mlo_fail(m, MLO_E_FOLDING, e->node, "%s cannot be folded to PE=%lld SIMD=%lld", e->name, (long long)pe, (long long)simd);
     e->unit.pe = (int)pe; e->unit.simd = (int)simd;
-    if (e->kernel->unit(&e->site, pe, simd, &e->unit)) return (int)m->error.code;
+    if (e->kernel->unit(&e->site, pe, simd, &e->unit) || mlo_kernel_fits(e->kernel, &e->site, &e->unit)) return (int)m->error.code;
     e->tokens = e->unit.whole_frame ? e->site.tokens + 3 : e->unit.macs ? 2 : e->unit.n_memory > 1 ? 3 : 1;
     return 0;
+}
+
+/* What an element's kernel says of the numbers inside, as JSON. */
+static void mlo_element_intermediates(const mlo_element *e, mlo_text *t) {
+    mlo_intermediates l;
+    l.n = 0;
+    e->kernel->intermediates(&e->site, &e->unit, &l);
+    mlo_intermediates_json(t, &l);
 }
 
 /* Which element (and port) makes a value. */

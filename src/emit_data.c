@@ -16,18 +16,7 @@ static int mlo_element_inputs(mlo *m, const mlo_hw *c, const mlo_element *el, in
     return 0;
 }
 
-/* Is every parameter within the bits its word has for it? What quantize makes is; what a user edited may not be. */
-static int mlo_check_numbers(mlo *m, const mlo_element *el, mlo_array *const *in) {
-    for (const mlo_limit *k = el->kernel->limits; k->what; k++) {
-        const mlo_array *a = in[k->input];
-        for (int64_t i = k->at, n = a ? mlo_array_count(a) : 0; i < n; i += k->step)
-            if (mlo_get(a, i) < k->low || mlo_get(a, i) > k->high)
-                return mlo_fail(m, MLO_E_DATA, el->node, "%s %lld is not within %lld..%lld", k->what, (long long)mlo_get(a, i), (long long)k->low, (long long)k->high);
-    }
-    return 0;
-}
-
-/* Likewise what metadata promise: multipliers that are powers of two, and shifts that then fit; weights of fewer than 8 bits. */
+/* What metadata promise of the parameters, is it so? Multipliers that are powers of two, and shifts that then fit; weights of fewer than 8 bits. */
 static int mlo_check_promises(mlo *m, const mlo_element *el, mlo_array *const *in) {
     int add = mlo_is(el->node, "mlo.Add"), mvu = mlo_is(el->node, "mlo.MVU") || mlo_is(el->node, "mlo.MVUTable");
     const mlo_array *mult = mvu ? in[3] : in[2], *shift = mvu ? in[4] : in[3];
@@ -69,7 +58,7 @@ static int mlo_emit_image(mlo_emitter *e, mlo_put_beat put) {
         const mlo_element *el = &e->c->element[k];
         mlo_array *in[8] = {0};
         if (!el->kernel || !el->unit.n_memory) continue;
-        if (!mlo_element_inputs(e->m, e->c, el, i, in) && !mlo_check_numbers(e->m, el, in) && !mlo_check_promises(e->m, el, in))
+        if (!mlo_element_inputs(e->m, e->c, el, i, in) && !mlo_kernel_numbers(e->m, el->node, el->kernel->limits, (const mlo_array *const *)in, el->site.in_bits[0]) && !mlo_check_promises(e->m, el, in))
             for (int mem = 0; mem < el->unit.n_memory && !e->m->error.code; mem++) mlo_emit_memory(e, el, mem, in, put);
         for (int j = 0; j < 8; j++) mlo_array_free(e->m, in[j]);
         if (e->m->error.code) return (int)e->m->error.code;

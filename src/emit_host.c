@@ -152,7 +152,9 @@ static void mlo_manifest_kernels(mlo_emitter *e) {
         mlo_puts(&e->t, ", \"scope\": ");
         const char *scope = mlo_meta_get(el->node->meta, el->node->n_meta, "mlo.scope");
         mlo_report_string(&e->t, scope ? scope : "");
-        mlo_printf(&e->t, ", \"lanes\": %d, \"bits\": %d, \"channels\": %lld}%s\n", u->out.lanes, u->out.bits, (long long)u->out.channels, ++n < kernels ? "," : "");
+        mlo_printf(&e->t, ", \"lanes\": %d, \"bits\": %d, \"channels\": %lld, \"intermediates\": ", u->out.lanes, u->out.bits, (long long)u->out.channels);
+        mlo_element_intermediates(el, &e->t);
+        mlo_puts(&e->t, ++n < kernels ? "},\n" : "}\n");
     }
     mlo_line(e, "  ],");
 }

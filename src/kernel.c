@@ -2,6 +2,7 @@
  *
  * in:  an `mlo` domain node.    out: its shapes, its golden result, its ONNX function, its hardware unit, its parameter words.
  * invariant: the C evaluation, the ONNX function body and the Verilog module compute the same bits; tests hold them together.
+ * No number inside can overflow: a kernel lists its intermediates, and who makes hardware of it checks them (mlo_kernel_fits).
  * example: see kernel_requant.c, the shortest. To add a kernel: its file, its Verilog, its bench, one line in kernels.c.
  * cost: nothing here depends on the number of layers.
  *
@@ -39,7 +40,8 @@ typedef struct {
 /* What `unit` and `pack` may look at: the node with the forms and bits of its inputs and output, and the longest frame. */
 typedef struct { mlo *m; const mlo_node *node; mlo_form in[8]; size_t n_in; mlo_form out; int in_bits[8], out_bits; int64_t tokens; } mlo_site;
 
-/* What a parameter may be: elements at, at + step, .. of input `input` are within low..high. The bits of its word in the image. */
+/* What a parameter may be: elements at, at + step, .. of input `input` are within low..high. The bits of its word in the image.
+ * low > high: what a number of input 0's width may be. */
 typedef struct { size_t input; int64_t at, step, low, high; const char *what; } mlo_limit;
 
 typedef struct {
@@ -50,6 +52,8 @@ typedef struct {
     /* Can this folding be built? The largest legal PE (or SIMD) not above the cap is what fold takes. */
     int (*legal)(const mlo_site *s, int64_t pe, int64_t simd);
     int (*unit)(const mlo_site *s, int64_t pe, int64_t simd, mlo_unit *u);
+    /* The numbers inside that could grow too large, and the bits there are for them at this folding. */
+    void (*intermediates)(const mlo_site *s, const mlo_unit *u, mlo_intermediates *l);
     /* Writes word `word` of memory `k` into `bits` (zeroed, little-endian), from the node's evaluated inputs of one iteration. */
     void (*pack)(const mlo_site *s, const mlo_unit *u, int k, int64_t word, const mlo_array *const *in, unsigned char *bits);
 } mlo_kernel;
@@ -85,7 +89,10 @@ static int64_t mlo_shift_down(int64_t x, int s) {
 }
 static int64_t mlo_clip(int64_t x, int64_t lo, int64_t hi) { return x < lo ? lo : x > hi ? hi : x; }
 
-/* The one rounding rule. acc * M stays below 2^62: widths are derived and checked by quantize. */
+/* What M is: 15 bits, as limits say. */
+static const mlo_interval mlo_multipliers = { 0, 32767 };
+
+/* The one rounding rule. |acc M| + 2^(S-1) stays below 2^63: see the intermediates of the kernels. */
 static int64_t mlo_requantize(int64_t acc, int64_t mult, int shift, int64_t lo, int64_t hi) {
     int64_t half = shift >= 1 && shift <= 62 ? (int64_t)1 << (shift - 1) : 0;
     return mlo_clip(mlo_shift_down(acc * mult + half, shift), lo, hi);
@@ -126,6 +133,36 @@ static int mlo_kernel_inputs(mlo_call *c, size_t n) {
 static int mlo_kernel_count(mlo_call *c, size_t i, int64_t least) {
     int64_t n = mlo_array_count(c->in[i]);
     return n >= least ? 0 : mlo_fail(c->m, MLO_E_SHAPE, c->node, "input %zu has %lld elements, needs %lld", i, (long long)n, (long long)least);
+}
+
+/* Is every parameter within the bits its word has for it? What quantize makes is; what a user edited may not be. Then there is no hardware for
+ * it, and sums might not fit. xbits: the width of input 0. */
+static int mlo_kernel_numbers(mlo *m, const mlo_node *node, const mlo_limit *limits, const mlo_array *const *in, int xbits) {
+    for (const mlo_limit *k = limits; k->what; k++) {
+        const mlo_array *a = in[k->input];
+        mlo_interval r = k->low > k->high ? mlo_signed_bits(xbits) : mlo_from_to(k->low, k->high);
+        for (int64_t i = k->at, n = a ? mlo_array_count(a) : 0; i < n; i += k->step)
+            if (mlo_get(a, i) < r.lo || mlo_get(a, i) > r.hi)
+                return mlo_fail(m, MLO_E_DATA, node, "%s %lld is not within %lld..%lld", k->what, (long long)mlo_get(a, i), (long long)r.lo, (long long)r.hi);
+    }
+    return 0;
+}
+static int mlo_kernel_limits(mlo_call *c, const mlo_limit *limits) { return mlo_kernel_numbers(c->m, c->node, limits, c->in, mlo_bits_of(c->in[0]->dtype)); }
+
+/* Do all numbers inside have room, and is what comes out what the hardware's clipping makes? */
+static int mlo_kernel_fits(const mlo_kernel *k, const mlo_site *s, const mlo_unit *u) {
+    mlo_intermediates l; int has = 0;
+    l.n = l.clip = 0;
+    k->intermediates(s, u, &l);
+    mlo_interval y = mlo_signed_bits(l.clip);
+    int64_t lo = mlo_int(s->node, "lo", y.lo), hi = mlo_int(s->node, "hi", y.hi);
+    if (lo != y.lo || hi != y.hi) return mlo_fail(s->m, MLO_E_UNSUPPORTED, s->node, "clips to %lld..%lld; the hardware clips to all numbers of %d bits, %lld..%lld", (long long)lo, (long long)hi, l.clip, (long long)y.lo, (long long)y.hi);
+    for (int i = 0; i < l.n; i++) {
+        const char *where = mlo_no_room(&l.item[i], &has);
+        if (where) return mlo_fail(s->m, MLO_E_UNSUPPORTED, s->node, "'%s' can be %lld..%lld, which takes %d bits; %s has %d: narrower operands (metadata mlo.bits), or fewer channels, are needed",
+            l.item[i].name, (long long)l.item[i].range.lo, (long long)l.item[i].range.hi, mlo_bits_for(l.item[i].range), where, has);
+    }
+    return 0;
 }
 
 /* A value on a stream: INT8 or INT16, so that the sums of every kernel have their bounds. */

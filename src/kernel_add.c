@@ -19,6 +19,8 @@ static const char mlo_add_function[] =
     MLO_FUNCTION_REQUANTIZE
     "y = Cast <to=@to> (qc)\n";
 
+static const mlo_limit mlo_add_limits[] = { { 2, 0, 3, 0, 32767, "multiplier" }, { 2, 1, 3, 0, 32767, "multiplier" }, { 2, 2, 3, 1, 62, "shift" }, { 0, 0, 0, 0, 0, NULL } };
+
 static int mlo_add_run(mlo_call *c) {
     if (mlo_kernel_inputs(c, 3) || mlo_kernel_count(c, 2, 3)) return (int)c->m->error.code;
     const mlo_array *a = c->in[0], *b = c->in[1], *p = c->in[2];
@@ -26,14 +28,12 @@ static int mlo_add_run(mlo_call *c) {
     if (mlo_kernel_activation(c, 0) || mlo_kernel_activation(c, 1)) return (int)c->m->error.code;
     if (mlo_array_count(b) != n) return mlo_fail(c->m, MLO_E_SHAPE, c->node, "operands of %lld and %lld elements; they must have one shape", (long long)n, (long long)mlo_array_count(b));
     mlo_array *y = mlo_call_out(c, 0, mlo_kernel_to(c->node), a->rank, a->dims);
-    if (!y) return (int)c->m->error.code;
+    if (!y || mlo_kernel_limits(c, mlo_add_limits)) return (int)c->m->error.code;
     int64_t lo = mlo_int(c->node, "lo", -128), hi = mlo_int(c->node, "hi", 127);
     for (int64_t i = 0; i < n; i++)
         mlo_set_element(y, i, mlo_requantize(mlo_get(a, i) * mlo_get(p, 0) + mlo_get(b, i) * mlo_get(p, 1), 1, (int)mlo_get(p, 2), lo, hi));
     return 0;
 }
-
-static const mlo_limit mlo_add_limits[] = { { 2, 0, 3, 0, 32767, "multiplier" }, { 2, 1, 3, 0, 32767, "multiplier" }, { 2, 2, 3, 1, 62, "shift" }, { 0, 0, 0, 0, 0, NULL } };
 
 static int mlo_add_unit(const mlo_site *s, int64_t pe, int64_t simd, mlo_unit *u) {
     int64_t channels = mlo_last_dim(&s->out);
@@ -49,6 +49,16 @@ static int mlo_add_unit(const mlo_site *s, int64_t pe, int64_t simd, mlo_unit *u
     u->interval = channels / pe; u->latency = 7; u->other = mlo_site_pow2(s) ? 0 : 2 * pe;
     return 0;
 }
+
+static void mlo_add_intermediates(const mlo_site *s, const mlo_unit *u, mlo_intermediates *l) {
+    int abits = s->in_bits[0] + 16, bbits = s->in_bits[1] + 16;
+    mlo_interval a = mlo_product_of(mlo_signed_bits(s->in_bits[0]), mlo_multipliers), b = mlo_product_of(mlo_signed_bits(s->in_bits[1]), mlo_multipliers);
+    (void)u;
+    mlo_note_all(l, "a * MA", a, 1, abits, 1, "g_lane[0].pa2");
+    mlo_note_all(l, "b * MB", b, 1, bbits, 1, "g_lane[0].pb2");
+    mlo_note_requantize(l, mlo_sum_of(a, b), (abits > bbits ? abits : bbits) + 1, "g_lane[0].t3", s->out_bits);
+}
+
 static void mlo_add_pack(const mlo_site *s, const mlo_unit *u, int k, int64_t word, const mlo_array *const *in, unsigned char *bits) {
     (void)u; (void)k; (void)word;
     for (int i = 0; i < 2; i++) {

@@ -139,14 +139,20 @@ static void mlo_attention_row(const mlo_row *r, const mlo_node *n, const int32_t
     }
 }
 
+enum { MLO_ATTENTION_LT = 24, MLO_ATTENTION_CHANNELS = 32768, MLO_ATTENTION_WIDE_CHANNELS = 512, MLO_ATTENTION_SHIFT = 40 };      /* of 8, of 16 bits: no score is as low as `never` */
+static const mlo_limit mlo_attention_limits[] = { { 4, 0, 4, 0, 32767, "score multiplier" }, { 4, 1, 4, 1, MLO_ATTENTION_SHIFT, "score shift" }, { 4, 2, 4, 0, 32767, "multiplier" },
+    { 4, 3, 4, 1, 62, "shift" }, { 0, 0, 0, 0, 0, NULL } };
+
 static int mlo_attention_check(mlo_call *c, int64_t heads) {
     const mlo_array *q = c->in[0], *k = c->in[1], *v = c->in[2];
+    int64_t lt = mlo_int(c->node, "lt", 0);
     for (int i = 0; i < 3; i++) if (c->in[i]->rank != 3 || (c->in[i]->dtype != MLO_INT8 && c->in[i]->dtype != MLO_INT16)) return mlo_fail(c->m, MLO_E_TYPE, c->node, "input %d must be INT8 or INT16 [frames, tokens, channels]", i);
-    if (heads > 0 && q->dims[2] / heads > 512) return mlo_fail(c->m, MLO_E_UNSUPPORTED, c->node, "heads of %lld channels; up to 512 are supported", (long long)(q->dims[2] / heads));
     if (heads < 1 || q->dims[2] % heads || k->dims[2] != q->dims[2] || v->dims[2] != q->dims[2] || k->dims[1] != v->dims[1])
         return mlo_fail(c->m, MLO_E_SHAPE, c->node, "q, k, v of %lld, %lld, %lld channels do not make %lld heads", (long long)q->dims[2], (long long)k->dims[2], (long long)v->dims[2], (long long)heads);
-    if (mlo_get(c->in[4], 1) < 1 || mlo_get(c->in[4], 1) > 40) return mlo_fail(c->m, MLO_E_DATA, c->node, "score shift %lld is not 1..40", (long long)mlo_get(c->in[4], 1));
-    return mlo_kernel_count(c, 3, q->dims[0] * k->dims[1]);
+    if (lt < 0 || lt > MLO_ATTENTION_LT) return mlo_fail(c->m, MLO_E_DATA, c->node, "lt %lld is not within 0..%d", (long long)lt, MLO_ATTENTION_LT);
+    int most = q->dtype == MLO_INT16 || k->dtype == MLO_INT16 ? MLO_ATTENTION_WIDE_CHANNELS : MLO_ATTENTION_CHANNELS;
+    if (k->dims[2] / heads > most) return mlo_fail(c->m, MLO_E_UNSUPPORTED, c->node, "heads of %lld channels; up to %d are supported", (long long)(k->dims[2] / heads), most);
+    return mlo_kernel_limits(c, mlo_attention_limits) ? (int)c->m->error.code : mlo_kernel_count(c, 3, q->dims[0] * k->dims[1]);
 }
 
 /* The elements of an operand, whatever its width. */
@@ -178,9 +184,6 @@ static int mlo_attention_run(mlo_call *c) {
     return (int)c->m->error.code;
 }
 
-static const mlo_limit mlo_attention_limits[] = { { 4, 0, 4, 0, 32767, "score multiplier" }, { 4, 1, 4, 1, 40, "score shift" }, { 4, 2, 4, 0, 32767, "multiplier" },
-    { 4, 3, 4, 1, 62, "shift" }, { 0, 0, 0, 0, 0, NULL } };
-
 static int mlo_attention_legal(const mlo_site *s, int64_t pe, int64_t simd) {
     int64_t d = mlo_last_dim(&s->in[0]) / mlo_int(s->node, "heads", 1);
     return pe >= 1 && simd >= 1 && pe <= s->tokens && d % simd == 0;
@@ -189,6 +192,8 @@ static int mlo_attention_legal(const mlo_site *s, int64_t pe, int64_t simd) {
 static int mlo_attention_unit(const mlo_site *s, int64_t pe, int64_t simd, mlo_unit *u) {
     int64_t ch = mlo_last_dim(&s->in[0]), heads = mlo_int(s->node, "heads", 1), d = ch / heads, t = s->tokens;
     static const char *const ports[3] = { "s_axis_q", "s_axis_k", "s_axis_v" };
+    if (mlo_int(s->node, "lt", 0) != mlo_clog2(t)) return mlo_fail(s->m, MLO_E_DATA, s->node, "lt is %lld; for frames of %lld tokens it is %d", (long long)mlo_int(s->node, "lt", 0), (long long)t, mlo_clog2(t));
+    for (int i = 1; i < 3; i++) if (s->in_bits[i] != s->in_bits[0]) return mlo_fail(s->m, MLO_E_UNSUPPORTED, s->node, "q has %d bits, input %d has %d; they must have one width", s->in_bits[0], i, s->in_bits[i]);
     u->module = "mlo_attention";
     for (int i = 0; i < 3; i++) u->in[u->n_in++] = mlo_port_make(ports[i], i, simd, s->in_bits[i], ch);
     u->out = mlo_port_make("m_axis", 0, simd, s->out_bits, ch);
@@ -202,6 +207,32 @@ static int mlo_attention_unit(const mlo_site *s, int64_t pe, int64_t simd, mlo_u
     u->latency = groups * (steps + exp_steps + 1) + divider + 28 + mlo_clog2(simd) + mlo_clog2(pe) - row + steps;
     u->multipliers = 2 * pe * simd; u->other = simd + pe; u->macs = 2 * t * ch; u->whole_frame = 1;
     return 0;
+}
+
+/* Bounds beyond interval arithmetic, because R knows the sum of e: a row's largest score has e = 255, so that sum is 255 at least, and
+ * |sum e v| R <= |v| sum e R <= |v| MO 2^(LT+8). */
+static void mlo_attention_intermediates(const mlo_site *s, const mlo_unit *u, mlo_intermediates *l) {
+    int64_t d = mlo_last_dim(&s->in[0]) / mlo_int(s->node, "heads", 1), never = mlo_two_to(40);
+    int bits = s->in_bits[0], lt = mlo_clog2(s->tokens), ld = d > 1 ? mlo_clog2(d) : 1, sbits = 2 * bits + ld, rbits = 17 + lt, abits = bits + 9 + lt;
+    mlo_interval x = mlo_signed_bits(bits), qk = mlo_product_of(x, x), score = mlo_sum_of_many(d, qk), distance = mlo_from_to(0, mlo_add_ends(score.hi, -score.lo));
+    mlo_interval far = mlo_from_to(0, mlo_add_ends(score.hi, never)), scaled = mlo_product_of(far, mlo_multipliers), e = mlo_from_to(0, 255);
+    mlo_interval top = mlo_product_of(mlo_multipliers, mlo_from_to(1, mlo_two_to(lt + 8)));
+    mlo_intermediate scores = { "s", score, 1, 40, 40, sbits, 1, "u_score.row_max" };       /* above `never` */
+    mlo_intermediate weights = { "sum e", mlo_sum_of_many(s->tokens, e), 1, MLO_IN_INT64, MLO_IN_DOUBLE, 8 + lt, 0, "u_softmax.sum_reg" };
+    mlo_intermediate sums = { "sum e v", mlo_sum_of_many(s->tokens, mlo_product_of(e, x)), 1, MLO_IN_INT64, MLO_IN_DOUBLE, abits, 1, "u_mix.g_sum[0].sum_reg" };
+    mlo_note_hardware(l, "SIMD products", mlo_sum_of_many(u->simd, qk), 1, 2 * bits + mlo_clog2(u->simd), 1, "u_score.g_dot[0].u_dot.sum");
+    mlo_note(l, scores);
+    mlo_note_all(l, "mx - s", distance, 1, sbits - 1, 0, "u_softmax.g_exp2[0].u_exp2.d1");
+    mlo_note_golden(l, "mx - never", far, 1, MLO_IN_INT64, MLO_IN_INT64);
+    mlo_note_hardware(l, "(mx - s) * MS", mlo_product_of(distance, mlo_multipliers), 1, sbits - 1 + 16, 0, "u_softmax.g_exp2[0].u_exp2.p2");
+    mlo_note_golden(l, "(mx - s) * MS + 2^(SS-1)", mlo_sum_of(scaled, mlo_from_to(1, mlo_two_to(MLO_ATTENTION_SHIFT - 1))), 1, MLO_IN_INT64, MLO_IN_INT64);
+    mlo_note_all(l, "e", e, 1, 8, 0, "u_softmax.g_exp2[0].u_exp2.e5");
+    mlo_note(l, weights);
+    mlo_note_all(l, "MO * 2^(LT+8)", top, 1, 24 + lt, 0, "u_divide.s_n");
+    mlo_note_all(l, "R", mlo_from_to(0, top.hi / 255), 1, rbits, 0, "u_divide.out_q_reg");
+    mlo_note_hardware(l, "PE products", mlo_sum_of_many(u->pe, mlo_product_of(e, x)), 1, bits + 9 + mlo_clog2(u->pe), 1, "u_mix.g_dot[0].u_dot.sum");
+    mlo_note(l, sums);
+    mlo_note_requantize(l, mlo_product_of(x, top), abits + rbits + 1, "u_mix.g_sum[0].u_requantize.prod2", s->out_bits);
 }
 
 static void mlo_attention_pack(const mlo_site *s, const mlo_unit *u, int k, int64_t word, const mlo_array *const *in, unsigned char *bits) {

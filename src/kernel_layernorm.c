@@ -67,10 +67,10 @@ static const char mlo_layernorm_function[] =
     MLO_FUNCTION_CLIP
     "y = Cast <to=@to> (qc)\n";
 
-/* floor(sqrt(w)), w below 2^32, bit by bit: exact without any floating point. */
-static int64_t mlo_isqrt(int64_t w) {
+/* floor(sqrt(w)), w below 2^`bits`, bit by bit: exact without any floating point. */
+static int64_t mlo_isqrt(int64_t w, int bits) {
     int64_t root = 0;
-    for (int64_t bit = (int64_t)1 << 15; bit; bit >>= 1) if ((root + bit) * (root + bit) <= w) root += bit;
+    for (int64_t bit = (int64_t)1 << ((bits + 1) / 2 - 1); bit; bit >>= 1) if ((root + bit) * (root + bit) <= w) root += bit;
     return root;
 }
 
@@ -81,7 +81,7 @@ static void mlo_layernorm_row(mlo_call *c, const mlo_array *x, int64_t at, int64
     if (!mlo_int(c->node, "center", 1)) total = 0;
     int64_t v = channels * squares - total * total + eps;
     while (v < (int64_t)1 << 60) { v *= 4; k++; }
-    int64_t r = ((int64_t)1 << 31) / mlo_isqrt(v >> 30);
+    int64_t r = ((int64_t)1 << 31) / mlo_isqrt(v >> 30, 32);
     for (int64_t i = 0; i < channels; i++) {
         int64_t u = channels * mlo_get(x, at + i) - total;
         int64_t n = mlo_shift_down(u * r + ((int64_t)1 << (31 - k)), 32 - k);
@@ -89,19 +89,60 @@ static void mlo_layernorm_row(mlo_call *c, const mlo_array *x, int64_t at, int64
     }
 }
 
+enum { MLO_NORM_CHANNELS = 32768, MLO_NORM_SHIFT = 40 };
+#define MLO_NORM_EPSILON ((int64_t)1 << 47)
+static const mlo_limit mlo_layernorm_limits[] = { { 1, 0, 1, -32768, 32767, "scale" }, { 2, 0, 1, INT32_MIN, INT32_MAX, "offset" }, { 3, 0, 2, 1, MLO_NORM_EPSILON, "epsilon" }, { 3, 1, 2, 0, MLO_NORM_SHIFT, "shift" }, { 0, 0, 0, 0, 0, NULL } };
+
 static int mlo_layernorm_run(mlo_call *c) {
     if (mlo_kernel_inputs(c, 4) || mlo_kernel_activation(c, 0)) return (int)c->m->error.code;
     const mlo_array *x = c->in[0];
     int64_t channels = x->rank ? x->dims[x->rank - 1] : 1, rows = channels ? mlo_array_count(x) / channels : 0;
     if (mlo_kernel_count(c, 1, channels) || mlo_kernel_count(c, 2, channels) || mlo_kernel_count(c, 3, 2)) return (int)c->m->error.code;
-    if (channels > 1 << 14) return mlo_fail(c->m, MLO_E_UNSUPPORTED, c->node, "%lld channels; the integer norm takes up to 16384", (long long)channels);
-    if (mlo_get(c->in[3], 0) < 1) return mlo_fail(c->m, MLO_E_DATA, c->node, "epsilon %lld is below 1", (long long)mlo_get(c->in[3], 0));
+    if (channels > MLO_NORM_CHANNELS) return mlo_fail(c->m, MLO_E_UNSUPPORTED, c->node, "%lld channels; the integer norm takes up to %d", (long long)channels, MLO_NORM_CHANNELS);
+    if (mlo_kernel_limits(c, mlo_layernorm_limits)) return (int)c->m->error.code;
     mlo_array *y = mlo_call_out(c, 0, mlo_kernel_to(c->node), x->rank, x->dims);
     for (int64_t i = 0; y && i < rows; i++) mlo_layernorm_row(c, x, i * channels, channels, y);
     return (int)c->m->error.code;
 }
 
-static const mlo_limit mlo_layernorm_limits[] = { { 1, 0, 1, -32768, 32767, "scale" }, { 3, 0, 2, 1, (int64_t)1 << 47, "epsilon" }, { 3, 1, 2, 0, 40, "shift" }, { 0, 0, 0, 0, 0, NULL } };
+/* Bounds beyond interval arithmetic, because V knows x:
+ *     V <= floor(C^2 / 4) (2^XBITS - 1)^2 + EPS: the most a variance can be, half of the channels at each end. Without a mean: C^2 x^2.
+ *     u^2 <= (C - 1) V, as the other channels' u sum to -u, so their squares to u^2 / (C - 1) at least. Without a mean: u^2 <= C V.
+ *     R = floor(2^31 / root), root > sqrt(V 4^k / 2^30) - 1 and root >= 2^15, so R 2^(k-46) sqrt(V) <= 1 + 2^-15.
+ *     |n| <= 2^14 sqrt(C - 1) (1 + 2^-15) + 1/2. */
+static void mlo_layernorm_intermediates(const mlo_site *s, const mlo_unit *u, mlo_intermediates *l) {
+    int64_t c = mlo_last_dim(&s->out), center = mlo_int(s->node, "center", 1), far = center ? c - 1 : c;
+    int xbits = s->in_bits[0], lc = mlo_clog2(c), ubits = (xbits + lc > 16 ? xbits + lc : 16) + 18, nbits = 16 + (lc + 1) / 2, tbits = (nbits > 17 ? nbits + 16 : 33) + 1;
+    mlo_interval x = mlo_signed_bits(xbits), total = mlo_sum_of_many(c, x), square = mlo_from_to(0, mlo_product_of(x, x).hi), r = mlo_from_to(32768, 65536);
+    int64_t spread = mlo_two_to(xbits) - 1, most = center ? mlo_times_ends(c * c / 4, spread * spread) : mlo_times_ends(c * c, square.hi);
+    mlo_interval v = mlo_from_to(1, mlo_add_ends(most, MLO_NORM_EPSILON)), half = mlo_from_to(2, mlo_two_to(31));
+    mlo_interval cx = mlo_product_of(mlo_from_to(c, c), x), norm = center ? mlo_from_to(-far * spread, far * spread) : cx;
+    int64_t root = mlo_isqrt(mlo_times_ends(far, mlo_two_to(28)), 44) + 1, reach = c > 1 || !center ? root + root / 32768 + 1 : 0;
+    mlo_interval n = mlo_from_to(-reach, reach), ng = mlo_product_of(n, mlo_signed_bits(16));
+    (void)u;
+    mlo_intermediate sum = { "sum x", total, 1, MLO_IN_INT64, MLO_IN_DOUBLE, xbits + lc, 1, "u_variance.acc1" };
+    mlo_intermediate squares = { "sum x^2", mlo_sum_of_many(c, square), 1, MLO_IN_INT64, MLO_IN_DOUBLE, 2 * xbits + lc, 0, "u_variance.acc2" };
+    mlo_note(l, sum);
+    mlo_note(l, squares);
+    mlo_note_hardware(l, "|sum x|", mlo_from_to(0, center ? -total.lo : 0), center != 0, 31, 0, "u_variance.abs1");
+    if (center) mlo_note_golden(l, "(sum x)^2", mlo_from_to(0, mlo_product_of(total, total).hi), 1, MLO_IN_INT64, MLO_IN_INT64);
+    mlo_note_golden(l, "C sum x^2", mlo_sum_of_many(c, mlo_sum_of_many(c, square)), 1, MLO_IN_INT64, MLO_IN_INT64);
+    mlo_note_hardware(l, "C sum x^2 + EPS", mlo_sum_of(mlo_sum_of_many(c, mlo_sum_of_many(c, square)), mlo_from_to(1, MLO_NORM_EPSILON)), 1, 62, 0, "u_variance.v");
+    mlo_note_all(l, "V", v, 1, 62, 0, "v_data");
+    mlo_note_all(l, "V 4^k", mlo_from_to(mlo_two_to(60), mlo_two_to(62) - 1), 0, 62, 0, "u_rsqrt.v");
+    mlo_note_all(l, "R", r, 1, 17, 0, "u_rsqrt.quo");
+    mlo_note_golden(l, "C x", cx, 1, MLO_NOWHERE, MLO_IN_INT64);
+    mlo_note_golden(l, "u", norm, 1, MLO_IN_INT64, MLO_IN_INT64);
+    mlo_note_hardware(l, "C R", mlo_product_of(mlo_from_to(c, c), r), 0, mlo_clog2(c + 1) + 17, 1, "cr");
+    if (center) mlo_note_hardware(l, "-(sum x) R + half", mlo_sum_of(mlo_product_of(total, mlo_from_to(-r.hi, -r.lo)), half), 0, ubits, 1, "t_c");
+    mlo_note_all(l, "u R + half", mlo_sum_of(mlo_product_of(norm, r), half), 0, ubits, 1, "g_lane[0].ur3");
+    mlo_note_golden(l, "whole n", mlo_from_to(mlo_times_ends(2, mlo_product_of(norm, r).lo), mlo_add_ends(mlo_product_of(norm, r).hi, half.hi)), 0, MLO_NOWHERE, MLO_IN_INT64);
+    mlo_note_all(l, "n", n, 1, nbits, 1, "g_lane[0].n4");
+    mlo_note_golden(l, "n G", ng, 1, MLO_NOWHERE, MLO_IN_INT64);
+    mlo_note_all(l, "n G + B", mlo_sum_of(ng, mlo_signed_bits(32)), 1, tbits, 1, "g_lane[0].t6");
+    mlo_note_golden(l, "whole steps", mlo_sum_of(mlo_sum_of(ng, mlo_signed_bits(32)), mlo_from_to(1 - mlo_two_to(MLO_NORM_SHIFT), 0)), 0, MLO_NOWHERE, MLO_IN_INT64);
+    l->clip = s->out_bits;
+}
 
 static int mlo_layernorm_unit(const mlo_site *s, int64_t pe, int64_t simd, mlo_unit *u) {
     int64_t ch = mlo_last_dim(&s->out); int xbits = s->in_bits[0], ybits = s->out_bits;

@@ -56,6 +56,8 @@ static void mlo_mvu_row(const mlo_array *x, int64_t row, const int8_t *w, int64_
     }
 }
 
+static const mlo_limit mlo_mvu_limits[] = { { 2, 0, 1, INT32_MIN, INT32_MAX, "bias" }, { 3, 0, 1, 0, 32767, "multiplier" }, { 4, 0, 1, 1, 62, "shift" }, { 0, 0, 0, 0, 0, NULL } };
+
 static int mlo_mvu_run(mlo_call *c) {
     int table = mlo_is(c->node, "mlo.MVUTable");
     if (mlo_kernel_inputs(c, table ? 6 : 5)) return (int)c->m->error.code;
@@ -71,7 +73,7 @@ static int mlo_mvu_run(mlo_call *c) {
     int64_t *acc = (int64_t *)mlo_scratch(c->m, (size_t)n, sizeof *acc);
     int32_t *part = (int32_t *)mlo_scratch(c->m, (size_t)n, sizeof *part);
     int64_t lo = mlo_int(c->node, "lo", -128), hi = mlo_int(c->node, "hi", 127);
-    if (table && mlo_kernel_count(c, 5, hi - lo + 1)) rows = 0;
+    if ((table && mlo_kernel_count(c, 5, hi - lo + 1)) || mlo_kernel_limits(c, mlo_mvu_limits)) rows = 0;
     c->m->accumulator = 0;
     for (int64_t r = 0; y && acc && part && r < rows; r++) {
         for (int64_t j = 0; j < n; j++) acc[j] = mlo_get(c->in[2], j);
@@ -86,8 +88,6 @@ static int mlo_mvu_run(mlo_call *c) {
     return (int)c->m->error.code;
 }
 
-static const mlo_limit mlo_mvu_limits[] = { { 3, 0, 1, 0, 32767, "multiplier" }, { 4, 0, 1, 1, 62, "shift" }, { 0, 0, 0, 0, 0, NULL } };
-
 /* PE divides the channels out, of each part where the output is split into parts (attribute `parts`: merged projections). */
 static int mlo_mvu_legal(const mlo_site *s, int64_t pe, int64_t simd) {
     int64_t parts = 1;
@@ -98,12 +98,28 @@ static int mlo_mvu_legal(const mlo_site *s, int64_t pe, int64_t simd) {
 
 /* Weights travel as INT8; the bits they have are metadata mlo.weight_bits. */
 static int mlo_site_weight_bits(const mlo_site *s) { return (int)mlo_meta_int(s->node, "mlo.weight_bits", 8); }
-/* What any sum fits into: k products of xbits and wbits, and a bias of 32. */
-static int mlo_mvu_sum_bits(int64_t k, int xbits, int wbits) { return mlo_clog2((k << (xbits + wbits - 2)) + ((int64_t)1 << 31)) + 1; }
+/* One product; */
+static mlo_interval mlo_mvu_product(const mlo_site *s) { return mlo_product_of(mlo_signed_bits(s->in_bits[0]), mlo_signed_bits(mlo_site_weight_bits(s))); }
+/* k products of xbits and wbits, and any bias. */
+static mlo_interval mlo_mvu_sums(int64_t k, int xbits, int wbits) { return mlo_sum_of(mlo_sum_of_many(k, mlo_product_of(mlo_signed_bits(xbits), mlo_signed_bits(wbits))), mlo_signed_bits(32)); }
+static mlo_interval mlo_mvu_acc(const mlo_site *s) { return mlo_mvu_sums(s->in[1].dims[0], s->in_bits[0], mlo_site_weight_bits(s)); }
+
+static int mlo_mvu_index_bits(const mlo_site *s) { return mlo_clog2(mlo_int(s->node, "hi", 127) + 1) + 1; }
+
+static void mlo_mvu_intermediates(const mlo_site *s, const mlo_unit *u, mlo_intermediates *l) {
+    int pbits = s->in_bits[0] + mlo_site_weight_bits(s), abits = mlo_bits_for(mlo_mvu_acc(s));
+    mlo_interval product = mlo_mvu_product(s), acc = mlo_mvu_acc(s), sum = mlo_sum_of_many(s->in[1].dims[0], product);
+    mlo_intermediate products = { "x W", product, 1, MLO_IN_INT32, MLO_IN_DOUBLE, pbits, 1, "row[0].u_dot.pair[0].product0" };
+    mlo_note(l, products);
+    mlo_note_hardware(l, "SIMD products", mlo_sum_of_many(u->simd, product), 1, pbits + mlo_clog2(u->simd), 1, "row[0].u_dot.sum");
+    mlo_note_golden(l, "K products", sum, 1, MLO_IN_INT64, MLO_IN_DOUBLE);
+    mlo_note_all(l, "acc", acc, 1, abits, 1, "row[0].acc");
+    mlo_note_requantize(l, mlo_product_of(acc, mlo_multipliers), abits + 16, "row[0].u_requantize.prod2", s->n_in > 5 ? mlo_mvu_index_bits(s) : s->out_bits);
+}
 
 static int mlo_mvu_unit(const mlo_site *s, int64_t pe, int64_t simd, mlo_unit *u) {
     int64_t k = s->in[1].dims[0], n = s->in[1].dims[1];
-    int table = s->n_in > 5, wbits = mlo_site_weight_bits(s), xbits = s->in_bits[0], ybits = s->out_bits, index = mlo_clog2(mlo_int(s->node, "hi", 127) + 1) + 1;
+    int table = s->n_in > 5, wbits = mlo_site_weight_bits(s), xbits = s->in_bits[0], ybits = s->out_bits, index = mlo_mvu_index_bits(s);
     u->module = "mlo_mvu";
     u->in[u->n_in++] = mlo_port_make("s_axis", 0, simd, xbits, k);
     u->out = mlo_port_make("m_axis", 0, pe, ybits, n);
@@ -111,7 +127,7 @@ static int mlo_mvu_unit(const mlo_site *s, int64_t pe, int64_t simd, mlo_unit *u
     mlo_unit_memory(u, "s_axis_c", pe * 64, n / pe);
     if (table) mlo_unit_memory(u, "s_axis_t", ybits, (int64_t)1 << index); else u->idle = "s_axis_t";
     mlo_unit_param(u, "K", k); mlo_unit_param(u, "N", n); mlo_unit_param(u, "PE", pe); mlo_unit_param(u, "SIMD", simd);
-    mlo_unit_param(u, "XBITS", xbits); mlo_unit_param(u, "WBITS", wbits); mlo_unit_param(u, "ABITS", mlo_mvu_sum_bits(k, xbits, wbits)); mlo_unit_param(u, "YBITS", ybits);
+    mlo_unit_param(u, "XBITS", xbits); mlo_unit_param(u, "WBITS", wbits); mlo_unit_param(u, "ABITS", mlo_bits_for(mlo_mvu_acc(s))); mlo_unit_param(u, "YBITS", ybits);
     mlo_unit_param(u, "TABLE", table);
     if (table) mlo_unit_param(u, "TBITS", index);
     mlo_unit_shift(s, u);

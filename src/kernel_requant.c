@@ -15,13 +15,15 @@ static const char mlo_requant_function[] =
 
 static int64_t mlo_last_dim(const mlo_form *f) { return f->rank > 0 ? f->dims[f->rank - 1] : 1; }
 
+static const mlo_limit mlo_requant_limits[] = { { 1, 0, 1, 1, 0, "offset" }, { 2, 0, 1, 0, 32767, "multiplier" }, { 3, 0, 1, 1, 62, "shift" }, { 0, 0, 0, 0, 0, NULL } };
+
 static int mlo_requant_run(mlo_call *c) {
     if (mlo_kernel_inputs(c, 4) || mlo_kernel_activation(c, 0)) return (int)c->m->error.code;
     const mlo_array *x = c->in[0];
     int64_t n = mlo_array_count(x), channels = x->rank > 0 ? x->dims[x->rank - 1] : 1;
     for (size_t i = 1; i < 4; i++) if (mlo_kernel_count(c, i, channels)) return (int)c->m->error.code;
     mlo_array *y = mlo_call_out(c, 0, mlo_kernel_to(c->node), x->rank, x->dims);
-    if (!y) return (int)c->m->error.code;
+    if (!y || mlo_kernel_limits(c, mlo_requant_limits)) return (int)c->m->error.code;
     int64_t lo = mlo_int(c->node, "lo", -128), hi = mlo_int(c->node, "hi", 127);
     for (int64_t i = 0; i < n; i++) {
         int64_t k = i % channels;
@@ -29,8 +31,6 @@ static int mlo_requant_run(mlo_call *c) {
     }
     return 0;
 }
-
-static const mlo_limit mlo_requant_limits[] = { { 1, 0, 1, -32768, 32767, "offset" }, { 2, 0, 1, 0, 32767, "multiplier" }, { 3, 0, 1, 1, 62, "shift" }, { 0, 0, 0, 0, 0, NULL } };
 
 /* The variant without multipliers: what metadata mlo.pow2 says. */
 static int mlo_site_pow2(const mlo_site *s) { return mlo_meta_int(s->node, "mlo.pow2", 0) != 0; }
@@ -61,6 +61,15 @@ static void mlo_pack_channels(const mlo_site *s, const mlo_unit *u, int64_t word
         mlo_put_bits(bits, 64 * p + 48, 6, (uint64_t)shift);
     }
 }
+
+static void mlo_requant_intermediates(const mlo_site *s, const mlo_unit *u, mlo_intermediates *l) {
+    int bits = s->in_bits[0] + 1;
+    mlo_interval x = mlo_signed_bits(s->in_bits[0]), acc = mlo_sum_of(x, x);
+    (void)u;
+    mlo_note_all(l, "acc", acc, 1, bits, 1, "lane[0].acc");
+    mlo_note_requantize(l, mlo_product_of(acc, mlo_multipliers), bits + 16, "lane[0].u_requantize.prod2", s->out_bits);
+}
+
 static void mlo_requant_pack(const mlo_site *s, const mlo_unit *u, int k, int64_t word, const mlo_array *const *in, unsigned char *bits) {
     (void)k;
     mlo_pack_channels(s, u, word, in, 1, bits);

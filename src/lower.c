@@ -2,7 +2,8 @@
  *
  * in:  a quantized model.    out: the same model; projections that share an input are one matrix-vector unit with a Split behind it;
  *      every kernel has a name (metadata mlo.kernel); every outer node says where it runs (mlo.part: pre, core, post).
- * invariant: nothing is renumbered or rounded: the lowered model gives the same bits as the quantized one.
+ * invariant: nothing is renumbered or rounded: the lowered model gives the same bits as the quantized one. There is hardware for each kernel, and
+ *      no number inside can overflow in it: what does not fit is refused here.
  * example: MVU(x, Wq), MVU(x, Wk), MVU(x, Wv) -> MVU(x, Concat(Wq, Wk, Wv)) -> Split.
  * cost: O(nodes of the body).
  */
@@ -120,6 +121,7 @@ static int mlo_lower(mlo *m) {
     if (mlo_form_of(mlo_value_of(s.outer, s.node->input[0])).dtype != MLO_INT16)
         return mlo_fail(m, MLO_E_UNSUPPORTED, s.node, "the loop is not quantized; `mlo quantize` first (and choose the same --loop)");
     if (mlo_merge_all(m, s.body) || mlo_index(m, m->model->graph) || mlo_infer(m)) return (int)m->error.code;
-    if (mlo_rename_kernels(m, s.body) || mlo_mark_parts(m, s.outer, s.node)) return (int)m->error.code;
-    return mlo_meta_put(m, &s.node->meta, &s.node->n_meta, "mlo.core", "1");
+    mlo_hw *c = MLO_NEW(m, mlo_hw);
+    if (!c || mlo_rename_kernels(m, s.body) || mlo_mark_parts(m, s.outer, s.node) || mlo_meta_put(m, &s.node->meta, &s.node->n_meta, "mlo.core", "1")) return (int)m->error.code;
+    return mlo_core_build(m, c);
 }

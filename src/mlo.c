@@ -58,6 +58,7 @@
 #include "check.c"       /* a rolled model proved equal to its original */
 
 /* kernels: each is its own file; kernels.c is the table */
+#include "interval.c"    /* how large integers get, how many bits that takes */
 #include "kernel.c"      /* what a kernel is; the rounding rule */
 #include "kernel_requant.c"
 #include "kernel_add.c"
@@ -77,8 +78,8 @@
 #include "scales.c"      /* what the integers stand for */
 #include "quantize.c"    /* floats to integers */
 #include "numerics.c"    /* how far the integers are from the floats */
-#include "lower.c"       /* integers to streaming kernels */
 #include "core.c"        /* the loop as hardware: elements, edges, schedule */
+#include "lower.c"       /* integers to streaming kernels */
 #include "fold.c"        /* how much hardware each kernel gets */
 #include "stages.c"      /* the table of stages; mlo_to */
 

@@ -411,7 +411,7 @@ static void mlo_report_compared(mlo_text *t, const mlo_numerics *u, const mlo_co
     if (!v->wide) mlo_report_channels(t, u, v, "zeros", v->s->zero, NULL);
     for (size_t k = 0; k < sizeof columns / sizeof *columns; k++) { mlo_puts(t, ","); mlo_report_column(t, u, v, columns[k].key, columns[k].what); }
     const mlo_compared *x = v->n_reads ? &u->value[v->reads[0]] : NULL;
-    if (mlo_compared_sums(v) && x) { mlo_printf(t, ",\"accumulator\":{\"bits\":%d,", mlo_mvu_sum_bits(x->s->channels, mlo_node_bits(x->node), (int)mlo_meta_int(v->node, "mlo.weight_bits", 8))); mlo_report_column(t, u, v, "used", MLO_OF_SUM_BITS); mlo_puts(t, "}"); }
+    if (mlo_compared_sums(v) && x) { mlo_printf(t, ",\"accumulator\":{\"bits\":%d,", mlo_bits_for(mlo_mvu_sums(x->s->channels, mlo_node_bits(x->node), (int)mlo_meta_int(v->node, "mlo.weight_bits", 8)))); mlo_report_column(t, u, v, "used", MLO_OF_SUM_BITS); mlo_puts(t, "}"); }
     mlo_puts(t, ",\"error\":{");
     for (size_t k = 0; k < sizeof errors / sizeof *errors; k++) { mlo_puts(t, k ? "," : ""); mlo_report_column(t, u, v, errors[k].key, errors[k].what); }
     mlo_puts(t, "}");

@@ -4,49 +4,61 @@
 
     python tests/test_interval.py path/to/mlo [NAME ...]
 
-The judge is Python, whose integers do not overflow: it computes every intermediate as the kernels' essays define them. ONNX Runtime, mlo run
-and Icarus must give its words."""
+The judge is Python, whose integers do not overflow: it computes every intermediate as the kernels' essays define them.
+    words     ONNX Runtime and mlo run give the judge's words; what it saw on the way lies in the intervals of manifest.json, and comes within 1 %
+              of both ends where an interval is said to be tight
+    hardware  the emitted core gives the words of mlo run in Icarus; its registers are as wide as manifest.json says
+    mutants   a register one bit narrower than its interval asks for gives other words: the attacks are attacks"""
+import json
 import os
+import re
+import shutil
+import subprocess
+import sys
 import numpy as np
 import onnx
 import onnxruntime as ort
-from onnx import helper
+from onnx import TensorProto, helper, numpy_helper
 import harness as t
 
 SIZES, BITS = (1, 7, 64, 255, 3072), (8, 10, 12, 16)
 BIAS = (-2 ** 31, 2 ** 31 - 1, 0)
+TOKENS, HEADS = 8, (1, 7, 64, 255)                      # of a frame: so many inputs at once; channels of a head
 
 
 def low(bits): return -(1 << (bits - 1))
 def high(bits): return (1 << (bits - 1)) - 1
 def dtype(bits): return np.int8 if bits <= 8 else np.int16
+def onnx_type(a): return helper.np_dtype_to_tensor_dtype(np.dtype(a))
+def ints(values): return np.array(values, np.int32)
 
 
 # ---- one kernel, in ONNX Runtime and in mlo ------------------------------------------------------------------------------------------
 
 def functions():
-    """The kernels' functions as mlo writes them into a model."""
+    """A model with the kernels' functions as mlo writes them."""
     path = t.at("functions.onnx")
     if not os.path.exists(path): t.good("quantize", t.model("bert-1"), "--onnx", "-o", path)
     return onnx.load(path)
 
 
-def kernel(op, feed, bits, clip=None, **attributes):
-    """What ONNX Runtime and mlo run make of one kernel: two arrays."""
-    base, to = functions(), helper.np_dtype_to_tensor_dtype(np.dtype(dtype(bits)))
-    inputs = [helper.make_tensor_value_info(k, helper.np_dtype_to_tensor_dtype(v.dtype), v.shape) for k, v in feed.items()]
+def run(op, feed, bits, clip=None, change=None, **attributes):
+    """What ONNX Runtime and mlo run make of one kernel. change: what is done to its function before."""
+    base, to = functions(), onnx_type(dtype(bits))
     node = helper.make_node(op, list(feed), ["y"], domain="mlo", to=to, lo=low(clip or bits), hi=high(clip or bits), **attributes)
-    graph = helper.make_graph([node], op, inputs, [helper.make_tensor_value_info("y", to, None)])
+    graph = helper.make_graph([node], op, [helper.make_tensor_value_info(k, onnx_type(v.dtype), v.shape) for k, v in feed.items()], [helper.make_tensor_value_info("y", to, None)])
     model = helper.make_model(graph, opset_imports=base.opset_import, functions=[f for f in base.functions if f.name == op], ir_version=base.ir_version)
+    if change: change(model.functions[0])
     options = ort.SessionOptions()
     options.log_severity_level = 4
     want = ort.InferenceSession(model.SerializeToString(), options).run(None, feed)[0]
+    if change: return {"ONNX Runtime": want}
     np.savez(t.at("in.npz"), **feed)
     t.good("run", t.write("kernel.onnx", model.SerializeToString()), "--inputs", t.at("in.npz"), "--outputs", t.at("out.npz"))
     with np.load(t.at("out.npz")) as z: return {"ONNX Runtime": want, "mlo run": z["y"]}
 
 
-def wrong(results, want):
+def differ(results, want):
     want = np.array(want)
     return next(("%s: %d of %d words, the first at %s" % (who, (y.reshape(want.shape) != want).sum(), want.size, np.argwhere(y.reshape(want.shape) != want)[0])
                  for who, y in results.items() if not np.array_equal(y.reshape(want.shape), want)), "")
@@ -54,37 +66,492 @@ def wrong(results, want):
 
 # ---- the judge -----------------------------------------------------------------------------------------------------------------------
 
-def requantize(acc, m, s, bits): return max(low(bits), min(high(bits), (acc * m + (1 << (s - 1))) >> s))
+class Seen(dict):
+    """name -> lowest and highest value of an intermediate."""
+    def __call__(self, name, *values):
+        for v in values:
+            a, b = self.get(name, (v, v))
+            self[name] = min(a, v), max(b, v)
+        return values[0]
+
+    def wrong(self, claims):
+        """'' or what lies outside of its interval, or does not come within 1 % of an end of a tight one."""
+        for c in claims:
+            lo, hi = int(c["lo"]), int(c["hi"])
+            if c["name"] not in self: return "'%s' is in the manifest, the judge does not know it" % c["name"]
+            a, b = self[c["name"]]
+            if a < lo or b > hi: return "%s: seen %d..%d, said to be %d..%d" % (c["name"], a, b, lo, hi)
+            if c["tight"] and (lo < 0 and 100 * a > 99 * lo or hi > 0 and 100 * b < 99 * hi): return "%s: said to be %d..%d and tight, seen %d..%d only" % (c["name"], lo, hi, a, b)
+        return ""
+
+
+def clip(x, bits): return max(low(bits), min(high(bits), x))
+
+
+def requantize(seen, acc, m, s, bits, name="acc * M"):
+    half = seen(name, acc * m) + (1 << (s - 1))
+    seen("acc * M + 2^(S-1)", half)
+    seen("whole steps", half >> s << s)
+    return clip(half >> s, bits)
 
 
 def patterns(n, bits):
     """Vectors that reach what n numbers of so many bits can do."""
     lo, hi = low(bits), high(bits)
-    return [[lo] * n, [hi] * n, [lo if i % 2 else hi for i in range(n)], [hi if i % 2 else lo for i in range(n)], [-hi] * n, [0] * (n - 1) + [hi], [0] * n]
+    return [[lo] * n, [hi] * n, [lo if i % 2 else hi for i in range(n)], [lo] + [hi] * (n - 1), [hi] + [lo] * (n - 1), [lo] + [0] * (n - 1), [hi] + [0] * (n - 1), [0] * n]
 
 
 def mvu_columns(k, xbits, ybits):
-    """Weights, bias, multiplier, shift of each column: extremes, with each other; and a shift where nothing is clipped."""
+    """Weights, bias, multiplier, shift of each column: extremes, with each other; a shift where nothing is clipped; a bias that cancels a sum, so that its
+    last bits show. 16 columns share their weights."""
     middle = max(1, (k * (1 << (xbits + 6)) + (1 << 31)).bit_length() + 16 - ybits)
-    return [(w, b, m, s) for w in patterns(k, 8)[:5] for b in BIAS for m, s in ((32767, 1), (32767, 62), (1, 1), (32767, middle))]
+    weights = [[-128] * k, [127] * k, [-127] * k, [-128 if i % 2 else 127 for i in range(k)], [127 if i % 2 else -128 for i in range(k)]]
+    return [(w, b, m, s) for w in weights for b in (*BIAS, clip(-high(xbits) * sum(w), 32)) for m, s in ((32767, 1), (32767, 62), (1, 1), (32767, middle))]
 
 
-def mvu(x, columns, bits):
-    return [[requantize(sum(a * b for a, b in zip(row, w)) + bias, m, s, bits) for w, bias, m, s in columns] for row in x]
+def mvu(x, columns, bits, simd, seen):
+    y, sums = [], {}
+    for n, row in enumerate(x):
+        for w, *_ in columns[::16]:
+            products = [a * b for a, b in zip(row, w)]
+            seen("x W", min(products), max(products))
+            for i in range(0, len(row), simd): seen("SIMD products", sum(products[i:i + simd]))
+            sums[n, tuple(w)] = seen("K products", sum(products))
+        y.append([requantize(seen, seen("acc", sums[n, tuple(w)] + bias), m, s, bits) for w, bias, m, s in columns])
+    return y
 
 
-def check_mvu():
-    for k in SIZES:
-        why = ""
-        for bits in BITS:
-            x, columns = patterns(k, bits), mvu_columns(k, bits, 16)
-            feed = {"x": np.array([x], dtype(bits)), "w": np.array([c[0] for c in columns], np.int8).T.copy(), **{n: np.array([c[i] for c in columns], np.int32) for i, n in ((1, "bias"), (2, "mult"), (3, "shift"))}}
-            why = why or wrong(kernel("MVU", feed, 16), mvu(x, columns, 16))
-            table = np.arange(-128, 128).astype(np.int8)
-            why = why or wrong(kernel("MVUTable", dict(feed, table=table), 8), mvu(x, columns, 8))
-        t.case("MVU and MVUTable, %d channels of %s bits: the worst sums with the worst biases" % (k, BITS), why)
+def mvu_feed(x, columns, bits):
+    return {"x": np.array([x], dtype(bits)), "w": np.array([c[0] for c in columns], np.int8).T.copy(), "bias": ints([c[1] for c in columns]), "mult": ints([c[2] for c in columns]), "shift": ints([c[3] for c in columns])}
+
+
+def norm(x, g, b, eps, sh, center, bits, seen):
+    c, y = len(x), []
+    total, squares = seen("sum x", sum(x)), seen("sum x^2", sum(v * v for v in x))
+    if not center: total = 0
+    seen("|sum x|", abs(total))
+    seen("(sum x)^2", total * total)
+    seen("C sum x^2 + EPS", seen("C sum x^2", c * squares) + eps)
+    v = seen("V", c * squares - total * total + eps)
+    k = 0
+    while v < 1 << 60: v, k = v * 4, k + 1
+    seen("V 4^k", v)
+    root = int(np.sqrt(float(v >> 30)))                 # exact: below 2^32
+    assert root * root <= v >> 30 < (root + 1) ** 2
+    r = seen("R", 2 ** 31 // root)
+    seen("C R", c * r)
+    seen("-(sum x) R + half", (1 << (31 - k)) - total * r)
+    known = {}
+    for e, gain, offset in zip(x, g, b):
+        if (e, gain, offset) not in known:
+            u = seen("u", seen("C x", c * e) - total)
+            ur = seen("u R + half", u * r + (1 << (31 - k)))
+            n = seen("n", ur >> (32 - k))
+            seen("whole n", ur >> (32 - k) << (32 - k))
+            acc = seen("n G + B", seen("n G", n * gain) + offset)
+            seen("whole steps", acc >> sh << sh)
+            known[e, gain, offset] = clip(acc >> sh, bits)
+        y.append(known[e, gain, offset])
+    return y
+
+
+ROM = [int(65280 * 2.0 ** (-f / 64) + 0.5) for f in range(64)]
+NEVER = -2 ** 30
+
+
+def attention(q, keys, values, mask, p, lt, simd, pe, bits, seen):
+    """One row of one head."""
+    ms, ss, mo, so = p
+    scores = []
+    for key in keys:
+        products = [a * b for a, b in zip(q, key)]
+        for i in range(0, len(q), simd): seen("SIMD products", sum(products[i:i + simd]))
+        scores.append(seen("s", sum(products)))
+    counts = list(mask) if any(mask) else [True] * len(mask)
+    largest = max(s for s, c in zip(scores, counts) if c) if any(mask) else 0
+    weights = []
+    for s, c in zip(scores, counts):
+        distance = seen("mx - s", largest - (s if any(mask) else 0)) if c else seen("mx - never", largest - NEVER)
+        if c: seen("(mx - s) * MS", distance * ms)
+        x = min(4095, seen("(mx - s) * MS + 2^(SS-1)", distance * ms + (1 << (ss - 1))) >> ss)
+        weights.append(seen("e", (ROM[x & 63] + (1 << (7 + (x >> 6)))) >> (8 + (x >> 6)) if c else 0))
+    total = seen("sum e", sum(weights))
+    r = seen("R", seen("MO * 2^(LT+8)", mo << (lt + 8)) // total)
+    y = []
+    for column in zip(*values):
+        products = [e * v for e, v in zip(weights, column)]
+        for i in range(0, len(products), pe): seen("PE products", sum(products[i:i + pe]))
+        y.append(requantize(seen, seen("sum e v", sum(products)), r, so, bits))
+    return y
+
+
+# ---- what manifest.json says -----------------------------------------------------------------------------------------------------------------
+
+class Loop:
+    """A quantized model, written by hand: kernels of any size and width in a loop of one iteration over a state of TOKENS x 8 of int16. What it computes
+    does not matter: its manifest says what the kernels' intermediates can be, its top has the parameters of their modules."""
+    def __init__(self):
+        self.nodes, self.stacks, self.last = [], [], "state"
+        self.base = functions()
+
+    def put(self, op, name, inputs, bits, attributes={}, **params):
+        for k, v in params.items(): self.stacks.append((name + "_" + k, np.asarray(v)))
+        n = helper.make_node(op, inputs + [name + "_" + k for k in params], [name], domain="mlo", to=onnx_type(dtype(bits)), lo=low(bits), hi=high(bits), **attributes)
+        n.metadata_props.append(onnx.StringStringEntryProto(key="mlo.bits", value=str(bits)))
+        self.nodes.append(n)
+        return name
+
+    def linear(self, name, x, k, n, bits): return self.put("MVU", name, [x], bits, w=np.zeros((k, n), np.int8), bias=ints([0] * n), mult=ints([1] * n), shift=ints([1] * n))
+    def stream(self, name, channels, bits): return self.linear(name, self.narrow, 8, channels, bits)
+    def use(self, name, channels): self.last = self.put("Add", name + "_sum", [self.last, self.linear(name + "_back", name, channels, 8, 16)], 16, p=ints([1, 1, 1]))
+
+    def kernels(self, bits):
+        """Every kernel on streams of so many bits."""
+        self.narrow = self.put("Requant", "narrow", ["state"], 8, bias=ints([0] * 8), mult=ints([1] * 8), shift=ints([1] * 8))
+        for k in SIZES:
+            self.use(self.linear("MVU %d" % k, self.stream("x%d" % k, k, bits), k, 8, 16), 8)
+            for center in (1, 0): self.use(self.put("LayerNorm", "LayerNorm %d %d" % (k, center), ["x%d" % k], 16, {"center": center}, g=ints([1] * k), b=ints([0] * k), p=np.array([1, 0], np.int64)), k)
+        self.use(self.put("Requant", "Requant", ["x7"], 16, bias=ints([0] * 7), mult=ints([1] * 7), shift=ints([1] * 7)), 7)
+        self.use(self.put("Add", "Add", ["x7", self.stream("y7", 7, bits)], 16, p=ints([1, 1, 1])), 7)
+        for d in HEADS if bits == 8 else ():
+            self.use(self.put("Attention", "Attention %d" % d, [self.stream("%s%d" % (x, d), d, 8) for x in "qkv"] + ["mlo_mask"], 8, {"heads": 1, "lt": 3}, p=ints([1, 1, 1, 1])), d)
+
+    def save(self, path):
+        shape, info = [1, TOKENS, 8], helper.make_tensor_value_info
+        body = helper.make_graph(self.nodes, "body", [info("state", TensorProto.INT16, shape)] + [info(k, onnx_type(v.dtype), v.shape) for k, v in self.stacks], [info(self.last, TensorProto.INT16, shape)])
+        scan = helper.make_node("Scan", ["x"] + [k + "_stack" for k, _ in self.stacks], ["y"], name="loop", body=body, num_scan_inputs=len(self.stacks))
+        inits = [numpy_helper.from_array(v[None], k + "_stack") for k, v in self.stacks] + [numpy_helper.from_array(np.ones((1, TOKENS), bool), "mlo_mask")]
+        graph = helper.make_graph([scan], "kernels", [info("x", TensorProto.INT16, shape)], [info("y", TensorProto.INT16, shape)], inits)
+        m = helper.make_model(graph, opset_imports=self.base.opset_import, functions=self.base.functions, ir_version=self.base.ir_version)
+        m.metadata_props.append(onnx.StringStringEntryProto(key="mlo.stage", value="quantize"))
+        onnx.save(m, path)
+        return path
+
+
+def build(bits):
+    path = t.at("build-%d" % bits)
+    if not os.path.exists(path):
+        loop = Loop()
+        loop.kernels(bits)
+        t.good("compile", loop.save(t.at("%d.onnx" % bits)), "--pe", 4, "--simd", 4, "-o", path)
+    return path
+
+
+def kernel(name, bits):
+    """What the manifest says of a kernel, and the parameters of its module in the emitted top."""
+    k = next(k for k in json.loads(t.read(os.path.join(build(bits), "manifest.json")))["kernels"] if k["value"] == name)
+    line = re.search(r"%s #\(([^;]*?)\) u_%s \(" % (k["module"], k["name"]), t.read(os.path.join(build(bits), "rtl/mlo_top.v")).decode(), re.S)
+    return k, {n: int(v) for n, v in re.findall(r"\.(\w+)\((\d+)\)", line[1])}
+
+
+# ---- attacks: feeds of a kernel, and what the judge makes of them -----------------------------------------------------------------------------
+
+class Attack:
+    """feed, attributes: of the ONNX node; y: the judge's words; p: parameters of the module."""
+    def __init__(self, op, name, bits, out, seen):
+        self.op, self.bits, self.out, self.seen = op, bits, out, seen
+        self.claim, self.p = kernel(name, bits)
+        self.attributes, self.clip = {}, None
+
+    def words(self):
+        """ONNX Runtime and mlo run."""
+        return differ(run(self.op, self.feed, self.out, self.clip, **self.attributes), self.y)
+
+
+def attack_mvu(k, bits, seen):
+    a = Attack("MVU", "MVU %d" % k, bits, 16, seen)
+    x, columns = patterns(k, bits), mvu_columns(k, bits, 16)
+    a.feed, a.y = mvu_feed(x, columns, bits), mvu(x, columns, 16, a.p["SIMD"], seen)
+    return [a]
+
+
+def attack_table(k, bits, seen):
+    a = attack_mvu(k, bits, seen)[0]
+    a.op, a.out = "MVUTable", 8
+    x, columns, table = patterns(k, bits), mvu_columns(k, bits, 10), np.random.default_rng(1).integers(-128, 128, 1024).astype(np.int8)
+    a.feed, a.clip = dict(mvu_feed(x, columns, bits), table=table), 10
+    a.y = [[int(table[v + 512]) for v in row] for row in mvu(x, columns, 10, a.p["SIMD"], Seen())]
+    return [a]
+
+
+def attack_norm(k, bits, seen, center=1):
+    attacks, x = [], patterns(k, bits)
+    spread = (k - 1) * ((1 << bits) - 1) ** 2 if center else k * low(bits) ** 2
+    even = 4 ** ((spread.bit_length() + 1) // 2) - spread                   # makes V of one channel far out a power of 4, so that R is largest
+    for eps, sh in (1, 0), (2 ** 47, 40), (4 ** 23 - 1, 20), (4 ** 23, 12), (max(1, even), 14):
+        for flip in (0, 1, 2):
+            a = Attack("LayerNorm", "LayerNorm %d %d" % (k, center), bits, 16, seen)
+            g, b = [-32768 if i // 2 % 2 == flip else 32767 for i in range(k)], [0 if flip == 2 else BIAS[(i // 4 + flip) % 2] for i in range(k)]
+            if flip == 2: sh = 14 + (k.bit_length() + 1) // 2               # nothing is clipped
+            a.feed, a.attributes = {"x": np.array([x], dtype(bits)), "g": ints(g), "b": ints(b), "p": np.array([eps, sh], np.int64)}, {"center": center}
+            a.y = [norm(row, g, b, eps, sh, center, 16, seen) for row in x]
+            attacks.append(a)
+    return attacks
+
+
+def attack_rms(k, bits, seen): return attack_norm(k, bits, seen, 0)
+
+
+def attack_requant(k, bits, seen):
+    attacks, x = [], patterns(k, bits)
+    for bias in (low(bits), high(bits)):
+        for m, s in (32767, 1), (32767, 62), (32767, bits), (0, 30):
+            a = Attack("Requant", "Requant", bits, 16, seen)
+            a.feed = {"x": np.array([x], dtype(bits)), "bias": ints([bias] * k), "mult": ints([m] * k), "shift": ints([s] * k)}
+            a.y = [[requantize(seen, seen("acc", v + bias), m, s, 16) for v in row] for row in x]
+            attacks.append(a)
+    return attacks
+
+
+def attack_add(k, bits, seen):
+    attacks, x = [], patterns(k, bits)
+    for y in x, x[1:] + x[:1], x[::-1]:
+        for ma, mb, s in (32767, 32767, 1), (32767, 32767, 62), (32767, 32767, bits), (0, 32767, 15), (32767, 0, bits):
+            a = Attack("Add", "Add", bits, 16, seen)
+            a.feed = {"a": np.array([x], dtype(bits)), "b": np.array([y], dtype(bits)), "p": ints([ma, mb, s])}
+            a.y = [[requantize(seen, seen("a * MA", u * ma) + seen("b * MB", v * mb), 1, s, 16) for u, v in zip(*rows)] for rows in zip(x, y)]
+            attacks.append(a)
+    return attacks
+
+
+def attack_attention(d, bits, seen):
+    attacks, x, masks = [], patterns(d, bits), ([True] * TOKENS, [True, False] * (TOKENS // 2), [False] * TOKENS)
+    for mask in masks:
+        for v in [[low(bits)] * d] * TOKENS, [[high(bits)] * d] * TOKENS, np.random.default_rng(d).choice([low(bits), high(bits)], (TOKENS, d)):
+            # the last two: weights and results that are neither all nor nothing, so that they tell what became of scores and sums
+            for p in (32767, 1, 32767, 62), (32767, 40, 32767, 24), (1, 1, 0, 20), (0, 1, 32767, 26), (32767, (d << 2 * bits).bit_length() + 2, 32767, 26):
+                a = Attack("Attention", "Attention %d" % d, bits, bits, seen)
+                a.feed = {"q": np.array([x], dtype(bits)), "k": np.array([x], dtype(bits)), "v": np.array([v], dtype(bits)), "mask": np.array([mask]), "p": ints(p)}
+                a.attributes = {"heads": 1, "lt": 3}
+                a.y = [attention(q, x, a.feed["v"][0].tolist(), mask, p, 3, a.p["SIMD"], a.p["PE"], bits, seen) for q in x]
+                attacks.append(a)
+    return attacks
+
+
+def attacks():
+    """name, attacks, what the judge has seen: of every kernel at every size and width."""
+    for bits in BITS:
+        for k in SIZES:
+            for name, attack in ("MVU", attack_mvu), ("MVUTable", attack_table), ("LayerNorm", attack_norm), ("LayerNorm without a mean", attack_rms):
+                if attack not in (attack_mvu, attack_table) and bits in (10, 12) and k != 64: continue
+                seen = Seen()
+                yield "%s, %d channels of %d bits" % (name, k, bits), attack(k, bits, seen), seen
+        for name, attack in ("Requant", attack_requant), ("Add", attack_add):
+            seen = Seen()
+            yield "%s, %d bits" % (name, bits), attack(7, bits, seen), seen
+    for d in HEADS:
+        seen = Seen()
+        yield "Attention, heads of %d channels" % d, attack_attention(d, 8, seen), seen
+
+
+# ---- in Icarus ----------------------------------------------------------------------------------------------------------------------------------
+
+sys.path.insert(0, os.path.join(t.tests, "verilog"))
+from bench import beats, hexwords, pack, param_beats
+
+
+def simulate(name, p, files, plus, library=os.path.join(t.root, "verilog")):
+    """The last line that a bench of tests/verilog says, and the words of its out.txt. All of it is one run: seed 1, nothing stalls."""
+    folder = t.at("icarus")
+    shutil.rmtree(folder, True)
+    os.makedirs(folder)
+    for f, text in files.items():
+        with open(os.path.join(folder, f), "w") as h: h.write(text)
+    source = os.path.join(t.tests, "verilog", name + "_tb.v")
+    p = subprocess.run(["iverilog", "-g2005", "-o", "tb.vvp", "-s", name + "_tb", "-y", library, "-y", os.path.dirname(source), *["-P%s_tb.%s=%d" % (name, k, v) for k, v in p.items()], source],
+                       cwd=folder, capture_output=True, text=True, timeout=100)
+    if p.returncode: return "iverilog: " + p.stderr[-300:], []
+    plus = dict(seed=1, stall=0, s_in=0, s_w=0, s_c=0, s_t=0, s_out=0, hold=0, gap=0, **plus)
+    p = subprocess.run(["vvp", "-n", "tb.vvp", *["+%s=%d" % x for x in plus.items()]], cwd=folder, capture_output=True, text=True, timeout=400)
+    said = [l for l in p.stdout.splitlines() if l.startswith(("PASS", "FAIL"))]
+    words = [l.split()[-1] for l in open(os.path.join(folder, "out.txt"))] if os.path.exists(os.path.join(folder, "out.txt")) else []
+    return said[-1] if said else "nothing was said: " + p.stdout[-200:], words
+
+
+def users(attacks): return [(n, y, int(i == 0)) for n, a in enumerate(attacks) for i, y in enumerate(a.y)]
+def channel_words(bias, mult, shift): return [int(b) & 0xffffffff | int(m) << 32 | int(s) << 48 for b, m, s in zip(bias, mult, shift)]
+def stream(attacks, key, lanes, bits, above=0): return [b | (i == 0) << lanes * bits for a in attacks for i, row in enumerate(a.feed[key][0].tolist()) for b in beats(row, lanes, bits)]
+def result(attacks, lanes, bits): return [b | (i == 0) << lanes * bits for a in attacks for i, row in enumerate(a.y) for b in beats(row, lanes, bits)]
+def banks(attacks, words, width): return [b for a in attacks for b in param_beats(words(a), width)]
+def lanes_of(words, pe): return [pack(words[i:i + pe], 64) for i in range(0, len(words), pe)]
+
+
+def judged(said, words, want):
+    """mvu_tb and requant_tb write their words, which are judged here."""
+    if not said.startswith("PASS"): return said
+    got = [int(w, 16) if "x" not in w else w for w in words]
+    return next(("beat %d is %s, not %x" % (i, g, w) for i, (g, w) in enumerate(zip(got, want)) if g != w), "" if len(got) == len(want) else "%d beats of %d" % (len(got), len(want)))
+
+
+def icarus_mvu(attacks, p, library):
+    f, pe, simd = attacks[0].feed, p["PE"], p["SIMD"]
+    w, n = f["w"].tolist(), f["w"].shape[1]
+    weights = [pack([w[k + s][c + i] for i in range(pe) for s in range(simd)], 8) for c in range(0, n, pe) for k in range(0, len(w), simd)]
+    x, want = stream(attacks, "x", simd, p["XBITS"]), result(attacks, pe, 16)
+    wb, cb = param_beats(weights, pe * simd * 8), param_beats(lanes_of(channel_words(f["bias"], f["mult"], f["shift"]), pe), 64 * pe)
+    files = {"in.hex": hexwords(x, simd * p["XBITS"] + 3), "w.hex": hexwords(wb, 128), "c.hex": hexwords(cb, 128)}
+    return judged(*simulate("mvu", dict(p, N=n), files, dict(n_in=len(x), n_w=len(wb), n_c=len(cb), n_t=0, n_out=len(want)), library), want)
+
+
+def icarus_requant(attacks, p, library):
+    pe = p["PE"]
+    x, want = stream(attacks, "x", pe, p["XBITS"]), result(attacks, pe, 16)
+    cb = banks(attacks, lambda a: lanes_of(channel_words(a.feed["bias"], a.feed["mult"], a.feed["shift"]), pe), 64 * pe)
+    files = {"in.hex": hexwords(x, pe * p["XBITS"] + 3), "c.hex": hexwords(cb, 128)}
+    return judged(*simulate("requant", p, files, dict(n_in=len(x), n_c=len(cb), n_out=len(want)), library), want)
+
+
+def told(said, _): return "" if said.startswith("PASS") else said
+
+
+def icarus_add(attacks, p, library):
+    pe, y = p["PE"], result(attacks, p["PE"], 16)
+    cb = banks(attacks, lambda a: [int(a.feed["p"][0]) | int(a.feed["p"][1]) << 16 | int(a.feed["p"][2]) << 32], 64)
+    files = {"a.hex": hexwords(stream(attacks, "a", pe, p["ABITS"]), 35 + pe * p["ABITS"]), "b.hex": hexwords(stream(attacks, "b", pe, p["BBITS"]), 35 + pe * p["BBITS"]),
+             "c.hex": hexwords(cb, 160), "y.hex": hexwords(y, 3 + pe * 16)}
+    return told(*simulate("add", p, files, dict(beats=len(y), limit=4000 + 20 * len(y)), library))
+
+
+def icarus_norm(attacks, p, library):
+    pe, y = p["PE"], result(attacks, p["PE"], 16)
+    cb = banks(attacks, lambda a: lanes_of([int(g) & 0xffff | (int(b) & 0xffffffff) << 32 for g, b in zip(a.feed["g"], a.feed["b"])], pe), 64 * pe)
+    eb = banks(attacks, lambda a: [int(a.feed["p"][0]) | int(a.feed["p"][1]) << 48], 64)
+    files = {"x.hex": hexwords(stream(attacks, "x", pe, p["XBITS"]), 35 + pe * p["XBITS"]), "c.hex": hexwords(cb, 160), "e.hex": hexwords(eb, 160), "y.hex": hexwords(y, 3 + pe * 16)}
+    return told(*simulate("layernorm", p, files, dict(beats=len(y), limit=4000 + len(cb) + 500 * TOKENS * len(attacks) + 3 * len(y)), library))
+
+
+def icarus_attention(attacks, p, library):
+    simd, bits = p["SIMD"], p["XBITS"]
+    def tokens(key):
+        return [b | ((i == 0) | (i == TOKENS - 1) << 1 | int(key == "k" and a.feed["mask"][0][i]) << 2) << simd * bits for a in attacks for i, row in enumerate(a.feed[key][0].tolist()) for b in beats(row, simd, bits)]
+    golden = [b | ((i == 0) | (i == TOKENS - 1) << 1) << simd * bits for a in attacks for i, row in enumerate(a.y) for b in beats(row, simd, bits)]
+    cb = banks(attacks, lambda a: [sum(int(v) << n for v, n in zip(a.feed["p"], (0, 16, 32, 48)))], 64)
+    q, k, v = (tokens(x) for x in "qkv")
+    files = {n: hexwords(x, simd * bits + 3) for n, x in (("q.hex", q), ("k.hex", k), ("v.hex", v), ("golden.hex", golden))}
+    return told(*simulate("attention", dict(p, MAX=32768), dict(files, **{"c.hex": hexwords(cb, 128)}), dict(nq=len(q), nk=len(k), nc=len(cb), nm=len(golden), kbeats=TOKENS * p["D"] // simd), library))
+
+
+IN_ICARUS = {"MVU": icarus_mvu, "Requant": icarus_requant, "Add": icarus_add, "LayerNorm": icarus_norm, "Attention": icarus_attention}
+
+
+def icarus(attacks, library=os.path.join(t.root, "verilog"), **more):
+    """'' or what is wrong with the words of the kernel as the emitted top has it."""
+    return IN_ICARUS[attacks[0].op](attacks, dict(attacks[0].p, **more), library)
+
+
+def check_hardware():
+    if not t.have("the worst case in Icarus", "iverilog"): return
+    for bits in 8, 16:
+        for k in SIZES:
+            wide = dict(SIMD=16) if k == 3072 else {}
+            t.case("worst case in Icarus: MVU, %d channels of %d bits" % (k, bits), icarus(attack_mvu(k, bits, Seen()), **wide))
+            wide = dict(PE=64) if k == 3072 else {}
+            for center in (1, 0): t.case("worst case in Icarus: LayerNorm%s, %d channels of %d bits" % ("" if center else " without a mean", k, bits), icarus(attack_norm(k, bits, Seen(), center), **wide))
+    for bits in BITS:
+        for op, attack in ("Requant", attack_requant), ("Add", attack_add): t.case("worst case in Icarus: %s, %d bits" % (op, bits), icarus(attack(7, bits, Seen())))
+    for d in HEADS: t.case("worst case in Icarus: Attention, heads of %d channels" % d, icarus(attack_attention(d, 8, Seen())))
+
+
+def check_registers():
+    """The manifest's widths are the registers' own, and wide enough."""
+    if not t.have("registers", "iverilog"): return
+    for bits in BITS:
+        d = build(bits)
+        named = [(k["name"] + "." + c["register"], c) for k in json.loads(t.read(os.path.join(d, "manifest.json")))["kernels"] for c in k["intermediates"] if "register" in c]
+        probe = t.write("widths.v", "module widths; mlo_top top (); initial begin\n%s$finish; end endmodule\n" % "".join('$display("%%0d", $bits(top.u_%s));\n' % r for r, _ in named))
+        subprocess.run(["iverilog", "-g2012", "-s", "widths", "-y", os.path.join(d, "rtl"), "-o", t.at("widths.vvp"), probe], check=True, capture_output=True, timeout=100)
+        have = subprocess.run(["vvp", "-n", t.at("widths.vvp")], check=True, capture_output=True, text=True, timeout=100).stdout.split()
+        why = next(("%s has %s bits, the manifest says %d" % (r, n, c["verilog"]) for (r, c), n in zip(named, have) if int(n) != c["verilog"]), "")
+        for r, c in named:                              # the bits that it takes, counted anew
+            lo, hi = int(c["lo"]), int(c["hi"])
+            needs = max(max(hi, 0).bit_length(), max(-lo - 1, 0).bit_length()) + c["signed"]
+            if needs > c["verilog"] or lo < 0 and not c["signed"]: why = why or "%s has %d bits for %d..%d" % (r, c["verilog"], lo, hi)
+        t.case("%d registers of kernels on %d bits are as wide as the manifest says, and wide enough" % (len(named), bits), why if len(have) == len(named) > 100 else "%d widths for %d registers" % (len(have), len(named)))
+
+
+# ---- mutants ------------------------------------------------------------------------------------------------------------------------------------
+
+# {n}: what the register has to spare, and one bit more. (Not here: |sum x| is at its end only where all channels are, and then u is 0.)
+
+MVU, REQUANT, ADD = lambda: attack_mvu(64, 8, Seen()), lambda: attack_requant(7, 16, Seen()), lambda: attack_add(7, 16, Seen())
+NORM, RMS, ATTENTION = lambda: attack_norm(64, 16, Seen()), lambda: attack_rms(64, 16, Seen()), lambda: attack_attention(64, 8, Seen())
+PRODUCT = ("mlo_requantize.v", "PBITS = ABITS + MBITS;", "PBITS = ABITS + MBITS - {n};")
+MUTANTS = [
+    (MVU, "x W", [("mlo_dot.v", "reg  signed [PBITS-1:0]   product0", "reg  signed [PBITS-1-{n}:0]   product0")]),
+    (MVU, "SIMD products", [("mlo_dot.v", "reg signed [BITS-1:0] total;", "reg signed [BITS-1-{n}:0] total;")]),
+    (MVU, "acc", [("mlo_mvu.v", "reg  signed [ABITS-1:0] acc;", "reg  signed [ABITS-1-{n}:0] acc;")]),
+    (MVU, "acc * M", [PRODUCT]),
+    (REQUANT, "acc", [("mlo_requant.v", "wire signed [XBITS:0]   acc =", "wire signed [XBITS-{n}:0]   acc =")]),
+    (REQUANT, "acc * M", [PRODUCT]),
+    (ADD, "a * MA", [("mlo_add.v", "PA    = ABITS + 16;", "PA    = ABITS + 16 - {n};")]),
+    (ADD, "b * MB", [("mlo_add.v", "PB    = BBITS + 16;", "PB    = BBITS + 16 - {n};")]),
+    (ADD, "acc * M", [("mlo_add.v", "reg  signed [SB-1:0]    t3, t4;", "reg  signed [SB-1-{n}:0]    t3; reg signed [SB-1:0] t4;")]),
+    (NORM, "sum x", [("mlo_layernorm.v", "S1BITS = XBITS + LC;", "S1BITS = XBITS + LC - {n};"), ("mlo_variance.v", "S1BITS    = XBITS + $clog2(C)", "S1BITS    = XBITS + $clog2(C) - {n}")]),
+    (RMS, "sum x^2", [("mlo_variance.v", "S2BITS = QBITS + $clog2(C);", "S2BITS = QBITS + $clog2(C) - {n};")]),
+    (NORM, "V", [("mlo_layernorm.v", "wire [61:0]         v_data;", "wire [61-{n}:0]         v_data;")]),
+    (NORM, "C R", [("mlo_layernorm.v", "CRBITS = $clog2(C + 1) + 17;", "CRBITS = $clog2(C + 1) + 17 - {n};")]),
+    (NORM, "-(sum x) R + half", [("mlo_layernorm.v", "reg  [UBITS-1:0]  t_c;", "reg signed [UBITS-1-{n}:0]  t_c;")]),
+    (NORM, "u R + half", [("mlo_layernorm.v", "wire signed [UBITS-1:0] ur3;", "wire signed [UBITS-1-{n}:0] ur3;")]),
+    (NORM, "n", [("mlo_layernorm.v", "reg  signed [NBITS-1:0] n4;", "reg  signed [NBITS-1-{n}:0] n4;")]),
+    (RMS, "n", [("mlo_layernorm.v", "reg  signed [NBITS-1:0] n4;", "reg  signed [NBITS-1-{n}:0] n4;")]),
+    (NORM, "n G + B", [("mlo_layernorm.v", "NBITS + 16 : 33) + 1;", "NBITS + 16 : 33) + 1 - {n};")]),
+    (ATTENTION, "s", [("mlo_attention_score.v", "lane = scores[i*SB +: SB];", "lane = $signed(scores[i*SB +: SB-{n}]);")]),
+    (ATTENTION, "mx - s", [("mlo_exp2.v", "DB = SBITS - 1;", "DB = SBITS - 1 - {n};")]),
+    (ATTENTION, "(mx - s) * MS", [("mlo_exp2.v", "reg [PB-1:0] p2;", "reg [PB-1-{n}:0] p2;")]),
+    (ATTENTION, "sum e", [("mlo_attention_softmax.v", "reg  [SUMB-1:0]  sum_reg, lanes5;", "reg  [SUMB-1-{n}:0] sum_reg; reg [SUMB-1:0] lanes5;")]),
+    (ATTENTION, "MO * 2^(LT+8)", [("mlo_divide.v", "parameter NBITS = 16,", "parameter NBITS = 16, parameter LESS = NBITS - {n},"), ("mlo_divide.v", "{{WB-NBITS{1'b0}}, s_n};", "s_n[LESS-1:0];")]),
+    (ATTENTION, "R", [("mlo_divide.v", "reg [QBITS-1:0] out_q_reg;", "reg [QBITS-1-{n}:0] out_q_reg;")]),
+    (ATTENTION, "PE products", [("mlo_attention_mix.v", "wire [DOTB-1:0] dot;", "wire signed [DOTB-1-{n}:0] dot;"), ("mlo_attention_mix.v", "wire [DOTB-1:0] d = g_dot[s].dot;", "wire [DOTB-1:0] d = $signed(g_dot[s].dot);")]),
+    (ATTENTION, "sum e v", [("mlo_attention_mix.v", "reg  [AB-1:0]   sum_reg;", "reg signed [AB-1-{n}:0]   sum_reg;")]),
+]
+
+
+def mutant(changes, n):
+    """The Verilog, changed."""
+    folder = t.at("mutant")
+    shutil.rmtree(folder, True)
+    shutil.copytree(os.path.join(t.root, "verilog"), folder)
+    for f, old, new in changes:
+        text = t.read(os.path.join(folder, f)).decode()
+        assert text.count(old) == 1, "%s holds %d times: %s" % (f, text.count(old), old)
+        with open(os.path.join(folder, f), "w") as h: h.write(text.replace(old, new.replace("{n}", str(n))))
+    return folder
+
+
+def check_function_mutants():
+    """An ONNX function with products in float32, and one whose sums wrap around at 32 bits."""
+    def floats(f):
+        for a in (a for n in f.node if n.op_type == "Cast" for a in n.attribute if a.i == TensorProto.DOUBLE): a.i = TensorProto.FLOAT
+    def wraps(f):
+        at = next(i for i, n in enumerate(f.node) if n.output[0] == "acc")
+        f.node[at].output[0] = "wide"
+        f.node.insert(at + 1, helper.make_node("Cast", ["wide"], ["narrow"], to=TensorProto.INT32))
+        f.node.insert(at + 2, helper.make_node("Cast", ["narrow"], ["acc"], to=TensorProto.INT64))
+    for change in floats, wraps:
+        a = attack_mvu(255, 16, Seen())[0]
+        t.case("a mutant is noticed: MVU's function, " + change.__name__, "" if differ(run("MVU", a.feed, 16, change=change), a.y) else "it passes")
+
+
+def check_mutants():
+    """A register one bit too narrow is noticed; as narrow as its interval allows, it is not."""
+    if not t.have("mutants", "iverilog"): return
+    for make, name, changes in MUTANTS:
+        made = make()
+        c = next(c for c in made[0].claim["intermediates"] if c["name"] == name)
+        spare = c["verilog"] - c["bits"]
+        why = icarus(made, mutant(changes, spare + 1))
+        what = "%s: '%s' in %d bits" % (made[0].op, name, c["bits"] - 1)
+        t.case("a mutant is noticed: " + what, "" if re.search("beat \\d+", why) else "it passes" if not why else why)
+        t.case("and is right in %d" % c["bits"], icarus(made, mutant(changes, spare)))
+
+
+def check_words():
+    for name, made, seen in attacks():
+        why = next(filter(None, (a.words() for a in made)), "")
+        t.case("worst case in ONNX Runtime and mlo run: " + name, why)
+        t.case("its intermediates are in their intervals: " + name, seen.wrong(made[0].claim["intermediates"]))
 
 
 if __name__ == "__main__":
     ort.set_default_logger_severity(4)
-    t.main(check_mvu)
+    t.main(check_words, check_registers, check_hardware, check_function_mutants, check_mutants)
