@@ -66,7 +66,7 @@ def check_flags():
     refused("switch with a value", 2, ["--onnx"], "read", BERT, "--onnx=1")
     refused("two files", 2, ["one"], "read", BERT, BERT)
     refused("not a number", 2, ["--pe x"], "fold", BERT, "--pe", "x")
-    refused("unsupported value", 4, ["--weights 4", "8"], "quantize", BERT, "--weights", "4")
+    refused("a width there is not", 2, ["--weights 9", "2 to 8"], "quantize", BERT, "--weights", "9")
     refused("unsupported flag", 4, ["--unrolled"], "compile", BERT, "--unrolled", "-o", t.at("x"))
     refused("contradicting targets", 2, ["exclude"], "fold", BERT, "--pe", "2", "--target-cycles", "9000", "--calib", t.calibration("bert-tiny"))
     a, b = t.good("fold", BERT, "--pe", "2", "--simd=4"), t.good("fold", "--simd", "4", "--pe=2", "--", BERT)
