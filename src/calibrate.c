@@ -13,6 +13,7 @@
 typedef struct {
     const char *name;
     int narrow, wide;                               /* demanded widths: matrix operand; residual stream */
+    int raw;                                        /* 1: the residual stream has the value itself, not what it is rounded to */
     int bits, wide_bits;                            /* of the narrow form, of the wide one */
     mlo_given *given, *given_narrow, *given_wide;   /* what is fixed of it; of one form alone. NULL: nothing */
     int index;                                      /* 1: it is the index of a table */
@@ -50,7 +51,7 @@ static mlo_signal *mlo_signal_of(mlo_quantizer *q, const char *name) {
     if (!mlo_form_known(&f) || f.rank < 1 || f.dims[f.rank - 1] < 1) { mlo_fail_at(q->m, MLO_E_SHAPE, name, "the shape of this value is not known; bind its dimensions with --dim or --shape"); return NULL; }
     size_t per = n * (size_t)f.dims[f.rank - 1];
     if (!(s = MLO_NEW(q->m, mlo_signal))) return NULL;
-    s->name = name; s->channels = f.dims[f.rank - 1]; s->bits = q->activations; s->wide_bits = q->residual;
+    s->name = name; s->given = (mlo_given *)mlo_map_get(&q->r.given, name); s->channels = f.dims[f.rank - 1]; s->bits = q->activations; s->wide_bits = q->residual;
     double **const iteration[] = { &s->rows, &s->most, &s->inverse, &s->scale16, &s->scale8 }, **const channel[] = { &s->low, &s->high, &s->mean, &s->square, &s->zero, &s->drift };
     for (size_t i = 0; i < 5; i++) if (!(*iteration[i] = MLO_NEW_N(q->m, double, n))) return NULL;
     for (size_t i = 0; i < 6; i++) if (!(*channel[i] = MLO_NEW_N(q->m, double, per))) return NULL;

@@ -72,6 +72,7 @@
 
 /* quantize to fold */
 #include "scan.c"        /* a loop as stages see it; its parameters, one iteration at a time */
+#include "given.c"       /* what a quantized source model fixes */
 #include "recognise.c"   /* the body as a short list of sublayers */
 #include "calibrate.c"   /* what the values of a loop look like */
 #include "qconfig.c"     /* what a q_config fixes of them */

@@ -324,7 +324,7 @@ static int mlo_table_fill(mlo_quantizer *q, const mlo_sublayer *u, const mlo_sig
     double hi = ldexp(1, y->bits - 1) - 1;
     int64_t size = (int64_t)1 << x->bits, per = mlo_signal_of(q, u->out)->channels;
     for (int64_t i = 0; i < q->scan.iterations; i++) {
-        mlo_array *f = mlo_tabulate(q, u, x->zero[i * x->channels] - x->scale8[i] * (double)(size / 2), x->scale8[i], size);
+        mlo_array *f = mlo_tabulate(q, u, i, x->zero[i * x->channels] - x->scale8[i] * (double)(size / 2), x->scale8[i], size);
         if (!f) return (int)q->m->error.code;
         for (int64_t k = 0; k < size; k++) {
             double v = rint(((double)((float *)f->data)[k] - (y->zero ? y->zero[i * per] : 0)) / y->scale[i]);
@@ -562,7 +562,7 @@ static int mlo_edge_node(mlo_quantizer *q, mlo_graph *list, const char *op, cons
     mlo *m = q->m;
     int64_t hi = ((int64_t)1 << (bits - 1)) - 1;
     float *data = (float *)mlo_alloc(m, 1, sizeof *data);
-    const char *name = mlo_format(m, "%s_scale", out);
+    const char *name = mlo_format(m, "%s_mlo_scale", out);          /* QDQ models call their own scales _scale */
     mlo_node *n = mlo_node_new(m, op, out);
     if (!data || !name || !n) return (int)m->error.code;
     *data = (float)scale;
@@ -613,7 +613,7 @@ static int mlo_quantize(mlo *m, mlo_quantizer *made) {
     mlo_quantizer q;
     memset(&q, 0, sizeof q);
     q.m = m; q.cost = made->cost;
-    if (mlo_quantize_options(&q) || mlo_scan_choose(m, &q.scan)) return (int)m->error.code;
+    if (mlo_quantize_options(&q) || mlo_given_standard(m) || mlo_scan_choose(m, &q.scan)) return (int)m->error.code;
     if (q.scan.n_state != 1 || q.scan.n_tap) return mlo_fail(m, MLO_E_UNSUPPORTED, q.scan.node, "a loop of %zu carried values and %zu taps; one carried value and no taps are supported", q.scan.n_state, q.scan.n_tap);
     mlo_form carried = mlo_form_of(mlo_value_of(q.scan.body, q.scan.body->input[0]->name));
     if (!mlo_form_known(&carried)) return mlo_fail(m, MLO_E_SHAPE, q.scan.node, "the carried value is %s: bind the open dimensions (%s) with --dim NAME=N", mlo_dims_text(m, carried.rank, carried.dims), mlo_open_dims(m));

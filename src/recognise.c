@@ -8,15 +8,11 @@
  */
 typedef enum { MLO_LINEAR = 1, MLO_NORM, MLO_ATTENTION, MLO_UNARY, MLO_RESIDUAL } mlo_block_kind;
 
-/* What a source model, or a q_config, fixes of a value: its width, and where `scale` is given what its integers stand for:
- * scale x (integer - zero). Per iteration (of a weight: per iteration and column); zero in steps, NULL: 0. sign: -2^(bits-1) is the least
- * integer, else 0; narrow: one more than that. */
-typedef struct { int bits, sign, narrow; double *scale, *zero; } mlo_given;
-
 typedef struct {
     mlo_block_kind kind;
     mlo_node *node;                 /* the node to blame, and the one whose scope names the block */
     const char *in[3];              /* carried-dependent values: x | x | q, k, v | x | a, b */
+    int raw[3];                     /* 1: it reads the value itself, not what it is rounded to */
     int n_in;
     const char *out;
     const char *weight, *bias;      /* linear: [K,N] (or [N,K] when transposed) and [N] or NULL; norm: gamma, beta (each may be NULL) */
@@ -35,6 +31,9 @@ typedef struct {
     mlo_sublayer **block; size_t n_block;
     mlo_map order;                  /* value name -> 1 + position of its node */
     const mlo_scan *scan;
+    mlo_map given;                  /* value name -> mlo_given: what its readers round it to */
+    size_t left_out;                /* roundings that no integer form of ours has */
+    int raw_result;                 /* as `raw`, of the carried output */
     int depth;
 } mlo_recogniser;
 
@@ -65,18 +64,47 @@ static int mlo_scalar(const mlo_recogniser *r, const char *name, double *x) {
     return !mlo_tensor_doubles(r->m, v->tensor, 0, 1, x);
 }
 
+/* A parameter that is one number, perhaps another one in each iteration. */
+static int mlo_is_number(const mlo_recogniser *r, const char *name) {
+    mlo_form f = mlo_body_form(r, name);
+    return !mlo_is_carried(r, name) && mlo_form_known(&f) && mlo_form_count(&f) == 1;
+}
+
+/* ---- roundings ------------------------------------------------------------------------------------------------------------------- */
+
+static int mlo_is_rounded(const mlo_recogniser *r, const char *name, mlo_rounding *f) {
+    return mlo_is_carried(r, name) && mlo_rounding_of(r->m, r->scan, r->body, name, f);
+}
+
+/* The value that `name` is, but for rounding. */
+static const char *mlo_unrounded(mlo_recogniser *r, const char *name) {
+    for (mlo_rounding f; mlo_is_rounded(r, name, &f); name = f.from) r->left_out++;
+    return name;
+}
+
+/* Notes that `value`, times factor, is rounded. What is noted first is nearest to the reader, and stays. */
+static int mlo_note(mlo_recogniser *r, const char *value, const mlo_rounding *f, double factor) {
+    mlo_given *g = mlo_rounding_given(r->m, r->scan, r->body, f, factor), *known = (mlo_given *)mlo_map_get(&r->given, value);
+    if (!g) return (int)r->m->error.code;
+    if (known) { r->left_out += !mlo_given_equal(g, known, r->scan->iterations); return 0; }
+    return mlo_map_put(r->m, &r->given, value, g);
+}
+
 /* ---- reshapes and transposes as index maps --------------------------------------------------------------------------------------- */
 
 static int mlo_is_layout(const mlo_node *n) {
     return n && (mlo_is(n, "Reshape") || mlo_is(n, "Transpose") || mlo_is(n, "Unsqueeze") || mlo_is(n, "Squeeze") || mlo_is(n, "Flatten") || mlo_is(n, "Identity"));
 }
 
-/* The value a chain of layout nodes (and, with `scale`, multiplications by constants) starts from; fills the chain, last node first. */
+/* The value a chain of layout nodes and roundings (and, with `scale`, multiplications by constants) starts from; fills the chain, last
+ * node first. Roundings: each with what is still multiplied behind it. */
 enum { MLO_CHAIN = 12 };
-static const char *mlo_chain(const mlo_recogniser *r, const char *name, mlo_node **chain, int *n, double *scale) {
-    for (*n = 0; *n < MLO_CHAIN; ) {
+typedef struct { mlo_node *node[MLO_CHAIN]; int n; mlo_rounding rounding[MLO_CHAIN]; double behind[MLO_CHAIN]; int n_rounding; } mlo_chain;
+static const char *mlo_chain_walk(const mlo_recogniser *r, const char *name, mlo_chain *c, double *scale) {
+    for (c->n = c->n_rounding = 0; c->n < MLO_CHAIN && c->n_rounding < MLO_CHAIN; ) {
         mlo_node *p = mlo_made_by(r, name); double x;
-        if (mlo_is_layout(p)) { chain[(*n)++] = p; name = p->input[0]; }
+        if (mlo_is_rounded(r, name, &c->rounding[c->n_rounding])) { c->behind[c->n_rounding] = scale ? *scale : 1; name = c->rounding[c->n_rounding++].from; }
+        else if (mlo_is_layout(p)) { c->node[c->n++] = p; name = p->input[0]; }
         else if (scale && mlo_is(p, "Mul") && mlo_scalar(r, p->input[1], &x)) { *scale *= x; name = p->input[0]; }
         else if (scale && mlo_is(p, "Mul") && mlo_scalar(r, p->input[0], &x)) { *scale *= x; name = p->input[1]; }
         else if (scale && mlo_is(p, "Div") && mlo_scalar(r, p->input[1], &x)) { *scale /= x; name = p->input[0]; }
@@ -85,17 +113,23 @@ static const char *mlo_chain(const mlo_recogniser *r, const char *name, mlo_node
     return name;
 }
 
+/* Notes the roundings of a chain on the value it starts from, which all in all was multiplied by `scale`. */
+static int mlo_chain_note(mlo_recogniser *r, const char *value, const mlo_chain *c, double scale) {
+    for (int i = 0; i < c->n_rounding; i++) if (mlo_note(r, value, &c->rounding[i], scale / c->behind[i])) break;
+    return (int)r->m->error.code;
+}
+
 /* map[i] = which element of the source element i of the chain's end is. NULL without memory or when a form is unknown. */
-static int32_t *mlo_index_map(const mlo_recogniser *r, const char *source, mlo_node **chain, int n) {
+static int32_t *mlo_index_map(const mlo_recogniser *r, const char *source, const mlo_chain *c) {
     mlo_form f = mlo_body_form(r, source);
     if (!mlo_form_known(&f) || mlo_form_count(&f) > INT32_MAX) return NULL;
     int64_t count = mlo_form_count(&f);
     int32_t *map = (int32_t *)mlo_scratch(r->m, (size_t)count, sizeof *map), *next = (int32_t *)mlo_scratch(r->m, (size_t)count, sizeof *map);
     for (int64_t i = 0; map && next && i < count; i++) map[i] = (int32_t)i;
-    for (int k = n; map && next && k--; ) {
-        mlo_form to = mlo_body_form(r, chain[k]->output[0]);
-        mlo_attr *perm = mlo_attr_of(chain[k], "perm");
-        if (mlo_is(chain[k], "Transpose") && mlo_form_known(&to) && to.rank == f.rank) {
+    for (int k = c->n; map && next && k--; ) {
+        mlo_form to = mlo_body_form(r, c->node[k]->output[0]);
+        mlo_attr *perm = mlo_attr_of(c->node[k], "perm");
+        if (mlo_is(c->node[k], "Transpose") && mlo_form_known(&to) && to.rank == f.rank) {
             int64_t stride[MLO_MAX_RANK], at[MLO_MAX_RANK] = {0}, s = 1;
             for (int d = f.rank; d--; s *= f.dims[d]) stride[d] = s;
             for (int64_t i = 0; i < count; i++) {
@@ -113,9 +147,9 @@ static int32_t *mlo_index_map(const mlo_recogniser *r, const char *source, mlo_n
 }
 
 /* Does the chain from `source` [.., T, C] lay it out as [heads, T, D] (order 0), or [heads, D, T] (order 1), C = heads * D? */
-static int mlo_is_heads(const mlo_recogniser *r, const char *source, mlo_node **chain, int n, int64_t t, int64_t heads, int64_t d, int order) {
+static int mlo_is_heads(const mlo_recogniser *r, const char *source, const mlo_chain *c, int64_t t, int64_t heads, int64_t d, int order) {
     mlo_form f = mlo_body_form(r, source);
-    int32_t *map = mlo_form_known(&f) && mlo_form_count(&f) == t * heads * d ? mlo_index_map(r, source, chain, n) : NULL;
+    int32_t *map = mlo_form_known(&f) && mlo_form_count(&f) == t * heads * d ? mlo_index_map(r, source, c) : NULL;
     int ok = map != NULL;
     for (int64_t h = 0; ok && h < heads; h++) for (int64_t i = 0; ok && i < t; i++) for (int64_t j = 0; ok && j < d; j++)
         ok = map[h * t * d + (order ? j * t + i : i * d + j)] == (i * heads + h) * d + j;
@@ -134,10 +168,20 @@ static mlo_sublayer *mlo_block_new(mlo_recogniser *r, mlo_block_kind kind, mlo_n
     return b;
 }
 
+/* Does who reads `name` see a rounding? */
+static int mlo_reads_rounded(mlo_recogniser *r, const char *name) {
+    mlo_rounding f;
+    for (mlo_node *n; !mlo_is_rounded(r, name, &f); name = n->input[0]) if (!mlo_is_layout(n = mlo_made_by(r, name))) return 0;
+    return 1;
+}
+
 /* Recognises the block's inputs first, then enters it: topological order by construction. */
 static const char *mlo_block_finish(mlo_recogniser *r, mlo_sublayer *b) {
     if (!b) return NULL;
-    for (int i = 0; i < b->n_in; i++) if (!(b->in[i] = mlo_block_of(r, b->in[i]))) return NULL;
+    for (int i = 0; i < b->n_in; i++) {
+        b->raw[i] = b->kind != MLO_ATTENTION && !mlo_reads_rounded(r, b->in[i]);
+        if (!(b->in[i] = mlo_block_of(r, b->in[i]))) return NULL;
+    }
     if (!MLO_PUSH(r->m, r->block, r->n_block, b) || mlo_map_put(r->m, &r->done, b->out, (void *)(uintptr_t)b->out)) return NULL;
     return b->out;
 }
@@ -163,12 +207,15 @@ static const char *mlo_block_linear(mlo_recogniser *r, mlo_node *n, const char *
 /* Add of a carried value and a parameter behind a MatMul: its bias. */
 static const char *mlo_block_bias(mlo_recogniser *r, mlo_node *n) {
     for (size_t i = 0; i < 2; i++) {
-        mlo_node *p = mlo_made_by(r, n->input[i]);
-        mlo_value *v = mlo_value_of(r->body, n->input[i]);
+        size_t left_out = r->left_out;
+        const char *sum = mlo_unrounded(r, n->input[i]);
+        mlo_node *p = mlo_made_by(r, sum);
+        mlo_value *v = mlo_value_of(r->body, sum);
         if (mlo_is(p, "MatMul") && v->n_uses == 1 && mlo_is_carried(r, p->input[0]) && !mlo_is_carried(r, p->input[1]) && !mlo_is_carried(r, n->input[1 - i])) {
             mlo_form f = mlo_body_form(r, n->input[1 - i]), y = mlo_body_form(r, n->output[0]);
             if (mlo_form_known(&f) && y.rank > 0 && mlo_form_count(&f) == y.dims[y.rank - 1]) return mlo_block_linear(r, p, n->input[1 - i], n->output[0]);
         }
+        r->left_out = left_out;
     }
     return NULL;
 }
@@ -177,7 +224,7 @@ static const char *mlo_block_bias(mlo_recogniser *r, mlo_node *n) {
 static mlo_node *mlo_scores(mlo_recogniser *r, mlo_node *softmax, mlo_sublayer *b) {
     const char *name = softmax->input[0]; double x;
     for (int i = 0; i < MLO_CHAIN; i++) {
-        mlo_node *p = mlo_made_by(r, name);
+        mlo_node *p = mlo_made_by(r, name = mlo_unrounded(r, name));
         if (!p) break;
         if (mlo_is(p, "MatMul")) return p;
         int first = mlo_is_carried(r, p->input[0]);
@@ -193,9 +240,10 @@ static mlo_node *mlo_scores(mlo_recogniser *r, mlo_node *softmax, mlo_sublayer *
 }
 
 /* MatMul(softmax(..), v) behind reshapes: an attention of [T, C] tokens. `out` is the value after the reshapes, chain leads to `mix`. */
-static const char *mlo_block_attention(mlo_recogniser *r, mlo_node *mix, const char *out, mlo_node **chain, int n_chain) {
+static const char *mlo_block_attention(mlo_recogniser *r, mlo_node *mix, const char *out, const mlo_chain *joined) {
     mlo_sublayer *b = mlo_block_new(r, MLO_ATTENTION, mix, out);
-    mlo_node *softmax = mlo_made_by(r, mix->input[0]), *q[MLO_CHAIN], *k[MLO_CHAIN], *v[MLO_CHAIN]; int nq, nk, nv;
+    mlo_node *softmax = mlo_made_by(r, mlo_unrounded(r, mix->input[0]));
+    mlo_chain chain[3];
     if (!b || !mlo_is(softmax, "Softmax")) return mlo_cannot(r, mix, "a product of two activations that is not attention");
     mlo_node *scores = mlo_scores(r, softmax, b);
     if (!scores) return NULL;
@@ -205,36 +253,38 @@ static const char *mlo_block_attention(mlo_recogniser *r, mlo_node *mix, const c
     if (axis != -1 && axis != s.rank - 1) return mlo_cannot(r, softmax, "a softmax that is not over the keys");
     int64_t tq = s.dims[s.rank - 2], tk = s.dims[s.rank - 1], d = o.dims[o.rank - 1];
     b->heads = mlo_form_count(&s) / (tq * tk);
-    b->in[0] = mlo_chain(r, scores->input[0], q, &nq, &b->scale);
-    b->in[1] = mlo_chain(r, scores->input[1], k, &nk, &b->scale);
-    b->in[2] = mlo_chain(r, mix->input[1], v, &nv, NULL);
+    double scale[3] = { 1, 1, 1 };
+    for (int i = 0; i < 3; i++) b->in[i] = mlo_chain_walk(r, i < 2 ? scores->input[i] : mix->input[1], &chain[i], i < 2 ? &scale[i] : NULL);
+    b->scale *= scale[0] * scale[1];
     b->n_in = 3;
     if (tq != tk) return mlo_cannot(r, scores, "attention between sequences of two lengths");
-    if (!mlo_is_heads(r, b->in[0], q, nq, tq, b->heads, d, 0)) return mlo_cannot(r, scores, "queries that are not laid out as heads of the token's channels");
-    if (!mlo_is_heads(r, b->in[1], k, nk, tk, b->heads, d, 1)) return mlo_cannot(r, scores, "keys that are not laid out as heads of the token's channels");
-    if (!mlo_is_heads(r, b->in[2], v, nv, tk, b->heads, d, 0)) return mlo_cannot(r, mix, "values that are not laid out as heads of the token's channels");
-    int32_t *map = mlo_index_map(r, mix->output[0], chain, n_chain);
+    if (!mlo_is_heads(r, b->in[0], &chain[0], tq, b->heads, d, 0)) return mlo_cannot(r, scores, "queries that are not laid out as heads of the token's channels");
+    if (!mlo_is_heads(r, b->in[1], &chain[1], tk, b->heads, d, 1)) return mlo_cannot(r, scores, "keys that are not laid out as heads of the token's channels");
+    if (!mlo_is_heads(r, b->in[2], &chain[2], tk, b->heads, d, 0)) return mlo_cannot(r, mix, "values that are not laid out as heads of the token's channels");
+    int32_t *map = mlo_index_map(r, mix->output[0], joined);
     int ok = map != NULL;
     for (int64_t h = 0; ok && h < b->heads; h++) for (int64_t i = 0; ok && i < tq; i++) for (int64_t j = 0; ok && j < d; j++)
         ok = map[(i * b->heads + h) * d + j] == (h * tq + i) * d + j;
     mlo_scratch_free(r->m, map);
     if (!ok) return mlo_cannot(r, mix, "heads that are not joined back into the token's channels");
-    return mlo_block_finish(r, b);
+    if (!mlo_block_finish(r, b)) return NULL;
+    for (int i = 0; i < 3; i++) if (mlo_chain_note(r, b->in[i], &chain[i], scale[i])) return NULL;
+    return mlo_chain_note(r, out, joined, 1) ? NULL : out;
 }
 
 /* ---- functions of one value -------------------------------------------------------------------------------------------------------- */
 
 static int mlo_is_elementwise(const mlo_node *n) {
     static const char *const ops[] = { "Mul", "Div", "Add", "Sub", "Erf", "Tanh", "Sigmoid", "Relu", "Gelu", "Exp", "Neg", "Pow", "Sqrt", "Clip", "Min", "Max",
-        "Abs", "Reciprocal", "HardSwish", "HardSigmoid", "Elu", "LeakyRelu", "Softplus", "Identity", "Sign", "Mish", "Log" };
+        "Abs", "Reciprocal", "HardSwish", "HardSigmoid", "Elu", "LeakyRelu", "Softplus", "Identity", "Sign", "Mish", "Log", "Round", "Floor", "Ceil",
+        "QuantizeLinear", "DequantizeLinear" };
     for (size_t i = 0; n && i < sizeof ops / sizeof *ops; i++) if (mlo_is(n, ops[i])) return 1;
     return 0;
 }
 
 /* Collects, in topological order, the elementwise nodes between `source` and `name`. 0: something else is in between. */
 static int mlo_unary_nodes(mlo_recogniser *r, const char *name, const char *source, mlo_sublayer *b, int depth) {
-    double x;
-    if (name == source || mlo_scalar(r, name, &x)) return 1;
+    if (name == source || mlo_is_number(r, name)) return 1;
     mlo_node *n = mlo_made_by(r, name);
     for (size_t i = 0; i < b->n_inner; i++) if (b->inner[i] == n) return 1;
     if (!mlo_is_elementwise(n) || depth > 24) return 0;
@@ -244,9 +294,8 @@ static int mlo_unary_nodes(mlo_recogniser *r, const char *name, const char *sour
 
 /* A node a function of one value may contain: elementwise, all other operands single numbers. */
 static int mlo_is_inner(mlo_recogniser *r, const mlo_node *n) {
-    double x;
     if (!mlo_is_elementwise(n)) return 0;
-    for (size_t i = 0; i < n->n_input; i++) if (mlo_has_input(n, i) && !mlo_is_carried(r, n->input[i]) && !mlo_scalar(r, n->input[i], &x)) return 0;
+    for (size_t i = 0; i < n->n_input; i++) if (mlo_has_input(n, i) && !mlo_is_carried(r, n->input[i]) && !mlo_is_number(r, n->input[i])) return 0;
     return 1;
 }
 
@@ -276,6 +325,10 @@ static const char *mlo_block_unary(mlo_recogniser *r, mlo_node *n) {
     if (!b || !(b->in[0] = mlo_unary_source(r, n))) return mlo_cannot(r, n, "an elementwise op that is no function of one value");
     b->n_in = 1;
     if (!mlo_unary_nodes(r, n->output[0], b->in[0], b, 0)) return mlo_cannot(r, n, "an elementwise op of several values");
+    for (size_t i = 0; i < b->n_inner; i++) {                       /* what the function begins with rounding is given as its table's index */
+        mlo_rounding f;
+        if (mlo_is_rounded(r, b->inner[i]->output[0], &f) && f.from == b->in[0] && mlo_note(r, f.from, &f, 1)) return NULL;
+    }
     return mlo_block_finish(r, b);
 }
 
@@ -302,15 +355,22 @@ static const char *mlo_block_residual(mlo_recogniser *r, mlo_node *n) {
 
 /* Reshapes: the end of an attention, or nothing at all when tokens and channels stay what they were. */
 static const char *mlo_block_layout(mlo_recogniser *r, mlo_node *n) {
-    mlo_node *chain[MLO_CHAIN]; int count;
-    const char *source = mlo_chain(r, n->output[0], chain, &count, NULL);
+    mlo_chain chain;
+    const char *source = mlo_chain_walk(r, n->output[0], &chain, NULL);
     mlo_node *p = mlo_made_by(r, source);
     mlo_form from = mlo_body_form(r, source), to = mlo_body_form(r, n->output[0]);
-    if (mlo_is(p, "MatMul") && mlo_is_carried(r, p->input[1])) return mlo_block_attention(r, p, n->output[0], chain, count);
-    for (int i = 0; i < count; i++) if (mlo_is(chain[i], "Transpose")) return mlo_cannot(r, n, "a transpose outside of attention");
+    if (mlo_is(p, "MatMul") && mlo_is_carried(r, p->input[1])) return mlo_block_attention(r, p, n->output[0], &chain);
+    for (int i = 0; i < chain.n; i++) if (mlo_is(chain.node[i], "Transpose")) return mlo_cannot(r, n, "a transpose outside of attention");
     if (!mlo_form_known(&from) || !mlo_form_known(&to) || from.rank < 1 || to.rank < 1 || from.dims[from.rank - 1] != to.dims[to.rank - 1])
         return mlo_cannot(r, n, "a reshape that changes the channels");
-    return mlo_block_of(r, source);
+    const char *out = mlo_block_of(r, source);
+    return out && mlo_chain_note(r, out, &chain, 1) ? NULL : out;
+}
+
+/* A rounding is a note on what it rounds. */
+static const char *mlo_note_block(mlo_recogniser *r, const mlo_rounding *f) {
+    const char *out = mlo_block_of(r, f->from);
+    return out && mlo_note(r, out, f, 1) ? NULL : out;
 }
 
 static const char *mlo_block_of(mlo_recogniser *r, const char *name) {
@@ -320,8 +380,11 @@ static const char *mlo_block_of(mlo_recogniser *r, const char *name) {
     if (!n) { mlo_fail_at(r->m, MLO_E_UNSUPPORTED, name, "a sublayer reads a value that does not come from the carried one; such inputs are not supported yet"); return NULL; }
     if (++r->depth > 512) return mlo_cannot(r, n, "a loop body deeper than 512 sublayers");
     const char *out;
-    if (mlo_is_layout(n)) out = mlo_block_layout(r, n);
-    else if (mlo_is(n, "MatMul") && mlo_is_carried(r, n->input[1])) out = mlo_block_attention(r, n, name, NULL, 0);
+    mlo_rounding f; mlo_chain none;
+    none.n = none.n_rounding = 0;
+    if (mlo_is_rounded(r, name, &f)) out = mlo_note_block(r, &f);
+    else if (mlo_is_layout(n)) out = mlo_block_layout(r, n);
+    else if (mlo_is(n, "MatMul") && mlo_is_carried(r, n->input[1])) out = mlo_block_attention(r, n, name, &none);
     else if (mlo_is(n, "MatMul") || mlo_is(n, "Gemm")) out = mlo_block_linear(r, n, NULL, name);
     else if (mlo_is(n, "LayerNormalization") || mlo_is(n, "RMSNormalization")) out = mlo_block_norm(r, n);
     else if (mlo_is(n, "Add") && !mlo_is_inner(r, n) && (out = mlo_block_bias(r, n), out || r->m->error.code)) {}
@@ -333,6 +396,20 @@ static const char *mlo_block_of(mlo_recogniser *r, const char *name) {
     return out;
 }
 
+/* What leaves an iteration rounded enters the next one so; the first gets what the outer graph rounds it to. */
+static int mlo_given_carried(mlo_recogniser *r, const char *result) {
+    mlo *m = r->m;
+    const mlo_given *out = r->raw_result ? NULL : (const mlo_given *)mlo_map_get(&r->given, result);
+    const char *in = r->body->input[0]->name, *first = r->scan->node->input[0];
+    mlo_rounding f;
+    if (!out || mlo_map_get(&r->given, in) || !mlo_rounding_of(m, r->scan, r->scan->outer, first, &f)) return (int)m->error.code;
+    mlo_given *g = mlo_rounding_given(m, r->scan, r->scan->outer, &f, 1);
+    if (!g || g->bits != out->bits || g->sign != out->sign) return (int)m->error.code;
+    for (int64_t i = 1; i < r->scan->iterations; i++) { g->scale[i] = out->scale[i - 1]; g->zero[i] = out->zero[i - 1]; }
+    for (size_t i = 0; i < r->n_block; i++) for (int k = 0; k < r->block[i]->n_in; k++) if (r->block[i]->in[k] == in) r->block[i]->raw[k] = 0;
+    return mlo_map_put(m, &r->given, in, g);
+}
+
 /* The blocks of a loop's body. The carried output's canonical name goes to *result. */
 static int mlo_recognise(mlo *m, const mlo_scan *scan, mlo_recogniser *r, const char **result) {
     memset(r, 0, sizeof *r);
@@ -341,6 +418,7 @@ static int mlo_recognise(mlo *m, const mlo_scan *scan, mlo_recogniser *r, const 
     for (size_t i = 0; i < r->body->n_node; i++) for (size_t k = 0; k < r->body->node[i]->n_output; k++)
         if (mlo_map_put(m, &r->order, r->body->node[i]->output[k], (void *)(uintptr_t)(i + 1))) return (int)m->error.code;
     for (size_t i = 0; i < scan->n_state; i++) if (mlo_map_put(m, &r->done, r->body->input[i]->name, (void *)(uintptr_t)r->body->input[i]->name)) return (int)m->error.code;
+    r->raw_result = !mlo_reads_rounded(r, r->body->output[0]->name);
     *result = mlo_block_of(r, r->body->output[0]->name);
-    return (int)m->error.code;
+    return *result ? mlo_given_carried(r, *result) : (int)m->error.code;
 }

@@ -89,6 +89,34 @@ static void mlo_obey(mlo_quantizer *q, mlo_signal *s) {
     }
 }
 
+/* A table of Relu may have the steps of what it makes: then it is exact. */
+static int mlo_given_relu(mlo_quantizer *q, const mlo_sublayer *b) {
+    mlo_signal *x = mlo_signal_of(q, b->in[0]), *y = mlo_signal_of(q, b->out);
+    const mlo_given *g = mlo_narrow_given(y);
+    if (b->n_inner != 1 || !mlo_is(b->inner[0], "Relu") || x->given || !mlo_given_scaled(g)) return 0;
+    for (int64_t i = 0; g->zero && i < q->scan.iterations; i++) if (g->zero[i] < 0 || g->zero[i] > 0) return 0;
+    mlo_given *same = MLO_NEW(q->m, mlo_given);
+    if (!same) return (int)q->m->error.code;
+    same->sign = 1; same->bits = g->bits + !g->sign; same->scale = g->scale;
+    x->given = same;
+    return 0;
+}
+
+/* What the source model fixes. A rounding that the residual stream does not see is one of the narrow form. */
+static int mlo_demand_given(mlo_quantizer *q) {
+    for (size_t k = 0; k < q->signal.size; k++) if (q->signal.slot[k].key) {
+        mlo_signal *s = (mlo_signal *)q->signal.slot[k].value;
+        if (s->given && s->raw) { s->given_narrow = s->given; s->given = NULL; }
+    }
+    for (size_t k = 0; k < q->r.n_block; k++) {
+        mlo_sublayer *b = q->r.block[k];
+        if (b->kind == MLO_UNARY && mlo_given_relu(q, b)) break;
+        if (b->kind == MLO_LINEAR) b->weight_given = mlo_weight_given(q->m, &q->scan, b->weight, b->transposed, mlo_signal_of(q, b->out)->channels);
+    }
+    if (q->r.left_out) mlo_warn(q->m, "%zu roundings of the model are left out: of scores and probabilities, of sums before their bias, and where readers round one value differently. The integer model is finer there", q->r.left_out);
+    return (int)q->m->error.code;
+}
+
 /* ---- demands --------------------------------------------------------------------------------------------------------------------------- */
 
 static int mlo_demand(mlo_quantizer *q) {
@@ -99,6 +127,7 @@ static int mlo_demand(mlo_quantizer *q) {
             mlo_signal *s = mlo_signal_of(q, b->in[k]);
             if (!s) return (int)q->m->error.code;
             if (wide) s->wide = 1; else s->narrow = 1;
+            if (wide && b->raw[k]) s->raw = 1;
             s->reads[b->kind]++; s->operand = k;
             if (b->kind == MLO_UNARY) s->bits = MLO_INDEX_BITS;
         }
@@ -114,7 +143,8 @@ static int mlo_demand(mlo_quantizer *q) {
     mlo_signal *in = mlo_signal_of(q, q->scan.body->input[0]->name), *out = mlo_signal_of(q, q->result);
     if (!in || !out) return (int)q->m->error.code;
     in->wide = out->wide = 1;
-    return 0;
+    if (q->r.raw_result) out->raw = 1;
+    return mlo_demand_given(q);
 }
 
 /* The carried value goes out as it comes in: one width, and the scales of iteration k + 1 are those that iteration k leaves. */
@@ -152,6 +182,12 @@ static int mlo_choose_given(mlo_quantizer *q) {
 
 /* Do linear layers alone read the narrow form? Then they can absorb shape and zero. */
 static int mlo_absorbed(const mlo_signal *s) { return s->narrow && s->reads[MLO_LINEAR] && !s->reads[MLO_ATTENTION] && !s->reads[MLO_UNARY]; }
+
+/* Does one of the linear layers that read this value have integers for weights? They take no shape. */
+static int mlo_weights_fixed(const mlo_quantizer *q, const char *name) {
+    for (size_t k = 0; k < q->r.n_block; k++) if (q->r.block[k]->kind == MLO_LINEAR && q->r.block[k]->in[0] == name && mlo_given_scaled(q->r.block[k]->weight_given)) return 1;
+    return 0;
+}
 
 /* The unary function that is the only reader of a linear layer, NULL when there is none: they become one MVUTable. */
 static mlo_sublayer *mlo_fused_unary(const mlo_quantizer *q, const mlo_sublayer *b) {
@@ -373,8 +409,8 @@ static void mlo_range(const mlo_signal *s, int64_t i, double *low, double *high)
     for (int64_t c = i * s->channels; c < (i + 1) * s->channels; c++) { if (s->low[c] < *low) *low = s->low[c]; if (s->high[c] > *high) *high = s->high[c]; }
 }
 
-/* f(first + k step), k = 0..n-1, by evaluating the function's own nodes. Returns scratch. */
-static mlo_array *mlo_tabulate(mlo_quantizer *q, const mlo_sublayer *u, double first, double step, int64_t count) {
+/* f(first + k step) in an iteration, k = 0..n-1, by evaluating the function's own nodes. Returns scratch. */
+static mlo_array *mlo_tabulate(mlo_quantizer *q, const mlo_sublayer *u, int64_t iteration, double first, double step, int64_t count) {
     mlo *m = q->m;
     mlo_array **made = (mlo_array **)mlo_scratch(m, u->n_inner + 1, sizeof *made), *result = NULL;
     if (!made) return NULL;
@@ -389,7 +425,7 @@ static mlo_array *mlo_tabulate(mlo_quantizer *q, const mlo_sublayer *u, double f
         for (size_t i = 0; i < n->n_input && !m->error.code; i++) if (mlo_has_input(n, i)) {
             if (n->input[i] == u->in[0]) in[i] = x;
             for (size_t j = 0; j < k && !in[i]; j++) if (u->inner[j]->output[0] == n->input[i]) in[i] = made[j];
-            if (!in[i]) { in[i] = mlo_scan_value(m, &q->scan, n->input[i], 0); own[i] = 1; }
+            if (!in[i]) { in[i] = mlo_scan_value(m, &q->scan, n->input[i], iteration); own[i] = 1; }
             if (in[i] && own[i] && mlo_array_count(in[i]) == 1) in[i]->rank = 0;
         }
         if (!m->error.code) mlo_call_node(m, op, n, mlo_opset_of(m), (const mlo_array *const *)in, &made[k]);
@@ -407,7 +443,7 @@ static int mlo_index_range(mlo_quantizer *q, const mlo_sublayer *u, mlo_signal *
     double low, high, step = y->wide ? y->scale16[i] : y->scale8[i];
     mlo_range(x, i, &low, &high);
     double each = (high - low) / (POINTS - 1);
-    mlo_array *f = mlo_tabulate(q, u, low, each, POINTS);
+    mlo_array *f = mlo_tabulate(q, u, i, low, each, POINTS);
     if (!f) return (int)q->m->error.code;
     const float *v = (const float *)f->data;
     int from = 0, to = POINTS - 1;
@@ -441,7 +477,7 @@ static void mlo_wide_scales(mlo_quantizer *q) {
 /* A signal that is made by no table and is no attention's result. */
 static int mlo_narrow_scales(mlo_quantizer *q, mlo_signal *s) {
     if (mlo_given_scaled(mlo_narrow_given(s))) { mlo_obey(q, s); return 0; }
-    if (mlo_absorbed(s)) return mlo_shape_signal(q, s, s->name);
+    if (mlo_absorbed(s) && !mlo_weights_fixed(q, s->name)) return mlo_shape_signal(q, s, s->name);
     for (int64_t i = 0; i < q->scan.iterations; i++) {
         if (!s->wide && s->reads[MLO_ATTENTION] == 1 && !s->reads[MLO_LINEAR] && !s->reads[MLO_UNARY] && s->operand == 1) mlo_middle(s, i);
         mlo_fit(q, s, i);
@@ -464,7 +500,7 @@ static int mlo_attention_zeros(mlo_quantizer *q, const mlo_sublayer *b) {
 static int mlo_attention_scales(mlo_quantizer *q, const mlo_sublayer *b) {
     mlo_signal *v = mlo_signal_of(q, b->in[2]), *y = mlo_signal_of(q, b->out);
     int given = mlo_given_scaled(mlo_narrow_given(y));
-    if (!given && !mlo_given_scaled(mlo_narrow_given(v)) && mlo_absorbed(y) && !y->wide && !v->wide && v->reads[MLO_ATTENTION] == 1 && !v->reads[MLO_LINEAR] && !v->reads[MLO_UNARY] && v->maker && v->maker->kind == MLO_LINEAR) {
+    if (!given && !mlo_given_scaled(mlo_narrow_given(v)) && !mlo_weights_fixed(q, y->name) && mlo_absorbed(y) && !y->wide && !v->wide && v->reads[MLO_ATTENTION] == 1 && !v->reads[MLO_LINEAR] && !v->reads[MLO_UNARY] && v->maker && v->maker->kind == MLO_LINEAR) {
         if (mlo_shape_signal(q, v, y->name)) return (int)q->m->error.code;
         y->shape = v->shape; y->zero = v->zero;
     }
