@@ -342,6 +342,69 @@ static void mlo_index_bounds(mlo_node *n, int bits) {
     hi->i = ((int64_t)1 << (bits - 1)) - 1; lo->i = -hi->i - 1;
 }
 
+/* What mlo_linear_numbers is to make of the sum alone: what is fixed of it. The zeros are scratch. */
+static mlo_form_made mlo_sum_form(mlo_quantizer *q, const mlo_given *g, int64_t columns) {
+    double *zero = (double *)mlo_scratch(q->m, (size_t)(q->scan.iterations * columns), sizeof *zero);
+    mlo_form_made y = { g->scale, zero, NULL, MLO_INT16, g->bits };
+    for (int64_t k = 0; zero && k < q->scan.iterations * columns; k++) zero[k] = mlo_given_zero(g, k / columns);
+    return y;
+}
+
+/* How much finer than the steps of a sum its table can be, so that 16 bits hold all sums and biases. */
+static int mlo_sum_fineness(mlo_quantizer *q, const mlo_sublayer *b, int64_t columns, const double *zero, double *fine) {
+    double most = 1;
+    for (int64_t i = 0; i < q->scan.iterations; i++) {
+        double step = b->sum_given->scale[i], far = fabs(mlo_given_zero(b->sum_given, i)) / step + ldexp(1, b->sum_given->bits - 1);
+        mlo_array *bias = mlo_scan_value(q->m, &q->scan, b->bias, i);
+        if (!bias) return (int)q->m->error.code;
+        for (int64_t n = 0; n < columns && bias->dtype == MLO_FLOAT; n++) { double v = fabs((double)((float *)bias->data)[n] - (zero ? zero[i * columns + n] : 0)) / step; if (v > far) far = v; }
+        if (far > most) most = far;
+        mlo_array_free(q->m, bias);
+    }
+    *fine = floor(16383 / most);                             /* half the room: sum and bias are added */
+    return *fine >= 1 ? 0 : mlo_fail(q->m, MLO_E_UNSUPPORTED, b->node, "a bias %g times the steps of the sum it is added to", most);
+}
+
+/* A sum that is rounded before its bias is added: the table of an MVUTable holds the rounded sum in finer steps, a Requant adds the bias. */
+static int mlo_quantize_sum(mlo_quantizer *q, const mlo_sublayer *b, mlo_signal *x, mlo_signal *y, const char *out) {
+    mlo *m = q->m;
+    const mlo_given *g = b->sum_given;
+    mlo_form_made made = mlo_made_at(y), at = mlo_sum_form(q, g, y->channels);
+    mlo_sublayer bare = *b;
+    mlo_linear l; mlo_channel_words c; double fine = 1;
+    bare.bias = NULL; bare.bias_given = NULL;
+    const char *sum = mlo_format(m, "%s_sum", out), *name = mlo_format(m, "%s_sum_table", out);
+    const int64_t size = (int64_t)1 << g->bits;
+    int16_t *table = name ? (int16_t *)mlo_parameter(q, name, MLO_INT16, 1, &size) : NULL;
+    double *steps = MLO_NEW_N(m, double, (size_t)q->scan.iterations);
+    bare.out = sum;
+    if (m->error.code || mlo_sum_fineness(q, b, y->channels, made.zero, &fine) || mlo_linear_parameters(q, &bare, &l, x) || mlo_linear_fill(q, &bare, &l, x, &at)) goto done;
+    for (int64_t i = 0; i < q->scan.iterations; i++) {
+        steps[i] = g->scale[i] / fine;
+        for (int64_t k = 0; k < size; k++) table[i * size + k] = (int16_t)(fine * ((double)(k - size / 2) + rint(mlo_given_zero(g, i) / g->scale[i])));
+    }
+    mlo_node *n = mlo_kernel_node(q, "mlo.MVUTable", b, sum, MLO_INT16, 16, steps);
+    const char *in[] = { x->name8, l.weight, l.c.name[0], l.c.name[1], l.c.name[2], name };
+    if (!n || mlo_inputs(m, n, in, 6) || mlo_channel_parameters(q, out, y->channels, &c)) goto done;
+    mlo_index_bounds(n, g->bits);
+    n = mlo_kernel_node(q, "mlo.Requant", b, out, made.type, made.bits, made.scale);
+    for (int64_t i = 0; n && i < q->scan.iterations; i++) {
+        mlo_array *bias = mlo_scan_value(m, &q->scan, b->bias, i);
+        for (int64_t k = i * y->channels; bias && k < (i + 1) * y->channels; k++) {
+            int64_t mult; int shift;
+            if (mlo_ratio(q, n, steps[i] / (made.scale[i] * (made.shape ? (double)made.shape[k] : 1)), 40, &mult, &shift)) break;
+            c.bias[k] = (int32_t)rint(((double)((float *)bias->data)[k - i * y->channels] - (made.zero ? made.zero[k] : 0)) / steps[i]);
+            c.mult[k] = (int32_t)mult; c.shift[k] = shift;
+        }
+        mlo_array_free(m, bias);
+    }
+    const char *in2[] = { sum, c.name[0], c.name[1], c.name[2] };
+    if (n && !m->error.code) mlo_inputs(m, n, in2, 4);
+done:
+    mlo_scratch_free(m, (void *)(uintptr_t)at.zero);
+    return (int)m->error.code;
+}
+
 static int mlo_quantize_linear(mlo_quantizer *q, const mlo_sublayer *b) {
     mlo *m = q->m;
     mlo_sublayer *unary = mlo_fused_unary(q, b);
@@ -349,6 +412,7 @@ static int mlo_quantize_linear(mlo_quantizer *q, const mlo_sublayer *b) {
     mlo_signal *x = mlo_signal_of(q, b->in[0]), *pre = mlo_signal_of(q, b->out), *y = mlo_signal_of(q, last->out);
     mlo_form_made made = mlo_made_at(y), at = unary ? mlo_made_at(pre) : made;
     mlo_linear l;
+    if (b->sum_given && !unary) return mlo_quantize_sum(q, b, x, y, b->out) ? (int)m->error.code : mlo_narrow(q, b, b->out, y);
     if (mlo_linear_parameters(q, b, &l, x) || mlo_linear_fill(q, b, &l, x, &at)) return (int)m->error.code;
     const char *table = unary ? mlo_format(m, "%s_table", unary->out) : NULL;
     const int64_t size = (int64_t)1 << pre->bits;

@@ -17,7 +17,7 @@ typedef struct {
     const char *out;
     const char *weight, *bias;      /* linear: [K,N] (or [N,K] when transposed) and [N] or NULL; norm: gamma, beta (each may be NULL) */
     int transposed;
-    mlo_given *weight_given, *bias_given;   /* of a linear layer; NULL: nothing is fixed */
+    mlo_given *weight_given, *bias_given, *sum_given;   /* of a linear layer, and of its sum before the bias; NULL: nothing is fixed */
     float epsilon; int center;      /* norm */
     int64_t heads; double scale;    /* attention: heads, and what scores are multiplied by */
     const char *mask;               /* attention: the additive mask's name, NULL for none */
@@ -207,15 +207,18 @@ static const char *mlo_block_linear(mlo_recogniser *r, mlo_node *n, const char *
 /* Add of a carried value and a parameter behind a MatMul: its bias. */
 static const char *mlo_block_bias(mlo_recogniser *r, mlo_node *n) {
     for (size_t i = 0; i < 2; i++) {
-        size_t left_out = r->left_out;
-        const char *sum = mlo_unrounded(r, n->input[i]);
+        mlo_rounding f;
+        int rounded = mlo_is_rounded(r, n->input[i], &f);
+        const char *sum = rounded ? f.from : n->input[i];
         mlo_node *p = mlo_made_by(r, sum);
         mlo_value *v = mlo_value_of(r->body, sum);
         if (mlo_is(p, "MatMul") && v->n_uses == 1 && mlo_is_carried(r, p->input[0]) && !mlo_is_carried(r, p->input[1]) && !mlo_is_carried(r, n->input[1 - i])) {
-            mlo_form f = mlo_body_form(r, n->input[1 - i]), y = mlo_body_form(r, n->output[0]);
-            if (mlo_form_known(&f) && y.rank > 0 && mlo_form_count(&f) == y.dims[y.rank - 1]) return mlo_block_linear(r, p, n->input[1 - i], n->output[0]);
+            mlo_form bias = mlo_body_form(r, n->input[1 - i]), y = mlo_body_form(r, n->output[0]);
+            if (!mlo_form_known(&bias) || y.rank < 1 || mlo_form_count(&bias) != y.dims[y.rank - 1]) continue;
+            const char *out = mlo_block_linear(r, p, n->input[1 - i], n->output[0]);
+            if (out && rounded) r->block[r->n_block - 1]->sum_given = mlo_rounding_given(r->m, r->scan, r->body, &f, 1);
+            return out;
         }
-        r->left_out = left_out;
     }
     return NULL;
 }

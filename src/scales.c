@@ -89,6 +89,16 @@ static void mlo_obey(mlo_quantizer *q, mlo_signal *s) {
     }
 }
 
+/* The unary function that is the only reader of a linear layer, NULL when there is none: they become one MVUTable. */
+static mlo_sublayer *mlo_fused_unary(const mlo_quantizer *q, const mlo_sublayer *b) {
+    mlo_sublayer *unary = NULL; int readers = 0;
+    for (size_t i = 0; i < q->r.n_block; i++) for (int k = 0; k < q->r.block[i]->n_in; k++) if (q->r.block[i]->in[k] == b->out) {
+        readers++;
+        if (q->r.block[i]->kind == MLO_UNARY) unary = q->r.block[i];
+    }
+    return readers == 1 && b->out != q->result ? unary : NULL;
+}
+
 /* A table of Relu may have the steps of what it makes: then it is exact. */
 static int mlo_given_relu(mlo_quantizer *q, const mlo_sublayer *b) {
     mlo_signal *x = mlo_signal_of(q, b->in[0]), *y = mlo_signal_of(q, b->out);
@@ -112,6 +122,7 @@ static int mlo_demand_given(mlo_quantizer *q) {
         mlo_sublayer *b = q->r.block[k];
         if (b->kind == MLO_UNARY && mlo_given_relu(q, b)) break;
         if (b->kind == MLO_LINEAR) b->weight_given = mlo_weight_given(q->m, &q->scan, b->weight, b->transposed, mlo_signal_of(q, b->out)->channels);
+        q->r.left_out += b->kind == MLO_LINEAR && b->sum_given && mlo_fused_unary(q, b);
     }
     if (q->r.left_out) mlo_warn(q->m, "%zu roundings of the model are left out: of scores and probabilities, of sums before their bias, and where readers round one value differently. The integer model is finer there", q->r.left_out);
     return (int)q->m->error.code;
@@ -187,16 +198,6 @@ static int mlo_absorbed(const mlo_signal *s) { return s->narrow && s->reads[MLO_
 static int mlo_weights_fixed(const mlo_quantizer *q, const char *name) {
     for (size_t k = 0; k < q->r.n_block; k++) if (q->r.block[k]->kind == MLO_LINEAR && q->r.block[k]->in[0] == name && mlo_given_scaled(q->r.block[k]->weight_given)) return 1;
     return 0;
-}
-
-/* The unary function that is the only reader of a linear layer, NULL when there is none: they become one MVUTable. */
-static mlo_sublayer *mlo_fused_unary(const mlo_quantizer *q, const mlo_sublayer *b) {
-    mlo_sublayer *unary = NULL; int readers = 0;
-    for (size_t i = 0; i < q->r.n_block; i++) for (int k = 0; k < q->r.block[i]->n_in; k++) if (q->r.block[i]->in[k] == b->out) {
-        readers++;
-        if (q->r.block[i]->kind == MLO_UNARY) unary = q->r.block[i];
-    }
-    return readers == 1 && b->out != q->result ? unary : NULL;
 }
 
 /* ---- weights --------------------------------------------------------------------------------------------------------------------------- */
