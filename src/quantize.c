@@ -578,8 +578,8 @@ static int mlo_quantize_mask(mlo_quantizer *q, mlo_graph *before, int64_t tokens
 /* A constant mask: its values are all there is to see. */
 static int mlo_mask_constant(mlo_quantizer *q) {
     mlo_value *v = q->mask ? mlo_value_of(q->scan.body, q->mask) : NULL;
-    if (!v || !v->tensor) return 0;
-    mlo_array *a = mlo_tensor_load(q->m, v->tensor);
+    if (!v || v->graph == q->scan.body || !mlo_is_parameter(&q->scan, q->scan.outer, q->mask, 0)) return 0;
+    mlo_array *a = mlo_value_array(q->m, &q->scan, q->scan.outer, q->mask, 0, 0);
     if (!a) return (int)q->m->error.code;
     int any = 0;
     mlo_mask_see(q, a);
