@@ -100,8 +100,27 @@ static int mlo_channel_parameters(mlo_quantizer *q, const char *name, int64_t n,
 
 static double mlo_shape_at(const mlo_signal *s, int64_t at) { return s->shape ? (double)s->shape[at] : 1; }
 
-/* Behind what makes a signal: its narrow copy, where both widths are wanted. */
+/* out = in + sign x zero, both in steps of a signal that is given: its integers with their zero point, or without. */
+static int mlo_offset_node(mlo_quantizer *q, const mlo_sublayer *b, const char *in, const char *out, mlo_dtype to, int bits, const mlo_signal *s, int sign) {
+    mlo *m = q->m;
+    mlo_channel_words w;
+    if (!out || mlo_channel_parameters(q, out, s->channels, &w)) return (int)m->error.code;
+    mlo_node *n = mlo_kernel_node(q, "mlo.Requant", b, out, to, bits, s->scale8);
+    for (int64_t at = 0; at < q->scan.iterations * s->channels; at++) {
+        double offset = rint(s->zero[at] / s->scale8[at / s->channels]);
+        if (offset >= ldexp(1, s->bits - 1)) return mlo_fail_at(m, MLO_E_UNSUPPORTED, s->name, "a zero point at the least of %d bits is fixed for this value, which the residual stream reads; a zero point one higher is supported", s->bits);
+        w.bias[at] = sign * (int32_t)offset; w.mult[at] = 2; w.shift[at] = 1;
+    }
+    const char *names[] = { in, w.name[0], w.name[1], w.name[2] };
+    return n ? mlo_inputs(m, n, names, 4) : (int)m->error.code;
+}
+
+/* Behind what makes a signal: its other form, where both are wanted. */
 static int mlo_narrow(mlo_quantizer *q, const mlo_sublayer *b, const char *name, mlo_signal *s) {
+    if (b && mlo_widened(q, s)) {
+        s->name8 = name; s->name16 = mlo_format(q->m, "%s_16", name);
+        return mlo_offset_node(q, b, name, s->name16, MLO_INT16, s->wide_bits, s, 1);
+    }
     if (!s->wide) { s->name8 = name; return 0; }
     s->name16 = name;
     if (s->narrow && mlo_one_form(q, s)) s->name8 = name;
@@ -124,9 +143,9 @@ static int mlo_narrow(mlo_quantizer *q, const mlo_sublayer *b, const char *name,
 /* The width and scales a signal is made at. A wide form has no shape and no zero. */
 typedef struct { const double *scale, *zero; const float *shape; mlo_dtype type; int bits; } mlo_form_made;
 
-static mlo_form_made mlo_made_at(const mlo_signal *s) {
+static mlo_form_made mlo_made_at(const mlo_quantizer *q, const mlo_signal *s) {
     mlo_form_made w = { s->scale16, NULL, NULL, MLO_INT16, s->wide_bits }, n = { s->scale8, s->zero, s->shape, mlo_narrow_type(s), s->bits };
-    return s->wide ? w : n;
+    return s->wide && !mlo_widened(q, s) ? w : n;
 }
 
 /* ---- linear --------------------------------------------------------------------------------------------------------------------------------- */
@@ -369,7 +388,7 @@ static int mlo_sum_fineness(mlo_quantizer *q, const mlo_sublayer *b, int64_t col
 static int mlo_quantize_sum(mlo_quantizer *q, const mlo_sublayer *b, mlo_signal *x, mlo_signal *y, const char *out) {
     mlo *m = q->m;
     const mlo_given *g = b->sum_given;
-    mlo_form_made made = mlo_made_at(y), at = mlo_sum_form(q, g, y->channels);
+    mlo_form_made made = mlo_made_at(q, y), at = mlo_sum_form(q, g, y->channels);
     mlo_sublayer bare = *b;
     mlo_linear l; mlo_channel_words c; double fine = 1;
     bare.bias = NULL; bare.bias_given = NULL;
@@ -410,7 +429,7 @@ static int mlo_quantize_linear(mlo_quantizer *q, const mlo_sublayer *b) {
     mlo_sublayer *unary = mlo_fused_unary(q, b);
     const mlo_sublayer *last = unary ? unary : b;
     mlo_signal *x = mlo_signal_of(q, b->in[0]), *pre = mlo_signal_of(q, b->out), *y = mlo_signal_of(q, last->out);
-    mlo_form_made made = mlo_made_at(y), at = unary ? mlo_made_at(pre) : made;
+    mlo_form_made made = mlo_made_at(q, y), at = unary ? mlo_made_at(q, pre) : made;
     mlo_linear l;
     if (b->sum_given && !unary) return mlo_quantize_sum(q, b, x, y, b->out) ? (int)m->error.code : mlo_narrow(q, b, b->out, y);
     if (mlo_linear_parameters(q, b, &l, x) || mlo_linear_fill(q, b, &l, x, &at)) return (int)m->error.code;
@@ -432,7 +451,7 @@ static int mlo_quantize_attention(mlo_quantizer *q, const mlo_sublayer *b) {
     mlo *m = q->m;
     mlo_signal *s[3], *y = mlo_signal_of(q, b->out);
     for (int i = 0; i < 3; i++) s[i] = mlo_signal_of(q, b->in[i]);
-    mlo_form_made made = mlo_made_at(y);
+    mlo_form_made made = mlo_made_at(q, y);
     mlo_form f = mlo_body_form(&q->r, b->in[1]);
     int lt = mlo_clog2(mlo_form_count(&f) / f.dims[f.rank - 1]);
     const char *p = mlo_format(m, "%s_p", b->out);
@@ -480,7 +499,7 @@ static void mlo_norm_numbers(const mlo_sublayer *b, int64_t channels, int64_t i,
 static int mlo_quantize_norm(mlo_quantizer *q, const mlo_sublayer *b) {
     mlo *m = q->m;
     mlo_signal *x = mlo_signal_of(q, b->in[0]), *y = mlo_signal_of(q, b->out);
-    mlo_form_made made = mlo_made_at(y);
+    mlo_form_made made = mlo_made_at(q, y);
     mlo_form f = mlo_body_form(&q->r, b->in[0]);
     int64_t channels = f.rank > 0 ? f.dims[f.rank - 1] : 1;
     const int64_t two = 2;
@@ -527,11 +546,12 @@ static int mlo_add_shifts(mlo *m, const mlo_node *blame, double ra, double rb, i
 static int mlo_quantize_residual(mlo_quantizer *q, const mlo_sublayer *b) {
     mlo *m = q->m;
     mlo_signal *a = mlo_signal_of(q, b->in[0]), *c = mlo_signal_of(q, b->in[1]), *y = mlo_signal_of(q, b->out);
-    mlo_form_made made = mlo_made_at(y);
+    const mlo_form_made wide = { y->scale16, NULL, NULL, MLO_INT16, y->wide_bits }, made = mlo_widened(q, y) ? wide : mlo_made_at(q, y);
+    const char *out = mlo_widened(q, y) ? mlo_format(m, "%s_sum", b->out) : b->out;                /* a sum knows no zero */
     const char *p = mlo_format(m, "%s_p", b->out);
     const int64_t three = 3;
-    int32_t *data = p ? (int32_t *)mlo_parameter(q, p, MLO_INT32, 1, &three) : NULL;
-    mlo_node *n = data ? mlo_kernel_node(q, "mlo.Add", b, b->out, made.type, made.bits, made.scale) : NULL;
+    int32_t *data = p && out ? (int32_t *)mlo_parameter(q, p, MLO_INT32, 1, &three) : NULL;
+    mlo_node *n = data ? mlo_kernel_node(q, "mlo.Add", b, out, made.type, made.bits, made.scale) : NULL;
     if (!n) return (int)m->error.code;
     for (int64_t i = 0; i < q->scan.iterations; i++) {
         double ra = a->scale16[i] / made.scale[i], rb = c->scale16[i] / made.scale[i];
@@ -539,7 +559,7 @@ static int mlo_quantize_residual(mlo_quantizer *q, const mlo_sublayer *b) {
         else MLO_TRY(mlo_add_shifts(m, b->node, ra, rb, data + 3 * i));
     }
     const char *in[] = { a->name16, c->name16, p };
-    if (mlo_inputs(m, n, in, 3)) return (int)m->error.code;
+    if (mlo_inputs(m, n, in, 3) || (out != b->out && mlo_offset_node(q, b, out, b->out, mlo_narrow_type(y), y->bits, y, -1))) return (int)m->error.code;
     return mlo_narrow(q, b, b->out, y);
 }
 

@@ -48,6 +48,9 @@ static const mlo_given *mlo_wide_given(const mlo_quantizer *q, const mlo_signal 
 
 static int mlo_given_scaled(const mlo_given *g) { return g && g->scale; }
 
+/* All of a value is given, with zeros that a wide form does not have: it is made narrow, and what the residual stream gets is made of that. */
+static int mlo_widened(const mlo_quantizer *q, const mlo_signal *s) { return s->wide && mlo_given_scaled(s->given) && !s->given_wide && !mlo_wide_given(q, s); }
+
 /* Both forms are given, and are one: then there is nothing to do between them. */
 static int mlo_one_form(const mlo_quantizer *q, const mlo_signal *s) {
     const mlo_given *n = mlo_narrow_given(s), *w = mlo_wide_given(q, s);
@@ -72,7 +75,7 @@ static int mlo_given_check(mlo_quantizer *q, const char *name, const mlo_given *
 static int mlo_obey_widths(mlo_quantizer *q, mlo_signal *s) {
     const mlo_given *n = mlo_narrow_given(s), *w = mlo_wide_given(q, s);
     int index = s->reads[MLO_UNARY] > 0;
-    if (n && s->narrow && mlo_given_check(q, s->name, n, 2, index ? 12 : 16, q->scan.iterations)) return (int)q->m->error.code;
+    if (n && (s->narrow || mlo_widened(q, s)) && mlo_given_check(q, s->name, n, 2, index ? 12 : 16, q->scan.iterations)) return (int)q->m->error.code;
     if (w && s->wide && mlo_given_check(q, s->name, w, 2, 16, q->scan.iterations)) return (int)q->m->error.code;
     if (n) s->bits = n->bits;
     if (w) s->wide_bits = w->bits;
@@ -112,6 +115,20 @@ static int mlo_given_relu(mlo_quantizer *q, const mlo_sublayer *b) {
     return 0;
 }
 
+/* What an attention cannot take: scores know no zero of the queries, and what is mixed has the zero of what it is made of. */
+static int mlo_given_attention(mlo_quantizer *q, const mlo_sublayer *b) {
+    mlo_signal *x = mlo_signal_of(q, b->in[0]), *v = mlo_signal_of(q, b->in[2]), *y = mlo_signal_of(q, b->out), *left = NULL;
+    const mlo_given *gx = mlo_narrow_given(x), *gv = mlo_narrow_given(v), *gy = mlo_narrow_given(y);
+    for (int64_t i = 0; i < q->scan.iterations; i++) {
+        double query = mlo_given_scaled(gx) ? mlo_given_zero(gx, i) : 0, value = mlo_given_scaled(gv) ? mlo_given_zero(gv, i) : 0, mix = mlo_given_scaled(gy) ? mlo_given_zero(gy, i) : 0;
+        if (query < 0 || query > 0) left = x;
+        if (value < 0 || value > 0 || mix < 0 || mix > 0) { v->given = v->given_narrow = y->given = y->given_narrow = NULL; left = left ? left : v; }
+    }
+    if (left == x) x->given = x->given_narrow = NULL;
+    if (left) mlo_warn(q->m, "%s: zero points of queries, values and their mix are not taken over (an attention knows none): scales of '%s' are chosen here", mlo_node_name(b->node), left->name);
+    return (int)q->m->error.code;
+}
+
 /* What the source model fixes. A rounding that the residual stream does not see is one of the narrow form. */
 static int mlo_demand_given(mlo_quantizer *q) {
     for (size_t k = 0; k < q->signal.size; k++) if (q->signal.slot[k].key) {
@@ -120,6 +137,7 @@ static int mlo_demand_given(mlo_quantizer *q) {
     }
     for (size_t k = 0; k < q->r.n_block; k++) {
         mlo_sublayer *b = q->r.block[k];
+        if (b->kind == MLO_ATTENTION && mlo_given_attention(q, b)) break;
         if (b->kind == MLO_UNARY && mlo_given_relu(q, b)) break;
         if (b->kind == MLO_LINEAR) b->weight_given = mlo_weight_given(q->m, &q->scan, b->weight, b->transposed, mlo_signal_of(q, b->out)->channels);
         q->r.left_out += b->kind == MLO_LINEAR && b->sum_given && mlo_fused_unary(q, b);
@@ -468,7 +486,7 @@ static void mlo_wide_scales(mlo_quantizer *q) {
     for (size_t k = 0; k < q->signal.size; k++) if (q->signal.slot[k].key) {
         mlo_signal *s = (mlo_signal *)q->signal.slot[k].value;
         const mlo_given *g = mlo_wide_given(q, s);
-        for (int64_t i = 0; i < q->scan.iterations; i++) s->scale16[i] = mlo_given_scaled(g) ? g->scale[i] : mlo_step(q, (s->most[i] > 1e-20 ? s->most[i] : 1) * mlo_headroom / mlo_wide_top(s));
+        for (int64_t i = 0; i < q->scan.iterations; i++) s->scale16[i] = mlo_given_scaled(g) ? g->scale[i] : mlo_widened(q, s) ? s->given->scale[i] : mlo_step(q, (s->most[i] > 1e-20 ? s->most[i] : 1) * mlo_headroom / mlo_wide_top(s));
     }
     for (size_t k = 0; q->pow2 && k < q->r.n_block; k++) for (int64_t i = 0; q->r.block[k]->kind == MLO_RESIDUAL && i < q->scan.iterations; i++) mlo_add_scales(q, q->r.block[k], i);
     mlo_signal *in = mlo_signal_of(q, q->scan.body->input[0]->name), *out = mlo_signal_of(q, q->result);
@@ -527,7 +545,7 @@ static int mlo_unary_scales(mlo_quantizer *q, const mlo_sublayer *b) {
 static int mlo_fit_all(mlo_quantizer *q) {
     for (size_t k = 0; k < q->signal.size; k++) if (q->signal.slot[k].key) {
         mlo_signal *s = (mlo_signal *)q->signal.slot[k].value;
-        if (s->narrow && !(s->maker && (s->maker->kind == MLO_UNARY || s->maker->kind == MLO_ATTENTION)) && mlo_narrow_scales(q, s)) return (int)q->m->error.code;
+        if ((s->narrow || mlo_widened(q, s)) && !(s->maker && (s->maker->kind == MLO_UNARY || s->maker->kind == MLO_ATTENTION)) && mlo_narrow_scales(q, s)) return (int)q->m->error.code;
     }
     for (size_t k = 0; k < q->r.n_block; k++) {
         const mlo_sublayer *b = q->r.block[k];
