@@ -31,7 +31,7 @@ static int64_t mlo_constant_products(const mlo_graph *g, const mlo_node *n) {
 /* May the node be evaluated now? Shape and Size need only the form of their input. */
 static int mlo_foldable(const mlo_graph *g, const mlo_node *n, const mlo_op *op) {
     if (!op || !op->run || !n->n_output || (n->domain && *n->domain && !mlo_eq(n->domain, "ai.onnx"))) return 0;
-    if (mlo_is(n, "QuantizeLinear") || mlo_is(n, "DequantizeLinear") || mlo_is(n, "DynamicQuantizeLinear")) return 0;
+    if (mlo_is(n, "Round") || mlo_is(n, "QuantizeLinear") || mlo_is(n, "DequantizeLinear") || mlo_is(n, "DynamicQuantizeLinear")) return 0;
     for (size_t i = 0; i < n->n_input; i++) {
         const mlo_value *v = mlo_value_of(g, n->input[i]);
         mlo_form f = mlo_form_of(v);

@@ -380,7 +380,7 @@ static int mlo_sum_fineness(mlo_quantizer *q, const mlo_sublayer *b, int64_t col
         if (far > most) most = far;
         mlo_array_free(q->m, bias);
     }
-    *fine = floor(16383 / most);                             /* half the room: sum and bias are added */
+    *fine = floor(32767 / most);
     return *fine >= 1 ? 0 : mlo_fail(q->m, MLO_E_UNSUPPORTED, b->node, "a bias %g times the steps of the sum it is added to", most);
 }
 

@@ -351,7 +351,7 @@ static const char *mlo_block_residual(mlo_recogniser *r, mlo_node *n) {
     mlo_sublayer *b = mlo_block_new(r, MLO_RESIDUAL, n, n->output[0]);
     mlo_form f0 = mlo_body_form(r, n->input[0]), f1 = mlo_body_form(r, n->input[1]);
     if (!b) return NULL;
-    if (!mlo_form_known(&f0) || !mlo_form_known(&f1) || mlo_form_count(&f0) != mlo_form_count(&f1)) return mlo_cannot(r, n, mlo_format(r->m, "an add of two shapes, %s and %s", mlo_dims_text(r->m, f0.rank, f0.dims), mlo_dims_text(r->m, f1.rank, f1.dims)));
+    if (!mlo_form_known(&f0) || !mlo_form_known(&f1) || mlo_form_count(&f0) != mlo_form_count(&f1)) return mlo_cannot(r, n, "an add of two shapes");
     b->in[0] = n->input[0]; b->in[1] = n->input[1]; b->n_in = 2;
     return mlo_block_finish(r, b);
 }

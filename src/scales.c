@@ -182,6 +182,7 @@ static int mlo_unite_carried(mlo_quantizer *q) {
     mlo_signal *in = mlo_signal_of(q, q->scan.body->input[0]->name), *out = mlo_signal_of(q, q->result);
     const mlo_given *a = mlo_wide_given(q, in), *b = mlo_wide_given(q, out), *one = a ? a : b;
     size_t n = (size_t)q->scan.iterations;
+    if (mlo_given_scaled(in->given) && mlo_given_scaled(out->given)) return 0;                       /* by the source model, which is one already */
     if (a && b && a->bits != b->bits) return mlo_fail_at(m, MLO_E_UNSUPPORTED, out->name, "%d bits are fixed for what goes into a layer and %d for what comes out of it ('%s'), which the next layer reads; give both one width", a->bits, b->bits, out->name);
     for (size_t i = 1; mlo_given_scaled(a) && mlo_given_scaled(b) && i < n; i++) if (a->scale[i] < b->scale[i - 1] || a->scale[i] > b->scale[i - 1])
         return mlo_fail_at(m, MLO_E_UNSUPPORTED, out->name, "a scale of %g is fixed for what goes into a layer and %g for what comes out of the one before; give both one scale", a->scale[i], b->scale[i - 1]);
