@@ -274,7 +274,7 @@ def check_qonnx():
 def check_executions():
     for name in "bert-tiny-qdq", "bert-tiny-qonnx":
         build = t.at("build-" + name)
-        t.good("compile", t.model(name), "--target-cycles", "60000", "-o", build)
+        t.good("compile", t.model(name), "--target-cycles", "20000", "-o", build)
         core = onnx.load(build + "/host/core.onnx")
         s, rng, why = session(core), np.random.default_rng(5), ""
         for k in range(5):
