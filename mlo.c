@@ -43,6 +43,7 @@ typedef struct { const char *key, *value; } mlo_option;
 
 struct mlo_model;                       /* model.c */
 struct mlo_source;                      /* model.c */
+struct mlo_numerics;                    /* numerics.c */
 
 struct mlo {
     mlo_desc desc;
@@ -55,6 +56,8 @@ struct mlo {
     struct mlo_op_index *ops;           /* ops.c: operators by name */
     const mlo_array *calib; size_t n_calib;
     mlo_watcher watch; void *watch_user;   /* who sees what mlo_run makes */
+    int64_t accumulator;                /* the largest magnitude that the sums of the last matrix-vector unit had */
+    struct mlo_numerics *numerics;      /* what quantize measured, NULL when nobody asked */
     const char *stage;                  /* the stage at work, for messages */
     mlo_error error;
     char error_stage[32], error_node[256], error_op[64], error_message[1024], error_text[1536];
@@ -135,6 +138,9 @@ static void mlo_warn(mlo *m, const char *format, ...) {
     snprintf(line, sizeof line, "mlo: warning: %s%s%.960s", m->stage ? m->stage : "", m->stage ? ": " : "", text);
     m->desc.warn(m->desc.user, line);
 }
+
+/* Numbers are walked so many at a time where it counts: a loop of known length is what compilers vectorise at -O2. */
+enum { MLO_LANES = 16 };
 
 /* ---- memory ---------------------------------------------------------------------------------------------------------------- */
 
@@ -510,6 +516,10 @@ static int mlo_has_input(const mlo_node *n, size_t i) { return i < n->n_input &&
 static const char *mlo_meta_get(const mlo_entry *meta, size_t n, const char *key) {
     for (size_t i = 0; i < n; i++) if (mlo_eq(meta[i].key, key)) return meta[i].value;
     return NULL;
+}
+static int64_t mlo_meta_int(const mlo_node *n, const char *key, int64_t otherwise) {
+    const char *s = mlo_meta_get(n->meta, n->n_meta, key);
+    return s ? (int64_t)strtol(s, NULL, 10) : otherwise;
 }
 
 static mlo_value *mlo_index_value(mlo *m, mlo_graph *g, const char *name) {
@@ -4365,6 +4375,19 @@ static int mlo_shape_DequantizeLinear(mlo_shapes *s) {
     return 0;
 }
 
+/* r[k] = x[k] / scale + zero, rounded unless the result is a float: elements i, i + 1, .. of the whole. */
+enum { MLO_QUANT_PIECE = 256 };
+static void mlo_quantize_piece(const float *x, const float *scale, const double *zero, const mlo_scales *q, int64_t i, int64_t n, int round, double *r) {
+    int64_t at[MLO_QUANT_PIECE], next = mlo_scale_at(q, i), step = q->per_axis && q->inner == 1 && !q->block;
+    for (int64_t k = 0; k < n; k++) {                                   /* the last axis, or one scale for all: no division to find it */
+        at[k] = next;
+        if (step) next = next + 1 < q->n ? next + 1 : 0; else if (q->per_axis) next = mlo_scale_at(q, i + k + 1);
+    }
+    for (int64_t k = 0; k < n; k++) r[k] = (double)(x[k] / scale[at[k]]);
+    for (int64_t k = 0; round && k < n; k++) r[k] = (r[k] + 6755399441055744.0) - 6755399441055744.0;       /* to an integer, half to even, below 2^51; above it is clipped anyway */
+    for (int64_t k = 0; zero && k < n; k++) r[k] += zero[at[k]];
+}
+
 static int mlo_run_QuantizeLinear(mlo_call *c) {
     MLO_TRY(mlo_need_inputs(c, 2));
     mlo *m = c->m; mlo_array *y = c->out[0]; mlo_scales q; double lo, hi;
@@ -4375,12 +4398,12 @@ static int mlo_run_QuantizeLinear(mlo_call *c) {
     int64_t n = x ? mlo_array_count(x) : 0;
     int floats = mlo_dtype_is_float(y->dtype);
     if (!floats) mlo_bounds(y->dtype, &lo, &hi); else lo = -(double)INFINITY, hi = (double)INFINITY;
-    for (int64_t i = 0; s && i < n && !m->error.code; i++) {
-        int64_t at = mlo_scale_at(&q, i);
-        float v = ((const float *)x->data)[i] / ((const float *)s->data)[at];
-        double r = (floats ? (double)v : rint((double)v)) + (z ? ((const double *)z->data)[at] : 0.0);
-        r = r > lo ? r < hi ? r : hi : lo;
-        mlo_convert(y->dtype, (char *)y->data + (size_t)i * mlo_dtype_size(y->dtype), MLO_DOUBLE, &r, 1);
+    for (int64_t i = 0; s && i < n && !m->error.code; i += MLO_QUANT_PIECE) {
+        int64_t piece = n - i < MLO_QUANT_PIECE ? n - i : MLO_QUANT_PIECE;
+        double r[MLO_QUANT_PIECE];
+        mlo_quantize_piece((const float *)x->data + i, (const float *)s->data, z ? (const double *)z->data : NULL, &q, i, piece, !floats, r);
+        for (int64_t k = 0; k < piece; k++) r[k] = r[k] > lo ? r[k] < hi ? r[k] : hi : lo;
+        mlo_convert(y->dtype, (char *)y->data + (size_t)i * mlo_dtype_size(y->dtype), MLO_DOUBLE, r, (size_t)piece);
     }
     if (x) mlo_as_free(m, x, c->in[0]);
     if (s) mlo_as_free(m, s, c->in[1]);
@@ -5724,7 +5747,7 @@ static int64_t mlo_constant_products(const mlo_graph *g, const mlo_node *n) {
 /* May the node be evaluated now? Shape and Size need only the form of their input. */
 static int mlo_foldable(const mlo_graph *g, const mlo_node *n, const mlo_op *op) {
     if (!op || !op->run || !n->n_output || (n->domain && *n->domain && !mlo_eq(n->domain, "ai.onnx"))) return 0;
-    if (mlo_is(n, "QuantizeLinear") || mlo_is(n, "DequantizeLinear") || mlo_is(n, "DynamicQuantizeLinear")) return 0;
+    if (mlo_is(n, "Round") || mlo_is(n, "QuantizeLinear") || mlo_is(n, "DequantizeLinear") || mlo_is(n, "DynamicQuantizeLinear")) return 0;
     for (size_t i = 0; i < n->n_input; i++) {
         const mlo_value *v = mlo_value_of(g, n->input[i]);
         mlo_form f = mlo_form_of(v);
@@ -10881,16 +10904,138 @@ static int mlo_check_models(mlo *rolled, mlo *original) {
 
 /* kernels: each is its own file; kernels.c is the table */
 
+/* ======== interval.c ======== */
+/* interval: how large the integers inside a kernel can get, and how many bits that takes.
+ *
+ * in:  what operands and parameters can be: widths of streams, limits of parameters.
+ * out: a list of a kernel's intermediates: name, lowest and highest value, the bits that C, ONNX and Verilog have for it.
+ * invariant: the intervals hold for any weights and inputs of the widths, since parameters are streamed; so widths depend on shapes alone.
+ *      `tight` ones are reached by some weights and inputs. tests/test_interval.py looks for values outside, and for such inputs.
+ * example: 64 products of int8 lie in -1040384..1048576; with any 32-bit bias the sum takes 33 bits: ABITS of mlo_mvu.
+ * cost: some dozen operations a kernel.
+ *
+ * Interval arithmetic: the ends of a sum, a difference, a product of independent numbers are among those of the operands' ends. Where numbers
+ * depend on each other (a value and its norm, a softmax and its sum) the kernel's file derives the bound that it gives here.
+ */
+
+typedef struct { int64_t lo, hi; } mlo_interval;        /* lo and hi included. An end at +-INT64_MAX: that far or beyond */
+
+static mlo_interval mlo_from_to(int64_t lo, int64_t hi) { mlo_interval i = { lo, hi }; return i; }
+static int64_t mlo_two_to(int bits) { return bits > 62 ? INT64_MAX : (int64_t)1 << bits; }
+/* All numbers of so many bits, signed. */
+static mlo_interval mlo_signed_bits(int bits) { return mlo_from_to(-mlo_two_to(bits - 1), mlo_two_to(bits - 1) - 1); }
+
+static int64_t mlo_add_ends(int64_t a, int64_t b) {
+    if (a == INT64_MAX || b == INT64_MAX) return INT64_MAX;
+    if (a == -INT64_MAX || b == -INT64_MAX) return -INT64_MAX;
+    return b > 0 && a > INT64_MAX - b ? INT64_MAX : b < 0 && a < -INT64_MAX - b ? -INT64_MAX : a + b;
+}
+static int64_t mlo_times_ends(int64_t a, int64_t b) {
+    if (!a || !b) return 0;
+    int64_t x = a < 0 ? -a : a, y = b < 0 ? -b : b, p = x > INT64_MAX / y ? INT64_MAX : x * y;
+    return (a < 0) == (b < 0) ? p : -p;
+}
+
+static mlo_interval mlo_sum_of(mlo_interval a, mlo_interval b) { return mlo_from_to(mlo_add_ends(a.lo, b.lo), mlo_add_ends(a.hi, b.hi)); }
+static mlo_interval mlo_product_of(mlo_interval a, mlo_interval b) {
+    int64_t p[4] = { mlo_times_ends(a.lo, b.lo), mlo_times_ends(a.lo, b.hi), mlo_times_ends(a.hi, b.lo), mlo_times_ends(a.hi, b.hi) };
+    mlo_interval r = { p[0], p[0] };
+    for (int i = 1; i < 4; i++) { if (p[i] < r.lo) r.lo = p[i]; if (p[i] > r.hi) r.hi = p[i]; }
+    return r;
+}
+/* n numbers added up, and every sum on the way. */
+static mlo_interval mlo_sum_of_many(int64_t n, mlo_interval a) {
+    return mlo_from_to(a.lo < 0 ? mlo_times_ends(n, a.lo) : 0, a.hi > 0 ? mlo_times_ends(n, a.hi) : 0);
+}
+
+/* Bits of a signed number that can be all of these; 65: more than any has. */
+static int mlo_bits_for(mlo_interval a) {
+    if (a.hi == INT64_MAX || a.lo == -INT64_MAX) return 65;
+    int bits = 1;
+    while (a.lo < -mlo_two_to(bits - 1) || a.hi > mlo_two_to(bits - 1) - 1) bits++;
+    return bits;
+}
+
+/* ---- a kernel's intermediates ------------------------------------------------------------------------------------------------------- */
+
+/* A double holds every integer of 54 bits. ONNX Runtime's ReduceSum of int64 adds doubles, too: it is exact up to there. */
+enum { MLO_IN_INT64 = 64, MLO_IN_INT32 = 32, MLO_IN_DOUBLE = 54, MLO_NOWHERE = 0 };
+
+/* The bits that each execution has: of a signed number, but `verilog` where the register is not `is_signed`. MLO_NOWHERE: does not occur there
+ * in this form. `reg` is the register in the module, by its path from the module's top. */
+typedef struct { const char *name; mlo_interval range; int tight, c, onnx, verilog, is_signed; const char *reg; } mlo_intermediate;
+
+enum { MLO_INTERMEDIATES = 24 };
+typedef struct { mlo_intermediate item[MLO_INTERMEDIATES]; int n, clip; } mlo_intermediates;     /* clip: bits that the end is clipped to */
+
+static void mlo_note(mlo_intermediates *l, mlo_intermediate i) { if (l->n < MLO_INTERMEDIATES) l->item[l->n++] = i; }
+/* A number that C and ONNX have, the hardware does not. */
+static void mlo_note_golden(mlo_intermediates *l, const char *name, mlo_interval range, int tight, int c, int onnx) {
+    mlo_intermediate i = { name, range, tight, c, onnx, MLO_NOWHERE, 1, NULL };
+    mlo_note(l, i);
+}
+/* One that all three have; 64 bits in C and ONNX. */
+static void mlo_note_all(mlo_intermediates *l, const char *name, mlo_interval range, int tight, int verilog, int is_signed, const char *reg) {
+    mlo_intermediate i = { name, range, tight, MLO_IN_INT64, MLO_IN_INT64, verilog, is_signed, reg };
+    mlo_note(l, i);
+}
+/* One that only the hardware has. */
+static void mlo_note_hardware(mlo_intermediates *l, const char *name, mlo_interval range, int tight, int verilog, int is_signed, const char *reg) {
+    mlo_intermediate i = { name, range, tight, MLO_NOWHERE, MLO_NOWHERE, verilog, is_signed, reg };
+    mlo_note(l, i);
+}
+
+/* The end of most kernels: acc * M, the half added, rounded down to whole steps (in ONNX: a multiple of 2^S), clipped. `scaled`: acc * M, and its
+ * register in the hardware, which never adds the half: it shifts by S - 1, then adds one. A step is taken off only where the half is less than
+ * |acc M|, and the step is two halves. */
+static void mlo_note_requantize(mlo_intermediates *l, mlo_interval scaled, int verilog, const char *reg, int clip) {
+    mlo_note_all(l, "acc * M", scaled, 1, verilog, 1, reg);
+    mlo_note_golden(l, "acc * M + 2^(S-1)", mlo_sum_of(scaled, mlo_from_to(1, mlo_two_to(61))), 1, MLO_IN_INT64, MLO_IN_INT64);
+    mlo_note_golden(l, "whole steps", mlo_from_to(mlo_times_ends(2, scaled.lo), mlo_add_ends(scaled.hi, mlo_two_to(61))), 0, MLO_NOWHERE, MLO_IN_INT64);
+    l->clip = clip;
+}
+
+/* Bits that the hardware's register of an intermediate needs. */
+static int mlo_bits_needed(const mlo_intermediate *i) { return mlo_bits_for(i->range) - !i->is_signed; }
+
+/* Is there room for the number in each execution? Names the first that has none. */
+static const char *mlo_no_room(const mlo_intermediate *i, int *has) {
+    int bits = mlo_bits_for(i->range);
+    if (i->c && bits > i->c) { *has = i->c; return "C"; }
+    if (i->onnx && bits > i->onnx) { *has = i->onnx; return "ONNX"; }
+    if (i->verilog && (mlo_bits_needed(i) > i->verilog || (!i->is_signed && i->range.lo < 0))) { *has = i->verilog; return "Verilog"; }
+    return NULL;
+}
+
+/* [{"name":"acc","lo":"-2148532032","hi":..,"bits":33,"verilog":33,"signed":true,"c":64,"onnx":64,"tight":true,"register":"row[0].acc"}, ..].
+ * Bounds are strings, as they may exceed 2^53; `bits` are needed of the register, or of a signed number where there is none. */
+static void mlo_intermediates_json(mlo_text *t, const mlo_intermediates *l) {
+    for (int k = 0; k < l->n; k++) {
+        const mlo_intermediate *i = &l->item[k];
+        mlo_printf(t, "%s{\"name\":\"%s\",\"lo\":\"%lld\",\"hi\":\"%lld\",\"bits\":%d", k ? "," : "[", i->name, (long long)i->range.lo, (long long)i->range.hi, mlo_bits_needed(i));
+        if (i->verilog) mlo_printf(t, ",\"verilog\":%d,\"signed\":%s", i->verilog, i->is_signed ? "true" : "false");
+        if (i->c) mlo_printf(t, ",\"c\":%d", i->c);
+        if (i->onnx) mlo_printf(t, ",\"onnx\":%d", i->onnx);
+        mlo_printf(t, ",\"tight\":%s", i->tight ? "true" : "false");
+        if (i->reg) mlo_printf(t, ",\"register\":\"%s\"", i->reg);
+        mlo_puts(t, "}");
+    }
+    mlo_puts(t, l->n ? "]" : "[]");
+}
+
 /* ======== kernel.c ======== */
 /* kernel: what every integer kernel is: one entry of one table.
  *
  * in:  an `mlo` domain node.    out: its shapes, its golden result, its ONNX function, its hardware unit, its parameter words.
  * invariant: the C evaluation, the ONNX function body and the Verilog module compute the same bits; tests hold them together.
+ * No number inside can overflow: a kernel lists its intermediates, and who makes hardware of it checks them (mlo_kernel_fits).
  * example: see kernel_requant.c, the shortest. To add a kernel: its file, its Verilog, its bench, one line in kernels.c.
  * cost: nothing here depends on the number of layers.
  *
  * Numbers. Activations are signed integers of 2..16 bits, carried as INT8 or INT16. Requantization is
  *     y = clip((acc * M + 2^(S-1)) >> S, lo, hi),   0 <= M < 2^15, 1 <= S <= 62, the shift rounds down.
+ * Where a node's metadata say mlo.pow2, its M are powers of two, and it has hardware without multipliers: M = 1 is a shift to the right; M = 2^(k+1)
+ * and S = 1 is one to the left, by k <= 13. What the hardware gets is the shift as a whole: S + 14 - log2 M, of acc * 2^14.
  */
 
 /* One stream port of a unit: which node input (or output) it carries, how wide. `port` is the Verilog prefix. */
@@ -10921,7 +11066,8 @@ typedef struct {
 /* What `unit` and `pack` may look at: the node with the forms and bits of its inputs and output, and the longest frame. */
 typedef struct { mlo *m; const mlo_node *node; mlo_form in[8]; size_t n_in; mlo_form out; int in_bits[8], out_bits; int64_t tokens; } mlo_site;
 
-/* What a parameter may be: elements at, at + step, .. of input `input` are within low..high. The bits of its word in the image. */
+/* What a parameter may be: elements at, at + step, .. of input `input` are within low..high. The bits of its word in the image.
+ * low > high: what a number of input 0's width may be. */
 typedef struct { size_t input; int64_t at, step, low, high; const char *what; } mlo_limit;
 
 typedef struct {
@@ -10932,6 +11078,8 @@ typedef struct {
     /* Can this folding be built? The largest legal PE (or SIMD) not above the cap is what fold takes. */
     int (*legal)(const mlo_site *s, int64_t pe, int64_t simd);
     int (*unit)(const mlo_site *s, int64_t pe, int64_t simd, mlo_unit *u);
+    /* The numbers inside that could grow too large, and the bits there are for them at this folding. */
+    void (*intermediates)(const mlo_site *s, const mlo_unit *u, mlo_intermediates *l);
     /* Writes word `word` of memory `k` into `bits` (zeroed, little-endian), from the node's evaluated inputs of one iteration. */
     void (*pack)(const mlo_site *s, const mlo_unit *u, int k, int64_t word, const mlo_array *const *in, unsigned char *bits);
 } mlo_kernel;
@@ -10967,11 +11115,16 @@ static int64_t mlo_shift_down(int64_t x, int s) {
 }
 static int64_t mlo_clip(int64_t x, int64_t lo, int64_t hi) { return x < lo ? lo : x > hi ? hi : x; }
 
-/* The one rounding rule. acc * M stays below 2^62: widths are derived and checked by quantize. */
+/* What M is: 15 bits, as limits say. */
+static const mlo_interval mlo_multipliers = { 0, 32767 };
+
+/* The one rounding rule. |acc M| + 2^(S-1) stays below 2^63: see the intermediates of the kernels. */
 static int64_t mlo_requantize(int64_t acc, int64_t mult, int shift, int64_t lo, int64_t hi) {
     int64_t half = shift >= 1 && shift <= 62 ? (int64_t)1 << (shift - 1) : 0;
     return mlo_clip(mlo_shift_down(acc * mult + half, shift), lo, hi);
 }
+
+static int mlo_log2(int64_t v) { int n = 0; while (v > 1) { v /= 2; n++; } return n; }
 
 /* Element i of an integer array, and storing one. */
 static int64_t mlo_get(const mlo_array *a, int64_t i) {
@@ -11008,6 +11161,42 @@ static int mlo_kernel_count(mlo_call *c, size_t i, int64_t least) {
     return n >= least ? 0 : mlo_fail(c->m, MLO_E_SHAPE, c->node, "input %zu has %lld elements, needs %lld", i, (long long)n, (long long)least);
 }
 
+/* Is every parameter within the bits its word has for it? What quantize makes is; what a user edited may not be. Then there is no hardware for
+ * it, and sums might not fit. xbits: the width of input 0. */
+static int mlo_kernel_numbers(mlo *m, const mlo_node *node, const mlo_limit *limits, const mlo_array *const *in, int xbits) {
+    for (const mlo_limit *k = limits; k->what; k++) {
+        const mlo_array *a = in[k->input];
+        mlo_interval r = k->low > k->high ? mlo_signed_bits(xbits) : mlo_from_to(k->low, k->high);
+        for (int64_t i = k->at, n = a ? mlo_array_count(a) : 0; i < n; i += k->step)
+            if (mlo_get(a, i) < r.lo || mlo_get(a, i) > r.hi)
+                return mlo_fail(m, MLO_E_DATA, node, "%s %lld is not within %lld..%lld", k->what, (long long)mlo_get(a, i), (long long)r.lo, (long long)r.hi);
+    }
+    return 0;
+}
+static int mlo_kernel_limits(mlo_call *c, const mlo_limit *limits) { return mlo_kernel_numbers(c->m, c->node, limits, c->in, mlo_bits_of(c->in[0]->dtype)); }
+
+/* Do all numbers inside have room, and is what comes out what the hardware's clipping makes? */
+static int mlo_kernel_fits(const mlo_kernel *k, const mlo_site *s, const mlo_unit *u) {
+    mlo_intermediates l; int has = 0;
+    l.n = l.clip = 0;
+    k->intermediates(s, u, &l);
+    mlo_interval y = mlo_signed_bits(l.clip);
+    int64_t lo = mlo_int(s->node, "lo", y.lo), hi = mlo_int(s->node, "hi", y.hi);
+    if (lo != y.lo || hi != y.hi) return mlo_fail(s->m, MLO_E_UNSUPPORTED, s->node, "clips to %lld..%lld; the hardware clips to all numbers of %d bits, %lld..%lld", (long long)lo, (long long)hi, l.clip, (long long)y.lo, (long long)y.hi);
+    for (int i = 0; i < l.n; i++) {
+        const char *where = mlo_no_room(&l.item[i], &has);
+        if (where) return mlo_fail(s->m, MLO_E_UNSUPPORTED, s->node, "'%s' can be %lld..%lld, which takes %d bits; %s has %d: narrower operands (metadata mlo.bits), or fewer channels, are needed",
+            l.item[i].name, (long long)l.item[i].range.lo, (long long)l.item[i].range.hi, mlo_bits_for(l.item[i].range), where, has);
+    }
+    return 0;
+}
+
+/* A value on a stream: INT8 or INT16, so that the sums of every kernel have their bounds. */
+static int mlo_kernel_activation(mlo_call *c, size_t i) {
+    mlo_dtype t = c->in[i]->dtype;
+    return t == MLO_INT8 || t == MLO_INT16 ? 0 : mlo_fail(c->m, MLO_E_TYPE, c->node, "input %zu is %s; it must be INT8 or INT16", i, mlo_dtype_name(t));
+}
+
 /* The shape rule of kernels whose output is shaped as input 0. */
 static int mlo_kernel_same_shape(mlo_shapes *s) {
     if (s->n_in < 1 || s->in[0].rank < 0) return 0;
@@ -11027,11 +11216,14 @@ static int mlo_kernel_same_shape(mlo_shapes *s) {
     "whole = Sub (sum_, rest)\n" \
     "q = Div (whole, d)\n" \
     MLO_FUNCTION_CLIP
+/* (Less and Where: Max, Min and Clip of int64 are wrong for some numbers beyond 32 bits in ONNX Runtime 1.31.) */
 #define MLO_FUNCTION_CLIP \
     "l = Constant <value_int=@lo> ()\n" \
     "h = Constant <value_int=@hi> ()\n" \
-    "ql = Max (q, l)\n" \
-    "qc = Min (ql, h)\n"
+    "q_low = Less (q, l)\n" \
+    "ql = Where (q_low, l, q)\n" \
+    "q_high = Less (h, ql)\n" \
+    "qc = Where (q_high, h, ql)\n"
 
 /* ======== kernel_requant.c ======== */
 /* requant: y[c] = requantize(x[c] + bias[c]; mult[c], shift[c]): the 16-bit residual stream -> 8-bit matrix operands.
@@ -11051,13 +11243,15 @@ static const char mlo_requant_function[] =
 
 static int64_t mlo_last_dim(const mlo_form *f) { return f->rank > 0 ? f->dims[f->rank - 1] : 1; }
 
+static const mlo_limit mlo_requant_limits[] = { { 1, 0, 1, 1, 0, "offset" }, { 2, 0, 1, 0, 32767, "multiplier" }, { 3, 0, 1, 1, 62, "shift" }, { 0, 0, 0, 0, 0, NULL } };
+
 static int mlo_requant_run(mlo_call *c) {
-    if (mlo_kernel_inputs(c, 4)) return (int)c->m->error.code;
+    if (mlo_kernel_inputs(c, 4) || mlo_kernel_activation(c, 0)) return (int)c->m->error.code;
     const mlo_array *x = c->in[0];
     int64_t n = mlo_array_count(x), channels = x->rank > 0 ? x->dims[x->rank - 1] : 1;
     for (size_t i = 1; i < 4; i++) if (mlo_kernel_count(c, i, channels)) return (int)c->m->error.code;
     mlo_array *y = mlo_call_out(c, 0, mlo_kernel_to(c->node), x->rank, x->dims);
-    if (!y) return (int)c->m->error.code;
+    if (!y || mlo_kernel_limits(c, mlo_requant_limits)) return (int)c->m->error.code;
     int64_t lo = mlo_int(c->node, "lo", -128), hi = mlo_int(c->node, "hi", 127);
     for (int64_t i = 0; i < n; i++) {
         int64_t k = i % channels;
@@ -11066,7 +11260,9 @@ static int mlo_requant_run(mlo_call *c) {
     return 0;
 }
 
-static const mlo_limit mlo_requant_limits[] = { { 1, 0, 1, -32768, 32767, "offset" }, { 2, 0, 1, 0, 32767, "multiplier" }, { 3, 0, 1, 1, 62, "shift" }, { 0, 0, 0, 0, 0, NULL } };
+/* The variant without multipliers: what metadata mlo.pow2 says. */
+static int mlo_site_pow2(const mlo_site *s) { return mlo_meta_int(s->node, "mlo.pow2", 0) != 0; }
+static void mlo_unit_shift(const mlo_site *s, mlo_unit *u) { if (mlo_site_pow2(s)) mlo_unit_param(u, "SHIFT", 1); }
 
 /* Kernels that work on PE lanes of a token: PE divides the channels. */
 static int mlo_lanes_legal(const mlo_site *s, int64_t pe, int64_t simd) { return simd == 1 && pe >= 1 && mlo_last_dim(&s->out) % pe == 0; }
@@ -11079,20 +11275,32 @@ static int mlo_requant_unit(const mlo_site *s, int64_t pe, int64_t simd, mlo_uni
     u->out = mlo_port_make("m_axis", 0, pe, ybits, channels);
     mlo_unit_memory(u, "s_axis_c", pe * 64, channels / pe);
     mlo_unit_param(u, "C", channels); mlo_unit_param(u, "PE", pe); mlo_unit_param(u, "XBITS", xbits); mlo_unit_param(u, "YBITS", ybits);
-    u->interval = channels / pe; u->latency = 9; u->other = pe;
+    mlo_unit_shift(s, u);
+    u->interval = channels / pe; u->latency = 9; u->other = mlo_site_pow2(s) ? 0 : pe;
     return 0;
 }
 /* Word `word` of the channel words of PE lanes: bias, multiplier, shift, from inputs `at` and the next two. */
-static void mlo_pack_channels(const mlo_unit *u, int64_t word, const mlo_array *const *in, size_t at, unsigned char *bits) {
+static void mlo_pack_channels(const mlo_site *s, const mlo_unit *u, int64_t word, const mlo_array *const *in, size_t at, unsigned char *bits) {
     for (int64_t p = 0; p < u->pe; p++) {
         mlo_put_bits(bits, 64 * p, 32, (uint64_t)mlo_get(in[at], word * u->pe + p));
-        mlo_put_bits(bits, 64 * p + 32, 16, (uint64_t)mlo_get(in[at + 1], word * u->pe + p));
-        mlo_put_bits(bits, 64 * p + 48, 6, (uint64_t)mlo_get(in[at + 2], word * u->pe + p));
+        int64_t mult = mlo_get(in[at + 1], word * u->pe + p), shift = mlo_get(in[at + 2], word * u->pe + p);
+        if (mlo_site_pow2(s)) { shift += 14 - mlo_log2(mult); mult = 1 << 14; }
+        mlo_put_bits(bits, 64 * p + 32, 16, (uint64_t)mult);
+        mlo_put_bits(bits, 64 * p + 48, 6, (uint64_t)shift);
     }
 }
+
+static void mlo_requant_intermediates(const mlo_site *s, const mlo_unit *u, mlo_intermediates *l) {
+    int bits = s->in_bits[0] + 1;
+    mlo_interval x = mlo_signed_bits(s->in_bits[0]), acc = mlo_sum_of(x, x);
+    (void)u;
+    mlo_note_all(l, "acc", acc, 1, bits, 1, "lane[0].acc");
+    mlo_note_requantize(l, mlo_product_of(acc, mlo_multipliers), bits + 16, "lane[0].u_requantize.prod2", s->out_bits);
+}
+
 static void mlo_requant_pack(const mlo_site *s, const mlo_unit *u, int k, int64_t word, const mlo_array *const *in, unsigned char *bits) {
-    (void)s; (void)k;
-    mlo_pack_channels(u, word, in, 1, bits);
+    (void)k;
+    mlo_pack_channels(s, u, word, in, 1, bits);
 }
 
 /* ======== kernel_add.c ======== */
@@ -11117,20 +11325,21 @@ static const char mlo_add_function[] =
     MLO_FUNCTION_REQUANTIZE
     "y = Cast <to=@to> (qc)\n";
 
+static const mlo_limit mlo_add_limits[] = { { 2, 0, 3, 0, 32767, "multiplier" }, { 2, 1, 3, 0, 32767, "multiplier" }, { 2, 2, 3, 1, 62, "shift" }, { 0, 0, 0, 0, 0, NULL } };
+
 static int mlo_add_run(mlo_call *c) {
     if (mlo_kernel_inputs(c, 3) || mlo_kernel_count(c, 2, 3)) return (int)c->m->error.code;
     const mlo_array *a = c->in[0], *b = c->in[1], *p = c->in[2];
     int64_t n = mlo_array_count(a);
+    if (mlo_kernel_activation(c, 0) || mlo_kernel_activation(c, 1)) return (int)c->m->error.code;
     if (mlo_array_count(b) != n) return mlo_fail(c->m, MLO_E_SHAPE, c->node, "operands of %lld and %lld elements; they must have one shape", (long long)n, (long long)mlo_array_count(b));
     mlo_array *y = mlo_call_out(c, 0, mlo_kernel_to(c->node), a->rank, a->dims);
-    if (!y) return (int)c->m->error.code;
+    if (!y || mlo_kernel_limits(c, mlo_add_limits)) return (int)c->m->error.code;
     int64_t lo = mlo_int(c->node, "lo", -128), hi = mlo_int(c->node, "hi", 127);
     for (int64_t i = 0; i < n; i++)
         mlo_set_element(y, i, mlo_requantize(mlo_get(a, i) * mlo_get(p, 0) + mlo_get(b, i) * mlo_get(p, 1), 1, (int)mlo_get(p, 2), lo, hi));
     return 0;
 }
-
-static const mlo_limit mlo_add_limits[] = { { 2, 0, 3, 0, 32767, "multiplier" }, { 2, 1, 3, 0, 32767, "multiplier" }, { 2, 2, 3, 1, 62, "shift" }, { 0, 0, 0, 0, 0, NULL } };
 
 static int mlo_add_unit(const mlo_site *s, int64_t pe, int64_t simd, mlo_unit *u) {
     int64_t channels = mlo_last_dim(&s->out);
@@ -11142,13 +11351,26 @@ static int mlo_add_unit(const mlo_site *s, int64_t pe, int64_t simd, mlo_unit *u
     mlo_unit_memory(u, "s_axis_c", 64, 1);
     mlo_unit_param(u, "C", channels); mlo_unit_param(u, "PE", pe);
     mlo_unit_param(u, "ABITS", u->in[0].bits); mlo_unit_param(u, "BBITS", u->in[1].bits); mlo_unit_param(u, "YBITS", u->out.bits);
-    u->interval = channels / pe; u->latency = 7; u->other = 2 * pe;
+    mlo_unit_shift(s, u);
+    u->interval = channels / pe; u->latency = 7; u->other = mlo_site_pow2(s) ? 0 : 2 * pe;
     return 0;
 }
+
+static void mlo_add_intermediates(const mlo_site *s, const mlo_unit *u, mlo_intermediates *l) {
+    int abits = s->in_bits[0] + 16, bbits = s->in_bits[1] + 16;
+    mlo_interval a = mlo_product_of(mlo_signed_bits(s->in_bits[0]), mlo_multipliers), b = mlo_product_of(mlo_signed_bits(s->in_bits[1]), mlo_multipliers);
+    (void)u;
+    mlo_note_all(l, "a * MA", a, 1, abits, 1, "g_lane[0].pa2");
+    mlo_note_all(l, "b * MB", b, 1, bbits, 1, "g_lane[0].pb2");
+    mlo_note_requantize(l, mlo_sum_of(a, b), (abits > bbits ? abits : bbits) + 1, "g_lane[0].t3", s->out_bits);
+}
+
 static void mlo_add_pack(const mlo_site *s, const mlo_unit *u, int k, int64_t word, const mlo_array *const *in, unsigned char *bits) {
-    (void)s; (void)u; (void)k; (void)word;
-    mlo_put_bits(bits, 0, 16, (uint64_t)mlo_get(in[2], 0));
-    mlo_put_bits(bits, 16, 16, (uint64_t)mlo_get(in[2], 1));
+    (void)u; (void)k; (void)word;
+    for (int i = 0; i < 2; i++) {
+        int64_t mult = mlo_get(in[2], i);
+        mlo_put_bits(bits, 16 * i, 16, (uint64_t)(mlo_site_pow2(s) ? mlo_log2(mult) : mult));
+    }
     mlo_put_bits(bits, 32, 6, (uint64_t)mlo_get(in[2], 2));
 }
 
@@ -11156,14 +11378,17 @@ static void mlo_add_pack(const mlo_site *s, const mlo_unit *u, int k, int64_t wo
 /* mvu: the matrix-vector unit. y[n] = requantize(sum_k x[k] W[k][n] + bias[n]; M[n], S[n]), and with a table y = table[that - lo].
  * inputs: x [.., K] int8, W [K, N] int8, bias [N] int32, mult [N] int32, shift [N] int32 (, table [hi - lo + 1]: lo and hi are then the
  *     bounds of its index).
- * Verilog: mlo_mvu.   throughput: (K/SIMD)(N/PE) cycles a token.   error: the sum is exact; requantization half a step. */
+ * Verilog: mlo_mvu.   throughput: (K/SIMD)(N/PE) cycles a token.   error: the sum is exact; requantization half a step.
+ * Any x, W and bias of their types may come: C adds blocks that fit 32 bits into 64, ONNX multiplies doubles (exact below 2^53), the
+ * hardware's accumulator is as wide as the worst sum. */
 
 #define MLO_FUNCTION_MVU \
-    "x32 = Cast <to=6> (x)\n" \
-    "w32 = Cast <to=6> (w)\n" \
-    "xw = MatMul (x32, w32)\n" \
-    "sum32 = Add (xw, bias)\n" \
-    "acc = Cast <to=7> (sum32)\n" \
+    "xd = Cast <to=11> (x)\n" \
+    "wd = Cast <to=11> (w)\n" \
+    "xw = MatMul (xd, wd)\n" \
+    "products = Cast <to=7> (xw)\n" \
+    "b = Cast <to=7> (bias)\n" \
+    "acc = Add (products, b)\n" \
     "m = Cast <to=7> (mult)\n" \
     "s = Cast <to=7> (shift)\n" \
     MLO_FUNCTION_REQUANTIZE
@@ -11191,18 +11416,30 @@ static int mlo_mvu_shape(mlo_shapes *s) {
     return 0;
 }
 
-/* acc[0..N) += x * W: the inner loop runs along a row of W, so that the compiler vectorises it. */
-static void mlo_mvu_row(const mlo_array *x, int64_t row, const int8_t *w, int64_t k, int64_t n, int32_t *acc) {
-    for (int64_t i = 0; i < k; i++) {
-        int32_t xi = (int32_t)mlo_get(x, row * k + i);
-        if (xi) for (int64_t j = 0; j < n; j++) acc[j] += xi * w[i * n + j];
+static void mlo_mvu_add(int32_t *restrict part, const int8_t *restrict w, int32_t x, int64_t n) { for (int64_t j = 0; j < n; j++) part[j] += x * w[j]; }
+
+/* acc[0..N) += x * W. The inner loop runs along a row of W in 32 bits, so that the compiler vectorises it; the sum of a block of rows fits them. */
+static void mlo_mvu_row(const mlo_array *x, int64_t row, const int8_t *w, int64_t k, int64_t n, int32_t *part, int64_t *acc) {
+    int64_t block = INT32_MAX >> (mlo_bits_of(x->dtype) - 1 + 7);
+    for (int64_t from = 0; from < k; from += block) {
+        memset(part, 0, (size_t)n * sizeof *part);
+        for (int64_t i = from; i < k && i < from + block; i++) {
+            int32_t xi = (int32_t)mlo_get(x, row * k + i);
+            int64_t j = 0;
+            for (; xi && j + MLO_LANES <= n; j += MLO_LANES) mlo_mvu_add(part + j, w + i * n + j, xi, MLO_LANES);
+            if (xi) mlo_mvu_add(part + j, w + i * n + j, xi, n - j);
+        }
+        for (int64_t j = 0; j < n; j++) acc[j] += part[j];
     }
 }
+
+static const mlo_limit mlo_mvu_limits[] = { { 2, 0, 1, INT32_MIN, INT32_MAX, "bias" }, { 3, 0, 1, 0, 32767, "multiplier" }, { 4, 0, 1, 1, 62, "shift" }, { 0, 0, 0, 0, 0, NULL } };
 
 static int mlo_mvu_run(mlo_call *c) {
     int table = mlo_is(c->node, "mlo.MVUTable");
     if (mlo_kernel_inputs(c, table ? 6 : 5)) return (int)c->m->error.code;
     const mlo_array *x = c->in[0], *w = c->in[1];
+    if (mlo_kernel_activation(c, 0)) return (int)c->m->error.code;
     if (w->rank != 2 || w->dtype != MLO_INT8 || x->rank < 1 || x->dims[x->rank - 1] != w->dims[0])
         return mlo_fail(c->m, MLO_E_SHAPE, c->node, "x and W do not fit; W must be INT8 [K, N] with K channels in x");
     int64_t k = w->dims[0], n = w->dims[1], rows = k ? mlo_array_count(x) / k : 0, dims[MLO_MAX_RANK];
@@ -11210,22 +11447,23 @@ static int mlo_mvu_run(mlo_call *c) {
     memcpy(dims, x->dims, sizeof dims);
     dims[x->rank - 1] = n;
     mlo_array *y = mlo_call_out(c, 0, mlo_kernel_to(c->node), x->rank, dims);
-    int32_t *acc = (int32_t *)mlo_scratch(c->m, (size_t)n, sizeof *acc);
+    int64_t *acc = (int64_t *)mlo_scratch(c->m, (size_t)n, sizeof *acc);
+    int32_t *part = (int32_t *)mlo_scratch(c->m, (size_t)n, sizeof *part);
     int64_t lo = mlo_int(c->node, "lo", -128), hi = mlo_int(c->node, "hi", 127);
-    if (table && mlo_kernel_count(c, 5, hi - lo + 1)) rows = 0;
-    for (int64_t r = 0; y && acc && r < rows; r++) {
-        for (int64_t j = 0; j < n; j++) acc[j] = (int32_t)mlo_get(c->in[2], j);
-        mlo_mvu_row(x, r, (const int8_t *)w->data, k, n, acc);
+    if ((table && mlo_kernel_count(c, 5, hi - lo + 1)) || mlo_kernel_limits(c, mlo_mvu_limits)) rows = 0;
+    c->m->accumulator = 0;
+    for (int64_t r = 0; y && acc && part && r < rows; r++) {
+        for (int64_t j = 0; j < n; j++) acc[j] = mlo_get(c->in[2], j);
+        mlo_mvu_row(x, r, (const int8_t *)w->data, k, n, part, acc);
         for (int64_t j = 0; j < n; j++) {
-            int64_t v = mlo_requantize(acc[j], mlo_get(c->in[3], j), (int)mlo_get(c->in[4], j), lo, hi);
+            int64_t magnitude = acc[j] < 0 ? ~acc[j] : acc[j], v = mlo_requantize(acc[j], mlo_get(c->in[3], j), (int)mlo_get(c->in[4], j), lo, hi);
+            if (magnitude > c->m->accumulator) c->m->accumulator = magnitude;
             mlo_set_element(y, r * n + j, table ? mlo_get(c->in[5], v - lo) : v);
         }
     }
-    mlo_scratch_free(c->m, acc);
+    mlo_scratch_free(c->m, acc); mlo_scratch_free(c->m, part);
     return (int)c->m->error.code;
 }
-
-static const mlo_limit mlo_mvu_limits[] = { { 3, 0, 1, 0, 32767, "multiplier" }, { 4, 0, 1, 1, 62, "shift" }, { 0, 0, 0, 0, 0, NULL } };
 
 /* PE divides the channels out, of each part where the output is split into parts (attribute `parts`: merged projections). */
 static int mlo_mvu_legal(const mlo_site *s, int64_t pe, int64_t simd) {
@@ -11235,37 +11473,59 @@ static int mlo_mvu_legal(const mlo_site *s, int64_t pe, int64_t simd) {
     return pe >= 1 && simd >= 1 && s->in[1].dims[0] % simd == 0 && s->in[1].dims[1] / parts % pe == 0;
 }
 
+/* Weights travel as INT8; the bits they have are metadata mlo.weight_bits. */
+static int mlo_site_weight_bits(const mlo_site *s) { return (int)mlo_meta_int(s->node, "mlo.weight_bits", 8); }
+/* One product; */
+static mlo_interval mlo_mvu_product(const mlo_site *s) { return mlo_product_of(mlo_signed_bits(s->in_bits[0]), mlo_signed_bits(mlo_site_weight_bits(s))); }
+/* k products of xbits and wbits, and any bias. */
+static mlo_interval mlo_mvu_sums(int64_t k, int xbits, int wbits) { return mlo_sum_of(mlo_sum_of_many(k, mlo_product_of(mlo_signed_bits(xbits), mlo_signed_bits(wbits))), mlo_signed_bits(32)); }
+static mlo_interval mlo_mvu_acc(const mlo_site *s) { return mlo_mvu_sums(s->in[1].dims[0], s->in_bits[0], mlo_site_weight_bits(s)); }
+
+static int mlo_mvu_index_bits(const mlo_site *s) { return mlo_clog2(mlo_int(s->node, "hi", 127) + 1) + 1; }
+
+static void mlo_mvu_intermediates(const mlo_site *s, const mlo_unit *u, mlo_intermediates *l) {
+    int pbits = s->in_bits[0] + mlo_site_weight_bits(s), abits = mlo_bits_for(mlo_mvu_acc(s));
+    mlo_interval product = mlo_mvu_product(s), acc = mlo_mvu_acc(s), sum = mlo_sum_of_many(s->in[1].dims[0], product);
+    mlo_intermediate products = { "x W", product, 1, MLO_IN_INT32, MLO_IN_DOUBLE, pbits, 1, "row[0].u_dot.pair[0].product0" };
+    mlo_note(l, products);
+    mlo_note_hardware(l, "SIMD products", mlo_sum_of_many(u->simd, product), 1, pbits + mlo_clog2(u->simd), 1, "row[0].u_dot.sum");
+    mlo_note_golden(l, "K products", sum, 1, MLO_IN_INT64, MLO_IN_DOUBLE);
+    mlo_note_all(l, "acc", acc, 1, abits, 1, "row[0].acc");
+    mlo_note_requantize(l, mlo_product_of(acc, mlo_multipliers), abits + 16, "row[0].u_requantize.prod2", s->n_in > 5 ? mlo_mvu_index_bits(s) : s->out_bits);
+}
+
 static int mlo_mvu_unit(const mlo_site *s, int64_t pe, int64_t simd, mlo_unit *u) {
     int64_t k = s->in[1].dims[0], n = s->in[1].dims[1];
-    int table = s->n_in > 5, xbits = s->in_bits[0], ybits = s->out_bits, index = mlo_clog2(mlo_int(s->node, "hi", 127) + 1) + 1;
+    int table = s->n_in > 5, wbits = mlo_site_weight_bits(s), xbits = s->in_bits[0], ybits = s->out_bits, index = mlo_mvu_index_bits(s);
     u->module = "mlo_mvu";
     u->in[u->n_in++] = mlo_port_make("s_axis", 0, simd, xbits, k);
     u->out = mlo_port_make("m_axis", 0, pe, ybits, n);
-    mlo_unit_memory(u, "s_axis_w", pe * simd * 8, n / pe * (k / simd));
+    mlo_unit_memory(u, "s_axis_w", pe * simd * wbits, n / pe * (k / simd));
     mlo_unit_memory(u, "s_axis_c", pe * 64, n / pe);
     if (table) mlo_unit_memory(u, "s_axis_t", ybits, (int64_t)1 << index); else u->idle = "s_axis_t";
     mlo_unit_param(u, "K", k); mlo_unit_param(u, "N", n); mlo_unit_param(u, "PE", pe); mlo_unit_param(u, "SIMD", simd);
-    mlo_unit_param(u, "XBITS", xbits); mlo_unit_param(u, "WBITS", 8); mlo_unit_param(u, "ABITS", 32); mlo_unit_param(u, "YBITS", ybits);
+    mlo_unit_param(u, "XBITS", xbits); mlo_unit_param(u, "WBITS", wbits); mlo_unit_param(u, "ABITS", mlo_bits_for(mlo_mvu_acc(s))); mlo_unit_param(u, "YBITS", ybits);
     mlo_unit_param(u, "TABLE", table);
     if (table) mlo_unit_param(u, "TBITS", index);
+    mlo_unit_shift(s, u);
     u->interval = k / simd * (n / pe); u->latency = mlo_clog2(simd) + 11 + table;
-    u->multipliers = pe * simd; u->other = pe; u->macs = k * n;
+    u->multipliers = pe * simd; u->other = mlo_site_pow2(s) ? 0 : pe; u->macs = k * n;
     return 0;
 }
 
 static void mlo_mvu_pack(const mlo_site *s, const mlo_unit *u, int k, int64_t word, const mlo_array *const *in, unsigned char *bits) {
-    int64_t pe = u->pe, simd = u->simd, n = s->in[1].dims[1], folds = s->in[1].dims[0] / simd;
+    int64_t pe = u->pe, simd = u->simd, n = s->in[1].dims[1], folds = s->in[1].dims[0] / simd; int wbits = mlo_site_weight_bits(s);
     if (k == 0) {
         int64_t nf = word / folds, kf = word % folds;
         for (int64_t p = 0; p < pe; p++) for (int64_t i = 0; i < simd; i++)
-            mlo_put_bits(bits, (p * simd + i) * 8, 8, (uint64_t)mlo_get(in[1], (kf * simd + i) * n + nf * pe + p));
-    } else if (k == 1) mlo_pack_channels(u, word, in, 2, bits);
+            mlo_put_bits(bits, (p * simd + i) * wbits, wbits, (uint64_t)mlo_get(in[1], (kf * simd + i) * n + nf * pe + p));
+    } else if (k == 1) mlo_pack_channels(s, u, word, in, 2, bits);
     else mlo_put_bits(bits, 0, u->out.bits, (uint64_t)mlo_get(in[5], word));
 }
 
 /* ======== kernel_attention.c ======== */
 /* attention: softmax(q k^T scale) v per head, in integers, streaming.
- * inputs: q [B, TQ, H*D], k, v [B, TK, H*D] int8, mask [B, TK] bool (true: the key counts), p = [MS, SS, MO, SO] int32.
+ * inputs: q [B, TQ, H*D], k, v [B, TK, H*D] int8 or int16 (of up to 512 channels a head), mask [B, TK] bool (true: the key counts), p = [MS, SS, MO, SO] int32.
  *
  *     s[j]  = q . k[j]                              mx = the largest s[j] of a key that counts (no key counts: then all do, with s = 0)
  *     t[j]  = min(((mx - s[j]) MS + 2^(SS-1)) >> SS, 4095)          the distance below the maximum in 1/64 octaves
@@ -11297,23 +11557,24 @@ static const char mlo_attention_function[] =
     "rest1 = Constant <value_ints=[-1]> ()\n"
     "split = Concat <axis=0> (zeros, heads1, rest1)\n"
     "join = Concat <axis=0> (zeros, rest1)\n"
-    "q32 = Cast <to=6> (q_)\n"
-    "k32 = Cast <to=6> (k_)\n"
-    "v64 = Cast <to=7> (v_)\n"
-    "q4 = Reshape (q32, split)\n"
-    "k4 = Reshape (k32, split)\n"
-    "v4 = Reshape (v64, split)\n"
+    "qd = Cast <to=11> (q_)\n"                     /* products of doubles: exact below 2^53 */
+    "kd = Cast <to=11> (k_)\n"
+    "vd = Cast <to=11> (v_)\n"
+    "q4 = Reshape (qd, split)\n"
+    "k4 = Reshape (kd, split)\n"
+    "v4 = Reshape (vd, split)\n"
     "qh = Transpose <perm=[0, 2, 1, 3]> (q4)\n"
     "kh = Transpose <perm=[0, 2, 3, 1]> (k4)\n"
     "vh = Transpose <perm=[0, 2, 1, 3]> (v4)\n"
     "scores = MatMul (qh, kh)\n"
-    "scores64 = Cast <to=7> (scores)\n"
     /* keys that don't count score so low that any other is the maximum; when none counts they are all equal */
     "mask4 = Unsqueeze <axes=[1, 2]> (mask)\n"
-    "never = Constant <value_int=-1073741824> ()\n"
-    "score = Where (mask4, scores64, never)\n"
-    "largest = ReduceMax <axes=[-1], keepdims=1> (score)\n"
-    "distance = Sub (largest, score)\n"
+    "never_ = Constant <value_int=-1099511627776> ()\n"
+    "never = Cast <to=11> (never_)\n"
+    "score = Where (mask4, scores, never)\n"
+    "largest = ReduceMax <axes=[-1], keepdims=1> (score)\n"      /* of doubles: ONNX Runtime's of int64 is wrong beyond 31 bits (measured, 1.31) */
+    "below = Sub (largest, score)\n"
+    "distance = Cast <to=7> (below)\n"
     "p64 = Cast <to=7> (p)\n"
     "i0 = Constant <value_int=0> ()\n"
     "i1 = Constant <value_int=1> ()\n"
@@ -11330,12 +11591,14 @@ static const char mlo_attention_function[] =
     "scaled_ = Add (scaled, shalf)\n"
     "octaves_ = Div (scaled_, sd)\n"              /* nothing negative here, so Div rounds down */
     "most = Constant <value_int=4095> ()\n"
-    "t = Min (octaves_, most)\n"
+    "far = Less (most, octaves_)\n"
+    "t = Where (far, most, octaves_)\n"
     "c64 = Constant <value_int=64> ()\n"
     "fraction = Mod (t, c64)\n"
     "i_ = Div (t, c64)\n"
     "c20 = Constant <value_int=20> ()\n"
-    "i = Min (i_, c20)\n"
+    "tiny = Less (c20, i_)\n"
+    "i = Where (tiny, c20, i_)\n"
     "rom = Constant <value_ints=[" MLO_TEXT(MLO_EXP2_ROM) "]> ()\n"
     "entry = Gather (rom, fraction)\n"
     "c8 = Constant <value_int=8> ()\n"
@@ -11355,7 +11618,9 @@ static const char mlo_attention_function[] =
     "top_ = Pow (two_, lt8)\n"
     "top = Mul (mo, top_)\n"
     "m = Div (top, total)\n"
-    "acc = MatMul (e, vh)\n"
+    "ed = Cast <to=11> (e)\n"
+    "ev = MatMul (ed, vh)\n"
+    "acc = Cast <to=7> (ev)\n"
     MLO_FUNCTION_REQUANTIZE
     "yt = Transpose <perm=[0, 2, 1, 3]> (qc)\n"
     "y3 = Reshape (yt, join)\n"
@@ -11371,7 +11636,7 @@ static int64_t mlo_exp2_weight(int64_t t) {
 
 /* Scores to weights, in place; returns their sum. */
 static int64_t mlo_attention_weights(const mlo_row *r, int64_t *e) {
-    int64_t never = -((int64_t)1 << 30), largest = never, total = 0;
+    int64_t never = -((int64_t)1 << 40), largest = never, total = 0;
     for (int64_t j = 0; j < r->tk; j++) {
         if (!mlo_get(r->mask, r->mask_at + j)) e[j] = never;
         if (e[j] > largest) largest = e[j];
@@ -11385,10 +11650,10 @@ static int64_t mlo_attention_weights(const mlo_row *r, int64_t *e) {
     return total;
 }
 
-static void mlo_attention_row(const mlo_row *r, const mlo_node *n, const int8_t *q, const int8_t *k, const int8_t *v, mlo_array *y, int64_t y_at, int64_t *e) {
+static void mlo_attention_row(const mlo_row *r, const mlo_node *n, const int32_t *q, const int32_t *k, const int32_t *v, mlo_array *y, int64_t y_at, int64_t *e) {
     for (int64_t j = 0; j < r->tk; j++) {
-        int32_t s = 0;
-        for (int64_t d = 0; d < r->d; d++) s += (int32_t)q[d] * k[j * r->stride + d];
+        int64_t s = 0;
+        for (int64_t d = 0; d < r->d; d++) s += (int64_t)q[d] * k[j * r->stride + d];
         e[j] = s;
     }
     int64_t total = mlo_attention_weights(r, e), scale = (mlo_get(r->p, 2) << (r->lt + 8)) / total;
@@ -11400,35 +11665,50 @@ static void mlo_attention_row(const mlo_row *r, const mlo_node *n, const int8_t 
     }
 }
 
+enum { MLO_ATTENTION_LT = 24, MLO_ATTENTION_CHANNELS = 32768, MLO_ATTENTION_WIDE_CHANNELS = 512, MLO_ATTENTION_SHIFT = 40 };      /* of 8, of 16 bits: no score is as low as `never` */
+static const mlo_limit mlo_attention_limits[] = { { 4, 0, 4, 0, 32767, "score multiplier" }, { 4, 1, 4, 1, MLO_ATTENTION_SHIFT, "score shift" }, { 4, 2, 4, 0, 32767, "multiplier" },
+    { 4, 3, 4, 1, 62, "shift" }, { 0, 0, 0, 0, 0, NULL } };
+
 static int mlo_attention_check(mlo_call *c, int64_t heads) {
     const mlo_array *q = c->in[0], *k = c->in[1], *v = c->in[2];
-    for (int i = 0; i < 3; i++) if (c->in[i]->rank != 3 || c->in[i]->dtype != MLO_INT8) return mlo_fail(c->m, MLO_E_TYPE, c->node, "input %d must be INT8 [frames, tokens, channels]", i);
+    int64_t lt = mlo_int(c->node, "lt", 0);
+    for (int i = 0; i < 3; i++) if (c->in[i]->rank != 3 || (c->in[i]->dtype != MLO_INT8 && c->in[i]->dtype != MLO_INT16)) return mlo_fail(c->m, MLO_E_TYPE, c->node, "input %d must be INT8 or INT16 [frames, tokens, channels]", i);
     if (heads < 1 || q->dims[2] % heads || k->dims[2] != q->dims[2] || v->dims[2] != q->dims[2] || k->dims[1] != v->dims[1])
         return mlo_fail(c->m, MLO_E_SHAPE, c->node, "q, k, v of %lld, %lld, %lld channels do not make %lld heads", (long long)q->dims[2], (long long)k->dims[2], (long long)v->dims[2], (long long)heads);
-    if (mlo_get(c->in[4], 1) < 1 || mlo_get(c->in[4], 1) > 40) return mlo_fail(c->m, MLO_E_DATA, c->node, "score shift %lld is not 1..40", (long long)mlo_get(c->in[4], 1));
-    return mlo_kernel_count(c, 3, q->dims[0] * k->dims[1]);
+    if (lt < 0 || lt > MLO_ATTENTION_LT) return mlo_fail(c->m, MLO_E_DATA, c->node, "lt %lld is not within 0..%d", (long long)lt, MLO_ATTENTION_LT);
+    int most = q->dtype == MLO_INT16 || k->dtype == MLO_INT16 ? MLO_ATTENTION_WIDE_CHANNELS : MLO_ATTENTION_CHANNELS;
+    if (k->dims[2] / heads > most) return mlo_fail(c->m, MLO_E_UNSUPPORTED, c->node, "heads of %lld channels; up to %d are supported", (long long)(k->dims[2] / heads), most);
+    return mlo_kernel_limits(c, mlo_attention_limits) ? (int)c->m->error.code : mlo_kernel_count(c, 3, q->dims[0] * k->dims[1]);
+}
+
+/* The elements of an operand, whatever its width. */
+static int32_t *mlo_attention_wide(mlo *m, const mlo_array *a) {
+    int64_t n = mlo_array_count(a);
+    int32_t *x = (int32_t *)mlo_scratch(m, (size_t)n, sizeof *x);
+    for (int64_t i = 0; x && i < n; i++) x[i] = (int32_t)mlo_get(a, i);
+    return x;
 }
 
 static int mlo_attention_run(mlo_call *c) {
     if (mlo_kernel_inputs(c, 5) || mlo_kernel_count(c, 4, 4)) return (int)c->m->error.code;
     int64_t heads = mlo_int(c->node, "heads", 1);
     if (mlo_attention_check(c, heads)) return (int)c->m->error.code;
-    const mlo_array *q = c->in[0], *k = c->in[1], *v = c->in[2];
+    const mlo_array *q = c->in[0], *k = c->in[1];
     int64_t frames = q->dims[0], tq = q->dims[1], ch = q->dims[2];
     mlo_row r = { k->dims[1], ch / heads, ch, c->in[3], c->in[4], 0, (int)mlo_int(c->node, "lt", 0) };
     mlo_array *y = mlo_call_out(c, 0, mlo_kernel_to(c->node), 3, q->dims);
     int64_t *e = (int64_t *)mlo_scratch(c->m, (size_t)r.tk, sizeof *e);
-    for (int64_t f = 0; y && e && f < frames; f++) for (int64_t i = 0; i < tq; i++) for (int64_t h = 0; h < heads; h++) {
+    int32_t *x[3];
+    for (int i = 0; i < 3; i++) x[i] = mlo_attention_wide(c->m, c->in[i]);
+    for (int64_t f = 0; y && e && x[0] && x[1] && x[2] && f < frames; f++) for (int64_t i = 0; i < tq; i++) for (int64_t h = 0; h < heads; h++) {
         int64_t at = (f * tq + i) * ch + h * r.d, kv = f * r.tk * ch + h * r.d;
         r.mask_at = f * r.tk;
-        mlo_attention_row(&r, c->node, (const int8_t *)q->data + at, (const int8_t *)k->data + kv, (const int8_t *)v->data + kv, y, at, e);
+        mlo_attention_row(&r, c->node, x[0] + at, x[1] + kv, x[2] + kv, y, at, e);
     }
+    for (int i = 0; i < 3; i++) mlo_scratch_free(c->m, x[i]);
     mlo_scratch_free(c->m, e);
     return (int)c->m->error.code;
 }
-
-static const mlo_limit mlo_attention_limits[] = { { 4, 0, 4, 0, 32767, "score multiplier" }, { 4, 1, 4, 1, 40, "score shift" }, { 4, 2, 4, 0, 32767, "multiplier" },
-    { 4, 3, 4, 1, 62, "shift" }, { 0, 0, 0, 0, 0, NULL } };
 
 static int mlo_attention_legal(const mlo_site *s, int64_t pe, int64_t simd) {
     int64_t d = mlo_last_dim(&s->in[0]) / mlo_int(s->node, "heads", 1);
@@ -11438,6 +11718,8 @@ static int mlo_attention_legal(const mlo_site *s, int64_t pe, int64_t simd) {
 static int mlo_attention_unit(const mlo_site *s, int64_t pe, int64_t simd, mlo_unit *u) {
     int64_t ch = mlo_last_dim(&s->in[0]), heads = mlo_int(s->node, "heads", 1), d = ch / heads, t = s->tokens;
     static const char *const ports[3] = { "s_axis_q", "s_axis_k", "s_axis_v" };
+    if (mlo_int(s->node, "lt", 0) != mlo_clog2(t)) return mlo_fail(s->m, MLO_E_DATA, s->node, "lt is %lld; for frames of %lld tokens it is %d", (long long)mlo_int(s->node, "lt", 0), (long long)t, mlo_clog2(t));
+    for (int i = 1; i < 3; i++) if (s->in_bits[i] != s->in_bits[0]) return mlo_fail(s->m, MLO_E_UNSUPPORTED, s->node, "q has %d bits, input %d has %d; they must have one width", s->in_bits[0], i, s->in_bits[i]);
     u->module = "mlo_attention";
     for (int i = 0; i < 3; i++) u->in[u->n_in++] = mlo_port_make(ports[i], i, simd, s->in_bits[i], ch);
     u->out = mlo_port_make("m_axis", 0, simd, s->out_bits, ch);
@@ -11451,6 +11733,32 @@ static int mlo_attention_unit(const mlo_site *s, int64_t pe, int64_t simd, mlo_u
     u->latency = groups * (steps + exp_steps + 1) + divider + 28 + mlo_clog2(simd) + mlo_clog2(pe) - row + steps;
     u->multipliers = 2 * pe * simd; u->other = simd + pe; u->macs = 2 * t * ch; u->whole_frame = 1;
     return 0;
+}
+
+/* Bounds beyond interval arithmetic, because R knows the sum of e: a row's largest score has e = 255, so that sum is 255 at least, and
+ * |sum e v| R <= |v| sum e R <= |v| MO 2^(LT+8). */
+static void mlo_attention_intermediates(const mlo_site *s, const mlo_unit *u, mlo_intermediates *l) {
+    int64_t d = mlo_last_dim(&s->in[0]) / mlo_int(s->node, "heads", 1), never = mlo_two_to(40);
+    int bits = s->in_bits[0], lt = mlo_clog2(s->tokens), ld = d > 1 ? mlo_clog2(d) : 1, sbits = 2 * bits + ld, rbits = 17 + lt, abits = bits + 9 + lt;
+    mlo_interval x = mlo_signed_bits(bits), qk = mlo_product_of(x, x), score = mlo_sum_of_many(d, qk), distance = mlo_from_to(0, mlo_add_ends(score.hi, -score.lo));
+    mlo_interval far = mlo_from_to(0, mlo_add_ends(score.hi, never)), scaled = mlo_product_of(far, mlo_multipliers), e = mlo_from_to(0, 255);
+    mlo_interval top = mlo_product_of(mlo_multipliers, mlo_from_to(1, mlo_two_to(lt + 8)));
+    mlo_intermediate scores = { "s", score, 1, 40, 40, sbits, 1, "u_score.row_max" };       /* above `never` */
+    mlo_intermediate weights = { "sum e", mlo_sum_of_many(s->tokens, e), 1, MLO_IN_INT64, MLO_IN_DOUBLE, 8 + lt, 0, "u_softmax.sum_reg" };
+    mlo_intermediate sums = { "sum e v", mlo_sum_of_many(s->tokens, mlo_product_of(e, x)), 1, MLO_IN_INT64, MLO_IN_DOUBLE, abits, 1, "u_mix.g_sum[0].sum_reg" };
+    mlo_note_hardware(l, "SIMD products", mlo_sum_of_many(u->simd, qk), 1, 2 * bits + mlo_clog2(u->simd), 1, "u_score.g_dot[0].u_dot.sum");
+    mlo_note(l, scores);
+    mlo_note_all(l, "mx - s", distance, 1, sbits - 1, 0, "u_softmax.g_exp2[0].u_exp2.d1");
+    mlo_note_golden(l, "mx - never", far, 1, MLO_IN_INT64, MLO_IN_INT64);
+    mlo_note_hardware(l, "(mx - s) * MS", mlo_product_of(distance, mlo_multipliers), 1, sbits - 1 + 16, 0, "u_softmax.g_exp2[0].u_exp2.p2");
+    mlo_note_golden(l, "(mx - s) * MS + 2^(SS-1)", mlo_sum_of(scaled, mlo_from_to(1, mlo_two_to(MLO_ATTENTION_SHIFT - 1))), 1, MLO_IN_INT64, MLO_IN_INT64);
+    mlo_note_all(l, "e", e, 1, 8, 0, "u_softmax.g_exp2[0].u_exp2.e5");
+    mlo_note(l, weights);
+    mlo_note_all(l, "MO * 2^(LT+8)", top, 1, 24 + lt, 0, "u_divide.s_n");
+    mlo_note_all(l, "R", mlo_from_to(0, top.hi / 255), 1, rbits, 0, "u_divide.out_q_reg");
+    mlo_note_hardware(l, "PE products", mlo_sum_of_many(u->pe, mlo_product_of(e, x)), 1, bits + 9 + mlo_clog2(u->pe), 1, "u_mix.g_dot[0].u_dot.sum");
+    mlo_note(l, sums);
+    mlo_note_requantize(l, mlo_product_of(x, top), abits + rbits + 1, "u_mix.g_sum[0].u_requantize.prod2", s->out_bits);
 }
 
 static void mlo_attention_pack(const mlo_site *s, const mlo_unit *u, int k, int64_t word, const mlo_array *const *in, unsigned char *bits) {
@@ -11531,10 +11839,10 @@ static const char mlo_layernorm_function[] =
     MLO_FUNCTION_CLIP
     "y = Cast <to=@to> (qc)\n";
 
-/* floor(sqrt(w)), w below 2^32, bit by bit: exact without any floating point. */
-static int64_t mlo_isqrt(int64_t w) {
+/* floor(sqrt(w)), w below 2^`bits`, bit by bit: exact without any floating point. */
+static int64_t mlo_isqrt(int64_t w, int bits) {
     int64_t root = 0;
-    for (int64_t bit = (int64_t)1 << 15; bit; bit >>= 1) if ((root + bit) * (root + bit) <= w) root += bit;
+    for (int64_t bit = (int64_t)1 << ((bits + 1) / 2 - 1); bit; bit >>= 1) if ((root + bit) * (root + bit) <= w) root += bit;
     return root;
 }
 
@@ -11545,7 +11853,7 @@ static void mlo_layernorm_row(mlo_call *c, const mlo_array *x, int64_t at, int64
     if (!mlo_int(c->node, "center", 1)) total = 0;
     int64_t v = channels * squares - total * total + eps;
     while (v < (int64_t)1 << 60) { v *= 4; k++; }
-    int64_t r = ((int64_t)1 << 31) / mlo_isqrt(v >> 30);
+    int64_t r = ((int64_t)1 << 31) / mlo_isqrt(v >> 30, 32);
     for (int64_t i = 0; i < channels; i++) {
         int64_t u = channels * mlo_get(x, at + i) - total;
         int64_t n = mlo_shift_down(u * r + ((int64_t)1 << (31 - k)), 32 - k);
@@ -11553,19 +11861,60 @@ static void mlo_layernorm_row(mlo_call *c, const mlo_array *x, int64_t at, int64
     }
 }
 
+enum { MLO_NORM_CHANNELS = 32768, MLO_NORM_SHIFT = 40 };
+#define MLO_NORM_EPSILON ((int64_t)1 << 47)
+static const mlo_limit mlo_layernorm_limits[] = { { 1, 0, 1, -32768, 32767, "scale" }, { 2, 0, 1, INT32_MIN, INT32_MAX, "offset" }, { 3, 0, 2, 1, MLO_NORM_EPSILON, "epsilon" }, { 3, 1, 2, 0, MLO_NORM_SHIFT, "shift" }, { 0, 0, 0, 0, 0, NULL } };
+
 static int mlo_layernorm_run(mlo_call *c) {
-    if (mlo_kernel_inputs(c, 4)) return (int)c->m->error.code;
+    if (mlo_kernel_inputs(c, 4) || mlo_kernel_activation(c, 0)) return (int)c->m->error.code;
     const mlo_array *x = c->in[0];
     int64_t channels = x->rank ? x->dims[x->rank - 1] : 1, rows = channels ? mlo_array_count(x) / channels : 0;
     if (mlo_kernel_count(c, 1, channels) || mlo_kernel_count(c, 2, channels) || mlo_kernel_count(c, 3, 2)) return (int)c->m->error.code;
-    if (channels > 1 << 14) return mlo_fail(c->m, MLO_E_UNSUPPORTED, c->node, "%lld channels; the integer norm takes up to 16384", (long long)channels);
-    if (mlo_get(c->in[3], 0) < 1) return mlo_fail(c->m, MLO_E_DATA, c->node, "epsilon %lld is below 1", (long long)mlo_get(c->in[3], 0));
+    if (channels > MLO_NORM_CHANNELS) return mlo_fail(c->m, MLO_E_UNSUPPORTED, c->node, "%lld channels; the integer norm takes up to %d", (long long)channels, MLO_NORM_CHANNELS);
+    if (mlo_kernel_limits(c, mlo_layernorm_limits)) return (int)c->m->error.code;
     mlo_array *y = mlo_call_out(c, 0, mlo_kernel_to(c->node), x->rank, x->dims);
     for (int64_t i = 0; y && i < rows; i++) mlo_layernorm_row(c, x, i * channels, channels, y);
     return (int)c->m->error.code;
 }
 
-static const mlo_limit mlo_layernorm_limits[] = { { 1, 0, 1, -32768, 32767, "scale" }, { 3, 0, 2, 1, (int64_t)1 << 47, "epsilon" }, { 3, 1, 2, 0, 40, "shift" }, { 0, 0, 0, 0, 0, NULL } };
+/* Bounds beyond interval arithmetic, because V knows x:
+ *     V <= floor(C^2 / 4) (2^XBITS - 1)^2 + EPS: the most a variance can be, half of the channels at each end. Without a mean: C^2 x^2.
+ *     u^2 <= (C - 1) V, as the other channels' u sum to -u, so their squares to u^2 / (C - 1) at least. Without a mean: u^2 <= C V.
+ *     R = floor(2^31 / root), root > sqrt(V 4^k / 2^30) - 1 and root >= 2^15, so R 2^(k-46) sqrt(V) <= 1 + 2^-15.
+ *     |n| <= 2^14 sqrt(C - 1) (1 + 2^-15) + 1/2. */
+static void mlo_layernorm_intermediates(const mlo_site *s, const mlo_unit *u, mlo_intermediates *l) {
+    int64_t c = mlo_last_dim(&s->out), center = mlo_int(s->node, "center", 1), far = center ? c - 1 : c;
+    int xbits = s->in_bits[0], lc = mlo_clog2(c), ubits = (xbits + lc > 16 ? xbits + lc : 16) + 18, nbits = 16 + (lc + 1) / 2, tbits = (nbits > 17 ? nbits + 16 : 33) + 1;
+    mlo_interval x = mlo_signed_bits(xbits), total = mlo_sum_of_many(c, x), square = mlo_from_to(0, mlo_product_of(x, x).hi), r = mlo_from_to(32768, 65536);
+    int64_t spread = mlo_two_to(xbits) - 1, most = center ? mlo_times_ends(c * c / 4, spread * spread) : mlo_times_ends(c * c, square.hi);
+    mlo_interval v = mlo_from_to(1, mlo_add_ends(most, MLO_NORM_EPSILON)), half = mlo_from_to(2, mlo_two_to(31));
+    mlo_interval cx = mlo_product_of(mlo_from_to(c, c), x), norm = center ? mlo_from_to(-far * spread, far * spread) : cx;
+    int64_t root = mlo_isqrt(mlo_times_ends(far, mlo_two_to(28)), 44) + 1, reach = c > 1 || !center ? root + root / 32768 + 1 : 0;
+    mlo_interval n = mlo_from_to(-reach, reach), ng = mlo_product_of(n, mlo_signed_bits(16));
+    (void)u;
+    mlo_intermediate sum = { "sum x", total, 1, MLO_IN_INT64, MLO_IN_DOUBLE, xbits + lc, 1, "u_variance.acc1" };
+    mlo_intermediate squares = { "sum x^2", mlo_sum_of_many(c, square), 1, MLO_IN_INT64, MLO_IN_DOUBLE, 2 * xbits + lc, 0, "u_variance.acc2" };
+    mlo_note(l, sum);
+    mlo_note(l, squares);
+    mlo_note_hardware(l, "|sum x|", mlo_from_to(0, center ? -total.lo : 0), center != 0, 31, 0, "u_variance.abs1");
+    if (center) mlo_note_golden(l, "(sum x)^2", mlo_from_to(0, mlo_product_of(total, total).hi), 1, MLO_IN_INT64, MLO_IN_INT64);
+    mlo_note_golden(l, "C sum x^2", mlo_sum_of_many(c, mlo_sum_of_many(c, square)), 1, MLO_IN_INT64, MLO_IN_INT64);
+    mlo_note_hardware(l, "C sum x^2 + EPS", mlo_sum_of(mlo_sum_of_many(c, mlo_sum_of_many(c, square)), mlo_from_to(1, MLO_NORM_EPSILON)), 1, 62, 0, "u_variance.v");
+    mlo_note_all(l, "V", v, 1, 62, 0, "v_data");
+    mlo_note_all(l, "V 4^k", mlo_from_to(mlo_two_to(60), mlo_two_to(62) - 1), 0, 62, 0, "u_rsqrt.v");
+    mlo_note_all(l, "R", r, 1, 17, 0, "u_rsqrt.quo");
+    mlo_note_golden(l, "C x", cx, 1, MLO_NOWHERE, MLO_IN_INT64);
+    mlo_note_golden(l, "u", norm, 1, MLO_IN_INT64, MLO_IN_INT64);
+    mlo_note_hardware(l, "C R", mlo_product_of(mlo_from_to(c, c), r), 0, mlo_clog2(c + 1) + 17, 1, "cr");
+    if (center) mlo_note_hardware(l, "-(sum x) R + half", mlo_sum_of(mlo_product_of(total, mlo_from_to(-r.hi, -r.lo)), half), 0, ubits, 1, "t_c");
+    mlo_note_all(l, "u R + half", mlo_sum_of(mlo_product_of(norm, r), half), 0, ubits, 1, "g_lane[0].ur3");
+    mlo_note_golden(l, "whole n", mlo_from_to(mlo_times_ends(2, mlo_product_of(norm, r).lo), mlo_add_ends(mlo_product_of(norm, r).hi, half.hi)), 0, MLO_NOWHERE, MLO_IN_INT64);
+    mlo_note_all(l, "n", n, 1, nbits, 1, "g_lane[0].n4");
+    mlo_note_golden(l, "n G", ng, 1, MLO_NOWHERE, MLO_IN_INT64);
+    mlo_note_all(l, "n G + B", mlo_sum_of(ng, mlo_signed_bits(32)), 1, tbits, 1, "g_lane[0].t6");
+    mlo_note_golden(l, "whole steps", mlo_sum_of(mlo_sum_of(ng, mlo_signed_bits(32)), mlo_from_to(1 - mlo_two_to(MLO_NORM_SHIFT), 0)), 0, MLO_NOWHERE, MLO_IN_INT64);
+    l->clip = s->out_bits;
+}
 
 static int mlo_layernorm_unit(const mlo_site *s, int64_t pe, int64_t simd, mlo_unit *u) {
     int64_t ch = mlo_last_dim(&s->out); int xbits = s->in_bits[0], ybits = s->out_bits;
@@ -11645,14 +11994,14 @@ static int mlo_dequantize_shape(mlo_shapes *s) {
 /* ======== kernels.c ======== */
 /* kernels: the table. One line a kernel; everything else about it is in its own file. */
 static const mlo_kernel mlo_kernels[] = {
-    { { "mlo.MVU",        mlo_mvu_shape,         mlo_mvu_run, 5 },        mlo_mvu_function,        mlo_mvu_limits,        "output channels", "input channels", mlo_mvu_legal,       mlo_mvu_unit,       mlo_mvu_pack },
-    { { "mlo.MVUTable",   mlo_mvu_shape,         mlo_mvu_run, 6 },        mlo_mvu_table_function,  mlo_mvu_limits,        "output channels", "input channels", mlo_mvu_legal,       mlo_mvu_unit,       mlo_mvu_pack },
-    { { "mlo.Attention",  mlo_kernel_same_shape, mlo_attention_run, 5 },  mlo_attention_function,  mlo_attention_limits,  "keys",            "head channels",  mlo_attention_legal, mlo_attention_unit, mlo_attention_pack },
-    { { "mlo.LayerNorm",  mlo_kernel_same_shape, mlo_layernorm_run, 4 },  mlo_layernorm_function,  mlo_layernorm_limits,  "channels",        NULL,             mlo_lanes_legal,     mlo_layernorm_unit, mlo_layernorm_pack },
-    { { "mlo.Add",        mlo_kernel_same_shape, mlo_add_run, 3 },        mlo_add_function,        mlo_add_limits,        "channels",        NULL,             mlo_lanes_legal,     mlo_add_unit,       mlo_add_pack },
-    { { "mlo.Requant",    mlo_kernel_same_shape, mlo_requant_run, 4 },    mlo_requant_function,    mlo_requant_limits,    "channels",        NULL,             mlo_lanes_legal,     mlo_requant_unit,   mlo_requant_pack },
-    { { "mlo.Quantize",   mlo_kernel_same_shape, mlo_quantize_run, 2 },   mlo_quantize_function,   NULL,                  NULL,              NULL,             NULL,                NULL,               NULL },
-    { { "mlo.Dequantize", mlo_dequantize_shape,  mlo_dequantize_run, 2 }, mlo_dequantize_function, NULL,                  NULL,              NULL,             NULL,                NULL,               NULL },
+    { { "mlo.MVU",        mlo_mvu_shape,         mlo_mvu_run, 5 },        mlo_mvu_function,        mlo_mvu_limits,       "output channels", "input channels", mlo_mvu_legal,       mlo_mvu_unit,       mlo_mvu_intermediates,       mlo_mvu_pack },
+    { { "mlo.MVUTable",   mlo_mvu_shape,         mlo_mvu_run, 6 },        mlo_mvu_table_function,  mlo_mvu_limits,       "output channels", "input channels", mlo_mvu_legal,       mlo_mvu_unit,       mlo_mvu_intermediates,       mlo_mvu_pack },
+    { { "mlo.Attention",  mlo_kernel_same_shape, mlo_attention_run, 5 },  mlo_attention_function,  mlo_attention_limits, "keys",            "head channels",  mlo_attention_legal, mlo_attention_unit, mlo_attention_intermediates, mlo_attention_pack },
+    { { "mlo.LayerNorm",  mlo_kernel_same_shape, mlo_layernorm_run, 4 },  mlo_layernorm_function,  mlo_layernorm_limits, "channels",        NULL,             mlo_lanes_legal,     mlo_layernorm_unit, mlo_layernorm_intermediates, mlo_layernorm_pack },
+    { { "mlo.Add",        mlo_kernel_same_shape, mlo_add_run, 3 },        mlo_add_function,        mlo_add_limits,       "channels",        NULL,             mlo_lanes_legal,     mlo_add_unit,       mlo_add_intermediates,       mlo_add_pack },
+    { { "mlo.Requant",    mlo_kernel_same_shape, mlo_requant_run, 4 },    mlo_requant_function,    mlo_requant_limits,   "channels",        NULL,             mlo_lanes_legal,     mlo_requant_unit,   mlo_requant_intermediates,   mlo_requant_pack },
+    { { "mlo.Quantize",   mlo_kernel_same_shape, mlo_quantize_run, 2 },   mlo_quantize_function,   NULL,                 NULL,              NULL,             NULL,                NULL,               NULL,                        NULL },
+    { { "mlo.Dequantize", mlo_dequantize_shape,  mlo_dequantize_run, 2 }, mlo_dequantize_function, NULL,                 NULL,              NULL,             NULL,                NULL,               NULL,                        NULL },
 };
 enum { MLO_N_KERNELS = sizeof mlo_kernels / sizeof *mlo_kernels };
 
@@ -11937,6 +12286,348 @@ static int mlo_scan_prune(mlo *m, mlo_scan *s) {
     return mlo_index(m, s->outer);
 }
 
+/* ======== given.c ======== */
+/* given: what a quantized source model fixes: integers, their widths, what they stand for.
+ *
+ * in:  a loop whose model says where it rounds: QuantizeLinear and DequantizeLinear (QDQ), QONNX's Quant and BipolarQuant, chains of Div,
+ *     Round, Clip, Mul (fake quantization), quantized operators.
+ * out: the same in two forms, QDQ pairs and chains of standard operators; and, of any value, the `rounding` that makes it.
+ * invariant: what is fixed is taken over, not estimated: scale and zero of each iteration, and the integers of weights bit for bit.
+ * example: DequantizeLinear(QuantizeLinear(x, 0.02, 3), 0.02, 3) over uint8 is a rounding of x to 0.02 (q - 3), q = 0..255.
+ * cost: a few nodes a rounding; scales are single numbers. Weights are looked at only where they have a zero point.
+ *
+ * Recognition (recognise.c) goes through roundings as it goes through reshapes, and notes on the value what they fix. Inside a function of
+ * one value they stay: tables evaluate them.
+ */
+
+/* What a source model, or a q_config, fixes of a value: its width, and where `scale` is given what its integers stand for:
+ * scale x (integer - zero). Per iteration (of a weight: per iteration and column); zero in steps, NULL: 0. sign: -2^(bits-1) is the least
+ * integer, else 0; narrow: one more than that. */
+typedef struct { int bits, sign, narrow; double *scale, *zero; } mlo_given;
+
+/* A value is `from`, rounded to scale x (q - zero), lo <= q <= hi. scale, zero: parameters; zero NULL: 0. */
+typedef struct { const char *from, *scale, *zero; double lo, hi; const mlo_node *node; } mlo_rounding;
+
+/* ---- parameters ----------------------------------------------------------------------------------------------------------------------- */
+
+/* Can this value be computed without running the loop, or the model? */
+static int mlo_is_parameter(const mlo_scan *s, const mlo_graph *g, const char *name, int depth) {
+    mlo_value *v = mlo_value_of(g, name);
+    if (!v || depth > 32) return 0;
+    if (v->tensor) return 1;
+    for (size_t k = 0; v->graph == s->body && v->is_input && k < s->body->n_input; k++)
+        if (s->body->input[k]->name == name) return k >= s->n_state && mlo_is_parameter(s, s->outer, s->node->input[k], depth + 1);
+    if (!v->producer) return 0;
+    for (size_t k = 0; k < v->producer->n_input; k++) if (mlo_has_input(v->producer, k) && !mlo_is_parameter(s, v->graph, v->producer->input[k], depth + 1)) return 0;
+    return 1;
+}
+
+/* Element i of an array as a number. */
+static double mlo_number_at(const mlo_array *a, int64_t i) {
+    double x = 0;
+    mlo_convert(MLO_DOUBLE, &x, a->dtype, (const char *)a->data + (size_t)i * mlo_dtype_size(a->dtype), 1);
+    return x;
+}
+
+/* The number that a parameter is in iteration i. NULL is 0. */
+static double mlo_parameter_number(mlo *m, const mlo_scan *s, const mlo_graph *g, const char *name, int64_t i) {
+    mlo_array *a = name && !m->error.code ? mlo_value_array(m, s, g, name, i, 0) : NULL;
+    double x = a && mlo_array_count(a) ? mlo_number_at(a, 0) : 0;
+    mlo_array_free(m, a);
+    return x;
+}
+
+/* Elements of a parameter, -1 when that is not known. */
+static int64_t mlo_parameter_count(const mlo_graph *g, const char *name) {
+    mlo_form f = mlo_form_of(mlo_value_of(g, name));
+    return mlo_form_known(&f) ? mlo_form_count(&f) : -1;
+}
+
+/* Are two single numbers the same in every iteration? A NULL is 0. */
+static int mlo_same_number(mlo *m, const mlo_scan *s, const mlo_graph *g, const char *a, const char *b) {
+    if (a == b) return 1;
+    for (int i = 0; i < 2; i++) { const char *x = i ? a : b; if (x && (mlo_parameter_count(g, x) != 1 || !mlo_is_parameter(s, g, x, 0))) return 0; }
+    for (int64_t i = 0; i < s->iterations; i++) {
+        double off = mlo_parameter_number(m, s, g, a, i) - mlo_parameter_number(m, s, g, b, i);
+        if (off < 0 || off > 0) return 0;
+    }
+    return 1;
+}
+
+/* ---- roundings ------------------------------------------------------------------------------------------------------------------------ */
+
+static mlo_node *mlo_maker_in(const mlo_graph *g, const char *name) {
+    mlo_value *v = mlo_value_of(g, name);
+    return v && v->graph == g ? v->producer : NULL;
+}
+static const char *mlo_zero_input(const mlo_node *n) { return mlo_has_input(n, 2) ? n->input[2] : NULL; }
+
+static int mlo_rounding_pair(mlo *m, const mlo_scan *s, const mlo_graph *g, const mlo_node *n, mlo_rounding *r) {
+    const mlo_node *q = mlo_maker_in(g, n->input[0]);
+    if (!mlo_is(q, "QuantizeLinear") || !mlo_same_number(m, s, g, q->input[1], n->input[1]) || !mlo_same_number(m, s, g, mlo_zero_input(q), mlo_zero_input(n))) return 0;
+    mlo_form f = mlo_form_of(mlo_value_of(g, q->output[0]));
+    if (!f.dtype || mlo_dtype_is_float(f.dtype)) return 0;
+    r->from = q->input[0]; r->scale = q->input[1]; r->zero = mlo_zero_input(q); r->node = n;
+    mlo_bounds(f.dtype, &r->lo, &r->hi);
+    return 1;
+}
+
+/* A bound of Clip, as one number. */
+static int mlo_clip_bound(mlo *m, const mlo_graph *g, const mlo_node *n, size_t i, double *x) {
+    mlo_value *v = mlo_has_input(n, i) ? mlo_value_of(g, n->input[i]) : NULL;
+    return v && v->tensor && mlo_tensor_count(v->tensor) == 1 && !mlo_tensor_doubles(m, v->tensor, 0, 1, x);
+}
+
+/* Mul(Sub(Round(Clip(Add(Div(x, scale), zero), lo, hi)), zero), scale): Round and Clip in any order, Add and Sub both or none. */
+static int mlo_rounding_chain(mlo *m, const mlo_scan *s, const mlo_graph *g, const mlo_node *n, mlo_rounding *r) {
+    const mlo_node *p = mlo_maker_in(g, n->input[0]);
+    int rounded = 0, clipped = 0;
+    r->scale = n->input[1]; r->zero = NULL; r->node = n;
+    if (mlo_is(p, "Sub")) { r->zero = p->input[1]; p = mlo_maker_in(g, p->input[0]); }
+    for (int i = 0; i < 2; i++) {
+        if (mlo_is(p, "Round") && !rounded) rounded = 1;
+        else if (mlo_is(p, "Clip") && !clipped && mlo_clip_bound(m, g, p, 1, &r->lo) && mlo_clip_bound(m, g, p, 2, &r->hi)) clipped = 1;
+        else return 0;
+        p = mlo_maker_in(g, p->input[0]);
+    }
+    if (r->zero) { if (!mlo_is(p, "Add") || !mlo_same_number(m, s, g, p->input[1], r->zero)) return 0; p = mlo_maker_in(g, p->input[0]); }
+    if (!mlo_is(p, "Div") || !mlo_same_number(m, s, g, p->input[1], r->scale)) return 0;
+    r->from = p->input[0];
+    return 1;
+}
+
+/* Is `name` made by rounding another value? */
+static int mlo_rounding_of(mlo *m, const mlo_scan *s, const mlo_graph *g, const char *name, mlo_rounding *r) {
+    const mlo_node *n = mlo_maker_in(g, name);
+    if (!(mlo_is(n, "DequantizeLinear") ? mlo_rounding_pair(m, s, g, n, r) : mlo_is(n, "Mul") && mlo_rounding_chain(m, s, g, n, r))) return 0;
+    return mlo_is_parameter(s, g, r->scale, 0) && (!r->zero || mlo_is_parameter(s, g, r->zero, 0)) && !mlo_is_parameter(s, g, r->from, 0);
+}
+
+static void mlo_given_width(mlo_given *g, double lo, double hi) {
+    g->sign = lo < 0; g->bits = 1;
+    while (g->bits < 32 && ldexp(1, g->bits - g->sign) - 1 < hi) g->bits++;
+    g->narrow = g->sign ? lo > -ldexp(1, g->bits - 1) : hi < ldexp(1, g->bits) - 1;
+}
+
+/* What a rounding fixes of x, when it rounds factor * x. NULL: failed. */
+static mlo_given *mlo_rounding_given(mlo *m, const mlo_scan *s, const mlo_graph *g, const mlo_rounding *r, double factor) {
+    mlo_given *y = MLO_NEW(m, mlo_given);
+    if (!y) return NULL;
+    if (mlo_parameter_count(g, r->scale) != 1 || (r->zero && mlo_parameter_count(g, r->zero) != 1)) {
+        mlo_fail(m, MLO_E_UNSUPPORTED, r->node, "activations rounded with a scale per channel; one scale per value is supported");
+        return NULL;
+    }
+    mlo_given_width(y, r->lo, r->hi);
+    if (!(y->scale = MLO_NEW_N(m, double, (size_t)s->iterations)) || !(y->zero = MLO_NEW_N(m, double, (size_t)s->iterations))) return NULL;
+    for (int64_t i = 0; i < s->iterations; i++) {
+        y->scale[i] = mlo_parameter_number(m, s, g, r->scale, i) / factor;
+        y->zero[i] = mlo_parameter_number(m, s, g, r->zero, i);
+        if (!m->error.code && (y->zero[i] < rint(y->zero[i]) || y->zero[i] > rint(y->zero[i]))) mlo_fail(m, MLO_E_UNSUPPORTED, r->node, "a zero point of %g; zero points are whole steps", y->zero[i]);
+    }
+    return m->error.code ? NULL : y;
+}
+
+/* Do both fix the same, as far as floats can tell? */
+static int mlo_given_equal(const mlo_given *a, const mlo_given *b, int64_t n) {
+    if (a->bits != b->bits || a->sign != b->sign) return 0;
+    for (int64_t i = 0; i < n; i++) if (fabs(a->scale[i] - b->scale[i]) > 1e-5 * b->scale[i] || fabs(a->zero[i] - b->zero[i]) > 0.5) return 0;
+    return 1;
+}
+
+/* ---- weights -------------------------------------------------------------------------------------------------------------------------- */
+
+/* How integers become a weight: scale x (q - zero); both per tensor (-1) or along an axis: `stored` of q, `axis` of the weight. */
+typedef struct { const char *scale, *zero, *integers; int64_t stored, axis; double lo, hi; const mlo_node *node; } mlo_weight_source;
+
+/* The axis of q that a scale of this form varies along (rank 2): 0, 1; -1: none; -2: that cannot be. */
+static int mlo_scale_axis(const mlo_form *f, int64_t axis) {
+    if (!mlo_form_known(f)) return -2;
+    if (mlo_form_count(f) == 1) return -1;
+    if (f->rank == 1) return axis < 0 ? (int)axis + 2 : (int)axis;
+    if (f->rank != 2 || (f->dims[0] != 1 && f->dims[1] != 1)) return -2;
+    return f->dims[0] == 1;
+}
+
+/* Mul(integers, scale), the integers made by rounding. */
+static int mlo_weight_chain(mlo *m, const mlo_graph *g, const mlo_node *n, mlo_weight_source *w) {
+    static const char *const makers[] = { "Round", "Clip", "Floor", "Ceil", "Sign" };
+    const mlo_node *p = mlo_maker_in(g, n->input[0]), *from = mlo_is(p, "Sub") ? mlo_maker_in(g, p->input[0]) : p;
+    int rounded = 0;
+    for (size_t i = 0; i < sizeof makers / sizeof *makers; i++) rounded |= mlo_is(from, makers[i]);
+    if (!rounded) return 0;
+    w->scale = n->input[1]; w->zero = NULL; w->integers = n->input[0]; w->node = n; w->axis = 1;      /* of one dimension: the last */
+    w->lo = -1; w->hi = 1;                                                               /* of Sign */
+    for (int i = 0; i < 2 && !mlo_is(from, "Sign"); i++) {
+        if (mlo_is(from, "Clip") && mlo_clip_bound(m, g, from, 1, &w->lo) && mlo_clip_bound(m, g, from, 2, &w->hi)) break;
+        from = from ? mlo_maker_in(g, from->input[0]) : NULL;
+    }
+    if (mlo_is(p, "Sub")) { w->lo = -128; w->hi = 127; }
+    return 1;
+}
+
+/* Where the integers of weight `name` come from, through transposes. */
+static int mlo_weight_source_of(mlo *m, const mlo_scan *s, const mlo_graph *g, const char *name, mlo_weight_source *w) {
+    int swapped = 0;
+    const mlo_node *n = mlo_maker_in(g, name);
+    for (; mlo_is(n, "Transpose") || mlo_is(n, "Identity"); n = mlo_maker_in(g, n->input[0])) {
+        const mlo_attr *perm = mlo_attr_of(n, "perm");
+        if (mlo_is(n, "Transpose")) swapped ^= !perm || (perm->n_ints == 2 && perm->ints[0] == 1);
+    }
+    memset(w, 0, sizeof *w);
+    if (mlo_is(n, "DequantizeLinear")) {
+        mlo_form f = mlo_form_of(mlo_value_of(g, n->input[0]));
+        if (!f.dtype || f.rank != 2) return 0;
+        w->scale = n->input[1]; w->zero = mlo_zero_input(n); w->integers = n->input[0]; w->axis = mlo_int(n, "axis", 1); w->node = n;
+        mlo_bounds(f.dtype, &w->lo, &w->hi);
+    } else if (!mlo_is(n, "Mul") || !mlo_weight_chain(m, g, n, w)) return 0;
+    mlo_form f = mlo_form_of(mlo_value_of(g, w->scale));
+    w->axis = w->stored = mlo_is_parameter(s, g, w->scale, 0) ? mlo_scale_axis(&f, w->axis) : -2;
+    if (w->axis >= 0 && swapped) w->axis = 1 - w->axis;
+    return 1;
+}
+
+/* Do the integers less their zero point fit 8 bits, in iteration i? *zero becomes 1 when there is one that is not 0. */
+static int mlo_weight_fits(mlo *m, const mlo_scan *s, const mlo_graph *g, const mlo_weight_source *w, int64_t i, int *zero) {
+    mlo_array *z = mlo_value_array(m, s, g, w->zero, i, 0), *q = NULL;
+    int64_t n = z ? mlo_array_count(z) : 0;
+    int any = 0;
+    for (int64_t k = 0; k < n; k++) any |= mlo_number_at(z, k) < 0 || mlo_number_at(z, k) > 0;
+    if (any && (q = mlo_value_array(m, s, g, w->integers, i, 0)) != NULL && q->rank == 2) {
+        for (int64_t k = 0; k < mlo_array_count(q) && !m->error.code; k++) {
+            double at = mlo_number_at(z, n == 1 ? 0 : (w->stored ? k % q->dims[1] : k / q->dims[1]) % n), v = mlo_number_at(q, k);
+            if (v - at < -128 || v - at > 127) mlo_fail(m, MLO_E_UNSUPPORTED, w->node, "a weight of %g with a zero point of %g: their difference takes more than 8 bits; quantize the weights symmetrically", v, at);
+        }
+    }
+    *zero |= any;
+    mlo_array_free(m, z); mlo_array_free(m, q);
+    return (int)m->error.code;
+}
+
+/* What the source fixes of a linear layer's weight [K,N] (or [N,K] when transposed): NULL when nothing, or failed. */
+static mlo_given *mlo_weight_given(mlo *m, const mlo_scan *s, const char *name, int transposed, int64_t columns) {
+    mlo_weight_source w; int zero = 0;
+    const mlo_graph *g = s->body;
+    if (!mlo_weight_source_of(m, s, g, name, &w)) return NULL;
+    if (w.axis == -2) { mlo_fail(m, MLO_E_UNSUPPORTED, w.node, "weights with scales that are neither one per tensor nor one per channel"); return NULL; }
+    if (w.axis == (transposed ? 1 : 0)) { mlo_fail(m, MLO_E_UNSUPPORTED, w.node, "weights with a scale per input channel; one per output channel, or one for all, is supported"); return NULL; }
+    for (int64_t i = 0; w.zero && i < s->iterations; i++) if (mlo_weight_fits(m, s, g, &w, i, &zero)) return NULL;
+    mlo_given *y = MLO_NEW(m, mlo_given);
+    if (!y || !(y->scale = MLO_NEW_N(m, double, (size_t)(s->iterations * columns)))) return NULL;
+    mlo_given_width(y, zero ? -128 : w.lo, zero ? 127 : w.hi);
+    if (!zero && !y->sign) { y->sign = 1; y->bits++; }                                    /* 0 .. 2^bits - 1, as signed integers */
+    for (int64_t i = 0; i < s->iterations && !m->error.code; i++) {
+        mlo_array *a = mlo_value_array(m, s, g, w.scale, i, 0);
+        int64_t n = a ? mlo_array_count(a) : 0;
+        for (int64_t k = 0; n && k < columns; k++) y->scale[i * columns + k] = mlo_number_at(a, k % n);
+        mlo_array_free(m, a);
+    }
+    return m->error.code ? NULL : y;
+}
+
+/* ---- QONNX's operators, and quantized ones, as standard operators ------------------------------------------------------------------------ */
+
+static int mlo_x_constant(mlo_expansion *x, size_t i, double *v) {
+    const mlo_value *k = mlo_has_input(x->n, i) ? mlo_value_of(x->g, x->n->input[i]) : NULL;
+    if (k && k->tensor && mlo_tensor_count(k->tensor) == 1 && !mlo_tensor_doubles(x->m, k->tensor, 0, 1, v)) return 1;
+    mlo_x_stay(x, "input %zu is not one constant for all layers", i);
+    return 0;
+}
+
+/* The rounding that QONNX's rounding_mode names. */
+static const char *mlo_x_rounded(mlo_expansion *x, const char *v) {
+    static const struct { const char *mode, *op; } known[] = { { "ROUND", "Round" }, { "HALF_EVEN", "Round" }, { "FLOOR", "Floor" }, { "CEIL", "Ceil" } };
+    const mlo_attr *a = mlo_attr_of(x->n, "rounding_mode");
+    if (!a) return MLO_X(x, "Round", v);
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++) if (strlen(known[i].mode) == a->s.n && !memcmp(known[i].mode, a->s.data, a->s.n)) return MLO_X(x, known[i].op, v);
+    mlo_x_stay(x, "its rounding mode is %.*s; ROUND, FLOOR and CEIL are supported", (int)(a->s.n < 60 ? a->s.n : 60), a->s.data);
+    return "";
+}
+
+/* -1 below 0, else 1, times scale. */
+static void mlo_given_bipolar(mlo_expansion *x) {
+    const char *y = MLO_X(x, "Sign", mlo_x_in(x, 0)), *half = mlo_x_number(x, 0.5);
+    y = MLO_X(x, "Add", y, half);
+    y = MLO_X(x, "Sign", y);
+    mlo_x_out(x, 0, MLO_X(x, "Mul", y, mlo_x_in(x, 1)));
+}
+
+/* Quant(x, scale, zero, bits) */
+static void mlo_given_quant(mlo_expansion *x) {
+    double bits, zero = 1;
+    int sign = mlo_int(x->n, "signed", 1) != 0, narrow = mlo_int(x->n, "narrow", 0) != 0;
+    const mlo_value *z = mlo_value_of(x->g, mlo_x_in(x, 2));
+    if (!mlo_x_constant(x, 3, &bits)) return;
+    if (!(bits >= 1 && bits <= 24) || bits > rint(bits) || bits < rint(bits)) { mlo_x_stay(x, "a width of %g bits", bits); return; }
+    if (bits < 2 && sign) { mlo_given_bipolar(x); return; }
+    if (z && z->tensor && mlo_tensor_count(z->tensor) == 1 && mlo_tensor_doubles(x->m, z->tensor, 0, 1, &zero)) return;
+    int offset = zero < 0 || zero > 0;
+    const char *y = MLO_X(x, "Div", mlo_x_in(x, 0), mlo_x_in(x, 1)), *lo, *hi;
+    if (offset) y = MLO_X(x, "Add", y, mlo_x_in(x, 2));
+    lo = mlo_x_number(x, sign ? -ldexp(1, (int)bits - 1) + narrow : 0);
+    hi = mlo_x_number(x, ldexp(1, (int)bits - sign) - 1 - (sign ? 0 : narrow));
+    y = MLO_X(x, "Clip", y, lo, hi);
+    y = mlo_x_rounded(x, y);
+    if (offset) y = MLO_X(x, "Sub", y, mlo_x_in(x, 2));
+    mlo_x_out(x, 0, MLO_X(x, "Mul", y, mlo_x_in(x, 1)));
+}
+
+static const char *mlo_x_dequantized(mlo_expansion *x, size_t i, int axis) {
+    const char *y = MLO_X(x, "DequantizeLinear", mlo_x_in(x, i), mlo_x_in(x, i + 1), mlo_x_in(x, i + 2));
+    mlo_x_int(x, "axis", axis);
+    return y;
+}
+
+/* QLinearMatMul(a, a_scale, a_zero, b, b_scale, b_zero, y_scale, y_zero) */
+static void mlo_given_qlinear_matmul(mlo_expansion *x) {
+    const char *a = mlo_x_dequantized(x, 0, mlo_x_rank(x, 0) - 2), *b = mlo_x_dequantized(x, 3, mlo_x_rank(x, 3) - 1), *y = MLO_X(x, "MatMul", a, b);
+    mlo_x_out(x, 0, MLO_X(x, "QuantizeLinear", y, mlo_x_in(x, 6), mlo_x_in(x, 7)));
+}
+
+typedef struct { const char *op, *inputs; void (*expand)(mlo_expansion *x); } mlo_given_op;
+static const mlo_given_op mlo_given_ops[] = {
+    { "qonnx.custom_op.general.Quant", "xxxx", mlo_given_quant }, { "qonnx.custom_op.general.IntQuant", "xxxx", mlo_given_quant },
+    { "onnx.brevitas.Quant", "xxxx", mlo_given_quant }, { "finn.custom_op.general.Quant", "xxxx", mlo_given_quant },
+    { "qonnx.custom_op.general.BipolarQuant", "xx", mlo_given_bipolar }, { "onnx.brevitas.BipolarQuant", "xx", mlo_given_bipolar }, { "finn.custom_op.general.BipolarQuant", "xx", mlo_given_bipolar },
+    { "QLinearMatMul", "xxxxxxxx", mlo_given_qlinear_matmul },
+};
+
+static int mlo_given_node(mlo_expansion *x) {
+    for (size_t i = 0; i < sizeof mlo_given_ops / sizeof *mlo_given_ops; i++) if (mlo_is(x->n, mlo_given_ops[i].op)) {
+        x->dtype = MLO_FLOAT;
+        for (size_t k = 0; mlo_given_ops[i].inputs[k]; k++) if (!*mlo_x_in(x, k)) mlo_x_stay(x, "it has no input %zu", k);
+        if (!x->why) mlo_given_ops[i].expand(x);
+        if (x->why && !x->m->error.code) mlo_fail(x->m, MLO_E_UNSUPPORTED, x->n, "%s", x->why);
+        return 1;
+    }
+    if (mlo_is(x->n, "DynamicQuantizeLinear")) mlo_fail(x->m, MLO_E_UNSUPPORTED, x->n, "its scale depends on the data; a core needs scales that are known before. Quantize the model statically, or give the float model");
+    return 0;
+}
+
+typedef struct { size_t expanded; } mlo_given_walk;
+static int mlo_given_graph(mlo *m, void *graph, void *user) {
+    mlo_graph *g = (mlo_graph *)graph;
+    mlo_node **list = NULL; size_t n = 0;
+    for (size_t i = 0; i < g->n_node; i++) {
+        mlo_expansion x = { m, g, g->node[i], mlo_opset_of(m), MLO_UNDEFINED, NULL, 0, NULL };
+        int expanded = mlo_given_node(&x);
+        if (m->error.code) return (int)m->error.code;
+        if (!expanded) { x.made = &g->node[i]; x.n_made = 1; }
+        ((mlo_given_walk *)user)->expanded += (size_t)expanded;
+        for (size_t k = 0; k < x.n_made; k++) if (!MLO_PUSH(m, list, n, x.made[k])) return (int)m->error.code;
+    }
+    g->node = list; g->n_node = n;
+    return 0;
+}
+
+/* Every graph of the model in standard operators. */
+static int mlo_given_standard(mlo *m) {
+    mlo_given_walk w = { 0 };
+    MLO_TRY(mlo_each_message(m, MLO_M_GRAPH, m->model->graph, MLO_M_GRAPH, mlo_given_graph, &w));
+    if (!w.expanded) return 0;
+    MLO_TRY(mlo_index(m, m->model->graph));
+    return mlo_infer(m);
+}
+
 /* ======== recognise.c ======== */
 /* recognise: the loop body as a short list of sublayers instead of a heap of nodes.
  *
@@ -11952,10 +12643,12 @@ typedef struct {
     mlo_block_kind kind;
     mlo_node *node;                 /* the node to blame, and the one whose scope names the block */
     const char *in[3];              /* carried-dependent values: x | x | q, k, v | x | a, b */
+    int raw[3];                     /* 1: it reads the value itself, not what it is rounded to */
     int n_in;
     const char *out;
     const char *weight, *bias;      /* linear: [K,N] (or [N,K] when transposed) and [N] or NULL; norm: gamma, beta (each may be NULL) */
     int transposed;
+    mlo_given *weight_given, *bias_given, *sum_given;   /* of a linear layer, and of its sum before the bias; NULL: nothing is fixed */
     float epsilon; int center;      /* norm */
     int64_t heads; double scale;    /* attention: heads, and what scores are multiplied by */
     const char *mask;               /* attention: the additive mask's name, NULL for none */
@@ -11969,6 +12662,9 @@ typedef struct {
     mlo_sublayer **block; size_t n_block;
     mlo_map order;                  /* value name -> 1 + position of its node */
     const mlo_scan *scan;
+    mlo_map given;                  /* value name -> mlo_given: what its readers round it to */
+    size_t left_out;                /* roundings that no integer form of ours has */
+    int raw_result;                 /* as `raw`, of the carried output */
     int depth;
 } mlo_recogniser;
 
@@ -11999,18 +12695,47 @@ static int mlo_scalar(const mlo_recogniser *r, const char *name, double *x) {
     return !mlo_tensor_doubles(r->m, v->tensor, 0, 1, x);
 }
 
+/* A parameter that is one number, perhaps another one in each iteration. */
+static int mlo_is_number(const mlo_recogniser *r, const char *name) {
+    mlo_form f = mlo_body_form(r, name);
+    return !mlo_is_carried(r, name) && mlo_form_known(&f) && mlo_form_count(&f) == 1;
+}
+
+/* ---- roundings ------------------------------------------------------------------------------------------------------------------- */
+
+static int mlo_is_rounded(const mlo_recogniser *r, const char *name, mlo_rounding *f) {
+    return mlo_is_carried(r, name) && mlo_rounding_of(r->m, r->scan, r->body, name, f);
+}
+
+/* The value that `name` is, but for rounding. */
+static const char *mlo_unrounded(mlo_recogniser *r, const char *name) {
+    for (mlo_rounding f; mlo_is_rounded(r, name, &f); name = f.from) r->left_out++;
+    return name;
+}
+
+/* Notes that `value`, times factor, is rounded. What is noted first is nearest to the reader, and stays. */
+static int mlo_note_rounding(mlo_recogniser *r, const char *value, const mlo_rounding *f, double factor) {
+    mlo_given *g = mlo_rounding_given(r->m, r->scan, r->body, f, factor), *known = (mlo_given *)mlo_map_get(&r->given, value);
+    if (!g) return (int)r->m->error.code;
+    if (known) { r->left_out += !mlo_given_equal(g, known, r->scan->iterations); return 0; }
+    return mlo_map_put(r->m, &r->given, value, g);
+}
+
 /* ---- reshapes and transposes as index maps --------------------------------------------------------------------------------------- */
 
 static int mlo_is_layout(const mlo_node *n) {
     return n && (mlo_is(n, "Reshape") || mlo_is(n, "Transpose") || mlo_is(n, "Unsqueeze") || mlo_is(n, "Squeeze") || mlo_is(n, "Flatten") || mlo_is(n, "Identity"));
 }
 
-/* The value a chain of layout nodes (and, with `scale`, multiplications by constants) starts from; fills the chain, last node first. */
+/* The value a chain of layout nodes and roundings (and, with `scale`, multiplications by constants) starts from; fills the chain, last
+ * node first. Roundings: each with what is still multiplied behind it. */
 enum { MLO_CHAIN = 12 };
-static const char *mlo_chain(const mlo_recogniser *r, const char *name, mlo_node **chain, int *n, double *scale) {
-    for (*n = 0; *n < MLO_CHAIN; ) {
+typedef struct { mlo_node *node[MLO_CHAIN]; int n; mlo_rounding rounding[MLO_CHAIN]; double behind[MLO_CHAIN]; int n_rounding; } mlo_chain;
+static const char *mlo_chain_walk(const mlo_recogniser *r, const char *name, mlo_chain *c, double *scale) {
+    for (c->n = c->n_rounding = 0; c->n < MLO_CHAIN && c->n_rounding < MLO_CHAIN; ) {
         mlo_node *p = mlo_made_by(r, name); double x;
-        if (mlo_is_layout(p)) { chain[(*n)++] = p; name = p->input[0]; }
+        if (mlo_is_rounded(r, name, &c->rounding[c->n_rounding])) { c->behind[c->n_rounding] = scale ? *scale : 1; name = c->rounding[c->n_rounding++].from; }
+        else if (mlo_is_layout(p)) { c->node[c->n++] = p; name = p->input[0]; }
         else if (scale && mlo_is(p, "Mul") && mlo_scalar(r, p->input[1], &x)) { *scale *= x; name = p->input[0]; }
         else if (scale && mlo_is(p, "Mul") && mlo_scalar(r, p->input[0], &x)) { *scale *= x; name = p->input[1]; }
         else if (scale && mlo_is(p, "Div") && mlo_scalar(r, p->input[1], &x)) { *scale /= x; name = p->input[0]; }
@@ -12019,17 +12744,23 @@ static const char *mlo_chain(const mlo_recogniser *r, const char *name, mlo_node
     return name;
 }
 
+/* Notes the roundings of a chain on the value it starts from, which all in all was multiplied by `scale`. */
+static int mlo_chain_note(mlo_recogniser *r, const char *value, const mlo_chain *c, double scale) {
+    for (int i = 0; i < c->n_rounding; i++) if (mlo_note_rounding(r, value, &c->rounding[i], scale / c->behind[i])) break;
+    return (int)r->m->error.code;
+}
+
 /* map[i] = which element of the source element i of the chain's end is. NULL without memory or when a form is unknown. */
-static int32_t *mlo_index_map(const mlo_recogniser *r, const char *source, mlo_node **chain, int n) {
+static int32_t *mlo_index_map(const mlo_recogniser *r, const char *source, const mlo_chain *c) {
     mlo_form f = mlo_body_form(r, source);
     if (!mlo_form_known(&f) || mlo_form_count(&f) > INT32_MAX) return NULL;
     int64_t count = mlo_form_count(&f);
     int32_t *map = (int32_t *)mlo_scratch(r->m, (size_t)count, sizeof *map), *next = (int32_t *)mlo_scratch(r->m, (size_t)count, sizeof *map);
     for (int64_t i = 0; map && next && i < count; i++) map[i] = (int32_t)i;
-    for (int k = n; map && next && k--; ) {
-        mlo_form to = mlo_body_form(r, chain[k]->output[0]);
-        mlo_attr *perm = mlo_attr_of(chain[k], "perm");
-        if (mlo_is(chain[k], "Transpose") && mlo_form_known(&to) && to.rank == f.rank) {
+    for (int k = c->n; map && next && k--; ) {
+        mlo_form to = mlo_body_form(r, c->node[k]->output[0]);
+        mlo_attr *perm = mlo_attr_of(c->node[k], "perm");
+        if (mlo_is(c->node[k], "Transpose") && mlo_form_known(&to) && to.rank == f.rank) {
             int64_t stride[MLO_MAX_RANK], at[MLO_MAX_RANK] = {0}, s = 1;
             for (int d = f.rank; d--; s *= f.dims[d]) stride[d] = s;
             for (int64_t i = 0; i < count; i++) {
@@ -12047,9 +12778,9 @@ static int32_t *mlo_index_map(const mlo_recogniser *r, const char *source, mlo_n
 }
 
 /* Does the chain from `source` [.., T, C] lay it out as [heads, T, D] (order 0), or [heads, D, T] (order 1), C = heads * D? */
-static int mlo_is_heads(const mlo_recogniser *r, const char *source, mlo_node **chain, int n, int64_t t, int64_t heads, int64_t d, int order) {
+static int mlo_is_heads(const mlo_recogniser *r, const char *source, const mlo_chain *c, int64_t t, int64_t heads, int64_t d, int order) {
     mlo_form f = mlo_body_form(r, source);
-    int32_t *map = mlo_form_known(&f) && mlo_form_count(&f) == t * heads * d ? mlo_index_map(r, source, chain, n) : NULL;
+    int32_t *map = mlo_form_known(&f) && mlo_form_count(&f) == t * heads * d ? mlo_index_map(r, source, c) : NULL;
     int ok = map != NULL;
     for (int64_t h = 0; ok && h < heads; h++) for (int64_t i = 0; ok && i < t; i++) for (int64_t j = 0; ok && j < d; j++)
         ok = map[h * t * d + (order ? j * t + i : i * d + j)] == (i * heads + h) * d + j;
@@ -12068,10 +12799,20 @@ static mlo_sublayer *mlo_block_new(mlo_recogniser *r, mlo_block_kind kind, mlo_n
     return b;
 }
 
+/* Does who reads `name` see a rounding? */
+static int mlo_reads_rounded(mlo_recogniser *r, const char *name) {
+    mlo_rounding f;
+    for (mlo_node *n; !mlo_is_rounded(r, name, &f); name = n->input[0]) if (!mlo_is_layout(n = mlo_made_by(r, name))) return 0;
+    return 1;
+}
+
 /* Recognises the block's inputs first, then enters it: topological order by construction. */
 static const char *mlo_block_finish(mlo_recogniser *r, mlo_sublayer *b) {
     if (!b) return NULL;
-    for (int i = 0; i < b->n_in; i++) if (!(b->in[i] = mlo_block_of(r, b->in[i]))) return NULL;
+    for (int i = 0; i < b->n_in; i++) {
+        b->raw[i] = b->kind != MLO_ATTENTION && !mlo_reads_rounded(r, b->in[i]);
+        if (!(b->in[i] = mlo_block_of(r, b->in[i]))) return NULL;
+    }
     if (!MLO_PUSH(r->m, r->block, r->n_block, b) || mlo_map_put(r->m, &r->done, b->out, (void *)(uintptr_t)b->out)) return NULL;
     return b->out;
 }
@@ -12097,11 +12838,17 @@ static const char *mlo_block_linear(mlo_recogniser *r, mlo_node *n, const char *
 /* Add of a carried value and a parameter behind a MatMul: its bias. */
 static const char *mlo_block_bias(mlo_recogniser *r, mlo_node *n) {
     for (size_t i = 0; i < 2; i++) {
-        mlo_node *p = mlo_made_by(r, n->input[i]);
-        mlo_value *v = mlo_value_of(r->body, n->input[i]);
+        mlo_rounding f;
+        int rounded = mlo_is_rounded(r, n->input[i], &f);
+        const char *sum = rounded ? f.from : n->input[i];
+        mlo_node *p = mlo_made_by(r, sum);
+        mlo_value *v = mlo_value_of(r->body, sum);
         if (mlo_is(p, "MatMul") && v->n_uses == 1 && mlo_is_carried(r, p->input[0]) && !mlo_is_carried(r, p->input[1]) && !mlo_is_carried(r, n->input[1 - i])) {
-            mlo_form f = mlo_body_form(r, n->input[1 - i]), y = mlo_body_form(r, n->output[0]);
-            if (mlo_form_known(&f) && y.rank > 0 && mlo_form_count(&f) == y.dims[y.rank - 1]) return mlo_block_linear(r, p, n->input[1 - i], n->output[0]);
+            mlo_form bias = mlo_body_form(r, n->input[1 - i]), y = mlo_body_form(r, n->output[0]);
+            if (!mlo_form_known(&bias) || y.rank < 1 || mlo_form_count(&bias) != y.dims[y.rank - 1]) continue;
+            const char *out = mlo_block_linear(r, p, n->input[1 - i], n->output[0]);
+            if (out && rounded) r->block[r->n_block - 1]->sum_given = mlo_rounding_given(r->m, r->scan, r->body, &f, 1);
+            return out;
         }
     }
     return NULL;
@@ -12111,7 +12858,7 @@ static const char *mlo_block_bias(mlo_recogniser *r, mlo_node *n) {
 static mlo_node *mlo_scores(mlo_recogniser *r, mlo_node *softmax, mlo_sublayer *b) {
     const char *name = softmax->input[0]; double x;
     for (int i = 0; i < MLO_CHAIN; i++) {
-        mlo_node *p = mlo_made_by(r, name);
+        mlo_node *p = mlo_made_by(r, name = mlo_unrounded(r, name));
         if (!p) break;
         if (mlo_is(p, "MatMul")) return p;
         int first = mlo_is_carried(r, p->input[0]);
@@ -12127,9 +12874,10 @@ static mlo_node *mlo_scores(mlo_recogniser *r, mlo_node *softmax, mlo_sublayer *
 }
 
 /* MatMul(softmax(..), v) behind reshapes: an attention of [T, C] tokens. `out` is the value after the reshapes, chain leads to `mix`. */
-static const char *mlo_block_attention(mlo_recogniser *r, mlo_node *mix, const char *out, mlo_node **chain, int n_chain) {
+static const char *mlo_block_attention(mlo_recogniser *r, mlo_node *mix, const char *out, const mlo_chain *joined) {
     mlo_sublayer *b = mlo_block_new(r, MLO_ATTENTION, mix, out);
-    mlo_node *softmax = mlo_made_by(r, mix->input[0]), *q[MLO_CHAIN], *k[MLO_CHAIN], *v[MLO_CHAIN]; int nq, nk, nv;
+    mlo_node *softmax = mlo_made_by(r, mlo_unrounded(r, mix->input[0]));
+    mlo_chain chain[3];
     if (!b || !mlo_is(softmax, "Softmax")) return mlo_cannot(r, mix, "a product of two activations that is not attention");
     mlo_node *scores = mlo_scores(r, softmax, b);
     if (!scores) return NULL;
@@ -12139,36 +12887,38 @@ static const char *mlo_block_attention(mlo_recogniser *r, mlo_node *mix, const c
     if (axis != -1 && axis != s.rank - 1) return mlo_cannot(r, softmax, "a softmax that is not over the keys");
     int64_t tq = s.dims[s.rank - 2], tk = s.dims[s.rank - 1], d = o.dims[o.rank - 1];
     b->heads = mlo_form_count(&s) / (tq * tk);
-    b->in[0] = mlo_chain(r, scores->input[0], q, &nq, &b->scale);
-    b->in[1] = mlo_chain(r, scores->input[1], k, &nk, &b->scale);
-    b->in[2] = mlo_chain(r, mix->input[1], v, &nv, NULL);
+    double scale[3] = { 1, 1, 1 };
+    for (int i = 0; i < 3; i++) b->in[i] = mlo_chain_walk(r, i < 2 ? scores->input[i] : mix->input[1], &chain[i], i < 2 ? &scale[i] : NULL);
+    b->scale *= scale[0] * scale[1];
     b->n_in = 3;
     if (tq != tk) return mlo_cannot(r, scores, "attention between sequences of two lengths");
-    if (!mlo_is_heads(r, b->in[0], q, nq, tq, b->heads, d, 0)) return mlo_cannot(r, scores, "queries that are not laid out as heads of the token's channels");
-    if (!mlo_is_heads(r, b->in[1], k, nk, tk, b->heads, d, 1)) return mlo_cannot(r, scores, "keys that are not laid out as heads of the token's channels");
-    if (!mlo_is_heads(r, b->in[2], v, nv, tk, b->heads, d, 0)) return mlo_cannot(r, mix, "values that are not laid out as heads of the token's channels");
-    int32_t *map = mlo_index_map(r, mix->output[0], chain, n_chain);
+    if (!mlo_is_heads(r, b->in[0], &chain[0], tq, b->heads, d, 0)) return mlo_cannot(r, scores, "queries that are not laid out as heads of the token's channels");
+    if (!mlo_is_heads(r, b->in[1], &chain[1], tk, b->heads, d, 1)) return mlo_cannot(r, scores, "keys that are not laid out as heads of the token's channels");
+    if (!mlo_is_heads(r, b->in[2], &chain[2], tk, b->heads, d, 0)) return mlo_cannot(r, mix, "values that are not laid out as heads of the token's channels");
+    int32_t *map = mlo_index_map(r, mix->output[0], joined);
     int ok = map != NULL;
     for (int64_t h = 0; ok && h < b->heads; h++) for (int64_t i = 0; ok && i < tq; i++) for (int64_t j = 0; ok && j < d; j++)
         ok = map[(i * b->heads + h) * d + j] == (h * tq + i) * d + j;
     mlo_scratch_free(r->m, map);
     if (!ok) return mlo_cannot(r, mix, "heads that are not joined back into the token's channels");
-    return mlo_block_finish(r, b);
+    if (!mlo_block_finish(r, b)) return NULL;
+    for (int i = 0; i < 3; i++) if (mlo_chain_note(r, b->in[i], &chain[i], scale[i])) return NULL;
+    return mlo_chain_note(r, out, joined, 1) ? NULL : out;
 }
 
 /* ---- functions of one value -------------------------------------------------------------------------------------------------------- */
 
 static int mlo_is_elementwise(const mlo_node *n) {
     static const char *const ops[] = { "Mul", "Div", "Add", "Sub", "Erf", "Tanh", "Sigmoid", "Relu", "Gelu", "Exp", "Neg", "Pow", "Sqrt", "Clip", "Min", "Max",
-        "Abs", "Reciprocal", "HardSwish", "HardSigmoid", "Elu", "LeakyRelu", "Softplus", "Identity", "Sign", "Mish", "Log" };
+        "Abs", "Reciprocal", "HardSwish", "HardSigmoid", "Elu", "LeakyRelu", "Softplus", "Identity", "Sign", "Mish", "Log", "Round", "Floor", "Ceil",
+        "QuantizeLinear", "DequantizeLinear" };
     for (size_t i = 0; n && i < sizeof ops / sizeof *ops; i++) if (mlo_is(n, ops[i])) return 1;
     return 0;
 }
 
 /* Collects, in topological order, the elementwise nodes between `source` and `name`. 0: something else is in between. */
 static int mlo_unary_nodes(mlo_recogniser *r, const char *name, const char *source, mlo_sublayer *b, int depth) {
-    double x;
-    if (name == source || mlo_scalar(r, name, &x)) return 1;
+    if (name == source || mlo_is_number(r, name)) return 1;
     mlo_node *n = mlo_made_by(r, name);
     for (size_t i = 0; i < b->n_inner; i++) if (b->inner[i] == n) return 1;
     if (!mlo_is_elementwise(n) || depth > 24) return 0;
@@ -12178,9 +12928,8 @@ static int mlo_unary_nodes(mlo_recogniser *r, const char *name, const char *sour
 
 /* A node a function of one value may contain: elementwise, all other operands single numbers. */
 static int mlo_is_inner(mlo_recogniser *r, const mlo_node *n) {
-    double x;
     if (!mlo_is_elementwise(n)) return 0;
-    for (size_t i = 0; i < n->n_input; i++) if (mlo_has_input(n, i) && !mlo_is_carried(r, n->input[i]) && !mlo_scalar(r, n->input[i], &x)) return 0;
+    for (size_t i = 0; i < n->n_input; i++) if (mlo_has_input(n, i) && !mlo_is_carried(r, n->input[i]) && !mlo_is_number(r, n->input[i])) return 0;
     return 1;
 }
 
@@ -12210,6 +12959,10 @@ static const char *mlo_block_unary(mlo_recogniser *r, mlo_node *n) {
     if (!b || !(b->in[0] = mlo_unary_source(r, n))) return mlo_cannot(r, n, "an elementwise op that is no function of one value");
     b->n_in = 1;
     if (!mlo_unary_nodes(r, n->output[0], b->in[0], b, 0)) return mlo_cannot(r, n, "an elementwise op of several values");
+    for (size_t i = 0; i < b->n_inner; i++) {                       /* what the function begins with rounding is given as its table's index */
+        mlo_rounding f;
+        if (mlo_is_rounded(r, b->inner[i]->output[0], &f) && f.from == b->in[0] && mlo_note_rounding(r, f.from, &f, 1)) return NULL;
+    }
     return mlo_block_finish(r, b);
 }
 
@@ -12236,15 +12989,22 @@ static const char *mlo_block_residual(mlo_recogniser *r, mlo_node *n) {
 
 /* Reshapes: the end of an attention, or nothing at all when tokens and channels stay what they were. */
 static const char *mlo_block_layout(mlo_recogniser *r, mlo_node *n) {
-    mlo_node *chain[MLO_CHAIN]; int count;
-    const char *source = mlo_chain(r, n->output[0], chain, &count, NULL);
+    mlo_chain chain;
+    const char *source = mlo_chain_walk(r, n->output[0], &chain, NULL);
     mlo_node *p = mlo_made_by(r, source);
     mlo_form from = mlo_body_form(r, source), to = mlo_body_form(r, n->output[0]);
-    if (mlo_is(p, "MatMul") && mlo_is_carried(r, p->input[1])) return mlo_block_attention(r, p, n->output[0], chain, count);
-    for (int i = 0; i < count; i++) if (mlo_is(chain[i], "Transpose")) return mlo_cannot(r, n, "a transpose outside of attention");
+    if (mlo_is(p, "MatMul") && mlo_is_carried(r, p->input[1])) return mlo_block_attention(r, p, n->output[0], &chain);
+    for (int i = 0; i < chain.n; i++) if (mlo_is(chain.node[i], "Transpose")) return mlo_cannot(r, n, "a transpose outside of attention");
     if (!mlo_form_known(&from) || !mlo_form_known(&to) || from.rank < 1 || to.rank < 1 || from.dims[from.rank - 1] != to.dims[to.rank - 1])
         return mlo_cannot(r, n, "a reshape that changes the channels");
-    return mlo_block_of(r, source);
+    const char *out = mlo_block_of(r, source);
+    return out && mlo_chain_note(r, out, &chain, 1) ? NULL : out;
+}
+
+/* A rounding is a note on what it rounds. */
+static const char *mlo_note_block(mlo_recogniser *r, const mlo_rounding *f) {
+    const char *out = mlo_block_of(r, f->from);
+    return out && mlo_note_rounding(r, out, f, 1) ? NULL : out;
 }
 
 static const char *mlo_block_of(mlo_recogniser *r, const char *name) {
@@ -12254,8 +13014,11 @@ static const char *mlo_block_of(mlo_recogniser *r, const char *name) {
     if (!n) { mlo_fail_at(r->m, MLO_E_UNSUPPORTED, name, "a sublayer reads a value that does not come from the carried one; such inputs are not supported yet"); return NULL; }
     if (++r->depth > 512) return mlo_cannot(r, n, "a loop body deeper than 512 sublayers");
     const char *out;
-    if (mlo_is_layout(n)) out = mlo_block_layout(r, n);
-    else if (mlo_is(n, "MatMul") && mlo_is_carried(r, n->input[1])) out = mlo_block_attention(r, n, name, NULL, 0);
+    mlo_rounding f; mlo_chain none;
+    none.n = none.n_rounding = 0;
+    if (mlo_is_rounded(r, name, &f)) out = mlo_note_block(r, &f);
+    else if (mlo_is_layout(n)) out = mlo_block_layout(r, n);
+    else if (mlo_is(n, "MatMul") && mlo_is_carried(r, n->input[1])) out = mlo_block_attention(r, n, name, &none);
     else if (mlo_is(n, "MatMul") || mlo_is(n, "Gemm")) out = mlo_block_linear(r, n, NULL, name);
     else if (mlo_is(n, "LayerNormalization") || mlo_is(n, "RMSNormalization")) out = mlo_block_norm(r, n);
     else if (mlo_is(n, "Add") && !mlo_is_inner(r, n) && (out = mlo_block_bias(r, n), out || r->m->error.code)) {}
@@ -12267,6 +13030,20 @@ static const char *mlo_block_of(mlo_recogniser *r, const char *name) {
     return out;
 }
 
+/* What leaves an iteration rounded enters the next one so; the first gets what the outer graph rounds it to. */
+static int mlo_given_carried(mlo_recogniser *r, const char *result) {
+    mlo *m = r->m;
+    const mlo_given *out = r->raw_result ? NULL : (const mlo_given *)mlo_map_get(&r->given, result);
+    const char *in = r->body->input[0]->name, *first = r->scan->node->input[0];
+    mlo_rounding f;
+    if (!out || mlo_map_get(&r->given, in) || !mlo_rounding_of(m, r->scan, r->scan->outer, first, &f)) return (int)m->error.code;
+    mlo_given *g = mlo_rounding_given(m, r->scan, r->scan->outer, &f, 1);
+    if (!g || g->bits != out->bits || g->sign != out->sign) return (int)m->error.code;
+    for (int64_t i = 1; i < r->scan->iterations; i++) { g->scale[i] = out->scale[i - 1]; g->zero[i] = out->zero[i - 1]; }
+    for (size_t i = 0; i < r->n_block; i++) for (int k = 0; k < r->block[i]->n_in; k++) if (r->block[i]->in[k] == in) r->block[i]->raw[k] = 0;
+    return mlo_map_put(m, &r->given, in, g);
+}
+
 /* The blocks of a loop's body. The carried output's canonical name goes to *result. */
 static int mlo_recognise(mlo *m, const mlo_scan *scan, mlo_recogniser *r, const char **result) {
     memset(r, 0, sizeof *r);
@@ -12275,8 +13052,9 @@ static int mlo_recognise(mlo *m, const mlo_scan *scan, mlo_recogniser *r, const 
     for (size_t i = 0; i < r->body->n_node; i++) for (size_t k = 0; k < r->body->node[i]->n_output; k++)
         if (mlo_map_put(m, &r->order, r->body->node[i]->output[k], (void *)(uintptr_t)(i + 1))) return (int)m->error.code;
     for (size_t i = 0; i < scan->n_state; i++) if (mlo_map_put(m, &r->done, r->body->input[i]->name, (void *)(uintptr_t)r->body->input[i]->name)) return (int)m->error.code;
+    r->raw_result = !mlo_reads_rounded(r, r->body->output[0]->name);
     *result = mlo_block_of(r, r->body->output[0]->name);
-    return (int)m->error.code;
+    return *result ? mlo_given_carried(r, *result) : (int)m->error.code;
 }
 
 /* ======== calibrate.c ======== */
@@ -12291,11 +13069,13 @@ static int mlo_recognise(mlo *m, const mlo_scan *scan, mlo_recogniser *r, const 
  */
 
 /* A value between sublayers. Arrays of iterations, or of iterations x channels (`per`). As an integer y it stands for
- *     16 bits: scale16 y          narrow: zero[c] + scale8 shape[c] y  */
+ *     wide: scale16 y             narrow: zero[c] + scale8 shape[c] y  */
 typedef struct {
     const char *name;
     int narrow, wide;                               /* demanded widths: matrix operand; residual stream */
-    int bits;                                       /* of the narrow form */
+    int raw;                                        /* 1: the residual stream has the value itself, not what it is rounded to */
+    int bits, wide_bits;                            /* of the narrow form, of the wide one */
+    mlo_given *given, *given_narrow, *given_wide;   /* what is fixed of it; of one form alone. NULL: nothing */
     int index;                                      /* 1: it is the index of a table */
     int reads[MLO_RESIDUAL + 1];                    /* how many sublayers of each kind read it, */
     int operand;                                    /* as which operand an attention does, */
@@ -12305,7 +13085,6 @@ typedef struct {
     double *low, *high, *mean, *square;             /* per channel. mean and square are sums until all samples are seen */
     double *scale16, *scale8, *zero, *drift;        /* drift: the mean of (what the integer stands for - the value) */
     float *shape;                                   /* NULL: all channels have one scale */
-    double *error, *power;                          /* of the narrow form: sums of squares of its errors, and of the values */
     double noise, macs;                             /* expected square error of what linear layers make of it, relative to that; their products per token */
     const char *name8, *name16, *shape_name;
 } mlo_signal;
@@ -12317,6 +13096,9 @@ typedef struct {
     const char *mask;               /* the float mask all attentions read, NULL for none */
     int mask_bad;                   /* a value seen in it that is neither 0 nor hugely negative */
     const char *mask_bits;          /* the boolean value that replaces it */
+    double cost;                    /* what products may cost, relative to all of them with operands of --activations bits */
+    int weights, activations, residual;      /* bits where nothing else is said: of weights, of matrix operands, of the residual stream */
+    int pow2;                       /* 1: every scale is a power of two */
 } mlo_quantizer;
 
 /* ---- signals -------------------------------------------------------------------------------------------------------------------------- */
@@ -12329,9 +13111,9 @@ static mlo_signal *mlo_signal_of(mlo_quantizer *q, const char *name) {
     if (!mlo_form_known(&f) || f.rank < 1 || f.dims[f.rank - 1] < 1) { mlo_fail_at(q->m, MLO_E_SHAPE, name, "the shape of this value is not known; bind its dimensions with --dim or --shape"); return NULL; }
     size_t per = n * (size_t)f.dims[f.rank - 1];
     if (!(s = MLO_NEW(q->m, mlo_signal))) return NULL;
-    s->name = name; s->channels = f.dims[f.rank - 1]; s->bits = 8;
-    double **const iteration[] = { &s->rows, &s->most, &s->inverse, &s->error, &s->power, &s->scale16, &s->scale8 }, **const channel[] = { &s->low, &s->high, &s->mean, &s->square, &s->zero, &s->drift };
-    for (size_t i = 0; i < 7; i++) if (!(*iteration[i] = MLO_NEW_N(q->m, double, n))) return NULL;
+    s->name = name; s->given = (mlo_given *)mlo_map_get(&q->r.given, name); s->channels = f.dims[f.rank - 1]; s->bits = q->activations; s->wide_bits = q->residual;
+    double **const iteration[] = { &s->rows, &s->most, &s->inverse, &s->scale16, &s->scale8 }, **const channel[] = { &s->low, &s->high, &s->mean, &s->square, &s->zero, &s->drift };
+    for (size_t i = 0; i < 5; i++) if (!(*iteration[i] = MLO_NEW_N(q->m, double, n))) return NULL;
     for (size_t i = 0; i < 6; i++) if (!(*channel[i] = MLO_NEW_N(q->m, double, per))) return NULL;
     return mlo_map_put(q->m, &q->signal, name, s) ? NULL : s;
 }
@@ -12398,9 +13180,7 @@ static int mlo_drift_see(void *user, const mlo_graph *g, int64_t iteration, cons
     const float *x = (const float *)a->data;
     for (int64_t i = 0, n = mlo_array_count(a); i < n; i++) {
         int64_t c = i % s->channels;
-        double e = mlo_rounded(s, iteration, c, (double)x[i]) - (double)x[i];
-        s->drift[iteration * s->channels + c] += e / s->rows[iteration];
-        s->error[iteration] += e * e; s->power[iteration] += (double)x[i] * (double)x[i];
+        s->drift[iteration * s->channels + c] += (mlo_rounded(s, iteration, c, (double)x[i]) - (double)x[i]) / s->rows[iteration];
     }
     return 0;
 }
@@ -12489,16 +13269,20 @@ static int mlo_sample_inputs(mlo *m, int64_t k, mlo_array **arrays, size_t *n) {
     return 0;
 }
 
-/* Evaluates the model as it stands on samples 0, 1, ...; `see` gets its values. */
-static int mlo_samples_run(mlo *m, int64_t samples, const mlo_observer *see) {
-    for (int64_t k = 0; k < samples && !m->error.code; k++) {
-        mlo_array *in[16] = {0}, flat[16]; size_t n;
-        if (!mlo_sample_inputs(m, k, in, &n)) {
-            for (size_t i = 0; i < n; i++) flat[i] = *in[i];
-            mlo_eval_observed(m, flat, n, see);
-        }
-        for (size_t i = 0; i < 16; i++) mlo_array_free(m, in[i]);
+/* Evaluates the model as it stands on sample k; `see` gets its values. */
+static int mlo_sample_run(mlo *m, int64_t k, const mlo_observer *see) {
+    mlo_array *in[16] = {0}, flat[16]; size_t n;
+    if (!mlo_sample_inputs(m, k, in, &n)) {
+        for (size_t i = 0; i < n; i++) flat[i] = *in[i];
+        mlo_eval_observed(m, flat, n, see);
     }
+    for (size_t i = 0; i < 16; i++) mlo_array_free(m, in[i]);
+    return (int)m->error.code;
+}
+
+/* ... on samples 0, 1, ... */
+static int mlo_samples_run(mlo *m, int64_t samples, const mlo_observer *see) {
+    for (int64_t k = 0; k < samples && !m->error.code; k++) mlo_sample_run(m, k, see);
     return (int)m->error.code;
 }
 
@@ -12511,6 +13295,233 @@ static int mlo_calibrate_run(mlo_quantizer *q, int (*what)(void *user, const mlo
     return mlo_samples_run(m, samples, &see);
 }
 
+/* ======== qconfig.c ======== */
+/* qconfig: fixed point as MASE's q_config says it.
+ *
+ * in:  the text of a JSON object, by op type or by node name (option q-config-json; the command line's --q-config FILE.json).
+ * out: what it fixes, on the signals and sublayers it names (mlo_given): widths, and scales 2^-frac.
+ * invariant: nothing is passed over: a key, type or name that is not known, a width that cannot be, and two entries that contradict each other
+ *      are refused with the sublayer, the value and what to write instead.
+ * example: {"by": "type", "default": {"config": {"name": null}}, "linear": {"config": {"name": "integer",
+ *      "data_in_width": 8, "data_in_frac_width": 3, "weight_width": 8, "weight_frac_width": 3, "bias_width": 8, "bias_frac_width": 3}}}
+ * cost: nothing to speak of.
+ *
+ * A number of width w and fraction f is clip(round(x 2^f), -2^(w-1), 2^(w-1) - 1) 2^-f. What an entry says of
+ *     data_in     is the form in which the sublayer reads its operands (of matmul: the queries)
+ *     data_out    is the form in which its result is made
+ *     weight      of linear, of a norm (gamma); of matmul: the keys and the values
+ *     bias        of linear, of a norm (beta): rounded to its own fraction, then aligned to the accumulator
+ * Rounding: weights and biases half to even; activations half up, which is the shift with one half added. A name of null, or bypass: true, fixes
+ * nothing. The softmax inside an attention is no op of its own: its weights have 8 bits. A config fixes all the layers of a loop alike.
+ */
+enum { MLO_Q_IN, MLO_Q_WEIGHT, MLO_Q_BIAS, MLO_Q_OUT, MLO_Q_PARTS };
+static const char *const mlo_q_part[] = { "data_in", "weight", "bias", "data_out" };
+
+typedef struct { int width, frac, is; } mlo_q_fixed;
+typedef struct { mlo_given **slot; const mlo_sublayer *by; int part; mlo_q_fixed f; } mlo_q_done;
+typedef struct { mlo_quantizer *q; cJSON *json; int by_name; mlo_q_done *done; size_t n_done; mlo_q_fixed part[MLO_Q_PARTS]; } mlo_q_config;
+
+/* MASE's op types: what a sublayer of that type has. Those without parts are known, but never in a loop. */
+static const struct { const char *type; mlo_block_kind kind; const char *has; } mlo_q_types[] = {
+    { "linear", MLO_LINEAR, "0123" }, { "matmul", MLO_ATTENTION, "013" }, { "bmm", MLO_ATTENTION, "013" },
+    { "layer_norm", MLO_NORM, "0123" }, { "rms_norm", MLO_NORM, "0123" }, { "add", MLO_RESIDUAL, "03" },
+    { "gelu", MLO_UNARY, "03" }, { "relu", MLO_UNARY, "03" }, { "silu", MLO_UNARY, "03" }, { "tanh", MLO_UNARY, "03" }, { "sigmoid", MLO_UNARY, "03" },
+    { "selu", MLO_UNARY, "03" }, { "softplus", MLO_UNARY, "03" }, { "softsign", MLO_UNARY, "03" }, { "function", MLO_UNARY, "03" },
+    { "conv1d", MLO_LINEAR, "" }, { "conv2d", MLO_LINEAR, "" }, { "batch_norm2d", MLO_NORM, "" }, { "embedding", MLO_LINEAR, "" },
+};
+enum { MLO_Q_TYPES = sizeof mlo_q_types / sizeof *mlo_q_types };
+
+/* The type of a function of one value, by what it is made of. */
+static const char *mlo_q_function(const mlo_sublayer *b) {
+    int erf = 0, sigmoid = 0, tanh_ = 0, relu = 0, soft = 0;
+    for (size_t i = 0; i < b->n_inner; i++) {
+        const mlo_node *n = b->inner[i];
+        erf |= mlo_is(n, "Erf") || mlo_is(n, "Gelu"); sigmoid |= mlo_is(n, "Sigmoid"); tanh_ |= mlo_is(n, "Tanh"); relu |= mlo_is(n, "Relu"); soft |= mlo_is(n, "Softplus");
+    }
+    if (erf) return "gelu";
+    if (b->n_inner == 1) return relu ? "relu" : tanh_ ? "tanh" : sigmoid ? "sigmoid" : soft ? "softplus" : "function";
+    return tanh_ ? "gelu" : sigmoid ? "silu" : "function";
+}
+
+static const char *mlo_q_type(const mlo_sublayer *b) {
+    switch (b->kind) {
+    case MLO_LINEAR: return "linear";
+    case MLO_ATTENTION: return "matmul";
+    case MLO_NORM: return b->center ? "layer_norm" : "rms_norm";
+    case MLO_RESIDUAL: return "add";
+    case MLO_UNARY: return mlo_q_function(b);
+    }
+    return "";
+}
+
+static int mlo_q_type_is(const mlo_sublayer *b, const char *type) { return mlo_eq(mlo_q_type(b), mlo_eq(type, "bmm") ? "matmul" : type); }
+
+static int mlo_q_type_at(const char *type) {
+    for (int i = 0; i < MLO_Q_TYPES; i++) if (mlo_eq(mlo_q_types[i].type, type)) return i;
+    return -1;
+}
+
+/* Equal but for what separates words: MASE has _ where scopes have dots. The name may have more in front. */
+static int mlo_q_same_name(const char *name, const char *scope) {
+    size_t n = strlen(name), k = strlen(scope);
+    if (!k || n < k) return 0;
+    for (size_t i = 0; i < k; i++) {
+        char a = name[n - k + i], b = scope[i];
+        if (a != b && !((a == '_' || a == '.' || a == '/') && (b == '_' || b == '.' || b == '/'))) return 0;
+    }
+    return n == k || name[n - k - 1] == '_' || name[n - k - 1] == '.' || name[n - k - 1] == '/';
+}
+
+/* Is this the sublayer's name: of its node, of its value, or of the module it is? */
+static int mlo_q_named(const mlo_sublayer *b, const char *name) {
+    const char *scope = mlo_meta_get(b->node->meta, b->node->n_meta, "mlo.scope"), *last = scope ? strrchr(scope, '/') : NULL;
+    return mlo_eq(name, mlo_node_name(b->node)) || mlo_eq(name, b->out) || (scope && b->kind != MLO_RESIDUAL && mlo_q_same_name(name, last ? last + 1 : scope));
+}
+
+/* ---- reading -------------------------------------------------------------------------------------------------------------------------------- */
+
+static int mlo_q_whole(mlo *m, const char *entry, const cJSON *v, int low, int high, int *to) {
+    double x = cJSON_IsNumber(v) ? v->valuedouble : low - 1;
+    if (!(x >= low && x <= high) || floor(x) < x) return mlo_fail_at(m, MLO_E_FORMAT, entry, "\"%s\" of the q_config is no whole number from %d to %d", v->string, low, high);
+    *to = (int)x;
+    return 0;
+}
+
+/* One key of a config. `has`: the parts that ops of this kind have. */
+static int mlo_q_key(mlo_q_config *c, const char *entry, const char *has, const cJSON *v, int *seen) {
+    mlo *m = c->q->m;
+    if (mlo_eq(v->string, "name") || mlo_eq(v->string, "noparse") || mlo_eq(v->string, "bypass")) return 0;
+    if (mlo_eq(v->string, "floor")) return cJSON_IsFalse(v) ? 0 : mlo_fail_at(m, MLO_E_UNSUPPORTED, entry, "\"floor\" of the q_config: mlo rounds to the nearest; leave it out, or write false");
+    for (int p = 0; p < MLO_Q_PARTS; p++) {
+        size_t n = strlen(mlo_q_part[p]);
+        if (strncmp(v->string, mlo_q_part[p], n)) continue;
+        int width = mlo_eq(v->string + n, "_width"), frac = mlo_eq(v->string + n, "_frac_width");
+        if (!width && !frac) continue;
+        if (!strchr(has, '0' + p)) return mlo_fail_at(m, MLO_E_UNSUPPORTED, entry, "\"%s\" of the q_config: there is no %s in this op; leave it out", v->string, mlo_q_part[p]);
+        seen[p] |= width ? 1 : 2;
+        c->part[p].is = 1;
+        return width ? mlo_q_whole(m, entry, v, 2, 32, &c->part[p].width) : mlo_q_whole(m, entry, v, -32, 32, &c->part[p].frac);
+    }
+    return mlo_fail_at(m, MLO_E_FORMAT, entry, "\"%s\" of the q_config is not known; there are {data_in,weight,bias,data_out}_{width,frac_width}%s", v->string, strstr(v->string, "isqrt") ? "; mlo's norm is exact inside" : "");
+}
+
+/* Reads {"config": {...}} into c->part. */
+static int mlo_q_entry(mlo_q_config *c, const char *has, const cJSON *entry) {
+    mlo *m = c->q->m;
+    const cJSON *config = cJSON_GetObjectItemCaseSensitive(entry, "config"), *name = cJSON_GetObjectItemCaseSensitive(config, "name"), *v = NULL;
+    int seen[MLO_Q_PARTS] = {0};
+    memset(c->part, 0, sizeof c->part);
+    if (!cJSON_IsObject(config) || (entry->child && entry->child->next)) return mlo_fail_at(m, MLO_E_FORMAT, entry->string, "this entry of the q_config is not {\"config\": {\"name\": .., ..}}");
+    if (cJSON_IsNull(name) || cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(config, "bypass"))) return 0;
+    if (!cJSON_IsString(name) || (strcmp(name->valuestring, "integer") && strcmp(name->valuestring, "fixed")))
+        return mlo_fail_at(m, MLO_E_UNSUPPORTED, entry->string, "\"name\" of the q_config is %s; \"integer\" (fixed point) and null are supported", cJSON_IsString(name) ? name->valuestring : "missing");
+    cJSON_ArrayForEach(v, config) if (mlo_q_key(c, entry->string, has, v, seen)) return (int)m->error.code;
+    for (int p = 0; p < MLO_Q_PARTS; p++) if (seen[p] && seen[p] != 3)
+        return mlo_fail_at(m, MLO_E_FORMAT, entry->string, "the q_config has \"%s_%s\" without \"%s_%s\"; give both", mlo_q_part[p], seen[p] == 1 ? "width" : "frac_width", mlo_q_part[p], seen[p] == 1 ? "frac_width" : "width");
+    return 0;
+}
+
+/* ---- fixing ----------------------------------------------------------------------------------------------------------------------------------- */
+
+/* *slot := width and fraction of `part`, for `count` scales, unless another entry has said so already. */
+static int mlo_q_fix(mlo_q_config *c, const mlo_sublayer *b, int part, mlo_given **slot, const char *what, int64_t count) {
+    mlo *m = c->q->m;
+    mlo_q_fixed f = c->part[part];
+    for (size_t i = 0; i < c->n_done; i++) if (c->done[i].slot == slot) {
+        mlo_q_done *d = &c->done[i];
+        if (d->f.width == f.width && d->f.frac == f.frac) return 0;
+        return mlo_fail(m, MLO_E_UNSUPPORTED, b->node, "the q_config contradicts itself about '%s': %s of '%s' (%s) says width %d, fraction %d, and %s of '%s' (%s) width %d, fraction %d; give both the same",
+            what, mlo_q_part[d->part], d->by->out, mlo_q_type(d->by), d->f.width, d->f.frac, mlo_q_part[part], b->out, mlo_q_type(b), f.width, f.frac);
+    }
+    mlo_q_done *done = MLO_NEW(m, mlo_q_done);
+    mlo_given *g = MLO_NEW(m, mlo_given);
+    if (!done || !g || !(g->scale = MLO_NEW_N(m, double, (size_t)count))) return (int)m->error.code;
+    g->bits = f.width; g->sign = 1;
+    for (int64_t i = 0; i < count; i++) g->scale[i] = ldexp(1, -f.frac);
+    *slot = g;
+    mlo_q_done record = { slot, b, part, f };
+    mlo_q_done *more = MLO_NEW_N(m, mlo_q_done, c->n_done + 1);
+    if (!more) return (int)m->error.code;
+    if (c->n_done) memcpy(more, c->done, c->n_done * sizeof *more);
+    c->done = more;
+    c->done[c->n_done++] = record;
+    return 0;
+}
+
+/* What c->part says, of one sublayer. */
+static int mlo_q_sublayer(mlo_q_config *c, mlo_sublayer *b) {
+    mlo_quantizer *q = c->q;
+    int64_t loops = q->scan.iterations;
+    int wide = b->kind == MLO_NORM || b->kind == MLO_RESIDUAL;
+    for (int k = 0; k < b->n_in; k++) {
+        mlo_signal *s = mlo_signal_of(q, b->in[k]);
+        int part = b->kind == MLO_ATTENTION && k && c->part[MLO_Q_WEIGHT].is ? MLO_Q_WEIGHT : MLO_Q_IN;
+        if (!s || (c->part[part].is && mlo_q_fix(c, b, part, wide ? &s->given_wide : &s->given_narrow, s->name, loops))) return (int)q->m->error.code;
+    }
+    mlo_signal *y = mlo_signal_of(q, b->out);
+    if (!y || (c->part[MLO_Q_OUT].is && mlo_q_fix(c, b, MLO_Q_OUT, y->wide ? &y->given_wide : &y->given_narrow, y->name, loops))) return (int)q->m->error.code;
+    if (b->kind == MLO_ATTENTION) return 0;
+    if (b->weight && c->part[MLO_Q_WEIGHT].is && mlo_q_fix(c, b, MLO_Q_WEIGHT, &b->weight_given, b->weight, loops * y->channels)) return (int)q->m->error.code;
+    if (b->bias && c->part[MLO_Q_BIAS].is && mlo_q_fix(c, b, MLO_Q_BIAS, &b->bias_given, b->bias, loops * y->channels)) return (int)q->m->error.code;
+    return 0;
+}
+
+/* The entry of a sublayer, else the default; NULL: none. */
+static const cJSON *mlo_q_entry_of(const mlo_q_config *c, const mlo_sublayer *b) {
+    const cJSON *e = NULL;
+    cJSON_ArrayForEach(e, c->json) if (!mlo_eq(e->string, "by") && !mlo_eq(e->string, "default") && (c->by_name ? mlo_q_named(b, e->string) : mlo_q_type_is(b, e->string))) return e;
+    return cJSON_GetObjectItemCaseSensitive(c->json, "default");
+}
+
+/* A name or type that fits nothing: refused, unless it is a type that loops without it may have. */
+static int mlo_q_unused(mlo_q_config *c, const cJSON *e) {
+    mlo *m = c->q->m;
+    for (size_t k = 0; k < c->q->r.n_block; k++) if (c->by_name ? mlo_q_named(c->q->r.block[k], e->string) : mlo_q_type_is(c->q->r.block[k], e->string)) return 0;
+    if (!c->by_name && mlo_q_type_at(e->string) >= 0) { mlo_warn(m, "the q_config has an entry for %s, of which the loop has none", e->string); return 0; }
+    mlo_text t = { m, NULL, 0, 0 };
+    for (size_t k = 0; k < c->q->r.n_block; k++) {
+        const mlo_sublayer *b = c->q->r.block[k];
+        int again = 0;
+        for (size_t j = 0; j < k && !c->by_name; j++) again |= mlo_q_type_is(b, mlo_q_type(c->q->r.block[j]));
+        if (!again) mlo_printf(&t, "%s%s", t.n ? ", " : "", c->by_name ? mlo_node_name(b->node) : mlo_q_type(b));
+    }
+    mlo_fail_at(m, MLO_E_FORMAT, e->string, "the q_config names %s that the loop does not have; it has: %s%s", c->by_name ? "a node" : "an op type", t.text ? t.text : "nothing", c->by_name ? " (one name stands for all layers)" : "");
+    mlo_text_free(&t);
+    return (int)m->error.code;
+}
+
+static int mlo_q_apply(mlo_q_config *c) {
+    const cJSON *by = cJSON_GetObjectItemCaseSensitive(c->json, "by"), *e = NULL;
+    mlo *m = c->q->m;
+    if (!cJSON_IsString(by) || (strcmp(by->valuestring, "type") && strcmp(by->valuestring, "name")))
+        return mlo_fail_at(m, MLO_E_FORMAT, NULL, "\"by\" of the q_config is %s; it must be \"type\" or \"name\"", cJSON_IsString(by) ? by->valuestring : "missing");
+    c->by_name = !strcmp(by->valuestring, "name");
+    cJSON_ArrayForEach(e, c->json) if (!mlo_eq(e->string, "by") && !mlo_eq(e->string, "default") && mlo_q_unused(c, e)) return (int)m->error.code;
+    for (size_t k = 0; k < c->q->r.n_block; k++) {
+        mlo_sublayer *b = c->q->r.block[k];
+        int at = mlo_q_type_at(mlo_q_type(b));
+        if (!(e = mlo_q_entry_of(c, b))) continue;
+        /* a default is for all kinds of ops: what one does not have is passed over */
+        if (mlo_q_entry(c, mlo_eq(e->string, "default") ? "0123" : mlo_q_types[at < 0 ? 0 : at].has, e) || mlo_q_sublayer(c, b)) return (int)m->error.code;
+    }
+    return 0;
+}
+
+/* Fixes what the q_config says, if there is one. */
+static int mlo_qconfig(mlo_quantizer *q) {
+    mlo *m = q->m;
+    const char *text = mlo_opt(m, "q-config-json"), *scale = mlo_opt(m, "scale"), *end = NULL;
+    mlo_q_config c = { q, NULL, 0, NULL, 0, {{ 0, 0, 0 }} };
+    if (!text) return 0;
+    if (scale && strcmp(scale, "pow2")) return mlo_fail_at(m, MLO_E_USAGE, NULL, "--scale %s with a q_config: its scales are powers of two; leave --scale out", scale);
+    q->pow2 = 1;
+    c.json = cJSON_ParseWithOpts(text, &end, 1);
+    if (!cJSON_IsObject(c.json)) mlo_fail_at(m, MLO_E_FORMAT, NULL, "the q_config is no JSON object like {\"by\": \"type\", \"linear\": {\"config\": {\"name\": \"integer\", ..}}}");
+    else mlo_q_apply(&c);
+    cJSON_Delete(c.json);
+    return (int)m->error.code;
+}
+
 /* ======== scales.c ======== */
 /* scales: what the integers stand for.
  *
@@ -12521,7 +13532,10 @@ static int mlo_calibrate_run(mlo_quantizer *q, int (*what)(void *user, const mlo
  *      by shape[c] and zero W goes into the bias.
  * cost: the weights once, a layer at a time.
  *
- * The residual stream has 16 bits, symmetric, a quarter of headroom. Matrix operands have fewer, so each gets what its place allows:
+ * Widths are options: 16 bits for the residual stream, 8 for operands and weights where nothing is said. With --scale pow2 every scale is a
+ * power of two, so that going from one to another is a shift. What is given (mlo_given: by the source model, by a q_config) is taken as it is.
+ *
+ * The residual stream is symmetric, with a quarter of headroom. Matrix operands have fewer bits, so each gets what its place allows:
  *     read by linear layers alone:       a scale and a zero per channel; the shape is the best of a few between "ranges become equal" and
  *                                        "weights become equal", by the expected error of the product (Xiao et al., SmoothQuant, search alpha)
  *     values of an attention:            likewise; weights of a row sum to one, so the mix has the same zero and shape
@@ -12530,10 +13544,132 @@ static int mlo_calibrate_run(mlo_quantizer *q, int (*what)(void *user, const mlo
  *     index of a table:                  one scale and one zero, over the range where the function is not flat
  *     anything else:                     one scale
  */
-enum { MLO_WIDE = 32767, MLO_INDEX_BITS = 10 };
+enum { MLO_INDEX_BITS = 10 };
 static const double mlo_headroom = 1.25, mlo_margin = 1.0 / 16;
 
 static double mlo_top(const mlo_signal *s) { return ldexp(1, s->bits - 1) - 1; }
+static double mlo_wide_top(const mlo_signal *s) { return ldexp(1, s->wide_bits - 1) - 1; }
+
+static int mlo_is_pow2(double x) { int e; return frexp(x, &e) <= 0.5 && x > 0; }
+static double mlo_pow2_up(double x) { int e; double f = frexp(x, &e); return ldexp(1, f <= 0.5 ? e - 1 : e); }
+static double mlo_pow2_near(double x) { int e; double f = frexp(x, &e); return ldexp(1, f < 0.70710678118654752 ? e - 1 : e); }
+
+/* A scale that is at least x, as it is stored: a float, or a power of two. */
+static double mlo_step(const mlo_quantizer *q, double x) { return q->pow2 ? mlo_pow2_up(x) : (double)(float)x; }
+
+/* ---- what is given ------------------------------------------------------------------------------------------------------------------------ */
+
+/* The real value of the integer 0: integers are signed here, so unsigned ones lose their middle. */
+static double mlo_given_zero(const mlo_given *g, int64_t i) { return -g->scale[i] * ((g->zero ? g->zero[i] : 0) - (g->sign ? 0 : ldexp(1, g->bits - 1))); }
+
+static const mlo_given *mlo_narrow_given(const mlo_signal *s) { return s->given_narrow ? s->given_narrow : s->given; }
+
+/* A wide form has no zero, so only what has none is taken over. */
+static const mlo_given *mlo_wide_given(const mlo_quantizer *q, const mlo_signal *s) {
+    const mlo_given *g = s->given_wide ? s->given_wide : s->given;
+    for (int64_t i = 0; g && g->scale && i < q->scan.iterations; i++) if (mlo_given_zero(g, i) < 0 || mlo_given_zero(g, i) > 0) return NULL;
+    return g;
+}
+
+static int mlo_given_scaled(const mlo_given *g) { return g && g->scale; }
+
+/* All of a value is given, with zeros that a wide form does not have: it is made narrow, and what the residual stream gets is made of that. */
+static int mlo_widened(const mlo_quantizer *q, const mlo_signal *s) { return s->wide && mlo_given_scaled(s->given) && !s->given_wide && !mlo_wide_given(q, s); }
+
+/* Both forms are given, and are one: then there is nothing to do between them. */
+static int mlo_one_form(const mlo_quantizer *q, const mlo_signal *s) {
+    const mlo_given *n = mlo_narrow_given(s), *w = mlo_wide_given(q, s);
+    if (!mlo_given_scaled(n) || !mlo_given_scaled(w) || s->bits != s->wide_bits) return 0;
+    for (int64_t i = 0; i < q->scan.iterations; i++) {
+        double off = n->scale[i] - w->scale[i], zero = mlo_given_zero(n, i);
+        if (off < 0 || off > 0 || zero < 0 || zero > 0) return 0;
+    }
+    return 1;
+}
+
+static int mlo_given_check(mlo_quantizer *q, const char *name, const mlo_given *g, int least, int most, int64_t count) {
+    if (g->bits < least || g->bits > most) return mlo_fail_at(q->m, MLO_E_UNSUPPORTED, name, "%d bits are fixed for this value; %d to %d are supported", g->bits, least, most);
+    for (int64_t i = 0; g->scale && i < count; i++) {
+        if (!(g->scale[i] > 0 && g->scale[i] < 1e30)) return mlo_fail_at(q->m, MLO_E_DATA, name, "a scale of %g is fixed for this value; it must be above 0", g->scale[i]);
+        if (q->pow2 && !mlo_is_pow2(g->scale[i])) return mlo_fail_at(q->m, MLO_E_UNSUPPORTED, name, "a scale of %g is fixed for this value, which is no power of two; --scale real takes it", g->scale[i]);
+    }
+    return 0;
+}
+
+/* Widths that are given, and whether what is given can be. */
+static int mlo_obey_widths(mlo_quantizer *q, mlo_signal *s) {
+    const mlo_given *n = mlo_narrow_given(s), *w = mlo_wide_given(q, s);
+    int index = s->reads[MLO_UNARY] > 0;
+    if (n && (s->narrow || mlo_widened(q, s)) && mlo_given_check(q, s->name, n, 2, index ? 12 : 16, q->scan.iterations)) return (int)q->m->error.code;
+    if (w && s->wide && mlo_given_check(q, s->name, w, 2, 16, q->scan.iterations)) return (int)q->m->error.code;
+    if (n) s->bits = n->bits;
+    if (w) s->wide_bits = w->bits;
+    return 0;
+}
+
+/* Takes scale and zero of the narrow form from what is given. */
+static void mlo_obey(mlo_quantizer *q, mlo_signal *s) {
+    const mlo_given *g = mlo_narrow_given(s);
+    s->shape = NULL;
+    for (int64_t i = 0; i < q->scan.iterations; i++) {
+        s->scale8[i] = g->scale[i];
+        for (int64_t c = 0; c < s->channels; c++) s->zero[i * s->channels + c] = mlo_given_zero(g, i);
+    }
+}
+
+/* The unary function that is the only reader of a linear layer, NULL when there is none: they become one MVUTable. */
+static mlo_sublayer *mlo_fused_unary(const mlo_quantizer *q, const mlo_sublayer *b) {
+    mlo_sublayer *unary = NULL; int readers = 0;
+    for (size_t i = 0; i < q->r.n_block; i++) for (int k = 0; k < q->r.block[i]->n_in; k++) if (q->r.block[i]->in[k] == b->out) {
+        readers++;
+        if (q->r.block[i]->kind == MLO_UNARY) unary = q->r.block[i];
+    }
+    return readers == 1 && b->out != q->result ? unary : NULL;
+}
+
+/* A table of Relu may have the steps of what it makes: then it is exact. */
+static int mlo_given_relu(mlo_quantizer *q, const mlo_sublayer *b) {
+    mlo_signal *x = mlo_signal_of(q, b->in[0]), *y = mlo_signal_of(q, b->out);
+    const mlo_given *g = mlo_narrow_given(y);
+    if (b->n_inner != 1 || !mlo_is(b->inner[0], "Relu") || x->given || !mlo_given_scaled(g)) return 0;
+    for (int64_t i = 0; g->zero && i < q->scan.iterations; i++) if (g->zero[i] < 0 || g->zero[i] > 0) return 0;
+    mlo_given *same = MLO_NEW(q->m, mlo_given);
+    if (!same) return (int)q->m->error.code;
+    same->sign = 1; same->bits = g->bits + !g->sign; same->scale = g->scale;
+    x->given = same;
+    return 0;
+}
+
+/* What an attention cannot take: scores know no zero of the queries, and what is mixed has the zero of what it is made of. */
+static int mlo_given_attention(mlo_quantizer *q, const mlo_sublayer *b) {
+    mlo_signal *x = mlo_signal_of(q, b->in[0]), *v = mlo_signal_of(q, b->in[2]), *y = mlo_signal_of(q, b->out), *left = NULL;
+    const mlo_given *gx = mlo_narrow_given(x), *gv = mlo_narrow_given(v), *gy = mlo_narrow_given(y);
+    for (int64_t i = 0; i < q->scan.iterations; i++) {
+        double query = mlo_given_scaled(gx) ? mlo_given_zero(gx, i) : 0, value = mlo_given_scaled(gv) ? mlo_given_zero(gv, i) : 0, mix = mlo_given_scaled(gy) ? mlo_given_zero(gy, i) : 0;
+        if (query < 0 || query > 0) left = x;
+        if (value < 0 || value > 0 || mix < 0 || mix > 0) { v->given = v->given_narrow = y->given = y->given_narrow = NULL; left = left ? left : v; }
+    }
+    if (left == x) x->given = x->given_narrow = NULL;
+    if (left) mlo_warn(q->m, "%s: zero points of queries, values and their mix are not taken over (an attention knows none): scales of '%s' are chosen here", mlo_node_name(b->node), left->name);
+    return (int)q->m->error.code;
+}
+
+/* What the source model fixes. A rounding that the residual stream does not see is one of the narrow form. */
+static int mlo_demand_given(mlo_quantizer *q) {
+    for (size_t k = 0; k < q->signal.size; k++) if (q->signal.slot[k].key) {
+        mlo_signal *s = (mlo_signal *)q->signal.slot[k].value;
+        if (s->given && s->raw) { s->given_narrow = s->given; s->given = NULL; }
+    }
+    for (size_t k = 0; k < q->r.n_block; k++) {
+        mlo_sublayer *b = q->r.block[k];
+        if (b->kind == MLO_ATTENTION && mlo_given_attention(q, b)) break;
+        if (b->kind == MLO_UNARY && mlo_given_relu(q, b)) break;
+        if (b->kind == MLO_LINEAR) b->weight_given = mlo_weight_given(q->m, &q->scan, b->weight, b->transposed, mlo_signal_of(q, b->out)->channels);
+        q->r.left_out += b->kind == MLO_LINEAR && b->sum_given && mlo_fused_unary(q, b);
+    }
+    if (q->r.left_out) mlo_warn(q->m, "%zu roundings of the model are left out: of scores and probabilities, of sums before their bias, and where readers round one value differently. The integer model is finer there", q->r.left_out);
+    return (int)q->m->error.code;
+}
 
 /* ---- demands --------------------------------------------------------------------------------------------------------------------------- */
 
@@ -12545,12 +13681,14 @@ static int mlo_demand(mlo_quantizer *q) {
             mlo_signal *s = mlo_signal_of(q, b->in[k]);
             if (!s) return (int)q->m->error.code;
             if (wide) s->wide = 1; else s->narrow = 1;
+            if (wide && b->raw[k]) s->raw = 1;
             s->reads[b->kind]++; s->operand = k;
             if (b->kind == MLO_UNARY) s->bits = MLO_INDEX_BITS;
         }
         mlo_signal *out = mlo_signal_of(q, b->out);
         if (!out) return (int)q->m->error.code;
         out->maker = b;
+        if (b->kind == MLO_RESIDUAL) out->wide = 1;                                /* a sum knows no shape */
         if (b->kind == MLO_ATTENTION && b->mask) {
             if (q->mask && q->mask != b->mask) return mlo_fail(q->m, MLO_E_UNSUPPORTED, b->node, "a loop with two attention masks, '%s' and '%s'; one key mask per loop is supported", q->mask, b->mask);
             q->mask = b->mask;
@@ -12559,20 +13697,51 @@ static int mlo_demand(mlo_quantizer *q) {
     mlo_signal *in = mlo_signal_of(q, q->scan.body->input[0]->name), *out = mlo_signal_of(q, q->result);
     if (!in || !out) return (int)q->m->error.code;
     in->wide = out->wide = 1;
+    if (q->r.raw_result) out->raw = 1;
+    return mlo_demand_given(q);
+}
+
+/* The carried value goes out as it comes in: one width, and the scales of iteration k + 1 are those that iteration k leaves. */
+static int mlo_unite_carried(mlo_quantizer *q) {
+    mlo *m = q->m;
+    mlo_signal *in = mlo_signal_of(q, q->scan.body->input[0]->name), *out = mlo_signal_of(q, q->result);
+    const mlo_given *a = mlo_wide_given(q, in), *b = mlo_wide_given(q, out), *one = a ? a : b;
+    size_t n = (size_t)q->scan.iterations;
+    if (mlo_given_scaled(in->given) && mlo_given_scaled(out->given)) return 0;                       /* by the source model, which is one already */
+    if (a && b && a->bits != b->bits) return mlo_fail_at(m, MLO_E_UNSUPPORTED, out->name, "%d bits are fixed for what goes into a layer and %d for what comes out of it ('%s'), which the next layer reads; give both one width", a->bits, b->bits, out->name);
+    for (size_t i = 1; mlo_given_scaled(a) && mlo_given_scaled(b) && i < n; i++) if (a->scale[i] < b->scale[i - 1] || a->scale[i] > b->scale[i - 1])
+        return mlo_fail_at(m, MLO_E_UNSUPPORTED, out->name, "a scale of %g is fixed for what goes into a layer and %g for what comes out of the one before; give both one scale", a->scale[i], b->scale[i - 1]);
+    if (!one || (a && b)) return 0;
+    mlo_given *other = MLO_NEW(m, mlo_given);
+    if (!other) return (int)m->error.code;
+    *other = *one; other->zero = NULL; other->sign = 1;
+    if (one->scale && !(other->scale = MLO_NEW_N(m, double, n))) return (int)m->error.code;
+    for (size_t i = 0; one->scale && i < n; i++) other->scale[i] = one->scale[a ? (i + 1 < n ? i + 1 : i) : i ? i - 1 : i];
+    *(a ? &out->given_wide : &in->given_wide) = other;
+    return 0;
+}
+
+/* After all that is given is known: widths of signals and weights. */
+static int mlo_choose_given(mlo_quantizer *q) {
+    if (mlo_unite_carried(q)) return (int)q->m->error.code;
+    for (size_t k = 0; k < q->signal.size; k++) if (q->signal.slot[k].key && mlo_obey_widths(q, (mlo_signal *)q->signal.slot[k].value)) return (int)q->m->error.code;
+    for (size_t k = 0; k < q->r.n_block; k++) {
+        const mlo_sublayer *b = q->r.block[k];
+        if (b->kind == MLO_LINEAR && b->weight_given && mlo_given_check(q, b->out, b->weight_given, 2, 8, 0)) return (int)q->m->error.code;
+        if (b->kind != MLO_ATTENTION) continue;
+        const mlo_signal *x[3]; for (int i = 0; i < 3; i++) x[i] = mlo_signal_of(q, b->in[i]);
+        if (x[1]->bits != x[0]->bits || x[2]->bits != x[0]->bits) return mlo_fail(q->m, MLO_E_UNSUPPORTED, b->node, "queries of %d bits, keys of %d and values of %d; an attention takes one width", x[0]->bits, x[1]->bits, x[2]->bits);
+    }
     return 0;
 }
 
 /* Do linear layers alone read the narrow form? Then they can absorb shape and zero. */
 static int mlo_absorbed(const mlo_signal *s) { return s->narrow && s->reads[MLO_LINEAR] && !s->reads[MLO_ATTENTION] && !s->reads[MLO_UNARY]; }
 
-/* The unary function that is the only reader of a linear layer, NULL when there is none: they become one MVUTable. */
-static mlo_sublayer *mlo_fused_unary(const mlo_quantizer *q, const mlo_sublayer *b) {
-    mlo_sublayer *unary = NULL; int readers = 0;
-    for (size_t i = 0; i < q->r.n_block; i++) for (int k = 0; k < q->r.block[i]->n_in; k++) if (q->r.block[i]->in[k] == b->out) {
-        readers++;
-        if (q->r.block[i]->kind == MLO_UNARY) unary = q->r.block[i];
-    }
-    return readers == 1 && b->out != q->result ? unary : NULL;
+/* Does one of the linear layers that read this value have integers for weights? They take no shape. */
+static int mlo_weights_fixed(const mlo_quantizer *q, const char *name) {
+    for (size_t k = 0; k < q->r.n_block; k++) if (q->r.block[k]->kind == MLO_LINEAR && q->r.block[k]->in[0] == name && mlo_given_scaled(q->r.block[k]->weight_given)) return 1;
+    return 0;
 }
 
 /* ---- weights --------------------------------------------------------------------------------------------------------------------------- */
@@ -12589,13 +13758,29 @@ static mlo_array *mlo_weight(mlo_quantizer *q, const mlo_sublayer *b, int64_t i)
     return t;
 }
 
+/* Bits of the integer weights; the largest of them, which is the smallest without its sign, unless a given range goes one further. */
+static int mlo_weight_bits(const mlo_quantizer *q, const mlo_sublayer *b) { return b->weight_given ? b->weight_given->bits : q->weights; }
+
+static void mlo_most_of(const float *restrict x, float f, float *restrict most, int64_t n) {
+    for (int64_t i = 0; i < n; i++) { float v = fabsf(x[i] * f); most[i] = v > most[i] ? v : most[i]; }
+}
 /* most[n] := max(most[n], |w[k][n]| t[k]). */
 static void mlo_column_most(const mlo_array *w, const float *t, float *most) {
     const float *x = (const float *)w->data;
     for (int64_t k = 0; k < w->dims[0]; k++, x += w->dims[1]) {
-        float f = t ? t[k] : 1;
-        for (int64_t n = 0; n < w->dims[1]; n++) { float v = fabsf(x[n] * f); most[n] = v > most[n] ? v : most[n]; }
+        float f = t ? t[k] : 1; int64_t n = 0;
+        for (; n + MLO_LANES <= w->dims[1]; n += MLO_LANES) mlo_most_of(x + n, f, most + n, MLO_LANES);
+        mlo_most_of(x + n, f, most + n, w->dims[1] - n);
     }
+}
+
+/* The sum of squares of n numbers, and their largest magnitude if it is above *most. Four sums that do not wait for each other. */
+static double mlo_row_norm(const float *x, int64_t n, double *most) {
+    double sum[4] = {0}, top[4] = {0}; int64_t i = 0;
+    for (; i + 4 <= n; i += 4) for (int j = 0; j < 4; j++) { double v = fabs((double)x[i + j]); top[j] = v > top[j] ? v : top[j]; sum[j] += v * v; }
+    for (; i < n; i++) { double v = fabs((double)x[i]); top[0] = v > top[0] ? v : top[0]; sum[0] += v * v; }
+    for (int j = 0; j < 4; j++) if (top[j] > *most) *most = top[j];
+    return (sum[0] + sum[1]) + (sum[2] + sum[3]);
 }
 
 /* ---- the shape of a signal -------------------------------------------------------------------------------------------------------------- */
@@ -12612,6 +13797,7 @@ typedef struct {
     mlo_array *w[MLO_READERS]; int n;                    /* the weights of who reads the signal */
     double *range, *square, *weight, *norm;              /* per channel: half range; mean square about zero; largest weight; sum of squares of weights */
     float *t, *most;
+    double weight_top; int pow2;
 } mlo_shaper;
 
 static void mlo_shaper_free(mlo *m, mlo_shaper *h) {
@@ -12622,6 +13808,7 @@ static void mlo_shaper_free(mlo *m, mlo_shaper *h) {
 static int mlo_shaper_open(mlo_quantizer *q, const char *reads, int64_t channels, int64_t i, mlo_shaper *h) {
     mlo *m = q->m;
     memset(h, 0, sizeof *h);
+    h->weight_top = ldexp(1, q->weights - 1) - 1; h->pow2 = q->pow2;
     int64_t widest = 1;
     h->range = (double *)mlo_scratch(m, 4 * (size_t)channels, sizeof *h->range);
     h->t = (float *)mlo_scratch(m, (size_t)channels, sizeof *h->t);
@@ -12637,11 +13824,7 @@ static int mlo_shaper_open(mlo_quantizer *q, const char *reads, int64_t channels
     h->square = h->range + channels; h->weight = h->square + channels; h->norm = h->weight + channels;
     for (int64_t c = 0; c < channels; c++) {
         h->weight[c] = h->norm[c] = 0;
-        for (int k = 0; k < h->n; k++) for (int64_t n = 0; n < h->w[k]->dims[1]; n++) {
-            double v = fabs((double)((float *)h->w[k]->data)[c * h->w[k]->dims[1] + n]);
-            if (v > h->weight[c]) h->weight[c] = v;
-            h->norm[c] += v * v;
-        }
+        for (int k = 0; k < h->n; k++) h->norm[c] += mlo_row_norm((const float *)h->w[k]->data + c * h->w[k]->dims[1], h->w[k]->dims[1], &h->weight[c]);
     }
     return 0;
 }
@@ -12681,7 +13864,7 @@ static double mlo_shape_error(mlo_shaper *h, int64_t channels, double top) {
         int64_t n = h->w[k]->dims[1];
         memset(h->most, 0, (size_t)n * sizeof *h->most);
         mlo_column_most(h->w[k], h->t, h->most);
-        for (int64_t c = 0; c < n; c++) weights += (double)h->most[c] * (double)h->most[c] / (127.0 * 127.0);
+        for (int64_t c = 0; c < n; c++) weights += (double)h->most[c] * (double)h->most[c] / (h->weight_top * h->weight_top);
     }
     return signal + weights * energy;
 }
@@ -12695,6 +13878,7 @@ static void mlo_shape_choose(mlo_shaper *h, int64_t channels, double top, float 
         for (int64_t c = 0; c < channels; c++) {
             double r = h->range[c] > most / 256 ? h->range[c] : most / 256, w = h->weight[c] > heaviest / 256 ? h->weight[c] : heaviest / 256;
             h->t[c] = !eighths[a] || !(most > 1e-20) || !(heaviest > 1e-20) ? 1 : (float)(mlo_eighths(r / most, eighths[a]) / mlo_eighths(w / heaviest, 8 - eighths[a]));
+            if (h->pow2) h->t[c] = (float)mlo_pow2_near((double)h->t[c]);
         }
         double e = mlo_shape_error(h, channels, top);
         if (least >= 0 && !(e < least)) continue;
@@ -12718,19 +13902,19 @@ static void mlo_middle(mlo_signal *s, int64_t i) {
         s->zero[c] = (s->low[c] + s->high[c]) / 2;
         if (!s->wide) continue;
         double steps = rint(s->zero[c] / s->scale16[i]);
-        s->zero[c] = (steps > MLO_WIDE ? MLO_WIDE : steps < -MLO_WIDE ? -MLO_WIDE : steps) * s->scale16[i];
+        s->zero[c] = (steps > mlo_wide_top(s) ? mlo_wide_top(s) : steps < -mlo_wide_top(s) ? -mlo_wide_top(s) : steps) * s->scale16[i];
     }
 }
 
 /* The smallest scale8 at which every channel fits. */
-static void mlo_fit(mlo_signal *s, int64_t i) {
+static void mlo_fit(const mlo_quantizer *q, mlo_signal *s, int64_t i) {
     double most = 0;
     for (int64_t c = i * s->channels; c < (i + 1) * s->channels; c++) {
         double shape = s->shape ? (double)s->shape[c] : 1, up = (s->high[c] - s->zero[c]) / shape, down = (s->zero[c] - s->low[c]) / shape;
         if (up > most) most = up;
         if (down > most) most = down;
     }
-    s->scale8[i] = (double)(float)((most > 1e-20 ? most : 1) / mlo_top(s));                     /* nothing but zeros was seen: any scale will do */
+    s->scale8[i] = mlo_step(q, (most > 1e-20 ? most : 1) / mlo_top(s));                     /* nothing but zeros was seen: any scale will do */
 }
 
 /* Shape, zero and scale of a signal whose shape the linear layers that read `reads` absorb. */
@@ -12751,15 +13935,16 @@ static int mlo_shape_signal(mlo_quantizer *q, mlo_signal *s, const char *reads) 
         }
         mlo_shape_choose(&h, s->channels, mlo_top(s), s->shape + i * s->channels);
         mlo_shaper_free(m, &h);
-        mlo_fit(s, i);
+        mlo_fit(q, s, i);
     }
     return 0;
 }
 
 /* ---- tables: one scale, one zero ------------------------------------------------------------------------------------------------------------ */
 
-static void mlo_one_scale(mlo_signal *s, int64_t i, double low, double high) {
-    double top = mlo_top(s), scale = (double)(float)((high > low ? high - low : 1) / (2 * top + 1));
+static void mlo_one_scale(const mlo_quantizer *q, mlo_signal *s, int64_t i, double low, double high) {
+    double top = mlo_top(s), scale = mlo_step(q, (high > low ? high - low : 1) / (2 * top + 1));
+    if (q->pow2) low = (low + high - (2 * top + 1) * scale) / 2;              /* more room than is needed: half of it at each end */
     s->scale8[i] = scale;
     for (int64_t c = i * s->channels; c < (i + 1) * s->channels; c++) s->zero[c] = low + (top + 1) * scale;
 }
@@ -12769,8 +13954,8 @@ static void mlo_range(const mlo_signal *s, int64_t i, double *low, double *high)
     for (int64_t c = i * s->channels; c < (i + 1) * s->channels; c++) { if (s->low[c] < *low) *low = s->low[c]; if (s->high[c] > *high) *high = s->high[c]; }
 }
 
-/* f(first + k step), k = 0..n-1, by evaluating the function's own nodes. Returns scratch. */
-static mlo_array *mlo_tabulate(mlo_quantizer *q, const mlo_sublayer *u, double first, double step, int64_t count) {
+/* f(first + k step) in an iteration, k = 0..n-1, by evaluating the function's own nodes. Returns scratch. */
+static mlo_array *mlo_tabulate(mlo_quantizer *q, const mlo_sublayer *u, int64_t iteration, double first, double step, int64_t count) {
     mlo *m = q->m;
     mlo_array **made = (mlo_array **)mlo_scratch(m, u->n_inner + 1, sizeof *made), *result = NULL;
     if (!made) return NULL;
@@ -12785,7 +13970,7 @@ static mlo_array *mlo_tabulate(mlo_quantizer *q, const mlo_sublayer *u, double f
         for (size_t i = 0; i < n->n_input && !m->error.code; i++) if (mlo_has_input(n, i)) {
             if (n->input[i] == u->in[0]) in[i] = x;
             for (size_t j = 0; j < k && !in[i]; j++) if (u->inner[j]->output[0] == n->input[i]) in[i] = made[j];
-            if (!in[i]) { in[i] = mlo_scan_value(m, &q->scan, n->input[i], 0); own[i] = 1; }
+            if (!in[i]) { in[i] = mlo_scan_value(m, &q->scan, n->input[i], iteration); own[i] = 1; }
             if (in[i] && own[i] && mlo_array_count(in[i]) == 1) in[i]->rank = 0;
         }
         if (!m->error.code) mlo_call_node(m, op, n, mlo_opset_of(m), (const mlo_array *const *)in, &made[k]);
@@ -12803,34 +13988,55 @@ static int mlo_index_range(mlo_quantizer *q, const mlo_sublayer *u, mlo_signal *
     double low, high, step = y->wide ? y->scale16[i] : y->scale8[i];
     mlo_range(x, i, &low, &high);
     double each = (high - low) / (POINTS - 1);
-    mlo_array *f = mlo_tabulate(q, u, low, each, POINTS);
+    mlo_array *f = mlo_tabulate(q, u, i, low, each, POINTS);
     if (!f) return (int)q->m->error.code;
     const float *v = (const float *)f->data;
     int from = 0, to = POINTS - 1;
     while (from < to && fabs((double)(v[from + 1] - v[0])) <= step / 32) from++;
     while (to > from && fabs((double)(v[to - 1] - v[POINTS - 1])) <= step / 32) to--;
     mlo_array_free(q->m, f);
-    mlo_one_scale(x, i, low + from * each, low + to * each);
+    mlo_one_scale(q, x, i, low + from * each, low + to * each);
     return 0;
 }
 
 /* ---- all of them --------------------------------------------------------------------------------------------------------------------------- */
 
+/* A sum shifts its operands by 14 places at most: none may be much finer than the other, nor the sum than both. */
+static void mlo_add_scales(mlo_quantizer *q, const mlo_sublayer *b, int64_t i) {
+    mlo_signal *s[] = { mlo_signal_of(q, b->in[0]), mlo_signal_of(q, b->in[1]), mlo_signal_of(q, b->out) };
+    double least = (s[0]->scale16[i] > s[1]->scale16[i] ? s[0]->scale16[i] : s[1]->scale16[i]) / 4096;
+    for (int k = 0; k < 3; k++) if (s[k]->scale16[i] < least && !mlo_given_scaled(mlo_wide_given(q, s[k]))) s[k]->scale16[i] = least;
+}
+
 static void mlo_wide_scales(mlo_quantizer *q) {
     for (size_t k = 0; k < q->signal.size; k++) if (q->signal.slot[k].key) {
         mlo_signal *s = (mlo_signal *)q->signal.slot[k].value;
-        for (int64_t i = 0; i < q->scan.iterations; i++) s->scale16[i] = (double)(float)((s->most[i] > 1e-20 ? s->most[i] : 1) * mlo_headroom / MLO_WIDE);
+        const mlo_given *g = mlo_wide_given(q, s);
+        for (int64_t i = 0; i < q->scan.iterations; i++) s->scale16[i] = mlo_given_scaled(g) ? g->scale[i] : mlo_widened(q, s) ? s->given->scale[i] : mlo_step(q, (s->most[i] > 1e-20 ? s->most[i] : 1) * mlo_headroom / mlo_wide_top(s));
     }
+    for (size_t k = 0; q->pow2 && k < q->r.n_block; k++) for (int64_t i = 0; q->r.block[k]->kind == MLO_RESIDUAL && i < q->scan.iterations; i++) mlo_add_scales(q, q->r.block[k], i);
     mlo_signal *in = mlo_signal_of(q, q->scan.body->input[0]->name), *out = mlo_signal_of(q, q->result);
     for (int64_t k = 1; k < q->scan.iterations; k++) in->scale16[k] = out->scale16[k - 1];
 }
 
 /* A signal that is made by no table and is no attention's result. */
 static int mlo_narrow_scales(mlo_quantizer *q, mlo_signal *s) {
-    if (mlo_absorbed(s)) return mlo_shape_signal(q, s, s->name);
+    if (mlo_given_scaled(mlo_narrow_given(s))) { mlo_obey(q, s); return 0; }
+    if (mlo_absorbed(s) && !mlo_weights_fixed(q, s->name)) return mlo_shape_signal(q, s, s->name);
     for (int64_t i = 0; i < q->scan.iterations; i++) {
         if (!s->wide && s->reads[MLO_ATTENTION] == 1 && !s->reads[MLO_LINEAR] && !s->reads[MLO_UNARY] && s->operand == 1) mlo_middle(s, i);
-        mlo_fit(s, i);
+        mlo_fit(q, s, i);
+    }
+    return 0;
+}
+
+/* Scores know no zero of the queries, and what is mixed has the zero of what it is made of. */
+static int mlo_attention_zeros(mlo_quantizer *q, const mlo_sublayer *b) {
+    const mlo_signal *x = mlo_signal_of(q, b->in[0]), *v = mlo_signal_of(q, b->in[2]), *y = mlo_signal_of(q, b->out);
+    for (int64_t c = 0; c < q->scan.iterations * y->channels; c++) {
+        double far = y->wide ? v->zero[c] : y->zero[c] - v->zero[c];
+        if (x->zero[c] < 0 || x->zero[c] > 0) return mlo_fail(q->m, MLO_E_UNSUPPORTED, b->node, "a zero point is fixed for the queries '%s'; only symmetric ones are supported", x->name);
+        if (far < 0 || far > 0) return mlo_fail(q->m, MLO_E_UNSUPPORTED, b->node, "the values '%s' and their mix '%s' have different zeros, %g and %g; only one is supported", v->name, y->name, v->zero[c], y->wide ? 0 : y->zero[c]);
     }
     return 0;
 }
@@ -12838,29 +14044,34 @@ static int mlo_narrow_scales(mlo_quantizer *q, mlo_signal *s) {
 /* An attention's result, and the values it mixes. */
 static int mlo_attention_scales(mlo_quantizer *q, const mlo_sublayer *b) {
     mlo_signal *v = mlo_signal_of(q, b->in[2]), *y = mlo_signal_of(q, b->out);
-    if (mlo_absorbed(y) && !y->wide && !v->wide && v->reads[MLO_ATTENTION] == 1 && !v->reads[MLO_LINEAR] && !v->reads[MLO_UNARY] && v->maker && v->maker->kind == MLO_LINEAR) {
+    int given = mlo_given_scaled(mlo_narrow_given(y));
+    if (!given && !mlo_given_scaled(mlo_narrow_given(v)) && !mlo_weights_fixed(q, y->name) && mlo_absorbed(y) && !y->wide && !v->wide && v->reads[MLO_ATTENTION] == 1 && !v->reads[MLO_LINEAR] && !v->reads[MLO_UNARY] && v->maker && v->maker->kind == MLO_LINEAR) {
         if (mlo_shape_signal(q, v, y->name)) return (int)q->m->error.code;
         y->shape = v->shape; y->zero = v->zero;
     }
-    for (int64_t i = 0; i < q->scan.iterations; i++) mlo_fit(y, i);
-    return 0;
+    if (given) mlo_obey(q, y);
+    else for (int64_t i = 0; i < q->scan.iterations; i++) mlo_fit(q, y, i);
+    return mlo_attention_zeros(q, b);
 }
 
 static int mlo_unary_scales(mlo_quantizer *q, const mlo_sublayer *b) {
     mlo_signal *x = mlo_signal_of(q, b->in[0]), *y = mlo_signal_of(q, b->out);
+    int given = mlo_given_scaled(mlo_narrow_given(y));
+    if (given) mlo_obey(q, y);
     for (int64_t i = 0; i < q->scan.iterations; i++) {
         double low, high;
         mlo_range(y, i, &low, &high);
-        if (mlo_absorbed(y) && !y->wide) mlo_one_scale(y, i, low, high); else mlo_fit(y, i);
-        if (x->maker && mlo_fused_unary(q, x->maker) == b && mlo_index_range(q, b, x, y, i)) return (int)q->m->error.code;
+        if (given) continue;
+        if (mlo_absorbed(y) && !y->wide) mlo_one_scale(q, y, i, low, high); else mlo_fit(q, y, i);
     }
+    for (int64_t i = 0; x->maker && mlo_fused_unary(q, x->maker) == b && !mlo_given_scaled(mlo_narrow_given(x)) && i < q->scan.iterations; i++) if (mlo_index_range(q, b, x, y, i)) return (int)q->m->error.code;
     return 0;
 }
 
 static int mlo_fit_all(mlo_quantizer *q) {
     for (size_t k = 0; k < q->signal.size; k++) if (q->signal.slot[k].key) {
         mlo_signal *s = (mlo_signal *)q->signal.slot[k].value;
-        if (s->narrow && !(s->maker && (s->maker->kind == MLO_UNARY || s->maker->kind == MLO_ATTENTION)) && mlo_narrow_scales(q, s)) return (int)q->m->error.code;
+        if ((s->narrow || mlo_widened(q, s)) && !(s->maker && (s->maker->kind == MLO_UNARY || s->maker->kind == MLO_ATTENTION)) && mlo_narrow_scales(q, s)) return (int)q->m->error.code;
     }
     for (size_t k = 0; k < q->r.n_block; k++) {
         const mlo_sublayer *b = q->r.block[k];
@@ -12898,26 +14109,27 @@ static mlo_signal *mlo_neediest(mlo_quantizer *q, double budget) {
     for (size_t k = 0; k < q->r.n_block; k++) {                          /* in the order of the model: ties are decided alike everywhere */
         const mlo_sublayer *b = q->r.block[k];
         mlo_signal *s = b->kind == MLO_LINEAR ? mlo_signal_of(q, b->in[0]) : NULL;
-        if (!s || !mlo_absorbed(s) || s->bits >= 16 || s->macs / 8 > budget || ldexp((double)s->channels, s->bits + 7) > ldexp(1, 30)) continue;
+        if (!s || !mlo_absorbed(s) || mlo_narrow_given(s) || s->bits >= 16 || s->macs > budget || ldexp((double)s->channels, s->bits + mlo_weight_bits(q, b) - 1) > ldexp(1, 30)) continue;
         if (!best || s->noise / s->macs > best->noise / best->macs) best = s;
     }
     return best;
 }
 
-/* Spends what --max-cost allows over all-8-bit products: cost = products x bits of the operand / 8. */
+/* Spends what --max-cost allows over operands of --activations bits: cost = products x bits of the operand. */
 static int mlo_choose_widths(mlo_quantizer *q, double most) {
-    double all = mlo_products(q), budget = all * (most - 1);
+    double budget = mlo_products(q) * (most - 1) * q->activations;
     for (size_t k = 0; k < q->r.n_block; k++) {
         mlo_signal *s = mlo_signal_of(q, q->r.block[k]->in[0]);
         if (q->r.block[k]->kind == MLO_LINEAR && mlo_absorbed(s) && mlo_expected_noise(q, s)) return (int)q->m->error.code;
     }
-    for (mlo_signal *s; (s = mlo_neediest(q, budget)) != NULL; s->bits++, s->noise /= 4) budget -= s->macs / 8;
+    for (mlo_signal *s; (s = mlo_neediest(q, budget)) != NULL; s->bits++, s->noise /= 4) budget -= s->macs;
     return 0;
 }
 
 static int mlo_choose_scales(mlo_quantizer *q) {
     double most;
     if (mlo_max_cost(q->m, &most)) return (int)q->m->error.code;
+    if (q->cost >= 1) most = q->cost; else q->cost = most;
     mlo_calibrate_means(q);
     mlo_wide_scales(q);
     if (mlo_fit_all(q)) return (int)q->m->error.code;
@@ -12935,6 +14147,22 @@ static void mlo_fixed(double real, int most, int64_t *mult, int *shift) {
     if (*shift < 1) { *mult = 32767; *shift = 1; }
 }
 
+/* The same as a shift alone, for a power of two: mult is 1, or with a shift to the left what it takes beside a shift of 1. */
+static int mlo_shifted(mlo *m, const mlo_node *blame, double real, int64_t *mult, int *shift) {
+    int e;
+    frexp(real, &e);
+    *mult = e <= 0 ? 1 : e > 14 ? 0 : (int64_t)1 << e;
+    *shift = e <= 0 ? (1 - e > 48 ? 48 : 1 - e) : 1;
+    return *mult ? 0 : mlo_fail(m, MLO_E_UNSUPPORTED, blame, "what it makes must be shifted by %d places to the left; up to 13 are supported: a coarser scale of the output, or finer ones of what it reads, are needed", e - 1);
+}
+
+/* What requantization does: real = mult / 2^shift. */
+static int mlo_ratio(mlo_quantizer *q, const mlo_node *blame, double real, int most, int64_t *mult, int *shift) {
+    if (q->pow2) return mlo_shifted(q->m, blame, real, mult, shift);
+    mlo_fixed(real, most, mult, shift);
+    return 0;
+}
+
 /* ======== quantize.c ======== */
 /* quantize: one float loop becomes integers.
  *
@@ -12945,6 +14173,7 @@ static void mlo_fixed(double real, int most, int64_t *mult, int *shift) {
  *      parameter, whether or not layers agree about it.
  * example: a MatMul + Add of a BERT layer becomes
  *      w8 = QuantizeLinear(w, w_scale, 0)      y = mlo.MVU(x8, w8, bias, mult, shift)
+ *      (weights of fewer bits: Clip behind it; they travel as INT8, and as what they are to the hardware)
  * cost: two float evaluations per sample; one layer's weights in memory at a time.
  *
  * What an integer stands for is decided in scales.c; here it becomes numbers. A linear layer that reads y[c] = (x[c] - zero[c]) / (scale shape[c])
@@ -12955,12 +14184,12 @@ static void mlo_fixed(double real, int most, int64_t *mult, int *shift) {
 /* ---- making the new body ----------------------------------------------------------------------------------------------------------------- */
 
 /* A number as text that no locale changes: nine digits, which bring a float back exactly. */
-static const char *mlo_number_text(mlo *m, double x) {
-    char text[40];
-    snprintf(text, sizeof text, "%.9g", x);
+static const char *mlo_digits(double x, char text[40]) {
+    snprintf(text, 40, "%.9g", x);
     for (char *p = text; *p; p++) if (!strchr("0123456789+-einfa.", *p)) *p = '.';
-    return mlo_format(m, "%s", text);
+    return text;
 }
+static const char *mlo_number_text(mlo *m, double x) { char text[40]; return mlo_intern(m, mlo_digits(x, text)); }
 
 /* A per-iteration parameter of the new loop: an initializer [L, dims] outside, a scan input inside. Returns its data to be filled. */
 static void *mlo_parameter(mlo_quantizer *q, const char *name, mlo_dtype dtype, int rank, const int64_t *dims) {
@@ -12976,14 +14205,21 @@ static void *mlo_parameter(mlo_quantizer *q, const char *name, mlo_dtype dtype, 
     return data;
 }
 
-/* A number per iteration as metadata: x[i], or x[i] / over[i]. */
-static int mlo_numbers_meta(mlo_quantizer *q, mlo_node *n, const char *key, const double *x, const double *over) {
+/* A number per iteration as metadata. */
+static int mlo_numbers_meta(mlo_quantizer *q, mlo_node *n, const char *key, const double *x) {
     mlo *m = q->m;
     mlo_text t = { m, NULL, 0, 0 };
-    for (int64_t i = 0; i < q->scan.iterations; i++) { mlo_puts(&t, i ? " " : ""); mlo_puts(&t, mlo_number_text(m, !over ? x[i] : over[i] > 0 ? x[i] / over[i] : 0)); }
+    char text[40];
+    for (int64_t i = 0; i < q->scan.iterations; i++) { mlo_puts(&t, i ? " " : ""); mlo_puts(&t, mlo_digits(x[i], text)); }
     if (!m->error.code) mlo_meta_put(m, &n->meta, &n->n_meta, key, t.text ? t.text : "");
     mlo_text_free(&t);
     return (int)m->error.code;
+}
+
+/* The nearest 32-bit integer. */
+static int32_t mlo_to_int32(double x) {
+    x = floor(x + 0.5);
+    return x >= INT32_MAX ? INT32_MAX : x <= INT32_MIN ? INT32_MIN : x == x ? (int32_t)x : 0;
 }
 
 static mlo_dtype mlo_narrow_type(const mlo_signal *s) { return s->bits > 8 ? MLO_INT16 : MLO_INT8; }
@@ -12996,9 +14232,10 @@ static mlo_node *mlo_kernel_node(mlo_quantizer *q, const char *op, const mlo_sub
     int64_t hi = ((int64_t)1 << (bits - 1)) - 1;
     if (mlo_attr_int(m, n, "lo", -hi - 1) || mlo_attr_int(m, n, "hi", hi)) return NULL;
     if (bits != mlo_bits_of(to) && mlo_meta_put(m, &n->meta, &n->n_meta, "mlo.bits", mlo_format(m, "%d", bits))) return NULL;
+    if (q->pow2 && !mlo_is(n, "mlo.Attention") && !mlo_is(n, "mlo.LayerNorm") && mlo_meta_put(m, &n->meta, &n->n_meta, "mlo.pow2", "1")) return NULL;
     for (size_t i = 0; b && i < b->node->n_meta; i++)
         if (!mlo_starts(b->node->meta[i].key, "pkg.torch") && mlo_meta_put(m, &n->meta, &n->n_meta, b->node->meta[i].key, b->node->meta[i].value)) return NULL;
-    return mlo_numbers_meta(q, n, "mlo.scale", scale, NULL) || mlo_graph_add(m, q->body, n) ? NULL : n;
+    return mlo_numbers_meta(q, n, "mlo.scale", scale) || mlo_graph_add(m, q->body, n) ? NULL : n;
 }
 
 static int mlo_inputs(mlo *m, mlo_node *n, const char *const *names, size_t count) {
@@ -13029,11 +14266,31 @@ static int mlo_channel_parameters(mlo_quantizer *q, const char *name, int64_t n,
 
 static double mlo_shape_at(const mlo_signal *s, int64_t at) { return s->shape ? (double)s->shape[at] : 1; }
 
-/* Behind what makes a signal: its narrow copy, where both widths are wanted. */
+/* out = in + sign x zero, both in steps of a signal that is given: its integers with their zero point, or without. */
+static int mlo_offset_node(mlo_quantizer *q, const mlo_sublayer *b, const char *in, const char *out, mlo_dtype to, int bits, const mlo_signal *s, int sign) {
+    mlo *m = q->m;
+    mlo_channel_words w;
+    if (!out || mlo_channel_parameters(q, out, s->channels, &w)) return (int)m->error.code;
+    mlo_node *n = mlo_kernel_node(q, "mlo.Requant", b, out, to, bits, s->scale8);
+    for (int64_t at = 0; at < q->scan.iterations * s->channels; at++) {
+        double offset = rint(s->zero[at] / s->scale8[at / s->channels]);
+        if (offset >= ldexp(1, s->bits - 1)) return mlo_fail_at(m, MLO_E_UNSUPPORTED, s->name, "a zero point at the least of %d bits is fixed for this value, which the residual stream reads; a zero point one higher is supported", s->bits);
+        w.bias[at] = sign * (int32_t)offset; w.mult[at] = 2; w.shift[at] = 1;
+    }
+    const char *names[] = { in, w.name[0], w.name[1], w.name[2] };
+    return n ? mlo_inputs(m, n, names, 4) : (int)m->error.code;
+}
+
+/* Behind what makes a signal: its other form, where both are wanted. */
 static int mlo_narrow(mlo_quantizer *q, const mlo_sublayer *b, const char *name, mlo_signal *s) {
+    if (b && mlo_widened(q, s)) {
+        s->name8 = name; s->name16 = mlo_format(q->m, "%s_16", name);
+        return mlo_offset_node(q, b, name, s->name16, MLO_INT16, s->wide_bits, s, 1);
+    }
     if (!s->wide) { s->name8 = name; return 0; }
     s->name16 = name;
-    if (!s->narrow) return 0;
+    if (s->narrow && mlo_one_form(q, s)) s->name8 = name;
+    if (!s->narrow || s->name8) return 0;
     mlo *m = q->m;
     mlo_channel_words w;
     s->name8 = mlo_format(m, "%s_8", name);
@@ -13042,7 +14299,7 @@ static int mlo_narrow(mlo_quantizer *q, const mlo_sublayer *b, const char *name,
     if (!n) return (int)m->error.code;
     for (int64_t at = 0; at < q->scan.iterations * s->channels; at++) {
         int64_t mult; int shift;
-        mlo_fixed(s->scale16[at / s->channels] / (s->scale8[at / s->channels] * mlo_shape_at(s, at)), 40, &mult, &shift);
+        MLO_TRY(mlo_ratio(q, n, s->scale16[at / s->channels] / (s->scale8[at / s->channels] * mlo_shape_at(s, at)), 40, &mult, &shift));
         w.bias[at] = (int32_t)rint(-s->zero[at] / s->scale16[at / s->channels]); w.mult[at] = (int32_t)mult; w.shift[at] = shift;
     }
     const char *in[] = { name, w.name[0], w.name[1], w.name[2] };
@@ -13052,41 +14309,111 @@ static int mlo_narrow(mlo_quantizer *q, const mlo_sublayer *b, const char *name,
 /* The width and scales a signal is made at. A wide form has no shape and no zero. */
 typedef struct { const double *scale, *zero; const float *shape; mlo_dtype type; int bits; } mlo_form_made;
 
-static mlo_form_made mlo_made_at(const mlo_signal *s) {
-    mlo_form_made w = { s->scale16, NULL, NULL, MLO_INT16, 16 }, n = { s->scale8, s->zero, s->shape, mlo_narrow_type(s), s->bits };
-    return s->wide ? w : n;
+static mlo_form_made mlo_made_at(const mlo_quantizer *q, const mlo_signal *s) {
+    mlo_form_made w = { s->scale16, NULL, NULL, MLO_INT16, s->wide_bits }, n = { s->scale8, s->zero, s->shape, mlo_narrow_type(s), s->bits };
+    return s->wide && !mlo_widened(q, s) ? w : n;
 }
 
 /* ---- linear --------------------------------------------------------------------------------------------------------------------------------- */
 
 typedef struct { float *scale; mlo_channel_words c; const char *weight; int64_t k, n; } mlo_linear;
 
-/* The scales of the integer weights, columns of w with rows times shape. A bias must fit 32 bits even where the weights are tiny. */
-static void mlo_weight_scales(const mlo_array *w, const float *shape, const double *exact, double x_scale, float *most, float *scale) {
-    memset(most, 0, (size_t)w->dims[1] * sizeof *most);
-    mlo_column_most(w, shape, most);
-    for (int64_t n = 0; n < w->dims[1]; n++) {
-        double s = (double)most[n] / 127, least = fabs(exact[n]) / x_scale / (1 << 29);
-        if (s < least) s = least;
-        scale[n] = (float)(s < 1e-30 ? 1 : s);
+/* The integers a weight may become. */
+typedef struct { float lo, hi; int clipped; } mlo_weight_range;
+static mlo_weight_range mlo_weight_range_of(const mlo_quantizer *q, const mlo_sublayer *b) {
+    int bits = mlo_weight_bits(q, b), whole = b->weight_given && !b->weight_given->narrow;
+    float hi = (float)(ldexp(1, bits - 1) - 1);
+    mlo_weight_range r = { whole ? -hi - 1 : -hi, hi, bits < 8 || (b->weight_given && !whole) };
+    return r;
+}
+
+/* Is the sum to be what the source says, rather than what the mean over the calibration says? */
+static int mlo_linear_fixed(const mlo_sublayer *b) { return b->bias_given || mlo_given_scaled(b->weight_given); }
+
+/* v, rounded as QuantizeLinear does: half to even. Adding 1.5 * 2^23 rounds to an integer. */
+static float mlo_rounded_weight(float v, const mlo_weight_range *r) {
+    const float magic = 12582912.0f;
+    v = v < r->lo ? r->lo : v > r->hi ? r->hi : v;
+    v += magic;
+    return v - magic;
+}
+
+/* error[n] := the expected square error of column n, at scale[n]. */
+static void mlo_weight_errors(const mlo_array *w, const mlo_signal *x, int64_t i, const mlo_weight_range *r, const float *scale, float *error) {
+    const float *row = (const float *)w->data;
+    memset(error, 0, (size_t)w->dims[1] * sizeof *error);
+    for (int64_t k = 0; k < w->dims[0]; k++, row += w->dims[1]) {
+        int64_t at = i * x->channels + k;
+        float shape = x->shape ? x->shape[at] : 1;
+        double power = (x->square[at] - 2 * x->zero[at] * x->mean[at] + x->zero[at] * x->zero[at]) / ((double)shape * (double)shape);
+        for (int64_t n = 0; n < w->dims[1]; n++) {
+            float v = row[n] * shape, e = v - scale[n] * mlo_rounded_weight(v / scale[n], r);
+            error[n] += (float)power * e * e;
+        }
     }
 }
 
-/* sum[n] += the weight as an integer times the mean of the operand as an integer. */
-static void mlo_integer_means(const mlo_array *w, const mlo_signal *x, int64_t i, const float *scale, float *inverse, double *sum) {
+/* Few bits: clipping what lies far out, and finer steps for the rest, may be better. scale[n] becomes the best of a few parts of itself. */
+static int mlo_weight_clipping(mlo_quantizer *q, const mlo_array *w, const mlo_signal *x, int64_t i, const mlo_weight_range *r, float *scale) {
+    int64_t columns = w->dims[1];
+    float *full = (float *)mlo_scratch(q->m, 4 * (size_t)columns, sizeof *full), *part = full + columns, *error = part + columns, *least = error + columns;
+    for (int step = 0; full && step < (q->pow2 ? 2 : 9); step++) {
+        float f = q->pow2 ? (step ? 0.5f : 1) : (float)(16 - step) / 16;
+        for (int64_t n = 0; n < columns; n++) { if (!step) full[n] = scale[n]; part[n] = full[n] * f; }
+        mlo_weight_errors(w, x, i, r, part, error);
+        for (int64_t n = 0; n < columns; n++) if (!step || error[n] < least[n]) { least[n] = error[n]; scale[n] = part[n]; }
+    }
+    mlo_scratch_free(q->m, full);
+    return (int)q->m->error.code;
+}
+
+/* The scales of the integer weights, columns of w with rows times shape. A bias must fit 32 bits even where the weights are tiny. */
+static int mlo_weight_scales(mlo_quantizer *q, const mlo_sublayer *b, int64_t i, const mlo_array *w, const mlo_signal *x, const double *exact, float *most, float *scale) {
+    const mlo_weight_range r = mlo_weight_range_of(q, b);
+    int64_t columns = w->dims[1];
+    for (int64_t n = 0; mlo_given_scaled(b->weight_given) && n < columns; n++) scale[n] = (float)b->weight_given->scale[i * columns + n];
+    if (mlo_given_scaled(b->weight_given)) return 0;
+    memset(most, 0, (size_t)columns * sizeof *most);
+    mlo_column_most(w, x->shape ? x->shape + i * w->dims[0] : NULL, most);
+    for (int64_t n = 0; n < columns; n++) scale[n] = (float)mlo_step(q, most[n] > 1e-30f ? (double)most[n] / (double)r.hi : 1);
+    if (r.clipped && mlo_weight_clipping(q, w, x, i, &r, scale)) return (int)q->m->error.code;
+    for (int64_t n = 0; n < columns; n++) {
+        double least = fabs(exact[n]) / x->scale8[i] / (1 << 29);
+        if ((double)scale[n] < least) scale[n] = (float)mlo_step(q, least);
+    }
+    return 0;
+}
+
+/* mlo_rounded_weight, a row's piece at a time. */
+static void mlo_integer_mean(const float *restrict row, float shape, const float *restrict inverse, const mlo_weight_range *r, double mean, double *restrict sum, int64_t n) {
+    const float lo = r->lo, hi = r->hi, magic = 12582912.0f;
+    for (int64_t i = 0; i < n; i++) {
+        float v = row[i] * shape * inverse[i];
+        v = v < lo ? lo : v > hi ? hi : v;
+        v += magic;
+        sum[i] += mean * (double)(v - magic);
+    }
+}
+/* sum[n] += the weight as an integer times the mean of the operand as an integer; of a layer that is fixed: times what the operand is off by its zero. */
+static void mlo_integer_means(const mlo_array *w, const mlo_signal *x, int64_t i, const mlo_weight_range *r, int fixed, const float *scale, float *inverse, double *sum) {
     const float *row = (const float *)w->data;
     int64_t columns = w->dims[1];
     for (int64_t n = 0; n < columns; n++) inverse[n] = 1 / scale[n];
     for (int64_t k = 0; k < w->dims[0]; k++, row += columns) {
         int64_t at = i * x->channels + k;
         float shape = x->shape ? x->shape[at] : 1;
-        double mean = (x->mean[at] + x->drift[at] - x->zero[at]) / ((double)shape * x->scale8[i]);
-        for (int64_t n = 0; n < columns; n++) {
-            const float magic = 12582912.0f;                    /* adding 1.5 * 2^23 rounds to an integer, half to even */
-            float v = row[n] * shape * inverse[n] + magic;
-            sum[n] += mean * (double)(v - magic);
-        }
+        double mean = ((fixed ? 0 : x->mean[at] + x->drift[at]) - x->zero[at]) / ((double)shape * x->scale8[i]);
+        int64_t n = 0;
+        for (; n + MLO_LANES <= columns; n += MLO_LANES) mlo_integer_mean(row + n, shape, inverse + n, r, mean, sum + n, MLO_LANES);
+        mlo_integer_mean(row + n, shape, inverse + n, r, mean, sum + n, columns - n);
     }
+}
+
+/* A number as it is given: rounded to its own steps, within its own width. */
+static double mlo_given_rounded(const mlo_given *g, int64_t at, double x) {
+    if (!mlo_given_scaled(g)) return x;
+    double hi = ldexp(1, g->bits - 1) - 1, v = rint(x / g->scale[at]);
+    return (v > hi ? hi : v < -hi - 1 ? -hi - 1 : v) * g->scale[at];
 }
 
 /* One iteration's numbers. w: [K,N] float, bias: [N] or NULL. */
@@ -13096,18 +14423,22 @@ static int mlo_linear_numbers(mlo_quantizer *q, const mlo_sublayer *b, mlo_linea
     double *exact = (double *)mlo_scratch(m, (size_t)l->n, sizeof *exact), *sum = (double *)mlo_scratch(m, (size_t)l->n, sizeof *sum), x_scale = x->scale8[i];
     float *most = (float *)mlo_scratch(m, (size_t)l->n, sizeof *most), *scale = l->scale + i * l->n;
     int ready = exact && sum && most;
-    for (int64_t n = 0; ready && n < l->n; n++) { exact[n] = bias ? (double)((const float *)bias->data)[n] : 0; sum[n] = 0; }
+    int fixed = mlo_linear_fixed(b);
+    for (int64_t n = 0; ready && n < l->n; n++) { exact[n] = bias ? mlo_given_rounded(b->bias_given, i * l->n + n, (double)((const float *)bias->data)[n]) : 0; sum[n] = 0; }
     if (ready) {
+        const mlo_weight_range r = mlo_weight_range_of(q, b);
         const float *row = (const float *)w->data;
-        for (int64_t k = 0; k < l->k; k++, row += l->n) for (int64_t n = 0; n < l->n; n++) exact[n] += x->mean[i * l->k + k] * (double)row[n];
-        mlo_weight_scales(w, x->shape ? x->shape + i * l->k : NULL, exact, x_scale, most, scale);
-        mlo_integer_means(w, x, i, scale, most, sum);
+        for (int64_t k = 0; !fixed && k < l->k; k++, row += l->n) for (int64_t n = 0; n < l->n; n++) exact[n] += x->mean[i * l->k + k] * (double)row[n];
+        if (y->zero) for (int64_t n = 0; n < l->n; n++) exact[n] -= y->zero[i * l->n + n];             /* y's mean, counted from its zero */
+        if ((ready = !mlo_weight_scales(q, b, i, w, x, exact, most, scale)) != 0) mlo_integer_means(w, x, i, &r, fixed, scale, most, sum);
     }
     for (int64_t n = 0; ready && n < l->n; n++) {
-        double s = (double)scale[n] * x_scale, zero = y->zero ? y->zero[i * l->n + n] : 0, shape = y->shape ? (double)y->shape[i * l->n + n] : 1;
-        l->c.bias[i * l->n + n] = (int32_t)floor((exact[n] - zero) / s - sum[n] + 0.5);
+        double s = (double)scale[n] * x_scale, shape = y->shape ? (double)y->shape[i * l->n + n] : 1;
+        double acc = floor(exact[n] / s - sum[n] + 0.5);
+        if (!(fabs(acc) < 2147483648.0)) { mlo_fail(m, MLO_E_UNSUPPORTED, b->node, "the bias of output channel %lld is %g in steps of %g, beyond 32 bits; coarser scales of the weights or of '%s' are needed", (long long)n, exact[n], s, x->name); break; }
+        l->c.bias[i * l->n + n] = (int32_t)acc;
         int64_t mult; int shift;
-        mlo_fixed(s / (y->scale[i] * shape), 62, &mult, &shift);
+        if (mlo_ratio(q, b->node, s / (y->scale[i] * shape), 62, &mult, &shift)) break;
         l->c.mult[i * l->n + n] = (int32_t)mult; l->c.shift[i * l->n + n] = shift;
     }
     mlo_scratch_free(m, exact); mlo_scratch_free(m, sum); mlo_scratch_free(m, most);
@@ -13121,6 +14452,25 @@ static int mlo_weight_node(mlo_quantizer *q, const char *op, const char **weight
     const char *name = mlo_format(m, "%s_%s", out, suffix);
     mlo_node *n = name ? mlo_node_new(m, op, name) : NULL;
     if (!n || mlo_node_input(m, n, *weight) || (other ? mlo_node_input(m, n, other) : mlo_attr_ints(m, n, "perm", swap, 2)) || mlo_node_output(m, n, name)) return (int)m->error.code;
+    *weight = name;
+    return mlo_graph_add(m, q->body, n);
+}
+
+/* Clip to the integers a weight may be, where INT8 holds more. */
+static int mlo_clip_node(mlo_quantizer *q, const mlo_sublayer *b, const char **weight) {
+    mlo *m = q->m;
+    const mlo_weight_range r = mlo_weight_range_of(q, b);
+    if (!r.clipped) return 0;
+    const char *name = mlo_format(m, "%s_wc", b->out);
+    mlo_node *n = name ? mlo_node_new(m, "Clip", name) : NULL;
+    if (!n || mlo_node_input(m, n, *weight) || mlo_node_output(m, n, name)) return (int)m->error.code;
+    for (int i = 0; i < 2; i++) {
+        const char *bound = mlo_format(m, "%s_w_%s", b->out, i ? "hi" : "lo");
+        int8_t *data = bound ? (int8_t *)mlo_alloc(m, 1, 1) : NULL;
+        if (!data) return (int)m->error.code;
+        *data = (int8_t)(i ? r.hi : r.lo);
+        if (mlo_graph_init(m, q->body, mlo_tensor_new(m, bound, MLO_INT8, NULL, 0, data, 1)) || mlo_node_input(m, n, bound)) return (int)m->error.code;
+    }
     *weight = name;
     return mlo_graph_add(m, q->body, n);
 }
@@ -13141,7 +14491,7 @@ static int mlo_linear_parameters(mlo_quantizer *q, const mlo_sublayer *b, mlo_li
     if (x->shape && mlo_weight_node(q, "Mul", &weight, x->shape_name, "ws", b->out)) return (int)m->error.code;
     mlo_node *n = mlo_node_new(m, "QuantizeLinear", l->weight);
     const char *in[] = { weight, scale, zero };
-    return !n || mlo_inputs(m, n, in, 3) || mlo_node_output(m, n, l->weight) || mlo_attr_int(m, n, "axis", 1) || mlo_graph_add(m, q->body, n) ? (int)m->error.code : 0;
+    return !n || mlo_inputs(m, n, in, 3) || mlo_node_output(m, n, l->weight) || mlo_attr_int(m, n, "axis", 1) || mlo_graph_add(m, q->body, n) ? (int)m->error.code : mlo_clip_node(q, b, &l->weight);
 }
 
 static int mlo_linear_fill(mlo_quantizer *q, const mlo_sublayer *b, mlo_linear *l, const mlo_signal *x, const mlo_form_made *y) {
@@ -13159,7 +14509,7 @@ static int mlo_table_fill(mlo_quantizer *q, const mlo_sublayer *u, const mlo_sig
     double hi = ldexp(1, y->bits - 1) - 1;
     int64_t size = (int64_t)1 << x->bits, per = mlo_signal_of(q, u->out)->channels;
     for (int64_t i = 0; i < q->scan.iterations; i++) {
-        mlo_array *f = mlo_tabulate(q, u, x->zero[i * x->channels] - x->scale8[i] * (double)(size / 2), x->scale8[i], size);
+        mlo_array *f = mlo_tabulate(q, u, i, x->zero[i * x->channels] - x->scale8[i] * (double)(size / 2), x->scale8[i], size);
         if (!f) return (int)q->m->error.code;
         for (int64_t k = 0; k < size; k++) {
             double v = rint(((double)((float *)f->data)[k] - (y->zero ? y->zero[i * per] : 0)) / y->scale[i]);
@@ -13177,13 +14527,77 @@ static void mlo_index_bounds(mlo_node *n, int bits) {
     hi->i = ((int64_t)1 << (bits - 1)) - 1; lo->i = -hi->i - 1;
 }
 
+/* What mlo_linear_numbers is to make of the sum alone: what is fixed of it. The zeros are scratch. */
+static mlo_form_made mlo_sum_form(mlo_quantizer *q, const mlo_given *g, int64_t columns) {
+    double *zero = (double *)mlo_scratch(q->m, (size_t)(q->scan.iterations * columns), sizeof *zero);
+    mlo_form_made y = { g->scale, zero, NULL, MLO_INT16, g->bits };
+    for (int64_t k = 0; zero && k < q->scan.iterations * columns; k++) zero[k] = mlo_given_zero(g, k / columns);
+    return y;
+}
+
+/* How much finer than the steps of a sum its table can be, so that 16 bits hold all sums and biases. */
+static int mlo_sum_fineness(mlo_quantizer *q, const mlo_sublayer *b, int64_t columns, const double *zero, double *fine) {
+    double most = 1;
+    for (int64_t i = 0; i < q->scan.iterations; i++) {
+        double step = b->sum_given->scale[i], far = fabs(mlo_given_zero(b->sum_given, i)) / step + ldexp(1, b->sum_given->bits - 1);
+        mlo_array *bias = mlo_scan_value(q->m, &q->scan, b->bias, i);
+        if (!bias) return (int)q->m->error.code;
+        for (int64_t n = 0; n < columns && bias->dtype == MLO_FLOAT; n++) { double v = fabs((double)((float *)bias->data)[n] - (zero ? zero[i * columns + n] : 0)) / step; if (v > far) far = v; }
+        if (far > most) most = far;
+        mlo_array_free(q->m, bias);
+    }
+    *fine = floor(32767 / most);
+    return *fine >= 1 ? 0 : mlo_fail(q->m, MLO_E_UNSUPPORTED, b->node, "a bias %g times the steps of the sum it is added to", most);
+}
+
+/* A sum that is rounded before its bias is added: the table of an MVUTable holds the rounded sum in finer steps, a Requant adds the bias. */
+static int mlo_quantize_sum(mlo_quantizer *q, const mlo_sublayer *b, mlo_signal *x, mlo_signal *y, const char *out) {
+    mlo *m = q->m;
+    const mlo_given *g = b->sum_given;
+    mlo_form_made made = mlo_made_at(q, y), at = mlo_sum_form(q, g, y->channels);
+    mlo_sublayer bare = *b;
+    mlo_linear l; mlo_channel_words c; double fine = 1;
+    bare.bias = NULL; bare.bias_given = NULL;
+    const char *sum = mlo_format(m, "%s_sum", out), *name = mlo_format(m, "%s_sum_table", out);
+    const int64_t size = (int64_t)1 << g->bits;
+    int16_t *table = name ? (int16_t *)mlo_parameter(q, name, MLO_INT16, 1, &size) : NULL;
+    double *steps = MLO_NEW_N(m, double, (size_t)q->scan.iterations);
+    bare.out = sum;
+    if (m->error.code || mlo_sum_fineness(q, b, y->channels, made.zero, &fine) || mlo_linear_parameters(q, &bare, &l, x) || mlo_linear_fill(q, &bare, &l, x, &at)) goto done;
+    for (int64_t i = 0; i < q->scan.iterations; i++) {
+        steps[i] = g->scale[i] / fine;
+        for (int64_t k = 0; k < size; k++) table[i * size + k] = (int16_t)(fine * ((double)(k - size / 2) + rint(mlo_given_zero(g, i) / g->scale[i])));
+    }
+    mlo_node *n = mlo_kernel_node(q, "mlo.MVUTable", b, sum, MLO_INT16, 16, steps);
+    const char *in[] = { x->name8, l.weight, l.c.name[0], l.c.name[1], l.c.name[2], name };
+    if (!n || mlo_inputs(m, n, in, 6) || mlo_channel_parameters(q, out, y->channels, &c)) goto done;
+    mlo_index_bounds(n, g->bits);
+    n = mlo_kernel_node(q, "mlo.Requant", b, out, made.type, made.bits, made.scale);
+    for (int64_t i = 0; n && i < q->scan.iterations; i++) {
+        mlo_array *bias = mlo_scan_value(m, &q->scan, b->bias, i);
+        for (int64_t k = i * y->channels; bias && k < (i + 1) * y->channels; k++) {
+            int64_t mult; int shift;
+            if (mlo_ratio(q, n, steps[i] / (made.scale[i] * (made.shape ? (double)made.shape[k] : 1)), 40, &mult, &shift)) break;
+            c.bias[k] = (int32_t)rint(((double)((float *)bias->data)[k - i * y->channels] - (made.zero ? made.zero[k] : 0)) / steps[i]);
+            c.mult[k] = (int32_t)mult; c.shift[k] = shift;
+        }
+        mlo_array_free(m, bias);
+    }
+    const char *in2[] = { sum, c.name[0], c.name[1], c.name[2] };
+    if (n && !m->error.code) mlo_inputs(m, n, in2, 4);
+done:
+    mlo_scratch_free(m, (void *)(uintptr_t)at.zero);
+    return (int)m->error.code;
+}
+
 static int mlo_quantize_linear(mlo_quantizer *q, const mlo_sublayer *b) {
     mlo *m = q->m;
     mlo_sublayer *unary = mlo_fused_unary(q, b);
     const mlo_sublayer *last = unary ? unary : b;
     mlo_signal *x = mlo_signal_of(q, b->in[0]), *pre = mlo_signal_of(q, b->out), *y = mlo_signal_of(q, last->out);
-    mlo_form_made made = mlo_made_at(y), at = unary ? mlo_made_at(pre) : made;
+    mlo_form_made made = mlo_made_at(q, y), at = unary ? mlo_made_at(q, pre) : made;
     mlo_linear l;
+    if (b->sum_given && !unary) return mlo_quantize_sum(q, b, x, y, b->out) ? (int)m->error.code : mlo_narrow(q, b, b->out, y);
     if (mlo_linear_parameters(q, b, &l, x) || mlo_linear_fill(q, b, &l, x, &at)) return (int)m->error.code;
     const char *table = unary ? mlo_format(m, "%s_table", unary->out) : NULL;
     const int64_t size = (int64_t)1 << pre->bits;
@@ -13191,6 +14605,7 @@ static int mlo_quantize_linear(mlo_quantizer *q, const mlo_sublayer *b) {
     if (unary && (!entries || mlo_table_fill(q, unary, pre, &made, entries))) return (int)m->error.code;
     mlo_node *n = mlo_kernel_node(q, unary ? "mlo.MVUTable" : "mlo.MVU", b, last->out, made.type, made.bits, made.scale);
     if (n && unary) mlo_index_bounds(n, pre->bits);
+    if (n && mlo_weight_bits(q, b) != 8 && mlo_meta_put(m, &n->meta, &n->n_meta, "mlo.weight_bits", mlo_format(m, "%d", mlo_weight_bits(q, b)))) return (int)m->error.code;
     const char *in[] = { x->name8, l.weight, l.c.name[0], l.c.name[1], l.c.name[2], table };
     if (!n || mlo_inputs(m, n, in, unary ? 6 : 5)) return (int)m->error.code;
     return mlo_narrow(q, last, last->out, y);
@@ -13202,7 +14617,7 @@ static int mlo_quantize_attention(mlo_quantizer *q, const mlo_sublayer *b) {
     mlo *m = q->m;
     mlo_signal *s[3], *y = mlo_signal_of(q, b->out);
     for (int i = 0; i < 3; i++) s[i] = mlo_signal_of(q, b->in[i]);
-    mlo_form_made made = mlo_made_at(y);
+    mlo_form_made made = mlo_made_at(q, y);
     mlo_form f = mlo_body_form(&q->r, b->in[1]);
     int lt = mlo_clog2(mlo_form_count(&f) / f.dims[f.rank - 1]);
     const char *p = mlo_format(m, "%s_p", b->out);
@@ -13238,7 +14653,7 @@ static void mlo_norm_numbers(const mlo_sublayer *b, int64_t channels, int64_t i,
     for (int64_t c = 0; c < channels; c++) {
         double vg = floor(ldexp((gamma ? (double)gamma[c] : 1) / MLO_NORM_STEP, sh - 14) + 0.5);
         g[c] = (int32_t)(vg > 32767 ? 32767 : vg < -32768 ? -32768 : vg);
-        o[c] = (int32_t)(floor(ldexp(MLO_NORM_BETA / MLO_NORM_STEP, sh) + 0.5) + (sh ? ldexp(1, sh - 1) : 0));
+        o[c] = mlo_to_int32(floor(ldexp(MLO_NORM_BETA / MLO_NORM_STEP, sh) + 0.5) + (sh ? ldexp(1, sh - 1) : 0));
     }
 #undef MLO_NORM_STEP
 #undef MLO_NORM_BETA
@@ -13250,7 +14665,7 @@ static void mlo_norm_numbers(const mlo_sublayer *b, int64_t channels, int64_t i,
 static int mlo_quantize_norm(mlo_quantizer *q, const mlo_sublayer *b) {
     mlo *m = q->m;
     mlo_signal *x = mlo_signal_of(q, b->in[0]), *y = mlo_signal_of(q, b->out);
-    mlo_form_made made = mlo_made_at(y);
+    mlo_form_made made = mlo_made_at(q, y);
     mlo_form f = mlo_body_form(&q->r, b->in[0]);
     int64_t channels = f.rank > 0 ? f.dims[f.rank - 1] : 1;
     const int64_t two = 2;
@@ -13262,6 +14677,8 @@ static int mlo_quantize_norm(mlo_quantizer *q, const mlo_sublayer *b) {
         mlo_array *gamma = b->weight ? mlo_scan_value(m, &q->scan, b->weight, i) : NULL, *beta = b->bias && !m->error.code ? mlo_scan_value(m, &q->scan, b->bias, i) : NULL;
         if ((gamma && (gamma->dtype != MLO_FLOAT || mlo_array_count(gamma) != channels)) || (beta && (beta->dtype != MLO_FLOAT || mlo_array_count(beta) != channels)))
             mlo_fail(m, MLO_E_TYPE, b->node, "a norm whose scale or bias is not %lld float32 values", (long long)channels);
+        if (gamma && !m->error.code) for (int64_t c = 0; c < channels; c++) ((float *)gamma->data)[c] = (float)mlo_given_rounded(b->weight_given, i * channels + c, (double)((float *)gamma->data)[c]);
+        if (beta && !m->error.code) for (int64_t c = 0; c < channels; c++) ((float *)beta->data)[c] = (float)mlo_given_rounded(b->bias_given, i * channels + c, (double)((float *)beta->data)[c]);
         if (!m->error.code) mlo_norm_numbers(b, channels, i, gamma ? (float *)gamma->data : NULL, beta ? (float *)beta->data : NULL, x->scale16[i], &made, g + i * channels, o + i * channels, p + 2 * i);
         mlo_array_free(m, gamma); mlo_array_free(m, beta);
     }
@@ -13271,27 +14688,44 @@ static int mlo_quantize_norm(mlo_quantizer *q, const mlo_sublayer *b) {
     return mlo_narrow(q, b, b->out, y);
 }
 
+/* MA, MB, S: a step of a, and of b, in steps of y. */
+static void mlo_add_numbers(double ra, double rb, int32_t *p) {
+    int64_t mult; int shift;
+    mlo_fixed(ra > rb ? ra : rb, 40, &mult, &shift);
+    for (int k = 0; k < 2; k++) {
+        double v = floor(ldexp(k ? rb : ra, shift) + 0.5);
+        p[k] = (int32_t)(v > 32767 ? 32767 : v);
+    }
+    p[2] = shift;
+}
+
+/* The same in powers of two, which are exact. */
+static int mlo_add_shifts(mlo *m, const mlo_node *blame, double ra, double rb, int32_t *p) {
+    int a, b;
+    frexp(ra, &a); frexp(rb, &b);
+    int least = a < b ? a : b, most = a < b ? b : a, shift = 1 - least > 1 ? 1 - least : 1;
+    if (most - 1 + shift > 14 || shift > 48) return mlo_fail(m, MLO_E_UNSUPPORTED, blame, "operands of %g and %g steps of the sum; up to 14 places between them, and 13 to the left, are supported: give them scales that are nearer", ra, rb);
+    p[0] = 1 << (a - 1 + shift); p[1] = 1 << (b - 1 + shift); p[2] = shift;
+    return 0;
+}
+
 static int mlo_quantize_residual(mlo_quantizer *q, const mlo_sublayer *b) {
     mlo *m = q->m;
     mlo_signal *a = mlo_signal_of(q, b->in[0]), *c = mlo_signal_of(q, b->in[1]), *y = mlo_signal_of(q, b->out);
-    mlo_form_made made = mlo_made_at(y);
+    const mlo_form_made wide = { y->scale16, NULL, NULL, MLO_INT16, y->wide_bits }, made = mlo_widened(q, y) ? wide : mlo_made_at(q, y);
+    const char *out = mlo_widened(q, y) ? mlo_format(m, "%s_sum", b->out) : b->out;                /* a sum knows no zero */
     const char *p = mlo_format(m, "%s_p", b->out);
     const int64_t three = 3;
-    int32_t *data = p ? (int32_t *)mlo_parameter(q, p, MLO_INT32, 1, &three) : NULL;
-    mlo_node *n = data ? mlo_kernel_node(q, "mlo.Add", b, b->out, made.type, made.bits, made.scale) : NULL;
+    int32_t *data = p && out ? (int32_t *)mlo_parameter(q, p, MLO_INT32, 1, &three) : NULL;
+    mlo_node *n = data ? mlo_kernel_node(q, "mlo.Add", b, out, made.type, made.bits, made.scale) : NULL;
     if (!n) return (int)m->error.code;
     for (int64_t i = 0; i < q->scan.iterations; i++) {
         double ra = a->scale16[i] / made.scale[i], rb = c->scale16[i] / made.scale[i];
-        int64_t mult; int shift;
-        mlo_fixed(ra > rb ? ra : rb, 40, &mult, &shift);
-        data[3 * i] = (int32_t)floor(ldexp(ra, shift) + 0.5);
-        data[3 * i + 1] = (int32_t)floor(ldexp(rb, shift) + 0.5);
-        if (data[3 * i] > 32767) data[3 * i] = 32767;
-        if (data[3 * i + 1] > 32767) data[3 * i + 1] = 32767;
-        data[3 * i + 2] = shift;
+        if (!q->pow2) mlo_add_numbers(ra, rb, data + 3 * i);
+        else MLO_TRY(mlo_add_shifts(m, b->node, ra, rb, data + 3 * i));
     }
     const char *in[] = { a->name16, c->name16, p };
-    if (mlo_inputs(m, n, in, 3)) return (int)m->error.code;
+    if (mlo_inputs(m, n, in, 3) || (out != b->out && mlo_offset_node(q, b, out, b->out, mlo_narrow_type(y), y->bits, y, -1))) return (int)m->error.code;
     return mlo_narrow(q, b, b->out, y);
 }
 
@@ -13330,8 +14764,8 @@ static int mlo_quantize_mask(mlo_quantizer *q, mlo_graph *before, int64_t tokens
 /* A constant mask: its values are all there is to see. */
 static int mlo_mask_constant(mlo_quantizer *q) {
     mlo_value *v = q->mask ? mlo_value_of(q->scan.body, q->mask) : NULL;
-    if (!v || !v->tensor) return 0;
-    mlo_array *a = mlo_tensor_load(q->m, v->tensor);
+    if (!v || v->graph == q->scan.body || !mlo_is_parameter(&q->scan, q->scan.outer, q->mask, 0)) return 0;
+    mlo_array *a = mlo_value_array(q->m, &q->scan, q->scan.outer, q->mask, 0, 0);
     if (!a) return (int)q->m->error.code;
     int any = 0;
     mlo_mask_see(q, a);
@@ -13342,15 +14776,6 @@ static int mlo_mask_constant(mlo_quantizer *q) {
 }
 
 /* ---- putting it together ---------------------------------------------------------------------------------------------------------------------------- */
-
-/* What rounding to the narrow form did in calibration, on the nodes that round: squares of errors / squares of values, per iteration. */
-static int mlo_error_meta(mlo_quantizer *q) {
-    for (size_t k = 0; k < q->body->n_node; k++) for (size_t i = 0; i < q->signal.size; i++) {
-        const mlo_signal *s = q->signal.slot[i].key ? (mlo_signal *)q->signal.slot[i].value : NULL;
-        if (s && s->narrow && s->name8 == q->body->node[k]->output[0] && mlo_numbers_meta(q, q->body->node[k], "mlo.error", s->error, s->power)) return (int)q->m->error.code;
-    }
-    return 0;
-}
 
 /* The new body: the old one's parameters and what is computed from them, then one kernel after the other. */
 static int mlo_quantize_body(mlo_quantizer *q) {
@@ -13378,22 +14803,22 @@ static int mlo_quantize_body(mlo_quantizer *q) {
         }
         if (r) return r;
     }
-    if (mlo_error_meta(q)) return (int)m->error.code;
     mlo_value_info *out = mlo_info_new(m, mlo_signal_of(q, q->result)->name16, &f);
     return out && MLO_PUSH(m, q->body->output, q->body->n_output, out) ? 0 : (int)m->error.code;
 }
 
 /* Quantize or Dequantize in the outer graph. */
-static int mlo_edge_node(mlo_quantizer *q, mlo_graph *list, const char *op, const char *in, const char *out, double scale) {
+static int mlo_edge_node(mlo_quantizer *q, mlo_graph *list, const char *op, const char *in, const char *out, double scale, int bits) {
     mlo *m = q->m;
+    int64_t hi = ((int64_t)1 << (bits - 1)) - 1;
     float *data = (float *)mlo_alloc(m, 1, sizeof *data);
-    const char *name = mlo_format(m, "%s_scale", out);
+    const char *name = mlo_format(m, "%s_mlo_scale", out);          /* QDQ models call their own scales _scale */
     mlo_node *n = mlo_node_new(m, op, out);
     if (!data || !name || !n) return (int)m->error.code;
     *data = (float)scale;
     const char *inputs[] = { in, name };
     if (mlo_graph_init(m, q->scan.outer, mlo_tensor_new(m, name, MLO_FLOAT, NULL, 0, data, sizeof *data)) || mlo_inputs(m, n, inputs, 2) || mlo_node_output(m, n, out)) return (int)m->error.code;
-    if (mlo_is(n, "mlo.Quantize") && (mlo_attr_int(m, n, "to", MLO_INT16) || mlo_attr_int(m, n, "lo", -32768) || mlo_attr_int(m, n, "hi", 32767))) return (int)m->error.code;
+    if (mlo_is(n, "mlo.Quantize") && (mlo_attr_int(m, n, "to", MLO_INT16) || mlo_attr_int(m, n, "lo", -hi - 1) || mlo_attr_int(m, n, "hi", hi))) return (int)m->error.code;
     return mlo_graph_add(m, list, n);
 }
 
@@ -13408,9 +14833,9 @@ static int mlo_quantize_replace(mlo_quantizer *q) {
     q->loop->input[0] = xq;
     for (size_t i = 0; i < g->n_node; i++) {
         if (g->node[i] != q->scan.node) { if (mlo_graph_add(m, &list, g->node[i])) return (int)m->error.code; continue; }
-        if (mlo_quantize_mask(q, &list, mlo_form_count(&f) / f.dims[f.rank - 1]) || mlo_edge_node(q, &list, "mlo.Quantize", x, xq, in->scale16[0])
+        if (mlo_quantize_mask(q, &list, mlo_form_count(&f) / f.dims[f.rank - 1]) || mlo_edge_node(q, &list, "mlo.Quantize", x, xq, in->scale16[0], in->wide_bits)
             || mlo_node_output(m, q->loop, yq) || mlo_graph_add(m, &list, q->loop)
-            || mlo_edge_node(q, &list, "mlo.Dequantize", yq, y, out->scale16[q->scan.iterations - 1])) return (int)m->error.code;
+            || mlo_edge_node(q, &list, "mlo.Dequantize", yq, y, out->scale16[q->scan.iterations - 1], out->wide_bits)) return (int)m->error.code;
     }
     g->node = list.node; g->n_node = list.n_node;
     return 0;
@@ -13423,16 +14848,26 @@ static int mlo_quantize_calibrate(mlo_quantizer *q) {
     return mlo_calibrate_run(q, mlo_drift_see);
 }
 
-/* The `quantize` stage. */
-static int mlo_quantize(mlo *m) {
+static int mlo_quantize_options(mlo_quantizer *q) {
+    mlo *m = q->m;
+    const char *scale = mlo_opt(m, "scale");
+    q->weights = (int)mlo_opt_int(m, "weights", 8, 2, 8);
+    q->activations = (int)mlo_opt_int(m, "activations", 8, 4, 16);
+    q->residual = (int)mlo_opt_int(m, "residual", 16, 8, 16);
+    q->pow2 = scale && !strcmp(scale, "pow2");
+    return scale && !q->pow2 && strcmp(scale, "real") ? mlo_fail_at(m, MLO_E_USAGE, NULL, "--scale %s: there is real (a multiplier and a shift) and pow2 (a shift)", scale) : (int)m->error.code;
+}
+
+/* The stage itself. What it calibrated and chose goes to *made, which holds the cost that widths may have, 0: the option says. */
+static int mlo_quantize(mlo *m, mlo_quantizer *made) {
     mlo_quantizer q;
     memset(&q, 0, sizeof q);
-    q.m = m;
-    if (mlo_scan_choose(m, &q.scan)) return (int)m->error.code;
+    q.m = m; q.cost = made->cost;
+    if (mlo_quantize_options(&q) || mlo_given_standard(m) || mlo_scan_choose(m, &q.scan)) return (int)m->error.code;
     if (q.scan.n_state != 1 || q.scan.n_tap) return mlo_fail(m, MLO_E_UNSUPPORTED, q.scan.node, "a loop of %zu carried values and %zu taps; one carried value and no taps are supported", q.scan.n_state, q.scan.n_tap);
     mlo_form carried = mlo_form_of(mlo_value_of(q.scan.body, q.scan.body->input[0]->name));
     if (!mlo_form_known(&carried)) return mlo_fail(m, MLO_E_SHAPE, q.scan.node, "the carried value is %s: bind the open dimensions (%s) with --dim NAME=N", mlo_dims_text(m, carried.rank, carried.dims), mlo_open_dims(m));
-    if (mlo_recognise(m, &q.scan, &q.r, &q.result) || mlo_demand(&q) || mlo_mask_constant(&q) || mlo_quantize_calibrate(&q)) return (int)m->error.code;
+    if (mlo_recognise(m, &q.scan, &q.r, &q.result) || mlo_demand(&q) || mlo_qconfig(&q) || mlo_choose_given(&q) || mlo_mask_constant(&q) || mlo_quantize_calibrate(&q)) return (int)m->error.code;
     q.loop = mlo_node_new(m, "Scan", mlo_node_name(q.scan.node));
     q.body = MLO_NEW(m, mlo_graph);
     if (!q.loop || !q.body) return (int)m->error.code;
@@ -13446,127 +14881,620 @@ static int mlo_quantize(mlo *m) {
     MLO_TRY(mlo_index(m, m->model->graph));
     MLO_TRY(mlo_scan_prune(m, &q.scan));
     MLO_TRY(mlo_add_functions(m, m->model));
+    *made = q;
+    made->r.scan = &made->scan;
     return mlo_infer(m);
 }
 
-/* ======== lower.c ======== */
-/* lower: the integer loop becomes a dataflow graph of streaming kernels.
+/* ======== numerics.c ======== */
+/* numerics: how far the integers are from the floats, value by value, and where that comes from.
  *
- * in:  a quantized model.    out: the same model; projections that share an input are one matrix-vector unit with a Split behind it;
- *      every kernel has a name (metadata mlo.kernel); every outer node says where it runs (mlo.part: pre, core, post).
- * invariant: nothing is renumbered or rounded: the lowered model gives the same bits as the quantized one.
- * example: MVU(x, Wq), MVU(x, Wk), MVU(x, Wv) -> MVU(x, Concat(Wq, Wk, Wv)) -> Split.
- * cost: O(nodes of the body).
+ * in:  the float model as it was and the integer model that quantize made of it; the samples of the calibration. Only with `report` or `max-error`.
+ * out: for every value between kernels and every iteration: ranges, errors, saturation, the largest accumulator; and which part of the noise
+ *      of the loop's output comes in there. mlo_report(m, "quantize") writes it; mlo.h says what its members mean.
+ * invariant: nothing of the model depends on it. Memory is a few sums per channel, and the integers of one sample, and the floats of one iteration.
+ * example: a residual add whose operands carry noise of 1 and 3 passes on 4; a requantization that reads 1 and makes 5 adds 4 of its own.
+ * cost: two evaluations per sample, the integer model's and the float model's, beyond the two of the calibration; the weights once.
+ *
+ * Errors are of the whole: each iteration reads what the one before it made. The noise of the output is followed backwards, as a part of what
+ * moves: sum w m e^2 / sum w m (v - mean)^2. The metric m of a channel says what it counts to who reads it (one with a large constant and small
+ * weights counts little); the weight w of a token, what it counts behind the next norm, which divides by the variance of the token's channels.
+ * A kernel keeps what it has beyond the sum of its operands' noise (an add: in the sum's terms), one that only rounds (Requant, Add, LayerNorm)
+ * no more than rounding makes, and passes the rest on to them in proportion. The metric is 1 at the output; a linear layer gives its operand
+ * the squares of its weights times the metric of its result, a norm the squares of its scale, an attention gives its values its own and queries
+ * the squares of keys. So each kernel of each iteration gets a share, and all shares, with that of the loop's input, sum to one. It is a model:
+ * errors are taken as independent, and what a softmax amplifies counts as its own.
  */
 
-static int mlo_rename_kernels(mlo *m, mlo_graph *body) {
-    int count[MLO_N_KERNELS] = {0};
-    for (size_t i = 0; i < body->n_node; i++) {
-        mlo_node *n = body->node[i];
-        const mlo_kernel *k = mlo_kernel_of(n);
-        if (!k) continue;
-        char module[32];
-        int table = mlo_is(n, "mlo.MVUTable"), at = 0;
-        const mlo_kernel *named = table ? k - 1 : k;                 /* MVU and MVUTable are one module, so one series of names */
-        for (const char *p = named->op.name + 4; *p && at < 31; p++) module[at++] = (char)(*p >= 'A' && *p <= 'Z' ? *p - 'A' + 'a' : *p);
-        module[at] = 0;
-        const char *name = mlo_format(m, "%s_%d", module, count[named - mlo_kernels]++);
-        if (!name || mlo_meta_put(m, &n->meta, &n->n_meta, "mlo.kernel", name)) return (int)m->error.code;
+/* A value in one iteration, over all samples: floats v, what the integers stand for a, errors e = a - v. */
+typedef struct {
+    double count, low, high;                            /* of v */
+    int64_t least, largest;                             /* of the integers */
+    double most, error, noise, power, got, both;        /* the largest |e|; sums of |e|, e^2, v^2, a^2, a v */
+    double clipped, lost;                               /* values that end where the integers end, and their part of the noise */
+    int64_t accumulator;                                /* the largest sum behind it, as a magnitude */
+    double flow, share;                                 /* parts of the output's noise: what comes through here, what comes in here */
+    const char *cause;                                  /* of what comes in */
+} mlo_sums;
+
+enum { MLO_COMPARED_READS = 3 };
+typedef struct {
+    const mlo_node *node;                               /* the kernel that makes it; NULL: it is the carried value that comes in */
+    const char *name;
+    const mlo_signal *s; int wide;                      /* what its integers stand for */
+    int64_t lo, hi;                                     /* what they may be */
+    int reads[MLO_COMPARED_READS], n_reads;             /* the compared values that the kernel reads */
+    int anchor;                                         /* the compared value whose tokens its errors are measured by */
+    mlo_array **kept, *floats;                          /* of the sample at hand: the integers, per iteration; the floats, of this one */
+    mlo_sums *at;                                       /* per iteration */
+    double *errors, *means, *squares, *weight;          /* per iteration and channel: sums of w e^2, w v, w v^2; per iteration: of w, a token's weight */
+    double *metric;                                     /* what a channel counts, in the iteration at hand */
+} mlo_compared;
+
+/* value[0] is the carried one. */
+struct mlo_numerics {
+    mlo *m; const mlo_graph *floats, *integers;         /* the two bodies */
+    const char *loop;
+    int64_t iterations, samples; int drawn;
+    double cost;                                        /* what widths were allowed */
+    mlo_compared *value; int n, result;
+    int64_t widest;                                     /* channels, at most */
+    mlo_map of;                                         /* a value of the integer body -> mlo_compared */
+};
+typedef struct mlo_numerics mlo_numerics;
+
+static int mlo_node_bits(const mlo_node *n) { return n ? (int)mlo_meta_int(n, "mlo.bits", mlo_bits_of(mlo_kernel_to(n))) : 16; }
+static double mlo_compared_step(const mlo_compared *v, int64_t i, int64_t c) { return v->wide ? v->s->scale16[i] : v->s->scale8[i] * mlo_shape_at(v->s, i * v->s->channels + c); }
+static double mlo_compared_value(const mlo_compared *v, int64_t i, int64_t c, int64_t y) { return (v->wide ? 0 : v->s->zero[i * v->s->channels + c]) + mlo_compared_step(v, i, c) * (double)y; }
+static int mlo_compared_sums(const mlo_compared *v) { return mlo_is(v->node, "mlo.MVU") || mlo_is(v->node, "mlo.MVUTable"); }
+
+/* ---- what there is to compare ---------------------------------------------------------------------------------------------------------- */
+
+static mlo_signal *mlo_signal_made(const mlo_quantizer *q, const char *name, int *wide) {
+    for (size_t i = 0; i < q->signal.size; i++) if (q->signal.slot[i].key) {
+        mlo_signal *s = (mlo_signal *)q->signal.slot[i].value;
+        if (s->name8 != name && s->name16 != name) continue;
+        *wide = s->name16 == name;
+        return s;
+    }
+    return NULL;
+}
+
+static int mlo_compared_add(mlo_numerics *u, const mlo_quantizer *q, const mlo_node *node, const char *name) {
+    mlo_compared *v = &u->value[u->n];
+    size_t n = (size_t)u->iterations;
+    if (!(v->s = mlo_signal_made(q, name, &v->wide))) return 0;
+    v->node = node; v->name = name;
+    v->hi = ((int64_t)1 << (mlo_node_bits(node) - 1)) - 1; v->lo = -v->hi - 1;
+    for (size_t k = 0; node && k < node->n_input; k++) {
+        const mlo_compared *x = (const mlo_compared *)mlo_map_get(&u->of, node->input[k]);
+        if (x && v->n_reads < MLO_COMPARED_READS) v->reads[v->n_reads++] = (int)(x - u->value);
+    }
+    if (!(v->kept = MLO_NEW_N(u->m, mlo_array *, n)) || !(v->at = MLO_NEW_N(u->m, mlo_sums, n)) || mlo_map_put(u->m, &u->of, name, v)) return (int)u->m->error.code;
+    double **const per[] = { &v->errors, &v->means, &v->squares };
+    for (size_t k = 0; k < 3; k++) if (!(*per[k] = MLO_NEW_N(u->m, double, n * (size_t)v->s->channels))) return (int)u->m->error.code;
+    if (!(v->metric = MLO_NEW_N(u->m, double, (size_t)v->s->channels)) || !(v->weight = MLO_NEW_N(u->m, double, n))) return (int)u->m->error.code;
+    if (v->s->channels > u->widest) u->widest = v->s->channels;
+    if (name == u->integers->output[0]->name) u->result = u->n;
+    u->n++;
+    return 0;
+}
+
+/* Who reads a value last says by which tokens it is measured: a norm, by those it reads; all others, by those that measure their result. */
+static void mlo_numerics_anchors(mlo_numerics *u) {
+    for (int k = 0; k < u->n; k++) u->value[k].anchor = -1;
+    u->value[u->result].anchor = u->result;
+    for (int k = u->n; k--; ) {
+        const mlo_compared *y = &u->value[k];
+        for (int r = 0; r < y->n_reads; r++) {
+            mlo_compared *x = &u->value[y->reads[r]];
+            if (x->anchor < 0) x->anchor = mlo_is(y->node, "mlo.LayerNorm") || y->anchor < 0 ? y->reads[r] : y->anchor;
+        }
+        if (y->anchor < 0) u->value[k].anchor = k;
+    }
+}
+
+static int mlo_numerics_open(mlo_numerics *u, const mlo_quantizer *q) {
+    u->m = q->m; u->floats = q->r.body; u->integers = q->body; u->iterations = q->scan.iterations; u->loop = mlo_node_name(q->loop); u->cost = q->cost;
+    if (!(u->value = MLO_NEW_N(u->m, mlo_compared, u->integers->n_node + 1))) return (int)u->m->error.code;
+    MLO_TRY(mlo_compared_add(u, q, NULL, u->integers->input[0]->name));
+    for (size_t k = 0; k < u->integers->n_node; k++) if (u->integers->node[k]->n_output) MLO_TRY(mlo_compared_add(u, q, u->integers->node[k], u->integers->node[k]->output[0]));
+    mlo_numerics_anchors(u);
+    return 0;
+}
+
+/* ---- comparing ---------------------------------------------------------------------------------------------------------------------------- */
+
+static mlo_array *mlo_array_copy(mlo *m, const mlo_array *a) {
+    mlo_array *copy = mlo_array_new(m, a->dtype, a->rank, a->dims);
+    if (copy) memcpy(copy->data, a->data, (size_t)mlo_array_count(a) * mlo_dtype_size(a->dtype));
+    return copy;
+}
+
+static int mlo_integers_see(void *user, const mlo_graph *g, int64_t i, const char *name, const mlo_array *a) {
+    mlo_numerics *u = (mlo_numerics *)user;
+    mlo_compared *v = g == u->integers && i >= 0 && i < u->iterations ? (mlo_compared *)mlo_map_get(&u->of, name) : NULL;
+    if (!v) return 0;
+    if (mlo_compared_sums(v) && u->m->accumulator > v->at[i].accumulator) v->at[i].accumulator = u->m->accumulator;
+    mlo_array_free(u->m, v->kept[i]);
+    return (v->kept[i] = mlo_array_copy(u->m, a)) ? 0 : (int)u->m->error.code;
+}
+
+static void mlo_compare(const mlo_compared *v, int64_t i, const float *x, const mlo_array *y) {
+    mlo_sums *s = &v->at[i];
+    int64_t channels = v->s->channels;
+    for (int64_t k = 0, n = mlo_array_count(y); k < n; k++) {
+        int64_t c = k % channels, whole = mlo_get(y, k);
+        double step = mlo_compared_step(v, i, c), f = (double)x[k], a = mlo_compared_value(v, i, c, whole), e = a - f;
+        if (s->count < 1 || f < s->low) s->low = f;
+        if (s->count < 1 || f > s->high) s->high = f;
+        if (s->count < 1 || whole < s->least) s->least = whole;
+        if (s->count < 1 || whole > s->largest) s->largest = whole;
+        if ((whole >= v->hi && -e > step / 2) || (whole <= v->lo && e > step / 2)) { s->clipped++; s->lost += e * e; }
+        if (fabs(e) > s->most) s->most = fabs(e);
+        s->error += fabs(e); s->noise += e * e; s->power += f * f; s->got += a * a; s->both += a * f; s->count++;
+    }
+}
+
+/* A token's weight: one over the variance of its channels, which is what a norm divides by. */
+static double mlo_token_weight(const float *x, int64_t channels) {
+    double sum = 0, squares = 0, spread;
+    for (int64_t c = 0; c < channels; c++) { sum += (double)x[c]; squares += (double)x[c] * (double)x[c]; }
+    spread = squares - sum * sum / (double)channels;
+    return spread > 1e-30 ? (double)channels / spread : 0;
+}
+
+/* The sums of channels, where a token counts by its weight at the anchor. */
+static void mlo_compare_channels(const mlo_compared *v, const mlo_compared *anchor, int64_t i) {
+    int64_t channels = v->s->channels, rows = mlo_array_count(v->floats) / channels, others = anchor->floats ? mlo_array_count(anchor->floats) / anchor->s->channels : 0;
+    const float *x = (const float *)v->floats->data;
+    for (int64_t r = 0; r < rows; r++) {
+        double w = rows == others ? mlo_token_weight((const float *)anchor->floats->data + r * anchor->s->channels, anchor->s->channels) : 1;
+        v->weight[i] += w;
+        for (int64_t c = 0; c < channels; c++, x++) {
+            int64_t at = i * channels + c;
+            double f = (double)*x, e = mlo_compared_value(v, i, c, mlo_get(v->kept[i], r * channels + c)) - f;
+            v->errors[at] += w * e * e; v->means[at] += w * f; v->squares[at] += w * f * f;
+        }
+    }
+}
+
+/* An iteration is over: everything of it is compared, and let go. */
+static void mlo_compare_all(mlo_numerics *u, int64_t i) {
+    for (int k = 0; k < u->n; k++) {
+        const mlo_compared *v = &u->value[k];
+        if (!v->floats || !v->kept[i]) continue;
+        mlo_compare(v, i, (const float *)v->floats->data, v->kept[i]);
+        mlo_compare_channels(v, &u->value[v->anchor], i);
+    }
+    for (int k = 0; k < u->n; k++) {
+        mlo_compared *v = &u->value[k];
+        mlo_array_free(u->m, v->kept[i]); mlo_array_free(u->m, v->floats);
+        v->kept[i] = NULL; v->floats = NULL;
+    }
+}
+
+static int mlo_floats_see(void *user, const mlo_graph *g, int64_t i, const char *name, const mlo_array *a) {
+    mlo_numerics *u = (mlo_numerics *)user;
+    if (g != u->floats || i < 0 || i >= u->iterations || a->dtype != MLO_FLOAT) return 0;
+    for (int k = 0; k < u->n; k++) {
+        mlo_compared *v = &u->value[k];
+        mlo_array *y = v->s->name == name ? v->kept[i] : NULL;
+        if (!y) continue;
+        if (mlo_array_count(y) != mlo_array_count(a)) return mlo_fail(u->m, MLO_E_BUG, v->node, "makes %lld integers of %lld floats", (long long)mlo_array_count(y), (long long)mlo_array_count(a));
+        mlo_array_free(u->m, v->floats);
+        if (!(v->floats = mlo_array_copy(u->m, a))) return (int)u->m->error.code;
+    }
+    if (u->value[u->result].floats) mlo_compare_all(u, i);                  /* nothing of the body comes behind its result */
+    return 0;
+}
+
+/* Both models on every sample, the integers first: they are what has to be kept, and are the smaller ones. */
+static int mlo_numerics_run(mlo_numerics *u, mlo_graph *before) {
+    mlo *m = u->m;
+    mlo_graph *now = m->model->graph;
+    mlo_observer integers = { u, mlo_integers_see }, floats = { u, mlo_floats_see };
+    u->drawn = !m->n_calib;
+    if (mlo_calib_check(m, now, &u->samples)) return (int)m->error.code;
+    for (int64_t k = 0; k < u->samples && !m->error.code; k++) {
+        if (mlo_sample_run(m, k, &integers)) break;
+        m->model->graph = before;
+        mlo_sample_run(m, k, &floats);
+        m->model->graph = now;
+    }
+    for (int k = 0; k < u->n; k++) {
+        mlo_array_free(m, u->value[k].floats);
+        for (int64_t i = 0; i < u->iterations; i++) mlo_array_free(m, u->value[k].kept[i]);
+    }
+    return (int)m->error.code;
+}
+
+/* ---- where the noise comes from -------------------------------------------------------------------------------------------------------------- */
+
+static double mlo_noise(const mlo_sums *s) { return s->power > 0 ? s->noise / s->power : s->noise > 0; }
+
+/* Sums over the channels of a value, in a metric: of errors, and of what moves. */
+static double mlo_metric_noise(const mlo_compared *v, int64_t i, const double *metric) {
+    double sum = 0;
+    for (int64_t c = 0; c < v->s->channels; c++) sum += metric[c] * v->errors[i * v->s->channels + c];
+    return sum;
+}
+static double mlo_variation(const mlo_compared *v, int64_t i, int64_t c) {
+    int64_t at = i * v->s->channels + c;
+    double moves = v->weight[i] > 0 ? v->squares[at] - v->means[at] * v->means[at] / v->weight[i] : 0;
+    return moves > 0 ? moves : 0;
+}
+static double mlo_metric_power(const mlo_compared *v, int64_t i, const double *metric) {
+    double sum = 0;
+    for (int64_t c = 0; c < v->s->channels; c++) sum += metric[c] * mlo_variation(v, i, c);
+    return sum;
+}
+static double mlo_part_of_power(double noise, double power) { return power > 0 ? noise / power : 0; }
+
+/* What a channel that a linear layer reads counts: the squares of its weights, times what the channels out count. Behind a table these count
+ * as far as the table lets them move. */
+static int mlo_pull_linear(const mlo_quantizer *q, const mlo_compared *y, const mlo_compared *x, int64_t i, double *metric) {
+    mlo *m = q->m;
+    mlo_array *in[3] = { NULL, NULL, NULL };            /* weight, multiplier, shift */
+    static const int from[3] = { 1, 3, 4 };
+    int64_t channels = y->s->channels;
+    double *gain = (double *)mlo_scratch(m, (size_t)channels, sizeof *gain);
+    for (int k = 0; gain && k < 3; k++) in[k] = mlo_scan_value(m, &q->scan, y->node->input[from[k]], i);
+    for (int64_t n = 0; !m->error.code && n < channels; n++) {
+        double g = ldexp((double)mlo_get(in[1], n), -(int)mlo_get(in[2], n)), made = 0;
+        int table = mlo_is(y->node, "mlo.MVUTable");
+        if (!table) g *= mlo_compared_step(y, i, n);
+        gain[n] = g * g * y->metric[n];
+        for (int64_t k = 0; table && k < x->s->channels; k++) {
+            double w = g * (double)mlo_get(in[0], k * channels + n) / mlo_compared_step(x, i, k);
+            made += w * w * mlo_variation(x, i, k);
+        }
+        if (table) gain[n] *= mlo_part_of_power(mlo_variation(y, i, n), made);
+    }
+    for (int64_t k = 0; !m->error.code && k < x->s->channels; k++) {
+        double sum = 0, step = mlo_compared_step(x, i, k);
+        for (int64_t n = 0; n < channels; n++) { double w = (double)mlo_get(in[0], k * channels + n); sum += w * w * gain[n]; }
+        metric[k] = sum / (step * step);
+    }
+    for (int k = 0; k < 3; k++) mlo_array_free(m, in[k]);
+    mlo_scratch_free(m, gain);
+    return (int)m->error.code;
+}
+
+/* The metric in which a kernel sees its operand r: what errors in its channels do to the result in its own metric. Up to a factor. */
+static int mlo_pull(const mlo_quantizer *q, const mlo_numerics *u, const mlo_compared *y, int r, int64_t i, double *metric) {
+    const mlo_compared *x = &u->value[y->reads[r]], *other = y->n_reads == 3 ? &u->value[y->reads[r == 0]] : NULL;
+    int64_t channels = x->s->channels;
+    if (mlo_compared_sums(y)) return mlo_pull_linear(q, y, x, i, metric);
+    mlo_array *g = mlo_is(y->node, "mlo.LayerNorm") ? mlo_scan_value(q->m, &q->scan, y->node->input[1], i) : NULL;
+    for (int64_t c = 0; c < channels && !q->m->error.code; c++) {
+        double gain = g ? (double)mlo_get(g, c) * mlo_compared_step(y, i, c) : 1;
+        metric[c] = other && r < 2 ? other->squares[i * channels + c] : y->metric[c] * gain * gain;      /* queries by keys, and back */
+    }
+    mlo_array_free(q->m, g);
+    return (int)q->m->error.code;
+}
+
+/* What rounding to its steps, and cutting off at its ends, is of a value's noise (`noise` in its metric). */
+static double mlo_rounding_part(const mlo_compared *v, int64_t i, double noise) {
+    double rounding = 0;
+    for (int64_t c = 0; c < v->s->channels; c++) rounding += v->metric[c] * mlo_compared_step(v, i, c) * mlo_compared_step(v, i, c) / 12;
+    return mlo_part_of_power(rounding * v->weight[i], noise) + mlo_part_of_power(v->at[i].lost, v->at[i].noise);
+}
+
+/* What makes most of the noise that a kernel adds, `own` of its noise. */
+static const char *mlo_noise_cause(const mlo_compared *v, int64_t i, double own, double rounding) {
+    if (v->at[i].lost > v->at[i].noise * own / 2) return "saturation";
+    return rounding > own / 2 ? "width" : mlo_compared_sums(v) ? "weights" : "arithmetic";
+}
+
+/* What a kernel adds stays with it; the rest of what flows through its result goes to its operands, and so does the metric. */
+static int mlo_flow_kernel(const mlo_quantizer *q, mlo_numerics *u, mlo_compared *y, int64_t i, double *pulled) {
+    double noise = mlo_metric_noise(y, i, y->metric), power = mlo_metric_power(y, i, y->metric), part[MLO_COMPARED_READS], scale[MLO_COMPARED_READS], all = 0, own, flow = y->at[i].flow;
+    for (int r = 0; r < y->n_reads; r++) {
+        const mlo_compared *x = &u->value[y->reads[r]];
+        double *metric = pulled + r * u->widest;
+        if (mlo_pull(q, u, y, r, i, metric)) return (int)u->m->error.code;
+        scale[r] = mlo_metric_power(x, i, metric);
+        all += part[r] = mlo_part_of_power(mlo_metric_noise(x, i, metric), mlo_is(y->node, "mlo.Add") ? power : scale[r]);
+    }
+    double rounding = mlo_rounding_part(y, i, noise);
+    noise = mlo_part_of_power(noise, power);
+    own = !(all > 0) ? 1 : noise > all ? 1 - all / noise : 0;
+    if (all > 0 && own > rounding && !mlo_compared_sums(y) && !mlo_is(y->node, "mlo.Attention")) own = rounding;
+    y->at[i].share = flow * own;
+    y->at[i].cause = mlo_noise_cause(y, i, own, rounding);
+    for (int r = 0; r < y->n_reads && all > 0; r++) {
+        mlo_compared *x = &u->value[y->reads[r]];
+        double through = flow * (1 - own) * part[r] / all;
+        x->at[i].flow += through;
+        for (int64_t c = 0; c < x->s->channels && scale[r] > 0; c++) x->metric[c] += pulled[r * u->widest + c] * through / scale[r];
     }
     return 0;
 }
 
-/* Three projections of one value, made for one attention and nothing else: the node of each, or 0. */
-static int mlo_projections(const mlo_graph *body, const mlo_node *attention, mlo_node **p) {
-    for (int i = 0; i < 3; i++) {
-        mlo_value *v = mlo_value_of(body, attention->input[i]);
-        if (!v || !v->producer || !mlo_is(v->producer, "mlo.MVU") || v->n_uses != 1) return 0;
-        p[i] = v->producer;
-        mlo_form w = mlo_form_of(mlo_value_of(body, p[i]->input[1])), w0 = mlo_form_of(mlo_value_of(body, p[0]->input[1]));
-        if (p[i]->input[0] != p[0]->input[0] || mlo_kernel_to(p[i]) != mlo_kernel_to(p[0]) || w.rank != 2 || w.dims[1] != w0.dims[1]) return 0;
+/* From the output of the last iteration back to the input of the first. */
+static int mlo_noise_flow(const mlo_quantizer *q, mlo_numerics *u) {
+    mlo_compared *in = &u->value[0], *out = &u->value[u->result];
+    double *pulled = (double *)mlo_scratch(u->m, MLO_COMPARED_READS * (size_t)u->widest, sizeof *pulled);
+    for (int64_t i = u->iterations; pulled && i-- && !u->m->error.code; ) {
+        int last = i + 1 == u->iterations;
+        out->at[i].flow = last ? 1 : in->at[i + 1].flow;
+        for (int64_t c = 0; c < out->s->channels; c++) out->metric[c] = last ? 1 : in->metric[c];
+        for (int k = 0; k < u->n; k++) if (k != u->result) memset(u->value[k].metric, 0, (size_t)u->value[k].s->channels * sizeof *in->metric);
+        for (int k = u->n; --k && !u->m->error.code; ) mlo_flow_kernel(q, u, &u->value[k], i, pulled);
     }
-    return p[0] != p[1] && p[1] != p[2] && p[0] != p[2];
+    in->at[0].share = in->at[0].flow;
+    for (int64_t i = 0; i < u->iterations; i++) in->at[i].cause = "width";
+    mlo_scratch_free(u->m, pulled);
+    return (int)u->m->error.code;
 }
 
-/* Concat of the projections' k-th inputs along the output channels. */
-static const char *mlo_concat_inputs(mlo *m, mlo_graph *list, mlo_node **p, size_t k) {
-    const char *name = mlo_format(m, "%s_qkv", p[0]->input[k]);
-    mlo_node *n = mlo_node_new(m, "Concat", name);
-    if (!name || !n || mlo_attr_int(m, n, "axis", k == 1 ? 1 : 0)) return NULL;
-    for (int i = 0; i < 3; i++) if (mlo_node_input(m, n, p[i]->input[k])) return NULL;
-    return mlo_node_output(m, n, name) || mlo_graph_add(m, list, n) ? NULL : name;
+/* The expected noise of rounding to the value's steps: a twelfth of their square. */
+static double mlo_rounding_noise(const mlo_compared *v, int64_t i) {
+    double sum = 0, power = v->at[i].count > 0 ? v->at[i].power / v->at[i].count : 0;
+    for (int64_t c = 0; c < v->s->channels; c++) sum += mlo_compared_step(v, i, c) * mlo_compared_step(v, i, c) / 12;
+    return power > 0 ? sum / (double)v->s->channels / power : 0;
 }
 
-static int mlo_merge_projections(mlo *m, mlo_graph *body, mlo_graph *list, mlo_node **p) {
-    const char *in[5] = { p[0]->input[0] }, *out = mlo_format(m, "%s_qkv", p[0]->output[0]), *sizes = mlo_format(m, "%s_parts", out ? out : "");
-    for (size_t k = 1; k < 5; k++) if (!(in[k] = mlo_concat_inputs(m, list, p, k))) return (int)m->error.code;
-    mlo_node *n = mlo_node_new(m, "mlo.MVU", out), *split = mlo_node_new(m, "Split", sizes);
-    int64_t *parts = MLO_NEW_N(m, int64_t, 3); const int64_t three = 3;
-    if (!n || !split || !parts || !sizes) return (int)m->error.code;
-    for (int i = 0; i < 3; i++) parts[i] = mlo_form_of(mlo_value_of(body, p[i]->input[1])).dims[1];
-    n->attr = p[0]->attr; n->n_attr = p[0]->n_attr;
-    for (size_t i = 0; i < p[0]->n_meta; i++) if (!mlo_eq(p[0]->meta[i].key, "mlo.scale") && mlo_meta_put(m, &n->meta, &n->n_meta, p[0]->meta[i].key, p[0]->meta[i].value)) return (int)m->error.code;
-    if (mlo_meta_put(m, &n->meta, &n->n_meta, "mlo.parts", "3") || mlo_inputs(m, n, in, 5) || mlo_node_output(m, n, out) || mlo_graph_add(m, list, n)) return (int)m->error.code;
-    if (mlo_graph_init(m, body, mlo_tensor_new(m, sizes, MLO_INT64, &three, 1, parts, 3 * sizeof *parts))) return (int)m->error.code;
-    if (mlo_node_input(m, split, out) || mlo_node_input(m, split, sizes) || mlo_attr_int(m, split, "axis", -1)) return (int)m->error.code;
-    for (int i = 0; i < 3; i++) {
-        if (mlo_node_output(m, split, p[i]->output[0])) return (int)m->error.code;
-        const char *scale = mlo_meta_get(p[i]->meta, p[i]->n_meta, "mlo.scale"), *key = mlo_format(m, "mlo.scale.%d", i);
-        if (scale && (!key || mlo_meta_put(m, &split->meta, &split->n_meta, key, scale))) return (int)m->error.code;
+/* ---- the report ------------------------------------------------------------------------------------------------------------------------------ */
+
+static void mlo_report_number(mlo_text *t, double x) {
+    char text[40];
+    mlo_puts(t, x - x == 0 ? mlo_digits(x, text) : "null");
+}
+static double mlo_decibels(double noise) { return noise > 0 ? -10 * log10(noise) : INFINITY; }
+static double mlo_cosine(const mlo_sums *s) { return s->got > 0 && s->power > 0 ? s->both / sqrt(s->got * s->power) : s->got > 0 || s->power > 0 ? 0 : 1; }
+/* The largest difference, relative to the largest value. */
+static double mlo_relative_error(const mlo_sums *s) {
+    double most = fabs(s->low) > fabs(s->high) ? fabs(s->low) : fabs(s->high);
+    return most > 0 ? s->most / most : s->most;
+}
+static int mlo_accumulator_bits(const mlo_sums *s) { return mlo_clog2(s->accumulator + 1) + 1; }
+
+/* One column of the report: a number per iteration. */
+enum { MLO_OF_LOW, MLO_OF_HIGH, MLO_OF_LEAST, MLO_OF_LARGEST, MLO_OF_SATURATED, MLO_OF_SUM_BITS, MLO_OF_ROUNDING, MLO_OF_ERROR_MAX, MLO_OF_ERROR_MEAN, MLO_OF_COSINE, MLO_OF_SQNR, MLO_OF_SHARE };
+static double mlo_column_at(const mlo_compared *v, int what, int64_t i) {
+    const mlo_sums *s = &v->at[i];
+    switch (what) {
+    case MLO_OF_LOW: return s->low;
+    case MLO_OF_HIGH: return s->high;
+    case MLO_OF_LEAST: return (double)s->least;
+    case MLO_OF_LARGEST: return (double)s->largest;
+    case MLO_OF_SATURATED: return s->count > 0 ? s->clipped / s->count : 0;
+    case MLO_OF_SUM_BITS: return mlo_accumulator_bits(s);
+    case MLO_OF_ROUNDING: return mlo_decibels(mlo_rounding_noise(v, i));
+    case MLO_OF_ERROR_MAX: return s->most;
+    case MLO_OF_ERROR_MEAN: return s->count > 0 ? s->error / s->count : 0;
+    case MLO_OF_COSINE: return mlo_cosine(s);
+    case MLO_OF_SQNR: return mlo_decibels(mlo_noise(s));
+    default: return s->share;
     }
-    return mlo_graph_add(m, list, split);
 }
 
-static int mlo_merge_all(mlo *m, mlo_graph *body) {
-    mlo_graph list = {0};
-    mlo_map gone = {0};          /* projection -> its attention's first projection; merged where the last of the three stood */
-    for (size_t i = 0; i < body->n_node; i++) {
-        mlo_node *p[3];
-        if (!mlo_is(body->node[i], "mlo.Attention") || !mlo_projections(body, body->node[i], p)) continue;
-        for (int k = 0; k < 3; k++) if (mlo_map_put(m, &gone, p[k], body->node[i])) return (int)m->error.code;
+static void mlo_report_column(mlo_text *t, const mlo_numerics *u, const mlo_compared *v, const char *key, int what) {
+    mlo_printf(t, "\"%s\":[", key);
+    for (int64_t i = 0; i < u->iterations; i++) { mlo_puts(t, i ? "," : ""); mlo_report_number(t, mlo_column_at(v, what, i)); }
+    mlo_puts(t, "]");
+}
+
+/* Numbers per iteration and channel; one per iteration where all channels agree. */
+static void mlo_report_channels(mlo_text *t, const mlo_numerics *u, const mlo_compared *v, const char *key, const double *x, const float *y) {
+    int64_t channels = v->s->channels;
+    mlo_printf(t, ",\"%s\":[", key);
+    for (int64_t i = 0; i < u->iterations; i++) {
+        int same = 1;
+        for (int64_t c = i * channels + 1; c < (i + 1) * channels; c++) same &= x ? x[c] == x[c - 1] : y[c] == y[c - 1];
+        mlo_puts(t, i ? "," : ""); mlo_puts(t, same ? "" : "[");
+        for (int64_t c = 0; c < (same ? 1 : channels); c++) { mlo_puts(t, c ? "," : ""); mlo_report_number(t, x ? x[i * channels + c] : (double)y[i * channels + c]); }
+        mlo_puts(t, same ? "" : "]");
     }
-    for (size_t i = 0; i < body->n_node; i++) {
-        mlo_node *n = body->node[i], *p[3];
-        mlo_node *attention = (mlo_node *)mlo_map_get(&gone, n);
-        if (mlo_is(n, "mlo.Attention") && mlo_projections(body, n, p) && mlo_merge_projections(m, body, &list, p)) return (int)m->error.code;
-        if (!attention && mlo_graph_add(m, &list, n)) return (int)m->error.code;
+    mlo_puts(t, "]");
+}
+
+static void mlo_report_compared(mlo_text *t, const mlo_numerics *u, const mlo_compared *v) {
+    static const struct { const char *key; int what; } columns[] = { { "low", MLO_OF_LOW }, { "high", MLO_OF_HIGH }, { "least", MLO_OF_LEAST }, { "largest", MLO_OF_LARGEST },
+        { "saturated", MLO_OF_SATURATED }, { "rounding_db", MLO_OF_ROUNDING }, { "share", MLO_OF_SHARE } };
+    static const struct { const char *key; int what; } errors[] = { { "max", MLO_OF_ERROR_MAX }, { "mean", MLO_OF_ERROR_MEAN }, { "cosine", MLO_OF_COSINE }, { "sqnr_db", MLO_OF_SQNR } };
+    if (!v->wide && v->s->shape) mlo_report_channels(t, u, v, "shapes", NULL, v->s->shape);
+    if (!v->wide) mlo_report_channels(t, u, v, "zeros", v->s->zero, NULL);
+    for (size_t k = 0; k < sizeof columns / sizeof *columns; k++) { mlo_puts(t, ","); mlo_report_column(t, u, v, columns[k].key, columns[k].what); }
+    const mlo_compared *x = v->n_reads ? &u->value[v->reads[0]] : NULL;
+    if (mlo_compared_sums(v) && x) { mlo_printf(t, ",\"accumulator\":{\"bits\":%d,", mlo_bits_for(mlo_mvu_sums(x->s->channels, mlo_node_bits(x->node), (int)mlo_meta_int(v->node, "mlo.weight_bits", 8)))); mlo_report_column(t, u, v, "used", MLO_OF_SUM_BITS); mlo_puts(t, "}"); }
+    mlo_puts(t, ",\"error\":{");
+    for (size_t k = 0; k < sizeof errors / sizeof *errors; k++) { mlo_puts(t, k ? "," : ""); mlo_report_column(t, u, v, errors[k].key, errors[k].what); }
+    mlo_puts(t, "}");
+}
+
+/* Where most noise comes in, of an iteration. The carried value counts in the first one, as what quantizing the loop's input adds. */
+static const mlo_compared *mlo_noisiest(const mlo_numerics *u, int64_t i) {
+    const mlo_compared *best = &u->value[0];
+    for (int k = 1; k < u->n; k++) if (u->value[k].at[i].share > best->at[i].share) best = &u->value[k];
+    return best;
+}
+static double mlo_layer_share(const mlo_numerics *u, int64_t i) {
+    double sum = 0;
+    for (int k = 0; k < u->n; k++) sum += u->value[k].at[i].share;
+    return sum;
+}
+static int64_t mlo_worst_layer(const mlo_numerics *u) {
+    int64_t worst = 0;
+    for (int64_t i = 1; i < u->iterations; i++) if (mlo_layer_share(u, i) > mlo_layer_share(u, worst)) worst = i;
+    return worst;
+}
+
+static void mlo_report_noisiest(mlo_text *t, const mlo_numerics *u, int64_t i) {
+    const mlo_compared *v = mlo_noisiest(u, i);
+    mlo_puts(t, "\"name\":"); mlo_report_string(t, v->name);
+    mlo_printf(t, ",\"op\":\"%s\",\"share\":", v->node ? v->node->op : "Quantize"); mlo_report_number(t, v->at[i].share);
+    mlo_printf(t, ",\"cause\":\"%s\"}", v->at[i].cause);
+}
+
+static void mlo_report_layers(mlo_text *t, const mlo_numerics *u) {
+    mlo_puts(t, ",\"layers\":[");
+    for (int64_t i = 0; i < u->iterations; i++) {
+        mlo_puts(t, i ? ",{\"sqnr_db\":" : "{\"sqnr_db\":"); mlo_report_number(t, mlo_decibels(mlo_noise(&u->value[u->result].at[i])));
+        mlo_puts(t, ",\"share\":"); mlo_report_number(t, mlo_layer_share(u, i));
+        mlo_puts(t, ",\"worst\":{"); mlo_report_noisiest(t, u, i);
+        mlo_puts(t, "}");
     }
-    body->node = list.node; body->n_node = list.n_node;
-    return 0;
+    mlo_printf(t, "],\"worst\":{\"iteration\":%lld,", (long long)mlo_worst_layer(u)); mlo_report_noisiest(t, u, mlo_worst_layer(u));
 }
 
-/* The latest part that a node's operands come from, and what its subgraphs read from around them; NULL for constants. */
-static const char *mlo_part_of_operands(const mlo_map *live, const mlo_node *n, const char *post) {
-    const char *part = NULL;
-    for (size_t k = 0; k < n->n_input && part != post; k++) { const char *p = (const char *)mlo_map_get(live, n->input[k]); if (p) part = p; }
-    for (size_t i = 0; i < n->n_attr; i++) if (n->attr[i]->g)
-        for (size_t k = 0; k < n->attr[i]->g->n_node && part != post; k++) { const char *p = mlo_part_of_operands(live, n->attr[i]->g->node[k], post); if (p) part = p; }
-    return part;
+/* The loop's output, and its input, as far as they are from the floats. */
+static void mlo_report_end(mlo_text *t, const char *key, const mlo_compared *v, int64_t i) {
+    const mlo_sums *s = &v->at[i];
+    mlo_printf(t, ",\"%s\":{\"name\":", key); mlo_report_string(t, v->name);
+    mlo_puts(t, ",\"max\":"); mlo_report_number(t, s->most);
+    mlo_puts(t, ",\"relative\":"); mlo_report_number(t, mlo_relative_error(s));
+    mlo_puts(t, ",\"mean\":"); mlo_report_number(t, mlo_column_at(v, MLO_OF_ERROR_MEAN, i));
+    mlo_puts(t, ",\"cosine\":"); mlo_report_number(t, mlo_cosine(s));
+    mlo_puts(t, ",\"sqnr_db\":"); mlo_report_number(t, mlo_decibels(mlo_noise(s)));
+    mlo_puts(t, ",\"share\":"); mlo_report_number(t, s->share);
+    mlo_puts(t, "}");
 }
 
-/* Where outer nodes run: what depends on the loop is post, what depends on a model input is pre, constants go with who uses them. */
-static int mlo_mark_parts(mlo *m, mlo_graph *g, const mlo_node *loop) {
-    mlo_map live = {0};          /* value -> "pre" or "post" */
-    static const char pre[] = "pre", post[] = "post";
-    for (size_t i = 0; i < g->n_input; i++) if (!mlo_value_of(g, g->input[i]->name)->tensor && mlo_map_put(m, &live, g->input[i]->name, (void *)(uintptr_t)pre)) return (int)m->error.code;
+/* ---- what to do about it ------------------------------------------------------------------------------------------------------------------------- */
+
+static const double mlo_sqnr_low = 25, mlo_saturated_high = 0.001;
+enum { MLO_SAMPLES_FEW = 8 };
+
+static void mlo_advise(mlo_text *t, int *n, const char *line) {
+    if (!line) return;
+    mlo_puts(t, (*n)++ ? "," : "");
+    mlo_report_string(t, line);
+}
+
+static const char *mlo_remedy(const mlo_compared *v, const char *cause) {
+    if (mlo_eq(cause, "saturation")) return "calibrate on more samples (--calib)";
+    if (mlo_eq(cause, "weights")) return "its weights are what is rounded; give them more bits where --weights allows";
+    if (mlo_eq(cause, "arithmetic")) return "it is the kernel's own approximation, or what it amplifies: wider operands before it help (--max-cost)";
+    return v->wide ? "calibrate on samples without outliers (--calib): the step follows the largest value"
+        : mlo_absorbed(v->s) ? "--max-cost 1.15 spends 15 % on wider operands, those that need it most first" : "operands of attention and tables do not get wider by --max-cost";
+}
+
+static void mlo_report_advice(mlo_text *t, const mlo_numerics *u) {
+    int n = 0;
+    int64_t i = mlo_worst_layer(u);
+    const mlo_compared *v = mlo_noisiest(u, i);
+    double sqnr = mlo_decibels(mlo_noise(&u->value[u->result].at[u->iterations - 1]));
+    mlo_puts(t, ",\"advice\":[");
+    if (u->drawn) mlo_advise(t, &n, "the samples were drawn from the declared types; calibrate on real ones (--calib)");
+    else if (u->samples < MLO_SAMPLES_FEW) mlo_advise(t, &n, mlo_format(u->m, "only %lld sample%s to calibrate on; ranges of %d or more can be trusted", (long long)u->samples, u->samples > 1 ? "s" : "", MLO_SAMPLES_FEW));
+    if (sqnr < mlo_sqnr_low) {
+        const char *cause = v->at[i].cause;
+        mlo_advise(t, &n, mlo_format(u->m, "the output is %.1f dB above its noise; most of that comes in at iteration %lld, %s (%s): %s", sqnr, (long long)i, v->name, cause, mlo_remedy(v, cause)));
+    }
+    for (int k = 0; k < u->n; k++) for (i = 0; i < u->iterations; i++) {
+        double part = mlo_column_at(&u->value[k], MLO_OF_SATURATED, i);
+        if (part > mlo_saturated_high) mlo_advise(t, &n, mlo_format(u->m, "%.1f %% of %s saturate in iteration %lld: %s", 100 * part, u->value[k].name, (long long)i, mlo_remedy(&u->value[k], "saturation")));
+    }
+    mlo_puts(t, "]");
+}
+
+/* ---- all of it --------------------------------------------------------------------------------------------------------------------------------- */
+
+/* The integer values of the loops' bodies; what the quantize stage of this handle measured of them, when it was asked to. */
+static void mlo_quantize_report(mlo *m, mlo_text *t) {
+    const mlo_graph *g = m->model->graph;
+    const mlo_numerics *u = m->numerics;
+    int n = 0;
+    mlo_puts(t, "{\"values\":[");
     for (size_t i = 0; i < g->n_node; i++) {
-        mlo_node *n = g->node[i];
-        const char *part = n == loop ? post : mlo_part_of_operands(&live, n, post);
-        if (mlo_meta_put(m, &n->meta, &n->n_meta, "mlo.part", n == loop ? "core" : part ? part : "constant")) return (int)m->error.code;
-        for (size_t k = 0; part && k < n->n_output; k++) if (mlo_map_put(m, &live, n->output[k], (void *)(uintptr_t)part)) return (int)m->error.code;
+        mlo_attr *body = mlo_is(g->node[i], "Scan") ? mlo_attr_of(g->node[i], "body") : NULL;
+        for (size_t k = 0; body && body->g && k < body->g->n_node; k++) {
+            const mlo_node *node = body->g->node[k];
+            const char *scale = mlo_meta_get(node->meta, node->n_meta, "mlo.scale");
+            const mlo_compared *v = u && body->g == u->integers ? (const mlo_compared *)mlo_map_get(&u->of, node->output[0]) : NULL;
+            if (!scale) continue;
+            mlo_puts(t, n++ ? ",{\"name\":" : "{\"name\":"); mlo_report_string(t, node->output[0]);
+            mlo_puts(t, ",\"op\":"); mlo_report_string(t, node->op);
+            mlo_printf(t, ",\"bits\":%d,\"scales\":[", mlo_node_bits(node));
+            for (; *scale; scale++) mlo_put(t, *scale == ' ' ? "," : scale, 1);
+            mlo_puts(t, "]");
+            if (v) mlo_report_compared(t, u, v);
+            mlo_puts(t, "}");
+        }
     }
-    return 0;
+    mlo_puts(t, "]");
+    if (u) {
+        mlo_puts(t, ",\"loop\":"); mlo_report_string(t, u->loop);
+        mlo_printf(t, ",\"samples\":%lld,\"max_cost\":", (long long)u->samples); mlo_report_number(t, u->cost);
+        mlo_report_end(t, "input", &u->value[0], 0);
+        mlo_report_end(t, "output", &u->value[u->result], u->iterations - 1);
+        mlo_report_layers(t, u);
+        mlo_report_advice(t, u);
+    }
+    mlo_puts(t, "}\n");
 }
 
-/* The `lower` stage. */
-static int mlo_lower(mlo *m) {
-    mlo_scan s;
-    if (mlo_scan_choose(m, &s)) return (int)m->error.code;
-    if (mlo_form_of(mlo_value_of(s.outer, s.node->input[0])).dtype != MLO_INT16)
-        return mlo_fail(m, MLO_E_UNSUPPORTED, s.node, "the loop is not quantized; `mlo quantize` first (and choose the same --loop)");
-    if (mlo_merge_all(m, s.body) || mlo_index(m, m->model->graph) || mlo_infer(m)) return (int)m->error.code;
-    if (mlo_rename_kernels(m, s.body) || mlo_mark_parts(m, s.outer, s.node)) return (int)m->error.code;
-    return mlo_meta_put(m, &s.node->meta, &s.node->n_meta, "mlo.core", "1");
+/* A graph as it is now, with an index of its own: its lists will be changed in place, what is in them will not. */
+static int mlo_graph_keep(mlo *m, const mlo_graph *g, mlo_graph *kept) {
+    *kept = *g;
+    memset(&kept->values, 0, sizeof kept->values);
+    kept->node = MLO_NEW_N(m, mlo_node *, mlo_room(g->n_node));
+    kept->init = MLO_NEW_N(m, mlo_tensor *, mlo_room(g->n_init));
+    kept->info = MLO_NEW_N(m, mlo_value_info *, mlo_room(g->n_info));
+    if (m->error.code) return (int)m->error.code;
+    if (g->n_node) memcpy(kept->node, g->node, g->n_node * sizeof *g->node);
+    if (g->n_init) memcpy(kept->init, g->init, g->n_init * sizeof *g->init);
+    if (g->n_info) memcpy(kept->info, g->info, g->n_info * sizeof *g->info);
+    return mlo_index(m, kept);
+}
+
+/* Quantizes the float graph, whatever has become of the model's since, at a cost (0: the option's), and measures what comes out. NULL: failed. */
+static mlo_numerics *mlo_quantize_try(mlo *m, mlo_graph *floats, double cost) {
+    mlo_quantizer q;
+    mlo_numerics *u = MLO_NEW(m, mlo_numerics);
+    memset(&q, 0, sizeof q);
+    q.cost = cost;
+    if (!u || mlo_graph_keep(m, floats, m->model->graph) || mlo_quantize(m, &q) || mlo_numerics_open(u, &q) || mlo_numerics_run(u, floats)) return NULL;
+    return mlo_noise_flow(&q, u) ? NULL : u;
+}
+
+static double mlo_output_error(const mlo_numerics *u) { return mlo_relative_error(&u->value[u->result].at[u->iterations - 1]); }
+
+/* Even the widest operands do not do. */
+static int mlo_search_fail(const mlo_numerics *u, double before, double target) {
+    int64_t i = mlo_worst_layer(u);
+    const mlo_compared *v = mlo_noisiest(u, i);
+    const char *cause = v->at[i].cause;
+    return mlo_fail_at(u->m, MLO_E_MISMATCH, "max-error", "the loop's output is %.3g of its largest value off, and still %.3g at --max-cost %g, above %g; most of that comes in at iteration %lld, %s (%s): %s",
+        before, mlo_output_error(u), u->cost, target, (long long)i, v->name, cause, mlo_remedy(v, cause));
+}
+
+/* --max-error: the least cost at which the output is near enough, to 1/32, between that of 8 bits and --max-cost (2, when that is not given). */
+static mlo_numerics *mlo_quantize_search(mlo *m, mlo_graph *floats, double target) {
+    enum { STEPS = 5 };
+    double low = 1, high = 2, last;
+    void (*warn)(void *, const char *) = m->desc.warn;
+    if (mlo_opt(m, "max-cost") && mlo_max_cost(m, &high)) return NULL;
+    mlo_numerics *u = mlo_quantize_try(m, floats, 1), *best;
+    if (!u || mlo_output_error(u) <= target) return u;
+    m->desc.warn = NULL;                                            /* everything was said the first time */
+    best = mlo_quantize_try(m, floats, last = high);
+    if (best && !(mlo_output_error(best) <= target)) mlo_search_fail(best, mlo_output_error(u), target);
+    for (int k = 0; k < STEPS && !m->error.code; k++) {
+        if (!(u = mlo_quantize_try(m, floats, last = (low + high) / 2))) break;
+        if (mlo_output_error(u) <= target) { high = last; best = u; } else low = last;
+    }
+    if (!m->error.code && last < high) best = mlo_quantize_try(m, floats, high);
+    m->desc.warn = warn;
+    return m->error.code ? NULL : best;
+}
+
+/* The `quantize` stage: plain, measured (`report`), or searched (`max-error`), which measures, too. */
+static int mlo_quantize_as(mlo *m) {
+    mlo_quantizer q; mlo_graph floats;
+    const char *error = mlo_opt(m, "max-error");
+    double target = 0;
+    memset(&q, 0, sizeof q);
+    if (error && (!mlo_parse_number(error, &target) || !(target > 0)))
+        return mlo_fail_at(m, MLO_E_USAGE, "max-error", "'%s' is no number above 0: how far the loop's output may be off, relative to its largest value", error);
+    if (!error && !mlo_opt(m, "report")) return mlo_quantize(m, &q);
+    if (mlo_graph_keep(m, m->model->graph, &floats)) return (int)m->error.code;
+    m->numerics = error ? mlo_quantize_search(m, &floats, target) : mlo_quantize_try(m, &floats, 0);
+    return (int)m->error.code;
 }
 
 /* ======== core.c ======== */
@@ -13605,15 +15533,11 @@ typedef struct {
     int axi_bits;
 } mlo_hw;
 
-static int64_t mlo_meta_int(const mlo_node *n, const char *key, int64_t otherwise) {
-    const char *s = mlo_meta_get(n->meta, n->n_meta, key);
-    return s ? (int64_t)strtol(s, NULL, 10) : otherwise;
-}
-
-/* The bits of a value on a stream: what its maker says (metadata mlo.bits), else its type's. */
+/* The bits of a value on a stream: what its maker says (metadata mlo.bits), else its type's. What goes into the loop is as wide as what comes out. */
 static int mlo_value_bits(const mlo_graph *g, const char *name) {
     mlo_value *v = mlo_value_of(g, name);
     const mlo_node *n = v ? v->producer : NULL;
+    if (g->n_input && g->n_output && name == g->input[0]->name && name != g->output[0]->name) return mlo_value_bits(g, g->output[0]->name);
     if (n && mlo_is(n, "Split")) return mlo_value_bits(g, n->input[0]);
     return n && v->graph == g && mlo_kernel_of(n) ? (int)mlo_meta_int(n, "mlo.bits", mlo_bits_of(mlo_form_of(v).dtype)) : mlo_bits_of(mlo_form_of(v).dtype);
 }
@@ -13637,9 +15561,17 @@ static int mlo_element_fold(mlo *m, mlo_element *e, int64_t pe, int64_t simd) {
     memset(&e->unit, 0, sizeof e->unit);
     if (!e->kernel->legal(&e->site, pe, simd)) return mlo_fail(m, MLO_E_FOLDING, e->node, "%s cannot be folded to PE=%lld SIMD=%lld", e->name, (long long)pe, (long long)simd);
     e->unit.pe = (int)pe; e->unit.simd = (int)simd;
-    if (e->kernel->unit(&e->site, pe, simd, &e->unit)) return (int)m->error.code;
+    if (e->kernel->unit(&e->site, pe, simd, &e->unit) || mlo_kernel_fits(e->kernel, &e->site, &e->unit)) return (int)m->error.code;
     e->tokens = e->unit.whole_frame ? e->site.tokens + 3 : e->unit.macs ? 2 : e->unit.n_memory > 1 ? 3 : 1;
     return 0;
+}
+
+/* What an element's kernel says of the numbers inside, as JSON. */
+static void mlo_element_intermediates(const mlo_element *e, mlo_text *t) {
+    mlo_intermediates l;
+    l.n = 0;
+    e->kernel->intermediates(&e->site, &e->unit, &l);
+    mlo_intermediates_json(t, &l);
 }
 
 /* Which element (and port) makes a value. */
@@ -13711,7 +15643,7 @@ static int mlo_core_build(mlo *m, mlo_hw *c) {
     if (!mlo_form_known(&f) || f.rank < 2) return mlo_fail(m, MLO_E_SHAPE, c->scan.node, "the carried value has no known shape [.., tokens, channels]");
     if (f.rank > 2 && f.dims[0] != 1 && mlo_form_count(&f) != f.dims[f.rank - 1] * f.dims[f.rank - 2])
         return mlo_fail(m, MLO_E_UNSUPPORTED, c->scan.node, "a batch of %lld; export with batch 1: frames stream one after the other", (long long)f.dims[0]);
-    c->channels = f.dims[f.rank - 1]; c->tokens = mlo_form_count(&f) / c->channels; c->bits = mlo_bits_of(f.dtype);
+    c->channels = f.dims[f.rank - 1]; c->tokens = mlo_form_count(&f) / c->channels; c->bits = mlo_value_bits(c->scan.body, c->scan.body->output[0]->name);
     c->frames = (int)mlo_meta_int(c->scan.node, "mlo.frames", 1);
     c->axi_bits = (int)mlo_meta_int(c->scan.node, "mlo.axi_width", 128);
     if (mlo_core_elements(m, c) || mlo_core_edges(m, c)) return (int)m->error.code;
@@ -13858,6 +15790,135 @@ static int64_t mlo_core_multipliers(const mlo_hw *c) {
     int64_t n = 0;
     for (int i = 0; i < c->n_element; i++) n += c->element[i].unit.multipliers;
     return n;
+}
+
+/* ======== lower.c ======== */
+/* lower: the integer loop becomes a dataflow graph of streaming kernels.
+ *
+ * in:  a quantized model.    out: the same model; projections that share an input are one matrix-vector unit with a Split behind it;
+ *      every kernel has a name (metadata mlo.kernel); every outer node says where it runs (mlo.part: pre, core, post).
+ * invariant: nothing is renumbered or rounded: the lowered model gives the same bits as the quantized one. There is hardware for each kernel, and
+ *      no number inside can overflow in it: what does not fit is refused here.
+ * example: MVU(x, Wq), MVU(x, Wk), MVU(x, Wv) -> MVU(x, Concat(Wq, Wk, Wv)) -> Split.
+ * cost: O(nodes of the body).
+ */
+
+static int mlo_rename_kernels(mlo *m, mlo_graph *body) {
+    int count[MLO_N_KERNELS] = {0};
+    for (size_t i = 0; i < body->n_node; i++) {
+        mlo_node *n = body->node[i];
+        const mlo_kernel *k = mlo_kernel_of(n);
+        if (!k) continue;
+        char module[32];
+        int table = mlo_is(n, "mlo.MVUTable"), at = 0;
+        const mlo_kernel *named = table ? k - 1 : k;                 /* MVU and MVUTable are one module, so one series of names */
+        for (const char *p = named->op.name + 4; *p && at < 31; p++) module[at++] = (char)(*p >= 'A' && *p <= 'Z' ? *p - 'A' + 'a' : *p);
+        module[at] = 0;
+        const char *name = mlo_format(m, "%s_%d", module, count[named - mlo_kernels]++);
+        if (!name || mlo_meta_put(m, &n->meta, &n->n_meta, "mlo.kernel", name)) return (int)m->error.code;
+    }
+    return 0;
+}
+
+/* Metadata that the hardware of a matrix-vector unit depends on. */
+static int mlo_same_widths(const mlo_node *a, const mlo_node *b) {
+    static const char *const keys[] = { "mlo.bits", "mlo.weight_bits", "mlo.pow2" };
+    for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) if (mlo_meta_int(a, keys[i], 0) != mlo_meta_int(b, keys[i], 0)) return 0;
+    return 1;
+}
+
+/* Three projections of one value, made for one attention and nothing else: the node of each, or 0. */
+static int mlo_projections(const mlo_graph *body, const mlo_node *attention, mlo_node **p) {
+    for (int i = 0; i < 3; i++) {
+        mlo_value *v = mlo_value_of(body, attention->input[i]);
+        if (!v || !v->producer || !mlo_is(v->producer, "mlo.MVU") || v->n_uses != 1) return 0;
+        p[i] = v->producer;
+        mlo_form w = mlo_form_of(mlo_value_of(body, p[i]->input[1])), w0 = mlo_form_of(mlo_value_of(body, p[0]->input[1]));
+        if (p[i]->input[0] != p[0]->input[0] || mlo_kernel_to(p[i]) != mlo_kernel_to(p[0]) || !mlo_same_widths(p[i], p[0]) || w.rank != 2 || w.dims[1] != w0.dims[1]) return 0;
+    }
+    return p[0] != p[1] && p[1] != p[2] && p[0] != p[2];
+}
+
+/* Concat of the projections' k-th inputs along the output channels. */
+static const char *mlo_concat_inputs(mlo *m, mlo_graph *list, mlo_node **p, size_t k) {
+    const char *name = mlo_format(m, "%s_qkv", p[0]->input[k]);
+    mlo_node *n = mlo_node_new(m, "Concat", name);
+    if (!name || !n || mlo_attr_int(m, n, "axis", k == 1 ? 1 : 0)) return NULL;
+    for (int i = 0; i < 3; i++) if (mlo_node_input(m, n, p[i]->input[k])) return NULL;
+    return mlo_node_output(m, n, name) || mlo_graph_add(m, list, n) ? NULL : name;
+}
+
+static int mlo_merge_projections(mlo *m, mlo_graph *body, mlo_graph *list, mlo_node **p) {
+    const char *in[5] = { p[0]->input[0] }, *out = mlo_format(m, "%s_qkv", p[0]->output[0]), *sizes = mlo_format(m, "%s_parts", out ? out : "");
+    for (size_t k = 1; k < 5; k++) if (!(in[k] = mlo_concat_inputs(m, list, p, k))) return (int)m->error.code;
+    mlo_node *n = mlo_node_new(m, "mlo.MVU", out), *split = mlo_node_new(m, "Split", sizes);
+    int64_t *parts = MLO_NEW_N(m, int64_t, 3); const int64_t three = 3;
+    if (!n || !split || !parts || !sizes) return (int)m->error.code;
+    for (int i = 0; i < 3; i++) parts[i] = mlo_form_of(mlo_value_of(body, p[i]->input[1])).dims[1];
+    n->attr = p[0]->attr; n->n_attr = p[0]->n_attr;
+    for (size_t i = 0; i < p[0]->n_meta; i++) if (!mlo_eq(p[0]->meta[i].key, "mlo.scale") && mlo_meta_put(m, &n->meta, &n->n_meta, p[0]->meta[i].key, p[0]->meta[i].value)) return (int)m->error.code;
+    if (mlo_meta_put(m, &n->meta, &n->n_meta, "mlo.parts", "3") || mlo_inputs(m, n, in, 5) || mlo_node_output(m, n, out) || mlo_graph_add(m, list, n)) return (int)m->error.code;
+    if (mlo_graph_init(m, body, mlo_tensor_new(m, sizes, MLO_INT64, &three, 1, parts, 3 * sizeof *parts))) return (int)m->error.code;
+    if (mlo_node_input(m, split, out) || mlo_node_input(m, split, sizes) || mlo_attr_int(m, split, "axis", -1)) return (int)m->error.code;
+    for (int i = 0; i < 3; i++) {
+        if (mlo_node_output(m, split, p[i]->output[0])) return (int)m->error.code;
+        const char *scale = mlo_meta_get(p[i]->meta, p[i]->n_meta, "mlo.scale"), *key = mlo_format(m, "mlo.scale.%d", i);
+        if (scale && (!key || mlo_meta_put(m, &split->meta, &split->n_meta, key, scale))) return (int)m->error.code;
+    }
+    return mlo_graph_add(m, list, split);
+}
+
+static int mlo_merge_all(mlo *m, mlo_graph *body) {
+    mlo_graph list = {0};
+    mlo_map gone = {0};          /* projection -> its attention's first projection; merged where the last of the three stood */
+    for (size_t i = 0; i < body->n_node; i++) {
+        mlo_node *p[3];
+        if (!mlo_is(body->node[i], "mlo.Attention") || !mlo_projections(body, body->node[i], p)) continue;
+        for (int k = 0; k < 3; k++) if (mlo_map_put(m, &gone, p[k], body->node[i])) return (int)m->error.code;
+    }
+    for (size_t i = 0; i < body->n_node; i++) {
+        mlo_node *n = body->node[i], *p[3];
+        mlo_node *attention = (mlo_node *)mlo_map_get(&gone, n);
+        if (mlo_is(n, "mlo.Attention") && mlo_projections(body, n, p) && mlo_merge_projections(m, body, &list, p)) return (int)m->error.code;
+        if (!attention && mlo_graph_add(m, &list, n)) return (int)m->error.code;
+    }
+    body->node = list.node; body->n_node = list.n_node;
+    return 0;
+}
+
+/* The latest part that a node's operands come from, and what its subgraphs read from around them; NULL for constants. */
+static const char *mlo_part_of_operands(const mlo_map *live, const mlo_node *n, const char *post) {
+    const char *part = NULL;
+    for (size_t k = 0; k < n->n_input && part != post; k++) { const char *p = (const char *)mlo_map_get(live, n->input[k]); if (p) part = p; }
+    for (size_t i = 0; i < n->n_attr; i++) if (n->attr[i]->g)
+        for (size_t k = 0; k < n->attr[i]->g->n_node && part != post; k++) { const char *p = mlo_part_of_operands(live, n->attr[i]->g->node[k], post); if (p) part = p; }
+    return part;
+}
+
+/* Where outer nodes run: what depends on the loop is post, what depends on a model input is pre, constants go with who uses them. */
+static int mlo_mark_parts(mlo *m, mlo_graph *g, const mlo_node *loop) {
+    mlo_map live = {0};          /* value -> "pre" or "post" */
+    static const char pre[] = "pre", post[] = "post";
+    for (size_t i = 0; i < g->n_input; i++) if (!mlo_value_of(g, g->input[i]->name)->tensor && mlo_map_put(m, &live, g->input[i]->name, (void *)(uintptr_t)pre)) return (int)m->error.code;
+    for (size_t i = 0; i < g->n_node; i++) {
+        mlo_node *n = g->node[i];
+        const char *part = n == loop ? post : mlo_part_of_operands(&live, n, post);
+        if (mlo_meta_put(m, &n->meta, &n->n_meta, "mlo.part", n == loop ? "core" : part ? part : "constant")) return (int)m->error.code;
+        for (size_t k = 0; part && k < n->n_output; k++) if (mlo_map_put(m, &live, n->output[k], (void *)(uintptr_t)part)) return (int)m->error.code;
+    }
+    return 0;
+}
+
+/* The `lower` stage. */
+static int mlo_lower(mlo *m) {
+    mlo_scan s;
+    if (mlo_scan_choose(m, &s)) return (int)m->error.code;
+    if (mlo_form_of(mlo_value_of(s.outer, s.node->input[0])).dtype != MLO_INT16)
+        return mlo_fail(m, MLO_E_UNSUPPORTED, s.node, "the loop is not quantized; `mlo quantize` first (and choose the same --loop)");
+    if (mlo_merge_all(m, s.body) || mlo_index(m, m->model->graph) || mlo_infer(m)) return (int)m->error.code;
+    mlo_hw *c = MLO_NEW(m, mlo_hw);
+    if (!c || mlo_rename_kernels(m, s.body) || mlo_mark_parts(m, s.outer, s.node) || mlo_meta_put(m, &s.node->meta, &s.node->n_meta, "mlo.core", "1")) return (int)m->error.code;
+    return mlo_core_build(m, c);
 }
 
 /* ======== fold.c ======== */
@@ -14088,7 +16149,7 @@ static const struct { const char *name; int (*run)(mlo *m); } mlo_stages[] = {
     { "scope", mlo_scope },
     { "extract", mlo_extract_as },
     { "roll", mlo_roll_as },
-    { "quantize", mlo_quantize },
+    { "quantize", mlo_quantize_as },
     { "lower", mlo_lower },
     { "fold", mlo_fold },
 };
@@ -14183,12 +16244,13 @@ static const char *const mlo_text_mlo_add[] = {
     "// mlo_add: y = clip((a*MA + b*MB + 2^(S-1)) >>> S), the sum of two streams of different scale",
     "//",
     "// Contract    beat i of a meets beat i of b; sideband from a, that of b is ignored. 0 <= MA, MB < 2^15, 1 <= S <= 62.",
-    "//             s_axis_c: mlo_param WIDTH 64, DEPTH 1: [15:0] MA, [31:16] MB, [37:32] S. The bank moves on the first beat of a token",
+    "//             s_axis_c: mlo_param WIDTH 64, DEPTH 1: [15:0] MA, [31:16] MB, [37:32] S; SHIFT = 1: MA and MB are powers of two,",
+    "//             [3:0] log2 MA, [19:16] log2 MB (0 .. 14), and there is no multiplier. The bank moves on the first beat of a token",
     "//             with tuser[0] set; beats before it stay under the old bank, and leave even when the new bank is not loaded yet.",
     "// Throughput  one beat per cycle; a token that starts an iteration costs 1 cycle more if its parameters are loaded.",
     "// Latency     7 cycles from the acceptance of the later of the two beats to m_axis_tvalid, when empty (8 at an iteration's start).",
     "// Stall       m_axis_tready low stops everything but the input and output registers; a waits for b and b for a.",
-    "// Legal       PE divides C, 2 <= ABITS, BBITS, YBITS <= 16.",
+    "// Legal       PE divides C, 2 <= ABITS, BBITS, YBITS <= 16, SHIFT 0 or 1.",
     "`default_nettype none",
     "",
     "module mlo_add #(",
@@ -14197,6 +16259,7 @@ static const char *const mlo_text_mlo_add[] = {
     "    parameter ABITS     = 16,       // bits of a, 2 .. 16",
     "    parameter BBITS     = 16,       // bits of b, 2 .. 16",
     "    parameter YBITS     = 16,       // bits of y, 2 .. 16",
+    "    parameter SHIFT     = 0,        // 1: scales are powers of two",
     "    parameter AXI_WIDTH = 128       // bits of the parameter stream",
     ") (",
     "    input  wire                 clk,",
@@ -14232,6 +16295,7 @@ static const char *const mlo_text_mlo_add[] = {
     "        if (ABITS < 2 || ABITS > 16)        mlo_error_ABITS_must_be_2_to_16 u_abits ();",
     "        if (BBITS < 2 || BBITS > 16)        mlo_error_BBITS_must_be_2_to_16 u_bbits ();",
     "        if (YBITS < 2 || YBITS > 16)        mlo_error_YBITS_must_be_2_to_16 u_ybits ();",
+    "        if (SHIFT != 0 && SHIFT != 1)       mlo_error_SHIFT_must_be_0_or_1 u_shift ();",
     "    endgenerate",
     "",
     "    // ---- Input registers, so that neither tready depends on the other stream's tvalid",
@@ -14305,6 +16369,15 @@ static const char *const mlo_text_mlo_add[] = {
     "            reg  signed [PA-1:0]    pa2;",
     "            reg  signed [PB-1:0]    pb2;",
     "            reg  signed [SB-1:0]    t3, t4;",
+    "            wire signed [PA-1:0]    pa1;",
+    "            wire signed [PB-1:0]    pb1;",
+    "            if (SHIFT != 0) begin : g_shift",
+    "                assign pa1 = {{16{a1[ABITS-1]}}, a1} << c_data[3:0];",
+    "                assign pb1 = {{16{b1[BBITS-1]}}, b1} << c_data[19:16];",
+    "            end else begin : g_multiply",
+    "                assign pa1 = a1 * ma1;",
+    "                assign pb1 = b1 * mb1;",
+    "            end",
     "            reg         [YBITS-1:0] y;",
     "            wire        [YBITS-1:0] largest = {1'b0, {(YBITS - 1){1'b1}}};",
     "            wire                    fits    = t4[SB-1:YBITS] == {(SB - YBITS){t4[SB-1]}};",
@@ -14316,8 +16389,8 @@ static const char *const mlo_text_mlo_add[] = {
     "                        b1 <= b0[BBITS*p +: BBITS];",
     "                    end",
     "                    if (valid[1]) begin",
-    "                        pa2 <= a1 * ma1;",
-    "                        pb2 <= b1 * mb1;",
+    "                        pa2 <= pa1;",
+    "                        pb2 <= pb1;",
     "                    end",
     "                    if (valid[2]) t3 <= {{(SB - PA){pa2[PA-1]}}, pa2} + {{(SB - PB){pb2[PB-1]}}, pb2};",
     "                    if (valid[3]) t4 <= t3 >>> sh3;",
@@ -14337,7 +16410,7 @@ static const char *const mlo_text_mlo_add[] = {
     "        stat_reg <= rst ? 3'd0 : {!en, en && !take, take};",
     "    assign stat = stat_reg;",
     "",
-    "    wire unused = &{1'b0, s_axis_b_tuser, c_data[63:38]};",
+    "    wire unused = &{1'b0, s_axis_b_tuser, c_data[63:38], ma1, mb1};",
     "",
     "`ifdef FORMAL",
     "    reg f_past_valid = 1'b0;",
@@ -14385,9 +16458,12 @@ static const char *const mlo_text_mlo_add[] = {
     "    reg  [YBITS-1:0]     f_y4, f_y5;",
     "    reg  signed [SB-1:0] f_t2, f_t3;",
     "    wire signed [FB-1:0] f_wide3 = g_lane[0].t3;",
-    "    wire signed [SB-1:0] f_t1 = g_lane[0].a1 * ma1 + g_lane[0].b1 * mb1;",
+    "    wire signed [16:0]   f_ma = (SHIFT != 0) ? 17'sd1 << c_data[3:0] : {ma1[15], ma1};",
+    "    wire signed [16:0]   f_mb = (SHIFT != 0) ? 17'sd1 << c_data[19:16] : {mb1[15], mb1};",
+    "    wire                 f_legal = SHIFT == 0 || (c_data[3:0] < 4'd15 && c_data[19:16] < 4'd15);",
+    "    wire signed [SB-1:0] f_t1 = g_lane[0].a1 * f_ma + g_lane[0].b1 * f_mb;",
     "    always @(posedge clk) if (en) begin",
-    "        if (valid[1]) {f_ok2, f_t2} <= {1'b1, f_t1};",
+    "        if (valid[1]) {f_ok2, f_t2} <= {f_legal, f_t1};",
     "        if (valid[2]) {f_ok3, f_t3} <= {f_ok2, f_t2};",
     "        if (valid[3]) {f_ok4, f_y4} <= {f_ok3 && sh3 < 6'd62, f_round(f_wide3, sh3)};",
     "        if (valid[4]) {f_ok5, f_y5} <= {f_ok4, f_y4};",
@@ -18451,7 +20527,8 @@ static const char *const mlo_text_mlo_mvu[] = {
     "// SPDX-License-Identifier: MIT",
     "// mlo_mvu: y = requantize(W x + bias), PE rows x SIMD columns per cycle: the matrix-vector unit",
     "//",
-    "// Contract   for each token x[0..K-1]: acc[n] = bias[n] + sum_k x[k]*W[k][n], in ABITS bits (modulo 2^ABITS);",
+    "// Contract   for each token x[0..K-1]: acc[n] = bias[n] + sum_k x[k]*W[k][n], in ABITS bits (modulo 2^ABITS: with ABITS as",
+    "//            the compiler derives it, bits of K products and any 32-bit bias, nothing is ever lost);",
     "//            y[n] = clip((acc[n]*M[n] + 2^(S[n]-1)) >>> S[n]); with TABLE = 1 that clips to TBITS bits signed",
     "//            and y[n] = table[that + 2^(TBITS-1)]. Tokens leave in their order with their sideband (s_axis_tuser).",
     "//            A token with tuser[0] (`first`) moves every parameter memory to its next bank. The very first token after",
@@ -18463,10 +20540,11 @@ static const char *const mlo_text_mlo_mvu[] = {
     "// Stall      a result that cannot leave freezes the pipeline; nothing is lost, nothing recomputed. A parameter memory",
     "//            that is not loaded freezes only what is in front of it: results of the iteration before drain.",
     "// Parameters s_axis_w: words of PE*SIMD*WBITS, address nf*KF + kf, bits (p*SIMD+s)*WBITS: W[kf*SIMD+s][nf*PE+p]",
-    "//            s_axis_c: words of PE*64, address nf, bits 64*p: bias[31:0] signed, M[47:32] (< 2^15), S[53:48] (1..62)",
+    "//            s_axis_c: words of PE*64, address nf, bits 64*p: bias[31:0] signed, M[47:32] (< 2^15), S[53:48] (1..62);",
+    "//            SHIFT = 1: M is 2^14, whatever its bits say, and the requantization has no multiplier",
     "//            s_axis_t: words of YBITS, 2^TBITS of them (only with TABLE = 1)",
     "// Legal      SIMD divides K, PE divides N, XBITS and WBITS >= 2, YBITS >= 2,",
-    "//            XBITS + WBITS + clog2(SIMD) <= ABITS <= 32 (choose ABITS so that no sum can overflow; 27 is one DSP less).",
+    "//            XBITS + WBITS + clog2(SIMD) <= ABITS.",
     "//",
     "// How it works: three segments in a row, each frozen by an enable of its own. Every slot of the pipeline carries a few",
     "// control bits.",
@@ -18484,10 +20562,11 @@ static const char *const mlo_text_mlo_mvu[] = {
     "    parameter SIMD      = 2,        // input channels per cycle",
     "    parameter XBITS     = 8,        // bits of x",
     "    parameter WBITS     = 8,        // bits of W",
-    "    parameter ABITS     = 32,       // bits of the accumulator, <= 32",
+    "    parameter ABITS     = 33,       // bits of the accumulator",
     "    parameter YBITS     = 8,        // bits of y",
     "    parameter TABLE     = 0,        // 1: a table behind the requantization",
     "    parameter TBITS     = 8,        // bits of the table's index",
+    "    parameter SHIFT     = 0,        // 1: scales are powers of two",
     "    parameter AXI_WIDTH = 128       // bits of a parameter beat",
     ") (",
     "    input  wire                  clk,",
@@ -18529,7 +20608,6 @@ static const char *const mlo_text_mlo_mvu[] = {
     "    generate",
     "        if (K % SIMD != 0)  mlo_error_SIMD_must_divide_K u_simd ();",
     "        if (N % PE != 0)    mlo_error_PE_must_divide_N u_pe ();",
-    "        if (ABITS > 32)     mlo_error_ABITS_must_be_at_most_32 u_abits_high ();",
     "        if (ABITS < SBITS)  mlo_error_ABITS_must_hold_a_sum_of_SIMD_products u_abits_low ();",
     "        if (TABLE != 0 && TABLE != 1) mlo_error_TABLE_must_be_0_or_1 u_table ();",
     "    endgenerate",
@@ -18652,7 +20730,12 @@ static const char *const mlo_text_mlo_mvu[] = {
     "                .x(x_data), .w(w_data[p*SIMD*WBITS +: SIMD*WBITS]), .sum(sum));",
     "",
     "            // The bias is the start value. M and S of the group are kept: its memory moves on before they are used.",
-    "            wire signed [ABITS-1:0] bias = c_data[64*p +: ABITS];",
+    "            wire signed [ABITS-1:0] bias;",
+    "            if (ABITS > 32) begin : extended",
+    "                assign bias = {{(ABITS - 32){c_data[64*p + 31]}}, c_data[64*p +: 32]};",
+    "            end else begin : cut",
+    "                assign bias = c_data[64*p +: ABITS];",
+    "            end",
     "            reg  signed [ABITS-1:0] acc;",
     "            reg         [15:0]      mul;",
     "            reg         [5:0]       shift;",
@@ -18667,7 +20750,7 @@ static const char *const mlo_text_mlo_mvu[] = {
     "",
     "            // its valid bit is the same in each row: b_valid stands for all",
     "            wire unused_valid;",
-    "            mlo_requantize #(.ABITS(ABITS), .MBITS(16), .YBITS(QBITS)) u_requantize (",
+    "            mlo_requantize #(.ABITS(ABITS), .MBITS(16), .YBITS(QBITS), .SHIFT(SHIFT)) u_requantize (",
     "                .clk(clk), .rst(rst), .en(en_b), .in_valid(b_valid[0]), .in_acc(acc), .in_m(mul), .in_s(shift),",
     "                .out_valid(unused_valid), .out_y(q_data[p*QBITS +: QBITS]));",
     "            wire unused_bits = &{1'b0, unused_valid, c_data[64*p +: 32], c_data[64*p + 54 +: 10]};",
@@ -19330,8 +21413,8 @@ static const char *const mlo_text_mlo_requant[] = {
     "//            of iteration: first beat of a token with `first`; the beats after it then follow one per cycle).",
     "// Stall      a beat that cannot leave freezes the lanes; parameters not loaded hold the input, what is behind drains.",
     "// Parameters s_axis_c: C/PE words of PE x 64 bits, as mlo_mvu's channel words: B[31:0] signed (its low XBITS bits are used),",
-    "//            M[47:32] (< 2^15), S[53:48] (1..62)",
-    "// Legal      PE divides C, 2 <= XBITS <= 32, YBITS >= 2.",
+    "//            M[47:32] (< 2^15), S[53:48] (1..62). SHIFT = 1: M is 2^14, whatever its bits say, and there is no multiplier",
+    "// Legal      PE divides C, 2 <= XBITS <= 32, YBITS >= 2, SHIFT 0 or 1.",
     "`default_nettype none",
     "",
     "module mlo_requant #(",
@@ -19339,6 +21422,7 @@ static const char *const mlo_text_mlo_requant[] = {
     "    parameter PE        = 2,        // lanes",
     "    parameter XBITS     = 16,       // bits of x",
     "    parameter YBITS     = 8,        // bits of y",
+    "    parameter SHIFT     = 0,        // 1: scales are powers of two",
     "    parameter AXI_WIDTH = 128       // bits of a parameter beat",
     ") (",
     "    input  wire                 clk,",
@@ -19420,7 +21504,7 @@ static const char *const mlo_text_mlo_requant[] = {
     "            wire signed [XBITS-1:0] x2 = x1[p*XBITS +: XBITS], offset = word[64*p +: XBITS];",
     "            wire signed [XBITS:0]   acc = x2 + offset;  // registered where mlo_requantize begins",
     "            wire                    unused_valid;       // the same in each lane: v stands for all",
-    "            mlo_requantize #(.ABITS(XBITS + 1), .MBITS(16), .YBITS(YBITS)) u_requantize (",
+    "            mlo_requantize #(.ABITS(XBITS + 1), .MBITS(16), .YBITS(YBITS), .SHIFT(SHIFT)) u_requantize (",
     "                .clk(clk), .rst(rst), .en(en), .in_valid(v[0]), .in_acc(acc), .in_m(word[64*p + 32 +: 16]),",
     "                .in_s(word[64*p + 48 +: 6]), .out_valid(unused_valid), .out_y(y[p*YBITS +: YBITS]));",
     "            wire unused_lane = &{1'b0, unused_valid, word[64*p +: 32], word[64*p + 54 +: 10]};",
@@ -19485,11 +21569,13 @@ static const char *const mlo_text_mlo_requantize[] = {
     "// mlo_requantize: y = clip((acc * m + 2^(s-1)) >>> s) to YBITS signed, one pipelined lane",
     "//",
     "// Contract   acc signed; m is read as signed, 0 <= m < 2^(MBITS-1); 1 <= s <= 62; floor shift after adding one half.",
+    "//            SHIFT = 1: m is 2^(MBITS-2), whatever in_m says: scales are powers of two, and there is no multiplier.",
+    "//            y = clip(acc * 2^(MBITS-2-s)), halves rounded up: MBITS-3 places to the left .. 64-MBITS to the right.",
     "// Throughput one value per cycle with en high.",
     "// Latency    exactly 6 cycles with en high: in_valid in cycle t gives out_valid (and out_y) in cycle t + 6.",
     "// Stall      en low freezes every register of the lane, its valid bits too; out_y holds the last value until the next one. No handshake inside: the user keeps en",
     "//            low while out_valid is high and nobody takes out_y.",
-    "// Legal      ABITS >= 2, MBITS >= 2, YBITS >= 2.",
+    "// Legal      ABITS >= 2, MBITS >= 2, YBITS >= 2, SHIFT 0 or 1.",
     "//",
     "// How it stays small: floor((p + 2^(s-1)) / 2^s) = floor((floor(p / 2^(s-1)) + 1) / 2), so no 64-bit adder is needed:",
     "// shift by s-1, add one, drop one bit. And of the shifted product only the low YBITS+1 bits and the question \"does",
@@ -19500,7 +21586,8 @@ static const char *const mlo_text_mlo_requantize[] = {
     "module mlo_requantize #(",
     "    parameter ABITS = 32,           // bits of acc",
     "    parameter MBITS = 16,           // bits of m",
-    "    parameter YBITS = 8             // bits of y",
+    "    parameter YBITS = 8,            // bits of y",
+    "    parameter SHIFT = 0             // 1: no multiplier",
     ") (",
     "    input  wire             clk,",
     "    input  wire             rst,",
@@ -19518,11 +21605,13 @@ static const char *const mlo_text_mlo_requantize[] = {
     "    localparam PB    = (PBITS + 7) / 8;",
     "    localparam NB    = (PB > WB + 7) ? PB : WB + 7; // bytes of the sign-extended product: coarse shifts go to 7",
     "    localparam EBITS = 8 * NB;",
+    "    localparam XB    = $clog2(EBITS);               // 7 or more",
     "",
     "    generate",
     "        if (ABITS < 2) mlo_error_ABITS_must_be_at_least_2 u_abits ();",
     "        if (MBITS < 2) mlo_error_MBITS_must_be_at_least_2 u_mbits ();",
     "        if (YBITS < 2) mlo_error_YBITS_must_be_at_least_2 u_ybits ();",
+    "        if (SHIFT != 0 && SHIFT != 1) mlo_error_SHIFT_must_be_0_or_1 u_shift ();",
     "    endgenerate",
     "",
     "    // A stage moves only when a value enters it: an idle lane is still, in hardware and in a simulator.",
@@ -19533,9 +21622,19 @@ static const char *const mlo_text_mlo_requantize[] = {
     "",
     "    // 1: operands (the input registers of a DSP block). 2, 3: the product (its multiplier and output registers)",
     "    reg signed [ABITS-1:0] acc1;",
-    "    reg signed [MBITS-1:0] m1;",
+    "    wire signed [PBITS-1:0] prod1;",
     "    reg signed [PBITS-1:0] prod2, prod3;",
     "    reg        [5:0]       sh1, sh2, sh3;           // s - 1",
+    "    generate",
+    "        if (SHIFT != 0) begin : wires",
+    "            assign prod1 = {{2{acc1[ABITS-1]}}, acc1, {(MBITS - 2){1'b0}}};",
+    "            wire unused_m = &{1'b0, in_m};",
+    "        end else begin : multiplier",
+    "            reg signed [MBITS-1:0] m1;",
+    "            always @(posedge clk) if (moves && enter[0]) m1 <= in_m;",
+    "            assign prod1 = acc1 * m1;",
+    "        end",
+    "    endgenerate",
     "",
     "    // 4: coarse shift by 8 * sh3[5:3] into the window; is anything above it not a sign bit?",
     "    wire             neg3 = prod3[PBITS-1];",
@@ -19547,6 +21646,7 @@ static const char *const mlo_text_mlo_requantize[] = {
     "            assign signif3[b] = ext3[8*b +: 8] != {8{neg3}};",
     "        end",
     "    endgenerate",
+    "    wire [XB-1:0]    at3    = {{(XB - 6){1'b0}}, sh3[5:3], 3'd0};",
     "    wire [NB-1:0]    above3 = (signif3 >> WB) >> sh3[5:3];",
     "    reg  [WBITS-1:0] win4;",
     "    reg              neg4, big4;",
@@ -19568,11 +21668,10 @@ static const char *const mlo_text_mlo_requantize[] = {
     "            valid <= enter;",
     "            if (enter[0]) begin",
     "                acc1 <= in_acc;",
-    "                m1   <= in_m;",
     "                sh1  <= in_s - 6'd1;",
     "            end",
     "            if (enter[1]) begin",
-    "                prod2 <= acc1 * m1;",
+    "                prod2 <= prod1;",
     "                sh2   <= sh1;",
     "            end",
     "            if (enter[2]) begin",
@@ -19580,7 +21679,7 @@ static const char *const mlo_text_mlo_requantize[] = {
     "                sh3   <= sh2;",
     "            end",
     "            if (enter[3]) begin",
-    "                win4 <= ext3[8 * sh3[5:3] +: WBITS];",
+    "                win4 <= ext3[at3 +: WBITS];",
     "                neg4 <= neg3;",
     "                big4 <= above3 != {NB{1'b0}};",
     "                sh4  <= sh3[2:0];",
@@ -19597,10 +21696,12 @@ static const char *const mlo_text_mlo_requantize[] = {
     "",
     "`ifdef FORMAL",
     "    // Stage by stage against the plain formula, computed wide: each assertion is inductive by itself. f_okN: what is in",
-    "    // stage N came in through the port with a legal s. The product itself is taken as it is.",
+    "    // stage N came in through the port with a legal s. The product itself is taken as it is, but with SHIFT.",
     "    localparam FB = (PBITS > 64) ? PBITS + 2 : 66;",
     "    reg  [2:0]             f_in = 3'd0;",
     "    reg  [5:0]             f_s1, f_s2, f_s3;",
+    "    reg  signed [ABITS-1:0] f_a1, f_a2, f_a3;",
+    "    wire signed [PBITS-1:0] f_a = f_a3, f_m = 1 << (MBITS - 2);",
     "    reg                    f_ok4 = 1'b0, f_ok5 = 1'b0, f_ok6 = 1'b0;",
     "    reg  [YBITS-1:0]       f_y4, f_y5, f_y6;",
     "    wire                   f_ok3  = f_in[2] && f_s3 >= 6'd1 && f_s3 <= 6'd62;",
@@ -19616,9 +21717,9 @@ static const char *const mlo_text_mlo_requantize[] = {
     "                                           : t4[YBITS:1] + {{(YBITS - 1){1'b0}}, t4[0] && t4[YBITS:1] != largest};",
     "    always @(posedge clk)",
     "        if (en) begin",
-    "            if (enter[0]) {f_in[0], f_s1} <= {1'b1, in_s};",
-    "            if (enter[1]) {f_in[1], f_s2} <= {f_in[0], f_s1};",
-    "            if (enter[2]) {f_in[2], f_s3} <= {f_in[1], f_s2};",
+    "            if (enter[0]) {f_in[0], f_s1, f_a1} <= {1'b1, in_s, in_acc};",
+    "            if (enter[1]) {f_in[1], f_s2, f_a2} <= {f_in[0], f_s1, f_a1};",
+    "            if (enter[2]) {f_in[2], f_s3, f_a3} <= {f_in[1], f_s2, f_a2};",
     "            if (enter[3]) {f_ok4, f_y4}   <= {f_ok3, f_clip[YBITS-1:0]};",
     "            if (enter[4]) {f_ok5, f_y5}   <= {f_ok4, f_y4};",
     "            if (enter[5]) {f_ok6, f_y6}   <= {f_ok5, f_y5};",
@@ -19627,6 +21728,9 @@ static const char *const mlo_text_mlo_requantize[] = {
     "        if (f_in[0]) assert (sh1 == f_s1 - 6'd1);",
     "        if (f_in[1]) assert (sh2 == f_s2 - 6'd1);",
     "        if (f_in[2]) assert (sh3 == f_s3 - 6'd1);",
+    "        if (SHIFT != 0 && f_in[0]) assert (acc1 == f_a1);",
+    "        if (SHIFT != 0 && f_in[1]) assert (prod2 == {{2{f_a2[ABITS-1]}}, f_a2, {(MBITS - 2){1'b0}}});",
+    "        if (SHIFT != 0 && f_in[2]) assert (prod3 == f_a * f_m);",
     "        if (f_ok4)   assert (f_out4 == f_y4);",
     "        if (f_ok5)   assert (f_out5 == f_y5);",
     "        if (f_ok6)   assert (out_y  == f_y6);",
@@ -21619,14 +23723,19 @@ static int mlo_element_inputs(mlo *m, const mlo_hw *c, const mlo_element *el, in
     return 0;
 }
 
-/* Is every parameter within the bits its word has for it? What quantize makes is; what a user edited may not be. */
-static int mlo_check_numbers(mlo *m, const mlo_element *el, mlo_array *const *in) {
-    for (const mlo_limit *k = el->kernel->limits; k->what; k++) {
-        const mlo_array *a = in[k->input];
-        for (int64_t i = k->at, n = a ? mlo_array_count(a) : 0; i < n; i += k->step)
-            if (mlo_get(a, i) < k->low || mlo_get(a, i) > k->high)
-                return mlo_fail(m, MLO_E_DATA, el->node, "%s %lld is not within %lld..%lld", k->what, (long long)mlo_get(a, i), (long long)k->low, (long long)k->high);
+/* What metadata promise of the parameters, is it so? Multipliers that are powers of two, and shifts that then fit; weights of fewer than 8 bits. */
+static int mlo_check_promises(mlo *m, const mlo_element *el, mlo_array *const *in) {
+    int add = mlo_is(el->node, "mlo.Add"), mvu = mlo_is(el->node, "mlo.MVU") || mlo_is(el->node, "mlo.MVUTable");
+    const mlo_array *mult = mvu ? in[3] : in[2], *shift = mvu ? in[4] : in[3];
+    for (int64_t i = 0, n = !mlo_site_pow2(&el->site) ? 0 : add ? 2 : mult ? mlo_array_count(mult) : 0; i < n; i++) {
+        int64_t v = mlo_get(mult, i);
+        if (v < 1 || v > 1 << 14 || v != (int64_t)1 << mlo_log2(v)) return mlo_fail(m, MLO_E_DATA, el->node, "multiplier %lld is no power of two up to 16384, though metadata say mlo.pow2", (long long)v);
+        if (!add && mlo_get(shift, i) + 14 - mlo_log2(v) > 62) return mlo_fail(m, MLO_E_DATA, el->node, "shift %lld of multiplier %lld; 48 places are the most where metadata say mlo.pow2", (long long)mlo_get(shift, i), (long long)v);
     }
+    int bits = mvu ? mlo_site_weight_bits(&el->site) : 8;
+    if (bits < 2 || bits > 8) return mlo_fail(m, MLO_E_DATA, el->node, "weights of %d bits; 2 to 8 are supported", bits);
+    for (int64_t i = 0, n = bits < 8 ? mlo_array_count(in[1]) : 0, top = (int64_t)1 << (bits - 1); i < n; i++)
+        if (mlo_get(in[1], i) < -top || mlo_get(in[1], i) >= top) return mlo_fail(m, MLO_E_DATA, el->node, "weight %lld does not fit %d bits, though metadata say mlo.weight_bits", (long long)mlo_get(in[1], i), bits);
     return 0;
 }
 
@@ -21656,7 +23765,7 @@ static int mlo_emit_image(mlo_emitter *e, mlo_put_beat put) {
         const mlo_element *el = &e->c->element[k];
         mlo_array *in[8] = {0};
         if (!el->kernel || !el->unit.n_memory) continue;
-        if (!mlo_element_inputs(e->m, e->c, el, i, in) && !mlo_check_numbers(e->m, el, in))
+        if (!mlo_element_inputs(e->m, e->c, el, i, in) && !mlo_kernel_numbers(e->m, el->node, el->kernel->limits, (const mlo_array *const *)in, el->site.in_bits[0]) && !mlo_check_promises(e->m, el, in))
             for (int mem = 0; mem < el->unit.n_memory && !e->m->error.code; mem++) mlo_emit_memory(e, el, mem, in, put);
         for (int j = 0; j < 8; j++) mlo_array_free(e->m, in[j]);
         if (e->m->error.code) return (int)e->m->error.code;
@@ -22213,7 +24322,9 @@ static void mlo_manifest_kernels(mlo_emitter *e) {
         mlo_puts(&e->t, ", \"scope\": ");
         const char *scope = mlo_meta_get(el->node->meta, el->node->n_meta, "mlo.scope");
         mlo_report_string(&e->t, scope ? scope : "");
-        mlo_printf(&e->t, ", \"lanes\": %d, \"bits\": %d, \"channels\": %lld}%s\n", u->out.lanes, u->out.bits, (long long)u->out.channels, ++n < kernels ? "," : "");
+        mlo_printf(&e->t, ", \"lanes\": %d, \"bits\": %d, \"channels\": %lld, \"intermediates\": ", u->out.lanes, u->out.bits, (long long)u->out.channels);
+        mlo_element_intermediates(el, &e->t);
+        mlo_puts(&e->t, ++n < kernels ? "},\n" : "}\n");
     }
     mlo_line(e, "  ],");
 }
@@ -24238,53 +26349,6 @@ static void mlo_scope_report(mlo *m, mlo_text *t) {
         mlo_puts(t, "}");
     }
     mlo_puts(t, "]}\n");
-}
-
-/* The first of the numbers in a text; 0: none. */
-static double mlo_first_number(const char *text) {
-    char one[40];
-    double x = 0;
-    snprintf(one, sizeof one, "%.*s", (int)strcspn(text, " "), text);
-    return mlo_parse_number(one, &x) ? x : 0;
-}
-
-/* Numbers of a node's metadata, one per iteration, as a JSON array; `decibels`: error / value powers as signal-to-noise ratios. */
-static void mlo_report_numbers(mlo_text *t, const char *key, const char *text, int decibels) {
-    mlo_printf(t, ",\"%s\":[", key);
-    for (int n = 0; *text; n++) {
-        double x = mlo_first_number(text);
-        size_t length = strcspn(text, " ");
-        if (n) mlo_puts(t, ",");
-        if (!decibels) mlo_put(t, text, length); else if (x > 0) mlo_printf(t, "%d", (int)floor(-10 * log10(x) + 0.5)); else mlo_puts(t, "null");
-        text += length + (text[length] == ' ');
-    }
-    mlo_puts(t, "]");
-}
-
-/* Every integer value of the loops' bodies: bits, scales, and how far above its rounding errors it was in calibration (dB), per iteration; the worst of them. */
-static void mlo_quantize_report(mlo *m, mlo_text *t) {
-    const mlo_graph *g = m->model->graph;
-    int n = 0; const char *worst = NULL; double most = 0; long where = 0;
-    mlo_puts(t, "{\"values\":[");
-    for (size_t i = 0; i < g->n_node; i++) {
-        mlo_attr *body = mlo_is(g->node[i], "Scan") ? mlo_attr_of(g->node[i], "body") : NULL;
-        for (size_t k = 0; body && body->g && k < body->g->n_node; k++) {
-            const mlo_node *node = body->g->node[k];
-            const char *scale = mlo_meta_get(node->meta, node->n_meta, "mlo.scale"), *error = mlo_meta_get(node->meta, node->n_meta, "mlo.error");
-            if (!scale) continue;
-            mlo_puts(t, n++ ? ",{\"name\":" : "{\"name\":"); mlo_report_string(t, node->output[0]);
-            mlo_puts(t, ",\"op\":"); mlo_report_string(t, node->op);
-            mlo_printf(t, ",\"bits\":%d", (int)mlo_meta_int(node, "mlo.bits", mlo_bits_of(mlo_kernel_to(node))));
-            mlo_report_numbers(t, "scales", scale, 0);
-            if (error) mlo_report_numbers(t, "snr_db", error, 1);
-            mlo_puts(t, "}");
-            for (long at = 0; error && *error; at++, error += strcspn(error, " "), error += *error == ' ')
-                if (mlo_first_number(error) > most) { most = mlo_first_number(error); worst = node->output[0]; where = at; }
-        }
-    }
-    mlo_puts(t, "]");
-    if (worst) { mlo_puts(t, ",\"worst\":{\"name\":"); mlo_report_string(t, worst); mlo_printf(t, ",\"iteration\":%ld}", where); }
-    mlo_puts(t, "}\n");
 }
 
 const char *mlo_report(mlo *m, const char *what) {

@@ -83,7 +83,7 @@ static const char *mlo_unrounded(mlo_recogniser *r, const char *name) {
 }
 
 /* Notes that `value`, times factor, is rounded. What is noted first is nearest to the reader, and stays. */
-static int mlo_note(mlo_recogniser *r, const char *value, const mlo_rounding *f, double factor) {
+static int mlo_note_rounding(mlo_recogniser *r, const char *value, const mlo_rounding *f, double factor) {
     mlo_given *g = mlo_rounding_given(r->m, r->scan, r->body, f, factor), *known = (mlo_given *)mlo_map_get(&r->given, value);
     if (!g) return (int)r->m->error.code;
     if (known) { r->left_out += !mlo_given_equal(g, known, r->scan->iterations); return 0; }
@@ -115,7 +115,7 @@ static const char *mlo_chain_walk(const mlo_recogniser *r, const char *name, mlo
 
 /* Notes the roundings of a chain on the value it starts from, which all in all was multiplied by `scale`. */
 static int mlo_chain_note(mlo_recogniser *r, const char *value, const mlo_chain *c, double scale) {
-    for (int i = 0; i < c->n_rounding; i++) if (mlo_note(r, value, &c->rounding[i], scale / c->behind[i])) break;
+    for (int i = 0; i < c->n_rounding; i++) if (mlo_note_rounding(r, value, &c->rounding[i], scale / c->behind[i])) break;
     return (int)r->m->error.code;
 }
 
@@ -330,7 +330,7 @@ static const char *mlo_block_unary(mlo_recogniser *r, mlo_node *n) {
     if (!mlo_unary_nodes(r, n->output[0], b->in[0], b, 0)) return mlo_cannot(r, n, "an elementwise op of several values");
     for (size_t i = 0; i < b->n_inner; i++) {                       /* what the function begins with rounding is given as its table's index */
         mlo_rounding f;
-        if (mlo_is_rounded(r, b->inner[i]->output[0], &f) && f.from == b->in[0] && mlo_note(r, f.from, &f, 1)) return NULL;
+        if (mlo_is_rounded(r, b->inner[i]->output[0], &f) && f.from == b->in[0] && mlo_note_rounding(r, f.from, &f, 1)) return NULL;
     }
     return mlo_block_finish(r, b);
 }
@@ -373,7 +373,7 @@ static const char *mlo_block_layout(mlo_recogniser *r, mlo_node *n) {
 /* A rounding is a note on what it rounds. */
 static const char *mlo_note_block(mlo_recogniser *r, const mlo_rounding *f) {
     const char *out = mlo_block_of(r, f->from);
-    return out && mlo_note(r, out, f, 1) ? NULL : out;
+    return out && mlo_note_rounding(r, out, f, 1) ? NULL : out;
 }
 
 static const char *mlo_block_of(mlo_recogniser *r, const char *name) {

@@ -156,7 +156,7 @@ def norm(x, g, b, eps, sh, center, bits, seen):
 
 
 ROM = [int(65280 * 2.0 ** (-f / 64) + 0.5) for f in range(64)]
-NEVER = -2 ** 30
+NEVER = -2 ** 40
 
 
 def attention(q, keys, values, mask, p, lt, simd, pe, bits, seen):
