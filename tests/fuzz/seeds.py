@@ -3,6 +3,7 @@
 """Makes the seeds of the fuzz targets, tiny models of every kind that mlo reads: tests/fuzz/onnx/*.onnx, tests/fuzz/json/*.json and the dictionary.
 
     python tests/fuzz/seeds.py [FOLDER]"""
+import json
 import os
 import sys
 import numpy as np
@@ -162,7 +163,7 @@ def make(folder):
     for name, seed in SEEDS.items():
         m = seed()
         with open(os.path.join(folder, "onnx", name + ".onnx"), "wb") as f: f.write(m.SerializeToString(deterministic=True))
-        with open(os.path.join(folder, "json", name + ".json"), "w") as f: f.write(json_format.MessageToJson(m, indent=None))
+        with open(os.path.join(folder, "json", name + ".json"), "w") as f: json.dump(json_format.MessageToDict(m), f, separators=(",", ":"))
     ops, attrs, fields, keys = words()
     with open(os.path.join(folder, "onnx.dict"), "w") as f: f.writelines('"%s"\n' % w for w in ops + attrs + keys)
     with open(os.path.join(folder, "json.dict"), "w") as f: f.writelines('"%s"\n' % w for w in ops + attrs + keys + ['\\"%s\\":' % w for w in fields])
