@@ -150,7 +150,13 @@ int mlo_resize(mlo *m, int64_t tokens);
 /* Predicted cycles of a folded core for so many frames of the longest length, and per frame once it is warm. */
 int mlo_cycles(mlo *m, int64_t frames, int64_t *cycles, int64_t *interval);
 
-/* Text about the model as it stands, NULL when that fails: "scope", "roll", "quantize" (JSON reports), "folding" (a folding JSON).
+/* Text about the model as it stands, NULL when that fails: "scope", "roll", "quantize" (JSON reports), "folding" (a folding JSON),
+   "pareto" (after lower: the foldings that no other one beats, as the options of fold limit them).
+
+   "pareto": a JSON object a line, the fastest first: {"cycles": per frame, as predicted, "steady_cycles": without filling and draining,
+   "interval_per_token": cycles of the slowest kernel, "frames_in_flight", "multipliers": of MVU and attention, "other_multipliers",
+   "on_chip_bits", "parameter_beats": to load in each iteration, "utilization": useful multiply-accumulates / (multipliers x cycles),
+   "folding"}; the option "folding-json" takes such a line as it takes a folding.
 
    "quantize": {"values":[{"name","op","bits","scales":[..]},..]}: each value of the integer loops; lists have a number per iteration.
    When the option "report" is set (to anything) before quantize runs, that compares the integer loop with the float one on the calibration

@@ -120,6 +120,15 @@ static int cli_to(cli *c, const char *stage, cli_reports *r) {
     return cli_failed(c);
 }
 
+/* fold --pareto: lines instead of a model. */
+static int cli_pareto(cli *c, const char *path) {
+    const char *lines = mlo_report(c->m, "pareto");
+    cli_out o;
+    if (!lines) return cli_failed(c);
+    if (!cli_out_open(c, &o, path)) cli_out_text(&o, lines);
+    return cli_out_close(c, &o);
+}
+
 static int cli_stage(cli *c) {
     const char *path = cli_value(c, "o");
     int binary = cli_value(c, "onnx") || (path && cli_ends(path, ".onnx"));
@@ -127,6 +136,7 @@ static int cli_stage(cli *c) {
     cli_reports r = { NULL, NULL, NULL, NULL };
     if (!cli_load(c, c->m, &b) && !cli_to(c, c->verb->name, &r) && !cli_report_write(c, &r)) {
         if (binary && !path && isatty(STDOUT_FILENO)) cli_fail(c, MLO_E_USAGE, NULL, "--onnx writes binary, and stdout is a terminal; add -o FILE.onnx");
+        else if (cli_value(c, "pareto")) cli_pareto(c, path);
         else if (binary) cli_write_onnx(c, c->m, path);
         else {
             cli_out o;

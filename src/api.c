@@ -178,10 +178,11 @@ const char *mlo_report(mlo *m, const char *what) {
     if (mlo_eq(what, "scope")) mlo_scope_report(m, &t);
     else if (mlo_eq(what, "roll")) mlo_roll_report(m, &t);
     else if (mlo_eq(what, "quantize")) mlo_quantize_report(m, &t);
+    else if (mlo_eq(what, "pareto")) { m->stage = "fold"; mlo_fold_pareto(m, &t); }
     else if (mlo_eq(what, "folding")) {
         mlo_hw *c = MLO_NEW(m, mlo_hw);
         if (c && !mlo_core_build(m, c)) mlo_folding_text(c, &t);
-    } else mlo_fail_at(m, MLO_E_USAGE, NULL, "there is no report '%s'; they are scope, roll, quantize, folding", what ? what : "");
+    } else mlo_fail_at(m, MLO_E_USAGE, NULL, "there is no report '%s'; they are scope, roll, quantize, folding, pareto", what ? what : "");
     return mlo_kept(m, &t);
 }
 

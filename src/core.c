@@ -12,6 +12,7 @@ typedef struct {
     const mlo_kernel *kernel;           /* NULL: a split */
     mlo_site site; mlo_unit unit;
     int64_t tokens;                     /* how many tokens it can hold beyond those it passes on: for FIFO depths */
+    int pinned;                         /* 1: this folding was given; a search leaves it alone */
 } mlo_element;
 
 typedef struct {
@@ -31,6 +32,7 @@ typedef struct {
     int whole_frame;                    /* 1: some element holds a frame (attention) */
     int64_t feedback;                   /* tokens of the feedback FIFO */
     int axi_bits;
+    int rate;                           /* what memory gives: beats of axi_bits in 256 cycles; the simulated memory counts so, too */
 } mlo_hw;
 
 /* The bits of a value on a stream: what its maker says (metadata mlo.bits), else its type's. What goes into the loop is as wide as what comes out. */
@@ -136,6 +138,20 @@ static int mlo_core_edges(mlo *m, mlo_hw *c) {
     return mlo_core_edge(m, c, c->scan.body->output[0]->name, MLO_OUTSIDE, 0, c->bits, c->channels, 0);
 }
 
+/* Bytes per cycle that memory gives: the option, or what the core was folded for; at most what the bus takes. */
+static int mlo_core_bandwidth(mlo *m, mlo_hw *c) {
+    const char *text = mlo_opt(m, "bandwidth"), *noted = mlo_meta_get(c->scan.node->meta, c->scan.node->n_meta, "mlo.bandwidth");
+    c->rate = 256;
+    if (!text && !(text = noted)) return 0;
+    char *end;
+    double v = strtod(text, &end), rate = v * 8 * 256 / c->axi_bits;
+    if (end == text || *end || !(v > 0)) return mlo_fail_at(m, MLO_E_USAGE, NULL, "--bandwidth %s is not a number of bytes per cycle", text);
+    c->rate = rate >= 256 ? 256 : rate < 1 ? 1 : (int)(rate + 0.5);
+    return 0;
+}
+
+static void mlo_core_feedback(mlo_hw *c) { c->feedback = c->whole_frame ? (c->frames - 1) * c->tokens + 2 : c->frames * c->tokens + 2; }
+
 static int mlo_core_build(mlo *m, mlo_hw *c) {
     memset(c, 0, sizeof *c);
     if (mlo_scan_choose(m, &c->scan)) return (int)m->error.code;
@@ -150,8 +166,8 @@ static int mlo_core_build(mlo *m, mlo_hw *c) {
     mlo_core_lanes(c);
     mlo_value *mask = mlo_value_of(c->scan.outer, mlo_intern(m, "mlo_mask"));
     c->masked = mask && !mask->tensor;
-    c->feedback = c->whole_frame ? (c->frames - 1) * c->tokens + 2 : c->frames * c->tokens + 2;
-    return 0;
+    mlo_core_feedback(c);
+    return mlo_core_bandwidth(m, c);
 }
 
 /* ---- parameters ------------------------------------------------------------------------------------------------------------------ */
@@ -164,10 +180,36 @@ static int64_t mlo_word_bits(const mlo_memory *k, int axi) {
 }
 static int64_t mlo_memory_beats(const mlo_memory *k, int axi) { return (k->depth * mlo_word_bits(k, axi) + axi - 1) / axi; }
 
+/* Beats of a unit's parameters, per iteration. */
+static int64_t mlo_unit_beats(const mlo_unit *u, int axi) {
+    int64_t beats = 0;
+    for (int k = 0; k < u->n_memory; k++) beats += mlo_memory_beats(&u->memory[k], axi);
+    return beats;
+}
+
 static int64_t mlo_core_beats(const mlo_hw *c) {
     int64_t beats = 0;
-    for (int i = 0; i < c->n_element; i++) for (int k = 0; k < c->element[i].unit.n_memory; k++) beats += mlo_memory_beats(&c->element[i].unit.memory[k], c->axi_bits);
+    for (int i = 0; i < c->n_element; i++) beats += mlo_unit_beats(&c->element[i].unit, c->axi_bits);
     return beats;
+}
+
+/* Cycles that memory takes for so many beats; beats that it gives in so many cycles. */
+static int64_t mlo_load_cycles(const mlo_hw *c, int64_t beats) { return (beats * 256 + c->rate - 1) / c->rate; }
+static int64_t mlo_load_beats(const mlo_hw *c, int64_t cycles) { return cycles / 256 * c->rate + cycles % 256 * c->rate / 256; }
+
+/* Bits of a bank of a memory, as mlo_param lays it out: a row is the words of one beat, or one word. */
+static int64_t mlo_memory_bits(const mlo_memory *k, int axi) {
+    int64_t words = axi / mlo_word_bits(k, axi), rows = words > 1 ? (k->depth + words - 1) / words : k->depth, kept = words > 1 ? k->depth < words ? k->depth : words : 1;
+    return rows * kept * k->width;
+}
+
+/* What a unit holds on chip: two banks of parameters, and two frames of what it needs whole (keys and values, in groups of PE tokens).
+ * A token or two inside every kernel are not counted. */
+static int64_t mlo_unit_bits(const mlo_site *s, const mlo_unit *u, int axi) {
+    int64_t bits = 0;
+    for (int k = 0; k < u->n_memory; k++) bits += 2 * mlo_memory_bits(&u->memory[k], axi);
+    for (int k = 1; k < u->n_in && u->whole_frame; k++) bits += 2 * ((s->tokens + u->pe - 1) / u->pe * u->pe) * u->in[k].channels * u->in[k].bits;
+    return bits;
 }
 
 /* ---- buffering ------------------------------------------------------------------------------------------------------------------- */
@@ -189,6 +231,19 @@ static void mlo_core_fifos(mlo_hw *c) {
         }
         depth[i] = most + (c->element[i].kernel ? c->element[i].tokens : 0);
     }
+}
+
+/* What FIFOs hold, feedback included, without sideband bits. */
+static int64_t mlo_core_fifo_bits(const mlo_hw *c) {
+    int64_t bits = c->feedback * c->channels * c->bits;
+    for (int k = 0; k < c->n_edge; k++) bits += c->edge[k].fifo * c->edge[k].channels * c->edge[k].bits;
+    return bits;
+}
+
+static int64_t mlo_core_bits(const mlo_hw *c) {
+    int64_t bits = mlo_core_fifo_bits(c);
+    for (int i = 0; i < c->n_element; i++) if (c->element[i].kernel) bits += mlo_unit_bits(&c->element[i].site, &c->element[i].unit, c->axi_bits);
+    return bits;
 }
 
 /* ---- prediction ------------------------------------------------------------------------------------------------------------------ */
@@ -213,10 +268,9 @@ static double mlo_most(double a, double b) { return a > b ? a : b; }
 static void mlo_schedule_load(mlo_schedule *s, int64_t iteration) {
     for (int i = 0; i < s->c->n_element; i++) {
         const mlo_unit *u = &s->c->element[i].unit;
-        int64_t beats = 0;
-        for (int k = 0; k < u->n_memory; k++) beats += mlo_memory_beats(&u->memory[k], s->c->axi_bits);
+        int64_t beats = mlo_unit_beats(u, s->c->axi_bits);
         if (beats && iteration >= 2) s->loader = mlo_most(s->loader, s->begun[i]);
-        s->loader += (double)beats;
+        s->loader += (double)beats * 256 / s->c->rate;
         s->ready[i] = beats ? s->loader : 0;
     }
 }
@@ -277,6 +331,14 @@ static int mlo_predict(mlo *m, const mlo_hw *c, int64_t frames, mlo_prediction *
     s.begun = s.last + n; s.ready = s.begun + n;
     mlo_predict_passes(&s, frames, p);
     mlo_scratch_free(m, s.out);
+    return 0;
+}
+
+/* A run of as many frames as can be in flight; its interval is that of many more, where frames overlap. */
+static int mlo_predict_steady(mlo *m, const mlo_hw *c, mlo_prediction *p) {
+    mlo_prediction twice;
+    if (mlo_predict(m, c, c->frames, p) || (c->frames > 1 && mlo_predict(m, c, 2 * c->frames, &twice))) return (int)m->error.code;
+    if (c->frames > 1) p->interval = twice.interval;
     return 0;
 }
 

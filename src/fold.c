@@ -1,12 +1,13 @@
 /* fold: how much hardware each kernel gets.
  *
- * in:  a lowered model, and a target: caps (--pe, --simd), cycles per frame (--target-cycles, --target-fps with --clock-mhz),
- *      multipliers (--budget-macs), or a folding JSON (FINN's keys).
+ * in:  a lowered model, and what is wanted: caps (--pe, --simd); a target (--target-cycles, --target-fps with --clock-mhz); budgets
+ *      (--budget-macs, --budget-bits); memory (--bandwidth, --axi-width); a folding JSON (FINN's keys, or a line of --pareto).
  * out: the same model with mlo.pe, mlo.simd, FIFO depths and frames in flight written on its nodes.
- * invariant: every PE and SIMD divides what it must; what was asked for one kernel by name is taken as it is or refused.
+ * invariant: every PE and SIMD divides what it must; what was asked for one kernel by name is taken as it is or refused; what is searched for
+ *      is the best under the model of search.c, around what was given by name.
  * example: --target-cycles 40000 on a BERT of T tokens and L layers: each kernel gets the fewest multipliers that serve a token in
  *      40000 / (L (T + 7) + T) cycles, so that all are equally busy.
- * cost: divisors x kernels per tried interval, and a binary search over intervals.
+ * cost: that of the search; with caps, divisors x kernels.
  */
 
 /* The largest legal value not above cap, the other knob given. */
@@ -25,74 +26,55 @@ static int mlo_fold_caps(mlo *m, mlo_hw *c, int64_t pe, int64_t simd) {
     return 0;
 }
 
-/* Of foldings with as many multipliers, the one nearest to SIMD = 4 PE: wide trees save requantizers, very wide ones cost routing. */
-static int64_t mlo_fold_skew(int64_t pe, int64_t simd) { return simd > 4 * pe ? simd : 4 * pe; }
+/* ---- searching ---------------------------------------------------------------------------------------------------------------------- */
 
-typedef struct { int64_t pe, simd, cost, interval; } mlo_choice;
+/* What was asked for: caps, or a target in cycles per frame (0: none; then the fastest), within limits. */
+typedef struct { int64_t pe, simd, target; mlo_limits within; int search, any_frames; const char *reached; } mlo_wish;
 
-/* Is a better than b for a wanted interval? What is fast enough beats what is not; then cheaper wins; then what is less skewed. */
-static int mlo_choice_better(const mlo_choice *a, const mlo_choice *b, int64_t interval) {
-    int fits = a->interval <= interval, b_fits = b->interval <= interval;
-    if (!b->cost || fits != b_fits) return !b->cost || fits;
-    if (!fits) return a->interval < b->interval;
-    return a->cost != b->cost ? a->cost < b->cost : mlo_fold_skew(a->pe, a->simd) < mlo_fold_skew(b->pe, b->simd);
+/* No folding is within the limits: which of them, and what the least is. */
+static int mlo_fold_too_small(const mlo_space *s, const mlo_limits *l) {
+    mlo_rest least[MLO_CORE_MOST + 1];
+    mlo_search_rest(s, MLO_UNLIMITED, least);
+    int64_t bits = least[0].bits + s->fifo_bits;
+    if (least[0].multipliers > l->multipliers)
+        return mlo_fail_at(s->m, MLO_E_FOLDING, NULL, "a budget of %lld multipliers is too small; the smallest folding has %lld", (long long)l->multipliers, (long long)least[0].multipliers);
+    if (bits > l->bits)
+        return mlo_fail_at(s->m, MLO_E_FOLDING, NULL, "a budget of %lld bits on chip is too small; the core holds %lld at least: %lld of parameters (two banks) and of frames, %lld in FIFOs with %d frame%s in flight",
+            (long long)l->bits, (long long)bits, (long long)least[0].bits, (long long)s->fifo_bits, s->c->frames, s->c->frames > 1 ? "s" : "");
+    return mlo_fail_at(s->m, MLO_E_FOLDING, NULL, "no folding has at most %lld multipliers and %lld bits on chip; raise --budget-macs or --budget-bits", (long long)l->multipliers, (long long)l->bits);
 }
 
-/* The fewest multipliers (lanes, where there are none) that make a token in `interval` cycles; the fastest there is when none does. */
-static int mlo_fold_element(mlo *m, mlo_element *e, int64_t interval) {
-    int64_t most_s = e->kernel->simd_axis ? mlo_last_dim(&e->site.in[0]) : 1, most_p = e->unit.whole_frame ? e->site.tokens : mlo_last_dim(&e->site.out);
-    mlo_choice best = { 1, 1, 0, 0 };
-    for (int64_t s = 1; s <= most_s; s++) {
-        if (!e->kernel->legal(&e->site, 1, s)) continue;
-        for (int64_t p = 1; p <= most_p; p++) {
-            mlo_unit u;
-            if (!e->kernel->legal(&e->site, p, s)) continue;
-            memset(&u, 0, sizeof u);
-            u.pe = (int)p; u.simd = (int)s;
-            if (e->kernel->unit(&e->site, p, s, &u)) return (int)m->error.code;
-            mlo_choice c = { p, s, u.multipliers ? u.multipliers : p, u.interval };
-            if (mlo_choice_better(&c, &best, interval)) best = c;
-            if (c.interval <= interval) break;                    /* a larger PE only costs more */
-        }
+/* Which of two plans serves the wish better? A target: what meets it, then the cheaper; else the faster, then the cheaper; then fewer frames. */
+static int mlo_plan_serves(const mlo_wish *w, const mlo_plan *a, const mlo_plan *b) {
+    int met = w->target && a->cycles <= w->target, other = w->target && b->cycles <= w->target, price = mlo_price_order(&a->price, &b->price);
+    if (met != other) return met;
+    if (met) return price < 0;
+    return a->cycles < b->cycles || (a->cycles == b->cycles && price < 0);
+}
+
+/* The best plan for a number of frames in flight; found: there is one within the limits, which meets the target or is the fastest. */
+static int mlo_fold_plan(const mlo_space *s, const mlo_wish *w, mlo_plan *plan, int *found) {
+    int met = 0;
+    if (w->target && (mlo_search_target(s, &w->within, w->target, plan, &met, found) || met)) { *found = met; return (int)s->m->error.code; }
+    if (!w->target && mlo_search_fastest(s, &w->within, plan, found)) return (int)s->m->error.code;
+    return *found && !w->target ? mlo_plan_predict(s, plan) : 0;
+}
+
+static int mlo_fold_search(mlo *m, mlo_hw *c, const mlo_wish *w) {
+    mlo_space s;
+    mlo_plan best, plan; int have = 0, found, frames = w->any_frames ? 1 : c->frames, last = w->any_frames ? MLO_SEARCH_FRAMES : c->frames;
+    if (mlo_search_begin(m, c, &s)) return (int)m->error.code;
+    for (; frames <= last; frames++) {
+        mlo_search_frames(&s, frames);
+        if (mlo_fold_plan(&s, w, &plan, &found)) return (int)m->error.code;
+        if (found && (!have || mlo_plan_serves(w, &plan, &best))) { best = plan; have = 1; }
     }
-    return mlo_element_fold(m, e, best.pe, best.simd);
-}
-
-static int mlo_fold_interval(mlo *m, mlo_hw *c, int64_t interval) {
-    for (int i = 0; i < c->n_element; i++) if (c->element[i].kernel && mlo_fold_element(m, &c->element[i], interval)) return (int)m->error.code;
-    mlo_core_lanes(c);
-    return 0;
-}
-
-static int64_t mlo_most_interval(mlo *m, mlo_hw *c) {
-    if (mlo_fold_caps(m, c, 1, 1)) return 1;
-    return mlo_core_interval(c);
-}
-
-/* The longest token interval that meets the cycles per frame. */
-static int mlo_fold_cycles(mlo *m, mlo_hw *c, int64_t target) {
-    int64_t low = 1, high = mlo_most_interval(m, c), best = 0;
-    mlo_prediction p;
-    while (low <= high && !m->error.code) {
-        int64_t middle = low + (high - low) / 2;
-        if (mlo_fold_interval(m, c, middle) || mlo_predict(m, c, c->frames > 1 ? 2 * c->frames : 1, &p)) return (int)m->error.code;
-        if (p.interval <= target) { best = middle; low = middle + 1; } else high = middle - 1;
-    }
-    if (best) return mlo_fold_interval(m, c, best);
-    if (mlo_fold_interval(m, c, 1) || mlo_predict(m, c, c->frames > 1 ? 2 * c->frames : 1, &p)) return (int)m->error.code;
-    return mlo_fail_at(m, MLO_E_FOLDING, NULL, "%lld cycles per frame cannot be reached; the fastest folding takes %lld, with %lld multipliers; raise --target-cycles", (long long)target, (long long)p.interval, (long long)mlo_core_multipliers(c));
-}
-
-/* The shortest token interval within a number of multipliers. */
-static int mlo_fold_budget(mlo *m, mlo_hw *c, int64_t budget) {
-    int64_t low = 1, high = mlo_most_interval(m, c), best = 0, least = mlo_core_multipliers(c);
-    if (least > budget) return mlo_fail_at(m, MLO_E_FOLDING, NULL, "a budget of %lld multipliers is too small; the smallest folding has %lld", (long long)budget, (long long)least);
-    while (low <= high && !m->error.code) {
-        int64_t middle = low + (high - low) / 2;
-        if (mlo_fold_interval(m, c, middle)) return (int)m->error.code;
-        if (mlo_core_multipliers(c) <= budget) { best = middle; high = middle - 1; } else low = middle + 1;
-    }
-    return mlo_fold_interval(m, c, best ? best : mlo_most_interval(m, c));
+    if (!have) return mlo_fold_too_small(&s, &w->within);
+    if (w->target && best.cycles > w->target)
+        return mlo_fail_at(m, MLO_E_FOLDING, NULL, "%lld cycles per frame cannot be reached%s; the fastest folding takes %lld, with %lld multipliers%s; raise %s", (long long)w->target,
+            w->within.multipliers < MLO_UNLIMITED || w->within.bits < MLO_UNLIMITED ? " within the budget" : "", (long long)best.cycles, (long long)best.price.multipliers,
+            best.steady > best.pace * c->tokens ? ", and waits for parameters (--bandwidth, --axi-width, --frames-in-flight)" : "", w->reached);
+    return mlo_plan_apply(&s, &best);
 }
 
 /* ---- folding JSON ------------------------------------------------------------------------------------------------------------------ */
@@ -143,63 +125,121 @@ static int mlo_folding_entry(mlo *m, mlo_hw *c, const cJSON *entry) {
         if (!e->kernel->legal(&e->site, pe, simd))
             return mlo_fail_at(m, MLO_E_FOLDING, e->name, "PE=%lld does not divide the %s; the nearest that do are %s", (long long)pe, e->kernel->pe_axis, mlo_nearest(m, e, pe, simd, 1));
         if (mlo_element_fold(m, e, pe, simd)) return (int)m->error.code;
+        e->pinned = 1;
     }
     return used ? 0 : mlo_fail_at(m, MLO_E_FOLDING, entry->string, "the folding names a kernel that the core does not have; `mlo show` lists them");
 }
 
+/* A folding, or a line of `fold --pareto`, which has one as member "folding" and says for how many frames in flight. */
 static int mlo_fold_json(mlo *m, mlo_hw *c, const char *text) {
     const char *end = NULL;
     cJSON *json = cJSON_ParseWithOpts(text, &end, 1);
-    if (!cJSON_IsObject(json)) { cJSON_Delete(json); return mlo_fail_at(m, MLO_E_FORMAT, NULL, "the folding is not a JSON object of kernels: {\"mvu_0\": {\"PE\": 4, \"SIMD\": 4}, ...}"); }
-    const cJSON *entry = NULL;
-    cJSON_ArrayForEach(entry, json) if (!m->error.code && !mlo_eq(entry->string, "Defaults")) mlo_folding_entry(m, c, entry);
+    const cJSON *line = cJSON_GetObjectItemCaseSensitive(json, "folding"), *folding = cJSON_IsObject(line) && cJSON_GetObjectItemCaseSensitive(json, "cycles") ? line : json, *entry = NULL;
+    if (!cJSON_IsObject(folding)) { cJSON_Delete(json); return mlo_fail_at(m, MLO_E_FORMAT, NULL, "the folding is not a JSON object of kernels: {\"mvu_0\": {\"PE\": 4, \"SIMD\": 4}, ...}"); }
+    if (folding == line && !mlo_opt(m, "frames-in-flight")) {
+        const cJSON *frames = cJSON_GetObjectItemCaseSensitive(json, "frames_in_flight");
+        if (cJSON_IsNumber(frames) && frames->valuedouble >= 1 && frames->valuedouble <= 255) c->frames = (int)frames->valuedouble;
+    }
+    cJSON_ArrayForEach(entry, folding) if (!m->error.code && !mlo_eq(entry->string, "Defaults")) mlo_folding_entry(m, c, entry);
     cJSON_Delete(json);
     return (int)m->error.code;
 }
 
-/* The folding as JSON, in FINN's form. */
-static void mlo_folding_text(const mlo_hw *c, mlo_text *t) {
-    mlo_puts(t, "{\n  \"Defaults\": {}");
+/* The folding in FINN's form: one entry per kernel, `between` between them. */
+static void mlo_folding_entries(const mlo_hw *c, const char *between, mlo_text *t) {
+    mlo_puts(t, "\"Defaults\": {}");
     for (int i = 0; i < c->n_element; i++) if (c->element[i].kernel) {
-        mlo_printf(t, ",\n  \"%s\": {\"PE\": %d", c->element[i].name, c->element[i].unit.pe);
+        mlo_printf(t, ",%s\"%s\": {\"PE\": %d", between, c->element[i].name, c->element[i].unit.pe);
         if (c->element[i].kernel->simd_axis) mlo_printf(t, ", \"SIMD\": %d", c->element[i].unit.simd);
         mlo_puts(t, "}");
     }
+}
+static void mlo_folding_text(const mlo_hw *c, mlo_text *t) {
+    mlo_puts(t, "{\n  ");
+    mlo_folding_entries(c, "\n  ", t);
     mlo_puts(t, "\n}\n");
 }
 
-/* ---- the stage ------------------------------------------------------------------------------------------------------------------------ */
+/* ---- options -------------------------------------------------------------------------------------------------------------------------- */
 
-static int mlo_fold_choose(mlo *m, mlo_hw *c) {
-    long pe = mlo_opt_int(m, "pe", 0, 1, 65536), simd = mlo_opt_int(m, "simd", 0, 1, 65536), cycles = mlo_opt_int(m, "target-cycles", 0, 1, LONG_MAX);
-    long fps = mlo_opt_int(m, "target-fps", 0, 1, LONG_MAX), mhz = mlo_opt_int(m, "clock-mhz", 0, 1, 100000), budget = mlo_opt_int(m, "budget-macs", 0, 1, LONG_MAX);
-    const char *json = mlo_opt(m, "folding-json");
+static int64_t mlo_limit_of(long given) { return given && given < MLO_UNLIMITED ? given : MLO_UNLIMITED; }
+
+/* What the options say. */
+static int mlo_fold_wish(mlo *m, mlo_wish *w) {
+    long cycles = mlo_opt_int(m, "target-cycles", 0, 1, LONG_MAX), fps = mlo_opt_int(m, "target-fps", 0, 1, LONG_MAX), mhz = mlo_opt_int(m, "clock-mhz", 0, 1, 100000);
+    long macs = mlo_opt_int(m, "budget-macs", 0, 1, LONG_MAX), bits = mlo_opt_int(m, "budget-bits", 0, 1, LONG_MAX), pe = mlo_opt_int(m, "pe", 0, 1, 65536), simd = mlo_opt_int(m, "simd", 0, 1, 65536);
+    int caps = pe || simd, slow = mlo_opt(m, "bandwidth") != NULL;
     if (m->error.code) return (int)m->error.code;
-    if (!!cycles + !!fps + !!budget + !!(pe || simd) > 1) return mlo_fail_at(m, MLO_E_USAGE, NULL, "--pe/--simd, --target-cycles, --target-fps and --budget-macs exclude each other; give one");
+    if (!!cycles + !!fps + caps > 1 || (caps && (macs || bits))) return mlo_fail_at(m, MLO_E_USAGE, NULL, "--pe/--simd, --target-cycles and --target-fps exclude each other, and --pe/--simd exclude budgets; give one");
     if (!!fps != !!mhz) return mlo_fail_at(m, MLO_E_USAGE, NULL, "--target-fps needs --clock-mhz, and the other way round");
-    int r;
-    if (fps) r = mlo_fold_cycles(m, c, (int64_t)mhz * 1000000 / fps);
-    else if (cycles) r = mlo_fold_cycles(m, c, cycles);
-    else if (budget) r = mlo_fold_budget(m, c, budget);
-    else r = mlo_fold_caps(m, c, pe ? pe : 1, simd ? simd : 1);
-    if (!r && json) r = mlo_fold_json(m, c, json);
-    return r;
+    if (bits && !macs && !cycles && !fps && !slow) return mlo_fail_at(m, MLO_E_USAGE, NULL, "--budget-bits alone does not limit the multipliers; give --budget-macs or a target, too");
+    w->pe = pe ? pe : 1; w->simd = simd ? simd : 1;
+    w->target = fps ? (int64_t)mhz * 1000000 / fps : cycles;
+    w->reached = fps ? "--clock-mhz, or lower --target-fps" : "--target-cycles";
+    if (fps && !w->target) return mlo_fail_at(m, MLO_E_FOLDING, NULL, "%ld frames per second at %ld MHz are more than a frame per cycle", fps, mhz);
+    w->within.steady = MLO_UNLIMITED; w->within.multipliers = mlo_limit_of(macs); w->within.bits = mlo_limit_of(bits);
+    w->search = w->target || macs || bits || (slow && !caps && !mlo_opt(m, "folding-json"));
+    w->any_frames = mlo_opt(m, "frames-in-flight") && mlo_eq(mlo_opt(m, "frames-in-flight"), "auto");
+    return 0;
 }
+
+/* The core as the options have it, before kernels are folded: frames in flight, bus, memory, what --folding names. */
+static int mlo_fold_begin(mlo *m, mlo_hw *c, mlo_wish *w) {
+    const char *json = mlo_opt(m, "folding-json");
+    if (mlo_core_build(m, c) || mlo_fold_wish(m, w)) return (int)m->error.code;
+    if (!w->any_frames) c->frames = (int)mlo_opt_int(m, "frames-in-flight", c->frames, 1, 255);
+    long axi = mlo_opt_int(m, "axi-width", c->axi_bits, 32, 1024);
+    if (axi & (axi - 1)) return mlo_fail_at(m, MLO_E_USAGE, NULL, "--axi-width %ld is not a power of two", axi);
+    c->axi_bits = (int)axi;
+    if (m->error.code || mlo_core_bandwidth(m, c) || mlo_fold_caps(m, c, w->pe, w->simd)) return (int)m->error.code;
+    return json ? mlo_fold_json(m, c, json) : 0;
+}
+
+/* ---- the front ------------------------------------------------------------------------------------------------------------------------ */
+
+/* One line: what a folding takes, and how it is asked for. */
+static int mlo_pareto_line(const mlo_space *s, const mlo_plan *p, mlo_text *t) {
+    int64_t other = 0, macs = 0;
+    if (mlo_plan_apply(s, p)) return (int)s->m->error.code;
+    for (int i = 0; i < s->c->n_element; i++) { other += s->c->element[i].unit.other; macs += s->c->element[i].unit.macs; }
+    macs *= s->c->tokens * s->c->scan.iterations;
+    mlo_printf(t, "{\"cycles\":%lld,\"steady_cycles\":%lld,\"interval_per_token\":%lld,\"frames_in_flight\":%d,\"multipliers\":%lld,\"other_multipliers\":%lld,\"on_chip_bits\":%lld",
+        (long long)p->cycles, (long long)(p->steady * s->c->scan.iterations), (long long)p->pace, p->frames, (long long)p->price.multipliers, (long long)other, (long long)p->bits);
+    int64_t most = mlo_times(p->price.multipliers, p->cycles), busy = most > 0 ? mlo_times(macs, 10000) / most : 0;
+    mlo_printf(t, ",\"parameter_beats\":%lld,\"utilization\":%lld.%04lld,\"folding\":{", (long long)p->beats, (long long)(busy / 10000), (long long)(busy % 10000));
+    mlo_folding_entries(s->c, "", t);
+    mlo_puts(t, "}}\n");
+    return (int)s->m->error.code;
+}
+
+/* Every folding that no other one beats in cycles and multipliers (and bits, where frames in flight differ), within the limits. */
+static int mlo_fold_pareto(mlo *m, mlo_text *t) {
+    mlo_hw *c = MLO_NEW(m, mlo_hw);
+    mlo_space s; mlo_wish w; mlo_plan *plans = NULL; size_t n = 0;
+    if (!c || mlo_fold_begin(m, c, &w) || mlo_search_begin(m, c, &s)) return (int)m->error.code;
+    for (int frames = w.any_frames ? 1 : c->frames, last = w.any_frames ? MLO_SEARCH_FRAMES : c->frames; frames <= last; frames++) {
+        mlo_search_frames(&s, frames);
+        if (mlo_search_front(&s, &w.within, &plans, &n)) return (int)m->error.code;
+    }
+    if (!n) return mlo_fold_too_small(&s, &w.within);
+    mlo_plans_thin(plans, &n);
+    for (size_t i = 0; i < n && !m->error.code; i++) if (!w.target || plans[i].cycles <= w.target) mlo_pareto_line(&s, &plans[i], t);
+    return (int)m->error.code;
+}
+
+/* ---- the stage ------------------------------------------------------------------------------------------------------------------------ */
 
 static int mlo_fold_note(mlo *m, mlo_node *n, const char *key, int64_t value) { return mlo_meta_put(m, &n->meta, &n->n_meta, key, mlo_format(m, "%lld", (long long)value)); }
 
 /* The `fold` stage. */
 static int mlo_fold(mlo *m) {
     mlo_hw *c = MLO_NEW(m, mlo_hw);
-    if (!c || mlo_core_build(m, c)) return (int)m->error.code;
-    c->frames = (int)mlo_opt_int(m, "frames-in-flight", c->frames, 1, 255);
-    long axi = mlo_opt_int(m, "axi-width", c->axi_bits, 32, 1024);
-    if (axi & (axi - 1)) return mlo_fail_at(m, MLO_E_USAGE, NULL, "--axi-width %ld is not a power of two", axi);
-    c->axi_bits = (int)axi;
-    if (m->error.code || mlo_fold_choose(m, c)) return (int)m->error.code;
+    mlo_wish w;
+    if (!c || mlo_fold_begin(m, c, &w) || (w.search && mlo_fold_search(m, c, &w))) return (int)m->error.code;
     mlo_core_lanes(c);
     mlo_core_fifos(c);
     if (mlo_fold_note(m, c->scan.node, "mlo.frames", c->frames) || mlo_fold_note(m, c->scan.node, "mlo.axi_width", c->axi_bits)) return (int)m->error.code;
+    if (mlo_opt(m, "bandwidth") && mlo_meta_put(m, &c->scan.node->meta, &c->scan.node->n_meta, "mlo.bandwidth", mlo_opt(m, "bandwidth"))) return (int)m->error.code;
     for (int i = 0; i < c->n_element; i++) if (c->element[i].kernel)
         if (mlo_fold_note(m, c->element[i].node, "mlo.pe", c->element[i].unit.pe) || mlo_fold_note(m, c->element[i].node, "mlo.simd", c->element[i].unit.simd)) return (int)m->error.code;
     for (int k = 0; k < c->n_edge; k++) if (c->edge[k].fifo && c->edge[k].to != MLO_OUTSIDE) {

@@ -81,6 +81,7 @@
 #include "numerics.c"    /* how far the integers are from the floats */
 #include "core.c"        /* the loop as hardware: elements, edges, schedule */
 #include "lower.c"       /* integers to streaming kernels */
+#include "search.c"      /* the best folding there is */
 #include "fold.c"        /* how much hardware each kernel gets */
 #include "stages.c"      /* the table of stages; mlo_to */
 

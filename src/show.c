@@ -85,8 +85,8 @@ static void mlo_json_core(const mlo_view *v, mlo_text *t) {
         mlo_printf(t, ",\"port\":%d,\"tokens\":%lld,\"bits\":%lld}", c->edge[k].to_port, (long long)c->edge[k].fifo, (long long)(c->edge[k].fifo * c->edge[k].channels * c->edge[k].bits));
     }
     mlo_printf(t, "],\"feedback_tokens\":%lld,\"tokens\":%lld,\"channels\":%lld,\"frames_in_flight\":%d,\"axi_bits\":%d", (long long)c->feedback, (long long)c->tokens, (long long)c->channels, c->frames, c->axi_bits);
-    mlo_printf(t, ",\"multipliers\":%lld,\"macs\":%lld,\"interval_per_token\":%lld,\"predicted_cycles\":%lld,\"predicted_interval\":%lld,\"parameter_bytes_per_iteration\":%lld", (long long)mlo_core_multipliers(c),
-        (long long)mlo_hw_macs(c), (long long)mlo_core_interval(c), (long long)v->p.cycles, (long long)v->p.interval, (long long)(mlo_core_beats(c) * c->axi_bits / 8));
+    mlo_printf(t, ",\"multipliers\":%lld,\"macs\":%lld,\"interval_per_token\":%lld,\"predicted_cycles\":%lld,\"predicted_interval\":%lld,\"parameter_bytes_per_iteration\":%lld,\"on_chip_bits\":%lld", (long long)mlo_core_multipliers(c),
+        (long long)mlo_hw_macs(c), (long long)mlo_core_interval(c), (long long)v->p.cycles, (long long)v->p.interval, (long long)(mlo_core_beats(c) * c->axi_bits / 8), (long long)mlo_core_bits(c));
 }
 
 static int mlo_show_json(const mlo_view *v, mlo_text *t) {

@@ -330,7 +330,7 @@ static int mlo_view_core(mlo_view *v) {
     if (!c || mlo_core_build(v->m, c)) return (int)v->m->error.code;
     if (!mlo_core_kernels(c)) return 0;
     v->hw = c; v->core = lowered;
-    return mlo_predict(v->m, c, c->frames, &v->p);
+    return mlo_predict_steady(v->m, c, &v->p);
 }
 
 static int mlo_view_make(mlo *m, mlo_view *v) {

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 """make bench: how long mlo takes, how fast the core is, how fast it is simulated, how accurate. Prints tables; fails only when something does not run.
 
-    python tests/bench.py path/to/mlo [roll|stages|weights|core|simulators|bits|accuracy|minilm ...]
+    python tests/bench.py path/to/mlo [roll|stages|search|weights|core|simulators|bits|accuracy|minilm ...]
 
 Cycles are exact and the same everywhere; seconds are this machine's. The limits that must hold are tests (tests/test_hardware.py, speed)."""
 import json
@@ -74,6 +74,19 @@ def bench_stages():
             cells.append("%.1f" % (1000 * seconds(lambda: t.good(stage, path, *flags, *([] if stage == "emit" else ["--onnx"]), "-o", out))))
             path = out
         row(name, layers, *cells)
+
+
+def bench_search():
+    """The search over a BERT-base layer's full space, beside the same command with a folding that needs none."""
+    import cores
+    print("\nfold of lowered cores, one process: milliseconds of one core, best of 20; foldings: of all kernels together")
+    row("core", "foldings", "caps", "target", "budget", "bandwidth", "pareto", "lines")
+    for name, layers, sizes in ("BERT-base layer", 1, (128, 768, 3072, 12)), ("BERT-base", 12, (128, 768, 3072, 12)), ("MiniLM", 6, (128, 384, 1536, 12)), ("ViT-base", 12, (197, 768, 3072, 12, True)):
+        body, y = cores.encoder(*sizes)
+        path, target = t.write("core.onnx", body.model(y, layers).SerializeToString()), layers * 2000000
+        ways = (), ("--target-cycles", target), ("--budget-macs", 1024), ("--budget-macs", 1024, "--bandwidth", 3), ("--pareto",)
+        spent = [1000 * min(cpu(lambda: t.good("fold", path, *flags)) for _ in range(20)) for flags in ways]
+        row(name, "%.0e" % np.prod([float(len(k.legal)) for k in body.kernels]), *("%.1f" % s for s in spent), len(t.good("fold", path, "--pareto").splitlines()))
 
 
 def cpu(call):
@@ -222,7 +235,7 @@ def bench_minilm():
 
 
 def main():
-    for bench in bench_roll, bench_stages, bench_weights, bench_core, bench_simulators, bench_bits, bench_accuracy, bench_minilm:
+    for bench in bench_roll, bench_stages, bench_search, bench_weights, bench_core, bench_simulators, bench_bits, bench_accuracy, bench_minilm:
         if not sys.argv[2:] or bench.__name__[6:] in sys.argv[2:]: bench()
 
 

@@ -1,0 +1,337 @@
+/* search: the best folding there is, under the model.
+ *
+ * in:  a core (mlo_hw); limits: multipliers, on-chip bits, memory bandwidth; foldings that are given for kernels by name (pinned).
+ * out: the cheapest folding that is fast enough, the fastest one that is cheap enough, or all that are not beaten (the front).
+ *
+ * Model. A folding gives every kernel PE and SIMD. With T tokens a frame, G frames in flight and a bus that brings `rate` / 256 beats a cycle,
+ *     pace   = max over kernels of cycles per token            load = ceil(256 sum over kernels of beats / (rate G))
+ *     steady = max(T pace, load)                               cycles of an iteration per frame, once things flow
+ *     price  = sum over kernels of (multipliers, lanes, skew)  compared in this order; lanes: of kernels without matrix arrays
+ *     bits   = sum over kernels of what they hold on chip + FIFOs, whose depths no folding changes
+ * What it is in cycles with filling and draining is what mlo_predict says; a target is held against that.
+ *
+ * Why the answer is the best. mlo_search_solve(s) is the cheapest folding with steady <= s within the limits. steady <= s says: every kernel's
+ * interval is at most s / T, and beats add up to at most s rate G / 256. The first is about each kernel alone, the second and the limits about
+ * sums. If each kernel's cheapest choice satisfies the sums, no folding is cheaper, as prices add up. If not, partial foldings of the first
+ * k kernels are kept that none other dominates in price, bits and beats (dynamic programming): whatever completes a dominated one completes
+ * the other, too, for no more. From solve follow
+ *     least steady within limits:  feasibility is monotone in s, so bisection finds the least s; solve(s) is the cheapest there
+ *     the front:                   s = no limit, then again and again one less than the steady of what came out: nothing between can be cheaper
+ *     a target:                    along the front from target / iterations on, to the first one that mlo_predict lets through. Two frames or
+ *                                  more in flight reach steady, so it is the cheapest of all; with one, of those that are evenly paced.
+ * invariant: same model, same options: same answer; ties are broken by price, bits, beats, SIMD, PE.
+ * example: 768 channels, --budget-macs 1024: 6 912 cycles a token for each of QKV, FFN in and FFN out.
+ * cost: kernels x foldings to list them (some hundreds each); a solve is kernels x log foldings, unless bits or beats are scarce.
+ */
+
+/* Prices add up and are compared as numbers are. */
+typedef struct { int64_t multipliers, lanes, skew; } mlo_price;
+
+/* One way to fold one kernel. */
+typedef struct { int64_t pe, simd, interval, bits, beats; mlo_price price; } mlo_choice;
+
+/* Those of one kernel: faster ones first; none is beaten in speed, price, bits and beats at once. */
+typedef struct { mlo_choice *item; size_t n; } mlo_menu;
+
+/* What a folding as a whole may take. */
+typedef struct { int64_t steady, multipliers, bits; } mlo_limits;
+
+/* A folding as a whole. */
+typedef struct { size_t item[MLO_CORE_MOST]; mlo_price price; int64_t pace, steady, bits, beats, cycles; int frames; } mlo_plan;
+
+typedef struct {
+    mlo *m; mlo_hw *c;
+    mlo_menu menu[MLO_CORE_MOST];
+    int64_t fifo_bits;                  /* with c->frames in flight */
+} mlo_space;
+
+enum { MLO_SEARCH_FRAMES = 8 };         /* frames in flight, when they are to be chosen */
+#define MLO_UNLIMITED (INT64_MAX / 1024)
+
+static int mlo_sign(int64_t a, int64_t b) { return a < b ? -1 : a > b; }
+
+static int mlo_price_order(const mlo_price *a, const mlo_price *b) {
+    if (a->multipliers != b->multipliers) return mlo_sign(a->multipliers, b->multipliers);
+    return a->lanes != b->lanes ? mlo_sign(a->lanes, b->lanes) : mlo_sign(a->skew, b->skew);
+}
+static mlo_price mlo_price_sum(mlo_price a, const mlo_price *b) {
+    a.multipliers += b->multipliers; a.lanes += b->lanes; a.skew += b->skew;
+    return a;
+}
+
+/* ---- menus -------------------------------------------------------------------------------------------------------------------- */
+
+/* Of foldings with as many multipliers, the one nearest to SIMD = 4 PE: wide trees save requantizers, very wide ones cost routing. */
+static int64_t mlo_fold_skew(int64_t pe, int64_t simd) { return simd > 4 * pe ? simd : 4 * pe; }
+
+static int mlo_choice_order(const void *x, const void *y) {
+    const mlo_choice *a = (const mlo_choice *)x, *b = (const mlo_choice *)y;
+    int price = mlo_price_order(&a->price, &b->price);
+    if (a->interval != b->interval) return mlo_sign(a->interval, b->interval);
+    if (price) return price;
+    if (a->bits != b->bits) return mlo_sign(a->bits, b->bits);
+    if (a->beats != b->beats) return mlo_sign(a->beats, b->beats);
+    return a->simd != b->simd ? mlo_sign(a->simd, b->simd) : mlo_sign(a->pe, b->pe);
+}
+
+static int mlo_menu_add(mlo_space *s, mlo_menu *menu, const mlo_element *e, int64_t pe, int64_t simd) {
+    mlo_unit u;
+    memset(&u, 0, sizeof u);
+    u.pe = (int)pe; u.simd = (int)simd;
+    if (e->kernel->unit(&e->site, pe, simd, &u)) return (int)s->m->error.code;
+    mlo_choice c = { pe, simd, u.interval, mlo_unit_bits(&e->site, &u, s->c->axi_bits), mlo_unit_beats(&u, s->c->axi_bits), { u.multipliers, 0, 0 } };
+    if (u.multipliers) c.price.skew = mlo_fold_skew(pe, simd); else c.price.lanes = pe;
+    return MLO_PUSH(s->m, menu->item, menu->n, c) ? 0 : (int)s->m->error.code;
+}
+
+/* Drops what another one, at least as fast, beats. */
+static void mlo_menu_thin(mlo_menu *menu) {
+    size_t kept = 0;
+    if (menu->n) qsort(menu->item, menu->n, sizeof *menu->item, mlo_choice_order);
+    for (size_t i = 0; i < menu->n; i++) {
+        const mlo_choice *c = &menu->item[i];
+        int beaten = 0;
+        for (size_t k = 0; k < kept && !beaten; k++) beaten = mlo_price_order(&menu->item[k].price, &c->price) <= 0 && menu->item[k].bits <= c->bits && menu->item[k].beats <= c->beats;
+        if (!beaten) menu->item[kept++] = *c;
+    }
+    menu->n = kept;
+}
+
+/* All legal foldings of a kernel; the given one, if it is pinned. What is legal in both is legal in each. */
+static int mlo_menu_make(mlo_space *s, mlo_menu *menu, const mlo_element *e) {
+    const int64_t most_s = e->kernel->simd_axis ? mlo_last_dim(&e->site.in[0]) : 1, most_p = e->unit.whole_frame ? e->site.tokens : mlo_last_dim(&e->site.out);
+    int64_t *pes = NULL; size_t n = 0;
+    if (e->pinned) return mlo_menu_add(s, menu, e, e->unit.pe, e->unit.simd);
+    for (int64_t p = 1; p <= most_p; p++) if (e->kernel->legal(&e->site, p, 1) && !MLO_PUSH(s->m, pes, n, p)) return (int)s->m->error.code;
+    for (int64_t simd = 1; simd <= most_s; simd++) {
+        if (!e->kernel->legal(&e->site, 1, simd)) continue;
+        for (size_t i = 0; i < n; i++) if (e->kernel->legal(&e->site, pes[i], simd) && mlo_menu_add(s, menu, e, pes[i], simd)) return (int)s->m->error.code;
+    }
+    mlo_menu_thin(menu);
+    return 0;
+}
+
+static int mlo_search_begin(mlo *m, mlo_hw *c, mlo_space *s) {
+    memset(s, 0, sizeof *s);
+    s->m = m; s->c = c;
+    for (int i = 0; i < c->n_element; i++) if (c->element[i].kernel && mlo_menu_make(s, &s->menu[i], &c->element[i])) return (int)m->error.code;
+    return 0;
+}
+
+static void mlo_search_frames(mlo_space *s, int frames) {
+    s->c->frames = frames;
+    mlo_core_fifos(s->c);
+    mlo_core_feedback(s->c);
+    s->fifo_bits = mlo_core_fifo_bits(s->c);
+}
+
+/* ---- solving -------------------------------------------------------------------------------------------------------------------- */
+
+/* Sums of the plan's choices, and how fast it is. */
+static void mlo_plan_sum(const mlo_space *s, mlo_plan *p) {
+    static const mlo_price nothing = { 0, 0, 0 };
+    p->price = nothing; p->bits = s->fifo_bits; p->beats = 0; p->pace = 1; p->frames = s->c->frames;
+    for (int i = 0; i < s->c->n_element; i++) if (s->menu[i].n) {
+        const mlo_choice *c = &s->menu[i].item[p->item[i]];
+        p->price = mlo_price_sum(p->price, &c->price);
+        p->bits += c->bits; p->beats += c->beats;
+        if (c->interval > p->pace) p->pace = c->interval;
+    }
+    int64_t load = mlo_load_cycles(s->c, p->beats);
+    p->steady = p->pace * s->c->tokens;
+    load = (load + p->frames - 1) / p->frames;
+    if (load > p->steady) p->steady = load;
+}
+
+static int mlo_plan_within(const mlo_plan *p, const mlo_limits *l) { return p->steady <= l->steady && p->price.multipliers <= l->multipliers && p->bits <= l->bits; }
+
+/* A folding of the first kernels: which choice of the last one, and which partial folding before it. */
+typedef struct { mlo_price price; int64_t bits, beats; size_t before, item; } mlo_partial;
+typedef struct { mlo *m; mlo_partial *item; size_t n, room; } mlo_partials;
+
+static int mlo_partial_order(const void *x, const void *y) {
+    const mlo_partial *a = (const mlo_partial *)x, *b = (const mlo_partial *)y;
+    int price = mlo_price_order(&a->price, &b->price);
+    if (price) return price;
+    if (a->bits != b->bits) return mlo_sign(a->bits, b->bits);
+    if (a->beats != b->beats) return mlo_sign(a->beats, b->beats);
+    return a->before != b->before ? mlo_sign((int64_t)a->before, (int64_t)b->before) : mlo_sign((int64_t)a->item, (int64_t)b->item);
+}
+
+static int mlo_partials_add(mlo_partials *p, const mlo_partial *one) {
+    if (p->n == p->room) {
+        size_t room = p->room ? 2 * p->room : 256;
+        mlo_partial *bigger = (mlo_partial *)mlo_scratch(p->m, room, sizeof *bigger);
+        if (!bigger) return (int)p->m->error.code;
+        if (p->n) memcpy(bigger, p->item, p->n * sizeof *bigger);
+        mlo_scratch_free(p->m, p->item);
+        p->item = bigger; p->room = room;
+    }
+    p->item[p->n++] = *one;
+    return 0;
+}
+
+/* Of the partial foldings from `first` on, keeps those that no other one beats. */
+static void mlo_partials_thin(mlo_partials *p, size_t first) {
+    size_t kept = first;
+    if (p->n > first) qsort(p->item + first, p->n - first, sizeof *p->item, mlo_partial_order);
+    for (size_t i = first; i < p->n; i++) {
+        int beaten = 0;                                     /* in price by those before */
+        for (size_t k = first; k < kept && !beaten; k++) beaten = p->item[k].bits <= p->item[i].bits && p->item[k].beats <= p->item[i].beats;
+        if (!beaten) p->item[kept++] = p->item[i];
+    }
+    p->n = kept;
+}
+
+/* Least multipliers, bits and beats of the kernels from i on, at a pace. */
+typedef struct { int64_t multipliers, bits, beats; } mlo_rest;
+
+static void mlo_search_rest(const mlo_space *s, int64_t pace, mlo_rest *rest) {
+    const int n = s->c->n_element;
+    memset(&rest[n], 0, sizeof rest[n]);
+    for (int i = n; i--; ) {
+        mlo_rest least = { MLO_UNLIMITED, MLO_UNLIMITED, MLO_UNLIMITED };
+        rest[i] = rest[i + 1];
+        for (size_t k = 0; k < s->menu[i].n && s->menu[i].item[k].interval <= pace; k++) {
+            const mlo_choice *c = &s->menu[i].item[k];
+            if (c->price.multipliers < least.multipliers) least.multipliers = c->price.multipliers;
+            if (c->bits < least.bits) least.bits = c->bits;
+            if (c->beats < least.beats) least.beats = c->beats;
+        }
+        if (s->menu[i].n) { rest[i].multipliers += least.multipliers; rest[i].bits += least.bits; rest[i].beats += least.beats; }
+    }
+}
+
+/* All partial foldings of kernel i on top of those in first .. end - 1, within the limits whatever follows. */
+static int mlo_search_layer(const mlo_space *s, int i, const mlo_limits *l, int64_t pace, int64_t beats, const mlo_rest *rest, mlo_partials *p, size_t first, size_t end) {
+    for (size_t b = first; b < end; b++) for (size_t k = 0; k < s->menu[i].n && s->menu[i].item[k].interval <= pace; k++) {
+        const mlo_choice *c = &s->menu[i].item[k];
+        mlo_partial one = { mlo_price_sum(p->item[b].price, &c->price), p->item[b].bits + (l->bits < MLO_UNLIMITED ? c->bits : 0), p->item[b].beats + c->beats, b, k };
+        if (one.price.multipliers + rest[i + 1].multipliers > l->multipliers || (l->bits < MLO_UNLIMITED && one.bits + rest[i + 1].bits > l->bits) || one.beats + rest[i + 1].beats > beats) continue;
+        if (mlo_partials_add(p, &one)) return (int)s->m->error.code;
+    }
+    mlo_partials_thin(p, end);
+    return 0;
+}
+
+/* Where sums matter: found says whether there is a folding within the limits; then the plan is the cheapest. */
+static int mlo_search_program(const mlo_space *s, const mlo_limits *l, int64_t pace, int64_t beats, mlo_plan *plan, int *found) {
+    mlo_partials p = { s->m, NULL, 0, 0 };
+    mlo_partial none = { { 0, 0, 0 }, l->bits < MLO_UNLIMITED ? s->fifo_bits : 0, 0, 0, 0 };
+    mlo_rest rest[MLO_CORE_MOST + 1];
+    size_t first = 0, end = 1;
+    *found = 0;
+    mlo_search_rest(s, pace, rest);
+    if (rest[0].multipliers > l->multipliers || rest[0].beats > beats || (l->bits < MLO_UNLIMITED && rest[0].bits + s->fifo_bits > l->bits)) return 0;
+    int r = mlo_partials_add(&p, &none);
+    for (int i = 0; i < s->c->n_element && !r && end > first; i++) if (s->menu[i].n) {
+        r = mlo_search_layer(s, i, l, pace, beats, rest, &p, first, end);
+        first = end; end = p.n;
+    }
+    *found = !r && end > first;
+    size_t at = first;
+    for (int i = s->c->n_element; *found && i--; ) if (s->menu[i].n) { plan->item[i] = p.item[at].item; at = p.item[at].before; }
+    mlo_scratch_free(s->m, p.item);
+    if (*found) mlo_plan_sum(s, plan);
+    return r;
+}
+
+/* The cheapest folding within the limits. */
+static int mlo_search_solve(const mlo_space *s, const mlo_limits *l, mlo_plan *plan, int *found) {
+    const int64_t pace = l->steady / s->c->tokens, beats = mlo_load_beats(s->c, l->steady < MLO_UNLIMITED / s->c->frames ? l->steady * s->c->frames : MLO_UNLIMITED);
+    *found = 0;
+    memset(plan, 0, sizeof *plan);
+    for (int i = 0; i < s->c->n_element; i++) if (s->menu[i].n) {
+        const mlo_menu *menu = &s->menu[i];
+        if (menu->item[0].interval > pace) return 0;
+        size_t best = 0;
+        for (size_t k = 1; k < menu->n && menu->item[k].interval <= pace; k++) if (mlo_price_order(&menu->item[k].price, &menu->item[best].price) < 0) best = k;
+        plan->item[i] = best;
+    }
+    mlo_plan_sum(s, plan);
+    if (plan->price.multipliers > l->multipliers) return 0;          /* the fewest there are at this pace */
+    *found = mlo_plan_within(plan, l);
+    return *found ? 0 : mlo_search_program(s, l, pace, beats, plan, found);
+}
+
+/* The fastest folding within the limits; of those, the cheapest. */
+static int mlo_search_fastest(const mlo_space *s, const mlo_limits *l, mlo_plan *plan, int *found) {
+    mlo_limits try = *l;
+    mlo_plan other; int fits;
+    if (mlo_search_solve(s, l, plan, found) || !*found) return (int)s->m->error.code;
+    for (int64_t low = 0; low < plan->steady; ) {                    /* low cannot be reached, plan->steady can */
+        try.steady = low + (plan->steady - low) / 2;
+        if (try.steady == low) break;
+        if (mlo_search_solve(s, &try, &other, &fits)) return (int)s->m->error.code;
+        if (fits) *plan = other; else low = try.steady;
+    }
+    return 0;
+}
+
+/* ---- plans and cores --------------------------------------------------------------------------------------------------------------- */
+
+static int mlo_plan_apply(const mlo_space *s, const mlo_plan *p) {
+    mlo_hw *c = s->c;
+    c->frames = p->frames;
+    for (int i = 0; i < c->n_element; i++) if (s->menu[i].n) {
+        const mlo_choice *k = &s->menu[i].item[p->item[i]];
+        if (mlo_element_fold(s->m, &c->element[i], k->pe, k->simd)) return (int)s->m->error.code;
+    }
+    mlo_core_lanes(c);
+    return 0;
+}
+
+/* Cycles per frame, filling and draining included where frames cannot hide them. The core is folded so from then on. */
+static int mlo_plan_predict(const mlo_space *s, mlo_plan *p) {
+    mlo_prediction predicted;
+    if (mlo_plan_apply(s, p) || mlo_predict(s->m, s->c, p->frames > 1 ? 2 * p->frames : 1, &predicted)) return (int)s->m->error.code;
+    p->cycles = predicted.interval;
+    return 0;
+}
+
+/* The cheapest folding that takes at most `target` cycles per frame. Not found: `plan` is the fastest, if that is found. */
+static int mlo_search_target(const mlo_space *s, const mlo_limits *l, int64_t target, mlo_plan *plan, int *found, int *any) {
+    mlo_limits try = *l;
+    try.steady = target / s->c->scan.iterations;
+    for (*found = 1; *found; try.steady = plan->steady - 1) {
+        if (mlo_search_solve(s, &try, plan, found) || (*found && mlo_plan_predict(s, plan))) return (int)s->m->error.code;
+        if (*found && plan->cycles <= target) return 0;
+    }
+    return mlo_search_fastest(s, l, plan, any) || (*any && mlo_plan_predict(s, plan)) ? (int)s->m->error.code : 0;
+}
+
+/* Every folding within the limits that is the cheapest for its speed, the slowest first: MLO_PUSHed onto plans. */
+static int mlo_search_front(const mlo_space *s, const mlo_limits *l, mlo_plan **plans, size_t *n) {
+    mlo_limits try = *l;
+    mlo_plan plan;
+    for (int found = 1; found; try.steady = plan.steady - 1) {
+        if (mlo_search_solve(s, &try, &plan, &found) || (found && mlo_plan_predict(s, &plan))) return (int)s->m->error.code;
+        if (found && !MLO_PUSH(s->m, *plans, *n, plan)) return (int)s->m->error.code;
+    }
+    return 0;
+}
+
+/* Is plan a at least as good as b in all that counts, and better in something (or the first of equals)? Frames in flight cost bits. */
+static int mlo_plan_beats(const mlo_plan *a, const mlo_plan *b) {
+    const int64_t a_bits = a->frames == b->frames ? 0 : a->bits, b_bits = a->frames == b->frames ? 0 : b->bits;
+    if (a->cycles > b->cycles || a->price.multipliers > b->price.multipliers || a_bits > b_bits) return 0;
+    return a->cycles < b->cycles || a->price.multipliers < b->price.multipliers || a_bits < b_bits || a < b;
+}
+
+static int mlo_plan_order(const void *x, const void *y) {
+    const mlo_plan *a = (const mlo_plan *)x, *b = (const mlo_plan *)y;
+    if (a->cycles != b->cycles) return mlo_sign(a->cycles, b->cycles);
+    return a->price.multipliers != b->price.multipliers ? mlo_sign(a->price.multipliers, b->price.multipliers) : mlo_sign(a->frames, b->frames);
+}
+
+/* Keeps the plans that no other one beats, the fastest first. */
+static void mlo_plans_thin(mlo_plan *plans, size_t *n) {
+    size_t kept = 0;
+    if (*n) qsort(plans, *n, sizeof *plans, mlo_plan_order);
+    for (size_t i = 0; i < *n; i++) {                        /* sorted: what beats a plan stands before it */
+        int beaten = 0;
+        for (size_t k = 0; k < kept && !beaten; k++) beaten = mlo_plan_beats(&plans[k], &plans[i]);
+        if (!beaten) plans[kept++] = plans[i];
+    }
+    *n = kept;
+}
