@@ -63,18 +63,20 @@ static int mlo_fold_plan(const mlo_space *s, const mlo_wish *w, mlo_plan *plan, 
 static int mlo_fold_search(mlo *m, mlo_hw *c, const mlo_wish *w) {
     mlo_space s;
     mlo_plan best, plan; int have = 0, found, frames = w->any_frames ? 1 : c->frames, last = w->any_frames ? MLO_SEARCH_FRAMES : c->frames;
-    if (mlo_search_begin(m, c, &s)) return (int)m->error.code;
+    if (mlo_search_begin(m, c, 0, &s)) return (int)m->error.code;
     for (; frames <= last; frames++) {
         mlo_search_frames(&s, frames);
         if (mlo_fold_plan(&s, w, &plan, &found)) return (int)m->error.code;
         if (found && (!have || mlo_plan_serves(w, &plan, &best))) { best = plan; have = 1; }
+        if (found && !mlo_search_more(&s, &plan)) break;
     }
     if (!have) return mlo_fold_too_small(&s, &w->within);
     if (w->target && best.cycles > w->target)
         return mlo_fail_at(m, MLO_E_FOLDING, NULL, "%lld cycles per frame cannot be reached%s; the fastest folding takes %lld, with %lld multipliers%s; raise %s", (long long)w->target,
             w->within.multipliers < MLO_UNLIMITED || w->within.bits < MLO_UNLIMITED ? " within the budget" : "", (long long)best.cycles, (long long)best.price.multipliers,
             best.steady > best.pace * c->tokens ? ", and waits for parameters (--bandwidth, --axi-width, --frames-in-flight)" : "", w->reached);
-    return mlo_plan_apply(&s, &best);
+    if (mlo_plan_apply(&s, &best)) return (int)m->error.code;
+    return w->target ? 0 : mlo_search_spare(&s, &w->within, &best);
 }
 
 /* ---- folding JSON ------------------------------------------------------------------------------------------------------------------ */
@@ -216,7 +218,7 @@ static int mlo_pareto_line(const mlo_space *s, const mlo_plan *p, mlo_text *t) {
 static int mlo_fold_pareto(mlo *m, mlo_text *t) {
     mlo_hw *c = MLO_NEW(m, mlo_hw);
     mlo_space s; mlo_wish w; mlo_plan *plans = NULL; size_t n = 0;
-    if (!c || mlo_fold_begin(m, c, &w) || mlo_search_begin(m, c, &s)) return (int)m->error.code;
+    if (!c || mlo_fold_begin(m, c, &w) || mlo_search_begin(m, c, 0, &s)) return (int)m->error.code;
     for (int frames = w.any_frames ? 1 : c->frames, last = w.any_frames ? MLO_SEARCH_FRAMES : c->frames; frames <= last; frames++) {
         mlo_search_frames(&s, frames);
         if (mlo_search_front(&s, &w.within, &plans, &n)) return (int)m->error.code;

@@ -18,14 +18,17 @@
  *     least steady within limits:  feasibility is monotone in s, so bisection finds the least s; solve(s) is the cheapest there
  *     the front:                   s = no limit, then again and again one less than the steady of what came out: nothing between can be cheaper
  *     a target:                    along the front from target / iterations on, to the first one that mlo_predict lets through. Two frames or
- *                                  more in flight reach steady, so it is the cheapest of all; with one, of those that are evenly paced.
+ *                                  more in flight reach steady, so it is the cheapest of all; with one, of those that are evenly paced. (With
+ *                                  one, filling and draining are about 7 / T of it; to pace kernels unevenly buys part of that dearly. It
+ *                                  is done for targets that cannot be met else: mlo_search_rush, which is not claimed to be the cheapest.)
  * invariant: same model, same options: same answer; ties are broken by price, bits, beats, SIMD, PE.
  * example: 768 channels, --budget-macs 1024: 6 912 cycles a token for each of QKV, FFN in and FFN out.
  * cost: kernels x foldings to list them (some hundreds each); a solve is kernels x log foldings, unless bits or beats are scarce.
  */
 
-/* Prices add up and are compared as numbers are. */
-typedef struct { int64_t multipliers, lanes, skew; } mlo_price;
+/* Prices add up and are compared from the first number on. way: 0, or where the multipliers are given and time is the price, how long a token
+ * takes through a kernel with multipliers. */
+typedef struct { int64_t way, multipliers, lanes, skew; } mlo_price;
 
 /* One way to fold one kernel. */
 typedef struct { int64_t pe, simd, interval, bits, beats; mlo_price price; } mlo_choice;
@@ -43,6 +46,7 @@ typedef struct {
     mlo *m; mlo_hw *c;
     mlo_menu menu[MLO_CORE_MOST];
     int64_t fifo_bits;                  /* with c->frames in flight */
+    int timed;                          /* 1: prices have a way */
 } mlo_space;
 
 enum { MLO_SEARCH_FRAMES = 8 };         /* frames in flight, when they are to be chosen */
@@ -51,11 +55,12 @@ enum { MLO_SEARCH_FRAMES = 8 };         /* frames in flight, when they are to be
 static int mlo_sign(int64_t a, int64_t b) { return a < b ? -1 : a > b; }
 
 static int mlo_price_order(const mlo_price *a, const mlo_price *b) {
+    if (a->way != b->way) return mlo_sign(a->way, b->way);
     if (a->multipliers != b->multipliers) return mlo_sign(a->multipliers, b->multipliers);
     return a->lanes != b->lanes ? mlo_sign(a->lanes, b->lanes) : mlo_sign(a->skew, b->skew);
 }
 static mlo_price mlo_price_sum(mlo_price a, const mlo_price *b) {
-    a.multipliers += b->multipliers; a.lanes += b->lanes; a.skew += b->skew;
+    a.way += b->way; a.multipliers += b->multipliers; a.lanes += b->lanes; a.skew += b->skew;
     return a;
 }
 
@@ -79,7 +84,7 @@ static int mlo_menu_add(mlo_space *s, mlo_menu *menu, const mlo_element *e, int6
     memset(&u, 0, sizeof u);
     u.pe = (int)pe; u.simd = (int)simd;
     if (e->kernel->unit(&e->site, pe, simd, &u)) return (int)s->m->error.code;
-    mlo_choice c = { pe, simd, u.interval, mlo_unit_bits(&e->site, &u, s->c->axi_bits), mlo_unit_beats(&u, s->c->axi_bits), { u.multipliers, 0, 0 } };
+    mlo_choice c = { pe, simd, u.interval, mlo_unit_bits(&e->site, &u, s->c->axi_bits), mlo_unit_beats(&u, s->c->axi_bits), { s->timed && u.multipliers ? u.interval + u.latency : 0, u.multipliers, 0, 0 } };
     if (u.multipliers) c.price.skew = mlo_fold_skew(pe, simd); else c.price.lanes = pe;
     return MLO_PUSH(s->m, menu->item, menu->n, c) ? 0 : (int)s->m->error.code;
 }
@@ -91,7 +96,7 @@ static void mlo_menu_thin(mlo_menu *menu) {
     for (size_t i = 0; i < menu->n; i++) {
         const mlo_choice *c = &menu->item[i];
         int beaten = 0;
-        for (size_t k = 0; k < kept && !beaten; k++) beaten = mlo_price_order(&menu->item[k].price, &c->price) <= 0 && menu->item[k].bits <= c->bits && menu->item[k].beats <= c->beats;
+        for (size_t k = 0; k < kept && !beaten; k++) beaten = mlo_price_order(&menu->item[k].price, &c->price) <= 0 && menu->item[k].price.multipliers <= c->price.multipliers && menu->item[k].bits <= c->bits && menu->item[k].beats <= c->beats;
         if (!beaten) menu->item[kept++] = *c;
     }
     menu->n = kept;
@@ -111,9 +116,9 @@ static int mlo_menu_make(mlo_space *s, mlo_menu *menu, const mlo_element *e) {
     return 0;
 }
 
-static int mlo_search_begin(mlo *m, mlo_hw *c, mlo_space *s) {
+static int mlo_search_begin(mlo *m, mlo_hw *c, int timed, mlo_space *s) {
     memset(s, 0, sizeof *s);
-    s->m = m; s->c = c;
+    s->m = m; s->c = c; s->timed = timed;
     for (int i = 0; i < c->n_element; i++) if (c->element[i].kernel && mlo_menu_make(s, &s->menu[i], &c->element[i])) return (int)m->error.code;
     return 0;
 }
@@ -129,7 +134,7 @@ static void mlo_search_frames(mlo_space *s, int frames) {
 
 /* Sums of the plan's choices, and how fast it is. */
 static void mlo_plan_sum(const mlo_space *s, mlo_plan *p) {
-    static const mlo_price nothing = { 0, 0, 0 };
+    static const mlo_price nothing = { 0, 0, 0, 0 };
     p->price = nothing; p->bits = s->fifo_bits; p->beats = 0; p->pace = 1; p->frames = s->c->frames;
     for (int i = 0; i < s->c->n_element; i++) if (s->menu[i].n) {
         const mlo_choice *c = &s->menu[i].item[p->item[i]];
@@ -176,29 +181,31 @@ static void mlo_partials_thin(mlo_partials *p, size_t first) {
     size_t kept = first;
     if (p->n > first) qsort(p->item + first, p->n - first, sizeof *p->item, mlo_partial_order);
     for (size_t i = first; i < p->n; i++) {
-        int beaten = 0;                                     /* in price by those before */
-        for (size_t k = first; k < kept && !beaten; k++) beaten = p->item[k].bits <= p->item[i].bits && p->item[k].beats <= p->item[i].beats;
+        const mlo_partial *one = &p->item[i];
+        int beaten = 0;                                     /* in price by those before; likely by the one just before */
+        for (size_t k = kept; k-- > first && !beaten; ) beaten = p->item[k].price.multipliers <= one->price.multipliers && p->item[k].bits <= one->bits && p->item[k].beats <= one->beats;
         if (!beaten) p->item[kept++] = p->item[i];
     }
     p->n = kept;
 }
 
 /* Least multipliers, bits and beats of the kernels from i on, at a pace. */
-typedef struct { int64_t multipliers, bits, beats; } mlo_rest;
+typedef struct { int64_t multipliers, bits, beats, most_beats; } mlo_rest;
 
 static void mlo_search_rest(const mlo_space *s, int64_t pace, mlo_rest *rest) {
     const int n = s->c->n_element;
     memset(&rest[n], 0, sizeof rest[n]);
     for (int i = n; i--; ) {
-        mlo_rest least = { MLO_UNLIMITED, MLO_UNLIMITED, MLO_UNLIMITED };
+        mlo_rest least = { MLO_UNLIMITED, MLO_UNLIMITED, MLO_UNLIMITED, 0 };
         rest[i] = rest[i + 1];
         for (size_t k = 0; k < s->menu[i].n && s->menu[i].item[k].interval <= pace; k++) {
             const mlo_choice *c = &s->menu[i].item[k];
             if (c->price.multipliers < least.multipliers) least.multipliers = c->price.multipliers;
             if (c->bits < least.bits) least.bits = c->bits;
             if (c->beats < least.beats) least.beats = c->beats;
+            if (c->beats > least.most_beats) least.most_beats = c->beats;
         }
-        if (s->menu[i].n) { rest[i].multipliers += least.multipliers; rest[i].bits += least.bits; rest[i].beats += least.beats; }
+        if (s->menu[i].n) { rest[i].multipliers += least.multipliers; rest[i].bits += least.bits; rest[i].beats += least.beats; rest[i].most_beats += least.most_beats; }
     }
 }
 
@@ -206,8 +213,9 @@ static void mlo_search_rest(const mlo_space *s, int64_t pace, mlo_rest *rest) {
 static int mlo_search_layer(const mlo_space *s, int i, const mlo_limits *l, int64_t pace, int64_t beats, const mlo_rest *rest, mlo_partials *p, size_t first, size_t end) {
     for (size_t b = first; b < end; b++) for (size_t k = 0; k < s->menu[i].n && s->menu[i].item[k].interval <= pace; k++) {
         const mlo_choice *c = &s->menu[i].item[k];
-        mlo_partial one = { mlo_price_sum(p->item[b].price, &c->price), p->item[b].bits + (l->bits < MLO_UNLIMITED ? c->bits : 0), p->item[b].beats + c->beats, b, k };
-        if (one.price.multipliers + rest[i + 1].multipliers > l->multipliers || (l->bits < MLO_UNLIMITED && one.bits + rest[i + 1].bits > l->bits) || one.beats + rest[i + 1].beats > beats) continue;
+        mlo_partial one = { mlo_price_sum(p->item[b].price, &c->price), p->item[b].bits + (l->bits < MLO_UNLIMITED ? c->bits : 0), p->item[b].beats + (rest[0].most_beats > beats ? c->beats : 0), b, k };
+        if (one.price.multipliers + rest[i + 1].multipliers > l->multipliers || (l->bits < MLO_UNLIMITED && one.bits + rest[i + 1].bits > l->bits)) continue;
+        if (rest[0].most_beats > beats && one.beats + rest[i + 1].beats > beats) continue;
         if (mlo_partials_add(p, &one)) return (int)s->m->error.code;
     }
     mlo_partials_thin(p, end);
@@ -217,7 +225,7 @@ static int mlo_search_layer(const mlo_space *s, int i, const mlo_limits *l, int6
 /* Where sums matter: found says whether there is a folding within the limits; then the plan is the cheapest. */
 static int mlo_search_program(const mlo_space *s, const mlo_limits *l, int64_t pace, int64_t beats, mlo_plan *plan, int *found) {
     mlo_partials p = { s->m, NULL, 0, 0 };
-    mlo_partial none = { { 0, 0, 0 }, l->bits < MLO_UNLIMITED ? s->fifo_bits : 0, 0, 0, 0 };
+    mlo_partial none = { { 0, 0, 0, 0 }, l->bits < MLO_UNLIMITED ? s->fifo_bits : 0, 0, 0, 0 };
     mlo_rest rest[MLO_CORE_MOST + 1];
     size_t first = 0, end = 1;
     *found = 0;
@@ -236,6 +244,13 @@ static int mlo_search_program(const mlo_space *s, const mlo_limits *l, int64_t p
     return r;
 }
 
+/* The cheapest of a menu's first k + 1: nothing slower than those. */
+static size_t mlo_menu_cheapest(const mlo_menu *menu, size_t k) {
+    size_t best = 0;
+    for (size_t i = 1; i <= k; i++) if (mlo_price_order(&menu->item[i].price, &menu->item[best].price) < 0) best = i;
+    return best;
+}
+
 /* The cheapest folding within the limits. */
 static int mlo_search_solve(const mlo_space *s, const mlo_limits *l, mlo_plan *plan, int *found) {
     const int64_t pace = l->steady / s->c->tokens, beats = mlo_load_beats(s->c, l->steady < MLO_UNLIMITED / s->c->frames ? l->steady * s->c->frames : MLO_UNLIMITED);
@@ -244,12 +259,12 @@ static int mlo_search_solve(const mlo_space *s, const mlo_limits *l, mlo_plan *p
     for (int i = 0; i < s->c->n_element; i++) if (s->menu[i].n) {
         const mlo_menu *menu = &s->menu[i];
         if (menu->item[0].interval > pace) return 0;
-        size_t best = 0;
-        for (size_t k = 1; k < menu->n && menu->item[k].interval <= pace; k++) if (mlo_price_order(&menu->item[k].price, &menu->item[best].price) < 0) best = k;
-        plan->item[i] = best;
+        size_t k = 0;
+        while (k + 1 < menu->n && menu->item[k + 1].interval <= pace) k++;
+        plan->item[i] = mlo_menu_cheapest(menu, k);
     }
     mlo_plan_sum(s, plan);
-    if (plan->price.multipliers > l->multipliers) return 0;          /* the fewest there are at this pace */
+    if (!s->timed && plan->price.multipliers > l->multipliers) return 0;          /* the fewest there are at this pace */
     *found = mlo_plan_within(plan, l);
     return *found ? 0 : mlo_search_program(s, l, pace, beats, plan, found);
 }
@@ -265,6 +280,23 @@ static int mlo_search_fastest(const mlo_space *s, const mlo_limits *l, mlo_plan 
         if (mlo_search_solve(s, &try, &other, &fits)) return (int)s->m->error.code;
         if (fits) *plan = other; else low = try.steady;
     }
+    return 0;
+}
+
+/* Of the foldings within the limits that are as fast as the plan, the one whose tokens are through soonest: what one frame in flight, which
+ * cannot hide filling and draining, makes of spare multipliers. Lanes stay as few as the pace needs. */
+static int mlo_search_spare(const mlo_space *s, const mlo_limits *l, mlo_plan *plan) {
+    mlo_space timed; mlo_limits try = *l; mlo_plan other; int found;
+    if (plan->frames > 1 || l->multipliers == MLO_UNLIMITED) return 0;
+    try.steady = plan->steady;
+    if (mlo_search_begin(s->m, s->c, 1, &timed)) return (int)s->m->error.code;
+    timed.fifo_bits = s->fifo_bits;
+    if (mlo_search_solve(&timed, &try, &other, &found) || !found) return (int)s->m->error.code;
+    for (int i = 0; i < s->c->n_element; i++) if (s->menu[i].n) {
+        const mlo_choice *c = &timed.menu[i].item[other.item[i]];
+        if (mlo_element_fold(s->m, &s->c->element[i], c->pe, c->simd)) return (int)s->m->error.code;
+    }
+    mlo_core_lanes(s->c);
     return 0;
 }
 
@@ -289,6 +321,26 @@ static int mlo_plan_predict(const mlo_space *s, mlo_plan *p) {
     return 0;
 }
 
+/* For targets that no even pace meets: everything as fast as can be, then kernel after kernel as cheap as the target lets it be.
+ * What is faster alone never makes the whole slower, so each kernel's limit is found by bisection, and if this fails nothing else succeeds. */
+static int mlo_search_rush(const mlo_space *s, int64_t target, mlo_plan *plan) {
+    memset(plan, 0, sizeof *plan);
+    mlo_plan_sum(s, plan);
+    if (mlo_plan_predict(s, plan)) return (int)s->m->error.code;
+    for (int i = 0; i < s->c->n_element && plan->cycles <= target; i++) {
+        size_t low = 0, high = s->menu[i].n;                 /* low meets the target, high does not */
+        while (high > low + 1) {
+            mlo_plan other = *plan;
+            size_t middle = low + (high - low) / 2;
+            other.item[i] = mlo_menu_cheapest(&s->menu[i], middle);
+            mlo_plan_sum(s, &other);
+            if (mlo_plan_predict(s, &other)) return (int)s->m->error.code;
+            if (other.cycles <= target) { *plan = other; low = middle; } else high = middle;
+        }
+    }
+    return 0;
+}
+
 /* The cheapest folding that takes at most `target` cycles per frame. Not found: `plan` is the fastest, if that is found. */
 static int mlo_search_target(const mlo_space *s, const mlo_limits *l, int64_t target, mlo_plan *plan, int *found, int *any) {
     mlo_limits try = *l;
@@ -297,16 +349,31 @@ static int mlo_search_target(const mlo_space *s, const mlo_limits *l, int64_t ta
         if (mlo_search_solve(s, &try, plan, found) || (*found && mlo_plan_predict(s, plan))) return (int)s->m->error.code;
         if (*found && plan->cycles <= target) return 0;
     }
-    return mlo_search_fastest(s, l, plan, any) || (*any && mlo_plan_predict(s, plan)) ? (int)s->m->error.code : 0;
+    mlo_plan rush;
+    if (mlo_search_fastest(s, l, plan, any) || (*any && mlo_plan_predict(s, plan)) || mlo_search_rush(s, target, &rush)) return (int)s->m->error.code;
+    if (rush.price.multipliers <= l->multipliers && rush.bits <= l->bits && (!*any || rush.cycles < plan->cycles)) { *plan = rush; *any = 1; }
+    *found = *any && plan->cycles <= target;
+    return 0;
 }
 
-/* Every folding within the limits that is the cheapest for its speed, the slowest first: MLO_PUSHed onto plans. */
+/* Could more frames in flight be of use, which share the loads? Not from two on, when even the most beats there are would not be felt. */
+static int mlo_search_more(const mlo_space *s, const mlo_plan *p) {
+    mlo_rest rest[MLO_CORE_MOST + 1];
+    mlo_search_rest(s, MLO_UNLIMITED, rest);
+    return p->frames < 2 || mlo_load_cycles(s->c, rest[0].most_beats) > p->steady * p->frames;
+}
+
+/* Every folding within the limits that is the cheapest for its speed, the slowest first: MLO_PUSHed onto plans. From two frames in flight on,
+ * steady is what comes out, so that more frames, which cost bits, must make it faster or cheaper. */
 static int mlo_search_front(const mlo_space *s, const mlo_limits *l, mlo_plan **plans, size_t *n) {
     mlo_limits try = *l;
     mlo_plan plan;
+    const size_t before = *n;
     for (int found = 1; found; try.steady = plan.steady - 1) {
-        if (mlo_search_solve(s, &try, &plan, &found) || (found && mlo_plan_predict(s, &plan))) return (int)s->m->error.code;
-        if (found && !MLO_PUSH(s->m, *plans, *n, plan)) return (int)s->m->error.code;
+        if (mlo_search_solve(s, &try, &plan, &found)) return (int)s->m->error.code;
+        int beaten = !found;
+        for (size_t i = 0; i < before && !beaten; i++) beaten = (*plans)[i].frames > 1 && (*plans)[i].steady <= plan.steady && (*plans)[i].price.multipliers <= plan.price.multipliers;
+        if (!beaten && (mlo_plan_predict(s, &plan) || !MLO_PUSH(s->m, *plans, *n, plan))) return (int)s->m->error.code;
     }
     return 0;
 }

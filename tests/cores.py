@@ -4,7 +4,7 @@
     body = Body(tokens=8, channels=6)
     y = body.add(body.mvu(body.requant(body.x), 6), body.x)
     model = body.model(y, layers=3)          # an ONNX model as `mlo lower` leaves it; parameters are inputs of the model: fold needs no values
-    body.kernels[1].foldings()               # {pe, simd, interval, multipliers, beats, bits}: arrays over all legal foldings
+    body.kernels[1].foldings()               # {pe, simd, interval, multipliers, beats, bits, way}: arrays over all legal foldings
 
 The rules are those of the headers in verilog/ (mlo_mvu, mlo_attention, mlo_layernorm, mlo_param, ...), written down anew."""
 import numpy as np
@@ -30,15 +30,15 @@ def memory(width, depth):
 class Kernel:
     """name, its legal (pe, simd), and for one of them: cycles per token, multipliers, memories (width, depth), bits of frames."""
 
-    def __init__(self, name, legal, interval, multipliers, memories, frames=lambda p, s: 0):
-        self.name, self.legal, self.interval, self.multipliers, self.memories, self.frames = name, legal, interval, multipliers, memories, frames
+    def __init__(self, name, legal, interval, multipliers, memories, frames=lambda p, s: 0, latency=None):
+        self.name, self.legal, self.interval, self.multipliers, self.memories, self.frames, self.latency = name, legal, interval, multipliers, memories, frames, latency
 
     def foldings(self):
         rows = []
         for p, s in self.legal:
             loads = [memory(w, d) for w, d in self.memories(p, s)]
-            rows.append((p, s, self.interval(p, s), self.multipliers(p, s), sum(b for b, _ in loads), sum(b for _, b in loads) + self.frames(p, s)))
-        return dict(zip(("pe", "simd", "interval", "multipliers", "beats", "bits"), np.array(rows, np.int64).T))
+            rows.append((p, s, self.interval(p, s), self.multipliers(p, s), sum(b for b, _ in loads), sum(b for _, b in loads) + self.frames(p, s), self.interval(p, s) + self.latency(p, s) if self.latency else 0))
+        return dict(zip(("pe", "simd", "interval", "multipliers", "beats", "bits", "way"), np.array(rows, np.int64).T))
 
 
 class Body:
@@ -79,7 +79,8 @@ class Body:
         more = [self.parameter(T.INT8, 256)] if table else []
         name, y = self.node("MVUTable" if table else "MVU", [x, self.parameter(T.INT8, k, n), *self.channel_parameters(n), *more], n, bits, {"mlo.parts": str(parts)} if parts > 1 else {})
         self.kernels.append(Kernel(name, [(p, s) for p in divisors(n // parts) for s in divisors(k)], lambda p, s: (k // s) * (n // p), lambda p, s: p * s,
-                                   lambda p, s: [(8 * p * s, (n // p) * (k // s)), (64 * p, n // p)] + ([(bits, 256)] if table else [])))
+                                   lambda p, s: [(8 * p * s, (n // p) * (k // s)), (64 * p, n // p)] + ([(bits, 256)] if table else []),
+                                   latency=lambda p, s: clog2(s) + 11 + table))
         return y
 
     def attention(self, x, heads):
@@ -90,9 +91,12 @@ class Body:
         self.constants.append(helper.make_tensor(x + "_parts", T.INT64, [3], [c, c, c]))
         self.nodes.append(helper.make_node("Split", [x, x + "_parts"], parts, axis=-1))
         for p in parts: self.width[p] = (c, 8)
+        def latency(p, s):        # of the last head's row, beyond a row: to its first beat, and all beats of its channels
+            groups, steps = ceil(t, p), d // s
+            return groups * (steps + ceil(p, ceil(p, steps)) + 1) + divider + 28 + clog2(s) + clog2(p) - max(groups * steps, divider + 1) + steps
         name, y = self.node("Attention", [*parts, "mask", self.parameter(T.INT32, 4)], c, 8, heads=heads, lt=clog2(t))
         self.kernels.append(Kernel(name, [(p, s) for p in range(1, t + 1) for s in divisors(d)], lambda p, s: heads * max(ceil(t, p) * (d // s), divider + 1),
-                                   lambda p, s: 2 * p * s, lambda p, s: [(64, 1)], lambda p, s: 2 * 2 * ceil(t, p) * p * c * 8))
+                                   lambda p, s: 2 * p * s, lambda p, s: [(64, 1)], lambda p, s: 2 * 2 * ceil(t, p) * p * c * 8, latency))
         return y
 
     def model(self, y, layers):
