@@ -32,8 +32,9 @@ static int mlo_fold_caps(mlo *m, mlo_hw *c, int64_t pe, int64_t simd) {
 typedef struct { int64_t pe, simd, target; mlo_limits within; int search, any_frames; const char *reached; } mlo_wish;
 
 /* No folding is within the limits: which of them, and what the least is. */
-static int mlo_fold_too_small(const mlo_space *s, const mlo_limits *l) {
+static int mlo_fold_too_small(mlo_space *s, const mlo_limits *l, int any_frames) {
     mlo_rest least[MLO_CORE_MOST + 1];
+    if (any_frames) mlo_search_frames(s, 1);
     mlo_search_rest(s, MLO_UNLIMITED, least);
     int64_t bits = least[0].bits + s->fifo_bits;
     if (least[0].multipliers > l->multipliers)
@@ -70,7 +71,7 @@ static int mlo_fold_search(mlo *m, mlo_hw *c, const mlo_wish *w) {
         if (found && (!have || mlo_plan_serves(w, &plan, &best))) { best = plan; have = 1; }
         if (found && !mlo_search_more(&s, &plan)) break;
     }
-    if (!have) return mlo_fold_too_small(&s, &w->within);
+    if (!have) return mlo_fold_too_small(&s, &w->within, w->any_frames);
     if (w->target && best.cycles > w->target)
         return mlo_fail_at(m, MLO_E_FOLDING, NULL, "%lld cycles per frame cannot be reached%s; the fastest folding takes %lld, with %lld multipliers%s; raise %s", (long long)w->target,
             w->within.multipliers < MLO_UNLIMITED || w->within.bits < MLO_UNLIMITED ? " within the budget" : "", (long long)best.cycles, (long long)best.price.multipliers,
@@ -223,7 +224,7 @@ static int mlo_fold_pareto(mlo *m, mlo_text *t) {
         mlo_search_frames(&s, frames);
         if (mlo_search_front(&s, &w.within, &plans, &n)) return (int)m->error.code;
     }
-    if (!n) return mlo_fold_too_small(&s, &w.within);
+    if (!n) return mlo_fold_too_small(&s, &w.within, w.any_frames);
     mlo_plans_thin(plans, &n);
     for (size_t i = 0; i < n && !m->error.code; i++) if (!w.target || plans[i].cycles <= w.target) mlo_pareto_line(&s, &plans[i], t);
     return (int)m->error.code;

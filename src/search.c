@@ -322,7 +322,7 @@ static int mlo_plan_predict(const mlo_space *s, mlo_plan *p) {
 }
 
 /* For targets that no even pace meets: everything as fast as can be, then kernel after kernel as cheap as the target lets it be.
- * What is faster alone never makes the whole slower, so each kernel's limit is found by bisection, and if this fails nothing else succeeds. */
+ * What is faster alone never makes the whole slower, so each kernel's limit is found by bisection, and if this fails, nothing else meets it (but for the few cycles that narrower adder trees are shallower). */
 static int mlo_search_rush(const mlo_space *s, int64_t target, mlo_plan *plan) {
     memset(plan, 0, sizeof *plan);
     mlo_plan_sum(s, plan);
