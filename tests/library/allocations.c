@@ -54,14 +54,15 @@ static int build(counter *c, const char *path, int only_roll) {
     if (!m || (only_roll && !original)) { mlo_close(m); return MLO_E_MEMORY; }
     if (only_roll) return roll(m, original, path);
     mlo_load(m, path);
-    mlo_set(m, "pe", "2");
-    mlo_set(m, "simd", "2");
+    mlo_set(m, "budget-macs", "40");
+    mlo_set(m, "bandwidth", "0.5");
     mlo_set(m, "report", "numbers");
     if (!mlo_to(m, "read") && !mlo_draw(m, 0, &sample, &n_sample)) mlo_calibrate(m, sample, n_sample);      /* one, as each is evaluated four times */
     mlo_to(m, "quantize");
     mlo_report(m, "quantize");
     mlo_to(m, "fold");
     mlo_report(m, "folding");
+    mlo_report(m, "pareto");
     mlo_write_json(m, count_sink, &n);
     mlo_write_onnx(m, count_sink, &n);
     mlo_emit(m, count_sink, &n);
