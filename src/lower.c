@@ -78,13 +78,13 @@ static int mlo_merge_all(mlo *m, mlo_graph *body) {
     mlo_map gone = {0};          /* projection -> its attention's first projection; merged where the last of the three stood */
     for (size_t i = 0; i < body->n_node; i++) {
         mlo_node *p[3];
-        if (!mlo_is(body->node[i], "mlo.Attention") || !mlo_projections(body, body->node[i], p)) continue;
+        if (!mlo_is_attention(body->node[i]) || !mlo_projections(body, body->node[i], p)) continue;
         for (int k = 0; k < 3; k++) if (mlo_map_put(m, &gone, p[k], body->node[i])) return (int)m->error.code;
     }
     for (size_t i = 0; i < body->n_node; i++) {
         mlo_node *n = body->node[i], *p[3];
         mlo_node *attention = (mlo_node *)mlo_map_get(&gone, n);
-        if (mlo_is(n, "mlo.Attention") && mlo_projections(body, n, p) && mlo_merge_projections(m, body, &list, p)) return (int)m->error.code;
+        if (mlo_is_attention(n) && mlo_projections(body, n, p) && mlo_merge_projections(m, body, &list, p)) return (int)m->error.code;
         if (!attention && mlo_graph_add(m, &list, n)) return (int)m->error.code;
     }
     body->node = list.node; body->n_node = list.n_node;

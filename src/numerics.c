@@ -312,7 +312,7 @@ static int mlo_flow_kernel(const mlo_quantizer *q, mlo_numerics *u, mlo_compared
     double rounding = mlo_rounding_part(y, i, noise);
     noise = mlo_part_of_power(noise, power);
     own = !(all > 0) ? 1 : noise > all ? 1 - all / noise : 0;
-    if (all > 0 && own > rounding && !mlo_compared_sums(y) && !mlo_is(y->node, "mlo.Attention")) own = rounding;
+    if (all > 0 && own > rounding && !mlo_compared_sums(y) && !mlo_is_attention(y->node)) own = rounding;
     y->at[i].share = flow * own;
     y->at[i].cause = mlo_noise_cause(y, i, own, rounding);
     for (int r = 0; r < y->n_reads && all > 0; r++) {

@@ -66,7 +66,7 @@ static mlo_node *mlo_kernel_node(mlo_quantizer *q, const char *op, const mlo_sub
     int64_t hi = ((int64_t)1 << (bits - 1)) - 1;
     if (mlo_attr_int(m, n, "lo", -hi - 1) || mlo_attr_int(m, n, "hi", hi)) return NULL;
     if (bits != mlo_bits_of(to) && mlo_meta_put(m, &n->meta, &n->n_meta, "mlo.bits", mlo_format(m, "%d", bits))) return NULL;
-    if (q->pow2 && !mlo_is(n, "mlo.Attention") && !mlo_is(n, "mlo.LayerNorm") && mlo_meta_put(m, &n->meta, &n->n_meta, "mlo.pow2", "1")) return NULL;
+    if (q->pow2 && !mlo_is_attention(n) && !mlo_is(n, "mlo.LayerNorm") && mlo_meta_put(m, &n->meta, &n->n_meta, "mlo.pow2", "1")) return NULL;
     for (size_t i = 0; b && i < b->node->n_meta; i++)
         if (!mlo_starts(b->node->meta[i].key, "pkg.torch") && mlo_meta_put(m, &n->meta, &n->n_meta, b->node->meta[i].key, b->node->meta[i].value)) return NULL;
     return mlo_numbers_meta(q, n, "mlo.scale", scale) || mlo_graph_add(m, q->body, n) ? NULL : n;
@@ -447,6 +447,21 @@ static int mlo_quantize_linear(mlo_quantizer *q, const mlo_sublayer *b) {
 
 /* ---- attention, norm, residual --------------------------------------------------------------------------------------------------------------------- */
 
+/* The constants of one iteration: see kernel_attention.c. score: what a unit of q k is in the softmax; v, y: steps of values and of their mix. */
+static void mlo_attention_numbers(const mlo_sublayer *b, int64_t i, int lt, double score, double v, double y, int32_t *p) {
+    const mlo_given *w = b->probs_given, *s = w ? b->scores_given : NULL;
+    const double octave = 1.4426950408889634;
+    int64_t mult[4] = {0}; int shift[4] = {0};
+    mlo_fixed((s ? s->scale[i] : score) * octave * (w ? 4096 : 64), 40, &mult[0], &shift[0]);
+    if (w) mlo_fixed(v * w->scale[i] / y, 62, &mult[1], &shift[1]);
+    else { mlo_fixed(v / y, 62 - lt - 8, &mult[1], &shift[1]); shift[1] += lt + 8; }
+    if (w) { mlo_fixed(1 / w->scale[i], 62 - lt - 18, &mult[2], &shift[2]); shift[2] += lt + 18; }
+    if (s) mlo_fixed_to(score / s->scale[i], 18, 40, &mult[3], &shift[3]);
+    for (int k = 0; k < (s ? 4 : w ? 3 : 2); k++) { int at = 2 * k + (k == 3); p[at] = (int32_t)mult[k]; p[at + 1] = shift[k]; }
+    if (w) p[6] = (int32_t)(ldexp(1, w->bits - w->sign) - 1 - (!w->sign && w->narrow) - w->zero[i]);
+    if (s) p[9] = (int32_t)(s->zero[i] - (s->sign ? 0 : 128));
+}
+
 static int mlo_quantize_attention(mlo_quantizer *q, const mlo_sublayer *b) {
     mlo *m = q->m;
     mlo_signal *s[3], *y = mlo_signal_of(q, b->out);
@@ -455,16 +470,11 @@ static int mlo_quantize_attention(mlo_quantizer *q, const mlo_sublayer *b) {
     mlo_form f = mlo_body_form(&q->r, b->in[1]);
     int lt = mlo_clog2(mlo_form_count(&f) / f.dims[f.rank - 1]);
     const char *p = mlo_format(m, "%s_p", b->out);
-    const int64_t four = 4;
-    int32_t *data = p ? (int32_t *)mlo_parameter(q, p, MLO_INT32, 1, &four) : NULL;
-    mlo_node *n = data ? mlo_kernel_node(q, "mlo.Attention", b, b->out, made.type, made.bits, made.scale) : NULL;
+    const int64_t count = b->probs_given ? b->scores_given ? 10 : 7 : 4;
+    int32_t *data = p ? (int32_t *)mlo_parameter(q, p, MLO_INT32, 1, &count) : NULL;
+    mlo_node *n = data ? mlo_kernel_node(q, count == 4 ? "mlo.Attention" : count == 7 ? "mlo.AttentionProbs" : "mlo.AttentionRounded", b, b->out, made.type, made.bits, made.scale) : NULL;
     if (!n || mlo_attr_int(m, n, "heads", b->heads) || mlo_attr_int(m, n, "lt", lt)) return (int)m->error.code;
-    for (int64_t i = 0; i < q->scan.iterations; i++) {
-        int64_t ms, mo; int ss, so;
-        mlo_fixed(s[0]->scale8[i] * s[1]->scale8[i] * fabs(b->scale) * 64 * 1.4426950408889634, 40, &ms, &ss);
-        mlo_fixed(s[2]->scale8[i] / made.scale[i], 62 - lt - 8, &mo, &so);
-        data[4 * i] = (int32_t)ms; data[4 * i + 1] = ss; data[4 * i + 2] = (int32_t)mo; data[4 * i + 3] = so + lt + 8;
-    }
+    for (int64_t i = 0; i < q->scan.iterations; i++) mlo_attention_numbers(b, i, lt, s[0]->scale8[i] * s[1]->scale8[i] * fabs(b->scale), s[2]->scale8[i], made.scale[i], data + count * i);
     if (b->scale < 0) return mlo_fail(m, MLO_E_UNSUPPORTED, b->node, "attention scores with a negative scale %g", b->scale);
     const char *in[] = { s[0]->name8, s[1]->name8, s[2]->name8, q->mask_bits, p };
     if (mlo_inputs(m, n, in, 5)) return (int)m->error.code;

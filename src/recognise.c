@@ -21,6 +21,7 @@ typedef struct {
     float epsilon; int center;      /* norm */
     int64_t heads; double scale;    /* attention: heads, and what scores are multiplied by */
     const char *mask;               /* attention: the additive mask's name, NULL for none */
+    mlo_given *scores_given, *probs_given;  /* attention: what scores (as the softmax reads them) and probabilities are rounded to; NULL: nothing is fixed */
     mlo_node **inner; size_t n_inner;   /* unary: the nodes of the function, in order */
 } mlo_sublayer;
 
@@ -76,9 +77,15 @@ static int mlo_is_rounded(const mlo_recogniser *r, const char *name, mlo_roundin
     return mlo_is_carried(r, name) && mlo_rounding_of(r->m, r->scan, r->body, name, f);
 }
 
-/* The value that `name` is, but for rounding. */
-static const char *mlo_unrounded(mlo_recogniser *r, const char *name) {
-    for (mlo_rounding f; mlo_is_rounded(r, name, &f); name = f.from) r->left_out++;
+/* The value that `name` is, but for rounding. *given: the first rounding of it (it may be known from further on), times factor; those behind that differ
+ * are left out. */
+static const char *mlo_unrounded(mlo_recogniser *r, const char *name, double factor, mlo_given **given) {
+    for (mlo_rounding f; mlo_is_rounded(r, name, &f); name = f.from) {
+        mlo_given *g = mlo_rounding_given(r->m, r->scan, r->body, &f, 1 / factor);
+        r->left_out += g && *given && !mlo_given_equal(g, *given, r->scan->iterations);
+        *given = g;
+        if (!g) break;
+    }
     return name;
 }
 
@@ -227,7 +234,7 @@ static const char *mlo_block_bias(mlo_recogniser *r, mlo_node *n) {
 static mlo_node *mlo_scores(mlo_recogniser *r, mlo_node *softmax, mlo_sublayer *b) {
     const char *name = softmax->input[0]; double x;
     for (int i = 0; i < MLO_CHAIN; i++) {
-        mlo_node *p = mlo_made_by(r, name = mlo_unrounded(r, name));
+        mlo_node *p = mlo_made_by(r, name = mlo_unrounded(r, name, b->scale, &b->scores_given));
         if (!p) break;
         if (mlo_is(p, "MatMul")) return p;
         int first = mlo_is_carried(r, p->input[0]);
@@ -245,11 +252,12 @@ static mlo_node *mlo_scores(mlo_recogniser *r, mlo_node *softmax, mlo_sublayer *
 /* MatMul(softmax(..), v) behind reshapes: an attention of [T, C] tokens. `out` is the value after the reshapes, chain leads to `mix`. */
 static const char *mlo_block_attention(mlo_recogniser *r, mlo_node *mix, const char *out, const mlo_chain *joined) {
     mlo_sublayer *b = mlo_block_new(r, MLO_ATTENTION, mix, out);
-    mlo_node *softmax = mlo_made_by(r, mlo_unrounded(r, mix->input[0]));
+    mlo_node *softmax = b ? mlo_made_by(r, mlo_unrounded(r, mix->input[0], 1, &b->probs_given)) : NULL;
     mlo_chain chain[3];
-    if (!b || !mlo_is(softmax, "Softmax")) return mlo_cannot(r, mix, "a product of two activations that is not attention");
+    if (!b || r->m->error.code) return NULL;
+    if (!mlo_is(softmax, "Softmax")) return mlo_cannot(r, mix, "a product of two activations that is not attention");
     mlo_node *scores = mlo_scores(r, softmax, b);
-    if (!scores) return NULL;
+    if (!scores || r->m->error.code) return NULL;
     mlo_form s = mlo_body_form(r, scores->output[0]), o = mlo_body_form(r, mix->output[0]);
     int64_t axis = mlo_int(softmax, "axis", -1);
     if (!mlo_form_known(&s) || !mlo_form_known(&o) || s.rank < 3 || o.rank != s.rank) return mlo_cannot(r, scores, "scores of unknown shape (bind dimensions with --dim)");

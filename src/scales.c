@@ -115,6 +115,24 @@ static int mlo_given_relu(mlo_quantizer *q, const mlo_sublayer *b) {
     return 0;
 }
 
+/* Are an operand's integers the source's, without a zero point? */
+static int mlo_given_plain(const mlo_quantizer *q, const mlo_signal *x) {
+    const mlo_given *g = mlo_narrow_given(x);
+    if (!mlo_given_scaled(g)) return 0;
+    for (int64_t i = 0; i < q->scan.iterations; i++) if (mlo_given_zero(g, i) < 0 || mlo_given_zero(g, i) > 0) return 0;
+    return 1;
+}
+
+/* Of the roundings inside an attention, those that it has: of products of the source's own integers, scores to 8 bits and probabilities to 8 bits at most. */
+static void mlo_given_inside(mlo_quantizer *q, mlo_sublayer *b) {
+    const mlo_given *s = b->scores_given, *w = b->probs_given;
+    int probs = w && w->bits <= 8 && mlo_given_plain(q, mlo_signal_of(q, b->in[2]));
+    int scores = probs && s && s->bits == 8 && !s->narrow && mlo_given_plain(q, mlo_signal_of(q, b->in[0])) && mlo_given_plain(q, mlo_signal_of(q, b->in[1]));
+    q->r.left_out += (size_t)((w && !probs) + (s && !scores));
+    if (!probs) b->probs_given = NULL;
+    if (!scores) b->scores_given = NULL;
+}
+
 /* What an attention cannot take: scores know no zero of the queries, and what is mixed has the zero of what it is made of. */
 static int mlo_given_attention(mlo_quantizer *q, const mlo_sublayer *b) {
     mlo_signal *x = mlo_signal_of(q, b->in[0]), *v = mlo_signal_of(q, b->in[2]), *y = mlo_signal_of(q, b->out), *left = NULL;
@@ -138,11 +156,12 @@ static int mlo_demand_given(mlo_quantizer *q) {
     for (size_t k = 0; k < q->r.n_block; k++) {
         mlo_sublayer *b = q->r.block[k];
         if (b->kind == MLO_ATTENTION && mlo_given_attention(q, b)) break;
+        if (b->kind == MLO_ATTENTION) mlo_given_inside(q, b);
         if (b->kind == MLO_UNARY && mlo_given_relu(q, b)) break;
         if (b->kind == MLO_LINEAR) b->weight_given = mlo_weight_given(q->m, &q->scan, b->weight, b->transposed, mlo_signal_of(q, b->out)->channels);
         q->r.left_out += b->kind == MLO_LINEAR && b->sum_given && mlo_fused_unary(q, b);
     }
-    if (q->r.left_out) mlo_warn(q->m, "%zu roundings of the model are left out: of scores and probabilities, of sums before their bias, and where readers round one value differently. The integer model is finer there", q->r.left_out);
+    if (q->r.left_out) mlo_warn(q->m, "%zu roundings of the model are left out: inside attentions, of sums before their bias, and where readers round one value differently. The integer model is finer there", q->r.left_out);
     return (int)q->m->error.code;
 }
 
@@ -612,15 +631,16 @@ static int mlo_choose_scales(mlo_quantizer *q) {
 }
 
 /* real = mult / 2^shift with 15 significant bits, 1 <= shift <= most. */
-static void mlo_fixed(double real, int most, int64_t *mult, int *shift) {
+static void mlo_fixed_to(double real, int bits, int most, int64_t *mult, int *shift) {
     int e;
-    double f = frexp(real, &e);
-    *mult = (int64_t)floor(f * 32768 + 0.5);
-    if (*mult == 32768) { *mult = 16384; e++; }
-    *shift = 15 - e;
+    double f = frexp(real, &e), top = ldexp(1, bits);
+    *mult = (int64_t)floor(f * top + 0.5);
+    if (*mult == (int64_t)top) { *mult = (int64_t)top / 2; e++; }
+    *shift = bits - e;
     if (*shift > most) { *mult = (int64_t)floor(ldexp(real, most) + 0.5); *shift = most; }
-    if (*shift < 1) { *mult = 32767; *shift = 1; }
+    if (*shift < 1) { *mult = (int64_t)top - 1; *shift = 1; }
 }
+static void mlo_fixed(double real, int most, int64_t *mult, int *shift) { mlo_fixed_to(real, 15, most, mult, shift); }
 
 /* The same as a shift alone, for a power of two: mult is 1, or with a shift to the left what it takes beside a shift of 1. */
 static int mlo_shifted(mlo *m, const mlo_node *blame, double real, int64_t *mult, int *shift) {

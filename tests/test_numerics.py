@@ -474,6 +474,11 @@ def check_exp2():
     v = t.read(os.path.join(t.root, "verilog/mlo_exp2.v")).decode().split("ROM = {")[1].split("}")[0].replace("16'd", "")
     t.case("the table of 2^-x in C is round(65280 * 2^(-f/64))", equal(rom(c), want))
     t.case("the table of 2^-x in Verilog is the same", equal(rom(v)[::-1], want))
+    want = [round(262143 * 2 ** (-f / 64)) for f in range(65)]
+    c = t.read(os.path.join(t.root, "src/kernel_attention.c")).decode().split("#define MLO_EXP2_FINE")[1].split("#define")[0]
+    v = t.read(os.path.join(t.root, "verilog/mlo_exp2_fine.v")).decode().split("ROM = {")[1].split("}")[0].replace("18'd", "")
+    t.case("the fine table of 2^-x in C is round(262143 * 2^(-f/64))", equal(rom(c), want))
+    t.case("the fine table of 2^-x in Verilog is the same", equal(rom(v)[::-1], want))
 
 
 def check_attention():
@@ -504,6 +509,46 @@ def check_attention():
     note("attention: weights off by at most %.2f of 255, 1/sum by 2^%.1f" % (e_most, np.log2(max(r_most, 1e-9))))
     t.case("Attention is its formula", why)
     t.case("Attention keeps its error bounds", "" if e_most <= 1.9 and r_most <= 2 ** -14 and y_most <= 0.5 else "e off by %.3f, R by %.2g, y by %.3f" % (e_most, r_most, y_most))
+
+
+def check_rounded_attention():
+    """Attentions with 8-bit probabilities (and scores): their formula, and how often floats round to another probability."""
+    rng, why, off, count, off_s, count_s, y_most = np.random.default_rng(4), "", 0, 0, 0, 0, 0
+    table = np.array([round(262143 * 2 ** (-f / 64)) for f in range(65)])
+    for tokens, heads, d, sharp, step, hp, rounds in (32, 4, 16, 1.0, 1 / 255, 255, 0), (32, 4, 16, 1.0, 1 / 127, 127, 1), (1, 1, 4, 1.0, 1 / 255, 255, 1), (45, 3, 12, 6.0, 1 / 200, 127, 1), (64, 2, 8, 0.3, 1 / 15, 15, 0):
+        q, k, v = (rng.integers(-128, 128, (1, tokens, heads * d)).astype(np.int8) for _ in "qkv")
+        lt, scale, coarse, zero = (tokens - 1).bit_length(), sharp / (64 * 64 * d ** 0.5), 0.07 * sharp, int(rng.integers(-40, 40))
+        (ms, ss), (mo, so) = fixed((coarse if rounds else scale) * 4096 / np.log(2), 40), fixed(step * 2.0 ** rng.uniform(-1, 1), 62)
+        mp, sp = fixed(1 / step, 62 - lt - 18)
+        mr, sr = int(round(scale / coarse * 2 ** 24)), 24
+        p = [ms, ss, mo, so, mp, sp + lt + 18, hp] + [mr, sr, zero] * rounds
+        for mask in np.ones(tokens, bool), np.zeros(tokens, bool), np.arange(tokens) == tokens // 2, rng.random(tokens) < 0.6:
+            got = kernel("AttentionRounded" if rounds else "AttentionProbs", {"q": q, "k": k, "v": v, "mask": mask[None], "p": np.array(p, np.int32)}, np.int8, heads=heads, lt=lt)[0]
+            for h in range(heads):
+                cut = slice(h * d, (h + 1) * d)
+                s = q[0, :, cut].astype(np.int64) @ k[0, :, cut].astype(np.int64).T
+                counts = mask if mask.any() else np.ones(tokens, bool)
+                if not mask.any(): s = s * 0
+                real = s * scale
+                if rounds:
+                    s = np.clip(((s * mr + (1 << (sr - 1))) >> sr) + zero, -128, 127)
+                    exact = np.clip(np.rint(real / coarse) + zero, -128, 127)
+                    off_s, count_s, real = off_s + (s != exact).sum(), count_s + s.size, s * coarse
+                largest = np.where(counts, s, -2 ** 40).max(1, keepdims=True)
+                dist = np.minimum((np.maximum(largest - s, 0) * ms + (1 << (ss - 1))) >> ss, 2 ** 17 - 1)
+                i, f, g = dist >> 12, dist >> 6 & 63, dist & 63
+                a = table[f] - (((table[f] - table[f + 1]) * g + 32) >> 6)
+                e = np.where(counts, (2 * a + (1 << i)) >> (i + 1), 0)
+                share = (mp << (lt + 18)) // e.sum(1, keepdims=True)
+                w = np.minimum((e * share + (1 << (sp + lt + 17))) >> (sp + lt + 18), hp)
+                acc = w @ v[0, :, cut].astype(np.int64)
+                why = why or equal(got[:, cut], requantize(acc, mo, so, -128, 127))
+                x = np.where(counts, np.exp(real - np.where(counts, real, -1e9).max(1, keepdims=True)), 0)
+                exact = np.minimum(np.rint(x / x.sum(1, keepdims=True) / step), hp)
+                off, count, y_most = off + (w != exact).sum(), count + w.size, max(y_most, int(np.abs(w - exact).max()))
+    note("attention as sources round it: %.3f %% of the probabilities, %.3f %% of the scores are rounded otherwise" % (100 * off / count, 100 * off_s / count_s))
+    t.case("AttentionProbs and AttentionRounded are their formulas", why)
+    t.case("they round as floats do", "" if off < 0.001 * count and off_s < 0.0005 * count_s and y_most <= 1 else "%d of %d probabilities off, by %d, and %d of %d scores" % (off, count, y_most, off_s, count_s))
 
 
 def check_constants():
@@ -567,4 +612,4 @@ def check_dynamic():
 if __name__ == "__main__":
     ort.set_default_logger_severity(4)
     logging.disable(logging.WARNING)                        # of ONNX Runtime's quantizer
-    t.main(check_stages, check_model, check_outliers, check_float, check_check, check_exp2, check_requantize, check_layernorm, check_attention, check_constants, check_mask, check_dynamic)
+    t.main(check_stages, check_model, check_outliers, check_float, check_check, check_exp2, check_requantize, check_layernorm, check_attention, check_rounded_attention, check_constants, check_mask, check_dynamic)

@@ -9,6 +9,13 @@
 //   R    = floor(MO * 2^(LT+8) / sum_j e[j]),  LT = clog2(T)
 //   y[d] = clip((sum_j e[j]*v[j][d] * R + 2^(SO-1)) >>> SO)       YBITS signed
 // Rounded on the way: t (1/64 octave), e (8 bits), R (16 bits or more); everything else is exact.
+// PROB = 1 rounds the probabilities of a row as a quantized source does, ROUND = 1 its scores, too:
+//   s[j] = clip(((s[j] * MR + 2^(SR-1)) >>> SR) + ZR) to 8 bits, if ROUND, mx of those
+//   t[j] = ((mx - s[j]) * MS + 2^(SS-1)) >> SS, at most 2^17 - 1  unit: 1/4096 octave
+//   e[j] = round(262143 * 2^(-t[j]/4096))                         (mlo_exp2_fine has the exact form)
+//   R    = floor(MP * 2^(LT+18) / sum_j e[j])
+//   w[j] = min((e[j] * R + 2^(SP-1)) >> SP, HP)
+//   y[d] = clip((sum_j w[j]*v[j][d] * MO + 2^(SO-1)) >>> SO)      YBITS signed
 //
 // How it is built. Three stages work on three rows at a time; each passes on whole rows:
 //
@@ -46,12 +53,12 @@
 //             changes, the queues matter too: schedule() in tests/verilog/attention.py is exact)
 // Latency     from the last beat of K, V and the token's first D channels, whichever comes
 //             last, to the first m_axis_tvalid:
-//             groups * (DS + ES + 1) + CY + 28 + clog2(SIMD) + clog2(PE) cycles
+//             groups * (DS + ES + 1) + CY + 28 + clog2(SIMD) + clog2(PE) cycles, and 9 * PROB + 7 * ROUND
 //             (an iteration's first row has its constants 3 cycles after it came: + 3 - groups*DS if positive)
 // Stall       m_axis_tready low: fills its queues and stops reading Q
-// Multipliers 2 * PE * SIMD, and ceil(PE/DS) in exp2, SIMD in requantization
+// Multipliers 2 * PE * SIMD, and ceil(PE/DS) in exp2, SIMD in requantization; PROB: PE more and 2 * ceil(PE/DS) in exp2, ROUND: ceil(PE/DS) + 1 more
 // Legal       H, T >= 1; SIMD divides D; PE in 1..T; XBITS, YBITS in 2..16; STEP >= 1;
-//             0 <= MS, MO < 2^16; 1 <= SS, SO <= 62
+//             0 <= MS, MO < 2^16; 1 <= SS, SO, SP, SR <= 62; 0 <= MP < 2^15, MR < 2^18, HP < 2^8; ZR of 8 bits, signed; ROUND only with PROB
 `default_nettype none
 module mlo_attention #(
     // heads
@@ -71,7 +78,10 @@ module mlo_attention #(
     // bits of a parameter beat
     parameter AXI_WIDTH = 128,
     // quotient bits per cycle
-    parameter STEP = 2
+    parameter STEP = 2,
+    // 1: probabilities are rounded. 1: scores are, too
+    parameter PROB = 0,
+    parameter ROUND = 0
 ) (
     input  wire                  clk,
     input  wire                  rst,
@@ -89,6 +99,7 @@ module mlo_attention #(
     output wire                  s_axis_v_tready,
     input  wire [2:0]            s_axis_v_tuser,
     // one word per iteration: [15:0] MS, [21:16] SS, [47:32] MO, [53:48] SO
+    // PROB: and [79:64] MP, [85:80] SP, [95:88] HP, [113:96] MR, [119:114] SR, [127:120] ZR
     input  wire [AXI_WIDTH-1:0]  s_axis_c_tdata,
     input  wire                  s_axis_c_tvalid,
     output wire                  s_axis_c_tready,
@@ -108,20 +119,25 @@ localparam AW    = (G * BEATS > 1) ? $clog2(G * BEATS) : 1;
 localparam FW    = (DS > 1) ? $clog2(DS) : 1;
 localparam LT    = (T > 1) ? $clog2(T) : 0;
 localparam SB    = 2 * XBITS + ((D > 1) ? $clog2(D) : 1);   // of a score
-localparam SUMB  = 8 + LT;                          // of the sum of e
-localparam RB    = 17 + LT;                         // of R: MO * 2^(LT+8) / 255 at most
+localparam EB    = (PROB != 0) ? 18 : 8;            // of e
+localparam SUMB  = EB + LT;                         // of the sum of e
+localparam RB    = 17 + LT;                         // of R: MO * 2^(LT+8) / 255, MP * 2^(LT+18) / 262143 at most
+localparam PAR   = 44 + 30*PROB + 32*ROUND;         // of the constants of a row
+localparam INFO  = 22 + 30*PROB;                    // of those that go on behind the exponentials
+localparam LATER = 9*PROB + 7*ROUND;                // cycles
 localparam LANES = (PE + DS - 1) / DS;              // exponentials in parallel
 localparam XW    = SIMD * XBITS;
 // The ring holds the row that mix reads, the next one, and what softmax writes from then
 // until mix starts with that one: 12 cycles and the division. If rows are shorter than a
 // division, that may be two rows (twice CY + 1); four rows are always enough.
 localparam CY       = (RB + STEP - 1) / STEP;
-localparam RING_LONG = 2 * G + 2 * ((CY + DS) / DS) + 14 / DS + 2;
+localparam RING_LONG = 2 * G + 2 * ((CY + DS) / DS) + (14 + LATER) / DS + 2;
 localparam RING     = (RING_LONG < 4 * G + 2) ? RING_LONG : 4 * G + 2;
 
 generate
     if (H < 1) mlo_error_H_must_be_at_least_1 u_h();
     if (SIMD < 1 || D < 1 || D % SIMD != 0) mlo_error_SIMD_must_divide_D u_simd();
+    if (PROB < 0 || PROB > 1 || ROUND < 0 || ROUND > PROB) mlo_error_PROB_and_ROUND_must_be_0_or_1_and_ROUND_needs_PROB u_prob();
     if (PE < 1 || PE > T) mlo_error_PE_must_be_1_to_T u_pe();
     if (XBITS < 2 || XBITS > 16 || YBITS < 2 || YBITS > 16) mlo_error_XBITS_and_YBITS_must_be_2_to_16 u_bits();
 endgenerate
@@ -167,8 +183,8 @@ mlo_attention_kv #(.T(T), .BEATS(BEATS), .PE(PE), .WIDTH(XW)) u_v (
 );
 
 wire                 par_fresh, par_ok;
-wire [43:0]          par_data;             // {SO, MO, SS, MS}
-mlo_attention_param #(.AXI_WIDTH(AXI_WIDTH)) u_param (
+wire [PAR-1:0]       par_data;             // {[ZR, SR, MR,] [HP, SP, MP,] SO, MO, SS, MS}
+mlo_attention_param #(.AXI_WIDTH(AXI_WIDTH), .PROB(PROB), .ROUND(ROUND)) u_param (
     .clk(clk), .rst(rst),
     .s_axis_tdata(s_axis_c_tdata), .s_axis_tvalid(s_axis_c_tvalid), .s_axis_tready(s_axis_c_tready),
     .fresh(par_fresh), .done(q_done), .ok(par_ok), .data(par_data)
@@ -176,10 +192,10 @@ mlo_attention_param #(.AXI_WIDTH(AXI_WIDTH)) u_param (
 
 // ---- stage 1: scores ------------------------------------------------------------------
 wire [PE*(SB+1):0]   score_tdata;
-wire [46:0]          row_tdata;
+wire [PAR+2:0]       row_tdata;
 wire [SB-1:0]        max_tdata;
 wire                 score_tvalid, score_tready, row_tvalid, row_tready, max_tvalid;
-mlo_attention_score #(.H(H), .D(D), .G(G), .PE(PE), .SIMD(SIMD), .XBITS(XBITS), .GW(GW), .AW(AW)) u_score (
+mlo_attention_score #(.H(H), .D(D), .G(G), .PE(PE), .SIMD(SIMD), .XBITS(XBITS), .PAR(PAR), .GW(GW), .AW(AW)) u_score (
     .clk(clk), .rst(rst),
     .row_full(q_full), .row_user(q_user), .row_done(q_done), .row_addr(q_addr), .row_data(q_data),
     .k_full(k_full), .k_groups_1(k_groups_1), .k_tail(k_tail), .k_none(k_none), .k_done(k_done),
@@ -192,10 +208,10 @@ mlo_attention_score #(.H(H), .D(D), .G(G), .PE(PE), .SIMD(SIMD), .XBITS(XBITS), 
 
 // ---- stage 2: exponentials, sum, division -------------------------------------------------
 wire                 ring_room, ring_take, ring_wr_en;
-wire [PE*8-1:0]      ring_wr_data, ring_rd_data;
-wire [SUMB+24:0]     sum_tdata;                     // {sideband, SO, MO, sum}
+wire [PE*EB-1:0]     ring_wr_data, ring_rd_data;
+wire [SUMB+INFO+2:0] sum_tdata;                     // {sideband, [HP, SP, MP,] SO, MO, sum}
 wire                 sum_tvalid, sum_tready;
-mlo_attention_softmax #(.PE(PE), .LANES(LANES), .SB(SB), .SUMB(SUMB)) u_softmax (
+mlo_attention_softmax #(.PE(PE), .LANES(LANES), .SB(SB), .SUMB(SUMB), .PROB(PROB), .ROUND(ROUND)) u_softmax (
     .clk(clk), .rst(rst),
     .s_score_tdata(score_tdata), .s_score_tvalid(score_tvalid), .s_score_tready(score_tready),
     .s_row_tdata(row_tdata), .s_row_tvalid(row_tvalid),
@@ -204,24 +220,37 @@ mlo_attention_softmax #(.PE(PE), .LANES(LANES), .SB(SB), .SUMB(SUMB)) u_softmax 
     .m_sum_tdata(sum_tdata), .m_sum_tvalid(sum_tvalid), .m_sum_tready(sum_tready)
 );
 
+// PROB: MP is divided, and MO goes along
+localparam ALONG = 9 + 30*PROB;
+wire [15:0]          numerator;
+wire [ALONG-1:0]     sum_user;                      // {sideband, [HP, SP,] SO, [MO]}
+generate
+    if (PROB == 0) begin : g_sums
+        assign numerator = sum_tdata[SUMB +: 16];
+        assign sum_user  = sum_tdata[SUMB+16 +: 9];
+    end else begin : g_prob
+        assign numerator = sum_tdata[SUMB+22 +: 16];
+        assign sum_user  = {sum_tdata[SUMB+38 +: 17], sum_tdata[SUMB +: 22]};
+    end
+endgenerate
 wire [RB-1:0]        r;
-wire [8:0]           r_user;
+wire [ALONG-1:0]     r_user;
 wire                 r_valid, r_ready;
-mlo_divide #(.NBITS(24 + LT), .DBITS(SUMB), .QBITS(RB), .STEP(STEP), .UBITS(9)) u_divide (
+mlo_divide #(.NBITS(16 + EB + LT), .DBITS(SUMB), .QBITS(RB), .STEP(STEP), .UBITS(ALONG)) u_divide (
     .clk(clk), .rst(rst),
-    .s_n({sum_tdata[SUMB +: 16], {LT+8{1'b0}}}), .s_d(sum_tdata[SUMB-1:0]), .s_user(sum_tdata[SUMB+16 +: 9]),
+    .s_n({numerator, {LT+EB{1'b0}}}), .s_d(sum_tdata[SUMB-1:0]), .s_user(sum_user),
     .s_valid(sum_tvalid), .s_ready(sum_tready),
     .m_q(r), .m_user(r_user), .m_valid(r_valid), .m_ready(r_ready)
 );
 
 // ---- stage 3: weighted sum ------------------------------------------------------------
 wire                 pass_last, row_last;
-mlo_attention_ring #(.DEPTH(RING), .WIDTH(PE*8), .GW(GW)) u_ring (
+mlo_attention_ring #(.DEPTH(RING), .WIDTH(PE*EB), .GW(GW)) u_ring (
     .clk(clk), .rst(rst), .room(ring_room), .take(ring_take), .wr_en(ring_wr_en), .wr_data(ring_wr_data),
     .rd_en(mix_read), .rd_pass(pass_last), .rd_row(row_last), .rd_groups_1(v_groups_1), .rd_data(ring_rd_data)
 );
 mlo_attention_mix #(
-    .H(H), .D(D), .PE(PE), .SIMD(SIMD), .XBITS(XBITS), .YBITS(YBITS), .LT(LT), .GW(GW), .AW(AW)
+    .H(H), .D(D), .PE(PE), .SIMD(SIMD), .XBITS(XBITS), .YBITS(YBITS), .LT(LT), .PROB(PROB), .GW(GW), .AW(AW)
 ) u_mix (
     .clk(clk), .rst(rst),
     .s_row_tdata({r_user, r}), .s_row_tvalid(r_valid), .s_row_tready(r_ready),

@@ -6,10 +6,14 @@
 // walk is: for every row, for every SIMD channels, for every group.
 //
 // In   s_row    one word per row: {sideband, SO, R}; R = floor(MO * 2^(LT+8) / sum of weights)
+//               PROB = 1: {sideband, HP, SP, SO, MO, R}; R = floor(MP * 2^(LT+18) / sum of weights)
 //      ring_*   the weights (mlo_attention_ring); v_*: the values (mlo_attention_kv)
 // Out  m_axis   y = clip((sum_j e[j]*v[j] * R + 2^(SO-1)) >>> SO)
+//               PROB = 1: w[j] = min((e[j]*R + 2^(SP-1)) >> SP, HP), y = clip((sum_j w[j]*v[j] * MO + 2^(SO-1)) >>> SO)
+// PROB = 1 takes PE more multipliers, as it divides a weight anew in each pass: that saves a second memory of rows,
+// and a stage. The values wait for the weights' 7 cycles in a delay line.
 // Throughput  a row per groups * DS cycles
-// Latency     12 + clog2(PE) cycles from a pass's last step to its beat on m_axis
+// Latency     12 + clog2(PE) cycles from a pass's last step to its beat on m_axis, 7 more with PROB
 // Stall       the pipeline never stops: a pass starts only if its beat has a reserved
 //             place in the output queue
 `default_nettype none
@@ -22,13 +26,17 @@ module mlo_attention_mix #(
     parameter YBITS = 8,
     parameter LT    = 2,        // clog2(T)
     parameter RB    = 17 + LT,  // bits of R
+    parameter PROB  = 0,        // 1: probabilities are rounded
     // derived, do not set: bits of a group number, of an address in a frame's values
     parameter GW    = 1,
-    parameter AW    = 3
+    parameter AW    = 3,
+    // bits of a row's word, of a weight
+    parameter INB   = RB + 9 + 30*PROB,
+    parameter EB    = (PROB != 0) ? 18 : 8
 ) (
     input  wire                     clk,
     input  wire                     rst,
-    input  wire [RB+8:0]            s_row_tdata,
+    input  wire [INB-1:0]           s_row_tdata,
     input  wire                     s_row_tvalid,
     output wire                     s_row_tready,
     input  wire                     v_full,
@@ -36,7 +44,7 @@ module mlo_attention_mix #(
     output wire                     v_done,
     output wire [AW-1:0]            v_addr,
     input  wire [PE*SIMD*XBITS-1:0] v_data,
-    input  wire [PE*8-1:0]          ring_data,
+    input  wire [PE*EB-1:0]         ring_data,
     output wire                     read,           // v_data and ring_data: a step starts
     output wire                     pass_last,      // it is the last of a pass
     output wire                     row_last,       // and of the row
@@ -48,13 +56,16 @@ module mlo_attention_mix #(
 
 localparam DS    = D / SIMD;
 localparam LP    = (PE > 1) ? $clog2(PE) : 0;
+localparam LN    = (PROB != 0) ? 7 : 0;        // cycles of the division of weights
+localparam MB    = (PROB != 0) ? 16 : RB;      // bits of the multiplier of sums
+localparam ROWB  = MB + 9;                     // {sideband, SO, R or MO}
 localparam DOTB  = XBITS + 9 + LP;
 localparam AB    = XBITS + 9 + LT;
 localparam HW    = (H > 1) ? $clog2(H) : 1;
 localparam FW    = (DS > 1) ? $clog2(DS) : 1;
 // Beats between a pass's first step and the receiver: those of the pipeline (a beat per
 // cycle if the row has one group), plus the queue's own.
-localparam QUEUE = 16 + LP;
+localparam QUEUE = 16 + LP + LN;
 localparam RW    = $clog2(QUEUE + 1);
 // (Verilator wants every width spelled out: hence the way over 32 bits)
 localparam [31:0]   QUEUE_32 = QUEUE;
@@ -77,7 +88,7 @@ reg [HW-1:0] head_reg;
 reg [AW-1:0] addr_reg, base_reg;            // base: the pass's channels of group 0
 reg [RW-1:0] room_reg;
 
-wire       user_last   = s_row_tdata[RB+7];
+wire       user_last   = s_row_tdata[INB-2];
 wire       group_first = group_reg == {GW{1'b0}};
 wire       group_last  = group_reg == v_groups_1;
 wire       head_last   = head_reg == HEAD_LAST;
@@ -120,24 +131,69 @@ always @(posedge clk)
     else
         room_reg <= room_reg + {{RW-1{1'b0}}, pop} - {{RW-1{1'b0}}, reserve};
 
+// ---- weights and values, the cycle after `read`, or LN cycles later, when weights are probabilities -------
+reg                       read1;
+wire                      go_w;
+wire [PE*8-1:0]           weights;
+wire [PE*SIMD*XBITS-1:0]  values;
+wire [ROWB-1:0]           row;
+genvar p, s;
+always @(posedge clk) read1 <= go && !rst;
+generate
+    if (PROB == 0) begin : g_sums
+        assign go_w    = read1;
+        assign weights = ring_data;
+        assign values  = v_data;
+        assign row     = s_row_tdata;
+    end else begin : g_prob
+        reg  [RB-1:0] r1;
+        reg  [13:0]   hp_sp1;                   // {HP, SP}
+        wire [7:0]    hp7;
+        wire          go7;
+        always @(posedge clk)
+            if (go) begin
+                r1     <= s_row_tdata[RB-1:0];
+                hp_sp1 <= s_row_tdata[RB+22 +: 14];
+            end
+        assign row = {s_row_tdata[INB-1 -: 3], s_row_tdata[RB+16 +: 6], s_row_tdata[RB +: 16]};
+        mlo_delay #(.WIDTH(PE*SIMD*XBITS), .CYCLES(LN)) u_values (
+            .clk(clk), .rst(rst), .in_valid(read1), .in(v_data), .out_valid(go_w), .out(values)
+        );
+        mlo_delay #(.WIDTH(8), .CYCLES(LN - 1)) u_most (
+            .clk(clk), .rst(rst), .in_valid(read1), .in(hp_sp1[13:6]), .out_valid(go7), .out(hp7)
+        );
+        for (p = 0; p < PE; p = p + 1) begin : g_weight
+            wire       w_valid;
+            wire [8:0] w7;                      // of what is never negative: 0 .. 255
+            reg  [7:0] w8;
+            mlo_requantize #(.ABITS(EB + 1), .MBITS(RB + 1), .YBITS(9)) u_requantize (
+                .clk(clk), .rst(rst), .en(1'b1), .in_valid(read1), .in_acc({1'b0, ring_data[p*EB +: EB]}),
+                .in_m({1'b0, r1}), .in_s(hp_sp1[5:0]), .out_valid(w_valid), .out_y(w7)
+            );
+            always @(posedge clk) w8 <= w7[7:0] > hp7 ? hp7 : w7[7:0];
+            assign weights[p*8 +: 8] = w8;
+            wire unused_w = &{1'b0, w_valid, w7[8]};
+        end
+        wire unused_go = &{1'b0, go7};
+    end
+endgenerate
+
 // ---- the multipliers: 1 memories, 2 operands, 3 products, then the adder tree ------------
 // (Built up lane by lane: a simulator takes very long over a wire that is assigned in parts.)
-reg           go1;
+wire          go1 = go_w;
 reg  [LP:0]   alive;                        // something is in: operands, products, the tree but its last level
 wire          dot_go = go1 || alive != {1+LP{1'b0}};
 wire [LP+1:0] alive_next = {alive, go1};
 always @(posedge clk) begin
-    go1   <= go && !rst;
     alive <= rst ? {1+LP{1'b0}} : alive_next[LP:0];
 end
-genvar p, s;
 generate
     for (p = 0; p < PE; p = p + 1) begin : g_weight
         wire [(p+1)*9-1:0] all;             // unsigned 8 bits = signed 9 bits
         if (p == 0) begin : g_first
-            assign all = {1'b0, ring_data[7:0]};
+            assign all = {1'b0, weights[7:0]};
         end else begin : g_next
-            assign all = {1'b0, ring_data[p*8 +: 8], g_weight[p-1].all};
+            assign all = {1'b0, weights[p*8 +: 8], g_weight[p-1].all};
         end
     end
     for (s = 0; s < SIMD; s = s + 1) begin : g_dot
@@ -145,9 +201,9 @@ generate
         for (p = 0; p < PE; p = p + 1) begin : g_value
             wire [(p+1)*XBITS-1:0] all;     // channel s of all keys
             if (p == 0) begin : g_first
-                assign all = v_data[s*XBITS +: XBITS];
+                assign all = values[s*XBITS +: XBITS];
             end else begin : g_next
-                assign all = {v_data[(p*SIMD + s)*XBITS +: XBITS], g_value[p-1].all};
+                assign all = {values[(p*SIMD + s)*XBITS +: XBITS], g_value[p-1].all};
             end
         end
         mlo_dot #(.SIMD(PE), .XBITS(XBITS), .WBITS(9)) u_dot (
@@ -158,15 +214,15 @@ generate
 endgenerate
 
 wire          go_dot, first_dot, last_dot;
-wire [RB+8:0] row_dot;
-mlo_delay #(.WIDTH(RB + 11), .CYCLES(3 + LP)) u_along (
-    .clk(clk), .rst(rst), .in_valid(go), .in({group_first, group_last, s_row_tdata}),
+wire [ROWB-1:0] row_dot;
+mlo_delay #(.WIDTH(ROWB + 2), .CYCLES(3 + LP + LN)) u_along (
+    .clk(clk), .rst(rst), .in_valid(go), .in({group_first, group_last, row}),
     .out_valid(go_dot), .out({first_dot, last_dot, row_dot})
 );
 
 // ---- the sum over a pass's groups, then six cycles of requantization ---------------------
 reg           sum_valid;
-reg  [RB+8:0] row_sum;                      // {sideband, SO, R}
+reg  [ROWB-1:0] row_sum;                    // {sideband, SO, R or MO}
 wire [SIMD-1:0] y_valid;
 wire [SIMD*YBITS-1:0] y;
 always @(posedge clk) begin
@@ -181,9 +237,9 @@ generate
         always @(posedge clk)
             if (go_dot)
                 sum_reg <= (first_dot ? {AB{1'b0}} : sum_reg) + addend;
-        mlo_requantize #(.ABITS(AB), .MBITS(RB + 1), .YBITS(YBITS)) u_requantize (
+        mlo_requantize #(.ABITS(AB), .MBITS(MB + 1), .YBITS(YBITS)) u_requantize (
             .clk(clk), .rst(rst), .en(1'b1), .in_valid(sum_valid), .in_acc(sum_reg),
-            .in_m({1'b0, row_sum[RB-1:0]}), .in_s(row_sum[RB +: 6]),
+            .in_m({1'b0, row_sum[MB-1:0]}), .in_s(row_sum[MB +: 6]),
             .out_valid(y_valid[s]), .out_y(y[s*YBITS +: YBITS])
         );
     end
@@ -192,7 +248,7 @@ wire          out_valid, out_ready;
 wire [2:0]    out_user;
 wire [RW-1:0] out_level;
 mlo_delay #(.WIDTH(3), .CYCLES(6)) u_user (
-    .clk(clk), .rst(rst), .in_valid(sum_valid), .in(row_sum[RB+6 +: 3]),
+    .clk(clk), .rst(rst), .in_valid(sum_valid), .in(row_sum[MB+6 +: 3]),
     .out_valid(out_valid), .out(out_user)
 );
 
@@ -223,7 +279,7 @@ wire unused = &{1'b0, alive_next[LP+1], out_ready, out_level, y_valid};
     end
 
     // What has been reserved has room: free places, beats under way and queued beats add up.
-    reg [10+LP:0] f_pipe;                       // beats between their pass's last step and the queue
+    reg [10+LP+LN:0] f_pipe;                       // beats between their pass's last step and the queue
     integer       f_i;
     reg [RW-1:0]  f_count;
     reg           f_stuck;
@@ -235,14 +291,14 @@ wire unused = &{1'b0, alive_next[LP+1], out_ready, out_level, y_valid};
     end
     always @* begin
         f_count = !group_first;
-        for (f_i = 0; f_i < 10 + LP; f_i = f_i + 1)
+        for (f_i = 0; f_i < 10 + LP + LN; f_i = f_i + 1)
             f_count = f_count + f_pipe[f_i];
     end
     always @* if (f_past) begin
         assert (head_reg <= HEAD_LAST && pass_reg <= PASS_LAST);
         if (!group_first) assert (v_full && group_reg <= v_groups_1);
         assert (base_reg == head_reg * DS + pass_reg && addr_reg == base_reg + group_reg * H * DS);
-        assert (out_valid == f_pipe[9+LP]);
+        assert (out_valid == f_pipe[9+LP+LN]);
         assert (room_reg <= QUEUE && out_level <= QUEUE);
         assert ({2'b0, room_reg} + f_count + out_level == QUEUE);
         if (out_level == 0) assert (!m_axis_tvalid);

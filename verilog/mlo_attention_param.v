@@ -9,7 +9,12 @@
 `default_nettype none
 module mlo_attention_param #(
     // bits of a beat from the loader
-    parameter AXI_WIDTH = 128
+    parameter AXI_WIDTH = 128,
+    // 1: there are constants of probabilities, and of rounded scores
+    parameter PROB = 0,
+    parameter ROUND = 0,
+    // derived, do not set
+    parameter PAR = 44 + 30*PROB + 32*ROUND
 ) (
     input  wire                 clk,
     input  wire                 rst,
@@ -19,8 +24,8 @@ module mlo_attention_param #(
     input  wire                 fresh,
     input  wire                 done,
     output wire                 ok,
-    // {SO, MO, SS, MS}
-    output wire [43:0]          data
+    // {[ZR, SR, MR,] [HP, SP, MP,] SO, MO, SS, MS}
+    output wire [PAR-1:0]       data
 );
 
 reg  swapped_reg;       // the row at hand has had its swap
@@ -30,15 +35,26 @@ wire ready;
 wire swap = fresh && !swapped_reg;
 wire read = load_reg && ready;
 
-wire [63:0] word;
-mlo_param #(.WIDTH(64), .DEPTH(1), .AXI_WIDTH(AXI_WIDTH)) u_param (
+localparam WORD = (PROB != 0) ? 128 : 64;
+wire [WORD-1:0] word;
+mlo_param #(.WIDTH(WORD), .DEPTH(1), .AXI_WIDTH(AXI_WIDTH)) u_param (
     .clk(clk), .rst(rst),
     .s_axis_tdata(s_axis_tdata), .s_axis_tvalid(s_axis_tvalid), .s_axis_tready(s_axis_tready),
     .first(swap), .ready(ready), .addr(1'b0), .en(read), .data(word)
 );
 
 assign ok   = ok_reg && !swap;
-assign data = {word[53:48], word[47:32], word[21:16], word[15:0]};
+wire [43:0] plain = {word[53:48], word[47:32], word[21:16], word[15:0]};
+wire        unused = &{1'b0, word[63:54], word[31:22]};
+generate
+    if (PROB == 0) begin : g_plain
+        assign data = plain;
+    end else begin : g_prob
+        wire [105:0] all = {word[127:120], word[119:114], word[113:96], word[95:88], word[85:80], word[79:64], plain};
+        assign data = all[PAR-1:0];
+        wire unused_prob = &{1'b0, word[87:86], all};
+    end
+endgenerate
 
 always @(posedge clk) begin
     if (done)
@@ -58,8 +74,6 @@ always @(posedge clk) begin
         ok_reg      <= 1'b0;
     end
 end
-
-wire unused = &{1'b0, word[63:54], word[31:22]};
 
 endmodule
 `default_nettype wire

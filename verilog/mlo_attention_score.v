@@ -23,6 +23,7 @@ module mlo_attention_score #(
     parameter PE    = 2,        // keys in parallel
     parameter SIMD  = 2,        // channels in parallel, divides D
     parameter XBITS = 8,
+    parameter PAR   = 44,       // bits of a row's constants
     // derived, do not set: bits of a group number, of an address in a frame's keys, of a
     // score, of a step number
     parameter GW    = 1,
@@ -47,11 +48,11 @@ module mlo_attention_score #(
     output wire                         read,           // row_data and k_data: a step starts
     output wire                         par_fresh,
     input  wire                         par_ok,
-    input  wire [43:0]                  par_data,
+    input  wire [PAR-1:0]               par_data,
     output wire [PE*(SB+1):0]           m_score_tdata,
     output wire                         m_score_tvalid,
     input  wire                         m_score_tready,
-    output wire [46:0]                  m_row_tdata,
+    output wire [PAR+2:0]               m_row_tdata,
     output wire                         m_row_tvalid,
     output wire [SB-1:0]                m_max_tdata,
     output wire                         m_max_tvalid,
@@ -237,7 +238,7 @@ end
 
 wire       max_ready;
 wire [2:0] row_level, max_level;
-mlo_fifo #(.WIDTH(47), .DEPTH(4)) u_row (
+mlo_fifo #(.WIDTH(PAR + 3), .DEPTH(4)) u_row (
     .clk(clk), .rst(rst),
     .s_tdata({row_user, par_data}), .s_tvalid(row_done), .s_tready(info_ready),
     .m_tdata(m_row_tdata), .m_tvalid(m_row_tvalid), .m_tready(m_row_tready),

@@ -7,9 +7,10 @@
 // In   s_score, s_row, s_max: see mlo_attention_score. A row starts when its maximum is
 //      known; s_row_tready takes s_row and s_max with the row's last group
 // Out  ring_*   the weights, one word of PE x 8 bits per group (mlo_attention_ring)
-//      m_sum    one word per row: {sideband, SO, MO, sum}
+//      m_sum    one word per row: {sideband, [HP, SP, MP,] SO, MO, sum}
+// PROB = 1: weights of 18 bits (mlo_exp2_fine). ROUND = 1: score and maximum are first rounded to 8 bits, ((s * MR + 2^(SR-1)) >> SR) + ZR.
 // Throughput  a row per groups * ES cycles
-// Latency     from taking a row's last group to m_sum_tvalid: 8 + ES cycles
+// Latency     from taking a row's last group to m_sum_tvalid: 8 + ES cycles, 2 more with PROB, 7 more with ROUND
 // Stall       as in stage 1: a group starts only if its place in the ring is reserved,
 //             and if the row's constants have room in the queue behind
 `default_nettype none
@@ -17,14 +18,20 @@ module mlo_attention_softmax #(
     parameter PE    = 2,        // keys of a group
     parameter LANES = 1,        // exponentials in parallel, 1..PE
     parameter SB    = 20,       // bits of a score
-    parameter SUMB  = 10        // bits of the sum
+    parameter SUMB  = 10,       // bits of the sum
+    parameter PROB  = 0,        // 1: probabilities are rounded
+    parameter ROUND = 0,        // 1: scores are rounded, too
+    // derived, do not set: bits of a row's constants, of those that go on, of a weight
+    parameter PAR   = 44 + 30*PROB + 32*ROUND,
+    parameter INFO  = 22 + 30*PROB,
+    parameter EB    = (PROB != 0) ? 18 : 8
 ) (
     input  wire                 clk,
     input  wire                 rst,
     input  wire [PE*(SB+1):0]   s_score_tdata,
     input  wire                 s_score_tvalid,
     output wire                 s_score_tready,
-    input  wire [46:0]          s_row_tdata,
+    input  wire [PAR+2:0]       s_row_tdata,
     input  wire                 s_row_tvalid,
     input  wire [SB-1:0]        s_max_tdata,
     input  wire                 s_max_tvalid,
@@ -32,13 +39,16 @@ module mlo_attention_softmax #(
     input  wire                 ring_room,
     output wire                 ring_take,
     output wire                 ring_wr_en,
-    output wire [PE*8-1:0]      ring_wr_data,
-    output wire [SUMB+24:0]     m_sum_tdata,
+    output wire [PE*EB-1:0]     ring_wr_data,
+    output wire [SUMB+INFO+2:0] m_sum_tdata,
     output wire                 m_sum_tvalid,
     input  wire                 m_sum_tready
 );
 
 localparam ES = (PE + LANES - 1) / LANES;       // cycles of a group
+localparam LE = (PROB != 0 ? 7 : 5) + (ROUND != 0 ? 7 : 0);    // cycles of the exponentials
+localparam ROWS = (PROB != 0) ? 8 : 4;          // that wait for their sum
+localparam RW = $clog2(ROWS + 1);
 localparam EW = (ES > 1) ? $clog2(ES) : 1;
 localparam SL = ES * LANES;                     // places for PE scores, a few stay empty
 // (Verilator wants every width spelled out: hence the way over 32 bits)
@@ -108,58 +118,101 @@ always @(posedge clk) if (load || busy_reg) begin
     score_reg <= load ? load_score : score_reg >> (LANES * SB);
 end
 
-// ---- 1 to 5: the exponentials -----------------------------------------------------------
-wire [LANES*8-1:0] e5;
-wire               go5, group_end5, row_begin5, row_end5;
+// ---- 1 to LE: [rounded scores,] the exponentials ------------------------------------------
+wire [LANES*EB-1:0] e5;
+wire                go5, group_end5, row_begin5, row_end5;
 genvar l;
 generate
-    for (l = 0; l < LANES; l = l + 1) begin : g_exp2
-        mlo_exp2 #(.SBITS(SB)) u_exp2 (
-            .clk(clk), .mx(max_reg), .s(score_reg[l*SB +: SB]), .ok(count_reg[l]),
-            .ms(ms_reg), .ss(ss_reg), .e(e5[l*8 +: 8])
+    if (ROUND == 0) begin : g_exact
+        for (l = 0; l < LANES; l = l + 1) begin : g_exp2
+            if (PROB == 0) begin : g_coarse
+                mlo_exp2 #(.SBITS(SB)) u_exp2 (
+                    .clk(clk), .mx(max_reg), .s(score_reg[l*SB +: SB]), .ok(count_reg[l]),
+                    .ms(ms_reg), .ss(ss_reg), .e(e5[l*EB +: EB])
+                );
+            end else begin : g_fine
+                mlo_exp2_fine #(.SBITS(SB)) u_exp2 (
+                    .clk(clk), .mx(max_reg), .s(score_reg[l*SB +: SB]), .ok(count_reg[l]),
+                    .ms(ms_reg), .ss(ss_reg), .e(e5[l*EB +: EB])
+                );
+            end
+        end
+    end else begin : g_rounded
+        reg  [31:0]         round_reg;                  // {ZR, SR, MR}
+        wire [LANES-1:0]    count7;
+        wire [8*LANES+7:0]  all7;                       // of the lanes, then of the maximum
+        wire [15:0]         ms7;
+        wire [5:0]          ss7;
+        wire                go7;
+        always @(posedge clk)
+            if (load)
+                round_reg <= s_row_tdata[74 +: 32];
+        // a row's constants change with its first group: they go along
+        mlo_delay #(.WIDTH(LANES + 22), .CYCLES(7)) u_with (
+            .clk(clk), .rst(rst), .in_valid(busy_reg), .in({count_reg[LANES-1:0], ss_reg, ms_reg}),
+            .out_valid(go7), .out({count7, ss7, ms7})
         );
+        for (l = 0; l <= LANES; l = l + 1) begin : g_round
+            wire [SB-1:0] from;
+            if (l < LANES) begin : g_lane
+                assign from = score_reg[l*SB +: SB];
+            end else begin : g_max
+                assign from = max_reg;
+            end
+            mlo_attention_round #(.SB(SB)) u_round (
+                .clk(clk), .rst(rst), .in_valid(busy_reg), .in(from), .mult(round_reg[17:0]), .shift(round_reg[23:18]), .zero(round_reg[31:24]),
+                .out(all7[l*8 +: 8])
+            );
+        end
+        for (l = 0; l < LANES; l = l + 1) begin : g_exp2
+            mlo_exp2_fine #(.SBITS(9)) u_exp2 (
+                .clk(clk), .mx({all7[8*LANES+7], all7[8*LANES +: 8]}), .s({all7[l*8+7], all7[l*8 +: 8]}), .ok(count7[l]),
+                .ms(ms7), .ss(ss7), .e(e5[l*EB +: EB])
+            );
+        end
+        wire unused_go = &{1'b0, go7};
     end
 endgenerate
-mlo_delay #(.WIDTH(3), .CYCLES(5)) u_along (
+mlo_delay #(.WIDTH(3), .CYCLES(LE)) u_along (
     .clk(clk), .rst(rst), .in_valid(busy_reg),
     .in({step_last, first_reg && step_reg == {EW{1'b0}}, last_reg && step_last}),
     .out_valid(go5), .out({group_end5, row_begin5, row_end5})
 );
 
-// ---- 6: back into words of PE weights, and the sum --------------------------------------
-reg  [SL*8-1:0]  word_reg;
+// ---- then: back into words of PE weights, and the sum --------------------------------------
+reg  [SL*EB-1:0] word_reg;
 reg  [SUMB-1:0]  sum_reg, lanes5;
 reg              word_valid_reg, sum_valid_reg;
-wire [SL*8+LANES*8-1:0] shifted5 = {e5, word_reg} >> (LANES * 8);
+wire [SL*EB+LANES*EB-1:0] shifted5 = {e5, word_reg} >> (LANES * EB);
 integer i;
 always @* begin
     lanes5 = {SUMB{1'b0}};
     for (i = 0; i < LANES; i = i + 1)
-        lanes5 = lanes5 + {{SUMB-8+1{1'b0}}, e5[i*8 +: 7]} + {{SUMB-8{1'b0}}, e5[i*8 + 7], 7'd0};
+        lanes5 = lanes5 + {{SUMB-EB+1{1'b0}}, e5[i*EB +: EB-1]} + {{SUMB-EB{1'b0}}, e5[i*EB + EB-1], {EB-1{1'b0}}};
 end
 always @(posedge clk) begin
     if (go5) begin
-        word_reg <= shifted5[SL*8-1:0];
+        word_reg <= shifted5[SL*EB-1:0];
         sum_reg  <= (row_begin5 ? {SUMB{1'b0}} : sum_reg) + lanes5;
     end
     word_valid_reg <= go5 && group_end5 && !rst;
     sum_valid_reg  <= go5 && row_end5 && !rst;
 end
 assign ring_wr_en   = word_valid_reg;
-assign ring_wr_data = word_reg[PE*8-1:0];
+assign ring_wr_data = word_reg[PE*EB-1:0];
 
 // ---- the row's constants wait for its sum -----------------------------------------------
 wire            sum_ready, info_valid, sum_valid;
-wire [2:0]      info_level, sum_level;
-wire [24:0]     info;
+wire [RW-1:0]   info_level, sum_level;
+wire [INFO+2:0] info;
 wire [SUMB-1:0] sum;
-mlo_fifo #(.WIDTH(25), .DEPTH(4)) u_info (
+mlo_fifo #(.WIDTH(INFO + 3), .DEPTH(ROWS)) u_info (
     .clk(clk), .rst(rst),
-    .s_tdata(s_row_tdata[46:22]), .s_tvalid(load && s_last), .s_tready(info_ready),
+    .s_tdata({s_row_tdata[PAR +: 3], s_row_tdata[22 +: INFO]}), .s_tvalid(load && s_last), .s_tready(info_ready),
     .m_tdata(info), .m_tvalid(info_valid), .m_tready(m_sum_tready && sum_valid),
     .level(info_level)
 );
-mlo_fifo #(.WIDTH(SUMB), .DEPTH(4)) u_sum (
+mlo_fifo #(.WIDTH(SUMB), .DEPTH(ROWS)) u_sum (
     .clk(clk), .rst(rst),
     .s_tdata(sum_reg), .s_tvalid(sum_valid_reg), .s_tready(sum_ready),
     .m_tdata(sum), .m_tvalid(sum_valid), .m_tready(m_sum_tready && info_valid),
@@ -168,21 +221,21 @@ mlo_fifo #(.WIDTH(SUMB), .DEPTH(4)) u_sum (
 assign m_sum_tdata  = {info, sum};
 assign m_sum_tvalid = sum_valid && info_valid;
 
-wire unused = &{1'b0, sum_ready, info_level, sum_level, shifted5[SL*8 +: LANES*8]};
+wire unused = &{1'b0, sum_ready, info_level, sum_level, shifted5[SL*EB +: LANES*EB]};
 
 `ifdef FORMAL
-    // Every group taken becomes one word of the ring, seven cycles after its last step, and every
+    // Every group taken becomes one word of the ring, LE + 2 cycles after its last step, and every
     // sum that comes out finds room: sums queued and under way are the rows of u_info.
     reg  f_past = 1'b0;
-    reg  [6:0] f_pipe;                          // rows between their last step and u_sum
-    reg  [6:0] f_word;                          // groups likewise
+    reg  [LE+1:0] f_pipe;                          // rows between their last step and u_sum
+    reg  [LE+1:0] f_word;                          // groups likewise
     wire f_row_end  = busy_reg && last_reg && step_last;
     integer    f_i;
-    reg  [2:0] f_count;
+    reg  [RW-1:0] f_count;
     always @* begin
         if (!f_past) assume (rst);
         f_count = busy_reg && last_reg;
-        for (f_i = 0; f_i < 6; f_i = f_i + 1)
+        for (f_i = 0; f_i < LE + 1; f_i = f_i + 1)
             f_count = f_count + f_pipe[f_i];
     end
     always @(posedge clk) begin
@@ -192,16 +245,16 @@ wire unused = &{1'b0, sum_ready, info_level, sum_level, shifted5[SL*8 +: LANES*8
     end
     always @* if (f_past) begin
         if (busy_reg) assert (step_reg <= STEP_LAST);
-        assert (sum_valid_reg == f_pipe[5]);
-        assert (ring_wr_en == f_word[5]);
-        assert (info_level <= 4 && info_level == {1'b0, sum_level} + f_count);
+        assert (sum_valid_reg == f_pipe[LE]);
+        assert (ring_wr_en == f_word[LE]);
+        assert (info_level <= ROWS && info_level == {1'b0, sum_level} + f_count);
         if (info_level == 0) assert (!info_valid);
         if (sum_level == 0)  assert (!sum_valid);
         if (sum_valid_reg) assert (sum_ready);
         // what mlo_attention_score and mlo_attention_ring assume
         if (s_row_tready) assert (s_row_tvalid && s_max_tvalid);
         if (ring_take)    assert (ring_room);
-        cover (f_past && info_level == 4 && sum_level == 4);
+        cover (f_past && info_level == ROWS && sum_level == ROWS);
     end
 `endif
 endmodule

@@ -13,17 +13,44 @@ def clog2(n):
 
 # ---- the model: written from the definition, shares nothing with the Verilog -------------
 ROM = [int(np.floor(65280 * 2.0 ** (-f / 64) + 0.5)) for f in range(64)]
+FINE = [int(np.floor(262143 * 2.0 ** (-f / 64) + 0.5)) for f in range(65)]
 
 
-def row(q, k, v, key, par, lt, ybits):
+def share(x, n, d, lo, hi):
+    """x * n / 2^d, halves up, within lo .. hi (Python's integers: of any size)"""
+    return min(hi, max(lo, (int(x) * n + (1 << (d - 1))) >> d))
+
+
+def fine(x):
+    i, f, g = x >> 12, x >> 6 & 63, x & 63
+    a = FINE[f] - ((FINE[f] - FINE[f + 1]) * g + 32 >> 6)
+    return 2 * a + 2 ** i >> i + 1
+
+
+def rounded_row(s, v, counts, par, lt, ybits, rounds):
+    """as row, of scores s, with probabilities (and scores) rounded as a source does"""
+    ms, ss, mo, so, mp, sp, hp, mr, sr, zr = par
+    if rounds:
+        s = np.array([min(127, max(-128, share(x, mr, sr, -1 << 80, 1 << 80) + zr)) for x in s.tolist()])
+    diff = np.where(counts, s[counts].max() - s, 0).tolist()
+    e = [fine(share(x, ms, ss, 0, 2 ** 17 - 1)) * int(c) for x, c in zip(diff, counts)]
+    r = (mp << (lt + 18)) // sum(e)
+    w = [share(x, r, sp, 0, hp) for x in e]
+    return [share(a, mo, so, -1 << (ybits - 1), (1 << (ybits - 1)) - 1) for a in np.array(w) @ v]
+
+
+def row(q, k, v, key, par, c):
     """q [D], k and v [Tk, D], key [Tk] bool -> y [D]"""
-    ms, ss, mo, so = par
+    ms, ss, mo, so = par[:4]
+    lt, ybits = clog2(c["T"]), c["YBITS"]
     if key.any():
         s = k @ q
         counts = key
     else:
         s = np.zeros(len(k), dtype=np.int64)
         counts = np.ones(len(k), dtype=bool)
+    if c["PROB"]:
+        return rounded_row(s, v, counts, par, lt, ybits, c["ROUND"])
     diff = np.where(counts, s[counts].max() - s, 0)
     t = np.array([min(4095, (int(x) * ms + (1 << (ss - 1))) >> ss) for x in diff])
     # (Python's integers: 8 + i goes to 71)
@@ -34,13 +61,32 @@ def row(q, k, v, key, par, lt, ybits):
 
 
 # ---- stimulus ------------------------------------------------------------------------------
+def pick_rounding(rng, c, spread, wild):
+    """MP, SP, HP, MR, SR, ZR; the scores' steps are 1/64 octave or so"""
+    if wild:
+        return rng.bits(15), rng.between(1, 62), rng.bits(8), rng.bits(18), rng.between(1, 62), rng.between(-128, 127)
+    hp, lt = (127, 255, 15)[rng.below(3)], clog2(c["T"])
+    return rng.between(1 << 14, (1 << 15) - 1), 15 + lt + 18 - hp.bit_length(), hp, rng.between(1 << 17, (1 << 18) - 1), max(1, spread + 18 - 8), rng.between(-60, 60)
+
+
 def pick_params(rng, c, n, wild):
     """constants that spread t and y over their ranges, or now and then (wild) any legal ones"""
+    spread = 2 * c["XBITS"] - 3 + clog2(c["D"]) // 2        # bits of a usual difference of scores
+    if not c["PROB"]:
+        return pick_plain(rng, c, spread, wild)
+    more = pick_rounding(rng, c, spread, wild)
+    ms, ss, mo, so = pick_plain(rng, c, 8 if c["ROUND"] else spread, wild)
+    if not wild:
+        ss, so = max(1, ss - 6), max(1, min(62, 15 + 7 + c["XBITS"] - c["YBITS"] - rng.below(3)))
+    return (ms, ss, mo, so) + more
+
+
+def pick_plain(rng, c, spread, wild):
+    """MS, SS, MO, SO"""
     if wild:
-        return rng.bits(16), rng.between(1, 62), rng.bits(16), rng.between(1, 62)
+        return rng.bits(16 - c["PROB"]), rng.between(1, 62), rng.bits(16 - c["PROB"]), rng.between(1, 62)
     lt = clog2(c["T"])
     ms = rng.between(1 << 14, (1 << 15) - 1)
-    spread = 2 * c["XBITS"] - 3 + clog2(c["D"]) // 2        # bits of a usual difference of scores
     ss = max(1, min(62, spread + 15 - rng.between(7, 10)))
     mo = rng.between(1 << 14, (1 << 15) - 1)
     so = max(1, min(62, lt + 8 + 15 - (c["YBITS"] - c["XBITS"]) - rng.between(0, 2)))
@@ -63,7 +109,8 @@ def stimulus(c, frames, seed, keys="some", extreme=False, wild=False):
     for tq, tk, first in frames:
         if first:
             par = pick_params(rng, c, len(cs), wild)
-            cs += bench.param_beats([par[0] | par[1] << 16 | par[2] << 32 | par[3] << 48], 64, c["AXI_WIDTH"])
+            word = sum((x & mask) << at for x, at, mask in zip(par, (0, 16, 32, 48, 64, 80, 88, 96, 114, 120), [2 ** 20 - 1] * 9 + [255]))
+            cs += bench.param_beats([word], 128 if c["PROB"] else 64, c["AXI_WIDTH"])
         q, k, v = draw(tq), draw(tk), draw(tk)
         mode = keys if keys != "mixed" else ("all", "some", "none", "one")[rng.below(4)]
         key = np.array([mode == "all" or (mode == "some" and rng.chance(60)) for _ in range(tk)])
@@ -80,7 +127,7 @@ def stimulus(c, frames, seed, keys="some", extreme=False, wild=False):
                     y = []
                     for h in range(H):
                         ch = slice(h * D, h * D + D)
-                        y += row(q[j, ch], k[:, ch], v[:, ch], key, par, clog2(c["T"]), yb)
+                        y += row(q[j, ch], k[:, ch], v[:, ch], key, par, c)
                     ms += [users << simd * yb | b for b in bench.beats(y, simd, yb)]
                 stream += [user << simd * xb | b for b in bench.beats(data[j], simd, xb)]
     files = {"q.hex": bench.hexwords(qs, simd * xb + 3), "k.hex": bench.hexwords(ks, simd * xb + 3),
@@ -96,13 +143,18 @@ def row_time(c, tk):
     return max(-(-tk // c["PE"]) * ds, cy + 1)
 
 
+def later(c):
+    """cycles that rounding takes: of exponentials, of the mix"""
+    return 2 * c["PROB"] + 7 * c["ROUND"], 7 * c["PROB"]
+
+
 def latency(c, tk):
     ds, cy = c["D"] // c["SIMD"], -(-(17 + clog2(c["T"])) // c["STEP"])
     es = -(-c["PE"] // -(-c["PE"] // ds))
     groups = -(-tk // c["PE"])
     head_start = tk * c["H"] * ds - ds                      # of the first row against its keys, in this bench
     fetch = max(0, 3 - groups * ds - head_start)            # the first row of an iteration waits for its constants
-    return groups * (ds + es + 1) + fetch + cy + 28 + clog2(c["SIMD"]) + clog2(c["PE"])
+    return groups * (ds + es + 1) + fetch + cy + 28 + sum(later(c)) + clog2(c["SIMD"]) + clog2(c["PE"])
 
 
 def schedule(c, frames):
@@ -113,7 +165,8 @@ def schedule(c, frames):
     es = -(-PE // -(-PE // ds))
     most = -(-T // PE)                                          # groups of the longest frame
     score_queue = most + (12 + clog2(simd)) // ds + 2           # groups
-    ring = min(4 * most + 2, 2 * most + 2 * ((cy + ds) // ds) + 14 // ds + 2)
+    ring = min(4 * most + 2, 2 * most + 2 * ((cy + ds) // ds) + (14 + sum(later(c))) // ds + 2)
+    waiting = 8 if c["PROB"] else 4                             # rows between exponentials and division
     start = 17                                                  # attention_tb: q, k and v begin here
     before = start - 1
     k_free, v_free, load_k, load_v = [start] * 2, [start] * 2, before, before
@@ -142,18 +195,18 @@ def schedule(c, frames):
                 t = max(top, softmax_free)
                 if len(taken) >= ring:
                     t = max(t, freed[len(taken) - ring] + 1)
-                if len(accept) >= 4:
-                    t = max(t, accept[-4] + 1)
+                if len(accept) >= waiting:
+                    t = max(t, accept[-waiting] + 1)
                 taken.append(t)
                 softmax_free = t + es
             row_taken.append(t)
-            accept.append(max(t + 8 + es, finish + 1))
+            accept.append(max(t + 8 + later(c)[0] + es, finish + 1))
             finish = max(accept[-1] + cy, mix)                  # the result's register is free when mix is done with the row
             mix = max(finish, mix, load_v) + groups * ds        # stage 3
             freed += [mix] * groups
         k_free[n % 2] = score[-1] + 1
         v_free[n % 2] = mix + 1
-    return mix + 12 + clog2(PE)
+    return mix + 12 + later(c)[1] + clog2(PE)
 
 
 def simulate(c, frames, seed, stall=0, **kw):
@@ -176,8 +229,8 @@ def timing(c, tk, frames, seed):
     return len(ends)
 
 
-def config(h, d, t, pe, simd, xbits=8, ybits=8, axi=128, step=2):
-    return dict(H=h, D=d, T=t, PE=pe, SIMD=simd, XBITS=xbits, YBITS=ybits, AXI_WIDTH=axi, STEP=step)
+def config(h, d, t, pe, simd, xbits=8, ybits=8, axi=128, step=2, prob=0, rounds=0):
+    return dict(H=h, D=d, T=t, PE=pe, SIMD=simd, XBITS=xbits, YBITS=ybits, AXI_WIDTH=axi, STEP=step, PROB=prob, ROUND=rounds)
 
 
 GRID = [
@@ -192,6 +245,13 @@ GRID = [
     config(1, 8, 32, 8, 8),                         # one step per group, longer than a division
     config(1, 24, 3, 3, 1),                         # one group, many steps: a beat of y in every cycle
     config(4, 4, 12, 5, 1),                         # exponentials 2 lanes for 5 keys, 4 steps
+    config(2, 4, 4, 2, 2, prob=1),                  # and rounded as a source does: probabilities,
+    config(1, 1, 1, 1, 1, prob=1, rounds=1),        # scores too
+    config(5, 12, 7, 3, 4, axi=64, step=1, prob=1, rounds=1),
+    config(2, 2, 33, 1, 1, 16, 16, axi=256, step=4, prob=1, rounds=1),
+    config(1, 8, 32, 8, 8, prob=1, rounds=1),
+    config(4, 4, 12, 5, 1, axi=32, step=3, prob=1),
+    config(2, 6, 5, 5, 2, 4, 4, step=4, prob=1, rounds=1),
 ]
 
 

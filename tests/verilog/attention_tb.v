@@ -4,7 +4,7 @@
 // plusargs: nq nk nc nm (beats of each stream; v has nk), kbeats (of the first frame), seed, stall
 `default_nettype none
 module attention_tb;
-    parameter H = 2, D = 4, T = 4, PE = 2, SIMD = 2, XBITS = 8, YBITS = 8, AXI_WIDTH = 128, STEP = 2;
+    parameter H = 2, D = 4, T = 4, PE = 2, SIMD = 2, XBITS = 8, YBITS = 8, AXI_WIDTH = 128, STEP = 2, PROB = 0, ROUND = 0;
     parameter MAX = 16384;                          // beats of a stream at most
     localparam XW = SIMD * XBITS, YW = SIMD * YBITS;
 
@@ -42,7 +42,7 @@ module attention_tb;
     reg  [31:0]   busy = 0;
 
     mlo_attention #(.H(H), .D(D), .T(T), .PE(PE), .SIMD(SIMD), .XBITS(XBITS), .YBITS(YBITS),
-                    .AXI_WIDTH(AXI_WIDTH), .STEP(STEP)) dut (
+                    .AXI_WIDTH(AXI_WIDTH), .STEP(STEP), .PROB(PROB), .ROUND(ROUND)) dut (
         .clk(clk), .rst(rst),
         .s_axis_q_tdata(qw[XW-1:0]), .s_axis_q_tuser(qw[XW +: 3]), .s_axis_q_tvalid(q_on), .s_axis_q_tready(q_ready),
         .s_axis_k_tdata(kw[XW-1:0]), .s_axis_k_tuser(kw[XW +: 3]), .s_axis_k_tvalid(k_on), .s_axis_k_tready(k_ready),
