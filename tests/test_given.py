@@ -232,7 +232,7 @@ def check_qonnx():
     path = t.model("bert-tiny-qonnx")
     model, q = onnx.load(path), quantized(path, "qonnx")
     rng = np.random.default_rng(1)
-    feeds = [{"x": rng.standard_normal((1, 32, 64)).astype(np.float32)} for _ in range(5)]
+    feeds = [{"x": rng.standard_normal((1, 32, 64)).astype(np.float32)} for _ in range(100)]
     scale = next(numpy_helper.to_array(i) for i in q.graph.initializer if i.name.endswith("x_q_mlo_scale"))
     by = {n.output[0]: n for n in model.graph.node}
     heads, keys, same = (lambda x: x.transpose(0, 2, 1, 3)), (lambda x: x.transpose(0, 3, 1, 2)), (lambda x: x)
@@ -248,7 +248,14 @@ def check_qonnx():
             x = values["x"] / scale if v == "loop.carried" else values[v] / steps[v]
             return np.clip(np.rint(x), -32768, 32767).astype(int)
         return of
-    values = qonnx_values(path, feeds)
+    fake = chains(model)
+    fake.ir_version = min(fake.ir_version, 10)
+    plain = fake.SerializeToString()
+    s2, s3 = session(with_all_values(fake)), session(quantized(t.write("chains.onnx", plain), "chains"))
+    inits = {i.name: numpy_helper.to_array(i) for i in model.graph.initializer}
+    values = [{**inits, **f, **outputs(s2, f)} for f in feeds]                  # as qonnx's executor, which takes longer: the first five tell
+    of_qonnx, few = qonnx_values(path, feeds[:5]), feeds[:5]
+    t.case("a chain of Div, Round, Clip, Mul is what qonnx executes", ", ".join(k for k in by for a, b in zip(of_qonnx, values) if not np.allclose(a[k], b[k], atol=1e-4)))
     kernels = Kernels(q, feeds[0])
     kernels.nodes = [n for n in kernels.nodes if n.output[0] in where]              # the others are float in the source
     sources = [source(v) for v in values]
@@ -259,13 +266,9 @@ def check_qonnx():
         print("    bert-tiny-qonnx %s: equal %.2f %%, at most %d steps apart" % (v, 100 * (d == 0).mean(), inside.max()), flush=True)
         t.case("%s is what the source rounds to: bert-tiny-qonnx" % v, "" if (d == 0).mean() >= 0.995 and inside.max() <= 1 and (d >= 100).mean() < 1e-4 else "equal in %.3f, %d steps" % ((d == 0).mean(), d.max()))
     s = session(q)
-    a, b = (np.concatenate([x.ravel() for x in y]) for y in ([v["layer_norm_3"] for v in values], [outputs(s, f)["layer_norm_3"] for f in feeds]))
+    a, b = (np.concatenate([x.ravel() for x in y]) for y in ([v["layer_norm_3"] for v in of_qonnx], [outputs(s, f)["layer_norm_3"] for f in few]))
     t.case("end to end: bert-tiny-qonnx", "" if cosine(a, b) > 0.999 else "cosine %.5f" % cosine(a, b))
-    fake = chains(model)
-    fake.ir_version = min(fake.ir_version, 10)
-    s2, s3 = session(fake), session(quantized(t.write("chains.onnx", fake.SerializeToString()), "chains"))
-    t.case("a chain of Div, Round, Clip, Mul is what qonnx executes", "" if all(np.allclose(outputs(s2, f)["layer_norm_3"], v["layer_norm_3"], atol=1e-4) for f, v in zip(feeds, values)) else "the test's own chains differ")
-    t.case("and becomes the same integers", "" if all(np.array_equal(outputs(s3, f)["layer_norm_3"], outputs(s, f)["layer_norm_3"]) for f in feeds) else "they differ")
+    t.case("and becomes the same integers", "" if all(np.array_equal(outputs(s3, f)["layer_norm_3"], outputs(s, f)["layer_norm_3"]) for f in few) else "they differ")
 
 
 # ---- three executions --------------------------------------------------------------------------------------------------------------
