@@ -22,9 +22,9 @@
  *     w[j]  = min((e[j] R + 2^(SP-1)) >> SP, HP)                        the probability in the source's steps, at most HP <= 255
  *     y[d]  = requantize(sum_j w[j] v[j][d]; MO, SO)
  *
- * error: t is within 1/8192 octave and MS's 2^-15, which is 0.9e-4 of e and less for what counts; the straight line within 1.5e-5 of e, the last
- * step 0.5 of 262143; R within 2^-14. So w is on the other side of a half for some 2 in 10000 of the source's probabilities, the scores (MR has
- * 18 bits) for none that is not a tie in floats, too. A w that is off by one moves y by v / 255 of its own steps or so. */
+ * error: r is within half a step and 2^-11; e within 1.0e-4 + 2^-15 x of itself (half of t's unit 0.85e-4, the straight line 1.5e-5,
+ * MS's 15 bits; x: its distance in nats) and half of its last place, 2^-19 of the largest; R within 2^-14. So some 2 in 10000 probabilities of real models are rounded otherwise
+ * than floats are. A w that is off by one moves y by v MO / 2^SO steps, about one for the largest v. */
 
 /* round(65280 * 2^(-f/64)) for f = 0..63: the same numbers as in verilog/mlo_exp2.v; a test computes them. And round(262143 * 2^(-f/64)), f = 0..64,
  * those of verilog/mlo_exp2_fine.v. */
