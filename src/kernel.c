@@ -198,3 +198,10 @@ static int mlo_kernel_same_shape(mlo_shapes *s) {
     "ql = Where (q_low, l, q)\n" \
     "q_high = Less (h, ql)\n" \
     "qc = Where (q_high, h, ql)\n"
+
+/* The end of a function with a table: its index is the requantized number, so lo and hi are about that, whatever the table holds. */
+#define MLO_FUNCTION_TABLE \
+    "index = Sub (qc, l)\n" \
+    "entry = Gather (table, index)\n" \
+    "y = Cast <to=@to> (entry)\n"
+static int mlo_index_bits(const mlo_site *s) { return mlo_clog2(mlo_int(s->node, "hi", 127) + 1) + 1; }

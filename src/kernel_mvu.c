@@ -21,13 +21,10 @@ static const char mlo_mvu_function[] =
     MLO_FUNCTION_MVU
     "y = Cast <to=@to> (qc)\n";
 
-/* The table's index is the requantized sum, so lo and hi are about that, whatever the table holds. */
 static const char mlo_mvu_table_function[] =
     "MVUTable <to, lo, hi> (x, w, bias, mult, shift, table) => (y)\n"
     MLO_FUNCTION_MVU
-    "index = Sub (qc, l)\n"
-    "entry = Gather (table, index)\n"
-    "y = Cast <to=@to> (entry)\n";
+    MLO_FUNCTION_TABLE;
 
 static int mlo_mvu_shape(mlo_shapes *s) {
     if (s->n_in < 5 || s->in[0].rank < 1 || s->in[1].rank != 2) return 0;
@@ -104,8 +101,6 @@ static mlo_interval mlo_mvu_product(const mlo_site *s) { return mlo_product_of(m
 static mlo_interval mlo_mvu_sums(int64_t k, int xbits, int wbits) { return mlo_sum_of(mlo_sum_of_many(k, mlo_product_of(mlo_signed_bits(xbits), mlo_signed_bits(wbits))), mlo_signed_bits(32)); }
 static mlo_interval mlo_mvu_acc(const mlo_site *s) { return mlo_mvu_sums(s->in[1].dims[0], s->in_bits[0], mlo_site_weight_bits(s)); }
 
-static int mlo_mvu_index_bits(const mlo_site *s) { return mlo_clog2(mlo_int(s->node, "hi", 127) + 1) + 1; }
-
 static void mlo_mvu_intermediates(const mlo_site *s, const mlo_unit *u, mlo_intermediates *l) {
     int pbits = s->in_bits[0] + mlo_site_weight_bits(s), abits = mlo_bits_for(mlo_mvu_acc(s));
     mlo_interval product = mlo_mvu_product(s), acc = mlo_mvu_acc(s), sum = mlo_sum_of_many(s->in[1].dims[0], product);
@@ -114,12 +109,12 @@ static void mlo_mvu_intermediates(const mlo_site *s, const mlo_unit *u, mlo_inte
     mlo_note_hardware(l, "SIMD products", mlo_sum_of_many(u->simd, product), 1, pbits + mlo_clog2(u->simd), 1, "row[0].u_dot.sum");
     mlo_note_golden(l, "K products", sum, 1, MLO_IN_INT64, MLO_IN_DOUBLE);
     mlo_note_all(l, "acc", acc, 1, abits, 1, "row[0].acc");
-    mlo_note_requantize(l, mlo_product_of(acc, mlo_multipliers), abits + 16, "row[0].u_requantize.prod2", s->n_in > 5 ? mlo_mvu_index_bits(s) : s->out_bits);
+    mlo_note_requantize(l, mlo_product_of(acc, mlo_multipliers), abits + 16, "row[0].u_requantize.prod2", s->n_in > 5 ? mlo_index_bits(s) : s->out_bits);
 }
 
 static int mlo_mvu_unit(const mlo_site *s, int64_t pe, int64_t simd, mlo_unit *u) {
     int64_t k = s->in[1].dims[0], n = s->in[1].dims[1];
-    int table = s->n_in > 5, wbits = mlo_site_weight_bits(s), xbits = s->in_bits[0], ybits = s->out_bits, index = mlo_mvu_index_bits(s);
+    int table = s->n_in > 5, wbits = mlo_site_weight_bits(s), xbits = s->in_bits[0], ybits = s->out_bits, index = mlo_index_bits(s);
     u->module = "mlo_mvu";
     u->in[u->n_in++] = mlo_port_make("s_axis", 0, simd, xbits, k);
     u->out = mlo_port_make("m_axis", 0, pe, ybits, n);

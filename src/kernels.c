@@ -1,4 +1,4 @@
-/* kernels: the table. One line a kernel; everything else about it is in its own file. */
+/* kernels: the table. One line a kernel, with a table right behind without; everything else about it is in its own file. */
 static const mlo_kernel mlo_kernels[] = {
     { { "mlo.MVU",        mlo_mvu_shape,         mlo_mvu_run, 5 },        mlo_mvu_function,        mlo_mvu_limits,       "output channels", "input channels", mlo_mvu_legal,       mlo_mvu_unit,       mlo_mvu_intermediates,       mlo_mvu_pack },
     { { "mlo.MVUTable",   mlo_mvu_shape,         mlo_mvu_run, 6 },        mlo_mvu_table_function,  mlo_mvu_limits,       "output channels", "input channels", mlo_mvu_legal,       mlo_mvu_unit,       mlo_mvu_intermediates,       mlo_mvu_pack },
@@ -8,6 +8,7 @@ static const mlo_kernel mlo_kernels[] = {
     { { "mlo.LayerNorm",  mlo_kernel_same_shape, mlo_layernorm_run, 4 },  mlo_layernorm_function,  mlo_layernorm_limits, "channels",        NULL,             mlo_lanes_legal,     mlo_layernorm_unit, mlo_layernorm_intermediates, mlo_layernorm_pack },
     { { "mlo.Add",        mlo_kernel_same_shape, mlo_add_run, 3 },        mlo_add_function,        mlo_add_limits,       "channels",        NULL,             mlo_lanes_legal,     mlo_add_unit,       mlo_add_intermediates,       mlo_add_pack },
     { { "mlo.Requant",    mlo_kernel_same_shape, mlo_requant_run, 4 },    mlo_requant_function,    mlo_requant_limits,   "channels",        NULL,             mlo_lanes_legal,     mlo_requant_unit,   mlo_requant_intermediates,   mlo_requant_pack },
+    { { "mlo.RequantTable", mlo_kernel_same_shape, mlo_requant_run, 5 },  mlo_requant_table_function, mlo_requant_limits, "channels",     NULL,             mlo_lanes_legal,     mlo_requant_unit,   mlo_requant_intermediates,   mlo_requant_pack },
     { { "mlo.Quantize",   mlo_kernel_same_shape, mlo_quantize_run, 2 },   mlo_quantize_function,   NULL,                 NULL,              NULL,             NULL,                NULL,               NULL,                        NULL },
     { { "mlo.Dequantize", mlo_dequantize_shape,  mlo_dequantize_run, 2 }, mlo_dequantize_function, NULL,                 NULL,              NULL,             NULL,                NULL,               NULL,                        NULL },
 };

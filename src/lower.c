@@ -15,8 +15,8 @@ static int mlo_rename_kernels(mlo *m, mlo_graph *body) {
         const mlo_kernel *k = mlo_kernel_of(n);
         if (!k) continue;
         char module[32];
-        int table = mlo_is(n, "mlo.MVUTable"), at = 0;
-        const mlo_kernel *named = table ? k - 1 : k;                 /* MVU and MVUTable are one module, so one series of names */
+        int table = mlo_is(n, "mlo.MVUTable") || mlo_is(n, "mlo.RequantTable"), at = 0;
+        const mlo_kernel *named = table ? k - 1 : k;                 /* with a table or without is one module, so one series of names */
         for (const char *p = named->op.name + 4; *p && at < 31; p++) module[at++] = (char)(*p >= 'A' && *p <= 'Z' ? *p - 'A' + 'a' : *p);
         module[at] = 0;
         const char *name = mlo_format(m, "%s_%d", module, count[named - mlo_kernels]++);

@@ -384,10 +384,31 @@ static int mlo_sum_fineness(mlo_quantizer *q, const mlo_sublayer *b, int64_t col
     return *fine >= 1 ? 0 : mlo_fail(q->m, MLO_E_UNSUPPORTED, b->node, "a bias %g times the steps of the sum it is added to", most);
 }
 
+/* The kernel that makes what is behind a requantization to `made`: the function `unary` of it by a table, or (NULL) itself. in: its inputs but the table. */
+static mlo_node *mlo_requantizing_node(mlo_quantizer *q, const char *op, const mlo_sublayer *b, const mlo_sublayer *unary, const mlo_form_made *made, const char *const *in, size_t n_in) {
+    mlo *m = q->m;
+    mlo_form_made y = unary ? mlo_made_at(q, mlo_signal_of(q, unary->out)) : *made;
+    const mlo_signal *pre = mlo_signal_of(q, b->out);
+    const int64_t size = (int64_t)1 << pre->bits;
+    const char *table = unary ? mlo_format(m, "%s_table", unary->out) : NULL;
+    void *entries = table ? mlo_parameter(q, table, y.type, 1, &size) : NULL;
+    if (m->error.code || (unary && (!entries || mlo_table_fill(q, unary, pre, &y, entries)))) return NULL;
+    mlo_node *n = mlo_kernel_node(q, unary ? mlo_format(m, "%sTable", op) : op, b, unary ? unary->out : b->out, y.type, y.bits, y.scale);
+    if (n && unary) mlo_index_bounds(n, pre->bits);
+    return !n || mlo_inputs(m, n, in, n_in) || (unary && mlo_node_input(m, n, table)) ? NULL : n;
+}
+
+/* What the hardware need not store of an INT8 weight. */
+static int mlo_weight_bits_meta(mlo_quantizer *q, const mlo_sublayer *b, mlo_node *n) {
+    int bits = mlo_weight_bits(q, b);
+    return bits == 8 ? 0 : mlo_meta_put(q->m, &n->meta, &n->n_meta, "mlo.weight_bits", mlo_format(q->m, "%d", bits));
+}
+
 /* A sum that is rounded before its bias is added: the table of an MVUTable holds the rounded sum in finer steps, a Requant adds the bias. */
-static int mlo_quantize_sum(mlo_quantizer *q, const mlo_sublayer *b, mlo_signal *x, mlo_signal *y, const char *out) {
+static int mlo_quantize_sum(mlo_quantizer *q, const mlo_sublayer *b, const mlo_sublayer *unary, mlo_signal *x, mlo_signal *y) {
     mlo *m = q->m;
     const mlo_given *g = b->sum_given;
+    const char *out = b->out;
     mlo_form_made made = mlo_made_at(q, y), at = mlo_sum_form(q, g, y->channels);
     mlo_sublayer bare = *b;
     mlo_linear l; mlo_channel_words c; double fine = 1;
@@ -404,9 +425,10 @@ static int mlo_quantize_sum(mlo_quantizer *q, const mlo_sublayer *b, mlo_signal 
     }
     mlo_node *n = mlo_kernel_node(q, "mlo.MVUTable", b, sum, MLO_INT16, 16, steps);
     const char *in[] = { x->name8, l.weight, l.c.name[0], l.c.name[1], l.c.name[2], name };
-    if (!n || mlo_inputs(m, n, in, 6) || mlo_channel_parameters(q, out, y->channels, &c)) goto done;
+    if (!n || mlo_weight_bits_meta(q, b, n) || mlo_inputs(m, n, in, 6) || mlo_channel_parameters(q, out, y->channels, &c)) goto done;
     mlo_index_bounds(n, g->bits);
-    n = mlo_kernel_node(q, "mlo.Requant", b, out, made.type, made.bits, made.scale);
+    const char *in2[] = { sum, c.name[0], c.name[1], c.name[2] };
+    n = mlo_requantizing_node(q, "mlo.Requant", b, unary, &made, in2, 4);
     for (int64_t i = 0; n && i < q->scan.iterations; i++) {
         mlo_array *bias = mlo_scan_value(m, &q->scan, b->bias, i);
         for (int64_t k = i * y->channels; bias && k < (i + 1) * y->channels; k++) {
@@ -417,8 +439,6 @@ static int mlo_quantize_sum(mlo_quantizer *q, const mlo_sublayer *b, mlo_signal 
         }
         mlo_array_free(m, bias);
     }
-    const char *in2[] = { sum, c.name[0], c.name[1], c.name[2] };
-    if (n && !m->error.code) mlo_inputs(m, n, in2, 4);
 done:
     mlo_scratch_free(m, (void *)(uintptr_t)at.zero);
     return (int)m->error.code;
@@ -429,19 +449,13 @@ static int mlo_quantize_linear(mlo_quantizer *q, const mlo_sublayer *b) {
     mlo_sublayer *unary = mlo_fused_unary(q, b);
     const mlo_sublayer *last = unary ? unary : b;
     mlo_signal *x = mlo_signal_of(q, b->in[0]), *pre = mlo_signal_of(q, b->out), *y = mlo_signal_of(q, last->out);
-    mlo_form_made made = mlo_made_at(q, y), at = unary ? mlo_made_at(q, pre) : made;
+    mlo_form_made at = mlo_made_at(q, pre);
     mlo_linear l;
-    if (b->sum_given && !unary) return mlo_quantize_sum(q, b, x, y, b->out) ? (int)m->error.code : mlo_narrow(q, b, b->out, y);
+    if (b->sum_given) return mlo_quantize_sum(q, b, unary, x, pre) ? (int)m->error.code : mlo_narrow(q, last, last->out, y);
     if (mlo_linear_parameters(q, b, &l, x) || mlo_linear_fill(q, b, &l, x, &at)) return (int)m->error.code;
-    const char *table = unary ? mlo_format(m, "%s_table", unary->out) : NULL;
-    const int64_t size = (int64_t)1 << pre->bits;
-    void *entries = table ? mlo_parameter(q, table, made.type, 1, &size) : NULL;
-    if (unary && (!entries || mlo_table_fill(q, unary, pre, &made, entries))) return (int)m->error.code;
-    mlo_node *n = mlo_kernel_node(q, unary ? "mlo.MVUTable" : "mlo.MVU", b, last->out, made.type, made.bits, made.scale);
-    if (n && unary) mlo_index_bounds(n, pre->bits);
-    if (n && mlo_weight_bits(q, b) != 8 && mlo_meta_put(m, &n->meta, &n->n_meta, "mlo.weight_bits", mlo_format(m, "%d", mlo_weight_bits(q, b)))) return (int)m->error.code;
-    const char *in[] = { x->name8, l.weight, l.c.name[0], l.c.name[1], l.c.name[2], table };
-    if (!n || mlo_inputs(m, n, in, unary ? 6 : 5)) return (int)m->error.code;
+    const char *in[] = { x->name8, l.weight, l.c.name[0], l.c.name[1], l.c.name[2] };
+    mlo_node *n = mlo_requantizing_node(q, "mlo.MVU", b, unary, &at, in, 5);
+    if (!n || mlo_weight_bits_meta(q, b, n)) return (int)m->error.code;
     return mlo_narrow(q, last, last->out, y);
 }
 

@@ -159,7 +159,6 @@ static int mlo_demand_given(mlo_quantizer *q) {
         if (b->kind == MLO_ATTENTION) mlo_given_inside(q, b);
         if (b->kind == MLO_UNARY && mlo_given_relu(q, b)) break;
         if (b->kind == MLO_LINEAR) b->weight_given = mlo_weight_given(q->m, &q->scan, b->weight, b->transposed, mlo_signal_of(q, b->out)->channels);
-        q->r.left_out += b->kind == MLO_LINEAR && b->sum_given && mlo_fused_unary(q, b);
     }
     if (q->r.left_out) mlo_warn(q->m, "%zu roundings of the model are left out: inside attentions, of sums before their bias, and where readers round one value differently. The integer model is finer there", q->r.left_out);
     return (int)q->m->error.code;

@@ -28,7 +28,7 @@ typedef struct {
 
 static const char *mlo_sketch_look(const mlo_node *n) {
     static const struct { const char *look; const char *ops; } looks[] = {
-        { "mac", " MatMul Gemm Conv mlo.MVU MatMulInteger QLinearMatMul Einsum " }, { "table", " mlo.MVUTable " }, { "attention", " mlo.Attention Attention Softmax " },
+        { "mac", " MatMul Gemm Conv mlo.MVU MatMulInteger QLinearMatMul Einsum " }, { "table", " mlo.MVUTable mlo.RequantTable " }, { "attention", " mlo.Attention Attention Softmax " },
         { "norm", " mlo.LayerNorm LayerNormalization RMSNormalization SimplifiedLayerNormalization BatchNormalization " },
         { "sum", " mlo.Add mlo.Requant Add Sub Mul Div Erf Gelu Relu Tanh Sigmoid Where Pow Sqrt Cast QuantizeLinear DequantizeLinear mlo.Quantize mlo.Dequantize " },
         { "move", " Reshape Transpose Split Concat Slice Gather Squeeze Unsqueeze Expand Identity Shape Flatten " }, { "loop", " Scan Loop If " } };

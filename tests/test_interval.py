@@ -303,6 +303,16 @@ def attack_requant(k, bits, seen):
     return attacks
 
 
+def attack_requant_table(k, bits, seen):
+    attacks, table = attack_requant(k, bits, seen), np.random.default_rng(2).integers(-128, 128, 1024).astype(np.int8)
+    for a in attacks:
+        a.op, a.out, a.clip = "RequantTable", 8, 10
+        x, bias, m, s = a.feed["x"][0].tolist(), *(int(a.feed[p][0]) for p in ("bias", "mult", "shift"))
+        a.feed = dict(a.feed, table=table)
+        a.y = [[int(table[requantize(Seen(), v + bias, m, s, 10) + 512]) for v in row] for row in x]
+    return attacks
+
+
 def attack_add(k, bits, seen):
     attacks, x = [], patterns(k, bits)
     for y in x, x[1:] + x[:1], x[::-1]:
@@ -336,7 +346,7 @@ def attacks():
                 if attack not in (attack_mvu, attack_table) and bits in (10, 12) and k != 64: continue
                 seen = Seen()
                 yield "%s, %d channels of %d bits" % (name, k, bits), attack(k, bits, seen), seen
-        for name, attack in ("Requant", attack_requant), ("Add", attack_add):
+        for name, attack in ("Requant", attack_requant), ("RequantTable", attack_requant_table), ("Add", attack_add):
             seen = Seen()
             yield "%s, %d bits" % (name, bits), attack(7, bits, seen), seen
     for d in HEADS:
@@ -398,7 +408,7 @@ def icarus_requant(attacks, p, library):
     x, want = stream(attacks, "x", pe, p["XBITS"]), result(attacks, pe, 16)
     cb = banks(attacks, lambda a: lanes_of(channel_words(a.feed["bias"], a.feed["mult"], a.feed["shift"]), pe), 64 * pe)
     files = {"in.hex": hexwords(x, pe * p["XBITS"] + 3), "c.hex": hexwords(cb, 128)}
-    return judged(*simulate("requant", p, files, dict(n_in=len(x), n_c=len(cb), n_out=len(want)), library), want)
+    return judged(*simulate("requant", p, files, dict(n_in=len(x), n_c=len(cb), n_t=0, n_out=len(want)), library), want)
 
 
 def told(said, _): return "" if said.startswith("PASS") else said

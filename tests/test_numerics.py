@@ -397,7 +397,7 @@ def kernel(op, feed, out, **attributes):
     inputs = [helper.make_tensor_value_info(k, helper.np_dtype_to_tensor_dtype(v.dtype), v.shape) for k, v in feed.items()]
     result = helper.make_tensor_value_info("y", helper.np_dtype_to_tensor_dtype(np.dtype(out)), None)
     info = np.iinfo(out)
-    low, high = (-128, 127) if op == "MVUTable" else (int(info.min), int(info.max))
+    low, high = (-128, 127) if op.endswith("Table") else (int(info.min), int(info.max))
     node = helper.make_node(op, list(feed), ["y"], domain="mlo", to=int(helper.np_dtype_to_tensor_dtype(np.dtype(out))), lo=low, hi=high, **attributes)
     m = helper.make_model(helper.make_graph([node], op, inputs, [result]), opset_imports=core.opset_import, functions=[f for f in core.functions if f.name == op], ir_version=core.ir_version)
     want = outputs(session(m), feed)
@@ -418,6 +418,8 @@ def check_requantize():
         offset = rng.integers(I16.min, I16.max + 1, 40).astype(np.int32) * (np.arange(40) % 2).astype(np.int32)
         y = kernel("Requant", {"x": x, "bias": offset, "mult": mult, "shift": shift}, np.int8)
         why = why or equal(y, requantize(x.astype(np.int64) + offset, mult, shift, -128, 127))
+        table = rng.integers(I16.min, I16.max + 1, 256).astype(np.int16)
+        why = why or equal(kernel("RequantTable", {"x": x, "bias": offset, "mult": mult, "shift": shift, "table": table}, np.int16), table[y.astype(int) + 128])
         worst = max(worst, np.abs(y - np.clip((x.astype(np.int64) + offset) * (mult / 2.0 ** shift), -128, 127)).max())
     for out, bits in (np.int8, 7), (np.int16, 15):
         x, w = rng.integers(-128, 128, (1, 7, 96)).astype(np.int8), rng.integers(-128, 128, (96, 24)).astype(np.int8)
@@ -437,7 +439,7 @@ def check_requantize():
         why = why or equal(y, requantize(sums, 1, s, I16.min, I16.max))
         worst = max(worst, np.abs(y - np.clip(sums / 2.0 ** s, I16.min, I16.max)).max())
     note("requantization: off by at most %.4f" % worst)
-    t.case("Requant, MVU, MVUTable and Add are their formulas", why)
+    t.case("Requant, RequantTable, MVU, MVUTable and Add are their formulas", why)
     t.case("requantization is within half a step", "" if worst <= 0.5 else "off by %.4f" % worst)
 
 

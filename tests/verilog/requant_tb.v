@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// requant_tb: drives mlo_requant with the beats of in.hex and c.hex and writes what comes out, with cycle numbers
+// requant_tb: drives mlo_requant with the beats of in.hex, c.hex and t.hex and writes what comes out, with cycle numbers
 //
-// plusargs: n_in n_c n_out  beats      s_in s_c s_out  chance of a stall per cycle, percent
+// plusargs: n_in n_c n_t n_out  beats      s_in s_c s_t s_out  chance of a stall per cycle, percent
 //           hold            cycles before the first activation      gap: pause after each beat      seed
 // out.txt: cycle, {tuser, tdata} per output beat. in.txt: cycle per accepted input beat.
 `default_nettype none
@@ -47,28 +47,30 @@ module tb_source #(
 endmodule
 
 module requant_tb;
-    parameter C = 8, PE = 2, XBITS = 16, YBITS = 8, SHIFT = 0, AXI_WIDTH = 128;
+    parameter C = 8, PE = 2, XBITS = 16, YBITS = 8, TABLE = 0, TBITS = 8, SHIFT = 0, AXI_WIDTH = 128;
     localparam IW = PE * XBITS, OW = PE * YBITS;
 
     reg clk = 0, rst = 1;
     always #1 clk = !clk;
 
-    integer n_in, n_c, n_out, s_in, s_c, s_out, hold, gap, seed, fo, fi, dummy;
+    integer n_in, n_c, n_t, n_out, s_in, s_c, s_t, s_out, hold, gap, seed, fo, fi, dummy;
     initial begin
         dummy = $value$plusargs("n_in=%d", n_in);   dummy = $value$plusargs("s_in=%d", s_in);
         dummy = $value$plusargs("n_c=%d", n_c);     dummy = $value$plusargs("s_c=%d", s_c);
+        dummy = $value$plusargs("n_t=%d", n_t);     dummy = $value$plusargs("s_t=%d", s_t);
         dummy = $value$plusargs("n_out=%d", n_out); dummy = $value$plusargs("s_out=%d", s_out);
         dummy = $value$plusargs("hold=%d", hold);   dummy = $value$plusargs("gap=%d", gap);
         dummy = $value$plusargs("seed=%d", seed);
         $readmemh("in.hex", u_in.mem, 0, n_in - 1);
         $readmemh("c.hex", u_c.mem, 0, n_c - 1);
+        if (TABLE) $readmemh("t.hex", u_t.mem, 0, n_t - 1);
         fo = $fopen("out.txt", "w");
         fi = $fopen("in.txt", "w");
     end
 
     wire [IW+2:0]        i;
-    wire [AXI_WIDTH-1:0] c;
-    wire                 i_v, i_r, c_v, c_r, o_v;
+    wire [AXI_WIDTH-1:0] c, t;
+    wire                 i_v, i_r, c_v, c_r, t_v, t_r, o_v;
     reg                  o_r;
     wire [OW-1:0]        o;
     wire [2:0]           o_u, stat;
@@ -79,11 +81,15 @@ module requant_tb;
     tb_source #(.WIDTH(AXI_WIDTH), .SALT(3)) u_c (
         .clk(clk), .rst(rst), .go(1'b1), .count(n_c), .stall(s_c), .gap(0), .seed(seed),
         .data(c), .valid(c_v), .ready(c_r));
-    mlo_requant #(.C(C), .PE(PE), .XBITS(XBITS), .YBITS(YBITS), .SHIFT(SHIFT), .AXI_WIDTH(AXI_WIDTH)) dut (
+    tb_source #(.WIDTH(AXI_WIDTH), .SALT(4)) u_t (
+        .clk(clk), .rst(rst), .go(1'b1), .count(n_t), .stall(s_t), .gap(0), .seed(seed),
+        .data(t), .valid(t_v), .ready(t_r));
+    mlo_requant #(.C(C), .PE(PE), .XBITS(XBITS), .YBITS(YBITS), .TABLE(TABLE), .TBITS(TBITS), .SHIFT(SHIFT), .AXI_WIDTH(AXI_WIDTH)) dut (
         .clk(clk), .rst(rst),
         .s_axis_tdata(i[IW-1:0]), .s_axis_tuser(i[IW +: 3]), .s_axis_tvalid(i_v), .s_axis_tready(i_r),
         .m_axis_tdata(o), .m_axis_tuser(o_u), .m_axis_tvalid(o_v), .m_axis_tready(o_r),
-        .s_axis_c_tdata(c), .s_axis_c_tvalid(c_v), .s_axis_c_tready(c_r), .stat(stat));
+        .s_axis_c_tdata(c), .s_axis_c_tvalid(c_v), .s_axis_c_tready(c_r),
+        .s_axis_t_tdata(t), .s_axis_t_tvalid(t_v), .s_axis_t_tready(t_r), .stat(stat));
 
     integer      got, busy, starved, blocked, idle, last_event;
     reg          failed, was_v;
@@ -101,7 +107,7 @@ module requant_tb;
         lfsr  <= {lfsr[30:0], lfsr[31] ^ lfsr[21] ^ lfsr[1] ^ lfsr[0]};
         o_r   <= (lfsr[6:0] * 100) >> 7 >= s_out;
         if (i_v && i_r) $fdisplay(fi, "%0d", cycle);
-        if (i_v && i_r || c_v && c_r || o_v && o_r || cycle < hold + 2) last_event <= cycle;
+        if (i_v && i_r || c_v && c_r || t_v && t_r || o_v && o_r || cycle < hold + 2) last_event <= cycle;
         was_v <= o_v && !o_r;
         was   <= {o_u, o};
         if (o_v && o_r) begin
