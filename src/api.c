@@ -63,6 +63,7 @@ static int mlo_may_load(mlo *m) {
     MLO_TRY(mlo_ops_add(m, &mlo_kernels[0].op, MLO_N_KERNELS, sizeof mlo_kernels[0]));
     MLO_TRY(mlo_ops_add(m, &mlo_dialects[0].op, MLO_N_DIALECTS, sizeof mlo_dialects[0]));
     MLO_TRY(mlo_ops_add(m, &mlo_fused_ops[0].op, MLO_N_FUSED, sizeof mlo_fused_ops[0]));
+    MLO_TRY(mlo_ops_add(m, &mlo_qonnx_ops[0], MLO_N_QONNX, sizeof mlo_qonnx_ops[0]));
     return m->model ? mlo_fail_at(m, MLO_E_USAGE, NULL, "the handle already holds a model; open another for another") : 0;
 }
 

@@ -38,6 +38,7 @@
 #include "ops_reduce.c"  /* sums, extremes */
 #include "ops_quant.c"   /* quantize, dequantize */
 #include "ops.c"         /* the table; calling one */
+#include "ops_qonnx.c"   /* QONNX's quantizers */
 #include "function.c"    /* ONNX functions from text */
 #include "ops_deeploy.c" /* Deeploy's integer operators, as functions */
 #include "eval.c"        /* running a graph */

@@ -214,6 +214,59 @@ def check_variants():
 
 # ---- QONNX -------------------------------------------------------------------------------------------------------------------------
 
+MODES = "ROUND", "HALF_EVEN", "FLOOR", "CEIL", "UP", "DOWN", "HALF_UP", "HALF_DOWN", "floor"
+OPSETS = [onnx.helper.make_opsetid("", 18), onnx.helper.make_opsetid("qonnx.custom_op.general", 1)]
+
+
+def operators(x, cases):
+    """mlo run of many operators on x: (op, parameters, attributes) -> arrays."""
+    g, names = onnx.GraphProto(name="operators"), {}
+    g.input.append(onnx.helper.make_tensor_value_info("x", 1, x.shape))
+    for k, (op, parameters, attributes) in enumerate(cases):
+        for v in parameters:
+            if v.tobytes() + bytes(v.shape) not in names:
+                names[v.tobytes() + bytes(v.shape)] = "p%d" % len(names)
+                g.initializer.append(numpy_helper.from_array(v, "p%d" % (len(names) - 1)))
+        g.node.append(onnx.helper.make_node(op, ["x"] + [names[v.tobytes() + bytes(v.shape)] for v in parameters], ["y%d" % k], domain="qonnx.custom_op.general", **attributes))
+        g.output.append(onnx.helper.make_tensor_value_info("y%d" % k, 1, None))
+    m = onnx.helper.make_model(g, opset_imports=OPSETS, ir_version=10)
+    np.savez(t.at("x.npz"), x=x)
+    t.good("run", t.write("operators.onnx", m.SerializeToString()), "--inputs", t.at("x.npz"), "--outputs", t.at("y.npz"))
+    with np.load(t.at("y.npz")) as z: return [z["y%d" % k] for k in range(len(cases))]
+
+
+def check_operators():
+    from qonnx.custom_op.general.quant import quant
+    from qonnx.custom_op.general.bipolar_quant import binary_quant
+    from qonnx.custom_op.general.trunc import trunc_v1, trunc_v2
+    rng, f = np.random.default_rng(3), np.float32
+    x = (rng.standard_normal((2, 3, 40)) * 3).astype(f)
+    x[0, :, :20] = rng.integers(-40, 40, (3, 20)) / f(8)                                # ties at scales that are powers of two
+    scales, zeros = [np.array(0.25, f), np.array([[0.5], [0.125], [0.3]], f), np.array([0.7], f)], [np.array(0, f), np.array([[1], [0], [-2]], f)]
+    cases, want = [], []
+    for mode in MODES:
+        for signed in (0, 1):
+            for narrow in (0, 1):
+                for bits in (1, 2, 3.5, 4, 6.25, 8):
+                    s, z = scales[rng.integers(3)], zeros[rng.integers(2)]
+                    cases.append((("Quant", "IntQuant")[narrow], [s, z, np.array(bits, f)], dict(signed=signed, narrow=narrow, rounding_mode=mode)))
+                    want.append(quant(x, s, z, np.array(bits, f), signed, narrow, mode))
+                for bits in (2, 5):
+                    s, z, o = scales[rng.integers(3)], zeros[rng.integers(2)], f(4)
+                    cases.append(("Trunc", [s, z, np.array(8, f), s * o, np.array(bits, f)], dict(rounding_mode=mode, signed=signed, narrow=narrow)))
+                    want.append(trunc_v2(x, s, z, np.array(8, f), narrow, signed, s * o, np.array(bits, f), mode))
+        for bits in (4, 7):
+            s, z = scales[rng.integers(3)], zeros[rng.integers(2)]
+            cases.append(("Trunc", [s, z, np.array(8, f), np.array(bits, f)], dict(rounding_mode=mode)))
+            want.append(trunc_v1(x, s, z, np.array(8, f), np.array(bits, f), mode))
+    for s in scales:
+        cases.append(("BipolarQuant", [s], {}))
+        want.append(binary_quant(x, s))
+    for name in "Quant", "IntQuant", "Trunc", "BipolarQuant":
+        got = [(c, a, b) for c, a, b in zip(cases, operators(x, cases), want) if c[0] == name]
+        wrong = ["%s %s: %d of %d, e.g. %g not %g" % (c[1], c[2], (a != b).sum(), a.size, a[a != b][0], b[a != b][0]) for c, a, b in got if not np.array_equal(a, b)]
+        t.case("mlo run of %s is qonnx's: %d cases" % (name, len(got)), "; ".join(wrong[:3]))
+
 def qonnx_values(path, feeds):
     """Every value of a model on these inputs, by qonnx's executor."""
     import qonnx.core.onnx_exec as executor
@@ -287,6 +340,12 @@ def check_qonnx():
     a, b = (np.concatenate([x.ravel() for x in y]) for y in ([v["layer_norm_3"] for v in of_qonnx], [outputs(s, f)["layer_norm_3"] for f in few]))
     t.case("end to end: bert-tiny-qonnx", "" if cosine(a, b) > 0.999 else "cosine %.5f" % cosine(a, b))
     t.case("and becomes the same integers", "" if all(np.array_equal(outputs(s3, f)["layer_norm_3"], outputs(s, f)["layer_norm_3"]) for f in few) else "they differ")
+    np.savez(t.at("x.npz"), **few[0])
+    for stage in "read", "roll":
+        t.good(stage, path, "--onnx", "-o", t.at("stage.onnx"))
+        t.good("run", t.at("stage.onnx"), "--inputs", t.at("x.npz"), "--outputs", t.at("y.npz"))
+        with np.load(t.at("y.npz")) as z: off = np.abs(z["layer_norm_3"] - of_qonnx[0]["layer_norm_3"]).max()
+        t.case("mlo run of bert-tiny-qonnx is what qonnx executes, after " + stage, "" if off < 1e-3 else "%g apart" % off)
 
 
 # ---- three executions --------------------------------------------------------------------------------------------------------------
@@ -309,4 +368,4 @@ def check_executions():
             t.case("simulation gives the same words: " + name, "" if p.returncode == 0 and b'"pass":true' in p.stdout else (p.stderr + p.stdout).decode()[:300])
 
 
-t.main(check_qdq, check_variants, check_qonnx, check_executions)
+t.main(check_qdq, check_variants, check_operators, check_qonnx, check_executions)
