@@ -147,8 +147,9 @@ static int mlo_given_equal(const mlo_given *a, const mlo_given *b, int64_t n) {
 
 /* ---- weights -------------------------------------------------------------------------------------------------------------------------- */
 
-/* How integers become a weight: scale x (q - zero); both per tensor (-1) or along an axis: `stored` of q, `axis` of the weight. */
-typedef struct { const char *scale, *zero, *integers; int64_t stored, axis; double lo, hi; const mlo_node *node; } mlo_weight_source;
+/* How integers become a weight: scale x (q - zero); both per tensor (-1) or along an axis: `stored` of q, `axis` of the weight.
+ * open: nothing says how large q may be; it is looked at, and taken when it fits 8 bits. */
+typedef struct { const char *scale, *zero, *integers; int64_t stored, axis; double lo, hi; int open; const mlo_node *node; } mlo_weight_source;
 
 /* The axis of q that a scale of this form varies along (rank 2): 0, 1; -1: none; -2: that cannot be. */
 static int mlo_scale_axis(const mlo_form *f, int64_t axis) {
@@ -159,20 +160,19 @@ static int mlo_scale_axis(const mlo_form *f, int64_t axis) {
     return f->dims[0] == 1;
 }
 
-/* Mul(integers, scale), the integers made by rounding. */
+static int mlo_is_rounder(const mlo_node *n) { return mlo_is(n, "Round") || mlo_is(n, "Floor") || mlo_is(n, "Ceil"); }
+
+/* Mul(integers, scale), the integers made by rounding: Round, Floor, Ceil, or one of the size times Sign; Clip before or behind; or Sign alone. */
 static int mlo_weight_chain(mlo *m, const mlo_graph *g, const mlo_node *n, mlo_weight_source *w) {
-    static const char *const makers[] = { "Round", "Clip", "Floor", "Ceil", "Sign" };
     const mlo_node *p = mlo_maker_in(g, n->input[0]), *from = mlo_is(p, "Sub") ? mlo_maker_in(g, p->input[0]) : p;
-    int rounded = 0;
-    for (size_t i = 0; i < sizeof makers / sizeof *makers; i++) rounded |= mlo_is(from, makers[i]);
-    if (!rounded) return 0;
+    int sized = mlo_is(from, "Mul") && mlo_is_rounder(mlo_maker_in(g, from->input[0])) && mlo_is(mlo_maker_in(g, from->input[1]), "Sign");
+    if (!sized && !mlo_is_rounder(from) && !mlo_is(from, "Clip") && !mlo_is(from, "Sign")) return 0;
     w->scale = n->input[1]; w->zero = NULL; w->integers = n->input[0]; w->node = n; w->axis = 1;      /* of one dimension: the last */
     w->lo = -1; w->hi = 1;                                                               /* of Sign */
-    for (int i = 0; i < 2 && !mlo_is(from, "Sign"); i++) {
-        if (mlo_is(from, "Clip") && mlo_clip_bound(m, g, from, 1, &w->lo) && mlo_clip_bound(m, g, from, 2, &w->hi)) break;
-        from = from ? mlo_maker_in(g, from->input[0]) : NULL;
-    }
-    if (mlo_is(p, "Sub")) { w->lo = -128; w->hi = 127; }
+    if (mlo_is(from, "Sign") && !mlo_is(p, "Sub")) return 1;
+    while (mlo_is_rounder(from) || mlo_is(from, "Mul") || mlo_is(from, "Abs") || mlo_is(from, "Add")) from = mlo_maker_in(g, from->input[0]);
+    w->open = mlo_is(p, "Sub") || !mlo_is(from, "Clip") || !mlo_clip_bound(m, g, from, 1, &w->lo) || !mlo_clip_bound(m, g, from, 2, &w->hi);
+    if (w->open) { w->lo = -128; w->hi = 127; }
     return 1;
 }
 
@@ -197,15 +197,15 @@ static int mlo_weight_source_of(mlo *m, const mlo_scan *s, const mlo_graph *g, c
     return 1;
 }
 
-/* Do the integers less their zero point fit 8 bits, in iteration i? *zero becomes 1 when there is one that is not 0. */
+/* Do the integers less their zero point fit 8 bits, in iteration i? *zero becomes 1 when there is one that is not 0. Looks only where they might not. */
 static int mlo_weight_fits(mlo *m, const mlo_scan *s, const mlo_graph *g, const mlo_weight_source *w, int64_t i, int *zero) {
-    mlo_array *z = mlo_value_array(m, s, g, w->zero, i, 0), *q = NULL;
+    mlo_array *z = w->zero ? mlo_value_array(m, s, g, w->zero, i, 0) : NULL, *q = NULL;
     int64_t n = z ? mlo_array_count(z) : 0;
     int any = 0;
     for (int64_t k = 0; k < n; k++) any |= mlo_number_at(z, k) < 0 || mlo_number_at(z, k) > 0;
-    if (any && (q = mlo_value_array(m, s, g, w->integers, i, 0)) != NULL && q->rank == 2) {
+    if ((any || w->open) && (q = mlo_value_array(m, s, g, w->integers, i, 0)) != NULL && q->rank == 2) {
         for (int64_t k = 0; k < mlo_array_count(q) && !m->error.code; k++) {
-            double at = mlo_number_at(z, n == 1 ? 0 : (w->stored ? k % q->dims[1] : k / q->dims[1]) % n), v = mlo_number_at(q, k);
+            double at = n ? mlo_number_at(z, n == 1 ? 0 : (w->stored ? k % q->dims[1] : k / q->dims[1]) % n) : 0, v = mlo_number_at(q, k);
             if (v - at < -128 || v - at > 127) mlo_fail(m, MLO_E_UNSUPPORTED, w->node, "a weight of %g with a zero point of %g: their difference takes more than 8 bits; quantize the weights symmetrically", v, at);
         }
     }
@@ -221,7 +221,7 @@ static mlo_given *mlo_weight_given(mlo *m, const mlo_scan *s, const char *name, 
     if (!mlo_weight_source_of(m, s, g, name, &w)) return NULL;
     if (w.axis == -2) { mlo_fail(m, MLO_E_UNSUPPORTED, w.node, "weights with scales that are neither one per tensor nor one per channel"); return NULL; }
     if (w.axis == (transposed ? 1 : 0)) { mlo_fail(m, MLO_E_UNSUPPORTED, w.node, "weights with a scale per input channel; one per output channel, or one for all, is supported"); return NULL; }
-    for (int64_t i = 0; w.zero && i < s->iterations; i++) if (mlo_weight_fits(m, s, g, &w, i, &zero)) return NULL;
+    for (int64_t i = 0; (w.zero || w.open) && i < s->iterations; i++) if (mlo_weight_fits(m, s, g, &w, i, &zero)) return NULL;
     mlo_given *y = MLO_NEW(m, mlo_given);
     if (!y || !(y->scale = MLO_NEW_N(m, double, (size_t)(s->iterations * columns)))) return NULL;
     mlo_given_width(y, zero ? -128 : w.lo, zero ? 127 : w.hi);
@@ -245,13 +245,33 @@ static int mlo_x_constant(mlo_expansion *x, size_t i, double *v) {
 }
 
 /* The rounding that QONNX's rounding_mode names. */
-static const char *mlo_x_rounded(mlo_expansion *x, const char *v) {
-    static const struct { const char *mode, *op; } known[] = { { "ROUND", "Round" }, { "HALF_EVEN", "Round" }, { "FLOOR", "Floor" }, { "CEIL", "Ceil" } };
-    const mlo_attr *a = mlo_attr_of(x->n, "rounding_mode");
-    if (!a) return MLO_X(x, "Round", v);
-    for (size_t i = 0; i < sizeof known / sizeof *known; i++) if (strlen(known[i].mode) == a->s.n && !memcmp(known[i].mode, a->s.data, a->s.n)) return MLO_X(x, known[i].op, v);
-    mlo_x_stay(x, "its rounding mode is %.*s; ROUND, FLOOR and CEIL are supported", (int)(a->s.n < 60 ? a->s.n : 60), a->s.data);
-    return "";
+static const char *mlo_x_rounded(mlo_expansion *x, const char *v, const char *otherwise) {
+    const mlo_rounding_mode *mode = mlo_rounding_mode_of(x->n, otherwise);
+    if (!mode) { mlo_x_stay(x, "its rounding mode is unknown; ROUND, FLOOR, CEIL, UP, DOWN, HALF_UP, HALF_DOWN and ROUND_TO_ZERO are supported"); return ""; }
+    if (!mode->of_size) return MLO_X(x, mode->op, v);
+    const char *sign = MLO_X(x, "Sign", v), *size = MLO_X(x, "Abs", v), *offset = mlo_x_number(x, mode->offset);
+    if (mode->offset < 0 || mode->offset > 0) size = MLO_X(x, "Add", size, offset);
+    size = MLO_X(x, mode->op, size);
+    return MLO_X(x, "Mul", size, sign);
+}
+
+static int mlo_x_is_zero(mlo_expansion *x, size_t i) {
+    double zero = 1;
+    const mlo_value *z = mlo_value_of(x->g, mlo_x_in(x, i));
+    return z && z->tensor && mlo_tensor_count(z->tensor) == 1 && !mlo_tensor_doubles(x->m, z->tensor, 0, 1, &zero) && !(zero < 0 || zero > 0);
+}
+
+/* A width that kernels could have. */
+static int mlo_x_bits(mlo_expansion *x, size_t i, double *bits) {
+    if (!mlo_x_constant(x, i, bits)) return 0;
+    if (!(*bits >= 1 && *bits <= 24) || *bits > rint(*bits) || *bits < rint(*bits)) mlo_x_stay(x, "a width of %g bits", *bits);
+    return !x->why;
+}
+
+static const char *mlo_x_clip_to(mlo_expansion *x, const char *v, double bits) {
+    int sign = mlo_int(x->n, "signed", 1) != 0, narrow = mlo_int(x->n, "narrow", 0) != 0;
+    const char *lo = mlo_x_number(x, sign ? -ldexp(1, (int)bits - 1) + narrow : 0), *hi = mlo_x_number(x, ldexp(1, (int)bits - sign) - 1 - (sign ? 0 : narrow));
+    return MLO_X(x, "Clip", v, lo, hi);
 }
 
 /* -1 below 0, else 1, times scale. */
@@ -264,22 +284,41 @@ static void mlo_given_bipolar(mlo_expansion *x) {
 
 /* Quant(x, scale, zero, bits) */
 static void mlo_given_quant(mlo_expansion *x) {
-    double bits, zero = 1;
-    int sign = mlo_int(x->n, "signed", 1) != 0, narrow = mlo_int(x->n, "narrow", 0) != 0;
-    const mlo_value *z = mlo_value_of(x->g, mlo_x_in(x, 2));
-    if (!mlo_x_constant(x, 3, &bits)) return;
-    if (!(bits >= 1 && bits <= 24) || bits > rint(bits) || bits < rint(bits)) { mlo_x_stay(x, "a width of %g bits", bits); return; }
-    if (bits < 2 && sign) { mlo_given_bipolar(x); return; }
-    if (z && z->tensor && mlo_tensor_count(z->tensor) == 1 && mlo_tensor_doubles(x->m, z->tensor, 0, 1, &zero)) return;
-    int offset = zero < 0 || zero > 0;
-    const char *y = MLO_X(x, "Div", mlo_x_in(x, 0), mlo_x_in(x, 1)), *lo, *hi;
+    double bits;
+    int offset = !mlo_x_is_zero(x, 2);
+    if (!mlo_x_bits(x, 3, &bits)) return;
+    if (bits < 2 && mlo_int(x->n, "signed", 1)) { mlo_given_bipolar(x); return; }
+    const char *y = MLO_X(x, "Div", mlo_x_in(x, 0), mlo_x_in(x, 1));
     if (offset) y = MLO_X(x, "Add", y, mlo_x_in(x, 2));
-    lo = mlo_x_number(x, sign ? -ldexp(1, (int)bits - 1) + narrow : 0);
-    hi = mlo_x_number(x, ldexp(1, (int)bits - sign) - 1 - (sign ? 0 : narrow));
-    y = MLO_X(x, "Clip", y, lo, hi);
-    y = mlo_x_rounded(x, y);
+    y = mlo_x_clip_to(x, y, bits);
+    y = mlo_x_rounded(x, y, "ROUND");
     if (offset) y = MLO_X(x, "Sub", y, mlo_x_in(x, 2));
     mlo_x_out(x, 0, MLO_X(x, "Mul", y, mlo_x_in(x, 1)));
+}
+
+/* The power of two next to input a / input b. */
+static const char *mlo_x_power_between(mlo_expansion *x, size_t a, size_t b) {
+    const char *two = mlo_x_number(x, 2), *log_two = mlo_x_number(x, log(2)), *y = MLO_X(x, "Div", mlo_x_in(x, a), mlo_x_in(x, b));
+    y = MLO_X(x, "Log", y);
+    y = MLO_X(x, "Div", y, log_two);
+    y = MLO_X(x, "Round", y);
+    return MLO_X(x, "Pow", two, y);
+}
+
+/* Trunc(x, scale, zero, bits, new bits), and Trunc(x, scale, zero, bits, new scale, new bits): see ops_qonnx.c. */
+static void mlo_given_trunc(mlo_expansion *x) {
+    int second = *mlo_x_in(x, 5) != 0, offset = !mlo_x_is_zero(x, 2);
+    double bits, to;
+    if (!mlo_x_bits(x, 3, &bits) || !mlo_x_bits(x, second ? 5 : 4, &to)) return;
+    const char *y = MLO_X(x, "Div", mlo_x_in(x, 0), mlo_x_in(x, 1)), *zero = mlo_x_in(x, 2), *by = second ? mlo_x_power_between(x, 4, 1) : mlo_x_number(x, ldexp(1, (int)(bits - to)));
+    if (offset) y = MLO_X(x, "Add", y, zero);
+    y = MLO_X(x, "Round", y);
+    y = MLO_X(x, "Div", y, by);
+    if (second) y = mlo_x_clip_to(x, y, to);
+    y = mlo_x_rounded(x, y, "FLOOR");
+    if (offset && second) zero = MLO_X(x, "Div", zero, by);
+    if (offset) y = MLO_X(x, "Sub", y, zero);
+    mlo_x_out(x, 0, MLO_X(x, "Mul", y, mlo_x_in(x, second ? 4 : 1)));
 }
 
 static const char *mlo_x_dequantized(mlo_expansion *x, size_t i, int axis) {
@@ -294,11 +333,43 @@ static void mlo_given_qlinear_matmul(mlo_expansion *x) {
     mlo_x_out(x, 0, MLO_X(x, "QuantizeLinear", y, mlo_x_in(x, 6), mlo_x_in(x, 7)));
 }
 
+/* Mul(Cast(MatMulInteger(a, b, a's zero, b's zero)), scale), a made by QuantizeLinear: the product of what they stand for. NULL: it is none. */
+static const mlo_node *mlo_given_product(const mlo_expansion *x, const char **scale) {
+    for (size_t i = 0; i < 2 && mlo_is(x->n, "Mul"); i++) {
+        const mlo_node *cast = mlo_maker_in(x->g, x->n->input[i]), *product = mlo_is(cast, "Cast") ? mlo_maker_in(x->g, cast->input[0]) : NULL;
+        *scale = x->n->input[1 - i];
+        if (mlo_is(product, "MatMulInteger") && mlo_is(mlo_maker_in(x->g, product->input[0]), "QuantizeLinear")) return product;
+    }
+    return NULL;
+}
+/* The zero point of the weights, of which there must be as many as scales; "" where it is 0. */
+static const char *mlo_given_product_zero(mlo_expansion *x, const mlo_node *product, int64_t scales) {
+    const mlo_value *z = mlo_has_input(product, 3) ? mlo_value_of(x->g, product->input[3]) : NULL;
+    int64_t n = z && z->tensor ? mlo_tensor_count(z->tensor) : 0;
+    int any = z && !z->tensor;
+    for (int64_t k = 0; k < n && !any; k++) { double v; any = mlo_tensor_doubles(x->m, z->tensor, k, 1, &v) || v < 0 || v > 0; }
+    if (any && mlo_parameter_count(x->g, z->name) != scales) mlo_fail(x->m, MLO_E_UNSUPPORTED, product, "zero points of weights, not as many as there are scales (%lld); quantize the weights symmetrically", (long long)scales);
+    return any ? z->name : "";
+}
+static void mlo_given_matmul(mlo_expansion *x, const mlo_node *product, const char *scale) {
+    static const int64_t flat[] = { -1 };
+    const mlo_node *a = mlo_maker_in(x->g, product->input[0]);
+    mlo_form f = mlo_form_of(mlo_value_of(x->g, scale)), w = mlo_form_of(mlo_value_of(x->g, product->input[1]));
+    if (!mlo_form_known(&f) || w.rank != 2) { mlo_fail(x->m, MLO_E_UNSUPPORTED, product, "a product whose weights are no matrix, or whose scale is of unknown shape"); return; }
+    const char *zero = mlo_given_product_zero(x, product, mlo_form_count(&f)), *y = MLO_X(x, "DequantizeLinear", a->output[0], a->input[1], mlo_has_input(a, 2) ? a->input[2] : "");
+    scale = MLO_X(x, "Div", scale, a->input[1]);
+    if (f.rank != 1 && mlo_form_count(&f) > 1) scale = mlo_x_reshape(x, scale, flat, 1);
+    const char *b = MLO_X(x, "DequantizeLinear", product->input[1], scale, zero);
+    mlo_x_int(x, "axis", 1);
+    mlo_x_out(x, 0, MLO_X(x, "MatMul", y, b));
+}
+
 typedef struct { const char *op, *inputs; void (*expand)(mlo_expansion *x); } mlo_given_op;
 static const mlo_given_op mlo_given_ops[] = {
     { "qonnx.custom_op.general.Quant", "xxxx", mlo_given_quant }, { "qonnx.custom_op.general.IntQuant", "xxxx", mlo_given_quant },
     { "onnx.brevitas.Quant", "xxxx", mlo_given_quant }, { "finn.custom_op.general.Quant", "xxxx", mlo_given_quant },
     { "qonnx.custom_op.general.BipolarQuant", "xx", mlo_given_bipolar }, { "onnx.brevitas.BipolarQuant", "xx", mlo_given_bipolar }, { "finn.custom_op.general.BipolarQuant", "xx", mlo_given_bipolar },
+    { "qonnx.custom_op.general.Trunc", "xxxxx", mlo_given_trunc }, { "onnx.brevitas.Trunc", "xxxxx", mlo_given_trunc }, { "finn.custom_op.general.Trunc", "xxxxx", mlo_given_trunc },
     { "QLinearMatMul", "xxxxxxxx", mlo_given_qlinear_matmul },
 };
 
@@ -310,6 +381,10 @@ static int mlo_given_node(mlo_expansion *x) {
         if (x->why && !x->m->error.code) mlo_fail(x->m, MLO_E_UNSUPPORTED, x->n, "%s", x->why);
         return 1;
     }
+    const char *scale;
+    const mlo_node *product = mlo_given_product(x, &scale);
+    x->dtype = MLO_FLOAT;
+    if (product) { mlo_given_matmul(x, product, scale); return 1; }
     if (mlo_is(x->n, "DynamicQuantizeLinear")) mlo_fail(x->m, MLO_E_UNSUPPORTED, x->n, "its scale depends on the data; a core needs scales that are known before. Quantize the model statically, or give the float model");
     return 0;
 }

@@ -212,6 +212,33 @@ def check_variants():
     t.case("dynamic quantization is refused", "" if p.returncode == 4 and b"its scale depends on the data" in p.stderr else p.stderr.decode()[-200:])
 
 
+def integer_products(model):
+    """The same with MatMulInteger, Cast and Mul for each product of quantized values and weights, scales known."""
+    out = onnx.ModelProto()
+    out.CopyFrom(model)
+    del out.graph.node[:]
+    inits, by, N, n_made = {i.name: numpy_helper.to_array(i) for i in model.graph.initializer}, {o: n for n in model.graph.node for o in n.output}, onnx.helper.make_node, 0
+    for n in model.graph.node:
+        a, w = (by.get(v) for v in n.input[:2]) if n.op_type == "MatMul" else (None, None)
+        if not a or not w or {a.op_type, w.op_type} != {"DequantizeLinear"} or w.input[0] not in inits: out.graph.node.add().CopyFrom(n); continue
+        y, n_made = n.output[0], n_made + 1
+        scale = numpy_helper.from_array(inits[a.input[1]] * inits[w.input[1]], y + "_scales")
+        out.graph.initializer.append(scale)
+        out.graph.node.extend([N("MatMulInteger", [a.input[0], w.input[0], a.input[2], w.input[2]], [y + "_i"], y + "_i"), N("Cast", [y + "_i"], [y + "_f"], y + "_f", to=1), N("Mul", [y + "_f", scale.name], [y], y)])
+    return out, n_made
+
+
+def check_integer_products():
+    for name, options in ("per tensor", {}), ("per channel", {"per_channel": True}):
+        path = variant("products-" + name.replace(" ", "-"), op_types_to_quantize=["MatMul"], activation_type=S8, weight_type=S8, extra_options=BOTH, **options)
+        (model, n), feeds = integer_products(onnx.load(path)), token_feeds(INPUTS)
+        q = quantized(t.write("products.onnx", model.SerializeToString()), "products")
+        whole("MatMulInteger, " + name, model, session(model), q, feeds, 0.998)
+        plain = session(quantized(path, "plain"))
+        why = "" if all(np.array_equal(list(outputs(plain, f).values())[0], list(outputs(session(q), f).values())[0]) for f in feeds[:3]) else "they differ"
+        t.case("%d products become the integers of QDQ: %s" % (n, name), why if n >= 12 else "%d products" % n)
+
+
 # ---- QONNX -------------------------------------------------------------------------------------------------------------------------
 
 MODES = "ROUND", "HALF_EVEN", "FLOOR", "CEIL", "UP", "DOWN", "HALF_UP", "HALF_DOWN", "floor"
@@ -271,6 +298,7 @@ def qonnx_values(path, feeds):
     """Every value of a model on these inputs, by qonnx's executor."""
     import qonnx.core.onnx_exec as executor
     from qonnx.core.modelwrapper import ModelWrapper
+    from qonnx.transformation.infer_shapes import InferShapes
     make = executor.qonnx_make_model
 
     def older(*args, **options):                            # onnx writes a newer IR than ONNX Runtime reads
@@ -278,7 +306,7 @@ def qonnx_values(path, feeds):
         m.ir_version = 10
         return m
     executor.qonnx_make_model = older
-    try: return [executor.execute_onnx(ModelWrapper(path), f, return_full_exec_context=True) for f in feeds]
+    try: return [executor.execute_onnx(ModelWrapper(path).transform(InferShapes()), f, return_full_exec_context=True) for f in feeds]
     finally: executor.qonnx_make_model = make
 
 
@@ -297,6 +325,53 @@ def chains(model):
         N = onnx.helper.make_node
         out.graph.node.extend([N("Div", [n.input[0], n.input[1]], [y + "d"], y + "d"), N("Round", [y + "d"], [y + "r"], y + "r"), N("Clip", [y + "r", y + "lo", y + "hi"], [y + "c"], y + "c"), N("Mul", [y + "c", n.input[1]], [y], y)])
     return out
+
+
+def other_weights(model, version):
+    """bert-tiny-qonnx with weights that are bipolar, cut off by Trunc, or rounded otherwise; and the values of the first layer's weights, in order."""
+    out, order = onnx.ModelProto(), []
+    out.CopyFrom(model)
+    del out.graph.node[:]
+    next(o for o in out.opset_import if o.domain).version = version
+    inits = {i.name: numpy_helper.to_array(i) for i in model.graph.initializer}
+
+    def number(name, v):
+        out.graph.initializer.append(numpy_helper.from_array(np.float32(v), name))
+        return name
+    for n in model.graph.node:
+        if n.op_type != "Quant" or n.input[0] not in inits: out.graph.node.add().CopyFrom(n); continue
+        k, y, N = len(order) % 6, n.output[0], onnx.helper.make_node
+        order.append(y)
+        attributes = {"signed": 1, "narrow": 1, "rounding_mode": ("HALF_UP", "FLOOR", "DOWN", "ROUND", "ROUND", "ROUND")[k]}
+        if k == 4: out.graph.node.append(N("BipolarQuant", [n.input[0], number(y + "s", inits[n.input[1]] * 30)], [y], y, domain=n.domain)); continue
+        truncated = k == (3 if version == 2 else 5)
+        out.graph.node.append(N("Quant", n.input, [y + "_q" if truncated else y], y + "_q", domain=n.domain, **attributes))
+        if truncated and version == 2: out.graph.node.append(N("Trunc", [y + "_q", n.input[1], n.input[2], n.input[3], number(y + "o", inits[n.input[1]] * 8), number(y + "b", 5)], [y], y, domain=n.domain, rounding_mode="FLOOR", signed=1, narrow=0))
+        if truncated and version == 1: out.graph.node.append(N("Trunc", [y + "_q", number(y + "s", inits[n.input[1]] * 4), n.input[2], n.input[3], number(y + "b", 6)], [y], y, domain=n.domain, rounding_mode="CEIL"))
+    return out, order[:6]
+
+
+def check_other_weights():
+    path = t.model("bert-tiny-qonnx")
+    for version in 1, 2:                                                            # of Trunc
+        model, weights = other_weights(onnx.load(path), version)
+        name = "other-weights-%d" % version
+        file = t.write(name + ".onnx", model.SerializeToString())
+        q = quantized(file, name)
+        feeds = [{"x": np.random.default_rng(1).standard_normal((1, 32, 64)).astype(np.float32)}]
+        values = qonnx_values(file, feeds)
+        inits = {i.name: numpy_helper.to_array(i) for i in model.graph.initializer}
+        body, why = Kernels(q, feeds[0]), []
+        got = body.run(lambda v: np.zeros((1, 32, 256 if v == "relu" else 64)))
+        by = {n.output[0]: n for n in model.graph.node}
+        for k, y in enumerate(weights):
+            n, layer = by[y], "linear" + ("_%d" % k if k else "")
+            scale = inits[n.input[4]] if n.op_type == "Trunc" and len(n.input) == 6 else inits[n.input[1]]
+            want, mine = np.rint(values[0][y] / scale).T, got.get(layer + "_wc", got[layer + "_w8"])
+            if not np.array_equal(want, mine): why.append("%s %s: %d of %d" % (layer, n.op_type, (want != mine).sum(), want.size))
+        t.case("weights are qonnx's integers, with BipolarQuant and Trunc %d" % version, "; ".join(why))
+        a, b = values[0]["layer_norm_3"], outputs(session(q), feeds[0])["layer_norm_3"]
+        t.case("end to end: " + name, "" if cosine(a, b) > 0.999 else "cosine %.5f" % cosine(a, b))
 
 
 def check_qonnx():
@@ -368,4 +443,4 @@ def check_executions():
             t.case("simulation gives the same words: " + name, "" if p.returncode == 0 and b'"pass":true' in p.stdout else (p.stderr + p.stdout).decode()[:300])
 
 
-t.main(check_qdq, check_variants, check_operators, check_qonnx, check_executions)
+t.main(check_qdq, check_variants, check_integer_products, check_operators, check_other_weights, check_qonnx, check_executions)
