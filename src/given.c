@@ -7,6 +7,9 @@
  * example: DequantizeLinear(QuantizeLinear(x, 0.02, 3), 0.02, 3) over uint8 is a rounding of x to 0.02 (q - 3), q = 0..255.
  * cost: a few nodes a rounding; scales are single numbers. Weights are looked at only where they have a zero point.
  *
+ * Where a value is not the source's, it is one step away, next to a tie: multipliers have 15 bits, a float bias is rounded to the steps of the sum
+ * (which few bits of weights make coarse), and an attention has an arithmetic of its own.
+ *
  * Recognition (recognise.c) goes through roundings as it goes through reshapes, and notes on the value what they fix. Inside a function of
  * one value they stay: tables evaluate them.
  */

@@ -89,7 +89,7 @@ EXPECTED = {   # (iterations, body nodes, carried, per-iteration inputs, taps) o
     "bert-tiny-external": [(2, 34, 1, 16, 0)], "bert-tiny-shared-biases": [(2, 34, 1, 16, 0)], "bert-12-torchscript": [(12, 34, 1, 16, 0)],
     "vit-tiny": [(4, 33, 1, 16, 0)], "gpt2-tiny": [(4, 35, 1, 12, 0)], "llama-tiny-opset23": [(4, 48, 1, 9, 0)], "mlp-res": [(6, 7, 1, 6, 0)],
     "t5-tiny": [(3, 35, 1, 8, 0), (4, 59, 1, 13, 0)], "whisper-tiny": [(3, 32, 1, 15, 0), (3, 54, 1, 24, 0)],
-    "bert-tiny-qdq": [(2, 116, 1, 57, 0)], "bert-tiny-qonnx": [(2, 49, 1, 30, 0)],
+    "bert-tiny-qdq": [(2, 116, 1, 57, 0)], "bert-tiny-qonnx": [(2, 49, 1, 30, 0)], "brevitas-qonnx": [(3, 49, 1, 29, 0)],
 }
 
 

@@ -4,6 +4,7 @@
 bert-tiny as ONNX Runtime's static quantization writes it, and bert-tiny-qonnx, a BERT as Brevitas exports it.)
 
     python tests/models/export.py OUTDIR [NAME ...]       needs torch==2.13.0, transformers==4.57.*, onnx, onnxscript; no network
+                                                          (brevitas-qonnx: brevitas==0.13.4, onnxoptimizer, too)
 
 Nothing in the project runs this: it documents where the files come from, and makes more of them.
 
@@ -34,7 +35,12 @@ def enliven(model, seed):
 
 def save(model, args, path, opset=18, dynamo=True, external=False, lean=False, **options):
     """lean: of the metadata only the name scopes; no types and shapes but those of inputs and outputs."""
-    if dynamo: torch.onnx.export(model, args, dynamo=True, opset_version=opset, verbose=False, **options).save(path, external_data=False)
+    if options.pop("qonnx", False):
+        from brevitas.export import export_qonnx
+        model.train()
+        for _ in range(40): model(torch.randn(args[0].shape))                               # activations find their scales
+        export_qonnx(model.eval(), args=args[0], export_path=path, dynamo=False, opset_version=17)
+    elif dynamo: torch.onnx.export(model, args, dynamo=True, opset_version=opset, verbose=False, **options).save(path, external_data=False)
     else: torch.onnx.export(model, args, path, dynamo=False, opset_version=17, **options)
     m = onnx.load(path)
     for field in (m.metadata_props, m.graph.metadata_props, m.graph.value_info) if lean else (): del field[:]
@@ -223,6 +229,31 @@ def distilbert():
                 "input_ids attention_mask"), (words(8), padded(8))
 
 
+def brevitas(n, c, h, f):
+    """An encoder that Brevitas trains quantized: 8 bits, weights of the MLP 4 and per channel; queries, keys and values rounded behind the projection."""
+    from brevitas import nn as qnn
+    from brevitas.quant import Int8WeightPerTensorFloat, Int8ActPerTensorFloat, Uint8ActPerTensorFloat
+
+    class Weight4(Int8WeightPerTensorFloat): bit_width, scaling_per_output_channel = 4, True
+
+    class Layer(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            rounded = lambda: qnn.QuantIdentity(act_quant=Int8ActPerTensorFloat)
+            self.query, self.key, self.value, self.dense = (qnn.QuantLinear(c, c, bias=True, weight_quant=Int8WeightPerTensorFloat) for _ in range(4))
+            self.up, self.down = (qnn.QuantLinear(i, o, bias=True, weight_quant=Weight4) for i, o in ((c, f), (f, c)))
+            self.input, self.qq, self.qk, self.qv, self.mix, self.mid = (rounded() for _ in range(6))
+            self.ln1, self.ln2, self.relu = torch.nn.LayerNorm(c), torch.nn.LayerNorm(c), qnn.QuantReLU(act_quant=Uint8ActPerTensorFloat)
+
+        def forward(self, x):
+            split, i = lambda y: y.reshape(*y.shape[:2], h, c // h).transpose(1, 2), self.input(x)
+            q, k, v = self.qq(split(self.query(i)) / (c // h) ** 0.5), self.qk(split(self.key(i))), self.qv(split(self.value(i)))
+            x = self.ln1(x + self.dense(self.mix((torch.softmax(q @ k.transpose(-1, -2), -1) @ v).transpose(1, 2).reshape(x.shape))))
+            return self.ln2(x + self.down(self.relu(self.up(self.mid(x)))))
+
+    return torch.nn.Sequential(*(Layer() for _ in range(n))), (torch.randn(1, 8, c),)
+
+
 SEQ = torch.export.Dim("seq", min=2, max=64)
 MODELS = {   # name: (what makes the model and example inputs, options of `export` and `save`)
     "bert-tiny": (lambda: bert(2, 64, 4, 256, 32), {}),
@@ -246,6 +277,7 @@ MODELS = {   # name: (what makes the model and example inputs, options of `expor
     "albert-tiny": (albert, {"lean": True}), "bart-tiny-opset23": (bart, {"opset": 23, "lean": True}), "clip-tiny": (clip, {"lean": True}), "convnext-tiny": (convnext, {"lean": True}),
     "deberta-tiny": (deberta, {"lean": True}), "gemma3-tiny": (gemma, {"lean": True}), "gpt2-cache": (gpt2_cache, {"lean": True}), "llama-states": (llama_states, {"lean": True}),
     "modernbert-tiny-opset23": (modernbert, {"opset": 23, "lean": True}), "neox-tiny": (neox, {"lean": True}), "qwen3-tiny-opset23": (qwen, {"opset": 23, "lean": True}), "swin-tiny": (swin, {"lean": True}),
+    "brevitas-qonnx": (lambda: brevitas(3, 16, 2, 32), {"qonnx": True, "lean": True}),
     "distilbert-torchscript-dynamic": (distilbert, {"dynamo": False, "lean": True, "input_names": ["input_ids", "attention_mask"],
                                                     "dynamic_axes": {"input_ids": {1: "seq"}, "attention_mask": {1: "seq"}}}),
 }
