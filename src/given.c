@@ -222,7 +222,7 @@ static mlo_given *mlo_weight_given(mlo *m, const mlo_scan *s, const char *name, 
     mlo_weight_source w; int zero = 0;
     const mlo_graph *g = s->body;
     if (!mlo_weight_source_of(m, s, g, name, &w)) return NULL;
-    if (w.axis == -2) { mlo_fail(m, MLO_E_UNSUPPORTED, w.node, "weights with scales that are neither one per tensor nor one per channel"); return NULL; }
+    if (w.axis == -2) { mlo_fail(m, MLO_E_UNSUPPORTED, w.node, "weights with scales that are neither one per tensor nor one per channel; blocks of rows must be of all rows"); return NULL; }
     if (w.axis == (transposed ? 1 : 0)) { mlo_fail(m, MLO_E_UNSUPPORTED, w.node, "weights with a scale per input channel; one per output channel, or one for all, is supported"); return NULL; }
     for (int64_t i = 0; (w.zero || w.open) && i < s->iterations; i++) if (mlo_weight_fits(m, s, g, &w, i, &zero)) return NULL;
     mlo_given *y = MLO_NEW(m, mlo_given);
@@ -388,6 +388,7 @@ static int mlo_given_node(mlo_expansion *x) {
     const mlo_node *product = mlo_given_product(x, &scale);
     x->dtype = MLO_FLOAT;
     if (product) { mlo_given_matmul(x, product, scale); return 1; }
+    if (mlo_is(x->n, "com.microsoft.MatMulNBits")) mlo_fail(x->m, MLO_E_UNSUPPORTED, x->n, "its weights are packed, with a scale for each block of rows; quantize them in QDQ format, in blocks of all rows or per channel");
     if (mlo_is(x->n, "DynamicQuantizeLinear")) mlo_fail(x->m, MLO_E_UNSUPPORTED, x->n, "its scale depends on the data; a core needs scales that are known before. Quantize the model statically, or give the float model");
     return 0;
 }

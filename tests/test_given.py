@@ -13,6 +13,7 @@ import numpy as np
 import onnx
 import onnxruntime as ort
 import onnxruntime.quantization as oq
+from onnxruntime.quantization import matmul_nbits_quantizer as nbits
 from onnx import numpy_helper
 import harness as t
 
@@ -204,6 +205,14 @@ def check_variants():
         path = variant(name.replace(" ", "-"), op_types_to_quantize=["MatMul"], extra_options=BOTH, **options)
         model = onnx.load(path)
         whole(name, model, session(model), quantized(path, name.replace(" ", "-")), token_feeds(INPUTS), 0.998)
+    for block, form, say in (256, oq.QuantFormat.QDQ, b""), (32, oq.QuantFormat.QDQ, b"blocks of rows must be of all rows"), (32, oq.QuantFormat.QOperator, b"packed"):
+        model = onnx.load(t.model("bert-tiny"))
+        model.opset_import[0].version = 21
+        nbits.MatMulNBitsQuantizer(model, algo_config=nbits.DefaultWeightOnlyQuantConfig(block_size=block, is_symmetric=True, quant_format=form, op_types_to_quantize=("MatMul",))).process()
+        path = t.write("blocks.onnx", model.SerializeToString())
+        p = t.call("quantize", path)
+        if say: t.case("%s weights in blocks are refused" % form.name, "" if p.returncode == 4 and say in p.stderr else p.stderr.decode()[-200:])
+        else: whole("INT4 weights in blocks of all rows", model, session(model), quantized(path, "blocks"), token_feeds(INPUTS), 0.998)
     path = variant("offset-weights", activation_type=U8, weight_type=U8)
     p = t.call("quantize", path)
     t.case("weights that need 9 bits are refused", "" if p.returncode == 4 and b"takes more than 8 bits" in p.stderr else p.stderr.decode()[-200:])
