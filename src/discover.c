@@ -164,7 +164,7 @@ static int mlo_scope_number(const char *x, const char *y, long *number) {
     char *end, *other;
     long n = strtol(x + i, &end, 10), k = strtol(y + i, &other, 10);
     *number = n;
-    return end != x + i && other != y + i && k == n + 1;
+    return end != x + i && other != y + i && n < k && k - 1 == n;
 }
 static int mlo_align_scopes(mlo_align *a) {
     for (int c = 0; a->scope && c < a->n_chains; c++) {
