@@ -4608,6 +4608,176 @@ static int mlo_call_node(mlo *m, const mlo_op *op, mlo_node *node, int opset, co
     return mlo_call_limited(m, op, node, opset, INT64_MAX, in, out);
 }
 
+/* ======== ops_qonnx.c ======== */
+/* ops_qonnx: QONNX's operators (Quant, BipolarQuant, Trunc), as Brevitas and FINN write them.
+ *
+ * in:  values, scale, zero point, width in bits: floats, of any shapes that broadcast; the width may be a fraction.
+ * out: y = (round(clip(x / scale + zero, least, most)) - zero) x scale. Signed: -2^(bits-1) .. 2^(bits-1) - 1, narrow: one less below; else
+ *     0 .. 2^bits - 1, narrow: one less above. Signed and of one bit, and BipolarQuant: 1 or -1, by x >= 0.
+ * invariant: computed in float, step by step as qonnx does, so that numbers next to a tie go the same way.
+ * example: x = 0.74, scale 0.5, 4 bits: 0.5. Trunc from 8 to 4 bits: 93 x scale becomes floor(93 / 16) x scale = 5 x scale.
+ * cost: a pass per step.
+ *
+ * Trunc comes in two versions: (x, scale, zero, bits in, bits out), which keeps the scale and so divides by 2^(bits in - bits out), and
+ * (x, scale, zero, bits in, scale out, bits out), which clips, and changes the scale by the power of two next to scale out / scale.
+ * mlo evaluates these; quantize writes them as standard operators (given.c).
+ */
+
+/* ---- rounding modes --------------------------------------------------------------------------------------------------------------------- */
+
+MLO_LOOP1(mlo_round_up, float, float, copysignf(ceilf(fabsf(x)), x))
+MLO_LOOP1(mlo_round_down, float, float, truncf(x))
+MLO_LOOP1(mlo_round_half_up, float, float, copysignf(floorf(fabsf(x) + 0.5f), x))
+MLO_LOOP1(mlo_round_half_down, float, float, copysignf(ceilf(fabsf(x) - 0.5f), x))
+
+/* `op` is the standard operator, applied to x, or with a sign to |x| + offset: round(x) = sign(x) op(|x| + offset). */
+typedef struct { const char *mode; mlo_loop loop; const char *op; int of_size; double offset; } mlo_rounding_mode;
+static const mlo_rounding_mode mlo_rounding_modes[] = {
+    { "ROUND", mlo_f32_Round, "Round", 0, 0 }, { "HALF_EVEN", mlo_f32_Round, "Round", 0, 0 }, { "FLOOR", mlo_f32_Floor, "Floor", 0, 0 }, { "CEIL", mlo_f32_Ceil, "Ceil", 0, 0 },
+    { "UP", mlo_round_up, "Ceil", 1, 0 }, { "DOWN", mlo_round_down, "Floor", 1, 0 }, { "ROUND_TO_ZERO", mlo_round_down, "Floor", 1, 0 },
+    { "HALF_UP", mlo_round_half_up, "Floor", 1, 0.5 }, { "HALF_DOWN", mlo_round_half_down, "Ceil", 1, -0.5 },
+};
+
+/* The mode that a node names, in letters of either size; `otherwise` where it names none. NULL: one that is not known. */
+static const mlo_rounding_mode *mlo_rounding_mode_of(const mlo_node *n, const char *otherwise) {
+    const mlo_attr *a = mlo_attr_of(n, "rounding_mode");
+    const char *said = a ? a->s.data : otherwise;
+    size_t length = a ? a->s.n : strlen(otherwise);
+    for (size_t i = 0; i < sizeof mlo_rounding_modes / sizeof *mlo_rounding_modes; i++) {
+        const char *mode = mlo_rounding_modes[i].mode;
+        int same = strlen(mode) == length;
+        for (size_t k = 0; same && k < length; k++) same = mode[k] == (said[k] >= 'a' && said[k] <= 'z' ? said[k] - 'a' + 'A' : said[k]);
+        if (same) return &mlo_rounding_modes[i];
+    }
+    return NULL;
+}
+
+/* ---- evaluation --------------------------------------------------------------------------------------------------------------------------- */
+
+MLO_LOOP2(mlo_at_most, float, float, x > y ? y : x)
+MLO_LOOP2(mlo_at_least, float, float, x < y ? y : x)
+MLO_LOOP1(mlo_bipolar, float, float, x >= 0 ? 1.0f : -1.0f)
+MLO_LOOP2(mlo_bits_apart, float, float, exp2f(x - y))
+MLO_LOOP2(mlo_scales_apart, float, float, exp2f(rintf(log2f(x / y))))
+/* arg: signed, narrow */
+MLO_LOOP1(mlo_quant_least, float, float, arg[0] > 0 ? (float)arg[1] - exp2f(x - 1) : 0.0f)
+MLO_LOOP1(mlo_quant_most, float, float, exp2f(arg[0] > 0 ? x - 1 : x) - (arg[0] > 0 ? 1.0f : 1.0f + (float)arg[1]))
+
+enum { MLO_QUANT_INPUTS = 6 };
+/* A call with its inputs as floats; y is its output, worked on in place. */
+typedef struct { mlo_call *c; const mlo_array *in[MLO_QUANT_INPUTS]; mlo_array *y; double arg[2]; } mlo_quant_call;
+
+static void mlo_quant_step(mlo_quant_call *k, mlo_loop loop, const mlo_array *other) {
+    const mlo_array *pair[2]; pair[0] = k->y; pair[1] = other;
+    if (!k->c->m->error.code) mlo_elements(k->y, pair, other ? 2 : 1, loop, k->arg);
+}
+/* The same with loop(a, b) for the other operand, in the shape of both. */
+static void mlo_quant_by(mlo_quant_call *k, mlo_loop loop, mlo_loop made, const mlo_array *a, const mlo_array *b) {
+    mlo_form f = mlo_form_of_array(a), g = mlo_form_of_array(b ? b : a);
+    if (k->c->m->error.code || mlo_broadcast(k->c->forms, &f, &g)) return;
+    mlo_array *other = mlo_array_new(k->c->m, MLO_FLOAT, f.rank, f.dims);
+    const mlo_array *pair[2]; pair[0] = a; pair[1] = b;
+    if (other) { mlo_elements(other, pair, b ? 2 : 1, made, k->arg); mlo_quant_step(k, loop, other); }
+    mlo_array_free(k->c->m, other);
+}
+static void mlo_quant_clip(mlo_quant_call *k, const mlo_array *bits) {
+    mlo_quant_by(k, mlo_at_most, mlo_quant_most, bits, NULL);
+    mlo_quant_by(k, mlo_at_least, mlo_quant_least, bits, NULL);
+}
+
+static void mlo_quant_close(mlo_quant_call *k) {
+    for (size_t i = 0; i < MLO_QUANT_INPUTS; i++) if (k->in[i]) mlo_as_free(k->c->m, k->in[i], k->c->in[i]);
+}
+/* y := x, in the shape of all inputs. */
+static int mlo_quant_open(mlo_quant_call *k, mlo_call *c, size_t n) {
+    memset(k, 0, sizeof *k);
+    k->c = c; k->y = c->out[0];
+    k->arg[0] = mlo_int(c->node, "signed", 1) != 0; k->arg[1] = mlo_int(c->node, "narrow", 0) != 0;
+    MLO_TRY(mlo_need_inputs(c, n));
+    if (!k->y || k->y->dtype != MLO_FLOAT) return mlo_fail(c->m, MLO_E_TYPE, c->node, "is defined for float, and shapes that are known");
+    for (size_t i = 0; i < n; i++) if (!(k->in[i] = mlo_as(c->m, c->in[i], MLO_FLOAT))) { mlo_quant_close(k); return (int)c->m->error.code; }
+    const mlo_array *x = k->in[0];
+    int64_t step[MLO_MAX_RANK]; mlo_walk w = mlo_walk_over(k->y->rank, k->y->dims);
+    mlo_walk_add(&w, x->rank, x->dims);
+    memcpy(step, w.step[0], sizeof step);
+    mlo_copy_strided(k->y->data, x->data, sizeof(float), k->y->rank, k->y->dims, step, 0);
+    return 0;
+}
+
+static const mlo_rounding_mode *mlo_quant_mode(mlo_call *c, const char *otherwise) {
+    const mlo_rounding_mode *mode = mlo_rounding_mode_of(c->node, otherwise);
+    if (!mode) mlo_fail(c->m, MLO_E_UNSUPPORTED, c->node, "its rounding mode is unknown; ROUND, FLOOR, CEIL, UP, DOWN, HALF_UP, HALF_DOWN and ROUND_TO_ZERO are supported");
+    return mode;
+}
+
+static int mlo_quant_run(mlo_call *c) {
+    mlo_quant_call k;
+    const mlo_rounding_mode *mode = mlo_quant_mode(c, "ROUND");
+    if (!mode || mlo_quant_open(&k, c, 4)) return (int)c->m->error.code;
+    mlo_quant_step(&k, mlo_f32_Div, k.in[1]);
+    mlo_quant_step(&k, mlo_f32_Add, k.in[2]);
+    int one = mlo_array_count(k.in[3]) == 1 && ((const float *)k.in[3]->data)[0] <= 1 && ((const float *)k.in[3]->data)[0] >= 1;
+    if (one && k.arg[0] > 0) mlo_quant_step(&k, mlo_bipolar, NULL);
+    else { mlo_quant_clip(&k, k.in[3]); mlo_quant_step(&k, mode->loop, NULL); }
+    mlo_quant_step(&k, mlo_f32_Sub, k.in[2]);
+    mlo_quant_step(&k, mlo_f32_Mul, k.in[1]);
+    mlo_quant_close(&k);
+    return (int)c->m->error.code;
+}
+
+static int mlo_bipolar_run(mlo_call *c) {
+    mlo_quant_call k;
+    if (mlo_quant_open(&k, c, 2)) return (int)c->m->error.code;
+    mlo_quant_step(&k, mlo_bipolar, NULL);
+    mlo_quant_step(&k, mlo_f32_Mul, k.in[1]);
+    mlo_quant_close(&k);
+    return (int)c->m->error.code;
+}
+
+static int mlo_trunc_run(mlo_call *c) {
+    mlo_quant_call k;
+    const mlo_rounding_mode *mode = mlo_quant_mode(c, "FLOOR");
+    int second = c->n_in > 5;
+    if (!mode || mlo_quant_open(&k, c, second ? 6 : 5)) return (int)c->m->error.code;
+    mlo_quant_step(&k, mlo_f32_Div, k.in[1]);
+    mlo_quant_step(&k, mlo_f32_Add, k.in[2]);
+    mlo_quant_step(&k, mlo_f32_Round, NULL);
+    mlo_quant_by(&k, mlo_f32_Div, second ? mlo_scales_apart : mlo_bits_apart, second ? k.in[4] : k.in[3], second ? k.in[1] : k.in[4]);
+    if (second) mlo_quant_clip(&k, k.in[5]);
+    mlo_quant_step(&k, mode->loop, NULL);
+    const mlo_array *zero = k.in[2];
+    mlo_array *moved = second ? mlo_array_new(c->m, MLO_FLOAT, k.y->rank, k.y->dims) : NULL;
+    if (moved) {                                                        /* the zero point in the new steps */
+        mlo_quant_call z = k;
+        const mlo_array *from = zero;
+        z.y = moved;
+        memset(moved->data, 0, (size_t)mlo_array_count(moved) * sizeof(float));
+        mlo_quant_step(&z, mlo_f32_Add, from);
+        mlo_quant_by(&z, mlo_f32_Div, mlo_scales_apart, k.in[4], k.in[1]);
+        zero = moved;
+    }
+    mlo_quant_step(&k, mlo_f32_Sub, zero);
+    mlo_quant_step(&k, mlo_f32_Mul, second ? k.in[4] : k.in[1]);
+    mlo_array_free(c->m, moved);
+    mlo_quant_close(&k);
+    return (int)c->m->error.code;
+}
+
+/* ---- the table ------------------------------------------------------------------------------------------------------------------------------ */
+
+/* As all inputs broadcast. */
+static int mlo_shape_quant(mlo_shapes *s) {
+    mlo_form f = mlo_form_in(s, 0);
+    for (size_t i = 1; i < s->n_in; i++) { mlo_form g = mlo_form_in(s, i); MLO_TRY(mlo_broadcast(s, &f, &g)); }
+    s->out[0] = f;
+    return 0;
+}
+
+#define MLO_QONNX(domain) { domain ".Quant", mlo_shape_quant, mlo_quant_run, 4 }, { domain ".IntQuant", mlo_shape_quant, mlo_quant_run, 4 }, \
+    { domain ".BipolarQuant", mlo_shape_quant, mlo_bipolar_run, 2 }, { domain ".Trunc", mlo_shape_quant, mlo_trunc_run, 5 }
+static const mlo_op mlo_qonnx_ops[] = { MLO_QONNX("qonnx.custom_op.general"), MLO_QONNX("onnx.brevitas"), MLO_QONNX("finn.custom_op.general") };
+enum { MLO_N_QONNX = sizeof mlo_qonnx_ops / sizeof *mlo_qonnx_ops };
+
 /* ======== function.c ======== */
 /* function: ONNX functions, written as text.
  *
@@ -7984,7 +8154,7 @@ static int mlo_scope_number(const char *x, const char *y, long *number) {
     char *end, *other;
     long n = strtol(x + i, &end, 10), k = strtol(y + i, &other, 10);
     *number = n;
-    return end != x + i && other != y + i && k == n + 1;
+    return end != x + i && other != y + i && n < k && k - 1 == n;
 }
 static int mlo_align_scopes(mlo_align *a) {
     for (int c = 0; a->scope && c < a->n_chains; c++) {
@@ -11225,37 +11395,55 @@ static int mlo_kernel_same_shape(mlo_shapes *s) {
     "q_high = Less (h, ql)\n" \
     "qc = Where (q_high, h, ql)\n"
 
+/* The end of a function with a table: its index is the requantized number, so lo and hi are about that, whatever the table holds. */
+#define MLO_FUNCTION_TABLE \
+    "index = Sub (qc, l)\n" \
+    "entry = Gather (table, index)\n" \
+    "y = Cast <to=@to> (entry)\n"
+static int mlo_index_bits(const mlo_site *s) { return mlo_clog2(mlo_int(s->node, "hi", 127) + 1) + 1; }
+
 /* ======== kernel_requant.c ======== */
-/* requant: y[c] = requantize(x[c] + bias[c]; mult[c], shift[c]): the 16-bit residual stream -> 8-bit matrix operands.
+/* requant: y[c] = requantize(x[c] + bias[c]; mult[c], shift[c]): the 16-bit residual stream -> 8-bit matrix operands; and with a table
+ * y = table[that - lo]: a function of a value that the source model rounds before.
  * A channel with large values gets a scale of its own and an offset that centres it; both go into the weights and bias of who reads it.
- * inputs: x [.., C], bias [C] int32 (fits x's width), mult [C] int32, shift [C] int32.
+ * inputs: x [.., C], bias [C] int32 (fits x's width), mult [C] int32, shift [C] int32 (, table [hi - lo + 1], as MVUTable's).
  * Verilog: mlo_requant.   throughput: PE channels a cycle.   error: at most half a step. */
+
+#define MLO_FUNCTION_REQUANT \
+    "x64 = Cast <to=7> (x)\n" \
+    "b = Cast <to=7> (bias)\n" \
+    "acc = Add (x64, b)\n" \
+    "m = Cast <to=7> (mult)\n" \
+    "s = Cast <to=7> (shift)\n" \
+    MLO_FUNCTION_REQUANTIZE
 
 static const char mlo_requant_function[] =
     "Requant <to, lo, hi> (x, bias, mult, shift) => (y)\n"
-    "x64 = Cast <to=7> (x)\n"
-    "b = Cast <to=7> (bias)\n"
-    "acc = Add (x64, b)\n"
-    "m = Cast <to=7> (mult)\n"
-    "s = Cast <to=7> (shift)\n"
-    MLO_FUNCTION_REQUANTIZE
+    MLO_FUNCTION_REQUANT
     "y = Cast <to=@to> (qc)\n";
+
+static const char mlo_requant_table_function[] =
+    "RequantTable <to, lo, hi> (x, bias, mult, shift, table) => (y)\n"
+    MLO_FUNCTION_REQUANT
+    MLO_FUNCTION_TABLE;
 
 static int64_t mlo_last_dim(const mlo_form *f) { return f->rank > 0 ? f->dims[f->rank - 1] : 1; }
 
 static const mlo_limit mlo_requant_limits[] = { { 1, 0, 1, 1, 0, "offset" }, { 2, 0, 1, 0, 32767, "multiplier" }, { 3, 0, 1, 1, 62, "shift" }, { 0, 0, 0, 0, 0, NULL } };
 
 static int mlo_requant_run(mlo_call *c) {
-    if (mlo_kernel_inputs(c, 4) || mlo_kernel_activation(c, 0)) return (int)c->m->error.code;
+    int table = mlo_is(c->node, "mlo.RequantTable");
+    if (mlo_kernel_inputs(c, table ? 5 : 4) || mlo_kernel_activation(c, 0)) return (int)c->m->error.code;
     const mlo_array *x = c->in[0];
     int64_t n = mlo_array_count(x), channels = x->rank > 0 ? x->dims[x->rank - 1] : 1;
     for (size_t i = 1; i < 4; i++) if (mlo_kernel_count(c, i, channels)) return (int)c->m->error.code;
     mlo_array *y = mlo_call_out(c, 0, mlo_kernel_to(c->node), x->rank, x->dims);
     if (!y || mlo_kernel_limits(c, mlo_requant_limits)) return (int)c->m->error.code;
     int64_t lo = mlo_int(c->node, "lo", -128), hi = mlo_int(c->node, "hi", 127);
+    if (table && mlo_kernel_count(c, 4, hi - lo + 1)) return (int)c->m->error.code;
     for (int64_t i = 0; i < n; i++) {
-        int64_t k = i % channels;
-        mlo_set_element(y, i, mlo_requantize(mlo_get(x, i) + mlo_get(c->in[1], k), mlo_get(c->in[2], k), (int)mlo_get(c->in[3], k), lo, hi));
+        int64_t k = i % channels, v = mlo_requantize(mlo_get(x, i) + mlo_get(c->in[1], k), mlo_get(c->in[2], k), (int)mlo_get(c->in[3], k), lo, hi);
+        mlo_set_element(y, i, table ? mlo_get(c->in[4], v - lo) : v);
     }
     return 0;
 }
@@ -11268,15 +11456,18 @@ static void mlo_unit_shift(const mlo_site *s, mlo_unit *u) { if (mlo_site_pow2(s
 static int mlo_lanes_legal(const mlo_site *s, int64_t pe, int64_t simd) { return simd == 1 && pe >= 1 && mlo_last_dim(&s->out) % pe == 0; }
 
 static int mlo_requant_unit(const mlo_site *s, int64_t pe, int64_t simd, mlo_unit *u) {
-    int64_t channels = mlo_last_dim(&s->out); int xbits = s->in_bits[0], ybits = s->out_bits;
+    int64_t channels = mlo_last_dim(&s->out); int xbits = s->in_bits[0], ybits = s->out_bits, table = s->n_in > 4, index = mlo_index_bits(s);
     (void)simd;
     u->module = "mlo_requant";
     u->in[u->n_in++] = mlo_port_make("s_axis", 0, pe, xbits, channels);
     u->out = mlo_port_make("m_axis", 0, pe, ybits, channels);
     mlo_unit_memory(u, "s_axis_c", pe * 64, channels / pe);
+    if (table) mlo_unit_memory(u, "s_axis_t", ybits, (int64_t)1 << index); else u->idle = "s_axis_t";
     mlo_unit_param(u, "C", channels); mlo_unit_param(u, "PE", pe); mlo_unit_param(u, "XBITS", xbits); mlo_unit_param(u, "YBITS", ybits);
+    mlo_unit_param(u, "TABLE", table);
+    if (table) mlo_unit_param(u, "TBITS", index);
     mlo_unit_shift(s, u);
-    u->interval = channels / pe; u->latency = 9; u->other = mlo_site_pow2(s) ? 0 : pe;
+    u->interval = channels / pe; u->latency = 9 + table; u->other = mlo_site_pow2(s) ? 0 : pe;
     return 0;
 }
 /* Word `word` of the channel words of PE lanes: bias, multiplier, shift, from inputs `at` and the next two. */
@@ -11295,12 +11486,12 @@ static void mlo_requant_intermediates(const mlo_site *s, const mlo_unit *u, mlo_
     mlo_interval x = mlo_signed_bits(s->in_bits[0]), acc = mlo_sum_of(x, x);
     (void)u;
     mlo_note_all(l, "acc", acc, 1, bits, 1, "lane[0].acc");
-    mlo_note_requantize(l, mlo_product_of(acc, mlo_multipliers), bits + 16, "lane[0].u_requantize.prod2", s->out_bits);
+    mlo_note_requantize(l, mlo_product_of(acc, mlo_multipliers), bits + 16, "lane[0].u_requantize.prod2", s->n_in > 4 ? mlo_index_bits(s) : s->out_bits);
 }
 
 static void mlo_requant_pack(const mlo_site *s, const mlo_unit *u, int k, int64_t word, const mlo_array *const *in, unsigned char *bits) {
-    (void)k;
-    mlo_pack_channels(s, u, word, in, 1, bits);
+    if (k == 0) mlo_pack_channels(s, u, word, in, 1, bits);
+    else mlo_put_bits(bits, 0, u->out.bits, (uint64_t)mlo_get(in[4], word));
 }
 
 /* ======== kernel_add.c ======== */
@@ -11398,13 +11589,10 @@ static const char mlo_mvu_function[] =
     MLO_FUNCTION_MVU
     "y = Cast <to=@to> (qc)\n";
 
-/* The table's index is the requantized sum, so lo and hi are about that, whatever the table holds. */
 static const char mlo_mvu_table_function[] =
     "MVUTable <to, lo, hi> (x, w, bias, mult, shift, table) => (y)\n"
     MLO_FUNCTION_MVU
-    "index = Sub (qc, l)\n"
-    "entry = Gather (table, index)\n"
-    "y = Cast <to=@to> (entry)\n";
+    MLO_FUNCTION_TABLE;
 
 static int mlo_mvu_shape(mlo_shapes *s) {
     if (s->n_in < 5 || s->in[0].rank < 1 || s->in[1].rank != 2) return 0;
@@ -11481,8 +11669,6 @@ static mlo_interval mlo_mvu_product(const mlo_site *s) { return mlo_product_of(m
 static mlo_interval mlo_mvu_sums(int64_t k, int xbits, int wbits) { return mlo_sum_of(mlo_sum_of_many(k, mlo_product_of(mlo_signed_bits(xbits), mlo_signed_bits(wbits))), mlo_signed_bits(32)); }
 static mlo_interval mlo_mvu_acc(const mlo_site *s) { return mlo_mvu_sums(s->in[1].dims[0], s->in_bits[0], mlo_site_weight_bits(s)); }
 
-static int mlo_mvu_index_bits(const mlo_site *s) { return mlo_clog2(mlo_int(s->node, "hi", 127) + 1) + 1; }
-
 static void mlo_mvu_intermediates(const mlo_site *s, const mlo_unit *u, mlo_intermediates *l) {
     int pbits = s->in_bits[0] + mlo_site_weight_bits(s), abits = mlo_bits_for(mlo_mvu_acc(s));
     mlo_interval product = mlo_mvu_product(s), acc = mlo_mvu_acc(s), sum = mlo_sum_of_many(s->in[1].dims[0], product);
@@ -11491,12 +11677,12 @@ static void mlo_mvu_intermediates(const mlo_site *s, const mlo_unit *u, mlo_inte
     mlo_note_hardware(l, "SIMD products", mlo_sum_of_many(u->simd, product), 1, pbits + mlo_clog2(u->simd), 1, "row[0].u_dot.sum");
     mlo_note_golden(l, "K products", sum, 1, MLO_IN_INT64, MLO_IN_DOUBLE);
     mlo_note_all(l, "acc", acc, 1, abits, 1, "row[0].acc");
-    mlo_note_requantize(l, mlo_product_of(acc, mlo_multipliers), abits + 16, "row[0].u_requantize.prod2", s->n_in > 5 ? mlo_mvu_index_bits(s) : s->out_bits);
+    mlo_note_requantize(l, mlo_product_of(acc, mlo_multipliers), abits + 16, "row[0].u_requantize.prod2", s->n_in > 5 ? mlo_index_bits(s) : s->out_bits);
 }
 
 static int mlo_mvu_unit(const mlo_site *s, int64_t pe, int64_t simd, mlo_unit *u) {
     int64_t k = s->in[1].dims[0], n = s->in[1].dims[1];
-    int table = s->n_in > 5, wbits = mlo_site_weight_bits(s), xbits = s->in_bits[0], ybits = s->out_bits, index = mlo_mvu_index_bits(s);
+    int table = s->n_in > 5, wbits = mlo_site_weight_bits(s), xbits = s->in_bits[0], ybits = s->out_bits, index = mlo_index_bits(s);
     u->module = "mlo_mvu";
     u->in[u->n_in++] = mlo_port_make("s_axis", 0, simd, xbits, k);
     u->out = mlo_port_make("m_axis", 0, pe, ybits, n);
@@ -11535,117 +11721,244 @@ static void mlo_mvu_pack(const mlo_site *s, const mlo_unit *u, int k, int64_t wo
  *
  * The row is normalised after the weighted sum, so a flat row over many keys keeps the precision that 8-bit probabilities would lose.
  * error: e is within 0.5 + 255 * 0.0055 = 1.9 of 255 exp(..) (rounding, 1/128 octave of t); R within 2^-14; y half a step more.
- * Verilog: mlo_attention.   throughput: H * max(ceil(TK/PE) D/SIMD, the divider) cycles a query token. */
+ * Verilog: mlo_attention.   throughput: H * max(ceil(TK/PE) D/SIMD, the divider) cycles a query token.
+ *
+ * A quantized source rounds on the way, and two more functions round as it does: AttentionProbs its probabilities, AttentionRounded its scores
+ * too. Their p goes on: [.., MP, SP, HP], and [.., MR, SR, ZR].
+ *
+ *     r[j]  = min(max(((s[j] MR + 2^(SR-1)) >> SR) + ZR, -128), 127)    the scores in the source's steps; AttentionProbs: r = s
+ *     t[j]  = min(((mx - r[j]) MS + 2^(SS-1)) >> SS, 2^17 - 1)          mx of r; in 1/4096 octaves: 5 + 6 + 6 bits i, f, g
+ *     a     = FINE[f] - (((FINE[f] - FINE[f+1]) g + 32) >> 6)           262143 * 2^(-(64 f + g)/4096), straight between 65 points
+ *     e[j]  = (2 a + 2^i) >> (i+1)
+ *     R     = floor(MP 2^(LT+18) / sum e)
+ *     w[j]  = min((e[j] R + 2^(SP-1)) >> SP, HP)                        the probability in the source's steps, at most HP <= 255
+ *     y[d]  = requantize(sum_j w[j] v[j][d]; MO, SO)
+ *
+ * error: r is within half a step and 2^-11; e within 1.0e-4 + 2^-15 x of itself (half of t's unit 0.85e-4, the straight line 1.5e-5,
+ * MS's 15 bits; x: its distance in nats) and half of its last place, 2^-19 of the largest; R within 2^-14. So some 2 in 10000 probabilities of real models are rounded otherwise
+ * than floats are. A w that is off by one moves y by v MO / 2^SO steps, about one for the largest v. */
 
-/* round(65280 * 2^(-f/64)) for f = 0..63: the same numbers as in verilog/mlo_exp2.v; a test computes them. */
+/* round(65280 * 2^(-f/64)) for f = 0..63: the same numbers as in verilog/mlo_exp2.v; a test computes them. And round(262143 * 2^(-f/64)), f = 0..64,
+ * those of verilog/mlo_exp2_fine.v. */
 #define MLO_EXP2_ROM \
     65280, 64577, 63881, 63193, 62512, 61839, 61173, 60514, 59862, 59217, 58579, 57948, 57324, 56707, 56096, 55491, \
     54894, 54302, 53717, 53139, 52566, 52000, 51440, 50886, 50338, 49796, 49259, 48729, 48204, 47684, 47171, 46663, \
     46160, 45663, 45171, 44684, 44203, 43727, 43256, 42790, 42329, 41873, 41422, 40976, 40534, 40098, 39666, 39238, \
     38816, 38398, 37984, 37575, 37170, 36770, 36374, 35982, 35594, 35211, 34831, 34456, 34085, 33718, 33355, 32995
+#define MLO_EXP2_FINE \
+    262143, 259319, 256526, 253763, 251029, 248325, 245650, 243004, 240386, 237797, 235235, 232701, 230195, \
+    227715, 225262, 222835, 220435, 218061, 215712, 213388, 211089, 208816, 206566, 204341, 202140, 199962, \
+    197808, 195678, 193570, 191485, 189422, 187382, 185363, 183366, 181391, 179437, 177504, 175592, 173701, \
+    171830, 169979, 168148, 166336, 164545, 162772, 161019, 159284, 157568, 155871, 154192, 152531, 150888, \
+    149263, 147655, 146064, 144491, 142934, 141395, 139872, 138365, 136875, 135400, 133942, 132499, 131072
 #define MLO_TEXT_(...) #__VA_ARGS__
 #define MLO_TEXT(...) MLO_TEXT_(__VA_ARGS__)
 
-static const int32_t mlo_exp2_rom[64] = { MLO_EXP2_ROM };
+static const int32_t mlo_exp2_rom[64] = { MLO_EXP2_ROM }, mlo_exp2_fine[65] = { MLO_EXP2_FINE };
+
+/* The functions in pieces: scores, [rounded], their distance to the largest, weights (coarse or fine), their sum, [probabilities], the mix. */
+#define MLO_ATTENTION_SCORES \
+    "heads_ = Constant <value_int=@heads> ()\n" \
+    "one1 = Constant <value_ints=[1]> ()\n" \
+    "heads1 = Reshape (heads_, one1)\n" \
+    "zeros = Constant <value_ints=[0, 0]> ()\n" \
+    "rest1 = Constant <value_ints=[-1]> ()\n" \
+    "split = Concat <axis=0> (zeros, heads1, rest1)\n" \
+    "join = Concat <axis=0> (zeros, rest1)\n" \
+    "qd = Cast <to=11> (q_)\n"                     /* products of doubles: exact below 2^53 */ \
+    "kd = Cast <to=11> (k_)\n" \
+    "vd = Cast <to=11> (v_)\n" \
+    "q4 = Reshape (qd, split)\n" \
+    "k4 = Reshape (kd, split)\n" \
+    "v4 = Reshape (vd, split)\n" \
+    "qh = Transpose <perm=[0, 2, 1, 3]> (q4)\n" \
+    "kh = Transpose <perm=[0, 2, 3, 1]> (k4)\n" \
+    "vh = Transpose <perm=[0, 2, 1, 3]> (v4)\n"
+#define MLO_ATTENTION_DISTANCE \
+    /* keys that don't count score so low that any other is the maximum; when none counts they are all equal */ \
+    "mask4 = Unsqueeze <axes=[1, 2]> (mask)\n" \
+    "never_ = Constant <value_int=-1099511627776> ()\n" \
+    "never = Cast <to=11> (never_)\n" \
+    "score = Where (mask4, scores, never)\n" \
+    "largest = ReduceMax <axes=[-1], keepdims=1> (score)\n"      /* of doubles: ONNX Runtime's of int64 is wrong beyond 31 bits (measured, 1.31) */ \
+    "below = Sub (largest, score)\n" \
+    "distance = Cast <to=7> (below)\n" \
+    "p64 = Cast <to=7> (p)\n" \
+    "i0 = Constant <value_int=0> ()\n" \
+    "i1 = Constant <value_int=1> ()\n" \
+    "i2 = Constant <value_int=2> ()\n" \
+    "i3 = Constant <value_int=3> ()\n" \
+    "two_ = Constant <value_int=2> ()\n" \
+    "ms = Gather (p64, i0)\n" \
+    "ss = Gather (p64, i1)\n" \
+    "mo = Gather (p64, i2)\n" \
+    "s = Gather (p64, i3)\n" \
+    "sd = Pow (two_, ss)\n" \
+    "shalf = Div (sd, two_)\n" \
+    "scaled = Mul (distance, ms)\n" \
+    "scaled_ = Add (scaled, shalf)\n" \
+    "octaves_ = Div (scaled_, sd)\n"              /* nothing negative here, so Div rounds down */
+#define MLO_ATTENTION_COARSE \
+    "most = Constant <value_int=4095> ()\n" \
+    "far = Less (most, octaves_)\n" \
+    "t = Where (far, most, octaves_)\n" \
+    "c64 = Constant <value_int=64> ()\n" \
+    "fraction = Mod (t, c64)\n" \
+    "i_ = Div (t, c64)\n" \
+    "c20 = Constant <value_int=20> ()\n" \
+    "tiny = Less (c20, i_)\n" \
+    "i = Where (tiny, c20, i_)\n" \
+    "rom = Constant <value_ints=[" MLO_TEXT(MLO_EXP2_ROM) "]> ()\n" \
+    "entry = Gather (rom, fraction)\n" \
+    "c8 = Constant <value_int=8> ()\n" \
+    "i8 = Add (i, c8)\n" \
+    "unit = Pow (two_, i8)\n" \
+    "unit_half = Div (unit, two_)\n" \
+    "entry_ = Add (entry, unit_half)\n" \
+    "e_ = Div (entry_, unit)\n"
+#define MLO_ATTENTION_COUNT \
+    /* the same none-counts rule: a masked key is out unless the maximum itself is masked */ \
+    "none = Equal (largest, never)\n" \
+    "counts = Or (mask4, none)\n" \
+    "zero = Constant <value_int=0> ()\n" \
+    "e = Where (counts, e_, zero)\n" \
+    "total = ReduceSum <axes=[-1], keepdims=1> (e)\n"
+#define MLO_ATTENTION_NORMALISE \
+    "lt_ = Constant <value_int=@lt> ()\n" \
+    "lt8 = Add (lt_, c8)\n" \
+    "top_ = Pow (two_, lt8)\n" \
+    "top = Mul (mo, top_)\n" \
+    "m = Div (top, total)\n"
+#define MLO_ATTENTION_MIX \
+    "ev = MatMul (ed, vh)\n" \
+    "acc = Cast <to=7> (ev)\n" \
+    MLO_FUNCTION_REQUANTIZE \
+    "yt = Transpose <perm=[0, 2, 1, 3]> (qc)\n" \
+    "y3 = Reshape (yt, join)\n" \
+    "y = Cast <to=@to> (y3)\n"
+#define MLO_ATTENTION_ROUND \
+    "raw = Cast <to=7> (products)\n" \
+    "pr = Cast <to=7> (p)\n" \
+    "i7 = Constant <value_int=7> ()\n" \
+    "i8_ = Constant <value_int=8> ()\n" \
+    "i9 = Constant <value_int=9> ()\n" \
+    "mr = Gather (pr, i7)\n" \
+    "sr = Gather (pr, i8_)\n" \
+    "zr = Gather (pr, i9)\n" \
+    "b2 = Constant <value_int=2> ()\n" \
+    "dr = Pow (b2, sr)\n" \
+    "hr = Div (dr, b2)\n" \
+    "ra = Mul (raw, mr)\n" \
+    "rb = Add (ra, hr)\n" \
+    "rc = Mod (rb, dr)\n" \
+    "rd = Sub (rb, rc)\n" \
+    "re = Div (rd, dr)\n" \
+    "rf = Add (re, zr)\n" \
+    "rl = Constant <value_int=-128> ()\n" \
+    "rh = Constant <value_int=127> ()\n" \
+    "low = Less (rf, rl)\n" \
+    "rg = Where (low, rl, rf)\n" \
+    "high = Less (rh, rg)\n" \
+    "rs = Where (high, rh, rg)\n" \
+    "scores = Cast <to=11> (rs)\n"
+#define MLO_ATTENTION_FINE \
+    "most = Constant <value_int=131071> ()\n" \
+    "far = Less (most, octaves_)\n" \
+    "t = Where (far, most, octaves_)\n" \
+    "c64 = Constant <value_int=64> ()\n" \
+    "g = Mod (t, c64)\n" \
+    "if_ = Div (t, c64)\n" \
+    "f = Mod (if_, c64)\n" \
+    "i = Div (if_, c64)\n" \
+    "rom = Constant <value_ints=[" MLO_TEXT(MLO_EXP2_FINE) "]> ()\n" \
+    "one = Constant <value_int=1> ()\n" \
+    "next = Add (f, one)\n" \
+    "fa = Gather (rom, f)\n" \
+    "fb = Gather (rom, next)\n" \
+    "fs = Sub (fa, fb)\n" \
+    "fc = Mul (fs, g)\n" \
+    "c32 = Constant <value_int=32> ()\n" \
+    "fd = Add (fc, c32)\n" \
+    "fe = Div (fd, c64)\n" \
+    "a = Sub (fa, fe)\n" \
+    "u = Pow (two_, i)\n" \
+    "a2 = Add (a, a)\n" \
+    "u2 = Add (u, u)\n" \
+    "a3 = Add (a2, u)\n" \
+    "e_ = Div (a3, u2)\n"
+#define MLO_ATTENTION_PROBABILITIES \
+    "i4 = Constant <value_int=4> ()\n" \
+    "i5 = Constant <value_int=5> ()\n" \
+    "i6 = Constant <value_int=6> ()\n" \
+    "mp = Gather (p64, i4)\n" \
+    "sp = Gather (p64, i5)\n" \
+    "hp = Gather (p64, i6)\n" \
+    "lt_ = Constant <value_int=@lt> ()\n" \
+    "c18 = Constant <value_int=18> ()\n" \
+    "lt18 = Add (lt_, c18)\n" \
+    "top_ = Pow (two_, lt18)\n" \
+    "top = Mul (mp, top_)\n" \
+    "r = Div (top, total)\n" \
+    "dp = Pow (two_, sp)\n" \
+    "hf = Div (dp, two_)\n" \
+    "sa = Mul (e, r)\n" \
+    "sb = Add (sa, hf)\n" \
+    "w_ = Div (sb, dp)\n"                   /* nothing negative here either */ \
+    "top_w = Less (hp, w_)\n" \
+    "w = Where (top_w, hp, w_)\n" \
+    "m = Identity (mo)\n"
 
 static const char mlo_attention_function[] =
     "Attention <to, lo, hi, heads, lt> (q_, k_, v_, mask, p) => (y)\n"
-    "heads_ = Constant <value_int=@heads> ()\n"
-    "one1 = Constant <value_ints=[1]> ()\n"
-    "heads1 = Reshape (heads_, one1)\n"
-    "zeros = Constant <value_ints=[0, 0]> ()\n"
-    "rest1 = Constant <value_ints=[-1]> ()\n"
-    "split = Concat <axis=0> (zeros, heads1, rest1)\n"
-    "join = Concat <axis=0> (zeros, rest1)\n"
-    "qd = Cast <to=11> (q_)\n"                     /* products of doubles: exact below 2^53 */
-    "kd = Cast <to=11> (k_)\n"
-    "vd = Cast <to=11> (v_)\n"
-    "q4 = Reshape (qd, split)\n"
-    "k4 = Reshape (kd, split)\n"
-    "v4 = Reshape (vd, split)\n"
-    "qh = Transpose <perm=[0, 2, 1, 3]> (q4)\n"
-    "kh = Transpose <perm=[0, 2, 3, 1]> (k4)\n"
-    "vh = Transpose <perm=[0, 2, 1, 3]> (v4)\n"
-    "scores = MatMul (qh, kh)\n"
-    /* keys that don't count score so low that any other is the maximum; when none counts they are all equal */
-    "mask4 = Unsqueeze <axes=[1, 2]> (mask)\n"
-    "never_ = Constant <value_int=-1099511627776> ()\n"
-    "never = Cast <to=11> (never_)\n"
-    "score = Where (mask4, scores, never)\n"
-    "largest = ReduceMax <axes=[-1], keepdims=1> (score)\n"      /* of doubles: ONNX Runtime's of int64 is wrong beyond 31 bits (measured, 1.31) */
-    "below = Sub (largest, score)\n"
-    "distance = Cast <to=7> (below)\n"
-    "p64 = Cast <to=7> (p)\n"
-    "i0 = Constant <value_int=0> ()\n"
-    "i1 = Constant <value_int=1> ()\n"
-    "i2 = Constant <value_int=2> ()\n"
-    "i3 = Constant <value_int=3> ()\n"
-    "two_ = Constant <value_int=2> ()\n"
-    "ms = Gather (p64, i0)\n"
-    "ss = Gather (p64, i1)\n"
-    "mo = Gather (p64, i2)\n"
-    "s = Gather (p64, i3)\n"
-    "sd = Pow (two_, ss)\n"
-    "shalf = Div (sd, two_)\n"
-    "scaled = Mul (distance, ms)\n"
-    "scaled_ = Add (scaled, shalf)\n"
-    "octaves_ = Div (scaled_, sd)\n"              /* nothing negative here, so Div rounds down */
-    "most = Constant <value_int=4095> ()\n"
-    "far = Less (most, octaves_)\n"
-    "t = Where (far, most, octaves_)\n"
-    "c64 = Constant <value_int=64> ()\n"
-    "fraction = Mod (t, c64)\n"
-    "i_ = Div (t, c64)\n"
-    "c20 = Constant <value_int=20> ()\n"
-    "tiny = Less (c20, i_)\n"
-    "i = Where (tiny, c20, i_)\n"
-    "rom = Constant <value_ints=[" MLO_TEXT(MLO_EXP2_ROM) "]> ()\n"
-    "entry = Gather (rom, fraction)\n"
-    "c8 = Constant <value_int=8> ()\n"
-    "i8 = Add (i, c8)\n"
-    "unit = Pow (two_, i8)\n"
-    "unit_half = Div (unit, two_)\n"
-    "entry_ = Add (entry, unit_half)\n"
-    "e_ = Div (entry_, unit)\n"
-    /* the same none-counts rule: a masked key is out unless the maximum itself is masked */
-    "none = Equal (largest, never)\n"
-    "counts = Or (mask4, none)\n"
-    "zero = Constant <value_int=0> ()\n"
-    "e = Where (counts, e_, zero)\n"
-    "total = ReduceSum <axes=[-1], keepdims=1> (e)\n"
-    "lt_ = Constant <value_int=@lt> ()\n"
-    "lt8 = Add (lt_, c8)\n"
-    "top_ = Pow (two_, lt8)\n"
-    "top = Mul (mo, top_)\n"
-    "m = Div (top, total)\n"
-    "ed = Cast <to=11> (e)\n"
-    "ev = MatMul (ed, vh)\n"
-    "acc = Cast <to=7> (ev)\n"
-    MLO_FUNCTION_REQUANTIZE
-    "yt = Transpose <perm=[0, 2, 1, 3]> (qc)\n"
-    "y3 = Reshape (yt, join)\n"
-    "y = Cast <to=@to> (y3)\n";
+    MLO_ATTENTION_SCORES "scores = MatMul (qh, kh)\n" MLO_ATTENTION_DISTANCE MLO_ATTENTION_COARSE MLO_ATTENTION_COUNT MLO_ATTENTION_NORMALISE
+    "ed = Cast <to=11> (e)\n" MLO_ATTENTION_MIX;
+static const char mlo_attention_probs_function[] =
+    "AttentionProbs <to, lo, hi, heads, lt> (q_, k_, v_, mask, p) => (y)\n"
+    MLO_ATTENTION_SCORES "scores = MatMul (qh, kh)\n" MLO_ATTENTION_DISTANCE MLO_ATTENTION_FINE MLO_ATTENTION_COUNT MLO_ATTENTION_PROBABILITIES
+    "ed = Cast <to=11> (w)\n" MLO_ATTENTION_MIX;
+static const char mlo_attention_rounded_function[] =
+    "AttentionRounded <to, lo, hi, heads, lt> (q_, k_, v_, mask, p) => (y)\n"
+    MLO_ATTENTION_SCORES "products = MatMul (qh, kh)\n" MLO_ATTENTION_ROUND MLO_ATTENTION_DISTANCE MLO_ATTENTION_FINE MLO_ATTENTION_COUNT MLO_ATTENTION_PROBABILITIES
+    "ed = Cast <to=11> (w)\n" MLO_ATTENTION_MIX;
 
 /* One row: query q against keys k of one head. e and acc are scratch of tk and d elements. */
-typedef struct { int64_t tk, d, stride; const mlo_array *mask, *p; int64_t mask_at; int lt; } mlo_row;
+typedef struct { int64_t tk, d, stride; const mlo_array *mask, *p; int64_t mask_at; int lt, probs, rounded; } mlo_row;
+
+/* What the source rounded: its probabilities, its scores too. */
+static int mlo_attention_probs(const mlo_node *n) { return mlo_is(n, "mlo.AttentionProbs") || mlo_is(n, "mlo.AttentionRounded"); }
+static int mlo_attention_rounded(const mlo_node *n) { return mlo_is(n, "mlo.AttentionRounded"); }
+static int mlo_is_attention(const mlo_node *n) { return mlo_is(n, "mlo.Attention") || mlo_attention_probs(n); }
 
 static int64_t mlo_exp2_weight(int64_t t) {
     int64_t i = t >> 6; if (i > 20) i = 20;
     return (mlo_exp2_rom[t & 63] + ((int64_t)1 << (7 + i))) >> (8 + i);
 }
 
+/* 262143 * 2^(-t/4096), rounded: between two points of the table on a straight line. */
+static int64_t mlo_exp2_fine_weight(int64_t t) {
+    int64_t i = t >> 12, f = t >> 6 & 63, a = mlo_exp2_fine[f] - ((((int64_t)mlo_exp2_fine[f] - mlo_exp2_fine[f + 1]) * (t & 63) + 32) >> 6);
+    return (2 * a + ((int64_t)1 << i)) >> (i + 1);
+}
+static int64_t mlo_attention_weight(const mlo_row *r, int64_t t) { return r->probs ? mlo_exp2_fine_weight(t < 131071 ? t : 131071) : mlo_exp2_weight(t < 4095 ? t : 4095); }
+
+/* A score in the source's steps. */
+static int64_t mlo_attention_round(const mlo_row *r, int64_t s) {
+    int64_t far = (int64_t)1 << 40;
+    return r->rounded ? mlo_clip(mlo_requantize(s, mlo_get(r->p, 7), (int)mlo_get(r->p, 8), -far, far) + mlo_get(r->p, 9), -128, 127) : s;
+}
+
 /* Scores to weights, in place; returns their sum. */
 static int64_t mlo_attention_weights(const mlo_row *r, int64_t *e) {
     int64_t never = -((int64_t)1 << 40), largest = never, total = 0;
     for (int64_t j = 0; j < r->tk; j++) {
-        if (!mlo_get(r->mask, r->mask_at + j)) e[j] = never;
+        e[j] = mlo_get(r->mask, r->mask_at + j) ? mlo_attention_round(r, e[j]) : never;
         if (e[j] > largest) largest = e[j];
     }
     int64_t ms = mlo_get(r->p, 0); int ss = (int)mlo_get(r->p, 1);
     for (int64_t j = 0; j < r->tk; j++) {
         int counts = e[j] != never || largest == never;
         int64_t t = mlo_shift_down((largest - e[j]) * ms + ((int64_t)1 << (ss - 1)), ss);
-        total += e[j] = counts ? mlo_exp2_weight(t < 4095 ? t : 4095) : 0;
+        total += e[j] = counts ? mlo_attention_weight(r, t) : 0;
     }
     return total;
 }
@@ -11656,7 +11969,9 @@ static void mlo_attention_row(const mlo_row *r, const mlo_node *n, const int32_t
         for (int64_t d = 0; d < r->d; d++) s += (int64_t)q[d] * k[j * r->stride + d];
         e[j] = s;
     }
-    int64_t total = mlo_attention_weights(r, e), scale = (mlo_get(r->p, 2) << (r->lt + 8)) / total;
+    int64_t total = mlo_attention_weights(r, e), scale = r->probs ? mlo_get(r->p, 2) : (mlo_get(r->p, 2) << (r->lt + 8)) / total;
+    int64_t share = r->probs ? (mlo_get(r->p, 4) << (r->lt + 18)) / total : 0;
+    for (int64_t j = 0; r->probs && j < r->tk; j++) e[j] = mlo_requantize(e[j], share, (int)mlo_get(r->p, 5), 0, mlo_get(r->p, 6));
     int64_t lo = mlo_int(n, "lo", -128), hi = mlo_int(n, "hi", 127);
     for (int64_t d = 0; d < r->d; d++) {
         int64_t acc = 0;
@@ -11668,6 +11983,11 @@ static void mlo_attention_row(const mlo_row *r, const mlo_node *n, const int32_t
 enum { MLO_ATTENTION_LT = 24, MLO_ATTENTION_CHANNELS = 32768, MLO_ATTENTION_WIDE_CHANNELS = 512, MLO_ATTENTION_SHIFT = 40 };      /* of 8, of 16 bits: no score is as low as `never` */
 static const mlo_limit mlo_attention_limits[] = { { 4, 0, 4, 0, 32767, "score multiplier" }, { 4, 1, 4, 1, MLO_ATTENTION_SHIFT, "score shift" }, { 4, 2, 4, 0, 32767, "multiplier" },
     { 4, 3, 4, 1, 62, "shift" }, { 0, 0, 0, 0, 0, NULL } };
+#define MLO_ATTENTION_PROBS_LIMITS(n) { 4, 0, n, 0, 32767, "score multiplier" }, { 4, 1, n, 1, MLO_ATTENTION_SHIFT, "score shift" }, { 4, 2, n, 0, 32767, "multiplier" }, \
+    { 4, 3, n, 1, 62, "shift" }, { 4, 4, n, 0, 32767, "probability multiplier" }, { 4, 5, n, 1, 62, "probability shift" }, { 4, 6, n, 0, 255, "largest probability" }
+static const mlo_limit mlo_attention_probs_limits[] = { MLO_ATTENTION_PROBS_LIMITS(7), { 0, 0, 0, 0, 0, NULL } };
+static const mlo_limit mlo_attention_rounded_limits[] = { MLO_ATTENTION_PROBS_LIMITS(10), { 4, 7, 10, 0, 262143, "multiplier of scores' steps" },
+    { 4, 8, 10, 1, MLO_ATTENTION_SHIFT, "shift of scores' steps" }, { 4, 9, 10, -128, 127, "zero point of scores" }, { 0, 0, 0, 0, 0, NULL } };
 
 static int mlo_attention_check(mlo_call *c, int64_t heads) {
     const mlo_array *q = c->in[0], *k = c->in[1], *v = c->in[2];
@@ -11678,7 +11998,8 @@ static int mlo_attention_check(mlo_call *c, int64_t heads) {
     if (lt < 0 || lt > MLO_ATTENTION_LT) return mlo_fail(c->m, MLO_E_DATA, c->node, "lt %lld is not within 0..%d", (long long)lt, MLO_ATTENTION_LT);
     int most = q->dtype == MLO_INT16 || k->dtype == MLO_INT16 ? MLO_ATTENTION_WIDE_CHANNELS : MLO_ATTENTION_CHANNELS;
     if (k->dims[2] / heads > most) return mlo_fail(c->m, MLO_E_UNSUPPORTED, c->node, "heads of %lld channels; up to %d are supported", (long long)(k->dims[2] / heads), most);
-    return mlo_kernel_limits(c, mlo_attention_limits) ? (int)c->m->error.code : mlo_kernel_count(c, 3, q->dims[0] * k->dims[1]);
+    const mlo_limit *limits = mlo_attention_rounded(c->node) ? mlo_attention_rounded_limits : mlo_attention_probs(c->node) ? mlo_attention_probs_limits : mlo_attention_limits;
+    return mlo_kernel_limits(c, limits) ? (int)c->m->error.code : mlo_kernel_count(c, 3, q->dims[0] * k->dims[1]);
 }
 
 /* The elements of an operand, whatever its width. */
@@ -11690,12 +12011,12 @@ static int32_t *mlo_attention_wide(mlo *m, const mlo_array *a) {
 }
 
 static int mlo_attention_run(mlo_call *c) {
-    if (mlo_kernel_inputs(c, 5) || mlo_kernel_count(c, 4, 4)) return (int)c->m->error.code;
+    if (mlo_kernel_inputs(c, 5) || mlo_kernel_count(c, 4, mlo_attention_rounded(c->node) ? 10 : mlo_attention_probs(c->node) ? 7 : 4)) return (int)c->m->error.code;
     int64_t heads = mlo_int(c->node, "heads", 1);
     if (mlo_attention_check(c, heads)) return (int)c->m->error.code;
     const mlo_array *q = c->in[0], *k = c->in[1];
     int64_t frames = q->dims[0], tq = q->dims[1], ch = q->dims[2];
-    mlo_row r = { k->dims[1], ch / heads, ch, c->in[3], c->in[4], 0, (int)mlo_int(c->node, "lt", 0) };
+    mlo_row r = { k->dims[1], ch / heads, ch, c->in[3], c->in[4], 0, (int)mlo_int(c->node, "lt", 0), mlo_attention_probs(c->node), mlo_attention_rounded(c->node) };
     mlo_array *y = mlo_call_out(c, 0, mlo_kernel_to(c->node), 3, q->dims);
     int64_t *e = (int64_t *)mlo_scratch(c->m, (size_t)r.tk, sizeof *e);
     int32_t *x[3];
@@ -11723,50 +12044,90 @@ static int mlo_attention_unit(const mlo_site *s, int64_t pe, int64_t simd, mlo_u
     u->module = "mlo_attention";
     for (int i = 0; i < 3; i++) u->in[u->n_in++] = mlo_port_make(ports[i], i, simd, s->in_bits[i], ch);
     u->out = mlo_port_make("m_axis", 0, simd, s->out_bits, ch);
-    mlo_unit_memory(u, "s_axis_c", 64, 1);
+    int probs = mlo_attention_probs(s->node), rounded = mlo_attention_rounded(s->node);
+    mlo_unit_memory(u, "s_axis_c", probs ? 128 : 64, 1);
     mlo_unit_param(u, "H", heads); mlo_unit_param(u, "D", d); mlo_unit_param(u, "T", t); mlo_unit_param(u, "PE", pe); mlo_unit_param(u, "SIMD", simd);
     mlo_unit_param(u, "XBITS", u->in[0].bits); mlo_unit_param(u, "YBITS", u->out.bits);
+    if (probs) mlo_unit_param(u, "PROB", 1);
+    if (rounded) mlo_unit_param(u, "ROUND", 1);
     /* as in mlo_attention.v: rows of `groups` x `steps` cycles, but no faster than the divider */
     int64_t groups = (t + pe - 1) / pe, steps = d / simd, divider = (17 + mlo_clog2(t) + 1) / 2, row = groups * steps > divider + 1 ? groups * steps : divider + 1;
     int64_t lanes = (pe + steps - 1) / steps, exp_steps = (pe + lanes - 1) / lanes;
     u->interval = heads * row;
-    u->latency = groups * (steps + exp_steps + 1) + divider + 28 + mlo_clog2(simd) + mlo_clog2(pe) - row + steps;
-    u->multipliers = 2 * pe * simd; u->other = simd + pe; u->macs = 2 * t * ch; u->whole_frame = 1;
+    u->latency = groups * (steps + exp_steps + 1) + divider + 28 + mlo_clog2(simd) + mlo_clog2(pe) - row + steps + 9 * probs + 7 * rounded;
+    u->multipliers = 2 * pe * simd; u->other = simd + pe + probs * (pe + lanes) + rounded * (lanes + 1); u->macs = 2 * t * ch; u->whole_frame = 1;
     return 0;
 }
 
-/* Bounds beyond interval arithmetic, because R knows the sum of e: a row's largest score has e = 255, so that sum is 255 at least, and
- * |sum e v| R <= |v| sum e R <= |v| MO 2^(LT+8). */
+/* What an attention's intermediates depend on: bits of a score, log2 of the longest frame, scores. */
+typedef struct { int sbits, lt; mlo_interval score; } mlo_attention_bounds;
+
+/* The distance of a score to the maximum, times MS. `dbits`: the hardware's; d1, p2: its registers. */
+static void mlo_attention_note_distance(mlo_intermediates *l, mlo_interval score, int dbits, const char *d1, const char *p2) {
+    mlo_interval distance = mlo_from_to(0, mlo_add_ends(score.hi, -score.lo)), far = mlo_from_to(0, mlo_add_ends(score.hi, mlo_two_to(40))), scaled = mlo_product_of(far, mlo_multipliers);
+    mlo_note_all(l, "mx - s", distance, 1, dbits, 0, d1);
+    mlo_note_golden(l, "mx - never", far, 1, MLO_IN_INT64, MLO_IN_INT64);
+    mlo_note_hardware(l, "(mx - s) * MS", mlo_product_of(distance, mlo_multipliers), 1, dbits + 16, 0, p2);
+    mlo_note_golden(l, "(mx - s) * MS + 2^(SS-1)", mlo_sum_of(scaled, mlo_from_to(1, mlo_two_to(MLO_ATTENTION_SHIFT - 1))), 1, MLO_IN_INT64, MLO_IN_INT64);
+}
+
+/* Bounds beyond interval arithmetic, because R knows the sum of e: a row's largest score has the largest e, 255 or 262143, so that the sum is that at
+ * least, and |sum e v| R <= |v| sum e R <= |v| MO 2^(LT+8). Likewise e R <= MP 2^(LT+18). */
+static void mlo_attention_note_weights(const mlo_site *s, const mlo_attention_bounds *b, mlo_intermediates *l) {
+    mlo_interval e = mlo_from_to(0, 255), top = mlo_product_of(mlo_multipliers, mlo_from_to(1, mlo_two_to(b->lt + 8)));
+    mlo_intermediate weights = { "sum e", mlo_sum_of_many(s->tokens, e), 1, MLO_IN_INT64, MLO_IN_DOUBLE, 8 + b->lt, 0, "u_softmax.sum_reg" };
+    mlo_attention_note_distance(l, b->score, b->sbits - 1, "u_softmax.g_exact.g_exp2[0].g_coarse.u_exp2.d1", "u_softmax.g_exact.g_exp2[0].g_coarse.u_exp2.p2");
+    mlo_note_all(l, "e", e, 1, 8, 0, "u_softmax.g_exact.g_exp2[0].g_coarse.u_exp2.e5");
+    mlo_note(l, weights);
+    mlo_note_all(l, "MO * 2^(LT+8)", top, 1, 24 + b->lt, 0, "u_divide.s_n");
+    mlo_note_all(l, "R", mlo_from_to(0, top.hi / 255), 1, 17 + b->lt, 0, "u_divide.out_q_reg");
+}
+
+static void mlo_attention_note_rounded(const mlo_attention_bounds *b, mlo_intermediates *l) {
+    mlo_interval scaled = mlo_product_of(b->score, mlo_from_to(0, 262143)), half = mlo_from_to(1, mlo_two_to(MLO_ATTENTION_SHIFT - 1)), sum = mlo_sum_of(scaled, half);
+    mlo_note_all(l, "s * MR", scaled, 1, b->sbits + 19, 1, "u_softmax.g_rounded.g_round[0].u_round.u_requantize.prod2");
+    mlo_note_golden(l, "s * MR + 2^(SR-1)", sum, 1, MLO_IN_INT64, MLO_IN_INT64);
+    mlo_note_golden(l, "whole steps of s", mlo_from_to(mlo_times_ends(2, scaled.lo), sum.hi), 0, MLO_NOWHERE, MLO_IN_INT64);
+    mlo_note_all(l, "r", mlo_signed_bits(8), 1, 8, 1, "u_softmax.g_rounded.g_round[0].u_round.out_reg");
+}
+
+static void mlo_attention_note_probs(const mlo_site *s, const mlo_attention_bounds *b, mlo_intermediates *l) {
+    int rounded = mlo_attention_rounded(s->node);
+    mlo_interval e = mlo_from_to(0, 262143), top = mlo_product_of(mlo_multipliers, mlo_from_to(1, mlo_two_to(b->lt + 18)));
+    mlo_intermediate weights = { "sum e", mlo_sum_of_many(s->tokens, e), 1, MLO_IN_INT64, MLO_IN_DOUBLE, 18 + b->lt, 0, "u_softmax.sum_reg" };
+    if (rounded) {
+        mlo_attention_note_rounded(b, l);
+        mlo_attention_note_distance(l, mlo_signed_bits(8), 8, "u_softmax.g_rounded.g_exp2[0].u_exp2.d1", "u_softmax.g_rounded.g_exp2[0].u_exp2.p2");
+    } else mlo_attention_note_distance(l, b->score, b->sbits - 1, "u_softmax.g_exact.g_exp2[0].g_fine.u_exp2.d1", "u_softmax.g_exact.g_exp2[0].g_fine.u_exp2.p2");
+    mlo_note_all(l, "e", e, 1, 18, 0, rounded ? "u_softmax.g_rounded.g_exp2[0].u_exp2.e7" : "u_softmax.g_exact.g_exp2[0].g_fine.u_exp2.e7");
+    mlo_note(l, weights);
+    mlo_note_all(l, "MP * 2^(LT+18)", top, 1, 34 + b->lt, 0, "u_divide.s_n");
+    mlo_note_all(l, "R", mlo_from_to(0, top.hi / 262143), 1, 17 + b->lt, 0, "u_divide.out_q_reg");
+    mlo_note_all(l, "e * R", mlo_from_to(0, top.hi), 1, 37 + b->lt, 1, "u_mix.g_prob.g_weight[0].u_requantize.prod2");
+    mlo_note_golden(l, "e * R + 2^(SP-1)", mlo_from_to(0, mlo_add_ends(top.hi, mlo_two_to(61))), 1, MLO_IN_INT64, MLO_IN_INT64);
+}
+
 static void mlo_attention_intermediates(const mlo_site *s, const mlo_unit *u, mlo_intermediates *l) {
-    int64_t d = mlo_last_dim(&s->in[0]) / mlo_int(s->node, "heads", 1), never = mlo_two_to(40);
-    int bits = s->in_bits[0], lt = mlo_clog2(s->tokens), ld = d > 1 ? mlo_clog2(d) : 1, sbits = 2 * bits + ld, rbits = 17 + lt, abits = bits + 9 + lt;
-    mlo_interval x = mlo_signed_bits(bits), qk = mlo_product_of(x, x), score = mlo_sum_of_many(d, qk), distance = mlo_from_to(0, mlo_add_ends(score.hi, -score.lo));
-    mlo_interval far = mlo_from_to(0, mlo_add_ends(score.hi, never)), scaled = mlo_product_of(far, mlo_multipliers), e = mlo_from_to(0, 255);
-    mlo_interval top = mlo_product_of(mlo_multipliers, mlo_from_to(1, mlo_two_to(lt + 8)));
-    mlo_intermediate scores = { "s", score, 1, 40, 40, sbits, 1, "u_score.row_max" };       /* above `never` */
-    mlo_intermediate weights = { "sum e", mlo_sum_of_many(s->tokens, e), 1, MLO_IN_INT64, MLO_IN_DOUBLE, 8 + lt, 0, "u_softmax.sum_reg" };
-    mlo_intermediate sums = { "sum e v", mlo_sum_of_many(s->tokens, mlo_product_of(e, x)), 1, MLO_IN_INT64, MLO_IN_DOUBLE, abits, 1, "u_mix.g_sum[0].sum_reg" };
+    int64_t d = mlo_last_dim(&s->in[0]) / mlo_int(s->node, "heads", 1);
+    int bits = s->in_bits[0], lt = mlo_clog2(s->tokens), probs = mlo_attention_probs(s->node), abits = bits + 9 + lt;
+    mlo_interval x = mlo_signed_bits(bits), qk = mlo_product_of(x, x), w = mlo_product_of(mlo_from_to(0, 255), x), mix = mlo_sum_of_many(s->tokens, w);
+    mlo_attention_bounds b = { 2 * bits + (d > 1 ? mlo_clog2(d) : 1), lt, mlo_sum_of_many(d, qk) };
+    mlo_intermediate scores = { "s", b.score, 1, 40, 40, b.sbits, 1, "u_score.row_max" };       /* above `never` */
+    mlo_intermediate sums = { "sum e v", mix, 1, MLO_IN_INT64, MLO_IN_DOUBLE, abits, 1, "u_mix.g_sum[0].sum_reg" };
     mlo_note_hardware(l, "SIMD products", mlo_sum_of_many(u->simd, qk), 1, 2 * bits + mlo_clog2(u->simd), 1, "u_score.g_dot[0].u_dot.sum");
     mlo_note(l, scores);
-    mlo_note_all(l, "mx - s", distance, 1, sbits - 1, 0, "u_softmax.g_exp2[0].u_exp2.d1");
-    mlo_note_golden(l, "mx - never", far, 1, MLO_IN_INT64, MLO_IN_INT64);
-    mlo_note_hardware(l, "(mx - s) * MS", mlo_product_of(distance, mlo_multipliers), 1, sbits - 1 + 16, 0, "u_softmax.g_exp2[0].u_exp2.p2");
-    mlo_note_golden(l, "(mx - s) * MS + 2^(SS-1)", mlo_sum_of(scaled, mlo_from_to(1, mlo_two_to(MLO_ATTENTION_SHIFT - 1))), 1, MLO_IN_INT64, MLO_IN_INT64);
-    mlo_note_all(l, "e", e, 1, 8, 0, "u_softmax.g_exp2[0].u_exp2.e5");
-    mlo_note(l, weights);
-    mlo_note_all(l, "MO * 2^(LT+8)", top, 1, 24 + lt, 0, "u_divide.s_n");
-    mlo_note_all(l, "R", mlo_from_to(0, top.hi / 255), 1, rbits, 0, "u_divide.out_q_reg");
-    mlo_note_hardware(l, "PE products", mlo_sum_of_many(u->pe, mlo_product_of(e, x)), 1, bits + 9 + mlo_clog2(u->pe), 1, "u_mix.g_dot[0].u_dot.sum");
+    if (probs) mlo_attention_note_probs(s, &b, l); else mlo_attention_note_weights(s, &b, l);
+    mlo_note_hardware(l, "PE products", mlo_sum_of_many(u->pe, w), 1, bits + 9 + mlo_clog2(u->pe), 1, "u_mix.g_dot[0].u_dot.sum");
     mlo_note(l, sums);
-    mlo_note_requantize(l, mlo_product_of(x, top), abits + rbits + 1, "u_mix.g_sum[0].u_requantize.prod2", s->out_bits);
+    mlo_interval scaled = probs ? mlo_product_of(mix, mlo_multipliers) : mlo_product_of(x, mlo_product_of(mlo_multipliers, mlo_from_to(1, mlo_two_to(lt + 8))));
+    mlo_note_requantize(l, scaled, abits + (probs ? 17 : 18 + lt), "u_mix.g_sum[0].u_requantize.prod2", s->out_bits);
 }
 
 static void mlo_attention_pack(const mlo_site *s, const mlo_unit *u, int k, int64_t word, const mlo_array *const *in, unsigned char *bits) {
-    (void)s; (void)u; (void)k; (void)word;
-    mlo_put_bits(bits, 0, 16, (uint64_t)mlo_get(in[4], 0));
-    mlo_put_bits(bits, 16, 6, (uint64_t)mlo_get(in[4], 1));
-    mlo_put_bits(bits, 32, 16, (uint64_t)mlo_get(in[4], 2));
-    mlo_put_bits(bits, 48, 6, (uint64_t)mlo_get(in[4], 3));
+    static const int at[] = { 0, 16, 32, 48, 64, 80, 88, 96, 114, 120 }, width[] = { 16, 6, 16, 6, 16, 6, 8, 18, 6, 8 };
+    int n = mlo_attention_rounded(s->node) ? 10 : mlo_attention_probs(s->node) ? 7 : 4;
+    (void)u; (void)k; (void)word;
+    for (int i = 0; i < n; i++) mlo_put_bits(bits, at[i], width[i], (uint64_t)mlo_get(in[4], i));
 }
 
 /* ======== kernel_layernorm.c ======== */
@@ -11992,14 +12353,17 @@ static int mlo_dequantize_shape(mlo_shapes *s) {
 }
 
 /* ======== kernels.c ======== */
-/* kernels: the table. One line a kernel; everything else about it is in its own file. */
+/* kernels: the table. One line a kernel, with a table right behind without; everything else about it is in its own file. */
 static const mlo_kernel mlo_kernels[] = {
     { { "mlo.MVU",        mlo_mvu_shape,         mlo_mvu_run, 5 },        mlo_mvu_function,        mlo_mvu_limits,       "output channels", "input channels", mlo_mvu_legal,       mlo_mvu_unit,       mlo_mvu_intermediates,       mlo_mvu_pack },
     { { "mlo.MVUTable",   mlo_mvu_shape,         mlo_mvu_run, 6 },        mlo_mvu_table_function,  mlo_mvu_limits,       "output channels", "input channels", mlo_mvu_legal,       mlo_mvu_unit,       mlo_mvu_intermediates,       mlo_mvu_pack },
     { { "mlo.Attention",  mlo_kernel_same_shape, mlo_attention_run, 5 },  mlo_attention_function,  mlo_attention_limits, "keys",            "head channels",  mlo_attention_legal, mlo_attention_unit, mlo_attention_intermediates, mlo_attention_pack },
+    { { "mlo.AttentionProbs", mlo_kernel_same_shape, mlo_attention_run, 5 }, mlo_attention_probs_function, mlo_attention_probs_limits, "keys", "head channels", mlo_attention_legal, mlo_attention_unit, mlo_attention_intermediates, mlo_attention_pack },
+    { { "mlo.AttentionRounded", mlo_kernel_same_shape, mlo_attention_run, 5 }, mlo_attention_rounded_function, mlo_attention_rounded_limits, "keys", "head channels", mlo_attention_legal, mlo_attention_unit, mlo_attention_intermediates, mlo_attention_pack },
     { { "mlo.LayerNorm",  mlo_kernel_same_shape, mlo_layernorm_run, 4 },  mlo_layernorm_function,  mlo_layernorm_limits, "channels",        NULL,             mlo_lanes_legal,     mlo_layernorm_unit, mlo_layernorm_intermediates, mlo_layernorm_pack },
     { { "mlo.Add",        mlo_kernel_same_shape, mlo_add_run, 3 },        mlo_add_function,        mlo_add_limits,       "channels",        NULL,             mlo_lanes_legal,     mlo_add_unit,       mlo_add_intermediates,       mlo_add_pack },
     { { "mlo.Requant",    mlo_kernel_same_shape, mlo_requant_run, 4 },    mlo_requant_function,    mlo_requant_limits,   "channels",        NULL,             mlo_lanes_legal,     mlo_requant_unit,   mlo_requant_intermediates,   mlo_requant_pack },
+    { { "mlo.RequantTable", mlo_kernel_same_shape, mlo_requant_run, 5 },  mlo_requant_table_function, mlo_requant_limits, "channels",     NULL,             mlo_lanes_legal,     mlo_requant_unit,   mlo_requant_intermediates,   mlo_requant_pack },
     { { "mlo.Quantize",   mlo_kernel_same_shape, mlo_quantize_run, 2 },   mlo_quantize_function,   NULL,                 NULL,              NULL,             NULL,                NULL,               NULL,                        NULL },
     { { "mlo.Dequantize", mlo_dequantize_shape,  mlo_dequantize_run, 2 }, mlo_dequantize_function, NULL,                 NULL,              NULL,             NULL,                NULL,               NULL,                        NULL },
 };
@@ -12296,6 +12660,9 @@ static int mlo_scan_prune(mlo *m, mlo_scan *s) {
  * example: DequantizeLinear(QuantizeLinear(x, 0.02, 3), 0.02, 3) over uint8 is a rounding of x to 0.02 (q - 3), q = 0..255.
  * cost: a few nodes a rounding; scales are single numbers. Weights are looked at only where they have a zero point.
  *
+ * Where a value is not the source's, it is one step away, next to a tie: multipliers have 15 bits, a float bias is rounded to the steps of the sum
+ * (which few bits of weights make coarse), and an attention has an arithmetic of its own.
+ *
  * Recognition (recognise.c) goes through roundings as it goes through reshapes, and notes on the value what they fix. Inside a function of
  * one value they stay: tables evaluate them.
  */
@@ -12436,8 +12803,9 @@ static int mlo_given_equal(const mlo_given *a, const mlo_given *b, int64_t n) {
 
 /* ---- weights -------------------------------------------------------------------------------------------------------------------------- */
 
-/* How integers become a weight: scale x (q - zero); both per tensor (-1) or along an axis: `stored` of q, `axis` of the weight. */
-typedef struct { const char *scale, *zero, *integers; int64_t stored, axis; double lo, hi; const mlo_node *node; } mlo_weight_source;
+/* How integers become a weight: scale x (q - zero); both per tensor (-1) or along an axis: `stored` of q, `axis` of the weight.
+ * open: nothing says how large q may be; it is looked at, and taken when it fits 8 bits. */
+typedef struct { const char *scale, *zero, *integers; int64_t stored, axis; double lo, hi; int open; const mlo_node *node; } mlo_weight_source;
 
 /* The axis of q that a scale of this form varies along (rank 2): 0, 1; -1: none; -2: that cannot be. */
 static int mlo_scale_axis(const mlo_form *f, int64_t axis) {
@@ -12448,20 +12816,19 @@ static int mlo_scale_axis(const mlo_form *f, int64_t axis) {
     return f->dims[0] == 1;
 }
 
-/* Mul(integers, scale), the integers made by rounding. */
+static int mlo_is_rounder(const mlo_node *n) { return mlo_is(n, "Round") || mlo_is(n, "Floor") || mlo_is(n, "Ceil"); }
+
+/* Mul(integers, scale), the integers made by rounding: Round, Floor, Ceil, or one of the size times Sign; Clip before or behind; or Sign alone. */
 static int mlo_weight_chain(mlo *m, const mlo_graph *g, const mlo_node *n, mlo_weight_source *w) {
-    static const char *const makers[] = { "Round", "Clip", "Floor", "Ceil", "Sign" };
     const mlo_node *p = mlo_maker_in(g, n->input[0]), *from = mlo_is(p, "Sub") ? mlo_maker_in(g, p->input[0]) : p;
-    int rounded = 0;
-    for (size_t i = 0; i < sizeof makers / sizeof *makers; i++) rounded |= mlo_is(from, makers[i]);
-    if (!rounded) return 0;
+    int sized = mlo_is(from, "Mul") && mlo_is_rounder(mlo_maker_in(g, from->input[0])) && mlo_is(mlo_maker_in(g, from->input[1]), "Sign");
+    if (!sized && !mlo_is_rounder(from) && !mlo_is(from, "Clip") && !mlo_is(from, "Sign")) return 0;
     w->scale = n->input[1]; w->zero = NULL; w->integers = n->input[0]; w->node = n; w->axis = 1;      /* of one dimension: the last */
     w->lo = -1; w->hi = 1;                                                               /* of Sign */
-    for (int i = 0; i < 2 && !mlo_is(from, "Sign"); i++) {
-        if (mlo_is(from, "Clip") && mlo_clip_bound(m, g, from, 1, &w->lo) && mlo_clip_bound(m, g, from, 2, &w->hi)) break;
-        from = from ? mlo_maker_in(g, from->input[0]) : NULL;
-    }
-    if (mlo_is(p, "Sub")) { w->lo = -128; w->hi = 127; }
+    if (mlo_is(from, "Sign") && !mlo_is(p, "Sub")) return 1;
+    while (mlo_is_rounder(from) || mlo_is(from, "Mul") || mlo_is(from, "Abs") || mlo_is(from, "Add")) from = mlo_maker_in(g, from->input[0]);
+    w->open = mlo_is(p, "Sub") || !mlo_is(from, "Clip") || !mlo_clip_bound(m, g, from, 1, &w->lo) || !mlo_clip_bound(m, g, from, 2, &w->hi);
+    if (w->open) { w->lo = -128; w->hi = 127; }
     return 1;
 }
 
@@ -12486,15 +12853,15 @@ static int mlo_weight_source_of(mlo *m, const mlo_scan *s, const mlo_graph *g, c
     return 1;
 }
 
-/* Do the integers less their zero point fit 8 bits, in iteration i? *zero becomes 1 when there is one that is not 0. */
+/* Do the integers less their zero point fit 8 bits, in iteration i? *zero becomes 1 when there is one that is not 0. Looks only where they might not. */
 static int mlo_weight_fits(mlo *m, const mlo_scan *s, const mlo_graph *g, const mlo_weight_source *w, int64_t i, int *zero) {
-    mlo_array *z = mlo_value_array(m, s, g, w->zero, i, 0), *q = NULL;
+    mlo_array *z = w->zero ? mlo_value_array(m, s, g, w->zero, i, 0) : NULL, *q = NULL;
     int64_t n = z ? mlo_array_count(z) : 0;
     int any = 0;
     for (int64_t k = 0; k < n; k++) any |= mlo_number_at(z, k) < 0 || mlo_number_at(z, k) > 0;
-    if (any && (q = mlo_value_array(m, s, g, w->integers, i, 0)) != NULL && q->rank == 2) {
+    if ((any || w->open) && (q = mlo_value_array(m, s, g, w->integers, i, 0)) != NULL && q->rank == 2) {
         for (int64_t k = 0; k < mlo_array_count(q) && !m->error.code; k++) {
-            double at = mlo_number_at(z, n == 1 ? 0 : (w->stored ? k % q->dims[1] : k / q->dims[1]) % n), v = mlo_number_at(q, k);
+            double at = n ? mlo_number_at(z, n == 1 ? 0 : (w->stored ? k % q->dims[1] : k / q->dims[1]) % n) : 0, v = mlo_number_at(q, k);
             if (v - at < -128 || v - at > 127) mlo_fail(m, MLO_E_UNSUPPORTED, w->node, "a weight of %g with a zero point of %g: their difference takes more than 8 bits; quantize the weights symmetrically", v, at);
         }
     }
@@ -12508,9 +12875,9 @@ static mlo_given *mlo_weight_given(mlo *m, const mlo_scan *s, const char *name, 
     mlo_weight_source w; int zero = 0;
     const mlo_graph *g = s->body;
     if (!mlo_weight_source_of(m, s, g, name, &w)) return NULL;
-    if (w.axis == -2) { mlo_fail(m, MLO_E_UNSUPPORTED, w.node, "weights with scales that are neither one per tensor nor one per channel"); return NULL; }
+    if (w.axis == -2) { mlo_fail(m, MLO_E_UNSUPPORTED, w.node, "weights with scales that are neither one per tensor nor one per channel; blocks of rows must be of all rows"); return NULL; }
     if (w.axis == (transposed ? 1 : 0)) { mlo_fail(m, MLO_E_UNSUPPORTED, w.node, "weights with a scale per input channel; one per output channel, or one for all, is supported"); return NULL; }
-    for (int64_t i = 0; w.zero && i < s->iterations; i++) if (mlo_weight_fits(m, s, g, &w, i, &zero)) return NULL;
+    for (int64_t i = 0; (w.zero || w.open) && i < s->iterations; i++) if (mlo_weight_fits(m, s, g, &w, i, &zero)) return NULL;
     mlo_given *y = MLO_NEW(m, mlo_given);
     if (!y || !(y->scale = MLO_NEW_N(m, double, (size_t)(s->iterations * columns)))) return NULL;
     mlo_given_width(y, zero ? -128 : w.lo, zero ? 127 : w.hi);
@@ -12534,13 +12901,33 @@ static int mlo_x_constant(mlo_expansion *x, size_t i, double *v) {
 }
 
 /* The rounding that QONNX's rounding_mode names. */
-static const char *mlo_x_rounded(mlo_expansion *x, const char *v) {
-    static const struct { const char *mode, *op; } known[] = { { "ROUND", "Round" }, { "HALF_EVEN", "Round" }, { "FLOOR", "Floor" }, { "CEIL", "Ceil" } };
-    const mlo_attr *a = mlo_attr_of(x->n, "rounding_mode");
-    if (!a) return MLO_X(x, "Round", v);
-    for (size_t i = 0; i < sizeof known / sizeof *known; i++) if (strlen(known[i].mode) == a->s.n && !memcmp(known[i].mode, a->s.data, a->s.n)) return MLO_X(x, known[i].op, v);
-    mlo_x_stay(x, "its rounding mode is %.*s; ROUND, FLOOR and CEIL are supported", (int)(a->s.n < 60 ? a->s.n : 60), a->s.data);
-    return "";
+static const char *mlo_x_rounded(mlo_expansion *x, const char *v, const char *otherwise) {
+    const mlo_rounding_mode *mode = mlo_rounding_mode_of(x->n, otherwise);
+    if (!mode) { mlo_x_stay(x, "its rounding mode is unknown; ROUND, FLOOR, CEIL, UP, DOWN, HALF_UP, HALF_DOWN and ROUND_TO_ZERO are supported"); return ""; }
+    if (!mode->of_size) return MLO_X(x, mode->op, v);
+    const char *sign = MLO_X(x, "Sign", v), *size = MLO_X(x, "Abs", v), *offset = mlo_x_number(x, mode->offset);
+    if (mode->offset < 0 || mode->offset > 0) size = MLO_X(x, "Add", size, offset);
+    size = MLO_X(x, mode->op, size);
+    return MLO_X(x, "Mul", size, sign);
+}
+
+static int mlo_x_is_zero(mlo_expansion *x, size_t i) {
+    double zero = 1;
+    const mlo_value *z = mlo_value_of(x->g, mlo_x_in(x, i));
+    return z && z->tensor && mlo_tensor_count(z->tensor) == 1 && !mlo_tensor_doubles(x->m, z->tensor, 0, 1, &zero) && !(zero < 0 || zero > 0);
+}
+
+/* A width that kernels could have. */
+static int mlo_x_bits(mlo_expansion *x, size_t i, double *bits) {
+    if (!mlo_x_constant(x, i, bits)) return 0;
+    if (!(*bits >= 1 && *bits <= 24) || *bits > rint(*bits) || *bits < rint(*bits)) mlo_x_stay(x, "a width of %g bits", *bits);
+    return !x->why;
+}
+
+static const char *mlo_x_clip_to(mlo_expansion *x, const char *v, double bits) {
+    int sign = mlo_int(x->n, "signed", 1) != 0, narrow = mlo_int(x->n, "narrow", 0) != 0;
+    const char *lo = mlo_x_number(x, sign ? -ldexp(1, (int)bits - 1) + narrow : 0), *hi = mlo_x_number(x, ldexp(1, (int)bits - sign) - 1 - (sign ? 0 : narrow));
+    return MLO_X(x, "Clip", v, lo, hi);
 }
 
 /* -1 below 0, else 1, times scale. */
@@ -12553,22 +12940,41 @@ static void mlo_given_bipolar(mlo_expansion *x) {
 
 /* Quant(x, scale, zero, bits) */
 static void mlo_given_quant(mlo_expansion *x) {
-    double bits, zero = 1;
-    int sign = mlo_int(x->n, "signed", 1) != 0, narrow = mlo_int(x->n, "narrow", 0) != 0;
-    const mlo_value *z = mlo_value_of(x->g, mlo_x_in(x, 2));
-    if (!mlo_x_constant(x, 3, &bits)) return;
-    if (!(bits >= 1 && bits <= 24) || bits > rint(bits) || bits < rint(bits)) { mlo_x_stay(x, "a width of %g bits", bits); return; }
-    if (bits < 2 && sign) { mlo_given_bipolar(x); return; }
-    if (z && z->tensor && mlo_tensor_count(z->tensor) == 1 && mlo_tensor_doubles(x->m, z->tensor, 0, 1, &zero)) return;
-    int offset = zero < 0 || zero > 0;
-    const char *y = MLO_X(x, "Div", mlo_x_in(x, 0), mlo_x_in(x, 1)), *lo, *hi;
+    double bits;
+    int offset = !mlo_x_is_zero(x, 2);
+    if (!mlo_x_bits(x, 3, &bits)) return;
+    if (bits < 2 && mlo_int(x->n, "signed", 1)) { mlo_given_bipolar(x); return; }
+    const char *y = MLO_X(x, "Div", mlo_x_in(x, 0), mlo_x_in(x, 1));
     if (offset) y = MLO_X(x, "Add", y, mlo_x_in(x, 2));
-    lo = mlo_x_number(x, sign ? -ldexp(1, (int)bits - 1) + narrow : 0);
-    hi = mlo_x_number(x, ldexp(1, (int)bits - sign) - 1 - (sign ? 0 : narrow));
-    y = MLO_X(x, "Clip", y, lo, hi);
-    y = mlo_x_rounded(x, y);
+    y = mlo_x_clip_to(x, y, bits);
+    y = mlo_x_rounded(x, y, "ROUND");
     if (offset) y = MLO_X(x, "Sub", y, mlo_x_in(x, 2));
     mlo_x_out(x, 0, MLO_X(x, "Mul", y, mlo_x_in(x, 1)));
+}
+
+/* The power of two next to input a / input b. */
+static const char *mlo_x_power_between(mlo_expansion *x, size_t a, size_t b) {
+    const char *two = mlo_x_number(x, 2), *log_two = mlo_x_number(x, log(2)), *y = MLO_X(x, "Div", mlo_x_in(x, a), mlo_x_in(x, b));
+    y = MLO_X(x, "Log", y);
+    y = MLO_X(x, "Div", y, log_two);
+    y = MLO_X(x, "Round", y);
+    return MLO_X(x, "Pow", two, y);
+}
+
+/* Trunc(x, scale, zero, bits, new bits), and Trunc(x, scale, zero, bits, new scale, new bits): see ops_qonnx.c. */
+static void mlo_given_trunc(mlo_expansion *x) {
+    int second = *mlo_x_in(x, 5) != 0, offset = !mlo_x_is_zero(x, 2);
+    double bits, to;
+    if (!mlo_x_bits(x, 3, &bits) || !mlo_x_bits(x, second ? 5 : 4, &to)) return;
+    const char *y = MLO_X(x, "Div", mlo_x_in(x, 0), mlo_x_in(x, 1)), *zero = mlo_x_in(x, 2), *by = second ? mlo_x_power_between(x, 4, 1) : mlo_x_number(x, ldexp(1, (int)(bits - to)));
+    if (offset) y = MLO_X(x, "Add", y, zero);
+    y = MLO_X(x, "Round", y);
+    y = MLO_X(x, "Div", y, by);
+    if (second) y = mlo_x_clip_to(x, y, to);
+    y = mlo_x_rounded(x, y, "FLOOR");
+    if (offset && second) zero = MLO_X(x, "Div", zero, by);
+    if (offset) y = MLO_X(x, "Sub", y, zero);
+    mlo_x_out(x, 0, MLO_X(x, "Mul", y, mlo_x_in(x, second ? 4 : 1)));
 }
 
 static const char *mlo_x_dequantized(mlo_expansion *x, size_t i, int axis) {
@@ -12583,11 +12989,43 @@ static void mlo_given_qlinear_matmul(mlo_expansion *x) {
     mlo_x_out(x, 0, MLO_X(x, "QuantizeLinear", y, mlo_x_in(x, 6), mlo_x_in(x, 7)));
 }
 
+/* Mul(Cast(MatMulInteger(a, b, a's zero, b's zero)), scale), a made by QuantizeLinear: the product of what they stand for. NULL: it is none. */
+static const mlo_node *mlo_given_product(const mlo_expansion *x, const char **scale) {
+    for (size_t i = 0; i < 2 && mlo_is(x->n, "Mul"); i++) {
+        const mlo_node *cast = mlo_maker_in(x->g, x->n->input[i]), *product = mlo_is(cast, "Cast") ? mlo_maker_in(x->g, cast->input[0]) : NULL;
+        *scale = x->n->input[1 - i];
+        if (mlo_is(product, "MatMulInteger") && mlo_is(mlo_maker_in(x->g, product->input[0]), "QuantizeLinear")) return product;
+    }
+    return NULL;
+}
+/* The zero point of the weights, of which there must be as many as scales; "" where it is 0. */
+static const char *mlo_given_product_zero(mlo_expansion *x, const mlo_node *product, int64_t scales) {
+    const mlo_value *z = mlo_has_input(product, 3) ? mlo_value_of(x->g, product->input[3]) : NULL;
+    int64_t n = z && z->tensor ? mlo_tensor_count(z->tensor) : 0;
+    int any = z && !z->tensor;
+    for (int64_t k = 0; k < n && !any; k++) { double v; any = mlo_tensor_doubles(x->m, z->tensor, k, 1, &v) || v < 0 || v > 0; }
+    if (any && mlo_parameter_count(x->g, z->name) != scales) mlo_fail(x->m, MLO_E_UNSUPPORTED, product, "zero points of weights, not as many as there are scales (%lld); quantize the weights symmetrically", (long long)scales);
+    return any ? z->name : "";
+}
+static void mlo_given_matmul(mlo_expansion *x, const mlo_node *product, const char *scale) {
+    static const int64_t flat[] = { -1 };
+    const mlo_node *a = mlo_maker_in(x->g, product->input[0]);
+    mlo_form f = mlo_form_of(mlo_value_of(x->g, scale)), w = mlo_form_of(mlo_value_of(x->g, product->input[1]));
+    if (!mlo_form_known(&f) || w.rank != 2) { mlo_fail(x->m, MLO_E_UNSUPPORTED, product, "a product whose weights are no matrix, or whose scale is of unknown shape"); return; }
+    const char *zero = mlo_given_product_zero(x, product, mlo_form_count(&f)), *y = MLO_X(x, "DequantizeLinear", a->output[0], a->input[1], mlo_has_input(a, 2) ? a->input[2] : "");
+    scale = MLO_X(x, "Div", scale, a->input[1]);
+    if (f.rank != 1 && mlo_form_count(&f) > 1) scale = mlo_x_reshape(x, scale, flat, 1);
+    const char *b = MLO_X(x, "DequantizeLinear", product->input[1], scale, zero);
+    mlo_x_int(x, "axis", 1);
+    mlo_x_out(x, 0, MLO_X(x, "MatMul", y, b));
+}
+
 typedef struct { const char *op, *inputs; void (*expand)(mlo_expansion *x); } mlo_given_op;
 static const mlo_given_op mlo_given_ops[] = {
     { "qonnx.custom_op.general.Quant", "xxxx", mlo_given_quant }, { "qonnx.custom_op.general.IntQuant", "xxxx", mlo_given_quant },
     { "onnx.brevitas.Quant", "xxxx", mlo_given_quant }, { "finn.custom_op.general.Quant", "xxxx", mlo_given_quant },
     { "qonnx.custom_op.general.BipolarQuant", "xx", mlo_given_bipolar }, { "onnx.brevitas.BipolarQuant", "xx", mlo_given_bipolar }, { "finn.custom_op.general.BipolarQuant", "xx", mlo_given_bipolar },
+    { "qonnx.custom_op.general.Trunc", "xxxxx", mlo_given_trunc }, { "onnx.brevitas.Trunc", "xxxxx", mlo_given_trunc }, { "finn.custom_op.general.Trunc", "xxxxx", mlo_given_trunc },
     { "QLinearMatMul", "xxxxxxxx", mlo_given_qlinear_matmul },
 };
 
@@ -12599,6 +13037,11 @@ static int mlo_given_node(mlo_expansion *x) {
         if (x->why && !x->m->error.code) mlo_fail(x->m, MLO_E_UNSUPPORTED, x->n, "%s", x->why);
         return 1;
     }
+    const char *scale;
+    const mlo_node *product = mlo_given_product(x, &scale);
+    x->dtype = MLO_FLOAT;
+    if (product) { mlo_given_matmul(x, product, scale); return 1; }
+    if (mlo_is(x->n, "com.microsoft.MatMulNBits")) mlo_fail(x->m, MLO_E_UNSUPPORTED, x->n, "its weights are packed, with a scale for each block of rows; quantize them in QDQ format, in blocks of all rows or per channel");
     if (mlo_is(x->n, "DynamicQuantizeLinear")) mlo_fail(x->m, MLO_E_UNSUPPORTED, x->n, "its scale depends on the data; a core needs scales that are known before. Quantize the model statically, or give the float model");
     return 0;
 }
@@ -12652,6 +13095,7 @@ typedef struct {
     float epsilon; int center;      /* norm */
     int64_t heads; double scale;    /* attention: heads, and what scores are multiplied by */
     const char *mask;               /* attention: the additive mask's name, NULL for none */
+    mlo_given *scores_given, *probs_given;  /* attention: what scores (as the softmax reads them) and probabilities are rounded to; NULL: nothing is fixed */
     mlo_node **inner; size_t n_inner;   /* unary: the nodes of the function, in order */
 } mlo_sublayer;
 
@@ -12707,9 +13151,15 @@ static int mlo_is_rounded(const mlo_recogniser *r, const char *name, mlo_roundin
     return mlo_is_carried(r, name) && mlo_rounding_of(r->m, r->scan, r->body, name, f);
 }
 
-/* The value that `name` is, but for rounding. */
-static const char *mlo_unrounded(mlo_recogniser *r, const char *name) {
-    for (mlo_rounding f; mlo_is_rounded(r, name, &f); name = f.from) r->left_out++;
+/* The value that `name` is, but for rounding. *given: the first rounding of it (it may be known from further on), times factor; those behind that differ
+ * are left out. */
+static const char *mlo_unrounded(mlo_recogniser *r, const char *name, double factor, mlo_given **given) {
+    for (mlo_rounding f; mlo_is_rounded(r, name, &f); name = f.from) {
+        mlo_given *g = mlo_rounding_given(r->m, r->scan, r->body, &f, 1 / factor);
+        r->left_out += g && *given && !mlo_given_equal(g, *given, r->scan->iterations);
+        *given = g;
+        if (!g) break;
+    }
     return name;
 }
 
@@ -12858,7 +13308,7 @@ static const char *mlo_block_bias(mlo_recogniser *r, mlo_node *n) {
 static mlo_node *mlo_scores(mlo_recogniser *r, mlo_node *softmax, mlo_sublayer *b) {
     const char *name = softmax->input[0]; double x;
     for (int i = 0; i < MLO_CHAIN; i++) {
-        mlo_node *p = mlo_made_by(r, name = mlo_unrounded(r, name));
+        mlo_node *p = mlo_made_by(r, name = mlo_unrounded(r, name, b->scale, &b->scores_given));
         if (!p) break;
         if (mlo_is(p, "MatMul")) return p;
         int first = mlo_is_carried(r, p->input[0]);
@@ -12876,11 +13326,12 @@ static mlo_node *mlo_scores(mlo_recogniser *r, mlo_node *softmax, mlo_sublayer *
 /* MatMul(softmax(..), v) behind reshapes: an attention of [T, C] tokens. `out` is the value after the reshapes, chain leads to `mix`. */
 static const char *mlo_block_attention(mlo_recogniser *r, mlo_node *mix, const char *out, const mlo_chain *joined) {
     mlo_sublayer *b = mlo_block_new(r, MLO_ATTENTION, mix, out);
-    mlo_node *softmax = mlo_made_by(r, mlo_unrounded(r, mix->input[0]));
+    mlo_node *softmax = b ? mlo_made_by(r, mlo_unrounded(r, mix->input[0], 1, &b->probs_given)) : NULL;
     mlo_chain chain[3];
-    if (!b || !mlo_is(softmax, "Softmax")) return mlo_cannot(r, mix, "a product of two activations that is not attention");
+    if (!b || r->m->error.code) return NULL;
+    if (!mlo_is(softmax, "Softmax")) return mlo_cannot(r, mix, "a product of two activations that is not attention");
     mlo_node *scores = mlo_scores(r, softmax, b);
-    if (!scores) return NULL;
+    if (!scores || r->m->error.code) return NULL;
     mlo_form s = mlo_body_form(r, scores->output[0]), o = mlo_body_form(r, mix->output[0]);
     int64_t axis = mlo_int(softmax, "axis", -1);
     if (!mlo_form_known(&s) || !mlo_form_known(&o) || s.rank < 3 || o.rank != s.rank) return mlo_cannot(r, scores, "scores of unknown shape (bind dimensions with --dim)");
@@ -13640,6 +14091,24 @@ static int mlo_given_relu(mlo_quantizer *q, const mlo_sublayer *b) {
     return 0;
 }
 
+/* Are an operand's integers the source's, without a zero point? */
+static int mlo_given_plain(const mlo_quantizer *q, const mlo_signal *x) {
+    const mlo_given *g = mlo_narrow_given(x);
+    if (!mlo_given_scaled(g)) return 0;
+    for (int64_t i = 0; i < q->scan.iterations; i++) if (mlo_given_zero(g, i) < 0 || mlo_given_zero(g, i) > 0) return 0;
+    return 1;
+}
+
+/* Of the roundings inside an attention, those that it has: of products of the source's own integers, scores to 8 bits and probabilities to 8 bits at most. */
+static void mlo_given_inside(mlo_quantizer *q, mlo_sublayer *b) {
+    const mlo_given *s = b->scores_given, *w = b->probs_given;
+    int probs = w && w->bits <= 8 && mlo_given_plain(q, mlo_signal_of(q, b->in[2]));
+    int scores = probs && s && s->bits == 8 && !s->narrow && mlo_given_plain(q, mlo_signal_of(q, b->in[0])) && mlo_given_plain(q, mlo_signal_of(q, b->in[1]));
+    q->r.left_out += (size_t)((w && !probs) + (s && !scores));
+    if (!probs) b->probs_given = NULL;
+    if (!scores) b->scores_given = NULL;
+}
+
 /* What an attention cannot take: scores know no zero of the queries, and what is mixed has the zero of what it is made of. */
 static int mlo_given_attention(mlo_quantizer *q, const mlo_sublayer *b) {
     mlo_signal *x = mlo_signal_of(q, b->in[0]), *v = mlo_signal_of(q, b->in[2]), *y = mlo_signal_of(q, b->out), *left = NULL;
@@ -13663,11 +14132,11 @@ static int mlo_demand_given(mlo_quantizer *q) {
     for (size_t k = 0; k < q->r.n_block; k++) {
         mlo_sublayer *b = q->r.block[k];
         if (b->kind == MLO_ATTENTION && mlo_given_attention(q, b)) break;
+        if (b->kind == MLO_ATTENTION) mlo_given_inside(q, b);
         if (b->kind == MLO_UNARY && mlo_given_relu(q, b)) break;
         if (b->kind == MLO_LINEAR) b->weight_given = mlo_weight_given(q->m, &q->scan, b->weight, b->transposed, mlo_signal_of(q, b->out)->channels);
-        q->r.left_out += b->kind == MLO_LINEAR && b->sum_given && mlo_fused_unary(q, b);
     }
-    if (q->r.left_out) mlo_warn(q->m, "%zu roundings of the model are left out: of scores and probabilities, of sums before their bias, and where readers round one value differently. The integer model is finer there", q->r.left_out);
+    if (q->r.left_out) mlo_warn(q->m, "%zu roundings of the model are left out: inside attentions, and where readers round one value differently. The integer model is finer there", q->r.left_out);
     return (int)q->m->error.code;
 }
 
@@ -14137,15 +14606,16 @@ static int mlo_choose_scales(mlo_quantizer *q) {
 }
 
 /* real = mult / 2^shift with 15 significant bits, 1 <= shift <= most. */
-static void mlo_fixed(double real, int most, int64_t *mult, int *shift) {
+static void mlo_fixed_to(double real, int bits, int most, int64_t *mult, int *shift) {
     int e;
-    double f = frexp(real, &e);
-    *mult = (int64_t)floor(f * 32768 + 0.5);
-    if (*mult == 32768) { *mult = 16384; e++; }
-    *shift = 15 - e;
+    double f = frexp(real, &e), top = ldexp(1, bits);
+    *mult = (int64_t)floor(f * top + 0.5);
+    if (*mult == (int64_t)top) { *mult = (int64_t)top / 2; e++; }
+    *shift = bits - e;
     if (*shift > most) { *mult = (int64_t)floor(ldexp(real, most) + 0.5); *shift = most; }
-    if (*shift < 1) { *mult = 32767; *shift = 1; }
+    if (*shift < 1) { *mult = (int64_t)top - 1; *shift = 1; }
 }
+static void mlo_fixed(double real, int most, int64_t *mult, int *shift) { mlo_fixed_to(real, 15, most, mult, shift); }
 
 /* The same as a shift alone, for a power of two: mult is 1, or with a shift to the left what it takes beside a shift of 1. */
 static int mlo_shifted(mlo *m, const mlo_node *blame, double real, int64_t *mult, int *shift) {
@@ -14232,7 +14702,7 @@ static mlo_node *mlo_kernel_node(mlo_quantizer *q, const char *op, const mlo_sub
     int64_t hi = ((int64_t)1 << (bits - 1)) - 1;
     if (mlo_attr_int(m, n, "lo", -hi - 1) || mlo_attr_int(m, n, "hi", hi)) return NULL;
     if (bits != mlo_bits_of(to) && mlo_meta_put(m, &n->meta, &n->n_meta, "mlo.bits", mlo_format(m, "%d", bits))) return NULL;
-    if (q->pow2 && !mlo_is(n, "mlo.Attention") && !mlo_is(n, "mlo.LayerNorm") && mlo_meta_put(m, &n->meta, &n->n_meta, "mlo.pow2", "1")) return NULL;
+    if (q->pow2 && !mlo_is_attention(n) && !mlo_is(n, "mlo.LayerNorm") && mlo_meta_put(m, &n->meta, &n->n_meta, "mlo.pow2", "1")) return NULL;
     for (size_t i = 0; b && i < b->node->n_meta; i++)
         if (!mlo_starts(b->node->meta[i].key, "pkg.torch") && mlo_meta_put(m, &n->meta, &n->n_meta, b->node->meta[i].key, b->node->meta[i].value)) return NULL;
     return mlo_numbers_meta(q, n, "mlo.scale", scale) || mlo_graph_add(m, q->body, n) ? NULL : n;
@@ -14550,10 +15020,31 @@ static int mlo_sum_fineness(mlo_quantizer *q, const mlo_sublayer *b, int64_t col
     return *fine >= 1 ? 0 : mlo_fail(q->m, MLO_E_UNSUPPORTED, b->node, "a bias %g times the steps of the sum it is added to", most);
 }
 
+/* The kernel that makes what is behind a requantization to `made`: the function `unary` of it by a table, or (NULL) itself. in: its inputs but the table. */
+static mlo_node *mlo_requantizing_node(mlo_quantizer *q, const char *op, const mlo_sublayer *b, const mlo_sublayer *unary, const mlo_form_made *made, const char *const *in, size_t n_in) {
+    mlo *m = q->m;
+    mlo_form_made y = unary ? mlo_made_at(q, mlo_signal_of(q, unary->out)) : *made;
+    const mlo_signal *pre = mlo_signal_of(q, b->out);
+    const int64_t size = (int64_t)1 << pre->bits;
+    const char *table = unary ? mlo_format(m, "%s_table", unary->out) : NULL;
+    void *entries = table ? mlo_parameter(q, table, y.type, 1, &size) : NULL;
+    if (m->error.code || (unary && (!entries || mlo_table_fill(q, unary, pre, &y, entries)))) return NULL;
+    mlo_node *n = mlo_kernel_node(q, unary ? mlo_format(m, "%sTable", op) : op, b, unary ? unary->out : b->out, y.type, y.bits, y.scale);
+    if (n && unary) mlo_index_bounds(n, pre->bits);
+    return !n || mlo_inputs(m, n, in, n_in) || (unary && mlo_node_input(m, n, table)) ? NULL : n;
+}
+
+/* What the hardware need not store of an INT8 weight. */
+static int mlo_weight_bits_meta(mlo_quantizer *q, const mlo_sublayer *b, mlo_node *n) {
+    int bits = mlo_weight_bits(q, b);
+    return bits == 8 ? 0 : mlo_meta_put(q->m, &n->meta, &n->n_meta, "mlo.weight_bits", mlo_format(q->m, "%d", bits));
+}
+
 /* A sum that is rounded before its bias is added: the table of an MVUTable holds the rounded sum in finer steps, a Requant adds the bias. */
-static int mlo_quantize_sum(mlo_quantizer *q, const mlo_sublayer *b, mlo_signal *x, mlo_signal *y, const char *out) {
+static int mlo_quantize_sum(mlo_quantizer *q, const mlo_sublayer *b, const mlo_sublayer *unary, mlo_signal *x, mlo_signal *y) {
     mlo *m = q->m;
     const mlo_given *g = b->sum_given;
+    const char *out = b->out;
     mlo_form_made made = mlo_made_at(q, y), at = mlo_sum_form(q, g, y->channels);
     mlo_sublayer bare = *b;
     mlo_linear l; mlo_channel_words c; double fine = 1;
@@ -14570,9 +15061,10 @@ static int mlo_quantize_sum(mlo_quantizer *q, const mlo_sublayer *b, mlo_signal 
     }
     mlo_node *n = mlo_kernel_node(q, "mlo.MVUTable", b, sum, MLO_INT16, 16, steps);
     const char *in[] = { x->name8, l.weight, l.c.name[0], l.c.name[1], l.c.name[2], name };
-    if (!n || mlo_inputs(m, n, in, 6) || mlo_channel_parameters(q, out, y->channels, &c)) goto done;
+    if (!n || mlo_weight_bits_meta(q, b, n) || mlo_inputs(m, n, in, 6) || mlo_channel_parameters(q, out, y->channels, &c)) goto done;
     mlo_index_bounds(n, g->bits);
-    n = mlo_kernel_node(q, "mlo.Requant", b, out, made.type, made.bits, made.scale);
+    const char *in2[] = { sum, c.name[0], c.name[1], c.name[2] };
+    n = mlo_requantizing_node(q, "mlo.Requant", b, unary, &made, in2, 4);
     for (int64_t i = 0; n && i < q->scan.iterations; i++) {
         mlo_array *bias = mlo_scan_value(m, &q->scan, b->bias, i);
         for (int64_t k = i * y->channels; bias && k < (i + 1) * y->channels; k++) {
@@ -14583,8 +15075,6 @@ static int mlo_quantize_sum(mlo_quantizer *q, const mlo_sublayer *b, mlo_signal 
         }
         mlo_array_free(m, bias);
     }
-    const char *in2[] = { sum, c.name[0], c.name[1], c.name[2] };
-    if (n && !m->error.code) mlo_inputs(m, n, in2, 4);
 done:
     mlo_scratch_free(m, (void *)(uintptr_t)at.zero);
     return (int)m->error.code;
@@ -14595,23 +15085,32 @@ static int mlo_quantize_linear(mlo_quantizer *q, const mlo_sublayer *b) {
     mlo_sublayer *unary = mlo_fused_unary(q, b);
     const mlo_sublayer *last = unary ? unary : b;
     mlo_signal *x = mlo_signal_of(q, b->in[0]), *pre = mlo_signal_of(q, b->out), *y = mlo_signal_of(q, last->out);
-    mlo_form_made made = mlo_made_at(q, y), at = unary ? mlo_made_at(q, pre) : made;
+    mlo_form_made at = mlo_made_at(q, pre);
     mlo_linear l;
-    if (b->sum_given && !unary) return mlo_quantize_sum(q, b, x, y, b->out) ? (int)m->error.code : mlo_narrow(q, b, b->out, y);
+    if (b->sum_given) return mlo_quantize_sum(q, b, unary, x, pre) ? (int)m->error.code : mlo_narrow(q, last, last->out, y);
     if (mlo_linear_parameters(q, b, &l, x) || mlo_linear_fill(q, b, &l, x, &at)) return (int)m->error.code;
-    const char *table = unary ? mlo_format(m, "%s_table", unary->out) : NULL;
-    const int64_t size = (int64_t)1 << pre->bits;
-    void *entries = table ? mlo_parameter(q, table, made.type, 1, &size) : NULL;
-    if (unary && (!entries || mlo_table_fill(q, unary, pre, &made, entries))) return (int)m->error.code;
-    mlo_node *n = mlo_kernel_node(q, unary ? "mlo.MVUTable" : "mlo.MVU", b, last->out, made.type, made.bits, made.scale);
-    if (n && unary) mlo_index_bounds(n, pre->bits);
-    if (n && mlo_weight_bits(q, b) != 8 && mlo_meta_put(m, &n->meta, &n->n_meta, "mlo.weight_bits", mlo_format(m, "%d", mlo_weight_bits(q, b)))) return (int)m->error.code;
-    const char *in[] = { x->name8, l.weight, l.c.name[0], l.c.name[1], l.c.name[2], table };
-    if (!n || mlo_inputs(m, n, in, unary ? 6 : 5)) return (int)m->error.code;
+    const char *in[] = { x->name8, l.weight, l.c.name[0], l.c.name[1], l.c.name[2] };
+    mlo_node *n = mlo_requantizing_node(q, "mlo.MVU", b, unary, &at, in, 5);
+    if (!n || mlo_weight_bits_meta(q, b, n)) return (int)m->error.code;
     return mlo_narrow(q, last, last->out, y);
 }
 
 /* ---- attention, norm, residual --------------------------------------------------------------------------------------------------------------------- */
+
+/* The constants of one iteration: see kernel_attention.c. score: what a unit of q k is in the softmax; v, y: steps of values and of their mix. */
+static void mlo_attention_numbers(const mlo_sublayer *b, int64_t i, int lt, double score, double v, double y, int32_t *p) {
+    const mlo_given *w = b->probs_given, *s = w ? b->scores_given : NULL;
+    const double octave = 1.4426950408889634;
+    int64_t mult[4] = {0}; int shift[4] = {0};
+    mlo_fixed((s ? s->scale[i] : score) * octave * (w ? 4096 : 64), 40, &mult[0], &shift[0]);
+    if (w) mlo_fixed(v * w->scale[i] / y, 62, &mult[1], &shift[1]);
+    else { mlo_fixed(v / y, 62 - lt - 8, &mult[1], &shift[1]); shift[1] += lt + 8; }
+    if (w) { mlo_fixed(1 / w->scale[i], 62 - lt - 18, &mult[2], &shift[2]); shift[2] += lt + 18; }
+    if (s) mlo_fixed_to(score / s->scale[i], 18, 40, &mult[3], &shift[3]);
+    for (int k = 0; k < (s ? 4 : w ? 3 : 2); k++) { int at = 2 * k + (k == 3); p[at] = (int32_t)mult[k]; p[at + 1] = shift[k]; }
+    if (w) p[6] = (int32_t)(ldexp(1, w->bits - w->sign) - 1 - (!w->sign && w->narrow) - w->zero[i]);
+    if (s) p[9] = (int32_t)(s->zero[i] - (s->sign ? 0 : 128));
+}
 
 static int mlo_quantize_attention(mlo_quantizer *q, const mlo_sublayer *b) {
     mlo *m = q->m;
@@ -14621,16 +15120,11 @@ static int mlo_quantize_attention(mlo_quantizer *q, const mlo_sublayer *b) {
     mlo_form f = mlo_body_form(&q->r, b->in[1]);
     int lt = mlo_clog2(mlo_form_count(&f) / f.dims[f.rank - 1]);
     const char *p = mlo_format(m, "%s_p", b->out);
-    const int64_t four = 4;
-    int32_t *data = p ? (int32_t *)mlo_parameter(q, p, MLO_INT32, 1, &four) : NULL;
-    mlo_node *n = data ? mlo_kernel_node(q, "mlo.Attention", b, b->out, made.type, made.bits, made.scale) : NULL;
+    const int64_t count = b->probs_given ? b->scores_given ? 10 : 7 : 4;
+    int32_t *data = p ? (int32_t *)mlo_parameter(q, p, MLO_INT32, 1, &count) : NULL;
+    mlo_node *n = data ? mlo_kernel_node(q, count == 4 ? "mlo.Attention" : count == 7 ? "mlo.AttentionProbs" : "mlo.AttentionRounded", b, b->out, made.type, made.bits, made.scale) : NULL;
     if (!n || mlo_attr_int(m, n, "heads", b->heads) || mlo_attr_int(m, n, "lt", lt)) return (int)m->error.code;
-    for (int64_t i = 0; i < q->scan.iterations; i++) {
-        int64_t ms, mo; int ss, so;
-        mlo_fixed(s[0]->scale8[i] * s[1]->scale8[i] * fabs(b->scale) * 64 * 1.4426950408889634, 40, &ms, &ss);
-        mlo_fixed(s[2]->scale8[i] / made.scale[i], 62 - lt - 8, &mo, &so);
-        data[4 * i] = (int32_t)ms; data[4 * i + 1] = ss; data[4 * i + 2] = (int32_t)mo; data[4 * i + 3] = so + lt + 8;
-    }
+    for (int64_t i = 0; i < q->scan.iterations; i++) mlo_attention_numbers(b, i, lt, s[0]->scale8[i] * s[1]->scale8[i] * fabs(b->scale), s[2]->scale8[i], made.scale[i], data + count * i);
     if (b->scale < 0) return mlo_fail(m, MLO_E_UNSUPPORTED, b->node, "attention scores with a negative scale %g", b->scale);
     const char *in[] = { s[0]->name8, s[1]->name8, s[2]->name8, q->mask_bits, p };
     if (mlo_inputs(m, n, in, 5)) return (int)m->error.code;
@@ -15201,7 +15695,7 @@ static int mlo_flow_kernel(const mlo_quantizer *q, mlo_numerics *u, mlo_compared
     double rounding = mlo_rounding_part(y, i, noise);
     noise = mlo_part_of_power(noise, power);
     own = !(all > 0) ? 1 : noise > all ? 1 - all / noise : 0;
-    if (all > 0 && own > rounding && !mlo_compared_sums(y) && !mlo_is(y->node, "mlo.Attention")) own = rounding;
+    if (all > 0 && own > rounding && !mlo_compared_sums(y) && !mlo_is_attention(y->node)) own = rounding;
     y->at[i].share = flow * own;
     y->at[i].cause = mlo_noise_cause(y, i, own, rounding);
     for (int r = 0; r < y->n_reads && all > 0; r++) {
@@ -15512,6 +16006,7 @@ typedef struct {
     const mlo_kernel *kernel;           /* NULL: a split */
     mlo_site site; mlo_unit unit;
     int64_t tokens;                     /* how many tokens it can hold beyond those it passes on: for FIFO depths */
+    int pinned;                         /* 1: this folding was given; a search leaves it alone */
 } mlo_element;
 
 typedef struct {
@@ -15531,6 +16026,7 @@ typedef struct {
     int whole_frame;                    /* 1: some element holds a frame (attention) */
     int64_t feedback;                   /* tokens of the feedback FIFO */
     int axi_bits;
+    int rate;                           /* what memory gives: beats of axi_bits in 256 cycles; the simulated memory counts so, too */
 } mlo_hw;
 
 /* The bits of a value on a stream: what its maker says (metadata mlo.bits), else its type's. What goes into the loop is as wide as what comes out. */
@@ -15636,6 +16132,20 @@ static int mlo_core_edges(mlo *m, mlo_hw *c) {
     return mlo_core_edge(m, c, c->scan.body->output[0]->name, MLO_OUTSIDE, 0, c->bits, c->channels, 0);
 }
 
+/* Bytes per cycle that memory gives: the option, or what the core was folded for; at most what the bus takes. */
+static int mlo_core_bandwidth(mlo *m, mlo_hw *c) {
+    const char *text = mlo_opt(m, "bandwidth"), *noted = mlo_meta_get(c->scan.node->meta, c->scan.node->n_meta, "mlo.bandwidth");
+    c->rate = 256;
+    if (!text && !(text = noted)) return 0;
+    char *end;
+    double v = strtod(text, &end), rate = v * 8 * 256 / c->axi_bits;
+    if (end == text || *end || !(v > 0)) return mlo_fail_at(m, MLO_E_USAGE, NULL, "--bandwidth %s is not a number of bytes per cycle", text);
+    c->rate = rate >= 256 ? 256 : rate < 1 ? 1 : (int)(rate + 0.5);
+    return 0;
+}
+
+static void mlo_core_feedback(mlo_hw *c) { c->feedback = c->whole_frame ? (c->frames - 1) * c->tokens + 2 : c->frames * c->tokens + 2; }
+
 static int mlo_core_build(mlo *m, mlo_hw *c) {
     memset(c, 0, sizeof *c);
     if (mlo_scan_choose(m, &c->scan)) return (int)m->error.code;
@@ -15650,8 +16160,8 @@ static int mlo_core_build(mlo *m, mlo_hw *c) {
     mlo_core_lanes(c);
     mlo_value *mask = mlo_value_of(c->scan.outer, mlo_intern(m, "mlo_mask"));
     c->masked = mask && !mask->tensor;
-    c->feedback = c->whole_frame ? (c->frames - 1) * c->tokens + 2 : c->frames * c->tokens + 2;
-    return 0;
+    mlo_core_feedback(c);
+    return mlo_core_bandwidth(m, c);
 }
 
 /* ---- parameters ------------------------------------------------------------------------------------------------------------------ */
@@ -15664,10 +16174,36 @@ static int64_t mlo_word_bits(const mlo_memory *k, int axi) {
 }
 static int64_t mlo_memory_beats(const mlo_memory *k, int axi) { return (k->depth * mlo_word_bits(k, axi) + axi - 1) / axi; }
 
+/* Beats of a unit's parameters, per iteration. */
+static int64_t mlo_unit_beats(const mlo_unit *u, int axi) {
+    int64_t beats = 0;
+    for (int k = 0; k < u->n_memory; k++) beats += mlo_memory_beats(&u->memory[k], axi);
+    return beats;
+}
+
 static int64_t mlo_core_beats(const mlo_hw *c) {
     int64_t beats = 0;
-    for (int i = 0; i < c->n_element; i++) for (int k = 0; k < c->element[i].unit.n_memory; k++) beats += mlo_memory_beats(&c->element[i].unit.memory[k], c->axi_bits);
+    for (int i = 0; i < c->n_element; i++) beats += mlo_unit_beats(&c->element[i].unit, c->axi_bits);
     return beats;
+}
+
+/* Cycles that memory takes for so many beats; beats that it gives in so many cycles. */
+static int64_t mlo_load_cycles(const mlo_hw *c, int64_t beats) { return (beats * 256 + c->rate - 1) / c->rate; }
+static int64_t mlo_load_beats(const mlo_hw *c, int64_t cycles) { return cycles / 256 * c->rate + cycles % 256 * c->rate / 256; }
+
+/* Bits of a bank of a memory, as mlo_param lays it out: a row is the words of one beat, or one word. */
+static int64_t mlo_memory_bits(const mlo_memory *k, int axi) {
+    int64_t words = axi / mlo_word_bits(k, axi), rows = words > 1 ? (k->depth + words - 1) / words : k->depth, kept = words > 1 ? k->depth < words ? k->depth : words : 1;
+    return rows * kept * k->width;
+}
+
+/* What a unit holds on chip: two banks of parameters, and two frames of what it needs whole (keys and values, in groups of PE tokens).
+ * A token or two inside every kernel are not counted. */
+static int64_t mlo_unit_bits(const mlo_site *s, const mlo_unit *u, int axi) {
+    int64_t bits = 0;
+    for (int k = 0; k < u->n_memory; k++) bits += 2 * mlo_memory_bits(&u->memory[k], axi);
+    for (int k = 1; k < u->n_in && u->whole_frame; k++) bits += 2 * ((s->tokens + u->pe - 1) / u->pe * u->pe) * u->in[k].channels * u->in[k].bits;
+    return bits;
 }
 
 /* ---- buffering ------------------------------------------------------------------------------------------------------------------- */
@@ -15689,6 +16225,19 @@ static void mlo_core_fifos(mlo_hw *c) {
         }
         depth[i] = most + (c->element[i].kernel ? c->element[i].tokens : 0);
     }
+}
+
+/* What FIFOs hold, feedback included, without sideband bits. */
+static int64_t mlo_core_fifo_bits(const mlo_hw *c) {
+    int64_t bits = c->feedback * c->channels * c->bits;
+    for (int k = 0; k < c->n_edge; k++) bits += c->edge[k].fifo * c->edge[k].channels * c->edge[k].bits;
+    return bits;
+}
+
+static int64_t mlo_core_bits(const mlo_hw *c) {
+    int64_t bits = mlo_core_fifo_bits(c);
+    for (int i = 0; i < c->n_element; i++) if (c->element[i].kernel) bits += mlo_unit_bits(&c->element[i].site, &c->element[i].unit, c->axi_bits);
+    return bits;
 }
 
 /* ---- prediction ------------------------------------------------------------------------------------------------------------------ */
@@ -15713,10 +16262,9 @@ static double mlo_most(double a, double b) { return a > b ? a : b; }
 static void mlo_schedule_load(mlo_schedule *s, int64_t iteration) {
     for (int i = 0; i < s->c->n_element; i++) {
         const mlo_unit *u = &s->c->element[i].unit;
-        int64_t beats = 0;
-        for (int k = 0; k < u->n_memory; k++) beats += mlo_memory_beats(&u->memory[k], s->c->axi_bits);
+        int64_t beats = mlo_unit_beats(u, s->c->axi_bits);
         if (beats && iteration >= 2) s->loader = mlo_most(s->loader, s->begun[i]);
-        s->loader += (double)beats;
+        s->loader += (double)beats * 256 / s->c->rate;
         s->ready[i] = beats ? s->loader : 0;
     }
 }
@@ -15780,6 +16328,14 @@ static int mlo_predict(mlo *m, const mlo_hw *c, int64_t frames, mlo_prediction *
     return 0;
 }
 
+/* A run of as many frames as can be in flight; its interval is that of many more, where frames overlap. */
+static int mlo_predict_steady(mlo *m, const mlo_hw *c, mlo_prediction *p) {
+    mlo_prediction twice;
+    if (mlo_predict(m, c, c->frames, p) || (c->frames > 1 && mlo_predict(m, c, 2 * c->frames, &twice))) return (int)m->error.code;
+    if (c->frames > 1) p->interval = twice.interval;
+    return 0;
+}
+
 /* Cycles per token of the busiest element. */
 static int64_t mlo_core_interval(const mlo_hw *c) {
     int64_t most = 1;
@@ -15810,8 +16366,8 @@ static int mlo_rename_kernels(mlo *m, mlo_graph *body) {
         const mlo_kernel *k = mlo_kernel_of(n);
         if (!k) continue;
         char module[32];
-        int table = mlo_is(n, "mlo.MVUTable"), at = 0;
-        const mlo_kernel *named = table ? k - 1 : k;                 /* MVU and MVUTable are one module, so one series of names */
+        int table = mlo_is(n, "mlo.MVUTable") || mlo_is(n, "mlo.RequantTable"), at = 0;
+        const mlo_kernel *named = table ? k - 1 : k;                 /* with a table or without is one module, so one series of names */
         for (const char *p = named->op.name + 4; *p && at < 31; p++) module[at++] = (char)(*p >= 'A' && *p <= 'Z' ? *p - 'A' + 'a' : *p);
         module[at] = 0;
         const char *name = mlo_format(m, "%s_%d", module, count[named - mlo_kernels]++);
@@ -15873,13 +16429,13 @@ static int mlo_merge_all(mlo *m, mlo_graph *body) {
     mlo_map gone = {0};          /* projection -> its attention's first projection; merged where the last of the three stood */
     for (size_t i = 0; i < body->n_node; i++) {
         mlo_node *p[3];
-        if (!mlo_is(body->node[i], "mlo.Attention") || !mlo_projections(body, body->node[i], p)) continue;
+        if (!mlo_is_attention(body->node[i]) || !mlo_projections(body, body->node[i], p)) continue;
         for (int k = 0; k < 3; k++) if (mlo_map_put(m, &gone, p[k], body->node[i])) return (int)m->error.code;
     }
     for (size_t i = 0; i < body->n_node; i++) {
         mlo_node *n = body->node[i], *p[3];
         mlo_node *attention = (mlo_node *)mlo_map_get(&gone, n);
-        if (mlo_is(n, "mlo.Attention") && mlo_projections(body, n, p) && mlo_merge_projections(m, body, &list, p)) return (int)m->error.code;
+        if (mlo_is_attention(n) && mlo_projections(body, n, p) && mlo_merge_projections(m, body, &list, p)) return (int)m->error.code;
         if (!attention && mlo_graph_add(m, &list, n)) return (int)m->error.code;
     }
     body->node = list.node; body->n_node = list.n_node;
@@ -15921,16 +16477,423 @@ static int mlo_lower(mlo *m) {
     return mlo_core_build(m, c);
 }
 
+/* ======== search.c ======== */
+/* search: the best folding there is, under the model.
+ *
+ * in:  a core (mlo_hw); limits: multipliers, on-chip bits, memory bandwidth; foldings that are given for kernels by name (pinned).
+ * out: the cheapest folding that is fast enough, the fastest one that is cheap enough, or all that are not beaten (the front).
+ *
+ * Model. A folding gives every kernel PE and SIMD. With T tokens a frame, G frames in flight and a bus that brings `rate` / 256 beats a cycle,
+ *     pace   = max over kernels of cycles per token            load = ceil(256 sum over kernels of beats / (rate G))
+ *     steady = max(T pace, load)                               cycles of an iteration per frame, once things flow
+ *     price  = sum over kernels of (multipliers, lanes, skew)  compared in this order; lanes: of kernels without matrix arrays
+ *     bits   = sum over kernels of what they hold on chip + FIFOs, whose depths no folding changes
+ * What it is in cycles with filling and draining is what mlo_predict says; a target is held against that.
+ *
+ * Why the answer is the best. mlo_search_solve(s) is the cheapest folding with steady <= s within the limits. steady <= s says: every kernel's
+ * interval is at most s / T, and beats add up to at most s rate G / 256. The first is about each kernel alone, the second and the limits about
+ * sums. If each kernel's cheapest choice satisfies the sums, no folding is cheaper, as prices add up. If not, partial foldings of the first
+ * k kernels are kept that none other dominates in price, bits and beats (dynamic programming): whatever completes a dominated one completes
+ * the other, too, for no more. From solve follow
+ *     least steady within limits:  feasibility is monotone in s, so bisection finds the least s; solve(s) is the cheapest there
+ *     the front:                   s = no limit, then again and again one less than the steady of what came out: nothing between can be cheaper
+ *     a target:                    along the front from target / iterations on, to the first one that mlo_predict lets through. Two frames or
+ *                                  more in flight reach steady, so it is the cheapest of all; with one, of those that are evenly paced. (With
+ *                                  one, filling and draining are about 7 / T of it; to pace kernels unevenly buys part of that dearly. It
+ *                                  is done for targets that cannot be met else: mlo_search_rush, which is not claimed to be the cheapest.)
+ * invariant: same model, same options: same answer; ties are broken by price, bits, beats, SIMD, PE.
+ * example: 768 channels, --budget-macs 1024: 6 912 cycles a token for each of QKV, FFN in and FFN out.
+ * cost: kernels x foldings to list them (some hundreds each); a solve is kernels x log foldings, unless bits or beats are scarce.
+ */
+
+/* Prices add up and are compared from the first number on. way: 0, or where the multipliers are given and time is the price, how long a token
+ * takes through a kernel with multipliers. */
+typedef struct { int64_t way, multipliers, lanes, skew; } mlo_price;
+
+/* One way to fold one kernel. */
+typedef struct { int64_t pe, simd, interval, bits, beats; mlo_price price; } mlo_choice;
+
+/* Those of one kernel: faster ones first; none is beaten in speed, price, bits and beats at once. */
+typedef struct { mlo_choice *item; size_t n; } mlo_menu;
+
+/* What a folding as a whole may take. */
+typedef struct { int64_t steady, multipliers, bits; } mlo_limits;
+
+/* A folding as a whole. */
+typedef struct { size_t item[MLO_CORE_MOST]; mlo_price price; int64_t pace, steady, bits, beats, cycles; int frames; } mlo_plan;
+
+typedef struct {
+    mlo *m; mlo_hw *c;
+    mlo_menu menu[MLO_CORE_MOST];
+    int64_t fifo_bits;                  /* with c->frames in flight */
+    int timed;                          /* 1: prices have a way */
+} mlo_space;
+
+enum { MLO_SEARCH_FRAMES = 8 };         /* frames in flight, when they are to be chosen */
+#define MLO_UNLIMITED (INT64_MAX / 1024)
+
+static int mlo_sign(int64_t a, int64_t b) { return a < b ? -1 : a > b; }
+
+static int mlo_price_order(const mlo_price *a, const mlo_price *b) {
+    if (a->way != b->way) return mlo_sign(a->way, b->way);
+    if (a->multipliers != b->multipliers) return mlo_sign(a->multipliers, b->multipliers);
+    return a->lanes != b->lanes ? mlo_sign(a->lanes, b->lanes) : mlo_sign(a->skew, b->skew);
+}
+static mlo_price mlo_price_sum(mlo_price a, const mlo_price *b) {
+    a.way += b->way; a.multipliers += b->multipliers; a.lanes += b->lanes; a.skew += b->skew;
+    return a;
+}
+
+/* ---- menus -------------------------------------------------------------------------------------------------------------------- */
+
+/* Of foldings with as many multipliers, the one nearest to SIMD = 4 PE: wide trees save requantizers, very wide ones cost routing. */
+static int64_t mlo_fold_skew(int64_t pe, int64_t simd) { return simd > 4 * pe ? simd : 4 * pe; }
+
+static int mlo_choice_order(const void *x, const void *y) {
+    const mlo_choice *a = (const mlo_choice *)x, *b = (const mlo_choice *)y;
+    int price = mlo_price_order(&a->price, &b->price);
+    if (a->interval != b->interval) return mlo_sign(a->interval, b->interval);
+    if (price) return price;
+    if (a->bits != b->bits) return mlo_sign(a->bits, b->bits);
+    if (a->beats != b->beats) return mlo_sign(a->beats, b->beats);
+    return a->simd != b->simd ? mlo_sign(a->simd, b->simd) : mlo_sign(a->pe, b->pe);
+}
+
+static int mlo_menu_add(mlo_space *s, mlo_menu *menu, const mlo_element *e, int64_t pe, int64_t simd) {
+    mlo_unit u;
+    memset(&u, 0, sizeof u);
+    u.pe = (int)pe; u.simd = (int)simd;
+    if (e->kernel->unit(&e->site, pe, simd, &u)) return (int)s->m->error.code;
+    mlo_choice c = { pe, simd, u.interval, mlo_unit_bits(&e->site, &u, s->c->axi_bits), mlo_unit_beats(&u, s->c->axi_bits), { s->timed && u.multipliers ? u.interval + u.latency : 0, u.multipliers, 0, 0 } };
+    if (u.multipliers) c.price.skew = mlo_fold_skew(pe, simd); else c.price.lanes = pe;
+    return MLO_PUSH(s->m, menu->item, menu->n, c) ? 0 : (int)s->m->error.code;
+}
+
+/* Drops what another one, at least as fast, beats. */
+static void mlo_menu_thin(mlo_menu *menu) {
+    size_t kept = 0;
+    if (menu->n) qsort(menu->item, menu->n, sizeof *menu->item, mlo_choice_order);
+    for (size_t i = 0; i < menu->n; i++) {
+        const mlo_choice *c = &menu->item[i];
+        int beaten = 0;
+        for (size_t k = 0; k < kept && !beaten; k++) beaten = mlo_price_order(&menu->item[k].price, &c->price) <= 0 && menu->item[k].price.multipliers <= c->price.multipliers && menu->item[k].bits <= c->bits && menu->item[k].beats <= c->beats;
+        if (!beaten) menu->item[kept++] = *c;
+    }
+    menu->n = kept;
+}
+
+/* All legal foldings of a kernel; the given one, if it is pinned. What is legal in both is legal in each. */
+static int mlo_menu_make(mlo_space *s, mlo_menu *menu, const mlo_element *e) {
+    const int64_t most_s = e->kernel->simd_axis ? mlo_last_dim(&e->site.in[0]) : 1, most_p = e->unit.whole_frame ? e->site.tokens : mlo_last_dim(&e->site.out);
+    int64_t *pes = NULL; size_t n = 0;
+    if (e->pinned) return mlo_menu_add(s, menu, e, e->unit.pe, e->unit.simd);
+    for (int64_t p = 1; p <= most_p; p++) if (e->kernel->legal(&e->site, p, 1) && !MLO_PUSH(s->m, pes, n, p)) return (int)s->m->error.code;
+    for (int64_t simd = 1; simd <= most_s; simd++) {
+        if (!e->kernel->legal(&e->site, 1, simd)) continue;
+        for (size_t i = 0; i < n; i++) if (e->kernel->legal(&e->site, pes[i], simd) && mlo_menu_add(s, menu, e, pes[i], simd)) return (int)s->m->error.code;
+    }
+    mlo_menu_thin(menu);
+    return 0;
+}
+
+static int mlo_search_begin(mlo *m, mlo_hw *c, int timed, mlo_space *s) {
+    memset(s, 0, sizeof *s);
+    s->m = m; s->c = c; s->timed = timed;
+    for (int i = 0; i < c->n_element; i++) if (c->element[i].kernel && mlo_menu_make(s, &s->menu[i], &c->element[i])) return (int)m->error.code;
+    return 0;
+}
+
+static void mlo_search_frames(mlo_space *s, int frames) {
+    s->c->frames = frames;
+    mlo_core_fifos(s->c);
+    mlo_core_feedback(s->c);
+    s->fifo_bits = mlo_core_fifo_bits(s->c);
+}
+
+/* ---- solving -------------------------------------------------------------------------------------------------------------------- */
+
+/* Sums of the plan's choices, and how fast it is. */
+static void mlo_plan_sum(const mlo_space *s, mlo_plan *p) {
+    static const mlo_price nothing = { 0, 0, 0, 0 };
+    p->price = nothing; p->bits = s->fifo_bits; p->beats = 0; p->pace = 1; p->frames = s->c->frames;
+    for (int i = 0; i < s->c->n_element; i++) if (s->menu[i].n) {
+        const mlo_choice *c = &s->menu[i].item[p->item[i]];
+        p->price = mlo_price_sum(p->price, &c->price);
+        p->bits += c->bits; p->beats += c->beats;
+        if (c->interval > p->pace) p->pace = c->interval;
+    }
+    int64_t load = mlo_load_cycles(s->c, p->beats);
+    p->steady = p->pace * s->c->tokens;
+    load = (load + p->frames - 1) / p->frames;
+    if (load > p->steady) p->steady = load;
+}
+
+static int mlo_plan_within(const mlo_plan *p, const mlo_limits *l) { return p->steady <= l->steady && p->price.multipliers <= l->multipliers && p->bits <= l->bits; }
+
+/* A folding of the first kernels: which choice of the last one, and which partial folding before it. */
+typedef struct { mlo_price price; int64_t bits, beats; size_t before, item; } mlo_partial;
+typedef struct { mlo *m; mlo_partial *item; size_t n, room; } mlo_partials;
+
+static int mlo_partial_order(const void *x, const void *y) {
+    const mlo_partial *a = (const mlo_partial *)x, *b = (const mlo_partial *)y;
+    int price = mlo_price_order(&a->price, &b->price);
+    if (price) return price;
+    if (a->bits != b->bits) return mlo_sign(a->bits, b->bits);
+    if (a->beats != b->beats) return mlo_sign(a->beats, b->beats);
+    return a->before != b->before ? mlo_sign((int64_t)a->before, (int64_t)b->before) : mlo_sign((int64_t)a->item, (int64_t)b->item);
+}
+
+static int mlo_partials_add(mlo_partials *p, const mlo_partial *one) {
+    if (p->n == p->room) {
+        size_t room = p->room ? 2 * p->room : 256;
+        mlo_partial *bigger = (mlo_partial *)mlo_scratch(p->m, room, sizeof *bigger);
+        if (!bigger) return (int)p->m->error.code;
+        if (p->n) memcpy(bigger, p->item, p->n * sizeof *bigger);
+        mlo_scratch_free(p->m, p->item);
+        p->item = bigger; p->room = room;
+    }
+    p->item[p->n++] = *one;
+    return 0;
+}
+
+/* Of the partial foldings from `first` on, keeps those that no other one beats. */
+static void mlo_partials_thin(mlo_partials *p, size_t first) {
+    size_t kept = first;
+    if (p->n > first) qsort(p->item + first, p->n - first, sizeof *p->item, mlo_partial_order);
+    for (size_t i = first; i < p->n; i++) {
+        const mlo_partial *one = &p->item[i];
+        int beaten = 0;                                     /* in price by those before; likely by the one just before */
+        for (size_t k = kept; k-- > first && !beaten; ) beaten = p->item[k].price.multipliers <= one->price.multipliers && p->item[k].bits <= one->bits && p->item[k].beats <= one->beats;
+        if (!beaten) p->item[kept++] = p->item[i];
+    }
+    p->n = kept;
+}
+
+/* Least multipliers, bits and beats of the kernels from i on, at a pace. */
+typedef struct { int64_t multipliers, bits, beats, most_beats; } mlo_rest;
+
+static void mlo_search_rest(const mlo_space *s, int64_t pace, mlo_rest *rest) {
+    const int n = s->c->n_element;
+    memset(&rest[n], 0, sizeof rest[n]);
+    for (int i = n; i--; ) {
+        mlo_rest least = { MLO_UNLIMITED, MLO_UNLIMITED, MLO_UNLIMITED, 0 };
+        rest[i] = rest[i + 1];
+        for (size_t k = 0; k < s->menu[i].n && s->menu[i].item[k].interval <= pace; k++) {
+            const mlo_choice *c = &s->menu[i].item[k];
+            if (c->price.multipliers < least.multipliers) least.multipliers = c->price.multipliers;
+            if (c->bits < least.bits) least.bits = c->bits;
+            if (c->beats < least.beats) least.beats = c->beats;
+            if (c->beats > least.most_beats) least.most_beats = c->beats;
+        }
+        if (s->menu[i].n) { rest[i].multipliers += least.multipliers; rest[i].bits += least.bits; rest[i].beats += least.beats; rest[i].most_beats += least.most_beats; }
+    }
+}
+
+/* All partial foldings of kernel i on top of those in first .. end - 1, within the limits whatever follows. */
+static int mlo_search_layer(const mlo_space *s, int i, const mlo_limits *l, int64_t pace, int64_t beats, const mlo_rest *rest, mlo_partials *p, size_t first, size_t end) {
+    for (size_t b = first; b < end; b++) for (size_t k = 0; k < s->menu[i].n && s->menu[i].item[k].interval <= pace; k++) {
+        const mlo_choice *c = &s->menu[i].item[k];
+        mlo_partial one = { mlo_price_sum(p->item[b].price, &c->price), p->item[b].bits + (l->bits < MLO_UNLIMITED ? c->bits : 0), p->item[b].beats + (rest[0].most_beats > beats ? c->beats : 0), b, k };
+        if (one.price.multipliers + rest[i + 1].multipliers > l->multipliers || (l->bits < MLO_UNLIMITED && one.bits + rest[i + 1].bits > l->bits)) continue;
+        if (rest[0].most_beats > beats && one.beats + rest[i + 1].beats > beats) continue;
+        if (mlo_partials_add(p, &one)) return (int)s->m->error.code;
+    }
+    mlo_partials_thin(p, end);
+    return 0;
+}
+
+/* Where sums matter: found says whether there is a folding within the limits; then the plan is the cheapest. */
+static int mlo_search_program(const mlo_space *s, const mlo_limits *l, int64_t pace, int64_t beats, mlo_plan *plan, int *found) {
+    mlo_partials p = { s->m, NULL, 0, 0 };
+    mlo_partial none = { { 0, 0, 0, 0 }, l->bits < MLO_UNLIMITED ? s->fifo_bits : 0, 0, 0, 0 };
+    mlo_rest rest[MLO_CORE_MOST + 1];
+    size_t first = 0, end = 1;
+    *found = 0;
+    mlo_search_rest(s, pace, rest);
+    if (rest[0].multipliers > l->multipliers || rest[0].beats > beats || (l->bits < MLO_UNLIMITED && rest[0].bits + s->fifo_bits > l->bits)) return 0;
+    int r = mlo_partials_add(&p, &none);
+    for (int i = 0; i < s->c->n_element && !r && end > first; i++) if (s->menu[i].n) {
+        r = mlo_search_layer(s, i, l, pace, beats, rest, &p, first, end);
+        first = end; end = p.n;
+    }
+    *found = !r && end > first;
+    size_t at = first;
+    for (int i = s->c->n_element; *found && i--; ) if (s->menu[i].n) { plan->item[i] = p.item[at].item; at = p.item[at].before; }
+    mlo_scratch_free(s->m, p.item);
+    if (*found) mlo_plan_sum(s, plan);
+    return r;
+}
+
+/* The cheapest of a menu's first k + 1: nothing slower than those. */
+static size_t mlo_menu_cheapest(const mlo_menu *menu, size_t k) {
+    size_t best = 0;
+    for (size_t i = 1; i <= k; i++) if (mlo_price_order(&menu->item[i].price, &menu->item[best].price) < 0) best = i;
+    return best;
+}
+
+/* The cheapest folding within the limits. */
+static int mlo_search_solve(const mlo_space *s, const mlo_limits *l, mlo_plan *plan, int *found) {
+    const int64_t pace = l->steady / s->c->tokens, beats = mlo_load_beats(s->c, l->steady < MLO_UNLIMITED / s->c->frames ? l->steady * s->c->frames : MLO_UNLIMITED);
+    *found = 0;
+    memset(plan, 0, sizeof *plan);
+    for (int i = 0; i < s->c->n_element; i++) if (s->menu[i].n) {
+        const mlo_menu *menu = &s->menu[i];
+        if (menu->item[0].interval > pace) return 0;
+        size_t k = 0;
+        while (k + 1 < menu->n && menu->item[k + 1].interval <= pace) k++;
+        plan->item[i] = mlo_menu_cheapest(menu, k);
+    }
+    mlo_plan_sum(s, plan);
+    if (!s->timed && plan->price.multipliers > l->multipliers) return 0;          /* the fewest there are at this pace */
+    *found = mlo_plan_within(plan, l);
+    return *found ? 0 : mlo_search_program(s, l, pace, beats, plan, found);
+}
+
+/* The fastest folding within the limits; of those, the cheapest. */
+static int mlo_search_fastest(const mlo_space *s, const mlo_limits *l, mlo_plan *plan, int *found) {
+    mlo_limits try = *l;
+    mlo_plan other; int fits;
+    if (mlo_search_solve(s, l, plan, found) || !*found) return (int)s->m->error.code;
+    for (int64_t low = 0; low < plan->steady; ) {                    /* low cannot be reached, plan->steady can */
+        try.steady = low + (plan->steady - low) / 2;
+        if (try.steady == low) break;
+        if (mlo_search_solve(s, &try, &other, &fits)) return (int)s->m->error.code;
+        if (fits) *plan = other; else low = try.steady;
+    }
+    return 0;
+}
+
+/* Of the foldings within the limits that are as fast as the plan, the one whose tokens are through soonest: what one frame in flight, which
+ * cannot hide filling and draining, makes of spare multipliers. Lanes stay as few as the pace needs. */
+static int mlo_search_spare(const mlo_space *s, const mlo_limits *l, mlo_plan *plan) {
+    mlo_space timed; mlo_limits try = *l; mlo_plan other; int found;
+    if (plan->frames > 1 || l->multipliers == MLO_UNLIMITED) return 0;
+    try.steady = plan->steady;
+    if (mlo_search_begin(s->m, s->c, 1, &timed)) return (int)s->m->error.code;
+    timed.fifo_bits = s->fifo_bits;
+    if (mlo_search_solve(&timed, &try, &other, &found) || !found) return (int)s->m->error.code;
+    for (int i = 0; i < s->c->n_element; i++) if (s->menu[i].n) {
+        const mlo_choice *c = &timed.menu[i].item[other.item[i]];
+        if (mlo_element_fold(s->m, &s->c->element[i], c->pe, c->simd)) return (int)s->m->error.code;
+    }
+    mlo_core_lanes(s->c);
+    return 0;
+}
+
+/* ---- plans and cores --------------------------------------------------------------------------------------------------------------- */
+
+static int mlo_plan_apply(const mlo_space *s, const mlo_plan *p) {
+    mlo_hw *c = s->c;
+    c->frames = p->frames;
+    for (int i = 0; i < c->n_element; i++) if (s->menu[i].n) {
+        const mlo_choice *k = &s->menu[i].item[p->item[i]];
+        if (mlo_element_fold(s->m, &c->element[i], k->pe, k->simd)) return (int)s->m->error.code;
+    }
+    mlo_core_lanes(c);
+    return 0;
+}
+
+/* Cycles per frame, filling and draining included where frames cannot hide them. The core is folded so from then on. */
+static int mlo_plan_predict(const mlo_space *s, mlo_plan *p) {
+    mlo_prediction predicted;
+    if (mlo_plan_apply(s, p) || mlo_predict(s->m, s->c, p->frames > 1 ? 2 * p->frames : 1, &predicted)) return (int)s->m->error.code;
+    p->cycles = predicted.interval;
+    return 0;
+}
+
+/* For targets that no even pace meets: everything as fast as can be, then kernel after kernel as cheap as the target lets it be.
+ * What is faster alone never makes the whole slower, so each kernel's limit is found by bisection, and if this fails, nothing else meets it (but for the few cycles that narrower adder trees are shallower). */
+static int mlo_search_rush(const mlo_space *s, int64_t target, mlo_plan *plan) {
+    memset(plan, 0, sizeof *plan);
+    mlo_plan_sum(s, plan);
+    if (mlo_plan_predict(s, plan)) return (int)s->m->error.code;
+    for (int i = 0; i < s->c->n_element && plan->cycles <= target; i++) {
+        size_t low = 0, high = s->menu[i].n;                 /* low meets the target, high does not */
+        while (high > low + 1) {
+            mlo_plan other = *plan;
+            size_t middle = low + (high - low) / 2;
+            other.item[i] = mlo_menu_cheapest(&s->menu[i], middle);
+            mlo_plan_sum(s, &other);
+            if (mlo_plan_predict(s, &other)) return (int)s->m->error.code;
+            if (other.cycles <= target) { *plan = other; low = middle; } else high = middle;
+        }
+    }
+    return 0;
+}
+
+/* The cheapest folding that takes at most `target` cycles per frame. Not found: `plan` is the fastest, if that is found. */
+static int mlo_search_target(const mlo_space *s, const mlo_limits *l, int64_t target, mlo_plan *plan, int *found, int *any) {
+    mlo_limits try = *l;
+    try.steady = target / s->c->scan.iterations;
+    for (*found = 1; *found; try.steady = plan->steady - 1) {
+        if (mlo_search_solve(s, &try, plan, found) || (*found && mlo_plan_predict(s, plan))) return (int)s->m->error.code;
+        if (*found && plan->cycles <= target) return 0;
+    }
+    mlo_plan rush;
+    if (mlo_search_fastest(s, l, plan, any) || (*any && mlo_plan_predict(s, plan)) || mlo_search_rush(s, target, &rush)) return (int)s->m->error.code;
+    if (rush.price.multipliers <= l->multipliers && rush.bits <= l->bits && (!*any || rush.cycles < plan->cycles)) { *plan = rush; *any = 1; }
+    *found = *any && plan->cycles <= target;
+    return 0;
+}
+
+/* Could more frames in flight be of use, which share the loads? Not from two on, when even the most beats there are would not be felt. */
+static int mlo_search_more(const mlo_space *s, const mlo_plan *p) {
+    mlo_rest rest[MLO_CORE_MOST + 1];
+    mlo_search_rest(s, MLO_UNLIMITED, rest);
+    return p->frames < 2 || mlo_load_cycles(s->c, rest[0].most_beats) > p->steady * p->frames;
+}
+
+/* Every folding within the limits that is the cheapest for its speed, the slowest first: MLO_PUSHed onto plans. From two frames in flight on,
+ * steady is what comes out, so that more frames, which cost bits, must make it faster or cheaper. */
+static int mlo_search_front(const mlo_space *s, const mlo_limits *l, mlo_plan **plans, size_t *n) {
+    mlo_limits try = *l;
+    mlo_plan plan;
+    const size_t before = *n;
+    for (int found = 1; found; try.steady = plan.steady - 1) {
+        if (mlo_search_solve(s, &try, &plan, &found)) return (int)s->m->error.code;
+        int beaten = !found;
+        for (size_t i = 0; i < before && !beaten; i++) beaten = (*plans)[i].frames > 1 && (*plans)[i].steady <= plan.steady && (*plans)[i].price.multipliers <= plan.price.multipliers;
+        if (!beaten && (mlo_plan_predict(s, &plan) || !MLO_PUSH(s->m, *plans, *n, plan))) return (int)s->m->error.code;
+    }
+    return 0;
+}
+
+/* Is plan a at least as good as b in all that counts, and better in something (or the first of equals)? Frames in flight cost bits. */
+static int mlo_plan_beats(const mlo_plan *a, const mlo_plan *b) {
+    const int64_t a_bits = a->frames == b->frames ? 0 : a->bits, b_bits = a->frames == b->frames ? 0 : b->bits;
+    if (a->cycles > b->cycles || a->price.multipliers > b->price.multipliers || a_bits > b_bits) return 0;
+    return a->cycles < b->cycles || a->price.multipliers < b->price.multipliers || a_bits < b_bits || a < b;
+}
+
+static int mlo_plan_order(const void *x, const void *y) {
+    const mlo_plan *a = (const mlo_plan *)x, *b = (const mlo_plan *)y;
+    if (a->cycles != b->cycles) return mlo_sign(a->cycles, b->cycles);
+    return a->price.multipliers != b->price.multipliers ? mlo_sign(a->price.multipliers, b->price.multipliers) : mlo_sign(a->frames, b->frames);
+}
+
+/* Keeps the plans that no other one beats, the fastest first. */
+static void mlo_plans_thin(mlo_plan *plans, size_t *n) {
+    size_t kept = 0;
+    if (*n) qsort(plans, *n, sizeof *plans, mlo_plan_order);
+    for (size_t i = 0; i < *n; i++) {                        /* sorted: what beats a plan stands before it */
+        int beaten = 0;
+        for (size_t k = 0; k < kept && !beaten; k++) beaten = mlo_plan_beats(&plans[k], &plans[i]);
+        if (!beaten) plans[kept++] = plans[i];
+    }
+    *n = kept;
+}
+
 /* ======== fold.c ======== */
 /* fold: how much hardware each kernel gets.
  *
- * in:  a lowered model, and a target: caps (--pe, --simd), cycles per frame (--target-cycles, --target-fps with --clock-mhz),
- *      multipliers (--budget-macs), or a folding JSON (FINN's keys).
+ * in:  a lowered model, and what is wanted: caps (--pe, --simd); a target (--target-cycles, --target-fps with --clock-mhz); budgets
+ *      (--budget-macs, --budget-bits); memory (--bandwidth, --axi-width); a folding JSON (FINN's keys, or a line of --pareto).
  * out: the same model with mlo.pe, mlo.simd, FIFO depths and frames in flight written on its nodes.
- * invariant: every PE and SIMD divides what it must; what was asked for one kernel by name is taken as it is or refused.
+ * invariant: every PE and SIMD divides what it must; what was asked for one kernel by name is taken as it is or refused; what is searched for
+ *      is the best under the model of search.c, around what was given by name.
  * example: --target-cycles 40000 on a BERT of T tokens and L layers: each kernel gets the fewest multipliers that serve a token in
  *      40000 / (L (T + 7) + T) cycles, so that all are equally busy.
- * cost: divisors x kernels per tried interval, and a binary search over intervals.
+ * cost: that of the search; with caps, divisors x kernels.
  */
 
 /* The largest legal value not above cap, the other knob given. */
@@ -15949,74 +16912,58 @@ static int mlo_fold_caps(mlo *m, mlo_hw *c, int64_t pe, int64_t simd) {
     return 0;
 }
 
-/* Of foldings with as many multipliers, the one nearest to SIMD = 4 PE: wide trees save requantizers, very wide ones cost routing. */
-static int64_t mlo_fold_skew(int64_t pe, int64_t simd) { return simd > 4 * pe ? simd : 4 * pe; }
+/* ---- searching ---------------------------------------------------------------------------------------------------------------------- */
 
-typedef struct { int64_t pe, simd, cost, interval; } mlo_choice;
+/* What was asked for: caps, or a target in cycles per frame (0: none; then the fastest), within limits. */
+typedef struct { int64_t pe, simd, target; mlo_limits within; int search, any_frames; const char *reached; } mlo_wish;
 
-/* Is a better than b for a wanted interval? What is fast enough beats what is not; then cheaper wins; then what is less skewed. */
-static int mlo_choice_better(const mlo_choice *a, const mlo_choice *b, int64_t interval) {
-    int fits = a->interval <= interval, b_fits = b->interval <= interval;
-    if (!b->cost || fits != b_fits) return !b->cost || fits;
-    if (!fits) return a->interval < b->interval;
-    return a->cost != b->cost ? a->cost < b->cost : mlo_fold_skew(a->pe, a->simd) < mlo_fold_skew(b->pe, b->simd);
+/* No folding is within the limits: which of them, and what the least is. */
+static int mlo_fold_too_small(mlo_space *s, const mlo_limits *l, int any_frames) {
+    mlo_rest least[MLO_CORE_MOST + 1];
+    if (any_frames) mlo_search_frames(s, 1);
+    mlo_search_rest(s, MLO_UNLIMITED, least);
+    int64_t bits = least[0].bits + s->fifo_bits;
+    if (least[0].multipliers > l->multipliers)
+        return mlo_fail_at(s->m, MLO_E_FOLDING, NULL, "a budget of %lld multipliers is too small; the smallest folding has %lld", (long long)l->multipliers, (long long)least[0].multipliers);
+    if (bits > l->bits)
+        return mlo_fail_at(s->m, MLO_E_FOLDING, NULL, "a budget of %lld bits on chip is too small; the core holds %lld at least: %lld of parameters (two banks) and of frames, %lld in FIFOs with %d frame%s in flight",
+            (long long)l->bits, (long long)bits, (long long)least[0].bits, (long long)s->fifo_bits, s->c->frames, s->c->frames > 1 ? "s" : "");
+    return mlo_fail_at(s->m, MLO_E_FOLDING, NULL, "no folding has at most %lld multipliers and %lld bits on chip; raise --budget-macs or --budget-bits", (long long)l->multipliers, (long long)l->bits);
 }
 
-/* The fewest multipliers (lanes, where there are none) that make a token in `interval` cycles; the fastest there is when none does. */
-static int mlo_fold_element(mlo *m, mlo_element *e, int64_t interval) {
-    int64_t most_s = e->kernel->simd_axis ? mlo_last_dim(&e->site.in[0]) : 1, most_p = e->unit.whole_frame ? e->site.tokens : mlo_last_dim(&e->site.out);
-    mlo_choice best = { 1, 1, 0, 0 };
-    for (int64_t s = 1; s <= most_s; s++) {
-        if (!e->kernel->legal(&e->site, 1, s)) continue;
-        for (int64_t p = 1; p <= most_p; p++) {
-            mlo_unit u;
-            if (!e->kernel->legal(&e->site, p, s)) continue;
-            memset(&u, 0, sizeof u);
-            u.pe = (int)p; u.simd = (int)s;
-            if (e->kernel->unit(&e->site, p, s, &u)) return (int)m->error.code;
-            mlo_choice c = { p, s, u.multipliers ? u.multipliers : p, u.interval };
-            if (mlo_choice_better(&c, &best, interval)) best = c;
-            if (c.interval <= interval) break;                    /* a larger PE only costs more */
-        }
+/* Which of two plans serves the wish better? A target: what meets it, then the cheaper; else the faster, then the cheaper; then fewer frames. */
+static int mlo_plan_serves(const mlo_wish *w, const mlo_plan *a, const mlo_plan *b) {
+    int met = w->target && a->cycles <= w->target, other = w->target && b->cycles <= w->target, price = mlo_price_order(&a->price, &b->price);
+    if (met != other) return met;
+    if (met) return price < 0;
+    return a->cycles < b->cycles || (a->cycles == b->cycles && price < 0);
+}
+
+/* The best plan for a number of frames in flight; found: there is one within the limits, which meets the target or is the fastest. */
+static int mlo_fold_plan(const mlo_space *s, const mlo_wish *w, mlo_plan *plan, int *found) {
+    int met = 0;
+    if (w->target && (mlo_search_target(s, &w->within, w->target, plan, &met, found) || met)) { *found = met; return (int)s->m->error.code; }
+    if (!w->target && mlo_search_fastest(s, &w->within, plan, found)) return (int)s->m->error.code;
+    return *found && !w->target ? mlo_plan_predict(s, plan) : 0;
+}
+
+static int mlo_fold_search(mlo *m, mlo_hw *c, const mlo_wish *w) {
+    mlo_space s;
+    mlo_plan best, plan; int have = 0, found, frames = w->any_frames ? 1 : c->frames, last = w->any_frames ? MLO_SEARCH_FRAMES : c->frames;
+    if (mlo_search_begin(m, c, 0, &s)) return (int)m->error.code;
+    for (; frames <= last; frames++) {
+        mlo_search_frames(&s, frames);
+        if (mlo_fold_plan(&s, w, &plan, &found)) return (int)m->error.code;
+        if (found && (!have || mlo_plan_serves(w, &plan, &best))) { best = plan; have = 1; }
+        if (found && !mlo_search_more(&s, &plan)) break;
     }
-    return mlo_element_fold(m, e, best.pe, best.simd);
-}
-
-static int mlo_fold_interval(mlo *m, mlo_hw *c, int64_t interval) {
-    for (int i = 0; i < c->n_element; i++) if (c->element[i].kernel && mlo_fold_element(m, &c->element[i], interval)) return (int)m->error.code;
-    mlo_core_lanes(c);
-    return 0;
-}
-
-static int64_t mlo_most_interval(mlo *m, mlo_hw *c) {
-    if (mlo_fold_caps(m, c, 1, 1)) return 1;
-    return mlo_core_interval(c);
-}
-
-/* The longest token interval that meets the cycles per frame. */
-static int mlo_fold_cycles(mlo *m, mlo_hw *c, int64_t target) {
-    int64_t low = 1, high = mlo_most_interval(m, c), best = 0;
-    mlo_prediction p;
-    while (low <= high && !m->error.code) {
-        int64_t middle = low + (high - low) / 2;
-        if (mlo_fold_interval(m, c, middle) || mlo_predict(m, c, c->frames > 1 ? 2 * c->frames : 1, &p)) return (int)m->error.code;
-        if (p.interval <= target) { best = middle; low = middle + 1; } else high = middle - 1;
-    }
-    if (best) return mlo_fold_interval(m, c, best);
-    if (mlo_fold_interval(m, c, 1) || mlo_predict(m, c, c->frames > 1 ? 2 * c->frames : 1, &p)) return (int)m->error.code;
-    return mlo_fail_at(m, MLO_E_FOLDING, NULL, "%lld cycles per frame cannot be reached; the fastest folding takes %lld, with %lld multipliers; raise --target-cycles", (long long)target, (long long)p.interval, (long long)mlo_core_multipliers(c));
-}
-
-/* The shortest token interval within a number of multipliers. */
-static int mlo_fold_budget(mlo *m, mlo_hw *c, int64_t budget) {
-    int64_t low = 1, high = mlo_most_interval(m, c), best = 0, least = mlo_core_multipliers(c);
-    if (least > budget) return mlo_fail_at(m, MLO_E_FOLDING, NULL, "a budget of %lld multipliers is too small; the smallest folding has %lld", (long long)budget, (long long)least);
-    while (low <= high && !m->error.code) {
-        int64_t middle = low + (high - low) / 2;
-        if (mlo_fold_interval(m, c, middle)) return (int)m->error.code;
-        if (mlo_core_multipliers(c) <= budget) { best = middle; high = middle - 1; } else low = middle + 1;
-    }
-    return mlo_fold_interval(m, c, best ? best : mlo_most_interval(m, c));
+    if (!have) return mlo_fold_too_small(&s, &w->within, w->any_frames);
+    if (w->target && best.cycles > w->target)
+        return mlo_fail_at(m, MLO_E_FOLDING, NULL, "%lld cycles per frame cannot be reached%s; the fastest folding takes %lld, with %lld multipliers%s; raise %s", (long long)w->target,
+            w->within.multipliers < MLO_UNLIMITED || w->within.bits < MLO_UNLIMITED ? " within the budget" : "", (long long)best.cycles, (long long)best.price.multipliers,
+            best.steady > best.pace * c->tokens ? ", and waits for parameters (--bandwidth, --axi-width, --frames-in-flight)" : "", w->reached);
+    if (mlo_plan_apply(&s, &best)) return (int)m->error.code;
+    return w->target ? 0 : mlo_search_spare(&s, &w->within, &best);
 }
 
 /* ---- folding JSON ------------------------------------------------------------------------------------------------------------------ */
@@ -16067,63 +17014,121 @@ static int mlo_folding_entry(mlo *m, mlo_hw *c, const cJSON *entry) {
         if (!e->kernel->legal(&e->site, pe, simd))
             return mlo_fail_at(m, MLO_E_FOLDING, e->name, "PE=%lld does not divide the %s; the nearest that do are %s", (long long)pe, e->kernel->pe_axis, mlo_nearest(m, e, pe, simd, 1));
         if (mlo_element_fold(m, e, pe, simd)) return (int)m->error.code;
+        e->pinned = 1;
     }
     return used ? 0 : mlo_fail_at(m, MLO_E_FOLDING, entry->string, "the folding names a kernel that the core does not have; `mlo show` lists them");
 }
 
+/* A folding, or a line of `fold --pareto`, which has one as member "folding" and says for how many frames in flight. */
 static int mlo_fold_json(mlo *m, mlo_hw *c, const char *text) {
     const char *end = NULL;
     cJSON *json = cJSON_ParseWithOpts(text, &end, 1);
-    if (!cJSON_IsObject(json)) { cJSON_Delete(json); return mlo_fail_at(m, MLO_E_FORMAT, NULL, "the folding is not a JSON object of kernels: {\"mvu_0\": {\"PE\": 4, \"SIMD\": 4}, ...}"); }
-    const cJSON *entry = NULL;
-    cJSON_ArrayForEach(entry, json) if (!m->error.code && !mlo_eq(entry->string, "Defaults")) mlo_folding_entry(m, c, entry);
+    const cJSON *line = cJSON_GetObjectItemCaseSensitive(json, "folding"), *folding = cJSON_IsObject(line) && cJSON_GetObjectItemCaseSensitive(json, "cycles") ? line : json, *entry = NULL;
+    if (!cJSON_IsObject(folding)) { cJSON_Delete(json); return mlo_fail_at(m, MLO_E_FORMAT, NULL, "the folding is not a JSON object of kernels: {\"mvu_0\": {\"PE\": 4, \"SIMD\": 4}, ...}"); }
+    if (folding == line && !mlo_opt(m, "frames-in-flight")) {
+        const cJSON *frames = cJSON_GetObjectItemCaseSensitive(json, "frames_in_flight");
+        if (cJSON_IsNumber(frames) && frames->valuedouble >= 1 && frames->valuedouble <= 255) c->frames = (int)frames->valuedouble;
+    }
+    cJSON_ArrayForEach(entry, folding) if (!m->error.code && !mlo_eq(entry->string, "Defaults")) mlo_folding_entry(m, c, entry);
     cJSON_Delete(json);
     return (int)m->error.code;
 }
 
-/* The folding as JSON, in FINN's form. */
-static void mlo_folding_text(const mlo_hw *c, mlo_text *t) {
-    mlo_puts(t, "{\n  \"Defaults\": {}");
+/* The folding in FINN's form: one entry per kernel, `between` between them. */
+static void mlo_folding_entries(const mlo_hw *c, const char *between, mlo_text *t) {
+    mlo_puts(t, "\"Defaults\": {}");
     for (int i = 0; i < c->n_element; i++) if (c->element[i].kernel) {
-        mlo_printf(t, ",\n  \"%s\": {\"PE\": %d", c->element[i].name, c->element[i].unit.pe);
+        mlo_printf(t, ",%s\"%s\": {\"PE\": %d", between, c->element[i].name, c->element[i].unit.pe);
         if (c->element[i].kernel->simd_axis) mlo_printf(t, ", \"SIMD\": %d", c->element[i].unit.simd);
         mlo_puts(t, "}");
     }
+}
+static void mlo_folding_text(const mlo_hw *c, mlo_text *t) {
+    mlo_puts(t, "{\n  ");
+    mlo_folding_entries(c, "\n  ", t);
     mlo_puts(t, "\n}\n");
 }
 
-/* ---- the stage ------------------------------------------------------------------------------------------------------------------------ */
+/* ---- options -------------------------------------------------------------------------------------------------------------------------- */
 
-static int mlo_fold_choose(mlo *m, mlo_hw *c) {
-    long pe = mlo_opt_int(m, "pe", 0, 1, 65536), simd = mlo_opt_int(m, "simd", 0, 1, 65536), cycles = mlo_opt_int(m, "target-cycles", 0, 1, LONG_MAX);
-    long fps = mlo_opt_int(m, "target-fps", 0, 1, LONG_MAX), mhz = mlo_opt_int(m, "clock-mhz", 0, 1, 100000), budget = mlo_opt_int(m, "budget-macs", 0, 1, LONG_MAX);
-    const char *json = mlo_opt(m, "folding-json");
+static int64_t mlo_limit_of(long given) { return given && given < MLO_UNLIMITED ? given : MLO_UNLIMITED; }
+
+/* What the options say. */
+static int mlo_fold_wish(mlo *m, mlo_wish *w) {
+    long cycles = mlo_opt_int(m, "target-cycles", 0, 1, LONG_MAX), fps = mlo_opt_int(m, "target-fps", 0, 1, LONG_MAX), mhz = mlo_opt_int(m, "clock-mhz", 0, 1, 100000);
+    long macs = mlo_opt_int(m, "budget-macs", 0, 1, LONG_MAX), bits = mlo_opt_int(m, "budget-bits", 0, 1, LONG_MAX), pe = mlo_opt_int(m, "pe", 0, 1, 65536), simd = mlo_opt_int(m, "simd", 0, 1, 65536);
+    int caps = pe || simd, slow = mlo_opt(m, "bandwidth") != NULL;
     if (m->error.code) return (int)m->error.code;
-    if (!!cycles + !!fps + !!budget + !!(pe || simd) > 1) return mlo_fail_at(m, MLO_E_USAGE, NULL, "--pe/--simd, --target-cycles, --target-fps and --budget-macs exclude each other; give one");
+    if (!!cycles + !!fps + caps > 1 || (caps && (macs || bits))) return mlo_fail_at(m, MLO_E_USAGE, NULL, "--pe/--simd, --target-cycles and --target-fps exclude each other, and --pe/--simd exclude budgets; give one");
     if (!!fps != !!mhz) return mlo_fail_at(m, MLO_E_USAGE, NULL, "--target-fps needs --clock-mhz, and the other way round");
-    int r;
-    if (fps) r = mlo_fold_cycles(m, c, (int64_t)mhz * 1000000 / fps);
-    else if (cycles) r = mlo_fold_cycles(m, c, cycles);
-    else if (budget) r = mlo_fold_budget(m, c, budget);
-    else r = mlo_fold_caps(m, c, pe ? pe : 1, simd ? simd : 1);
-    if (!r && json) r = mlo_fold_json(m, c, json);
-    return r;
+    if (bits && !macs && !cycles && !fps && !slow) return mlo_fail_at(m, MLO_E_USAGE, NULL, "--budget-bits alone does not limit the multipliers; give --budget-macs or a target, too");
+    w->pe = pe ? pe : 1; w->simd = simd ? simd : 1;
+    w->target = fps ? (int64_t)mhz * 1000000 / fps : cycles;
+    w->reached = fps ? "--clock-mhz, or lower --target-fps" : "--target-cycles";
+    if (fps && !w->target) return mlo_fail_at(m, MLO_E_FOLDING, NULL, "%ld frames per second at %ld MHz are more than a frame per cycle", fps, mhz);
+    w->within.steady = MLO_UNLIMITED; w->within.multipliers = mlo_limit_of(macs); w->within.bits = mlo_limit_of(bits);
+    w->search = w->target || macs || bits || (slow && !caps && !mlo_opt(m, "folding-json"));
+    w->any_frames = mlo_opt(m, "frames-in-flight") && mlo_eq(mlo_opt(m, "frames-in-flight"), "auto");
+    return 0;
 }
+
+/* The core as the options have it, before kernels are folded: frames in flight, bus, memory, what --folding names. */
+static int mlo_fold_begin(mlo *m, mlo_hw *c, mlo_wish *w) {
+    const char *json = mlo_opt(m, "folding-json");
+    if (mlo_core_build(m, c) || mlo_fold_wish(m, w)) return (int)m->error.code;
+    if (!w->any_frames) c->frames = (int)mlo_opt_int(m, "frames-in-flight", c->frames, 1, 255);
+    long axi = mlo_opt_int(m, "axi-width", c->axi_bits, 32, 1024);
+    if (axi & (axi - 1)) return mlo_fail_at(m, MLO_E_USAGE, NULL, "--axi-width %ld is not a power of two", axi);
+    c->axi_bits = (int)axi;
+    if (m->error.code || mlo_core_bandwidth(m, c) || mlo_fold_caps(m, c, w->pe, w->simd)) return (int)m->error.code;
+    return json ? mlo_fold_json(m, c, json) : 0;
+}
+
+/* ---- the front ------------------------------------------------------------------------------------------------------------------------ */
+
+/* One line: what a folding takes, and how it is asked for. */
+static int mlo_pareto_line(const mlo_space *s, const mlo_plan *p, mlo_text *t) {
+    int64_t other = 0, macs = 0;
+    if (mlo_plan_apply(s, p)) return (int)s->m->error.code;
+    for (int i = 0; i < s->c->n_element; i++) { other += s->c->element[i].unit.other; macs += s->c->element[i].unit.macs; }
+    macs *= s->c->tokens * s->c->scan.iterations;
+    mlo_printf(t, "{\"cycles\":%lld,\"steady_cycles\":%lld,\"interval_per_token\":%lld,\"frames_in_flight\":%d,\"multipliers\":%lld,\"other_multipliers\":%lld,\"on_chip_bits\":%lld",
+        (long long)p->cycles, (long long)(p->steady * s->c->scan.iterations), (long long)p->pace, p->frames, (long long)p->price.multipliers, (long long)other, (long long)p->bits);
+    int64_t most = mlo_times(p->price.multipliers, p->cycles), busy = most > 0 ? mlo_times(macs, 10000) / most : 0;
+    mlo_printf(t, ",\"parameter_beats\":%lld,\"utilization\":%lld.%04lld,\"folding\":{", (long long)p->beats, (long long)(busy / 10000), (long long)(busy % 10000));
+    mlo_folding_entries(s->c, "", t);
+    mlo_puts(t, "}}\n");
+    return (int)s->m->error.code;
+}
+
+/* Every folding that no other one beats in cycles and multipliers (and bits, where frames in flight differ), within the limits. */
+static int mlo_fold_pareto(mlo *m, mlo_text *t) {
+    mlo_hw *c = MLO_NEW(m, mlo_hw);
+    mlo_space s; mlo_wish w; mlo_plan *plans = NULL; size_t n = 0;
+    if (!c || mlo_fold_begin(m, c, &w) || mlo_search_begin(m, c, 0, &s)) return (int)m->error.code;
+    for (int frames = w.any_frames ? 1 : c->frames, last = w.any_frames ? MLO_SEARCH_FRAMES : c->frames; frames <= last; frames++) {
+        mlo_search_frames(&s, frames);
+        if (mlo_search_front(&s, &w.within, &plans, &n)) return (int)m->error.code;
+    }
+    if (!n) return mlo_fold_too_small(&s, &w.within, w.any_frames);
+    mlo_plans_thin(plans, &n);
+    for (size_t i = 0; i < n && !m->error.code; i++) if (!w.target || plans[i].cycles <= w.target) mlo_pareto_line(&s, &plans[i], t);
+    return (int)m->error.code;
+}
+
+/* ---- the stage ------------------------------------------------------------------------------------------------------------------------ */
 
 static int mlo_fold_note(mlo *m, mlo_node *n, const char *key, int64_t value) { return mlo_meta_put(m, &n->meta, &n->n_meta, key, mlo_format(m, "%lld", (long long)value)); }
 
 /* The `fold` stage. */
 static int mlo_fold(mlo *m) {
     mlo_hw *c = MLO_NEW(m, mlo_hw);
-    if (!c || mlo_core_build(m, c)) return (int)m->error.code;
-    c->frames = (int)mlo_opt_int(m, "frames-in-flight", c->frames, 1, 255);
-    long axi = mlo_opt_int(m, "axi-width", c->axi_bits, 32, 1024);
-    if (axi & (axi - 1)) return mlo_fail_at(m, MLO_E_USAGE, NULL, "--axi-width %ld is not a power of two", axi);
-    c->axi_bits = (int)axi;
-    if (m->error.code || mlo_fold_choose(m, c)) return (int)m->error.code;
+    mlo_wish w;
+    if (!c || mlo_fold_begin(m, c, &w) || (w.search && mlo_fold_search(m, c, &w))) return (int)m->error.code;
     mlo_core_lanes(c);
     mlo_core_fifos(c);
     if (mlo_fold_note(m, c->scan.node, "mlo.frames", c->frames) || mlo_fold_note(m, c->scan.node, "mlo.axi_width", c->axi_bits)) return (int)m->error.code;
+    if (mlo_opt(m, "bandwidth") && mlo_meta_put(m, &c->scan.node->meta, &c->scan.node->n_meta, "mlo.bandwidth", mlo_opt(m, "bandwidth"))) return (int)m->error.code;
     for (int i = 0; i < c->n_element; i++) if (c->element[i].kernel)
         if (mlo_fold_note(m, c->element[i].node, "mlo.pe", c->element[i].unit.pe) || mlo_fold_note(m, c->element[i].node, "mlo.simd", c->element[i].unit.simd)) return (int)m->error.code;
     for (int k = 0; k < c->n_edge; k++) if (c->edge[k].fifo && c->edge[k].to != MLO_OUTSIDE) {
@@ -16587,6 +17592,13 @@ static const char *const mlo_text_mlo_attention[] = {
     "//   R    = floor(MO * 2^(LT+8) / sum_j e[j]),  LT = clog2(T)",
     "//   y[d] = clip((sum_j e[j]*v[j][d] * R + 2^(SO-1)) >>> SO)       YBITS signed",
     "// Rounded on the way: t (1/64 octave), e (8 bits), R (16 bits or more); everything else is exact.",
+    "// PROB = 1 rounds the probabilities of a row as a quantized source does, ROUND = 1 its scores, too:",
+    "//   s[j] = clip(((s[j] * MR + 2^(SR-1)) >>> SR) + ZR) to 8 bits, if ROUND, mx of those",
+    "//   t[j] = ((mx - s[j]) * MS + 2^(SS-1)) >> SS, at most 2^17 - 1  unit: 1/4096 octave",
+    "//   e[j] = round(262143 * 2^(-t[j]/4096))                         (mlo_exp2_fine has the exact form)",
+    "//   R    = floor(MP * 2^(LT+18) / sum_j e[j])",
+    "//   w[j] = min((e[j] * R + 2^(SP-1)) >> SP, HP)",
+    "//   y[d] = clip((sum_j w[j]*v[j][d] * MO + 2^(SO-1)) >>> SO)      YBITS signed",
     "//",
     "// How it is built. Three stages work on three rows at a time; each passes on whole rows:",
     "//",
@@ -16624,12 +17636,12 @@ static const char *const mlo_text_mlo_attention[] = {
     "//             changes, the queues matter too: schedule() in tests/verilog/attention.py is exact)",
     "// Latency     from the last beat of K, V and the token's first D channels, whichever comes",
     "//             last, to the first m_axis_tvalid:",
-    "//             groups * (DS + ES + 1) + CY + 28 + clog2(SIMD) + clog2(PE) cycles",
+    "//             groups * (DS + ES + 1) + CY + 28 + clog2(SIMD) + clog2(PE) cycles, and 9 * PROB + 7 * ROUND",
     "//             (an iteration's first row has its constants 3 cycles after it came: + 3 - groups*DS if positive)",
     "// Stall       m_axis_tready low: fills its queues and stops reading Q",
-    "// Multipliers 2 * PE * SIMD, and ceil(PE/DS) in exp2, SIMD in requantization",
+    "// Multipliers 2 * PE * SIMD, and ceil(PE/DS) in exp2, SIMD in requantization; PROB: PE more and 2 * ceil(PE/DS) in exp2, ROUND: ceil(PE/DS) + 1 more",
     "// Legal       H, T >= 1; SIMD divides D; PE in 1..T; XBITS, YBITS in 2..16; STEP >= 1;",
-    "//             0 <= MS, MO < 2^16; 1 <= SS, SO <= 62",
+    "//             0 <= MS, MO < 2^16; 1 <= SS, SO, SP, SR <= 62; 0 <= MP < 2^15, MR < 2^18, HP < 2^8; ZR of 8 bits, signed; ROUND only with PROB",
     "`default_nettype none",
     "module mlo_attention #(",
     "    // heads",
@@ -16649,7 +17661,10 @@ static const char *const mlo_text_mlo_attention[] = {
     "    // bits of a parameter beat",
     "    parameter AXI_WIDTH = 128,",
     "    // quotient bits per cycle",
-    "    parameter STEP = 2",
+    "    parameter STEP = 2,",
+    "    // 1: probabilities are rounded. 1: scores are, too",
+    "    parameter PROB = 0,",
+    "    parameter ROUND = 0",
     ") (",
     "    input  wire                  clk,",
     "    input  wire                  rst,",
@@ -16667,6 +17682,7 @@ static const char *const mlo_text_mlo_attention[] = {
     "    output wire                  s_axis_v_tready,",
     "    input  wire [2:0]            s_axis_v_tuser,",
     "    // one word per iteration: [15:0] MS, [21:16] SS, [47:32] MO, [53:48] SO",
+    "    // PROB: and [79:64] MP, [85:80] SP, [95:88] HP, [113:96] MR, [119:114] SR, [127:120] ZR",
     "    input  wire [AXI_WIDTH-1:0]  s_axis_c_tdata,",
     "    input  wire                  s_axis_c_tvalid,",
     "    output wire                  s_axis_c_tready,",
@@ -16686,20 +17702,25 @@ static const char *const mlo_text_mlo_attention[] = {
     "localparam FW    = (DS > 1) ? $clog2(DS) : 1;",
     "localparam LT    = (T > 1) ? $clog2(T) : 0;",
     "localparam SB    = 2 * XBITS + ((D > 1) ? $clog2(D) : 1);   // of a score",
-    "localparam SUMB  = 8 + LT;                          // of the sum of e",
-    "localparam RB    = 17 + LT;                         // of R: MO * 2^(LT+8) / 255 at most",
+    "localparam EB    = (PROB != 0) ? 18 : 8;            // of e",
+    "localparam SUMB  = EB + LT;                         // of the sum of e",
+    "localparam RB    = 17 + LT;                         // of R: MO * 2^(LT+8) / 255, MP * 2^(LT+18) / 262143 at most",
+    "localparam PAR   = 44 + 30*PROB + 32*ROUND;         // of the constants of a row",
+    "localparam INFO  = 22 + 30*PROB;                    // of those that go on behind the exponentials",
+    "localparam LATER = 9*PROB + 7*ROUND;                // cycles",
     "localparam LANES = (PE + DS - 1) / DS;              // exponentials in parallel",
     "localparam XW    = SIMD * XBITS;",
     "// The ring holds the row that mix reads, the next one, and what softmax writes from then",
     "// until mix starts with that one: 12 cycles and the division. If rows are shorter than a",
     "// division, that may be two rows (twice CY + 1); four rows are always enough.",
     "localparam CY       = (RB + STEP - 1) / STEP;",
-    "localparam RING_LONG = 2 * G + 2 * ((CY + DS) / DS) + 14 / DS + 2;",
+    "localparam RING_LONG = 2 * G + 2 * ((CY + DS) / DS) + (14 + LATER) / DS + 2;",
     "localparam RING     = (RING_LONG < 4 * G + 2) ? RING_LONG : 4 * G + 2;",
     "",
     "generate",
     "    if (H < 1) mlo_error_H_must_be_at_least_1 u_h();",
     "    if (SIMD < 1 || D < 1 || D % SIMD != 0) mlo_error_SIMD_must_divide_D u_simd();",
+    "    if (PROB < 0 || PROB > 1 || ROUND < 0 || ROUND > PROB) mlo_error_PROB_and_ROUND_must_be_0_or_1_and_ROUND_needs_PROB u_prob();",
     "    if (PE < 1 || PE > T) mlo_error_PE_must_be_1_to_T u_pe();",
     "    if (XBITS < 2 || XBITS > 16 || YBITS < 2 || YBITS > 16) mlo_error_XBITS_and_YBITS_must_be_2_to_16 u_bits();",
     "endgenerate",
@@ -16745,8 +17766,8 @@ static const char *const mlo_text_mlo_attention[] = {
     ");",
     "",
     "wire                 par_fresh, par_ok;",
-    "wire [43:0]          par_data;             // {SO, MO, SS, MS}",
-    "mlo_attention_param #(.AXI_WIDTH(AXI_WIDTH)) u_param (",
+    "wire [PAR-1:0]       par_data;             // {[ZR, SR, MR,] [HP, SP, MP,] SO, MO, SS, MS}",
+    "mlo_attention_param #(.AXI_WIDTH(AXI_WIDTH), .PROB(PROB), .ROUND(ROUND)) u_param (",
     "    .clk(clk), .rst(rst),",
     "    .s_axis_tdata(s_axis_c_tdata), .s_axis_tvalid(s_axis_c_tvalid), .s_axis_tready(s_axis_c_tready),",
     "    .fresh(par_fresh), .done(q_done), .ok(par_ok), .data(par_data)",
@@ -16754,10 +17775,10 @@ static const char *const mlo_text_mlo_attention[] = {
     "",
     "// ---- stage 1: scores ------------------------------------------------------------------",
     "wire [PE*(SB+1):0]   score_tdata;",
-    "wire [46:0]          row_tdata;",
+    "wire [PAR+2:0]       row_tdata;",
     "wire [SB-1:0]        max_tdata;",
     "wire                 score_tvalid, score_tready, row_tvalid, row_tready, max_tvalid;",
-    "mlo_attention_score #(.H(H), .D(D), .G(G), .PE(PE), .SIMD(SIMD), .XBITS(XBITS), .GW(GW), .AW(AW)) u_score (",
+    "mlo_attention_score #(.H(H), .D(D), .G(G), .PE(PE), .SIMD(SIMD), .XBITS(XBITS), .PAR(PAR), .GW(GW), .AW(AW)) u_score (",
     "    .clk(clk), .rst(rst),",
     "    .row_full(q_full), .row_user(q_user), .row_done(q_done), .row_addr(q_addr), .row_data(q_data),",
     "    .k_full(k_full), .k_groups_1(k_groups_1), .k_tail(k_tail), .k_none(k_none), .k_done(k_done),",
@@ -16770,10 +17791,10 @@ static const char *const mlo_text_mlo_attention[] = {
     "",
     "// ---- stage 2: exponentials, sum, division -------------------------------------------------",
     "wire                 ring_room, ring_take, ring_wr_en;",
-    "wire [PE*8-1:0]      ring_wr_data, ring_rd_data;",
-    "wire [SUMB+24:0]     sum_tdata;                     // {sideband, SO, MO, sum}",
+    "wire [PE*EB-1:0]     ring_wr_data, ring_rd_data;",
+    "wire [SUMB+INFO+2:0] sum_tdata;                     // {sideband, [HP, SP, MP,] SO, MO, sum}",
     "wire                 sum_tvalid, sum_tready;",
-    "mlo_attention_softmax #(.PE(PE), .LANES(LANES), .SB(SB), .SUMB(SUMB)) u_softmax (",
+    "mlo_attention_softmax #(.PE(PE), .LANES(LANES), .SB(SB), .SUMB(SUMB), .PROB(PROB), .ROUND(ROUND)) u_softmax (",
     "    .clk(clk), .rst(rst),",
     "    .s_score_tdata(score_tdata), .s_score_tvalid(score_tvalid), .s_score_tready(score_tready),",
     "    .s_row_tdata(row_tdata), .s_row_tvalid(row_tvalid),",
@@ -16782,24 +17803,37 @@ static const char *const mlo_text_mlo_attention[] = {
     "    .m_sum_tdata(sum_tdata), .m_sum_tvalid(sum_tvalid), .m_sum_tready(sum_tready)",
     ");",
     "",
+    "// PROB: MP is divided, and MO goes along",
+    "localparam ALONG = 9 + 30*PROB;",
+    "wire [15:0]          numerator;",
+    "wire [ALONG-1:0]     sum_user;                      // {sideband, [HP, SP,] SO, [MO]}",
+    "generate",
+    "    if (PROB == 0) begin : g_sums",
+    "        assign numerator = sum_tdata[SUMB +: 16];",
+    "        assign sum_user  = sum_tdata[SUMB+16 +: 9];",
+    "    end else begin : g_prob",
+    "        assign numerator = sum_tdata[SUMB+22 +: 16];",
+    "        assign sum_user  = {sum_tdata[SUMB+38 +: 17], sum_tdata[SUMB +: 22]};",
+    "    end",
+    "endgenerate",
     "wire [RB-1:0]        r;",
-    "wire [8:0]           r_user;",
+    "wire [ALONG-1:0]     r_user;",
     "wire                 r_valid, r_ready;",
-    "mlo_divide #(.NBITS(24 + LT), .DBITS(SUMB), .QBITS(RB), .STEP(STEP), .UBITS(9)) u_divide (",
+    "mlo_divide #(.NBITS(16 + EB + LT), .DBITS(SUMB), .QBITS(RB), .STEP(STEP), .UBITS(ALONG)) u_divide (",
     "    .clk(clk), .rst(rst),",
-    "    .s_n({sum_tdata[SUMB +: 16], {LT+8{1'b0}}}), .s_d(sum_tdata[SUMB-1:0]), .s_user(sum_tdata[SUMB+16 +: 9]),",
+    "    .s_n({numerator, {LT+EB{1'b0}}}), .s_d(sum_tdata[SUMB-1:0]), .s_user(sum_user),",
     "    .s_valid(sum_tvalid), .s_ready(sum_tready),",
     "    .m_q(r), .m_user(r_user), .m_valid(r_valid), .m_ready(r_ready)",
     ");",
     "",
     "// ---- stage 3: weighted sum ------------------------------------------------------------",
     "wire                 pass_last, row_last;",
-    "mlo_attention_ring #(.DEPTH(RING), .WIDTH(PE*8), .GW(GW)) u_ring (",
+    "mlo_attention_ring #(.DEPTH(RING), .WIDTH(PE*EB), .GW(GW)) u_ring (",
     "    .clk(clk), .rst(rst), .room(ring_room), .take(ring_take), .wr_en(ring_wr_en), .wr_data(ring_wr_data),",
     "    .rd_en(mix_read), .rd_pass(pass_last), .rd_row(row_last), .rd_groups_1(v_groups_1), .rd_data(ring_rd_data)",
     ");",
     "mlo_attention_mix #(",
-    "    .H(H), .D(D), .PE(PE), .SIMD(SIMD), .XBITS(XBITS), .YBITS(YBITS), .LT(LT), .GW(GW), .AW(AW)",
+    "    .H(H), .D(D), .PE(PE), .SIMD(SIMD), .XBITS(XBITS), .YBITS(YBITS), .LT(LT), .PROB(PROB), .GW(GW), .AW(AW)",
     ") u_mix (",
     "    .clk(clk), .rst(rst),",
     "    .s_row_tdata({r_user, r}), .s_row_tvalid(r_valid), .s_row_tready(r_ready),",
@@ -17070,10 +18104,14 @@ static const char *const mlo_text_mlo_attention_mix[] = {
     "// walk is: for every row, for every SIMD channels, for every group.",
     "//",
     "// In   s_row    one word per row: {sideband, SO, R}; R = floor(MO * 2^(LT+8) / sum of weights)",
+    "//               PROB = 1: {sideband, HP, SP, SO, MO, R}; R = floor(MP * 2^(LT+18) / sum of weights)",
     "//      ring_*   the weights (mlo_attention_ring); v_*: the values (mlo_attention_kv)",
     "// Out  m_axis   y = clip((sum_j e[j]*v[j] * R + 2^(SO-1)) >>> SO)",
+    "//               PROB = 1: w[j] = min((e[j]*R + 2^(SP-1)) >> SP, HP), y = clip((sum_j w[j]*v[j] * MO + 2^(SO-1)) >>> SO)",
+    "// PROB = 1 takes PE more multipliers, as it divides a weight anew in each pass: that saves a second memory of rows,",
+    "// and a stage. The values wait for the weights' 7 cycles in a delay line.",
     "// Throughput  a row per groups * DS cycles",
-    "// Latency     12 + clog2(PE) cycles from a pass's last step to its beat on m_axis",
+    "// Latency     12 + clog2(PE) cycles from a pass's last step to its beat on m_axis, 7 more with PROB",
     "// Stall       the pipeline never stops: a pass starts only if its beat has a reserved",
     "//             place in the output queue",
     "`default_nettype none",
@@ -17086,13 +18124,17 @@ static const char *const mlo_text_mlo_attention_mix[] = {
     "    parameter YBITS = 8,",
     "    parameter LT    = 2,        // clog2(T)",
     "    parameter RB    = 17 + LT,  // bits of R",
+    "    parameter PROB  = 0,        // 1: probabilities are rounded",
     "    // derived, do not set: bits of a group number, of an address in a frame's values",
     "    parameter GW    = 1,",
-    "    parameter AW    = 3",
+    "    parameter AW    = 3,",
+    "    // bits of a row's word, of a weight",
+    "    parameter INB   = RB + 9 + 30*PROB,",
+    "    parameter EB    = (PROB != 0) ? 18 : 8",
     ") (",
     "    input  wire                     clk,",
     "    input  wire                     rst,",
-    "    input  wire [RB+8:0]            s_row_tdata,",
+    "    input  wire [INB-1:0]           s_row_tdata,",
     "    input  wire                     s_row_tvalid,",
     "    output wire                     s_row_tready,",
     "    input  wire                     v_full,",
@@ -17100,7 +18142,7 @@ static const char *const mlo_text_mlo_attention_mix[] = {
     "    output wire                     v_done,",
     "    output wire [AW-1:0]            v_addr,",
     "    input  wire [PE*SIMD*XBITS-1:0] v_data,",
-    "    input  wire [PE*8-1:0]          ring_data,",
+    "    input  wire [PE*EB-1:0]         ring_data,",
     "    output wire                     read,           // v_data and ring_data: a step starts",
     "    output wire                     pass_last,      // it is the last of a pass",
     "    output wire                     row_last,       // and of the row",
@@ -17112,13 +18154,16 @@ static const char *const mlo_text_mlo_attention_mix[] = {
     "",
     "localparam DS    = D / SIMD;",
     "localparam LP    = (PE > 1) ? $clog2(PE) : 0;",
+    "localparam LN    = (PROB != 0) ? 7 : 0;        // cycles of the division of weights",
+    "localparam MB    = (PROB != 0) ? 16 : RB;      // bits of the multiplier of sums",
+    "localparam ROWB  = MB + 9;                     // {sideband, SO, R or MO}",
     "localparam DOTB  = XBITS + 9 + LP;",
     "localparam AB    = XBITS + 9 + LT;",
     "localparam HW    = (H > 1) ? $clog2(H) : 1;",
     "localparam FW    = (DS > 1) ? $clog2(DS) : 1;",
     "// Beats between a pass's first step and the receiver: those of the pipeline (a beat per",
     "// cycle if the row has one group), plus the queue's own.",
-    "localparam QUEUE = 16 + LP;",
+    "localparam QUEUE = 16 + LP + LN;",
     "localparam RW    = $clog2(QUEUE + 1);",
     "// (Verilator wants every width spelled out: hence the way over 32 bits)",
     "localparam [31:0]   QUEUE_32 = QUEUE;",
@@ -17141,7 +18186,7 @@ static const char *const mlo_text_mlo_attention_mix[] = {
     "reg [AW-1:0] addr_reg, base_reg;            // base: the pass's channels of group 0",
     "reg [RW-1:0] room_reg;",
     "",
-    "wire       user_last   = s_row_tdata[RB+7];",
+    "wire       user_last   = s_row_tdata[INB-2];",
     "wire       group_first = group_reg == {GW{1'b0}};",
     "wire       group_last  = group_reg == v_groups_1;",
     "wire       head_last   = head_reg == HEAD_LAST;",
@@ -17184,24 +18229,69 @@ static const char *const mlo_text_mlo_attention_mix[] = {
     "    else",
     "        room_reg <= room_reg + {{RW-1{1'b0}}, pop} - {{RW-1{1'b0}}, reserve};",
     "",
+    "// ---- weights and values, the cycle after `read`, or LN cycles later, when weights are probabilities -------",
+    "reg                       read1;",
+    "wire                      go_w;",
+    "wire [PE*8-1:0]           weights;",
+    "wire [PE*SIMD*XBITS-1:0]  values;",
+    "wire [ROWB-1:0]           row;",
+    "genvar p, s;",
+    "always @(posedge clk) read1 <= go && !rst;",
+    "generate",
+    "    if (PROB == 0) begin : g_sums",
+    "        assign go_w    = read1;",
+    "        assign weights = ring_data;",
+    "        assign values  = v_data;",
+    "        assign row     = s_row_tdata;",
+    "    end else begin : g_prob",
+    "        reg  [RB-1:0] r1;",
+    "        reg  [13:0]   hp_sp1;                   // {HP, SP}",
+    "        wire [7:0]    hp7;",
+    "        wire          go7;",
+    "        always @(posedge clk)",
+    "            if (go) begin",
+    "                r1     <= s_row_tdata[RB-1:0];",
+    "                hp_sp1 <= s_row_tdata[RB+22 +: 14];",
+    "            end",
+    "        assign row = {s_row_tdata[INB-1 -: 3], s_row_tdata[RB+16 +: 6], s_row_tdata[RB +: 16]};",
+    "        mlo_delay #(.WIDTH(PE*SIMD*XBITS), .CYCLES(LN)) u_values (",
+    "            .clk(clk), .rst(rst), .in_valid(read1), .in(v_data), .out_valid(go_w), .out(values)",
+    "        );",
+    "        mlo_delay #(.WIDTH(8), .CYCLES(LN - 1)) u_most (",
+    "            .clk(clk), .rst(rst), .in_valid(read1), .in(hp_sp1[13:6]), .out_valid(go7), .out(hp7)",
+    "        );",
+    "        for (p = 0; p < PE; p = p + 1) begin : g_weight",
+    "            wire       w_valid;",
+    "            wire [8:0] w7;                      // of what is never negative: 0 .. 255",
+    "            reg  [7:0] w8;",
+    "            mlo_requantize #(.ABITS(EB + 1), .MBITS(RB + 1), .YBITS(9)) u_requantize (",
+    "                .clk(clk), .rst(rst), .en(1'b1), .in_valid(read1), .in_acc({1'b0, ring_data[p*EB +: EB]}),",
+    "                .in_m({1'b0, r1}), .in_s(hp_sp1[5:0]), .out_valid(w_valid), .out_y(w7)",
+    "            );",
+    "            always @(posedge clk) w8 <= w7[7:0] > hp7 ? hp7 : w7[7:0];",
+    "            assign weights[p*8 +: 8] = w8;",
+    "            wire unused_w = &{1'b0, w_valid, w7[8]};",
+    "        end",
+    "        wire unused_go = &{1'b0, go7};",
+    "    end",
+    "endgenerate",
+    "",
     "// ---- the multipliers: 1 memories, 2 operands, 3 products, then the adder tree ------------",
     "// (Built up lane by lane: a simulator takes very long over a wire that is assigned in parts.)",
-    "reg           go1;",
+    "wire          go1 = go_w;",
     "reg  [LP:0]   alive;                        // something is in: operands, products, the tree but its last level",
     "wire          dot_go = go1 || alive != {1+LP{1'b0}};",
     "wire [LP+1:0] alive_next = {alive, go1};",
     "always @(posedge clk) begin",
-    "    go1   <= go && !rst;",
     "    alive <= rst ? {1+LP{1'b0}} : alive_next[LP:0];",
     "end",
-    "genvar p, s;",
     "generate",
     "    for (p = 0; p < PE; p = p + 1) begin : g_weight",
     "        wire [(p+1)*9-1:0] all;             // unsigned 8 bits = signed 9 bits",
     "        if (p == 0) begin : g_first",
-    "            assign all = {1'b0, ring_data[7:0]};",
+    "            assign all = {1'b0, weights[7:0]};",
     "        end else begin : g_next",
-    "            assign all = {1'b0, ring_data[p*8 +: 8], g_weight[p-1].all};",
+    "            assign all = {1'b0, weights[p*8 +: 8], g_weight[p-1].all};",
     "        end",
     "    end",
     "    for (s = 0; s < SIMD; s = s + 1) begin : g_dot",
@@ -17209,9 +18299,9 @@ static const char *const mlo_text_mlo_attention_mix[] = {
     "        for (p = 0; p < PE; p = p + 1) begin : g_value",
     "            wire [(p+1)*XBITS-1:0] all;     // channel s of all keys",
     "            if (p == 0) begin : g_first",
-    "                assign all = v_data[s*XBITS +: XBITS];",
+    "                assign all = values[s*XBITS +: XBITS];",
     "            end else begin : g_next",
-    "                assign all = {v_data[(p*SIMD + s)*XBITS +: XBITS], g_value[p-1].all};",
+    "                assign all = {values[(p*SIMD + s)*XBITS +: XBITS], g_value[p-1].all};",
     "            end",
     "        end",
     "        mlo_dot #(.SIMD(PE), .XBITS(XBITS), .WBITS(9)) u_dot (",
@@ -17222,15 +18312,15 @@ static const char *const mlo_text_mlo_attention_mix[] = {
     "endgenerate",
     "",
     "wire          go_dot, first_dot, last_dot;",
-    "wire [RB+8:0] row_dot;",
-    "mlo_delay #(.WIDTH(RB + 11), .CYCLES(3 + LP)) u_along (",
-    "    .clk(clk), .rst(rst), .in_valid(go), .in({group_first, group_last, s_row_tdata}),",
+    "wire [ROWB-1:0] row_dot;",
+    "mlo_delay #(.WIDTH(ROWB + 2), .CYCLES(3 + LP + LN)) u_along (",
+    "    .clk(clk), .rst(rst), .in_valid(go), .in({group_first, group_last, row}),",
     "    .out_valid(go_dot), .out({first_dot, last_dot, row_dot})",
     ");",
     "",
     "// ---- the sum over a pass's groups, then six cycles of requantization ---------------------",
     "reg           sum_valid;",
-    "reg  [RB+8:0] row_sum;                      // {sideband, SO, R}",
+    "reg  [ROWB-1:0] row_sum;                    // {sideband, SO, R or MO}",
     "wire [SIMD-1:0] y_valid;",
     "wire [SIMD*YBITS-1:0] y;",
     "always @(posedge clk) begin",
@@ -17245,9 +18335,9 @@ static const char *const mlo_text_mlo_attention_mix[] = {
     "        always @(posedge clk)",
     "            if (go_dot)",
     "                sum_reg <= (first_dot ? {AB{1'b0}} : sum_reg) + addend;",
-    "        mlo_requantize #(.ABITS(AB), .MBITS(RB + 1), .YBITS(YBITS)) u_requantize (",
+    "        mlo_requantize #(.ABITS(AB), .MBITS(MB + 1), .YBITS(YBITS)) u_requantize (",
     "            .clk(clk), .rst(rst), .en(1'b1), .in_valid(sum_valid), .in_acc(sum_reg),",
-    "            .in_m({1'b0, row_sum[RB-1:0]}), .in_s(row_sum[RB +: 6]),",
+    "            .in_m({1'b0, row_sum[MB-1:0]}), .in_s(row_sum[MB +: 6]),",
     "            .out_valid(y_valid[s]), .out_y(y[s*YBITS +: YBITS])",
     "        );",
     "    end",
@@ -17256,7 +18346,7 @@ static const char *const mlo_text_mlo_attention_mix[] = {
     "wire [2:0]    out_user;",
     "wire [RW-1:0] out_level;",
     "mlo_delay #(.WIDTH(3), .CYCLES(6)) u_user (",
-    "    .clk(clk), .rst(rst), .in_valid(sum_valid), .in(row_sum[RB+6 +: 3]),",
+    "    .clk(clk), .rst(rst), .in_valid(sum_valid), .in(row_sum[MB+6 +: 3]),",
     "    .out_valid(out_valid), .out(out_user)",
     ");",
     "",
@@ -17287,7 +18377,7 @@ static const char *const mlo_text_mlo_attention_mix[] = {
     "    end",
     "",
     "    // What has been reserved has room: free places, beats under way and queued beats add up.",
-    "    reg [10+LP:0] f_pipe;                       // beats between their pass's last step and the queue",
+    "    reg [10+LP+LN:0] f_pipe;                       // beats between their pass's last step and the queue",
     "    integer       f_i;",
     "    reg [RW-1:0]  f_count;",
     "    reg           f_stuck;",
@@ -17299,14 +18389,14 @@ static const char *const mlo_text_mlo_attention_mix[] = {
     "    end",
     "    always @* begin",
     "        f_count = !group_first;",
-    "        for (f_i = 0; f_i < 10 + LP; f_i = f_i + 1)",
+    "        for (f_i = 0; f_i < 10 + LP + LN; f_i = f_i + 1)",
     "            f_count = f_count + f_pipe[f_i];",
     "    end",
     "    always @* if (f_past) begin",
     "        assert (head_reg <= HEAD_LAST && pass_reg <= PASS_LAST);",
     "        if (!group_first) assert (v_full && group_reg <= v_groups_1);",
     "        assert (base_reg == head_reg * DS + pass_reg && addr_reg == base_reg + group_reg * H * DS);",
-    "        assert (out_valid == f_pipe[9+LP]);",
+    "        assert (out_valid == f_pipe[9+LP+LN]);",
     "        assert (room_reg <= QUEUE && out_level <= QUEUE);",
     "        assert ({2'b0, room_reg} + f_count + out_level == QUEUE);",
     "        if (out_level == 0) assert (!m_axis_tvalid);",
@@ -17329,7 +18419,12 @@ static const char *const mlo_text_mlo_attention_param[] = {
     "`default_nettype none",
     "module mlo_attention_param #(",
     "    // bits of a beat from the loader",
-    "    parameter AXI_WIDTH = 128",
+    "    parameter AXI_WIDTH = 128,",
+    "    // 1: there are constants of probabilities, and of rounded scores",
+    "    parameter PROB = 0,",
+    "    parameter ROUND = 0,",
+    "    // derived, do not set",
+    "    parameter PAR = 44 + 30*PROB + 32*ROUND",
     ") (",
     "    input  wire                 clk,",
     "    input  wire                 rst,",
@@ -17339,8 +18434,8 @@ static const char *const mlo_text_mlo_attention_param[] = {
     "    input  wire                 fresh,",
     "    input  wire                 done,",
     "    output wire                 ok,",
-    "    // {SO, MO, SS, MS}",
-    "    output wire [43:0]          data",
+    "    // {[ZR, SR, MR,] [HP, SP, MP,] SO, MO, SS, MS}",
+    "    output wire [PAR-1:0]       data",
     ");",
     "",
     "reg  swapped_reg;       // the row at hand has had its swap",
@@ -17350,15 +18445,26 @@ static const char *const mlo_text_mlo_attention_param[] = {
     "wire swap = fresh && !swapped_reg;",
     "wire read = load_reg && ready;",
     "",
-    "wire [63:0] word;",
-    "mlo_param #(.WIDTH(64), .DEPTH(1), .AXI_WIDTH(AXI_WIDTH)) u_param (",
+    "localparam WORD = (PROB != 0) ? 128 : 64;",
+    "wire [WORD-1:0] word;",
+    "mlo_param #(.WIDTH(WORD), .DEPTH(1), .AXI_WIDTH(AXI_WIDTH)) u_param (",
     "    .clk(clk), .rst(rst),",
     "    .s_axis_tdata(s_axis_tdata), .s_axis_tvalid(s_axis_tvalid), .s_axis_tready(s_axis_tready),",
     "    .first(swap), .ready(ready), .addr(1'b0), .en(read), .data(word)",
     ");",
     "",
     "assign ok   = ok_reg && !swap;",
-    "assign data = {word[53:48], word[47:32], word[21:16], word[15:0]};",
+    "wire [43:0] plain = {word[53:48], word[47:32], word[21:16], word[15:0]};",
+    "wire        unused = &{1'b0, word[63:54], word[31:22]};",
+    "generate",
+    "    if (PROB == 0) begin : g_plain",
+    "        assign data = plain;",
+    "    end else begin : g_prob",
+    "        wire [105:0] all = {word[127:120], word[119:114], word[113:96], word[95:88], word[85:80], word[79:64], plain};",
+    "        assign data = all[PAR-1:0];",
+    "        wire unused_prob = &{1'b0, word[87:86], all};",
+    "    end",
+    "endgenerate",
     "",
     "always @(posedge clk) begin",
     "    if (done)",
@@ -17378,8 +18484,6 @@ static const char *const mlo_text_mlo_attention_param[] = {
     "        ok_reg      <= 1'b0;",
     "    end",
     "end",
-    "",
-    "wire unused = &{1'b0, word[63:54], word[31:22]};",
     "",
     "endmodule",
     "`default_nettype wire",
@@ -17635,6 +18739,58 @@ static const char *const mlo_text_mlo_attention_ring[] = {
     "endmodule",
     "`default_nettype wire",
     NULL };
+static const char *const mlo_text_mlo_attention_round[] = {
+    "// SPDX-License-Identifier: MIT",
+    "// mlo_attention_round: a score in the steps that a quantized source rounds it to",
+    "//",
+    "//   out = clip(((in * mult + 2^(shift-1)) >>> shift) + zero) to 8 bits signed",
+    "//",
+    "// Throughput  one value per cycle",
+    "// Latency     exactly 7 cycles",
+    "// Stall       none (no handshake: see mlo_attention)",
+    "// Legal       SB >= 2; 1 <= shift <= 62",
+    "`default_nettype none",
+    "module mlo_attention_round #(",
+    "    // bits of a score (signed)",
+    "    parameter SB = 20",
+    ") (",
+    "    input  wire          clk,",
+    "    input  wire          rst,",
+    "    input  wire          in_valid,",
+    "    input  wire [SB-1:0] in,",
+    "    input  wire [17:0]   mult,      // unsigned",
+    "    input  wire [5:0]    shift,",
+    "    input  wire [7:0]    zero,      // signed",
+    "    output wire [7:0]    out",
+    ");",
+    "",
+    "// What is clipped to 9 bits is beyond 8 bits with any zero.",
+    "wire       valid6;",
+    "wire [8:0] y6;",
+    "wire [7:0] zero6;",
+    "mlo_requantize #(.ABITS(SB), .MBITS(19), .YBITS(9)) u_requantize (",
+    "    .clk(clk), .rst(rst), .en(1'b1), .in_valid(in_valid), .in_acc(in), .in_m({1'b0, mult}), .in_s(shift),",
+    "    .out_valid(valid6), .out_y(y6)",
+    ");",
+    "wire zero_valid6;",
+    "mlo_delay #(.WIDTH(8), .CYCLES(6)) u_zero (",
+    "    .clk(clk), .rst(rst), .in_valid(in_valid), .in(zero), .out_valid(zero_valid6), .out(zero6)",
+    ");",
+    "",
+    "wire [9:0] sum6 = {y6[8], y6} + {{2{zero6[7]}}, zero6};",
+    "reg  [7:0] out_reg;",
+    "always @(posedge clk)",
+    "    if (sum6[9:7] == 3'b000 || sum6[9:7] == 3'b111)",
+    "        out_reg <= sum6[7:0];",
+    "    else",
+    "        out_reg <= {sum6[9], {7{!sum6[9]}}};",
+    "assign out = out_reg;",
+    "",
+    "wire unused = &{1'b0, valid6, zero_valid6};",
+    "",
+    "endmodule",
+    "`default_nettype wire",
+    NULL };
 static const char *const mlo_text_mlo_attention_score[] = {
     "// SPDX-License-Identifier: MIT",
     "// mlo_attention_score: stage 1 of mlo_attention: the scores of a row and their maximum",
@@ -17661,6 +18817,7 @@ static const char *const mlo_text_mlo_attention_score[] = {
     "    parameter PE    = 2,        // keys in parallel",
     "    parameter SIMD  = 2,        // channels in parallel, divides D",
     "    parameter XBITS = 8,",
+    "    parameter PAR   = 44,       // bits of a row's constants",
     "    // derived, do not set: bits of a group number, of an address in a frame's keys, of a",
     "    // score, of a step number",
     "    parameter GW    = 1,",
@@ -17685,11 +18842,11 @@ static const char *const mlo_text_mlo_attention_score[] = {
     "    output wire                         read,           // row_data and k_data: a step starts",
     "    output wire                         par_fresh,",
     "    input  wire                         par_ok,",
-    "    input  wire [43:0]                  par_data,",
+    "    input  wire [PAR-1:0]               par_data,",
     "    output wire [PE*(SB+1):0]           m_score_tdata,",
     "    output wire                         m_score_tvalid,",
     "    input  wire                         m_score_tready,",
-    "    output wire [46:0]                  m_row_tdata,",
+    "    output wire [PAR+2:0]               m_row_tdata,",
     "    output wire                         m_row_tvalid,",
     "    output wire [SB-1:0]                m_max_tdata,",
     "    output wire                         m_max_tvalid,",
@@ -17875,7 +19032,7 @@ static const char *const mlo_text_mlo_attention_score[] = {
     "",
     "wire       max_ready;",
     "wire [2:0] row_level, max_level;",
-    "mlo_fifo #(.WIDTH(47), .DEPTH(4)) u_row (",
+    "mlo_fifo #(.WIDTH(PAR + 3), .DEPTH(4)) u_row (",
     "    .clk(clk), .rst(rst),",
     "    .s_tdata({row_user, par_data}), .s_tvalid(row_done), .s_tready(info_ready),",
     "    .m_tdata(m_row_tdata), .m_tvalid(m_row_tvalid), .m_tready(m_row_tready),",
@@ -17965,9 +19122,10 @@ static const char *const mlo_text_mlo_attention_softmax[] = {
     "// In   s_score, s_row, s_max: see mlo_attention_score. A row starts when its maximum is",
     "//      known; s_row_tready takes s_row and s_max with the row's last group",
     "// Out  ring_*   the weights, one word of PE x 8 bits per group (mlo_attention_ring)",
-    "//      m_sum    one word per row: {sideband, SO, MO, sum}",
+    "//      m_sum    one word per row: {sideband, [HP, SP, MP,] SO, MO, sum}",
+    "// PROB = 1: weights of 18 bits (mlo_exp2_fine). ROUND = 1: score and maximum are first rounded to 8 bits, ((s * MR + 2^(SR-1)) >> SR) + ZR.",
     "// Throughput  a row per groups * ES cycles",
-    "// Latency     from taking a row's last group to m_sum_tvalid: 8 + ES cycles",
+    "// Latency     from taking a row's last group to m_sum_tvalid: 8 + ES cycles, 2 more with PROB, 7 more with ROUND",
     "// Stall       as in stage 1: a group starts only if its place in the ring is reserved,",
     "//             and if the row's constants have room in the queue behind",
     "`default_nettype none",
@@ -17975,14 +19133,20 @@ static const char *const mlo_text_mlo_attention_softmax[] = {
     "    parameter PE    = 2,        // keys of a group",
     "    parameter LANES = 1,        // exponentials in parallel, 1..PE",
     "    parameter SB    = 20,       // bits of a score",
-    "    parameter SUMB  = 10        // bits of the sum",
+    "    parameter SUMB  = 10,       // bits of the sum",
+    "    parameter PROB  = 0,        // 1: probabilities are rounded",
+    "    parameter ROUND = 0,        // 1: scores are rounded, too",
+    "    // derived, do not set: bits of a row's constants, of those that go on, of a weight",
+    "    parameter PAR   = 44 + 30*PROB + 32*ROUND,",
+    "    parameter INFO  = 22 + 30*PROB,",
+    "    parameter EB    = (PROB != 0) ? 18 : 8",
     ") (",
     "    input  wire                 clk,",
     "    input  wire                 rst,",
     "    input  wire [PE*(SB+1):0]   s_score_tdata,",
     "    input  wire                 s_score_tvalid,",
     "    output wire                 s_score_tready,",
-    "    input  wire [46:0]          s_row_tdata,",
+    "    input  wire [PAR+2:0]       s_row_tdata,",
     "    input  wire                 s_row_tvalid,",
     "    input  wire [SB-1:0]        s_max_tdata,",
     "    input  wire                 s_max_tvalid,",
@@ -17990,13 +19154,16 @@ static const char *const mlo_text_mlo_attention_softmax[] = {
     "    input  wire                 ring_room,",
     "    output wire                 ring_take,",
     "    output wire                 ring_wr_en,",
-    "    output wire [PE*8-1:0]      ring_wr_data,",
-    "    output wire [SUMB+24:0]     m_sum_tdata,",
+    "    output wire [PE*EB-1:0]     ring_wr_data,",
+    "    output wire [SUMB+INFO+2:0] m_sum_tdata,",
     "    output wire                 m_sum_tvalid,",
     "    input  wire                 m_sum_tready",
     ");",
     "",
     "localparam ES = (PE + LANES - 1) / LANES;       // cycles of a group",
+    "localparam LE = (PROB != 0 ? 7 : 5) + (ROUND != 0 ? 7 : 0);    // cycles of the exponentials",
+    "localparam ROWS = (PROB != 0) ? 8 : 4;          // that wait for their sum",
+    "localparam RW = $clog2(ROWS + 1);",
     "localparam EW = (ES > 1) ? $clog2(ES) : 1;",
     "localparam SL = ES * LANES;                     // places for PE scores, a few stay empty",
     "// (Verilator wants every width spelled out: hence the way over 32 bits)",
@@ -18066,58 +19233,101 @@ static const char *const mlo_text_mlo_attention_softmax[] = {
     "    score_reg <= load ? load_score : score_reg >> (LANES * SB);",
     "end",
     "",
-    "// ---- 1 to 5: the exponentials -----------------------------------------------------------",
-    "wire [LANES*8-1:0] e5;",
-    "wire               go5, group_end5, row_begin5, row_end5;",
+    "// ---- 1 to LE: [rounded scores,] the exponentials ------------------------------------------",
+    "wire [LANES*EB-1:0] e5;",
+    "wire                go5, group_end5, row_begin5, row_end5;",
     "genvar l;",
     "generate",
-    "    for (l = 0; l < LANES; l = l + 1) begin : g_exp2",
-    "        mlo_exp2 #(.SBITS(SB)) u_exp2 (",
-    "            .clk(clk), .mx(max_reg), .s(score_reg[l*SB +: SB]), .ok(count_reg[l]),",
-    "            .ms(ms_reg), .ss(ss_reg), .e(e5[l*8 +: 8])",
+    "    if (ROUND == 0) begin : g_exact",
+    "        for (l = 0; l < LANES; l = l + 1) begin : g_exp2",
+    "            if (PROB == 0) begin : g_coarse",
+    "                mlo_exp2 #(.SBITS(SB)) u_exp2 (",
+    "                    .clk(clk), .mx(max_reg), .s(score_reg[l*SB +: SB]), .ok(count_reg[l]),",
+    "                    .ms(ms_reg), .ss(ss_reg), .e(e5[l*EB +: EB])",
+    "                );",
+    "            end else begin : g_fine",
+    "                mlo_exp2_fine #(.SBITS(SB)) u_exp2 (",
+    "                    .clk(clk), .mx(max_reg), .s(score_reg[l*SB +: SB]), .ok(count_reg[l]),",
+    "                    .ms(ms_reg), .ss(ss_reg), .e(e5[l*EB +: EB])",
+    "                );",
+    "            end",
+    "        end",
+    "    end else begin : g_rounded",
+    "        reg  [31:0]         round_reg;                  // {ZR, SR, MR}",
+    "        wire [LANES-1:0]    count7;",
+    "        wire [8*LANES+7:0]  all7;                       // of the lanes, then of the maximum",
+    "        wire [15:0]         ms7;",
+    "        wire [5:0]          ss7;",
+    "        wire                go7;",
+    "        always @(posedge clk)",
+    "            if (load)",
+    "                round_reg <= s_row_tdata[74 +: 32];",
+    "        // a row's constants change with its first group: they go along",
+    "        mlo_delay #(.WIDTH(LANES + 22), .CYCLES(7)) u_with (",
+    "            .clk(clk), .rst(rst), .in_valid(busy_reg), .in({count_reg[LANES-1:0], ss_reg, ms_reg}),",
+    "            .out_valid(go7), .out({count7, ss7, ms7})",
     "        );",
+    "        for (l = 0; l <= LANES; l = l + 1) begin : g_round",
+    "            wire [SB-1:0] from;",
+    "            if (l < LANES) begin : g_lane",
+    "                assign from = score_reg[l*SB +: SB];",
+    "            end else begin : g_max",
+    "                assign from = max_reg;",
+    "            end",
+    "            mlo_attention_round #(.SB(SB)) u_round (",
+    "                .clk(clk), .rst(rst), .in_valid(busy_reg), .in(from), .mult(round_reg[17:0]), .shift(round_reg[23:18]), .zero(round_reg[31:24]),",
+    "                .out(all7[l*8 +: 8])",
+    "            );",
+    "        end",
+    "        for (l = 0; l < LANES; l = l + 1) begin : g_exp2",
+    "            mlo_exp2_fine #(.SBITS(9)) u_exp2 (",
+    "                .clk(clk), .mx({all7[8*LANES+7], all7[8*LANES +: 8]}), .s({all7[l*8+7], all7[l*8 +: 8]}), .ok(count7[l]),",
+    "                .ms(ms7), .ss(ss7), .e(e5[l*EB +: EB])",
+    "            );",
+    "        end",
+    "        wire unused_go = &{1'b0, go7};",
     "    end",
     "endgenerate",
-    "mlo_delay #(.WIDTH(3), .CYCLES(5)) u_along (",
+    "mlo_delay #(.WIDTH(3), .CYCLES(LE)) u_along (",
     "    .clk(clk), .rst(rst), .in_valid(busy_reg),",
     "    .in({step_last, first_reg && step_reg == {EW{1'b0}}, last_reg && step_last}),",
     "    .out_valid(go5), .out({group_end5, row_begin5, row_end5})",
     ");",
     "",
-    "// ---- 6: back into words of PE weights, and the sum --------------------------------------",
-    "reg  [SL*8-1:0]  word_reg;",
+    "// ---- then: back into words of PE weights, and the sum --------------------------------------",
+    "reg  [SL*EB-1:0] word_reg;",
     "reg  [SUMB-1:0]  sum_reg, lanes5;",
     "reg              word_valid_reg, sum_valid_reg;",
-    "wire [SL*8+LANES*8-1:0] shifted5 = {e5, word_reg} >> (LANES * 8);",
+    "wire [SL*EB+LANES*EB-1:0] shifted5 = {e5, word_reg} >> (LANES * EB);",
     "integer i;",
     "always @* begin",
     "    lanes5 = {SUMB{1'b0}};",
     "    for (i = 0; i < LANES; i = i + 1)",
-    "        lanes5 = lanes5 + {{SUMB-8+1{1'b0}}, e5[i*8 +: 7]} + {{SUMB-8{1'b0}}, e5[i*8 + 7], 7'd0};",
+    "        lanes5 = lanes5 + {{SUMB-EB+1{1'b0}}, e5[i*EB +: EB-1]} + {{SUMB-EB{1'b0}}, e5[i*EB + EB-1], {EB-1{1'b0}}};",
     "end",
     "always @(posedge clk) begin",
     "    if (go5) begin",
-    "        word_reg <= shifted5[SL*8-1:0];",
+    "        word_reg <= shifted5[SL*EB-1:0];",
     "        sum_reg  <= (row_begin5 ? {SUMB{1'b0}} : sum_reg) + lanes5;",
     "    end",
     "    word_valid_reg <= go5 && group_end5 && !rst;",
     "    sum_valid_reg  <= go5 && row_end5 && !rst;",
     "end",
     "assign ring_wr_en   = word_valid_reg;",
-    "assign ring_wr_data = word_reg[PE*8-1:0];",
+    "assign ring_wr_data = word_reg[PE*EB-1:0];",
     "",
     "// ---- the row's constants wait for its sum -----------------------------------------------",
     "wire            sum_ready, info_valid, sum_valid;",
-    "wire [2:0]      info_level, sum_level;",
-    "wire [24:0]     info;",
+    "wire [RW-1:0]   info_level, sum_level;",
+    "wire [INFO+2:0] info;",
     "wire [SUMB-1:0] sum;",
-    "mlo_fifo #(.WIDTH(25), .DEPTH(4)) u_info (",
+    "mlo_fifo #(.WIDTH(INFO + 3), .DEPTH(ROWS)) u_info (",
     "    .clk(clk), .rst(rst),",
-    "    .s_tdata(s_row_tdata[46:22]), .s_tvalid(load && s_last), .s_tready(info_ready),",
+    "    .s_tdata({s_row_tdata[PAR +: 3], s_row_tdata[22 +: INFO]}), .s_tvalid(load && s_last), .s_tready(info_ready),",
     "    .m_tdata(info), .m_tvalid(info_valid), .m_tready(m_sum_tready && sum_valid),",
     "    .level(info_level)",
     ");",
-    "mlo_fifo #(.WIDTH(SUMB), .DEPTH(4)) u_sum (",
+    "mlo_fifo #(.WIDTH(SUMB), .DEPTH(ROWS)) u_sum (",
     "    .clk(clk), .rst(rst),",
     "    .s_tdata(sum_reg), .s_tvalid(sum_valid_reg), .s_tready(sum_ready),",
     "    .m_tdata(sum), .m_tvalid(sum_valid), .m_tready(m_sum_tready && info_valid),",
@@ -18126,21 +19336,21 @@ static const char *const mlo_text_mlo_attention_softmax[] = {
     "assign m_sum_tdata  = {info, sum};",
     "assign m_sum_tvalid = sum_valid && info_valid;",
     "",
-    "wire unused = &{1'b0, sum_ready, info_level, sum_level, shifted5[SL*8 +: LANES*8]};",
+    "wire unused = &{1'b0, sum_ready, info_level, sum_level, shifted5[SL*EB +: LANES*EB]};",
     "",
     "`ifdef FORMAL",
-    "    // Every group taken becomes one word of the ring, seven cycles after its last step, and every",
+    "    // Every group taken becomes one word of the ring, LE + 2 cycles after its last step, and every",
     "    // sum that comes out finds room: sums queued and under way are the rows of u_info.",
     "    reg  f_past = 1'b0;",
-    "    reg  [6:0] f_pipe;                          // rows between their last step and u_sum",
-    "    reg  [6:0] f_word;                          // groups likewise",
+    "    reg  [LE+1:0] f_pipe;                          // rows between their last step and u_sum",
+    "    reg  [LE+1:0] f_word;                          // groups likewise",
     "    wire f_row_end  = busy_reg && last_reg && step_last;",
     "    integer    f_i;",
-    "    reg  [2:0] f_count;",
+    "    reg  [RW-1:0] f_count;",
     "    always @* begin",
     "        if (!f_past) assume (rst);",
     "        f_count = busy_reg && last_reg;",
-    "        for (f_i = 0; f_i < 6; f_i = f_i + 1)",
+    "        for (f_i = 0; f_i < LE + 1; f_i = f_i + 1)",
     "            f_count = f_count + f_pipe[f_i];",
     "    end",
     "    always @(posedge clk) begin",
@@ -18150,16 +19360,16 @@ static const char *const mlo_text_mlo_attention_softmax[] = {
     "    end",
     "    always @* if (f_past) begin",
     "        if (busy_reg) assert (step_reg <= STEP_LAST);",
-    "        assert (sum_valid_reg == f_pipe[5]);",
-    "        assert (ring_wr_en == f_word[5]);",
-    "        assert (info_level <= 4 && info_level == {1'b0, sum_level} + f_count);",
+    "        assert (sum_valid_reg == f_pipe[LE]);",
+    "        assert (ring_wr_en == f_word[LE]);",
+    "        assert (info_level <= ROWS && info_level == {1'b0, sum_level} + f_count);",
     "        if (info_level == 0) assert (!info_valid);",
     "        if (sum_level == 0)  assert (!sum_valid);",
     "        if (sum_valid_reg) assert (sum_ready);",
     "        // what mlo_attention_score and mlo_attention_ring assume",
     "        if (s_row_tready) assert (s_row_tvalid && s_max_tvalid);",
     "        if (ring_take)    assert (ring_room);",
-    "        cover (f_past && info_level == 4 && sum_level == 4);",
+    "        cover (f_past && info_level == ROWS && sum_level == ROWS);",
     "    end",
     "`endif",
     "endmodule",
@@ -19121,6 +20331,138 @@ static const char *const mlo_text_mlo_exp2[] = {
     "        if (f_past) assert (rom4 == ROM[f_t4[5:0]*16 +: 16] && i4 == f_t4[11:6]);",
     "        if (f_past && f_sh3 <= 6'd61) assert (t3 == (f_t > 80'd4095 ? 80'd4095 : f_t));",
     "        if (f_two) assert (e5 == (f_ok5 ? f_e : 80'd0));",
+    "    end",
+    "`endif",
+    "endmodule",
+    "`default_nettype wire",
+    NULL };
+static const char *const mlo_text_mlo_exp2_fine[] = {
+    "// SPDX-License-Identifier: MIT",
+    "// mlo_exp2_fine: e = round(262143 * 2^-x) of a scaled difference, for probabilities that are rounded themselves; one pipelined lane",
+    "//",
+    "//   t = ((mx - s) * ms + 2^(ss-1)) >> ss, at most 2^17 - 1      5 integer, 6 + 6 fraction bits: i, f, g",
+    "//   a = ROM[f] - (((ROM[f] - ROM[f+1]) * g + 32) >> 6),  ROM[f] = round(262143 * 2^(-f/64)), f = 0..64",
+    "//   e = ok ? (2 * a + 2^i) >> (i+1) : 0                         18 bits; 0 for i >= 19",
+    "//",
+    "// As mlo_exp2, with 10 bits more of e and 6 more of x. Between the ROM's 64 points runs a straight line, which is",
+    "// within 1.5e-5: a product of 12 x 6 bits saves a ROM of 4096 words.",
+    "// Throughput  one value per cycle",
+    "// Latency     exactly 7 cycles",
+    "// Stall       none (no handshake: see mlo_attention)",
+    "// Legal       SBITS >= 2; 0 <= mx - s < 2^(SBITS-1); 1 <= ss <= 62",
+    "`default_nettype none",
+    "module mlo_exp2_fine #(",
+    "    // bits of a score (signed)",
+    "    parameter SBITS = 20",
+    ") (",
+    "    input  wire             clk,",
+    "    input  wire [SBITS-1:0] mx,     // the row's largest score",
+    "    input  wire [SBITS-1:0] s,      // this score",
+    "    input  wire             ok,     // it counts",
+    "    input  wire [15:0]      ms,",
+    "    input  wire [5:0]       ss,",
+    "    output wire [17:0]      e",
+    ");",
+    "",
+    "generate",
+    "    if (SBITS < 2) begin : g_error",
+    "        mlo_error_SBITS_must_be_at_least_2 u_error();",
+    "    end",
+    "endgenerate",
+    "",
+    "// round(262143 * 2^(-f/64)), f = 64 first",
+    "localparam [65*18-1:0] ROM = {",
+    "    18'd131072, 18'd132499, 18'd133942, 18'd135400, 18'd136875, 18'd138365, 18'd139872, 18'd141395,",
+    "    18'd142934, 18'd144491, 18'd146064, 18'd147655, 18'd149263, 18'd150888, 18'd152531, 18'd154192,",
+    "    18'd155871, 18'd157568, 18'd159284, 18'd161019, 18'd162772, 18'd164545, 18'd166336, 18'd168148,",
+    "    18'd169979, 18'd171830, 18'd173701, 18'd175592, 18'd177504, 18'd179437, 18'd181391, 18'd183366,",
+    "    18'd185363, 18'd187382, 18'd189422, 18'd191485, 18'd193570, 18'd195678, 18'd197808, 18'd199962,",
+    "    18'd202140, 18'd204341, 18'd206566, 18'd208816, 18'd211089, 18'd213388, 18'd215712, 18'd218061,",
+    "    18'd220435, 18'd222835, 18'd225262, 18'd227715, 18'd230195, 18'd232701, 18'd235235, 18'd237797,",
+    "    18'd240386, 18'd243004, 18'd245650, 18'd248325, 18'd251029, 18'd253763, 18'd256526, 18'd259319,",
+    "    18'd262143",
+    "};",
+    "",
+    "localparam DB = SBITS - 1;          // bits of the difference: never negative",
+    "localparam PB = DB + 16;",
+    "",
+    "// 1: difference. 2: product (d1, ms1 and p2 are the registers of a DSP block)",
+    "reg [DB-1:0] d1;",
+    "reg [15:0]   ms1;",
+    "reg [5:0]    sh1, sh2;              // ss - 1",
+    "reg [PB-1:0] p2;",
+    "reg [5:0]    ok_reg;                // bit k: of stage k + 1",
+    "",
+    "wire [SBITS-1:0] difference = mx - s;",
+    "always @(posedge clk) begin",
+    "    d1     <= difference[DB-1:0];",
+    "    ms1    <= ms;",
+    "    sh1    <= ss - 6'd1;",
+    "    p2     <= {16'd0, d1} * {{DB{1'b0}}, ms1};",
+    "    sh2    <= sh1;",
+    "    ok_reg <= {ok_reg[4:0], ok};",
+    "end",
+    "",
+    "// 3: (p + 2^(ss-1)) >> ss = ((p >> (ss-1)) + 1) >> 1, which needs no wide adder.",
+    "//    It exceeds 2^17 - 1 exactly if p >> (ss-1) is 2^18 - 1 or more. (p may have less than 18 bits)",
+    "wire [PB+17:0] twice2 = {18'd0, p2} >> sh2;",
+    "wire [18:0]    round2 = {1'b0, twice2[17:0]} + 19'd1;",
+    "wire           big2   = |twice2[PB+17:18] || &twice2[17:0];",
+    "reg  [16:0]    t3;",
+    "always @(posedge clk)",
+    "    t3 <= big2 ? 17'd131071 : round2[17:1];",
+    "",
+    "// 4: two neighbours looked up. 5: the way between them, times g. 6: the line's point. 7: shifted, rounded",
+    "reg  [17:0] here4, here5, a6, e7;",
+    "wire [6:0]  f3   = {1'b0, t3[11:6]};",
+    "wire [17:0] next3 = ROM[(f3 + 7'd1)*18 +: 18];",
+    "wire [17:0] rom3  = ROM[f3*18 +: 18];",
+    "wire [17:0] slope3 = rom3 - next3;              // 1428 .. 2824",
+    "reg  [11:0] slope4;",
+    "reg  [17:0] way5;",
+    "reg  [5:0]  g4;",
+    "reg  [4:0]  i4, i5, i6;",
+    "wire [17:0] way4   = {6'd0, slope4} * {12'd0, g4} + 18'd32;",
+    "wire [18:0] twice6 = {a6, 1'b0} >> i6;",
+    "wire [18:0] round6 = twice6 + 19'd1;            // 2 * 262143 + 1 at most: no carry",
+    "always @(posedge clk) begin",
+    "    here4  <= rom3;",
+    "    slope4 <= slope3[11:0];",
+    "    g4     <= t3[5:0];",
+    "    i4     <= t3[16:12];",
+    "    here5  <= here4;",
+    "    way5   <= way4;",
+    "    i5     <= i4;",
+    "    a6     <= here5 - {6'd0, way5[17:6]};",
+    "    i6     <= i5;",
+    "    e7     <= ok_reg[5] ? round6[18:1] : 18'd0;",
+    "end",
+    "assign e = e7;",
+    "",
+    "wire unused = &{1'b0, difference[SBITS-1], round2[18], round2[0], round6[0], slope3[17:12], way5[5:0]};",
+    "",
+    "`ifdef FORMAL",
+    "    // The two rounding shifts against the header's formulas, computed wide.",
+    "    reg          f_past = 1'b0;",
+    "    reg  [79:0]  f_p3;",
+    "    reg  [5:0]   f_sh3;",
+    "    reg  [17:0]  f_a7;",
+    "    reg  [4:0]   f_i7;",
+    "    reg          f_ok7;",
+    "    wire [79:0]  f_one = 1;",
+    "    wire [79:0]  f_t = (f_p3 + (f_one << f_sh3)) >> (f_sh3 + 7'd1);",
+    "    wire [79:0]  f_e = ({62'd0, f_a7} * 2 + (f_one << f_i7)) >> (f_i7 + 6'd1);",
+    "    always @(posedge clk) begin",
+    "        f_past <= 1'b1;",
+    "        f_p3   <= p2;",
+    "        f_sh3  <= sh2;",
+    "        f_a7   <= a6;",
+    "        f_i7   <= i6;",
+    "        f_ok7  <= ok_reg[5];",
+    "    end",
+    "    always @* begin",
+    "        if (f_past && f_sh3 <= 6'd61) assert (t3 == (f_t > 80'd131071 ? 80'd131071 : f_t));",
+    "        if (f_past) assert (e7 == (f_ok7 ? f_e : 80'd0));",
     "    end",
     "`endif",
     "endmodule",
@@ -21406,15 +22748,20 @@ static const char *const mlo_text_mlo_requant[] = {
     "// SPDX-License-Identifier: MIT",
     "// mlo_requant: y[c] = clip(((x[c] + B[c])*M[c] + 2^(S[c]-1)) >>> S[c]): each channel gets another offset, scale and width",
     "//",
-    "// Contract   tokens of C channels, LANES = PE; tokens leave in their order with their sideband. A token with tuser[0]",
-    "//            (`first`) moves to the next B, M and S; the very first token after reset must have it.",
+    "// Contract   tokens of C channels, LANES = PE; tokens leave in their order with their sideband. With TABLE = 1 that clips to",
+    "//            TBITS bits signed, and y[c] = table[that + 2^(TBITS-1)]. A token with tuser[0] (`first`) moves to the next B,",
+    "//            M, S and table; the very first token after reset must have it.",
     "// Throughput one beat per cycle; a token with `first` costs 1 cycle more (if its parameters are loaded).",
-    "// Latency    idle, parameters loaded: a beat taken in cycle t is offered in cycle t + 9 (+ 1 if it carries the change",
+    "// Latency    idle, parameters loaded: a beat taken in cycle t is offered in cycle t + 9 + TABLE (+ 1 if it carries the change",
     "//            of iteration: first beat of a token with `first`; the beats after it then follow one per cycle).",
     "// Stall      a beat that cannot leave freezes the lanes; parameters not loaded hold the input, what is behind drains.",
     "// Parameters s_axis_c: C/PE words of PE x 64 bits, as mlo_mvu's channel words: B[31:0] signed (its low XBITS bits are used),",
     "//            M[47:32] (< 2^15), S[53:48] (1..62). SHIFT = 1: M is 2^14, whatever its bits say, and there is no multiplier",
-    "// Legal      PE divides C, 2 <= XBITS <= 32, YBITS >= 2, SHIFT 0 or 1.",
+    "//            s_axis_t: words of YBITS, 2^TBITS of them (only with TABLE = 1)",
+    "// Legal      PE divides C, 2 <= XBITS <= 32, YBITS >= 2, SHIFT and TABLE 0 or 1.",
+    "//",
+    "// The change of iteration is a beat of its own ahead of the token: it begins the next B, M and S when it enters the lanes,",
+    "// the next table when it leaves them.",
     "`default_nettype none",
     "",
     "module mlo_requant #(",
@@ -21422,6 +22769,8 @@ static const char *const mlo_text_mlo_requant[] = {
     "    parameter PE        = 2,        // lanes",
     "    parameter XBITS     = 16,       // bits of x",
     "    parameter YBITS     = 8,        // bits of y",
+    "    parameter TABLE     = 0,        // 1: a table behind the requantization",
+    "    parameter TBITS     = 8,        // bits of the table's index",
     "    parameter SHIFT     = 0,        // 1: scales are powers of two",
     "    parameter AXI_WIDTH = 128       // bits of a parameter beat",
     ") (",
@@ -21438,16 +22787,21 @@ static const char *const mlo_text_mlo_requant[] = {
     "    input  wire [AXI_WIDTH-1:0] s_axis_c_tdata,",
     "    input  wire                 s_axis_c_tvalid,",
     "    output wire                 s_axis_c_tready,",
+    "    input  wire [AXI_WIDTH-1:0] s_axis_t_tdata,",
+    "    input  wire                 s_axis_t_tvalid,",
+    "    output wire                 s_axis_t_tready,",
     "    // {blocked, starved, busy}",
     "    output reg  [2:0]           stat",
     ");",
     "    localparam CF = C / PE;                         // beats of a token",
     "    localparam CW = (CF > 1) ? $clog2(CF) : 1;",
     "    localparam [CW-1:0] LAST = CF[CW-1:0] - 1'b1;",
+    "    localparam QBITS = (TABLE != 0) ? TBITS : YBITS;    // what the requantization makes",
     "",
     "    generate",
     "        if (C % PE != 0) mlo_error_PE_must_divide_C u_pe ();",
     "        if (XBITS > 32)  mlo_error_XBITS_must_be_at_most_32 u_xbits ();",
+    "        if (TABLE != 0 && TABLE != 1) mlo_error_TABLE_must_be_0_or_1 u_table ();",
     "    endgenerate",
     "",
     "    // ---- input register: here a beat waits for its parameters ------------------------------------------------------",
@@ -21457,7 +22811,7 @@ static const char *const mlo_text_mlo_requant[] = {
     "    reg                 fresh;                      // the beat here is the first of its token, not yet announced",
     "    reg  [CW-1:0]       beat;",
     "    wire                ready, en;",
-    "    wire                swap = valid && fresh && user[0];",
+    "    wire                swap = valid && fresh && user[0] && en;",
     "    wire                go   = valid && !swap && ready && en;",
     "    assign s_axis_tready = go || !valid;            // of registers only: en is, too",
     "    always @(posedge clk) begin",
@@ -21497,25 +22851,53 @@ static const char *const mlo_text_mlo_requant[] = {
     "        end",
     "    end",
     "",
-    "    wire [PE*YBITS-1:0] y;",
+    "    wire [PE*QBITS-1:0] q;",
     "    genvar p;",
     "    generate",
     "        for (p = 0; p < PE; p = p + 1) begin : lane",
     "            wire signed [XBITS-1:0] x2 = x1[p*XBITS +: XBITS], offset = word[64*p +: XBITS];",
     "            wire signed [XBITS:0]   acc = x2 + offset;  // registered where mlo_requantize begins",
     "            wire                    unused_valid;       // the same in each lane: v stands for all",
-    "            mlo_requantize #(.ABITS(XBITS + 1), .MBITS(16), .YBITS(YBITS), .SHIFT(SHIFT)) u_requantize (",
+    "            mlo_requantize #(.ABITS(XBITS + 1), .MBITS(16), .YBITS(QBITS), .SHIFT(SHIFT)) u_requantize (",
     "                .clk(clk), .rst(rst), .en(en), .in_valid(v[0]), .in_acc(acc), .in_m(word[64*p + 32 +: 16]),",
-    "                .in_s(word[64*p + 48 +: 6]), .out_valid(unused_valid), .out_y(y[p*YBITS +: YBITS]));",
+    "                .in_s(word[64*p + 48 +: 6]), .out_valid(unused_valid), .out_y(q[p*QBITS +: QBITS]));",
     "            wire unused_lane = &{1'b0, unused_valid, word[64*p +: 32], word[64*p + 54 +: 10]};",
     "        end",
     "    endgenerate",
     "",
-    "    // ---- output ----------------------------------------------------------------------------------------------------",
-    "    wire o_ready;",
-    "    assign en = o_ready || !v[6];",
+    "    // ---- table (or not), output ------------------------------------------------------------------------------------",
+    "    wire                q_ready, o_ready, o_valid;",
+    "    wire [PE*YBITS-1:0] y;",
+    "    wire [2:0]          o_user;",
+    "    assign en = q_ready || !v[6];",
+    "    generate",
+    "        if (TABLE == 0) begin : no_table",
+    "            assign q_ready = o_ready;",
+    "            assign {o_valid, o_user, y} = {v[6], u[20:18], q};",
+    "            assign s_axis_t_tready = 1'b0;",
+    "            wire unused_t = &{1'b0, s_axis_t_tdata, s_axis_t_tvalid};",
+    "        end else begin : with_table",
+    "            reg  [6:0] mark;                        // the change of iteration goes along with v",
+    "            always @(posedge clk)",
+    "                if (rst)     mark <= 7'd0;",
+    "                else if (en) mark <= {mark[5:0], swap};",
+    "            mlo_lookup #(.LANES(PE), .XBITS(TBITS), .YBITS(YBITS), .AXI_WIDTH(AXI_WIDTH)) u_lookup (",
+    "                .clk(clk), .rst(rst), .first(mark[6] && en),",
+    "                .s_axis_tdata(q), .s_axis_tvalid(v[6]), .s_axis_tready(q_ready), .s_axis_tuser(u[20:18]),",
+    "                .m_axis_tdata(y), .m_axis_tvalid(o_valid), .m_axis_tready(o_ready), .m_axis_tuser(o_user),",
+    "                .s_axis_t_tdata(s_axis_t_tdata), .s_axis_t_tvalid(s_axis_t_tvalid), .s_axis_t_tready(s_axis_t_tready));",
+    "`ifdef FORMAL",
+    "            // every iteration that B, M and S began and the table did not is a mark in between, and no beat",
+    "            reg f_bank_t;",
+    "            always @(posedge clk) f_bank_t <= rst ? 1'b0 : f_bank_t ^ (mark[6] && en);",
+    "            always @(*) if (f_past) assert (f_bank == f_bank_t ^ ^mark);",
+    "            always @(*) if (f_past) assert ((mark & v) == 7'd0);",
+    "`endif",
+    "        end",
+    "    endgenerate",
+    "",
     "    mlo_skid #(.WIDTH(3 + PE*YBITS)) u_out (",
-    "        .clk(clk), .rst(rst), .s_tdata({u[20:18], y}), .s_tvalid(v[6]), .s_tready(o_ready),",
+    "        .clk(clk), .rst(rst), .s_tdata({o_user, y}), .s_tvalid(o_valid), .s_tready(o_ready),",
     "        .m_tdata({m_axis_tuser, m_axis_tdata}), .m_tvalid(m_axis_tvalid), .m_tready(m_axis_tready));",
     "",
     "    wire waiting = !o_ready || (m_axis_tvalid && !m_axis_tready);",
@@ -21543,11 +22925,11 @@ static const char *const mlo_text_mlo_requant[] = {
     "    end",
     "    // Conservation: beats taken = beats handed to the output register + those inside.",
     "    reg  [4:0] f_taken, f_left;",
-    "    wire [4:0] f_inside = valid + v[0] + v[1] + v[2] + v[3] + v[4] + v[5] + v[6];",
+    "    wire [4:0] f_inside = valid + v[0] + v[1] + v[2] + v[3] + v[4] + v[5] + v[6] + (TABLE != 0 && o_valid);",
     "    reg        f_bank;                              // changes of iteration, modulo 2",
     "    always @(posedge clk) begin",
     "        if (s_axis_tvalid && s_axis_tready) f_taken <= f_taken + 1'b1;",
-    "        if (v[6] && o_ready)                f_left  <= f_left + 1'b1;",
+    "        if (o_valid && o_ready)             f_left  <= f_left + 1'b1;",
     "        if (swap)                           f_bank  <= !f_bank;",
     "        if (rst) {f_taken, f_left, f_bank} <= 11'd0;",
     "    end",
@@ -23347,6 +24729,7 @@ static const struct { const char *name; const char *const *lines; } mlo_verilog[
     { "mlo_attention_param", mlo_text_mlo_attention_param },
     { "mlo_attention_q", mlo_text_mlo_attention_q },
     { "mlo_attention_ring", mlo_text_mlo_attention_ring },
+    { "mlo_attention_round", mlo_text_mlo_attention_round },
     { "mlo_attention_score", mlo_text_mlo_attention_score },
     { "mlo_attention_softmax", mlo_text_mlo_attention_softmax },
     { "mlo_axi_reader", mlo_text_mlo_axi_reader },
@@ -23356,6 +24739,7 @@ static const struct { const char *name; const char *const *lines; } mlo_verilog[
     { "mlo_entry", mlo_text_mlo_entry },
     { "mlo_exit", mlo_text_mlo_exit },
     { "mlo_exp2", mlo_text_mlo_exp2 },
+    { "mlo_exp2_fine", mlo_text_mlo_exp2_fine },
     { "mlo_fifo", mlo_text_mlo_fifo },
     { "mlo_fork", mlo_text_mlo_fork },
     { "mlo_layernorm", mlo_text_mlo_layernorm },
@@ -24668,7 +26052,7 @@ static const char *mlo_view_what(const mlo_view *v, const mlo_node *n) {
     const char *tail = mlo_view_tail(v->core ? v->core->scope : "", mlo_view_scope(n)), *parts = mlo_meta_get(n->meta, n->n_meta, "mlo.parts");
     const char *what = *tail ? tail : mlo_is(n, "mlo.Requant") ? "the carried value" : n->n_output ? n->output[0] : "";
     if (mlo_is(n, "mlo.Requant")) what = mlo_format(v->m, "%s, to %d bits", what, (int)mlo_meta_int(n, "mlo.bits", mlo_bits_of(mlo_kernel_to(n))));
-    else if (mlo_is(n, "mlo.MVUTable")) what = mlo_format(v->m, "%s, table", what);
+    else if (mlo_is(n, "mlo.MVUTable") || mlo_is(n, "mlo.RequantTable")) what = mlo_format(v->m, "%s, table", what);
     else if (parts) what = mlo_format(v->m, "%s and %ld more", what, strtol(parts, NULL, 10) - 1);
     return what ? what : "";
 }
@@ -24709,7 +26093,7 @@ static int mlo_view_core(mlo_view *v) {
     if (!c || mlo_core_build(v->m, c)) return (int)v->m->error.code;
     if (!mlo_core_kernels(c)) return 0;
     v->hw = c; v->core = lowered;
-    return mlo_predict(v->m, c, c->frames, &v->p);
+    return mlo_predict_steady(v->m, c, &v->p);
 }
 
 static int mlo_view_make(mlo *m, mlo_view *v) {
@@ -24825,7 +26209,7 @@ typedef struct {
 
 static const char *mlo_sketch_look(const mlo_node *n) {
     static const struct { const char *look; const char *ops; } looks[] = {
-        { "mac", " MatMul Gemm Conv mlo.MVU MatMulInteger QLinearMatMul Einsum " }, { "table", " mlo.MVUTable " }, { "attention", " mlo.Attention Attention Softmax " },
+        { "mac", " MatMul Gemm Conv mlo.MVU MatMulInteger QLinearMatMul Einsum " }, { "table", " mlo.MVUTable mlo.RequantTable " }, { "attention", " mlo.Attention Attention Softmax " },
         { "norm", " mlo.LayerNorm LayerNormalization RMSNormalization SimplifiedLayerNormalization BatchNormalization " },
         { "sum", " mlo.Add mlo.Requant Add Sub Mul Div Erf Gelu Relu Tanh Sigmoid Where Pow Sqrt Cast QuantizeLinear DequantizeLinear mlo.Quantize mlo.Dequantize " },
         { "move", " Reshape Transpose Split Concat Slice Gather Squeeze Unsqueeze Expand Identity Shape Flatten " }, { "loop", " Scan Loop If " } };
@@ -26131,8 +27515,8 @@ static void mlo_json_core(const mlo_view *v, mlo_text *t) {
         mlo_printf(t, ",\"port\":%d,\"tokens\":%lld,\"bits\":%lld}", c->edge[k].to_port, (long long)c->edge[k].fifo, (long long)(c->edge[k].fifo * c->edge[k].channels * c->edge[k].bits));
     }
     mlo_printf(t, "],\"feedback_tokens\":%lld,\"tokens\":%lld,\"channels\":%lld,\"frames_in_flight\":%d,\"axi_bits\":%d", (long long)c->feedback, (long long)c->tokens, (long long)c->channels, c->frames, c->axi_bits);
-    mlo_printf(t, ",\"multipliers\":%lld,\"macs\":%lld,\"interval_per_token\":%lld,\"predicted_cycles\":%lld,\"predicted_interval\":%lld,\"parameter_bytes_per_iteration\":%lld", (long long)mlo_core_multipliers(c),
-        (long long)mlo_hw_macs(c), (long long)mlo_core_interval(c), (long long)v->p.cycles, (long long)v->p.interval, (long long)(mlo_core_beats(c) * c->axi_bits / 8));
+    mlo_printf(t, ",\"multipliers\":%lld,\"macs\":%lld,\"interval_per_token\":%lld,\"predicted_cycles\":%lld,\"predicted_interval\":%lld,\"parameter_bytes_per_iteration\":%lld,\"on_chip_bits\":%lld", (long long)mlo_core_multipliers(c),
+        (long long)mlo_hw_macs(c), (long long)mlo_core_interval(c), (long long)v->p.cycles, (long long)v->p.interval, (long long)(mlo_core_beats(c) * c->axi_bits / 8), (long long)mlo_core_bits(c));
 }
 
 static int mlo_show_json(const mlo_view *v, mlo_text *t) {
@@ -26242,6 +27626,7 @@ static int mlo_may_load(mlo *m) {
     MLO_TRY(mlo_ops_add(m, &mlo_kernels[0].op, MLO_N_KERNELS, sizeof mlo_kernels[0]));
     MLO_TRY(mlo_ops_add(m, &mlo_dialects[0].op, MLO_N_DIALECTS, sizeof mlo_dialects[0]));
     MLO_TRY(mlo_ops_add(m, &mlo_fused_ops[0].op, MLO_N_FUSED, sizeof mlo_fused_ops[0]));
+    MLO_TRY(mlo_ops_add(m, &mlo_qonnx_ops[0], MLO_N_QONNX, sizeof mlo_qonnx_ops[0]));
     return m->model ? mlo_fail_at(m, MLO_E_USAGE, NULL, "the handle already holds a model; open another for another") : 0;
 }
 
@@ -26357,10 +27742,11 @@ const char *mlo_report(mlo *m, const char *what) {
     if (mlo_eq(what, "scope")) mlo_scope_report(m, &t);
     else if (mlo_eq(what, "roll")) mlo_roll_report(m, &t);
     else if (mlo_eq(what, "quantize")) mlo_quantize_report(m, &t);
+    else if (mlo_eq(what, "pareto")) { m->stage = "fold"; mlo_fold_pareto(m, &t); }
     else if (mlo_eq(what, "folding")) {
         mlo_hw *c = MLO_NEW(m, mlo_hw);
         if (c && !mlo_core_build(m, c)) mlo_folding_text(c, &t);
-    } else mlo_fail_at(m, MLO_E_USAGE, NULL, "there is no report '%s'; they are scope, roll, quantize, folding", what ? what : "");
+    } else mlo_fail_at(m, MLO_E_USAGE, NULL, "there is no report '%s'; they are scope, roll, quantize, folding, pareto", what ? what : "");
     return mlo_kept(m, &t);
 }
 

@@ -160,7 +160,7 @@ static int mlo_demand_given(mlo_quantizer *q) {
         if (b->kind == MLO_UNARY && mlo_given_relu(q, b)) break;
         if (b->kind == MLO_LINEAR) b->weight_given = mlo_weight_given(q->m, &q->scan, b->weight, b->transposed, mlo_signal_of(q, b->out)->channels);
     }
-    if (q->r.left_out) mlo_warn(q->m, "%zu roundings of the model are left out: inside attentions, of sums before their bias, and where readers round one value differently. The integer model is finer there", q->r.left_out);
+    if (q->r.left_out) mlo_warn(q->m, "%zu roundings of the model are left out: inside attentions, and where readers round one value differently. The integer model is finer there", q->r.left_out);
     return (int)q->m->error.code;
 }
 
