@@ -174,7 +174,7 @@ static void mlo_manifest_descriptors(mlo_emitter *e) {
 
 static int mlo_emit_manifest(mlo_emitter *e, int64_t frames) {
     const mlo_hw *c = e->c; mlo_prediction p;
-    if (mlo_predict(e->m, c, frames, &p)) return (int)e->m->error.code;
+    if (mlo_predict_steady(e->m, c, &p)) return (int)e->m->error.code;
     mlo_line(e, "{\n  \"mlo\": \"%s\",\n  \"iterations\": %lld,\n  \"tokens\": %lld,\n  \"channels\": %lld,\n  \"frames_in_flight\": %d,", MLO_VERSION, (long long)c->scan.iterations, (long long)c->tokens, (long long)c->channels, c->frames);
     mlo_line(e, "  \"stream\": {\"lanes\": %d, \"bits\": %d, \"bytes\": %d, \"masked\": %s},", c->lanes, c->bits, c->lanes * mlo_padded(c->bits) / 8, c->masked ? "true" : "false");
     mlo_line(e, "  \"axi_bits\": %d,\n  \"multipliers\": %lld,\n  \"interval_per_token\": %lld,\n  \"bench_frames\": %lld,", c->axi_bits, (long long)mlo_core_multipliers(c), (long long)mlo_core_interval(c), (long long)frames);
