@@ -25256,9 +25256,10 @@ static void mlo_tb_declarations(mlo_emitter *e, int64_t words) {
     mlo_line(e, "module mlo_tb;");
     mlo_line(e, "    parameter WORDS = %lld;         // room for activation beats\n    parameter IMAGE = %lld;         // room for parameter beats", (long long)words, (long long)(mlo_core_beats(c) * c->scan.iterations));
     mlo_line(e, "    localparam IO = %d, AXI = %d, KERNELS = %d, MASKED = %d;", io, c->axi_bits, mlo_core_kernels(c), c->masked);
-    mlo_line(e, "    localparam DEFAULT_BEATS = %lld, DEFAULT_MASK_BEATS = %lld, DEFAULT_ITERATIONS = %lld, DEFAULT_FRAMES = %d, DEFAULT_TIMEOUT = %lld;",
+    mlo_line(e, "    localparam DEFAULT_BEATS = %lld, DEFAULT_MASK_BEATS = %lld, DEFAULT_ITERATIONS = %lld, DEFAULT_FRAMES = %d, DEFAULT_TIMEOUT = %lld, DEFAULT_RATE = %d;",
              (long long)(c->frames * c->tokens * (c->channels / c->lanes)), (long long)(c->masked ? c->frames * c->tokens : 0), (long long)c->scan.iterations, c->frames,
-             (long long)(200000 + 4 * mlo_core_interval(c) * (c->tokens + 16) * c->frames));       /* a silence no healthy core keeps: a slow one says nothing for a whole iteration */
+             (long long)(200000 + 4 * mlo_core_interval(c) * (c->tokens + 16) * c->frames),        /* a silence no healthy core keeps: a slow one says nothing for a whole iteration */
+             c->rate < 256 ? c->rate : 0);                                                          /* the memory that it was folded for */
 }
 
 static const char *const mlo_tb_body[] = {
@@ -25349,7 +25350,7 @@ static const char *const mlo_tb_rest[] = {
     "        if (!$value$plusargs(\"seed=%d\", seed)) seed = 1;",
     "        if (!$value$plusargs(\"stall=%d\", stall)) stall = 0;",
     "        if (!$value$plusargs(\"latency=%d\", latency)) latency = 7;",
-    "        if (!$value$plusargs(\"rate=%d\", rate)) rate = 0;",
+    "        if (!$value$plusargs(\"rate=%d\", rate)) rate = DEFAULT_RATE;",
     "        if (!$value$plusargs(\"beats=%d\", beats)) beats = DEFAULT_BEATS;",
     "        if (!$value$plusargs(\"mask_beats=%d\", mask_beats)) mask_beats = DEFAULT_MASK_BEATS;",
     "        if (!$value$plusargs(\"iterations=%d\", iterations)) iterations = DEFAULT_ITERATIONS;",
@@ -25728,7 +25729,7 @@ static void mlo_manifest_descriptors(mlo_emitter *e) {
 
 static int mlo_emit_manifest(mlo_emitter *e, int64_t frames) {
     const mlo_hw *c = e->c; mlo_prediction p;
-    if (mlo_predict(e->m, c, frames, &p)) return (int)e->m->error.code;
+    if (mlo_predict_steady(e->m, c, &p)) return (int)e->m->error.code;
     mlo_line(e, "{\n  \"mlo\": \"%s\",\n  \"iterations\": %lld,\n  \"tokens\": %lld,\n  \"channels\": %lld,\n  \"frames_in_flight\": %d,", MLO_VERSION, (long long)c->scan.iterations, (long long)c->tokens, (long long)c->channels, c->frames);
     mlo_line(e, "  \"stream\": {\"lanes\": %d, \"bits\": %d, \"bytes\": %d, \"masked\": %s},", c->lanes, c->bits, c->lanes * mlo_padded(c->bits) / 8, c->masked ? "true" : "false");
     mlo_line(e, "  \"axi_bits\": %d,\n  \"multipliers\": %lld,\n  \"interval_per_token\": %lld,\n  \"bench_frames\": %lld,", c->axi_bits, (long long)mlo_core_multipliers(c), (long long)mlo_core_interval(c), (long long)frames);
