@@ -9,6 +9,7 @@ The judge is Python, whose integers do not overflow: it computes every intermedi
               of both ends where an interval is said to be tight
     hardware  the emitted core gives the words of mlo run in Icarus; its registers are as wide as manifest.json says
     mutants   a register one bit narrower than its interval asks for gives other words: the attacks are attacks"""
+import itertools
 import json
 import os
 import re
@@ -23,7 +24,9 @@ import harness as t
 
 SIZES, BITS = (1, 7, 64, 255, 3072), (8, 10, 12, 16)
 BIAS = (-2 ** 31, 2 ** 31 - 1, 0)
-TOKENS, HEADS = 8, (1, 7, 64, 255)                      # of a frame: so many inputs at once; channels of a head
+TOKENS = 8                                              # of a frame: so many inputs at once
+HEADS = {8: (1, 7, 64, 255), 16: (1, 512)}              # channels of a head, by the bits of q, k and v
+ATTENTIONS = {"Attention": 4, "AttentionProbs": 7, "AttentionRounded": 10}     # and their parameters
 
 
 def low(bits): return -(1 << (bits - 1))
@@ -156,33 +159,74 @@ def norm(x, g, b, eps, sh, center, bits, seen):
 
 
 ROM = [int(65280 * 2.0 ** (-f / 64) + 0.5) for f in range(64)]
+FINE = [int(262143 * 2.0 ** (-f / 64) + 0.5) for f in range(65)]
 NEVER = -2 ** 40
 
 
-def attention(q, keys, values, mask, p, lt, simd, pe, bits, seen):
-    """One row of one head."""
-    ms, ss, mo, so = p
+def coarse(x):
+    x = min(4095, x)
+    return (ROM[x & 63] + (1 << (7 + (x >> 6)))) >> (8 + (x >> 6))
+
+
+def fine(x):
+    x = min(2 ** 17 - 1, x)
+    i, f, g = x >> 12, x >> 6 & 63, x & 63
+    a = FINE[f] - (((FINE[f] - FINE[f + 1]) * g + 32) >> 6)
+    return (2 * a + (1 << i)) >> (i + 1)
+
+
+def dots(q, keys, simd, seen):
+    """The scores of a row."""
     scores = []
     for key in keys:
         products = [a * b for a, b in zip(q, key)]
         for i in range(0, len(q), simd): seen("SIMD products", sum(products[i:i + simd]))
         scores.append(seen("s", sum(products)))
-    counts = list(mask) if any(mask) else [True] * len(mask)
+    return scores
+
+
+def in_steps(s, m, sh, zero, seen):
+    """A score as the source rounds it."""
+    scaled = seen("s * MR + 2^(SR-1)", seen("s * MR", s * m) + (1 << (sh - 1)))
+    seen("whole steps of s", scaled >> sh << sh)
+    return seen("r", clip((scaled >> sh) + zero, 8))
+
+
+def weights(scores, mask, ms, ss, exp2, seen):
+    """e of a row. No key counts: all do, and are equal."""
+    counts, known = list(mask) if any(mask) else [True] * len(mask), {}
     largest = max(s for s, c in zip(scores, counts) if c) if any(mask) else 0
-    weights = []
-    for s, c in zip(scores, counts):
+    for s, c in set(zip(scores, counts)):
         distance = seen("mx - s", largest - (s if any(mask) else 0)) if c else seen("mx - never", largest - NEVER)
         if c: seen("(mx - s) * MS", distance * ms)
-        x = min(4095, seen("(mx - s) * MS + 2^(SS-1)", distance * ms + (1 << (ss - 1))) >> ss)
-        weights.append(seen("e", (ROM[x & 63] + (1 << (7 + (x >> 6)))) >> (8 + (x >> 6)) if c else 0))
-    total = seen("sum e", sum(weights))
-    r = seen("R", seen("MO * 2^(LT+8)", mo << (lt + 8)) // total)
+        x = seen("(mx - s) * MS + 2^(SS-1)", distance * ms + (1 << (ss - 1))) >> ss
+        known[s, c] = seen("e", exp2(x) if c else 0)
+    return [known[x] for x in zip(scores, counts)]
+
+
+def mix(w, values, m, s, pe, bits, seen):
     y = []
     for column in zip(*values):
-        products = [e * v for e, v in zip(weights, column)]
+        products = [e * v for e, v in zip(w, column)]
         for i in range(0, len(products), pe): seen("PE products", sum(products[i:i + pe]))
-        y.append(requantize(seen, seen("sum e v", sum(products)), r, so, bits))
+        y.append(requantize(seen, seen("sum e v", sum(products)), m, s, bits))
     return y
+
+
+def attention(op, q, keys, values, mask, p, lt, simd, pe, bits, seen):
+    """One row of one head."""
+    scores = dots(q, keys, simd, seen)
+    if op == "Attention":
+        ms, ss, mo, so = p
+        e = weights(scores, mask, ms, ss, coarse, seen)
+        r = seen("R", seen("MO * 2^(LT+8)", mo << (lt + 8)) // seen("sum e", sum(e)))
+        return mix(e, values, r, so, pe, bits, seen)
+    ms, ss, mo, so, mp, sp, hp = p[:7]
+    if op == "AttentionRounded": scores = [in_steps(s, *p[7:], seen) for s in scores]
+    e = weights(scores, mask, ms, ss, fine, seen)
+    r = seen("R", seen("MP * 2^(LT+18)", mp << (lt + 18)) // seen("sum e", sum(e)))
+    w = [min(hp, seen("e * R + 2^(SP-1)", seen("e * R", x * r) + (1 << (sp - 1))) >> sp) for x in e]
+    return mix(w, values, mo, so, pe, bits, seen)
 
 
 # ---- what manifest.json says -----------------------------------------------------------------------------------------------------------------
@@ -213,8 +257,10 @@ class Loop:
             for center in (1, 0): self.use(self.put("LayerNorm", "LayerNorm %d %d" % (k, center), ["x%d" % k], 16, {"center": center}, g=ints([1] * k), b=ints([0] * k), p=np.array([1, 0], np.int64)), k)
         self.use(self.put("Requant", "Requant", ["x7"], 16, bias=ints([0] * 7), mult=ints([1] * 7), shift=ints([1] * 7)), 7)
         self.use(self.put("Add", "Add", ["x7", self.stream("y7", 7, bits)], 16, p=ints([1, 1, 1])), 7)
-        for d in HEADS if bits == 8 else ():
-            self.use(self.put("Attention", "Attention %d" % d, [self.stream("%s%d" % (x, d), d, 8) for x in "qkv"] + ["mlo_mask"], 8, {"heads": 1, "lt": 3}, p=ints([1, 1, 1, 1])), d)
+        for d in HEADS.get(bits, ()):
+            q, k, v = (self.stream("%s%d" % (x, d), d, bits) for x in "qkv")
+            for op, n in ATTENTIONS.items(): q = self.put(op, "%s %d" % (op, d), [q, k, v, "mlo_mask"], bits, {"heads": 1, "lt": 3}, p=ints([1] * n))
+            self.use(q, d)
 
     def save(self, path):
         shape, info = [1, TOKENS, 8], helper.make_tensor_value_info
@@ -324,18 +370,38 @@ def attack_add(k, bits, seen):
     return attacks
 
 
-def attack_attention(d, bits, seen):
+def scaled(m, shift):
+    """m 2^-shift, with a shift of 40 at most."""
+    return m >> max(0, shift - 40), min(40, shift)
+
+
+def constants(op, d, bits):
+    """Parameters of an attention: extremes, then some whose weights and results are neither all nor nothing, so that they tell what became of scores and sums."""
+    far = (d << 2 * bits).bit_length()                  # bits of a distance, and one
+    if op == "Attention": return (32767, 1, 32767, 62), (32767, 40, 32767, 24), (1, 1, 0, 20), (0, 1, 32767, 26), (*scaled(32767, far + 2), 32767, 26)
+    probs, extremes = (32767, 23, 32767, 28, 255), [(32767, 1, 32767, 23, 32767, 1, 255), (32767, 40, 32767, 22, 32767, 28, 20), (1, 1, 0, 62, 0, 62, 0), (0, 1, 32767, 1, 32767, 1, 255)]
+    if op == "AttentionProbs": return extremes + [(*scaled(32767, far - 2), *probs)]
+    steps = (262143, 1, 127), (262143, 40, -128), (0, 40, -128), (262143, 1, 0)
+    return [p + r for p, r in zip(extremes, steps)] + [(32767, 7, *probs, *scaled(262143, far + 8), zero) for zero in (-128, 127)]
+
+
+def attack_attention(d, bits, seen, op="Attention"):
     attacks, x, masks = [], patterns(d, bits), ([True] * TOKENS, [True, False] * (TOKENS // 2), [False] * TOKENS)
-    for mask in masks:
-        for v in [[low(bits)] * d] * TOKENS, [[high(bits)] * d] * TOKENS, np.random.default_rng(d).choice([low(bits), high(bits)], (TOKENS, d)):
-            # the last two: weights and results that are neither all nor nothing, so that they tell what became of scores and sums
-            for p in (32767, 1, 32767, 62), (32767, 40, 32767, 24), (1, 1, 0, 20), (0, 1, 32767, 26), (32767, (d << 2 * bits).bit_length() + 2, 32767, 26):
-                a = Attack("Attention", "Attention %d" % d, bits, bits, seen)
-                a.feed = {"q": np.array([x], dtype(bits)), "k": np.array([x], dtype(bits)), "v": np.array([v], dtype(bits)), "mask": np.array([mask]), "p": ints(p)}
-                a.attributes = {"heads": 1, "lt": 3}
-                a.y = [attention(q, x, a.feed["v"][0].tolist(), mask, p, 3, a.p["SIMD"], a.p["PE"], bits, seen) for q in x]
-                attacks.append(a)
+    keys = x, [x[0]] * TOKENS, [x[0]] + [x[1]] * (TOKENS - 1)               # all kinds, all equal and largest, one far above (or below) the others
+    values = [x[0]] * TOKENS, [x[1]] * TOKENS, np.random.default_rng(d).choice([low(bits), high(bits)], (TOKENS, d)).tolist()
+    for p in constants(op, d, bits):
+        for i, j in np.ndindex(3, 3):                   # any two of mask, keys and values meet; where all keys count and differ, values do, too
+            mask, k, v = masks[i], keys[j], values[(i + j + 2) % 3]
+            a = Attack(op, "%s %d" % (op, d), bits, bits, seen)
+            a.feed = {"q": np.array([x], dtype(bits)), "k": np.array([k], dtype(bits)), "v": np.array([v], dtype(bits)), "mask": np.array([mask]), "p": ints(p)}
+            a.attributes = {"heads": 1, "lt": 3}
+            a.y = [attention(op, q, k, v, mask, p, 3, a.p["SIMD"], a.p["PE"], bits, seen) for q in x]
+            attacks.append(a)
     return attacks
+
+
+def attack_probs(d, bits, seen): return attack_attention(d, bits, seen, "AttentionProbs")
+def attack_rounded(d, bits, seen): return attack_attention(d, bits, seen, "AttentionRounded")
 
 
 def attacks():
@@ -349,9 +415,10 @@ def attacks():
         for name, attack in ("Requant", attack_requant), ("RequantTable", attack_requant_table), ("Add", attack_add):
             seen = Seen()
             yield "%s, %d bits" % (name, bits), attack(7, bits, seen), seen
-    for d in HEADS:
-        seen = Seen()
-        yield "Attention, heads of %d channels" % d, attack_attention(d, 8, seen), seen
+    for bits, op in itertools.product(HEADS, ATTENTIONS):
+        for d in HEADS[bits]:
+            seen = Seen()
+            yield "%s, heads of %d channels of %d bits" % (op, d, bits), attack_attention(d, bits, seen, op), seen
 
 
 # ---- in Icarus ----------------------------------------------------------------------------------------------------------------------------------
@@ -435,13 +502,14 @@ def icarus_attention(attacks, p, library):
     def tokens(key):
         return [b | ((i == 0) | (i == TOKENS - 1) << 1 | int(key == "k" and a.feed["mask"][0][i]) << 2) << simd * bits for a in attacks for i, row in enumerate(a.feed[key][0].tolist()) for b in beats(row, simd, bits)]
     golden = [b | ((i == 0) | (i == TOKENS - 1) << 1) << simd * bits for a in attacks for i, row in enumerate(a.y) for b in beats(row, simd, bits)]
-    cb = banks(attacks, lambda a: [sum(int(v) << n for v, n in zip(a.feed["p"], (0, 16, 32, 48)))], 64)
+    at = (0, 16), (16, 6), (32, 16), (48, 6), (64, 16), (80, 6), (88, 8), (96, 18), (114, 6), (120, 8)      # of p: first bit, bits
+    cb = banks(attacks, lambda a: [sum((int(v) & (1 << n) - 1) << i for v, (i, n) in zip(a.feed["p"], at))], 128 if "PROB" in p else 64)
     q, k, v = (tokens(x) for x in "qkv")
     files = {n: hexwords(x, simd * bits + 3) for n, x in (("q.hex", q), ("k.hex", k), ("v.hex", v), ("golden.hex", golden))}
-    return told(*simulate("attention", dict(p, MAX=32768), dict(files, **{"c.hex": hexwords(cb, 128)}), dict(nq=len(q), nk=len(k), nc=len(cb), nm=len(golden), kbeats=TOKENS * p["D"] // simd), library))
+    return told(*simulate("attention", dict(p, MAX=65536), dict(files, **{"c.hex": hexwords(cb, 128)}), dict(nq=len(q), nk=len(k), nc=len(cb), nm=len(golden), kbeats=TOKENS * p["D"] // simd), library))
 
 
-IN_ICARUS = {"MVU": icarus_mvu, "Requant": icarus_requant, "Add": icarus_add, "LayerNorm": icarus_norm, "Attention": icarus_attention}
+IN_ICARUS = {"MVU": icarus_mvu, "Requant": icarus_requant, "Add": icarus_add, "LayerNorm": icarus_norm, **dict.fromkeys(ATTENTIONS, icarus_attention)}
 
 
 def icarus(attacks, library=os.path.join(t.root, "verilog"), **more):
@@ -459,7 +527,10 @@ def check_hardware():
             for center in (1, 0): t.case("worst case in Icarus: LayerNorm%s, %d channels of %d bits" % ("" if center else " without a mean", k, bits), icarus(attack_norm(k, bits, Seen(), center), **wide))
     for bits in BITS:
         for op, attack in ("Requant", attack_requant), ("Add", attack_add): t.case("worst case in Icarus: %s, %d bits" % (op, bits), icarus(attack(7, bits, Seen())))
-    for d in HEADS: t.case("worst case in Icarus: Attention, heads of %d channels" % d, icarus(attack_attention(d, 8, Seen())))
+    for bits, op in itertools.product(HEADS, ATTENTIONS):
+        for d in HEADS[bits]:
+            wide = dict(SIMD=16) if d == 512 else {}
+            t.case("worst case in Icarus: %s, heads of %d channels of %d bits" % (op, d, bits), icarus(attack_attention(d, bits, Seen(), op), **wide))
 
 
 def check_registers():
@@ -485,7 +556,9 @@ def check_registers():
 
 MVU, REQUANT, ADD = lambda: attack_mvu(64, 8, Seen()), lambda: attack_requant(7, 16, Seen()), lambda: attack_add(7, 16, Seen())
 NORM, RMS, ATTENTION = lambda: attack_norm(64, 16, Seen()), lambda: attack_rms(64, 16, Seen()), lambda: attack_attention(64, 8, Seen())
+PROBS, ROUNDED = lambda: attack_probs(64, 8, Seen()), lambda: attack_rounded(64, 8, Seen())
 PRODUCT = ("mlo_requantize.v", "PBITS = ABITS + MBITS;", "PBITS = ABITS + MBITS - {n};")
+LESS = ("mlo_requantize.v", "parameter SHIFT = 0 ", "parameter LESS = 0, parameter SHIFT = 0 "), ("mlo_requantize.v", "PBITS = ABITS + MBITS;", "PBITS = ABITS + MBITS - LESS;")     # of one product only
 MUTANTS = [
     (MVU, "x W", [("mlo_dot.v", "reg  signed [PBITS-1:0]   product0", "reg  signed [PBITS-1-{n}:0]   product0")]),
     (MVU, "SIMD products", [("mlo_dot.v", "reg signed [BITS-1:0] total;", "reg signed [BITS-1-{n}:0] total;")]),
@@ -513,6 +586,18 @@ MUTANTS = [
     (ATTENTION, "R", [("mlo_divide.v", "reg [QBITS-1:0] out_q_reg;", "reg [QBITS-1-{n}:0] out_q_reg;")]),
     (ATTENTION, "PE products", [("mlo_attention_mix.v", "wire [DOTB-1:0] dot;", "wire signed [DOTB-1-{n}:0] dot;"), ("mlo_attention_mix.v", "wire [DOTB-1:0] d = g_dot[s].dot;", "wire [DOTB-1:0] d = $signed(g_dot[s].dot);")]),
     (ATTENTION, "sum e v", [("mlo_attention_mix.v", "reg  [AB-1:0]   sum_reg;", "reg signed [AB-1-{n}:0]   sum_reg;")]),
+    (PROBS, "mx - s", [("mlo_exp2_fine.v", "DB = SBITS - 1;", "DB = SBITS - 1 - {n};")]),
+    (PROBS, "(mx - s) * MS", [("mlo_exp2_fine.v", "reg [PB-1:0] p2;", "reg [PB-1-{n}:0] p2;")]),
+    (PROBS, "e", [("mlo_exp2_fine.v", "here5, a6, e7;", "here5, a6; reg [17-{n}:0] e7;")]),
+    (PROBS, "sum e", [("mlo_attention_softmax.v", "reg  [SUMB-1:0]  sum_reg, lanes5;", "reg  [SUMB-1-{n}:0] sum_reg; reg [SUMB-1:0] lanes5;")]),
+    (PROBS, "MP * 2^(LT+18)", [("mlo_divide.v", "parameter NBITS = 16,", "parameter NBITS = 16, parameter LESS = NBITS - {n},"), ("mlo_divide.v", "{{WB-NBITS{1'b0}}, s_n};", "s_n[LESS-1:0];")]),
+    (PROBS, "R", [("mlo_divide.v", "reg [QBITS-1:0] out_q_reg;", "reg [QBITS-1-{n}:0] out_q_reg;")]),
+    (PROBS, "e * R", [("mlo_attention_mix.v", ".ABITS(EB + 1), .MBITS(RB + 1)", ".ABITS(EB + 1), .LESS({n}), .MBITS(RB + 1)"), *LESS]),
+    (PROBS, "PE products", [("mlo_attention_mix.v", "wire [DOTB-1:0] dot;", "wire signed [DOTB-1-{n}:0] dot;"), ("mlo_attention_mix.v", "wire [DOTB-1:0] d = g_dot[s].dot;", "wire [DOTB-1:0] d = $signed(g_dot[s].dot);")]),
+    (PROBS, "acc * M", [("mlo_attention_mix.v", ".ABITS(AB), .MBITS(MB + 1)", ".ABITS(AB), .LESS({n}), .MBITS(MB + 1)"), *LESS]),
+    (ROUNDED, "s * MR", [("mlo_attention_round.v", ".ABITS(SB), .MBITS(19)", ".ABITS(SB), .LESS({n}), .MBITS(19)"), *LESS]),
+    (ROUNDED, "r", [("mlo_attention_round.v", "assign out = out_reg;", "wire [7:0] most = out_reg; assign out = {{{n}{most[7-{n}]}}, most[7-{n}:0]};")]),
+    (ROUNDED, "mx - s", [("mlo_exp2_fine.v", "DB = SBITS - 1;", "DB = SBITS - 1 - {n};")]),
 ]
 
 
