@@ -12112,7 +12112,7 @@ static void mlo_attention_intermediates(const mlo_site *s, const mlo_unit *u, ml
     int bits = s->in_bits[0], lt = mlo_clog2(s->tokens), probs = mlo_attention_probs(s->node), abits = bits + 9 + lt;
     mlo_interval x = mlo_signed_bits(bits), qk = mlo_product_of(x, x), w = mlo_product_of(mlo_from_to(0, 255), x), mix = mlo_sum_of_many(s->tokens, w);
     mlo_attention_bounds b = { 2 * bits + (d > 1 ? mlo_clog2(d) : 1), lt, mlo_sum_of_many(d, qk) };
-    mlo_intermediate scores = { "s", b.score, 1, 40, 40, b.sbits, 1, "u_score.row_max" };       /* above `never` */
+    mlo_intermediate scores = { "s", b.score, 1, 41, 41, b.sbits, 1, "u_score.row_max" };       /* above `never`, -2^40 */
     mlo_intermediate sums = { "sum e v", mix, 1, MLO_IN_INT64, MLO_IN_DOUBLE, abits, 1, "u_mix.g_sum[0].sum_reg" };
     mlo_note_hardware(l, "SIMD products", mlo_sum_of_many(u->simd, qk), 1, 2 * bits + mlo_clog2(u->simd), 1, "u_score.g_dot[0].u_dot.sum");
     mlo_note(l, scores);
