@@ -173,8 +173,9 @@ static const char *mlo_scope_moved(mlo *m, const char *scope, int by) {
     while (end && !(scope[end - 1] >= '0' && scope[end - 1] <= '9')) end--;
     for (at = end; at && scope[at - 1] >= '0' && scope[at - 1] <= '9'; at--) {}
     if (at == end || strchr(scope + end, '/')) return NULL;
-    long n = strtol(scope + at, NULL, 10) + by;
-    return n < 0 ? NULL : mlo_format(m, "%.*s%ld%s", (int)at, scope, n, scope + end);
+    long n = strtol(scope + at, NULL, 10);
+    if (n > INT_MAX / 2 || n + by < 0) return NULL;        /* no layer's number */
+    return mlo_format(m, "%.*s%ld%s", (int)at, scope, n + by, scope + end);
 }
 
 /* A scope under layer `from` as it is called under layer `to`: each level that begins with from's name begins with to's. */

@@ -42,6 +42,13 @@ def residual(layers=3, scopes=False, taps=False, between=False, differs=None):
     return model(nodes, [info("x0", 1, 2, 4)], [info("y" if between else "x%d" % layers, 1, 2, 4)] + outputs, init)
 
 
+def numbers():
+    """A layer's number that has no successor."""
+    m = residual(2)
+    m.graph.node[0].name = "m.9223372036854775807." + m.graph.node[0].name
+    return m
+
+
 def attention(layers=2, cache=False):
     """One head: softmax(q k^T / 2 + mask) v, with what a cache adds as inputs and outputs of each layer."""
     nodes, init, inputs, outputs = [], [("half", np.float32(0.5)), ("eps", np.float32(1e-5)), ("shape", ints(1, -1, 4))], [info("x0", 1, 2, 4), info("keep", 1, 2, t=T.BOOL)], []
@@ -145,7 +152,7 @@ def products():
     return model(nodes + [N("Unknown", outs, ["y"], domain="own")], [info("x", 1)], [info("y")], init)
 
 
-SEEDS = {"residual": residual, "scoped": lambda: residual(3, True), "taps": lambda: residual(3, False, True, True), "differs": lambda: residual(4, True, differs=1), "attention": attention, "cache": lambda: attention(2, True), "control": control,
+SEEDS = {"residual": residual, "scoped": lambda: residual(3, True), "numbers": numbers, "taps": lambda: residual(3, False, True, True), "differs": lambda: residual(4, True, differs=1), "attention": attention, "cache": lambda: attention(2, True), "control": control,
          "repeated_scan": repeated_scan, "functions": functions, "shapes": shapes, "tensors": tensors, "external": external, "quantized": quantized, "products": products}
 
 
