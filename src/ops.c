@@ -3,11 +3,15 @@
  * in:  a node.     out: its mlo_op (shape rule, evaluation), or NULL.
  * invariant: names are unique over all tables; a table that is added later (the kernels of domain mlo) cannot change a standard op.
  * example: mlo_ops_add(m, &mlo_kernels[0].op, n, sizeof mlo_kernels[0]); ... const mlo_op *op = mlo_op_of(m, node);
- * cost: one map look-up; the map is made when the first node asks.
+ * cost: one map look-up; the tables are walked for the first node of each kind only, so opening a handle costs nothing.
  *
  * To add an op: its run (and shape rule, if none of the usual ones fits) in the family's file, one line here, a test in tests/test_ops.py.
  */
-struct mlo_op_index { mlo_map map; };        /* interned name ("MatMul", "mlo.MVU") -> mlo_op */
+struct mlo_op_index {
+    struct { const mlo_op *first; size_t n, stride; } table[8]; size_t n_table;
+    mlo_map seen;                   /* interned name ("MatMul", "mlo.MVU") -> mlo_op, or mlo_no_op */
+};
+static const mlo_op mlo_no_op = { "", NULL, NULL, 0 };
 
 #define MLO_OP(name, rule) { #name, mlo_shape_##rule, mlo_run_##name, 1 }
 #define MLO_OP2(name, rule) { #name, mlo_shape_##rule, mlo_run_##name, 2 }
@@ -56,12 +60,21 @@ static int mlo_ops_add(mlo *m, const mlo_op *first, size_t n, size_t stride) {
         if (!(m->ops = MLO_NEW(m, struct mlo_op_index))) return (int)m->error.code;
         MLO_TRY(mlo_ops_add(m, mlo_standard_ops, sizeof mlo_standard_ops / sizeof *mlo_standard_ops, sizeof *mlo_standard_ops));
     }
-    for (size_t i = 0; i < n; i++) {
-        const mlo_op *op = (const mlo_op *)(const void *)((const char *)first + i * stride);
-        const char *name = mlo_intern(m, op->name);
-        if (!name || mlo_map_put(m, &m->ops->map, name, (void *)(uintptr_t)op)) return (int)m->error.code;
-    }
+    struct mlo_op_index *x = m->ops;
+    if (!n) return 0;
+    if (x->n_table == sizeof x->table / sizeof *x->table) return mlo_fail_at(m, MLO_E_BUG, NULL, "more than %zu tables of operators", x->n_table);
+    x->table[x->n_table].first = first; x->table[x->n_table].n = n; x->table[x->n_table++].stride = stride;
     return 0;
+}
+
+/* The op of this name in the first table that has it. */
+static const mlo_op *mlo_op_find(const struct mlo_op_index *x, const char *name) {
+    for (size_t t = 0; t < x->n_table; t++)
+        for (size_t i = 0; i < x->table[t].n; i++) {
+            const mlo_op *op = (const mlo_op *)(const void *)((const char *)x->table[t].first + i * x->table[t].stride);
+            if (!strcmp(op->name, name)) return op;
+        }
+    return &mlo_no_op;
 }
 
 /* The op of a node, NULL when there is none. */
@@ -69,7 +82,10 @@ static const mlo_op *mlo_op_of(mlo *m, const mlo_node *n) {
     if (!m->ops && mlo_ops_add(m, NULL, 0, 0)) return NULL;
     int standard = !n->domain || !*n->domain || mlo_eq(n->domain, "ai.onnx");
     const char *name = standard ? n->op : mlo_format(m, "%s.%s", n->domain, n->op);
-    return (const mlo_op *)mlo_map_get(&m->ops->map, name);
+    if (!name) return NULL;
+    const mlo_op *op = (const mlo_op *)mlo_map_get(&m->ops->seen, name);
+    if (!op && mlo_map_put(m, &m->ops->seen, name, (void *)(uintptr_t)(op = mlo_op_find(m->ops, name)))) return NULL;
+    return op == &mlo_no_op ? NULL : op;
 }
 
 /* The version of the standard operators that the model is written in. */
