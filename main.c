@@ -7,6 +7,7 @@
  *     error document on stdout and the exit status are made.
  */
 #define _XOPEN_SOURCE 700
+#define _DEFAULT_SOURCE      /* madvise */
 #include "mlo.h"
 #include <cjson/cJSON.h>
 #include <errno.h>
@@ -18,6 +19,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/types.h>
 #include <sys/wait.h>

@@ -41,11 +41,24 @@ static void cli_close(void *user, void *file) { (void)user; close(((cli_source *
 
 static void cli_warn(void *user, const char *line) { (void)user; fprintf(stderr, "%s\n", line); }
 
+/* Memory: what a large model fills lies on large pages where the system has them (Linux). A graph of 16,000 nodes spreads over 60 MB, and
+ * walking it costs more in page faults and address translation than in arithmetic. */
+enum { CLI_HUGE = 2 << 20 };
+static void *cli_alloc(void *user, size_t bytes) {
+    (void)user;
+#ifdef MADV_HUGEPAGE
+    void *p;
+    if (bytes >= CLI_HUGE && bytes < SIZE_MAX / 2 && !posix_memalign(&p, CLI_HUGE, bytes)) { madvise(p, bytes / CLI_HUGE * CLI_HUGE, MADV_HUGEPAGE); return p; }
+#endif
+    return malloc(bytes);
+}
+static void cli_release(void *user, void *block) { (void)user; free(block); }
+
 /* A handle of mlo's on POSIX files. *opened must outlive it. */
 static mlo *cli_handle(int *opened) {
     mlo_desc d;
     memset(&d, 0, sizeof d);
-    d.user = opened; d.warn = cli_warn; d.open = cli_open; d.read = cli_read; d.close = cli_close;
+    d.user = opened; d.alloc = cli_alloc; d.release = cli_release; d.warn = cli_warn; d.open = cli_open; d.read = cli_read; d.close = cli_close;
     *opened = 0;
     return mlo_open(&d);
 }
