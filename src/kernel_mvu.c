@@ -104,9 +104,9 @@ static mlo_interval mlo_mvu_acc(const mlo_site *s) { return mlo_mvu_sums(s->in[1
 static void mlo_mvu_intermediates(const mlo_site *s, const mlo_unit *u, mlo_intermediates *l) {
     int pbits = s->in_bits[0] + mlo_site_weight_bits(s), abits = mlo_bits_for(mlo_mvu_acc(s));
     mlo_interval product = mlo_mvu_product(s), acc = mlo_mvu_acc(s), sum = mlo_sum_of_many(s->in[1].dims[0], product);
-    mlo_intermediate products = { "x W", product, 1, MLO_IN_INT32, MLO_IN_DOUBLE, pbits, 1, "row[0].u_dot.pair[0].product0" };
+    mlo_intermediate products = { "x W", product, 1, MLO_IN_INT32, MLO_IN_DOUBLE, pbits, 1, "rows[0].u_dots.quad[0].row[0].a" };
     mlo_note(l, products);
-    mlo_note_hardware(l, "SIMD products", mlo_sum_of_many(u->simd, product), 1, pbits + mlo_clog2(u->simd), 1, "row[0].u_dot.sum");
+    mlo_note_hardware(l, "SIMD products", mlo_sum_of_many(u->simd, product), 1, pbits + mlo_clog2(u->simd), 1, "row[0].sum");
     mlo_note_golden(l, "K products", sum, 1, MLO_IN_INT64, MLO_IN_DOUBLE);
     mlo_note_all(l, "acc", acc, 1, abits, 1, "row[0].acc");
     mlo_note_requantize(l, mlo_product_of(acc, mlo_multipliers), abits + 16, "row[0].u_requantize.prod2", s->n_in > 5 ? mlo_index_bits(s) : s->out_bits);
@@ -126,7 +126,7 @@ static int mlo_mvu_unit(const mlo_site *s, int64_t pe, int64_t simd, mlo_unit *u
     mlo_unit_param(u, "TABLE", table);
     if (table) mlo_unit_param(u, "TBITS", index);
     mlo_unit_shift(s, u);
-    u->interval = k / simd * (n / pe); u->latency = mlo_clog2(simd) + 11 + table;
+    u->interval = k / simd * (n / pe); u->latency = (mlo_clog2(simd) + 1) / 2 + 11 + table;
     u->multipliers = pe * simd; u->other = mlo_site_pow2(s) ? 0 : pe; u->macs = k * n;
     return 0;
 }

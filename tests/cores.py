@@ -80,7 +80,7 @@ class Body:
         name, y = self.node("MVUTable" if table else "MVU", [x, self.parameter(T.INT8, k, n), *self.channel_parameters(n), *more], n, bits, {"mlo.parts": str(parts)} if parts > 1 else {})
         self.kernels.append(Kernel(name, [(p, s) for p in divisors(n // parts) for s in divisors(k)], lambda p, s: (k // s) * (n // p), lambda p, s: p * s,
                                    lambda p, s: [(8 * p * s, (n // p) * (k // s)), (64 * p, n // p)] + ([(bits, 256)] if table else []),
-                                   latency=lambda p, s: clog2(s) + 11 + table))
+                                   latency=lambda p, s: (clog2(s) + 1) // 2 + 11 + table))
         return y
 
     def attention(self, x, heads):

@@ -560,8 +560,8 @@ PROBS, ROUNDED = lambda: attack_probs(64, 8, Seen()), lambda: attack_rounded(64,
 PRODUCT = ("mlo_requantize.v", "PBITS = ABITS + MBITS;", "PBITS = ABITS + MBITS - {n};")
 LESS = ("mlo_requantize.v", "parameter SHIFT = 0 ", "parameter LESS = 0, parameter SHIFT = 0 "), ("mlo_requantize.v", "PBITS = ABITS + MBITS;", "PBITS = ABITS + MBITS - LESS;")     # of one product only
 MUTANTS = [
-    (MVU, "x W", [("mlo_dot.v", "reg  signed [PBITS-1:0]   product0", "reg  signed [PBITS-1-{n}:0]   product0")]),
-    (MVU, "SIMD products", [("mlo_dot.v", "reg signed [BITS-1:0] total;", "reg signed [BITS-1-{n}:0] total;")]),
+    (MVU, "x W", [("mlo_dots.v", "wire signed [PBITS-1:0] a, b, c, d; // the products", "wire signed [PBITS-1-{n}:0] a; wire signed [PBITS-1:0] b, c, d; // the products")]),
+    (MVU, "SIMD products", [("mlo_mvu.v", "wire signed [SBITS-1:0] sum;", "wire signed [SBITS-1-{n}:0] sum;"), ("mlo_mvu.v", "{{(ABITS - SBITS){sum[SBITS-1]}}, sum}", "{{(ABITS - SBITS + {n}){sum[SBITS-1-{n}]}}, sum}")]),
     (MVU, "acc", [("mlo_mvu.v", "reg  signed [ABITS-1:0] acc;", "reg  signed [ABITS-1-{n}:0] acc;")]),
     (MVU, "acc * M", [PRODUCT]),
     (REQUANT, "acc", [("mlo_requant.v", "wire signed [XBITS:0]   acc =", "wire signed [XBITS-{n}:0]   acc =")]),

@@ -10,7 +10,7 @@
 // Throughput II = KF*NF cycles per token exactly, KF = K/SIMD, NF = N/PE, back to back: the next token's vector is
 //            stored while this one computes. A token with `first` costs 1 cycle more (if its parameters are loaded).
 // Latency    idle, parameters loaded: last beat of a token taken in cycle t => its first output beat is offered in cycle
-//            t + KF + clog2(SIMD) + 11 + TABLE + (1 if `first`); the others follow every KF cycles.
+//            t + KF + ceil(clog2(SIMD)/2) + 11 + TABLE + (1 if `first`); the others follow every KF cycles.
 // Stall      a result that cannot leave freezes the pipeline; nothing is lost, nothing recomputed. A parameter memory
 //            that is not loaded freezes only what is in front of it: results of the iteration before drain.
 // Parameters s_axis_w: words of PE*SIMD*WBITS, address nf*KF + kf, bits (p*SIMD+s)*WBITS: W[kf*SIMD+s][nf*PE+p]
@@ -41,6 +41,7 @@ module mlo_mvu #(
     parameter TABLE     = 0,        // 1: a table behind the requantization
     parameter TBITS     = 8,        // bits of the table's index
     parameter SHIFT     = 0,        // 1: scales are powers of two
+    parameter PACK      = 1,        // 1: two products a multiplier (mlo_dots); the numbers and the cycles are the same
     parameter AXI_WIDTH = 128       // bits of a parameter beat
 ) (
     input  wire                  clk,
@@ -76,7 +77,7 @@ module mlo_mvu #(
     localparam [NW-1:0] N_LAST = NF[NW-1:0] - 1'b1;
     localparam SBITS = XBITS + WBITS + $clog2(SIMD);
     localparam QBITS = (TABLE != 0) ? TBITS : YBITS;           // what the requantization makes
-    localparam DA = 2 + $clog2(SIMD);               // slots of segment A: memory output, operands, .. tree but its last
+    localparam DA = 2 + ($clog2(SIMD) + 1) / 2;     // slots of segment A: memory output, operands, .. tree but its last
     localparam DB = 8;                              // of segment B: tree's last, accumulator, six of mlo_requantize
 
     generate
@@ -193,15 +194,39 @@ module mlo_mvu #(
         .s_axis_tdata(s_axis_c_tdata), .s_axis_tvalid(s_axis_c_tvalid), .s_axis_tready(s_axis_c_tready),
         .first(c_swap), .ready(c_ready), .addr(c_addr), .en(c_read), .data(c_data));
 
+    // PACK: rows in pairs; `excess` is the sum of x that the first one of each has too much, times 2^(WBITS-1).
+    localparam PAIRED = (PACK != 0) ? PE / 2 : 0;   // pairs
+    wire signed [SBITS-1:0] excess;
+    wire [PE*SBITS-1:0]     sums;
+    wire [PE-1:0]           lack;
     genvar p;
     generate
+        // Its last stage stays with segment A: the slot there is used in the first cycle segment B moves, and nothing comes
+        // after it before segment A moves.
+        for (p = 0; p < PE; p = p + ((p < 2 * PAIRED) ? 2 : 1)) begin : rows
+            localparam ROWS = (p < 2 * PAIRED) ? 2 : 1;
+            wire carry;
+            mlo_dots #(.SIMD(SIMD), .XBITS(XBITS), .WBITS(WBITS), .ROWS(ROWS), .PACK(PACK)) u_dots (
+                .clk(clk), .en(en_a), .x(x_data), .w(w_data[p*SIMD*WBITS +: ROWS*SIMD*WBITS]), .sum(sums[p*SBITS +: ROWS*SBITS]), .carry(carry));
+            assign lack[p +: ROWS] = {ROWS{carry}};     // of the second row
+        end
+        if (PAIRED > 0) begin : with_excess             // weights of 1, and synthesis leaves only the adders
+            wire [XBITS+$clog2(SIMD)+1:0] x_sum;
+            wire                          unused_carry;
+            mlo_dots #(.SIMD(SIMD), .XBITS(XBITS), .WBITS(2), .ROWS(1)) u_excess (
+                .clk(clk), .en(en_a), .x(x_data), .w({SIMD{2'b01}}), .sum(x_sum), .carry(unused_carry));
+            assign excess = {x_sum[XBITS+$clog2(SIMD):0], {(WBITS - 1){1'b0}}};
+            wire unused_excess = &{1'b0, unused_carry, x_sum};
+        end else begin : no_excess
+            assign excess = {SBITS{1'b0}};
+        end
         for (p = 0; p < PE; p = p + 1) begin : row
             wire signed [SBITS-1:0] sum;
-            mlo_dot #(.SIMD(SIMD), .XBITS(XBITS), .WBITS(WBITS)) u_dot (
-                // its last stage stays with segment A: the slot there is used in the first cycle segment B moves, and
-                // nothing comes after it before segment A moves
-                .clk(clk), .en(en_a),
-                .x(x_data), .w(w_data[p*SIMD*WBITS +: SIMD*WBITS]), .sum(sum));
+            if (p < 2 * PAIRED && p % 2 == 0) begin : first
+                assign sum = sums[p*SBITS +: SBITS] - excess;
+            end else begin : plain
+                assign sum = sums[p*SBITS +: SBITS];
+            end
 
             // The bias is the start value. M and S of the group are kept: its memory moves on before they are used.
             wire signed [ABITS-1:0] bias;
@@ -213,9 +238,16 @@ module mlo_mvu #(
             reg  signed [ABITS-1:0] acc;
             reg         [15:0]      mul;
             reg         [5:0]       shift;
+            wire signed [ABITS-1:0] add = {{(ABITS - SBITS){sum[SBITS-1]}}, sum}, old = sum_start ? bias : acc;
+            wire        [ABITS:0]   next;           // with a carry in, or without that bit
+            if (p < 2 * PAIRED && p % 2 == 1) begin : second
+                assign next = {add, lack[p]} + {old, lack[p]};
+            end else begin : whole
+                assign next = {add + old, 1'b0};
+            end
             always @(posedge clk)
                 if (en_b && sum_valid) begin
-                    acc   <= (sum_start ? bias : acc) + {{(ABITS - SBITS){sum[SBITS-1]}}, sum};
+                    acc   <= next[ABITS:1];
                     if (sum_start) begin
                         mul   <= c_data[64*p + 32 +: 16];
                         shift <= c_data[64*p + 48 +: 6];
@@ -227,7 +259,7 @@ module mlo_mvu #(
             mlo_requantize #(.ABITS(ABITS), .MBITS(16), .YBITS(QBITS), .SHIFT(SHIFT)) u_requantize (
                 .clk(clk), .rst(rst), .en(en_b), .in_valid(b_valid[0]), .in_acc(acc), .in_m(mul), .in_s(shift),
                 .out_valid(unused_valid), .out_y(q_data[p*QBITS +: QBITS]));
-            wire unused_bits = &{1'b0, unused_valid, c_data[64*p +: 32], c_data[64*p + 54 +: 10]};
+            wire unused_bits = &{1'b0, unused_valid, lack[p], next[0], excess, c_data[64*p +: 32], c_data[64*p + 54 +: 10]};
         end
     endgenerate
 `endif

@@ -20,8 +20,8 @@ def requantize(acc, m, s, bits):
 class Case:
     """Parameters and tokens of a run: `iterations` parameter sets, `tokens` tokens in each."""
 
-    def __init__(self, seed, iterations, tokens, K, N, PE, SIMD, XBITS=8, WBITS=8, ABITS=32, YBITS=8, TABLE=0, TBITS=8, SHIFT=0, AXI_WIDTH=128):
-        self.p = dict(K=K, N=N, PE=PE, SIMD=SIMD, XBITS=XBITS, WBITS=WBITS, ABITS=ABITS, YBITS=YBITS, TABLE=TABLE, TBITS=TBITS, SHIFT=SHIFT, AXI_WIDTH=AXI_WIDTH)
+    def __init__(self, seed, iterations, tokens, K, N, PE, SIMD, XBITS=8, WBITS=8, ABITS=32, YBITS=8, TABLE=0, TBITS=8, SHIFT=0, PACK=1, AXI_WIDTH=128):
+        self.p = dict(K=K, N=N, PE=PE, SIMD=SIMD, XBITS=XBITS, WBITS=WBITS, ABITS=ABITS, YBITS=YBITS, TABLE=TABLE, TBITS=TBITS, SHIFT=SHIFT, PACK=PACK, AXI_WIDTH=AXI_WIDTH)
         self.KF, self.NF = K // SIMD, N // PE
         self.iterations, self.tokens = iterations, tokens
         rng = np.random.default_rng(seed)
@@ -66,7 +66,7 @@ class Case:
         self.counts = dict(n_in=len(lines_in), n_w=len(lines_w), n_c=len(lines_c), n_t=len(lines_t), n_out=len(self.want))
         bench.check(NAME, len(lines_in) <= 16384 and len(lines_w) <= 65536 and len(lines_c) <= 16384, "vectors too long")
         self.load = max(len(lines_w), len(lines_c), len(lines_t)) // iterations   # beats of the largest bank
-        self.latency = self.KF + clog2(SIMD) + 11 + TABLE
+        self.latency = self.KF + (clog2(SIMD) + 1) // 2 + 11 + TABLE
 
     def run(self, seed=1, s_in=0, s_w=0, s_c=0, s_t=0, s_out=0, hold=0, gap=0):
         r = bench.run(NAME, self.p, self.files, seed=seed, s_in=s_in, s_w=s_w, s_c=s_c, s_t=s_t, s_out=s_out, hold=hold, gap=gap, **self.counts)
@@ -137,19 +137,21 @@ def main():
     bench.ok(NAME, "tables of 10-bit and 6-bit indices")
     for n, (wbits, xbits) in enumerate(((2, 4), (3, 5), (4, 8), (5, 12), (8, 16))):
         for table in (0, 1):
-            Case(70 + n, 4, 3, WBITS=wbits, XBITS=xbits, YBITS=xbits, TABLE=table, SHIFT=(n + table) & 1, **dict(SHAPES[n], ABITS=32)).stalled(range(n + 1, n + 3))
-    bench.ok(NAME, "weights of 2 to 8 bits; requantization without a multiplier")
+            Case(70 + n, 4, 3, WBITS=wbits, XBITS=xbits, YBITS=xbits, TABLE=table, SHIFT=(n + table) & 1, PACK=(n >> 1 ^ table) & 1, **dict(SHAPES[n], ABITS=32)).stalled(range(n + 1, n + 3))
+    bench.ok(NAME, "weights of 2 to 8 bits; requantization without a multiplier; multipliers of their own or shared")
     for simd in (6, 5, 3):
-        Case(simd, 2, 2, K=150, N=60, PE=5, SIMD=simd, TABLE=simd & 1).stalled([simd])
-    bench.ok(NAME, "K=150 N=60 PE=5 SIMD=6, 5, 3")
+        Case(simd, 2, 2, K=150, N=60, PE=5, SIMD=simd, TABLE=simd & 1, PACK=simd & 1).stalled([simd])
+    for simd, pe in ((17, 2), (21, 3)):
+        Case(simd, 2, 2, K=2 * simd, N=6, PE=pe, SIMD=simd).stalled([simd])
+    bench.ok(NAME, "K=150 N=60 PE=5 SIMD=6, 5, 3; a tree of three stages")
     for table in (0, 1):
         for n, shape in enumerate(SHAPES):
             kf, nf = shape["K"] // shape["SIMD"], shape["N"] // shape["PE"]
             axi = shape.get("AXI_WIDTH", 128)
             load = max(256 * 16 // axi if table else 1, kf * nf * -(-shape["PE"] * shape["SIMD"] * 16 // axi) , nf * -(-shape["PE"] * 64 // axi)) + 4
             tokens = -(-load // (kf * nf)) + 1
-            Case(n, 4, tokens, TABLE=table, **shape).throughput()
-            Case(n, 3, 2, TABLE=table, **shape).single()
+            Case(n, 4, tokens, TABLE=table, PACK=table, **shape).throughput()
+            Case(n, 3, 2, TABLE=table, PACK=1 - table, **shape).single()
             r = Case(n, 3, 6, TABLE=table, **shape).run(s_out=95)
             bench.check(NAME, r["blocked"] > r["starved"] // 4, "never blocked behind a slow sink")
     bench.ok(NAME, "II = K/SIMD * N/PE back to back, one cycle per iteration; the latency formula")

@@ -54,7 +54,7 @@ module tb_source #(
 endmodule
 
 module mvu_tb;
-    parameter K = 8, N = 8, PE = 2, SIMD = 2, XBITS = 8, WBITS = 8, ABITS = 32, YBITS = 8, TABLE = 0, TBITS = 8, SHIFT = 0, AXI_WIDTH = 128;
+    parameter K = 8, N = 8, PE = 2, SIMD = 2, XBITS = 8, WBITS = 8, ABITS = 32, YBITS = 8, TABLE = 0, TBITS = 8, SHIFT = 0, PACK = 1, AXI_WIDTH = 128;
     localparam IW = SIMD * XBITS, OW = PE * YBITS;
 
     reg clk = 0, rst = 1;
@@ -98,7 +98,7 @@ module mvu_tb;
         .data(t), .valid(t_v), .ready(t_r));
 
     mlo_mvu #(.K(K), .N(N), .PE(PE), .SIMD(SIMD), .XBITS(XBITS), .WBITS(WBITS), .ABITS(ABITS), .YBITS(YBITS),
-              .TABLE(TABLE), .TBITS(TBITS), .SHIFT(SHIFT), .AXI_WIDTH(AXI_WIDTH)) dut (
+              .TABLE(TABLE), .TBITS(TBITS), .SHIFT(SHIFT), .PACK(PACK), .AXI_WIDTH(AXI_WIDTH)) dut (
         .clk(clk), .rst(rst),
         .s_axis_tdata(i[IW-1:0]), .s_axis_tuser(i[IW +: 3]), .s_axis_tvalid(i_v), .s_axis_tready(i_r),
         .m_axis_tdata(o), .m_axis_tuser(o_u), .m_axis_tvalid(o_v), .m_axis_tready(o_r),

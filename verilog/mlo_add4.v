@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: MIT
+// mlo_add4: the registered sum of up to four signed numbers, each of which may lack 1: a node of an adder tree
+//
+// Contract   total + carry_out = a + b + c + d + (the ones of carry_in), all exact. COUNT < 4: only the first COUNT numbers
+//            count. CARRY = 0: carry_in is taken as 0, and carry_out is 0.
+// Throughput one sum per cycle.    Latency 1 cycle with en high.    Stall: en low freezes it. No reset inside.
+// Legal      COUNT 1..4, BITS >= 2.
+//
+// COUNT numbers bring COUNT carries to COUNT - 1 adders: each adder takes one as its carry in, the last one goes on. A carry in
+// is a bit of its own below the numbers, twice: so written, it costs no LUT, and synthesis makes no rows of compressors. Two adders
+// in a row are little slower than one: the second starts as soon as the first has its lowest bit.
+`default_nettype none
+
+module mlo_add4 #(
+    parameter BITS  = 16,           // bits of a number
+    parameter COUNT = 4,            // numbers
+    parameter CARRY = 0             // 1: numbers with carries
+) (
+    input  wire            clk,
+    input  wire            en,
+    input  wire [BITS-1:0] a,
+    input  wire [BITS-1:0] b,
+    input  wire [BITS-1:0] c,
+    input  wire [BITS-1:0] d,
+    input  wire [3:0]      carry_in,
+    output reg  [BITS+1:0] total,
+    output wire            carry_out
+);
+    localparam LOW = CARRY != 0 ? 1 : 0;            // the bit for carries, below the numbers
+
+    generate
+        if (COUNT < 1 || COUNT > 4) mlo_error_COUNT_must_be_1_to_4 u_count ();
+    endgenerate
+
+    wire [BITS+LOW:0]   ab, cd;
+    wire [BITS+1+LOW:0] abcd;
+    generate
+        if (COUNT == 1) begin : one
+            assign ab = {a[BITS-1], a, {LOW{1'b0}}};
+        end else if (CARRY != 0) begin : two_carry
+            assign ab = {a[BITS-1], a, carry_in[0]} + {b[BITS-1], b, carry_in[0]};
+        end else begin : two
+            assign ab = {a[BITS-1], a} + {b[BITS-1], b};
+        end
+        if (COUNT < 4) begin : three
+            assign cd = {c[BITS-1], c, {LOW{1'b0}}};
+        end else if (CARRY != 0) begin : four_carry
+            assign cd = {c[BITS-1], c, carry_in[2]} + {d[BITS-1], d, carry_in[2]};
+        end else begin : four
+            assign cd = {c[BITS-1], c} + {d[BITS-1], d};
+        end
+        if (COUNT < 3) begin : half
+            assign abcd = {ab[BITS+LOW], ab};
+        end else if (CARRY != 0) begin : all_carry
+            assign abcd = {ab[BITS+1], ab[BITS+1:1], carry_in[1]} + {cd[BITS+1], cd[BITS+1:1], carry_in[1]};
+        end else begin : all
+            assign abcd = {ab[BITS], ab} + {cd[BITS], cd};
+        end
+        if (CARRY != 0) begin : keep
+            reg over;
+            always @(posedge clk) if (en) over <= carry_in[COUNT-1];
+            assign carry_out = over;
+        end else begin : none
+            assign carry_out = 1'b0;
+        end
+    endgenerate
+    always @(posedge clk) if (en) total <= abcd[BITS+1+LOW:LOW];
+    wire unused = &{1'b0, b, c, d, ab, cd, abcd, carry_in};
+endmodule
+
+`default_nettype wire
