@@ -93,7 +93,7 @@ module mlo_requant #(
 
     // ---- lanes -----------------------------------------------------------------------------------------------------
     reg  [PE*XBITS-1:0] x1;                         // beside the word read for it
-    reg  [6:0]          v;                          // x1, then six stages of mlo_requantize
+    reg  [6:0]          v;                          // x1, the operands, then five stages of mlo_requantize
     reg  [20:0]         u;
     always @(posedge clk) begin
         if (rst)     v <= 7'd0;
@@ -108,12 +108,21 @@ module mlo_requant #(
     genvar p;
     generate
         for (p = 0; p < PE; p = p + 1) begin : lane
-            wire signed [XBITS-1:0] x2 = x1[p*XBITS +: XBITS], offset = word[64*p +: XBITS];
+            // between the memory, which is slow, and the adder: a register (that adder and its register are in a DSP block)
+            reg  signed [XBITS-1:0] x2, offset;
+            reg         [15:0]      mul;
+            reg         [5:0]       shift;
+            always @(posedge clk) if (en && v[0]) begin
+                x2     <= x1[p*XBITS +: XBITS];
+                offset <= word[64*p +: XBITS];
+                mul    <= word[64*p + 32 +: 16];
+                shift  <= word[64*p + 48 +: 6];
+            end
             wire signed [XBITS:0]   acc = x2 + offset;  // registered where mlo_requantize begins
             wire                    unused_valid;       // the same in each lane: v stands for all
-            mlo_requantize #(.ABITS(XBITS + 1), .MBITS(16), .YBITS(QBITS), .SHIFT(SHIFT)) u_requantize (
-                .clk(clk), .rst(rst), .en(en), .in_valid(v[0]), .in_acc(acc), .in_m(word[64*p + 32 +: 16]),
-                .in_s(word[64*p + 48 +: 6]), .out_valid(unused_valid), .out_y(q[p*QBITS +: QBITS]));
+            mlo_requantize #(.ABITS(XBITS + 1), .MBITS(16), .YBITS(QBITS), .DEEP(0), .SHIFT(SHIFT)) u_requantize (
+                .clk(clk), .rst(rst), .en(en), .in_valid(v[1]), .in_acc(acc), .in_m(mul), .in_s(shift),
+                .out_valid(unused_valid), .out_y(q[p*QBITS +: QBITS]));
             wire unused_lane = &{1'b0, unused_valid, word[64*p +: 32], word[64*p + 54 +: 10]};
         end
     endgenerate

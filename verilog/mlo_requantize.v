@@ -5,10 +5,11 @@
 //            SHIFT = 1: m is 2^(MBITS-2), whatever in_m says: scales are powers of two, and there is no multiplier.
 //            y = clip(acc * 2^(MBITS-2-s)), halves rounded up: MBITS-3 places to the left .. 64-MBITS to the right.
 // Throughput one value per cycle with en high.
-// Latency    exactly 6 cycles with en high: in_valid in cycle t gives out_valid (and out_y) in cycle t + 6.
+// Latency    exactly 5 + DEEP cycles with en high: in_valid in cycle t gives out_valid (and out_y) in cycle t + 5 + DEEP.
+//            DEEP = 0: the product has one register instead of two; for operands of a single DSP block.
 // Stall      en low freezes every register of the lane, its valid bits too; out_y holds the last value until the next one. No handshake inside: the user keeps en
 //            low while out_valid is high and nobody takes out_y.
-// Legal      ABITS >= 2, MBITS >= 2, YBITS >= 2, SHIFT 0 or 1.
+// Legal      ABITS >= 2, MBITS >= 2, YBITS >= 2, SHIFT and DEEP 0 or 1.
 //
 // How it stays small: floor((p + 2^(s-1)) / 2^s) = floor((floor(p / 2^(s-1)) + 1) / 2), so no 64-bit adder is needed:
 // shift by s-1, add one, drop one bit. And of the shifted product only the low YBITS+1 bits and the question "does
@@ -20,6 +21,7 @@ module mlo_requantize #(
     parameter ABITS = 32,           // bits of acc
     parameter MBITS = 16,           // bits of m
     parameter YBITS = 8,            // bits of y
+    parameter DEEP  = 1,            // 1: two registers behind the multiplier
     parameter SHIFT = 0             // 1: no multiplier
 ) (
     input  wire             clk,
@@ -48,7 +50,8 @@ module mlo_requantize #(
     endgenerate
 
     // A stage moves only when a value enters it: an idle lane is still, in hardware and in a simulator.
-    reg  [5:0] valid;
+    reg  [5:0] valid_reg;
+    wire [5:0] valid = (DEEP != 0) ? valid_reg : {valid_reg[5:3], valid_reg[1], valid_reg[1:0]};
     wire [5:0] enter = {valid[4:0], in_valid};
     wire       moves = en && {valid, in_valid} != 7'd0;
     assign out_valid = valid[5];
@@ -56,8 +59,10 @@ module mlo_requantize #(
     // 1: operands (the input registers of a DSP block). 2, 3: the product (its multiplier and output registers)
     reg signed [ABITS-1:0] acc1;
     wire signed [PBITS-1:0] prod1;
-    reg signed [PBITS-1:0] prod2, prod3;
-    reg        [5:0]       sh1, sh2, sh3;           // s - 1
+    reg signed [PBITS-1:0] prod2, prod3_reg;
+    reg        [5:0]       sh1, sh2, sh3_reg;       // s - 1
+    wire signed [PBITS-1:0] prod3 = (DEEP != 0) ? prod3_reg : prod2;
+    wire       [5:0]       sh3 = (DEEP != 0) ? sh3_reg : sh2;
     generate
         if (SHIFT != 0) begin : wires
             assign prod1 = {{2{acc1[ABITS-1]}}, acc1, {(MBITS - 2){1'b0}}};
@@ -98,7 +103,7 @@ module mlo_requantize #(
 
     always @(posedge clk) begin
         if (moves) begin
-            valid <= enter;
+            valid_reg <= enter;
             if (enter[0]) begin
                 acc1 <= in_acc;
                 sh1  <= in_s - 6'd1;
@@ -108,8 +113,8 @@ module mlo_requantize #(
                 sh2   <= sh1;
             end
             if (enter[2]) begin
-                prod3 <= prod2;
-                sh3   <= sh2;
+                prod3_reg <= prod2;
+                sh3_reg   <= sh2;
             end
             if (enter[3]) begin
                 win4 <= ext3[at3 +: WBITS];
@@ -124,16 +129,19 @@ module mlo_requantize #(
             end
             if (enter[5]) y6 <= big5 ? largest ^ {YBITS{neg5}} : t5[YBITS:1] + {{(YBITS - 1){1'b0}}, up5};
         end
-        if (rst) valid <= 6'd0;
+        if (rst) valid_reg <= 6'd0;
     end
 
 `ifdef FORMAL
     // Stage by stage against the plain formula, computed wide: each assertion is inductive by itself. f_okN: what is in
     // stage N came in through the port with a legal s. The product itself is taken as it is, but with SHIFT.
     localparam FB = (PBITS > 64) ? PBITS + 2 : 66;
-    reg  [2:0]             f_in = 3'd0;
-    reg  [5:0]             f_s1, f_s2, f_s3;
-    reg  signed [ABITS-1:0] f_a1, f_a2, f_a3;
+    reg  [2:0]             f_in_reg = 3'd0;
+    reg  [5:0]             f_s1, f_s2, f_s3_reg;
+    reg  signed [ABITS-1:0] f_a1, f_a2, f_a3_reg;
+    wire [2:0]             f_in = (DEEP != 0) ? f_in_reg : {f_in_reg[1], f_in_reg[1:0]};
+    wire [5:0]             f_s3 = (DEEP != 0) ? f_s3_reg : f_s2;
+    wire signed [ABITS-1:0] f_a3 = (DEEP != 0) ? f_a3_reg : f_a2;
     wire signed [PBITS-1:0] f_a = f_a3, f_m = 1 << (MBITS - 2);
     reg                    f_ok4 = 1'b0, f_ok5 = 1'b0, f_ok6 = 1'b0;
     reg  [YBITS-1:0]       f_y4, f_y5, f_y6;
@@ -150,9 +158,9 @@ module mlo_requantize #(
                                            : t4[YBITS:1] + {{(YBITS - 1){1'b0}}, t4[0] && t4[YBITS:1] != largest};
     always @(posedge clk)
         if (en) begin
-            if (enter[0]) {f_in[0], f_s1, f_a1} <= {1'b1, in_s, in_acc};
-            if (enter[1]) {f_in[1], f_s2, f_a2} <= {f_in[0], f_s1, f_a1};
-            if (enter[2]) {f_in[2], f_s3, f_a3} <= {f_in[1], f_s2, f_a2};
+            if (enter[0]) {f_in_reg[0], f_s1, f_a1} <= {1'b1, in_s, in_acc};
+            if (enter[1]) {f_in_reg[1], f_s2, f_a2} <= {f_in[0], f_s1, f_a1};
+            if (enter[2]) {f_in_reg[2], f_s3_reg, f_a3_reg} <= {f_in[1], f_s2, f_a2};
             if (enter[3]) {f_ok4, f_y4}   <= {f_ok3, f_clip[YBITS-1:0]};
             if (enter[4]) {f_ok5, f_y5}   <= {f_ok4, f_y4};
             if (enter[5]) {f_ok6, f_y6}   <= {f_ok5, f_y5};
