@@ -252,8 +252,15 @@ static int64_t mlo_core_bits(const mlo_hw *c) {
  * FIFOs are taken as deep enough, which mlo_core_fifos makes them. Cycle 0 is the first input beat. */
 typedef struct { int64_t cycles, interval; double *frame_done; } mlo_prediction;
 
+/* Who watches a schedule hears of each token that an element works on, from when to when; and of each loading of an element's
+ * parameters (then token is -1, and frame the first one of those that use them). */
+typedef struct { int element; int64_t iteration, frame, token, begin, end; } mlo_moment;
+typedef void (*mlo_moment_seen)(void *user, const mlo_moment *what);
+
 typedef struct {
     const mlo_hw *c;
+    mlo_moment_seen seen; void *user;   /* NULL: nobody watches */
+    int64_t iteration, frame;           /* of this pass */
     double *out;                        /* [element][token] of this pass; row n_element: the loop's input */
     double *kept;                       /* [frame in flight][token]: the pass before, of the same frame */
     double *last;                       /* [element]: when the latest token left */
@@ -264,14 +271,21 @@ typedef struct {
 
 static double mlo_most(double a, double b) { return a > b ? a : b; }
 
+static void mlo_schedule_tell(const mlo_schedule *s, int element, int64_t token, double begin, double end) {
+    const mlo_moment what = { element, s->iteration, s->frame, token, (int64_t)begin, (int64_t)end };
+    if (s->seen) s->seen(s->user, &what);
+}
+
 /* The loader serves elements in dataflow order; it waits for the bank an element freed when it began the iteration before. */
 static void mlo_schedule_load(mlo_schedule *s, int64_t iteration) {
     for (int i = 0; i < s->c->n_element; i++) {
         const mlo_unit *u = &s->c->element[i].unit;
         int64_t beats = mlo_unit_beats(u, s->c->axi_bits);
         if (beats && iteration >= 2) s->loader = mlo_most(s->loader, s->begun[i]);
+        double begin = s->loader;
         s->loader += (double)beats * 256 / s->c->rate;
         s->ready[i] = beats ? s->loader : 0;
+        if (beats) mlo_schedule_tell(s, i, -1, begin, s->loader);
     }
 }
 
@@ -292,6 +306,7 @@ static void mlo_schedule_element(mlo_schedule *s, int i, int first_of_iteration)
             out[t] = start + interval + latency;
         } else out[t] = mlo_most(avail + latency, s->last[i] + interval);      /* works while the token arrives */
         s->last[i] = out[t];
+        mlo_schedule_tell(s, i, t, out[t] - latency - interval, out[t] - latency);
     }
 }
 
@@ -303,8 +318,10 @@ static int mlo_predict_passes(mlo_schedule *s, int64_t frames, mlo_prediction *p
     for (int64_t group = 0; group * c->frames < frames; group++) {
         int64_t g = frames - group * c->frames < c->frames ? frames - group * c->frames : c->frames;
         for (int64_t i = 0; i < l; i++) {
+            s->iteration = i; s->frame = group * c->frames;
             mlo_schedule_load(s, count++);
             for (int64_t f = 0; f < g; f++) {
+                s->frame = group * c->frames + f;
                 for (int64_t t = 0; t < t_n; t++) clock = input[t] = mlo_most(clock + beats, i ? s->kept[f * t_n + t] + 4 : 0);
                 for (int k = 0; k < c->n_element; k++) mlo_schedule_element(s, k, f == 0);
                 memcpy(s->kept + f * t_n, end, (size_t)t_n * sizeof *end);
@@ -318,10 +335,10 @@ static int mlo_predict_passes(mlo_schedule *s, int64_t frames, mlo_prediction *p
     return 0;
 }
 
-/* Cycles of a run of `frames` frames of the longest length. */
-static int mlo_predict(mlo *m, const mlo_hw *c, int64_t frames, mlo_prediction *p) {
+/* Cycles of a run of `frames` frames of the longest length; who watches (or NULL) hears of all that happens. */
+static int mlo_predict_seen(mlo *m, const mlo_hw *c, int64_t frames, mlo_prediction *p, mlo_moment_seen seen, void *user) {
     size_t n = (size_t)c->n_element, rows = (n + 1 + (size_t)c->frames) * (size_t)c->tokens + 3 * n;
-    mlo_schedule s = { c, NULL, NULL, NULL, NULL, NULL, 60 };        /* 60: the first descriptor's way to memory and back */
+    mlo_schedule s = { c, seen, user, 0, 0, NULL, NULL, NULL, NULL, NULL, 60 };        /* 60: the first descriptor's way to memory and back */
     s.out = (double *)mlo_scratch(m, rows, sizeof *s.out);
     p->frame_done = MLO_NEW_N(m, double, (size_t)frames);
     if (!s.out || !p->frame_done) { mlo_scratch_free(m, s.out); return (int)m->error.code; }
@@ -333,6 +350,7 @@ static int mlo_predict(mlo *m, const mlo_hw *c, int64_t frames, mlo_prediction *
     mlo_scratch_free(m, s.out);
     return 0;
 }
+static int mlo_predict(mlo *m, const mlo_hw *c, int64_t frames, mlo_prediction *p) { return mlo_predict_seen(m, c, frames, p, NULL, NULL); }
 
 /* A run of as many frames as can be in flight; its interval is that of many more, where frames overlap. */
 static int mlo_predict_steady(mlo *m, const mlo_hw *c, mlo_prediction *p) {

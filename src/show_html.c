@@ -288,7 +288,7 @@ static int mlo_chart_run(mlo_chart *h) {
     mlo *m = h->v->m;
     const mlo_hw *c = h->v->hw;
     size_t n = (size_t)c->n_element, rows = (n + 1 + (size_t)c->frames) * (size_t)c->tokens + 3 * n;
-    mlo_schedule s = { c, NULL, NULL, NULL, NULL, NULL, 60 };
+    mlo_schedule s = { c, NULL, NULL, 0, 0, NULL, NULL, NULL, NULL, NULL, 60 };
     if (!(s.out = (double *)mlo_scratch(m, rows, sizeof *s.out))) return (int)m->error.code;
     for (size_t i = 0; i < rows; i++) s.out[i] = 0;
     s.kept = s.out + (n + 1) * (size_t)c->tokens; s.last = s.kept + (size_t)c->frames * (size_t)c->tokens; s.begun = s.last + n; s.ready = s.begun + n;
