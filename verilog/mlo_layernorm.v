@@ -246,13 +246,11 @@ module mlo_layernorm #(
         .m_tdata({m_axis_tuser, m_axis_tdata}), .m_tvalid(m_axis_tvalid), .m_tready(m_axis_tready)
     );
 
-    // ---- Status: starved: nothing is under way between the sums and the lanes, or parameters are missing.
+    // ---- Status: starved: neither busy nor blocked, so without a token, a root or parameters.
     reg  [2:0] stat_reg;
     wire       busy    = valid[1] && front;
     wire       blocked = !back;
-    wire       starved = c_wait || (valid == 8'd0 && !t_valid && v_ready);
-    always @(posedge clk)
-        stat_reg <= rst ? 3'd0 : {blocked && !busy, starved && !busy && !blocked, busy};
+    always @(posedge clk) stat_reg <= rst ? 3'd0 : busy ? 3'b001 : blocked ? 3'b100 : 3'b010;
     assign stat = stat_reg;
 
     wire unused = &{1'b0, r_data, x_level};
