@@ -87,6 +87,9 @@ static long cli_number(cli *c, const char *name, long otherwise, long low, long 
 #include "cli/report.c"      /* what quantize measured, as a table */
 #include "cli/model.c"       /* the stage verbs, run, check, show */
 #include "cli/build.c"       /* emit, compile: the directory and the summary */
+#include "cli/bench.c"       /* what is simulated: the directory, frames, golden words */
+#include "cli/probe.c"       /* sim --probe */
+#include "cli/trace.c"       /* sim --trace */
 #include "cli/sim.c"         /* sim */
 
 static int cli_help(cli *c) {

@@ -86,6 +86,7 @@ static const cli_flag cli_flags[] = {
     { "axi-latency",      "CYCLES",    V_SIM,             0, NULL, "from a read request to its first beat; default 7" },
     { "bandwidth",        "BYTES",     V_SIM,             0, NULL, "bytes per cycle that memory gives, e.g. 12.8" },
     { "probe",            NULL,        V_SIM,             0, NULL, "compare every kernel's stream; names the first kernel, iteration, token and channel that differ" },
+    { "trace",            NULL,        V_SIM,             0, NULL, "a profile as JSON lines behind the report: each token in each kernel, each loading of parameters (see below)" },
     { "wave",             "FILE.fst",  V_SIM,             0, NULL, "record waves (GTKWave: tb/mlo_top.gtkw)" },
     { "against",          "ORIGINAL.onnx", V_CHECK,       0, NULL, "the model it was rolled from" },
     { "text",             NULL,        V_SHOW,            0, NULL, "a table for people (the default)" },
@@ -96,6 +97,19 @@ static const cli_flag cli_flags[] = {
     { "completion",       "bash",      V_HELP,            0, NULL, "a completion script" },
 };
 enum { CLI_FLAGS = sizeof cli_flags / sizeof *cli_flags };
+
+/* What a verb's output means, where a line does not say it. */
+static const struct { unsigned verb; const char *text; } cli_notes[] = {
+    { V_SIM, "The report: busy, starved and blocked are the kernel's own counters, read over AXI-Lite: cycles in which it works, waits for input or parameters,\n"
+             "waits for its output. utilization = macs / (multipliers x cycles per frame): as simulated (utilization), as predicted (predicted_utilization), and\n"
+             "if the busiest kernel never rested (bound_utilization). memory: beats read, and the share of cycles in which one came. `mlo show DIR` shows it." },
+    { V_SIM, "--trace adds a line per tile, also in DIR/sim/trace.jsonl; cycle 1 is that of the first input beat, what is loaded ahead has cycles from 0 down:\n"
+             "  {\"kernel\",\"frame\",\"iteration\",\"token\",\"begin\",\"end\",\"load\",\"compute\",\"store\",\"starved\",\"blocked\"}\n"
+             "      begin, end: its first input beat, its last output beat; load, store: cycles from its first to its last input beat, output beat;\n"
+             "      compute, starved, blocked: what the kernel did from the end of the token before to the end of this one\n"
+             "  {\"kernel\",\"rest\":true,\"compute\",\"starved\",\"blocked\"}    after its last token: all of a kernel's lines add up to its counters\n"
+             "  {\"kernel\",\"memory\",\"frame\",\"iteration\",\"begin\",\"end\",\"load\"}    a bank is filled, for that frame on" },
+};
 
 static const char *const cli_statuses[] = { "ok", "the answer is no: a mismatch, a folding that does not fit", "usage, or a file that cannot be read or written",
     "bad input", "unsupported", "a bug in mlo" };
@@ -168,6 +182,7 @@ static void cli_help_all(FILE *out) {
 static void cli_help_verb(FILE *out, const cli_verb *v) {
     fprintf(out, "mlo %s %s: %s\n\n", v->name, v->takes, v->help);
     for (int i = 0; i < CLI_FLAGS; i++) if (cli_flags[i].verbs & v->bit) cli_help_flag(out, &cli_flags[i]);
+    for (size_t i = 0; i < sizeof cli_notes / sizeof *cli_notes; i++) if (cli_notes[i].verb & v->bit) fprintf(out, "\n%s\n", cli_notes[i].text);
 }
 
 /* Text in roff: a leading point or apostrophe is a request, a backslash an escape, a plain minus a hyphen. */
@@ -200,6 +215,16 @@ static void cli_help_man(FILE *out) {
         fprintf(out, ". Verbs:");
         for (int k = 0; k < CLI_VERBS; k++) if (f->verbs & cli_verbs[k].bit) fprintf(out, " %s", cli_verbs[k].name);
         fprintf(out, ".\n");
+    }
+    for (size_t i = 0; i < sizeof cli_notes / sizeof *cli_notes; i++) {
+        fprintf(out, i ? ".PP\n.nf\n" : ".SH NOTES\n.nf\n");
+        for (const char *p = cli_notes[i].text; *p; p += strcspn(p, "\n"), p += *p == '\n') {
+            char line[400];
+            snprintf(line, sizeof line, "%.*s", (int)strcspn(p, "\n"), p);
+            cli_roff(out, line);
+            fprintf(out, "\n");
+        }
+        fprintf(out, ".fi\n");
     }
     fprintf(out, ".SH EXIT STATUS\n");
     for (size_t i = 0; i < sizeof cli_statuses / sizeof *cli_statuses; i++) fprintf(out, ".TP\n%d\n%s\n", (int)i, cli_statuses[i]);

@@ -3,7 +3,7 @@
  * The bench writes the registers as a host would, plays tb/input.hex, compares every word with tb/golden.hex, and ends with one line:
  * MLO PASS .. and $finish, or MLO FAIL .. and $fatal. All its choices (stalls, memory latency) come from seeded generators, so the two
  * simulators see the same cycles. Its plusargs: input, golden, mask, params (files), beats, mask_beats, iterations, frames_in_flight, seed, stall,
- * latency, rate, timeout, probe, wave. */
+ * latency, rate, timeout, probe, trace, wave. */
 
 static void mlo_tb_declarations(mlo_emitter *e, int64_t words) {
     const mlo_hw *c = e->c;
@@ -23,8 +23,8 @@ static const char *const mlo_tb_body[] = {
     "    always #5 clk = !clk;",
     "    reg [31:0] cycle = 0, start = 0;",
     "    reg started = 0;",
-    "    integer seed, stall, latency, rate, beats, mask_beats, iterations, frames_in_flight, timeout, idle, k, f, probe, quiet, opened;",
-    "    reg [8*512-1:0] input_file, golden_file, mask_file, params_file, wave_file, probe_file;",
+    "    integer seed, stall, latency, rate, beats, mask_beats, iterations, frames_in_flight, timeout, idle, k, f, probe, trace, quiet, opened;",
+    "    reg [8*512-1:0] input_file, golden_file, mask_file, params_file, wave_file, probe_file, trace_file;",
     "",
     "    // ---- the core and what it talks to",
     "    reg  [11:0] awaddr = 0, araddr = 0;",
@@ -101,7 +101,11 @@ static const char *const mlo_tb_rest[] = {
     "        quiet <= !go || (in_tvalid && in_tready) || (out_tvalid && out_tready) || (m_rvalid && m_rready) ? 0 : quiet + 1;",
     "    end",
     "",
-    "    integer busy [0:255], starved [0:255], blocked [0:255];",
+    "    integer busy [0:255], starved [0:255], blocked [0:255], counted [0:2];",
+    "    reg over = 0;                       // the run is: the trace may end",
+    "    // beats on the read channel while a frame is inside, as the counters see it",
+    "    integer channel_busy = 0;",
+    "    always @(posedge clk) if (u_top.u_regs.counts && m_rvalid && m_rready) channel_busy <= channel_busy + 1;",
     "    initial begin",
     "        if (!$value$plusargs(\"seed=%d\", seed)) seed = 1;",
     "        if (!$value$plusargs(\"stall=%d\", stall)) stall = 0;",
@@ -119,6 +123,9 @@ static const char *const mlo_tb_rest[] = {
     "        if ($value$plusargs(\"wave=%s\", wave_file)) begin $dumpfile(wave_file); $dumpvars(0, mlo_tb); end",
     "        probe = 0;",
     "        if ($value$plusargs(\"probe=%s\", probe_file)) probe = $fopen(probe_file, \"w\");",
+    "        trace = 0;",
+    "        if ($value$plusargs(\"trace=%s\", trace_file)) trace = $fopen(trace_file, \"w\");",
+    "        if (trace != 0) trace_streams;",
     "        $readmemh(input_file, u_source.mem, 0, beats - 1);",
     "        $readmemh(golden_file, u_sink.mem, 0, beats - 1);",
     "        if (MASKED != 0) $readmemh(mask_file, u_mask.mem, 0, mask_beats - 1);",
@@ -139,12 +146,17 @@ static const char *const mlo_tb_rest[] = {
     "            read(12'h084 + 16 * k); starved[k] = value;",
     "            read(12'h088 + 16 * k); blocked[k] = value;",
     "        end",
+    "        for (k = 0; k < 3; k = k + 1) begin read(12'h040 + 4 * k); counted[k] = value; end",
+    "        over = 1; @(negedge clk); over = 0;",
     "        repeat (200) @(negedge clk);            // a surplus word would come now",
     "        for (f = 0; f < frames && f < 256; f = f + 1) $display(\"MLO FRAME %0d %0d\", f, u_sink.frame_done[f] - start + 1);",
     "        for (k = 0; k < KERNELS; k = k + 1) $display(\"MLO KERNEL %0d %0d %0d %0d\", k, busy[k], starved[k], blocked[k]);",
+    "        $display(\"MLO COUNTERS %0d %0d %0d\", counted[0], counted[1], counted[2]);",
     "        $display(\"MLO WEIGHTS %0d\", ram_beats);",
+    "        $display(\"MLO CHANNEL %0d %0d\", channel_busy, rate);",
     "        read(12'h00c);",
     "        if (probe != 0) $fclose(probe);",
+    "        if (trace != 0) begin $fwrite(trace, \"B %0d\\n\", start); $fclose(trace); end",
     "        if (errors != 0) begin",
     "            $display(\"MLO FAIL word %0d expected %h got %h\", error_index, error_expected, error_got);",
     "            $fatal;",
@@ -169,7 +181,48 @@ static void mlo_tb_probe(mlo_emitter *e) {
     mlo_line(e, "    always @(posedge clk) if (probe != 0) begin");
     for (int i = 0; i < e->c->n_element; i++) if (e->c->element[i].kernel)
         mlo_line(e, "        if (u_top.%s_tvalid && u_top.%s_tready) $fwrite(probe, \"%s %%h\\n\", u_top.%s_tdata);", e->c->element[i].name, e->c->element[i].name, e->c->element[i].name, e->c->element[i].name);
-    mlo_line(e, "    end\nendmodule");
+    mlo_line(e, "    end");
+}
+
+/* What +trace=FILE watches: first the kernels' outputs, then their inputs and parameter memories. */
+typedef struct { char is; int kernel; const char *name, *port; int64_t beats; } mlo_traced;      /* is: 'O', 'I', 'P' */
+
+static void mlo_tb_watch(mlo_traced *list, int *n, char is, int kernel, const char *name, const char *port, int64_t beats) {
+    const mlo_traced one = { is, kernel, name, port, beats };
+    list[(*n)++] = one;
+}
+
+static int mlo_tb_streams(const mlo_hw *c, mlo_traced *list) {
+    int n = 0, kernel = 0;
+    for (int i = 0; i < c->n_element; i++) {
+        const mlo_port *y = &c->element[i].unit.out;
+        if (c->element[i].kernel) mlo_tb_watch(list, &n, 'O', n, c->element[i].name, y->port, y->channels / y->lanes);
+    }
+    for (int i = 0; i < c->n_element; i++) if (c->element[i].kernel) {
+        const mlo_unit *u = &c->element[i].unit;
+        for (int k = 0; k < u->n_in; k++) mlo_tb_watch(list, &n, 'I', kernel, c->element[i].name, u->in[k].port, u->in[k].channels / u->in[k].lanes);
+        for (int k = 0; k < u->n_memory; k++) mlo_tb_watch(list, &n, 'P', kernel, c->element[i].name, u->memory[k].port, mlo_memory_beats(&u->memory[k], c->axi_bits));
+        kernel++;
+    }
+    return n;
+}
+
+/* The file begins with a list of the streams, "O|I|P stream kernel port", and ends with "B cycle": when the first beat came in. */
+static int mlo_tb_trace(mlo_emitter *e) {
+    mlo_traced *list = MLO_NEW_N(e->m, mlo_traced, MLO_CORE_MOST * (1 + MLO_UNIT_PORTS + MLO_UNIT_MEMORIES));
+    if (!list) return (int)e->m->error.code;
+    int n = mlo_tb_streams(e->c, list);
+    mlo_line(e, "\n    // ---- +trace=FILE: each token of each kernel, each loading of each parameter memory");
+    mlo_line(e, "    localparam [%d:0] TRACE_BEATS = {", 32 * n - 1);
+    for (int i = n; i--; ) mlo_line(e, "        32'd%lld%s", (long long)list[i].beats, i ? "," : "};");
+    mlo_line(e, "    wire [%d:0] trace_beat = {", n - 1);
+    for (int i = n; i--; ) mlo_line(e, "        u_top.u_%s.%s_tvalid && u_top.u_%s.%s_tready%s", list[i].name, list[i].port, list[i].name, list[i].port, i ? "," : "};");
+    mlo_line(e, "    mlo_sim_trace #(.STREAMS(%d), .KERNELS(KERNELS), .BEATS(TRACE_BEATS)) u_trace (.clk(clk), .file(trace), .cycle(cycle), .over(over),", n);
+    mlo_line(e, "        .beat(trace_beat), .counts(u_top.u_regs.counts), .stat(u_top.stat));");
+    mlo_line(e, "    task trace_streams; begin");
+    for (int i = 0; i < n; i++) mlo_line(e, "        $fwrite(trace, \"%c %d %d %s\\n\");", list[i].is, i, list[i].kernel, list[i].port);
+    mlo_line(e, "    end endtask");
+    return 0;
 }
 
 static int mlo_emit_tb(mlo_emitter *e, int64_t frames) {
@@ -179,6 +232,8 @@ static int mlo_emit_tb(mlo_emitter *e, int64_t frames) {
     mlo_lines(e, mlo_tb_rest);
     if (!e->c->masked) mlo_line(e, "    assign mask_tready = 1'b1;");
     mlo_tb_probe(e);
+    if (mlo_tb_trace(e)) return (int)e->m->error.code;
+    mlo_line(e, "endmodule");
     return mlo_file_text(e, "tb/mlo_tb.v");
 }
 

@@ -1,0 +1,142 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""What `mlo sim` counts: the counters of the kernels, memory traffic, --trace. Judged by counting in the source model (shapes of weights,
+iterations, tokens) and by the headers of verilog/ (cores.py), never by what mlo predicts.
+
+    python tests/test_trace.py path/to/mlo [NAME ...]        Icarus; Verilator once"""
+import json
+import os
+import onnx
+import cores
+import harness as t
+
+
+def build(name, *flags):
+    path = t.at("_".join([name, *flags]).replace("--", ""))
+    t.good("compile", t.model(name), *flags, "-o", path)
+    return path
+
+
+def sim(path, *flags):
+    """The report, the lines behind it."""
+    lines = [json.loads(line) for line in t.good("sim", path, "--trace", *flags).splitlines()]
+    return lines[0], lines[1:]
+
+
+def weights(path):
+    """[K, N] of each matrix-vector unit of the core, in the order of the body: from the shapes in host/core.onnx."""
+    m = onnx.load(os.path.join(path, "host/core.onnx"))
+    scan = next(n for n in m.graph.node if n.op_type == "Scan")
+    body = next(a.g for a in scan.attribute if a.name == "body")
+    stacked = {i.name: o for i, o in zip(body.input, scan.input)}
+    dims = {x.name: list(x.dims) for x in m.graph.initializer}
+    made = {o: n for n in [*m.graph.node, *body.node] for o in n.output}
+    inside = {o for n in body.node for o in n.output}
+    def shape(name):
+        """Without the axis of iterations; through what only moves numbers."""
+        if name in stacked: return shape(stacked[name])[-2:]
+        if name in dims: return dims[name]
+        n = made[name]
+        if n.op_type == "Transpose": return shape(n.input[0])[::-1]
+        if n.op_type == "Concat" and name in inside: return [shape(n.input[0])[0], sum(shape(i)[1] for i in n.input)]        # merged projections
+        return shape(n.input[0])
+    return [shape(n.input[1])[-2:] for n in body.node if n.domain == "mlo" and n.op_type.startswith("MVU")]
+
+
+def wrong_counters(r, manifest, path):
+    """'' or which counter is not what the folding says."""
+    tokens, iterations = r["frames"] * manifest["tokens"], manifest["iterations"]
+    mvus = iter(weights(path))
+    if r["counters"] != {"cycles": r["cycles"], "frames": r["frames"], "beats": r["counters"]["beats"]}: return "counted %s in a run of %s cycles" % (r["counters"], r["cycles"])
+    for k, m in zip(r["kernels"], manifest["kernels"]):
+        if k["busy"] + k["starved"] + k["blocked"] != r["cycles"]: return "%s: %s + %s + %s cycles of %s" % (k["name"], k["busy"], k["starved"], k["blocked"], r["cycles"])
+        if k["op"].startswith("MVU"):
+            rows, columns = next(mvus)
+            work, macs = (rows // k["simd"]) * (columns // k["pe"]), rows * columns
+            if k["macs"] != macs * manifest["tokens"] * iterations: return "%s: %s macs, not %s" % (k["name"], k["macs"], macs * manifest["tokens"] * iterations)
+        elif k["op"].startswith("Attention"): continue        # two arrays that overlap: busy is when either works
+        else: work = m["channels"] // k["pe"]
+        if k["busy"] != tokens * iterations * work: return "%s busy for %s cycles, not %s x %s x %s" % (k["name"], k["busy"], tokens, iterations, work)
+    return ""
+
+
+def wrong_shares(r, manifest):
+    macs, multipliers = sum(k["macs"] for k in r["kernels"]), sum(k["multipliers"] for k in r["kernels"])
+    bound = manifest["iterations"] * manifest["tokens"] * max(m["interval"] for m in manifest["kernels"])
+    g, done = manifest["frames_in_flight"], r["frame_done"]
+    interval = (done[-1] - done[g - 1]) / (len(done) - g) if len(done) >= 2 * g and len(done) % g == 0 else r["cycles"] / len(done)
+    for key, cycles in ("utilization", interval), ("bound_utilization", bound), ("predicted_utilization", r["predicted_interval"]):
+        if abs(r[key] - macs / (multipliers * cycles)) > 1e-9: return "%s %s, not %s / (%s x %s)" % (key, r[key], macs, multipliers, cycles)
+        for k in r["kernels"]:
+            if k["multipliers"] and abs(k[key] - k["macs"] / (k["multipliers"] * cycles)) > 1e-9: return "%s: %s %s" % (k["name"], key, k[key])
+    return "" if r["bound"] == bound and r["bound_utilization"] <= 1 else "bound %s, not %s" % (r["bound"], bound)
+
+
+def wrong_memory(r, manifest, lines):
+    beats = {(d["kernel"], d["port"]): cores.memory(d["word_bits"], d["words"])[0] for d in manifest["descriptors"]}
+    memory, groups = r["memory"], -(-r["frames"] // manifest["frames_in_flight"])
+    if memory["beats_per_iteration"] != sum(beats.values()): return "%s beats per iteration, not %s" % (memory["beats_per_iteration"], sum(beats.values()))
+    least = sum(beats.values()) * manifest["iterations"] * groups
+    if not least <= memory["beats"] <= least + 2 * sum(beats.values()) + 1024: return "%s beats read, %s are needed" % (memory["beats"], least)
+    if abs(memory["busy_share"] - memory["busy"] / r["cycles"]) > 1e-9 or memory["busy"] > min(memory["beats"], r["cycles"]): return str(memory)
+    loads = [x for x in lines if "memory" in x]
+    for key, n in beats.items():
+        mine = [x for x in loads if (x["kernel"], x["memory"]) == key]
+        if not groups * manifest["iterations"] <= len(mine) <= groups * manifest["iterations"] + 2: return "%s.%s is filled %s times" % (*key, len(mine))
+        if any(x["load"] < n or x["load"] != x["end"] - x["begin"] + 1 for x in mine): return "%s.%s: %s beats in %s" % (*key, n, mine[:2])
+    loads.sort(key=lambda x: x["begin"])
+    return next(("%s begins before %s ends" % (b, a) for a, b in zip(loads, loads[1:]) if b["begin"] <= a["end"]), "")
+
+
+def wrong_trace(r, manifest, lines):
+    """Tokens are all there, in order; lines add up to the counters; what leaves the last kernel leaves the core."""
+    g, f_n, l, t_n = manifest["frames_in_flight"], r["frames"], manifest["iterations"], manifest["tokens"]
+    order = [(f, i, x) for a in range(0, f_n, g) for i in range(l) for f in range(a, min(a + g, f_n)) for x in range(t_n)]
+    for k in r["kernels"]:
+        mine = [x for x in lines if x["kernel"] == k["name"] and "memory" not in x]
+        tiles = [x for x in mine if "token" in x]
+        if [(x["frame"], x["iteration"], x["token"]) for x in tiles] != order: return "%s: %s tokens, not %s, or out of order" % (k["name"], len(tiles), len(order))
+        sums = [sum(x[key] for x in mine) for key in ("compute", "starved", "blocked")]
+        if sums != [k["busy"], k["starved"], k["blocked"]]: return "%s: its lines add up to %s, its counters say %s" % (k["name"], sums, [k["busy"], k["starved"], k["blocked"]])
+        if any(x["begin"] + x["load"] - 1 > x["end"] or x["begin"] > x["end"] - x["store"] + 1 for x in tiles): return "%s: a token that leaves before it came" % k["name"]
+        if any(b["end"] - b["store"] < a["end"] for a, b in zip(tiles, tiles[1:])): return "%s: tokens overlap on the output" % k["name"]
+        beats = next(m["channels"] // m["lanes"] for m in manifest["kernels"] if m["name"] == k["name"])
+        if min(x["store"] for x in tiles) < beats: return "%s: a token of %s beats in %s cycles" % (k["name"], beats, min(x["store"] for x in tiles))
+    left = {x["frame"]: x["end"] for x in lines if x["kernel"] == r["kernels"][-1]["name"] and x.get("iteration") == l - 1 and x.get("token") == t_n - 1}
+    late = [done - left[f] for f, done in enumerate(r["frame_done"])]
+    return "" if min(late) >= 0 else "a frame is done %s cycles after its last token" % min(late)
+
+
+def check_trace():
+    if not t.have("trace", "iverilog"): return
+    for name, how, flags in (("bert-1", ("--pe", "4", "--simd", "4"), ()), ("mlp-res", ("--pe", "2", "--simd", "8", "--frames-in-flight", "2"), ("--frames", "4")),
+                             ("mlp-res", ("--pe", "1", "--simd", "16"), ("--stall", "25", "--bandwidth", "4", "--axi-latency", "64"))):
+        path = build(name, *how)
+        r, lines = sim(path, *flags)
+        with open(os.path.join(path, "manifest.json")) as f: manifest = json.load(f)
+        what = " ".join([name, *how, *flags])
+        t.case("counters: " + what, wrong_counters(r, manifest, path))
+        t.case("utilisation: " + what, wrong_shares(r, manifest))
+        t.case("memory: " + what, wrong_memory(r, manifest, lines))
+        t.case("trace: " + what, wrong_trace(r, manifest, lines))
+        kept = [json.loads(line) for line in t.read(os.path.join(path, "sim/trace.jsonl")).splitlines()]
+        t.case("kept for show: " + what, "" if kept == lines and json.loads(t.read(os.path.join(path, "sim/report.json"))) == r else "sim/ holds something else than stdout")
+        if name == "bert-1" and t.have("trace in Verilator", "verilator"):
+            t.case("trace in Verilator", "" if sim(path, "--simulator", "verilator")[1] == lines else "another one than in Icarus")
+        plain = t.good("sim", path, *flags)
+        t.case("without --trace: " + what, "" if plain.count(b"\n") == 1 and json.loads(plain) == r else "the report differs")
+
+
+def check_short():
+    """Frames of different lengths: tokens are told apart all the same."""
+    if not t.have("short frames", "iverilog"): return
+    path = build("mlp-res", "--pe", "2", "--simd", "8", "--frames-in-flight", "2")
+    lengths = [3, 8, 1]
+    r, lines = sim(path, "--frame-tokens", ",".join(map(str, lengths)))
+    got = {k["name"]: [sum(x.get("frame") == f and "token" in x and x["kernel"] == k["name"] and x["iteration"] == 0 for x in lines) for f in range(3)] for k in r["kernels"]}
+    t.case("frames of %s tokens" % lengths, "" if all(v == lengths for v in got.values()) else str(got))
+    t.case("nothing is predicted for them", "" if r["predicted_cycles"] is None and r["predicted_utilization"] == 0 else str(r["predicted_cycles"]))
+
+
+if __name__ == "__main__":
+    t.main(check_trace, check_short)

@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: MIT
+// mlo_sim_trace: when tiles went through streams, and what the kernels did meanwhile (simulation only)
+//
+// beat[i]: a beat passes on stream i; BEATS[32*i +: 32] of them are a tile: a token of activations, or what fills
+// one bank of a parameter memory. Streams 0..KERNELS-1 are the outputs of the kernels. `stat` and `counts` are what
+// the counters of mlo_regs see. At the last beat of a tile this writes a line to `file` (0: none is open):
+//     T stream first last                        the cycles of its first and last beat
+//     K kernel first last busy starved blocked   an output's: and what the kernel counted since the tile before
+// In a cycle with `over` it writes what was counted after each kernel's last tile:
+//     R kernel busy starved blocked
+`default_nettype none
+module mlo_sim_trace #(
+    // streams to watch
+    parameter STREAMS = 1,
+    // how many of them are outputs of kernels
+    parameter KERNELS = 1,
+    // beats of a tile of stream i at [32*i +: 32], each >= 1
+    parameter [32*STREAMS-1:0] BEATS = {STREAMS{32'd1}}
+) (
+    input  wire                 clk,
+    input  wire [31:0]          file,
+    input  wire [31:0]          cycle,
+    input  wire                 over,
+    input  wire [STREAMS-1:0]   beat,
+    input  wire                 counts,
+    input  wire [3*KERNELS-1:0] stat
+);
+    genvar i;
+    generate
+        for (i = 0; i < STREAMS; i = i + 1) begin : stream
+            reg  [31:0] past = 32'd0;                // beats of the tile under way
+            reg  [31:0] first = 32'd0;               // the cycle of its first one
+            wire [31:0] begun = (past == 32'd0) ? cycle : first;
+            wire        full  = (file != 32'd0) && beat[i] && (past + 32'd1 == BEATS[32*i +: 32]);
+            always @(posedge clk) if (file != 32'd0 && beat[i]) begin
+                past  <= full ? 32'd0 : past + 32'd1;
+                first <= begun;
+            end
+            if (i < KERNELS) begin : kernel
+                reg [31:0] busy = 32'd0, starved = 32'd0, blocked = 32'd0;        // since the tile before
+                // (before reset these are unknown)
+                wire [2:0] did = (counts === 1'b1) ? stat[3*i +: 3] : 3'd0;
+                always @(posedge clk) if (file != 32'd0) begin
+                    if (full) $fwrite(file, "K %0d %0d %0d %0d %0d %0d\n", i, begun, cycle, busy, starved, blocked);
+                    if (over) $fwrite(file, "R %0d %0d %0d %0d\n", i, busy, starved, blocked);
+                    // the cycle of a tile's last beat belongs to the next one
+                    busy    <= (full ? 32'd0 : busy)    + {31'd0, did[0]};
+                    starved <= (full ? 32'd0 : starved) + {31'd0, did[1]};
+                    blocked <= (full ? 32'd0 : blocked) + {31'd0, did[2]};
+                end
+            end else begin : other
+                always @(posedge clk) if (full) $fwrite(file, "T %0d %0d %0d\n", i, begun, cycle);
+            end
+        end
+    endgenerate
+endmodule
+`default_nettype wire
