@@ -58,19 +58,38 @@ module mlo_requantize #(
 
     // 1: operands (the input registers of a DSP block). 2, 3: the product (its multiplier and output registers)
     reg signed [ABITS-1:0] acc1;
-    wire signed [PBITS-1:0] prod1;
-    reg signed [PBITS-1:0] prod2, prod3_reg;
+    wire signed [PBITS-1:0] prod2;
+    reg signed [PBITS-1:0] prod3_reg;
     reg        [5:0]       sh1, sh2, sh3_reg;       // s - 1
     wire signed [PBITS-1:0] prod3 = (DEEP != 0) ? prod3_reg : prod2;
     wire       [5:0]       sh3 = (DEEP != 0) ? sh3_reg : sh2;
     generate
         if (SHIFT != 0) begin : wires
-            assign prod1 = {{2{acc1[ABITS-1]}}, acc1, {(MBITS - 2){1'b0}}};
+            reg signed [ABITS-1:0] acc2;
+            always @(posedge clk) if (moves && enter[1]) acc2 <= acc1;
+            assign prod2 = {{2{acc2[ABITS-1]}}, acc2, {(MBITS - 2){1'b0}}};
             wire unused_m = &{1'b0, in_m};
         end else begin : multiplier
-            reg signed [MBITS-1:0] m1;
+            reg  signed [MBITS-1:0] m1;
+            wire signed [ABITS+MBITS-1:0] whole;
             always @(posedge clk) if (moves && enter[0]) m1 <= in_m;
-            assign prod1 = acc1 * m1;
+            assign prod2 = whole[PBITS-1:0];
+            if (ABITS > 27 && DEEP != 0) begin : halves
+                // more than a DSP block: 17 bits and the rest in a block each, added behind their registers
+                reg  signed [MBITS+17:0]       low2;
+                reg  signed [ABITS+MBITS-18:0] high2;
+                wire signed [17:0]             low1  = {1'b0, acc1[16:0]};
+                wire signed [ABITS-18:0]       high1 = acc1[ABITS-1:17];
+                always @(posedge clk) if (moves && enter[1]) begin
+                    low2  <= low1 * m1;
+                    high2 <= high1 * m1;
+                end
+                assign whole = {high2 + {{(ABITS - 18){low2[MBITS+17]}}, low2[MBITS+17:17]}, low2[16:0]};
+            end else begin : all
+                reg signed [ABITS+MBITS-1:0] all2;
+                always @(posedge clk) if (moves && enter[1]) all2 <= acc1 * m1;
+                assign whole = all2;
+            end
         end
     endgenerate
 
@@ -109,7 +128,6 @@ module mlo_requantize #(
                 sh1  <= in_s - 6'd1;
             end
             if (enter[1]) begin
-                prod2 <= prod1;
                 sh2   <= sh1;
             end
             if (enter[2]) begin
