@@ -7,6 +7,7 @@
 #   make mlo.c    the amalgamation, which is committed: one file to drop into another project
 #   make lint     strict warnings of gcc and clang; the Verilog in three tools
 #   make bench    times and cycles; BENCH="minilm bits" picks some
+#   make synth    what the hardware costs: Yosys for UltraScale+ and ECP5, nextpnr for an LFE5U-85; SYNTH="mvu" picks. Takes many minutes
 #   make fuzz     the libFuzzer targets, build/fuzz/onnx and build/fuzz/json; tests/test_fuzz.py says how they are run
 #   make install  to PREFIX (/usr/local)
 
@@ -24,7 +25,7 @@ SRC     := $(wildcard src/*.c)
 CLI     := main.c $(wildcard cli/*.c)
 VERILOG := $(sort $(wildcard verilog/*.v))
 
-.PHONY: all deps demo test bench fuzz lint install clean
+.PHONY: all deps demo test bench synth fuzz lint install clean
 all: mlo
 
 mlo: build/main.o build/mlo.o
@@ -74,6 +75,14 @@ test: deps
 
 bench: mlo
 	@if [ -f tests/bench.py ]; then $(PYTHON) tests/bench.py ./mlo $(BENCH); else echo "bench: there is no tests/bench.py yet"; exit 1; fi
+
+synth: mlo .venv/synth
+	@$(PYTHON) tests/synth.py ./mlo $(SYNTH)
+
+.venv/synth: tests/requirements-synth.txt .venv/ready
+	@echo "synth: Yosys and nextpnr (WebAssembly) into .venv"
+	@.venv/bin/pip install -q --disable-pip-version-check -r tests/requirements-synth.txt
+	@touch $@
 
 fuzz: build/fuzz/onnx build/fuzz/json
 

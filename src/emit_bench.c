@@ -261,7 +261,7 @@ static int mlo_emit_makefile(mlo_emitter *e) {
         "synth:",
         "\tyosys -q -p 'read_verilog $(RTL); synth_xilinx -family xcup -top mlo_top; tee -o synth.txt stat -hierarchy'",
         "synth-ecp5:",
-        "\tyosys -q -p 'read_verilog $(RTL); synth_ecp5 -top mlo_top -json mlo_top.json; tee -o synth.txt stat'",
+        "\tyosys -q -p 'read_verilog $(RTL); chparam -set PACK 0 mlo_mvu; synth_ecp5 -top mlo_top -json mlo_top.json; tee -o synth.txt stat'",
         "wave: sim.vvp",
         "\tvvp -n sim.vvp -fst +wave=wave.fst $(ARGS)",
         "\t@echo 'gtkwave wave.fst tb/mlo_top.gtkw'",

