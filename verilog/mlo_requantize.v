@@ -74,17 +74,26 @@ module mlo_requantize #(
             wire signed [ABITS+MBITS-1:0] whole;
             always @(posedge clk) if (moves && enter[0]) m1 <= in_m;
             assign prod2 = whole[PBITS-1:0];
-            if (ABITS > 27 && DEEP != 0) begin : halves
-                // more than a DSP block: 17 bits and the rest in a block each, added behind their registers
-                reg  signed [MBITS+17:0]       low2;
-                reg  signed [ABITS+MBITS-18:0] high2;
-                wire signed [17:0]             low1  = {1'b0, acc1[16:0]};
-                wire signed [ABITS-18:0]       high1 = acc1[ABITS-1:17];
-                always @(posedge clk) if (moves && enter[1]) begin
-                    low2  <= low1 * m1;
-                    high2 <= high1 * m1;
+            if (DEEP != 0 && (ABITS > 27 || MBITS > 18)) begin : halves
+                // more than a DSP block: the wide operand's 17 low bits and its rest in a block each, added behind their registers
+                localparam WIDE  = (ABITS > 27) ? ABITS : MBITS;
+                localparam OTHER = (ABITS > 27) ? MBITS : ABITS;
+                wire signed [WIDE-1:0]       wide1;
+                wire signed [OTHER-1:0]      other1;
+                if (ABITS > 27) begin : of_acc
+                    assign {wide1, other1} = {acc1, m1};
+                end else begin : of_m
+                    assign {wide1, other1} = {m1, acc1};
                 end
-                assign whole = {high2 + {{(ABITS - 18){low2[MBITS+17]}}, low2[MBITS+17:17]}, low2[16:0]};
+                wire signed [17:0]           low1  = {1'b0, wide1[16:0]};
+                wire signed [WIDE-18:0]      high1 = wide1[WIDE-1:17];
+                reg  signed [OTHER+17:0]     low2;
+                reg  signed [WIDE+OTHER-18:0] high2;
+                always @(posedge clk) if (moves && enter[1]) begin
+                    low2  <= low1 * other1;
+                    high2 <= high1 * other1;
+                end
+                assign whole = {high2 + {{(WIDE - 18){low2[OTHER+17]}}, low2[OTHER+17:17]}, low2[16:0]};
             end else begin : all
                 reg signed [ABITS+MBITS-1:0] all2;
                 always @(posedge clk) if (moves && enter[1]) all2 <= acc1 * m1;
