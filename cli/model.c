@@ -268,17 +268,44 @@ static int cli_check(cli *c) {
     return cli_failed(c);
 }
 
+/* What is shown of a build directory: its core, and what sim counted of it. `simulation`: the text of what mlo sim printed. */
+static int cli_show_directory(cli *c, cli_bytes *simulation) {
+    static char path[4][PATH_MAX]; cli_bytes manifest; char digest[65]; struct stat st;
+    static const char *const files[] = { "host/core.onnx", "manifest.json", "sim/report.json", "sim/trace.jsonl" };
+    for (size_t i = 0; i < 4; i++) if (snprintf(path[i], PATH_MAX, "%s/%s", c->operand, files[i]) >= PATH_MAX) return cli_fail(c, MLO_E_IO, c->operand, "the name is too long");
+    if (stat(path[1], &st)) return cli_fail(c, MLO_E_IO, c->operand, "is a directory without a manifest.json; show takes a model, or what mlo compile -o DIR made");
+    c->operand = path[0];
+    if (simulation->data || stat(path[2], &st)) return 0;
+    int r = cli_slurp(c, path[1], &manifest) || cli_slurp(c, path[2], simulation);
+    if (!r) mlo_digest(manifest.data, manifest.n, digest);
+    free(manifest.data);
+    if (!r && !strstr(simulation->data, digest)) {
+        fprintf(stderr, "mlo: warning: %s is of another build; it is not shown\n", path[2]);
+        simulation->data[0] = 0; simulation->n = 0;
+    } else if (!r && !stat(path[3], &st)) {
+        cli_bytes trace;
+        char *both = cli_slurp(c, path[3], &trace) ? NULL : (char *)realloc(simulation->data, simulation->n + trace.n + 2);
+        if (both) { both[simulation->n] = '\n'; memcpy(both + simulation->n + 1, trace.data, trace.n); simulation->n += trace.n + 1; both[simulation->n] = 0; simulation->data = both; }
+        else cli_fail(c, MLO_E_MEMORY, NULL, "no memory");
+        free(trace.data);
+    }
+    return cli_failed(c);
+}
+
 static int cli_show(cli *c) {
     static const char *const formats[] = { "text", "json", "dot", "html" };
-    const char *format = "text"; int n = 0;
-    cli_bytes b = { NULL, 0 };
+    const char *format = "text"; int n = 0; struct stat st;
+    cli_bytes b = { NULL, 0 }, simulation = { NULL, 0 };
     for (size_t i = 0; i < 4; i++) if (cli_value(c, formats[i])) { format = formats[i]; n++; }
     if (n > 1) return cli_fail(c, MLO_E_USAGE, NULL, "--text, --json, --dot and --html exclude each other; give one");
-    if (!cli_load(c, c->m, &b)) {
+    if (cli_value(c, "sim")) cli_slurp(c, cli_value(c, "sim"), &simulation);
+    if (!cli_failed(c) && c->operand && !stat(c->operand, &st) && S_ISDIR(st.st_mode)) cli_show_directory(c, &simulation);
+    if (simulation.n) mlo_set(c->m, "simulation", simulation.data);
+    if (!cli_failed(c) && !cli_load(c, c->m, &b)) {
         cli_out o;
         if (!cli_out_open(c, &o, cli_value(c, "o"))) mlo_show(c->m, format, cli_out_sink, &o);
         cli_out_close(c, &o);
     }
-    free(b.data);
+    free(b.data); free(simulation.data);
     return cli_failed(c);
 }

@@ -327,6 +327,7 @@ static int cli_sim_run(cli_bench *b) {
     cli *c = b->c; cli_golden g = { 0, b, NULL }; char why[700] = "", probe[200] = "";
     int probing = cli_value(c, "probe") != NULL;
     if (cli_sim_manifest(b) || cli_sim_frames(b)) return cli_failed(c);
+    unlink(cli_in_dir(b, "sim/report.json")); unlink(cli_in_dir(b, "sim/trace.jsonl"));         /* of a run before */
     if (probing && !(g.value = (mlo_array *)cli_npz_alloc(c, &b->made, (size_t)(b->n_kernel * b->n * b->iterations) * sizeof *g.value))) return cli_failed(c);
     if ((probing || !b->own_inputs) && cli_sim_golden(b, probing ? cli_golden_see : NULL, &g)) return cli_failed(c);
     if (!b->own_inputs && (cli_sim_hex(b, "sim/input.hex", b->input, 0, 0) || cli_sim_hex(b, "sim/golden.hex", b->output, 1, 0) || (b->masked && cli_sim_hex(b, "sim/mask.hex", "mlo_mask", 0, 1)))) return cli_failed(c);

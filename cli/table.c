@@ -27,7 +27,7 @@ static const cli_verb cli_verbs[] = {
     { "run",      V_RUN,      "FILE|-",   "evaluates any stage's model on inputs; integer stages are bit-exact with the Verilog" },
     { "sim",      V_SIM,      "DIR",      "simulates a build directory, compares every word with the golden output, reports cycles" },
     { "check",    V_CHECK,    "ROLLED|-", "proves a rolled model equal to its original" },
-    { "show",     V_SHOW,     "[FILE|-]", "any stage's model as text, JSON summary, DOT, or one HTML page" },
+    { "show",     V_SHOW,     "[FILE|-]", "any stage's model, or the core of a build directory, as text, JSON summary, DOT, or one HTML page" },
     { "help",     V_HELP,     "[VERB]",   "this, or one verb's flags" },
 };
 enum { CLI_VERBS = sizeof cli_verbs / sizeof *cli_verbs };
@@ -93,6 +93,7 @@ static const cli_flag cli_flags[] = {
     { "json",             NULL,        V_SHOW,            0, NULL, "a summary for programs" },
     { "dot",              NULL,        V_SHOW,            0, NULL, "a graph for Graphviz" },
     { "html",             NULL,        V_SHOW,            0, NULL, "one self-contained page" },
+    { "sim",              "FILE.json", V_SHOW,            0, NULL, "what `mlo sim` printed of this core (with --trace, all of it): measured beside predicted" },
     { "man",              NULL,        V_HELP,            0, NULL, "the manual page, as roff" },
     { "completion",       "bash",      V_HELP,            0, NULL, "a completion script" },
 };

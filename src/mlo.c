@@ -99,6 +99,8 @@
 #include "show_sketch.c"  /* a graph as vertices with a few words */
 #include "show_text.c"    /* for terminals; for Graphviz */
 #include "show_picture.c" /* a sketch laid out in layers, as SVG */
+#include "show_page.c"    /* pieces of a page */
+#include "show_chart.c"   /* roofline, timeline, run */
 #include "show_html.c"    /* one page */
 #include "show.c"         /* JSON; mlo_show */
 

@@ -73,6 +73,13 @@ static void mlo_json_kernels(const mlo_view *v, mlo_text *t) {
     mlo_puts(t, "]");
 }
 
+/* A ratio of six digits, from integers: the locale has no say. */
+static void mlo_json_utilisation(const mlo_view *v, mlo_text *t, const char *key, double cycles) {
+    double most = (double)mlo_core_multipliers(v->hw) * cycles;
+    int64_t millionths = most > 0 ? (int64_t)((double)mlo_hw_macs(v->hw) / most * 1e6 + 0.5) : 0;
+    mlo_printf(t, ",\"%s\":%lld.%06lld", key, (long long)(millionths / 1000000), (long long)(millionths % 1000000));
+}
+
 static void mlo_json_core(const mlo_view *v, mlo_text *t) {
     const mlo_hw *c = v->hw;
     int said = 0;
@@ -87,6 +94,9 @@ static void mlo_json_core(const mlo_view *v, mlo_text *t) {
     mlo_printf(t, "],\"feedback_tokens\":%lld,\"tokens\":%lld,\"channels\":%lld,\"frames_in_flight\":%d,\"axi_bits\":%d", (long long)c->feedback, (long long)c->tokens, (long long)c->channels, c->frames, c->axi_bits);
     mlo_printf(t, ",\"multipliers\":%lld,\"macs\":%lld,\"interval_per_token\":%lld,\"predicted_cycles\":%lld,\"predicted_interval\":%lld,\"parameter_bytes_per_iteration\":%lld,\"on_chip_bits\":%lld", (long long)mlo_core_multipliers(c),
         (long long)mlo_hw_macs(c), (long long)mlo_core_interval(c), (long long)v->p.cycles, (long long)v->p.interval, (long long)(mlo_core_beats(c) * c->axi_bits / 8), (long long)mlo_core_bits(c));
+    mlo_printf(t, ",\"bound\":%lld,\"best\":%lld", (long long)v->bound, (long long)v->best);
+    mlo_json_utilisation(v, t, "utilization", (double)v->p.interval); mlo_json_utilisation(v, t, "bound_utilization", (double)v->bound); mlo_json_utilisation(v, t, "best_utilization", (double)v->best);
+    if (v->sim) mlo_json_utilisation(v, t, "measured_utilization", v->sim->interval);
 }
 
 static int mlo_show_json(const mlo_view *v, mlo_text *t) {
@@ -120,6 +130,7 @@ static int mlo_show_as(mlo *m, mlo *rolled, const char *format, mlo_text *t) {
         { "text", mlo_show_text }, { "json", mlo_show_json }, { "dot", mlo_show_dot }, { "html", mlo_show_html } };
     mlo_view v, after;
     m->stage = "show";
+    if (mlo_stage_at(mlo_stage(m)) >= mlo_stage_at("lower") && mlo_infer(m)) return (int)m->error.code;       /* host/core.onnx holds no shapes inside */
     for (size_t i = 0; i < sizeof formats / sizeof *formats; i++) {
         if (!mlo_eq(formats[i].name, format)) continue;
         if (mlo_view_make(m, &v)) return (int)m->error.code;

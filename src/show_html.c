@@ -1,48 +1,11 @@
 /* show, html: one page about a model; no network, no script.
  *
  * in:  an mlo_view.     out: HTML: where in the pipeline it is, cards of numbers, each loop with its instances, its body drawn and its
- *      per-iteration parameters; once lowered, the kernels with their cycles per token and the schedule as a chart of bars.
+ *      per-iteration parameters; once lowered, the kernels in numbers and the pictures of show_chart.c.
  * invariant: every name goes through mlo_html_words; nothing in a model can become markup.
  * example: mlo show --html model.json -o model.html
- * cost: the pictures (show_picture.c); at most MLO_BARS_MOST bars.
+ * cost: the pictures (show_picture.c, show_chart.c).
  */
-enum { MLO_BARS_MOST = 3000, MLO_CHART = 860, MLO_CHART_LEFT = 108, MLO_CHART_ROW = 20 };
-
-static const char *const mlo_html_style[] = {
-    "<style>:root{--ink:#1c2733;--soft:#5c6b7a;--line:#d9e0e7;--page:#f4f6f8;--card:#fff;--wire:#7a8a99;--accent:#1f6feb;--hot:#c2410c;--io:#e8edf3;--mac:#cfe3fb;--table:#c4e8e4;--attention:#ffe0c2;--norm:#e6dcfa;--sum:#daf0d4;--move:#eef0f2;--loop:#fff0b3;--other:#f6f6f6}",
-    "@media(prefers-color-scheme:dark){:root{--ink:#e6edf3;--soft:#9aa8b5;--line:#30393f;--page:#11161b;--card:#1a2127;--wire:#76848f;--accent:#6cb0ff;--hot:#ff9a62;--io:#2b353e;--mac:#1d4164;--table:#1b4a47;--attention:#5f3a1c;--norm:#3c3160;--sum:#264a2a;--move:#2a3036;--loop:#574613;--other:#262c31}}",
-    "*{box-sizing:border-box}body{margin:0;background:var(--page);color:var(--ink);font:14px/1.45 system-ui,-apple-system,'Segoe UI','DejaVu Sans',sans-serif}main{max-width:1320px;margin:0 auto;padding:26px 22px 60px}",
-    "h1{font-size:24px;margin:0 0 2px}h1.after{margin:28px 0 10px}h2{font-size:17px;margin:0 0 10px}h3{font-size:12px;margin:18px 0 6px;color:var(--soft);font-weight:600;letter-spacing:.05em;text-transform:uppercase}",
-    "section{background:var(--card);border:1px solid var(--line);border-radius:10px;padding:18px 20px;margin-top:18px}.quiet,.sub{color:var(--soft)}code,.n{font-family:ui-monospace,'DejaVu Sans Mono',Menlo,Consolas,monospace;font-size:12px}",
-    ".steps{display:flex;flex-wrap:wrap;gap:6px;margin:16px 0 0;padding:0;list-style:none}.steps li{padding:4px 14px;border-radius:99px;border:1px solid var(--line);background:var(--card);color:var(--soft)}.steps .done{border-color:var(--accent);color:var(--accent)}.steps .now{background:var(--accent);border-color:var(--accent);color:var(--card);font-weight:600}",
-    ".cards{display:grid;grid-template-columns:repeat(auto-fill,minmax(150px,1fr));gap:12px;margin-top:18px}.card{background:var(--card);border:1px solid var(--line);border-radius:10px;padding:12px 14px}.card b{display:block;font-size:21px;line-height:1.25;white-space:nowrap}.card span{color:var(--soft);font-size:12px}",
-    "table{border-collapse:collapse;width:100%;font-size:13px}th{text-align:left;color:var(--soft);font-weight:500;font-size:12px}th,td{padding:4px 10px 4px 0;border-bottom:1px solid var(--line);vertical-align:top}td.r,th.r{text-align:right;white-space:nowrap}tr:last-child td{border-bottom:0}tfoot td{font-weight:600}td{overflow-wrap:break-word}td.n{overflow-wrap:anywhere}",
-    ".two{display:flex;flex-wrap:wrap;gap:28px}.two>.wide{flex:2.2 1 470px;min-width:0}.two>.side{flex:1 1 330px;min-width:0}.draw{overflow:auto;border:1px solid var(--line);border-radius:8px;padding:6px}.tall{max-height:1500px}.chips{display:flex;flex-wrap:wrap;gap:5px}.chips span{border:1px solid var(--line);border-radius:6px;padding:2px 8px;border-left-width:6px}",
-    ".bar{width:26%;min-width:130px}.bar i{display:block;height:11px;margin-top:4px;border-radius:3px;background:var(--accent);min-width:2px}",
-    "svg text{font:11px system-ui,'DejaVu Sans',sans-serif;fill:var(--ink)}.picture{display:block;margin:0 auto;max-width:100%;height:auto}.picture path{fill:none;stroke:var(--wire);stroke-width:1.4}.picture path.back{stroke:var(--accent);stroke-dasharray:5 4}.v text{text-anchor:middle}.v rect{stroke:var(--wire);stroke-width:.8;fill:var(--other)}text.l0{font-weight:600;font-size:12px}text.l1,text.l2,text.shape,text.axis{fill:var(--soft);font-size:10px}text.shape{paint-order:stroke;stroke:var(--card);stroke-width:3px}text.fifo{fill:var(--hot);font-size:10px;font-weight:600}text.back{fill:var(--accent);font-size:10px}",
-    ".io rect{fill:var(--io)}.mac rect{fill:var(--mac)}.table rect{fill:var(--table)}.attention rect{fill:var(--attention)}.norm rect{fill:var(--norm)}.sum rect{fill:var(--sum)}.move rect{fill:var(--move)}.loop rect{fill:var(--loop)}",
-    "svg .i0{fill:#2f7ed8}svg .i1{fill:#e0742b}svg .i2{fill:#3a9f5b}svg .i3{fill:#8d5fd3}svg .i4{fill:#d4a017}svg .i5{fill:#d0457c}svg .i6{fill:#2aa6a6}svg .i7{fill:#7d6b5d}.chips .i0{border-left-color:#2f7ed8}.chips .i1{border-left-color:#e0742b}.chips .i2{border-left-color:#3a9f5b}.chips .i3{border-left-color:#8d5fd3}.chips .i4{border-left-color:#d4a017}.chips .i5{border-left-color:#d0457c}.chips .i6{border-left-color:#2aa6a6}.chips .i7{border-left-color:#7d6b5d}",
-    ".chart line{stroke:var(--line)}.chart .load{opacity:.35}footer{margin-top:22px;color:var(--soft);font-size:12px}</style>" };
-
-/* ---- pieces -------------------------------------------------------------------------------------------------------------------------------- */
-
-static void mlo_html_escaped(mlo_text *t, const char *before, const char *s, const char *after) { mlo_puts(t, before); mlo_html_words(t, s, 2000); mlo_puts(t, after); }
-
-static void mlo_html_card(mlo_text *t, const char *value, const char *what) { mlo_html_escaped(t, "<div class=card><b>", value ? value : "", "</b>"); mlo_html_escaped(t, "<span>", what ? what : "", "</span></div>"); }
-
-/* Opens or closes a table row of cells: a NULL-terminated list; a leading '>' puts a cell to the right. */
-static void mlo_html_cells(mlo_text *t, const char *tag, const char *const *cell) {
-    mlo_puts(t, "<tr>");
-    for (; *cell; cell++) {
-        int right = **cell == '>';
-        mlo_printf(t, "<%s%s>", tag, right ? " class=r" : "");
-        mlo_html_words(t, *cell + right, 400);
-        mlo_printf(t, "</%s>", tag);
-    }
-    mlo_puts(t, "</tr>");
-}
-static const char *mlo_right(mlo *m, const char *s) { const char *r = mlo_format(m, ">%s", s); return r ? r : ""; }
-
 static void mlo_html_steps(const mlo_view *v, mlo_text *t) {
     static const char *const steps[] = { "read", "scope", "extract", "roll", "quantize", "lower", "fold", "emit" };
     size_t at = 0, n = sizeof steps / sizeof *steps;
@@ -83,7 +46,8 @@ static void mlo_html_cards(const mlo_view *v, mlo_text *t) {
     if (v->hw) {
         mlo_html_card(t, mlo_thousands(m, mlo_core_multipliers(v->hw)), mlo_format(m, "multipliers in %d kernels", mlo_core_kernels(v->hw)));
         mlo_html_card(t, mlo_thousands(m, v->p.interval), mlo_format(m, "cycles per frame of %lld tokens", (long long)v->hw->tokens));
-        mlo_html_card(t, mlo_format(m, "%lld %%", (long long)mlo_view_utilisation(v)), "of multiplier cycles do useful work");
+        mlo_html_card(t, mlo_view_utilisation(v, v->sim ? v->sim->interval : (double)v->p.interval), v->sim ? "of multiplier cycles did useful work" : "of multiplier cycles do useful work");
+        mlo_html_card(t, mlo_view_utilisation(v, (double)v->best), "in the best legal folding of as many multipliers");
         mlo_html_card(t, mlo_size_text(m, mlo_core_beats(v->hw) * v->hw->axi_bits / 8), "parameters loaded per iteration");
     }
     mlo_puts(t, "</div>");
@@ -206,22 +170,35 @@ static int mlo_html_whole(const mlo_view *v, mlo_text *t) {
 
 /* ---- the core ------------------------------------------------------------------------------------------------------------------------------- */
 
+/* What a kernel did in the cycles of the run (or is predicted to): busy, blocked; the rest it starved. */
+static void mlo_html_share(mlo_text *t, double busy, double blocked, double cycles) {
+    int64_t a = cycles > 0 ? (int64_t)(busy / cycles * 1000 + 0.5) : 0, b = cycles > 0 ? (int64_t)(blocked / cycles * 1000 + 0.5) : 0;
+    if (a > 1000) a = 1000;
+    if (a + b > 1000) b = 1000 - a;
+    mlo_printf(t, "<td class=bar><span title='%lld.%lld %% busy, %lld.%lld %% blocked'><i style='width:%lld.%lld%%'></i><i class=held style='width:%lld.%lld%%'></i></span></td>", (long long)(a / 10), (long long)(a % 10),
+        (long long)(b / 10), (long long)(b % 10), (long long)(a / 10), (long long)(a % 10), (long long)(b / 10), (long long)(b % 10));
+}
+
 static void mlo_html_kernel(const mlo_view *v, const mlo_element *e, mlo_text *t) {
     mlo *m = v->m;
     const mlo_unit *u = &e->unit;
-    int64_t percent = u->interval * 100 / mlo_core_interval(v->hw);
-    const char *sizes = mlo_format(m, "%lld \342\206\222 %lld", (long long)u->in[0].channels, (long long)u->out.channels), *fold = mlo_format(m, ">%d \303\227 %d", u->pe, u->simd);
-    const char *const cells[] = { e->name, mlo_view_what(v, e->node), sizes ? sizes : "", fold ? fold : "", mlo_right(m, u->multipliers ? mlo_thousands(m, u->multipliers) : "\342\200\223"),
-        mlo_right(m, mlo_size_text(m, mlo_unit_bytes(v->hw, u))), mlo_right(m, mlo_thousands(m, u->interval)), NULL };
+    const mlo_measured *sim = v->sim;
+    int i = (int)(e - v->hw->element);
+    double work = (double)mlo_element_work(v->hw, e), cycles = (double)v->p.interval;
+    const char *sizes = mlo_format(m, "%lld \342\206\222 %lld", (long long)u->in[0].channels, (long long)u->out.channels), *none = "\342\200\223";
+    const char *const cells[] = { e->name, mlo_view_what(v, e->node), sizes ? sizes : "", mlo_right(m, mlo_thousands(m, u->pe)), mlo_right(m, e->kernel->simd_axis ? mlo_thousands(m, u->simd) : none), mlo_right(m, u->multipliers ? mlo_thousands(m, u->multipliers) : none),
+        mlo_right(m, mlo_thousands(m, u->interval)), mlo_right(m, mlo_thousands(m, u->latency)), mlo_right(m, mlo_size_text(m, mlo_unit_bytes(v->hw, u))), mlo_right(m, mlo_share_text(m, work, cycles)),
+        sim ? mlo_right(m, mlo_share_text(m, (double)sim->busy[i], (double)sim->frames * sim->interval)) : NULL, NULL };
     mlo_html_cells(t, "td", cells);
     t->n -= strlen("</tr>");                                /* one cell more: the bar */
-    mlo_printf(t, "<td class=bar title='%lld %% of the busiest'><i style='width:%lld%%'></i></td></tr>", (long long)percent, (long long)percent);
+    if (sim) mlo_html_share(t, (double)sim->busy[i], (double)sim->blocked[i], (double)sim->cycles); else mlo_html_share(t, work, 0, cycles);
+    mlo_puts(t, "</tr>");
 }
 
 static void mlo_html_fifos(const mlo_view *v, mlo_text *t) {
     mlo *m = v->m;
     const mlo_hw *c = v->hw;
-    mlo_puts(t, "<h3>FIFOs</h3><table>");
+    mlo_puts(t, "<h3>FIFOs</h3><table class=narrow>");
     for (int k = 0; k < c->n_edge; k++) if (c->edge[k].fifo && c->edge[k].to != MLO_OUTSIDE) {
         const mlo_edge *e = &c->edge[k];
         const char *ends = mlo_format(m, "%s \342\206\222 %s", mlo_edge_end(c, e->from), mlo_edge_end(c, e->to)), *depth = mlo_format(m, ">%lld tokens", (long long)e->fifo);
@@ -235,93 +212,25 @@ static void mlo_html_fifos(const mlo_view *v, mlo_text *t) {
 }
 
 static void mlo_html_kernels(const mlo_view *v, mlo_text *t) {
-    static const char *const heads[] = { "Kernel", "What it is", "Channels", ">PE \303\227 SIMD", ">Multipliers", ">Parameters", ">Cycles/token", "", NULL };
     mlo *m = v->m;
     const mlo_hw *c = v->hw;
-    const char *const feet[] = { "", "all, per iteration", "", "", mlo_right(m, mlo_thousands(m, mlo_core_multipliers(c))), mlo_right(m, mlo_size_text(m, mlo_core_beats(c) * c->axi_bits / 8)), mlo_right(m, mlo_thousands(m, mlo_core_interval(c))), "", NULL };
-    mlo_puts(t, mlo_eq(v->stage, "lower") ? "<section><h2>Kernels</h2><p class=quiet>Not folded yet: every kernel is taken as 1 \303\227 1.</p><table><thead>" : "<section><h2>Folding</h2><table><thead>");
+    const char *const heads[] = { "Kernel", "What it is", "Channels", ">PE", ">SIMD", ">Multipliers", ">Cycles/token", ">Latency", ">Parameters", v->sim ? ">Busy, predicted" : ">Busy", v->sim ? ">simulated" : "", v->sim ? "" : NULL, NULL };
+    const char *const feet[] = { "", "all, per iteration", "", "", "", mlo_right(m, mlo_thousands(m, mlo_core_multipliers(c))), mlo_right(m, mlo_thousands(m, mlo_core_interval(c))), "", mlo_right(m, mlo_size_text(m, mlo_core_beats(c) * c->axi_bits / 8)),
+        mlo_right(m, mlo_view_utilisation(v, (double)v->p.interval)), v->sim ? mlo_right(m, mlo_view_utilisation(v, v->sim->interval)) : "", v->sim ? "" : NULL, NULL };
+    mlo_puts(t, mlo_eq(v->stage, "lower") ? "<section><h2>Kernels</h2><p class=quiet>Not folded yet: every kernel is taken as 1 \303\227 1.</p><table class=fold><thead>" : "<section><h2>Folding</h2><table class=fold><thead>");
     mlo_html_cells(t, "th", heads);
     mlo_puts(t, "</thead><tbody>");
     for (int i = 0; i < c->n_element; i++) if (c->element[i].kernel) mlo_html_kernel(v, &c->element[i], t);
     mlo_puts(t, "</tbody><tfoot>");
     mlo_html_cells(t, "td", feet);
     mlo_puts(t, "</tfoot></table>");
+    mlo_puts(t, v->sim ? "<p class=quiet>Bars: of all simulated cycles, <span class=key><i></i></span>busy, <span class=key><i class=held></i></span>blocked by the kernel behind; the rest starved.</p>"
+                       : "<p class=quiet>Bars: of the cycles per frame, predicted, <span class=key><i></i></span>busy.</p>");
     mlo_html_fifos(v, t);
     mlo_puts(t, "</section>");
 }
 
-/* ---- the schedule ----------------------------------------------------------------------------------------------------------------------------- */
-
-/* What the chart needs of a prediction: from when to when each kernel works in each pass. The walk is mlo_predict's, for one group of frames. */
-typedef struct { const mlo_view *v; mlo_text *t; int64_t iterations, end; int *row; } mlo_chart;
-
-static int64_t mlo_chart_x(const mlo_chart *h, double at) { return MLO_CHART_LEFT + (int64_t)(at * MLO_CHART / (double)(h->end ? h->end : 1)); }
-
-static void mlo_chart_bar(const mlo_chart *h, const mlo_schedule *s, int k, int64_t iteration, int64_t frame) {
-    const mlo_element *e = &h->v->hw->element[k];
-    const double *out = mlo_schedule_row(s, k);
-    double busy = (double)e->unit.interval, begin = out[0] - (double)e->unit.latency - busy, end = out[h->v->hw->tokens - 1];
-    int64_t x = mlo_chart_x(h, begin < 0 ? 0 : begin), w = mlo_chart_x(h, end) - x;
-    mlo_printf(h->t, "<rect class=i%d x=%lld y=%d width=%lld height=%d%s><title>%s, iteration %lld", (int)(iteration % 8), (long long)x, 8 + h->row[k] * MLO_CHART_ROW, (long long)(w > 1 ? w - 1 : 1), MLO_CHART_ROW - 5, frame % 2 ? " opacity=.6" : "", e->name, (long long)iteration);
-    if (h->v->hw->frames > 1) mlo_printf(h->t, ", frame %lld", (long long)frame);
-    mlo_printf(h->t, ": cycles %lld to %lld</title></rect>", (long long)(begin < 0 ? 0 : begin), (long long)end);
-}
-
-static void mlo_chart_walk(mlo_chart *h, mlo_schedule *s) {
-    const mlo_hw *c = h->v->hw;
-    double *input = s->out + c->n_element * c->tokens, beats = (double)(c->channels / c->lanes), clock = 0;
-    const double *end = mlo_schedule_row(s, c->edge[c->n_edge - 1].from);
-    for (int64_t i = 0; i < h->iterations; i++) {
-        mlo_schedule_load(s, i);
-        for (int64_t f = 0; f < c->frames; f++) {
-            for (int64_t t = 0; t < c->tokens; t++) clock = input[t] = mlo_most(clock + beats, i ? s->kept[f * c->tokens + t] + 4 : 0);
-            for (int k = 0; k < c->n_element; k++) mlo_schedule_element(s, k, f == 0);
-            memcpy(s->kept + f * c->tokens, end, (size_t)c->tokens * sizeof *end);
-            for (int k = 0; k < c->n_element; k++) if (c->element[k].kernel && h->t) mlo_chart_bar(h, s, k, i, f);
-            if (!h->t) h->end = (int64_t)end[c->tokens - 1] + 4;
-        }
-    }
-}
-
-/* Twice: to learn when it ends, and to draw. */
-static int mlo_chart_run(mlo_chart *h) {
-    mlo *m = h->v->m;
-    const mlo_hw *c = h->v->hw;
-    size_t n = (size_t)c->n_element, rows = (n + 1 + (size_t)c->frames) * (size_t)c->tokens + 3 * n;
-    mlo_schedule s = { c, NULL, NULL, 0, 0, NULL, NULL, NULL, NULL, NULL, 60 };
-    if (!(s.out = (double *)mlo_scratch(m, rows, sizeof *s.out))) return (int)m->error.code;
-    for (size_t i = 0; i < rows; i++) s.out[i] = 0;
-    s.kept = s.out + (n + 1) * (size_t)c->tokens; s.last = s.kept + (size_t)c->frames * (size_t)c->tokens; s.begun = s.last + n; s.ready = s.begun + n;
-    mlo_chart_walk(h, &s);
-    mlo_scratch_free(m, s.out);
-    return 0;
-}
-
-static int mlo_html_schedule(const mlo_view *v, mlo_text *t) {
-    mlo *m = v->m;
-    const mlo_hw *c = v->hw;
-    int rows = 0, height;
-    mlo_chart h = { v, NULL, c->scan.iterations, 0, MLO_NEW_N(m, int, (size_t)c->n_element + 1) };
-    if (!h.row) return (int)m->error.code;
-    for (int i = 0; i < c->n_element; i++) if (c->element[i].kernel) h.row[i] = rows++;
-    if (h.iterations * c->frames * rows > MLO_BARS_MOST) h.iterations = MLO_BARS_MOST / (c->frames * rows) > 1 ? MLO_BARS_MOST / (c->frames * rows) : 1;
-    MLO_TRY(mlo_chart_run(&h));
-    height = 8 + rows * MLO_CHART_ROW;
-    mlo_printf(t, "<section><h2>Predicted schedule</h2><p class=sub>%d frame%s of %lld tokens through %lld iterations: <b>%s cycles</b>, %s per frame", c->frames, mlo_plural(c->frames), (long long)c->tokens, (long long)c->scan.iterations, mlo_thousands(m, v->p.cycles), mlo_thousands(m, v->p.interval));
-    if (h.iterations < c->scan.iterations) mlo_printf(t, "; the first %lld iterations drawn", (long long)h.iterations);
-    mlo_printf(t, ". A bar is one iteration of one kernel; a frame goes from left to right, and down.</p><svg class=chart data-end=%lld viewBox='0 0 %d %d' width='100%%'>", (long long)h.end, MLO_CHART_LEFT + MLO_CHART + 40, height + 22);
-    for (int i = 0; i < c->n_element; i++) if (c->element[i].kernel) {
-        mlo_printf(t, "<text x=0 y=%d>", 8 + h.row[i] * MLO_CHART_ROW + 12); mlo_html_words(t, c->element[i].name, 18); mlo_puts(t, "</text>");
-    }
-    for (int i = 0; i <= 4; i++) {
-        int64_t x = MLO_CHART_LEFT + (int64_t)MLO_CHART * i / 4;
-        mlo_printf(t, "<line x1=%lld y1=4 x2=%lld y2=%d /><text class=axis text-anchor=middle x=%lld y=%d>%s</text>", (long long)x, (long long)x, height, (long long)x, height + 15, mlo_thousands(m, h.end * i / 4));
-    }
-    h.t = t;
-    MLO_TRY(mlo_chart_run(&h));
-    mlo_puts(t, "</svg></section>");
-    return (int)m->error.code;
-}
+/* ---- all ---------------------------------------------------------------------------------------------------------------------------------- */
 
 /* What roll makes of the model above: the loops, and what is left around them. */
 static int mlo_html_after(const mlo_view *v, mlo_text *t) {
@@ -334,7 +243,13 @@ static int mlo_html_after(const mlo_view *v, mlo_text *t) {
 static int mlo_show_html(const mlo_view *v, mlo_text *t) {
     mlo_html_header(v, t);
     mlo_html_cards(v, t);
-    if (v->hw) { mlo_html_kernels(v, t); MLO_TRY(mlo_html_schedule(v, t)); }
+    if (v->hw) {
+        mlo_html_kernels(v, t);
+        MLO_TRY(mlo_html_roofline(v, t));
+        MLO_TRY(mlo_html_timeline(v, 0, t));
+        if (v->sim) MLO_TRY(mlo_html_timeline(v, 1, t));
+        MLO_TRY(mlo_html_run(v, t));
+    }
     for (size_t i = 0; i < v->n_loops; i++) MLO_TRY(mlo_html_loop(v, &v->loop[i], t));
     MLO_TRY(mlo_html_whole(v, t));
     if (v->after) MLO_TRY(mlo_html_after(v->after, t));

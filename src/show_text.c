@@ -238,16 +238,17 @@ static void mlo_text_marks(const mlo_view *v, mlo_sheet *t) {
 static void mlo_text_kernel(const mlo_view *v, const mlo_element *e, mlo_sheet *t) {
     mlo *m = v->m;
     const mlo_unit *u = &e->unit;
-    int64_t most = mlo_core_interval(v->hw), percent = (u->interval * 100 + most / 2) / most;
-    const char *sizes = mlo_format(m, "%lld -> %lld", (long long)u->in[0].channels, (long long)u->out.channels), *fold = mlo_format(m, "%d x %d", u->pe, u->simd), *share = percent ? mlo_format(m, "%lld%%", (long long)percent) : "<1%";
+    int64_t work = mlo_element_work(v->hw, e), bar = v->p.interval > 0 ? (work * 7 + v->p.interval / 2) / v->p.interval : 0;
+    const char *sizes = mlo_format(m, "%lld -> %lld", (long long)u->in[0].channels, (long long)u->out.channels), *fold = mlo_format(m, "%d x %d", u->pe, u->simd);
     mlo_say_cell(t, e->name, 12);
     mlo_say_cell(t, mlo_view_what(v, e->node), 31);
     mlo_say_right(t, sizes ? sizes : "", 12);
     mlo_say_right(t, fold ? fold : "", 9);
     mlo_say_right(t, u->multipliers ? mlo_thousands(m, u->multipliers) : "-", 6);
     mlo_say_right(t, mlo_thousands(m, u->interval), 9);
-    mlo_say_right(t, share ? share : "", 4);
-    mlo_say_cell(t, &"##########"[10 - (percent + 5) / 10], 10);
+    mlo_say_right(t, mlo_share_text(m, (double)work, (double)v->p.interval), 7);
+    if (v->sim) mlo_say_right(t, mlo_share_text(m, (double)v->sim->busy[e - v->hw->element], (double)v->sim->frames * v->sim->interval), 7);
+    else mlo_say_cell(t, &"#######"[7 - (bar > 7 ? 7 : bar)], 7);
     mlo_say_right(t, mlo_size_text(m, mlo_unit_bytes(v->hw, u)), 10);
     mlo_end_line(t);
 }
@@ -258,11 +259,11 @@ static void mlo_text_kernels(const mlo_view *v, mlo_sheet *t) {
     int64_t bytes = mlo_core_beats(c) * c->axi_bits / 8;
     mlo_end_line(t);
     mlo_say_cell(t, "kernel", 12); mlo_say_cell(t, "what it is", 31); mlo_say_right(t, "channels", 12); mlo_say_right(t, "PE x SIMD", 9); mlo_say_right(t, "mults", 6);
-    mlo_say_right(t, "cyc/token", 9); mlo_say_cell(t, "of the busiest", 15); mlo_say_right(t, "parameters", 10);
+    mlo_say_right(t, "cyc/token", 9); mlo_say_right(t, "busy", 7); mlo_say_right(t, v->sim ? "in sim" : "", 7); mlo_say_right(t, "parameters", 10);
     mlo_end_line(t);
     for (int i = 0; i < c->n_element; i++) if (c->element[i].kernel) mlo_text_kernel(v, &c->element[i], t);
     mlo_say_cell(t, "", 12); mlo_say_cell(t, "all, per iteration", 31); mlo_say_cell(t, "", 12); mlo_say_cell(t, "", 9); mlo_say_right(t, mlo_thousands(m, mlo_core_multipliers(c)), 6);
-    mlo_say_right(t, mlo_thousands(m, mlo_core_interval(c)), 9); mlo_say_cell(t, "", 15); mlo_say_right(t, mlo_size_text(m, bytes), 10);
+    mlo_say_right(t, mlo_thousands(m, mlo_core_interval(c)), 9); mlo_say_cell(t, "", 7); mlo_say_cell(t, "", 7); mlo_say_right(t, mlo_size_text(m, bytes), 10);
     mlo_end_line(t);
 }
 
@@ -290,11 +291,23 @@ static void mlo_text_prediction(const mlo_view *v, mlo_sheet *t) {
     const mlo_hw *c = v->hw;
     const char *s = mlo_format(m, "%d frame%s of %lld tokens, %lld iterations: %s cycles, %s per frame", c->frames, mlo_plural(c->frames), (long long)c->tokens, (long long)c->scan.iterations, mlo_thousands(m, v->p.cycles), mlo_thousands(m, v->p.interval));
     mlo_say_cell(t, "prediction", MLO_LABEL - 1); mlo_tell(t, s ? s : "");
-    s = mlo_format(m, "%s multiply-accumulates per frame; the multipliers are busy %lld %% of the time", mlo_thousands(m, mlo_hw_macs(c)), (long long)mlo_view_utilisation(v));
+    s = mlo_format(m, "%s multiply-accumulates per frame: the multipliers are busy %s of the time;", mlo_thousands(m, mlo_hw_macs(c)), mlo_view_utilisation(v, (double)v->p.interval));
+    mlo_to_column(t, MLO_LABEL); mlo_tell(t, s ? s : "");
+    s = mlo_format(m, "%s if the slowest kernel never rests, %s in the best legal folding of as many", mlo_view_utilisation(v, (double)v->bound), mlo_view_utilisation(v, (double)v->best));
     mlo_to_column(t, MLO_LABEL); mlo_tell(t, s ? s : "");
     s = mlo_format(m, "%s of parameters per iteration over %d bits of AXI", mlo_size_text(m, mlo_core_beats(c) * c->axi_bits / 8), c->axi_bits);
     mlo_to_column(t, MLO_LABEL); mlo_tell(t, s ? s : "");
     if (mlo_eq(v->stage, "lower")) { mlo_to_column(t, MLO_LABEL); mlo_tell(t, "not folded yet: every kernel is taken as 1 x 1"); }
+}
+
+static void mlo_text_simulation(const mlo_view *v, mlo_sheet *t) {
+    mlo *m = v->m;
+    if (!v->sim) return;
+    const char *s = mlo_format(m, "%lld frame%s: %s cycles, %s per frame; the multipliers are busy %s of the time", (long long)v->sim->frames, mlo_plural(v->sim->frames), mlo_thousands(m, v->sim->cycles),
+        mlo_thousands(m, (int64_t)(v->sim->interval + 0.5)), mlo_view_utilisation(v, v->sim->interval));
+    mlo_say_cell(t, "simulation", MLO_LABEL - 1); mlo_tell(t, s ? s : "");
+    s = mlo_format(m, "parameters came in %s of the cycles", mlo_share_text(m, v->sim->channel, 1));
+    mlo_to_column(t, MLO_LABEL); mlo_tell(t, s ? s : "");
 }
 
 static int mlo_show_text(const mlo_view *v, mlo_text *out) {
@@ -303,7 +316,7 @@ static int mlo_show_text(const mlo_view *v, mlo_text *out) {
     mlo_text_marks(v, &t);
     for (size_t i = 0; i < v->n_loops && !v->m->error.code; i++) mlo_text_loop(v, &v->loop[i], &t);
     if (!v->m->error.code) mlo_text_outside(v, &t);
-    if (v->hw && !v->m->error.code) { mlo_text_kernels(v, &t); mlo_text_fifos(v, &t); mlo_text_prediction(v, &t); }
+    if (v->hw && !v->m->error.code) { mlo_text_kernels(v, &t); mlo_text_fifos(v, &t); mlo_text_prediction(v, &t); mlo_text_simulation(v, &t); }
     mlo_text_free(&t.line);
     return (int)v->m->error.code;
 }

@@ -17,6 +17,13 @@ typedef struct {
 
 typedef struct { const char *name; int instances; size_t nodes; } mlo_view_mark;      /* a loop that extract found and roll has not rolled */
 
+/* What a simulation of the core counted; by element. trace: the lines of sim --trace behind the report, "" for none. */
+typedef struct {
+    int64_t cycles, frames, busy[MLO_CORE_MOST], starved[MLO_CORE_MOST], blocked[MLO_CORE_MOST];
+    double interval, channel;                   /* cycles per frame; share of cycles in which parameters came */
+    const char *trace;
+} mlo_measured;
+
 typedef struct mlo_view mlo_view;
 struct mlo_view {
     mlo *m; mlo_graph *g; const char *stage;
@@ -28,6 +35,8 @@ struct mlo_view {
     mlo_map live;                               /* values that depend on a model input or a carried value: what a drawing shows */
     mlo_hw *hw; const mlo_view_loop *core;      /* NULL before lower */
     mlo_prediction p;
+    int64_t bound, best;                        /* cycles per frame in steady state: of this folding; of the fastest one with as many multipliers */
+    mlo_measured *sim;                          /* NULL: not simulated */
 };
 
 /* ---- texts ------------------------------------------------------------------------------------------------------------------------ */
@@ -312,25 +321,92 @@ static int64_t mlo_hw_macs(const mlo_hw *c) {
     return macs * c->tokens * c->scan.iterations;
 }
 
-/* Percent of all multiplier cycles that do useful work. */
-static int64_t mlo_view_utilisation(const mlo_view *v) {
-    int64_t most = mlo_times(mlo_core_multipliers(v->hw), v->p.interval);
-    return most > 0 ? mlo_hw_macs(v->hw) * 100 / most : 0;
+/* "54.2 %" of two numbers, from integers; "<0.1 %" of what is not nothing. */
+static const char *mlo_share_text(mlo *m, double part, double whole) {
+    int64_t tenths = whole > 0 ? (int64_t)(part / whole * 1000 + 0.5) : 0;
+    const char *s = part > 0 && !tenths ? "<0.1 %" : mlo_format(m, "%lld.%lld %%", (long long)(tenths / 10), (long long)(tenths % 10));
+    return s ? s : "";
+}
+
+/* The part of all multiplier cycles that does useful work, where a frame takes so many cycles. */
+static const char *mlo_view_utilisation(const mlo_view *v, double cycles) { return mlo_share_text(v->m, (double)mlo_hw_macs(v->hw), (double)mlo_core_multipliers(v->hw) * cycles); }
+
+/* Cycles in which an element works, per frame: its multipliers; without a matrix array, a beat of its lanes each. */
+static int64_t mlo_element_work(const mlo_hw *c, const mlo_element *e) {
+    return (e->unit.macs ? e->unit.interval : e->unit.out.channels / e->unit.out.lanes) * c->tokens * c->scan.iterations;
 }
 static const char *mlo_edge_end(const mlo_hw *c, int element) { return element == MLO_OUTSIDE ? "carried" : c->element[element].name; }
+
+/* The steady pace: of this folding, and of the fastest one that has no more multipliers. */
+static int mlo_view_best(mlo_view *v) {
+    const mlo_limits within = { MLO_UNLIMITED, mlo_core_multipliers(v->hw), MLO_UNLIMITED };
+    int64_t pace = mlo_core_interval(v->hw) * v->hw->tokens, load = (mlo_load_cycles(v->hw, mlo_core_beats(v->hw)) + v->hw->frames - 1) / v->hw->frames;
+    mlo_space s; mlo_plan plan; int found = 0;
+    mlo_hw *c = MLO_NEW(v->m, mlo_hw);                      /* the search moves FIFOs about */
+    v->best = v->bound = (load > pace ? load : pace) * v->hw->scan.iterations;
+    if (!c) return (int)v->m->error.code;
+    *c = *v->hw;
+    MLO_TRY(mlo_search_begin(v->m, c, 0, &s));
+    mlo_search_frames(&s, c->frames);
+    MLO_TRY(mlo_search_fastest(&s, &within, &plan, &found));
+    if (found && plan.steady * c->scan.iterations < v->best) v->best = plan.steady * c->scan.iterations;
+    return 0;
+}
+
+/* ---- what a simulation counted ------------------------------------------------------------------------------------------------------ */
+
+static double mlo_measured_number(const cJSON *object, const char *key) {
+    const cJSON *n = cJSON_GetObjectItemCaseSensitive(object, key);
+    return cJSON_IsNumber(n) ? n->valuedouble : -1;
+}
+
+static int mlo_measured_kernels(const mlo_view *v, const cJSON *report, mlo_measured *to) {
+    const cJSON *k = cJSON_GetObjectItemCaseSensitive(report, "kernels");
+    k = cJSON_IsArray(k) ? k->child : NULL;
+    for (int i = 0; i < v->hw->n_element; i++) if (v->hw->element[i].kernel) {
+        const cJSON *name = cJSON_GetObjectItemCaseSensitive(k, "name");
+        double busy = mlo_measured_number(k, "busy"), starved = mlo_measured_number(k, "starved"), blocked = mlo_measured_number(k, "blocked");
+        if (!cJSON_IsString(name) || strcmp(name->valuestring, v->hw->element[i].name) || busy < 0 || starved < 0 || blocked < 0 || busy + starved + blocked > 1e15) return 0;
+        to->busy[i] = (int64_t)busy; to->starved[i] = (int64_t)starved; to->blocked[i] = (int64_t)blocked;
+        k = k->next;
+    }
+    return !k;
+}
+
+/* The option "simulation": what mlo sim printed. */
+static int mlo_view_measured(mlo_view *v) {
+    const char *text = mlo_opt(v->m, "simulation");
+    if (!text) return 0;
+    mlo_measured *to = MLO_NEW(v->m, mlo_measured);
+    size_t n = strcspn(text, "\n");
+    cJSON *report = to ? cJSON_ParseWithLength(text, n) : NULL;
+    const cJSON *counters = cJSON_GetObjectItemCaseSensitive(report, "counters");
+    double cycles = mlo_measured_number(counters, "cycles"), frames = mlo_measured_number(report, "frames"), interval = mlo_measured_number(report, "interval");
+    int fits = cycles > 0 && cycles < 1e15 && frames > 0 && frames < 1e9 && interval > 0 && mlo_measured_kernels(v, report, to);
+    if (fits) {
+        to->cycles = (int64_t)cycles; to->frames = (int64_t)frames; to->interval = interval;
+        to->channel = mlo_measured_number(cJSON_GetObjectItemCaseSensitive(report, "memory"), "busy_share");
+        to->trace = text + n;
+        v->sim = to;
+    }
+    cJSON_Delete(report);
+    return fits || v->m->error.code ? (int)v->m->error.code : mlo_fail_at(v->m, MLO_E_FORMAT, NULL, "the simulation is not what `mlo sim` prints of this core; simulate it anew");
+}
 
 static int mlo_view_core(mlo_view *v) {
     const mlo_view_loop *lowered = NULL;
     mlo_scan s;
     for (size_t i = 0; i < v->n_loops; i++) if (mlo_meta_get(v->loop[i].node->meta, v->loop[i].node->n_meta, "mlo.core")) lowered = &v->loop[i];
-    if (!lowered) return 0;
+    if (!lowered) return mlo_opt(v->m, "simulation") ? mlo_fail_at(v->m, MLO_E_USAGE, NULL, "a simulation is shown beside a folded model; this one is at %s", *v->stage ? v->stage : "no stage") : 0;
     MLO_TRY(mlo_scan_choose(v->m, &s));
     if (s.node != lowered->node) return 0;                 /* --loop names another one, which is not lowered */
     mlo_hw *c = MLO_NEW(v->m, mlo_hw);
     if (!c || mlo_core_build(v->m, c)) return (int)v->m->error.code;
     if (!mlo_core_kernels(c)) return 0;
     v->hw = c; v->core = lowered;
-    return mlo_predict_steady(v->m, c, &v->p);
+    MLO_TRY(mlo_predict_steady(v->m, c, &v->p));
+    MLO_TRY(mlo_view_best(v));
+    return mlo_view_measured(v);
 }
 
 static int mlo_view_make(mlo *m, mlo_view *v) {

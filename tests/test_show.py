@@ -5,10 +5,11 @@
 Builds a driver from src/mlo.c with ASan and UBSan in a temporary folder.
 Usage: python tests/test_show.py [path/to/mlo]     (MLO_MODELS names the folder with .onnx files; MLO_QUICK=1 takes fewer models)
 """
-import json, os, re, shutil, subprocess, sys, tempfile
+import itertools, json, os, re, shutil, subprocess, sys, tempfile
 from html.parser import HTMLParser
 import onnx
 from onnx import TensorProto as T, helper
+import cores
 
 here = os.path.dirname(os.path.abspath(__file__))
 root = os.path.join(here, "..")
@@ -247,6 +248,86 @@ def against_model(name, path, stage):
     case(f"{name}/piped", "" if run(piped, "-", "json").stdout == out else "a piped model shows differently")
 
 
+def bars(section):
+    """(kernel, iteration, frame, first token, last token or -1, begin, end) of each bar that is not faded, from its title."""
+    found = re.findall(r"<rect class='(i\d[^']*)'[^>]*><title>(\w+), iteration (\d+)(?:, frame (\d+))?(?:, tokens? (\d+)(?: to (\d+))?| loads parameters): cycles (-?\d+) to (-?\d+)</title>", section)
+    return [(k, int(i), int(f or 0), int(a or -1), int(b or a or -1), int(x), int(y)) for c, k, i, f, a, b, x, y in found if "faded" not in c]
+
+
+def wrong_timeline(d, section):
+    """Every token of two iterations once; a matrix-vector unit works (K/SIMD)(N/PE) cycles on each, on one at a time; every bank is loaded."""
+    shown, iterations = bars(section), d["loops"][0]["iterations"]
+    first = 1 if iterations > 2 else 0
+    for k in d["kernels"]:
+        mine = [b for b in shown if b[0] == k["name"] and b[3] >= 0]
+        tokens = sorted((i, f, t) for _, i, f, a, b, _, _ in mine for t in range(a, b + 1))
+        want = [(i, f, t) for i in range(first, min(first + 2, iterations)) for f in range(d["frames_in_flight"]) for t in range(d["tokens"])]
+        if tokens != want: return f"{k['name']}: {len(tokens)} tokens instead of {len(want)}"
+        if not k["op"].startswith("MVU"): continue
+        work = k["channels_in"] // k["simd"] * (k["channels_out"] // k["pe"])
+        for _, _, _, a, b, begin, end in mine:
+            if end - begin < (b - a + 1) * work or (a == b and end - begin != work): return f"{k['name']}: {b - a + 1} tokens of {work} cycles from {begin} to {end}"
+        times = sorted((b[5], b[6]) for b in mine)
+        if any(b[0] < a[1] for a, b in zip(times, times[1:])): return f"{k['name']}: bars overlap"
+    loads = {b[0] for b in shown if b[3] < 0}
+    return "" if loads or not first else "no loading of parameters"
+
+
+def wrong_roofline(d, section):
+    """Each kernel's multiply-accumulates per cycle, from the interval; the whole; what there is of both resources."""
+    total = sum(k["macs"] for k in d["kernels"])
+    for name, macs, multipliers in [(k["name"], k["macs"], k["multipliers"]) for k in d["kernels"] if k["macs"]] + [("the core", total, d["multipliers"])]:
+        found = re.search(rf">{name}: ([\d.]+) of ([\d ]+) = ([\d.]+) %<", section)
+        if not found: return f"{name} is not there"
+        pace = macs / d["predicted_interval"]
+        if abs(float(found[1]) - pace) > 0.051 or int(found[2].replace(" ", "")) != multipliers or abs(float(found[3]) - 100 * pace / multipliers) > 0.051: return f"{found[0]}: {pace} of {multipliers}"
+    ys = [int(y) for y in re.findall(r"class='label[^']*' text-anchor=start x=\d+ y=(\d+)", section)]
+    if min((b - a for a, b in zip(sorted(ys), sorted(ys)[1:])), default=16) < 16: return f"labels overlap: {ys}"
+    return "" if f">{d['multipliers']:,} multipliers<".replace(",", " ") in section and ">16 bytes/cycle<" in section else "a roof is missing"
+
+
+def test_best():
+    """The best utilisation that legal foldings allow: by trying them all."""
+    b = cores.Body(tokens=6, channels=12)
+    y = b.add(b.mvu(b.mvu(b.requant(b.x), 20, 8), 12), b.x)
+    path = save(b.model(y, 3), "best")
+    tables = [list(zip(*(k.foldings()[key] for key in ("interval", "multipliers", "beats")))) for k in b.kernels]
+    macs = 6 * 3 * (12 * 20 + 20 * 12)
+    for frames, pe, simd in ((1, 2, 3), (2, 1, 5), (1, 5, 4)):
+        r = run(path, "fold", "json", "pe", str(pe), "simd", str(simd), "frames-in-flight", str(frames))
+        d = json.loads(r.stdout)
+        best = min(max(6 * max(c[0] for c in choice), cores.ceil(sum(int(c[2]) for c in choice), frames)) for choice in itertools.product(*tables) if sum(c[1] for c in choice) <= d["multipliers"])
+        own = 6 * max(k["interval"] for k in d["kernels"])
+        case(f"best/{frames} frames {pe}x{simd}", "" if d["best"] == 3 * best and abs(d["best_utilization"] - macs / (d["multipliers"] * 3 * best)) < 1e-6 and d["bound"] >= 3 * own and d["utilization"] <= d["bound_utilization"] <= d["best_utilization"] + 1e-6
+             else f"best {d['best']} instead of {3 * best}; {d['utilization']} {d['bound_utilization']} {d['best_utilization']}")
+
+
+def test_simulation():
+    """What a simulation counted, beside the prediction; what is none, refused."""
+    b = cores.Body(tokens=4, channels=8)
+    path = save(b.model(b.mvu(b.requant(b.x), 8), 2), "simulated")
+    options = ["pe", "2", "simd", "2"]
+    kernels = [k["name"] for k in json.loads(run(path, "fold", "json", *options).stdout)["kernels"]]
+    report = {"frames": 1, "interval": 400, "counters": {"cycles": 400}, "memory": {"busy_share": 0.25}, "kernels": [{"name": n, "busy": x, "starved": 380 - x, "blocked": 20} for n, x in zip(kernels, (32, 128))]}
+    trace = [{"kernel": kernels[1], "frame": 0, "iteration": i, "token": t, "begin": 50 * t + 200 * i, "end": 50 * t + 200 * i + 49, "compute": 16, "starved": 30, "blocked": 4} for i in (0, 1) for t in range(4)]
+    lines = lambda *rows: "\n".join(json.dumps(r) for r in rows) + "\n"
+    d = json.loads(run(path, "fold", "json", *options, "simulation", lines(report)).stdout)
+    macs = 8 * 8 * 4 * 2
+    case("simulation/json", "" if d["measured_utilization"] == macs / (4 * 400) else str(d["measured_utilization"]))
+    text = run(path, "fold", "text", *options, "simulation", lines(report)).stdout
+    case("simulation/text", wrong_text(text) or ("" if b" 32.0 %" in text and b" 8.0 %" in text and b"25.0 %" in text else text.decode()[-900:]))
+    page = run(path, "fold", "html", *options, "simulation", lines(report, *trace)).stdout
+    section = page.decode().partition("Simulated timeline")[2].partition("</section>")[0]
+    got = sorted(b[1:2] + b[3:4] + b[5:7] for b in bars(section))
+    want = sorted((x["iteration"], x["token"], x["end"] - 20, x["end"] - 4) for x in trace)
+    case("simulation/html", wrong_html(page) or ("" if got == want else f"{got} instead of {want}"))
+    for name, bad in (("no JSON", "{"), ("another core", lines(dict(report, kernels=report["kernels"][:1]))), ("other names", lines(dict(report, kernels=report["kernels"][::-1]))), ("no cycles", lines(dict(report, counters={})))):
+        r = run(path, "fold", "json", *options, "simulation", bad)
+        case(f"simulation/{name}", "" if r.returncode == 3 and b"MLO_E_FORMAT" in r.stderr else f"{r.returncode} {r.stderr.decode()[-200:]}")
+    r = run(path_of("mlp-res"), "read", "json", "simulation", lines(report)) if models else None
+    if r: case("simulation/not folded", "" if r.returncode == 2 else f"{r.returncode} {r.stderr.decode()[-200:]}")
+
+
 def against_manifest(name, path, *options):
     d, man = json.loads(run(path, "fold", "json", *options).stdout), json.loads(run(path, "fold", "manifest", *options).stdout)
     keys = ["name", "op", "value", "scope", "pe", "simd", "multipliers", "macs", "interval"]
@@ -260,12 +341,17 @@ def against_manifest(name, path, *options):
         if not k["op"].startswith("MVU"): continue
         cycles = k["channels_in"] // k["simd"] * (k["channels_out"] // k["pe"])
         case(f"{name}/{k['name']}", "" if k["interval"] == cycles and k["multipliers"] == k["pe"] * k["simd"] else str(k))
-    page = Page(run(path, "fold", "html", *options).stdout.decode())
+    source = run(path, "fold", "html", *options).stdout.decode()
+    page = Page(source)
+    page.text = source
     ends = [a["data-end"] for t, a in page.tags if "data-end" in a]
     case(f"{name}/chart", "" if ends == [str(d["predicted_cycles"])] else f"the chart ends at {ends}, the prediction is {d['predicted_cycles']}")
     bars = sum(t == "rect" and "height" in a and a["height"] == "15" for t, a in page.tags)
     want = len(d["kernels"]) * d["loops"][0]["iterations"] * d["frames_in_flight"]
     case(f"{name}/bars", "" if bars == want else f"{bars} bars instead of {want}")
+    sections = dict(zip((x.partition("</h2>")[0] for x in page.text.split("<h2>")[1:]), page.text.split("<h2>")[1:]))
+    case(f"{name}/timeline", wrong_timeline(d, next(v for k, v in sections.items() if k.startswith("Predicted timeline"))))
+    case(f"{name}/roofline", wrong_roofline(d, sections["Roofline"]))
     text = run(path, "fold", "text", *options).stdout.decode()
     grouped = f"{d['predicted_cycles']:,}".replace(",", " ")
     case(f"{name}/text", "" if all(re.search(rf"^{k['name']} ", text, re.M) for k in d["kernels"]) and grouped in text else "a kernel or the prediction is missing")
@@ -397,6 +483,8 @@ def main():
     test_odd()
     if "mlp-res" in names: test_refusals()
     if "bert-tiny" in names: test_locale()
+    test_best()
+    test_simulation()
     if len(sys.argv) > 1 and "mlp-res" in names: test_command(os.path.abspath(sys.argv[1]))
     print(f"{count['ok']} passed, {count['FAIL']} failed, {count['skip']} skipped")
     return count["FAIL"] > 0
