@@ -6,6 +6,7 @@ iterations, tokens) and by the headers of verilog/ (cores.py), never by what mlo
     python tests/test_trace.py path/to/mlo [NAME ...]        Icarus; Verilator once"""
 import json
 import os
+import re
 import onnx
 import cores
 import harness as t
@@ -107,6 +108,24 @@ def wrong_trace(r, manifest, lines):
     return "" if min(late) >= 0 else "a frame is done %s cycles after its last token" % min(late)
 
 
+def wrong_page(path, r, lines):
+    """`mlo show DIR`: what was simulated, beside what is predicted."""
+    d = json.loads(t.good("show", "--json", path))
+    if abs(d["measured_utilization"] - r["utilization"]) > 1e-6: return "measured utilisation %s, not %s" % (d["measured_utilization"], r["utilization"])
+    page = t.good("show", "--html", path).decode()
+    text = t.good("show", path).decode()
+    section = page.partition("Simulated timeline")[2].partition("</section>")[0]
+    first = 1 if d["loops"][0]["iterations"] > 2 else 0
+    for k in r["kernels"]:
+        mine = [x for x in lines if x["kernel"] == k["name"] and "token" in x and x["frame"] < d["frames_in_flight"] and x["iteration"] in (first, first + 1)]
+        found = re.findall(r"<rect class='i\d( odd)?'[^>]*><title>%s, iteration \d+(?:, frame \d+)?, tokens? (\d+)(?: to (\d+))?:" % k["name"], section)
+        drawn = sum(int(b or a) - int(a) + 1 for _, a, b in found)
+        if drawn != len(mine): return "%s: %s tokens drawn, %s traced" % (k["name"], drawn, len(mine))
+        share = "%.1f %%" % (100 * k["busy"] / r["frames"] / r["interval"])
+        if not re.search(r"^%s .* %s " % (k["name"], re.escape(share)), text, re.M): return "%s: no %s in the table" % (k["name"], share)
+    return "" if page.count("<section") == page.count("</section>") and "<script" not in page and "http" not in page else "the page is not whole, or not by itself"
+
+
 def check_trace():
     if not t.have("trace", "iverilog"): return
     for name, how, flags in (("bert-1", ("--pe", "4", "--simd", "4"), ()), ("mlp-res", ("--pe", "2", "--simd", "8", "--frames-in-flight", "2"), ("--frames", "4")),
@@ -121,10 +140,25 @@ def check_trace():
         t.case("trace: " + what, wrong_trace(r, manifest, lines))
         kept = [json.loads(line) for line in t.read(os.path.join(path, "sim/trace.jsonl")).splitlines()]
         t.case("kept for show: " + what, "" if kept == lines and json.loads(t.read(os.path.join(path, "sim/report.json"))) == r else "sim/ holds something else than stdout")
+        t.case("shown: " + what, wrong_page(path, r, lines))
         if name == "bert-1" and t.have("trace in Verilator", "verilator"):
             t.case("trace in Verilator", "" if sim(path, "--simulator", "verilator")[1] == lines else "another one than in Icarus")
         plain = t.good("sim", path, *flags)
-        t.case("without --trace: " + what, "" if plain.count(b"\n") == 1 and json.loads(plain) == r else "the report differs")
+        t.case("without --trace: " + what, "the report differs" if plain.count(b"\n") != 1 or json.loads(plain) != r else "an old trace is left" if os.path.exists(os.path.join(path, "sim/trace.jsonl")) else "")
+
+
+def check_stale():
+    """A report of another build is not shown; one given by name is."""
+    if not t.have("stale reports", "iverilog"): return
+    path = build("mlp-res", "--pe", "2", "--simd", "8", "--frames-in-flight", "2")
+    report = t.write("report.json", t.good("sim", path))
+    t.good("compile", t.model("mlp-res"), "--pe", "2", "--simd", "4", "--frames-in-flight", "2", "-o", path)
+    p = t.call("show", "--json", path)
+    t.case("a report of another build is not shown", "" if p.returncode == 0 and b"another build" in p.stderr and b"measured" not in p.stdout else "%s %s" % (p.returncode, p.stderr))
+    d = json.loads(t.good("show", "--json", "--sim", report, path))
+    t.case("one given by --sim is", "" if abs(d["measured_utilization"] - d["macs"] / (d["multipliers"] * json.loads(t.read(report))["interval"])) < 1e-6 else str(d))
+    p = t.call("show", os.path.dirname(path))
+    t.case("a directory that is no build", "" if p.returncode == 2 and b"manifest.json" in p.stderr else "%s %s" % (p.returncode, p.stderr))
 
 
 def check_short():
@@ -139,4 +173,4 @@ def check_short():
 
 
 if __name__ == "__main__":
-    t.main(check_trace, check_short)
+    t.main(check_trace, check_short, check_stale)
