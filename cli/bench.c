@@ -22,7 +22,7 @@ typedef struct {
     mlo *cut[64]; int64_t cut_tokens[64]; int cut_opened[64], n_cut;   /* cores for shorter frames */
     cli_npz made;                               /* arrays that sim made itself */
     int64_t counted_cycles, counted_frames, counted_beats, channel_busy, rate;      /* read over AXI-Lite; seen by the bench */
-    int64_t beats, words, cycles, weight_beats, done[256]; int n_done, passes, fails, status; char verdict[2400];
+    int64_t beats, words, cycles, weight_beats, delivered, done[256]; int n_done, passes, fails, status; char verdict[2400];
 } cli_bench;
 
 /* ---- the directory --------------------------------------------------------------------------------------------------------------------- */

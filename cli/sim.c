@@ -107,11 +107,12 @@ static int64_t cli_sim_patience(const cli_bench *b) {
 
 static int cli_sim_arguments(cli_bench *b, cli_command *x) {
     cli *c = b->c; const char *bandwidth = cli_value(c, "bandwidth"), *wave = cli_value(c, "wave"); char *end, here[PATH_MAX];
-    long seed = cli_number(c, "seed", 1, 0, INT_MAX), stall = cli_number(c, "stall", 0, 0, 99), latency = cli_number(c, "axi-latency", 7, 0, 100000);
+    long seed = cli_number(c, "seed", 1, 0, INT_MAX), stall = cli_number(c, "stall", 0, 0, 99), latency = cli_number(c, "axi-latency", 7, 0, 100000), fault = cli_number(c, "axi-error", 0, 0, INT_MAX);
     b->beats = cli_sim_tokens(b) * (b->channels / b->lanes);
     cli_word(x, "+seed=%ld", seed); cli_word(x, "+stall=%ld", stall); cli_word(x, "+latency=%ld", latency);
     cli_word(x, "+beats=%lld", (long long)b->beats); cli_word(x, "+mask_beats=%lld", (long long)(b->masked ? cli_sim_tokens(b) : 0));
     cli_word(x, "+iterations=%lld", (long long)b->iterations); cli_word(x, "+frames_in_flight=%lld", (long long)b->group); cli_word(x, "+timeout=%lld", (long long)(cli_sim_patience(b) * (stall ? 4 : 1)));
+    if (fault) cli_word(x, "+fault=%ld", fault);
     if (bandwidth) {
         double v = strtod(bandwidth, &end), rate = v * 8 * 256 / b->axi_bits;
         if (end == bandwidth || *end || !(v > 0)) return cli_fail(c, MLO_E_USAGE, NULL, "--bandwidth %s is not a number of bytes per cycle", bandwidth);
@@ -127,7 +128,7 @@ static int cli_sim_arguments(cli_bench *b, cli_command *x) {
 }
 
 /* The bench's lines: MLO FRAME f cycle; MLO KERNEL k busy starved blocked; MLO COUNTERS cycles frames beats; MLO WEIGHTS n; MLO CHANNEL busy rate;
- * MLO PASS ..; MLO FAIL .. */
+ * MLO BEATS n; MLO PASS ..; MLO FAIL .. */
 static int cli_sim_lines(cli_bench *b) {
     cli_bytes log;
     if (cli_slurp(b->c, cli_in_dir(b, "sim/run.log"), &log)) { free(log.data); return cli_failed(b->c); }
@@ -140,6 +141,7 @@ static int cli_sim_lines(cli_bench *b) {
         else if (sscanf(p, "MLO COUNTERS %lld %lld %lld", &v[0], &v[1], &v[2]) == 3) { b->counted_cycles = v[0]; b->counted_frames = v[1]; b->counted_beats = v[2]; }
         else if (sscanf(p, "MLO CHANNEL %lld %lld", &v[0], &v[1]) == 2) { b->channel_busy = v[0]; b->rate = v[1]; }
         else if (sscanf(p, "MLO WEIGHTS %lld", &v[0]) == 1) b->weight_beats = v[0];
+        else if (sscanf(p, "MLO BEATS %lld", &v[0]) == 1) b->delivered = v[0];
         else if (sscanf(p, "MLO PASS words %lld cycles %lld", &v[0], &v[1]) == 2) { b->passes++; b->words = v[0]; b->cycles = v[1]; }
         else if (!strncmp(p, "MLO FAIL", 8)) { if (!b->fails++) snprintf(b->verdict, sizeof b->verdict, "%s", p + 9); }
     }
@@ -199,14 +201,25 @@ static double cli_sim_interval(const cli_bench *b) {
 
 static double cli_ratio(double a, double b) { return b > 0 ? a / b : 0; }
 
-/* The parameter memory. beats: in all, loaded ahead included; busy: while a frame was inside; the shares of those cycles in which a beat came,
+/* Parameter beats that the kernels have taken when a run of whole groups has come to rest: every iteration's, those of the next one, which are
+ * loaded ahead, and once those that stay. (A single iteration's are not loaded again: two banks, whatever the frames.) */
+static double cli_sim_delivered(const cli_bench *b, const cJSON *p) {
+    int64_t begun = b->iterations == 1 ? 1 : (b->n + b->group - 1) / b->group * b->iterations;
+    return cli_json_number(p, "once") + cli_json_number(p, "per_iteration") * (double)(begun + 1);
+}
+
+/* The parameter memory. beats: in all, loaded ahead included; delivered: to the kernels, as the core counts them; busy: while a frame was inside; the shares of those cycles in which a beat came,
  * and in which memory had one to give, by --bandwidth and --stall. */
 static void cli_report_memory(const cli_bench *b, cJSON *all) {
     cJSON *to = cJSON_AddObjectToObject(all, "memory");
+    const cJSON *said = cJSON_GetObjectItemCaseSensitive(b->manifest, "parameter_beats");
     double rate = b->rate > 0 && b->rate < 256 ? (double)b->rate / 256 : 1, awake = (double)(100 - cli_number(b->c, "stall", 0, 0, 99)) / 100;
     cJSON_AddNumberToObject(to, "axi_bits", b->axi_bits);
-    cJSON_AddNumberToObject(to, "beats_per_iteration", cli_json_number(b->manifest, "iteration_bytes") * 8 / b->axi_bits);
+    cJSON_AddNumberToObject(to, "beats_per_iteration", cli_json_number(said, "per_iteration"));
+    cJSON_AddNumberToObject(to, "beats_per_frame", cli_json_number(said, "per_frame"));
     cJSON_AddNumberToObject(to, "beats", (double)b->weight_beats);
+    cJSON_AddNumberToObject(to, "delivered", (double)b->delivered);
+    cJSON_AddNumberToObject(to, "predicted_delivered", cli_sim_delivered(b, said));
     cJSON_AddNumberToObject(to, "busy", (double)b->channel_busy);
     cJSON_AddNumberToObject(to, "busy_share", cli_ratio((double)b->channel_busy, (double)b->counted_cycles));
     cJSON_AddNumberToObject(to, "offered_share", rate < awake ? rate : awake);

@@ -7,12 +7,17 @@
  */
 enum { MLO_OUTSIDE = -1, MLO_CORE_MOST = 96 };
 
+/* Where a kernel's parameters are. Layer: two banks on chip, every iteration's parameters come from memory in every iteration. Resident: a bank for
+ * each iteration, loaded once; then the iterations there can be are a matter of building. A set of them: what a search may choose from. */
+enum { MLO_LAYER = 1, MLO_RESIDENT = 2 };
+
 typedef struct {
     mlo_node *node; const char *name;
     const mlo_kernel *kernel;           /* NULL: a split */
     mlo_site site; mlo_unit unit;
     int64_t tokens;                     /* how many tokens it can hold beyond those it passes on: for FIFO depths */
     int pinned;                         /* 1: this folding was given; a search leaves it alone */
+    int memory, memories;               /* MLO_LAYER or MLO_RESIDENT; the set of those that a search may choose from */
 } mlo_element;
 
 typedef struct {
@@ -117,6 +122,7 @@ static int mlo_core_elements(mlo *m, mlo_hw *c) {
         e->node = n; e->kernel = k;
         e->name = k ? mlo_meta_get(n->meta, n->n_meta, "mlo.kernel") : mlo_format(m, "split_%zu", i);
         if (!e->name) return mlo_fail(m, MLO_E_GRAPH, n, "the kernel has no name; run `mlo lower`");
+        e->memory = e->memories = mlo_eq(mlo_meta_get(n->meta, n->n_meta, "mlo.memory"), "resident") ? MLO_RESIDENT : MLO_LAYER;
         if (mlo_element_site(m, c, e) || (k && mlo_element_fold(m, e, mlo_meta_int(n, "mlo.pe", 1), mlo_meta_int(n, "mlo.simd", 1)))) return (int)m->error.code;
         if (k) c->whole_frame |= e->unit.whole_frame;
     }
@@ -193,6 +199,21 @@ static int64_t mlo_core_beats(const mlo_hw *c) {
     return beats;
 }
 
+/* Of those, the ones of resident kernels: read once. The others are read in every iteration. */
+static int mlo_is_resident(const mlo_element *e) { return e->memory == MLO_RESIDENT && e->unit.n_memory; }
+static int64_t mlo_core_resident_beats(const mlo_hw *c) {
+    int64_t beats = 0;
+    for (int i = 0; i < c->n_element; i++) if (mlo_is_resident(&c->element[i])) beats += mlo_unit_beats(&c->element[i].unit, c->axi_bits);
+    return beats;
+}
+static int64_t mlo_core_layer_beats(const mlo_hw *c) { return mlo_core_beats(c) - mlo_core_resident_beats(c); }
+
+/* The most iterations there can be without building anew. */
+static int64_t mlo_core_deepest(const mlo_hw *c) { return mlo_core_resident_beats(c) ? c->scan.iterations : 65535; }
+
+/* Beats per frame once things flow: frames in flight share an iteration's. A single iteration's parameters stay where they are. */
+static double mlo_core_frame_beats(const mlo_hw *c) { return c->scan.iterations > 1 ? (double)mlo_core_layer_beats(c) * (double)c->scan.iterations / c->frames : 0; }
+
 /* Cycles that memory takes for so many beats; beats that it gives in so many cycles. */
 static int64_t mlo_load_cycles(const mlo_hw *c, int64_t beats) { return (beats * 256 + c->rate - 1) / c->rate; }
 static int64_t mlo_load_beats(const mlo_hw *c, int64_t cycles) { return cycles / 256 * c->rate + cycles % 256 * c->rate / 256; }
@@ -203,11 +224,14 @@ static int64_t mlo_memory_bits(const mlo_memory *k, int axi) {
     return rows * kept * k->width;
 }
 
-/* What a unit holds on chip: two banks of parameters, and two frames of what it needs whole (keys and values, in groups of PE tokens).
+/* Banks of a kernel's parameter memories in a mode. */
+static int64_t mlo_banks(const mlo_hw *c, int memory) { return memory == MLO_RESIDENT ? c->scan.iterations : 2; }
+
+/* What a unit holds on chip: banks of parameters, and two frames of what it needs whole (keys and values, in groups of PE tokens).
  * A token or two inside every kernel are not counted. */
-static int64_t mlo_unit_bits(const mlo_site *s, const mlo_unit *u, int axi) {
+static int64_t mlo_unit_bits(const mlo_site *s, const mlo_unit *u, int axi, int64_t banks) {
     int64_t bits = 0;
-    for (int k = 0; k < u->n_memory; k++) bits += 2 * mlo_memory_bits(&u->memory[k], axi);
+    for (int k = 0; k < u->n_memory; k++) bits += banks * mlo_memory_bits(&u->memory[k], axi);
     for (int k = 1; k < u->n_in && u->whole_frame; k++) bits += 2 * ((s->tokens + u->pe - 1) / u->pe * u->pe) * u->in[k].channels * u->in[k].bits;
     return bits;
 }
@@ -242,7 +266,7 @@ static int64_t mlo_core_fifo_bits(const mlo_hw *c) {
 
 static int64_t mlo_core_bits(const mlo_hw *c) {
     int64_t bits = mlo_core_fifo_bits(c);
-    for (int i = 0; i < c->n_element; i++) if (c->element[i].kernel) bits += mlo_unit_bits(&c->element[i].site, &c->element[i].unit, c->axi_bits);
+    for (int i = 0; i < c->n_element; i++) if (c->element[i].kernel) bits += mlo_unit_bits(&c->element[i].site, &c->element[i].unit, c->axi_bits, mlo_banks(c, c->element[i].memory));
     return bits;
 }
 
@@ -276,12 +300,15 @@ static void mlo_schedule_tell(const mlo_schedule *s, int element, int64_t token,
     if (s->seen) s->seen(s->user, &what);
 }
 
-/* The loader serves elements in dataflow order; it waits for the bank an element freed when it began the iteration before. */
+/* The loader serves elements in dataflow order; it waits for the bank an element freed when it began the iteration before. Resident elements
+ * take part in the first round of iterations only, and never make it wait. */
 static void mlo_schedule_load(mlo_schedule *s, int64_t iteration) {
     for (int i = 0; i < s->c->n_element; i++) {
         const mlo_unit *u = &s->c->element[i].unit;
         int64_t beats = mlo_unit_beats(u, s->c->axi_bits);
-        if (beats && iteration >= 2) s->loader = mlo_most(s->loader, s->begun[i]);
+        int resident = mlo_is_resident(&s->c->element[i]);
+        if (resident && iteration >= s->c->scan.iterations) { s->ready[i] = 0; continue; }
+        if (beats && iteration >= 2 && !resident) s->loader = mlo_most(s->loader, s->begun[i]);
         double begin = s->loader;
         s->loader += (double)beats * 256 / s->c->rate;
         s->ready[i] = beats ? s->loader : 0;
@@ -352,11 +379,14 @@ static int mlo_predict_seen(mlo *m, const mlo_hw *c, int64_t frames, mlo_predict
 }
 static int mlo_predict(mlo *m, const mlo_hw *c, int64_t frames, mlo_prediction *p) { return mlo_predict_seen(m, c, frames, p, NULL, NULL); }
 
-/* A run of as many frames as can be in flight; its interval is that of many more, where frames overlap. */
+/* Is the steady interval another one than that of the first frames? Frames overlap; resident parameters are there. */
+static int mlo_core_warms(const mlo_hw *c) { return c->frames > 1 || mlo_core_resident_beats(c); }
+
+/* A run of as many frames as can be in flight; its interval is that of many more, where that differs. */
 static int mlo_predict_steady(mlo *m, const mlo_hw *c, mlo_prediction *p) {
     mlo_prediction twice;
-    if (mlo_predict(m, c, c->frames, p) || (c->frames > 1 && mlo_predict(m, c, 2 * c->frames, &twice))) return (int)m->error.code;
-    if (c->frames > 1) p->interval = twice.interval;
+    if (mlo_predict(m, c, c->frames, p) || (mlo_core_warms(c) && mlo_predict(m, c, 2 * c->frames, &twice))) return (int)m->error.code;
+    if (mlo_core_warms(c)) p->interval = twice.interval;
     return 0;
 }
 

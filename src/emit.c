@@ -145,7 +145,7 @@ static void mlo_emit_registers(mlo_emitter *e) {
     int kernels = mlo_core_kernels(c), ports = mlo_core_memories(c);
     mlo_line(e, "\n    // ---- registers");
     mlo_line(e, "    wire core_rst, enable, param_beat, bus_error;\n    wire [63:0] base;\n    wire [15:0] iterations;\n    wire [7:0] frames;\n    wire [%d:0] stat;", 3 * kernels - 1);
-    mlo_line(e, "    mlo_regs #(.KERNELS(%d), .ITERATIONS(1), .FRAMES(%d), .VERSION(32'h0001_0000)) u_regs (", kernels, c->frames);
+    mlo_line(e, "    mlo_regs #(.KERNELS(%d), .ITERATIONS(1), .DEEPEST(%lld), .FRAMES(%d), .VERSION(32'h0001_0000)) u_regs (", kernels, (long long)mlo_core_deepest(c), c->frames);
     mlo_line(e, "        .clk(clk), .rst(rst),");
     mlo_line(e, "        .s_axil_awaddr(s_axil_awaddr), .s_axil_awvalid(s_axil_awvalid), .s_axil_awready(s_axil_awready), .s_axil_wdata(s_axil_wdata), .s_axil_wstrb(s_axil_wstrb),");
     mlo_line(e, "        .s_axil_wvalid(s_axil_wvalid), .s_axil_wready(s_axil_wready), .s_axil_bresp(s_axil_bresp), .s_axil_bvalid(s_axil_bvalid), .s_axil_bready(s_axil_bready),");
@@ -154,19 +154,21 @@ static void mlo_emit_registers(mlo_emitter *e) {
     mlo_line(e, "        .core_rst(core_rst), .enable(enable), .base(base), .iterations(iterations), .frames(frames),");
     mlo_line(e, "        .in_beat(s_axis_tvalid && s_axis_tready), .in_last(s_axis_tlast), .out_last(m_axis_tvalid && m_axis_tready && m_axis_tlast),");
     mlo_line(e, "        .param_beat(param_beat), .bus_error(bus_error), .stat(stat));");
-    mlo_line(e, "\n    // ---- parameters: every iteration reads the memories below in this order, one after the other");
+    mlo_line(e, "\n    // ---- parameters: every iteration reads the memories below in this order, one after the other%s", mlo_core_resident_beats(c) ? "; those of RESIDENT in the first round only" : "");
     mlo_printf(&e->t, "    localparam [%d:0] BEATS = {", 32 * ports - 1);
     int n = 0;
     for (int i = c->n_element; i--; ) for (int k = c->element[i].unit.n_memory; k--; )
         mlo_printf(&e->t, "%s32'd%lld", n++ ? ", " : "", (long long)mlo_memory_beats(&c->element[i].unit.memory[k], c->axi_bits));
     mlo_line(e, "};");
-    mlo_line(e, "    wire [%d:0] p_tdata;\n    wire [%d:0] p_tvalid, p_tready;\n    wire loader_idle;", c->axi_bits - 1, ports - 1);
-    mlo_line(e, "    mlo_loader #(.ADDR_WIDTH(64), .DATA_WIDTH(%d), .PORTS(%d), .BEATS(BEATS)) u_loader (", c->axi_bits, ports);
+    mlo_printf(&e->t, "    localparam [%d:0] RESIDENT = %d'b", ports - 1, ports);
+    for (int i = c->n_element; i--; ) for (int k = c->element[i].unit.n_memory; k--; ) mlo_puts(&e->t, mlo_is_resident(&c->element[i]) ? "1" : "0");
+    mlo_line(e, ";\n    wire [%d:0] p_tdata;\n    wire [%d:0] p_tvalid, p_tready;\n    wire p_tlast, loader_idle;", c->axi_bits - 1, ports - 1);
+    mlo_line(e, "    mlo_loader #(.ADDR_WIDTH(64), .DATA_WIDTH(%d), .PORTS(%d), .BEATS(BEATS), .RESIDENT(RESIDENT)) u_loader (", c->axi_bits, ports);
     mlo_line(e, "        .clk(clk), .rst(rst), .flush(core_rst), .enable(enable), .base(base), .iterations(iterations), .beat(param_beat), .error(bus_error), .idle(loader_idle),");
     mlo_line(e, "        .m_axi_arid(m_axi_arid), .m_axi_araddr(m_axi_araddr), .m_axi_arlen(m_axi_arlen), .m_axi_arsize(m_axi_arsize), .m_axi_arburst(m_axi_arburst),");
     mlo_line(e, "        .m_axi_arvalid(m_axi_arvalid), .m_axi_arready(m_axi_arready), .m_axi_rid(m_axi_rid), .m_axi_rdata(m_axi_rdata), .m_axi_rresp(m_axi_rresp),");
     mlo_line(e, "        .m_axi_rlast(m_axi_rlast), .m_axi_rvalid(m_axi_rvalid), .m_axi_rready(m_axi_rready),");
-    mlo_line(e, "        .m_axis_tdata(p_tdata), .m_axis_tvalid(p_tvalid), .m_axis_tready(p_tready));");
+    mlo_line(e, "        .m_axis_tdata(p_tdata), .m_axis_tlast(p_tlast), .m_axis_tvalid(p_tvalid), .m_axis_tready(p_tready));");
     mlo_line(e, "    wire unused = &{1'b0, loader_idle};");
 }
 
@@ -281,7 +283,7 @@ static void mlo_emit_kernel(mlo_emitter *e, int i, int *memory, int *number) {
     if (u->idle) mlo_line(e, "    wire %s_idle;\n    wire unused_%s = &{1'b0, %s_idle};", el->name, el->name, el->name);
     mlo_printf(&e->t, "    %s #(", u->module);
     for (int k = 0; k < u->n_param; k++) mlo_printf(&e->t, ".%s(%lld), ", u->param[k].name, (long long)u->param[k].value);
-    mlo_line(e, ".AXI_WIDTH(%d)) u_%s (\n        .clk(clk), .rst(core_rst), .stat(stat[%d:%d]),", e->c->axi_bits, el->name, 3 * *number + 2, 3 * *number);
+    mlo_line(e, ".AXI_WIDTH(%d), .RESIDENT(%lld)) u_%s (\n        .clk(clk), .rst(core_rst), .params_last(p_tlast), .stat(stat[%d:%d]),", e->c->axi_bits, (long long)(mlo_is_resident(el) ? e->c->scan.iterations : 0), el->name, 3 * *number + 2, 3 * *number);
     for (int k = 0; k < u->n_in; k++) mlo_emit_bus(e, u->in[k].port, mlo_input_bus(e, i, k), ",");
     for (int k = 0; k < u->n_memory; k++, ++*memory)
         mlo_line(e, "        .%s_tdata(p_tdata), .%s_tvalid(p_tvalid[%d]), .%s_tready(p_tready[%d]),", u->memory[k].port, u->memory[k].port, *memory, u->memory[k].port, *memory);
@@ -308,7 +310,8 @@ static int mlo_emit_top(mlo_emitter *e) {
     int memory = 0, number = 0;
     mlo_line(e, "// Made by mlo %s from shapes, widths and folding; structure only, the logic is in the modules beside this file.", MLO_VERSION);
     mlo_line(e, "// One layer of hardware; frames of up to %lld tokens of %lld channels; up to %d frames in flight; %lld multipliers;", (long long)c->tokens, (long long)c->channels, c->frames, (long long)mlo_core_multipliers(c));
-    mlo_line(e, "// a token every %lld cycles; %lld parameter beats of %d bits per iteration.", (long long)mlo_core_interval(c), (long long)mlo_core_beats(c), c->axi_bits);
+    mlo_line(e, "// a token every %lld cycles; %lld parameter beats of %d bits per iteration.", (long long)mlo_core_interval(c), (long long)mlo_core_layer_beats(c), c->axi_bits);
+    if (mlo_core_resident_beats(c)) mlo_line(e, "// Parameters of %lld beats per iteration are resident: they are read once, and there is room for %lld iterations.", (long long)mlo_core_resident_beats(c), (long long)mlo_core_deepest(c));
     mlo_line(e, "`default_nettype none");
     mlo_emit_top_ports(e);
     mlo_emit_registers(e);

@@ -106,10 +106,10 @@ static int mlo_emit_parts(mlo_emitter *e) {
 }
 
 static int mlo_emit_regs(mlo_emitter *e) {
-    static const struct { const char *name; int at; const char *what; } regs[] = {
+    const struct { const char *name; int at; const char *what; } regs[] = {
         { "ID", 0x00, "0x4D4C4F31" }, { "VERSION", 0x04, "of the register map" }, { "CONTROL", 0x08, "bit 0 enable, bit 1 soft reset of the core, bit 2 clear counters" },
         { "STATUS", 0x0C, "bit 0 frames inside, bit 1 bus error (sticky)" }, { "BASE_LOW", 0x10, "byte address of params.bin in memory" }, { "BASE_HIGH", 0x14, "its upper half" },
-        { "ITERATIONS", 0x18, "layers to run" }, { "FRAMES", 0x1C, "frames in flight" }, { "CYCLES", 0x40, "since the first input beat" }, { "DONE", 0x44, "frames finished" },
+        { "ITERATIONS", 0x18, mlo_format(e->m, "layers to run, %lld at most", (long long)mlo_core_deepest(e->c)) }, { "FRAMES", 0x1C, "frames in flight" }, { "CYCLES", 0x40, "since the first input beat" }, { "DONE", 0x44, "frames finished" },
         { "PARAM_BEATS", 0x48, "parameter beats read" } };
     mlo_line(e, "/* SPDX-License-Identifier: MIT\n * The registers of mlo_top, 32 bits each, by byte offset. */\n#ifndef MLO_REGS_H\n#define MLO_REGS_H");
     for (size_t i = 0; i < sizeof regs / sizeof *regs; i++) mlo_line(e, "#define MLO_REG_%-12s 0x%03X   /* %s */", regs[i].name, regs[i].at, regs[i].what);
@@ -152,7 +152,7 @@ static void mlo_manifest_kernels(mlo_emitter *e) {
         mlo_puts(&e->t, ", \"scope\": ");
         const char *scope = mlo_meta_get(el->node->meta, el->node->n_meta, "mlo.scope");
         mlo_report_string(&e->t, scope ? scope : "");
-        mlo_printf(&e->t, ", \"lanes\": %d, \"bits\": %d, \"channels\": %lld, \"intermediates\": ", u->out.lanes, u->out.bits, (long long)u->out.channels);
+        mlo_printf(&e->t, ", \"memory\": \"%s\", \"lanes\": %d, \"bits\": %d, \"channels\": %lld, \"intermediates\": ", mlo_is_resident(el) ? "resident" : "layer", u->out.lanes, u->out.bits, (long long)u->out.channels);
         mlo_element_intermediates(el, &e->t);
         mlo_puts(&e->t, ++n < kernels ? "},\n" : "}\n");
     }
@@ -166,10 +166,12 @@ static void mlo_manifest_descriptors(mlo_emitter *e) {
     for (int i = 0; i < c->n_element; i++) for (int k = 0; k < c->element[i].unit.n_memory; k++) {
         const mlo_memory *mem = &c->element[i].unit.memory[k];
         int64_t beats = mlo_memory_beats(mem, c->axi_bits), bytes = beats * c->axi_bits / 8;
-        mlo_line(e, "    {\"kernel\": \"%s\", \"port\": \"%s\", \"offset\": %lld, \"beats\": %lld, \"word_bits\": %d, \"words\": %lld}%s", c->element[i].name, mem->port, (long long)at, (long long)beats, mem->width, (long long)mem->depth, ++n < memories ? "," : "");
+        mlo_line(e, "    {\"kernel\": \"%s\", \"port\": \"%s\", \"offset\": %lld, \"beats\": %lld, \"word_bits\": %d, \"words\": %lld, \"banks\": %lld}%s", c->element[i].name, mem->port, (long long)at, (long long)beats, mem->width, (long long)mem->depth, (long long)mlo_banks(c, c->element[i].memory), ++n < memories ? "," : "");
         at += bytes;
     }
     mlo_line(e, "  ],\n  \"iteration_bytes\": %lld,", (long long)at);
+    mlo_line(e, "  \"parameter_beats\": {\"per_iteration\": %lld, \"per_frame\": %s, \"once\": %lld},\n  \"most_iterations\": %lld,", (long long)mlo_core_layer_beats(c),
+        mlo_number_text(e->m, mlo_core_frame_beats(c)), (long long)(mlo_core_resident_beats(c) * c->scan.iterations), (long long)mlo_core_deepest(c));
 }
 
 static int mlo_emit_manifest(mlo_emitter *e, int64_t frames) {

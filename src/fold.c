@@ -1,8 +1,8 @@
 /* fold: how much hardware each kernel gets.
  *
  * in:  a lowered model, and what is wanted: caps (--pe, --simd); a target (--target-cycles, --target-fps with --clock-mhz); budgets
- *      (--budget-macs, --budget-bits); memory (--bandwidth, --axi-width); a folding JSON (FINN's keys, or a line of --pareto).
- * out: the same model with mlo.pe, mlo.simd, FIFO depths and frames in flight written on its nodes.
+ *      (--budget-macs, --budget-bits); memory (--memory, --bandwidth, --axi-width); a folding JSON (FINN's keys, or a line of --pareto).
+ * out: the same model with mlo.pe, mlo.simd, mlo.memory, FIFO depths and frames in flight written on its nodes.
  * invariant: every PE and SIMD divides what it must; what was asked for one kernel by name is taken as it is or refused; what is searched for
  *      is the best under the model of search.c, around what was given by name.
  * example: --target-cycles 40000 on a BERT of T tokens and L layers: each kernel gets the fewest multipliers that serve a token in
@@ -29,7 +29,7 @@ static int mlo_fold_caps(mlo *m, mlo_hw *c, int64_t pe, int64_t simd) {
 /* ---- searching ---------------------------------------------------------------------------------------------------------------------- */
 
 /* What was asked for: caps, or a target in cycles per frame (0: none; then the fastest), within limits. */
-typedef struct { int64_t pe, simd, target; mlo_limits within; int search, any_frames; const char *reached; } mlo_wish;
+typedef struct { int64_t pe, simd, target; mlo_limits within; int search, any_frames, memories, memories_only; const char *reached; } mlo_wish;
 
 /* No folding is within the limits: which of them, and what the least is. */
 static int mlo_fold_too_small(mlo_space *s, const mlo_limits *l, int any_frames) {
@@ -40,7 +40,7 @@ static int mlo_fold_too_small(mlo_space *s, const mlo_limits *l, int any_frames)
     if (least[0].multipliers > l->multipliers)
         return mlo_fail_at(s->m, MLO_E_FOLDING, NULL, "a budget of %lld multipliers is too small; the smallest folding has %lld", (long long)l->multipliers, (long long)least[0].multipliers);
     if (bits > l->bits)
-        return mlo_fail_at(s->m, MLO_E_FOLDING, NULL, "a budget of %lld bits on chip is too small; the core holds %lld at least: %lld of parameters (two banks) and of frames, %lld in FIFOs with %d frame%s in flight",
+        return mlo_fail_at(s->m, MLO_E_FOLDING, NULL, "a budget of %lld bits on chip is too small; the core holds %lld at least: %lld of parameters and of frames, %lld in FIFOs with %d frame%s in flight",
             (long long)l->bits, (long long)bits, (long long)least[0].bits, (long long)s->fifo_bits, s->c->frames, s->c->frames > 1 ? "s" : "");
     return mlo_fail_at(s->m, MLO_E_FOLDING, NULL, "no folding has at most %lld multipliers and %lld bits on chip; raise --budget-macs or --budget-bits", (long long)l->multipliers, (long long)l->bits);
 }
@@ -82,6 +82,16 @@ static int mlo_fold_search(mlo *m, mlo_hw *c, const mlo_wish *w) {
 
 /* ---- folding JSON ------------------------------------------------------------------------------------------------------------------ */
 
+/* A mode of the parameter memories, or a set of them; 0: there is none of this name. */
+static int mlo_memory_named(mlo *m, const char *name, const char *whose) {
+    if (mlo_eq(name, "layer")) return MLO_LAYER;
+    if (mlo_eq(name, "resident")) return MLO_RESIDENT;
+    if (mlo_eq(name, "auto")) return MLO_LAYER | MLO_RESIDENT;
+    if (mlo_eq(name, "block")) mlo_fail_at(m, MLO_E_UNSUPPORTED, whose, "memory block (row blocks of a matrix over a tile of tokens) is not supported yet; layer, resident and auto are");
+    else mlo_fail_at(m, MLO_E_USAGE, whose, "there is no memory %s; they are layer, resident, auto", name);
+    return 0;
+}
+
 /* "FINNLoop_0_MVAU_rtl_3" and "FINNLoop_0_body_FINNLoop_0_MVAU_rtl_3" name FINN's kernels by kind and number; mlo's own are "mvu_3". */
 static int mlo_folding_names(const char *key, const mlo_element *e) {
     static const char *const kinds[][2] = { { "MVAU_rtl", "mvu" }, { "MVAU_hls", "mvu" }, { "MVAU", "mvu" }, { "LayerNorm_rtl", "layernorm" }, { "LayerNorm_hls", "layernorm" },
@@ -120,7 +130,10 @@ static int mlo_folding_entry(mlo *m, mlo_hw *c, const cJSON *entry) {
         mlo_element *e = &c->element[i];
         if (!e->kernel || !mlo_folding_names(entry->string, e)) continue;
         int64_t pe = mlo_folding_int(m, entry, "PE", e->unit.pe), simd = mlo_folding_int(m, entry, "SIMD", e->unit.simd);
+        const cJSON *memory = cJSON_GetObjectItemCaseSensitive(entry, "memory");
         used = 1;
+        if (memory && !cJSON_IsString(memory)) return mlo_fail_at(m, MLO_E_FOLDING, entry->string, "memory must be \"layer\", \"resident\" or \"auto\"");
+        if (!m->error.code && memory && (e->memories = mlo_memory_named(m, memory->valuestring, entry->string)) != 0) e->memory = e->memories & MLO_LAYER ? MLO_LAYER : MLO_RESIDENT;
         if (m->error.code) return (int)m->error.code;
         if (!e->kernel->simd_axis && cJSON_GetObjectItemCaseSensitive(entry, "SIMD") && simd != 1) { pe = cJSON_GetObjectItemCaseSensitive(entry, "PE") ? pe : simd; simd = 1; }
         if (e->kernel->simd_axis && !e->kernel->legal(&e->site, 1, simd))
@@ -128,7 +141,7 @@ static int mlo_folding_entry(mlo *m, mlo_hw *c, const cJSON *entry) {
         if (!e->kernel->legal(&e->site, pe, simd))
             return mlo_fail_at(m, MLO_E_FOLDING, e->name, "PE=%lld does not divide the %s; the nearest that do are %s", (long long)pe, e->kernel->pe_axis, mlo_nearest(m, e, pe, simd, 1));
         if (mlo_element_fold(m, e, pe, simd)) return (int)m->error.code;
-        e->pinned = 1;
+        e->pinned = cJSON_HasObjectItem(entry, "PE") || cJSON_HasObjectItem(entry, "SIMD") || !memory;
     }
     return used ? 0 : mlo_fail_at(m, MLO_E_FOLDING, entry->string, "the folding names a kernel that the core does not have; `mlo show` lists them");
 }
@@ -154,6 +167,7 @@ static void mlo_folding_entries(const mlo_hw *c, const char *between, mlo_text *
     for (int i = 0; i < c->n_element; i++) if (c->element[i].kernel) {
         mlo_printf(t, ",%s\"%s\": {\"PE\": %d", between, c->element[i].name, c->element[i].unit.pe);
         if (c->element[i].kernel->simd_axis) mlo_printf(t, ", \"SIMD\": %d", c->element[i].unit.simd);
+        if (mlo_is_resident(&c->element[i])) mlo_puts(t, ", \"memory\": \"resident\"");
         mlo_puts(t, "}");
     }
 }
@@ -171,17 +185,21 @@ static int64_t mlo_limit_of(long given) { return given && given < MLO_UNLIMITED 
 static int mlo_fold_wish(mlo *m, mlo_wish *w) {
     long cycles = mlo_opt_int(m, "target-cycles", 0, 1, LONG_MAX), fps = mlo_opt_int(m, "target-fps", 0, 1, LONG_MAX), mhz = mlo_opt_int(m, "clock-mhz", 0, 1, 100000);
     long macs = mlo_opt_int(m, "budget-macs", 0, 1, LONG_MAX), bits = mlo_opt_int(m, "budget-bits", 0, 1, LONG_MAX), pe = mlo_opt_int(m, "pe", 0, 1, 65536), simd = mlo_opt_int(m, "simd", 0, 1, 65536);
-    int caps = pe || simd, slow = mlo_opt(m, "bandwidth") != NULL;
+    const char *memory = mlo_opt(m, "memory");
+    w->memories = memory ? mlo_memory_named(m, memory, NULL) : MLO_LAYER;
+    int caps = pe || simd, slow = mlo_opt(m, "bandwidth") != NULL, any_memory = w->memories == (MLO_LAYER | MLO_RESIDENT);
     if (m->error.code) return (int)m->error.code;
-    if (!!cycles + !!fps + caps > 1 || (caps && (macs || bits))) return mlo_fail_at(m, MLO_E_USAGE, NULL, "--pe/--simd, --target-cycles and --target-fps exclude each other, and --pe/--simd exclude budgets; give one");
+    if (!!cycles + !!fps + caps > 1 || (caps && (macs || (bits && !any_memory)))) return mlo_fail_at(m, MLO_E_USAGE, NULL, "--pe/--simd, --target-cycles and --target-fps exclude each other, and --pe/--simd exclude budgets (--memory auto takes --budget-bits); give one");
     if (!!fps != !!mhz) return mlo_fail_at(m, MLO_E_USAGE, NULL, "--target-fps needs --clock-mhz, and the other way round");
-    if (bits && !macs && !cycles && !fps && !slow) return mlo_fail_at(m, MLO_E_USAGE, NULL, "--budget-bits alone does not limit the multipliers; give --budget-macs or a target, too");
+    if (bits && !macs && !cycles && !fps && !slow && !any_memory) return mlo_fail_at(m, MLO_E_USAGE, NULL, "--budget-bits alone does not limit the multipliers; give --budget-macs or a target, too, or --memory auto");
     w->pe = pe ? pe : 1; w->simd = simd ? simd : 1;
     w->target = fps ? (int64_t)mhz * 1000000 / fps : cycles;
     w->reached = fps ? "--clock-mhz, or lower --target-fps" : "--target-cycles";
     if (fps && !w->target) return mlo_fail_at(m, MLO_E_FOLDING, NULL, "%ld frames per second at %ld MHz are more than a frame per cycle", fps, mhz);
     w->within.steady = MLO_UNLIMITED; w->within.multipliers = mlo_limit_of(macs); w->within.bits = mlo_limit_of(bits);
-    w->search = w->target || macs || bits || (slow && !caps && !mlo_opt(m, "folding-json"));
+    w->search = w->target || macs || (bits && !any_memory) || (slow && !caps && !mlo_opt(m, "folding-json"));
+    w->memories_only = any_memory && !w->search;
+    w->search |= w->memories_only;
     w->any_frames = mlo_opt(m, "frames-in-flight") && mlo_eq(mlo_opt(m, "frames-in-flight"), "auto");
     return 0;
 }
@@ -195,7 +213,12 @@ static int mlo_fold_begin(mlo *m, mlo_hw *c, mlo_wish *w) {
     if (axi & (axi - 1)) return mlo_fail_at(m, MLO_E_USAGE, NULL, "--axi-width %ld is not a power of two", axi);
     c->axi_bits = (int)axi;
     if (m->error.code || mlo_core_bandwidth(m, c) || mlo_fold_caps(m, c, w->pe, w->simd)) return (int)m->error.code;
-    return json ? mlo_fold_json(m, c, json) : 0;
+    for (int i = 0; i < c->n_element; i++) { c->element[i].memories = w->memories; c->element[i].memory = w->memories & MLO_LAYER ? MLO_LAYER : MLO_RESIDENT; }
+    if (json && mlo_fold_json(m, c, json)) return (int)m->error.code;
+    for (int i = 0; i < c->n_element; i++) {                  /* "auto" for one kernel is a search, too */
+        if (c->element[i].memories == (MLO_LAYER | MLO_RESIDENT) && !w->search) w->search = w->memories_only = 1;
+    }
+    return 0;
 }
 
 /* ---- the front ------------------------------------------------------------------------------------------------------------------------ */
@@ -238,13 +261,19 @@ static int mlo_fold_note(mlo *m, mlo_node *n, const char *key, int64_t value) { 
 static int mlo_fold(mlo *m) {
     mlo_hw *c = MLO_NEW(m, mlo_hw);
     mlo_wish w;
-    if (!c || mlo_fold_begin(m, c, &w) || (w.search && mlo_fold_search(m, c, &w))) return (int)m->error.code;
+    if (!c || mlo_fold_begin(m, c, &w)) return (int)m->error.code;
+    for (int i = 0; i < c->n_element && w.memories_only; i++) c->element[i].pinned = 1;
+    if (w.search && mlo_fold_search(m, c, &w)) return (int)m->error.code;
     mlo_core_lanes(c);
     mlo_core_fifos(c);
     if (mlo_fold_note(m, c->scan.node, "mlo.frames", c->frames) || mlo_fold_note(m, c->scan.node, "mlo.axi_width", c->axi_bits)) return (int)m->error.code;
     if (mlo_opt(m, "bandwidth") && mlo_meta_put(m, &c->scan.node->meta, &c->scan.node->n_meta, "mlo.bandwidth", mlo_opt(m, "bandwidth"))) return (int)m->error.code;
     for (int i = 0; i < c->n_element; i++) if (c->element[i].kernel)
         if (mlo_fold_note(m, c->element[i].node, "mlo.pe", c->element[i].unit.pe) || mlo_fold_note(m, c->element[i].node, "mlo.simd", c->element[i].unit.simd)) return (int)m->error.code;
+    for (int i = 0; i < c->n_element; i++) if (c->element[i].kernel) {
+        mlo_node *n = c->element[i].node; int resident = mlo_is_resident(&c->element[i]);
+        if ((resident || mlo_meta_get(n->meta, n->n_meta, "mlo.memory")) && mlo_meta_put(m, &n->meta, &n->n_meta, "mlo.memory", resident ? "resident" : "layer")) return (int)m->error.code;
+    }
     for (int k = 0; k < c->n_edge; k++) if (c->edge[k].fifo && c->edge[k].to != MLO_OUTSIDE) {
         char key[32];
         snprintf(key, sizeof key, "mlo.fifo.%d", c->edge[k].to_port);

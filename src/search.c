@@ -6,8 +6,10 @@
  * Model. A folding gives every kernel PE and SIMD. With T tokens a frame, G frames in flight and a bus that brings `rate` / 256 beats a cycle,
  *     pace   = max over kernels of cycles per token            load = ceil(256 sum over kernels of beats / (rate G))
  *     steady = max(T pace, load)                               cycles of an iteration per frame, once things flow
- *     price  = sum over kernels of (multipliers, lanes, skew)  compared in this order; lanes: of kernels without matrix arrays
+ *     price  = sum over kernels of (multipliers, lanes, skew, traffic)  compared in this order; lanes: of kernels without matrix arrays
  *     bits   = sum over kernels of what they hold on chip + FIFOs, whose depths no folding changes
+ * A kernel whose parameters are resident has no beats, and its bits are those of all iterations. Where that is to be chosen (--memory auto), it
+ * doubles the choices, and the price ends with traffic, the sum of beats: of the foldings that are as fast and as cheap, the one that reads least.
  * What it is in cycles with filling and draining is what mlo_predict says; a target is held against that.
  *
  * Why the answer is the best. mlo_search_solve(s) is the cheapest folding with steady <= s within the limits. steady <= s says: every kernel's
@@ -28,10 +30,10 @@
 
 /* Prices add up and are compared from the first number on. way: 0, or where the multipliers are given and time is the price, how long a token
  * takes through a kernel with multipliers. */
-typedef struct { int64_t way, multipliers, lanes, skew; } mlo_price;
+typedef struct { int64_t way, multipliers, lanes, skew, traffic; } mlo_price;
 
 /* One way to fold one kernel. */
-typedef struct { int64_t pe, simd, interval, bits, beats; mlo_price price; } mlo_choice;
+typedef struct { int64_t pe, simd, interval, bits, beats; int memory; mlo_price price; } mlo_choice;
 
 /* Those of one kernel: faster ones first; none is beaten in speed, price, bits and beats at once. */
 typedef struct { mlo_choice *item; size_t n; } mlo_menu;
@@ -47,6 +49,7 @@ typedef struct {
     mlo_menu menu[MLO_CORE_MOST];
     int64_t fifo_bits;                  /* with c->frames in flight */
     int timed;                          /* 1: prices have a way */
+    int thrifty;                        /* 1: prices have traffic: for some kernels it is to be chosen where parameters are */
 } mlo_space;
 
 enum { MLO_SEARCH_FRAMES = 8 };         /* frames in flight, when they are to be chosen */
@@ -57,10 +60,11 @@ static int mlo_sign(int64_t a, int64_t b) { return a < b ? -1 : a > b; }
 static int mlo_price_order(const mlo_price *a, const mlo_price *b) {
     if (a->way != b->way) return mlo_sign(a->way, b->way);
     if (a->multipliers != b->multipliers) return mlo_sign(a->multipliers, b->multipliers);
-    return a->lanes != b->lanes ? mlo_sign(a->lanes, b->lanes) : mlo_sign(a->skew, b->skew);
+    if (a->lanes != b->lanes) return mlo_sign(a->lanes, b->lanes);
+    return a->skew != b->skew ? mlo_sign(a->skew, b->skew) : mlo_sign(a->traffic, b->traffic);
 }
 static mlo_price mlo_price_sum(mlo_price a, const mlo_price *b) {
-    a.way += b->way; a.multipliers += b->multipliers; a.lanes += b->lanes; a.skew += b->skew;
+    a.way += b->way; a.multipliers += b->multipliers; a.lanes += b->lanes; a.skew += b->skew; a.traffic += b->traffic;
     return a;
 }
 
@@ -76,6 +80,7 @@ static int mlo_choice_order(const void *x, const void *y) {
     if (price) return price;
     if (a->bits != b->bits) return mlo_sign(a->bits, b->bits);
     if (a->beats != b->beats) return mlo_sign(a->beats, b->beats);
+    if (a->memory != b->memory) return mlo_sign(a->memory, b->memory);
     return a->simd != b->simd ? mlo_sign(a->simd, b->simd) : mlo_sign(a->pe, b->pe);
 }
 
@@ -84,9 +89,14 @@ static int mlo_menu_add(mlo_space *s, mlo_menu *menu, const mlo_element *e, int6
     memset(&u, 0, sizeof u);
     u.pe = (int)pe; u.simd = (int)simd;
     if (e->kernel->unit(&e->site, pe, simd, &u)) return (int)s->m->error.code;
-    mlo_choice c = { pe, simd, u.interval, mlo_unit_bits(&e->site, &u, s->c->axi_bits), mlo_unit_beats(&u, s->c->axi_bits), { s->timed && u.multipliers ? u.interval + u.latency : 0, u.multipliers, 0, 0 } };
-    if (u.multipliers) c.price.skew = mlo_fold_skew(pe, simd); else c.price.lanes = pe;
-    return MLO_PUSH(s->m, menu->item, menu->n, c) ? 0 : (int)s->m->error.code;
+    for (int memory = MLO_LAYER; memory <= MLO_RESIDENT; memory++) if (e->memories & memory) {
+        int64_t beats = memory == MLO_RESIDENT ? 0 : mlo_unit_beats(&u, s->c->axi_bits);
+        mlo_choice c = { pe, simd, u.interval, mlo_unit_bits(&e->site, &u, s->c->axi_bits, mlo_banks(s->c, memory)), beats, memory,
+                         { s->timed && u.multipliers ? u.interval + u.latency : 0, u.multipliers, 0, 0, s->thrifty ? beats : 0 } };
+        if (u.multipliers) c.price.skew = mlo_fold_skew(pe, simd); else c.price.lanes = pe;
+        if (!MLO_PUSH(s->m, menu->item, menu->n, c)) return (int)s->m->error.code;
+    }
+    return 0;
 }
 
 /* Drops what another one, at least as fast, beats. */
@@ -119,6 +129,7 @@ static int mlo_menu_make(mlo_space *s, mlo_menu *menu, const mlo_element *e) {
 static int mlo_search_begin(mlo *m, mlo_hw *c, int timed, mlo_space *s) {
     memset(s, 0, sizeof *s);
     s->m = m; s->c = c; s->timed = timed;
+    for (int i = 0; i < c->n_element; i++) s->thrifty |= c->element[i].memories == (MLO_LAYER | MLO_RESIDENT);
     for (int i = 0; i < c->n_element; i++) if (c->element[i].kernel && mlo_menu_make(s, &s->menu[i], &c->element[i])) return (int)m->error.code;
     return 0;
 }
@@ -134,7 +145,7 @@ static void mlo_search_frames(mlo_space *s, int frames) {
 
 /* Sums of the plan's choices, and how fast it is. */
 static void mlo_plan_sum(const mlo_space *s, mlo_plan *p) {
-    static const mlo_price nothing = { 0, 0, 0, 0 };
+    static const mlo_price nothing = { 0, 0, 0, 0, 0 };
     p->price = nothing; p->bits = s->fifo_bits; p->beats = 0; p->pace = 1; p->frames = s->c->frames;
     for (int i = 0; i < s->c->n_element; i++) if (s->menu[i].n) {
         const mlo_choice *c = &s->menu[i].item[p->item[i]];
@@ -179,12 +190,15 @@ static int mlo_partials_add(mlo_partials *p, const mlo_partial *one) {
 /* Of the partial foldings from `first` on, keeps those that no other one beats. */
 static void mlo_partials_thin(mlo_partials *p, size_t first) {
     size_t kept = first;
+    int64_t least = INT64_MAX;                              /* bits of those that are kept: what has fewer is not beaten */
     if (p->n > first) qsort(p->item + first, p->n - first, sizeof *p->item, mlo_partial_order);
     for (size_t i = first; i < p->n; i++) {
         const mlo_partial *one = &p->item[i];
         int beaten = 0;                                     /* in price by those before; likely by the one just before */
-        for (size_t k = kept; k-- > first && !beaten; ) beaten = p->item[k].price.multipliers <= one->price.multipliers && p->item[k].bits <= one->bits && p->item[k].beats <= one->beats;
-        if (!beaten) p->item[kept++] = p->item[i];
+        for (size_t k = kept; k-- > first && !beaten && one->bits >= least; ) beaten = p->item[k].price.multipliers <= one->price.multipliers && p->item[k].bits <= one->bits && p->item[k].beats <= one->beats;
+        if (beaten) continue;
+        if (one->bits < least) least = one->bits;
+        p->item[kept++] = p->item[i];
     }
     p->n = kept;
 }
@@ -225,7 +239,7 @@ static int mlo_search_layer(const mlo_space *s, int i, const mlo_limits *l, int6
 /* Where sums matter: found says whether there is a folding within the limits; then the plan is the cheapest. */
 static int mlo_search_program(const mlo_space *s, const mlo_limits *l, int64_t pace, int64_t beats, mlo_plan *plan, int *found) {
     mlo_partials p = { s->m, NULL, 0, 0 };
-    mlo_partial none = { { 0, 0, 0, 0 }, l->bits < MLO_UNLIMITED ? s->fifo_bits : 0, 0, 0, 0 };
+    mlo_partial none = { { 0, 0, 0, 0, 0 }, l->bits < MLO_UNLIMITED ? s->fifo_bits : 0, 0, 0, 0 };
     mlo_rest rest[MLO_CORE_MOST + 1];
     size_t first = 0, end = 1;
     *found = 0;
@@ -294,6 +308,7 @@ static int mlo_search_spare(const mlo_space *s, const mlo_limits *l, mlo_plan *p
     if (mlo_search_solve(&timed, &try, &other, &found) || !found) return (int)s->m->error.code;
     for (int i = 0; i < s->c->n_element; i++) if (s->menu[i].n) {
         const mlo_choice *c = &timed.menu[i].item[other.item[i]];
+        s->c->element[i].memory = c->memory;
         if (mlo_element_fold(s->m, &s->c->element[i], c->pe, c->simd)) return (int)s->m->error.code;
     }
     mlo_core_lanes(s->c);
@@ -307,6 +322,7 @@ static int mlo_plan_apply(const mlo_space *s, const mlo_plan *p) {
     c->frames = p->frames;
     for (int i = 0; i < c->n_element; i++) if (s->menu[i].n) {
         const mlo_choice *k = &s->menu[i].item[p->item[i]];
+        c->element[i].memory = k->memory;
         if (mlo_element_fold(s->m, &c->element[i], k->pe, k->simd)) return (int)s->m->error.code;
     }
     mlo_core_lanes(c);
@@ -316,7 +332,7 @@ static int mlo_plan_apply(const mlo_space *s, const mlo_plan *p) {
 /* Cycles per frame, filling and draining included where frames cannot hide them. The core is folded so from then on. */
 static int mlo_plan_predict(const mlo_space *s, mlo_plan *p) {
     mlo_prediction predicted;
-    if (mlo_plan_apply(s, p) || mlo_predict(s->m, s->c, p->frames > 1 ? 2 * p->frames : 1, &predicted)) return (int)s->m->error.code;
+    if (mlo_plan_apply(s, p) || mlo_predict(s->m, s->c, mlo_core_warms(s->c) ? 2 * p->frames : 1, &predicted)) return (int)s->m->error.code;
     p->cycles = predicted.interval;
     return 0;
 }

@@ -18,10 +18,12 @@ module mlo_add #(
     parameter BBITS     = 16,       // bits of b, 2 .. 16
     parameter YBITS     = 16,       // bits of y, 2 .. 16
     parameter SHIFT     = 0,        // 1: scales are powers of two
+    parameter RESIDENT  = 0,        // banks of the parameter memories that are loaded once, one an iteration; 0: two in turn
     parameter AXI_WIDTH = 128       // bits of the parameter stream
 ) (
     input  wire                 clk,
     input  wire                 rst,
+    input  wire                 params_last,    // the parameter beats are of the last iteration (tlast of mlo_param)
     input  wire [PE*ABITS-1:0]  s_axis_a_tdata,
     input  wire                 s_axis_a_tvalid,
     output wire                 s_axis_a_tready,
@@ -102,9 +104,9 @@ module mlo_add #(
     end
 
     wire [63:0] c_data;
-    mlo_param #(.WIDTH(64), .DEPTH(1), .AXI_WIDTH(AXI_WIDTH)) u_param (
+    mlo_param #(.WIDTH(64), .DEPTH(1), .AXI_WIDTH(AXI_WIDTH), .RESIDENT(RESIDENT)) u_param (
         .clk(clk), .rst(rst),
-        .s_axis_tdata(s_axis_c_tdata), .s_axis_tvalid(s_axis_c_tvalid), .s_axis_tready(s_axis_c_tready),
+        .s_axis_tdata(s_axis_c_tdata), .s_axis_tvalid(s_axis_c_tvalid), .s_axis_tready(s_axis_c_tready), .s_axis_tlast(params_last),
         .first(c_first), .ready(c_ready), .addr(1'b0), .en(take), .data(c_data)
     );
     wire signed [15:0] ma1 = c_data[15:0];

@@ -75,6 +75,8 @@ module mlo_attention #(
     parameter XBITS = 8,
     // bits of y
     parameter YBITS = 8,
+    // banks of the parameter memories that are loaded once, one an iteration; 0: two in turn
+    parameter RESIDENT = 0,
     // bits of a parameter beat
     parameter AXI_WIDTH = 128,
     // quotient bits per cycle
@@ -85,6 +87,7 @@ module mlo_attention #(
 ) (
     input  wire                  clk,
     input  wire                  rst,
+    input  wire                  params_last,    // the parameter beats are of the last iteration (tlast of mlo_param)
     // H*D channels per token, channel h*D + d
     input  wire [SIMD*XBITS-1:0] s_axis_q_tdata,
     input  wire                  s_axis_q_tvalid,
@@ -184,8 +187,8 @@ mlo_attention_kv #(.T(T), .BEATS(BEATS), .PE(PE), .WIDTH(XW)) u_v (
 
 wire                 par_fresh, par_ok;
 wire [PAR-1:0]       par_data;             // {[ZR, SR, MR,] [HP, SP, MP,] SO, MO, SS, MS}
-mlo_attention_param #(.AXI_WIDTH(AXI_WIDTH), .PROB(PROB), .ROUND(ROUND)) u_param (
-    .clk(clk), .rst(rst),
+mlo_attention_param #(.AXI_WIDTH(AXI_WIDTH), .RESIDENT(RESIDENT), .PROB(PROB), .ROUND(ROUND)) u_param (
+    .clk(clk), .rst(rst), .params_last(params_last),
     .s_axis_tdata(s_axis_c_tdata), .s_axis_tvalid(s_axis_c_tvalid), .s_axis_tready(s_axis_c_tready),
     .fresh(par_fresh), .done(q_done), .ok(par_ok), .data(par_data)
 );

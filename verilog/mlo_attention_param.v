@@ -8,6 +8,8 @@
 // Latency     3 cycles from fresh to ok, if the next bank is loaded
 `default_nettype none
 module mlo_attention_param #(
+    // banks of the parameter memories that are loaded once, one an iteration; 0: two in turn
+    parameter RESIDENT = 0,
     // bits of a beat from the loader
     parameter AXI_WIDTH = 128,
     // 1: there are constants of probabilities, and of rounded scores
@@ -18,6 +20,7 @@ module mlo_attention_param #(
 ) (
     input  wire                 clk,
     input  wire                 rst,
+    input  wire                 params_last,    // the parameter beats are of the last iteration (tlast of mlo_param)
     input  wire [AXI_WIDTH-1:0] s_axis_tdata,
     input  wire                 s_axis_tvalid,
     output wire                 s_axis_tready,
@@ -37,9 +40,9 @@ wire read = load_reg && ready;
 
 localparam WORD = (PROB != 0) ? 128 : 64;
 wire [WORD-1:0] word;
-mlo_param #(.WIDTH(WORD), .DEPTH(1), .AXI_WIDTH(AXI_WIDTH)) u_param (
+mlo_param #(.WIDTH(WORD), .DEPTH(1), .AXI_WIDTH(AXI_WIDTH), .RESIDENT(RESIDENT)) u_param (
     .clk(clk), .rst(rst),
-    .s_axis_tdata(s_axis_tdata), .s_axis_tvalid(s_axis_tvalid), .s_axis_tready(s_axis_tready),
+    .s_axis_tdata(s_axis_tdata), .s_axis_tvalid(s_axis_tvalid), .s_axis_tready(s_axis_tready), .s_axis_tlast(params_last),
     .first(swap), .ready(ready), .addr(1'b0), .en(read), .data(word)
 );
 

@@ -24,11 +24,13 @@ module mlo_layernorm #(
     parameter XBITS     = 16,       // bits of x, 2 .. 16
     parameter YBITS     = 16,       // bits of y, 2 .. 16
     parameter CENTER    = 1,        // 1: LayerNorm, 0: RMSNorm
+    parameter RESIDENT  = 0,        // banks of the parameter memories that are loaded once, one an iteration; 0: two in turn
     parameter AXI_WIDTH = 128,      // bits of a parameter stream
     parameter MULBITS   = 18        // widest operand of one hardware multiplier (27 for AMD UltraScale), changes no result
 ) (
     input  wire                 clk,
     input  wire                 rst,
+    input  wire                 params_last,    // the parameter beats are of the last iteration (tlast of mlo_param)
     input  wire [PE*XBITS-1:0]  s_axis_tdata,
     input  wire                 s_axis_tvalid,
     output wire                 s_axis_tready,
@@ -86,8 +88,8 @@ module mlo_layernorm #(
         .s_tdata(s_axis_tdata), .s_tvalid(s_axis_tvalid && sum_ready), .s_tready(fifo_ready),
         .m_tdata(x_data), .m_tvalid(x_valid), .m_tready(x_take), .level(x_level)
     );
-    mlo_variance #(.C(C), .PE(PE), .XBITS(XBITS), .CENTER(CENTER), .AXI_WIDTH(AXI_WIDTH)) u_variance (
-        .clk(clk), .rst(rst),
+    mlo_variance #(.C(C), .PE(PE), .XBITS(XBITS), .CENTER(CENTER), .AXI_WIDTH(AXI_WIDTH), .RESIDENT(RESIDENT)) u_variance (
+        .clk(clk), .rst(rst), .params_last(params_last),
         .s_tdata(s_axis_tdata), .s_tuser(s_axis_tuser), .s_tvalid(s_axis_tvalid && fifo_ready), .s_tready(sum_ready),
         .s_axis_e_tdata(s_axis_e_tdata), .s_axis_e_tvalid(s_axis_e_tvalid), .s_axis_e_tready(s_axis_e_tready),
         .m_v(v_data), .m_s1(v_s1), .m_sh(v_sh), .m_tuser(v_user), .m_tvalid(v_valid), .m_tready(v_ready)
@@ -189,9 +191,9 @@ module mlo_layernorm #(
     end
 
     wire [PE*64-1:0] c_data;
-    mlo_param #(.WIDTH(PE*64), .DEPTH(BEATS), .AXI_WIDTH(AXI_WIDTH)) u_param (
+    mlo_param #(.WIDTH(PE*64), .DEPTH(BEATS), .AXI_WIDTH(AXI_WIDTH), .RESIDENT(RESIDENT)) u_param (
         .clk(clk), .rst(rst),
-        .s_axis_tdata(s_axis_c_tdata), .s_axis_tvalid(s_axis_c_tvalid), .s_axis_tready(s_axis_c_tready),
+        .s_axis_tdata(s_axis_c_tdata), .s_axis_tvalid(s_axis_c_tvalid), .s_axis_tready(s_axis_c_tready), .s_axis_tlast(params_last),
         .first(c_first), .ready(c_ready), .addr(c_addr), .en(valid[2] && front), .data(c_data)
     );
 

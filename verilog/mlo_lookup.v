@@ -16,10 +16,12 @@ module mlo_lookup #(
     parameter LANES     = 2,
     parameter XBITS     = 8,        // bits of q
     parameter YBITS     = 8,        // bits of y
+    parameter RESIDENT  = 0,        // banks of the parameter memories that are loaded once, one an iteration; 0: two in turn
     parameter AXI_WIDTH = 128       // bits of a parameter beat
 ) (
     input  wire                   clk,
     input  wire                   rst,
+    input  wire                   params_last,    // the parameter beats are of the last iteration (tlast of mlo_param)
     input  wire [LANES*XBITS-1:0]     s_axis_tdata,
     input  wire                   s_axis_tvalid,
     output wire                   s_axis_tready,
@@ -52,9 +54,9 @@ module mlo_lookup #(
     genvar p;
     generate
         for (p = 0; p < LANES; p = p + 1) begin : lane
-            mlo_param #(.WIDTH(YBITS), .DEPTH(1 << XBITS), .AXI_WIDTH(AXI_WIDTH)) u_table (
+            mlo_param #(.WIDTH(YBITS), .DEPTH(1 << XBITS), .AXI_WIDTH(AXI_WIDTH), .RESIDENT(RESIDENT)) u_table (
                 .clk(clk), .rst(rst), .s_axis_tdata(s_axis_t_tdata), .s_axis_tvalid(s_axis_t_tvalid),
-                .s_axis_tready(load_ready[p]), .first(first), .ready(table_ready[p]),
+                .s_axis_tready(load_ready[p]), .s_axis_tlast(params_last), .first(first), .ready(table_ready[p]),
                 // q + 2^(XBITS-1): the sign bit inverted
                 .addr({!s_axis_tdata[XBITS*p + XBITS-1], s_axis_tdata[XBITS*p +: XBITS-1]}), .en(take),
                 .data(m_axis_tdata[p*YBITS +: YBITS]));

@@ -42,10 +42,12 @@ module mlo_mvu #(
     parameter TBITS     = 8,        // bits of the table's index
     parameter SHIFT     = 0,        // 1: scales are powers of two
     parameter PACK      = 1,        // 1: two products a multiplier (mlo_dots); the numbers and the cycles are the same
+    parameter RESIDENT  = 0,        // banks of the parameter memories that are loaded once, one an iteration; 0: two in turn
     parameter AXI_WIDTH = 128       // bits of a parameter beat
 ) (
     input  wire                  clk,
     input  wire                  rst,
+    input  wire                  params_last,    // the parameter beats are of the last iteration (tlast of mlo_param)
     // activations: x in, y out
     input  wire [SIMD*XBITS-1:0] s_axis_tdata,
     input  wire                  s_axis_tvalid,
@@ -184,14 +186,14 @@ module mlo_mvu #(
 `else
     assign issue = go;
     wire [PE*SIMD*WBITS-1:0] w_data;
-    mlo_param #(.WIDTH(PE*SIMD*WBITS), .DEPTH(KF*NF), .AXI_WIDTH(AXI_WIDTH)) u_weights (
+    mlo_param #(.WIDTH(PE*SIMD*WBITS), .DEPTH(KF*NF), .AXI_WIDTH(AXI_WIDTH), .RESIDENT(RESIDENT)) u_weights (
         .clk(clk), .rst(rst),
-        .s_axis_tdata(s_axis_w_tdata), .s_axis_tvalid(s_axis_w_tvalid), .s_axis_tready(s_axis_w_tready),
+        .s_axis_tdata(s_axis_w_tdata), .s_axis_tvalid(s_axis_w_tvalid), .s_axis_tready(s_axis_w_tready), .s_axis_tlast(params_last),
         .first(mark), .ready(w_ready), .addr(w_addr), .en(issue), .data(w_data));
     wire [PE*64-1:0] c_data;
-    mlo_param #(.WIDTH(PE*64), .DEPTH(NF), .AXI_WIDTH(AXI_WIDTH)) u_channel (
+    mlo_param #(.WIDTH(PE*64), .DEPTH(NF), .AXI_WIDTH(AXI_WIDTH), .RESIDENT(RESIDENT)) u_channel (
         .clk(clk), .rst(rst),
-        .s_axis_tdata(s_axis_c_tdata), .s_axis_tvalid(s_axis_c_tvalid), .s_axis_tready(s_axis_c_tready),
+        .s_axis_tdata(s_axis_c_tdata), .s_axis_tvalid(s_axis_c_tvalid), .s_axis_tready(s_axis_c_tready), .s_axis_tlast(params_last),
         .first(c_swap), .ready(c_ready), .addr(c_addr), .en(c_read), .data(c_data));
 
     // PACK: rows in pairs; `excess` is the sum of x that the first one of each has too much, times 2^(WBITS-1).
@@ -280,8 +282,8 @@ module mlo_mvu #(
             always @(posedge clk)
                 if (rst)       b_mark <= {DB{1'b0}};
                 else if (en_b) b_mark <= {b_mark[DB-2:0], e_mark};
-            mlo_lookup #(.LANES(PE), .XBITS(TBITS), .YBITS(YBITS), .AXI_WIDTH(AXI_WIDTH)) u_lookup (
-                .clk(clk), .rst(rst), .first(b_mark[DB-1] && en_b),
+            mlo_lookup #(.LANES(PE), .XBITS(TBITS), .YBITS(YBITS), .AXI_WIDTH(AXI_WIDTH), .RESIDENT(RESIDENT)) u_lookup (
+                .clk(clk), .rst(rst), .params_last(params_last), .first(b_mark[DB-1] && en_b),
                 .s_axis_tdata(q_data), .s_axis_tvalid(q_valid), .s_axis_tready(q_ready), .s_axis_tuser(q_user),
                 .m_axis_tdata(o_data), .m_axis_tvalid(o_valid), .m_axis_tready(o_ready), .m_axis_tuser(o_user),
                 .s_axis_t_tdata(s_axis_t_tdata), .s_axis_t_tvalid(s_axis_t_tvalid), .s_axis_t_tready(s_axis_t_tready));

@@ -7,7 +7,7 @@
 //   0x0C r   status      bit 0 busy: a frame is inside; bit 1 bus error, sticky until soft reset
 //   0x10 rw  base, low   of the parameter image, in bytes (a multiple of a beat)
 //   0x14 rw  base, high
-//   0x18 rw  iterations  1..65535, 0 is taken as 1; after reset ITERATIONS
+//   0x18 rw  iterations  1..65535, others are clamped; beyond DEEPEST refused (SLVERR, nothing changes); after reset ITERATIONS
 //   0x1C rw  frames      in flight, 1..FRAMES, other values are clamped; after reset FRAMES
 //   0x40 r   cycles      in which a frame was inside: from the first beat in to the last beat out
 //   0x44 r   frames      finished
@@ -26,6 +26,8 @@ module mlo_regs #(
     parameter KERNELS    = 1,
     // iterations after reset, 1..65535
     parameter ITERATIONS = 1,
+    // the most iterations there is room for: memories that hold the parameters of all of them bound it
+    parameter DEEPEST    = 65535,
     // frames in flight: the most the core is built for, 1..255
     parameter FRAMES     = 1,
     parameter [31:0] VERSION = 32'h0001_0000
@@ -66,6 +68,7 @@ module mlo_regs #(
 );
     localparam [31:0] ID = 32'h4D4C_4F31;
     localparam [15:0] ITERATIONS_V = ITERATIONS[15:0];
+    localparam [31:0] DEEPEST_V = DEEPEST;
     localparam [7:0]  FRAMES_V = FRAMES[7:0];
     localparam KW = (KERNELS > 1) ? $clog2(KERNELS) : 1;
     localparam [31:0] KERNELS_V = KERNELS;
@@ -73,6 +76,7 @@ module mlo_regs #(
     generate
         if (KERNELS < 1 || KERNELS > 240) mlo_error_KERNELS_must_be_1_to_240 u_error_kernels ();
         if (ITERATIONS < 1 || ITERATIONS > 65535) mlo_error_ITERATIONS_must_be_1_to_65535 u_error_iterations ();
+        if (DEEPEST < ITERATIONS || DEEPEST > 65535) mlo_error_DEEPEST_must_be_ITERATIONS_to_65535 u_error_deepest ();
         if (FRAMES < 1 || FRAMES > 255) mlo_error_FRAMES_must_be_1_to_255 u_error_frames ();
     endgenerate
 
@@ -86,6 +90,7 @@ module mlo_regs #(
     wire [31:0] mask = {{8{s_axil_wstrb[3]}}, {8{s_axil_wstrb[2]}}, {8{s_axil_wstrb[1]}}, {8{s_axil_wstrb[0]}}};
     wire [31:0] data = s_axil_wdata & mask;
     wire [31:0] iterations_new = data | ({16'd0, iterations} & ~mask);
+    wire [31:0] iterations_top = (iterations_new > 32'd65535) ? 32'd65535 : iterations_new;
     wire [31:0] frames_new     = data | ({24'd0, frames} & ~mask);
 
     reg       clear;
@@ -106,8 +111,8 @@ module mlo_regs #(
                 end
                 10'h004: base[31:0]  <= data | (base[31:0] & ~mask);
                 10'h005: base[63:32] <= data | (base[63:32] & ~mask);
-                10'h006: iterations  <= (iterations_new == 32'd0)     ? 16'd1 :
-                                        (iterations_new > 32'd65535)  ? 16'hFFFF : iterations_new[15:0];
+                10'h006: if (iterations_top > DEEPEST_V) s_axil_bresp <= 2'b10;
+                         else iterations <= (iterations_new == 32'd0) ? 16'd1 : iterations_top[15:0];
                 10'h007: frames      <= (frames_new == 32'd0)             ? 8'd1 :
                                         (frames_new > {24'd0, FRAMES_V})  ? FRAMES_V : frames_new[7:0];
                 default: s_axil_bresp <= 2'b10;

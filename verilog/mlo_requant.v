@@ -25,10 +25,12 @@ module mlo_requant #(
     parameter TABLE     = 0,        // 1: a table behind the requantization
     parameter TBITS     = 8,        // bits of the table's index
     parameter SHIFT     = 0,        // 1: scales are powers of two
+    parameter RESIDENT  = 0,        // banks of the parameter memories that are loaded once, one an iteration; 0: two in turn
     parameter AXI_WIDTH = 128       // bits of a parameter beat
 ) (
     input  wire                 clk,
     input  wire                 rst,
+    input  wire                 params_last,    // the parameter beats are of the last iteration (tlast of mlo_param)
     input  wire [PE*XBITS-1:0]  s_axis_tdata,
     input  wire                 s_axis_tvalid,
     output wire                 s_axis_tready,
@@ -86,9 +88,9 @@ module mlo_requant #(
     end
 
     wire [PE*64-1:0] word;
-    mlo_param #(.WIDTH(PE*64), .DEPTH(CF), .AXI_WIDTH(AXI_WIDTH)) u_scale (
+    mlo_param #(.WIDTH(PE*64), .DEPTH(CF), .AXI_WIDTH(AXI_WIDTH), .RESIDENT(RESIDENT)) u_scale (
         .clk(clk), .rst(rst),
-        .s_axis_tdata(s_axis_c_tdata), .s_axis_tvalid(s_axis_c_tvalid), .s_axis_tready(s_axis_c_tready),
+        .s_axis_tdata(s_axis_c_tdata), .s_axis_tvalid(s_axis_c_tvalid), .s_axis_tready(s_axis_c_tready), .s_axis_tlast(params_last),
         .first(swap), .ready(ready), .addr(beat), .en(go), .data(word));
 
     // ---- lanes -----------------------------------------------------------------------------------------------------
@@ -143,8 +145,8 @@ module mlo_requant #(
             always @(posedge clk)
                 if (rst)     mark <= 7'd0;
                 else if (en) mark <= {mark[5:0], swap};
-            mlo_lookup #(.LANES(PE), .XBITS(TBITS), .YBITS(YBITS), .AXI_WIDTH(AXI_WIDTH)) u_lookup (
-                .clk(clk), .rst(rst), .first(mark[6] && en),
+            mlo_lookup #(.LANES(PE), .XBITS(TBITS), .YBITS(YBITS), .AXI_WIDTH(AXI_WIDTH), .RESIDENT(RESIDENT)) u_lookup (
+                .clk(clk), .rst(rst), .params_last(params_last), .first(mark[6] && en),
                 .s_axis_tdata(q), .s_axis_tvalid(v[6]), .s_axis_tready(q_ready), .s_axis_tuser(u[20:18]),
                 .m_axis_tdata(y), .m_axis_tvalid(o_valid), .m_axis_tready(o_ready), .m_axis_tuser(o_user),
                 .s_axis_t_tdata(s_axis_t_tdata), .s_axis_t_tvalid(s_axis_t_tvalid), .s_axis_t_tready(s_axis_t_tready));

@@ -7,6 +7,7 @@
 // earlier bursts are not yet through: up to 64 requests wait, answered in order.
 // `stall` percent of the cycles (0..100) neither a request is taken nor a new beat offered.
 // `rate`: beats per 256 cycles on the average, 0 or 256 for no limit.
+// `fault`: the beat of this number, counted from 1, comes with SLVERR (and its data); 0 for none.
 // `errors` counts breaches of the protocol: a burst across 4 KB, of another size or kind, beyond the
 // memory, misaligned; a request withdrawn or changed while it waits.  Beyond the memory RRESP is DECERR.
 `default_nettype none
@@ -26,6 +27,7 @@ module mlo_sim_ram #(
     input  wire [31:0]           stall,      // percent
     input  wire [31:0]           latency,    // cycles
     input  wire [31:0]           rate,       // beats per 256 cycles
+    input  wire [31:0]           fault,      // a beat, or 0
     input  wire [ADDR_WIDTH-1:0] base,
     output reg  [31:0]           beats,      // read so far
     output reg  [31:0]           errors,
@@ -82,6 +84,7 @@ module mlo_sim_ram #(
 
     // The beat to offer next.
     reg  [7:0]  beat;
+    reg  [31:0] offered;                 // beats so far
     reg  [15:0] credit;                  // 256 per beat
     wire [63:0] word    = queue_word[head[5:0]] + {56'd0, beat};
     wire        limited = (rate != 32'd0) && (rate < 32'd256);
@@ -112,6 +115,8 @@ module mlo_sim_ram #(
             s_axi_rvalid <= 1'b1;
             s_axi_rdata  <= (word < DEPTH) ? mem[word[31:0]] : {DATA_WIDTH{1'b0}};
             s_axi_rresp  <= (word < DEPTH) ? 2'b00 : 2'b11;
+            if (offered + 32'd1 == fault) s_axi_rresp <= 2'b10;
+            offered      <= offered + 32'd1;
             s_axi_rlast  <= (beat == queue_len[head[5:0]]);
             beat         <= beat + 8'd1;
             if (beat == queue_len[head[5:0]]) begin
@@ -131,6 +136,7 @@ module mlo_sim_ram #(
             beat <= 8'd0;
             credit <= 16'd0;
             beats <= 32'd0;
+            offered <= 32'd0;
             errors <= 32'd0;
             s_axi_rvalid <= 1'b0;
         end

@@ -14,12 +14,14 @@ module mlo_variance #(
     parameter PE        = 4,        // channels per beat
     parameter XBITS     = 16,       // bits of a channel
     parameter CENTER    = 1,        // 1: LayerNorm, 0: RMSNorm
+    parameter RESIDENT  = 0,        // banks of the parameter memories that are loaded once, one an iteration; 0: two in turn
     parameter AXI_WIDTH = 128,      // bits of the parameter stream
     // derived, do not set: bits of S1
     parameter S1BITS    = XBITS + $clog2(C)
 ) (
     input  wire                 clk,
     input  wire                 rst,
+    input  wire                 params_last,    // the parameter beats are of the last iteration (tlast of mlo_param)
     input  wire [PE*XBITS-1:0]  s_tdata,
     input  wire [2:0]           s_tuser,
     input  wire                 s_tvalid,
@@ -181,9 +183,9 @@ module mlo_variance #(
     assign m_tuser  = tuser;
     assign m_tvalid = state == DONE;
 
-    mlo_param #(.WIDTH(64), .DEPTH(1), .AXI_WIDTH(AXI_WIDTH)) u_param (
+    mlo_param #(.WIDTH(64), .DEPTH(1), .AXI_WIDTH(AXI_WIDTH), .RESIDENT(RESIDENT)) u_param (
         .clk(clk), .rst(rst),
-        .s_axis_tdata(s_axis_e_tdata), .s_axis_tvalid(s_axis_e_tvalid), .s_axis_tready(s_axis_e_tready),
+        .s_axis_tdata(s_axis_e_tdata), .s_axis_tvalid(s_axis_e_tvalid), .s_axis_tready(s_axis_e_tready), .s_axis_tlast(params_last),
         .first(take && sum_user[0]), .ready(e_ready), .addr(1'b0), .en(state == WAIT && e_ready), .data(e_data)
     );
 

@@ -50,36 +50,42 @@ def door():
 
 def loader():
     runs = 0
-    for ports, beats, fifo, burst, width in ((3, (5, 1, 70), 512, 64, 128), (1, (37,), 512, 64, 128), (4, (1, 1, 1, 1), 64, 16, 128),
-                                             (2, (300, 9), 512, 256, 64), (2, (2, 33), 4, 4, 32), (2, (8, 3), 1, 1, 128), (3, (40, 40, 41), 256, 256, 512)):
+    for ports, beats, fifo, burst, width, once in ((3, (5, 1, 70), 512, 64, 128, 0), (1, (37,), 512, 64, 128, 0), (4, (1, 1, 1, 1), 64, 16, 128, 0),
+                                                   (2, (300, 9), 512, 256, 64, 0), (2, (2, 33), 4, 4, 32, 0), (2, (8, 3), 1, 1, 128, 0), (3, (40, 40, 41), 256, 256, 512, 0),
+                                                   (3, (5, 1, 70), 512, 64, 128, 2), (4, (1, 2, 1, 9), 64, 16, 64, 5), (4, (30, 2, 1, 9), 64, 16, 32, 9), (3, (1, 4, 3), 512, 64, 512, 6),
+                                                   (2, (8, 3), 1, 1, 128, 1), (2, (20, 33), 512, 64, 256, 2), (2, (20, 33), 512, 64, 128, 3), (1, (9,), 64, 16, 128, 1)):
         rng = bench.Rng(ports)
         ram = rng.ints(4096, width)
-        params = {"PORTS": ports, "FIFO_BEATS": fifo, "MAX_BURST": burst, "DATA_WIDTH": width}
+        params = {"PORTS": ports, "RESIDENT": once, "FIFO_BEATS": fifo, "MAX_BURST": burst, "DATA_WIDTH": width}
         params.update(("B%d" % p, b) for p, b in enumerate(beats))
         total = sum(beats)
         for seed, base, iterations, latency, stall, stall_out, rate, flush in (
                 (1, 0, 3, 1, 0, 0, 0, 0), (2, 57, 4, 64, 0, 0, 0, 0), (3, 255, 2, 200, 0, 0, 0, 0), (4, 3, 5, 20, 30, 30, 0, 0), (5, 1, 1, 7, 0, 70, 0, 0),
                 (6, 100, 3, 30, 0, 0, 64, 0), (7, 9, 3, 40, 20, 20, 0, 77), (8, 9, 3, 90, 0, 90, 0, 11), (9, 2, 3, 60, 0, 0, 0, 150)):
             count = min(3 * total * iterations + 5, 600 if fifo > 4 else 100)
-            golden, i = [], 0
+            kept = sum(b for p, b in enumerate(beats) if once >> p & 1)
+            if kept == total:                       # all of it comes once
+                count = min(count, total * iterations)
+            golden, i, later = [], 0, 0
             while len(golden) < count:
                 for p, b in enumerate(beats):
                     for _ in range(b):
-                        golden.append(p << width | ram[base + i])
+                        if not (later and once >> p & 1):
+                            golden.append(int(i // total == iterations - 1 and not later) << width + 7 | p << width | ram[base + i])
                         i += 1
                 if i == total * iterations:
-                    i = 0
+                    i, later = 0, 1
             files = {"ram.hex": bench.hexwords(ram, width), "golden.hex": bench.hexwords(golden, width + 8)}
             r = bench.run("control_loader", params, files, seed=seed, base_word=base, iterations=iterations, latency=latency, stall=stall, stall_out=stall_out,
                           rate=rate, flush_at=flush, count=count)
             runs += 1
             # a beat per cycle, unless commands (3 cycles) or bursts (2) are too short; a short first burst costs a cycle or two, once
             bursts_long = burst >= 16 and total * iterations >= 64
-            if bursts_long and stall == stall_out == rate == 0 and latency + burst + 4 <= fifo:
+            if not kept and bursts_long and stall == stall_out == rate == 0 and latency + burst + 4 <= fifo:
                 bench.check("control", r["span"] <= count - 1 + 2 * (base % burst != 0), "loader throughput %s latency %d: %s for %d" % (params, latency, dict(r), count))
             if rate:
                 bench.check("control", r["span"] >= count * 256 // rate - 4 * 256 // rate - 5, "the memory's bandwidth limit")
-        r = bench.run("control_loader", params, {"ram.hex": bench.hexwords(ram, width), "golden.hex": bench.hexwords([p << width for p, b in enumerate(beats) for _ in range(b)], width + 8)},
+        r = bench.run("control_loader", params, {"ram.hex": bench.hexwords(ram, width), "golden.hex": bench.hexwords([(1 << width + 7) | p << width for p, b in enumerate(beats) for _ in range(b)], width + 8)},
                       wrong_base=1, count=1, iterations=1)
     bench.ok("control", "loader, %d runs, %d bus errors" % (runs, 7))
 
@@ -104,7 +110,7 @@ def core():
                         x = [3 * v + (ram[4 * i] & 255) + 5 * (ram[4 * i + 3] & 255) for v in x]
                     out.append(end | bench.pack(x, 8))
             files = {"ram.hex": bench.hexwords(ram, 128), "in.hex": bench.hexwords(fin, 8 * lanes + 1), "out.hex": bench.hexwords(out, 8 * lanes + 1)}
-            params = {"C": c, "LANES": lanes, "T": t, "G": g}
+            params = {"C": c, "LANES": lanes, "T": t, "G": g, **({"DEEPEST": 12} if g == 1 else {})}
             r = bench.run("control_core", params, files, seed=seed, stall_in=si, stall_out=so, stall_ram=sr, latency=latency, gaps=gaps,
                           count=len(fin), iterations=iterations, frames=frames)
             runs += 1

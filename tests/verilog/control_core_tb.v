@@ -7,6 +7,7 @@ module control_core_tb;
     parameter C = 4;
     parameter LANES = 2;
     parameter T = 4;                 // longest frame, tokens
+    parameter DEEPEST = 65535;
     parameter G = 2;                 // frames in flight
     parameter BODY = 2;              // frames that the body holds
     parameter FEEDBACK = (G > 1) ? (G - 1) * T : 1;     // tokens
@@ -37,7 +38,7 @@ module control_core_tb;
     wire a_valid, a_ready, a_last, x_valid, x_ready, x_last;
     wire [W-1:0] a_data, x_data;
 
-    mlo_regs #(.KERNELS(2), .ITERATIONS(7), .FRAMES(G), .VERSION(32'h0001_0203)) u_regs (
+    mlo_regs #(.KERNELS(2), .ITERATIONS(7), .DEEPEST(DEEPEST), .FRAMES(G), .VERSION(32'h0001_0203)) u_regs (
         .clk(clk), .rst(rst),
         .s_axil_awaddr(awaddr), .s_axil_awvalid(awvalid), .s_axil_awready(awready), .s_axil_wdata(wdata), .s_axil_wstrb(4'hF),
         .s_axil_wvalid(wvalid), .s_axil_wready(wready), .s_axil_bresp(bresp), .s_axil_bvalid(bvalid), .s_axil_bready(bready),
@@ -193,7 +194,13 @@ module control_core_tb;
         write(12'h01C, 200); expect_response(2'b00); expect_read(12'h01C, G);
         write(12'h01C, 0);                           expect_read(12'h01C, 1);
         write(12'h018, 0);                           expect_read(12'h018, 1);
-        write(12'h018, 70000);                       expect_read(12'h018, 65535);
+        if (DEEPEST == 65535) begin
+            write(12'h018, 70000); expect_response(2'b00); expect_read(12'h018, 65535);
+        end else begin                                      // more than the memories hold: refused
+            write(12'h018, DEEPEST);     expect_response(2'b00); expect_read(12'h018, DEEPEST);
+            write(12'h018, DEEPEST + 1); expect_response(2'b10); expect_read(12'h018, DEEPEST);
+            write(12'h018, 70000);       expect_response(2'b10); expect_read(12'h018, DEEPEST);
+        end
         write(12'h000, 5);   expect_response(2'b10); expect_read(12'h000, 32'h4D4C4F31);
         write(12'h200, 5);   expect_response(2'b10); expect_read(12'h200, 0);
         write(12'h010, 32'h2345_6000);               expect_read(12'h010, 32'h2345_6000);

@@ -3,6 +3,7 @@
 //
 // The reader begins an iteration, waits for ready, reads every address (upwards in even
 // iterations, downwards in odd ones, with pauses) and writes what it read to out.hex.
+// With RESIDENT, `banks` of them are loaded (so many iterations there are), and used round and round.
 // Beats and `first` are counted here; ready and s_axis_tready must follow from the counts
 // in every cycle. Reports the cycles in which the first two banks loaded.
 `default_nettype none
@@ -12,15 +13,17 @@ parameter WIDTH     = 8;
 parameter DEPTH     = 4;
 parameter AXI_WIDTH = 128;
 parameter BEATS     = 1;        // computed by param.py
+parameter RESIDENT  = 0;
 
 localparam AW = (DEPTH > 1) ? $clog2(DEPTH) : 1;
 
 reg     clk = 1'b0, rst = 1'b1;
-integer cycle = 0, iterations, seed, in_stall, read_stall, delay, file;
+integer cycle = 0, iterations, banks, seed, in_stall, read_stall, delay, file;
 integer beats = 0, firsts = 0, reads = 0, first_in = -1, two_full = -1, bad = 0, done = 0;
 
 initial begin
     if (!$value$plusargs("iterations=%d", iterations)) iterations = 1;
+    if (!$value$plusargs("banks=%d", banks)) banks = 1;
     if (!$value$plusargs("seed=%d", seed)) seed = 1;
     if (!$value$plusargs("in_stall=%d", in_stall)) in_stall = 0;
     if (!$value$plusargs("read_stall=%d", read_stall)) read_stall = 0;
@@ -41,13 +44,13 @@ reg  [31:0]          lfsr = 32'd1;
 tb_source #(.WIDTH(AXI_WIDTH)) u_source (.clk(clk), .rst(rst), .seed(seed), .stall(in_stall),
     .tdata(tdata), .tvalid(tvalid), .tready(tready), .beats(in_beats));
 
-mlo_param #(.WIDTH(WIDTH), .DEPTH(DEPTH), .AXI_WIDTH(AXI_WIDTH)) dut (.clk(clk), .rst(rst),
-    .s_axis_tdata(tdata), .s_axis_tvalid(tvalid), .s_axis_tready(tready),
-    .first(first), .ready(ready), .addr(addr), .en(en), .data(data));
-
 // the counts as they are during this cycle
 wire [31:0] loaded   = beats / BEATS;
 wire [31:0] released = firsts > 1 ? firsts - 1 : 0;
+
+mlo_param #(.WIDTH(WIDTH), .DEPTH(DEPTH), .AXI_WIDTH(AXI_WIDTH), .RESIDENT(RESIDENT)) dut (.clk(clk), .rst(rst), .s_axis_tlast(loaded + 1 == banks),
+    .s_axis_tdata(tdata), .s_axis_tvalid(tvalid), .s_axis_tready(tready),
+    .first(first), .ready(ready), .addr(addr), .en(en), .data(data));
 
 always @(posedge clk) begin
     cycle <= cycle + 1;
@@ -57,8 +60,8 @@ always @(posedge clk) begin
         lfsr <= seed * 32'd2654435761 ^ 32'h9747b28c;
     end
     if (!rst) begin
-        if (tready !== (loaded - released < 2)) bad = 1;
-        if (ready !== (firsts > 0 && loaded > released)) bad = 2;
+        if (tready !== (RESIDENT != 0 ? loaded < banks : loaded - released < 2)) bad = 1;
+        if (ready !== (firsts > 0 && (loaded > released || (RESIDENT != 0 && loaded == banks)))) bad = 2;
         if (tvalid && tready) begin
             beats <= beats + 1;
             if (first_in < 0) first_in = cycle;
