@@ -4,7 +4,7 @@
     body = Body(tokens=8, channels=6)
     y = body.add(body.mvu(body.requant(body.x), 6), body.x)
     model = body.model(y, layers=3)          # an ONNX model as `mlo lower` leaves it; parameters are inputs of the model: fold needs no values
-    body.kernels[1].foldings()               # {pe, simd, interval, multipliers, beats, bits, way}: arrays over all legal foldings
+    body.kernels[1].foldings()               # {pe, simd, interval, multipliers, beats, bits, way, bank}: arrays over all legal foldings
 
 The rules are those of the headers in verilog/ (mlo_mvu, mlo_attention, mlo_layernorm, mlo_param, ...), written down anew."""
 import numpy as np
@@ -37,8 +37,9 @@ class Kernel:
         rows = []
         for p, s in self.legal:
             loads = [memory(w, d) for w, d in self.memories(p, s)]
-            rows.append((p, s, self.interval(p, s), self.multipliers(p, s), sum(b for b, _ in loads), sum(b for _, b in loads) + self.frames(p, s), self.interval(p, s) + self.latency(p, s) if self.latency else 0))
-        return dict(zip(("pe", "simd", "interval", "multipliers", "beats", "bits", "way"), np.array(rows, np.int64).T))
+            rows.append((p, s, self.interval(p, s), self.multipliers(p, s), sum(b for b, _ in loads), sum(b for _, b in loads) + self.frames(p, s), self.interval(p, s) + self.latency(p, s) if self.latency else 0,
+                         sum(b for _, b in loads) // 2))
+        return dict(zip(("pe", "simd", "interval", "multipliers", "beats", "bits", "way", "bank"), np.array(rows, np.int64).T))
 
 
 class Body:

@@ -219,7 +219,7 @@ def check_refusals():
     for name, (words, *flags) in wants.items():
         said = core.refusal(*flags)
         t.case("refused: " + name, "" if all(w in said for w in words) else said)
-    for name, status, *flags in (("bits alone", 2, "--budget-bits", 100000), ("caps and budgets", 2, "--pe", 2, "--budget-macs", 9), ("a device", 4, "--device", "xczu7ev"), ("block mode", 4, "--memory", "block"),
+    for name, status, *flags in (("bits alone", 2, "--budget-bits", 100000), ("caps and budgets", 2, "--pe", 2, "--budget-macs", 9), ("a device", 4, "--device", "xczu7ev"), ("block mode", 4, "--memory", "block"), ("no mode", 2, "--memory", "some"),
                                  ("no frames", 2, "--frames-in-flight", "some"), ("no bandwidth", 2, "--bandwidth", "much")):
         p = t.call("fold", core.path, *flags, text=True)
         t.case("refused: " + name, "" if p.returncode == status and "mlo: " in p.stderr else "%d %s" % (p.returncode, p.stderr))
@@ -240,4 +240,63 @@ def check_around():
     t.case("frames in flight share the traffic", "" if slow[0]["predicted_interval"] > 1.8 * slow[1]["predicted_interval"] > 3.2 * slow[2]["predicted_interval"] else str([s["predicted_interval"] for s in slow]))
 
 
-if __name__ == "__main__": t.main(check_brute_force, check_front, check_random, check_targets, check_refusals, check_around)
+# ---- where parameters are -----------------------------------------------------------------------------------------------------------------
+
+def resident(core, menu):
+    """A menu with each folding twice: two banks that are loaded in each iteration, or a bank for each iteration, loaded once."""
+    both = {k: np.concatenate([v, v]) for k, v in menu.items()}
+    n = len(menu["pe"])
+    both["resident"] = np.repeat([0, 1], n)
+    both["bits"][n:] += (core.layers - 2) * menu["bank"]
+    both["beats"][n:] = 0
+    both["lanes"], both["skew"] = np.where(both["multipliers"], 0, both["pe"]), np.where(both["multipliers"], np.maximum(both["simd"], 4 * both["pe"]), 0)
+    return both
+
+
+def check_memories():
+    """Of all sets of resident kernels within --budget-bits, the one with the least traffic; the foldings are given."""
+    for name in LARGE:
+        core, rng, why = large(name), np.random.default_rng(len(name)), []
+        picks = [rng.integers(len(m["pe"])) for m in core.menus]
+        given = t.write("given.json", json.dumps({k.name: {"PE": int(m["pe"][i]), "SIMD": int(m["simd"][i])} for k, m, i in zip(core.kernels, core.menus, picks)}))
+        fixed = core.fold("--folding", given)["on_chip_bits"]
+        bank, beats = (np.array([m[key][i] for m, i in zip(core.menus, picks)]) for key in ("bank", "beats"))
+        sets = (np.arange(1 << len(bank))[:, None] >> np.arange(len(bank))) & 1
+        bits, traffic = fixed + sets @ bank * (core.layers - 2), (1 - sets) @ beats
+        for budget in [fixed, *(int(b) for b in np.exp(rng.uniform(np.log(fixed), np.log(bits.max()), 4))), int(bits.max())]:
+            said = core.fold("--folding", given, "--memory", "auto", "--budget-bits", budget)
+            chosen = sum((k["memory"] == "resident") << i for i, k in enumerate(said["kernels"]))
+            want, got = traffic[bits <= budget].min(), said["parameter_beats"]["per_iteration"]
+            if (want, bits[chosen], traffic[chosen]) != (got, said["on_chip_bits"], got) or said["on_chip_bits"] > budget: why.append("%d bits: %d beats, not %d; %s" % (budget, got, want, said["on_chip_bits"]))
+        whole = core.fold("--folding", given, "--memory", "resident")
+        if whole["parameter_beats"] != {"per_iteration": 0, "per_frame": 0, "once": int(beats.sum()) * core.layers} or whole["on_chip_bits"] != bits[-1]: why.append("all: %s" % whole["parameter_beats"])
+        t.case("%s: the least traffic of %d sets of resident kernels, within bits" % (name, len(sets)), "; ".join(why))
+    for core in small():
+        both, rng, why = [resident(core, m) for m in core.menus], np.random.default_rng(core.layers), []
+        if np.prod([float(len(m["pe"])) for m in both]) > 2e6: continue
+        grid, fifo = np.indices([len(m["pe"]) for m in both]).reshape(len(both), -1), core.fold("--frames-in-flight", 2)["on_chip_bits"] - sum(m["bits"][(m["pe"] == 1) & (m["simd"] == 1)][0] for m in core.menus)
+        sums = {k: sum(m[k][i] for m, i in zip(both, grid)) for k in ("multipliers", "beats", "bits", "lanes", "skew")}
+        sums["pace"] = np.maximum.reduce([m["interval"][i] for m, i in zip(both, grid)])
+        for bandwidth in "16", "1", "0.3":
+            steady = core.steady(sums, 2, rate_of(bandwidth))
+            bits, macs = int(np.quantile(sums["bits"], rng.uniform(0.02, 0.6))), int(np.quantile(sums["multipliers"], rng.uniform(0.3, 0.9)))
+            within = np.flatnonzero((sums["bits"] <= bits) & (sums["multipliers"] <= macs))
+            if not len(within): continue
+            order = [sums["beats"], sums["skew"], sums["lanes"], sums["multipliers"], steady]
+            best = within[np.lexsort([o[within] for o in order])[0]]
+            said = core.fold("--memory", "auto", "--budget-bits", bits + fifo, "--budget-macs", macs, "--frames-in-flight", 2, "--bandwidth", bandwidth)
+            at = [int(np.flatnonzero((m["pe"] == k["pe"]) & (m["simd"] == k["simd"]) & (m["resident"] == (k["memory"] == "resident")))[0]) for m, k in zip(both, said["kernels"])]
+            mine = int(np.ravel_multi_index(at, [len(m["pe"]) for m in both]))
+            if [o[mine] for o in order] != [o[best] for o in order] or sums["bits"][mine] > bits: why.append("%s: %s, not %s" % (bandwidth, [int(o[mine]) for o in order], [int(o[best]) for o in order]))
+        t.case("%s: the best of %d foldings with both kinds of memories" % (core.name, grid.shape[1]), "; ".join(why))
+    core = small()[4]
+    one = core.fold("--folding", t.write("some.json", '{"mvu_0": {"memory": "resident"}, "add_0": {"PE": 2, "memory": "layer"}}'), "--memory", "resident")
+    kinds = {k["name"]: k["memory"] for k in one["kernels"]}
+    t.case("a folding says it kernel by kernel", "" if kinds.pop("add_0") == "layer" and set(kinds.values()) == {"resident"} else str(one["kernels"]))
+    saved = t.at("saved.json")
+    t.good("fold", core.path, "--memory", "auto", "--budget-bits", one["on_chip_bits"], "--save-folding", saved, "-o", t.at("x.json"))
+    back = core.fold("--folding", saved)
+    t.case("a folding that was saved says it, too", "" if [k["memory"] for k in back["kernels"]] == [k["memory"] for k in json.loads(t.good("show", "--json", t.at("x.json")))["kernels"]] else str(back["kernels"]))
+
+
+if __name__ == "__main__": t.main(check_brute_force, check_front, check_random, check_targets, check_refusals, check_around, check_memories)

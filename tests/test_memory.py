@@ -1,0 +1,124 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""Where parameters are, and how they come: resident and layer, bus widths, the count of beats, an error on the bus.
+
+    python tests/test_memory.py path/to/mlo [NAME ...]        Icarus
+
+The words are those of host/core.onnx in ONNX Runtime; the beats are reckoned here from the packing rules in mlo_param's header and from what a
+mode means: layer parameters are read in every iteration of every group of frames, and loaded ahead for one more; resident ones once."""
+import json
+import os
+import re
+import subprocess
+import numpy as np
+import harness as t
+from encoders import Encoder
+from test_hardware import Run, beats, build, session
+
+MODELS = {"memory-20": Encoder(3, 20, 3, 4, 44, 5, "post", "Gelu", mask=True), "memory-one": Encoder(2, 12, 2, 4, 22, 1, "pre", "Relu"), "memory-100": Encoder(100, 6, 1, 4, 10, 2, "post", "Relu")}
+MIXED = '{"mvu_0": {"memory": "resident"}, "mvu_2": {"memory": "resident"}, "layernorm_0": {"memory": "resident"}, "add_1": {"memory": "resident"}}'
+
+
+def made(name, *flags):
+    """A build directory of a model of this file, or of the project."""
+    if name not in MODELS: return build(name, *flags)
+    path, to = t.at(name + ".onnx"), t.at("_".join([name, *map(os.path.basename, flags)]).replace("--", ""))
+    if not os.path.exists(path): t.write(name + ".onnx", MODELS[name].model().SerializeToString())
+    if not os.path.exists(to): t.good("compile", path, *flags, "-o", to)
+    return to
+
+
+def ceil(a, b): return -(-a // b)
+
+
+def expected_beats(m, frames):
+    """What the kernels are given of parameters in a run of so many frames, all in all, and in each iteration."""
+    axi, kinds = m["axi_bits"], {k["name"]: k["memory"] for k in m["kernels"]}
+    count = {"layer": 0, "resident": 0}
+    for d in m["descriptors"]:
+        padded = max(8, 1 << (d["word_bits"] - 1).bit_length())
+        count[kinds[d["kernel"]]] += ceil(d["words"], axi // padded) if padded <= axi else d["words"] * ceil(d["word_bits"], axi)
+    iterations = ceil(frames, m["frames_in_flight"]) * m["iterations"]
+    return count["layer"] * (iterations + 1) + count["resident"] * m["iterations"], count["layer"]
+
+
+def why(r, path):
+    """'' if the run passed with the right count of beats, and the bench's words are ONNX Runtime's."""
+    m, lanes = r.manifest, r.manifest["stream"]["lanes"]
+    if r.why(): return r.why()
+    total, each = expected_beats(m, r.frames)
+    said = r.memory
+    if (said["delivered"], said["predicted_delivered"]) != (total, total): return "%s beats were counted, %s said, %d expected" % (said["delivered"], said["predicted_delivered"], total)
+    if abs(said["beats_per_frame"] - each * m["iterations"] / m["frames_in_flight"]) > 1e-6 or m["parameter_beats"]["per_iteration"] != each: return "%s beats per frame" % said["beats_per_frame"]
+    if not 0 <= r.weight_beats - total <= 512: return "%d beats on the bus, %d delivered" % (r.weight_beats, total)
+    if r.frames != m["bench_frames"]: return ""
+    pad = (m["stream"]["bits"] + 7) // 8 * 8 // 4
+    words = [line[1:] for line in t.read(os.path.join(path, "tb/input.hex")).decode().split()]
+    x = np.array([int(w[len(w) - (k + 1) * pad:len(w) - k * pad], 16) for w in words for k in range(lanes)], np.uint16).astype(np.int16).reshape(r.frames, 1, m["tokens"], m["channels"])
+    core = session(os.path.join(path, "host/core.onnx"))
+    feeds = [{m["input"]["name"]: x[f]} for f in range(r.frames)]
+    if m["stream"]["masked"]:
+        keys = np.array([int(line[1:], 16) & 1 for line in t.read(os.path.join(path, "tb/mask.hex")).decode().split()], bool).reshape(r.frames, 1, m["tokens"])
+        for f in range(r.frames): feeds[f]["mlo_mask"] = keys[f]
+    golden = beats([core.run([m["output"]["name"]], f)[0] for f in feeds], lanes, m["stream"]["bits"])
+    return "" if golden == t.read(os.path.join(path, "tb/golden.hex")).decode() else "the words are not those of core.onnx in ONNX Runtime"
+
+
+def check_modes():
+    """Every mode, mixed ones too: the same image, the right words, the beats that were foretold."""
+    if not t.have("memory modes", "iverilog"): return
+    mixed = t.write("mixed.json", MIXED)
+    for name, flags in (("bert-tiny", ("--pe", "8", "--simd", "8")), ("memory-20", ("--pe", "4", "--simd", "5", "--frames-in-flight", "2"))):
+        image = None
+        for mode, how in (("layer", ()), ("resident", ("--memory", "resident")), ("mixed", ("--folding", mixed)), ("mixed the other way", ("--memory", "resident", "--folding", t.write("layers.json", MIXED.replace("resident", "layer"))))):
+            if name == "bert-tiny" and mode in ("layer", "mixed the other way"): continue
+            path = made(name, *flags, *how)
+            r = Run(path, *(("--frames", "5") if name == "memory-20" else ()))
+            said = why(r, path)
+            if not said and name == "memory-20": said = why(Run(path), path) or Run(path, "--frames", "5", "--stall", "30", "--seed", "4", "--axi-latency", "40").why()
+            same = image in (None, t.read(os.path.join(path, "params.bin")))
+            image = t.read(os.path.join(path, "params.bin"))
+            t.case("%s, parameters %s" % (name, mode), said or ("" if same else "the image is another one"))
+
+
+def check_widths():
+    """The bus from 32 to 512 bits; slow memory; far memory."""
+    if not t.have("bus widths", "iverilog"): return
+    mixed = t.write("mixed.json", MIXED)
+    for width in "32", "64", "256", "512":
+        path = made("memory-20", "--pe", "4", "--simd", "5", "--frames-in-flight", "2", "--folding", mixed, "--axi-width", width)
+        r = Run(path, "--frames", "4", *(("--axi-latency", "64", "--bandwidth", "3") if width == "64" else ()))
+        t.case("%s bits of bus" % width, why(r, path))
+
+
+def check_sizes():
+    """One token; a hundred layers."""
+    if not t.have("odd sizes", "iverilog"): return
+    for name, flags in (("memory-one", ()), ("memory-one", ("--memory", "resident", "--frames-in-flight", "3")), ("memory-100", ("--pe", "2", "--simd", "6")), ("memory-100", ("--pe", "2", "--simd", "6", "--memory", "resident"))):
+        path = made(name, *flags)
+        r = Run(path)
+        t.case("%s %s" % (name, " ".join(flags)), why(r, path))
+    m = json.loads(t.read(os.path.join(made("memory-100", "--pe", "2", "--simd", "6", "--memory", "resident"), "manifest.json")))
+    t.case("resident memories bound the iterations", "" if m["most_iterations"] == 100 and ".DEEPEST(100)" in t.read(os.path.join(made("memory-100", "--pe", "2", "--simd", "6", "--memory", "resident"), "rtl/mlo_top.v")).decode() else str(m["most_iterations"]))
+
+
+def check_lint():
+    if not t.have("lint", "iverilog", "verilator", "yosys"): return
+    for flags in ("--memory", "resident"), ("--folding", t.write("mixed.json", MIXED)):
+        p = subprocess.run(["make", "-C", made("memory-20", "--pe", "4", "--simd", "5", "--frames-in-flight", "2", *flags), "lint"], capture_output=True, text=True, timeout=600)
+        said = [l for l in (p.stdout + p.stderr).splitlines() if l.strip() and not re.match(r"(iverilog|verilator|yosys|make)\b", l)]
+        t.case("make lint is clean: %s" % flags[0], "status %d: %s" % (p.returncode, "; ".join(said)[:300]) if p.returncode or said else "")
+
+
+def check_errors():
+    """A read of parameters that fails is told, whatever became of the words."""
+    if not t.have("bus errors", "iverilog"): return
+    path = made("memory-one")
+    total = Run(path).memory["delivered"]
+    for beat in 1, total // 2:
+        r = Run(path, "--axi-error", str(beat))
+        t.case("beat %d comes with an error" % beat, "" if r.status == 1 and r.report.get("pass") is False and "bus error" in r.error and r.error.count("\n") == 0 else "status %d: %s" % (r.status, r.error))
+    t.case("none does", Run(path, "--axi-error", "0").why())
+
+
+if __name__ == "__main__": t.main(check_modes, check_widths, check_sizes, check_lint, check_errors)
