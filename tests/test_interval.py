@@ -561,8 +561,8 @@ PRODUCT = ("mlo_requantize.v", "PBITS = ABITS + MBITS;", "PBITS = ABITS + MBITS 
 LESS = ("mlo_requantize.v", "parameter SHIFT = 0 ", "parameter LESS = 0, parameter SHIFT = 0 "), ("mlo_requantize.v", "PBITS = ABITS + MBITS;", "PBITS = ABITS + MBITS - LESS;")     # of one product only
 MUTANTS = [
     (MVU, "x W", [("mlo_dots.v", "wire signed [PBITS-1:0] a, b, c, d; // the products", "wire signed [PBITS-1-{n}:0] a; wire signed [PBITS-1:0] b, c, d; // the products")]),
-    (MVU, "SIMD products", [("mlo_mvu.v", "wire signed [SBITS-1:0] sum;", "wire signed [SBITS-1-{n}:0] sum;"), ("mlo_mvu.v", "{{(ABITS - SBITS){sum[SBITS-1]}}, sum}", "{{(ABITS - SBITS + {n}){sum[SBITS-1-{n}]}}, sum}")]),
-    (MVU, "acc", [("mlo_mvu.v", "reg  signed [ABITS-1:0] acc;", "reg  signed [ABITS-1-{n}:0] acc;")]),
+    (MVU, "SIMD products", [("mlo_mvu.v", "wire signed [SBITS-1:0] sum;", "wire signed [SBITS-1-{n}:0] sum;"), ("mlo_mvu.v", "{{(TOTAL - SBITS){sum[SBITS-1]}}, sum}", "{{(TOTAL - SBITS + {n}){sum[SBITS-1-{n}]}}, sum}")]),
+    (MVU, "acc", [("mlo_mvu.v", "wire signed [ABITS-1:0]   acc =", "wire signed [ABITS-1-{n}:0]   acc =")]),
     (MVU, "acc * M", [PRODUCT]),
     (REQUANT, "acc", [("mlo_requant.v", "wire signed [XBITS:0]   acc =", "wire signed [XBITS-{n}:0]   acc =")]),
     (REQUANT, "acc * M", [PRODUCT]),

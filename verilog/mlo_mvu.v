@@ -78,6 +78,8 @@ module mlo_mvu #(
     localparam [KW-1:0] K_LAST = KF[KW-1:0] - 1'b1;
     localparam [NW-1:0] N_LAST = NF[NW-1:0] - 1'b1;
     localparam SBITS = XBITS + WBITS + $clog2(SIMD);
+    localparam KBITS = XBITS + WBITS + $clog2(K) + 1;
+    localparam TOTAL = (KBITS < ABITS) ? KBITS : ABITS;         // of K products
     localparam QBITS = (TABLE != 0) ? TBITS : YBITS;           // what the requantization makes
     localparam DA = 2 + ($clog2(SIMD) + 1) / 2;     // slots of segment A: memory output, operands, .. tree but its last
     localparam DB = 8;                              // of segment B: tree's last, accumulator, six of mlo_requantize
@@ -230,18 +232,21 @@ module mlo_mvu #(
                 assign sum = sums[p*SBITS +: SBITS];
             end
 
-            // The bias is the start value. M and S of the group are kept: its memory moves on before they are used.
-            wire signed [ABITS-1:0] bias;
+            // The group's bias, M and S are kept: their memory moves on before they are used. (And it is slow: nothing but a
+            // register stands behind it.)
+            wire signed [ABITS-1:0]   start;
             if (ABITS > 32) begin : extended
-                assign bias = {{(ABITS - 32){c_data[64*p + 31]}}, c_data[64*p +: 32]};
+                assign start = {{(ABITS - 32){c_data[64*p + 31]}}, c_data[64*p +: 32]};
             end else begin : cut
-                assign bias = c_data[64*p +: ABITS];
+                assign start = c_data[64*p +: ABITS];
             end
-            reg  signed [ABITS-1:0] acc;
-            reg         [15:0]      mul;
-            reg         [5:0]       shift;
-            wire signed [ABITS-1:0] add = {{(ABITS - SBITS){sum[SBITS-1]}}, sum}, old = sum_start ? bias : acc;
-            wire        [ABITS:0]   next;           // with a carry in, or without that bit
+            reg  signed [TOTAL-1:0]   total;        // of the products
+            reg  signed [ABITS-1:0]   bias;
+            reg         [15:0]        mul;
+            reg         [5:0]         shift;
+            wire signed [TOTAL-1:0]   add = {{(TOTAL - SBITS){sum[SBITS-1]}}, sum}, old = sum_start ? {TOTAL{1'b0}} : total;
+            wire        [TOTAL:0]     next;         // with a carry in, or without that bit
+            wire signed [ABITS-1:0]   acc = bias + {{(ABITS - TOTAL + 1){total[TOTAL-1]}}, total[TOTAL-2:0]};
             if (p < 2 * PAIRED && p % 2 == 1) begin : second
                 assign next = {add, lack[p]} + {old, lack[p]};
             end else begin : whole
@@ -249,8 +254,9 @@ module mlo_mvu #(
             end
             always @(posedge clk)
                 if (en_b && sum_valid) begin
-                    acc   <= next[ABITS:1];
+                    total <= next[TOTAL:1];
                     if (sum_start) begin
+                        bias  <= start;
                         mul   <= c_data[64*p + 32 +: 16];
                         shift <= c_data[64*p + 48 +: 6];
                     end
