@@ -340,7 +340,7 @@ static int cli_sim_run(cli_bench *b) {
     cli *c = b->c; cli_golden g = { 0, b, NULL }; char why[700] = "", probe[200] = "";
     int probing = cli_value(c, "probe") != NULL;
     if (cli_sim_manifest(b) || cli_sim_frames(b)) return cli_failed(c);
-    unlink(cli_in_dir(b, "sim/report.json")); unlink(cli_in_dir(b, "sim/trace.jsonl"));         /* of a run before */
+    unlink(cli_in_dir(b, "sim/report.json")); unlink(cli_in_dir(b, "sim/trace.txt")); unlink(cli_in_dir(b, "sim/trace.jsonl"));         /* of a run before */
     if (probing && !(g.value = (mlo_array *)cli_npz_alloc(c, &b->made, (size_t)(b->n_kernel * b->n * b->iterations) * sizeof *g.value))) return cli_failed(c);
     if ((probing || !b->own_inputs) && cli_sim_golden(b, probing ? cli_golden_see : NULL, &g)) return cli_failed(c);
     if (!b->own_inputs && (cli_sim_hex(b, "sim/input.hex", b->input, 0, 0) || cli_sim_hex(b, "sim/golden.hex", b->output, 1, 0) || (b->masked && cli_sim_hex(b, "sim/mask.hex", "mlo_mask", 0, 1)))) return cli_failed(c);
@@ -351,7 +351,7 @@ static int cli_sim_run(cli_bench *b) {
     else if (!words) cli_sim_explain(b, why, sizeof why);
     if (*probe) { size_t n = strlen(why); snprintf(why + n, sizeof why - n, "; first: %s", probe); }
     if (*b->mixture) { size_t n = strlen(why); snprintf(why + n, sizeof why - n, "%s%s is not the file that manifest.json lists: a mixture, or edited by hand", n ? "; " : "", b->mixture); }
-    if (cli_sim_report(b, pass, why, probe) || (cli_value(c, "trace") && cli_sim_trace(b))) return cli_failed(c);
+    if (cli_sim_report(b, pass, why, probe) || (cli_value(c, "trace") && (pass || !access(cli_in_dir(b, "sim/trace.txt"), R_OK)) && cli_sim_trace(b))) return cli_failed(c);
     if (!pass) { c->stdout_begun = 1; return cli_fail(c, MLO_E_MISMATCH, b->dir, "FAIL: %s", why); }
     return cli_value(c, "outputs") ? cli_sim_outputs(b, cli_value(c, "outputs")) : 0;
 }

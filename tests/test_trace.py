@@ -161,6 +161,19 @@ def check_stale():
     t.case("a directory that is no build", "" if p.returncode == 2 and b"manifest.json" in p.stderr else "%s %s" % (p.returncode, p.stderr))
 
 
+def check_failing():
+    """A run that fails says so, and is profiled as far as it went."""
+    if not t.have("a failing run", "iverilog"): return
+    path = build("mlp-res", "--pe", "2", "--simd", "8")
+    golden = os.path.join(path, "tb/golden.hex")
+    lines = t.read(golden).decode().split("\n")
+    lines[40] = lines[40][:-1] + "%x" % (int(lines[40][-1], 16) ^ 1)
+    with open(golden, "w") as f: f.write("\n".join(lines))
+    p = t.call("sim", path, "--trace")
+    report, *rest = [json.loads(line) for line in p.stdout.splitlines()]
+    t.case("a failing run is profiled, too", "" if p.returncode == 1 and report["pass"] is False and len(rest) > 20 else "status %d, %d lines: %s" % (p.returncode, len(rest), p.stderr))
+
+
 def check_short():
     """Frames of different lengths: tokens are told apart all the same."""
     if not t.have("short frames", "iverilog"): return
@@ -173,4 +186,4 @@ def check_short():
 
 
 if __name__ == "__main__":
-    t.main(check_trace, check_short, check_stale)
+    t.main(check_trace, check_short, check_stale, check_failing)
