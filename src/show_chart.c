@@ -157,8 +157,8 @@ static void mlo_roof_facts(const mlo_view *v, mlo_text *t) {
     mlo_roof_fact(v, t, "bound", mlo_view_utilisation(v, (double)v->bound), mlo_format(m, "%s, if the slowest never rests", mlo_thousands(m, v->bound)));
     mlo_roof_fact(v, t, "best", mlo_view_utilisation(v, (double)v->best), mlo_format(m, "%s, the best legal folding", mlo_thousands(m, v->best)));
     mlo_puts(t, "</table><h3>Memory</h3><table>");
-    mlo_roof_fact(v, t, "per iteration", mlo_size_text(m, mlo_core_beats(c) * c->axi_bits / 8), c->frames > 1 ? mlo_format(m, "shared by %d frames", c->frames) : "");
-    mlo_roof_fact(v, t, "predicted", mlo_share_text(m, (double)mlo_core_beats(c) * (double)c->scan.iterations / c->frames, (double)v->p.interval), "of the cycles bring a beat");
+    mlo_roof_fact(v, t, "per iteration", mlo_size_text(m, mlo_core_layer_beats(c) * c->axi_bits / 8), c->frames > 1 ? mlo_format(m, "shared by %d frames", c->frames) : "");
+    mlo_roof_fact(v, t, "predicted", mlo_share_text(m, mlo_core_frame_beats(c), (double)v->p.interval), "of the cycles bring a beat");
     if (v->sim) mlo_roof_fact(v, t, "simulated", mlo_share_text(m, v->sim->channel, 1), "of the cycles brought one");
     mlo_puts(t, "</table></div>");
 }

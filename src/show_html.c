@@ -48,7 +48,7 @@ static void mlo_html_cards(const mlo_view *v, mlo_text *t) {
         mlo_html_card(t, mlo_thousands(m, v->p.interval), mlo_format(m, "cycles per frame of %lld tokens", (long long)v->hw->tokens));
         mlo_html_card(t, mlo_view_utilisation(v, v->sim ? v->sim->interval : (double)v->p.interval), v->sim ? "of multiplier cycles did useful work" : "of multiplier cycles do useful work");
         mlo_html_card(t, mlo_view_utilisation(v, (double)v->best), "in the best legal folding of as many multipliers");
-        mlo_html_card(t, mlo_size_text(m, mlo_core_beats(v->hw) * v->hw->axi_bits / 8), "parameters loaded per iteration");
+        mlo_html_card(t, mlo_size_text(m, mlo_core_layer_beats(v->hw) * v->hw->axi_bits / 8), "parameters loaded per iteration");
     }
     mlo_puts(t, "</div>");
 }
