@@ -11,6 +11,7 @@ What is a test:
     tests/test_*.py          run as `python test_X.py path/to/mlo`; counts by its lines `ok NAME`, `FAIL NAME: why`, `skip NAME: reason`
     tests/verilog/*.py       kernel benches (Icarus); they count likewise
     tests/formal/run.py      proofs, then mutants that must be refuted; they count likewise
+    tests/formal/contract.py the stream contract of whole kernels, likewise
     tests/formal/loop.py     the loop control's proof, by the SAT solver in Yosys (z3 does not finish)
     tests/lint.sh            counts as one
 
@@ -70,6 +71,7 @@ def find(mlo, given):
     scripts += [Script(rel(p)[:-3], [python, p], ["iverilog"]) for p in glob.glob(os.path.join(TESTS, "verilog", "*.py")) if os.path.basename(p) != "bench.py"]
     formal = [python, os.path.join(TESTS, "formal", "run.py"), "-j", "1", "--timeout", "600"]
     scripts += [Script("formal/proofs", formal, ["yosys", "yosys-smtbmc", "z3"]), Script("formal/mutants", formal + ["--mutants"], ["yosys", "yosys-smtbmc", "z3"])]
+    scripts.append(Script("formal/contract", [python, os.path.join(TESTS, "formal", "contract.py")], ["yosys", "yosys-abc"]))
     scripts.append(Script("formal/loop", [python, os.path.join(TESTS, "formal", "loop.py")], ["yosys"]))
     scripts.append(Script("lint", ["sh", os.path.join(TESTS, "lint.sh")], ["iverilog", "verilator", "yosys"], whole=True))
     rank = lambda s: next((i for i, prefix in enumerate(LONGEST_FIRST) if s.name.startswith(prefix)), len(LONGEST_FIRST))

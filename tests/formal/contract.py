@@ -1,0 +1,231 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""Prove the stream contract of whole kernels by induction: every offer stands until it is taken; a token out for each token
+in, in their order, with its sideband, in as many beats as it must have; parameter memories swapped only when they may be.
+
+    contract.py [NAME ...]        all, or only these: requant, mvu ..
+
+What is claimed is written in contract/rules.v, for any kernel. contract/mlo_NAME.v says which streams a kernel has and where
+the tokens inside it are, oldest first: with that the claim is inductive. `given`, `wanted` and `reach` are shorthands for
+streams (below); `inner` declares a register of the kernel that is looked at. The kernels are taken as they are, but for
+what only computes numbers, and parameter memories and queues, of which just the contract is kept (contract/abstract.v): each
+of those has a proof of its own. The bodies of kernels are read without their own `ifdef FORMAL.
+
+The engine is the SAT solver in Yosys (temporal induction), for reachability and mutants the bounded model checker of its
+ABC: seconds, where z3 takes minutes. One line per proof or mutant; exit 1 if one is not as it must be."""
+import os
+import re
+import subprocess
+import sys
+import tempfile
+import time
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+VERILOG = os.path.join(os.path.dirname(os.path.dirname(HERE)), "verilog")
+STEPS = 3       # of the induction; the base case has as many
+DEEP = 80       # cycles within which mutants fail and goals are reached
+TIMEOUT = 100
+
+PROOFS = """
+mlo_requant C=2 PE=1 XBITS=2 YBITS=2
+mlo_requant C=6 PE=2 XBITS=2 YBITS=2
+mlo_requant C=3 PE=1 XBITS=2 YBITS=2 TABLE=1 TBITS=2
+mlo_add C=1 PE=1 ABITS=2 BBITS=2 YBITS=2
+mlo_add C=3 PE=1 ABITS=2 BBITS=2 YBITS=2
+mlo_mvu K=1 N=1 PE=1 SIMD=1 XBITS=2 WBITS=2 ABITS=5 YBITS=2
+mlo_mvu K=2 N=2 PE=1 SIMD=1 XBITS=2 WBITS=2 ABITS=5 YBITS=2
+mlo_mvu K=4 N=6 PE=2 SIMD=2 XBITS=2 WBITS=2 ABITS=6 YBITS=2
+mlo_mvu K=3 N=2 PE=1 SIMD=3 XBITS=2 WBITS=2 ABITS=6 YBITS=2 TABLE=1 TBITS=2
+mlo_layernorm C=1 PE=1 XBITS=2 YBITS=2
+mlo_layernorm C=6 PE=2 XBITS=2 YBITS=2 CENTER=0
+mlo_attention H=1 D=1 T=1 PE=1 SIMD=1 XBITS=2 YBITS=2 STEP=8
+"""
+
+# what is claimed must fail
+MUTANTS = [
+    ("mlo_requant C=2 PE=1 XBITS=2 YBITS=2", "assign en = q_ready || !v[6];", "assign en = 1'b1;"),
+    ("mlo_requant C=2 PE=1 XBITS=2 YBITS=2", "assign s_axis_tready = go || !valid;", "assign s_axis_tready = en;"),
+    ("mlo_requant C=2 PE=1 XBITS=2 YBITS=2", "v <= {v[5:0], go};", "v <= {v[5:0], valid && en};"),
+    ("mlo_requant C=3 PE=1 XBITS=2 YBITS=2 TABLE=1 TBITS=2", "u  <= {u[17:0], user};", "u  <= {u[17:0], s_axis_tuser};"),
+    ("mlo_add C=2 PE=1 ABITS=2 BBITS=2 YBITS=2", "user4 <= user3;", "user4 <= user2;"),
+    ("mlo_add C=2 PE=1 ABITS=2 BBITS=2 YBITS=2", "en       = out_ready || !valid[5];", "en       = out_ready || !valid[4];"),
+    ("mlo_mvu K=2 N=2 PE=1 SIMD=1 XBITS=2 WBITS=2 ABITS=5 YBITS=2", "issue && run_last && run_n == N_LAST;", "issue && run_last;"),
+    ("mlo_mvu K=2 N=2 PE=1 SIMD=1 XBITS=2 WBITS=2 ABITS=5 YBITS=2", "assign en_b = q_ready || !q_valid;", "assign en_b = 1'b1;"),
+    ("mlo_mvu K=1 N=1 PE=1 SIMD=1 XBITS=2 WBITS=2 ABITS=5 YBITS=2", "sum_valid <= e_valid && c_ready;", "sum_valid <= e_valid;"),
+    ("mlo_mvu K=2 N=2 PE=1 SIMD=1 XBITS=2 WBITS=2 ABITS=5 YBITS=2", "b_user    <= {b_user[3*DB-4:0], e_user};", "b_user    <= {b_user[3*DB-4:0], x_user};"),
+    ("mlo_layernorm C=1 PE=1 XBITS=2 YBITS=2", "r_user   <= v_user;", "r_user   <= s_axis_tuser;"),
+    ("mlo_attention H=1 D=1 T=1 PE=1 SIMD=1 XBITS=2 YBITS=2 STEP=8", "sum_tdata[SUMB+16 +: 9];", "{q_user, sum_tdata[SUMB+16 +: 6]};"),
+]
+
+STREAM = """
+    wire %(n)s_start, %(n)s_ending, %(n)s_take;
+    wire [2:0] %(n)s_token;
+    wire [((%(beats)s > 1) ? $clog2(%(beats)s) : 1)-1:0] %(n)s_beat;
+    stream #(.GIVEN(%(given)d), .BEATS(%(beats)s), .DATA($bits(%(name)s_tdata))) u_%(n)s (
+        .clk(clk), .rst(rst), .valid(%(name)s_tvalid), .ready(%(name)s_tready), .data(%(name)s_tdata), .user(%(name)s_tuser),
+        .start(%(n)s_start), .ending(%(n)s_ending), .take(%(n)s_take), .beat(%(n)s_beat), .token(%(n)s_token));
+"""
+REACH = """
+    // the very first token begins an iteration
+    reg begun;
+    always @(posedge clk) begun <= !rst && (begun || %(a)s_take);
+    always @* if (!begun && %(s)s_tvalid) assume (%(s)s_tuser[0]);
+    // not vacuous: tokens leave, marked ones among them, and both streams had to wait
+    reg [1:0]  left;
+    reg        waited, wait_in;
+    wire [1:0] outs;
+    always @(posedge clk) begin
+        if (%(b)s_take && %(b)s_ending && left != %(tokens)s) left <= left + 1'b1;
+        if (%(m)s_tvalid && !%(m)s_tready) waited <= 1'b1;
+        if (%(s)s_tvalid && !%(s)s_tready) wait_in <= 1'b1;
+        if (rst) {left, waited, wait_in} <= 0;
+    end
+    goal u_goal (.reached(past && left == %(tokens)s && waited && wait_in && outs != 0));
+"""
+
+
+def read(path):
+    with open(path) as f:
+        return f.read()
+
+
+def source(module):
+    return read(os.path.join(VERILOG, module + ".v"))
+
+
+def contract(name):
+    return os.path.join(HERE, "contract", name + ".v")
+
+
+ABSTRACT = re.findall(r"^module (\w+)", read(contract("abstract")), re.M)
+
+
+def submodules(module):
+    """all modules below `module` that are not left open, itself excluded"""
+    seen, todo = [], [module]
+    while todo:
+        text = re.sub(r"//.*", "", source(todo.pop()))
+        for name in re.findall(r"^\s*(mlo_\w+)\s+(?:#\s*\(|\w+\s*\()", text, re.M):
+            if not name.startswith("mlo_error_") and name != module and name not in seen + ABSTRACT:
+                seen.append(name)
+                todo.append(name)
+    return seen
+
+
+def expand(text):
+    """given STREAM BEATS;   wanted STREAM BEATS;   reach IN OUT TOKENS;   inner [RANGE] dut.NAME;   inner NEW = dut.NAME;"""
+    def short(name):
+        return name.replace("_axis", "")
+
+    def statement(m):
+        word, rest = m.group(1), m.group(2).strip()
+        if word in ("given", "wanted"):
+            name, beats = rest.split(None, 1)
+            return STREAM % dict(n=short(name), name=name, beats=beats, given=word == "given")
+        if word == "reach":
+            s, m, tokens = rest.split()
+            return REACH % dict(s=s, m=m, a=short(s), b=short(m), tokens=tokens)
+        if "=" in rest:                         # another name for a bit that has brackets in its own
+            new, old = rest.split(" = ")
+            return "    (* hierconn *) wire \\%s ;\n    wire %s = \\%s ;" % (old, new, old)
+        return "    (* hierconn *) wire %s;" % rest         # Yosys connects it to the register when it flattens
+
+    text = re.sub(r"^ *(given|wanted|reach|inner) ([^;]*);", statement, text, flags=re.M)
+    return re.sub(r"(?<!\\)\bdut\.[\w.]+", lambda m: "\\" + m.group(0) + " ", text)
+
+
+def wrapper(module):
+    """a module with the kernel's parameters and ports, the kernel in it, and its contract"""
+    text = re.sub(r"`ifdef FORMAL.*?`endif", "", source(module), flags=re.S)
+    head = re.search(r"^module %s\b.*?^\);" % module, text, re.M | re.S).group(0)
+    names = re.findall(r"^\s*(?:,\s*)?parameter\s+(?:\[[^\]]*\]\s*)?(\w+)", head, re.M)
+    head = re.sub(r"^module \w+", "module contract", head)
+    head = re.sub(r"\boutput(\s+)reg\b", r"output\1wire", head)
+    return """%s
+    %s #(%s) dut (.*);
+    reg past = 1'b0;                            // registers may hold anything before the reset: it stands for any reset
+    always @(posedge clk) past <= 1'b1;
+    always @* assume (rst == !past);
+%s
+endmodule
+""" % (head, module, ", ".join(".%s(%s)" % (n, n) for n in names), expand(read(contract(module))))
+
+
+def yosys(job, keep, end, directory, text=None):
+    """what Yosys says; keep: the modules of rules.v whose assertions stay"""
+    module, params = job.split()[0], [x.split("=") for x in job.split()[1:]]
+    top, dut = os.path.join(directory, "contract.v"), os.path.join(directory, module + ".v")
+    with open(top, "w") as f:
+        f.write(wrapper(module))
+    with open(dut, "w") as f:
+        f.write(text or source(module))
+    script = ["read_verilog -sv " + " ".join([dut] + [os.path.join(VERILOG, m + ".v") for m in submodules(module)])]
+    script += ["read_verilog -formal -sv %s %s %s" % (top, contract("rules"), contract("abstract"))]
+    script += ["chparam -set %s %s contract" % (k, v) for k, v in params]
+    script += ["hierarchy -top contract", "proc", "select *"] + ["select -del " + m for m in keep] + ["chformal -assert -remove", "select -clear"]
+    script += ["prep -flatten -top contract -nordff", "setattr -unset keep", "delete -output", "opt_clean", "async2sync", "memory_map"] + end
+    try:
+        p = subprocess.run(["yosys", "-p", "; ".join(script)], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=TIMEOUT)
+    except subprocess.TimeoutExpired:
+        return "timeout"
+    lost = re.search(r".*(implicitly declared|used but has no driver).*", p.stdout)
+    if lost or p.returncode:                    # a name that binds to nothing would make a claim about nothing
+        return lost.group(0) if lost else p.stdout[-300:]
+    return p.stdout
+
+
+def prove(job, directory):
+    out = yosys(job, ["contract", "*stream*", "*order*", "*changes*", "*claim*", "*mlo_*"],
+                ["select -list t:$assert", "opt -full", "dffunmap", "sat -prove-asserts -set-assumes -tempinduct -maxsteps %d" % STEPS], directory)
+    if "Induction step proven: SUCCESS!" in out:
+        return "proved"
+    return "refuted" if "model found for base case" in out else "\n".join(out.splitlines()[-4:])
+
+
+def bounded(job, keep, directory, text=None):
+    aig = os.path.join(directory, "model.aig")
+    out = yosys(job, keep, ["opt -full", "techmap", "opt -fast", "dffunmap", "abc -g AND -fast", "opt_clean", "write_aiger -zinit -I -B " + aig], directory, text)
+    if "write_aiger" not in out:
+        return out
+    script = "read_aiger %s; fold; strash; orpos; scorr; bmc3 -F %d" % (aig, DEEP)
+    try:
+        out = subprocess.run(["yosys-abc", "-c", script], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=TIMEOUT).stdout
+    except subprocess.TimeoutExpired:
+        return "timeout"
+    found = re.search(r"was asserted in frame (\d+)", out)
+    return "in cycle " + found.group(1) if found else "NOT found: " + out[-200:].strip()
+
+
+def main():
+    wanted = {m if m.startswith("mlo_") else "mlo_" + m for m in sys.argv[1:]}
+    good = True
+    with tempfile.TemporaryDirectory(prefix="mlo-formal-") as directory:
+
+        def report(what, verdict, start, passed):
+            nonlocal good
+            good = good and passed
+            print("%s %s: %s (%.1f s)" % ("ok" if passed else "FAIL", what, verdict, time.time() - start), flush=True)
+
+        for job in PROOFS.strip().splitlines():
+            if wanted and job.split()[0] not in wanted:
+                continue
+            start = time.time()
+            verdict = prove(job, directory)
+            report("contract of " + job, verdict, start, verdict == "proved")
+            start = time.time()
+            verdict = bounded(job, ["goal"], directory)
+            report("reached in " + job, verdict, start, verdict.startswith("in cycle"))
+        for job, old, new in MUTANTS:
+            module = job.split()[0]
+            if wanted and module not in wanted:
+                continue
+            start, text = time.time(), source(module)
+            verdict = "text found %d times" % text.count(old)
+            if text.count(old) == 1:
+                verdict = bounded(job, ["claim"], directory, text.replace(old, new))
+            report("mutant of %s: %s" % (module, new), verdict, start, verdict.startswith("in cycle"))
+    return 0 if good else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: MIT
+// mlo_attention, PROB = 0: a token out for each token of Q in, H*D/SIMD beats each; all of its parts together, with any numbers
+given s_axis_q H*D/SIMD;
+given s_axis_k H*D/SIMD;
+given s_axis_v H*D/SIMD;
+wanted m_axis H*D/SIMD;
+reach s_axis_q m_axis 2;
+    localparam DS = D / SIMD, BEATS = H * DS, CW = $clog2(BEATS + 1), BB = (BEATS > 1) ? $clog2(BEATS) : 1;
+    localparam G = (T + PE - 1) / PE, GW = (G > 1) ? $clog2(G) : 1, FW = (DS > 1) ? $clog2(DS) : 1, HW = (H > 1) ? $clog2(H) : 1;
+    localparam LP = (PE > 1) ? $clog2(PE) : 0, LT = (T > 1) ? $clog2(T) : 0, RB = 17 + LT, ROWB = RB + 9, QUEUE = 16 + LP;
+    localparam LQ = $clog2(QUEUE + 1), W = SIMD*YBITS + 3;
+    // Q: two rows
+inner [1:0] dut.u_q.full_reg;
+inner dut.u_q.fill_reg;
+inner dut.u_q.read_reg;
+inner [2:0] dut.u_q.user_0_reg;
+inner [2:0] dut.u_q.user_1_reg;
+inner [FW-1:0] dut.u_q.beat_reg;
+    // rows that wait for their maximum, for their sum, in the division
+inner [2:0] dut.u_score.u_row.level;
+inner [47*4-1:0] dut.u_score.u_row.words;
+inner [2:0] dut.u_softmax.u_info.level;
+inner [25*4-1:0] dut.u_softmax.u_info.words;
+inner dut.u_divide.run_reg;
+inner [8:0] dut.u_divide.user_reg;
+inner dut.u_divide.out_valid_reg;
+inner [8:0] dut.u_divide.out_user_reg;
+    // mix
+inner [GW-1:0] dut.u_mix.group_reg;
+inner [FW-1:0] dut.u_mix.pass_reg;
+inner [HW-1:0] dut.u_mix.head_reg;
+inner [LQ-1:0] dut.u_mix.room_reg;
+inner [2+LP:0] dut.u_mix.u_along.valid_reg;
+inner [(3+LP)*(ROWB+2)-1:0] dut.u_mix.u_along.line_reg;
+inner dut.u_mix.sum_valid;
+inner [ROWB-1:0] dut.u_mix.row_sum;
+inner [5:0] dut.u_mix.u_user.valid_reg;
+inner [17:0] dut.u_mix.u_user.line_reg;
+inner [LQ-1:0] dut.u_mix.u_out.level;
+inner [W*QUEUE-1:0] dut.u_mix.u_out.words;
+    // frames of V
+inner [1:0] dut.u_v.full_reg;
+inner dut.u_v.fill_reg;
+inner dut.u_v.read_reg;
+inner [GW-1:0] dut.u_v.group_reg;
+inner [PE-1:0] dut.u_v.lanes_reg;
+inner [GW-1:0] dut.u_v.groups_0_reg;
+inner [GW-1:0] dut.u_v.groups_1_reg;
+inner [BB-1:0] dut.u_v.beat_reg;
+inner [BB-1:0] dut.u_k.beat_reg;
+    // constants
+inner dut.u_param.swapped_reg;
+inner dut.u_param.load_reg;
+inner dut.u_param.ok_reg;
+inner dut.u_param.u_param.used;
+inner dut.u_param.u_param.full;
+
+    // What is inside, oldest first: output queue, requantization, sum, products; the row in mix, rows behind it, rows of Q.
+    localparam NB = QUEUE + 6 + 1 + 3 + LP, N = NB + 2 + 4 + 4 + 2;
+    wire [NB-1:0]    beats;
+    wire [N*CW-1:0]  line_count;
+    wire [3*N-1:0]   line_user;
+    genvar i;
+    generate
+        for (i = 0; i < QUEUE; i = i + 1) begin : g_queue
+            assign beats[i]            = i < dut.u_mix.u_out.level;
+            assign line_user[3*i +: 3] = dut.u_mix.u_out.words[W*i + W - 3 +: 3];
+        end
+        for (i = 0; i < 6; i = i + 1) begin : g_user
+            assign beats[QUEUE+i]              = dut.u_mix.u_user.valid_reg[5-i];
+            assign line_user[3*(QUEUE+i) +: 3] = dut.u_mix.u_user.line_reg[3*(5-i) +: 3];
+        end
+        assign beats[QUEUE+6]              = dut.u_mix.sum_valid;
+        assign line_user[3*(QUEUE+6) +: 3] = dut.u_mix.row_sum[ROWB-3 +: 3];
+        for (i = 0; i < 3 + LP; i = i + 1) begin : g_along
+            assign beats[QUEUE+7+i]              = dut.u_mix.u_along.valid_reg[2+LP-i] && dut.u_mix.u_along.line_reg[(2+LP-i)*(ROWB+2) + ROWB];
+            assign line_user[3*(QUEUE+7+i) +: 3] = dut.u_mix.u_along.line_reg[(2+LP-i)*(ROWB+2) + ROWB-3 +: 3];
+        end
+        for (i = 0; i < NB; i = i + 1) begin : g_count
+            assign line_count[i*CW +: CW] = beats[i];
+        end
+        for (i = 0; i < 4; i = i + 1) begin : g_rows
+            assign line_count[(NB+2+i)*CW +: CW] = i < dut.u_softmax.u_info.level ? DS : 0;
+            assign line_user[3*(NB+2+i) +: 3]    = dut.u_softmax.u_info.words[25*i + 22 +: 3];
+            assign line_count[(NB+6+i)*CW +: CW] = i < dut.u_score.u_row.level ? DS : 0;
+            assign line_user[3*(NB+6+i) +: 3]    = dut.u_score.u_row.words[47*i + 44 +: 3];
+        end
+    endgenerate
+    assign line_count[NB*CW +: CW]      = dut.u_divide.out_valid_reg ? DS - dut.u_mix.pass_reg : 0;
+    assign line_count[(NB+1)*CW +: CW]  = dut.u_divide.run_reg ? DS : 0;
+    assign line_user[3*NB +: 6]         = {dut.u_divide.user_reg[8:6], dut.u_divide.out_user_reg[8:6]};
+    assign line_count[(NB+10)*CW +: CW] = dut.u_q.full_reg[dut.u_q.read_reg] ? DS : 0;
+    assign line_count[(NB+11)*CW +: CW] = dut.u_q.full_reg[!dut.u_q.read_reg] ? DS : 0;
+    assign line_user[3*(NB+10) +: 6]    = dut.u_q.read_reg ? {dut.u_q.user_0_reg, dut.u_q.user_1_reg} : {dut.u_q.user_1_reg, dut.u_q.user_0_reg};
+    // a token is in when its first row is complete
+    wire [BB-1:0] q_rows = s_q_beat - dut.u_q.beat_reg;
+    order #(.BEATS(BEATS), .N(N)) u_order (
+        .clk(clk), .rst(rst), .in_take(s_q_take && s_q_beat == DS - 1), .in_user(s_axis_q_tuser),
+        .out_valid(m_axis_tvalid), .out_ready(m_axis_tready), .out_user(m_axis_tuser), .beat(m_beat), .token(m_token),
+        .line_count(line_count), .line_user(line_user), .at_beat(q_rows), .at_user(s_q_token), .outs(outs));
+
+    // Assumed: frames of K and V have 1 to T tokens.
+    reg [7:0] k_tokens, v_tokens;
+    always @(posedge clk) begin
+        if (s_k_take && s_k_ending) k_tokens <= s_axis_k_tuser[1] ? 0 : k_tokens + 1'b1;
+        if (s_v_take && s_v_ending) v_tokens <= s_axis_v_tuser[1] ? 0 : v_tokens + 1'b1;
+        if (rst) {k_tokens, v_tokens} <= 0;
+    end
+    always @* if (past) begin
+        if (k_tokens == T - 1 && s_axis_k_tvalid) assume (s_axis_k_tuser[1]);
+        if (v_tokens == T - 1 && s_axis_v_tvalid) assume (s_axis_v_tuser[1]);
+    end
+
+    integer         k;
+    reg  [LQ:0]     under;                      // beats reserved and not in the output queue
+    reg  [7:0]      v_lane;
+    wire [GW-1:0]   v_groups = dut.u_v.read_reg ? dut.u_v.groups_1_reg : dut.u_v.groups_0_reg;
+    wire [PE-1:0]   v_below = ~dut.u_v.lanes_reg, v_above = v_below + 1'b1;
+    always @* begin
+        under = dut.u_mix.group_reg != 0;
+        for (k = QUEUE; k < NB; k = k + 1) under = under + beats[k];
+        v_lane = 0;
+        for (k = 0; k < PE; k = k + 1) v_lane = v_lane + !dut.u_v.lanes_reg[k];
+    end
+    always @* if (past) begin
+        // the rows of Q, the frames
+        assert (dut.u_q.fill_reg == dut.u_q.read_reg ? dut.u_q.full_reg == 0 || dut.u_q.full_reg == 3 : dut.u_q.full_reg[dut.u_q.read_reg] && !dut.u_q.full_reg[dut.u_q.fill_reg]);
+        assert (dut.u_q.beat_reg == s_q_beat % DS && (dut.u_q.full_reg != 3 || dut.u_q.beat_reg == 0));
+        assert (dut.u_v.fill_reg == dut.u_v.read_reg ? dut.u_v.full_reg == 0 || dut.u_v.full_reg == 3 : dut.u_v.full_reg[dut.u_v.read_reg] && !dut.u_v.full_reg[dut.u_v.fill_reg]);
+        assert (v_tokens < T);
+        assert (v_tokens == dut.u_v.group_reg * PE + v_lane);
+        assert ((v_below & v_above) == 0);
+        assert (dut.u_v.lanes_reg != 0);
+        assert (dut.u_v.beat_reg == s_v_beat && dut.u_k.beat_reg == s_k_beat);
+        if (dut.u_v.full_reg[0]) assert (dut.u_v.groups_0_reg < G);
+        if (dut.u_v.full_reg[1]) assert (dut.u_v.groups_1_reg < G);
+        // mix: a pass that has begun goes on; what it reserved fits
+        assert (dut.u_mix.pass_reg < DS && dut.u_mix.head_reg < H);
+        if (dut.u_mix.group_reg != 0 || dut.u_mix.pass_reg != 0) assert (dut.u_divide.out_valid_reg && dut.u_v.full_reg[dut.u_v.read_reg]);
+        if (dut.u_mix.group_reg != 0) assert (dut.u_mix.group_reg <= v_groups);
+        assert (dut.u_mix.room_reg <= QUEUE && dut.u_mix.room_reg + under + dut.u_mix.u_out.level == QUEUE);
+        // a bank is missed only while a row waits for it
+        if (dut.u_param.load_reg) assert (dut.u_param.swapped_reg && !dut.u_param.ok_reg);
+        if (dut.u_param.u_param.used && !dut.u_param.u_param.full) assert (dut.u_param.load_reg);
+    end

@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: MIT
+// mlo_mvu: N/PE beats out for each K/SIMD beats in
+given s_axis K/SIMD;
+wanted m_axis N/PE;
+reach s_axis m_axis 3;
+    localparam KF = K / SIMD, NF = N / PE, DA = 2 + ($clog2(SIMD) + 1) / 2, DB = 8;
+    localparam KW = (KF > 1) ? $clog2(KF) : 1, NW = (NF > 1) ? $clog2(NF) : 1, CW = $clog2(NF + 1);
+inner [KW-1:0] dut.run_k;
+inner [NW-1:0] dut.run_n;
+inner dut.fresh;
+inner [DA-1:0] dut.a_valid;
+inner [DA-1:0] dut.a_mark;
+inner [5*DA-1:0] dut.a_info;
+inner dut.sum_valid;
+inner dut.sum_last;
+inner [DB-2:0] dut.b_valid;
+inner [3*DB-1:0] dut.b_user;
+inner [KW-1:0] dut.u_vector.load;
+inner dut.u_vector.load_half;
+inner dut.u_vector.read_half;
+inner [2:0] dut.u_vector.user_0;
+inner [2:0] dut.u_vector.user_1;
+inner [1:0] dut.u_vector.count;
+inner dut.u_weights.used;
+inner dut.u_weights.full;
+inner dut.u_channel.used;
+inner dut.u_channel.full;
+inner dut.u_out.valid_reg;
+inner dut.u_out.full_reg;
+inner [PE*YBITS+2:0] dut.u_out.out_reg;
+inner [PE*YBITS+2:0] dut.u_out.spare_reg;
+inner dut.with_table.u_lookup.m_axis_tvalid;
+inner [2:0] dut.with_table.u_lookup.m_axis_tuser;
+inner [DB-1:0] dut.with_table.b_mark;
+inner table_used = dut.with_table.u_lookup.lane[0].u_table.used;
+inner table_full = dut.with_table.u_lookup.lane[0].u_table.full;
+
+    // What is inside, oldest first: output register, table, segment B, segment A, two vectors.
+    localparam NB = DA + DB + 3, N_LINE = NB + 2;
+    wire [NB-1:0]        ends;                  // a slot that ends a group
+    wire [N_LINE*CW-1:0] line_count;
+    wire [3*N_LINE-1:0]  line_user;
+    wire [1:0]           count = dut.u_vector.count;
+    wire [2:0]           user0 = dut.u_vector.read_half ? dut.u_vector.user_1 : dut.u_vector.user_0;
+    wire [2:0]           user1 = dut.u_vector.read_half ? dut.u_vector.user_0 : dut.u_vector.user_1;
+    genvar i;
+    assign ends[1:0]      = {dut.u_out.full_reg, dut.u_out.valid_reg};
+    assign line_user[5:0] = {dut.u_out.spare_reg[(PE*YBITS) +: 3], dut.u_out.out_reg[(PE*YBITS) +: 3]};
+    generate
+        if (TABLE != 0) begin : g_table
+            assign ends[2]           = dut.with_table.u_lookup.m_axis_tvalid;
+            assign line_user[6 +: 3] = dut.with_table.u_lookup.m_axis_tuser;
+        end else begin : g_none
+            assign ends[2]           = 1'b0;
+            assign line_user[6 +: 3] = 3'd0;
+        end
+        for (i = 0; i < DB; i = i + 1) begin : g_b
+            assign ends[3+i] = i == DB - 1 ? dut.sum_valid && dut.sum_last : dut.b_valid[DB-2-i];
+            assign line_user[3*(3+i) +: 3] = dut.b_user[3*(DB-1-i) +: 3];
+        end
+        for (i = 0; i < DA; i = i + 1) begin : g_a
+            assign ends[3+DB+i] = dut.a_valid[DA-1-i] && dut.a_info[5*(DA-1-i)];
+            assign line_user[3*(3+DB+i) +: 3] = dut.a_info[5*(DA-1-i)+2 +: 3];
+        end
+        for (i = 0; i < NB; i = i + 1) begin : g_count
+            assign line_count[i*CW +: CW] = ends[i];
+        end
+    endgenerate
+    assign line_count[NB*CW +: CW]     = count != 0 ? NF - dut.run_n : 0;
+    assign line_count[(NB+1)*CW +: CW] = count == 2 ? NF : 0;
+    assign line_user[3*NB +: 6]        = {user1, user0};
+    order #(.BEATS(NF), .N(N_LINE)) u_order (
+        .clk(clk), .rst(rst), .in_take(s_take && s_ending), .in_user(s_axis_tuser),
+        .out_valid(m_axis_tvalid), .out_ready(m_axis_tready), .out_user(m_axis_tuser), .beat(m_beat), .token(m_token),
+        .line_count(line_count), .line_user(line_user), .at_beat({NW{1'b0}}), .at_user(3'd0), .outs(outs));
+
+    // Changes of iteration on their way to the three memories.
+    wire [DA-1:0] a_mark, a_slot;
+    generate
+        for (i = 0; i < DA; i = i + 1) begin : g_turn
+            assign {a_mark[DA-1-i], a_slot[DA-1-i]} = {dut.a_mark[i], dut.a_valid[i]};
+        end
+    endgenerate
+    wire door = count != 0 && user0[0] && !dut.fresh && dut.run_n == 0;
+    changes #(.N(1)) u_weights (.clk(clk), .rst(rst), .used(dut.u_weights.used), .ready(dut.u_weights.full),
+        .mark(1'b0), .beat(1'b0), .door(door && dut.run_k == 0));
+    changes #(.N(DA)) u_channel (.clk(clk), .rst(rst), .used(dut.u_channel.used), .ready(dut.u_channel.full),
+        .mark(a_mark), .beat(a_slot), .door(door && dut.run_k == 0));
+    generate
+        if (TABLE != 0) begin : g_lookup
+            wire [DB-1:0] b_mark;
+            for (i = 0; i < DB; i = i + 1) begin : g_turn
+                assign b_mark[DB-1-i] = dut.with_table.b_mark[i];
+            end
+            changes #(.N(DA+DB)) u_table (.clk(clk), .rst(rst), .used(table_used), .ready(table_full),
+                .mark({a_mark, b_mark}), .beat(ends[3 +: DA+DB]), .door(door));
+            always @* if (past && !table_used && {a_mark, b_mark} == 0) assert (!dut.u_weights.used);
+            always @* if (past) assert ((dut.with_table.b_mark & {dut.b_valid, dut.sum_valid}) == 0);
+        end
+    endgenerate
+    always @* if (past) begin
+        assert (dut.u_out.valid_reg || !dut.u_out.full_reg);
+        assert (dut.run_k < KF && dut.run_n < NF && (!dut.fresh || (dut.run_k == 0 && dut.run_n == 0)));
+        if (count == 0) assert (dut.fresh);
+        // the vectors
+        assert (count < 3 && dut.u_vector.load == s_beat && dut.u_vector.load_half == (dut.u_vector.read_half ^ count[0]));
+        assert (count != 2 || s_beat == 0);
+        if (s_beat != 0) assert (s_token == (dut.u_vector.load_half ? dut.u_vector.user_1 : dut.u_vector.user_0));
+        // the first token begins an iteration
+        if (!begun) assert (s_beat == 0 && count == 0 && !dut.u_weights.used);
+        if (!dut.u_weights.used) begin
+            assert (dut.fresh && ends == 0 && dut.a_valid == 0 && dut.a_mark == 0 && !dut.u_channel.used && !dut.sum_valid);
+            assert (count == 0 ? !begun || s_beat != 0 : user0[0]);
+            if (s_beat != 0 && count == 0) assert (s_token[0]);
+        end
+        if (dut.u_weights.used && !dut.u_channel.used) assert (dut.a_mark != 0);
+        if (!dut.u_channel.used) assert (!dut.sum_valid);
+    end
