@@ -296,8 +296,11 @@ static void mlo_text_prediction(const mlo_view *v, mlo_sheet *t) {
     s = mlo_format(m, "%s if the slowest kernel never rests, %s in the best legal folding of as many", mlo_view_utilisation(v, (double)v->bound), mlo_view_utilisation(v, (double)v->best));
     mlo_to_column(t, MLO_LABEL); mlo_tell(t, s ? s : "");
     s = mlo_format(m, "%s of parameters per iteration over %d bits of AXI, %s beats per frame", mlo_size_text(m, mlo_core_layer_beats(c) * c->axi_bits / 8), c->axi_bits, mlo_thousands(m, (int64_t)ceil(mlo_core_frame_beats(c))));
-    if (mlo_core_resident_beats(c)) s = mlo_format(m, "%s; %s once, which stay on chip", s ? s : "", mlo_size_text(m, mlo_core_resident_beats(c) * c->scan.iterations * c->axi_bits / 8));
     mlo_to_column(t, MLO_LABEL); mlo_tell(t, s ? s : "");
+    if (mlo_core_resident_beats(c)) {
+        s = mlo_format(m, "%s of parameters are read once and stay on chip", mlo_size_text(m, mlo_core_resident_beats(c) * c->scan.iterations * c->axi_bits / 8));
+        mlo_to_column(t, MLO_LABEL); mlo_tell(t, s ? s : "");
+    }
     if (mlo_eq(v->stage, "lower")) { mlo_to_column(t, MLO_LABEL); mlo_tell(t, "not folded yet: every kernel is taken as 1 x 1"); }
 }
 
