@@ -38,7 +38,8 @@ mlo_mvu K=4 N=6 PE=2 SIMD=2 XBITS=2 WBITS=2 ABITS=6 YBITS=2
 mlo_mvu K=3 N=2 PE=1 SIMD=3 XBITS=2 WBITS=2 ABITS=6 YBITS=2 TABLE=1 TBITS=2
 mlo_layernorm C=1 PE=1 XBITS=2 YBITS=2
 mlo_layernorm C=6 PE=2 XBITS=2 YBITS=2 CENTER=0
-mlo_attention H=1 D=1 T=1 PE=1 SIMD=1 XBITS=2 YBITS=2 STEP=8
+mlo_attention H=1 D=1 T=2 PE=1 SIMD=1 XBITS=2 YBITS=2 STEP=18
+mlo_attention H=1 D=1 T=2 PE=2 SIMD=1 XBITS=2 YBITS=2 STEP=19
 """
 
 # what is claimed must fail
