@@ -2,8 +2,11 @@
  *
  * The bench writes the registers as a host would, plays tb/input.hex, compares every word with tb/golden.hex, and ends with one line:
  * MLO PASS .. and $finish, or MLO FAIL .. and $fatal. All its choices (stalls, memory latency) come from seeded generators, so the two
- * simulators see the same cycles. Its plusargs: input, golden, mask, params (files), beats, mask_beats, iterations, frames_in_flight, seed, stall,
- * latency, rate, fault (this beat is answered with an error), timeout, probe, trace, wave. */
+ * simulators see the same cycles. Its plusargs: input, golden, mask, params (files), beats, mask_beats, iterations, frames_in_flight, seed, stall
+ * (and stall_source, stall_mask, stall_sink, stall_memory, stall_host: one of them alone), latency, rate, fault (this beat is answered with an error),
+ * timeout, probe, trace, wave.
+ * Every port has its judge (mlo_sim_check_*.v): a breach of AXI is a line PROTOCOL .., and a failure.
+ * When nothing moves any more, lines MLO EDGE, LOOP, PARAM and MEMORY tell where each stream stands; sim finds the cause in them (cli/wait.c). */
 
 static void mlo_tb_declarations(mlo_emitter *e, int64_t words) {
     const mlo_hw *c = e->c;
@@ -16,6 +19,7 @@ static void mlo_tb_declarations(mlo_emitter *e, int64_t words) {
              (long long)(c->frames * c->tokens * (c->channels / c->lanes)), (long long)(c->masked ? c->frames * c->tokens : 0), (long long)c->scan.iterations, c->frames,
              (long long)(200000 + 4 * mlo_core_interval(c) * (c->tokens + 16) * c->frames),        /* a silence no healthy core keeps: a slow one says nothing for a whole iteration */
              c->rate < 256 ? c->rate : 0);                                                          /* the memory that it was folded for */
+    mlo_line(e, "    localparam TOKENS = %lld, TOKEN_BEATS = %lld;   // of the longest frame; of a token", (long long)c->tokens, (long long)(c->channels / c->lanes));
 }
 
 static const char *const mlo_tb_body[] = {
@@ -23,7 +27,7 @@ static const char *const mlo_tb_body[] = {
     "    always #5 clk = !clk;",
     "    reg [31:0] cycle = 0, start = 0;",
     "    reg started = 0;",
-    "    integer seed, stall, latency, rate, fault, beats, mask_beats, iterations, frames_in_flight, timeout, idle, k, f, probe, trace, quiet, quiet_ram, opened;",
+    "    integer seed, stall, stall_source, stall_mask, stall_sink, stall_memory, stall_host, latency, rate, fault, beats, mask_beats, iterations, frames_in_flight, timeout, idle, k, f, probe, trace, quiet, quiet_ram, opened;",
     "    reg [8*512-1:0] input_file, golden_file, mask_file, params_file, wave_file, probe_file, trace_file;",
     "",
     "    // ---- the core and what it talks to",
@@ -43,7 +47,7 @@ static const char *const mlo_tb_body[] = {
     "    wire in_tvalid, in_tready, in_tlast, out_tvalid, out_tready, out_tlast;",
     "    wire [7:0] mask_tdata;",
     "    wire mask_tvalid, mask_tready, mask_tlast, in_done, mask_done, done;",
-    "    wire [31:0] in_sent, mask_sent, seen, errors, error_index, frames, ram_beats, ram_errors;",
+    "    wire [31:0] in_sent, mask_sent, seen, errors, error_index, frames, ram_beats;",
     "    wire [IO:0] error_expected, error_got;",
     "    mlo_top u_top (",
     "        .clk(clk), .rst(rst), .s_axis_tdata(in_tdata), .s_axis_tvalid(in_tvalid), .s_axis_tready(in_tready), .s_axis_tlast(in_tlast),",
@@ -55,24 +59,30 @@ static const char *const mlo_tb_rest[] = {
     "        .s_axil_awaddr(awaddr), .s_axil_awvalid(awvalid), .s_axil_awready(awready), .s_axil_wdata(wdata), .s_axil_wstrb(4'hf), .s_axil_wvalid(wvalid), .s_axil_wready(wready),",
     "        .s_axil_bresp(bresp), .s_axil_bvalid(bvalid), .s_axil_bready(bready), .s_axil_araddr(araddr), .s_axil_arvalid(arvalid), .s_axil_arready(arready),",
     "        .s_axil_rdata(rdata), .s_axil_rresp(rresp), .s_axil_rvalid(rvalid), .s_axil_rready(rready));",
-    "    mlo_sim_source #(.WIDTH(IO), .DEPTH(WORDS)) u_source (.clk(clk), .rst(rst), .enable(go), .seed(seed), .stall(stall), .count(beats), .sent(in_sent), .done(in_done),",
+    "    mlo_sim_source #(.WIDTH(IO), .DEPTH(WORDS)) u_source (.clk(clk), .rst(rst), .enable(go), .seed(seed), .stall(stall_source), .count(beats), .sent(in_sent), .done(in_done),",
     "        .m_axis_tdata(in_tdata), .m_axis_tvalid(in_tvalid), .m_axis_tready(in_tready), .m_axis_tlast(in_tlast));",
-    "    mlo_sim_source #(.WIDTH(8), .DEPTH(WORDS)) u_mask (.clk(clk), .rst(rst), .enable(go), .seed(seed + 1), .stall(stall), .count(mask_beats), .sent(mask_sent), .done(mask_done),",
+    "    mlo_sim_source #(.WIDTH(8), .DEPTH(WORDS)) u_mask (.clk(clk), .rst(rst), .enable(go), .seed(seed + 1), .stall(stall_mask), .count(mask_beats), .sent(mask_sent), .done(mask_done),",
     "        .m_axis_tdata(mask_tdata), .m_axis_tvalid(mask_tvalid), .m_axis_tready(mask_tready), .m_axis_tlast(mask_tlast));",
-    "    mlo_sim_sink #(.WIDTH(IO), .DEPTH(WORDS)) u_sink (.clk(clk), .rst(rst), .seed(seed + 2), .stall(stall), .count(beats), .cycle(cycle), .seen(seen), .errors(errors),",
+    "    mlo_sim_sink #(.WIDTH(IO), .DEPTH(WORDS)) u_sink (.clk(clk), .rst(rst), .seed(seed + 2), .stall(stall_sink), .count(beats), .cycle(cycle), .seen(seen), .errors(errors),",
     "        .error_index(error_index), .error_expected(error_expected), .error_got(error_got), .frames(frames), .done(done),",
     "        .s_axis_tdata(out_tdata), .s_axis_tvalid(out_tvalid), .s_axis_tready(out_tready), .s_axis_tlast(out_tlast));",
-    "    mlo_sim_ram #(.DATA_WIDTH(AXI), .DEPTH(IMAGE)) u_ram (.clk(clk), .rst(rst), .seed(seed + 3), .stall(stall), .latency(latency), .rate(rate), .fault(fault), .base(64'h4000_0000), .beats(ram_beats),",
-    "        .errors(ram_errors), .s_axi_arid(arid), .s_axi_araddr(m_araddr), .s_axi_arlen(m_arlen), .s_axi_arsize(m_arsize), .s_axi_arburst(m_arburst), .s_axi_arvalid(m_arvalid),",
+    "    mlo_sim_ram #(.DATA_WIDTH(AXI), .DEPTH(IMAGE)) u_ram (.clk(clk), .rst(rst), .seed(seed + 3), .stall(stall_memory), .latency(latency), .rate(rate), .fault(fault), .base(64'h4000_0000), .beats(ram_beats),",
+    "        .s_axi_arid(arid), .s_axi_araddr(m_araddr), .s_axi_arlen(m_arlen), .s_axi_arsize(m_arsize), .s_axi_arburst(m_arburst), .s_axi_arvalid(m_arvalid),",
     "        .s_axi_arready(m_arready), .s_axi_rid(rid), .s_axi_rdata(m_rdata), .s_axi_rresp(m_rresp), .s_axi_rlast(m_rlast), .s_axi_rvalid(m_rvalid), .s_axi_rready(m_rready));",
     "",
     "    // ---- the host: one register access at a time. It acts at the falling edge, so that no simulator's order of events matters.",
     "    reg host_go = 0, host_write = 0, host_busy = 0, host_done = 0;",
     "    reg [11:0] host_address = 0;",
-    "    reg [31:0] host_data = 0;",
+    "    reg [31:0] host_data = 0, host_random = 1;",
+    "    wire host_stalls = (host_random[15:0] * 100 >> 16) < stall_host;      // it offers nothing now, and takes no answer",
     "    always @(posedge clk) begin",
     "        host_done <= 0;",
-    "        if (host_go && !host_busy && !host_done) begin",
+    "        if (rst) host_random <= seed ^ 32'h5bd1_e995;",
+    "        else if (stall_host != 0) begin",
+    "            host_random <= {host_random[30:0], host_random[31] ^ host_random[21] ^ host_random[1] ^ host_random[0]};",
+    "            if (host_busy) begin bready <= host_write && !host_stalls; rready <= !host_write && !host_stalls; end",
+    "        end",
+    "        if (host_go && !host_busy && !host_done && !host_stalls) begin",
     "            host_busy <= 1;",
     "            awaddr <= host_address; wdata <= host_data; awvalid <= host_write; wvalid <= host_write; bready <= host_write;",
     "            araddr <= host_address; arvalid <= !host_write; rready <= !host_write;",
@@ -110,6 +120,11 @@ static const char *const mlo_tb_rest[] = {
     "    initial begin",
     "        if (!$value$plusargs(\"seed=%d\", seed)) seed = 1;",
     "        if (!$value$plusargs(\"stall=%d\", stall)) stall = 0;",
+    "        if (!$value$plusargs(\"stall_source=%d\", stall_source)) stall_source = stall;",
+    "        if (!$value$plusargs(\"stall_mask=%d\", stall_mask)) stall_mask = stall;",
+    "        if (!$value$plusargs(\"stall_sink=%d\", stall_sink)) stall_sink = stall;",
+    "        if (!$value$plusargs(\"stall_memory=%d\", stall_memory)) stall_memory = stall;",
+    "        if (!$value$plusargs(\"stall_host=%d\", stall_host)) stall_host = 0;",
     "        if (!$value$plusargs(\"latency=%d\", latency)) latency = 7;",
     "        if (!$value$plusargs(\"rate=%d\", rate)) rate = DEFAULT_RATE;",
     "        if (!$value$plusargs(\"fault=%d\", fault)) fault = 0;",
@@ -141,7 +156,7 @@ static const char *const mlo_tb_rest[] = {
     "        write(12'h01c, frames_in_flight);",
     "        write(12'h008, 1);",
     "        go = 1;",
-    "        while (!done && errors == 0 && ram_errors == 0 && quiet < timeout) @(negedge clk);",
+    "        while (!done && errors == 0 && breaches == 0 && quiet < timeout) @(negedge clk);",
     "        // registers first: the counters go on counting",
     "        for (k = 0; k < KERNELS; k = k + 1) begin",
     "            read(12'h080 + 16 * k); busy[k] = value;",
@@ -163,14 +178,16 @@ static const char *const mlo_tb_rest[] = {
     "        read(12'h00c);",
     "        if (probe != 0) $fclose(probe);",
     "        if (trace != 0) begin $fwrite(trace, \"B %0d\\n\", start); $fclose(trace); end",
+    "        say_fifos;",
+    "        if (errors == 0 && breaches == 0 && !value[1] && !done) say_waits;",
     "        if (value[1]) begin",
     "            $display(\"MLO FAIL bus error: memory answered a read of parameters with an error (status register, bit 1)\");",
     "            $fatal;",
     "        end else if (errors != 0) begin",
     "            $display(\"MLO FAIL word %0d expected %h got %h\", error_index, error_expected, error_got);",
     "            $fatal;",
-    "        end else if (ram_errors != 0) begin",
-    "            $display(\"MLO FAIL memory: %0d breaches of the AXI protocol\", ram_errors);",
+    "        end else if (breaches != 0) begin",
+    "            $display(\"MLO FAIL protocol: %0d breaches of AXI\", breaches);",
     "            $fatal;",
     "        end else if (!done) begin",
     "            $display(\"MLO FAIL missing: %0d of %0d words came; nothing moved for %0d cycles (in %0d of %0d, memory %0d beats)\", seen, beats, quiet, in_sent, beats, ram_beats);",
@@ -180,6 +197,26 @@ static const char *const mlo_tb_rest[] = {
     "            $finish;",
     "        end",
     "    end",
+    NULL };
+
+static const char *const mlo_tb_judges[] = {
+    "",
+    "    // ---- a judge on every port: each breach of AXI is a line PROTOCOL ..",
+    "    wire [31:0] breaches_in, breaches_mask, breaches_out, breaches_axi, breaches_axil;",
+    "    wire [31:0] breaches = breaches_in + breaches_mask + breaches_out + breaches_axi + breaches_axil;",
+    "    wire owing;",
+    "    mlo_sim_check_axis #(.WIDTH(IO), .BEATS(TOKEN_BEATS), .TOKENS(TOKENS), .PORT(\"s_axis\")) u_check_in (.clk(clk), .rst(rst), .cycle(cycle), .broken(), .breaches(breaches_in),",
+    "        .tdata(in_tdata), .tvalid(in_tvalid), .tready(in_tready), .tlast(in_tlast));",
+    "    mlo_sim_check_axis #(.WIDTH(8), .BEATS(1), .TOKENS(TOKENS), .PORT(\"s1_axis\")) u_check_mask (.clk(clk), .rst(rst), .cycle(cycle), .broken(), .breaches(breaches_mask),",
+    "        .tdata(mask_tdata), .tvalid(mask_tvalid), .tready(mask_tready), .tlast(mask_tlast));",
+    "    mlo_sim_check_axis #(.WIDTH(IO), .BEATS(TOKEN_BEATS), .TOKENS(TOKENS), .PORT(\"m_axis\"), .SETTLE(2)) u_check_out (.clk(clk), .rst(rst), .cycle(cycle), .broken(), .breaches(breaches_out),",
+    "        .tdata(out_tdata), .tvalid(out_tvalid), .tready(out_tready), .tlast(out_tlast));",
+    "    mlo_sim_check_axi #(.DATA_WIDTH(AXI), .BURST(64), .PORT_AR(\"m_axi_ar\"), .PORT_R(\"m_axi_r\")) u_check_axi (.clk(clk), .rst(rst), .cycle(cycle), .asked(), .sent(), .breaches(breaches_axi),",
+    "        .owing(owing), .arid(arid), .araddr(m_araddr), .arlen(m_arlen), .arsize(m_arsize), .arburst(m_arburst), .arvalid(m_arvalid), .arready(m_arready),",
+    "        .rid(rid), .rdata(m_rdata), .rresp(m_rresp), .rlast(m_rlast), .rvalid(m_rvalid), .rready(m_rready));",
+    "    mlo_sim_check_lite u_check_axil (.clk(clk), .rst(rst), .cycle(cycle), .host(), .slave(), .breaches(breaches_axil), .awaddr(awaddr), .awvalid(awvalid), .awready(awready),",
+    "        .wdata(wdata), .wstrb(4'hf), .wvalid(wvalid), .wready(wready), .bresp(bresp), .bvalid(bvalid), .bready(bready), .araddr(araddr), .arvalid(arvalid), .arready(arready),",
+    "        .rdata(rdata), .rresp(rresp), .rvalid(rvalid), .rready(rready));",
     NULL };
 
 static void mlo_lines(mlo_emitter *e, const char *const *lines) { for (; *lines; lines++) mlo_line(e, "%s", *lines); }
@@ -234,12 +271,72 @@ static int mlo_tb_trace(mlo_emitter *e) {
     return 0;
 }
 
+/* The bus on which edge k begins: its own output of a fork, where several read. */
+static const char *mlo_edge_start(mlo *m, const mlo_hw *c, int k) {
+    const mlo_edge *g = &c->edge[k];
+    int readers = 0, mine = 0;
+    for (int i = 0; i < c->n_edge; i++) if (c->edge[i].from == g->from && c->edge[i].from_port == g->from_port) { mine += i < k; readers++; }
+    const char *bus = mlo_source_bus(m, c, g->from, g->from_port);
+    return readers > 1 ? mlo_format(m, "%s_f%d", bus, mine) : bus;
+}
+
+/* How full each FIFO ever was: MLO FIFO name, peak and depth in beats, beats of a token. */
+static void mlo_tb_fifos(mlo_emitter *e) {
+    const mlo_hw *c = e->c;
+    mlo_line(e, "\n    // ---- the most that each FIFO held");
+    mlo_line(e, "    integer peak_feed = 0;\n    always @(u_top.feed_level) if (u_top.feed_level > peak_feed) peak_feed = u_top.feed_level;");
+    for (int k = 0; k < c->n_edge; k++) if (c->edge[k].fifo) {
+        const char *bus = mlo_edge_bus(e->m, c, k);
+        mlo_line(e, "    integer peak_%s = 0;\n    always @(u_top.%s_level) if (u_top.%s_level > peak_%s) peak_%s = u_top.%s_level;", bus, bus, bus, bus, bus, bus);
+    }
+    mlo_line(e, "    task say_fifos; begin");
+    mlo_line(e, "        $display(\"MLO FIFO feed %%0d %%0d %lld\", peak_feed, u_top.u_feedback.DEPTH);", (long long)(c->channels / c->lanes));
+    for (int k = 0; k < c->n_edge; k++) if (c->edge[k].fifo) {
+        const char *bus = mlo_edge_bus(e->m, c, k);
+        mlo_line(e, "        $display(\"MLO FIFO %s %%0d %%0d %lld\", peak_%s, u_top.u_%s_fifo.DEPTH);", bus, (long long)(c->edge[k].channels / c->edge[k].lanes_from), bus, bus);
+    }
+    mlo_line(e, "    end endtask");
+}
+
+/* MLO EDGE from to FIFO, valid and ready where the edge begins, beats in its FIFO and its depth (0 0: none), valid and ready where it ends. */
+static void mlo_tb_edge(mlo_emitter *e, const char *from, const char *to, const char *bus, const char *start, const char *end, const char *fifo) {
+    const char *level = fifo ? mlo_format(e->m, "u_top.%s.level, u_top.%s.DEPTH", fifo, fifo) : "0, 0";
+    mlo_line(e, "        $display(\"MLO EDGE %s %s %s %%b %%b %%0d %%0d %%b %%b\", %s_tvalid, %s_tready, %s, %s_tvalid, %s_tready);", from, to, bus, start, start, level, end, end);
+}
+
+/* Where everything stands when nothing moves. Nodes: the elements, the doors, both halves of the loop control, the world. */
+static void mlo_tb_waits(mlo_emitter *e) {
+    const mlo_hw *c = e->c;
+    mlo_line(e, "\n    // ---- when nothing moves: who waits for whom");
+    mlo_line(e, "    task say_waits; begin");
+    mlo_tb_edge(e, "source", "entry", "s_axis", "in", "in", NULL);
+    if (c->masked) mlo_tb_edge(e, "mask_source", "entry", "s1_axis", "mask", "mask", NULL);
+    mlo_tb_edge(e, "entry", "loop_in", "entry", "u_top.entry", "u_top.entry", NULL);
+    mlo_tb_edge(e, "loop_out", "loop_in", "feed", "u_top.feed", "u_top.fed", "u_feedback");
+    mlo_tb_edge(e, "loop_out", "exit", "leaving", "u_top.leaving", "u_top.leaving", NULL);
+    mlo_tb_edge(e, "exit", "sink", "m_axis", "out", "out", NULL);
+    for (int k = 0; k < c->n_edge; k++) {
+        const mlo_edge *g = &c->edge[k];
+        const char *from = g->from == MLO_OUTSIDE ? "loop_in" : c->element[g->from].name, *to = g->to == MLO_OUTSIDE ? "loop_out" : c->element[g->to].name;
+        const char *bus = mlo_edge_bus(e->m, c, k);
+        mlo_tb_edge(e, from, to, bus, mlo_format(e->m, "u_top.%s", mlo_edge_start(e->m, c, k)), mlo_format(e->m, "u_top.%s", bus), g->fifo ? mlo_format(e->m, "u_%s_fifo", bus) : NULL);
+    }
+    mlo_line(e, "        $display(\"MLO LOOP %%b\", u_top.u_loop.from_fb);");
+    for (int i = 0, n = 0; i < c->n_element; i++) for (int k = 0; k < c->element[i].unit.n_memory; k++, n++)
+        mlo_line(e, "        $display(\"MLO PARAM %s %s %%b %%b\", u_top.p_tvalid[%d], u_top.p_tready[%d]);", c->element[i].name, c->element[i].unit.memory[k].port, n, n);
+    mlo_line(e, "        $display(\"MLO MEMORY %%b %%b %%b %%b %%b\", m_arvalid, m_arready, owing, m_rvalid, m_rready);");
+    mlo_line(e, "    end endtask");
+}
+
 static int mlo_emit_tb(mlo_emitter *e, int64_t frames) {
     mlo_tb_declarations(e, frames * e->c->tokens * (e->c->channels / e->c->lanes));
     mlo_lines(e, mlo_tb_body);
     if (e->c->masked) mlo_line(e, "        .s1_axis_tdata(mask_tdata), .s1_axis_tvalid(mask_tvalid), .s1_axis_tready(mask_tready), .s1_axis_tlast(mask_tlast),");
     mlo_lines(e, mlo_tb_rest);
     if (!e->c->masked) mlo_line(e, "    assign mask_tready = 1'b1;");
+    mlo_lines(e, mlo_tb_judges);
+    mlo_tb_fifos(e);
+    mlo_tb_waits(e);
     mlo_tb_probe(e);
     if (mlo_tb_trace(e)) return (int)e->m->error.code;
     mlo_line(e, "endmodule");

@@ -8,8 +8,7 @@
 // `stall` percent of the cycles (0..100) neither a request is taken nor a new beat offered.
 // `rate`: beats per 256 cycles on the average, 0 or 256 for no limit.
 // `fault`: the beat of this number, counted from 1, comes with SLVERR (and its data); 0 for none.
-// `errors` counts breaches of the protocol: a burst across 4 KB, of another size or kind, beyond the
-// memory, misaligned; a request withdrawn or changed while it waits.  Beyond the memory RRESP is DECERR.
+// Beyond the memory RRESP is DECERR.  Whether requests are legal is judged by mlo_sim_check_axi.
 `default_nettype none
 module mlo_sim_ram #(
     // bits of a word
@@ -30,7 +29,6 @@ module mlo_sim_ram #(
     input  wire [31:0]           fault,      // a beat, or 0
     input  wire [ADDR_WIDTH-1:0] base,
     output reg  [31:0]           beats,      // read so far
-    output reg  [31:0]           errors,
 
     input  wire                  s_axi_arid,
     input  wire [ADDR_WIDTH-1:0] s_axi_araddr,
@@ -48,7 +46,6 @@ module mlo_sim_ram #(
 );
     localparam BYTES = DATA_WIDTH / 8;
     localparam SIZE  = $clog2(BYTES);
-    localparam [31:0] SIZE_V = SIZE;
 
     reg [DATA_WIDTH-1:0] mem [0:DEPTH-1];
     initial if (FILE != "") $readmemh(FILE, mem);
@@ -71,16 +68,7 @@ module mlo_sim_ram #(
     assign s_axi_arready = open && (tail - head != 7'd64);
     wire take = s_axi_arvalid && s_axi_arready;
 
-    // A request, checked.
-    wire [63:0] addr   = {{(64-ADDR_WIDTH){1'b0}}, s_axi_araddr};
-    wire [63:0] offset = addr - {{(64-ADDR_WIDTH){1'b0}}, base};
-    wire [63:0] span   = ({56'd0, s_axi_arlen} + 64'd1) << SIZE;
-    wire [63:0] final_byte = addr + span - 64'd1;
-    wire        bad = (addr[63:12] != final_byte[63:12]) || (s_axi_arsize != SIZE_V[2:0]) ||
-                      (s_axi_arburst != 2'b01) || ((addr >> SIZE) << SIZE != addr) ||
-                      ((offset + span) >> SIZE > DEPTH);
-    reg         waited;
-    reg [ADDR_WIDTH+7:0] was;
+    wire [63:0] offset = {{(64-ADDR_WIDTH){1'b0}}, s_axi_araddr} - {{(64-ADDR_WIDTH){1'b0}}, base};
 
     // The beat to offer next.
     reg  [7:0]  beat;
@@ -96,15 +84,11 @@ module mlo_sim_ram #(
         if (stall != 32'd0) random <= x3;           // (not needed otherwise, and slow to simulate)
         now    <= now + 32'd1;
         open   <= (percent_a >= stall);
-        waited <= s_axi_arvalid && !s_axi_arready;
-        was    <= {s_axi_arlen, s_axi_araddr};
-        if (waited && (s_axi_arvalid !== 1'b1 || {s_axi_arlen, s_axi_araddr} !== was)) errors <= errors + 32'd1;
         if (take) begin
             queue_word[tail[5:0]] <= offset >> SIZE;
             queue_len[tail[5:0]]  <= s_axi_arlen;
             queue_time[tail[5:0]] <= now + ((latency == 32'd0) ? 32'd0 : latency - 32'd1);
             tail <= tail + 7'd1;
-            if (bad) errors <= errors + 32'd1;
         end
 
         // Unused credit is kept for a few beats only.
@@ -132,16 +116,14 @@ module mlo_sim_ram #(
             head <= 7'd0;
             tail <= 7'd0;
             open <= 1'b0;
-            waited <= 1'b0;
             beat <= 8'd0;
             credit <= 16'd0;
             beats <= 32'd0;
             offered <= 32'd0;
-            errors <= 32'd0;
             s_axi_rvalid <= 1'b0;
         end
     end
 
-    wire unused = &{1'b0, s_axi_arid, rate[31:16], final_byte[11:0]};
+    wire unused = &{1'b0, s_axi_arid, s_axi_arsize, s_axi_arburst, rate[31:16], offset[SIZE-1:0]};
 endmodule
 `default_nettype wire

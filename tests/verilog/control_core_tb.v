@@ -102,7 +102,13 @@ module control_core_tb;
     wire [1:0] m_arburst, m_rresp;
     wire [127:0] m_rdata, p_data;
     wire [1:0] p_valid, p_ready;
-    wire [31:0] ram_beats, ram_errors;
+    wire [31:0] ram_beats, breaches_m, breaches_l, breaches_a, breaches_x;
+    wire [8:0] asked;
+    wire [6:0] answered;
+    wire [11:0] broken_host;
+    wire [9:0] broken_slave;
+    wire [4:0] broken_a, broken_x;
+    wire owing;
     mlo_loader #(.PORTS(2), .BEATS(PARAMS), .FIFO_BEATS(64), .MAX_BURST(16)) u_loader (
         .clk(clk), .rst(rst), .flush(core_rst), .enable(enable), .base(base), .iterations(iterations_r), .beat(beat), .error(bus_error), .idle(ram_idle),
         .m_axi_arid(arid), .m_axi_araddr(m_araddr), .m_axi_arlen(m_arlen), .m_axi_arsize(m_arsize), .m_axi_arburst(m_arburst),
@@ -110,7 +116,7 @@ module control_core_tb;
         .m_axi_rlast(m_rlast), .m_axi_rvalid(m_rvalid), .m_axi_rready(m_rready),
         .m_axis_tdata(p_data), .m_axis_tvalid(p_valid), .m_axis_tready(p_ready));
     mlo_sim_ram #(.DEPTH(4096), .FILE("ram.hex")) u_ram (
-        .clk(clk), .rst(rst), .seed(seed + 3), .stall(stall_ram), .latency(latency), .rate(0), .base(64'h1_2345_6000), .beats(ram_beats), .errors(ram_errors),
+        .clk(clk), .rst(rst), .seed(seed + 3), .stall(stall_ram), .latency(latency), .rate(0), .base(64'h1_2345_6000), .beats(ram_beats),
         .s_axi_arid(arid), .s_axi_araddr(m_araddr), .s_axi_arlen(m_arlen), .s_axi_arsize(m_arsize), .s_axi_arburst(m_arburst),
         .s_axi_arvalid(m_arvalid), .s_axi_arready(m_arready), .s_axi_rid(rid), .s_axi_rdata(m_rdata), .s_axi_rresp(m_rresp),
         .s_axi_rlast(m_rlast), .s_axi_rvalid(m_rvalid), .s_axi_rready(m_rready));
@@ -157,6 +163,19 @@ module control_core_tb;
         .clk(clk), .rst(core_rst),
         .s_axis_tdata(y_data), .s_axis_tvalid(y_valid), .s_axis_tready(y_ready), .s_axis_tuser(y_user),
         .m_axis_tdata(x_data), .m_axis_tvalid(x_valid), .m_axis_tready(x_ready), .m_axis_tlast(x_last));
+
+    // ------------------------------------------------------------------ judges
+    mlo_sim_check_axi u_check_m (
+        .clk(clk), .rst(rst), .cycle(cycle), .arid(arid), .araddr(m_araddr), .arlen(m_arlen), .arsize(m_arsize), .arburst(m_arburst), .arvalid(m_arvalid), .arready(m_arready),
+        .rid(rid), .rdata(m_rdata), .rresp(m_rresp), .rlast(m_rlast), .rvalid(m_rvalid), .rready(m_rready), .asked(asked), .sent(answered), .breaches(breaches_m), .owing(owing));
+    mlo_sim_check_lite u_check_l (
+        .clk(clk), .rst(rst), .cycle(cycle), .awaddr(awaddr), .awvalid(awvalid), .awready(awready), .wdata(wdata), .wstrb(4'hF), .wvalid(wvalid), .wready(wready),
+        .bresp(bresp), .bvalid(bvalid), .bready(bready), .araddr(araddr), .arvalid(arvalid), .arready(arready), .rdata(rdata), .rresp(rresp), .rvalid(rvalid), .rready(rready),
+        .host(broken_host), .slave(broken_slave), .breaches(breaches_l));
+    mlo_sim_check_axis #(.WIDTH(W), .BEATS(BEATS), .TOKENS(T), .PORT("s_axis")) u_check_a (.clk(clk), .rst(rst || core_rst), .cycle(cycle),
+        .tdata(a_data), .tvalid(a_valid), .tready(a_ready), .tlast(a_last), .broken(broken_a), .breaches(breaches_a));
+    mlo_sim_check_axis #(.WIDTH(W), .BEATS(BEATS), .TOKENS(T), .SETTLE(2), .PORT("m_axis")) u_check_x (.clk(clk), .rst(rst || core_rst), .cycle(cycle),
+        .tdata(x_data), .tvalid(x_valid), .tready(x_ready), .tlast(x_last), .broken(broken_x), .breaches(breaches_x));
 
     // ------------------------------------------------------------------ own counts
     reg counting = 0;
@@ -254,7 +273,7 @@ module control_core_tb;
             expect_read(12'h090, 0);
             expect_read(12'h008, 1);
         end
-        if (ram_errors != 0) begin bad = bad + 1; $display("memory errors %0d", ram_errors); end
+        bad = bad + breaches_m + breaches_l + breaches_a + breaches_x;
         // Steady state: the distance of the ends of the last 2*G frames.
         n = frames_seen;
         interval = (n > 2 * G) ? u_sink.frame_done[n-1] - u_sink.frame_done[n-1-2*G+G] : 0;

@@ -60,6 +60,13 @@ module control_door_tb;
         .seen(seen1), .errors(errors1), .error_index(index1), .error_expected(expected1), .error_got(got1), .frames(frames1), .done(done1),
         .s_axis_tdata(x_data), .s_axis_tvalid(x_valid), .s_axis_tready(x_ready), .s_axis_tlast(x_last));
 
+    wire [31:0] breaches0, breaches1;
+    wire [4:0] broken0, broken1;
+    mlo_sim_check_axis #(.WIDTH(W+3), .BEATS(C/LANES), .PORT("inside")) u_check_inside (.clk(clk), .rst(rst), .cycle(cycle),
+        .tdata({m_user[0], m_data[0]}), .tvalid(m_valid[0]), .tready(m_ready[0]), .tlast(1'b0), .broken(broken0), .breaches(breaches0));
+    mlo_sim_check_axis #(.WIDTH(LANES*PAD), .BEATS(C/LANES), .PORT("out")) u_check_out (.clk(clk), .rst(rst), .cycle(cycle),
+        .tdata(x_data), .tvalid(x_valid), .tready(x_ready), .tlast(x_last), .broken(broken1), .breaches(breaches1));
+
     // Cycles of the first beat in, the first and the last beat out of the entry, the first out of the exit.
     integer first_in = -1, first_out = -1, last_out = -1, exit_out = -1;
     always @(posedge clk) if (!rst) begin
@@ -85,7 +92,7 @@ module control_door_tb;
             if (done0 && done1) quiet = quiet + 1;
             if (cycle > limit || errors0 != 0 || errors1 != 0) quiet = 1000;
         end
-        if (!done0 || !done1 || errors0 != 0 || errors1 != 0) begin
+        if (!done0 || !done1 || errors0 != 0 || errors1 != 0 || breaches0 != 0 || breaches1 != 0) begin
             $display("inside: seen %0d errors %0d first %0d expected %h got %h", seen0, errors0, index0, expected0, got0);
             $display("out:    seen %0d errors %0d first %0d expected %h got %h", seen1, errors1, index1, expected1, got1);
             $display("FAIL");
