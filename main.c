@@ -90,6 +90,7 @@ static long cli_number(cli *c, const char *name, long otherwise, long low, long 
 #include "cli/bench.c"       /* what is simulated: the directory, frames, golden words */
 #include "cli/probe.c"       /* sim --probe */
 #include "cli/trace.c"       /* sim --trace */
+#include "cli/wait.c"        /* why a simulation stands still */
 #include "cli/sim.c"         /* sim */
 
 static int cli_help(cli *c) {

@@ -23,6 +23,8 @@ typedef struct {
     cli_npz made;                               /* arrays that sim made itself */
     int64_t counted_cycles, counted_frames, counted_beats, channel_busy, rate;      /* read over AXI-Lite; seen by the bench */
     int64_t beats, words, cycles, weight_beats, delivered, done[256]; int n_done, passes, fails, status; char verdict[2400];
+    struct { char name[64]; long long peak, depth, beats; } fifo[256]; int n_fifo;
+    char breach[120], cause[900];               /* the first breach of AXI; why nothing moved; "" for none */
 } cli_bench;
 
 /* ---- the directory --------------------------------------------------------------------------------------------------------------------- */

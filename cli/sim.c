@@ -132,6 +132,7 @@ static int cli_sim_arguments(cli_bench *b, cli_command *x) {
 static int cli_sim_lines(cli_bench *b) {
     cli_bytes log;
     if (cli_slurp(b->c, cli_in_dir(b, "sim/run.log"), &log)) { free(log.data); return cli_failed(b->c); }
+    cli_wait_cause(log.data, b->cause, sizeof b->cause);
     for (char *p = log.data, *next; *p; p = next) {
         long long v[4]; int k;
         next = p + strcspn(p, "\n");
@@ -141,6 +142,8 @@ static int cli_sim_lines(cli_bench *b) {
         else if (sscanf(p, "MLO COUNTERS %lld %lld %lld", &v[0], &v[1], &v[2]) == 3) { b->counted_cycles = v[0]; b->counted_frames = v[1]; b->counted_beats = v[2]; }
         else if (sscanf(p, "MLO CHANNEL %lld %lld", &v[0], &v[1]) == 2) { b->channel_busy = v[0]; b->rate = v[1]; }
         else if (sscanf(p, "MLO WEIGHTS %lld", &v[0]) == 1) b->weight_beats = v[0];
+        else if (b->n_fifo < 256 && sscanf(p, "MLO FIFO %63s %lld %lld %lld", b->fifo[b->n_fifo].name, &v[0], &v[1], &v[2]) == 4) { b->fifo[b->n_fifo].peak = v[0]; b->fifo[b->n_fifo].depth = v[1]; b->fifo[b->n_fifo++].beats = v[2]; }
+        else if (!strncmp(p, "PROTOCOL ", 9)) { if (!*b->breach) snprintf(b->breach, sizeof b->breach, "%s", p + 9); }
         else if (sscanf(p, "MLO BEATS %lld", &v[0]) == 1) b->delivered = v[0];
         else if (sscanf(p, "MLO PASS words %lld cycles %lld", &v[0], &v[1]) == 2) { b->passes++; b->words = v[0]; b->cycles = v[1]; }
         else if (!strncmp(p, "MLO FAIL", 8)) { if (!b->fails++) snprintf(b->verdict, sizeof b->verdict, "%s", p + 9); }
@@ -176,6 +179,8 @@ static void cli_sim_place(const cli_bench *b, int64_t beat, int lane, char *to, 
 static void cli_sim_explain(const cli_bench *b, char *to, size_t room) {
     long long word; char expected[1200], got[1200], where[120]; int bad = 0, pad = (b->bits + 7) / 8 * 8;
     if (!*b->verdict) { snprintf(to, room, b->passes ? "the simulator ended with status %d after PASS" : "the simulator ended without a verdict, status %d; see %s/sim/run.log", b->status, b->dir); return; }
+    if (!strncmp(b->verdict, "protocol", 8)) { snprintf(to, room, "a breach of AXI: %s; all of them: %s/sim/run.log", b->breach, b->dir); return; }
+    if (!strncmp(b->verdict, "missing", 7) && *b->cause) { snprintf(to, room, "%.*s: %s", (int)strcspn(b->verdict, "(") - (strchr(b->verdict, '(') != NULL), b->verdict, b->cause); return; }
     if (sscanf(b->verdict, "word %lld expected %1100s got %1100s", &word, expected, got) != 3) { snprintf(to, room, "%.500s", b->verdict); return; }
     size_t n = strlen(expected), k = strlen(got);
     if (word >= b->beats) { snprintf(to, room, "a surplus word after the %lld that were due: %.80s", (long long)b->beats, got); return; }
@@ -278,6 +283,13 @@ static int cli_sim_report(cli_bench *b, int pass, const char *why, const char *p
     int64_t cycles = 0, interval = 0;
     if (!cli_value(b->c, "frame-tokens") && mlo_cycles(b->core, b->n, &cycles, &interval)) return cli_adopt(b->c, b->core);
     cJSON *all = cli_report_make(b, pass, why, probe, (double)cycles, (double)interval);
+    cJSON *fifos = cJSON_AddArrayToObject(all, "fifos");
+    for (int i = 0; i < b->n_fifo; i++) {
+        cJSON *one = cJSON_CreateObject();
+        cJSON_AddStringToObject(one, "name", b->fifo[i].name);
+        cJSON_AddNumberToObject(one, "peak", (double)b->fifo[i].peak); cJSON_AddNumberToObject(one, "depth", (double)b->fifo[i].depth); cJSON_AddNumberToObject(one, "beats_per_token", (double)b->fifo[i].beats);
+        cJSON_AddItemToArray(fifos, one);
+    }
     char *text = cJSON_PrintUnformatted(all);
     cJSON_Delete(all);
     if (!text) return cli_fail(b->c, MLO_E_MEMORY, NULL, "no memory");
@@ -337,7 +349,7 @@ static int cli_sim_outputs(cli_bench *b, const char *path) {
 /* ---- the verb -------------------------------------------------------------------------------------------------------------------------------------- */
 
 static int cli_sim_run(cli_bench *b) {
-    cli *c = b->c; cli_golden g = { 0, b, NULL }; char why[700] = "", probe[200] = "";
+    cli *c = b->c; cli_golden g = { 0, b, NULL }; char why[1300] = "", probe[200] = "";
     int probing = cli_value(c, "probe") != NULL;
     if (cli_sim_manifest(b) || cli_sim_frames(b)) return cli_failed(c);
     unlink(cli_in_dir(b, "sim/report.json")); unlink(cli_in_dir(b, "sim/trace.txt")); unlink(cli_in_dir(b, "sim/trace.jsonl"));         /* of a run before */
