@@ -131,5 +131,38 @@ module mlo_entry #(
         .clk(clk), .rst(rst),
         .s_tdata({key, last, 1'b0, data}), .s_tvalid(out_valid), .s_tready(out_room),
         .m_tdata({m_axis_tuser, m_axis_tdata}), .m_tvalid(m_axis_tvalid), .m_tready(m_axis_tready));
+
+`ifdef FORMAL
+    // The judge of the simulations on all sides: where the outside behaves, so does this door; and a
+    // token's beats all say the same in their sideband.
+    reg f_past_valid = 1'b0;
+    always @(posedge clk) f_past_valid <= 1'b1;
+    always @* if (!f_past_valid) assume (rst);
+    wire [4:0] f_in, f_mask, f_out;
+    mlo_sim_check_axis #(.WIDTH(LANES*PAD), .BEATS(BEATS)) f_check_in (.clk(clk), .rst(rst), .cycle(32'd0), .broken(f_in), .breaches(),
+        .tdata(s_axis_tdata), .tvalid(s_axis_tvalid), .tready(s_axis_tready), .tlast(s_axis_tlast));
+    mlo_sim_check_axis #(.WIDTH(8)) f_check_mask (.clk(clk), .rst(rst), .cycle(32'd0), .broken(f_mask), .breaches(),
+        .tdata(s1_axis_tdata), .tvalid(s1_axis_tvalid), .tready(s1_axis_tready), .tlast(s1_axis_tlast));
+    mlo_sim_check_axis #(.WIDTH(W + 3)) f_check_out (.clk(clk), .rst(rst), .cycle(32'd0), .broken(f_out), .breaches(),
+        .tdata({m_axis_tuser, m_axis_tdata}), .tvalid(m_axis_tvalid), .tready(m_axis_tready), .tlast(1'b0));
+    reg [BW-1:0] f_beat;
+    reg [2:0]    f_user;
+    always @(posedge clk) begin
+        if (m_axis_tvalid && m_axis_tready) begin
+            f_beat <= (f_beat == FINAL) ? {BW{1'b0}} : f_beat + 1'b1;
+            f_user <= m_axis_tuser;
+        end
+        if (rst) f_beat <= {BW{1'b0}};
+    end
+    always @* if (f_past_valid) begin
+        assume (f_in == 5'd0 && f_mask == 5'd0);
+        assert (f_out == 5'd0);
+        if (m_axis_tvalid && !rst) begin
+            assert (!m_axis_tuser[0]);
+            if (f_beat != {BW{1'b0}}) assert (m_axis_tuser == f_user);
+        end
+    end
+    always @* cover (f_past_valid && !rst && m_axis_tvalid && m_axis_tready && m_axis_tuser[1]);
+`endif
 endmodule
 `default_nettype wire
