@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 """make bench: how long mlo takes, how fast the core is, how fast it is simulated, how accurate. Prints tables; fails only when something does not run.
 
-    python tests/bench.py path/to/mlo [roll|stages|search|weights|core|simulators|bits|accuracy|minilm ...]
+    python tests/bench.py path/to/mlo [roll|stages|search|weights|core|simulators|bits|accuracy|minilm|stalls ...]
 
 Cycles are exact and the same everywhere; seconds are this machine's. The limits that must hold are tests (tests/test_hardware.py, speed)."""
 import json
@@ -203,6 +203,18 @@ def bench_bits():
         row(name, len(core.feeds), report["words"], report["cycles"], "%.1f s" % (middle - start), "%.1f s" % (time.perf_counter() - middle))
 
 
+def bench_stalls():
+    """tests/test_stalls.py with a thousand runs, in Verilator. About half a minute for a folding, a second for a run of bert-tiny."""
+    import test_stalls as stalls
+    print("\n1000 runs with random stalls on every port, drawn from %d: every word, no breach of AXI, no hang" % stalls.SEED)
+    row("model", "foldings", "runs", "cycles", "seconds")
+    for name, head, foldings, runs in ("bert-tiny", 16, 8, 50), ("small", 6, 12, 50):
+        start = time.perf_counter()
+        why, cycles = stalls.campaign(name, head, foldings, runs, "verilator", stalls.SEED, say=lambda k, n: row("  folding %d" % k, "", n))
+        if why: raise SystemExit("%s: %s" % (name, why))
+        row(name, foldings, len(cycles), sum(cycles), "%.0f" % (time.perf_counter() - start))
+
+
 def bench_minilm():
     """A trained encoder of 21 M parameters, six layers of 384 channels, from ONNX to words of the Verilog."""
     where = minilm.folder()
@@ -235,7 +247,7 @@ def bench_minilm():
 
 
 def main():
-    for bench in bench_roll, bench_stages, bench_search, bench_weights, bench_core, bench_simulators, bench_bits, bench_accuracy, bench_minilm:
+    for bench in bench_roll, bench_stages, bench_search, bench_weights, bench_core, bench_simulators, bench_bits, bench_accuracy, bench_minilm, bench_stalls:
         if not sys.argv[2:] or bench.__name__[6:] in sys.argv[2:]: bench()
 
 

@@ -1,0 +1,225 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""Random stalls on every port, random foldings: the same words, no breach of AXI, no hang. And a hang is told from its cause.
+
+    python tests/test_stalls.py path/to/mlo [random|hangs|protocol|fifos ...]
+
+Foldings and stalls are drawn from the date (or MLO_SEED), which is printed. Words are those of host/core.onnx in ONNX Runtime. A build is compiled
+once and run often: what differs are plusargs. A thousand runs: python tests/bench.py path/to/mlo stalls."""
+import datetime
+import glob
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import time
+import numpy as np
+import onnx
+import encoders
+import graphs
+import harness as t
+
+# what verilator gives to make: compiling takes longer than running here
+os.environ.setdefault("MAKEFLAGS", "-j2 -- OPT_FAST=-O0 OPT_GLOBAL=-O0")
+SEED = int(os.environ.get("MLO_SEED", datetime.date.today().strftime("%Y%m%d")))
+SMALL = encoders.Encoder(3, 12, 2, 6, 24, 6, "post", "Relu", mask=True)           # 6 tokens of 12 channels, with a mask stream
+LONG = encoders.Encoder(2, 8, 1, 8, 8, 16, "post", "Relu")                        # frames that no pipeline holds
+
+
+def model(name):
+    if name not in ("small", "long"): return t.model(name)
+    path = t.at(name + ".onnx")
+    if not os.path.exists(path): onnx.save({"small": SMALL, "long": LONG}[name].model(), path)
+    return path
+
+
+def emitted(path, *flags):
+    """A directory of the flags' own, made anew."""
+    to = t.at("build-%d" % len(os.listdir(t.tmp)))
+    t.good("compile", path, *flags, "-o", to)
+    with open(os.path.join(to, "manifest.json")) as f: return to, json.load(f)
+
+
+# ---- random foldings, random stalls --------------------------------------------------------------------------------------------------------
+
+def random_flags(rng, manifest):
+    """A folding of each kernel for itself, frames in flight, the width of the bus. manifest: of any build of the model."""
+    t_n, c, l = manifest["tokens"], manifest["channels"], manifest["iterations"]
+    pick = lambda options: int(rng.choice(options))
+    # a big model is not folded to a multiplier or two: that would be simulated for ever
+    divisors = lambda n: [d for d in range(1, n + 1) if n % d == 0 and (d >= 4 or c < 32)]
+    entries = {"Defaults": {}}
+    for k in manifest["kernels"]:
+        if k["op"].startswith("MVU"):
+            n = k["channels"]
+            entries[k["name"]] = {"PE": pick(divisors(np.gcd(n, c) if n % 3 == 0 else n)), "SIMD": pick(divisors(k["macs"] // (t_n * l * n)))}
+        elif k["op"] == "Attention": entries[k["name"]] = {"PE": pick(range(1, t_n + 1)), "SIMD": pick([d for d in divisors(k["channels"]) if manifest["head"] % d == 0])}
+        else: entries[k["name"]] = {"PE": pick(divisors(k["channels"]))}
+    return ["--folding", t.write("folding.json", json.dumps(entries)), "--frames-in-flight", pick([1, 2, 3]), "--axi-width", pick([32, 64, 128, 256])]
+
+
+class Design:
+    """A random folding of a model, compiled for a simulator, with frames and what ONNX Runtime makes of them."""
+    feeds = {}
+
+    def __init__(self, name, rng, simulator, head, frames=None):
+        _, plain = emitted(model(name), "--pe", 1, "--simd", 1) if name not in Design.feeds else (None, Design.feeds[name][0])
+        plain["head"] = head
+        self.flags = random_flags(rng, plain)
+        self.path, self.manifest = emitted(model(name), *self.flags)
+        if name not in Design.feeds: Design.feeds[name] = (plain, *self.golden())
+        _, ins, outs = Design.feeds[name]
+        self.frames, m = frames or min(int(rng.integers(1, 6)), len(ins)), self.manifest
+        lanes, bits = m["stream"]["lanes"], m["stream"]["bits"]
+        self.beats = self.frames * m["tokens"] * m["channels"] // lanes
+        words = {"x.hex": self.hexadecimal([f[m["input"]["name"]] for f in ins], lanes, bits), "y.hex": self.hexadecimal(outs, lanes, bits)}
+        if m["stream"]["masked"]: words["m.hex"] = self.hexadecimal([f["mlo_mask"].astype(np.int64) for f in ins], 1, 8)
+        for file, text in words.items():
+            with open(os.path.join(self.path, file), "w") as f: f.write(text)
+        self.program, self.simulator = self.compiled(simulator), simulator
+
+    def golden(self):
+        path, name = os.path.join(self.path, "host/core.onnx"), self.manifest["output"]["name"]
+        session, feeds = graphs.session(path), graphs.core_inputs(path, 5, np.random.default_rng(1))[:5]
+        return feeds, [session.run([name], f)[0] for f in feeds]
+
+    def hexadecimal(self, arrays, lanes, bits):
+        """Frames as the bench's words: tlast, then the lanes, the last one first."""
+        lines, pad = [], (bits + 7) // 8 * 8
+        for a in arrays[:self.frames]:
+            rows = a.reshape(-1, lanes).astype(np.int64) & ((1 << pad) - 1)
+            lines += ["%d%s" % (i + 1 == len(rows), "".join("%0*x" % (pad // 4, v) for v in row[::-1])) for i, row in enumerate(rows)]
+        return "\n".join(lines) + "\n"
+
+    def compiled(self, simulator):
+        if simulator == "verilator":
+            p = t.call("sim", self.path, "--simulator", "verilator", timeout=1500)
+            if p.returncode: raise RuntimeError(p.stderr.decode()[-300:])
+            return [glob.glob(os.path.join(self.path, "sim/verilator-*/mlo_tb"))[0]]
+        out = os.path.join(self.path, "tb.vvp")
+        sources = sorted(glob.glob(os.path.join(self.path, "rtl/*.v")) + glob.glob(os.path.join(self.path, "tb/*.v")))
+        subprocess.run(["iverilog", "-g2012", "-s", "mlo_tb", "-Pmlo_tb.WORDS=16384", "-o", out, *sources], check=True, timeout=300)
+        return ["vvp", "-n", out]
+
+    def run(self, rng):
+        """'' or how a run with random stalls went wrong, and its cycles."""
+        m, pick = self.manifest, lambda *options: int(rng.choice(options))
+        how = {"seed": int(rng.integers(1, 1 << 30)), "latency": pick(0, 1, 7, 20, 64, 300), "rate": pick(0, 0, 40, 100, 200), "timeout": 100000}
+        how.update({"stall_" + who: pick(0, 0, 5, 30, 60, 90) for who in ("source", "mask", "sink", "memory", "host")})
+        how.update(input="x.hex", golden="y.hex", mask="m.hex", beats=self.beats, mask_beats=self.frames * m["tokens"] if m["stream"]["masked"] else 0, frames_in_flight=pick(*range(1, m["frames_in_flight"] + 1)))
+        p = subprocess.run([*self.program, *("+%s=%s" % kv for kv in how.items())], cwd=self.path, capture_output=True, text=True, errors="replace", timeout=1500)
+        lines = p.stdout.splitlines()
+        verdict, breaches = [x for x in lines if x.startswith(("MLO PASS", "MLO FAIL"))], [x for x in lines if x.startswith("PROTOCOL")]
+        passed = re.fullmatch(r"MLO PASS words %d cycles (\d+)" % self.beats, verdict[0]) if len(verdict) == 1 else None
+        if p.returncode == 0 and passed and not breaches: return "", int(passed[1])
+        return "%s with %s: status %d, %s" % (" ".join(map(str, self.flags[2:])), how, p.returncode, "; ".join(breaches[:2] or verdict or lines[-2:])), 0
+
+
+def campaign(name, head, foldings, runs, simulator, seed, frames=None, say=lambda folding, runs: None):
+    """'' or the first failure; foldings, runs, cycles."""
+    cycles = []
+    for k in range(foldings):
+        rng = np.random.default_rng([seed, len(name), k])
+        design = Design(name, rng, simulator, head, frames)
+        for _ in range(runs):
+            why, n = design.run(rng)
+            if why: return "folding %d: %s; kept: %s" % (k, why, t.read(os.path.join(t.tmp, "folding.json")).decode()), cycles
+            cycles.append(n)
+        say(k, len(cycles))
+        shutil.rmtree(design.path, True)
+    return "", cycles
+
+
+def check_random():
+    if not t.have("random stalls", "iverilog", "verilator"): return
+    print("    drawn from %d (MLO_SEED sets it)" % SEED, flush=True)
+    for name, head, foldings, runs, simulator, frames in ("small", 6, 1, 2, "icarus", 1), ("small", 6, 1, 40, "verilator", None), ("bert-tiny", 16, 1, 20, "verilator", 3):
+        start = time.monotonic()
+        why, cycles = campaign(name, head, foldings, runs, simulator, SEED, frames)
+        if not why: print("    %s in %s: %d cycles, %.0f s" % (name, simulator, sum(cycles), time.monotonic() - start), flush=True)
+        t.case("%s in %s: %d random foldings, %d runs each with random stalls on every port: every word, no breach of AXI, no hang" % (name, simulator, foldings, runs), why)
+
+
+# ---- a hang has a cause ---------------------------------------------------------------------------------------------------------------------
+
+def edit(path, old, new):
+    text = t.read(path).decode()
+    assert text.count(old) == 1, "%s holds %d times: %s" % (path, text.count(old), old)
+    with open(path, "w") as f: f.write(text.replace(old, new))
+
+
+def spoiled(good, file, old, new):
+    to = t.at("spoiled")
+    shutil.rmtree(to, True)
+    shutil.copytree(good, to, ignore=shutil.ignore_patterns("sim"))
+    edit(os.path.join(to, file), old, new)
+    return to
+
+
+def says(path, pattern, *flags):
+    """'' when sim fails with status 1 and one line that says this."""
+    p = t.call("sim", path, *flags)
+    error = p.stderr.decode().strip()
+    return "" if p.returncode == 1 and error.count("\n") == 0 and re.search(pattern, error) else "status %d: %s" % (p.returncode, error)
+
+
+def check_hangs():
+    if not t.have("hangs", "iverilog"): return
+    good, m = emitted(model("small"), "--pe", 4, "--simd", 4)
+    t.case("a memory that never answers is named", says(good, r"nothing moved.*waits for parameters.*took a read request and does not answer", "--axi-latency", 100000))
+    for what, file, old, new, pattern in (
+            ("a memory that takes no request", "tb/mlo_sim_ram.v", "assign s_axi_arready = open &&", "assign s_axi_arready = 1'b0 && open &&", "takes no read request: m_axi_arready"),
+            ("a sink that takes nothing", "tb/mlo_sim_sink.v", "s_axis_tready <= (percent >= stall);", "s_axis_tready <= 1'b0;", "m_axis_tready stays low"),
+            ("a source that ends in the middle of a frame", "tb/mlo_sim_source.v", "if (enable && next < count &&", "if (enable && next < count - 1 &&", "waits for data.*(s_axis|s1_axis) brings no more"),
+            ("a split that does nothing", "rtl/mlo_split.v", "assign s_axis_tready = |(to_reg & room)", "assign s_axis_tready = 1'b0 && |(to_reg & room)", r"split_\d+ has input, parameters and room, and does nothing")):
+        t.case(what + " is named", says(spoiled(good, file, old, new), pattern))
+
+
+def depths(path):
+    return {name: (old, int(old[1])) for name, old in ((n, re.search(r"\.DEPTH\((\d+)\)\) u_%s " % n, t.read(os.path.join(path, "rtl/mlo_top.v")).decode())) for n in ("attention_0_in0_fifo", "add_0_in1_fifo", "feedback"))}
+
+
+def check_fifos():
+    """What FIFOs hold at most: with a beat less they run full, which holds somebody up; far too shallow is a deadlock, which is named."""
+    if not t.have("FIFOs", "iverilog"): return
+    good, m = emitted(model("long"), "--pe", 4, "--simd", 4, "--frames-in-flight", 4)
+    flags = ("--frames", 4)
+    whole = json.loads(t.good("sim", good, *flags))
+    peaks = {f["name"]: f["peak"] for f in whole["fifos"]}
+    print("    peaks %s" % {f["name"]: "%d of %d" % (f["peak"], f["depth"]) for f in whole["fifos"]}, flush=True)
+    for name, bus in ("attention_0_in0_fifo", "attention_0_in0"), ("add_0_in1_fifo", "add_0_in1"), ("feedback", "feed"):
+        found, depth = depths(good)[name]
+        less = lambda n: spoiled(good, "rtl/mlo_top.v", found[0], found[0].replace("(%d)" % depth, "(%d)" % n))
+        p = t.call("sim", less(peaks[bus] - 1), *flags)
+        report = json.loads(p.stdout)
+        full = any(f["name"] == bus and f["peak"] == f["depth"] == peaks[bus] - 1 for f in report["fifos"])
+        words = "words" in report and report["words"] == whole["words"]
+        t.case("%s, a beat less than its peak of %d: it fills up" % (bus, peaks[bus]), "" if full else "%s: %s" % (p.stderr.decode()[-200:], report["fifos"]))
+        print("    %s at %d beats: %s" % (bus, peaks[bus] - 1, "%d cycles, %d without" % (report["cycles"], whole["cycles"]) if words else "it comes to a stop"), flush=True)
+        t.case("%s, far too shallow: a deadlock that names it" % bus, says(less(3), r"nothing moved.*full with 3 beats.*: a deadlock; FIFO %s of 3 beats is too shallow" % bus, *flags))
+
+
+# ---- a breach of AXI is seen ------------------------------------------------------------------------------------------------------------------
+
+def check_protocol():
+    """In the whole top: what a module at a door does wrong is said, with the port and the rule. (Each rule by itself: tests/verilog/check.py.)"""
+    if not t.have("breaches of AXI", "iverilog"): return
+    good, _ = emitted(model("small"), "--pe", 4, "--simd", 4)
+    stalls = ("--stall", 40)
+    for what, file, old, new, rule, flags in (
+            ("an output that is withdrawn", "rtl/mlo_exit.v", ".m_tvalid(m_axis_tvalid),", ".m_tvalid(offered),", "m_axis hold", stalls),
+            ("a request that changes while it waits", "rtl/mlo_axi_reader.v", "assign m_axi_araddr  = {ar_addr,", "assign m_axi_araddr  = {addr,", "m_axi_ar stable", stalls),
+            ("requests across 4 KB", "rtl/mlo_axi_reader.v", "wire [8:0]    offset   = {1'b0, addr[7:0]} &", "wire [8:0]    offset   = {1'b0, addr[7:0] + 8'd1} &", "m_axi_ar boundary", ()),
+            ("an answer nobody asked for", "rtl/mlo_regs.v", "if (s_axil_bready) s_axil_bvalid <= 1'b0;", "if (1'b0) s_axil_bvalid <= 1'b0;", "s_axil_b unasked", ()),
+            ("RLAST on every beat", "tb/mlo_sim_ram.v", "s_axi_rlast  <= (beat == queue_len[head[5:0]]);", "s_axi_rlast  <= 1'b1;", "m_axi_r rlast", ()),
+            ("tlast in the middle of a token", "rtl/mlo_exit.v", "s_axis_tuser[1] && (beat == FINAL)", "s_axis_tuser[1]", "m_axis last", ())):
+        d = spoiled(good, file, old, new)
+        if "offered" in new: edit(os.path.join(d, file), "    wire [W-1:0] data;\n", "    wire [W-1:0] data;\n    wire offered;\n    assign m_axis_tvalid = offered && (m_axis_tready || beat[0]);\n")
+        p = t.call("sim", d, *flags)
+        said = [x for x in t.read(os.path.join(d, "sim/run.log")).decode().splitlines() if x.startswith("PROTOCOL")]
+        t.case("%s: %s" % (what, rule), "" if p.returncode == 1 and any(re.fullmatch(r"PROTOCOL %s at cycle \d+" % rule, x) for x in said) else "status %d, %s, %s" % (p.returncode, said[:3], p.stderr.decode()[-200:]))
+
+
+if __name__ == "__main__": t.main(check_random, check_hangs, check_protocol, check_fifos)
