@@ -16,20 +16,10 @@ static int mlo_element_inputs(mlo *m, const mlo_hw *c, const mlo_element *el, in
     return 0;
 }
 
-/* What metadata promise of the parameters, is it so? Multipliers that are powers of two, and shifts that then fit; weights of fewer than 8 bits. */
-static int mlo_check_promises(mlo *m, const mlo_element *el, mlo_array *const *in) {
-    int add = mlo_is(el->node, "mlo.Add"), mvu = mlo_is(el->node, "mlo.MVU") || mlo_is(el->node, "mlo.MVUTable");
-    const mlo_array *mult = mvu ? in[3] : in[2], *shift = mvu ? in[4] : in[3];
-    for (int64_t i = 0, n = !mlo_site_pow2(&el->site) ? 0 : add ? 2 : mult ? mlo_array_count(mult) : 0; i < n; i++) {
-        int64_t v = mlo_get(mult, i);
-        if (v < 1 || v > 1 << 14 || v != (int64_t)1 << mlo_log2(v)) return mlo_fail(m, MLO_E_DATA, el->node, "multiplier %lld is no power of two up to 16384, though metadata say mlo.pow2", (long long)v);
-        if (!add && mlo_get(shift, i) + 14 - mlo_log2(v) > 62) return mlo_fail(m, MLO_E_DATA, el->node, "shift %lld of multiplier %lld; 48 places are the most where metadata say mlo.pow2", (long long)mlo_get(shift, i), (long long)v);
-    }
-    int bits = mvu ? mlo_site_weight_bits(&el->site) : 8;
-    if (bits < 2 || bits > 8) return mlo_fail(m, MLO_E_DATA, el->node, "weights of %d bits; 2 to 8 are supported", bits);
-    for (int64_t i = 0, n = bits < 8 ? mlo_array_count(in[1]) : 0, top = (int64_t)1 << (bits - 1); i < n; i++)
-        if (mlo_get(in[1], i) < -top || mlo_get(in[1], i) >= top) return mlo_fail(m, MLO_E_DATA, el->node, "weight %lld does not fit %d bits, though metadata say mlo.weight_bits", (long long)mlo_get(in[1], i), bits);
-    return 0;
+/* Are the parameters of one iteration such that the hardware takes them? */
+static int mlo_element_numbers(mlo *m, const mlo_element *el, const mlo_array *const *in) {
+    if (mlo_kernel_numbers(m, el->node, el->kernel->limits, in, el->site.in_bits[0])) return (int)m->error.code;
+    return el->kernel->promises ? el->kernel->promises(&el->site, in) : 0;
 }
 
 /* Hands the bytes of one memory, beat by beat, to `put`. */
@@ -58,7 +48,7 @@ static int mlo_emit_image(mlo_emitter *e, mlo_put_beat put) {
         const mlo_element *el = &e->c->element[k];
         mlo_array *in[8] = {0};
         if (!el->kernel || !el->unit.n_memory) continue;
-        if (!mlo_element_inputs(e->m, e->c, el, i, in) && !mlo_kernel_numbers(e->m, el->node, el->kernel->limits, (const mlo_array *const *)in, el->site.in_bits[0]) && !mlo_check_promises(e->m, el, in))
+        if (!mlo_element_inputs(e->m, e->c, el, i, in) && !mlo_element_numbers(e->m, el, (const mlo_array *const *)in))
             for (int mem = 0; mem < el->unit.n_memory && !e->m->error.code; mem++) mlo_emit_memory(e, el, mem, in, put);
         for (int j = 0; j < 8; j++) mlo_array_free(e->m, in[j]);
         if (e->m->error.code) return (int)e->m->error.code;

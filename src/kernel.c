@@ -54,6 +54,8 @@ typedef struct {
     int (*unit)(const mlo_site *s, int64_t pe, int64_t simd, mlo_unit *u);
     /* The numbers inside that could grow too large, and the bits there are for them at this folding. */
     void (*intermediates)(const mlo_site *s, const mlo_unit *u, mlo_intermediates *l);
+    /* Do one iteration's parameters keep what metadata promise of them: powers of two, weights of fewer bits? NULL: nothing is promised. */
+    int (*promises)(const mlo_site *s, const mlo_array *const *in);
     /* Writes word `word` of memory `k` into `bits` (zeroed, little-endian), from the node's evaluated inputs of one iteration. */
     void (*pack)(const mlo_site *s, const mlo_unit *u, int k, int64_t word, const mlo_array *const *in, unsigned char *bits);
 } mlo_kernel;

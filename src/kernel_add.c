@@ -59,6 +59,8 @@ static void mlo_add_intermediates(const mlo_site *s, const mlo_unit *u, mlo_inte
     mlo_note_requantize(l, mlo_sum_of(a, b), (abits > bbits ? abits : bbits) + 1, "g_lane[0].t3", s->out_bits);
 }
 
+static int mlo_add_promises(const mlo_site *s, const mlo_array *const *in) { return mlo_pow2_multipliers(s, in[2], 2); }
+
 static void mlo_add_pack(const mlo_site *s, const mlo_unit *u, int k, int64_t word, const mlo_array *const *in, unsigned char *bits) {
     (void)u; (void)k; (void)word;
     for (int i = 0; i < 2; i++) {

@@ -131,6 +131,15 @@ static int mlo_mvu_unit(const mlo_site *s, int64_t pe, int64_t simd, mlo_unit *u
     return 0;
 }
 
+static int mlo_mvu_promises(const mlo_site *s, const mlo_array *const *in) {
+    int bits = mlo_site_weight_bits(s);
+    if (mlo_pow2_channels(s, in[3], in[4])) return (int)s->m->error.code;
+    if (bits < 2 || bits > 8) return mlo_fail(s->m, MLO_E_DATA, s->node, "weights of %d bits; 2 to 8 are supported", bits);
+    for (int64_t i = 0, n = bits < 8 ? mlo_array_count(in[1]) : 0, top = (int64_t)1 << (bits - 1); i < n; i++)
+        if (mlo_get(in[1], i) < -top || mlo_get(in[1], i) >= top) return mlo_fail(s->m, MLO_E_DATA, s->node, "weight %lld does not fit %d bits, though metadata say mlo.weight_bits", (long long)mlo_get(in[1], i), bits);
+    return 0;
+}
+
 static void mlo_mvu_pack(const mlo_site *s, const mlo_unit *u, int k, int64_t word, const mlo_array *const *in, unsigned char *bits) {
     int64_t pe = u->pe, simd = u->simd, n = s->in[1].dims[1], folds = s->in[1].dims[0] / simd; int wbits = mlo_site_weight_bits(s);
     if (k == 0) {

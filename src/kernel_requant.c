@@ -47,6 +47,23 @@ static int mlo_requant_run(mlo_call *c) {
 static int mlo_site_pow2(const mlo_site *s) { return mlo_meta_int(s->node, "mlo.pow2", 0) != 0; }
 static void mlo_unit_shift(const mlo_site *s, mlo_unit *u) { if (mlo_site_pow2(s)) mlo_unit_param(u, "SHIFT", 1); }
 
+/* Where metadata say mlo.pow2: are n multipliers powers of two; and do shifts that then are all there is (kernel.c) fit their bits? */
+static int mlo_pow2_multipliers(const mlo_site *s, const mlo_array *mult, int64_t n) {
+    for (int64_t i = 0; mlo_site_pow2(s) && i < n; i++) {
+        int64_t v = mlo_get(mult, i);
+        if (v < 1 || v > 1 << 14 || v != (int64_t)1 << mlo_log2(v)) return mlo_fail(s->m, MLO_E_DATA, s->node, "multiplier %lld is no power of two up to 16384, though metadata say mlo.pow2", (long long)v);
+    }
+    return 0;
+}
+static int mlo_pow2_channels(const mlo_site *s, const mlo_array *mult, const mlo_array *shift) {
+    int64_t n = mlo_array_count(mult);
+    if (mlo_pow2_multipliers(s, mult, n)) return (int)s->m->error.code;
+    for (int64_t i = 0; mlo_site_pow2(s) && i < n; i++) if (mlo_get(shift, i) + 14 - mlo_log2(mlo_get(mult, i)) > 62)
+        return mlo_fail(s->m, MLO_E_DATA, s->node, "shift %lld of multiplier %lld; 48 places are the most where metadata say mlo.pow2", (long long)mlo_get(shift, i), (long long)mlo_get(mult, i));
+    return 0;
+}
+static int mlo_requant_promises(const mlo_site *s, const mlo_array *const *in) { return mlo_pow2_channels(s, in[2], in[3]); }
+
 /* Kernels that work on PE lanes of a token: PE divides the channels. */
 static int mlo_lanes_legal(const mlo_site *s, int64_t pe, int64_t simd) { return simd == 1 && pe >= 1 && mlo_last_dim(&s->out) % pe == 0; }
 
