@@ -11,7 +11,7 @@ typedef struct { const mlo_array *in; size_t n_in; const mlo_array *out; size_t 
 
 typedef struct {
     cli *c; const char *dir; cJSON *manifest;
-    int64_t iterations, tokens, channels, group, bench_frames; int lanes, bits, masked, axi_bits;
+    int64_t iterations, tokens, channels, group, bench_frames; int lanes, bits, masked, axi_bits, unrolled;
     const char *input, *output;
     cli_kernel *kernel; int n_kernel;
     char key[65], digest[65];                   /* of all Verilog; of the manifest */
@@ -66,6 +66,7 @@ static int cli_sim_manifest(cli_bench *b) {
     const cJSON *m = b->manifest, *stream = cJSON_GetObjectItemCaseSensitive(m, "stream"), *list = cJSON_GetObjectItemCaseSensitive(m, "kernels"), *k, *f;
     b->iterations = (int64_t)cli_json_number(m, "iterations"); b->tokens = (int64_t)cli_json_number(m, "tokens"); b->channels = (int64_t)cli_json_number(m, "channels");
     b->group = (int64_t)cli_json_number(m, "frames_in_flight"); b->bench_frames = (int64_t)cli_json_number(m, "bench_frames"); b->axi_bits = (int)cli_json_number(m, "axi_bits");
+    b->unrolled = cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(m, "unrolled"));
     b->lanes = (int)cli_json_number(stream, "lanes"); b->bits = (int)cli_json_number(stream, "bits"); b->masked = cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(stream, "masked"));
     b->input = cli_json_text(cJSON_GetObjectItemCaseSensitive(m, "input"), "name"); b->output = cli_json_text(cJSON_GetObjectItemCaseSensitive(m, "output"), "name");
     b->n_kernel = cJSON_GetArraySize(list);

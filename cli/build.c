@@ -65,6 +65,12 @@ static void cli_tell_loops(const cli_reports *r) {
     cJSON_Delete(roll); cJSON_Delete(scope);
 }
 
+static void cli_tell_predicted(const cJSON *manifest) {
+    char most[40];
+    fprintf(stderr, "  predicted   %s cycles for the bench's %.0f frame%s", cli_grouped(cli_json_number(manifest, "predicted_cycles"), most), cli_json_number(manifest, "bench_frames"), cli_json_number(manifest, "bench_frames") > 1 ? "s" : "");
+    fprintf(stderr, "; %.0f frames a second at 200 MHz\n", 200e6 / (cli_json_number(manifest, "predicted_interval") > 0 ? cli_json_number(manifest, "predicted_interval") : 1));
+}
+
 static void cli_tell_kernels(const cJSON *manifest) {
     const cJSON *k; char most[40];
     double busiest = cli_json_number(manifest, "interval_per_token");
@@ -76,8 +82,7 @@ static void cli_tell_kernels(const cJSON *manifest) {
     }
     fprintf(stderr, "  %-15s %-11s %4s  %4s  %11.0f  %12.0f\n\n", "", "", "", "", cli_json_number(manifest, "multipliers"), busiest);
     fprintf(stderr, "  frames      %.0f tokens of %.0f channels; %.0f in flight\n", cli_json_number(manifest, "tokens"), cli_json_number(manifest, "channels"), cli_json_number(manifest, "frames_in_flight"));
-    fprintf(stderr, "  predicted   %s cycles for the bench's %.0f frame%s", cli_grouped(cli_json_number(manifest, "predicted_cycles"), most), cli_json_number(manifest, "bench_frames"), cli_json_number(manifest, "bench_frames") > 1 ? "s" : "");
-    fprintf(stderr, "; %.0f frames a second at 200 MHz\n", 200e6 / (cli_json_number(manifest, "predicted_interval") > 0 ? cli_json_number(manifest, "predicted_interval") : 1));
+    if (cJSON_IsNumber(cJSON_GetObjectItemCaseSensitive(manifest, "predicted_cycles"))) cli_tell_predicted(manifest);
     fprintf(stderr, "  parameters  %s bytes, %.0f iterations", cli_grouped(cli_json_number(manifest, "iteration_bytes") * cli_json_number(manifest, "iterations"), most), cli_json_number(manifest, "iterations"));
     fprintf(stderr, " of %s\n", cli_grouped(cli_json_number(manifest, "iteration_bytes"), most));
 }

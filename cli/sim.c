@@ -204,11 +204,15 @@ static double cli_sim_interval(const cli_bench *b) {
     return (double)b->cycles / (double)b->n;
 }
 
+/* How often a frame passes through a kernel. */
+static double cli_sim_rounds(const cli_bench *b) { return b->unrolled ? 1 : (double)b->iterations; }
+
 static double cli_ratio(double a, double b) { return b > 0 ? a / b : 0; }
 
 /* Parameter beats that the kernels have taken when a run of whole groups has come to rest: every iteration's, those of the next one, which are
  * loaded ahead, and once those that stay. (A single iteration's are not loaded again: two banks, whatever the frames.) */
 static double cli_sim_delivered(const cli_bench *b, const cJSON *p) {
+    if (b->unrolled) return 2 * cli_json_number(p, "per_iteration") * (double)b->iterations;
     int64_t begun = b->iterations == 1 ? 1 : (b->n + b->group - 1) / b->group * b->iterations;
     return cli_json_number(p, "once") + cli_json_number(p, "per_iteration") * (double)(begun + 1);
 }
@@ -236,7 +240,7 @@ static void cli_report_kernel(const cli_bench *b, const cli_kernel *k, double st
     cJSON_AddStringToObject(one, "name", k->name); cJSON_AddStringToObject(one, "op", k->op); cJSON_AddNumberToObject(one, "pe", k->pe); cJSON_AddNumberToObject(one, "simd", k->simd);
     cJSON_AddNumberToObject(one, "multipliers", k->multipliers); cJSON_AddNumberToObject(one, "macs", k->macs);
     cJSON_AddNumberToObject(one, "busy", k->busy); cJSON_AddNumberToObject(one, "starved", k->starved); cJSON_AddNumberToObject(one, "blocked", k->blocked);
-    cJSON_AddNumberToObject(one, "predicted", work * (double)cli_sim_tokens(b) * (double)b->iterations);
+    cJSON_AddNumberToObject(one, "predicted", work * (double)cli_sim_tokens(b) * cli_sim_rounds(b));
     cJSON_AddNumberToObject(one, "utilization", cli_ratio(k->macs, k->multipliers * steady));
     cJSON_AddNumberToObject(one, "predicted_utilization", cli_ratio(k->macs, k->multipliers * predicted));
     cJSON_AddNumberToObject(one, "bound_utilization", cli_ratio(k->macs, k->multipliers * bound));
@@ -246,7 +250,7 @@ static void cli_report_kernel(const cli_bench *b, const cli_kernel *k, double st
 /* bound: cycles per frame at which the busiest kernel never rests. */
 static cJSON *cli_report_make(const cli_bench *b, int pass, const char *why, const char *probe, double predicted_cycles, double predicted) {
     cJSON *all = cJSON_CreateObject(), *list; double steady = cli_sim_interval(b), macs = 0, multipliers = 0;
-    double bound = cli_json_number(b->manifest, "interval_per_token") * (double)b->iterations * (double)cli_sim_tokens(b) / (double)b->n;
+    double bound = cli_json_number(b->manifest, "interval_per_token") * cli_sim_rounds(b) * (double)cli_sim_tokens(b) / (double)b->n;
     cJSON_AddBoolToObject(all, "pass", pass);
     if (!pass) cJSON_AddStringToObject(all, "failure", why);
     if (*b->mixture) cJSON_AddStringToObject(all, "mixture", b->mixture);
@@ -281,7 +285,7 @@ static cJSON *cli_report_make(const cli_bench *b, int pass, const char *why, con
 /* On stdout, and as sim/report.json for `mlo show DIR`. */
 static int cli_sim_report(cli_bench *b, int pass, const char *why, const char *probe) {
     int64_t cycles = 0, interval = 0;
-    if (!cli_value(b->c, "frame-tokens") && mlo_cycles(b->core, b->n, &cycles, &interval)) return cli_adopt(b->c, b->core);
+    if (!b->unrolled && !cli_value(b->c, "frame-tokens") && mlo_cycles(b->core, b->n, &cycles, &interval)) return cli_adopt(b->c, b->core);
     cJSON *all = cli_report_make(b, pass, why, probe, (double)cycles, (double)interval);
     cJSON *fifos = cJSON_AddArrayToObject(all, "fifos");
     for (int i = 0; i < b->n_fifo; i++) {
@@ -351,7 +355,9 @@ static int cli_sim_outputs(cli_bench *b, const char *path) {
 static int cli_sim_run(cli_bench *b) {
     cli *c = b->c; cli_golden g = { 0, b, NULL }; char why[1300] = "", probe[200] = "";
     int probing = cli_value(c, "probe") != NULL;
-    if (cli_sim_manifest(b) || cli_sim_frames(b)) return cli_failed(c);
+    if (cli_sim_manifest(b)) return cli_failed(c);
+    if (b->unrolled && (probing || cli_value(c, "trace"))) return cli_fail(c, MLO_E_UNSUPPORTED, b->dir, "an unrolled core has no --probe and no --trace; the rolled one has the same streams");
+    if (cli_sim_frames(b)) return cli_failed(c);
     unlink(cli_in_dir(b, "sim/report.json")); unlink(cli_in_dir(b, "sim/trace.txt")); unlink(cli_in_dir(b, "sim/trace.jsonl"));         /* of a run before */
     if (probing && !(g.value = (mlo_array *)cli_npz_alloc(c, &b->made, (size_t)(b->n_kernel * b->n * b->iterations) * sizeof *g.value))) return cli_failed(c);
     if ((probing || !b->own_inputs) && cli_sim_golden(b, probing ? cli_golden_see : NULL, &g)) return cli_failed(c);

@@ -74,7 +74,7 @@ static const cli_flag cli_flags[] = {
     { "bandwidth",        "BYTES",     V_FROM_FOLD,       1, NULL, "bytes per cycle that memory gives, e.g. 12.8; alone: the cheapest folding that is as fast as that allows" },
     { "memory",           "MODE",      V_FROM_FOLD,       1, NULL, "where parameters are: layer (default), two layers' banks on chip; resident, all layers', read once; auto, as many kernels' resident as saves most traffic within --budget-bits" },
     { "device",           "NAME",      V_FROM_FOLD,       0, "",   "budgets by the name of a device" },
-    { "unrolled",         NULL,        V_BUILD,           0, "",   "chain N bodies without loop control, for comparison" },
+    { "unrolled",         NULL,        V_BUILD,           1, NULL, "the body once for every iteration, one behind the other, for comparison: nothing goes round" },
     { "inputs",           "FILE.npz",  V_RUN | V_SIM,     0, NULL, "arrays by input name, or by position when no name fits" },
     { "outputs",          "FILE.npz",  V_RUN | V_SIM,     0, NULL, "where to store the outputs" },
     { "probe",            "FILE.npz",  V_RUN,             0, NULL, "store every intermediate value too, as NAME or NAME@ITERATION" },

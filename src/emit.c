@@ -3,6 +3,8 @@
  * in:  a folded model.    out: rtl/, tb/, host/, params.bin, params.hex, a Makefile and scripts, manifest.json last.
  * invariant: the Verilog depends on shapes, widths and folding alone; everything learned is in params.* and host/. Nothing is a text
  *      template with holes for logic: the top is wires and instances, the logic is in verilog/.
+ * --unrolled: for comparison, the loop's body as often as it has iterations, one behind the other, each with parameters of its own; nothing goes
+ *      round. The body is a module then, rtl/mlo_layer.v, with ports named as the wires of a rolled top; its lines are the same.
  * example: mlo compile bert.onnx --pe 4 --simd 4 -o build && make -C build sim
  * cost: one layer's parameters in memory at a time; the parameter image is written as it is made.
  */
@@ -15,6 +17,7 @@ typedef struct {
     mlo *m; mlo_sink sink; void *user; mlo_hw *c;
     mlo_sha sha; const char *file; uint64_t size;
     mlo_emitted *done; size_t n_done;
+    int unrolled, layers;               /* bodies in hardware: 1, or unrolled, one for each iteration */
     mlo_text t;                         /* the file being composed */
 } mlo_emitter;
 
@@ -140,9 +143,25 @@ static void mlo_emit_top_ports(mlo_emitter *e) {
 static int mlo_core_kernels(const mlo_hw *c) { int n = 0; for (int i = 0; i < c->n_element; i++) n += c->element[i].kernel != NULL; return n; }
 static int mlo_core_memories(const mlo_hw *c) { int n = 0; for (int i = 0; i < c->n_element; i++) n += c->element[i].unit.n_memory; return n; }
 
+/* The name of a kernel in manifest and registers; the place of its wires below mlo_top. */
+static const char *mlo_copy_name(mlo_emitter *e, int layer, const char *name) { return e->unrolled ? mlo_format(e->m, "layer_%d.%s", layer, name) : name; }
+
+/* What registers, loader and bench have room for. */
+static int mlo_emit_copies(mlo_emitter *e) {
+    int64_t n = e->c->scan.iterations, kernels = mlo_core_kernels(e->c);
+    e->unrolled = mlo_opt(e->m, "unrolled") != NULL;
+    if (e->unrolled && n * kernels > 240) return mlo_fail_at(e->m, MLO_E_UNSUPPORTED, NULL, "--unrolled makes %lld kernels of %lld iterations of %lld; there are counters for 240", (long long)(n * kernels), (long long)n, (long long)kernels);
+    if (e->unrolled && mlo_core_resident_beats(e->c)) return mlo_fail_at(e->m, MLO_E_UNSUPPORTED, NULL, "--unrolled with resident parameters; each copy has its own anyway: leave --memory out");
+    e->layers = e->unrolled ? (int)n : 1;
+    return 0;
+}
+
+/* How often loop and loader go round: unrolled, every iteration's parameters are a part of the one round. */
+static const char *mlo_emit_rounds(const mlo_emitter *e) { return e->unrolled ? "16'd1" : "iterations"; }
+
 static void mlo_emit_registers(mlo_emitter *e) {
     const mlo_hw *c = e->c;
-    int kernels = mlo_core_kernels(c), ports = mlo_core_memories(c);
+    int kernels = e->layers * mlo_core_kernels(c), ports = e->layers * mlo_core_memories(c);
     mlo_line(e, "\n    // ---- registers");
     mlo_line(e, "    wire core_rst, enable, param_beat, bus_error;\n    wire [63:0] base;\n    wire [15:0] iterations;\n    wire [7:0] frames;\n    wire [%d:0] stat;", 3 * kernels - 1);
     mlo_line(e, "    mlo_regs #(.KERNELS(%d), .ITERATIONS(1), .DEEPEST(%lld), .FRAMES(%d), .VERSION(32'h0001_0000)) u_regs (", kernels, (long long)mlo_core_deepest(c), c->frames);
@@ -157,25 +176,39 @@ static void mlo_emit_registers(mlo_emitter *e) {
     mlo_line(e, "\n    // ---- parameters: every iteration reads the memories below in this order, one after the other%s", mlo_core_resident_beats(c) ? "; those of RESIDENT in the first round only" : "");
     mlo_printf(&e->t, "    localparam [%d:0] BEATS = {", 32 * ports - 1);
     int n = 0;
-    for (int i = c->n_element; i--; ) for (int k = c->element[i].unit.n_memory; k--; )
+    for (int layer = e->layers; layer--; ) for (int i = c->n_element; i--; ) for (int k = c->element[i].unit.n_memory; k--; )
         mlo_printf(&e->t, "%s32'd%lld", n++ ? ", " : "", (long long)mlo_memory_beats(&c->element[i].unit.memory[k], c->axi_bits));
     mlo_line(e, "};");
     mlo_printf(&e->t, "    localparam [%d:0] RESIDENT = %d'b", ports - 1, ports);
-    for (int i = c->n_element; i--; ) for (int k = c->element[i].unit.n_memory; k--; ) mlo_puts(&e->t, mlo_is_resident(&c->element[i]) ? "1" : "0");
+    for (int layer = e->layers; layer--; ) for (int i = c->n_element; i--; ) for (int k = c->element[i].unit.n_memory; k--; ) mlo_puts(&e->t, mlo_is_resident(&c->element[i]) ? "1" : "0");
     mlo_line(e, ";\n    wire [%d:0] p_tdata;\n    wire [%d:0] p_tvalid, p_tready;\n    wire p_tlast, loader_idle;", c->axi_bits - 1, ports - 1);
     mlo_line(e, "    mlo_loader #(.ADDR_WIDTH(64), .DATA_WIDTH(%d), .PORTS(%d), .BEATS(BEATS), .RESIDENT(RESIDENT)) u_loader (", c->axi_bits, ports);
-    mlo_line(e, "        .clk(clk), .rst(rst), .flush(core_rst), .enable(enable), .base(base), .iterations(iterations), .beat(param_beat), .error(bus_error), .idle(loader_idle),");
+    mlo_line(e, "        .clk(clk), .rst(rst), .flush(core_rst), .enable(enable), .base(base), .iterations(%s), .beat(param_beat), .error(bus_error), .idle(loader_idle),", mlo_emit_rounds(e));
     mlo_line(e, "        .m_axi_arid(m_axi_arid), .m_axi_araddr(m_axi_araddr), .m_axi_arlen(m_axi_arlen), .m_axi_arsize(m_axi_arsize), .m_axi_arburst(m_axi_arburst),");
     mlo_line(e, "        .m_axi_arvalid(m_axi_arvalid), .m_axi_arready(m_axi_arready), .m_axi_rid(m_axi_rid), .m_axi_rdata(m_axi_rdata), .m_axi_rresp(m_axi_rresp),");
     mlo_line(e, "        .m_axi_rlast(m_axi_rlast), .m_axi_rvalid(m_axi_rvalid), .m_axi_rready(m_axi_rready),");
     mlo_line(e, "        .m_axis_tdata(p_tdata), .m_axis_tlast(p_tlast), .m_axis_tvalid(p_tvalid), .m_axis_tready(p_tready));");
-    mlo_line(e, "    wire unused = &{1'b0, loader_idle};");
+    mlo_line(e, "    wire unused = &{1'b0, loader_idle%s};", e->unrolled ? ", iterations" : "");
+}
+
+static void mlo_emit_feedback(mlo_emitter *e, int w) {
+    long long depth = (long long)(e->c->feedback * (e->c->channels / e->c->lanes));
+    if (e->unrolled) {
+        mlo_line(e, "    assign {fed_tuser, fed_tdata, fed_tvalid, feed_tready} = %d'd0;", w + 5);
+        mlo_line(e, "    wire unused_feed = &{1'b0, feed_tuser, feed_tdata, feed_tvalid, fed_tready};");
+        return;
+    }
+    mlo_line(e, "    wire [%d:0] feed_level;", mlo_clog2(depth + 1) - 1);
+    mlo_line(e, "    mlo_fifo #(.WIDTH(%d), .DEPTH(%lld)) u_feedback (        // %lld tokens", w + 3, depth, (long long)e->c->feedback);
+    mlo_line(e, "        .clk(clk), .rst(core_rst), .s_tdata({feed_tuser, feed_tdata}), .s_tvalid(feed_tvalid), .s_tready(feed_tready),");
+    mlo_line(e, "        .m_tdata({fed_tuser, fed_tdata}), .m_tvalid(fed_tvalid), .m_tready(fed_tready), .level(feed_level));");
+    mlo_line(e, "    wire unused_level = &{1'b0, feed_level};");
 }
 
 static void mlo_emit_loop(mlo_emitter *e) {
     const mlo_hw *c = e->c;
-    int w = c->lanes * c->bits; long long depth = (long long)(c->feedback * (c->channels / c->lanes));
-    mlo_line(e, "\n    // ---- the loop: iteration 0 comes from outside, the last one leaves, the rest goes round");
+    int w = c->lanes * c->bits;
+    mlo_line(e, e->unrolled ? "\n    // ---- the doors; nothing goes round, mlo_loop marks the first token" : "\n    // ---- the loop: iteration 0 comes from outside, the last one leaves, the rest goes round");
     static const char *const buses[] = { "entry", "body", "result", "leaving", "feed", "fed" };
     for (size_t i = 0; i < sizeof buses / sizeof *buses; i++) mlo_emit_wires(e, buses[i], w);
     if (!c->masked) mlo_line(e, "    wire s1_axis_tready;");
@@ -185,21 +218,17 @@ static void mlo_emit_loop(mlo_emitter *e) {
                           : "        .s1_axis_tdata(8'd0), .s1_axis_tvalid(1'b0), .s1_axis_tready(s1_axis_tready), .s1_axis_tlast(1'b0),");
     mlo_emit_bus(e, "m_axis", "entry", ");");
     if (!c->masked) mlo_line(e, "    wire unused_mask = &{1'b0, s1_axis_tready};");
-    mlo_line(e, "    mlo_loop #(.WIDTH(%d), .BEATS(%lld)) u_loop (\n        .clk(clk), .rst(core_rst), .iterations(iterations), .frames(frames),", w, (long long)(c->channels / c->lanes));
+    mlo_line(e, "    mlo_loop #(.WIDTH(%d), .BEATS(%lld)) u_loop (\n        .clk(clk), .rst(core_rst), .iterations(%s), .frames(frames),", w, (long long)(c->channels / c->lanes), mlo_emit_rounds(e));
     mlo_emit_bus(e, "s_ext", "entry", ",");
     mlo_emit_bus(e, "m_body", "body", ",");
     mlo_emit_bus(e, "s_body", "result", ",");
     mlo_emit_bus(e, "m_fb", "feed", ",");
     mlo_emit_bus(e, "s_fb", "fed", ",");
     mlo_emit_bus(e, "m_ext", "leaving", ");");
-    mlo_line(e, "    wire [%d:0] feed_level;", mlo_clog2(depth + 1) - 1);
-    mlo_line(e, "    mlo_fifo #(.WIDTH(%d), .DEPTH(%lld)) u_feedback (        // %lld tokens", w + 3, depth, (long long)c->feedback);
-    mlo_line(e, "        .clk(clk), .rst(core_rst), .s_tdata({feed_tuser, feed_tdata}), .s_tvalid(feed_tvalid), .s_tready(feed_tready),");
-    mlo_line(e, "        .m_tdata({fed_tuser, fed_tdata}), .m_tvalid(fed_tvalid), .m_tready(fed_tready), .level(feed_level));");
+    mlo_emit_feedback(e, w);
     mlo_line(e, "    mlo_exit #(.C(%lld), .LANES(%d), .BITS(%d)) u_exit (\n        .clk(clk), .rst(core_rst),", (long long)c->channels, c->lanes, c->bits);
     mlo_emit_bus(e, "s_axis", "leaving", ",");
     mlo_line(e, "        .m_axis_tdata(m_axis_tdata), .m_axis_tvalid(m_axis_tvalid), .m_axis_tready(m_axis_tready), .m_axis_tlast(m_axis_tlast));");
-    mlo_line(e, "    wire unused_level = &{1'b0, feed_level};");
 }
 
 /* The bus an element (or the loop) puts its tokens on. */
@@ -305,20 +334,58 @@ static void mlo_emit_split(mlo_emitter *e, int i) {
     for (int k = 0; k < 3; k++) mlo_emit_fanout(e, i, k);
 }
 
+/* The layer, from bus `body` to bus `result`. */
+static void mlo_emit_body(mlo_emitter *e) {
+    int memory = 0, number = 0;
+    mlo_emit_fanout(e, MLO_OUTSIDE, 0);
+    for (int i = 0; i < e->c->n_element; i++) { if (e->c->element[i].kernel) mlo_emit_kernel(e, i, &memory, &number); else mlo_emit_split(e, i); }
+}
+
+static void mlo_emit_head(mlo_emitter *e) {
+    mlo_line(e, "// Made by mlo %s from shapes, widths and folding; structure only, the logic is in the modules beside this file.", MLO_VERSION);
+}
+
+/* Unrolled: the layer as a module, and the chain of its copies. */
+static void mlo_emit_chain(mlo_emitter *e) {
+    const mlo_hw *c = e->c;
+    int kernels = mlo_core_kernels(c), memories = mlo_core_memories(c);
+    mlo_line(e, "\n    // ---- %d layers, one behind the other", e->layers);
+    for (int l = 0; l < e->layers; l++) {
+        const char *to = l + 1 < e->layers ? mlo_format(e->m, "result_%d", l) : "result", *from = l ? mlo_format(e->m, "result_%d", l - 1) : "body";
+        if (l + 1 < e->layers) mlo_emit_wires(e, to, c->lanes * c->bits);
+        mlo_line(e, "    mlo_layer layer_%d (\n        .clk(clk), .core_rst(core_rst), .stat(stat[%d:%d]),", l, 3 * kernels * (l + 1) - 1, 3 * kernels * l);
+        mlo_line(e, "        .p_tdata(p_tdata), .p_tlast(p_tlast), .p_tvalid(p_tvalid[%d:%d]), .p_tready(p_tready[%d:%d]),", memories * (l + 1) - 1, memories * l, memories * (l + 1) - 1, memories * l);
+        mlo_emit_bus(e, "body", from, ",");
+        mlo_emit_bus(e, "result", to, ");");
+    }
+}
+static int mlo_emit_layer(mlo_emitter *e) {
+    const mlo_hw *c = e->c;
+    int w = c->lanes * c->bits, memories = mlo_core_memories(c);
+    mlo_emit_head(e);
+    mlo_line(e, "// One layer, for a core that is not rolled: each copy has parameter memories of its own.\n`default_nettype none\nmodule mlo_layer (");
+    mlo_line(e, "    input  wire         clk,\n    input  wire         core_rst,\n    output wire [%d:0] stat,", 3 * mlo_core_kernels(c) - 1);
+    mlo_line(e, "    input  wire [%d:0] p_tdata,\n    input  wire         p_tlast,\n    input  wire [%d:0] p_tvalid,\n    output wire [%d:0] p_tready,", c->axi_bits - 1, memories - 1, memories - 1);
+    mlo_line(e, "    input  wire [%d:0] body_tdata,\n    input  wire [2:0] body_tuser,\n    input  wire         body_tvalid,\n    output wire         body_tready,", w - 1);
+    mlo_line(e, "    output wire [%d:0] result_tdata,\n    output wire [2:0] result_tuser,\n    output wire         result_tvalid,\n    input  wire         result_tready\n);", w - 1);
+    mlo_emit_body(e);
+    mlo_line(e, "endmodule\n`default_nettype wire");
+    return mlo_file_text(e, "rtl/mlo_layer.v");
+}
+
 static int mlo_emit_top(mlo_emitter *e) {
     const mlo_hw *c = e->c;
-    int memory = 0, number = 0;
-    mlo_line(e, "// Made by mlo %s from shapes, widths and folding; structure only, the logic is in the modules beside this file.", MLO_VERSION);
-    mlo_line(e, "// One layer of hardware; frames of up to %lld tokens of %lld channels; up to %d frames in flight; %lld multipliers;", (long long)c->tokens, (long long)c->channels, c->frames, (long long)mlo_core_multipliers(c));
+    mlo_emit_head(e);
+    mlo_line(e, "// %s of hardware; frames of up to %lld tokens of %lld channels; up to %d frames in flight; %lld multipliers;", e->unrolled ? mlo_format(e->m, "%d layers", e->layers) : "One layer",
+             (long long)c->tokens, (long long)c->channels, c->frames, (long long)(e->layers * mlo_core_multipliers(c)));
     mlo_line(e, "// a token every %lld cycles; %lld parameter beats of %d bits per iteration.", (long long)mlo_core_interval(c), (long long)mlo_core_layer_beats(c), c->axi_bits);
     if (mlo_core_resident_beats(c)) mlo_line(e, "// Parameters of %lld beats per iteration are resident: they are read once, and there is room for %lld iterations.", (long long)mlo_core_resident_beats(c), (long long)mlo_core_deepest(c));
     mlo_line(e, "`default_nettype none");
     mlo_emit_top_ports(e);
     mlo_emit_registers(e);
     mlo_emit_loop(e);
-    mlo_line(e, "\n    // ---- the layer");
-    mlo_emit_fanout(e, MLO_OUTSIDE, 0);
-    for (int i = 0; i < c->n_element; i++) { if (c->element[i].kernel) mlo_emit_kernel(e, i, &memory, &number); else mlo_emit_split(e, i); }
+    if (e->unrolled) mlo_emit_chain(e); else { mlo_line(e, "\n    // ---- the layer"); mlo_emit_body(e); }
     mlo_line(e, "endmodule\n`default_nettype wire");
-    return mlo_file_text(e, "rtl/mlo_top.v");
+    if (mlo_file_text(e, "rtl/mlo_top.v")) return (int)e->m->error.code;
+    return e->unrolled ? mlo_emit_layer(e) : 0;
 }

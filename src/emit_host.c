@@ -115,9 +115,9 @@ static int mlo_emit_regs(mlo_emitter *e) {
     for (size_t i = 0; i < sizeof regs / sizeof *regs; i++) mlo_line(e, "#define MLO_REG_%-12s 0x%03X   /* %s */", regs[i].name, regs[i].at, regs[i].what);
     mlo_line(e, "/* cycles each kernel was busy, starved for input or parameters, blocked by what follows it */");
     int n = 0;
-    for (int i = 0; i < e->c->n_element; i++) if (e->c->element[i].kernel) {
+    for (int l = 0; l < e->layers; l++) for (int i = 0; i < e->c->n_element; i++) if (e->c->element[i].kernel) {
         char name[64]; int k = 0;
-        for (const char *p = e->c->element[i].name; *p && k < 63; p++) name[k++] = (char)(*p >= 'a' && *p <= 'z' ? *p - 'a' + 'A' : *p);
+        for (const char *p = mlo_copy_name(e, l, e->c->element[i].name); *p && k < 63; p++) name[k++] = (char)(*p >= 'a' && *p <= 'z' ? *p - 'a' + 'A' : *p == '.' ? '_' : *p);
         name[k] = 0;
         mlo_line(e, "#define MLO_REG_%s_BUSY 0x%03X\n#define MLO_REG_%s_STARVED 0x%03X\n#define MLO_REG_%s_BLOCKED 0x%03X", name, 0x80 + 16 * n, name, 0x84 + 16 * n, name, 0x88 + 16 * n);
         n++;
@@ -143,11 +143,11 @@ static const char *mlo_scale_text(mlo *m, const mlo_graph *g, const char *edge_o
 static void mlo_manifest_kernels(mlo_emitter *e) {
     const mlo_hw *c = e->c;
     mlo_line(e, "  \"kernels\": [");
-    int n = 0, kernels = mlo_core_kernels(c);
-    for (int i = 0; i < c->n_element; i++) if (c->element[i].kernel) {
+    int n = 0, kernels = e->layers * mlo_core_kernels(c);
+    for (int l = 0; l < e->layers; l++) for (int i = 0; i < c->n_element; i++) if (c->element[i].kernel) {
         const mlo_element *el = &c->element[i]; const mlo_unit *u = &el->unit;
         mlo_printf(&e->t, "    {\"name\": \"%s\", \"op\": \"%s\", \"module\": \"%s\", \"pe\": %d, \"simd\": %d, \"multipliers\": %lld, \"other_multipliers\": %lld, \"macs\": %lld, \"interval\": %lld, \"value\": ",
-            el->name, el->node->op, u->module, u->pe, u->simd, (long long)u->multipliers, (long long)u->other, (long long)(u->macs * c->tokens * c->scan.iterations), (long long)u->interval);
+            mlo_copy_name(e, l, el->name), el->node->op, u->module, u->pe, u->simd, (long long)u->multipliers, (long long)u->other, (long long)(u->macs * c->tokens * (c->scan.iterations / e->layers)), (long long)u->interval);
         mlo_report_string(&e->t, el->node->output[0]);
         mlo_puts(&e->t, ", \"scope\": ");
         const char *scope = mlo_meta_get(el->node->meta, el->node->n_meta, "mlo.scope");
@@ -179,8 +179,9 @@ static int mlo_emit_manifest(mlo_emitter *e, int64_t frames) {
     if (mlo_predict_steady(e->m, c, &p)) return (int)e->m->error.code;
     mlo_line(e, "{\n  \"mlo\": \"%s\",\n  \"iterations\": %lld,\n  \"tokens\": %lld,\n  \"channels\": %lld,\n  \"frames_in_flight\": %d,", MLO_VERSION, (long long)c->scan.iterations, (long long)c->tokens, (long long)c->channels, c->frames);
     mlo_line(e, "  \"stream\": {\"lanes\": %d, \"bits\": %d, \"bytes\": %d, \"masked\": %s},", c->lanes, c->bits, c->lanes * mlo_padded(c->bits) / 8, c->masked ? "true" : "false");
-    mlo_line(e, "  \"axi_bits\": %d,\n  \"multipliers\": %lld,\n  \"interval_per_token\": %lld,\n  \"bench_frames\": %lld,", c->axi_bits, (long long)mlo_core_multipliers(c), (long long)mlo_core_interval(c), (long long)frames);
-    mlo_line(e, "  \"predicted_cycles\": %lld,\n  \"predicted_interval\": %lld,", (long long)p.cycles, (long long)p.interval);
+    mlo_line(e, "  \"axi_bits\": %d,\n  \"multipliers\": %lld,\n  \"interval_per_token\": %lld,\n  \"bench_frames\": %lld,", c->axi_bits, (long long)(e->layers * mlo_core_multipliers(c)), (long long)mlo_core_interval(c), (long long)frames);
+    if (e->unrolled) mlo_line(e, "  \"unrolled\": true,");            /* what is predicted is a loop */
+    mlo_line(e, e->unrolled ? "  \"predicted_cycles\": null,\n  \"predicted_interval\": null," : "  \"predicted_cycles\": %lld,\n  \"predicted_interval\": %lld,", (long long)p.cycles, (long long)p.interval);
     mlo_printf(&e->t, "  \"input\": {\"name\": "); mlo_report_string(&e->t, c->scan.node->input[0]);
     mlo_line(e, ", \"scale\": %s},", mlo_scale_text(e->m, c->scan.outer, c->scan.node->input[0], 1));
     mlo_printf(&e->t, "  \"output\": {\"name\": "); mlo_report_string(&e->t, c->scan.node->output[0]);
@@ -199,6 +200,7 @@ int mlo_emit(mlo *m, mlo_sink sink, void *user) {
     mlo_emitter *e = MLO_NEW(m, mlo_emitter);
     if (!e || !(e->c = MLO_NEW(m, mlo_hw)) || mlo_core_build(m, e->c)) return (int)m->error.code;
     e->m = m; e->sink = sink; e->user = user; e->t.m = m;
+    if (mlo_emit_copies(e)) return (int)m->error.code;
     int64_t frames = e->c->frames;
     if (!mlo_emit_top(e) && !mlo_emit_library(e) && !mlo_emit_params(e) && !mlo_emit_tb(e, frames) && !mlo_emit_bench_words(e, frames) && !mlo_emit_gtkw(e)
         && !mlo_emit_makefile(e) && !mlo_emit_tools(e) && !mlo_emit_cocotb(e) && !mlo_emit_regs(e) && !mlo_emit_parts(e)) mlo_emit_manifest(e, frames);

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 """make bench: how long mlo takes, how fast the core is, how fast it is simulated, how accurate. Prints tables; fails only when something does not run.
 
-    python tests/bench.py path/to/mlo [roll|stages|search|weights|core|simulators|bits|accuracy|minilm|stalls ...]
+    python tests/bench.py path/to/mlo [roll|stages|search|weights|core|base|simulators|bits|accuracy|minilm|stalls ...]
 
 Cycles are exact and the same everywhere; seconds are this machine's. The limits that must hold are tests (tests/test_hardware.py, speed)."""
 import json
@@ -133,6 +133,38 @@ def bench_core():
     print("x bound: interval / (iterations x tokens x II), II being the busiest kernel's cycles per token; busy: multipliers doing useful work")
 
 
+def bench_base():
+    """Layers of BERT-base and MiniLM at 1,024 multipliers and more, to the right words: minutes of Verilator."""
+    if not shutil.which("verilator"): return print("\nbase: Verilator is not installed")
+    import graphs
+    print("\nlayers of 128 tokens in Verilator, two frames in flight, four in all; seconds of one core")
+    row("layers", "multipliers", "II", "cycles", "predicted", "off by", "interval", "x bound", "busy", "emit", "build", "simulate", "words", widths=(26,) + 12 * (11,))
+    for name, budget in ("minilm-2", 1280), ("base-2", 1280), ("base-2", 2400):
+        path, core, d, x, y = t.at(name + ".onnx"), "host/core.onnx", t.at("base"), t.at("x.npz"), t.at("y.npz")
+        subprocess.run([sys.executable, os.path.join(t.tests, "models/big.py"), path, name], stdout=subprocess.DEVNULL, check=True)
+        emit = cpu(lambda: t.good("compile", path, "--budget-macs", budget, "--frames-in-flight", 2, "-o", d))
+        with open(os.path.join(d, "manifest.json")) as f: m = json.load(f)
+        pre, whole = (graphs.session(os.path.join(d, p)) for p in ("host/pre.onnx", core))
+        ids, outputs, feeds = np.random.default_rng(5), [o.name for o in pre.get_outputs()], []
+        for _ in range(4):
+            made = dict(zip(outputs, pre.run(None, {"input_ids": ids.integers(0, 1000, (1, 128))})))
+            feeds.append({i.name: made[i.name] for i in whole.get_inputs()})
+        np.savez(x, **{k: np.stack([f[k] for f in feeds]) for k in feeds[0]})
+        flags = "--simulator", "verilator", "--inputs", x, "--outputs", y
+        build = cpu(lambda: simulate(d, *flags[:2], "--frames", 4, "--frame-tokens", 1))
+        reports = []
+        spent = cpu(lambda: reports.append(simulate(d, *flags)))
+        r, golden = reports[0], np.stack([whole.run([m["output"]["name"]], f)[0] for f in feeds])
+        with np.load(y) as got: right = np.array_equal(got[m["output"]["name"]].reshape(golden.shape), golden)
+        if not right or not r["pass"] or r["words"] != golden.size: raise SystemExit("base: ONNX Runtime, mlo run and Verilator do not agree on " + name)
+        bound = m["iterations"] * m["tokens"] * m["interval_per_token"]
+        row(name, "%.0f" % r["multipliers"], m["interval_per_token"], r["cycles"], r["predicted_cycles"], "%.3f %%" % (100 * abs(r["cycles"] / r["predicted_cycles"] - 1)), r["interval"], "%.4f" % (r["interval"] / bound),
+            "%.2f %%" % (100 * r["utilization"]), "%.0f s" % emit, "%.0f s" % build, "%.0f s" % spent, r["words"], widths=(26,) + 12 * (11,))
+        shutil.rmtree(d)
+        os.unlink(path)
+    print("busy: multipliers of MVU and attention doing useful work, of all, in the interval; words: every one is that of ONNX Runtime on host/core.onnx, and of mlo run")
+
+
 def bench_simulators():
     print("\nsimulated cycles per second of bert-tiny at 4 x 4 (the first line of Verilator: with compiling)")
     d = t.at("simulators")
@@ -247,7 +279,7 @@ def bench_minilm():
 
 
 def main():
-    for bench in bench_roll, bench_stages, bench_search, bench_weights, bench_core, bench_simulators, bench_bits, bench_accuracy, bench_minilm, bench_stalls:
+    for bench in bench_roll, bench_stages, bench_search, bench_weights, bench_core, bench_base, bench_simulators, bench_bits, bench_accuracy, bench_minilm, bench_stalls:
         if not sys.argv[2:] or bench.__name__[6:] in sys.argv[2:]: bench()
 
 

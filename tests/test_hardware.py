@@ -19,6 +19,7 @@ import numpy as np
 import onnx
 import onnxruntime as ort
 import harness as t
+from models.big import SIZES
 
 JOBS = int(os.environ.get("MLO_JOBS", "2"))
 # what verilator gives to make: compiling takes longer than running here
@@ -31,13 +32,19 @@ def note(text): print("    " + text, flush=True)
 
 # ---- building, simulating -----------------------------------------------------------------------------------------------------------
 
+def big(name):
+    """A model that models/big.py makes."""
+    subprocess.run([sys.executable, os.path.join(t.tests, "models/big.py"), t.at(name + ".onnx"), name], stdout=subprocess.DEVNULL, check=True)
+    return t.at(name + ".onnx")
+
+
 def build(name, *flags, at=None):
     """A build directory; made once for the same arguments."""
     path = t.at("_".join([at or name, *flags]).replace("--", "").replace("/", "_"))
     with lock:
         if not os.path.exists(path):
             if "--loop" not in flags and name == "whisper-tiny": flags += ("--loop", "loop")
-            t.good("compile", t.model(name), *flags, "-o", path)
+            t.good("compile", big(name) if name in SIZES else t.model(name), *flags, "-o", path)
     return path
 
 
@@ -215,6 +222,27 @@ def check_identical():
         t.case("the rtl/ of bert-tiny and %s is identical" % n, t.trees_differ(os.path.join(dirs["bert-tiny"], "rtl"), os.path.join(dirs[n], "rtl")) or ("so are their parameters" if same else ""))
 
 
+def check_unrolled():
+    """The body once for every iteration: the same words, and what going round costs."""
+    three, deep = (build(n, "--pe", "2", "--simd", "2") for n in ("3", "24"))
+    t.case("24 layers are the hardware of 3: the same rtl/", t.trees_differ(os.path.join(three, "rtl"), os.path.join(deep, "rtl")))
+    p = t.call("compile", t.at("24.onnx"), "--unrolled", "-o", t.at("never"), text=True)
+    t.case("24 layers are too many to be unrolled", "" if p.returncode == 4 and "264 kernels" in p.stderr and not os.path.exists(t.at("never")) else "status %d: %s" % (p.returncode, p.stderr))
+    if not t.have("unrolled", "iverilog", "verilator"): return
+    for name, flags, verilator in ("bert-tiny", ("--pe", "4", "--simd", "4"), True), ("3", ("--pe", "2", "--simd", "2"), False), ("bert-1", ("--pe", "1", "--simd", "2"), False):
+        dirs = build(name, *flags), build(name, *flags, "--unrolled")
+        rolled, flat = together(*[lambda d=d: Run(d, "--frames", "1", verilator=verilator) for d in dirs])
+        t.case("unrolled, the same words: " + name, rolled.why() or flat.why())
+        if rolled.why() or flat.why(): continue
+        extra = (rolled.cycles - flat.cycles) / (rolled.manifest["iterations"] - 1)
+        note("%s %s: %d cycles, unrolled %d with %.0f times the multipliers" % (name, " ".join(flags), rolled.cycles, flat.cycles, flat.multipliers / rolled.multipliers))
+        t.case("an iteration more costs no more than 8 cycles of going round: " + name, "" if 0 <= extra <= 8 else "%.1f cycles" % extra)
+        lost = Run(dirs[1], "--probe") if name == "bert-1" else None
+        if lost: t.case("--probe of an unrolled core is refused", "" if lost.status == 4 and "unrolled" in lost.error else "status %d: %s" % (lost.status, lost.error))
+    r = Run(build("bert-1", "--pe", "1", "--simd", "2", "--unrolled"), "--frames", "3", "--stall", "30")
+    t.case("three frames, one behind the other through all layers, with stalls: every word", r.why())
+
+
 # ---- speed ---------------------------------------------------------------------------------------------------------------------------------
 
 def off(a, b): return abs(a - b) / b
@@ -376,7 +404,7 @@ def check_mixture():
 # ---- other tools ----------------------------------------------------------------------------------------------------------------------------
 
 def check_lint():
-    dirs = [build("bert-1", "--pe", "4", "--simd", "4"), build("bert-tiny-mask", "--pe", "4", "--simd", "4", "--frames-in-flight", "2"), build("mlp-res", "--pe", "2", "--simd", "8"), build("bert-1")]
+    dirs = [build("bert-1", "--pe", "4", "--simd", "4"), build("bert-tiny-mask", "--pe", "4", "--simd", "4", "--frames-in-flight", "2"), build("mlp-res", "--pe", "2", "--simd", "8"), build("bert-1"), build("bert-1", "--unrolled")]
     if not t.have("lint", "iverilog", "verilator", "yosys"): return
     for d in dirs:
         p = subprocess.run(["make", "-C", d, "lint"], capture_output=True, text=True, timeout=300)
@@ -407,4 +435,4 @@ def check_wave():
 
 if __name__ == "__main__":
     ort.set_default_logger_severity(4)
-    t.main(check_identical, check_lint, check_faults, check_mixture, check_cocotb, check_wave, check_words, check_stalls, check_frames, check_shapes, check_speed)
+    t.main(check_identical, check_unrolled, check_lint, check_faults, check_mixture, check_cocotb, check_wave, check_words, check_stalls, check_frames, check_shapes, check_speed)

@@ -17,6 +17,10 @@ SIZES = {                                               # layers, hidden, interm
     "base": (12, 768, 3072, 12, 30522, 128, False),     # BERT-base: 438 MB
     "48": (48, 96, 384, 3, 1000, 32, False),            # 1639 nodes
     "480": (480, 96, 384, 3, 1000, 32, False),          # 16327 nodes
+    "base-2": (2, 768, 3072, 12, 1000, 128, False),     # two layers of BERT-base: 63 MB
+    "minilm-2": (2, 384, 1536, 12, 1000, 128, False),   # two layers of MiniLM
+    "3": (3, 16, 32, 2, 50, 5, False),                  # small ones of one body
+    "24": (24, 16, 32, 2, 50, 5, False),
     "6gb": (8, 4096, 16384, 32, 1000, 128, True),
 }
 
