@@ -2,12 +2,13 @@
 # SPDX-License-Identifier: MIT
 """make bench: how long mlo takes, how fast the core is, how fast it is simulated, how accurate. Prints tables; fails only when something does not run.
 
-    python tests/bench.py path/to/mlo [roll|stages|search|weights|core|base|simulators|bits|accuracy|minilm|stalls ...]
+    python tests/bench.py path/to/mlo [roll|stages|search|weights|core|base|synth24|simulators|bits|accuracy|minilm|stalls ...]
 
 Cycles are exact and the same everywhere; seconds are this machine's. The limits that must hold are tests (tests/test_hardware.py, speed)."""
 import json
 import logging
 import os
+import re
 import resource
 import shutil
 import subprocess
@@ -165,6 +166,22 @@ def bench_base():
     print("busy: multipliers of MVU and attention doing useful work, of all, in the interval; words: every one is that of ONNX Runtime on host/core.onnx, and of mlo run")
 
 
+def bench_synth24():
+    """24 layers cost the cells of 3 when they are rolled; laid out flat, 3 cost three times a layer's."""
+    if not shutil.which("yosys"): return print("\nsynth24: Yosys is not installed")
+    print("\ncells of the whole core after synth_xilinx -family xcup: layers of 16 channels at 2 x 2")
+    row("layers", "LUT", "FF", "DSP", "BRAM", "LUT RAM")
+    kinds = r"LUT\d|INV", r"FD[RSCP]E", r"DSP48E2", r"RAMB\w+", r"RAM(32|64|128|256)\w*"
+    for name, flags in ("3", ()), ("24", ()), ("3", ("--unrolled",)):
+        path, d = t.at(name + ".onnx"), t.at("synth24")
+        subprocess.run([sys.executable, os.path.join(t.tests, "models/big.py"), path, name], stdout=subprocess.DEVNULL, check=True)
+        t.good("compile", path, "--pe", "2", "--simd", "2", *flags, "-o", d)
+        said = subprocess.run(["yosys", "-p", "read_verilog rtl/*.v; synth_xilinx -family xcup -flatten -noiopad -top mlo_top; stat"], cwd=d, capture_output=True, text=True, check=True).stdout
+        cells = re.findall(r"^ +(\w+) +(\d+)$", said[said.rindex("Number of cells"):], re.M)
+        row(" ".join((name, *flags)), *(sum(int(n) for cell, n in cells if re.fullmatch(kind, cell)) for kind in kinds))
+        shutil.rmtree(d)
+
+
 def bench_simulators():
     print("\nsimulated cycles per second of bert-tiny at 4 x 4 (the first line of Verilator: with compiling)")
     d = t.at("simulators")
@@ -279,7 +296,7 @@ def bench_minilm():
 
 
 def main():
-    for bench in bench_roll, bench_stages, bench_search, bench_weights, bench_core, bench_base, bench_simulators, bench_bits, bench_accuracy, bench_minilm, bench_stalls:
+    for bench in bench_roll, bench_stages, bench_search, bench_weights, bench_core, bench_base, bench_synth24, bench_simulators, bench_bits, bench_accuracy, bench_minilm, bench_stalls:
         if not sys.argv[2:] or bench.__name__[6:] in sys.argv[2:]: bench()
 
 
