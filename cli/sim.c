@@ -234,21 +234,42 @@ static void cli_report_memory(const cli_bench *b, cJSON *all) {
     cJSON_AddNumberToObject(to, "offered_share", rate < awake ? rate : awake);
 }
 
-static void cli_report_kernel(const cli_bench *b, const cli_kernel *k, double steady, double predicted, double bound, cJSON *list) {
+/* What was to be expected, with the memory that was simulated: mlo_report's "cycles". */
+static cJSON *cli_report_predicted(const cli_bench *b) {
+    const char *latency = cli_value(b->c, "axi-latency"), *bandwidth = cli_value(b->c, "bandwidth"); char frames[32];
+    snprintf(frames, sizeof frames, "%lld", (long long)b->n);
+    if (mlo_set(b->core, "frames", frames) || (latency && mlo_set(b->core, "axi-latency", latency)) || (bandwidth && mlo_set(b->core, "bandwidth", bandwidth))) return NULL;
+    const char *text = mlo_report(b->core, "cycles");
+    return text ? cJSON_Parse(text) : NULL;
+}
+
+/* A kernel's cycles as predicted. */
+static void cli_report_spent(cJSON *one, const cJSON *predicted, const char *name) {
+    const cJSON *k;
+    cJSON_ArrayForEach(k, cJSON_GetObjectItemCaseSensitive(predicted, "kernels")) if (!strcmp(cli_json_text(k, "name"), name)) {
+        cJSON_AddNumberToObject(one, "predicted", cli_json_number(k, "busy"));
+        cJSON_AddNumberToObject(one, "predicted_starved_parameters", cli_json_number(k, "starved_parameters"));
+        cJSON_AddNumberToObject(one, "predicted_starved_input", cli_json_number(k, "starved_input"));
+        cJSON_AddNumberToObject(one, "predicted_blocked", cli_json_number(k, "blocked"));
+        return;
+    }
+    cJSON_AddNullToObject(one, "predicted");
+}
+
+static void cli_report_kernel(const cli_kernel *k, double steady, const cJSON *predicted, double bound, cJSON *list) {
     cJSON *one = cJSON_CreateObject();
-    double work = k->multipliers > 0 ? k->interval : (double)k->channels / k->lanes;          /* without a matrix array: a beat of work a cycle */
     cJSON_AddStringToObject(one, "name", k->name); cJSON_AddStringToObject(one, "op", k->op); cJSON_AddNumberToObject(one, "pe", k->pe); cJSON_AddNumberToObject(one, "simd", k->simd);
     cJSON_AddNumberToObject(one, "multipliers", k->multipliers); cJSON_AddNumberToObject(one, "macs", k->macs);
     cJSON_AddNumberToObject(one, "busy", k->busy); cJSON_AddNumberToObject(one, "starved", k->starved); cJSON_AddNumberToObject(one, "blocked", k->blocked);
-    cJSON_AddNumberToObject(one, "predicted", work * (double)cli_sim_tokens(b) * cli_sim_rounds(b));
+    cli_report_spent(one, predicted, k->name);
     cJSON_AddNumberToObject(one, "utilization", cli_ratio(k->macs, k->multipliers * steady));
-    cJSON_AddNumberToObject(one, "predicted_utilization", cli_ratio(k->macs, k->multipliers * predicted));
+    cJSON_AddNumberToObject(one, "predicted_utilization", cli_ratio(k->macs, k->multipliers * cli_json_number(predicted, "interval")));
     cJSON_AddNumberToObject(one, "bound_utilization", cli_ratio(k->macs, k->multipliers * bound));
     cJSON_AddItemToArray(list, one);
 }
 
 /* bound: cycles per frame at which the busiest kernel never rests. */
-static cJSON *cli_report_make(const cli_bench *b, int pass, const char *why, const char *probe, double predicted_cycles, double predicted) {
+static cJSON *cli_report_make(const cli_bench *b, int pass, const char *why, const char *probe, const cJSON *predicted) {
     cJSON *all = cJSON_CreateObject(), *list; double steady = cli_sim_interval(b), macs = 0, multipliers = 0;
     double bound = cli_json_number(b->manifest, "interval_per_token") * cli_sim_rounds(b) * (double)cli_sim_tokens(b) / (double)b->n;
     cJSON_AddBoolToObject(all, "pass", pass);
@@ -261,7 +282,7 @@ static cJSON *cli_report_make(const cli_bench *b, int pass, const char *why, con
     list = cJSON_AddArrayToObject(all, "frame_done");
     for (int i = 0; i < b->n_done; i++) cJSON_AddItemToArray(list, cJSON_CreateNumber((double)b->done[i]));
     cJSON_AddNumberToObject(all, "interval", steady);
-    if (predicted > 0) { cJSON_AddNumberToObject(all, "predicted_cycles", predicted_cycles); cJSON_AddNumberToObject(all, "predicted_interval", predicted); }
+    if (predicted) { cJSON_AddNumberToObject(all, "predicted_cycles", cli_json_number(predicted, "cycles")); cJSON_AddNumberToObject(all, "predicted_interval", cli_json_number(predicted, "interval")); }
     else { cJSON_AddNullToObject(all, "predicted_cycles"); cJSON_AddNullToObject(all, "predicted_interval"); }
     cJSON_AddNumberToObject(all, "bound", bound);
     cJSON_AddNumberToObject(all, "words", (double)(b->words * b->lanes));
@@ -271,12 +292,12 @@ static cJSON *cli_report_make(const cli_bench *b, int pass, const char *why, con
     cJSON_AddNumberToObject(list, "cycles", (double)b->counted_cycles); cJSON_AddNumberToObject(list, "frames", (double)b->counted_frames); cJSON_AddNumberToObject(list, "beats", (double)b->counted_beats);
     list = cJSON_AddArrayToObject(all, "kernels");
     for (int i = 0; i < b->n_kernel; i++) {
-        cli_report_kernel(b, &b->kernel[i], steady, predicted, bound, list);
+        cli_report_kernel(&b->kernel[i], steady, predicted, bound, list);
         macs += b->kernel[i].macs; multipliers += b->kernel[i].multipliers;
     }
     cJSON_AddNumberToObject(all, "multipliers", multipliers); cJSON_AddNumberToObject(all, "macs", macs);
     cJSON_AddNumberToObject(all, "utilization", cli_ratio(macs, multipliers * steady));
-    cJSON_AddNumberToObject(all, "predicted_utilization", cli_ratio(macs, multipliers * predicted));
+    cJSON_AddNumberToObject(all, "predicted_utilization", cli_ratio(macs, multipliers * cli_json_number(predicted, "interval")));
     cJSON_AddNumberToObject(all, "bound_utilization", cli_ratio(macs, multipliers * bound));
     cJSON_AddStringToObject(all, "manifest", b->digest);
     return all;
@@ -284,9 +305,9 @@ static cJSON *cli_report_make(const cli_bench *b, int pass, const char *why, con
 
 /* On stdout, and as sim/report.json for `mlo show DIR`. */
 static int cli_sim_report(cli_bench *b, int pass, const char *why, const char *probe) {
-    int64_t cycles = 0, interval = 0;
-    if (!b->unrolled && !cli_value(b->c, "frame-tokens") && mlo_cycles(b->core, b->n, &cycles, &interval)) return cli_adopt(b->c, b->core);
-    cJSON *all = cli_report_make(b, pass, why, probe, (double)cycles, (double)interval);
+    cJSON *predicted = NULL;
+    if (!b->unrolled && !cli_value(b->c, "frame-tokens") && !(predicted = cli_report_predicted(b))) return cli_adopt(b->c, b->core);
+    cJSON *all = cli_report_make(b, pass, why, probe, predicted);
     cJSON *fifos = cJSON_AddArrayToObject(all, "fifos");
     for (int i = 0; i < b->n_fifo; i++) {
         cJSON *one = cJSON_CreateObject();
@@ -295,7 +316,7 @@ static int cli_sim_report(cli_bench *b, int pass, const char *why, const char *p
         cJSON_AddItemToArray(fifos, one);
     }
     char *text = cJSON_PrintUnformatted(all);
-    cJSON_Delete(all);
+    cJSON_Delete(all); cJSON_Delete(predicted);
     if (!text) return cli_fail(b->c, MLO_E_MEMORY, NULL, "no memory");
     cli_out o;
     if (!cli_write_file(b->c, cli_in_dir(b, "sim/report.json"), text, strlen(text)) && !cli_out_open(b->c, &o, NULL)) {

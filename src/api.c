@@ -173,17 +173,35 @@ static void mlo_scope_report(mlo *m, mlo_text *t) {
     mlo_puts(t, "]}\n");
 }
 
+/* A run of option "frames" frames as it is predicted: when, and what kernels wait for. */
+static int mlo_cycles_report(mlo *m, mlo_text *t) {
+    mlo_prediction p; int kernels = 0;
+    mlo_hw *c = MLO_NEW(m, mlo_hw);
+    if (!c || mlo_infer(m) || mlo_core_build(m, c) || mlo_predict(m, c, mlo_opt_int(m, "frames", c->frames, 1, 1 << 20), &p)) return (int)m->error.code;
+    mlo_printf(t, "{\"cycles\":%lld,\"interval\":%lld,\"kernels\":[", (long long)p.cycles, (long long)p.interval);
+    for (int i = 0; i < c->n_element; i++) if (c->element[i].kernel) {
+        mlo_printf(t, "%s{\"name\":", kernels++ ? "," : "");
+        mlo_report_string(t, c->element[i].name);
+        mlo_puts(t, ",");
+        mlo_spent_json(&p.spent[i], t);
+        mlo_puts(t, "}");
+    }
+    mlo_puts(t, "]}\n");
+    return (int)m->error.code;
+}
+
 const char *mlo_report(mlo *m, const char *what) {
     mlo_text t = { m, NULL, 0, 0 };
     if (mlo_may_write(m)) return NULL;
     if (mlo_eq(what, "scope")) mlo_scope_report(m, &t);
     else if (mlo_eq(what, "roll")) mlo_roll_report(m, &t);
     else if (mlo_eq(what, "quantize")) mlo_quantize_report(m, &t);
+    else if (mlo_eq(what, "cycles")) mlo_cycles_report(m, &t);
     else if (mlo_eq(what, "pareto")) { m->stage = "fold"; mlo_fold_pareto(m, &t); }
     else if (mlo_eq(what, "folding")) {
         mlo_hw *c = MLO_NEW(m, mlo_hw);
         if (c && !mlo_core_build(m, c)) mlo_folding_text(c, &t);
-    } else mlo_fail_at(m, MLO_E_USAGE, NULL, "there is no report '%s'; they are scope, roll, quantize, folding, pareto", what ? what : "");
+    } else mlo_fail_at(m, MLO_E_USAGE, NULL, "there is no report '%s'; they are scope, roll, quantize, folding, pareto, cycles", what ? what : "");
     return mlo_kept(m, &t);
 }
 

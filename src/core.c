@@ -1,9 +1,9 @@
-/* core: the lowered loop as hardware: elements (kernels and splits) and the edges between them, and when things happen in it.
+/* core: the lowered loop as hardware: elements (kernels and splits) and the edges between them, parameters, FIFO depths.
  *
  * in:  a lowered model, folded or not (then everything is 1 x 1).     out: mlo_hw, which fold, emit and show read.
  * invariant: edges carry whole tokens; every element makes one token per token it takes; elements stand in dataflow order.
  * example: BERT: 12 elements; the carried value forks to Requant (-> QKV) and to the residual FIFO.
- * cost: O(nodes) to build; a prediction walks every token of every iteration once.
+ * cost: O(nodes).
  */
 enum { MLO_OUTSIDE = -1, MLO_CORE_MOST = 96 };
 
@@ -38,6 +38,7 @@ typedef struct {
     int64_t feedback;                   /* tokens of the feedback FIFO */
     int axi_bits;
     int rate;                           /* what memory gives: beats of axi_bits in 256 cycles; the simulated memory counts so, too */
+    int read_latency;                   /* cycles from a read request to its first beat */
 } mlo_hw;
 
 /* The bits of a value on a stream: what its maker says (metadata mlo.bits), else its type's. What goes into the loop is as wide as what comes out. */
@@ -158,6 +159,27 @@ static int mlo_core_bandwidth(mlo *m, mlo_hw *c) {
 
 static void mlo_core_feedback(mlo_hw *c) { c->feedback = c->whole_frame ? (c->frames - 1) * c->tokens + 2 : c->frames * c->tokens + 2; }
 
+/* ---- buffering ------------------------------------------------------------------------------------------------------------------- */
+
+/* FIFO depths, in tokens. A path's depth is how many tokens its elements can hold; where paths of different depth meet, the shorter
+ * one gets the difference, and two tokens to keep both moving. Queries wait for a whole frame of keys and values. */
+static void mlo_core_fifos(mlo_hw *c) {
+    int64_t depth[MLO_CORE_MOST] = {0};
+    for (int i = 0; i < c->n_element; i++) {
+        int64_t most = 0;
+        for (int k = 0; k < c->n_edge; k++) if (c->edge[k].to == i) {
+            int64_t d = c->edge[k].from == MLO_OUTSIDE ? 0 : depth[c->edge[k].from];
+            if (d > most) most = d;
+        }
+        for (int k = 0; k < c->n_edge; k++) if (c->edge[k].to == i) {
+            int64_t d = c->edge[k].from == MLO_OUTSIDE ? 0 : depth[c->edge[k].from];
+            c->edge[k].fifo = most > d ? most - d + 2 : 0;
+            if (c->element[i].unit.whole_frame && c->edge[k].to_port == 0) c->edge[k].fifo += c->tokens + 2;
+        }
+        depth[i] = most + (c->element[i].kernel ? c->element[i].tokens : 0);
+    }
+}
+
 static int mlo_core_build(mlo *m, mlo_hw *c) {
     memset(c, 0, sizeof *c);
     if (mlo_scan_choose(m, &c->scan)) return (int)m->error.code;
@@ -173,7 +195,9 @@ static int mlo_core_build(mlo *m, mlo_hw *c) {
     mlo_value *mask = mlo_value_of(c->scan.outer, mlo_intern(m, "mlo_mask"));
     c->masked = mask && !mask->tensor;
     mlo_core_feedback(c);
-    return mlo_core_bandwidth(m, c);
+    if (!mlo_meta_get(c->scan.node->meta, c->scan.node->n_meta, "mlo.frames")) mlo_core_fifos(c);
+    c->read_latency = (int)mlo_opt_int(m, "axi-latency", 7, 0, 100000);
+    return m->error.code ? (int)m->error.code : mlo_core_bandwidth(m, c);
 }
 
 /* ---- parameters ------------------------------------------------------------------------------------------------------------------ */
@@ -236,27 +260,6 @@ static int64_t mlo_unit_bits(const mlo_site *s, const mlo_unit *u, int axi, int6
     return bits;
 }
 
-/* ---- buffering ------------------------------------------------------------------------------------------------------------------- */
-
-/* FIFO depths, in tokens. A path's depth is how many tokens its elements can hold; where paths of different depth meet, the shorter
- * one gets the difference, and two tokens to keep both moving. Queries wait for a whole frame of keys and values. */
-static void mlo_core_fifos(mlo_hw *c) {
-    int64_t depth[MLO_CORE_MOST] = {0};
-    for (int i = 0; i < c->n_element; i++) {
-        int64_t most = 0;
-        for (int k = 0; k < c->n_edge; k++) if (c->edge[k].to == i) {
-            int64_t d = c->edge[k].from == MLO_OUTSIDE ? 0 : depth[c->edge[k].from];
-            if (d > most) most = d;
-        }
-        for (int k = 0; k < c->n_edge; k++) if (c->edge[k].to == i) {
-            int64_t d = c->edge[k].from == MLO_OUTSIDE ? 0 : depth[c->edge[k].from];
-            c->edge[k].fifo = most > d ? most - d + 2 : 0;
-            if (c->element[i].unit.whole_frame && c->edge[k].to_port == 0) c->edge[k].fifo += c->tokens + 2;
-        }
-        depth[i] = most + (c->element[i].kernel ? c->element[i].tokens : 0);
-    }
-}
-
 /* What FIFOs hold, feedback included, without sideband bits. */
 static int64_t mlo_core_fifo_bits(const mlo_hw *c) {
     int64_t bits = c->feedback * c->channels * c->bits;
@@ -268,126 +271,6 @@ static int64_t mlo_core_bits(const mlo_hw *c) {
     int64_t bits = mlo_core_fifo_bits(c);
     for (int i = 0; i < c->n_element; i++) if (c->element[i].kernel) bits += mlo_unit_bits(&c->element[i].site, &c->element[i].unit, c->axi_bits, mlo_banks(c, c->element[i].memory));
     return bits;
-}
-
-/* ---- prediction ------------------------------------------------------------------------------------------------------------------ */
-
-/* A schedule of whole tokens: when the last beat of each leaves each element, pass by pass (a pass: one frame in one iteration).
- * FIFOs are taken as deep enough, which mlo_core_fifos makes them. Cycle 0 is the first input beat. */
-typedef struct { int64_t cycles, interval; double *frame_done; } mlo_prediction;
-
-/* Who watches a schedule hears of each token that an element works on, from when to when; and of each loading of an element's
- * parameters (then token is -1, and frame the first one of those that use them). */
-typedef struct { int element; int64_t iteration, frame, token, begin, end; } mlo_moment;
-typedef void (*mlo_moment_seen)(void *user, const mlo_moment *what);
-
-typedef struct {
-    const mlo_hw *c;
-    mlo_moment_seen seen; void *user;   /* NULL: nobody watches */
-    int64_t iteration, frame;           /* of this pass */
-    double *out;                        /* [element][token] of this pass; row n_element: the loop's input */
-    double *kept;                       /* [frame in flight][token]: the pass before, of the same frame */
-    double *last;                       /* [element]: when the latest token left */
-    double *begun;                      /* [element]: when it began this iteration: its other bank is free from then on */
-    double *ready;                      /* [element]: when its parameters of this iteration are there */
-    double loader;                      /* when the loader is free */
-} mlo_schedule;
-
-static double mlo_most(double a, double b) { return a > b ? a : b; }
-
-static void mlo_schedule_tell(const mlo_schedule *s, int element, int64_t token, double begin, double end) {
-    const mlo_moment what = { element, s->iteration, s->frame, token, (int64_t)begin, (int64_t)end };
-    if (s->seen) s->seen(s->user, &what);
-}
-
-/* The loader serves elements in dataflow order; it waits for the bank an element freed when it began the iteration before. Resident elements
- * take part in the first round of iterations only, and never make it wait. */
-static void mlo_schedule_load(mlo_schedule *s, int64_t iteration) {
-    for (int i = 0; i < s->c->n_element; i++) {
-        const mlo_unit *u = &s->c->element[i].unit;
-        int64_t beats = mlo_unit_beats(u, s->c->axi_bits);
-        int resident = mlo_is_resident(&s->c->element[i]);
-        if (resident && iteration >= s->c->scan.iterations) { s->ready[i] = 0; continue; }
-        if (beats && iteration >= 2 && !resident) s->loader = mlo_most(s->loader, s->begun[i]);
-        double begin = s->loader;
-        s->loader += (double)beats * 256 / s->c->rate;
-        s->ready[i] = beats ? s->loader : 0;
-        if (beats) mlo_schedule_tell(s, i, -1, begin, s->loader);
-    }
-}
-
-static const double *mlo_schedule_row(const mlo_schedule *s, int element) { return s->out + (element == MLO_OUTSIDE ? s->c->n_element : element) * s->c->tokens; }
-
-/* One element through one pass. */
-static void mlo_schedule_element(mlo_schedule *s, int i, int first_of_iteration) {
-    const mlo_hw *c = s->c;
-    const mlo_element *e = &c->element[i];
-    double *out = s->out + i * c->tokens, frame = 0, interval = e->kernel ? (double)e->unit.interval : 0, latency = e->kernel ? (double)e->unit.latency : 1;
-    for (int k = 0; k < c->n_edge && e->unit.whole_frame; k++) if (c->edge[k].to == i && c->edge[k].to_port) frame = mlo_most(frame, mlo_schedule_row(s, c->edge[k].from)[c->tokens - 1]);
-    for (int64_t t = 0; t < c->tokens; t++) {
-        double avail = mlo_most(s->ready[i], frame), start;
-        for (int k = 0; k < c->n_edge; k++) if (c->edge[k].to == i) avail = mlo_most(avail, mlo_schedule_row(s, c->edge[k].from)[t]);
-        if (t == 0 && first_of_iteration) s->begun[i] = avail;
-        if (e->unit.macs) {                            /* a whole token in, then its interval of work */
-            start = mlo_most(avail, s->last[i] - latency);
-            out[t] = start + interval + latency;
-        } else out[t] = mlo_most(avail + latency, s->last[i] + interval);      /* works while the token arrives */
-        s->last[i] = out[t];
-        mlo_schedule_tell(s, i, t, out[t] - latency - interval, out[t] - latency);
-    }
-}
-
-static int mlo_predict_passes(mlo_schedule *s, int64_t frames, mlo_prediction *p) {
-    const mlo_hw *c = s->c;
-    int64_t t_n = c->tokens, l = c->scan.iterations, count = 0;
-    double *input = s->out + c->n_element * t_n, beats = (double)(c->channels / c->lanes), clock = 0;
-    const double *end = mlo_schedule_row(s, c->edge[c->n_edge - 1].from);
-    for (int64_t group = 0; group * c->frames < frames; group++) {
-        int64_t g = frames - group * c->frames < c->frames ? frames - group * c->frames : c->frames;
-        for (int64_t i = 0; i < l; i++) {
-            s->iteration = i; s->frame = group * c->frames;
-            mlo_schedule_load(s, count++);
-            for (int64_t f = 0; f < g; f++) {
-                s->frame = group * c->frames + f;
-                for (int64_t t = 0; t < t_n; t++) clock = input[t] = mlo_most(clock + beats, i ? s->kept[f * t_n + t] + 4 : 0);
-                for (int k = 0; k < c->n_element; k++) mlo_schedule_element(s, k, f == 0);
-                memcpy(s->kept + f * t_n, end, (size_t)t_n * sizeof *end);
-                if (i == l - 1) p->frame_done[group * c->frames + f] = end[t_n - 1] + 4;
-            }
-        }
-    }
-    p->cycles = (int64_t)p->frame_done[frames - 1];
-    int64_t g = c->frames;
-    p->interval = frames >= 2 * g && frames % g == 0 ? (int64_t)((p->frame_done[frames - 1] - p->frame_done[g - 1]) / (double)(frames - g)) : p->cycles / frames;
-    return 0;
-}
-
-/* Cycles of a run of `frames` frames of the longest length; who watches (or NULL) hears of all that happens. */
-static int mlo_predict_seen(mlo *m, const mlo_hw *c, int64_t frames, mlo_prediction *p, mlo_moment_seen seen, void *user) {
-    size_t n = (size_t)c->n_element, rows = (n + 1 + (size_t)c->frames) * (size_t)c->tokens + 3 * n;
-    mlo_schedule s = { c, seen, user, 0, 0, NULL, NULL, NULL, NULL, NULL, 60 };        /* 60: the first descriptor's way to memory and back */
-    s.out = (double *)mlo_scratch(m, rows, sizeof *s.out);
-    p->frame_done = MLO_NEW_N(m, double, (size_t)frames);
-    if (!s.out || !p->frame_done) { mlo_scratch_free(m, s.out); return (int)m->error.code; }
-    for (size_t i = 0; i < rows; i++) s.out[i] = 0;
-    s.kept = s.out + (n + 1) * (size_t)c->tokens;
-    s.last = s.kept + (size_t)c->frames * (size_t)c->tokens;
-    s.begun = s.last + n; s.ready = s.begun + n;
-    mlo_predict_passes(&s, frames, p);
-    mlo_scratch_free(m, s.out);
-    return 0;
-}
-static int mlo_predict(mlo *m, const mlo_hw *c, int64_t frames, mlo_prediction *p) { return mlo_predict_seen(m, c, frames, p, NULL, NULL); }
-
-/* Is the steady interval another one than that of the first frames? Frames overlap; resident parameters are there. */
-static int mlo_core_warms(const mlo_hw *c) { return c->frames > 1 || mlo_core_resident_beats(c); }
-
-/* A run of as many frames as can be in flight; its interval is that of many more, where that differs. */
-static int mlo_predict_steady(mlo *m, const mlo_hw *c, mlo_prediction *p) {
-    mlo_prediction twice;
-    if (mlo_predict(m, c, c->frames, p) || (mlo_core_warms(c) && mlo_predict(m, c, 2 * c->frames, &twice))) return (int)m->error.code;
-    if (mlo_core_warms(c)) p->interval = twice.interval;
-    return 0;
 }
 
 /* Cycles per token of the busiest element. */

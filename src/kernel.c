@@ -20,6 +20,9 @@ typedef struct { const char *port; int width; int64_t depth; } mlo_memory;
 
 enum { MLO_UNIT_PORTS = 4, MLO_UNIT_MEMORIES = 3, MLO_UNIT_PARAMS = 16 };
 
+/* How tokens go through a unit: see schedule.c, which knows when. */
+typedef enum { MLO_FLOW_BEATS, MLO_FLOW_MATRIX, MLO_FLOW_NORM, MLO_FLOW_ROWS } mlo_flow;
+
 /* The hardware of one node at a given folding. Cycles: per token in steady state, and from a token's last input beat to its last output beat. */
 typedef struct {
     const char *module;
@@ -34,6 +37,10 @@ typedef struct {
     int64_t macs;           /* useful multiply-accumulates per token */
     const char *idle;       /* a parameter port of the module that this node does not use, NULL for none */
     int whole_frame;        /* 1: the first output token needs the whole input frame (attention) */
+    mlo_flow flow;
+    /* MLO_FLOW_ROWS: rows per token; words and beats of a row; cycles of an exponential's word and of a division; capacities of queues: words of
+     * scores and of exponentials, rows between, beats out; cycles from the last score to the maximum, from the last exponential to its sum, to the output */
+    struct { int64_t heads, groups, steps, exps, divide, queue, ring, waiting, held, to_max, to_sum, to_out; } rows;
     int pe, simd;           /* the folding this describes */
 } mlo_unit;
 

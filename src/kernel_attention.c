@@ -324,6 +324,16 @@ static int mlo_attention_legal(const mlo_site *s, int64_t pe, int64_t simd) {
     return pe >= 1 && simd >= 1 && pe <= s->tokens && d % simd == 0;
 }
 
+/* Stages and queues as in mlo_attention.v and its parts. */
+static void mlo_attention_rows(const mlo_site *s, mlo_unit *u, int64_t heads, int64_t groups, int64_t steps, int64_t exps, int64_t divide) {
+    int probs = mlo_attention_probs(s->node), rounded = mlo_attention_rounded(s->node), tree = mlo_clog2(u->simd), wide = mlo_clog2(u->pe);
+    int64_t most = 4 * groups + 2, ring = 2 * groups + 2 * ((divide + steps) / steps) + (14 + 9 * probs + 7 * rounded) / steps + 2;
+    u->flow = MLO_FLOW_ROWS;
+    u->rows.heads = heads; u->rows.groups = groups; u->rows.steps = steps; u->rows.exps = exps; u->rows.divide = divide;
+    u->rows.queue = groups + (12 + tree) / steps + 2; u->rows.ring = ring < most ? ring : most; u->rows.waiting = probs ? 8 : 4; u->rows.held = 16 + wide + 7 * probs;
+    u->rows.to_max = 8 + tree; u->rows.to_sum = 8 + 2 * probs + 7 * rounded; u->rows.to_out = 12 + 7 * probs + wide;
+}
+
 static int mlo_attention_unit(const mlo_site *s, int64_t pe, int64_t simd, mlo_unit *u) {
     int64_t ch = mlo_last_dim(&s->in[0]), heads = mlo_int(s->node, "heads", 1), d = ch / heads, t = s->tokens;
     static const char *const ports[3] = { "s_axis_q", "s_axis_k", "s_axis_v" };
@@ -344,6 +354,7 @@ static int mlo_attention_unit(const mlo_site *s, int64_t pe, int64_t simd, mlo_u
     u->interval = heads * row;
     u->latency = groups * (steps + exp_steps + 1) + divider + 28 + mlo_clog2(simd) + mlo_clog2(pe) - row + steps + 9 * probs + 7 * rounded;
     u->multipliers = 2 * pe * simd; u->other = simd + pe + probs * (pe + lanes) + rounded * (lanes + 1); u->macs = 2 * t * ch; u->whole_frame = 1;
+    mlo_attention_rows(s, u, heads, groups, steps, exp_steps, divider);
     return 0;
 }
 

@@ -155,7 +155,7 @@ static int mlo_layernorm_unit(const mlo_site *s, int64_t pe, int64_t simd, mlo_u
     mlo_unit_param(u, "C", ch); mlo_unit_param(u, "PE", pe); mlo_unit_param(u, "XBITS", xbits); mlo_unit_param(u, "YBITS", ybits);
     mlo_unit_param(u, "CENTER", mlo_int(s->node, "center", 1));
     u->interval = ch / pe > 43 ? ch / pe : 43;           /* 43: the serial root and reciprocal */
-    u->latency = 65 + mlo_clog2(pe) + ch / pe; u->other = 4 * pe;
+    u->latency = 65 - 3 * !mlo_int(s->node, "center", 1) + mlo_clog2(pe) + ch / pe; u->other = 4 * pe; u->flow = MLO_FLOW_NORM;
     return 0;
 }
 

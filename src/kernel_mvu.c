@@ -127,7 +127,7 @@ static int mlo_mvu_unit(const mlo_site *s, int64_t pe, int64_t simd, mlo_unit *u
     if (table) mlo_unit_param(u, "TBITS", index);
     mlo_unit_shift(s, u);
     u->interval = k / simd * (n / pe); u->latency = (mlo_clog2(simd) + 1) / 2 + 11 + table;
-    u->multipliers = pe * simd; u->other = mlo_site_pow2(s) ? 0 : pe; u->macs = k * n;
+    u->multipliers = pe * simd; u->other = mlo_site_pow2(s) ? 0 : pe; u->macs = k * n; u->flow = MLO_FLOW_MATRIX;
     return 0;
 }
 

@@ -80,7 +80,8 @@
 #include "scales.c"      /* what the integers stand for */
 #include "quantize.c"    /* floats to integers */
 #include "numerics.c"    /* how far the integers are from the floats */
-#include "core.c"        /* the loop as hardware: elements, edges, schedule */
+#include "core.c"        /* the loop as hardware: elements, edges, parameters, FIFOs */
+#include "schedule.c"    /* when things happen in it: cycles, and why kernels wait */
 #include "lower.c"       /* integers to streaming kernels */
 #include "search.c"      /* the best folding there is */
 #include "fold.c"        /* how much hardware each kernel gets */

@@ -186,10 +186,10 @@ def check_random():
             if mine["multipliers"] > budget: why.append("%d multipliers" % mine["multipliers"])
             worse = every["multipliers"] < mine["multipliers"] if frames > 1 else every["way"] < mine["way"]
             if ((steady < best) | ((steady == best) & worse)).any(): why.append("%d: %d and %d" % (best, steady.min(), every["multipliers"][steady.argmin()]))
-            near = np.argsort(steady, kind="stable")[:6]                # as mlo predicts the best of them, filling and draining included
+            near = np.argsort(steady, kind="stable")[:6]                # as mlo predicts the best of them, filling and draining included; 1 %: what a prediction may be off by
             for i in near:
                 cycles = core.given([p[i] for p in picks], "--frames-in-flight", frames, "--bandwidth", bandwidth)["predicted_interval"]
-                if cycles < said["predicted_interval"]: why.append("predicted %d, another %d" % (said["predicted_interval"], cycles))
+                if cycles < 0.99 * said["predicted_interval"]: why.append("predicted %d, another %d" % (said["predicted_interval"], cycles))
         t.case("%s: 10000 random foldings of %d multipliers do not beat %d cycles" % (name, budget, said["predicted_interval"]), "; ".join(why))
 
 

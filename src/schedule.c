@@ -1,0 +1,556 @@
+/* schedule: when things happen in a core, and why its kernels wait.
+ *
+ * in:  a core (mlo_hw), folded.    out: cycles of a run, when each frame is done, per kernel how long it works and what it waits for.
+ * How. Every element handles the same tokens in the same order. It fires for its next token as soon as it is known when that token's
+ * beats arrive and when the receiver has room for its result; firing says when the first and last beat are taken and leave. So it is the
+ * dataflow graph run token by token, with its FIFOs as deep as they are; a beat within a token is where the straight line between the
+ * token's first and last one is. Four kinds of elements, as their Verilog's headers describe them:
+ *     beats    (Add, Requant, split)  a beat in, a beat out, a pipeline between that holds as many as it is long
+ *     matrix   (MVU)          a whole token in, then its interval of work; the next token arrives meanwhile
+ *     norm     (LayerNorm)    sums as the token arrives, root and reciprocal, normalising: three tokens at a time
+ *     rows     (attention)    a frame of keys and values, then a row per query token and head: scores, softmax, division, sum
+ * The loader deals beats out memory after memory, each waiting for its bank, which the kernel frees when it begins the iteration
+ * before; up to MLO_LOADER_BEATS are read ahead, at the rate of the memory.
+ * invariant: no number comes from a simulation; a simulation without stalls takes 0 to 1 % less, or as much.
+ * example: BERT with 32 tokens and two frames in flight: the interval is 1.00 x T x the busiest kernel's cycles per token.
+ * cost: O(tokens x iterations x elements), and heads for attention. Cycle 0 is the first input beat.
+ */
+enum { MLO_LOADER_BEATS = 512, MLO_LOADER_BURST = 64, MLO_ROWS_KEPT = 32, MLO_NORM_HOLDS = 10 };
+
+/* Per kernel: cycles in which its multipliers (or lanes) work, in which it waits for parameters, for input, for its output. */
+typedef struct { int64_t busy, parameters, input, blocked; } mlo_spent;
+
+typedef struct { int64_t cycles, interval, *frame_done; mlo_spent *spent; } mlo_prediction;      /* spent: of each element */
+
+/* Of a token at an element: when its first and last input beat are taken, output beat leave; and two moments inside, see below. */
+typedef struct { int64_t in[2], out[2], work, next; } mlo_token;
+
+static int mlo_edge_readers(const mlo_hw *c, const mlo_edge *e) {
+    int n = 0;
+    for (int k = 0; k < c->n_edge; k++) n += c->edge[k].from == e->from && c->edge[k].from_port == e->from_port;
+    return n;
+}
+
+/* What an edge's beats are at its two ends, how long they take, how many wait between. */
+typedef struct { int64_t beats_from, beats_to, up, down, fifo, delay, held; } mlo_way;     /* up beats become down beats */
+
+static mlo_way mlo_way_of(const mlo_hw *c, const mlo_edge *e) {
+    mlo_way w = { e->channels / e->lanes_from, e->channels / e->lanes_to, 1, 1, e->fifo * (e->channels / e->lanes_from), 0, 0 };
+    while (w.up * e->lanes_from % e->lanes_to) w.up++;
+    w.down = w.up * e->lanes_from / e->lanes_to;
+    if (mlo_edge_readers(c, e) > 1) { w.delay++; w.held += 2; }
+    if (w.fifo) w.delay += w.fifo > 2 ? 2 : 1;
+    w.held = (w.held + w.fifo) * w.beats_to / w.beats_from;
+    if (e->lanes_from != e->lanes_to) { w.delay++; w.held += 2; }
+    return w;
+}
+
+/* What attention keeps of its latest rows: the scores begin, their last step; softmax's first and last word; division begins; sum ends. */
+typedef struct { int64_t begin, score, first, taken, accept, mix; } mlo_scored;
+
+/* Who watches a schedule hears of each token that an element works on, from when to when; and of each loading of an element's
+ * parameters (then token is -1, and frame the first one of those that use them). */
+typedef struct { int element; int64_t iteration, frame, token, begin, end; } mlo_moment;
+typedef void (*mlo_moment_seen)(void *user, const mlo_moment *what);
+
+typedef struct {
+    const mlo_hw *c;
+    int64_t frames, total, mask;        /* tokens of the run; of the ring, less one */
+    mlo_token *ring;                    /* [element][token & mask]; row n_element: the loop's way in */
+    int64_t fired[MLO_CORE_MOST + 1];   /* tokens handled */
+    mlo_way way[2 * MLO_CORE_MOST];     /* of each edge */
+    int order[2][2 * MLO_CORE_MOST], begin[2][MLO_CORE_MOST + 2];       /* edges by consumer, and by producer */
+    int free;                           /* 1: receivers have room without end */
+    /* the loader: memory after memory, iteration after iteration; banks in turn */
+    int n_memory, first_memory[MLO_CORE_MOST + 1]; int64_t beats[MLO_CORE_MOST * MLO_UNIT_MEMORIES]; char resident[MLO_CORE_MOST * MLO_UNIT_MEMORIES];
+    int64_t loads, loaded, clock, stock;       /* iterations of the run; memories loaded; the cycle when the router is free; 256 x beats waiting there */
+    int64_t (*ready)[4], (*freed)[4], *begun;       /* [memory][iteration & 3]; [memory]: iterations begun */
+    mlo_scored row[MLO_CORE_MOST][MLO_ROWS_KEPT];
+    int64_t rows[MLO_CORE_MOST], query[MLO_CORE_MOST], softmax[MLO_CORE_MOST], frame_freed[MLO_CORE_MOST][2][4];
+    mlo_prediction *p;
+    mlo_moment_seen seen; void *user;
+} mlo_schedule;
+
+static int64_t mlo_later(int64_t a, int64_t b) { return a > b ? a : b; }
+static int64_t mlo_sooner(int64_t a, int64_t b) { return a < b ? a : b; }
+
+/* ---- tokens ---------------------------------------------------------------------------------------------------------------------- */
+
+/* Where token n stands: groups of frames go through all iterations; an iteration takes the group's frames one after the other. */
+typedef struct { int64_t group, size, iteration, frame, at, load; int first; } mlo_place;
+
+static mlo_place mlo_place_of(const mlo_schedule *s, int64_t n) {
+    const mlo_hw *c = s->c;
+    int64_t whole = c->frames * c->tokens * c->scan.iterations, rest = n % whole;
+    mlo_place p;
+    p.group = n / whole;
+    p.size = mlo_sooner(c->frames, s->frames - p.group * c->frames);
+    p.iteration = rest / (p.size * c->tokens); p.frame = rest / c->tokens % p.size; p.at = rest % c->tokens;
+    p.load = c->scan.iterations > 1 ? p.group * c->scan.iterations + p.iteration : 0;
+    p.first = c->scan.iterations > 1 ? rest % (p.size * c->tokens) == 0 : n == 0;
+    return p;
+}
+
+static mlo_token *mlo_token_of(const mlo_schedule *s, int element, int64_t n) { return &s->ring[(element == MLO_OUTSIDE ? s->c->n_element : element) * (s->mask + 1) + (n & s->mask)]; }
+static int64_t mlo_fired(const mlo_schedule *s, int element) { return s->fired[element == MLO_OUTSIDE ? s->c->n_element : element]; }
+
+/* Beat `at` of `beats` between the first and the last. */
+static int64_t mlo_beat_at(const int64_t when[2], int64_t at, int64_t beats) { return beats > 1 ? when[0] + (when[1] - when[0]) * at / (beats - 1) : when[1]; }
+
+/* ---- edges ----------------------------------------------------------------------------------------------------------------------- */
+
+/* When an edge's first and last beat of token n reach the consumer. A split's outputs have their parts of its token. */
+static void mlo_edge_arrives(const mlo_schedule *s, const mlo_edge *e, int64_t n, int64_t when[2]) {
+    const mlo_hw *c = s->c;
+    const mlo_token *t = mlo_token_of(s, e->from, n);
+    const mlo_way w = s->way[e - c->edge];
+    int64_t from = 0, all = w.beats_from;
+    if (e->from != MLO_OUTSIDE && !c->element[e->from].kernel) { all = mlo_last_dim(&c->element[e->from].site.in[0]) / e->lanes_from; from = e->from_port * w.beats_from; }
+    int64_t first = mlo_beat_at(t->out, from, all), last = mlo_beat_at(t->out, from + w.beats_from - 1, all);
+    if (w.up > 1) first = mlo_beat_at(t->out, from + w.up - 1, all);
+    when[0] = first + w.delay;
+    when[1] = mlo_later(last + w.delay + w.down - 1, when[0] + w.beats_to - 1);
+}
+
+/* ---- room ------------------------------------------------------------------------------------------------------------------------ */
+
+#define MLO_NOT_YET (-1)
+
+/* When an element's beat number x, counted from the first token on, leaves. */
+static int64_t mlo_leaves(const mlo_schedule *s, int i, int64_t x, int64_t beats) { return x < 0 ? 0 : mlo_beat_at(mlo_token_of(s, i, x / beats)->out, x % beats, beats); }
+
+/* When a norm's beat number x goes to the lanes: one after the other when the root is there, and as results leave. */
+static int64_t mlo_norm_goes(const mlo_schedule *s, int i, int64_t x, int64_t beats) {
+    return x < 0 ? 0 : mlo_later(mlo_token_of(s, i, x / beats)->next + 1 + x % beats, mlo_leaves(s, i, x - MLO_NORM_HOLDS, beats) + 1);
+}
+
+/* When an element can take the first beat of its next token, whatever comes. */
+static int64_t mlo_accepts(const mlo_schedule *s, int i) {
+    const mlo_element *e = &s->c->element[i];
+    const mlo_unit *u = &e->unit;
+    int64_t n = s->fired[i], before = n ? mlo_token_of(s, i, n - 1)->in[1] + 1 : 0, beats;
+    if (u->flow == MLO_FLOW_MATRIX) return n > 1 ? mlo_later(before, mlo_token_of(s, i, n - 2)->work + 1) : before;
+    if (u->flow == MLO_FLOW_ROWS) return s->rows[i] > 1 ? mlo_later(before, s->row[i][(s->rows[i] - 2) % MLO_ROWS_KEPT].score + 1) : before;
+    beats = e->kernel ? u->out.channels / u->out.lanes : mlo_last_dim(&e->site.in[0]) / u->out.lanes;
+    if (u->flow == MLO_FLOW_NORM) {
+        if (n > 1) before = mlo_later(before, mlo_token_of(s, i, n - 2)->work + 1);
+        return mlo_later(before, mlo_norm_goes(s, i, n * beats - (beats < 42 ? 3 * beats : beats + 84), beats) + 1);
+    }
+    return mlo_later(before, mlo_leaves(s, i, n * beats - (e->kernel ? u->latency : 1) - 1, beats) + 1);
+}
+
+/* When edge e's consumer takes its beat number `at`, counted from the first token on; MLO_NOT_YET if that depends on what has not been walked. */
+static int64_t mlo_edge_takes(const mlo_schedule *s, const mlo_edge *e, int64_t at, int64_t beats) {
+    if (at < 0) return 0;
+    int64_t n = at / beats, pass = n / s->c->tokens;
+    if (s->c->element[e->to].unit.whole_frame && e->to_port)            /* keys and values: two frames of them */
+        return pass < 2 ? 0 : s->fired[e->to] < (pass - 1) * s->c->tokens ? MLO_NOT_YET : s->frame_freed[e->to][e->to_port - 1][pass & 3];
+    if (n < s->fired[e->to]) return mlo_beat_at(mlo_token_of(s, e->to, n)->in, at % beats, beats);
+    return n == s->fired[e->to] ? mlo_accepts(s, e->to) + at % beats : MLO_NOT_YET;
+}
+
+/* The same for the loop's way out: beats that go round are taken when the next iteration takes them. */
+static int64_t mlo_loop_takes(const mlo_schedule *s, int64_t n, int64_t at) {
+    const mlo_hw *c = s->c;
+    int64_t beats = c->channels / c->lanes, held = c->feedback * beats + 4;
+    mlo_place p = mlo_place_of(s, n);
+    int64_t turn = p.size * c->tokens, begin = n - p.iteration * turn - p.frame * c->tokens - p.at;
+    if (p.iteration == c->scan.iterations - 1) return 0;
+    int64_t x = (n - begin) * beats + at - held;
+    if (x < 0) return 0;
+    n = begin + turn + x / beats;
+    return n < s->fired[c->n_element] ? mlo_beat_at(mlo_token_of(s, MLO_OUTSIDE, n)->out, x % beats, beats) : MLO_NOT_YET;
+}
+
+/* When the first and last beat of an element's next token can leave. 0: not known yet. */
+static int mlo_has_room(const mlo_schedule *s, int i, int64_t room[2]) {
+    const mlo_hw *c = s->c;
+    const int64_t n = mlo_fired(s, i);              /* < total */
+    room[0] = room[1] = 0;
+    if (s->free) return 1;
+    const int at = i == MLO_OUTSIDE ? c->n_element : i;
+    for (int k = s->begin[1][at]; k < s->begin[1][at + 1]; k++) {
+        const mlo_edge *e = &c->edge[s->order[1][k]];
+        const mlo_way w = s->way[e - c->edge];
+        int64_t first, last;
+        if (e->to == MLO_OUTSIDE) { first = mlo_loop_takes(s, n, 0); last = mlo_loop_takes(s, n, w.beats_to - w.down); }
+        else { first = mlo_edge_takes(s, e, n * w.beats_to - w.held, w.beats_to); last = mlo_edge_takes(s, e, n * w.beats_to + w.beats_to - w.down - w.held, w.beats_to); }
+        if (first == MLO_NOT_YET || last == MLO_NOT_YET) return 0;
+        room[0] = mlo_later(room[0], first - w.delay); room[1] = mlo_later(room[1], last - w.delay);
+    }
+    return 1;
+}
+
+/* ---- parameters ------------------------------------------------------------------------------------------------------------------ */
+
+/* The loader delivers the beats of one memory, from a cycle on. */
+static int64_t mlo_loader_deliver(mlo_schedule *s, int64_t beats, int64_t from) {
+    int64_t rate = s->c->rate, most = (int64_t)MLO_LOADER_BEATS * 256;
+    if (s->c->read_latency > MLO_LOADER_BEATS - MLO_LOADER_BURST) rate = mlo_sooner(rate, (MLO_LOADER_BEATS - MLO_LOADER_BURST) * 256 / s->c->read_latency);
+    if (from > s->clock) { s->stock = mlo_sooner(most, s->stock + (from - s->clock) * rate); s->clock = from; }
+    int64_t take = beats;
+    if (s->stock + beats * rate < beats * 256) take = (beats * 256 - s->stock + rate - 1) / rate;
+    s->stock = mlo_later(0, mlo_sooner(most, s->stock + take * rate - beats * 256));
+    return s->clock += take;
+}
+
+/* Tells of an element's parameters, a memory at a time. */
+static void mlo_loaded(const mlo_schedule *s, int memory, int64_t load, int64_t begin) {
+    int i = 0;
+    while (s->first_memory[i + 1] <= memory) i++;
+    if (!s->seen || load >= s->loads) return;
+    const mlo_moment what = { i, load % s->c->scan.iterations, load / s->c->scan.iterations * s->c->frames, -1, begin, s->clock };
+    s->seen(s->user, &what);
+}
+
+/* When memory k of iteration `load` is there; MLO_NOT_YET if a bank on the way to it is not known to be free. */
+static int64_t mlo_loader_ready(mlo_schedule *s, int k, int64_t load) {
+    for (const int64_t want = load * s->n_memory + k; s->loaded <= want; s->loaded++) {
+        int64_t at = s->loaded / s->n_memory; int memory = (int)(s->loaded % s->n_memory);
+        const int resident = s->resident[memory];
+        if (resident && at >= s->c->scan.iterations) { s->ready[memory][at & 3] = 0; continue; }
+        if (at > 1 && !resident && s->begun[memory] < at) return MLO_NOT_YET;
+        const int64_t begin = mlo_later(s->clock, at > 1 && !resident ? s->freed[memory][(at - 1) & 3] + 1 : 0);
+        s->ready[memory][at & 3] = mlo_loader_deliver(s, s->beats[memory], begin);
+        mlo_loaded(s, memory, at, begin);
+    }
+    return s->ready[k][load & 3];
+}
+
+/* Parameters of an element's token that begins an iteration: when its memories are there. 0: not known yet. */
+static int mlo_parameters(mlo_schedule *s, int i, const mlo_place *p, int64_t ready[MLO_UNIT_MEMORIES]) {
+    for (int k = 0; k < MLO_UNIT_MEMORIES; k++) ready[k] = 0;
+    for (int k = 0; k < s->c->element[i].unit.n_memory && p->first; k++) if ((ready[k] = mlo_loader_ready(s, s->first_memory[i] + k, p->load)) == MLO_NOT_YET) return 0;
+    return 1;
+}
+
+/* Memory k of the element moves to the bank of this iteration. */
+static void mlo_begins(mlo_schedule *s, int i, int k, const mlo_place *p, int64_t when) {
+    if (!p->first || k >= s->c->element[i].unit.n_memory) return;
+    s->freed[s->first_memory[i] + k][p->load & 3] = when;
+    s->begun[s->first_memory[i] + k] = p->load + 1;
+}
+
+/* ---- firing ---------------------------------------------------------------------------------------------------------------------- */
+
+/* What a token meets at an element. */
+typedef struct { int64_t n, arrives[2], room[2], ready[MLO_UNIT_MEMORIES], frame[2]; mlo_place at; } mlo_meet;
+
+/* Time that went by between the last beats of two tokens: work, then room (ideal: when the last beat would have left otherwise), then
+ * parameters; what is left is input's. */
+static void mlo_spend(mlo_schedule *s, int i, const mlo_meet *x, const mlo_token *t, int64_t busy, int64_t ideal, int64_t parameters) {
+    mlo_spent *to = &s->p->spent[i];
+    int64_t before = x->n ? mlo_token_of(s, i, x->n - 1)->out[1] : 0, idle = mlo_later(0, t->out[1] - before - busy);
+    int64_t blocked = mlo_sooner(idle, t->out[1] - ideal);
+    to->busy += busy; to->blocked += blocked; to->parameters += mlo_sooner(idle - blocked, mlo_later(0, parameters));
+}
+
+static void mlo_fire_beats(mlo_schedule *s, int i, const mlo_meet *x, mlo_token *t) {
+    const mlo_element *e = &s->c->element[i];
+    int64_t beats = e->kernel ? e->unit.out.channels / e->unit.out.lanes : mlo_last_dim(&e->site.in[0]) / e->unit.out.lanes, latency = e->kernel ? e->unit.latency : 1, shift = 0, waits = 0;
+    t->in[0] = mlo_later(x->arrives[0], mlo_accepts(s, i));
+    if (e->kernel && x->at.first) {
+        shift = 1;
+        for (int k = 0; k < e->unit.n_memory; k++) waits = mlo_later(waits, x->ready[k] - t->in[0] - 2 - (k ? latency - 2 : 0));
+        for (int k = 0; k < e->unit.n_memory; k++) mlo_begins(s, i, k, &x->at, t->in[0] + 1 + (k ? latency - 2 : 0));
+    }
+    t->in[1] = mlo_later(x->arrives[1], t->in[0] + shift + waits + beats - 1);
+    int64_t first = t->in[0] + shift + waits + latency, last = mlo_later(t->in[1] + latency, first + beats - 1);
+    t->out[0] = mlo_later(first, x->room[0]);
+    t->out[1] = mlo_later(mlo_later(last, x->room[1]), t->out[0] + beats - 1);
+    t->in[1] = mlo_later(t->in[1], mlo_leaves(s, i, x->n * beats + beats - 1 - latency - 1, beats) + 1);
+    mlo_spend(s, i, x, t, beats, last, waits);
+}
+
+/* Results in the pipeline behind the sums. When those cannot leave, nothing moves: the last sum is made when the result so many before it leaves. */
+static int64_t mlo_matrix_holds(const mlo_unit *u) { return u->latency / (u->in[0].channels / u->in[0].lanes) + 2; }
+static void mlo_matrix_freezes(mlo_schedule *s, int i, int64_t n) {
+    const mlo_unit *u = &s->c->element[i].unit;
+    mlo_token *t = mlo_token_of(s, i, n);
+    int64_t beats = u->out.channels / u->out.lanes;
+    t->work = mlo_later(t->work, mlo_leaves(s, i, n * beats + beats - 1 - mlo_matrix_holds(u), beats));
+}
+
+static void mlo_fire_matrix(mlo_schedule *s, int i, const mlo_meet *x, mlo_token *t) {
+    const mlo_unit *u = &s->c->element[i].unit;
+    int64_t in = u->in[0].channels / u->in[0].lanes, to_sum = u->latency - 9 - (u->n_memory > 2), start, waits = 0;
+    t->in[0] = mlo_later(x->arrives[0], mlo_accepts(s, i));
+    t->in[1] = mlo_later(x->arrives[1], t->in[0] + in - 1);
+    start = mlo_later(t->in[1], x->n ? mlo_token_of(s, i, x->n - 1)->work : 0) + 1;
+    if (x->at.first) {
+        mlo_begins(s, i, 0, &x->at, start); mlo_begins(s, i, 1, &x->at, start + to_sum); mlo_begins(s, i, 2, &x->at, start + to_sum + 8);
+        start++;
+        waits = mlo_later(mlo_later(x->ready[0], x->ready[1] - to_sum), x->ready[2] - in - to_sum - 8) + 1 - start;
+        start += mlo_later(0, waits);
+    }
+    int64_t first = start + in - 1 + u->latency, last = start + u->interval - 1 + u->latency;
+    t->out[0] = mlo_later(first, x->room[0]);
+    t->out[1] = mlo_later(last + mlo_later(0, t->out[0] - first - in * mlo_matrix_holds(u)), x->room[1]);
+    t->work = start + u->interval - 1;
+    mlo_matrix_freezes(s, i, x->n);
+    mlo_spend(s, i, x, t, u->interval, last, waits);
+}
+
+static void mlo_fire_norm(mlo_schedule *s, int i, const mlo_meet *x, mlo_token *t) {
+    const mlo_unit *u = &s->c->element[i].unit;
+    const mlo_token *before = x->n ? mlo_token_of(s, i, x->n - 1) : NULL;
+    int64_t beats = u->in[0].channels / u->in[0].lanes, finish = u->latency - 55 - beats - mlo_clog2(u->pe), sum, taken, waits = 0;
+    t->in[0] = mlo_later(x->arrives[0], mlo_accepts(s, i));
+    t->in[1] = mlo_later(x->arrives[1], t->in[0] + beats - 1);
+    sum = mlo_later(t->in[1] + 3 + mlo_clog2(u->pe), before ? before->work + 1 : 0);
+    if (x->at.first) {
+        mlo_begins(s, i, 1, &x->at, sum);
+        waits = mlo_later(0, x->ready[1] - sum - 1);
+    }
+    t->work = mlo_later(sum + finish + waits, before ? before->next + 1 : 0);          /* the root begins */
+    t->next = taken = mlo_later(t->work + 42, mlo_norm_goes(s, i, x->n * beats - 1, beats));        /* the lanes begin */
+    int64_t first = taken + 10, late = 0;
+    if (x->at.first) {
+        mlo_begins(s, i, 0, &x->at, taken + 3);
+        late = 1 + mlo_later(0, x->ready[0] - taken - 5);
+    }
+    t->out[0] = mlo_later(first + late, x->room[0]);
+    t->out[1] = mlo_later(t->out[0] + beats - 1, x->room[1]);
+    mlo_spend(s, i, x, t, beats, first + late + beats - 1, waits + late);
+}
+
+/* A row of attention: the query is complete at `query`. */
+static mlo_scored mlo_fire_row(mlo_schedule *s, int i, const mlo_meet *x, int64_t query, int64_t constants, int64_t room, int64_t *busy) {
+    const mlo_unit *u = &s->c->element[i].unit;
+    const mlo_scored none = { 0, 0, 0, 0, 0, 0 };
+    int64_t r = s->rows[i]++, groups = u->rows.groups, work = groups * u->rows.steps, at;
+    const mlo_scored *rows = s->row[i], *before = r ? &rows[(r - 1) % MLO_ROWS_KEPT] : &none;
+    mlo_scored *to = &s->row[i][r % MLO_ROWS_KEPT], now;
+    #define MLO_ROW(n) (&rows[(n) % MLO_ROWS_KEPT])
+    now.begin = mlo_later(before->score, mlo_later(query, x->frame[0]));
+    now.score = now.begin + work;
+    at = r * groups + groups - 1 - u->rows.queue;
+    if (at >= 0 && at / groups < r) now.score = mlo_later(now.score, MLO_ROW(at / groups)->first + at % groups * u->rows.exps + u->rows.steps);
+    now.score = mlo_later(now.score, constants);
+    if (r >= 4) now.score = mlo_later(now.score, MLO_ROW(r - 4)->taken + 1);
+    now.first = mlo_later(now.score + u->rows.to_max, s->softmax[i]);
+    at = r * groups - u->rows.ring;
+    if (at >= 0) now.first = mlo_later(now.first, MLO_ROW(at / groups)->mix + 1);
+    if (r >= u->rows.waiting) now.first = mlo_later(now.first, MLO_ROW(r - u->rows.waiting)->accept + 1);
+    now.taken = now.first + (groups - 1) * u->rows.exps;
+    at += groups - 1;
+    if (at >= 0) now.taken = mlo_later(now.taken, MLO_ROW(at / groups)->mix + 1 + at % groups * u->rows.exps);
+    s->softmax[i] = now.taken + u->rows.exps;
+    now.accept = now.taken + u->rows.to_sum + u->rows.exps;
+    if (r) now.accept = mlo_later(now.accept, mlo_later(before->accept + u->rows.divide, r > 1 ? MLO_ROW(r - 2)->mix : 0) + 1);
+    now.mix = mlo_later(mlo_later(mlo_later(now.accept + u->rows.divide, before->mix), x->frame[1]), room) + work;
+    /* the multipliers of scores and of sums are one kernel's: where both work, it is busy once. If scores wait, then before their last step. */
+    int64_t both = 0;
+    for (int64_t k = r - 1; k >= 0 && k > r - MLO_ROWS_KEPT && MLO_ROW(k)->mix > now.begin; k--) {
+        const int64_t end = MLO_ROW(k)->mix, begin = end - work;
+        both += mlo_later(0, mlo_sooner(now.begin + work - 1, end) - mlo_later(now.begin, begin)) + (now.score > begin && now.score <= end);
+    }
+    #undef MLO_ROW
+    *busy += 2 * work - both;
+    *to = now;
+    return now;
+}
+
+static void mlo_fire_rows(mlo_schedule *s, int i, const mlo_meet *x, mlo_token *t) {
+    const mlo_unit *u = &s->c->element[i].unit;
+    int64_t steps = u->rows.steps, heads = u->rows.heads, beats = heads * steps, accepts = mlo_accepts(s, i), at, room, constants = 0, last, busy = 0;
+    mlo_scored row = { 0, 0, 0, 0, 0, 0 };
+    t->in[0] = mlo_later(x->arrives[0], accepts);
+    for (int64_t h = 0; h < heads; h++) {
+        int64_t r = s->rows[i], query = mlo_later(s->query[i] + steps, mlo_beat_at(x->arrives, (h + 1) * steps - 1, beats));
+        if (r > 1) query = mlo_later(query, s->row[i][(r - 2) % MLO_ROWS_KEPT].score + steps);
+        s->query[i] = query;
+        if (x->at.first && !h) {
+            int64_t fetch = mlo_later(query, r ? s->row[i][(r - 1) % MLO_ROWS_KEPT].score : 0);
+            mlo_begins(s, i, 0, &x->at, fetch + 1);
+            constants = mlo_later(fetch, x->ready[0]) + 3;
+        }
+        at = x->n * beats + (h + 1) * steps - 1 - u->rows.held;
+        room = at >= 0 && at / beats < x->n ? mlo_beat_at(mlo_token_of(s, i, at / beats)->out, at % beats, beats) + 1 - (steps - 1) * u->rows.groups : 0;
+        row = mlo_fire_row(s, i, x, query, h ? 0 : constants, room, &busy);
+        if (!h) t->out[0] = row.mix - (steps - 1) * u->rows.groups + u->rows.to_out;
+    }
+    t->in[1] = mlo_later(s->query[i], t->in[0] + beats - 1);
+    last = row.mix + u->rows.to_out;
+    t->out[0] = mlo_later(t->out[0], x->room[0]);
+    t->out[1] = mlo_later(mlo_later(last, x->room[1]), t->out[0] + beats - 1);
+    if (x->at.at == s->c->tokens - 1) {
+        int64_t next = x->n / s->c->tokens + 2;
+        s->frame_freed[i][0][next & 3] = row.score + 1; s->frame_freed[i][1][next & 3] = row.mix + 1;
+    }
+    mlo_spend(s, i, x, t, busy, last, constants ? x->ready[0] - s->query[i] : 0);
+}
+
+/* The loop's way in: the first iteration comes from outside, others from the feedback. 0: not known yet. */
+static int mlo_fire_entry(mlo_schedule *s) {
+    const mlo_hw *c = s->c;
+    const int64_t n = s->fired[c->n_element], beats = c->channels / c->lanes;
+    const int end = c->edge[c->n_edge - 1].from;
+    int64_t room[2], first, last;
+    if (n >= s->total || !mlo_has_room(s, MLO_OUTSIDE, room)) return 0;
+    mlo_place p = mlo_place_of(s, n);
+    if (p.iteration == 0) {
+        first = (p.group * c->frames * c->tokens + p.frame * c->tokens + p.at) * beats + beats + 3;
+        last = first + beats - 1;
+    } else {
+        if (mlo_fired(s, end) <= n - p.size * c->tokens) return 0;
+        const mlo_token *from = mlo_token_of(s, end, n - p.size * c->tokens);
+        first = from->out[0] + 4; last = from->out[1] + 4;
+    }
+    mlo_token *t = mlo_token_of(s, MLO_OUTSIDE, n);
+    t->out[0] = mlo_later(mlo_later(first, room[0]), n ? mlo_token_of(s, MLO_OUTSIDE, n - 1)->out[1] + 1 : 0);
+    t->out[1] = mlo_later(mlo_later(last, room[1]), t->out[0] + beats - 1);
+    s->fired[c->n_element]++;
+    return 1;
+}
+
+/* What the element's next token meets. 0: not known yet. */
+static int mlo_meets(mlo_schedule *s, int i, mlo_meet *x) {
+    const mlo_hw *c = s->c;
+    int64_t when[2];
+    x->n = s->fired[i];
+    x->arrives[0] = x->arrives[1] = x->frame[0] = x->frame[1] = 0;
+    if (x->n >= s->total) return 0;
+    x->at = mlo_place_of(s, x->n);
+    for (int k = s->begin[0][i]; k < s->begin[0][i + 1]; k++) {
+        const mlo_edge *e = &c->edge[s->order[0][k]];
+        int frame = c->element[i].unit.whole_frame && e->to_port;
+        int64_t n = frame ? x->n - x->at.at + c->tokens - 1 : x->n;
+        if (mlo_fired(s, e->from) <= n) return 0;
+        mlo_edge_arrives(s, e, n, when);
+        if (frame) x->frame[e->to_port - 1] = when[1];
+        else { x->arrives[0] = mlo_later(x->arrives[0], when[0]); x->arrives[1] = mlo_later(x->arrives[1], when[1]); }
+    }
+    return mlo_has_room(s, i, x->room) && mlo_parameters(s, i, &x->at, x->ready);
+}
+
+/* Beats that were taken later than they came held their producer back, whose next token, where there is no FIFO, has not fired yet. */
+static void mlo_held_back(mlo_schedule *s, int i, const mlo_meet *x, const mlo_token *t) {
+    for (int k = s->begin[0][i]; k < s->begin[0][i + 1]; k++) {
+        const mlo_edge *e = &s->c->edge[s->order[0][k]];
+        int64_t when[2];
+        if (e->fifo || e->from == MLO_OUTSIDE || (s->c->element[i].unit.whole_frame && e->to_port)) continue;
+        mlo_edge_arrives(s, e, x->n, when);
+        mlo_token *from = mlo_token_of(s, e->from, x->n);
+        if (t->in[0] > when[0]) from->out[0] = mlo_sooner(from->out[0] + t->in[0] - when[0], from->out[1] + mlo_later(0, t->in[1] - when[1]));
+        if (t->in[1] > when[1]) { from->out[1] += t->in[1] - when[1]; s->p->spent[e->from].blocked += t->in[1] - when[1]; }
+        if (s->c->element[e->from].unit.flow == MLO_FLOW_MATRIX) mlo_matrix_freezes(s, e->from, x->n);
+    }
+}
+
+/* Tells of a token that an element is done with. */
+static void mlo_passed(mlo_schedule *s, int i, const mlo_meet *x, const mlo_token *t) {
+    const mlo_hw *c = s->c;
+    const mlo_unit *u = &c->element[i].unit;
+    const int64_t frame = x->at.group * c->frames + x->at.frame, before = x->n ? mlo_token_of(s, i, x->n - 1)->out[1] : 0;
+    const mlo_moment what = { i, x->at.iteration, frame, x->at.at, u->flow == MLO_FLOW_MATRIX ? t->work - u->interval + 1 : mlo_later(t->in[0], before), t->out[1] };
+    if (s->seen) s->seen(s->user, &what);
+    if (i == c->edge[c->n_edge - 1].from && x->at.iteration == c->scan.iterations - 1 && x->at.at == c->tokens - 1) s->p->frame_done[frame] = t->out[1] + 4;
+}
+
+/* An element handles all the tokens it can. */
+static int mlo_fire(mlo_schedule *s, int i) {
+    int any = 0;
+    for (mlo_meet x; mlo_meets(s, i, &x); any = 1) {
+        mlo_token *t = mlo_token_of(s, i, x.n);
+        switch (s->c->element[i].unit.flow) {
+        case MLO_FLOW_MATRIX: mlo_fire_matrix(s, i, &x, t); break;
+        case MLO_FLOW_NORM:   mlo_fire_norm(s, i, &x, t); break;
+        case MLO_FLOW_ROWS:   mlo_fire_rows(s, i, &x, t); break;
+        default:              mlo_fire_beats(s, i, &x, t); break;
+        }
+        s->fired[i]++;
+        mlo_held_back(s, i, &x, t);
+        mlo_passed(s, i, &x, t);
+        s->free = 0;
+    }
+    return any;
+}
+
+/* Until all tokens are through. If nothing can fire, FIFOs are too shallow for what this model knows of them: then one token goes as if they were deep. */
+static void mlo_schedule_run(mlo_schedule *s) {
+    const mlo_hw *c = s->c;
+    const int end = c->edge[c->n_edge - 1].from;
+    for (int stuck = 0; s->fired[end] < s->total && stuck < 2; ) {
+        int any = 0;
+        while (mlo_fire_entry(s)) { any = 1; s->free = 0; }
+        for (int i = 0; i < c->n_element; i++) any |= mlo_fire(s, i);
+        stuck = any ? 0 : stuck + 1;
+        s->free = stuck;
+    }
+}
+
+/* ---- the prediction -------------------------------------------------------------------------------------------------------------- */
+
+static void mlo_schedule_edges(mlo_schedule *s) {
+    const mlo_hw *c = s->c;
+    for (int k = 0; k < c->n_edge; k++) s->way[k] = mlo_way_of(c, &c->edge[k]);
+    for (int side = 0, n = 0; side < 2; side++, n = 0) for (int i = 0; i <= c->n_element; i++) {
+        s->begin[side][i] = n;
+        for (int k = 0; k < c->n_edge; k++) if ((side ? c->edge[k].from : c->edge[k].to) == (i < c->n_element ? i : MLO_OUTSIDE)) s->order[side][n++] = k;
+        s->begin[side][i + 1] = n;
+    }
+}
+
+static void mlo_schedule_begin(mlo_schedule *s) {
+    const mlo_hw *c = s->c;
+    mlo_schedule_edges(s);
+    for (int i = 0; i < c->n_element; i++) {
+        s->first_memory[i] = s->n_memory;
+        for (int k = 0; k < c->element[i].unit.n_memory; k++) { s->resident[s->n_memory] = (char)mlo_is_resident(&c->element[i]); s->beats[s->n_memory++] = mlo_memory_beats(&c->element[i].unit.memory[k], c->axi_bits); }
+    }
+    s->first_memory[c->n_element] = s->n_memory;
+    s->loads = (s->frames + c->frames - 1) / c->frames * c->scan.iterations;
+    s->clock = c->read_latency + 8;
+}
+
+static void mlo_schedule_end(mlo_schedule *s) {
+    const mlo_hw *c = s->c;
+    mlo_prediction *p = s->p;
+    const int64_t g = c->frames, frames = s->frames;
+    p->cycles = p->frame_done[frames - 1];
+    p->interval = frames >= 2 * g && frames % g == 0 ? (p->frame_done[frames - 1] - p->frame_done[g - 1]) / (frames - g) : p->cycles / frames;
+    for (int i = 0; i < c->n_element; i++) {
+        mlo_spent *to = &p->spent[i];
+        to->input = mlo_later(0, p->cycles - to->busy - to->blocked - to->parameters);
+    }
+}
+
+/* Cycles of a run of `frames` frames of the longest length. */
+static int mlo_predict_seen(mlo *m, const mlo_hw *c, int64_t frames, mlo_prediction *p, mlo_moment_seen seen, void *user) {
+    int64_t length = 64;
+    while (length < 4 * (c->frames + 2) * c->tokens) length *= 2;
+    size_t memories = MLO_CORE_MOST * MLO_UNIT_MEMORIES;
+    mlo_schedule *s = (mlo_schedule *)mlo_scratch(m, 1, sizeof *s);
+    if (!s) return (int)m->error.code;
+    memset(s, 0, sizeof *s);
+    s->c = c; s->frames = frames; s->total = frames * c->tokens * c->scan.iterations; s->mask = length - 1; s->p = p; s->seen = seen; s->user = user;
+    s->ring = (mlo_token *)mlo_scratch(m, (size_t)(c->n_element + 1) * (size_t)length, sizeof *s->ring);
+    s->ready = (int64_t (*)[4])mlo_scratch(m, 2 * memories + memories / 4, sizeof *s->ready);
+    p->frame_done = MLO_NEW_N(m, int64_t, (size_t)frames); p->spent = MLO_NEW_N(m, mlo_spent, MLO_CORE_MOST);
+    if (s->ring && s->ready && p->frame_done && p->spent) {
+        memset(s->ready, 0, (2 * memories + memories / 4) * sizeof *s->ready);
+        s->freed = s->ready + memories; s->begun = (int64_t *)(s->freed + memories);
+        mlo_schedule_begin(s);
+        mlo_schedule_run(s);
+        mlo_schedule_end(s);
+    }
+    mlo_scratch_free(m, s->ring); mlo_scratch_free(m, s->ready); mlo_scratch_free(m, s);
+    return (int)m->error.code;
+}
+static int mlo_predict(mlo *m, const mlo_hw *c, int64_t frames, mlo_prediction *p) { return mlo_predict_seen(m, c, frames, p, NULL, NULL); }
+
+/* Is the steady interval another one than that of the first frames? Frames overlap; resident parameters are there. */
+static int mlo_core_warms(const mlo_hw *c) { return c->frames > 1 || mlo_core_resident_beats(c); }
+
+/* A run of as many frames as can be in flight; its interval is that of many more, where that differs. */
+static int mlo_predict_steady(mlo *m, const mlo_hw *c, mlo_prediction *p) {
+    mlo_prediction twice;
+    if (mlo_predict(m, c, c->frames, p) || (mlo_core_warms(c) && mlo_predict(m, c, 2 * c->frames, &twice))) return (int)m->error.code;
+    if (mlo_core_warms(c)) p->interval = twice.interval;
+    return 0;
+}
+
+static void mlo_spent_json(const mlo_spent *s, mlo_text *t) {
+    mlo_printf(t, "\"busy\":%lld,\"starved_parameters\":%lld,\"starved_input\":%lld,\"blocked\":%lld", (long long)s->busy, (long long)s->parameters, (long long)s->input, (long long)s->blocked);
+}

@@ -1,0 +1,99 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""Predicted cycles against simulated ones: the whole run and every kernel, on combinations of model, folding, frames and memory that are drawn by
+the date of the run (SEED=N repeats one).
+
+    python tests/test_predict.py path/to/mlo [NAME ...]
+
+A prediction p of c simulated cycles is off by |p - c| / c, which must be at most 1 %; so must every kernel's busy cycles. Why the others wait is a
+matter of beats, and the prediction's schedule is of tokens: on average over the kernels, starved and blocked cycles may differ by 5 % of the run.
+make bench (predict) draws more than sixty."""
+import datetime
+import json
+import os
+import random
+import shutil
+import encoders
+import harness as t
+
+SEED = int(os.environ.get("SEED") or datetime.date.today().strftime("%Y%m%d"))
+MOST, CAUSES = 0.01, 0.05
+GIVEN = "bert-tiny", "bert-tiny-mask", "vit-tiny"
+os.environ.setdefault("MAKEFLAGS", "-j2 -- OPT_FAST=-O0 OPT_GLOBAL=-O0 OPT_SLOW=-O0")      # what verilator gives to make: compiling takes longer than running here
+
+
+def draw_model(rng, small):
+    """A path, and what it is."""
+    if rng.random() < 0.3 and not small:
+        name = rng.choice(GIVEN)
+        return t.model(name), name
+    heads, head = rng.choice([1, 2, 3, 5]), rng.choice([4, 6, 8, 12])
+    e = encoders.Encoder(rng.choice([2, 3, 5]), rng.choice([20, 24, 30, 45, 48]), heads, head, rng.choice([36, 44, 50, 64]), rng.choice([1, 2, 5, 9] + [17, 24] * (not small)),
+                         rng.choice(["pre", "post"]), rng.choice(["Relu", "Gelu", "Silu"]), rng.random() < 0.3)
+    name = "%dx%d-%dx%d-%d-%dt-%s-%s" % (e.layers, e.hidden, e.heads, e.head, e.inner, e.tokens, e.norm, e.act) + "-mask" * e.mask
+    return t.write(name + ".onnx", e.model().SerializeToString()), name
+
+
+def draw_fold(rng, small):
+    pe, simd = rng.choice([2, 3, 4, 5, 6, 8, 12]), rng.choice([2, 3, 4, 6, 8, 12])
+    return ["--pe", pe, "--simd", simd, "--frames-in-flight", rng.choice([1, 1, 2, 2, 3]), "--axi-width", rng.choice([32, 64, 128, 128, 256])]
+
+
+def draw_run(rng, group, axi):
+    """Frames and a memory: half of them without limit, the others from scarce to ample."""
+    flags = ["--frames", rng.choice([1, group, 2 * group, 2 * group + 1]), "--axi-latency", rng.choice([1, 7, 7, 30, 64, 150])]
+    return flags + (["--bandwidth", "%.3g" % (axi / 8 * rng.choice([0.03, 0.06, 0.1, 0.2, 0.4, 0.8]))] if rng.random() < 0.6 else [])
+
+
+class Build:
+    """One core and the runs drawn for it."""
+    def __init__(self, rng, runs, small):
+        path, name = draw_model(rng, small)
+        fold = draw_fold(rng, small)
+        self.at, self.name = t.at("b%d" % rng.getrandbits(40)), name + " " + " ".join(str(f).replace("--", "").replace("frames-in-flight", "g").replace("axi-width", "axi") for f in fold)
+        t.good("compile", path, *fold, "-o", self.at)
+        self.manifest = json.loads(t.read(os.path.join(self.at, "manifest.json")))
+        self.runs = [draw_run(rng, self.manifest["frames_in_flight"], self.manifest["axi_bits"]) for _ in range(runs)]
+
+    def simulator(self):
+        """Icarus, unless what it would take is longer than compiling."""
+        cost = self.manifest["predicted_cycles"] * len(self.runs) * (self.manifest["multipliers"] + 100)
+        return ["--simulator", "verilator"] if shutil.which("verilator") and (cost > 8e6 or not shutil.which("iverilog")) else []
+
+    def simulated(self):
+        for flags in self.runs:
+            p = t.call("sim", self.at, *flags, *self.simulator(), timeout=1800)
+            if p.returncode: raise RuntimeError("%s: %s: status %d: %s" % (self.name, flags, p.returncode, p.stderr.decode(errors="replace")[-300:]))
+            yield flags, json.loads(p.stdout)
+        shutil.rmtree(self.at, True)
+
+
+def off(p, c): return abs(p - c) / max(1, c)
+
+
+def why(r):
+    """'' or what the prediction says otherwise."""
+    wrong = []
+    if off(r["predicted_cycles"], r["cycles"]) > MOST: wrong.append("cycles %d, predicted %d" % (r["cycles"], r["predicted_cycles"]))
+    for k in r["kernels"]:
+        if off(k["predicted"], k["busy"]) > MOST: wrong.append("%s busy %d, predicted %d" % (k["name"], k["busy"], k["predicted"]))
+    for cause, parts in ("starved", ("predicted_starved_parameters", "predicted_starved_input")), ("blocked", ("predicted_blocked",)):
+        each = [abs(sum(k[p] for p in parts) - k[cause]) for k in r["kernels"]]
+        if sum(each) > CAUSES * r["cycles"] * len(each): wrong.append("%s: off by %s" % (cause, each))
+    return "; ".join(wrong)
+
+
+def compare(builds, runs, small, seed):
+    """Yields name, flags, report and complaint of every combination."""
+    for i in range(builds):
+        b = Build(random.Random(seed * 1000 + i), runs, small)
+        for flags, r in b.simulated(): yield b.name, " ".join(map(str, flags)), r, why(r)
+
+
+def check_predictions():
+    if not shutil.which("iverilog") and not shutil.which("verilator"): return t.skip("predictions", "no simulator")
+    print("    SEED=%d" % SEED, flush=True)
+    for name, flags, r, complaint in compare(3, 2, True, SEED): t.case("predicted %d, simulated %d cycles: %s, %s" % (r["predicted_cycles"], r["cycles"], name, flags), complaint)
+
+
+if __name__ == "__main__": t.main(check_predictions)
