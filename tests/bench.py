@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 """make bench: how long mlo takes, how fast the core is, how fast it is simulated, how accurate. Prints tables; fails only when something does not run.
 
-    python tests/bench.py path/to/mlo [roll|stages|search|weights|core|base|synth24|simulators|bits|accuracy|minilm|stalls ...]
+    python tests/bench.py path/to/mlo [roll|stages|search|weights|core|base|synth24|predict|overlap|simulators|bits|accuracy|minilm|stalls ...]
 
 Cycles are exact and the same everywhere; seconds are this machine's. The limits that must hold are tests (tests/test_hardware.py, speed)."""
 import json
@@ -182,6 +182,43 @@ def bench_synth24():
         shutil.rmtree(d)
 
 
+def bench_predict():
+    """Combinations of model, folding, frames and memory, drawn by the date: off, as tests/test_predict.py judges it."""
+    import test_predict as predict
+    print("\npredicted against simulated cycles, SEED=%d" % predict.SEED)
+    row("simulated", "predicted", "off", "worst busy", "", widths=(12, 12, 9, 12, 3))
+    worst, count, bad = 0, 0, 0
+    for name, flags, r, why in predict.compare(16, 4, False, predict.SEED):
+        off, busy = 100 * (r["predicted_cycles"] / r["cycles"] - 1), max(100 * predict.off(k["predicted"], k["busy"]) for k in r["kernels"])
+        worst, count, bad = max(worst, abs(off)), count + 1, bad + bool(why)
+        print("%-12d%12d%+8.2f%%%11.2f%%   %s, %s%s" % (r["cycles"], r["predicted_cycles"], off, busy, name, flags, "   " + why if why else ""), flush=True)
+    print("%d combinations, the worst off by %.2f %%; %d not within what the test allows" % (count, worst, bad))
+
+
+def bench_overlap():
+    """What iterations and frames cost beside the busiest kernel's work, and how busy memory is where it is the limit."""
+    if not shutil.which("verilator"): return print("\noverlap: Verilator is not installed")
+    print("\nbert-tiny in Verilator, against bound = iterations x tokens x II: interval / bound for two frames, of the whole run what is allowed")
+    row("folding", "II", "in flight", "cycles", "predicted", "interval/bound", "of allowed")
+    for flags in ("--pe", 4, "--simd", 4), ("--pe", 8, "--simd", 8), ("--target-cycles", 60000), ("--target-cycles", 30000):
+        for g in 1, 2, 3:
+            d = t.at("overlap")
+            shutil.rmtree(d, True)
+            t.good("compile", t.model("bert-tiny"), *flags, "--frames-in-flight", g, "-o", d)
+            m, r = json.loads(t.read(os.path.join(d, "manifest.json"))), simulate(d, "--simulator", "verilator", "--frames", 2 * g if g > 1 else 1)
+            l, n, ii = m["iterations"], m["tokens"], m["interval_per_token"]
+            allowed = 2 * g * l * n * ii + (n + 10) * ii if g > 1 else l * (n + 7) * ii + n * ii + (200 * l if ii < 256 else 0)
+            row(" ".join(map(str, flags)), ii, g, r["cycles"], r["predicted_cycles"], "%.4f" % (r["interval"] / (l * n * ii)) if g > 1 else "", "%.3f" % (r["cycles"] / allowed))
+    print("\nbeats that came of those memory offered, latency 64, where parameters are the limit (two in flight, 4 x 4; from the first group's end on)")
+    row("bytes a cycle", "stalls", "cycles", "predicted", "busy")
+    t.good("compile", t.model("bert-tiny"), "--pe", 4, "--simd", 4, "--frames-in-flight", 2, "-o", t.at("overlap-memory"))
+    for bandwidth, stall in (0.25, 0), (0.25, 20), (0.5, 0), (0.5, 20):
+        r = simulate(t.at("overlap-memory"), "--simulator", "verilator", "--frames", 6, "--bandwidth", bandwidth, "--axi-latency", 64, "--stall", stall)
+        rate = max(1, int(bandwidth * 8 * 256 / r["memory"]["axi_bits"] + 0.5)) / 256
+        layers = json.loads(t.read(os.path.join(t.at("overlap-memory"), "manifest.json")))["iterations"]
+        row(bandwidth, "%d %%" % stall, r["cycles"], r["predicted_cycles"], "%.3f" % (layers * r["memory"]["beats_per_iteration"] / 2 / r["interval"] / rate))
+
+
 def bench_simulators():
     print("\nsimulated cycles per second of bert-tiny at 4 x 4 (the first line of Verilator: with compiling)")
     d = t.at("simulators")
@@ -296,7 +333,8 @@ def bench_minilm():
 
 
 def main():
-    for bench in bench_roll, bench_stages, bench_search, bench_weights, bench_core, bench_base, bench_synth24, bench_simulators, bench_bits, bench_accuracy, bench_minilm, bench_stalls:
+    for bench in (bench_roll, bench_stages, bench_search, bench_weights, bench_core, bench_base, bench_synth24, bench_predict, bench_overlap, bench_simulators, bench_bits, bench_accuracy, bench_minilm,
+                  bench_stalls):
         if not sys.argv[2:] or bench.__name__[6:] in sys.argv[2:]: bench()
 
 
