@@ -276,7 +276,7 @@ static const char *mlo_roll_stack(mlo_roller *r, mlo_value *const *value, int n,
     mlo_form f = mlo_form_of(value[0]);
     int constant = 1, nibbles = f.dtype == MLO_INT4 || f.dtype == MLO_UINT4;
     for (int k = 0; k < n; k++) constant &= value[k]->tensor != NULL;
-    int rows = !constant || f.rank < 1;                      /* parts get their axis before, or the stack is reshaped after */
+    int rows = !constant || f.rank < 1 || !mlo_form_count(&f);  /* parts get their axis before, or the stack is reshaped after; to Reshape, a size of 0 is no size */
     if (nibbles) f.dtype = MLO_INT8;
     const char *name = mlo_name_free(m, r->names, wanted), *rowed = rows ? name : mlo_name_free(m, r->names, mlo_format(m, "%s.rows", wanted));
     mlo_node *concat = rowed ? mlo_roll_node(r, "Concat", rowed) : NULL;

@@ -49,6 +49,12 @@ def numbers():
     return m
 
 
+def empty():
+    """Layers whose parameters have no elements."""
+    nodes = [n for k in range(3) for n in (N("MatMul", ["x%d" % k, "w%d" % k], ["m%d" % k]), N("Concat", ["m%d" % k, "x%d" % k], ["x%d" % (k + 1)], axis=1))]
+    return model(nodes, [info("x0", 1, 4)], [info("x3", 1, 4)], [("w%d" % k, np.zeros((4, 0), np.float32)) for k in range(3)])
+
+
 def attention(layers=2, cache=False):
     """One head: softmax(q k^T / 2 + mask) v, with what a cache adds as inputs and outputs of each layer."""
     nodes, init, inputs, outputs = [], [("half", np.float32(0.5)), ("eps", np.float32(1e-5)), ("shape", ints(1, -1, 4))], [info("x0", 1, 2, 4), info("keep", 1, 2, t=T.BOOL)], []
@@ -152,7 +158,7 @@ def products():
     return model(nodes + [N("Unknown", outs, ["y"], domain="own")], [info("x", 1)], [info("y")], init)
 
 
-SEEDS = {"residual": residual, "scoped": lambda: residual(3, True), "numbers": numbers, "taps": lambda: residual(3, False, True, True), "differs": lambda: residual(4, True, differs=1), "attention": attention, "cache": lambda: attention(2, True), "control": control,
+SEEDS = {"residual": residual, "scoped": lambda: residual(3, True), "numbers": numbers, "empty": empty, "taps": lambda: residual(3, False, True, True), "differs": lambda: residual(4, True, differs=1), "attention": attention, "cache": lambda: attention(2, True), "control": control,
          "repeated_scan": repeated_scan, "functions": functions, "shapes": shapes, "tensors": tensors, "external": external, "quantized": quantized, "products": products}
 
 
