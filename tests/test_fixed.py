@@ -307,9 +307,9 @@ def check_multipliers():
         top = t.read(os.path.join(path, "rtl/mlo_top.v")) if isinstance(t.read(os.path.join(path, "rtl/mlo_top.v")), str) else t.read(os.path.join(path, "rtl/mlo_top.v")).decode()
         shifts = len(re.findall(r"\.SHIFT\(1\)", top))
         note("%s: $mul cells of each variant of a module: %s" % (what, ", ".join("%s %s" % (k, sorted(v)) for k, v in sorted(by.items()) if sum(v))))
-        # one variant of mlo_requantize is attention's: it multiplies with 1 / the sum of the row's exponentials, which no scale makes a power of two
+        # one variant of mlo_requantize is attention's: it multiplies (in two halves) with 1 / the sum of the row's exponentials, which no scale makes a power of two
         quantizers = sorted(by["mlo_requantize"])
-        if none: t.case("no multiplier in a requantizer: " + what, "" if shifts == 6 and sum(by["mlo_add"]) == 0 and sum(by["mlo_mvu"]) == 0 and "mlo_requant" not in by and sum(quantizers) == 1 and len(quantizers) > 1 else "%s, %d units without" % (by, shifts))
+        if none: t.case("no multiplier in a requantizer: " + what, "" if shifts == 6 and sum(by["mlo_add"]) == 0 and sum(by["mlo_mvu"]) == 0 and "mlo_requant" not in by and sum(n > 0 for n in quantizers) == 1 and len(quantizers) > 1 else "%s, %d units without" % (by, shifts))
         else: t.case("and there are some with " + what, "" if shifts == 0 and min(by["mlo_add"]) > 0 and min(quantizers) > 0 else str(by))
 
 
