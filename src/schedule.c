@@ -443,7 +443,8 @@ static void mlo_passed(mlo_schedule *s, int i, const mlo_meet *x, const mlo_toke
     const mlo_hw *c = s->c;
     const mlo_unit *u = &c->element[i].unit;
     const int64_t frame = x->at.group * c->frames + x->at.frame, before = x->n ? mlo_token_of(s, i, x->n - 1)->out[1] : 0;
-    const mlo_moment what = { i, x->at.iteration, frame, x->at.at, u->flow == MLO_FLOW_MATRIX ? t->work - u->interval + 1 : mlo_later(t->in[0], before), t->out[1] };
+    const int matrix = u->flow == MLO_FLOW_MATRIX;      /* its multipliers' cycles, without what is in its pipeline */
+    const mlo_moment what = { i, x->at.iteration, frame, x->at.at, matrix ? t->work - u->interval + 1 : mlo_later(t->in[0], before), matrix ? t->work + 1 : t->out[1] };
     if (s->seen) s->seen(s->user, &what);
     if (i == c->edge[c->n_edge - 1].from && x->at.iteration == c->scan.iterations - 1 && x->at.at == c->tokens - 1) s->p->frame_done[frame] = t->out[1] + 4;
 }
