@@ -178,7 +178,7 @@ def check_hangs():
 
 
 def depths(path):
-    return {name: (old, int(old[1])) for name, old in ((n, re.search(r"\.DEPTH\((\d+)\)\) u_%s " % n, t.read(os.path.join(path, "rtl/mlo_top.v")).decode())) for n in ("attention_0_in0_fifo", "add_0_in1_fifo", "feedback"))}
+    return {name: (old, int(old[1])) for name, old in ((n, re.search(r"\.DEPTH\((\d+)\)\) u_%s " % n, t.read(os.path.join(path, "rtl/mlo_top.v")).decode())) for n in ("attention_0_in0_fifo", "add_0_in1_fifo"))}
 
 
 def check_fifos():
@@ -189,7 +189,7 @@ def check_fifos():
     whole = json.loads(t.good("sim", good, *flags))
     peaks = {f["name"]: f["peak"] for f in whole["fifos"]}
     print("    peaks %s" % {f["name"]: "%d of %d" % (f["peak"], f["depth"]) for f in whole["fifos"]}, flush=True)
-    for name, bus in ("attention_0_in0_fifo", "attention_0_in0"), ("add_0_in1_fifo", "add_0_in1"), ("feedback", "feed"):
+    for name, bus in ("attention_0_in0_fifo", "attention_0_in0"), ("add_0_in1_fifo", "add_0_in1"):
         found, depth = depths(good)[name]
         less = lambda n: spoiled(good, "rtl/mlo_top.v", found[0], found[0].replace("(%d)" % depth, "(%d)" % n))
         p = t.call("sim", less(peaks[bus] - 1), *flags)
