@@ -1,8 +1,8 @@
 /* base: memory, failure, strings, maps.
  *
  * in:  a handle.     out: blocks, interned strings, maps, growing buffers, all owned by the handle's arena.
- * invariant: every allocation of the library goes through mlo_alloc; nothing is freed before mlo_close, except that a pass may
- *     mark the arena and rewind what it made (mlo_mark / mlo_rewind). Sizes are multiplied with an overflow check.
+ * invariant: every allocation of the library goes through mlo_alloc, and is freed by mlo_close, or through mlo_scratch, and is freed early.
+ *     Sizes are multiplied with an overflow check.
  * example: return mlo_fail(m, MLO_E_SHAPE, node, "K=%d is not a multiple of SIMD=%d; try --simd 4", k, simd);
  * cost: a bump allocation; failing allocates nothing (the texts live inside the handle).
  *

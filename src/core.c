@@ -9,7 +9,7 @@ enum { MLO_OUTSIDE = -1, MLO_CORE_MOST = 96 };
 
 /* Where a kernel's parameters are. Layer: two banks on chip, every iteration's parameters come from memory in every iteration. Resident: a bank for
  * each iteration, loaded once; then the iterations there can be are a matter of building. A set of them: what a search may choose from. */
-enum { MLO_LAYER = 1, MLO_RESIDENT = 2 };
+enum { MLO_LAYER = 1, MLO_RESIDENT = 2, MLO_EITHER = MLO_LAYER | MLO_RESIDENT };
 
 typedef struct {
     mlo_node *node; const char *name;
@@ -225,6 +225,7 @@ static int64_t mlo_core_beats(const mlo_hw *c) {
 
 /* Of those, the ones of resident kernels: read once. The others are read in every iteration. */
 static int mlo_is_resident(const mlo_element *e) { return e->memory == MLO_RESIDENT && e->unit.n_memory; }
+static const char *mlo_memory_name(const mlo_element *e) { return mlo_is_resident(e) ? "resident" : "layer"; }
 static int64_t mlo_core_resident_beats(const mlo_hw *c) {
     int64_t beats = 0;
     for (int i = 0; i < c->n_element; i++) if (mlo_is_resident(&c->element[i])) beats += mlo_unit_beats(&c->element[i].unit, c->axi_bits);
@@ -250,6 +251,12 @@ static int64_t mlo_memory_bits(const mlo_memory *k, int axi) {
 
 /* Banks of a kernel's parameter memories in a mode. */
 static int64_t mlo_banks(const mlo_hw *c, int memory) { return memory == MLO_RESIDENT ? c->scan.iterations : 2; }
+
+/* Cycles of an iteration per frame, once things flow: of the busiest kernel, which takes `pace` a token, or of `beats` of parameters, which frames share. */
+static int64_t mlo_steady_cycles(const mlo_hw *c, int64_t pace, int64_t beats) {
+    int64_t work = pace * c->tokens, load = (mlo_load_cycles(c, beats) + c->frames - 1) / c->frames;
+    return load > work ? load : work;
+}
 
 /* What a unit holds on chip: banks of parameters, and two frames of what it needs whole (keys and values, in groups of PE tokens).
  * A token or two inside every kernel are not counted. */

@@ -152,7 +152,7 @@ static void mlo_manifest_kernels(mlo_emitter *e) {
         mlo_puts(&e->t, ", \"scope\": ");
         const char *scope = mlo_meta_get(el->node->meta, el->node->n_meta, "mlo.scope");
         mlo_report_string(&e->t, scope ? scope : "");
-        mlo_printf(&e->t, ", \"memory\": \"%s\", \"lanes\": %d, \"bits\": %d, \"channels\": %lld, \"intermediates\": ", mlo_is_resident(el) ? "resident" : "layer", u->out.lanes, u->out.bits, (long long)u->out.channels);
+        mlo_printf(&e->t, ", \"memory\": \"%s\", \"lanes\": %d, \"bits\": %d, \"channels\": %lld, \"intermediates\": ", mlo_memory_name(el), u->out.lanes, u->out.bits, (long long)u->out.channels);
         mlo_element_intermediates(el, &e->t);
         mlo_puts(&e->t, ++n < kernels ? "},\n" : "}\n");
     }

@@ -82,11 +82,14 @@ static int mlo_fold_search(mlo *m, mlo_hw *c, const mlo_wish *w) {
 
 /* ---- folding JSON ------------------------------------------------------------------------------------------------------------------ */
 
+/* The search may choose from these; without one, layer where that is among them. */
+static void mlo_allow_memories(mlo_element *e, int memories) { e->memories = memories; e->memory = memories & MLO_LAYER ? MLO_LAYER : MLO_RESIDENT; }
+
 /* A mode of the parameter memories, or a set of them; 0: there is none of this name. */
 static int mlo_memory_named(mlo *m, const char *name, const char *whose) {
     if (mlo_eq(name, "layer")) return MLO_LAYER;
     if (mlo_eq(name, "resident")) return MLO_RESIDENT;
-    if (mlo_eq(name, "auto")) return MLO_LAYER | MLO_RESIDENT;
+    if (mlo_eq(name, "auto")) return MLO_EITHER;
     if (mlo_eq(name, "block")) mlo_fail_at(m, MLO_E_UNSUPPORTED, whose, "memory block (row blocks of a matrix over a tile of tokens) is not supported yet; layer, resident and auto are");
     else mlo_fail_at(m, MLO_E_USAGE, whose, "there is no memory %s; they are layer, resident, auto", name);
     return 0;
@@ -133,7 +136,7 @@ static int mlo_folding_entry(mlo *m, mlo_hw *c, const cJSON *entry) {
         const cJSON *memory = cJSON_GetObjectItemCaseSensitive(entry, "memory");
         used = 1;
         if (memory && !cJSON_IsString(memory)) return mlo_fail_at(m, MLO_E_FOLDING, entry->string, "memory must be \"layer\", \"resident\" or \"auto\"");
-        if (!m->error.code && memory && (e->memories = mlo_memory_named(m, memory->valuestring, entry->string)) != 0) e->memory = e->memories & MLO_LAYER ? MLO_LAYER : MLO_RESIDENT;
+        if (!m->error.code && memory) mlo_allow_memories(e, mlo_memory_named(m, memory->valuestring, entry->string));
         if (m->error.code) return (int)m->error.code;
         if (!e->kernel->simd_axis && cJSON_GetObjectItemCaseSensitive(entry, "SIMD") && simd != 1) { pe = cJSON_GetObjectItemCaseSensitive(entry, "PE") ? pe : simd; simd = 1; }
         if (e->kernel->simd_axis && !e->kernel->legal(&e->site, 1, simd))
@@ -187,7 +190,7 @@ static int mlo_fold_wish(mlo *m, mlo_wish *w) {
     long macs = mlo_opt_int(m, "budget-macs", 0, 1, LONG_MAX), bits = mlo_opt_int(m, "budget-bits", 0, 1, LONG_MAX), pe = mlo_opt_int(m, "pe", 0, 1, 65536), simd = mlo_opt_int(m, "simd", 0, 1, 65536);
     const char *memory = mlo_opt(m, "memory");
     w->memories = memory ? mlo_memory_named(m, memory, NULL) : MLO_LAYER;
-    int caps = pe || simd, slow = mlo_opt(m, "bandwidth") != NULL, any_memory = w->memories == (MLO_LAYER | MLO_RESIDENT);
+    int caps = pe || simd, slow = mlo_opt(m, "bandwidth") != NULL, any_memory = w->memories == MLO_EITHER;
     if (m->error.code) return (int)m->error.code;
     if (!!cycles + !!fps + caps > 1 || (caps && (macs || (bits && !any_memory)))) return mlo_fail_at(m, MLO_E_USAGE, NULL, "--pe/--simd, --target-cycles and --target-fps exclude each other, and --pe/--simd exclude budgets (--memory auto takes --budget-bits); give one");
     if (!!fps != !!mhz) return mlo_fail_at(m, MLO_E_USAGE, NULL, "--target-fps needs --clock-mhz, and the other way round");
@@ -198,8 +201,6 @@ static int mlo_fold_wish(mlo *m, mlo_wish *w) {
     if (fps && !w->target) return mlo_fail_at(m, MLO_E_FOLDING, NULL, "%ld frames per second at %ld MHz are more than a frame per cycle", fps, mhz);
     w->within.steady = MLO_UNLIMITED; w->within.multipliers = mlo_limit_of(macs); w->within.bits = mlo_limit_of(bits);
     w->search = w->target || macs || (bits && !any_memory) || (slow && !caps && !mlo_opt(m, "folding-json"));
-    w->memories_only = any_memory && !w->search;
-    w->search |= w->memories_only;
     w->any_frames = mlo_opt(m, "frames-in-flight") && mlo_eq(mlo_opt(m, "frames-in-flight"), "auto");
     return 0;
 }
@@ -213,11 +214,12 @@ static int mlo_fold_begin(mlo *m, mlo_hw *c, mlo_wish *w) {
     if (axi & (axi - 1)) return mlo_fail_at(m, MLO_E_USAGE, NULL, "--axi-width %ld is not a power of two", axi);
     c->axi_bits = (int)axi;
     if (m->error.code || mlo_core_bandwidth(m, c) || mlo_fold_caps(m, c, w->pe, w->simd)) return (int)m->error.code;
-    for (int i = 0; i < c->n_element; i++) { c->element[i].memories = w->memories; c->element[i].memory = w->memories & MLO_LAYER ? MLO_LAYER : MLO_RESIDENT; }
+    for (int i = 0; i < c->n_element; i++) mlo_allow_memories(&c->element[i], w->memories);
     if (json && mlo_fold_json(m, c, json)) return (int)m->error.code;
-    for (int i = 0; i < c->n_element; i++) {                  /* "auto" for one kernel is a search, too */
-        if (c->element[i].memories == (MLO_LAYER | MLO_RESIDENT) && !w->search) w->search = w->memories_only = 1;
-    }
+    int either = w->memories == MLO_EITHER;                   /* "auto" is a search, for one kernel, too */
+    for (int i = 0; i < c->n_element; i++) either |= c->element[i].memories == MLO_EITHER;
+    w->memories_only = either && !w->search;
+    w->search |= w->memories_only;
     return 0;
 }
 
@@ -271,8 +273,8 @@ static int mlo_fold(mlo *m) {
     for (int i = 0; i < c->n_element; i++) if (c->element[i].kernel)
         if (mlo_fold_note(m, c->element[i].node, "mlo.pe", c->element[i].unit.pe) || mlo_fold_note(m, c->element[i].node, "mlo.simd", c->element[i].unit.simd)) return (int)m->error.code;
     for (int i = 0; i < c->n_element; i++) if (c->element[i].kernel) {
-        mlo_node *n = c->element[i].node; int resident = mlo_is_resident(&c->element[i]);
-        if ((resident || mlo_meta_get(n->meta, n->n_meta, "mlo.memory")) && mlo_meta_put(m, &n->meta, &n->n_meta, "mlo.memory", resident ? "resident" : "layer")) return (int)m->error.code;
+        mlo_node *n = c->element[i].node;
+        if ((mlo_is_resident(&c->element[i]) || mlo_meta_get(n->meta, n->n_meta, "mlo.memory")) && mlo_meta_put(m, &n->meta, &n->n_meta, "mlo.memory", mlo_memory_name(&c->element[i]))) return (int)m->error.code;
     }
     for (int k = 0; k < c->n_edge; k++) if (c->edge[k].fifo && c->edge[k].to != MLO_OUTSIDE) {
         char key[32];

@@ -129,7 +129,7 @@ static int mlo_menu_make(mlo_space *s, mlo_menu *menu, const mlo_element *e) {
 static int mlo_search_begin(mlo *m, mlo_hw *c, int timed, mlo_space *s) {
     memset(s, 0, sizeof *s);
     s->m = m; s->c = c; s->timed = timed;
-    for (int i = 0; i < c->n_element; i++) s->thrifty |= c->element[i].memories == (MLO_LAYER | MLO_RESIDENT);
+    for (int i = 0; i < c->n_element; i++) s->thrifty |= c->element[i].memories == MLO_EITHER;
     for (int i = 0; i < c->n_element; i++) if (c->element[i].kernel && mlo_menu_make(s, &s->menu[i], &c->element[i])) return (int)m->error.code;
     return 0;
 }
@@ -153,10 +153,7 @@ static void mlo_plan_sum(const mlo_space *s, mlo_plan *p) {
         p->bits += c->bits; p->beats += c->beats;
         if (c->interval > p->pace) p->pace = c->interval;
     }
-    int64_t load = mlo_load_cycles(s->c, p->beats);
-    p->steady = p->pace * s->c->tokens;
-    load = (load + p->frames - 1) / p->frames;
-    if (load > p->steady) p->steady = load;
+    p->steady = mlo_steady_cycles(s->c, p->pace, p->beats);
 }
 
 static int mlo_plan_within(const mlo_plan *p, const mlo_limits *l) { return p->steady <= l->steady && p->price.multipliers <= l->multipliers && p->bits <= l->bits; }

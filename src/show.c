@@ -68,7 +68,7 @@ static void mlo_json_kernels(const mlo_view *v, mlo_text *t) {
         mlo_json_text(t, "scope", mlo_view_scope(e->node));
         mlo_printf(t, ",\"channels_in\":%lld,\"channels_out\":%lld,\"pe\":%d,\"simd\":%d,\"multipliers\":%lld,\"other_multipliers\":%lld,\"macs\":%lld,\"interval\":%lld,\"latency\":%lld,\"parameter_bytes\":%lld,\"memory\":\"%s\",\"predicted\":{",
             (long long)u->in[0].channels, (long long)u->out.channels, u->pe, u->simd, (long long)u->multipliers, (long long)u->other, (long long)(u->macs * c->tokens * c->scan.iterations),
-            (long long)u->interval, (long long)u->latency, (long long)mlo_unit_bytes(c, u), mlo_is_resident(e) ? "resident" : "layer");
+            (long long)u->interval, (long long)u->latency, (long long)mlo_unit_bytes(c, u), mlo_memory_name(e));
         mlo_spent_json(&v->p.spent[i], t);
         mlo_puts(t, "}}");
     }

@@ -340,10 +340,9 @@ static const char *mlo_edge_end(const mlo_hw *c, int element) { return element =
 /* The steady pace: of this folding, and of the fastest one that has no more multipliers. */
 static int mlo_view_best(mlo_view *v) {
     const mlo_limits within = { MLO_UNLIMITED, mlo_core_multipliers(v->hw), MLO_UNLIMITED };
-    int64_t pace = mlo_core_interval(v->hw) * v->hw->tokens, load = (mlo_load_cycles(v->hw, mlo_core_layer_beats(v->hw)) + v->hw->frames - 1) / v->hw->frames;
     mlo_space s; mlo_plan plan; int found = 0;
     mlo_hw *c = MLO_NEW(v->m, mlo_hw);                      /* the search moves FIFOs about */
-    v->best = v->bound = (load > pace ? load : pace) * v->hw->scan.iterations;
+    v->best = v->bound = mlo_steady_cycles(v->hw, mlo_core_interval(v->hw), mlo_core_layer_beats(v->hw)) * v->hw->scan.iterations;
     if (!c) return (int)v->m->error.code;
     *c = *v->hw;
     MLO_TRY(mlo_search_begin(v->m, c, 0, &s));
