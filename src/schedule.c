@@ -25,6 +25,10 @@ typedef struct { int64_t cycles, interval, *frame_done; mlo_spent *spent; } mlo_
 /* Of a token at an element: when its first and last input beat are taken, output beat leave; and two moments inside, see below. */
 typedef struct { int64_t in[2], out[2], work, next; } mlo_token;
 
+/* Beats of a token that leaves an element, and how long one is on its way through its pipeline. A split deals out what it takes. */
+static int64_t mlo_beats_out(const mlo_element *e) { return (e->kernel ? e->unit.out.channels : mlo_last_dim(&e->site.in[0])) / e->unit.out.lanes; }
+static int64_t mlo_pipeline(const mlo_element *e) { return e->kernel ? e->unit.latency : 1; }
+
 static int mlo_edge_readers(const mlo_hw *c, const mlo_edge *e) {
     int n = 0;
     for (int k = 0; k < c->n_edge; k++) n += c->edge[k].from == e->from && c->edge[k].from_port == e->from_port;
@@ -131,12 +135,12 @@ static int64_t mlo_accepts(const mlo_schedule *s, int i) {
     int64_t n = s->fired[i], before = n ? mlo_token_of(s, i, n - 1)->in[1] + 1 : 0, beats;
     if (u->flow == MLO_FLOW_MATRIX) return n > 1 ? mlo_later(before, mlo_token_of(s, i, n - 2)->work + 1) : before;
     if (u->flow == MLO_FLOW_ROWS) return s->rows[i] > 1 ? mlo_later(before, s->row[i][(s->rows[i] - 2) % MLO_ROWS_KEPT].score + 1) : before;
-    beats = e->kernel ? u->out.channels / u->out.lanes : mlo_last_dim(&e->site.in[0]) / u->out.lanes;
+    beats = mlo_beats_out(e);
     if (u->flow == MLO_FLOW_NORM) {
         if (n > 1) before = mlo_later(before, mlo_token_of(s, i, n - 2)->work + 1);
         return mlo_later(before, mlo_norm_goes(s, i, n * beats - (beats < 42 ? 3 * beats : beats + 84), beats) + 1);
     }
-    return mlo_later(before, mlo_leaves(s, i, n * beats - (e->kernel ? u->latency : 1) - 1, beats) + 1);
+    return mlo_later(before, mlo_leaves(s, i, n * beats - mlo_pipeline(e) - 1, beats) + 1);
 }
 
 /* When edge e's consumer takes its beat number `at`, counted from the first token on; MLO_NOT_YET if that depends on what has not been walked. */
@@ -197,8 +201,8 @@ static int64_t mlo_loader_deliver(mlo_schedule *s, int64_t beats, int64_t from) 
 /* Tells of an element's parameters, a memory at a time. */
 static void mlo_loaded(const mlo_schedule *s, int memory, int64_t load, int64_t begin) {
     int i = 0;
-    while (s->first_memory[i + 1] <= memory) i++;
     if (!s->seen || load >= s->loads) return;
+    while (s->first_memory[i + 1] <= memory) i++;
     const mlo_moment what = { i, load % s->c->scan.iterations, load / s->c->scan.iterations * s->c->frames, -1, begin, s->clock };
     s->seen(s->user, &what);
 }
@@ -247,7 +251,7 @@ static void mlo_spend(mlo_schedule *s, int i, const mlo_meet *x, const mlo_token
 
 static void mlo_fire_beats(mlo_schedule *s, int i, const mlo_meet *x, mlo_token *t) {
     const mlo_element *e = &s->c->element[i];
-    int64_t beats = e->kernel ? e->unit.out.channels / e->unit.out.lanes : mlo_last_dim(&e->site.in[0]) / e->unit.out.lanes, latency = e->kernel ? e->unit.latency : 1, shift = 0, waits = 0;
+    int64_t beats = mlo_beats_out(e), latency = mlo_pipeline(e), shift = 0, waits = 0;
     t->in[0] = mlo_later(x->arrives[0], mlo_accepts(s, i));
     if (e->kernel && x->at.first) {
         shift = 1;

@@ -293,6 +293,9 @@ static void mlo_line_draw(const mlo_chart *h, int i, const mlo_bar *b) {
     if (b->token >= 0 && b->tokens == 1 && w > 16 && !faded) mlo_printf(h->t, "<text class=inside text-anchor=middle x=%lld y=%d>%lld</text>", (long long)(x + w / 2), y + 10, (long long)b->token);
 }
 
+static void mlo_bar_begin(mlo_bar *b, const mlo_moment *what) { const mlo_bar fresh = { b->row, what->begin, what->end, what->iteration, what->frame, what->token, 1 }; *b = fresh; }
+static void mlo_bar_grow(mlo_bar *b, const mlo_moment *what) { b->tokens++; b->token = what->token; b->end = what->end; }
+
 /* Tokens thinner than a few pixels are drawn as one bar as long as they touch. */
 static void mlo_line_see(void *user, const mlo_moment *what) {
     mlo_chart *h = (mlo_chart *)user;
@@ -300,9 +303,9 @@ static void mlo_line_see(void *user, const mlo_moment *what) {
     if (!h->v->hw->element[i].kernel || what->end < h->x.low || what->begin > h->x.high) return;
     mlo_bar *b = what->token < 0 ? &h->load[i] : &h->token[i];
     int64_t gap = mlo_pixel(&h->x, what->begin) - mlo_pixel(&h->x, b->end), width = mlo_pixel(&h->x, what->end) - mlo_pixel(&h->x, what->begin);
-    if (b->tokens && b->iteration == what->iteration && b->frame == what->frame && gap < 1 && width < 4) { b->tokens++; b->end = what->end; b->token = what->token; return; }
+    if (b->tokens && b->iteration == what->iteration && b->frame == what->frame && gap < 1 && width < 4) { mlo_bar_grow(b, what); return; }
     mlo_line_draw(h, i, b);
-    b->begin = what->begin; b->end = what->end; b->iteration = what->iteration; b->frame = what->frame; b->token = what->token; b->tokens = 1;
+    mlo_bar_begin(b, what);
 }
 
 static int mlo_html_timeline(const mlo_view *v, int measured, mlo_text *t) {
@@ -340,9 +343,9 @@ static void mlo_whole_see(void *user, const mlo_moment *what) {
     mlo_chart *h = (mlo_chart *)user;
     mlo_bar *b = &h->token[what->element];
     if (what->token < 0 || !h->v->hw->element[what->element].kernel || what->iteration > h->last) return;
-    if (b->tokens && b->iteration == what->iteration && b->frame == what->frame) { b->tokens++; b->token = what->token; b->end = what->end; return; }
+    if (b->tokens && b->iteration == what->iteration && b->frame == what->frame) { mlo_bar_grow(b, what); return; }
     mlo_whole_draw(h, what->element, b);
-    b->begin = what->begin; b->end = what->end; b->iteration = what->iteration; b->frame = what->frame; b->token = what->token; b->tokens = 1;
+    mlo_bar_begin(b, what);
 }
 
 static int mlo_html_run(const mlo_view *v, mlo_text *t) {
