@@ -26,8 +26,8 @@
 /* base: memory, failure, strings, maps.
  *
  * in:  a handle.     out: blocks, interned strings, maps, growing buffers, all owned by the handle's arena.
- * invariant: every allocation of the library goes through mlo_alloc; nothing is freed before mlo_close, except that a pass may
- *     mark the arena and rewind what it made (mlo_mark / mlo_rewind). Sizes are multiplied with an overflow check.
+ * invariant: every allocation of the library goes through mlo_alloc, and is freed by mlo_close, or through mlo_scratch, and is freed early.
+ *     Sizes are multiplied with an overflow check.
  * example: return mlo_fail(m, MLO_E_SHAPE, node, "K=%d is not a multiple of SIMD=%d; try --simd 4", k, simd);
  * cost: a bump allocation; failing allocates nothing (the texts live inside the handle).
  *
@@ -16071,7 +16071,7 @@ enum { MLO_OUTSIDE = -1, MLO_CORE_MOST = 96 };
 
 /* Where a kernel's parameters are. Layer: two banks on chip, every iteration's parameters come from memory in every iteration. Resident: a bank for
  * each iteration, loaded once; then the iterations there can be are a matter of building. A set of them: what a search may choose from. */
-enum { MLO_LAYER = 1, MLO_RESIDENT = 2 };
+enum { MLO_LAYER = 1, MLO_RESIDENT = 2, MLO_EITHER = MLO_LAYER | MLO_RESIDENT };
 
 typedef struct {
     mlo_node *node; const char *name;
@@ -16287,6 +16287,7 @@ static int64_t mlo_core_beats(const mlo_hw *c) {
 
 /* Of those, the ones of resident kernels: read once. The others are read in every iteration. */
 static int mlo_is_resident(const mlo_element *e) { return e->memory == MLO_RESIDENT && e->unit.n_memory; }
+static const char *mlo_memory_name(const mlo_element *e) { return mlo_is_resident(e) ? "resident" : "layer"; }
 static int64_t mlo_core_resident_beats(const mlo_hw *c) {
     int64_t beats = 0;
     for (int i = 0; i < c->n_element; i++) if (mlo_is_resident(&c->element[i])) beats += mlo_unit_beats(&c->element[i].unit, c->axi_bits);
@@ -16312,6 +16313,12 @@ static int64_t mlo_memory_bits(const mlo_memory *k, int axi) {
 
 /* Banks of a kernel's parameter memories in a mode. */
 static int64_t mlo_banks(const mlo_hw *c, int memory) { return memory == MLO_RESIDENT ? c->scan.iterations : 2; }
+
+/* Cycles of an iteration per frame, once things flow: of the busiest kernel, which takes `pace` a token, or of `beats` of parameters, which frames share. */
+static int64_t mlo_steady_cycles(const mlo_hw *c, int64_t pace, int64_t beats) {
+    int64_t work = pace * c->tokens, load = (mlo_load_cycles(c, beats) + c->frames - 1) / c->frames;
+    return load > work ? load : work;
+}
 
 /* What a unit holds on chip: banks of parameters, and two frames of what it needs whole (keys and values, in groups of PE tokens).
  * A token or two inside every kernel are not counted. */
@@ -16374,6 +16381,10 @@ typedef struct { int64_t cycles, interval, *frame_done; mlo_spent *spent; } mlo_
 
 /* Of a token at an element: when its first and last input beat are taken, output beat leave; and two moments inside, see below. */
 typedef struct { int64_t in[2], out[2], work, next; } mlo_token;
+
+/* Beats of a token that leaves an element, and how long one is on its way through its pipeline. A split deals out what it takes. */
+static int64_t mlo_beats_out(const mlo_element *e) { return (e->kernel ? e->unit.out.channels : mlo_last_dim(&e->site.in[0])) / e->unit.out.lanes; }
+static int64_t mlo_pipeline(const mlo_element *e) { return e->kernel ? e->unit.latency : 1; }
 
 static int mlo_edge_readers(const mlo_hw *c, const mlo_edge *e) {
     int n = 0;
@@ -16481,12 +16492,12 @@ static int64_t mlo_accepts(const mlo_schedule *s, int i) {
     int64_t n = s->fired[i], before = n ? mlo_token_of(s, i, n - 1)->in[1] + 1 : 0, beats;
     if (u->flow == MLO_FLOW_MATRIX) return n > 1 ? mlo_later(before, mlo_token_of(s, i, n - 2)->work + 1) : before;
     if (u->flow == MLO_FLOW_ROWS) return s->rows[i] > 1 ? mlo_later(before, s->row[i][(s->rows[i] - 2) % MLO_ROWS_KEPT].score + 1) : before;
-    beats = e->kernel ? u->out.channels / u->out.lanes : mlo_last_dim(&e->site.in[0]) / u->out.lanes;
+    beats = mlo_beats_out(e);
     if (u->flow == MLO_FLOW_NORM) {
         if (n > 1) before = mlo_later(before, mlo_token_of(s, i, n - 2)->work + 1);
         return mlo_later(before, mlo_norm_goes(s, i, n * beats - (beats < 42 ? 3 * beats : beats + 84), beats) + 1);
     }
-    return mlo_later(before, mlo_leaves(s, i, n * beats - (e->kernel ? u->latency : 1) - 1, beats) + 1);
+    return mlo_later(before, mlo_leaves(s, i, n * beats - mlo_pipeline(e) - 1, beats) + 1);
 }
 
 /* When edge e's consumer takes its beat number `at`, counted from the first token on; MLO_NOT_YET if that depends on what has not been walked. */
@@ -16547,8 +16558,8 @@ static int64_t mlo_loader_deliver(mlo_schedule *s, int64_t beats, int64_t from) 
 /* Tells of an element's parameters, a memory at a time. */
 static void mlo_loaded(const mlo_schedule *s, int memory, int64_t load, int64_t begin) {
     int i = 0;
-    while (s->first_memory[i + 1] <= memory) i++;
     if (!s->seen || load >= s->loads) return;
+    while (s->first_memory[i + 1] <= memory) i++;
     const mlo_moment what = { i, load % s->c->scan.iterations, load / s->c->scan.iterations * s->c->frames, -1, begin, s->clock };
     s->seen(s->user, &what);
 }
@@ -16597,7 +16608,7 @@ static void mlo_spend(mlo_schedule *s, int i, const mlo_meet *x, const mlo_token
 
 static void mlo_fire_beats(mlo_schedule *s, int i, const mlo_meet *x, mlo_token *t) {
     const mlo_element *e = &s->c->element[i];
-    int64_t beats = e->kernel ? e->unit.out.channels / e->unit.out.lanes : mlo_last_dim(&e->site.in[0]) / e->unit.out.lanes, latency = e->kernel ? e->unit.latency : 1, shift = 0, waits = 0;
+    int64_t beats = mlo_beats_out(e), latency = mlo_pipeline(e), shift = 0, waits = 0;
     t->in[0] = mlo_later(x->arrives[0], mlo_accepts(s, i));
     if (e->kernel && x->at.first) {
         shift = 1;
@@ -17167,7 +17178,7 @@ static int mlo_menu_make(mlo_space *s, mlo_menu *menu, const mlo_element *e) {
 static int mlo_search_begin(mlo *m, mlo_hw *c, int timed, mlo_space *s) {
     memset(s, 0, sizeof *s);
     s->m = m; s->c = c; s->timed = timed;
-    for (int i = 0; i < c->n_element; i++) s->thrifty |= c->element[i].memories == (MLO_LAYER | MLO_RESIDENT);
+    for (int i = 0; i < c->n_element; i++) s->thrifty |= c->element[i].memories == MLO_EITHER;
     for (int i = 0; i < c->n_element; i++) if (c->element[i].kernel && mlo_menu_make(s, &s->menu[i], &c->element[i])) return (int)m->error.code;
     return 0;
 }
@@ -17191,10 +17202,7 @@ static void mlo_plan_sum(const mlo_space *s, mlo_plan *p) {
         p->bits += c->bits; p->beats += c->beats;
         if (c->interval > p->pace) p->pace = c->interval;
     }
-    int64_t load = mlo_load_cycles(s->c, p->beats);
-    p->steady = p->pace * s->c->tokens;
-    load = (load + p->frames - 1) / p->frames;
-    if (load > p->steady) p->steady = load;
+    p->steady = mlo_steady_cycles(s->c, p->pace, p->beats);
 }
 
 static int mlo_plan_within(const mlo_plan *p, const mlo_limits *l) { return p->steady <= l->steady && p->price.multipliers <= l->multipliers && p->bits <= l->bits; }
@@ -17542,11 +17550,14 @@ static int mlo_fold_search(mlo *m, mlo_hw *c, const mlo_wish *w) {
 
 /* ---- folding JSON ------------------------------------------------------------------------------------------------------------------ */
 
+/* The search may choose from these; without one, layer where that is among them. */
+static void mlo_allow_memories(mlo_element *e, int memories) { e->memories = memories; e->memory = memories & MLO_LAYER ? MLO_LAYER : MLO_RESIDENT; }
+
 /* A mode of the parameter memories, or a set of them; 0: there is none of this name. */
 static int mlo_memory_named(mlo *m, const char *name, const char *whose) {
     if (mlo_eq(name, "layer")) return MLO_LAYER;
     if (mlo_eq(name, "resident")) return MLO_RESIDENT;
-    if (mlo_eq(name, "auto")) return MLO_LAYER | MLO_RESIDENT;
+    if (mlo_eq(name, "auto")) return MLO_EITHER;
     if (mlo_eq(name, "block")) mlo_fail_at(m, MLO_E_UNSUPPORTED, whose, "memory block (row blocks of a matrix over a tile of tokens) is not supported yet; layer, resident and auto are");
     else mlo_fail_at(m, MLO_E_USAGE, whose, "there is no memory %s; they are layer, resident, auto", name);
     return 0;
@@ -17593,7 +17604,7 @@ static int mlo_folding_entry(mlo *m, mlo_hw *c, const cJSON *entry) {
         const cJSON *memory = cJSON_GetObjectItemCaseSensitive(entry, "memory");
         used = 1;
         if (memory && !cJSON_IsString(memory)) return mlo_fail_at(m, MLO_E_FOLDING, entry->string, "memory must be \"layer\", \"resident\" or \"auto\"");
-        if (!m->error.code && memory && (e->memories = mlo_memory_named(m, memory->valuestring, entry->string)) != 0) e->memory = e->memories & MLO_LAYER ? MLO_LAYER : MLO_RESIDENT;
+        if (!m->error.code && memory) mlo_allow_memories(e, mlo_memory_named(m, memory->valuestring, entry->string));
         if (m->error.code) return (int)m->error.code;
         if (!e->kernel->simd_axis && cJSON_GetObjectItemCaseSensitive(entry, "SIMD") && simd != 1) { pe = cJSON_GetObjectItemCaseSensitive(entry, "PE") ? pe : simd; simd = 1; }
         if (e->kernel->simd_axis && !e->kernel->legal(&e->site, 1, simd))
@@ -17647,7 +17658,7 @@ static int mlo_fold_wish(mlo *m, mlo_wish *w) {
     long macs = mlo_opt_int(m, "budget-macs", 0, 1, LONG_MAX), bits = mlo_opt_int(m, "budget-bits", 0, 1, LONG_MAX), pe = mlo_opt_int(m, "pe", 0, 1, 65536), simd = mlo_opt_int(m, "simd", 0, 1, 65536);
     const char *memory = mlo_opt(m, "memory");
     w->memories = memory ? mlo_memory_named(m, memory, NULL) : MLO_LAYER;
-    int caps = pe || simd, slow = mlo_opt(m, "bandwidth") != NULL, any_memory = w->memories == (MLO_LAYER | MLO_RESIDENT);
+    int caps = pe || simd, slow = mlo_opt(m, "bandwidth") != NULL, any_memory = w->memories == MLO_EITHER;
     if (m->error.code) return (int)m->error.code;
     if (!!cycles + !!fps + caps > 1 || (caps && (macs || (bits && !any_memory)))) return mlo_fail_at(m, MLO_E_USAGE, NULL, "--pe/--simd, --target-cycles and --target-fps exclude each other, and --pe/--simd exclude budgets (--memory auto takes --budget-bits); give one");
     if (!!fps != !!mhz) return mlo_fail_at(m, MLO_E_USAGE, NULL, "--target-fps needs --clock-mhz, and the other way round");
@@ -17658,8 +17669,6 @@ static int mlo_fold_wish(mlo *m, mlo_wish *w) {
     if (fps && !w->target) return mlo_fail_at(m, MLO_E_FOLDING, NULL, "%ld frames per second at %ld MHz are more than a frame per cycle", fps, mhz);
     w->within.steady = MLO_UNLIMITED; w->within.multipliers = mlo_limit_of(macs); w->within.bits = mlo_limit_of(bits);
     w->search = w->target || macs || (bits && !any_memory) || (slow && !caps && !mlo_opt(m, "folding-json"));
-    w->memories_only = any_memory && !w->search;
-    w->search |= w->memories_only;
     w->any_frames = mlo_opt(m, "frames-in-flight") && mlo_eq(mlo_opt(m, "frames-in-flight"), "auto");
     return 0;
 }
@@ -17673,11 +17682,12 @@ static int mlo_fold_begin(mlo *m, mlo_hw *c, mlo_wish *w) {
     if (axi & (axi - 1)) return mlo_fail_at(m, MLO_E_USAGE, NULL, "--axi-width %ld is not a power of two", axi);
     c->axi_bits = (int)axi;
     if (m->error.code || mlo_core_bandwidth(m, c) || mlo_fold_caps(m, c, w->pe, w->simd)) return (int)m->error.code;
-    for (int i = 0; i < c->n_element; i++) { c->element[i].memories = w->memories; c->element[i].memory = w->memories & MLO_LAYER ? MLO_LAYER : MLO_RESIDENT; }
+    for (int i = 0; i < c->n_element; i++) mlo_allow_memories(&c->element[i], w->memories);
     if (json && mlo_fold_json(m, c, json)) return (int)m->error.code;
-    for (int i = 0; i < c->n_element; i++) {                  /* "auto" for one kernel is a search, too */
-        if (c->element[i].memories == (MLO_LAYER | MLO_RESIDENT) && !w->search) w->search = w->memories_only = 1;
-    }
+    int either = w->memories == MLO_EITHER;                   /* "auto" is a search, for one kernel, too */
+    for (int i = 0; i < c->n_element; i++) either |= c->element[i].memories == MLO_EITHER;
+    w->memories_only = either && !w->search;
+    w->search |= w->memories_only;
     return 0;
 }
 
@@ -17731,8 +17741,8 @@ static int mlo_fold(mlo *m) {
     for (int i = 0; i < c->n_element; i++) if (c->element[i].kernel)
         if (mlo_fold_note(m, c->element[i].node, "mlo.pe", c->element[i].unit.pe) || mlo_fold_note(m, c->element[i].node, "mlo.simd", c->element[i].unit.simd)) return (int)m->error.code;
     for (int i = 0; i < c->n_element; i++) if (c->element[i].kernel) {
-        mlo_node *n = c->element[i].node; int resident = mlo_is_resident(&c->element[i]);
-        if ((resident || mlo_meta_get(n->meta, n->n_meta, "mlo.memory")) && mlo_meta_put(m, &n->meta, &n->n_meta, "mlo.memory", resident ? "resident" : "layer")) return (int)m->error.code;
+        mlo_node *n = c->element[i].node;
+        if ((mlo_is_resident(&c->element[i]) || mlo_meta_get(n->meta, n->n_meta, "mlo.memory")) && mlo_meta_put(m, &n->meta, &n->n_meta, "mlo.memory", mlo_memory_name(&c->element[i]))) return (int)m->error.code;
     }
     for (int k = 0; k < c->n_edge; k++) if (c->edge[k].fifo && c->edge[k].to != MLO_OUTSIDE) {
         char key[32];
@@ -27674,7 +27684,7 @@ static void mlo_manifest_kernels(mlo_emitter *e) {
         mlo_puts(&e->t, ", \"scope\": ");
         const char *scope = mlo_meta_get(el->node->meta, el->node->n_meta, "mlo.scope");
         mlo_report_string(&e->t, scope ? scope : "");
-        mlo_printf(&e->t, ", \"memory\": \"%s\", \"lanes\": %d, \"bits\": %d, \"channels\": %lld, \"intermediates\": ", mlo_is_resident(el) ? "resident" : "layer", u->out.lanes, u->out.bits, (long long)u->out.channels);
+        mlo_printf(&e->t, ", \"memory\": \"%s\", \"lanes\": %d, \"bits\": %d, \"channels\": %lld, \"intermediates\": ", mlo_memory_name(el), u->out.lanes, u->out.bits, (long long)u->out.channels);
         mlo_element_intermediates(el, &e->t);
         mlo_puts(&e->t, ++n < kernels ? "},\n" : "}\n");
     }
@@ -28075,10 +28085,9 @@ static const char *mlo_edge_end(const mlo_hw *c, int element) { return element =
 /* The steady pace: of this folding, and of the fastest one that has no more multipliers. */
 static int mlo_view_best(mlo_view *v) {
     const mlo_limits within = { MLO_UNLIMITED, mlo_core_multipliers(v->hw), MLO_UNLIMITED };
-    int64_t pace = mlo_core_interval(v->hw) * v->hw->tokens, load = (mlo_load_cycles(v->hw, mlo_core_layer_beats(v->hw)) + v->hw->frames - 1) / v->hw->frames;
     mlo_space s; mlo_plan plan; int found = 0;
     mlo_hw *c = MLO_NEW(v->m, mlo_hw);                      /* the search moves FIFOs about */
-    v->best = v->bound = (load > pace ? load : pace) * v->hw->scan.iterations;
+    v->best = v->bound = mlo_steady_cycles(v->hw, mlo_core_interval(v->hw), mlo_core_layer_beats(v->hw)) * v->hw->scan.iterations;
     if (!c) return (int)v->m->error.code;
     *c = *v->hw;
     MLO_TRY(mlo_search_begin(v->m, c, 0, &s));
@@ -29486,6 +29495,9 @@ static void mlo_line_draw(const mlo_chart *h, int i, const mlo_bar *b) {
     if (b->token >= 0 && b->tokens == 1 && w > 16 && !faded) mlo_printf(h->t, "<text class=inside text-anchor=middle x=%lld y=%d>%lld</text>", (long long)(x + w / 2), y + 10, (long long)b->token);
 }
 
+static void mlo_bar_begin(mlo_bar *b, const mlo_moment *what) { const mlo_bar fresh = { b->row, what->begin, what->end, what->iteration, what->frame, what->token, 1 }; *b = fresh; }
+static void mlo_bar_grow(mlo_bar *b, const mlo_moment *what) { b->tokens++; b->token = what->token; b->end = what->end; }
+
 /* Tokens thinner than a few pixels are drawn as one bar as long as they touch. */
 static void mlo_line_see(void *user, const mlo_moment *what) {
     mlo_chart *h = (mlo_chart *)user;
@@ -29493,9 +29505,9 @@ static void mlo_line_see(void *user, const mlo_moment *what) {
     if (!h->v->hw->element[i].kernel || what->end < h->x.low || what->begin > h->x.high) return;
     mlo_bar *b = what->token < 0 ? &h->load[i] : &h->token[i];
     int64_t gap = mlo_pixel(&h->x, what->begin) - mlo_pixel(&h->x, b->end), width = mlo_pixel(&h->x, what->end) - mlo_pixel(&h->x, what->begin);
-    if (b->tokens && b->iteration == what->iteration && b->frame == what->frame && gap < 1 && width < 4) { b->tokens++; b->end = what->end; b->token = what->token; return; }
+    if (b->tokens && b->iteration == what->iteration && b->frame == what->frame && gap < 1 && width < 4) { mlo_bar_grow(b, what); return; }
     mlo_line_draw(h, i, b);
-    b->begin = what->begin; b->end = what->end; b->iteration = what->iteration; b->frame = what->frame; b->token = what->token; b->tokens = 1;
+    mlo_bar_begin(b, what);
 }
 
 static int mlo_html_timeline(const mlo_view *v, int measured, mlo_text *t) {
@@ -29533,9 +29545,9 @@ static void mlo_whole_see(void *user, const mlo_moment *what) {
     mlo_chart *h = (mlo_chart *)user;
     mlo_bar *b = &h->token[what->element];
     if (what->token < 0 || !h->v->hw->element[what->element].kernel || what->iteration > h->last) return;
-    if (b->tokens && b->iteration == what->iteration && b->frame == what->frame) { b->tokens++; b->token = what->token; b->end = what->end; return; }
+    if (b->tokens && b->iteration == what->iteration && b->frame == what->frame) { mlo_bar_grow(b, what); return; }
     mlo_whole_draw(h, what->element, b);
-    b->begin = what->begin; b->end = what->end; b->iteration = what->iteration; b->frame = what->frame; b->token = what->token; b->tokens = 1;
+    mlo_bar_begin(b, what);
 }
 
 static int mlo_html_run(const mlo_view *v, mlo_text *t) {
@@ -29889,7 +29901,7 @@ static void mlo_json_kernels(const mlo_view *v, mlo_text *t) {
         mlo_json_text(t, "scope", mlo_view_scope(e->node));
         mlo_printf(t, ",\"channels_in\":%lld,\"channels_out\":%lld,\"pe\":%d,\"simd\":%d,\"multipliers\":%lld,\"other_multipliers\":%lld,\"macs\":%lld,\"interval\":%lld,\"latency\":%lld,\"parameter_bytes\":%lld,\"memory\":\"%s\",\"predicted\":{",
             (long long)u->in[0].channels, (long long)u->out.channels, u->pe, u->simd, (long long)u->multipliers, (long long)u->other, (long long)(u->macs * c->tokens * c->scan.iterations),
-            (long long)u->interval, (long long)u->latency, (long long)mlo_unit_bytes(c, u), mlo_is_resident(e) ? "resident" : "layer");
+            (long long)u->interval, (long long)u->latency, (long long)mlo_unit_bytes(c, u), mlo_memory_name(e));
         mlo_spent_json(&v->p.spent[i], t);
         mlo_puts(t, "}}");
     }

@@ -268,6 +268,17 @@ static void cli_report_kernel(const cli_kernel *k, double steady, const cJSON *p
     cJSON_AddItemToArray(list, one);
 }
 
+/* The most that each FIFO held. */
+static void cli_report_fifos(const cli_bench *b, cJSON *all) {
+    cJSON *fifos = cJSON_AddArrayToObject(all, "fifos");
+    for (int i = 0; i < b->n_fifo; i++) {
+        cJSON *one = cJSON_CreateObject();
+        cJSON_AddStringToObject(one, "name", b->fifo[i].name);
+        cJSON_AddNumberToObject(one, "peak", (double)b->fifo[i].peak); cJSON_AddNumberToObject(one, "depth", (double)b->fifo[i].depth); cJSON_AddNumberToObject(one, "beats_per_token", (double)b->fifo[i].beats);
+        cJSON_AddItemToArray(fifos, one);
+    }
+}
+
 /* bound: cycles per frame at which the busiest kernel never rests. */
 static cJSON *cli_report_make(const cli_bench *b, int pass, const char *why, const char *probe, const cJSON *predicted) {
     cJSON *all = cJSON_CreateObject(), *list; double steady = cli_sim_interval(b), macs = 0, multipliers = 0;
@@ -300,6 +311,7 @@ static cJSON *cli_report_make(const cli_bench *b, int pass, const char *why, con
     cJSON_AddNumberToObject(all, "predicted_utilization", cli_ratio(macs, multipliers * cli_json_number(predicted, "interval")));
     cJSON_AddNumberToObject(all, "bound_utilization", cli_ratio(macs, multipliers * bound));
     cJSON_AddStringToObject(all, "manifest", b->digest);
+    cli_report_fifos(b, all);
     return all;
 }
 
@@ -308,13 +320,6 @@ static int cli_sim_report(cli_bench *b, int pass, const char *why, const char *p
     cJSON *predicted = NULL;
     if (!b->unrolled && !cli_value(b->c, "frame-tokens") && !(predicted = cli_report_predicted(b))) return cli_adopt(b->c, b->core);
     cJSON *all = cli_report_make(b, pass, why, probe, predicted);
-    cJSON *fifos = cJSON_AddArrayToObject(all, "fifos");
-    for (int i = 0; i < b->n_fifo; i++) {
-        cJSON *one = cJSON_CreateObject();
-        cJSON_AddStringToObject(one, "name", b->fifo[i].name);
-        cJSON_AddNumberToObject(one, "peak", (double)b->fifo[i].peak); cJSON_AddNumberToObject(one, "depth", (double)b->fifo[i].depth); cJSON_AddNumberToObject(one, "beats_per_token", (double)b->fifo[i].beats);
-        cJSON_AddItemToArray(fifos, one);
-    }
     char *text = cJSON_PrintUnformatted(all);
     cJSON_Delete(all); cJSON_Delete(predicted);
     if (!text) return cli_fail(b->c, MLO_E_MEMORY, NULL, "no memory");

@@ -27,8 +27,9 @@ static int cli_trace_tile(cli *c, cli_stream *s, const cli_tile *t) {
 }
 
 static int cli_trace_stream(cli *c, cli_trace *t, char is, int number, int kernel, const char *port) {
-    cli_stream *more = number == t->n ? (cli_stream *)realloc(t->stream, (size_t)(t->n + 1) * sizeof *more) : NULL;
-    if (!more) return cli_fail(c, MLO_E_FORMAT, "sim/trace.txt", "stream %d out of turn", number);
+    if (number != t->n) return cli_fail(c, MLO_E_FORMAT, "sim/trace.txt", "stream %d out of turn", number);
+    cli_stream *more = (cli_stream *)realloc(t->stream, (size_t)(t->n + 1) * sizeof *more);
+    if (!more) return cli_fail(c, MLO_E_MEMORY, NULL, "no memory");
     t->stream = more;
     memset(&more[t->n], 0, sizeof *more);
     more[t->n].is = is; more[t->n].kernel = kernel;

@@ -32,28 +32,28 @@ static void cli_wait_line(cli_standstill *s, const char *p) {
     }
 }
 
+/* Where it goes on, and why. 0, without a node: here is the cause. */
 static int cli_step_to(cli_step *step, const char *node, const cli_edge *full, const char *format, ...) {
     va_list args; va_start(args, format); vsnprintf(step->why, sizeof step->why, format, args); va_end(args);
-    snprintf(step->node, sizeof step->node, "%s", node);
+    snprintf(step->node, sizeof step->node, "%s", node ? node : "");
     step->full = full;
-    return 1;
+    return node != NULL;
 }
 
 /* Beats of parameters wait for a kernel whose banks are full: it has to go on first. Else memory is the end of the way. */
 static int cli_wait_loader(const cli_standstill *s, cli_step *step) {
     for (int i = 0; i < s->n_port; i++) if (s->port[i].valid && !s->port[i].ready) return cli_step_to(step, s->port[i].node, NULL, "the parameter loader waits until %s frees a bank of %s", s->port[i].node, s->port[i].port);
-    if (s->ar_valid && !s->ar_ready) snprintf(step->why, sizeof step->why, "the memory takes no read request: m_axi_arready stays low; look at the memory behind m_axi");
-    else if (s->owing && !s->r_valid) snprintf(step->why, sizeof step->why, "the memory took a read request and does not answer: m_axi_rvalid stays low; look at the memory behind m_axi, and at base");
-    else snprintf(step->why, sizeof step->why, "no parameters are read: control bit 0 (enable) starts it");
-    return 0;
+    if (s->ar_valid && !s->ar_ready) return cli_step_to(step, NULL, NULL, "the memory takes no read request: m_axi_arready stays low; look at the memory behind m_axi");
+    if (s->owing && !s->r_valid) return cli_step_to(step, NULL, NULL, "the memory took a read request and does not answer: m_axi_rvalid stays low; look at the memory behind m_axi, and at base");
+    return cli_step_to(step, NULL, NULL, "no parameters are read: control bit 0 (enable) starts it");
 }
 
 /* What a node waits for. 0: nothing further; why says what is wrong with it. */
 static int cli_wait_for(const cli_standstill *s, const char *node, cli_step *step) {
     const cli_edge *missing = NULL;
     if (!strcmp(node, "memory")) return cli_wait_loader(s, step);
-    if (!strcmp(node, "sink")) { snprintf(step->why, sizeof step->why, "nobody takes the output: m_axis_tready stays low; look at what is behind m_axis"); return 0; }
-    if (strstr(node, "source")) { snprintf(step->why, sizeof step->why, "%s brings no more: the core waits for input; is the frame complete, with tlast?", !strcmp(node, "source") ? "s_axis" : "s1_axis"); return 0; }
+    if (!strcmp(node, "sink")) return cli_step_to(step, NULL, NULL, "nobody takes the output: m_axis_tready stays low; look at what is behind m_axis");
+    if (strstr(node, "source")) return cli_step_to(step, NULL, NULL, "%s brings no more: the core waits for input; is the frame complete, with tlast?", !strcmp(node, "source") ? "s_axis" : "s1_axis");
     for (int i = 0; i < s->n_edge; i++) {
         const cli_edge *e = &s->edge[i];
         if (strcmp(e->from, node) || !e->begin_valid || e->begin_ready) continue;
@@ -68,8 +68,7 @@ static int cli_wait_for(const cli_standstill *s, const char *node, cli_step *ste
     }
     if (missing) return cli_step_to(step, missing->from, NULL, "%s waits for data from %s", node, missing->from);
     for (int i = 0; i < s->n_port; i++) if (!strcmp(s->port[i].node, node) && s->port[i].ready && !s->port[i].valid) return cli_step_to(step, "memory", NULL, "%s waits for parameters (%s)", node, s->port[i].port);
-    snprintf(step->why, sizeof step->why, "%s has input, parameters and room, and does nothing: a fault in it", node);
-    return 0;
+    return cli_step_to(step, NULL, NULL, "%s has input, parameters and room, and does nothing: a fault in it", node);
 }
 
 /* The way from the sink to the cause; only its last steps are told. */
