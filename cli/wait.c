@@ -77,11 +77,11 @@ static void cli_wait_way(const cli_standstill *s, char *to, size_t room) {
     static cli_step way[MOST];
     int n = 0, from = -1, more = 1;
     const cli_edge *full = NULL;
-    char node[64] = "sink";
-    for (int i = 0; i < s->n_edge; i++) if (!strcmp(s->edge[i].to, "sink") && !s->edge[i].end_valid) snprintf(node, sizeof node, "%s", s->edge[i].from);
+    const char *node = "sink";
+    for (int i = 0; i < s->n_edge; i++) if (!strcmp(s->edge[i].to, "sink") && !s->edge[i].end_valid) node = s->edge[i].from;
     while (more && n < MOST && from < 0) {
         more = cli_wait_for(s, node, &way[n]);
-        snprintf(node, sizeof node, "%s", way[n++].node);
+        node = way[n++].node;
         for (int i = 0; more && i + 1 < n && from < 0; i++) if (!strcmp(way[i].node, node)) from = i + 1;         /* been there: round it goes */
     }
     for (int i = from < 0 ? 0 : from; from >= 0 && i < n; i++) if (way[i].full) full = way[i].full;
