@@ -276,7 +276,8 @@ static const char *mlo_roll_stack(mlo_roller *r, mlo_value *const *value, int n,
     mlo_form f = mlo_form_of(value[0]);
     int constant = 1, nibbles = f.dtype == MLO_INT4 || f.dtype == MLO_UINT4;
     for (int k = 0; k < n; k++) constant &= value[k]->tensor != NULL;
-    int rows = !constant || f.rank < 1 || !mlo_form_count(&f);  /* parts get their axis before, or the stack is reshaped after; to Reshape, a size of 0 is no size */
+    /* Parts get their axis before, or the stack is reshaped after: not where a size is 0, which to Reshape is no size, nor where a form has no room for it. */
+    int rows = !constant || f.rank < 1 || f.rank >= MLO_MAX_RANK || !mlo_form_count(&f);
     if (nibbles) f.dtype = MLO_INT8;
     const char *name = mlo_name_free(m, r->names, wanted), *rowed = rows ? name : mlo_name_free(m, r->names, mlo_format(m, "%s.rows", wanted));
     mlo_node *concat = rowed ? mlo_roll_node(r, "Concat", rowed) : NULL;
@@ -688,13 +689,13 @@ static int mlo_names_taken(mlo *m, const mlo_graph *g, mlo_map *names, int depth
 
 /* Rolls the marked loops of one graph. */
 static int mlo_roll_graph(mlo *m, mlo_graph *g, mlo_map *names) {
-    mlo_net net;
+    mlo_net *net = mlo_net_of(m, g);
     mlo_marked *loops = NULL;
     size_t n = 0, slots;
-    if (mlo_net_make(m, g, &net)) return (int)m->error.code;
-    slots = (size_t)net.in_at[net.n] + 1;
-    int *loop_of = MLO_NEW_N(m, int, (size_t)net.n + 1), *instance = MLO_NEW_N(m, int, (size_t)net.n + 1), *position = MLO_NEW_N(m, int, (size_t)net.n + 1), *feed_of = MLO_NEW_N(m, int, slots);
-    uint8_t *swap = MLO_NEW_N(m, uint8_t, (size_t)net.n + 1);
+    if (!net) return (int)m->error.code;
+    slots = (size_t)net->in_at[net->n] + 1;
+    int *loop_of = MLO_NEW_N(m, int, (size_t)net->n + 1), *instance = MLO_NEW_N(m, int, (size_t)net->n + 1), *position = MLO_NEW_N(m, int, (size_t)net->n + 1), *feed_of = MLO_NEW_N(m, int, slots);
+    uint8_t *swap = MLO_NEW_N(m, uint8_t, (size_t)net->n + 1);
     if (m->error.code || mlo_marks_read(m, g, &loops, &n, loop_of, instance, position)) return (int)m->error.code;
     if (!n) return mlo_fail_at(m, MLO_E_LOOP, NULL, "no node is marked as part of a loop; run extract first");
     mlo_map used = { NULL, 0, 0 };
@@ -703,7 +704,7 @@ static int mlo_roll_graph(mlo *m, mlo_graph *g, mlo_map *names) {
     mlo_node **nodes = NULL;
     size_t n_nodes = 0;
     if (!roller || m->error.code) return (int)m->error.code;
-    for (size_t l = 0; l < n; l++) if (mlo_roll_loop(m, &net, &loops[l], (int)l, loop_of, instance, position, swap, feed_of, names, &roller[l])) return (int)m->error.code;
+    for (size_t l = 0; l < n; l++) if (mlo_roll_loop(m, net, &loops[l], (int)l, loop_of, instance, position, swap, feed_of, names, &roller[l])) return (int)m->error.code;
     for (size_t i = 0; i < g->n_node; i++) {
         for (size_t l = 0; l < n; l++)
             for (size_t k = 0; loops[l].first == (int)i && k < roller[l].n_made; k++) if (!MLO_PUSH(m, nodes, n_nodes, roller[l].made[k])) return (int)m->error.code;

@@ -55,6 +55,15 @@ def empty():
     return model(nodes, [info("x0", 1, 4)], [info("x3", 1, 4)], [("w%d" % k, np.zeros((4, 0), np.float32)) for k in range(3)])
 
 
+def deep():
+    """Layers whose weights have as many axes as mlo knows, so that a stack of them has one more."""
+    nodes, init = [], []
+    for k in range(3):
+        nodes += [N("MatMul", ["x%d" % k, "w%d" % k], ["m%d" % k]), N("Relu", ["m%d" % k], ["r%d" % k]), N("Add", ["r%d" % k, "x%d" % k], ["x%d" % (k + 1)])]
+        init.append(("w%d" % k, f32(1, 1, 1, 1, 1, 1, 2, 2) + k))
+    return model(nodes, [info("x0", *[1] * 6, 2, 2)], [info("x3", *[1] * 6, 2, 2)], init)
+
+
 def attention(layers=2, cache=False):
     """One head: softmax(q k^T / 2 + mask) v, with what a cache adds as inputs and outputs of each layer."""
     nodes, init, inputs, outputs = [], [("half", np.float32(0.5)), ("eps", np.float32(1e-5)), ("shape", ints(1, -1, 4))], [info("x0", 1, 2, 4), info("keep", 1, 2, t=T.BOOL)], []
@@ -158,7 +167,7 @@ def products():
     return model(nodes + [N("Unknown", outs, ["y"], domain="own")], [info("x", 1)], [info("y")], init)
 
 
-SEEDS = {"residual": residual, "scoped": lambda: residual(3, True), "numbers": numbers, "empty": empty, "taps": lambda: residual(3, False, True, True), "differs": lambda: residual(4, True, differs=1), "attention": attention, "cache": lambda: attention(2, True), "control": control,
+SEEDS = {"residual": residual, "scoped": lambda: residual(3, True), "numbers": numbers, "empty": empty, "deep": deep, "taps": lambda: residual(3, False, True, True), "differs": lambda: residual(4, True, differs=1), "attention": attention, "cache": lambda: attention(2, True), "control": control,
          "repeated_scan": repeated_scan, "functions": functions, "shapes": shapes, "tensors": tensors, "external": external, "quantized": quantized, "products": products}
 
 
