@@ -19,6 +19,7 @@ typedef struct { const char *key, *value; } mlo_option;
 struct mlo_model;                       /* model.c */
 struct mlo_source;                      /* model.c */
 struct mlo_numerics;                    /* numerics.c */
+struct mlo_net;                         /* match.c */
 
 struct mlo {
     mlo_desc desc;
@@ -26,9 +27,11 @@ struct mlo {
     mlo_strings strings;
     mlo_option *options; size_t n_options, options_room;
     struct mlo_model *model;            /* the model as it stands */
+    int stale;                          /* nodes, values or types have gone since mlo_index (where a pass keeps count) */
     struct mlo_model *body;             /* template.c: the loop body to look for, NULL when there is none */
     struct mlo_source *sources;         /* files that tensor bytes are read from */
     struct mlo_op_index *ops;           /* ops.c: operators by name */
+    struct mlo_net *net;                /* match.c: of a graph, for as long as that graph and its index stay as they are */
     const mlo_array *calib; size_t n_calib;
     mlo_watcher watch; void *watch_user;   /* who sees what mlo_run makes */
     int64_t accumulator;                /* the largest magnitude that the sums of the last matrix-vector unit had */

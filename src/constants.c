@@ -140,8 +140,21 @@ static int mlo_need_graph(mlo *m, mlo_map *needed, mlo_graph *g) {
     return 0;
 }
 
+/* With a fresh index: does every node make something that is used, and is every initializer used, and every type that of a node's value? */
+static int mlo_all_needed(const mlo_graph *g) {
+    for (size_t i = 0; i < g->n_node; i++) {
+        int used = 0;
+        for (size_t k = 0; k < g->node[i]->n_output && !used; k++) { const mlo_value *v = mlo_value_of(g, g->node[i]->output[k]); used = v && v->n_uses; }
+        if (!used) return 0;
+    }
+    for (size_t i = 0; i < g->n_init; i++) { const mlo_value *v = mlo_value_of(g, g->init[i]->name); if (!v || !v->n_uses) return 0; }
+    for (size_t i = 0; i < g->n_info; i++) { const mlo_value *v = mlo_value_of(g, g->info[i]->name); if (!v || !v->producer) return 0; }
+    return 1;
+}
+
 /* Drops nodes, initializers and types that no output depends on. */
 static int mlo_drop_dead(mlo *m, mlo_graph *g) {
+    m->stale = 1;
     mlo_map needed = { NULL, 0, 0 }, made = { NULL, 0, 0 };
     size_t kept = g->n_node, n = 0;
     if (mlo_map_room(m, &needed, g->n_node + g->n_init) || mlo_map_room(m, &made, g->n_node)) return (int)m->error.code;
@@ -179,7 +192,8 @@ static int mlo_fold_constants(mlo *m) {
         if (mlo_foldable(g, n, op)) MLO_TRY(mlo_fold_node(m, g, n, op, &left, &folded));
         if (!folded) g->node[kept++] = n;
     }
+    m->stale |= kept < g->n_node;
     g->n_node = kept;
-    mlo_rename_graph(&names, g, 0);
-    return mlo_drop_dead(m, g);
+    if (names.used) mlo_rename_graph(&names, g, 0);
+    return !m->stale && mlo_all_needed(g) ? 0 : mlo_drop_dead(m, g);
 }

@@ -304,13 +304,14 @@ static const char **mlo_extract_scopes(mlo *m, const mlo_net *net) {
 
 /* Marks what repeats in the body of a loop; says how many loops that is. */
 static int mlo_extract_inner(mlo *m, mlo_graph *body, const char *loop, size_t *n) {
-    mlo_net net; mlo_found found;
-    if (mlo_net_make(m, body, &net)) return (int)m->error.code;
-    const char **scope = mlo_extract_scopes(m, &net);
-    if (!scope || mlo_discover(m, &net, scope, NULL, &found)) return (int)m->error.code;
+    mlo_found found;
+    mlo_net *net = mlo_net_of(m, body);
+    if (!net) return (int)m->error.code;
+    const char **scope = mlo_extract_scopes(m, net);
+    if (!scope || mlo_discover(m, net, scope, NULL, &found)) return (int)m->error.code;
     for (size_t i = 0; i < found.n_loops; i++) {
         const char *name = mlo_format(m, i ? "%s.inner_%zu" : "%s.inner", loop, i);
-        if (!name || mlo_extract_mark(m, &net, found.loop[i], name)) return (int)m->error.code;
+        if (!name || mlo_extract_mark(m, net, found.loop[i], name)) return (int)m->error.code;
     }
     *n = found.n_loops;
     return 0;
@@ -318,23 +319,24 @@ static int mlo_extract_inner(mlo *m, mlo_graph *body, const char *loop, size_t *
 
 /* The stage, without a template (template.c). */
 static int mlo_extract(mlo *m) {
-    mlo_net net; mlo_found found; mlo_hierarchy h;
+    mlo_found found; mlo_hierarchy h;
     mlo_graph *g = m->model->graph;
+    mlo_net *net = mlo_net_of(m, g);
     const char *option = mlo_opt(m, "hierarchy");
+    if (!net) return (int)m->error.code;
     mlo_extract_unmark(g);
-    if (mlo_net_make(m, g, &net)) return (int)m->error.code;
-    const char **scope = mlo_extract_scopes(m, &net), **name;
-    uint8_t *chosen = option ? MLO_NEW_N(m, uint8_t, (size_t)net.n + 1) : NULL;
+    const char **scope = mlo_extract_scopes(m, net), **name;
+    uint8_t *chosen = option ? MLO_NEW_N(m, uint8_t, (size_t)net->n + 1) : NULL;
     if (m->error.code) return (int)m->error.code;
-    if (option && (mlo_hierarchy_parse(m, option, &h) || mlo_hierarchy_choose(m, &net, scope, &h, chosen))) return (int)m->error.code;
-    if (mlo_discover(m, &net, scope, chosen, &found)) return (int)m->error.code;
-    if (!found.n_loops) return mlo_extract_none(m, &net, &found);
+    if (option && (mlo_hierarchy_parse(m, option, &h) || mlo_hierarchy_choose(m, net, scope, &h, chosen))) return (int)m->error.code;
+    if (mlo_discover(m, net, scope, chosen, &found)) return (int)m->error.code;
+    if (!found.n_loops) return mlo_extract_none(m, net, &found);
     if (!(name = MLO_NEW_N(m, const char *, found.n_loops))) return (int)m->error.code;
     for (size_t i = 0; i < found.n_loops; i++) {
         mlo_layers *l = found.loop[i];
-        if (option && mlo_layers_fit(m, &net, l, chosen)) return (int)m->error.code;
+        if (option && mlo_layers_fit(m, net, l, chosen)) return (int)m->error.code;
         name[i] = mlo_loop_name(m, i);
-        if (!name[i] || mlo_extract_mark(m, &net, l, name[i])) return (int)m->error.code;
+        if (!name[i] || mlo_extract_mark(m, net, l, name[i])) return (int)m->error.code;
     }
-    return mlo_extract_report(m, &net, &found, name);
+    return mlo_extract_report(m, net, &found, name);
 }

@@ -11,9 +11,8 @@
  */
 enum { MLO_RADII = 7, MLO_NONE = -1 };
 
-typedef struct {
+typedef struct mlo_net {
     mlo *m; mlo_graph *g; int n;
-    mlo_map number;               /* node -> index + 1 */
     int *in_at;                   /* slots of node i: in_at[i] .. in_at[i+1]-1; the inputs, then what its subgraphs read from outside */
     mlo_value **in;               /* value of a slot, NULL when absent */
     int *from;                    /* the node that makes it, MLO_NONE for graph inputs and constants */
@@ -59,6 +58,7 @@ static int mlo_form_cmp(const mlo_form *a, const mlo_form *b) {
 }
 static int mlo_form_differs(const mlo_value *a, const mlo_value *b) {
     const mlo_tensor *s = a ? a->tensor : NULL, *t = b ? b->tensor : NULL;
+    if (a && b && a->form && b->form) return a->form != b->form;        /* the way to a shape is long: five blocks */
     if (s && t) return s->data_type != t->data_type || s->n_dims != t->n_dims || (s->n_dims && memcmp(s->dims, t->dims, s->n_dims * sizeof *s->dims));      /* of any rank */
     mlo_form x = mlo_form_of(a), y = mlo_form_of(b);
     return mlo_form_cmp(&x, &y) == 0;
@@ -162,7 +162,8 @@ static void mlo_slots_inside(mlo_slots *s, mlo_graph *inner, int depth) {
 }
 
 static void mlo_slots_of(mlo_slots *s, mlo_node *n) {
-    for (size_t i = 0; i < n->n_input; i++) mlo_slot_add(s, mlo_has_input(n, i) ? mlo_value_of(s->net->g, n->input[i]) : NULL);
+    if (s->count_only) s->n += (int)n->n_input;
+    else for (size_t i = 0; i < n->n_input; i++) mlo_slot_add(s, mlo_has_input(n, i) ? mlo_value_of(s->net->g, n->input[i]) : NULL);
     for (size_t a = 0; a < n->n_attr; a++) {
         if (n->attr[a]->g) mlo_slots_inside(s, n->attr[a]->g, 0);
         for (size_t k = 0; k < n->attr[a]->n_graphs; k++) mlo_slots_inside(s, n->attr[a]->graphs[k], 0);
@@ -187,6 +188,12 @@ static uint64_t mlo_form_hash(uint64_t h, const mlo_form *f) {
     h = mlo_mix(h, (uint64_t)f->dtype * 64 + (uint64_t)(f->rank + 1));
     for (int i = 0; i < f->rank; i++) h = mlo_mix(h, (uint64_t)f->dims[i]);
     return h;
+}
+
+/* Notes the form of a value where it is known in whole: what is known does not change. */
+static int mlo_value_form(mlo *m, mlo_value *v) {
+    mlo_form f = mlo_form_of(v);
+    return !mlo_form_known(&f) || (v->form = mlo_intern_n(m, (const char *)&f, offsetof(mlo_form, dims) + (size_t)f.rank * sizeof *f.dims)) ? 0 : (int)m->error.code;
 }
 
 static uint64_t mlo_sig_of(const mlo_net *net, const mlo_node *n) {
@@ -225,9 +232,9 @@ static int mlo_net_edges(mlo_net *net) {
             mlo_value *v = net->in[s];
             net->reader[s] = i;
             net->from[s] = MLO_NONE;
+            if (v && !v->form) MLO_TRY(mlo_value_form(m, v));
             if (!v || !v->producer || v->graph != net->g) continue;
-            int p = (int)(uintptr_t)mlo_map_get(&net->number, v->producer) - 1;
-            if (p >= 0 && !net->constant[p]) { net->from[s] = p; net->use_at[p + 1]++; }
+            if (!net->constant[v->at]) { net->from[s] = v->at; net->use_at[v->at + 1]++; }
         }
     }
     for (int i = 0; i < n; i++) net->use_at[i + 1] += net->use_at[i];
@@ -265,19 +272,16 @@ static int mlo_net_kinds(mlo_net *net) {
     return 0;
 }
 
-/* The net of a graph whose index is fresh. */
 static int mlo_net_make(mlo *m, mlo_graph *g, mlo_net *net) {
-    memset(net, 0, sizeof *net);
     net->m = m; net->g = g; net->n = (int)g->n_node;
     size_t n = g->n_node + 1;
     if (g->n_node > INT_MAX / 8) return mlo_fail_at(m, MLO_E_UNSUPPORTED, g->name, "%zu nodes are more than mlo can number", g->n_node);
     net->in_at = MLO_NEW_N(m, int, n); net->use_at = MLO_NEW_N(m, int, n + 1); net->constant = MLO_NEW_N(m, uint8_t, n); net->commutes = MLO_NEW_N(m, uint8_t, n);
     net->kind = MLO_NEW_N(m, int, n);
-    if (m->error.code || mlo_map_room(m, &net->number, n) || mlo_net_kinds(net)) return (int)m->error.code;
+    if (m->error.code || mlo_net_kinds(net)) return (int)m->error.code;
     mlo_slots count = { net, 0, 1 };
     for (int i = 0; i < net->n; i++) {
         mlo_node *node = g->node[i];
-        if (mlo_map_put(m, &net->number, node, (void *)(uintptr_t)(i + 1))) return (int)m->error.code;
         net->constant[i] = mlo_is(node, "Constant") && node->n_output && mlo_value_of(g, node->output[0]) && mlo_value_of(g, node->output[0])->tensor;
         net->commutes[i] = (uint8_t)mlo_commutes(node);
         net->in_at[i] = count.n;
@@ -292,6 +296,15 @@ static int mlo_net_make(mlo *m, mlo_graph *g, mlo_net *net) {
     for (int i = 0; i < net->n; i++) mlo_slots_of(&fill, g->node[i]);
     if (mlo_net_edges(net)) return (int)m->error.code;
     return mlo_net_signatures(net);
+}
+
+/* The net of a graph whose index is fresh, NULL on failure. One stage after the other finds the net of the one before, as long as nobody has made
+ * the index anew; metadata are not part of it. */
+static mlo_net *mlo_net_of(mlo *m, mlo_graph *g) {
+    if (m->net && m->net->g == g) return m->net;
+    mlo_net *net = MLO_NEW(m, mlo_net);
+    if (!net || mlo_net_make(m, g, net)) return NULL;
+    return m->net = net;
 }
 
 /* ---- the shift --------------------------------------------------------------------------------------------------------------- */

@@ -119,9 +119,10 @@ static int mlo_fail(mlo *m, mlo_code code, const mlo_node *node, const char *for
 /* One named value of a graph. Exactly one origin: an input, an initializer, or a node's output; a subgraph also sees outer values. */
 typedef struct {
     const char *name;
-    mlo_node *producer; int output;         /* NULL for inputs and initializers */
+    mlo_node *producer; int output, at;     /* the node that makes it, NULL for inputs and initializers; which output; the node's place in the graph */
     mlo_tensor *tensor;                     /* the constant it is: an initializer, or a Constant node's tensor; else NULL */
     mlo_value_info *info;                   /* NULL when nobody said */
+    const char *form;                       /* match.c: type and shape, interned: two that are known are equal or they are not */
     mlo_graph *graph;                       /* the graph that owns it */
     int is_input, is_output;                /* of that graph; an initializer that is also an input counts as an initializer */
     int n_uses;                             /* node inputs in this graph and in subgraphs of its nodes, plus is_output */
@@ -186,7 +187,8 @@ enum { MLO_MAX_DEPTH = 32 };    /* of graphs within graphs, and of types within 
 static int mlo_index_at(mlo *m, mlo_graph *g, mlo_graph *outer, mlo_node *holder, int depth);
 
 /* Uses of outer values inside g's subgraphs count as uses by the node that holds the subgraph. */
-static int mlo_index_node(mlo *m, mlo_graph *g, mlo_node *n, mlo_node *holder, int depth) {
+static int mlo_index_node(mlo *m, mlo_graph *g, size_t at, mlo_node *holder, int depth) {
+    mlo_node *n = g->node[at];
     for (size_t i = 0; i < n->n_input; i++) if (mlo_has_input(n, i)) {
         mlo_value *v = mlo_value_of(g, n->input[i]);
         if (!v) return mlo_fail(m, MLO_E_GRAPH, n, "input %zu, '%s', is made by nothing before this node; is the graph in topological order?", i, n->input[i]);
@@ -200,7 +202,7 @@ static int mlo_index_node(mlo *m, mlo_graph *g, mlo_node *n, mlo_node *holder, i
         mlo_value *v = (mlo_value *)mlo_map_get(&g->values, n->output[i]);
         if (v && (v->producer || v->is_input || v->tensor)) return mlo_fail(m, MLO_E_GRAPH, n, "output '%s' is made twice", n->output[i]);
         if (!(v = mlo_index_value(m, g, n->output[i]))) return (int)m->error.code;
-        v->producer = n; v->output = (int)i;
+        v->producer = n; v->output = (int)i; v->at = (int)at;
         if (mlo_is(n, "Constant")) { mlo_attr *t = mlo_attr_of(n, "value"); v->tensor = t ? t->t : NULL; }
     }
     return 0;
@@ -222,7 +224,7 @@ static int mlo_index_at(mlo *m, mlo_graph *g, mlo_graph *outer, mlo_node *holder
         if (v->is_input) return mlo_fail_at(m, MLO_E_GRAPH, v->name, "two graph inputs have this name");
         v->info = g->input[i]; v->is_input = 1;
     }
-    for (size_t i = 0; i < g->n_node; i++) if (mlo_index_node(m, g, g->node[i], holder, depth)) return (int)m->error.code;
+    for (size_t i = 0; i < g->n_node; i++) if (mlo_index_node(m, g, i, holder, depth)) return (int)m->error.code;
     for (size_t i = 0; i < g->n_info; i++) if ((v = (mlo_value *)mlo_map_get(&g->values, g->info[i]->name)) && !v->info) v->info = g->info[i];
     for (size_t i = 0; i < g->n_output; i++) {
         v = mlo_value_of(g, g->output[i]->name);
@@ -234,7 +236,7 @@ static int mlo_index_at(mlo *m, mlo_graph *g, mlo_graph *outer, mlo_node *holder
 }
 
 /* (Re)makes the index of a graph and of all graphs inside it. Call after changing nodes. Fails when a value is missing or made twice. */
-static int mlo_index(mlo *m, mlo_graph *g) { return mlo_index_at(m, g, g->outer, NULL, 0); }
+static int mlo_index(mlo *m, mlo_graph *g) { m->net = NULL; m->stale = 0; return mlo_index_at(m, g, g->outer, NULL, 0); }
 
 /* ---- types of values --------------------------------------------------------------------------------------------------------- */
 

@@ -205,19 +205,21 @@ static int mlo_constants(mlo *m, void *graph, void *user) {
         if (!t) g->node[kept++] = n;
         else if (mlo_graph_init(m, g, t)) return (int)m->error.code;
     }
+    m->stale |= kept < g->n_node;
     g->n_node = kept;
     return 0;
 }
 
 /* An input that has an initializer is that initializer: nobody feeds weights. */
-static void mlo_drop_initialized_inputs(mlo_model *model) {
-    mlo_graph *g = model->graph;
+static void mlo_drop_initialized_inputs(mlo *m) {
+    mlo_graph *g = m->model->graph;
     size_t kept = 0;
     for (size_t i = 0; i < g->n_input; i++) {
         const mlo_value *v = (const mlo_value *)mlo_map_get(&g->values, g->input[i]->name);
         if (!v || !v->tensor) g->input[kept++] = g->input[i];
     }
-    if (kept < g->n_input && model->ir_version < 4) model->ir_version = 4;      /* the first version that allows it */
+    if (kept < g->n_input && m->model->ir_version < 4) m->model->ir_version = 4;        /* the first version that allows it */
+    m->stale |= kept < g->n_input;
     g->n_input = kept;
 }
 
@@ -358,7 +360,7 @@ static int mlo_read(mlo *m) {
     mlo_graph *g = m->model->graph;
     if (m->model->n_function && (mlo_inline(m) || mlo_sort(m, g, 0) || mlo_index(m, g))) return (int)m->error.code;
     if (mlo_each_message(m, MLO_M_GRAPH, g, MLO_M_NODE, mlo_attrs_to_meta, NULL) || mlo_each_message(m, MLO_M_GRAPH, g, MLO_M_GRAPH, mlo_constants, NULL)) return (int)m->error.code;
-    mlo_drop_initialized_inputs(m->model);
-    if (mlo_bind_options(m) || mlo_index(m, g) || mlo_infer(m) || mlo_expand(m) || mlo_fold_constants(m)) return (int)m->error.code;
-    return mlo_index(m, g);
+    mlo_drop_initialized_inputs(m);
+    if (mlo_bind_options(m) || (m->stale && mlo_index(m, g)) || mlo_infer(m) || mlo_expand(m) || mlo_fold_constants(m)) return (int)m->error.code;
+    return m->stale ? mlo_index(m, g) : 0;
 }

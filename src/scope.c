@@ -299,23 +299,23 @@ static int mlo_scope_write(mlo_scopes *s, int i) {
 
 /* The stage. */
 static int mlo_scope(mlo *m) {
-    mlo_net net;
+    mlo_net *net = mlo_net_of(m, m->model->graph);
     int missing = 0, inferred = 0, unknown = 0, first = MLO_NONE;
-    if (mlo_net_make(m, m->model->graph, &net)) return (int)m->error.code;
-    mlo_scopes s = { m, &net, MLO_NEW_N(m, const char *, (size_t)net.n + 1), MLO_NEW_N(m, const char *, (size_t)net.n + 1), NULL, 0 };
+    if (!net) return (int)m->error.code;
+    mlo_scopes s = { m, net, MLO_NEW_N(m, const char *, (size_t)net->n + 1), MLO_NEW_N(m, const char *, (size_t)net->n + 1), NULL, 0 };
     if (m->error.code) return (int)m->error.code;
-    for (int i = 0; i < net.n; i++) {
-        s.scope[i] = mlo_scope_said(m, net.g->node[i]);
-        if (!s.scope[i]) s.scope[i] = mlo_scope_named(m, net.g->node[i]);
+    for (int i = 0; i < net->n; i++) {
+        s.scope[i] = mlo_scope_said(m, net->g->node[i]);
+        if (!s.scope[i]) s.scope[i] = mlo_scope_named(m, net->g->node[i]);
         missing += !s.scope[i];
     }
     if (mlo_scope_infer(&s, missing)) return (int)m->error.code;
-    for (int i = 0; i < net.n; i++) {
+    for (int i = 0; i < net->n; i++) {
         if (!s.scope[i]) { unknown++; continue; }
         if (s.why[i] && !inferred++) first = i;
         if (mlo_scope_write(&s, i)) return (int)m->error.code;
     }
-    if (inferred) mlo_warn(m, "inferred the scopes of %d of %d nodes, e.g. %s: '%s' (%s)", inferred, net.n, mlo_node_name(net.g->node[first]), s.scope[first], s.why[first]);
-    if (unknown == net.n && net.n) mlo_warn(m, "no node says where it belongs; the loops will be found by structure alone");
+    if (inferred) mlo_warn(m, "inferred the scopes of %d of %d nodes, e.g. %s: '%s' (%s)", inferred, net->n, mlo_node_name(net->g->node[first]), s.scope[first], s.why[first]);
+    if (unknown == net->n && net->n) mlo_warn(m, "no node says where it belongs; the loops will be found by structure alone");
     return (int)m->error.code;
 }

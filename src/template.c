@@ -13,7 +13,7 @@
 /* ---- writing ------------------------------------------------------------------------------------------------------------------------- */
 
 typedef struct {
-    mlo *m; mlo_net net; mlo_marked *loop;
+    mlo *m; mlo_net *net; mlo_marked *loop;
     const int *loop_of, *instance; int self;
     mlo_graph body;
     mlo_map seen, names;           /* values that are inputs already; taken names */
@@ -23,14 +23,14 @@ typedef struct {
  * round in one layer, a shared constant does not look shared, and becomes an input. */
 static mlo_value *mlo_template_value(const mlo_template_writer *w, int k, int p, int s) {
     int x = w->loop->node[k * w->loop->size + p];
-    return s < mlo_slot_count(&w->net, x) ? w->net.in[w->net.in_at[x] + s] : NULL;
+    return s < mlo_slot_count(w->net, x) ? w->net->in[w->net->in_at[x] + s] : NULL;
 }
 
 /* Is the constant at this input the same in all layers, and nothing that training sets? */
 static int mlo_template_shared(const mlo_template_writer *w, int p, int s) {
     int x = w->loop->node[p];
     mlo_value *v = mlo_template_value(w, 0, p, s);
-    if (s < (int)w->net.g->node[x]->n_input && mlo_learned(&w->net, x, s)) return 0;
+    if (s < (int)w->net->g->node[x]->n_input && mlo_learned(w->net, x, s)) return 0;
     for (int k = 1; k < w->loop->iterations; k++) { mlo_value *u = mlo_template_value(w, k, p, s); if (!u || !mlo_value_same(w->m, u, v)) return 0; }
     return 1;
 }
@@ -45,7 +45,7 @@ static int mlo_template_input(mlo_template_writer *w, const mlo_value *v, const 
 static const char *mlo_template_name(mlo_template_writer *w, int p, int s) {
     mlo *m = w->m;
     mlo_value *v = mlo_template_value(w, 0, p, s);
-    int from = w->net.from[w->net.in_at[w->loop->node[p]] + s];
+    int from = w->net->from[w->net->in_at[w->loop->node[p]] + s];
     if (!v) return "";
     if (from >= 0 && w->loop_of[from] == w->self && w->instance[from] == 0) return v->name;
     int shared = v->tensor && mlo_template_shared(w, p, s);
@@ -64,13 +64,13 @@ static const char *mlo_template_name(mlo_template_writer *w, int p, int s) {
 static int mlo_template_leaves(const mlo_template_writer *w, int p, int o) {
     for (int k = 0; k < w->loop->iterations; k++) {
         int x = w->loop->node[k * w->loop->size + p];
-        const char *name = w->net.g->node[x]->output[o];
-        const mlo_value *v = name && *name ? mlo_value_of(w->net.g, name) : NULL;
+        const char *name = w->net->g->node[x]->output[o];
+        const mlo_value *v = name && *name ? mlo_value_of(w->net->g, name) : NULL;
         if (!v) continue;
         if (v->is_output) return 1;
-        for (int u = w->net.use_at[x]; u < w->net.use_at[x + 1]; u++) {
-            int r = w->net.reader[w->net.use[u]];
-            if (w->net.in[w->net.use[u]] == v && (w->loop_of[r] != w->self || w->instance[r] != k)) return 1;
+        for (int u = w->net->use_at[x]; u < w->net->use_at[x + 1]; u++) {
+            int r = w->net->reader[w->net->use[u]];
+            if (w->net->in[w->net->use[u]] == v && (w->loop_of[r] != w->self || w->instance[r] != k)) return 1;
         }
     }
     return 0;
@@ -78,18 +78,18 @@ static int mlo_template_leaves(const mlo_template_writer *w, int p, int o) {
 
 static int mlo_template_node(mlo_template_writer *w, int p) {
     mlo *m = w->m;
-    const mlo_node *from = w->net.g->node[w->loop->node[p]];
+    const mlo_node *from = w->net->g->node[w->loop->node[p]];
     mlo_node *n = MLO_NEW(m, mlo_node);
     if (!n) return (int)m->error.code;
     *n = *from;
     n->input = NULL; n->n_input = 0; n->meta = NULL; n->n_meta = 0;
-    for (int s = 0; s < mlo_slot_count(&w->net, w->loop->node[p]); s++) {
+    for (int s = 0; s < mlo_slot_count(w->net, w->loop->node[p]); s++) {
         const char *name = mlo_template_name(w, p, s);
         if (!name || (s < (int)from->n_input && mlo_node_input(m, n, name))) return (int)m->error.code;
     }
     for (size_t i = 0; i < from->n_meta; i++) if (!mlo_starts(from->meta[i].key, "mlo.") && !MLO_PUSH(m, n->meta, n->n_meta, from->meta[i])) return (int)m->error.code;
     for (size_t o = 0; o < from->n_output; o++) {
-        mlo_value *v = from->output[o] && *from->output[o] ? mlo_value_of(w->net.g, from->output[o]) : NULL;
+        mlo_value *v = from->output[o] && *from->output[o] ? mlo_value_of(w->net->g, from->output[o]) : NULL;
         mlo_form f = mlo_form_of(v);
         mlo_value_info *info = v ? mlo_info_new(m, v->name, &f) : NULL;
         if (!v) continue;
@@ -103,8 +103,8 @@ static mlo_marked *mlo_template_loop(mlo *m, mlo_template_writer *w) {
     mlo_graph *g = m->model->graph;
     mlo_marked *loops = NULL, *best = NULL;
     size_t n = 0;
-    if (mlo_net_make(m, g, &w->net)) return NULL;
-    int *loop_of = MLO_NEW_N(m, int, (size_t)w->net.n + 1), *instance = MLO_NEW_N(m, int, (size_t)w->net.n + 1), *position = MLO_NEW_N(m, int, (size_t)w->net.n + 1);
+    if (!(w->net = mlo_net_of(m, g))) return NULL;
+    int *loop_of = MLO_NEW_N(m, int, (size_t)w->net->n + 1), *instance = MLO_NEW_N(m, int, (size_t)w->net->n + 1), *position = MLO_NEW_N(m, int, (size_t)w->net->n + 1);
     if (m->error.code || mlo_marks_read(m, g, &loops, &n, loop_of, instance, position)) return NULL;
     for (size_t i = 0; i < n; i++) if (!best || loops[i].count > best->count) { best = &loops[i]; w->self = (int)i; }
     w->loop_of = loop_of; w->instance = instance;
@@ -356,9 +356,10 @@ static void mlo_match_outputs(const mlo_matcher *a) {
         const mlo_value *v = name && *name ? mlo_value_of(a->g, name) : NULL;
         int used = 0;
         for (size_t i = 0; v && i < a->n_found && a->found[i][x] >= 0; i++) {
-            const mlo_value *w = mlo_value_of(a->net->g, a->net->g->node[a->found[i][x]]->output[o]);
-            int inside = 0;
-            for (size_t u = 0; w && u < w->n_use; u++) { int r = (int)(uintptr_t)mlo_map_get(&a->net->number, w->use[u]) - 1; inside += r >= 0 && a->owner[r] == (int)i; }
+            const mlo_net *net = a->net;
+            int y = a->found[i][x], inside = 0;
+            const mlo_value *w = mlo_value_of(net->g, net->g->node[y]->output[o]);
+            for (int u = net->use_at[y]; u < net->use_at[y + 1]; u++) inside += net->in[net->use[u]] == w && a->owner[net->reader[net->use[u]]] == (int)i;
             used |= w && w->n_uses > inside;
         }
         if (v && !a->t.constant[x] && used && !v->is_output) mlo_warn(a->m, "'%s' is no output of the template, but used outside of it; it will be one of the loop", name);
@@ -378,10 +379,11 @@ int mlo_template(mlo *m, const void *bytes, size_t n) {
     return (int)m->error.code;
 }
 
-static int mlo_matcher_make(mlo *m, mlo_matcher *a, mlo_net *net) {
+static int mlo_matcher_make(mlo *m, mlo_matcher *a) {
     memset(a, 0, sizeof *a);
-    a->m = m; a->net = net; a->g = m->body->graph; a->anchor = MLO_NONE;
-    if (mlo_net_make(m, net->g, net) || mlo_net_make(m, a->g, &a->t)) return (int)m->error.code;
+    mlo_net *net = a->net = mlo_net_of(m, m->model->graph);
+    a->m = m; a->g = m->body->graph; a->anchor = MLO_NONE;
+    if (!net || mlo_net_make(m, a->g, &a->t)) return (int)m->error.code;
     size_t t = (size_t)a->t.n + 1, n = (size_t)net->n + 1;
     a->at = MLO_NEW_N(m, int, t); a->trail = MLO_NEW_N(m, int, t); a->bound = MLO_NEW_N(m, mlo_value *, a->g->n_input + 1); a->bound_trail = MLO_NEW_N(m, int, a->g->n_input + 1);
     a->owner = MLO_NEW_N(m, int, n); a->stamp = MLO_NEW_N(m, int, n);
@@ -390,29 +392,27 @@ static int mlo_matcher_make(mlo *m, mlo_matcher *a, mlo_net *net) {
     for (int x = 0; x < a->t.n; x++) { a->at[x] = MLO_NONE; a->size += !a->t.constant[x]; if (!a->t.constant[x]) a->anchor = x; }
     for (size_t i = 0; i < a->g->n_output; i++) {               /* what everything leads to is the best to begin with */
         const mlo_value *v = mlo_value_of(a->g, a->g->output[i]->name);
-        int x = v && v->producer ? (int)(uintptr_t)mlo_map_get(&a->t.number, v->producer) - 1 : MLO_NONE;
-        if (x >= 0 && !a->t.constant[x]) { a->anchor = x; break; }
+        if (v && v->producer && v->graph == a->g && !a->t.constant[v->at]) { a->anchor = v->at; break; }
     }
     return a->anchor < 0 ? mlo_fail_at(m, MLO_E_LOOP, NULL, "the template has no nodes; save one with --save-template") : 0;
 }
 
 /* extract, with a template. */
 static int mlo_extract_template(mlo *m) {
-    mlo_net net; mlo_matcher a; mlo_found found;
+    mlo_matcher a; mlo_found found;
     mlo_text t = { m, NULL, 0, 0 };
     memset(&found, 0, sizeof found);
     mlo_extract_unmark(m->model->graph);
-    net.g = m->model->graph;
-    if (mlo_matcher_make(m, &a, &net) || mlo_match_all(&a)) return (int)m->error.code;
+    if (mlo_matcher_make(m, &a) || mlo_match_all(&a)) return (int)m->error.code;
     if (!a.n_found) return mlo_match_none(&a);
     mlo_puts(&t, "{\"template\":true,\"near\":[");
     mlo_match_near(&a, &t);
     mlo_puts(&t, "],\"lost\":[]}");
-    if (a.n_found < 2) mlo_fail(m, MLO_E_LOOP, net.g->node[a.found[0][a.anchor]], "the template matches once, up to here: nothing repeats");
+    if (a.n_found < 2) mlo_fail(m, MLO_E_LOOP, a.net->g->node[a.found[0][a.anchor]], "the template matches once, up to here: nothing repeats");
     else if (!mlo_match_chains(&a, &found)) mlo_match_outputs(&a);
     for (size_t i = 0; i < found.n_loops && !m->error.code; i++) {
         const char *name = mlo_loop_name(m, i);
-        if (name) mlo_extract_mark(m, &net, found.loop[i], name);
+        if (name) mlo_extract_mark(m, a.net, found.loop[i], name);
     }
     if (!m->error.code) mlo_meta_put(m, &m->model->meta, &m->model->n_meta, mlo_extract_key, t.text);
     mlo_text_free(&t);
