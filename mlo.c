@@ -44,6 +44,7 @@ typedef struct { const char *key, *value; } mlo_option;
 struct mlo_model;                       /* model.c */
 struct mlo_source;                      /* model.c */
 struct mlo_numerics;                    /* numerics.c */
+struct mlo_net;                         /* match.c */
 
 struct mlo {
     mlo_desc desc;
@@ -51,9 +52,11 @@ struct mlo {
     mlo_strings strings;
     mlo_option *options; size_t n_options, options_room;
     struct mlo_model *model;            /* the model as it stands */
+    int stale;                          /* nodes, values or types have gone since mlo_index (where a pass keeps count) */
     struct mlo_model *body;             /* template.c: the loop body to look for, NULL when there is none */
     struct mlo_source *sources;         /* files that tensor bytes are read from */
     struct mlo_op_index *ops;           /* ops.c: operators by name */
+    struct mlo_net *net;                /* match.c: of a graph, for as long as that graph and its index stay as they are */
     const mlo_array *calib; size_t n_calib;
     mlo_watcher watch; void *watch_user;   /* who sees what mlo_run makes */
     int64_t accumulator;                /* the largest magnitude that the sums of the last matrix-vector unit had */
@@ -476,9 +479,10 @@ static int mlo_fail(mlo *m, mlo_code code, const mlo_node *node, const char *for
 /* One named value of a graph. Exactly one origin: an input, an initializer, or a node's output; a subgraph also sees outer values. */
 typedef struct {
     const char *name;
-    mlo_node *producer; int output;         /* NULL for inputs and initializers */
+    mlo_node *producer; int output, at;     /* the node that makes it, NULL for inputs and initializers; which output; the node's place in the graph */
     mlo_tensor *tensor;                     /* the constant it is: an initializer, or a Constant node's tensor; else NULL */
     mlo_value_info *info;                   /* NULL when nobody said */
+    const char *form;                       /* match.c: type and shape, interned: two that are known are equal or they are not */
     mlo_graph *graph;                       /* the graph that owns it */
     int is_input, is_output;                /* of that graph; an initializer that is also an input counts as an initializer */
     int n_uses;                             /* node inputs in this graph and in subgraphs of its nodes, plus is_output */
@@ -543,7 +547,8 @@ enum { MLO_MAX_DEPTH = 32 };    /* of graphs within graphs, and of types within 
 static int mlo_index_at(mlo *m, mlo_graph *g, mlo_graph *outer, mlo_node *holder, int depth);
 
 /* Uses of outer values inside g's subgraphs count as uses by the node that holds the subgraph. */
-static int mlo_index_node(mlo *m, mlo_graph *g, mlo_node *n, mlo_node *holder, int depth) {
+static int mlo_index_node(mlo *m, mlo_graph *g, size_t at, mlo_node *holder, int depth) {
+    mlo_node *n = g->node[at];
     for (size_t i = 0; i < n->n_input; i++) if (mlo_has_input(n, i)) {
         mlo_value *v = mlo_value_of(g, n->input[i]);
         if (!v) return mlo_fail(m, MLO_E_GRAPH, n, "input %zu, '%s', is made by nothing before this node; is the graph in topological order?", i, n->input[i]);
@@ -557,7 +562,7 @@ static int mlo_index_node(mlo *m, mlo_graph *g, mlo_node *n, mlo_node *holder, i
         mlo_value *v = (mlo_value *)mlo_map_get(&g->values, n->output[i]);
         if (v && (v->producer || v->is_input || v->tensor)) return mlo_fail(m, MLO_E_GRAPH, n, "output '%s' is made twice", n->output[i]);
         if (!(v = mlo_index_value(m, g, n->output[i]))) return (int)m->error.code;
-        v->producer = n; v->output = (int)i;
+        v->producer = n; v->output = (int)i; v->at = (int)at;
         if (mlo_is(n, "Constant")) { mlo_attr *t = mlo_attr_of(n, "value"); v->tensor = t ? t->t : NULL; }
     }
     return 0;
@@ -579,7 +584,7 @@ static int mlo_index_at(mlo *m, mlo_graph *g, mlo_graph *outer, mlo_node *holder
         if (v->is_input) return mlo_fail_at(m, MLO_E_GRAPH, v->name, "two graph inputs have this name");
         v->info = g->input[i]; v->is_input = 1;
     }
-    for (size_t i = 0; i < g->n_node; i++) if (mlo_index_node(m, g, g->node[i], holder, depth)) return (int)m->error.code;
+    for (size_t i = 0; i < g->n_node; i++) if (mlo_index_node(m, g, i, holder, depth)) return (int)m->error.code;
     for (size_t i = 0; i < g->n_info; i++) if ((v = (mlo_value *)mlo_map_get(&g->values, g->info[i]->name)) && !v->info) v->info = g->info[i];
     for (size_t i = 0; i < g->n_output; i++) {
         v = mlo_value_of(g, g->output[i]->name);
@@ -591,7 +596,7 @@ static int mlo_index_at(mlo *m, mlo_graph *g, mlo_graph *outer, mlo_node *holder
 }
 
 /* (Re)makes the index of a graph and of all graphs inside it. Call after changing nodes. Fails when a value is missing or made twice. */
-static int mlo_index(mlo *m, mlo_graph *g) { return mlo_index_at(m, g, g->outer, NULL, 0); }
+static int mlo_index(mlo *m, mlo_graph *g) { m->net = NULL; m->stale = 0; return mlo_index_at(m, g, g->outer, NULL, 0); }
 
 /* ---- types of values --------------------------------------------------------------------------------------------------------- */
 
@@ -6045,8 +6050,21 @@ static int mlo_need_graph(mlo *m, mlo_map *needed, mlo_graph *g) {
     return 0;
 }
 
+/* With a fresh index: does every node make something that is used, and is every initializer used, and every type that of a node's value? */
+static int mlo_all_needed(const mlo_graph *g) {
+    for (size_t i = 0; i < g->n_node; i++) {
+        int used = 0;
+        for (size_t k = 0; k < g->node[i]->n_output && !used; k++) { const mlo_value *v = mlo_value_of(g, g->node[i]->output[k]); used = v && v->n_uses; }
+        if (!used) return 0;
+    }
+    for (size_t i = 0; i < g->n_init; i++) { const mlo_value *v = mlo_value_of(g, g->init[i]->name); if (!v || !v->n_uses) return 0; }
+    for (size_t i = 0; i < g->n_info; i++) { const mlo_value *v = mlo_value_of(g, g->info[i]->name); if (!v || !v->producer) return 0; }
+    return 1;
+}
+
 /* Drops nodes, initializers and types that no output depends on. */
 static int mlo_drop_dead(mlo *m, mlo_graph *g) {
+    m->stale = 1;
     mlo_map needed = { NULL, 0, 0 }, made = { NULL, 0, 0 };
     size_t kept = g->n_node, n = 0;
     if (mlo_map_room(m, &needed, g->n_node + g->n_init) || mlo_map_room(m, &made, g->n_node)) return (int)m->error.code;
@@ -6084,9 +6102,10 @@ static int mlo_fold_constants(mlo *m) {
         if (mlo_foldable(g, n, op)) MLO_TRY(mlo_fold_node(m, g, n, op, &left, &folded));
         if (!folded) g->node[kept++] = n;
     }
+    m->stale |= kept < g->n_node;
     g->n_node = kept;
-    mlo_rename_graph(&names, g, 0);
-    return mlo_drop_dead(m, g);
+    if (names.used) mlo_rename_graph(&names, g, 0);
+    return !m->stale && mlo_all_needed(g) ? 0 : mlo_drop_dead(m, g);
 }
 
 /* the stages */
@@ -7395,19 +7414,21 @@ static int mlo_constants(mlo *m, void *graph, void *user) {
         if (!t) g->node[kept++] = n;
         else if (mlo_graph_init(m, g, t)) return (int)m->error.code;
     }
+    m->stale |= kept < g->n_node;
     g->n_node = kept;
     return 0;
 }
 
 /* An input that has an initializer is that initializer: nobody feeds weights. */
-static void mlo_drop_initialized_inputs(mlo_model *model) {
-    mlo_graph *g = model->graph;
+static void mlo_drop_initialized_inputs(mlo *m) {
+    mlo_graph *g = m->model->graph;
     size_t kept = 0;
     for (size_t i = 0; i < g->n_input; i++) {
         const mlo_value *v = (const mlo_value *)mlo_map_get(&g->values, g->input[i]->name);
         if (!v || !v->tensor) g->input[kept++] = g->input[i];
     }
-    if (kept < g->n_input && model->ir_version < 4) model->ir_version = 4;      /* the first version that allows it */
+    if (kept < g->n_input && m->model->ir_version < 4) m->model->ir_version = 4;        /* the first version that allows it */
+    m->stale |= kept < g->n_input;
     g->n_input = kept;
 }
 
@@ -7548,9 +7569,9 @@ static int mlo_read(mlo *m) {
     mlo_graph *g = m->model->graph;
     if (m->model->n_function && (mlo_inline(m) || mlo_sort(m, g, 0) || mlo_index(m, g))) return (int)m->error.code;
     if (mlo_each_message(m, MLO_M_GRAPH, g, MLO_M_NODE, mlo_attrs_to_meta, NULL) || mlo_each_message(m, MLO_M_GRAPH, g, MLO_M_GRAPH, mlo_constants, NULL)) return (int)m->error.code;
-    mlo_drop_initialized_inputs(m->model);
-    if (mlo_bind_options(m) || mlo_index(m, g) || mlo_infer(m) || mlo_expand(m) || mlo_fold_constants(m)) return (int)m->error.code;
-    return mlo_index(m, g);
+    mlo_drop_initialized_inputs(m);
+    if (mlo_bind_options(m) || (m->stale && mlo_index(m, g)) || mlo_infer(m) || mlo_expand(m) || mlo_fold_constants(m)) return (int)m->error.code;
+    return m->stale ? mlo_index(m, g) : 0;
 }
 
 /* ======== match.c ======== */
@@ -7567,9 +7588,8 @@ static int mlo_read(mlo *m) {
  */
 enum { MLO_RADII = 7, MLO_NONE = -1 };
 
-typedef struct {
+typedef struct mlo_net {
     mlo *m; mlo_graph *g; int n;
-    mlo_map number;               /* node -> index + 1 */
     int *in_at;                   /* slots of node i: in_at[i] .. in_at[i+1]-1; the inputs, then what its subgraphs read from outside */
     mlo_value **in;               /* value of a slot, NULL when absent */
     int *from;                    /* the node that makes it, MLO_NONE for graph inputs and constants */
@@ -7615,6 +7635,7 @@ static int mlo_form_cmp(const mlo_form *a, const mlo_form *b) {
 }
 static int mlo_form_differs(const mlo_value *a, const mlo_value *b) {
     const mlo_tensor *s = a ? a->tensor : NULL, *t = b ? b->tensor : NULL;
+    if (a && b && a->form && b->form) return a->form != b->form;        /* the way to a shape is long: five blocks */
     if (s && t) return s->data_type != t->data_type || s->n_dims != t->n_dims || (s->n_dims && memcmp(s->dims, t->dims, s->n_dims * sizeof *s->dims));      /* of any rank */
     mlo_form x = mlo_form_of(a), y = mlo_form_of(b);
     return mlo_form_cmp(&x, &y) == 0;
@@ -7718,7 +7739,8 @@ static void mlo_slots_inside(mlo_slots *s, mlo_graph *inner, int depth) {
 }
 
 static void mlo_slots_of(mlo_slots *s, mlo_node *n) {
-    for (size_t i = 0; i < n->n_input; i++) mlo_slot_add(s, mlo_has_input(n, i) ? mlo_value_of(s->net->g, n->input[i]) : NULL);
+    if (s->count_only) s->n += (int)n->n_input;
+    else for (size_t i = 0; i < n->n_input; i++) mlo_slot_add(s, mlo_has_input(n, i) ? mlo_value_of(s->net->g, n->input[i]) : NULL);
     for (size_t a = 0; a < n->n_attr; a++) {
         if (n->attr[a]->g) mlo_slots_inside(s, n->attr[a]->g, 0);
         for (size_t k = 0; k < n->attr[a]->n_graphs; k++) mlo_slots_inside(s, n->attr[a]->graphs[k], 0);
@@ -7743,6 +7765,12 @@ static uint64_t mlo_form_hash(uint64_t h, const mlo_form *f) {
     h = mlo_mix(h, (uint64_t)f->dtype * 64 + (uint64_t)(f->rank + 1));
     for (int i = 0; i < f->rank; i++) h = mlo_mix(h, (uint64_t)f->dims[i]);
     return h;
+}
+
+/* Notes the form of a value where it is known in whole: what is known does not change. */
+static int mlo_value_form(mlo *m, mlo_value *v) {
+    mlo_form f = mlo_form_of(v);
+    return !mlo_form_known(&f) || (v->form = mlo_intern_n(m, (const char *)&f, offsetof(mlo_form, dims) + (size_t)f.rank * sizeof *f.dims)) ? 0 : (int)m->error.code;
 }
 
 static uint64_t mlo_sig_of(const mlo_net *net, const mlo_node *n) {
@@ -7781,9 +7809,9 @@ static int mlo_net_edges(mlo_net *net) {
             mlo_value *v = net->in[s];
             net->reader[s] = i;
             net->from[s] = MLO_NONE;
+            if (v && !v->form) MLO_TRY(mlo_value_form(m, v));
             if (!v || !v->producer || v->graph != net->g) continue;
-            int p = (int)(uintptr_t)mlo_map_get(&net->number, v->producer) - 1;
-            if (p >= 0 && !net->constant[p]) { net->from[s] = p; net->use_at[p + 1]++; }
+            if (!net->constant[v->at]) { net->from[s] = v->at; net->use_at[v->at + 1]++; }
         }
     }
     for (int i = 0; i < n; i++) net->use_at[i + 1] += net->use_at[i];
@@ -7821,19 +7849,16 @@ static int mlo_net_kinds(mlo_net *net) {
     return 0;
 }
 
-/* The net of a graph whose index is fresh. */
 static int mlo_net_make(mlo *m, mlo_graph *g, mlo_net *net) {
-    memset(net, 0, sizeof *net);
     net->m = m; net->g = g; net->n = (int)g->n_node;
     size_t n = g->n_node + 1;
     if (g->n_node > INT_MAX / 8) return mlo_fail_at(m, MLO_E_UNSUPPORTED, g->name, "%zu nodes are more than mlo can number", g->n_node);
     net->in_at = MLO_NEW_N(m, int, n); net->use_at = MLO_NEW_N(m, int, n + 1); net->constant = MLO_NEW_N(m, uint8_t, n); net->commutes = MLO_NEW_N(m, uint8_t, n);
     net->kind = MLO_NEW_N(m, int, n);
-    if (m->error.code || mlo_map_room(m, &net->number, n) || mlo_net_kinds(net)) return (int)m->error.code;
+    if (m->error.code || mlo_net_kinds(net)) return (int)m->error.code;
     mlo_slots count = { net, 0, 1 };
     for (int i = 0; i < net->n; i++) {
         mlo_node *node = g->node[i];
-        if (mlo_map_put(m, &net->number, node, (void *)(uintptr_t)(i + 1))) return (int)m->error.code;
         net->constant[i] = mlo_is(node, "Constant") && node->n_output && mlo_value_of(g, node->output[0]) && mlo_value_of(g, node->output[0])->tensor;
         net->commutes[i] = (uint8_t)mlo_commutes(node);
         net->in_at[i] = count.n;
@@ -7848,6 +7873,15 @@ static int mlo_net_make(mlo *m, mlo_graph *g, mlo_net *net) {
     for (int i = 0; i < net->n; i++) mlo_slots_of(&fill, g->node[i]);
     if (mlo_net_edges(net)) return (int)m->error.code;
     return mlo_net_signatures(net);
+}
+
+/* The net of a graph whose index is fresh, NULL on failure. One stage after the other finds the net of the one before, as long as nobody has made
+ * the index anew; metadata are not part of it. */
+static mlo_net *mlo_net_of(mlo *m, mlo_graph *g) {
+    if (m->net && m->net->g == g) return m->net;
+    mlo_net *net = MLO_NEW(m, mlo_net);
+    if (!net || mlo_net_make(m, g, net)) return NULL;
+    return m->net = net;
 }
 
 /* ---- the shift --------------------------------------------------------------------------------------------------------------- */
@@ -8882,24 +8916,24 @@ static int mlo_scope_write(mlo_scopes *s, int i) {
 
 /* The stage. */
 static int mlo_scope(mlo *m) {
-    mlo_net net;
+    mlo_net *net = mlo_net_of(m, m->model->graph);
     int missing = 0, inferred = 0, unknown = 0, first = MLO_NONE;
-    if (mlo_net_make(m, m->model->graph, &net)) return (int)m->error.code;
-    mlo_scopes s = { m, &net, MLO_NEW_N(m, const char *, (size_t)net.n + 1), MLO_NEW_N(m, const char *, (size_t)net.n + 1), NULL, 0 };
+    if (!net) return (int)m->error.code;
+    mlo_scopes s = { m, net, MLO_NEW_N(m, const char *, (size_t)net->n + 1), MLO_NEW_N(m, const char *, (size_t)net->n + 1), NULL, 0 };
     if (m->error.code) return (int)m->error.code;
-    for (int i = 0; i < net.n; i++) {
-        s.scope[i] = mlo_scope_said(m, net.g->node[i]);
-        if (!s.scope[i]) s.scope[i] = mlo_scope_named(m, net.g->node[i]);
+    for (int i = 0; i < net->n; i++) {
+        s.scope[i] = mlo_scope_said(m, net->g->node[i]);
+        if (!s.scope[i]) s.scope[i] = mlo_scope_named(m, net->g->node[i]);
         missing += !s.scope[i];
     }
     if (mlo_scope_infer(&s, missing)) return (int)m->error.code;
-    for (int i = 0; i < net.n; i++) {
+    for (int i = 0; i < net->n; i++) {
         if (!s.scope[i]) { unknown++; continue; }
         if (s.why[i] && !inferred++) first = i;
         if (mlo_scope_write(&s, i)) return (int)m->error.code;
     }
-    if (inferred) mlo_warn(m, "inferred the scopes of %d of %d nodes, e.g. %s: '%s' (%s)", inferred, net.n, mlo_node_name(net.g->node[first]), s.scope[first], s.why[first]);
-    if (unknown == net.n && net.n) mlo_warn(m, "no node says where it belongs; the loops will be found by structure alone");
+    if (inferred) mlo_warn(m, "inferred the scopes of %d of %d nodes, e.g. %s: '%s' (%s)", inferred, net->n, mlo_node_name(net->g->node[first]), s.scope[first], s.why[first]);
+    if (unknown == net->n && net->n) mlo_warn(m, "no node says where it belongs; the loops will be found by structure alone");
     return (int)m->error.code;
 }
 
@@ -9210,13 +9244,14 @@ static const char **mlo_extract_scopes(mlo *m, const mlo_net *net) {
 
 /* Marks what repeats in the body of a loop; says how many loops that is. */
 static int mlo_extract_inner(mlo *m, mlo_graph *body, const char *loop, size_t *n) {
-    mlo_net net; mlo_found found;
-    if (mlo_net_make(m, body, &net)) return (int)m->error.code;
-    const char **scope = mlo_extract_scopes(m, &net);
-    if (!scope || mlo_discover(m, &net, scope, NULL, &found)) return (int)m->error.code;
+    mlo_found found;
+    mlo_net *net = mlo_net_of(m, body);
+    if (!net) return (int)m->error.code;
+    const char **scope = mlo_extract_scopes(m, net);
+    if (!scope || mlo_discover(m, net, scope, NULL, &found)) return (int)m->error.code;
     for (size_t i = 0; i < found.n_loops; i++) {
         const char *name = mlo_format(m, i ? "%s.inner_%zu" : "%s.inner", loop, i);
-        if (!name || mlo_extract_mark(m, &net, found.loop[i], name)) return (int)m->error.code;
+        if (!name || mlo_extract_mark(m, net, found.loop[i], name)) return (int)m->error.code;
     }
     *n = found.n_loops;
     return 0;
@@ -9224,25 +9259,26 @@ static int mlo_extract_inner(mlo *m, mlo_graph *body, const char *loop, size_t *
 
 /* The stage, without a template (template.c). */
 static int mlo_extract(mlo *m) {
-    mlo_net net; mlo_found found; mlo_hierarchy h;
+    mlo_found found; mlo_hierarchy h;
     mlo_graph *g = m->model->graph;
+    mlo_net *net = mlo_net_of(m, g);
     const char *option = mlo_opt(m, "hierarchy");
+    if (!net) return (int)m->error.code;
     mlo_extract_unmark(g);
-    if (mlo_net_make(m, g, &net)) return (int)m->error.code;
-    const char **scope = mlo_extract_scopes(m, &net), **name;
-    uint8_t *chosen = option ? MLO_NEW_N(m, uint8_t, (size_t)net.n + 1) : NULL;
+    const char **scope = mlo_extract_scopes(m, net), **name;
+    uint8_t *chosen = option ? MLO_NEW_N(m, uint8_t, (size_t)net->n + 1) : NULL;
     if (m->error.code) return (int)m->error.code;
-    if (option && (mlo_hierarchy_parse(m, option, &h) || mlo_hierarchy_choose(m, &net, scope, &h, chosen))) return (int)m->error.code;
-    if (mlo_discover(m, &net, scope, chosen, &found)) return (int)m->error.code;
-    if (!found.n_loops) return mlo_extract_none(m, &net, &found);
+    if (option && (mlo_hierarchy_parse(m, option, &h) || mlo_hierarchy_choose(m, net, scope, &h, chosen))) return (int)m->error.code;
+    if (mlo_discover(m, net, scope, chosen, &found)) return (int)m->error.code;
+    if (!found.n_loops) return mlo_extract_none(m, net, &found);
     if (!(name = MLO_NEW_N(m, const char *, found.n_loops))) return (int)m->error.code;
     for (size_t i = 0; i < found.n_loops; i++) {
         mlo_layers *l = found.loop[i];
-        if (option && mlo_layers_fit(m, &net, l, chosen)) return (int)m->error.code;
+        if (option && mlo_layers_fit(m, net, l, chosen)) return (int)m->error.code;
         name[i] = mlo_loop_name(m, i);
-        if (!name[i] || mlo_extract_mark(m, &net, l, name[i])) return (int)m->error.code;
+        if (!name[i] || mlo_extract_mark(m, net, l, name[i])) return (int)m->error.code;
     }
-    return mlo_extract_report(m, &net, &found, name);
+    return mlo_extract_report(m, net, &found, name);
 }
 
 /* ======== roll.c ======== */
@@ -9524,7 +9560,8 @@ static const char *mlo_roll_stack(mlo_roller *r, mlo_value *const *value, int n,
     mlo_form f = mlo_form_of(value[0]);
     int constant = 1, nibbles = f.dtype == MLO_INT4 || f.dtype == MLO_UINT4;
     for (int k = 0; k < n; k++) constant &= value[k]->tensor != NULL;
-    int rows = !constant || f.rank < 1 || !mlo_form_count(&f);  /* parts get their axis before, or the stack is reshaped after; to Reshape, a size of 0 is no size */
+    /* Parts get their axis before, or the stack is reshaped after: not where a size is 0, which to Reshape is no size, nor where a form has no room for it. */
+    int rows = !constant || f.rank < 1 || f.rank >= MLO_MAX_RANK || !mlo_form_count(&f);
     if (nibbles) f.dtype = MLO_INT8;
     const char *name = mlo_name_free(m, r->names, wanted), *rowed = rows ? name : mlo_name_free(m, r->names, mlo_format(m, "%s.rows", wanted));
     mlo_node *concat = rowed ? mlo_roll_node(r, "Concat", rowed) : NULL;
@@ -9936,13 +9973,13 @@ static int mlo_names_taken(mlo *m, const mlo_graph *g, mlo_map *names, int depth
 
 /* Rolls the marked loops of one graph. */
 static int mlo_roll_graph(mlo *m, mlo_graph *g, mlo_map *names) {
-    mlo_net net;
+    mlo_net *net = mlo_net_of(m, g);
     mlo_marked *loops = NULL;
     size_t n = 0, slots;
-    if (mlo_net_make(m, g, &net)) return (int)m->error.code;
-    slots = (size_t)net.in_at[net.n] + 1;
-    int *loop_of = MLO_NEW_N(m, int, (size_t)net.n + 1), *instance = MLO_NEW_N(m, int, (size_t)net.n + 1), *position = MLO_NEW_N(m, int, (size_t)net.n + 1), *feed_of = MLO_NEW_N(m, int, slots);
-    uint8_t *swap = MLO_NEW_N(m, uint8_t, (size_t)net.n + 1);
+    if (!net) return (int)m->error.code;
+    slots = (size_t)net->in_at[net->n] + 1;
+    int *loop_of = MLO_NEW_N(m, int, (size_t)net->n + 1), *instance = MLO_NEW_N(m, int, (size_t)net->n + 1), *position = MLO_NEW_N(m, int, (size_t)net->n + 1), *feed_of = MLO_NEW_N(m, int, slots);
+    uint8_t *swap = MLO_NEW_N(m, uint8_t, (size_t)net->n + 1);
     if (m->error.code || mlo_marks_read(m, g, &loops, &n, loop_of, instance, position)) return (int)m->error.code;
     if (!n) return mlo_fail_at(m, MLO_E_LOOP, NULL, "no node is marked as part of a loop; run extract first");
     mlo_map used = { NULL, 0, 0 };
@@ -9951,7 +9988,7 @@ static int mlo_roll_graph(mlo *m, mlo_graph *g, mlo_map *names) {
     mlo_node **nodes = NULL;
     size_t n_nodes = 0;
     if (!roller || m->error.code) return (int)m->error.code;
-    for (size_t l = 0; l < n; l++) if (mlo_roll_loop(m, &net, &loops[l], (int)l, loop_of, instance, position, swap, feed_of, names, &roller[l])) return (int)m->error.code;
+    for (size_t l = 0; l < n; l++) if (mlo_roll_loop(m, net, &loops[l], (int)l, loop_of, instance, position, swap, feed_of, names, &roller[l])) return (int)m->error.code;
     for (size_t i = 0; i < g->n_node; i++) {
         for (size_t l = 0; l < n; l++)
             for (size_t k = 0; loops[l].first == (int)i && k < roller[l].n_made; k++) if (!MLO_PUSH(m, nodes, n_nodes, roller[l].made[k])) return (int)m->error.code;
@@ -10036,7 +10073,7 @@ static int mlo_roll_report(mlo *m, mlo_text *out) {
 /* ---- writing ------------------------------------------------------------------------------------------------------------------------- */
 
 typedef struct {
-    mlo *m; mlo_net net; mlo_marked *loop;
+    mlo *m; mlo_net *net; mlo_marked *loop;
     const int *loop_of, *instance; int self;
     mlo_graph body;
     mlo_map seen, names;           /* values that are inputs already; taken names */
@@ -10046,14 +10083,14 @@ typedef struct {
  * round in one layer, a shared constant does not look shared, and becomes an input. */
 static mlo_value *mlo_template_value(const mlo_template_writer *w, int k, int p, int s) {
     int x = w->loop->node[k * w->loop->size + p];
-    return s < mlo_slot_count(&w->net, x) ? w->net.in[w->net.in_at[x] + s] : NULL;
+    return s < mlo_slot_count(w->net, x) ? w->net->in[w->net->in_at[x] + s] : NULL;
 }
 
 /* Is the constant at this input the same in all layers, and nothing that training sets? */
 static int mlo_template_shared(const mlo_template_writer *w, int p, int s) {
     int x = w->loop->node[p];
     mlo_value *v = mlo_template_value(w, 0, p, s);
-    if (s < (int)w->net.g->node[x]->n_input && mlo_learned(&w->net, x, s)) return 0;
+    if (s < (int)w->net->g->node[x]->n_input && mlo_learned(w->net, x, s)) return 0;
     for (int k = 1; k < w->loop->iterations; k++) { mlo_value *u = mlo_template_value(w, k, p, s); if (!u || !mlo_value_same(w->m, u, v)) return 0; }
     return 1;
 }
@@ -10068,7 +10105,7 @@ static int mlo_template_input(mlo_template_writer *w, const mlo_value *v, const 
 static const char *mlo_template_name(mlo_template_writer *w, int p, int s) {
     mlo *m = w->m;
     mlo_value *v = mlo_template_value(w, 0, p, s);
-    int from = w->net.from[w->net.in_at[w->loop->node[p]] + s];
+    int from = w->net->from[w->net->in_at[w->loop->node[p]] + s];
     if (!v) return "";
     if (from >= 0 && w->loop_of[from] == w->self && w->instance[from] == 0) return v->name;
     int shared = v->tensor && mlo_template_shared(w, p, s);
@@ -10087,13 +10124,13 @@ static const char *mlo_template_name(mlo_template_writer *w, int p, int s) {
 static int mlo_template_leaves(const mlo_template_writer *w, int p, int o) {
     for (int k = 0; k < w->loop->iterations; k++) {
         int x = w->loop->node[k * w->loop->size + p];
-        const char *name = w->net.g->node[x]->output[o];
-        const mlo_value *v = name && *name ? mlo_value_of(w->net.g, name) : NULL;
+        const char *name = w->net->g->node[x]->output[o];
+        const mlo_value *v = name && *name ? mlo_value_of(w->net->g, name) : NULL;
         if (!v) continue;
         if (v->is_output) return 1;
-        for (int u = w->net.use_at[x]; u < w->net.use_at[x + 1]; u++) {
-            int r = w->net.reader[w->net.use[u]];
-            if (w->net.in[w->net.use[u]] == v && (w->loop_of[r] != w->self || w->instance[r] != k)) return 1;
+        for (int u = w->net->use_at[x]; u < w->net->use_at[x + 1]; u++) {
+            int r = w->net->reader[w->net->use[u]];
+            if (w->net->in[w->net->use[u]] == v && (w->loop_of[r] != w->self || w->instance[r] != k)) return 1;
         }
     }
     return 0;
@@ -10101,18 +10138,18 @@ static int mlo_template_leaves(const mlo_template_writer *w, int p, int o) {
 
 static int mlo_template_node(mlo_template_writer *w, int p) {
     mlo *m = w->m;
-    const mlo_node *from = w->net.g->node[w->loop->node[p]];
+    const mlo_node *from = w->net->g->node[w->loop->node[p]];
     mlo_node *n = MLO_NEW(m, mlo_node);
     if (!n) return (int)m->error.code;
     *n = *from;
     n->input = NULL; n->n_input = 0; n->meta = NULL; n->n_meta = 0;
-    for (int s = 0; s < mlo_slot_count(&w->net, w->loop->node[p]); s++) {
+    for (int s = 0; s < mlo_slot_count(w->net, w->loop->node[p]); s++) {
         const char *name = mlo_template_name(w, p, s);
         if (!name || (s < (int)from->n_input && mlo_node_input(m, n, name))) return (int)m->error.code;
     }
     for (size_t i = 0; i < from->n_meta; i++) if (!mlo_starts(from->meta[i].key, "mlo.") && !MLO_PUSH(m, n->meta, n->n_meta, from->meta[i])) return (int)m->error.code;
     for (size_t o = 0; o < from->n_output; o++) {
-        mlo_value *v = from->output[o] && *from->output[o] ? mlo_value_of(w->net.g, from->output[o]) : NULL;
+        mlo_value *v = from->output[o] && *from->output[o] ? mlo_value_of(w->net->g, from->output[o]) : NULL;
         mlo_form f = mlo_form_of(v);
         mlo_value_info *info = v ? mlo_info_new(m, v->name, &f) : NULL;
         if (!v) continue;
@@ -10126,8 +10163,8 @@ static mlo_marked *mlo_template_loop(mlo *m, mlo_template_writer *w) {
     mlo_graph *g = m->model->graph;
     mlo_marked *loops = NULL, *best = NULL;
     size_t n = 0;
-    if (mlo_net_make(m, g, &w->net)) return NULL;
-    int *loop_of = MLO_NEW_N(m, int, (size_t)w->net.n + 1), *instance = MLO_NEW_N(m, int, (size_t)w->net.n + 1), *position = MLO_NEW_N(m, int, (size_t)w->net.n + 1);
+    if (!(w->net = mlo_net_of(m, g))) return NULL;
+    int *loop_of = MLO_NEW_N(m, int, (size_t)w->net->n + 1), *instance = MLO_NEW_N(m, int, (size_t)w->net->n + 1), *position = MLO_NEW_N(m, int, (size_t)w->net->n + 1);
     if (m->error.code || mlo_marks_read(m, g, &loops, &n, loop_of, instance, position)) return NULL;
     for (size_t i = 0; i < n; i++) if (!best || loops[i].count > best->count) { best = &loops[i]; w->self = (int)i; }
     w->loop_of = loop_of; w->instance = instance;
@@ -10379,9 +10416,10 @@ static void mlo_match_outputs(const mlo_matcher *a) {
         const mlo_value *v = name && *name ? mlo_value_of(a->g, name) : NULL;
         int used = 0;
         for (size_t i = 0; v && i < a->n_found && a->found[i][x] >= 0; i++) {
-            const mlo_value *w = mlo_value_of(a->net->g, a->net->g->node[a->found[i][x]]->output[o]);
-            int inside = 0;
-            for (size_t u = 0; w && u < w->n_use; u++) { int r = (int)(uintptr_t)mlo_map_get(&a->net->number, w->use[u]) - 1; inside += r >= 0 && a->owner[r] == (int)i; }
+            const mlo_net *net = a->net;
+            int y = a->found[i][x], inside = 0;
+            const mlo_value *w = mlo_value_of(net->g, net->g->node[y]->output[o]);
+            for (int u = net->use_at[y]; u < net->use_at[y + 1]; u++) inside += net->in[net->use[u]] == w && a->owner[net->reader[net->use[u]]] == (int)i;
             used |= w && w->n_uses > inside;
         }
         if (v && !a->t.constant[x] && used && !v->is_output) mlo_warn(a->m, "'%s' is no output of the template, but used outside of it; it will be one of the loop", name);
@@ -10401,10 +10439,11 @@ int mlo_template(mlo *m, const void *bytes, size_t n) {
     return (int)m->error.code;
 }
 
-static int mlo_matcher_make(mlo *m, mlo_matcher *a, mlo_net *net) {
+static int mlo_matcher_make(mlo *m, mlo_matcher *a) {
     memset(a, 0, sizeof *a);
-    a->m = m; a->net = net; a->g = m->body->graph; a->anchor = MLO_NONE;
-    if (mlo_net_make(m, net->g, net) || mlo_net_make(m, a->g, &a->t)) return (int)m->error.code;
+    mlo_net *net = a->net = mlo_net_of(m, m->model->graph);
+    a->m = m; a->g = m->body->graph; a->anchor = MLO_NONE;
+    if (!net || mlo_net_make(m, a->g, &a->t)) return (int)m->error.code;
     size_t t = (size_t)a->t.n + 1, n = (size_t)net->n + 1;
     a->at = MLO_NEW_N(m, int, t); a->trail = MLO_NEW_N(m, int, t); a->bound = MLO_NEW_N(m, mlo_value *, a->g->n_input + 1); a->bound_trail = MLO_NEW_N(m, int, a->g->n_input + 1);
     a->owner = MLO_NEW_N(m, int, n); a->stamp = MLO_NEW_N(m, int, n);
@@ -10413,29 +10452,27 @@ static int mlo_matcher_make(mlo *m, mlo_matcher *a, mlo_net *net) {
     for (int x = 0; x < a->t.n; x++) { a->at[x] = MLO_NONE; a->size += !a->t.constant[x]; if (!a->t.constant[x]) a->anchor = x; }
     for (size_t i = 0; i < a->g->n_output; i++) {               /* what everything leads to is the best to begin with */
         const mlo_value *v = mlo_value_of(a->g, a->g->output[i]->name);
-        int x = v && v->producer ? (int)(uintptr_t)mlo_map_get(&a->t.number, v->producer) - 1 : MLO_NONE;
-        if (x >= 0 && !a->t.constant[x]) { a->anchor = x; break; }
+        if (v && v->producer && v->graph == a->g && !a->t.constant[v->at]) { a->anchor = v->at; break; }
     }
     return a->anchor < 0 ? mlo_fail_at(m, MLO_E_LOOP, NULL, "the template has no nodes; save one with --save-template") : 0;
 }
 
 /* extract, with a template. */
 static int mlo_extract_template(mlo *m) {
-    mlo_net net; mlo_matcher a; mlo_found found;
+    mlo_matcher a; mlo_found found;
     mlo_text t = { m, NULL, 0, 0 };
     memset(&found, 0, sizeof found);
     mlo_extract_unmark(m->model->graph);
-    net.g = m->model->graph;
-    if (mlo_matcher_make(m, &a, &net) || mlo_match_all(&a)) return (int)m->error.code;
+    if (mlo_matcher_make(m, &a) || mlo_match_all(&a)) return (int)m->error.code;
     if (!a.n_found) return mlo_match_none(&a);
     mlo_puts(&t, "{\"template\":true,\"near\":[");
     mlo_match_near(&a, &t);
     mlo_puts(&t, "],\"lost\":[]}");
-    if (a.n_found < 2) mlo_fail(m, MLO_E_LOOP, net.g->node[a.found[0][a.anchor]], "the template matches once, up to here: nothing repeats");
+    if (a.n_found < 2) mlo_fail(m, MLO_E_LOOP, a.net->g->node[a.found[0][a.anchor]], "the template matches once, up to here: nothing repeats");
     else if (!mlo_match_chains(&a, &found)) mlo_match_outputs(&a);
     for (size_t i = 0; i < found.n_loops && !m->error.code; i++) {
         const char *name = mlo_loop_name(m, i);
-        if (name) mlo_extract_mark(m, &net, found.loop[i], name);
+        if (name) mlo_extract_mark(m, a.net, found.loop[i], name);
     }
     if (!m->error.code) mlo_meta_put(m, &m->model->meta, &m->model->n_meta, mlo_extract_key, t.text);
     mlo_text_free(&t);
