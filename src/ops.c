@@ -80,6 +80,7 @@ static const mlo_op *mlo_op_find(const struct mlo_op_index *x, const char *name)
 /* The op of a node, NULL when there is none. */
 static const mlo_op *mlo_op_of(mlo *m, const mlo_node *n) {
     if (!m->ops && mlo_ops_add(m, NULL, 0, 0)) return NULL;
+    if (n->op && strchr(n->op, '.')) return NULL;       /* "mlo.MVU" of no domain is not MVU of domain mlo */
     int standard = !n->domain || !*n->domain || mlo_eq(n->domain, "ai.onnx");
     const char *name = standard ? n->op : mlo_format(m, "%s.%s", n->domain, n->op);
     if (!name) return NULL;

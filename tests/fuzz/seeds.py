@@ -55,6 +55,11 @@ def empty():
     return model(nodes, [info("x0", 1, 4)], [info("x3", 1, 4)], [("w%d" % k, np.zeros((4, 0), np.float32)) for k in range(3)])
 
 
+def dotted():
+    """An operator that is called like another one with its domain before it."""
+    return model([N("mlo.iHardswish", ["s", "z"], ["h"]), N("Mul", ["h", "x"], ["y"])], [info("x", 1, 2)], [info("y", 1, 2)], [("s", np.float32(2)), ("z", np.int8(0))])
+
+
 def deep():
     """Layers whose weights have as many axes as mlo knows, so that a stack of them has one more."""
     nodes, init = [], []
@@ -167,7 +172,7 @@ def products():
     return model(nodes + [N("Unknown", outs, ["y"], domain="own")], [info("x", 1)], [info("y")], init)
 
 
-SEEDS = {"residual": residual, "scoped": lambda: residual(3, True), "numbers": numbers, "empty": empty, "deep": deep, "taps": lambda: residual(3, False, True, True), "differs": lambda: residual(4, True, differs=1), "attention": attention, "cache": lambda: attention(2, True), "control": control,
+SEEDS = {"residual": residual, "scoped": lambda: residual(3, True), "numbers": numbers, "empty": empty, "deep": deep, "dotted": dotted, "taps": lambda: residual(3, False, True, True), "differs": lambda: residual(4, True, differs=1), "attention": attention, "cache": lambda: attention(2, True), "control": control,
          "repeated_scan": repeated_scan, "functions": functions, "shapes": shapes, "tensors": tensors, "external": external, "quantized": quantized, "products": products}
 
 
