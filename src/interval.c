@@ -100,7 +100,7 @@ static const char *mlo_no_room(const mlo_intermediate *i, int *has) {
     return NULL;
 }
 
-/* [{"name":"acc","lo":"-2148532032","hi":..,"bits":33,"verilog":33,"signed":true,"c":64,"onnx":64,"tight":true,"register":"row[0].acc"}, ..].
+/* [{"name":"acc","lo":"-2148532032","hi":..,"bits":33,"verilog":33,"signed":true,"c":64,"onnx":64,"tight":true,"register":"lane[0].acc"}, ..].
  * Bounds are strings, as they may exceed 2^53; `bits` are needed of the register, or of a signed number where there is none. */
 static void mlo_intermediates_json(mlo_text *t, const mlo_intermediates *l) {
     for (int k = 0; k < l->n; k++) {

@@ -38,6 +38,7 @@ typedef struct {
     const char *idle;       /* a parameter port of the module that this node does not use, NULL for none */
     int whole_frame;        /* 1: the first output token needs the whole input frame (attention) */
     mlo_flow flow;
+    int64_t turns;          /* MLO_FLOW_MATRIX: cycles in which the requantizers take a group of sums */
     /* MLO_FLOW_ROWS: rows per token; words and beats of a row; cycles of an exponential's word and of a division; capacities of queues: words of
      * scores and of exponentials, rows between, beats out; cycles from the last score to the maximum, from the last exponential to its sum, to the output */
     struct { int64_t heads, groups, steps, exps, divide, queue, ring, waiting, held, to_max, to_sum, to_out; } rows;

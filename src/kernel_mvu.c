@@ -108,26 +108,34 @@ static void mlo_mvu_intermediates(const mlo_site *s, const mlo_unit *u, mlo_inte
     mlo_note(l, products);
     mlo_note_hardware(l, "SIMD products", mlo_sum_of_many(u->simd, product), 1, pbits + mlo_clog2(u->simd), 1, "row[0].sum");
     mlo_note_golden(l, "K products", sum, 1, MLO_IN_INT64, MLO_IN_DOUBLE);
-    mlo_note_all(l, "acc", acc, 1, abits, 1, "row[0].acc");
-    mlo_note_requantize(l, mlo_product_of(acc, mlo_multipliers), abits + 16, "row[0].u_requantize.prod2", s->n_in > 5 ? mlo_index_bits(s) : s->out_bits);
+    mlo_note_all(l, "acc", acc, 1, abits, 1, "lane[0].acc");
+    mlo_note_requantize(l, mlo_product_of(acc, mlo_multipliers), abits + 16, "lane[0].u_requantize.prod2", s->n_in > 5 ? mlo_index_bits(s) : s->out_bits);
+}
+
+/* A group of PE sums is done every K/SIMD cycles: that many turns the requantizers may take. The largest divisor of PE not above it. */
+static int64_t mlo_mvu_turns(int64_t pe, int64_t cycles) {
+    int64_t turns = pe < cycles ? pe : cycles;
+    while (pe % turns) turns--;
+    return turns;
 }
 
 static int mlo_mvu_unit(const mlo_site *s, int64_t pe, int64_t simd, mlo_unit *u) {
     int64_t k = s->in[1].dims[0], n = s->in[1].dims[1];
+    int64_t turns = mlo_mvu_turns(pe, k / simd), lanes = pe / turns;
     int table = s->n_in > 5, wbits = mlo_site_weight_bits(s), xbits = s->in_bits[0], ybits = s->out_bits, index = mlo_index_bits(s);
     u->module = "mlo_mvu";
     u->in[u->n_in++] = mlo_port_make("s_axis", 0, simd, xbits, k);
     u->out = mlo_port_make("m_axis", 0, pe, ybits, n);
     mlo_unit_memory(u, "s_axis_w", pe * simd * wbits, n / pe * (k / simd));
-    mlo_unit_memory(u, "s_axis_c", pe * 64, n / pe);
+    mlo_unit_memory(u, "s_axis_c", lanes * 64, n / lanes);
     if (table) mlo_unit_memory(u, "s_axis_t", ybits, (int64_t)1 << index); else u->idle = "s_axis_t";
     mlo_unit_param(u, "K", k); mlo_unit_param(u, "N", n); mlo_unit_param(u, "PE", pe); mlo_unit_param(u, "SIMD", simd);
     mlo_unit_param(u, "XBITS", xbits); mlo_unit_param(u, "WBITS", wbits); mlo_unit_param(u, "ABITS", mlo_bits_for(mlo_mvu_acc(s))); mlo_unit_param(u, "YBITS", ybits);
     mlo_unit_param(u, "TABLE", table);
     if (table) mlo_unit_param(u, "TBITS", index);
     mlo_unit_shift(s, u);
-    u->interval = k / simd * (n / pe); u->latency = (mlo_clog2(simd) + 1) / 2 + 11 + table;
-    u->multipliers = pe * simd; u->other = mlo_site_pow2(s) ? 0 : pe; u->macs = k * n; u->flow = MLO_FLOW_MATRIX;
+    u->interval = k / simd * (n / pe); u->latency = (mlo_clog2(simd) + 1) / 2 + 12 + turns + table;
+    u->multipliers = pe * simd; u->other = mlo_site_pow2(s) ? 0 : lanes; u->macs = k * n; u->flow = MLO_FLOW_MATRIX; u->turns = turns;
     return 0;
 }
 
@@ -146,6 +154,6 @@ static void mlo_mvu_pack(const mlo_site *s, const mlo_unit *u, int k, int64_t wo
         int64_t nf = word / folds, kf = word % folds;
         for (int64_t p = 0; p < pe; p++) for (int64_t i = 0; i < simd; i++)
             mlo_put_bits(bits, (p * simd + i) * wbits, wbits, (uint64_t)mlo_get(in[1], (kf * simd + i) * n + nf * pe + p));
-    } else if (k == 1) mlo_pack_channels(s, u, word, in, 2, bits);
+    } else if (k == 1) mlo_pack_channels(s, u->memory[1].width / 64, word, in, 2, bits);
     else mlo_put_bits(bits, 0, u->out.bits, (uint64_t)mlo_get(in[5], word));
 }

@@ -83,10 +83,10 @@ static int mlo_requant_unit(const mlo_site *s, int64_t pe, int64_t simd, mlo_uni
     return 0;
 }
 /* Word `word` of the channel words of PE lanes: bias, multiplier, shift, from inputs `at` and the next two. */
-static void mlo_pack_channels(const mlo_site *s, const mlo_unit *u, int64_t word, const mlo_array *const *in, size_t at, unsigned char *bits) {
-    for (int64_t p = 0; p < u->pe; p++) {
-        mlo_put_bits(bits, 64 * p, 32, (uint64_t)mlo_get(in[at], word * u->pe + p));
-        int64_t mult = mlo_get(in[at + 1], word * u->pe + p), shift = mlo_get(in[at + 2], word * u->pe + p);
+static void mlo_pack_channels(const mlo_site *s, int64_t lanes, int64_t word, const mlo_array *const *in, size_t at, unsigned char *bits) {
+    for (int64_t p = 0; p < lanes; p++) {
+        mlo_put_bits(bits, 64 * p, 32, (uint64_t)mlo_get(in[at], word * lanes + p));
+        int64_t mult = mlo_get(in[at + 1], word * lanes + p), shift = mlo_get(in[at + 2], word * lanes + p);
         if (mlo_site_pow2(s)) { shift += 14 - mlo_log2(mult); mult = 1 << 14; }
         mlo_put_bits(bits, 64 * p + 32, 16, (uint64_t)mult);
         mlo_put_bits(bits, 64 * p + 48, 6, (uint64_t)shift);
@@ -102,6 +102,6 @@ static void mlo_requant_intermediates(const mlo_site *s, const mlo_unit *u, mlo_
 }
 
 static void mlo_requant_pack(const mlo_site *s, const mlo_unit *u, int k, int64_t word, const mlo_array *const *in, unsigned char *bits) {
-    if (k == 0) mlo_pack_channels(s, u, word, in, 1, bits);
+    if (k == 0) mlo_pack_channels(s, u->pe, word, in, 1, bits);
     else mlo_put_bits(bits, 0, u->out.bits, (uint64_t)mlo_get(in[4], word));
 }

@@ -277,14 +277,16 @@ static void mlo_matrix_freezes(mlo_schedule *s, int i, int64_t n) {
 
 static void mlo_fire_matrix(mlo_schedule *s, int i, const mlo_meet *x, mlo_token *t) {
     const mlo_unit *u = &s->c->element[i].unit;
-    int64_t in = u->in[0].channels / u->in[0].lanes, to_sum = u->latency - 9 - (u->n_memory > 2), start, waits = 0;
+    const mlo_token *before = x->n ? mlo_token_of(s, i, x->n - 1) : NULL;
+    int64_t in = u->in[0].channels / u->in[0].lanes, to_turn = u->latency - 8 - u->turns - (u->n_memory > 2), start, waits = 0;      /* from a slot's issue to its group's first turn */
     t->in[0] = mlo_later(x->arrives[0], mlo_accepts(s, i));
     t->in[1] = mlo_later(x->arrives[1], t->in[0] + in - 1);
-    start = mlo_later(t->in[1], x->n ? mlo_token_of(s, i, x->n - 1)->work : 0) + 1;
+    start = mlo_later(t->in[1], before ? before->work : 0) + 1;
     if (x->at.first) {
-        mlo_begins(s, i, 0, &x->at, start); mlo_begins(s, i, 1, &x->at, start + to_sum); mlo_begins(s, i, 2, &x->at, start + to_sum + 8);
+        int64_t swap = to_turn + mlo_later(start, before ? before->work + u->turns : 0);        /* the turns of the token before are over */
+        mlo_begins(s, i, 0, &x->at, start); mlo_begins(s, i, 1, &x->at, swap); mlo_begins(s, i, 2, &x->at, swap + 8);
         start++;
-        waits = mlo_later(mlo_later(x->ready[0], x->ready[1] - to_sum), x->ready[2] - in - to_sum - 8) + 1 - start;
+        waits = mlo_later(mlo_later(x->ready[0], x->ready[1] - in + 1 - to_turn), x->ready[2] - in - to_turn - u->turns - 7) + 1 - start;
         start += mlo_later(0, waits);
     }
     int64_t first = start + in - 1 + u->latency, last = start + u->interval - 1 + u->latency;

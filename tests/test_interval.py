@@ -465,7 +465,8 @@ def icarus_mvu(attacks, p, library):
     w, n = f["w"].tolist(), f["w"].shape[1]
     weights = [pack([w[k + s][c + i] for i in range(pe) for s in range(simd)], 8) for c in range(0, n, pe) for k in range(0, len(w), simd)]
     x, want = stream(attacks, "x", simd, p["XBITS"]), result(attacks, pe, 16)
-    wb, cb = param_beats(weights, pe * simd * 8), param_beats(lanes_of(channel_words(f["bias"], f["mult"], f["shift"]), pe), 64 * pe)
+    lanes = pe // max(d for d in range(1, pe + 1) if pe % d == 0 and d <= len(w) // simd)       # requantizers, which take turns
+    wb, cb = param_beats(weights, pe * simd * 8), param_beats(lanes_of(channel_words(f["bias"], f["mult"], f["shift"]), lanes), 64 * lanes)
     files = {"in.hex": hexwords(x, simd * p["XBITS"] + 3), "w.hex": hexwords(wb, 128), "c.hex": hexwords(cb, 128)}
     return judged(*simulate("mvu", dict(p, N=n), files, dict(n_in=len(x), n_w=len(wb), n_c=len(cb), n_t=0, n_out=len(want)), library), want)
 
@@ -562,7 +563,7 @@ LESS = ("mlo_requantize.v", "parameter SHIFT = 0 ", "parameter LESS = 0, paramet
 MUTANTS = [
     (MVU, "x W", [("mlo_dots.v", "wire signed [PBITS-1:0] a, b, c, d; // the products", "wire signed [PBITS-1-{n}:0] a; wire signed [PBITS-1:0] b, c, d; // the products")]),
     (MVU, "SIMD products", [("mlo_mvu.v", "wire signed [SBITS-1:0] sum;", "wire signed [SBITS-1-{n}:0] sum;"), ("mlo_mvu.v", "{{(TOTAL - SBITS){sum[SBITS-1]}}, sum}", "{{(TOTAL - SBITS + {n}){sum[SBITS-1-{n}]}}, sum}")]),
-    (MVU, "acc", [("mlo_mvu.v", "wire signed [ABITS-1:0]   acc =", "wire signed [ABITS-1-{n}:0]   acc =")]),
+    (MVU, "acc", [("mlo_mvu.v", "wire signed [ABITS-1:0] acc =", "wire signed [ABITS-1-{n}:0] acc =")]),
     (MVU, "acc * M", [PRODUCT]),
     (REQUANT, "acc", [("mlo_requant.v", "wire signed [XBITS:0]   acc =", "wire signed [XBITS-{n}:0]   acc =")]),
     (REQUANT, "acc * M", [PRODUCT]),

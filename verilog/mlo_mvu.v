@@ -10,23 +10,27 @@
 // Throughput II = KF*NF cycles per token exactly, KF = K/SIMD, NF = N/PE, back to back: the next token's vector is
 //            stored while this one computes. A token with `first` costs 1 cycle more (if its parameters are loaded).
 // Latency    idle, parameters loaded: last beat of a token taken in cycle t => its first output beat is offered in cycle
-//            t + KF + ceil(clog2(SIMD)/2) + 11 + TABLE + (1 if `first`); the others follow every KF cycles.
+//            t + KF + ceil(clog2(SIMD)/2) + 12 + TURNS + TABLE + (1 if `first`); the others follow every KF cycles.
 // Stall      a result that cannot leave freezes the pipeline; nothing is lost, nothing recomputed. A parameter memory
 //            that is not loaded freezes only what is in front of it: results of the iteration before drain.
 // Parameters s_axis_w: words of PE*SIMD*WBITS, address nf*KF + kf, bits (p*SIMD+s)*WBITS: W[kf*SIMD+s][nf*PE+p]
-//            s_axis_c: words of PE*64, address nf, bits 64*p: bias[31:0] signed, M[47:32] (< 2^15), S[53:48] (1..62);
-//            SHIFT = 1: M is 2^14, whatever its bits say, and the requantization has no multiplier
+//            s_axis_c: words of LANES*64, LANES channels each, in their order, bits 64*l: bias[31:0] signed, M[47:32] (< 2^15),
+//            S[53:48] (1..62); SHIFT = 1: M is 2^14, whatever its bits say, and the requantization has no multiplier
 //            s_axis_t: words of YBITS, 2^TBITS of them (only with TABLE = 1)
 // Legal      SIMD divides K, PE divides N, XBITS and WBITS >= 2, YBITS >= 2,
 //            XBITS + WBITS + clog2(SIMD) <= ABITS.
 //
+// Sharing    A group of PE sums is done every KF cycles, and a requantizer takes one a cycle. So LANES = PE / TURNS of them do, and
+//            take turns: TURNS is the largest divisor of PE that is not above KF.
+//
 // How it works: three segments in a row, each frozen by an enable of its own. Every slot of the pipeline carries a few
 // control bits.
-//   A  issue, memories, products, adder tree   (en_a)   weights: read at its entry
-//   B  accumulate, requantize                  (en_b)   bias, M, S: read at its entry
-//   T  table lookup (mlo_lookup)                        table: read at its entry
+//   A  issue, memories, products, adder tree, accumulate  (en_a)   weights: read at its entry
+//   B  requantize, in turns                               (en_b)   bias, M, S: read at its entry, a turn at a time
+//   T  table lookup (mlo_lookup)                                   table: read at its entry
 // An iteration change travels as a slot of its own, the mark, right ahead of the first token: when it passes the entry
-// of a segment it pulses `first` of the memory there. So each memory swaps at exactly the right slot, for one cycle.
+// of a segment it pulses `first` of the memory there, which swaps at exactly the right slot. At segment B it waits for the
+// turns of the group before it; since TURNS <= KF that is over before the next group is done, and costs nothing.
 `default_nettype none
 
 module mlo_mvu #(
@@ -81,8 +85,24 @@ module mlo_mvu #(
     localparam KBITS = XBITS + WBITS + $clog2(K) + 1;
     localparam TOTAL = (KBITS < ABITS) ? KBITS : ABITS;         // of K products
     localparam QBITS = (TABLE != 0) ? TBITS : YBITS;           // what the requantization makes
-    localparam DA = 2 + ($clog2(SIMD) + 1) / 2;     // slots of segment A: memory output, operands, .. tree but its last
-    localparam DB = 8;                              // of segment B: tree's last, accumulator, six of mlo_requantize
+    localparam DA = 3 + ($clog2(SIMD) + 1) / 2;     // slots of segment A: memory output, operands, .. tree
+    localparam DB = 8;                              // of segment B: channel word, sum and bias, six of mlo_requantize
+    localparam TURNS = turns_of(PE, KF);
+    localparam LANES = PE / TURNS;
+    localparam TW = (TURNS > 1) ? $clog2(TURNS) : 1;
+    localparam CA = (NF * TURNS > 1) ? $clog2(NF * TURNS) : 1;
+    localparam [TW-1:0] T_LAST = TURNS[TW-1:0] - 1'b1;
+    localparam [31:0]   C_WORDS = NF * TURNS;
+    localparam [CA-1:0] C_LAST = C_WORDS[CA-1:0] - 1'b1;
+
+    // The largest divisor of pe that is not above kf.
+    function integer turns_of(input integer pe, input integer kf);
+        integer d;
+        begin
+            turns_of = 1;
+            for (d = 1; d <= pe; d = d + 1) if (pe % d == 0 && d <= kf) turns_of = d;
+        end
+    endfunction
 
     generate
         if (K % SIMD != 0)  mlo_error_SIMD_must_divide_K u_simd ();
@@ -131,48 +151,58 @@ module mlo_mvu #(
         end
 
     // ---- segment A: control bits beside products and tree ----------------------------------------------------------
-    reg  [DA-1:0]   a_valid, a_mark;                // index 0: behind the memories; DA-1: at the entry of segment B
+    reg  [DA-1:0]   a_valid, a_mark;                // index 0: behind the memories; DA-1: in the last stage of the tree
     reg  [5*DA-1:0] a_info;                         // {tuser, first of its group, last of its group}
     always @(posedge clk) begin
         if (rst)       {a_valid, a_mark} <= {2*DA{1'b0}};
         else if (en_a) {a_valid, a_mark} <= {a_valid[DA-2:0], issue, a_mark[DA-2:0], mark};
         if (en_a)      a_info <= {a_info[5*DA-6:0], x_user, run_k == {KW{1'b0}}, run_last};
     end
-    wire       e_valid = a_valid[DA-1];
-    wire       e_mark  = a_mark[DA-1];
-    wire [2:0] e_user;
-    wire       e_start, e_last;
-    assign {e_user, e_start, e_last} = a_info[5*DA-1 -: 5];
+    wire       sum_valid = a_valid[DA-1];
+    wire [2:0] sum_user;
+    wire       sum_start, sum_last;
+    assign {sum_user, sum_start, sum_last} = a_info[5*DA-1 -: 5];
 
-    // ---- entry of segment B: the channel word of the group ---------------------------------------------------------
-    reg  [NW-1:0]    c_addr;
-    wire             c_ready;
-    wire             c_swap = e_mark && en_a;
-    wire             c_read = e_valid && e_start && en_a;
-    assign en_a = en_b && (c_ready || !e_valid);
-    always @(posedge clk)
-        if (rst)                             c_addr <= {NW{1'b0}};
-        else if (en_a && e_valid && e_last)  c_addr <= c_addr == N_LAST ? {NW{1'b0}} : c_addr + 1'b1;
-
-    // ---- segment B: control bits beside accumulator and requantizer -----------------------------------------------
-    reg             sum_valid, sum_start, sum_last; // the slot in the last stage of the tree
-    reg  [DB-2:0]   b_valid;                        // finished groups: in the accumulator, .., at the requantizer's end
-    reg  [3*DB-1:0] b_user;
+    // ---- entry of segment B: a finished group waits in the accumulators; then its channel words are read, a turn a cycle ----
+    reg           g_valid;                          // there is a group
+    reg  [2:0]    g_user;
+    reg           c_due;                            // a mark has come: the memory moves on
+    reg  [TW-1:0] turn;                             // the one to be read; 0: none, or the first one of the next group
+    reg  [CA-1:0] c_addr;
+    wire          c_ready;
+    wire          idle   = turn == {TW{1'b0}};
+    wire          take   = g_valid && idle && en_b && c_ready && !c_due;
+    wire          c_swap = c_due && idle && en_b;
+    wire          c_read = take || (!idle && en_b);
+    assign en_a = !g_valid || take;
     always @(posedge clk) begin
         if (rst) begin
-            sum_valid <= 1'b0;
-            b_valid   <= {DB-1{1'b0}};
-        end else if (en_b) begin
-            sum_valid <= e_valid && c_ready;        // not ready: the slot waits in segment A, this one goes on
-            b_valid   <= {b_valid[DB-3:0], sum_valid && sum_last};
+            g_valid <= 1'b0;
+            c_due   <= 1'b0;
+            turn    <= {TW{1'b0}};
+            c_addr  <= {CA{1'b0}};
+        end else begin
+            if (en_a) g_valid <= sum_valid && sum_last;
+            if (c_swap || (en_a && a_mark[DA-1])) c_due <= !c_swap;
+            if (c_read) begin
+                turn   <= turn == T_LAST ? {TW{1'b0}} : turn + 1'b1;
+                c_addr <= c_addr == C_LAST ? {CA{1'b0}} : c_addr + 1'b1;
+            end
         end
-        if (en_b) begin
-            sum_start <= e_start;
-            sum_last  <= e_last;
-            b_user    <= {b_user[3*DB-4:0], e_user};
-        end
+        if (en_a) g_user <= sum_user;
     end
-    wire                q_valid = b_valid[DB-2];
+
+    // ---- segment B: control bits beside the requantizers -------------------------------------------------------------
+    reg  [DB-1:0]   b_valid, b_mark;                // last turns of groups; marks, for the table
+    reg  [3*DB-1:0] b_user;
+    reg  [2:0]      t_user;                         // of the group whose turns are read
+    always @(posedge clk) begin
+        if (rst)       {b_valid, b_mark} <= {2*DB{1'b0}};
+        else if (en_b) {b_valid, b_mark} <= {b_valid[DB-2:0], c_read && turn == T_LAST, b_mark[DB-2:0], c_swap};
+        if (en_b)      b_user <= {b_user[3*DB-4:0], take ? g_user : t_user};
+        if (take)      t_user <= g_user;
+    end
+    wire                q_valid = b_valid[DB-1];
     wire [2:0]          q_user  = b_user[3*DB-1 -: 3];
     wire [PE*QBITS-1:0] q_data;
 
@@ -192,8 +222,8 @@ module mlo_mvu #(
         .clk(clk), .rst(rst),
         .s_axis_tdata(s_axis_w_tdata), .s_axis_tvalid(s_axis_w_tvalid), .s_axis_tready(s_axis_w_tready), .s_axis_tlast(params_last),
         .first(mark), .ready(w_ready), .addr(w_addr), .en(issue), .data(w_data));
-    wire [PE*64-1:0] c_data;
-    mlo_param #(.WIDTH(PE*64), .DEPTH(NF), .AXI_WIDTH(AXI_WIDTH), .RESIDENT(RESIDENT)) u_channel (
+    wire [LANES*64-1:0] c_data;
+    mlo_param #(.WIDTH(LANES*64), .DEPTH(NF*TURNS), .AXI_WIDTH(AXI_WIDTH), .RESIDENT(RESIDENT)) u_channel (
         .clk(clk), .rst(rst),
         .s_axis_tdata(s_axis_c_tdata), .s_axis_tvalid(s_axis_c_tvalid), .s_axis_tready(s_axis_c_tready), .s_axis_tlast(params_last),
         .first(c_swap), .ready(c_ready), .addr(c_addr), .en(c_read), .data(c_data));
@@ -203,10 +233,9 @@ module mlo_mvu #(
     wire signed [SBITS-1:0] excess;
     wire [PE*SBITS-1:0]     sums;
     wire [PE-1:0]           lack;
+    wire [PE*TOTAL-1:0]     totals;                 // of the products
     genvar p;
     generate
-        // Its last stage stays with segment A: the slot there is used in the first cycle segment B moves, and nothing comes
-        // after it before segment A moves.
         for (p = 0; p < PE; p = p + ((p < 2 * PAIRED) ? 2 : 1)) begin : rows
             localparam ROWS = (p < 2 * PAIRED) ? 2 : 1;
             wire carry;
@@ -232,44 +261,63 @@ module mlo_mvu #(
                 assign sum = sums[p*SBITS +: SBITS];
             end
 
-            // The group's bias, M and S are kept: their memory moves on before they are used. (And it is slow: nothing but a
-            // register stands behind it.)
-            wire signed [ABITS-1:0]   start;
-            if (ABITS > 32) begin : extended
-                assign start = {{(ABITS - 32){c_data[64*p + 31]}}, c_data[64*p +: 32]};
-            end else begin : cut
-                assign start = c_data[64*p +: ABITS];
-            end
-            reg  signed [TOTAL-1:0]   total;        // of the products
-            reg  signed [ABITS-1:0]   bias;
-            reg         [15:0]        mul;
-            reg         [5:0]         shift;
-            wire signed [TOTAL-1:0]   add = {{(TOTAL - SBITS){sum[SBITS-1]}}, sum}, old = sum_start ? {TOTAL{1'b0}} : total;
-            wire        [TOTAL:0]     next;         // with a carry in, or without that bit
-            wire signed [ABITS-1:0]   acc = bias + {{(ABITS - TOTAL + 1){total[TOTAL-1]}}, total[TOTAL-2:0]};
+            reg  signed [TOTAL-1:0] total;
+            wire signed [TOTAL-1:0] add = {{(TOTAL - SBITS){sum[SBITS-1]}}, sum}, old = sum_start ? {TOTAL{1'b0}} : total;
+            wire        [TOTAL:0]   next;           // with a carry in, or without that bit
             if (p < 2 * PAIRED && p % 2 == 1) begin : second
                 assign next = {add, lack[p]} + {old, lack[p]};
             end else begin : whole
                 assign next = {add + old, 1'b0};
             end
-            always @(posedge clk)
-                if (en_b && sum_valid) begin
-                    total <= next[TOTAL:1];
-                    if (sum_start) begin
-                        bias  <= start;
-                        mul   <= c_data[64*p + 32 +: 16];
-                        shift <= c_data[64*p + 48 +: 6];
-                    end
-                end
-
-            // its valid bit is the same in each row: b_valid stands for all
-            wire unused_valid;
-            mlo_requantize #(.ABITS(ABITS), .MBITS(16), .YBITS(QBITS), .SHIFT(SHIFT)) u_requantize (
-                .clk(clk), .rst(rst), .en(en_b), .in_valid(b_valid[0]), .in_acc(acc), .in_m(mul), .in_s(shift),
-                .out_valid(unused_valid), .out_y(q_data[p*QBITS +: QBITS]));
-            wire unused_bits = &{1'b0, unused_valid, lack[p], next[0], excess, c_data[64*p +: 32], c_data[64*p + 54 +: 10]};
+            always @(posedge clk) if (en_a && sum_valid) total <= next[TOTAL:1];
+            assign totals[p*TOTAL +: TOTAL] = total;
+            wire unused_bits = &{1'b0, lack[p], next[0], excess};
         end
     endgenerate
+
+    // The group's sums go by on a tray: each turn the LANES next ones meet their channel words. What comes out is gathered;
+    // the last turn goes straight on. (The memory is slow: nothing but a register stands behind it.)
+    reg  [PE*TOTAL-1:0]    tray;
+    reg  [PE*QBITS-1:0]    gathered;                // its low bits hold the turns before
+    wire [LANES*QBITS-1:0] lane_y;
+    wire [LANES-1:0]       lane_valid;
+    reg                    r_valid, l_valid;        // a turn: its word is read; it is in the lanes
+    wire [(PE+LANES)*QBITS-1:0] passing = {lane_y, gathered};
+    assign q_data = passing[LANES*QBITS +: PE*QBITS];
+    always @(posedge clk) begin
+        if (rst)                        {l_valid, r_valid} <= 2'b00;
+        else if (en_b)                  {l_valid, r_valid} <= {r_valid, c_read};
+        if (en_b && (take || r_valid))  tray <= take ? totals : tray >> LANES*TOTAL;
+        if (en_b && lane_valid[0])      gathered <= q_data;
+    end
+    genvar l;
+    generate
+        for (l = 0; l < LANES; l = l + 1) begin : lane
+            wire signed [ABITS-1:0] start;
+            if (ABITS > 32) begin : extended
+                assign start = {{(ABITS - 32){c_data[64*l + 31]}}, c_data[64*l +: 32]};
+            end else begin : cut
+                assign start = c_data[64*l +: ABITS];
+            end
+            reg  signed [TOTAL-1:0] total;
+            reg  signed [ABITS-1:0] bias;
+            reg         [15:0]      mul;
+            reg         [5:0]       shift;
+            wire signed [ABITS-1:0] acc = bias + {{(ABITS - TOTAL + 1){total[TOTAL-1]}}, total[TOTAL-2:0]};
+            always @(posedge clk)
+                if (en_b && r_valid) begin
+                    total <= tray[l*TOTAL +: TOTAL];
+                    bias  <= start;
+                    mul   <= c_data[64*l + 32 +: 16];
+                    shift <= c_data[64*l + 48 +: 6];
+                end
+            mlo_requantize #(.ABITS(ABITS), .MBITS(16), .YBITS(QBITS), .SHIFT(SHIFT)) u_requantize (
+                .clk(clk), .rst(rst), .en(en_b), .in_valid(l_valid), .in_acc(acc), .in_m(mul), .in_s(shift),
+                .out_valid(lane_valid[l]), .out_y(lane_y[l*QBITS +: QBITS]));
+            wire unused_bits = &{1'b0, lane_valid[l], c_data[64*l +: 32], c_data[64*l + 54 +: 10]};
+        end
+    endgenerate
+    wire unused_gathered = &{1'b0, passing[LANES*QBITS-1:0]};
 `endif
 
     // ---- table (or not), output register ---------------------------------------------------------------------------
@@ -282,12 +330,8 @@ module mlo_mvu #(
             assign q_ready = o_ready;
             assign {o_valid, o_user, o_data} = {q_valid, q_user, q_data};
             assign s_axis_t_tready = 1'b0;
-            wire unused_t = &{1'b0, s_axis_t_tdata, s_axis_t_tvalid};
+            wire unused_t = &{1'b0, s_axis_t_tdata, s_axis_t_tvalid, b_mark};
         end else begin : with_table
-            reg  [DB-1:0] b_mark;                   // the mark goes on through segment B
-            always @(posedge clk)
-                if (rst)       b_mark <= {DB{1'b0}};
-                else if (en_b) b_mark <= {b_mark[DB-2:0], e_mark};
             mlo_lookup #(.LANES(PE), .XBITS(TBITS), .YBITS(YBITS), .AXI_WIDTH(AXI_WIDTH), .RESIDENT(RESIDENT)) u_lookup (
                 .clk(clk), .rst(rst), .params_last(params_last), .first(b_mark[DB-1] && en_b),
                 .s_axis_tdata(q_data), .s_axis_tvalid(q_valid), .s_axis_tready(q_ready), .s_axis_tuser(q_user),
@@ -298,7 +342,7 @@ module mlo_mvu #(
             reg f_bank_t;
             always @(posedge clk) f_bank_t <= rst ? 1'b0 : f_bank_t ^ (b_mark[DB-1] && en_b);
             always @(*) if (f_past) assert (f_bank_c == f_bank_t ^ ^b_mark);
-            always @(*) if (f_past) assert ({b_mark & {b_valid, sum_valid}} == 0);
+            always @(*) if (f_past) assert ((b_mark & b_valid) == 0);
 `endif
         end
     endgenerate
@@ -339,48 +383,69 @@ module mlo_mvu #(
         if (rst) {f_issued, f_left} <= 14'd0;
     end
     always @(*) begin
-        f_inside = (TABLE != 0 && o_valid) + (sum_valid && sum_last);
-        for (f_i = 0; f_i < DB - 1; f_i = f_i + 1) f_inside = f_inside + b_valid[f_i];
-        for (f_i = 0; f_i < DA; f_i = f_i + 1)     f_inside = f_inside + (a_valid[f_i] && a_info[5*f_i]);
+        f_inside = (TABLE != 0 && o_valid) + !idle + g_valid;
+        for (f_i = 0; f_i < DB; f_i = f_i + 1) f_inside = f_inside + b_valid[f_i];
+        for (f_i = 0; f_i < DA; f_i = f_i + 1) f_inside = f_inside + (a_valid[f_i] && a_info[5*f_i]);
         if (f_past) assert (f_issued - f_left == f_inside);
     end
 
-    // Order: at the entry of segment B the channel memory is where the slot there needs it. Each slot, an empty one too,
-    // notes the group (f_n) and the parity of the iteration (f_it) at which the issue stood. Neighbours must fit together,
-    // the last slot with the memory's address and bank, the first with the issue.
-    reg              f_bank_w, f_bank_c;            // iterations begun by each memory, modulo 2
-    reg  [DA-1:0]    f_it;
-    reg  [NW*DA-1:0] f_n;
+    // Order: at the entry of segment B the channel memory is where the group there needs it. Each slot, an empty one too,
+    // notes the group (f_n) and the parity of the iteration (f_it) at which the issue stood; slot DA is the one in the
+    // accumulators. Neighbours must fit together, the last slot with the memory's address and bank, the first with the issue.
+    // f_new goes with them: there was a mark and no group since, so that no second mark comes before the first is obeyed.
+    reg                  f_bank_w, f_bank_c;        // iterations begun by each memory, modulo 2
+    reg  [DA:0]          f_it;
+    reg  [NW*(DA+1)-1:0] f_n;
+    reg                  f_g_mark;                  // slot DA is a mark
+    reg  [NW-1:0]        f_c;                       // the group that is taken next
+    reg                  f_new, f_c_new;            // at the issue, at the turns
+    reg  [DA:0]          f_news;
     always @(posedge clk) begin
         if (mark)   f_bank_w <= !f_bank_w;
         if (c_swap) f_bank_c <= !f_bank_c;
         if (en_a)   f_it     <= {f_it, f_bank_w};
         if (en_a)   f_n      <= {f_n, run_n};
-        if (rst) {f_bank_w, f_bank_c, f_it, f_n} <= 0;
+        if (en_a)   f_g_mark <= a_mark[DA-1];
+        if (take)   f_c      <= f_c == N_LAST ? {NW{1'b0}} : f_c + 1'b1;
+        if (en_a)   f_news   <= {f_news, f_new};
+        if (mark || (issue && run_last))       f_new   <= mark;
+        if ((en_a && a_mark[DA-1]) || take)    f_c_new <= en_a && a_mark[DA-1];
+        if (rst) {f_bank_w, f_bank_c, f_it, f_n, f_g_mark, f_c, f_new, f_c_new, f_news} <= 0;
     end
-    wire [DA:0]          f_its = {f_it, f_bank_w};
-    wire [NW*(DA+1)-1:0] f_ns  = {f_n, run_n};
+    wire [DA+1:0]        f_all_new = {f_news, f_new};
+    wire [DA+1:0]        f_its = {f_it, f_bank_w};
+    wire [NW*(DA+2)-1:0] f_ns  = {f_n, run_n};
+    wire [DA-1:0]        f_lasts;
+    wire [DA:0]          f_ends = {g_valid, f_lasts}, f_marks = {f_g_mark, a_mark};
     genvar g;
     generate
-        for (g = 0; g < DA; g = g + 1) begin : f_slot
+        for (g = 0; g < DA; g = g + 1) begin : f_last
+            assign f_lasts[g] = a_valid[g] && a_info[5*g];
+            always @(*) if (f_past) assert (!(a_valid[g] && a_mark[g]));
+        end
+        for (g = 0; g <= DA; g = g + 1) begin : f_slot
             wire [NW-1:0] here   = f_ns[NW*(g+1) +: NW];
             wire [NW-1:0] behind = f_ns[NW*g +: NW];
-            wire          step   = a_valid[g] && a_info[5*g];
             always @(*) if (f_past) begin
                 assert (here <= N_LAST);
-                assert (behind == (!step ? here : here == N_LAST ? {NW{1'b0}} : here + 1'b1));
-                assert (f_its[g] == (f_its[g+1] ^ a_mark[g]));
-                assert (!(a_valid[g] && a_mark[g]));
+                assert (behind == (!f_ends[g] ? here : here == N_LAST ? {NW{1'b0}} : here + 1'b1));
+                assert (f_its[g] == (f_its[g+1] ^ f_marks[g]));
+                assert (f_all_new[g] == (f_marks[g] || (f_all_new[g+1] && !f_ends[g])));
+                assert (!(f_marks[g] && f_all_new[g+1]));
             end
         end
     endgenerate
+    wire [NW-1:0] f_read = idle ? f_c : f_c == {NW{1'b0}} ? N_LAST : f_c - 1'b1;     // the group whose words are read
     always @(*) if (f_past) begin
-        assert (f_ns[NW*DA +: NW] == c_addr && f_its[DA] == f_bank_c);
+        assert (f_ns[NW*(DA+1) +: NW] == f_c && (f_its[DA+1] ^ f_g_mark) == (f_bank_c ^ c_due));
+        assert (!(g_valid && f_g_mark) && (!f_g_mark || c_due));
+        assert (f_c_new == (f_g_mark || f_news[DA]) && (!c_due || f_c_new) && (!f_new || !fresh));
+        assert (f_c <= N_LAST && turn <= T_LAST && c_addr == f_read * TURNS + turn);
         assert (run_k <= K_LAST && run_n <= N_LAST);
         assert (w_addr == run_n * KF + run_k);
         if (run_k != 0 || run_n != 0) assert (!fresh);
         if (issue)  assert (x_full && w_ready);
-        if (c_read) assert (c_ready);
+        if (take)   assert (c_ready && !c_swap);
         if (mark)   assert (run_k == 0 && run_n == 0);
     end
     always @(posedge clk) if (f_past && !rst) cover (f_left == NF + 1 && !f_bank_c && !m_axis_tready);

@@ -52,8 +52,8 @@ MUTANTS = [
     ("mlo_add C=2 PE=1 ABITS=2 BBITS=2 YBITS=2", "en       = out_ready || !valid[5];", "en       = out_ready || !valid[4];"),
     ("mlo_mvu K=2 N=2 PE=1 SIMD=1 XBITS=2 WBITS=2 ABITS=5 YBITS=2", "issue && run_last && run_n == N_LAST;", "issue && run_last;"),
     ("mlo_mvu K=2 N=2 PE=1 SIMD=1 XBITS=2 WBITS=2 ABITS=5 YBITS=2", "assign en_b = q_ready || !q_valid;", "assign en_b = 1'b1;"),
-    ("mlo_mvu K=1 N=1 PE=1 SIMD=1 XBITS=2 WBITS=2 ABITS=5 YBITS=2", "sum_valid <= e_valid && c_ready;", "sum_valid <= e_valid;"),
-    ("mlo_mvu K=2 N=2 PE=1 SIMD=1 XBITS=2 WBITS=2 ABITS=5 YBITS=2", "b_user    <= {b_user[3*DB-4:0], e_user};", "b_user    <= {b_user[3*DB-4:0], x_user};"),
+    ("mlo_mvu K=1 N=1 PE=1 SIMD=1 XBITS=2 WBITS=2 ABITS=5 YBITS=2", "assign en_a = !g_valid || take;", "assign en_a = 1'b1;"),
+    ("mlo_mvu K=2 N=2 PE=1 SIMD=1 XBITS=2 WBITS=2 ABITS=5 YBITS=2", "take ? g_user : t_user};", "take ? x_user : t_user};"),
     ("mlo_layernorm C=1 PE=1 XBITS=2 YBITS=2", "r_user   <= v_user;", "r_user   <= s_axis_tuser;"),
     ("mlo_attention H=1 D=1 T=1 PE=1 SIMD=1 XBITS=2 YBITS=2 STEP=8", "sum_tdata[SUMB+16 +: 9];", "{q_user, sum_tdata[SUMB+16 +: 6]};"),
 ]

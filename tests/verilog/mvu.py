@@ -23,6 +23,8 @@ class Case:
     def __init__(self, seed, iterations, tokens, K, N, PE, SIMD, XBITS=8, WBITS=8, ABITS=32, YBITS=8, TABLE=0, TBITS=8, SHIFT=0, PACK=1, AXI_WIDTH=128):
         self.p = dict(K=K, N=N, PE=PE, SIMD=SIMD, XBITS=XBITS, WBITS=WBITS, ABITS=ABITS, YBITS=YBITS, TABLE=TABLE, TBITS=TBITS, SHIFT=SHIFT, PACK=PACK, AXI_WIDTH=AXI_WIDTH)
         self.KF, self.NF = K // SIMD, N // PE
+        self.turns = max(d for d in range(1, PE + 1) if PE % d == 0 and d <= self.KF)
+        lanes = PE // self.turns
         self.iterations, self.tokens = iterations, tokens
         rng = np.random.default_rng(seed)
         lines_w, lines_c, lines_t, lines_in, self.want = [], [], [], [], []
@@ -40,8 +42,8 @@ class Case:
             lines_w += bench.param_beats(words, PE * SIMD * WBITS, AXI_WIDTH)
             # the ten unused bits of a channel word are noise
             words = [bench.pack([(int(bias[n]) & 0xffffffff) | int(M[n]) << 32 | int(S[n]) << 48 | int(rng.integers(0, 1024)) << 54
-                                 for n in range(nf * PE, nf * PE + PE)], 64) for nf in range(self.NF)]
-            lines_c += bench.param_beats(words, PE * 64, AXI_WIDTH)
+                                 for n in range(at, at + lanes)], 64) for at in range(0, N, lanes)]
+            lines_c += bench.param_beats(words, lanes * 64, AXI_WIDTH)
             if SHIFT:
                 M = np.full(N, 1 << 14)         # whatever the word says
             if TABLE:
@@ -66,7 +68,7 @@ class Case:
         self.counts = dict(n_in=len(lines_in), n_w=len(lines_w), n_c=len(lines_c), n_t=len(lines_t), n_out=len(self.want))
         bench.check(NAME, len(lines_in) <= 16384 and len(lines_w) <= 65536 and len(lines_c) <= 16384, "vectors too long")
         self.load = max(len(lines_w), len(lines_c), len(lines_t)) // iterations   # beats of the largest bank
-        self.latency = self.KF + (clog2(SIMD) + 1) // 2 + 11 + TABLE
+        self.latency = self.KF + (clog2(SIMD) + 1) // 2 + 12 + self.turns + TABLE
 
     def run(self, seed=1, s_in=0, s_w=0, s_c=0, s_t=0, s_out=0, hold=0, gap=0):
         r = bench.run(NAME, self.p, self.files, seed=seed, s_in=s_in, s_w=s_w, s_c=s_c, s_t=s_t, s_out=s_out, hold=hold, gap=gap, **self.counts)
@@ -104,7 +106,7 @@ class Case:
 
     def single(self):
         """one token at a time: the latency formula"""
-        self.run(hold=2 * self.load + 20, gap=self.KF * self.NF + self.KF + 60 + 2 * self.load)
+        self.run(hold=2 * self.load + 20, gap=self.KF * self.NF + self.KF + 60 + self.turns + 2 * self.load)
         for t in range(self.iterations * self.tokens):
             first = t % self.tokens == 0
             at = self.in_cycle[(t + 1) * self.KF - 1]

@@ -3,17 +3,29 @@
 given s_axis K/SIMD;
 wanted m_axis N/PE;
 reach s_axis m_axis 3;
-    localparam KF = K / SIMD, NF = N / PE, DA = 2 + ($clog2(SIMD) + 1) / 2, DB = 8;
+    localparam KF = K / SIMD, NF = N / PE, DA = 3 + ($clog2(SIMD) + 1) / 2, DB = 8;
     localparam KW = (KF > 1) ? $clog2(KF) : 1, NW = (NF > 1) ? $clog2(NF) : 1, CW = $clog2(NF + 1);
+    function integer turns_of(input integer pe, input integer kf);
+        integer d;
+        begin
+            turns_of = 1;
+            for (d = 1; d <= pe; d = d + 1) if (pe % d == 0 && d <= kf) turns_of = d;
+        end
+    endfunction
+    localparam TURNS = turns_of(PE, KF), TW = (TURNS > 1) ? $clog2(TURNS) : 1;
 inner [KW-1:0] dut.run_k;
 inner [NW-1:0] dut.run_n;
 inner dut.fresh;
 inner [DA-1:0] dut.a_valid;
 inner [DA-1:0] dut.a_mark;
 inner [5*DA-1:0] dut.a_info;
-inner dut.sum_valid;
-inner dut.sum_last;
-inner [DB-2:0] dut.b_valid;
+inner dut.g_valid;
+inner [2:0] dut.g_user;
+inner dut.c_due;
+inner [TW-1:0] dut.turn;
+inner [2:0] dut.t_user;
+inner [DB-1:0] dut.b_valid;
+inner [DB-1:0] dut.b_mark;
 inner [3*DB-1:0] dut.b_user;
 inner [KW-1:0] dut.u_vector.load;
 inner dut.u_vector.load_half;
@@ -31,12 +43,12 @@ inner [PE*YBITS+2:0] dut.u_out.out_reg;
 inner [PE*YBITS+2:0] dut.u_out.spare_reg;
 inner dut.with_table.u_lookup.m_axis_tvalid;
 inner [2:0] dut.with_table.u_lookup.m_axis_tuser;
-inner [DB-1:0] dut.with_table.b_mark;
 inner table_used = dut.with_table.u_lookup.lane[0].u_table.used;
 inner table_full = dut.with_table.u_lookup.lane[0].u_table.full;
 
-    // What is inside, oldest first: output register, table, segment B, segment A, two vectors.
-    localparam NB = DA + DB + 3, N_LINE = NB + 2;
+    // What is inside, oldest first: output register, table, segment B, the group that takes turns, the one that waits for that,
+    // segment A, two vectors.
+    localparam NB = DA + DB + 5, N_LINE = NB + 2;
     wire [NB-1:0]        ends;                  // a slot that ends a group
     wire [N_LINE*CW-1:0] line_count;
     wire [3*N_LINE-1:0]  line_user;
@@ -46,6 +58,8 @@ inner table_full = dut.with_table.u_lookup.lane[0].u_table.full;
     genvar i;
     assign ends[1:0]      = {dut.u_out.full_reg, dut.u_out.valid_reg};
     assign line_user[5:0] = {dut.u_out.spare_reg[(PE*YBITS) +: 3], dut.u_out.out_reg[(PE*YBITS) +: 3]};
+    assign ends[3+DB +: 2]          = {dut.g_valid, dut.turn != 0};
+    assign line_user[3*(3+DB) +: 6] = {dut.g_user, dut.t_user};
     generate
         if (TABLE != 0) begin : g_table
             assign ends[2]           = dut.with_table.u_lookup.m_axis_tvalid;
@@ -55,12 +69,12 @@ inner table_full = dut.with_table.u_lookup.lane[0].u_table.full;
             assign line_user[6 +: 3] = 3'd0;
         end
         for (i = 0; i < DB; i = i + 1) begin : g_b
-            assign ends[3+i] = i == DB - 1 ? dut.sum_valid && dut.sum_last : dut.b_valid[DB-2-i];
+            assign ends[3+i] = dut.b_valid[DB-1-i];
             assign line_user[3*(3+i) +: 3] = dut.b_user[3*(DB-1-i) +: 3];
         end
         for (i = 0; i < DA; i = i + 1) begin : g_a
-            assign ends[3+DB+i] = dut.a_valid[DA-1-i] && dut.a_info[5*(DA-1-i)];
-            assign line_user[3*(3+DB+i) +: 3] = dut.a_info[5*(DA-1-i)+2 +: 3];
+            assign ends[5+DB+i] = dut.a_valid[DA-1-i] && dut.a_info[5*(DA-1-i)];
+            assign line_user[3*(5+DB+i) +: 3] = dut.a_info[5*(DA-1-i)+2 +: 3];
         end
         for (i = 0; i < NB; i = i + 1) begin : g_count
             assign line_count[i*CW +: CW] = ends[i];
@@ -75,27 +89,28 @@ inner table_full = dut.with_table.u_lookup.lane[0].u_table.full;
         .line_count(line_count), .line_user(line_user), .at_beat({NW{1'b0}}), .at_user(3'd0), .outs(outs));
 
     // Changes of iteration on their way to the three memories.
-    wire [DA-1:0] a_mark, a_slot;
+    wire [DA-1:0] a_mark;
     generate
         for (i = 0; i < DA; i = i + 1) begin : g_turn
-            assign {a_mark[DA-1-i], a_slot[DA-1-i]} = {dut.a_mark[i], dut.a_valid[i]};
+            assign a_mark[DA-1-i] = dut.a_mark[i];
+            always @* if (past) assert (!(dut.a_mark[i] && dut.a_valid[i]));
         end
     endgenerate
     wire door = count != 0 && user0[0] && !dut.fresh && dut.run_n == 0;
     changes #(.N(1)) u_weights (.clk(clk), .rst(rst), .used(dut.u_weights.used), .ready(dut.u_weights.full),
         .mark(1'b0), .beat(1'b0), .door(door && dut.run_k == 0));
-    changes #(.N(DA)) u_channel (.clk(clk), .rst(rst), .used(dut.u_channel.used), .ready(dut.u_channel.full),
-        .mark(a_mark), .beat(a_slot), .door(door && dut.run_k == 0));
+    changes #(.N(DA+2)) u_channel (.clk(clk), .rst(rst), .used(dut.u_channel.used), .ready(dut.u_channel.full),
+        .mark({a_mark, 1'b0, dut.c_due}), .beat({ends[4+DB +: DA+1], 1'b0}), .door(door));
     generate
         if (TABLE != 0) begin : g_lookup
             wire [DB-1:0] b_mark;
             for (i = 0; i < DB; i = i + 1) begin : g_turn
-                assign b_mark[DB-1-i] = dut.with_table.b_mark[i];
+                assign b_mark[DB-1-i] = dut.b_mark[i];
             end
-            changes #(.N(DA+DB)) u_table (.clk(clk), .rst(rst), .used(table_used), .ready(table_full),
-                .mark({a_mark, b_mark}), .beat(ends[3 +: DA+DB]), .door(door));
-            always @* if (past && !table_used && {a_mark, b_mark} == 0) assert (!dut.u_weights.used);
-            always @* if (past) assert ((dut.with_table.b_mark & {dut.b_valid, dut.sum_valid}) == 0);
+            changes #(.N(DA+DB+3)) u_table (.clk(clk), .rst(rst), .used(table_used), .ready(table_full),
+                .mark({a_mark, 1'b0, dut.c_due, 1'b0, b_mark}), .beat({ends[4+DB +: DA+1], 1'b0, ends[3 +: DB+1]}), .door(door));
+            always @* if (past && !table_used && {a_mark, dut.c_due, b_mark} == 0) assert (!dut.u_weights.used);
+            always @* if (past) assert ((dut.b_mark & dut.b_valid) == 0);
         end
     endgenerate
     always @* if (past) begin
@@ -109,10 +124,11 @@ inner table_full = dut.with_table.u_lookup.lane[0].u_table.full;
         // the first token begins an iteration
         if (!begun) assert (s_beat == 0 && count == 0 && !dut.u_weights.used);
         if (!dut.u_weights.used) begin
-            assert (dut.fresh && ends == 0 && dut.a_valid == 0 && dut.a_mark == 0 && !dut.u_channel.used && !dut.sum_valid);
+            assert (dut.fresh && ends == 0 && dut.a_valid == 0 && dut.a_mark == 0 && !dut.u_channel.used && !dut.c_due);
             assert (count == 0 ? !begun || s_beat != 0 : user0[0]);
             if (s_beat != 0 && count == 0) assert (s_token[0]);
         end
-        if (dut.u_weights.used && !dut.u_channel.used) assert (dut.a_mark != 0);
-        if (!dut.u_channel.used) assert (!dut.sum_valid);
+        if (dut.u_weights.used && !dut.u_channel.used) assert (dut.a_mark != 0 || dut.c_due);
+        if (!dut.u_channel.used) assert (dut.turn == 0 && {dut.b_valid, dut.b_mark} == 0);
+        assert (dut.turn < TURNS);
     end
