@@ -106,20 +106,17 @@ if (DEPTH >= 3) begin : g_ram
             out_reg <= mem[rd_reg];
     end
 
-    // (Nothing to do without one of these: a simulator skips the rest.)
-    wire work = rst || push || pop || fetch;
+    // (Nothing to do without one of these: a simulator skips the rest. The two ends are separate, so that
+    // what is pushed late in a cycle does not make what is popped late.)
     always @(posedge clk)
-        if (work) begin
-            if (push)
-                wr_reg <= wr_reg == LAST ? {AW{1'b0}} : wr_reg + ONE;
+        if (rst || push)
+            wr_reg <= (rst || wr_reg == LAST) ? {AW{1'b0}} : wr_reg + ONE;
+    always @(posedge clk)
+        if (rst || fetch || m_tready) begin
             if (fetch)
                 rd_reg <= rd_reg == LAST ? {AW{1'b0}} : rd_reg + ONE;
-            if (fetch)
-                valid_reg <= 1'b1;
-            else if (m_tready)
-                valid_reg <= 1'b0;
+            valid_reg <= fetch;
             if (rst) begin
-                wr_reg    <= {AW{1'b0}};
                 rd_reg    <= {AW{1'b0}};
                 valid_reg <= 1'b0;
             end

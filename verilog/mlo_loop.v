@@ -80,25 +80,33 @@ module mlo_loop #(
         if (BEATS < 1) mlo_error_BEATS_must_be_positive u_error_beats ();
     endgenerate
 
-    wire once = (iterations <= 16'd1);
+    // Settings stand still, so what is derived from them may be a cycle late. What depends on them is counted down: "none left"
+    // is quicker than "as many as".
+    reg        once;                         // nothing goes round
+    reg [15:0] rounds;                       // iterations behind the first
+    always @(posedge clk) begin
+        once   <= (iterations <= 16'd1);
+        rounds <= iterations - 16'd1;
+    end
 
     // ------------------------------------------------------------------ the way in
     // Where the next beat belongs:
     reg [BW-1:0] beat;        // beat of the token
     reg          midway;      // this frame has begun: its source is settled
     reg          first;       // the token is the first of an iteration
-    reg [15:0]   iteration;   // iteration being fed
-    reg [7:0]    count;       // frames fed completely in this iteration
-    reg [7:0]    size;        // frames of the group (meaningful from iteration 1 on)
-    reg          closed;      // decided in iteration 0, at a frame boundary: the group takes no more
+    reg          round;       // it does not come from outside: iteration 1 or later,
+    reg [15:0]   rest;        //     behind which there are so many in the group
+    reg [7:0]    left;        //     and so many frames of the iteration behind this one
+    reg [7:0]    count;       // frames of the group (fed completely, in iteration 0)
+    reg          full;        // as many as may be
 
-    wire boundary = !midway && (iteration == 16'd0) && (count != 8'd0) && !once;
-    wire full     = (count >= frames);
+    wire boundary = !midway && !round && (count != 8'd0) && !once;
 
     // The decision to close is kept (`closed`), so that a beat offered from s_fb is never taken back
     // because s_ext comes alive in the meantime.
+    reg           closed;     // decided in iteration 0, at a frame boundary: the group takes no more
     wire close    = boundary && (closed || full || (!s_ext_tvalid && s_fb_tvalid));
-    wire from_fb  = close || (iteration != 16'd0);
+    wire from_fb  = close || round;
 
     wire             in_valid = from_fb ? s_fb_tvalid : s_ext_tvalid;
     wire [WIDTH-1:0] in_data  = from_fb ? s_fb_tdata  : s_ext_tdata;
@@ -108,62 +116,68 @@ module mlo_loop #(
     assign s_fb_tready  = in_ready && from_fb;
     assign s_ext_tready = in_ready && !from_fb;
 
+    // A group that closes is in iteration 1, at its first frame.
     wire        take      = in_valid && in_ready;
     wire        token_end = (beat == FINAL);
     wire        frame_end = token_end && in_user[0];
-    wire [15:0] in_iteration = close ? 16'd1 : iteration;
-    wire [7:0]  in_count     = close ? 8'd0  : count;
-    wire [7:0]  in_size      = close ? count : size;
-    wire        iteration_end = frame_end && (in_iteration != 16'd0) && (in_count + 8'd1 == in_size);
-    wire        group_end     = iteration_end && (in_iteration + 16'd1 >= iterations);
+    wire [7:0]  others    = count - 8'd1;
+    wire [15:0] rest_1    = rounds - 16'd1;
+    wire        iteration_end = frame_end && (close ? count == 8'd1 : round && left == 8'd0);
+    wire        group_end     = iteration_end && (close ? rounds == 16'd1 : rest == 16'd0);
 
     always @(posedge clk) begin
         if (close) closed <= 1'b1;
         if (take) begin
-            closed    <= 1'b0;
-            beat      <= token_end ? {BW{1'b0}} : beat + 1'b1;
-            midway    <= !frame_end;
-            size      <= in_size;
-            first     <= token_end ? iteration_end : in_first;
-            iteration <= group_end ? 16'd0 : iteration_end ? in_iteration + 16'd1 : in_iteration;
-            count     <= iteration_end ? 8'd0 : (frame_end && !once) ? in_count + 8'd1 : in_count;
+            closed <= 1'b0;
+            beat   <= token_end ? {BW{1'b0}} : beat + 1'b1;
+            midway <= !frame_end;
+            first  <= token_end ? iteration_end : in_first;
+            round  <= from_fb && !group_end;
+            rest   <= (close ? rest_1 : rest) - {15'd0, iteration_end};
+            left   <= iteration_end ? others : (close ? others : left) - {7'd0, frame_end};
+            if (group_end) begin
+                count <= 8'd0;
+                full  <= 1'b0;
+            end else if (frame_end && !from_fb && !once) begin
+                count <= count + 8'd1;
+                full  <= (count + 8'd1 >= frames);
+            end
         end
         if (rst) begin
-            beat      <= {BW{1'b0}};
-            midway    <= 1'b0;
-            first     <= 1'b1;
-            iteration <= 16'd0;
-            count     <= 8'd0;
-            closed    <= 1'b0;
+            beat   <= {BW{1'b0}};
+            midway <= 1'b0;
+            first  <= 1'b1;
+            round  <= 1'b0;
+            count  <= 8'd0;
+            full   <= 1'b0;
+            closed <= 1'b0;
         end
     end
 
     // ------------------------------------------------------------------ the way out
     reg              out_new;         // the next beat is the first of a token
     reg  [BW-1:0]    out_beat;
-    reg  [15:0]      out_iteration;   // iteration of the beats that come now
+    reg  [15:0]      out_rest;        // iterations behind that of the beats that come now
     wire             out_valid, out_ready, leaves, out_leaves;
     wire [WIDTH-1:0] out_data;
     wire [2:0]       out_user;
 
     // A first token moves to the next iteration; after the last one a new group begins.
-    wire        out_wraps = (out_iteration + 16'd1 >= iterations);
-    wire [15:0] out_next  = (out_new && s_body_tuser[0]) ? (out_wraps ? 16'd0 : out_iteration + 16'd1)
-                                                         : out_iteration;
-    assign leaves = once || (out_next + 16'd1 == iterations);
+    wire   out_next = out_new && s_body_tuser[0];
+    assign leaves   = once || (out_next ? out_rest == 16'd1 : out_rest == 16'd0);
 
     wire put = s_body_tvalid && s_body_tready;
     wire put_final = (out_beat == FINAL);
     always @(posedge clk) begin
         if (put) begin
-            out_beat      <= put_final ? {BW{1'b0}} : out_beat + 1'b1;
-            out_new       <= put_final;
-            out_iteration <= out_next;
+            out_beat <= put_final ? {BW{1'b0}} : out_beat + 1'b1;
+            out_new  <= put_final;
+            if (out_next) out_rest <= (out_rest == 16'd0) ? rounds : out_rest - 16'd1;
         end
         if (rst) begin
-            out_beat      <= {BW{1'b0}};
-            out_new       <= 1'b1;
-            out_iteration <= 16'hFFFE;    // one before iteration 0: it wraps whatever `iterations` is
+            out_beat <= {BW{1'b0}};
+            out_new  <= 1'b1;
+            out_rest <= 16'd0;        // as behind a group
         end
     end
 
@@ -403,15 +417,16 @@ module mlo_loop #(
     always @* if (f_past_valid) begin
         assert (f_bl <= FQ && f_fl <= FQ);
         assert (out_beat == (f_popped ? ((f_y[FN-1:0] + 4'd1) & F_MASK) : 0) && out_new == (out_beat == 0));
-        assert (out_iteration == (f_popped ? {14'd0, f_y[FN+1:FN]} : 16'hFFFE));
+        assert (once == (f_n == 1) && rounds == {14'd0, f_n} - 16'd1);
+        assert (out_rest == (f_popped ? rounds - {14'd0, f_y[FN+1:FN]} : 0));
         if (!f_any) begin
             assert (f_bl == 0 && f_fl == 0 && f_in == 0 && f_out == 0 && !f_popped && f_gs == 0);
-            assert (iteration == 0 && count == 0 && beat == 0 && !midway && first && !closed);
+            assert (!round && count == 0 && !full && beat == 0 && !midway && first && !closed);
         end else begin
             assert (f_k < f_n && f_out == f_out_expected && beat == ((f_m + 4'd1) & F_MASK));
             assert (f_bl != 0 || f_popped);
             if (f_n == 1) begin
-                assert (f_fl == 0 && iteration == 0 && count == 0 && !closed && f_m + 4'd1 == f_in && first == f_iter_token);
+                assert (f_fl == 0 && !round && count == 0 && !full && !closed && f_m + 4'd1 == f_in && first == f_iter_token);
                 assert (f_out + f_bl == f_in);
                 if ((f_m & F_MASK) == F_MASK) assert (!f_iter_token);
             end else begin
@@ -423,16 +438,16 @@ module mlo_loop #(
                 // registers of the way in
                 if (f_k == 0) begin
                     assert (f_m + 4'd1 == f_in && f_in - f_gs == f_beats);
-                    assert (iteration == 0 && count == f_ends_now && midway == !f_end && first == f_iter_token);
+                    assert (!round && count == f_ends_now && full == (count >= f_frames) && midway == !f_end && first == f_iter_token);
                     assert (f_group == count + midway);
                     if (closed) assert (!midway);
                 end else begin
                     assert (f_ge == f_in && (f_ge & F_MASK) == 0 && !closed);
-                    if (f_group_over)     assert (iteration == 0 && count == 0 && first && !midway && f_end && f_fl == 0);
-                    else if (f_iter_over) assert (iteration == f_k + 2'd1 && count == 0 && first && f_end && size == f_ends_now);
+                    if (f_group_over)     assert (!round && count == 0 && !full && first && !midway && f_end && f_fl == 0);
+                    else if (f_iter_over) assert (round && rest + f_k + 16'd1 == rounds && count == f_ends_now && left + 8'd1 == count && first && f_end);
                     else begin
-                        assert (iteration == f_k && first == f_iter_token && size == count + f_ends_prev);
-                        if (f_k + 2'd1 != f_n) assert (count == f_ends_now);
+                        assert (round && rest + f_k == rounds && first == f_iter_token && left < count && left + 8'd1 == f_ends_prev);
+                        if (f_k + 2'd1 != f_n) assert (count == left + 8'd1 + f_ends_now);
                     end
                 end
                 // what the feedback brings next is what is needed next
@@ -476,7 +491,7 @@ module mlo_loop #(
             else           assert (f_y == f_last_fed);
         end else if (f_bl != 0) assert (f_bk[0] == 0 && f_bn[0] == 0 && f_bp[0] == f_par && f_gs == 0 && f_k == 0);
     end
-    wire size_ok = (f_k == 0) || f_group_over || (size <= f_frames);
+    wire size_ok = (f_k == 0) || f_group_over || (count <= f_frames);
 
     // Not vacuous: a group of two frames, goes round and another one follows.
     reg f_two = 1'b0;

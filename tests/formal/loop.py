@@ -15,15 +15,15 @@ STEPS = 3       # of the induction; the base case has as many
 DEEP = 12       # steps in which a mutant must fail from reset
 
 MUTANTS = [
-    ("first     <= token_end ? iteration_end : in_first", "first     <= token_end ? 1'b0 : in_first"),
-    ("wire full     = (count >= frames)", "wire full     = (count > frames)"),
+    ("first  <= token_end ? iteration_end : in_first", "first  <= token_end ? 1'b0 : in_first"),
+    ("(count + 8'd1 >= frames)", "(count >= frames)"),
     ("(closed || full || (!s_ext_tvalid && s_fb_tvalid))", "(full || (!s_ext_tvalid && s_fb_tvalid))"),
     ("in_first = close || first", "in_first = first"),
-    ("in_count     = close ? 8'd0  : count", "in_count     = count"),
-    ("(out_next + 16'd1 == iterations)", "(out_next + 16'd2 == iterations)"),
-    ("(in_iteration + 16'd1 >= iterations)", "(in_iteration >= iterations)"),
+    ("left   <= iteration_end ? others : (close ? others : left)", "left   <= iteration_end ? others : left"),
+    ("out_next ? out_rest == 16'd1 : out_rest == 16'd0", "out_rest == 16'd0"),
+    ("close ? rounds == 16'd1 : rest == 16'd0", "rest == 16'd0"),
     ("wire        frame_end = token_end && in_user[0]", "wire        frame_end = token_end"),
-    ("out_wraps ? 16'd0 : out_iteration + 16'd1", "out_iteration + 16'd1"),
+    ("(out_rest == 16'd0) ? rounds : out_rest - 16'd1", "out_rest - 16'd1"),
     ("assign s_ext_tready = in_ready && !from_fb", "assign s_ext_tready = in_ready"),
 ]
 # reached, or the proof would be about nothing: a beat leaves after three iterations; a second group of two frames goes round
