@@ -159,7 +159,7 @@ mlo_attention_q #(.BEATS(DS), .WIDTH(XW)) u_q (
 );
 
 // a key's mask bit is stored with each of its beats
-wire                 k_full, k_none, k_done;
+wire                 k_full, k_single, k_none, k_done;
 wire [GW-1:0]        k_groups_1;
 wire [PE-1:0]        k_tail;
 wire [AW-1:0]        k_addr;
@@ -168,11 +168,11 @@ mlo_attention_kv #(.T(T), .BEATS(BEATS), .PE(PE), .WIDTH(XW + 1)) u_k (
     .clk(clk), .rst(rst),
     .s_tdata({s_axis_k_tuser[2], s_axis_k_tdata}), .s_last(s_axis_k_tuser[1]), .s_key(s_axis_k_tuser[2]),
     .s_tvalid(s_axis_k_tvalid), .s_tready(s_axis_k_tready),
-    .full(k_full), .groups_1(k_groups_1), .tail(k_tail), .none(k_none), .done(k_done),
+    .full(k_full), .groups_1(k_groups_1), .single(k_single), .tail(k_tail), .none(k_none), .done(k_done),
     .rd_en(score_read), .rd_addr(k_addr), .rd_data(k_data)
 );
 
-wire                 v_full, v_none, v_done, mix_read;
+wire                 v_full, v_single, v_none, v_done, mix_read;
 wire [GW-1:0]        v_groups_1;
 wire [PE-1:0]        v_tail;
 wire [AW-1:0]        v_addr;
@@ -181,7 +181,7 @@ mlo_attention_kv #(.T(T), .BEATS(BEATS), .PE(PE), .WIDTH(XW)) u_v (
     .clk(clk), .rst(rst),
     .s_tdata(s_axis_v_tdata), .s_last(s_axis_v_tuser[1]), .s_key(1'b1),
     .s_tvalid(s_axis_v_tvalid), .s_tready(s_axis_v_tready),
-    .full(v_full), .groups_1(v_groups_1), .tail(v_tail), .none(v_none), .done(v_done),
+    .full(v_full), .groups_1(v_groups_1), .single(v_single), .tail(v_tail), .none(v_none), .done(v_done),
     .rd_en(mix_read), .rd_addr(v_addr), .rd_data(v_data)
 );
 
@@ -201,7 +201,7 @@ wire                 score_tvalid, score_tready, row_tvalid, row_tready, max_tva
 mlo_attention_score #(.H(H), .D(D), .G(G), .PE(PE), .SIMD(SIMD), .XBITS(XBITS), .PAR(PAR), .GW(GW), .AW(AW)) u_score (
     .clk(clk), .rst(rst),
     .row_full(q_full), .row_user(q_user), .row_done(q_done), .row_addr(q_addr), .row_data(q_data),
-    .k_full(k_full), .k_groups_1(k_groups_1), .k_tail(k_tail), .k_none(k_none), .k_done(k_done),
+    .k_full(k_full), .k_groups_1(k_groups_1), .k_single(k_single), .k_tail(k_tail), .k_none(k_none), .k_done(k_done),
     .k_addr(k_addr), .k_data(k_data), .read(score_read),
     .par_fresh(par_fresh), .par_ok(par_ok), .par_data(par_data),
     .m_score_tdata(score_tdata), .m_score_tvalid(score_tvalid), .m_score_tready(score_tready),
@@ -257,7 +257,7 @@ mlo_attention_mix #(
 ) u_mix (
     .clk(clk), .rst(rst),
     .s_row_tdata({r_user, r}), .s_row_tvalid(r_valid), .s_row_tready(r_ready),
-    .v_full(v_full), .v_groups_1(v_groups_1), .v_done(v_done), .v_addr(v_addr), .v_data(v_data),
+    .v_full(v_full), .v_groups_1(v_groups_1), .v_single(v_single), .v_done(v_done), .v_addr(v_addr), .v_data(v_data),
     .ring_data(ring_rd_data), .read(mix_read), .pass_last(pass_last), .row_last(row_last),
     .m_axis_tdata(m_axis_tdata), .m_axis_tvalid(m_axis_tvalid), .m_axis_tready(m_axis_tready),
     .m_axis_tuser(m_axis_tuser)

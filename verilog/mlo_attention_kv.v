@@ -6,8 +6,8 @@
 //             A frame becomes readable when its last beat is in (full), until `done`.
 //             Token j lies in memory j mod PE, so PE consecutive tokens (a group) are
 //             read at once: rd_addr = (j / PE) * BEATS + beat, data the cycle after rd_en.
-//             About the frame that is read: groups-1, tail = lanes of its last group
-//             that hold a token, none = it has no valid key
+//             About the frame that is read: groups-1, single = that is 0, tail = lanes of its
+//             last group that hold a token, none = it has no valid key
 // Throughput  writes one beat and reads one word of all PE memories per cycle
 // Latency     full: the cycle after the last beat; the next frame's, if it is complete
 //             already, the cycle after `done`: no cycle is lost between frames
@@ -40,6 +40,7 @@ module mlo_attention_kv #(
     output wire                s_tready,
     output wire                full,
     output wire [GW-1:0]       groups_1,
+    output wire                single,
     output wire [PE-1:0]       tail,
     output wire                none,
     input  wire                done,
@@ -62,13 +63,14 @@ reg [1:0]    full_reg;
 reg          fill_reg, read_reg;
 reg [GW-1:0] groups_0_reg, groups_1_reg;
 reg [PE-1:0] tail_0_reg,   tail_1_reg;
-reg [1:0]    none_reg;
+reg [1:0]    none_reg, single_reg;
 
 assign s_tready = !full_reg[fill_reg];
 assign full     = full_reg[read_reg];
 assign groups_1 = read_reg ? groups_1_reg : groups_0_reg;
 assign tail     = read_reg ? tail_1_reg   : tail_0_reg;
 assign none     = none_reg[read_reg];
+assign single   = single_reg[read_reg];
 
 // Where the next beat goes. lanes_reg marks the token's own lane and all above it.
 reg [BW-1:0] beat_reg;
@@ -103,6 +105,7 @@ always @(posedge clk) begin
     if (frame_done) begin
         full_reg[fill_reg] <= 1'b1;
         none_reg[fill_reg] <= !any_reg && !s_key;
+        single_reg[fill_reg] <= group_reg == {GW{1'b0}};
         fill_reg           <= !fill_reg;
         if (fill_reg) begin
             groups_1_reg <= group_reg;
@@ -136,6 +139,7 @@ end
 wire [AW:0] wr_word = {addr_reg, fill_reg};
 wire [AW:0] rd_word = {rd_addr, read_reg};
 // (The PE memories are one with a write enable per lane: read in one piece, which a simulator does much faster.)
+(* no_rw_check *)    // never read where it is written in the same cycle
 reg [PE*WIDTH-1:0] mem [0:WORDS-1];
 reg [PE*WIDTH-1:0] out_reg;
 genvar p;
@@ -189,6 +193,8 @@ assign rd_data = out_reg;
         // what is said of a frame follows from its length
         if (full_reg[0]) assert (f_len_0 >= 1 && f_len_0 <= T && groups_0_reg == (f_len_0 - 8'd1) / PE);
         if (full_reg[1]) assert (f_len_1 >= 1 && f_len_1 <= T && groups_1_reg == (f_len_1 - 8'd1) / PE);
+        if (full_reg[0]) assert (single_reg[0] == (groups_0_reg == 0));
+        if (full_reg[1]) assert (single_reg[1] == (groups_1_reg == 0));
         if (full_reg[0]) assert (tail_0_reg == ~f_tail_0);
         if (full_reg[1]) assert (tail_1_reg == ~f_tail_1);
     end

@@ -41,6 +41,7 @@ module mlo_attention_mix #(
     output wire                     s_row_tready,
     input  wire                     v_full,
     input  wire [GW-1:0]            v_groups_1,
+    input  wire                     v_single,       // v_groups_1 is 0
     output wire                     v_done,
     output wire [AW-1:0]            v_addr,
     input  wire [PE*SIMD*XBITS-1:0] v_data,
@@ -83,14 +84,14 @@ localparam [AW-1:0] A_ONE = 1;
 
 // ---- the walk ---------------------------------------------------------------------------
 reg [GW-1:0] group_reg;
+reg          group_first, later_last;    // it is group 0; if not: it is the last
 reg [FW-1:0] pass_reg;
 reg [HW-1:0] head_reg;
 reg [AW-1:0] addr_reg, base_reg;            // base: the pass's channels of group 0
 reg [RW-1:0] room_reg;
 
 wire       user_last   = s_row_tdata[INB-2];
-wire       group_first = group_reg == {GW{1'b0}};
-wire       group_last  = group_reg == v_groups_1;
+wire       group_last  = group_first ? v_single : later_last;
 wire       head_last   = head_reg == HEAD_LAST;
 wire       go = s_row_tvalid && v_full && (!group_first || room_reg != {RW{1'b0}});
 
@@ -105,8 +106,10 @@ wire          token_last = row_last && head_last;
 wire [AW-1:0] next_base  = token_last ? {AW{1'b0}} : base_reg + A_ONE;
 always @(posedge clk) begin
     if (go) begin
-        group_reg <= group_last ? {GW{1'b0}} : group_reg + G_ONE;
-        addr_reg  <= group_last ? next_base : addr_reg + GROUP_SKIP;
+        group_reg   <= group_last ? {GW{1'b0}} : group_reg + G_ONE;
+        group_first <= group_last;
+        later_last  <= group_reg + G_ONE == v_groups_1;
+        addr_reg    <= group_last ? next_base : addr_reg + GROUP_SKIP;
     end
     if (go && group_last) begin
         base_reg <= next_base;
@@ -115,11 +118,12 @@ always @(posedge clk) begin
     if (go && row_last)
         head_reg <= head_last ? {HW{1'b0}} : head_reg + H_ONE;
     if (rst) begin
-        group_reg <= {GW{1'b0}};
-        pass_reg  <= {FW{1'b0}};
-        head_reg  <= {HW{1'b0}};
-        addr_reg  <= {AW{1'b0}};
-        base_reg  <= {AW{1'b0}};
+        group_reg   <= {GW{1'b0}};
+        group_first <= 1'b1;
+        pass_reg    <= {FW{1'b0}};
+        head_reg    <= {HW{1'b0}};
+        addr_reg    <= {AW{1'b0}};
+        base_reg    <= {AW{1'b0}};
     end
 end
 
@@ -267,6 +271,7 @@ wire unused = &{1'b0, alive_next[LP+1], out_ready, out_level, y_valid};
     reg  [GW-1:0] f_groups_1;
     always @* begin
         if (!f_past) assume (rst);
+        assume (v_single == (v_groups_1 == 0));
         if (f_hold) assume (v_full && v_groups_1 == f_groups_1);
         if (f_full) assume (s_row_tvalid && user_last == f_last);
     end
@@ -296,7 +301,8 @@ wire unused = &{1'b0, alive_next[LP+1], out_ready, out_level, y_valid};
     end
     always @* if (f_past) begin
         assert (head_reg <= HEAD_LAST && pass_reg <= PASS_LAST);
-        if (!group_first) assert (v_full && group_reg <= v_groups_1);
+        assert (group_first == (group_reg == 0));
+        if (!group_first) assert (v_full && group_reg <= v_groups_1 && later_last == (group_reg == v_groups_1));
         assert (base_reg == head_reg * DS + pass_reg && addr_reg == base_reg + group_reg * H * DS);
         assert (out_valid == f_pipe[9+LP+LN]);
         assert (room_reg <= QUEUE && out_level <= QUEUE);

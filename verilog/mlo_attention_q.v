@@ -40,6 +40,7 @@ reg [1:0]       full_reg;
 reg             fill_reg, read_reg;
 reg [AW-1:0]    beat_reg;
 reg [2:0]       user_0_reg, user_1_reg;
+(* no_rw_check *)    // never read where it is written in the same cycle
 reg [WIDTH-1:0] mem [0:WORDS-1];
 reg [WIDTH-1:0] out_reg;
 

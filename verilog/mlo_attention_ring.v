@@ -50,6 +50,7 @@ endgenerate
 
 reg [LW-1:0]    room_reg;                       // words neither reserved nor in use
 reg [AW-1:0]    wr_reg, rd_reg, row_reg;        // row_reg: first word of the row that is read
+(* no_rw_check *)    // never read where it is written in the same cycle
 reg [WIDTH-1:0] mem [0:DEPTH-1];
 reg [WIDTH-1:0] out_reg;
 

@@ -40,6 +40,7 @@ module mlo_attention_score #(
     input  wire [SIMD*XBITS-1:0]        row_data,
     input  wire                         k_full,
     input  wire [GW-1:0]                k_groups_1,
+    input  wire                         k_single,       // k_groups_1 is 0
     input  wire [PE-1:0]                k_tail,
     input  wire                         k_none,
     output wire                         k_done,
@@ -86,14 +87,14 @@ localparam [HW-1:0] H_ONE = 1;
 // ---- the walk -------------------------------------------------------------------------
 reg [FW-1:0] step_reg;
 reg [GW-1:0] group_reg;
+reg          group_first, later_last;       // it is group 0; if not: it is the last
 reg [HW-1:0] head_reg;
 reg [AW-1:0] row_base_reg, group_base_reg;  // where the head's channels of group 0, of this group, start
 reg [RW-1:0] room_reg;                      // places of the score queue not reserved
 
 wire step_first  = step_reg == {FW{1'b0}};
 wire step_last   = step_reg == STEP_LAST;
-wire group_first = group_reg == {GW{1'b0}};
-wire group_last  = group_reg == k_groups_1;
+wire group_last  = group_first ? k_single : later_last;
 wire head_last   = head_reg == HEAD_LAST;
 wire row_last    = step_last && group_last; // the row's last step
 
@@ -115,6 +116,8 @@ always @(posedge clk) begin
         step_reg <= step_last ? {FW{1'b0}} : step_reg + F_ONE;
     if (go && step_last) begin
         group_reg      <= group_last ? {GW{1'b0}} : group_reg + G_ONE;
+        group_first    <= group_last;
+        later_last     <= group_reg + G_ONE == k_groups_1;
         group_base_reg <= group_last ? next_base : group_base_reg + GROUP_SKIP;
     end
     if (row_done) begin
@@ -124,6 +127,7 @@ always @(posedge clk) begin
     if (rst) begin
         step_reg       <= {FW{1'b0}};
         group_reg      <= {GW{1'b0}};
+        group_first    <= 1'b1;
         head_reg       <= {HW{1'b0}};
         row_base_reg   <= {AW{1'b0}};
         group_base_reg <= {AW{1'b0}};
@@ -260,7 +264,7 @@ wire unused = &{1'b0, alive_next[LS+1], score_ready, max_ready, score_level, row
     reg  f_full, f_last;
     always @* begin
         if (!f_past) assume (rst);
-        assume (k_groups_1 < G);
+        assume (k_groups_1 < G && k_single == (k_groups_1 == 0));
         if (!m_row_tvalid || !m_max_tvalid) assume (!m_row_tready);
         if (f_hold) assume (k_full && k_groups_1 == f_groups_1);
         if (f_full) assume (row_full && row_user[1] == f_last);
@@ -297,7 +301,8 @@ wire unused = &{1'b0, alive_next[LS+1], score_ready, max_ready, score_level, row
             f_rcount = f_rcount + f_rpipe[f_i];
     end
     always @* if (f_past) begin
-        assert (step_reg <= STEP_LAST && head_reg <= HEAD_LAST && group_reg < G);
+        assert (step_reg <= STEP_LAST && head_reg <= HEAD_LAST && group_reg < G && group_first == (group_reg == 0));
+        if (!group_first) assert (later_last == (group_reg == k_groups_1));
         if (!step_first || !group_first) assert (row_full && k_full && group_reg <= k_groups_1);
         assert (row_base_reg == head_reg * DS && group_base_reg == row_base_reg + group_reg * H * DS);
         assert (score_valid == f_pipe[3+LS]);

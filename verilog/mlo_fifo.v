@@ -87,6 +87,7 @@ if (DEPTH >= 3) begin : g_ram
     localparam [AW-1:0] LAST    = LAST_32[AW-1:0];
     localparam [AW-1:0] ONE     = 1;
 
+    (* no_rw_check *)    // never read where it is written in the same cycle
     reg [WIDTH-1:0] mem [0:DEPTH-1];
     reg [WIDTH-1:0] out_reg;
     reg             valid_reg;

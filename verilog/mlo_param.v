@@ -213,6 +213,7 @@ end
 // side by side, or P columns written one after the other.
 if (R == 1) begin : g_columns
     // (One memory with a write enable per column: read in one piece, which a simulator does much faster.)
+    (* no_rw_check *)    // never read where it is written in the same cycle
     reg [WIDTH-1:0] mem [0:BANKS*ROWS-1];
     reg [WIDTH-1:0] data_reg;
     genvar p;
@@ -232,6 +233,7 @@ if (R == 1) begin : g_columns
     assign data = data_reg;
 end else begin : g_words
     localparam KEEP = (DEPTH < R) ? DEPTH : R;  // words kept of each beat
+    (* no_rw_check *)    // never read where it is written in the same cycle
     reg  [KEEP*WIDTH-1:0] mem [0:BANKS*ROWS-1];
     reg  [KEEP*WIDTH-1:0] row_data_reg;
     wire [KEEP*WIDTH-1:0] beat;

@@ -38,6 +38,7 @@ module mlo_vector #(
         if (DEPTH < 1) mlo_error_DEPTH_must_be_at_least_1 u_depth ();
     endgenerate
 
+    (* no_rw_check *)    // never read where it is written in the same cycle
     reg  [WIDTH-1:0] mem [0:2*DEPTH-1];
     reg  [AW-1:0]    load;                          // where the next beat goes
     reg              load_half, read_half;

@@ -28,6 +28,8 @@ inner dut.u_divide.out_valid_reg;
 inner [8:0] dut.u_divide.out_user_reg;
     // mix
 inner [GW-1:0] dut.u_mix.group_reg;
+inner dut.u_mix.group_first;
+inner dut.u_mix.later_last;
 inner [FW-1:0] dut.u_mix.pass_reg;
 inner [HW-1:0] dut.u_mix.head_reg;
 inner [LQ-1:0] dut.u_mix.room_reg;
@@ -47,6 +49,7 @@ inner [GW-1:0] dut.u_v.group_reg;
 inner [PE-1:0] dut.u_v.lanes_reg;
 inner [GW-1:0] dut.u_v.groups_0_reg;
 inner [GW-1:0] dut.u_v.groups_1_reg;
+inner [1:0] dut.u_v.single_reg;
 inner [BB-1:0] dut.u_v.beat_reg;
 inner [BB-1:0] dut.u_k.beat_reg;
     // constants
@@ -133,12 +136,13 @@ inner dut.u_param.u_param.full;
         assert ((v_below & v_above) == 0);
         assert (dut.u_v.lanes_reg != 0);
         assert (dut.u_v.beat_reg == s_v_beat && dut.u_k.beat_reg == s_k_beat);
-        if (dut.u_v.full_reg[0]) assert (dut.u_v.groups_0_reg < G);
-        if (dut.u_v.full_reg[1]) assert (dut.u_v.groups_1_reg < G);
+        if (dut.u_v.full_reg[0]) assert (dut.u_v.groups_0_reg < G && dut.u_v.single_reg[0] == (dut.u_v.groups_0_reg == 0));
+        if (dut.u_v.full_reg[1]) assert (dut.u_v.groups_1_reg < G && dut.u_v.single_reg[1] == (dut.u_v.groups_1_reg == 0));
         // mix: a pass that has begun goes on; what it reserved fits
         assert (dut.u_mix.pass_reg < DS && dut.u_mix.head_reg < H);
         if (dut.u_mix.group_reg != 0 || dut.u_mix.pass_reg != 0) assert (dut.u_divide.out_valid_reg && dut.u_v.full_reg[dut.u_v.read_reg]);
-        if (dut.u_mix.group_reg != 0) assert (dut.u_mix.group_reg <= v_groups);
+        assert (dut.u_mix.group_first == (dut.u_mix.group_reg == 0));
+        if (dut.u_mix.group_reg != 0) assert (dut.u_mix.group_reg <= v_groups && dut.u_mix.later_last == (dut.u_mix.group_reg == v_groups));
         assert (dut.u_mix.room_reg <= QUEUE && dut.u_mix.room_reg + under + dut.u_mix.u_out.level == QUEUE);
         // a bank is missed only while a row waits for it
         if (dut.u_param.load_reg) assert (dut.u_param.swapped_reg && !dut.u_param.ok_reg);
