@@ -39,7 +39,7 @@ LFE5U_85_DSP = 156
 SLOWEST = 100           # MHz
 KERNELS = [
     ("mlo_attention", "H=2 D=8 T=16 PE=2 SIMD=2"), ("mlo_layernorm", "C=64 PE=1"), ("mlo_add", "C=64 PE=2"), ("mlo_requant", "C=64 PE=2"),
-    ("mlo_mvu", "K=64 N=64 PE=2 SIMD=8 ABITS=33 PACK=0"), ("mlo_mvu", "K=64 N=64 PE=1 SIMD=2 ABITS=33 PACK=0 TABLE=1"),
+    ("mlo_mvu", "K=64 N=64 PE=2 SIMD=8 ABITS=33"), ("mlo_mvu", "K=64 N=64 PE=1 SIMD=2 ABITS=33 TABLE=1"),
     ("mlo_loop", ""), ("mlo_loader", ""), ("mlo_regs", ""), ("mlo_entry", ""), ("mlo_exit", ""), ("mlo_param", "WIDTH=64 DEPTH=64"), ("mlo_split", ""),
     ("mlo_width", "BITS=8 IN=2 OUT=3"), ("mlo_fifo", "WIDTH=16 DEPTH=64"), ("mlo_fork", ""), ("mlo_skid", ""),
 ]
@@ -94,7 +94,8 @@ def harness(ports, module, clock="clk", reset="rst"):
 
 
 def map_ecp5(read, module, params, where):
-    """The hierarchical netlist of a module in a harness; a flat one stays behind, for route."""
+    """The hierarchical netlist of a module in a harness; a flat one stays behind, for route. ECP5's DSP blocks are 18 x 18."""
+    read += "; chparam -set DSP 18 mlo_requantize; chparam -set PACK 0 mlo_mvu"
     if params: read += "; chparam " + " ".join("-set " + p.replace("=", " ") for p in params.split()) + " " + module
     yosys(read + "; hierarchy -top %s; proc; write_json ports.json" % module, where)
     with open(os.path.join(where, "ports.json")) as f: ports = json.load(f)["modules"][module]["ports"]
@@ -161,7 +162,7 @@ def check_top(options):
             yosys(read + "; synth_xilinx -family xcup -noiopad -noclkbuf -top mlo_top; write_json x.json", where)
             with open(os.path.join(where, "x.json")) as f: yield from table(json.load(f), "mlo_top", "UltraScale+")
         if "ecp5" in options.family:
-            yield from table(map_ecp5(read + "; chparam -set PACK 0 mlo_mvu", "mlo_top", "", where), "mlo_top", "ECP5")
+            yield from table(map_ecp5(read, "mlo_top", "", where), "mlo_top", "ECP5")
             fmax, report = route(where)
             used = {k: (v["used"], v["available"]) for k, v in report["utilization"].items() if k in ("TRELLIS_COMB", "TRELLIS_FF", "DP16KD", "MULT18X18D")}
             yield True, "bert-tiny in an LFE5U-85", "fits: %s; %.0f MHz; slowest: %s" % (", ".join("%s %d of %d" % (k, *v) for k, v in used.items()), fmax, path_of(report))

@@ -9,7 +9,7 @@
 //            DEEP = 0: the product has one register instead of two; for operands of a single DSP block.
 // Stall      en low freezes every register of the lane, its valid bits too; out_y holds the last value until the next one. No handshake inside: the user keeps en
 //            low while out_valid is high and nobody takes out_y.
-// Legal      ABITS >= 2, MBITS >= 2, YBITS >= 2, SHIFT and DEEP 0 or 1.
+// Legal      ABITS >= 2, MBITS >= 2, YBITS >= 2, SHIFT and DEEP 0 or 1, DSP 18 or 27.
 //
 // How it stays small: floor((p + 2^(s-1)) / 2^s) = floor((floor(p / 2^(s-1)) + 1) / 2), so no 64-bit adder is needed:
 // shift by s-1, add one, drop one bit. And of the shifted product only the low YBITS+1 bits and the question "does
@@ -22,7 +22,8 @@ module mlo_requantize #(
     parameter MBITS = 16,           // bits of m
     parameter YBITS = 8,            // bits of y
     parameter DEEP  = 1,            // 1: two registers behind the multiplier
-    parameter SHIFT = 0             // 1: no multiplier
+    parameter SHIFT = 0,            // 1: no multiplier
+    parameter DSP   = 27            // bits of the wider operand of the target's DSP blocks (the other has 18); same numbers and cycles
 ) (
     input  wire             clk,
     input  wire             rst,
@@ -47,6 +48,7 @@ module mlo_requantize #(
         if (MBITS < 2) mlo_error_MBITS_must_be_at_least_2 u_mbits ();
         if (YBITS < 2) mlo_error_YBITS_must_be_at_least_2 u_ybits ();
         if (SHIFT != 0 && SHIFT != 1) mlo_error_SHIFT_must_be_0_or_1 u_shift ();
+        if (DSP != 18 && DSP != 27) mlo_error_DSP_must_be_18_or_27 u_dsp ();
     endgenerate
 
     // A stage moves only when a value enters it: an idle lane is still, in hardware and in a simulator.
@@ -74,26 +76,45 @@ module mlo_requantize #(
             wire signed [ABITS+MBITS-1:0] whole;
             always @(posedge clk) if (moves && enter[0]) m1 <= in_m;
             assign prod2 = whole[PBITS-1:0];
-            if (DEEP != 0 && (ABITS > 27 || MBITS > 18)) begin : halves
+            if (DEEP != 0 && (ABITS > DSP || MBITS > 18)) begin : halves
                 // more than a DSP block: the wide operand's 17 low bits and its rest in a block each, added behind their registers
-                localparam WIDE  = (ABITS > 27) ? ABITS : MBITS;
-                localparam OTHER = (ABITS > 27) ? MBITS : ABITS;
+                localparam WIDE  = (ABITS > DSP) ? ABITS : MBITS;
+                localparam OTHER = (ABITS > DSP) ? MBITS : ABITS;
                 wire signed [WIDE-1:0]       wide1;
                 wire signed [OTHER-1:0]      other1;
-                if (ABITS > 27) begin : of_acc
+                if (ABITS > DSP) begin : of_acc
                     assign {wide1, other1} = {acc1, m1};
                 end else begin : of_m
                     assign {wide1, other1} = {m1, acc1};
                 end
                 wire signed [17:0]           low1  = {1'b0, wide1[16:0]};
                 wire signed [WIDE-18:0]      high1 = wide1[WIDE-1:17];
-                reg  signed [OTHER+17:0]     low2;
-                reg  signed [WIDE+OTHER-18:0] high2;
-                always @(posedge clk) if (moves && enter[1]) begin
-                    low2  <= low1 * other1;
-                    high2 <= high1 * other1;
+                if (OTHER <= DSP) begin : two
+                    reg  signed [OTHER+17:0]      low2;
+                    reg  signed [WIDE+OTHER-18:0] high2;
+                    always @(posedge clk) if (moves && enter[1]) begin
+                        low2  <= low1 * other1;
+                        high2 <= high1 * other1;
+                    end
+                    assign whole = {high2 + {{(WIDE - 18){low2[OTHER+17]}}, low2[OTHER+17:17]}, low2[16:0]};
+                end else begin : four       // the other operand in two, too
+                    wire signed [17:0]            other_low1  = {1'b0, other1[16:0]};
+                    wire signed [OTHER-18:0]      other_high1 = other1[OTHER-1:17];
+                    reg  signed [35:0]            low2;         // never negative
+                    reg  signed [WIDE:0]          cross2;
+                    reg  signed [OTHER:0]         other_cross2;
+                    reg  signed [WIDE+OTHER-35:0] high2;
+                    always @(posedge clk) if (moves && enter[1]) begin
+                        low2         <= low1 * other_low1;
+                        cross2       <= high1 * other_low1;
+                        other_cross2 <= low1 * other_high1;
+                        high2        <= high1 * other_high1;
+                    end
+                    wire signed [WIDE+OTHER-18:0] ends = {high2, low2[33:17]};
+                    wire signed [WIDE+OTHER-18:0] middle = {{(OTHER - 18){cross2[WIDE]}}, cross2} + {{(WIDE - 18){other_cross2[OTHER]}}, other_cross2};
+                    assign whole = {ends + middle, low2[16:0]};
+                    wire unused_sign = &{1'b0, low2[35:34]};
                 end
-                assign whole = {high2 + {{(WIDE - 18){low2[OTHER+17]}}, low2[OTHER+17:17]}, low2[16:0]};
             end else begin : all
                 reg signed [ABITS+MBITS-1:0] all2;
                 always @(posedge clk) if (moves && enter[1]) all2 <= acc1 * m1;
