@@ -51,6 +51,7 @@ reg [DB-1:0] d1;
 reg [15:0]   ms1;
 reg [5:0]    sh1, sh2;              // ss - 1
 reg [PB-1:0] p2;
+reg [PB-1:0] above2;                // the bits of p2 that stage 3 leaves above the lowest 13
 reg          ok1, ok2, ok3, ok4;
 
 wire [SBITS-1:0] difference = mx - s;
@@ -60,6 +61,7 @@ always @(posedge clk) begin
     sh1 <= ss - 6'd1;
     p2  <= {16'd0, d1} * {{DB{1'b0}}, ms1};
     sh2 <= sh1;
+    above2 <= {PB{1'b1}} << ({1'b0, sh1} + 7'd13);
     ok1 <= ok;
     ok2 <= ok1;
     ok3 <= ok2;
@@ -67,10 +69,10 @@ always @(posedge clk) begin
 end
 
 // 3: (p + 2^(ss-1)) >> ss = ((p >> (ss-1)) + 1) >> 1, which needs no wide adder.
-//    It exceeds 4095 exactly if p >> (ss-1) is 8191 or more.
+//    It exceeds 4095 exactly if p >> (ss-1) is 8191 or more; what lies above is found beside the shift, not behind it.
 wire [PB-1:0] twice2 = p2 >> sh2;
 wire [13:0]   round2 = {1'b0, twice2[12:0]} + 14'd1;
-wire          big2   = |twice2[PB-1:13] || &twice2[12:0];
+wire          big2   = |(p2 & above2) || &twice2[12:0];
 reg  [11:0]   t3;
 always @(posedge clk)
     t3 <= big2 ? 12'd4095 : round2[12:1];
@@ -88,7 +90,7 @@ always @(posedge clk) begin
 end
 assign e = e5;
 
-wire unused = &{1'b0, difference[SBITS-1], round2[13], round2[0], round4[0], rom4[6:0]};
+wire unused = &{1'b0, difference[SBITS-1], twice2, round2[13], round2[0], round4[0], rom4[6:0]};
 
 `ifdef FORMAL
     // The two rounding shifts against the header's formulas, computed wide.
@@ -111,8 +113,9 @@ wire unused = &{1'b0, difference[SBITS-1], round2[13], round2[0], round4[0], rom
         f_ok5  <= ok4;
     end
     always @* begin
+        if (f_past) assert (above2 == {PB{1'b1}} << ({1'b0, sh2} + 7'd13));
         if (f_past) assert (rom4 == ROM[f_t4[5:0]*16 +: 16] && i4 == f_t4[11:6]);
-        if (f_past && f_sh3 <= 6'd61) assert (t3 == (f_t > 80'd4095 ? 80'd4095 : f_t));
+        if (f_two && f_sh3 <= 6'd61) assert (t3 == (f_t > 80'd4095 ? 80'd4095 : f_t));
         if (f_two) assert (e5 == (f_ok5 ? f_e : 80'd0));
     end
 `endif

@@ -52,6 +52,7 @@ reg [DB-1:0] d1;
 reg [15:0]   ms1;
 reg [5:0]    sh1, sh2;              // ss - 1
 reg [PB-1:0] p2;
+reg [PB-1:0] above2;                // the bits of p2 that stage 3 leaves above the lowest 18
 reg [5:0]    ok_reg;                // bit k: of stage k + 1
 
 wire [SBITS-1:0] difference = mx - s;
@@ -61,14 +62,16 @@ always @(posedge clk) begin
     sh1    <= ss - 6'd1;
     p2     <= {16'd0, d1} * {{DB{1'b0}}, ms1};
     sh2    <= sh1;
+    above2 <= {PB{1'b1}} << ({1'b0, sh1} + 7'd18);
     ok_reg <= {ok_reg[4:0], ok};
 end
 
 // 3: (p + 2^(ss-1)) >> ss = ((p >> (ss-1)) + 1) >> 1, which needs no wide adder.
-//    It exceeds 2^17 - 1 exactly if p >> (ss-1) is 2^18 - 1 or more. (p may have less than 18 bits)
+//    It exceeds 2^17 - 1 exactly if p >> (ss-1) is 2^18 - 1 or more (p may have less than 18 bits);
+//    what lies above is found beside the shift, not behind it.
 wire [PB+17:0] twice2 = {18'd0, p2} >> sh2;
 wire [18:0]    round2 = {1'b0, twice2[17:0]} + 19'd1;
-wire           big2   = |twice2[PB+17:18] || &twice2[17:0];
+wire           big2   = |(p2 & above2) || &twice2[17:0];
 reg  [16:0]    t3;
 always @(posedge clk)
     t3 <= big2 ? 17'd131071 : round2[17:1];
@@ -100,11 +103,11 @@ always @(posedge clk) begin
 end
 assign e = e7;
 
-wire unused = &{1'b0, difference[SBITS-1], round2[18], round2[0], round6[0], slope3[17:12], way5[5:0]};
+wire unused = &{1'b0, difference[SBITS-1], twice2, round2[18], round2[0], round6[0], slope3[17:12], way5[5:0]};
 
 `ifdef FORMAL
     // The two rounding shifts against the header's formulas, computed wide.
-    reg          f_past = 1'b0;
+    reg          f_past = 1'b0, f_two = 1'b0;
     reg  [79:0]  f_p3;
     reg  [5:0]   f_sh3;
     reg  [17:0]  f_a7;
@@ -115,6 +118,7 @@ wire unused = &{1'b0, difference[SBITS-1], round2[18], round2[0], round6[0], slo
     wire [79:0]  f_e = ({62'd0, f_a7} * 2 + (f_one << f_i7)) >> (f_i7 + 6'd1);
     always @(posedge clk) begin
         f_past <= 1'b1;
+        f_two  <= f_past;
         f_p3   <= p2;
         f_sh3  <= sh2;
         f_a7   <= a6;
@@ -122,7 +126,8 @@ wire unused = &{1'b0, difference[SBITS-1], round2[18], round2[0], round6[0], slo
         f_ok7  <= ok_reg[5];
     end
     always @* begin
-        if (f_past && f_sh3 <= 6'd61) assert (t3 == (f_t > 80'd131071 ? 80'd131071 : f_t));
+        if (f_past) assert (above2 == {PB{1'b1}} << ({1'b0, sh2} + 7'd18));
+        if (f_two && f_sh3 <= 6'd61) assert (t3 == (f_t > 80'd131071 ? 80'd131071 : f_t));
         if (f_past) assert (e7 == (f_ok7 ? f_e : 80'd0));
     end
 `endif

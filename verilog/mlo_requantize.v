@@ -22,8 +22,8 @@ module mlo_requantize #(
     parameter MBITS = 16,           // bits of m
     parameter YBITS = 8,            // bits of y
     parameter DEEP  = 1,            // 1: two registers behind the multiplier
-    parameter SHIFT = 0,            // 1: no multiplier
-    parameter DSP   = 27            // bits of the wider operand of the target's DSP blocks (the other has 18); same numbers and cycles
+    parameter DSP   = 27,           // bits of the wider operand of the target's DSP blocks (the other has 18); same numbers and cycles
+    parameter SHIFT = 0             // 1: no multiplier
 ) (
     input  wire             clk,
     input  wire             rst,
