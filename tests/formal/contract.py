@@ -27,6 +27,14 @@ DEEP = 80       # cycles within which mutants fail and goals are reached
 TIMEOUT = 100
 
 PROOFS = """
+mlo_exit C=1 LANES=1 BITS=2
+mlo_exit C=6 LANES=2 BITS=9
+mlo_entry C=1 LANES=1 BITS=2
+mlo_entry C=6 LANES=2 BITS=9
+mlo_entry C=1 LANES=1 BITS=2 MASK=1
+mlo_entry C=3 LANES=1 BITS=2 MASK=1
+mlo_regs KERNELS=2 FRAMES=3 ITERATIONS=12
+mlo_regs KERNELS=2 FRAMES=255 ITERATIONS=1 DEEPEST=40
 mlo_requant C=2 PE=1 XBITS=2 YBITS=2
 mlo_requant C=6 PE=2 XBITS=2 YBITS=2
 mlo_requant C=3 PE=1 XBITS=2 YBITS=2 TABLE=1 TBITS=2
@@ -44,6 +52,25 @@ mlo_attention H=1 D=1 T=2 PE=2 SIMD=1 XBITS=2 YBITS=2 STEP=19
 
 # what is claimed must fail
 MUTANTS = [
+    ("mlo_exit C=2 LANES=1 BITS=2", "s_axis_tuser[1] && (beat == FINAL)", "s_axis_tuser[1]"),
+    ("mlo_exit C=2 LANES=1 BITS=2", "s_axis_tuser[1] && (beat == FINAL)", "s_axis_tuser[2] && (beat == FINAL)"),
+    ("mlo_exit C=2 LANES=1 BITS=2", "{(PAD-BITS){data[i*BITS+BITS-1]}}", "{(PAD-BITS){1'b0}}"),
+    ("mlo_exit C=2 LANES=1 BITS=2", ".m_tready(m_axis_tready)", ".m_tready(m_axis_tready || beat == 0)"),
+    ("mlo_exit C=2 LANES=1 BITS=2", ".s_tvalid(s_axis_tvalid)", ".s_tvalid(s_axis_tvalid && s_axis_tuser[2:1] != 1)"),
+    ("mlo_entry C=2 LANES=1 BITS=2", ".s_tvalid(take && in_final), .s_tready(flag_room)", ".s_tvalid(take), .s_tready(flag_room)"),
+    ("mlo_entry C=2 LANES=1 BITS=2", "assign packed_data[i*BITS +: BITS] = s_axis_tdata[i*PAD +: BITS];", "assign packed_data[i*BITS +: BITS] = s_axis_tdata[i*PAD+1 +: BITS];"),
+    ("mlo_entry C=2 LANES=1 BITS=2", "data_valid && last_valid && key_valid;", "data_valid && key_valid;"),
+    ("mlo_entry C=2 LANES=1 BITS=2", ".m_tready(give), .level(level_unused)", ".m_tready(out_room), .level(level_unused)"),
+    ("mlo_entry C=2 LANES=1 BITS=2", "{key, last, 1'b0, data}", "{key, s_axis_tlast, 1'b0, data}"),
+    ("mlo_entry C=2 LANES=1 BITS=2 MASK=1", "data_valid && last_valid && key_valid;", "data_valid && last_valid;"),
+    ("mlo_entry C=2 LANES=1 BITS=2 MASK=1", "assign give_final = give && (out_beat == FINAL);", "assign give_final = give && (out_beat == 0);"),
+    ("mlo_regs KERNELS=2 FRAMES=3 ITERATIONS=12 DEEPEST=40", "s_axil_wvalid && !s_axil_bvalid;", "s_axil_wvalid;"),
+    ("mlo_regs KERNELS=2 FRAMES=3 ITERATIONS=12 DEEPEST=40", "if (s_axil_rready) s_axil_rvalid <= 1'b0;", "s_axil_rvalid <= 1'b0;"),
+    ("mlo_regs KERNELS=2 FRAMES=3 ITERATIONS=12 DEEPEST=40", "assign s_axil_arready = !reading && !s_axil_rvalid;", "assign s_axil_arready = !reading;"),
+    ("mlo_regs KERNELS=2 FRAMES=3 ITERATIONS=12 DEEPEST=40", "if (iterations_top > DEEPEST_V)", "if (iterations_top >= DEEPEST_V)"),
+    ("mlo_regs KERNELS=2 FRAMES=3 ITERATIONS=12 DEEPEST=40", "data | (base[31:0] & ~mask);", "data;"),
+    ("mlo_regs KERNELS=2 FRAMES=3 ITERATIONS=12 DEEPEST=40", "if (s_axil_wstrb[0]) enable <= data[0];", "enable <= data[0];"),
+    ("mlo_regs KERNELS=2 FRAMES=3 ITERATIONS=12 DEEPEST=40", "{30'd0, bus_error, busy}", "{30'd0, busy, bus_error}"),
     ("mlo_requant C=2 PE=1 XBITS=2 YBITS=2", "assign en = q_ready || !v[6];", "assign en = 1'b1;"),
     ("mlo_requant C=2 PE=1 XBITS=2 YBITS=2", "assign s_axis_tready = go || !valid;", "assign s_axis_tready = en;"),
     ("mlo_requant C=2 PE=1 XBITS=2 YBITS=2", "v <= {v[5:0], go};", "v <= {v[5:0], valid && en};"),
@@ -114,7 +141,7 @@ def submodules(module):
 
 
 def expand(text):
-    """given STREAM BEATS;   wanted STREAM BEATS;   reach IN OUT TOKENS;   inner [RANGE] dut.NAME;   inner NEW = dut.NAME;"""
+    """given STREAM BEATS;   wanted STREAM BEATS;   reach IN OUT TOKENS;   inner [RANGE] dut.NAME;   inner [RANGE] NEW = dut.NAME;"""
     def short(name):
         return name.replace("_axis", "")
 
@@ -126,9 +153,10 @@ def expand(text):
         if word == "reach":
             s, m, tokens = rest.split()
             return REACH % dict(s=s, m=m, a=short(s), b=short(m), tokens=tokens)
-        if "=" in rest:                         # another name for a bit that has brackets in its own
+        if "=" in rest:                         # another name for what has brackets in its own
             new, old = rest.split(" = ")
-            return "    (* hierconn *) wire \\%s ;\n    wire %s = \\%s ;" % (old, new, old)
+            width = new.rpartition(" ")[0]
+            return "    (* hierconn *) wire %s \\%s ;\n    wire %s = \\%s ;" % (width, old, new, old)
         return "    (* hierconn *) wire %s;" % rest         # Yosys connects it to the register when it flattens
 
     text = re.sub(r"^ *(given|wanted|reach|inner) ([^;]*);", statement, text, flags=re.M)
@@ -176,7 +204,7 @@ def yosys(job, keep, end, directory, text=None):
 
 
 def prove(job, directory):
-    out = yosys(job, ["contract", "*stream*", "*order*", "*changes*", "*claim*", "*mlo_*"],
+    out = yosys(job, ["contract", "*stream*", "*order*", "*changes*", "*watch*", "*beats*", "*claim*", "*mlo_*"],
                 ["select -list t:$assert", "opt -full", "dffunmap", "sat -prove-asserts -set-assumes -tempinduct -maxsteps %d" % STEPS], directory)
     if "Induction step proven: SUCCESS!" in out:
         return "proved"

@@ -55,6 +55,25 @@ module stream #(
     endgenerate
 endmodule
 
+// beats: which beat of a token of BEATS is next
+module beats #(
+    parameter BEATS = 1,
+    parameter BW    = (BEATS > 1) ? $clog2(BEATS) : 1
+) (
+    input  wire          clk, rst, take,
+    output reg  [BW-1:0] beat,
+    output wire          ending
+);
+    reg past = 1'b0;
+    assign ending = beat == BEATS - 1;
+    always @(posedge clk) begin
+        past <= 1'b1;
+        if (take) beat <= ending ? 0 : beat + 1'b1;
+        if (rst)  beat <= 0;
+    end
+    always @* if (past) assert (beat < BEATS);
+endmodule
+
 // order: the tokens that come out are those that went in, one for one, in their order, with their sidebands, in BEATS beats
 // each (a prefix of them: nothing is said about when). Two neighbours of the input, any two, are marked by the solver with
 // tuser[2], and their sidebands kept. So: what comes right after the first marked token is the second one; each comes
@@ -131,6 +150,50 @@ module order #(
         assert (ok);
         assert (beat < BEATS && ins < 3);
     end
+endmodule
+
+// watch: the words that come out are those that went in, one for one, in their order. They are numbered, going in and coming
+// out, modulo more than fit inside; the solver picks a number, any, and the word that came in with it is kept to be compared.
+// For the induction: the line as in `order`, an entry with a word; those with the same word stand together, and the last of
+// them alone has `ends`.
+module watch #(
+    parameter BITS = 1,             // of a word
+    parameter N    = 1,             // entries
+    parameter NW   = $clog2(N + 1)
+) (
+    input  wire              clk, rst,
+    input  wire              in_take,           // a word goes in
+    input  wire [BITS-1:0]   in_word,
+    input  wire              out_valid, out_take,       // it is on offer; it has left
+    input  wire [BITS-1:0]   out_word,
+    input  wire [N-1:0]      line_valid, line_ends,     // of the oldest entry lowest
+    input  wire [N*BITS-1:0] line_word
+);
+    (* anyconst *) wire [NW-1:0] picked;
+    reg            past = 1'b0;
+    reg [NW-1:0]   ins, outs;
+    reg [BITS-1:0] word;
+    always @(posedge clk) begin
+        past <= 1'b1;
+        if (in_take && ins == picked) word <= in_word;
+        if (in_take)  ins  <= ins + 1'b1;
+        if (out_take) outs <= outs + 1'b1;
+        if (rst) {ins, outs} <= 0;
+    end
+    claim u_watch (.holds(!past || !out_valid || (ins != outs && (outs != picked || out_word == word))));
+
+    reg          ok;
+    reg [NW-1:0] at;
+    integer      i;
+    always @* begin
+        {ok, at} = {1'b1, outs};
+        for (i = 0; i < N; i = i + 1)
+            if (line_valid[i]) begin
+                ok = ok && (at != picked || line_word[i*BITS +: BITS] == word);
+                at = at + line_ends[i];
+            end
+    end
+    always @* if (past) assert (ok && at == ins);
 endmodule
 
 // changes: a pipeline carries changes of iteration to a parameter memory. Between two of them there is a beat, which does
