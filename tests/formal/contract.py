@@ -2,6 +2,8 @@
 # SPDX-License-Identifier: MIT
 """Prove the stream contract of whole kernels by induction: every offer stands until it is taken; a token out for each token
 in, in their order, with its sideband, in as many beats as it must have; parameter memories swapped only when they may be.
+Likewise of the modules at the top's edge: entry and exit (each beat's words too), the loader with its reader and router
+(AXI4's read channels, and to each port its beats), the registers (AXI4-Lite, and what reads give).
 
     contract.py [NAME ...]        all, or only these: requant, mvu ..
 
@@ -35,6 +37,10 @@ mlo_entry C=1 LANES=1 BITS=2 MASK=1
 mlo_entry C=3 LANES=1 BITS=2 MASK=1
 mlo_regs KERNELS=2 FRAMES=3 ITERATIONS=12
 mlo_regs KERNELS=2 FRAMES=255 ITERATIONS=1 DEEPEST=40
+mlo_loader ADDR_WIDTH=13 DATA_WIDTH=32 FIFO_BEATS=4 MAX_BURST=4 PORTS=2 BEATS=64'h0000000100000002
+mlo_loader ADDR_WIDTH=12 DATA_WIDTH=32 FIFO_BEATS=2 MAX_BURST=1 PORTS=2 BEATS=64'h0000000100000001 RESIDENT=2'h1
+mlo_loader ADDR_WIDTH=12 DATA_WIDTH=32 FIFO_BEATS=2 MAX_BURST=2 PORTS=3 BEATS=96'h000000010000000200000001 RESIDENT=3'h5
+mlo_loader ADDR_WIDTH=12 DATA_WIDTH=32 FIFO_BEATS=2 MAX_BURST=2 PORTS=1 BEATS=32'h2 RESIDENT=1'h1
 mlo_requant C=2 PE=1 XBITS=2 YBITS=2
 mlo_requant C=6 PE=2 XBITS=2 YBITS=2
 mlo_requant C=3 PE=1 XBITS=2 YBITS=2 TABLE=1 TBITS=2
@@ -71,6 +77,12 @@ MUTANTS = [
     ("mlo_regs KERNELS=2 FRAMES=3 ITERATIONS=12 DEEPEST=40", "data | (base[31:0] & ~mask);", "data;"),
     ("mlo_regs KERNELS=2 FRAMES=3 ITERATIONS=12 DEEPEST=40", "if (s_axil_wstrb[0]) enable <= data[0];", "enable <= data[0];"),
     ("mlo_regs KERNELS=2 FRAMES=3 ITERATIONS=12 DEEPEST=40", "{30'd0, bus_error, busy}", "{30'd0, busy, bus_error}"),
+    ("mlo_loader ADDR_WIDTH=12 DATA_WIDTH=32 FIFO_BEATS=2 MAX_BURST=2 PORTS=2 BEATS=64'h0000000100000002", "{16'd0, SUM};", "{16'd0, SUM + 32'd1};"),
+    ("mlo_loader ADDR_WIDTH=12 DATA_WIDTH=32 FIFO_BEATS=2 MAX_BURST=2 PORTS=2 BEATS=64'h0000000100000001 RESIDENT=2'h1", "if (keeps) run <= at_next;", "if (keeps) run <= at;"),
+    ("mlo_loader ADDR_WIDTH=12 DATA_WIDTH=32 FIFO_BEATS=2 MAX_BURST=2 PORTS=2 BEATS=64'h0000000100000001 RESIDENT=2'h1", "later ? base + offset[ADDR_WIDTH-1:0] : base;", "base;"),
+    ("mlo_loader ADDR_WIDTH=12 DATA_WIDTH=32 FIFO_BEATS=2 MAX_BURST=2 PORTS=2 BEATS=64'h0000000100000002", ".rst(rst || flush), .iterations", ".rst(rst), .iterations"),
+    ("mlo_loader ADDR_WIDTH=12 DATA_WIDTH=32 FIFO_BEATS=2 MAX_BURST=2 PORTS=2 BEATS=64'h0000000100000002", ".flush(flush), .idle", ".flush(1'b0), .idle"),
+    ("mlo_loader ADDR_WIDTH=12 DATA_WIDTH=32 FIFO_BEATS=2 MAX_BURST=2 PORTS=2 BEATS=64'h0000000100000002", "beat <= |(m_axis_tvalid & m_axis_tready);", "beat <= |m_axis_tvalid;"),
     ("mlo_requant C=2 PE=1 XBITS=2 YBITS=2", "assign en = q_ready || !v[6];", "assign en = 1'b1;"),
     ("mlo_requant C=2 PE=1 XBITS=2 YBITS=2", "assign s_axis_tready = go || !valid;", "assign s_axis_tready = en;"),
     ("mlo_requant C=2 PE=1 XBITS=2 YBITS=2", "v <= {v[5:0], go};", "v <= {v[5:0], valid && en};"),
@@ -190,7 +202,7 @@ def yosys(job, keep, end, directory, text=None):
         f.write(text or source(module))
     script = ["read_verilog -sv " + " ".join([dut] + [os.path.join(VERILOG, m + ".v") for m in submodules(module)])]
     script += ["read_verilog -formal -sv %s %s %s" % (top, contract("rules"), contract("abstract"))]
-    script += ["chparam -set %s %s contract" % (k, v) for k, v in params]
+    script += ["chparam %s contract" % " ".join("-set %s %s" % (k, v) for k, v in params)]     # at once: each call elaborates
     script += ["hierarchy -top contract", "proc", "select *"] + ["select -del " + m for m in keep] + ["chformal -assert -remove", "select -clear"]
     script += ["prep -flatten -top contract -nordff", "setattr -unset keep", "delete -output", "opt_clean", "async2sync", "memory_map"] + end
     try:

@@ -223,4 +223,40 @@ module changes #(
     end
     always @* if (past) assert (ok && (!begun || open || door));
 endmodule
+
+// dealt: the order in which a loader deals out beats: port after port, n iterations, a round; then later rounds without the
+// ports of RESIDENT. s: a beat, as {of a later round, iteration, port, number}.
+module dealt #(
+    parameter PORTS = 1,
+    parameter [32*PORTS-1:0] BEATS = 1,         // of a port, at most 8
+    parameter [PORTS-1:0] RESIDENT = 0,
+    parameter [8*PORTS+7:0] BEFORE = 0,         // beats of an iteration before each port, and of all
+    parameter PB = (PORTS > 1) ? $clog2(PORTS) : 1,
+    parameter SW = 6 + PB
+) (
+    input  wire [1:0]    n,
+    input  wire [SW-1:0] s,
+    output wire [7:0]    place,                 // its place in the image, in beats
+    output wire [SW-1:0] next, slot             // the beat after it; the first of the port after it
+);
+    wire [2:0]    number = s[2:0];
+    wire [PB-1:0] port   = s[3 +: PB];
+    wire [1:0]    it     = s[3+PB +: 2];
+    assign place = it * BEFORE[8*PORTS +: 8] + BEFORE[8*port +: 8] + number;
+    assign next  = number + 4'd1 < BEATS[32*port +: 8] ? s + 1'b1 : slot;
+    reg           found, round;
+    reg  [PB-1:0] to, first;
+    integer       q;
+    wire          ends  = it + 3'd1 >= n;
+    always @* begin
+        {found, to, first} = 0;
+        for (q = PORTS - 1; q >= 0; q = q - 1) begin
+            if (!RESIDENT[q]) first = q;
+            if (q > port && !(s[SW-1] && RESIDENT[q])) {found, to} = {1'b1, q[PB-1:0]};
+        end
+        round = s[SW-1] || (!found && ends);
+        if (!found) to = round ? first : 0;
+    end
+    assign slot = {round, found ? it : ends ? 2'd0 : it + 2'd1, to, 3'd0};
+endmodule
 `default_nettype wire
