@@ -26,7 +26,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 VERILOG = os.path.join(os.path.dirname(os.path.dirname(HERE)), "verilog")
 STEPS = 3       # of the induction; the base case has as many
 DEEP = 80       # cycles within which mutants fail and goals are reached
-TIMEOUT = 100
+TIMEOUT = 300
 
 PROOFS = """
 mlo_exit C=1 LANES=1 BITS=2
@@ -53,7 +53,9 @@ mlo_mvu K=3 N=2 PE=1 SIMD=3 XBITS=2 WBITS=2 ABITS=6 YBITS=2 TABLE=1 TBITS=2
 mlo_layernorm C=1 PE=1 XBITS=2 YBITS=2
 mlo_layernorm C=6 PE=2 XBITS=2 YBITS=2 CENTER=0
 mlo_attention H=1 D=1 T=2 PE=1 SIMD=1 XBITS=2 YBITS=2 STEP=18
-mlo_attention H=1 D=1 T=2 PE=2 SIMD=1 XBITS=2 YBITS=2 STEP=19
+mlo_attention H=1 D=1 T=5 PE=2 SIMD=1 XBITS=2 YBITS=2 STEP=20
+mlo_attention H=2 D=1 T=2 PE=2 SIMD=1 XBITS=2 YBITS=2 STEP=19
+mlo_attention H=1 D=2 T=2 PE=1 SIMD=1 XBITS=2 YBITS=2 STEP=18
 """
 
 # what is claimed must fail

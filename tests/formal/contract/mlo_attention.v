@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // mlo_attention, PROB = 0: a token out for each token of Q in, H*D/SIMD beats each; all of its parts together, with any numbers.
-// (Proved with tokens of one beat; with more the solver takes long: there only the parts have proofs.)
+// (Proved with tokens of one or two beats, of a head or of two heads, and with frames of up to five keys in up to three groups.)
 given s_axis_q H*D/SIMD;
 given s_axis_k H*D/SIMD;
 given s_axis_v H*D/SIMD;
