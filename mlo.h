@@ -154,7 +154,8 @@ int mlo_cycles(mlo *m, int64_t frames, int64_t *cycles, int64_t *interval);
    "pareto" (after lower: the foldings that no other one beats, as the options of fold limit them), "cycles" (after fold: a run of as many
    frames as the option "frames" says, with a memory as the options "bandwidth" and "axi-latency" have it).
 
-   "cycles": {"cycles","interval","kernels":[{"name","busy","starved_parameters","starved_input","blocked"},..]}: as predicted; of each kernel,
+   "cycles": {"cycles","interval","kernels":[{"name","busy","starved_parameters","starved_input","blocked"},..],
+   "fifos":[{"name","peak"},..]}: as predicted; peak: the most beats that the FIFO holds, "feed" is that of the way back; of each kernel,
    cycles in which its multipliers or lanes work, in which they wait for parameters, for input, for their output to be taken.
 
    "pareto": a JSON object a line, the fastest first: {"cycles": per frame, as predicted, "steady_cycles": without filling and draining,

@@ -268,13 +268,24 @@ static void cli_report_kernel(const cli_kernel *k, double steady, const cJSON *p
     cJSON_AddItemToArray(list, one);
 }
 
+/* The most that a FIFO would hold, as predicted. */
+static void cli_report_peak(cJSON *one, const cJSON *predicted, const char *name) {
+    const cJSON *k;
+    cJSON_ArrayForEach(k, cJSON_GetObjectItemCaseSensitive(predicted, "fifos")) if (!strcmp(cli_json_text(k, "name"), name)) {
+        cJSON_AddNumberToObject(one, "predicted_peak", cli_json_number(k, "peak"));
+        return;
+    }
+    cJSON_AddNullToObject(one, "predicted_peak");
+}
+
 /* The most that each FIFO held. */
-static void cli_report_fifos(const cli_bench *b, cJSON *all) {
+static void cli_report_fifos(const cli_bench *b, const cJSON *predicted, cJSON *all) {
     cJSON *fifos = cJSON_AddArrayToObject(all, "fifos");
     for (int i = 0; i < b->n_fifo; i++) {
         cJSON *one = cJSON_CreateObject();
         cJSON_AddStringToObject(one, "name", b->fifo[i].name);
-        cJSON_AddNumberToObject(one, "peak", (double)b->fifo[i].peak); cJSON_AddNumberToObject(one, "depth", (double)b->fifo[i].depth); cJSON_AddNumberToObject(one, "beats_per_token", (double)b->fifo[i].beats);
+        cJSON_AddNumberToObject(one, "peak", (double)b->fifo[i].peak); cli_report_peak(one, predicted, b->fifo[i].name);
+        cJSON_AddNumberToObject(one, "depth", (double)b->fifo[i].depth); cJSON_AddNumberToObject(one, "beats_per_token", (double)b->fifo[i].beats);
         cJSON_AddItemToArray(fifos, one);
     }
 }
@@ -311,7 +322,7 @@ static cJSON *cli_report_make(const cli_bench *b, int pass, const char *why, con
     cJSON_AddNumberToObject(all, "predicted_utilization", cli_ratio(macs, multipliers * cli_json_number(predicted, "interval")));
     cJSON_AddNumberToObject(all, "bound_utilization", cli_ratio(macs, multipliers * bound));
     cJSON_AddStringToObject(all, "manifest", b->digest);
-    cli_report_fifos(b, all);
+    cli_report_fifos(b, predicted, all);
     return all;
 }
 

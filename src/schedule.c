@@ -11,16 +11,19 @@
  *     rows     (attention)    a frame of keys and values, then a row per query token and head: scores, softmax, division, sum
  * The loader deals beats out memory after memory, each waiting for its bank, which the kernel frees when it begins the iteration
  * before; up to MLO_LOADER_BEATS are read ahead, at the rate of the memory.
+ * How full FIFOs get: where it is asked for, each FIFO's beats are followed one by one, in and out. Beats of a token are on a straight line between
+ * its first and last one, where they are not held up, so that a FIFO that never runs full may hold a token more or less in truth.
  * invariant: no number comes from a simulation; a simulation without stalls takes 0 to 1 % less, or as much.
  * example: BERT with 32 tokens and two frames in flight: the interval is 1.00 x T x the busiest kernel's cycles per token.
- * cost: O(tokens x iterations x elements), and heads for attention. Cycle 0 is the first input beat.
+ * cost: O(tokens x iterations x elements), and heads for attention; beats of the FIFOs' tokens, where they are followed. Cycle 0 is the first input beat.
  */
 enum { MLO_LOADER_BEATS = 512, MLO_LOADER_BURST = 64, MLO_ROWS_KEPT = 32, MLO_NORM_HOLDS = 10 };
 
 /* Per kernel: cycles in which its multipliers (or lanes) work, in which it waits for parameters, for input, for its output. */
 typedef struct { int64_t busy, parameters, input, blocked; } mlo_spent;
 
-typedef struct { int64_t cycles, interval, *frame_done; mlo_spent *spent; } mlo_prediction;      /* spent: of each element */
+/* spent: of each element; peak: the most beats that each edge's FIFO holds, and, at n_edge, that of the feedback (where it was asked for). */
+typedef struct { int64_t cycles, interval, *frame_done, *peak; mlo_spent *spent; } mlo_prediction;
 
 /* Of a token at an element: when its first and last input beat are taken, output beat leave; and two moments inside, see below. */
 typedef struct { int64_t in[2], out[2], work, next; } mlo_token;
@@ -36,16 +39,20 @@ static int mlo_edge_readers(const mlo_hw *c, const mlo_edge *e) {
 }
 
 /* What an edge's beats are at its two ends, how long they take, how many wait between. */
-typedef struct { int64_t beats_from, beats_to, up, down, fifo, delay, held; } mlo_way;     /* up beats become down beats */
+typedef struct { int64_t beats_from, beats_to, up, down, fork, fifo, delay, held; } mlo_way;     /* up beats become down beats; fork: cycles to the FIFO */
+
+/* Does the edge end at an element that waits for another stream, too? Both wait in skids. */
+static int mlo_way_joins(const mlo_hw *c, const mlo_edge *e) { return e->to != MLO_OUTSIDE && c->element[e->to].kernel && c->element[e->to].unit.n_in > 1 && !c->element[e->to].unit.whole_frame; }
 
 static mlo_way mlo_way_of(const mlo_hw *c, const mlo_edge *e) {
-    mlo_way w = { e->channels / e->lanes_from, e->channels / e->lanes_to, 1, 1, e->fifo * (e->channels / e->lanes_from), 0, 0 };
+    mlo_way w = { e->channels / e->lanes_from, e->channels / e->lanes_to, 1, 1, 0, e->fifo * (e->channels / e->lanes_from), 0, 0 };
     while (w.up * e->lanes_from % e->lanes_to) w.up++;
     w.down = w.up * e->lanes_from / e->lanes_to;
-    if (mlo_edge_readers(c, e) > 1) { w.delay++; w.held += 2; }
+    if (mlo_edge_readers(c, e) > 1) { w.fork = 1; w.delay++; w.held += 2; }
     if (w.fifo) w.delay += w.fifo > 2 ? 2 : 1;
     w.held = (w.held + w.fifo) * w.beats_to / w.beats_from;
     if (e->lanes_from != e->lanes_to) { w.delay++; w.held += 2; }
+    if (mlo_way_joins(c, e)) w.held += 2;
     return w;
 }
 
@@ -56,6 +63,9 @@ typedef struct { int64_t begin, score, first, taken, accept, mix; } mlo_scored;
  * parameters (then token is -1, and frame the first one of those that use them). */
 typedef struct { int element; int64_t iteration, frame, token, begin, end; } mlo_moment;
 typedef void (*mlo_moment_seen)(void *user, const mlo_moment *what);
+
+/* How far a FIFO has been followed: beats that came, and left. */
+typedef struct { int64_t pushed, popped; } mlo_followed;
 
 typedef struct {
     const mlo_hw *c;
@@ -69,6 +79,7 @@ typedef struct {
     int n_memory, first_memory[MLO_CORE_MOST + 1]; int64_t beats[MLO_CORE_MOST * MLO_UNIT_MEMORIES]; char resident[MLO_CORE_MOST * MLO_UNIT_MEMORIES];
     int64_t loads, loaded, clock, stock;       /* iterations of the run; memories loaded; the cycle when the router is free; 256 x beats waiting there */
     int64_t (*ready)[4], (*freed)[4], *begun;       /* [memory][iteration & 3]; [memory]: iterations begun */
+    mlo_followed followed[2 * MLO_CORE_MOST + 1];      /* each edge's FIFO; at n_edge the feedback */
     mlo_scored row[MLO_CORE_MOST][MLO_ROWS_KEPT];
     int64_t rows[MLO_CORE_MOST], query[MLO_CORE_MOST], softmax[MLO_CORE_MOST], frame_freed[MLO_CORE_MOST][2][4];
     mlo_prediction *p;
@@ -103,17 +114,19 @@ static int64_t mlo_beat_at(const int64_t when[2], int64_t at, int64_t beats) { r
 
 /* ---- edges ----------------------------------------------------------------------------------------------------------------------- */
 
-/* When an edge's first and last beat of token n reach the consumer. A split's outputs have their parts of its token. */
-static void mlo_edge_arrives(const mlo_schedule *s, const mlo_edge *e, int64_t n, int64_t when[2]) {
+/* When beat `at` of an edge's token n leaves the producer. A split's outputs have their parts of its token. */
+static int64_t mlo_edge_leaves(const mlo_schedule *s, const mlo_edge *e, int64_t n, int64_t at) {
     const mlo_hw *c = s->c;
-    const mlo_token *t = mlo_token_of(s, e->from, n);
-    const mlo_way w = s->way[e - c->edge];
-    int64_t from = 0, all = w.beats_from;
-    if (e->from != MLO_OUTSIDE && !c->element[e->from].kernel) { all = mlo_last_dim(&c->element[e->from].site.in[0]) / e->lanes_from; from = e->from_port * w.beats_from; }
-    int64_t first = mlo_beat_at(t->out, from, all), last = mlo_beat_at(t->out, from + w.beats_from - 1, all);
-    if (w.up > 1) first = mlo_beat_at(t->out, from + w.up - 1, all);
-    when[0] = first + w.delay;
-    when[1] = mlo_later(last + w.delay + w.down - 1, when[0] + w.beats_to - 1);
+    int64_t from = 0, all = e->channels / e->lanes_from;
+    if (e->from != MLO_OUTSIDE && !c->element[e->from].kernel) { from = e->from_port * all; all = mlo_last_dim(&c->element[e->from].site.in[0]) / e->lanes_from; }
+    return mlo_beat_at(mlo_token_of(s, e->from, n)->out, from + at, all);
+}
+
+/* When an edge's first and last beat of token n reach the consumer. */
+static void mlo_edge_arrives(const mlo_schedule *s, const mlo_edge *e, int64_t n, int64_t when[2]) {
+    const mlo_way w = s->way[e - s->c->edge];
+    when[0] = mlo_edge_leaves(s, e, n, w.up - 1) + w.delay;
+    when[1] = mlo_later(mlo_edge_leaves(s, e, n, w.beats_from - 1) + w.delay + w.down - 1, when[0] + w.beats_to - 1);
 }
 
 /* ---- room ------------------------------------------------------------------------------------------------------------------------ */
@@ -128,6 +141,9 @@ static int64_t mlo_norm_goes(const mlo_schedule *s, int i, int64_t x, int64_t be
     return x < 0 ? 0 : mlo_later(mlo_token_of(s, i, x / beats)->next + 1 + x % beats, mlo_leaves(s, i, x - MLO_NORM_HOLDS, beats) + 1);
 }
 
+/* Beats between its input and the lanes. */
+static int64_t mlo_norm_keeps(int64_t beats) { return beats < 42 ? 3 * beats : beats + 84; }
+
 /* When an element can take the first beat of its next token, whatever comes. */
 static int64_t mlo_accepts(const mlo_schedule *s, int i) {
     const mlo_element *e = &s->c->element[i];
@@ -138,7 +154,7 @@ static int64_t mlo_accepts(const mlo_schedule *s, int i) {
     beats = mlo_beats_out(e);
     if (u->flow == MLO_FLOW_NORM) {
         if (n > 1) before = mlo_later(before, mlo_token_of(s, i, n - 2)->work + 1);
-        return mlo_later(before, mlo_norm_goes(s, i, n * beats - (beats < 42 ? 3 * beats : beats + 84), beats) + 1);
+        return mlo_later(before, mlo_norm_goes(s, i, n * beats - mlo_norm_keeps(beats), beats) + 1);
     }
     return mlo_later(before, mlo_leaves(s, i, n * beats - mlo_pipeline(e) - 1, beats) + 1);
 }
@@ -183,6 +199,85 @@ static int mlo_has_room(const mlo_schedule *s, int i, int64_t room[2]) {
         room[0] = mlo_later(room[0], first - w.delay); room[1] = mlo_later(room[1], last - w.delay);
     }
     return 1;
+}
+
+/* ---- how full FIFOs are ---------------------------------------------------------------------------------------------------------- */
+
+/* Where the n-th of the tokens that go round is on its way out; the way in takes it a turn later. */
+static int64_t mlo_round_from(const mlo_schedule *s, int64_t n) {
+    const int64_t whole = s->c->frames * s->c->tokens;
+    return n + n / (whole * (s->c->scan.iterations - 1)) * whole;
+}
+static int64_t mlo_round_to(const mlo_schedule *s, int64_t n) {
+    const int64_t from = mlo_round_from(s, n);
+    return from + mlo_place_of(s, from).size * s->c->tokens;
+}
+
+/* When an element's beat x, counted from the first token on, leaves: between its token's first and last one, not before all readers have room. */
+static int64_t mlo_source_leaves(const mlo_schedule *s, const mlo_edge *e, int64_t n, int64_t at) {
+    const mlo_hw *c = s->c;
+    const int from = e->from == MLO_OUTSIDE ? c->n_element : e->from;
+    int64_t when = mlo_edge_leaves(s, e, n, at);
+    for (int k = s->begin[1][from]; k < s->begin[1][from + 1]; k++) {
+        const mlo_edge *other = &c->edge[s->order[1][k]];
+        const mlo_way w = s->way[other - c->edge];
+        if (other->to == MLO_OUTSIDE || other->from_port != e->from_port) continue;
+        const int64_t room = mlo_edge_takes(s, other, n * w.beats_to + at / w.up * w.down - w.held, w.beats_to);
+        when = mlo_later(when, room - w.delay);
+    }
+    return when;
+}
+
+/* When beat x goes into the FIFO of edge k, or comes out of it; at n_edge: into the feedback's. Beats are counted from the run's first one on. */
+static int64_t mlo_fifo_pushed(const mlo_schedule *s, int k, int64_t x) {
+    const mlo_hw *c = s->c;
+    const int feedback = k == c->n_edge;
+    const mlo_edge *e = &c->edge[feedback ? k - 1 : k];         /* the last one ends where the feedback begins */
+    const int64_t beats = feedback ? c->channels / c->lanes : s->way[k].beats_from, n = feedback ? mlo_round_from(s, x / beats) : x / beats;
+    int64_t when[2];
+    if (mlo_fired(s, e->from) <= n) return MLO_NOT_YET;
+    if (!feedback) return mlo_source_leaves(s, e, n, x % beats) + s->way[k].fork;
+    mlo_edge_arrives(s, e, n, when);
+    return mlo_beat_at(when, x % beats, beats) + 1;
+}
+
+/* Behind a FIFO there may be a skid: of a width converter, of the loop's way in, of an element that waits for another stream, too. */
+static int64_t mlo_fifo_popped(const mlo_schedule *s, int k, int64_t x) {
+    const mlo_hw *c = s->c;
+    int64_t from = mlo_fifo_pushed(s, k, x);
+    if (from == MLO_NOT_YET) return MLO_NOT_YET;
+    if (k == c->n_edge) {
+        const int64_t beats = c->channels / c->lanes, n = mlo_round_to(s, x / beats), at = n * beats + x % beats - 2;
+        const mlo_edge *e = &c->edge[s->order[1][s->begin[1][c->n_element]]];
+        return s->fired[c->n_element] <= n ? MLO_NOT_YET : mlo_later(from + 2, mlo_source_leaves(s, e, at / beats, at % beats) + 1);
+    }
+    const mlo_edge *e = &c->edge[k];
+    const mlo_way w = s->way[k];
+    const int64_t n = x / w.beats_from, group = x / w.up;
+    int64_t at = group * w.down;
+    from += w.fifo > 2 ? 2 : 1;
+    if (c->element[e->to].unit.whole_frame && e->to_port) {
+        const int64_t bank = mlo_edge_takes(s, e, x, w.beats_from);
+        return bank == MLO_NOT_YET ? MLO_NOT_YET : mlo_later(from, bank);
+    }
+    if (s->fired[e->to] <= n) return MLO_NOT_YET;
+    if (w.up != w.down) at -= x % w.up == w.up - 1 ? 2 : 2 + w.down;           /* gathered until the last of `up` beats */
+    if (mlo_way_joins(c, e)) at -= 2;
+    const int64_t taken = at < 0 ? 0 : mlo_edge_takes(s, e, at, w.beats_to) + (at < group * w.down);
+    return mlo_later(from, taken);
+}
+
+/* Follows a FIFO as far as things are known: it is fullest just before a beat leaves. */
+static void mlo_fifo_follow(mlo_schedule *s, int k) {
+    const mlo_hw *c = s->c;
+    const int64_t beats = k < c->n_edge ? s->way[k].beats_from : c->channels / c->lanes, all = beats * (k < c->n_edge ? s->total : s->total / c->scan.iterations * (c->scan.iterations - 1));
+    const int64_t depth = k < c->n_edge ? s->way[k].fifo : c->feedback * beats;
+    mlo_followed *f = &s->followed[k];
+    for (int64_t leaves, comes = 0; f->popped < all && (leaves = mlo_fifo_popped(s, k, f->popped)) != MLO_NOT_YET; f->popped++) {
+        while (f->pushed < all && (comes = mlo_fifo_pushed(s, k, f->pushed)) != MLO_NOT_YET && comes < leaves) f->pushed++;
+        if (f->pushed < all && comes == MLO_NOT_YET) return;
+        s->p->peak[k] = mlo_later(s->p->peak[k], mlo_sooner(depth, f->pushed - f->popped));
+    }
 }
 
 /* ---- parameters ------------------------------------------------------------------------------------------------------------------ */
@@ -302,7 +397,7 @@ static void mlo_fire_norm(mlo_schedule *s, int i, const mlo_meet *x, mlo_token *
     const mlo_token *before = x->n ? mlo_token_of(s, i, x->n - 1) : NULL;
     int64_t beats = u->in[0].channels / u->in[0].lanes, finish = u->latency - 55 - beats - mlo_clog2(u->pe), sum, taken, waits = 0;
     t->in[0] = mlo_later(x->arrives[0], mlo_accepts(s, i));
-    t->in[1] = mlo_later(x->arrives[1], t->in[0] + beats - 1);
+    t->in[1] = mlo_later(mlo_later(x->arrives[1], t->in[0] + beats - 1), mlo_norm_goes(s, i, (x->n + 1) * beats - 1 - mlo_norm_keeps(beats), beats) + 1);
     sum = mlo_later(t->in[1] + 3 + mlo_clog2(u->pe), before ? before->work + 1 : 0);
     if (x->at.first) {
         mlo_begins(s, i, 1, &x->at, sum);
@@ -482,6 +577,7 @@ static void mlo_schedule_run(mlo_schedule *s) {
         int any = 0;
         while (mlo_fire_entry(s)) { any = 1; s->free = 0; }
         for (int i = 0; i < c->n_element; i++) any |= mlo_fire(s, i);
+        for (int k = 0; s->p->peak && k <= c->n_edge; k++) if (k == c->n_edge || c->edge[k].fifo) mlo_fifo_follow(s, k);
         stuck = any ? 0 : stuck + 1;
         s->free = stuck;
     }
@@ -524,7 +620,7 @@ static void mlo_schedule_end(mlo_schedule *s) {
 }
 
 /* Cycles of a run of `frames` frames of the longest length. */
-static int mlo_predict_seen(mlo *m, const mlo_hw *c, int64_t frames, mlo_prediction *p, mlo_moment_seen seen, void *user) {
+static int mlo_predict_all(mlo *m, const mlo_hw *c, int64_t frames, mlo_prediction *p, int peaks, mlo_moment_seen seen, void *user) {
     int64_t length = 64;
     while (length < 4 * (c->frames + 2) * c->tokens) length *= 2;
     size_t memories = MLO_CORE_MOST * MLO_UNIT_MEMORIES;
@@ -534,8 +630,8 @@ static int mlo_predict_seen(mlo *m, const mlo_hw *c, int64_t frames, mlo_predict
     s->c = c; s->frames = frames; s->total = frames * c->tokens * c->scan.iterations; s->mask = length - 1; s->p = p; s->seen = seen; s->user = user;
     s->ring = (mlo_token *)mlo_scratch(m, (size_t)(c->n_element + 1) * (size_t)length, sizeof *s->ring);
     s->ready = (int64_t (*)[4])mlo_scratch(m, 2 * memories + memories / 4, sizeof *s->ready);
-    p->frame_done = MLO_NEW_N(m, int64_t, (size_t)frames); p->spent = MLO_NEW_N(m, mlo_spent, MLO_CORE_MOST);
-    if (s->ring && s->ready && p->frame_done && p->spent) {
+    p->frame_done = MLO_NEW_N(m, int64_t, (size_t)frames); p->spent = MLO_NEW_N(m, mlo_spent, MLO_CORE_MOST); p->peak = peaks ? MLO_NEW_N(m, int64_t, 2 * MLO_CORE_MOST + 1) : NULL;
+    if (s->ring && s->ready && p->frame_done && p->spent && (p->peak || !peaks)) {
         memset(s->ready, 0, (2 * memories + memories / 4) * sizeof *s->ready);
         s->freed = s->ready + memories; s->begun = (int64_t *)(s->freed + memories);
         mlo_schedule_begin(s);
@@ -545,7 +641,9 @@ static int mlo_predict_seen(mlo *m, const mlo_hw *c, int64_t frames, mlo_predict
     mlo_scratch_free(m, s->ring); mlo_scratch_free(m, s->ready); mlo_scratch_free(m, s);
     return (int)m->error.code;
 }
-static int mlo_predict(mlo *m, const mlo_hw *c, int64_t frames, mlo_prediction *p) { return mlo_predict_seen(m, c, frames, p, NULL, NULL); }
+static int mlo_predict(mlo *m, const mlo_hw *c, int64_t frames, mlo_prediction *p) { return mlo_predict_all(m, c, frames, p, 0, NULL, NULL); }
+static int mlo_predict_seen(mlo *m, const mlo_hw *c, int64_t frames, mlo_prediction *p, mlo_moment_seen seen, void *user) { return mlo_predict_all(m, c, frames, p, 0, seen, user); }
+static int mlo_predict_peaks(mlo *m, const mlo_hw *c, int64_t frames, mlo_prediction *p) { return mlo_predict_all(m, c, frames, p, 1, NULL, NULL); }
 
 /* Is the steady interval another one than that of the first frames? Frames overlap; resident parameters are there. */
 static int mlo_core_warms(const mlo_hw *c) { return c->frames > 1 || mlo_core_resident_beats(c); }

@@ -188,6 +188,13 @@ def check_fifos():
     whole = json.loads(t.good("sim", good, *flags))
     peaks = {f["name"]: f["peak"] for f in whole["fifos"]}
     print("    peaks %s" % {f["name"]: "%d of %d" % (f["peak"], f["depth"]) for f in whole["fifos"]}, flush=True)
+    res, _ = emitted(model("mlp-res"), "--pe", 4, "--simd", 4)
+    for name, report in ("long", whole), ("mlp-res", json.loads(t.good("sim", res, "--frames", 2))):
+        each = {f["name"]: (f["predicted_peak"], f["peak"]) for f in report["fifos"]}
+        # a token's beats are predicted to be evenly spaced; there are four more in skids
+        wrong = [f["name"] for f in report["fifos"] if abs(f["predicted_peak"] - f["peak"]) > max(4, f["beats_per_token"]) or f["predicted_peak"] > f["depth"]]
+        t.case("%s: the most that FIFOs hold, predicted and measured: %s" % (name, each), ", ".join(wrong))
+        t.case("%s: a FIFO that runs full is predicted to, and no other one" % name, ", ".join(f["name"] for f in report["fifos"] if (f["predicted_peak"] == f["depth"]) != (f["peak"] == f["depth"])))
     for name, bus in ("attention_0_in0_fifo", "attention_0_in0"), ("add_0_in1_fifo", "add_0_in1"):
         found, depth = depths(good)[name]
         less = lambda n: spoiled(good, "rtl/mlo_top.v", found[0], found[0].replace("(%d)" % depth, "(%d)" % n))
