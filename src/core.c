@@ -180,6 +180,42 @@ static void mlo_core_fifos(mlo_hw *c) {
     }
 }
 
+/* How many elements that need a whole frame are on the way to each element's output. */
+static void mlo_core_waits(const mlo_hw *c, int waits[MLO_CORE_MOST]) {
+    for (int i = 0; i < c->n_element; i++) {
+        waits[i] = 0;
+        for (int k = 0; k < c->n_edge; k++) if (c->edge[k].to == i && c->edge[k].from != MLO_OUTSIDE && waits[c->edge[k].from] > waits[i]) waits[i] = waits[c->edge[k].from];
+        waits[i] += c->element[i].unit.whole_frame;
+    }
+}
+
+/* The tokens that edge k's FIFO must hold, whatever stalls; fewer, and a core can come to a stop. What meets it has had to take a token before it
+ * gave one, and a frame if it is behind attention where this edge is not. (Three beats are in the fork and in front of the sum.) Attention takes
+ * a frame's keys and values before it goes on from its second row of queries. Whether a network of FIFOs whose elements do not look at the time
+ * comes to a stop does not depend on the time, so that no stall does harm to depths that are enough without one. */
+static int64_t mlo_core_least(const mlo_hw *c, const int waits[MLO_CORE_MOST], int k) {
+    const mlo_edge *e = &c->edge[k];
+    const mlo_unit *u = &c->element[e->to].unit;
+    int64_t least = 1;
+    if (u->whole_frame) { if (!e->to_port) least = c->tokens - 2 / u->rows.heads; }
+    else for (int i = 0; i < c->n_edge; i++) if (c->edge[i].to == e->to && c->edge[i].from != MLO_OUTSIDE && waits[c->edge[i].from] > (e->from == MLO_OUTSIDE ? 0 : waits[e->from])) least = c->tokens - 3 / (e->channels / e->lanes_from);
+    return least > 1 ? least : 1;
+}
+
+/* Depths that the model has are enough: `fold` makes none that is not, but they can be edited. */
+static int mlo_core_live(mlo *m, const mlo_hw *c) {
+    mlo_hw *full = MLO_NEW(m, mlo_hw);
+    if (!full) return (int)m->error.code;
+    *full = *c;
+    mlo_core_fifos(full);
+    int waits[MLO_CORE_MOST];
+    mlo_core_waits(c, waits);
+    for (int k = 0; k < c->n_edge; k++) if (full->edge[k].fifo && c->edge[k].fifo < mlo_core_least(c, waits, k))
+        return mlo_fail(m, MLO_E_FOLDING, c->element[c->edge[k].to].node, "a FIFO of %lld tokens at input %d is too shallow: less than %lld can deadlock; leave mlo.fifo.%d to fold",
+            (long long)c->edge[k].fifo, c->edge[k].to_port, (long long)mlo_core_least(c, waits, k), c->edge[k].to_port);
+    return 0;
+}
+
 static int mlo_core_build(mlo *m, mlo_hw *c) {
     memset(c, 0, sizeof *c);
     if (mlo_scan_choose(m, &c->scan)) return (int)m->error.code;
@@ -196,6 +232,7 @@ static int mlo_core_build(mlo *m, mlo_hw *c) {
     c->masked = mask && !mask->tensor;
     mlo_core_feedback(c);
     if (!mlo_meta_get(c->scan.node->meta, c->scan.node->n_meta, "mlo.frames")) mlo_core_fifos(c);
+    else if (mlo_core_live(m, c)) return (int)m->error.code;
     c->read_latency = (int)mlo_opt_int(m, "axi-latency", 7, 0, 100000);
     return m->error.code ? (int)m->error.code : mlo_core_bandwidth(m, c);
 }

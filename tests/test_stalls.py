@@ -180,6 +180,19 @@ def depths(path):
     return {name: (old, int(old[1])) for name, old in ((n, re.search(r"\.DEPTH\((\d+)\)\) u_%s " % n, t.read(os.path.join(path, "rtl/mlo_top.v")).decode())) for n in ("attention_0_in0_fifo", "add_0_in1_fifo"))}
 
 
+def check_depths():
+    """A depth in the model that could deadlock is refused, with the least that cannot."""
+    folded = t.at("folded.json")
+    t.good("fold", model("long"), "--pe", 2, "--simd", 2, "-o", folded)
+    text = t.read(folded).decode()
+    for tokens, refused in (15, True), (16, False):
+        found = [m for m in re.finditer(r'("key": *"mlo\.fifo\.1",\s*"value": *")(\d+)"', text) if int(m[2]) > 16]        # the residual path around attention: a frame of 16 tokens
+        edited = text[:found[0].start()] + found[0][1] + str(tokens) + '"' + text[found[0].end():] if found else text
+        p = t.call("compile", t.write("edited.json", edited), "-o", t.at("edited-%d" % tokens))
+        said = p.stderr.decode()
+        t.case("a residual FIFO of %d tokens around attention's frame of 16" % tokens, "" if len(found) == 1 and bool(p.returncode) == refused and (not refused or "less than 16 can deadlock" in said) else "%d, %d: %s" % (len(found), p.returncode, said[-200:]))
+
+
 def check_fifos():
     """What FIFOs hold at most: with a beat less they run full, which holds somebody up; far too shallow is a deadlock, which is named."""
     if not t.have("FIFOs", "iverilog"): return
@@ -228,4 +241,4 @@ def check_protocol():
         t.case("%s: %s" % (what, rule), "" if p.returncode == 1 and any(re.fullmatch(r"PROTOCOL %s at cycle \d+" % rule, x) for x in said) else "status %d, %s, %s" % (p.returncode, said[:3], p.stderr.decode()[-200:]))
 
 
-if __name__ == "__main__": t.main(check_random, check_hangs, check_protocol, check_fifos)
+if __name__ == "__main__": t.main(check_random, check_hangs, check_protocol, check_depths, check_fifos)
