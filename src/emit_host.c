@@ -154,6 +154,8 @@ static void mlo_manifest_kernels(mlo_emitter *e) {
         mlo_report_string(&e->t, scope ? scope : "");
         mlo_printf(&e->t, ", \"memory\": \"%s\", \"lanes\": %d, \"bits\": %d, \"channels\": %lld, \"intermediates\": ", mlo_memory_name(el), u->out.lanes, u->out.bits, (long long)u->out.channels);
         mlo_element_intermediates(el, &e->t);
+        mlo_area area = mlo_kernel_area(c, el, &el->unit, el->memory);
+        mlo_puts(&e->t, ", \"area\": "); mlo_area_json(&area, &e->t);
         mlo_puts(&e->t, ++n < kernels ? "},\n" : "}\n");
     }
     mlo_line(e, "  ],");

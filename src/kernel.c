@@ -62,6 +62,8 @@ typedef struct {
     int (*unit)(const mlo_site *s, int64_t pe, int64_t simd, mlo_unit *u);
     /* The numbers inside that could grow too large, and the bits there are for them at this folding. */
     void (*intermediates)(const mlo_site *s, const mlo_unit *u, mlo_intermediates *l);
+    /* What it takes of an FPGA, at this folding. banks: those of its parameter memories that are resident; 0: two in turn. */
+    void (*area)(const mlo_site *s, const mlo_unit *u, int axi, int64_t banks, mlo_area *a);
     /* Do one iteration's parameters keep what metadata promise of them: powers of two, weights of fewer bits? NULL: nothing is promised. */
     int (*promises)(const mlo_site *s, const mlo_array *const *in);
     /* Writes word `word` of memory `k` into `bits` (zeroed, little-endian), from the node's evaluated inputs of one iteration. */

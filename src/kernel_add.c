@@ -69,3 +69,15 @@ static void mlo_add_pack(const mlo_site *s, const mlo_unit *u, int k, int64_t wo
     }
     mlo_put_bits(bits, 32, 6, (uint64_t)mlo_get(in[2], 2));
 }
+
+/* Two products, their sum, a shifter by any number of places, rounding; skids before and behind. */
+static void mlo_add_area(const mlo_site *s, const mlo_unit *u, int axi, int64_t banks, mlo_area *a) {
+    const int64_t pe = u->pe, abits = s->in_bits[0], bbits = s->in_bits[1], y = s->out_bits, pa = abits + 16, pb = bbits + 16, sum = mlo_most(pa, pb) + 1; const int shift = mlo_site_pow2(s);
+    enum { CONTROL_LUTS = 30, CONTROL_FFS = 25 };
+    mlo_area lane = { sum + 7 * sum / 2 + sum / 5 + 2 * y, abits + bbits + pa + pb + 2 * sum + y, 0, 0 };
+    if (shift) lane.lut += 2 * (pa + pb); else lane.dsp = mlo_product_dsps(abits, 16) + mlo_product_dsps(bbits, 16);
+    mlo_area_times(a, pe, &lane);
+    mlo_area_param(a, 64, shift ? 14 : 38, 1, axi, banks);
+    mlo_area_skid(a, pe * abits + 3); mlo_area_skid(a, pe * bbits); mlo_area_skid(a, pe * y + 3);
+    a->lut += CONTROL_LUTS; a->ff += CONTROL_FFS + mlo_log2_up(mlo_last_dim(&s->out) / pe);
+}

@@ -428,3 +428,65 @@ static void mlo_attention_pack(const mlo_site *s, const mlo_unit *u, int k, int6
     (void)u; (void)k; (void)word;
     for (int i = 0; i < n; i++) mlo_put_bits(bits, at[i], width[i], (uint64_t)mlo_get(in[4], i));
 }
+
+/* A frame of keys or values twice (mlo_attention_kv): groups of PE tokens, and which lanes of the last one count. */
+static void mlo_attention_frames_area(int64_t pe, int64_t width, int64_t words, int64_t groups, mlo_area *a) {
+    mlo_area_memory(a, pe * width, words);
+    a->lut += 3 * pe + 4 * mlo_log2_up(words) + 15; a->ff += 3 * pe + 3 * mlo_log2_up(words) + 3 * mlo_log2_up(groups) + 12;
+}
+
+/* 2^x of a score's distance to the maximum, a lane: mlo_exp2, mlo_exp2_fine. */
+static void mlo_attention_exp_area(int64_t bits, int fine, mlo_area *a) {
+    enum { LUTS = 100, FFS = 60, FINE_LUTS = 130, FINE_FFS = 150, SHIFTER = 2 };
+    a->lut += bits + SHIFTER * (bits + 15) + (fine ? FINE_LUTS : LUTS);
+    a->ff += 2 * bits + 31 + (fine ? FINE_FFS : FFS);
+    a->dsp += mlo_product_dsps(bits, 17) + fine;
+}
+
+/* Three stages: scores and their maximum; exponentials, their sum and a division; the weighted sum. */
+static void mlo_attention_area(const mlo_site *s, const mlo_unit *u, int axi, int64_t banks, mlo_area *a) {
+    const int64_t pe = u->pe, simd = u->simd, x = s->in_bits[0], y = s->out_bits, heads = u->rows.heads, groups = u->rows.groups, steps = u->rows.steps, lt = mlo_clog2(s->tokens);
+    const int probs = mlo_attention_probs(s->node), rounded = mlo_attention_rounded(s->node);
+    const int64_t d = simd * steps, score = 2 * x + mlo_most(mlo_clog2(d), 1), e = probs ? 18 : 8, sum = e + lt, r = 17 + lt, constants = 44 + 30 * probs + 32 * rounded, on = 22 + 30 * probs;
+    const int64_t lanes = mlo_parts(pe, steps), places = mlo_parts(pe, lanes) * lanes, words = 2 * groups * heads * steps, acc = x + 9 + lt, mult = (probs ? 16 : r) + 1;
+    enum { CONTROL_LUTS = 60, CONTROL_FFS = 25 };
+    mlo_area key = { score, simd * 3 * x + score, 0, 0 }, value = { 0, 0, 0, 0 }, lane = { 0, 0, 0, 0 }, weight = { 0, 0, 0, 0 };
+    /* memories */
+    mlo_area_vector(a, simd * x, steps);
+    mlo_attention_frames_area(pe, simd * x + 1, words, groups, a);
+    mlo_attention_frames_area(pe, simd * x, words, groups, a);
+    mlo_area_param(a, probs ? 128 : 64, constants, 1, axi, banks);
+    /* scores: a dot product for each key, the sum over the steps, the largest */
+    mlo_area_tree2(&key, simd, 2 * x);
+    key.dsp = simd * mlo_product_dsps(x, x);
+    key.lut += 3 * score / 2 + 2;
+    mlo_area_times(a, pe, &key);
+    a->ff += simd * x + 2 * score + pe * 2; a->lut += score;
+    mlo_area_fifo(a, pe * (score + 1) + 1, u->rows.queue);
+    mlo_area_fifo(a, constants + 3, 4); mlo_area_fifo(a, score, 4);
+    /* exponentials: scores move down lane by lane, weights move up */
+    a->lut += places * (score + 1); a->ff += places * (score + 1) + places * e + score + 22;
+    if (rounded) { mlo_area_requantize(&lane, score, 19, 9, 1, 0); lane.lut += 18; lane.ff += 24; mlo_area_sum(a, &lane); }
+    mlo_attention_exp_area(rounded ? 9 : score, probs, &lane);
+    lane.lut += sum;
+    mlo_area_times(a, lanes, &lane);
+    a->lut += sum; a->ff += sum;
+    mlo_area_fifo(a, on + 3, probs ? 8 : 4); mlo_area_fifo(a, sum, probs ? 8 : 4);
+    a->lut += 4 * sum + r; a->ff += 2 * sum + 2 * r + 2 * (9 + 30 * probs) + 8;          /* mlo_divide, two bits a cycle */
+    /* the weighted sum: a dot product of PE for each channel */
+    mlo_area_memory(a, pe * e, u->rows.ring);
+    a->lut += 6 * mlo_log2_up(u->rows.ring); a->ff += 4 * mlo_log2_up(u->rows.ring);
+    if (probs) {
+        mlo_area_requantize(&weight, e + 1, r + 1, 9, 1, 0);
+        weight.lut += 12 + simd * x; weight.ff += 8 + simd * x;
+        mlo_area_times(a, pe, &weight);
+    }
+    value.lut = acc; value.ff = pe * (x + x + 9) + acc;
+    mlo_area_tree2(&value, pe, x + 9);
+    value.dsp = pe * mlo_product_dsps(x, 9);
+    mlo_area_requantize(&value, acc, mult, y, 1, 0);
+    mlo_area_times(a, simd, &value);
+    a->ff += 8 * pe;
+    mlo_area_fifo(a, simd * y + 3, u->rows.held);
+    a->lut += CONTROL_LUTS; a->ff += CONTROL_FFS + 2 * mult;
+}

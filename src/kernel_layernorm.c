@@ -167,3 +167,23 @@ static void mlo_layernorm_pack(const mlo_site *s, const mlo_unit *u, int k, int6
         mlo_put_bits(bits, 64 * p + 32, 32, (uint64_t)mlo_get(in[2], word * u->pe + p));
     }
 }
+
+/* Sums of x and of squares; C^2 times the variance, its root and the reciprocal, bit by bit; lanes with two products and two shifters. */
+static void mlo_layernorm_area(const mlo_site *s, const mlo_unit *u, int axi, int64_t banks, mlo_area *a) {
+    const int64_t pe = u->pe, c = mlo_last_dim(&s->out), beats = c / pe, x = s->in_bits[0], y = s->out_bits, lc = mlo_clog2(c), center = mlo_int(s->node, "center", 1);
+    const int64_t s1 = x + lc, s2 = 2 * x + lc, cr = mlo_clog2(c + 1) + 17, ur = mlo_most(s1, 16) + 18, n = 16 + (lc + 1) / 2, t = mlo_most(n + 16, 33) + 1;
+    enum { MULTIPLIER = 18, SHIFTER = 4, CONTROL_LUTS = 435, CENTER_LUTS = 120, CONTROL_FFS = 205, CENTER_FFS = 125 };   /* CONTROL: root, reciprocal, six products of 16 bits, stages */
+    const int cr_parts = cr > MULTIPLIER ? 2 : 1, n_parts = n > MULTIPLIER ? 2 : 1;
+    mlo_area lane = { 0, 0, 1 + cr_parts + n_parts, 0 };
+    lane.lut = cr_parts * ur + n_parts * t + SHIFTER * (n + t) + t / 5 + 3 * y;
+    lane.ff = 4 * x + x + (cr_parts > 1 ? cr + 1 + 2 * x : cr + x) + ur + n + 80 + (n_parts > 1 ? n + 33 : n + 16) + 2 * t + y;
+    mlo_area_times(a, pe, &lane);
+    mlo_area_tree2(a, pe, x); mlo_area_tree2(a, pe, 2 * x);
+    mlo_area_fifo(a, pe * x, beats < 42 ? 3 * beats : beats + 84);
+    mlo_area_param(a, 64 * pe, 48 * pe, beats, axi, banks);
+    mlo_area_param(a, 64, 54, 1, axi, banks);
+    mlo_area_skid(a, pe * y + 3);
+    a->lut += center * (s1 + 31 + ur + CENTER_LUTS) + s2 + cr + ur + CONTROL_LUTS;
+    a->ff += center * (4 * s1 + 31 + ur + CENTER_FFS) + 2 * s2 + 48 + 3 * (center ? ur : 33) + 3 * cr + CONTROL_FFS;
+    a->dsp += 1;
+}

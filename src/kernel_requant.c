@@ -105,3 +105,16 @@ static void mlo_requant_pack(const mlo_site *s, const mlo_unit *u, int k, int64_
     if (k == 0) mlo_pack_channels(s, u->pe, word, in, 1, bits);
     else mlo_put_bits(bits, 0, u->out.bits, (uint64_t)mlo_get(in[4], word));
 }
+
+/* Lanes: operands, the sum, the requantizer; before them a register for a beat that waits, behind them the table and a skid. */
+static void mlo_requant_area(const mlo_site *s, const mlo_unit *u, int axi, int64_t banks, mlo_area *a) {
+    const int64_t pe = u->pe, x = s->in_bits[0], beats = mlo_last_dim(&s->out) / pe; const int table = s->n_in > 4, shift = mlo_site_pow2(s), q = table ? mlo_index_bits(s) : s->out_bits;
+    mlo_area lane = { x + 1, 3 * x + 6 + (shift ? 0 : 16), 0, 0 };
+    enum { CONTROL_LUTS = 30, CONTROL_FFS = 6 };
+    mlo_area_requantize(&lane, x + 1, 16, q, 0, shift);
+    mlo_area_times(a, pe, &lane);
+    mlo_area_param(a, 64 * pe, pe * (x + 6 + (shift ? 0 : 16)), beats, axi, banks);
+    if (table) mlo_area_lookup(a, pe, q, s->out_bits, axi, banks);
+    mlo_area_skid(a, pe * s->out_bits + 3);
+    a->lut += CONTROL_LUTS; a->ff += pe * x + CONTROL_FFS + 2 * mlo_log2_up(beats);
+}

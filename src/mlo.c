@@ -60,6 +60,7 @@
 
 /* kernels: each is its own file; kernels.c is the table */
 #include "interval.c"    /* how large integers get, how many bits that takes */
+#include "area.c"        /* what circuits take of an FPGA, from what they are made of */
 #include "kernel.c"      /* what a kernel is; the rounding rule */
 #include "kernel_requant.c"
 #include "kernel_add.c"
@@ -82,6 +83,7 @@
 #include "numerics.c"    /* how far the integers are from the floats */
 #include "core.c"        /* the loop as hardware: elements, edges, parameters, FIFOs */
 #include "schedule.c"    /* when things happen in it: cycles, and why kernels wait */
+#include "estimate.c"    /* what it takes of an FPGA */
 #include "lower.c"       /* integers to streaming kernels */
 #include "search.c"      /* the best folding there is */
 #include "fold.c"        /* how much hardware each kernel gets */

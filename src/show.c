@@ -70,7 +70,9 @@ static void mlo_json_kernels(const mlo_view *v, mlo_text *t) {
             (long long)u->in[0].channels, (long long)u->out.channels, u->pe, u->simd, (long long)u->multipliers, (long long)u->other, (long long)(u->macs * c->tokens * c->scan.iterations),
             (long long)u->interval, (long long)u->latency, (long long)mlo_unit_bytes(c, u), mlo_memory_name(e));
         mlo_spent_json(&v->p.spent[i], t);
-        mlo_puts(t, "}}");
+        mlo_puts(t, "},\"area\":");
+        mlo_area_json(&v->area.element[i], t);
+        mlo_puts(t, "}");
     }
     mlo_puts(t, "]");
 }
@@ -97,6 +99,9 @@ static void mlo_json_core(const mlo_view *v, mlo_text *t) {
     mlo_printf(t, ",\"multipliers\":%lld,\"macs\":%lld,\"interval_per_token\":%lld,\"predicted_cycles\":%lld,\"predicted_interval\":%lld,\"parameter_bytes_per_iteration\":%lld,\"on_chip_bits\":%lld", (long long)mlo_core_multipliers(c),
         (long long)mlo_hw_macs(c), (long long)mlo_core_interval(c), (long long)v->p.cycles, (long long)v->p.interval, (long long)(mlo_core_layer_beats(c) * c->axi_bits / 8), (long long)mlo_core_bits(c));
     mlo_printf(t, ",\"parameter_beats\":{\"per_iteration\":%lld,\"per_frame\":%s,\"once\":%lld}", (long long)mlo_core_layer_beats(c), mlo_number_text(v->m, mlo_core_frame_beats(c)), (long long)(mlo_core_resident_beats(c) * c->scan.iterations));
+    mlo_puts(t, ",\"area\":"); mlo_area_json(&v->area.all, t);
+    mlo_puts(t, ",\"area_streams\":"); mlo_area_json(&v->area.streams, t);
+    mlo_puts(t, ",\"area_shell\":"); mlo_area_json(&v->area.shell, t);
     mlo_printf(t, ",\"bound\":%lld,\"best\":%lld", (long long)v->bound, (long long)v->best);
     mlo_json_utilisation(v, t, "utilization", (double)v->p.interval); mlo_json_utilisation(v, t, "bound_utilization", (double)v->bound); mlo_json_utilisation(v, t, "best_utilization", (double)v->best);
     if (v->sim) mlo_json_utilisation(v, t, "measured_utilization", v->sim->interval);

@@ -184,10 +184,12 @@ static void mlo_html_kernel(const mlo_view *v, const mlo_element *e, mlo_text *t
     const mlo_unit *u = &e->unit;
     const mlo_measured *sim = v->sim;
     int i = (int)(e - v->hw->element);
+    const mlo_area *a = &v->area.element[i];
     double work = (double)mlo_element_work(v->hw, e), cycles = (double)v->p.interval;
     const char *sizes = mlo_format(m, "%lld \342\206\222 %lld", (long long)u->in[0].channels, (long long)u->out.channels), *none = "\342\200\223";
     const char *const cells[] = { e->name, mlo_view_what(v, e->node), sizes ? sizes : "", mlo_right(m, mlo_thousands(m, u->pe)), mlo_right(m, e->kernel->simd_axis ? mlo_thousands(m, u->simd) : none), mlo_right(m, u->multipliers ? mlo_thousands(m, u->multipliers) : none),
-        mlo_right(m, mlo_thousands(m, u->interval)), mlo_right(m, mlo_thousands(m, u->latency)), mlo_right(m, mlo_size_text(m, mlo_unit_bytes(v->hw, u))), mlo_right(m, mlo_share_text(m, work, cycles)),
+        mlo_right(m, mlo_thousands(m, u->interval)), mlo_right(m, mlo_thousands(m, u->latency)), mlo_right(m, mlo_size_text(m, mlo_unit_bytes(v->hw, u))),
+        mlo_right(m, mlo_thousands(m, a->lut)), mlo_right(m, mlo_thousands(m, a->ff)), mlo_right(m, mlo_thousands(m, a->dsp)), mlo_right(m, mlo_bram_text(m, a)), mlo_right(m, mlo_share_text(m, work, cycles)),
         sim ? mlo_right(m, mlo_share_text(m, (double)sim->busy[i], (double)sim->frames * sim->interval)) : NULL, NULL };
     mlo_html_cells(t, "td", cells);
     t->n -= strlen("</tr>");                                /* one cell more: the bar */
@@ -214,18 +216,24 @@ static void mlo_html_fifos(const mlo_view *v, mlo_text *t) {
 static void mlo_html_kernels(const mlo_view *v, mlo_text *t) {
     mlo *m = v->m;
     const mlo_hw *c = v->hw;
-    const char *const heads[] = { "Kernel", "What it is", "Channels", ">PE", ">SIMD", ">Multipliers", ">Cycles/token", ">Latency", ">Parameters", v->sim ? ">Busy, predicted" : ">Busy", v->sim ? ">simulated" : "", v->sim ? "" : NULL, NULL };
+    const char *const heads[] = { "Kernel", "What it is", "Channels", ">PE", ">SIMD", ">Multipliers", ">Cycles/token", ">Latency", ">Parameters", ">LUT", ">FF", ">DSP", ">BRAM", v->sim ? ">Busy, predicted" : ">Busy", v->sim ? ">simulated" : "", v->sim ? "" : NULL, NULL };
+    const mlo_area *between = &v->area.streams, *shell = &v->area.shell, *all = &v->area.all;
+    const char *const streams[] = { "", "streams between them", "", "", "", "", "", "", "", mlo_right(m, mlo_thousands(m, between->lut)), mlo_right(m, mlo_thousands(m, between->ff)), mlo_right(m, mlo_thousands(m, between->dsp)), mlo_right(m, mlo_bram_text(m, between)), "", "", NULL };
+    const char *const around[] = { "", "loop, loader, registers", "", "", "", "", "", "", "", mlo_right(m, mlo_thousands(m, shell->lut)), mlo_right(m, mlo_thousands(m, shell->ff)), mlo_right(m, mlo_thousands(m, shell->dsp)), mlo_right(m, mlo_bram_text(m, shell)), "", "", NULL };
     const char *const feet[] = { "", "all, per iteration", "", "", "", mlo_right(m, mlo_thousands(m, mlo_core_multipliers(c))), mlo_right(m, mlo_thousands(m, mlo_core_interval(c))), "", mlo_right(m, mlo_size_text(m, mlo_core_beats(c) * c->axi_bits / 8)),
+        mlo_right(m, mlo_thousands(m, all->lut)), mlo_right(m, mlo_thousands(m, all->ff)), mlo_right(m, mlo_thousands(m, all->dsp)), mlo_right(m, mlo_bram_text(m, all)),
         mlo_right(m, mlo_view_utilisation(v, (double)v->p.interval)), v->sim ? mlo_right(m, mlo_view_utilisation(v, v->sim->interval)) : "", v->sim ? "" : NULL, NULL };
     mlo_puts(t, mlo_eq(v->stage, "lower") ? "<section><h2>Kernels</h2><p class=quiet>Not folded yet: every kernel is taken as 1 \303\227 1.</p><table class=fold><thead>" : "<section><h2>Folding</h2><table class=fold><thead>");
     mlo_html_cells(t, "th", heads);
     mlo_puts(t, "</thead><tbody>");
     for (int i = 0; i < c->n_element; i++) if (c->element[i].kernel) mlo_html_kernel(v, &c->element[i], t);
+    mlo_html_cells(t, "td", streams); mlo_html_cells(t, "td", around);
     mlo_puts(t, "</tbody><tfoot>");
     mlo_html_cells(t, "td", feet);
     mlo_puts(t, "</tfoot></table>");
     mlo_puts(t, v->sim ? "<p class=quiet>Bars: of all simulated cycles, <span class=key><i></i></span>busy, <span class=key><i class=held></i></span>blocked by the kernel behind; the rest starved.</p>"
                        : "<p class=quiet>Bars: of the cycles per frame, predicted, <span class=key><i></i></span>busy.</p>");
+    mlo_puts(t, "<p class=quiet>LUT, FF, DSP, BRAM: estimates for AMD UltraScale+, as Yosys maps it; BRAM: of 36 Kbit.</p>");
     mlo_html_fifos(v, t);
     mlo_puts(t, "</section>");
 }

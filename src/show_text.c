@@ -286,6 +286,22 @@ static void mlo_text_fifos(const mlo_view *v, mlo_sheet *t) {
     mlo_tell(t, s ? s : "");
 }
 
+/* What the core takes of an FPGA: of kernels, of what lies between them, of the shell around them. */
+static void mlo_text_area_line(mlo *m, const char *name, const mlo_area *a, mlo_sheet *t) {
+    mlo_say_cell(t, name, 31);
+    mlo_say_right(t, mlo_thousands(m, a->lut), 10); mlo_say_right(t, mlo_thousands(m, a->ff), 10); mlo_say_right(t, mlo_thousands(m, a->dsp), 8); mlo_say_right(t, mlo_bram_text(m, a), 8);
+    mlo_end_line(t);
+}
+static void mlo_text_area(const mlo_view *v, mlo_sheet *t) {
+    mlo_end_line(t);
+    mlo_say_cell(t, "area of an UltraScale+, estimate", 32); mlo_say_right(t, "LUT", 9); mlo_say_right(t, "FF", 10); mlo_say_right(t, "DSP", 8); mlo_say_right(t, "BRAM", 8);
+    mlo_end_line(t);
+    for (int i = 0; i < v->hw->n_element; i++) if (v->hw->element[i].kernel) mlo_text_area_line(v->m, v->hw->element[i].name, &v->area.element[i], t);
+    mlo_text_area_line(v->m, "streams between them", &v->area.streams, t);
+    mlo_text_area_line(v->m, "loop, loader, registers", &v->area.shell, t);
+    mlo_text_area_line(v->m, "all", &v->area.all, t);
+}
+
 static void mlo_text_prediction(const mlo_view *v, mlo_sheet *t) {
     mlo *m = v->m;
     const mlo_hw *c = v->hw;
@@ -320,7 +336,7 @@ static int mlo_show_text(const mlo_view *v, mlo_text *out) {
     mlo_text_marks(v, &t);
     for (size_t i = 0; i < v->n_loops && !v->m->error.code; i++) mlo_text_loop(v, &v->loop[i], &t);
     if (!v->m->error.code) mlo_text_outside(v, &t);
-    if (v->hw && !v->m->error.code) { mlo_text_kernels(v, &t); mlo_text_fifos(v, &t); mlo_text_prediction(v, &t); mlo_text_simulation(v, &t); }
+    if (v->hw && !v->m->error.code) { mlo_text_kernels(v, &t); mlo_text_fifos(v, &t); mlo_text_area(v, &t); mlo_end_line(&t); mlo_text_prediction(v, &t); mlo_text_simulation(v, &t); }
     mlo_text_free(&t.line);
     return (int)v->m->error.code;
 }

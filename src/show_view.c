@@ -34,7 +34,7 @@ struct mlo_view {
     int64_t parameters, bytes;                  /* elements and bytes of all initializers */
     mlo_map live;                               /* values that depend on a model input or a carried value: what a drawing shows */
     mlo_hw *hw; const mlo_view_loop *core;      /* NULL before lower */
-    mlo_prediction p;
+    mlo_prediction p; mlo_estimate area;
     int64_t bound, best;                        /* cycles per frame in steady state: of this folding; of the fastest one with as many multipliers */
     mlo_measured *sim;                          /* NULL: not simulated */
 };
@@ -335,6 +335,11 @@ static const char *mlo_view_utilisation(const mlo_view *v, double cycles) { retu
 static int64_t mlo_element_work(const mlo_hw *c, const mlo_element *e) {
     return (e->unit.macs ? e->unit.interval : e->unit.out.channels / e->unit.out.lanes) * c->tokens * c->scan.iterations;
 }
+/* Block RAMs of 36 Kbit: "7", "10.5". */
+static const char *mlo_bram_text(mlo *m, const mlo_area *a) {
+    const char *s = mlo_format(m, "%s%s", mlo_thousands(m, a->bram / 2), a->bram % 2 ? ".5" : "");
+    return s ? s : "";
+}
 static const char *mlo_edge_end(const mlo_hw *c, int element) { return element == MLO_OUTSIDE ? "carried" : c->element[element].name; }
 
 /* The steady pace: of this folding, and of the fastest one that has no more multipliers. */
@@ -404,6 +409,7 @@ static int mlo_view_core(mlo_view *v) {
     if (!mlo_core_kernels(c)) return 0;
     v->hw = c; v->core = lowered;
     MLO_TRY(mlo_predict_steady(v->m, c, &v->p));
+    mlo_estimate_core(c, &v->area);
     MLO_TRY(mlo_view_best(v));
     return mlo_view_measured(v);
 }

