@@ -89,7 +89,7 @@ static void cli_tell_kernels(const cJSON *manifest) {
 
 static void cli_tell(cli *c, const cli_reports *r, const cJSON *manifest, const cli_error *errors, size_t n, double seconds) {
     const char *dir = cli_value(c, "o");
-    int folded = cli_value(c, "pe") || cli_value(c, "simd") || cli_value(c, "target-cycles") || cli_value(c, "target-fps") || cli_value(c, "budget-macs") || cli_value(c, "bandwidth") || cli_value(c, "folding");
+    int folded = cli_value(c, "pe") || cli_value(c, "simd") || cli_value(c, "target-cycles") || cli_value(c, "target-fps") || cli_value(c, "budget-macs") || cli_value(c, "device") || cli_value(c, "bandwidth") || cli_value(c, "folding");
     fprintf(stderr, "\nmlo %s: %s -> %s in %.2f s\n\n", MLO_VERSION, c->operand ? c->operand : "stdin", dir, seconds);
     cli_tell_loops(r);
     for (size_t i = 0; i < n; i++) fprintf(stderr, "  %-11s %s: cosine %.5f, largest difference %.3f = %.1f %% of the largest value\n", i ? "" : "integers", errors[i].name, errors[i].cosine, errors[i].largest, 100 * errors[i].relative);

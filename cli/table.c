@@ -73,7 +73,7 @@ static const cli_flag cli_flags[] = {
     { "axi-width",        "BITS",      V_FROM_FOLD,       1, NULL, "of the parameter bus; default 128" },
     { "bandwidth",        "BYTES",     V_FROM_FOLD,       1, NULL, "bytes per cycle that memory gives, e.g. 12.8; alone: the cheapest folding that is as fast as that allows" },
     { "memory",           "MODE",      V_FROM_FOLD,       1, NULL, "where parameters are: layer (default), two layers' banks on chip; resident, all layers', read once; auto, as many kernels' resident as saves most traffic within --budget-bits" },
-    { "device",           "NAME",      V_FROM_FOLD,       0, "",   "budgets by the name of a device" },
+    { "device",           "NAME",      V_FROM_FOLD,       1, NULL, "the fastest folding that fits: xczu3eg, xck26, xczu7ev, xczu9eg, xcvu9p, xcu50, xcu250, .., or lut=N,ff=N,dsp=N,bram=N of another UltraScale+; 70 % of its LUTs, 50 % of its flip-flops, 80 % of its DSP blocks and block RAMs are used at most" },
     { "unrolled",         NULL,        V_BUILD,           1, NULL, "the body once for every iteration, one behind the other, for comparison: nothing goes round" },
     { "inputs",           "FILE.npz",  V_RUN | V_SIM,     0, NULL, "arrays by input name, or by position when no name fits" },
     { "outputs",          "FILE.npz",  V_RUN | V_SIM,     0, NULL, "where to store the outputs" },

@@ -1,7 +1,7 @@
 /* fold: how much hardware each kernel gets.
  *
  * in:  a lowered model, and what is wanted: caps (--pe, --simd); a target (--target-cycles, --target-fps with --clock-mhz); budgets
- *      (--budget-macs, --budget-bits); memory (--memory, --bandwidth, --axi-width); a folding JSON (FINN's keys, or a line of --pareto).
+ *      (--budget-macs, --budget-bits); a device (--device); memory (--memory, --bandwidth, --axi-width); a folding JSON (FINN's keys, or a line of --pareto).
  * out: the same model with mlo.pe, mlo.simd, mlo.memory, FIFO depths and frames in flight written on its nodes.
  * invariant: every PE and SIMD divides what it must; what was asked for one kernel by name is taken as it is or refused; what is searched for
  *      is the best under the model of search.c, around what was given by name.
@@ -29,7 +29,7 @@ static int mlo_fold_caps(mlo *m, mlo_hw *c, int64_t pe, int64_t simd) {
 /* ---- searching ---------------------------------------------------------------------------------------------------------------------- */
 
 /* What was asked for: caps, or a target in cycles per frame (0: none; then the fastest), within limits. */
-typedef struct { int64_t pe, simd, target; mlo_limits within; int search, any_frames, memories, memories_only; const char *reached; } mlo_wish;
+typedef struct { int64_t pe, simd, target; mlo_limits within; int search, any_frames, memories, memories_only; const char *reached; const mlo_fpga *device; } mlo_wish;
 
 /* No folding is within the limits: which of them, and what the least is. */
 static int mlo_fold_too_small(mlo_space *s, const mlo_limits *l, int any_frames) {
@@ -54,8 +54,9 @@ static int mlo_plan_serves(const mlo_wish *w, const mlo_plan *a, const mlo_plan 
 }
 
 /* The best plan for a number of frames in flight; found: there is one within the limits, which meets the target or is the fastest. */
-static int mlo_fold_plan(const mlo_space *s, const mlo_wish *w, mlo_plan *plan, int *found) {
+static int mlo_fold_plan(const mlo_space *s, const mlo_wish *w, mlo_plan *plan, int *found, mlo_area *least) {
     int met = 0;
+    if (w->device) return mlo_device_best(s, &w->within, w->device, w->target, plan, found, least);
     if (w->target && (mlo_search_target(s, &w->within, w->target, plan, &met, found) || met)) { *found = met; return (int)s->m->error.code; }
     if (!w->target && mlo_search_fastest(s, &w->within, plan, found)) return (int)s->m->error.code;
     return *found && !w->target ? mlo_plan_predict(s, plan) : 0;
@@ -63,21 +64,22 @@ static int mlo_fold_plan(const mlo_space *s, const mlo_wish *w, mlo_plan *plan, 
 
 static int mlo_fold_search(mlo *m, mlo_hw *c, const mlo_wish *w) {
     mlo_space s;
-    mlo_plan best, plan; int have = 0, found, frames = w->any_frames ? 1 : c->frames, last = w->any_frames ? MLO_SEARCH_FRAMES : c->frames;
+    mlo_plan best, plan; mlo_area least = MLO_AREA_ANY; int have = 0, found, frames = w->any_frames ? 1 : c->frames, last = w->any_frames ? MLO_SEARCH_FRAMES : c->frames;
     if (mlo_search_begin(m, c, 0, &s)) return (int)m->error.code;
     for (; frames <= last; frames++) {
         mlo_search_frames(&s, frames);
-        if (mlo_fold_plan(&s, w, &plan, &found)) return (int)m->error.code;
+        if (mlo_fold_plan(&s, w, &plan, &found, &least)) return (int)m->error.code;
         if (found && (!have || mlo_plan_serves(w, &plan, &best))) { best = plan; have = 1; }
         if (found && !mlo_search_more(&s, &plan)) break;
     }
+    if (!have && least.lut < INT64_MAX) return mlo_device_too_small(&s, w->device, &least);
     if (!have) return mlo_fold_too_small(&s, &w->within, w->any_frames);
     if (w->target && best.cycles > w->target)
         return mlo_fail_at(m, MLO_E_FOLDING, NULL, "%lld cycles per frame cannot be reached%s; the fastest folding takes %lld, with %lld multipliers%s; raise %s", (long long)w->target,
-            w->within.multipliers < MLO_UNLIMITED || w->within.bits < MLO_UNLIMITED ? " within the budget" : "", (long long)best.cycles, (long long)best.price.multipliers,
+            w->device ? " within the device" : w->within.multipliers < MLO_UNLIMITED || w->within.bits < MLO_UNLIMITED ? " within the budget" : "", (long long)best.cycles, (long long)best.price.multipliers,
             best.steady > best.pace * c->tokens ? ", and waits for parameters (--bandwidth, --axi-width, --frames-in-flight)" : "", w->reached);
     if (mlo_plan_apply(&s, &best)) return (int)m->error.code;
-    return w->target ? 0 : mlo_search_spare(&s, &w->within, &best);
+    return w->target || w->device ? 0 : mlo_search_spare(&s, &w->within, &best);
 }
 
 /* ---- folding JSON ------------------------------------------------------------------------------------------------------------------ */
@@ -188,19 +190,24 @@ static int64_t mlo_limit_of(long given) { return given && given < MLO_UNLIMITED 
 static int mlo_fold_wish(mlo *m, mlo_wish *w) {
     long cycles = mlo_opt_int(m, "target-cycles", 0, 1, LONG_MAX), fps = mlo_opt_int(m, "target-fps", 0, 1, LONG_MAX), mhz = mlo_opt_int(m, "clock-mhz", 0, 1, 100000);
     long macs = mlo_opt_int(m, "budget-macs", 0, 1, LONG_MAX), bits = mlo_opt_int(m, "budget-bits", 0, 1, LONG_MAX), pe = mlo_opt_int(m, "pe", 0, 1, 65536), simd = mlo_opt_int(m, "simd", 0, 1, 65536);
-    const char *memory = mlo_opt(m, "memory");
+    const char *memory = mlo_opt(m, "memory"), *device = mlo_opt(m, "device");
+    mlo_fpga *fpga = device ? MLO_NEW(m, mlo_fpga) : NULL;
+    if (device && (!fpga || mlo_fpga_named(m, device, fpga))) return (int)m->error.code;
+    w->device = fpga;
     w->memories = memory ? mlo_memory_named(m, memory, NULL) : MLO_LAYER;
     int caps = pe || simd, slow = mlo_opt(m, "bandwidth") != NULL, any_memory = w->memories == MLO_EITHER;
     if (m->error.code) return (int)m->error.code;
     if (!!cycles + !!fps + caps > 1 || (caps && (macs || (bits && !any_memory)))) return mlo_fail_at(m, MLO_E_USAGE, NULL, "--pe/--simd, --target-cycles and --target-fps exclude each other, and --pe/--simd exclude budgets (--memory auto takes --budget-bits); give one");
+    if (device && caps) return mlo_fail_at(m, MLO_E_USAGE, NULL, "--device is for a search, --pe and --simd are caps; give one of them");
+    if (device && any_memory && !bits) return mlo_fail_at(m, MLO_E_USAGE, NULL, "--device with --memory auto needs --budget-bits: how many bits resident parameters and all else may take");
     if (!!fps != !!mhz) return mlo_fail_at(m, MLO_E_USAGE, NULL, "--target-fps needs --clock-mhz, and the other way round");
-    if (bits && !macs && !cycles && !fps && !slow && !any_memory) return mlo_fail_at(m, MLO_E_USAGE, NULL, "--budget-bits alone does not limit the multipliers; give --budget-macs or a target, too, or --memory auto");
+    if (bits && !macs && !cycles && !fps && !slow && !any_memory && !device) return mlo_fail_at(m, MLO_E_USAGE, NULL, "--budget-bits alone does not limit the multipliers; give --budget-macs or a target, too, or --memory auto");
     w->pe = pe ? pe : 1; w->simd = simd ? simd : 1;
     w->target = fps ? (int64_t)mhz * 1000000 / fps : cycles;
     w->reached = fps ? "--clock-mhz, or lower --target-fps" : "--target-cycles";
     if (fps && !w->target) return mlo_fail_at(m, MLO_E_FOLDING, NULL, "%ld frames per second at %ld MHz are more than a frame per cycle", fps, mhz);
     w->within.steady = MLO_UNLIMITED; w->within.multipliers = mlo_limit_of(macs); w->within.bits = mlo_limit_of(bits);
-    w->search = w->target || macs || (bits && !any_memory) || (slow && !caps && !mlo_opt(m, "folding-json"));
+    w->search = device || w->target || macs || (bits && !any_memory) || (slow && !caps && !mlo_opt(m, "folding-json"));
     w->any_frames = mlo_opt(m, "frames-in-flight") && mlo_eq(mlo_opt(m, "frames-in-flight"), "auto");
     return 0;
 }
@@ -228,19 +235,22 @@ static int mlo_fold_begin(mlo *m, mlo_hw *c, mlo_wish *w) {
 /* One line: what a folding takes, and how it is asked for. */
 static int mlo_pareto_line(const mlo_space *s, const mlo_plan *p, mlo_text *t) {
     int64_t other = 0, macs = 0;
-    if (mlo_plan_apply(s, p)) return (int)s->m->error.code;
+    mlo_area area;
+    if (mlo_plan_area(s, p, &area)) return (int)s->m->error.code;
     for (int i = 0; i < s->c->n_element; i++) { other += s->c->element[i].unit.other; macs += s->c->element[i].unit.macs; }
     macs *= s->c->tokens * s->c->scan.iterations;
     mlo_printf(t, "{\"cycles\":%lld,\"steady_cycles\":%lld,\"interval_per_token\":%lld,\"frames_in_flight\":%d,\"multipliers\":%lld,\"other_multipliers\":%lld,\"on_chip_bits\":%lld",
         (long long)p->cycles, (long long)(p->steady * s->c->scan.iterations), (long long)p->pace, p->frames, (long long)p->price.multipliers, (long long)other, (long long)p->bits);
     int64_t most = mlo_times(p->price.multipliers, p->cycles), busy = most > 0 ? mlo_times(macs, 10000) / most : 0;
-    mlo_printf(t, ",\"parameter_beats\":%lld,\"utilization\":%lld.%04lld,\"folding\":{", (long long)p->beats, (long long)(busy / 10000), (long long)(busy % 10000));
+    mlo_printf(t, ",\"parameter_beats\":%lld,\"utilization\":%lld.%04lld,\"area\":", (long long)p->beats, (long long)(busy / 10000), (long long)(busy % 10000));
+    mlo_area_json(&area, t);
+    mlo_puts(t, ",\"folding\":{");
     mlo_folding_entries(s->c, "", t);
     mlo_puts(t, "}}\n");
     return (int)s->m->error.code;
 }
 
-/* Every folding that no other one beats in cycles and multipliers (and bits, where frames in flight differ), within the limits. */
+/* Every folding that no other one beats in cycles and multipliers (and bits, where frames in flight differ), within the limits; on a device, that fits. */
 static int mlo_fold_pareto(mlo *m, mlo_text *t) {
     mlo_hw *c = MLO_NEW(m, mlo_hw);
     mlo_space s; mlo_wish w; mlo_plan *plans = NULL; size_t n = 0;
@@ -250,6 +260,7 @@ static int mlo_fold_pareto(mlo *m, mlo_text *t) {
         if (mlo_search_front(&s, &w.within, &plans, &n)) return (int)m->error.code;
     }
     if (!n) return mlo_fold_too_small(&s, &w.within, w.any_frames);
+    if (w.device && mlo_device_thin(&s, w.device, plans, &n)) return (int)m->error.code;
     mlo_plans_thin(plans, &n);
     for (size_t i = 0; i < n && !m->error.code; i++) if (!w.target || plans[i].cycles <= w.target) mlo_pareto_line(&s, &plans[i], t);
     return (int)m->error.code;
@@ -269,6 +280,7 @@ static int mlo_fold(mlo *m) {
     mlo_core_lanes(c);
     mlo_core_fifos(c);
     if (mlo_fold_note(m, c->scan.node, "mlo.frames", c->frames) || mlo_fold_note(m, c->scan.node, "mlo.axi_width", c->axi_bits)) return (int)m->error.code;
+    if (w.device && mlo_meta_put(m, &c->scan.node->meta, &c->scan.node->n_meta, "mlo.device", mlo_opt(m, "device"))) return (int)m->error.code;
     if (mlo_opt(m, "bandwidth") && mlo_meta_put(m, &c->scan.node->meta, &c->scan.node->n_meta, "mlo.bandwidth", mlo_opt(m, "bandwidth"))) return (int)m->error.code;
     for (int i = 0; i < c->n_element; i++) if (c->element[i].kernel)
         if (mlo_fold_note(m, c->element[i].node, "mlo.pe", c->element[i].unit.pe) || mlo_fold_note(m, c->element[i].node, "mlo.simd", c->element[i].unit.simd)) return (int)m->error.code;

@@ -86,6 +86,7 @@
 #include "estimate.c"    /* what it takes of an FPGA */
 #include "lower.c"       /* integers to streaming kernels */
 #include "search.c"      /* the best folding there is */
+#include "device.c"      /* the fastest that fits a device */
 #include "fold.c"        /* how much hardware each kernel gets */
 #include "stages.c"      /* the table of stages; mlo_to */
 

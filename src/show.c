@@ -100,6 +100,13 @@ static void mlo_json_core(const mlo_view *v, mlo_text *t) {
         (long long)mlo_hw_macs(c), (long long)mlo_core_interval(c), (long long)v->p.cycles, (long long)v->p.interval, (long long)(mlo_core_layer_beats(c) * c->axi_bits / 8), (long long)mlo_core_bits(c));
     mlo_printf(t, ",\"parameter_beats\":{\"per_iteration\":%lld,\"per_frame\":%s,\"once\":%lld}", (long long)mlo_core_layer_beats(c), mlo_number_text(v->m, mlo_core_frame_beats(c)), (long long)(mlo_core_resident_beats(c) * c->scan.iterations));
     mlo_puts(t, ",\"area\":"); mlo_area_json(&v->area.all, t);
+    if (v->device) {
+        mlo_puts(t, ",\"device\":{"); mlo_json_text(t, "name", v->device->name);
+        for (int k = 0; k < MLO_N_RESOURCES; k++) mlo_printf(t, ",\"%s\":%lld", mlo_resources[k].key, (long long)mlo_fpga_has(v->device, k));
+        mlo_puts(t, ",\"most_percent\":{");
+        for (int k = 0; k < MLO_N_RESOURCES; k++) mlo_printf(t, "%s\"%s\":%d", k ? "," : "", mlo_resources[k].key, mlo_resources[k].percent);
+        mlo_puts(t, "}}");
+    }
     mlo_puts(t, ",\"area_streams\":"); mlo_area_json(&v->area.streams, t);
     mlo_puts(t, ",\"area_shell\":"); mlo_area_json(&v->area.shell, t);
     mlo_printf(t, ",\"bound\":%lld,\"best\":%lld", (long long)v->bound, (long long)v->best);

@@ -300,6 +300,10 @@ static void mlo_text_area(const mlo_view *v, mlo_sheet *t) {
     mlo_text_area_line(v->m, "streams between them", &v->area.streams, t);
     mlo_text_area_line(v->m, "loop, loader, registers", &v->area.shell, t);
     mlo_text_area_line(v->m, "all", &v->area.all, t);
+    if (!v->device) return;
+    mlo_say_cell(t, mlo_format(v->m, "of the device, %s", v->device->name), 31);
+    for (int k = 0; k < MLO_N_RESOURCES; k++) mlo_say_right(t, mlo_share_text(v->m, (double)mlo_area_takes(&v->area.all, k), (double)mlo_fpga_has(v->device, k)), k < 2 ? 10 : 8);
+    mlo_end_line(t);
 }
 
 static void mlo_text_prediction(const mlo_view *v, mlo_sheet *t) {

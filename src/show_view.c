@@ -35,6 +35,7 @@ struct mlo_view {
     mlo_map live;                               /* values that depend on a model input or a carried value: what a drawing shows */
     mlo_hw *hw; const mlo_view_loop *core;      /* NULL before lower */
     mlo_prediction p; mlo_estimate area;
+    const mlo_fpga *device;                     /* what it was folded for, NULL: nothing said */
     int64_t bound, best;                        /* cycles per frame in steady state: of this folding; of the fastest one with as many multipliers */
     mlo_measured *sim;                          /* NULL: not simulated */
 };
@@ -397,6 +398,15 @@ static int mlo_view_measured(mlo_view *v) {
     return fits || v->m->error.code ? (int)v->m->error.code : mlo_fail_at(v->m, MLO_E_FORMAT, NULL, "the simulation is not what `mlo sim` prints of this core; simulate it anew");
 }
 
+static int mlo_view_device(mlo_view *v) {
+    const mlo_node *scan = v->hw->scan.node;
+    const char *name = mlo_opt(v->m, "device") ? mlo_opt(v->m, "device") : mlo_meta_get(scan->meta, scan->n_meta, "mlo.device");
+    mlo_fpga *device = name ? MLO_NEW(v->m, mlo_fpga) : NULL;
+    if (!name) return 0;
+    v->device = device;
+    return device ? mlo_fpga_named(v->m, name, device) : (int)v->m->error.code;
+}
+
 static int mlo_view_core(mlo_view *v) {
     const mlo_view_loop *lowered = NULL;
     mlo_scan s;
@@ -410,6 +420,7 @@ static int mlo_view_core(mlo_view *v) {
     v->hw = c; v->core = lowered;
     MLO_TRY(mlo_predict_steady(v->m, c, &v->p));
     mlo_estimate_core(c, &v->area);
+    MLO_TRY(mlo_view_device(v));
     MLO_TRY(mlo_view_best(v));
     return mlo_view_measured(v);
 }

@@ -1,0 +1,110 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""Areas, and the fastest folding that fits a device.
+
+    python tests/test_device.py path/to/mlo [NAME ...]
+
+What fits is reckoned here, from the areas that `fold --pareto` and `show --json` print and the shares that src/device.c documents; what is
+fastest, from the cycles they print. How near the areas are to synthesis: `make synth SYNTH=estimate`."""
+import itertools
+import json
+import numpy as np
+import harness as t
+from cores import Body, ceil
+from test_search import Core, large, small
+
+SHARES = {"lut": 70, "ff": 50, "dsp": 80, "bram": 80}
+PLENTY = {k: 10 ** 8 for k in SHARES}
+
+
+def named(limits): return ",".join("%s=%d" % (k, n) for k, n in limits.items())
+def fits(area, limits): return all(np.ceil(area[k]) <= limits[k] * SHARES[k] // 100 for k in SHARES)
+def holds(area, k): return ceil(int(np.ceil(area[k])) * 100, SHARES[k])      # the smallest device in this that holds it
+
+
+def check_parts():
+    """Areas add up, depend on no folding but their own, and are the same in all that prints them."""
+    for core in small()[:10:3]:
+        lines, why = core.front("--frames-in-flight", 2), []
+        for line in lines[::max(len(lines) // 3, 1)]:
+            said = core.fold("--folding", t.write("line.json", json.dumps(line)))
+            if said["area"] != line["area"]: why.append("the front says %s, show %s" % (line["area"], said["area"]))
+            for k in SHARES:
+                parts = [a[k] for a in (said["area_streams"], said["area_shell"], *(x["area"] for x in said["kernels"]))]
+                if sum(parts) != said["area"][k]: why.append("%s: %s are not %s" % (k, parts, said["area"][k]))
+        t.case("%s: areas add up" % core.name, "; ".join(why))
+    one, two = core.fold("--pe", 1, "--simd", 1), core.fold("--pe", 4, "--simd", 8)
+    grows = all(b["area"][k] > a["area"][k] for a, b in zip(one["kernels"], two["kernels"]) if b["multipliers"] > 1 for k in ("lut", "ff", "dsp"))
+    t.case("more multipliers take more", "" if grows and two["area"]["dsp"] > one["area"]["dsp"] else "%s %s" % (one["kernels"], two["kernels"]))
+
+
+def check_front():
+    """The folding chosen fits; what the front has that is faster does not."""
+    for core, flags in [(c, ["--frames-in-flight", g]) for c, g in zip(small()[::3], (1, 2, 1, 2))] + [(large("deit-tiny"), ["--frames-in-flight", 2]), (large("minilm"), [])]:
+        lines, why, rng = core.front(*flags), [], np.random.default_rng(core.layers)
+        for n in range(6):
+            line, k = lines[rng.integers(len(lines))], list(SHARES)[n % 4]
+            limits = {**PLENTY, k: max(holds(line["area"], k) - (n > 3), 1)}
+            every = [x for x in lines if fits(x["area"], limits)]
+            if not every: continue
+            said = core.fold("--device", named(limits), *flags)
+            if not fits(said["area"], limits): why.append("%s: %s does not fit" % (limits, said["area"]))
+            if said["predicted_interval"] > every[0]["cycles"]: why.append("%s: %d cycles, %d fit" % (limits, said["predicted_interval"], every[0]["cycles"]))
+            some = core.front("--device", named(limits), *flags)
+            if some[0]["cycles"] != said["predicted_interval"] or not all(fits(x["area"], limits) for x in some) or any(x not in some for x in every): why.append("%s: the front that fits: %s" % (limits, some[0]))
+            if said["device"] != {"name": "given", **limits, "most_percent": SHARES}: why.append(str(said["device"]))
+        t.case("%s: the fastest of %d that fits" % (core.name, len(lines)), "; ".join(why))
+
+
+def check_brute_force():
+    """All foldings of a tiny core, one by one: of those with the fewest multipliers (then lanes, then skew) for their speed, the fastest that fits."""
+    body = Body(3, 4)
+    core = Core("tiny", body, body.add(body.mvu(body.requant(body.x), 4), body.x), 2)
+    grid, every = list(itertools.product(*(range(len(m["pe"])) for m in core.menus))), []
+    for picks in grid:
+        said = core.given(picks, "--frames-in-flight", 2)
+        price = [(m["multipliers"][i], 0 if m["multipliers"][i] else m["pe"][i], max(m["simd"][i], 4 * m["pe"][i]) if m["multipliers"][i] else 0) for m, i in zip(core.menus, picks)]
+        every.append((tuple(int(sum(x)) for x in zip(*price)), int(core.steady({k: v for k, v in core.total(picks).items()}, 2)), said["predicted_interval"], said["area"]))
+    front = [e for e in every if not any(o[1] <= e[1] and o[0] < e[0] for o in every)]
+    why = []
+    for line in front:
+        for k in SHARES:
+            limits = {**PLENTY, k: max(holds(line[3], k), 1)}
+            want = min(e[2] for e in front if fits(e[3], limits))
+            got = core.fold("--device", named(limits), "--frames-in-flight", 2)
+            if got["predicted_interval"] != want: why.append("%s: %d cycles, not %d" % (limits, got["predicted_interval"], want))
+    t.case("the best of %d foldings, one by one" % len(grid), "; ".join(why))
+
+
+def check_targets():
+    """With a target: the cheapest that meets it and fits; with frames to be chosen, as fast as with any number of them (but for what the ends of a run differ by)."""
+    core = large("deit-tiny")
+    lines = core.front("--device", "xczu9eg", "--frames-in-flight", 2)
+    target = lines[len(lines) // 2]["cycles"]
+    said = core.fold("--device", "xczu9eg", "--frames-in-flight", 2, "--target-cycles", target)
+    t.case("a target within a device", "" if said["predicted_interval"] <= target and said["multipliers"] == min(x["multipliers"] for x in lines if x["cycles"] <= target) else str(said["multipliers"]))
+    some = [core.fold("--device", "XCZU9EG-ffvb1156-2-e", "--frames-in-flight", g)["predicted_interval"] for g in (1, 2, 3)]
+    auto = core.fold("--device", "xczu9eg", "--frames-in-flight", "auto")
+    t.case("frames in flight are chosen for a device", "" if auto["predicted_interval"] <= 1.001 * min(some) and auto["device"]["lut"] == 274080 else "%s %s" % (some, auto["predicted_interval"]))
+    text = t.good("show", "--text", t.at("folded.json"))
+    text = text if isinstance(text, str) else text.decode()
+    share = "%.1f %%" % (100 * auto["area"]["dsp"] / 2520)
+    t.case("show says how full the device is", "" if any("xczu9eg" in x and share in x for x in text.splitlines()) else share)
+
+
+def check_refusals():
+    core = small()[4]
+    for name, status, words, *flags in (
+            ("a device that is not known", 2, ["there is no device xc9", "xczu3eg", "lut=N"], "--device", "xc9"), ("numbers without one of them", 2, ["all four"], "--device", "lut=5,ff=5,dsp=5"),
+            ("numbers that are none", 2, ["lut=70560"], "--device", "lut=a,ff=5,dsp=5,bram=5"), ("a number twice", 2, ["lut=70560"], "--device", "lut=5,lut=5,dsp=5,bram=5"),
+            ("caps", 2, ["--pe and --simd"], "--device", "xczu3eg", "--pe", 2), ("memory auto without bits", 2, ["--budget-bits"], "--device", "xczu3eg", "--memory", "auto"),
+            ("a small device", 1, ["too small", "LUTs", "70 % of the 1000 there are 700"], "--device", named({**PLENTY, "lut": 1000})),
+            ("few block RAMs", 1, ["too small", "block RAMs"], "--device", named({**PLENTY, "bram": 1})),
+            ("a target that no folding in it meets", 1, ["within the device", "the fastest folding takes"], "--device", named(PLENTY), "--target-cycles", 9)):
+        p = t.call("fold", core.path, *flags, text=True)
+        t.case("refused: " + name, "" if p.returncode == status and all(w in p.stderr for w in words) else "%d %s" % (p.returncode, p.stderr))
+    both = core.fold("--device", "xczu3eg", "--memory", "auto", "--budget-bits", 200000)
+    t.case("memory auto within bits and a device", "" if both["on_chip_bits"] <= 200000 and any(k["memory"] == "resident" for k in both["kernels"]) else str(both["on_chip_bits"]))
+
+
+if __name__ == "__main__": t.main(check_parts, check_front, check_brute_force, check_targets, check_refusals)
