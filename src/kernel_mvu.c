@@ -158,21 +158,24 @@ static void mlo_mvu_pack(const mlo_site *s, const mlo_unit *u, int k, int64_t wo
     else mlo_put_bits(bits, 0, u->out.bits, (uint64_t)mlo_get(in[5], word));
 }
 
-/* Two vectors of x, weights and channel words; PE dot products of SIMD, in pairs that share multipliers; PE accumulators and requantizers. */
+/* Two vectors of x, weights and channel words; PE dot products of SIMD, in pairs that share multipliers; PE accumulators, and a tray of as many sums,
+ * which the requantizers take in turns. */
 static void mlo_mvu_area(const mlo_site *s, const mlo_unit *u, int axi, int64_t banks, mlo_area *a) {
     const int64_t pe = u->pe, simd = u->simd, pairs = pe / 2, k = s->in[1].dims[0], folds = k / simd, groups = s->in[1].dims[1] / pe;
     const int64_t x = s->in_bits[0], w = mlo_site_weight_bits(s), acc = mlo_bits_for(mlo_mvu_acc(s)), sum = x + w + mlo_clog2(simd), total = mlo_least(x + w + mlo_clog2(k) + 1, acc);
     const int table = s->n_in > 5, shift = mlo_site_pow2(s), q = table ? mlo_index_bits(s) : s->out_bits, word = 38 + (shift ? 0 : 16);
-    mlo_area row = { total + acc, simd * (w + x + w) + total + word, 0, 0 };
+    const int64_t lanes = pe / u->turns;
+    mlo_area row = { total + (u->turns > 1 ? total : 0), simd * (w + x + w) + 2 * total, 0, 0 }, lane = { acc, total + word, 0, 0 };
     enum { CONTROL_LUTS = 60, CONTROL_FFS = 25 };
     mlo_area_vector(a, simd * x, folds);
     mlo_area_param(a, pe * simd * w, pe * simd * w, folds * groups, axi, banks);
-    mlo_area_param(a, 64 * pe, pe * word, groups, axi, banks);
+    mlo_area_param(a, 64 * lanes, lanes * word, groups * u->turns, axi, banks);
     mlo_area_tree4(&row, simd, x + w, 0);
-    mlo_area_requantize(&row, acc, 16, q, 1, shift);
+    mlo_area_requantize(&lane, acc, 16, q, 1, shift);
     mlo_area_times(a, pe, &row);
+    mlo_area_times(a, lanes, &lane);
     a->dsp += simd * (pairs * mlo_product_dsps(x + 2 * w, x) + pe % 2 * mlo_product_dsps(x, w));
-    a->ff += simd * x;
+    a->ff += simd * x + (pe - lanes) * q;
     if (pairs) { a->lut += pairs * (sum + simd); a->ff += simd * x; mlo_area_tree4(a, simd, x, 0); }     /* what low halves have too much: summed once */
     if (table) mlo_area_lookup(a, pe, q, s->out_bits, axi, banks);
     mlo_area_skid(a, pe * s->out_bits + 3);
