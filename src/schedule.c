@@ -416,7 +416,7 @@ static void mlo_fire_norm(mlo_schedule *s, int i, const mlo_meet *x, mlo_token *
 }
 
 /* A row of attention: the query is complete at `query`. */
-static mlo_scored mlo_fire_row(mlo_schedule *s, int i, const mlo_meet *x, int64_t query, int64_t constants, int64_t room, int64_t *busy) {
+static mlo_scored mlo_fire_row(mlo_schedule *s, int i, const mlo_meet *x, int64_t query, int64_t constants, int64_t room) {
     const mlo_unit *u = &s->c->element[i].unit;
     const mlo_scored none = { 0, 0, 0, 0, 0, 0 };
     int64_t r = s->rows[i]++, groups = u->rows.groups, work = groups * u->rows.steps, at;
@@ -440,21 +440,14 @@ static mlo_scored mlo_fire_row(mlo_schedule *s, int i, const mlo_meet *x, int64_
     now.accept = now.taken + u->rows.to_sum + u->rows.exps;
     if (r) now.accept = mlo_later(now.accept, mlo_later(before->accept + u->rows.divide, r > 1 ? MLO_ROW(r - 2)->mix : 0) + 1);
     now.mix = mlo_later(mlo_later(mlo_later(now.accept + u->rows.divide, before->mix), x->frame[1]), room) + work;
-    /* the multipliers of scores and of sums are one kernel's: where both work, it is busy once. If scores wait, then before their last step. */
-    int64_t both = 0;
-    for (int64_t k = r - 1; k >= 0 && k > r - MLO_ROWS_KEPT && MLO_ROW(k)->mix > now.begin; k--) {
-        const int64_t end = MLO_ROW(k)->mix, begin = end - work;
-        both += mlo_later(0, mlo_sooner(now.begin + work - 1, end) - mlo_later(now.begin, begin)) + (now.score > begin && now.score <= end);
-    }
     #undef MLO_ROW
-    *busy += 2 * work - both;
     *to = now;
     return now;
 }
 
 static void mlo_fire_rows(mlo_schedule *s, int i, const mlo_meet *x, mlo_token *t) {
     const mlo_unit *u = &s->c->element[i].unit;
-    int64_t steps = u->rows.steps, heads = u->rows.heads, beats = heads * steps, accepts = mlo_accepts(s, i), at, room, constants = 0, last, busy = 0;
+    int64_t steps = u->rows.steps, heads = u->rows.heads, beats = heads * steps, accepts = mlo_accepts(s, i), at, room, constants = 0, last;
     mlo_scored row = { 0, 0, 0, 0, 0, 0 };
     t->in[0] = mlo_later(x->arrives[0], accepts);
     for (int64_t h = 0; h < heads; h++) {
@@ -468,7 +461,7 @@ static void mlo_fire_rows(mlo_schedule *s, int i, const mlo_meet *x, mlo_token *
         }
         at = x->n * beats + (h + 1) * steps - 1 - u->rows.held;
         room = at >= 0 && at / beats < x->n ? mlo_beat_at(mlo_token_of(s, i, at / beats)->out, at % beats, beats) + 1 - (steps - 1) * u->rows.groups : 0;
-        row = mlo_fire_row(s, i, x, query, h ? 0 : constants, room, &busy);
+        row = mlo_fire_row(s, i, x, query, h ? 0 : constants, room);
         if (!h) t->out[0] = row.mix - (steps - 1) * u->rows.groups + u->rows.to_out;
     }
     t->in[1] = mlo_later(s->query[i], t->in[0] + beats - 1);
@@ -479,7 +472,7 @@ static void mlo_fire_rows(mlo_schedule *s, int i, const mlo_meet *x, mlo_token *
         int64_t next = x->n / s->c->tokens + 2;
         s->frame_freed[i][0][next & 3] = row.score + 1; s->frame_freed[i][1][next & 3] = row.mix + 1;
     }
-    mlo_spend(s, i, x, t, busy, last, constants ? x->ready[0] - s->query[i] : 0);
+    mlo_spend(s, i, x, t, heads * steps * u->rows.groups, last, constants ? x->ready[0] - s->query[i] : 0);
 }
 
 /* The loop's way in: the first iteration comes from outside, others from the feedback. 0: not known yet. */

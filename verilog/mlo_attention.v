@@ -110,7 +110,7 @@ module mlo_attention #(
     output wire                  m_axis_tvalid,
     input  wire                  m_axis_tready,
     output wire [2:0]            m_axis_tuser,
-    // [0] multipliers busy, [1] starved, [2] blocked
+    // [0] the multipliers of scores work (those of sums work as often, at other times), [1] starved, [2] blocked
     output wire [2:0]            stat
 );
 
@@ -265,7 +265,7 @@ mlo_attention_mix #(
 
 // ---- status ---------------------------------------------------------------------------
 reg  [2:0] stat_reg;
-wire       busy    = score_read || mix_read;
+wire       busy    = score_read;
 wire       blocked = m_axis_tvalid && !m_axis_tready;
 always @(posedge clk)
     stat_reg <= busy ? 3'b001 : blocked ? 3'b100 : 3'b010;
