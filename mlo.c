@@ -4544,6 +4544,7 @@ static const mlo_op *mlo_op_find(const struct mlo_op_index *x, const char *name)
 /* The op of a node, NULL when there is none. */
 static const mlo_op *mlo_op_of(mlo *m, const mlo_node *n) {
     if (!m->ops && mlo_ops_add(m, NULL, 0, 0)) return NULL;
+    if (n->op && strchr(n->op, '.')) return NULL;       /* "mlo.MVU" of no domain is not MVU of domain mlo */
     int standard = !n->domain || !*n->domain || mlo_eq(n->domain, "ai.onnx");
     const char *name = standard ? n->op : mlo_format(m, "%s.%s", n->domain, n->op);
     if (!name) return NULL;
@@ -11234,7 +11235,7 @@ static const char *mlo_no_room(const mlo_intermediate *i, int *has) {
     return NULL;
 }
 
-/* [{"name":"acc","lo":"-2148532032","hi":..,"bits":33,"verilog":33,"signed":true,"c":64,"onnx":64,"tight":true,"register":"row[0].acc"}, ..].
+/* [{"name":"acc","lo":"-2148532032","hi":..,"bits":33,"verilog":33,"signed":true,"c":64,"onnx":64,"tight":true,"register":"lane[0].acc"}, ..].
  * Bounds are strings, as they may exceed 2^53; `bits` are needed of the register, or of a signed number where there is none. */
 static void mlo_intermediates_json(mlo_text *t, const mlo_intermediates *l) {
     for (int k = 0; k < l->n; k++) {
@@ -11248,6 +11249,134 @@ static void mlo_intermediates_json(mlo_text *t, const mlo_intermediates *l) {
         mlo_puts(t, "}");
     }
     mlo_puts(t, l->n ? "]" : "[]");
+}
+
+/* ======== area.c ======== */
+/* area: what a circuit takes of an FPGA, put together from what circuits are made of: registers, adders, shifters, memories, products.
+ *
+ * in:  widths, depths, counts, as the Verilog modules have them.    out: mlo_area: LUTs, flip-flops, DSP blocks, block RAMs of 18 Kbit.
+ * A kernel says what it consists of (its `area`, next to its `unit`); estimate.c adds up kernels and what lies between them.
+ * For what: AMD UltraScale+ (LUTs of 6 inputs, a carry chain of a LUT a bit, DSP48E2 of 27 x 18 bits, RAMB36E2) as Yosys 0.70 maps it with
+ * `synth_xilinx -family xcup`, each kernel flattened: a LUT is any of LUT1 .. LUT6, INV and SRL, and a memory in LUTs is the LUTs it occupies.
+ * Placement packs two small LUTs into one and finds room for routing; Vivado optimises further. So an estimate is rather too large than too small.
+ * What is counted how: flip-flops are counted, register by register; LUTs by structure, with the coefficients named below; DSPs and memories as
+ * the mapper decides, by its own costs (mlo_area_memory). UltraRAM is never inferred.
+ * How far off: `make synth SYNTH=estimate` draws cores at random, synthesizes every kernel in them, and says so; see tests/synth.py.
+ * example: 4 x 4 multipliers of 8 bits take 8 DSPs, and 4 requantizers of 33 bits 8 more.
+ * cost: nothing to speak of: a search asks for hundreds of them.
+ */
+typedef struct { int64_t lut, ff, dsp, bram; } mlo_area;
+
+static void mlo_area_sum(mlo_area *a, const mlo_area *b) { a->lut += b->lut; a->ff += b->ff; a->dsp += b->dsp; a->bram += b->bram; }
+static void mlo_area_times(mlo_area *a, int64_t n, const mlo_area *b) { a->lut += n * b->lut; a->ff += n * b->ff; a->dsp += n * b->dsp; a->bram += n * b->bram; }
+
+static int64_t mlo_least(int64_t a, int64_t b) { return a < b ? a : b; }
+static int64_t mlo_most(int64_t a, int64_t b) { return a > b ? a : b; }
+static int64_t mlo_parts(int64_t n, int64_t of) { return (n + of - 1) / of; }
+static int64_t mlo_log2_up(int64_t n) { int64_t b = 0; while (((int64_t)1 << b) < n) b++; return b; }
+
+/* LUTs a bit of selecting one of n: 4 to 1 fit a LUT; beyond, what Yosys makes of a shift by a variable. */
+static int64_t mlo_mux_luts(int64_t n) { return n <= 1 ? 0 : n <= 4 ? 1 : n / 2; }
+
+/* Products of x and y bits: the mapper cuts operands that are wider than a DSP block's (26 and 17 bits unsigned, and the sign). */
+static int64_t mlo_product_dsps(int64_t x, int64_t y) {
+    int64_t wide = mlo_most(x, y), narrow = mlo_least(x, y);
+    return (wide <= 27 ? 1 : mlo_parts(wide - 1, 26)) * (narrow <= 18 ? 1 : mlo_parts(narrow - 1, 17));
+}
+
+/* A memory with one write and one registered read port, of words of `width` bits. Of LUTs (14 bits x 32 words or 7 x 64 in 8 LUTs) or of block RAMs
+ * (as wide as 72 bits x 512 words; `block` bits, with what parts that are written alone waste): what costs less; costs and the price of
+ * multiplexers are Yosys's. In LUTs, bits that nobody looks at vanish, but not before the choice; block RAMs have their output register inside. */
+static void mlo_area_words(mlo_area *a, int64_t width, int64_t used, int64_t block, int64_t words) {
+    enum { LUTS = 16, BRAM18 = 129, BRAM36 = 257 };                    /* costs: of 8 LUTs, of a block; below times 14, so that they are whole numbers */
+    int64_t best = INT64_MAX, luts = 0, brams = 0;
+    for (int64_t wide = 14, deep = 32; deep <= 64; wide /= 2, deep *= 2) {
+        int64_t rows = mlo_parts(words, deep), cost = rows * width * LUTS * 14 / wide + 7 * width * (rows - 1);
+        if (cost < best) { best = cost; luts = 8 * rows * mlo_parts(used, wide) + used * mlo_mux_luts(rows); }
+    }
+    for (int size = 1; size <= 2; size++) for (int64_t wide = 36 * size, deep = 512; wide >= 9; wide /= 2, deep *= 2) {
+        int64_t rows = mlo_parts(words, deep), blocks = rows * mlo_parts(block, wide), cost = 14 * blocks * (size == 1 ? BRAM18 : BRAM36) + 7 * width * (rows - 1);
+        if (cost < best) { best = cost; luts = used * mlo_mux_luts(rows); brams = size * blocks; }
+    }
+    a->lut += luts; a->bram += brams;
+    if (!brams) a->ff += used;
+}
+static void mlo_area_memory(mlo_area *a, int64_t width, int64_t words) { mlo_area_words(a, width, width, width, words); }
+
+/* mlo_skid: two words and the bits that say which of them count. */
+static void mlo_area_skid(mlo_area *a, int64_t width) { a->lut += width + 6; a->ff += 2 * width + 2; }
+
+/* mlo_fifo: level, read and write counters around a memory. */
+static void mlo_area_fifo(mlo_area *a, int64_t width, int64_t depth) {
+    int64_t bits = mlo_log2_up(depth);
+    if (depth == 1) { a->lut += 3; a->ff += width + 1; return; }
+    if (depth == 2) { mlo_area_skid(a, width); return; }
+    mlo_area_memory(a, width, depth);
+    a->lut += 3 * bits + 4; a->ff += 2 * bits + mlo_log2_up(depth + 1) + 1;
+}
+
+/* mlo_width: between different numbers of lanes: gathers, sends, and a skid. */
+static void mlo_area_width(mlo_area *a, int64_t bits, int64_t in, int64_t out) {
+    int64_t x = in, y = out;
+    while (y) { int64_t rest = x % y; x = y; y = rest; }
+    int64_t up = out / x, down = in / x;
+    mlo_area_skid(a, 3 + out * bits);
+    if (up > 1) { a->lut += 7; a->ff += (up - 1) * in * bits + mlo_log2_up(up); }
+    if (down > 1) { a->lut += (down - 1) * out * bits + 7; a->ff += (down - 1) * out * bits + 3 + mlo_log2_up(down); }
+}
+
+/* mlo_param: words of `width` bits of which `used` are looked at, `depth` in a bank; banks: those that are resident, 0 for two in turn. */
+static void mlo_area_param(mlo_area *a, int64_t width, int64_t used, int64_t depth, int64_t axi, int64_t banks) {
+    int64_t padded = mlo_most((int64_t)1 << mlo_log2_up(width), 8), beats = padded <= axi ? 1 : mlo_parts(width, axi), words = padded <= axi ? axi / padded : 1;
+    int64_t rows = mlo_parts(depth, words), kept = mlo_least(depth, words), row = mlo_log2_up(rows), all = rows * (banks ? banks : 2), address = mlo_log2_up(all);
+    mlo_area_words(a, kept * width, kept * used, beats > 1 ? beats * 9 * mlo_parts(axi, 9) : kept * width, all);
+    a->lut += 9 + row + (beats > 1 ? beats + 1 : 0) + used * mlo_mux_luts(kept);
+    a->ff += 5 + row + mlo_log2_up(beats) + mlo_log2_up(kept);
+    if (banks) { a->lut += 2 * address + mlo_log2_up(banks + 1); a->ff += 2 * address + 2 * mlo_log2_up(banks + 1) - 3; }
+}
+
+/* mlo_vector: two vectors of `depth` words, and who is where. */
+static void mlo_area_vector(mlo_area *a, int64_t width, int64_t depth) {
+    mlo_area_memory(a, width, 2 * depth);
+    a->lut += 10 + mlo_log2_up(depth); a->ff += 10 + mlo_log2_up(depth);
+}
+
+/* mlo_requantize, one lane. deep: two registers behind the multiplier; shift: no multiplier. */
+static void mlo_area_requantize(mlo_area *a, int64_t acc, int64_t mult, int64_t y, int deep, int shift) {
+    int64_t product = acc + mult, window = 8 * mlo_parts(y + 8, 8), halves = deep && (acc > 27 || mult > 18), other = acc > 27 ? mult : acc;
+    int64_t looked = shift ? acc + 2 : product;
+    a->lut += 11 * looked / 10 + 4 * window + y - 10;                   /* which bytes are signs; shifts by bytes and by bits; rounding, clipping */
+    a->ff += acc + 12 + window + 5 + y + 3 + y + 6;
+    if (shift) { a->ff += acc + (deep ? acc + 6 : 0); return; }
+    if (halves) a->lut += product - 17;                                 /* the halves of the product, added */
+    a->ff += mult + product + (halves ? other + 1 : 0) + (deep ? product + 6 : 0);
+    a->dsp += halves ? mlo_product_dsps(18, other) + mlo_product_dsps(product - other - 17, other) : mlo_product_dsps(acc, mult);
+}
+
+/* mlo_lookup: a copy of the table for each lane. */
+static void mlo_area_lookup(mlo_area *a, int64_t lanes, int64_t index, int64_t bits, int64_t axi, int64_t banks) {
+    mlo_area table = { 0, 0, 0, 0 };
+    mlo_area_param(&table, bits, bits, (int64_t)1 << index, axi, banks);
+    mlo_area_times(a, lanes, &table);
+    a->lut += 6; a->ff += 4;
+}
+
+/* A tree of registered adders of up to four numbers (mlo_dots), carries along with them or not: from `bits` of each of n numbers on. */
+static void mlo_area_tree4(mlo_area *a, int64_t n, int64_t bits, int carries) {
+    for (; n > 1; bits += 2) {
+        int64_t nodes = mlo_parts(n, 4);
+        a->lut += (n - nodes) * (bits + 1 + carries) ;
+        a->ff += nodes * (bits + 2 + carries);
+        n = nodes;
+    }
+}
+
+/* A tree of registered adders of two numbers (mlo_dot, mlo_addtree). */
+static void mlo_area_tree2(mlo_area *a, int64_t n, int64_t bits) {
+    for (; n > 1; bits++) {
+        a->lut += n / 2 * (bits + 1); a->ff += mlo_parts(n, 2) * (bits + 1);
+        n = mlo_parts(n, 2);
+    }
 }
 
 /* ======== kernel.c ======== */
@@ -11291,6 +11420,7 @@ typedef struct {
     const char *idle;       /* a parameter port of the module that this node does not use, NULL for none */
     int whole_frame;        /* 1: the first output token needs the whole input frame (attention) */
     mlo_flow flow;
+    int64_t turns;          /* MLO_FLOW_MATRIX: cycles in which the requantizers take a group of sums */
     /* MLO_FLOW_ROWS: rows per token; words and beats of a row; cycles of an exponential's word and of a division; capacities of queues: words of
      * scores and of exponentials, rows between, beats out; cycles from the last score to the maximum, from the last exponential to its sum, to the output */
     struct { int64_t heads, groups, steps, exps, divide, queue, ring, waiting, held, to_max, to_sum, to_out; } rows;
@@ -11314,6 +11444,8 @@ typedef struct {
     int (*unit)(const mlo_site *s, int64_t pe, int64_t simd, mlo_unit *u);
     /* The numbers inside that could grow too large, and the bits there are for them at this folding. */
     void (*intermediates)(const mlo_site *s, const mlo_unit *u, mlo_intermediates *l);
+    /* What it takes of an FPGA, at this folding. banks: those of its parameter memories that are resident; 0: two in turn. */
+    void (*area)(const mlo_site *s, const mlo_unit *u, int axi, int64_t banks, mlo_area *a);
     /* Do one iteration's parameters keep what metadata promise of them: powers of two, weights of fewer bits? NULL: nothing is promised. */
     int (*promises)(const mlo_site *s, const mlo_array *const *in);
     /* Writes word `word` of memory `k` into `bits` (zeroed, little-endian), from the node's evaluated inputs of one iteration. */
@@ -11554,10 +11686,10 @@ static int mlo_requant_unit(const mlo_site *s, int64_t pe, int64_t simd, mlo_uni
     return 0;
 }
 /* Word `word` of the channel words of PE lanes: bias, multiplier, shift, from inputs `at` and the next two. */
-static void mlo_pack_channels(const mlo_site *s, const mlo_unit *u, int64_t word, const mlo_array *const *in, size_t at, unsigned char *bits) {
-    for (int64_t p = 0; p < u->pe; p++) {
-        mlo_put_bits(bits, 64 * p, 32, (uint64_t)mlo_get(in[at], word * u->pe + p));
-        int64_t mult = mlo_get(in[at + 1], word * u->pe + p), shift = mlo_get(in[at + 2], word * u->pe + p);
+static void mlo_pack_channels(const mlo_site *s, int64_t lanes, int64_t word, const mlo_array *const *in, size_t at, unsigned char *bits) {
+    for (int64_t p = 0; p < lanes; p++) {
+        mlo_put_bits(bits, 64 * p, 32, (uint64_t)mlo_get(in[at], word * lanes + p));
+        int64_t mult = mlo_get(in[at + 1], word * lanes + p), shift = mlo_get(in[at + 2], word * lanes + p);
         if (mlo_site_pow2(s)) { shift += 14 - mlo_log2(mult); mult = 1 << 14; }
         mlo_put_bits(bits, 64 * p + 32, 16, (uint64_t)mult);
         mlo_put_bits(bits, 64 * p + 48, 6, (uint64_t)shift);
@@ -11573,8 +11705,21 @@ static void mlo_requant_intermediates(const mlo_site *s, const mlo_unit *u, mlo_
 }
 
 static void mlo_requant_pack(const mlo_site *s, const mlo_unit *u, int k, int64_t word, const mlo_array *const *in, unsigned char *bits) {
-    if (k == 0) mlo_pack_channels(s, u, word, in, 1, bits);
+    if (k == 0) mlo_pack_channels(s, u->pe, word, in, 1, bits);
     else mlo_put_bits(bits, 0, u->out.bits, (uint64_t)mlo_get(in[4], word));
+}
+
+/* Lanes: operands, the sum, the requantizer; before them a register for a beat that waits, behind them the table and a skid. */
+static void mlo_requant_area(const mlo_site *s, const mlo_unit *u, int axi, int64_t banks, mlo_area *a) {
+    const int64_t pe = u->pe, x = s->in_bits[0], beats = mlo_last_dim(&s->out) / pe; const int table = s->n_in > 4, shift = mlo_site_pow2(s), q = table ? mlo_index_bits(s) : s->out_bits;
+    mlo_area lane = { x + 1, 3 * x + 6 + (shift ? 0 : 16), 0, 0 };
+    enum { CONTROL_LUTS = 30, CONTROL_FFS = 6 };
+    mlo_area_requantize(&lane, x + 1, 16, q, 0, shift);
+    mlo_area_times(a, pe, &lane);
+    mlo_area_param(a, 64 * pe, pe * (x + 6 + (shift ? 0 : 16)), beats, axi, banks);
+    if (table) mlo_area_lookup(a, pe, q, s->out_bits, axi, banks);
+    mlo_area_skid(a, pe * s->out_bits + 3);
+    a->lut += CONTROL_LUTS; a->ff += pe * x + CONTROL_FFS + 2 * mlo_log2_up(beats);
 }
 
 /* ======== kernel_add.c ======== */
@@ -11648,6 +11793,18 @@ static void mlo_add_pack(const mlo_site *s, const mlo_unit *u, int k, int64_t wo
         mlo_put_bits(bits, 16 * i, 16, (uint64_t)(mlo_site_pow2(s) ? mlo_log2(mult) : mult));
     }
     mlo_put_bits(bits, 32, 6, (uint64_t)mlo_get(in[2], 2));
+}
+
+/* Two products, their sum, a shifter by any number of places, rounding; skids before and behind. */
+static void mlo_add_area(const mlo_site *s, const mlo_unit *u, int axi, int64_t banks, mlo_area *a) {
+    const int64_t pe = u->pe, abits = s->in_bits[0], bbits = s->in_bits[1], y = s->out_bits, pa = abits + 16, pb = bbits + 16, sum = mlo_most(pa, pb) + 1; const int shift = mlo_site_pow2(s);
+    enum { CONTROL_LUTS = 30, CONTROL_FFS = 25 };
+    mlo_area lane = { sum + 7 * sum / 2 + sum / 5 + 2 * y, abits + bbits + pa + pb + 2 * sum + y, 0, 0 };
+    if (shift) lane.lut += 2 * (pa + pb); else lane.dsp = mlo_product_dsps(abits, 16) + mlo_product_dsps(bbits, 16);
+    mlo_area_times(a, pe, &lane);
+    mlo_area_param(a, 64, shift ? 14 : 38, 1, axi, banks);
+    mlo_area_skid(a, pe * abits + 3); mlo_area_skid(a, pe * bbits); mlo_area_skid(a, pe * y + 3);
+    a->lut += CONTROL_LUTS; a->ff += CONTROL_FFS + mlo_log2_up(mlo_last_dim(&s->out) / pe);
 }
 
 /* ======== kernel_mvu.c ======== */
@@ -11761,26 +11918,34 @@ static void mlo_mvu_intermediates(const mlo_site *s, const mlo_unit *u, mlo_inte
     mlo_note(l, products);
     mlo_note_hardware(l, "SIMD products", mlo_sum_of_many(u->simd, product), 1, pbits + mlo_clog2(u->simd), 1, "row[0].sum");
     mlo_note_golden(l, "K products", sum, 1, MLO_IN_INT64, MLO_IN_DOUBLE);
-    mlo_note_all(l, "acc", acc, 1, abits, 1, "row[0].acc");
-    mlo_note_requantize(l, mlo_product_of(acc, mlo_multipliers), abits + 16, "row[0].u_requantize.prod2", s->n_in > 5 ? mlo_index_bits(s) : s->out_bits);
+    mlo_note_all(l, "acc", acc, 1, abits, 1, "lane[0].acc");
+    mlo_note_requantize(l, mlo_product_of(acc, mlo_multipliers), abits + 16, "lane[0].u_requantize.prod2", s->n_in > 5 ? mlo_index_bits(s) : s->out_bits);
+}
+
+/* A group of PE sums is done every K/SIMD cycles: that many turns the requantizers may take. The largest divisor of PE not above it. */
+static int64_t mlo_mvu_turns(int64_t pe, int64_t cycles) {
+    int64_t turns = pe < cycles ? pe : cycles;
+    while (pe % turns) turns--;
+    return turns;
 }
 
 static int mlo_mvu_unit(const mlo_site *s, int64_t pe, int64_t simd, mlo_unit *u) {
     int64_t k = s->in[1].dims[0], n = s->in[1].dims[1];
+    int64_t turns = mlo_mvu_turns(pe, k / simd), lanes = pe / turns;
     int table = s->n_in > 5, wbits = mlo_site_weight_bits(s), xbits = s->in_bits[0], ybits = s->out_bits, index = mlo_index_bits(s);
     u->module = "mlo_mvu";
     u->in[u->n_in++] = mlo_port_make("s_axis", 0, simd, xbits, k);
     u->out = mlo_port_make("m_axis", 0, pe, ybits, n);
     mlo_unit_memory(u, "s_axis_w", pe * simd * wbits, n / pe * (k / simd));
-    mlo_unit_memory(u, "s_axis_c", pe * 64, n / pe);
+    mlo_unit_memory(u, "s_axis_c", lanes * 64, n / lanes);
     if (table) mlo_unit_memory(u, "s_axis_t", ybits, (int64_t)1 << index); else u->idle = "s_axis_t";
     mlo_unit_param(u, "K", k); mlo_unit_param(u, "N", n); mlo_unit_param(u, "PE", pe); mlo_unit_param(u, "SIMD", simd);
     mlo_unit_param(u, "XBITS", xbits); mlo_unit_param(u, "WBITS", wbits); mlo_unit_param(u, "ABITS", mlo_bits_for(mlo_mvu_acc(s))); mlo_unit_param(u, "YBITS", ybits);
     mlo_unit_param(u, "TABLE", table);
     if (table) mlo_unit_param(u, "TBITS", index);
     mlo_unit_shift(s, u);
-    u->interval = k / simd * (n / pe); u->latency = (mlo_clog2(simd) + 1) / 2 + 11 + table;
-    u->multipliers = pe * simd; u->other = mlo_site_pow2(s) ? 0 : pe; u->macs = k * n; u->flow = MLO_FLOW_MATRIX;
+    u->interval = k / simd * (n / pe); u->latency = (mlo_clog2(simd) + 1) / 2 + 12 + turns + table;
+    u->multipliers = pe * simd; u->other = mlo_site_pow2(s) ? 0 : lanes; u->macs = k * n; u->flow = MLO_FLOW_MATRIX; u->turns = turns;
     return 0;
 }
 
@@ -11799,8 +11964,32 @@ static void mlo_mvu_pack(const mlo_site *s, const mlo_unit *u, int k, int64_t wo
         int64_t nf = word / folds, kf = word % folds;
         for (int64_t p = 0; p < pe; p++) for (int64_t i = 0; i < simd; i++)
             mlo_put_bits(bits, (p * simd + i) * wbits, wbits, (uint64_t)mlo_get(in[1], (kf * simd + i) * n + nf * pe + p));
-    } else if (k == 1) mlo_pack_channels(s, u, word, in, 2, bits);
+    } else if (k == 1) mlo_pack_channels(s, u->memory[1].width / 64, word, in, 2, bits);
     else mlo_put_bits(bits, 0, u->out.bits, (uint64_t)mlo_get(in[5], word));
+}
+
+/* Two vectors of x, weights and channel words; PE dot products of SIMD, in pairs that share multipliers; PE accumulators, and a tray of as many sums,
+ * which the requantizers take in turns. */
+static void mlo_mvu_area(const mlo_site *s, const mlo_unit *u, int axi, int64_t banks, mlo_area *a) {
+    const int64_t pe = u->pe, simd = u->simd, pairs = pe / 2, k = s->in[1].dims[0], folds = k / simd, groups = s->in[1].dims[1] / pe;
+    const int64_t x = s->in_bits[0], w = mlo_site_weight_bits(s), acc = mlo_bits_for(mlo_mvu_acc(s)), sum = x + w + mlo_clog2(simd), total = mlo_least(x + w + mlo_clog2(k) + 1, acc);
+    const int table = s->n_in > 5, shift = mlo_site_pow2(s), q = table ? mlo_index_bits(s) : s->out_bits, word = 38 + (shift ? 0 : 16);
+    const int64_t lanes = pe / u->turns;
+    mlo_area row = { total + (u->turns > 1 ? total : 0), simd * (w + x + w) + 2 * total, 0, 0 }, lane = { acc, total + word, 0, 0 };
+    enum { CONTROL_LUTS = 60, CONTROL_FFS = 25 };
+    mlo_area_vector(a, simd * x, folds);
+    mlo_area_param(a, pe * simd * w, pe * simd * w, folds * groups, axi, banks);
+    mlo_area_param(a, 64 * lanes, lanes * word, groups * u->turns, axi, banks);
+    mlo_area_tree4(&row, simd, x + w, 0);
+    mlo_area_requantize(&lane, acc, 16, q, 1, shift);
+    mlo_area_times(a, pe, &row);
+    mlo_area_times(a, lanes, &lane);
+    a->dsp += simd * (pairs * mlo_product_dsps(x + 2 * w, x) + pe % 2 * mlo_product_dsps(x, w));
+    a->ff += simd * x + (pe - lanes) * q;
+    if (pairs) { a->lut += pairs * (sum + simd); a->ff += simd * x; mlo_area_tree4(a, simd, x, 0); }     /* what low halves have too much: summed once */
+    if (table) mlo_area_lookup(a, pe, q, s->out_bits, axi, banks);
+    mlo_area_skid(a, pe * s->out_bits + 3);
+    a->lut += CONTROL_LUTS; a->ff += CONTROL_FFS + mlo_clog2(folds) + 2 * mlo_clog2(groups) + mlo_clog2(folds * groups);
 }
 
 /* ======== kernel_attention.c ======== */
@@ -12235,6 +12424,68 @@ static void mlo_attention_pack(const mlo_site *s, const mlo_unit *u, int k, int6
     for (int i = 0; i < n; i++) mlo_put_bits(bits, at[i], width[i], (uint64_t)mlo_get(in[4], i));
 }
 
+/* A frame of keys or values twice (mlo_attention_kv): groups of PE tokens, and which lanes of the last one count. */
+static void mlo_attention_frames_area(int64_t pe, int64_t width, int64_t words, int64_t groups, mlo_area *a) {
+    mlo_area_memory(a, pe * width, words);
+    a->lut += 3 * pe + 4 * mlo_log2_up(words) + 15; a->ff += 3 * pe + 3 * mlo_log2_up(words) + 3 * mlo_log2_up(groups) + 12;
+}
+
+/* 2^x of a score's distance to the maximum, a lane: mlo_exp2, mlo_exp2_fine. */
+static void mlo_attention_exp_area(int64_t bits, int fine, mlo_area *a) {
+    enum { LUTS = 100, FFS = 60, FINE_LUTS = 130, FINE_FFS = 150, SHIFTER = 2 };
+    a->lut += bits + SHIFTER * (bits + 15) + (fine ? FINE_LUTS : LUTS);
+    a->ff += 2 * bits + 31 + (fine ? FINE_FFS : FFS);
+    a->dsp += mlo_product_dsps(bits, 17) + fine;
+}
+
+/* Three stages: scores and their maximum; exponentials, their sum and a division; the weighted sum. */
+static void mlo_attention_area(const mlo_site *s, const mlo_unit *u, int axi, int64_t banks, mlo_area *a) {
+    const int64_t pe = u->pe, simd = u->simd, x = s->in_bits[0], y = s->out_bits, heads = u->rows.heads, groups = u->rows.groups, steps = u->rows.steps, lt = mlo_clog2(s->tokens);
+    const int probs = mlo_attention_probs(s->node), rounded = mlo_attention_rounded(s->node);
+    const int64_t d = simd * steps, score = 2 * x + mlo_most(mlo_clog2(d), 1), e = probs ? 18 : 8, sum = e + lt, r = 17 + lt, constants = 44 + 30 * probs + 32 * rounded, on = 22 + 30 * probs;
+    const int64_t lanes = mlo_parts(pe, steps), places = mlo_parts(pe, lanes) * lanes, words = 2 * groups * heads * steps, acc = x + 9 + lt, mult = (probs ? 16 : r) + 1;
+    enum { CONTROL_LUTS = 60, CONTROL_FFS = 25 };
+    mlo_area key = { score, simd * 3 * x + score, 0, 0 }, value = { 0, 0, 0, 0 }, lane = { 0, 0, 0, 0 }, weight = { 0, 0, 0, 0 };
+    /* memories */
+    mlo_area_vector(a, simd * x, steps);
+    mlo_attention_frames_area(pe, simd * x + 1, words, groups, a);
+    mlo_attention_frames_area(pe, simd * x, words, groups, a);
+    mlo_area_param(a, probs ? 128 : 64, constants, 1, axi, banks);
+    /* scores: a dot product for each key, the sum over the steps, the largest */
+    mlo_area_tree2(&key, simd, 2 * x);
+    key.dsp = simd * mlo_product_dsps(x, x);
+    key.lut += 3 * score / 2 + 2;
+    mlo_area_times(a, pe, &key);
+    a->ff += simd * x + 2 * score + pe * 2; a->lut += score;
+    mlo_area_fifo(a, pe * (score + 1) + 1, u->rows.queue);
+    mlo_area_fifo(a, constants + 3, 4); mlo_area_fifo(a, score, 4);
+    /* exponentials: scores move down lane by lane, weights move up */
+    a->lut += places * (score + 1); a->ff += places * (score + 1) + places * e + score + 22;
+    if (rounded) { mlo_area_requantize(&lane, score, 19, 9, 1, 0); lane.lut += 18; lane.ff += 24; mlo_area_sum(a, &lane); }
+    mlo_attention_exp_area(rounded ? 9 : score, probs, &lane);
+    lane.lut += sum;
+    mlo_area_times(a, lanes, &lane);
+    a->lut += sum; a->ff += sum;
+    mlo_area_fifo(a, on + 3, probs ? 8 : 4); mlo_area_fifo(a, sum, probs ? 8 : 4);
+    a->lut += 4 * sum + r; a->ff += 2 * sum + 2 * r + 2 * (9 + 30 * probs) + 8;          /* mlo_divide, two bits a cycle */
+    /* the weighted sum: a dot product of PE for each channel */
+    mlo_area_memory(a, pe * e, u->rows.ring);
+    a->lut += 6 * mlo_log2_up(u->rows.ring); a->ff += 4 * mlo_log2_up(u->rows.ring);
+    if (probs) {
+        mlo_area_requantize(&weight, e + 1, r + 1, 9, 1, 0);
+        weight.lut += 12 + simd * x; weight.ff += 8 + simd * x;
+        mlo_area_times(a, pe, &weight);
+    }
+    value.lut = acc; value.ff = pe * (x + x + 9) + acc;
+    mlo_area_tree2(&value, pe, x + 9);
+    value.dsp = pe * mlo_product_dsps(x, 9);
+    mlo_area_requantize(&value, acc, mult, y, 1, 0);
+    mlo_area_times(a, simd, &value);
+    a->ff += 8 * pe;
+    mlo_area_fifo(a, simd * y + 3, u->rows.held);
+    a->lut += CONTROL_LUTS; a->ff += CONTROL_FFS + 2 * mult;
+}
+
 /* ======== kernel_layernorm.c ======== */
 /* layernorm: LayerNormalization over the channels of a token, in integers. With center = 0: RMSNormalization.
  * inputs: x [.., C] int16, g [C] int32 (fits int16), b [C] int32, p = [EPS (int64), SH].
@@ -12406,6 +12657,26 @@ static void mlo_layernorm_pack(const mlo_site *s, const mlo_unit *u, int k, int6
     }
 }
 
+/* Sums of x and of squares; C^2 times the variance, its root and the reciprocal, bit by bit; lanes with two products and two shifters. */
+static void mlo_layernorm_area(const mlo_site *s, const mlo_unit *u, int axi, int64_t banks, mlo_area *a) {
+    const int64_t pe = u->pe, c = mlo_last_dim(&s->out), beats = c / pe, x = s->in_bits[0], y = s->out_bits, lc = mlo_clog2(c), center = mlo_int(s->node, "center", 1);
+    const int64_t s1 = x + lc, s2 = 2 * x + lc, cr = mlo_clog2(c + 1) + 17, ur = mlo_most(s1, 16) + 18, n = 16 + (lc + 1) / 2, t = mlo_most(n + 16, 33) + 1;
+    enum { MULTIPLIER = 18, SHIFTER = 4, CONTROL_LUTS = 435, CENTER_LUTS = 120, CONTROL_FFS = 205, CENTER_FFS = 125 };   /* CONTROL: root, reciprocal, six products of 16 bits, stages */
+    const int cr_parts = cr > MULTIPLIER ? 2 : 1, n_parts = n > MULTIPLIER ? 2 : 1;
+    mlo_area lane = { 0, 0, 1 + cr_parts + n_parts, 0 };
+    lane.lut = cr_parts * ur + n_parts * t + SHIFTER * (n + t) + t / 5 + 3 * y;
+    lane.ff = 4 * x + x + (cr_parts > 1 ? cr + 1 + 2 * x : cr + x) + ur + n + 80 + (n_parts > 1 ? n + 33 : n + 16) + 2 * t + y;
+    mlo_area_times(a, pe, &lane);
+    mlo_area_tree2(a, pe, x); mlo_area_tree2(a, pe, 2 * x);
+    mlo_area_fifo(a, pe * x, beats < 42 ? 3 * beats : beats + 84);
+    mlo_area_param(a, 64 * pe, 48 * pe, beats, axi, banks);
+    mlo_area_param(a, 64, 54, 1, axi, banks);
+    mlo_area_skid(a, pe * y + 3);
+    a->lut += center * (s1 + 31 + ur + CENTER_LUTS) + s2 + cr + ur + CONTROL_LUTS;
+    a->ff += center * (4 * s1 + 31 + ur + CENTER_FFS) + 2 * s2 + 48 + 3 * (center ? ur : 33) + 3 * cr + CONTROL_FFS;
+    a->dsp += 1;
+}
+
 /* ======== kernel_edge.c ======== */
 /* edge: where floats become the core's integers and back. These two run on the host (pre.onnx, post.onnx); they have no hardware.
  *
@@ -12460,17 +12731,17 @@ static int mlo_dequantize_shape(mlo_shapes *s) {
 /* ======== kernels.c ======== */
 /* kernels: the table. One line a kernel, with a table right behind without; everything else about it is in its own file. */
 static const mlo_kernel mlo_kernels[] = {
-    { { "mlo.MVU",        mlo_mvu_shape,         mlo_mvu_run, 5 },        mlo_mvu_function,        mlo_mvu_limits,       "output channels", "input channels", mlo_mvu_legal,       mlo_mvu_unit,       mlo_mvu_intermediates,       mlo_mvu_promises,     mlo_mvu_pack },
-    { { "mlo.MVUTable",   mlo_mvu_shape,         mlo_mvu_run, 6 },        mlo_mvu_table_function,  mlo_mvu_limits,       "output channels", "input channels", mlo_mvu_legal,       mlo_mvu_unit,       mlo_mvu_intermediates,       mlo_mvu_promises,     mlo_mvu_pack },
-    { { "mlo.Attention",  mlo_kernel_same_shape, mlo_attention_run, 5 },  mlo_attention_function,  mlo_attention_limits, "keys",            "head channels",  mlo_attention_legal, mlo_attention_unit, mlo_attention_intermediates, NULL,                 mlo_attention_pack },
-    { { "mlo.AttentionProbs", mlo_kernel_same_shape, mlo_attention_run, 5 }, mlo_attention_probs_function, mlo_attention_probs_limits, "keys", "head channels", mlo_attention_legal, mlo_attention_unit, mlo_attention_intermediates, NULL,                 mlo_attention_pack },
-    { { "mlo.AttentionRounded", mlo_kernel_same_shape, mlo_attention_run, 5 }, mlo_attention_rounded_function, mlo_attention_rounded_limits, "keys", "head channels", mlo_attention_legal, mlo_attention_unit, mlo_attention_intermediates, NULL,                 mlo_attention_pack },
-    { { "mlo.LayerNorm",  mlo_kernel_same_shape, mlo_layernorm_run, 4 },  mlo_layernorm_function,  mlo_layernorm_limits, "channels",        NULL,             mlo_lanes_legal,     mlo_layernorm_unit, mlo_layernorm_intermediates, NULL,                 mlo_layernorm_pack },
-    { { "mlo.Add",        mlo_kernel_same_shape, mlo_add_run, 3 },        mlo_add_function,        mlo_add_limits,       "channels",        NULL,             mlo_lanes_legal,     mlo_add_unit,       mlo_add_intermediates,       mlo_add_promises,     mlo_add_pack },
-    { { "mlo.Requant",    mlo_kernel_same_shape, mlo_requant_run, 4 },    mlo_requant_function,    mlo_requant_limits,   "channels",        NULL,             mlo_lanes_legal,     mlo_requant_unit,   mlo_requant_intermediates,   mlo_requant_promises, mlo_requant_pack },
-    { { "mlo.RequantTable", mlo_kernel_same_shape, mlo_requant_run, 5 },  mlo_requant_table_function, mlo_requant_limits, "channels",     NULL,             mlo_lanes_legal,     mlo_requant_unit,   mlo_requant_intermediates,   mlo_requant_promises, mlo_requant_pack },
-    { { "mlo.Quantize",   mlo_kernel_same_shape, mlo_quantize_run, 2 },   mlo_quantize_function,   NULL,                 NULL,              NULL,             NULL,                NULL,               NULL,                        NULL,                 NULL },
-    { { "mlo.Dequantize", mlo_dequantize_shape,  mlo_dequantize_run, 2 }, mlo_dequantize_function, NULL,                 NULL,              NULL,             NULL,                NULL,               NULL,                        NULL,                 NULL },
+    { { "mlo.MVU",        mlo_mvu_shape,         mlo_mvu_run, 5 },        mlo_mvu_function,        mlo_mvu_limits,       "output channels", "input channels", mlo_mvu_legal,       mlo_mvu_unit,       mlo_mvu_intermediates,       mlo_mvu_area,       mlo_mvu_promises,     mlo_mvu_pack },
+    { { "mlo.MVUTable",   mlo_mvu_shape,         mlo_mvu_run, 6 },        mlo_mvu_table_function,  mlo_mvu_limits,       "output channels", "input channels", mlo_mvu_legal,       mlo_mvu_unit,       mlo_mvu_intermediates,       mlo_mvu_area,       mlo_mvu_promises,     mlo_mvu_pack },
+    { { "mlo.Attention",  mlo_kernel_same_shape, mlo_attention_run, 5 },  mlo_attention_function,  mlo_attention_limits, "keys",            "head channels",  mlo_attention_legal, mlo_attention_unit, mlo_attention_intermediates, mlo_attention_area, NULL,                 mlo_attention_pack },
+    { { "mlo.AttentionProbs", mlo_kernel_same_shape, mlo_attention_run, 5 }, mlo_attention_probs_function, mlo_attention_probs_limits, "keys", "head channels", mlo_attention_legal, mlo_attention_unit, mlo_attention_intermediates, mlo_attention_area, NULL,                 mlo_attention_pack },
+    { { "mlo.AttentionRounded", mlo_kernel_same_shape, mlo_attention_run, 5 }, mlo_attention_rounded_function, mlo_attention_rounded_limits, "keys", "head channels", mlo_attention_legal, mlo_attention_unit, mlo_attention_intermediates, mlo_attention_area, NULL,                 mlo_attention_pack },
+    { { "mlo.LayerNorm",  mlo_kernel_same_shape, mlo_layernorm_run, 4 },  mlo_layernorm_function,  mlo_layernorm_limits, "channels",        NULL,             mlo_lanes_legal,     mlo_layernorm_unit, mlo_layernorm_intermediates, mlo_layernorm_area, NULL,                 mlo_layernorm_pack },
+    { { "mlo.Add",        mlo_kernel_same_shape, mlo_add_run, 3 },        mlo_add_function,        mlo_add_limits,       "channels",        NULL,             mlo_lanes_legal,     mlo_add_unit,       mlo_add_intermediates,       mlo_add_area,       mlo_add_promises,     mlo_add_pack },
+    { { "mlo.Requant",    mlo_kernel_same_shape, mlo_requant_run, 4 },    mlo_requant_function,    mlo_requant_limits,   "channels",        NULL,             mlo_lanes_legal,     mlo_requant_unit,   mlo_requant_intermediates,   mlo_requant_area,   mlo_requant_promises, mlo_requant_pack },
+    { { "mlo.RequantTable", mlo_kernel_same_shape, mlo_requant_run, 5 },  mlo_requant_table_function, mlo_requant_limits, "channels",     NULL,             mlo_lanes_legal,     mlo_requant_unit,   mlo_requant_intermediates,   mlo_requant_area,   mlo_requant_promises, mlo_requant_pack },
+    { { "mlo.Quantize",   mlo_kernel_same_shape, mlo_quantize_run, 2 },   mlo_quantize_function,   NULL,                 NULL,              NULL,             NULL,                NULL,               NULL,                        NULL,               NULL,                 NULL },
+    { { "mlo.Dequantize", mlo_dequantize_shape,  mlo_dequantize_run, 2 }, mlo_dequantize_function, NULL,                 NULL,              NULL,             NULL,                NULL,               NULL,                        NULL,               NULL,                 NULL },
 };
 enum { MLO_N_KERNELS = sizeof mlo_kernels / sizeof *mlo_kernels };
 
@@ -16279,6 +16550,42 @@ static void mlo_core_fifos(mlo_hw *c) {
     }
 }
 
+/* How many elements that need a whole frame are on the way to each element's output. */
+static void mlo_core_waits(const mlo_hw *c, int waits[MLO_CORE_MOST]) {
+    for (int i = 0; i < c->n_element; i++) {
+        waits[i] = 0;
+        for (int k = 0; k < c->n_edge; k++) if (c->edge[k].to == i && c->edge[k].from != MLO_OUTSIDE && waits[c->edge[k].from] > waits[i]) waits[i] = waits[c->edge[k].from];
+        waits[i] += c->element[i].unit.whole_frame;
+    }
+}
+
+/* The tokens that edge k's FIFO must hold, whatever stalls; fewer, and a core can come to a stop. What meets it has had to take a token before it
+ * gave one, and a frame if it is behind attention where this edge is not. (Three beats are in the fork and in front of the sum.) Attention takes
+ * a frame's keys and values before it goes on from its second row of queries. Whether a network of FIFOs whose elements do not look at the time
+ * comes to a stop does not depend on the time, so that no stall does harm to depths that are enough without one. */
+static int64_t mlo_core_least(const mlo_hw *c, const int waits[MLO_CORE_MOST], int k) {
+    const mlo_edge *e = &c->edge[k];
+    const mlo_unit *u = &c->element[e->to].unit;
+    int64_t least = 1;
+    if (u->whole_frame) { if (!e->to_port) least = c->tokens - 2 / u->rows.heads; }
+    else for (int i = 0; i < c->n_edge; i++) if (c->edge[i].to == e->to && c->edge[i].from != MLO_OUTSIDE && waits[c->edge[i].from] > (e->from == MLO_OUTSIDE ? 0 : waits[e->from])) least = c->tokens - 3 / (e->channels / e->lanes_from);
+    return least > 1 ? least : 1;
+}
+
+/* Depths that the model has are enough: `fold` makes none that is not, but they can be edited. */
+static int mlo_core_live(mlo *m, const mlo_hw *c) {
+    mlo_hw *full = MLO_NEW(m, mlo_hw);
+    if (!full) return (int)m->error.code;
+    *full = *c;
+    mlo_core_fifos(full);
+    int waits[MLO_CORE_MOST];
+    mlo_core_waits(c, waits);
+    for (int k = 0; k < c->n_edge; k++) if (full->edge[k].fifo && c->edge[k].fifo < mlo_core_least(c, waits, k))
+        return mlo_fail(m, MLO_E_FOLDING, c->element[c->edge[k].to].node, "a FIFO of %lld tokens at input %d is too shallow: less than %lld can deadlock; leave mlo.fifo.%d to fold",
+            (long long)c->edge[k].fifo, c->edge[k].to_port, (long long)mlo_core_least(c, waits, k), c->edge[k].to_port);
+    return 0;
+}
+
 static int mlo_core_build(mlo *m, mlo_hw *c) {
     memset(c, 0, sizeof *c);
     if (mlo_scan_choose(m, &c->scan)) return (int)m->error.code;
@@ -16295,6 +16602,7 @@ static int mlo_core_build(mlo *m, mlo_hw *c) {
     c->masked = mask && !mask->tensor;
     mlo_core_feedback(c);
     if (!mlo_meta_get(c->scan.node->meta, c->scan.node->n_meta, "mlo.frames")) mlo_core_fifos(c);
+    else if (mlo_core_live(m, c)) return (int)m->error.code;
     c->read_latency = (int)mlo_opt_int(m, "axi-latency", 7, 0, 100000);
     return m->error.code ? (int)m->error.code : mlo_core_bandwidth(m, c);
 }
@@ -16405,16 +16713,19 @@ static int64_t mlo_core_multipliers(const mlo_hw *c) {
  *     rows     (attention)    a frame of keys and values, then a row per query token and head: scores, softmax, division, sum
  * The loader deals beats out memory after memory, each waiting for its bank, which the kernel frees when it begins the iteration
  * before; up to MLO_LOADER_BEATS are read ahead, at the rate of the memory.
+ * How full FIFOs get: where it is asked for, each FIFO's beats are followed one by one, in and out. Beats of a token are on a straight line between
+ * its first and last one, where they are not held up, so that a FIFO that never runs full may hold a token more or less in truth.
  * invariant: no number comes from a simulation; a simulation without stalls takes 0 to 1 % less, or as much.
  * example: BERT with 32 tokens and two frames in flight: the interval is 1.00 x T x the busiest kernel's cycles per token.
- * cost: O(tokens x iterations x elements), and heads for attention. Cycle 0 is the first input beat.
+ * cost: O(tokens x iterations x elements), and heads for attention; beats of the FIFOs' tokens, where they are followed. Cycle 0 is the first input beat.
  */
 enum { MLO_LOADER_BEATS = 512, MLO_LOADER_BURST = 64, MLO_ROWS_KEPT = 32, MLO_NORM_HOLDS = 10 };
 
 /* Per kernel: cycles in which its multipliers (or lanes) work, in which it waits for parameters, for input, for its output. */
 typedef struct { int64_t busy, parameters, input, blocked; } mlo_spent;
 
-typedef struct { int64_t cycles, interval, *frame_done; mlo_spent *spent; } mlo_prediction;      /* spent: of each element */
+/* spent: of each element; peak: the most beats that each edge's FIFO holds, and, at n_edge, that of the feedback (where it was asked for). */
+typedef struct { int64_t cycles, interval, *frame_done, *peak; mlo_spent *spent; } mlo_prediction;
 
 /* Of a token at an element: when its first and last input beat are taken, output beat leave; and two moments inside, see below. */
 typedef struct { int64_t in[2], out[2], work, next; } mlo_token;
@@ -16430,16 +16741,20 @@ static int mlo_edge_readers(const mlo_hw *c, const mlo_edge *e) {
 }
 
 /* What an edge's beats are at its two ends, how long they take, how many wait between. */
-typedef struct { int64_t beats_from, beats_to, up, down, fifo, delay, held; } mlo_way;     /* up beats become down beats */
+typedef struct { int64_t beats_from, beats_to, up, down, fork, fifo, delay, held; } mlo_way;     /* up beats become down beats; fork: cycles to the FIFO */
+
+/* Does the edge end at an element that waits for another stream, too? Both wait in skids. */
+static int mlo_way_joins(const mlo_hw *c, const mlo_edge *e) { return e->to != MLO_OUTSIDE && c->element[e->to].kernel && c->element[e->to].unit.n_in > 1 && !c->element[e->to].unit.whole_frame; }
 
 static mlo_way mlo_way_of(const mlo_hw *c, const mlo_edge *e) {
-    mlo_way w = { e->channels / e->lanes_from, e->channels / e->lanes_to, 1, 1, e->fifo * (e->channels / e->lanes_from), 0, 0 };
+    mlo_way w = { e->channels / e->lanes_from, e->channels / e->lanes_to, 1, 1, 0, e->fifo * (e->channels / e->lanes_from), 0, 0 };
     while (w.up * e->lanes_from % e->lanes_to) w.up++;
     w.down = w.up * e->lanes_from / e->lanes_to;
-    if (mlo_edge_readers(c, e) > 1) { w.delay++; w.held += 2; }
+    if (mlo_edge_readers(c, e) > 1) { w.fork = 1; w.delay++; w.held += 2; }
     if (w.fifo) w.delay += w.fifo > 2 ? 2 : 1;
     w.held = (w.held + w.fifo) * w.beats_to / w.beats_from;
     if (e->lanes_from != e->lanes_to) { w.delay++; w.held += 2; }
+    if (mlo_way_joins(c, e)) w.held += 2;
     return w;
 }
 
@@ -16450,6 +16765,9 @@ typedef struct { int64_t begin, score, first, taken, accept, mix; } mlo_scored;
  * parameters (then token is -1, and frame the first one of those that use them). */
 typedef struct { int element; int64_t iteration, frame, token, begin, end; } mlo_moment;
 typedef void (*mlo_moment_seen)(void *user, const mlo_moment *what);
+
+/* How far a FIFO has been followed: beats that came, and left. */
+typedef struct { int64_t pushed, popped; } mlo_followed;
 
 typedef struct {
     const mlo_hw *c;
@@ -16463,6 +16781,7 @@ typedef struct {
     int n_memory, first_memory[MLO_CORE_MOST + 1]; int64_t beats[MLO_CORE_MOST * MLO_UNIT_MEMORIES]; char resident[MLO_CORE_MOST * MLO_UNIT_MEMORIES];
     int64_t loads, loaded, clock, stock;       /* iterations of the run; memories loaded; the cycle when the router is free; 256 x beats waiting there */
     int64_t (*ready)[4], (*freed)[4], *begun;       /* [memory][iteration & 3]; [memory]: iterations begun */
+    mlo_followed followed[2 * MLO_CORE_MOST + 1];      /* each edge's FIFO; at n_edge the feedback */
     mlo_scored row[MLO_CORE_MOST][MLO_ROWS_KEPT];
     int64_t rows[MLO_CORE_MOST], query[MLO_CORE_MOST], softmax[MLO_CORE_MOST], frame_freed[MLO_CORE_MOST][2][4];
     mlo_prediction *p;
@@ -16497,17 +16816,19 @@ static int64_t mlo_beat_at(const int64_t when[2], int64_t at, int64_t beats) { r
 
 /* ---- edges ----------------------------------------------------------------------------------------------------------------------- */
 
-/* When an edge's first and last beat of token n reach the consumer. A split's outputs have their parts of its token. */
-static void mlo_edge_arrives(const mlo_schedule *s, const mlo_edge *e, int64_t n, int64_t when[2]) {
+/* When beat `at` of an edge's token n leaves the producer. A split's outputs have their parts of its token. */
+static int64_t mlo_edge_leaves(const mlo_schedule *s, const mlo_edge *e, int64_t n, int64_t at) {
     const mlo_hw *c = s->c;
-    const mlo_token *t = mlo_token_of(s, e->from, n);
-    const mlo_way w = s->way[e - c->edge];
-    int64_t from = 0, all = w.beats_from;
-    if (e->from != MLO_OUTSIDE && !c->element[e->from].kernel) { all = mlo_last_dim(&c->element[e->from].site.in[0]) / e->lanes_from; from = e->from_port * w.beats_from; }
-    int64_t first = mlo_beat_at(t->out, from, all), last = mlo_beat_at(t->out, from + w.beats_from - 1, all);
-    if (w.up > 1) first = mlo_beat_at(t->out, from + w.up - 1, all);
-    when[0] = first + w.delay;
-    when[1] = mlo_later(last + w.delay + w.down - 1, when[0] + w.beats_to - 1);
+    int64_t from = 0, all = e->channels / e->lanes_from;
+    if (e->from != MLO_OUTSIDE && !c->element[e->from].kernel) { from = e->from_port * all; all = mlo_last_dim(&c->element[e->from].site.in[0]) / e->lanes_from; }
+    return mlo_beat_at(mlo_token_of(s, e->from, n)->out, from + at, all);
+}
+
+/* When an edge's first and last beat of token n reach the consumer. */
+static void mlo_edge_arrives(const mlo_schedule *s, const mlo_edge *e, int64_t n, int64_t when[2]) {
+    const mlo_way w = s->way[e - s->c->edge];
+    when[0] = mlo_edge_leaves(s, e, n, w.up - 1) + w.delay;
+    when[1] = mlo_later(mlo_edge_leaves(s, e, n, w.beats_from - 1) + w.delay + w.down - 1, when[0] + w.beats_to - 1);
 }
 
 /* ---- room ------------------------------------------------------------------------------------------------------------------------ */
@@ -16522,6 +16843,9 @@ static int64_t mlo_norm_goes(const mlo_schedule *s, int i, int64_t x, int64_t be
     return x < 0 ? 0 : mlo_later(mlo_token_of(s, i, x / beats)->next + 1 + x % beats, mlo_leaves(s, i, x - MLO_NORM_HOLDS, beats) + 1);
 }
 
+/* Beats between its input and the lanes. */
+static int64_t mlo_norm_keeps(int64_t beats) { return beats < 42 ? 3 * beats : beats + 84; }
+
 /* When an element can take the first beat of its next token, whatever comes. */
 static int64_t mlo_accepts(const mlo_schedule *s, int i) {
     const mlo_element *e = &s->c->element[i];
@@ -16532,7 +16856,7 @@ static int64_t mlo_accepts(const mlo_schedule *s, int i) {
     beats = mlo_beats_out(e);
     if (u->flow == MLO_FLOW_NORM) {
         if (n > 1) before = mlo_later(before, mlo_token_of(s, i, n - 2)->work + 1);
-        return mlo_later(before, mlo_norm_goes(s, i, n * beats - (beats < 42 ? 3 * beats : beats + 84), beats) + 1);
+        return mlo_later(before, mlo_norm_goes(s, i, n * beats - mlo_norm_keeps(beats), beats) + 1);
     }
     return mlo_later(before, mlo_leaves(s, i, n * beats - mlo_pipeline(e) - 1, beats) + 1);
 }
@@ -16577,6 +16901,85 @@ static int mlo_has_room(const mlo_schedule *s, int i, int64_t room[2]) {
         room[0] = mlo_later(room[0], first - w.delay); room[1] = mlo_later(room[1], last - w.delay);
     }
     return 1;
+}
+
+/* ---- how full FIFOs are ---------------------------------------------------------------------------------------------------------- */
+
+/* Where the n-th of the tokens that go round is on its way out; the way in takes it a turn later. */
+static int64_t mlo_round_from(const mlo_schedule *s, int64_t n) {
+    const int64_t whole = s->c->frames * s->c->tokens;
+    return n + n / (whole * (s->c->scan.iterations - 1)) * whole;
+}
+static int64_t mlo_round_to(const mlo_schedule *s, int64_t n) {
+    const int64_t from = mlo_round_from(s, n);
+    return from + mlo_place_of(s, from).size * s->c->tokens;
+}
+
+/* When an element's beat x, counted from the first token on, leaves: between its token's first and last one, not before all readers have room. */
+static int64_t mlo_source_leaves(const mlo_schedule *s, const mlo_edge *e, int64_t n, int64_t at) {
+    const mlo_hw *c = s->c;
+    const int from = e->from == MLO_OUTSIDE ? c->n_element : e->from;
+    int64_t when = mlo_edge_leaves(s, e, n, at);
+    for (int k = s->begin[1][from]; k < s->begin[1][from + 1]; k++) {
+        const mlo_edge *other = &c->edge[s->order[1][k]];
+        const mlo_way w = s->way[other - c->edge];
+        if (other->to == MLO_OUTSIDE || other->from_port != e->from_port) continue;
+        const int64_t room = mlo_edge_takes(s, other, n * w.beats_to + at / w.up * w.down - w.held, w.beats_to);
+        when = mlo_later(when, room - w.delay);
+    }
+    return when;
+}
+
+/* When beat x goes into the FIFO of edge k, or comes out of it; at n_edge: into the feedback's. Beats are counted from the run's first one on. */
+static int64_t mlo_fifo_pushed(const mlo_schedule *s, int k, int64_t x) {
+    const mlo_hw *c = s->c;
+    const int feedback = k == c->n_edge;
+    const mlo_edge *e = &c->edge[feedback ? k - 1 : k];         /* the last one ends where the feedback begins */
+    const int64_t beats = feedback ? c->channels / c->lanes : s->way[k].beats_from, n = feedback ? mlo_round_from(s, x / beats) : x / beats;
+    int64_t when[2];
+    if (mlo_fired(s, e->from) <= n) return MLO_NOT_YET;
+    if (!feedback) return mlo_source_leaves(s, e, n, x % beats) + s->way[k].fork;
+    mlo_edge_arrives(s, e, n, when);
+    return mlo_beat_at(when, x % beats, beats) + 1;
+}
+
+/* Behind a FIFO there may be a skid: of a width converter, of the loop's way in, of an element that waits for another stream, too. */
+static int64_t mlo_fifo_popped(const mlo_schedule *s, int k, int64_t x) {
+    const mlo_hw *c = s->c;
+    int64_t from = mlo_fifo_pushed(s, k, x);
+    if (from == MLO_NOT_YET) return MLO_NOT_YET;
+    if (k == c->n_edge) {
+        const int64_t beats = c->channels / c->lanes, n = mlo_round_to(s, x / beats), at = n * beats + x % beats - 2;
+        const mlo_edge *e = &c->edge[s->order[1][s->begin[1][c->n_element]]];
+        return s->fired[c->n_element] <= n ? MLO_NOT_YET : mlo_later(from + 2, mlo_source_leaves(s, e, at / beats, at % beats) + 1);
+    }
+    const mlo_edge *e = &c->edge[k];
+    const mlo_way w = s->way[k];
+    const int64_t n = x / w.beats_from, group = x / w.up;
+    int64_t at = group * w.down;
+    from += w.fifo > 2 ? 2 : 1;
+    if (c->element[e->to].unit.whole_frame && e->to_port) {
+        const int64_t bank = mlo_edge_takes(s, e, x, w.beats_from);
+        return bank == MLO_NOT_YET ? MLO_NOT_YET : mlo_later(from, bank);
+    }
+    if (s->fired[e->to] <= n) return MLO_NOT_YET;
+    if (w.up != w.down) at -= x % w.up == w.up - 1 ? 2 : 2 + w.down;           /* gathered until the last of `up` beats */
+    if (mlo_way_joins(c, e)) at -= 2;
+    const int64_t taken = at < 0 ? 0 : mlo_edge_takes(s, e, at, w.beats_to) + (at < group * w.down);
+    return mlo_later(from, taken);
+}
+
+/* Follows a FIFO as far as things are known: it is fullest just before a beat leaves. */
+static void mlo_fifo_follow(mlo_schedule *s, int k) {
+    const mlo_hw *c = s->c;
+    const int64_t beats = k < c->n_edge ? s->way[k].beats_from : c->channels / c->lanes, all = beats * (k < c->n_edge ? s->total : s->total / c->scan.iterations * (c->scan.iterations - 1));
+    const int64_t depth = k < c->n_edge ? s->way[k].fifo : c->feedback * beats;
+    mlo_followed *f = &s->followed[k];
+    for (int64_t leaves, comes = 0; f->popped < all && (leaves = mlo_fifo_popped(s, k, f->popped)) != MLO_NOT_YET; f->popped++) {
+        while (f->pushed < all && (comes = mlo_fifo_pushed(s, k, f->pushed)) != MLO_NOT_YET && comes < leaves) f->pushed++;
+        if (f->pushed < all && comes == MLO_NOT_YET) return;
+        s->p->peak[k] = mlo_later(s->p->peak[k], mlo_sooner(depth, f->pushed - f->popped));
+    }
 }
 
 /* ---- parameters ------------------------------------------------------------------------------------------------------------------ */
@@ -16671,14 +17074,16 @@ static void mlo_matrix_freezes(mlo_schedule *s, int i, int64_t n) {
 
 static void mlo_fire_matrix(mlo_schedule *s, int i, const mlo_meet *x, mlo_token *t) {
     const mlo_unit *u = &s->c->element[i].unit;
-    int64_t in = u->in[0].channels / u->in[0].lanes, to_sum = u->latency - 9 - (u->n_memory > 2), start, waits = 0;
+    const mlo_token *before = x->n ? mlo_token_of(s, i, x->n - 1) : NULL;
+    int64_t in = u->in[0].channels / u->in[0].lanes, to_turn = u->latency - 8 - u->turns - (u->n_memory > 2), start, waits = 0;      /* from a slot's issue to its group's first turn */
     t->in[0] = mlo_later(x->arrives[0], mlo_accepts(s, i));
     t->in[1] = mlo_later(x->arrives[1], t->in[0] + in - 1);
-    start = mlo_later(t->in[1], x->n ? mlo_token_of(s, i, x->n - 1)->work : 0) + 1;
+    start = mlo_later(t->in[1], before ? before->work : 0) + 1;
     if (x->at.first) {
-        mlo_begins(s, i, 0, &x->at, start); mlo_begins(s, i, 1, &x->at, start + to_sum); mlo_begins(s, i, 2, &x->at, start + to_sum + 8);
+        int64_t swap = to_turn + mlo_later(start, before ? before->work + u->turns : 0);        /* the turns of the token before are over */
+        mlo_begins(s, i, 0, &x->at, start); mlo_begins(s, i, 1, &x->at, swap); mlo_begins(s, i, 2, &x->at, swap + 8);
         start++;
-        waits = mlo_later(mlo_later(x->ready[0], x->ready[1] - to_sum), x->ready[2] - in - to_sum - 8) + 1 - start;
+        waits = mlo_later(mlo_later(x->ready[0], x->ready[1] - in + 1 - to_turn), x->ready[2] - in - to_turn - u->turns - 7) + 1 - start;
         start += mlo_later(0, waits);
     }
     int64_t first = start + in - 1 + u->latency, last = start + u->interval - 1 + u->latency;
@@ -16694,7 +17099,7 @@ static void mlo_fire_norm(mlo_schedule *s, int i, const mlo_meet *x, mlo_token *
     const mlo_token *before = x->n ? mlo_token_of(s, i, x->n - 1) : NULL;
     int64_t beats = u->in[0].channels / u->in[0].lanes, finish = u->latency - 55 - beats - mlo_clog2(u->pe), sum, taken, waits = 0;
     t->in[0] = mlo_later(x->arrives[0], mlo_accepts(s, i));
-    t->in[1] = mlo_later(x->arrives[1], t->in[0] + beats - 1);
+    t->in[1] = mlo_later(mlo_later(x->arrives[1], t->in[0] + beats - 1), mlo_norm_goes(s, i, (x->n + 1) * beats - 1 - mlo_norm_keeps(beats), beats) + 1);
     sum = mlo_later(t->in[1] + 3 + mlo_clog2(u->pe), before ? before->work + 1 : 0);
     if (x->at.first) {
         mlo_begins(s, i, 1, &x->at, sum);
@@ -16713,7 +17118,7 @@ static void mlo_fire_norm(mlo_schedule *s, int i, const mlo_meet *x, mlo_token *
 }
 
 /* A row of attention: the query is complete at `query`. */
-static mlo_scored mlo_fire_row(mlo_schedule *s, int i, const mlo_meet *x, int64_t query, int64_t constants, int64_t room, int64_t *busy) {
+static mlo_scored mlo_fire_row(mlo_schedule *s, int i, const mlo_meet *x, int64_t query, int64_t constants, int64_t room) {
     const mlo_unit *u = &s->c->element[i].unit;
     const mlo_scored none = { 0, 0, 0, 0, 0, 0 };
     int64_t r = s->rows[i]++, groups = u->rows.groups, work = groups * u->rows.steps, at;
@@ -16737,21 +17142,14 @@ static mlo_scored mlo_fire_row(mlo_schedule *s, int i, const mlo_meet *x, int64_
     now.accept = now.taken + u->rows.to_sum + u->rows.exps;
     if (r) now.accept = mlo_later(now.accept, mlo_later(before->accept + u->rows.divide, r > 1 ? MLO_ROW(r - 2)->mix : 0) + 1);
     now.mix = mlo_later(mlo_later(mlo_later(now.accept + u->rows.divide, before->mix), x->frame[1]), room) + work;
-    /* the multipliers of scores and of sums are one kernel's: where both work, it is busy once. If scores wait, then before their last step. */
-    int64_t both = 0;
-    for (int64_t k = r - 1; k >= 0 && k > r - MLO_ROWS_KEPT && MLO_ROW(k)->mix > now.begin; k--) {
-        const int64_t end = MLO_ROW(k)->mix, begin = end - work;
-        both += mlo_later(0, mlo_sooner(now.begin + work - 1, end) - mlo_later(now.begin, begin)) + (now.score > begin && now.score <= end);
-    }
     #undef MLO_ROW
-    *busy += 2 * work - both;
     *to = now;
     return now;
 }
 
 static void mlo_fire_rows(mlo_schedule *s, int i, const mlo_meet *x, mlo_token *t) {
     const mlo_unit *u = &s->c->element[i].unit;
-    int64_t steps = u->rows.steps, heads = u->rows.heads, beats = heads * steps, accepts = mlo_accepts(s, i), at, room, constants = 0, last, busy = 0;
+    int64_t steps = u->rows.steps, heads = u->rows.heads, beats = heads * steps, accepts = mlo_accepts(s, i), at, room, constants = 0, last;
     mlo_scored row = { 0, 0, 0, 0, 0, 0 };
     t->in[0] = mlo_later(x->arrives[0], accepts);
     for (int64_t h = 0; h < heads; h++) {
@@ -16765,7 +17163,7 @@ static void mlo_fire_rows(mlo_schedule *s, int i, const mlo_meet *x, mlo_token *
         }
         at = x->n * beats + (h + 1) * steps - 1 - u->rows.held;
         room = at >= 0 && at / beats < x->n ? mlo_beat_at(mlo_token_of(s, i, at / beats)->out, at % beats, beats) + 1 - (steps - 1) * u->rows.groups : 0;
-        row = mlo_fire_row(s, i, x, query, h ? 0 : constants, room, &busy);
+        row = mlo_fire_row(s, i, x, query, h ? 0 : constants, room);
         if (!h) t->out[0] = row.mix - (steps - 1) * u->rows.groups + u->rows.to_out;
     }
     t->in[1] = mlo_later(s->query[i], t->in[0] + beats - 1);
@@ -16776,7 +17174,7 @@ static void mlo_fire_rows(mlo_schedule *s, int i, const mlo_meet *x, mlo_token *
         int64_t next = x->n / s->c->tokens + 2;
         s->frame_freed[i][0][next & 3] = row.score + 1; s->frame_freed[i][1][next & 3] = row.mix + 1;
     }
-    mlo_spend(s, i, x, t, busy, last, constants ? x->ready[0] - s->query[i] : 0);
+    mlo_spend(s, i, x, t, heads * steps * u->rows.groups, last, constants ? x->ready[0] - s->query[i] : 0);
 }
 
 /* The loop's way in: the first iteration comes from outside, others from the feedback. 0: not known yet. */
@@ -16874,6 +17272,7 @@ static void mlo_schedule_run(mlo_schedule *s) {
         int any = 0;
         while (mlo_fire_entry(s)) { any = 1; s->free = 0; }
         for (int i = 0; i < c->n_element; i++) any |= mlo_fire(s, i);
+        for (int k = 0; s->p->peak && k <= c->n_edge; k++) if (k == c->n_edge || c->edge[k].fifo) mlo_fifo_follow(s, k);
         stuck = any ? 0 : stuck + 1;
         s->free = stuck;
     }
@@ -16916,7 +17315,7 @@ static void mlo_schedule_end(mlo_schedule *s) {
 }
 
 /* Cycles of a run of `frames` frames of the longest length. */
-static int mlo_predict_seen(mlo *m, const mlo_hw *c, int64_t frames, mlo_prediction *p, mlo_moment_seen seen, void *user) {
+static int mlo_predict_all(mlo *m, const mlo_hw *c, int64_t frames, mlo_prediction *p, int peaks, mlo_moment_seen seen, void *user) {
     int64_t length = 64;
     while (length < 4 * (c->frames + 2) * c->tokens) length *= 2;
     size_t memories = MLO_CORE_MOST * MLO_UNIT_MEMORIES;
@@ -16926,8 +17325,8 @@ static int mlo_predict_seen(mlo *m, const mlo_hw *c, int64_t frames, mlo_predict
     s->c = c; s->frames = frames; s->total = frames * c->tokens * c->scan.iterations; s->mask = length - 1; s->p = p; s->seen = seen; s->user = user;
     s->ring = (mlo_token *)mlo_scratch(m, (size_t)(c->n_element + 1) * (size_t)length, sizeof *s->ring);
     s->ready = (int64_t (*)[4])mlo_scratch(m, 2 * memories + memories / 4, sizeof *s->ready);
-    p->frame_done = MLO_NEW_N(m, int64_t, (size_t)frames); p->spent = MLO_NEW_N(m, mlo_spent, MLO_CORE_MOST);
-    if (s->ring && s->ready && p->frame_done && p->spent) {
+    p->frame_done = MLO_NEW_N(m, int64_t, (size_t)frames); p->spent = MLO_NEW_N(m, mlo_spent, MLO_CORE_MOST); p->peak = peaks ? MLO_NEW_N(m, int64_t, 2 * MLO_CORE_MOST + 1) : NULL;
+    if (s->ring && s->ready && p->frame_done && p->spent && (p->peak || !peaks)) {
         memset(s->ready, 0, (2 * memories + memories / 4) * sizeof *s->ready);
         s->freed = s->ready + memories; s->begun = (int64_t *)(s->freed + memories);
         mlo_schedule_begin(s);
@@ -16937,7 +17336,9 @@ static int mlo_predict_seen(mlo *m, const mlo_hw *c, int64_t frames, mlo_predict
     mlo_scratch_free(m, s->ring); mlo_scratch_free(m, s->ready); mlo_scratch_free(m, s);
     return (int)m->error.code;
 }
-static int mlo_predict(mlo *m, const mlo_hw *c, int64_t frames, mlo_prediction *p) { return mlo_predict_seen(m, c, frames, p, NULL, NULL); }
+static int mlo_predict(mlo *m, const mlo_hw *c, int64_t frames, mlo_prediction *p) { return mlo_predict_all(m, c, frames, p, 0, NULL, NULL); }
+static int mlo_predict_seen(mlo *m, const mlo_hw *c, int64_t frames, mlo_prediction *p, mlo_moment_seen seen, void *user) { return mlo_predict_all(m, c, frames, p, 0, seen, user); }
+static int mlo_predict_peaks(mlo *m, const mlo_hw *c, int64_t frames, mlo_prediction *p) { return mlo_predict_all(m, c, frames, p, 1, NULL, NULL); }
 
 /* Is the steady interval another one than that of the first frames? Frames overlap; resident parameters are there. */
 static int mlo_core_warms(const mlo_hw *c) { return c->frames > 1 || mlo_core_resident_beats(c); }
@@ -16952,6 +17353,93 @@ static int mlo_predict_steady(mlo *m, const mlo_hw *c, mlo_prediction *p) {
 
 static void mlo_spent_json(const mlo_spent *s, mlo_text *t) {
     mlo_printf(t, "\"busy\":%lld,\"starved_parameters\":%lld,\"starved_input\":%lld,\"blocked\":%lld", (long long)s->busy, (long long)s->parameters, (long long)s->input, (long long)s->blocked);
+}
+
+/* ======== estimate.c ======== */
+/* estimate: what a folded core takes of an FPGA, kernel by kernel, and how full a device is with it.
+ *
+ * in:  mlo_hw, folded.     out: mlo_estimate: of each element, of the streams between them, of the shell around them, of all.
+ * invariant: the parts add up to the whole; nothing depends on learned values. What the numbers count, and for what: area.c.
+ * example: show's text: "area 61 374 LUT, 88 109 FF, 312 DSP, 96.5 BRAM of an UltraScale+".
+ * cost: O(elements + edges).
+ */
+typedef struct { mlo_area element[MLO_CORE_MOST], streams, shell, all; } mlo_estimate;
+
+static mlo_area mlo_kernel_area(const mlo_hw *c, const mlo_element *e, const mlo_unit *u, int memory) {
+    mlo_area a = { 0, 0, 0, 0 };
+    e->kernel->area(&e->site, u, c->axi_bits, memory == MLO_RESIDENT && u->n_memory ? c->scan.iterations : 0, &a);
+    return a;
+}
+
+/* mlo_split: a skid for each output, and whose turn it is. */
+static mlo_area mlo_split_area(const mlo_element *e) {
+    mlo_area a = { 0, 0, 0, 0 };
+    int64_t outputs = mlo_least((int64_t)e->node->n_output, 3), turns = mlo_log2_up(mlo_parts(mlo_last_dim(&e->site.out), mlo_most(e->unit.out.lanes, 1)));
+    for (int64_t i = 0; i < outputs; i++) mlo_area_skid(&a, e->unit.out.lanes * e->unit.out.bits + 3);
+    a.lut += turns + 3; a.ff += turns + 3;
+    return a;
+}
+
+/* FIFO and width converter of an edge. */
+static void mlo_edge_area(const mlo_edge *e, mlo_area *a) {
+    if (e->to == MLO_OUTSIDE) return;
+    if (e->fifo) mlo_area_fifo(a, (int64_t)e->lanes_from * e->bits + 3, e->fifo * (e->channels / e->lanes_from));
+    if (e->lanes_from != e->lanes_to) mlo_area_width(a, e->bits, e->lanes_from, e->lanes_to);
+}
+
+/* mlo_fork, where several read what this edge's source makes; counted at the first of them. */
+static void mlo_fork_area(const mlo_hw *c, int k, mlo_area *a) {
+    const mlo_edge *e = &c->edge[k];
+    int readers = 0;
+    for (int i = 0; i < c->n_edge; i++) if (c->edge[i].from == e->from && c->edge[i].from_port == e->from_port && ++readers == 1 && i < k) return;
+    if (readers < 2) return;
+    mlo_area_skid(a, (int64_t)e->lanes_from * e->bits + 3);
+    a->lut += 3 * readers; a->ff += readers;
+}
+
+/* The doors: mlo_entry keeps two tokens until they are complete, mlo_exit does not. */
+static void mlo_doors_area(const mlo_hw *c, mlo_area *a) {
+    const int64_t beat = (int64_t)c->lanes * c->bits, beats = c->channels / c->lanes;
+    mlo_area_fifo(a, beat, 2 * beats + 2); mlo_area_fifo(a, 1, 4);
+    mlo_area_skid(a, beat + 3); mlo_area_skid(a, beat + 1);
+    a->lut += 10 + 4 * mlo_log2_up(beats) / 3; a->ff += 3 * mlo_log2_up(beats);
+}
+
+/* Doors, loop and feedback (mlo_loop), the memory's master and router (mlo_loader), registers and counters (mlo_regs). */
+static mlo_area mlo_shell_area(const mlo_hw *c) {
+    enum { LOOP_LUTS = 135, LOOP_FFS = 62, LOADER_LUTS = 400, LOADER_FFS = 310, RUNS_LUTS = 275, RUNS_FFS = 150, PORT_LUTS = 2, REGS_LUTS = 294, REGS_FFS = 255, KERNEL_LUTS = 52, KERNEL_FFS = 96 };      /* KERNEL: three counters */
+    mlo_area a = { 0, 0, 0, 0 };
+    const int64_t beat = (int64_t)c->lanes * c->bits + 3;
+    int64_t kernels = 0, ports = 0;
+    for (int i = 0; i < c->n_element; i++) { kernels += c->element[i].kernel != NULL; ports += c->element[i].unit.n_memory; }
+    mlo_doors_area(c, &a);
+    for (int i = 0; i < 2; i++) mlo_area_skid(&a, beat);                /* into the body and out of it */
+    mlo_area_fifo(&a, beat, c->feedback * (c->channels / c->lanes));
+    mlo_area_skid(&a, c->axi_bits); mlo_area_fifo(&a, c->axi_bits, 512);
+    a.lut += LOOP_LUTS + beat + LOADER_LUTS + PORT_LUTS * ports + REGS_LUTS + KERNEL_LUTS * kernels;
+    a.ff += LOOP_FFS + LOADER_FFS + ports + REGS_FFS + KERNEL_FFS * kernels;
+    a.dsp += 1;                                                         /* beats of all iterations */
+    if (mlo_core_resident_beats(c)) { a.lut += RUNS_LUTS; a.ff += RUNS_FFS; }
+    return a;
+}
+
+static void mlo_estimate_core(const mlo_hw *c, mlo_estimate *to) {
+    memset(to, 0, sizeof *to);
+    for (int i = 0; i < c->n_element; i++) {
+        const mlo_element *e = &c->element[i];
+        to->element[i] = e->kernel ? mlo_kernel_area(c, e, &e->unit, e->memory) : mlo_split_area(e);
+        mlo_area_sum(&to->all, &to->element[i]);
+        if (!e->kernel) mlo_area_sum(&to->streams, &to->element[i]);
+    }
+    mlo_area between = { 0, 0, 0, 0 };
+    for (int k = 0; k < c->n_edge; k++) { mlo_edge_area(&c->edge[k], &between); mlo_fork_area(c, k, &between); }
+    to->shell = mlo_shell_area(c);
+    mlo_area_sum(&to->streams, &between); mlo_area_sum(&to->all, &between); mlo_area_sum(&to->all, &to->shell);
+}
+
+/* As JSON: block RAMs of 36 Kbit, of which there are halves. */
+static void mlo_area_json(const mlo_area *a, mlo_text *t) {
+    mlo_printf(t, "{\"lut\":%lld,\"ff\":%lld,\"dsp\":%lld,\"bram\":%lld%s}", (long long)a->lut, (long long)a->ff, (long long)a->dsp, (long long)(a->bram / 2), a->bram % 2 ? ".5" : "");
 }
 
 /* ======== lower.c ======== */
@@ -17502,11 +17990,154 @@ static void mlo_plans_thin(mlo_plan *plans, size_t *n) {
     *n = kept;
 }
 
+/* ======== device.c ======== */
+/* device: the fastest folding that fits an FPGA: `fold --device`.
+ *
+ * in:  a core, its menus (search.c), a device: a name out of the table below, or lut=..,ff=..,dsp=..,bram=.. .   out: a plan, or what does not fit.
+ * invariant: what comes out fits by the estimate of the whole core: kernels, FIFOs, width converters, loop, loader, registers (estimate.c).
+ * How full: a device that is fuller than this hardly routes, or only slowly: 70 % of its LUTs, 50 % of its flip-flops, 80 % of its DSPs and of its
+ *      block RAMs. (At these shares AMD's report_failfast begins to warn.) UltraRAM is not counted: no memory is mapped to it.
+ * What the answer is. The front of the search has, for every speed there is, the folding with the fewest multipliers (ties: lanes, skew); what is
+ *      as fast and has more of them is not on it. Of the front's plans those that fit are kept, and of those it is the fastest in cycles per frame, as
+ *      mlo_predict says; with a target, the cheapest that meets it. So every plan of the front that is faster does not fit, and it is that of
+ *      `fold --pareto --device`, which prints all that do. Area itself is not minimised: a folding beside the front, as fast, with more multipliers
+ *      or another split of PE and SIMD, could fit where the front's does not. Where multipliers are what is scarce, there is none.
+ *      Areas are no sum over kernels - a converter depends on both its ends -, so that is what stands between this and dynamic programming.
+ * example: MiniLM's layer (384 channels) on an xczu9eg: its block RAMs hold two layers. Two of BERT-base's take more than any device here has.
+ * cost: a solve and an estimate (microseconds) for every plan of the front; predictions for the few that may be the fastest.
+ */
+typedef struct { const char *name; int64_t lut, ff, dsp, bram; } mlo_fpga;                    /* bram: of 36 Kbit */
+
+/* From AMD's product tables. Of the cards (xcu..) all of the chip: what a shell takes of it is not subtracted. */
+static const mlo_fpga mlo_fpgas[] = {
+    { "xczu1eg", 37440, 74880, 216, 108 },        { "xczu3eg", 70560, 141120, 360, 216 },       { "xck26", 117120, 234240, 1248, 144 },      { "xczu7ev", 230400, 460800, 1728, 312 },
+    { "xczu9eg", 274080, 548160, 2520, 912 },     { "xczu28dr", 425280, 850560, 4272, 1080 },   { "xcvu9p", 1182240, 2364480, 6840, 2160 }, { "xcu50", 871680, 1743360, 5952, 1344 },
+    { "xcu280", 1303680, 2607360, 9024, 2016 },   { "xcu250", 1728000, 3456000, 12288, 2688 } };
+enum { MLO_N_FPGAS = sizeof mlo_fpgas / sizeof *mlo_fpgas, MLO_N_RESOURCES = 4 };
+
+/* What there is of each, and how much of it may be used. */
+static const struct { const char *key, *name; int percent; } mlo_resources[MLO_N_RESOURCES] = { { "lut", "LUTs", 70 }, { "ff", "flip-flops", 50 }, { "dsp", "DSP blocks", 80 }, { "bram", "block RAMs", 80 } };
+static int64_t mlo_fpga_has(const mlo_fpga *f, int k) { return k == 0 ? f->lut : k == 1 ? f->ff : k == 2 ? f->dsp : f->bram; }
+static int64_t mlo_area_takes(const mlo_area *a, int k) { return k == 0 ? a->lut : k == 1 ? a->ff : k == 2 ? a->dsp : (a->bram + 1) / 2; }
+static int64_t mlo_fpga_room(const mlo_fpga *f, int k) { return mlo_fpga_has(f, k) / 100 * mlo_resources[k].percent + mlo_fpga_has(f, k) % 100 * mlo_resources[k].percent / 100; }
+
+/* The first resource of which there is not enough; -1: all fits. */
+static int mlo_fpga_lacks(const mlo_fpga *f, const mlo_area *a) {
+    for (int k = 0; k < MLO_N_RESOURCES; k++) if (mlo_area_takes(a, k) > mlo_fpga_room(f, k)) return k;
+    return -1;
+}
+
+/* "lut=70560,ff=141120,dsp=360,bram=216", each once. */
+static int mlo_fpga_numbers(mlo *m, const char *text, mlo_fpga *to) {
+    int64_t *const where[MLO_N_RESOURCES] = { &to->lut, &to->ff, &to->dsp, &to->bram };
+    int said = 0;
+    for (const char *p = text; ; p++) {
+        size_t n = strcspn(p, "=");
+        int k = 0;
+        while (k < MLO_N_RESOURCES && (strlen(mlo_resources[k].key) != n || strncmp(mlo_resources[k].key, p, n))) k++;
+        char *end = NULL;
+        long v = k < MLO_N_RESOURCES && p[n] == '=' && p[n + 1] >= '0' && p[n + 1] <= '9' ? strtol(p + n + 1, &end, 10) : -1;
+        if (v < 1 || v > 1000000000 || (*end && *end != ',') || said >> k & 1) break;
+        *where[k] = v; said |= 1 << k;
+        p = end;
+        if (!*p) return said == (1 << MLO_N_RESOURCES) - 1 ? 0 : mlo_fail_at(m, MLO_E_USAGE, NULL, "--device %s: say all four, as in lut=70560,ff=141120,dsp=360,bram=216", text);
+    }
+    return mlo_fail_at(m, MLO_E_USAGE, NULL, "--device %s is not of the form lut=70560,ff=141120,dsp=360,bram=216 (block RAMs of 36 Kbit)", text);
+}
+
+/* Is `text` this name, in upper or lower case, perhaps with package and speed grade behind a hyphen? */
+static int mlo_fpga_is(const char *text, const char *name) {
+    while (*name && (*text == *name || (*text >= 'A' && *text <= 'Z' && *text - 'A' + 'a' == *name))) { text++; name++; }
+    return !*name && (!*text || *text == '-');
+}
+
+/* A device by its name or its numbers. */
+static int mlo_fpga_named(mlo *m, const char *text, mlo_fpga *to) {
+    mlo_text known = { m, NULL, 0, 0 };
+    memset(to, 0, sizeof *to);
+    to->name = "given";
+    if (strchr(text, '=')) return mlo_fpga_numbers(m, text, to);
+    for (int i = 0; i < MLO_N_FPGAS; i++) if (mlo_fpga_is(text, mlo_fpgas[i].name)) { *to = mlo_fpgas[i]; return 0; }
+    for (int i = 0; i < MLO_N_FPGAS; i++) mlo_printf(&known, "%s%s", i ? ", " : "", mlo_fpgas[i].name);
+    if (!m->error.code) mlo_fail_at(m, MLO_E_USAGE, NULL, "there is no device %s; they are %s, or lut=N,ff=N,dsp=N,bram=N of another UltraScale+", text, known.text);
+    mlo_text_free(&known);
+    return (int)m->error.code;
+}
+
+/* ---- searching ---------------------------------------------------------------------------------------------------------------------- */
+
+/* The whole core as the plan has it. */
+static int mlo_plan_area(const mlo_space *s, const mlo_plan *p, mlo_area *a) {
+    mlo_estimate whole;
+    if (mlo_plan_apply(s, p)) return (int)s->m->error.code;
+    mlo_core_feedback(s->c);
+    mlo_core_fifos(s->c);
+    mlo_estimate_core(s->c, &whole);
+    *a = whole.all;
+    return 0;
+}
+
+#define MLO_AREA_ANY { INT64_MAX, INT64_MAX, INT64_MAX, INT64_MAX - 1 }
+
+/* Of each resource the least that any plan takes. */
+static void mlo_area_least(mlo_area *a, const mlo_area *b) {
+    a->lut = mlo_least(a->lut, b->lut); a->ff = mlo_least(a->ff, b->ff); a->dsp = mlo_least(a->dsp, b->dsp); a->bram = mlo_least(a->bram, b->bram);
+}
+
+/* All plans of the front that fit, the slowest first, not predicted. */
+static int mlo_device_front(const mlo_space *s, const mlo_limits *l, const mlo_fpga *f, mlo_plan **plans, size_t *n, mlo_area *least) {
+    mlo_limits try = *l;
+    mlo_plan plan; mlo_area area;
+    for (int found = 1; found; try.steady = plan.steady - 1) {
+        if (mlo_search_solve(s, &try, &plan, &found) || (found && mlo_plan_area(s, &plan, &area))) return (int)s->m->error.code;
+        if (found) mlo_area_least(least, &area);
+        if (found && mlo_fpga_lacks(f, &area) < 0 && !MLO_PUSH(s->m, *plans, *n, plan)) return (int)s->m->error.code;
+    }
+    return 0;
+}
+
+/* The fastest of the front that fits; with a target, the cheapest that meets it, or the fastest. Faster ones first, until none can be faster. */
+static int mlo_device_best(const mlo_space *s, const mlo_limits *l, const mlo_fpga *f, int64_t target, mlo_plan *best, int *found, mlo_area *least) {
+    mlo_plan *plans = NULL; size_t n = 0;
+    *found = 0;
+    if (mlo_device_front(s, l, f, &plans, &n, least)) return (int)s->m->error.code;
+    for (size_t i = 0; i < n && target && !*found; i++) if (plans[i].steady * s->c->scan.iterations <= target) {
+        if (mlo_plan_predict(s, &plans[i])) return (int)s->m->error.code;
+        if (plans[i].cycles <= target) { *best = plans[i]; *found = 1; }
+    }
+    for (size_t i = n; i-- && !(target && *found && best->cycles <= target) && !(*found && plans[i].steady * s->c->scan.iterations > best->cycles); ) {
+        if (mlo_plan_predict(s, &plans[i])) return (int)s->m->error.code;
+        if (!*found || plans[i].cycles < best->cycles || (plans[i].cycles == best->cycles && mlo_price_order(&plans[i].price, &best->price) < 0)) { *best = plans[i]; *found = 1; }
+    }
+    return 0;
+}
+
+/* Nothing fits: of what there is too little. */
+static int mlo_device_too_small(const mlo_space *s, const mlo_fpga *f, const mlo_area *least) {
+    int k = mlo_fpga_lacks(f, least);
+    if (k < 0) return mlo_fail_at(s->m, MLO_E_FOLDING, NULL, "no folding fits the device (%s): what has few enough of one thing has too many of another", f->name);
+    return mlo_fail_at(s->m, MLO_E_FOLDING, NULL, "the device (%s) is too small: any folding takes %lld %s, and %d %% of the %lld there are %lld", f->name, (long long)mlo_area_takes(least, k), mlo_resources[k].name,
+        mlo_resources[k].percent, (long long)mlo_fpga_has(f, k), (long long)mlo_fpga_room(f, k));
+}
+
+/* Keeps the plans that fit; an error if there is none. */
+static int mlo_device_thin(const mlo_space *s, const mlo_fpga *f, mlo_plan *plans, size_t *n) {
+    mlo_area area, least = MLO_AREA_ANY;
+    size_t kept = 0;
+    for (size_t i = 0; i < *n; i++) {
+        if (mlo_plan_area(s, &plans[i], &area)) return (int)s->m->error.code;
+        mlo_area_least(&least, &area);
+        if (mlo_fpga_lacks(f, &area) < 0) plans[kept++] = plans[i];
+    }
+    *n = kept;
+    return kept ? 0 : mlo_device_too_small(s, f, &least);
+}
+
 /* ======== fold.c ======== */
 /* fold: how much hardware each kernel gets.
  *
  * in:  a lowered model, and what is wanted: caps (--pe, --simd); a target (--target-cycles, --target-fps with --clock-mhz); budgets
- *      (--budget-macs, --budget-bits); memory (--memory, --bandwidth, --axi-width); a folding JSON (FINN's keys, or a line of --pareto).
+ *      (--budget-macs, --budget-bits); a device (--device); memory (--memory, --bandwidth, --axi-width); a folding JSON (FINN's keys, or a line of --pareto).
  * out: the same model with mlo.pe, mlo.simd, mlo.memory, FIFO depths and frames in flight written on its nodes.
  * invariant: every PE and SIMD divides what it must; what was asked for one kernel by name is taken as it is or refused; what is searched for
  *      is the best under the model of search.c, around what was given by name.
@@ -17534,7 +18165,7 @@ static int mlo_fold_caps(mlo *m, mlo_hw *c, int64_t pe, int64_t simd) {
 /* ---- searching ---------------------------------------------------------------------------------------------------------------------- */
 
 /* What was asked for: caps, or a target in cycles per frame (0: none; then the fastest), within limits. */
-typedef struct { int64_t pe, simd, target; mlo_limits within; int search, any_frames, memories, memories_only; const char *reached; } mlo_wish;
+typedef struct { int64_t pe, simd, target; mlo_limits within; int search, any_frames, memories, memories_only; const char *reached; const mlo_fpga *device; } mlo_wish;
 
 /* No folding is within the limits: which of them, and what the least is. */
 static int mlo_fold_too_small(mlo_space *s, const mlo_limits *l, int any_frames) {
@@ -17559,8 +18190,9 @@ static int mlo_plan_serves(const mlo_wish *w, const mlo_plan *a, const mlo_plan 
 }
 
 /* The best plan for a number of frames in flight; found: there is one within the limits, which meets the target or is the fastest. */
-static int mlo_fold_plan(const mlo_space *s, const mlo_wish *w, mlo_plan *plan, int *found) {
+static int mlo_fold_plan(const mlo_space *s, const mlo_wish *w, mlo_plan *plan, int *found, mlo_area *least) {
     int met = 0;
+    if (w->device) return mlo_device_best(s, &w->within, w->device, w->target, plan, found, least);
     if (w->target && (mlo_search_target(s, &w->within, w->target, plan, &met, found) || met)) { *found = met; return (int)s->m->error.code; }
     if (!w->target && mlo_search_fastest(s, &w->within, plan, found)) return (int)s->m->error.code;
     return *found && !w->target ? mlo_plan_predict(s, plan) : 0;
@@ -17568,21 +18200,22 @@ static int mlo_fold_plan(const mlo_space *s, const mlo_wish *w, mlo_plan *plan, 
 
 static int mlo_fold_search(mlo *m, mlo_hw *c, const mlo_wish *w) {
     mlo_space s;
-    mlo_plan best, plan; int have = 0, found, frames = w->any_frames ? 1 : c->frames, last = w->any_frames ? MLO_SEARCH_FRAMES : c->frames;
+    mlo_plan best, plan; mlo_area least = MLO_AREA_ANY; int have = 0, found, frames = w->any_frames ? 1 : c->frames, last = w->any_frames ? MLO_SEARCH_FRAMES : c->frames;
     if (mlo_search_begin(m, c, 0, &s)) return (int)m->error.code;
     for (; frames <= last; frames++) {
         mlo_search_frames(&s, frames);
-        if (mlo_fold_plan(&s, w, &plan, &found)) return (int)m->error.code;
+        if (mlo_fold_plan(&s, w, &plan, &found, &least)) return (int)m->error.code;
         if (found && (!have || mlo_plan_serves(w, &plan, &best))) { best = plan; have = 1; }
         if (found && !mlo_search_more(&s, &plan)) break;
     }
+    if (!have && least.lut < INT64_MAX) return mlo_device_too_small(&s, w->device, &least);
     if (!have) return mlo_fold_too_small(&s, &w->within, w->any_frames);
     if (w->target && best.cycles > w->target)
         return mlo_fail_at(m, MLO_E_FOLDING, NULL, "%lld cycles per frame cannot be reached%s; the fastest folding takes %lld, with %lld multipliers%s; raise %s", (long long)w->target,
-            w->within.multipliers < MLO_UNLIMITED || w->within.bits < MLO_UNLIMITED ? " within the budget" : "", (long long)best.cycles, (long long)best.price.multipliers,
+            w->device ? " within the device" : w->within.multipliers < MLO_UNLIMITED || w->within.bits < MLO_UNLIMITED ? " within the budget" : "", (long long)best.cycles, (long long)best.price.multipliers,
             best.steady > best.pace * c->tokens ? ", and waits for parameters (--bandwidth, --axi-width, --frames-in-flight)" : "", w->reached);
     if (mlo_plan_apply(&s, &best)) return (int)m->error.code;
-    return w->target ? 0 : mlo_search_spare(&s, &w->within, &best);
+    return w->target || w->device ? 0 : mlo_search_spare(&s, &w->within, &best);
 }
 
 /* ---- folding JSON ------------------------------------------------------------------------------------------------------------------ */
@@ -17693,19 +18326,24 @@ static int64_t mlo_limit_of(long given) { return given && given < MLO_UNLIMITED 
 static int mlo_fold_wish(mlo *m, mlo_wish *w) {
     long cycles = mlo_opt_int(m, "target-cycles", 0, 1, LONG_MAX), fps = mlo_opt_int(m, "target-fps", 0, 1, LONG_MAX), mhz = mlo_opt_int(m, "clock-mhz", 0, 1, 100000);
     long macs = mlo_opt_int(m, "budget-macs", 0, 1, LONG_MAX), bits = mlo_opt_int(m, "budget-bits", 0, 1, LONG_MAX), pe = mlo_opt_int(m, "pe", 0, 1, 65536), simd = mlo_opt_int(m, "simd", 0, 1, 65536);
-    const char *memory = mlo_opt(m, "memory");
+    const char *memory = mlo_opt(m, "memory"), *device = mlo_opt(m, "device");
+    mlo_fpga *fpga = device ? MLO_NEW(m, mlo_fpga) : NULL;
+    if (device && (!fpga || mlo_fpga_named(m, device, fpga))) return (int)m->error.code;
+    w->device = fpga;
     w->memories = memory ? mlo_memory_named(m, memory, NULL) : MLO_LAYER;
     int caps = pe || simd, slow = mlo_opt(m, "bandwidth") != NULL, any_memory = w->memories == MLO_EITHER;
     if (m->error.code) return (int)m->error.code;
     if (!!cycles + !!fps + caps > 1 || (caps && (macs || (bits && !any_memory)))) return mlo_fail_at(m, MLO_E_USAGE, NULL, "--pe/--simd, --target-cycles and --target-fps exclude each other, and --pe/--simd exclude budgets (--memory auto takes --budget-bits); give one");
+    if (device && caps) return mlo_fail_at(m, MLO_E_USAGE, NULL, "--device is for a search, --pe and --simd are caps; give one of them");
+    if (device && any_memory && !bits) return mlo_fail_at(m, MLO_E_USAGE, NULL, "--device with --memory auto needs --budget-bits: how many bits resident parameters and all else may take");
     if (!!fps != !!mhz) return mlo_fail_at(m, MLO_E_USAGE, NULL, "--target-fps needs --clock-mhz, and the other way round");
-    if (bits && !macs && !cycles && !fps && !slow && !any_memory) return mlo_fail_at(m, MLO_E_USAGE, NULL, "--budget-bits alone does not limit the multipliers; give --budget-macs or a target, too, or --memory auto");
+    if (bits && !macs && !cycles && !fps && !slow && !any_memory && !device) return mlo_fail_at(m, MLO_E_USAGE, NULL, "--budget-bits alone does not limit the multipliers; give --budget-macs or a target, too, or --memory auto");
     w->pe = pe ? pe : 1; w->simd = simd ? simd : 1;
     w->target = fps ? (int64_t)mhz * 1000000 / fps : cycles;
     w->reached = fps ? "--clock-mhz, or lower --target-fps" : "--target-cycles";
     if (fps && !w->target) return mlo_fail_at(m, MLO_E_FOLDING, NULL, "%ld frames per second at %ld MHz are more than a frame per cycle", fps, mhz);
     w->within.steady = MLO_UNLIMITED; w->within.multipliers = mlo_limit_of(macs); w->within.bits = mlo_limit_of(bits);
-    w->search = w->target || macs || (bits && !any_memory) || (slow && !caps && !mlo_opt(m, "folding-json"));
+    w->search = device || w->target || macs || (bits && !any_memory) || (slow && !caps && !mlo_opt(m, "folding-json"));
     w->any_frames = mlo_opt(m, "frames-in-flight") && mlo_eq(mlo_opt(m, "frames-in-flight"), "auto");
     return 0;
 }
@@ -17733,19 +18371,22 @@ static int mlo_fold_begin(mlo *m, mlo_hw *c, mlo_wish *w) {
 /* One line: what a folding takes, and how it is asked for. */
 static int mlo_pareto_line(const mlo_space *s, const mlo_plan *p, mlo_text *t) {
     int64_t other = 0, macs = 0;
-    if (mlo_plan_apply(s, p)) return (int)s->m->error.code;
+    mlo_area area;
+    if (mlo_plan_area(s, p, &area)) return (int)s->m->error.code;
     for (int i = 0; i < s->c->n_element; i++) { other += s->c->element[i].unit.other; macs += s->c->element[i].unit.macs; }
     macs *= s->c->tokens * s->c->scan.iterations;
     mlo_printf(t, "{\"cycles\":%lld,\"steady_cycles\":%lld,\"interval_per_token\":%lld,\"frames_in_flight\":%d,\"multipliers\":%lld,\"other_multipliers\":%lld,\"on_chip_bits\":%lld",
         (long long)p->cycles, (long long)(p->steady * s->c->scan.iterations), (long long)p->pace, p->frames, (long long)p->price.multipliers, (long long)other, (long long)p->bits);
     int64_t most = mlo_times(p->price.multipliers, p->cycles), busy = most > 0 ? mlo_times(macs, 10000) / most : 0;
-    mlo_printf(t, ",\"parameter_beats\":%lld,\"utilization\":%lld.%04lld,\"folding\":{", (long long)p->beats, (long long)(busy / 10000), (long long)(busy % 10000));
+    mlo_printf(t, ",\"parameter_beats\":%lld,\"utilization\":%lld.%04lld,\"area\":", (long long)p->beats, (long long)(busy / 10000), (long long)(busy % 10000));
+    mlo_area_json(&area, t);
+    mlo_puts(t, ",\"folding\":{");
     mlo_folding_entries(s->c, "", t);
     mlo_puts(t, "}}\n");
     return (int)s->m->error.code;
 }
 
-/* Every folding that no other one beats in cycles and multipliers (and bits, where frames in flight differ), within the limits. */
+/* Every folding that no other one beats in cycles and multipliers (and bits, where frames in flight differ), within the limits; on a device, that fits. */
 static int mlo_fold_pareto(mlo *m, mlo_text *t) {
     mlo_hw *c = MLO_NEW(m, mlo_hw);
     mlo_space s; mlo_wish w; mlo_plan *plans = NULL; size_t n = 0;
@@ -17755,6 +18396,7 @@ static int mlo_fold_pareto(mlo *m, mlo_text *t) {
         if (mlo_search_front(&s, &w.within, &plans, &n)) return (int)m->error.code;
     }
     if (!n) return mlo_fold_too_small(&s, &w.within, w.any_frames);
+    if (w.device && mlo_device_thin(&s, w.device, plans, &n)) return (int)m->error.code;
     mlo_plans_thin(plans, &n);
     for (size_t i = 0; i < n && !m->error.code; i++) if (!w.target || plans[i].cycles <= w.target) mlo_pareto_line(&s, &plans[i], t);
     return (int)m->error.code;
@@ -17774,6 +18416,7 @@ static int mlo_fold(mlo *m) {
     mlo_core_lanes(c);
     mlo_core_fifos(c);
     if (mlo_fold_note(m, c->scan.node, "mlo.frames", c->frames) || mlo_fold_note(m, c->scan.node, "mlo.axi_width", c->axi_bits)) return (int)m->error.code;
+    if (w.device && mlo_meta_put(m, &c->scan.node->meta, &c->scan.node->n_meta, "mlo.device", mlo_opt(m, "device"))) return (int)m->error.code;
     if (mlo_opt(m, "bandwidth") && mlo_meta_put(m, &c->scan.node->meta, &c->scan.node->n_meta, "mlo.bandwidth", mlo_opt(m, "bandwidth"))) return (int)m->error.code;
     for (int i = 0; i < c->n_element; i++) if (c->element[i].kernel)
         if (mlo_fold_note(m, c->element[i].node, "mlo.pe", c->element[i].unit.pe) || mlo_fold_note(m, c->element[i].node, "mlo.simd", c->element[i].unit.simd)) return (int)m->error.code;
@@ -18418,7 +19061,7 @@ static const char *const mlo_text_mlo_attention[] = {
     "    output wire                  m_axis_tvalid,",
     "    input  wire                  m_axis_tready,",
     "    output wire [2:0]            m_axis_tuser,",
-    "    // [0] multipliers busy, [1] starved, [2] blocked",
+    "    // [0] the multipliers of scores work (those of sums work as often, at other times), [1] starved, [2] blocked",
     "    output wire [2:0]            stat",
     ");",
     "",
@@ -18467,7 +19110,7 @@ static const char *const mlo_text_mlo_attention[] = {
     ");",
     "",
     "// a key's mask bit is stored with each of its beats",
-    "wire                 k_full, k_none, k_done;",
+    "wire                 k_full, k_single, k_none, k_done;",
     "wire [GW-1:0]        k_groups_1;",
     "wire [PE-1:0]        k_tail;",
     "wire [AW-1:0]        k_addr;",
@@ -18476,11 +19119,11 @@ static const char *const mlo_text_mlo_attention[] = {
     "    .clk(clk), .rst(rst),",
     "    .s_tdata({s_axis_k_tuser[2], s_axis_k_tdata}), .s_last(s_axis_k_tuser[1]), .s_key(s_axis_k_tuser[2]),",
     "    .s_tvalid(s_axis_k_tvalid), .s_tready(s_axis_k_tready),",
-    "    .full(k_full), .groups_1(k_groups_1), .tail(k_tail), .none(k_none), .done(k_done),",
+    "    .full(k_full), .groups_1(k_groups_1), .single(k_single), .tail(k_tail), .none(k_none), .done(k_done),",
     "    .rd_en(score_read), .rd_addr(k_addr), .rd_data(k_data)",
     ");",
     "",
-    "wire                 v_full, v_none, v_done, mix_read;",
+    "wire                 v_full, v_single, v_none, v_done, mix_read;",
     "wire [GW-1:0]        v_groups_1;",
     "wire [PE-1:0]        v_tail;",
     "wire [AW-1:0]        v_addr;",
@@ -18489,7 +19132,7 @@ static const char *const mlo_text_mlo_attention[] = {
     "    .clk(clk), .rst(rst),",
     "    .s_tdata(s_axis_v_tdata), .s_last(s_axis_v_tuser[1]), .s_key(1'b1),",
     "    .s_tvalid(s_axis_v_tvalid), .s_tready(s_axis_v_tready),",
-    "    .full(v_full), .groups_1(v_groups_1), .tail(v_tail), .none(v_none), .done(v_done),",
+    "    .full(v_full), .groups_1(v_groups_1), .single(v_single), .tail(v_tail), .none(v_none), .done(v_done),",
     "    .rd_en(mix_read), .rd_addr(v_addr), .rd_data(v_data)",
     ");",
     "",
@@ -18509,7 +19152,7 @@ static const char *const mlo_text_mlo_attention[] = {
     "mlo_attention_score #(.H(H), .D(D), .G(G), .PE(PE), .SIMD(SIMD), .XBITS(XBITS), .PAR(PAR), .GW(GW), .AW(AW)) u_score (",
     "    .clk(clk), .rst(rst),",
     "    .row_full(q_full), .row_user(q_user), .row_done(q_done), .row_addr(q_addr), .row_data(q_data),",
-    "    .k_full(k_full), .k_groups_1(k_groups_1), .k_tail(k_tail), .k_none(k_none), .k_done(k_done),",
+    "    .k_full(k_full), .k_groups_1(k_groups_1), .k_single(k_single), .k_tail(k_tail), .k_none(k_none), .k_done(k_done),",
     "    .k_addr(k_addr), .k_data(k_data), .read(score_read),",
     "    .par_fresh(par_fresh), .par_ok(par_ok), .par_data(par_data),",
     "    .m_score_tdata(score_tdata), .m_score_tvalid(score_tvalid), .m_score_tready(score_tready),",
@@ -18565,7 +19208,7 @@ static const char *const mlo_text_mlo_attention[] = {
     ") u_mix (",
     "    .clk(clk), .rst(rst),",
     "    .s_row_tdata({r_user, r}), .s_row_tvalid(r_valid), .s_row_tready(r_ready),",
-    "    .v_full(v_full), .v_groups_1(v_groups_1), .v_done(v_done), .v_addr(v_addr), .v_data(v_data),",
+    "    .v_full(v_full), .v_groups_1(v_groups_1), .v_single(v_single), .v_done(v_done), .v_addr(v_addr), .v_data(v_data),",
     "    .ring_data(ring_rd_data), .read(mix_read), .pass_last(pass_last), .row_last(row_last),",
     "    .m_axis_tdata(m_axis_tdata), .m_axis_tvalid(m_axis_tvalid), .m_axis_tready(m_axis_tready),",
     "    .m_axis_tuser(m_axis_tuser)",
@@ -18573,7 +19216,7 @@ static const char *const mlo_text_mlo_attention[] = {
     "",
     "// ---- status ---------------------------------------------------------------------------",
     "reg  [2:0] stat_reg;",
-    "wire       busy    = score_read || mix_read;",
+    "wire       busy    = score_read;",
     "wire       blocked = m_axis_tvalid && !m_axis_tready;",
     "always @(posedge clk)",
     "    stat_reg <= busy ? 3'b001 : blocked ? 3'b100 : 3'b010;",
@@ -18594,8 +19237,8 @@ static const char *const mlo_text_mlo_attention_kv[] = {
     "//             A frame becomes readable when its last beat is in (full), until `done`.",
     "//             Token j lies in memory j mod PE, so PE consecutive tokens (a group) are",
     "//             read at once: rd_addr = (j / PE) * BEATS + beat, data the cycle after rd_en.",
-    "//             About the frame that is read: groups-1, tail = lanes of its last group",
-    "//             that hold a token, none = it has no valid key",
+    "//             About the frame that is read: groups-1, single = that is 0, tail = lanes of its",
+    "//             last group that hold a token, none = it has no valid key",
     "// Throughput  writes one beat and reads one word of all PE memories per cycle",
     "// Latency     full: the cycle after the last beat; the next frame's, if it is complete",
     "//             already, the cycle after `done`: no cycle is lost between frames",
@@ -18628,6 +19271,7 @@ static const char *const mlo_text_mlo_attention_kv[] = {
     "    output wire                s_tready,",
     "    output wire                full,",
     "    output wire [GW-1:0]       groups_1,",
+    "    output wire                single,",
     "    output wire [PE-1:0]       tail,",
     "    output wire                none,",
     "    input  wire                done,",
@@ -18650,13 +19294,14 @@ static const char *const mlo_text_mlo_attention_kv[] = {
     "reg          fill_reg, read_reg;",
     "reg [GW-1:0] groups_0_reg, groups_1_reg;",
     "reg [PE-1:0] tail_0_reg,   tail_1_reg;",
-    "reg [1:0]    none_reg;",
+    "reg [1:0]    none_reg, single_reg;",
     "",
     "assign s_tready = !full_reg[fill_reg];",
     "assign full     = full_reg[read_reg];",
     "assign groups_1 = read_reg ? groups_1_reg : groups_0_reg;",
     "assign tail     = read_reg ? tail_1_reg   : tail_0_reg;",
     "assign none     = none_reg[read_reg];",
+    "assign single   = single_reg[read_reg];",
     "",
     "// Where the next beat goes. lanes_reg marks the token's own lane and all above it.",
     "reg [BW-1:0] beat_reg;",
@@ -18691,6 +19336,7 @@ static const char *const mlo_text_mlo_attention_kv[] = {
     "    if (frame_done) begin",
     "        full_reg[fill_reg] <= 1'b1;",
     "        none_reg[fill_reg] <= !any_reg && !s_key;",
+    "        single_reg[fill_reg] <= group_reg == {GW{1'b0}};",
     "        fill_reg           <= !fill_reg;",
     "        if (fill_reg) begin",
     "            groups_1_reg <= group_reg;",
@@ -18724,6 +19370,7 @@ static const char *const mlo_text_mlo_attention_kv[] = {
     "wire [AW:0] wr_word = {addr_reg, fill_reg};",
     "wire [AW:0] rd_word = {rd_addr, read_reg};",
     "// (The PE memories are one with a write enable per lane: read in one piece, which a simulator does much faster.)",
+    "(* no_rw_check *)    // never read where it is written in the same cycle",
     "reg [PE*WIDTH-1:0] mem [0:WORDS-1];",
     "reg [PE*WIDTH-1:0] out_reg;",
     "genvar p;",
@@ -18777,6 +19424,8 @@ static const char *const mlo_text_mlo_attention_kv[] = {
     "        // what is said of a frame follows from its length",
     "        if (full_reg[0]) assert (f_len_0 >= 1 && f_len_0 <= T && groups_0_reg == (f_len_0 - 8'd1) / PE);",
     "        if (full_reg[1]) assert (f_len_1 >= 1 && f_len_1 <= T && groups_1_reg == (f_len_1 - 8'd1) / PE);",
+    "        if (full_reg[0]) assert (single_reg[0] == (groups_0_reg == 0));",
+    "        if (full_reg[1]) assert (single_reg[1] == (groups_1_reg == 0));",
     "        if (full_reg[0]) assert (tail_0_reg == ~f_tail_0);",
     "        if (full_reg[1]) assert (tail_1_reg == ~f_tail_1);",
     "    end",
@@ -18867,6 +19516,7 @@ static const char *const mlo_text_mlo_attention_mix[] = {
     "    output wire                     s_row_tready,",
     "    input  wire                     v_full,",
     "    input  wire [GW-1:0]            v_groups_1,",
+    "    input  wire                     v_single,       // v_groups_1 is 0",
     "    output wire                     v_done,",
     "    output wire [AW-1:0]            v_addr,",
     "    input  wire [PE*SIMD*XBITS-1:0] v_data,",
@@ -18909,14 +19559,14 @@ static const char *const mlo_text_mlo_attention_mix[] = {
     "",
     "// ---- the walk ---------------------------------------------------------------------------",
     "reg [GW-1:0] group_reg;",
+    "reg          group_first, later_last;    // it is group 0; if not: it is the last",
     "reg [FW-1:0] pass_reg;",
     "reg [HW-1:0] head_reg;",
     "reg [AW-1:0] addr_reg, base_reg;            // base: the pass's channels of group 0",
     "reg [RW-1:0] room_reg;",
     "",
     "wire       user_last   = s_row_tdata[INB-2];",
-    "wire       group_first = group_reg == {GW{1'b0}};",
-    "wire       group_last  = group_reg == v_groups_1;",
+    "wire       group_last  = group_first ? v_single : later_last;",
     "wire       head_last   = head_reg == HEAD_LAST;",
     "wire       go = s_row_tvalid && v_full && (!group_first || room_reg != {RW{1'b0}});",
     "",
@@ -18931,8 +19581,10 @@ static const char *const mlo_text_mlo_attention_mix[] = {
     "wire [AW-1:0] next_base  = token_last ? {AW{1'b0}} : base_reg + A_ONE;",
     "always @(posedge clk) begin",
     "    if (go) begin",
-    "        group_reg <= group_last ? {GW{1'b0}} : group_reg + G_ONE;",
-    "        addr_reg  <= group_last ? next_base : addr_reg + GROUP_SKIP;",
+    "        group_reg   <= group_last ? {GW{1'b0}} : group_reg + G_ONE;",
+    "        group_first <= group_last;",
+    "        later_last  <= group_reg + G_ONE == v_groups_1;",
+    "        addr_reg    <= group_last ? next_base : addr_reg + GROUP_SKIP;",
     "    end",
     "    if (go && group_last) begin",
     "        base_reg <= next_base;",
@@ -18941,11 +19593,12 @@ static const char *const mlo_text_mlo_attention_mix[] = {
     "    if (go && row_last)",
     "        head_reg <= head_last ? {HW{1'b0}} : head_reg + H_ONE;",
     "    if (rst) begin",
-    "        group_reg <= {GW{1'b0}};",
-    "        pass_reg  <= {FW{1'b0}};",
-    "        head_reg  <= {HW{1'b0}};",
-    "        addr_reg  <= {AW{1'b0}};",
-    "        base_reg  <= {AW{1'b0}};",
+    "        group_reg   <= {GW{1'b0}};",
+    "        group_first <= 1'b1;",
+    "        pass_reg    <= {FW{1'b0}};",
+    "        head_reg    <= {HW{1'b0}};",
+    "        addr_reg    <= {AW{1'b0}};",
+    "        base_reg    <= {AW{1'b0}};",
     "    end",
     "end",
     "",
@@ -19093,6 +19746,7 @@ static const char *const mlo_text_mlo_attention_mix[] = {
     "    reg  [GW-1:0] f_groups_1;",
     "    always @* begin",
     "        if (!f_past) assume (rst);",
+    "        assume (v_single == (v_groups_1 == 0));",
     "        if (f_hold) assume (v_full && v_groups_1 == f_groups_1);",
     "        if (f_full) assume (s_row_tvalid && user_last == f_last);",
     "    end",
@@ -19122,7 +19776,8 @@ static const char *const mlo_text_mlo_attention_mix[] = {
     "    end",
     "    always @* if (f_past) begin",
     "        assert (head_reg <= HEAD_LAST && pass_reg <= PASS_LAST);",
-    "        if (!group_first) assert (v_full && group_reg <= v_groups_1);",
+    "        assert (group_first == (group_reg == 0));",
+    "        if (!group_first) assert (v_full && group_reg <= v_groups_1 && later_last == (group_reg == v_groups_1));",
     "        assert (base_reg == head_reg * DS + pass_reg && addr_reg == base_reg + group_reg * H * DS);",
     "        assert (out_valid == f_pipe[9+LP+LN]);",
     "        assert (room_reg <= QUEUE && out_level <= QUEUE);",
@@ -19262,6 +19917,7 @@ static const char *const mlo_text_mlo_attention_q[] = {
     "reg             fill_reg, read_reg;",
     "reg [AW-1:0]    beat_reg;",
     "reg [2:0]       user_0_reg, user_1_reg;",
+    "(* no_rw_check *)    // never read where it is written in the same cycle",
     "reg [WIDTH-1:0] mem [0:WORDS-1];",
     "reg [WIDTH-1:0] out_reg;",
     "",
@@ -19401,6 +20057,7 @@ static const char *const mlo_text_mlo_attention_ring[] = {
     "",
     "reg [LW-1:0]    room_reg;                       // words neither reserved nor in use",
     "reg [AW-1:0]    wr_reg, rd_reg, row_reg;        // row_reg: first word of the row that is read",
+    "(* no_rw_check *)    // never read where it is written in the same cycle",
     "reg [WIDTH-1:0] mem [0:DEPTH-1];",
     "reg [WIDTH-1:0] out_reg;",
     "",
@@ -19565,6 +20222,7 @@ static const char *const mlo_text_mlo_attention_score[] = {
     "    input  wire [SIMD*XBITS-1:0]        row_data,",
     "    input  wire                         k_full,",
     "    input  wire [GW-1:0]                k_groups_1,",
+    "    input  wire                         k_single,       // k_groups_1 is 0",
     "    input  wire [PE-1:0]                k_tail,",
     "    input  wire                         k_none,",
     "    output wire                         k_done,",
@@ -19611,14 +20269,14 @@ static const char *const mlo_text_mlo_attention_score[] = {
     "// ---- the walk -------------------------------------------------------------------------",
     "reg [FW-1:0] step_reg;",
     "reg [GW-1:0] group_reg;",
+    "reg          group_first, later_last;       // it is group 0; if not: it is the last",
     "reg [HW-1:0] head_reg;",
     "reg [AW-1:0] row_base_reg, group_base_reg;  // where the head's channels of group 0, of this group, start",
     "reg [RW-1:0] room_reg;                      // places of the score queue not reserved",
     "",
     "wire step_first  = step_reg == {FW{1'b0}};",
     "wire step_last   = step_reg == STEP_LAST;",
-    "wire group_first = group_reg == {GW{1'b0}};",
-    "wire group_last  = group_reg == k_groups_1;",
+    "wire group_last  = group_first ? k_single : later_last;",
     "wire head_last   = head_reg == HEAD_LAST;",
     "wire row_last    = step_last && group_last; // the row's last step",
     "",
@@ -19640,6 +20298,8 @@ static const char *const mlo_text_mlo_attention_score[] = {
     "        step_reg <= step_last ? {FW{1'b0}} : step_reg + F_ONE;",
     "    if (go && step_last) begin",
     "        group_reg      <= group_last ? {GW{1'b0}} : group_reg + G_ONE;",
+    "        group_first    <= group_last;",
+    "        later_last     <= group_reg + G_ONE == k_groups_1;",
     "        group_base_reg <= group_last ? next_base : group_base_reg + GROUP_SKIP;",
     "    end",
     "    if (row_done) begin",
@@ -19649,6 +20309,7 @@ static const char *const mlo_text_mlo_attention_score[] = {
     "    if (rst) begin",
     "        step_reg       <= {FW{1'b0}};",
     "        group_reg      <= {GW{1'b0}};",
+    "        group_first    <= 1'b1;",
     "        head_reg       <= {HW{1'b0}};",
     "        row_base_reg   <= {AW{1'b0}};",
     "        group_base_reg <= {AW{1'b0}};",
@@ -19785,7 +20446,7 @@ static const char *const mlo_text_mlo_attention_score[] = {
     "    reg  f_full, f_last;",
     "    always @* begin",
     "        if (!f_past) assume (rst);",
-    "        assume (k_groups_1 < G);",
+    "        assume (k_groups_1 < G && k_single == (k_groups_1 == 0));",
     "        if (!m_row_tvalid || !m_max_tvalid) assume (!m_row_tready);",
     "        if (f_hold) assume (k_full && k_groups_1 == f_groups_1);",
     "        if (f_full) assume (row_full && row_user[1] == f_last);",
@@ -19822,7 +20483,8 @@ static const char *const mlo_text_mlo_attention_score[] = {
     "            f_rcount = f_rcount + f_rpipe[f_i];",
     "    end",
     "    always @* if (f_past) begin",
-    "        assert (step_reg <= STEP_LAST && head_reg <= HEAD_LAST && group_reg < G);",
+    "        assert (step_reg <= STEP_LAST && head_reg <= HEAD_LAST && group_reg < G && group_first == (group_reg == 0));",
+    "        if (!group_first) assert (later_last == (group_reg == k_groups_1));",
     "        if (!step_first || !group_first) assert (row_full && k_full && group_reg <= k_groups_1);",
     "        assert (row_base_reg == head_reg * DS && group_base_reg == row_base_reg + group_reg * H * DS);",
     "        assert (score_valid == f_pipe[3+LS]);",
@@ -21254,6 +21916,7 @@ static const char *const mlo_text_mlo_exp2[] = {
     "reg [15:0]   ms1;",
     "reg [5:0]    sh1, sh2;              // ss - 1",
     "reg [PB-1:0] p2;",
+    "reg [PB-1:0] above2;                // the bits of p2 that stage 3 leaves above the lowest 13",
     "reg          ok1, ok2, ok3, ok4;",
     "",
     "wire [SBITS-1:0] difference = mx - s;",
@@ -21263,6 +21926,7 @@ static const char *const mlo_text_mlo_exp2[] = {
     "    sh1 <= ss - 6'd1;",
     "    p2  <= {16'd0, d1} * {{DB{1'b0}}, ms1};",
     "    sh2 <= sh1;",
+    "    above2 <= {PB{1'b1}} << ({1'b0, sh1} + 7'd13);",
     "    ok1 <= ok;",
     "    ok2 <= ok1;",
     "    ok3 <= ok2;",
@@ -21270,10 +21934,10 @@ static const char *const mlo_text_mlo_exp2[] = {
     "end",
     "",
     "// 3: (p + 2^(ss-1)) >> ss = ((p >> (ss-1)) + 1) >> 1, which needs no wide adder.",
-    "//    It exceeds 4095 exactly if p >> (ss-1) is 8191 or more.",
+    "//    It exceeds 4095 exactly if p >> (ss-1) is 8191 or more; what lies above is found beside the shift, not behind it.",
     "wire [PB-1:0] twice2 = p2 >> sh2;",
     "wire [13:0]   round2 = {1'b0, twice2[12:0]} + 14'd1;",
-    "wire          big2   = |twice2[PB-1:13] || &twice2[12:0];",
+    "wire          big2   = |(p2 & above2) || &twice2[12:0];",
     "reg  [11:0]   t3;",
     "always @(posedge clk)",
     "    t3 <= big2 ? 12'd4095 : round2[12:1];",
@@ -21291,7 +21955,7 @@ static const char *const mlo_text_mlo_exp2[] = {
     "end",
     "assign e = e5;",
     "",
-    "wire unused = &{1'b0, difference[SBITS-1], round2[13], round2[0], round4[0], rom4[6:0]};",
+    "wire unused = &{1'b0, difference[SBITS-1], twice2, round2[13], round2[0], round4[0], rom4[6:0]};",
     "",
     "`ifdef FORMAL",
     "    // The two rounding shifts against the header's formulas, computed wide.",
@@ -21314,8 +21978,9 @@ static const char *const mlo_text_mlo_exp2[] = {
     "        f_ok5  <= ok4;",
     "    end",
     "    always @* begin",
+    "        if (f_past) assert (above2 == {PB{1'b1}} << ({1'b0, sh2} + 7'd13));",
     "        if (f_past) assert (rom4 == ROM[f_t4[5:0]*16 +: 16] && i4 == f_t4[11:6]);",
-    "        if (f_past && f_sh3 <= 6'd61) assert (t3 == (f_t > 80'd4095 ? 80'd4095 : f_t));",
+    "        if (f_two && f_sh3 <= 6'd61) assert (t3 == (f_t > 80'd4095 ? 80'd4095 : f_t));",
     "        if (f_two) assert (e5 == (f_ok5 ? f_e : 80'd0));",
     "    end",
     "`endif",
@@ -21377,6 +22042,7 @@ static const char *const mlo_text_mlo_exp2_fine[] = {
     "reg [15:0]   ms1;",
     "reg [5:0]    sh1, sh2;              // ss - 1",
     "reg [PB-1:0] p2;",
+    "reg [PB-1:0] above2;                // the bits of p2 that stage 3 leaves above the lowest 18",
     "reg [5:0]    ok_reg;                // bit k: of stage k + 1",
     "",
     "wire [SBITS-1:0] difference = mx - s;",
@@ -21386,14 +22052,16 @@ static const char *const mlo_text_mlo_exp2_fine[] = {
     "    sh1    <= ss - 6'd1;",
     "    p2     <= {16'd0, d1} * {{DB{1'b0}}, ms1};",
     "    sh2    <= sh1;",
+    "    above2 <= {PB{1'b1}} << ({1'b0, sh1} + 7'd18);",
     "    ok_reg <= {ok_reg[4:0], ok};",
     "end",
     "",
     "// 3: (p + 2^(ss-1)) >> ss = ((p >> (ss-1)) + 1) >> 1, which needs no wide adder.",
-    "//    It exceeds 2^17 - 1 exactly if p >> (ss-1) is 2^18 - 1 or more. (p may have less than 18 bits)",
+    "//    It exceeds 2^17 - 1 exactly if p >> (ss-1) is 2^18 - 1 or more (p may have less than 18 bits);",
+    "//    what lies above is found beside the shift, not behind it.",
     "wire [PB+17:0] twice2 = {18'd0, p2} >> sh2;",
     "wire [18:0]    round2 = {1'b0, twice2[17:0]} + 19'd1;",
-    "wire           big2   = |twice2[PB+17:18] || &twice2[17:0];",
+    "wire           big2   = |(p2 & above2) || &twice2[17:0];",
     "reg  [16:0]    t3;",
     "always @(posedge clk)",
     "    t3 <= big2 ? 17'd131071 : round2[17:1];",
@@ -21425,11 +22093,11 @@ static const char *const mlo_text_mlo_exp2_fine[] = {
     "end",
     "assign e = e7;",
     "",
-    "wire unused = &{1'b0, difference[SBITS-1], round2[18], round2[0], round6[0], slope3[17:12], way5[5:0]};",
+    "wire unused = &{1'b0, difference[SBITS-1], twice2, round2[18], round2[0], round6[0], slope3[17:12], way5[5:0]};",
     "",
     "`ifdef FORMAL",
     "    // The two rounding shifts against the header's formulas, computed wide.",
-    "    reg          f_past = 1'b0;",
+    "    reg          f_past = 1'b0, f_two = 1'b0;",
     "    reg  [79:0]  f_p3;",
     "    reg  [5:0]   f_sh3;",
     "    reg  [17:0]  f_a7;",
@@ -21440,6 +22108,7 @@ static const char *const mlo_text_mlo_exp2_fine[] = {
     "    wire [79:0]  f_e = ({62'd0, f_a7} * 2 + (f_one << f_i7)) >> (f_i7 + 6'd1);",
     "    always @(posedge clk) begin",
     "        f_past <= 1'b1;",
+    "        f_two  <= f_past;",
     "        f_p3   <= p2;",
     "        f_sh3  <= sh2;",
     "        f_a7   <= a6;",
@@ -21447,7 +22116,8 @@ static const char *const mlo_text_mlo_exp2_fine[] = {
     "        f_ok7  <= ok_reg[5];",
     "    end",
     "    always @* begin",
-    "        if (f_past && f_sh3 <= 6'd61) assert (t3 == (f_t > 80'd131071 ? 80'd131071 : f_t));",
+    "        if (f_past) assert (above2 == {PB{1'b1}} << ({1'b0, sh2} + 7'd18));",
+    "        if (f_two && f_sh3 <= 6'd61) assert (t3 == (f_t > 80'd131071 ? 80'd131071 : f_t));",
     "        if (f_past) assert (e7 == (f_ok7 ? f_e : 80'd0));",
     "    end",
     "`endif",
@@ -21544,6 +22214,7 @@ static const char *const mlo_text_mlo_fifo[] = {
     "    localparam [AW-1:0] LAST    = LAST_32[AW-1:0];",
     "    localparam [AW-1:0] ONE     = 1;",
     "",
+    "    (* no_rw_check *)    // never read where it is written in the same cycle",
     "    reg [WIDTH-1:0] mem [0:DEPTH-1];",
     "    reg [WIDTH-1:0] out_reg;",
     "    reg             valid_reg;",
@@ -21563,20 +22234,17 @@ static const char *const mlo_text_mlo_fifo[] = {
     "            out_reg <= mem[rd_reg];",
     "    end",
     "",
-    "    // (Nothing to do without one of these: a simulator skips the rest.)",
-    "    wire work = rst || push || pop || fetch;",
+    "    // (Nothing to do without one of these: a simulator skips the rest. The two ends are separate, so that",
+    "    // what is pushed late in a cycle does not make what is popped late.)",
     "    always @(posedge clk)",
-    "        if (work) begin",
-    "            if (push)",
-    "                wr_reg <= wr_reg == LAST ? {AW{1'b0}} : wr_reg + ONE;",
+    "        if (rst || push)",
+    "            wr_reg <= (rst || wr_reg == LAST) ? {AW{1'b0}} : wr_reg + ONE;",
+    "    always @(posedge clk)",
+    "        if (rst || fetch || m_tready) begin",
     "            if (fetch)",
     "                rd_reg <= rd_reg == LAST ? {AW{1'b0}} : rd_reg + ONE;",
-    "            if (fetch)",
-    "                valid_reg <= 1'b1;",
-    "            else if (m_tready)",
-    "                valid_reg <= 1'b0;",
+    "            valid_reg <= fetch;",
     "            if (rst) begin",
-    "                wr_reg    <= {AW{1'b0}};",
     "                rd_reg    <= {AW{1'b0}};",
     "                valid_reg <= 1'b0;",
     "            end",
@@ -22418,25 +23086,33 @@ static const char *const mlo_text_mlo_loop[] = {
     "        if (BEATS < 1) mlo_error_BEATS_must_be_positive u_error_beats ();",
     "    endgenerate",
     "",
-    "    wire once = (iterations <= 16'd1);",
+    "    // Settings stand still, so what is derived from them may be a cycle late. What depends on them is counted down: \"none left\"",
+    "    // is quicker than \"as many as\".",
+    "    reg        once;                         // nothing goes round",
+    "    reg [15:0] rounds;                       // iterations behind the first",
+    "    always @(posedge clk) begin",
+    "        once   <= (iterations <= 16'd1);",
+    "        rounds <= iterations - 16'd1;",
+    "    end",
     "",
     "    // ------------------------------------------------------------------ the way in",
     "    // Where the next beat belongs:",
     "    reg [BW-1:0] beat;        // beat of the token",
     "    reg          midway;      // this frame has begun: its source is settled",
     "    reg          first;       // the token is the first of an iteration",
-    "    reg [15:0]   iteration;   // iteration being fed",
-    "    reg [7:0]    count;       // frames fed completely in this iteration",
-    "    reg [7:0]    size;        // frames of the group (meaningful from iteration 1 on)",
-    "    reg          closed;      // decided in iteration 0, at a frame boundary: the group takes no more",
+    "    reg          round;       // it does not come from outside: iteration 1 or later,",
+    "    reg [15:0]   rest;        //     behind which there are so many in the group",
+    "    reg [7:0]    left;        //     and so many frames of the iteration behind this one",
+    "    reg [7:0]    count;       // frames of the group (fed completely, in iteration 0)",
+    "    reg          full;        // as many as may be",
     "",
-    "    wire boundary = !midway && (iteration == 16'd0) && (count != 8'd0) && !once;",
-    "    wire full     = (count >= frames);",
+    "    wire boundary = !midway && !round && (count != 8'd0) && !once;",
     "",
     "    // The decision to close is kept (`closed`), so that a beat offered from s_fb is never taken back",
     "    // because s_ext comes alive in the meantime.",
+    "    reg           closed;     // decided in iteration 0, at a frame boundary: the group takes no more",
     "    wire close    = boundary && (closed || full || (!s_ext_tvalid && s_fb_tvalid));",
-    "    wire from_fb  = close || (iteration != 16'd0);",
+    "    wire from_fb  = close || round;",
     "",
     "    wire             in_valid = from_fb ? s_fb_tvalid : s_ext_tvalid;",
     "    wire [WIDTH-1:0] in_data  = from_fb ? s_fb_tdata  : s_ext_tdata;",
@@ -22446,62 +23122,68 @@ static const char *const mlo_text_mlo_loop[] = {
     "    assign s_fb_tready  = in_ready && from_fb;",
     "    assign s_ext_tready = in_ready && !from_fb;",
     "",
+    "    // A group that closes is in iteration 1, at its first frame.",
     "    wire        take      = in_valid && in_ready;",
     "    wire        token_end = (beat == FINAL);",
     "    wire        frame_end = token_end && in_user[0];",
-    "    wire [15:0] in_iteration = close ? 16'd1 : iteration;",
-    "    wire [7:0]  in_count     = close ? 8'd0  : count;",
-    "    wire [7:0]  in_size      = close ? count : size;",
-    "    wire        iteration_end = frame_end && (in_iteration != 16'd0) && (in_count + 8'd1 == in_size);",
-    "    wire        group_end     = iteration_end && (in_iteration + 16'd1 >= iterations);",
+    "    wire [7:0]  others    = count - 8'd1;",
+    "    wire [15:0] rest_1    = rounds - 16'd1;",
+    "    wire        iteration_end = frame_end && (close ? count == 8'd1 : round && left == 8'd0);",
+    "    wire        group_end     = iteration_end && (close ? rounds == 16'd1 : rest == 16'd0);",
     "",
     "    always @(posedge clk) begin",
     "        if (close) closed <= 1'b1;",
     "        if (take) begin",
-    "            closed    <= 1'b0;",
-    "            beat      <= token_end ? {BW{1'b0}} : beat + 1'b1;",
-    "            midway    <= !frame_end;",
-    "            size      <= in_size;",
-    "            first     <= token_end ? iteration_end : in_first;",
-    "            iteration <= group_end ? 16'd0 : iteration_end ? in_iteration + 16'd1 : in_iteration;",
-    "            count     <= iteration_end ? 8'd0 : (frame_end && !once) ? in_count + 8'd1 : in_count;",
+    "            closed <= 1'b0;",
+    "            beat   <= token_end ? {BW{1'b0}} : beat + 1'b1;",
+    "            midway <= !frame_end;",
+    "            first  <= token_end ? iteration_end : in_first;",
+    "            round  <= from_fb && !group_end;",
+    "            rest   <= (close ? rest_1 : rest) - {15'd0, iteration_end};",
+    "            left   <= iteration_end ? others : (close ? others : left) - {7'd0, frame_end};",
+    "            if (group_end) begin",
+    "                count <= 8'd0;",
+    "                full  <= 1'b0;",
+    "            end else if (frame_end && !from_fb && !once) begin",
+    "                count <= count + 8'd1;",
+    "                full  <= (count + 8'd1 >= frames);",
+    "            end",
     "        end",
     "        if (rst) begin",
-    "            beat      <= {BW{1'b0}};",
-    "            midway    <= 1'b0;",
-    "            first     <= 1'b1;",
-    "            iteration <= 16'd0;",
-    "            count     <= 8'd0;",
-    "            closed    <= 1'b0;",
+    "            beat   <= {BW{1'b0}};",
+    "            midway <= 1'b0;",
+    "            first  <= 1'b1;",
+    "            round  <= 1'b0;",
+    "            count  <= 8'd0;",
+    "            full   <= 1'b0;",
+    "            closed <= 1'b0;",
     "        end",
     "    end",
     "",
     "    // ------------------------------------------------------------------ the way out",
     "    reg              out_new;         // the next beat is the first of a token",
     "    reg  [BW-1:0]    out_beat;",
-    "    reg  [15:0]      out_iteration;   // iteration of the beats that come now",
+    "    reg  [15:0]      out_rest;        // iterations behind that of the beats that come now",
     "    wire             out_valid, out_ready, leaves, out_leaves;",
     "    wire [WIDTH-1:0] out_data;",
     "    wire [2:0]       out_user;",
     "",
     "    // A first token moves to the next iteration; after the last one a new group begins.",
-    "    wire        out_wraps = (out_iteration + 16'd1 >= iterations);",
-    "    wire [15:0] out_next  = (out_new && s_body_tuser[0]) ? (out_wraps ? 16'd0 : out_iteration + 16'd1)",
-    "                                                         : out_iteration;",
-    "    assign leaves = once || (out_next + 16'd1 == iterations);",
+    "    wire   out_next = out_new && s_body_tuser[0];",
+    "    assign leaves   = once || (out_next ? out_rest == 16'd1 : out_rest == 16'd0);",
     "",
     "    wire put = s_body_tvalid && s_body_tready;",
     "    wire put_final = (out_beat == FINAL);",
     "    always @(posedge clk) begin",
     "        if (put) begin",
-    "            out_beat      <= put_final ? {BW{1'b0}} : out_beat + 1'b1;",
-    "            out_new       <= put_final;",
-    "            out_iteration <= out_next;",
+    "            out_beat <= put_final ? {BW{1'b0}} : out_beat + 1'b1;",
+    "            out_new  <= put_final;",
+    "            if (out_next) out_rest <= (out_rest == 16'd0) ? rounds : out_rest - 16'd1;",
     "        end",
     "        if (rst) begin",
-    "            out_beat      <= {BW{1'b0}};",
-    "            out_new       <= 1'b1;",
-    "            out_iteration <= 16'hFFFE;    // one before iteration 0: it wraps whatever `iterations` is",
+    "            out_beat <= {BW{1'b0}};",
+    "            out_new  <= 1'b1;",
+    "            out_rest <= 16'd0;        // as behind a group",
     "        end",
     "    end",
     "",
@@ -22741,15 +23423,16 @@ static const char *const mlo_text_mlo_loop[] = {
     "    always @* if (f_past_valid) begin",
     "        assert (f_bl <= FQ && f_fl <= FQ);",
     "        assert (out_beat == (f_popped ? ((f_y[FN-1:0] + 4'd1) & F_MASK) : 0) && out_new == (out_beat == 0));",
-    "        assert (out_iteration == (f_popped ? {14'd0, f_y[FN+1:FN]} : 16'hFFFE));",
+    "        assert (once == (f_n == 1) && rounds == {14'd0, f_n} - 16'd1);",
+    "        assert (out_rest == (f_popped ? rounds - {14'd0, f_y[FN+1:FN]} : 0));",
     "        if (!f_any) begin",
     "            assert (f_bl == 0 && f_fl == 0 && f_in == 0 && f_out == 0 && !f_popped && f_gs == 0);",
-    "            assert (iteration == 0 && count == 0 && beat == 0 && !midway && first && !closed);",
+    "            assert (!round && count == 0 && !full && beat == 0 && !midway && first && !closed);",
     "        end else begin",
     "            assert (f_k < f_n && f_out == f_out_expected && beat == ((f_m + 4'd1) & F_MASK));",
     "            assert (f_bl != 0 || f_popped);",
     "            if (f_n == 1) begin",
-    "                assert (f_fl == 0 && iteration == 0 && count == 0 && !closed && f_m + 4'd1 == f_in && first == f_iter_token);",
+    "                assert (f_fl == 0 && !round && count == 0 && !full && !closed && f_m + 4'd1 == f_in && first == f_iter_token);",
     "                assert (f_out + f_bl == f_in);",
     "                if ((f_m & F_MASK) == F_MASK) assert (!f_iter_token);",
     "            end else begin",
@@ -22761,16 +23444,16 @@ static const char *const mlo_text_mlo_loop[] = {
     "                // registers of the way in",
     "                if (f_k == 0) begin",
     "                    assert (f_m + 4'd1 == f_in && f_in - f_gs == f_beats);",
-    "                    assert (iteration == 0 && count == f_ends_now && midway == !f_end && first == f_iter_token);",
+    "                    assert (!round && count == f_ends_now && full == (count >= f_frames) && midway == !f_end && first == f_iter_token);",
     "                    assert (f_group == count + midway);",
     "                    if (closed) assert (!midway);",
     "                end else begin",
     "                    assert (f_ge == f_in && (f_ge & F_MASK) == 0 && !closed);",
-    "                    if (f_group_over)     assert (iteration == 0 && count == 0 && first && !midway && f_end && f_fl == 0);",
-    "                    else if (f_iter_over) assert (iteration == f_k + 2'd1 && count == 0 && first && f_end && size == f_ends_now);",
+    "                    if (f_group_over)     assert (!round && count == 0 && !full && first && !midway && f_end && f_fl == 0);",
+    "                    else if (f_iter_over) assert (round && rest + f_k + 16'd1 == rounds && count == f_ends_now && left + 8'd1 == count && first && f_end);",
     "                    else begin",
-    "                        assert (iteration == f_k && first == f_iter_token && size == count + f_ends_prev);",
-    "                        if (f_k + 2'd1 != f_n) assert (count == f_ends_now);",
+    "                        assert (round && rest + f_k == rounds && first == f_iter_token && left < count && left + 8'd1 == f_ends_prev);",
+    "                        if (f_k + 2'd1 != f_n) assert (count == left + 8'd1 + f_ends_now);",
     "                    end",
     "                end",
     "                // what the feedback brings next is what is needed next",
@@ -22814,7 +23497,7 @@ static const char *const mlo_text_mlo_loop[] = {
     "            else           assert (f_y == f_last_fed);",
     "        end else if (f_bl != 0) assert (f_bk[0] == 0 && f_bn[0] == 0 && f_bp[0] == f_par && f_gs == 0 && f_k == 0);",
     "    end",
-    "    wire size_ok = (f_k == 0) || f_group_over || (size <= f_frames);",
+    "    wire size_ok = (f_k == 0) || f_group_over || (count <= f_frames);",
     "",
     "    // Not vacuous: a group of two frames, goes round and another one follows.",
     "    reg f_two = 1'b0;",
@@ -22934,23 +23617,27 @@ static const char *const mlo_text_mlo_mvu[] = {
     "// Throughput II = KF*NF cycles per token exactly, KF = K/SIMD, NF = N/PE, back to back: the next token's vector is",
     "//            stored while this one computes. A token with `first` costs 1 cycle more (if its parameters are loaded).",
     "// Latency    idle, parameters loaded: last beat of a token taken in cycle t => its first output beat is offered in cycle",
-    "//            t + KF + ceil(clog2(SIMD)/2) + 11 + TABLE + (1 if `first`); the others follow every KF cycles.",
+    "//            t + KF + ceil(clog2(SIMD)/2) + 12 + TURNS + TABLE + (1 if `first`); the others follow every KF cycles.",
     "// Stall      a result that cannot leave freezes the pipeline; nothing is lost, nothing recomputed. A parameter memory",
     "//            that is not loaded freezes only what is in front of it: results of the iteration before drain.",
     "// Parameters s_axis_w: words of PE*SIMD*WBITS, address nf*KF + kf, bits (p*SIMD+s)*WBITS: W[kf*SIMD+s][nf*PE+p]",
-    "//            s_axis_c: words of PE*64, address nf, bits 64*p: bias[31:0] signed, M[47:32] (< 2^15), S[53:48] (1..62);",
-    "//            SHIFT = 1: M is 2^14, whatever its bits say, and the requantization has no multiplier",
+    "//            s_axis_c: words of LANES*64, LANES channels each, in their order, bits 64*l: bias[31:0] signed, M[47:32] (< 2^15),",
+    "//            S[53:48] (1..62); SHIFT = 1: M is 2^14, whatever its bits say, and the requantization has no multiplier",
     "//            s_axis_t: words of YBITS, 2^TBITS of them (only with TABLE = 1)",
     "// Legal      SIMD divides K, PE divides N, XBITS and WBITS >= 2, YBITS >= 2,",
     "//            XBITS + WBITS + clog2(SIMD) <= ABITS.",
     "//",
+    "// Sharing    A group of PE sums is done every KF cycles, and a requantizer takes one a cycle. So LANES = PE / TURNS of them do, and",
+    "//            take turns: TURNS is the largest divisor of PE that is not above KF.",
+    "//",
     "// How it works: three segments in a row, each frozen by an enable of its own. Every slot of the pipeline carries a few",
     "// control bits.",
-    "//   A  issue, memories, products, adder tree   (en_a)   weights: read at its entry",
-    "//   B  accumulate, requantize                  (en_b)   bias, M, S: read at its entry",
-    "//   T  table lookup (mlo_lookup)                        table: read at its entry",
+    "//   A  issue, memories, products, adder tree, accumulate  (en_a)   weights: read at its entry",
+    "//   B  requantize, in turns                               (en_b)   bias, M, S: read at its entry, a turn at a time",
+    "//   T  table lookup (mlo_lookup)                                   table: read at its entry",
     "// An iteration change travels as a slot of its own, the mark, right ahead of the first token: when it passes the entry",
-    "// of a segment it pulses `first` of the memory there. So each memory swaps at exactly the right slot, for one cycle.",
+    "// of a segment it pulses `first` of the memory there, which swaps at exactly the right slot. At segment B it waits for the",
+    "// turns of the group before it; since TURNS <= KF that is over before the next group is done, and costs nothing.",
     "`default_nettype none",
     "",
     "module mlo_mvu #(",
@@ -23005,8 +23692,24 @@ static const char *const mlo_text_mlo_mvu[] = {
     "    localparam KBITS = XBITS + WBITS + $clog2(K) + 1;",
     "    localparam TOTAL = (KBITS < ABITS) ? KBITS : ABITS;         // of K products",
     "    localparam QBITS = (TABLE != 0) ? TBITS : YBITS;           // what the requantization makes",
-    "    localparam DA = 2 + ($clog2(SIMD) + 1) / 2;     // slots of segment A: memory output, operands, .. tree but its last",
-    "    localparam DB = 8;                              // of segment B: tree's last, accumulator, six of mlo_requantize",
+    "    localparam DA = 3 + ($clog2(SIMD) + 1) / 2;     // slots of segment A: memory output, operands, .. tree",
+    "    localparam DB = 8;                              // of segment B: channel word, sum and bias, six of mlo_requantize",
+    "    localparam TURNS = turns_of(PE, KF);",
+    "    localparam LANES = PE / TURNS;",
+    "    localparam TW = (TURNS > 1) ? $clog2(TURNS) : 1;",
+    "    localparam CA = (NF * TURNS > 1) ? $clog2(NF * TURNS) : 1;",
+    "    localparam [TW-1:0] T_LAST = TURNS[TW-1:0] - 1'b1;",
+    "    localparam [31:0]   C_WORDS = NF * TURNS;",
+    "    localparam [CA-1:0] C_LAST = C_WORDS[CA-1:0] - 1'b1;",
+    "",
+    "    // The largest divisor of pe that is not above kf.",
+    "    function integer turns_of(input integer pe, input integer kf);",
+    "        integer d;",
+    "        begin",
+    "            turns_of = 1;",
+    "            for (d = 1; d <= pe; d = d + 1) if (pe % d == 0 && d <= kf) turns_of = d;",
+    "        end",
+    "    endfunction",
     "",
     "    generate",
     "        if (K % SIMD != 0)  mlo_error_SIMD_must_divide_K u_simd ();",
@@ -23055,48 +23758,58 @@ static const char *const mlo_text_mlo_mvu[] = {
     "        end",
     "",
     "    // ---- segment A: control bits beside products and tree ----------------------------------------------------------",
-    "    reg  [DA-1:0]   a_valid, a_mark;                // index 0: behind the memories; DA-1: at the entry of segment B",
+    "    reg  [DA-1:0]   a_valid, a_mark;                // index 0: behind the memories; DA-1: in the last stage of the tree",
     "    reg  [5*DA-1:0] a_info;                         // {tuser, first of its group, last of its group}",
     "    always @(posedge clk) begin",
     "        if (rst)       {a_valid, a_mark} <= {2*DA{1'b0}};",
     "        else if (en_a) {a_valid, a_mark} <= {a_valid[DA-2:0], issue, a_mark[DA-2:0], mark};",
     "        if (en_a)      a_info <= {a_info[5*DA-6:0], x_user, run_k == {KW{1'b0}}, run_last};",
     "    end",
-    "    wire       e_valid = a_valid[DA-1];",
-    "    wire       e_mark  = a_mark[DA-1];",
-    "    wire [2:0] e_user;",
-    "    wire       e_start, e_last;",
-    "    assign {e_user, e_start, e_last} = a_info[5*DA-1 -: 5];",
+    "    wire       sum_valid = a_valid[DA-1];",
+    "    wire [2:0] sum_user;",
+    "    wire       sum_start, sum_last;",
+    "    assign {sum_user, sum_start, sum_last} = a_info[5*DA-1 -: 5];",
     "",
-    "    // ---- entry of segment B: the channel word of the group ---------------------------------------------------------",
-    "    reg  [NW-1:0]    c_addr;",
-    "    wire             c_ready;",
-    "    wire             c_swap = e_mark && en_a;",
-    "    wire             c_read = e_valid && e_start && en_a;",
-    "    assign en_a = en_b && (c_ready || !e_valid);",
-    "    always @(posedge clk)",
-    "        if (rst)                             c_addr <= {NW{1'b0}};",
-    "        else if (en_a && e_valid && e_last)  c_addr <= c_addr == N_LAST ? {NW{1'b0}} : c_addr + 1'b1;",
-    "",
-    "    // ---- segment B: control bits beside accumulator and requantizer -----------------------------------------------",
-    "    reg             sum_valid, sum_start, sum_last; // the slot in the last stage of the tree",
-    "    reg  [DB-2:0]   b_valid;                        // finished groups: in the accumulator, .., at the requantizer's end",
-    "    reg  [3*DB-1:0] b_user;",
+    "    // ---- entry of segment B: a finished group waits in the accumulators; then its channel words are read, a turn a cycle ----",
+    "    reg           g_valid;                          // there is a group",
+    "    reg  [2:0]    g_user;",
+    "    reg           c_due;                            // a mark has come: the memory moves on",
+    "    reg  [TW-1:0] turn;                             // the one to be read; 0: none, or the first one of the next group",
+    "    reg  [CA-1:0] c_addr;",
+    "    wire          c_ready;",
+    "    wire          idle   = turn == {TW{1'b0}};",
+    "    wire          take   = g_valid && idle && en_b && c_ready && !c_due;",
+    "    wire          c_swap = c_due && idle && en_b;",
+    "    wire          c_read = take || (!idle && en_b);",
+    "    assign en_a = !g_valid || take;",
     "    always @(posedge clk) begin",
     "        if (rst) begin",
-    "            sum_valid <= 1'b0;",
-    "            b_valid   <= {DB-1{1'b0}};",
-    "        end else if (en_b) begin",
-    "            sum_valid <= e_valid && c_ready;        // not ready: the slot waits in segment A, this one goes on",
-    "            b_valid   <= {b_valid[DB-3:0], sum_valid && sum_last};",
+    "            g_valid <= 1'b0;",
+    "            c_due   <= 1'b0;",
+    "            turn    <= {TW{1'b0}};",
+    "            c_addr  <= {CA{1'b0}};",
+    "        end else begin",
+    "            if (en_a) g_valid <= sum_valid && sum_last;",
+    "            if (c_swap || (en_a && a_mark[DA-1])) c_due <= !c_swap;",
+    "            if (c_read) begin",
+    "                turn   <= turn == T_LAST ? {TW{1'b0}} : turn + 1'b1;",
+    "                c_addr <= c_addr == C_LAST ? {CA{1'b0}} : c_addr + 1'b1;",
+    "            end",
     "        end",
-    "        if (en_b) begin",
-    "            sum_start <= e_start;",
-    "            sum_last  <= e_last;",
-    "            b_user    <= {b_user[3*DB-4:0], e_user};",
-    "        end",
+    "        if (en_a) g_user <= sum_user;",
     "    end",
-    "    wire                q_valid = b_valid[DB-2];",
+    "",
+    "    // ---- segment B: control bits beside the requantizers -------------------------------------------------------------",
+    "    reg  [DB-1:0]   b_valid, b_mark;                // last turns of groups; marks, for the table",
+    "    reg  [3*DB-1:0] b_user;",
+    "    reg  [2:0]      t_user;                         // of the group whose turns are read",
+    "    always @(posedge clk) begin",
+    "        if (rst)       {b_valid, b_mark} <= {2*DB{1'b0}};",
+    "        else if (en_b) {b_valid, b_mark} <= {b_valid[DB-2:0], c_read && turn == T_LAST, b_mark[DB-2:0], c_swap};",
+    "        if (en_b)      b_user <= {b_user[3*DB-4:0], take ? g_user : t_user};",
+    "        if (take)      t_user <= g_user;",
+    "    end",
+    "    wire                q_valid = b_valid[DB-1];",
     "    wire [2:0]          q_user  = b_user[3*DB-1 -: 3];",
     "    wire [PE*QBITS-1:0] q_data;",
     "",
@@ -23116,8 +23829,8 @@ static const char *const mlo_text_mlo_mvu[] = {
     "        .clk(clk), .rst(rst),",
     "        .s_axis_tdata(s_axis_w_tdata), .s_axis_tvalid(s_axis_w_tvalid), .s_axis_tready(s_axis_w_tready), .s_axis_tlast(params_last),",
     "        .first(mark), .ready(w_ready), .addr(w_addr), .en(issue), .data(w_data));",
-    "    wire [PE*64-1:0] c_data;",
-    "    mlo_param #(.WIDTH(PE*64), .DEPTH(NF), .AXI_WIDTH(AXI_WIDTH), .RESIDENT(RESIDENT)) u_channel (",
+    "    wire [LANES*64-1:0] c_data;",
+    "    mlo_param #(.WIDTH(LANES*64), .DEPTH(NF*TURNS), .AXI_WIDTH(AXI_WIDTH), .RESIDENT(RESIDENT)) u_channel (",
     "        .clk(clk), .rst(rst),",
     "        .s_axis_tdata(s_axis_c_tdata), .s_axis_tvalid(s_axis_c_tvalid), .s_axis_tready(s_axis_c_tready), .s_axis_tlast(params_last),",
     "        .first(c_swap), .ready(c_ready), .addr(c_addr), .en(c_read), .data(c_data));",
@@ -23127,10 +23840,9 @@ static const char *const mlo_text_mlo_mvu[] = {
     "    wire signed [SBITS-1:0] excess;",
     "    wire [PE*SBITS-1:0]     sums;",
     "    wire [PE-1:0]           lack;",
+    "    wire [PE*TOTAL-1:0]     totals;                 // of the products",
     "    genvar p;",
     "    generate",
-    "        // Its last stage stays with segment A: the slot there is used in the first cycle segment B moves, and nothing comes",
-    "        // after it before segment A moves.",
     "        for (p = 0; p < PE; p = p + ((p < 2 * PAIRED) ? 2 : 1)) begin : rows",
     "            localparam ROWS = (p < 2 * PAIRED) ? 2 : 1;",
     "            wire carry;",
@@ -23156,44 +23868,63 @@ static const char *const mlo_text_mlo_mvu[] = {
     "                assign sum = sums[p*SBITS +: SBITS];",
     "            end",
     "",
-    "            // The group's bias, M and S are kept: their memory moves on before they are used. (And it is slow: nothing but a",
-    "            // register stands behind it.)",
-    "            wire signed [ABITS-1:0]   start;",
-    "            if (ABITS > 32) begin : extended",
-    "                assign start = {{(ABITS - 32){c_data[64*p + 31]}}, c_data[64*p +: 32]};",
-    "            end else begin : cut",
-    "                assign start = c_data[64*p +: ABITS];",
-    "            end",
-    "            reg  signed [TOTAL-1:0]   total;        // of the products",
-    "            reg  signed [ABITS-1:0]   bias;",
-    "            reg         [15:0]        mul;",
-    "            reg         [5:0]         shift;",
-    "            wire signed [TOTAL-1:0]   add = {{(TOTAL - SBITS){sum[SBITS-1]}}, sum}, old = sum_start ? {TOTAL{1'b0}} : total;",
-    "            wire        [TOTAL:0]     next;         // with a carry in, or without that bit",
-    "            wire signed [ABITS-1:0]   acc = bias + {{(ABITS - TOTAL + 1){total[TOTAL-1]}}, total[TOTAL-2:0]};",
+    "            reg  signed [TOTAL-1:0] total;",
+    "            wire signed [TOTAL-1:0] add = {{(TOTAL - SBITS){sum[SBITS-1]}}, sum}, old = sum_start ? {TOTAL{1'b0}} : total;",
+    "            wire        [TOTAL:0]   next;           // with a carry in, or without that bit",
     "            if (p < 2 * PAIRED && p % 2 == 1) begin : second",
     "                assign next = {add, lack[p]} + {old, lack[p]};",
     "            end else begin : whole",
     "                assign next = {add + old, 1'b0};",
     "            end",
-    "            always @(posedge clk)",
-    "                if (en_b && sum_valid) begin",
-    "                    total <= next[TOTAL:1];",
-    "                    if (sum_start) begin",
-    "                        bias  <= start;",
-    "                        mul   <= c_data[64*p + 32 +: 16];",
-    "                        shift <= c_data[64*p + 48 +: 6];",
-    "                    end",
-    "                end",
-    "",
-    "            // its valid bit is the same in each row: b_valid stands for all",
-    "            wire unused_valid;",
-    "            mlo_requantize #(.ABITS(ABITS), .MBITS(16), .YBITS(QBITS), .SHIFT(SHIFT)) u_requantize (",
-    "                .clk(clk), .rst(rst), .en(en_b), .in_valid(b_valid[0]), .in_acc(acc), .in_m(mul), .in_s(shift),",
-    "                .out_valid(unused_valid), .out_y(q_data[p*QBITS +: QBITS]));",
-    "            wire unused_bits = &{1'b0, unused_valid, lack[p], next[0], excess, c_data[64*p +: 32], c_data[64*p + 54 +: 10]};",
+    "            always @(posedge clk) if (en_a && sum_valid) total <= next[TOTAL:1];",
+    "            assign totals[p*TOTAL +: TOTAL] = total;",
+    "            wire unused_bits = &{1'b0, lack[p], next[0], excess};",
     "        end",
     "    endgenerate",
+    "",
+    "    // The group's sums go by on a tray: each turn the LANES next ones meet their channel words. What comes out is gathered;",
+    "    // the last turn goes straight on. (The memory is slow: nothing but a register stands behind it.)",
+    "    reg  [PE*TOTAL-1:0]    tray;",
+    "    reg  [PE*QBITS-1:0]    gathered;                // its low bits hold the turns before",
+    "    wire [LANES*QBITS-1:0] lane_y;",
+    "    wire [LANES-1:0]       lane_valid;",
+    "    reg                    r_valid, l_valid;        // a turn: its word is read; it is in the lanes",
+    "    wire [(PE+LANES)*QBITS-1:0] passing = {lane_y, gathered};",
+    "    assign q_data = passing[LANES*QBITS +: PE*QBITS];",
+    "    always @(posedge clk) begin",
+    "        if (rst)                        {l_valid, r_valid} <= 2'b00;",
+    "        else if (en_b)                  {l_valid, r_valid} <= {r_valid, c_read};",
+    "        if (en_b && (take || r_valid))  tray <= take ? totals : tray >> LANES*TOTAL;",
+    "        if (en_b && lane_valid[0])      gathered <= q_data;",
+    "    end",
+    "    genvar l;",
+    "    generate",
+    "        for (l = 0; l < LANES; l = l + 1) begin : lane",
+    "            wire signed [ABITS-1:0] start;",
+    "            if (ABITS > 32) begin : extended",
+    "                assign start = {{(ABITS - 32){c_data[64*l + 31]}}, c_data[64*l +: 32]};",
+    "            end else begin : cut",
+    "                assign start = c_data[64*l +: ABITS];",
+    "            end",
+    "            reg  signed [TOTAL-1:0] total;",
+    "            reg  signed [ABITS-1:0] bias;",
+    "            reg         [15:0]      mul;",
+    "            reg         [5:0]       shift;",
+    "            wire signed [ABITS-1:0] acc = bias + {{(ABITS - TOTAL + 1){total[TOTAL-1]}}, total[TOTAL-2:0]};",
+    "            always @(posedge clk)",
+    "                if (en_b && r_valid) begin",
+    "                    total <= tray[l*TOTAL +: TOTAL];",
+    "                    bias  <= start;",
+    "                    mul   <= c_data[64*l + 32 +: 16];",
+    "                    shift <= c_data[64*l + 48 +: 6];",
+    "                end",
+    "            mlo_requantize #(.ABITS(ABITS), .MBITS(16), .YBITS(QBITS), .SHIFT(SHIFT)) u_requantize (",
+    "                .clk(clk), .rst(rst), .en(en_b), .in_valid(l_valid), .in_acc(acc), .in_m(mul), .in_s(shift),",
+    "                .out_valid(lane_valid[l]), .out_y(lane_y[l*QBITS +: QBITS]));",
+    "            wire unused_bits = &{1'b0, lane_valid[l], c_data[64*l +: 32], c_data[64*l + 54 +: 10]};",
+    "        end",
+    "    endgenerate",
+    "    wire unused_gathered = &{1'b0, passing[LANES*QBITS-1:0]};",
     "`endif",
     "",
     "    // ---- table (or not), output register ---------------------------------------------------------------------------",
@@ -23206,12 +23937,8 @@ static const char *const mlo_text_mlo_mvu[] = {
     "            assign q_ready = o_ready;",
     "            assign {o_valid, o_user, o_data} = {q_valid, q_user, q_data};",
     "            assign s_axis_t_tready = 1'b0;",
-    "            wire unused_t = &{1'b0, s_axis_t_tdata, s_axis_t_tvalid};",
+    "            wire unused_t = &{1'b0, s_axis_t_tdata, s_axis_t_tvalid, b_mark};",
     "        end else begin : with_table",
-    "            reg  [DB-1:0] b_mark;                   // the mark goes on through segment B",
-    "            always @(posedge clk)",
-    "                if (rst)       b_mark <= {DB{1'b0}};",
-    "                else if (en_b) b_mark <= {b_mark[DB-2:0], e_mark};",
     "            mlo_lookup #(.LANES(PE), .XBITS(TBITS), .YBITS(YBITS), .AXI_WIDTH(AXI_WIDTH), .RESIDENT(RESIDENT)) u_lookup (",
     "                .clk(clk), .rst(rst), .params_last(params_last), .first(b_mark[DB-1] && en_b),",
     "                .s_axis_tdata(q_data), .s_axis_tvalid(q_valid), .s_axis_tready(q_ready), .s_axis_tuser(q_user),",
@@ -23222,7 +23949,7 @@ static const char *const mlo_text_mlo_mvu[] = {
     "            reg f_bank_t;",
     "            always @(posedge clk) f_bank_t <= rst ? 1'b0 : f_bank_t ^ (b_mark[DB-1] && en_b);",
     "            always @(*) if (f_past) assert (f_bank_c == f_bank_t ^ ^b_mark);",
-    "            always @(*) if (f_past) assert ({b_mark & {b_valid, sum_valid}} == 0);",
+    "            always @(*) if (f_past) assert ((b_mark & b_valid) == 0);",
     "`endif",
     "        end",
     "    endgenerate",
@@ -23263,48 +23990,69 @@ static const char *const mlo_text_mlo_mvu[] = {
     "        if (rst) {f_issued, f_left} <= 14'd0;",
     "    end",
     "    always @(*) begin",
-    "        f_inside = (TABLE != 0 && o_valid) + (sum_valid && sum_last);",
-    "        for (f_i = 0; f_i < DB - 1; f_i = f_i + 1) f_inside = f_inside + b_valid[f_i];",
-    "        for (f_i = 0; f_i < DA; f_i = f_i + 1)     f_inside = f_inside + (a_valid[f_i] && a_info[5*f_i]);",
+    "        f_inside = (TABLE != 0 && o_valid) + !idle + g_valid;",
+    "        for (f_i = 0; f_i < DB; f_i = f_i + 1) f_inside = f_inside + b_valid[f_i];",
+    "        for (f_i = 0; f_i < DA; f_i = f_i + 1) f_inside = f_inside + (a_valid[f_i] && a_info[5*f_i]);",
     "        if (f_past) assert (f_issued - f_left == f_inside);",
     "    end",
     "",
-    "    // Order: at the entry of segment B the channel memory is where the slot there needs it. Each slot, an empty one too,",
-    "    // notes the group (f_n) and the parity of the iteration (f_it) at which the issue stood. Neighbours must fit together,",
-    "    // the last slot with the memory's address and bank, the first with the issue.",
-    "    reg              f_bank_w, f_bank_c;            // iterations begun by each memory, modulo 2",
-    "    reg  [DA-1:0]    f_it;",
-    "    reg  [NW*DA-1:0] f_n;",
+    "    // Order: at the entry of segment B the channel memory is where the group there needs it. Each slot, an empty one too,",
+    "    // notes the group (f_n) and the parity of the iteration (f_it) at which the issue stood; slot DA is the one in the",
+    "    // accumulators. Neighbours must fit together, the last slot with the memory's address and bank, the first with the issue.",
+    "    // f_new goes with them: there was a mark and no group since, so that no second mark comes before the first is obeyed.",
+    "    reg                  f_bank_w, f_bank_c;        // iterations begun by each memory, modulo 2",
+    "    reg  [DA:0]          f_it;",
+    "    reg  [NW*(DA+1)-1:0] f_n;",
+    "    reg                  f_g_mark;                  // slot DA is a mark",
+    "    reg  [NW-1:0]        f_c;                       // the group that is taken next",
+    "    reg                  f_new, f_c_new;            // at the issue, at the turns",
+    "    reg  [DA:0]          f_news;",
     "    always @(posedge clk) begin",
     "        if (mark)   f_bank_w <= !f_bank_w;",
     "        if (c_swap) f_bank_c <= !f_bank_c;",
     "        if (en_a)   f_it     <= {f_it, f_bank_w};",
     "        if (en_a)   f_n      <= {f_n, run_n};",
-    "        if (rst) {f_bank_w, f_bank_c, f_it, f_n} <= 0;",
+    "        if (en_a)   f_g_mark <= a_mark[DA-1];",
+    "        if (take)   f_c      <= f_c == N_LAST ? {NW{1'b0}} : f_c + 1'b1;",
+    "        if (en_a)   f_news   <= {f_news, f_new};",
+    "        if (mark || (issue && run_last))       f_new   <= mark;",
+    "        if ((en_a && a_mark[DA-1]) || take)    f_c_new <= en_a && a_mark[DA-1];",
+    "        if (rst) {f_bank_w, f_bank_c, f_it, f_n, f_g_mark, f_c, f_new, f_c_new, f_news} <= 0;",
     "    end",
-    "    wire [DA:0]          f_its = {f_it, f_bank_w};",
-    "    wire [NW*(DA+1)-1:0] f_ns  = {f_n, run_n};",
+    "    wire [DA+1:0]        f_all_new = {f_news, f_new};",
+    "    wire [DA+1:0]        f_its = {f_it, f_bank_w};",
+    "    wire [NW*(DA+2)-1:0] f_ns  = {f_n, run_n};",
+    "    wire [DA-1:0]        f_lasts;",
+    "    wire [DA:0]          f_ends = {g_valid, f_lasts}, f_marks = {f_g_mark, a_mark};",
     "    genvar g;",
     "    generate",
-    "        for (g = 0; g < DA; g = g + 1) begin : f_slot",
+    "        for (g = 0; g < DA; g = g + 1) begin : f_last",
+    "            assign f_lasts[g] = a_valid[g] && a_info[5*g];",
+    "            always @(*) if (f_past) assert (!(a_valid[g] && a_mark[g]));",
+    "        end",
+    "        for (g = 0; g <= DA; g = g + 1) begin : f_slot",
     "            wire [NW-1:0] here   = f_ns[NW*(g+1) +: NW];",
     "            wire [NW-1:0] behind = f_ns[NW*g +: NW];",
-    "            wire          step   = a_valid[g] && a_info[5*g];",
     "            always @(*) if (f_past) begin",
     "                assert (here <= N_LAST);",
-    "                assert (behind == (!step ? here : here == N_LAST ? {NW{1'b0}} : here + 1'b1));",
-    "                assert (f_its[g] == (f_its[g+1] ^ a_mark[g]));",
-    "                assert (!(a_valid[g] && a_mark[g]));",
+    "                assert (behind == (!f_ends[g] ? here : here == N_LAST ? {NW{1'b0}} : here + 1'b1));",
+    "                assert (f_its[g] == (f_its[g+1] ^ f_marks[g]));",
+    "                assert (f_all_new[g] == (f_marks[g] || (f_all_new[g+1] && !f_ends[g])));",
+    "                assert (!(f_marks[g] && f_all_new[g+1]));",
     "            end",
     "        end",
     "    endgenerate",
+    "    wire [NW-1:0] f_read = idle ? f_c : f_c == {NW{1'b0}} ? N_LAST : f_c - 1'b1;     // the group whose words are read",
     "    always @(*) if (f_past) begin",
-    "        assert (f_ns[NW*DA +: NW] == c_addr && f_its[DA] == f_bank_c);",
+    "        assert (f_ns[NW*(DA+1) +: NW] == f_c && (f_its[DA+1] ^ f_g_mark) == (f_bank_c ^ c_due));",
+    "        assert (!(g_valid && f_g_mark) && (!f_g_mark || c_due));",
+    "        assert (f_c_new == (f_g_mark || f_news[DA]) && (!c_due || f_c_new) && (!f_new || !fresh));",
+    "        assert (f_c <= N_LAST && turn <= T_LAST && c_addr == f_read * TURNS + turn);",
     "        assert (run_k <= K_LAST && run_n <= N_LAST);",
     "        assert (w_addr == run_n * KF + run_k);",
     "        if (run_k != 0 || run_n != 0) assert (!fresh);",
     "        if (issue)  assert (x_full && w_ready);",
-    "        if (c_read) assert (c_ready);",
+    "        if (take)   assert (c_ready && !c_swap);",
     "        if (mark)   assert (run_k == 0 && run_n == 0);",
     "    end",
     "    always @(posedge clk) if (f_past && !rst) cover (f_left == NF + 1 && !f_bank_c && !m_axis_tready);",
@@ -23529,6 +24277,7 @@ static const char *const mlo_text_mlo_param[] = {
     "// side by side, or P columns written one after the other.",
     "if (R == 1) begin : g_columns",
     "    // (One memory with a write enable per column: read in one piece, which a simulator does much faster.)",
+    "    (* no_rw_check *)    // never read where it is written in the same cycle",
     "    reg [WIDTH-1:0] mem [0:BANKS*ROWS-1];",
     "    reg [WIDTH-1:0] data_reg;",
     "    genvar p;",
@@ -23548,6 +24297,7 @@ static const char *const mlo_text_mlo_param[] = {
     "    assign data = data_reg;",
     "end else begin : g_words",
     "    localparam KEEP = (DEPTH < R) ? DEPTH : R;  // words kept of each beat",
+    "    (* no_rw_check *)    // never read where it is written in the same cycle",
     "    reg  [KEEP*WIDTH-1:0] mem [0:BANKS*ROWS-1];",
     "    reg  [KEEP*WIDTH-1:0] row_data_reg;",
     "    wire [KEEP*WIDTH-1:0] beat;",
@@ -24217,7 +24967,7 @@ static const char *const mlo_text_mlo_requantize[] = {
     "//            DEEP = 0: the product has one register instead of two; for operands of a single DSP block.",
     "// Stall      en low freezes every register of the lane, its valid bits too; out_y holds the last value until the next one. No handshake inside: the user keeps en",
     "//            low while out_valid is high and nobody takes out_y.",
-    "// Legal      ABITS >= 2, MBITS >= 2, YBITS >= 2, SHIFT and DEEP 0 or 1.",
+    "// Legal      ABITS >= 2, MBITS >= 2, YBITS >= 2, SHIFT and DEEP 0 or 1, DSP 18 or 27.",
     "//",
     "// How it stays small: floor((p + 2^(s-1)) / 2^s) = floor((floor(p / 2^(s-1)) + 1) / 2), so no 64-bit adder is needed:",
     "// shift by s-1, add one, drop one bit. And of the shifted product only the low YBITS+1 bits and the question \"does",
@@ -24230,6 +24980,7 @@ static const char *const mlo_text_mlo_requantize[] = {
     "    parameter MBITS = 16,           // bits of m",
     "    parameter YBITS = 8,            // bits of y",
     "    parameter DEEP  = 1,            // 1: two registers behind the multiplier",
+    "    parameter DSP   = 27,           // bits of the wider operand of the target's DSP blocks (the other has 18); same numbers and cycles",
     "    parameter SHIFT = 0             // 1: no multiplier",
     ") (",
     "    input  wire             clk,",
@@ -24255,6 +25006,7 @@ static const char *const mlo_text_mlo_requantize[] = {
     "        if (MBITS < 2) mlo_error_MBITS_must_be_at_least_2 u_mbits ();",
     "        if (YBITS < 2) mlo_error_YBITS_must_be_at_least_2 u_ybits ();",
     "        if (SHIFT != 0 && SHIFT != 1) mlo_error_SHIFT_must_be_0_or_1 u_shift ();",
+    "        if (DSP != 18 && DSP != 27) mlo_error_DSP_must_be_18_or_27 u_dsp ();",
     "    endgenerate",
     "",
     "    // A stage moves only when a value enters it: an idle lane is still, in hardware and in a simulator.",
@@ -24282,26 +25034,45 @@ static const char *const mlo_text_mlo_requantize[] = {
     "            wire signed [ABITS+MBITS-1:0] whole;",
     "            always @(posedge clk) if (moves && enter[0]) m1 <= in_m;",
     "            assign prod2 = whole[PBITS-1:0];",
-    "            if (DEEP != 0 && (ABITS > 27 || MBITS > 18)) begin : halves",
+    "            if (DEEP != 0 && (ABITS > DSP || MBITS > 18)) begin : halves",
     "                // more than a DSP block: the wide operand's 17 low bits and its rest in a block each, added behind their registers",
-    "                localparam WIDE  = (ABITS > 27) ? ABITS : MBITS;",
-    "                localparam OTHER = (ABITS > 27) ? MBITS : ABITS;",
+    "                localparam WIDE  = (ABITS > DSP) ? ABITS : MBITS;",
+    "                localparam OTHER = (ABITS > DSP) ? MBITS : ABITS;",
     "                wire signed [WIDE-1:0]       wide1;",
     "                wire signed [OTHER-1:0]      other1;",
-    "                if (ABITS > 27) begin : of_acc",
+    "                if (ABITS > DSP) begin : of_acc",
     "                    assign {wide1, other1} = {acc1, m1};",
     "                end else begin : of_m",
     "                    assign {wide1, other1} = {m1, acc1};",
     "                end",
     "                wire signed [17:0]           low1  = {1'b0, wide1[16:0]};",
     "                wire signed [WIDE-18:0]      high1 = wide1[WIDE-1:17];",
-    "                reg  signed [OTHER+17:0]     low2;",
-    "                reg  signed [WIDE+OTHER-18:0] high2;",
-    "                always @(posedge clk) if (moves && enter[1]) begin",
-    "                    low2  <= low1 * other1;",
-    "                    high2 <= high1 * other1;",
+    "                if (OTHER <= DSP) begin : two",
+    "                    reg  signed [OTHER+17:0]      low2;",
+    "                    reg  signed [WIDE+OTHER-18:0] high2;",
+    "                    always @(posedge clk) if (moves && enter[1]) begin",
+    "                        low2  <= low1 * other1;",
+    "                        high2 <= high1 * other1;",
+    "                    end",
+    "                    assign whole = {high2 + {{(WIDE - 18){low2[OTHER+17]}}, low2[OTHER+17:17]}, low2[16:0]};",
+    "                end else begin : four       // the other operand in two, too",
+    "                    wire signed [17:0]            other_low1  = {1'b0, other1[16:0]};",
+    "                    wire signed [OTHER-18:0]      other_high1 = other1[OTHER-1:17];",
+    "                    reg  signed [35:0]            low2;         // never negative",
+    "                    reg  signed [WIDE:0]          cross2;",
+    "                    reg  signed [OTHER:0]         other_cross2;",
+    "                    reg  signed [WIDE+OTHER-35:0] high2;",
+    "                    always @(posedge clk) if (moves && enter[1]) begin",
+    "                        low2         <= low1 * other_low1;",
+    "                        cross2       <= high1 * other_low1;",
+    "                        other_cross2 <= low1 * other_high1;",
+    "                        high2        <= high1 * other_high1;",
+    "                    end",
+    "                    wire signed [WIDE+OTHER-18:0] ends = {high2, low2[33:17]};",
+    "                    wire signed [WIDE+OTHER-18:0] middle = {{(OTHER - 18){cross2[WIDE]}}, cross2} + {{(WIDE - 18){other_cross2[OTHER]}}, other_cross2};",
+    "                    assign whole = {ends + middle, low2[16:0]};",
+    "                    wire unused_sign = &{1'b0, low2[35:34]};",
     "                end",
-    "                assign whole = {high2 + {{(WIDE - 18){low2[OTHER+17]}}, low2[OTHER+17:17]}, low2[16:0]};",
     "            end else begin : all",
     "                reg signed [ABITS+MBITS-1:0] all2;",
     "                always @(posedge clk) if (moves && enter[1]) all2 <= acc1 * m1;",
@@ -26142,6 +26913,7 @@ static const char *const mlo_text_mlo_vector[] = {
     "        if (DEPTH < 1) mlo_error_DEPTH_must_be_at_least_1 u_depth ();",
     "    endgenerate",
     "",
+    "    (* no_rw_check *)    // never read where it is written in the same cycle",
     "    reg  [WIDTH-1:0] mem [0:2*DEPTH-1];",
     "    reg  [AW-1:0]    load;                          // where the next beat goes",
     "    reg              load_half, read_half;",
@@ -27723,6 +28495,8 @@ static void mlo_manifest_kernels(mlo_emitter *e) {
         mlo_report_string(&e->t, scope ? scope : "");
         mlo_printf(&e->t, ", \"memory\": \"%s\", \"lanes\": %d, \"bits\": %d, \"channels\": %lld, \"intermediates\": ", mlo_memory_name(el), u->out.lanes, u->out.bits, (long long)u->out.channels);
         mlo_element_intermediates(el, &e->t);
+        mlo_area area = mlo_kernel_area(c, el, &el->unit, el->memory);
+        mlo_puts(&e->t, ", \"area\": "); mlo_area_json(&area, &e->t);
         mlo_puts(&e->t, ++n < kernels ? "},\n" : "}\n");
     }
     mlo_line(e, "  ],");
@@ -27816,7 +28590,8 @@ struct mlo_view {
     int64_t parameters, bytes;                  /* elements and bytes of all initializers */
     mlo_map live;                               /* values that depend on a model input or a carried value: what a drawing shows */
     mlo_hw *hw; const mlo_view_loop *core;      /* NULL before lower */
-    mlo_prediction p;
+    mlo_prediction p; mlo_estimate area;
+    const mlo_fpga *device;                     /* what it was folded for, NULL: nothing said */
     int64_t bound, best;                        /* cycles per frame in steady state: of this folding; of the fastest one with as many multipliers */
     mlo_measured *sim;                          /* NULL: not simulated */
 };
@@ -28117,6 +28892,11 @@ static const char *mlo_view_utilisation(const mlo_view *v, double cycles) { retu
 static int64_t mlo_element_work(const mlo_hw *c, const mlo_element *e) {
     return (e->unit.macs ? e->unit.interval : e->unit.out.channels / e->unit.out.lanes) * c->tokens * c->scan.iterations;
 }
+/* Block RAMs of 36 Kbit: "7", "10.5". */
+static const char *mlo_bram_text(mlo *m, const mlo_area *a) {
+    const char *s = mlo_format(m, "%s%s", mlo_thousands(m, a->bram / 2), a->bram % 2 ? ".5" : "");
+    return s ? s : "";
+}
 static const char *mlo_edge_end(const mlo_hw *c, int element) { return element == MLO_OUTSIDE ? "carried" : c->element[element].name; }
 
 /* The steady pace: of this folding, and of the fastest one that has no more multipliers. */
@@ -28174,6 +28954,15 @@ static int mlo_view_measured(mlo_view *v) {
     return fits || v->m->error.code ? (int)v->m->error.code : mlo_fail_at(v->m, MLO_E_FORMAT, NULL, "the simulation is not what `mlo sim` prints of this core; simulate it anew");
 }
 
+static int mlo_view_device(mlo_view *v) {
+    const mlo_node *scan = v->hw->scan.node;
+    const char *name = mlo_opt(v->m, "device") ? mlo_opt(v->m, "device") : mlo_meta_get(scan->meta, scan->n_meta, "mlo.device");
+    mlo_fpga *device = name ? MLO_NEW(v->m, mlo_fpga) : NULL;
+    if (!name) return 0;
+    v->device = device;
+    return device ? mlo_fpga_named(v->m, name, device) : (int)v->m->error.code;
+}
+
 static int mlo_view_core(mlo_view *v) {
     const mlo_view_loop *lowered = NULL;
     mlo_scan s;
@@ -28186,6 +28975,8 @@ static int mlo_view_core(mlo_view *v) {
     if (!mlo_core_kernels(c)) return 0;
     v->hw = c; v->core = lowered;
     MLO_TRY(mlo_predict_steady(v->m, c, &v->p));
+    mlo_estimate_core(c, &v->area);
+    MLO_TRY(mlo_view_device(v));
     MLO_TRY(mlo_view_best(v));
     return mlo_view_measured(v);
 }
@@ -28724,6 +29515,26 @@ static void mlo_text_fifos(const mlo_view *v, mlo_sheet *t) {
     mlo_tell(t, s ? s : "");
 }
 
+/* What the core takes of an FPGA: of kernels, of what lies between them, of the shell around them. */
+static void mlo_text_area_line(mlo *m, const char *name, const mlo_area *a, mlo_sheet *t) {
+    mlo_say_cell(t, name, 31);
+    mlo_say_right(t, mlo_thousands(m, a->lut), 10); mlo_say_right(t, mlo_thousands(m, a->ff), 10); mlo_say_right(t, mlo_thousands(m, a->dsp), 8); mlo_say_right(t, mlo_bram_text(m, a), 8);
+    mlo_end_line(t);
+}
+static void mlo_text_area(const mlo_view *v, mlo_sheet *t) {
+    mlo_end_line(t);
+    mlo_say_cell(t, "area of an UltraScale+, estimate", 32); mlo_say_right(t, "LUT", 9); mlo_say_right(t, "FF", 10); mlo_say_right(t, "DSP", 8); mlo_say_right(t, "BRAM", 8);
+    mlo_end_line(t);
+    for (int i = 0; i < v->hw->n_element; i++) if (v->hw->element[i].kernel) mlo_text_area_line(v->m, v->hw->element[i].name, &v->area.element[i], t);
+    mlo_text_area_line(v->m, "streams between them", &v->area.streams, t);
+    mlo_text_area_line(v->m, "loop, loader, registers", &v->area.shell, t);
+    mlo_text_area_line(v->m, "all", &v->area.all, t);
+    if (!v->device) return;
+    mlo_say_cell(t, mlo_format(v->m, "of the device, %s", v->device->name), 31);
+    for (int k = 0; k < MLO_N_RESOURCES; k++) mlo_say_right(t, mlo_share_text(v->m, (double)mlo_area_takes(&v->area.all, k), (double)mlo_fpga_has(v->device, k)), k < 2 ? 10 : 8);
+    mlo_end_line(t);
+}
+
 static void mlo_text_prediction(const mlo_view *v, mlo_sheet *t) {
     mlo *m = v->m;
     const mlo_hw *c = v->hw;
@@ -28758,7 +29569,7 @@ static int mlo_show_text(const mlo_view *v, mlo_text *out) {
     mlo_text_marks(v, &t);
     for (size_t i = 0; i < v->n_loops && !v->m->error.code; i++) mlo_text_loop(v, &v->loop[i], &t);
     if (!v->m->error.code) mlo_text_outside(v, &t);
-    if (v->hw && !v->m->error.code) { mlo_text_kernels(v, &t); mlo_text_fifos(v, &t); mlo_text_prediction(v, &t); mlo_text_simulation(v, &t); }
+    if (v->hw && !v->m->error.code) { mlo_text_kernels(v, &t); mlo_text_fifos(v, &t); mlo_text_area(v, &t); mlo_end_line(&t); mlo_text_prediction(v, &t); mlo_text_simulation(v, &t); }
     mlo_text_free(&t.line);
     return (int)v->m->error.code;
 }
@@ -29793,10 +30604,12 @@ static void mlo_html_kernel(const mlo_view *v, const mlo_element *e, mlo_text *t
     const mlo_unit *u = &e->unit;
     const mlo_measured *sim = v->sim;
     int i = (int)(e - v->hw->element);
+    const mlo_area *a = &v->area.element[i];
     double work = (double)mlo_element_work(v->hw, e), cycles = (double)v->p.interval;
     const char *sizes = mlo_format(m, "%lld \342\206\222 %lld", (long long)u->in[0].channels, (long long)u->out.channels), *none = "\342\200\223";
     const char *const cells[] = { e->name, mlo_view_what(v, e->node), sizes ? sizes : "", mlo_right(m, mlo_thousands(m, u->pe)), mlo_right(m, e->kernel->simd_axis ? mlo_thousands(m, u->simd) : none), mlo_right(m, u->multipliers ? mlo_thousands(m, u->multipliers) : none),
-        mlo_right(m, mlo_thousands(m, u->interval)), mlo_right(m, mlo_thousands(m, u->latency)), mlo_right(m, mlo_size_text(m, mlo_unit_bytes(v->hw, u))), mlo_right(m, mlo_share_text(m, work, cycles)),
+        mlo_right(m, mlo_thousands(m, u->interval)), mlo_right(m, mlo_thousands(m, u->latency)), mlo_right(m, mlo_size_text(m, mlo_unit_bytes(v->hw, u))),
+        mlo_right(m, mlo_thousands(m, a->lut)), mlo_right(m, mlo_thousands(m, a->ff)), mlo_right(m, mlo_thousands(m, a->dsp)), mlo_right(m, mlo_bram_text(m, a)), mlo_right(m, mlo_share_text(m, work, cycles)),
         sim ? mlo_right(m, mlo_share_text(m, (double)sim->busy[i], (double)sim->frames * sim->interval)) : NULL, NULL };
     mlo_html_cells(t, "td", cells);
     t->n -= strlen("</tr>");                                /* one cell more: the bar */
@@ -29823,18 +30636,24 @@ static void mlo_html_fifos(const mlo_view *v, mlo_text *t) {
 static void mlo_html_kernels(const mlo_view *v, mlo_text *t) {
     mlo *m = v->m;
     const mlo_hw *c = v->hw;
-    const char *const heads[] = { "Kernel", "What it is", "Channels", ">PE", ">SIMD", ">Multipliers", ">Cycles/token", ">Latency", ">Parameters", v->sim ? ">Busy, predicted" : ">Busy", v->sim ? ">simulated" : "", v->sim ? "" : NULL, NULL };
+    const char *const heads[] = { "Kernel", "What it is", "Channels", ">PE", ">SIMD", ">Multipliers", ">Cycles/token", ">Latency", ">Parameters", ">LUT", ">FF", ">DSP", ">BRAM", v->sim ? ">Busy, predicted" : ">Busy", v->sim ? ">simulated" : "", v->sim ? "" : NULL, NULL };
+    const mlo_area *between = &v->area.streams, *shell = &v->area.shell, *all = &v->area.all;
+    const char *const streams[] = { "", "streams between them", "", "", "", "", "", "", "", mlo_right(m, mlo_thousands(m, between->lut)), mlo_right(m, mlo_thousands(m, between->ff)), mlo_right(m, mlo_thousands(m, between->dsp)), mlo_right(m, mlo_bram_text(m, between)), "", "", NULL };
+    const char *const around[] = { "", "loop, loader, registers", "", "", "", "", "", "", "", mlo_right(m, mlo_thousands(m, shell->lut)), mlo_right(m, mlo_thousands(m, shell->ff)), mlo_right(m, mlo_thousands(m, shell->dsp)), mlo_right(m, mlo_bram_text(m, shell)), "", "", NULL };
     const char *const feet[] = { "", "all, per iteration", "", "", "", mlo_right(m, mlo_thousands(m, mlo_core_multipliers(c))), mlo_right(m, mlo_thousands(m, mlo_core_interval(c))), "", mlo_right(m, mlo_size_text(m, mlo_core_beats(c) * c->axi_bits / 8)),
+        mlo_right(m, mlo_thousands(m, all->lut)), mlo_right(m, mlo_thousands(m, all->ff)), mlo_right(m, mlo_thousands(m, all->dsp)), mlo_right(m, mlo_bram_text(m, all)),
         mlo_right(m, mlo_view_utilisation(v, (double)v->p.interval)), v->sim ? mlo_right(m, mlo_view_utilisation(v, v->sim->interval)) : "", v->sim ? "" : NULL, NULL };
     mlo_puts(t, mlo_eq(v->stage, "lower") ? "<section><h2>Kernels</h2><p class=quiet>Not folded yet: every kernel is taken as 1 \303\227 1.</p><table class=fold><thead>" : "<section><h2>Folding</h2><table class=fold><thead>");
     mlo_html_cells(t, "th", heads);
     mlo_puts(t, "</thead><tbody>");
     for (int i = 0; i < c->n_element; i++) if (c->element[i].kernel) mlo_html_kernel(v, &c->element[i], t);
+    mlo_html_cells(t, "td", streams); mlo_html_cells(t, "td", around);
     mlo_puts(t, "</tbody><tfoot>");
     mlo_html_cells(t, "td", feet);
     mlo_puts(t, "</tfoot></table>");
     mlo_puts(t, v->sim ? "<p class=quiet>Bars: of all simulated cycles, <span class=key><i></i></span>busy, <span class=key><i class=held></i></span>blocked by the kernel behind; the rest starved.</p>"
                        : "<p class=quiet>Bars: of the cycles per frame, predicted, <span class=key><i></i></span>busy.</p>");
+    mlo_puts(t, "<p class=quiet>LUT, FF, DSP, BRAM: estimates for AMD UltraScale+, as Yosys maps it; BRAM: of 36 Kbit.</p>");
     mlo_html_fifos(v, t);
     mlo_puts(t, "</section>");
 }
@@ -29940,7 +30759,9 @@ static void mlo_json_kernels(const mlo_view *v, mlo_text *t) {
             (long long)u->in[0].channels, (long long)u->out.channels, u->pe, u->simd, (long long)u->multipliers, (long long)u->other, (long long)(u->macs * c->tokens * c->scan.iterations),
             (long long)u->interval, (long long)u->latency, (long long)mlo_unit_bytes(c, u), mlo_memory_name(e));
         mlo_spent_json(&v->p.spent[i], t);
-        mlo_puts(t, "}}");
+        mlo_puts(t, "},\"area\":");
+        mlo_area_json(&v->area.element[i], t);
+        mlo_puts(t, "}");
     }
     mlo_puts(t, "]");
 }
@@ -29967,6 +30788,16 @@ static void mlo_json_core(const mlo_view *v, mlo_text *t) {
     mlo_printf(t, ",\"multipliers\":%lld,\"macs\":%lld,\"interval_per_token\":%lld,\"predicted_cycles\":%lld,\"predicted_interval\":%lld,\"parameter_bytes_per_iteration\":%lld,\"on_chip_bits\":%lld", (long long)mlo_core_multipliers(c),
         (long long)mlo_hw_macs(c), (long long)mlo_core_interval(c), (long long)v->p.cycles, (long long)v->p.interval, (long long)(mlo_core_layer_beats(c) * c->axi_bits / 8), (long long)mlo_core_bits(c));
     mlo_printf(t, ",\"parameter_beats\":{\"per_iteration\":%lld,\"per_frame\":%s,\"once\":%lld}", (long long)mlo_core_layer_beats(c), mlo_number_text(v->m, mlo_core_frame_beats(c)), (long long)(mlo_core_resident_beats(c) * c->scan.iterations));
+    mlo_puts(t, ",\"area\":"); mlo_area_json(&v->area.all, t);
+    if (v->device) {
+        mlo_puts(t, ",\"device\":{"); mlo_json_text(t, "name", v->device->name);
+        for (int k = 0; k < MLO_N_RESOURCES; k++) mlo_printf(t, ",\"%s\":%lld", mlo_resources[k].key, (long long)mlo_fpga_has(v->device, k));
+        mlo_puts(t, ",\"most_percent\":{");
+        for (int k = 0; k < MLO_N_RESOURCES; k++) mlo_printf(t, "%s\"%s\":%d", k ? "," : "", mlo_resources[k].key, mlo_resources[k].percent);
+        mlo_puts(t, "}}");
+    }
+    mlo_puts(t, ",\"area_streams\":"); mlo_area_json(&v->area.streams, t);
+    mlo_puts(t, ",\"area_shell\":"); mlo_area_json(&v->area.shell, t);
     mlo_printf(t, ",\"bound\":%lld,\"best\":%lld", (long long)v->bound, (long long)v->best);
     mlo_json_utilisation(v, t, "utilization", (double)v->p.interval); mlo_json_utilisation(v, t, "bound_utilization", (double)v->bound); mlo_json_utilisation(v, t, "best_utilization", (double)v->best);
     if (v->sim) mlo_json_utilisation(v, t, "measured_utilization", v->sim->interval);
@@ -30194,7 +31025,7 @@ static void mlo_scope_report(mlo *m, mlo_text *t) {
 static int mlo_cycles_report(mlo *m, mlo_text *t) {
     mlo_prediction p; int kernels = 0;
     mlo_hw *c = MLO_NEW(m, mlo_hw);
-    if (!c || mlo_infer(m) || mlo_core_build(m, c) || mlo_predict(m, c, mlo_opt_int(m, "frames", c->frames, 1, 1 << 20), &p)) return (int)m->error.code;
+    if (!c || mlo_infer(m) || mlo_core_build(m, c) || mlo_predict_peaks(m, c, mlo_opt_int(m, "frames", c->frames, 1, 1 << 20), &p)) return (int)m->error.code;
     mlo_printf(t, "{\"cycles\":%lld,\"interval\":%lld,\"kernels\":[", (long long)p.cycles, (long long)p.interval);
     for (int i = 0; i < c->n_element; i++) if (c->element[i].kernel) {
         mlo_printf(t, "%s{\"name\":", kernels++ ? "," : "");
@@ -30202,6 +31033,12 @@ static int mlo_cycles_report(mlo *m, mlo_text *t) {
         mlo_puts(t, ",");
         mlo_spent_json(&p.spent[i], t);
         mlo_puts(t, "}");
+    }
+    mlo_puts(t, "],\"fifos\":[");
+    for (int k = 0, said = 0; k <= c->n_edge; k++) if (k == c->n_edge || c->edge[k].fifo) {
+        mlo_printf(t, "%s{\"name\":", said++ ? "," : "");
+        mlo_report_string(t, k < c->n_edge ? mlo_format(m, "%s_in%d", c->element[c->edge[k].to].name, c->edge[k].to_port) : "feed");
+        mlo_printf(t, ",\"peak\":%lld}", (long long)p.peak[k]);
     }
     mlo_puts(t, "]}\n");
     return (int)m->error.code;
