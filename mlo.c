@@ -18003,7 +18003,8 @@ static void mlo_plans_thin(mlo_plan *plans, size_t *n) {
  *      `fold --pareto --device`, which prints all that do. Area itself is not minimised: a folding beside the front, as fast, with more multipliers
  *      or another split of PE and SIMD, could fit where the front's does not. Where multipliers are what is scarce, there is none.
  *      Areas are no sum over kernels - a converter depends on both its ends -, so that is what stands between this and dynamic programming.
- * example: MiniLM's layer (384 channels) on an xczu9eg: its block RAMs hold two layers. Two of BERT-base's take more than any device here has.
+ * example: MiniLM's layer (384 channels) on an xcvu9p, whose block RAMs hold two layers (922 of 36 Kbit); those of an xczu9eg do not. Two layers of
+ *      BERT-base take more block RAM than any device here has.
  * cost: a solve and an estimate (microseconds) for every plan of the front; predictions for the few that may be the fastest.
  */
 typedef struct { const char *name; int64_t lut, ff, dsp, bram; } mlo_fpga;                    /* bram: of 36 Kbit */

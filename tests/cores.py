@@ -78,10 +78,11 @@ class Body:
     def mvu(self, x, n, bits=16, parts=1, table=False):
         k = self.width[x][0]
         more = [self.parameter(T.INT8, 256)] if table else []
+        turns = lambda p, s: max(d for d in divisors(p) if d <= k // s)        # that requantizers take
         name, y = self.node("MVUTable" if table else "MVU", [x, self.parameter(T.INT8, k, n), *self.channel_parameters(n), *more], n, bits, {"mlo.parts": str(parts)} if parts > 1 else {})
         self.kernels.append(Kernel(name, [(p, s) for p in divisors(n // parts) for s in divisors(k)], lambda p, s: (k // s) * (n // p), lambda p, s: p * s,
-                                   lambda p, s: [(8 * p * s, (n // p) * (k // s)), (64 * p, n // p)] + ([(bits, 256)] if table else []),
-                                   latency=lambda p, s: (clog2(s) + 1) // 2 + 11 + table))
+                                   lambda p, s: [(8 * p * s, (n // p) * (k // s)), (64 * p // turns(p, s), n // p * turns(p, s))] + ([(bits, 256)] if table else []),
+                                   latency=lambda p, s: (clog2(s) + 1) // 2 + 12 + turns(p, s) + table))
         return y
 
     def attention(self, x, heads):
