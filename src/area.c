@@ -19,7 +19,6 @@ static void mlo_area_times(mlo_area *a, int64_t n, const mlo_area *b) { a->lut +
 static int64_t mlo_least(int64_t a, int64_t b) { return a < b ? a : b; }
 static int64_t mlo_most(int64_t a, int64_t b) { return a > b ? a : b; }
 static int64_t mlo_parts(int64_t n, int64_t of) { return (n + of - 1) / of; }
-static int64_t mlo_log2_up(int64_t n) { int64_t b = 0; while (((int64_t)1 << b) < n) b++; return b; }
 
 /* LUTs a bit of selecting one of n: 4 to 1 fit a LUT; beyond, what Yosys makes of a shift by a variable. */
 static int64_t mlo_mux_luts(int64_t n) { return n <= 1 ? 0 : n <= 4 ? 1 : n / 2; }
@@ -54,11 +53,11 @@ static void mlo_area_skid(mlo_area *a, int64_t width) { a->lut += width + 6; a->
 
 /* mlo_fifo: level, read and write counters around a memory. */
 static void mlo_area_fifo(mlo_area *a, int64_t width, int64_t depth) {
-    int64_t bits = mlo_log2_up(depth);
+    int64_t bits = mlo_clog2(depth);
     if (depth == 1) { a->lut += 3; a->ff += width + 1; return; }
     if (depth == 2) { mlo_area_skid(a, width); return; }
     mlo_area_memory(a, width, depth);
-    a->lut += 3 * bits + 4; a->ff += 2 * bits + mlo_log2_up(depth + 1) + 1;
+    a->lut += 3 * bits + 4; a->ff += 2 * bits + mlo_clog2(depth + 1) + 1;
 }
 
 /* mlo_width: between different numbers of lanes: gathers, sends, and a skid. */
@@ -67,24 +66,24 @@ static void mlo_area_width(mlo_area *a, int64_t bits, int64_t in, int64_t out) {
     while (y) { int64_t rest = x % y; x = y; y = rest; }
     int64_t up = out / x, down = in / x;
     mlo_area_skid(a, 3 + out * bits);
-    if (up > 1) { a->lut += 7; a->ff += (up - 1) * in * bits + mlo_log2_up(up); }
-    if (down > 1) { a->lut += (down - 1) * out * bits + 7; a->ff += (down - 1) * out * bits + 3 + mlo_log2_up(down); }
+    if (up > 1) { a->lut += 7; a->ff += (up - 1) * in * bits + mlo_clog2(up); }
+    if (down > 1) { a->lut += (down - 1) * out * bits + 7; a->ff += (down - 1) * out * bits + 3 + mlo_clog2(down); }
 }
 
 /* mlo_param: words of `width` bits of which `used` are looked at, `depth` in a bank; banks: those that are resident, 0 for two in turn. */
 static void mlo_area_param(mlo_area *a, int64_t width, int64_t used, int64_t depth, int64_t axi, int64_t banks) {
-    int64_t padded = mlo_most((int64_t)1 << mlo_log2_up(width), 8), beats = padded <= axi ? 1 : mlo_parts(width, axi), words = padded <= axi ? axi / padded : 1;
-    int64_t rows = mlo_parts(depth, words), kept = mlo_least(depth, words), row = mlo_log2_up(rows), all = rows * (banks ? banks : 2), address = mlo_log2_up(all);
+    int64_t padded = mlo_most((int64_t)1 << mlo_clog2(width), 8), beats = padded <= axi ? 1 : mlo_parts(width, axi), words = padded <= axi ? axi / padded : 1;
+    int64_t rows = mlo_parts(depth, words), kept = mlo_least(depth, words), row = mlo_clog2(rows), all = rows * (banks ? banks : 2), address = mlo_clog2(all);
     mlo_area_words(a, kept * width, kept * used, beats > 1 ? beats * 9 * mlo_parts(axi, 9) : kept * width, all);
     a->lut += 9 + row + (beats > 1 ? beats + 1 : 0) + used * mlo_mux_luts(kept);
-    a->ff += 5 + row + mlo_log2_up(beats) + mlo_log2_up(kept);
-    if (banks) { a->lut += 2 * address + mlo_log2_up(banks + 1); a->ff += 2 * address + 2 * mlo_log2_up(banks + 1) - 3; }
+    a->ff += 5 + row + mlo_clog2(beats) + mlo_clog2(kept);
+    if (banks) { a->lut += 2 * address + mlo_clog2(banks + 1); a->ff += 2 * address + 2 * mlo_clog2(banks + 1) - 3; }
 }
 
 /* mlo_vector: two vectors of `depth` words, and who is where. */
 static void mlo_area_vector(mlo_area *a, int64_t width, int64_t depth) {
     mlo_area_memory(a, width, 2 * depth);
-    a->lut += 10 + mlo_log2_up(depth); a->ff += 10 + mlo_log2_up(depth);
+    a->lut += 10 + mlo_clog2(depth); a->ff += 10 + mlo_clog2(depth);
 }
 
 /* mlo_requantize, one lane. deep: two registers behind the multiplier; shift: no multiplier. */

@@ -16,7 +16,7 @@ static mlo_area mlo_kernel_area(const mlo_hw *c, const mlo_element *e, const mlo
 /* mlo_split: a skid for each output, and whose turn it is. */
 static mlo_area mlo_split_area(const mlo_element *e) {
     mlo_area a = { 0, 0, 0, 0 };
-    int64_t outputs = mlo_least((int64_t)e->node->n_output, 3), turns = mlo_log2_up(mlo_parts(mlo_last_dim(&e->site.out), mlo_most(e->unit.out.lanes, 1)));
+    int64_t outputs = mlo_least((int64_t)e->node->n_output, 3), turns = mlo_clog2(mlo_parts(mlo_last_dim(&e->site.out), mlo_most(e->unit.out.lanes, 1)));
     for (int64_t i = 0; i < outputs; i++) mlo_area_skid(&a, e->unit.out.lanes * e->unit.out.bits + 3);
     a.lut += turns + 3; a.ff += turns + 3;
     return a;
@@ -44,7 +44,7 @@ static void mlo_doors_area(const mlo_hw *c, mlo_area *a) {
     const int64_t beat = (int64_t)c->lanes * c->bits, beats = c->channels / c->lanes;
     mlo_area_fifo(a, beat, 2 * beats + 2); mlo_area_fifo(a, 1, 4);
     mlo_area_skid(a, beat + 3); mlo_area_skid(a, beat + 1);
-    a->lut += 10 + 4 * mlo_log2_up(beats) / 3; a->ff += 3 * mlo_log2_up(beats);
+    a->lut += 10 + 4 * mlo_clog2(beats) / 3; a->ff += 3 * mlo_clog2(beats);
 }
 
 /* Doors, loop and feedback (mlo_loop), the memory's master and router (mlo_loader), registers and counters (mlo_regs). */

@@ -18,6 +18,9 @@ static int64_t mlo_two_to(int bits) { return bits > 62 ? INT64_MAX : (int64_t)1 
 /* All numbers of so many bits, signed. */
 static mlo_interval mlo_signed_bits(int bits) { return mlo_from_to(-mlo_two_to(bits - 1), mlo_two_to(bits - 1) - 1); }
 
+/* ceil(log2(n)), 0 for n <= 1: Verilog's $clog2. */
+static int mlo_clog2(int64_t n) { int b = 0; while (((int64_t)1 << b) < n) b++; return b; }
+
 static int64_t mlo_add_ends(int64_t a, int64_t b) {
     if (a == INT64_MAX || b == INT64_MAX) return INT64_MAX;
     if (a == -INT64_MAX || b == -INT64_MAX) return -INT64_MAX;

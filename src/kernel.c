@@ -87,9 +87,6 @@ static void mlo_put_bits(unsigned char *bits, int64_t at, int n, uint64_t v) {
     for (int i = 0; i < n; i++, at++) if (v >> i & 1) bits[at / 8] = (unsigned char)(bits[at / 8] | 1u << at % 8);
 }
 
-/* ceil(log2(n)), 0 for n <= 1: Verilog's $clog2. */
-static int mlo_clog2(int64_t n) { int b = 0; while (((int64_t)1 << b) < n) b++; return b; }
-
 /* ---- integer arithmetic -------------------------------------------------------------------------------------------------------- */
 
 /* floor(x / 2^s) without shifting negative numbers, which C leaves to the compiler. */

@@ -79,5 +79,5 @@ static void mlo_add_area(const mlo_site *s, const mlo_unit *u, int axi, int64_t 
     mlo_area_times(a, pe, &lane);
     mlo_area_param(a, 64, shift ? 14 : 38, 1, axi, banks);
     mlo_area_skid(a, pe * abits + 3); mlo_area_skid(a, pe * bbits); mlo_area_skid(a, pe * y + 3);
-    a->lut += CONTROL_LUTS; a->ff += CONTROL_FFS + mlo_log2_up(mlo_last_dim(&s->out) / pe);
+    a->lut += CONTROL_LUTS; a->ff += CONTROL_FFS + mlo_clog2(mlo_last_dim(&s->out) / pe);
 }

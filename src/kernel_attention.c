@@ -432,7 +432,7 @@ static void mlo_attention_pack(const mlo_site *s, const mlo_unit *u, int k, int6
 /* A frame of keys or values twice (mlo_attention_kv): groups of PE tokens, and which lanes of the last one count. */
 static void mlo_attention_frames_area(int64_t pe, int64_t width, int64_t words, int64_t groups, mlo_area *a) {
     mlo_area_memory(a, pe * width, words);
-    a->lut += 3 * pe + 4 * mlo_log2_up(words) + 15; a->ff += 3 * pe + 3 * mlo_log2_up(words) + 3 * mlo_log2_up(groups) + 12;
+    a->lut += 3 * pe + 4 * mlo_clog2(words) + 15; a->ff += 3 * pe + 3 * mlo_clog2(words) + 3 * mlo_clog2(groups) + 12;
 }
 
 /* 2^x of a score's distance to the maximum, a lane: mlo_exp2, mlo_exp2_fine. */
@@ -475,7 +475,7 @@ static void mlo_attention_area(const mlo_site *s, const mlo_unit *u, int axi, in
     a->lut += 4 * sum + r; a->ff += 2 * sum + 2 * r + 2 * (9 + 30 * probs) + 8;          /* mlo_divide, two bits a cycle */
     /* the weighted sum: a dot product of PE for each channel */
     mlo_area_memory(a, pe * e, u->rows.ring);
-    a->lut += 6 * mlo_log2_up(u->rows.ring); a->ff += 4 * mlo_log2_up(u->rows.ring);
+    a->lut += 6 * mlo_clog2(u->rows.ring); a->ff += 4 * mlo_clog2(u->rows.ring);
     if (probs) {
         mlo_area_requantize(&weight, e + 1, r + 1, 9, 1, 0);
         weight.lut += 12 + simd * x; weight.ff += 8 + simd * x;

@@ -168,6 +168,9 @@ static void mlo_layernorm_pack(const mlo_site *s, const mlo_unit *u, int k, int6
     }
 }
 
+/* Beats of a token that it keeps between its input and the lanes. */
+static int64_t mlo_norm_keeps(int64_t beats) { return beats < 42 ? 3 * beats : beats + 84; }
+
 /* Sums of x and of squares; C^2 times the variance, its root and the reciprocal, bit by bit; lanes with two products and two shifters. */
 static void mlo_layernorm_area(const mlo_site *s, const mlo_unit *u, int axi, int64_t banks, mlo_area *a) {
     const int64_t pe = u->pe, c = mlo_last_dim(&s->out), beats = c / pe, x = s->in_bits[0], y = s->out_bits, lc = mlo_clog2(c), center = mlo_int(s->node, "center", 1);
@@ -179,7 +182,7 @@ static void mlo_layernorm_area(const mlo_site *s, const mlo_unit *u, int axi, in
     lane.ff = 4 * x + x + (cr_parts > 1 ? cr + 1 + 2 * x : cr + x) + ur + n + 80 + (n_parts > 1 ? n + 33 : n + 16) + 2 * t + y;
     mlo_area_times(a, pe, &lane);
     mlo_area_tree2(a, pe, x); mlo_area_tree2(a, pe, 2 * x);
-    mlo_area_fifo(a, pe * x, beats < 42 ? 3 * beats : beats + 84);
+    mlo_area_fifo(a, pe * x, mlo_norm_keeps(beats));
     mlo_area_param(a, 64 * pe, 48 * pe, beats, axi, banks);
     mlo_area_param(a, 64, 54, 1, axi, banks);
     mlo_area_skid(a, pe * y + 3);

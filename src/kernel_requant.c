@@ -116,5 +116,5 @@ static void mlo_requant_area(const mlo_site *s, const mlo_unit *u, int axi, int6
     mlo_area_param(a, 64 * pe, pe * (x + 6 + (shift ? 0 : 16)), beats, axi, banks);
     if (table) mlo_area_lookup(a, pe, q, s->out_bits, axi, banks);
     mlo_area_skid(a, pe * s->out_bits + 3);
-    a->lut += CONTROL_LUTS; a->ff += pe * x + CONTROL_FFS + 2 * mlo_log2_up(beats);
+    a->lut += CONTROL_LUTS; a->ff += pe * x + CONTROL_FFS + 2 * mlo_clog2(beats);
 }

@@ -272,6 +272,7 @@ static int mlo_net_kinds(mlo_net *net) {
     return 0;
 }
 
+/* Of a graph whose index is fresh; net: zeroed. */
 static int mlo_net_make(mlo *m, mlo_graph *g, mlo_net *net) {
     net->m = m; net->g = g; net->n = (int)g->n_node;
     size_t n = g->n_node + 1;

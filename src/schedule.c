@@ -141,9 +141,6 @@ static int64_t mlo_norm_goes(const mlo_schedule *s, int i, int64_t x, int64_t be
     return x < 0 ? 0 : mlo_later(mlo_token_of(s, i, x / beats)->next + 1 + x % beats, mlo_leaves(s, i, x - MLO_NORM_HOLDS, beats) + 1);
 }
 
-/* Beats between its input and the lanes. */
-static int64_t mlo_norm_keeps(int64_t beats) { return beats < 42 ? 3 * beats : beats + 84; }
-
 /* When an element can take the first beat of its next token, whatever comes. */
 static int64_t mlo_accepts(const mlo_schedule *s, int i) {
     const mlo_element *e = &s->c->element[i];

@@ -179,6 +179,16 @@ static void mlo_html_share(mlo_text *t, double busy, double blocked, double cycl
         (long long)(b / 10), (long long)(b % 10), (long long)(a / 10), (long long)(a % 10), (long long)(b / 10), (long long)(b % 10));
 }
 
+/* The cells of an area. */
+#define MLO_HTML_AREA(m, a) mlo_right(m, mlo_thousands(m, (a)->lut)), mlo_right(m, mlo_thousands(m, (a)->ff)), mlo_right(m, mlo_thousands(m, (a)->dsp)), mlo_right(m, mlo_bram_text(m, a))
+
+/* A row of the folding table for what is no kernel. */
+static void mlo_html_area(const mlo_view *v, const char *what, const mlo_area *a, mlo_text *t) {
+    mlo *m = v->m;
+    const char *const cells[] = { "", what, "", "", "", "", "", "", "", MLO_HTML_AREA(m, a), "", "", NULL };
+    mlo_html_cells(t, "td", cells);
+}
+
 static void mlo_html_kernel(const mlo_view *v, const mlo_element *e, mlo_text *t) {
     mlo *m = v->m;
     const mlo_unit *u = &e->unit;
@@ -189,7 +199,7 @@ static void mlo_html_kernel(const mlo_view *v, const mlo_element *e, mlo_text *t
     const char *sizes = mlo_format(m, "%lld \342\206\222 %lld", (long long)u->in[0].channels, (long long)u->out.channels), *none = "\342\200\223";
     const char *const cells[] = { e->name, mlo_view_what(v, e->node), sizes ? sizes : "", mlo_right(m, mlo_thousands(m, u->pe)), mlo_right(m, e->kernel->simd_axis ? mlo_thousands(m, u->simd) : none), mlo_right(m, u->multipliers ? mlo_thousands(m, u->multipliers) : none),
         mlo_right(m, mlo_thousands(m, u->interval)), mlo_right(m, mlo_thousands(m, u->latency)), mlo_right(m, mlo_size_text(m, mlo_unit_bytes(v->hw, u))),
-        mlo_right(m, mlo_thousands(m, a->lut)), mlo_right(m, mlo_thousands(m, a->ff)), mlo_right(m, mlo_thousands(m, a->dsp)), mlo_right(m, mlo_bram_text(m, a)), mlo_right(m, mlo_share_text(m, work, cycles)),
+        MLO_HTML_AREA(m, a), mlo_right(m, mlo_share_text(m, work, cycles)),
         sim ? mlo_right(m, mlo_share_text(m, (double)sim->busy[i], (double)sim->frames * sim->interval)) : NULL, NULL };
     mlo_html_cells(t, "td", cells);
     t->n -= strlen("</tr>");                                /* one cell more: the bar */
@@ -217,17 +227,15 @@ static void mlo_html_kernels(const mlo_view *v, mlo_text *t) {
     mlo *m = v->m;
     const mlo_hw *c = v->hw;
     const char *const heads[] = { "Kernel", "What it is", "Channels", ">PE", ">SIMD", ">Multipliers", ">Cycles/token", ">Latency", ">Parameters", ">LUT", ">FF", ">DSP", ">BRAM", v->sim ? ">Busy, predicted" : ">Busy", v->sim ? ">simulated" : "", v->sim ? "" : NULL, NULL };
-    const mlo_area *between = &v->area.streams, *shell = &v->area.shell, *all = &v->area.all;
-    const char *const streams[] = { "", "streams between them", "", "", "", "", "", "", "", mlo_right(m, mlo_thousands(m, between->lut)), mlo_right(m, mlo_thousands(m, between->ff)), mlo_right(m, mlo_thousands(m, between->dsp)), mlo_right(m, mlo_bram_text(m, between)), "", "", NULL };
-    const char *const around[] = { "", "loop, loader, registers", "", "", "", "", "", "", "", mlo_right(m, mlo_thousands(m, shell->lut)), mlo_right(m, mlo_thousands(m, shell->ff)), mlo_right(m, mlo_thousands(m, shell->dsp)), mlo_right(m, mlo_bram_text(m, shell)), "", "", NULL };
+    const mlo_area *all = &v->area.all;
     const char *const feet[] = { "", "all, per iteration", "", "", "", mlo_right(m, mlo_thousands(m, mlo_core_multipliers(c))), mlo_right(m, mlo_thousands(m, mlo_core_interval(c))), "", mlo_right(m, mlo_size_text(m, mlo_core_beats(c) * c->axi_bits / 8)),
-        mlo_right(m, mlo_thousands(m, all->lut)), mlo_right(m, mlo_thousands(m, all->ff)), mlo_right(m, mlo_thousands(m, all->dsp)), mlo_right(m, mlo_bram_text(m, all)),
+        MLO_HTML_AREA(m, all),
         mlo_right(m, mlo_view_utilisation(v, (double)v->p.interval)), v->sim ? mlo_right(m, mlo_view_utilisation(v, v->sim->interval)) : "", v->sim ? "" : NULL, NULL };
     mlo_puts(t, mlo_eq(v->stage, "lower") ? "<section><h2>Kernels</h2><p class=quiet>Not folded yet: every kernel is taken as 1 \303\227 1.</p><table class=fold><thead>" : "<section><h2>Folding</h2><table class=fold><thead>");
     mlo_html_cells(t, "th", heads);
     mlo_puts(t, "</thead><tbody>");
     for (int i = 0; i < c->n_element; i++) if (c->element[i].kernel) mlo_html_kernel(v, &c->element[i], t);
-    mlo_html_cells(t, "td", streams); mlo_html_cells(t, "td", around);
+    mlo_html_area(v, "streams between them", &v->area.streams, t); mlo_html_area(v, "loop, loader, registers", &v->area.shell, t);
     mlo_puts(t, "</tbody><tfoot>");
     mlo_html_cells(t, "td", feet);
     mlo_puts(t, "</tfoot></table>");
