@@ -7850,6 +7850,7 @@ static int mlo_net_kinds(mlo_net *net) {
     return 0;
 }
 
+/* Of a graph whose index is fresh; net: zeroed. */
 static int mlo_net_make(mlo *m, mlo_graph *g, mlo_net *net) {
     net->m = m; net->g = g; net->n = (int)g->n_node;
     size_t n = g->n_node + 1;
@@ -11153,6 +11154,9 @@ static int64_t mlo_two_to(int bits) { return bits > 62 ? INT64_MAX : (int64_t)1 
 /* All numbers of so many bits, signed. */
 static mlo_interval mlo_signed_bits(int bits) { return mlo_from_to(-mlo_two_to(bits - 1), mlo_two_to(bits - 1) - 1); }
 
+/* ceil(log2(n)), 0 for n <= 1: Verilog's $clog2. */
+static int mlo_clog2(int64_t n) { int b = 0; while (((int64_t)1 << b) < n) b++; return b; }
+
 static int64_t mlo_add_ends(int64_t a, int64_t b) {
     if (a == INT64_MAX || b == INT64_MAX) return INT64_MAX;
     if (a == -INT64_MAX || b == -INT64_MAX) return -INT64_MAX;
@@ -11273,7 +11277,6 @@ static void mlo_area_times(mlo_area *a, int64_t n, const mlo_area *b) { a->lut +
 static int64_t mlo_least(int64_t a, int64_t b) { return a < b ? a : b; }
 static int64_t mlo_most(int64_t a, int64_t b) { return a > b ? a : b; }
 static int64_t mlo_parts(int64_t n, int64_t of) { return (n + of - 1) / of; }
-static int64_t mlo_log2_up(int64_t n) { int64_t b = 0; while (((int64_t)1 << b) < n) b++; return b; }
 
 /* LUTs a bit of selecting one of n: 4 to 1 fit a LUT; beyond, what Yosys makes of a shift by a variable. */
 static int64_t mlo_mux_luts(int64_t n) { return n <= 1 ? 0 : n <= 4 ? 1 : n / 2; }
@@ -11308,11 +11311,11 @@ static void mlo_area_skid(mlo_area *a, int64_t width) { a->lut += width + 6; a->
 
 /* mlo_fifo: level, read and write counters around a memory. */
 static void mlo_area_fifo(mlo_area *a, int64_t width, int64_t depth) {
-    int64_t bits = mlo_log2_up(depth);
+    int64_t bits = mlo_clog2(depth);
     if (depth == 1) { a->lut += 3; a->ff += width + 1; return; }
     if (depth == 2) { mlo_area_skid(a, width); return; }
     mlo_area_memory(a, width, depth);
-    a->lut += 3 * bits + 4; a->ff += 2 * bits + mlo_log2_up(depth + 1) + 1;
+    a->lut += 3 * bits + 4; a->ff += 2 * bits + mlo_clog2(depth + 1) + 1;
 }
 
 /* mlo_width: between different numbers of lanes: gathers, sends, and a skid. */
@@ -11321,24 +11324,24 @@ static void mlo_area_width(mlo_area *a, int64_t bits, int64_t in, int64_t out) {
     while (y) { int64_t rest = x % y; x = y; y = rest; }
     int64_t up = out / x, down = in / x;
     mlo_area_skid(a, 3 + out * bits);
-    if (up > 1) { a->lut += 7; a->ff += (up - 1) * in * bits + mlo_log2_up(up); }
-    if (down > 1) { a->lut += (down - 1) * out * bits + 7; a->ff += (down - 1) * out * bits + 3 + mlo_log2_up(down); }
+    if (up > 1) { a->lut += 7; a->ff += (up - 1) * in * bits + mlo_clog2(up); }
+    if (down > 1) { a->lut += (down - 1) * out * bits + 7; a->ff += (down - 1) * out * bits + 3 + mlo_clog2(down); }
 }
 
 /* mlo_param: words of `width` bits of which `used` are looked at, `depth` in a bank; banks: those that are resident, 0 for two in turn. */
 static void mlo_area_param(mlo_area *a, int64_t width, int64_t used, int64_t depth, int64_t axi, int64_t banks) {
-    int64_t padded = mlo_most((int64_t)1 << mlo_log2_up(width), 8), beats = padded <= axi ? 1 : mlo_parts(width, axi), words = padded <= axi ? axi / padded : 1;
-    int64_t rows = mlo_parts(depth, words), kept = mlo_least(depth, words), row = mlo_log2_up(rows), all = rows * (banks ? banks : 2), address = mlo_log2_up(all);
+    int64_t padded = mlo_most((int64_t)1 << mlo_clog2(width), 8), beats = padded <= axi ? 1 : mlo_parts(width, axi), words = padded <= axi ? axi / padded : 1;
+    int64_t rows = mlo_parts(depth, words), kept = mlo_least(depth, words), row = mlo_clog2(rows), all = rows * (banks ? banks : 2), address = mlo_clog2(all);
     mlo_area_words(a, kept * width, kept * used, beats > 1 ? beats * 9 * mlo_parts(axi, 9) : kept * width, all);
     a->lut += 9 + row + (beats > 1 ? beats + 1 : 0) + used * mlo_mux_luts(kept);
-    a->ff += 5 + row + mlo_log2_up(beats) + mlo_log2_up(kept);
-    if (banks) { a->lut += 2 * address + mlo_log2_up(banks + 1); a->ff += 2 * address + 2 * mlo_log2_up(banks + 1) - 3; }
+    a->ff += 5 + row + mlo_clog2(beats) + mlo_clog2(kept);
+    if (banks) { a->lut += 2 * address + mlo_clog2(banks + 1); a->ff += 2 * address + 2 * mlo_clog2(banks + 1) - 3; }
 }
 
 /* mlo_vector: two vectors of `depth` words, and who is where. */
 static void mlo_area_vector(mlo_area *a, int64_t width, int64_t depth) {
     mlo_area_memory(a, width, 2 * depth);
-    a->lut += 10 + mlo_log2_up(depth); a->ff += 10 + mlo_log2_up(depth);
+    a->lut += 10 + mlo_clog2(depth); a->ff += 10 + mlo_clog2(depth);
 }
 
 /* mlo_requantize, one lane. deep: two registers behind the multiplier; shift: no multiplier. */
@@ -11468,9 +11471,6 @@ static void mlo_unit_memory(mlo_unit *u, const char *port, int64_t width, int64_
 static void mlo_put_bits(unsigned char *bits, int64_t at, int n, uint64_t v) {
     for (int i = 0; i < n; i++, at++) if (v >> i & 1) bits[at / 8] = (unsigned char)(bits[at / 8] | 1u << at % 8);
 }
-
-/* ceil(log2(n)), 0 for n <= 1: Verilog's $clog2. */
-static int mlo_clog2(int64_t n) { int b = 0; while (((int64_t)1 << b) < n) b++; return b; }
 
 /* ---- integer arithmetic -------------------------------------------------------------------------------------------------------- */
 
@@ -11719,7 +11719,7 @@ static void mlo_requant_area(const mlo_site *s, const mlo_unit *u, int axi, int6
     mlo_area_param(a, 64 * pe, pe * (x + 6 + (shift ? 0 : 16)), beats, axi, banks);
     if (table) mlo_area_lookup(a, pe, q, s->out_bits, axi, banks);
     mlo_area_skid(a, pe * s->out_bits + 3);
-    a->lut += CONTROL_LUTS; a->ff += pe * x + CONTROL_FFS + 2 * mlo_log2_up(beats);
+    a->lut += CONTROL_LUTS; a->ff += pe * x + CONTROL_FFS + 2 * mlo_clog2(beats);
 }
 
 /* ======== kernel_add.c ======== */
@@ -11804,7 +11804,7 @@ static void mlo_add_area(const mlo_site *s, const mlo_unit *u, int axi, int64_t 
     mlo_area_times(a, pe, &lane);
     mlo_area_param(a, 64, shift ? 14 : 38, 1, axi, banks);
     mlo_area_skid(a, pe * abits + 3); mlo_area_skid(a, pe * bbits); mlo_area_skid(a, pe * y + 3);
-    a->lut += CONTROL_LUTS; a->ff += CONTROL_FFS + mlo_log2_up(mlo_last_dim(&s->out) / pe);
+    a->lut += CONTROL_LUTS; a->ff += CONTROL_FFS + mlo_clog2(mlo_last_dim(&s->out) / pe);
 }
 
 /* ======== kernel_mvu.c ======== */
@@ -12427,7 +12427,7 @@ static void mlo_attention_pack(const mlo_site *s, const mlo_unit *u, int k, int6
 /* A frame of keys or values twice (mlo_attention_kv): groups of PE tokens, and which lanes of the last one count. */
 static void mlo_attention_frames_area(int64_t pe, int64_t width, int64_t words, int64_t groups, mlo_area *a) {
     mlo_area_memory(a, pe * width, words);
-    a->lut += 3 * pe + 4 * mlo_log2_up(words) + 15; a->ff += 3 * pe + 3 * mlo_log2_up(words) + 3 * mlo_log2_up(groups) + 12;
+    a->lut += 3 * pe + 4 * mlo_clog2(words) + 15; a->ff += 3 * pe + 3 * mlo_clog2(words) + 3 * mlo_clog2(groups) + 12;
 }
 
 /* 2^x of a score's distance to the maximum, a lane: mlo_exp2, mlo_exp2_fine. */
@@ -12470,7 +12470,7 @@ static void mlo_attention_area(const mlo_site *s, const mlo_unit *u, int axi, in
     a->lut += 4 * sum + r; a->ff += 2 * sum + 2 * r + 2 * (9 + 30 * probs) + 8;          /* mlo_divide, two bits a cycle */
     /* the weighted sum: a dot product of PE for each channel */
     mlo_area_memory(a, pe * e, u->rows.ring);
-    a->lut += 6 * mlo_log2_up(u->rows.ring); a->ff += 4 * mlo_log2_up(u->rows.ring);
+    a->lut += 6 * mlo_clog2(u->rows.ring); a->ff += 4 * mlo_clog2(u->rows.ring);
     if (probs) {
         mlo_area_requantize(&weight, e + 1, r + 1, 9, 1, 0);
         weight.lut += 12 + simd * x; weight.ff += 8 + simd * x;
@@ -12657,6 +12657,9 @@ static void mlo_layernorm_pack(const mlo_site *s, const mlo_unit *u, int k, int6
     }
 }
 
+/* Beats of a token that it keeps between its input and the lanes. */
+static int64_t mlo_norm_keeps(int64_t beats) { return beats < 42 ? 3 * beats : beats + 84; }
+
 /* Sums of x and of squares; C^2 times the variance, its root and the reciprocal, bit by bit; lanes with two products and two shifters. */
 static void mlo_layernorm_area(const mlo_site *s, const mlo_unit *u, int axi, int64_t banks, mlo_area *a) {
     const int64_t pe = u->pe, c = mlo_last_dim(&s->out), beats = c / pe, x = s->in_bits[0], y = s->out_bits, lc = mlo_clog2(c), center = mlo_int(s->node, "center", 1);
@@ -12668,7 +12671,7 @@ static void mlo_layernorm_area(const mlo_site *s, const mlo_unit *u, int axi, in
     lane.ff = 4 * x + x + (cr_parts > 1 ? cr + 1 + 2 * x : cr + x) + ur + n + 80 + (n_parts > 1 ? n + 33 : n + 16) + 2 * t + y;
     mlo_area_times(a, pe, &lane);
     mlo_area_tree2(a, pe, x); mlo_area_tree2(a, pe, 2 * x);
-    mlo_area_fifo(a, pe * x, beats < 42 ? 3 * beats : beats + 84);
+    mlo_area_fifo(a, pe * x, mlo_norm_keeps(beats));
     mlo_area_param(a, 64 * pe, 48 * pe, beats, axi, banks);
     mlo_area_param(a, 64, 54, 1, axi, banks);
     mlo_area_skid(a, pe * y + 3);
@@ -16843,9 +16846,6 @@ static int64_t mlo_norm_goes(const mlo_schedule *s, int i, int64_t x, int64_t be
     return x < 0 ? 0 : mlo_later(mlo_token_of(s, i, x / beats)->next + 1 + x % beats, mlo_leaves(s, i, x - MLO_NORM_HOLDS, beats) + 1);
 }
 
-/* Beats between its input and the lanes. */
-static int64_t mlo_norm_keeps(int64_t beats) { return beats < 42 ? 3 * beats : beats + 84; }
-
 /* When an element can take the first beat of its next token, whatever comes. */
 static int64_t mlo_accepts(const mlo_schedule *s, int i) {
     const mlo_element *e = &s->c->element[i];
@@ -17374,7 +17374,7 @@ static mlo_area mlo_kernel_area(const mlo_hw *c, const mlo_element *e, const mlo
 /* mlo_split: a skid for each output, and whose turn it is. */
 static mlo_area mlo_split_area(const mlo_element *e) {
     mlo_area a = { 0, 0, 0, 0 };
-    int64_t outputs = mlo_least((int64_t)e->node->n_output, 3), turns = mlo_log2_up(mlo_parts(mlo_last_dim(&e->site.out), mlo_most(e->unit.out.lanes, 1)));
+    int64_t outputs = mlo_least((int64_t)e->node->n_output, 3), turns = mlo_clog2(mlo_parts(mlo_last_dim(&e->site.out), mlo_most(e->unit.out.lanes, 1)));
     for (int64_t i = 0; i < outputs; i++) mlo_area_skid(&a, e->unit.out.lanes * e->unit.out.bits + 3);
     a.lut += turns + 3; a.ff += turns + 3;
     return a;
@@ -17402,7 +17402,7 @@ static void mlo_doors_area(const mlo_hw *c, mlo_area *a) {
     const int64_t beat = (int64_t)c->lanes * c->bits, beats = c->channels / c->lanes;
     mlo_area_fifo(a, beat, 2 * beats + 2); mlo_area_fifo(a, 1, 4);
     mlo_area_skid(a, beat + 3); mlo_area_skid(a, beat + 1);
-    a->lut += 10 + 4 * mlo_log2_up(beats) / 3; a->ff += 3 * mlo_log2_up(beats);
+    a->lut += 10 + 4 * mlo_clog2(beats) / 3; a->ff += 3 * mlo_clog2(beats);
 }
 
 /* Doors, loop and feedback (mlo_loop), the memory's master and router (mlo_loader), registers and counters (mlo_regs). */
@@ -30600,6 +30600,16 @@ static void mlo_html_share(mlo_text *t, double busy, double blocked, double cycl
         (long long)(b / 10), (long long)(b % 10), (long long)(a / 10), (long long)(a % 10), (long long)(b / 10), (long long)(b % 10));
 }
 
+/* The cells of an area. */
+#define MLO_HTML_AREA(m, a) mlo_right(m, mlo_thousands(m, (a)->lut)), mlo_right(m, mlo_thousands(m, (a)->ff)), mlo_right(m, mlo_thousands(m, (a)->dsp)), mlo_right(m, mlo_bram_text(m, a))
+
+/* A row of the folding table for what is no kernel. */
+static void mlo_html_area(const mlo_view *v, const char *what, const mlo_area *a, mlo_text *t) {
+    mlo *m = v->m;
+    const char *const cells[] = { "", what, "", "", "", "", "", "", "", MLO_HTML_AREA(m, a), "", "", NULL };
+    mlo_html_cells(t, "td", cells);
+}
+
 static void mlo_html_kernel(const mlo_view *v, const mlo_element *e, mlo_text *t) {
     mlo *m = v->m;
     const mlo_unit *u = &e->unit;
@@ -30610,7 +30620,7 @@ static void mlo_html_kernel(const mlo_view *v, const mlo_element *e, mlo_text *t
     const char *sizes = mlo_format(m, "%lld \342\206\222 %lld", (long long)u->in[0].channels, (long long)u->out.channels), *none = "\342\200\223";
     const char *const cells[] = { e->name, mlo_view_what(v, e->node), sizes ? sizes : "", mlo_right(m, mlo_thousands(m, u->pe)), mlo_right(m, e->kernel->simd_axis ? mlo_thousands(m, u->simd) : none), mlo_right(m, u->multipliers ? mlo_thousands(m, u->multipliers) : none),
         mlo_right(m, mlo_thousands(m, u->interval)), mlo_right(m, mlo_thousands(m, u->latency)), mlo_right(m, mlo_size_text(m, mlo_unit_bytes(v->hw, u))),
-        mlo_right(m, mlo_thousands(m, a->lut)), mlo_right(m, mlo_thousands(m, a->ff)), mlo_right(m, mlo_thousands(m, a->dsp)), mlo_right(m, mlo_bram_text(m, a)), mlo_right(m, mlo_share_text(m, work, cycles)),
+        MLO_HTML_AREA(m, a), mlo_right(m, mlo_share_text(m, work, cycles)),
         sim ? mlo_right(m, mlo_share_text(m, (double)sim->busy[i], (double)sim->frames * sim->interval)) : NULL, NULL };
     mlo_html_cells(t, "td", cells);
     t->n -= strlen("</tr>");                                /* one cell more: the bar */
@@ -30638,17 +30648,15 @@ static void mlo_html_kernels(const mlo_view *v, mlo_text *t) {
     mlo *m = v->m;
     const mlo_hw *c = v->hw;
     const char *const heads[] = { "Kernel", "What it is", "Channels", ">PE", ">SIMD", ">Multipliers", ">Cycles/token", ">Latency", ">Parameters", ">LUT", ">FF", ">DSP", ">BRAM", v->sim ? ">Busy, predicted" : ">Busy", v->sim ? ">simulated" : "", v->sim ? "" : NULL, NULL };
-    const mlo_area *between = &v->area.streams, *shell = &v->area.shell, *all = &v->area.all;
-    const char *const streams[] = { "", "streams between them", "", "", "", "", "", "", "", mlo_right(m, mlo_thousands(m, between->lut)), mlo_right(m, mlo_thousands(m, between->ff)), mlo_right(m, mlo_thousands(m, between->dsp)), mlo_right(m, mlo_bram_text(m, between)), "", "", NULL };
-    const char *const around[] = { "", "loop, loader, registers", "", "", "", "", "", "", "", mlo_right(m, mlo_thousands(m, shell->lut)), mlo_right(m, mlo_thousands(m, shell->ff)), mlo_right(m, mlo_thousands(m, shell->dsp)), mlo_right(m, mlo_bram_text(m, shell)), "", "", NULL };
+    const mlo_area *all = &v->area.all;
     const char *const feet[] = { "", "all, per iteration", "", "", "", mlo_right(m, mlo_thousands(m, mlo_core_multipliers(c))), mlo_right(m, mlo_thousands(m, mlo_core_interval(c))), "", mlo_right(m, mlo_size_text(m, mlo_core_beats(c) * c->axi_bits / 8)),
-        mlo_right(m, mlo_thousands(m, all->lut)), mlo_right(m, mlo_thousands(m, all->ff)), mlo_right(m, mlo_thousands(m, all->dsp)), mlo_right(m, mlo_bram_text(m, all)),
+        MLO_HTML_AREA(m, all),
         mlo_right(m, mlo_view_utilisation(v, (double)v->p.interval)), v->sim ? mlo_right(m, mlo_view_utilisation(v, v->sim->interval)) : "", v->sim ? "" : NULL, NULL };
     mlo_puts(t, mlo_eq(v->stage, "lower") ? "<section><h2>Kernels</h2><p class=quiet>Not folded yet: every kernel is taken as 1 \303\227 1.</p><table class=fold><thead>" : "<section><h2>Folding</h2><table class=fold><thead>");
     mlo_html_cells(t, "th", heads);
     mlo_puts(t, "</thead><tbody>");
     for (int i = 0; i < c->n_element; i++) if (c->element[i].kernel) mlo_html_kernel(v, &c->element[i], t);
-    mlo_html_cells(t, "td", streams); mlo_html_cells(t, "td", around);
+    mlo_html_area(v, "streams between them", &v->area.streams, t); mlo_html_area(v, "loop, loader, registers", &v->area.shell, t);
     mlo_puts(t, "</tbody><tfoot>");
     mlo_html_cells(t, "td", feet);
     mlo_puts(t, "</tfoot></table>");
