@@ -424,7 +424,7 @@ def attacks():
 # ---- in Icarus ----------------------------------------------------------------------------------------------------------------------------------
 
 sys.path.insert(0, os.path.join(t.tests, "verilog"))
-from bench import beats, hexwords, pack, param_beats
+from bench import beats, hexwords, pack, param_beats, turns
 
 
 def simulate(name, p, files, plus, library=os.path.join(t.root, "verilog")):
@@ -465,7 +465,7 @@ def icarus_mvu(attacks, p, library):
     w, n = f["w"].tolist(), f["w"].shape[1]
     weights = [pack([w[k + s][c + i] for i in range(pe) for s in range(simd)], 8) for c in range(0, n, pe) for k in range(0, len(w), simd)]
     x, want = stream(attacks, "x", simd, p["XBITS"]), result(attacks, pe, 16)
-    lanes = pe // max(d for d in range(1, pe + 1) if pe % d == 0 and d <= len(w) // simd)       # requantizers, which take turns
+    lanes = pe // turns(pe, len(w) // simd)
     wb, cb = param_beats(weights, pe * simd * 8), param_beats(lanes_of(channel_words(f["bias"], f["mult"], f["shift"]), lanes), 64 * lanes)
     files = {"in.hex": hexwords(x, simd * p["XBITS"] + 3), "w.hex": hexwords(wb, 128), "c.hex": hexwords(cb, 128)}
     return judged(*simulate("mvu", dict(p, N=n), files, dict(n_in=len(x), n_w=len(wb), n_c=len(cb), n_t=0, n_out=len(want)), library), want)

@@ -399,10 +399,12 @@ module mlo_mvu #(
     reg                  f_g_mark;                  // slot DA is a mark
     reg  [NW-1:0]        f_c;                       // the group that is taken next
     reg                  f_new, f_c_new;            // at the issue, at the turns
+    reg                  f_bank_turn;               // the bank of the group's first turn
     reg  [DA:0]          f_news;
     always @(posedge clk) begin
         if (mark)   f_bank_w <= !f_bank_w;
         if (c_swap) f_bank_c <= !f_bank_c;
+        if (take)   f_bank_turn <= f_bank_c;
         if (en_a)   f_it     <= {f_it, f_bank_w};
         if (en_a)   f_n      <= {f_n, run_n};
         if (en_a)   f_g_mark <= a_mark[DA-1];
@@ -446,6 +448,7 @@ module mlo_mvu #(
         if (run_k != 0 || run_n != 0) assert (!fresh);
         if (issue)  assert (x_full && w_ready);
         if (take)   assert (c_ready && !c_swap);
+        if (!idle)  assert (f_bank_turn == f_bank_c);
         if (mark)   assert (run_k == 0 && run_n == 0);
     end
     always @(posedge clk) if (f_past && !rst) cover (f_left == NF + 1 && !f_bank_c && !m_axis_tready);

@@ -97,6 +97,11 @@ def beats(channels, lanes, bits):
     return [pack(channels[i:i + lanes], bits) for i in range(0, len(channels), lanes)]
 
 
+def turns(pe, cycles):
+    """that requantizers take for a group of PE sums, which is done every so many cycles"""
+    return max(d for d in range(1, pe + 1) if pe % d == 0 and d <= cycles)
+
+
 def param_beats(words, width, axi_width=128):
     """the words of one mlo_param bank -> the beats that load it (padding is zero)"""
     pw = 8

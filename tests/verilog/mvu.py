@@ -23,7 +23,7 @@ class Case:
     def __init__(self, seed, iterations, tokens, K, N, PE, SIMD, XBITS=8, WBITS=8, ABITS=32, YBITS=8, TABLE=0, TBITS=8, SHIFT=0, PACK=1, AXI_WIDTH=128):
         self.p = dict(K=K, N=N, PE=PE, SIMD=SIMD, XBITS=XBITS, WBITS=WBITS, ABITS=ABITS, YBITS=YBITS, TABLE=TABLE, TBITS=TBITS, SHIFT=SHIFT, PACK=PACK, AXI_WIDTH=AXI_WIDTH)
         self.KF, self.NF = K // SIMD, N // PE
-        self.turns = max(d for d in range(1, PE + 1) if PE % d == 0 and d <= self.KF)
+        self.turns = bench.turns(PE, self.KF)
         lanes = PE // self.turns
         self.iterations, self.tokens = iterations, tokens
         rng = np.random.default_rng(seed)
