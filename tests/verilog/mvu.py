@@ -17,6 +17,47 @@ def requantize(acc, m, s, bits):
     return max(-(1 << (bits - 1)), min((1 << (bits - 1)) - 1, y))
 
 
+class Layer:
+    """The parameters of an iteration: weights W[k][n], of each channel bias, M and S, the table."""
+
+    def __init__(self, rng, K, N, XBITS, WBITS, ABITS, YBITS, TABLE, TBITS, SHIFT):
+        self.abits, self.ybits, self.tbits = ABITS, YBITS, TBITS
+        self.W = rng.integers(-(1 << (WBITS - 1)), 1 << (WBITS - 1), (K, N))
+        self.bias = rng.integers(-(1 << 17), 1 << 17, N) if ABITS > 24 else rng.integers(-2000, 2000, N)
+        self.M = rng.integers(0, 1 << 15, N)
+        typical = XBITS + WBITS - 3 + clog2(K) // 2 + 14 - (TBITS if TABLE else YBITS)
+        self.S = np.where(rng.random(N) < 0.9, np.clip(rng.integers(typical - 2, typical + 4, N), 1, 62), rng.integers(1, 63, N))
+        self.T = rng.integers(-(1 << (YBITS - 1)), 1 << (YBITS - 1), 1 << TBITS) if TABLE else None
+        self.shift = SHIFT
+
+    def beats(self, rng, channels, PE, SIMD, WBITS, AXI_WIDTH):
+        """what loads the banks of these channels: weights, channel words, table"""
+        KF = len(self.W) // SIMD
+        lanes = PE // bench.turns(PE, KF)
+        words = [bench.pack([self.W[kf * SIMD + s][at + p] for p in range(PE) for s in range(SIMD)], WBITS) for at in channels[::PE] for kf in range(KF)]
+        w = bench.param_beats(words, PE * SIMD * WBITS, AXI_WIDTH)
+        # the ten unused bits of a channel word are noise
+        words = [bench.pack([(int(self.bias[n]) & 0xffffffff) | int(self.M[n]) << 32 | int(self.S[n]) << 48 | int(rng.integers(0, 1024)) << 54
+                             for n in range(at, at + lanes)], 64) for at in channels[::lanes]]
+        c = bench.param_beats(words, lanes * 64, AXI_WIDTH)
+        t = [] if self.T is None else bench.param_beats([int(v) & ((1 << self.ybits) - 1) for v in self.T], self.ybits, AXI_WIDTH)
+        return w, c, t
+
+    def apply(self, x):
+        acc = x.astype(np.int64) @ self.W.astype(np.int64) + self.bias
+        acc = ((acc + (1 << (self.abits - 1))) & ((1 << self.abits) - 1)) - (1 << (self.abits - 1))
+        bits = self.ybits if self.T is None else self.tbits
+        M = np.full(len(self.M), 1 << 14) if self.shift else self.M         # whatever the word says
+        y = [requantize(a, m, s, bits) for a, m, s in zip(acc, M, self.S)]
+        return y if self.T is None else [int(self.T[v + (1 << (bits - 1))]) for v in y]
+
+
+def draw_token(rng, K, bits):
+    if rng.random() < 0.15:                     # the extremes, now and then
+        return np.full(K, -(1 << (bits - 1)))
+    return rng.integers(-(1 << (bits - 1)), 1 << (bits - 1), K)
+
+
 class Case:
     """Parameters and tokens of a run: `iterations` parameter sets, `tokens` tokens in each."""
 
@@ -24,43 +65,18 @@ class Case:
         self.p = dict(K=K, N=N, PE=PE, SIMD=SIMD, XBITS=XBITS, WBITS=WBITS, ABITS=ABITS, YBITS=YBITS, TABLE=TABLE, TBITS=TBITS, SHIFT=SHIFT, PACK=PACK, AXI_WIDTH=AXI_WIDTH)
         self.KF, self.NF = K // SIMD, N // PE
         self.turns = bench.turns(PE, self.KF)
-        lanes = PE // self.turns
         self.iterations, self.tokens = iterations, tokens
         rng = np.random.default_rng(seed)
         lines_w, lines_c, lines_t, lines_in, self.want = [], [], [], [], []
         for _ in range(iterations):
-            W = rng.integers(-(1 << (WBITS - 1)), 1 << (WBITS - 1), (K, N))
-            bias = rng.integers(-(1 << 17), 1 << 17, N) if ABITS > 24 else rng.integers(-2000, 2000, N)
-            M = rng.integers(0, 1 << 15, N)
-            typical = XBITS + WBITS - 3 + clog2(K) // 2 + 14 - (TBITS if TABLE else YBITS)
-            S = np.where(rng.random(N) < 0.9, np.clip(rng.integers(typical - 2, typical + 4, N), 1, 62), rng.integers(1, 63, N))
-            T = rng.integers(-(1 << (YBITS - 1)), 1 << (YBITS - 1), 1 << TBITS)
-            words = []
-            for nf in range(self.NF):
-                for kf in range(self.KF):
-                    words.append(bench.pack([W[kf * SIMD + s][nf * PE + p] for p in range(PE) for s in range(SIMD)], WBITS))
-            lines_w += bench.param_beats(words, PE * SIMD * WBITS, AXI_WIDTH)
-            # the ten unused bits of a channel word are noise
-            words = [bench.pack([(int(bias[n]) & 0xffffffff) | int(M[n]) << 32 | int(S[n]) << 48 | int(rng.integers(0, 1024)) << 54
-                                 for n in range(at, at + lanes)], 64) for at in range(0, N, lanes)]
-            lines_c += bench.param_beats(words, lanes * 64, AXI_WIDTH)
-            if SHIFT:
-                M = np.full(N, 1 << 14)         # whatever the word says
-            if TABLE:
-                lines_t += bench.param_beats([int(v) & ((1 << YBITS) - 1) for v in T], YBITS, AXI_WIDTH)
+            layer = Layer(rng, K, N, XBITS, WBITS, ABITS, YBITS, TABLE, TBITS, SHIFT)
+            for lines, beats in zip((lines_w, lines_c, lines_t), layer.beats(rng, range(N), PE, SIMD, WBITS, AXI_WIDTH)):
+                lines += beats
             for token in range(tokens):
-                if rng.random() < 0.15:         # the extremes, now and then
-                    x = np.full(K, -(1 << (XBITS - 1)))
-                else:
-                    x = rng.integers(-(1 << (XBITS - 1)), 1 << (XBITS - 1), K)
+                x = draw_token(rng, K, XBITS)
                 user = (token == 0) | int(rng.integers(0, 4)) << 1
                 lines_in += [b | user << (SIMD * XBITS) for b in bench.beats(x, SIMD, XBITS)]
-                acc = x.astype(np.int64) @ W.astype(np.int64) + bias
-                acc = ((acc + (1 << (ABITS - 1))) & ((1 << ABITS) - 1)) - (1 << (ABITS - 1))
-                y = [requantize(acc[n], M[n], S[n], TBITS if TABLE else YBITS) for n in range(N)]
-                if TABLE:
-                    y = [int(T[v + (1 << (TBITS - 1))]) for v in y]
-                self.want += [b | user << (PE * YBITS) for b in bench.beats(y, PE, YBITS)]
+                self.want += [b | user << (PE * YBITS) for b in bench.beats(layer.apply(x), PE, YBITS)]
         hw = bench.hexwords
         self.files = {"in.hex": hw(lines_in, SIMD * XBITS + 3), "w.hex": hw(lines_w, AXI_WIDTH), "c.hex": hw(lines_c, AXI_WIDTH)}
         if TABLE:
@@ -164,4 +180,5 @@ def main():
     bench.ok(NAME, "iterations of one token")
 
 
-main()
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: MIT
+// mlo_tile: sends a tile of tokens several times, once for each row block of a matrix, while the next tile is stored
+//
+// Contract   s_axis: tokens of BEATS beats with their sideband {key, last, first}. A tile is the next TILE tokens, or fewer:
+//            a token with `last` ends it; so one with `first` begins one. Each tile leaves on m_axis BLOCKS times, a pass each,
+//            whole tokens in their order. m_axis_tuser, constant on a token's beats:
+//              [0] it is the first token of its pass (so a matrix unit takes a pass for an iteration)
+//              [2:1] pass 0: the token's own {key, last}; pass 1: {the token's own first, 0}; then 0. mlo_untile puts it together.
+//            One request a tile, as its first beat is taken: tile_valid, tile_next: its first token has `first`.
+// Throughput a beat in and a beat out per cycle; no gap between tokens, passes and tiles that are there
+// Latency    a token whose last beat is taken in cycle t is offered from cycle t + 2 (pass 0, all before it have left);
+//            pass 1 begins with the tile's last token gone. A request is offered the cycle after the beat.
+// Stall      s_axis_tready is low while two tiles are stored and not done, and in front of a tile while two requests wait.
+// Memory     exactly 2*TILE*BEATS words, one write port, one registered read port: it is the output register.
+//            Beside it 3 bits a token.
+// Timing     s_axis_tready depends on registers only
+// Legal      WIDTH, BEATS, TILE >= 1, BLOCKS >= 2
+//
+// Two halves: one passes while the other is stored. A token passes as soon as it is stored whole: pass 0 runs right behind
+// the storing of its own half, and the later passes begin when that is complete, since the last token ends pass 0.
+`default_nettype none
+
+module mlo_tile #(
+    parameter WIDTH  = 8,           // bits of a beat
+    parameter BEATS  = 4,           // beats of a token
+    parameter TILE   = 4,           // tokens of a tile, at most
+    parameter BLOCKS = 2            // passes of a tile
+) (
+    input  wire             clk,
+    input  wire             rst,
+    input  wire [WIDTH-1:0] s_axis_tdata,
+    input  wire             s_axis_tvalid,
+    output wire             s_axis_tready,
+    input  wire [2:0]       s_axis_tuser,
+    output wire [WIDTH-1:0] m_axis_tdata,
+    output wire             m_axis_tvalid,
+    input  wire             m_axis_tready,
+    output wire [2:0]       m_axis_tuser,
+    // requests: parameters of a tile, please
+    output wire             tile_valid,
+    output wire             tile_next,      // of the next iteration; else of the same as the tile before
+    input  wire             tile_ready
+);
+    localparam DEPTH = TILE * BEATS;
+    localparam AW = (DEPTH > 1)  ? $clog2(DEPTH)  : 1;
+    localparam BW = (BEATS > 1)  ? $clog2(BEATS)  : 1;
+    localparam TW = (TILE > 1)   ? $clog2(TILE)   : 1;
+    localparam PW = (BLOCKS > 1) ? $clog2(BLOCKS) : 1;
+    localparam MA = $clog2(2 * DEPTH);
+    localparam UA = $clog2(2 * TILE);
+    localparam [BW-1:0] B_LAST = BEATS[BW-1:0] - 1'b1;
+    localparam [TW-1:0] T_LAST = TILE[TW-1:0] - 1'b1;
+    localparam [PW-1:0] P_LAST = BLOCKS[PW-1:0] - 1'b1, P_ONE = 1;
+
+    generate
+        if (WIDTH < 1)  mlo_error_WIDTH_must_be_at_least_1 u_width ();
+        if (BEATS < 1)  mlo_error_BEATS_must_be_at_least_1 u_beats ();
+        if (TILE < 1)   mlo_error_TILE_must_be_at_least_1 u_tile ();
+        if (BLOCKS < 2) mlo_error_BLOCKS_must_be_at_least_2 u_blocks ();
+    endgenerate
+
+    reg  [1:0]    count;                            // tiles stored whole and not done: 0..2
+    reg  [TW-1:0] last_0, last_1;                   // last token of the tile in each half
+
+    // ---- in ---------------------------------------------------------------------------------------------------------
+    reg           w_half, w_begun;                  // the half that is stored; the tile has begun
+    reg  [AW-1:0] w_addr;                           // w_token*BEATS + w_beat
+    reg  [BW-1:0] w_beat;
+    reg  [TW-1:0] w_token;                          // tokens stored whole
+    wire          ask_ready;
+    assign s_axis_tready = !count[1] && (w_begun || ask_ready);
+    wire take    = s_axis_tvalid && s_axis_tready;
+    wire w_end   = take && w_beat == B_LAST;
+    wire w_close = w_end && (w_token == T_LAST || s_axis_tuser[1]);
+
+    mlo_skid #(.WIDTH(1)) u_ask (
+        .clk(clk), .rst(rst), .s_tdata(s_axis_tuser[0]), .s_tvalid(take && !w_begun), .s_tready(ask_ready),
+        .m_tdata(tile_next), .m_tvalid(tile_valid), .m_tready(tile_ready));
+
+    always @(posedge clk) begin
+        if (take) begin
+            w_begun <= !w_close;
+            w_addr  <= w_close ? {AW{1'b0}} : w_addr + 1'b1;
+            w_beat  <= w_end ? {BW{1'b0}} : w_beat + 1'b1;
+        end
+        if (w_end)   w_token <= w_close ? {TW{1'b0}} : w_token + 1'b1;
+        if (w_close) w_half  <= !w_half;
+        if (rst) begin
+            w_begun <= 1'b0;
+            w_addr  <= {AW{1'b0}};
+            w_beat  <= {BW{1'b0}};
+            w_token <= {TW{1'b0}};
+            w_half  <= 1'b0;
+        end
+        if (w_close && !w_half) last_0 <= w_token;
+        if (w_close && w_half)  last_1 <= w_token;
+    end
+
+    // ---- out --------------------------------------------------------------------------------------------------------
+    reg           r_half, out_valid;
+    reg  [AW-1:0] r_addr;                           // r_token*BEATS + r_beat
+    reg  [BW-1:0] r_beat;
+    reg  [TW-1:0] r_token;
+    reg  [PW-1:0] r_pass;
+    // no tile is whole: then the half that passes is the one that is stored, in pass 0, and what it has not is not the last token
+    wire whole = count != 2'd0;
+    wire there = whole || r_token != w_token;
+    wire read  = there && (!out_valid || m_axis_tready);
+    wire r_end = read && r_beat == B_LAST;
+    wire r_out = r_end && whole && r_token == (r_half ? last_1 : last_0);      // the pass is over
+    wire done  = r_out && r_pass == P_LAST;
+
+    always @(posedge clk) begin
+        if (read) begin
+            r_addr <= r_out ? {AW{1'b0}} : r_addr + 1'b1;
+            r_beat <= r_end ? {BW{1'b0}} : r_beat + 1'b1;
+        end
+        if (r_end) r_token <= r_out ? {TW{1'b0}} : r_token + 1'b1;
+        if (r_out) r_pass  <= done ? {PW{1'b0}} : r_pass + 1'b1;
+        if (done)  r_half  <= !r_half;
+        if (w_close != done) count <= done ? count - 2'd1 : count + 2'd1;
+        if (!out_valid || m_axis_tready) out_valid <= there;
+        if (rst) begin
+            r_addr    <= {AW{1'b0}};
+            r_beat    <= {BW{1'b0}};
+            r_token   <= {TW{1'b0}};
+            r_pass    <= {PW{1'b0}};
+            r_half    <= 1'b0;
+            count     <= 2'd0;
+            out_valid <= 1'b0;
+        end
+    end
+
+    // ---- memory -----------------------------------------------------------------------------------------------------
+    // the half is the lowest address bit: no adder, and exactly 2*DEPTH words whatever DEPTH is
+    (* no_rw_check *)               // never read where it is written in the same cycle
+    reg  [WIDTH-1:0] mem  [0:2*DEPTH-1];
+    (* no_rw_check *)
+    reg  [2:0]       side [0:2*TILE-1];             // sideband of the tokens
+    reg  [WIDTH-1:0] out_data;
+    reg  [2:0]       out_side;
+    reg              out_start, out_pass_0, out_pass_1;
+    wire [AW:0] w_word = {w_addr, w_half},  r_word = {r_addr, r_half};
+    wire [TW:0] w_user = {w_token, w_half}, r_user = {r_token, r_half};
+    wire        unused = &{1'b0, w_word, r_word, w_user, r_user};
+    always @(posedge clk) begin
+        if (take) begin
+            mem[w_word[MA-1:0]]  <= s_axis_tdata;
+            side[w_user[UA-1:0]] <= s_axis_tuser;
+        end
+        if (read) begin
+            out_data   <= mem[r_word[MA-1:0]];
+            out_side   <= side[r_user[UA-1:0]];
+            out_start  <= r_token == {TW{1'b0}};
+            out_pass_0 <= r_pass == {PW{1'b0}};
+            out_pass_1 <= r_pass == P_ONE;
+        end
+    end
+    assign m_axis_tdata  = out_data;
+    assign m_axis_tvalid = out_valid;
+    assign m_axis_tuser  = {(out_pass_0 && out_side[2]) || (out_pass_1 && out_side[0]), out_pass_0 && out_side[1], out_start};
+endmodule
+
+`default_nettype wire

@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: MIT
+// mlo_untile: puts together the tokens that a matrix unit made in passes, a row block each
+//
+// Contract   s_axis: what a matrix unit makes of mlo_tile's stream: tiles of up to TILE tokens, BLOCKS times each; in every pass
+//            BEATS beats a token, with mlo_tile's sideband: pass 0 {key, last, -}, pass 1 {first, -, -}. A tile ends at TILE
+//            tokens or at `last` in pass 0. m_axis: the tokens in their order, BLOCKS*BEATS beats each, pass 0's first, with
+//            their own sideband {key, last, first} on every beat.
+// Throughput a beat in and a beat out per cycle. Storing waits only if the tile before the last one has not left yet: it begins
+//            to leave in its last pass.
+// Latency    a token whose last beat of the last pass is taken in cycle t is offered from cycle t + 2 (all before it have left)
+// Stall      s_axis_tready is low while two tiles are stored and not done.
+// Memory     exactly 2*TILE*BLOCKS*BEATS words, one write port, one registered read port: it is the output register.
+//            Beside it 3 bits a token.
+// Timing     s_axis_tready is a register
+// Legal      WIDTH, BEATS, TILE >= 1, BLOCKS >= 2
+//
+// Two halves: one leaves while the other is stored. A word's place is (token*BLOCKS + pass)*BEATS + beat: so storing goes on by
+// 1 within a token, by STEP to the next one, and from a pass to the next one by BEATS from where it began.
+`default_nettype none
+
+module mlo_untile #(
+    parameter WIDTH  = 8,           // bits of a beat
+    parameter BEATS  = 2,           // beats of a token in each pass
+    parameter TILE   = 4,           // tokens of a tile, at most
+    parameter BLOCKS = 2            // passes of a tile
+) (
+    input  wire             clk,
+    input  wire             rst,
+    input  wire [WIDTH-1:0] s_axis_tdata,
+    input  wire             s_axis_tvalid,
+    output wire             s_axis_tready,
+    input  wire [2:0]       s_axis_tuser,
+    output wire [WIDTH-1:0] m_axis_tdata,
+    output wire             m_axis_tvalid,
+    input  wire             m_axis_tready,
+    output wire [2:0]       m_axis_tuser
+);
+    localparam WHOLE = BLOCKS * BEATS;              // beats of a token out
+    localparam DEPTH = TILE * WHOLE;
+    localparam AW = (DEPTH > 1)  ? $clog2(DEPTH)  : 1;
+    localparam BW = (BEATS > 1)  ? $clog2(BEATS)  : 1;
+    localparam OW = (WHOLE > 1)  ? $clog2(WHOLE)  : 1;
+    localparam TW = (TILE > 1)   ? $clog2(TILE)   : 1;
+    localparam PW = (BLOCKS > 1) ? $clog2(BLOCKS) : 1;
+    localparam MA = $clog2(2 * DEPTH);
+    localparam UA = $clog2(2 * TILE);
+    localparam [BW-1:0] B_LAST = BEATS[BW-1:0] - 1'b1;
+    localparam [OW-1:0] O_LAST = WHOLE[OW-1:0] - 1'b1;
+    localparam [TW-1:0] T_LAST = TILE[TW-1:0] - 1'b1;
+    localparam [PW-1:0] P_LAST = BLOCKS[PW-1:0] - 1'b1, P_ONE = 1;
+    localparam [31:0]   STEP_32 = WHOLE - BEATS + 1;
+    localparam [AW-1:0] NEXT_PASS = BEATS[AW-1:0], STEP = STEP_32[AW-1:0], ONE = 1;
+
+    generate
+        if (WIDTH < 1)  mlo_error_WIDTH_must_be_at_least_1 u_width ();
+        if (BEATS < 1)  mlo_error_BEATS_must_be_at_least_1 u_beats ();
+        if (TILE < 1)   mlo_error_TILE_must_be_at_least_1 u_tile ();
+        if (BLOCKS < 2) mlo_error_BLOCKS_must_be_at_least_2 u_blocks ();
+    endgenerate
+
+    reg  [1:0]    count;                            // tiles stored whole and not done: 0..2
+    reg  [TW-1:0] last_0, last_1;                   // last token of the tile in each half, from the end of pass 0 on
+
+    // ---- in ---------------------------------------------------------------------------------------------------------
+    reg           w_half;
+    reg  [AW-1:0] w_addr, w_base;                   // (w_token*BLOCKS + w_pass)*BEATS + w_beat; w_pass*BEATS
+    reg  [BW-1:0] w_beat;
+    reg  [TW-1:0] w_token;
+    reg  [PW-1:0] w_pass;
+    assign s_axis_tready = !count[1];
+    wire take    = s_axis_tvalid && s_axis_tready;
+    wire pass_0  = w_pass == {PW{1'b0}};
+    wire w_end   = take && w_beat == B_LAST;
+    wire w_over  = w_end && (pass_0 ? w_token == T_LAST || s_axis_tuser[1] : w_token == (w_half ? last_1 : last_0));
+    wire w_close = w_over && w_pass == P_LAST;
+    wire [AW-1:0] w_next = (w_over ? w_base : w_addr) + (w_over ? NEXT_PASS : w_end ? STEP : ONE);
+
+    always @(posedge clk) begin
+        if (take) begin
+            w_addr <= w_close ? {AW{1'b0}} : w_next;
+            w_beat <= w_end ? {BW{1'b0}} : w_beat + 1'b1;
+        end
+        if (w_end)  w_token <= w_over ? {TW{1'b0}} : w_token + 1'b1;
+        if (w_over) begin
+            w_pass <= w_close ? {PW{1'b0}} : w_pass + 1'b1;
+            w_base <= w_close ? {AW{1'b0}} : w_next;
+        end
+        if (w_close) w_half <= !w_half;
+        if (rst) begin
+            w_addr  <= {AW{1'b0}};
+            w_base  <= {AW{1'b0}};
+            w_beat  <= {BW{1'b0}};
+            w_token <= {TW{1'b0}};
+            w_pass  <= {PW{1'b0}};
+            w_half  <= 1'b0;
+        end
+        if (w_over && pass_0 && !w_half) last_0 <= w_token;
+        if (w_over && pass_0 && w_half)  last_1 <= w_token;
+    end
+
+    // ---- out --------------------------------------------------------------------------------------------------------
+    reg           r_half, out_valid;
+    reg  [AW-1:0] r_addr;
+    reg  [OW-1:0] r_beat;
+    reg  [TW-1:0] r_token;
+    // no tile is whole: then the half that leaves is the one that is stored, and the last pass is to have gone over the token
+    wire there = count != 2'd0 || (w_pass == P_LAST && r_token != w_token);
+    wire read  = there && (!out_valid || m_axis_tready);
+    wire r_end = read && r_beat == O_LAST;
+    wire done  = r_end && r_token == (r_half ? last_1 : last_0);
+
+    always @(posedge clk) begin
+        if (read) begin
+            r_addr <= done ? {AW{1'b0}} : r_addr + 1'b1;
+            r_beat <= r_end ? {OW{1'b0}} : r_beat + 1'b1;
+        end
+        if (r_end) r_token <= done ? {TW{1'b0}} : r_token + 1'b1;
+        if (done)  r_half  <= !r_half;
+        if (w_close != done) count <= done ? count - 2'd1 : count + 2'd1;
+        if (!out_valid || m_axis_tready) out_valid <= there;
+        if (rst) begin
+            r_addr    <= {AW{1'b0}};
+            r_beat    <= {OW{1'b0}};
+            r_token   <= {TW{1'b0}};
+            r_half    <= 1'b0;
+            count     <= 2'd0;
+            out_valid <= 1'b0;
+        end
+    end
+
+    // ---- memory -----------------------------------------------------------------------------------------------------
+    // the half is the lowest address bit: no adder, and exactly 2*DEPTH words whatever DEPTH is
+    (* no_rw_check *)               // never read where it is written in the same cycle
+    reg  [WIDTH-1:0] mem   [0:2*DEPTH-1];
+    (* no_rw_check *)
+    reg  [1:0]       ends  [0:2*TILE-1];            // {key, last} of the tokens: pass 0 has it
+    (* no_rw_check *)
+    reg              start [0:2*TILE-1];            // first: pass 1 has it
+    reg  [WIDTH-1:0] out_data;
+    reg  [2:0]       out_side;
+    wire [AW:0] w_word = {w_addr, w_half},  r_word = {r_addr, r_half};
+    wire [TW:0] w_user = {w_token, w_half}, r_user = {r_token, r_half};
+    wire        unused = &{1'b0, s_axis_tuser, w_word, r_word, w_user, r_user};
+    always @(posedge clk) begin
+        if (take)                     mem[w_word[MA-1:0]]   <= s_axis_tdata;
+        if (take && pass_0)           ends[w_user[UA-1:0]]  <= s_axis_tuser[2:1];
+        if (take && w_pass == P_ONE)  start[w_user[UA-1:0]] <= s_axis_tuser[2];
+        if (read) begin
+            out_data <= mem[r_word[MA-1:0]];
+            out_side <= {ends[r_user[UA-1:0]], start[r_user[UA-1:0]]};
+        end
+    end
+    assign m_axis_tdata  = out_data;
+    assign m_axis_tvalid = out_valid;
+    assign m_axis_tuser  = out_side;
+endmodule
+
+`default_nettype wire
