@@ -181,14 +181,14 @@ static void mlo_emit_registers(mlo_emitter *e) {
     mlo_line(e, "};");
     mlo_printf(&e->t, "    localparam [%d:0] RESIDENT = %d'b", ports - 1, ports);
     for (int layer = e->layers; layer--; ) for (int i = c->n_element; i--; ) for (int k = c->element[i].unit.n_memory; k--; ) mlo_puts(&e->t, mlo_is_resident(&c->element[i]) ? "1" : "0");
-    mlo_line(e, ";\n    wire [%d:0] p_tdata;\n    wire [%d:0] p_tvalid, p_tready;\n    wire p_tlast, loader_idle;", c->axi_bits - 1, ports - 1);
+    mlo_line(e, ";\n    wire [%d:0] p_tdata;\n    wire [%d:0] p_tvalid, p_tready;\n    wire p_tlast, loader_idle;\n    wire [47:0] loop_beats;", c->axi_bits - 1, ports - 1);
     mlo_line(e, "    mlo_loader #(.ADDR_WIDTH(64), .DATA_WIDTH(%d), .PORTS(%d), .BEATS(BEATS), .RESIDENT(RESIDENT)) u_loader (", c->axi_bits, ports);
-    mlo_line(e, "        .clk(clk), .rst(rst), .flush(core_rst), .enable(enable), .base(base), .iterations(%s), .beat(param_beat), .error(bus_error), .idle(loader_idle),", mlo_emit_rounds(e));
+    mlo_line(e, "        .clk(clk), .rst(rst), .flush(core_rst), .enable(enable), .base(base), .iterations(%s), .beat(param_beat), .error(bus_error), .idle(loader_idle), .total(loop_beats),", mlo_emit_rounds(e));
     mlo_line(e, "        .m_axi_arid(m_axi_arid), .m_axi_araddr(m_axi_araddr), .m_axi_arlen(m_axi_arlen), .m_axi_arsize(m_axi_arsize), .m_axi_arburst(m_axi_arburst),");
     mlo_line(e, "        .m_axi_arvalid(m_axi_arvalid), .m_axi_arready(m_axi_arready), .m_axi_rid(m_axi_rid), .m_axi_rdata(m_axi_rdata), .m_axi_rresp(m_axi_rresp),");
     mlo_line(e, "        .m_axi_rlast(m_axi_rlast), .m_axi_rvalid(m_axi_rvalid), .m_axi_rready(m_axi_rready),");
     mlo_line(e, "        .m_axis_tdata(p_tdata), .m_axis_tlast(p_tlast), .m_axis_tvalid(p_tvalid), .m_axis_tready(p_tready));");
-    mlo_line(e, "    wire unused = &{1'b0, loader_idle%s};", e->unrolled ? ", iterations" : "");
+    mlo_line(e, "    wire unused = &{1'b0, loader_idle, loop_beats%s};", e->unrolled ? ", iterations" : "");
 }
 
 static void mlo_emit_feedback(mlo_emitter *e, int w) {

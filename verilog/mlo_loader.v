@@ -15,6 +15,7 @@
 // flush:      forget everything, begin again at port 0 of iteration 0 (see mlo_axi_reader).  `rst` is for
 //             power-up only, when the memory side is reset, too.
 // beat:       one pulse per beat delivered.  error: sticky until flush: a read failed.
+// total:      beats of a whole round, all ports (where in the image what follows begins); a cycle after iterations.
 `default_nettype none
 module mlo_loader #(
     // bits of a byte address
@@ -40,6 +41,7 @@ module mlo_loader #(
     output reg                   beat,
     output wire                  error,
     output wire                  idle,
+    output reg  [47:0]           total,
 
     output wire                  m_axi_arid,
     output wire [ADDR_WIDTH-1:0] m_axi_araddr,
@@ -71,7 +73,6 @@ module mlo_loader #(
     localparam [31:0] SUM = sum(PORTS);
 
     // One round = all iterations.  The product is settled long before it is used: `go` follows it.
-    reg  [47:0] total;
     reg         go;
     wire        cmd_ready;
     always @(posedge clk) begin

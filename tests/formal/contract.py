@@ -80,6 +80,7 @@ MUTANTS = [
     ("mlo_regs KERNELS=2 FRAMES=3 ITERATIONS=12 DEEPEST=40", "if (s_axil_wstrb[0]) enable <= data[0];", "enable <= data[0];"),
     ("mlo_regs KERNELS=2 FRAMES=3 ITERATIONS=12 DEEPEST=40", "{30'd0, bus_error, busy}", "{30'd0, busy, bus_error}"),
     ("mlo_loader ADDR_WIDTH=12 DATA_WIDTH=32 FIFO_BEATS=2 MAX_BURST=2 PORTS=2 BEATS=64'h0000000100000002", "{16'd0, SUM};", "{16'd0, SUM + 32'd1};"),
+    ("mlo_loader ADDR_WIDTH=12 DATA_WIDTH=32 FIFO_BEATS=2 MAX_BURST=2 PORTS=2 BEATS=64'h0000000100000002", "assign cmd_beats = total;", "assign cmd_beats = total + 48'd1;"),
     ("mlo_loader ADDR_WIDTH=12 DATA_WIDTH=32 FIFO_BEATS=2 MAX_BURST=2 PORTS=2 BEATS=64'h0000000100000001 RESIDENT=2'h1", "if (keeps) run <= at_next;", "if (keeps) run <= at;"),
     ("mlo_loader ADDR_WIDTH=12 DATA_WIDTH=32 FIFO_BEATS=2 MAX_BURST=2 PORTS=2 BEATS=64'h0000000100000001 RESIDENT=2'h1", "later ? base + offset[ADDR_WIDTH-1:0] : base;", "base;"),
     ("mlo_loader ADDR_WIDTH=12 DATA_WIDTH=32 FIFO_BEATS=2 MAX_BURST=2 PORTS=2 BEATS=64'h0000000100000002", ".rst(rst || flush), .iterations", ".rst(rst), .iterations"),

@@ -101,6 +101,7 @@ module control_core_tb;
     wire [2:0] m_arsize;
     wire [1:0] m_arburst, m_rresp;
     wire [127:0] m_rdata, p_data;
+    wire [47:0] total;
     wire [1:0] p_valid, p_ready;
     wire [31:0] ram_beats, breaches_m, breaches_l, breaches_a, breaches_x;
     wire [8:0] asked;
@@ -110,7 +111,7 @@ module control_core_tb;
     wire [4:0] broken_a, broken_x;
     wire owing;
     mlo_loader #(.PORTS(2), .BEATS(PARAMS), .FIFO_BEATS(64), .MAX_BURST(16)) u_loader (
-        .clk(clk), .rst(rst), .flush(core_rst), .enable(enable), .base(base), .iterations(iterations_r), .beat(beat), .error(bus_error), .idle(ram_idle),
+        .clk(clk), .rst(rst), .flush(core_rst), .enable(enable), .base(base), .iterations(iterations_r), .beat(beat), .error(bus_error), .idle(ram_idle), .total(total),
         .m_axi_arid(arid), .m_axi_araddr(m_araddr), .m_axi_arlen(m_arlen), .m_axi_arsize(m_arsize), .m_axi_arburst(m_arburst),
         .m_axi_arvalid(m_arvalid), .m_axi_arready(m_arready), .m_axi_rid(rid), .m_axi_rdata(m_rdata), .m_axi_rresp(m_rresp),
         .m_axi_rlast(m_rlast), .m_axi_rvalid(m_rvalid), .m_axi_rready(m_rready),

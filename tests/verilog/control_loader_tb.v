@@ -29,6 +29,7 @@ module control_loader_tb;
     wire arvalid, arready, rlast, rvalid, rready, beat, error, idle;
     wire [DATA_WIDTH-1:0] rdata, data;
     wire last;
+    wire [47:0] total;                              // beats of a round
     wire [PORTS-1:0] valid;
     reg  [PORTS-1:0] ready;
     wire [31:0] ram_beats, breaches;
@@ -37,7 +38,7 @@ module control_loader_tb;
     wire owing;
 
     mlo_loader #(.ADDR_WIDTH(64), .DATA_WIDTH(DATA_WIDTH), .PORTS(PORTS), .BEATS(BEATS), .RESIDENT(RES[PORTS-1:0]), .FIFO_BEATS(FIFO_BEATS), .MAX_BURST(MAX_BURST)) u_loader (
-        .clk(clk), .rst(rst), .flush(flush), .enable(enable), .base(base), .iterations(iterations[15:0]), .beat(beat), .error(error), .idle(idle),
+        .clk(clk), .rst(rst), .flush(flush), .enable(enable), .base(base), .iterations(iterations[15:0]), .beat(beat), .error(error), .idle(idle), .total(total),
         .m_axi_arid(arid), .m_axi_araddr(araddr), .m_axi_arlen(arlen), .m_axi_arsize(arsize), .m_axi_arburst(arburst),
         .m_axi_arvalid(arvalid), .m_axi_arready(arready), .m_axi_rid(rid), .m_axi_rdata(rdata), .m_axi_rresp(rresp),
         .m_axi_rlast(rlast), .m_axi_rvalid(rvalid), .m_axi_rready(rready),
@@ -114,7 +115,7 @@ module control_loader_tb;
         end
         while (seen < count && cycle < 400000 && errors == 0) @(negedge clk);
         repeat (2) @(negedge clk);
-        if (seen < count || errors != 0 || breaches != 0 || error != (wrong_base != 0) || pulses < count)
+        if (seen < count || errors != 0 || breaches != 0 || error != (wrong_base != 0) || pulses < count || total != iterations * (B0 + (PORTS > 1 ? B1 : 0) + (PORTS > 2 ? B2 : 0) + (PORTS > 3 ? B3 : 0)))
             $display("FAIL seen %0d of %0d errors %0d error %b pulses %0d", seen, count, errors, error, pulses);
         else
             $display("PASS span=%0d dropped=%0d start=%0d", last_out - first_out, dropped, first_out);

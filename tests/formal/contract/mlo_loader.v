@@ -5,7 +5,6 @@
 // where it is from.
 // (Up to 3 iterations a round. base and iterations stand still from flush on.)
 inner dut.go;
-inner [47:0] dut.total;
 inner dut.u_reader.active;
 inner dut.u_reader.sized;
 inner dut.u_reader.drain;
@@ -54,7 +53,7 @@ inner [15:0] dut.g_runs.iteration;
     reg [ADDR_WIDTH-1:0] base_was;
     always @(posedge clk) {it_was, base_was} <= {iterations, base};
     wire [1:0]    n     = it_was == 0 ? 1 : it_was;
-    wire [7:0]    total = n * SUM;
+    wire [7:0]    round = n * SUM;
     wire [WA-1:0] home  = base_was[ADDR_WIDTH-1:SIZE];
     always @* begin
         assume (iterations < 4);
@@ -109,6 +108,7 @@ inner [15:0] dut.g_runs.iteration;
     claim u_data (.holds(!past || m_axis_tvalid == 0 || m_axis_tdata[WA-1:0] == now_place));
     claim u_last (.holds(!past || m_axis_tvalid == 0 || now[SW-1] || m_axis_tlast == closing));
     claim u_beat (.holds(!past || beat == beat_was));
+    claim u_total (.holds(!past || total == round));
     stream #(.DATA(DATA_WIDTH + 1 + PORTS)) u_m (.clk(clk), .rst(rst || flush), .valid(m_axis_tvalid != 0), .ready(give),
         .data({m_axis_tvalid, m_axis_tlast, m_axis_tdata}), .user(3'd0));
 
@@ -157,7 +157,7 @@ inner [15:0] dut.g_runs.iteration;
         else assert (dut.u_reader.free + owed + pending + level == DEPTH && dut.u_reader.free <= DEPTH);
         if (m_axi_arvalid) assert (edge_at + m_axi_arlen < BURST);
         if (dut.u_reader.sized) assert (dut.u_reader.active && dut.u_reader.length == (dut.u_reader.left < longest ? dut.u_reader.left : longest));
-        if (dut.u_reader.active) assert (dut.u_reader.left != 0 && dut.u_reader.left <= total && dut.u_reader.addr == home + at && !(ALL && then[SW-1]));
+        if (dut.u_reader.active) assert (dut.u_reader.left != 0 && dut.u_reader.left <= round && dut.u_reader.addr == home + at && !(ALL && then[SW-1]));
         // the router
         assert (dut.u_router.u_in.valid_reg || !dut.u_router.u_in.full_reg);
         if (!begun) assert (dut.u_router.select == 0 && dut.u_router.next == 0 && dut.u_router.iteration == 0 && !dut.u_router.later && now == BEGIN
@@ -171,12 +171,10 @@ inner [15:0] dut.g_runs.iteration;
                 assert (now[SW-1] || dut.u_router.iteration == now[IB+PB +: 2] + (now_port == PORTS - 1));
             end else assert (dut.u_router.later);
         end
-        // the commands
-        if (dut.go) assert (dut.total == total);
     end
     generate
         if (RESIDENT == 0) begin : g_round
-            always @* if (past) assert (dut.u_reader.active ? dut.u_reader.left == total - at : at == 0);
+            always @* if (past) assert (dut.u_reader.active ? dut.u_reader.left == round - at : at == 0);
         end else begin : g_runs
             // Where a read may begin or end: at a port's first beat. Between what was asked for (end_at) and the run in preparation
             // lie RESIDENT ports alone, in what is asked for and in the run none of them. `then` is where the first of all that is.
@@ -191,7 +189,7 @@ inner [15:0] dut.g_runs.iteration;
                 within = a <= b ? (x >= a && x < b) : (x >= a || x < b);
             endfunction
             always @* begin
-                boundary = end_at == total;
+                boundary = end_at == round;
                 begins   = 1'b0;
                 clean    = 1'b1;
                 for (s = 0; s < SLOTS; s = s + 1) begin
@@ -212,15 +210,15 @@ inner [15:0] dut.g_runs.iteration;
                 assert (dut.g_runs.port < PORTS && dut.g_runs.iteration < n);
                 assert (walk == dut.g_runs.iteration * SUM + BEFORE[8*dut.g_runs.port +: 8]);
                 if (!later) assert (!active && then == BEGIN && run == 0 && walk == 0 && beats == 0 && !dut.g_runs.run_valid);
-                else if (ALL) assert (walk == 0 && run == 0 && beats == 0 && !dut.g_runs.run_valid && (first ? end_at == total : !active && then[SW-1]));
+                else if (ALL) assert (walk == 0 && run == 0 && beats == 0 && !dut.g_runs.run_valid && (first ? end_at == round : !active && then[SW-1]));
                 else begin
-                    assert (clean && begins && run <= run_to && run_to <= total);
-                    if (active) assert (boundary && end_at <= total);
-                    if (first)  assert (end_at == total);
+                    assert (clean && begins && run <= run_to && run_to <= round);
+                    if (active) assert (boundary && end_at <= round);
+                    if (first)  assert (end_at == round);
                     if (!active) assert (then[SW-1] && then[IB-1:0] == 0);
                     if (beats == 0) assert (run == walk && !dut.g_runs.run_valid);
                     else if (!dut.g_runs.run_valid) assert (run_to == walk);
-                    else assert ((run_to == walk && keeps) || (run_to == total && walk == 0));
+                    else assert ((run_to == walk && keeps) || (run_to == round && walk == 0));
                 end
                 if (dut.u_reader.drain || !begun) assert (!later);
             end
