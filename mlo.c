@@ -150,8 +150,8 @@ enum { MLO_LANES = 16 };
 static void *mlo_default_alloc(void *user, size_t bytes) { (void)user; return malloc(bytes); }
 static void mlo_default_release(void *user, void *block) { (void)user; free(block); }
 
-#ifndef MLO_BLOCK
-#define MLO_BLOCK (64 * 1024)     /* smaller, every allocation is a block of its own, which a sanitizer can watch */
+#ifndef MLO_SMALL_BLOCK
+#define MLO_SMALL_BLOCK (64 * 1024)     /* smaller, every allocation is a block of its own, which a sanitizer can watch */
 #endif
 enum { MLO_ALIGN = 16, MLO_MANY = 4 << 20, MLO_LARGE_BLOCK = 2 << 20 };     /* an arena that has become large grows by what is one page where pages can be large */
 
@@ -161,7 +161,7 @@ static void *mlo_alloc(mlo *m, size_t n, size_t size) {
     size_t bytes = (n * size + MLO_ALIGN - 1) / MLO_ALIGN * MLO_ALIGN, head = (sizeof(mlo_block) + MLO_ALIGN - 1) / MLO_ALIGN * MLO_ALIGN;
     mlo_block *b = m->arena;
     if (!b || b->size - b->used < bytes) {
-        size_t block = m->arena_bytes < MLO_MANY ? MLO_BLOCK : MLO_LARGE_BLOCK, room = bytes + head > block / 4 ? bytes : block - head;
+        size_t block = m->arena_bytes < MLO_MANY ? MLO_SMALL_BLOCK : MLO_LARGE_BLOCK, room = bytes + head > block / 4 ? bytes : block - head;
         b = (mlo_block *)m->desc.alloc(m->desc.user, head + room);
         if (!b) { mlo_fail_at(m, MLO_E_MEMORY, NULL, "no memory for %zu bytes", bytes); return NULL; }
         b->size = room; b->used = 0; m->arena_bytes += room;
@@ -11344,6 +11344,13 @@ static void mlo_area_vector(mlo_area *a, int64_t width, int64_t depth) {
     a->lut += 10 + mlo_clog2(depth); a->ff += 10 + mlo_clog2(depth);
 }
 
+/* mlo_tile, mlo_untile: two tiles of `depth` words, who is where, and a skid. */
+static void mlo_area_tiles(mlo_area *a, int64_t width, int64_t depth) {
+    mlo_area_memory(a, width, 2 * depth);
+    mlo_area_skid(a, width + 3);
+    a->lut += 40 + 4 * mlo_clog2(depth); a->ff += 20 + 4 * mlo_clog2(depth);
+}
+
 /* mlo_requantize, one lane. deep: two registers behind the multiplier; shift: no multiplier. */
 static void mlo_area_requantize(mlo_area *a, int64_t acc, int64_t mult, int64_t y, int deep, int shift) {
     int64_t product = acc + mult, window = 8 * mlo_parts(y + 8, 8), halves = deep && (acc > 27 || mult > 18), other = acc > 27 ? mult : acc;
@@ -11406,7 +11413,7 @@ typedef struct { const char *port; int width; int64_t depth; } mlo_memory;
 enum { MLO_UNIT_PORTS = 4, MLO_UNIT_MEMORIES = 3, MLO_UNIT_PARAMS = 16 };
 
 /* How tokens go through a unit: see schedule.c, which knows when. */
-typedef enum { MLO_FLOW_BEATS, MLO_FLOW_MATRIX, MLO_FLOW_NORM, MLO_FLOW_ROWS } mlo_flow;
+typedef enum { MLO_FLOW_BEATS, MLO_FLOW_MATRIX, MLO_FLOW_TILES, MLO_FLOW_NORM, MLO_FLOW_ROWS } mlo_flow;
 
 /* The hardware of one node at a given folding. Cycles: per token in steady state, and from a token's last input beat to its last output beat. */
 typedef struct {
@@ -11423,15 +11430,17 @@ typedef struct {
     const char *idle;       /* a parameter port of the module that this node does not use, NULL for none */
     int whole_frame;        /* 1: the first output token needs the whole input frame (attention) */
     mlo_flow flow;
-    int64_t turns;          /* MLO_FLOW_MATRIX: cycles in which the requantizers take a group of sums */
+    int64_t turns;          /* MLO_FLOW_MATRIX, _TILES: cycles in which the requantizers take a group of sums */
+    int64_t tile, blocks;   /* MLO_FLOW_TILES: tokens of a tile; row blocks, each of which a tile passes. Memories are those of a block. 0: no tiles */
     /* MLO_FLOW_ROWS: rows per token; words and beats of a row; cycles of an exponential's word and of a division; capacities of queues: words of
      * scores and of exponentials, rows between, beats out; cycles from the last score to the maximum, from the last exponential to its sum, to the output */
     struct { int64_t heads, groups, steps, exps, divide, queue, ring, waiting, held, to_max, to_sum, to_out; } rows;
     int pe, simd;           /* the folding this describes */
 } mlo_unit;
 
-/* What `unit` and `pack` may look at: the node with the forms and bits of its inputs and output, and the longest frame. */
-typedef struct { mlo *m; const mlo_node *node; mlo_form in[8]; size_t n_in; mlo_form out; int in_bits[8], out_bits; int64_t tokens; } mlo_site;
+/* What `unit` and `pack` may look at: the node with the forms and bits of its inputs and output, and the longest frame. tile: tokens for which a
+ * matrix is to be read block by block (--memory block); 0: it is to be on chip. */
+typedef struct { mlo *m; const mlo_node *node; mlo_form in[8]; size_t n_in; mlo_form out; int in_bits[8], out_bits; int64_t tokens, tile; } mlo_site;
 
 /* What a parameter may be: elements at, at + step, .. of input `input` are within low..high. The bits of its word in the image.
  * low > high: what a number of input 0's width may be. */
@@ -11813,7 +11822,8 @@ static void mlo_add_area(const mlo_site *s, const mlo_unit *u, int axi, int64_t 
  *     bounds of its index).
  * Verilog: mlo_mvu.   throughput: (K/SIMD)(N/PE) cycles a token.   error: the sum is exact; requantization half a step.
  * Any x, W and bias of their types may come: C adds blocks that fit 32 bits into 64, ONNX multiplies doubles (exact below 2^53), the
- * hardware's accumulator is as wide as the worst sum. */
+ * hardware's accumulator is as wide as the worst sum.
+ * In blocks of rows (site's tile): mlo_mvu_tiled keeps a block of W, not all of it, and a tile of tokens passes block after block. */
 
 #define MLO_FUNCTION_MVU \
     "xd = Cast <to=11> (x)\n" \
@@ -11929,23 +11939,37 @@ static int64_t mlo_mvu_turns(int64_t pe, int64_t cycles) {
     return turns;
 }
 
+/* Row blocks: as many as leave a tile's pass so many cycles, since a change of banks takes one; and a block more weights than the table has entries,
+ * which comes with each. They divide the groups of PE channels; 0: there is one group, and nothing to divide. */
+static int64_t mlo_mvu_blocks(int64_t folds, int64_t groups, int64_t tile, int64_t weights, int64_t table) {
+    enum { PASS = 64, TABLES = 8 };
+    int64_t blocks = groups, least = 2;
+    while (blocks > 1 && (groups % blocks || groups / blocks * folds * tile < PASS || groups / blocks * folds * weights < TABLES * table)) blocks--;
+    while (least < groups && groups % least) least++;
+    return groups < 2 ? 0 : mlo_most(blocks, least);
+}
+
 static int mlo_mvu_unit(const mlo_site *s, int64_t pe, int64_t simd, mlo_unit *u) {
     int64_t k = s->in[1].dims[0], n = s->in[1].dims[1];
     int64_t turns = mlo_mvu_turns(pe, k / simd), lanes = pe / turns;
     int table = s->n_in > 5, wbits = mlo_site_weight_bits(s), xbits = s->in_bits[0], ybits = s->out_bits, index = mlo_index_bits(s);
-    u->module = "mlo_mvu";
+    u->blocks = s->tile ? mlo_mvu_blocks(k / simd, n / pe, s->tile, pe * simd, table ? (int64_t)1 << index : 0) : 0; u->tile = u->blocks ? s->tile : 0;
+    const int64_t held = n / (u->blocks ? u->blocks : 1);           /* channels whose weights are on chip */
+    u->module = u->blocks ? "mlo_mvu_tiled" : "mlo_mvu";
     u->in[u->n_in++] = mlo_port_make("s_axis", 0, simd, xbits, k);
     u->out = mlo_port_make("m_axis", 0, pe, ybits, n);
-    mlo_unit_memory(u, "s_axis_w", pe * simd * wbits, n / pe * (k / simd));
-    mlo_unit_memory(u, "s_axis_c", lanes * 64, n / lanes);
+    mlo_unit_memory(u, "s_axis_w", pe * simd * wbits, held / pe * (k / simd));
+    mlo_unit_memory(u, "s_axis_c", lanes * 64, held / lanes);
     if (table) mlo_unit_memory(u, "s_axis_t", ybits, (int64_t)1 << index); else u->idle = "s_axis_t";
     mlo_unit_param(u, "K", k); mlo_unit_param(u, "N", n); mlo_unit_param(u, "PE", pe); mlo_unit_param(u, "SIMD", simd);
     mlo_unit_param(u, "XBITS", xbits); mlo_unit_param(u, "WBITS", wbits); mlo_unit_param(u, "ABITS", mlo_bits_for(mlo_mvu_acc(s))); mlo_unit_param(u, "YBITS", ybits);
     mlo_unit_param(u, "TABLE", table);
     if (table) mlo_unit_param(u, "TBITS", index);
+    if (u->blocks) { mlo_unit_param(u, "TILE", u->tile); mlo_unit_param(u, "BLOCKS", u->blocks); }
     mlo_unit_shift(s, u);
-    u->interval = k / simd * (n / pe); u->latency = (mlo_clog2(simd) + 1) / 2 + 12 + turns + table;
-    u->multipliers = pe * simd; u->other = mlo_site_pow2(s) ? 0 : lanes; u->macs = k * n; u->flow = MLO_FLOW_MATRIX; u->turns = turns;
+    u->interval = k / simd * (n / pe) + (u->blocks ? mlo_parts(mlo_parts(s->tokens, u->tile) * u->blocks, s->tokens) : 0);        /* a cycle a pass */
+    u->latency = (mlo_clog2(simd) + 1) / 2 + 12 + turns + table;
+    u->multipliers = pe * simd; u->other = mlo_site_pow2(s) ? 0 : lanes; u->macs = k * n; u->flow = u->blocks ? MLO_FLOW_TILES : MLO_FLOW_MATRIX; u->turns = turns;
     return 0;
 }
 
@@ -11965,21 +11989,21 @@ static void mlo_mvu_pack(const mlo_site *s, const mlo_unit *u, int k, int64_t wo
         for (int64_t p = 0; p < pe; p++) for (int64_t i = 0; i < simd; i++)
             mlo_put_bits(bits, (p * simd + i) * wbits, wbits, (uint64_t)mlo_get(in[1], (kf * simd + i) * n + nf * pe + p));
     } else if (k == 1) mlo_pack_channels(s, u->memory[1].width / 64, word, in, 2, bits);
-    else mlo_put_bits(bits, 0, u->out.bits, (uint64_t)mlo_get(in[5], word));
+    else mlo_put_bits(bits, 0, u->out.bits, (uint64_t)mlo_get(in[5], word % u->memory[2].depth));         /* the same for all blocks */
 }
 
 /* Two vectors of x, weights and channel words; PE dot products of SIMD, in pairs that share multipliers; PE accumulators, and a tray of as many sums,
  * which the requantizers take in turns. */
 static void mlo_mvu_area(const mlo_site *s, const mlo_unit *u, int axi, int64_t banks, mlo_area *a) {
     const int64_t pe = u->pe, simd = u->simd, pairs = pe / 2, k = s->in[1].dims[0], folds = k / simd, groups = s->in[1].dims[1] / pe;
-    const int64_t x = s->in_bits[0], w = mlo_site_weight_bits(s), acc = mlo_bits_for(mlo_mvu_acc(s)), sum = x + w + mlo_clog2(simd), total = mlo_least(x + w + mlo_clog2(k) + 1, acc);
+    const int64_t x = s->in_bits[0], w = mlo_site_weight_bits(s), acc = mlo_bits_for(mlo_mvu_acc(s)), held = groups / mlo_most(1, u->blocks), sum = x + w + mlo_clog2(simd), total = mlo_least(x + w + mlo_clog2(k) + 1, acc);
     const int table = s->n_in > 5, shift = mlo_site_pow2(s), q = table ? mlo_index_bits(s) : s->out_bits, word = 38 + (shift ? 0 : 16);
     const int64_t lanes = pe / u->turns;
     mlo_area row = { total + (u->turns > 1 ? total : 0), simd * (w + x + w) + 2 * total, 0, 0 }, lane = { acc, total + word, 0, 0 };
     enum { CONTROL_LUTS = 60, CONTROL_FFS = 25 };
     mlo_area_vector(a, simd * x, folds);
-    mlo_area_param(a, pe * simd * w, pe * simd * w, folds * groups, axi, banks);
-    mlo_area_param(a, 64 * lanes, lanes * word, groups * u->turns, axi, banks);
+    mlo_area_param(a, pe * simd * w, pe * simd * w, folds * held, axi, banks);
+    mlo_area_param(a, 64 * lanes, lanes * word, held * u->turns, axi, banks);
     mlo_area_tree4(&row, simd, x + w, 0);
     mlo_area_requantize(&lane, acc, 16, q, 1, shift);
     mlo_area_times(a, pe, &row);
@@ -11989,6 +12013,7 @@ static void mlo_mvu_area(const mlo_site *s, const mlo_unit *u, int axi, int64_t 
     if (pairs) { a->lut += pairs * (sum + simd); a->ff += simd * x; mlo_area_tree4(a, simd, x, 0); }     /* what low halves have too much: summed once */
     if (table) mlo_area_lookup(a, pe, q, s->out_bits, axi, banks);
     mlo_area_skid(a, pe * s->out_bits + 3);
+    if (u->blocks) { mlo_area_tiles(a, simd * x, u->tile * folds); mlo_area_tiles(a, pe * s->out_bits, u->tile * groups); }
     a->lut += CONTROL_LUTS; a->ff += CONTROL_FFS + mlo_clog2(folds) + 2 * mlo_clog2(groups) + mlo_clog2(folds * groups);
 }
 
@@ -16381,8 +16406,9 @@ static int mlo_quantize_as(mlo *m) {
 enum { MLO_OUTSIDE = -1, MLO_CORE_MOST = 96 };
 
 /* Where a kernel's parameters are. Layer: two banks on chip, every iteration's parameters come from memory in every iteration. Resident: a bank for
- * each iteration, loaded once; then the iterations there can be are a matter of building. A set of them: what a search may choose from. */
-enum { MLO_LAYER = 1, MLO_RESIDENT = 2, MLO_EITHER = MLO_LAYER | MLO_RESIDENT };
+ * each iteration, loaded once; then the iterations there can be are a matter of building. Block, of a matrix: two banks of a block of its rows;
+ * every block comes from memory for every tile of tokens, which waits on chip. A set of them: what a search may choose from. */
+enum { MLO_LAYER = 1, MLO_RESIDENT = 2, MLO_BLOCK = 4, MLO_EITHER = MLO_LAYER | MLO_RESIDENT };
 
 typedef struct {
     mlo_node *node; const char *name;
@@ -16390,7 +16416,8 @@ typedef struct {
     mlo_site site; mlo_unit unit;
     int64_t tokens;                     /* how many tokens it can hold beyond those it passes on: for FIFO depths */
     int pinned;                         /* 1: this folding was given; a search leaves it alone */
-    int memory, memories;               /* MLO_LAYER or MLO_RESIDENT; the set of those that a search may choose from */
+    int memory, memories;               /* MLO_LAYER, MLO_RESIDENT or MLO_BLOCK; the set of those that a search may choose from */
+    int64_t tile;                       /* of block: tokens */
 } mlo_element;
 
 typedef struct {
@@ -16440,10 +16467,11 @@ static int mlo_element_site(mlo *m, mlo_hw *c, mlo_element *e) {
 /* (Re)derives an element's unit for a folding. */
 static int mlo_element_fold(mlo *m, mlo_element *e, int64_t pe, int64_t simd) {
     memset(&e->unit, 0, sizeof e->unit);
+    e->site.tile = e->memory == MLO_BLOCK ? mlo_least(e->tile, e->site.tokens) : 0;
     if (!e->kernel->legal(&e->site, pe, simd)) return mlo_fail(m, MLO_E_FOLDING, e->node, "%s cannot be folded to PE=%lld SIMD=%lld", e->name, (long long)pe, (long long)simd);
     e->unit.pe = (int)pe; e->unit.simd = (int)simd;
     if (e->kernel->unit(&e->site, pe, simd, &e->unit) || mlo_kernel_fits(e->kernel, &e->site, &e->unit)) return (int)m->error.code;
-    e->tokens = e->unit.whole_frame ? e->site.tokens + 3 : e->unit.macs ? 2 : e->unit.n_memory > 1 ? 3 : 1;
+    e->tokens = e->unit.whole_frame ? e->site.tokens + 3 : e->unit.blocks ? 2 * e->unit.tile + 4 : e->unit.macs ? 2 : e->unit.n_memory > 1 ? 3 : 1;
     return 0;
 }
 
@@ -16496,7 +16524,9 @@ static int mlo_core_elements(mlo *m, mlo_hw *c) {
         e->node = n; e->kernel = k;
         e->name = k ? mlo_meta_get(n->meta, n->n_meta, "mlo.kernel") : mlo_format(m, "split_%zu", i);
         if (!e->name) return mlo_fail(m, MLO_E_GRAPH, n, "the kernel has no name; run `mlo lower`");
-        e->memory = e->memories = mlo_eq(mlo_meta_get(n->meta, n->n_meta, "mlo.memory"), "resident") ? MLO_RESIDENT : MLO_LAYER;
+        const char *memory = mlo_meta_get(n->meta, n->n_meta, "mlo.memory");
+        e->memory = e->memories = mlo_eq(memory, "resident") ? MLO_RESIDENT : mlo_eq(memory, "block") ? MLO_BLOCK : MLO_LAYER;
+        e->tile = mlo_meta_int(n, "mlo.tile", c->tokens);
         if (mlo_element_site(m, c, e) || (k && mlo_element_fold(m, e, mlo_meta_int(n, "mlo.pe", 1), mlo_meta_int(n, "mlo.simd", 1)))) return (int)m->error.code;
         if (k) c->whole_frame |= e->unit.whole_frame;
     }
@@ -16562,17 +16592,29 @@ static void mlo_core_waits(const mlo_hw *c, int waits[MLO_CORE_MOST]) {
     }
 }
 
+/* The tokens that tiles of row blocks on the way to each element's output take before the first one leaves: no more than all of them. */
+static void mlo_core_tiles(const mlo_hw *c, int64_t tiles[MLO_CORE_MOST]) {
+    for (int i = 0; i < c->n_element; i++) {
+        tiles[i] = 0;
+        for (int k = 0; k < c->n_edge; k++) if (c->edge[k].to == i && c->edge[k].from != MLO_OUTSIDE && tiles[c->edge[k].from] > tiles[i]) tiles[i] = tiles[c->edge[k].from];
+        tiles[i] += c->element[i].unit.tile;
+    }
+}
+
 /* The tokens that edge k's FIFO must hold, whatever stalls; fewer, and a core can come to a stop. What meets it has had to take a token before it
- * gave one, and a frame if it is behind attention where this edge is not. (Three beats are in the fork and in front of the sum.) Attention takes
+ * gave one, a tile (at most to the frame's end) if row blocks are on its way, and a frame if it is behind attention where this edge is not. (Three beats are in the fork and in front of the sum.) Attention takes
  * a frame's keys and values before it goes on from its second row of queries. Whether a network of FIFOs whose elements do not look at the time
  * comes to a stop does not depend on the time, so that no stall does harm to depths that are enough without one. */
-static int64_t mlo_core_least(const mlo_hw *c, const int waits[MLO_CORE_MOST], int k) {
+static int64_t mlo_core_least(const mlo_hw *c, const int waits[MLO_CORE_MOST], const int64_t tiles[MLO_CORE_MOST], int k) {
     const mlo_edge *e = &c->edge[k];
     const mlo_unit *u = &c->element[e->to].unit;
     int64_t least = 1;
-    if (u->whole_frame) { if (!e->to_port) least = c->tokens - 2 / u->rows.heads; }
-    else for (int i = 0; i < c->n_edge; i++) if (c->edge[i].to == e->to && c->edge[i].from != MLO_OUTSIDE && waits[c->edge[i].from] > (e->from == MLO_OUTSIDE ? 0 : waits[e->from])) least = c->tokens - 3 / (e->channels / e->lanes_from);
-    return least > 1 ? least : 1;
+    if (u->whole_frame) return e->to_port ? 1 : mlo_most(1, c->tokens - 2 / u->rows.heads);
+    for (int i = 0; i < c->n_edge; i++) if (c->edge[i].to == e->to && c->edge[i].from != MLO_OUTSIDE) {
+        const int other = c->edge[i].from, frame = waits[other] > (e->from == MLO_OUTSIDE ? 0 : waits[e->from]);
+        least = mlo_most(least, (frame ? c->tokens : mlo_least(c->tokens, tiles[other] - (e->from == MLO_OUTSIDE ? 0 : tiles[e->from]))) - 3 / (e->channels / e->lanes_from));
+    }
+    return least;
 }
 
 /* Depths that the model has are enough: `fold` makes none that is not, but they can be edited. */
@@ -16582,10 +16624,12 @@ static int mlo_core_live(mlo *m, const mlo_hw *c) {
     *full = *c;
     mlo_core_fifos(full);
     int waits[MLO_CORE_MOST];
+    int64_t tiles[MLO_CORE_MOST];
     mlo_core_waits(c, waits);
-    for (int k = 0; k < c->n_edge; k++) if (full->edge[k].fifo && c->edge[k].fifo < mlo_core_least(c, waits, k))
+    mlo_core_tiles(c, tiles);
+    for (int k = 0; k < c->n_edge; k++) if (full->edge[k].fifo && c->edge[k].fifo < mlo_core_least(c, waits, tiles, k))
         return mlo_fail(m, MLO_E_FOLDING, c->element[c->edge[k].to].node, "a FIFO of %lld tokens at input %d is too shallow: less than %lld can deadlock; leave mlo.fifo.%d to fold",
-            (long long)c->edge[k].fifo, c->edge[k].to_port, (long long)mlo_core_least(c, waits, k), c->edge[k].to_port);
+            (long long)c->edge[k].fifo, c->edge[k].to_port, (long long)mlo_core_least(c, waits, tiles, k), c->edge[k].to_port);
     return 0;
 }
 
@@ -16620,11 +16664,11 @@ static int64_t mlo_word_bits(const mlo_memory *k, int axi) {
 }
 static int64_t mlo_memory_beats(const mlo_memory *k, int axi) { return (k->depth * mlo_word_bits(k, axi) + axi - 1) / axi; }
 
-/* Beats of a unit's parameters, per iteration. */
+/* Beats of a unit's parameters, per iteration: all its blocks. */
 static int64_t mlo_unit_beats(const mlo_unit *u, int axi) {
     int64_t beats = 0;
     for (int k = 0; k < u->n_memory; k++) beats += mlo_memory_beats(&u->memory[k], axi);
-    return beats;
+    return u->blocks ? u->blocks * beats : beats;
 }
 
 static int64_t mlo_core_beats(const mlo_hw *c) {
@@ -16633,21 +16677,36 @@ static int64_t mlo_core_beats(const mlo_hw *c) {
     return beats;
 }
 
-/* Of those, the ones of resident kernels: read once. The others are read in every iteration. */
+/* Of those, the ones of resident kernels: read once; and those of row blocks, read for every tile. The others are read in every iteration. */
 static int mlo_is_resident(const mlo_element *e) { return e->memory == MLO_RESIDENT && e->unit.n_memory; }
-static const char *mlo_memory_name(const mlo_element *e) { return mlo_is_resident(e) ? "resident" : "layer"; }
+static int mlo_is_block(const mlo_element *e) { return e->unit.blocks > 0; }
+static int mlo_has_rows(const mlo_element *e) { return e->unit.flow == MLO_FLOW_MATRIX || e->unit.flow == MLO_FLOW_TILES; }
+static const char *mlo_memory_name(const mlo_element *e) { return mlo_is_resident(e) ? "resident" : mlo_is_block(e) ? "block" : "layer"; }
+static int64_t mlo_core_block_beats(const mlo_hw *c) {
+    int64_t beats = 0;
+    for (int i = 0; i < c->n_element; i++) if (mlo_is_block(&c->element[i])) beats += mlo_unit_beats(&c->element[i].unit, c->axi_bits);
+    return beats;
+}
+/* Of a frame's tiles: how often a unit's parameters are read for it. */
+static int64_t mlo_unit_tiles(const mlo_unit *u, int64_t tokens) { return u->blocks ? mlo_parts(tokens, u->tile) : 0; }
+static int64_t mlo_core_tile_beats(const mlo_hw *c) {
+    int64_t beats = 0;
+    for (int i = 0; i < c->n_element; i++) beats += mlo_unit_tiles(&c->element[i].unit, c->tokens) * mlo_unit_beats(&c->element[i].unit, c->axi_bits);
+    return beats;
+}
 static int64_t mlo_core_resident_beats(const mlo_hw *c) {
     int64_t beats = 0;
     for (int i = 0; i < c->n_element; i++) if (mlo_is_resident(&c->element[i])) beats += mlo_unit_beats(&c->element[i].unit, c->axi_bits);
     return beats;
 }
-static int64_t mlo_core_layer_beats(const mlo_hw *c) { return mlo_core_beats(c) - mlo_core_resident_beats(c); }
+/* What an iteration of a full group of frames reads. */
+static int64_t mlo_core_layer_beats(const mlo_hw *c) { return mlo_core_beats(c) - mlo_core_resident_beats(c) - mlo_core_block_beats(c) + c->frames * mlo_core_tile_beats(c); }
 
 /* The most iterations there can be without building anew. */
 static int64_t mlo_core_deepest(const mlo_hw *c) { return mlo_core_resident_beats(c) ? c->scan.iterations : 65535; }
 
-/* Beats per frame once things flow: frames in flight share an iteration's. A single iteration's parameters stay where they are. */
-static double mlo_core_frame_beats(const mlo_hw *c) { return c->scan.iterations > 1 ? (double)mlo_core_layer_beats(c) * (double)c->scan.iterations / c->frames : 0; }
+/* Beats per frame once things flow: frames in flight share an iteration's, but for row blocks. A single iteration's parameters stay where they are. */
+static double mlo_core_frame_beats(const mlo_hw *c) { return c->scan.iterations > 1 ? (double)mlo_core_layer_beats(c) * (double)c->scan.iterations / c->frames : (double)mlo_core_tile_beats(c); }
 
 /* Cycles that memory takes for so many beats; beats that it gives in so many cycles. */
 static int64_t mlo_load_cycles(const mlo_hw *c, int64_t beats) { return (beats * 256 + c->rate - 1) / c->rate; }
@@ -16668,11 +16727,12 @@ static int64_t mlo_steady_cycles(const mlo_hw *c, int64_t pace, int64_t beats) {
     return load > work ? load : work;
 }
 
-/* What a unit holds on chip: banks of parameters, and two frames of what it needs whole (keys and values, in groups of PE tokens).
+/* What a unit holds on chip: banks of parameters, two tiles before and behind row blocks, and two frames of what it needs whole (keys and values, in groups of PE tokens).
  * A token or two inside every kernel are not counted. */
 static int64_t mlo_unit_bits(const mlo_site *s, const mlo_unit *u, int axi, int64_t banks) {
     int64_t bits = 0;
     for (int k = 0; k < u->n_memory; k++) bits += banks * mlo_memory_bits(&u->memory[k], axi);
+    if (u->blocks) bits += 2 * u->tile * (u->in[0].channels * u->in[0].bits + u->out.channels * u->out.bits);
     for (int k = 1; k < u->n_in && u->whole_frame; k++) bits += 2 * ((s->tokens + u->pe - 1) / u->pe * u->pe) * u->in[k].channels * u->in[k].bits;
     return bits;
 }
@@ -16709,20 +16769,24 @@ static int64_t mlo_core_multipliers(const mlo_hw *c) {
  * How. Every element handles the same tokens in the same order. It fires for its next token as soon as it is known when that token's
  * beats arrive and when the receiver has room for its result; firing says when the first and last beat are taken and leave. So it is the
  * dataflow graph run token by token, with its FIFOs as deep as they are; a beat within a token is where the straight line between the
- * token's first and last one is. Four kinds of elements, as their Verilog's headers describe them:
+ * token's first and last one is. Five kinds of elements, as their Verilog's headers describe them:
  *     beats    (Add, Requant, split)  a beat in, a beat out, a pipeline between that holds as many as it is long
  *     matrix   (MVU)          a whole token in, then its interval of work; the next token arrives meanwhile
+ *     tiles    (MVU in row blocks)  a tile of tokens in, then a pass over it for every block; the next tile arrives, the one before leaves meanwhile
  *     norm     (LayerNorm)    sums as the token arrives, root and reciprocal, normalising: three tokens at a time
  *     rows     (attention)    a frame of keys and values, then a row per query token and head: scores, softmax, division, sum
  * The loader deals beats out memory after memory, each waiting for its bank, which the kernel frees when it begins the iteration
- * before; up to MLO_LOADER_BEATS are read ahead, at the rate of the memory.
+ * before; up to MLO_LOADER_BEATS are read ahead, at the rate of the memory. Row blocks have readers of their own, which share the memory with
+ * it: then its beats are counted in a calendar, and each reader takes what those that asked before it left.
  * How full FIFOs get: where it is asked for, each FIFO's beats are followed one by one, in and out. Beats of a token are on a straight line between
  * its first and last one, where they are not held up, so that a FIFO that never runs full may hold a token more or less in truth.
  * invariant: no number comes from a simulation; a simulation without stalls takes 0 to 1 % less, or as much.
  * example: BERT with 32 tokens and two frames in flight: the interval is 1.00 x T x the busiest kernel's cycles per token.
  * cost: O(tokens x iterations x elements), and heads for attention; beats of the FIFOs' tokens, where they are followed. Cycle 0 is the first input beat.
  */
-enum { MLO_LOADER_BEATS = 512, MLO_LOADER_BURST = 64, MLO_ROWS_KEPT = 32, MLO_NORM_HOLDS = 10 };
+enum { MLO_LOADER_BEATS = 512, MLO_LOADER_BURST = 64, MLO_ROWS_KEPT = 32, MLO_NORM_HOLDS = 10, MLO_DAYS = 1 << 16, MLO_DAY = 32 };
+/* Cycles: from a tile's first beat to its read request; from a stored token to its multiplication; from a result to its first beat out. */
+enum { MLO_TILE_ASKS = 8, MLO_TILE_STORES = 2, MLO_TILE_LEAVES = 2 };
 
 /* Per kernel: cycles in which its multipliers (or lanes) work, in which it waits for parameters, for input, for its output. */
 typedef struct { int64_t busy, parameters, input, blocked; } mlo_spent;
@@ -16772,6 +16836,11 @@ typedef void (*mlo_moment_seen)(void *user, const mlo_moment *what);
 /* How far a FIFO has been followed: beats that came, and left. */
 typedef struct { int64_t pushed, popped; } mlo_followed;
 
+/* A matrix in row blocks: tiles begun, and asked for; tokens whose way in is known; when a half before (behind) it is free again, by tile; when the
+ * multipliers are done; when parameters are read, and dealt out; when the latest pass began, which frees a bank. A tile's first blocks are read
+ * whatever the matrix waits for; the one in front is there at `from`, the last of them at `to`. */
+typedef struct { int64_t begun, asked, known, freed[4], left[4], end, read, loaded, pass, first, from, to; } mlo_tiling;
+
 typedef struct {
     const mlo_hw *c;
     int64_t frames, total, mask;        /* tokens of the run; of the ring, less one */
@@ -16787,6 +16856,9 @@ typedef struct {
     mlo_followed followed[2 * MLO_CORE_MOST + 1];      /* each edge's FIFO; at n_edge the feedback */
     mlo_scored row[MLO_CORE_MOST][MLO_ROWS_KEPT];
     int64_t rows[MLO_CORE_MOST], query[MLO_CORE_MOST], softmax[MLO_CORE_MOST], frame_freed[MLO_CORE_MOST][2][4];
+    mlo_tiling tiling[MLO_CORE_MOST];
+    int64_t *day, day_cycles;           /* what is taken of each day's beats, with row blocks; else NULL */
+    int64_t fetched, owed, now, next;   /* with row blocks: until when the loader reads ahead, beats it did not come to; requests have been heard until now; the next one */
     mlo_prediction *p;
     mlo_moment_seen seen; void *user;
 } mlo_schedule;
@@ -16861,13 +16933,23 @@ static int64_t mlo_accepts(const mlo_schedule *s, int i) {
     return mlo_later(before, mlo_leaves(s, i, n * beats - mlo_pipeline(e) - 1, beats) + 1);
 }
 
+/* The number of token n's tile, counted from the first one on. */
+static int64_t mlo_tile_of(const mlo_schedule *s, int i, int64_t n) {
+    const mlo_unit *u = &s->c->element[i].unit;
+    return n / s->c->tokens * mlo_unit_tiles(u, s->c->tokens) + n % s->c->tokens / u->tile;
+}
+
 /* When edge e's consumer takes its beat number `at`, counted from the first token on; MLO_NOT_YET if that depends on what has not been walked. */
 static int64_t mlo_edge_takes(const mlo_schedule *s, const mlo_edge *e, int64_t at, int64_t beats) {
     if (at < 0) return 0;
     int64_t n = at / beats, pass = n / s->c->tokens;
     if (s->c->element[e->to].unit.whole_frame && e->to_port)            /* keys and values: two frames of them */
         return pass < 2 ? 0 : s->fired[e->to] < (pass - 1) * s->c->tokens ? MLO_NOT_YET : s->frame_freed[e->to][e->to_port - 1][pass & 3];
-    if (n < s->fired[e->to]) return mlo_beat_at(mlo_token_of(s, e->to, n)->in, at % beats, beats);
+    if (s->c->element[e->to].unit.blocks && n >= s->tiling[e->to].known) {                         /* two tiles */
+        const int64_t tile = mlo_tile_of(s, e->to, n);
+        return tile < 2 ? 0 : s->tiling[e->to].begun < tile - 1 ? MLO_NOT_YET : s->tiling[e->to].freed[tile & 3];
+    }
+    if (n < mlo_later(s->fired[e->to], s->tiling[e->to].known)) return mlo_beat_at(mlo_token_of(s, e->to, n)->in, at % beats, beats);
     return n == s->fired[e->to] ? mlo_accepts(s, e->to) + at % beats : MLO_NOT_YET;
 }
 
@@ -16984,8 +17066,39 @@ static void mlo_fifo_follow(mlo_schedule *s, int k) {
 
 /* ---- parameters ------------------------------------------------------------------------------------------------------------------ */
 
+/* Memory's beats from a cycle on, as far as they are not taken; when the last one is there. (Days count 256ths of a beat.) */
+static int64_t mlo_memory_gives(mlo_schedule *s, int64_t beats, int64_t from) {
+    const int64_t rate = s->c->rate, all = s->day_cycles * rate;
+    int64_t left = beats * 256;
+    for (int64_t day = from / s->day_cycles; left > 0 && day < MLO_DAYS; day++) {
+        const int64_t begin = mlo_later(from, day * s->day_cycles), take = mlo_sooner(left, mlo_sooner(all - s->day[day], ((day + 1) * s->day_cycles - begin) * rate));
+        if (take <= 0) continue;
+        s->day[day] += take; left -= take;
+        from = begin + (take + rate - 1) / rate;
+    }
+    return from + left / rate;                      /* after the last day nobody counts */
+}
+
+/* The loader beside other readers: before any other asks, at `now`, it has asked for a FIFO's worth and for bursts in place of what it has dealt out by
+ * then, of two iterations, whose banks are free. The rest of these it asks for behind the other. From then on its FIFO is full of what comes next, and
+ * filled again as that is dealt out. */
+static void mlo_loader_begins(mlo_schedule *s, int64_t now) {
+    const int64_t begin = s->c->read_latency + 8;
+    for (int k = 0; k < s->n_memory; k++) s->owed += 2 * s->beats[k];
+    const int64_t dealt = mlo_sooner(s->owed, mlo_later(0, now - begin) * s->c->rate / 256), bursts = dealt / MLO_LOADER_BURST * MLO_LOADER_BURST;
+    s->fetched = mlo_memory_gives(s, MLO_LOADER_BEATS + bursts, begin);
+    s->owed -= bursts;
+}
+static int64_t mlo_loader_shares(mlo_schedule *s, int64_t beats, int64_t from) {
+    if (s->loaded < 2 * s->n_memory) return s->clock = from + mlo_load_cycles(s->c, beats);
+    const int64_t more = mlo_memory_gives(s, mlo_later(0, beats - MLO_LOADER_BEATS), mlo_later(from, s->fetched));
+    s->fetched = mlo_memory_gives(s, mlo_sooner(beats, MLO_LOADER_BEATS), more);
+    return s->clock = mlo_later(from, beats > MLO_LOADER_BEATS ? more - beats + MLO_LOADER_BEATS : from) + beats;
+}
+
 /* The loader delivers the beats of one memory, from a cycle on. */
 static int64_t mlo_loader_deliver(mlo_schedule *s, int64_t beats, int64_t from) {
+    if (s->day) return mlo_loader_shares(s, beats, mlo_later(from, s->clock));
     int64_t rate = s->c->rate, most = (int64_t)MLO_LOADER_BEATS * 256;
     if (s->c->read_latency > MLO_LOADER_BEATS - MLO_LOADER_BURST) rate = mlo_sooner(rate, (MLO_LOADER_BEATS - MLO_LOADER_BURST) * 256 / s->c->read_latency);
     if (from > s->clock) { s->stock = mlo_sooner(most, s->stock + (from - s->clock) * rate); s->clock = from; }
@@ -17021,7 +17134,7 @@ static int64_t mlo_loader_ready(mlo_schedule *s, int k, int64_t load) {
 /* Parameters of an element's token that begins an iteration: when its memories are there. 0: not known yet. */
 static int mlo_parameters(mlo_schedule *s, int i, const mlo_place *p, int64_t ready[MLO_UNIT_MEMORIES]) {
     for (int k = 0; k < MLO_UNIT_MEMORIES; k++) ready[k] = 0;
-    for (int k = 0; k < s->c->element[i].unit.n_memory && p->first; k++) if ((ready[k] = mlo_loader_ready(s, s->first_memory[i] + k, p->load)) == MLO_NOT_YET) return 0;
+    for (int k = 0; k < s->first_memory[i + 1] - s->first_memory[i] && p->first; k++) if ((ready[k] = mlo_loader_ready(s, s->first_memory[i] + k, p->load)) == MLO_NOT_YET) return 0;
     return 1;
 }
 
@@ -17092,6 +17205,101 @@ static void mlo_fire_matrix(mlo_schedule *s, int i, const mlo_meet *x, mlo_token
     t->work = start + u->interval - 1;
     mlo_matrix_freezes(s, i, x->n);
     mlo_spend(s, i, x, t, u->interval, last, waits);
+}
+
+static int64_t mlo_block_beats(const mlo_schedule *s, int i) { return mlo_unit_beats(&s->c->element[i].unit, s->c->axi_bits) / s->c->element[i].unit.blocks; }
+
+/* The first token of a tile begins to come: its parameters are asked for, and read as far as there is room: a bank, and the FIFO. 0: its turn has
+ * not come. Readers ask in the order of time, so that the one that comes first gets what memory has. */
+static int mlo_tile_asks(mlo_schedule *s, int i, int64_t arrives) {
+    const mlo_unit *u = &s->c->element[i].unit;
+    mlo_tiling *t = &s->tiling[i];
+    const int64_t n = s->fired[i], beats = mlo_block_beats(s, i);
+    if (t->asked > t->begun) return 1;
+    const int64_t in = mlo_later(mlo_later(arrives, t->begun > 1 ? t->freed[t->begun & 3] : 0), n ? mlo_token_of(s, i, n - 1)->in[1] + 1 : 0);
+    if (!s->fetched) mlo_loader_begins(s, in);
+    if (in > s->now) { s->next = mlo_sooner(s->next, in); return 0; }
+    t->first = mlo_sooner(u->blocks, 1 + MLO_LOADER_BEATS / beats);
+    t->from = mlo_memory_gives(s, beats, mlo_later(t->read, in + s->c->read_latency + MLO_TILE_ASKS));
+    t->read = t->to = mlo_memory_gives(s, (t->first - 1) * beats, t->from);
+    t->asked++;
+    if (s->owed) s->fetched = mlo_memory_gives(s, s->owed, s->fetched);
+    s->owed = 0;
+    return 1;
+}
+
+/* When a tile's block `b`, whose bank is free at `free`, is there: it has been read, a FIFO's worth ahead. */
+static int64_t mlo_tile_loads(mlo_schedule *s, int i, int64_t b, int64_t free) {
+    mlo_tiling *t = &s->tiling[i];
+    const int64_t beats = mlo_block_beats(s, i);
+    if (b >= t->first) t->read = mlo_memory_gives(s, beats, mlo_later(t->read, t->loaded - MLO_LOADER_BEATS));
+    return t->loaded = mlo_later(mlo_later(t->loaded, free) + beats, b < t->first ? t->from + (t->to - t->from) * b / mlo_later(1, t->first - 1) : t->read);
+}
+
+/* The first cycle of a pass whose parameters are all there at `ready`: of weights, channel words, table, only the first are needed at once. */
+static int64_t mlo_pass_begins(const mlo_schedule *s, int i, int64_t ready) {
+    const mlo_unit *u = &s->c->element[i].unit;
+    const int table = u->n_memory > 2;
+    const int64_t in = u->in[0].channels / u->in[0].lanes, to_turn = u->latency - 8 - u->turns - table;
+    const int64_t last = table ? mlo_load_cycles(s->c, mlo_memory_beats(&u->memory[2], s->c->axi_bits)) : 0, words = last + mlo_load_cycles(s->c, mlo_memory_beats(&u->memory[1], s->c->axi_bits));
+    return mlo_later(mlo_later(ready - words, ready - last - in + 1 - to_turn), table ? ready - in - to_turn - u->turns - 7 : 0);
+}
+
+/* The way in of a tile's tokens, from token n on. */
+static void mlo_tile_takes(mlo_schedule *s, int i, int64_t n, int64_t tokens) {
+    const mlo_unit *u = &s->c->element[i].unit;
+    const mlo_edge *e = &s->c->edge[s->order[0][s->begin[0][i]]];
+    mlo_tiling *t = &s->tiling[i];
+    const int64_t beats = u->in[0].channels / u->in[0].lanes, free = t->begun > 1 ? t->freed[t->begun & 3] : 0;
+    for (int64_t k = n; k < n + tokens; k++) {
+        int64_t when[2];
+        mlo_token *at = mlo_token_of(s, i, k);
+        mlo_edge_arrives(s, e, k, when);
+        at->in[0] = mlo_later(mlo_later(when[0], free), k ? mlo_token_of(s, i, k - 1)->in[1] + 1 : 0);
+        at->in[1] = mlo_later(when[1], at->in[0] + beats - 1);
+    }
+    t->known = n + tokens;
+}
+
+/* A tile's passes: `work` of its tokens is when the last pass is done with each. */
+static void mlo_tile_passes(mlo_schedule *s, int i, const mlo_meet *x, int64_t tokens) {
+    const mlo_unit *u = &s->c->element[i].unit;
+    mlo_tiling *t = &s->tiling[i];
+    const int64_t in = u->in[0].channels / u->in[0].lanes, work = in * (u->out.channels / u->out.lanes / u->blocks), tile = t->begun;
+    int64_t begin = 0;
+    for (int64_t b = 0; b < u->blocks; b++) {
+        const int64_t ready = mlo_pass_begins(s, i, mlo_tile_loads(s, i, b, t->pass));
+        begin = t->end + 1;
+        if (b == 0) begin = mlo_later(begin, mlo_token_of(s, i, x->n)->in[1] + in + MLO_TILE_STORES);
+        t->pass = begin;
+        if (ready >= begin) { s->p->spent[i].parameters += ready - begin; begin = ready; }
+        if (b == 0 && tile > 1) begin = mlo_later(begin, t->left[tile & 3] - u->latency - in);
+        t->end = begin + tokens * work;
+        for (int64_t k = 0; k < tokens && b == 0; k++) t->end = mlo_later(t->end, mlo_token_of(s, i, x->n + k)->in[1] + in + MLO_TILE_STORES + (tokens - k) * work);
+    }
+    for (int64_t k = 0; k < tokens; k++) mlo_token_of(s, i, x->n + k)->work = begin + (k + 1) * work;
+    t->freed[(tile + 2) & 3] = t->end - 2 * work + in;                  /* the multipliers have two vectors of the last pass before them */
+    t->begun++;
+    s->p->spent[i].busy += tokens * work * u->blocks;
+    if (s->seen) {
+        const mlo_moment what = { i, x->at.iteration, x->at.group * s->c->frames + x->at.frame, -1, t->from - mlo_block_beats(s, i), t->read };
+        s->seen(s->user, &what);
+    }
+}
+
+static void mlo_fire_tiles(mlo_schedule *s, int i, const mlo_meet *x, mlo_token *t) {
+    const mlo_unit *u = &s->c->element[i].unit;
+    const int64_t beats = u->out.channels / u->out.lanes, tile = mlo_tile_of(s, i, x->n);
+    if (x->at.at % u->tile == 0) {
+        const int64_t tokens = mlo_sooner(u->tile, s->c->tokens - x->at.at);
+        mlo_tile_takes(s, i, x->n, tokens);
+        mlo_tile_passes(s, i, x, tokens);
+    }
+    const int64_t first = mlo_later(t->work + u->latency + MLO_TILE_LEAVES, x->n ? mlo_token_of(s, i, x->n - 1)->out[1] + 1 : 0);
+    t->out[0] = mlo_later(first, x->room[0]);
+    t->out[1] = mlo_later(t->out[0] + beats - 1, x->room[1]);
+    s->p->spent[i].blocked += t->out[1] - (first + beats - 1);
+    s->tiling[i].left[(tile + 2) & 3] = t->out[1];
 }
 
 static void mlo_fire_norm(mlo_schedule *s, int i, const mlo_meet *x, mlo_token *t) {
@@ -17210,12 +17418,15 @@ static int mlo_meets(mlo_schedule *s, int i, mlo_meet *x) {
     x->at = mlo_place_of(s, x->n);
     for (int k = s->begin[0][i]; k < s->begin[0][i + 1]; k++) {
         const mlo_edge *e = &c->edge[s->order[0][k]];
-        int frame = c->element[i].unit.whole_frame && e->to_port;
+        const mlo_unit *u = &c->element[i].unit;
+        int frame = u->whole_frame && e->to_port, tile = u->blocks && x->at.at % u->tile == 0;
         int64_t n = frame ? x->n - x->at.at + c->tokens - 1 : x->n;
         if (mlo_fired(s, e->from) <= n) return 0;
         mlo_edge_arrives(s, e, n, when);
         if (frame) x->frame[e->to_port - 1] = when[1];
         else { x->arrives[0] = mlo_later(x->arrives[0], when[0]); x->arrives[1] = mlo_later(x->arrives[1], when[1]); }
+        if (tile && !mlo_tile_asks(s, i, when[0])) return 0;
+        if (tile && mlo_fired(s, e->from) < n + mlo_sooner(u->tile, c->tokens - x->at.at)) return 0;
     }
     return mlo_has_room(s, i, x->room) && mlo_parameters(s, i, &x->at, x->ready);
 }
@@ -17225,7 +17436,7 @@ static void mlo_held_back(mlo_schedule *s, int i, const mlo_meet *x, const mlo_t
     for (int k = s->begin[0][i]; k < s->begin[0][i + 1]; k++) {
         const mlo_edge *e = &s->c->edge[s->order[0][k]];
         int64_t when[2];
-        if (e->fifo || e->from == MLO_OUTSIDE || (s->c->element[i].unit.whole_frame && e->to_port)) continue;
+        if (e->fifo || e->from == MLO_OUTSIDE || (s->c->element[i].unit.whole_frame && e->to_port) || s->c->element[i].unit.blocks) continue;
         mlo_edge_arrives(s, e, x->n, when);
         mlo_token *from = mlo_token_of(s, e->from, x->n);
         if (t->in[0] > when[0]) from->out[0] = mlo_sooner(from->out[0] + t->in[0] - when[0], from->out[1] + mlo_later(0, t->in[1] - when[1]));
@@ -17240,7 +17451,8 @@ static void mlo_passed(mlo_schedule *s, int i, const mlo_meet *x, const mlo_toke
     const mlo_unit *u = &c->element[i].unit;
     const int64_t frame = x->at.group * c->frames + x->at.frame, before = x->n ? mlo_token_of(s, i, x->n - 1)->out[1] : 0;
     const int matrix = u->flow == MLO_FLOW_MATRIX;      /* its multipliers' cycles, without what is in its pipeline */
-    const mlo_moment what = { i, x->at.iteration, frame, x->at.at, matrix ? t->work - u->interval + 1 : mlo_later(t->in[0], before), matrix ? t->work + 1 : t->out[1] };
+    const int64_t last_pass = u->blocks ? u->macs / u->multipliers / u->blocks : 0;
+    const mlo_moment what = { i, x->at.iteration, frame, x->at.at, matrix ? t->work - u->interval + 1 : u->blocks ? t->work - last_pass + 1 : mlo_later(t->in[0], before), matrix || u->blocks ? t->work + 1 : t->out[1] };
     if (s->seen) s->seen(s->user, &what);
     if (i == c->edge[c->n_edge - 1].from && x->at.iteration == c->scan.iterations - 1 && x->at.at == c->tokens - 1) s->p->frame_done[frame] = t->out[1] + 4;
 }
@@ -17252,6 +17464,7 @@ static int mlo_fire(mlo_schedule *s, int i) {
         mlo_token *t = mlo_token_of(s, i, x.n);
         switch (s->c->element[i].unit.flow) {
         case MLO_FLOW_MATRIX: mlo_fire_matrix(s, i, &x, t); break;
+        case MLO_FLOW_TILES:  mlo_fire_tiles(s, i, &x, t); break;
         case MLO_FLOW_NORM:   mlo_fire_norm(s, i, &x, t); break;
         case MLO_FLOW_ROWS:   mlo_fire_rows(s, i, &x, t); break;
         default:              mlo_fire_beats(s, i, &x, t); break;
@@ -17273,7 +17486,10 @@ static void mlo_schedule_run(mlo_schedule *s) {
         while (mlo_fire_entry(s)) { any = 1; s->free = 0; }
         for (int i = 0; i < c->n_element; i++) any |= mlo_fire(s, i);
         for (int k = 0; s->p->peak && k <= c->n_edge; k++) if (k == c->n_edge || c->edge[k].fifo) mlo_fifo_follow(s, k);
-        stuck = any ? 0 : stuck + 1;
+        const int asks = !any && s->next < INT64_MAX;
+        if (asks) s->now = s->next;
+        s->next = INT64_MAX;
+        stuck = any || asks ? 0 : stuck + 1;
         s->free = stuck;
     }
 }
@@ -17295,11 +17511,13 @@ static void mlo_schedule_begin(mlo_schedule *s) {
     mlo_schedule_edges(s);
     for (int i = 0; i < c->n_element; i++) {
         s->first_memory[i] = s->n_memory;
-        for (int k = 0; k < c->element[i].unit.n_memory; k++) { s->resident[s->n_memory] = (char)mlo_is_resident(&c->element[i]); s->beats[s->n_memory++] = mlo_memory_beats(&c->element[i].unit.memory[k], c->axi_bits); }
+        for (int k = 0; k < c->element[i].unit.n_memory && !mlo_is_block(&c->element[i]); k++) { s->resident[s->n_memory] = (char)mlo_is_resident(&c->element[i]); s->beats[s->n_memory++] = mlo_memory_beats(&c->element[i].unit.memory[k], c->axi_bits); }
     }
     s->first_memory[c->n_element] = s->n_memory;
     s->loads = (s->frames + c->frames - 1) / c->frames * c->scan.iterations;
-    s->clock = c->read_latency + 8;
+    s->clock = c->read_latency + 8; s->next = INT64_MAX;
+    /* days that are enough, should all that is read come one after the other, and all else, too */
+    s->day_cycles = MLO_DAY + (s->loads * mlo_load_cycles(c, mlo_core_layer_beats(c)) + s->total * mlo_core_interval(c)) / MLO_DAYS * 4;
 }
 
 static void mlo_schedule_end(mlo_schedule *s) {
@@ -17317,6 +17535,7 @@ static void mlo_schedule_end(mlo_schedule *s) {
 /* Cycles of a run of `frames` frames of the longest length. */
 static int mlo_predict_all(mlo *m, const mlo_hw *c, int64_t frames, mlo_prediction *p, int peaks, mlo_moment_seen seen, void *user) {
     int64_t length = 64;
+    const int tiled = mlo_core_block_beats(c) > 0;
     while (length < 4 * (c->frames + 2) * c->tokens) length *= 2;
     size_t memories = MLO_CORE_MOST * MLO_UNIT_MEMORIES;
     mlo_schedule *s = (mlo_schedule *)mlo_scratch(m, 1, sizeof *s);
@@ -17325,15 +17544,17 @@ static int mlo_predict_all(mlo *m, const mlo_hw *c, int64_t frames, mlo_predicti
     s->c = c; s->frames = frames; s->total = frames * c->tokens * c->scan.iterations; s->mask = length - 1; s->p = p; s->seen = seen; s->user = user;
     s->ring = (mlo_token *)mlo_scratch(m, (size_t)(c->n_element + 1) * (size_t)length, sizeof *s->ring);
     s->ready = (int64_t (*)[4])mlo_scratch(m, 2 * memories + memories / 4, sizeof *s->ready);
+    s->day = tiled ? (int64_t *)mlo_scratch(m, MLO_DAYS, sizeof *s->day) : NULL;
     p->frame_done = MLO_NEW_N(m, int64_t, (size_t)frames); p->spent = MLO_NEW_N(m, mlo_spent, MLO_CORE_MOST); p->peak = peaks ? MLO_NEW_N(m, int64_t, 2 * MLO_CORE_MOST + 1) : NULL;
-    if (s->ring && s->ready && p->frame_done && p->spent && (p->peak || !peaks)) {
+    if (s->ring && s->ready && (s->day || !tiled) && p->frame_done && p->spent && (p->peak || !peaks)) {
+        if (tiled) memset(s->day, 0, MLO_DAYS * sizeof *s->day);
         memset(s->ready, 0, (2 * memories + memories / 4) * sizeof *s->ready);
         s->freed = s->ready + memories; s->begun = (int64_t *)(s->freed + memories);
         mlo_schedule_begin(s);
         mlo_schedule_run(s);
         mlo_schedule_end(s);
     }
-    mlo_scratch_free(m, s->ring); mlo_scratch_free(m, s->ready); mlo_scratch_free(m, s);
+    mlo_scratch_free(m, s->ring); mlo_scratch_free(m, s->ready); mlo_scratch_free(m, s->day); mlo_scratch_free(m, s);
     return (int)m->error.code;
 }
 static int mlo_predict(mlo *m, const mlo_hw *c, int64_t frames, mlo_prediction *p) { return mlo_predict_all(m, c, frames, p, 0, NULL, NULL); }
@@ -17407,10 +17628,10 @@ static void mlo_doors_area(const mlo_hw *c, mlo_area *a) {
 
 /* Doors, loop and feedback (mlo_loop), the memory's master and router (mlo_loader), registers and counters (mlo_regs). */
 static mlo_area mlo_shell_area(const mlo_hw *c) {
-    enum { LOOP_LUTS = 135, LOOP_FFS = 62, LOADER_LUTS = 400, LOADER_FFS = 310, RUNS_LUTS = 275, RUNS_FFS = 150, PORT_LUTS = 2, REGS_LUTS = 294, REGS_FFS = 255, KERNEL_LUTS = 52, KERNEL_FFS = 96 };      /* KERNEL: three counters */
+    enum { LOOP_LUTS = 135, LOOP_FFS = 62, LOADER_LUTS = 400, LOADER_FFS = 310, RUNS_LUTS = 275, RUNS_FFS = 150, PORT_LUTS = 2, REGS_LUTS = 294, REGS_FFS = 255, KERNEL_LUTS = 52, KERNEL_FFS = 96, READER_LUTS = 500, READER_FFS = 480 };      /* KERNEL: three counters */
     mlo_area a = { 0, 0, 0, 0 };
     const int64_t beat = (int64_t)c->lanes * c->bits + 3;
-    int64_t kernels = 0, ports = 0;
+    int64_t kernels = 0, ports = 0;         /* READER: of row blocks: mlo_refill and its part of mlo_axi_share */
     for (int i = 0; i < c->n_element; i++) { kernels += c->element[i].kernel != NULL; ports += c->element[i].unit.n_memory; }
     mlo_doors_area(c, &a);
     for (int i = 0; i < 2; i++) mlo_area_skid(&a, beat);                /* into the body and out of it */
@@ -17419,6 +17640,10 @@ static mlo_area mlo_shell_area(const mlo_hw *c) {
     a.lut += LOOP_LUTS + beat + LOADER_LUTS + PORT_LUTS * ports + REGS_LUTS + KERNEL_LUTS * kernels;
     a.ff += LOOP_FFS + LOADER_FFS + ports + REGS_FFS + KERNEL_FFS * kernels;
     a.dsp += 1;                                                         /* beats of all iterations */
+    for (int i = 0; i < c->n_element; i++) if (mlo_is_block(&c->element[i])) {
+        mlo_area_skid(&a, c->axi_bits); mlo_area_fifo(&a, c->axi_bits, 512);
+        a.lut += READER_LUTS; a.ff += READER_FFS;
+    }
     if (mlo_core_resident_beats(c)) { a.lut += RUNS_LUTS; a.ff += RUNS_FFS; }
     return a;
 }
@@ -17623,6 +17848,7 @@ typedef struct {
     mlo_menu menu[MLO_CORE_MOST];
     int64_t fifo_bits;                  /* with c->frames in flight */
     int timed;                          /* 1: prices have a way */
+    int tiled;                          /* some may be in row blocks */
     int thrifty;                        /* 1: prices have traffic: for some kernels it is to be chosen where parameters are */
 } mlo_space;
 
@@ -17659,12 +17885,13 @@ static int mlo_choice_order(const void *x, const void *y) {
 }
 
 static int mlo_menu_add(mlo_space *s, mlo_menu *menu, const mlo_element *e, int64_t pe, int64_t simd) {
-    mlo_unit u;
-    memset(&u, 0, sizeof u);
-    u.pe = (int)pe; u.simd = (int)simd;
-    if (e->kernel->unit(&e->site, pe, simd, &u)) return (int)s->m->error.code;
-    for (int memory = MLO_LAYER; memory <= MLO_RESIDENT; memory++) if (e->memories & memory) {
-        int64_t beats = memory == MLO_RESIDENT ? 0 : mlo_unit_beats(&u, s->c->axi_bits);
+    for (int memory = MLO_LAYER; memory <= MLO_BLOCK; memory *= 2) if (e->memories & memory) {
+        mlo_site site = e->site; mlo_unit u;
+        memset(&u, 0, sizeof u);
+        u.pe = (int)pe; u.simd = (int)simd;
+        site.tile = memory == MLO_BLOCK ? mlo_least(e->tile, site.tokens) : 0;
+        if (e->kernel->unit(&site, pe, simd, &u)) return (int)s->m->error.code;
+        int64_t beats = memory == MLO_RESIDENT ? 0 : mlo_unit_beats(&u, s->c->axi_bits) * (u.blocks ? s->c->frames * mlo_unit_tiles(&u, s->c->tokens) : 1);
         mlo_choice c = { pe, simd, u.interval, mlo_unit_bits(&e->site, &u, s->c->axi_bits, mlo_banks(s->c, memory)), beats, memory,
                          { s->timed && u.multipliers ? u.interval + u.latency : 0, u.multipliers, 0, 0, s->thrifty ? beats : 0 } };
         if (u.multipliers) c.price.skew = mlo_fold_skew(pe, simd); else c.price.lanes = pe;
@@ -17700,19 +17927,32 @@ static int mlo_menu_make(mlo_space *s, mlo_menu *menu, const mlo_element *e) {
     return 0;
 }
 
-static int mlo_search_begin(mlo *m, mlo_hw *c, int timed, mlo_space *s) {
-    memset(s, 0, sizeof *s);
-    s->m = m; s->c = c; s->timed = timed;
-    for (int i = 0; i < c->n_element; i++) s->thrifty |= c->element[i].memories == MLO_EITHER;
-    for (int i = 0; i < c->n_element; i++) if (c->element[i].kernel && mlo_menu_make(s, &s->menu[i], &c->element[i])) return (int)m->error.code;
+static int mlo_search_menus(mlo_space *s) {
+    for (int i = 0; i < s->c->n_element; i++) {
+        s->menu[i].n = 0;
+        if (s->c->element[i].kernel && mlo_menu_make(s, &s->menu[i], &s->c->element[i])) return (int)s->m->error.code;
+    }
     return 0;
 }
 
-static void mlo_search_frames(mlo_space *s, int frames) {
+static int mlo_search_begin(mlo *m, mlo_hw *c, int timed, mlo_space *s) {
+    memset(s, 0, sizeof *s);
+    s->m = m; s->c = c; s->timed = timed;
+    for (int i = 0; i < c->n_element; i++) {
+        s->thrifty |= c->element[i].memories == MLO_EITHER;
+        s->tiled |= c->element[i].memories & MLO_BLOCK;
+    }
+    return mlo_search_menus(s);
+}
+
+/* Menus again, where beats depend on the frames: row blocks are read for each one's tiles, all else is shared. */
+static int mlo_search_frames(mlo_space *s, int frames) {
+    const int anew = s->tiled && s->c->frames != frames;
     s->c->frames = frames;
     mlo_core_fifos(s->c);
     mlo_core_feedback(s->c);
     s->fifo_bits = mlo_core_fifo_bits(s->c);
+    return anew ? mlo_search_menus(s) : 0;
 }
 
 /* ---- solving -------------------------------------------------------------------------------------------------------------------- */
@@ -18142,6 +18382,7 @@ static int mlo_device_thin(const mlo_space *s, const mlo_fpga *f, mlo_plan *plan
  * out: the same model with mlo.pe, mlo.simd, mlo.memory, FIFO depths and frames in flight written on its nodes.
  * invariant: every PE and SIMD divides what it must; what was asked for one kernel by name is taken as it is or refused; what is searched for
  *      is the best under the model of search.c, around what was given by name.
+ * --memory block: every matrix that leaves PE more than one group of channels is read block by block, for each tile of --tile tokens (all of a frame).
  * example: --target-cycles 40000 on a BERT of T tokens and L layers: each kernel gets the fewest multipliers that serve a token in
  *      40000 / (L (T + 7) + T) cycles, so that all are equally busy.
  * cost: that of the search; with caps, divisors x kernels.
@@ -18166,12 +18407,12 @@ static int mlo_fold_caps(mlo *m, mlo_hw *c, int64_t pe, int64_t simd) {
 /* ---- searching ---------------------------------------------------------------------------------------------------------------------- */
 
 /* What was asked for: caps, or a target in cycles per frame (0: none; then the fastest), within limits. */
-typedef struct { int64_t pe, simd, target; mlo_limits within; int search, any_frames, memories, memories_only; const char *reached; const mlo_fpga *device; } mlo_wish;
+typedef struct { int64_t pe, simd, target, tile; mlo_limits within; int search, any_frames, memories, memories_only; const char *reached; const mlo_fpga *device; } mlo_wish;
 
 /* No folding is within the limits: which of them, and what the least is. */
 static int mlo_fold_too_small(mlo_space *s, const mlo_limits *l, int any_frames) {
     mlo_rest least[MLO_CORE_MOST + 1];
-    if (any_frames) mlo_search_frames(s, 1);
+    if (any_frames && mlo_search_frames(s, 1)) return (int)s->m->error.code;
     mlo_search_rest(s, MLO_UNLIMITED, least);
     int64_t bits = least[0].bits + s->fifo_bits;
     if (least[0].multipliers > l->multipliers)
@@ -18204,7 +18445,7 @@ static int mlo_fold_search(mlo *m, mlo_hw *c, const mlo_wish *w) {
     mlo_plan best, plan; mlo_area least = MLO_AREA_ANY; int have = 0, found, frames = w->any_frames ? 1 : c->frames, last = w->any_frames ? MLO_SEARCH_FRAMES : c->frames;
     if (mlo_search_begin(m, c, 0, &s)) return (int)m->error.code;
     for (; frames <= last; frames++) {
-        mlo_search_frames(&s, frames);
+        if (mlo_search_frames(&s, frames)) return (int)m->error.code;
         if (mlo_fold_plan(&s, w, &plan, &found, &least)) return (int)m->error.code;
         if (found && (!have || mlo_plan_serves(w, &plan, &best))) { best = plan; have = 1; }
         if (found && !mlo_search_more(&s, &plan)) break;
@@ -18221,16 +18462,20 @@ static int mlo_fold_search(mlo *m, mlo_hw *c, const mlo_wish *w) {
 
 /* ---- folding JSON ------------------------------------------------------------------------------------------------------------------ */
 
-/* The search may choose from these; without one, layer where that is among them. */
-static void mlo_allow_memories(mlo_element *e, int memories) { e->memories = memories; e->memory = memories & MLO_LAYER ? MLO_LAYER : MLO_RESIDENT; }
+/* The search may choose from these; without one, layer where that is among them. Blocks are of a matrix's rows; other kernels have layer for it. */
+static void mlo_allow_memories(mlo_element *e, int memories) {
+    if (memories & MLO_BLOCK && !mlo_has_rows(e)) memories = (memories & ~MLO_BLOCK) | (memories == MLO_BLOCK ? MLO_LAYER : 0);
+    e->memories = memories;
+    e->memory = memories & MLO_LAYER ? MLO_LAYER : memories & MLO_RESIDENT ? MLO_RESIDENT : MLO_BLOCK;
+}
 
 /* A mode of the parameter memories, or a set of them; 0: there is none of this name. */
 static int mlo_memory_named(mlo *m, const char *name, const char *whose) {
     if (mlo_eq(name, "layer")) return MLO_LAYER;
     if (mlo_eq(name, "resident")) return MLO_RESIDENT;
     if (mlo_eq(name, "auto")) return MLO_EITHER;
-    if (mlo_eq(name, "block")) mlo_fail_at(m, MLO_E_UNSUPPORTED, whose, "memory block (row blocks of a matrix over a tile of tokens) is not supported yet; layer, resident and auto are");
-    else mlo_fail_at(m, MLO_E_USAGE, whose, "there is no memory %s; they are layer, resident, auto", name);
+    if (mlo_eq(name, "block")) return MLO_BLOCK;
+    mlo_fail_at(m, MLO_E_USAGE, whose, "there is no memory %s; they are layer, block, resident, auto", name);
     return 0;
 }
 
@@ -18274,7 +18519,8 @@ static int mlo_folding_entry(mlo *m, mlo_hw *c, const cJSON *entry) {
         int64_t pe = mlo_folding_int(m, entry, "PE", e->unit.pe), simd = mlo_folding_int(m, entry, "SIMD", e->unit.simd);
         const cJSON *memory = cJSON_GetObjectItemCaseSensitive(entry, "memory");
         used = 1;
-        if (memory && !cJSON_IsString(memory)) return mlo_fail_at(m, MLO_E_FOLDING, entry->string, "memory must be \"layer\", \"resident\" or \"auto\"");
+        if (memory && !cJSON_IsString(memory)) return mlo_fail_at(m, MLO_E_FOLDING, entry->string, "memory must be \"layer\", \"block\", \"resident\" or \"auto\"");
+        e->tile = mlo_folding_int(m, entry, "tile", e->tile);
         if (!m->error.code && memory) mlo_allow_memories(e, mlo_memory_named(m, memory->valuestring, entry->string));
         if (m->error.code) return (int)m->error.code;
         if (!e->kernel->simd_axis && cJSON_GetObjectItemCaseSensitive(entry, "SIMD") && simd != 1) { pe = cJSON_GetObjectItemCaseSensitive(entry, "PE") ? pe : simd; simd = 1; }
@@ -18283,6 +18529,9 @@ static int mlo_folding_entry(mlo *m, mlo_hw *c, const cJSON *entry) {
         if (!e->kernel->legal(&e->site, pe, simd))
             return mlo_fail_at(m, MLO_E_FOLDING, e->name, "PE=%lld does not divide the %s; the nearest that do are %s", (long long)pe, e->kernel->pe_axis, mlo_nearest(m, e, pe, simd, 1));
         if (mlo_element_fold(m, e, pe, simd)) return (int)m->error.code;
+        if (memory && mlo_eq(memory->valuestring, "block") && !mlo_is_block(e))
+            return mlo_has_rows(e) ? mlo_fail_at(m, MLO_E_FOLDING, e->name, "memory block divides the groups of PE channels, and with PE=%lld there is one; take a smaller PE, or memory layer", (long long)pe)
+                                   : mlo_fail_at(m, MLO_E_FOLDING, e->name, "memory block is of the rows of a matrix, and this kernel has none; take memory layer or resident");
         e->pinned = cJSON_HasObjectItem(entry, "PE") || cJSON_HasObjectItem(entry, "SIMD") || !memory;
     }
     return used ? 0 : mlo_fail_at(m, MLO_E_FOLDING, entry->string, "the folding names a kernel that the core does not have; `mlo show` lists them");
@@ -18310,6 +18559,7 @@ static void mlo_folding_entries(const mlo_hw *c, const char *between, mlo_text *
         mlo_printf(t, ",%s\"%s\": {\"PE\": %d", between, c->element[i].name, c->element[i].unit.pe);
         if (c->element[i].kernel->simd_axis) mlo_printf(t, ", \"SIMD\": %d", c->element[i].unit.simd);
         if (mlo_is_resident(&c->element[i])) mlo_puts(t, ", \"memory\": \"resident\"");
+        if (mlo_is_block(&c->element[i])) mlo_printf(t, ", \"memory\": \"block\", \"tile\": %lld", (long long)c->element[i].unit.tile);
         mlo_puts(t, "}");
     }
 }
@@ -18332,6 +18582,7 @@ static int mlo_fold_wish(mlo *m, mlo_wish *w) {
     if (device && (!fpga || mlo_fpga_named(m, device, fpga))) return (int)m->error.code;
     w->device = fpga;
     w->memories = memory ? mlo_memory_named(m, memory, NULL) : MLO_LAYER;
+    w->tile = mlo_opt_int(m, "tile", 0, 1, 65536);
     int caps = pe || simd, slow = mlo_opt(m, "bandwidth") != NULL, any_memory = w->memories == MLO_EITHER;
     if (m->error.code) return (int)m->error.code;
     if (!!cycles + !!fps + caps > 1 || (caps && (macs || (bits && !any_memory)))) return mlo_fail_at(m, MLO_E_USAGE, NULL, "--pe/--simd, --target-cycles and --target-fps exclude each other, and --pe/--simd exclude budgets (--memory auto takes --budget-bits); give one");
@@ -18357,8 +18608,11 @@ static int mlo_fold_begin(mlo *m, mlo_hw *c, mlo_wish *w) {
     long axi = mlo_opt_int(m, "axi-width", c->axi_bits, 32, 1024);
     if (axi & (axi - 1)) return mlo_fail_at(m, MLO_E_USAGE, NULL, "--axi-width %ld is not a power of two", axi);
     c->axi_bits = (int)axi;
+    for (int i = 0; i < c->n_element; i++) {
+        if (w->tile) c->element[i].tile = w->tile;
+        mlo_allow_memories(&c->element[i], w->memories);
+    }
     if (m->error.code || mlo_core_bandwidth(m, c) || mlo_fold_caps(m, c, w->pe, w->simd)) return (int)m->error.code;
-    for (int i = 0; i < c->n_element; i++) mlo_allow_memories(&c->element[i], w->memories);
     if (json && mlo_fold_json(m, c, json)) return (int)m->error.code;
     int either = w->memories == MLO_EITHER;                   /* "auto" is a search, for one kernel, too */
     for (int i = 0; i < c->n_element; i++) either |= c->element[i].memories == MLO_EITHER;
@@ -18393,7 +18647,7 @@ static int mlo_fold_pareto(mlo *m, mlo_text *t) {
     mlo_space s; mlo_wish w; mlo_plan *plans = NULL; size_t n = 0;
     if (!c || mlo_fold_begin(m, c, &w) || mlo_search_begin(m, c, 0, &s)) return (int)m->error.code;
     for (int frames = w.any_frames ? 1 : c->frames, last = w.any_frames ? MLO_SEARCH_FRAMES : c->frames; frames <= last; frames++) {
-        mlo_search_frames(&s, frames);
+        if (mlo_search_frames(&s, frames)) return (int)m->error.code;
         if (mlo_search_front(&s, &w.within, &plans, &n)) return (int)m->error.code;
     }
     if (!n) return mlo_fold_too_small(&s, &w.within, w.any_frames);
@@ -18423,7 +18677,9 @@ static int mlo_fold(mlo *m) {
         if (mlo_fold_note(m, c->element[i].node, "mlo.pe", c->element[i].unit.pe) || mlo_fold_note(m, c->element[i].node, "mlo.simd", c->element[i].unit.simd)) return (int)m->error.code;
     for (int i = 0; i < c->n_element; i++) if (c->element[i].kernel) {
         mlo_node *n = c->element[i].node;
-        if ((mlo_is_resident(&c->element[i]) || mlo_meta_get(n->meta, n->n_meta, "mlo.memory")) && mlo_meta_put(m, &n->meta, &n->n_meta, "mlo.memory", mlo_memory_name(&c->element[i]))) return (int)m->error.code;
+        const char *memory = mlo_memory_name(&c->element[i]);
+        if ((!mlo_eq(memory, "layer") || mlo_meta_get(n->meta, n->n_meta, "mlo.memory")) && mlo_meta_put(m, &n->meta, &n->n_meta, "mlo.memory", memory)) return (int)m->error.code;
+        if (mlo_is_block(&c->element[i]) && mlo_fold_note(m, n, "mlo.tile", c->element[i].unit.tile)) return (int)m->error.code;
     }
     for (int k = 0; k < c->n_edge; k++) if (c->edge[k].fifo && c->edge[k].to != MLO_OUTSIDE) {
         char key[32];
@@ -21038,6 +21294,134 @@ static const char *const mlo_text_mlo_axi_reader[] = {
     "endmodule",
     "`default_nettype wire",
     NULL };
+static const char *const mlo_text_mlo_axi_share[] = {
+    "// SPDX-License-Identifier: MIT",
+    "// mlo_axi_share: several AXI4 read masters share one",
+    "//",
+    "// Contract    each request of a port goes out once, as it is; the answers to it go to that port. The memory answers requests",
+    "//             of one ID in their order: a queue holds whose they are, and RLAST ends one. R goes through as it is, to the",
+    "//             port whose turn it is. s_arsize, s_arburst: all ports have the same, and never another.",
+    "// Throughput  a request a cycle, a beat a cycle. The ports are served in turn: who waits sees each other port pass once at most.",
+    "// Latency     AR: 1 cycle (a register); R: none",
+    "// Stall       no request is taken while DEPTH are not answered in full, nor while the one in the register waits. A port that",
+    "//             does not take its beats holds up all others: so it asks for what it has room for only (as mlo_axi_reader does).",
+    "// beat        one pulse a beat of R, a cycle later, also of those that a port drops",
+    "// rst         for power-up only, when the memory is reset, too",
+    "// Timing      ARVALID and what it says are registers; s_arready depends on m_axi_arready and all s_arvalid,",
+    "//             m_axi_rready on s_rready alone",
+    "// Legal       PORTS >= 1, DEPTH >= 2 (3 and more: RAM)",
+    "`default_nettype none",
+    "module mlo_axi_share #(",
+    "    // number of masters",
+    "    parameter PORTS      = 2,",
+    "    // bits of a byte address",
+    "    parameter ADDR_WIDTH = 64,",
+    "    // bits of a beat",
+    "    parameter DATA_WIDTH = 128,",
+    "    // requests under way",
+    "    parameter DEPTH      = 32",
+    ") (",
+    "    input  wire                        clk,",
+    "    input  wire                        rst,",
+    "    output reg                         beat,",
+    "",
+    "    input  wire [PORTS*ADDR_WIDTH-1:0] s_araddr,        // of port p at [ADDR_WIDTH*p +: ADDR_WIDTH]",
+    "    input  wire [8*PORTS-1:0]          s_arlen,         // of port p at [8*p +: 8]",
+    "    input  wire [2:0]                  s_arsize,        // shared by all ports, as are all that have no PORTS",
+    "    input  wire [1:0]                  s_arburst,",
+    "    input  wire [PORTS-1:0]            s_arvalid,",
+    "    output wire [PORTS-1:0]            s_arready,       // at most one bit set",
+    "    output wire [DATA_WIDTH-1:0]       s_rdata,",
+    "    output wire [1:0]                  s_rresp,",
+    "    output wire                        s_rlast,",
+    "    output wire [PORTS-1:0]            s_rvalid,        // at most one bit set",
+    "    input  wire [PORTS-1:0]            s_rready,",
+    "",
+    "    output wire                        m_axi_arid,",
+    "    output reg  [ADDR_WIDTH-1:0]       m_axi_araddr,",
+    "    output reg  [7:0]                  m_axi_arlen,",
+    "    output wire [2:0]                  m_axi_arsize,",
+    "    output wire [1:0]                  m_axi_arburst,",
+    "    output reg                         m_axi_arvalid,",
+    "    input  wire                        m_axi_arready,",
+    "    input  wire                        m_axi_rid,",
+    "    input  wire [DATA_WIDTH-1:0]       m_axi_rdata,",
+    "    input  wire [1:0]                  m_axi_rresp,",
+    "    input  wire                        m_axi_rlast,",
+    "    input  wire                        m_axi_rvalid,",
+    "    output wire                        m_axi_rready",
+    ");",
+    "    localparam [PORTS-1:0] ONE = 1;",
+    "",
+    "    generate",
+    "        if (PORTS < 1) mlo_error_PORTS_must_be_positive u_error_ports ();",
+    "        if (DEPTH < 2) mlo_error_DEPTH_must_be_at_least_2 u_error_depth ();",
+    "    endgenerate",
+    "",
+    "    // ------------------------------------------------------------------ requests",
+    "    // The lowest port behind the one served last, if one of those asks; else the lowest of all.  (x & -x: the lowest bit.)",
+    "    reg  [PORTS-1:0] behind;                            // the ports above the one served last",
+    "    wire [PORTS-1:0] first  = s_arvalid & behind;",
+    "    wire [PORTS-1:0] from   = (first != {PORTS{1'b0}}) ? first : s_arvalid;",
+    "    wire [PORTS-1:0] lowest = from & (~from + ONE);     // whose turn it is, if one asks",
+    "    wire             owners_ready;",
+    "    wire             room   = owners_ready && (!m_axi_arvalid || m_axi_arready);",
+    "    wire             take   = room && s_arvalid != {PORTS{1'b0}};",
+    "    assign s_arready = lowest & {PORTS{room}};",
+    "",
+    "    reg  [ADDR_WIDTH-1:0] addr;                         // of the port `lowest`",
+    "    reg  [7:0]            len;",
+    "    integer               p;",
+    "    always @* begin",
+    "        addr = {ADDR_WIDTH{1'b0}};",
+    "        len  = 8'd0;",
+    "        for (p = 0; p < PORTS; p = p + 1) begin",
+    "            addr = addr | (s_araddr[ADDR_WIDTH*p +: ADDR_WIDTH] & {ADDR_WIDTH{lowest[p]}});",
+    "            len  = len  | (s_arlen[8*p +: 8] & {8{lowest[p]}});",
+    "        end",
+    "    end",
+    "",
+    "    always @(posedge clk) begin",
+    "        if (m_axi_arready) m_axi_arvalid <= 1'b0;",
+    "        if (take) begin",
+    "            m_axi_arvalid <= 1'b1;",
+    "            behind        <= ~(lowest | (lowest - ONE));",
+    "        end",
+    "        if (room) begin",
+    "            m_axi_araddr <= addr;",
+    "            m_axi_arlen  <= len;",
+    "        end",
+    "        if (rst) begin",
+    "            m_axi_arvalid <= 1'b0;",
+    "            behind        <= {PORTS{1'b0}};",
+    "        end",
+    "    end",
+    "    assign m_axi_arid    = 1'b0;",
+    "    assign m_axi_arsize  = s_arsize;",
+    "    assign m_axi_arburst = s_arburst;",
+    "",
+    "    // ------------------------------------------------------------------ answers",
+    "    // The queue's delay of two cycles is hidden: the request itself is in the register for one, and no answer comes in the",
+    "    // cycle of a request.",
+    "    wire [PORTS-1:0]             owner;                 // one bit set: whose beats come",
+    "    wire                         owned;",
+    "    wire                         receive = m_axi_rvalid && m_axi_rready;",
+    "    wire [$clog2(DEPTH+1)-1:0]   level;",
+    "    mlo_fifo #(.WIDTH(PORTS), .DEPTH(DEPTH)) u_owners (",
+    "        .clk(clk), .rst(rst), .s_tdata(lowest), .s_tvalid(take), .s_tready(owners_ready),",
+    "        .m_tdata(owner), .m_tvalid(owned), .m_tready(receive && m_axi_rlast), .level(level));",
+    "    assign s_rdata      = m_axi_rdata;",
+    "    assign s_rresp      = m_axi_rresp;",
+    "    assign s_rlast      = m_axi_rlast;",
+    "    assign s_rvalid     = owner & {PORTS{owned && m_axi_rvalid}};",
+    "    assign m_axi_rready = owned && |(owner & s_rready);",
+    "",
+    "    always @(posedge clk) beat <= receive && !rst;",
+    "",
+    "    wire unused = &{1'b0, level, m_axi_rid};",
+    "endmodule",
+    "`default_nettype wire",
+    NULL };
 static const char *const mlo_text_mlo_delay[] = {
     "// SPDX-License-Identifier: MIT",
     "// mlo_delay: what goes in comes out CYCLES cycles later; the escort of a pipeline without stalls",
@@ -22778,6 +23162,7 @@ static const char *const mlo_text_mlo_loader[] = {
     "// flush:      forget everything, begin again at port 0 of iteration 0 (see mlo_axi_reader).  `rst` is for",
     "//             power-up only, when the memory side is reset, too.",
     "// beat:       one pulse per beat delivered.  error: sticky until flush: a read failed.",
+    "// total:      beats of a whole round, all ports (where in the image what follows begins); a cycle after iterations.",
     "`default_nettype none",
     "module mlo_loader #(",
     "    // bits of a byte address",
@@ -22803,6 +23188,7 @@ static const char *const mlo_text_mlo_loader[] = {
     "    output reg                   beat,",
     "    output wire                  error,",
     "    output wire                  idle,",
+    "    output reg  [47:0]           total,",
     "",
     "    output wire                  m_axi_arid,",
     "    output wire [ADDR_WIDTH-1:0] m_axi_araddr,",
@@ -22834,7 +23220,6 @@ static const char *const mlo_text_mlo_loader[] = {
     "    localparam [31:0] SUM = sum(PORTS);",
     "",
     "    // One round = all iterations.  The product is settled long before it is used: `go` follows it.",
-    "    reg  [47:0] total;",
     "    reg         go;",
     "    wire        cmd_ready;",
     "    always @(posedge clk) begin",
@@ -24065,6 +24450,110 @@ static const char *const mlo_text_mlo_mvu[] = {
     "",
     "`default_nettype wire",
     NULL };
+static const char *const mlo_text_mlo_mvu_tiled[] = {
+    "// SPDX-License-Identifier: MIT",
+    "// mlo_mvu_tiled: mlo_mvu over tiles of tokens, a row block of the matrix at a time: two blocks are in memory, not two matrices",
+    "//",
+    "// Contract   as mlo_mvu: y = requantize(W x + bias) for each token, in their order with their sideband. But the parameters are",
+    "//            brought anew for each tile: the next TILE tokens, or fewer: a token with tuser[1] (`last`) ends one. A tile passes",
+    "//            BLOCKS times; pass b makes channels [b*N/BLOCKS, (b+1)*N/BLOCKS) of all its tokens.",
+    "// Request    tile_valid, tile_next, tile_ready: one a tile, the cycle after its first beat was taken. tile_next = 1: parameters",
+    "//            of the next iteration (its first token has tuser[0]); 0: those of the tile before, again.",
+    "// Parameters s_axis_w, s_axis_c: of each tile, for b = 0..BLOCKS-1, what mlo_mvu's header says for the N/BLOCKS channels of pass b.",
+    "//            s_axis_t: the whole table for every pass (only with TABLE = 1).",
+    "// Throughput a tile of L tokens: BLOCKS*(L*KF*NF/BLOCKS + 1) cycles, KF = K/SIMD, NF = N/PE, back to back, while tokens and",
+    "//            parameters are there and the output takes NF beats a token. (With KF < BLOCKS a tile much shorter than the one",
+    "//            before is stored in mlo_untile while that one still leaves, and the next one waits; tiles of one length never do.)",
+    "// Latency    idle, parameters loaded, the tokens of the tile not more than KF*NF/BLOCKS cycles apart: the first one's last beat",
+    "//            taken in cycle t => its first output beat is offered in cycle",
+    "//            t + (BLOCKS-1)*(L*KF*NF/BLOCKS + 1) + (NF/BLOCKS + 1)*KF + ceil(clog2(SIMD)/2) + 16 + TURNS + TABLE",
+    "//            (TURNS: mlo_mvu), the next one's every max(KF, BLOCKS)*NF/BLOCKS cycles; a token's NF beats without a gap.",
+    "// Stall      as mlo_mvu's. A pass whose parameters are not loaded waits in front of its first token.",
+    "// Legal      as mlo_mvu's; BLOCKS >= 2 divides N/PE; TILE >= 1; RESIDENT = 0",
+    "`default_nettype none",
+    "",
+    "module mlo_mvu_tiled #(",
+    "    parameter K         = 8,        // input channels, a multiple of SIMD",
+    "    parameter N         = 8,        // output channels, a multiple of PE*BLOCKS",
+    "    parameter PE        = 2,        // output channels computed side by side",
+    "    parameter SIMD      = 2,        // input channels per cycle",
+    "    parameter XBITS     = 8,        // bits of x",
+    "    parameter WBITS     = 8,        // bits of W",
+    "    parameter ABITS     = 33,       // bits of the accumulator",
+    "    parameter YBITS     = 8,        // bits of y",
+    "    parameter TABLE     = 0,        // 1: a table behind the requantization",
+    "    parameter TBITS     = 8,        // bits of the table's index",
+    "    parameter SHIFT     = 0,        // 1: scales are powers of two",
+    "    parameter PACK      = 1,        // 1: two products a multiplier",
+    "    parameter RESIDENT  = 0,        // 0: there is no other way here",
+    "    parameter AXI_WIDTH = 128,      // bits of a parameter beat",
+    "    parameter TILE      = 4,        // tokens of a tile, at most",
+    "    parameter BLOCKS    = 2         // row blocks of the matrix",
+    ") (",
+    "    input  wire                  clk,",
+    "    input  wire                  rst,",
+    "    input  wire                  params_last,    // of no use here",
+    "    input  wire [SIMD*XBITS-1:0] s_axis_tdata,",
+    "    input  wire                  s_axis_tvalid,",
+    "    output wire                  s_axis_tready,",
+    "    input  wire [2:0]            s_axis_tuser,",
+    "    output wire [PE*YBITS-1:0]   m_axis_tdata,",
+    "    output wire                  m_axis_tvalid,",
+    "    input  wire                  m_axis_tready,",
+    "    output wire [2:0]            m_axis_tuser,",
+    "    input  wire [AXI_WIDTH-1:0]  s_axis_w_tdata,",
+    "    input  wire                  s_axis_w_tvalid,",
+    "    output wire                  s_axis_w_tready,",
+    "    input  wire [AXI_WIDTH-1:0]  s_axis_c_tdata,",
+    "    input  wire                  s_axis_c_tvalid,",
+    "    output wire                  s_axis_c_tready,",
+    "    input  wire [AXI_WIDTH-1:0]  s_axis_t_tdata,",
+    "    input  wire                  s_axis_t_tvalid,",
+    "    output wire                  s_axis_t_tready,",
+    "    output wire                  tile_valid,",
+    "    output wire                  tile_next,",
+    "    input  wire                  tile_ready,",
+    "    output wire [2:0]            stat            // mlo_mvu's",
+    ");",
+    "    localparam ROWS = N / BLOCKS;                // channels of a pass",
+    "",
+    "    generate",
+    "        if (TILE < 1)                     mlo_error_TILE_must_be_at_least_1 u_tile_least ();",
+    "        if (BLOCKS < 2)                   mlo_error_BLOCKS_must_be_at_least_2 u_blocks ();",
+    "        if (N % PE != 0)                  mlo_error_PE_must_divide_N u_pe ();",
+    "        if ((N / PE) % BLOCKS != 0)       mlo_error_BLOCKS_must_divide_N_by_PE u_divide ();",
+    "        if (RESIDENT != 0)                mlo_error_RESIDENT_must_be_0_in_tiles u_resident ();",
+    "    endgenerate",
+    "",
+    "    wire [SIMD*XBITS-1:0] x_data;",
+    "    wire [PE*YBITS-1:0]   y_data;",
+    "    wire                  x_valid, x_ready, y_valid, y_ready;",
+    "    wire [2:0]            x_user, y_user;",
+    "",
+    "    mlo_tile #(.WIDTH(SIMD*XBITS), .BEATS(K/SIMD), .TILE(TILE), .BLOCKS(BLOCKS)) u_tile (",
+    "        .clk(clk), .rst(rst),",
+    "        .s_axis_tdata(s_axis_tdata), .s_axis_tvalid(s_axis_tvalid), .s_axis_tready(s_axis_tready), .s_axis_tuser(s_axis_tuser),",
+    "        .m_axis_tdata(x_data), .m_axis_tvalid(x_valid), .m_axis_tready(x_ready), .m_axis_tuser(x_user),",
+    "        .tile_valid(tile_valid), .tile_next(tile_next), .tile_ready(tile_ready));",
+    "",
+    "    mlo_mvu #(.K(K), .N(ROWS), .PE(PE), .SIMD(SIMD), .XBITS(XBITS), .WBITS(WBITS), .ABITS(ABITS), .YBITS(YBITS), .TABLE(TABLE),",
+    "              .TBITS(TBITS), .SHIFT(SHIFT), .PACK(PACK), .RESIDENT(0), .AXI_WIDTH(AXI_WIDTH)) u_mvu (",
+    "        .clk(clk), .rst(rst), .params_last(params_last),",
+    "        .s_axis_tdata(x_data), .s_axis_tvalid(x_valid), .s_axis_tready(x_ready), .s_axis_tuser(x_user),",
+    "        .m_axis_tdata(y_data), .m_axis_tvalid(y_valid), .m_axis_tready(y_ready), .m_axis_tuser(y_user),",
+    "        .s_axis_w_tdata(s_axis_w_tdata), .s_axis_w_tvalid(s_axis_w_tvalid), .s_axis_w_tready(s_axis_w_tready),",
+    "        .s_axis_c_tdata(s_axis_c_tdata), .s_axis_c_tvalid(s_axis_c_tvalid), .s_axis_c_tready(s_axis_c_tready),",
+    "        .s_axis_t_tdata(s_axis_t_tdata), .s_axis_t_tvalid(s_axis_t_tvalid), .s_axis_t_tready(s_axis_t_tready),",
+    "        .stat(stat));",
+    "",
+    "    mlo_untile #(.WIDTH(PE*YBITS), .BEATS(ROWS/PE), .TILE(TILE), .BLOCKS(BLOCKS)) u_untile (",
+    "        .clk(clk), .rst(rst),",
+    "        .s_axis_tdata(y_data), .s_axis_tvalid(y_valid), .s_axis_tready(y_ready), .s_axis_tuser(y_user),",
+    "        .m_axis_tdata(m_axis_tdata), .m_axis_tvalid(m_axis_tvalid), .m_axis_tready(m_axis_tready), .m_axis_tuser(m_axis_tuser));",
+    "endmodule",
+    "",
+    "`default_nettype wire",
+    NULL };
 static const char *const mlo_text_mlo_param[] = {
     "// SPDX-License-Identifier: MIT",
     "// mlo_param: a parameter memory: two banks, one in use while the other loads; or a bank for each iteration, loaded once",
@@ -24506,6 +24995,144 @@ static const char *const mlo_text_mlo_param[] = {
     "endmodule",
     "`default_nettype wire",
     NULL };
+static const char *const mlo_text_mlo_refill[] = {
+    "// SPDX-License-Identifier: MIT",
+    "// mlo_refill: brings a kernel in block mode the parameters of every tile from memory",
+    "//",
+    "// The kernel goes through its matrix once a tile (see mlo_tile), so its parameters are read anew for each.  What an iteration of",
+    "// the loop needs lies together: for each of BLOCKS row blocks the beats of port 0, then those of port 1, ..., without gaps.  It",
+    "// begins OFFSET beats from the base, that of the next iteration STRIDE beats further on.",
+    "// A request is a tile: tile_next = 1: the first of an iteration (iteration 0 for the first tile after flush, then the next one, and",
+    "// 0 again after the last); tile_next = 0: of the same iteration as the tile before.  It becomes one command of mlo_axi_reader,",
+    "// mlo_router deals the beats out, and the banks of the kernel's mlo_param say when to go on.",
+    "//",
+    "// Throughput: one beat a cycle, also from one tile to the next, if requests come in time: the reader asks for the next tile's",
+    "//             beats as soon as it has asked for all of this one's; one request more waits here (tile_ready is low then), so the",
+    "//             reader's FIFO always holds what is wanted next.  A tile takes 4 cycles at least.",
+    "// Latency:    from a request taken to ARVALID 4 cycles, then the memory's, then 3 from a beat of R to m_axis (when all is idle).",
+    "// base, iterations (0 acts as 1) must stand still from flush on.",
+    "// flush:      forget everything: the next tile is of iteration 0 (see mlo_axi_reader).  Requests taken while it is high are",
+    "//             forgotten, too.  `rst` is for power-up only, when the memory side is reset, too.",
+    "// error:      sticky until flush: a read failed.  idle: no request and no beat is under way at the memory.",
+    "`default_nettype none",
+    "module mlo_refill #(",
+    "    // bits of a byte address",
+    "    parameter ADDR_WIDTH = 64,",
+    "    // bits of a beat",
+    "    parameter DATA_WIDTH = 128,",
+    "    // number of parameter streams",
+    "    parameter PORTS      = 2,",
+    "    // beats of port p per block at [32*p +: 32], each >= 1",
+    "    parameter [32*PORTS-1:0] BEATS = {PORTS{32'd1}},",
+    "    // blocks of an iteration, >= 1",
+    "    parameter BLOCKS     = 2,",
+    "    // beats from base to block 0 of iteration 0",
+    "    parameter [47:0] OFFSET = 48'd0,",
+    "    // beats from an iteration to the next one",
+    "    parameter [47:0] STRIDE = 48'd4,",
+    "    // of mlo_axi_reader",
+    "    parameter FIFO_BEATS = 512,",
+    "    parameter MAX_BURST  = 64",
+    ") (",
+    "    input  wire                  clk,",
+    "    input  wire                  rst,",
+    "    input  wire                  flush,",
+    "    input  wire [ADDR_WIDTH-1:0] base,",
+    "    input  wire [15:0]           iterations,",
+    "    output wire                  error,",
+    "    output wire                  idle,",
+    "",
+    "    input  wire                  tile_valid,",
+    "    input  wire                  tile_next,",
+    "    output wire                  tile_ready,",
+    "",
+    "    output wire                  m_axi_arid,",
+    "    output wire [ADDR_WIDTH-1:0] m_axi_araddr,",
+    "    output wire [7:0]            m_axi_arlen,",
+    "    output wire [2:0]            m_axi_arsize,",
+    "    output wire [1:0]            m_axi_arburst,",
+    "    output wire                  m_axi_arvalid,",
+    "    input  wire                  m_axi_arready,",
+    "    input  wire                  m_axi_rid,",
+    "    input  wire [DATA_WIDTH-1:0] m_axi_rdata,",
+    "    input  wire [1:0]            m_axi_rresp,",
+    "    input  wire                  m_axi_rlast,",
+    "    input  wire                  m_axi_rvalid,",
+    "    output wire                  m_axi_rready,",
+    "",
+    "    output wire [DATA_WIDTH-1:0] m_axis_tdata,     // shared by all ports",
+    "    output wire [PORTS-1:0]      m_axis_tvalid,    // at most one bit set",
+    "    input  wire [PORTS-1:0]      m_axis_tready",
+    ");",
+    "    // Beats of one block.",
+    "    function [31:0] sum(input integer ports);",
+    "        integer p;",
+    "        begin",
+    "            sum = 32'd0;",
+    "            for (p = 0; p < ports; p = p + 1) sum = sum + BEATS[32*p +: 32];",
+    "        end",
+    "    endfunction",
+    "    localparam        SIZE     = $clog2(DATA_WIDTH / 8);           // log2 of the bytes of a beat",
+    "    localparam [31:0] SUM      = sum(PORTS);",
+    "    localparam [47:0] BLOCKS_V = BLOCKS;",
+    "    localparam [47:0] TILE     = BLOCKS_V * {16'd0, SUM};          // beats of all blocks",
+    "",
+    "    generate",
+    "        if (BLOCKS < 1) mlo_error_BLOCKS_must_be_positive u_error_blocks ();",
+    "    endgenerate",
+    "",
+    "    // The command that waits or was given last: where its iteration lies.",
+    "    reg         waits;                  // a command waits for the reader",
+    "    reg         begun;                  // there was a tile since flush",
+    "    reg  [47:0] offset;                 // beats from base",
+    "    reg  [15:0] iteration;",
+    "    wire        cmd_ready;",
+    "    wire        last = (iteration + 16'd1 >= iterations);",
+    "    assign tile_ready = !waits;",
+    "    always @(posedge clk) begin",
+    "        if (cmd_ready) waits <= 1'b0;",
+    "        if (tile_valid && tile_ready) begin",
+    "            waits <= 1'b1;",
+    "            begun <= 1'b1;",
+    "            if (tile_next && begun) begin",
+    "                offset    <= last ? OFFSET : offset + STRIDE;",
+    "                iteration <= last ? 16'd0  : iteration + 16'd1;",
+    "            end",
+    "        end",
+    "        if (rst || flush) begin",
+    "            waits     <= 1'b0;",
+    "            begun     <= 1'b0;",
+    "            offset    <= OFFSET;",
+    "            iteration <= 16'd0;",
+    "        end",
+    "    end",
+    "",
+    "    wire [63:0]           bytes = {16'd0, offset} << SIZE;",
+    "    wire [DATA_WIDTH-1:0] data;",
+    "    wire                  valid, ready, closing;",
+    "",
+    "    mlo_axi_reader #(",
+    "        .ADDR_WIDTH(ADDR_WIDTH), .DATA_WIDTH(DATA_WIDTH), .FIFO_BEATS(FIFO_BEATS), .MAX_BURST(MAX_BURST)",
+    "    ) u_reader (",
+    "        .clk(clk), .rst(rst), .flush(flush), .idle(idle), .error(error),",
+    "        .cmd_addr(base + bytes[ADDR_WIDTH-1:0]), .cmd_beats(TILE), .cmd_valid(waits), .cmd_ready(cmd_ready),",
+    "        .m_axi_arid(m_axi_arid), .m_axi_araddr(m_axi_araddr), .m_axi_arlen(m_axi_arlen),",
+    "        .m_axi_arsize(m_axi_arsize), .m_axi_arburst(m_axi_arburst), .m_axi_arvalid(m_axi_arvalid),",
+    "        .m_axi_arready(m_axi_arready), .m_axi_rid(m_axi_rid), .m_axi_rdata(m_axi_rdata),",
+    "        .m_axi_rresp(m_axi_rresp), .m_axi_rlast(m_axi_rlast), .m_axi_rvalid(m_axi_rvalid),",
+    "        .m_axi_rready(m_axi_rready),",
+    "        .m_axis_tdata(data), .m_axis_tvalid(valid), .m_axis_tready(ready));",
+    "",
+    "    // (Whose beat it is depends on the place in a block alone: to the router a block is an iteration.)",
+    "    mlo_router #(.WIDTH(DATA_WIDTH), .PORTS(PORTS), .BEATS(BEATS)) u_router (",
+    "        .clk(clk), .rst(rst || flush), .iterations(16'd1),",
+    "        .s_axis_tdata(data), .s_axis_tvalid(valid), .s_axis_tready(ready),",
+    "        .m_axis_tdata(m_axis_tdata), .m_axis_tlast(closing), .m_axis_tvalid(m_axis_tvalid), .m_axis_tready(m_axis_tready));",
+    "",
+    "    wire unused = &{1'b0, bytes, closing};",
+    "endmodule",
+    "`default_nettype wire",
+    NULL };
 static const char *const mlo_text_mlo_regs[] = {
     "// SPDX-License-Identifier: MIT",
     "// mlo_regs: control, status and counters of the core, on an AXI4-Lite slave (32 bits)",
@@ -24539,6 +25166,8 @@ static const char *const mlo_text_mlo_regs[] = {
     "    parameter DEEPEST    = 65535,",
     "    // frames in flight: the most the core is built for, 1..255",
     "    parameter FRAMES     = 1,",
+    "    // readers of parameters, whose beats are counted",
+    "    parameter READERS    = 1,",
     "    parameter [31:0] VERSION = 32'h0001_0000",
     ") (",
     "    input  wire        clk,",
@@ -24571,8 +25200,8 @@ static const char *const mlo_text_mlo_regs[] = {
     "    input  wire        in_beat,        // a beat enters the core ...",
     "    input  wire        in_last,        // ... and it is the final one of its frame",
     "    input  wire        out_last,       // the final beat of a frame leaves the core",
-    "    input  wire        param_beat,     // mlo_loader",
-    "    input  wire        bus_error,      // mlo_loader",
+    "    input  wire [READERS-1:0] param_beat,      // mlo_loader, and mlo_refill where there are",
+    "    input  wire        bus_error,      // of any of them",
     "    input  wire [3*KERNELS-1:0] stat   // {blocked, starved, busy} of kernel k at [3*k +: 3]",
     ");",
     "    localparam [31:0] ID = 32'h4D4C_4F31;",
@@ -24655,11 +25284,16 @@ static const char *const mlo_text_mlo_regs[] = {
     "    end",
     "",
     "    // ------------------------------------------------------------------ counters",
-    "    reg [31:0] cycles, finished, beats;",
+    "    reg [31:0] cycles, finished, beats, brought;",
+    "    integer r;",
+    "    always @* begin",
+    "        brought = 32'd0;",
+    "        for (r = 0; r < READERS; r = r + 1) brought = brought + {31'd0, param_beat[r]};",
+    "    end",
     "    always @(posedge clk) begin",
     "        if (counts)               cycles   <= cycles + 32'd1;",
     "        if (enable && out_last)   finished <= finished + 32'd1;",
-    "        if (enable && param_beat) beats    <= beats + 32'd1;",
+    "        if (enable)               beats    <= beats + brought;",
     "        if (clear) begin",
     "            cycles   <= 32'd0;",
     "            finished <= 32'd0;",
@@ -26655,6 +27289,332 @@ static const char *const mlo_text_mlo_split[] = {
     "endmodule",
     "`default_nettype wire",
     NULL };
+static const char *const mlo_text_mlo_tile[] = {
+    "// SPDX-License-Identifier: MIT",
+    "// mlo_tile: sends a tile of tokens several times, once for each row block of a matrix, while the next tile is stored",
+    "//",
+    "// Contract   s_axis: tokens of BEATS beats with their sideband {key, last, first}. A tile is the next TILE tokens, or fewer:",
+    "//            a token with `last` ends it; so one with `first` begins one. Each tile leaves on m_axis BLOCKS times, a pass each,",
+    "//            whole tokens in their order. m_axis_tuser, constant on a token's beats:",
+    "//              [0] it is the first token of its pass (so a matrix unit takes a pass for an iteration)",
+    "//              [2:1] pass 0: the token's own {key, last}; pass 1: {the token's own first, 0}; then 0. mlo_untile puts it together.",
+    "//            One request a tile, as its first beat is taken: tile_valid, tile_next: its first token has `first`.",
+    "// Throughput a beat in and a beat out per cycle; no gap between tokens, passes and tiles that are there",
+    "// Latency    a token whose last beat is taken in cycle t is offered from cycle t + 2 (pass 0, all before it have left);",
+    "//            pass 1 begins with the tile's last token gone. A request is offered the cycle after the beat.",
+    "// Stall      s_axis_tready is low while two tiles are stored and not done, and in front of a tile while two requests wait.",
+    "// Memory     exactly 2*TILE*BEATS words, one write port, one registered read port: it is the output register.",
+    "//            Beside it 3 bits a token.",
+    "// Timing     s_axis_tready depends on registers only",
+    "// Legal      WIDTH, BEATS, TILE >= 1, BLOCKS >= 2",
+    "//",
+    "// Two halves: one passes while the other is stored. A token passes as soon as it is stored whole: pass 0 runs right behind",
+    "// the storing of its own half, and the later passes begin when that is complete, since the last token ends pass 0.",
+    "`default_nettype none",
+    "",
+    "module mlo_tile #(",
+    "    parameter WIDTH  = 8,           // bits of a beat",
+    "    parameter BEATS  = 4,           // beats of a token",
+    "    parameter TILE   = 4,           // tokens of a tile, at most",
+    "    parameter BLOCKS = 2            // passes of a tile",
+    ") (",
+    "    input  wire             clk,",
+    "    input  wire             rst,",
+    "    input  wire [WIDTH-1:0] s_axis_tdata,",
+    "    input  wire             s_axis_tvalid,",
+    "    output wire             s_axis_tready,",
+    "    input  wire [2:0]       s_axis_tuser,",
+    "    output wire [WIDTH-1:0] m_axis_tdata,",
+    "    output wire             m_axis_tvalid,",
+    "    input  wire             m_axis_tready,",
+    "    output wire [2:0]       m_axis_tuser,",
+    "    // requests: parameters of a tile, please",
+    "    output wire             tile_valid,",
+    "    output wire             tile_next,      // of the next iteration; else of the same as the tile before",
+    "    input  wire             tile_ready",
+    ");",
+    "    localparam DEPTH = TILE * BEATS;",
+    "    localparam AW = (DEPTH > 1)  ? $clog2(DEPTH)  : 1;",
+    "    localparam BW = (BEATS > 1)  ? $clog2(BEATS)  : 1;",
+    "    localparam TW = (TILE > 1)   ? $clog2(TILE)   : 1;",
+    "    localparam PW = (BLOCKS > 1) ? $clog2(BLOCKS) : 1;",
+    "    localparam MA = $clog2(2 * DEPTH);",
+    "    localparam UA = $clog2(2 * TILE);",
+    "    localparam [BW-1:0] B_LAST = BEATS[BW-1:0] - 1'b1;",
+    "    localparam [TW-1:0] T_LAST = TILE[TW-1:0] - 1'b1;",
+    "    localparam [PW-1:0] P_LAST = BLOCKS[PW-1:0] - 1'b1, P_ONE = 1;",
+    "",
+    "    generate",
+    "        if (WIDTH < 1)  mlo_error_WIDTH_must_be_at_least_1 u_width ();",
+    "        if (BEATS < 1)  mlo_error_BEATS_must_be_at_least_1 u_beats ();",
+    "        if (TILE < 1)   mlo_error_TILE_must_be_at_least_1 u_tile ();",
+    "        if (BLOCKS < 2) mlo_error_BLOCKS_must_be_at_least_2 u_blocks ();",
+    "    endgenerate",
+    "",
+    "    reg  [1:0]    count;                            // tiles stored whole and not done: 0..2",
+    "    reg  [TW-1:0] last_0, last_1;                   // last token of the tile in each half",
+    "",
+    "    // ---- in ---------------------------------------------------------------------------------------------------------",
+    "    reg           w_half, w_begun;                  // the half that is stored; the tile has begun",
+    "    reg  [AW-1:0] w_addr;                           // w_token*BEATS + w_beat",
+    "    reg  [BW-1:0] w_beat;",
+    "    reg  [TW-1:0] w_token;                          // tokens stored whole",
+    "    wire          ask_ready;",
+    "    assign s_axis_tready = !count[1] && (w_begun || ask_ready);",
+    "    wire take    = s_axis_tvalid && s_axis_tready;",
+    "    wire w_end   = take && w_beat == B_LAST;",
+    "    wire w_close = w_end && (w_token == T_LAST || s_axis_tuser[1]);",
+    "",
+    "    mlo_skid #(.WIDTH(1)) u_ask (",
+    "        .clk(clk), .rst(rst), .s_tdata(s_axis_tuser[0]), .s_tvalid(take && !w_begun), .s_tready(ask_ready),",
+    "        .m_tdata(tile_next), .m_tvalid(tile_valid), .m_tready(tile_ready));",
+    "",
+    "    always @(posedge clk) begin",
+    "        if (take) begin",
+    "            w_begun <= !w_close;",
+    "            w_addr  <= w_close ? {AW{1'b0}} : w_addr + 1'b1;",
+    "            w_beat  <= w_end ? {BW{1'b0}} : w_beat + 1'b1;",
+    "        end",
+    "        if (w_end)   w_token <= w_close ? {TW{1'b0}} : w_token + 1'b1;",
+    "        if (w_close) w_half  <= !w_half;",
+    "        if (rst) begin",
+    "            w_begun <= 1'b0;",
+    "            w_addr  <= {AW{1'b0}};",
+    "            w_beat  <= {BW{1'b0}};",
+    "            w_token <= {TW{1'b0}};",
+    "            w_half  <= 1'b0;",
+    "        end",
+    "        if (w_close && !w_half) last_0 <= w_token;",
+    "        if (w_close && w_half)  last_1 <= w_token;",
+    "    end",
+    "",
+    "    // ---- out --------------------------------------------------------------------------------------------------------",
+    "    reg           r_half, out_valid;",
+    "    reg  [AW-1:0] r_addr;                           // r_token*BEATS + r_beat",
+    "    reg  [BW-1:0] r_beat;",
+    "    reg  [TW-1:0] r_token;",
+    "    reg  [PW-1:0] r_pass;",
+    "    // no tile is whole: then the half that passes is the one that is stored, in pass 0, and what it has not is not the last token",
+    "    wire whole = count != 2'd0;",
+    "    wire there = whole || r_token != w_token;",
+    "    wire read  = there && (!out_valid || m_axis_tready);",
+    "    wire r_end = read && r_beat == B_LAST;",
+    "    wire r_out = r_end && whole && r_token == (r_half ? last_1 : last_0);      // the pass is over",
+    "    wire done  = r_out && r_pass == P_LAST;",
+    "",
+    "    always @(posedge clk) begin",
+    "        if (read) begin",
+    "            r_addr <= r_out ? {AW{1'b0}} : r_addr + 1'b1;",
+    "            r_beat <= r_end ? {BW{1'b0}} : r_beat + 1'b1;",
+    "        end",
+    "        if (r_end) r_token <= r_out ? {TW{1'b0}} : r_token + 1'b1;",
+    "        if (r_out) r_pass  <= done ? {PW{1'b0}} : r_pass + 1'b1;",
+    "        if (done)  r_half  <= !r_half;",
+    "        if (w_close != done) count <= done ? count - 2'd1 : count + 2'd1;",
+    "        if (!out_valid || m_axis_tready) out_valid <= there;",
+    "        if (rst) begin",
+    "            r_addr    <= {AW{1'b0}};",
+    "            r_beat    <= {BW{1'b0}};",
+    "            r_token   <= {TW{1'b0}};",
+    "            r_pass    <= {PW{1'b0}};",
+    "            r_half    <= 1'b0;",
+    "            count     <= 2'd0;",
+    "            out_valid <= 1'b0;",
+    "        end",
+    "    end",
+    "",
+    "    // ---- memory -----------------------------------------------------------------------------------------------------",
+    "    // the half is the lowest address bit: no adder, and exactly 2*DEPTH words whatever DEPTH is",
+    "    (* no_rw_check *)               // never read where it is written in the same cycle",
+    "    reg  [WIDTH-1:0] mem  [0:2*DEPTH-1];",
+    "    (* no_rw_check *)",
+    "    reg  [2:0]       side [0:2*TILE-1];             // sideband of the tokens",
+    "    reg  [WIDTH-1:0] out_data;",
+    "    reg  [2:0]       out_side;",
+    "    reg              out_start, out_pass_0, out_pass_1;",
+    "    wire [AW:0] w_word = {w_addr, w_half},  r_word = {r_addr, r_half};",
+    "    wire [TW:0] w_user = {w_token, w_half}, r_user = {r_token, r_half};",
+    "    wire        unused = &{1'b0, w_word, r_word, w_user, r_user};",
+    "    always @(posedge clk) begin",
+    "        if (take) begin",
+    "            mem[w_word[MA-1:0]]  <= s_axis_tdata;",
+    "            side[w_user[UA-1:0]] <= s_axis_tuser;",
+    "        end",
+    "        if (read) begin",
+    "            out_data   <= mem[r_word[MA-1:0]];",
+    "            out_side   <= side[r_user[UA-1:0]];",
+    "            out_start  <= r_token == {TW{1'b0}};",
+    "            out_pass_0 <= r_pass == {PW{1'b0}};",
+    "            out_pass_1 <= r_pass == P_ONE;",
+    "        end",
+    "    end",
+    "    assign m_axis_tdata  = out_data;",
+    "    assign m_axis_tvalid = out_valid;",
+    "    assign m_axis_tuser  = {(out_pass_0 && out_side[2]) || (out_pass_1 && out_side[0]), out_pass_0 && out_side[1], out_start};",
+    "endmodule",
+    "",
+    "`default_nettype wire",
+    NULL };
+static const char *const mlo_text_mlo_untile[] = {
+    "// SPDX-License-Identifier: MIT",
+    "// mlo_untile: puts together the tokens that a matrix unit made in passes, a row block each",
+    "//",
+    "// Contract   s_axis: what a matrix unit makes of mlo_tile's stream: tiles of up to TILE tokens, BLOCKS times each; in every pass",
+    "//            BEATS beats a token, with mlo_tile's sideband: pass 0 {key, last, -}, pass 1 {first, -, -}. A tile ends at TILE",
+    "//            tokens or at `last` in pass 0. m_axis: the tokens in their order, BLOCKS*BEATS beats each, pass 0's first, with",
+    "//            their own sideband {key, last, first} on every beat.",
+    "// Throughput a beat in and a beat out per cycle. Storing waits only if the tile before the last one has not left yet: it begins",
+    "//            to leave in its last pass.",
+    "// Latency    a token whose last beat of the last pass is taken in cycle t is offered from cycle t + 2 (all before it have left)",
+    "// Stall      s_axis_tready is low while two tiles are stored and not done.",
+    "// Memory     exactly 2*TILE*BLOCKS*BEATS words, one write port, one registered read port: it is the output register.",
+    "//            Beside it 3 bits a token.",
+    "// Timing     s_axis_tready is a register",
+    "// Legal      WIDTH, BEATS, TILE >= 1, BLOCKS >= 2",
+    "//",
+    "// Two halves: one leaves while the other is stored. A word's place is (token*BLOCKS + pass)*BEATS + beat: so storing goes on by",
+    "// 1 within a token, by STEP to the next one, and from a pass to the next one by BEATS from where it began.",
+    "`default_nettype none",
+    "",
+    "module mlo_untile #(",
+    "    parameter WIDTH  = 8,           // bits of a beat",
+    "    parameter BEATS  = 2,           // beats of a token in each pass",
+    "    parameter TILE   = 4,           // tokens of a tile, at most",
+    "    parameter BLOCKS = 2            // passes of a tile",
+    ") (",
+    "    input  wire             clk,",
+    "    input  wire             rst,",
+    "    input  wire [WIDTH-1:0] s_axis_tdata,",
+    "    input  wire             s_axis_tvalid,",
+    "    output wire             s_axis_tready,",
+    "    input  wire [2:0]       s_axis_tuser,",
+    "    output wire [WIDTH-1:0] m_axis_tdata,",
+    "    output wire             m_axis_tvalid,",
+    "    input  wire             m_axis_tready,",
+    "    output wire [2:0]       m_axis_tuser",
+    ");",
+    "    localparam WHOLE = BLOCKS * BEATS;              // beats of a token out",
+    "    localparam DEPTH = TILE * WHOLE;",
+    "    localparam AW = (DEPTH > 1)  ? $clog2(DEPTH)  : 1;",
+    "    localparam BW = (BEATS > 1)  ? $clog2(BEATS)  : 1;",
+    "    localparam OW = (WHOLE > 1)  ? $clog2(WHOLE)  : 1;",
+    "    localparam TW = (TILE > 1)   ? $clog2(TILE)   : 1;",
+    "    localparam PW = (BLOCKS > 1) ? $clog2(BLOCKS) : 1;",
+    "    localparam MA = $clog2(2 * DEPTH);",
+    "    localparam UA = $clog2(2 * TILE);",
+    "    localparam [BW-1:0] B_LAST = BEATS[BW-1:0] - 1'b1;",
+    "    localparam [OW-1:0] O_LAST = WHOLE[OW-1:0] - 1'b1;",
+    "    localparam [TW-1:0] T_LAST = TILE[TW-1:0] - 1'b1;",
+    "    localparam [PW-1:0] P_LAST = BLOCKS[PW-1:0] - 1'b1, P_ONE = 1;",
+    "    localparam [31:0]   STEP_32 = WHOLE - BEATS + 1;",
+    "    localparam [AW-1:0] NEXT_PASS = BEATS[AW-1:0], STEP = STEP_32[AW-1:0], ONE = 1;",
+    "",
+    "    generate",
+    "        if (WIDTH < 1)  mlo_error_WIDTH_must_be_at_least_1 u_width ();",
+    "        if (BEATS < 1)  mlo_error_BEATS_must_be_at_least_1 u_beats ();",
+    "        if (TILE < 1)   mlo_error_TILE_must_be_at_least_1 u_tile ();",
+    "        if (BLOCKS < 2) mlo_error_BLOCKS_must_be_at_least_2 u_blocks ();",
+    "    endgenerate",
+    "",
+    "    reg  [1:0]    count;                            // tiles stored whole and not done: 0..2",
+    "    reg  [TW-1:0] last_0, last_1;                   // last token of the tile in each half, from the end of pass 0 on",
+    "",
+    "    // ---- in ---------------------------------------------------------------------------------------------------------",
+    "    reg           w_half;",
+    "    reg  [AW-1:0] w_addr, w_base;                   // (w_token*BLOCKS + w_pass)*BEATS + w_beat; w_pass*BEATS",
+    "    reg  [BW-1:0] w_beat;",
+    "    reg  [TW-1:0] w_token;",
+    "    reg  [PW-1:0] w_pass;",
+    "    assign s_axis_tready = !count[1];",
+    "    wire take    = s_axis_tvalid && s_axis_tready;",
+    "    wire pass_0  = w_pass == {PW{1'b0}};",
+    "    wire w_end   = take && w_beat == B_LAST;",
+    "    wire w_over  = w_end && (pass_0 ? w_token == T_LAST || s_axis_tuser[1] : w_token == (w_half ? last_1 : last_0));",
+    "    wire w_close = w_over && w_pass == P_LAST;",
+    "    wire [AW-1:0] w_next = (w_over ? w_base : w_addr) + (w_over ? NEXT_PASS : w_end ? STEP : ONE);",
+    "",
+    "    always @(posedge clk) begin",
+    "        if (take) begin",
+    "            w_addr <= w_close ? {AW{1'b0}} : w_next;",
+    "            w_beat <= w_end ? {BW{1'b0}} : w_beat + 1'b1;",
+    "        end",
+    "        if (w_end)  w_token <= w_over ? {TW{1'b0}} : w_token + 1'b1;",
+    "        if (w_over) begin",
+    "            w_pass <= w_close ? {PW{1'b0}} : w_pass + 1'b1;",
+    "            w_base <= w_close ? {AW{1'b0}} : w_next;",
+    "        end",
+    "        if (w_close) w_half <= !w_half;",
+    "        if (rst) begin",
+    "            w_addr  <= {AW{1'b0}};",
+    "            w_base  <= {AW{1'b0}};",
+    "            w_beat  <= {BW{1'b0}};",
+    "            w_token <= {TW{1'b0}};",
+    "            w_pass  <= {PW{1'b0}};",
+    "            w_half  <= 1'b0;",
+    "        end",
+    "        if (w_over && pass_0 && !w_half) last_0 <= w_token;",
+    "        if (w_over && pass_0 && w_half)  last_1 <= w_token;",
+    "    end",
+    "",
+    "    // ---- out --------------------------------------------------------------------------------------------------------",
+    "    reg           r_half, out_valid;",
+    "    reg  [AW-1:0] r_addr;",
+    "    reg  [OW-1:0] r_beat;",
+    "    reg  [TW-1:0] r_token;",
+    "    // no tile is whole: then the half that leaves is the one that is stored, and the last pass is to have gone over the token",
+    "    wire there = count != 2'd0 || (w_pass == P_LAST && r_token != w_token);",
+    "    wire read  = there && (!out_valid || m_axis_tready);",
+    "    wire r_end = read && r_beat == O_LAST;",
+    "    wire done  = r_end && r_token == (r_half ? last_1 : last_0);",
+    "",
+    "    always @(posedge clk) begin",
+    "        if (read) begin",
+    "            r_addr <= done ? {AW{1'b0}} : r_addr + 1'b1;",
+    "            r_beat <= r_end ? {OW{1'b0}} : r_beat + 1'b1;",
+    "        end",
+    "        if (r_end) r_token <= done ? {TW{1'b0}} : r_token + 1'b1;",
+    "        if (done)  r_half  <= !r_half;",
+    "        if (w_close != done) count <= done ? count - 2'd1 : count + 2'd1;",
+    "        if (!out_valid || m_axis_tready) out_valid <= there;",
+    "        if (rst) begin",
+    "            r_addr    <= {AW{1'b0}};",
+    "            r_beat    <= {OW{1'b0}};",
+    "            r_token   <= {TW{1'b0}};",
+    "            r_half    <= 1'b0;",
+    "            count     <= 2'd0;",
+    "            out_valid <= 1'b0;",
+    "        end",
+    "    end",
+    "",
+    "    // ---- memory -----------------------------------------------------------------------------------------------------",
+    "    // the half is the lowest address bit: no adder, and exactly 2*DEPTH words whatever DEPTH is",
+    "    (* no_rw_check *)               // never read where it is written in the same cycle",
+    "    reg  [WIDTH-1:0] mem   [0:2*DEPTH-1];",
+    "    (* no_rw_check *)",
+    "    reg  [1:0]       ends  [0:2*TILE-1];            // {key, last} of the tokens: pass 0 has it",
+    "    (* no_rw_check *)",
+    "    reg              start [0:2*TILE-1];            // first: pass 1 has it",
+    "    reg  [WIDTH-1:0] out_data;",
+    "    reg  [2:0]       out_side;",
+    "    wire [AW:0] w_word = {w_addr, w_half},  r_word = {r_addr, r_half};",
+    "    wire [TW:0] w_user = {w_token, w_half}, r_user = {r_token, r_half};",
+    "    wire        unused = &{1'b0, s_axis_tuser, w_word, r_word, w_user, r_user};",
+    "    always @(posedge clk) begin",
+    "        if (take)                     mem[w_word[MA-1:0]]   <= s_axis_tdata;",
+    "        if (take && pass_0)           ends[w_user[UA-1:0]]  <= s_axis_tuser[2:1];",
+    "        if (take && w_pass == P_ONE)  start[w_user[UA-1:0]] <= s_axis_tuser[2];",
+    "        if (read) begin",
+    "            out_data <= mem[r_word[MA-1:0]];",
+    "            out_side <= {ends[r_user[UA-1:0]], start[r_user[UA-1:0]]};",
+    "        end",
+    "    end",
+    "    assign m_axis_tdata  = out_data;",
+    "    assign m_axis_tvalid = out_valid;",
+    "    assign m_axis_tuser  = out_side;",
+    "endmodule",
+    "",
+    "`default_nettype wire",
+    NULL };
 static const char *const mlo_text_mlo_variance[] = {
     "// SPDX-License-Identifier: MIT",
     "// mlo_variance: first stage of mlo_layernorm: the sums of a token and C^2 times its variance",
@@ -27275,6 +28235,7 @@ static const struct { const char *name; const char *const *lines; } mlo_verilog[
     { "mlo_attention_score", mlo_text_mlo_attention_score },
     { "mlo_attention_softmax", mlo_text_mlo_attention_softmax },
     { "mlo_axi_reader", mlo_text_mlo_axi_reader },
+    { "mlo_axi_share", mlo_text_mlo_axi_share },
     { "mlo_delay", mlo_text_mlo_delay },
     { "mlo_divide", mlo_text_mlo_divide },
     { "mlo_dot", mlo_text_mlo_dot },
@@ -27291,7 +28252,9 @@ static const struct { const char *name; const char *const *lines; } mlo_verilog[
     { "mlo_loop", mlo_text_mlo_loop },
     { "mlo_muladd", mlo_text_mlo_muladd },
     { "mlo_mvu", mlo_text_mlo_mvu },
+    { "mlo_mvu_tiled", mlo_text_mlo_mvu_tiled },
     { "mlo_param", mlo_text_mlo_param },
+    { "mlo_refill", mlo_text_mlo_refill },
     { "mlo_regs", mlo_text_mlo_regs },
     { "mlo_requant", mlo_text_mlo_requant },
     { "mlo_requantize", mlo_text_mlo_requantize },
@@ -27307,6 +28270,8 @@ static const struct { const char *name; const char *const *lines; } mlo_verilog[
     { "mlo_sim_trace", mlo_text_mlo_sim_trace },
     { "mlo_skid", mlo_text_mlo_skid },
     { "mlo_split", mlo_text_mlo_split },
+    { "mlo_tile", mlo_text_mlo_tile },
+    { "mlo_untile", mlo_text_mlo_untile },
     { "mlo_variance", mlo_text_mlo_variance },
     { "mlo_vector", mlo_text_mlo_vector },
     { "mlo_width", mlo_text_mlo_width },
@@ -27399,6 +28364,7 @@ static int mlo_emit_library(mlo_emitter *e) {
     for (int i = 0; i < e->c->n_element; i++) {
         const char *name = e->c->element[i].kernel ? e->c->element[i].unit.module : "mlo_split";
         mlo_module_need(mlo_module_at(name, strlen(name)), need);
+        if (mlo_is_block(&e->c->element[i])) { mlo_module_need(mlo_module_at("mlo_refill", 10), need); mlo_module_need(mlo_module_at("mlo_axi_share", 13), need); }
     }
     mlo_module_need(mlo_module_at("mlo_fork", 8), need);
     mlo_module_need(mlo_module_at("mlo_width", 9), need);
@@ -27457,7 +28423,10 @@ static void mlo_emit_top_ports(mlo_emitter *e) {
 }
 
 static int mlo_core_kernels(const mlo_hw *c) { int n = 0; for (int i = 0; i < c->n_element; i++) n += c->element[i].kernel != NULL; return n; }
-static int mlo_core_memories(const mlo_hw *c) { int n = 0; for (int i = 0; i < c->n_element; i++) n += c->element[i].unit.n_memory; return n; }
+/* What the loader serves: all parameter memories but those of row blocks, whose kernels have readers of their own. */
+static int mlo_loaded_memories(const mlo_element *e) { return mlo_is_block(e) ? 0 : e->unit.n_memory; }
+static int mlo_core_memories(const mlo_hw *c) { int n = 0; for (int i = 0; i < c->n_element; i++) n += mlo_loaded_memories(&c->element[i]); return n; }
+static int mlo_core_readers(const mlo_hw *c) { int n = 1; for (int i = 0; i < c->n_element; i++) n += mlo_is_block(&c->element[i]); return n; }
 
 /* The name of a kernel in manifest and registers; the place of its wires below mlo_top. */
 static const char *mlo_copy_name(mlo_emitter *e, int layer, const char *name) { return e->unrolled ? mlo_format(e->m, "layer_%d.%s", layer, name) : name; }
@@ -27468,6 +28437,8 @@ static int mlo_emit_copies(mlo_emitter *e) {
     e->unrolled = mlo_opt(e->m, "unrolled") != NULL;
     if (e->unrolled && n * kernels > 240) return mlo_fail_at(e->m, MLO_E_UNSUPPORTED, NULL, "--unrolled makes %lld kernels of %lld iterations of %lld; there are counters for 240", (long long)(n * kernels), (long long)n, (long long)kernels);
     if (e->unrolled && mlo_core_resident_beats(e->c)) return mlo_fail_at(e->m, MLO_E_UNSUPPORTED, NULL, "--unrolled with resident parameters; each copy has its own anyway: leave --memory out");
+    if (e->unrolled && mlo_core_readers(e->c) > 1) return mlo_fail_at(e->m, MLO_E_UNSUPPORTED, NULL, "--unrolled with parameters in row blocks; it is for comparison with a loop: leave --memory out");
+    if (!mlo_core_memories(e->c)) return mlo_fail_at(e->m, MLO_E_UNSUPPORTED, NULL, "all parameters are in row blocks; the loader needs a kernel whose parameters are not: give one memory layer");
     e->layers = e->unrolled ? (int)n : 1;
     return 0;
 }
@@ -27475,12 +28446,44 @@ static int mlo_emit_copies(mlo_emitter *e) {
 /* How often loop and loader go round: unrolled, every iteration's parameters are a part of the one round. */
 static const char *mlo_emit_rounds(const mlo_emitter *e) { return e->unrolled ? "16'd1" : "iterations"; }
 
+/* The wires of reader n's AXI port: with row blocks a part of what mlo_axi_share shares out, else the top's own. */
+static void mlo_emit_reader(mlo_emitter *e, int n) {
+    if (mlo_core_readers(e->c) == 1) {
+        mlo_line(e, "        .m_axi_arid(m_axi_arid), .m_axi_araddr(m_axi_araddr), .m_axi_arlen(m_axi_arlen), .m_axi_arsize(m_axi_arsize), .m_axi_arburst(m_axi_arburst),");
+        mlo_line(e, "        .m_axi_arvalid(m_axi_arvalid), .m_axi_arready(m_axi_arready), .m_axi_rid(m_axi_rid), .m_axi_rdata(m_axi_rdata), .m_axi_rresp(m_axi_rresp),");
+        mlo_line(e, "        .m_axi_rlast(m_axi_rlast), .m_axi_rvalid(m_axi_rvalid), .m_axi_rready(m_axi_rready),");
+        return;
+    }
+    mlo_line(e, "        .m_axi_arid(ar_id[%d]), .m_axi_araddr(ar_addr[%d:%d]), .m_axi_arlen(ar_len[%d:%d]), .m_axi_arsize(ar_size[%d:%d]), .m_axi_arburst(ar_burst[%d:%d]),", n, 64 * n + 63, 64 * n, 8 * n + 7, 8 * n, 3 * n + 2, 3 * n, 2 * n + 1, 2 * n);
+    mlo_line(e, "        .m_axi_arvalid(ar_valid[%d]), .m_axi_arready(ar_ready[%d]), .m_axi_rid(1'b0), .m_axi_rdata(r_data), .m_axi_rresp(r_resp),", n, n);
+    mlo_line(e, "        .m_axi_rlast(r_last), .m_axi_rvalid(r_valid[%d]), .m_axi_rready(r_ready[%d]),", n, n);
+}
+
+/* Readers share the memory: the loader, and one for each kernel in row blocks, whose part of the image is behind the loader's. */
+static void mlo_emit_share(mlo_emitter *e) {
+    const mlo_hw *c = e->c;
+    const int n = mlo_core_readers(c), size = mlo_clog2(c->axi_bits / 8);
+    if (n == 1) return;
+    mlo_line(e, "\n    // ---- the memory, shared by the loader and a reader for each matrix in row blocks");
+    mlo_line(e, "    wire [%d:0] ar_id, ar_valid, ar_ready, r_valid, r_ready, errors, idles;\n    wire [%d:0] ar_addr;\n    wire [%d:0] ar_len;\n    wire [%d:0] ar_size;\n    wire [%d:0] ar_burst;", n - 1, 64 * n - 1, 8 * n - 1, 3 * n - 1, 2 * n - 1);
+    mlo_line(e, "    wire [%d:0] r_data;\n    wire [1:0] r_resp;\n    wire r_last;\n    assign bus_error = |errors;\n    assign loader_idle = &idles;", c->axi_bits - 1);
+    mlo_line(e, "    reg [63:0] block_base;      // behind what the loader reads; settled long before it is used\n    always @(posedge clk) block_base <= base + {%d'd0, loop_beats, %d'd0};", 16 - size, size);
+    mlo_line(e, "    mlo_axi_share #(.PORTS(%d), .ADDR_WIDTH(64), .DATA_WIDTH(%d)) u_share (", n, c->axi_bits);
+    mlo_line(e, "        .clk(clk), .rst(rst),");
+    mlo_line(e, "        .s_araddr(ar_addr), .s_arlen(ar_len), .s_arsize(ar_size[2:0]), .s_arburst(ar_burst[1:0]), .s_arvalid(ar_valid), .s_arready(ar_ready),");
+    mlo_line(e, "        .s_rdata(r_data), .s_rresp(r_resp), .s_rlast(r_last), .s_rvalid(r_valid), .s_rready(r_ready),");
+    mlo_line(e, "        .m_axi_arid(m_axi_arid), .m_axi_araddr(m_axi_araddr), .m_axi_arlen(m_axi_arlen), .m_axi_arsize(m_axi_arsize), .m_axi_arburst(m_axi_arburst),");
+    mlo_line(e, "        .m_axi_arvalid(m_axi_arvalid), .m_axi_arready(m_axi_arready), .m_axi_rid(m_axi_rid), .m_axi_rdata(m_axi_rdata), .m_axi_rresp(m_axi_rresp),");
+    mlo_line(e, "        .m_axi_rlast(m_axi_rlast), .m_axi_rvalid(m_axi_rvalid), .m_axi_rready(m_axi_rready));");
+    mlo_line(e, "    wire unused_share = &{1'b0, ar_id, ar_size, ar_burst};");
+}
+
 static void mlo_emit_registers(mlo_emitter *e) {
     const mlo_hw *c = e->c;
-    int kernels = e->layers * mlo_core_kernels(c), ports = e->layers * mlo_core_memories(c);
+    int kernels = e->layers * mlo_core_kernels(c), ports = e->layers * mlo_core_memories(c), readers = mlo_core_readers(c), shared = readers > 1;
     mlo_line(e, "\n    // ---- registers");
-    mlo_line(e, "    wire core_rst, enable, param_beat, bus_error;\n    wire [63:0] base;\n    wire [15:0] iterations;\n    wire [7:0] frames;\n    wire [%d:0] stat;", 3 * kernels - 1);
-    mlo_line(e, "    mlo_regs #(.KERNELS(%d), .ITERATIONS(1), .DEEPEST(%lld), .FRAMES(%d), .VERSION(32'h0001_0000)) u_regs (", kernels, (long long)mlo_core_deepest(c), c->frames);
+    mlo_line(e, "    wire core_rst, enable, bus_error;\n    wire [%d:0] param_beat;\n    wire [63:0] base;\n    wire [15:0] iterations;\n    wire [7:0] frames;\n    wire [%d:0] stat;", readers - 1, 3 * kernels - 1);
+    mlo_line(e, "    mlo_regs #(.KERNELS(%d), .ITERATIONS(1), .DEEPEST(%lld), .FRAMES(%d), .READERS(%d), .VERSION(32'h0001_0000)) u_regs (", kernels, (long long)mlo_core_deepest(c), c->frames, readers);
     mlo_line(e, "        .clk(clk), .rst(rst),");
     mlo_line(e, "        .s_axil_awaddr(s_axil_awaddr), .s_axil_awvalid(s_axil_awvalid), .s_axil_awready(s_axil_awready), .s_axil_wdata(s_axil_wdata), .s_axil_wstrb(s_axil_wstrb),");
     mlo_line(e, "        .s_axil_wvalid(s_axil_wvalid), .s_axil_wready(s_axil_wready), .s_axil_bresp(s_axil_bresp), .s_axil_bvalid(s_axil_bvalid), .s_axil_bready(s_axil_bready),");
@@ -27492,19 +28495,17 @@ static void mlo_emit_registers(mlo_emitter *e) {
     mlo_line(e, "\n    // ---- parameters: every iteration reads the memories below in this order, one after the other%s", mlo_core_resident_beats(c) ? "; those of RESIDENT in the first round only" : "");
     mlo_printf(&e->t, "    localparam [%d:0] BEATS = {", 32 * ports - 1);
     int n = 0;
-    for (int layer = e->layers; layer--; ) for (int i = c->n_element; i--; ) for (int k = c->element[i].unit.n_memory; k--; )
+    for (int layer = e->layers; layer--; ) for (int i = c->n_element; i--; ) for (int k = mlo_loaded_memories(&c->element[i]); k--; )
         mlo_printf(&e->t, "%s32'd%lld", n++ ? ", " : "", (long long)mlo_memory_beats(&c->element[i].unit.memory[k], c->axi_bits));
     mlo_line(e, "};");
     mlo_printf(&e->t, "    localparam [%d:0] RESIDENT = %d'b", ports - 1, ports);
-    for (int layer = e->layers; layer--; ) for (int i = c->n_element; i--; ) for (int k = c->element[i].unit.n_memory; k--; ) mlo_puts(&e->t, mlo_is_resident(&c->element[i]) ? "1" : "0");
-    mlo_line(e, ";\n    wire [%d:0] p_tdata;\n    wire [%d:0] p_tvalid, p_tready;\n    wire p_tlast, loader_idle;", c->axi_bits - 1, ports - 1);
+    for (int layer = e->layers; layer--; ) for (int i = c->n_element; i--; ) for (int k = mlo_loaded_memories(&c->element[i]); k--; ) mlo_puts(&e->t, mlo_is_resident(&c->element[i]) ? "1" : "0");
+    mlo_line(e, ";\n    wire [%d:0] p_tdata;\n    wire [%d:0] p_tvalid, p_tready;\n    wire p_tlast, loader_idle;\n    wire [47:0] loop_beats;", c->axi_bits - 1, ports - 1);
     mlo_line(e, "    mlo_loader #(.ADDR_WIDTH(64), .DATA_WIDTH(%d), .PORTS(%d), .BEATS(BEATS), .RESIDENT(RESIDENT)) u_loader (", c->axi_bits, ports);
-    mlo_line(e, "        .clk(clk), .rst(rst), .flush(core_rst), .enable(enable), .base(base), .iterations(%s), .beat(param_beat), .error(bus_error), .idle(loader_idle),", mlo_emit_rounds(e));
-    mlo_line(e, "        .m_axi_arid(m_axi_arid), .m_axi_araddr(m_axi_araddr), .m_axi_arlen(m_axi_arlen), .m_axi_arsize(m_axi_arsize), .m_axi_arburst(m_axi_arburst),");
-    mlo_line(e, "        .m_axi_arvalid(m_axi_arvalid), .m_axi_arready(m_axi_arready), .m_axi_rid(m_axi_rid), .m_axi_rdata(m_axi_rdata), .m_axi_rresp(m_axi_rresp),");
-    mlo_line(e, "        .m_axi_rlast(m_axi_rlast), .m_axi_rvalid(m_axi_rvalid), .m_axi_rready(m_axi_rready),");
+    mlo_line(e, "        .clk(clk), .rst(rst), .flush(core_rst), .enable(enable), .base(base), .iterations(%s), .beat(%s), .error(%s), .idle(%s), .total(loop_beats),", mlo_emit_rounds(e), shared ? "param_beat[0]" : "param_beat", shared ? "errors[0]" : "bus_error", shared ? "idles[0]" : "loader_idle");
+    mlo_emit_reader(e, 0);
     mlo_line(e, "        .m_axis_tdata(p_tdata), .m_axis_tlast(p_tlast), .m_axis_tvalid(p_tvalid), .m_axis_tready(p_tready));");
-    mlo_line(e, "    wire unused = &{1'b0, loader_idle%s};", e->unrolled ? ", iterations" : "");
+    mlo_line(e, "    wire unused = &{1'b0, loader_idle%s%s};", shared ? "" : ", loop_beats", e->unrolled ? ", iterations" : "");
 }
 
 static void mlo_emit_feedback(mlo_emitter *e, int w) {
@@ -27620,18 +28621,40 @@ static const char *mlo_input_bus(mlo_emitter *e, int element, int port) {
     return "";
 }
 
+/* What brings a kernel its row blocks, for every tile that it asks for. */
+static void mlo_emit_refill(mlo_emitter *e, int i) {
+    const mlo_hw *c = e->c;
+    const mlo_element *el = &c->element[i];
+    const int n = el->unit.n_memory; int reader = 1; int64_t offset = 0;
+    for (int k = 0; k < i; k++) if (mlo_is_block(&c->element[k])) { reader++; offset += mlo_unit_beats(&c->element[k].unit, c->axi_bits); }
+    mlo_line(e, "    wire %s_tile_valid, %s_tile_next, %s_tile_ready;\n    wire [%d:0] %s_p_tdata;\n    wire [%d:0] %s_p_tvalid, %s_p_tready;", el->name, el->name, el->name, c->axi_bits - 1, el->name, n - 1, el->name, el->name);
+    mlo_printf(&e->t, "    mlo_refill #(.ADDR_WIDTH(64), .DATA_WIDTH(%d), .PORTS(%d), .BEATS({", c->axi_bits, n);
+    for (int k = n; k--; ) mlo_printf(&e->t, "32'd%lld%s", (long long)mlo_memory_beats(&el->unit.memory[k], c->axi_bits), k ? ", " : "})");
+    mlo_line(e, ", .BLOCKS(%lld), .OFFSET(48'd%lld), .STRIDE(48'd%lld)) u_%s_refill (", (long long)el->unit.blocks, (long long)offset, (long long)mlo_core_block_beats(c), el->name);
+    mlo_line(e, "        .clk(clk), .rst(rst), .flush(core_rst), .base(block_base), .iterations(iterations), .error(errors[%d]), .idle(idles[%d]),", reader, reader);
+    mlo_line(e, "        .tile_valid(%s_tile_valid), .tile_next(%s_tile_next), .tile_ready(%s_tile_ready),", el->name, el->name, el->name);
+    mlo_emit_reader(e, reader);
+    mlo_line(e, "        .m_axis_tdata(%s_p_tdata), .m_axis_tvalid(%s_p_tvalid), .m_axis_tready(%s_p_tready));", el->name, el->name, el->name);
+    mlo_line(e, "    assign param_beat[%d] = |(%s_p_tvalid & %s_p_tready);", reader, el->name, el->name);
+}
+
 static void mlo_emit_kernel(mlo_emitter *e, int i, int *memory, int *number) {
     const mlo_element *el = &e->c->element[i];
     const mlo_unit *u = &el->unit;
     mlo_line(e, "\n    // %s: %lld -> %lld channels, a token every %lld cycles (which layer's part it is: see manifest.json)", el->name, (long long)u->in[0].channels, (long long)u->out.channels, (long long)u->interval);
     mlo_emit_wires(e, el->name, u->out.lanes * u->out.bits);
     if (u->idle) mlo_line(e, "    wire %s_idle;\n    wire unused_%s = &{1'b0, %s_idle};", el->name, el->name, el->name);
+    if (mlo_is_block(el)) mlo_emit_refill(e, i);
     mlo_printf(&e->t, "    %s #(", u->module);
     for (int k = 0; k < u->n_param; k++) mlo_printf(&e->t, ".%s(%lld), ", u->param[k].name, (long long)u->param[k].value);
     mlo_line(e, ".AXI_WIDTH(%d), .RESIDENT(%lld)) u_%s (\n        .clk(clk), .rst(core_rst), .params_last(p_tlast), .stat(stat[%d:%d]),", e->c->axi_bits, (long long)(mlo_is_resident(el) ? e->c->scan.iterations : 0), el->name, 3 * *number + 2, 3 * *number);
     for (int k = 0; k < u->n_in; k++) mlo_emit_bus(e, u->in[k].port, mlo_input_bus(e, i, k), ",");
-    for (int k = 0; k < u->n_memory; k++, ++*memory)
-        mlo_line(e, "        .%s_tdata(p_tdata), .%s_tvalid(p_tvalid[%d]), .%s_tready(p_tready[%d]),", u->memory[k].port, u->memory[k].port, *memory, u->memory[k].port, *memory);
+    for (int k = 0; k < u->n_memory; k++) {
+        const char *from = mlo_is_block(el) ? mlo_format(e->m, "%s_", el->name) : "";
+        const int at = mlo_is_block(el) ? k : (*memory)++;
+        mlo_line(e, "        .%s_tdata(%sp_tdata), .%s_tvalid(%sp_tvalid[%d]), .%s_tready(%sp_tready[%d]),", u->memory[k].port, from, u->memory[k].port, from, at, u->memory[k].port, from, at);
+    }
+    if (mlo_is_block(el)) mlo_line(e, "        .tile_valid(%s_tile_valid), .tile_next(%s_tile_next), .tile_ready(%s_tile_ready),", el->name, el->name, el->name);
     if (u->idle) mlo_line(e, "        .%s_tdata({%d{1'b0}}), .%s_tvalid(1'b0), .%s_tready(%s_idle),", u->idle, e->c->axi_bits, u->idle, u->idle, el->name);
     mlo_emit_bus(e, u->out.port, el->name, ");");
     ++*number;
@@ -27699,6 +28722,7 @@ static int mlo_emit_top(mlo_emitter *e) {
     mlo_line(e, "`default_nettype none");
     mlo_emit_top_ports(e);
     mlo_emit_registers(e);
+    mlo_emit_share(e);
     mlo_emit_loop(e);
     if (e->unrolled) mlo_emit_chain(e); else { mlo_line(e, "\n    // ---- the layer"); mlo_emit_body(e); }
     mlo_line(e, "endmodule\n`default_nettype wire");
@@ -27710,7 +28734,8 @@ static int mlo_emit_top(mlo_emitter *e) {
 /* emit, data: the parameter image, and the words the bench plays and expects.
  *
  * The image is one iteration after the other; in an iteration, the memories of all kernels in dataflow order; in a memory, its words,
- * padded as mlo_param wants them. So the loader reads straight through it. */
+ * padded as mlo_param wants them. So the loader reads straight through it. Behind that, again iteration after iteration, are the kernels in row
+ * blocks: block after block, in a block memory after memory. */
 
 /* Evaluates an element's parameter inputs in iteration i: everything that is no stream. */
 static int mlo_element_inputs(mlo *m, const mlo_hw *c, const mlo_element *el, int64_t i, mlo_array **in) {
@@ -27734,14 +28759,14 @@ static int mlo_element_numbers(mlo *m, const mlo_element *el, const mlo_array *c
 /* Hands the bytes of one memory, beat by beat, to `put`. */
 typedef int (*mlo_put_beat)(mlo_emitter *e, const unsigned char *beat, int bytes);
 
-static int mlo_emit_memory(mlo_emitter *e, const mlo_element *el, int k, mlo_array *const *in, mlo_put_beat put) {
+static int mlo_emit_memory(mlo_emitter *e, const mlo_element *el, int k, int64_t block, mlo_array *const *in, mlo_put_beat put) {
     const mlo_memory *mem = &el->unit.memory[k];
     int axi = e->c->axi_bits / 8; int64_t word = mlo_word_bits(mem, e->c->axi_bits) / 8, room = word > axi ? word : axi;
     unsigned char *bits = (unsigned char *)mlo_scratch(e->m, (size_t)room, 1), *beat = (unsigned char *)mlo_scratch(e->m, (size_t)room, 1);
     int64_t fill = 0;
     for (int64_t w = 0; bits && beat && w < mem->depth && !e->m->error.code; w++) {
         memset(bits, 0, (size_t)room);
-        el->kernel->pack(&el->site, &el->unit, k, w, (const mlo_array *const *)in, bits);
+        el->kernel->pack(&el->site, &el->unit, k, block * mem->depth + w, (const mlo_array *const *)in, bits);
         memcpy(beat + fill, bits, (size_t)word);
         fill += word;
         if (w == mem->depth - 1 && fill < axi) { memset(beat + fill, 0, (size_t)(axi - fill)); fill = axi; }
@@ -27752,18 +28777,21 @@ static int mlo_emit_memory(mlo_emitter *e, const mlo_element *el, int k, mlo_arr
     return (int)e->m->error.code;
 }
 
-static int mlo_emit_image(mlo_emitter *e, mlo_put_beat put) {
+static int mlo_emit_image_part(mlo_emitter *e, int blocks, mlo_put_beat put) {
     for (int64_t i = 0; i < e->c->scan.iterations; i++) for (int k = 0; k < e->c->n_element; k++) {
         const mlo_element *el = &e->c->element[k];
         mlo_array *in[8] = {0};
-        if (!el->kernel || !el->unit.n_memory) continue;
+        if (!el->kernel || !el->unit.n_memory || mlo_is_block(el) != blocks) continue;
         if (!mlo_element_inputs(e->m, e->c, el, i, in) && !mlo_element_numbers(e->m, el, (const mlo_array *const *)in))
-            for (int mem = 0; mem < el->unit.n_memory && !e->m->error.code; mem++) mlo_emit_memory(e, el, mem, in, put);
+            for (int64_t b = 0; b < mlo_most(1, el->unit.blocks); b++)
+                for (int mem = 0; mem < el->unit.n_memory && !e->m->error.code; mem++) mlo_emit_memory(e, el, mem, b, in, put);
         for (int j = 0; j < 8; j++) mlo_array_free(e->m, in[j]);
         if (e->m->error.code) return (int)e->m->error.code;
     }
     return 0;
 }
+
+static int mlo_emit_image(mlo_emitter *e, mlo_put_beat put) { return mlo_emit_image_part(e, 0, put) || mlo_emit_image_part(e, 1, put); }
 
 static int mlo_put_binary(mlo_emitter *e, const unsigned char *beat, int bytes) {
     mlo_put(&e->t, beat, (size_t)bytes);
@@ -28100,7 +29128,7 @@ static int mlo_tb_streams(const mlo_hw *c, mlo_traced *list) {
     for (int i = 0; i < c->n_element; i++) if (c->element[i].kernel) {
         const mlo_unit *u = &c->element[i].unit;
         for (int k = 0; k < u->n_in; k++) mlo_tb_watch(list, &n, 'I', kernel, c->element[i].name, u->in[k].port, u->in[k].channels / u->in[k].lanes);
-        for (int k = 0; k < u->n_memory; k++) mlo_tb_watch(list, &n, 'P', kernel, c->element[i].name, u->memory[k].port, mlo_memory_beats(&u->memory[k], c->axi_bits));
+        for (int k = 0; k < u->n_memory; k++) mlo_tb_watch(list, &n, 'P', kernel, c->element[i].name, u->memory[k].port, mlo_most(1, u->blocks) * mlo_memory_beats(&u->memory[k], c->axi_bits));
         kernel++;
     }
     return n;
@@ -28175,8 +29203,11 @@ static void mlo_tb_waits(mlo_emitter *e) {
         mlo_tb_edge(e, from, to, bus, mlo_format(e->m, "u_top.%s", mlo_edge_start(e->m, c, k)), mlo_format(e->m, "u_top.%s", bus), g->fifo ? mlo_format(e->m, "u_%s_fifo", bus) : NULL);
     }
     mlo_line(e, "        $display(\"MLO LOOP %%b\", u_top.u_loop.from_fb);");
-    for (int i = 0, n = 0; i < c->n_element; i++) for (int k = 0; k < c->element[i].unit.n_memory; k++, n++)
-        mlo_line(e, "        $display(\"MLO PARAM %s %s %%b %%b\", u_top.p_tvalid[%d], u_top.p_tready[%d]);", c->element[i].name, c->element[i].unit.memory[k].port, n, n);
+    for (int i = 0, n = 0; i < c->n_element; i++) for (int k = 0; k < c->element[i].unit.n_memory; k++) {
+        const char *from = mlo_is_block(&c->element[i]) ? mlo_format(e->m, "%s_", c->element[i].name) : "";
+        const int at = mlo_is_block(&c->element[i]) ? k : n++;
+        mlo_line(e, "        $display(\"MLO PARAM %s %s %%b %%b\", u_top.%sp_tvalid[%d], u_top.%sp_tready[%d]);", c->element[i].name, c->element[i].unit.memory[k].port, from, at, from, at);
+    }
     mlo_line(e, "        $display(\"MLO MEMORY %%b %%b %%b %%b %%b\", m_arvalid, m_arready, owing, m_rvalid, m_rready);");
     mlo_line(e, "    end endtask");
 }
@@ -28497,7 +29528,7 @@ static void mlo_manifest_kernels(mlo_emitter *e) {
         mlo_puts(&e->t, ", \"scope\": ");
         const char *scope = mlo_meta_get(el->node->meta, el->node->n_meta, "mlo.scope");
         mlo_report_string(&e->t, scope ? scope : "");
-        mlo_printf(&e->t, ", \"memory\": \"%s\", \"lanes\": %d, \"bits\": %d, \"channels\": %lld, \"intermediates\": ", mlo_memory_name(el), u->out.lanes, u->out.bits, (long long)u->out.channels);
+        mlo_printf(&e->t, ", \"memory\": \"%s\", %s\"lanes\": %d, \"bits\": %d, \"channels\": %lld, \"intermediates\": ", mlo_memory_name(el), u->blocks ? mlo_format(e->m, "\"tile\": %lld, \"blocks\": %lld, \"tile_beats\": %lld, ", (long long)u->tile, (long long)u->blocks, (long long)mlo_unit_beats(u, c->axi_bits)) : "", u->out.lanes, u->out.bits, (long long)u->out.channels);
         mlo_element_intermediates(el, &e->t);
         mlo_area area = mlo_kernel_area(c, el, &el->unit, el->memory);
         mlo_puts(&e->t, ", \"area\": "); mlo_area_json(&area, &e->t);
@@ -28508,15 +29539,23 @@ static void mlo_manifest_kernels(mlo_emitter *e) {
 
 static void mlo_manifest_descriptors(mlo_emitter *e) {
     const mlo_hw *c = e->c;
-    int64_t at = 0; int n = 0, memories = mlo_core_memories(c);
+    int64_t at[2] = { 0, 0 }; int n = 0;                            /* in the loader's part of an iteration; in that of row blocks */
     mlo_line(e, "  \"descriptors\": [");
-    for (int i = 0; i < c->n_element; i++) for (int k = 0; k < c->element[i].unit.n_memory; k++) {
-        const mlo_memory *mem = &c->element[i].unit.memory[k];
-        int64_t beats = mlo_memory_beats(mem, c->axi_bits), bytes = beats * c->axi_bits / 8;
-        mlo_line(e, "    {\"kernel\": \"%s\", \"port\": \"%s\", \"offset\": %lld, \"beats\": %lld, \"word_bits\": %d, \"words\": %lld, \"banks\": %lld}%s", c->element[i].name, mem->port, (long long)at, (long long)beats, mem->width, (long long)mem->depth, (long long)mlo_banks(c, c->element[i].memory), ++n < memories ? "," : "");
-        at += bytes;
+    for (int i = 0; i < c->n_element; i++) {
+        const mlo_element *el = &c->element[i];
+        const int64_t block = mlo_is_block(el) ? mlo_unit_beats(&el->unit, c->axi_bits) / el->unit.blocks * c->axi_bits / 8 : 0;
+        for (int k = 0; k < el->unit.n_memory; k++) {
+            const mlo_memory *mem = &el->unit.memory[k];
+            const int64_t beats = mlo_memory_beats(mem, c->axi_bits);
+            mlo_printf(&e->t, "%s    {\"kernel\": \"%s\", \"port\": \"%s\", \"offset\": %lld, \"beats\": %lld, \"word_bits\": %d, \"words\": %lld, \"banks\": %lld", n++ ? ",\n" : "", el->name, mem->port, (long long)at[block > 0], (long long)beats, mem->width, (long long)mem->depth, (long long)mlo_banks(c, el->memory));
+            if (block) mlo_printf(&e->t, ", \"blocks\": %lld, \"block_bytes\": %lld", (long long)el->unit.blocks, (long long)block);
+            mlo_puts(&e->t, "}");
+            at[block > 0] += beats * c->axi_bits / 8;
+        }
+        if (block) at[1] += (el->unit.blocks - 1) * block;
     }
-    mlo_line(e, "  ],\n  \"iteration_bytes\": %lld,", (long long)at);
+    mlo_line(e, "\n  ],\n  \"iteration_bytes\": %lld,", (long long)at[0]);
+    if (at[1]) mlo_line(e, "  \"row_blocks\": {\"offset\": %lld, \"iteration_bytes\": %lld},", (long long)(at[0] * c->scan.iterations), (long long)at[1]);
     mlo_line(e, "  \"parameter_beats\": {\"per_iteration\": %lld, \"per_frame\": %s, \"once\": %lld},\n  \"most_iterations\": %lld,", (long long)mlo_core_layer_beats(c),
         mlo_number_text(e->m, mlo_core_frame_beats(c)), (long long)(mlo_core_resident_beats(c) * c->scan.iterations), (long long)mlo_core_deepest(c));
 }
@@ -28865,9 +29904,7 @@ static const char *mlo_view_what(const mlo_view *v, const mlo_node *n) {
 }
 
 static int64_t mlo_unit_bytes(const mlo_hw *c, const mlo_unit *u) {
-    int64_t beats = 0;
-    for (int k = 0; k < u->n_memory; k++) beats += mlo_memory_beats(&u->memory[k], c->axi_bits);
-    return beats * c->axi_bits / 8;
+    return mlo_unit_beats(u, c->axi_bits) * c->axi_bits / 8;
 }
 
 static const mlo_element *mlo_view_element(const mlo_view *v, const mlo_node *n) {
@@ -28912,7 +29949,7 @@ static int mlo_view_best(mlo_view *v) {
     if (!c) return (int)v->m->error.code;
     *c = *v->hw;
     MLO_TRY(mlo_search_begin(v->m, c, 0, &s));
-    mlo_search_frames(&s, c->frames);
+    MLO_TRY(mlo_search_frames(&s, c->frames));
     MLO_TRY(mlo_search_fastest(&s, &within, &plan, &found));
     if (found && plan.steady * c->scan.iterations < v->best) v->best = plan.steady * c->scan.iterations;
     return 0;

@@ -4,7 +4,8 @@
  * invariant: a file that is not the manifest's is noticed, and simulated all the same (see sim.c).
  */
 
-typedef struct { const char *name, *op, *value; double pe, simd, multipliers, macs, interval; int lanes, bits; int64_t channels; double busy, starved, blocked; } cli_kernel;
+/* tile, tile_beats: with parameters in row blocks, the tokens for which so many beats are read; else 0 */
+typedef struct { const char *name, *op, *value; double pe, simd, multipliers, macs, interval; int lanes, bits; int64_t channels, tile, tile_beats; double busy, starved, blocked; } cli_kernel;
 
 /* One frame: the core's integer inputs and outputs. */
 typedef struct { const mlo_array *in; size_t n_in; const mlo_array *out; size_t n_out; const mlo_array *model; size_t n_model; const mlo_array *pre; size_t n_pre; int64_t tokens; } cli_frame;
@@ -79,6 +80,7 @@ static int cli_sim_manifest(cli_bench *b) {
         to->name = cli_json_text(k, "name"); to->op = cli_json_text(k, "op"); to->value = cli_json_text(k, "value"); to->pe = cli_json_number(k, "pe"); to->simd = cli_json_number(k, "simd");
         to->multipliers = cli_json_number(k, "multipliers"); to->macs = cli_json_number(k, "macs"); to->interval = cli_json_number(k, "interval");
         to->lanes = (int)cli_json_number(k, "lanes"); to->bits = (int)cli_json_number(k, "bits"); to->channels = (int64_t)cli_json_number(k, "channels");
+        to->tile = (int64_t)cli_json_number(k, "tile"); to->tile_beats = (int64_t)cli_json_number(k, "tile_beats");
     }
     char all[65 * 128] = "";
     cJSON_ArrayForEach(f, cJSON_GetObjectItemCaseSensitive(m, "files")) if (cli_sim_file(b, f, all, sizeof all)) return cli_failed(c);

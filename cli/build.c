@@ -83,8 +83,10 @@ static void cli_tell_kernels(const cJSON *manifest) {
     fprintf(stderr, "  %-15s %-11s %4s  %4s  %11.0f  %12.0f\n\n", "", "", "", "", cli_json_number(manifest, "multipliers"), busiest);
     fprintf(stderr, "  frames      %.0f tokens of %.0f channels; %.0f in flight\n", cli_json_number(manifest, "tokens"), cli_json_number(manifest, "channels"), cli_json_number(manifest, "frames_in_flight"));
     if (cJSON_IsNumber(cJSON_GetObjectItemCaseSensitive(manifest, "predicted_cycles"))) cli_tell_predicted(manifest);
-    fprintf(stderr, "  parameters  %s bytes, %.0f iterations", cli_grouped(cli_json_number(manifest, "iteration_bytes") * cli_json_number(manifest, "iterations"), most), cli_json_number(manifest, "iterations"));
-    fprintf(stderr, " of %s\n", cli_grouped(cli_json_number(manifest, "iteration_bytes"), most));
+    const cJSON *blocks = cJSON_GetObjectItemCaseSensitive(manifest, "row_blocks");
+    const double each = cli_json_number(manifest, "iteration_bytes") + (blocks ? cli_json_number(blocks, "iteration_bytes") : 0);
+    fprintf(stderr, "  parameters  %s bytes, %.0f iterations", cli_grouped(each * cli_json_number(manifest, "iterations"), most), cli_json_number(manifest, "iterations"));
+    fprintf(stderr, " of %s\n", cli_grouped(each, most));
 }
 
 static void cli_tell(cli *c, const cli_reports *r, const cJSON *manifest, const cli_error *errors, size_t n, double seconds) {

@@ -209,12 +209,21 @@ static double cli_sim_rounds(const cli_bench *b) { return b->unrolled ? 1 : (dou
 
 static double cli_ratio(double a, double b) { return b > 0 ? a / b : 0; }
 
+/* Beats of row blocks for a frame of so many tokens, in an iteration. */
+static double cli_sim_tiles(const cli_bench *b, int64_t tokens) {
+    double beats = 0;
+    for (int k = 0; k < b->n_kernel; k++) if (b->kernel[k].tile > 0) beats += (double)((tokens + b->kernel[k].tile - 1) / b->kernel[k].tile * b->kernel[k].tile_beats);
+    return beats;
+}
+
 /* Parameter beats that the kernels have taken when a run of whole groups has come to rest: every iteration's, those of the next one, which are
- * loaded ahead, and once those that stay. (A single iteration's are not loaded again: two banks, whatever the frames.) */
+ * loaded ahead, once those that stay, and row blocks for every tile. (A single iteration's are not loaded again: two banks, whatever the frames.) */
 static double cli_sim_delivered(const cli_bench *b, const cJSON *p) {
-    if (b->unrolled) return 2 * cli_json_number(p, "per_iteration") * (double)b->iterations;
+    double each = cli_json_number(p, "per_iteration") - (double)b->group * cli_sim_tiles(b, b->tokens), tiles = 0;
+    if (b->unrolled) return 2 * each * (double)b->iterations;
     int64_t begun = b->iterations == 1 ? 1 : (b->n + b->group - 1) / b->group * b->iterations;
-    return cli_json_number(p, "once") + cli_json_number(p, "per_iteration") * (double)(begun + 1);
+    for (int64_t f = 0; f < b->n; f++) tiles += (double)b->iterations * cli_sim_tiles(b, b->frame[f].tokens);
+    return cli_json_number(p, "once") + each * (double)(begun + 1) + tiles;
 }
 
 /* The parameter memory. beats: in all, loaded ahead included; delivered: to the kernels, as the core counts them; busy: while a frame was inside; the shares of those cycles in which a beat came,

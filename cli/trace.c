@@ -1,7 +1,7 @@
 /* trace: --trace: where the cycles went, tile by tile, as measured in the simulation.
  *
  * in:  sim/trace.txt, as mlo_sim_trace and the bench write it.     out: JSON lines, in sim/trace.jsonl and on stdout behind the report.
- * A tile is a token in a kernel, or the parameters that fill one bank of a memory. Cycles count from the first input beat, which is cycle 1;
+ * A tile is a token in a kernel, or the parameters that fill one bank of a memory (with row blocks: all that are read for a tile of tokens). Cycles count from the first input beat, which is cycle 1;
  * what is loaded ahead of it has cycles from 0 down.
  *     {"kernel","frame","iteration","token","begin","end","load","compute","store","starved","blocked"}
  *         begin: the cycle of its first input beat; end: of its last output beat; load, store: from its first to its last input (output) beat;
@@ -87,11 +87,15 @@ static void cli_trace_tokens(cli_bench *b, const cli_trace *t, const cli_stream 
 
 static void cli_trace_banks(cli_bench *b, const cli_trace *t, const cli_stream *s, cli_out *o) {
     char line[400];
-    for (size_t n = 0; n < s->n; n++) {
+    const int64_t tile = b->kernel[s->kernel].tile;
+    cli_cursor at;
+    memset(&at, 0, sizeof at);
+    for (size_t n = 0; n < s->n && !at.done; n++) {
         const cli_tile *x = &s->tile[n];
         snprintf(line, sizeof line, "{\"kernel\":\"%.99s\",\"memory\":\"%s\",\"frame\":%lld,\"iteration\":%lld,\"begin\":%lld,\"end\":%lld,\"load\":%lld}\n", b->kernel[s->kernel].name, s->port,
-            (long long)((int64_t)n / b->iterations * b->group), (long long)((int64_t)n % b->iterations), x->first - t->begin, x->last - t->begin, x->last - x->first + 1);
+            (long long)(tile ? at.frame : (int64_t)n / b->iterations * b->group), (long long)(tile ? at.iteration : (int64_t)n % b->iterations), x->first - t->begin, x->last - t->begin, x->last - x->first + 1);
         cli_out_text(o, line);
+        if (tile && (at.beat += tile) >= b->frame[at.frame].tokens) cli_cursor_next(b, &at);
     }
 }
 

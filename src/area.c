@@ -86,6 +86,13 @@ static void mlo_area_vector(mlo_area *a, int64_t width, int64_t depth) {
     a->lut += 10 + mlo_clog2(depth); a->ff += 10 + mlo_clog2(depth);
 }
 
+/* mlo_tile, mlo_untile: two tiles of `depth` words, who is where, and a skid. */
+static void mlo_area_tiles(mlo_area *a, int64_t width, int64_t depth) {
+    mlo_area_memory(a, width, 2 * depth);
+    mlo_area_skid(a, width + 3);
+    a->lut += 40 + 4 * mlo_clog2(depth); a->ff += 20 + 4 * mlo_clog2(depth);
+}
+
 /* mlo_requantize, one lane. deep: two registers behind the multiplier; shift: no multiplier. */
 static void mlo_area_requantize(mlo_area *a, int64_t acc, int64_t mult, int64_t y, int deep, int shift) {
     int64_t product = acc + mult, window = 8 * mlo_parts(y + 8, 8), halves = deep && (acc > 27 || mult > 18), other = acc > 27 ? mult : acc;

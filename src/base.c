@@ -125,8 +125,8 @@ enum { MLO_LANES = 16 };
 static void *mlo_default_alloc(void *user, size_t bytes) { (void)user; return malloc(bytes); }
 static void mlo_default_release(void *user, void *block) { (void)user; free(block); }
 
-#ifndef MLO_BLOCK
-#define MLO_BLOCK (64 * 1024)     /* smaller, every allocation is a block of its own, which a sanitizer can watch */
+#ifndef MLO_SMALL_BLOCK
+#define MLO_SMALL_BLOCK (64 * 1024)     /* smaller, every allocation is a block of its own, which a sanitizer can watch */
 #endif
 enum { MLO_ALIGN = 16, MLO_MANY = 4 << 20, MLO_LARGE_BLOCK = 2 << 20 };     /* an arena that has become large grows by what is one page where pages can be large */
 
@@ -136,7 +136,7 @@ static void *mlo_alloc(mlo *m, size_t n, size_t size) {
     size_t bytes = (n * size + MLO_ALIGN - 1) / MLO_ALIGN * MLO_ALIGN, head = (sizeof(mlo_block) + MLO_ALIGN - 1) / MLO_ALIGN * MLO_ALIGN;
     mlo_block *b = m->arena;
     if (!b || b->size - b->used < bytes) {
-        size_t block = m->arena_bytes < MLO_MANY ? MLO_BLOCK : MLO_LARGE_BLOCK, room = bytes + head > block / 4 ? bytes : block - head;
+        size_t block = m->arena_bytes < MLO_MANY ? MLO_SMALL_BLOCK : MLO_LARGE_BLOCK, room = bytes + head > block / 4 ? bytes : block - head;
         b = (mlo_block *)m->desc.alloc(m->desc.user, head + room);
         if (!b) { mlo_fail_at(m, MLO_E_MEMORY, NULL, "no memory for %zu bytes", bytes); return NULL; }
         b->size = room; b->used = 0; m->arena_bytes += room;

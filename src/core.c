@@ -8,8 +8,9 @@
 enum { MLO_OUTSIDE = -1, MLO_CORE_MOST = 96 };
 
 /* Where a kernel's parameters are. Layer: two banks on chip, every iteration's parameters come from memory in every iteration. Resident: a bank for
- * each iteration, loaded once; then the iterations there can be are a matter of building. A set of them: what a search may choose from. */
-enum { MLO_LAYER = 1, MLO_RESIDENT = 2, MLO_EITHER = MLO_LAYER | MLO_RESIDENT };
+ * each iteration, loaded once; then the iterations there can be are a matter of building. Block, of a matrix: two banks of a block of its rows;
+ * every block comes from memory for every tile of tokens, which waits on chip. A set of them: what a search may choose from. */
+enum { MLO_LAYER = 1, MLO_RESIDENT = 2, MLO_BLOCK = 4, MLO_EITHER = MLO_LAYER | MLO_RESIDENT };
 
 typedef struct {
     mlo_node *node; const char *name;
@@ -17,7 +18,8 @@ typedef struct {
     mlo_site site; mlo_unit unit;
     int64_t tokens;                     /* how many tokens it can hold beyond those it passes on: for FIFO depths */
     int pinned;                         /* 1: this folding was given; a search leaves it alone */
-    int memory, memories;               /* MLO_LAYER or MLO_RESIDENT; the set of those that a search may choose from */
+    int memory, memories;               /* MLO_LAYER, MLO_RESIDENT or MLO_BLOCK; the set of those that a search may choose from */
+    int64_t tile;                       /* of block: tokens */
 } mlo_element;
 
 typedef struct {
@@ -67,10 +69,11 @@ static int mlo_element_site(mlo *m, mlo_hw *c, mlo_element *e) {
 /* (Re)derives an element's unit for a folding. */
 static int mlo_element_fold(mlo *m, mlo_element *e, int64_t pe, int64_t simd) {
     memset(&e->unit, 0, sizeof e->unit);
+    e->site.tile = e->memory == MLO_BLOCK ? mlo_least(e->tile, e->site.tokens) : 0;
     if (!e->kernel->legal(&e->site, pe, simd)) return mlo_fail(m, MLO_E_FOLDING, e->node, "%s cannot be folded to PE=%lld SIMD=%lld", e->name, (long long)pe, (long long)simd);
     e->unit.pe = (int)pe; e->unit.simd = (int)simd;
     if (e->kernel->unit(&e->site, pe, simd, &e->unit) || mlo_kernel_fits(e->kernel, &e->site, &e->unit)) return (int)m->error.code;
-    e->tokens = e->unit.whole_frame ? e->site.tokens + 3 : e->unit.macs ? 2 : e->unit.n_memory > 1 ? 3 : 1;
+    e->tokens = e->unit.whole_frame ? e->site.tokens + 3 : e->unit.blocks ? 2 * e->unit.tile + 4 : e->unit.macs ? 2 : e->unit.n_memory > 1 ? 3 : 1;
     return 0;
 }
 
@@ -123,7 +126,9 @@ static int mlo_core_elements(mlo *m, mlo_hw *c) {
         e->node = n; e->kernel = k;
         e->name = k ? mlo_meta_get(n->meta, n->n_meta, "mlo.kernel") : mlo_format(m, "split_%zu", i);
         if (!e->name) return mlo_fail(m, MLO_E_GRAPH, n, "the kernel has no name; run `mlo lower`");
-        e->memory = e->memories = mlo_eq(mlo_meta_get(n->meta, n->n_meta, "mlo.memory"), "resident") ? MLO_RESIDENT : MLO_LAYER;
+        const char *memory = mlo_meta_get(n->meta, n->n_meta, "mlo.memory");
+        e->memory = e->memories = mlo_eq(memory, "resident") ? MLO_RESIDENT : mlo_eq(memory, "block") ? MLO_BLOCK : MLO_LAYER;
+        e->tile = mlo_meta_int(n, "mlo.tile", c->tokens);
         if (mlo_element_site(m, c, e) || (k && mlo_element_fold(m, e, mlo_meta_int(n, "mlo.pe", 1), mlo_meta_int(n, "mlo.simd", 1)))) return (int)m->error.code;
         if (k) c->whole_frame |= e->unit.whole_frame;
     }
@@ -189,17 +194,29 @@ static void mlo_core_waits(const mlo_hw *c, int waits[MLO_CORE_MOST]) {
     }
 }
 
+/* The tokens that tiles of row blocks on the way to each element's output take before the first one leaves: no more than all of them. */
+static void mlo_core_tiles(const mlo_hw *c, int64_t tiles[MLO_CORE_MOST]) {
+    for (int i = 0; i < c->n_element; i++) {
+        tiles[i] = 0;
+        for (int k = 0; k < c->n_edge; k++) if (c->edge[k].to == i && c->edge[k].from != MLO_OUTSIDE && tiles[c->edge[k].from] > tiles[i]) tiles[i] = tiles[c->edge[k].from];
+        tiles[i] += c->element[i].unit.tile;
+    }
+}
+
 /* The tokens that edge k's FIFO must hold, whatever stalls; fewer, and a core can come to a stop. What meets it has had to take a token before it
- * gave one, and a frame if it is behind attention where this edge is not. (Three beats are in the fork and in front of the sum.) Attention takes
+ * gave one, a tile (at most to the frame's end) if row blocks are on its way, and a frame if it is behind attention where this edge is not. (Three beats are in the fork and in front of the sum.) Attention takes
  * a frame's keys and values before it goes on from its second row of queries. Whether a network of FIFOs whose elements do not look at the time
  * comes to a stop does not depend on the time, so that no stall does harm to depths that are enough without one. */
-static int64_t mlo_core_least(const mlo_hw *c, const int waits[MLO_CORE_MOST], int k) {
+static int64_t mlo_core_least(const mlo_hw *c, const int waits[MLO_CORE_MOST], const int64_t tiles[MLO_CORE_MOST], int k) {
     const mlo_edge *e = &c->edge[k];
     const mlo_unit *u = &c->element[e->to].unit;
     int64_t least = 1;
-    if (u->whole_frame) { if (!e->to_port) least = c->tokens - 2 / u->rows.heads; }
-    else for (int i = 0; i < c->n_edge; i++) if (c->edge[i].to == e->to && c->edge[i].from != MLO_OUTSIDE && waits[c->edge[i].from] > (e->from == MLO_OUTSIDE ? 0 : waits[e->from])) least = c->tokens - 3 / (e->channels / e->lanes_from);
-    return least > 1 ? least : 1;
+    if (u->whole_frame) return e->to_port ? 1 : mlo_most(1, c->tokens - 2 / u->rows.heads);
+    for (int i = 0; i < c->n_edge; i++) if (c->edge[i].to == e->to && c->edge[i].from != MLO_OUTSIDE) {
+        const int other = c->edge[i].from, frame = waits[other] > (e->from == MLO_OUTSIDE ? 0 : waits[e->from]);
+        least = mlo_most(least, (frame ? c->tokens : mlo_least(c->tokens, tiles[other] - (e->from == MLO_OUTSIDE ? 0 : tiles[e->from]))) - 3 / (e->channels / e->lanes_from));
+    }
+    return least;
 }
 
 /* Depths that the model has are enough: `fold` makes none that is not, but they can be edited. */
@@ -209,10 +226,12 @@ static int mlo_core_live(mlo *m, const mlo_hw *c) {
     *full = *c;
     mlo_core_fifos(full);
     int waits[MLO_CORE_MOST];
+    int64_t tiles[MLO_CORE_MOST];
     mlo_core_waits(c, waits);
-    for (int k = 0; k < c->n_edge; k++) if (full->edge[k].fifo && c->edge[k].fifo < mlo_core_least(c, waits, k))
+    mlo_core_tiles(c, tiles);
+    for (int k = 0; k < c->n_edge; k++) if (full->edge[k].fifo && c->edge[k].fifo < mlo_core_least(c, waits, tiles, k))
         return mlo_fail(m, MLO_E_FOLDING, c->element[c->edge[k].to].node, "a FIFO of %lld tokens at input %d is too shallow: less than %lld can deadlock; leave mlo.fifo.%d to fold",
-            (long long)c->edge[k].fifo, c->edge[k].to_port, (long long)mlo_core_least(c, waits, k), c->edge[k].to_port);
+            (long long)c->edge[k].fifo, c->edge[k].to_port, (long long)mlo_core_least(c, waits, tiles, k), c->edge[k].to_port);
     return 0;
 }
 
@@ -247,11 +266,11 @@ static int64_t mlo_word_bits(const mlo_memory *k, int axi) {
 }
 static int64_t mlo_memory_beats(const mlo_memory *k, int axi) { return (k->depth * mlo_word_bits(k, axi) + axi - 1) / axi; }
 
-/* Beats of a unit's parameters, per iteration. */
+/* Beats of a unit's parameters, per iteration: all its blocks. */
 static int64_t mlo_unit_beats(const mlo_unit *u, int axi) {
     int64_t beats = 0;
     for (int k = 0; k < u->n_memory; k++) beats += mlo_memory_beats(&u->memory[k], axi);
-    return beats;
+    return u->blocks ? u->blocks * beats : beats;
 }
 
 static int64_t mlo_core_beats(const mlo_hw *c) {
@@ -260,21 +279,36 @@ static int64_t mlo_core_beats(const mlo_hw *c) {
     return beats;
 }
 
-/* Of those, the ones of resident kernels: read once. The others are read in every iteration. */
+/* Of those, the ones of resident kernels: read once; and those of row blocks, read for every tile. The others are read in every iteration. */
 static int mlo_is_resident(const mlo_element *e) { return e->memory == MLO_RESIDENT && e->unit.n_memory; }
-static const char *mlo_memory_name(const mlo_element *e) { return mlo_is_resident(e) ? "resident" : "layer"; }
+static int mlo_is_block(const mlo_element *e) { return e->unit.blocks > 0; }
+static int mlo_has_rows(const mlo_element *e) { return e->unit.flow == MLO_FLOW_MATRIX || e->unit.flow == MLO_FLOW_TILES; }
+static const char *mlo_memory_name(const mlo_element *e) { return mlo_is_resident(e) ? "resident" : mlo_is_block(e) ? "block" : "layer"; }
+static int64_t mlo_core_block_beats(const mlo_hw *c) {
+    int64_t beats = 0;
+    for (int i = 0; i < c->n_element; i++) if (mlo_is_block(&c->element[i])) beats += mlo_unit_beats(&c->element[i].unit, c->axi_bits);
+    return beats;
+}
+/* Of a frame's tiles: how often a unit's parameters are read for it. */
+static int64_t mlo_unit_tiles(const mlo_unit *u, int64_t tokens) { return u->blocks ? mlo_parts(tokens, u->tile) : 0; }
+static int64_t mlo_core_tile_beats(const mlo_hw *c) {
+    int64_t beats = 0;
+    for (int i = 0; i < c->n_element; i++) beats += mlo_unit_tiles(&c->element[i].unit, c->tokens) * mlo_unit_beats(&c->element[i].unit, c->axi_bits);
+    return beats;
+}
 static int64_t mlo_core_resident_beats(const mlo_hw *c) {
     int64_t beats = 0;
     for (int i = 0; i < c->n_element; i++) if (mlo_is_resident(&c->element[i])) beats += mlo_unit_beats(&c->element[i].unit, c->axi_bits);
     return beats;
 }
-static int64_t mlo_core_layer_beats(const mlo_hw *c) { return mlo_core_beats(c) - mlo_core_resident_beats(c); }
+/* What an iteration of a full group of frames reads. */
+static int64_t mlo_core_layer_beats(const mlo_hw *c) { return mlo_core_beats(c) - mlo_core_resident_beats(c) - mlo_core_block_beats(c) + c->frames * mlo_core_tile_beats(c); }
 
 /* The most iterations there can be without building anew. */
 static int64_t mlo_core_deepest(const mlo_hw *c) { return mlo_core_resident_beats(c) ? c->scan.iterations : 65535; }
 
-/* Beats per frame once things flow: frames in flight share an iteration's. A single iteration's parameters stay where they are. */
-static double mlo_core_frame_beats(const mlo_hw *c) { return c->scan.iterations > 1 ? (double)mlo_core_layer_beats(c) * (double)c->scan.iterations / c->frames : 0; }
+/* Beats per frame once things flow: frames in flight share an iteration's, but for row blocks. A single iteration's parameters stay where they are. */
+static double mlo_core_frame_beats(const mlo_hw *c) { return c->scan.iterations > 1 ? (double)mlo_core_layer_beats(c) * (double)c->scan.iterations / c->frames : (double)mlo_core_tile_beats(c); }
 
 /* Cycles that memory takes for so many beats; beats that it gives in so many cycles. */
 static int64_t mlo_load_cycles(const mlo_hw *c, int64_t beats) { return (beats * 256 + c->rate - 1) / c->rate; }
@@ -295,11 +329,12 @@ static int64_t mlo_steady_cycles(const mlo_hw *c, int64_t pace, int64_t beats) {
     return load > work ? load : work;
 }
 
-/* What a unit holds on chip: banks of parameters, and two frames of what it needs whole (keys and values, in groups of PE tokens).
+/* What a unit holds on chip: banks of parameters, two tiles before and behind row blocks, and two frames of what it needs whole (keys and values, in groups of PE tokens).
  * A token or two inside every kernel are not counted. */
 static int64_t mlo_unit_bits(const mlo_site *s, const mlo_unit *u, int axi, int64_t banks) {
     int64_t bits = 0;
     for (int k = 0; k < u->n_memory; k++) bits += banks * mlo_memory_bits(&u->memory[k], axi);
+    if (u->blocks) bits += 2 * u->tile * (u->in[0].channels * u->in[0].bits + u->out.channels * u->out.bits);
     for (int k = 1; k < u->n_in && u->whole_frame; k++) bits += 2 * ((s->tokens + u->pe - 1) / u->pe * u->pe) * u->in[k].channels * u->in[k].bits;
     return bits;
 }

@@ -83,6 +83,7 @@ static int mlo_emit_library(mlo_emitter *e) {
     for (int i = 0; i < e->c->n_element; i++) {
         const char *name = e->c->element[i].kernel ? e->c->element[i].unit.module : "mlo_split";
         mlo_module_need(mlo_module_at(name, strlen(name)), need);
+        if (mlo_is_block(&e->c->element[i])) { mlo_module_need(mlo_module_at("mlo_refill", 10), need); mlo_module_need(mlo_module_at("mlo_axi_share", 13), need); }
     }
     mlo_module_need(mlo_module_at("mlo_fork", 8), need);
     mlo_module_need(mlo_module_at("mlo_width", 9), need);
@@ -141,7 +142,10 @@ static void mlo_emit_top_ports(mlo_emitter *e) {
 }
 
 static int mlo_core_kernels(const mlo_hw *c) { int n = 0; for (int i = 0; i < c->n_element; i++) n += c->element[i].kernel != NULL; return n; }
-static int mlo_core_memories(const mlo_hw *c) { int n = 0; for (int i = 0; i < c->n_element; i++) n += c->element[i].unit.n_memory; return n; }
+/* What the loader serves: all parameter memories but those of row blocks, whose kernels have readers of their own. */
+static int mlo_loaded_memories(const mlo_element *e) { return mlo_is_block(e) ? 0 : e->unit.n_memory; }
+static int mlo_core_memories(const mlo_hw *c) { int n = 0; for (int i = 0; i < c->n_element; i++) n += mlo_loaded_memories(&c->element[i]); return n; }
+static int mlo_core_readers(const mlo_hw *c) { int n = 1; for (int i = 0; i < c->n_element; i++) n += mlo_is_block(&c->element[i]); return n; }
 
 /* The name of a kernel in manifest and registers; the place of its wires below mlo_top. */
 static const char *mlo_copy_name(mlo_emitter *e, int layer, const char *name) { return e->unrolled ? mlo_format(e->m, "layer_%d.%s", layer, name) : name; }
@@ -152,6 +156,8 @@ static int mlo_emit_copies(mlo_emitter *e) {
     e->unrolled = mlo_opt(e->m, "unrolled") != NULL;
     if (e->unrolled && n * kernels > 240) return mlo_fail_at(e->m, MLO_E_UNSUPPORTED, NULL, "--unrolled makes %lld kernels of %lld iterations of %lld; there are counters for 240", (long long)(n * kernels), (long long)n, (long long)kernels);
     if (e->unrolled && mlo_core_resident_beats(e->c)) return mlo_fail_at(e->m, MLO_E_UNSUPPORTED, NULL, "--unrolled with resident parameters; each copy has its own anyway: leave --memory out");
+    if (e->unrolled && mlo_core_readers(e->c) > 1) return mlo_fail_at(e->m, MLO_E_UNSUPPORTED, NULL, "--unrolled with parameters in row blocks; it is for comparison with a loop: leave --memory out");
+    if (!mlo_core_memories(e->c)) return mlo_fail_at(e->m, MLO_E_UNSUPPORTED, NULL, "all parameters are in row blocks; the loader needs a kernel whose parameters are not: give one memory layer");
     e->layers = e->unrolled ? (int)n : 1;
     return 0;
 }
@@ -159,12 +165,44 @@ static int mlo_emit_copies(mlo_emitter *e) {
 /* How often loop and loader go round: unrolled, every iteration's parameters are a part of the one round. */
 static const char *mlo_emit_rounds(const mlo_emitter *e) { return e->unrolled ? "16'd1" : "iterations"; }
 
+/* The wires of reader n's AXI port: with row blocks a part of what mlo_axi_share shares out, else the top's own. */
+static void mlo_emit_reader(mlo_emitter *e, int n) {
+    if (mlo_core_readers(e->c) == 1) {
+        mlo_line(e, "        .m_axi_arid(m_axi_arid), .m_axi_araddr(m_axi_araddr), .m_axi_arlen(m_axi_arlen), .m_axi_arsize(m_axi_arsize), .m_axi_arburst(m_axi_arburst),");
+        mlo_line(e, "        .m_axi_arvalid(m_axi_arvalid), .m_axi_arready(m_axi_arready), .m_axi_rid(m_axi_rid), .m_axi_rdata(m_axi_rdata), .m_axi_rresp(m_axi_rresp),");
+        mlo_line(e, "        .m_axi_rlast(m_axi_rlast), .m_axi_rvalid(m_axi_rvalid), .m_axi_rready(m_axi_rready),");
+        return;
+    }
+    mlo_line(e, "        .m_axi_arid(ar_id[%d]), .m_axi_araddr(ar_addr[%d:%d]), .m_axi_arlen(ar_len[%d:%d]), .m_axi_arsize(ar_size[%d:%d]), .m_axi_arburst(ar_burst[%d:%d]),", n, 64 * n + 63, 64 * n, 8 * n + 7, 8 * n, 3 * n + 2, 3 * n, 2 * n + 1, 2 * n);
+    mlo_line(e, "        .m_axi_arvalid(ar_valid[%d]), .m_axi_arready(ar_ready[%d]), .m_axi_rid(1'b0), .m_axi_rdata(r_data), .m_axi_rresp(r_resp),", n, n);
+    mlo_line(e, "        .m_axi_rlast(r_last), .m_axi_rvalid(r_valid[%d]), .m_axi_rready(r_ready[%d]),", n, n);
+}
+
+/* Readers share the memory: the loader, and one for each kernel in row blocks, whose part of the image is behind the loader's. */
+static void mlo_emit_share(mlo_emitter *e) {
+    const mlo_hw *c = e->c;
+    const int n = mlo_core_readers(c), size = mlo_clog2(c->axi_bits / 8);
+    if (n == 1) return;
+    mlo_line(e, "\n    // ---- the memory, shared by the loader and a reader for each matrix in row blocks");
+    mlo_line(e, "    wire [%d:0] ar_id, ar_valid, ar_ready, r_valid, r_ready, errors, idles;\n    wire [%d:0] ar_addr;\n    wire [%d:0] ar_len;\n    wire [%d:0] ar_size;\n    wire [%d:0] ar_burst;", n - 1, 64 * n - 1, 8 * n - 1, 3 * n - 1, 2 * n - 1);
+    mlo_line(e, "    wire [%d:0] r_data;\n    wire [1:0] r_resp;\n    wire r_last;\n    assign bus_error = |errors;\n    assign loader_idle = &idles;", c->axi_bits - 1);
+    mlo_line(e, "    reg [63:0] block_base;      // behind what the loader reads; settled long before it is used\n    always @(posedge clk) block_base <= base + {%d'd0, loop_beats, %d'd0};", 16 - size, size);
+    mlo_line(e, "    mlo_axi_share #(.PORTS(%d), .ADDR_WIDTH(64), .DATA_WIDTH(%d)) u_share (", n, c->axi_bits);
+    mlo_line(e, "        .clk(clk), .rst(rst),");
+    mlo_line(e, "        .s_araddr(ar_addr), .s_arlen(ar_len), .s_arsize(ar_size[2:0]), .s_arburst(ar_burst[1:0]), .s_arvalid(ar_valid), .s_arready(ar_ready),");
+    mlo_line(e, "        .s_rdata(r_data), .s_rresp(r_resp), .s_rlast(r_last), .s_rvalid(r_valid), .s_rready(r_ready),");
+    mlo_line(e, "        .m_axi_arid(m_axi_arid), .m_axi_araddr(m_axi_araddr), .m_axi_arlen(m_axi_arlen), .m_axi_arsize(m_axi_arsize), .m_axi_arburst(m_axi_arburst),");
+    mlo_line(e, "        .m_axi_arvalid(m_axi_arvalid), .m_axi_arready(m_axi_arready), .m_axi_rid(m_axi_rid), .m_axi_rdata(m_axi_rdata), .m_axi_rresp(m_axi_rresp),");
+    mlo_line(e, "        .m_axi_rlast(m_axi_rlast), .m_axi_rvalid(m_axi_rvalid), .m_axi_rready(m_axi_rready));");
+    mlo_line(e, "    wire unused_share = &{1'b0, ar_id, ar_size, ar_burst};");
+}
+
 static void mlo_emit_registers(mlo_emitter *e) {
     const mlo_hw *c = e->c;
-    int kernels = e->layers * mlo_core_kernels(c), ports = e->layers * mlo_core_memories(c);
+    int kernels = e->layers * mlo_core_kernels(c), ports = e->layers * mlo_core_memories(c), readers = mlo_core_readers(c), shared = readers > 1;
     mlo_line(e, "\n    // ---- registers");
-    mlo_line(e, "    wire core_rst, enable, param_beat, bus_error;\n    wire [63:0] base;\n    wire [15:0] iterations;\n    wire [7:0] frames;\n    wire [%d:0] stat;", 3 * kernels - 1);
-    mlo_line(e, "    mlo_regs #(.KERNELS(%d), .ITERATIONS(1), .DEEPEST(%lld), .FRAMES(%d), .VERSION(32'h0001_0000)) u_regs (", kernels, (long long)mlo_core_deepest(c), c->frames);
+    mlo_line(e, "    wire core_rst, enable, bus_error;\n    wire [%d:0] param_beat;\n    wire [63:0] base;\n    wire [15:0] iterations;\n    wire [7:0] frames;\n    wire [%d:0] stat;", readers - 1, 3 * kernels - 1);
+    mlo_line(e, "    mlo_regs #(.KERNELS(%d), .ITERATIONS(1), .DEEPEST(%lld), .FRAMES(%d), .READERS(%d), .VERSION(32'h0001_0000)) u_regs (", kernels, (long long)mlo_core_deepest(c), c->frames, readers);
     mlo_line(e, "        .clk(clk), .rst(rst),");
     mlo_line(e, "        .s_axil_awaddr(s_axil_awaddr), .s_axil_awvalid(s_axil_awvalid), .s_axil_awready(s_axil_awready), .s_axil_wdata(s_axil_wdata), .s_axil_wstrb(s_axil_wstrb),");
     mlo_line(e, "        .s_axil_wvalid(s_axil_wvalid), .s_axil_wready(s_axil_wready), .s_axil_bresp(s_axil_bresp), .s_axil_bvalid(s_axil_bvalid), .s_axil_bready(s_axil_bready),");
@@ -176,19 +214,17 @@ static void mlo_emit_registers(mlo_emitter *e) {
     mlo_line(e, "\n    // ---- parameters: every iteration reads the memories below in this order, one after the other%s", mlo_core_resident_beats(c) ? "; those of RESIDENT in the first round only" : "");
     mlo_printf(&e->t, "    localparam [%d:0] BEATS = {", 32 * ports - 1);
     int n = 0;
-    for (int layer = e->layers; layer--; ) for (int i = c->n_element; i--; ) for (int k = c->element[i].unit.n_memory; k--; )
+    for (int layer = e->layers; layer--; ) for (int i = c->n_element; i--; ) for (int k = mlo_loaded_memories(&c->element[i]); k--; )
         mlo_printf(&e->t, "%s32'd%lld", n++ ? ", " : "", (long long)mlo_memory_beats(&c->element[i].unit.memory[k], c->axi_bits));
     mlo_line(e, "};");
     mlo_printf(&e->t, "    localparam [%d:0] RESIDENT = %d'b", ports - 1, ports);
-    for (int layer = e->layers; layer--; ) for (int i = c->n_element; i--; ) for (int k = c->element[i].unit.n_memory; k--; ) mlo_puts(&e->t, mlo_is_resident(&c->element[i]) ? "1" : "0");
+    for (int layer = e->layers; layer--; ) for (int i = c->n_element; i--; ) for (int k = mlo_loaded_memories(&c->element[i]); k--; ) mlo_puts(&e->t, mlo_is_resident(&c->element[i]) ? "1" : "0");
     mlo_line(e, ";\n    wire [%d:0] p_tdata;\n    wire [%d:0] p_tvalid, p_tready;\n    wire p_tlast, loader_idle;\n    wire [47:0] loop_beats;", c->axi_bits - 1, ports - 1);
     mlo_line(e, "    mlo_loader #(.ADDR_WIDTH(64), .DATA_WIDTH(%d), .PORTS(%d), .BEATS(BEATS), .RESIDENT(RESIDENT)) u_loader (", c->axi_bits, ports);
-    mlo_line(e, "        .clk(clk), .rst(rst), .flush(core_rst), .enable(enable), .base(base), .iterations(%s), .beat(param_beat), .error(bus_error), .idle(loader_idle), .total(loop_beats),", mlo_emit_rounds(e));
-    mlo_line(e, "        .m_axi_arid(m_axi_arid), .m_axi_araddr(m_axi_araddr), .m_axi_arlen(m_axi_arlen), .m_axi_arsize(m_axi_arsize), .m_axi_arburst(m_axi_arburst),");
-    mlo_line(e, "        .m_axi_arvalid(m_axi_arvalid), .m_axi_arready(m_axi_arready), .m_axi_rid(m_axi_rid), .m_axi_rdata(m_axi_rdata), .m_axi_rresp(m_axi_rresp),");
-    mlo_line(e, "        .m_axi_rlast(m_axi_rlast), .m_axi_rvalid(m_axi_rvalid), .m_axi_rready(m_axi_rready),");
+    mlo_line(e, "        .clk(clk), .rst(rst), .flush(core_rst), .enable(enable), .base(base), .iterations(%s), .beat(%s), .error(%s), .idle(%s), .total(loop_beats),", mlo_emit_rounds(e), shared ? "param_beat[0]" : "param_beat", shared ? "errors[0]" : "bus_error", shared ? "idles[0]" : "loader_idle");
+    mlo_emit_reader(e, 0);
     mlo_line(e, "        .m_axis_tdata(p_tdata), .m_axis_tlast(p_tlast), .m_axis_tvalid(p_tvalid), .m_axis_tready(p_tready));");
-    mlo_line(e, "    wire unused = &{1'b0, loader_idle, loop_beats%s};", e->unrolled ? ", iterations" : "");
+    mlo_line(e, "    wire unused = &{1'b0, loader_idle%s%s};", shared ? "" : ", loop_beats", e->unrolled ? ", iterations" : "");
 }
 
 static void mlo_emit_feedback(mlo_emitter *e, int w) {
@@ -304,18 +340,40 @@ static const char *mlo_input_bus(mlo_emitter *e, int element, int port) {
     return "";
 }
 
+/* What brings a kernel its row blocks, for every tile that it asks for. */
+static void mlo_emit_refill(mlo_emitter *e, int i) {
+    const mlo_hw *c = e->c;
+    const mlo_element *el = &c->element[i];
+    const int n = el->unit.n_memory; int reader = 1; int64_t offset = 0;
+    for (int k = 0; k < i; k++) if (mlo_is_block(&c->element[k])) { reader++; offset += mlo_unit_beats(&c->element[k].unit, c->axi_bits); }
+    mlo_line(e, "    wire %s_tile_valid, %s_tile_next, %s_tile_ready;\n    wire [%d:0] %s_p_tdata;\n    wire [%d:0] %s_p_tvalid, %s_p_tready;", el->name, el->name, el->name, c->axi_bits - 1, el->name, n - 1, el->name, el->name);
+    mlo_printf(&e->t, "    mlo_refill #(.ADDR_WIDTH(64), .DATA_WIDTH(%d), .PORTS(%d), .BEATS({", c->axi_bits, n);
+    for (int k = n; k--; ) mlo_printf(&e->t, "32'd%lld%s", (long long)mlo_memory_beats(&el->unit.memory[k], c->axi_bits), k ? ", " : "})");
+    mlo_line(e, ", .BLOCKS(%lld), .OFFSET(48'd%lld), .STRIDE(48'd%lld)) u_%s_refill (", (long long)el->unit.blocks, (long long)offset, (long long)mlo_core_block_beats(c), el->name);
+    mlo_line(e, "        .clk(clk), .rst(rst), .flush(core_rst), .base(block_base), .iterations(iterations), .error(errors[%d]), .idle(idles[%d]),", reader, reader);
+    mlo_line(e, "        .tile_valid(%s_tile_valid), .tile_next(%s_tile_next), .tile_ready(%s_tile_ready),", el->name, el->name, el->name);
+    mlo_emit_reader(e, reader);
+    mlo_line(e, "        .m_axis_tdata(%s_p_tdata), .m_axis_tvalid(%s_p_tvalid), .m_axis_tready(%s_p_tready));", el->name, el->name, el->name);
+    mlo_line(e, "    assign param_beat[%d] = |(%s_p_tvalid & %s_p_tready);", reader, el->name, el->name);
+}
+
 static void mlo_emit_kernel(mlo_emitter *e, int i, int *memory, int *number) {
     const mlo_element *el = &e->c->element[i];
     const mlo_unit *u = &el->unit;
     mlo_line(e, "\n    // %s: %lld -> %lld channels, a token every %lld cycles (which layer's part it is: see manifest.json)", el->name, (long long)u->in[0].channels, (long long)u->out.channels, (long long)u->interval);
     mlo_emit_wires(e, el->name, u->out.lanes * u->out.bits);
     if (u->idle) mlo_line(e, "    wire %s_idle;\n    wire unused_%s = &{1'b0, %s_idle};", el->name, el->name, el->name);
+    if (mlo_is_block(el)) mlo_emit_refill(e, i);
     mlo_printf(&e->t, "    %s #(", u->module);
     for (int k = 0; k < u->n_param; k++) mlo_printf(&e->t, ".%s(%lld), ", u->param[k].name, (long long)u->param[k].value);
     mlo_line(e, ".AXI_WIDTH(%d), .RESIDENT(%lld)) u_%s (\n        .clk(clk), .rst(core_rst), .params_last(p_tlast), .stat(stat[%d:%d]),", e->c->axi_bits, (long long)(mlo_is_resident(el) ? e->c->scan.iterations : 0), el->name, 3 * *number + 2, 3 * *number);
     for (int k = 0; k < u->n_in; k++) mlo_emit_bus(e, u->in[k].port, mlo_input_bus(e, i, k), ",");
-    for (int k = 0; k < u->n_memory; k++, ++*memory)
-        mlo_line(e, "        .%s_tdata(p_tdata), .%s_tvalid(p_tvalid[%d]), .%s_tready(p_tready[%d]),", u->memory[k].port, u->memory[k].port, *memory, u->memory[k].port, *memory);
+    for (int k = 0; k < u->n_memory; k++) {
+        const char *from = mlo_is_block(el) ? mlo_format(e->m, "%s_", el->name) : "";
+        const int at = mlo_is_block(el) ? k : (*memory)++;
+        mlo_line(e, "        .%s_tdata(%sp_tdata), .%s_tvalid(%sp_tvalid[%d]), .%s_tready(%sp_tready[%d]),", u->memory[k].port, from, u->memory[k].port, from, at, u->memory[k].port, from, at);
+    }
+    if (mlo_is_block(el)) mlo_line(e, "        .tile_valid(%s_tile_valid), .tile_next(%s_tile_next), .tile_ready(%s_tile_ready),", el->name, el->name, el->name);
     if (u->idle) mlo_line(e, "        .%s_tdata({%d{1'b0}}), .%s_tvalid(1'b0), .%s_tready(%s_idle),", u->idle, e->c->axi_bits, u->idle, u->idle, el->name);
     mlo_emit_bus(e, u->out.port, el->name, ");");
     ++*number;
@@ -383,6 +441,7 @@ static int mlo_emit_top(mlo_emitter *e) {
     mlo_line(e, "`default_nettype none");
     mlo_emit_top_ports(e);
     mlo_emit_registers(e);
+    mlo_emit_share(e);
     mlo_emit_loop(e);
     if (e->unrolled) mlo_emit_chain(e); else { mlo_line(e, "\n    // ---- the layer"); mlo_emit_body(e); }
     mlo_line(e, "endmodule\n`default_nettype wire");

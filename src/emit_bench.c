@@ -248,7 +248,7 @@ static int mlo_tb_streams(const mlo_hw *c, mlo_traced *list) {
     for (int i = 0; i < c->n_element; i++) if (c->element[i].kernel) {
         const mlo_unit *u = &c->element[i].unit;
         for (int k = 0; k < u->n_in; k++) mlo_tb_watch(list, &n, 'I', kernel, c->element[i].name, u->in[k].port, u->in[k].channels / u->in[k].lanes);
-        for (int k = 0; k < u->n_memory; k++) mlo_tb_watch(list, &n, 'P', kernel, c->element[i].name, u->memory[k].port, mlo_memory_beats(&u->memory[k], c->axi_bits));
+        for (int k = 0; k < u->n_memory; k++) mlo_tb_watch(list, &n, 'P', kernel, c->element[i].name, u->memory[k].port, mlo_most(1, u->blocks) * mlo_memory_beats(&u->memory[k], c->axi_bits));
         kernel++;
     }
     return n;
@@ -323,8 +323,11 @@ static void mlo_tb_waits(mlo_emitter *e) {
         mlo_tb_edge(e, from, to, bus, mlo_format(e->m, "u_top.%s", mlo_edge_start(e->m, c, k)), mlo_format(e->m, "u_top.%s", bus), g->fifo ? mlo_format(e->m, "u_%s_fifo", bus) : NULL);
     }
     mlo_line(e, "        $display(\"MLO LOOP %%b\", u_top.u_loop.from_fb);");
-    for (int i = 0, n = 0; i < c->n_element; i++) for (int k = 0; k < c->element[i].unit.n_memory; k++, n++)
-        mlo_line(e, "        $display(\"MLO PARAM %s %s %%b %%b\", u_top.p_tvalid[%d], u_top.p_tready[%d]);", c->element[i].name, c->element[i].unit.memory[k].port, n, n);
+    for (int i = 0, n = 0; i < c->n_element; i++) for (int k = 0; k < c->element[i].unit.n_memory; k++) {
+        const char *from = mlo_is_block(&c->element[i]) ? mlo_format(e->m, "%s_", c->element[i].name) : "";
+        const int at = mlo_is_block(&c->element[i]) ? k : n++;
+        mlo_line(e, "        $display(\"MLO PARAM %s %s %%b %%b\", u_top.%sp_tvalid[%d], u_top.%sp_tready[%d]);", c->element[i].name, c->element[i].unit.memory[k].port, from, at, from, at);
+    }
     mlo_line(e, "        $display(\"MLO MEMORY %%b %%b %%b %%b %%b\", m_arvalid, m_arready, owing, m_rvalid, m_rready);");
     mlo_line(e, "    end endtask");
 }

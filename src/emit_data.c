@@ -1,7 +1,8 @@
 /* emit, data: the parameter image, and the words the bench plays and expects.
  *
  * The image is one iteration after the other; in an iteration, the memories of all kernels in dataflow order; in a memory, its words,
- * padded as mlo_param wants them. So the loader reads straight through it. */
+ * padded as mlo_param wants them. So the loader reads straight through it. Behind that, again iteration after iteration, are the kernels in row
+ * blocks: block after block, in a block memory after memory. */
 
 /* Evaluates an element's parameter inputs in iteration i: everything that is no stream. */
 static int mlo_element_inputs(mlo *m, const mlo_hw *c, const mlo_element *el, int64_t i, mlo_array **in) {
@@ -25,14 +26,14 @@ static int mlo_element_numbers(mlo *m, const mlo_element *el, const mlo_array *c
 /* Hands the bytes of one memory, beat by beat, to `put`. */
 typedef int (*mlo_put_beat)(mlo_emitter *e, const unsigned char *beat, int bytes);
 
-static int mlo_emit_memory(mlo_emitter *e, const mlo_element *el, int k, mlo_array *const *in, mlo_put_beat put) {
+static int mlo_emit_memory(mlo_emitter *e, const mlo_element *el, int k, int64_t block, mlo_array *const *in, mlo_put_beat put) {
     const mlo_memory *mem = &el->unit.memory[k];
     int axi = e->c->axi_bits / 8; int64_t word = mlo_word_bits(mem, e->c->axi_bits) / 8, room = word > axi ? word : axi;
     unsigned char *bits = (unsigned char *)mlo_scratch(e->m, (size_t)room, 1), *beat = (unsigned char *)mlo_scratch(e->m, (size_t)room, 1);
     int64_t fill = 0;
     for (int64_t w = 0; bits && beat && w < mem->depth && !e->m->error.code; w++) {
         memset(bits, 0, (size_t)room);
-        el->kernel->pack(&el->site, &el->unit, k, w, (const mlo_array *const *)in, bits);
+        el->kernel->pack(&el->site, &el->unit, k, block * mem->depth + w, (const mlo_array *const *)in, bits);
         memcpy(beat + fill, bits, (size_t)word);
         fill += word;
         if (w == mem->depth - 1 && fill < axi) { memset(beat + fill, 0, (size_t)(axi - fill)); fill = axi; }
@@ -43,18 +44,21 @@ static int mlo_emit_memory(mlo_emitter *e, const mlo_element *el, int k, mlo_arr
     return (int)e->m->error.code;
 }
 
-static int mlo_emit_image(mlo_emitter *e, mlo_put_beat put) {
+static int mlo_emit_image_part(mlo_emitter *e, int blocks, mlo_put_beat put) {
     for (int64_t i = 0; i < e->c->scan.iterations; i++) for (int k = 0; k < e->c->n_element; k++) {
         const mlo_element *el = &e->c->element[k];
         mlo_array *in[8] = {0};
-        if (!el->kernel || !el->unit.n_memory) continue;
+        if (!el->kernel || !el->unit.n_memory || mlo_is_block(el) != blocks) continue;
         if (!mlo_element_inputs(e->m, e->c, el, i, in) && !mlo_element_numbers(e->m, el, (const mlo_array *const *)in))
-            for (int mem = 0; mem < el->unit.n_memory && !e->m->error.code; mem++) mlo_emit_memory(e, el, mem, in, put);
+            for (int64_t b = 0; b < mlo_most(1, el->unit.blocks); b++)
+                for (int mem = 0; mem < el->unit.n_memory && !e->m->error.code; mem++) mlo_emit_memory(e, el, mem, b, in, put);
         for (int j = 0; j < 8; j++) mlo_array_free(e->m, in[j]);
         if (e->m->error.code) return (int)e->m->error.code;
     }
     return 0;
 }
+
+static int mlo_emit_image(mlo_emitter *e, mlo_put_beat put) { return mlo_emit_image_part(e, 0, put) || mlo_emit_image_part(e, 1, put); }
 
 static int mlo_put_binary(mlo_emitter *e, const unsigned char *beat, int bytes) {
     mlo_put(&e->t, beat, (size_t)bytes);

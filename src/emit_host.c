@@ -152,7 +152,7 @@ static void mlo_manifest_kernels(mlo_emitter *e) {
         mlo_puts(&e->t, ", \"scope\": ");
         const char *scope = mlo_meta_get(el->node->meta, el->node->n_meta, "mlo.scope");
         mlo_report_string(&e->t, scope ? scope : "");
-        mlo_printf(&e->t, ", \"memory\": \"%s\", \"lanes\": %d, \"bits\": %d, \"channels\": %lld, \"intermediates\": ", mlo_memory_name(el), u->out.lanes, u->out.bits, (long long)u->out.channels);
+        mlo_printf(&e->t, ", \"memory\": \"%s\", %s\"lanes\": %d, \"bits\": %d, \"channels\": %lld, \"intermediates\": ", mlo_memory_name(el), u->blocks ? mlo_format(e->m, "\"tile\": %lld, \"blocks\": %lld, \"tile_beats\": %lld, ", (long long)u->tile, (long long)u->blocks, (long long)mlo_unit_beats(u, c->axi_bits)) : "", u->out.lanes, u->out.bits, (long long)u->out.channels);
         mlo_element_intermediates(el, &e->t);
         mlo_area area = mlo_kernel_area(c, el, &el->unit, el->memory);
         mlo_puts(&e->t, ", \"area\": "); mlo_area_json(&area, &e->t);
@@ -163,15 +163,23 @@ static void mlo_manifest_kernels(mlo_emitter *e) {
 
 static void mlo_manifest_descriptors(mlo_emitter *e) {
     const mlo_hw *c = e->c;
-    int64_t at = 0; int n = 0, memories = mlo_core_memories(c);
+    int64_t at[2] = { 0, 0 }; int n = 0;                            /* in the loader's part of an iteration; in that of row blocks */
     mlo_line(e, "  \"descriptors\": [");
-    for (int i = 0; i < c->n_element; i++) for (int k = 0; k < c->element[i].unit.n_memory; k++) {
-        const mlo_memory *mem = &c->element[i].unit.memory[k];
-        int64_t beats = mlo_memory_beats(mem, c->axi_bits), bytes = beats * c->axi_bits / 8;
-        mlo_line(e, "    {\"kernel\": \"%s\", \"port\": \"%s\", \"offset\": %lld, \"beats\": %lld, \"word_bits\": %d, \"words\": %lld, \"banks\": %lld}%s", c->element[i].name, mem->port, (long long)at, (long long)beats, mem->width, (long long)mem->depth, (long long)mlo_banks(c, c->element[i].memory), ++n < memories ? "," : "");
-        at += bytes;
+    for (int i = 0; i < c->n_element; i++) {
+        const mlo_element *el = &c->element[i];
+        const int64_t block = mlo_is_block(el) ? mlo_unit_beats(&el->unit, c->axi_bits) / el->unit.blocks * c->axi_bits / 8 : 0;
+        for (int k = 0; k < el->unit.n_memory; k++) {
+            const mlo_memory *mem = &el->unit.memory[k];
+            const int64_t beats = mlo_memory_beats(mem, c->axi_bits);
+            mlo_printf(&e->t, "%s    {\"kernel\": \"%s\", \"port\": \"%s\", \"offset\": %lld, \"beats\": %lld, \"word_bits\": %d, \"words\": %lld, \"banks\": %lld", n++ ? ",\n" : "", el->name, mem->port, (long long)at[block > 0], (long long)beats, mem->width, (long long)mem->depth, (long long)mlo_banks(c, el->memory));
+            if (block) mlo_printf(&e->t, ", \"blocks\": %lld, \"block_bytes\": %lld", (long long)el->unit.blocks, (long long)block);
+            mlo_puts(&e->t, "}");
+            at[block > 0] += beats * c->axi_bits / 8;
+        }
+        if (block) at[1] += (el->unit.blocks - 1) * block;
     }
-    mlo_line(e, "  ],\n  \"iteration_bytes\": %lld,", (long long)at);
+    mlo_line(e, "\n  ],\n  \"iteration_bytes\": %lld,", (long long)at[0]);
+    if (at[1]) mlo_line(e, "  \"row_blocks\": {\"offset\": %lld, \"iteration_bytes\": %lld},", (long long)(at[0] * c->scan.iterations), (long long)at[1]);
     mlo_line(e, "  \"parameter_beats\": {\"per_iteration\": %lld, \"per_frame\": %s, \"once\": %lld},\n  \"most_iterations\": %lld,", (long long)mlo_core_layer_beats(c),
         mlo_number_text(e->m, mlo_core_frame_beats(c)), (long long)(mlo_core_resident_beats(c) * c->scan.iterations), (long long)mlo_core_deepest(c));
 }

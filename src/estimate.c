@@ -49,10 +49,10 @@ static void mlo_doors_area(const mlo_hw *c, mlo_area *a) {
 
 /* Doors, loop and feedback (mlo_loop), the memory's master and router (mlo_loader), registers and counters (mlo_regs). */
 static mlo_area mlo_shell_area(const mlo_hw *c) {
-    enum { LOOP_LUTS = 135, LOOP_FFS = 62, LOADER_LUTS = 400, LOADER_FFS = 310, RUNS_LUTS = 275, RUNS_FFS = 150, PORT_LUTS = 2, REGS_LUTS = 294, REGS_FFS = 255, KERNEL_LUTS = 52, KERNEL_FFS = 96 };      /* KERNEL: three counters */
+    enum { LOOP_LUTS = 135, LOOP_FFS = 62, LOADER_LUTS = 400, LOADER_FFS = 310, RUNS_LUTS = 275, RUNS_FFS = 150, PORT_LUTS = 2, REGS_LUTS = 294, REGS_FFS = 255, KERNEL_LUTS = 52, KERNEL_FFS = 96, READER_LUTS = 500, READER_FFS = 480 };      /* KERNEL: three counters */
     mlo_area a = { 0, 0, 0, 0 };
     const int64_t beat = (int64_t)c->lanes * c->bits + 3;
-    int64_t kernels = 0, ports = 0;
+    int64_t kernels = 0, ports = 0;         /* READER: of row blocks: mlo_refill and its part of mlo_axi_share */
     for (int i = 0; i < c->n_element; i++) { kernels += c->element[i].kernel != NULL; ports += c->element[i].unit.n_memory; }
     mlo_doors_area(c, &a);
     for (int i = 0; i < 2; i++) mlo_area_skid(&a, beat);                /* into the body and out of it */
@@ -61,6 +61,10 @@ static mlo_area mlo_shell_area(const mlo_hw *c) {
     a.lut += LOOP_LUTS + beat + LOADER_LUTS + PORT_LUTS * ports + REGS_LUTS + KERNEL_LUTS * kernels;
     a.ff += LOOP_FFS + LOADER_FFS + ports + REGS_FFS + KERNEL_FFS * kernels;
     a.dsp += 1;                                                         /* beats of all iterations */
+    for (int i = 0; i < c->n_element; i++) if (mlo_is_block(&c->element[i])) {
+        mlo_area_skid(&a, c->axi_bits); mlo_area_fifo(&a, c->axi_bits, 512);
+        a.lut += READER_LUTS; a.ff += READER_FFS;
+    }
     if (mlo_core_resident_beats(c)) { a.lut += RUNS_LUTS; a.ff += RUNS_FFS; }
     return a;
 }

@@ -5,6 +5,7 @@
  * out: the same model with mlo.pe, mlo.simd, mlo.memory, FIFO depths and frames in flight written on its nodes.
  * invariant: every PE and SIMD divides what it must; what was asked for one kernel by name is taken as it is or refused; what is searched for
  *      is the best under the model of search.c, around what was given by name.
+ * --memory block: every matrix that leaves PE more than one group of channels is read block by block, for each tile of --tile tokens (all of a frame).
  * example: --target-cycles 40000 on a BERT of T tokens and L layers: each kernel gets the fewest multipliers that serve a token in
  *      40000 / (L (T + 7) + T) cycles, so that all are equally busy.
  * cost: that of the search; with caps, divisors x kernels.
@@ -29,12 +30,12 @@ static int mlo_fold_caps(mlo *m, mlo_hw *c, int64_t pe, int64_t simd) {
 /* ---- searching ---------------------------------------------------------------------------------------------------------------------- */
 
 /* What was asked for: caps, or a target in cycles per frame (0: none; then the fastest), within limits. */
-typedef struct { int64_t pe, simd, target; mlo_limits within; int search, any_frames, memories, memories_only; const char *reached; const mlo_fpga *device; } mlo_wish;
+typedef struct { int64_t pe, simd, target, tile; mlo_limits within; int search, any_frames, memories, memories_only; const char *reached; const mlo_fpga *device; } mlo_wish;
 
 /* No folding is within the limits: which of them, and what the least is. */
 static int mlo_fold_too_small(mlo_space *s, const mlo_limits *l, int any_frames) {
     mlo_rest least[MLO_CORE_MOST + 1];
-    if (any_frames) mlo_search_frames(s, 1);
+    if (any_frames && mlo_search_frames(s, 1)) return (int)s->m->error.code;
     mlo_search_rest(s, MLO_UNLIMITED, least);
     int64_t bits = least[0].bits + s->fifo_bits;
     if (least[0].multipliers > l->multipliers)
@@ -67,7 +68,7 @@ static int mlo_fold_search(mlo *m, mlo_hw *c, const mlo_wish *w) {
     mlo_plan best, plan; mlo_area least = MLO_AREA_ANY; int have = 0, found, frames = w->any_frames ? 1 : c->frames, last = w->any_frames ? MLO_SEARCH_FRAMES : c->frames;
     if (mlo_search_begin(m, c, 0, &s)) return (int)m->error.code;
     for (; frames <= last; frames++) {
-        mlo_search_frames(&s, frames);
+        if (mlo_search_frames(&s, frames)) return (int)m->error.code;
         if (mlo_fold_plan(&s, w, &plan, &found, &least)) return (int)m->error.code;
         if (found && (!have || mlo_plan_serves(w, &plan, &best))) { best = plan; have = 1; }
         if (found && !mlo_search_more(&s, &plan)) break;
@@ -84,16 +85,20 @@ static int mlo_fold_search(mlo *m, mlo_hw *c, const mlo_wish *w) {
 
 /* ---- folding JSON ------------------------------------------------------------------------------------------------------------------ */
 
-/* The search may choose from these; without one, layer where that is among them. */
-static void mlo_allow_memories(mlo_element *e, int memories) { e->memories = memories; e->memory = memories & MLO_LAYER ? MLO_LAYER : MLO_RESIDENT; }
+/* The search may choose from these; without one, layer where that is among them. Blocks are of a matrix's rows; other kernels have layer for it. */
+static void mlo_allow_memories(mlo_element *e, int memories) {
+    if (memories & MLO_BLOCK && !mlo_has_rows(e)) memories = (memories & ~MLO_BLOCK) | (memories == MLO_BLOCK ? MLO_LAYER : 0);
+    e->memories = memories;
+    e->memory = memories & MLO_LAYER ? MLO_LAYER : memories & MLO_RESIDENT ? MLO_RESIDENT : MLO_BLOCK;
+}
 
 /* A mode of the parameter memories, or a set of them; 0: there is none of this name. */
 static int mlo_memory_named(mlo *m, const char *name, const char *whose) {
     if (mlo_eq(name, "layer")) return MLO_LAYER;
     if (mlo_eq(name, "resident")) return MLO_RESIDENT;
     if (mlo_eq(name, "auto")) return MLO_EITHER;
-    if (mlo_eq(name, "block")) mlo_fail_at(m, MLO_E_UNSUPPORTED, whose, "memory block (row blocks of a matrix over a tile of tokens) is not supported yet; layer, resident and auto are");
-    else mlo_fail_at(m, MLO_E_USAGE, whose, "there is no memory %s; they are layer, resident, auto", name);
+    if (mlo_eq(name, "block")) return MLO_BLOCK;
+    mlo_fail_at(m, MLO_E_USAGE, whose, "there is no memory %s; they are layer, block, resident, auto", name);
     return 0;
 }
 
@@ -137,7 +142,8 @@ static int mlo_folding_entry(mlo *m, mlo_hw *c, const cJSON *entry) {
         int64_t pe = mlo_folding_int(m, entry, "PE", e->unit.pe), simd = mlo_folding_int(m, entry, "SIMD", e->unit.simd);
         const cJSON *memory = cJSON_GetObjectItemCaseSensitive(entry, "memory");
         used = 1;
-        if (memory && !cJSON_IsString(memory)) return mlo_fail_at(m, MLO_E_FOLDING, entry->string, "memory must be \"layer\", \"resident\" or \"auto\"");
+        if (memory && !cJSON_IsString(memory)) return mlo_fail_at(m, MLO_E_FOLDING, entry->string, "memory must be \"layer\", \"block\", \"resident\" or \"auto\"");
+        e->tile = mlo_folding_int(m, entry, "tile", e->tile);
         if (!m->error.code && memory) mlo_allow_memories(e, mlo_memory_named(m, memory->valuestring, entry->string));
         if (m->error.code) return (int)m->error.code;
         if (!e->kernel->simd_axis && cJSON_GetObjectItemCaseSensitive(entry, "SIMD") && simd != 1) { pe = cJSON_GetObjectItemCaseSensitive(entry, "PE") ? pe : simd; simd = 1; }
@@ -146,6 +152,9 @@ static int mlo_folding_entry(mlo *m, mlo_hw *c, const cJSON *entry) {
         if (!e->kernel->legal(&e->site, pe, simd))
             return mlo_fail_at(m, MLO_E_FOLDING, e->name, "PE=%lld does not divide the %s; the nearest that do are %s", (long long)pe, e->kernel->pe_axis, mlo_nearest(m, e, pe, simd, 1));
         if (mlo_element_fold(m, e, pe, simd)) return (int)m->error.code;
+        if (memory && mlo_eq(memory->valuestring, "block") && !mlo_is_block(e))
+            return mlo_has_rows(e) ? mlo_fail_at(m, MLO_E_FOLDING, e->name, "memory block divides the groups of PE channels, and with PE=%lld there is one; take a smaller PE, or memory layer", (long long)pe)
+                                   : mlo_fail_at(m, MLO_E_FOLDING, e->name, "memory block is of the rows of a matrix, and this kernel has none; take memory layer or resident");
         e->pinned = cJSON_HasObjectItem(entry, "PE") || cJSON_HasObjectItem(entry, "SIMD") || !memory;
     }
     return used ? 0 : mlo_fail_at(m, MLO_E_FOLDING, entry->string, "the folding names a kernel that the core does not have; `mlo show` lists them");
@@ -173,6 +182,7 @@ static void mlo_folding_entries(const mlo_hw *c, const char *between, mlo_text *
         mlo_printf(t, ",%s\"%s\": {\"PE\": %d", between, c->element[i].name, c->element[i].unit.pe);
         if (c->element[i].kernel->simd_axis) mlo_printf(t, ", \"SIMD\": %d", c->element[i].unit.simd);
         if (mlo_is_resident(&c->element[i])) mlo_puts(t, ", \"memory\": \"resident\"");
+        if (mlo_is_block(&c->element[i])) mlo_printf(t, ", \"memory\": \"block\", \"tile\": %lld", (long long)c->element[i].unit.tile);
         mlo_puts(t, "}");
     }
 }
@@ -195,6 +205,7 @@ static int mlo_fold_wish(mlo *m, mlo_wish *w) {
     if (device && (!fpga || mlo_fpga_named(m, device, fpga))) return (int)m->error.code;
     w->device = fpga;
     w->memories = memory ? mlo_memory_named(m, memory, NULL) : MLO_LAYER;
+    w->tile = mlo_opt_int(m, "tile", 0, 1, 65536);
     int caps = pe || simd, slow = mlo_opt(m, "bandwidth") != NULL, any_memory = w->memories == MLO_EITHER;
     if (m->error.code) return (int)m->error.code;
     if (!!cycles + !!fps + caps > 1 || (caps && (macs || (bits && !any_memory)))) return mlo_fail_at(m, MLO_E_USAGE, NULL, "--pe/--simd, --target-cycles and --target-fps exclude each other, and --pe/--simd exclude budgets (--memory auto takes --budget-bits); give one");
@@ -220,8 +231,11 @@ static int mlo_fold_begin(mlo *m, mlo_hw *c, mlo_wish *w) {
     long axi = mlo_opt_int(m, "axi-width", c->axi_bits, 32, 1024);
     if (axi & (axi - 1)) return mlo_fail_at(m, MLO_E_USAGE, NULL, "--axi-width %ld is not a power of two", axi);
     c->axi_bits = (int)axi;
+    for (int i = 0; i < c->n_element; i++) {
+        if (w->tile) c->element[i].tile = w->tile;
+        mlo_allow_memories(&c->element[i], w->memories);
+    }
     if (m->error.code || mlo_core_bandwidth(m, c) || mlo_fold_caps(m, c, w->pe, w->simd)) return (int)m->error.code;
-    for (int i = 0; i < c->n_element; i++) mlo_allow_memories(&c->element[i], w->memories);
     if (json && mlo_fold_json(m, c, json)) return (int)m->error.code;
     int either = w->memories == MLO_EITHER;                   /* "auto" is a search, for one kernel, too */
     for (int i = 0; i < c->n_element; i++) either |= c->element[i].memories == MLO_EITHER;
@@ -256,7 +270,7 @@ static int mlo_fold_pareto(mlo *m, mlo_text *t) {
     mlo_space s; mlo_wish w; mlo_plan *plans = NULL; size_t n = 0;
     if (!c || mlo_fold_begin(m, c, &w) || mlo_search_begin(m, c, 0, &s)) return (int)m->error.code;
     for (int frames = w.any_frames ? 1 : c->frames, last = w.any_frames ? MLO_SEARCH_FRAMES : c->frames; frames <= last; frames++) {
-        mlo_search_frames(&s, frames);
+        if (mlo_search_frames(&s, frames)) return (int)m->error.code;
         if (mlo_search_front(&s, &w.within, &plans, &n)) return (int)m->error.code;
     }
     if (!n) return mlo_fold_too_small(&s, &w.within, w.any_frames);
@@ -286,7 +300,9 @@ static int mlo_fold(mlo *m) {
         if (mlo_fold_note(m, c->element[i].node, "mlo.pe", c->element[i].unit.pe) || mlo_fold_note(m, c->element[i].node, "mlo.simd", c->element[i].unit.simd)) return (int)m->error.code;
     for (int i = 0; i < c->n_element; i++) if (c->element[i].kernel) {
         mlo_node *n = c->element[i].node;
-        if ((mlo_is_resident(&c->element[i]) || mlo_meta_get(n->meta, n->n_meta, "mlo.memory")) && mlo_meta_put(m, &n->meta, &n->n_meta, "mlo.memory", mlo_memory_name(&c->element[i]))) return (int)m->error.code;
+        const char *memory = mlo_memory_name(&c->element[i]);
+        if ((!mlo_eq(memory, "layer") || mlo_meta_get(n->meta, n->n_meta, "mlo.memory")) && mlo_meta_put(m, &n->meta, &n->n_meta, "mlo.memory", memory)) return (int)m->error.code;
+        if (mlo_is_block(&c->element[i]) && mlo_fold_note(m, n, "mlo.tile", c->element[i].unit.tile)) return (int)m->error.code;
     }
     for (int k = 0; k < c->n_edge; k++) if (c->edge[k].fifo && c->edge[k].to != MLO_OUTSIDE) {
         char key[32];

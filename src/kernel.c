@@ -21,7 +21,7 @@ typedef struct { const char *port; int width; int64_t depth; } mlo_memory;
 enum { MLO_UNIT_PORTS = 4, MLO_UNIT_MEMORIES = 3, MLO_UNIT_PARAMS = 16 };
 
 /* How tokens go through a unit: see schedule.c, which knows when. */
-typedef enum { MLO_FLOW_BEATS, MLO_FLOW_MATRIX, MLO_FLOW_NORM, MLO_FLOW_ROWS } mlo_flow;
+typedef enum { MLO_FLOW_BEATS, MLO_FLOW_MATRIX, MLO_FLOW_TILES, MLO_FLOW_NORM, MLO_FLOW_ROWS } mlo_flow;
 
 /* The hardware of one node at a given folding. Cycles: per token in steady state, and from a token's last input beat to its last output beat. */
 typedef struct {
@@ -38,15 +38,17 @@ typedef struct {
     const char *idle;       /* a parameter port of the module that this node does not use, NULL for none */
     int whole_frame;        /* 1: the first output token needs the whole input frame (attention) */
     mlo_flow flow;
-    int64_t turns;          /* MLO_FLOW_MATRIX: cycles in which the requantizers take a group of sums */
+    int64_t turns;          /* MLO_FLOW_MATRIX, _TILES: cycles in which the requantizers take a group of sums */
+    int64_t tile, blocks;   /* MLO_FLOW_TILES: tokens of a tile; row blocks, each of which a tile passes. Memories are those of a block. 0: no tiles */
     /* MLO_FLOW_ROWS: rows per token; words and beats of a row; cycles of an exponential's word and of a division; capacities of queues: words of
      * scores and of exponentials, rows between, beats out; cycles from the last score to the maximum, from the last exponential to its sum, to the output */
     struct { int64_t heads, groups, steps, exps, divide, queue, ring, waiting, held, to_max, to_sum, to_out; } rows;
     int pe, simd;           /* the folding this describes */
 } mlo_unit;
 
-/* What `unit` and `pack` may look at: the node with the forms and bits of its inputs and output, and the longest frame. */
-typedef struct { mlo *m; const mlo_node *node; mlo_form in[8]; size_t n_in; mlo_form out; int in_bits[8], out_bits; int64_t tokens; } mlo_site;
+/* What `unit` and `pack` may look at: the node with the forms and bits of its inputs and output, and the longest frame. tile: tokens for which a
+ * matrix is to be read block by block (--memory block); 0: it is to be on chip. */
+typedef struct { mlo *m; const mlo_node *node; mlo_form in[8]; size_t n_in; mlo_form out; int in_bits[8], out_bits; int64_t tokens, tile; } mlo_site;
 
 /* What a parameter may be: elements at, at + step, .. of input `input` are within low..high. The bits of its word in the image.
  * low > high: what a number of input 0's width may be. */

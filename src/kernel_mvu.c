@@ -3,7 +3,8 @@
  *     bounds of its index).
  * Verilog: mlo_mvu.   throughput: (K/SIMD)(N/PE) cycles a token.   error: the sum is exact; requantization half a step.
  * Any x, W and bias of their types may come: C adds blocks that fit 32 bits into 64, ONNX multiplies doubles (exact below 2^53), the
- * hardware's accumulator is as wide as the worst sum. */
+ * hardware's accumulator is as wide as the worst sum.
+ * In blocks of rows (site's tile): mlo_mvu_tiled keeps a block of W, not all of it, and a tile of tokens passes block after block. */
 
 #define MLO_FUNCTION_MVU \
     "xd = Cast <to=11> (x)\n" \
@@ -119,23 +120,37 @@ static int64_t mlo_mvu_turns(int64_t pe, int64_t cycles) {
     return turns;
 }
 
+/* Row blocks: as many as leave a tile's pass so many cycles, since a change of banks takes one; and a block more weights than the table has entries,
+ * which comes with each. They divide the groups of PE channels; 0: there is one group, and nothing to divide. */
+static int64_t mlo_mvu_blocks(int64_t folds, int64_t groups, int64_t tile, int64_t weights, int64_t table) {
+    enum { PASS = 64, TABLES = 8 };
+    int64_t blocks = groups, least = 2;
+    while (blocks > 1 && (groups % blocks || groups / blocks * folds * tile < PASS || groups / blocks * folds * weights < TABLES * table)) blocks--;
+    while (least < groups && groups % least) least++;
+    return groups < 2 ? 0 : mlo_most(blocks, least);
+}
+
 static int mlo_mvu_unit(const mlo_site *s, int64_t pe, int64_t simd, mlo_unit *u) {
     int64_t k = s->in[1].dims[0], n = s->in[1].dims[1];
     int64_t turns = mlo_mvu_turns(pe, k / simd), lanes = pe / turns;
     int table = s->n_in > 5, wbits = mlo_site_weight_bits(s), xbits = s->in_bits[0], ybits = s->out_bits, index = mlo_index_bits(s);
-    u->module = "mlo_mvu";
+    u->blocks = s->tile ? mlo_mvu_blocks(k / simd, n / pe, s->tile, pe * simd, table ? (int64_t)1 << index : 0) : 0; u->tile = u->blocks ? s->tile : 0;
+    const int64_t held = n / (u->blocks ? u->blocks : 1);           /* channels whose weights are on chip */
+    u->module = u->blocks ? "mlo_mvu_tiled" : "mlo_mvu";
     u->in[u->n_in++] = mlo_port_make("s_axis", 0, simd, xbits, k);
     u->out = mlo_port_make("m_axis", 0, pe, ybits, n);
-    mlo_unit_memory(u, "s_axis_w", pe * simd * wbits, n / pe * (k / simd));
-    mlo_unit_memory(u, "s_axis_c", lanes * 64, n / lanes);
+    mlo_unit_memory(u, "s_axis_w", pe * simd * wbits, held / pe * (k / simd));
+    mlo_unit_memory(u, "s_axis_c", lanes * 64, held / lanes);
     if (table) mlo_unit_memory(u, "s_axis_t", ybits, (int64_t)1 << index); else u->idle = "s_axis_t";
     mlo_unit_param(u, "K", k); mlo_unit_param(u, "N", n); mlo_unit_param(u, "PE", pe); mlo_unit_param(u, "SIMD", simd);
     mlo_unit_param(u, "XBITS", xbits); mlo_unit_param(u, "WBITS", wbits); mlo_unit_param(u, "ABITS", mlo_bits_for(mlo_mvu_acc(s))); mlo_unit_param(u, "YBITS", ybits);
     mlo_unit_param(u, "TABLE", table);
     if (table) mlo_unit_param(u, "TBITS", index);
+    if (u->blocks) { mlo_unit_param(u, "TILE", u->tile); mlo_unit_param(u, "BLOCKS", u->blocks); }
     mlo_unit_shift(s, u);
-    u->interval = k / simd * (n / pe); u->latency = (mlo_clog2(simd) + 1) / 2 + 12 + turns + table;
-    u->multipliers = pe * simd; u->other = mlo_site_pow2(s) ? 0 : lanes; u->macs = k * n; u->flow = MLO_FLOW_MATRIX; u->turns = turns;
+    u->interval = k / simd * (n / pe) + (u->blocks ? mlo_parts(mlo_parts(s->tokens, u->tile) * u->blocks, s->tokens) : 0);        /* a cycle a pass */
+    u->latency = (mlo_clog2(simd) + 1) / 2 + 12 + turns + table;
+    u->multipliers = pe * simd; u->other = mlo_site_pow2(s) ? 0 : lanes; u->macs = k * n; u->flow = u->blocks ? MLO_FLOW_TILES : MLO_FLOW_MATRIX; u->turns = turns;
     return 0;
 }
 
@@ -155,21 +170,21 @@ static void mlo_mvu_pack(const mlo_site *s, const mlo_unit *u, int k, int64_t wo
         for (int64_t p = 0; p < pe; p++) for (int64_t i = 0; i < simd; i++)
             mlo_put_bits(bits, (p * simd + i) * wbits, wbits, (uint64_t)mlo_get(in[1], (kf * simd + i) * n + nf * pe + p));
     } else if (k == 1) mlo_pack_channels(s, u->memory[1].width / 64, word, in, 2, bits);
-    else mlo_put_bits(bits, 0, u->out.bits, (uint64_t)mlo_get(in[5], word));
+    else mlo_put_bits(bits, 0, u->out.bits, (uint64_t)mlo_get(in[5], word % u->memory[2].depth));         /* the same for all blocks */
 }
 
 /* Two vectors of x, weights and channel words; PE dot products of SIMD, in pairs that share multipliers; PE accumulators, and a tray of as many sums,
  * which the requantizers take in turns. */
 static void mlo_mvu_area(const mlo_site *s, const mlo_unit *u, int axi, int64_t banks, mlo_area *a) {
     const int64_t pe = u->pe, simd = u->simd, pairs = pe / 2, k = s->in[1].dims[0], folds = k / simd, groups = s->in[1].dims[1] / pe;
-    const int64_t x = s->in_bits[0], w = mlo_site_weight_bits(s), acc = mlo_bits_for(mlo_mvu_acc(s)), sum = x + w + mlo_clog2(simd), total = mlo_least(x + w + mlo_clog2(k) + 1, acc);
+    const int64_t x = s->in_bits[0], w = mlo_site_weight_bits(s), acc = mlo_bits_for(mlo_mvu_acc(s)), held = groups / mlo_most(1, u->blocks), sum = x + w + mlo_clog2(simd), total = mlo_least(x + w + mlo_clog2(k) + 1, acc);
     const int table = s->n_in > 5, shift = mlo_site_pow2(s), q = table ? mlo_index_bits(s) : s->out_bits, word = 38 + (shift ? 0 : 16);
     const int64_t lanes = pe / u->turns;
     mlo_area row = { total + (u->turns > 1 ? total : 0), simd * (w + x + w) + 2 * total, 0, 0 }, lane = { acc, total + word, 0, 0 };
     enum { CONTROL_LUTS = 60, CONTROL_FFS = 25 };
     mlo_area_vector(a, simd * x, folds);
-    mlo_area_param(a, pe * simd * w, pe * simd * w, folds * groups, axi, banks);
-    mlo_area_param(a, 64 * lanes, lanes * word, groups * u->turns, axi, banks);
+    mlo_area_param(a, pe * simd * w, pe * simd * w, folds * held, axi, banks);
+    mlo_area_param(a, 64 * lanes, lanes * word, held * u->turns, axi, banks);
     mlo_area_tree4(&row, simd, x + w, 0);
     mlo_area_requantize(&lane, acc, 16, q, 1, shift);
     mlo_area_times(a, pe, &row);
@@ -179,5 +194,6 @@ static void mlo_mvu_area(const mlo_site *s, const mlo_unit *u, int axi, int64_t 
     if (pairs) { a->lut += pairs * (sum + simd); a->ff += simd * x; mlo_area_tree4(a, simd, x, 0); }     /* what low halves have too much: summed once */
     if (table) mlo_area_lookup(a, pe, q, s->out_bits, axi, banks);
     mlo_area_skid(a, pe * s->out_bits + 3);
+    if (u->blocks) { mlo_area_tiles(a, simd * x, u->tile * folds); mlo_area_tiles(a, pe * s->out_bits, u->tile * groups); }
     a->lut += CONTROL_LUTS; a->ff += CONTROL_FFS + mlo_clog2(folds) + 2 * mlo_clog2(groups) + mlo_clog2(folds * groups);
 }

@@ -4,20 +4,24 @@
  * How. Every element handles the same tokens in the same order. It fires for its next token as soon as it is known when that token's
  * beats arrive and when the receiver has room for its result; firing says when the first and last beat are taken and leave. So it is the
  * dataflow graph run token by token, with its FIFOs as deep as they are; a beat within a token is where the straight line between the
- * token's first and last one is. Four kinds of elements, as their Verilog's headers describe them:
+ * token's first and last one is. Five kinds of elements, as their Verilog's headers describe them:
  *     beats    (Add, Requant, split)  a beat in, a beat out, a pipeline between that holds as many as it is long
  *     matrix   (MVU)          a whole token in, then its interval of work; the next token arrives meanwhile
+ *     tiles    (MVU in row blocks)  a tile of tokens in, then a pass over it for every block; the next tile arrives, the one before leaves meanwhile
  *     norm     (LayerNorm)    sums as the token arrives, root and reciprocal, normalising: three tokens at a time
  *     rows     (attention)    a frame of keys and values, then a row per query token and head: scores, softmax, division, sum
  * The loader deals beats out memory after memory, each waiting for its bank, which the kernel frees when it begins the iteration
- * before; up to MLO_LOADER_BEATS are read ahead, at the rate of the memory.
+ * before; up to MLO_LOADER_BEATS are read ahead, at the rate of the memory. Row blocks have readers of their own, which share the memory with
+ * it: then its beats are counted in a calendar, and each reader takes what those that asked before it left.
  * How full FIFOs get: where it is asked for, each FIFO's beats are followed one by one, in and out. Beats of a token are on a straight line between
  * its first and last one, where they are not held up, so that a FIFO that never runs full may hold a token more or less in truth.
  * invariant: no number comes from a simulation; a simulation without stalls takes 0 to 1 % less, or as much.
  * example: BERT with 32 tokens and two frames in flight: the interval is 1.00 x T x the busiest kernel's cycles per token.
  * cost: O(tokens x iterations x elements), and heads for attention; beats of the FIFOs' tokens, where they are followed. Cycle 0 is the first input beat.
  */
-enum { MLO_LOADER_BEATS = 512, MLO_LOADER_BURST = 64, MLO_ROWS_KEPT = 32, MLO_NORM_HOLDS = 10 };
+enum { MLO_LOADER_BEATS = 512, MLO_LOADER_BURST = 64, MLO_ROWS_KEPT = 32, MLO_NORM_HOLDS = 10, MLO_DAYS = 1 << 16, MLO_DAY = 32 };
+/* Cycles: from a tile's first beat to its read request; from a stored token to its multiplication; from a result to its first beat out. */
+enum { MLO_TILE_ASKS = 8, MLO_TILE_STORES = 2, MLO_TILE_LEAVES = 2 };
 
 /* Per kernel: cycles in which its multipliers (or lanes) work, in which it waits for parameters, for input, for its output. */
 typedef struct { int64_t busy, parameters, input, blocked; } mlo_spent;
@@ -67,6 +71,11 @@ typedef void (*mlo_moment_seen)(void *user, const mlo_moment *what);
 /* How far a FIFO has been followed: beats that came, and left. */
 typedef struct { int64_t pushed, popped; } mlo_followed;
 
+/* A matrix in row blocks: tiles begun, and asked for; tokens whose way in is known; when a half before (behind) it is free again, by tile; when the
+ * multipliers are done; when parameters are read, and dealt out; when the latest pass began, which frees a bank. A tile's first blocks are read
+ * whatever the matrix waits for; the one in front is there at `from`, the last of them at `to`. */
+typedef struct { int64_t begun, asked, known, freed[4], left[4], end, read, loaded, pass, first, from, to; } mlo_tiling;
+
 typedef struct {
     const mlo_hw *c;
     int64_t frames, total, mask;        /* tokens of the run; of the ring, less one */
@@ -82,6 +91,9 @@ typedef struct {
     mlo_followed followed[2 * MLO_CORE_MOST + 1];      /* each edge's FIFO; at n_edge the feedback */
     mlo_scored row[MLO_CORE_MOST][MLO_ROWS_KEPT];
     int64_t rows[MLO_CORE_MOST], query[MLO_CORE_MOST], softmax[MLO_CORE_MOST], frame_freed[MLO_CORE_MOST][2][4];
+    mlo_tiling tiling[MLO_CORE_MOST];
+    int64_t *day, day_cycles;           /* what is taken of each day's beats, with row blocks; else NULL */
+    int64_t fetched, owed, now, next;   /* with row blocks: until when the loader reads ahead, beats it did not come to; requests have been heard until now; the next one */
     mlo_prediction *p;
     mlo_moment_seen seen; void *user;
 } mlo_schedule;
@@ -156,13 +168,23 @@ static int64_t mlo_accepts(const mlo_schedule *s, int i) {
     return mlo_later(before, mlo_leaves(s, i, n * beats - mlo_pipeline(e) - 1, beats) + 1);
 }
 
+/* The number of token n's tile, counted from the first one on. */
+static int64_t mlo_tile_of(const mlo_schedule *s, int i, int64_t n) {
+    const mlo_unit *u = &s->c->element[i].unit;
+    return n / s->c->tokens * mlo_unit_tiles(u, s->c->tokens) + n % s->c->tokens / u->tile;
+}
+
 /* When edge e's consumer takes its beat number `at`, counted from the first token on; MLO_NOT_YET if that depends on what has not been walked. */
 static int64_t mlo_edge_takes(const mlo_schedule *s, const mlo_edge *e, int64_t at, int64_t beats) {
     if (at < 0) return 0;
     int64_t n = at / beats, pass = n / s->c->tokens;
     if (s->c->element[e->to].unit.whole_frame && e->to_port)            /* keys and values: two frames of them */
         return pass < 2 ? 0 : s->fired[e->to] < (pass - 1) * s->c->tokens ? MLO_NOT_YET : s->frame_freed[e->to][e->to_port - 1][pass & 3];
-    if (n < s->fired[e->to]) return mlo_beat_at(mlo_token_of(s, e->to, n)->in, at % beats, beats);
+    if (s->c->element[e->to].unit.blocks && n >= s->tiling[e->to].known) {                         /* two tiles */
+        const int64_t tile = mlo_tile_of(s, e->to, n);
+        return tile < 2 ? 0 : s->tiling[e->to].begun < tile - 1 ? MLO_NOT_YET : s->tiling[e->to].freed[tile & 3];
+    }
+    if (n < mlo_later(s->fired[e->to], s->tiling[e->to].known)) return mlo_beat_at(mlo_token_of(s, e->to, n)->in, at % beats, beats);
     return n == s->fired[e->to] ? mlo_accepts(s, e->to) + at % beats : MLO_NOT_YET;
 }
 
@@ -279,8 +301,39 @@ static void mlo_fifo_follow(mlo_schedule *s, int k) {
 
 /* ---- parameters ------------------------------------------------------------------------------------------------------------------ */
 
+/* Memory's beats from a cycle on, as far as they are not taken; when the last one is there. (Days count 256ths of a beat.) */
+static int64_t mlo_memory_gives(mlo_schedule *s, int64_t beats, int64_t from) {
+    const int64_t rate = s->c->rate, all = s->day_cycles * rate;
+    int64_t left = beats * 256;
+    for (int64_t day = from / s->day_cycles; left > 0 && day < MLO_DAYS; day++) {
+        const int64_t begin = mlo_later(from, day * s->day_cycles), take = mlo_sooner(left, mlo_sooner(all - s->day[day], ((day + 1) * s->day_cycles - begin) * rate));
+        if (take <= 0) continue;
+        s->day[day] += take; left -= take;
+        from = begin + (take + rate - 1) / rate;
+    }
+    return from + left / rate;                      /* after the last day nobody counts */
+}
+
+/* The loader beside other readers: before any other asks, at `now`, it has asked for a FIFO's worth and for bursts in place of what it has dealt out by
+ * then, of two iterations, whose banks are free. The rest of these it asks for behind the other. From then on its FIFO is full of what comes next, and
+ * filled again as that is dealt out. */
+static void mlo_loader_begins(mlo_schedule *s, int64_t now) {
+    const int64_t begin = s->c->read_latency + 8;
+    for (int k = 0; k < s->n_memory; k++) s->owed += 2 * s->beats[k];
+    const int64_t dealt = mlo_sooner(s->owed, mlo_later(0, now - begin) * s->c->rate / 256), bursts = dealt / MLO_LOADER_BURST * MLO_LOADER_BURST;
+    s->fetched = mlo_memory_gives(s, MLO_LOADER_BEATS + bursts, begin);
+    s->owed -= bursts;
+}
+static int64_t mlo_loader_shares(mlo_schedule *s, int64_t beats, int64_t from) {
+    if (s->loaded < 2 * s->n_memory) return s->clock = from + mlo_load_cycles(s->c, beats);
+    const int64_t more = mlo_memory_gives(s, mlo_later(0, beats - MLO_LOADER_BEATS), mlo_later(from, s->fetched));
+    s->fetched = mlo_memory_gives(s, mlo_sooner(beats, MLO_LOADER_BEATS), more);
+    return s->clock = mlo_later(from, beats > MLO_LOADER_BEATS ? more - beats + MLO_LOADER_BEATS : from) + beats;
+}
+
 /* The loader delivers the beats of one memory, from a cycle on. */
 static int64_t mlo_loader_deliver(mlo_schedule *s, int64_t beats, int64_t from) {
+    if (s->day) return mlo_loader_shares(s, beats, mlo_later(from, s->clock));
     int64_t rate = s->c->rate, most = (int64_t)MLO_LOADER_BEATS * 256;
     if (s->c->read_latency > MLO_LOADER_BEATS - MLO_LOADER_BURST) rate = mlo_sooner(rate, (MLO_LOADER_BEATS - MLO_LOADER_BURST) * 256 / s->c->read_latency);
     if (from > s->clock) { s->stock = mlo_sooner(most, s->stock + (from - s->clock) * rate); s->clock = from; }
@@ -316,7 +369,7 @@ static int64_t mlo_loader_ready(mlo_schedule *s, int k, int64_t load) {
 /* Parameters of an element's token that begins an iteration: when its memories are there. 0: not known yet. */
 static int mlo_parameters(mlo_schedule *s, int i, const mlo_place *p, int64_t ready[MLO_UNIT_MEMORIES]) {
     for (int k = 0; k < MLO_UNIT_MEMORIES; k++) ready[k] = 0;
-    for (int k = 0; k < s->c->element[i].unit.n_memory && p->first; k++) if ((ready[k] = mlo_loader_ready(s, s->first_memory[i] + k, p->load)) == MLO_NOT_YET) return 0;
+    for (int k = 0; k < s->first_memory[i + 1] - s->first_memory[i] && p->first; k++) if ((ready[k] = mlo_loader_ready(s, s->first_memory[i] + k, p->load)) == MLO_NOT_YET) return 0;
     return 1;
 }
 
@@ -387,6 +440,101 @@ static void mlo_fire_matrix(mlo_schedule *s, int i, const mlo_meet *x, mlo_token
     t->work = start + u->interval - 1;
     mlo_matrix_freezes(s, i, x->n);
     mlo_spend(s, i, x, t, u->interval, last, waits);
+}
+
+static int64_t mlo_block_beats(const mlo_schedule *s, int i) { return mlo_unit_beats(&s->c->element[i].unit, s->c->axi_bits) / s->c->element[i].unit.blocks; }
+
+/* The first token of a tile begins to come: its parameters are asked for, and read as far as there is room: a bank, and the FIFO. 0: its turn has
+ * not come. Readers ask in the order of time, so that the one that comes first gets what memory has. */
+static int mlo_tile_asks(mlo_schedule *s, int i, int64_t arrives) {
+    const mlo_unit *u = &s->c->element[i].unit;
+    mlo_tiling *t = &s->tiling[i];
+    const int64_t n = s->fired[i], beats = mlo_block_beats(s, i);
+    if (t->asked > t->begun) return 1;
+    const int64_t in = mlo_later(mlo_later(arrives, t->begun > 1 ? t->freed[t->begun & 3] : 0), n ? mlo_token_of(s, i, n - 1)->in[1] + 1 : 0);
+    if (!s->fetched) mlo_loader_begins(s, in);
+    if (in > s->now) { s->next = mlo_sooner(s->next, in); return 0; }
+    t->first = mlo_sooner(u->blocks, 1 + MLO_LOADER_BEATS / beats);
+    t->from = mlo_memory_gives(s, beats, mlo_later(t->read, in + s->c->read_latency + MLO_TILE_ASKS));
+    t->read = t->to = mlo_memory_gives(s, (t->first - 1) * beats, t->from);
+    t->asked++;
+    if (s->owed) s->fetched = mlo_memory_gives(s, s->owed, s->fetched);
+    s->owed = 0;
+    return 1;
+}
+
+/* When a tile's block `b`, whose bank is free at `free`, is there: it has been read, a FIFO's worth ahead. */
+static int64_t mlo_tile_loads(mlo_schedule *s, int i, int64_t b, int64_t free) {
+    mlo_tiling *t = &s->tiling[i];
+    const int64_t beats = mlo_block_beats(s, i);
+    if (b >= t->first) t->read = mlo_memory_gives(s, beats, mlo_later(t->read, t->loaded - MLO_LOADER_BEATS));
+    return t->loaded = mlo_later(mlo_later(t->loaded, free) + beats, b < t->first ? t->from + (t->to - t->from) * b / mlo_later(1, t->first - 1) : t->read);
+}
+
+/* The first cycle of a pass whose parameters are all there at `ready`: of weights, channel words, table, only the first are needed at once. */
+static int64_t mlo_pass_begins(const mlo_schedule *s, int i, int64_t ready) {
+    const mlo_unit *u = &s->c->element[i].unit;
+    const int table = u->n_memory > 2;
+    const int64_t in = u->in[0].channels / u->in[0].lanes, to_turn = u->latency - 8 - u->turns - table;
+    const int64_t last = table ? mlo_load_cycles(s->c, mlo_memory_beats(&u->memory[2], s->c->axi_bits)) : 0, words = last + mlo_load_cycles(s->c, mlo_memory_beats(&u->memory[1], s->c->axi_bits));
+    return mlo_later(mlo_later(ready - words, ready - last - in + 1 - to_turn), table ? ready - in - to_turn - u->turns - 7 : 0);
+}
+
+/* The way in of a tile's tokens, from token n on. */
+static void mlo_tile_takes(mlo_schedule *s, int i, int64_t n, int64_t tokens) {
+    const mlo_unit *u = &s->c->element[i].unit;
+    const mlo_edge *e = &s->c->edge[s->order[0][s->begin[0][i]]];
+    mlo_tiling *t = &s->tiling[i];
+    const int64_t beats = u->in[0].channels / u->in[0].lanes, free = t->begun > 1 ? t->freed[t->begun & 3] : 0;
+    for (int64_t k = n; k < n + tokens; k++) {
+        int64_t when[2];
+        mlo_token *at = mlo_token_of(s, i, k);
+        mlo_edge_arrives(s, e, k, when);
+        at->in[0] = mlo_later(mlo_later(when[0], free), k ? mlo_token_of(s, i, k - 1)->in[1] + 1 : 0);
+        at->in[1] = mlo_later(when[1], at->in[0] + beats - 1);
+    }
+    t->known = n + tokens;
+}
+
+/* A tile's passes: `work` of its tokens is when the last pass is done with each. */
+static void mlo_tile_passes(mlo_schedule *s, int i, const mlo_meet *x, int64_t tokens) {
+    const mlo_unit *u = &s->c->element[i].unit;
+    mlo_tiling *t = &s->tiling[i];
+    const int64_t in = u->in[0].channels / u->in[0].lanes, work = in * (u->out.channels / u->out.lanes / u->blocks), tile = t->begun;
+    int64_t begin = 0;
+    for (int64_t b = 0; b < u->blocks; b++) {
+        const int64_t ready = mlo_pass_begins(s, i, mlo_tile_loads(s, i, b, t->pass));
+        begin = t->end + 1;
+        if (b == 0) begin = mlo_later(begin, mlo_token_of(s, i, x->n)->in[1] + in + MLO_TILE_STORES);
+        t->pass = begin;
+        if (ready >= begin) { s->p->spent[i].parameters += ready - begin; begin = ready; }
+        if (b == 0 && tile > 1) begin = mlo_later(begin, t->left[tile & 3] - u->latency - in);
+        t->end = begin + tokens * work;
+        for (int64_t k = 0; k < tokens && b == 0; k++) t->end = mlo_later(t->end, mlo_token_of(s, i, x->n + k)->in[1] + in + MLO_TILE_STORES + (tokens - k) * work);
+    }
+    for (int64_t k = 0; k < tokens; k++) mlo_token_of(s, i, x->n + k)->work = begin + (k + 1) * work;
+    t->freed[(tile + 2) & 3] = t->end - 2 * work + in;                  /* the multipliers have two vectors of the last pass before them */
+    t->begun++;
+    s->p->spent[i].busy += tokens * work * u->blocks;
+    if (s->seen) {
+        const mlo_moment what = { i, x->at.iteration, x->at.group * s->c->frames + x->at.frame, -1, t->from - mlo_block_beats(s, i), t->read };
+        s->seen(s->user, &what);
+    }
+}
+
+static void mlo_fire_tiles(mlo_schedule *s, int i, const mlo_meet *x, mlo_token *t) {
+    const mlo_unit *u = &s->c->element[i].unit;
+    const int64_t beats = u->out.channels / u->out.lanes, tile = mlo_tile_of(s, i, x->n);
+    if (x->at.at % u->tile == 0) {
+        const int64_t tokens = mlo_sooner(u->tile, s->c->tokens - x->at.at);
+        mlo_tile_takes(s, i, x->n, tokens);
+        mlo_tile_passes(s, i, x, tokens);
+    }
+    const int64_t first = mlo_later(t->work + u->latency + MLO_TILE_LEAVES, x->n ? mlo_token_of(s, i, x->n - 1)->out[1] + 1 : 0);
+    t->out[0] = mlo_later(first, x->room[0]);
+    t->out[1] = mlo_later(t->out[0] + beats - 1, x->room[1]);
+    s->p->spent[i].blocked += t->out[1] - (first + beats - 1);
+    s->tiling[i].left[(tile + 2) & 3] = t->out[1];
 }
 
 static void mlo_fire_norm(mlo_schedule *s, int i, const mlo_meet *x, mlo_token *t) {
@@ -505,12 +653,15 @@ static int mlo_meets(mlo_schedule *s, int i, mlo_meet *x) {
     x->at = mlo_place_of(s, x->n);
     for (int k = s->begin[0][i]; k < s->begin[0][i + 1]; k++) {
         const mlo_edge *e = &c->edge[s->order[0][k]];
-        int frame = c->element[i].unit.whole_frame && e->to_port;
+        const mlo_unit *u = &c->element[i].unit;
+        int frame = u->whole_frame && e->to_port, tile = u->blocks && x->at.at % u->tile == 0;
         int64_t n = frame ? x->n - x->at.at + c->tokens - 1 : x->n;
         if (mlo_fired(s, e->from) <= n) return 0;
         mlo_edge_arrives(s, e, n, when);
         if (frame) x->frame[e->to_port - 1] = when[1];
         else { x->arrives[0] = mlo_later(x->arrives[0], when[0]); x->arrives[1] = mlo_later(x->arrives[1], when[1]); }
+        if (tile && !mlo_tile_asks(s, i, when[0])) return 0;
+        if (tile && mlo_fired(s, e->from) < n + mlo_sooner(u->tile, c->tokens - x->at.at)) return 0;
     }
     return mlo_has_room(s, i, x->room) && mlo_parameters(s, i, &x->at, x->ready);
 }
@@ -520,7 +671,7 @@ static void mlo_held_back(mlo_schedule *s, int i, const mlo_meet *x, const mlo_t
     for (int k = s->begin[0][i]; k < s->begin[0][i + 1]; k++) {
         const mlo_edge *e = &s->c->edge[s->order[0][k]];
         int64_t when[2];
-        if (e->fifo || e->from == MLO_OUTSIDE || (s->c->element[i].unit.whole_frame && e->to_port)) continue;
+        if (e->fifo || e->from == MLO_OUTSIDE || (s->c->element[i].unit.whole_frame && e->to_port) || s->c->element[i].unit.blocks) continue;
         mlo_edge_arrives(s, e, x->n, when);
         mlo_token *from = mlo_token_of(s, e->from, x->n);
         if (t->in[0] > when[0]) from->out[0] = mlo_sooner(from->out[0] + t->in[0] - when[0], from->out[1] + mlo_later(0, t->in[1] - when[1]));
@@ -535,7 +686,8 @@ static void mlo_passed(mlo_schedule *s, int i, const mlo_meet *x, const mlo_toke
     const mlo_unit *u = &c->element[i].unit;
     const int64_t frame = x->at.group * c->frames + x->at.frame, before = x->n ? mlo_token_of(s, i, x->n - 1)->out[1] : 0;
     const int matrix = u->flow == MLO_FLOW_MATRIX;      /* its multipliers' cycles, without what is in its pipeline */
-    const mlo_moment what = { i, x->at.iteration, frame, x->at.at, matrix ? t->work - u->interval + 1 : mlo_later(t->in[0], before), matrix ? t->work + 1 : t->out[1] };
+    const int64_t last_pass = u->blocks ? u->macs / u->multipliers / u->blocks : 0;
+    const mlo_moment what = { i, x->at.iteration, frame, x->at.at, matrix ? t->work - u->interval + 1 : u->blocks ? t->work - last_pass + 1 : mlo_later(t->in[0], before), matrix || u->blocks ? t->work + 1 : t->out[1] };
     if (s->seen) s->seen(s->user, &what);
     if (i == c->edge[c->n_edge - 1].from && x->at.iteration == c->scan.iterations - 1 && x->at.at == c->tokens - 1) s->p->frame_done[frame] = t->out[1] + 4;
 }
@@ -547,6 +699,7 @@ static int mlo_fire(mlo_schedule *s, int i) {
         mlo_token *t = mlo_token_of(s, i, x.n);
         switch (s->c->element[i].unit.flow) {
         case MLO_FLOW_MATRIX: mlo_fire_matrix(s, i, &x, t); break;
+        case MLO_FLOW_TILES:  mlo_fire_tiles(s, i, &x, t); break;
         case MLO_FLOW_NORM:   mlo_fire_norm(s, i, &x, t); break;
         case MLO_FLOW_ROWS:   mlo_fire_rows(s, i, &x, t); break;
         default:              mlo_fire_beats(s, i, &x, t); break;
@@ -568,7 +721,10 @@ static void mlo_schedule_run(mlo_schedule *s) {
         while (mlo_fire_entry(s)) { any = 1; s->free = 0; }
         for (int i = 0; i < c->n_element; i++) any |= mlo_fire(s, i);
         for (int k = 0; s->p->peak && k <= c->n_edge; k++) if (k == c->n_edge || c->edge[k].fifo) mlo_fifo_follow(s, k);
-        stuck = any ? 0 : stuck + 1;
+        const int asks = !any && s->next < INT64_MAX;
+        if (asks) s->now = s->next;
+        s->next = INT64_MAX;
+        stuck = any || asks ? 0 : stuck + 1;
         s->free = stuck;
     }
 }
@@ -590,11 +746,13 @@ static void mlo_schedule_begin(mlo_schedule *s) {
     mlo_schedule_edges(s);
     for (int i = 0; i < c->n_element; i++) {
         s->first_memory[i] = s->n_memory;
-        for (int k = 0; k < c->element[i].unit.n_memory; k++) { s->resident[s->n_memory] = (char)mlo_is_resident(&c->element[i]); s->beats[s->n_memory++] = mlo_memory_beats(&c->element[i].unit.memory[k], c->axi_bits); }
+        for (int k = 0; k < c->element[i].unit.n_memory && !mlo_is_block(&c->element[i]); k++) { s->resident[s->n_memory] = (char)mlo_is_resident(&c->element[i]); s->beats[s->n_memory++] = mlo_memory_beats(&c->element[i].unit.memory[k], c->axi_bits); }
     }
     s->first_memory[c->n_element] = s->n_memory;
     s->loads = (s->frames + c->frames - 1) / c->frames * c->scan.iterations;
-    s->clock = c->read_latency + 8;
+    s->clock = c->read_latency + 8; s->next = INT64_MAX;
+    /* days that are enough, should all that is read come one after the other, and all else, too */
+    s->day_cycles = MLO_DAY + (s->loads * mlo_load_cycles(c, mlo_core_layer_beats(c)) + s->total * mlo_core_interval(c)) / MLO_DAYS * 4;
 }
 
 static void mlo_schedule_end(mlo_schedule *s) {
@@ -612,6 +770,7 @@ static void mlo_schedule_end(mlo_schedule *s) {
 /* Cycles of a run of `frames` frames of the longest length. */
 static int mlo_predict_all(mlo *m, const mlo_hw *c, int64_t frames, mlo_prediction *p, int peaks, mlo_moment_seen seen, void *user) {
     int64_t length = 64;
+    const int tiled = mlo_core_block_beats(c) > 0;
     while (length < 4 * (c->frames + 2) * c->tokens) length *= 2;
     size_t memories = MLO_CORE_MOST * MLO_UNIT_MEMORIES;
     mlo_schedule *s = (mlo_schedule *)mlo_scratch(m, 1, sizeof *s);
@@ -620,15 +779,17 @@ static int mlo_predict_all(mlo *m, const mlo_hw *c, int64_t frames, mlo_predicti
     s->c = c; s->frames = frames; s->total = frames * c->tokens * c->scan.iterations; s->mask = length - 1; s->p = p; s->seen = seen; s->user = user;
     s->ring = (mlo_token *)mlo_scratch(m, (size_t)(c->n_element + 1) * (size_t)length, sizeof *s->ring);
     s->ready = (int64_t (*)[4])mlo_scratch(m, 2 * memories + memories / 4, sizeof *s->ready);
+    s->day = tiled ? (int64_t *)mlo_scratch(m, MLO_DAYS, sizeof *s->day) : NULL;
     p->frame_done = MLO_NEW_N(m, int64_t, (size_t)frames); p->spent = MLO_NEW_N(m, mlo_spent, MLO_CORE_MOST); p->peak = peaks ? MLO_NEW_N(m, int64_t, 2 * MLO_CORE_MOST + 1) : NULL;
-    if (s->ring && s->ready && p->frame_done && p->spent && (p->peak || !peaks)) {
+    if (s->ring && s->ready && (s->day || !tiled) && p->frame_done && p->spent && (p->peak || !peaks)) {
+        if (tiled) memset(s->day, 0, MLO_DAYS * sizeof *s->day);
         memset(s->ready, 0, (2 * memories + memories / 4) * sizeof *s->ready);
         s->freed = s->ready + memories; s->begun = (int64_t *)(s->freed + memories);
         mlo_schedule_begin(s);
         mlo_schedule_run(s);
         mlo_schedule_end(s);
     }
-    mlo_scratch_free(m, s->ring); mlo_scratch_free(m, s->ready); mlo_scratch_free(m, s);
+    mlo_scratch_free(m, s->ring); mlo_scratch_free(m, s->ready); mlo_scratch_free(m, s->day); mlo_scratch_free(m, s);
     return (int)m->error.code;
 }
 static int mlo_predict(mlo *m, const mlo_hw *c, int64_t frames, mlo_prediction *p) { return mlo_predict_all(m, c, frames, p, 0, NULL, NULL); }

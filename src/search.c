@@ -49,6 +49,7 @@ typedef struct {
     mlo_menu menu[MLO_CORE_MOST];
     int64_t fifo_bits;                  /* with c->frames in flight */
     int timed;                          /* 1: prices have a way */
+    int tiled;                          /* some may be in row blocks */
     int thrifty;                        /* 1: prices have traffic: for some kernels it is to be chosen where parameters are */
 } mlo_space;
 
@@ -85,12 +86,13 @@ static int mlo_choice_order(const void *x, const void *y) {
 }
 
 static int mlo_menu_add(mlo_space *s, mlo_menu *menu, const mlo_element *e, int64_t pe, int64_t simd) {
-    mlo_unit u;
-    memset(&u, 0, sizeof u);
-    u.pe = (int)pe; u.simd = (int)simd;
-    if (e->kernel->unit(&e->site, pe, simd, &u)) return (int)s->m->error.code;
-    for (int memory = MLO_LAYER; memory <= MLO_RESIDENT; memory++) if (e->memories & memory) {
-        int64_t beats = memory == MLO_RESIDENT ? 0 : mlo_unit_beats(&u, s->c->axi_bits);
+    for (int memory = MLO_LAYER; memory <= MLO_BLOCK; memory *= 2) if (e->memories & memory) {
+        mlo_site site = e->site; mlo_unit u;
+        memset(&u, 0, sizeof u);
+        u.pe = (int)pe; u.simd = (int)simd;
+        site.tile = memory == MLO_BLOCK ? mlo_least(e->tile, site.tokens) : 0;
+        if (e->kernel->unit(&site, pe, simd, &u)) return (int)s->m->error.code;
+        int64_t beats = memory == MLO_RESIDENT ? 0 : mlo_unit_beats(&u, s->c->axi_bits) * (u.blocks ? s->c->frames * mlo_unit_tiles(&u, s->c->tokens) : 1);
         mlo_choice c = { pe, simd, u.interval, mlo_unit_bits(&e->site, &u, s->c->axi_bits, mlo_banks(s->c, memory)), beats, memory,
                          { s->timed && u.multipliers ? u.interval + u.latency : 0, u.multipliers, 0, 0, s->thrifty ? beats : 0 } };
         if (u.multipliers) c.price.skew = mlo_fold_skew(pe, simd); else c.price.lanes = pe;
@@ -126,19 +128,32 @@ static int mlo_menu_make(mlo_space *s, mlo_menu *menu, const mlo_element *e) {
     return 0;
 }
 
-static int mlo_search_begin(mlo *m, mlo_hw *c, int timed, mlo_space *s) {
-    memset(s, 0, sizeof *s);
-    s->m = m; s->c = c; s->timed = timed;
-    for (int i = 0; i < c->n_element; i++) s->thrifty |= c->element[i].memories == MLO_EITHER;
-    for (int i = 0; i < c->n_element; i++) if (c->element[i].kernel && mlo_menu_make(s, &s->menu[i], &c->element[i])) return (int)m->error.code;
+static int mlo_search_menus(mlo_space *s) {
+    for (int i = 0; i < s->c->n_element; i++) {
+        s->menu[i].n = 0;
+        if (s->c->element[i].kernel && mlo_menu_make(s, &s->menu[i], &s->c->element[i])) return (int)s->m->error.code;
+    }
     return 0;
 }
 
-static void mlo_search_frames(mlo_space *s, int frames) {
+static int mlo_search_begin(mlo *m, mlo_hw *c, int timed, mlo_space *s) {
+    memset(s, 0, sizeof *s);
+    s->m = m; s->c = c; s->timed = timed;
+    for (int i = 0; i < c->n_element; i++) {
+        s->thrifty |= c->element[i].memories == MLO_EITHER;
+        s->tiled |= c->element[i].memories & MLO_BLOCK;
+    }
+    return mlo_search_menus(s);
+}
+
+/* Menus again, where beats depend on the frames: row blocks are read for each one's tiles, all else is shared. */
+static int mlo_search_frames(mlo_space *s, int frames) {
+    const int anew = s->tiled && s->c->frames != frames;
     s->c->frames = frames;
     mlo_core_fifos(s->c);
     mlo_core_feedback(s->c);
     s->fifo_bits = mlo_core_fifo_bits(s->c);
+    return anew ? mlo_search_menus(s) : 0;
 }
 
 /* ---- solving -------------------------------------------------------------------------------------------------------------------- */

@@ -305,9 +305,7 @@ static const char *mlo_view_what(const mlo_view *v, const mlo_node *n) {
 }
 
 static int64_t mlo_unit_bytes(const mlo_hw *c, const mlo_unit *u) {
-    int64_t beats = 0;
-    for (int k = 0; k < u->n_memory; k++) beats += mlo_memory_beats(&u->memory[k], c->axi_bits);
-    return beats * c->axi_bits / 8;
+    return mlo_unit_beats(u, c->axi_bits) * c->axi_bits / 8;
 }
 
 static const mlo_element *mlo_view_element(const mlo_view *v, const mlo_node *n) {
@@ -352,7 +350,7 @@ static int mlo_view_best(mlo_view *v) {
     if (!c) return (int)v->m->error.code;
     *c = *v->hw;
     MLO_TRY(mlo_search_begin(v->m, c, 0, &s));
-    mlo_search_frames(&s, c->frames);
+    MLO_TRY(mlo_search_frames(&s, c->frames));
     MLO_TRY(mlo_search_fastest(&s, &within, &plan, &found));
     if (found && plan.steady * c->scan.iterations < v->best) v->best = plan.steady * c->scan.iterations;
     return 0;

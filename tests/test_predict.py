@@ -36,7 +36,8 @@ def draw_model(rng, small):
 
 def draw_fold(rng, small):
     pe, simd = rng.choice([2, 3, 4, 5, 6, 8, 12]), rng.choice([2, 3, 4, 6, 8, 12])
-    return ["--pe", pe, "--simd", simd, "--frames-in-flight", rng.choice([1, 1, 2, 2, 3]), "--axi-width", rng.choice([32, 64, 128, 128, 256])]
+    memory = rng.choice(["layer", "layer", "resident"] + ["block", "block"] * (not small))         # (row blocks: 1 % of longer runs)
+    return ["--pe", pe, "--simd", simd, "--frames-in-flight", rng.choice([1, 1, 2, 2, 3]), "--axi-width", rng.choice([32, 64, 128, 128, 256]), "--memory", memory] + ["--tile", rng.choice([1, 2, 3, 5, 8, 100])] * (memory == "block")
 
 
 def draw_run(rng, group, axi):

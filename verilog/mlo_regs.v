@@ -30,6 +30,8 @@ module mlo_regs #(
     parameter DEEPEST    = 65535,
     // frames in flight: the most the core is built for, 1..255
     parameter FRAMES     = 1,
+    // readers of parameters, whose beats are counted
+    parameter READERS    = 1,
     parameter [31:0] VERSION = 32'h0001_0000
 ) (
     input  wire        clk,
@@ -62,8 +64,8 @@ module mlo_regs #(
     input  wire        in_beat,        // a beat enters the core ...
     input  wire        in_last,        // ... and it is the final one of its frame
     input  wire        out_last,       // the final beat of a frame leaves the core
-    input  wire        param_beat,     // mlo_loader
-    input  wire        bus_error,      // mlo_loader
+    input  wire [READERS-1:0] param_beat,      // mlo_loader, and mlo_refill where there are
+    input  wire        bus_error,      // of any of them
     input  wire [3*KERNELS-1:0] stat   // {blocked, starved, busy} of kernel k at [3*k +: 3]
 );
     localparam [31:0] ID = 32'h4D4C_4F31;
@@ -146,11 +148,16 @@ module mlo_regs #(
     end
 
     // ------------------------------------------------------------------ counters
-    reg [31:0] cycles, finished, beats;
+    reg [31:0] cycles, finished, beats, brought;
+    integer r;
+    always @* begin
+        brought = 32'd0;
+        for (r = 0; r < READERS; r = r + 1) brought = brought + {31'd0, param_beat[r]};
+    end
     always @(posedge clk) begin
         if (counts)               cycles   <= cycles + 32'd1;
         if (enable && out_last)   finished <= finished + 32'd1;
-        if (enable && param_beat) beats    <= beats + 32'd1;
+        if (enable)               beats    <= beats + brought;
         if (clear) begin
             cycles   <= 32'd0;
             finished <= 32'd0;
