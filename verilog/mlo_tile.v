@@ -159,6 +159,129 @@ module mlo_tile #(
     assign m_axis_tdata  = out_data;
     assign m_axis_tvalid = out_valid;
     assign m_axis_tuser  = {(out_pass_0 && out_side[2]) || (out_pass_1 && out_side[0]), out_pass_0 && out_side[1], out_start};
+
+`ifdef FORMAL
+    parameter F_ASKS = 0;       // 1: what requests say, too: only the bounded proof can, since that lies in mlo_skid
+    // Assumed: the reset; a sideband that is the same on all beats of a token, as every stream here has it.
+    reg f_past = 1'b0;
+    always @(posedge clk) f_past <= 1'b1;
+    always @(*) if (!f_past) assume (rst);
+
+    // The model: where the next beat in and the next one to be read are, in tokens and beats; the tiles stored whole, oldest
+    // first, of which one is read; the requests that wait.
+    reg  [BW-1:0] f_i_beat, f_o_beat;
+    reg  [TW-1:0] f_i_token, f_o_token, f_last0, f_last1;
+    reg  [PW-1:0] f_o_pass;
+    reg           f_i_odd, f_o_odd;                 // tiles are numbered, modulo 2
+    reg  [1:0]    f_tiles, f_asks;
+    reg           f_ask0, f_ask1;
+    wire f_i_end   = take && f_i_beat == BEATS - 1;
+    wire f_i_close = f_i_end && (f_i_token == TILE - 1 || s_axis_tuser[1]);
+    wire f_i_begin = take && f_i_beat == 0 && f_i_token == 0;
+    wire f_there   = f_tiles != 0 || f_o_token != f_i_token;
+    wire f_o_read  = f_there && (!m_axis_tvalid || m_axis_tready);
+    wire f_o_end   = f_o_read && f_o_beat == BEATS - 1;
+    wire f_o_over  = f_o_end && f_tiles != 0 && f_o_token == f_last0;
+    wire f_o_done  = f_o_over && f_o_pass == BLOCKS - 1;
+    wire f_a_take  = tile_valid && tile_ready;
+    always @(posedge clk) begin
+        if (take)      f_i_beat  <= f_i_end ? 0 : f_i_beat + 1'b1;
+        if (f_i_end)   f_i_token <= f_i_close ? 0 : f_i_token + 1'b1;
+        if (f_i_close) f_i_odd   <= !f_i_odd;
+        if (f_o_read)  f_o_beat  <= f_o_end ? 0 : f_o_beat + 1'b1;
+        if (f_o_end)   f_o_token <= f_o_over ? 0 : f_o_token + 1'b1;
+        if (f_o_over)  f_o_pass  <= f_o_done ? 0 : f_o_pass + 1'b1;
+        if (f_o_done)  f_o_odd   <= !f_o_odd;
+        f_tiles <= f_tiles + {1'b0, f_i_close} - {1'b0, f_o_done};
+        if (f_o_done)  f_last0 <= f_last1;
+        if (f_i_close) begin
+            if (f_tiles == {1'b0, f_o_done}) f_last0 <= f_i_token;
+            else                             f_last1 <= f_i_token;
+        end
+        f_asks <= f_asks + {1'b0, f_i_begin} - {1'b0, f_a_take};
+        if (f_a_take)  f_ask0 <= f_ask1;
+        if (f_i_begin) begin
+            if (f_asks == {1'b0, f_a_take}) f_ask0 <= s_axis_tuser[0];
+            else                            f_ask1 <= s_axis_tuser[0];
+        end
+        if (rst) {f_i_beat, f_i_token, f_i_odd, f_o_beat, f_o_token, f_o_pass, f_o_odd, f_tiles, f_asks} <= 0;
+    end
+
+    // Any beat of any token of a tile of either number: what is read there is what was stored there, its sideband as the header says.
+    (* anyconst *) wire          f_odd;
+    (* anyconst *) wire [TW-1:0] f_token;
+    (* anyconst *) wire [BW-1:0] f_beat;
+    always @(*) assume (f_token < TILE && f_beat < BEATS);
+    reg             f_have, f_hit;                  // it is stored; it was read last
+    reg [WIDTH-1:0] f_word, f_out_word;
+    reg [2:0]       f_user, f_out_user, f_constant;
+    wire            f_reads = f_o_read && f_o_odd == f_odd && f_o_token == f_token && f_o_beat == f_beat;
+    always @(posedge clk) begin
+        if (take && f_i_odd == f_odd && f_i_token == f_token && f_i_beat == f_beat) begin
+            f_have <= 1'b1;
+            f_word <= s_axis_tdata;
+            f_user <= s_axis_tuser;
+        end
+        if (f_o_done && f_o_odd == f_odd) f_have <= 1'b0;
+        if (f_o_read) begin
+            f_hit      <= f_reads;
+            f_out_word <= f_word;
+            f_out_user <= {f_o_pass == 0 ? f_user[2:1] : {f_o_pass == 1 && f_user[0], 1'b0}, f_o_token == 0};
+        end
+        if (take && f_i_beat == 0) f_constant <= s_axis_tuser;
+        if (rst) {f_have, f_hit} <= 2'b00;
+    end
+    always @(*) begin
+        if (f_i_beat != 0) assume (s_axis_tuser == f_constant);
+        if (f_past && f_reads)              assert (f_have);
+        if (f_past && f_hit && m_axis_tvalid) assert (m_axis_tdata == f_out_word && m_axis_tuser == f_out_user);
+    end
+    always @(posedge clk) if (f_past) begin
+        if ($past(rst)) assert (!m_axis_tvalid && !tile_valid);
+        else begin
+            if ($past(m_axis_tvalid && !m_axis_tready)) assert (m_axis_tvalid && $stable(m_axis_tdata) && $stable(m_axis_tuser));
+            if ($past(tile_valid && !tile_ready))       assert (tile_valid && $stable(tile_next));
+            // no gap: what is there is offered, and nothing else
+            if ($past(!m_axis_tvalid || m_axis_tready)) assert (m_axis_tvalid == $past(f_there));
+        end
+    end
+    always @(*) if (f_past) begin
+        assert (f_tiles <= 2 && f_asks <= 2);
+        assert (s_axis_tready == (f_tiles != 2 && (f_i_beat != 0 || f_i_token != 0 || f_asks != 2)));
+        assert (tile_valid == (f_asks != 0));
+        if (f_asks != 0 && F_ASKS != 0) assert (tile_next == f_ask0);
+        if (take && read) assert (w_word != r_word && w_user != r_user);        // no_rw_check
+        // the two requests that wait are never asked for a third place
+        assert (!(f_i_begin && !ask_ready));
+    end
+
+    // For the induction: the registers are the model's, and where the word lies.
+    wire [7:0]  f_i_addr = f_i_token * BEATS + f_i_beat, f_o_addr = f_o_token * BEATS + f_o_beat, f_at = f_token * BEATS + f_beat;
+    wire [AW:0] f_where = {f_at[AW-1:0], f_odd};
+    wire [TW:0] f_whose = {f_token, f_odd};
+    wire        f_beyond = f_i_token > f_token || (f_i_token == f_token && f_i_beat > f_beat);      // of the tile that is stored
+    wire        f_older = f_tiles != 0 && f_o_odd == f_odd, f_newer = f_tiles == 2 && f_o_odd != f_odd;
+    always @(*) if (f_past) begin
+        assert (f_i_beat < BEATS && f_i_token < TILE && f_o_beat < BEATS && f_o_token < TILE && f_o_pass < BLOCKS);
+        assert (w_beat == f_i_beat && w_token == f_i_token && w_half == f_i_odd && w_addr == f_i_addr[AW-1:0]);
+        assert (r_beat == f_o_beat && r_token == f_o_token && r_half == f_o_odd && r_addr == f_o_addr[AW-1:0] && r_pass == f_o_pass);
+        assert (w_begun == (f_i_beat != 0 || f_i_token != 0));
+        assert (count == f_tiles && (f_i_odd ^ f_o_odd) == f_tiles[0]);
+        if (f_tiles != 0) assert (f_last0 == (r_half ? last_1 : last_0) && f_last0 < TILE && f_o_token <= f_last0);
+        if (f_tiles == 2) assert (f_last1 == (r_half ? last_0 : last_1) && f_last1 < TILE && !w_begun);
+        if (f_tiles == 0) assert (f_o_pass == 0 && f_o_token <= f_i_token && (f_o_token != f_i_token || f_o_beat == 0));
+        assert (f_have == (f_older ? f_token <= f_last0 : f_newer ? f_token <= f_last1 : f_i_odd == f_odd && f_tiles != 2 && f_beyond));
+        if (f_have) assert (mem[f_where[MA-1:0]] == f_word && side[f_whose[UA-1:0]] == f_user);
+        if (f_i_beat != 0 && f_i_odd == f_odd && f_i_token == f_token)
+            assert (side[f_whose[UA-1:0]] == f_constant && (!f_have || f_user == f_constant));
+        assert (ask_ready == (f_asks != 2));
+    end
+    // not vacuous
+    reg f_third = 1'b0;                             // two tiles are done
+    always @(posedge clk) f_third <= !rst && (f_third || (f_o_done && f_o_odd));
+    always @(*) if (f_past) cover (f_third && f_o_done && f_last0 != 0);
+    always @(*) if (f_past) cover (f_asks == 2 && f_tiles == 0 && f_third);
+`endif
 endmodule
 
 `default_nettype wire

@@ -153,6 +153,128 @@ module mlo_untile #(
     assign m_axis_tdata  = out_data;
     assign m_axis_tvalid = out_valid;
     assign m_axis_tuser  = out_side;
+
+`ifdef FORMAL
+    // Assumed: the reset; a sideband that is the same on all beats of a token and pass, as every stream here has it.
+    reg f_past = 1'b0;
+    always @(posedge clk) f_past <= 1'b1;
+    always @(*) if (!f_past) assume (rst);
+
+    // The model: where the next beat in and the next one to be read are: pass, token, beat; the tiles stored whole, oldest
+    // first, of which one is read. (f_now: the last token of the one that is stored, from pass 1 on.)
+    reg  [PW-1:0] f_i_pass, f_o_pass;
+    reg  [TW-1:0] f_i_token, f_o_token, f_last0, f_last1, f_now;
+    reg  [BW-1:0] f_i_beat, f_o_beat;
+    reg           f_i_odd, f_o_odd;                 // tiles are numbered, modulo 2
+    reg  [1:0]    f_tiles;
+    wire f_i_end   = take && f_i_beat == BEATS - 1;
+    wire f_i_over  = f_i_end && (f_i_pass == 0 ? f_i_token == TILE - 1 || s_axis_tuser[1] : f_i_token == f_now);
+    wire f_i_close = f_i_over && f_i_pass == BLOCKS - 1;
+    wire f_there   = f_tiles != 0 || (f_i_pass == BLOCKS - 1 && f_o_token < f_i_token);
+    wire f_o_read  = f_there && (!m_axis_tvalid || m_axis_tready);
+    wire f_o_turn  = f_o_read && f_o_beat == BEATS - 1;
+    wire f_o_end   = f_o_turn && f_o_pass == BLOCKS - 1;
+    wire f_o_done  = f_o_end && f_tiles != 0 && f_o_token == f_last0;
+    always @(posedge clk) begin
+        if (take)      f_i_beat  <= f_i_end ? 0 : f_i_beat + 1'b1;
+        if (f_i_end)   f_i_token <= f_i_over ? 0 : f_i_token + 1'b1;
+        if (f_i_over)  f_i_pass  <= f_i_close ? 0 : f_i_pass + 1'b1;
+        if (f_i_over && f_i_pass == 0) f_now <= f_i_token;
+        if (f_i_close) f_i_odd   <= !f_i_odd;
+        if (f_o_read)  f_o_beat  <= f_o_turn ? 0 : f_o_beat + 1'b1;
+        if (f_o_turn)  f_o_pass  <= f_o_end ? 0 : f_o_pass + 1'b1;
+        if (f_o_end)   f_o_token <= f_o_done ? 0 : f_o_token + 1'b1;
+        if (f_o_done)  f_o_odd   <= !f_o_odd;
+        f_tiles <= f_tiles + {1'b0, f_i_close} - {1'b0, f_o_done};
+        if (f_o_done)  f_last0 <= f_last1;
+        if (f_i_close) begin
+            if (f_tiles == {1'b0, f_o_done}) f_last0 <= f_now;
+            else                             f_last1 <= f_now;
+        end
+        if (rst) {f_i_beat, f_i_token, f_i_pass, f_i_odd, f_o_beat, f_o_pass, f_o_token, f_o_odd, f_tiles} <= 0;
+    end
+
+    // Any beat of any token and pass of a tile of either number: what is read there is what was stored there.
+    (* anyconst *) wire          f_odd;
+    (* anyconst *) wire [TW-1:0] f_token;
+    (* anyconst *) wire [PW-1:0] f_pass;
+    (* anyconst *) wire [BW-1:0] f_beat;
+    always @(*) assume (f_token < TILE && f_pass < BLOCKS && f_beat < BEATS);
+    reg             f_have, f_hit;                  // it is stored; it was read last
+    reg [WIDTH-1:0] f_word, f_out_word;
+    reg [2:0]       f_user, f_out_user, f_constant; // of the token, as it leaves
+    wire            f_mine  = f_i_odd == f_odd && f_i_token == f_token;
+    wire            f_reads = f_o_read && f_o_odd == f_odd && f_o_token == f_token && f_o_pass == f_pass && f_o_beat == f_beat;
+    always @(posedge clk) begin
+        if (take && f_mine && f_i_pass == f_pass && f_i_beat == f_beat) begin
+            f_have <= 1'b1;
+            f_word <= s_axis_tdata;
+        end
+        if (take && f_mine && f_i_pass == 0) f_user[2:1] <= s_axis_tuser[2:1];
+        if (take && f_mine && f_i_pass == 1) f_user[0]   <= s_axis_tuser[2];
+        if (f_o_done && f_o_odd == f_odd) f_have <= 1'b0;
+        if (f_o_read) begin
+            f_hit      <= f_reads;
+            f_out_word <= f_word;
+            f_out_user <= f_user;
+        end
+        if (take && f_i_beat == 0) f_constant <= s_axis_tuser;
+        if (rst) {f_have, f_hit} <= 2'b00;
+    end
+    always @(*) begin
+        if (f_i_beat != 0) assume (s_axis_tuser == f_constant);
+        if (f_past && f_reads)                assert (f_have);
+        if (f_past && f_hit && m_axis_tvalid) assert (m_axis_tdata == f_out_word && m_axis_tuser == f_out_user);
+    end
+    always @(posedge clk) if (f_past) begin
+        if ($past(rst)) assert (!m_axis_tvalid);
+        else begin
+            if ($past(m_axis_tvalid && !m_axis_tready)) assert (m_axis_tvalid && $stable(m_axis_tdata) && $stable(m_axis_tuser));
+            // no gap: what is there is offered, and nothing else
+            if ($past(!m_axis_tvalid || m_axis_tready)) assert (m_axis_tvalid == $past(f_there));
+        end
+    end
+    always @(*) if (f_past) begin
+        assert (f_tiles <= 2 && s_axis_tready == (f_tiles != 2));
+        if (take && read) assert (w_word != r_word && w_user != r_user);        // no_rw_check
+    end
+
+    // For the induction: the registers are the model's, and where the word lies.
+    wire [7:0]  f_i_base = f_i_pass * BEATS, f_i_addr = f_i_token * WHOLE + f_i_base + f_i_beat;
+    wire [7:0]  f_o_in = f_o_pass * BEATS + f_o_beat, f_o_addr = f_o_token * WHOLE + f_o_in;
+    wire [7:0]  f_at = f_token * WHOLE + f_pass * BEATS + f_beat;
+    wire [AW:0] f_where = {f_at[AW-1:0], f_odd};
+    wire [TW:0] f_whose = {f_token, f_odd};
+    // the tile that is stored: the pass has gone over the token; over the word
+    wire        f_over_0 = f_i_pass > 0 ? f_token <= f_now : f_i_token > f_token || (f_i_token == f_token && f_i_beat != 0);
+    wire        f_over_1 = f_i_pass > 1 ? f_token <= f_now : f_i_pass == 1 && (f_i_token > f_token || (f_i_token == f_token && f_i_beat != 0));
+    wire        f_beyond = f_i_pass > f_pass ? f_token <= f_now
+                         : f_i_pass == f_pass && (f_i_token > f_token || (f_i_token == f_token && f_i_beat > f_beat));
+    wire        f_older = f_tiles != 0 && f_o_odd == f_odd, f_newer = f_tiles == 2 && f_o_odd != f_odd;
+    wire        f_here = f_i_odd == f_odd && f_tiles != 2;          // the number is that of the tile that is stored
+    wire        f_all = (f_older && f_token <= f_last0) || (f_newer && f_token <= f_last1);
+    always @(*) if (f_past) begin
+        assert (f_i_beat < BEATS && f_i_token < TILE && f_i_pass < BLOCKS && f_o_beat < BEATS && f_o_token < TILE && f_o_pass < BLOCKS);
+        assert (w_beat == f_i_beat && w_token == f_i_token && w_pass == f_i_pass && w_half == f_i_odd);
+        assert (w_addr == f_i_addr[AW-1:0] && w_base == f_i_base[AW-1:0]);
+        assert (r_beat == f_o_in && r_token == f_o_token && r_half == f_o_odd && r_addr == f_o_addr[AW-1:0]);
+        assert (count == f_tiles && (f_i_odd ^ f_o_odd) == f_tiles[0]);
+        if (f_i_pass != 0) assert (f_now == (w_half ? last_1 : last_0) && f_now < TILE && f_i_token <= f_now);
+        if (f_tiles != 0)  assert (f_last0 == (r_half ? last_1 : last_0) && f_last0 < TILE && f_o_token <= f_last0);
+        if (f_tiles == 2)  assert (f_last1 == (r_half ? last_0 : last_1) && f_last1 < TILE && f_i_pass == 0 && f_i_token == 0 && f_i_beat == 0);
+        if (f_tiles == 0)  assert (f_o_token <= f_i_token && (f_o_token != f_i_token || f_o_in == 0));
+        if (f_tiles == 0 && f_i_pass != BLOCKS - 1) assert (f_o_token == 0 && f_o_in == 0);
+        assert (f_have == (f_older || f_newer ? f_all : f_here && f_beyond));
+        if (f_have) assert (mem[f_where[MA-1:0]] == f_word);
+        if (f_all || (f_here && f_over_0)) assert (ends[f_whose[UA-1:0]] == f_user[2:1]);
+        if (f_all || (f_here && f_over_1)) assert (start[f_whose[UA-1:0]] == f_user[0]);
+    end
+    // not vacuous
+    reg f_third = 1'b0;                             // two tiles are done
+    always @(posedge clk) f_third <= !rst && (f_third || (f_o_done && f_o_odd));
+    always @(*) if (f_past) cover (f_third && f_o_done);
+    always @(*) if (f_past) cover (f_tiles == 2 && f_last0 != f_last1);
+`endif
 endmodule
 
 `default_nettype wire
