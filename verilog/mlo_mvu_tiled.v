@@ -135,7 +135,7 @@ module mlo_mvu_tiled #(
         if (rst) {f_in, f_out, f_i_beat, f_o_beat, f_asks, f_fresh, f_started} <= 0;
     end
     always @(*) begin
-        assume (f_b < F_BEATS);
+        assume (f_b < F_BEATS && f_n < 3);
         if (f_i_beat != 0) assume (s_axis_tuser == f_constant);
         else if (s_axis_tvalid) assume (s_axis_tuser[0] ? f_fresh || !f_started : f_started);
         if (f_past && m_axis_tvalid) begin
@@ -150,7 +150,7 @@ module mlo_mvu_tiled #(
             if ($past(tile_valid && !tile_ready))       assert (tile_valid && $stable(tile_next));
         end
     end
-    always @(*) if (f_past) cover (f_out == 3 && f_asks == 2);
+    always @(*) if (f_past) cover (f_out == 2 && f_asks == 2 && f_give);
 `endif
 endmodule
 
