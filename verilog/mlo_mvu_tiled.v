@@ -9,8 +9,10 @@
 // Parameters s_axis_w, s_axis_c: of each tile, for b = 0..BLOCKS-1, what mlo_mvu's header says for the N/BLOCKS channels of pass b.
 //            s_axis_t: the whole table for every pass (only with TABLE = 1).
 // Throughput a tile of L tokens: BLOCKS*(L*KF*NF/BLOCKS + 1) cycles, KF = K/SIMD, NF = N/PE, back to back, while tokens and
-//            parameters are there and the output takes NF beats a token. (With KF < BLOCKS a tile much shorter than the one
-//            before is stored in mlo_untile while that one still leaves, and the next one waits; tiles of one length never do.)
+//            parameters are there and the output takes NF beats a token. KF < BLOCKS: a tile that is much shorter than the one
+//            before is stored in mlo_untile while that one still leaves, and the third one may have to wait. No tile waits if
+//            of any two that follow each other, of LA and LB tokens, NB = NF/BLOCKS,
+//            (BLOCKS - KF)*LA*NB + KF*NB <= BLOCKS*(LB*KF*NB + 1) + KF, which is so of equal ones, and if KF >= BLOCKS.
 // Latency    idle, parameters loaded, the tokens of the tile not more than KF*NF/BLOCKS cycles apart: the first one's last beat
 //            taken in cycle t => its first output beat is offered in cycle
 //            t + (BLOCKS-1)*(L*KF*NF/BLOCKS + 1) + (NF/BLOCKS + 1)*KF + ceil(clog2(SIMD)/2) + 16 + TURNS + TABLE

@@ -4,13 +4,13 @@
 // Contract   s_axis: what a matrix unit makes of mlo_tile's stream: tiles of up to TILE tokens, BLOCKS times each; in every pass
 //            BEATS beats a token, with mlo_tile's sideband: pass 0 {key, last, -}, pass 1 {first, -, -}. A tile ends at TILE
 //            tokens or at `last` in pass 0. m_axis: the tokens in their order, BLOCKS*BEATS beats each, pass 0's first, with
-//            their own sideband {key, last, first} on every beat.
+//            their own sideband {key, last, first} on every beat. (A token with `first` begins a tile: none other has it.)
 // Throughput a beat in and a beat out per cycle. Storing waits only if the tile before the last one has not left yet: it begins
 //            to leave in its last pass.
 // Latency    a token whose last beat of the last pass is taken in cycle t is offered from cycle t + 2 (all before it have left)
 // Stall      s_axis_tready is low while two tiles are stored and not done.
 // Memory     exactly 2*TILE*BLOCKS*BEATS words, one write port, one registered read port: it is the output register.
-//            Beside it 3 bits a token.
+//            Beside it 2 bits a token.
 // Timing     s_axis_tready is a register
 // Legal      WIDTH, BEATS, TILE >= 1, BLOCKS >= 2
 //
@@ -131,31 +131,35 @@ module mlo_untile #(
     // ---- memory -----------------------------------------------------------------------------------------------------
     // the half is the lowest address bit: no adder, and exactly 2*DEPTH words whatever DEPTH is
     (* no_rw_check *)               // never read where it is written in the same cycle
-    reg  [WIDTH-1:0] mem   [0:2*DEPTH-1];
+    reg  [WIDTH-1:0] mem  [0:2*DEPTH-1];
     (* no_rw_check *)
-    reg  [1:0]       ends  [0:2*TILE-1];            // {key, last} of the tokens: pass 0 has it
-    (* no_rw_check *)
-    reg              start [0:2*TILE-1];            // first: pass 1 has it
+    reg  [1:0]       ends [0:2*TILE-1];             // {key, last} of the tokens: pass 0 has it
+    reg              first_0, first_1;              // of the tile's first token in each half: pass 1 has it
     reg  [WIDTH-1:0] out_data;
-    reg  [2:0]       out_side;
+    reg  [1:0]       out_ends;
+    reg              out_first;
     wire [AW:0] w_word = {w_addr, w_half},  r_word = {r_addr, r_half};
     wire [TW:0] w_user = {w_token, w_half}, r_user = {r_token, r_half};
     wire        unused = &{1'b0, s_axis_tuser, w_word, r_word, w_user, r_user};
     always @(posedge clk) begin
-        if (take)                     mem[w_word[MA-1:0]]   <= s_axis_tdata;
-        if (take && pass_0)           ends[w_user[UA-1:0]]  <= s_axis_tuser[2:1];
-        if (take && w_pass == P_ONE)  start[w_user[UA-1:0]] <= s_axis_tuser[2];
+        if (take)           mem[w_word[MA-1:0]]  <= s_axis_tdata;
+        if (take && pass_0) ends[w_user[UA-1:0]]  <= s_axis_tuser[2:1];
+        if (take && w_pass == P_ONE && w_token == {TW{1'b0}}) begin
+            if (w_half) first_1 <= s_axis_tuser[2];
+            else        first_0 <= s_axis_tuser[2];
+        end
         if (read) begin
-            out_data <= mem[r_word[MA-1:0]];
-            out_side <= {ends[r_user[UA-1:0]], start[r_user[UA-1:0]]};
+            out_data  <= mem[r_word[MA-1:0]];
+            out_ends  <= ends[r_user[UA-1:0]];
+            out_first <= r_token == {TW{1'b0}} && (r_half ? first_1 : first_0);
         end
     end
     assign m_axis_tdata  = out_data;
     assign m_axis_tvalid = out_valid;
-    assign m_axis_tuser  = out_side;
+    assign m_axis_tuser  = {out_ends, out_first};
 
 `ifdef FORMAL
-    // Assumed: the reset; a sideband that is the same on all beats of a token and pass, as every stream here has it.
+    // Assumed: the reset; a sideband that is the same on all beats of a token and pass, as every stream here has it; `first` as above.
     reg f_past = 1'b0;
     always @(posedge clk) f_past <= 1'b1;
     always @(*) if (!f_past) assume (rst);
@@ -223,6 +227,7 @@ module mlo_untile #(
     end
     always @(*) begin
         if (f_i_beat != 0) assume (s_axis_tuser == f_constant);
+        if (f_i_pass == 1 && f_i_token != 0) assume (!s_axis_tuser[2]);
         if (f_past && f_reads)                assert (f_have);
         if (f_past && f_hit && m_axis_tvalid) assert (m_axis_tdata == f_out_word && m_axis_tuser == f_out_user);
     end
@@ -267,7 +272,7 @@ module mlo_untile #(
         assert (f_have == (f_older || f_newer ? f_all : f_here && f_beyond));
         if (f_have) assert (mem[f_where[MA-1:0]] == f_word);
         if (f_all || (f_here && f_over_0)) assert (ends[f_whose[UA-1:0]] == f_user[2:1]);
-        if (f_all || (f_here && f_over_1)) assert (start[f_whose[UA-1:0]] == f_user[0]);
+        if (f_all || (f_here && f_over_1)) assert (f_user[0] == (f_token == 0 && (f_odd ? first_1 : first_0)));
     end
     // not vacuous
     reg f_third = 1'b0;                             // two tiles are done

@@ -128,9 +128,12 @@ class Case:
         exact = self.timed(hold=2 * self.load + 20, ahead=7)
         L, KF, B, II = self.tiles, self.KF, self.BLOCKS, self.KF * self.group
         equal = len(set(L)) == 1
-        bench.check(NAME, exact or (KF < B and not equal), "%s: tiles wait" % self.p)
+        NB = self.group
+        free = all((B - KF) * a * NB + KF * NB <= B * (b * KF * NB + 1) + KF for a, b in zip(L, L[1:]))
+        bench.check(NAME, exact == free or (exact and KF < B), "%s: tiles wait" % self.p)
+        bench.check(NAME, free or not (equal or KF >= B), "%s: the header's condition" % self.p)
         last = [self.out_cycle[sum(L[:i + 1]) * self.NF - 1] for i in range(len(L))]
-        for i in range(1, len(L) if KF >= B or equal else 0):
+        for i in range(1, len(L) if free else 0):
             bench.check(NAME, last[i] - last[i - 1] == B * (L[i] * II + 1), "%s: tile %d takes %d cycles" % (self.p, i, last[i] - last[i - 1]))
 
     def single(self):
