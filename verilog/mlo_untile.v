@@ -63,7 +63,7 @@ module mlo_untile #(
 
     // ---- in ---------------------------------------------------------------------------------------------------------
     reg           w_half;
-    reg  [AW-1:0] w_addr, w_base;                   // (w_token*BLOCKS + w_pass)*BEATS + w_beat; w_pass*BEATS
+    reg  [AW-1:0] w_addr, w_ahead;                  // (w_token*BLOCKS + w_pass)*BEATS + w_beat; the next pass begins there
     reg  [BW-1:0] w_beat;
     reg  [TW-1:0] w_token;
     reg  [PW-1:0] w_pass;
@@ -73,22 +73,21 @@ module mlo_untile #(
     wire w_end   = take && w_beat == B_LAST;
     wire w_over  = w_end && (pass_0 ? w_token == T_LAST || s_axis_tuser[1] : w_token == (w_half ? last_1 : last_0));
     wire w_close = w_over && w_pass == P_LAST;
-    wire [AW-1:0] w_next = (w_over ? w_base : w_addr) + (w_over ? NEXT_PASS : w_end ? STEP : ONE);
 
     always @(posedge clk) begin
         if (take) begin
-            w_addr <= w_close ? {AW{1'b0}} : w_next;
+            w_addr <= w_close ? {AW{1'b0}} : w_over ? w_ahead : w_addr + (w_end ? STEP : ONE);
             w_beat <= w_end ? {BW{1'b0}} : w_beat + 1'b1;
         end
         if (w_end)  w_token <= w_over ? {TW{1'b0}} : w_token + 1'b1;
         if (w_over) begin
-            w_pass <= w_close ? {PW{1'b0}} : w_pass + 1'b1;
-            w_base <= w_close ? {AW{1'b0}} : w_next;
+            w_pass  <= w_close ? {PW{1'b0}} : w_pass + 1'b1;
+            w_ahead <= w_close ? NEXT_PASS : w_ahead + NEXT_PASS;
         end
         if (w_close) w_half <= !w_half;
         if (rst) begin
             w_addr  <= {AW{1'b0}};
-            w_base  <= {AW{1'b0}};
+            w_ahead <= NEXT_PASS;
             w_beat  <= {BW{1'b0}};
             w_token <= {TW{1'b0}};
             w_pass  <= {PW{1'b0}};
@@ -245,7 +244,7 @@ module mlo_untile #(
     end
 
     // For the induction: the registers are the model's, and where the word lies.
-    wire [7:0]  f_i_base = f_i_pass * BEATS, f_i_addr = f_i_token * WHOLE + f_i_base + f_i_beat;
+    wire [7:0]  f_i_ahead = (f_i_pass + 1) * BEATS, f_i_addr = f_i_token * WHOLE + f_i_pass * BEATS + f_i_beat;
     wire [7:0]  f_o_in = f_o_pass * BEATS + f_o_beat, f_o_addr = f_o_token * WHOLE + f_o_in;
     wire [7:0]  f_at = f_token * WHOLE + f_pass * BEATS + f_beat;
     wire [AW:0] f_where = {f_at[AW-1:0], f_odd};
@@ -261,7 +260,7 @@ module mlo_untile #(
     always @(*) if (f_past) begin
         assert (f_i_beat < BEATS && f_i_token < TILE && f_i_pass < BLOCKS && f_o_beat < BEATS && f_o_token < TILE && f_o_pass < BLOCKS);
         assert (w_beat == f_i_beat && w_token == f_i_token && w_pass == f_i_pass && w_half == f_i_odd);
-        assert (w_addr == f_i_addr[AW-1:0] && w_base == f_i_base[AW-1:0]);
+        assert (w_addr == f_i_addr[AW-1:0] && w_ahead == f_i_ahead[AW-1:0]);
         assert (r_beat == f_o_in && r_token == f_o_token && r_half == f_o_odd && r_addr == f_o_addr[AW-1:0]);
         assert (count == f_tiles && (f_i_odd ^ f_o_odd) == f_tiles[0]);
         if (f_i_pass != 0) assert (f_now == (w_half ? last_1 : last_0) && f_now < TILE && f_i_token <= f_now);
