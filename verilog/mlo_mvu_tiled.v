@@ -137,11 +137,11 @@ module mlo_mvu_tiled #(
         if (rst) {f_in, f_out, f_i_beat, f_o_beat, f_asks, f_fresh, f_started} <= 0;
     end
     always @(*) begin
-        assume (f_b < F_BEATS && f_n < 3);
+        assume (f_b < F_BEATS);
         if (f_i_beat != 0) assume (s_axis_tuser == f_constant);
         else if (s_axis_tvalid) assume (s_axis_tuser[0] ? f_fresh || !f_started : f_started);
         if (f_past && m_axis_tvalid) begin
-            assert (f_out < f_in);
+            assert (f_out != f_in);
             if (f_out == f_n && f_o_beat % F_BEATS == f_b) assert (m_axis_tdata == f_word && m_axis_tuser == f_user);
         end
     end
