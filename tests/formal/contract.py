@@ -41,6 +41,12 @@ mlo_loader ADDR_WIDTH=13 DATA_WIDTH=32 FIFO_BEATS=4 MAX_BURST=4 PORTS=2 BEATS=64
 mlo_loader ADDR_WIDTH=12 DATA_WIDTH=32 FIFO_BEATS=2 MAX_BURST=1 PORTS=2 BEATS=64'h0000000100000001 RESIDENT=2'h1
 mlo_loader ADDR_WIDTH=12 DATA_WIDTH=32 FIFO_BEATS=2 MAX_BURST=2 PORTS=3 BEATS=96'h000000010000000200000001 RESIDENT=3'h5
 mlo_loader ADDR_WIDTH=12 DATA_WIDTH=32 FIFO_BEATS=2 MAX_BURST=2 PORTS=1 BEATS=32'h2 RESIDENT=1'h1
+mlo_refill ADDR_WIDTH=12 DATA_WIDTH=32 FIFO_BEATS=2 MAX_BURST=2 PORTS=2 BEATS=64'h0000000100000001 BLOCKS=2 OFFSET=3 STRIDE=5
+mlo_refill ADDR_WIDTH=13 DATA_WIDTH=32 FIFO_BEATS=4 MAX_BURST=4 PORTS=1 BEATS=32'h1 BLOCKS=3 OFFSET=0 STRIDE=3
+mlo_refill ADDR_WIDTH=12 DATA_WIDTH=32 FIFO_BEATS=3 MAX_BURST=2 PORTS=3 BEATS=96'h000000010000000200000001 BLOCKS=1 OFFSET=1 STRIDE=9
+mlo_axi_share PORTS=1 ADDR_WIDTH=2 DATA_WIDTH=2 DEPTH=2
+mlo_axi_share PORTS=2 ADDR_WIDTH=2 DATA_WIDTH=2 DEPTH=3
+mlo_axi_share PORTS=5 ADDR_WIDTH=2 DATA_WIDTH=2 DEPTH=4
 mlo_requant C=2 PE=1 XBITS=2 YBITS=2
 mlo_requant C=6 PE=2 XBITS=2 YBITS=2
 mlo_requant C=3 PE=1 XBITS=2 YBITS=2 TABLE=1 TBITS=2
@@ -86,6 +92,21 @@ MUTANTS = [
     ("mlo_loader ADDR_WIDTH=12 DATA_WIDTH=32 FIFO_BEATS=2 MAX_BURST=2 PORTS=2 BEATS=64'h0000000100000002", ".rst(rst || flush), .iterations", ".rst(rst), .iterations"),
     ("mlo_loader ADDR_WIDTH=12 DATA_WIDTH=32 FIFO_BEATS=2 MAX_BURST=2 PORTS=2 BEATS=64'h0000000100000002", ".flush(flush), .idle", ".flush(1'b0), .idle"),
     ("mlo_loader ADDR_WIDTH=12 DATA_WIDTH=32 FIFO_BEATS=2 MAX_BURST=2 PORTS=2 BEATS=64'h0000000100000002", "beat <= |(m_axis_tvalid & m_axis_tready);", "beat <= |m_axis_tvalid;"),
+    ("mlo_refill ADDR_WIDTH=12 DATA_WIDTH=32 FIFO_BEATS=2 MAX_BURST=2 PORTS=2 BEATS=64'h0000000100000001 BLOCKS=1 OFFSET=3 STRIDE=5", "if (tile_next && begun) begin", "if (tile_next) begin"),
+    ("mlo_refill ADDR_WIDTH=12 DATA_WIDTH=32 FIFO_BEATS=2 MAX_BURST=2 PORTS=2 BEATS=64'h0000000100000001 BLOCKS=1 OFFSET=3 STRIDE=5", "(iteration + 16'd1 >= iterations);", "(iteration >= iterations);"),
+    ("mlo_refill ADDR_WIDTH=12 DATA_WIDTH=32 FIFO_BEATS=2 MAX_BURST=2 PORTS=2 BEATS=64'h0000000100000001 BLOCKS=1 OFFSET=3 STRIDE=5", "last ? OFFSET : offset + STRIDE;", "last ? 48'd0 : offset + STRIDE;"),
+    ("mlo_refill ADDR_WIDTH=12 DATA_WIDTH=32 FIFO_BEATS=2 MAX_BURST=2 PORTS=2 BEATS=64'h0000000100000001 BLOCKS=1 OFFSET=3 STRIDE=5", "if (cmd_ready) waits <= 1'b0;", ""),
+    ("mlo_refill ADDR_WIDTH=12 DATA_WIDTH=32 FIFO_BEATS=2 MAX_BURST=2 PORTS=2 BEATS=64'h0000000100000001 BLOCKS=1 OFFSET=3 STRIDE=5", "assign tile_ready = !waits;", "assign tile_ready = 1'b1;"),
+    ("mlo_refill ADDR_WIDTH=12 DATA_WIDTH=32 FIFO_BEATS=2 MAX_BURST=2 PORTS=2 BEATS=64'h0000000100000001 BLOCKS=1 OFFSET=3 STRIDE=5", "if (rst || flush) begin", "if (rst) begin"),
+    ("mlo_refill ADDR_WIDTH=12 DATA_WIDTH=32 FIFO_BEATS=2 MAX_BURST=2 PORTS=2 BEATS=64'h0000000100000001 BLOCKS=1 OFFSET=3 STRIDE=5", ".rst(rst || flush), .iterations", ".rst(rst), .iterations"),
+    ("mlo_axi_share PORTS=3 ADDR_WIDTH=2 DATA_WIDTH=2 DEPTH=3", "if (m_axi_arready) m_axi_arvalid <= 1'b0;", "m_axi_arvalid <= 1'b0;"),
+    ("mlo_axi_share PORTS=3 ADDR_WIDTH=2 DATA_WIDTH=2 DEPTH=3", "if (room) begin", "if (owners_ready) begin"),
+    ("mlo_axi_share PORTS=3 ADDR_WIDTH=2 DATA_WIDTH=2 DEPTH=3", "owners_ready && (!m_axi_arvalid || m_axi_arready);", "!m_axi_arvalid || m_axi_arready;"),
+    ("mlo_axi_share PORTS=3 ADDR_WIDTH=2 DATA_WIDTH=2 DEPTH=3", "from & (~from + ONE);", "from;"),
+    ("mlo_axi_share PORTS=3 ADDR_WIDTH=2 DATA_WIDTH=2 DEPTH=3", "(first != {PORTS{1'b0}}) ? first : s_arvalid;", "s_arvalid;"),
+    ("mlo_axi_share PORTS=3 ADDR_WIDTH=2 DATA_WIDTH=2 DEPTH=3", ".m_tready(receive && m_axi_rlast)", ".m_tready(receive)"),
+    ("mlo_axi_share PORTS=3 ADDR_WIDTH=2 DATA_WIDTH=2 DEPTH=3", "owned && |(owner & s_rready);", "owned && |s_rready;"),
+    ("mlo_axi_share PORTS=3 ADDR_WIDTH=2 DATA_WIDTH=2 DEPTH=3", "beat <= receive && !rst;", "beat <= m_axi_rvalid && !rst;"),
     ("mlo_requant C=2 PE=1 XBITS=2 YBITS=2", "assign en = q_ready || !v[6];", "assign en = 1'b1;"),
     ("mlo_requant C=2 PE=1 XBITS=2 YBITS=2", "assign s_axis_tready = go || !valid;", "assign s_axis_tready = en;"),
     ("mlo_requant C=2 PE=1 XBITS=2 YBITS=2", "v <= {v[5:0], go};", "v <= {v[5:0], valid && en};"),
