@@ -54,6 +54,7 @@ module mlo_axi_share #(
     input  wire                        m_axi_rvalid,
     output wire                        m_axi_rready
 );
+    localparam             PW  = (PORTS > 1) ? $clog2(PORTS) : 1;
     localparam [PORTS-1:0] ONE = 1;
 
     generate
@@ -72,16 +73,11 @@ module mlo_axi_share #(
     wire             take   = room && s_arvalid != {PORTS{1'b0}};
     assign s_arready = lowest & {PORTS{room}};
 
-    reg  [ADDR_WIDTH-1:0] addr;                         // of the port `lowest`
-    reg  [7:0]            len;
-    integer               p;
+    reg  [PW-1:0] turn;                                 // its number
+    integer       p;
     always @* begin
-        addr = {ADDR_WIDTH{1'b0}};
-        len  = 8'd0;
-        for (p = 0; p < PORTS; p = p + 1) begin
-            addr = addr | (s_araddr[ADDR_WIDTH*p +: ADDR_WIDTH] & {ADDR_WIDTH{lowest[p]}});
-            len  = len  | (s_arlen[8*p +: 8] & {8{lowest[p]}});
-        end
+        turn = {PW{1'b0}};
+        for (p = 0; p < PORTS; p = p + 1) turn = turn | (p[PW-1:0] & {PW{lowest[p]}});
     end
 
     always @(posedge clk) begin
@@ -91,8 +87,8 @@ module mlo_axi_share #(
             behind        <= ~(lowest | (lowest - ONE));
         end
         if (room) begin
-            m_axi_araddr <= addr;
-            m_axi_arlen  <= len;
+            m_axi_araddr <= s_araddr[ADDR_WIDTH*turn +: ADDR_WIDTH];
+            m_axi_arlen  <= s_arlen[8*turn +: 8];
         end
         if (rst) begin
             m_axi_arvalid <= 1'b0;
@@ -122,5 +118,33 @@ module mlo_axi_share #(
     always @(posedge clk) beat <= receive && !rst;
 
     wire unused = &{1'b0, level, m_axi_rid};
+
+`ifdef FORMAL
+    // That requests go out once and as they are, answers to who asked, and all in turn, is proved in
+    // tests/formal/contract/mlo_axi_share.v.  Here, with the queue as it is: no beat ever waits for the queue.
+    reg f_past_valid = 1'b0;
+    always @(posedge clk) f_past_valid <= 1'b1;
+    always @* assume (rst == !f_past_valid);
+
+    // The memory answers what was asked for: requests taken, and not answered in full.
+    localparam F_W = $clog2(DEPTH+1) + 1;
+    reg  [F_W-1:0] f_owed;
+    always @(posedge clk)
+        f_owed <= rst ? {F_W{1'b0}} : f_owed + {{(F_W-1){1'b0}}, m_axi_arvalid && m_axi_arready} - {{(F_W-1){1'b0}}, receive && m_axi_rlast};
+    always @* if (f_past_valid) assume (!m_axi_rvalid || f_owed != 0);
+
+    always @* if (f_past_valid) begin
+        assert (f_owed + {{(F_W-1){1'b0}}, m_axi_arvalid} == {1'b0, level});
+        assert (f_owed == 0 || owned);
+        if (m_axi_rvalid) assert (m_axi_rready == ((owner & s_rready) != 0));
+        // a request is taken when it can be
+        assert (s_arvalid == 0 || s_arready != 0 || (m_axi_arvalid && !m_axi_arready) || level == DEPTH);
+    end
+
+    // Not vacuous: all that may be under way is; later nothing.
+    reg f_full = 1'b0;
+    always @(posedge clk) f_full <= !rst && (f_full || level == DEPTH);
+    always @* cover (f_past_valid && f_full && level == 0);
+`endif
 endmodule
 `default_nettype wire

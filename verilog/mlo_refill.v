@@ -10,7 +10,7 @@
 //
 // Throughput: one beat a cycle, also from one tile to the next, if requests come in time: the reader asks for the next tile's
 //             beats as soon as it has asked for all of this one's; one request more waits here (tile_ready is low then), so the
-//             reader's FIFO always holds what is wanted next.  A tile takes 4 cycles at least.
+//             reader's FIFO always holds what is wanted next.  A tile takes 3 cycles at least, a burst 2.
 // Latency:    from a request taken to ARVALID 4 cycles, then the memory's, then 3 from a beat of R to m_axis (when all is idle).
 // base, iterations (0 acts as 1) must stand still from flush on.
 // flush:      forget everything: the next tile is of iteration 0 (see mlo_axi_reader).  Requests taken while it is high are
@@ -66,18 +66,17 @@ module mlo_refill #(
     output wire [PORTS-1:0]      m_axis_tvalid,    // at most one bit set
     input  wire [PORTS-1:0]      m_axis_tready
 );
-    // Beats of one block.
-    function [31:0] sum(input integer ports);
+    localparam SIZE = $clog2(DATA_WIDTH / 8);                   // log2 of the bytes of a beat
+    // Beats of so many blocks.
+    function [47:0] beats(input [31:0] blocks);
         integer p;
         begin
-            sum = 32'd0;
-            for (p = 0; p < ports; p = p + 1) sum = sum + BEATS[32*p +: 32];
+            beats = 48'd0;
+            for (p = 0; p < PORTS; p = p + 1) beats = beats + {16'd0, BEATS[32*p +: 32]};
+            beats = beats * {16'd0, blocks};
         end
     endfunction
-    localparam        SIZE     = $clog2(DATA_WIDTH / 8);           // log2 of the bytes of a beat
-    localparam [31:0] SUM      = sum(PORTS);
-    localparam [47:0] BLOCKS_V = BLOCKS;
-    localparam [47:0] TILE     = BLOCKS_V * {16'd0, SUM};          // beats of all blocks
+    localparam [47:0] TILE = beats(BLOCKS);
 
     generate
         if (BLOCKS < 1) mlo_error_BLOCKS_must_be_positive u_error_blocks ();

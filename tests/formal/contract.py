@@ -224,10 +224,10 @@ def yosys(job, keep, end, directory, text=None):
         f.write(wrapper(module))
     with open(dut, "w") as f:
         f.write(text or source(module))
-    script = ["read_verilog -sv " + " ".join([dut] + [os.path.join(VERILOG, m + ".v") for m in submodules(module)])]
-    script += ["read_verilog -formal -sv %s %s %s" % (top, contract("rules"), contract("abstract"))]
-    script += ["chparam %s contract" % " ".join("-set %s %s" % (k, v) for k, v in params)]     # at once: each call elaborates
-    script += ["hierarchy -top contract", "proc", "select *"] + ["select -del " + m for m in keep] + ["chformal -assert -remove", "select -clear"]
+    script = ["read_verilog -defer -sv " + " ".join([dut] + [os.path.join(VERILOG, m + ".v") for m in submodules(module)])]
+    script += ["read_verilog -formal -sv %s %s" % (contract("rules"), contract("abstract"))]
+    script += ["read_verilog -defer -formal -sv " + top]        # its default parameters, which may be large, are not elaborated
+    script += ["hierarchy -top contract " + " ".join("-chparam %s %s" % (k, v) for k, v in params), "proc", "select *"] + ["select -del " + m for m in keep] + ["chformal -assert -remove", "select -clear"]
     script += ["prep -flatten -top contract -nordff", "setattr -unset keep", "delete -output", "opt_clean", "async2sync", "memory_map"] + end
     try:
         p = subprocess.run(["yosys", "-p", "; ".join(script)], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=TIMEOUT)

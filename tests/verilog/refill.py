@@ -67,7 +67,7 @@ def share():
     for one, two, three, fifo, burst, depth in (
             (((5, 1), 2, 0, 24), ((9, 2), 3, 12, 57), (7, 3), 512, 64, 32), (((60, 20), 2, 3, 163), ((90, 2), 1, 170, 95), (30, 31), 512, 64, 32),
             (((6, 2), 2, 0, 17), ((9, 2), 3, 40, 33), (3, 1), 64, 2, 5), (((6, 2), 2, 0, 16), ((1, 1), 1, 40, 2), (3, 1), 4, 1, 2)):
-        shapes = (one, two, three)
+        shapes, size = (one, two, three), 240 if burst > 2 else 90      # beats
         rng = bench.Rng(fifo + burst)
         ram = rng.ints(4096, 128)
         params = {"B20": shapes[2][0], "B21": shapes[2][1], "FIFO_BEATS": fifo, "MAX_BURST": burst, "DEPTH": depth}
@@ -82,10 +82,10 @@ def share():
             tiles, golden, args = [], [], {}
             for i in (0, 1):
                 beats, blocks, offset, stride = shapes[i]
-                tiles.append(requests(rng, max(3, min(30, 250 // (sum(beats) * blocks))), 3))
+                tiles.append(requests(rng, max(3, min(20, size // (sum(beats) * blocks))), 3))
                 golden.append(wanted(ram, base + of_round, beats, blocks, offset, stride, iterations, tiles[i]))
                 args.update({"tiles%d" % i: len(tiles[i]), "count%d" % i: len(golden[i])})
-            loaded = wanted(ram, base, shapes[2], 1, 0, sum(shapes[2]), iterations, [1] * 300)[:240]
+            loaded = wanted(ram, base, shapes[2], 1, 0, sum(shapes[2]), iterations, [1] * 300)[:size]
             files = {"ram.hex": bench.hexwords(ram, 128)}
             for i, words in enumerate(golden + [loaded]):
                 files["golden%d.hex" % i] = bench.hexwords([1 << 128 + p | w for p, w in words], 136)
@@ -95,7 +95,7 @@ def share():
                         count2=len(loaded), **({"flush_at": flush, "flush_mask": mask} if flush else {}))
             if held >= 0:
                 args.update(held=held, hold=3000 if burst > 2 else 20000)
-            r = bench.run("share", params, files, fault=0 if flush else rng.between(1, 240), **args)
+            r = bench.run("share", params, files, fault=0 if flush else rng.between(1, size), **args)
             faults, full, dropped, runs = faults + r["faults"], full + r["full"], dropped + r["dropped"], runs + 1
             what = "%s: %s" % (params, dict(r))
             if stall == rate == stall_in == 0 and held < 0 and not flush and burst > 2:
