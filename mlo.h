@@ -160,7 +160,7 @@ int mlo_cycles(mlo *m, int64_t frames, int64_t *cycles, int64_t *interval);
 
    "pareto": a JSON object a line, the fastest first: {"cycles": per frame, as predicted, "steady_cycles": without filling and draining,
    "interval_per_token": cycles of the slowest kernel, "frames_in_flight", "multipliers": of MVU and attention, "other_multipliers",
-   "on_chip_bits", "parameter_beats": to load in each iteration (those of resident kernels are not), "utilization": useful multiply-accumulates / (multipliers x cycles),
+   "on_chip_bits", "parameter_beats": to load in each iteration (those of resident kernels are not; row blocks for each tile of all frames in flight), "utilization": useful multiply-accumulates / (multipliers x cycles),
    "area": {"lut","ff","dsp","bram" (36 Kbit)} of an UltraScale+, an estimate, "folding"}; the option "folding-json" takes such a line as it takes a folding.
 
    "quantize": {"values":[{"name","op","bits","scales":[..]},..]}: each value of the integer loops; lists have a number per iteration.

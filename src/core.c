@@ -11,6 +11,7 @@ enum { MLO_OUTSIDE = -1, MLO_CORE_MOST = 96 };
  * each iteration, loaded once; then the iterations there can be are a matter of building. Block, of a matrix: two banks of a block of its rows;
  * every block comes from memory for every tile of tokens, which waits on chip. A set of them: what a search may choose from. */
 enum { MLO_LAYER = 1, MLO_RESIDENT = 2, MLO_BLOCK = 4, MLO_EITHER = MLO_LAYER | MLO_RESIDENT };
+static int mlo_to_choose(int memories) { return (memories & (memories - 1)) != 0; }
 
 typedef struct {
     mlo_node *node; const char *name;
@@ -66,6 +67,9 @@ static int mlo_element_site(mlo *m, mlo_hw *c, mlo_element *e) {
     return mlo_form_known(&e->site.out) ? 0 : mlo_fail(m, MLO_E_SHAPE, n, "the output has no known shape");
 }
 
+/* What a matrix in row blocks holds when things flow: a token stays for two tiles' time. */
+static int64_t mlo_tile_tokens(int64_t tile) { return 2 * tile + 4; }
+
 /* (Re)derives an element's unit for a folding. */
 static int mlo_element_fold(mlo *m, mlo_element *e, int64_t pe, int64_t simd) {
     memset(&e->unit, 0, sizeof e->unit);
@@ -73,7 +77,7 @@ static int mlo_element_fold(mlo *m, mlo_element *e, int64_t pe, int64_t simd) {
     if (!e->kernel->legal(&e->site, pe, simd)) return mlo_fail(m, MLO_E_FOLDING, e->node, "%s cannot be folded to PE=%lld SIMD=%lld", e->name, (long long)pe, (long long)simd);
     e->unit.pe = (int)pe; e->unit.simd = (int)simd;
     if (e->kernel->unit(&e->site, pe, simd, &e->unit) || mlo_kernel_fits(e->kernel, &e->site, &e->unit)) return (int)m->error.code;
-    e->tokens = e->unit.whole_frame ? e->site.tokens + 3 : e->unit.blocks ? 2 * e->unit.tile + 4 : e->unit.macs ? 2 : e->unit.n_memory > 1 ? 3 : 1;
+    e->tokens = e->unit.whole_frame ? e->site.tokens + 3 : e->unit.blocks ? mlo_tile_tokens(e->unit.tile) : e->unit.macs ? 2 : e->unit.n_memory > 1 ? 3 : 1;
     return 0;
 }
 

@@ -6,6 +6,7 @@
  * invariant: every PE and SIMD divides what it must; what was asked for one kernel by name is taken as it is or refused; what is searched for
  *      is the best under the model of search.c, around what was given by name.
  * --memory block: every matrix that leaves PE more than one group of channels is read block by block, for each tile of --tile tokens (all of a frame).
+ * --memory auto --tile N: where that is better than the whole matrix on chip.
  * example: --target-cycles 40000 on a BERT of T tokens and L layers: each kernel gets the fewest multipliers that serve a token in
  *      40000 / (L (T + 7) + T) cycles, so that all are equally busy.
  * cost: that of the search; with caps, divisors x kernels.
@@ -206,7 +207,8 @@ static int mlo_fold_wish(mlo *m, mlo_wish *w) {
     w->device = fpga;
     w->memories = memory ? mlo_memory_named(m, memory, NULL) : MLO_LAYER;
     w->tile = mlo_opt_int(m, "tile", 0, 1, 65536);
-    int caps = pe || simd, slow = mlo_opt(m, "bandwidth") != NULL, any_memory = w->memories == MLO_EITHER;
+    if (w->tile && w->memories == MLO_EITHER) w->memories |= MLO_BLOCK;
+    int caps = pe || simd, slow = mlo_opt(m, "bandwidth") != NULL, any_memory = mlo_to_choose(w->memories);
     if (m->error.code) return (int)m->error.code;
     if (!!cycles + !!fps + caps > 1 || (caps && (macs || (bits && !any_memory)))) return mlo_fail_at(m, MLO_E_USAGE, NULL, "--pe/--simd, --target-cycles and --target-fps exclude each other, and --pe/--simd exclude budgets (--memory auto takes --budget-bits); give one");
     if (device && caps) return mlo_fail_at(m, MLO_E_USAGE, NULL, "--device is for a search, --pe and --simd are caps; give one of them");
@@ -237,8 +239,8 @@ static int mlo_fold_begin(mlo *m, mlo_hw *c, mlo_wish *w) {
     }
     if (m->error.code || mlo_core_bandwidth(m, c) || mlo_fold_caps(m, c, w->pe, w->simd)) return (int)m->error.code;
     if (json && mlo_fold_json(m, c, json)) return (int)m->error.code;
-    int either = w->memories == MLO_EITHER;                   /* "auto" is a search, for one kernel, too */
-    for (int i = 0; i < c->n_element; i++) either |= c->element[i].memories == MLO_EITHER;
+    int either = mlo_to_choose(w->memories);                   /* "auto" is a search, for one kernel, too */
+    for (int i = 0; i < c->n_element; i++) either |= mlo_to_choose(c->element[i].memories);
     w->memories_only = either && !w->search;
     w->search |= w->memories_only;
     return 0;

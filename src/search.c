@@ -7,9 +7,9 @@
  *     pace   = max over kernels of cycles per token            load = ceil(256 sum over kernels of beats / (rate G))
  *     steady = max(T pace, load)                               cycles of an iteration per frame, once things flow
  *     price  = sum over kernels of (multipliers, lanes, skew, traffic)  compared in this order; lanes: of kernels without matrix arrays
- *     bits   = sum over kernels of what they hold on chip + FIFOs, whose depths no folding changes
- * A kernel whose parameters are resident has no beats, and its bits are those of all iterations. Where that is to be chosen (--memory auto), it
- * doubles the choices, and the price ends with traffic, the sum of beats: of the foldings that are as fast and as cheap, the one that reads least.
+ *     bits   = sum over kernels of what they hold on chip + FIFOs, whose depths no folding changes (as if all were in row blocks that may be)
+ * A kernel whose parameters are resident has no beats, and its bits are those of all iterations; one in row blocks has G beats for each tile, and
+ * bits of two blocks and of tiles. Where that is to be chosen (--memory auto), it multiplies the choices, and the price ends with traffic, the sum of beats: of the foldings that are as fast and as cheap, the one that reads least.
  * What it is in cycles with filling and draining is what mlo_predict says; a target is held against that.
  *
  * Why the answer is the best. mlo_search_solve(s) is the cheapest folding with steady <= s within the limits. steady <= s says: every kernel's
@@ -92,8 +92,9 @@ static int mlo_menu_add(mlo_space *s, mlo_menu *menu, const mlo_element *e, int6
         u.pe = (int)pe; u.simd = (int)simd;
         site.tile = memory == MLO_BLOCK ? mlo_least(e->tile, site.tokens) : 0;
         if (e->kernel->unit(&site, pe, simd, &u)) return (int)s->m->error.code;
+        if (memory == MLO_BLOCK && !u.blocks && e->memories & MLO_LAYER) continue;          /* there is one group: layer */
         int64_t beats = memory == MLO_RESIDENT ? 0 : mlo_unit_beats(&u, s->c->axi_bits) * (u.blocks ? s->c->frames * mlo_unit_tiles(&u, s->c->tokens) : 1);
-        mlo_choice c = { pe, simd, u.interval, mlo_unit_bits(&e->site, &u, s->c->axi_bits, mlo_banks(s->c, memory)), beats, memory,
+        mlo_choice c = { pe, simd, u.interval, mlo_unit_bits(&e->site, &u, s->c->axi_bits, mlo_banks(s->c, memory)), beats, memory == MLO_BLOCK && !u.blocks ? MLO_LAYER : memory,
                          { s->timed && u.multipliers ? u.interval + u.latency : 0, u.multipliers, 0, 0, s->thrifty ? beats : 0 } };
         if (u.multipliers) c.price.skew = mlo_fold_skew(pe, simd); else c.price.lanes = pe;
         if (!MLO_PUSH(s->m, menu->item, menu->n, c)) return (int)s->m->error.code;
@@ -140,7 +141,7 @@ static int mlo_search_begin(mlo *m, mlo_hw *c, int timed, mlo_space *s) {
     memset(s, 0, sizeof *s);
     s->m = m; s->c = c; s->timed = timed;
     for (int i = 0; i < c->n_element; i++) {
-        s->thrifty |= c->element[i].memories == MLO_EITHER;
+        s->thrifty |= mlo_to_choose(c->element[i].memories);
         s->tiled |= c->element[i].memories & MLO_BLOCK;
     }
     return mlo_search_menus(s);
@@ -150,6 +151,8 @@ static int mlo_search_begin(mlo *m, mlo_hw *c, int timed, mlo_space *s) {
 static int mlo_search_frames(mlo_space *s, int frames) {
     const int anew = s->tiled && s->c->frames != frames;
     s->c->frames = frames;
+    for (int i = 0; i < s->c->n_element; i++) for (size_t k = 0; k < s->menu[i].n; k++)
+        if (s->menu[i].item[k].memory == MLO_BLOCK) s->c->element[i].tokens = mlo_tile_tokens(mlo_least(s->c->element[i].tile, s->c->tokens));
     mlo_core_fifos(s->c);
     mlo_core_feedback(s->c);
     s->fifo_bits = mlo_core_fifo_bits(s->c);

@@ -72,6 +72,7 @@ static void mlo_json_kernels(const mlo_view *v, mlo_text *t) {
         mlo_spent_json(&v->p.spent[i], t);
         mlo_puts(t, "},\"area\":");
         mlo_area_json(&v->area.element[i], t);
+        if (u->blocks) mlo_printf(t, ",\"tile\":%lld,\"blocks\":%lld", (long long)u->tile, (long long)u->blocks);
         mlo_puts(t, "}");
     }
     mlo_puts(t, "]");

@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Where parameters are, and how they come: resident and layer, bus widths, the count of beats, an error on the bus.
+"""Where parameters are, and how they come: resident, layer and row blocks, bus widths, the count of beats, an error on the bus.
 
     python tests/test_memory.py path/to/mlo [NAME ...]        Icarus
 
 The words are those of host/core.onnx in ONNX Runtime; the beats are reckoned here from the packing rules in mlo_param's header and from what a
-mode means: layer parameters are read in every iteration of every group of frames, and loaded ahead for one more; resident ones once."""
+mode means: layer parameters are read in every iteration of every group of frames, and loaded ahead for one more; resident ones once; row blocks for
+every tile of every frame."""
 import json
 import os
 import re
@@ -34,12 +35,12 @@ def ceil(a, b): return -(-a // b)
 def expected_beats(m, frames):
     """What the kernels are given of parameters in a run of so many frames, all in all, and in each iteration."""
     axi, kinds = m["axi_bits"], {k["name"]: k["memory"] for k in m["kernels"]}
-    count = {"layer": 0, "resident": 0}
+    count, tiles = {"layer": 0, "resident": 0, "block": 0}, {k["name"]: ceil(m["tokens"], k["tile"]) for k in m["kernels"] if k["memory"] == "block"}
     for d in m["descriptors"]:
         padded = max(8, 1 << (d["word_bits"] - 1).bit_length())
-        count[kinds[d["kernel"]]] += ceil(d["words"], axi // padded) if padded <= axi else d["words"] * ceil(d["word_bits"], axi)
+        count[kinds[d["kernel"]]] += (ceil(d["words"], axi // padded) if padded <= axi else d["words"] * ceil(d["word_bits"], axi)) * d.get("blocks", 1) * tiles.get(d["kernel"], 1)
     iterations = ceil(frames, m["frames_in_flight"]) * m["iterations"]
-    return count["layer"] * (iterations + 1) + count["resident"] * m["iterations"], count["layer"]
+    return count["layer"] * (iterations + 1) + count["resident"] * m["iterations"] + count["block"] * frames * m["iterations"], count["layer"] + m["frames_in_flight"] * count["block"]
 
 
 def why(r, path):
@@ -102,9 +103,28 @@ def check_sizes():
     t.case("resident memories bound the iterations", "" if m["most_iterations"] == 100 and ".DEEPEST(100)" in t.read(os.path.join(made("memory-100", "--pe", "2", "--simd", "6", "--memory", "resident"), "rtl/mlo_top.v")).decode() else str(m["most_iterations"]))
 
 
+def check_blocks():
+    """Tiles of one token, of some that a frame's end cuts off, of a frame; mixed with resident memories; and the cycles that were foretold."""
+    if not t.have("row blocks", "iverilog", "verilator"): return
+    mixed = t.write("blocks.json", '{"mvu_0": {"memory": "block", "tile": 3}, "mvu_2": {"memory": "resident"}, "mvu_3": {"memory": "block", "tile": 2}, "layernorm_0": {"memory": "resident"}}')
+    for how in ("--memory", "block", "--tile", "1"), ("--memory", "block", "--tile", "2"), ("--memory", "block"), ("--folding", mixed):
+        path = made("memory-20", "--pe", "4", "--simd", "5", "--frames-in-flight", "2", *how)
+        kinds = [k["memory"] for k in json.loads(t.read(os.path.join(path, "manifest.json")))["kernels"] if k["op"].startswith("MVU")]
+        said = "" if "block" in kinds else str(kinds)
+        said = said or why(Run(path), path)
+        if not said and ("2" in how or mixed in how): said = why(Run(path, "--frames", "3"), path) or Run(path, "--frames", "3", "--stall", "30", "--seed", "4", "--axi-latency", "40", "--bandwidth", "4").why()
+        t.case("memory-20, row blocks: %s" % " ".join(map(os.path.basename, how)), said)
+    path = made("memory-20", "--pe", "2", "--simd", "5", "--memory", "block", "--tile", "2", "--axi-width", "32")
+    t.case("row blocks over 32 bits of bus", why(Run(path), path))
+    for tile, frames in ("8", "1"), ("32", "2"):
+        path = made("bert-tiny", "--pe", "12", "--simd", "12", "--memory", "block", "--tile", tile, "--frames-in-flight", frames)
+        r = Run(path, "--simulator", "verilator")
+        t.case("bert-tiny in tiles of %s, %s in flight" % (tile, frames), why(r, path) or ("" if abs(r.report["predicted_cycles"] / r.report["cycles"] - 1) <= 0.01 else "%d cycles, %d foretold" % (r.report["cycles"], r.report["predicted_cycles"])))
+
+
 def check_lint():
     if not t.have("lint", "iverilog", "verilator", "yosys"): return
-    for flags in ("--memory", "resident"), ("--folding", t.write("mixed.json", MIXED)):
+    for flags in ("--memory", "resident"), ("--memory", "block", "--tile", "2"), ("--folding", t.write("mixed.json", MIXED)):
         p = subprocess.run(["make", "-C", made("memory-20", "--pe", "4", "--simd", "5", "--frames-in-flight", "2", *flags), "lint"], capture_output=True, text=True, timeout=600)
         said = [l for l in (p.stdout + p.stderr).splitlines() if l.strip() and not re.match(r"(iverilog|verilator|yosys|make)\b", l)]
         t.case("make lint is clean: %s" % flags[0], "status %d: %s" % (p.returncode, "; ".join(said)[:300]) if p.returncode or said else "")
@@ -121,4 +141,4 @@ def check_errors():
     t.case("none does", Run(path, "--axi-error", "0").why())
 
 
-if __name__ == "__main__": t.main(check_modes, check_widths, check_sizes, check_lint, check_errors)
+if __name__ == "__main__": t.main(check_modes, check_widths, check_sizes, check_blocks, check_lint, check_errors)

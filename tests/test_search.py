@@ -216,10 +216,12 @@ def check_refusals():
              "too few cycles": (["10 cycles per frame cannot be reached", "fastest", "raise --target-cycles"], "--target-cycles", 10),
              "too few cycles within a budget": (["within the budget", "with 4 multipliers"], "--target-cycles", 300, "--budget-macs", 4),
              "too many frames per second": (["--target-fps"], "--target-fps", 1000000, "--clock-mhz", 10)}
+    for kernel, words in ("add_0", "has none"), ("mvu_0", "there is one"):
+        wants["row blocks of " + kernel] = ([kernel, words, "memory layer"], "--folding", t.write("%s.json" % kernel, json.dumps({kernel: {"PE": core.kernels[[k.name for k in core.kernels].index(kernel)].legal[-1][0], "memory": "block"}})))
     for name, (words, *flags) in wants.items():
         said = core.refusal(*flags)
         t.case("refused: " + name, "" if all(w in said for w in words) else said)
-    for name, status, *flags in (("bits alone", 2, "--budget-bits", 100000), ("caps and budgets", 2, "--pe", 2, "--budget-macs", 9), ("block mode", 4, "--memory", "block"), ("no mode", 2, "--memory", "some"),
+    for name, status, *flags in (("bits alone", 2, "--budget-bits", 100000), ("caps and budgets", 2, "--pe", 2, "--budget-macs", 9), ("tiles of none", 2, "--memory", "block", "--tile", 0), ("no mode", 2, "--memory", "some"),
                                  ("no frames", 2, "--frames-in-flight", "some"), ("no bandwidth", 2, "--bandwidth", "much")):
         p = t.call("fold", core.path, *flags, text=True)
         t.case("refused: " + name, "" if p.returncode == status and "mlo: " in p.stderr else "%d %s" % (p.returncode, p.stderr))
@@ -299,4 +301,28 @@ def check_memories():
     t.case("a folding that was saved says it, too", "" if [k["memory"] for k in back["kernels"]] == [k["memory"] for k in json.loads(t.good("show", "--json", t.at("x.json")))["kernels"]] else str(back["kernels"]))
 
 
-if __name__ == "__main__": t.main(check_brute_force, check_front, check_random, check_targets, check_refusals, check_around, check_memories)
+def check_blocks():
+    """With tiles given, the best of all sets of resident kernels and of matrices in row blocks: bits and traffic of each kernel in each mode alone add up."""
+    def parts(said): return said["on_chip_bits"] - sum(f["bits"] for f in said["fifo"]), said["parameter_beats"]["per_iteration"], sum(f["bits"] for f in said["fifo"])
+    for name, tile, frames in (list(LARGE)[0], 16, 1), (list(LARGE)[1], 50, 2):
+        core, rng = large(name), np.random.default_rng(tile)
+        given = {k.name: {"PE": int(m["pe"][i]), "SIMD": int(m["simd"][i])} for k, m in zip(core.kernels, core.menus) for i in [rng.integers(len(m["pe"]))]}
+        flags = "--tile", tile, "--frames-in-flight", frames
+        fold = lambda modes, *more: core.fold("--folding", t.write("given.json", json.dumps({k: dict(v, **({"memory": modes[k]} if k in modes else {})) for k, v in given.items()})), *flags, *more)
+        base, beats, _ = parts(fold({}))
+        block = fold({}, "--memory", "block")
+        kinds, deep = {k["name"]: k["memory"] for k in block["kernels"]}, parts(block)[2]
+        bits, traffic = np.array([base + deep]), np.array([beats])
+        for k in given:
+            modes = [parts(fold({k: m}))[:2] for m in ["resident"] + ["block"] * (kinds[k] == "block")]
+            bits = np.concatenate([bits] + [bits + b - base for b, _ in modes])
+            traffic = np.concatenate([traffic] + [traffic + x - beats for _, x in modes])
+        why = []
+        for budget in [int(bits.min()), *(int(b) for b in np.exp(rng.uniform(np.log(bits.min()), np.log(bits.max()), 4))), int(bits.max())]:
+            said = fold({}, "--memory", "auto", "--budget-bits", budget)
+            want = traffic[bits <= budget].min()
+            if said["parameter_beats"]["per_iteration"] != want or said["on_chip_bits"] > budget: why.append("%d bits: %d beats, not %d; %d bits" % (budget, said["parameter_beats"]["per_iteration"], want, said["on_chip_bits"]))
+        t.case("%s: the least traffic of %d sets of memories, row blocks among them" % (name, len(bits)), "; ".join(why))
+
+
+if __name__ == "__main__": t.main(check_brute_force, check_front, check_random, check_targets, check_refusals, check_around, check_memories, check_blocks)

@@ -8,7 +8,6 @@
 // Latency     AR: 1 cycle (a register); R: none
 // Stall       no request is taken while DEPTH are not answered in full, nor while the one in the register waits. A port that
 //             does not take its beats holds up all others: so it asks for what it has room for only (as mlo_axi_reader does).
-// beat        one pulse a beat of R, a cycle later, also of those that a port drops
 // rst         for power-up only, when the memory is reset, too
 // Timing      ARVALID and what it says are registers; s_arready depends on m_axi_arready and all s_arvalid,
 //             m_axi_rready on s_rready alone
@@ -26,7 +25,6 @@ module mlo_axi_share #(
 ) (
     input  wire                        clk,
     input  wire                        rst,
-    output reg                         beat,
 
     input  wire [PORTS*ADDR_WIDTH-1:0] s_araddr,        // of port p at [ADDR_WIDTH*p +: ADDR_WIDTH]
     input  wire [8*PORTS-1:0]          s_arlen,         // of port p at [8*p +: 8]
@@ -114,8 +112,6 @@ module mlo_axi_share #(
     assign s_rlast      = m_axi_rlast;
     assign s_rvalid     = owner & {PORTS{owned && m_axi_rvalid}};
     assign m_axi_rready = owned && |(owner & s_rready);
-
-    always @(posedge clk) beat <= receive && !rst;
 
     wire unused = &{1'b0, level, m_axi_rid};
 

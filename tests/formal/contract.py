@@ -106,7 +106,6 @@ MUTANTS = [
     ("mlo_axi_share PORTS=3 ADDR_WIDTH=2 DATA_WIDTH=2 DEPTH=3", "(first != {PORTS{1'b0}}) ? first : s_arvalid;", "s_arvalid;"),
     ("mlo_axi_share PORTS=3 ADDR_WIDTH=2 DATA_WIDTH=2 DEPTH=3", ".m_tready(receive && m_axi_rlast)", ".m_tready(receive)"),
     ("mlo_axi_share PORTS=3 ADDR_WIDTH=2 DATA_WIDTH=2 DEPTH=3", "owned && |(owner & s_rready);", "owned && |s_rready;"),
-    ("mlo_axi_share PORTS=3 ADDR_WIDTH=2 DATA_WIDTH=2 DEPTH=3", "beat <= receive && !rst;", "beat <= m_axi_rvalid && !rst;"),
     ("mlo_requant C=2 PE=1 XBITS=2 YBITS=2", "assign en = q_ready || !v[6];", "assign en = 1'b1;"),
     ("mlo_requant C=2 PE=1 XBITS=2 YBITS=2", "assign s_axis_tready = go || !valid;", "assign s_axis_tready = en;"),
     ("mlo_requant C=2 PE=1 XBITS=2 YBITS=2", "v <= {v[5:0], go};", "v <= {v[5:0], valid && en};"),

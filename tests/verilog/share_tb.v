@@ -65,7 +65,7 @@ module share_tb;
         .m_axis_tdata(data[2]), .m_axis_tlast(last), .m_axis_tvalid(valid[2]), .m_axis_tready(ready[2]));
 
     // ------------------------------------------------------------------ the memory
-    wire m_arid, m_rid, m_arvalid, m_arready, m_rlast, m_rvalid, m_rready, beat;
+    wire m_arid, m_rid, m_arvalid, m_arready, m_rlast, m_rvalid, m_rready;
     wire [63:0] m_araddr;
     wire [7:0] m_arlen;
     wire [2:0] m_arsize;
@@ -73,7 +73,7 @@ module share_tb;
     wire [W-1:0] m_rdata;
     wire [31:0] ram_beats;
     mlo_axi_share #(.PORTS(3), .DEPTH(DEPTH)) dut (
-        .clk(clk), .rst(rst), .beat(beat), .s_araddr(araddr), .s_arlen(arlen), .s_arsize(arsize[2:0]), .s_arburst(arburst[1:0]), .s_arvalid(arvalid), .s_arready(arready),
+        .clk(clk), .rst(rst), .s_araddr(araddr), .s_arlen(arlen), .s_arsize(arsize[2:0]), .s_arburst(arburst[1:0]), .s_arvalid(arvalid), .s_arready(arready),
         .s_rdata(s_rdata), .s_rresp(s_rresp), .s_rlast(s_rlast), .s_rvalid(rvalid), .s_rready(rready),
         .m_axi_arid(m_arid), .m_axi_araddr(m_araddr), .m_axi_arlen(m_arlen), .m_axi_arsize(m_arsize), .m_axi_arburst(m_arburst),
         .m_axi_arvalid(m_arvalid), .m_axi_arready(m_arready), .m_axi_rid(m_rid), .m_axi_rdata(m_rdata), .m_axi_rresp(m_rresp),
@@ -132,12 +132,9 @@ module share_tb;
     end
 
     reg [2:0] was_flush = 0;
-    reg was_beat = 0;
     always @(posedge clk) begin
         was_flush <= flush;
-        was_beat <= !rst && m_rvalid && m_rready;
         if (!rst) begin
-            if (beat !== was_beat) begin errors = errors + 1; $display("beat in cycle %0d", cycle); end
             if (m_rvalid && !m_rready) begin errors = errors + 1; $display("R was blocked in cycle %0d", cycle); end
             if ((rvalid & (rvalid - 3'd1)) != 0 || (arready & (arready - 3'd1)) != 0) begin errors = errors + 1; $display("two at once: %b %b", rvalid, arready); end
             if (m_rvalid && m_rready) begin

@@ -61,16 +61,13 @@ inner [PORTS*DEPTH-1:0] dut.u_owners.words;
     reg  [PORTS*DEPTH-1:0] who;                 // asked, oldest first; one bit each
     wire [LW-1:0]          left = waiting - r_end;
     wire [PORTS*DEPTH-1:0] after = r_end ? who >> PORTS : who;
-    reg                    beat_was;
     always @(posedge clk) begin
         waiting  <= rst ? 0 : left + ask;
-        beat_was <= r_take && !rst;
         for (i = 0; i < DEPTH; i = i + 1) who[PORTS*i +: PORTS] <= ask && left == i ? asks : after[PORTS*i +: PORTS];
     end
     claim u_who  (.holds(!past || s_rvalid == 0 || (waiting != 0 && m_axi_rvalid && s_rvalid == who[PORTS-1:0])));
     claim u_once (.holds(!past || r_take == ((s_rvalid & s_rready) != 0)));
     claim u_word (.holds({s_rlast, s_rresp, s_rdata} == {m_axi_rlast, m_axi_rresp, m_axi_rdata}));
-    claim u_beat (.holds(!past || beat == beat_was));
     always @* if (past) begin
         assert (waiting == owed + m_axi_arvalid && waiting == dut.u_owners.level && waiting <= DEPTH);
         for (i = 0; i < DEPTH; i = i + 1) if (i < waiting) begin
