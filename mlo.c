@@ -17277,7 +17277,8 @@ static void mlo_tile_passes(mlo_schedule *s, int i, const mlo_meet *x, int64_t t
         if (b == 0) begin = mlo_later(begin, mlo_token_of(s, i, x->n)->in[1] + in + MLO_TILE_STORES);
         t->pass = begin;
         if (ready >= begin) { s->p->spent[i].parameters += ready - begin; begin = ready; }
-        if (b == 0 && tile > 1) begin = mlo_later(begin, t->left[tile & 3] - u->latency - in);
+        const int64_t room = b == 0 && tile > 1 ? t->left[tile & 3] - u->latency - in : begin;
+        if (room > begin) { s->p->spent[i].blocked += room - begin; begin = room; }
         t->end = begin + tokens * work;
         for (int64_t k = 0; k < tokens && b == 0; k++) t->end = mlo_later(t->end, mlo_token_of(s, i, x->n + k)->in[1] + in + MLO_TILE_STORES + (tokens - k) * work);
     }
@@ -17302,7 +17303,6 @@ static void mlo_fire_tiles(mlo_schedule *s, int i, const mlo_meet *x, mlo_token 
     const int64_t first = mlo_later(t->work + u->latency + MLO_TILE_LEAVES, x->n ? mlo_token_of(s, i, x->n - 1)->out[1] + 1 : 0);
     t->out[0] = mlo_later(first, x->room[0]);
     t->out[1] = mlo_later(t->out[0] + beats - 1, x->room[1]);
-    s->p->spent[i].blocked += t->out[1] - (first + beats - 1);
     s->tiling[i].left[(tile + 2) & 3] = t->out[1];
 }
 
@@ -29369,6 +29369,8 @@ static const char *const mlo_tb_rest[] = {
     "        write(12'h014, 0);",
     "        write(12'h018, iterations);",
     "        write(12'h01c, frames_in_flight);",
+    "        write(12'h008, 2);          // a soft reset, 16 cycles: parameters may have been asked for by what stood there before",
+    "        repeat (20) @(negedge clk);",
     "        write(12'h008, 1);",
     "        go = 1;",
     "        while (!done && errors == 0 && breaches == 0 && quiet < timeout) @(negedge clk);",
@@ -29674,6 +29676,8 @@ static int mlo_emit_cocotb(mlo_emitter *e) {
         "    assert await host.read_dword(0) == 0x4D4C4F31",
         "    await host.write_dword(0x10, 0); await host.write_dword(0x14, 0)",
         "    await host.write_dword(0x18, manifest['iterations']); await host.write_dword(0x1c, manifest['frames_in_flight'])",
+        "    await host.write_dword(0x08, 2)             # a soft reset follows settings",
+        "    for _ in range(20): await RisingEdge(dut.clk)",
         "    await host.write_dword(0x08, 1)",
         "    for f in frames('input.hex', width): await source.send(AxiStreamFrame(f))",
         "    if masked:",

@@ -508,7 +508,8 @@ static void mlo_tile_passes(mlo_schedule *s, int i, const mlo_meet *x, int64_t t
         if (b == 0) begin = mlo_later(begin, mlo_token_of(s, i, x->n)->in[1] + in + MLO_TILE_STORES);
         t->pass = begin;
         if (ready >= begin) { s->p->spent[i].parameters += ready - begin; begin = ready; }
-        if (b == 0 && tile > 1) begin = mlo_later(begin, t->left[tile & 3] - u->latency - in);
+        const int64_t room = b == 0 && tile > 1 ? t->left[tile & 3] - u->latency - in : begin;
+        if (room > begin) { s->p->spent[i].blocked += room - begin; begin = room; }
         t->end = begin + tokens * work;
         for (int64_t k = 0; k < tokens && b == 0; k++) t->end = mlo_later(t->end, mlo_token_of(s, i, x->n + k)->in[1] + in + MLO_TILE_STORES + (tokens - k) * work);
     }
@@ -533,7 +534,6 @@ static void mlo_fire_tiles(mlo_schedule *s, int i, const mlo_meet *x, mlo_token 
     const int64_t first = mlo_later(t->work + u->latency + MLO_TILE_LEAVES, x->n ? mlo_token_of(s, i, x->n - 1)->out[1] + 1 : 0);
     t->out[0] = mlo_later(first, x->room[0]);
     t->out[1] = mlo_later(t->out[0] + beats - 1, x->room[1]);
-    s->p->spent[i].blocked += t->out[1] - (first + beats - 1);
     s->tiling[i].left[(tile + 2) & 3] = t->out[1];
 }
 
