@@ -11954,7 +11954,7 @@ static int mlo_mvu_unit(const mlo_site *s, int64_t pe, int64_t simd, mlo_unit *u
     int64_t turns = mlo_mvu_turns(pe, k / simd), lanes = pe / turns;
     int table = s->n_in > 5, wbits = mlo_site_weight_bits(s), xbits = s->in_bits[0], ybits = s->out_bits, index = mlo_index_bits(s);
     u->blocks = s->tile ? mlo_mvu_blocks(k / simd, n / pe, s->tile, pe * simd, table ? (int64_t)1 << index : 0) : 0; u->tile = u->blocks ? s->tile : 0;
-    const int64_t held = n / (u->blocks ? u->blocks : 1);           /* channels whose weights are on chip */
+    const int64_t held = n / mlo_most(1, u->blocks);           /* channels whose weights are on chip */
     u->module = u->blocks ? "mlo_mvu_tiled" : "mlo_mvu";
     u->in[u->n_in++] = mlo_port_make("s_axis", 0, simd, xbits, k);
     u->out = mlo_port_make("m_axis", 0, pe, ybits, n);
@@ -11967,7 +11967,8 @@ static int mlo_mvu_unit(const mlo_site *s, int64_t pe, int64_t simd, mlo_unit *u
     if (table) mlo_unit_param(u, "TBITS", index);
     if (u->blocks) { mlo_unit_param(u, "TILE", u->tile); mlo_unit_param(u, "BLOCKS", u->blocks); }
     mlo_unit_shift(s, u);
-    u->interval = k / simd * (n / pe) + (u->blocks ? mlo_parts(mlo_parts(s->tokens, u->tile) * u->blocks, s->tokens) : 0);        /* a cycle a pass */
+    u->interval = k / simd * (n / pe);
+    if (u->blocks) u->interval += mlo_parts(mlo_parts(s->tokens, u->tile) * u->blocks, s->tokens);        /* a cycle a pass */
     u->latency = (mlo_clog2(simd) + 1) / 2 + 12 + turns + table;
     u->multipliers = pe * simd; u->other = mlo_site_pow2(s) ? 0 : lanes; u->macs = k * n; u->flow = u->blocks ? MLO_FLOW_TILES : MLO_FLOW_MATRIX; u->turns = turns;
     return 0;
@@ -16568,18 +16569,23 @@ static void mlo_core_feedback(mlo_hw *c) { c->feedback = c->whole_frame ? (c->fr
 
 /* ---- buffering ------------------------------------------------------------------------------------------------------------------- */
 
+/* The most that `at` is of the elements in front of element i. */
+static int64_t mlo_core_before(const mlo_hw *c, int i, const int64_t at[MLO_CORE_MOST]) {
+    int64_t most = 0;
+    for (int k = 0; k < c->n_edge; k++) if (c->edge[k].to == i && c->edge[k].from != MLO_OUTSIDE) most = mlo_most(most, at[c->edge[k].from]);
+    return most;
+}
+/* `at` of the element that edge e comes from. */
+static int64_t mlo_edge_from(const mlo_edge *e, const int64_t at[MLO_CORE_MOST]) { return e->from == MLO_OUTSIDE ? 0 : at[e->from]; }
+
 /* FIFO depths, in tokens. A path's depth is how many tokens its elements can hold; where paths of different depth meet, the shorter
  * one gets the difference, and two tokens to keep both moving. Queries wait for a whole frame of keys and values. */
 static void mlo_core_fifos(mlo_hw *c) {
     int64_t depth[MLO_CORE_MOST] = {0};
     for (int i = 0; i < c->n_element; i++) {
-        int64_t most = 0;
+        const int64_t most = mlo_core_before(c, i, depth);
         for (int k = 0; k < c->n_edge; k++) if (c->edge[k].to == i) {
-            int64_t d = c->edge[k].from == MLO_OUTSIDE ? 0 : depth[c->edge[k].from];
-            if (d > most) most = d;
-        }
-        for (int k = 0; k < c->n_edge; k++) if (c->edge[k].to == i) {
-            int64_t d = c->edge[k].from == MLO_OUTSIDE ? 0 : depth[c->edge[k].from];
+            const int64_t d = mlo_edge_from(&c->edge[k], depth);
             c->edge[k].fifo = most > d ? most - d + 2 : 0;
             if (c->element[i].unit.whole_frame && c->edge[k].to_port == 0) c->edge[k].fifo += c->tokens + 2;
         }
@@ -16587,36 +16593,31 @@ static void mlo_core_fifos(mlo_hw *c) {
     }
 }
 
-/* How many elements that need a whole frame are on the way to each element's output. */
-static void mlo_core_waits(const mlo_hw *c, int waits[MLO_CORE_MOST]) {
-    for (int i = 0; i < c->n_element; i++) {
-        waits[i] = 0;
-        for (int k = 0; k < c->n_edge; k++) if (c->edge[k].to == i && c->edge[k].from != MLO_OUTSIDE && waits[c->edge[k].from] > waits[i]) waits[i] = waits[c->edge[k].from];
-        waits[i] += c->element[i].unit.whole_frame;
-    }
-}
+/* What the way to each element's output takes before a first token leaves: how many elements on it need a whole frame; the tokens of its tiles of row
+ * blocks, all of which are enough. */
+typedef struct { int64_t frames[MLO_CORE_MOST], tiles[MLO_CORE_MOST]; } mlo_waits;
 
-/* The tokens that tiles of row blocks on the way to each element's output take before the first one leaves: no more than all of them. */
-static void mlo_core_tiles(const mlo_hw *c, int64_t tiles[MLO_CORE_MOST]) {
+static void mlo_core_waits(const mlo_hw *c, mlo_waits *w) {
     for (int i = 0; i < c->n_element; i++) {
-        tiles[i] = 0;
-        for (int k = 0; k < c->n_edge; k++) if (c->edge[k].to == i && c->edge[k].from != MLO_OUTSIDE && tiles[c->edge[k].from] > tiles[i]) tiles[i] = tiles[c->edge[k].from];
-        tiles[i] += c->element[i].unit.tile;
+        w->frames[i] = mlo_core_before(c, i, w->frames) + c->element[i].unit.whole_frame;
+        w->tiles[i] = mlo_core_before(c, i, w->tiles) + c->element[i].unit.tile;
     }
 }
 
 /* The tokens that edge k's FIFO must hold, whatever stalls; fewer, and a core can come to a stop. What meets it has had to take a token before it
- * gave one, a tile (at most to the frame's end) if row blocks are on its way, and a frame if it is behind attention where this edge is not. (Three beats are in the fork and in front of the sum.) Attention takes
+ * gave one, a tile (at most to the frame's end) if row blocks are on its way, and a frame if it is behind attention where this edge is not. (Three
+ * beats are in the fork and in front of the sum.) Attention takes
  * a frame's keys and values before it goes on from its second row of queries. Whether a network of FIFOs whose elements do not look at the time
  * comes to a stop does not depend on the time, so that no stall does harm to depths that are enough without one. */
-static int64_t mlo_core_least(const mlo_hw *c, const int waits[MLO_CORE_MOST], const int64_t tiles[MLO_CORE_MOST], int k) {
+static int64_t mlo_core_least(const mlo_hw *c, const mlo_waits *w, int k) {
     const mlo_edge *e = &c->edge[k];
     const mlo_unit *u = &c->element[e->to].unit;
     int64_t least = 1;
     if (u->whole_frame) return e->to_port ? 1 : mlo_most(1, c->tokens - 2 / u->rows.heads);
     for (int i = 0; i < c->n_edge; i++) if (c->edge[i].to == e->to && c->edge[i].from != MLO_OUTSIDE) {
-        const int other = c->edge[i].from, frame = waits[other] > (e->from == MLO_OUTSIDE ? 0 : waits[e->from]);
-        least = mlo_most(least, (frame ? c->tokens : mlo_least(c->tokens, tiles[other] - (e->from == MLO_OUTSIDE ? 0 : tiles[e->from]))) - 3 / (e->channels / e->lanes_from));
+        const int other = c->edge[i].from, frame = w->frames[other] > mlo_edge_from(e, w->frames);
+        const int64_t first = frame ? c->tokens : mlo_least(c->tokens, w->tiles[other] - mlo_edge_from(e, w->tiles));
+        least = mlo_most(least, first - 3 / (e->channels / e->lanes_from));
     }
     return least;
 }
@@ -16627,13 +16628,11 @@ static int mlo_core_live(mlo *m, const mlo_hw *c) {
     if (!full) return (int)m->error.code;
     *full = *c;
     mlo_core_fifos(full);
-    int waits[MLO_CORE_MOST];
-    int64_t tiles[MLO_CORE_MOST];
-    mlo_core_waits(c, waits);
-    mlo_core_tiles(c, tiles);
-    for (int k = 0; k < c->n_edge; k++) if (full->edge[k].fifo && c->edge[k].fifo < mlo_core_least(c, waits, tiles, k))
+    mlo_waits waits;
+    mlo_core_waits(c, &waits);
+    for (int k = 0; k < c->n_edge; k++) if (full->edge[k].fifo && c->edge[k].fifo < mlo_core_least(c, &waits, k))
         return mlo_fail(m, MLO_E_FOLDING, c->element[c->edge[k].to].node, "a FIFO of %lld tokens at input %d is too shallow: less than %lld can deadlock; leave mlo.fifo.%d to fold",
-            (long long)c->edge[k].fifo, c->edge[k].to_port, (long long)mlo_core_least(c, waits, tiles, k), c->edge[k].to_port);
+            (long long)c->edge[k].fifo, c->edge[k].to_port, (long long)mlo_core_least(c, &waits, k), c->edge[k].to_port);
     return 0;
 }
 
@@ -16675,36 +16674,32 @@ static int64_t mlo_unit_beats(const mlo_unit *u, int axi) {
     return u->blocks ? u->blocks * beats : beats;
 }
 
-static int64_t mlo_core_beats(const mlo_hw *c) {
-    int64_t beats = 0;
-    for (int i = 0; i < c->n_element; i++) beats += mlo_unit_beats(&c->element[i].unit, c->axi_bits);
-    return beats;
-}
-
-/* Of those, the ones of resident kernels: read once; and those of row blocks, read for every tile. The others are read in every iteration. */
+/* Where a kernel's parameters really are: those of row blocks that there are, of memories that there are. */
 static int mlo_is_resident(const mlo_element *e) { return e->memory == MLO_RESIDENT && e->unit.n_memory; }
 static int mlo_is_block(const mlo_element *e) { return e->unit.blocks > 0; }
 static int mlo_has_rows(const mlo_element *e) { return e->unit.flow == MLO_FLOW_MATRIX || e->unit.flow == MLO_FLOW_TILES; }
 static const char *mlo_memory_name(const mlo_element *e) { return mlo_is_resident(e) ? "resident" : mlo_is_block(e) ? "block" : "layer"; }
-static int64_t mlo_core_block_beats(const mlo_hw *c) {
+static int mlo_memory_of(const mlo_element *e) { return mlo_is_resident(e) ? MLO_RESIDENT : mlo_is_block(e) ? MLO_BLOCK : MLO_LAYER; }
+
+/* Beats of an iteration's parameters, of kernels in these modes. */
+static int64_t mlo_core_beats_in(const mlo_hw *c, int memories) {
     int64_t beats = 0;
-    for (int i = 0; i < c->n_element; i++) if (mlo_is_block(&c->element[i])) beats += mlo_unit_beats(&c->element[i].unit, c->axi_bits);
+    for (int i = 0; i < c->n_element; i++) if (mlo_memory_of(&c->element[i]) & memories) beats += mlo_unit_beats(&c->element[i].unit, c->axi_bits);
     return beats;
 }
-/* Of a frame's tiles: how often a unit's parameters are read for it. */
+static int64_t mlo_core_beats(const mlo_hw *c) { return mlo_core_beats_in(c, MLO_EITHER | MLO_BLOCK); }
+static int64_t mlo_core_resident_beats(const mlo_hw *c) { return mlo_core_beats_in(c, MLO_RESIDENT); }       /* read once */
+static int64_t mlo_core_block_beats(const mlo_hw *c) { return mlo_core_beats_in(c, MLO_BLOCK); }             /* read for every tile */
+
+/* How often a unit's parameters are read for a frame's tiles; all beats of row blocks that a frame reads in an iteration. */
 static int64_t mlo_unit_tiles(const mlo_unit *u, int64_t tokens) { return u->blocks ? mlo_parts(tokens, u->tile) : 0; }
 static int64_t mlo_core_tile_beats(const mlo_hw *c) {
     int64_t beats = 0;
     for (int i = 0; i < c->n_element; i++) beats += mlo_unit_tiles(&c->element[i].unit, c->tokens) * mlo_unit_beats(&c->element[i].unit, c->axi_bits);
     return beats;
 }
-static int64_t mlo_core_resident_beats(const mlo_hw *c) {
-    int64_t beats = 0;
-    for (int i = 0; i < c->n_element; i++) if (mlo_is_resident(&c->element[i])) beats += mlo_unit_beats(&c->element[i].unit, c->axi_bits);
-    return beats;
-}
 /* What an iteration of a full group of frames reads. */
-static int64_t mlo_core_layer_beats(const mlo_hw *c) { return mlo_core_beats(c) - mlo_core_resident_beats(c) - mlo_core_block_beats(c) + c->frames * mlo_core_tile_beats(c); }
+static int64_t mlo_core_layer_beats(const mlo_hw *c) { return mlo_core_beats_in(c, MLO_LAYER) + c->frames * mlo_core_tile_beats(c); }
 
 /* The most iterations there can be without building anew. */
 static int64_t mlo_core_deepest(const mlo_hw *c) { return mlo_core_resident_beats(c) ? c->scan.iterations : 65535; }
@@ -16731,8 +16726,8 @@ static int64_t mlo_steady_cycles(const mlo_hw *c, int64_t pace, int64_t beats) {
     return load > work ? load : work;
 }
 
-/* What a unit holds on chip: banks of parameters, two tiles before and behind row blocks, and two frames of what it needs whole (keys and values, in groups of PE tokens).
- * A token or two inside every kernel are not counted. */
+/* What a unit holds on chip: banks of parameters, two tiles before and behind row blocks, and two frames of what it needs whole (keys and values, in
+ * groups of PE tokens). A token or two inside every kernel are not counted. */
 static int64_t mlo_unit_bits(const mlo_site *s, const mlo_unit *u, int axi, int64_t banks) {
     int64_t bits = 0;
     for (int k = 0; k < u->n_memory; k++) bits += banks * mlo_memory_bits(&u->memory[k], axi);
@@ -17812,7 +17807,8 @@ static int mlo_lower(mlo *m) {
  *     price  = sum over kernels of (multipliers, lanes, skew, traffic)  compared in this order; lanes: of kernels without matrix arrays
  *     bits   = sum over kernels of what they hold on chip + FIFOs, whose depths no folding changes (as if all were in row blocks that may be)
  * A kernel whose parameters are resident has no beats, and its bits are those of all iterations; one in row blocks has G beats for each tile, and
- * bits of two blocks and of tiles. Where that is to be chosen (--memory auto), it multiplies the choices, and the price ends with traffic, the sum of beats: of the foldings that are as fast and as cheap, the one that reads least.
+ * bits of two blocks and of tiles. Where that is to be chosen (--memory auto), it multiplies the choices, and the price ends with traffic, the sum of
+ * beats: of the foldings that are as fast and as cheap, the one that reads least.
  * What it is in cycles with filling and draining is what mlo_predict says; a target is held against that.
  *
  * Why the answer is the best. mlo_search_solve(s) is the cheapest folding with steady <= s within the limits. steady <= s says: every kernel's
@@ -17888,16 +17884,16 @@ static int mlo_choice_order(const void *x, const void *y) {
     return a->simd != b->simd ? mlo_sign(a->simd, b->simd) : mlo_sign(a->pe, b->pe);
 }
 
-static int mlo_menu_add(mlo_space *s, mlo_menu *menu, const mlo_element *e, int64_t pe, int64_t simd) {
-    for (int memory = MLO_LAYER; memory <= MLO_BLOCK; memory *= 2) if (e->memories & memory) {
-        mlo_site site = e->site; mlo_unit u;
-        memset(&u, 0, sizeof u);
-        u.pe = (int)pe; u.simd = (int)simd;
-        site.tile = memory == MLO_BLOCK ? mlo_least(e->tile, site.tokens) : 0;
-        if (e->kernel->unit(&site, pe, simd, &u)) return (int)s->m->error.code;
-        if (memory == MLO_BLOCK && !u.blocks && e->memories & MLO_LAYER) continue;          /* there is one group: layer */
+/* A folding in each of these modes; in row blocks, if the site has a tile. */
+static int mlo_menu_add(mlo_space *s, mlo_menu *menu, const mlo_element *e, const mlo_site *site, int memories, int64_t pe, int64_t simd) {
+    mlo_unit u;
+    memset(&u, 0, sizeof u);
+    u.pe = (int)pe; u.simd = (int)simd;
+    if (e->kernel->unit(site, pe, simd, &u)) return (int)s->m->error.code;
+    if (site->tile && !u.blocks) memories = e->memories & MLO_LAYER ? 0 : MLO_LAYER;        /* nothing to divide */
+    for (int memory = MLO_LAYER; memory <= MLO_BLOCK; memory *= 2) if (memories & memory) {
         int64_t beats = memory == MLO_RESIDENT ? 0 : mlo_unit_beats(&u, s->c->axi_bits) * (u.blocks ? s->c->frames * mlo_unit_tiles(&u, s->c->tokens) : 1);
-        mlo_choice c = { pe, simd, u.interval, mlo_unit_bits(&e->site, &u, s->c->axi_bits, mlo_banks(s->c, memory)), beats, memory == MLO_BLOCK && !u.blocks ? MLO_LAYER : memory,
+        mlo_choice c = { pe, simd, u.interval, mlo_unit_bits(site, &u, s->c->axi_bits, mlo_banks(s->c, memory)), beats, memory,
                          { s->timed && u.multipliers ? u.interval + u.latency : 0, u.multipliers, 0, 0, s->thrifty ? beats : 0 } };
         if (u.multipliers) c.price.skew = mlo_fold_skew(pe, simd); else c.price.lanes = pe;
         if (!MLO_PUSH(s->m, menu->item, menu->n, c)) return (int)s->m->error.code;
@@ -17919,24 +17915,30 @@ static void mlo_menu_thin(mlo_menu *menu) {
 }
 
 /* All legal foldings of a kernel; the given one, if it is pinned. What is legal in both is legal in each. */
-static int mlo_menu_make(mlo_space *s, mlo_menu *menu, const mlo_element *e) {
+static int mlo_menu_list(mlo_space *s, mlo_menu *menu, const mlo_element *e, const mlo_site *site, int memories) {
     const int64_t most_s = e->kernel->simd_axis ? mlo_last_dim(&e->site.in[0]) : 1, most_p = e->unit.whole_frame ? e->site.tokens : mlo_last_dim(&e->site.out);
     int64_t *pes = NULL; size_t n = 0;
-    if (e->pinned) return mlo_menu_add(s, menu, e, e->unit.pe, e->unit.simd);
+    if (e->pinned) return mlo_menu_add(s, menu, e, site, memories, e->unit.pe, e->unit.simd);
     for (int64_t p = 1; p <= most_p; p++) if (e->kernel->legal(&e->site, p, 1) && !MLO_PUSH(s->m, pes, n, p)) return (int)s->m->error.code;
     for (int64_t simd = 1; simd <= most_s; simd++) {
         if (!e->kernel->legal(&e->site, 1, simd)) continue;
-        for (size_t i = 0; i < n; i++) if (e->kernel->legal(&e->site, pes[i], simd) && mlo_menu_add(s, menu, e, pes[i], simd)) return (int)s->m->error.code;
+        for (size_t i = 0; i < n; i++) if (e->kernel->legal(&e->site, pes[i], simd) && mlo_menu_add(s, menu, e, site, memories, pes[i], simd)) return (int)s->m->error.code;
     }
-    mlo_menu_thin(menu);
+    return 0;
+}
+
+static int mlo_menu_make(mlo_space *s, mlo_menu *menu, const mlo_element *e) {
+    mlo_site whole = e->site, tiled = e->site;
+    whole.tile = 0; tiled.tile = mlo_least(e->tile, e->site.tokens);
+    menu->n = 0;
+    if (e->memories & MLO_EITHER && mlo_menu_list(s, menu, e, &whole, e->memories & MLO_EITHER)) return (int)s->m->error.code;
+    if (e->memories & MLO_BLOCK && mlo_menu_list(s, menu, e, &tiled, MLO_BLOCK)) return (int)s->m->error.code;
+    if (!e->pinned) mlo_menu_thin(menu);
     return 0;
 }
 
 static int mlo_search_menus(mlo_space *s) {
-    for (int i = 0; i < s->c->n_element; i++) {
-        s->menu[i].n = 0;
-        if (s->c->element[i].kernel && mlo_menu_make(s, &s->menu[i], &s->c->element[i])) return (int)s->m->error.code;
-    }
+    for (int i = 0; i < s->c->n_element; i++) if (s->c->element[i].kernel && mlo_menu_make(s, &s->menu[i], &s->c->element[i])) return (int)s->m->error.code;
     return 0;
 }
 

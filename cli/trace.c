@@ -1,8 +1,8 @@
 /* trace: --trace: where the cycles went, tile by tile, as measured in the simulation.
  *
  * in:  sim/trace.txt, as mlo_sim_trace and the bench write it.     out: JSON lines, in sim/trace.jsonl and on stdout behind the report.
- * A tile is a token in a kernel, or the parameters that fill one bank of a memory (with row blocks: all that are read for a tile of tokens). Cycles count from the first input beat, which is cycle 1;
- * what is loaded ahead of it has cycles from 0 down.
+ * A tile is a token in a kernel, or the parameters that fill one bank of a memory (with row blocks: all that are read for a tile of tokens). Cycles
+ * count from the first input beat, which is cycle 1; what is loaded ahead of it has cycles from 0 down.
  *     {"kernel","frame","iteration","token","begin","end","load","compute","store","starved","blocked"}
  *         begin: the cycle of its first input beat; end: of its last output beat; load, store: from its first to its last input (output) beat;
  *         compute, starved, blocked: what the kernel did in the cycles from the end of the token before to the end of this one

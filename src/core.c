@@ -170,18 +170,23 @@ static void mlo_core_feedback(mlo_hw *c) { c->feedback = c->whole_frame ? (c->fr
 
 /* ---- buffering ------------------------------------------------------------------------------------------------------------------- */
 
+/* The most that `at` is of the elements in front of element i. */
+static int64_t mlo_core_before(const mlo_hw *c, int i, const int64_t at[MLO_CORE_MOST]) {
+    int64_t most = 0;
+    for (int k = 0; k < c->n_edge; k++) if (c->edge[k].to == i && c->edge[k].from != MLO_OUTSIDE) most = mlo_most(most, at[c->edge[k].from]);
+    return most;
+}
+/* `at` of the element that edge e comes from. */
+static int64_t mlo_edge_from(const mlo_edge *e, const int64_t at[MLO_CORE_MOST]) { return e->from == MLO_OUTSIDE ? 0 : at[e->from]; }
+
 /* FIFO depths, in tokens. A path's depth is how many tokens its elements can hold; where paths of different depth meet, the shorter
  * one gets the difference, and two tokens to keep both moving. Queries wait for a whole frame of keys and values. */
 static void mlo_core_fifos(mlo_hw *c) {
     int64_t depth[MLO_CORE_MOST] = {0};
     for (int i = 0; i < c->n_element; i++) {
-        int64_t most = 0;
+        const int64_t most = mlo_core_before(c, i, depth);
         for (int k = 0; k < c->n_edge; k++) if (c->edge[k].to == i) {
-            int64_t d = c->edge[k].from == MLO_OUTSIDE ? 0 : depth[c->edge[k].from];
-            if (d > most) most = d;
-        }
-        for (int k = 0; k < c->n_edge; k++) if (c->edge[k].to == i) {
-            int64_t d = c->edge[k].from == MLO_OUTSIDE ? 0 : depth[c->edge[k].from];
+            const int64_t d = mlo_edge_from(&c->edge[k], depth);
             c->edge[k].fifo = most > d ? most - d + 2 : 0;
             if (c->element[i].unit.whole_frame && c->edge[k].to_port == 0) c->edge[k].fifo += c->tokens + 2;
         }
@@ -189,36 +194,31 @@ static void mlo_core_fifos(mlo_hw *c) {
     }
 }
 
-/* How many elements that need a whole frame are on the way to each element's output. */
-static void mlo_core_waits(const mlo_hw *c, int waits[MLO_CORE_MOST]) {
-    for (int i = 0; i < c->n_element; i++) {
-        waits[i] = 0;
-        for (int k = 0; k < c->n_edge; k++) if (c->edge[k].to == i && c->edge[k].from != MLO_OUTSIDE && waits[c->edge[k].from] > waits[i]) waits[i] = waits[c->edge[k].from];
-        waits[i] += c->element[i].unit.whole_frame;
-    }
-}
+/* What the way to each element's output takes before a first token leaves: how many elements on it need a whole frame; the tokens of its tiles of row
+ * blocks, all of which are enough. */
+typedef struct { int64_t frames[MLO_CORE_MOST], tiles[MLO_CORE_MOST]; } mlo_waits;
 
-/* The tokens that tiles of row blocks on the way to each element's output take before the first one leaves: no more than all of them. */
-static void mlo_core_tiles(const mlo_hw *c, int64_t tiles[MLO_CORE_MOST]) {
+static void mlo_core_waits(const mlo_hw *c, mlo_waits *w) {
     for (int i = 0; i < c->n_element; i++) {
-        tiles[i] = 0;
-        for (int k = 0; k < c->n_edge; k++) if (c->edge[k].to == i && c->edge[k].from != MLO_OUTSIDE && tiles[c->edge[k].from] > tiles[i]) tiles[i] = tiles[c->edge[k].from];
-        tiles[i] += c->element[i].unit.tile;
+        w->frames[i] = mlo_core_before(c, i, w->frames) + c->element[i].unit.whole_frame;
+        w->tiles[i] = mlo_core_before(c, i, w->tiles) + c->element[i].unit.tile;
     }
 }
 
 /* The tokens that edge k's FIFO must hold, whatever stalls; fewer, and a core can come to a stop. What meets it has had to take a token before it
- * gave one, a tile (at most to the frame's end) if row blocks are on its way, and a frame if it is behind attention where this edge is not. (Three beats are in the fork and in front of the sum.) Attention takes
+ * gave one, a tile (at most to the frame's end) if row blocks are on its way, and a frame if it is behind attention where this edge is not. (Three
+ * beats are in the fork and in front of the sum.) Attention takes
  * a frame's keys and values before it goes on from its second row of queries. Whether a network of FIFOs whose elements do not look at the time
  * comes to a stop does not depend on the time, so that no stall does harm to depths that are enough without one. */
-static int64_t mlo_core_least(const mlo_hw *c, const int waits[MLO_CORE_MOST], const int64_t tiles[MLO_CORE_MOST], int k) {
+static int64_t mlo_core_least(const mlo_hw *c, const mlo_waits *w, int k) {
     const mlo_edge *e = &c->edge[k];
     const mlo_unit *u = &c->element[e->to].unit;
     int64_t least = 1;
     if (u->whole_frame) return e->to_port ? 1 : mlo_most(1, c->tokens - 2 / u->rows.heads);
     for (int i = 0; i < c->n_edge; i++) if (c->edge[i].to == e->to && c->edge[i].from != MLO_OUTSIDE) {
-        const int other = c->edge[i].from, frame = waits[other] > (e->from == MLO_OUTSIDE ? 0 : waits[e->from]);
-        least = mlo_most(least, (frame ? c->tokens : mlo_least(c->tokens, tiles[other] - (e->from == MLO_OUTSIDE ? 0 : tiles[e->from]))) - 3 / (e->channels / e->lanes_from));
+        const int other = c->edge[i].from, frame = w->frames[other] > mlo_edge_from(e, w->frames);
+        const int64_t first = frame ? c->tokens : mlo_least(c->tokens, w->tiles[other] - mlo_edge_from(e, w->tiles));
+        least = mlo_most(least, first - 3 / (e->channels / e->lanes_from));
     }
     return least;
 }
@@ -229,13 +229,11 @@ static int mlo_core_live(mlo *m, const mlo_hw *c) {
     if (!full) return (int)m->error.code;
     *full = *c;
     mlo_core_fifos(full);
-    int waits[MLO_CORE_MOST];
-    int64_t tiles[MLO_CORE_MOST];
-    mlo_core_waits(c, waits);
-    mlo_core_tiles(c, tiles);
-    for (int k = 0; k < c->n_edge; k++) if (full->edge[k].fifo && c->edge[k].fifo < mlo_core_least(c, waits, tiles, k))
+    mlo_waits waits;
+    mlo_core_waits(c, &waits);
+    for (int k = 0; k < c->n_edge; k++) if (full->edge[k].fifo && c->edge[k].fifo < mlo_core_least(c, &waits, k))
         return mlo_fail(m, MLO_E_FOLDING, c->element[c->edge[k].to].node, "a FIFO of %lld tokens at input %d is too shallow: less than %lld can deadlock; leave mlo.fifo.%d to fold",
-            (long long)c->edge[k].fifo, c->edge[k].to_port, (long long)mlo_core_least(c, waits, tiles, k), c->edge[k].to_port);
+            (long long)c->edge[k].fifo, c->edge[k].to_port, (long long)mlo_core_least(c, &waits, k), c->edge[k].to_port);
     return 0;
 }
 
@@ -277,36 +275,32 @@ static int64_t mlo_unit_beats(const mlo_unit *u, int axi) {
     return u->blocks ? u->blocks * beats : beats;
 }
 
-static int64_t mlo_core_beats(const mlo_hw *c) {
-    int64_t beats = 0;
-    for (int i = 0; i < c->n_element; i++) beats += mlo_unit_beats(&c->element[i].unit, c->axi_bits);
-    return beats;
-}
-
-/* Of those, the ones of resident kernels: read once; and those of row blocks, read for every tile. The others are read in every iteration. */
+/* Where a kernel's parameters really are: those of row blocks that there are, of memories that there are. */
 static int mlo_is_resident(const mlo_element *e) { return e->memory == MLO_RESIDENT && e->unit.n_memory; }
 static int mlo_is_block(const mlo_element *e) { return e->unit.blocks > 0; }
 static int mlo_has_rows(const mlo_element *e) { return e->unit.flow == MLO_FLOW_MATRIX || e->unit.flow == MLO_FLOW_TILES; }
 static const char *mlo_memory_name(const mlo_element *e) { return mlo_is_resident(e) ? "resident" : mlo_is_block(e) ? "block" : "layer"; }
-static int64_t mlo_core_block_beats(const mlo_hw *c) {
+static int mlo_memory_of(const mlo_element *e) { return mlo_is_resident(e) ? MLO_RESIDENT : mlo_is_block(e) ? MLO_BLOCK : MLO_LAYER; }
+
+/* Beats of an iteration's parameters, of kernels in these modes. */
+static int64_t mlo_core_beats_in(const mlo_hw *c, int memories) {
     int64_t beats = 0;
-    for (int i = 0; i < c->n_element; i++) if (mlo_is_block(&c->element[i])) beats += mlo_unit_beats(&c->element[i].unit, c->axi_bits);
+    for (int i = 0; i < c->n_element; i++) if (mlo_memory_of(&c->element[i]) & memories) beats += mlo_unit_beats(&c->element[i].unit, c->axi_bits);
     return beats;
 }
-/* Of a frame's tiles: how often a unit's parameters are read for it. */
+static int64_t mlo_core_beats(const mlo_hw *c) { return mlo_core_beats_in(c, MLO_EITHER | MLO_BLOCK); }
+static int64_t mlo_core_resident_beats(const mlo_hw *c) { return mlo_core_beats_in(c, MLO_RESIDENT); }       /* read once */
+static int64_t mlo_core_block_beats(const mlo_hw *c) { return mlo_core_beats_in(c, MLO_BLOCK); }             /* read for every tile */
+
+/* How often a unit's parameters are read for a frame's tiles; all beats of row blocks that a frame reads in an iteration. */
 static int64_t mlo_unit_tiles(const mlo_unit *u, int64_t tokens) { return u->blocks ? mlo_parts(tokens, u->tile) : 0; }
 static int64_t mlo_core_tile_beats(const mlo_hw *c) {
     int64_t beats = 0;
     for (int i = 0; i < c->n_element; i++) beats += mlo_unit_tiles(&c->element[i].unit, c->tokens) * mlo_unit_beats(&c->element[i].unit, c->axi_bits);
     return beats;
 }
-static int64_t mlo_core_resident_beats(const mlo_hw *c) {
-    int64_t beats = 0;
-    for (int i = 0; i < c->n_element; i++) if (mlo_is_resident(&c->element[i])) beats += mlo_unit_beats(&c->element[i].unit, c->axi_bits);
-    return beats;
-}
 /* What an iteration of a full group of frames reads. */
-static int64_t mlo_core_layer_beats(const mlo_hw *c) { return mlo_core_beats(c) - mlo_core_resident_beats(c) - mlo_core_block_beats(c) + c->frames * mlo_core_tile_beats(c); }
+static int64_t mlo_core_layer_beats(const mlo_hw *c) { return mlo_core_beats_in(c, MLO_LAYER) + c->frames * mlo_core_tile_beats(c); }
 
 /* The most iterations there can be without building anew. */
 static int64_t mlo_core_deepest(const mlo_hw *c) { return mlo_core_resident_beats(c) ? c->scan.iterations : 65535; }
@@ -333,8 +327,8 @@ static int64_t mlo_steady_cycles(const mlo_hw *c, int64_t pace, int64_t beats) {
     return load > work ? load : work;
 }
 
-/* What a unit holds on chip: banks of parameters, two tiles before and behind row blocks, and two frames of what it needs whole (keys and values, in groups of PE tokens).
- * A token or two inside every kernel are not counted. */
+/* What a unit holds on chip: banks of parameters, two tiles before and behind row blocks, and two frames of what it needs whole (keys and values, in
+ * groups of PE tokens). A token or two inside every kernel are not counted. */
 static int64_t mlo_unit_bits(const mlo_site *s, const mlo_unit *u, int axi, int64_t banks) {
     int64_t bits = 0;
     for (int k = 0; k < u->n_memory; k++) bits += banks * mlo_memory_bits(&u->memory[k], axi);

@@ -135,7 +135,7 @@ static int mlo_mvu_unit(const mlo_site *s, int64_t pe, int64_t simd, mlo_unit *u
     int64_t turns = mlo_mvu_turns(pe, k / simd), lanes = pe / turns;
     int table = s->n_in > 5, wbits = mlo_site_weight_bits(s), xbits = s->in_bits[0], ybits = s->out_bits, index = mlo_index_bits(s);
     u->blocks = s->tile ? mlo_mvu_blocks(k / simd, n / pe, s->tile, pe * simd, table ? (int64_t)1 << index : 0) : 0; u->tile = u->blocks ? s->tile : 0;
-    const int64_t held = n / (u->blocks ? u->blocks : 1);           /* channels whose weights are on chip */
+    const int64_t held = n / mlo_most(1, u->blocks);           /* channels whose weights are on chip */
     u->module = u->blocks ? "mlo_mvu_tiled" : "mlo_mvu";
     u->in[u->n_in++] = mlo_port_make("s_axis", 0, simd, xbits, k);
     u->out = mlo_port_make("m_axis", 0, pe, ybits, n);
@@ -148,7 +148,8 @@ static int mlo_mvu_unit(const mlo_site *s, int64_t pe, int64_t simd, mlo_unit *u
     if (table) mlo_unit_param(u, "TBITS", index);
     if (u->blocks) { mlo_unit_param(u, "TILE", u->tile); mlo_unit_param(u, "BLOCKS", u->blocks); }
     mlo_unit_shift(s, u);
-    u->interval = k / simd * (n / pe) + (u->blocks ? mlo_parts(mlo_parts(s->tokens, u->tile) * u->blocks, s->tokens) : 0);        /* a cycle a pass */
+    u->interval = k / simd * (n / pe);
+    if (u->blocks) u->interval += mlo_parts(mlo_parts(s->tokens, u->tile) * u->blocks, s->tokens);        /* a cycle a pass */
     u->latency = (mlo_clog2(simd) + 1) / 2 + 12 + turns + table;
     u->multipliers = pe * simd; u->other = mlo_site_pow2(s) ? 0 : lanes; u->macs = k * n; u->flow = u->blocks ? MLO_FLOW_TILES : MLO_FLOW_MATRIX; u->turns = turns;
     return 0;

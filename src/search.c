@@ -9,7 +9,8 @@
  *     price  = sum over kernels of (multipliers, lanes, skew, traffic)  compared in this order; lanes: of kernels without matrix arrays
  *     bits   = sum over kernels of what they hold on chip + FIFOs, whose depths no folding changes (as if all were in row blocks that may be)
  * A kernel whose parameters are resident has no beats, and its bits are those of all iterations; one in row blocks has G beats for each tile, and
- * bits of two blocks and of tiles. Where that is to be chosen (--memory auto), it multiplies the choices, and the price ends with traffic, the sum of beats: of the foldings that are as fast and as cheap, the one that reads least.
+ * bits of two blocks and of tiles. Where that is to be chosen (--memory auto), it multiplies the choices, and the price ends with traffic, the sum of
+ * beats: of the foldings that are as fast and as cheap, the one that reads least.
  * What it is in cycles with filling and draining is what mlo_predict says; a target is held against that.
  *
  * Why the answer is the best. mlo_search_solve(s) is the cheapest folding with steady <= s within the limits. steady <= s says: every kernel's
@@ -85,16 +86,16 @@ static int mlo_choice_order(const void *x, const void *y) {
     return a->simd != b->simd ? mlo_sign(a->simd, b->simd) : mlo_sign(a->pe, b->pe);
 }
 
-static int mlo_menu_add(mlo_space *s, mlo_menu *menu, const mlo_element *e, int64_t pe, int64_t simd) {
-    for (int memory = MLO_LAYER; memory <= MLO_BLOCK; memory *= 2) if (e->memories & memory) {
-        mlo_site site = e->site; mlo_unit u;
-        memset(&u, 0, sizeof u);
-        u.pe = (int)pe; u.simd = (int)simd;
-        site.tile = memory == MLO_BLOCK ? mlo_least(e->tile, site.tokens) : 0;
-        if (e->kernel->unit(&site, pe, simd, &u)) return (int)s->m->error.code;
-        if (memory == MLO_BLOCK && !u.blocks && e->memories & MLO_LAYER) continue;          /* there is one group: layer */
+/* A folding in each of these modes; in row blocks, if the site has a tile. */
+static int mlo_menu_add(mlo_space *s, mlo_menu *menu, const mlo_element *e, const mlo_site *site, int memories, int64_t pe, int64_t simd) {
+    mlo_unit u;
+    memset(&u, 0, sizeof u);
+    u.pe = (int)pe; u.simd = (int)simd;
+    if (e->kernel->unit(site, pe, simd, &u)) return (int)s->m->error.code;
+    if (site->tile && !u.blocks) memories = e->memories & MLO_LAYER ? 0 : MLO_LAYER;        /* nothing to divide */
+    for (int memory = MLO_LAYER; memory <= MLO_BLOCK; memory *= 2) if (memories & memory) {
         int64_t beats = memory == MLO_RESIDENT ? 0 : mlo_unit_beats(&u, s->c->axi_bits) * (u.blocks ? s->c->frames * mlo_unit_tiles(&u, s->c->tokens) : 1);
-        mlo_choice c = { pe, simd, u.interval, mlo_unit_bits(&e->site, &u, s->c->axi_bits, mlo_banks(s->c, memory)), beats, memory == MLO_BLOCK && !u.blocks ? MLO_LAYER : memory,
+        mlo_choice c = { pe, simd, u.interval, mlo_unit_bits(site, &u, s->c->axi_bits, mlo_banks(s->c, memory)), beats, memory,
                          { s->timed && u.multipliers ? u.interval + u.latency : 0, u.multipliers, 0, 0, s->thrifty ? beats : 0 } };
         if (u.multipliers) c.price.skew = mlo_fold_skew(pe, simd); else c.price.lanes = pe;
         if (!MLO_PUSH(s->m, menu->item, menu->n, c)) return (int)s->m->error.code;
@@ -116,24 +117,30 @@ static void mlo_menu_thin(mlo_menu *menu) {
 }
 
 /* All legal foldings of a kernel; the given one, if it is pinned. What is legal in both is legal in each. */
-static int mlo_menu_make(mlo_space *s, mlo_menu *menu, const mlo_element *e) {
+static int mlo_menu_list(mlo_space *s, mlo_menu *menu, const mlo_element *e, const mlo_site *site, int memories) {
     const int64_t most_s = e->kernel->simd_axis ? mlo_last_dim(&e->site.in[0]) : 1, most_p = e->unit.whole_frame ? e->site.tokens : mlo_last_dim(&e->site.out);
     int64_t *pes = NULL; size_t n = 0;
-    if (e->pinned) return mlo_menu_add(s, menu, e, e->unit.pe, e->unit.simd);
+    if (e->pinned) return mlo_menu_add(s, menu, e, site, memories, e->unit.pe, e->unit.simd);
     for (int64_t p = 1; p <= most_p; p++) if (e->kernel->legal(&e->site, p, 1) && !MLO_PUSH(s->m, pes, n, p)) return (int)s->m->error.code;
     for (int64_t simd = 1; simd <= most_s; simd++) {
         if (!e->kernel->legal(&e->site, 1, simd)) continue;
-        for (size_t i = 0; i < n; i++) if (e->kernel->legal(&e->site, pes[i], simd) && mlo_menu_add(s, menu, e, pes[i], simd)) return (int)s->m->error.code;
+        for (size_t i = 0; i < n; i++) if (e->kernel->legal(&e->site, pes[i], simd) && mlo_menu_add(s, menu, e, site, memories, pes[i], simd)) return (int)s->m->error.code;
     }
-    mlo_menu_thin(menu);
+    return 0;
+}
+
+static int mlo_menu_make(mlo_space *s, mlo_menu *menu, const mlo_element *e) {
+    mlo_site whole = e->site, tiled = e->site;
+    whole.tile = 0; tiled.tile = mlo_least(e->tile, e->site.tokens);
+    menu->n = 0;
+    if (e->memories & MLO_EITHER && mlo_menu_list(s, menu, e, &whole, e->memories & MLO_EITHER)) return (int)s->m->error.code;
+    if (e->memories & MLO_BLOCK && mlo_menu_list(s, menu, e, &tiled, MLO_BLOCK)) return (int)s->m->error.code;
+    if (!e->pinned) mlo_menu_thin(menu);
     return 0;
 }
 
 static int mlo_search_menus(mlo_space *s) {
-    for (int i = 0; i < s->c->n_element; i++) {
-        s->menu[i].n = 0;
-        if (s->c->element[i].kernel && mlo_menu_make(s, &s->menu[i], &s->c->element[i])) return (int)s->m->error.code;
-    }
+    for (int i = 0; i < s->c->n_element; i++) if (s->c->element[i].kernel && mlo_menu_make(s, &s->menu[i], &s->c->element[i])) return (int)s->m->error.code;
     return 0;
 }
 
