@@ -12,7 +12,9 @@
  *     rows     (attention)    a frame of keys and values, then a row per query token and head: scores, softmax, division, sum
  * The loader deals beats out memory after memory, each waiting for its bank, which the kernel frees when it begins the iteration
  * before; up to MLO_LOADER_BEATS are read ahead, at the rate of the memory. Row blocks have readers of their own, which share the memory with
- * it: then its beats are counted in a calendar, and each reader takes what those that asked before it left.
+ * it: then its beats are counted in a calendar, and each reader takes what those that asked before it left, a FIFO's worth first, then block by block.
+ * (mlo_axi_share serves them in turn, burst by burst. So cycles are right, but which of the kernels that share a scarce memory is ahead, and
+ * blocked, and which is behind, and starved, may be the other way round.)
  * How full FIFOs get: where it is asked for, each FIFO's beats are followed one by one, in and out. Beats of a token are on a straight line between
  * its first and last one, where they are not held up, so that a FIFO that never runs full may hold a token more or less in truth.
  * invariant: no number comes from a simulation; a simulation without stalls takes 0 to 1 % less, or as much.
@@ -71,10 +73,10 @@ typedef void (*mlo_moment_seen)(void *user, const mlo_moment *what);
 /* How far a FIFO has been followed: beats that came, and left. */
 typedef struct { int64_t pushed, popped; } mlo_followed;
 
-/* A matrix in row blocks: tiles begun, and asked for; tokens whose way in is known; when a half before (behind) it is free again, by tile; when the
- * multipliers are done; when parameters are read, and dealt out; when the latest pass began, which frees a bank. A tile's first blocks are read
- * whatever the matrix waits for; the one in front is there at `from`, the last of them at `to`. */
-typedef struct { int64_t begun, asked, known, freed[4], left[4], end, read, loaded, pass, first, from, to; } mlo_tiling;
+/* A matrix in row blocks: tiles begun, and asked for; passes of the next one that are known; tokens whose way in is; when a half before (behind) it is
+ * free again, by tile; when the multipliers are done; when parameters are read, and dealt out; when the latest pass began, which frees a bank. A tile's
+ * first blocks are read whatever the matrix waits for; the one in front is there at `from`, the last of them at `to`. */
+typedef struct { int64_t begun, asked, passed, known, freed[4], left[4], end, read, loaded, pass, first, from, to; } mlo_tiling;
 
 typedef struct {
     const mlo_hw *c;
@@ -93,7 +95,8 @@ typedef struct {
     int64_t rows[MLO_CORE_MOST], query[MLO_CORE_MOST], softmax[MLO_CORE_MOST], frame_freed[MLO_CORE_MOST][2][4];
     mlo_tiling tiling[MLO_CORE_MOST];
     int64_t *day, day_cycles;           /* what is taken of each day's beats, with row blocks; else NULL */
-    int64_t fetched, owed, now, next;   /* with row blocks: until when the loader reads ahead, beats it did not come to; requests have been heard until now; the next one */
+    /* with row blocks: until when the loader reads ahead, beats it did not come to, room for less than a burst; requests are heard until now; the next */
+    int64_t fetched, owed, room, now, next;
     mlo_prediction *p;
     mlo_moment_seen seen; void *user;
 } mlo_schedule;
@@ -326,9 +329,11 @@ static void mlo_loader_begins(mlo_schedule *s, int64_t now) {
 }
 static int64_t mlo_loader_shares(mlo_schedule *s, int64_t beats, int64_t from) {
     if (s->loaded < 2 * s->n_memory) return s->clock = from + mlo_load_cycles(s->c, beats);
-    const int64_t more = mlo_memory_gives(s, mlo_later(0, beats - MLO_LOADER_BEATS), mlo_later(from, s->fetched));
-    s->fetched = mlo_memory_gives(s, mlo_sooner(beats, MLO_LOADER_BEATS), more);
-    return s->clock = mlo_later(from, beats > MLO_LOADER_BEATS ? more - beats + MLO_LOADER_BEATS : from) + beats;
+    const int64_t asked = (s->room + beats) / MLO_LOADER_BURST * MLO_LOADER_BURST, ahead = mlo_sooner(asked, MLO_LOADER_BEATS);
+    const int64_t more = mlo_memory_gives(s, asked - ahead, mlo_later(from, s->fetched));
+    if (ahead) s->fetched = mlo_memory_gives(s, ahead, mlo_later(more, from + MLO_LOADER_BURST - s->room + s->c->read_latency));
+    s->room += beats - asked;
+    return s->clock = mlo_later(from, asked > ahead ? more - beats + MLO_LOADER_BEATS : from) + beats;
 }
 
 /* The loader delivers the beats of one memory, from a cycle on. */
@@ -352,18 +357,31 @@ static void mlo_loaded(const mlo_schedule *s, int memory, int64_t load, int64_t 
     s->seen(s->user, &what);
 }
 
-/* When memory k of iteration `load` is there; MLO_NOT_YET if a bank on the way to it is not known to be free. */
-static int64_t mlo_loader_ready(mlo_schedule *s, int k, int64_t load) {
-    for (const int64_t want = load * s->n_memory + k; s->loaded <= want; s->loaded++) {
-        int64_t at = s->loaded / s->n_memory; int memory = (int)(s->loaded % s->n_memory);
-        const int resident = s->resident[memory];
-        if (resident && at >= s->c->scan.iterations) { s->ready[memory][at & 3] = 0; continue; }
-        if (at > 1 && !resident && s->begun[memory] < at) return MLO_NOT_YET;
-        const int64_t begin = mlo_later(s->clock, at > 1 && !resident ? s->freed[memory][(at - 1) & 3] + 1 : 0);
+/* The loader deals out its next memory, if it can begin by `until`. 0: it cannot, or a bank on the way is not known to be free. */
+static int mlo_loader_deals(mlo_schedule *s, int64_t until) {
+    const int64_t at = s->loaded / s->n_memory;
+    const int memory = (int)(s->loaded % s->n_memory), resident = s->resident[memory], banks = at > 1 && !resident;
+    if (resident && at >= s->c->scan.iterations) s->ready[memory][at & 3] = 0;
+    else {
+        if (banks && s->begun[memory] < at) return 0;
+        const int64_t begin = mlo_later(s->clock, banks ? s->freed[memory][(at - 1) & 3] + 1 : 0);
+        if (begin > until) return 0;
         s->ready[memory][at & 3] = mlo_loader_deliver(s, s->beats[memory], begin);
         mlo_loaded(s, memory, at, begin);
     }
+    s->loaded++;
+    return 1;
+}
+
+/* When memory k of iteration `load` is there; MLO_NOT_YET if a bank on the way to it is not known to be free. */
+static int64_t mlo_loader_ready(mlo_schedule *s, int k, int64_t load) {
+    while (s->loaded <= load * s->n_memory + k) if (!mlo_loader_deals(s, INT64_MAX)) return MLO_NOT_YET;
     return s->ready[k][load & 3];
+}
+
+/* All that the loader deals out until then, a bank ahead of what has begun: beats that it takes from other readers. */
+static void mlo_loader_runs(mlo_schedule *s, int64_t until) {
+    while (s->loaded < s->loads * s->n_memory && s->loaded / s->n_memory <= s->begun[s->loaded % s->n_memory] + 1 && mlo_loader_deals(s, until)) ;
 }
 
 /* Parameters of an element's token that begins an iteration: when its memories are there. 0: not known yet. */
@@ -444,16 +462,33 @@ static void mlo_fire_matrix(mlo_schedule *s, int i, const mlo_meet *x, mlo_token
 
 static int64_t mlo_block_beats(const mlo_schedule *s, int i) { return mlo_unit_beats(&s->c->element[i].unit, s->c->axi_bits) / s->c->element[i].unit.blocks; }
 
-/* The first token of a tile begins to come: its parameters are asked for, and read as far as there is room: a bank, and the FIFO. 0: its turn has
- * not come. Readers ask in the order of time, so that the one that comes first gets what memory has. */
-static int mlo_tile_asks(mlo_schedule *s, int i, int64_t arrives) {
+/* May what memory is asked for at `when` be taken from the calendar? Requests are heard in the order of time, so that the one that comes first gets
+ * what memory has; then the loader's that came before have been. */
+static int mlo_is_heard(mlo_schedule *s, int64_t when) {
+    if (when > s->now) { s->next = mlo_sooner(s->next, when); return 0; }
+    mlo_loader_runs(s, when);
+    return 1;
+}
+
+/* The first token of an element's next tile; how many tokens the one has that begins with token n. */
+static int64_t mlo_tile_begin(const mlo_schedule *s, int i) {
+    const int64_t tiles = mlo_unit_tiles(&s->c->element[i].unit, s->c->tokens), tile = s->tiling[i].begun;
+    return tile / tiles * s->c->tokens + tile % tiles * s->c->element[i].unit.tile;
+}
+static int64_t mlo_tile_size(const mlo_schedule *s, int i, int64_t n) { return mlo_sooner(s->c->element[i].unit.tile, s->c->tokens - n % s->c->tokens); }
+
+/* The first token of a tile begins to come: its parameters are asked for, and read as far as there is room: a bank, and the FIFO. 0: not known yet. */
+static int mlo_tile_asks(mlo_schedule *s, int i, int64_t n) {
     const mlo_unit *u = &s->c->element[i].unit;
     mlo_tiling *t = &s->tiling[i];
-    const int64_t n = s->fired[i], beats = mlo_block_beats(s, i);
-    if (t->asked > t->begun) return 1;
-    const int64_t in = mlo_later(mlo_later(arrives, t->begun > 1 ? t->freed[t->begun & 3] : 0), n ? mlo_token_of(s, i, n - 1)->in[1] + 1 : 0);
+    const mlo_edge *e = &s->c->edge[s->order[0][s->begin[0][i]]];
+    const int64_t beats = mlo_block_beats(s, i);
+    int64_t when[2];
+    if (mlo_fired(s, e->from) <= n) return 0;
+    mlo_edge_arrives(s, e, n, when);
+    const int64_t in = mlo_later(mlo_later(when[0], t->begun > 1 ? t->freed[t->begun & 3] : 0), n ? mlo_token_of(s, i, n - 1)->in[1] + 1 : 0);
     if (!s->fetched) mlo_loader_begins(s, in);
-    if (in > s->now) { s->next = mlo_sooner(s->next, in); return 0; }
+    if (!mlo_is_heard(s, in)) return 0;
     t->first = mlo_sooner(u->blocks, 1 + MLO_LOADER_BEATS / beats);
     t->from = mlo_memory_gives(s, beats, mlo_later(t->read, in + s->c->read_latency + MLO_TILE_ASKS));
     t->read = t->to = mlo_memory_gives(s, (t->first - 1) * beats, t->from);
@@ -463,11 +498,12 @@ static int mlo_tile_asks(mlo_schedule *s, int i, int64_t arrives) {
     return 1;
 }
 
-/* When a tile's block `b`, whose bank is free at `free`, is there: it has been read, a FIFO's worth ahead. */
+/* When a tile's block `b`, whose bank is free at `free`, is there: it has been read, a FIFO's worth ahead. MLO_NOT_YET: its turn has not come. */
 static int64_t mlo_tile_loads(mlo_schedule *s, int i, int64_t b, int64_t free) {
     mlo_tiling *t = &s->tiling[i];
-    const int64_t beats = mlo_block_beats(s, i);
-    if (b >= t->first) t->read = mlo_memory_gives(s, beats, mlo_later(t->read, t->loaded - MLO_LOADER_BEATS));
+    const int64_t beats = mlo_block_beats(s, i), asks = mlo_later(t->read, t->loaded - MLO_LOADER_BEATS);
+    if (b >= t->first && !mlo_is_heard(s, asks)) return MLO_NOT_YET;
+    if (b >= t->first) t->read = mlo_memory_gives(s, beats, asks);
     return t->loaded = mlo_later(mlo_later(t->loaded, free) + beats, b < t->first ? t->from + (t->to - t->from) * b / mlo_later(1, t->first - 1) : t->read);
 }
 
@@ -496,41 +532,60 @@ static void mlo_tile_takes(mlo_schedule *s, int i, int64_t n, int64_t tokens) {
     t->known = n + tokens;
 }
 
-/* A tile's passes: `work` of its tokens is when the last pass is done with each. */
-static void mlo_tile_passes(mlo_schedule *s, int i, const mlo_meet *x, int64_t tokens) {
+/* A pass over a tile's tokens, whose parameters are there at `loaded`. */
+static void mlo_tile_pass(mlo_schedule *s, int i, int64_t n, int64_t tokens, int64_t loaded) {
     const mlo_unit *u = &s->c->element[i].unit;
     mlo_tiling *t = &s->tiling[i];
-    const int64_t in = u->in[0].channels / u->in[0].lanes, work = in * (u->out.channels / u->out.lanes / u->blocks), tile = t->begun;
-    int64_t begin = 0;
-    for (int64_t b = 0; b < u->blocks; b++) {
-        const int64_t ready = mlo_pass_begins(s, i, mlo_tile_loads(s, i, b, t->pass));
-        begin = t->end + 1;
-        if (b == 0) begin = mlo_later(begin, mlo_token_of(s, i, x->n)->in[1] + in + MLO_TILE_STORES);
-        t->pass = begin;
-        if (ready >= begin) { s->p->spent[i].parameters += ready - begin; begin = ready; }
-        const int64_t room = b == 0 && tile > 1 ? t->left[tile & 3] - u->latency - in : begin;
-        if (room > begin) { s->p->spent[i].blocked += room - begin; begin = room; }
-        t->end = begin + tokens * work;
-        for (int64_t k = 0; k < tokens && b == 0; k++) t->end = mlo_later(t->end, mlo_token_of(s, i, x->n + k)->in[1] + in + MLO_TILE_STORES + (tokens - k) * work);
+    const int64_t in = u->in[0].channels / u->in[0].lanes, work = in * (u->out.channels / u->out.lanes / u->blocks), ready = mlo_pass_begins(s, i, loaded);
+    const int first = t->passed == 0;
+    int64_t begin = t->end + 1;
+    if (first) begin = mlo_later(begin, mlo_token_of(s, i, n)->in[1] + in + MLO_TILE_STORES);
+    t->pass = begin;
+    if (ready >= begin) { s->p->spent[i].parameters += ready - begin; begin = ready; }
+    const int64_t room = first && t->begun > 1 ? t->left[t->begun & 3] - u->latency - in : begin;
+    if (room > begin) { s->p->spent[i].blocked += room - begin; begin = room; }
+    t->end = begin + tokens * work;
+    for (int64_t k = 0; k < tokens && first; k++) t->end = mlo_later(t->end, mlo_token_of(s, i, n + k)->in[1] + in + MLO_TILE_STORES + (tokens - k) * work);
+    for (int64_t k = 0; k < tokens; k++) mlo_token_of(s, i, n + k)->work = begin + (k + 1) * work;
+    t->freed[(t->begun + 2) & 3] = t->end - 2 * work + in;              /* the multipliers have two vectors of the last pass before them */
+    s->p->spent[i].busy += tokens * work;
+    t->passed++;
+}
+
+/* A tile's passes: `work` of its tokens is when the last pass is done with each. 0: not known yet. */
+static int mlo_tile_passes(mlo_schedule *s, int i, int64_t n) {
+    const mlo_unit *u = &s->c->element[i].unit;
+    const mlo_edge *e = &s->c->edge[s->order[0][s->begin[0][i]]];
+    mlo_tiling *t = &s->tiling[i];
+    const int64_t tokens = mlo_tile_size(s, i, n);
+    if (s->fired[i] < n || mlo_fired(s, e->from) < n + tokens) return 0;
+    if (t->known <= n) mlo_tile_takes(s, i, n, tokens);
+    while (t->passed < u->blocks) {
+        const int64_t loaded = mlo_tile_loads(s, i, t->passed, t->pass);
+        if (loaded == MLO_NOT_YET) return 0;
+        mlo_tile_pass(s, i, n, tokens, loaded);
     }
-    for (int64_t k = 0; k < tokens; k++) mlo_token_of(s, i, x->n + k)->work = begin + (k + 1) * work;
-    t->freed[(tile + 2) & 3] = t->end - 2 * work + in;                  /* the multipliers have two vectors of the last pass before them */
     t->begun++;
-    s->p->spent[i].busy += tokens * work * u->blocks;
+    t->passed = 0;
     if (s->seen) {
-        const mlo_moment what = { i, x->at.iteration, x->at.group * s->c->frames + x->at.frame, -1, t->from - mlo_block_beats(s, i), t->read };
+        const mlo_place at = mlo_place_of(s, n);
+        const mlo_moment what = { i, at.iteration, at.group * s->c->frames + at.frame, -1, t->from - mlo_block_beats(s, i), t->read };
         s->seen(s->user, &what);
     }
+    return 1;
+}
+
+/* An element's next tile is asked for, and worked on: ahead of its tokens, which may have to wait for room where they go. */
+static int mlo_tile_goes_on(mlo_schedule *s, int i) {
+    const int64_t n = mlo_tile_begin(s, i);
+    if (n >= s->total) return 0;
+    const int asks = s->tiling[i].asked == s->tiling[i].begun && mlo_tile_asks(s, i, n);
+    return (s->tiling[i].asked > s->tiling[i].begun && mlo_tile_passes(s, i, n)) || asks;
 }
 
 static void mlo_fire_tiles(mlo_schedule *s, int i, const mlo_meet *x, mlo_token *t) {
     const mlo_unit *u = &s->c->element[i].unit;
     const int64_t beats = u->out.channels / u->out.lanes, tile = mlo_tile_of(s, i, x->n);
-    if (x->at.at % u->tile == 0) {
-        const int64_t tokens = mlo_sooner(u->tile, s->c->tokens - x->at.at);
-        mlo_tile_takes(s, i, x->n, tokens);
-        mlo_tile_passes(s, i, x, tokens);
-    }
     const int64_t first = mlo_later(t->work + u->latency + MLO_TILE_LEAVES, x->n ? mlo_token_of(s, i, x->n - 1)->out[1] + 1 : 0);
     t->out[0] = mlo_later(first, x->room[0]);
     t->out[1] = mlo_later(t->out[0] + beats - 1, x->room[1]);
@@ -651,17 +706,16 @@ static int mlo_meets(mlo_schedule *s, int i, mlo_meet *x) {
     x->arrives[0] = x->arrives[1] = x->frame[0] = x->frame[1] = 0;
     if (x->n >= s->total) return 0;
     x->at = mlo_place_of(s, x->n);
+    const mlo_unit *u = &c->element[i].unit;
+    if (u->blocks && mlo_tile_of(s, i, x->n) >= s->tiling[i].begun) return 0;
     for (int k = s->begin[0][i]; k < s->begin[0][i + 1]; k++) {
         const mlo_edge *e = &c->edge[s->order[0][k]];
-        const mlo_unit *u = &c->element[i].unit;
-        int frame = u->whole_frame && e->to_port, tile = u->blocks && x->at.at % u->tile == 0;
+        const int frame = u->whole_frame && e->to_port;
         int64_t n = frame ? x->n - x->at.at + c->tokens - 1 : x->n;
         if (mlo_fired(s, e->from) <= n) return 0;
         mlo_edge_arrives(s, e, n, when);
         if (frame) x->frame[e->to_port - 1] = when[1];
         else { x->arrives[0] = mlo_later(x->arrives[0], when[0]); x->arrives[1] = mlo_later(x->arrives[1], when[1]); }
-        if (tile && !mlo_tile_asks(s, i, when[0])) return 0;
-        if (tile && mlo_fired(s, e->from) < n + mlo_sooner(u->tile, c->tokens - x->at.at)) return 0;
     }
     return mlo_has_room(s, i, x->room) && mlo_parameters(s, i, &x->at, x->ready);
 }
@@ -694,7 +748,7 @@ static void mlo_passed(mlo_schedule *s, int i, const mlo_meet *x, const mlo_toke
 
 /* An element handles all the tokens it can. */
 static int mlo_fire(mlo_schedule *s, int i) {
-    int any = 0;
+    int any = s->c->element[i].unit.blocks && mlo_tile_goes_on(s, i);
     for (mlo_meet x; mlo_meets(s, i, &x); any = 1) {
         mlo_token *t = mlo_token_of(s, i, x.n);
         switch (s->c->element[i].unit.flow) {
