@@ -11287,9 +11287,13 @@ static int64_t mlo_product_dsps(int64_t x, int64_t y) {
     return (wide <= 27 ? 1 : mlo_parts(wide - 1, 26)) * (narrow <= 18 ? 1 : mlo_parts(narrow - 1, 17));
 }
 
+/* Bits of a counter of n steps: the Verilog has one even for a single step. */
+static int64_t mlo_counter(int64_t n) { return mlo_most(mlo_clog2(n), 1); }
+
 /* A memory with one write and one registered read port, of words of `width` bits. Of LUTs (14 bits x 32 words or 7 x 64 in 8 LUTs) or of block RAMs
- * (as wide as 72 bits x 512 words; `block` bits, with what parts that are written alone waste): what costs less; costs and the price of
- * multiplexers are Yosys's. In LUTs, bits that nobody looks at vanish, but not before the choice; block RAMs have their output register inside. */
+ * (as wide as 72 bits x 512 words; `block` bits, with what parts that are written alone waste; they are enabled in nines, so a block has nines of
+ * several rows where words need several): what costs less; costs and the price of multiplexers are Yosys's. In LUTs, bits that nobody looks at
+ * vanish, but not before the choice; block RAMs have their output register inside. */
 static void mlo_area_words(mlo_area *a, int64_t width, int64_t used, int64_t block, int64_t words) {
     enum { LUTS = 16, BRAM18 = 129, BRAM36 = 257 };                    /* costs: of 8 LUTs, of a block; below times 14, so that they are whole numbers */
     int64_t best = INT64_MAX, luts = 0, brams = 0;
@@ -11297,8 +11301,8 @@ static void mlo_area_words(mlo_area *a, int64_t width, int64_t used, int64_t blo
         int64_t rows = mlo_parts(words, deep), cost = rows * width * LUTS * 14 / wide + 7 * width * (rows - 1);
         if (cost < best) { best = cost; luts = 8 * rows * mlo_parts(used, wide) + used * mlo_mux_luts(rows); }
     }
-    for (int size = 1; size <= 2; size++) for (int64_t wide = 36 * size, deep = 512; wide >= 9; wide /= 2, deep *= 2) {
-        int64_t rows = mlo_parts(words, deep), blocks = rows * mlo_parts(block, wide), cost = 14 * blocks * (size == 1 ? BRAM18 : BRAM36) + 7 * width * (rows - 1);
+    for (int size = 1; size <= 2; size++) for (int64_t wide = 36 * size, deep = 512; wide >= 1; wide /= 2, deep *= 2) {
+        int64_t rows = mlo_parts(words, deep), lane = mlo_least(wide, 9), blocks = mlo_parts(rows * mlo_parts(block, lane), wide / lane), cost = 14 * blocks * (size == 1 ? BRAM18 : BRAM36) + 7 * width * (rows - 1);
         if (cost < best) { best = cost; luts = used * mlo_mux_luts(rows); brams = size * blocks; }
     }
     a->lut += luts; a->bram += brams;
@@ -11332,7 +11336,8 @@ static void mlo_area_width(mlo_area *a, int64_t bits, int64_t in, int64_t out) {
 static void mlo_area_param(mlo_area *a, int64_t width, int64_t used, int64_t depth, int64_t axi, int64_t banks) {
     int64_t padded = mlo_most((int64_t)1 << mlo_clog2(width), 8), beats = padded <= axi ? 1 : mlo_parts(width, axi), words = padded <= axi ? axi / padded : 1;
     int64_t rows = mlo_parts(depth, words), kept = mlo_least(depth, words), row = mlo_clog2(rows), all = rows * (banks ? banks : 2), address = mlo_clog2(all);
-    mlo_area_words(a, kept * width, kept * used, beats > 1 ? beats * 9 * mlo_parts(axi, 9) : kept * width, all);
+    int64_t nines = (beats - 1) * mlo_parts(axi, 9) + mlo_parts(width - (beats - 1) * axi, 9);         /* of parts that are written alone */
+    mlo_area_words(a, kept * width, kept * used, beats > 1 ? 9 * nines : kept * width, all);
     a->lut += 9 + row + (beats > 1 ? beats + 1 : 0) + used * mlo_mux_luts(kept);
     a->ff += 5 + row + mlo_clog2(beats) + mlo_clog2(kept);
     if (banks) { a->lut += 2 * address + mlo_clog2(banks + 1); a->ff += 2 * address + 2 * mlo_clog2(banks + 1) - 3; }
@@ -11344,11 +11349,20 @@ static void mlo_area_vector(mlo_area *a, int64_t width, int64_t depth) {
     a->lut += 10 + mlo_clog2(depth); a->ff += 10 + mlo_clog2(depth);
 }
 
-/* mlo_tile, mlo_untile: two tiles of `depth` words, who is where, and a skid. */
-static void mlo_area_tiles(mlo_area *a, int64_t width, int64_t depth) {
-    mlo_area_memory(a, width, 2 * depth);
-    mlo_area_skid(a, width + 3);
-    a->lut += 40 + 4 * mlo_clog2(depth); a->ff += 20 + 4 * mlo_clog2(depth);
+/* mlo_tile: two tiles of words, the sideband of their tokens, counters of both sides, the requests that wait. */
+static void mlo_area_tile(mlo_area *a, int64_t width, int64_t beats, int64_t tile, int64_t blocks) {
+    const int64_t beat = mlo_counter(beats), token = mlo_counter(tile), address = mlo_counter(tile * beats), pass = mlo_counter(blocks);
+    mlo_area_memory(a, width, 2 * tile * beats);
+    mlo_area_memory(a, 3, 2 * tile);
+    a->lut += 23 + 3 * (address + beat + token) + pass; a->ff += 13 + 2 * (address + beat) + 4 * token + pass;
+}
+
+/* mlo_untile, of `beats` a pass: likewise, and the address of the next pass. */
+static void mlo_area_untile(mlo_area *a, int64_t width, int64_t beats, int64_t tile, int64_t blocks) {
+    const int64_t beat = mlo_counter(beats), whole = mlo_counter(blocks * beats), token = mlo_counter(tile), address = mlo_counter(tile * blocks * beats), pass = mlo_counter(blocks);
+    mlo_area_memory(a, width, 2 * tile * blocks * beats);
+    mlo_area_memory(a, 2, 2 * tile);
+    a->lut += 17 + 3 * (address + beat + whole + token) + pass; a->ff += 8 + 3 * address + beat + whole + 4 * token + pass;
 }
 
 /* mlo_requantize, one lane. deep: two registers behind the multiplier; shift: no multiplier. */
@@ -11994,14 +12008,15 @@ static void mlo_mvu_pack(const mlo_site *s, const mlo_unit *u, int k, int64_t wo
 }
 
 /* Two vectors of x, weights and channel words; PE dot products of SIMD, in pairs that share multipliers; PE accumulators, and a tray of as many sums,
- * which the requantizers take in turns. */
+ * which the requantizers take in turns. LUTs are fitted: a row has some more than its adders and its part of the tray, and none are left of the bias's
+ * adder. */
 static void mlo_mvu_area(const mlo_site *s, const mlo_unit *u, int axi, int64_t banks, mlo_area *a) {
-    const int64_t pe = u->pe, simd = u->simd, pairs = pe / 2, k = s->in[1].dims[0], folds = k / simd, groups = s->in[1].dims[1] / pe;
-    const int64_t x = s->in_bits[0], w = mlo_site_weight_bits(s), acc = mlo_bits_for(mlo_mvu_acc(s)), held = groups / mlo_most(1, u->blocks), sum = x + w + mlo_clog2(simd), total = mlo_least(x + w + mlo_clog2(k) + 1, acc);
+    const int64_t pe = u->pe, simd = u->simd, pairs = pe / 2, k = s->in[1].dims[0], folds = k / simd, held = s->in[1].dims[1] / pe / mlo_most(1, u->blocks);
+    const int64_t x = s->in_bits[0], w = mlo_site_weight_bits(s), acc = mlo_bits_for(mlo_mvu_acc(s)), sum = x + w + mlo_clog2(simd), total = mlo_least(x + w + mlo_clog2(k) + 1, acc);
     const int table = s->n_in > 5, shift = mlo_site_pow2(s), q = table ? mlo_index_bits(s) : s->out_bits, word = 38 + (shift ? 0 : 16);
     const int64_t lanes = pe / u->turns;
-    mlo_area row = { total + (u->turns > 1 ? total : 0), simd * (w + x + w) + 2 * total, 0, 0 }, lane = { acc, total + word, 0, 0 };
-    enum { CONTROL_LUTS = 60, CONTROL_FFS = 25 };
+    enum { ROW_LUTS = 8, CONTROL_LUTS = 60, CONTROL_FFS = 25 };
+    mlo_area row = { total + (u->turns > 1 ? total : 0) + ROW_LUTS, simd * (w + x + w) + 2 * total, 0, 0 }, lane = { 0, total + word, 0, 0 };
     mlo_area_vector(a, simd * x, folds);
     mlo_area_param(a, pe * simd * w, pe * simd * w, folds * held, axi, banks);
     mlo_area_param(a, 64 * lanes, lanes * word, held * u->turns, axi, banks);
@@ -12014,8 +12029,8 @@ static void mlo_mvu_area(const mlo_site *s, const mlo_unit *u, int axi, int64_t 
     if (pairs) { a->lut += pairs * (sum + simd); a->ff += simd * x; mlo_area_tree4(a, simd, x, 0); }     /* what low halves have too much: summed once */
     if (table) mlo_area_lookup(a, pe, q, s->out_bits, axi, banks);
     mlo_area_skid(a, pe * s->out_bits + 3);
-    if (u->blocks) { mlo_area_tiles(a, simd * x, u->tile * folds); mlo_area_tiles(a, pe * s->out_bits, u->tile * groups); }
-    a->lut += CONTROL_LUTS; a->ff += CONTROL_FFS + mlo_clog2(folds) + 2 * mlo_clog2(groups) + mlo_clog2(folds * groups);
+    if (u->blocks) { mlo_area_tile(a, simd * x, folds, u->tile, u->blocks); mlo_area_untile(a, pe * s->out_bits, held, u->tile, u->blocks); }
+    a->lut += CONTROL_LUTS; a->ff += CONTROL_FFS + mlo_clog2(folds) + 2 * mlo_clog2(held) + mlo_clog2(folds * held);
 }
 
 /* ======== kernel_attention.c ======== */
@@ -17679,13 +17694,29 @@ static void mlo_doors_area(const mlo_hw *c, mlo_area *a) {
     a->lut += 10 + 4 * mlo_clog2(beats) / 3; a->ff += 3 * mlo_clog2(beats);
 }
 
+/* Of row blocks: mlo_refill for each matrix; mlo_axi_share, which picks one reader's address and length and queues whose they are; where their part
+ * of the memory begins. */
+static void mlo_readers_area(const mlo_hw *c, mlo_area *a) {
+    enum { READER_LUTS = 460, READER_FFS = 320, PORT_LUTS = 2, REQUEST = 64 + 8, SHARE_LUTS = 7, BASE = 64 };
+    int64_t readers = 1;
+    for (int i = 0; i < c->n_element; i++) if (mlo_is_block(&c->element[i])) {
+        const int64_t ports = c->element[i].unit.n_memory;
+        mlo_area_skid(a, c->axi_bits); mlo_area_fifo(a, c->axi_bits, 512);
+        a->lut += READER_LUTS + PORT_LUTS * ports; a->ff += READER_FFS + ports;
+        readers++;
+    }
+    if (readers == 1) return;
+    mlo_area_fifo(a, readers, 32);
+    a->lut += REQUEST * mlo_mux_luts(readers) + SHARE_LUTS * readers + BASE; a->ff += REQUEST + 1 + readers + BASE;
+}
+
 /* Doors, loop and feedback (mlo_loop), the memory's master and router (mlo_loader), registers and counters (mlo_regs). */
 static mlo_area mlo_shell_area(const mlo_hw *c) {
-    enum { LOOP_LUTS = 135, LOOP_FFS = 62, LOADER_LUTS = 400, LOADER_FFS = 310, RUNS_LUTS = 275, RUNS_FFS = 150, PORT_LUTS = 2, REGS_LUTS = 294, REGS_FFS = 255, KERNEL_LUTS = 52, KERNEL_FFS = 96, READER_LUTS = 500, READER_FFS = 480 };      /* KERNEL: three counters */
+    enum { LOOP_LUTS = 135, LOOP_FFS = 62, LOADER_LUTS = 400, LOADER_FFS = 310, RUNS_LUTS = 275, RUNS_FFS = 150, PORT_LUTS = 2, REGS_LUTS = 294, REGS_FFS = 255, KERNEL_LUTS = 52, KERNEL_FFS = 96 };      /* KERNEL: three counters */
     mlo_area a = { 0, 0, 0, 0 };
     const int64_t beat = (int64_t)c->lanes * c->bits + 3;
-    int64_t kernels = 0, ports = 0;         /* READER: of row blocks: mlo_refill and its part of mlo_axi_share */
-    for (int i = 0; i < c->n_element; i++) { kernels += c->element[i].kernel != NULL; ports += c->element[i].unit.n_memory; }
+    int64_t kernels = 0, ports = 0;
+    for (int i = 0; i < c->n_element; i++) { kernels += c->element[i].kernel != NULL; ports += mlo_is_block(&c->element[i]) ? 0 : c->element[i].unit.n_memory; }
     mlo_doors_area(c, &a);
     for (int i = 0; i < 2; i++) mlo_area_skid(&a, beat);                /* into the body and out of it */
     mlo_area_fifo(&a, beat, c->feedback * (c->channels / c->lanes));
@@ -17693,10 +17724,7 @@ static mlo_area mlo_shell_area(const mlo_hw *c) {
     a.lut += LOOP_LUTS + beat + LOADER_LUTS + PORT_LUTS * ports + REGS_LUTS + KERNEL_LUTS * kernels;
     a.ff += LOOP_FFS + LOADER_FFS + ports + REGS_FFS + KERNEL_FFS * kernels;
     a.dsp += 1;                                                         /* beats of all iterations */
-    for (int i = 0; i < c->n_element; i++) if (mlo_is_block(&c->element[i])) {
-        mlo_area_skid(&a, c->axi_bits); mlo_area_fifo(&a, c->axi_bits, 512);
-        a.lut += READER_LUTS; a.ff += READER_FFS;
-    }
+    mlo_readers_area(c, &a);
     if (mlo_core_resident_beats(c)) { a.lut += RUNS_LUTS; a.ff += RUNS_FFS; }
     return a;
 }

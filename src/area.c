@@ -29,9 +29,13 @@ static int64_t mlo_product_dsps(int64_t x, int64_t y) {
     return (wide <= 27 ? 1 : mlo_parts(wide - 1, 26)) * (narrow <= 18 ? 1 : mlo_parts(narrow - 1, 17));
 }
 
+/* Bits of a counter of n steps: the Verilog has one even for a single step. */
+static int64_t mlo_counter(int64_t n) { return mlo_most(mlo_clog2(n), 1); }
+
 /* A memory with one write and one registered read port, of words of `width` bits. Of LUTs (14 bits x 32 words or 7 x 64 in 8 LUTs) or of block RAMs
- * (as wide as 72 bits x 512 words; `block` bits, with what parts that are written alone waste): what costs less; costs and the price of
- * multiplexers are Yosys's. In LUTs, bits that nobody looks at vanish, but not before the choice; block RAMs have their output register inside. */
+ * (as wide as 72 bits x 512 words; `block` bits, with what parts that are written alone waste; they are enabled in nines, so a block has nines of
+ * several rows where words need several): what costs less; costs and the price of multiplexers are Yosys's. In LUTs, bits that nobody looks at
+ * vanish, but not before the choice; block RAMs have their output register inside. */
 static void mlo_area_words(mlo_area *a, int64_t width, int64_t used, int64_t block, int64_t words) {
     enum { LUTS = 16, BRAM18 = 129, BRAM36 = 257 };                    /* costs: of 8 LUTs, of a block; below times 14, so that they are whole numbers */
     int64_t best = INT64_MAX, luts = 0, brams = 0;
@@ -39,8 +43,8 @@ static void mlo_area_words(mlo_area *a, int64_t width, int64_t used, int64_t blo
         int64_t rows = mlo_parts(words, deep), cost = rows * width * LUTS * 14 / wide + 7 * width * (rows - 1);
         if (cost < best) { best = cost; luts = 8 * rows * mlo_parts(used, wide) + used * mlo_mux_luts(rows); }
     }
-    for (int size = 1; size <= 2; size++) for (int64_t wide = 36 * size, deep = 512; wide >= 9; wide /= 2, deep *= 2) {
-        int64_t rows = mlo_parts(words, deep), blocks = rows * mlo_parts(block, wide), cost = 14 * blocks * (size == 1 ? BRAM18 : BRAM36) + 7 * width * (rows - 1);
+    for (int size = 1; size <= 2; size++) for (int64_t wide = 36 * size, deep = 512; wide >= 1; wide /= 2, deep *= 2) {
+        int64_t rows = mlo_parts(words, deep), lane = mlo_least(wide, 9), blocks = mlo_parts(rows * mlo_parts(block, lane), wide / lane), cost = 14 * blocks * (size == 1 ? BRAM18 : BRAM36) + 7 * width * (rows - 1);
         if (cost < best) { best = cost; luts = used * mlo_mux_luts(rows); brams = size * blocks; }
     }
     a->lut += luts; a->bram += brams;
@@ -74,7 +78,8 @@ static void mlo_area_width(mlo_area *a, int64_t bits, int64_t in, int64_t out) {
 static void mlo_area_param(mlo_area *a, int64_t width, int64_t used, int64_t depth, int64_t axi, int64_t banks) {
     int64_t padded = mlo_most((int64_t)1 << mlo_clog2(width), 8), beats = padded <= axi ? 1 : mlo_parts(width, axi), words = padded <= axi ? axi / padded : 1;
     int64_t rows = mlo_parts(depth, words), kept = mlo_least(depth, words), row = mlo_clog2(rows), all = rows * (banks ? banks : 2), address = mlo_clog2(all);
-    mlo_area_words(a, kept * width, kept * used, beats > 1 ? beats * 9 * mlo_parts(axi, 9) : kept * width, all);
+    int64_t nines = (beats - 1) * mlo_parts(axi, 9) + mlo_parts(width - (beats - 1) * axi, 9);         /* of parts that are written alone */
+    mlo_area_words(a, kept * width, kept * used, beats > 1 ? 9 * nines : kept * width, all);
     a->lut += 9 + row + (beats > 1 ? beats + 1 : 0) + used * mlo_mux_luts(kept);
     a->ff += 5 + row + mlo_clog2(beats) + mlo_clog2(kept);
     if (banks) { a->lut += 2 * address + mlo_clog2(banks + 1); a->ff += 2 * address + 2 * mlo_clog2(banks + 1) - 3; }
@@ -86,11 +91,20 @@ static void mlo_area_vector(mlo_area *a, int64_t width, int64_t depth) {
     a->lut += 10 + mlo_clog2(depth); a->ff += 10 + mlo_clog2(depth);
 }
 
-/* mlo_tile, mlo_untile: two tiles of `depth` words, who is where, and a skid. */
-static void mlo_area_tiles(mlo_area *a, int64_t width, int64_t depth) {
-    mlo_area_memory(a, width, 2 * depth);
-    mlo_area_skid(a, width + 3);
-    a->lut += 40 + 4 * mlo_clog2(depth); a->ff += 20 + 4 * mlo_clog2(depth);
+/* mlo_tile: two tiles of words, the sideband of their tokens, counters of both sides, the requests that wait. */
+static void mlo_area_tile(mlo_area *a, int64_t width, int64_t beats, int64_t tile, int64_t blocks) {
+    const int64_t beat = mlo_counter(beats), token = mlo_counter(tile), address = mlo_counter(tile * beats), pass = mlo_counter(blocks);
+    mlo_area_memory(a, width, 2 * tile * beats);
+    mlo_area_memory(a, 3, 2 * tile);
+    a->lut += 23 + 3 * (address + beat + token) + pass; a->ff += 13 + 2 * (address + beat) + 4 * token + pass;
+}
+
+/* mlo_untile, of `beats` a pass: likewise, and the address of the next pass. */
+static void mlo_area_untile(mlo_area *a, int64_t width, int64_t beats, int64_t tile, int64_t blocks) {
+    const int64_t beat = mlo_counter(beats), whole = mlo_counter(blocks * beats), token = mlo_counter(tile), address = mlo_counter(tile * blocks * beats), pass = mlo_counter(blocks);
+    mlo_area_memory(a, width, 2 * tile * blocks * beats);
+    mlo_area_memory(a, 2, 2 * tile);
+    a->lut += 17 + 3 * (address + beat + whole + token) + pass; a->ff += 8 + 3 * address + beat + whole + 4 * token + pass;
 }
 
 /* mlo_requantize, one lane. deep: two registers behind the multiplier; shift: no multiplier. */

@@ -47,13 +47,29 @@ static void mlo_doors_area(const mlo_hw *c, mlo_area *a) {
     a->lut += 10 + 4 * mlo_clog2(beats) / 3; a->ff += 3 * mlo_clog2(beats);
 }
 
+/* Of row blocks: mlo_refill for each matrix; mlo_axi_share, which picks one reader's address and length and queues whose they are; where their part
+ * of the memory begins. */
+static void mlo_readers_area(const mlo_hw *c, mlo_area *a) {
+    enum { READER_LUTS = 460, READER_FFS = 320, PORT_LUTS = 2, REQUEST = 64 + 8, SHARE_LUTS = 7, BASE = 64 };
+    int64_t readers = 1;
+    for (int i = 0; i < c->n_element; i++) if (mlo_is_block(&c->element[i])) {
+        const int64_t ports = c->element[i].unit.n_memory;
+        mlo_area_skid(a, c->axi_bits); mlo_area_fifo(a, c->axi_bits, 512);
+        a->lut += READER_LUTS + PORT_LUTS * ports; a->ff += READER_FFS + ports;
+        readers++;
+    }
+    if (readers == 1) return;
+    mlo_area_fifo(a, readers, 32);
+    a->lut += REQUEST * mlo_mux_luts(readers) + SHARE_LUTS * readers + BASE; a->ff += REQUEST + 1 + readers + BASE;
+}
+
 /* Doors, loop and feedback (mlo_loop), the memory's master and router (mlo_loader), registers and counters (mlo_regs). */
 static mlo_area mlo_shell_area(const mlo_hw *c) {
-    enum { LOOP_LUTS = 135, LOOP_FFS = 62, LOADER_LUTS = 400, LOADER_FFS = 310, RUNS_LUTS = 275, RUNS_FFS = 150, PORT_LUTS = 2, REGS_LUTS = 294, REGS_FFS = 255, KERNEL_LUTS = 52, KERNEL_FFS = 96, READER_LUTS = 500, READER_FFS = 480 };      /* KERNEL: three counters */
+    enum { LOOP_LUTS = 135, LOOP_FFS = 62, LOADER_LUTS = 400, LOADER_FFS = 310, RUNS_LUTS = 275, RUNS_FFS = 150, PORT_LUTS = 2, REGS_LUTS = 294, REGS_FFS = 255, KERNEL_LUTS = 52, KERNEL_FFS = 96 };      /* KERNEL: three counters */
     mlo_area a = { 0, 0, 0, 0 };
     const int64_t beat = (int64_t)c->lanes * c->bits + 3;
-    int64_t kernels = 0, ports = 0;         /* READER: of row blocks: mlo_refill and its part of mlo_axi_share */
-    for (int i = 0; i < c->n_element; i++) { kernels += c->element[i].kernel != NULL; ports += c->element[i].unit.n_memory; }
+    int64_t kernels = 0, ports = 0;
+    for (int i = 0; i < c->n_element; i++) { kernels += c->element[i].kernel != NULL; ports += mlo_is_block(&c->element[i]) ? 0 : c->element[i].unit.n_memory; }
     mlo_doors_area(c, &a);
     for (int i = 0; i < 2; i++) mlo_area_skid(&a, beat);                /* into the body and out of it */
     mlo_area_fifo(&a, beat, c->feedback * (c->channels / c->lanes));
@@ -61,10 +77,7 @@ static mlo_area mlo_shell_area(const mlo_hw *c) {
     a.lut += LOOP_LUTS + beat + LOADER_LUTS + PORT_LUTS * ports + REGS_LUTS + KERNEL_LUTS * kernels;
     a.ff += LOOP_FFS + LOADER_FFS + ports + REGS_FFS + KERNEL_FFS * kernels;
     a.dsp += 1;                                                         /* beats of all iterations */
-    for (int i = 0; i < c->n_element; i++) if (mlo_is_block(&c->element[i])) {
-        mlo_area_skid(&a, c->axi_bits); mlo_area_fifo(&a, c->axi_bits, 512);
-        a.lut += READER_LUTS; a.ff += READER_FFS;
-    }
+    mlo_readers_area(c, &a);
     if (mlo_core_resident_beats(c)) { a.lut += RUNS_LUTS; a.ff += RUNS_FFS; }
     return a;
 }

@@ -175,14 +175,15 @@ static void mlo_mvu_pack(const mlo_site *s, const mlo_unit *u, int k, int64_t wo
 }
 
 /* Two vectors of x, weights and channel words; PE dot products of SIMD, in pairs that share multipliers; PE accumulators, and a tray of as many sums,
- * which the requantizers take in turns. */
+ * which the requantizers take in turns. LUTs are fitted: a row has some more than its adders and its part of the tray, and none are left of the bias's
+ * adder. */
 static void mlo_mvu_area(const mlo_site *s, const mlo_unit *u, int axi, int64_t banks, mlo_area *a) {
-    const int64_t pe = u->pe, simd = u->simd, pairs = pe / 2, k = s->in[1].dims[0], folds = k / simd, groups = s->in[1].dims[1] / pe;
-    const int64_t x = s->in_bits[0], w = mlo_site_weight_bits(s), acc = mlo_bits_for(mlo_mvu_acc(s)), held = groups / mlo_most(1, u->blocks), sum = x + w + mlo_clog2(simd), total = mlo_least(x + w + mlo_clog2(k) + 1, acc);
+    const int64_t pe = u->pe, simd = u->simd, pairs = pe / 2, k = s->in[1].dims[0], folds = k / simd, held = s->in[1].dims[1] / pe / mlo_most(1, u->blocks);
+    const int64_t x = s->in_bits[0], w = mlo_site_weight_bits(s), acc = mlo_bits_for(mlo_mvu_acc(s)), sum = x + w + mlo_clog2(simd), total = mlo_least(x + w + mlo_clog2(k) + 1, acc);
     const int table = s->n_in > 5, shift = mlo_site_pow2(s), q = table ? mlo_index_bits(s) : s->out_bits, word = 38 + (shift ? 0 : 16);
     const int64_t lanes = pe / u->turns;
-    mlo_area row = { total + (u->turns > 1 ? total : 0), simd * (w + x + w) + 2 * total, 0, 0 }, lane = { acc, total + word, 0, 0 };
-    enum { CONTROL_LUTS = 60, CONTROL_FFS = 25 };
+    enum { ROW_LUTS = 8, CONTROL_LUTS = 60, CONTROL_FFS = 25 };
+    mlo_area row = { total + (u->turns > 1 ? total : 0) + ROW_LUTS, simd * (w + x + w) + 2 * total, 0, 0 }, lane = { 0, total + word, 0, 0 };
     mlo_area_vector(a, simd * x, folds);
     mlo_area_param(a, pe * simd * w, pe * simd * w, folds * held, axi, banks);
     mlo_area_param(a, 64 * lanes, lanes * word, held * u->turns, axi, banks);
@@ -195,6 +196,6 @@ static void mlo_mvu_area(const mlo_site *s, const mlo_unit *u, int axi, int64_t 
     if (pairs) { a->lut += pairs * (sum + simd); a->ff += simd * x; mlo_area_tree4(a, simd, x, 0); }     /* what low halves have too much: summed once */
     if (table) mlo_area_lookup(a, pe, q, s->out_bits, axi, banks);
     mlo_area_skid(a, pe * s->out_bits + 3);
-    if (u->blocks) { mlo_area_tiles(a, simd * x, u->tile * folds); mlo_area_tiles(a, pe * s->out_bits, u->tile * groups); }
-    a->lut += CONTROL_LUTS; a->ff += CONTROL_FFS + mlo_clog2(folds) + 2 * mlo_clog2(groups) + mlo_clog2(folds * groups);
+    if (u->blocks) { mlo_area_tile(a, simd * x, folds, u->tile, u->blocks); mlo_area_untile(a, pe * s->out_bits, held, u->tile, u->blocks); }
+    a->lut += CONTROL_LUTS; a->ff += CONTROL_FFS + mlo_clog2(folds) + 2 * mlo_clog2(held) + mlo_clog2(folds * held);
 }
