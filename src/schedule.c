@@ -12,7 +12,7 @@
  *     rows     (attention)    a frame of keys and values, then a row per query token and head: scores, softmax, division, sum
  * The loader deals beats out memory after memory, each waiting for its bank, which the kernel frees when it begins the iteration
  * before; up to MLO_LOADER_BEATS are read ahead, at the rate of the memory. Row blocks have readers of their own, which share the memory with
- * it: then its beats are counted in a calendar, and each reader takes what those that asked before it left, a FIFO's worth first, then block by block.
+ * it: then its beats are counted in a calendar, and each reader takes what those that asked before it left, as far as its FIFO has room.
  * (mlo_axi_share serves them in turn, burst by burst. So cycles are right, but which of the kernels that share a scarce memory is ahead, and
  * blocked, and which is behind, and starved, may be the other way round.)
  * How full FIFOs get: where it is asked for, each FIFO's beats are followed one by one, in and out. Beats of a token are on a straight line between
@@ -21,7 +21,7 @@
  * example: BERT with 32 tokens and two frames in flight: the interval is 1.00 x T x the busiest kernel's cycles per token.
  * cost: O(tokens x iterations x elements), and heads for attention; beats of the FIFOs' tokens, where they are followed. Cycle 0 is the first input beat.
  */
-enum { MLO_LOADER_BEATS = 512, MLO_LOADER_BURST = 64, MLO_ROWS_KEPT = 32, MLO_NORM_HOLDS = 10, MLO_DAYS = 1 << 16, MLO_DAY = 32 };
+enum { MLO_LOADER_BEATS = 512, MLO_LOADER_BURST = 64, MLO_ROWS_KEPT = 32, MLO_NORM_HOLDS = 10, MLO_DAYS = 1 << 16, MLO_DAY = 32, MLO_BLOCKS_KEPT = 64 };
 /* Cycles: from a tile's first beat to its read request; from a stored token to its multiplication; from a result to its first beat out. */
 enum { MLO_TILE_ASKS = 8, MLO_TILE_STORES = 2, MLO_TILE_LEAVES = 2 };
 
@@ -73,10 +73,10 @@ typedef void (*mlo_moment_seen)(void *user, const mlo_moment *what);
 /* How far a FIFO has been followed: beats that came, and left. */
 typedef struct { int64_t pushed, popped; } mlo_followed;
 
-/* A matrix in row blocks: tiles begun, and asked for; passes of the next one that are known; tokens whose way in is; when a half before (behind) it is
- * free again, by tile; when the multipliers are done; when parameters are read, and dealt out; when the latest pass began, which frees a bank. A tile's
- * first blocks are read whatever the matrix waits for; the one in front is there at `from`, the last of them at `to`. */
-typedef struct { int64_t begun, asked, passed, known, freed[4], left[4], end, read, loaded, pass, first, from, to; } mlo_tiling;
+/* A matrix in row blocks: tiles begun, and asked for; blocks read, and passed, from the first tile on; tokens whose way in is known; when the next tile's
+ * first beat can be read; when a half before (behind) it is free again, by tile; when the multipliers are done; when the latest pass began, which
+ * frees a bank; by block: when it has been read, and dealt out. */
+typedef struct { int64_t begun, asked, reads, passes, known, from, freed[4], left[4], end, pass, read[MLO_BLOCKS_KEPT], dealt[MLO_BLOCKS_KEPT]; } mlo_tiling;
 
 typedef struct {
     const mlo_hw *c;
@@ -477,34 +477,42 @@ static int64_t mlo_tile_begin(const mlo_schedule *s, int i) {
 }
 static int64_t mlo_tile_size(const mlo_schedule *s, int i, int64_t n) { return mlo_sooner(s->c->element[i].unit.tile, s->c->tokens - n % s->c->tokens); }
 
-/* The first token of a tile begins to come: its parameters are asked for, and read as far as there is room: a bank, and the FIFO. 0: not known yet. */
+/* The first token of a tile begins to come: its parameters are asked for. 0: not known yet. */
 static int mlo_tile_asks(mlo_schedule *s, int i, int64_t n) {
-    const mlo_unit *u = &s->c->element[i].unit;
     mlo_tiling *t = &s->tiling[i];
     const mlo_edge *e = &s->c->edge[s->order[0][s->begin[0][i]]];
-    const int64_t beats = mlo_block_beats(s, i);
     int64_t when[2];
     if (mlo_fired(s, e->from) <= n) return 0;
     mlo_edge_arrives(s, e, n, when);
     const int64_t in = mlo_later(mlo_later(when[0], t->begun > 1 ? t->freed[t->begun & 3] : 0), n ? mlo_token_of(s, i, n - 1)->in[1] + 1 : 0);
     if (!s->fetched) mlo_loader_begins(s, in);
     if (!mlo_is_heard(s, in)) return 0;
-    t->first = mlo_sooner(u->blocks, 1 + MLO_LOADER_BEATS / beats);
-    t->from = mlo_memory_gives(s, beats, mlo_later(t->read, in + s->c->read_latency + MLO_TILE_ASKS));
-    t->read = t->to = mlo_memory_gives(s, (t->first - 1) * beats, t->from);
+    t->from = in;
     t->asked++;
-    if (s->owed) s->fetched = mlo_memory_gives(s, s->owed, s->fetched);
-    s->owed = 0;
     return 1;
 }
 
-/* When a tile's block `b`, whose bank is free at `free`, is there: it has been read, a FIFO's worth ahead. MLO_NOT_YET: its turn has not come. */
-static int64_t mlo_tile_loads(mlo_schedule *s, int i, int64_t b, int64_t free) {
+/* When beat x of all that an element's reader deals out has left its FIFO; MLO_NOT_YET if that depends on a bank. */
+static int64_t mlo_tile_dealt(const mlo_tiling *t, int64_t beats, int64_t x) {
+    const int64_t block = mlo_later((x - 1) / beats, t->reads + 1 - MLO_BLOCKS_KEPT);
+    if (x <= 0 || block < 0) return 0;
+    return block < t->passes ? t->dealt[block % MLO_BLOCKS_KEPT] - mlo_later(0, (block + 1) * beats - x) : MLO_NOT_YET;
+}
+
+/* Blocks of the tile that is asked for are read as far as there is room: in the FIFO, where those before them may wait for a bank. The first burst is
+ * asked for when there is room for it, and so is the last. 0: none is. */
+static int mlo_tile_reads(mlo_schedule *s, int i) {
     mlo_tiling *t = &s->tiling[i];
-    const int64_t beats = mlo_block_beats(s, i), asks = mlo_later(t->read, t->loaded - MLO_LOADER_BEATS);
-    if (b >= t->first && !mlo_is_heard(s, asks)) return MLO_NOT_YET;
-    if (b >= t->first) t->read = mlo_memory_gives(s, beats, asks);
-    return t->loaded = mlo_later(mlo_later(t->loaded, free) + beats, b < t->first ? t->from + (t->to - t->from) * b / mlo_later(1, t->first - 1) : t->read);
+    const int64_t beats = mlo_block_beats(s, i), latency = s->c->read_latency + MLO_TILE_ASKS, before = t->reads;
+    for (; t->reads < t->asked * s->c->element[i].unit.blocks; t->reads++) {
+        const int64_t begin = t->reads * beats, burst = mlo_sooner(beats, MLO_LOADER_BURST), last = t->reads ? t->read[(t->reads - 1) % MLO_BLOCKS_KEPT] : 0;
+        const int64_t room = mlo_tile_dealt(t, beats, begin + burst - MLO_LOADER_BEATS), all = mlo_tile_dealt(t, beats, mlo_sooner(begin, begin + beats - MLO_LOADER_BEATS));
+        if (room == MLO_NOT_YET || all == MLO_NOT_YET || !mlo_is_heard(s, mlo_later(t->from, room))) break;
+        const int64_t read = mlo_memory_gives(s, beats, mlo_later(last, mlo_later(t->from, room) + latency));
+        t->read[t->reads % MLO_BLOCKS_KEPT] = mlo_later(read, all ? all + latency + burst : 0);
+    }
+    if (s->owed && t->reads > before) { s->fetched = mlo_memory_gives(s, s->owed, s->fetched); s->owed = 0; }
+    return t->reads > before;
 }
 
 /* The first cycle of a pass whose parameters are all there at `ready`: of weights, channel words, table, only the first are needed at once. */
@@ -532,12 +540,15 @@ static void mlo_tile_takes(mlo_schedule *s, int i, int64_t n, int64_t tokens) {
     t->known = n + tokens;
 }
 
-/* A pass over a tile's tokens, whose parameters are there at `loaded`. */
-static void mlo_tile_pass(mlo_schedule *s, int i, int64_t n, int64_t tokens, int64_t loaded) {
+/* The next pass over a tile's tokens, whose block has been read: it is dealt out when its bank is free. */
+static void mlo_tile_pass(mlo_schedule *s, int i, int64_t n, int64_t tokens) {
     const mlo_unit *u = &s->c->element[i].unit;
     mlo_tiling *t = &s->tiling[i];
-    const int64_t in = u->in[0].channels / u->in[0].lanes, work = in * (u->out.channels / u->out.lanes / u->blocks), ready = mlo_pass_begins(s, i, loaded);
-    const int first = t->passed == 0;
+    const int64_t in = u->in[0].channels / u->in[0].lanes, work = in * (u->out.channels / u->out.lanes / u->blocks);
+    const int64_t at = t->passes % MLO_BLOCKS_KEPT, before = t->passes ? t->dealt[(t->passes - 1) % MLO_BLOCKS_KEPT] : 0;
+    const int first = t->passes == t->begun * u->blocks;
+    t->dealt[at] = mlo_later(mlo_later(before, t->pass) + mlo_block_beats(s, i), t->read[at]);
+    const int64_t ready = mlo_pass_begins(s, i, t->dealt[at]);
     int64_t begin = t->end + 1;
     if (first) begin = mlo_later(begin, mlo_token_of(s, i, n)->in[1] + in + MLO_TILE_STORES);
     t->pass = begin;
@@ -549,38 +560,35 @@ static void mlo_tile_pass(mlo_schedule *s, int i, int64_t n, int64_t tokens, int
     for (int64_t k = 0; k < tokens; k++) mlo_token_of(s, i, n + k)->work = begin + (k + 1) * work;
     t->freed[(t->begun + 2) & 3] = t->end - 2 * work + in;              /* the multipliers have two vectors of the last pass before them */
     s->p->spent[i].busy += tokens * work;
-    t->passed++;
+    t->passes++;
 }
 
-/* A tile's passes: `work` of its tokens is when the last pass is done with each. 0: not known yet. */
+/* Passes of a tile whose tokens have come, as far as blocks are read: `work` of its tokens is when the last one is done with each. 0: none is. */
 static int mlo_tile_passes(mlo_schedule *s, int i, int64_t n) {
-    const mlo_unit *u = &s->c->element[i].unit;
     const mlo_edge *e = &s->c->edge[s->order[0][s->begin[0][i]]];
     mlo_tiling *t = &s->tiling[i];
-    const int64_t tokens = mlo_tile_size(s, i, n);
+    const int64_t tokens = mlo_tile_size(s, i, n), before = t->passes, end = (t->begun + 1) * s->c->element[i].unit.blocks;
     if (s->fired[i] < n || mlo_fired(s, e->from) < n + tokens) return 0;
     if (t->known <= n) mlo_tile_takes(s, i, n, tokens);
-    while (t->passed < u->blocks) {
-        const int64_t loaded = mlo_tile_loads(s, i, t->passed, t->pass);
-        if (loaded == MLO_NOT_YET) return 0;
-        mlo_tile_pass(s, i, n, tokens, loaded);
+    while (t->passes < mlo_sooner(end, t->reads)) mlo_tile_pass(s, i, n, tokens);
+    if (t->passes == end) {
+        t->begun++;
+        if (s->seen) {
+            const mlo_place at = mlo_place_of(s, n);
+            const mlo_moment what = { i, at.iteration, at.group * s->c->frames + at.frame, -1, t->from + s->c->read_latency + MLO_TILE_ASKS, t->read[(end - 1) % MLO_BLOCKS_KEPT] };
+            s->seen(s->user, &what);
+        }
     }
-    t->begun++;
-    t->passed = 0;
-    if (s->seen) {
-        const mlo_place at = mlo_place_of(s, n);
-        const mlo_moment what = { i, at.iteration, at.group * s->c->frames + at.frame, -1, t->from - mlo_block_beats(s, i), t->read };
-        s->seen(s->user, &what);
-    }
-    return 1;
+    return t->passes > before;
 }
 
-/* An element's next tile is asked for, and worked on: ahead of its tokens, which may have to wait for room where they go. */
+/* An element's next tile is asked for, read and worked on: ahead of its tokens, which may have to wait for room where they go. */
 static int mlo_tile_goes_on(mlo_schedule *s, int i) {
+    const mlo_tiling *t = &s->tiling[i];
     const int64_t n = mlo_tile_begin(s, i);
     if (n >= s->total) return 0;
-    const int asks = s->tiling[i].asked == s->tiling[i].begun && mlo_tile_asks(s, i, n);
-    return (s->tiling[i].asked > s->tiling[i].begun && mlo_tile_passes(s, i, n)) || asks;
+    const int asks = t->asked == t->begun && mlo_tile_asks(s, i, n), reads = mlo_tile_reads(s, i);
+    return (t->asked > t->begun && mlo_tile_passes(s, i, n)) || asks || reads;
 }
 
 static void mlo_fire_tiles(mlo_schedule *s, int i, const mlo_meet *x, mlo_token *t) {
