@@ -85,14 +85,6 @@ module mlo_mvu_tiled #(
         .m_axis_tdata(x_data), .m_axis_tvalid(x_valid), .m_axis_tready(x_ready), .m_axis_tuser(x_user),
         .tile_valid(tile_valid), .tile_next(tile_next), .tile_ready(tile_ready));
 
-`ifdef FORMAL
-    // Proved for a matrix unit that makes of each token what it got (so PE*YBITS = SIMD*XBITS, N/BLOCKS/PE = K/SIMD): mlo_mvu has
-    // proofs of its own.
-    mlo_skid #(.WIDTH(PE*YBITS+3)) u_same (
-        .clk(clk), .rst(rst), .s_tdata({x_user, x_data}), .s_tvalid(x_valid), .s_tready(x_ready),
-        .m_tdata({y_user, y_data}), .m_tvalid(y_valid), .m_tready(y_ready));
-    assign {stat, s_axis_w_tready, s_axis_c_tready, s_axis_t_tready} = 6'd0;
-`else
     mlo_mvu #(.K(K), .N(ROWS), .PE(PE), .SIMD(SIMD), .XBITS(XBITS), .WBITS(WBITS), .ABITS(ABITS), .YBITS(YBITS), .TABLE(TABLE),
               .TBITS(TBITS), .SHIFT(SHIFT), .PACK(PACK), .RESIDENT(0), .AXI_WIDTH(AXI_WIDTH)) u_mvu (
         .clk(clk), .rst(rst), .params_last(params_last),
@@ -102,58 +94,11 @@ module mlo_mvu_tiled #(
         .s_axis_c_tdata(s_axis_c_tdata), .s_axis_c_tvalid(s_axis_c_tvalid), .s_axis_c_tready(s_axis_c_tready),
         .s_axis_t_tdata(s_axis_t_tdata), .s_axis_t_tvalid(s_axis_t_tvalid), .s_axis_t_tready(s_axis_t_tready),
         .stat(stat));
-`endif
 
     mlo_untile #(.WIDTH(PE*YBITS), .BEATS(ROWS/PE), .TILE(TILE), .BLOCKS(BLOCKS)) u_untile (
         .clk(clk), .rst(rst),
         .s_axis_tdata(y_data), .s_axis_tvalid(y_valid), .s_axis_tready(y_ready), .s_axis_tuser(y_user),
         .m_axis_tdata(m_axis_tdata), .m_axis_tvalid(m_axis_tvalid), .m_axis_tready(m_axis_tready), .m_axis_tuser(m_axis_tuser));
-`ifdef FORMAL
-    // Assumed: the reset; a token with `first` comes first, and after one with `last`; the sideband is that of the token's first beat.
-    localparam F_BEATS = K / SIMD;
-    reg f_past = 1'b0;
-    always @(posedge clk) f_past <= 1'b1;
-    always @(*) if (!f_past) assume (rst);
-    reg  [3:0] f_in, f_out, f_i_beat, f_o_beat, f_asks;    // tokens, beats; requests
-    reg        f_fresh, f_started;                  // the next token may begin an iteration; one has
-    reg  [2:0] f_constant, f_user;
-    (* anyconst *) wire [3:0] f_n, f_b;             // any beat of any token
-    reg  [SIMD*XBITS-1:0] f_word;
-    wire f_take = s_axis_tvalid && s_axis_tready, f_give = m_axis_tvalid && m_axis_tready;
-    always @(posedge clk) begin
-        if (f_take) begin
-            f_i_beat   <= f_i_beat == F_BEATS - 1 ? 4'd0 : f_i_beat + 4'd1;
-            f_in       <= f_in + (f_i_beat == F_BEATS - 1);
-            f_constant <= s_axis_tuser;
-            f_fresh    <= s_axis_tuser[1];
-            f_started  <= 1'b1;
-            if (f_in == f_n && f_i_beat == f_b) {f_user, f_word} <= {s_axis_tuser, s_axis_tdata};
-        end
-        if (f_give) begin
-            f_o_beat <= f_o_beat == BLOCKS * F_BEATS - 1 ? 4'd0 : f_o_beat + 4'd1;
-            f_out    <= f_out + (f_o_beat == BLOCKS * F_BEATS - 1);
-        end
-        if (tile_valid && tile_ready) f_asks <= f_asks + 4'd1;
-        if (rst) {f_in, f_out, f_i_beat, f_o_beat, f_asks, f_fresh, f_started} <= 0;
-    end
-    always @(*) begin
-        assume (f_b < F_BEATS);
-        if (f_i_beat != 0) assume (s_axis_tuser == f_constant);
-        else if (s_axis_tvalid) assume (s_axis_tuser[0] ? f_fresh || !f_started : f_started);
-        if (f_past && m_axis_tvalid) begin
-            assert (f_out != f_in);
-            if (f_out == f_n && f_o_beat % F_BEATS == f_b) assert (m_axis_tdata == f_word && m_axis_tuser == f_user);
-        end
-    end
-    always @(posedge clk) if (f_past) begin
-        if ($past(rst)) assert (!m_axis_tvalid && !tile_valid);
-        else begin
-            if ($past(m_axis_tvalid && !m_axis_tready)) assert (m_axis_tvalid && $stable(m_axis_tdata) && $stable(m_axis_tuser));
-            if ($past(tile_valid && !tile_ready))       assert (tile_valid && $stable(tile_next));
-        end
-    end
-    always @(*) if (f_past) cover (f_out == 2 && f_asks == 2 && f_give);
-`endif
 endmodule
 
 `default_nettype wire

@@ -161,7 +161,7 @@ module mlo_tile #(
     assign m_axis_tuser  = {(out_pass_0 && out_side[2]) || (out_pass_1 && out_side[0]), out_pass_0 && out_side[1], out_start};
 
 `ifdef FORMAL
-    parameter F_ASKS = 0;       // 1: what requests say, too: only the bounded proof can, since that lies in mlo_skid
+    // (What requests say lies in mlo_skid: the contract proves it.)
     // Assumed: the reset; a sideband that is the same on all beats of a token, as every stream here has it.
     reg f_past = 1'b0;
     always @(posedge clk) f_past <= 1'b1;
@@ -174,7 +174,6 @@ module mlo_tile #(
     reg  [PW-1:0] f_o_pass;
     reg           f_i_odd, f_o_odd;                 // tiles are numbered, modulo 2
     reg  [1:0]    f_tiles, f_asks;
-    reg           f_ask0, f_ask1;
     wire f_i_end   = take && f_i_beat == BEATS - 1;
     wire f_i_close = f_i_end && (f_i_token == TILE - 1 || s_axis_tuser[1]);
     wire f_i_begin = take && f_i_beat == 0 && f_i_token == 0;
@@ -199,11 +198,6 @@ module mlo_tile #(
             else                             f_last1 <= f_i_token;
         end
         f_asks <= f_asks + {1'b0, f_i_begin} - {1'b0, f_a_take};
-        if (f_a_take)  f_ask0 <= f_ask1;
-        if (f_i_begin) begin
-            if (f_asks == {1'b0, f_a_take}) f_ask0 <= s_axis_tuser[0];
-            else                            f_ask1 <= s_axis_tuser[0];
-        end
         if (rst) {f_i_beat, f_i_token, f_i_odd, f_o_beat, f_o_token, f_o_pass, f_o_odd, f_tiles, f_asks} <= 0;
     end
 
@@ -249,7 +243,6 @@ module mlo_tile #(
         assert (f_tiles <= 2 && f_asks <= 2);
         assert (s_axis_tready == (f_tiles != 2 && (f_i_beat != 0 || f_i_token != 0 || f_asks != 2)));
         assert (tile_valid == (f_asks != 0));
-        if (f_asks != 0 && F_ASKS != 0) assert (tile_next == f_ask0);
         if (take && read) assert (w_word != r_word && w_user != r_user);        // no_rw_check
         // the two requests that wait are never asked for a third place
         assert (!(f_i_begin && !ask_ready));

@@ -11,7 +11,8 @@ What is claimed is written in contract/rules.v, for any kernel. contract/mlo_NAM
 the tokens inside it are, oldest first: with that the claim is inductive. `given`, `wanted` and `reach` are shorthands for
 streams (below); `inner` declares a register of the kernel that is looked at. The kernels are taken as they are, but for
 what only computes numbers, and parameter memories and queues, of which just the contract is kept (contract/abstract.v): each
-of those has a proof of its own. The bodies of kernels are read without their own `ifdef FORMAL.
+of those has a proof of its own. Of mlo_mvu_tiled's parts too just the contract is kept (contract/parts.v): it is proved here of
+each (for mlo_tile and mlo_untile the same rules, contract/tiles.v, once claimed and once assumed). The bodies of kernels are read without their own `ifdef FORMAL.
 
 The engine is the SAT solver in Yosys (temporal induction), for reachability and mutants the bounded model checker of its
 ABC: seconds, where z3 takes minutes. One line per proof or mutant; exit 1 if one is not as it must be."""
@@ -54,8 +55,19 @@ mlo_add C=1 PE=1 ABITS=2 BBITS=2 YBITS=2
 mlo_add C=3 PE=1 ABITS=2 BBITS=2 YBITS=2
 mlo_mvu K=1 N=1 PE=1 SIMD=1 XBITS=2 WBITS=2 ABITS=5 YBITS=2
 mlo_mvu K=2 N=2 PE=1 SIMD=1 XBITS=2 WBITS=2 ABITS=5 YBITS=2
+mlo_mvu K=2 N=4 PE=1 SIMD=1 XBITS=2 WBITS=2 ABITS=5 YBITS=2
+mlo_mvu K=1 N=4 PE=1 SIMD=1 XBITS=2 WBITS=2 ABITS=5 YBITS=2
+mlo_mvu K=1 N=4 PE=1 SIMD=1 XBITS=2 WBITS=2 ABITS=5 YBITS=2 TABLE=1 TBITS=2
 mlo_mvu K=4 N=6 PE=2 SIMD=2 XBITS=2 WBITS=2 ABITS=6 YBITS=2
 mlo_mvu K=3 N=2 PE=1 SIMD=3 XBITS=2 WBITS=2 ABITS=6 YBITS=2 TABLE=1 TBITS=2
+mlo_tile WIDTH=6 BEATS=2 TILE=2 BLOCKS=2
+mlo_tile WIDTH=6 BEATS=1 TILE=2 BLOCKS=2
+mlo_tile WIDTH=6 BEATS=1 TILE=1 BLOCKS=3
+mlo_untile WIDTH=11 BEATS=4 TILE=2 BLOCKS=2
+mlo_untile WIDTH=11 BEATS=4 TILE=1 BLOCKS=3
+mlo_mvu_tiled K=2 N=8 PE=1 SIMD=1 XBITS=6 YBITS=11 TILE=2 BLOCKS=2
+mlo_mvu_tiled K=1 N=8 PE=1 SIMD=1 XBITS=6 YBITS=11 TILE=2 BLOCKS=2
+mlo_mvu_tiled K=1 N=12 PE=1 SIMD=1 XBITS=6 YBITS=11 TILE=1 BLOCKS=3 TABLE=1
 mlo_layernorm C=1 PE=1 XBITS=2 YBITS=2
 mlo_layernorm C=6 PE=2 XBITS=2 YBITS=2 CENTER=0
 mlo_attention H=1 D=1 T=2 PE=1 SIMD=1 XBITS=2 YBITS=2 STEP=18
@@ -116,6 +128,21 @@ MUTANTS = [
     ("mlo_mvu K=2 N=2 PE=1 SIMD=1 XBITS=2 WBITS=2 ABITS=5 YBITS=2", "assign en_b = q_ready || !q_valid;", "assign en_b = 1'b1;"),
     ("mlo_mvu K=1 N=1 PE=1 SIMD=1 XBITS=2 WBITS=2 ABITS=5 YBITS=2", "assign en_a = !g_valid || take;", "assign en_a = 1'b1;"),
     ("mlo_mvu K=2 N=2 PE=1 SIMD=1 XBITS=2 WBITS=2 ABITS=5 YBITS=2", "take ? g_user : t_user};", "take ? x_user : t_user};"),
+    ("mlo_tile WIDTH=6 BEATS=1 TILE=2 BLOCKS=2", ".s_tdata(s_axis_tuser[0])", ".s_tdata(s_axis_tuser[1])"),
+    ("mlo_tile WIDTH=6 BEATS=1 TILE=2 BLOCKS=2", "!count[1] && (w_begun || ask_ready);", "w_begun || ask_ready;"),
+    ("mlo_tile WIDTH=6 BEATS=1 TILE=2 BLOCKS=2", "r_word = {r_addr, r_half};", "r_word = {r_addr, w_half};"),
+    ("mlo_untile WIDTH=11 BEATS=4 TILE=2 BLOCKS=2", "w_addr + (w_end ? STEP : ONE);", "w_addr + ONE;"),
+    ("mlo_untile WIDTH=11 BEATS=4 TILE=2 BLOCKS=2", "if (take && pass_0) ends", "if (take) ends"),
+    ("mlo_untile WIDTH=11 BEATS=4 TILE=2 BLOCKS=2", "assign s_axis_tready = !count[1];", "assign s_axis_tready = 1'b1;"),
+    ("mlo_mvu_tiled K=2 N=8 PE=1 SIMD=1 XBITS=6 YBITS=11 TILE=2 BLOCKS=2", ".BEATS(ROWS/PE), .TILE(TILE)", ".BEATS(N/PE), .TILE(TILE)"),
+    ("mlo_mvu_tiled K=2 N=8 PE=1 SIMD=1 XBITS=6 YBITS=11 TILE=2 BLOCKS=2", ".BEATS(K/SIMD), .TILE(TILE)", ".BEATS(1), .TILE(TILE)"),
+    ("mlo_mvu_tiled K=2 N=8 PE=1 SIMD=1 XBITS=6 YBITS=11 TILE=2 BLOCKS=2", ".TILE(TILE), .BLOCKS(BLOCKS)) u_tile", ".TILE(1), .BLOCKS(BLOCKS)) u_tile"),
+    ("mlo_mvu_tiled K=2 N=8 PE=1 SIMD=1 XBITS=6 YBITS=11 TILE=2 BLOCKS=2", ".TILE(TILE), .BLOCKS(BLOCKS)) u_untile", ".TILE(TILE), .BLOCKS(BLOCKS+1)) u_untile"),
+    ("mlo_mvu_tiled K=2 N=8 PE=1 SIMD=1 XBITS=6 YBITS=11 TILE=2 BLOCKS=2", ".s_axis_tuser(s_axis_tuser),", ".s_axis_tuser({s_axis_tuser[2:1], 1'b0}),"),
+    ("mlo_mvu_tiled K=2 N=8 PE=1 SIMD=1 XBITS=6 YBITS=11 TILE=2 BLOCKS=2", ".s_axis_tuser(y_user),", ".s_axis_tuser(3'd0),"),
+    ("mlo_mvu_tiled K=2 N=8 PE=1 SIMD=1 XBITS=6 YBITS=11 TILE=2 BLOCKS=2", ".s_axis_tuser(y_user),", ".s_axis_tuser(x_user),"),
+    ("mlo_mvu_tiled K=2 N=8 PE=1 SIMD=1 XBITS=6 YBITS=11 TILE=2 BLOCKS=2", ".m_axis_tready(y_ready)", ".m_axis_tready(1'b1)"),
+    ("mlo_mvu_tiled K=2 N=8 PE=1 SIMD=1 XBITS=6 YBITS=11 TILE=2 BLOCKS=2", ".tile_valid(tile_valid), .tile_next(tile_next)", ".tile_valid(tile_next), .tile_next(tile_valid)"),
     ("mlo_layernorm C=1 PE=1 XBITS=2 YBITS=2", "r_user   <= v_user;", "r_user   <= s_axis_tuser;"),
     ("mlo_attention H=1 D=1 T=1 PE=1 SIMD=1 XBITS=2 YBITS=2 STEP=8", "sum_tdata[SUMB+16 +: 9];", "{q_user, sum_tdata[SUMB+16 +: 6]};"),
 ]
@@ -160,23 +187,30 @@ def contract(name):
     return os.path.join(HERE, "contract", name + ".v")
 
 
-ABSTRACT = re.findall(r"^module (\w+)", read(contract("abstract")), re.M)
+def modules(name):
+    return re.findall(r"^module (\w+)", read(contract(name)), re.M)
+
+
+def left_open(module):
+    """the files in contract/ of what is left open below `module`"""
+    return ["abstract"] if module in modules("parts") else ["abstract", "parts"]
 
 
 def submodules(module):
     """all modules below `module` that are not left open, itself excluded"""
-    seen, todo = [], [module]
+    seen, todo, abstract = [], [module], [m for name in left_open(module) for m in modules(name)]
     while todo:
         text = re.sub(r"//.*", "", source(todo.pop()))
         for name in re.findall(r"^\s*(mlo_\w+)\s+(?:#\s*\(|\w+\s*\()", text, re.M):
-            if not name.startswith("mlo_error_") and name != module and name not in seen + ABSTRACT:
+            if not name.startswith("mlo_error_") and name != module and name not in seen + abstract:
                 seen.append(name)
                 todo.append(name)
     return seen
 
 
-def expand(text):
-    """given STREAM BEATS;   wanted STREAM BEATS;   reach IN OUT TOKENS;   inner [RANGE] dut.NAME;   inner [RANGE] NEW = dut.NAME;"""
+def expand(text, params):
+    """given STREAM BEATS;   wanted STREAM BEATS;   reach IN OUT TOKENS;   inner [RANGE] dut.NAME;   inner [RANGE] NEW = dut.NAME;
+    words COUNT [RANGE] NEW = dut.MEMORY;"""
     def short(name):
         return name.replace("_axis", "")
 
@@ -188,17 +222,22 @@ def expand(text):
         if word == "reach":
             s, m, tokens = rest.split()
             return REACH % dict(s=s, m=m, a=short(s), b=short(m), tokens=tokens)
+        if word == "words":                     # registers by now (-mem2reg)
+            count, width, new, old = re.match(r"(\S+) \[(.*):0\] (\w+) = ([\w.]+)$", rest).groups()
+            old = ["\\%s[%d] " % (old, i) for i in range(eval(count, {k: int(v) for k, v in params}))]
+            lines = ["    (* hierconn *) wire [%s:0] %s;" % (width, x) for x in old]
+            return "\n".join(lines + ["    wire [%d*(%s+1)-1:0] %s = {%s};" % (len(old), width, new, ", ".join(reversed(old)))])
         if "=" in rest:                         # another name for what has brackets in its own
             new, old = rest.split(" = ")
             width = new.rpartition(" ")[0]
             return "    (* hierconn *) wire %s \\%s ;\n    wire %s = \\%s ;" % (width, old, new, old)
         return "    (* hierconn *) wire %s;" % rest         # Yosys connects it to the register when it flattens
 
-    text = re.sub(r"^ *(given|wanted|reach|inner) ([^;]*);", statement, text, flags=re.M)
-    return re.sub(r"(?<!\\)\bdut\.[\w.]+", lambda m: "\\" + m.group(0) + " ", text)
+    text = re.sub(r"^ *(given|wanted|reach|inner|words) ([^;]*);", statement, text, flags=re.M)
+    return re.sub(r"(?<!\\)\b(?:dut|u_rules)\.[\w.]+", lambda m: "\\" + m.group(0) + " ", text)
 
 
-def wrapper(module):
+def wrapper(module, params):
     """a module with the kernel's parameters and ports, the kernel in it, and its contract"""
     text = re.sub(r"`ifdef FORMAL.*?`endif", "", source(module), flags=re.S)
     head = re.search(r"^module %s\b.*?^\);" % module, text, re.M | re.S).group(0)
@@ -212,7 +251,7 @@ def wrapper(module):
     always @* assume (rst == !past);
 %s
 endmodule
-""" % (head, module, ", ".join(".%s(%s)" % (n, n) for n in names), expand(read(contract(module))))
+""" % (head, module, ", ".join(".%s(%s)" % (n, n) for n in names), expand(read(contract(module)), params))
 
 
 def yosys(job, keep, end, directory, text=None):
@@ -220,11 +259,12 @@ def yosys(job, keep, end, directory, text=None):
     module, params = job.split()[0], [x.split("=") for x in job.split()[1:]]
     top, dut = os.path.join(directory, "contract.v"), os.path.join(directory, module + ".v")
     with open(top, "w") as f:
-        f.write(wrapper(module))
+        f.write(wrapper(module, params))
     with open(dut, "w") as f:
         f.write(text or source(module))
-    script = ["read_verilog -defer -sv " + " ".join([dut] + [os.path.join(VERILOG, m + ".v") for m in submodules(module)])]
-    script += ["read_verilog -formal -sv %s %s" % (contract("rules"), contract("abstract"))]
+    registers = "-mem2reg " if re.search("^words ", read(contract(module)), re.M) else ""
+    script = ["read_verilog -defer -sv " + registers + " ".join([dut] + [os.path.join(VERILOG, m + ".v") for m in submodules(module)])]
+    script += ["read_verilog -formal -sv " + " ".join(contract(x) for x in ["rules", "tiles"] + left_open(module))]
     script += ["read_verilog -defer -formal -sv " + top]        # its default parameters, which may be large, are not elaborated
     script += ["hierarchy -top contract " + " ".join("-chparam %s %s" % (k, v) for k, v in params), "proc", "select *"] + ["select -del " + m for m in keep] + ["chformal -assert -remove", "select -clear"]
     script += ["prep -flatten -top contract -nordff", "setattr -unset keep", "delete -output", "opt_clean", "async2sync", "memory_map"] + end
@@ -239,7 +279,7 @@ def yosys(job, keep, end, directory, text=None):
 
 
 def prove(job, directory):
-    out = yosys(job, ["contract", "*stream*", "*order*", "*changes*", "*watch*", "*beats*", "*claim*", "*mlo_*"],
+    out = yosys(job, ["contract", "*stream*", "*order*", "*changes*", "*watch*", "*beats*", "*rules*", "*claim*", "*mlo_*"],
                 ["select -list t:$assert", "opt -full", "dffunmap", "sat -prove-asserts -set-assumes -tempinduct -maxsteps %d" % STEPS], directory)
     if "Induction step proven: SUCCESS!" in out:
         return "proved"

@@ -88,6 +88,18 @@ inner table_full = dut.with_table.u_lookup.lane[0].u_table.full;
         .out_valid(m_axis_tvalid), .out_ready(m_axis_tready), .out_user(m_axis_tuser), .beat(m_beat), .token(m_token),
         .line_count(line_count), .line_user(line_user), .at_beat({NW{1'b0}}), .at_user(3'd0), .outs(outs));
 
+    // No more tokens are inside than contract/parts.v has room for: what is to leave of them is in the line.
+    localparam CAP = (DA + DB + 4 + 3 * NF) / NF;
+    reg [7:0] inside, to_leave;
+    integer   n;
+    always @(posedge clk) inside <= rst ? 0 : inside + (s_take && s_ending) - (m_take && m_ending);
+    always @* begin
+        to_leave = m_beat;
+        for (n = 0; n < N_LINE; n = n + 1) to_leave = to_leave + line_count[n*CW +: CW];
+    end
+    always @* if (past) assert (inside * NF == to_leave);
+    claim u_room (.holds(!past || !s_axis_tready || inside < CAP));
+
     // Changes of iteration on their way to the three memories.
     wire [DA-1:0] a_mark;
     generate
