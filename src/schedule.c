@@ -73,10 +73,10 @@ typedef void (*mlo_moment_seen)(void *user, const mlo_moment *what);
 /* How far a FIFO has been followed: beats that came, and left. */
 typedef struct { int64_t pushed, popped; } mlo_followed;
 
-/* A matrix in row blocks: tiles begun, and asked for; blocks read, and passed, from the first tile on; tokens whose way in is known; when the next tile's
- * first beat can be read; when a half before (behind) it is free again, by tile; when the multipliers are done; when the latest pass began, which
+/* A matrix in row blocks: tiles begun, and asked for; blocks read, and passed, from the first tile on; tokens whose way in is known; when its reader can
+ * ask for the next block; when a half before (behind) it is free again, by tile; when the multipliers are done; when the latest pass began, which
  * frees a bank; by block: when it has been read, and dealt out. */
-typedef struct { int64_t begun, asked, reads, passes, known, from, freed[4], left[4], end, pass, read[MLO_BLOCKS_KEPT], dealt[MLO_BLOCKS_KEPT]; } mlo_tiling;
+typedef struct { int64_t begun, asked, reads, passes, known, asks, freed[4], left[4], end, pass, read[MLO_BLOCKS_KEPT], dealt[MLO_BLOCKS_KEPT]; } mlo_tiling;
 
 typedef struct {
     const mlo_hw *c;
@@ -379,9 +379,9 @@ static int64_t mlo_loader_ready(mlo_schedule *s, int k, int64_t load) {
     return s->ready[k][load & 3];
 }
 
-/* All that the loader deals out until then, a bank ahead of what has begun: beats that it takes from other readers. */
+/* All that the loader deals out until then, a bank ahead of what has begun (of the last iteration, too): beats that it takes from other readers. */
 static void mlo_loader_runs(mlo_schedule *s, int64_t until) {
-    while (s->loaded < s->loads * s->n_memory && s->loaded / s->n_memory <= s->begun[s->loaded % s->n_memory] + 1 && mlo_loader_deals(s, until)) ;
+    while (s->loaded < (s->loads + 1) * s->n_memory && s->loaded / s->n_memory <= s->begun[s->loaded % s->n_memory] + 1 && mlo_loader_deals(s, until)) ;
 }
 
 /* Parameters of an element's token that begins an iteration: when its memories are there. 0: not known yet. */
@@ -487,7 +487,7 @@ static int mlo_tile_asks(mlo_schedule *s, int i, int64_t n) {
     const int64_t in = mlo_later(mlo_later(when[0], t->begun > 1 ? t->freed[t->begun & 3] : 0), n ? mlo_token_of(s, i, n - 1)->in[1] + 1 : 0);
     if (!s->fetched) mlo_loader_begins(s, in);
     if (!mlo_is_heard(s, in)) return 0;
-    t->from = in;
+    t->asks = in;
     t->asked++;
     return 1;
 }
@@ -507,11 +507,13 @@ static int mlo_tile_reads(mlo_schedule *s, int i) {
     for (; t->reads < t->asked * s->c->element[i].unit.blocks; t->reads++) {
         const int64_t begin = t->reads * beats, burst = mlo_sooner(beats, MLO_LOADER_BURST), last = t->reads ? t->read[(t->reads - 1) % MLO_BLOCKS_KEPT] : 0;
         const int64_t room = mlo_tile_dealt(t, beats, begin + burst - MLO_LOADER_BEATS), all = mlo_tile_dealt(t, beats, mlo_sooner(begin, begin + beats - MLO_LOADER_BEATS));
-        if (room == MLO_NOT_YET || all == MLO_NOT_YET || !mlo_is_heard(s, mlo_later(t->from, room))) break;
-        const int64_t read = mlo_memory_gives(s, beats, mlo_later(last, mlo_later(t->from, room) + latency));
+        const int64_t asks = mlo_later(t->asks, room);
+        if (room == MLO_NOT_YET || all == MLO_NOT_YET || !mlo_is_heard(s, asks)) break;
+        const int64_t read = mlo_memory_gives(s, beats, mlo_later(last, asks + latency));
+        t->asks = asks + 2 * mlo_parts(beats, MLO_LOADER_BURST);       /* meanwhile others ask, too */
         t->read[t->reads % MLO_BLOCKS_KEPT] = mlo_later(read, all ? all + latency + burst : 0);
     }
-    if (s->owed && t->reads > before) { s->fetched = mlo_memory_gives(s, s->owed, s->fetched); s->owed = 0; }
+    if (s->owed && t->reads > before && t->reads == t->asked * s->c->element[i].unit.blocks) { s->fetched = mlo_memory_gives(s, s->owed, s->fetched); s->owed = 0; }
     return t->reads > before;
 }
 
@@ -566,8 +568,9 @@ static void mlo_tile_pass(mlo_schedule *s, int i, int64_t n, int64_t tokens) {
 /* Passes of a tile whose tokens have come, as far as blocks are read: `work` of its tokens is when the last one is done with each. 0: none is. */
 static int mlo_tile_passes(mlo_schedule *s, int i, int64_t n) {
     const mlo_edge *e = &s->c->edge[s->order[0][s->begin[0][i]]];
+    const mlo_unit *u = &s->c->element[i].unit;
     mlo_tiling *t = &s->tiling[i];
-    const int64_t tokens = mlo_tile_size(s, i, n), before = t->passes, end = (t->begun + 1) * s->c->element[i].unit.blocks;
+    const int64_t tokens = mlo_tile_size(s, i, n), before = t->passes, end = (t->begun + 1) * u->blocks;
     if (s->fired[i] < n || mlo_fired(s, e->from) < n + tokens) return 0;
     if (t->known <= n) mlo_tile_takes(s, i, n, tokens);
     while (t->passes < mlo_sooner(end, t->reads)) mlo_tile_pass(s, i, n, tokens);
@@ -575,7 +578,7 @@ static int mlo_tile_passes(mlo_schedule *s, int i, int64_t n) {
         t->begun++;
         if (s->seen) {
             const mlo_place at = mlo_place_of(s, n);
-            const mlo_moment what = { i, at.iteration, at.group * s->c->frames + at.frame, -1, t->from + s->c->read_latency + MLO_TILE_ASKS, t->read[(end - 1) % MLO_BLOCKS_KEPT] };
+            const mlo_moment what = { i, at.iteration, at.group * s->c->frames + at.frame, -1, t->read[mlo_later(end - u->blocks, end + 1 - MLO_BLOCKS_KEPT) % MLO_BLOCKS_KEPT] - mlo_block_beats(s, i), t->read[(end - 1) % MLO_BLOCKS_KEPT] };
             s->seen(s->user, &what);
         }
     }
