@@ -16434,7 +16434,7 @@ typedef struct {
     int64_t tokens;                     /* how many tokens it can hold beyond those it passes on: for FIFO depths */
     int pinned;                         /* 1: this folding was given; a search leaves it alone */
     int memory, memories;               /* MLO_LAYER, MLO_RESIDENT or MLO_BLOCK; the set of those that a search may choose from */
-    int64_t tile;                       /* of block: tokens */
+    int64_t tile; int own_tile;         /* of block: tokens; 1: given for this kernel */
 } mlo_element;
 
 typedef struct {
@@ -17556,19 +17556,31 @@ static int mlo_fire(mlo_schedule *s, int i) {
     return any;
 }
 
+/* Nothing can fire: requests for row blocks are heard, one after the other, until a tile is through. 0: there are none. */
+static int mlo_schedule_hears(mlo_schedule *s) {
+    int any = 0, through = 0;
+    while (!through && s->next < INT64_MAX) {
+        s->now = s->next; s->next = INT64_MAX;
+        for (int i = 0; i < s->c->n_element; i++) if (s->c->element[i].unit.blocks) {
+            const int64_t begun = s->tiling[i].begun;
+            while (mlo_tile_goes_on(s, i)) any = 1;
+            through |= s->tiling[i].begun > begun;
+        }
+    }
+    return any;
+}
+
 /* Until all tokens are through. If nothing can fire, FIFOs are too shallow for what this model knows of them: then one token goes as if they were deep. */
 static void mlo_schedule_run(mlo_schedule *s) {
     const mlo_hw *c = s->c;
     const int end = c->edge[c->n_edge - 1].from;
     for (int stuck = 0; s->fired[end] < s->total && stuck < 2; ) {
         int any = 0;
+        s->next = INT64_MAX;
         while (mlo_fire_entry(s)) { any = 1; s->free = 0; }
         for (int i = 0; i < c->n_element; i++) any |= mlo_fire(s, i);
         for (int k = 0; s->p->peak && k <= c->n_edge; k++) if (k == c->n_edge || c->edge[k].fifo) mlo_fifo_follow(s, k);
-        const int asks = !any && s->next < INT64_MAX;
-        if (asks) s->now = s->next;
-        s->next = INT64_MAX;
-        stuck = any || asks ? 0 : stuck + 1;
+        stuck = any || mlo_schedule_hears(s) ? 0 : stuck + 1;
         s->free = stuck;
     }
 }
@@ -18485,7 +18497,8 @@ static int mlo_device_thin(const mlo_space *s, const mlo_fpga *f, mlo_plan *plan
  * invariant: every PE and SIMD divides what it must; what was asked for one kernel by name is taken as it is or refused; what is searched for
  *      is the best under the model of search.c, around what was given by name.
  * --memory block: every matrix that leaves PE more than one group of channels is read block by block, for each tile of --tile tokens (all of a frame).
- * --memory auto --tile N: where that is better than the whole matrix on chip.
+ * --memory auto --tile N: where that is better than the whole matrix on chip. --tile auto: the size that serves best, for all kernels that have none of
+ *      their own; the fewest tiles of those that serve as well.
  * example: --target-cycles 40000 on a BERT of T tokens and L layers: each kernel gets the fewest multipliers that serve a token in
  *      40000 / (L (T + 7) + T) cycles, so that all are equally busy.
  * cost: that of the search; with caps, divisors x kernels.
@@ -18510,7 +18523,7 @@ static int mlo_fold_caps(mlo *m, mlo_hw *c, int64_t pe, int64_t simd) {
 /* ---- searching ---------------------------------------------------------------------------------------------------------------------- */
 
 /* What was asked for: caps, or a target in cycles per frame (0: none; then the fastest), within limits. */
-typedef struct { int64_t pe, simd, target, tile; mlo_limits within; int search, any_frames, memories, memories_only; const char *reached; const mlo_fpga *device; } mlo_wish;
+typedef struct { int64_t pe, simd, target, tile; mlo_limits within; int search, any_frames, any_tile, memories, memories_only; const char *reached; const mlo_fpga *device; } mlo_wish;
 
 /* No folding is within the limits: which of them, and what the least is. */
 static int mlo_fold_too_small(mlo_space *s, const mlo_limits *l, int any_frames) {
@@ -18543,24 +18556,59 @@ static int mlo_fold_plan(const mlo_space *s, const mlo_wish *w, mlo_plan *plan, 
     return *found && !w->target ? mlo_plan_predict(s, plan) : 0;
 }
 
+/* The best so far; found: there is one. least: of each resource of a device what any plan takes. */
+typedef struct { mlo_plan plan; int64_t tile; int found; mlo_area least; } mlo_best;
+
+/* Of all numbers of frames in flight, with the tile that kernels have. */
+static int mlo_fold_frames(mlo_space *s, const mlo_wish *w, int64_t tile, mlo_best *best) {
+    mlo_plan plan; int found;
+    for (int frames = w->any_frames ? 1 : s->c->frames, last = w->any_frames ? MLO_SEARCH_FRAMES : frames; frames <= last; frames++) {
+        if (mlo_search_frames(s, frames) || mlo_fold_plan(s, w, &plan, &found, &best->least)) return (int)s->m->error.code;
+        if (found && (!best->found || mlo_plan_serves(w, &plan, &best->plan))) { best->plan = plan; best->tile = tile; best->found = 1; }
+        if (found && !mlo_search_more(s, &plan)) break;
+    }
+    return 0;
+}
+
+static void mlo_fold_tile(mlo_hw *c, int64_t tile) { for (int i = 0; i < c->n_element; i++) if (!c->element[i].own_tile) c->element[i].tile = tile; }
+
+/* The core folded as the plan has it; what one frame in flight makes of spare multipliers. */
+static int mlo_fold_apply(mlo_space *s, const mlo_wish *w, mlo_plan *plan) {
+    if (mlo_search_frames(s, plan->frames) || mlo_plan_apply(s, plan)) return (int)s->m->error.code;
+    return w->target || w->device ? 0 : mlo_search_spare(s, &w->within, plan);
+}
+
+/* Of all tiles, too: of the sizes that cut a frame into as many, the smallest, which holds least. */
+static int mlo_fold_tiles(mlo_space *s, const mlo_wish *w, mlo_best *best) {
+    mlo_best one = *best; mlo_prediction p;
+    if (!w->any_tile) return mlo_fold_frames(s, w, w->tile, best);
+    for (int64_t n = 1, before = 0; n <= s->c->tokens; before = one.tile, n++) {
+        one.tile = mlo_parts(s->c->tokens, n); one.found = 0;
+        if (one.tile == before) continue;
+        mlo_fold_tile(s->c, one.tile);
+        if (mlo_search_menus(s) || mlo_fold_frames(s, w, one.tile, &one)) return (int)s->m->error.code;
+        best->least = one.least;
+        if (!one.found) continue;
+        if (mlo_fold_apply(s, w, &one.plan) || mlo_predict(s->m, s->c, mlo_core_warms(s->c) ? 2 * s->c->frames : 1, &p)) return (int)s->m->error.code;
+        one.plan.cycles = p.interval;
+        if (!best->found || mlo_plan_serves(w, &one.plan, &best->plan)) *best = one;
+    }
+    if (best->found) mlo_fold_tile(s->c, best->tile);
+    return mlo_search_menus(s);
+}
+
 static int mlo_fold_search(mlo *m, mlo_hw *c, const mlo_wish *w) {
     mlo_space s;
-    mlo_plan best, plan; mlo_area least = MLO_AREA_ANY; int have = 0, found, frames = w->any_frames ? 1 : c->frames, last = w->any_frames ? MLO_SEARCH_FRAMES : c->frames;
-    if (mlo_search_begin(m, c, 0, &s)) return (int)m->error.code;
-    for (; frames <= last; frames++) {
-        if (mlo_search_frames(&s, frames)) return (int)m->error.code;
-        if (mlo_fold_plan(&s, w, &plan, &found, &least)) return (int)m->error.code;
-        if (found && (!have || mlo_plan_serves(w, &plan, &best))) { best = plan; have = 1; }
-        if (found && !mlo_search_more(&s, &plan)) break;
-    }
-    if (!have && least.lut < INT64_MAX) return mlo_device_too_small(&s, w->device, &least);
-    if (!have) return mlo_fold_too_small(&s, &w->within, w->any_frames);
-    if (w->target && best.cycles > w->target)
+    mlo_best best = { { { 0 }, { 0, 0, 0, 0, 0 }, 0, 0, 0, 0, 0, 0 }, 0, 0, MLO_AREA_ANY };
+    mlo_plan *plan = &best.plan;
+    if (mlo_search_begin(m, c, 0, &s) || mlo_fold_tiles(&s, w, &best)) return (int)m->error.code;
+    if (!best.found && best.least.lut < INT64_MAX) return mlo_device_too_small(&s, w->device, &best.least);
+    if (!best.found) return mlo_fold_too_small(&s, &w->within, w->any_frames);
+    if (w->target && plan->cycles > w->target)
         return mlo_fail_at(m, MLO_E_FOLDING, NULL, "%lld cycles per frame cannot be reached%s; the fastest folding takes %lld, with %lld multipliers%s; raise %s", (long long)w->target,
-            w->device ? " within the device" : w->within.multipliers < MLO_UNLIMITED || w->within.bits < MLO_UNLIMITED ? " within the budget" : "", (long long)best.cycles, (long long)best.price.multipliers,
-            best.steady > best.pace * c->tokens ? ", and waits for parameters (--bandwidth, --axi-width, --frames-in-flight)" : "", w->reached);
-    if (mlo_plan_apply(&s, &best)) return (int)m->error.code;
-    return w->target || w->device ? 0 : mlo_search_spare(&s, &w->within, &best);
+            w->device ? " within the device" : w->within.multipliers < MLO_UNLIMITED || w->within.bits < MLO_UNLIMITED ? " within the budget" : "", (long long)plan->cycles, (long long)plan->price.multipliers,
+            plan->steady > plan->pace * c->tokens ? ", and waits for parameters (--bandwidth, --axi-width, --frames-in-flight)" : "", w->reached);
+    return mlo_fold_apply(&s, w, plan);
 }
 
 /* ---- folding JSON ------------------------------------------------------------------------------------------------------------------ */
@@ -18624,6 +18672,7 @@ static int mlo_folding_entry(mlo *m, mlo_hw *c, const cJSON *entry) {
         used = 1;
         if (memory && !cJSON_IsString(memory)) return mlo_fail_at(m, MLO_E_FOLDING, entry->string, "memory must be \"layer\", \"block\", \"resident\" or \"auto\"");
         e->tile = mlo_folding_int(m, entry, "tile", e->tile);
+        e->own_tile = cJSON_HasObjectItem(entry, "tile");
         if (!m->error.code && memory) mlo_allow_memories(e, mlo_memory_named(m, memory->valuestring, entry->string));
         if (m->error.code) return (int)m->error.code;
         if (!e->kernel->simd_axis && cJSON_GetObjectItemCaseSensitive(entry, "SIMD") && simd != 1) { pe = cJSON_GetObjectItemCaseSensitive(entry, "PE") ? pe : simd; simd = 1; }
@@ -18685,7 +18734,8 @@ static int mlo_fold_wish(mlo *m, mlo_wish *w) {
     if (device && (!fpga || mlo_fpga_named(m, device, fpga))) return (int)m->error.code;
     w->device = fpga;
     w->memories = memory ? mlo_memory_named(m, memory, NULL) : MLO_LAYER;
-    w->tile = mlo_opt_int(m, "tile", 0, 1, 65536);
+    w->any_tile = mlo_eq(mlo_opt(m, "tile"), "auto");
+    w->tile = w->any_tile ? 65536 : mlo_opt_int(m, "tile", 0, 1, 65536);
     if (w->tile && w->memories == MLO_EITHER) w->memories |= MLO_BLOCK;
     int caps = pe || simd, slow = mlo_opt(m, "bandwidth") != NULL, any_memory = mlo_to_choose(w->memories);
     if (m->error.code) return (int)m->error.code;
@@ -18718,8 +18768,9 @@ static int mlo_fold_begin(mlo *m, mlo_hw *c, mlo_wish *w) {
     }
     if (m->error.code || mlo_core_bandwidth(m, c) || mlo_fold_caps(m, c, w->pe, w->simd)) return (int)m->error.code;
     if (json && mlo_fold_json(m, c, json)) return (int)m->error.code;
-    int either = mlo_to_choose(w->memories);                   /* "auto" is a search, for one kernel, too */
-    for (int i = 0; i < c->n_element; i++) either |= mlo_to_choose(c->element[i].memories);
+    int either = mlo_to_choose(w->memories) || w->any_tile, tiled = 0;        /* "auto" is a search, for one kernel, too */
+    for (int i = 0; i < c->n_element; i++) { either |= mlo_to_choose(c->element[i].memories); tiled |= c->element[i].memories & MLO_BLOCK; }
+    if (w->tile && !tiled) mlo_warn(m, "--tile is of matrices in row blocks, and none may be; give --memory block or auto, too");
     w->memories_only = either && !w->search;
     w->search |= w->memories_only;
     return 0;
@@ -18750,6 +18801,7 @@ static int mlo_fold_pareto(mlo *m, mlo_text *t) {
     mlo_hw *c = MLO_NEW(m, mlo_hw);
     mlo_space s; mlo_wish w; mlo_plan *plans = NULL; size_t n = 0;
     if (!c || mlo_fold_begin(m, c, &w) || mlo_search_begin(m, c, 0, &s)) return (int)m->error.code;
+    if (w.any_tile) return mlo_fail_at(m, MLO_E_USAGE, NULL, "--pareto is of one size of tiles; give --tile a number of tokens");
     for (int frames = w.any_frames ? 1 : c->frames, last = w.any_frames ? MLO_SEARCH_FRAMES : c->frames; frames <= last; frames++) {
         if (mlo_search_frames(&s, frames)) return (int)m->error.code;
         if (mlo_search_front(&s, &w.within, &plans, &n)) return (int)m->error.code;

@@ -73,7 +73,7 @@ static const cli_flag cli_flags[] = {
     { "axi-width",        "BITS",      V_FROM_FOLD,       1, NULL, "of the parameter bus; default 128" },
     { "bandwidth",        "BYTES",     V_FROM_FOLD,       1, NULL, "bytes per cycle that memory gives, e.g. 12.8; alone: the cheapest folding that is as fast as that allows" },
     { "memory",           "MODE",      V_FROM_FOLD,       1, NULL, "where parameters are: layer (default), two layers' banks on chip; block, two blocks of a matrix's rows, read for every tile of tokens; resident, all layers', read once; auto, of these (block with --tile) what saves most traffic within --budget-bits" },
-    { "tile",             "N",         V_FROM_FOLD,       1, NULL, "tokens that --memory block (auto) reads a matrix for; default: a frame's (none)" },
+    { "tile",             "N",         V_FROM_FOLD,       1, NULL, "tokens that --memory block (auto) reads a matrix for; default: a frame's (none); auto: what serves best" },
     { "device",           "NAME",      V_FROM_FOLD,       1, NULL, "the fastest folding that fits: xczu3eg, xck26, xczu7ev, xczu9eg, xcvu9p, xcu50, xcu250, .., or lut=N,ff=N,dsp=N,bram=N of another UltraScale+; 70 % of its LUTs, 50 % of its flip-flops, 80 % of its DSP blocks and block RAMs are used at most" },
     { "unrolled",         NULL,        V_BUILD,           1, NULL, "the body once for every iteration, one behind the other, for comparison: nothing goes round" },
     { "inputs",           "FILE.npz",  V_RUN | V_SIM,     0, NULL, "arrays by input name, or by position when no name fits" },

@@ -777,19 +777,31 @@ static int mlo_fire(mlo_schedule *s, int i) {
     return any;
 }
 
+/* Nothing can fire: requests for row blocks are heard, one after the other, until a tile is through. 0: there are none. */
+static int mlo_schedule_hears(mlo_schedule *s) {
+    int any = 0, through = 0;
+    while (!through && s->next < INT64_MAX) {
+        s->now = s->next; s->next = INT64_MAX;
+        for (int i = 0; i < s->c->n_element; i++) if (s->c->element[i].unit.blocks) {
+            const int64_t begun = s->tiling[i].begun;
+            while (mlo_tile_goes_on(s, i)) any = 1;
+            through |= s->tiling[i].begun > begun;
+        }
+    }
+    return any;
+}
+
 /* Until all tokens are through. If nothing can fire, FIFOs are too shallow for what this model knows of them: then one token goes as if they were deep. */
 static void mlo_schedule_run(mlo_schedule *s) {
     const mlo_hw *c = s->c;
     const int end = c->edge[c->n_edge - 1].from;
     for (int stuck = 0; s->fired[end] < s->total && stuck < 2; ) {
         int any = 0;
+        s->next = INT64_MAX;
         while (mlo_fire_entry(s)) { any = 1; s->free = 0; }
         for (int i = 0; i < c->n_element; i++) any |= mlo_fire(s, i);
         for (int k = 0; s->p->peak && k <= c->n_edge; k++) if (k == c->n_edge || c->edge[k].fifo) mlo_fifo_follow(s, k);
-        const int asks = !any && s->next < INT64_MAX;
-        if (asks) s->now = s->next;
-        s->next = INT64_MAX;
-        stuck = any || asks ? 0 : stuck + 1;
+        stuck = any || mlo_schedule_hears(s) ? 0 : stuck + 1;
         s->free = stuck;
     }
 }

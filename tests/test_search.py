@@ -325,4 +325,32 @@ def check_blocks():
         t.case("%s: the least traffic of %d sets of memories, row blocks among them" % (name, len(bits)), "; ".join(why))
 
 
-if __name__ == "__main__": t.main(check_brute_force, check_front, check_random, check_targets, check_refusals, check_around, check_memories, check_blocks)
+def check_tiles():
+    """--tile auto: as fast as the best of sizes of tiles, one by one; within bits of the budget; a target with the fewest multipliers."""
+    for name in "minilm", "deit-tiny":
+        core = large(name)
+        sizes = [ceil(core.tokens, n) for n in (1, 2, 3, 4, 5, 7, 10, 16, 30)]            # as even as can be
+        whole = core.fold("--memory", "block", "--budget-macs", 300)
+        bits, cycles = whole["on_chip_bits"], whole["predicted_cycles"]
+        for what, flags, key in (("caps", ("--memory", "block", "--pe", 8, "--simd", 8, "--bandwidth", 2), "predicted_cycles"),
+                                 ("bits", ("--memory", "block", "--budget-macs", 300, "--budget-bits", bits * 3 // 4, "--bandwidth", 4), "predicted_cycles"),
+                                 ("auto", ("--memory", "auto", "--budget-macs", 300, "--budget-bits", bits // 2, "--bandwidth", 4, "--frames-in-flight", 2), "predicted_interval"),
+                                 ("target", ("--memory", "block", "--target-cycles", 2 * cycles, "--bandwidth", 8), "multipliers")):
+            each = {}
+            for size in sizes:
+                if t.call("fold", core.path, *flags, "--tile", size, "-o", t.at("tile.json")).returncode == 0: each[size] = json.loads(t.good("show", "--json", t.at("tile.json")))[key]
+            if not each:
+                t.case("%s, tiles of any size, %s: none fits" % (name, what), "" if "too small" in core.refusal(*flags, "--tile", "auto") or "cannot be reached" in core.refusal(*flags, "--tile", "auto") else "some does")
+                continue
+            said = core.fold(*flags, "--tile", "auto")
+            tiles = {k.get("tile") for k in said["kernels"] if k.get("memory") == "block"}
+            wrong = said[key] > min(each.values()) or (what in ("bits", "auto") and said["on_chip_bits"] > flags[flags.index("--budget-bits") + 1]) or len(tiles) > 1
+            t.case("%s, tiles of any size, %s: %s %d, of %d sizes %d to %d" % (name, what, key, said[key], len(each), min(each.values()), max(each.values())), "tiles of %s; %s" % (tiles, each) if wrong else "")
+    text = core.fold("--memory", "layer", "--tile", 4)["kernels"]
+    p = t.call("fold", core.path, "--tile", 4, text=True)
+    t.case("a tile that no kernel has is said", "" if p.returncode == 0 and "warning" in p.stderr and "--tile" in p.stderr and not any(k.get("memory") == "block" for k in text) else p.stderr)
+    p = t.call("fold", core.path, "--memory", "block", "--tile", "auto", "--pareto", text=True)
+    t.case("a front is of one size of tiles", "" if p.returncode == 2 and "--pareto" in p.stderr else p.stderr)
+
+
+if __name__ == "__main__": t.main(check_brute_force, check_front, check_random, check_targets, check_refusals, check_around, check_memories, check_blocks, check_tiles)

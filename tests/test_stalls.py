@@ -57,7 +57,9 @@ def random_flags(rng, manifest):
             entries[k["name"]] = {"PE": pick(divisors(np.gcd(n, c) if n % 3 == 0 else n)), "SIMD": pick(divisors(k["macs"] // (t_n * l * n)))}
         elif k["op"] == "Attention": entries[k["name"]] = {"PE": pick(range(1, t_n + 1)), "SIMD": pick([d for d in divisors(k["channels"]) if manifest["head"] % d == 0])}
         else: entries[k["name"]] = {"PE": pick(divisors(k["channels"]))}
-    return ["--folding", t.write("folding.json", json.dumps(entries)), "--frames-in-flight", pick([1, 2, 3]), "--axi-width", pick([32, 64, 128, 256]), "--memory", str(rng.choice(["layer", "resident", "block"])), "--tile", pick([1, 2, 3, 5, 100])]
+    flags = ["--folding", t.write("folding.json", json.dumps(entries)), "--frames-in-flight", pick([1, 2, 3]), "--axi-width", pick([32, 64, 128, 256])]
+    memory, tile = str(rng.choice(["layer", "resident", "block"])), pick([1, 2, 3, 5, 100])
+    return flags + ["--memory", memory] + ["--tile", tile] * (memory == "block")
 
 
 class Design:
