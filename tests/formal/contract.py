@@ -210,7 +210,7 @@ def submodules(module):
 
 def expand(text, params):
     """given STREAM BEATS;   wanted STREAM BEATS;   reach IN OUT TOKENS;   inner [RANGE] dut.NAME;   inner [RANGE] NEW = dut.NAME;
-    words COUNT [RANGE] NEW = dut.MEMORY;"""
+    memory COUNT [RANGE] NEW = dut.NAME;"""
     def short(name):
         return name.replace("_axis", "")
 
@@ -222,7 +222,7 @@ def expand(text, params):
         if word == "reach":
             s, m, tokens = rest.split()
             return REACH % dict(s=s, m=m, a=short(s), b=short(m), tokens=tokens)
-        if word == "words":                     # registers by now (-mem2reg)
+        if word == "memory":                     # registers by now (-mem2reg)
             count, width, new, old = re.match(r"(\S+) \[(.*):0\] (\w+) = ([\w.]+)$", rest).groups()
             old = ["\\%s[%d] " % (old, i) for i in range(eval(count, {k: int(v) for k, v in params}))]
             lines = ["    (* hierconn *) wire [%s:0] %s;" % (width, x) for x in old]
@@ -233,7 +233,7 @@ def expand(text, params):
             return "    (* hierconn *) wire %s \\%s ;\n    wire %s = \\%s ;" % (width, old, new, old)
         return "    (* hierconn *) wire %s;" % rest         # Yosys connects it to the register when it flattens
 
-    text = re.sub(r"^ *(given|wanted|reach|inner|words) ([^;]*);", statement, text, flags=re.M)
+    text = re.sub(r"^ *(given|wanted|reach|inner|memory) ([^;]*);", statement, text, flags=re.M)
     return re.sub(r"(?<!\\)\b(?:dut|u_rules)\.[\w.]+", lambda m: "\\" + m.group(0) + " ", text)
 
 
@@ -262,7 +262,7 @@ def yosys(job, keep, end, directory, text=None):
         f.write(wrapper(module, params))
     with open(dut, "w") as f:
         f.write(text or source(module))
-    registers = "-mem2reg " if re.search("^words ", read(contract(module)), re.M) else ""
+    registers = "-mem2reg " if re.search("^memory ", read(contract(module)), re.M) else ""
     script = ["read_verilog -defer -sv " + registers + " ".join([dut] + [os.path.join(VERILOG, m + ".v") for m in submodules(module)])]
     script += ["read_verilog -formal -sv " + " ".join(contract(x) for x in ["rules", "tiles"] + left_open(module))]
     script += ["read_verilog -defer -formal -sv " + top]        # its default parameters, which may be large, are not elaborated
