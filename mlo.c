@@ -17217,10 +17217,13 @@ static void mlo_matrix_freezes(mlo_schedule *s, int i, int64_t n) {
     t->work = mlo_later(t->work, mlo_leaves(s, i, n * beats + beats - 1 - mlo_matrix_holds(u), beats));
 }
 
+/* From a slot's issue to its group's first turn. */
+static int64_t mlo_matrix_to_turn(const mlo_unit *u) { return u->latency - 8 - u->turns - (u->n_memory > 2); }
+
 static void mlo_fire_matrix(mlo_schedule *s, int i, const mlo_meet *x, mlo_token *t) {
     const mlo_unit *u = &s->c->element[i].unit;
     const mlo_token *before = x->n ? mlo_token_of(s, i, x->n - 1) : NULL;
-    int64_t in = u->in[0].channels / u->in[0].lanes, to_turn = u->latency - 8 - u->turns - (u->n_memory > 2), start, waits = 0;      /* from a slot's issue to its group's first turn */
+    int64_t in = u->in[0].channels / u->in[0].lanes, to_turn = mlo_matrix_to_turn(u), start, waits = 0;
     t->in[0] = mlo_later(x->arrives[0], mlo_accepts(s, i));
     t->in[1] = mlo_later(x->arrives[1], t->in[0] + in - 1);
     start = mlo_later(t->in[1], before ? before->work : 0) + 1;
@@ -17256,14 +17259,22 @@ static int64_t mlo_tile_begin(const mlo_schedule *s, int i) {
 }
 static int64_t mlo_tile_size(const mlo_schedule *s, int i, int64_t n) { return mlo_sooner(s->c->element[i].unit.tile, s->c->tokens - n % s->c->tokens); }
 
+/* Where its tokens come from: a matrix has a single input. */
+static const mlo_edge *mlo_tile_edge(const mlo_schedule *s, int i) { return &s->c->edge[s->order[0][s->begin[0][i]]]; }
+
+/* When the first beat of token n, which comes at `arrives`, is taken: a half is free, and the token before is in. */
+static int64_t mlo_tile_in(const mlo_schedule *s, int i, int64_t n, int64_t arrives) {
+    const mlo_tiling *t = &s->tiling[i];
+    return mlo_later(mlo_later(arrives, t->begun > 1 ? t->freed[t->begun & 3] : 0), n ? mlo_token_of(s, i, n - 1)->in[1] + 1 : 0);
+}
+
 /* The first token of a tile begins to come: its parameters are asked for. 0: not known yet. */
 static int mlo_tile_asks(mlo_schedule *s, int i, int64_t n) {
     mlo_tiling *t = &s->tiling[i];
-    const mlo_edge *e = &s->c->edge[s->order[0][s->begin[0][i]]];
     int64_t when[2];
-    if (mlo_fired(s, e->from) <= n) return 0;
-    mlo_edge_arrives(s, e, n, when);
-    const int64_t in = mlo_later(mlo_later(when[0], t->begun > 1 ? t->freed[t->begun & 3] : 0), n ? mlo_token_of(s, i, n - 1)->in[1] + 1 : 0);
+    if (mlo_fired(s, mlo_tile_edge(s, i)->from) <= n) return 0;
+    mlo_edge_arrives(s, mlo_tile_edge(s, i), n, when);
+    const int64_t in = mlo_tile_in(s, i, n, when[0]);
     if (!s->fetched) mlo_loader_begins(s, in);
     if (!mlo_is_heard(s, in)) return 0;
     t->asks = in;
@@ -17300,7 +17311,7 @@ static int mlo_tile_reads(mlo_schedule *s, int i) {
 static int64_t mlo_pass_begins(const mlo_schedule *s, int i, int64_t ready) {
     const mlo_unit *u = &s->c->element[i].unit;
     const int table = u->n_memory > 2;
-    const int64_t in = u->in[0].channels / u->in[0].lanes, to_turn = u->latency - 8 - u->turns - table;
+    const int64_t in = u->in[0].channels / u->in[0].lanes, to_turn = mlo_matrix_to_turn(u);
     const int64_t last = table ? mlo_load_cycles(s->c, mlo_memory_beats(&u->memory[2], s->c->axi_bits)) : 0, words = last + mlo_load_cycles(s->c, mlo_memory_beats(&u->memory[1], s->c->axi_bits));
     return mlo_later(mlo_later(ready - words, ready - last - in + 1 - to_turn), table ? ready - in - to_turn - u->turns - 7 : 0);
 }
@@ -17308,17 +17319,15 @@ static int64_t mlo_pass_begins(const mlo_schedule *s, int i, int64_t ready) {
 /* The way in of a tile's tokens, from token n on. */
 static void mlo_tile_takes(mlo_schedule *s, int i, int64_t n, int64_t tokens) {
     const mlo_unit *u = &s->c->element[i].unit;
-    const mlo_edge *e = &s->c->edge[s->order[0][s->begin[0][i]]];
-    mlo_tiling *t = &s->tiling[i];
-    const int64_t beats = u->in[0].channels / u->in[0].lanes, free = t->begun > 1 ? t->freed[t->begun & 3] : 0;
+    const int64_t beats = u->in[0].channels / u->in[0].lanes;
     for (int64_t k = n; k < n + tokens; k++) {
         int64_t when[2];
         mlo_token *at = mlo_token_of(s, i, k);
-        mlo_edge_arrives(s, e, k, when);
-        at->in[0] = mlo_later(mlo_later(when[0], free), k ? mlo_token_of(s, i, k - 1)->in[1] + 1 : 0);
+        mlo_edge_arrives(s, mlo_tile_edge(s, i), k, when);
+        at->in[0] = mlo_tile_in(s, i, k, when[0]);
         at->in[1] = mlo_later(when[1], at->in[0] + beats - 1);
     }
-    t->known = n + tokens;
+    s->tiling[i].known = n + tokens;
 }
 
 /* The next pass over a tile's tokens, whose block has been read: it is dealt out when its bank is free. */
@@ -17346,11 +17355,10 @@ static void mlo_tile_pass(mlo_schedule *s, int i, int64_t n, int64_t tokens) {
 
 /* Passes of a tile whose tokens have come, as far as blocks are read: `work` of its tokens is when the last one is done with each. 0: none is. */
 static int mlo_tile_passes(mlo_schedule *s, int i, int64_t n) {
-    const mlo_edge *e = &s->c->edge[s->order[0][s->begin[0][i]]];
     const mlo_unit *u = &s->c->element[i].unit;
     mlo_tiling *t = &s->tiling[i];
     const int64_t tokens = mlo_tile_size(s, i, n), before = t->passes, end = (t->begun + 1) * u->blocks;
-    if (s->fired[i] < n || mlo_fired(s, e->from) < n + tokens) return 0;
+    if (s->fired[i] < n || mlo_fired(s, mlo_tile_edge(s, i)->from) < n + tokens) return 0;
     if (t->known <= n) mlo_tile_takes(s, i, n, tokens);
     while (t->passes < mlo_sooner(end, t->reads)) mlo_tile_pass(s, i, n, tokens);
     if (t->passes == end) {
@@ -18254,13 +18262,16 @@ static int mlo_plan_apply(const mlo_space *s, const mlo_plan *p) {
     return 0;
 }
 
-/* Cycles per frame, filling and draining included where frames cannot hide them. The core is folded so from then on. */
-static int mlo_plan_predict(const mlo_space *s, mlo_plan *p) {
+/* Cycles per frame of the core as it is folded, filling and draining included where frames cannot hide them. */
+static int mlo_plan_cycles(const mlo_space *s, mlo_plan *p) {
     mlo_prediction predicted;
-    if (mlo_plan_apply(s, p) || mlo_predict(s->m, s->c, mlo_core_warms(s->c) ? 2 * p->frames : 1, &predicted)) return (int)s->m->error.code;
+    if (mlo_predict(s->m, s->c, mlo_core_warms(s->c) ? 2 * p->frames : 1, &predicted)) return (int)s->m->error.code;
     p->cycles = predicted.interval;
     return 0;
 }
+
+/* The same of the plan, as which the core is folded from then on. */
+static int mlo_plan_predict(const mlo_space *s, mlo_plan *p) { return mlo_plan_apply(s, p) ? (int)s->m->error.code : mlo_plan_cycles(s, p); }
 
 /* For targets that no even pace meets: everything as fast as can be, then kernel after kernel as cheap as the target lets it be.
  * What is faster alone never makes the whole slower, so each kernel's limit is found by bisection, and if this fails, nothing else meets it (but for the few cycles that narrower adder trees are shallower). */
@@ -18580,7 +18591,7 @@ static int mlo_fold_apply(mlo_space *s, const mlo_wish *w, mlo_plan *plan) {
 
 /* Of all tiles, too: of the sizes that cut a frame into as many, the smallest, which holds least. */
 static int mlo_fold_tiles(mlo_space *s, const mlo_wish *w, mlo_best *best) {
-    mlo_best one = *best; mlo_prediction p;
+    mlo_best one = *best;
     if (!w->any_tile) return mlo_fold_frames(s, w, w->tile, best);
     for (int64_t n = 1, before = 0; n <= s->c->tokens; before = one.tile, n++) {
         one.tile = mlo_parts(s->c->tokens, n); one.found = 0;
@@ -18589,8 +18600,7 @@ static int mlo_fold_tiles(mlo_space *s, const mlo_wish *w, mlo_best *best) {
         if (mlo_search_menus(s) || mlo_fold_frames(s, w, one.tile, &one)) return (int)s->m->error.code;
         best->least = one.least;
         if (!one.found) continue;
-        if (mlo_fold_apply(s, w, &one.plan) || mlo_predict(s->m, s->c, mlo_core_warms(s->c) ? 2 * s->c->frames : 1, &p)) return (int)s->m->error.code;
-        one.plan.cycles = p.interval;
+        if (mlo_fold_apply(s, w, &one.plan) || mlo_plan_cycles(s, &one.plan)) return (int)s->m->error.code;
         if (!best->found || mlo_plan_serves(w, &one.plan, &best->plan)) *best = one;
     }
     if (best->found) mlo_fold_tile(s->c, best->tile);

@@ -89,7 +89,7 @@ static int mlo_fold_apply(mlo_space *s, const mlo_wish *w, mlo_plan *plan) {
 
 /* Of all tiles, too: of the sizes that cut a frame into as many, the smallest, which holds least. */
 static int mlo_fold_tiles(mlo_space *s, const mlo_wish *w, mlo_best *best) {
-    mlo_best one = *best; mlo_prediction p;
+    mlo_best one = *best;
     if (!w->any_tile) return mlo_fold_frames(s, w, w->tile, best);
     for (int64_t n = 1, before = 0; n <= s->c->tokens; before = one.tile, n++) {
         one.tile = mlo_parts(s->c->tokens, n); one.found = 0;
@@ -98,8 +98,7 @@ static int mlo_fold_tiles(mlo_space *s, const mlo_wish *w, mlo_best *best) {
         if (mlo_search_menus(s) || mlo_fold_frames(s, w, one.tile, &one)) return (int)s->m->error.code;
         best->least = one.least;
         if (!one.found) continue;
-        if (mlo_fold_apply(s, w, &one.plan) || mlo_predict(s->m, s->c, mlo_core_warms(s->c) ? 2 * s->c->frames : 1, &p)) return (int)s->m->error.code;
-        one.plan.cycles = p.interval;
+        if (mlo_fold_apply(s, w, &one.plan) || mlo_plan_cycles(s, &one.plan)) return (int)s->m->error.code;
         if (!best->found || mlo_plan_serves(w, &one.plan, &best->plan)) *best = one;
     }
     if (best->found) mlo_fold_tile(s->c, best->tile);

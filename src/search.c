@@ -351,13 +351,16 @@ static int mlo_plan_apply(const mlo_space *s, const mlo_plan *p) {
     return 0;
 }
 
-/* Cycles per frame, filling and draining included where frames cannot hide them. The core is folded so from then on. */
-static int mlo_plan_predict(const mlo_space *s, mlo_plan *p) {
+/* Cycles per frame of the core as it is folded, filling and draining included where frames cannot hide them. */
+static int mlo_plan_cycles(const mlo_space *s, mlo_plan *p) {
     mlo_prediction predicted;
-    if (mlo_plan_apply(s, p) || mlo_predict(s->m, s->c, mlo_core_warms(s->c) ? 2 * p->frames : 1, &predicted)) return (int)s->m->error.code;
+    if (mlo_predict(s->m, s->c, mlo_core_warms(s->c) ? 2 * p->frames : 1, &predicted)) return (int)s->m->error.code;
     p->cycles = predicted.interval;
     return 0;
 }
+
+/* The same of the plan, as which the core is folded from then on. */
+static int mlo_plan_predict(const mlo_space *s, mlo_plan *p) { return mlo_plan_apply(s, p) ? (int)s->m->error.code : mlo_plan_cycles(s, p); }
 
 /* For targets that no even pace meets: everything as fast as can be, then kernel after kernel as cheap as the target lets it be.
  * What is faster alone never makes the whole slower, so each kernel's limit is found by bisection, and if this fails, nothing else meets it (but for the few cycles that narrower adder trees are shallower). */
