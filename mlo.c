@@ -16580,8 +16580,6 @@ static int mlo_core_bandwidth(mlo *m, mlo_hw *c) {
     return 0;
 }
 
-static void mlo_core_feedback(mlo_hw *c) { c->feedback = c->whole_frame ? (c->frames - 1) * c->tokens + 2 : c->frames * c->tokens + 2; }
-
 /* ---- buffering ------------------------------------------------------------------------------------------------------------------- */
 
 /* The most that `at` is of the elements in front of element i. */
@@ -16593,10 +16591,13 @@ static int64_t mlo_core_before(const mlo_hw *c, int i, const int64_t at[MLO_CORE
 /* `at` of the element that edge e comes from. */
 static int64_t mlo_edge_from(const mlo_edge *e, const int64_t at[MLO_CORE_MOST]) { return e->from == MLO_OUTSIDE ? 0 : at[e->from]; }
 
-/* FIFO depths, in tokens. A path's depth is how many tokens its elements can hold; where paths of different depth meet, the shorter
- * one gets the difference, and two tokens to keep both moving. Queries wait for a whole frame of keys and values. */
+static void mlo_core_feedback(mlo_hw *c) { c->feedback = c->whole_frame ? (c->frames - 1) * c->tokens + 2 : c->frames * c->tokens + 2; }
+
+/* FIFO depths, in tokens, that no schedule exceeds. A path's depth is how many tokens its elements can hold; where paths of different depth meet, the
+ * shorter one gets the difference, and two tokens to keep both moving. Queries wait for a whole frame of keys and values. */
 static void mlo_core_fifos(mlo_hw *c) {
     int64_t depth[MLO_CORE_MOST] = {0};
+    mlo_core_feedback(c);
     for (int i = 0; i < c->n_element; i++) {
         const int64_t most = mlo_core_before(c, i, depth);
         for (int k = 0; k < c->n_edge; k++) if (c->edge[k].to == i) {
@@ -16637,7 +16638,17 @@ static int64_t mlo_core_least(const mlo_hw *c, const mlo_waits *w, int k) {
     return least;
 }
 
-/* Depths that the model has are enough: `fold` makes none that is not, but they can be edited. */
+/* FIFOs as deep as paths hold made shallower: to hold so many beats each, whole tokens, not less than could deadlock. */
+static void mlo_core_shallow(mlo_hw *c, const int64_t *beats) {
+    mlo_waits waits;
+    mlo_core_waits(c, &waits);
+    for (int k = 0; k < c->n_edge; k++) {
+        mlo_edge *e = &c->edge[k];
+        if (e->fifo) e->fifo = mlo_least(e->fifo, mlo_most(mlo_core_least(c, &waits, k), mlo_parts(beats[k], e->channels / e->lanes_from)));
+    }
+}
+
+/* Depths that the model has cannot deadlock: `fold` makes none that can, but they can be edited. */
 static int mlo_core_live(mlo *m, const mlo_hw *c) {
     mlo_hw *full = MLO_NEW(m, mlo_hw);
     if (!full) return (int)m->error.code;
@@ -16800,7 +16811,7 @@ static int64_t mlo_core_multipliers(const mlo_hw *c) {
  * example: BERT with 32 tokens and two frames in flight: the interval is 1.00 x T x the busiest kernel's cycles per token.
  * cost: O(tokens x iterations x elements), and heads for attention; beats of the FIFOs' tokens, where they are followed. Cycle 0 is the first input beat.
  */
-enum { MLO_LOADER_BEATS = 512, MLO_LOADER_BURST = 64, MLO_ROWS_KEPT = 32, MLO_NORM_HOLDS = 10, MLO_DAYS = 1 << 16, MLO_DAY = 32, MLO_BLOCKS_KEPT = 64 };
+enum { MLO_LOADER_BEATS = 512, MLO_LOADER_BURST = 64, MLO_ROWS_KEPT = 32, MLO_NORM_HOLDS = 10, MLO_DAYS = 1 << 16, MLO_DAY = 32, MLO_BLOCKS_KEPT = 64, MLO_FOLLOWED = 8 };
 /* Cycles: from a tile's first beat to its read request; from a stored token to its multiplication; from a result to its first beat out. */
 enum { MLO_TILE_ASKS = 8, MLO_TILE_STORES = 2, MLO_TILE_LEAVES = 2 };
 
@@ -16849,8 +16860,8 @@ typedef struct { int64_t begin, score, first, taken, accept, mix; } mlo_scored;
 typedef struct { int element; int64_t iteration, frame, token, begin, end; } mlo_moment;
 typedef void (*mlo_moment_seen)(void *user, const mlo_moment *what);
 
-/* How far a FIFO has been followed: beats that came, and left. */
-typedef struct { int64_t pushed, popped; } mlo_followed;
+/* How far a FIFO has been followed: beats that came, the last of them when; beats that left. */
+typedef struct { int64_t pushed, at, popped; } mlo_followed;
 
 /* A matrix in row blocks: tiles begun, and asked for; blocks read, and passed, from the first tile on; tokens whose way in is known; when its reader can
  * ask for the next block; when a half before (behind) it is free again, by tile; when the multipliers are done; when the latest pass began, which
@@ -17068,16 +17079,25 @@ static int64_t mlo_fifo_popped(const mlo_schedule *s, int k, int64_t x) {
     return mlo_later(from, taken);
 }
 
+/* Of each token's beats the first and the last are followed, and few between: the next one of those. */
+static int64_t mlo_fifo_next(int64_t x, int64_t beats) {
+    const int64_t left = beats - 1 - x % beats;
+    return x + (left ? mlo_sooner(mlo_later(1, beats / MLO_FOLLOWED), left) : 1);
+}
+
 /* Follows a FIFO as far as things are known: it is fullest just before a beat leaves. */
 static void mlo_fifo_follow(mlo_schedule *s, int k) {
     const mlo_hw *c = s->c;
     const int64_t beats = k < c->n_edge ? s->way[k].beats_from : c->channels / c->lanes, all = beats * (k < c->n_edge ? s->total : s->total / c->scan.iterations * (c->scan.iterations - 1));
     const int64_t depth = k < c->n_edge ? s->way[k].fifo : c->feedback * beats;
     mlo_followed *f = &s->followed[k];
-    for (int64_t leaves, comes = 0; f->popped < all && (leaves = mlo_fifo_popped(s, k, f->popped)) != MLO_NOT_YET; f->popped++) {
-        while (f->pushed < all && (comes = mlo_fifo_pushed(s, k, f->pushed)) != MLO_NOT_YET && comes < leaves) f->pushed++;
-        if (f->pushed < all && comes == MLO_NOT_YET) return;
-        s->p->peak[k] = mlo_later(s->p->peak[k], mlo_sooner(depth, f->pushed - f->popped));
+    for (int64_t leaves; f->popped < all && (leaves = mlo_fifo_popped(s, k, f->popped)) != MLO_NOT_YET; f->popped = mlo_fifo_next(f->popped, beats)) {
+        int64_t next, comes = 0, pushed;
+        while ((next = f->pushed ? mlo_fifo_next(f->pushed - 1, beats) : 0) < all && (comes = mlo_fifo_pushed(s, k, next)) != MLO_NOT_YET && comes < leaves) { f->pushed = next + 1; f->at = comes; }
+        if (next < all && comes == MLO_NOT_YET) return;
+        pushed = f->pushed;
+        if (next > pushed && next < all) pushed += mlo_sooner(next - pushed, ((leaves - f->at) * (next + 1 - pushed) - 1) / (comes - f->at));
+        s->p->peak[k] = mlo_later(s->p->peak[k], mlo_sooner(depth, pushed - f->popped));
     }
 }
 
@@ -17660,6 +17680,17 @@ static int mlo_predict(mlo *m, const mlo_hw *c, int64_t frames, mlo_prediction *
 static int mlo_predict_seen(mlo *m, const mlo_hw *c, int64_t frames, mlo_prediction *p, mlo_moment_seen seen, void *user) { return mlo_predict_all(m, c, frames, p, 0, seen, user); }
 static int mlo_predict_peaks(mlo *m, const mlo_hw *c, int64_t frames, mlo_prediction *p) { return mlo_predict_all(m, c, frames, p, 1, NULL, NULL); }
 
+/* FIFOs as deep as two groups of frames fill them, unless that takes a cycle more (beats of a token are not quite on a line). */
+static int mlo_core_depths(mlo *m, mlo_hw *c) {
+    mlo_prediction deep, p;
+    mlo_core_fifos(c);
+    if (mlo_predict_peaks(m, c, 2 * c->frames, &deep)) return (int)m->error.code;
+    mlo_core_shallow(c, deep.peak);
+    if (mlo_predict(m, c, 2 * c->frames, &p)) return (int)m->error.code;
+    if (p.cycles > deep.cycles) mlo_core_fifos(c);
+    return 0;
+}
+
 /* Is the steady interval another one than that of the first frames? Frames overlap; resident parameters are there. */
 static int mlo_core_warms(const mlo_hw *c) { return c->frames > 1 || mlo_core_resident_beats(c); }
 
@@ -18072,7 +18103,6 @@ static int mlo_search_frames(mlo_space *s, int frames) {
     for (int i = 0; i < s->c->n_element; i++) for (size_t k = 0; k < s->menu[i].n; k++)
         if (s->menu[i].item[k].memory == MLO_BLOCK) s->c->element[i].tokens = mlo_tile_tokens(mlo_least(s->c->element[i].tile, s->c->tokens));
     mlo_core_fifos(s->c);
-    mlo_core_feedback(s->c);
     s->fifo_bits = mlo_core_fifo_bits(s->c);
     return anew ? mlo_search_menus(s) : 0;
 }
@@ -18259,6 +18289,7 @@ static int mlo_plan_apply(const mlo_space *s, const mlo_plan *p) {
         if (mlo_element_fold(s->m, &c->element[i], k->pe, k->simd)) return (int)s->m->error.code;
     }
     mlo_core_lanes(c);
+    mlo_core_fifos(c);
     return 0;
 }
 
@@ -18432,14 +18463,21 @@ static int mlo_fpga_named(mlo *m, const char *text, mlo_fpga *to) {
 
 /* ---- searching ---------------------------------------------------------------------------------------------------------------------- */
 
+static mlo_area mlo_core_area(const mlo_hw *c) { mlo_estimate e; mlo_estimate_core(c, &e); return e.all; }
+static int mlo_core_fits(const mlo_hw *c, const mlo_fpga *f) { const mlo_area a = mlo_core_area(c); return mlo_fpga_lacks(f, &a) < 0; }
+
+/* Depths of a core's FIFOs: as its schedule fills them. But for a device (NULL: for none) that has only room for deep ones, as their paths hold them:
+ * a deep FIFO is a block RAM, a shallow one may be of LUTs. */
+static int mlo_device_depths(mlo *m, mlo_hw *c, const mlo_fpga *f) {
+    if (mlo_core_depths(m, c)) return (int)m->error.code;
+    if (f && !mlo_core_fits(c, f)) mlo_core_fifos(c);
+    return 0;
+}
+
 /* The whole core as the plan has it. */
-static int mlo_plan_area(const mlo_space *s, const mlo_plan *p, mlo_area *a) {
-    mlo_estimate whole;
-    if (mlo_plan_apply(s, p)) return (int)s->m->error.code;
-    mlo_core_feedback(s->c);
-    mlo_core_fifos(s->c);
-    mlo_estimate_core(s->c, &whole);
-    *a = whole.all;
+static int mlo_plan_area(const mlo_space *s, const mlo_plan *p, const mlo_fpga *f, mlo_area *a) {
+    if (mlo_plan_apply(s, p) || mlo_device_depths(s->m, s->c, f)) return (int)s->m->error.code;
+    *a = mlo_core_area(s->c);
     return 0;
 }
 
@@ -18450,14 +18488,30 @@ static void mlo_area_least(mlo_area *a, const mlo_area *b) {
     a->lut = mlo_least(a->lut, b->lut); a->ff = mlo_least(a->ff, b->ff); a->dsp = mlo_least(a->dsp, b->dsp); a->bram = mlo_least(a->bram, b->bram);
 }
 
+/* Does the core fit as the plan has it? Surely if with deep FIFOs, surely not if not even without; only where that does not tell, depths are worked out.
+ * area: what it takes, or less. */
+static int mlo_plan_fits(const mlo_space *s, const mlo_plan *p, const mlo_fpga *f, mlo_area *area, int *fits) {
+    if (mlo_plan_apply(s, p)) return (int)s->m->error.code;
+    *area = mlo_core_area(s->c);
+    *fits = mlo_core_fits(s->c, f);
+    if (*fits) return 0;
+    for (int k = 0; k < s->c->n_edge; k++) s->c->edge[k].fifo = 0;
+    *area = mlo_core_area(s->c);
+    if (!mlo_core_fits(s->c, f)) return 0;
+    if (mlo_core_depths(s->m, s->c)) return (int)s->m->error.code;
+    *area = mlo_core_area(s->c);
+    *fits = mlo_core_fits(s->c, f);
+    return 0;
+}
+
 /* All plans of the front that fit, the slowest first, not predicted. */
 static int mlo_device_front(const mlo_space *s, const mlo_limits *l, const mlo_fpga *f, mlo_plan **plans, size_t *n, mlo_area *least) {
     mlo_limits try = *l;
     mlo_plan plan; mlo_area area;
-    for (int found = 1; found; try.steady = plan.steady - 1) {
-        if (mlo_search_solve(s, &try, &plan, &found) || (found && mlo_plan_area(s, &plan, &area))) return (int)s->m->error.code;
+    for (int found = 1, fits = 0; found; try.steady = plan.steady - 1) {
+        if (mlo_search_solve(s, &try, &plan, &found) || (found && mlo_plan_fits(s, &plan, f, &area, &fits))) return (int)s->m->error.code;
         if (found) mlo_area_least(least, &area);
-        if (found && mlo_fpga_lacks(f, &area) < 0 && !MLO_PUSH(s->m, *plans, *n, plan)) return (int)s->m->error.code;
+        if (found && fits && !MLO_PUSH(s->m, *plans, *n, plan)) return (int)s->m->error.code;
     }
     return 0;
 }
@@ -18489,11 +18543,11 @@ static int mlo_device_too_small(const mlo_space *s, const mlo_fpga *f, const mlo
 /* Keeps the plans that fit; an error if there is none. */
 static int mlo_device_thin(const mlo_space *s, const mlo_fpga *f, mlo_plan *plans, size_t *n) {
     mlo_area area, least = MLO_AREA_ANY;
-    size_t kept = 0;
+    size_t kept = 0; int fits;
     for (size_t i = 0; i < *n; i++) {
-        if (mlo_plan_area(s, &plans[i], &area)) return (int)s->m->error.code;
+        if (mlo_plan_fits(s, &plans[i], f, &area, &fits)) return (int)s->m->error.code;
         mlo_area_least(&least, &area);
-        if (mlo_fpga_lacks(f, &area) < 0) plans[kept++] = plans[i];
+        if (fits) plans[kept++] = plans[i];
     }
     *n = kept;
     return kept ? 0 : mlo_device_too_small(s, f, &least);
@@ -18507,12 +18561,13 @@ static int mlo_device_thin(const mlo_space *s, const mlo_fpga *f, mlo_plan *plan
  * out: the same model with mlo.pe, mlo.simd, mlo.memory, FIFO depths and frames in flight written on its nodes.
  * invariant: every PE and SIMD divides what it must; what was asked for one kernel by name is taken as it is or refused; what is searched for
  *      is the best under the model of search.c, around what was given by name.
+ * FIFOs: --budget-bits counts them as deep as their paths, so that it is kept whatever comes; what was chosen gets those that its schedule fills.
  * --memory block: every matrix that leaves PE more than one group of channels is read block by block, for each tile of --tile tokens (all of a frame).
  * --memory auto --tile N: where that is better than the whole matrix on chip. --tile auto: the size that serves best, for all kernels that have none of
  *      their own; the fewest tiles of those that serve as well.
  * example: --target-cycles 40000 on a BERT of T tokens and L layers: each kernel gets the fewest multipliers that serve a token in
  *      40000 / (L (T + 7) + T) cycles, so that all are equally busy.
- * cost: that of the search; with caps, divisors x kernels.
+ * cost: that of the search, and a schedule of two groups of frames for the depths.
  */
 
 /* The largest legal value not above cap, the other knob given. */
@@ -18545,7 +18600,7 @@ static int mlo_fold_too_small(mlo_space *s, const mlo_limits *l, int any_frames)
     if (least[0].multipliers > l->multipliers)
         return mlo_fail_at(s->m, MLO_E_FOLDING, NULL, "a budget of %lld multipliers is too small; the smallest folding has %lld", (long long)l->multipliers, (long long)least[0].multipliers);
     if (bits > l->bits)
-        return mlo_fail_at(s->m, MLO_E_FOLDING, NULL, "a budget of %lld bits on chip is too small; the core holds %lld at least: %lld of parameters and of frames, %lld in FIFOs with %d frame%s in flight",
+        return mlo_fail_at(s->m, MLO_E_FOLDING, NULL, "a budget of %lld bits on chip is too small; the core holds %lld at least: %lld of parameters and of frames, %lld in FIFOs as deep as its paths, with %d frame%s in flight",
             (long long)l->bits, (long long)bits, (long long)least[0].bits, (long long)s->fifo_bits, s->c->frames, s->c->frames > 1 ? "s" : "");
     return mlo_fail_at(s->m, MLO_E_FOLDING, NULL, "no folding has at most %lld multipliers and %lld bits on chip; raise --budget-macs or --budget-bits", (long long)l->multipliers, (long long)l->bits);
 }
@@ -18789,14 +18844,14 @@ static int mlo_fold_begin(mlo *m, mlo_hw *c, mlo_wish *w) {
 /* ---- the front ------------------------------------------------------------------------------------------------------------------------ */
 
 /* One line: what a folding takes, and how it is asked for. */
-static int mlo_pareto_line(const mlo_space *s, const mlo_plan *p, mlo_text *t) {
+static int mlo_pareto_line(const mlo_space *s, const mlo_wish *w, const mlo_plan *p, mlo_text *t) {
     int64_t other = 0, macs = 0;
     mlo_area area;
-    if (mlo_plan_area(s, p, &area)) return (int)s->m->error.code;
+    if (mlo_plan_area(s, p, w->device, &area)) return (int)s->m->error.code;
     for (int i = 0; i < s->c->n_element; i++) { other += s->c->element[i].unit.other; macs += s->c->element[i].unit.macs; }
     macs *= s->c->tokens * s->c->scan.iterations;
     mlo_printf(t, "{\"cycles\":%lld,\"steady_cycles\":%lld,\"interval_per_token\":%lld,\"frames_in_flight\":%d,\"multipliers\":%lld,\"other_multipliers\":%lld,\"on_chip_bits\":%lld",
-        (long long)p->cycles, (long long)(p->steady * s->c->scan.iterations), (long long)p->pace, p->frames, (long long)p->price.multipliers, (long long)other, (long long)p->bits);
+        (long long)p->cycles, (long long)(p->steady * s->c->scan.iterations), (long long)p->pace, p->frames, (long long)p->price.multipliers, (long long)other, (long long)mlo_core_bits(s->c));
     int64_t most = mlo_times(p->price.multipliers, p->cycles), busy = most > 0 ? mlo_times(macs, 10000) / most : 0;
     mlo_printf(t, ",\"parameter_beats\":%lld,\"utilization\":%lld.%04lld,\"area\":", (long long)p->beats, (long long)(busy / 10000), (long long)(busy % 10000));
     mlo_area_json(&area, t);
@@ -18819,7 +18874,7 @@ static int mlo_fold_pareto(mlo *m, mlo_text *t) {
     if (!n) return mlo_fold_too_small(&s, &w.within, w.any_frames);
     if (w.device && mlo_device_thin(&s, w.device, plans, &n)) return (int)m->error.code;
     mlo_plans_thin(plans, &n);
-    for (size_t i = 0; i < n && !m->error.code; i++) if (!w.target || plans[i].cycles <= w.target) mlo_pareto_line(&s, &plans[i], t);
+    for (size_t i = 0; i < n && !m->error.code; i++) if (!w.target || plans[i].cycles <= w.target) mlo_pareto_line(&s, &w, &plans[i], t);
     return (int)m->error.code;
 }
 
@@ -18835,8 +18890,7 @@ static int mlo_fold(mlo *m) {
     for (int i = 0; i < c->n_element && w.memories_only; i++) c->element[i].pinned = 1;
     if (w.search && mlo_fold_search(m, c, &w)) return (int)m->error.code;
     mlo_core_lanes(c);
-    mlo_core_fifos(c);
-    if (mlo_fold_note(m, c->scan.node, "mlo.frames", c->frames) || mlo_fold_note(m, c->scan.node, "mlo.axi_width", c->axi_bits)) return (int)m->error.code;
+    if (mlo_device_depths(m, c, w.device) || mlo_fold_note(m, c->scan.node, "mlo.frames", c->frames) || mlo_fold_note(m, c->scan.node, "mlo.axi_width", c->axi_bits)) return (int)m->error.code;
     if (w.device && mlo_meta_put(m, &c->scan.node->meta, &c->scan.node->n_meta, "mlo.device", mlo_opt(m, "device"))) return (int)m->error.code;
     if (mlo_opt(m, "bandwidth") && mlo_meta_put(m, &c->scan.node->meta, &c->scan.node->n_meta, "mlo.bandwidth", mlo_opt(m, "bandwidth"))) return (int)m->error.code;
     for (int i = 0; i < c->n_element; i++) if (c->element[i].kernel)

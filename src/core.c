@@ -166,8 +166,6 @@ static int mlo_core_bandwidth(mlo *m, mlo_hw *c) {
     return 0;
 }
 
-static void mlo_core_feedback(mlo_hw *c) { c->feedback = c->whole_frame ? (c->frames - 1) * c->tokens + 2 : c->frames * c->tokens + 2; }
-
 /* ---- buffering ------------------------------------------------------------------------------------------------------------------- */
 
 /* The most that `at` is of the elements in front of element i. */
@@ -179,10 +177,13 @@ static int64_t mlo_core_before(const mlo_hw *c, int i, const int64_t at[MLO_CORE
 /* `at` of the element that edge e comes from. */
 static int64_t mlo_edge_from(const mlo_edge *e, const int64_t at[MLO_CORE_MOST]) { return e->from == MLO_OUTSIDE ? 0 : at[e->from]; }
 
-/* FIFO depths, in tokens. A path's depth is how many tokens its elements can hold; where paths of different depth meet, the shorter
- * one gets the difference, and two tokens to keep both moving. Queries wait for a whole frame of keys and values. */
+static void mlo_core_feedback(mlo_hw *c) { c->feedback = c->whole_frame ? (c->frames - 1) * c->tokens + 2 : c->frames * c->tokens + 2; }
+
+/* FIFO depths, in tokens, that no schedule exceeds. A path's depth is how many tokens its elements can hold; where paths of different depth meet, the
+ * shorter one gets the difference, and two tokens to keep both moving. Queries wait for a whole frame of keys and values. */
 static void mlo_core_fifos(mlo_hw *c) {
     int64_t depth[MLO_CORE_MOST] = {0};
+    mlo_core_feedback(c);
     for (int i = 0; i < c->n_element; i++) {
         const int64_t most = mlo_core_before(c, i, depth);
         for (int k = 0; k < c->n_edge; k++) if (c->edge[k].to == i) {
@@ -223,7 +224,17 @@ static int64_t mlo_core_least(const mlo_hw *c, const mlo_waits *w, int k) {
     return least;
 }
 
-/* Depths that the model has are enough: `fold` makes none that is not, but they can be edited. */
+/* FIFOs as deep as paths hold made shallower: to hold so many beats each, whole tokens, not less than could deadlock. */
+static void mlo_core_shallow(mlo_hw *c, const int64_t *beats) {
+    mlo_waits waits;
+    mlo_core_waits(c, &waits);
+    for (int k = 0; k < c->n_edge; k++) {
+        mlo_edge *e = &c->edge[k];
+        if (e->fifo) e->fifo = mlo_least(e->fifo, mlo_most(mlo_core_least(c, &waits, k), mlo_parts(beats[k], e->channels / e->lanes_from)));
+    }
+}
+
+/* Depths that the model has cannot deadlock: `fold` makes none that can, but they can be edited. */
 static int mlo_core_live(mlo *m, const mlo_hw *c) {
     mlo_hw *full = MLO_NEW(m, mlo_hw);
     if (!full) return (int)m->error.code;

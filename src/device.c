@@ -74,14 +74,21 @@ static int mlo_fpga_named(mlo *m, const char *text, mlo_fpga *to) {
 
 /* ---- searching ---------------------------------------------------------------------------------------------------------------------- */
 
+static mlo_area mlo_core_area(const mlo_hw *c) { mlo_estimate e; mlo_estimate_core(c, &e); return e.all; }
+static int mlo_core_fits(const mlo_hw *c, const mlo_fpga *f) { const mlo_area a = mlo_core_area(c); return mlo_fpga_lacks(f, &a) < 0; }
+
+/* Depths of a core's FIFOs: as its schedule fills them. But for a device (NULL: for none) that has only room for deep ones, as their paths hold them:
+ * a deep FIFO is a block RAM, a shallow one may be of LUTs. */
+static int mlo_device_depths(mlo *m, mlo_hw *c, const mlo_fpga *f) {
+    if (mlo_core_depths(m, c)) return (int)m->error.code;
+    if (f && !mlo_core_fits(c, f)) mlo_core_fifos(c);
+    return 0;
+}
+
 /* The whole core as the plan has it. */
-static int mlo_plan_area(const mlo_space *s, const mlo_plan *p, mlo_area *a) {
-    mlo_estimate whole;
-    if (mlo_plan_apply(s, p)) return (int)s->m->error.code;
-    mlo_core_feedback(s->c);
-    mlo_core_fifos(s->c);
-    mlo_estimate_core(s->c, &whole);
-    *a = whole.all;
+static int mlo_plan_area(const mlo_space *s, const mlo_plan *p, const mlo_fpga *f, mlo_area *a) {
+    if (mlo_plan_apply(s, p) || mlo_device_depths(s->m, s->c, f)) return (int)s->m->error.code;
+    *a = mlo_core_area(s->c);
     return 0;
 }
 
@@ -92,14 +99,30 @@ static void mlo_area_least(mlo_area *a, const mlo_area *b) {
     a->lut = mlo_least(a->lut, b->lut); a->ff = mlo_least(a->ff, b->ff); a->dsp = mlo_least(a->dsp, b->dsp); a->bram = mlo_least(a->bram, b->bram);
 }
 
+/* Does the core fit as the plan has it? Surely if with deep FIFOs, surely not if not even without; only where that does not tell, depths are worked out.
+ * area: what it takes, or less. */
+static int mlo_plan_fits(const mlo_space *s, const mlo_plan *p, const mlo_fpga *f, mlo_area *area, int *fits) {
+    if (mlo_plan_apply(s, p)) return (int)s->m->error.code;
+    *area = mlo_core_area(s->c);
+    *fits = mlo_core_fits(s->c, f);
+    if (*fits) return 0;
+    for (int k = 0; k < s->c->n_edge; k++) s->c->edge[k].fifo = 0;
+    *area = mlo_core_area(s->c);
+    if (!mlo_core_fits(s->c, f)) return 0;
+    if (mlo_core_depths(s->m, s->c)) return (int)s->m->error.code;
+    *area = mlo_core_area(s->c);
+    *fits = mlo_core_fits(s->c, f);
+    return 0;
+}
+
 /* All plans of the front that fit, the slowest first, not predicted. */
 static int mlo_device_front(const mlo_space *s, const mlo_limits *l, const mlo_fpga *f, mlo_plan **plans, size_t *n, mlo_area *least) {
     mlo_limits try = *l;
     mlo_plan plan; mlo_area area;
-    for (int found = 1; found; try.steady = plan.steady - 1) {
-        if (mlo_search_solve(s, &try, &plan, &found) || (found && mlo_plan_area(s, &plan, &area))) return (int)s->m->error.code;
+    for (int found = 1, fits = 0; found; try.steady = plan.steady - 1) {
+        if (mlo_search_solve(s, &try, &plan, &found) || (found && mlo_plan_fits(s, &plan, f, &area, &fits))) return (int)s->m->error.code;
         if (found) mlo_area_least(least, &area);
-        if (found && mlo_fpga_lacks(f, &area) < 0 && !MLO_PUSH(s->m, *plans, *n, plan)) return (int)s->m->error.code;
+        if (found && fits && !MLO_PUSH(s->m, *plans, *n, plan)) return (int)s->m->error.code;
     }
     return 0;
 }
@@ -131,11 +154,11 @@ static int mlo_device_too_small(const mlo_space *s, const mlo_fpga *f, const mlo
 /* Keeps the plans that fit; an error if there is none. */
 static int mlo_device_thin(const mlo_space *s, const mlo_fpga *f, mlo_plan *plans, size_t *n) {
     mlo_area area, least = MLO_AREA_ANY;
-    size_t kept = 0;
+    size_t kept = 0; int fits;
     for (size_t i = 0; i < *n; i++) {
-        if (mlo_plan_area(s, &plans[i], &area)) return (int)s->m->error.code;
+        if (mlo_plan_fits(s, &plans[i], f, &area, &fits)) return (int)s->m->error.code;
         mlo_area_least(&least, &area);
-        if (mlo_fpga_lacks(f, &area) < 0) plans[kept++] = plans[i];
+        if (fits) plans[kept++] = plans[i];
     }
     *n = kept;
     return kept ? 0 : mlo_device_too_small(s, f, &least);

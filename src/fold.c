@@ -5,12 +5,13 @@
  * out: the same model with mlo.pe, mlo.simd, mlo.memory, FIFO depths and frames in flight written on its nodes.
  * invariant: every PE and SIMD divides what it must; what was asked for one kernel by name is taken as it is or refused; what is searched for
  *      is the best under the model of search.c, around what was given by name.
+ * FIFOs: --budget-bits counts them as deep as their paths, so that it is kept whatever comes; what was chosen gets those that its schedule fills.
  * --memory block: every matrix that leaves PE more than one group of channels is read block by block, for each tile of --tile tokens (all of a frame).
  * --memory auto --tile N: where that is better than the whole matrix on chip. --tile auto: the size that serves best, for all kernels that have none of
  *      their own; the fewest tiles of those that serve as well.
  * example: --target-cycles 40000 on a BERT of T tokens and L layers: each kernel gets the fewest multipliers that serve a token in
  *      40000 / (L (T + 7) + T) cycles, so that all are equally busy.
- * cost: that of the search; with caps, divisors x kernels.
+ * cost: that of the search, and a schedule of two groups of frames for the depths.
  */
 
 /* The largest legal value not above cap, the other knob given. */
@@ -43,7 +44,7 @@ static int mlo_fold_too_small(mlo_space *s, const mlo_limits *l, int any_frames)
     if (least[0].multipliers > l->multipliers)
         return mlo_fail_at(s->m, MLO_E_FOLDING, NULL, "a budget of %lld multipliers is too small; the smallest folding has %lld", (long long)l->multipliers, (long long)least[0].multipliers);
     if (bits > l->bits)
-        return mlo_fail_at(s->m, MLO_E_FOLDING, NULL, "a budget of %lld bits on chip is too small; the core holds %lld at least: %lld of parameters and of frames, %lld in FIFOs with %d frame%s in flight",
+        return mlo_fail_at(s->m, MLO_E_FOLDING, NULL, "a budget of %lld bits on chip is too small; the core holds %lld at least: %lld of parameters and of frames, %lld in FIFOs as deep as its paths, with %d frame%s in flight",
             (long long)l->bits, (long long)bits, (long long)least[0].bits, (long long)s->fifo_bits, s->c->frames, s->c->frames > 1 ? "s" : "");
     return mlo_fail_at(s->m, MLO_E_FOLDING, NULL, "no folding has at most %lld multipliers and %lld bits on chip; raise --budget-macs or --budget-bits", (long long)l->multipliers, (long long)l->bits);
 }
@@ -287,14 +288,14 @@ static int mlo_fold_begin(mlo *m, mlo_hw *c, mlo_wish *w) {
 /* ---- the front ------------------------------------------------------------------------------------------------------------------------ */
 
 /* One line: what a folding takes, and how it is asked for. */
-static int mlo_pareto_line(const mlo_space *s, const mlo_plan *p, mlo_text *t) {
+static int mlo_pareto_line(const mlo_space *s, const mlo_wish *w, const mlo_plan *p, mlo_text *t) {
     int64_t other = 0, macs = 0;
     mlo_area area;
-    if (mlo_plan_area(s, p, &area)) return (int)s->m->error.code;
+    if (mlo_plan_area(s, p, w->device, &area)) return (int)s->m->error.code;
     for (int i = 0; i < s->c->n_element; i++) { other += s->c->element[i].unit.other; macs += s->c->element[i].unit.macs; }
     macs *= s->c->tokens * s->c->scan.iterations;
     mlo_printf(t, "{\"cycles\":%lld,\"steady_cycles\":%lld,\"interval_per_token\":%lld,\"frames_in_flight\":%d,\"multipliers\":%lld,\"other_multipliers\":%lld,\"on_chip_bits\":%lld",
-        (long long)p->cycles, (long long)(p->steady * s->c->scan.iterations), (long long)p->pace, p->frames, (long long)p->price.multipliers, (long long)other, (long long)p->bits);
+        (long long)p->cycles, (long long)(p->steady * s->c->scan.iterations), (long long)p->pace, p->frames, (long long)p->price.multipliers, (long long)other, (long long)mlo_core_bits(s->c));
     int64_t most = mlo_times(p->price.multipliers, p->cycles), busy = most > 0 ? mlo_times(macs, 10000) / most : 0;
     mlo_printf(t, ",\"parameter_beats\":%lld,\"utilization\":%lld.%04lld,\"area\":", (long long)p->beats, (long long)(busy / 10000), (long long)(busy % 10000));
     mlo_area_json(&area, t);
@@ -317,7 +318,7 @@ static int mlo_fold_pareto(mlo *m, mlo_text *t) {
     if (!n) return mlo_fold_too_small(&s, &w.within, w.any_frames);
     if (w.device && mlo_device_thin(&s, w.device, plans, &n)) return (int)m->error.code;
     mlo_plans_thin(plans, &n);
-    for (size_t i = 0; i < n && !m->error.code; i++) if (!w.target || plans[i].cycles <= w.target) mlo_pareto_line(&s, &plans[i], t);
+    for (size_t i = 0; i < n && !m->error.code; i++) if (!w.target || plans[i].cycles <= w.target) mlo_pareto_line(&s, &w, &plans[i], t);
     return (int)m->error.code;
 }
 
@@ -333,8 +334,7 @@ static int mlo_fold(mlo *m) {
     for (int i = 0; i < c->n_element && w.memories_only; i++) c->element[i].pinned = 1;
     if (w.search && mlo_fold_search(m, c, &w)) return (int)m->error.code;
     mlo_core_lanes(c);
-    mlo_core_fifos(c);
-    if (mlo_fold_note(m, c->scan.node, "mlo.frames", c->frames) || mlo_fold_note(m, c->scan.node, "mlo.axi_width", c->axi_bits)) return (int)m->error.code;
+    if (mlo_device_depths(m, c, w.device) || mlo_fold_note(m, c->scan.node, "mlo.frames", c->frames) || mlo_fold_note(m, c->scan.node, "mlo.axi_width", c->axi_bits)) return (int)m->error.code;
     if (w.device && mlo_meta_put(m, &c->scan.node->meta, &c->scan.node->n_meta, "mlo.device", mlo_opt(m, "device"))) return (int)m->error.code;
     if (mlo_opt(m, "bandwidth") && mlo_meta_put(m, &c->scan.node->meta, &c->scan.node->n_meta, "mlo.bandwidth", mlo_opt(m, "bandwidth"))) return (int)m->error.code;
     for (int i = 0; i < c->n_element; i++) if (c->element[i].kernel)

@@ -21,7 +21,7 @@
  * example: BERT with 32 tokens and two frames in flight: the interval is 1.00 x T x the busiest kernel's cycles per token.
  * cost: O(tokens x iterations x elements), and heads for attention; beats of the FIFOs' tokens, where they are followed. Cycle 0 is the first input beat.
  */
-enum { MLO_LOADER_BEATS = 512, MLO_LOADER_BURST = 64, MLO_ROWS_KEPT = 32, MLO_NORM_HOLDS = 10, MLO_DAYS = 1 << 16, MLO_DAY = 32, MLO_BLOCKS_KEPT = 64 };
+enum { MLO_LOADER_BEATS = 512, MLO_LOADER_BURST = 64, MLO_ROWS_KEPT = 32, MLO_NORM_HOLDS = 10, MLO_DAYS = 1 << 16, MLO_DAY = 32, MLO_BLOCKS_KEPT = 64, MLO_FOLLOWED = 8 };
 /* Cycles: from a tile's first beat to its read request; from a stored token to its multiplication; from a result to its first beat out. */
 enum { MLO_TILE_ASKS = 8, MLO_TILE_STORES = 2, MLO_TILE_LEAVES = 2 };
 
@@ -70,8 +70,8 @@ typedef struct { int64_t begin, score, first, taken, accept, mix; } mlo_scored;
 typedef struct { int element; int64_t iteration, frame, token, begin, end; } mlo_moment;
 typedef void (*mlo_moment_seen)(void *user, const mlo_moment *what);
 
-/* How far a FIFO has been followed: beats that came, and left. */
-typedef struct { int64_t pushed, popped; } mlo_followed;
+/* How far a FIFO has been followed: beats that came, the last of them when; beats that left. */
+typedef struct { int64_t pushed, at, popped; } mlo_followed;
 
 /* A matrix in row blocks: tiles begun, and asked for; blocks read, and passed, from the first tile on; tokens whose way in is known; when its reader can
  * ask for the next block; when a half before (behind) it is free again, by tile; when the multipliers are done; when the latest pass began, which
@@ -289,16 +289,25 @@ static int64_t mlo_fifo_popped(const mlo_schedule *s, int k, int64_t x) {
     return mlo_later(from, taken);
 }
 
+/* Of each token's beats the first and the last are followed, and few between: the next one of those. */
+static int64_t mlo_fifo_next(int64_t x, int64_t beats) {
+    const int64_t left = beats - 1 - x % beats;
+    return x + (left ? mlo_sooner(mlo_later(1, beats / MLO_FOLLOWED), left) : 1);
+}
+
 /* Follows a FIFO as far as things are known: it is fullest just before a beat leaves. */
 static void mlo_fifo_follow(mlo_schedule *s, int k) {
     const mlo_hw *c = s->c;
     const int64_t beats = k < c->n_edge ? s->way[k].beats_from : c->channels / c->lanes, all = beats * (k < c->n_edge ? s->total : s->total / c->scan.iterations * (c->scan.iterations - 1));
     const int64_t depth = k < c->n_edge ? s->way[k].fifo : c->feedback * beats;
     mlo_followed *f = &s->followed[k];
-    for (int64_t leaves, comes = 0; f->popped < all && (leaves = mlo_fifo_popped(s, k, f->popped)) != MLO_NOT_YET; f->popped++) {
-        while (f->pushed < all && (comes = mlo_fifo_pushed(s, k, f->pushed)) != MLO_NOT_YET && comes < leaves) f->pushed++;
-        if (f->pushed < all && comes == MLO_NOT_YET) return;
-        s->p->peak[k] = mlo_later(s->p->peak[k], mlo_sooner(depth, f->pushed - f->popped));
+    for (int64_t leaves; f->popped < all && (leaves = mlo_fifo_popped(s, k, f->popped)) != MLO_NOT_YET; f->popped = mlo_fifo_next(f->popped, beats)) {
+        int64_t next, comes = 0, pushed;
+        while ((next = f->pushed ? mlo_fifo_next(f->pushed - 1, beats) : 0) < all && (comes = mlo_fifo_pushed(s, k, next)) != MLO_NOT_YET && comes < leaves) { f->pushed = next + 1; f->at = comes; }
+        if (next < all && comes == MLO_NOT_YET) return;
+        pushed = f->pushed;
+        if (next > pushed && next < all) pushed += mlo_sooner(next - pushed, ((leaves - f->at) * (next + 1 - pushed) - 1) / (comes - f->at));
+        s->p->peak[k] = mlo_later(s->p->peak[k], mlo_sooner(depth, pushed - f->popped));
     }
 }
 
@@ -880,6 +889,17 @@ static int mlo_predict_all(mlo *m, const mlo_hw *c, int64_t frames, mlo_predicti
 static int mlo_predict(mlo *m, const mlo_hw *c, int64_t frames, mlo_prediction *p) { return mlo_predict_all(m, c, frames, p, 0, NULL, NULL); }
 static int mlo_predict_seen(mlo *m, const mlo_hw *c, int64_t frames, mlo_prediction *p, mlo_moment_seen seen, void *user) { return mlo_predict_all(m, c, frames, p, 0, seen, user); }
 static int mlo_predict_peaks(mlo *m, const mlo_hw *c, int64_t frames, mlo_prediction *p) { return mlo_predict_all(m, c, frames, p, 1, NULL, NULL); }
+
+/* FIFOs as deep as two groups of frames fill them, unless that takes a cycle more (beats of a token are not quite on a line). */
+static int mlo_core_depths(mlo *m, mlo_hw *c) {
+    mlo_prediction deep, p;
+    mlo_core_fifos(c);
+    if (mlo_predict_peaks(m, c, 2 * c->frames, &deep)) return (int)m->error.code;
+    mlo_core_shallow(c, deep.peak);
+    if (mlo_predict(m, c, 2 * c->frames, &p)) return (int)m->error.code;
+    if (p.cycles > deep.cycles) mlo_core_fifos(c);
+    return 0;
+}
 
 /* Is the steady interval another one than that of the first frames? Frames overlap; resident parameters are there. */
 static int mlo_core_warms(const mlo_hw *c) { return c->frames > 1 || mlo_core_resident_beats(c); }

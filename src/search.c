@@ -161,7 +161,6 @@ static int mlo_search_frames(mlo_space *s, int frames) {
     for (int i = 0; i < s->c->n_element; i++) for (size_t k = 0; k < s->menu[i].n; k++)
         if (s->menu[i].item[k].memory == MLO_BLOCK) s->c->element[i].tokens = mlo_tile_tokens(mlo_least(s->c->element[i].tile, s->c->tokens));
     mlo_core_fifos(s->c);
-    mlo_core_feedback(s->c);
     s->fifo_bits = mlo_core_fifo_bits(s->c);
     return anew ? mlo_search_menus(s) : 0;
 }
@@ -348,6 +347,7 @@ static int mlo_plan_apply(const mlo_space *s, const mlo_plan *p) {
         if (mlo_element_fold(s->m, &c->element[i], k->pe, k->simd)) return (int)s->m->error.code;
     }
     mlo_core_lanes(c);
+    mlo_core_fifos(c);
     return 0;
 }
 

@@ -7,6 +7,7 @@
 What a folding costs is reckoned here from the documents (tests/cores.py), not taken from mlo. The model (src/search.c):
 steady = max(T x cycles per token of the slowest kernel, beats to load / (what memory gives x frames in flight)), per iteration and frame."""
 import json
+import re
 import numpy as np
 import harness as t
 from cores import AXI, Body, ceil, encoder
@@ -36,10 +37,13 @@ class Core:
         p = t.call("fold", self.path, *flags, text=True)
         return p.stderr if p.returncode == 1 else "status %d" % p.returncode
 
-    def fifo_bits(self):
-        """What no folding changes."""
-        one = [{k: v[(m["pe"] == 1) & (m["simd"] == 1)][0] for k, v in m.items()} for m in self.menus]
-        return self.fold()["on_chip_bits"] - sum(o["bits"] for o in one)
+    def fifo_bits(self, *flags):
+        """What FIFOs take that are as deep as their paths: budgets count these, and no folding changes it."""
+        return int(re.search(r"(\d+) in FIFOs as deep", self.refusal("--budget-macs", 10 ** 9, "--budget-bits", 1, *flags))[1])
+
+    def held(self, said):
+        """What kernels hold, and the feedback."""
+        return said["on_chip_bits"] - sum(f["bits"] for f in said["fifo"])
 
     def chosen(self, kernels):
         """Indices into the menus of what mlo chose; an exception if it is not legal, or if mlo says of it what the documents do not."""
@@ -261,7 +265,10 @@ def check_memories():
         core, rng, why = large(name), np.random.default_rng(len(name)), []
         picks = [rng.integers(len(m["pe"])) for m in core.menus]
         given = t.write("given.json", json.dumps({k.name: {"PE": int(m["pe"][i]), "SIMD": int(m["simd"][i])} for k, m, i in zip(core.kernels, core.menus, picks)}))
-        fixed = core.fold("--folding", given)["on_chip_bits"]
+        plain, deep = core.fold("--folding", given), core.fifo_bits()
+        kernels = sum(int(m["bits"][i]) for m, i in zip(core.menus, picks))
+        fixed, feedback = kernels + deep, core.held(plain) - kernels
+        if sum(f["bits"] for f in plain["fifo"]) > deep - feedback: why.append("FIFOs deeper than their paths: %s" % plain["fifo"])
         bank, beats = (np.array([m[key][i] for m, i in zip(core.menus, picks)]) for key in ("bank", "beats"))
         sets = (np.arange(1 << len(bank))[:, None] >> np.arange(len(bank))) & 1
         bits, traffic = fixed + sets @ bank * (core.layers - 2), (1 - sets) @ beats
@@ -269,14 +276,14 @@ def check_memories():
             said = core.fold("--folding", given, "--memory", "auto", "--budget-bits", budget)
             chosen = sum((k["memory"] == "resident") << i for i, k in enumerate(said["kernels"]))
             want, got = traffic[bits <= budget].min(), said["parameter_beats"]["per_iteration"]
-            if (want, bits[chosen], traffic[chosen]) != (got, said["on_chip_bits"], got) or said["on_chip_bits"] > budget: why.append("%d bits: %d beats, not %d; %s" % (budget, got, want, said["on_chip_bits"]))
+            if (want, bits[chosen], traffic[chosen]) != (got, core.held(said) + deep - feedback, got) or said["on_chip_bits"] > budget: why.append("%d bits: %d beats, not %d; %s" % (budget, got, want, said["on_chip_bits"]))
         whole = core.fold("--folding", given, "--memory", "resident")
-        if whole["parameter_beats"] != {"per_iteration": 0, "per_frame": 0, "once": int(beats.sum()) * core.layers} or whole["on_chip_bits"] != bits[-1]: why.append("all: %s" % whole["parameter_beats"])
+        if whole["parameter_beats"] != {"per_iteration": 0, "per_frame": 0, "once": int(beats.sum()) * core.layers} or core.held(whole) != bits[-1] - deep + feedback: why.append("all: %s" % whole["parameter_beats"])
         t.case("%s: the least traffic of %d sets of resident kernels, within bits" % (name, len(sets)), "; ".join(why))
     for core in small():
         both, rng, why = [resident(core, m) for m in core.menus], np.random.default_rng(core.layers), []
         if np.prod([float(len(m["pe"])) for m in both]) > 2e6: continue
-        grid, fifo = np.indices([len(m["pe"]) for m in both]).reshape(len(both), -1), core.fold("--frames-in-flight", 2)["on_chip_bits"] - sum(m["bits"][(m["pe"] == 1) & (m["simd"] == 1)][0] for m in core.menus)
+        grid, fifo = np.indices([len(m["pe"]) for m in both]).reshape(len(both), -1), core.fifo_bits("--frames-in-flight", 2)
         sums = {k: sum(m[k][i] for m, i in zip(both, grid)) for k in ("multipliers", "beats", "bits", "lanes", "skew")}
         sums["pace"] = np.maximum.reduce([m["interval"][i] for m, i in zip(both, grid)])
         for bandwidth in "16", "1", "0.3":
@@ -296,25 +303,25 @@ def check_memories():
     kinds = {k["name"]: k["memory"] for k in one["kernels"]}
     t.case("a folding says it kernel by kernel", "" if kinds.pop("add_0") == "layer" and set(kinds.values()) == {"resident"} else str(one["kernels"]))
     saved = t.at("saved.json")
-    t.good("fold", core.path, "--memory", "auto", "--budget-bits", one["on_chip_bits"], "--save-folding", saved, "-o", t.at("x.json"))
+    t.good("fold", core.path, "--memory", "auto", "--budget-bits", one["on_chip_bits"] + core.fifo_bits(), "--save-folding", saved, "-o", t.at("x.json"))
     back = core.fold("--folding", saved)
     t.case("a folding that was saved says it, too", "" if [k["memory"] for k in back["kernels"]] == [k["memory"] for k in json.loads(t.good("show", "--json", t.at("x.json")))["kernels"]] else str(back["kernels"]))
 
 
 def check_blocks():
     """With tiles given, the best of all sets of resident kernels and of matrices in row blocks: bits and traffic of each kernel in each mode alone add up."""
-    def parts(said): return said["on_chip_bits"] - sum(f["bits"] for f in said["fifo"]), said["parameter_beats"]["per_iteration"], sum(f["bits"] for f in said["fifo"])
     for name, tile, frames in (list(LARGE)[0], 16, 1), (list(LARGE)[1], 50, 2):
         core, rng = large(name), np.random.default_rng(tile)
         given = {k.name: {"PE": int(m["pe"][i]), "SIMD": int(m["simd"][i])} for k, m in zip(core.kernels, core.menus) for i in [rng.integers(len(m["pe"]))]}
         flags = "--tile", tile, "--frames-in-flight", frames
         fold = lambda modes, *more: core.fold("--folding", t.write("given.json", json.dumps({k: dict(v, **({"memory": modes[k]} if k in modes else {})) for k, v in given.items()})), *flags, *more)
-        base, beats, _ = parts(fold({}))
-        block = fold({}, "--memory", "block")
-        kinds, deep = {k["name"]: k["memory"] for k in block["kernels"]}, parts(block)[2]
+        parts = lambda said: (core.held(said), said["parameter_beats"]["per_iteration"])
+        base, beats = parts(fold({}))
+        feedback = base - sum(int(m["bits"][(m["pe"] == given[k.name]["PE"]) & (m["simd"] == given[k.name].get("SIMD", 1))][0]) for k, m in zip(core.kernels, core.menus))
+        kinds, deep = {k["name"]: k["memory"] for k in fold({}, "--memory", "block")["kernels"]}, core.fifo_bits("--folding", t.at("given.json"), "--memory", "auto", *flags) - feedback
         bits, traffic = np.array([base + deep]), np.array([beats])
         for k in given:
-            modes = [parts(fold({k: m}))[:2] for m in ["resident"] + ["block"] * (kinds[k] == "block")]
+            modes = [parts(fold({k: m})) for m in ["resident"] + ["block"] * (kinds[k] == "block")]
             bits = np.concatenate([bits] + [bits + b - base for b, _ in modes])
             traffic = np.concatenate([traffic] + [traffic + x - beats for _, x in modes])
         why = []

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 """Random stalls on every port, random foldings: the same words, no breach of AXI, no hang. And a hang is told from its cause.
 
-    python tests/test_stalls.py path/to/mlo [random|hangs|protocol|fifos ...]
+    python tests/test_stalls.py path/to/mlo [random|hangs|protocol|depths|fifos|least ...]
 
 Foldings and stalls are drawn from the date (or MLO_SEED), which is printed. Words are those of host/core.onnx in ONNX Runtime. A build is compiled
 once and run often: what differs are plusargs. A thousand runs: python tests/bench.py path/to/mlo stalls."""
@@ -222,6 +222,29 @@ def check_fifos():
         t.case("%s, far too shallow: a deadlock that names it" % bus, says(less(3), r"nothing moved.*full with 3 beats.*: a deadlock; FIFO %s of 3 beats is too shallow" % bus, *flags))
 
 
+def check_least():
+    """FIFOs as fold makes them: deeper ones save no cycle; with a token less one runs full, or could deadlock and is refused."""
+    if not t.have("FIFOs", "iverilog"): return
+    for name, flags in ("long", ("--pe", 4, "--simd", 4, "--frames-in-flight", 2)), ("mlp-res", ("--pe", 4, "--simd", 4)), ("long", ("--pe", 2, "--simd", 4, "--memory", "block", "--tile", 3)):
+        folded = t.good("fold", model(name), *flags).decode()
+        found = list(re.finditer(r'"key": *"mlo\.fifo\.\d",\s*"value": *"(\d+)"', folded))
+
+        def simulated(change):
+            """A report with depths changed, the k-th FIFO's by change(k, tokens); or a refusal."""
+            text, to = folded, t.at("depths")
+            for k, m in reversed(list(enumerate(found))): text = text[:m.start(1)] + str(change(k, int(m[1]))) + text[m.end(1):]
+            shutil.rmtree(to, True)
+            p = t.call("compile", t.write("depths.json", text), "-o", to, text=True)
+            return p.stderr if p.returncode else json.loads(t.call("sim", to, "--frames", 4, text=True).stdout)
+        whole, deep = simulated(lambda k, n: n), simulated(lambda k, n: n + 64)
+        t.case("%s %s: %d FIFOs, %s tokens: no cycle longer than with 64 more" % (name, " ".join(map(str, flags)), len(found), [int(m[1]) for m in found]), "" if found and whole["cycles"] <= deep["cycles"] and whole["pass"] and deep["pass"] else "%s, %s" % (whole, deep))
+        for less in range(len(found)):
+            said = simulated(lambda k, n: n - (k == less))
+            full = isinstance(said, dict) and any(f["peak"] == f["depth"] < was["depth"] for f, was in zip(said["fifos"], whole["fifos"]))
+            print("    the %dth a token less: %s" % (less, "%d cycles, %d without" % (said["cycles"], whole["cycles"]) if full else said))
+            t.case("%s: the %dth, a token less: full, or refused" % (name, less), "" if full or "can deadlock" in said else str(said["fifos"]))
+
+
 # ---- a breach of AXI is seen ------------------------------------------------------------------------------------------------------------------
 
 def check_protocol():
@@ -243,4 +266,4 @@ def check_protocol():
         t.case("%s: %s" % (what, rule), "" if p.returncode == 1 and any(re.fullmatch(r"PROTOCOL %s at cycle \d+" % rule, x) for x in said) else "status %d, %s, %s" % (p.returncode, said[:3], p.stderr.decode()[-200:]))
 
 
-if __name__ == "__main__": t.main(check_random, check_hangs, check_protocol, check_depths, check_fifos)
+if __name__ == "__main__": t.main(check_random, check_hangs, check_protocol, check_depths, check_fifos, check_least)
