@@ -12,16 +12,14 @@
  *     rows     (attention)    a frame of keys and values, then a row per query token and head: scores, softmax, division, sum
  * The loader deals beats out memory after memory, each waiting for its bank, which the kernel frees when it begins the iteration
  * before; up to MLO_LOADER_BEATS are read ahead, at the rate of the memory. Row blocks have readers of their own, which share the memory with
- * it: then its beats are counted in a calendar, and each reader takes what those that asked before it left, as far as its FIFO has room.
- * (mlo_axi_share serves them in turn, burst by burst. So cycles are right, but which of the kernels that share a scarce memory is ahead, and
- * blocked, and which is behind, and starved, may be the other way round.)
- * How full FIFOs get: where it is asked for, each FIFO's beats are followed one by one, in and out. Beats of a token are on a straight line between
+ * it: then requests are followed burst by burst, each asked for when its reader's FIFO has room, and answered one after the other.
+ * How full FIFOs get: where it is asked for, some of each token's beats are followed into every FIFO and out. Beats of a token are on a straight line between
  * its first and last one, where they are not held up, so that a FIFO that never runs full may hold a token more or less in truth.
  * invariant: no number comes from a simulation; a simulation without stalls takes 0 to 1 % less, or as much.
  * example: BERT with 32 tokens and two frames in flight: the interval is 1.00 x T x the busiest kernel's cycles per token.
- * cost: O(tokens x iterations x elements), and heads for attention; beats of the FIFOs' tokens, where they are followed. Cycle 0 is the first input beat.
+ * cost: O(tokens x iterations x elements), and heads for attention; bursts of row blocks; FIFOs' tokens, where they are followed. Cycle 0 is the first input beat.
  */
-enum { MLO_LOADER_BEATS = 512, MLO_LOADER_BURST = 64, MLO_ROWS_KEPT = 32, MLO_NORM_HOLDS = 10, MLO_DAYS = 1 << 16, MLO_DAY = 32, MLO_BLOCKS_KEPT = 64, MLO_FOLLOWED = 8 };
+enum { MLO_LOADER_BEATS = 512, MLO_LOADER_BURST = 64, MLO_ROWS_KEPT = 32, MLO_NORM_HOLDS = 10, MLO_READS_KEPT = 64, MLO_BURSTS_MANY = 64, MLO_FOLLOWED = 8 };
 /* Cycles: from a tile's first beat to its read request; from a stored token to its multiplication; from a result to its first beat out. */
 enum { MLO_TILE_ASKS = 8, MLO_TILE_STORES = 2, MLO_TILE_LEAVES = 2 };
 
@@ -73,10 +71,16 @@ typedef void (*mlo_moment_seen)(void *user, const mlo_moment *what);
 /* How far a FIFO has been followed: beats that came, the last of them when; beats that left. */
 typedef struct { int64_t pushed, at, popped; } mlo_followed;
 
-/* A matrix in row blocks: tiles begun, and asked for; blocks read, and passed, from the first tile on; tokens whose way in is known; when its reader can
- * ask for the next block; when a half before (behind) it is free again, by tile; when the multipliers are done; when the latest pass began, which
- * frees a bank; by block: when it has been read, and dealt out. */
-typedef struct { int64_t begun, asked, reads, passes, known, asks, freed[4], left[4], end, pass, read[MLO_BLOCKS_KEPT], dealt[MLO_BLOCKS_KEPT]; } mlo_tiling;
+/* A reader of memory beside others (mlo_axi_reader, and what deals its beats out). Beats are counted from the run's first one on: those asked for, those
+ * dealt out. How long a burst may be (of large matrices some are taken as one). When it can ask next, and, if it waits for nothing but that time, until when. Of the latest bursts and portions (a block, a memory): from
+ * which beat to which they go, and when the first comes, or leaves, at the earliest; when the last does. */
+typedef struct { int64_t from, beats, begin, when; } mlo_until;
+typedef struct { int64_t got, bursts, unit, asks, waits, portions; mlo_until burst[MLO_READS_KEPT], dealt[MLO_READS_KEPT]; } mlo_fetch;
+
+/* A matrix in row blocks: tiles begun, and asked for; tokens whose way in is known; when a half before (behind) it is free again, by tile; when the
+ * multipliers are done; when the latest pass began, which frees a bank. Beats of a block; where the tile that is asked for lies in the image. Its
+ * reader's portions are blocks, which have been passed. */
+typedef struct { int64_t begun, asked, known, freed[4], left[4], end, pass, beats, address; mlo_fetch reader; } mlo_tiling;
 
 typedef struct {
     const mlo_hw *c;
@@ -94,9 +98,10 @@ typedef struct {
     mlo_scored row[MLO_CORE_MOST][MLO_ROWS_KEPT];
     int64_t rows[MLO_CORE_MOST], query[MLO_CORE_MOST], softmax[MLO_CORE_MOST], frame_freed[MLO_CORE_MOST][2][4];
     mlo_tiling tiling[MLO_CORE_MOST];
-    int64_t *day, day_cycles;           /* what is taken of each day's beats, with row blocks; else NULL */
-    /* with row blocks: until when the loader reads ahead, beats it did not come to, room for less than a burst; requests are heard until now; the next */
-    int64_t fetched, owed, room, now, next;
+    /* with row blocks: the loader as one of the readers, what it asks for next (load, memory, beat); until when memory is busy, in cycles x rate;
+     * requests are heard until now; the next one */
+    int tiled;
+    mlo_fetch loader; int64_t load, memory, beat, served, now, next;
     mlo_prediction *p;
     mlo_moment_seen seen; void *user;
 } mlo_schedule;
@@ -313,41 +318,81 @@ static void mlo_fifo_follow(mlo_schedule *s, int k) {
 
 /* ---- parameters ------------------------------------------------------------------------------------------------------------------ */
 
-/* Memory's beats from a cycle on, as far as they are not taken; when the last one is there. (Days count 256ths of a beat.) */
-static int64_t mlo_memory_gives(mlo_schedule *s, int64_t beats, int64_t from) {
-    const int64_t rate = s->c->rate, all = s->day_cycles * rate;
-    int64_t left = beats * 256;
-    for (int64_t day = from / s->day_cycles; left > 0 && day < MLO_DAYS; day++) {
-        const int64_t begin = mlo_later(from, day * s->day_cycles), take = mlo_sooner(left, mlo_sooner(all - s->day[day], ((day + 1) * s->day_cycles - begin) * rate));
-        if (take <= 0) continue;
-        s->day[day] += take; left -= take;
-        from = begin + (take + rate - 1) / rate;
-    }
-    return from + left / rate;                      /* after the last day nobody counts */
+/* May what a reader asks for at `when` be answered? Requests are, in the order of time, as memory takes them; the next one is noted. */
+static int mlo_is_heard(mlo_schedule *s, int64_t when) {
+    if (when <= s->now) return 1;
+    s->next = mlo_sooner(s->next, when);
+    return 0;
 }
 
-/* The loader beside other readers: before any other asks, at `now`, it has asked for a FIFO's worth and for bursts in place of what it has dealt out by
- * then, of two iterations, whose banks are free. The rest of these it asks for behind the other. From then on its FIFO is full of what comes next, and
- * filled again as that is dealt out. */
-static void mlo_loader_begins(mlo_schedule *s, int64_t now) {
-    const int64_t begin = s->c->read_latency + 8;
-    for (int k = 0; k < s->n_memory; k++) s->owed += 2 * s->beats[k];
-    const int64_t dealt = mlo_sooner(s->owed, mlo_later(0, now - begin) * s->c->rate / 256), bursts = dealt / MLO_LOADER_BURST * MLO_LOADER_BURST;
-    s->fetched = mlo_memory_gives(s, MLO_LOADER_BEATS + bursts, begin);
-    s->owed -= bursts;
+/* Memory answers requests one after the other. When the last beat is there, if the first can be `from` then. (After a pause four come at once.) */
+static int64_t mlo_memory_gives(mlo_schedule *s, int64_t beats, int64_t from) {
+    const int64_t rate = s->c->rate;
+    s->served = mlo_later(s->served, from * rate - 4 * 256) + beats * 256;
+    return mlo_later(from + beats, (s->served + rate - 1) / rate);
 }
-static int64_t mlo_loader_shares(mlo_schedule *s, int64_t beats, int64_t from) {
-    if (s->loaded < 2 * s->n_memory) return s->clock = from + mlo_load_cycles(s->c, beats);
-    const int64_t asked = (s->room + beats) / MLO_LOADER_BURST * MLO_LOADER_BURST, ahead = mlo_sooner(asked, MLO_LOADER_BEATS);
-    const int64_t more = mlo_memory_gives(s, asked - ahead, mlo_later(from, s->fetched));
-    if (ahead) s->fetched = mlo_memory_gives(s, ahead, mlo_later(more, from + MLO_LOADER_BURST - s->room + s->c->read_latency));
-    s->room += beats - asked;
-    return s->clock = mlo_later(from, asked > ahead ? more - beats + MLO_LOADER_BEATS : from) + beats;
+
+/* When beat x of those that a reader asked for has come: beats of a burst come at the memory's rate. */
+static int64_t mlo_fetch_has(const mlo_schedule *s, const mlo_fetch *r, int64_t x) {
+    if (x <= 0 || x > r->got) return 0;
+    const int64_t oldest = mlo_later(0, r->bursts - MLO_READS_KEPT);
+    int64_t k = mlo_later(oldest, r->bursts - 1 - (r->got - x) / r->unit);
+    while (k > oldest && r->burst[k % MLO_READS_KEPT].from >= x) k--;
+    return r->burst[k % MLO_READS_KEPT].when - mlo_later(0, r->burst[k % MLO_READS_KEPT].beats - x) * 256 / s->c->rate;
+}
+
+static mlo_until mlo_fetch_last(const mlo_fetch *r) { const mlo_until none = { 0, 0, 0, 0 }; return r->portions ? r->dealt[(r->portions - 1) % MLO_READS_KEPT] : none; }
+
+/* The next portion is dealt out to a bank that is free from `open` on, as it comes. */
+static mlo_until mlo_fetch_deal(const mlo_schedule *s, const mlo_fetch *r, int64_t beats, int64_t open) {
+    const mlo_until last = mlo_fetch_last(r);
+    const int64_t begin = mlo_later(open, last.when), end = last.beats + beats;
+    const mlo_until now = { last.beats, end, begin, mlo_later(begin + beats, mlo_fetch_has(s, r, end)) };
+    return now;
+}
+static int64_t mlo_fetch_deals(const mlo_schedule *s, mlo_fetch *r, int64_t beats, int64_t open) {
+    const mlo_until now = mlo_fetch_deal(s, r, beats, open);
+    r->dealt[r->portions++ % MLO_READS_KEPT] = now;
+    return now.when;
+}
+
+/* When beat x has left a reader's FIFO, whose next portion has `beats`, and a bank from `open` on; MLO_NOT_YET if that is not known. */
+static int64_t mlo_fetch_dealt(const mlo_schedule *s, const mlo_fetch *r, int64_t x, int64_t beats, int64_t open) {
+    int64_t k = r->portions - 1;
+    mlo_until of = mlo_fetch_last(r);
+    if (x <= 0) return 0;
+    if (x > of.beats) {
+        if (open == MLO_NOT_YET || x > of.beats + beats) return MLO_NOT_YET;
+        of = mlo_fetch_deal(s, r, beats, open);
+    } else while (x <= of.from && k > 0 && k > r->portions - MLO_READS_KEPT) of = r->dealt[--k % MLO_READS_KEPT];
+    return x <= of.from ? of.begin : mlo_later(of.begin + x - of.from, mlo_fetch_has(s, r, x));
+}
+
+/* The longest burst, in beats, to which all are aligned: within 4 KB. Of `beats` in one go that are very many, up to half a FIFO's worth is taken as one. */
+static int64_t mlo_burst_unit(const mlo_hw *c, int64_t beats) {
+    int64_t unit = mlo_sooner(MLO_LOADER_BURST, 4096 * 8 / c->axi_bits);
+    while (unit < MLO_LOADER_BEATS / 2 && beats / unit > MLO_BURSTS_MANY) unit *= 2;
+    return unit;
+}
+
+/* A reader asks for its next burst, of at most `left` beats at `address` in the image, when its FIFO has room. 0: not yet. */
+static int64_t mlo_fetch_asks(mlo_schedule *s, mlo_fetch *r, int64_t address, int64_t left, int64_t beats, int64_t open) {
+    const int64_t burst = mlo_sooner(left, r->unit - address % r->unit), room = mlo_fetch_dealt(s, r, r->got + burst - MLO_LOADER_BEATS, beats, open);
+    const int64_t asks = mlo_later(r->asks, room), last = r->bursts ? r->burst[(r->bursts - 1) % MLO_READS_KEPT].when : 0;
+    r->waits = 0;
+    if (room == MLO_NOT_YET) return 0;
+    if (!mlo_is_heard(s, asks)) { r->waits = asks; return 0; }
+    const int64_t from = mlo_later(last, asks + s->c->read_latency + MLO_TILE_ASKS);
+    const mlo_until come = { r->got, r->got + burst, from, mlo_memory_gives(s, burst, from) };
+    r->burst[r->bursts++ % MLO_READS_KEPT] = come;
+    r->got = come.beats;
+    r->asks = asks + 2;
+    return burst;
 }
 
 /* The loader delivers the beats of one memory, from a cycle on. */
 static int64_t mlo_loader_deliver(mlo_schedule *s, int64_t beats, int64_t from) {
-    if (s->day) return mlo_loader_shares(s, beats, mlo_later(from, s->clock));
+    if (s->tiled) return s->clock = mlo_fetch_deals(s, &s->loader, beats, from);
     int64_t rate = s->c->rate, most = (int64_t)MLO_LOADER_BEATS * 256;
     if (s->c->read_latency > MLO_LOADER_BEATS - MLO_LOADER_BURST) rate = mlo_sooner(rate, (MLO_LOADER_BEATS - MLO_LOADER_BURST) * 256 / s->c->read_latency);
     if (from > s->clock) { s->stock = mlo_sooner(most, s->stock + (from - s->clock) * rate); s->clock = from; }
@@ -366,15 +411,21 @@ static void mlo_loaded(const mlo_schedule *s, int memory, int64_t load, int64_t 
     s->seen(s->user, &what);
 }
 
-/* The loader deals out its next memory, if it can begin by `until`. 0: it cannot, or a bank on the way is not known to be free. */
-static int mlo_loader_deals(mlo_schedule *s, int64_t until) {
-    const int64_t at = s->loaded / s->n_memory;
-    const int memory = (int)(s->loaded % s->n_memory), resident = s->resident[memory], banks = at > 1 && !resident;
-    if (resident && at >= s->c->scan.iterations) s->ready[memory][at & 3] = 0;
+/* When the bank of the memory that the loader deals out next is free. */
+static int64_t mlo_loader_bank(const mlo_schedule *s) {
+    const int64_t at = s->loaded / s->n_memory, memory = s->loaded % s->n_memory;
+    if (at < 2 || s->resident[memory]) return 0;
+    return s->begun[memory] < at ? MLO_NOT_YET : s->freed[memory][(at - 1) & 3] + 1;
+}
+
+/* The loader deals out its next memory. 0: it is not known when. */
+static int mlo_loader_deals(mlo_schedule *s) {
+    const int64_t at = s->loaded / s->n_memory, bank = mlo_loader_bank(s);
+    const int memory = (int)(s->loaded % s->n_memory);
+    if (s->resident[memory] && at >= s->c->scan.iterations) s->ready[memory][at & 3] = 0;
     else {
-        if (banks && s->begun[memory] < at) return 0;
-        const int64_t begin = mlo_later(s->clock, banks ? s->freed[memory][(at - 1) & 3] + 1 : 0);
-        if (begin > until) return 0;
+        if (bank == MLO_NOT_YET || (s->tiled && mlo_fetch_last(&s->loader).beats + s->beats[memory] > s->loader.got)) return 0;
+        const int64_t begin = mlo_later(s->clock, bank);
         s->ready[memory][at & 3] = mlo_loader_deliver(s, s->beats[memory], begin);
         mlo_loaded(s, memory, at, begin);
     }
@@ -382,15 +433,33 @@ static int mlo_loader_deals(mlo_schedule *s, int64_t until) {
     return 1;
 }
 
-/* When memory k of iteration `load` is there; MLO_NOT_YET if a bank on the way to it is not known to be free. */
-static int64_t mlo_loader_ready(mlo_schedule *s, int k, int64_t load) {
-    while (s->loaded <= load * s->n_memory + k) if (!mlo_loader_deals(s, INT64_MAX)) return MLO_NOT_YET;
-    return s->ready[k][load & 3];
+/* Is this memory read in this load? Resident ones are in the first loads alone. */
+static int mlo_loader_reads(const mlo_schedule *s, int64_t load, int64_t memory) { return load < s->c->scan.iterations || !s->resident[memory]; }
+
+/* The loader asks for its next burst: of what lies together, to the end of a round of all iterations at most. 0: not yet. */
+static int mlo_loader_asks(mlo_schedule *s) {
+    const int64_t iterations = s->c->scan.iterations, bank = mlo_loader_bank(s);
+    int64_t address = s->beat, left = -s->beat, burst;
+    for (int64_t n = s->n_memory; n && !mlo_loader_reads(s, s->load, s->memory); n--) if (++s->memory == s->n_memory) { s->memory = 0; s->load++; }
+    if (!mlo_loader_reads(s, s->load, s->memory)) return 0;
+    for (int k = 0; k < s->n_memory; k++) address += s->beats[k] * (s->load % iterations + (k < s->memory));
+    for (int64_t load = s->load, k = s->memory; left < MLO_LOADER_BURST && load / iterations == s->load / iterations && mlo_loader_reads(s, load, k); k = (k + 1) % s->n_memory, load += !k) left += s->beats[k];
+    if (!(burst = mlo_fetch_asks(s, &s->loader, address, left, s->beats[s->loaded % s->n_memory], bank))) return 0;
+    for (s->beat += burst; s->beat >= s->beats[s->memory]; ) { s->beat -= s->beats[s->memory]; if (++s->memory == s->n_memory) { s->memory = 0; s->load++; } }
+    return 1;
 }
 
-/* All that the loader deals out until then, a bank ahead of what has begun (of the last iteration, too): beats that it takes from other readers. */
-static void mlo_loader_runs(mlo_schedule *s, int64_t until) {
-    while (s->loaded < (s->loads + 1) * s->n_memory && s->loaded / s->n_memory <= s->begun[s->loaded % s->n_memory] + 1 && mlo_loader_deals(s, until)) ;
+/* With row blocks: the loader asks and deals out as far as is known, a bank further than the run. 0: it does not. */
+static int mlo_loader_goes_on(mlo_schedule *s) {
+    int any = 0;
+    while (s->tiled && s->n_memory && ((s->loaded < (s->loads + 1) * s->n_memory && mlo_loader_deals(s)) || mlo_loader_asks(s))) any = 1;
+    return any;
+}
+
+/* When memory k of iteration `load` is there; MLO_NOT_YET if a bank on the way to it is not known to be free. */
+static int64_t mlo_loader_ready(mlo_schedule *s, int k, int64_t load) {
+    while (s->loaded <= load * s->n_memory + k) if (!mlo_loader_deals(s)) return MLO_NOT_YET;
+    return s->ready[k][load & 3];
 }
 
 /* Parameters of an element's token that begins an iteration: when its memories are there. 0: not known yet. */
@@ -472,16 +541,6 @@ static void mlo_fire_matrix(mlo_schedule *s, int i, const mlo_meet *x, mlo_token
     mlo_spend(s, i, x, t, u->interval, last, waits);
 }
 
-static int64_t mlo_block_beats(const mlo_schedule *s, int i) { return mlo_unit_beats(&s->c->element[i].unit, s->c->axi_bits) / s->c->element[i].unit.blocks; }
-
-/* May what memory is asked for at `when` be taken from the calendar? Requests are heard in the order of time, so that the one that comes first gets
- * what memory has; then the loader's that came before have been. */
-static int mlo_is_heard(mlo_schedule *s, int64_t when) {
-    if (when > s->now) { s->next = mlo_sooner(s->next, when); return 0; }
-    mlo_loader_runs(s, when);
-    return 1;
-}
-
 /* The first token of an element's next tile; how many tokens the one has that begins with token n. */
 static int64_t mlo_tile_begin(const mlo_schedule *s, int i) {
     const int64_t tiles = mlo_unit_tiles(&s->c->element[i].unit, s->c->tokens), tile = s->tiling[i].begun;
@@ -498,6 +557,14 @@ static int64_t mlo_tile_in(const mlo_schedule *s, int i, int64_t n, int64_t arri
     return mlo_later(mlo_later(arrives, t->begun > 1 ? t->freed[t->begun & 3] : 0), n ? mlo_token_of(s, i, n - 1)->in[1] + 1 : 0);
 }
 
+/* Where in the image the parameters lie that the tile needs which begins with token n: row blocks are behind all others. */
+static int64_t mlo_tile_address(const mlo_schedule *s, int i, int64_t n) {
+    const mlo_hw *c = s->c;
+    int64_t at = mlo_core_beats_in(c, MLO_EITHER) * c->scan.iterations + mlo_core_block_beats(c) * mlo_place_of(s, n).iteration;
+    for (int k = 0; k < i; k++) if (mlo_is_block(&c->element[k])) at += mlo_unit_beats(&c->element[k].unit, c->axi_bits);
+    return at;
+}
+
 /* The first token of a tile begins to come: its parameters are asked for. 0: not known yet. */
 static int mlo_tile_asks(mlo_schedule *s, int i, int64_t n) {
     mlo_tiling *t = &s->tiling[i];
@@ -505,36 +572,18 @@ static int mlo_tile_asks(mlo_schedule *s, int i, int64_t n) {
     if (mlo_fired(s, mlo_tile_edge(s, i)->from) <= n) return 0;
     mlo_edge_arrives(s, mlo_tile_edge(s, i), n, when);
     const int64_t in = mlo_tile_in(s, i, n, when[0]);
-    if (!s->fetched) mlo_loader_begins(s, in);
-    if (!mlo_is_heard(s, in)) return 0;
-    t->asks = in;
+    t->reader.asks = mlo_later(t->reader.asks, in);
+    t->address = mlo_tile_address(s, i, n);
     t->asked++;
     return 1;
 }
 
-/* When beat x of all that an element's reader deals out has left its FIFO; MLO_NOT_YET if that depends on a bank. */
-static int64_t mlo_tile_dealt(const mlo_tiling *t, int64_t beats, int64_t x) {
-    const int64_t block = mlo_later((x - 1) / beats, t->reads + 1 - MLO_BLOCKS_KEPT);
-    if (x <= 0 || block < 0) return 0;
-    return block < t->passes ? t->dealt[block % MLO_BLOCKS_KEPT] - mlo_later(0, (block + 1) * beats - x) : MLO_NOT_YET;
-}
-
-/* Blocks of the tile that is asked for are read as far as there is room: in the FIFO, where those before them may wait for a bank. The first burst is
- * asked for when there is room for it, and so is the last. 0: none is. */
+/* The tile that is asked for is read as far as there is room. 0: nothing is. */
 static int mlo_tile_reads(mlo_schedule *s, int i) {
     mlo_tiling *t = &s->tiling[i];
-    const int64_t beats = mlo_block_beats(s, i), latency = s->c->read_latency + MLO_TILE_ASKS, before = t->reads;
-    for (; t->reads < t->asked * s->c->element[i].unit.blocks; t->reads++) {
-        const int64_t begin = t->reads * beats, burst = mlo_sooner(beats, MLO_LOADER_BURST), last = t->reads ? t->read[(t->reads - 1) % MLO_BLOCKS_KEPT] : 0;
-        const int64_t room = mlo_tile_dealt(t, beats, begin + burst - MLO_LOADER_BEATS), all = mlo_tile_dealt(t, beats, mlo_sooner(begin, begin + beats - MLO_LOADER_BEATS));
-        const int64_t asks = mlo_later(t->asks, room);
-        if (room == MLO_NOT_YET || all == MLO_NOT_YET || !mlo_is_heard(s, asks)) break;
-        const int64_t read = mlo_memory_gives(s, beats, mlo_later(last, asks + latency));
-        t->asks = asks + 2 * mlo_parts(beats, MLO_LOADER_BURST);       /* meanwhile others ask, too */
-        t->read[t->reads % MLO_BLOCKS_KEPT] = mlo_later(read, all ? all + latency + burst : 0);
-    }
-    if (s->owed && t->reads > before && t->reads == t->asked * s->c->element[i].unit.blocks) { s->fetched = mlo_memory_gives(s, s->owed, s->fetched); s->owed = 0; }
-    return t->reads > before;
+    const int64_t end = t->asked * t->beats * s->c->element[i].unit.blocks, before = t->reader.bursts;
+    for (int64_t burst; t->reader.got < end && (burst = mlo_fetch_asks(s, &t->reader, t->address, end - t->reader.got, t->beats, t->pass)); ) t->address += burst;
+    return t->reader.bursts > before;
 }
 
 /* The first cycle of a pass whose parameters are all there at `ready`: of weights, channel words, table, only the first are needed at once. */
@@ -565,10 +614,8 @@ static void mlo_tile_pass(mlo_schedule *s, int i, int64_t n, int64_t tokens) {
     const mlo_unit *u = &s->c->element[i].unit;
     mlo_tiling *t = &s->tiling[i];
     const int64_t in = u->in[0].channels / u->in[0].lanes, work = in * (u->out.channels / u->out.lanes / u->blocks);
-    const int64_t at = t->passes % MLO_BLOCKS_KEPT, before = t->passes ? t->dealt[(t->passes - 1) % MLO_BLOCKS_KEPT] : 0;
-    const int first = t->passes == t->begun * u->blocks;
-    t->dealt[at] = mlo_later(mlo_later(before, t->pass) + mlo_block_beats(s, i), t->read[at]);
-    const int64_t ready = mlo_pass_begins(s, i, t->dealt[at]);
+    const int first = t->reader.portions == t->begun * u->blocks;
+    const int64_t ready = mlo_pass_begins(s, i, mlo_fetch_deals(s, &t->reader, t->beats, t->pass));
     int64_t begin = t->end + 1;
     if (first) begin = mlo_later(begin, mlo_token_of(s, i, n)->in[1] + in + MLO_TILE_STORES);
     t->pass = begin;
@@ -580,26 +627,25 @@ static void mlo_tile_pass(mlo_schedule *s, int i, int64_t n, int64_t tokens) {
     for (int64_t k = 0; k < tokens; k++) mlo_token_of(s, i, n + k)->work = begin + (k + 1) * work;
     t->freed[(t->begun + 2) & 3] = t->end - 2 * work + in;              /* the multipliers have two vectors of the last pass before them */
     s->p->spent[i].busy += tokens * work;
-    t->passes++;
 }
 
 /* Passes of a tile whose tokens have come, as far as blocks are read: `work` of its tokens is when the last one is done with each. 0: none is. */
 static int mlo_tile_passes(mlo_schedule *s, int i, int64_t n) {
     const mlo_unit *u = &s->c->element[i].unit;
     mlo_tiling *t = &s->tiling[i];
-    const int64_t tokens = mlo_tile_size(s, i, n), before = t->passes, end = (t->begun + 1) * u->blocks;
+    const int64_t tokens = mlo_tile_size(s, i, n), beats = t->beats, before = t->reader.portions, end = (t->begun + 1) * u->blocks;
     if (s->fired[i] < n || mlo_fired(s, mlo_tile_edge(s, i)->from) < n + tokens) return 0;
     if (t->known <= n) mlo_tile_takes(s, i, n, tokens);
-    while (t->passes < mlo_sooner(end, t->reads)) mlo_tile_pass(s, i, n, tokens);
-    if (t->passes == end) {
+    while (t->reader.portions < end && (t->reader.portions + 1) * beats <= t->reader.got) mlo_tile_pass(s, i, n, tokens);
+    if (t->reader.portions == end) {
         t->begun++;
         if (s->seen) {
             const mlo_place at = mlo_place_of(s, n);
-            const mlo_moment what = { i, at.iteration, at.group * s->c->frames + at.frame, -1, t->read[mlo_later(end - u->blocks, end + 1 - MLO_BLOCKS_KEPT) % MLO_BLOCKS_KEPT] - mlo_block_beats(s, i), t->read[(end - 1) % MLO_BLOCKS_KEPT] };
+            const mlo_moment what = { i, at.iteration, at.group * s->c->frames + at.frame, -1, mlo_fetch_has(s, &t->reader, (end - u->blocks) * beats + 1) - mlo_sooner(beats, t->reader.unit), mlo_fetch_has(s, &t->reader, end * beats) };
             s->seen(s->user, &what);
         }
     }
-    return t->passes > before;
+    return t->reader.portions > before;
 }
 
 /* An element's next tile is asked for, read and worked on: ahead of its tokens, which may have to wait for room where they go. */
@@ -794,13 +840,18 @@ static int mlo_fire(mlo_schedule *s, int i) {
     return any;
 }
 
-/* Nothing can fire: requests for row blocks are heard, one after the other, until a tile is through. 0: there are none. */
+/* Nothing can fire: requests are heard, one after the other, until a tile is through, or a memory is there. 0: there are none. */
 static int mlo_schedule_hears(mlo_schedule *s) {
     int any = 0, through = 0;
     while (!through && s->next < INT64_MAX) {
+        const int64_t loaded = s->loaded;
         s->now = s->next; s->next = INT64_MAX;
+        if (s->loader.waits > s->now) s->next = s->loader.waits;
+        else any |= mlo_loader_goes_on(s);
+        through = s->loaded > loaded;
         for (int i = 0; i < s->c->n_element; i++) if (s->c->element[i].unit.blocks) {
             const int64_t begun = s->tiling[i].begun;
+            if (s->tiling[i].reader.waits > s->now) { s->next = mlo_sooner(s->next, s->tiling[i].reader.waits); continue; }
             while (mlo_tile_goes_on(s, i)) any = 1;
             through |= s->tiling[i].begun > begun;
         }
@@ -813,8 +864,8 @@ static void mlo_schedule_run(mlo_schedule *s) {
     const mlo_hw *c = s->c;
     const int end = c->edge[c->n_edge - 1].from;
     for (int stuck = 0; s->fired[end] < s->total && stuck < 2; ) {
-        int any = 0;
         s->next = INT64_MAX;
+        int any = mlo_loader_goes_on(s);
         while (mlo_fire_entry(s)) { any = 1; s->free = 0; }
         for (int i = 0; i < c->n_element; i++) any |= mlo_fire(s, i);
         for (int k = 0; s->p->peak && k <= c->n_edge; k++) if (k == c->n_edge || c->edge[k].fifo) mlo_fifo_follow(s, k);
@@ -840,13 +891,17 @@ static void mlo_schedule_begin(mlo_schedule *s) {
     mlo_schedule_edges(s);
     for (int i = 0; i < c->n_element; i++) {
         s->first_memory[i] = s->n_memory;
+        if (mlo_is_block(&c->element[i])) {
+            const int64_t beats = mlo_unit_beats(&c->element[i].unit, c->axi_bits);
+            s->tiling[i].beats = beats / c->element[i].unit.blocks;
+            s->tiling[i].reader.unit = mlo_burst_unit(c, beats);
+        }
         for (int k = 0; k < c->element[i].unit.n_memory && !mlo_is_block(&c->element[i]); k++) { s->resident[s->n_memory] = (char)mlo_is_resident(&c->element[i]); s->beats[s->n_memory++] = mlo_memory_beats(&c->element[i].unit.memory[k], c->axi_bits); }
     }
     s->first_memory[c->n_element] = s->n_memory;
     s->loads = (s->frames + c->frames - 1) / c->frames * c->scan.iterations;
-    s->clock = c->read_latency + 8; s->next = INT64_MAX;
-    /* days that are enough, should all that is read come one after the other, and all else, too */
-    s->day_cycles = MLO_DAY + (s->loads * mlo_load_cycles(c, mlo_core_layer_beats(c)) + s->total * mlo_core_interval(c)) / MLO_DAYS * 4;
+    s->tiled = mlo_core_block_beats(c) > 0; s->loader.unit = mlo_burst_unit(c, 0);
+    s->clock = s->tiled ? 0 : c->read_latency + 8; s->next = INT64_MAX;
 }
 
 static void mlo_schedule_end(mlo_schedule *s) {
@@ -864,7 +919,6 @@ static void mlo_schedule_end(mlo_schedule *s) {
 /* Cycles of a run of `frames` frames of the longest length. */
 static int mlo_predict_all(mlo *m, const mlo_hw *c, int64_t frames, mlo_prediction *p, int peaks, mlo_moment_seen seen, void *user) {
     int64_t length = 64;
-    const int tiled = mlo_core_block_beats(c) > 0;
     while (length < 4 * (c->frames + 2) * c->tokens) length *= 2;
     size_t memories = MLO_CORE_MOST * MLO_UNIT_MEMORIES;
     mlo_schedule *s = (mlo_schedule *)mlo_scratch(m, 1, sizeof *s);
@@ -873,17 +927,15 @@ static int mlo_predict_all(mlo *m, const mlo_hw *c, int64_t frames, mlo_predicti
     s->c = c; s->frames = frames; s->total = frames * c->tokens * c->scan.iterations; s->mask = length - 1; s->p = p; s->seen = seen; s->user = user;
     s->ring = (mlo_token *)mlo_scratch(m, (size_t)(c->n_element + 1) * (size_t)length, sizeof *s->ring);
     s->ready = (int64_t (*)[4])mlo_scratch(m, 2 * memories + memories / 4, sizeof *s->ready);
-    s->day = tiled ? (int64_t *)mlo_scratch(m, MLO_DAYS, sizeof *s->day) : NULL;
     p->frame_done = MLO_NEW_N(m, int64_t, (size_t)frames); p->spent = MLO_NEW_N(m, mlo_spent, MLO_CORE_MOST); p->peak = peaks ? MLO_NEW_N(m, int64_t, 2 * MLO_CORE_MOST + 1) : NULL;
-    if (s->ring && s->ready && (s->day || !tiled) && p->frame_done && p->spent && (p->peak || !peaks)) {
-        if (tiled) memset(s->day, 0, MLO_DAYS * sizeof *s->day);
+    if (s->ring && s->ready && p->frame_done && p->spent && (p->peak || !peaks)) {
         memset(s->ready, 0, (2 * memories + memories / 4) * sizeof *s->ready);
         s->freed = s->ready + memories; s->begun = (int64_t *)(s->freed + memories);
         mlo_schedule_begin(s);
         mlo_schedule_run(s);
         mlo_schedule_end(s);
     }
-    mlo_scratch_free(m, s->ring); mlo_scratch_free(m, s->ready); mlo_scratch_free(m, s->day); mlo_scratch_free(m, s);
+    mlo_scratch_free(m, s->ring); mlo_scratch_free(m, s->ready); mlo_scratch_free(m, s);
     return (int)m->error.code;
 }
 static int mlo_predict(mlo *m, const mlo_hw *c, int64_t frames, mlo_prediction *p) { return mlo_predict_all(m, c, frames, p, 0, NULL, NULL); }
