@@ -16801,8 +16801,8 @@ static int64_t mlo_core_multipliers(const mlo_hw *c) {
  *     norm     (LayerNorm)    sums as the token arrives, root and reciprocal, normalising: three tokens at a time
  *     rows     (attention)    a frame of keys and values, then a row per query token and head: scores, softmax, division, sum
  * The loader deals beats out memory after memory, each waiting for its bank, which the kernel frees when it begins the iteration
- * before; up to MLO_LOADER_BEATS are read ahead, at the rate of the memory. Row blocks have readers of their own, which share the memory with
- * it: then requests are followed burst by burst, each asked for when its reader's FIFO has room, and answered one after the other.
+ * before; row blocks have readers of their own. Memory is followed burst by burst: each is asked for when its reader's FIFO has room, and they are
+ * answered one after the other, at the rate of the memory.
  * How full FIFOs get: where it is asked for, some of each token's beats are followed into every FIFO and out. Beats of a token are on a straight line between
  * its first and last one, where they are not held up, so that a FIFO that never runs full may hold a token more or less in truth.
  * invariant: no number comes from a simulation; a simulation without stalls takes 0 to 1 % less, or as much.
@@ -16861,7 +16861,7 @@ typedef void (*mlo_moment_seen)(void *user, const mlo_moment *what);
 /* How far a FIFO has been followed: beats that came, the last of them when; beats that left. */
 typedef struct { int64_t pushed, at, popped; } mlo_followed;
 
-/* A reader of memory beside others (mlo_axi_reader, and what deals its beats out). Beats are counted from the run's first one on: those asked for, those
+/* A reader of memory (mlo_axi_reader, and what deals its beats out): the loader, a matrix in row blocks. Beats are counted from the run's first one on: those asked for, those
  * dealt out. How long a burst may be (of large matrices some are taken as one). When it can ask next, and, if it waits for nothing but that time, until when. Of the latest bursts and portions (a block, a memory): from
  * which beat to which they go, and when the first comes, or leaves, at the earliest; when the last does. */
 typedef struct { int64_t from, beats, begin, when; } mlo_until;
@@ -16882,16 +16882,14 @@ typedef struct {
     int free;                           /* 1: receivers have room without end */
     /* the loader: memory after memory, iteration after iteration; banks in turn */
     int n_memory, first_memory[MLO_CORE_MOST + 1]; int64_t beats[MLO_CORE_MOST * MLO_UNIT_MEMORIES]; char resident[MLO_CORE_MOST * MLO_UNIT_MEMORIES];
-    int64_t loads, loaded, clock, stock;       /* iterations of the run; memories loaded; the cycle when the router is free; 256 x beats waiting there */
-    int64_t (*ready)[4], (*freed)[4], *begun;       /* [memory][iteration & 3]; [memory]: iterations begun */
+    int64_t loads, loaded;              /* iterations of the run; memories dealt out */
+    mlo_fetch loader; int64_t load, memory, beat;       /* what it asks for next: of which load, which memory, which beat */
+    int64_t *ready, kept, (*freed)[4], *begun;      /* [load % kept][memory]: when it is there; [memory][load & 3]; [memory]: loads begun */
     mlo_followed followed[2 * MLO_CORE_MOST + 1];      /* each edge's FIFO; at n_edge the feedback */
     mlo_scored row[MLO_CORE_MOST][MLO_ROWS_KEPT];
     int64_t rows[MLO_CORE_MOST], query[MLO_CORE_MOST], softmax[MLO_CORE_MOST], frame_freed[MLO_CORE_MOST][2][4];
     mlo_tiling tiling[MLO_CORE_MOST];
-    /* with row blocks: the loader as one of the readers, what it asks for next (load, memory, beat); until when memory is busy, in cycles x rate;
-     * requests are heard until now; the next one */
-    int tiled;
-    mlo_fetch loader; int64_t load, memory, beat, served, now, next;
+    int64_t served, now, next;          /* until when memory is busy, in cycles x rate; requests are heard until now; the next one (without row blocks all are) */
     mlo_prediction *p;
     mlo_moment_seen seen; void *user;
 } mlo_schedule;
@@ -17180,26 +17178,17 @@ static int64_t mlo_fetch_asks(mlo_schedule *s, mlo_fetch *r, int64_t address, in
     return burst;
 }
 
-/* The loader delivers the beats of one memory, from a cycle on. */
-static int64_t mlo_loader_deliver(mlo_schedule *s, int64_t beats, int64_t from) {
-    if (s->tiled) return s->clock = mlo_fetch_deals(s, &s->loader, beats, from);
-    int64_t rate = s->c->rate, most = (int64_t)MLO_LOADER_BEATS * 256;
-    if (s->c->read_latency > MLO_LOADER_BEATS - MLO_LOADER_BURST) rate = mlo_sooner(rate, (MLO_LOADER_BEATS - MLO_LOADER_BURST) * 256 / s->c->read_latency);
-    if (from > s->clock) { s->stock = mlo_sooner(most, s->stock + (from - s->clock) * rate); s->clock = from; }
-    int64_t take = beats;
-    if (s->stock + beats * rate < beats * 256) take = (beats * 256 - s->stock + rate - 1) / rate;
-    s->stock = mlo_later(0, mlo_sooner(most, s->stock + take * rate - beats * 256));
-    return s->clock += take;
-}
-
 /* Tells of an element's parameters, a memory at a time. */
-static void mlo_loaded(const mlo_schedule *s, int memory, int64_t load, int64_t begin) {
+static void mlo_loaded(const mlo_schedule *s, int memory, int64_t load) {
     int i = 0;
     if (!s->seen || load >= s->loads) return;
     while (s->first_memory[i + 1] <= memory) i++;
-    const mlo_moment what = { i, load % s->c->scan.iterations, load / s->c->scan.iterations * s->c->frames, -1, begin, s->clock };
+    const mlo_moment what = { i, load % s->c->scan.iterations, load / s->c->scan.iterations * s->c->frames, -1, mlo_fetch_last(&s->loader).begin, mlo_fetch_last(&s->loader).when };
     s->seen(s->user, &what);
 }
+
+/* Is this memory read in this load? Resident ones are in the first loads alone. */
+static int mlo_loader_reads(const mlo_schedule *s, int64_t load, int64_t memory) { return load < s->c->scan.iterations || !s->resident[memory]; }
 
 /* When the bank of the memory that the loader deals out next is free. */
 static int64_t mlo_loader_bank(const mlo_schedule *s) {
@@ -17212,19 +17201,14 @@ static int64_t mlo_loader_bank(const mlo_schedule *s) {
 static int mlo_loader_deals(mlo_schedule *s) {
     const int64_t at = s->loaded / s->n_memory, bank = mlo_loader_bank(s);
     const int memory = (int)(s->loaded % s->n_memory);
-    if (s->resident[memory] && at >= s->c->scan.iterations) s->ready[memory][at & 3] = 0;
-    else {
-        if (bank == MLO_NOT_YET || (s->tiled && mlo_fetch_last(&s->loader).beats + s->beats[memory] > s->loader.got)) return 0;
-        const int64_t begin = mlo_later(s->clock, bank);
-        s->ready[memory][at & 3] = mlo_loader_deliver(s, s->beats[memory], begin);
-        mlo_loaded(s, memory, at, begin);
+    if (mlo_loader_reads(s, at, memory)) {
+        if (bank == MLO_NOT_YET || mlo_fetch_last(&s->loader).beats + s->beats[memory] > s->loader.got) return 0;
+        s->ready[at % s->kept * s->n_memory + memory] = mlo_fetch_deals(s, &s->loader, s->beats[memory], bank);
+        mlo_loaded(s, memory, at);
     }
     s->loaded++;
     return 1;
 }
-
-/* Is this memory read in this load? Resident ones are in the first loads alone. */
-static int mlo_loader_reads(const mlo_schedule *s, int64_t load, int64_t memory) { return load < s->c->scan.iterations || !s->resident[memory]; }
 
 /* The loader asks for its next burst: of what lies together, to the end of a round of all iterations at most. 0: not yet. */
 static int mlo_loader_asks(mlo_schedule *s) {
@@ -17239,17 +17223,17 @@ static int mlo_loader_asks(mlo_schedule *s) {
     return 1;
 }
 
-/* With row blocks: the loader asks and deals out as far as is known, a bank further than the run. 0: it does not. */
+/* The loader asks and deals out as far as is known, a bank further than the run. 0: it does not. */
 static int mlo_loader_goes_on(mlo_schedule *s) {
     int any = 0;
-    while (s->tiled && s->n_memory && ((s->loaded < (s->loads + 1) * s->n_memory && mlo_loader_deals(s)) || mlo_loader_asks(s))) any = 1;
+    while (s->n_memory && ((s->loaded < (s->loads + 1) * s->n_memory && mlo_loader_deals(s)) || mlo_loader_asks(s))) any = 1;
     return any;
 }
 
 /* When memory k of iteration `load` is there; MLO_NOT_YET if a bank on the way to it is not known to be free. */
 static int64_t mlo_loader_ready(mlo_schedule *s, int k, int64_t load) {
-    while (s->loaded <= load * s->n_memory + k) if (!mlo_loader_deals(s)) return MLO_NOT_YET;
-    return s->ready[k][load & 3];
+    while (s->loaded <= load * s->n_memory + k) if (!mlo_loader_goes_on(s)) return MLO_NOT_YET;
+    return mlo_loader_reads(s, load, k) ? s->ready[load % s->kept * s->n_memory + k] : 0;
 }
 
 /* Parameters of an element's token that begins an iteration: when its memories are there. 0: not known yet. */
@@ -17690,8 +17674,8 @@ static void mlo_schedule_begin(mlo_schedule *s) {
     }
     s->first_memory[c->n_element] = s->n_memory;
     s->loads = (s->frames + c->frames - 1) / c->frames * c->scan.iterations;
-    s->tiled = mlo_core_block_beats(c) > 0; s->loader.unit = mlo_burst_unit(c, 0);
-    s->clock = s->tiled ? 0 : c->read_latency + 8; s->next = INT64_MAX;
+    s->loader.unit = mlo_burst_unit(c, mlo_core_block_beats(c) ? 0 : mlo_core_beats_in(c, MLO_EITHER));
+    s->now = mlo_core_block_beats(c) ? 0 : INT64_MAX; s->next = INT64_MAX;
 }
 
 static void mlo_schedule_end(mlo_schedule *s) {
@@ -17716,11 +17700,12 @@ static int mlo_predict_all(mlo *m, const mlo_hw *c, int64_t frames, mlo_predicti
     memset(s, 0, sizeof *s);
     s->c = c; s->frames = frames; s->total = frames * c->tokens * c->scan.iterations; s->mask = length - 1; s->p = p; s->seen = seen; s->user = user;
     s->ring = (mlo_token *)mlo_scratch(m, (size_t)(c->n_element + 1) * (size_t)length, sizeof *s->ring);
-    s->ready = (int64_t (*)[4])mlo_scratch(m, 2 * memories + memories / 4, sizeof *s->ready);
+    s->kept = mlo_core_beats_in(c, MLO_LAYER) ? 4 : mlo_most(4, c->scan.iterations);       /* resident memories alone: no bank holds the loader up */
+    s->ready = (int64_t *)mlo_scratch(m, memories * (size_t)(s->kept + 5), sizeof *s->ready);
     p->frame_done = MLO_NEW_N(m, int64_t, (size_t)frames); p->spent = MLO_NEW_N(m, mlo_spent, MLO_CORE_MOST); p->peak = peaks ? MLO_NEW_N(m, int64_t, 2 * MLO_CORE_MOST + 1) : NULL;
     if (s->ring && s->ready && p->frame_done && p->spent && (p->peak || !peaks)) {
-        memset(s->ready, 0, (2 * memories + memories / 4) * sizeof *s->ready);
-        s->freed = s->ready + memories; s->begun = (int64_t *)(s->freed + memories);
+        memset(s->ready, 0, memories * (size_t)(s->kept + 5) * sizeof *s->ready);
+        s->freed = (int64_t (*)[4])(s->ready + memories * (size_t)s->kept); s->begun = (int64_t *)(s->freed + memories);
         mlo_schedule_begin(s);
         mlo_schedule_run(s);
         mlo_schedule_end(s);
