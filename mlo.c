@@ -16981,6 +16981,11 @@ static int64_t mlo_edge_takes(const mlo_schedule *s, const mlo_edge *e, int64_t 
         return tile < 2 ? 0 : s->tiling[e->to].begun < tile - 1 ? MLO_NOT_YET : s->tiling[e->to].freed[tile & 3];
     }
     if (n < mlo_later(s->fired[e->to], s->tiling[e->to].known)) return mlo_beat_at(mlo_token_of(s, e->to, n)->in, at % beats, beats);
+    if (s->c->element[e->to].unit.whole_frame) {                        /* queries: two rows beyond those that are scored */
+        const int64_t steps = s->c->element[e->to].unit.rows.steps, row = at / steps, first = n > 0 && s->fired[e->to] ? mlo_token_of(s, e->to, s->fired[e->to] - 1)->in[1] + 1 : 0;
+        if (row >= s->rows[e->to] + 2) return MLO_NOT_YET;
+        return mlo_later(first + at - s->fired[e->to] * beats, row > 1 ? s->row[e->to][(row - 2) % MLO_ROWS_KEPT].score + 1 + at % steps : 0);
+    }
     return n == s->fired[e->to] ? mlo_accepts(s, e->to) + at % beats : MLO_NOT_YET;
 }
 
