@@ -200,7 +200,7 @@ def bench_overlap():
     if not shutil.which("verilator"): return print("\noverlap: Verilator is not installed")
     print("\nbert-tiny in Verilator, against bound = iterations x tokens x II: interval / bound for two frames, of the whole run what is allowed")
     row("folding", "II", "in flight", "cycles", "predicted", "interval/bound", "of allowed")
-    for flags in ("--pe", 4, "--simd", 4), ("--pe", 8, "--simd", 8), ("--target-cycles", 60000), ("--target-cycles", 30000):
+    for flags in ("--pe", 4, "--simd", 4), ("--pe", 8, "--simd", 8), ("--target-cycles", 60000), ("--target-cycles", 30000), ("--pe", 16, "--simd", 16, "--axi-width", 512):     # (the last: 128 bits are too few for its parameters)
         for g in 1, 2, 3:
             d = t.at("overlap")
             shutil.rmtree(d, True)
