@@ -16803,15 +16803,16 @@ static int64_t mlo_core_multipliers(const mlo_hw *c) {
  * The loader deals beats out memory after memory, each waiting for its bank, which the kernel frees when it begins the iteration
  * before; row blocks have readers of their own. Memory is followed burst by burst: each is asked for when its reader's FIFO has room, and they are
  * answered one after the other, at the rate of the memory.
- * How full FIFOs get: where it is asked for, some of each token's beats are followed into every FIFO and out. Beats of a token are on a straight line between
- * its first and last one, where they are not held up, so that a FIFO that never runs full may hold a token more or less in truth.
- * invariant: no number comes from a simulation; a simulation without stalls takes 0 to 1 % less, or as much.
+ * How full FIFOs get: where it is asked for, some of each token's beats are followed into every FIFO and out. Beats of a token are on a straight line
+ * between its first and last one, where they are not held up, so that a FIFO that never runs full may hold a token more or less in truth.
+ * invariant: no number comes from a simulation; a simulation without stalls takes 0 to 1 % less, or as much; with row blocks 1 % more or less, as readers
+ *      that ask in the same cycle or two may be served in another order.
  * example: BERT with 32 tokens and two frames in flight: the interval is 1.00 x T x the busiest kernel's cycles per token.
- * cost: O(tokens x iterations x elements), and heads for attention; bursts of row blocks; FIFOs' tokens, where they are followed. Cycle 0 is the first input beat.
+ * cost: O(tokens x iterations x elements), and heads for attention; bursts; FIFOs' tokens, where they are followed. Cycle 0 is the first input beat.
  */
 enum { MLO_LOADER_BEATS = 512, MLO_LOADER_BURST = 64, MLO_ROWS_KEPT = 32, MLO_NORM_HOLDS = 10, MLO_READS_KEPT = 64, MLO_BURSTS_MANY = 64, MLO_FOLLOWED = 8 };
-/* Cycles: from a tile's first beat to its read request; from a stored token to its multiplication; from a result to its first beat out. */
-enum { MLO_TILE_ASKS = 8, MLO_TILE_STORES = 2, MLO_TILE_LEAVES = 2 };
+/* Cycles: from what a reader waits for to its request, and from memory to where beats are dealt out; from a stored token to its multiplication; from a result to its first beat out. */
+enum { MLO_READ_WAY = 8, MLO_TILE_STORES = 2, MLO_TILE_LEAVES = 2 };
 
 /* Per kernel: cycles in which its multipliers (or lanes) work, in which it waits for parameters, for input, for its output. */
 typedef struct { int64_t busy, parameters, input, blocked; } mlo_spent;
@@ -16861,9 +16862,10 @@ typedef void (*mlo_moment_seen)(void *user, const mlo_moment *what);
 /* How far a FIFO has been followed: beats that came, the last of them when; beats that left. */
 typedef struct { int64_t pushed, at, popped; } mlo_followed;
 
-/* A reader of memory (mlo_axi_reader, and what deals its beats out): the loader, a matrix in row blocks. Beats are counted from the run's first one on: those asked for, those
- * dealt out. How long a burst may be (of large matrices some are taken as one). When it can ask next, and, if it waits for nothing but that time, until when. Of the latest bursts and portions (a block, a memory): from
- * which beat to which they go, and when the first comes, or leaves, at the earliest; when the last does. */
+/* A reader of memory (mlo_axi_reader, and what deals its beats out): the loader, a matrix in row blocks. Beats are counted from the run's first one on:
+ * those asked for (got), those dealt out. unit: how long a burst may be (of large matrices some are taken as one). asks: when it can ask next; waits:
+ * the same, if it waits for nothing else. Of the latest bursts and portions (a block, a memory): behind which beat they begin and with which they end;
+ * when the first can come, or leave; when the last does. */
 typedef struct { int64_t from, beats, begin, when; } mlo_until;
 typedef struct { int64_t got, bursts, unit, asks, waits, portions; mlo_until burst[MLO_READS_KEPT], dealt[MLO_READS_KEPT]; } mlo_fetch;
 
@@ -16982,7 +16984,7 @@ static int64_t mlo_edge_takes(const mlo_schedule *s, const mlo_edge *e, int64_t 
     }
     if (n < mlo_later(s->fired[e->to], s->tiling[e->to].known)) return mlo_beat_at(mlo_token_of(s, e->to, n)->in, at % beats, beats);
     if (s->c->element[e->to].unit.whole_frame) {                        /* queries: two rows beyond those that are scored */
-        const int64_t steps = s->c->element[e->to].unit.rows.steps, row = at / steps, first = n > 0 && s->fired[e->to] ? mlo_token_of(s, e->to, s->fired[e->to] - 1)->in[1] + 1 : 0;
+        const int64_t steps = s->c->element[e->to].unit.rows.steps, row = at / steps, first = s->fired[e->to] ? mlo_token_of(s, e->to, s->fired[e->to] - 1)->in[1] + 1 : 0;
         if (row >= s->rows[e->to] + 2) return MLO_NOT_YET;
         return mlo_later(first + at - s->fired[e->to] * beats, row > 1 ? s->row[e->to][(row - 2) % MLO_ROWS_KEPT].score + 1 + at % steps : 0);
     }
@@ -17175,7 +17177,7 @@ static int64_t mlo_fetch_asks(mlo_schedule *s, mlo_fetch *r, int64_t address, in
     r->waits = 0;
     if (room == MLO_NOT_YET) return 0;
     if (!mlo_is_heard(s, asks)) { r->waits = asks; return 0; }
-    const int64_t from = mlo_later(last, asks + s->c->read_latency + MLO_TILE_ASKS);
+    const int64_t from = mlo_later(last, asks + s->c->read_latency + MLO_READ_WAY);
     const mlo_until come = { r->got, r->got + burst, from, mlo_memory_gives(s, burst, from) };
     r->burst[r->bursts++ % MLO_READS_KEPT] = come;
     r->got = come.beats;
@@ -17215,17 +17217,29 @@ static int mlo_loader_deals(mlo_schedule *s) {
     return 1;
 }
 
-/* The loader asks for its next burst: of what lies together, to the end of a round of all iterations at most. 0: not yet. */
+/* On to the memory behind the one that the loader asks for. */
+static void mlo_loader_passes(mlo_schedule *s) { if (++s->memory == s->n_memory) { s->memory = 0; s->load++; } }
+
+/* Beats that lie together from the one on that the loader asks for, as far as a burst needs: to the end of a round of all iterations at most. */
+static int64_t mlo_loader_together(const mlo_schedule *s) {
+    const int64_t round = s->load / s->c->scan.iterations;
+    int64_t beats = -s->beat, load = s->load, k = s->memory;
+    while (beats < MLO_LOADER_BURST && load / s->c->scan.iterations == round && mlo_loader_reads(s, load, k)) {
+        beats += s->beats[k];
+        k = (k + 1) % s->n_memory; load += !k;
+    }
+    return beats;
+}
+
+/* The loader asks for its next burst. 0: not yet. */
 static int mlo_loader_asks(mlo_schedule *s) {
-    const int64_t iterations = s->c->scan.iterations, bank = mlo_loader_bank(s);
-    int64_t address = s->beat, left = -s->beat, burst;
-    for (int64_t n = s->n_memory; n && !mlo_loader_reads(s, s->load, s->memory); n--) if (++s->memory == s->n_memory) { s->memory = 0; s->load++; }
+    int64_t address = s->beat;
+    for (int n = s->n_memory; n && !mlo_loader_reads(s, s->load, s->memory); n--) mlo_loader_passes(s);
     if (!mlo_loader_reads(s, s->load, s->memory)) return 0;
-    for (int k = 0; k < s->n_memory; k++) address += s->beats[k] * (s->load % iterations + (k < s->memory));
-    for (int64_t load = s->load, k = s->memory; left < MLO_LOADER_BURST && load / iterations == s->load / iterations && mlo_loader_reads(s, load, k); k = (k + 1) % s->n_memory, load += !k) left += s->beats[k];
-    if (!(burst = mlo_fetch_asks(s, &s->loader, address, left, s->beats[s->loaded % s->n_memory], bank))) return 0;
-    for (s->beat += burst; s->beat >= s->beats[s->memory]; ) { s->beat -= s->beats[s->memory]; if (++s->memory == s->n_memory) { s->memory = 0; s->load++; } }
-    return 1;
+    for (int k = 0; k < s->n_memory; k++) address += s->beats[k] * (s->load % s->c->scan.iterations + (k < s->memory));
+    const int64_t burst = mlo_fetch_asks(s, &s->loader, address, mlo_loader_together(s), s->beats[s->loaded % s->n_memory], mlo_loader_bank(s));
+    for (s->beat += burst; s->beat >= s->beats[s->memory]; mlo_loader_passes(s)) s->beat -= s->beats[s->memory];
+    return burst > 0;
 }
 
 /* The loader asks and deals out as far as is known, a bank further than the run. 0: it does not. */
@@ -18506,13 +18520,13 @@ static int mlo_fpga_named(mlo *m, const char *text, mlo_fpga *to) {
 /* ---- searching ---------------------------------------------------------------------------------------------------------------------- */
 
 static mlo_area mlo_core_area(const mlo_hw *c) { mlo_estimate e; mlo_estimate_core(c, &e); return e.all; }
-static int mlo_core_fits(const mlo_hw *c, const mlo_fpga *f) { const mlo_area a = mlo_core_area(c); return mlo_fpga_lacks(f, &a) < 0; }
 
 /* Depths of a core's FIFOs: as its schedule fills them. But for a device (NULL: for none) that has only room for deep ones, as their paths hold them:
  * a deep FIFO is a block RAM, a shallow one may be of LUTs. */
 static int mlo_device_depths(mlo *m, mlo_hw *c, const mlo_fpga *f) {
     if (mlo_core_depths(m, c)) return (int)m->error.code;
-    if (f && !mlo_core_fits(c, f)) mlo_core_fifos(c);
+    const mlo_area a = mlo_core_area(c);
+    if (f && mlo_fpga_lacks(f, &a) >= 0) mlo_core_fifos(c);
     return 0;
 }
 
@@ -18535,14 +18549,14 @@ static void mlo_area_least(mlo_area *a, const mlo_area *b) {
 static int mlo_plan_fits(const mlo_space *s, const mlo_plan *p, const mlo_fpga *f, mlo_area *area, int *fits) {
     if (mlo_plan_apply(s, p)) return (int)s->m->error.code;
     *area = mlo_core_area(s->c);
-    *fits = mlo_core_fits(s->c, f);
+    *fits = mlo_fpga_lacks(f, area) < 0;
     if (*fits) return 0;
     for (int k = 0; k < s->c->n_edge; k++) s->c->edge[k].fifo = 0;
     *area = mlo_core_area(s->c);
-    if (!mlo_core_fits(s->c, f)) return 0;
+    if (mlo_fpga_lacks(f, area) >= 0) return 0;
     if (mlo_core_depths(s->m, s->c)) return (int)s->m->error.code;
     *area = mlo_core_area(s->c);
-    *fits = mlo_core_fits(s->c, f);
+    *fits = mlo_fpga_lacks(f, area) < 0;
     return 0;
 }
 

@@ -75,13 +75,13 @@ static int mlo_fpga_named(mlo *m, const char *text, mlo_fpga *to) {
 /* ---- searching ---------------------------------------------------------------------------------------------------------------------- */
 
 static mlo_area mlo_core_area(const mlo_hw *c) { mlo_estimate e; mlo_estimate_core(c, &e); return e.all; }
-static int mlo_core_fits(const mlo_hw *c, const mlo_fpga *f) { const mlo_area a = mlo_core_area(c); return mlo_fpga_lacks(f, &a) < 0; }
 
 /* Depths of a core's FIFOs: as its schedule fills them. But for a device (NULL: for none) that has only room for deep ones, as their paths hold them:
  * a deep FIFO is a block RAM, a shallow one may be of LUTs. */
 static int mlo_device_depths(mlo *m, mlo_hw *c, const mlo_fpga *f) {
     if (mlo_core_depths(m, c)) return (int)m->error.code;
-    if (f && !mlo_core_fits(c, f)) mlo_core_fifos(c);
+    const mlo_area a = mlo_core_area(c);
+    if (f && mlo_fpga_lacks(f, &a) >= 0) mlo_core_fifos(c);
     return 0;
 }
 
@@ -104,14 +104,14 @@ static void mlo_area_least(mlo_area *a, const mlo_area *b) {
 static int mlo_plan_fits(const mlo_space *s, const mlo_plan *p, const mlo_fpga *f, mlo_area *area, int *fits) {
     if (mlo_plan_apply(s, p)) return (int)s->m->error.code;
     *area = mlo_core_area(s->c);
-    *fits = mlo_core_fits(s->c, f);
+    *fits = mlo_fpga_lacks(f, area) < 0;
     if (*fits) return 0;
     for (int k = 0; k < s->c->n_edge; k++) s->c->edge[k].fifo = 0;
     *area = mlo_core_area(s->c);
-    if (!mlo_core_fits(s->c, f)) return 0;
+    if (mlo_fpga_lacks(f, area) >= 0) return 0;
     if (mlo_core_depths(s->m, s->c)) return (int)s->m->error.code;
     *area = mlo_core_area(s->c);
-    *fits = mlo_core_fits(s->c, f);
+    *fits = mlo_fpga_lacks(f, area) < 0;
     return 0;
 }
 
