@@ -15,14 +15,16 @@
  * answered one after the other, at the rate of the memory.
  * How full FIFOs get: where it is asked for, some of each token's beats are followed into every FIFO and out. Beats of a token are on a straight line
  * between its first and last one, where they are not held up, so that a FIFO that never runs full may hold a token more or less in truth.
- * invariant: no number comes from a simulation; a simulation without stalls takes 0 to 1 % less, or as much; with row blocks 1 % more or less, as readers
- *      that ask in the same cycle or two may be served in another order.
+ * invariant: no number comes from a simulation, which takes as many cycles, but for 1 %: mostly a few, as a beat may not be where the straight line has it, and
+ *      two readers that ask in the same cycle may be served in another order.
  * example: BERT with 32 tokens and two frames in flight: the interval is 1.00 x T x the busiest kernel's cycles per token.
  * cost: O(tokens x iterations x elements), and heads for attention; bursts; FIFOs' tokens, where they are followed. Cycle 0 is the first input beat.
  */
 enum { MLO_LOADER_BEATS = 512, MLO_LOADER_BURST = 64, MLO_ROWS_KEPT = 32, MLO_NORM_HOLDS = 10, MLO_READS_KEPT = 64, MLO_BURSTS_MANY = 64, MLO_FOLLOWED = 8 };
-/* Cycles: from what a reader waits for to its request, and from memory to where beats are dealt out; from a stored token to its multiplication; from a result to its first beat out. */
-enum { MLO_READ_WAY = 8, MLO_TILE_STORES = 2, MLO_TILE_LEAVES = 2 };
+/* Cycles, as they are in the Verilog. Of reading: from the first input beat to the loader's first request, from a beat that memory gives to where it is dealt out,
+ * and to the request for which it made room (readers that share memory: one more). Of a tile: from its first beat to its request (one more, too), from a stored token
+ * to its multiplication, from a result to its first beat out. Of the simulated memory: how long it is there before the first input beat. */
+enum { MLO_READ_BEGINS = 2, MLO_READ_WAY = 2, MLO_READ_BACK = 1, MLO_TILE_ASKS = 5, MLO_TILE_STORES = 2, MLO_TILE_LEAVES = 2, MLO_MEMORY_GATHERS = 43 };
 
 /* Per kernel: cycles in which its multipliers (or lanes) work, in which it waits for parameters, for input, for its output. */
 typedef struct { int64_t busy, parameters, input, blocked; } mlo_spent;
@@ -75,14 +77,14 @@ typedef struct { int64_t pushed, at, popped; } mlo_followed;
 /* A reader of memory (mlo_axi_reader, and what deals its beats out): the loader, a matrix in row blocks. Beats are counted from the run's first one on:
  * those asked for (got), those dealt out. unit: how long a burst may be (of large matrices some are taken as one). asks: when it can ask next; waits:
  * the same, if it waits for nothing else. Of the latest bursts and portions (a block, a memory): behind which beat they begin and with which they end;
- * when the first can come, or leave; when the last does. */
+ * when the first can come, or leave; when the last does (of bursts: in cycles x rate, if the rate decides). port: its number among those that share memory. */
 typedef struct { int64_t from, beats, begin, when; } mlo_until;
-typedef struct { int64_t got, bursts, unit, asks, waits, portions; mlo_until burst[MLO_READS_KEPT], dealt[MLO_READS_KEPT]; } mlo_fetch;
+typedef struct { int64_t got, bursts, unit, asks, waits, portions; int port; mlo_until burst[MLO_READS_KEPT], dealt[MLO_READS_KEPT]; } mlo_fetch;
 
 /* A matrix in row blocks: tiles begun, and asked for; tokens whose way in is known; when a half before (behind) it is free again, by tile; when the
- * multipliers are done; when the latest pass began, which frees a bank. Beats of a block; where the tile that is asked for lies in the image. Its
+ * multipliers are done with the latest pass, and with the one before; when the latest began, which frees a bank. Beats of a block; where the tile that is asked for lies in the image. Its
  * reader's portions are blocks, which have been passed. */
-typedef struct { int64_t begun, asked, known, freed[4], left[4], end, pass, beats, address; mlo_fetch reader; } mlo_tiling;
+typedef struct { int64_t begun, asked, known, freed[4], left[4], end, before, pass, beats, address; mlo_fetch reader; } mlo_tiling;
 
 typedef struct {
     const mlo_hw *c;
@@ -101,7 +103,9 @@ typedef struct {
     mlo_scored row[MLO_CORE_MOST][MLO_ROWS_KEPT];
     int64_t rows[MLO_CORE_MOST], query[MLO_CORE_MOST], softmax[MLO_CORE_MOST], frame_freed[MLO_CORE_MOST][2][4];
     mlo_tiling tiling[MLO_CORE_MOST];
-    int64_t served, now, next;          /* until when memory is busy, in cycles x rate; requests are heard until now; the next one (without row blocks all are) */
+    int shared, turn; int64_t asked;    /* do readers share memory (row blocks)? the port of the latest request, and when it was */
+    int64_t served, given;              /* until when memory is busy, in cycles x rate; when it gave the last beat */
+    int64_t now, next;                  /* requests are heard until now; the next one (without row blocks all are) */
     mlo_prediction *p;
     mlo_moment_seen seen; void *user;
 } mlo_schedule;
@@ -182,15 +186,22 @@ static int64_t mlo_tile_of(const mlo_schedule *s, int i, int64_t n) {
     return n / s->c->tokens * mlo_unit_tiles(u, s->c->tokens) + n % s->c->tokens / u->tile;
 }
 
+/* When token n's first beat can be taken by a matrix in row blocks: the token before is in, and of two halves one is free. MLO_NOT_YET: not known. */
+static int64_t mlo_tile_opens(const mlo_schedule *s, int i, int64_t n) {
+    const int64_t tile = mlo_tile_of(s, i, n), before = n ? mlo_token_of(s, i, n - 1)->in[1] + 1 : 0;
+    if (tile > s->tiling[i].begun + 1) return MLO_NOT_YET;
+    return mlo_later(before, tile > 1 ? s->tiling[i].freed[tile & 3] : 0);
+}
+
 /* When edge e's consumer takes its beat number `at`, counted from the first token on; MLO_NOT_YET if that depends on what has not been walked. */
 static int64_t mlo_edge_takes(const mlo_schedule *s, const mlo_edge *e, int64_t at, int64_t beats) {
     if (at < 0) return 0;
     int64_t n = at / beats, pass = n / s->c->tokens;
     if (s->c->element[e->to].unit.whole_frame && e->to_port)            /* keys and values: two frames of them */
         return pass < 2 ? 0 : s->fired[e->to] < (pass - 1) * s->c->tokens ? MLO_NOT_YET : s->frame_freed[e->to][e->to_port - 1][pass & 3];
-    if (s->c->element[e->to].unit.blocks && n >= s->tiling[e->to].known) {                         /* two tiles */
-        const int64_t tile = mlo_tile_of(s, e->to, n);
-        return tile < 2 ? 0 : s->tiling[e->to].begun < tile - 1 ? MLO_NOT_YET : s->tiling[e->to].freed[tile & 3];
+    if (s->c->element[e->to].unit.blocks && n == s->tiling[e->to].known) {
+        const int64_t open = mlo_tile_opens(s, e->to, n);
+        return open == MLO_NOT_YET ? open : open + at % beats;
     }
     if (n < mlo_later(s->fired[e->to], s->tiling[e->to].known)) return mlo_beat_at(mlo_token_of(s, e->to, n)->in, at % beats, beats);
     if (s->c->element[e->to].unit.whole_frame) {                        /* queries: two rows beyond those that are scored */
@@ -198,7 +209,7 @@ static int64_t mlo_edge_takes(const mlo_schedule *s, const mlo_edge *e, int64_t 
         if (row >= s->rows[e->to] + 2) return MLO_NOT_YET;
         return mlo_later(first + at - s->fired[e->to] * beats, row > 1 ? s->row[e->to][(row - 2) % MLO_ROWS_KEPT].score + 1 + at % steps : 0);
     }
-    return n == s->fired[e->to] ? mlo_accepts(s, e->to) + at % beats : MLO_NOT_YET;
+    return n == s->fired[e->to] && !s->c->element[e->to].unit.blocks ? mlo_accepts(s, e->to) + at % beats : MLO_NOT_YET;
 }
 
 /* The same for the loop's way out: beats that go round are taken when the next iteration takes them. */
@@ -330,11 +341,14 @@ static int mlo_is_heard(mlo_schedule *s, int64_t when) {
     return 0;
 }
 
-/* Memory answers requests one after the other. When the last beat is there, if the first can be `from` then. (After a pause four come at once.) */
-static int64_t mlo_memory_gives(mlo_schedule *s, int64_t beats, int64_t from) {
-    const int64_t rate = s->c->rate;
-    s->served = mlo_later(s->served, from * rate - 4 * 256) + beats * 256;
-    return mlo_later(from + beats, (s->served + rate - 1) / rate);
+/* Memory answers requests one after the other: here with `beats` behind those that a reader got, the first of which can come at `from`. After a pause four
+ * come at once, where there is a rate to keep (mlo_sim_ram's credit). */
+static mlo_until mlo_memory_gives(mlo_schedule *s, int64_t got, int64_t beats, int64_t from) {
+    const int64_t rate = s->c->rate, begin = mlo_later(from, s->given), saved = rate < 256 ? 4 * 256 - 2 * rate : 0;
+    s->served = mlo_later(s->served, begin * rate - saved) + beats * 256;
+    s->given = mlo_later(begin + beats, (s->served + rate - 1) / rate);
+    const mlo_until come = { got, got + beats, begin, s->served };
+    return come;
 }
 
 /* When beat x of those that a reader asked for has come: beats of a burst come at the memory's rate. */
@@ -343,7 +357,8 @@ static int64_t mlo_fetch_has(const mlo_schedule *s, const mlo_fetch *r, int64_t 
     const int64_t oldest = mlo_later(0, r->bursts - MLO_READS_KEPT);
     int64_t k = mlo_later(oldest, r->bursts - 1 - (r->got - x) / r->unit);
     while (k > oldest && r->burst[k % MLO_READS_KEPT].from >= x) k--;
-    return r->burst[k % MLO_READS_KEPT].when - mlo_later(0, r->burst[k % MLO_READS_KEPT].beats - x) * 256 / s->c->rate;
+    const mlo_until *b = &r->burst[k % MLO_READS_KEPT];
+    return mlo_later(b->begin + x - b->from, (b->when - (b->beats - x) * 256 + s->c->rate - 1) / s->c->rate);
 }
 
 static mlo_until mlo_fetch_last(const mlo_fetch *r) { const mlo_until none = { 0, 0, 0, 0 }; return r->portions ? r->dealt[(r->portions - 1) % MLO_READS_KEPT] : none; }
@@ -361,7 +376,7 @@ static int64_t mlo_fetch_deals(const mlo_schedule *s, mlo_fetch *r, int64_t beat
     return now.when;
 }
 
-/* When beat x has left a reader's FIFO, whose next portion has `beats`, and a bank from `open` on; MLO_NOT_YET if that is not known. */
+/* When a reader has dealt out beat x; its next portion has `beats`, and a bank from `open` on. MLO_NOT_YET if that is not known. */
 static int64_t mlo_fetch_dealt(const mlo_schedule *s, const mlo_fetch *r, int64_t x, int64_t beats, int64_t open) {
     int64_t k = r->portions - 1;
     mlo_until of = mlo_fetch_last(r);
@@ -373,6 +388,13 @@ static int64_t mlo_fetch_dealt(const mlo_schedule *s, const mlo_fetch *r, int64_
     return x <= of.from ? of.begin : mlo_later(of.begin + x - of.from, mlo_fetch_has(s, r, x));
 }
 
+/* When a reader can ask, if beat x must have left its FIFO first. It does as it comes, or when the beat two before is dealt out: two wait in mlo_router's
+ * skid. MLO_NOT_YET if that is not known. */
+static int64_t mlo_fetch_room(const mlo_schedule *s, const mlo_fetch *r, int64_t x, int64_t beats, int64_t open) {
+    const int64_t dealt = mlo_fetch_dealt(s, r, x - 2, beats, open), back = MLO_READ_BACK + s->shared;
+    return x <= 0 ? 0 : dealt == MLO_NOT_YET ? dealt : mlo_later(mlo_fetch_has(s, r, x), dealt + 2) + back;
+}
+
 /* The longest burst, in beats, to which all are aligned: within 4 KB. Of `beats` in one go that are very many, up to half a FIFO's worth is taken as one. */
 static int64_t mlo_burst_unit(const mlo_hw *c, int64_t beats) {
     int64_t unit = mlo_sooner(MLO_LOADER_BURST, 4096 * 8 / c->axi_bits);
@@ -382,16 +404,15 @@ static int64_t mlo_burst_unit(const mlo_hw *c, int64_t beats) {
 
 /* A reader asks for its next burst, of at most `left` beats at `address` in the image, when its FIFO has room. 0: not yet. */
 static int64_t mlo_fetch_asks(mlo_schedule *s, mlo_fetch *r, int64_t address, int64_t left, int64_t beats, int64_t open) {
-    const int64_t burst = mlo_sooner(left, r->unit - address % r->unit), room = mlo_fetch_dealt(s, r, r->got + burst - MLO_LOADER_BEATS, beats, open);
-    const int64_t asks = mlo_later(r->asks, room), last = r->bursts ? r->burst[(r->bursts - 1) % MLO_READS_KEPT].when : 0;
+    const int64_t burst = mlo_sooner(left, r->unit - address % r->unit), room = mlo_fetch_room(s, r, r->got + burst - MLO_LOADER_BEATS, beats, open);
+    const int64_t asks = mlo_later(mlo_later(r->asks, room), s->asked + 1);
     r->waits = 0;
     if (room == MLO_NOT_YET) return 0;
     if (!mlo_is_heard(s, asks)) { r->waits = asks; return 0; }
-    const int64_t from = mlo_later(last, asks + s->c->read_latency + MLO_READ_WAY);
-    const mlo_until come = { r->got, r->got + burst, from, mlo_memory_gives(s, burst, from) };
-    r->burst[r->bursts++ % MLO_READS_KEPT] = come;
-    r->got = come.beats;
+    r->burst[r->bursts++ % MLO_READS_KEPT] = mlo_memory_gives(s, r->got, burst, asks + s->c->read_latency + MLO_READ_WAY);
+    r->got += burst;
     r->asks = asks + 2;
+    s->asked = asks; s->turn = r->port;
     return burst;
 }
 
@@ -499,7 +520,7 @@ static void mlo_fire_beats(mlo_schedule *s, int i, const mlo_meet *x, mlo_token 
     t->in[0] = mlo_later(x->arrives[0], mlo_accepts(s, i));
     if (e->kernel && x->at.first) {
         shift = 1;
-        for (int k = 0; k < e->unit.n_memory; k++) waits = mlo_later(waits, x->ready[k] - t->in[0] - 2 - (k ? latency - 2 : 0));
+        for (int k = 0; k < e->unit.n_memory; k++) waits = mlo_later(waits, x->ready[k] - t->in[0] - 1 - (k ? latency - 2 : 0));
         for (int k = 0; k < e->unit.n_memory; k++) mlo_begins(s, i, k, &x->at, t->in[0] + 1 + (k ? latency - 2 : 0));
     }
     t->in[1] = mlo_later(x->arrives[1], t->in[0] + shift + waits + beats - 1);
@@ -544,6 +565,17 @@ static void mlo_fire_matrix(mlo_schedule *s, int i, const mlo_meet *x, mlo_token
     mlo_spend(s, i, x, t, u->interval, last, waits);
 }
 
+/* Token n's beats that were taken later than they came held their producer back, whose next token, where there is no FIFO, has not fired yet. */
+static void mlo_held_back(mlo_schedule *s, const mlo_edge *e, int64_t n, const int64_t in[2]) {
+    int64_t when[2];
+    if (e->fifo || e->from == MLO_OUTSIDE) return;
+    mlo_edge_arrives(s, e, n, when);
+    mlo_token *from = mlo_token_of(s, e->from, n);
+    if (in[0] > when[0]) from->out[0] = mlo_sooner(from->out[0] + in[0] - when[0], from->out[1] + mlo_later(0, in[1] - when[1]));
+    if (in[1] > when[1]) { from->out[1] += in[1] - when[1]; s->p->spent[e->from].blocked += in[1] - when[1]; }
+    if (s->c->element[e->from].unit.flow == MLO_FLOW_MATRIX) mlo_matrix_freezes(s, e->from, n);
+}
+
 /* The first token of an element's next tile; how many tokens the one has that begins with token n. */
 static int64_t mlo_tile_begin(const mlo_schedule *s, int i) {
     const int64_t tiles = mlo_unit_tiles(&s->c->element[i].unit, s->c->tokens), tile = s->tiling[i].begun;
@@ -554,12 +586,6 @@ static int64_t mlo_tile_size(const mlo_schedule *s, int i, int64_t n) { return m
 /* Where its tokens come from: a matrix has a single input. */
 static const mlo_edge *mlo_tile_edge(const mlo_schedule *s, int i) { return &s->c->edge[s->order[0][s->begin[0][i]]]; }
 
-/* When the first beat of token n, which comes at `arrives`, is taken: a half is free, and the token before is in. */
-static int64_t mlo_tile_in(const mlo_schedule *s, int i, int64_t n, int64_t arrives) {
-    const mlo_tiling *t = &s->tiling[i];
-    return mlo_later(mlo_later(arrives, t->begun > 1 ? t->freed[t->begun & 3] : 0), n ? mlo_token_of(s, i, n - 1)->in[1] + 1 : 0);
-}
-
 /* Where in the image the parameters lie that the tile needs which begins with token n: row blocks are behind all others. */
 static int64_t mlo_tile_address(const mlo_schedule *s, int i, int64_t n) {
     const mlo_hw *c = s->c;
@@ -568,14 +594,28 @@ static int64_t mlo_tile_address(const mlo_schedule *s, int i, int64_t n) {
     return at;
 }
 
-/* The first token of a tile begins to come: its parameters are asked for. 0: not known yet. */
+/* Tokens are taken as they come and a half has room for them. 0: none is. */
+static int mlo_tile_takes(mlo_schedule *s, int i) {
+    const mlo_edge *e = mlo_tile_edge(s, i);
+    const mlo_unit *u = &s->c->element[i].unit;
+    const int64_t before = s->tiling[i].known, beats = u->in[0].channels / u->in[0].lanes;
+    for (int64_t n = before, open; n < mlo_fired(s, e->from) && (open = mlo_tile_opens(s, i, n)) != MLO_NOT_YET; n++) {
+        int64_t when[2];
+        mlo_token *t = mlo_token_of(s, i, n);
+        mlo_edge_arrives(s, e, n, when);
+        t->in[0] = mlo_later(when[0], open);
+        t->in[1] = mlo_later(when[1], t->in[0] + beats - 1);
+        mlo_held_back(s, e, n, t->in);
+        s->tiling[i].known = n + 1;
+    }
+    return s->tiling[i].known > before;
+}
+
+/* A tile's first token is taken: its parameters are asked for. */
 static int mlo_tile_asks(mlo_schedule *s, int i, int64_t n) {
     mlo_tiling *t = &s->tiling[i];
-    int64_t when[2];
-    if (mlo_fired(s, mlo_tile_edge(s, i)->from) <= n) return 0;
-    mlo_edge_arrives(s, mlo_tile_edge(s, i), n, when);
-    const int64_t in = mlo_tile_in(s, i, n, when[0]);
-    t->reader.asks = mlo_later(t->reader.asks, in);
+    if (t->known <= n) return 0;
+    t->reader.asks = mlo_later(t->reader.asks, mlo_token_of(s, i, n)->in[0] + MLO_TILE_ASKS + s->shared);
     t->address = mlo_tile_address(s, i, n);
     t->asked++;
     return 1;
@@ -589,27 +629,14 @@ static int mlo_tile_reads(mlo_schedule *s, int i) {
     return t->reader.bursts > before;
 }
 
-/* The first cycle of a pass whose parameters are all there at `ready`: of weights, channel words, table, only the first are needed at once. */
-static int64_t mlo_pass_begins(const mlo_schedule *s, int i, int64_t ready) {
+/* The first cycle of the pass whose block was dealt out last: of weights, channel words, table, which come in this order, only the first are needed at once. */
+static int64_t mlo_pass_begins(const mlo_schedule *s, int i) {
     const mlo_unit *u = &s->c->element[i].unit;
-    const int table = u->n_memory > 2;
-    const int64_t in = u->in[0].channels / u->in[0].lanes, to_turn = mlo_matrix_to_turn(u);
-    const int64_t last = table ? mlo_load_cycles(s->c, mlo_memory_beats(&u->memory[2], s->c->axi_bits)) : 0, words = last + mlo_load_cycles(s->c, mlo_memory_beats(&u->memory[1], s->c->axi_bits));
-    return mlo_later(mlo_later(ready - words, ready - last - in + 1 - to_turn), table ? ready - in - to_turn - u->turns - 7 : 0);
-}
-
-/* The way in of a tile's tokens, from token n on. */
-static void mlo_tile_takes(mlo_schedule *s, int i, int64_t n, int64_t tokens) {
-    const mlo_unit *u = &s->c->element[i].unit;
-    const int64_t beats = u->in[0].channels / u->in[0].lanes;
-    for (int64_t k = n; k < n + tokens; k++) {
-        int64_t when[2];
-        mlo_token *at = mlo_token_of(s, i, k);
-        mlo_edge_arrives(s, mlo_tile_edge(s, i), k, when);
-        at->in[0] = mlo_tile_in(s, i, k, when[0]);
-        at->in[1] = mlo_later(when[1], at->in[0] + beats - 1);
-    }
-    s->tiling[i].known = n + tokens;
+    const mlo_fetch *r = &s->tiling[i].reader;
+    const int64_t in = u->in[0].channels / u->in[0].lanes, to_turn = mlo_matrix_to_turn(u), all = mlo_fetch_last(r).beats;
+    const int64_t table = u->n_memory > 2 ? mlo_memory_beats(&u->memory[2], s->c->axi_bits) : 0, words = table + mlo_memory_beats(&u->memory[1], s->c->axi_bits);
+    const int64_t first = mlo_fetch_dealt(s, r, all - words, 0, 0), second = mlo_fetch_dealt(s, r, all - table, 0, 0) - in + 1 - to_turn;
+    return mlo_later(mlo_later(first, second), table ? mlo_fetch_dealt(s, r, all, 0, 0) - in - to_turn - u->turns - 8 : 0);
 }
 
 /* The next pass over a tile's tokens, whose block has been read: it is dealt out when its bank is free. */
@@ -618,17 +645,20 @@ static void mlo_tile_pass(mlo_schedule *s, int i, int64_t n, int64_t tokens) {
     mlo_tiling *t = &s->tiling[i];
     const int64_t in = u->in[0].channels / u->in[0].lanes, work = in * (u->out.channels / u->out.lanes / u->blocks);
     const int first = t->reader.portions == t->begun * u->blocks;
-    const int64_t ready = mlo_pass_begins(s, i, mlo_fetch_deals(s, &t->reader, t->beats, t->pass));
-    int64_t begin = t->end + 1;
+    mlo_fetch_deals(s, &t->reader, t->beats, t->pass);
+    const int64_t ready = mlo_pass_begins(s, i), before = t->end;
+    int64_t begin = before + 1;
     if (first) begin = mlo_later(begin, mlo_token_of(s, i, n)->in[1] + in + MLO_TILE_STORES);
     t->pass = begin;
     if (ready >= begin) { s->p->spent[i].parameters += ready - begin; begin = ready; }
     const int64_t room = first && t->begun > 1 ? t->left[t->begun & 3] - u->latency - in : begin;
     if (room > begin) { s->p->spent[i].blocked += room - begin; begin = room; }
     t->end = begin + tokens * work;
-    for (int64_t k = 0; k < tokens && first; k++) t->end = mlo_later(t->end, mlo_token_of(s, i, n + k)->in[1] + in + MLO_TILE_STORES + (tokens - k) * work);
+    for (int64_t k = 1; k < tokens && first; k++) t->end = mlo_later(t->end, mlo_token_of(s, i, n + k)->in[1] + in + MLO_TILE_STORES - 1 + (tokens - k) * work);
     for (int64_t k = 0; k < tokens; k++) mlo_token_of(s, i, n + k)->work = begin + (k + 1) * work;
-    t->freed[(t->begun + 2) & 3] = t->end - 2 * work + in;              /* the multipliers have two vectors of the last pass before them */
+    /* The half is free when its last vector is with the multipliers, which take it when they are done with the one before the one before. */
+    t->freed[(t->begun + 2) & 3] = in + mlo_later(tokens > 2 ? t->end - 2 * work : tokens > 1 ? before : t->before, mlo_token_of(s, i, n + tokens - 1)->in[1] + MLO_TILE_STORES + in);
+    t->before = before;
     s->p->spent[i].busy += tokens * work;
 }
 
@@ -637,8 +667,7 @@ static int mlo_tile_passes(mlo_schedule *s, int i, int64_t n) {
     const mlo_unit *u = &s->c->element[i].unit;
     mlo_tiling *t = &s->tiling[i];
     const int64_t tokens = mlo_tile_size(s, i, n), beats = t->beats, before = t->reader.portions, end = (t->begun + 1) * u->blocks;
-    if (s->fired[i] < n || mlo_fired(s, mlo_tile_edge(s, i)->from) < n + tokens) return 0;
-    if (t->known <= n) mlo_tile_takes(s, i, n, tokens);
+    if (s->fired[i] < n || t->known < n + tokens) return 0;
     while (t->reader.portions < end && (t->reader.portions + 1) * beats <= t->reader.got) mlo_tile_pass(s, i, n, tokens);
     if (t->reader.portions == end) {
         t->begun++;
@@ -656,8 +685,8 @@ static int mlo_tile_goes_on(mlo_schedule *s, int i) {
     const mlo_tiling *t = &s->tiling[i];
     const int64_t n = mlo_tile_begin(s, i);
     if (n >= s->total) return 0;
-    const int asks = t->asked == t->begun && mlo_tile_asks(s, i, n), reads = mlo_tile_reads(s, i);
-    return (t->asked > t->begun && mlo_tile_passes(s, i, n)) || asks || reads;
+    const int takes = mlo_tile_takes(s, i), asks = t->asked == t->begun && mlo_tile_asks(s, i, n), reads = mlo_tile_reads(s, i);
+    return (t->asked > t->begun && mlo_tile_passes(s, i, n)) || takes || asks || reads;
 }
 
 static void mlo_fire_tiles(mlo_schedule *s, int i, const mlo_meet *x, mlo_token *t) {
@@ -678,7 +707,7 @@ static void mlo_fire_norm(mlo_schedule *s, int i, const mlo_meet *x, mlo_token *
     sum = mlo_later(t->in[1] + 3 + mlo_clog2(u->pe), before ? before->work + 1 : 0);
     if (x->at.first) {
         mlo_begins(s, i, 1, &x->at, sum);
-        waits = mlo_later(0, x->ready[1] - sum - 1);
+        waits = mlo_later(0, x->ready[1] - sum);
     }
     t->work = mlo_later(sum + finish + waits, before ? before->next + 1 : 0);          /* the root begins */
     t->next = taken = mlo_later(t->work + 42, mlo_norm_goes(s, i, x->n * beats - 1, beats));        /* the lanes begin */
@@ -797,17 +826,11 @@ static int mlo_meets(mlo_schedule *s, int i, mlo_meet *x) {
     return mlo_has_room(s, i, x->room) && mlo_parameters(s, i, &x->at, x->ready);
 }
 
-/* Beats that were taken later than they came held their producer back, whose next token, where there is no FIFO, has not fired yet. */
-static void mlo_held_back(mlo_schedule *s, int i, const mlo_meet *x, const mlo_token *t) {
+/* All that waited with their beats of a token for an element are told when it took them. */
+static void mlo_hold_back(mlo_schedule *s, int i, const mlo_meet *x, const mlo_token *t) {
     for (int k = s->begin[0][i]; k < s->begin[0][i + 1]; k++) {
         const mlo_edge *e = &s->c->edge[s->order[0][k]];
-        int64_t when[2];
-        if (e->fifo || e->from == MLO_OUTSIDE || (s->c->element[i].unit.whole_frame && e->to_port) || s->c->element[i].unit.blocks) continue;
-        mlo_edge_arrives(s, e, x->n, when);
-        mlo_token *from = mlo_token_of(s, e->from, x->n);
-        if (t->in[0] > when[0]) from->out[0] = mlo_sooner(from->out[0] + t->in[0] - when[0], from->out[1] + mlo_later(0, t->in[1] - when[1]));
-        if (t->in[1] > when[1]) { from->out[1] += t->in[1] - when[1]; s->p->spent[e->from].blocked += t->in[1] - when[1]; }
-        if (s->c->element[e->from].unit.flow == MLO_FLOW_MATRIX) mlo_matrix_freezes(s, e->from, x->n);
+        if (!s->c->element[i].unit.whole_frame || !e->to_port) mlo_held_back(s, e, x->n, t->in);
     }
 }
 
@@ -820,7 +843,7 @@ static void mlo_passed(mlo_schedule *s, int i, const mlo_meet *x, const mlo_toke
     const int64_t last_pass = u->blocks ? u->macs / u->multipliers / u->blocks : 0;
     const mlo_moment what = { i, x->at.iteration, frame, x->at.at, matrix ? t->work - u->interval + 1 : u->blocks ? t->work - last_pass + 1 : mlo_later(t->in[0], before), matrix || u->blocks ? t->work + 1 : t->out[1] };
     if (s->seen) s->seen(s->user, &what);
-    if (i == c->edge[c->n_edge - 1].from && x->at.iteration == c->scan.iterations - 1 && x->at.at == c->tokens - 1) s->p->frame_done[frame] = t->out[1] + 4;
+    if (i == c->edge[c->n_edge - 1].from && x->at.iteration == c->scan.iterations - 1 && x->at.at == c->tokens - 1) s->p->frame_done[frame] = t->out[1] + 3;
 }
 
 /* An element handles all the tokens it can. */
@@ -836,27 +859,27 @@ static int mlo_fire(mlo_schedule *s, int i) {
         default:              mlo_fire_beats(s, i, &x, t); break;
         }
         s->fired[i]++;
-        mlo_held_back(s, i, &x, t);
+        if (!s->c->element[i].unit.blocks) mlo_hold_back(s, i, &x, t);
         mlo_passed(s, i, &x, t);
         s->free = 0;
     }
     return any;
 }
 
-/* Nothing can fire: requests are heard, one after the other, until a tile is through, or a memory is there. 0: there are none. */
+/* Nothing can fire: requests are heard, one after the other (of several at a time, who is behind the latest: mlo_axi_share), until a tile is through, or a memory is
+ * there. 0: there are none. */
 static int mlo_schedule_hears(mlo_schedule *s) {
     int any = 0, through = 0;
     while (!through && s->next < INT64_MAX) {
-        const int64_t loaded = s->loaded;
         s->now = s->next; s->next = INT64_MAX;
-        if (s->loader.waits > s->now) s->next = s->loader.waits;
-        else any |= mlo_loader_goes_on(s);
-        through = s->loaded > loaded;
-        for (int i = 0; i < s->c->n_element; i++) if (s->c->element[i].unit.blocks) {
-            const int64_t begun = s->tiling[i].begun;
-            if (s->tiling[i].reader.waits > s->now) { s->next = mlo_sooner(s->next, s->tiling[i].reader.waits); continue; }
-            while (mlo_tile_goes_on(s, i)) any = 1;
-            through |= s->tiling[i].begun > begun;
+        for (int k = 1, behind = s->turn; k <= s->c->n_element + 1; k++) {
+            const int port = (behind + k) % (s->c->n_element + 1), i = port - 1;
+            if (port && !s->c->element[i].unit.blocks) continue;
+            const int64_t begun = port ? s->tiling[i].begun : s->loaded, waits = port ? s->tiling[i].reader.waits : s->loader.waits;
+            if (waits > s->now) { s->next = mlo_sooner(s->next, waits); continue; }
+            if (port) while (mlo_tile_goes_on(s, i)) any = 1;
+            else any |= mlo_loader_goes_on(s);
+            through |= (port ? s->tiling[i].begun : s->loaded) > begun;
         }
     }
     return any;
@@ -897,14 +920,17 @@ static void mlo_schedule_begin(mlo_schedule *s) {
         if (mlo_is_block(&c->element[i])) {
             const int64_t beats = mlo_unit_beats(&c->element[i].unit, c->axi_bits);
             s->tiling[i].beats = beats / c->element[i].unit.blocks;
-            s->tiling[i].reader.unit = mlo_burst_unit(c, beats);
+            s->tiling[i].reader.unit = mlo_burst_unit(c, beats); s->tiling[i].reader.port = i + 1;
         }
         for (int k = 0; k < c->element[i].unit.n_memory && !mlo_is_block(&c->element[i]); k++) { s->resident[s->n_memory] = (char)mlo_is_resident(&c->element[i]); s->beats[s->n_memory++] = mlo_memory_beats(&c->element[i].unit.memory[k], c->axi_bits); }
     }
     s->first_memory[c->n_element] = s->n_memory;
     s->loads = (s->frames + c->frames - 1) / c->frames * c->scan.iterations;
-    s->loader.unit = mlo_burst_unit(c, mlo_core_block_beats(c) ? 0 : mlo_core_beats_in(c, MLO_EITHER));
-    s->now = mlo_core_block_beats(c) ? 0 : INT64_MAX; s->next = INT64_MAX;
+    s->shared = mlo_core_block_beats(c) > 0;
+    s->loader.asks = MLO_READ_BEGINS + s->shared;
+    s->served = -MLO_MEMORY_GATHERS * (int64_t)c->rate;
+    s->loader.unit = mlo_burst_unit(c, s->shared ? 0 : mlo_core_beats_in(c, MLO_EITHER));
+    s->now = s->shared ? 0 : INT64_MAX; s->next = INT64_MAX;
 }
 
 static void mlo_schedule_end(mlo_schedule *s) {
