@@ -576,9 +576,9 @@ static void mlo_held_back(mlo_schedule *s, const mlo_edge *e, int64_t n, const i
     if (s->c->element[e->from].unit.flow == MLO_FLOW_MATRIX) mlo_matrix_freezes(s, e->from, n);
 }
 
-/* The first token of an element's next tile; how many tokens the one has that begins with token n. */
-static int64_t mlo_tile_begin(const mlo_schedule *s, int i) {
-    const int64_t tiles = mlo_unit_tiles(&s->c->element[i].unit, s->c->tokens), tile = s->tiling[i].begun;
+/* The first token of an element's tile; how many tokens the one has that begins with token n. */
+static int64_t mlo_tile_first(const mlo_schedule *s, int i, int64_t tile) {
+    const int64_t tiles = mlo_unit_tiles(&s->c->element[i].unit, s->c->tokens);
     return tile / tiles * s->c->tokens + tile % tiles * s->c->element[i].unit.tile;
 }
 static int64_t mlo_tile_size(const mlo_schedule *s, int i, int64_t n) { return mlo_sooner(s->c->element[i].unit.tile, s->c->tokens - n % s->c->tokens); }
@@ -611,10 +611,11 @@ static int mlo_tile_takes(mlo_schedule *s, int i) {
     return s->tiling[i].known > before;
 }
 
-/* A tile's first token is taken: its parameters are asked for. */
-static int mlo_tile_asks(mlo_schedule *s, int i, int64_t n) {
+/* The next tile's first token is taken, and all that tiles before it need is requested: so are its parameters. 0: not yet. */
+static int mlo_tile_asks(mlo_schedule *s, int i) {
     mlo_tiling *t = &s->tiling[i];
-    if (t->known <= n) return 0;
+    const int64_t n = mlo_tile_first(s, i, t->asked);
+    if (t->known <= n || t->reader.got < t->asked * t->beats * s->c->element[i].unit.blocks) return 0;
     t->reader.asks = mlo_later(t->reader.asks, mlo_token_of(s, i, n)->in[0] + MLO_TILE_ASKS + s->shared);
     t->address = mlo_tile_address(s, i, n);
     t->asked++;
@@ -667,7 +668,7 @@ static int mlo_tile_passes(mlo_schedule *s, int i, int64_t n) {
     const mlo_unit *u = &s->c->element[i].unit;
     mlo_tiling *t = &s->tiling[i];
     const int64_t tokens = mlo_tile_size(s, i, n), beats = t->beats, before = t->reader.portions, end = (t->begun + 1) * u->blocks;
-    if (s->fired[i] < n || t->known < n + tokens) return 0;
+    if ((t->begun > 1 && s->fired[i] < mlo_tile_first(s, i, t->begun - 1)) || t->known < n + tokens) return 0;
     while (t->reader.portions < end && (t->reader.portions + 1) * beats <= t->reader.got) mlo_tile_pass(s, i, n, tokens);
     if (t->reader.portions == end) {
         t->begun++;
@@ -683,9 +684,9 @@ static int mlo_tile_passes(mlo_schedule *s, int i, int64_t n) {
 /* An element's next tile is asked for, read and worked on: ahead of its tokens, which may have to wait for room where they go. */
 static int mlo_tile_goes_on(mlo_schedule *s, int i) {
     const mlo_tiling *t = &s->tiling[i];
-    const int64_t n = mlo_tile_begin(s, i);
+    const int64_t n = mlo_tile_first(s, i, t->begun);
     if (n >= s->total) return 0;
-    const int takes = mlo_tile_takes(s, i), asks = t->asked == t->begun && mlo_tile_asks(s, i, n), reads = mlo_tile_reads(s, i);
+    const int takes = mlo_tile_takes(s, i), asks = mlo_tile_asks(s, i), reads = mlo_tile_reads(s, i);
     return (t->asked > t->begun && mlo_tile_passes(s, i, n)) || takes || asks || reads;
 }
 
