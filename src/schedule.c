@@ -193,6 +193,13 @@ static int64_t mlo_tile_opens(const mlo_schedule *s, int i, int64_t n) {
     return mlo_later(before, tile > 1 ? s->tiling[i].freed[tile & 3] : 0);
 }
 
+/* When attention takes beat `at` of a token's queries: two rows (heads) as they come, the others when rows are scored, which begins with the frame's last key. */
+static int64_t mlo_query_taken(const mlo_schedule *s, int i, const mlo_token *t, int64_t at, int64_t beats) {
+    const int64_t early = 2 * s->c->element[i].unit.rows.steps, first[2] = { t->in[0], t->work }, then[2] = { t->next, t->in[1] };
+    if (beats <= early) return mlo_beat_at(t->in, at, beats);
+    return at < early ? mlo_beat_at(first, at, early) : mlo_beat_at(then, at - early, beats - early);
+}
+
 /* When edge e's consumer takes its beat number `at`, counted from the first token on; MLO_NOT_YET if that depends on what has not been walked. */
 static int64_t mlo_edge_takes(const mlo_schedule *s, const mlo_edge *e, int64_t at, int64_t beats) {
     if (at < 0) return 0;
@@ -203,6 +210,7 @@ static int64_t mlo_edge_takes(const mlo_schedule *s, const mlo_edge *e, int64_t 
         const int64_t open = mlo_tile_opens(s, e->to, n);
         return open == MLO_NOT_YET ? open : open + at % beats;
     }
+    if (n < s->fired[e->to] && s->c->element[e->to].unit.whole_frame) return mlo_query_taken(s, e->to, mlo_token_of(s, e->to, n), at % beats, beats);
     if (n < mlo_later(s->fired[e->to], s->tiling[e->to].known)) return mlo_beat_at(mlo_token_of(s, e->to, n)->in, at % beats, beats);
     if (s->c->element[e->to].unit.whole_frame) {                        /* queries: two rows beyond those that are scored */
         const int64_t steps = s->c->element[e->to].unit.rows.steps, row = at / steps, first = s->fired[e->to] ? mlo_token_of(s, e->to, s->fired[e->to] - 1)->in[1] + 1 : 0;
@@ -761,6 +769,8 @@ static void mlo_fire_rows(mlo_schedule *s, int i, const mlo_meet *x, mlo_token *
         int64_t r = s->rows[i], query = mlo_later(s->query[i] + steps, mlo_beat_at(x->arrives, (h + 1) * steps - 1, beats));
         if (r > 1) query = mlo_later(query, s->row[i][(r - 2) % MLO_ROWS_KEPT].score + steps);
         s->query[i] = query;
+        if (h == 1) t->work = query;
+        if (h == 2) t->next = query - steps + 1;
         if (x->at.first && !h) {
             int64_t fetch = mlo_later(query, r ? s->row[i][(r - 1) % MLO_ROWS_KEPT].score : 0);
             mlo_begins(s, i, 0, &x->at, fetch + 1);
