@@ -11426,7 +11426,7 @@ typedef struct { const char *port; int width; int64_t depth; } mlo_memory;
 
 enum { MLO_UNIT_PORTS = 4, MLO_UNIT_MEMORIES = 3, MLO_UNIT_PARAMS = 16 };
 
-/* How tokens go through a unit: see schedule.c, which knows when. */
+/* How tokens go through a unit: see schedule_fire.c, which knows when. */
 typedef enum { MLO_FLOW_BEATS, MLO_FLOW_MATRIX, MLO_FLOW_TILES, MLO_FLOW_NORM, MLO_FLOW_ROWS } mlo_flow;
 
 /* The hardware of one node at a given folding. Cycles: per token in steady state, and from a token's last input beat to its last output beat. */
@@ -16788,33 +16788,19 @@ static int64_t mlo_core_multipliers(const mlo_hw *c) {
 }
 
 /* ======== schedule.c ======== */
-/* schedule: when things happen in a core, and why its kernels wait.
+/* schedule: when things happen in a core: tokens, the streams that they are on, and the room there.
  *
- * in:  a core (mlo_hw), folded.    out: cycles of a run, when each frame is done, per kernel how long it works and what it waits for.
- * How. Every element handles the same tokens in the same order. It fires for its next token as soon as it is known when that token's
- * beats arrive and when the receiver has room for its result; firing says when the first and last beat are taken and leave. So it is the
+ * in:  a core (mlo_hw), folded.    out: of every token at every element, when its beats come and go; what comes of it is in predict.c.
+ * How. Every element handles the same tokens in the same order. It fires (schedule_fire.c) for its next token as soon as it is known when that
+ * token's beats arrive and when the receiver has room for its result; firing says when the first and last beat are taken and leave. So it is the
  * dataflow graph run token by token, with its FIFOs as deep as they are; a beat within a token is where the straight line between the
- * token's first and last one is. Five kinds of elements, as their Verilog's headers describe them:
- *     beats    (Add, Requant, split)  a beat in, a beat out, a pipeline between that holds as many as it is long
- *     matrix   (MVU)          a whole token in, then its interval of work; the next token arrives meanwhile
- *     tiles    (MVU in row blocks)  a tile of tokens in, then a pass over it for every block; the next tile arrives, the one before leaves meanwhile
- *     norm     (LayerNorm)    sums as the token arrives, root and reciprocal, normalising: three tokens at a time
- *     rows     (attention)    a frame of keys and values, then a row per query token and head: scores, softmax, division, sum
- * The loader deals beats out memory after memory, each waiting for its bank, which the kernel frees when it begins the iteration
- * before; row blocks have readers of their own. Memory is followed burst by burst: each is asked for when its reader's FIFO has room, and they are
- * answered one after the other, at the rate of the memory.
- * How full FIFOs get: where it is asked for, some of each token's beats are followed into every FIFO and out. Beats of a token are on a straight line
- * between its first and last one, where they are not held up, so that a FIFO that never runs full may hold a token more or less in truth.
+ * token's first and last one is. Parameters come as memory gives them (schedule_memory.c).
  * invariant: no number comes from a simulation, which takes as many cycles, but for 1 %: mostly a few, as a beat may not be where the straight line has it, and
  *      two readers that ask in the same cycle may be served in another order.
  * example: BERT with 32 tokens and two frames in flight: the interval is 1.00 x T x the busiest kernel's cycles per token.
  * cost: O(tokens x iterations x elements), and heads for attention; bursts; FIFOs' tokens, where they are followed. Cycle 0 is the first input beat.
  */
-enum { MLO_LOADER_BEATS = 512, MLO_LOADER_BURST = 64, MLO_ROWS_KEPT = 32, MLO_NORM_HOLDS = 10, MLO_READS_KEPT = 64, MLO_BURSTS_MANY = 64, MLO_FOLLOWED = 8 };
-/* Cycles, as they are in the Verilog. Of reading: from the first input beat to the loader's first request, from a beat that memory gives to where it is dealt out,
- * and to the request for which it made room (readers that share memory: one more). Of a tile: from its first beat to its request (one more, too), from a stored token
- * to its multiplication, from a result to its first beat out. Of the simulated memory: how long it is there before the first input beat. */
-enum { MLO_READ_BEGINS = 2, MLO_READ_WAY = 2, MLO_READ_BACK = 1, MLO_TILE_ASKS = 5, MLO_TILE_STORES = 2, MLO_TILE_LEAVES = 2, MLO_MEMORY_GATHERS = 43 };
+enum { MLO_ROWS_KEPT = 32, MLO_NORM_HOLDS = 10, MLO_READS_KEPT = 64 };
 
 /* Per kernel: cycles in which its multipliers (or lanes) work, in which it waits for parameters, for input, for its output. */
 typedef struct { int64_t busy, parameters, input, blocked; } mlo_spent;
@@ -16822,7 +16808,8 @@ typedef struct { int64_t busy, parameters, input, blocked; } mlo_spent;
 /* spent: of each element; peak: the most beats that each edge's FIFO holds, and, at n_edge, that of the feedback (where it was asked for). */
 typedef struct { int64_t cycles, interval, *frame_done, *peak; mlo_spent *spent; } mlo_prediction;
 
-/* Of a token at an element: when its first and last input beat are taken, output beat leave; and two moments inside, see below. */
+/* Of a token at an element: when its first and last input beat are taken, output beat leave; and two moments inside: when it is worked on last (the root of a norm
+ * begins; attention's second row is in), when the next stage begins (a norm's lanes; attention takes the third row). */
 typedef struct { int64_t in[2], out[2], work, next; } mlo_token;
 
 /* Beats of a token that leaves an element, and how long one is on its way through its pipeline. A split deals out what it takes. */
@@ -16872,10 +16859,11 @@ typedef struct { int64_t from, beats, begin, when; } mlo_until;
 typedef struct { int64_t got, bursts, unit, asks, waits, portions; int port; mlo_until burst[MLO_READS_KEPT], dealt[MLO_READS_KEPT]; } mlo_fetch;
 
 /* A matrix in row blocks: tiles begun, and asked for; tokens whose way in is known; when a half before (behind) it is free again, by tile; when the
- * multipliers are done with the latest pass, and with the one before; when the latest began, which frees a bank. Beats of a block; where the tile that is asked for lies in the image. Its
- * reader's portions are blocks, which have been passed. */
+ * multipliers are done with the latest pass, and with the one before; when the latest began, which frees a bank. Beats of a block; where the tile that is
+ * asked for lies in the image. Its reader's portions are blocks, which have been passed. */
 typedef struct { int64_t begun, asked, known, freed[4], left[4], end, before, pass, beats, address; mlo_fetch reader; } mlo_tiling;
 
+/* What is known of a run so far. */
 typedef struct {
     const mlo_hw *c;
     int64_t frames, total, mask;        /* tokens of the run; of the ring, less one */
@@ -17042,7 +17030,16 @@ static int mlo_has_room(const mlo_schedule *s, int i, int64_t room[2]) {
     return 1;
 }
 
-/* ---- how full FIFOs are ---------------------------------------------------------------------------------------------------------- */
+/* ======== schedule_fifo.c ======== */
+/* schedule_fifo: how full the FIFOs of a schedule get.
+ *
+ * in:  a schedule, as far as it is known.     out: the most beats that each edge's FIFO holds, and the feedback's: fold makes them that deep.
+ * How. Some of each token's beats are followed into every FIFO and out. Beats of a token are on a straight line between its first and last one, where they
+ * are not held up, so that a FIFO that never runs full may hold some beats more or less in truth.
+ * example: the residual path around an attention holds a frame and what is in attention.
+ * cost: MLO_FOLLOWED beats of a token in every FIFO.
+ */
+enum { MLO_FOLLOWED = 8 };
 
 /* Where the n-th of the tokens that go round is on its way out; the way in takes it a turn later. */
 static int64_t mlo_round_from(const mlo_schedule *s, int64_t n) {
@@ -17130,7 +17127,20 @@ static void mlo_fifo_follow(mlo_schedule *s, int k) {
     }
 }
 
-/* ---- parameters ------------------------------------------------------------------------------------------------------------------ */
+/* ======== schedule_memory.c ======== */
+/* schedule_memory: when parameters come.
+ *
+ * in:  what readers ask for, and when their banks are free.     out: when memories and blocks are dealt out.
+ * How. The loader deals beats out memory after memory, each waiting for its bank, which the kernel frees when it begins the iteration
+ * before; row blocks have readers of their own. Memory is followed burst by burst: each is asked for when its reader's FIFO has room, and they are
+ * answered one after the other, at the rate of the memory. Readers that share memory are heard in the order of time, as what they ask for is known.
+ * example: two frames in flight read a layer's parameters once for both; where that takes longer than their tokens, memory is the bound.
+ * cost: O(bursts); of very large matrices some are taken as one.
+ */
+enum { MLO_LOADER_BEATS = 512, MLO_LOADER_BURST = 64, MLO_BURSTS_MANY = 64 };
+/* Cycles, as they are in the Verilog: from the first input beat to the loader's first request, from a beat that memory gives to where it is dealt out, and to
+ * the request for which it made room (readers that share memory: one more). Of the simulated memory: how long it is there before the first input beat. */
+enum { MLO_READ_BEGINS = 2, MLO_READ_WAY = 2, MLO_READ_BACK = 1, MLO_MEMORY_GATHERS = 43 };
 
 /* May what a reader asks for at `when` be answered? Requests are, in the order of time, as memory takes them; the next one is noted. */
 static int mlo_is_heard(mlo_schedule *s, int64_t when) {
@@ -17298,7 +17308,23 @@ static void mlo_begins(mlo_schedule *s, int i, int k, const mlo_place *p, int64_
     s->begun[s->first_memory[i] + k] = p->load + 1;
 }
 
-/* ---- firing ---------------------------------------------------------------------------------------------------------------------- */
+/* ======== schedule_fire.c ======== */
+/* schedule_fire: how tokens go through an element.
+ *
+ * in:  a token whose beats' arrival is known, and the room for its result.     out: when its beats are taken, worked on and leave.
+ * Five kinds of elements, as their Verilog's headers describe them:
+ *     beats    (Add, Requant, split)  a beat in, a beat out, a pipeline between that holds as many as it is long
+ *     matrix   (MVU)          a whole token in, then its interval of work; the next token arrives meanwhile
+ *     tiles    (MVU in row blocks)  a tile of tokens in, then a pass over it for every block; the next tile arrives, the one before leaves meanwhile
+ *     norm     (LayerNorm)    sums as the token arrives, root and reciprocal, normalising: three tokens at a time
+ *     rows     (attention)    a frame of keys and values, then a row per query token and head: scores, softmax, division, sum
+ * invariant: an element that is blocked takes what its pipeline holds, and no beat more.
+ * example: an MVU of K/SIMD = 8 and N/PE = 8 takes a token every 64 cycles, the first beat of which leaves 8 + latency cycles after the last one came.
+ * cost: O(1) a token; attention: O(heads).
+ */
+/* Cycles, as they are in the Verilog: from a tile's first beat to its request (readers that share memory: one more), from a stored token to its
+ * multiplication, from a result to its first beat out. */
+enum { MLO_TILE_ASKS = 5, MLO_TILE_STORES = 2, MLO_TILE_LEAVES = 2 };
 
 /* What a token meets at an element. */
 typedef struct { int64_t n, arrives[2], room[2], ready[MLO_UNIT_MEMORIES], frame[2]; mlo_place at; } mlo_meet;
@@ -17667,6 +17693,17 @@ static int mlo_fire(mlo_schedule *s, int i) {
     return any;
 }
 
+/* ======== predict.c ======== */
+/* predict: how many cycles a core takes, and why its kernels wait.
+ *
+ * in:  a core (mlo_hw), folded; frames.     out: mlo_prediction: cycles of the run, when each frame is done, per kernel how long it works and what it waits for;
+ *      the most that FIFOs hold, or every token as it goes, where that is asked for.
+ * How. All elements fire as long as one can; then requests to memory are heard, in the order of time, until something can fire again.
+ * invariant: the same bytes for the same core and frames.
+ * example: examples/bert-tiny.onnx for 40,000 cycles: 39,444 foretold, 39,444 simulated.
+ * cost: that of the schedule: milliseconds for a BERT-base.
+ */
+
 /* Nothing can fire: requests are heard, one after the other (of several at a time, who is behind the latest: mlo_axi_share), until a tile is through, or a memory is
  * there. 0: there are none. */
 static int mlo_schedule_hears(mlo_schedule *s) {
@@ -17700,8 +17737,6 @@ static void mlo_schedule_run(mlo_schedule *s) {
         s->free = stuck;
     }
 }
-
-/* ---- the prediction -------------------------------------------------------------------------------------------------------------- */
 
 static void mlo_schedule_edges(mlo_schedule *s) {
     const mlo_hw *c = s->c;

@@ -20,7 +20,7 @@ typedef struct { const char *port; int width; int64_t depth; } mlo_memory;
 
 enum { MLO_UNIT_PORTS = 4, MLO_UNIT_MEMORIES = 3, MLO_UNIT_PARAMS = 16 };
 
-/* How tokens go through a unit: see schedule.c, which knows when. */
+/* How tokens go through a unit: see schedule_fire.c, which knows when. */
 typedef enum { MLO_FLOW_BEATS, MLO_FLOW_MATRIX, MLO_FLOW_TILES, MLO_FLOW_NORM, MLO_FLOW_ROWS } mlo_flow;
 
 /* The hardware of one node at a given folding. Cycles: per token in steady state, and from a token's last input beat to its last output beat. */

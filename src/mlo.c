@@ -82,7 +82,11 @@
 #include "quantize.c"    /* floats to integers */
 #include "numerics.c"    /* how far the integers are from the floats */
 #include "core.c"        /* the loop as hardware: elements, edges, parameters, FIFOs */
-#include "schedule.c"    /* when things happen in it: cycles, and why kernels wait */
+#include "schedule.c"    /* when things happen in it: tokens, streams, room */
+#include "schedule_fifo.c"   /* how full its FIFOs get */
+#include "schedule_memory.c" /* when parameters come */
+#include "schedule_fire.c"   /* how tokens go through an element */
+#include "predict.c"     /* cycles, and why kernels wait */
 #include "estimate.c"    /* what it takes of an FPGA */
 #include "lower.c"       /* integers to streaming kernels */
 #include "search.c"      /* the best folding there is */

@@ -1,0 +1,383 @@
+/* schedule_fire: how tokens go through an element.
+ *
+ * in:  a token whose beats' arrival is known, and the room for its result.     out: when its beats are taken, worked on and leave.
+ * Five kinds of elements, as their Verilog's headers describe them:
+ *     beats    (Add, Requant, split)  a beat in, a beat out, a pipeline between that holds as many as it is long
+ *     matrix   (MVU)          a whole token in, then its interval of work; the next token arrives meanwhile
+ *     tiles    (MVU in row blocks)  a tile of tokens in, then a pass over it for every block; the next tile arrives, the one before leaves meanwhile
+ *     norm     (LayerNorm)    sums as the token arrives, root and reciprocal, normalising: three tokens at a time
+ *     rows     (attention)    a frame of keys and values, then a row per query token and head: scores, softmax, division, sum
+ * invariant: an element that is blocked takes what its pipeline holds, and no beat more.
+ * example: an MVU of K/SIMD = 8 and N/PE = 8 takes a token every 64 cycles, the first beat of which leaves 8 + latency cycles after the last one came.
+ * cost: O(1) a token; attention: O(heads).
+ */
+/* Cycles, as they are in the Verilog: from a tile's first beat to its request (readers that share memory: one more), from a stored token to its
+ * multiplication, from a result to its first beat out. */
+enum { MLO_TILE_ASKS = 5, MLO_TILE_STORES = 2, MLO_TILE_LEAVES = 2 };
+
+/* What a token meets at an element. */
+typedef struct { int64_t n, arrives[2], room[2], ready[MLO_UNIT_MEMORIES], frame[2]; mlo_place at; } mlo_meet;
+
+/* Time that went by between the last beats of two tokens: work, then room (ideal: when the last beat would have left otherwise), then
+ * parameters; what is left is input's. */
+static void mlo_spend(mlo_schedule *s, int i, const mlo_meet *x, const mlo_token *t, int64_t busy, int64_t ideal, int64_t parameters) {
+    mlo_spent *to = &s->p->spent[i];
+    int64_t before = x->n ? mlo_token_of(s, i, x->n - 1)->out[1] : 0, idle = mlo_later(0, t->out[1] - before - busy);
+    int64_t blocked = mlo_sooner(idle, t->out[1] - ideal);
+    to->busy += busy; to->blocked += blocked; to->parameters += mlo_sooner(idle - blocked, mlo_later(0, parameters));
+}
+
+static void mlo_fire_beats(mlo_schedule *s, int i, const mlo_meet *x, mlo_token *t) {
+    const mlo_element *e = &s->c->element[i];
+    int64_t beats = mlo_beats_out(e), latency = mlo_pipeline(e), shift = 0, waits = 0;
+    t->in[0] = mlo_later(x->arrives[0], mlo_accepts(s, i));
+    if (e->kernel && x->at.first) {
+        shift = 1;
+        for (int k = 0; k < e->unit.n_memory; k++) waits = mlo_later(waits, x->ready[k] - t->in[0] - 1 - (k ? latency - 2 : 0));
+        for (int k = 0; k < e->unit.n_memory; k++) mlo_begins(s, i, k, &x->at, t->in[0] + 1 + (k ? latency - 2 : 0));
+    }
+    t->in[1] = mlo_later(x->arrives[1], t->in[0] + shift + waits + beats - 1);
+    int64_t first = t->in[0] + shift + waits + latency, last = mlo_later(t->in[1] + latency, first + beats - 1);
+    t->out[0] = mlo_later(first, x->room[0]);
+    t->out[1] = mlo_later(mlo_later(last, x->room[1]), t->out[0] + beats - 1);
+    t->in[1] = mlo_later(t->in[1], mlo_leaves(s, i, x->n * beats + beats - 1 - latency - 1, beats) + 1);
+    mlo_spend(s, i, x, t, beats, last, waits);
+}
+
+/* Results in the pipeline behind the sums. When those cannot leave, nothing moves: the last sum is made when the result so many before it leaves. */
+static int64_t mlo_matrix_holds(const mlo_unit *u) { return u->latency / (u->in[0].channels / u->in[0].lanes) + 2; }
+static void mlo_matrix_freezes(mlo_schedule *s, int i, int64_t n) {
+    const mlo_unit *u = &s->c->element[i].unit;
+    mlo_token *t = mlo_token_of(s, i, n);
+    int64_t beats = u->out.channels / u->out.lanes;
+    t->work = mlo_later(t->work, mlo_leaves(s, i, n * beats + beats - 1 - mlo_matrix_holds(u), beats));
+}
+
+/* From a slot's issue to its group's first turn. */
+static int64_t mlo_matrix_to_turn(const mlo_unit *u) { return u->latency - 8 - u->turns - (u->n_memory > 2); }
+
+static void mlo_fire_matrix(mlo_schedule *s, int i, const mlo_meet *x, mlo_token *t) {
+    const mlo_unit *u = &s->c->element[i].unit;
+    const mlo_token *before = x->n ? mlo_token_of(s, i, x->n - 1) : NULL;
+    int64_t in = u->in[0].channels / u->in[0].lanes, to_turn = mlo_matrix_to_turn(u), start, waits = 0;
+    t->in[0] = mlo_later(x->arrives[0], mlo_accepts(s, i));
+    t->in[1] = mlo_later(x->arrives[1], t->in[0] + in - 1);
+    start = mlo_later(t->in[1], before ? before->work : 0) + 1;
+    if (x->at.first) {
+        int64_t swap = to_turn + mlo_later(start, before ? before->work + u->turns : 0);        /* the turns of the token before are over */
+        mlo_begins(s, i, 0, &x->at, start); mlo_begins(s, i, 1, &x->at, swap); mlo_begins(s, i, 2, &x->at, swap + 8);
+        start++;
+        waits = mlo_later(mlo_later(x->ready[0], x->ready[1] - in + 1 - to_turn), x->ready[2] - in - to_turn - u->turns - 7) + 1 - start;
+        start += mlo_later(0, waits);
+    }
+    int64_t first = start + in - 1 + u->latency, last = start + u->interval - 1 + u->latency;
+    t->out[0] = mlo_later(first, x->room[0]);
+    t->out[1] = mlo_later(last + mlo_later(0, t->out[0] - first - in * mlo_matrix_holds(u)), x->room[1]);
+    t->work = start + u->interval - 1;
+    mlo_matrix_freezes(s, i, x->n);
+    mlo_spend(s, i, x, t, u->interval, last, waits);
+}
+
+/* Token n's beats that were taken later than they came held their producer back, whose next token, where there is no FIFO, has not fired yet. */
+static void mlo_held_back(mlo_schedule *s, const mlo_edge *e, int64_t n, const int64_t in[2]) {
+    int64_t when[2];
+    if (e->fifo || e->from == MLO_OUTSIDE) return;
+    mlo_edge_arrives(s, e, n, when);
+    mlo_token *from = mlo_token_of(s, e->from, n);
+    if (in[0] > when[0]) from->out[0] = mlo_sooner(from->out[0] + in[0] - when[0], from->out[1] + mlo_later(0, in[1] - when[1]));
+    if (in[1] > when[1]) { from->out[1] += in[1] - when[1]; s->p->spent[e->from].blocked += in[1] - when[1]; }
+    if (s->c->element[e->from].unit.flow == MLO_FLOW_MATRIX) mlo_matrix_freezes(s, e->from, n);
+}
+
+/* The first token of an element's tile; how many tokens the one has that begins with token n. */
+static int64_t mlo_tile_first(const mlo_schedule *s, int i, int64_t tile) {
+    const int64_t tiles = mlo_unit_tiles(&s->c->element[i].unit, s->c->tokens);
+    return tile / tiles * s->c->tokens + tile % tiles * s->c->element[i].unit.tile;
+}
+static int64_t mlo_tile_size(const mlo_schedule *s, int i, int64_t n) { return mlo_sooner(s->c->element[i].unit.tile, s->c->tokens - n % s->c->tokens); }
+
+/* Where its tokens come from: a matrix has a single input. */
+static const mlo_edge *mlo_tile_edge(const mlo_schedule *s, int i) { return &s->c->edge[s->order[0][s->begin[0][i]]]; }
+
+/* Where in the image the parameters lie that the tile needs which begins with token n: row blocks are behind all others. */
+static int64_t mlo_tile_address(const mlo_schedule *s, int i, int64_t n) {
+    const mlo_hw *c = s->c;
+    int64_t at = mlo_core_beats_in(c, MLO_EITHER) * c->scan.iterations + mlo_core_block_beats(c) * mlo_place_of(s, n).iteration;
+    for (int k = 0; k < i; k++) if (mlo_is_block(&c->element[k])) at += mlo_unit_beats(&c->element[k].unit, c->axi_bits);
+    return at;
+}
+
+/* Tokens are taken as they come and a half has room for them. 0: none is. */
+static int mlo_tile_takes(mlo_schedule *s, int i) {
+    const mlo_edge *e = mlo_tile_edge(s, i);
+    const mlo_unit *u = &s->c->element[i].unit;
+    const int64_t before = s->tiling[i].known, beats = u->in[0].channels / u->in[0].lanes;
+    for (int64_t n = before, open; n < mlo_fired(s, e->from) && (open = mlo_tile_opens(s, i, n)) != MLO_NOT_YET; n++) {
+        int64_t when[2];
+        mlo_token *t = mlo_token_of(s, i, n);
+        mlo_edge_arrives(s, e, n, when);
+        t->in[0] = mlo_later(when[0], open);
+        t->in[1] = mlo_later(when[1], t->in[0] + beats - 1);
+        mlo_held_back(s, e, n, t->in);
+        s->tiling[i].known = n + 1;
+    }
+    return s->tiling[i].known > before;
+}
+
+/* The next tile's first token is taken, and all that tiles before it need is requested: so are its parameters. 0: not yet. */
+static int mlo_tile_asks(mlo_schedule *s, int i) {
+    mlo_tiling *t = &s->tiling[i];
+    const int64_t n = mlo_tile_first(s, i, t->asked);
+    if (t->known <= n || t->reader.got < t->asked * t->beats * s->c->element[i].unit.blocks) return 0;
+    t->reader.asks = mlo_later(t->reader.asks, mlo_token_of(s, i, n)->in[0] + MLO_TILE_ASKS + s->shared);
+    t->address = mlo_tile_address(s, i, n);
+    t->asked++;
+    return 1;
+}
+
+/* The tile that is asked for is read as far as there is room. 0: nothing is. */
+static int mlo_tile_reads(mlo_schedule *s, int i) {
+    mlo_tiling *t = &s->tiling[i];
+    const int64_t end = t->asked * t->beats * s->c->element[i].unit.blocks, before = t->reader.bursts;
+    for (int64_t burst; t->reader.got < end && (burst = mlo_fetch_asks(s, &t->reader, t->address, end - t->reader.got, t->beats, t->pass)); ) t->address += burst;
+    return t->reader.bursts > before;
+}
+
+/* The first cycle of the pass whose block was dealt out last: of weights, channel words, table, which come in this order, only the first are needed at once. */
+static int64_t mlo_pass_begins(const mlo_schedule *s, int i) {
+    const mlo_unit *u = &s->c->element[i].unit;
+    const mlo_fetch *r = &s->tiling[i].reader;
+    const int64_t in = u->in[0].channels / u->in[0].lanes, to_turn = mlo_matrix_to_turn(u), all = mlo_fetch_last(r).beats;
+    const int64_t table = u->n_memory > 2 ? mlo_memory_beats(&u->memory[2], s->c->axi_bits) : 0, words = table + mlo_memory_beats(&u->memory[1], s->c->axi_bits);
+    const int64_t first = mlo_fetch_dealt(s, r, all - words, 0, 0), second = mlo_fetch_dealt(s, r, all - table, 0, 0) - in + 1 - to_turn;
+    return mlo_later(mlo_later(first, second), table ? mlo_fetch_dealt(s, r, all, 0, 0) - in - to_turn - u->turns - 8 : 0);
+}
+
+/* The next pass over a tile's tokens, whose block has been read: it is dealt out when its bank is free. */
+static void mlo_tile_pass(mlo_schedule *s, int i, int64_t n, int64_t tokens) {
+    const mlo_unit *u = &s->c->element[i].unit;
+    mlo_tiling *t = &s->tiling[i];
+    const int64_t in = u->in[0].channels / u->in[0].lanes, work = in * (u->out.channels / u->out.lanes / u->blocks);
+    const int first = t->reader.portions == t->begun * u->blocks;
+    mlo_fetch_deals(s, &t->reader, t->beats, t->pass);
+    const int64_t ready = mlo_pass_begins(s, i), before = t->end;
+    int64_t begin = before + 1;
+    if (first) begin = mlo_later(begin, mlo_token_of(s, i, n)->in[1] + in + MLO_TILE_STORES);
+    t->pass = begin;
+    if (ready >= begin) { s->p->spent[i].parameters += ready - begin; begin = ready; }
+    const int64_t room = first && t->begun > 1 ? t->left[t->begun & 3] - u->latency - in : begin;
+    if (room > begin) { s->p->spent[i].blocked += room - begin; begin = room; }
+    t->end = begin + tokens * work;
+    for (int64_t k = 1; k < tokens && first; k++) t->end = mlo_later(t->end, mlo_token_of(s, i, n + k)->in[1] + in + MLO_TILE_STORES - 1 + (tokens - k) * work);
+    for (int64_t k = 0; k < tokens; k++) mlo_token_of(s, i, n + k)->work = begin + (k + 1) * work;
+    /* The half is free when its last vector is with the multipliers, which take it when they are done with the one before the one before. */
+    t->freed[(t->begun + 2) & 3] = in + mlo_later(tokens > 2 ? t->end - 2 * work : tokens > 1 ? before : t->before, mlo_token_of(s, i, n + tokens - 1)->in[1] + MLO_TILE_STORES + in);
+    t->before = before;
+    s->p->spent[i].busy += tokens * work;
+}
+
+/* Passes of a tile whose tokens have come, as far as blocks are read: `work` of its tokens is when the last one is done with each. 0: none is. */
+static int mlo_tile_passes(mlo_schedule *s, int i, int64_t n) {
+    const mlo_unit *u = &s->c->element[i].unit;
+    mlo_tiling *t = &s->tiling[i];
+    const int64_t tokens = mlo_tile_size(s, i, n), beats = t->beats, before = t->reader.portions, end = (t->begun + 1) * u->blocks;
+    if ((t->begun > 1 && s->fired[i] < mlo_tile_first(s, i, t->begun - 1)) || t->known < n + tokens) return 0;
+    while (t->reader.portions < end && (t->reader.portions + 1) * beats <= t->reader.got) mlo_tile_pass(s, i, n, tokens);
+    if (t->reader.portions == end) {
+        t->begun++;
+        if (s->seen) {
+            const mlo_place at = mlo_place_of(s, n);
+            const mlo_moment what = { i, at.iteration, at.group * s->c->frames + at.frame, -1, mlo_fetch_has(s, &t->reader, (end - u->blocks) * beats + 1) - mlo_sooner(beats, t->reader.unit), mlo_fetch_has(s, &t->reader, end * beats) };
+            s->seen(s->user, &what);
+        }
+    }
+    return t->reader.portions > before;
+}
+
+/* An element's next tile is asked for, read and worked on: ahead of its tokens, which may have to wait for room where they go. */
+static int mlo_tile_goes_on(mlo_schedule *s, int i) {
+    const mlo_tiling *t = &s->tiling[i];
+    const int64_t n = mlo_tile_first(s, i, t->begun);
+    if (n >= s->total) return 0;
+    const int takes = mlo_tile_takes(s, i), asks = mlo_tile_asks(s, i), reads = mlo_tile_reads(s, i);
+    return (t->asked > t->begun && mlo_tile_passes(s, i, n)) || takes || asks || reads;
+}
+
+static void mlo_fire_tiles(mlo_schedule *s, int i, const mlo_meet *x, mlo_token *t) {
+    const mlo_unit *u = &s->c->element[i].unit;
+    const int64_t beats = u->out.channels / u->out.lanes, tile = mlo_tile_of(s, i, x->n);
+    const int64_t first = mlo_later(t->work + u->latency + MLO_TILE_LEAVES, x->n ? mlo_token_of(s, i, x->n - 1)->out[1] + 1 : 0);
+    t->out[0] = mlo_later(first, x->room[0]);
+    t->out[1] = mlo_later(t->out[0] + beats - 1, x->room[1]);
+    s->tiling[i].left[(tile + 2) & 3] = t->out[1];
+}
+
+static void mlo_fire_norm(mlo_schedule *s, int i, const mlo_meet *x, mlo_token *t) {
+    const mlo_unit *u = &s->c->element[i].unit;
+    const mlo_token *before = x->n ? mlo_token_of(s, i, x->n - 1) : NULL;
+    int64_t beats = u->in[0].channels / u->in[0].lanes, finish = u->latency - 55 - beats - mlo_clog2(u->pe), sum, taken, waits = 0;
+    t->in[0] = mlo_later(x->arrives[0], mlo_accepts(s, i));
+    t->in[1] = mlo_later(mlo_later(x->arrives[1], t->in[0] + beats - 1), mlo_norm_goes(s, i, (x->n + 1) * beats - 1 - mlo_norm_keeps(beats), beats) + 1);
+    sum = mlo_later(t->in[1] + 3 + mlo_clog2(u->pe), before ? before->work + 1 : 0);
+    if (x->at.first) {
+        mlo_begins(s, i, 1, &x->at, sum);
+        waits = mlo_later(0, x->ready[1] - sum);
+    }
+    t->work = mlo_later(sum + finish + waits, before ? before->next + 1 : 0);          /* the root begins */
+    t->next = taken = mlo_later(t->work + 42, mlo_norm_goes(s, i, x->n * beats - 1, beats));        /* the lanes begin */
+    int64_t first = taken + 10, late = 0;
+    if (x->at.first) {
+        mlo_begins(s, i, 0, &x->at, taken + 3);
+        late = 1 + mlo_later(0, x->ready[0] - taken - 5);
+    }
+    t->out[0] = mlo_later(first + late, x->room[0]);
+    t->out[1] = mlo_later(t->out[0] + beats - 1, x->room[1]);
+    mlo_spend(s, i, x, t, beats, first + late + beats - 1, waits + late);
+}
+
+/* A row of attention: the query is complete at `query`. */
+static mlo_scored mlo_fire_row(mlo_schedule *s, int i, const mlo_meet *x, int64_t query, int64_t constants, int64_t room) {
+    const mlo_unit *u = &s->c->element[i].unit;
+    const mlo_scored none = { 0, 0, 0, 0, 0, 0 };
+    int64_t r = s->rows[i]++, groups = u->rows.groups, work = groups * u->rows.steps, at;
+    const mlo_scored *rows = s->row[i], *before = r ? &rows[(r - 1) % MLO_ROWS_KEPT] : &none;
+    mlo_scored *to = &s->row[i][r % MLO_ROWS_KEPT], now;
+    #define MLO_ROW(n) (&rows[(n) % MLO_ROWS_KEPT])
+    now.begin = mlo_later(before->score, mlo_later(query, x->frame[0]));
+    now.score = now.begin + work;
+    at = r * groups + groups - 1 - u->rows.queue;
+    if (at >= 0 && at / groups < r) now.score = mlo_later(now.score, MLO_ROW(at / groups)->first + at % groups * u->rows.exps + u->rows.steps);
+    now.score = mlo_later(now.score, constants);
+    if (r >= 4) now.score = mlo_later(now.score, MLO_ROW(r - 4)->taken + 1);
+    now.first = mlo_later(now.score + u->rows.to_max, s->softmax[i]);
+    at = r * groups - u->rows.ring;
+    if (at >= 0) now.first = mlo_later(now.first, MLO_ROW(at / groups)->mix + 1);
+    if (r >= u->rows.waiting) now.first = mlo_later(now.first, MLO_ROW(r - u->rows.waiting)->accept + 1);
+    now.taken = now.first + (groups - 1) * u->rows.exps;
+    at += groups - 1;
+    if (at >= 0) now.taken = mlo_later(now.taken, MLO_ROW(at / groups)->mix + 1 + at % groups * u->rows.exps);
+    s->softmax[i] = now.taken + u->rows.exps;
+    now.accept = now.taken + u->rows.to_sum + u->rows.exps;
+    if (r) now.accept = mlo_later(now.accept, mlo_later(before->accept + u->rows.divide, r > 1 ? MLO_ROW(r - 2)->mix : 0) + 1);
+    now.mix = mlo_later(mlo_later(mlo_later(now.accept + u->rows.divide, before->mix), x->frame[1]), room) + work;
+    #undef MLO_ROW
+    *to = now;
+    return now;
+}
+
+static void mlo_fire_rows(mlo_schedule *s, int i, const mlo_meet *x, mlo_token *t) {
+    const mlo_unit *u = &s->c->element[i].unit;
+    int64_t steps = u->rows.steps, heads = u->rows.heads, beats = heads * steps, accepts = mlo_accepts(s, i), at, room, constants = 0, last;
+    mlo_scored row = { 0, 0, 0, 0, 0, 0 };
+    t->in[0] = mlo_later(x->arrives[0], accepts);
+    for (int64_t h = 0; h < heads; h++) {
+        int64_t r = s->rows[i], query = mlo_later(s->query[i] + steps, mlo_beat_at(x->arrives, (h + 1) * steps - 1, beats));
+        if (r > 1) query = mlo_later(query, s->row[i][(r - 2) % MLO_ROWS_KEPT].score + steps);
+        s->query[i] = query;
+        if (h == 1) t->work = query;
+        if (h == 2) t->next = query - steps + 1;
+        if (x->at.first && !h) {
+            int64_t fetch = mlo_later(query, r ? s->row[i][(r - 1) % MLO_ROWS_KEPT].score : 0);
+            mlo_begins(s, i, 0, &x->at, fetch + 1);
+            constants = mlo_later(fetch, x->ready[0]) + 3;
+        }
+        at = x->n * beats + (h + 1) * steps - 1 - u->rows.held;
+        room = at >= 0 && at / beats < x->n ? mlo_beat_at(mlo_token_of(s, i, at / beats)->out, at % beats, beats) + 1 - (steps - 1) * u->rows.groups : 0;
+        row = mlo_fire_row(s, i, x, query, h ? 0 : constants, room);
+        if (!h) t->out[0] = row.mix - (steps - 1) * u->rows.groups + u->rows.to_out;
+    }
+    t->in[1] = mlo_later(s->query[i], t->in[0] + beats - 1);
+    last = row.mix + u->rows.to_out;
+    t->out[0] = mlo_later(t->out[0], x->room[0]);
+    t->out[1] = mlo_later(mlo_later(last, x->room[1]), t->out[0] + beats - 1);
+    if (x->at.at == s->c->tokens - 1) {
+        int64_t next = x->n / s->c->tokens + 2;
+        s->frame_freed[i][0][next & 3] = row.score + 1; s->frame_freed[i][1][next & 3] = row.mix + 1;
+    }
+    mlo_spend(s, i, x, t, heads * steps * u->rows.groups, last, constants ? x->ready[0] - s->query[i] : 0);
+}
+
+/* The loop's way in: the first iteration comes from outside, others from the feedback. 0: not known yet. */
+static int mlo_fire_entry(mlo_schedule *s) {
+    const mlo_hw *c = s->c;
+    const int64_t n = s->fired[c->n_element], beats = c->channels / c->lanes;
+    const int end = c->edge[c->n_edge - 1].from;
+    int64_t room[2], first, last;
+    if (n >= s->total || !mlo_has_room(s, MLO_OUTSIDE, room)) return 0;
+    mlo_place p = mlo_place_of(s, n);
+    if (p.iteration == 0) {
+        first = (p.group * c->frames * c->tokens + p.frame * c->tokens + p.at) * beats + beats + 3;
+        last = first + beats - 1;
+    } else {
+        if (mlo_fired(s, end) <= n - p.size * c->tokens) return 0;
+        const mlo_token *from = mlo_token_of(s, end, n - p.size * c->tokens);
+        first = from->out[0] + 4; last = from->out[1] + 4;
+    }
+    mlo_token *t = mlo_token_of(s, MLO_OUTSIDE, n);
+    t->out[0] = mlo_later(mlo_later(first, room[0]), n ? mlo_token_of(s, MLO_OUTSIDE, n - 1)->out[1] + 1 : 0);
+    t->out[1] = mlo_later(mlo_later(last, room[1]), t->out[0] + beats - 1);
+    s->fired[c->n_element]++;
+    return 1;
+}
+
+/* What the element's next token meets. 0: not known yet. */
+static int mlo_meets(mlo_schedule *s, int i, mlo_meet *x) {
+    const mlo_hw *c = s->c;
+    int64_t when[2];
+    x->n = s->fired[i];
+    x->arrives[0] = x->arrives[1] = x->frame[0] = x->frame[1] = 0;
+    if (x->n >= s->total) return 0;
+    x->at = mlo_place_of(s, x->n);
+    const mlo_unit *u = &c->element[i].unit;
+    if (u->blocks && mlo_tile_of(s, i, x->n) >= s->tiling[i].begun) return 0;
+    for (int k = s->begin[0][i]; k < s->begin[0][i + 1]; k++) {
+        const mlo_edge *e = &c->edge[s->order[0][k]];
+        const int frame = u->whole_frame && e->to_port;
+        int64_t n = frame ? x->n - x->at.at + c->tokens - 1 : x->n;
+        if (mlo_fired(s, e->from) <= n) return 0;
+        mlo_edge_arrives(s, e, n, when);
+        if (frame) x->frame[e->to_port - 1] = when[1];
+        else { x->arrives[0] = mlo_later(x->arrives[0], when[0]); x->arrives[1] = mlo_later(x->arrives[1], when[1]); }
+    }
+    return mlo_has_room(s, i, x->room) && mlo_parameters(s, i, &x->at, x->ready);
+}
+
+/* All that waited with their beats of a token for an element are told when it took them. */
+static void mlo_hold_back(mlo_schedule *s, int i, const mlo_meet *x, const mlo_token *t) {
+    for (int k = s->begin[0][i]; k < s->begin[0][i + 1]; k++) {
+        const mlo_edge *e = &s->c->edge[s->order[0][k]];
+        if (!s->c->element[i].unit.whole_frame || !e->to_port) mlo_held_back(s, e, x->n, t->in);
+    }
+}
+
+/* Tells of a token that an element is done with. */
+static void mlo_passed(mlo_schedule *s, int i, const mlo_meet *x, const mlo_token *t) {
+    const mlo_hw *c = s->c;
+    const mlo_unit *u = &c->element[i].unit;
+    const int64_t frame = x->at.group * c->frames + x->at.frame, before = x->n ? mlo_token_of(s, i, x->n - 1)->out[1] : 0;
+    const int matrix = u->flow == MLO_FLOW_MATRIX;      /* its multipliers' cycles, without what is in its pipeline */
+    const int64_t last_pass = u->blocks ? u->macs / u->multipliers / u->blocks : 0;
+    const mlo_moment what = { i, x->at.iteration, frame, x->at.at, matrix ? t->work - u->interval + 1 : u->blocks ? t->work - last_pass + 1 : mlo_later(t->in[0], before), matrix || u->blocks ? t->work + 1 : t->out[1] };
+    if (s->seen) s->seen(s->user, &what);
+    if (i == c->edge[c->n_edge - 1].from && x->at.iteration == c->scan.iterations - 1 && x->at.at == c->tokens - 1) s->p->frame_done[frame] = t->out[1] + 3;
+}
+
+/* An element handles all the tokens it can. */
+static int mlo_fire(mlo_schedule *s, int i) {
+    int any = s->c->element[i].unit.blocks && mlo_tile_goes_on(s, i);
+    for (mlo_meet x; mlo_meets(s, i, &x); any = 1) {
+        mlo_token *t = mlo_token_of(s, i, x.n);
+        switch (s->c->element[i].unit.flow) {
+        case MLO_FLOW_MATRIX: mlo_fire_matrix(s, i, &x, t); break;
+        case MLO_FLOW_TILES:  mlo_fire_tiles(s, i, &x, t); break;
+        case MLO_FLOW_NORM:   mlo_fire_norm(s, i, &x, t); break;
+        case MLO_FLOW_ROWS:   mlo_fire_rows(s, i, &x, t); break;
+        default:              mlo_fire_beats(s, i, &x, t); break;
+        }
+        s->fired[i]++;
+        if (!s->c->element[i].unit.blocks) mlo_hold_back(s, i, &x, t);
+        mlo_passed(s, i, &x, t);
+        s->free = 0;
+    }
+    return any;
+}
