@@ -16823,20 +16823,20 @@ static int mlo_edge_readers(const mlo_hw *c, const mlo_edge *e) {
 }
 
 /* What an edge's beats are at its two ends, how long they take, how many wait between. */
-typedef struct { int64_t beats_from, beats_to, up, down, fork, fifo, delay, held; } mlo_way;     /* up beats become down beats; fork: cycles to the FIFO */
+typedef struct { int64_t beats_from, beats_to, up, down, fork, fifo, delay, held, back; } mlo_way;       /* up beats become down beats; fork: cycles to the FIFO; back: of a gap, to the producer */
 
 /* Does the edge end at an element that waits for another stream, too? Both wait in skids. */
 static int mlo_way_joins(const mlo_hw *c, const mlo_edge *e) { return e->to != MLO_OUTSIDE && c->element[e->to].kernel && c->element[e->to].unit.n_in > 1 && !c->element[e->to].unit.whole_frame; }
 
 static mlo_way mlo_way_of(const mlo_hw *c, const mlo_edge *e) {
-    mlo_way w = { e->channels / e->lanes_from, e->channels / e->lanes_to, 1, 1, 0, e->fifo * (e->channels / e->lanes_from), 0, 0 };
+    mlo_way w = { e->channels / e->lanes_from, e->channels / e->lanes_to, 1, 1, 0, e->fifo * (e->channels / e->lanes_from), 0, 0, 0 };
     while (w.up * e->lanes_from % e->lanes_to) w.up++;
     w.down = w.up * e->lanes_from / e->lanes_to;
-    if (mlo_edge_readers(c, e) > 1) { w.fork = 1; w.delay++; w.held += 2; }
-    if (w.fifo) w.delay += w.fifo > 2 ? 2 : 1;
+    if (mlo_edge_readers(c, e) > 1) { w.fork = 1; w.delay++; w.back++; w.held += 2; }
+    if (w.fifo) { w.delay += w.fifo > 2 ? 2 : 1; w.back++; }
     w.held = (w.held + w.fifo) * w.beats_to / w.beats_from;
-    if (e->lanes_from != e->lanes_to) { w.delay++; w.held += 2; }
-    if (mlo_way_joins(c, e)) w.held += 2;
+    if (e->lanes_from != e->lanes_to) { w.delay++; w.back += 2; w.held += 3; }
+    if (mlo_way_joins(c, e)) { w.back++; w.held += 2; }
     return w;
 }
 
@@ -17025,7 +17025,7 @@ static int mlo_has_room(const mlo_schedule *s, int i, int64_t room[2]) {
         if (e->to == MLO_OUTSIDE) { first = mlo_loop_takes(s, n, 0); last = mlo_loop_takes(s, n, w.beats_to - w.down); }
         else { first = mlo_edge_takes(s, e, n * w.beats_to - w.held, w.beats_to); last = mlo_edge_takes(s, e, n * w.beats_to + w.beats_to - w.down - w.held, w.beats_to); }
         if (first == MLO_NOT_YET || last == MLO_NOT_YET) return 0;
-        room[0] = mlo_later(room[0], first - w.delay); room[1] = mlo_later(room[1], last - w.delay);
+        room[0] = mlo_later(room[0], first + w.back); room[1] = mlo_later(room[1], last + w.back);
     }
     return 1;
 }
@@ -17061,7 +17061,7 @@ static int64_t mlo_source_leaves(const mlo_schedule *s, const mlo_edge *e, int64
         const mlo_way w = s->way[other - c->edge];
         if (other->to == MLO_OUTSIDE || other->from_port != e->from_port) continue;
         const int64_t room = mlo_edge_takes(s, other, n * w.beats_to + at / w.up * w.down - w.held, w.beats_to);
-        when = mlo_later(when, room - w.delay);
+        when = mlo_later(when, room + w.back);
     }
     return when;
 }
@@ -17389,15 +17389,18 @@ static void mlo_fire_matrix(mlo_schedule *s, int i, const mlo_meet *x, mlo_token
     mlo_spend(s, i, x, t, u->interval, last, waits);
 }
 
-/* Token n's beats that were taken later than they came held their producer back, whose next token, where there is no FIFO, has not fired yet. */
+/* Token n's beats that were taken later than they came held their producer back, whose next token, where there is no FIFO, has mostly not fired yet
+ * (if it has, its own wait holds this one). */
 static void mlo_held_back(mlo_schedule *s, const mlo_edge *e, int64_t n, const int64_t in[2]) {
     int64_t when[2];
     if (e->fifo || e->from == MLO_OUTSIDE) return;
     mlo_edge_arrives(s, e, n, when);
     mlo_token *from = mlo_token_of(s, e->from, n);
-    if (in[0] > when[0]) from->out[0] = mlo_sooner(from->out[0] + in[0] - when[0], from->out[1] + mlo_later(0, in[1] - when[1]));
-    if (in[1] > when[1]) { from->out[1] += in[1] - when[1]; s->p->spent[e->from].blocked += in[1] - when[1]; }
-    if (s->c->element[e->from].unit.flow == MLO_FLOW_MATRIX) mlo_matrix_freezes(s, e->from, n);
+    const int64_t late = mlo_later(0, in[1] - when[1]);
+    if (in[0] > when[0]) from->out[0] = mlo_sooner(from->out[0] + in[0] - when[0], from->out[1] + late);
+    from->out[1] += late;
+    if (s->fired[e->from] == n + 1) s->p->spent[e->from].blocked += late;
+    if (late && s->c->element[e->from].unit.flow == MLO_FLOW_MATRIX) mlo_matrix_freezes(s, e->from, n);
 }
 
 /* The first token of an element's tile; how many tokens the one has that begins with token n. */
@@ -17429,8 +17432,8 @@ static int mlo_tile_takes(mlo_schedule *s, int i) {
         mlo_edge_arrives(s, e, n, when);
         t->in[0] = mlo_later(when[0], open);
         t->in[1] = mlo_later(when[1], t->in[0] + beats - 1);
-        mlo_held_back(s, e, n, t->in);
         s->tiling[i].known = n + 1;
+        mlo_held_back(s, e, n, t->in);
     }
     return s->tiling[i].known > before;
 }
@@ -17523,6 +17526,9 @@ static void mlo_fire_tiles(mlo_schedule *s, int i, const mlo_meet *x, mlo_token 
     s->tiling[i].left[(tile + 2) & 3] = t->out[1];
 }
 
+/* When a token whose root has begun is next for the lanes: the root is there, and the token before has gone to them. */
+static int64_t mlo_norm_loads(const mlo_schedule *s, int i, int64_t n, int64_t beats) { return mlo_later(mlo_token_of(s, i, n)->work + 42, mlo_norm_goes(s, i, n * beats - 1, beats)); }
+
 static void mlo_fire_norm(mlo_schedule *s, int i, const mlo_meet *x, mlo_token *t) {
     const mlo_unit *u = &s->c->element[i].unit;
     const mlo_token *before = x->n ? mlo_token_of(s, i, x->n - 1) : NULL;
@@ -17534,8 +17540,10 @@ static void mlo_fire_norm(mlo_schedule *s, int i, const mlo_meet *x, mlo_token *
         mlo_begins(s, i, 1, &x->at, sum);
         waits = mlo_later(0, x->ready[1] - sum);
     }
-    t->work = mlo_later(sum + finish + waits, before ? before->next + 1 : 0);          /* the root begins */
-    t->next = taken = mlo_later(t->work + 42, mlo_norm_goes(s, i, x->n * beats - 1, beats));        /* the lanes begin */
+    t->work = mlo_later(sum + finish + waits, before ? mlo_norm_loads(s, i, x->n - 1, beats) + 1 : 0);         /* the root begins */
+    /* The lanes begin. Eight stages stand still together when two beats behind them wait: so does a gap between tokens, and they hold the fewer beats. */
+    const int64_t loads = mlo_norm_loads(s, i, x->n, beats), gap = loads - mlo_norm_goes(s, i, x->n * beats - 1, beats);
+    t->next = taken = mlo_later(loads, mlo_leaves(s, i, x->n * beats - mlo_later(3, MLO_NORM_HOLDS - gap), beats));
     int64_t first = taken + 10, late = 0;
     if (x->at.first) {
         mlo_begins(s, i, 0, &x->at, taken + 3);

@@ -33,20 +33,20 @@ static int mlo_edge_readers(const mlo_hw *c, const mlo_edge *e) {
 }
 
 /* What an edge's beats are at its two ends, how long they take, how many wait between. */
-typedef struct { int64_t beats_from, beats_to, up, down, fork, fifo, delay, held; } mlo_way;     /* up beats become down beats; fork: cycles to the FIFO */
+typedef struct { int64_t beats_from, beats_to, up, down, fork, fifo, delay, held, back; } mlo_way;       /* up beats become down beats; fork: cycles to the FIFO; back: of a gap, to the producer */
 
 /* Does the edge end at an element that waits for another stream, too? Both wait in skids. */
 static int mlo_way_joins(const mlo_hw *c, const mlo_edge *e) { return e->to != MLO_OUTSIDE && c->element[e->to].kernel && c->element[e->to].unit.n_in > 1 && !c->element[e->to].unit.whole_frame; }
 
 static mlo_way mlo_way_of(const mlo_hw *c, const mlo_edge *e) {
-    mlo_way w = { e->channels / e->lanes_from, e->channels / e->lanes_to, 1, 1, 0, e->fifo * (e->channels / e->lanes_from), 0, 0 };
+    mlo_way w = { e->channels / e->lanes_from, e->channels / e->lanes_to, 1, 1, 0, e->fifo * (e->channels / e->lanes_from), 0, 0, 0 };
     while (w.up * e->lanes_from % e->lanes_to) w.up++;
     w.down = w.up * e->lanes_from / e->lanes_to;
-    if (mlo_edge_readers(c, e) > 1) { w.fork = 1; w.delay++; w.held += 2; }
-    if (w.fifo) w.delay += w.fifo > 2 ? 2 : 1;
+    if (mlo_edge_readers(c, e) > 1) { w.fork = 1; w.delay++; w.back++; w.held += 2; }
+    if (w.fifo) { w.delay += w.fifo > 2 ? 2 : 1; w.back++; }
     w.held = (w.held + w.fifo) * w.beats_to / w.beats_from;
-    if (e->lanes_from != e->lanes_to) { w.delay++; w.held += 2; }
-    if (mlo_way_joins(c, e)) w.held += 2;
+    if (e->lanes_from != e->lanes_to) { w.delay++; w.back += 2; w.held += 3; }
+    if (mlo_way_joins(c, e)) { w.back++; w.held += 2; }
     return w;
 }
 
@@ -235,7 +235,7 @@ static int mlo_has_room(const mlo_schedule *s, int i, int64_t room[2]) {
         if (e->to == MLO_OUTSIDE) { first = mlo_loop_takes(s, n, 0); last = mlo_loop_takes(s, n, w.beats_to - w.down); }
         else { first = mlo_edge_takes(s, e, n * w.beats_to - w.held, w.beats_to); last = mlo_edge_takes(s, e, n * w.beats_to + w.beats_to - w.down - w.held, w.beats_to); }
         if (first == MLO_NOT_YET || last == MLO_NOT_YET) return 0;
-        room[0] = mlo_later(room[0], first - w.delay); room[1] = mlo_later(room[1], last - w.delay);
+        room[0] = mlo_later(room[0], first + w.back); room[1] = mlo_later(room[1], last + w.back);
     }
     return 1;
 }

@@ -78,15 +78,18 @@ static void mlo_fire_matrix(mlo_schedule *s, int i, const mlo_meet *x, mlo_token
     mlo_spend(s, i, x, t, u->interval, last, waits);
 }
 
-/* Token n's beats that were taken later than they came held their producer back, whose next token, where there is no FIFO, has not fired yet. */
+/* Token n's beats that were taken later than they came held their producer back, whose next token, where there is no FIFO, has mostly not fired yet
+ * (if it has, its own wait holds this one). */
 static void mlo_held_back(mlo_schedule *s, const mlo_edge *e, int64_t n, const int64_t in[2]) {
     int64_t when[2];
     if (e->fifo || e->from == MLO_OUTSIDE) return;
     mlo_edge_arrives(s, e, n, when);
     mlo_token *from = mlo_token_of(s, e->from, n);
-    if (in[0] > when[0]) from->out[0] = mlo_sooner(from->out[0] + in[0] - when[0], from->out[1] + mlo_later(0, in[1] - when[1]));
-    if (in[1] > when[1]) { from->out[1] += in[1] - when[1]; s->p->spent[e->from].blocked += in[1] - when[1]; }
-    if (s->c->element[e->from].unit.flow == MLO_FLOW_MATRIX) mlo_matrix_freezes(s, e->from, n);
+    const int64_t late = mlo_later(0, in[1] - when[1]);
+    if (in[0] > when[0]) from->out[0] = mlo_sooner(from->out[0] + in[0] - when[0], from->out[1] + late);
+    from->out[1] += late;
+    if (s->fired[e->from] == n + 1) s->p->spent[e->from].blocked += late;
+    if (late && s->c->element[e->from].unit.flow == MLO_FLOW_MATRIX) mlo_matrix_freezes(s, e->from, n);
 }
 
 /* The first token of an element's tile; how many tokens the one has that begins with token n. */
@@ -118,8 +121,8 @@ static int mlo_tile_takes(mlo_schedule *s, int i) {
         mlo_edge_arrives(s, e, n, when);
         t->in[0] = mlo_later(when[0], open);
         t->in[1] = mlo_later(when[1], t->in[0] + beats - 1);
-        mlo_held_back(s, e, n, t->in);
         s->tiling[i].known = n + 1;
+        mlo_held_back(s, e, n, t->in);
     }
     return s->tiling[i].known > before;
 }
@@ -212,6 +215,9 @@ static void mlo_fire_tiles(mlo_schedule *s, int i, const mlo_meet *x, mlo_token 
     s->tiling[i].left[(tile + 2) & 3] = t->out[1];
 }
 
+/* When a token whose root has begun is next for the lanes: the root is there, and the token before has gone to them. */
+static int64_t mlo_norm_loads(const mlo_schedule *s, int i, int64_t n, int64_t beats) { return mlo_later(mlo_token_of(s, i, n)->work + 42, mlo_norm_goes(s, i, n * beats - 1, beats)); }
+
 static void mlo_fire_norm(mlo_schedule *s, int i, const mlo_meet *x, mlo_token *t) {
     const mlo_unit *u = &s->c->element[i].unit;
     const mlo_token *before = x->n ? mlo_token_of(s, i, x->n - 1) : NULL;
@@ -223,8 +229,10 @@ static void mlo_fire_norm(mlo_schedule *s, int i, const mlo_meet *x, mlo_token *
         mlo_begins(s, i, 1, &x->at, sum);
         waits = mlo_later(0, x->ready[1] - sum);
     }
-    t->work = mlo_later(sum + finish + waits, before ? before->next + 1 : 0);          /* the root begins */
-    t->next = taken = mlo_later(t->work + 42, mlo_norm_goes(s, i, x->n * beats - 1, beats));        /* the lanes begin */
+    t->work = mlo_later(sum + finish + waits, before ? mlo_norm_loads(s, i, x->n - 1, beats) + 1 : 0);         /* the root begins */
+    /* The lanes begin. Eight stages stand still together when two beats behind them wait: so does a gap between tokens, and they hold the fewer beats. */
+    const int64_t loads = mlo_norm_loads(s, i, x->n, beats), gap = loads - mlo_norm_goes(s, i, x->n * beats - 1, beats);
+    t->next = taken = mlo_later(loads, mlo_leaves(s, i, x->n * beats - mlo_later(3, MLO_NORM_HOLDS - gap), beats));
     int64_t first = taken + 10, late = 0;
     if (x->at.first) {
         mlo_begins(s, i, 0, &x->at, taken + 3);
