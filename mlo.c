@@ -16854,9 +16854,11 @@ typedef struct { int64_t pushed, at, popped; } mlo_followed;
 /* A reader of memory (mlo_axi_reader, and what deals its beats out): the loader, a matrix in row blocks. Beats are counted from the run's first one on:
  * those asked for (got), those dealt out. unit: how long a burst may be (of large matrices some are taken as one). asks: when it can ask next; waits:
  * the same, if it waits for nothing else. Of the latest bursts and portions (a block, a memory): behind which beat they begin and with which they end;
- * when the first can come, or leave; when the last does (of bursts: in cycles x rate, if the rate decides). port: its number among those that share memory. */
+ * when the first can come, or leave; until when memory is busy with the burst, in cycles x rate; when the portion's last has left. port: its number among
+ * those that share memory. */
+typedef struct { int64_t from, beats, begin, served; } mlo_burst;
 typedef struct { int64_t from, beats, begin, when; } mlo_until;
-typedef struct { int64_t got, bursts, unit, asks, waits, portions; int port; mlo_until burst[MLO_READS_KEPT], dealt[MLO_READS_KEPT]; } mlo_fetch;
+typedef struct { int64_t got, bursts, unit, asks, waits, portions; int port; mlo_burst burst[MLO_READS_KEPT]; mlo_until dealt[MLO_READS_KEPT]; } mlo_fetch;
 
 /* A matrix in row blocks: tiles begun, and asked for; tokens whose way in is known; when a half before (behind) it is free again, by tile; when the
  * multipliers are done with the latest pass, and with the one before; when the latest began, which frees a bank. Beats of a block; where the tile that is
@@ -16943,32 +16945,32 @@ static int64_t mlo_norm_goes(const mlo_schedule *s, int i, int64_t x, int64_t be
     return x < 0 ? 0 : mlo_later(mlo_token_of(s, i, x / beats)->next + 1 + x % beats, mlo_leaves(s, i, x - MLO_NORM_HOLDS, beats) + 1);
 }
 
-/* When an element can take the first beat of its next token, whatever comes. */
-static int64_t mlo_accepts(const mlo_schedule *s, int i) {
-    const mlo_element *e = &s->c->element[i];
-    const mlo_unit *u = &e->unit;
-    int64_t n = s->fired[i], before = n ? mlo_token_of(s, i, n - 1)->in[1] + 1 : 0, beats;
-    if (u->flow == MLO_FLOW_MATRIX) return n > 1 ? mlo_later(before, mlo_token_of(s, i, n - 2)->work + 1) : before;
-    if (u->flow == MLO_FLOW_ROWS) return s->rows[i] > 1 ? mlo_later(before, s->row[i][(s->rows[i] - 2) % MLO_ROWS_KEPT].score + 1) : before;
-    beats = mlo_beats_out(e);
-    if (u->flow == MLO_FLOW_NORM) {
-        if (n > 1) before = mlo_later(before, mlo_token_of(s, i, n - 2)->work + 1);
-        return mlo_later(before, mlo_norm_goes(s, i, n * beats - mlo_norm_keeps(beats), beats) + 1);
-    }
-    return mlo_later(before, mlo_leaves(s, i, n * beats - mlo_pipeline(e) - 1, beats) + 1);
-}
-
 /* The number of token n's tile, counted from the first one on. */
 static int64_t mlo_tile_of(const mlo_schedule *s, int i, int64_t n) {
     const mlo_unit *u = &s->c->element[i].unit;
     return n / s->c->tokens * mlo_unit_tiles(u, s->c->tokens) + n % s->c->tokens / u->tile;
 }
 
-/* When token n's first beat can be taken by a matrix in row blocks: the token before is in, and of two halves one is free. MLO_NOT_YET: not known. */
-static int64_t mlo_tile_opens(const mlo_schedule *s, int i, int64_t n) {
-    const int64_t tile = mlo_tile_of(s, i, n), before = n ? mlo_token_of(s, i, n - 1)->in[1] + 1 : 0;
-    if (tile > s->tiling[i].begun + 1) return MLO_NOT_YET;
-    return mlo_later(before, tile > 1 ? s->tiling[i].freed[tile & 3] : 0);
+/* How many tokens' way into an element is known: of a matrix in row blocks, before it fires. */
+static int64_t mlo_taken(const mlo_schedule *s, int i) { return mlo_later(s->fired[i], s->tiling[i].known); }
+
+/* When an element can take the first beat of its next token, whatever comes. MLO_NOT_YET: a matrix in row blocks, of which no half is known to be free. */
+static int64_t mlo_accepts(const mlo_schedule *s, int i) {
+    const mlo_element *e = &s->c->element[i];
+    const mlo_unit *u = &e->unit;
+    int64_t n = mlo_taken(s, i), before = n ? mlo_token_of(s, i, n - 1)->in[1] + 1 : 0, beats;
+    if (u->flow == MLO_FLOW_MATRIX) return n > 1 ? mlo_later(before, mlo_token_of(s, i, n - 2)->work + 1) : before;
+    if (u->flow == MLO_FLOW_ROWS) return s->rows[i] > 1 ? mlo_later(before, s->row[i][(s->rows[i] - 2) % MLO_ROWS_KEPT].score + 1) : before;
+    if (u->flow == MLO_FLOW_TILES) {
+        const int64_t tile = mlo_tile_of(s, i, n);
+        return tile > s->tiling[i].begun + 1 ? MLO_NOT_YET : tile > 1 ? mlo_later(before, s->tiling[i].freed[tile & 3]) : before;
+    }
+    beats = mlo_beats_out(e);
+    if (u->flow == MLO_FLOW_NORM) {
+        if (n > 1) before = mlo_later(before, mlo_token_of(s, i, n - 2)->work + 1);
+        return mlo_later(before, mlo_norm_goes(s, i, n * beats - mlo_norm_keeps(beats), beats) + 1);
+    }
+    return mlo_later(before, mlo_leaves(s, i, n * beats - mlo_pipeline(e) - 1, beats) + 1);
 }
 
 /* When attention takes beat `at` of a token's queries: two rows (heads) as they come, the others when rows are scored, which begins with the frame's last key. */
@@ -16981,21 +16983,21 @@ static int64_t mlo_query_taken(const mlo_schedule *s, int i, const mlo_token *t,
 /* When edge e's consumer takes its beat number `at`, counted from the first token on; MLO_NOT_YET if that depends on what has not been walked. */
 static int64_t mlo_edge_takes(const mlo_schedule *s, const mlo_edge *e, int64_t at, int64_t beats) {
     if (at < 0) return 0;
-    int64_t n = at / beats, pass = n / s->c->tokens;
-    if (s->c->element[e->to].unit.whole_frame && e->to_port)            /* keys and values: two frames of them */
+    const mlo_unit *u = &s->c->element[e->to].unit;
+    const int64_t n = at / beats, pass = n / s->c->tokens, taken = mlo_taken(s, e->to);
+    if (u->whole_frame && e->to_port)                                   /* keys and values: two frames of them */
         return pass < 2 ? 0 : s->fired[e->to] < (pass - 1) * s->c->tokens ? MLO_NOT_YET : s->frame_freed[e->to][e->to_port - 1][pass & 3];
-    if (s->c->element[e->to].unit.blocks && n == s->tiling[e->to].known) {
-        const int64_t open = mlo_tile_opens(s, e->to, n);
-        return open == MLO_NOT_YET ? open : open + at % beats;
+    if (n < taken) {
+        const mlo_token *t = mlo_token_of(s, e->to, n);
+        return u->whole_frame ? mlo_query_taken(s, e->to, t, at % beats, beats) : mlo_beat_at(t->in, at % beats, beats);
     }
-    if (n < s->fired[e->to] && s->c->element[e->to].unit.whole_frame) return mlo_query_taken(s, e->to, mlo_token_of(s, e->to, n), at % beats, beats);
-    if (n < mlo_later(s->fired[e->to], s->tiling[e->to].known)) return mlo_beat_at(mlo_token_of(s, e->to, n)->in, at % beats, beats);
-    if (s->c->element[e->to].unit.whole_frame) {                        /* queries: two rows beyond those that are scored */
-        const int64_t steps = s->c->element[e->to].unit.rows.steps, row = at / steps, first = s->fired[e->to] ? mlo_token_of(s, e->to, s->fired[e->to] - 1)->in[1] + 1 : 0;
+    if (u->whole_frame) {                                               /* queries: two rows beyond those that are scored */
+        const int64_t steps = u->rows.steps, row = at / steps, first = taken ? mlo_token_of(s, e->to, taken - 1)->in[1] + 1 : 0;
         if (row >= s->rows[e->to] + 2) return MLO_NOT_YET;
-        return mlo_later(first + at - s->fired[e->to] * beats, row > 1 ? s->row[e->to][(row - 2) % MLO_ROWS_KEPT].score + 1 + at % steps : 0);
+        return mlo_later(first + at - taken * beats, row > 1 ? s->row[e->to][(row - 2) % MLO_ROWS_KEPT].score + 1 + at % steps : 0);
     }
-    return n == s->fired[e->to] && !s->c->element[e->to].unit.blocks ? mlo_accepts(s, e->to) + at % beats : MLO_NOT_YET;
+    const int64_t open = n == taken ? mlo_accepts(s, e->to) : MLO_NOT_YET;
+    return open == MLO_NOT_YET ? open : open + at % beats;
 }
 
 /* The same for the loop's way out: beats that go round are taken when the next iteration takes them. */
@@ -17151,11 +17153,11 @@ static int mlo_is_heard(mlo_schedule *s, int64_t when) {
 
 /* Memory answers requests one after the other: here with `beats` behind those that a reader got, the first of which can come at `from`. After a pause four
  * come at once, where there is a rate to keep (mlo_sim_ram's credit). */
-static mlo_until mlo_memory_gives(mlo_schedule *s, int64_t got, int64_t beats, int64_t from) {
+static mlo_burst mlo_memory_gives(mlo_schedule *s, int64_t got, int64_t beats, int64_t from) {
     const int64_t rate = s->c->rate, begin = mlo_later(from, s->given), saved = rate < 256 ? 4 * 256 - 2 * rate : 0;
     s->served = mlo_later(s->served, begin * rate - saved) + beats * 256;
     s->given = mlo_later(begin + beats, (s->served + rate - 1) / rate);
-    const mlo_until come = { got, got + beats, begin, s->served };
+    const mlo_burst come = { got, got + beats, begin, s->served };
     return come;
 }
 
@@ -17165,8 +17167,8 @@ static int64_t mlo_fetch_has(const mlo_schedule *s, const mlo_fetch *r, int64_t 
     const int64_t oldest = mlo_later(0, r->bursts - MLO_READS_KEPT);
     int64_t k = mlo_later(oldest, r->bursts - 1 - (r->got - x) / r->unit);
     while (k > oldest && r->burst[k % MLO_READS_KEPT].from >= x) k--;
-    const mlo_until *b = &r->burst[k % MLO_READS_KEPT];
-    return mlo_later(b->begin + x - b->from, (b->when - (b->beats - x) * 256 + s->c->rate - 1) / s->c->rate);
+    const mlo_burst *b = &r->burst[k % MLO_READS_KEPT];
+    return mlo_later(b->begin + x - b->from, (b->served - (b->beats - x) * 256 + s->c->rate - 1) / s->c->rate);
 }
 
 static mlo_until mlo_fetch_last(const mlo_fetch *r) { const mlo_until none = { 0, 0, 0, 0 }; return r->portions ? r->dealt[(r->portions - 1) % MLO_READS_KEPT] : none; }
@@ -17367,18 +17369,24 @@ static void mlo_matrix_freezes(mlo_schedule *s, int i, int64_t n) {
 /* From a slot's issue to its group's first turn. */
 static int64_t mlo_matrix_to_turn(const mlo_unit *u) { return u->latency - 8 - u->turns - (u->n_memory > 2); }
 
+/* The first cycle of work for which parameters are there in time: of weights, channel words and table only the first are needed at once. */
+static int64_t mlo_matrix_begins(const mlo_unit *u, const int64_t ready[MLO_UNIT_MEMORIES]) {
+    const int64_t to_words = u->in[0].channels / u->in[0].lanes + mlo_matrix_to_turn(u);
+    return mlo_later(mlo_later(ready[0], ready[1] + 1 - to_words), ready[2] - to_words - u->turns - 7);
+}
+
 static void mlo_fire_matrix(mlo_schedule *s, int i, const mlo_meet *x, mlo_token *t) {
     const mlo_unit *u = &s->c->element[i].unit;
     const mlo_token *before = x->n ? mlo_token_of(s, i, x->n - 1) : NULL;
-    int64_t in = u->in[0].channels / u->in[0].lanes, to_turn = mlo_matrix_to_turn(u), start, waits = 0;
+    int64_t in = u->in[0].channels / u->in[0].lanes, start, waits = 0;
     t->in[0] = mlo_later(x->arrives[0], mlo_accepts(s, i));
     t->in[1] = mlo_later(x->arrives[1], t->in[0] + in - 1);
     start = mlo_later(t->in[1], before ? before->work : 0) + 1;
     if (x->at.first) {
-        int64_t swap = to_turn + mlo_later(start, before ? before->work + u->turns : 0);        /* the turns of the token before are over */
+        int64_t swap = mlo_matrix_to_turn(u) + mlo_later(start, before ? before->work + u->turns : 0);        /* the turns of the token before are over */
         mlo_begins(s, i, 0, &x->at, start); mlo_begins(s, i, 1, &x->at, swap); mlo_begins(s, i, 2, &x->at, swap + 8);
         start++;
-        waits = mlo_later(mlo_later(x->ready[0], x->ready[1] - in + 1 - to_turn), x->ready[2] - in - to_turn - u->turns - 7) + 1 - start;
+        waits = mlo_matrix_begins(u, x->ready) + 1 - start;
         start += mlo_later(0, waits);
     }
     int64_t first = start + in - 1 + u->latency, last = start + u->interval - 1 + u->latency;
@@ -17426,7 +17434,7 @@ static int mlo_tile_takes(mlo_schedule *s, int i) {
     const mlo_edge *e = mlo_tile_edge(s, i);
     const mlo_unit *u = &s->c->element[i].unit;
     const int64_t before = s->tiling[i].known, beats = u->in[0].channels / u->in[0].lanes;
-    for (int64_t n = before, open; n < mlo_fired(s, e->from) && (open = mlo_tile_opens(s, i, n)) != MLO_NOT_YET; n++) {
+    for (int64_t n = before, open; n < mlo_fired(s, e->from) && (open = mlo_accepts(s, i)) != MLO_NOT_YET; n++) {
         int64_t when[2];
         mlo_token *t = mlo_token_of(s, i, n);
         mlo_edge_arrives(s, e, n, when);
@@ -17457,14 +17465,17 @@ static int mlo_tile_reads(mlo_schedule *s, int i) {
     return t->reader.bursts > before;
 }
 
-/* The first cycle of the pass whose block was dealt out last: of weights, channel words, table, which come in this order, only the first are needed at once. */
+/* The first cycle of the pass whose block was dealt out last: weights, channel words, table, in this order. (A pass finds its table a cycle earlier than an
+ * iteration does.) */
 static int64_t mlo_pass_begins(const mlo_schedule *s, int i) {
     const mlo_unit *u = &s->c->element[i].unit;
     const mlo_fetch *r = &s->tiling[i].reader;
-    const int64_t in = u->in[0].channels / u->in[0].lanes, to_turn = mlo_matrix_to_turn(u), all = mlo_fetch_last(r).beats;
-    const int64_t table = u->n_memory > 2 ? mlo_memory_beats(&u->memory[2], s->c->axi_bits) : 0, words = table + mlo_memory_beats(&u->memory[1], s->c->axi_bits);
-    const int64_t first = mlo_fetch_dealt(s, r, all - words, 0, 0), second = mlo_fetch_dealt(s, r, all - table, 0, 0) - in + 1 - to_turn;
-    return mlo_later(mlo_later(first, second), table ? mlo_fetch_dealt(s, r, all, 0, 0) - in - to_turn - u->turns - 8 : 0);
+    int64_t ready[MLO_UNIT_MEMORIES] = { 0 }, end = mlo_fetch_last(r).beats;
+    for (int k = u->n_memory - 1; k >= 0; k--) {
+        ready[k] = mlo_fetch_dealt(s, r, end, 0, 0) - (k == 2);
+        end -= mlo_memory_beats(&u->memory[k], s->c->axi_bits);
+    }
+    return mlo_matrix_begins(u, ready);
 }
 
 /* The next pass over a tile's tokens, whose block has been read: it is dealt out when its bank is free. */
@@ -17662,7 +17673,7 @@ static int mlo_meets(mlo_schedule *s, int i, mlo_meet *x) {
 }
 
 /* All that waited with their beats of a token for an element are told when it took them. */
-static void mlo_hold_back(mlo_schedule *s, int i, const mlo_meet *x, const mlo_token *t) {
+static void mlo_hold_producers(mlo_schedule *s, int i, const mlo_meet *x, const mlo_token *t) {
     for (int k = s->begin[0][i]; k < s->begin[0][i + 1]; k++) {
         const mlo_edge *e = &s->c->edge[s->order[0][k]];
         if (!s->c->element[i].unit.whole_frame || !e->to_port) mlo_held_back(s, e, x->n, t->in);
@@ -17694,7 +17705,7 @@ static int mlo_fire(mlo_schedule *s, int i) {
         default:              mlo_fire_beats(s, i, &x, t); break;
         }
         s->fired[i]++;
-        if (!s->c->element[i].unit.blocks) mlo_hold_back(s, i, &x, t);
+        if (!s->c->element[i].unit.blocks) mlo_hold_producers(s, i, &x, t);
         mlo_passed(s, i, &x, t);
         s->free = 0;
     }
@@ -17708,7 +17719,7 @@ static int mlo_fire(mlo_schedule *s, int i) {
  *      the most that FIFOs hold, or every token as it goes, where that is asked for.
  * How. All elements fire as long as one can; then requests to memory are heard, in the order of time, until something can fire again.
  * invariant: the same bytes for the same core and frames.
- * example: examples/bert-tiny.onnx for 40,000 cycles: 39,444 foretold, 39,444 simulated.
+ * example: examples/bert-tiny.onnx for --target-cycles 40000: to the cycle what Icarus counts (README.md).
  * cost: that of the schedule: milliseconds for a BERT-base.
  */
 
@@ -17721,11 +17732,11 @@ static int mlo_schedule_hears(mlo_schedule *s) {
         for (int k = 1, behind = s->turn; k <= s->c->n_element + 1; k++) {
             const int port = (behind + k) % (s->c->n_element + 1), i = port - 1;
             if (port && !s->c->element[i].unit.blocks) continue;
-            const int64_t begun = port ? s->tiling[i].begun : s->loaded, waits = port ? s->tiling[i].reader.waits : s->loader.waits;
+            const int64_t waits = port ? s->tiling[i].reader.waits : s->loader.waits, *done = port ? &s->tiling[i].begun : &s->loaded, before = *done;
             if (waits > s->now) { s->next = mlo_sooner(s->next, waits); continue; }
             if (port) while (mlo_tile_goes_on(s, i)) any = 1;
             else any |= mlo_loader_goes_on(s);
-            through |= (port ? s->tiling[i].begun : s->loaded) > begun;
+            through |= *done > before;
         }
     }
     return any;

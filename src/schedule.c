@@ -64,9 +64,11 @@ typedef struct { int64_t pushed, at, popped; } mlo_followed;
 /* A reader of memory (mlo_axi_reader, and what deals its beats out): the loader, a matrix in row blocks. Beats are counted from the run's first one on:
  * those asked for (got), those dealt out. unit: how long a burst may be (of large matrices some are taken as one). asks: when it can ask next; waits:
  * the same, if it waits for nothing else. Of the latest bursts and portions (a block, a memory): behind which beat they begin and with which they end;
- * when the first can come, or leave; when the last does (of bursts: in cycles x rate, if the rate decides). port: its number among those that share memory. */
+ * when the first can come, or leave; until when memory is busy with the burst, in cycles x rate; when the portion's last has left. port: its number among
+ * those that share memory. */
+typedef struct { int64_t from, beats, begin, served; } mlo_burst;
 typedef struct { int64_t from, beats, begin, when; } mlo_until;
-typedef struct { int64_t got, bursts, unit, asks, waits, portions; int port; mlo_until burst[MLO_READS_KEPT], dealt[MLO_READS_KEPT]; } mlo_fetch;
+typedef struct { int64_t got, bursts, unit, asks, waits, portions; int port; mlo_burst burst[MLO_READS_KEPT]; mlo_until dealt[MLO_READS_KEPT]; } mlo_fetch;
 
 /* A matrix in row blocks: tiles begun, and asked for; tokens whose way in is known; when a half before (behind) it is free again, by tile; when the
  * multipliers are done with the latest pass, and with the one before; when the latest began, which frees a bank. Beats of a block; where the tile that is
@@ -153,32 +155,32 @@ static int64_t mlo_norm_goes(const mlo_schedule *s, int i, int64_t x, int64_t be
     return x < 0 ? 0 : mlo_later(mlo_token_of(s, i, x / beats)->next + 1 + x % beats, mlo_leaves(s, i, x - MLO_NORM_HOLDS, beats) + 1);
 }
 
-/* When an element can take the first beat of its next token, whatever comes. */
-static int64_t mlo_accepts(const mlo_schedule *s, int i) {
-    const mlo_element *e = &s->c->element[i];
-    const mlo_unit *u = &e->unit;
-    int64_t n = s->fired[i], before = n ? mlo_token_of(s, i, n - 1)->in[1] + 1 : 0, beats;
-    if (u->flow == MLO_FLOW_MATRIX) return n > 1 ? mlo_later(before, mlo_token_of(s, i, n - 2)->work + 1) : before;
-    if (u->flow == MLO_FLOW_ROWS) return s->rows[i] > 1 ? mlo_later(before, s->row[i][(s->rows[i] - 2) % MLO_ROWS_KEPT].score + 1) : before;
-    beats = mlo_beats_out(e);
-    if (u->flow == MLO_FLOW_NORM) {
-        if (n > 1) before = mlo_later(before, mlo_token_of(s, i, n - 2)->work + 1);
-        return mlo_later(before, mlo_norm_goes(s, i, n * beats - mlo_norm_keeps(beats), beats) + 1);
-    }
-    return mlo_later(before, mlo_leaves(s, i, n * beats - mlo_pipeline(e) - 1, beats) + 1);
-}
-
 /* The number of token n's tile, counted from the first one on. */
 static int64_t mlo_tile_of(const mlo_schedule *s, int i, int64_t n) {
     const mlo_unit *u = &s->c->element[i].unit;
     return n / s->c->tokens * mlo_unit_tiles(u, s->c->tokens) + n % s->c->tokens / u->tile;
 }
 
-/* When token n's first beat can be taken by a matrix in row blocks: the token before is in, and of two halves one is free. MLO_NOT_YET: not known. */
-static int64_t mlo_tile_opens(const mlo_schedule *s, int i, int64_t n) {
-    const int64_t tile = mlo_tile_of(s, i, n), before = n ? mlo_token_of(s, i, n - 1)->in[1] + 1 : 0;
-    if (tile > s->tiling[i].begun + 1) return MLO_NOT_YET;
-    return mlo_later(before, tile > 1 ? s->tiling[i].freed[tile & 3] : 0);
+/* How many tokens' way into an element is known: of a matrix in row blocks, before it fires. */
+static int64_t mlo_taken(const mlo_schedule *s, int i) { return mlo_later(s->fired[i], s->tiling[i].known); }
+
+/* When an element can take the first beat of its next token, whatever comes. MLO_NOT_YET: a matrix in row blocks, of which no half is known to be free. */
+static int64_t mlo_accepts(const mlo_schedule *s, int i) {
+    const mlo_element *e = &s->c->element[i];
+    const mlo_unit *u = &e->unit;
+    int64_t n = mlo_taken(s, i), before = n ? mlo_token_of(s, i, n - 1)->in[1] + 1 : 0, beats;
+    if (u->flow == MLO_FLOW_MATRIX) return n > 1 ? mlo_later(before, mlo_token_of(s, i, n - 2)->work + 1) : before;
+    if (u->flow == MLO_FLOW_ROWS) return s->rows[i] > 1 ? mlo_later(before, s->row[i][(s->rows[i] - 2) % MLO_ROWS_KEPT].score + 1) : before;
+    if (u->flow == MLO_FLOW_TILES) {
+        const int64_t tile = mlo_tile_of(s, i, n);
+        return tile > s->tiling[i].begun + 1 ? MLO_NOT_YET : tile > 1 ? mlo_later(before, s->tiling[i].freed[tile & 3]) : before;
+    }
+    beats = mlo_beats_out(e);
+    if (u->flow == MLO_FLOW_NORM) {
+        if (n > 1) before = mlo_later(before, mlo_token_of(s, i, n - 2)->work + 1);
+        return mlo_later(before, mlo_norm_goes(s, i, n * beats - mlo_norm_keeps(beats), beats) + 1);
+    }
+    return mlo_later(before, mlo_leaves(s, i, n * beats - mlo_pipeline(e) - 1, beats) + 1);
 }
 
 /* When attention takes beat `at` of a token's queries: two rows (heads) as they come, the others when rows are scored, which begins with the frame's last key. */
@@ -191,21 +193,21 @@ static int64_t mlo_query_taken(const mlo_schedule *s, int i, const mlo_token *t,
 /* When edge e's consumer takes its beat number `at`, counted from the first token on; MLO_NOT_YET if that depends on what has not been walked. */
 static int64_t mlo_edge_takes(const mlo_schedule *s, const mlo_edge *e, int64_t at, int64_t beats) {
     if (at < 0) return 0;
-    int64_t n = at / beats, pass = n / s->c->tokens;
-    if (s->c->element[e->to].unit.whole_frame && e->to_port)            /* keys and values: two frames of them */
+    const mlo_unit *u = &s->c->element[e->to].unit;
+    const int64_t n = at / beats, pass = n / s->c->tokens, taken = mlo_taken(s, e->to);
+    if (u->whole_frame && e->to_port)                                   /* keys and values: two frames of them */
         return pass < 2 ? 0 : s->fired[e->to] < (pass - 1) * s->c->tokens ? MLO_NOT_YET : s->frame_freed[e->to][e->to_port - 1][pass & 3];
-    if (s->c->element[e->to].unit.blocks && n == s->tiling[e->to].known) {
-        const int64_t open = mlo_tile_opens(s, e->to, n);
-        return open == MLO_NOT_YET ? open : open + at % beats;
+    if (n < taken) {
+        const mlo_token *t = mlo_token_of(s, e->to, n);
+        return u->whole_frame ? mlo_query_taken(s, e->to, t, at % beats, beats) : mlo_beat_at(t->in, at % beats, beats);
     }
-    if (n < s->fired[e->to] && s->c->element[e->to].unit.whole_frame) return mlo_query_taken(s, e->to, mlo_token_of(s, e->to, n), at % beats, beats);
-    if (n < mlo_later(s->fired[e->to], s->tiling[e->to].known)) return mlo_beat_at(mlo_token_of(s, e->to, n)->in, at % beats, beats);
-    if (s->c->element[e->to].unit.whole_frame) {                        /* queries: two rows beyond those that are scored */
-        const int64_t steps = s->c->element[e->to].unit.rows.steps, row = at / steps, first = s->fired[e->to] ? mlo_token_of(s, e->to, s->fired[e->to] - 1)->in[1] + 1 : 0;
+    if (u->whole_frame) {                                               /* queries: two rows beyond those that are scored */
+        const int64_t steps = u->rows.steps, row = at / steps, first = taken ? mlo_token_of(s, e->to, taken - 1)->in[1] + 1 : 0;
         if (row >= s->rows[e->to] + 2) return MLO_NOT_YET;
-        return mlo_later(first + at - s->fired[e->to] * beats, row > 1 ? s->row[e->to][(row - 2) % MLO_ROWS_KEPT].score + 1 + at % steps : 0);
+        return mlo_later(first + at - taken * beats, row > 1 ? s->row[e->to][(row - 2) % MLO_ROWS_KEPT].score + 1 + at % steps : 0);
     }
-    return n == s->fired[e->to] && !s->c->element[e->to].unit.blocks ? mlo_accepts(s, e->to) + at % beats : MLO_NOT_YET;
+    const int64_t open = n == taken ? mlo_accepts(s, e->to) : MLO_NOT_YET;
+    return open == MLO_NOT_YET ? open : open + at % beats;
 }
 
 /* The same for the loop's way out: beats that go round are taken when the next iteration takes them. */

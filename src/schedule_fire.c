@@ -56,18 +56,24 @@ static void mlo_matrix_freezes(mlo_schedule *s, int i, int64_t n) {
 /* From a slot's issue to its group's first turn. */
 static int64_t mlo_matrix_to_turn(const mlo_unit *u) { return u->latency - 8 - u->turns - (u->n_memory > 2); }
 
+/* The first cycle of work for which parameters are there in time: of weights, channel words and table only the first are needed at once. */
+static int64_t mlo_matrix_begins(const mlo_unit *u, const int64_t ready[MLO_UNIT_MEMORIES]) {
+    const int64_t to_words = u->in[0].channels / u->in[0].lanes + mlo_matrix_to_turn(u);
+    return mlo_later(mlo_later(ready[0], ready[1] + 1 - to_words), ready[2] - to_words - u->turns - 7);
+}
+
 static void mlo_fire_matrix(mlo_schedule *s, int i, const mlo_meet *x, mlo_token *t) {
     const mlo_unit *u = &s->c->element[i].unit;
     const mlo_token *before = x->n ? mlo_token_of(s, i, x->n - 1) : NULL;
-    int64_t in = u->in[0].channels / u->in[0].lanes, to_turn = mlo_matrix_to_turn(u), start, waits = 0;
+    int64_t in = u->in[0].channels / u->in[0].lanes, start, waits = 0;
     t->in[0] = mlo_later(x->arrives[0], mlo_accepts(s, i));
     t->in[1] = mlo_later(x->arrives[1], t->in[0] + in - 1);
     start = mlo_later(t->in[1], before ? before->work : 0) + 1;
     if (x->at.first) {
-        int64_t swap = to_turn + mlo_later(start, before ? before->work + u->turns : 0);        /* the turns of the token before are over */
+        int64_t swap = mlo_matrix_to_turn(u) + mlo_later(start, before ? before->work + u->turns : 0);        /* the turns of the token before are over */
         mlo_begins(s, i, 0, &x->at, start); mlo_begins(s, i, 1, &x->at, swap); mlo_begins(s, i, 2, &x->at, swap + 8);
         start++;
-        waits = mlo_later(mlo_later(x->ready[0], x->ready[1] - in + 1 - to_turn), x->ready[2] - in - to_turn - u->turns - 7) + 1 - start;
+        waits = mlo_matrix_begins(u, x->ready) + 1 - start;
         start += mlo_later(0, waits);
     }
     int64_t first = start + in - 1 + u->latency, last = start + u->interval - 1 + u->latency;
@@ -115,7 +121,7 @@ static int mlo_tile_takes(mlo_schedule *s, int i) {
     const mlo_edge *e = mlo_tile_edge(s, i);
     const mlo_unit *u = &s->c->element[i].unit;
     const int64_t before = s->tiling[i].known, beats = u->in[0].channels / u->in[0].lanes;
-    for (int64_t n = before, open; n < mlo_fired(s, e->from) && (open = mlo_tile_opens(s, i, n)) != MLO_NOT_YET; n++) {
+    for (int64_t n = before, open; n < mlo_fired(s, e->from) && (open = mlo_accepts(s, i)) != MLO_NOT_YET; n++) {
         int64_t when[2];
         mlo_token *t = mlo_token_of(s, i, n);
         mlo_edge_arrives(s, e, n, when);
@@ -146,14 +152,17 @@ static int mlo_tile_reads(mlo_schedule *s, int i) {
     return t->reader.bursts > before;
 }
 
-/* The first cycle of the pass whose block was dealt out last: of weights, channel words, table, which come in this order, only the first are needed at once. */
+/* The first cycle of the pass whose block was dealt out last: weights, channel words, table, in this order. (A pass finds its table a cycle earlier than an
+ * iteration does.) */
 static int64_t mlo_pass_begins(const mlo_schedule *s, int i) {
     const mlo_unit *u = &s->c->element[i].unit;
     const mlo_fetch *r = &s->tiling[i].reader;
-    const int64_t in = u->in[0].channels / u->in[0].lanes, to_turn = mlo_matrix_to_turn(u), all = mlo_fetch_last(r).beats;
-    const int64_t table = u->n_memory > 2 ? mlo_memory_beats(&u->memory[2], s->c->axi_bits) : 0, words = table + mlo_memory_beats(&u->memory[1], s->c->axi_bits);
-    const int64_t first = mlo_fetch_dealt(s, r, all - words, 0, 0), second = mlo_fetch_dealt(s, r, all - table, 0, 0) - in + 1 - to_turn;
-    return mlo_later(mlo_later(first, second), table ? mlo_fetch_dealt(s, r, all, 0, 0) - in - to_turn - u->turns - 8 : 0);
+    int64_t ready[MLO_UNIT_MEMORIES] = { 0 }, end = mlo_fetch_last(r).beats;
+    for (int k = u->n_memory - 1; k >= 0; k--) {
+        ready[k] = mlo_fetch_dealt(s, r, end, 0, 0) - (k == 2);
+        end -= mlo_memory_beats(&u->memory[k], s->c->axi_bits);
+    }
+    return mlo_matrix_begins(u, ready);
 }
 
 /* The next pass over a tile's tokens, whose block has been read: it is dealt out when its bank is free. */
@@ -351,7 +360,7 @@ static int mlo_meets(mlo_schedule *s, int i, mlo_meet *x) {
 }
 
 /* All that waited with their beats of a token for an element are told when it took them. */
-static void mlo_hold_back(mlo_schedule *s, int i, const mlo_meet *x, const mlo_token *t) {
+static void mlo_hold_producers(mlo_schedule *s, int i, const mlo_meet *x, const mlo_token *t) {
     for (int k = s->begin[0][i]; k < s->begin[0][i + 1]; k++) {
         const mlo_edge *e = &s->c->edge[s->order[0][k]];
         if (!s->c->element[i].unit.whole_frame || !e->to_port) mlo_held_back(s, e, x->n, t->in);
@@ -383,7 +392,7 @@ static int mlo_fire(mlo_schedule *s, int i) {
         default:              mlo_fire_beats(s, i, &x, t); break;
         }
         s->fired[i]++;
-        if (!s->c->element[i].unit.blocks) mlo_hold_back(s, i, &x, t);
+        if (!s->c->element[i].unit.blocks) mlo_hold_producers(s, i, &x, t);
         mlo_passed(s, i, &x, t);
         s->free = 0;
     }

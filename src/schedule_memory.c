@@ -21,11 +21,11 @@ static int mlo_is_heard(mlo_schedule *s, int64_t when) {
 
 /* Memory answers requests one after the other: here with `beats` behind those that a reader got, the first of which can come at `from`. After a pause four
  * come at once, where there is a rate to keep (mlo_sim_ram's credit). */
-static mlo_until mlo_memory_gives(mlo_schedule *s, int64_t got, int64_t beats, int64_t from) {
+static mlo_burst mlo_memory_gives(mlo_schedule *s, int64_t got, int64_t beats, int64_t from) {
     const int64_t rate = s->c->rate, begin = mlo_later(from, s->given), saved = rate < 256 ? 4 * 256 - 2 * rate : 0;
     s->served = mlo_later(s->served, begin * rate - saved) + beats * 256;
     s->given = mlo_later(begin + beats, (s->served + rate - 1) / rate);
-    const mlo_until come = { got, got + beats, begin, s->served };
+    const mlo_burst come = { got, got + beats, begin, s->served };
     return come;
 }
 
@@ -35,8 +35,8 @@ static int64_t mlo_fetch_has(const mlo_schedule *s, const mlo_fetch *r, int64_t 
     const int64_t oldest = mlo_later(0, r->bursts - MLO_READS_KEPT);
     int64_t k = mlo_later(oldest, r->bursts - 1 - (r->got - x) / r->unit);
     while (k > oldest && r->burst[k % MLO_READS_KEPT].from >= x) k--;
-    const mlo_until *b = &r->burst[k % MLO_READS_KEPT];
-    return mlo_later(b->begin + x - b->from, (b->when - (b->beats - x) * 256 + s->c->rate - 1) / s->c->rate);
+    const mlo_burst *b = &r->burst[k % MLO_READS_KEPT];
+    return mlo_later(b->begin + x - b->from, (b->served - (b->beats - x) * 256 + s->c->rate - 1) / s->c->rate);
 }
 
 static mlo_until mlo_fetch_last(const mlo_fetch *r) { const mlo_until none = { 0, 0, 0, 0 }; return r->portions ? r->dealt[(r->portions - 1) % MLO_READS_KEPT] : none; }
