@@ -27,9 +27,20 @@ static void mlo_spend(mlo_schedule *s, int i, const mlo_meet *x, const mlo_token
     to->busy += busy; to->blocked += blocked; to->parameters += mlo_sooner(idle - blocked, mlo_later(0, parameters));
 }
 
+/* Cycles that a token's beats wait in a split for keys and values, which are stored a narrow beat a cycle. */
+static int64_t mlo_split_waits(const mlo_schedule *s, int i) {
+    int64_t waits = 0;
+    for (int k = s->begin[1][i]; k < s->begin[1][i + 1]; k++) {
+        const mlo_edge *e = &s->c->edge[s->order[1][k]];
+        const mlo_way w = s->way[e - s->c->edge];
+        if (e->to != MLO_OUTSIDE && !w.fifo) waits += mlo_later(0, w.beats_to - w.beats_from - w.held);
+    }
+    return waits;
+}
+
 static void mlo_fire_beats(mlo_schedule *s, int i, const mlo_meet *x, mlo_token *t) {
     const mlo_element *e = &s->c->element[i];
-    int64_t beats = mlo_beats_out(e), latency = mlo_pipeline(e), shift = 0, waits = 0;
+    int64_t beats = mlo_beats_out(e), latency = mlo_pipeline(e), shift = 0, waits = 0, narrow = e->kernel ? 0 : mlo_split_waits(s, i);
     t->in[0] = mlo_later(x->arrives[0], mlo_accepts(s, i));
     if (e->kernel && x->at.first) {
         shift = 1;
@@ -37,7 +48,7 @@ static void mlo_fire_beats(mlo_schedule *s, int i, const mlo_meet *x, mlo_token 
         for (int k = 0; k < e->unit.n_memory; k++) mlo_begins(s, i, k, &x->at, t->in[0] + 1 + (k ? latency - 2 : 0));
     }
     t->in[1] = mlo_later(x->arrives[1], t->in[0] + shift + waits + beats - 1);
-    int64_t first = t->in[0] + shift + waits + latency, last = mlo_later(t->in[1] + latency, first + beats - 1);
+    int64_t first = t->in[0] + shift + waits + latency, last = mlo_later(t->in[1] + latency, first + beats - 1 + narrow);
     t->out[0] = mlo_later(first, x->room[0]);
     t->out[1] = mlo_later(mlo_later(last, x->room[1]), t->out[0] + beats - 1);
     t->in[1] = mlo_later(t->in[1], mlo_leaves(s, i, x->n * beats + beats - 1 - latency - 1, beats) + 1);
