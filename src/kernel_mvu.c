@@ -150,7 +150,7 @@ static int mlo_mvu_unit(const mlo_site *s, int64_t pe, int64_t simd, mlo_unit *u
     mlo_unit_shift(s, u);
     u->interval = k / simd * (n / pe);
     if (u->blocks) u->interval += mlo_parts(mlo_parts(s->tokens, u->tile) * u->blocks, s->tokens);        /* a cycle a pass */
-    u->latency = (mlo_clog2(simd) + 1) / 2 + 12 + turns + table;
+    u->latency = (mlo_clog2(simd) + 1) / 2 + 11 + turns + table;
     u->multipliers = pe * simd; u->other = mlo_site_pow2(s) ? 0 : lanes; u->macs = k * n; u->flow = u->blocks ? MLO_FLOW_TILES : MLO_FLOW_MATRIX; u->turns = turns;
     return 0;
 }
@@ -175,15 +175,16 @@ static void mlo_mvu_pack(const mlo_site *s, const mlo_unit *u, int k, int64_t wo
 }
 
 /* Two vectors of x, weights and channel words; PE dot products of SIMD, in pairs that share multipliers; PE accumulators, and a tray of as many sums,
- * which the requantizers take in turns. LUTs are fitted: a row has some more than its adders and its part of the tray, and none are left of the bias's
- * adder. */
+ * which the requantizers take in turns: a multiplexer of LUTs with four ways each. A row's adder is that of its accumulator, which is none where a
+ * group takes a cycle. None is counted for the bias's adder: LUTs are fitted. */
 static void mlo_mvu_area(const mlo_site *s, const mlo_unit *u, int axi, int64_t banks, mlo_area *a) {
     const int64_t pe = u->pe, simd = u->simd, pairs = pe / 2, k = s->in[1].dims[0], folds = k / simd, held = s->in[1].dims[1] / pe / mlo_most(1, u->blocks);
     const int64_t x = s->in_bits[0], w = mlo_site_weight_bits(s), acc = mlo_bits_for(mlo_mvu_acc(s)), sum = x + w + mlo_clog2(simd), total = mlo_least(x + w + mlo_clog2(k) + 1, acc);
     const int table = s->n_in > 5, shift = mlo_site_pow2(s), q = table ? mlo_index_bits(s) : s->out_bits, word = 38 + (shift ? 0 : 16);
     const int64_t lanes = pe / u->turns;
-    enum { ROW_LUTS = 8, CONTROL_LUTS = 60, CONTROL_FFS = 25 };
-    mlo_area row = { total + (u->turns > 1 ? total : 0) + ROW_LUTS, simd * (w + x + w) + 2 * total, 0, 0 }, lane = { 0, total + word, 0, 0 };
+    enum { CONTROL_LUTS = 60, CONTROL_FFS = 24 };
+    const int64_t sums = folds > 1 ? total : 0;
+    mlo_area row = { sums, simd * (w + x + w) + sums + total, 0, 0 }, lane = { total * mlo_parts(u->turns - 1, 3), total + word, 0, 0 };
     mlo_area_vector(a, simd * x, folds);
     mlo_area_param(a, pe * simd * w, pe * simd * w, folds * held, axi, banks);
     mlo_area_param(a, 64 * lanes, lanes * word, held * u->turns, axi, banks);
@@ -197,5 +198,5 @@ static void mlo_mvu_area(const mlo_site *s, const mlo_unit *u, int axi, int64_t 
     if (table) mlo_area_lookup(a, pe, q, s->out_bits, axi, banks);
     mlo_area_skid(a, pe * s->out_bits + 3);
     if (u->blocks) { mlo_area_tile(a, simd * x, folds, u->tile, u->blocks); mlo_area_untile(a, pe * s->out_bits, held, u->tile, u->blocks); }
-    a->lut += CONTROL_LUTS; a->ff += CONTROL_FFS + mlo_clog2(folds) + 2 * mlo_clog2(held) + mlo_clog2(folds * held);
+    a->lut += CONTROL_LUTS; a->ff += CONTROL_FFS + mlo_clog2(u->turns) + mlo_clog2(folds) + 2 * mlo_clog2(held) + mlo_clog2(folds * held);
 }

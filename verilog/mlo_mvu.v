@@ -10,7 +10,7 @@
 // Throughput II = KF*NF cycles per token exactly, KF = K/SIMD, NF = N/PE, back to back: the next token's vector is
 //            stored while this one computes. A token with `first` costs 1 cycle more (if its parameters are loaded).
 // Latency    idle, parameters loaded: last beat of a token taken in cycle t => its first output beat is offered in cycle
-//            t + KF + ceil(clog2(SIMD)/2) + 12 + TURNS + TABLE + (1 if `first`); the others follow every KF cycles.
+//            t + KF + ceil(clog2(SIMD)/2) + 11 + TURNS + TABLE + (1 if `first`); the others follow every KF cycles.
 // Stall      a result that cannot leave freezes the pipeline; nothing is lost, nothing recomputed. A parameter memory
 //            that is not loaded freezes only what is in front of it: results of the iteration before drain.
 // Parameters s_axis_w: words of PE*SIMD*WBITS, address nf*KF + kf, bits (p*SIMD+s)*WBITS: W[kf*SIMD+s][nf*PE+p]
@@ -25,8 +25,8 @@
 //
 // How it works: three segments in a row, each frozen by an enable of its own. Every slot of the pipeline carries a few
 // control bits.
-//   A  issue, memories, products, adder tree, accumulate  (en_a)   weights: read at its entry
-//   B  requantize, in turns                               (en_b)   bias, M, S: read at its entry, a turn at a time
+//   A  issue, memories, products, adder tree              (en_a)   weights: read at its entry
+//   B  a group's sums, requantized in turns               (en_b)   bias, M, S: read at its entry, a turn at a time
 //   T  table lookup (mlo_lookup)                                   table: read at its entry
 // An iteration change travels as a slot of its own, the mark, right ahead of the first token: when it passes the entry
 // of a segment it pulses `first` of the memory there, which swaps at exactly the right slot. At segment B it waits for the
@@ -152,44 +152,40 @@ module mlo_mvu #(
 
     // ---- segment A: control bits beside products and tree ----------------------------------------------------------
     reg  [DA-1:0]   a_valid, a_mark;                // index 0: behind the memories; DA-1: in the last stage of the tree
-    reg  [5*DA-1:0] a_info;                         // {tuser, first of its group, last of its group}
+    reg  [4*DA-1:0] a_info;                         // {tuser, last of its group}
     always @(posedge clk) begin
         if (rst)       {a_valid, a_mark} <= {2*DA{1'b0}};
         else if (en_a) {a_valid, a_mark} <= {a_valid[DA-2:0], issue, a_mark[DA-2:0], mark};
-        if (en_a)      a_info <= {a_info[5*DA-6:0], x_user, run_k == {KW{1'b0}}, run_last};
+        if (en_a)      a_info <= {a_info[4*DA-5:0], x_user, run_last};
     end
-    wire       sum_valid = a_valid[DA-1];
     wire [2:0] sum_user;
-    wire       sum_start, sum_last;
-    assign {sum_user, sum_start, sum_last} = a_info[5*DA-1 -: 5];
+    wire       last;
+    assign {sum_user, last} = a_info[4*DA-1 -: 4];
+    wire       sum_more = a_valid[DA-1] && !last, sum_last = a_valid[DA-1] && last;
 
-    // ---- entry of segment B: a finished group waits in the accumulators; then its channel words are read, a turn a cycle ----
-    reg           g_valid;                          // there is a group
-    reg  [2:0]    g_user;
-    reg           c_due;                            // a mark has come: the memory moves on
+    // ---- entry of segment B: a group's last sums are added and go on at once, or wait; its channel words are read, a turn a cycle ----
+    reg           c_late;                           // a mark came while turns were left
     reg  [TW-1:0] turn;                             // the one to be read; 0: none, or the first one of the next group
     reg  [CA-1:0] c_addr;
     wire          c_ready;
     wire          idle   = turn == {TW{1'b0}};
-    wire          take   = g_valid && idle && en_b && c_ready && !c_due;
+    wire          c_due  = c_late || a_mark[DA-1];  // the memory is to move on
     wire          c_swap = c_due && idle && en_b;
+    wire          take   = sum_last && idle && en_b && c_ready && !c_late;
     wire          c_read = take || (!idle && en_b);
-    assign en_a = !g_valid || take;
+    assign en_a = !sum_last || take;
     always @(posedge clk) begin
         if (rst) begin
-            g_valid <= 1'b0;
-            c_due   <= 1'b0;
-            turn    <= {TW{1'b0}};
-            c_addr  <= {CA{1'b0}};
+            c_late <= 1'b0;
+            turn   <= {TW{1'b0}};
+            c_addr <= {CA{1'b0}};
         end else begin
-            if (en_a) g_valid <= sum_valid && sum_last;
-            if (c_swap || (en_a && a_mark[DA-1])) c_due <= !c_swap;
+            c_late <= c_due && !c_swap;
             if (c_read) begin
                 turn   <= turn == T_LAST ? {TW{1'b0}} : turn + 1'b1;
                 c_addr <= c_addr == C_LAST ? {CA{1'b0}} : c_addr + 1'b1;
             end
         end
-        if (en_a) g_user <= sum_user;
     end
 
     // ---- segment B: control bits beside the requantizers -------------------------------------------------------------
@@ -199,8 +195,8 @@ module mlo_mvu #(
     always @(posedge clk) begin
         if (rst)       {b_valid, b_mark} <= {2*DB{1'b0}};
         else if (en_b) {b_valid, b_mark} <= {b_valid[DB-2:0], c_read && turn == T_LAST, b_mark[DB-2:0], c_swap};
-        if (en_b)      b_user <= {b_user[3*DB-4:0], take ? g_user : t_user};
-        if (take)      t_user <= g_user;
+        if (en_b)      b_user <= {b_user[3*DB-4:0], take ? sum_user : t_user};
+        if (take)      t_user <= sum_user;
     end
     wire                q_valid = b_valid[DB-1];
     wire [2:0]          q_user  = b_user[3*DB-1 -: 3];
@@ -261,33 +257,40 @@ module mlo_mvu #(
                 assign sum = sums[p*SBITS +: SBITS];
             end
 
-            reg  signed [TOTAL-1:0] total;
-            wire signed [TOTAL-1:0] add = {{(TOTAL - SBITS){sum[SBITS-1]}}, sum}, old = sum_start ? {TOTAL{1'b0}} : total;
+            reg  signed [TOTAL-1:0] total;          // of the group so far
+            wire signed [TOTAL-1:0] add = {{(TOTAL - SBITS){sum[SBITS-1]}}, sum};
             wire        [TOTAL:0]   next;           // with a carry in, or without that bit
             if (p < 2 * PAIRED && p % 2 == 1) begin : second
-                assign next = {add, lack[p]} + {old, lack[p]};
+                assign next = {add, lack[p]} + {total, lack[p]};
             end else begin : whole
-                assign next = {add + old, 1'b0};
+                assign next = {add + total, 1'b0};
             end
-            always @(posedge clk) if (en_a && sum_valid) total <= next[TOTAL:1];
-            assign totals[p*TOTAL +: TOTAL] = total;
+            always @(posedge clk)
+                if (rst || take)   total <= {TOTAL{1'b0}};
+                else if (sum_more) total <= next[TOTAL:1];
+            assign totals[p*TOTAL +: TOTAL] = next[TOTAL:1];
             wire unused_bits = &{1'b0, lack[p], next[0], excess};
         end
     endgenerate
 
-    // The group's sums go by on a tray: each turn the LANES next ones meet their channel words. What comes out is gathered;
+    // The group's sums wait on a tray: each turn the LANES next ones meet their channel words. What comes out is gathered;
     // the last turn goes straight on. (The memory is slow: nothing but a register stands behind it.)
-    reg  [PE*TOTAL-1:0]    tray;
+    (* mem2reg *) reg [LANES*TOTAL-1:0] tray [0:TURNS-1];       // registers, each bit behind a multiplexer
     reg  [PE*QBITS-1:0]    gathered;                // its low bits hold the turns before
     wire [LANES*QBITS-1:0] lane_y;
     wire [LANES-1:0]       lane_valid;
     reg                    r_valid, l_valid;        // a turn: its word is read; it is in the lanes
+    reg  [TW-1:0]          r_turn;
+    wire [LANES*TOTAL-1:0] served = tray[r_turn];
+    integer                t;
     wire [(PE+LANES)*QBITS-1:0] passing = {lane_y, gathered};
     assign q_data = passing[LANES*QBITS +: PE*QBITS];
     always @(posedge clk) begin
         if (rst)                        {l_valid, r_valid} <= 2'b00;
         else if (en_b)                  {l_valid, r_valid} <= {r_valid, c_read};
-        if (en_b && (take || r_valid))  tray <= take ? totals : tray >> LANES*TOTAL;
+        if (en_b)                       r_turn <= turn;
+        for (t = 0; t < TURNS; t = t + 1)
+            if (take)                   tray[t] <= totals[t*LANES*TOTAL +: LANES*TOTAL];
         if (en_b && lane_valid[0])      gathered <= q_data;
     end
     genvar l;
@@ -306,7 +309,7 @@ module mlo_mvu #(
             wire signed [ABITS-1:0] acc = bias + {{(ABITS - TOTAL + 1){total[TOTAL-1]}}, total[TOTAL-2:0]};
             always @(posedge clk)
                 if (en_b && r_valid) begin
-                    total <= tray[l*TOTAL +: TOTAL];
+                    total <= served[l*TOTAL +: TOTAL];
                     bias  <= start;
                     mul   <= c_data[64*l + 32 +: 16];
                     shift <= c_data[64*l + 48 +: 6];
@@ -317,7 +320,7 @@ module mlo_mvu #(
             wire unused_bits = &{1'b0, lane_valid[l], c_data[64*l +: 32], c_data[64*l + 54 +: 10]};
         end
     endgenerate
-    wire unused_gathered = &{1'b0, passing[LANES*QBITS-1:0]};
+    wire unused_turns = &{1'b0, passing[LANES*QBITS-1:0], r_turn};
 `endif
 
     // ---- table (or not), output register ---------------------------------------------------------------------------
@@ -383,65 +386,59 @@ module mlo_mvu #(
         if (rst) {f_issued, f_left} <= 14'd0;
     end
     always @(*) begin
-        f_inside = (TABLE != 0 && o_valid) + !idle + g_valid;
+        f_inside = (TABLE != 0 && o_valid) + !idle;
         for (f_i = 0; f_i < DB; f_i = f_i + 1) f_inside = f_inside + b_valid[f_i];
-        for (f_i = 0; f_i < DA; f_i = f_i + 1) f_inside = f_inside + (a_valid[f_i] && a_info[5*f_i]);
+        for (f_i = 0; f_i < DA; f_i = f_i + 1) f_inside = f_inside + (a_valid[f_i] && a_info[4*f_i]);
         if (f_past) assert (f_issued - f_left == f_inside);
     end
 
     // Order: at the entry of segment B the channel memory is where the group there needs it. Each slot, an empty one too,
-    // notes the group (f_n) and the parity of the iteration (f_it) at which the issue stood; slot DA is the one in the
-    // accumulators. Neighbours must fit together, the last slot with the memory's address and bank, the first with the issue.
+    // notes the group (f_n) and the parity of the iteration (f_it) at which the issue stood. Neighbours must fit together,
+    // the last slot with the memory's address and bank, the first with the issue.
     // f_new goes with them: there was a mark and no group since, so that no second mark comes before the first is obeyed.
     reg                  f_bank_w, f_bank_c;        // iterations begun by each memory, modulo 2
-    reg  [DA:0]          f_it;
-    reg  [NW*(DA+1)-1:0] f_n;
-    reg                  f_g_mark;                  // slot DA is a mark
+    reg  [DA-1:0]        f_it;
+    reg  [NW*DA-1:0]     f_n;
     reg  [NW-1:0]        f_c;                       // the group that is taken next
     reg                  f_new, f_c_new;            // at the issue, at the turns
     reg                  f_bank_turn;               // the bank of the group's first turn
-    reg  [DA:0]          f_news;
+    reg  [DA-1:0]        f_news;
     always @(posedge clk) begin
         if (mark)   f_bank_w <= !f_bank_w;
         if (c_swap) f_bank_c <= !f_bank_c;
         if (take)   f_bank_turn <= f_bank_c;
         if (en_a)   f_it     <= {f_it, f_bank_w};
         if (en_a)   f_n      <= {f_n, run_n};
-        if (en_a)   f_g_mark <= a_mark[DA-1];
         if (take)   f_c      <= f_c == N_LAST ? {NW{1'b0}} : f_c + 1'b1;
         if (en_a)   f_news   <= {f_news, f_new};
         if (mark || (issue && run_last))       f_new   <= mark;
-        if ((en_a && a_mark[DA-1]) || take)    f_c_new <= en_a && a_mark[DA-1];
-        if (rst) {f_bank_w, f_bank_c, f_it, f_n, f_g_mark, f_c, f_new, f_c_new, f_news} <= 0;
+        if (a_mark[DA-1] || take)              f_c_new <= a_mark[DA-1];
+        if (rst) {f_bank_w, f_bank_c, f_it, f_n, f_c, f_new, f_c_new, f_news} <= 0;
     end
-    wire [DA+1:0]        f_all_new = {f_news, f_new};
-    wire [DA+1:0]        f_its = {f_it, f_bank_w};
-    wire [NW*(DA+2)-1:0] f_ns  = {f_n, run_n};
-    wire [DA-1:0]        f_lasts;
-    wire [DA:0]          f_ends = {g_valid, f_lasts}, f_marks = {f_g_mark, a_mark};
+    wire [DA:0]          f_all_new = {f_news, f_new};
+    wire [DA:0]          f_its = {f_it, f_bank_w};
+    wire [NW*(DA+1)-1:0] f_ns  = {f_n, run_n};
     genvar g;
     generate
-        for (g = 0; g < DA; g = g + 1) begin : f_last
-            assign f_lasts[g] = a_valid[g] && a_info[5*g];
-            always @(*) if (f_past) assert (!(a_valid[g] && a_mark[g]));
-        end
-        for (g = 0; g <= DA; g = g + 1) begin : f_slot
+        for (g = 0; g < DA; g = g + 1) begin : f_slot
+            wire          ends   = a_valid[g] && a_info[4*g];
             wire [NW-1:0] here   = f_ns[NW*(g+1) +: NW];
             wire [NW-1:0] behind = f_ns[NW*g +: NW];
             always @(*) if (f_past) begin
+                assert (!(a_valid[g] && a_mark[g]));
                 assert (here <= N_LAST);
-                assert (behind == (!f_ends[g] ? here : here == N_LAST ? {NW{1'b0}} : here + 1'b1));
-                assert (f_its[g] == (f_its[g+1] ^ f_marks[g]));
-                assert (f_all_new[g] == (f_marks[g] || (f_all_new[g+1] && !f_ends[g])));
-                assert (!(f_marks[g] && f_all_new[g+1]));
+                assert (behind == (!ends ? here : here == N_LAST ? {NW{1'b0}} : here + 1'b1));
+                assert (f_its[g] == (f_its[g+1] ^ a_mark[g]));
+                assert (f_all_new[g] == (a_mark[g] || (f_all_new[g+1] && !ends)));
+                assert (!(a_mark[g] && f_all_new[g+1]));
             end
         end
     endgenerate
     wire [NW-1:0] f_read = idle ? f_c : f_c == {NW{1'b0}} ? N_LAST : f_c - 1'b1;     // the group whose words are read
     always @(*) if (f_past) begin
-        assert (f_ns[NW*(DA+1) +: NW] == f_c && (f_its[DA+1] ^ f_g_mark) == (f_bank_c ^ c_due));
-        assert (!(g_valid && f_g_mark) && (!f_g_mark || c_due));
-        assert (f_c_new == (f_g_mark || f_news[DA]) && (!c_due || f_c_new) && (!f_new || !fresh));
+        assert (f_ns[NW*DA +: NW] == f_c && f_its[DA] == (f_bank_c ^ c_late));
+        assert (f_c_new == f_news[DA-1] && (!c_late || f_c_new) && (!f_new || !fresh));
+        assert (!(c_late && a_mark[DA-1]));
         assert (f_c <= N_LAST && turn <= T_LAST && c_addr == f_read * TURNS + turn);
         assert (run_k <= K_LAST && run_n <= N_LAST);
         assert (w_addr == run_n * KF + run_k);

@@ -15,7 +15,7 @@
 //            (BLOCKS - KF)*LA*NB + KF*NB <= BLOCKS*(LB*KF*NB + 1) + KF, which is so of equal ones, and if KF >= BLOCKS.
 // Latency    idle, parameters loaded, the tokens of the tile not more than KF*NF/BLOCKS cycles apart: the first one's last beat
 //            taken in cycle t => its first output beat is offered in cycle
-//            t + (BLOCKS-1)*(L*KF*NF/BLOCKS + 1) + (NF/BLOCKS + 1)*KF + ceil(clog2(SIMD)/2) + 16 + TURNS + TABLE
+//            t + (BLOCKS-1)*(L*KF*NF/BLOCKS + 1) + (NF/BLOCKS + 1)*KF + ceil(clog2(SIMD)/2) + 15 + TURNS + TABLE
 //            (TURNS: mlo_mvu), the next one's every max(KF, BLOCKS)*NF/BLOCKS cycles; a token's NF beats without a gap.
 // Stall      as mlo_mvu's. A pass whose parameters are not loaded waits in front of its first token.
 // Legal      as mlo_mvu's; BLOCKS >= 2 divides N/PE; TILE >= 1; RESIDENT = 0

@@ -84,7 +84,7 @@ class Case:
         self.counts = dict(n_in=len(lines_in), n_w=len(lines_w), n_c=len(lines_c), n_t=len(lines_t), n_out=len(self.want))
         bench.check(NAME, len(lines_in) <= 16384 and len(lines_w) <= 65536 and len(lines_c) <= 16384, "vectors too long")
         self.load = max(len(lines_w), len(lines_c), len(lines_t)) // iterations   # beats of the largest bank
-        self.latency = self.KF + (clog2(SIMD) + 1) // 2 + 12 + self.turns + TABLE
+        self.latency = self.KF + (clog2(SIMD) + 1) // 2 + 11 + self.turns + TABLE
 
     def run(self, seed=1, s_in=0, s_w=0, s_c=0, s_t=0, s_out=0, hold=0, gap=0):
         r = bench.run(NAME, self.p, self.files, seed=seed, s_in=s_in, s_w=s_w, s_c=s_c, s_t=s_t, s_out=s_out, hold=hold, gap=gap, **self.counts)

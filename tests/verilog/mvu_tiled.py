@@ -47,7 +47,7 @@ class Case:
         bench.check(NAME, len(lines_in) <= 16384 and len(lines[0]) <= 65536 and len(lines[1]) <= 16384 and len(lines[2]) <= 16384, "vectors too long")
         self.load = max(self.beats) // BLOCKS       # beats of the largest bank
         # from the cycle in which the first products of a token are begun to its first beat of a pass
-        self.depth = self.KF + (clog2(SIMD) + 1) // 2 + 11 + bench.turns(PE, self.KF) + TABLE
+        self.depth = self.KF + (clog2(SIMD) + 1) // 2 + 10 + bench.turns(PE, self.KF) + TABLE
 
     def run(self, seed=1, s_in=0, s_w=0, s_c=0, s_t=0, s_out=0, s_ask=0, hold=0, gap=0, group=1, ahead=0):
         r = bench.run("mvu", self.p, self.files, seed=seed, s_in=s_in, s_w=s_w, s_c=s_c, s_t=s_t, s_out=s_out, s_ask=s_ask, hold=hold, gap=gap, group=group,
@@ -81,7 +81,7 @@ class Case:
         """The cycle of each output beat, from those of the input beats and of the last weights of each bank, if nothing else is waited for:
         channel words, the table, room in mlo_untile. And whether that is so."""
         KF, II = self.KF, self.KF * self.group
-        entry = KF + 3 + (clog2(self.p["SIMD"]) + 1) // 2           # when channel words are needed first
+        entry = KF + 2 + (clog2(self.p["SIMD"]) + 1) // 2           # when channel words are needed first
         turns = bench.turns(self.p["PE"], KF)
         stored = [a + 1 for a in self.in_cycle[KF - 1::KF]]         # each token: from then on it may be read
         taken = over = left = -1                    # last beat into the matrix unit; last products begun; last beat out
@@ -144,7 +144,7 @@ class Case:
         turns = bench.turns(self.p["PE"], KF)
         for i in range(len(self.tiles)):
             t = self.in_cycle[i * L * KF + KF - 1]  # the first token's last beat
-            first = t + (B - 1) * (L * KF * NF // B + 1) + (NF // B + 1) * KF + (clog2(self.p["SIMD"]) + 1) // 2 + 16 + turns + self.p["TABLE"]
+            first = t + (B - 1) * (L * KF * NF // B + 1) + (NF // B + 1) * KF + (clog2(self.p["SIMD"]) + 1) // 2 + 15 + turns + self.p["TABLE"]
             for n in range(L):
                 at = first + n * max(KF * NF // B, NF)
                 got = self.out_cycle[(i * L + n) * NF:][:NF]

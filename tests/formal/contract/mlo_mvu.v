@@ -18,10 +18,8 @@ inner [NW-1:0] dut.run_n;
 inner dut.fresh;
 inner [DA-1:0] dut.a_valid;
 inner [DA-1:0] dut.a_mark;
-inner [5*DA-1:0] dut.a_info;
-inner dut.g_valid;
-inner [2:0] dut.g_user;
-inner dut.c_due;
+inner [4*DA-1:0] dut.a_info;
+inner dut.c_late;
 inner [TW-1:0] dut.turn;
 inner [2:0] dut.t_user;
 inner [DB-1:0] dut.b_valid;
@@ -46,9 +44,8 @@ inner [2:0] dut.with_table.u_lookup.m_axis_tuser;
 inner table_used = dut.with_table.u_lookup.lane[0].u_table.used;
 inner table_full = dut.with_table.u_lookup.lane[0].u_table.full;
 
-    // What is inside, oldest first: output register, table, segment B, the group that takes turns, the one that waits for that,
-    // segment A, two vectors.
-    localparam NB = DA + DB + 5, N_LINE = NB + 2;
+    // What is inside, oldest first: output register, table, segment B, the group that takes turns, segment A, two vectors.
+    localparam NB = DA + DB + 4, N_LINE = NB + 2;
     wire [NB-1:0]        ends;                  // a slot that ends a group
     wire [N_LINE*CW-1:0] line_count;
     wire [3*N_LINE-1:0]  line_user;
@@ -58,8 +55,8 @@ inner table_full = dut.with_table.u_lookup.lane[0].u_table.full;
     genvar i;
     assign ends[1:0]      = {dut.u_out.full_reg, dut.u_out.valid_reg};
     assign line_user[5:0] = {dut.u_out.spare_reg[(PE*YBITS) +: 3], dut.u_out.out_reg[(PE*YBITS) +: 3]};
-    assign ends[3+DB +: 2]          = {dut.g_valid, dut.turn != 0};
-    assign line_user[3*(3+DB) +: 6] = {dut.g_user, dut.t_user};
+    assign ends[3+DB]               = dut.turn != 0;
+    assign line_user[3*(3+DB) +: 3] = dut.t_user;
     generate
         if (TABLE != 0) begin : g_table
             assign ends[2]           = dut.with_table.u_lookup.m_axis_tvalid;
@@ -73,8 +70,8 @@ inner table_full = dut.with_table.u_lookup.lane[0].u_table.full;
             assign line_user[3*(3+i) +: 3] = dut.b_user[3*(DB-1-i) +: 3];
         end
         for (i = 0; i < DA; i = i + 1) begin : g_a
-            assign ends[5+DB+i] = dut.a_valid[DA-1-i] && dut.a_info[5*(DA-1-i)];
-            assign line_user[3*(5+DB+i) +: 3] = dut.a_info[5*(DA-1-i)+2 +: 3];
+            assign ends[4+DB+i] = dut.a_valid[DA-1-i] && dut.a_info[4*(DA-1-i)];
+            assign line_user[3*(4+DB+i) +: 3] = dut.a_info[4*(DA-1-i)+1 +: 3];
         end
         for (i = 0; i < NB; i = i + 1) begin : g_count
             assign line_count[i*CW +: CW] = ends[i];
@@ -89,7 +86,7 @@ inner table_full = dut.with_table.u_lookup.lane[0].u_table.full;
         .line_count(line_count), .line_user(line_user), .at_beat({NW{1'b0}}), .at_user(3'd0), .outs(outs));
 
     // No more tokens are inside than contract/parts.v has room for: what is to leave of them is in the line.
-    localparam CAP = (DA + DB + 4 + 3 * NF) / NF;
+    localparam CAP = (DA + DB + 3 + 3 * NF) / NF;
     reg [7:0] inside, to_leave;
     integer   n;
     always @(posedge clk) inside <= rst ? 0 : inside + (s_take && s_ending) - (m_take && m_ending);
@@ -111,17 +108,17 @@ inner table_full = dut.with_table.u_lookup.lane[0].u_table.full;
     wire door = count != 0 && user0[0] && !dut.fresh && dut.run_n == 0;
     changes #(.N(1)) u_weights (.clk(clk), .rst(rst), .used(dut.u_weights.used), .ready(dut.u_weights.full),
         .mark(1'b0), .beat(1'b0), .door(door && dut.run_k == 0));
-    changes #(.N(DA+2)) u_channel (.clk(clk), .rst(rst), .used(dut.u_channel.used), .ready(dut.u_channel.full),
-        .mark({a_mark, 1'b0, dut.c_due}), .beat({ends[4+DB +: DA+1], 1'b0}), .door(door));
+    changes #(.N(DA+1)) u_channel (.clk(clk), .rst(rst), .used(dut.u_channel.used), .ready(dut.u_channel.full),
+        .mark({a_mark, dut.c_late}), .beat({ends[4+DB +: DA], 1'b0}), .door(door));
     generate
         if (TABLE != 0) begin : g_lookup
             wire [DB-1:0] b_mark;
             for (i = 0; i < DB; i = i + 1) begin : g_turn
                 assign b_mark[DB-1-i] = dut.b_mark[i];
             end
-            changes #(.N(DA+DB+3)) u_table (.clk(clk), .rst(rst), .used(table_used), .ready(table_full),
-                .mark({a_mark, 1'b0, dut.c_due, 1'b0, b_mark}), .beat({ends[4+DB +: DA+1], 1'b0, ends[3 +: DB+1]}), .door(door));
-            always @* if (past && !table_used && {a_mark, dut.c_due, b_mark} == 0) assert (!dut.u_weights.used);
+            changes #(.N(DA+DB+2)) u_table (.clk(clk), .rst(rst), .used(table_used), .ready(table_full),
+                .mark({a_mark, dut.c_late, 1'b0, b_mark}), .beat({ends[4+DB +: DA], 1'b0, ends[3 +: DB+1]}), .door(door));
+            always @* if (past && !table_used && {a_mark, dut.c_late, b_mark} == 0) assert (!dut.u_weights.used);
             always @* if (past) assert ((dut.b_mark & dut.b_valid) == 0);
         end
     endgenerate
@@ -136,11 +133,11 @@ inner table_full = dut.with_table.u_lookup.lane[0].u_table.full;
         // the first token begins an iteration
         if (!begun) assert (s_beat == 0 && count == 0 && !dut.u_weights.used);
         if (!dut.u_weights.used) begin
-            assert (dut.fresh && ends == 0 && dut.a_valid == 0 && dut.a_mark == 0 && !dut.u_channel.used && !dut.c_due);
+            assert (dut.fresh && ends == 0 && dut.a_valid == 0 && dut.a_mark == 0 && !dut.u_channel.used && !dut.c_late);
             assert (count == 0 ? !begun || s_beat != 0 : user0[0]);
             if (s_beat != 0 && count == 0) assert (s_token[0]);
         end
-        if (dut.u_weights.used && !dut.u_channel.used) assert (dut.a_mark != 0 || dut.c_due);
+        if (dut.u_weights.used && !dut.u_channel.used) assert (dut.a_mark != 0 || dut.c_late);
         if (!dut.u_channel.used) assert (dut.turn == 0 && {dut.b_valid, dut.b_mark} == 0);
         assert (dut.turn < TURNS);
     end

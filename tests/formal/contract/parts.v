@@ -67,7 +67,7 @@ module mlo_mvu #(
     output wire [2:0]            stat
 );
     localparam KF = K / SIMD, NF = N / PE, KW = (KF > 1) ? $clog2(KF) : 1, NW = (NF > 1) ? $clog2(NF) : 1;
-    localparam CAP = (15 + ($clog2(SIMD) + 1) / 2 + 3 * NF) / NF, LW = $clog2(CAP + 1);         // N_LINE of contract/mlo_mvu.v
+    localparam CAP = (14 + ($clog2(SIMD) + 1) / 2 + 3 * NF) / NF, LW = $clog2(CAP + 1);         // N_LINE of contract/mlo_mvu.v
     localparam IB = SIMD * XBITS - KW, EB = IB + 7;
     (* anyseq *) wire [7:0] f_any;
     assign {s_axis_tready, m_axis_tvalid, s_axis_w_tready, s_axis_c_tready, s_axis_t_tready, stat} = f_any;
