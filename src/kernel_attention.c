@@ -429,9 +429,9 @@ static void mlo_attention_pack(const mlo_site *s, const mlo_unit *u, int k, int6
     for (int i = 0; i < n; i++) mlo_put_bits(bits, at[i], width[i], (uint64_t)mlo_get(in[4], i));
 }
 
-/* A frame of keys or values twice (mlo_attention_kv): groups of PE tokens, and which lanes of the last one count. */
+/* A frame of keys or values twice (mlo_attention_kv): groups of PE tokens, each written alone, and which lanes of the last one count. */
 static void mlo_attention_frames_area(int64_t pe, int64_t width, int64_t words, int64_t groups, mlo_area *a) {
-    mlo_area_memory(a, pe * width, words);
+    mlo_area_words(a, pe * width, pe * width, pe * 9 * mlo_parts(width, 9), words);
     a->lut += 3 * pe + 4 * mlo_clog2(words) + 15; a->ff += 3 * pe + 3 * mlo_clog2(words) + 3 * mlo_clog2(groups) + 12;
 }
 
