@@ -12466,9 +12466,9 @@ static void mlo_attention_pack(const mlo_site *s, const mlo_unit *u, int k, int6
     for (int i = 0; i < n; i++) mlo_put_bits(bits, at[i], width[i], (uint64_t)mlo_get(in[4], i));
 }
 
-/* A frame of keys or values twice (mlo_attention_kv): groups of PE tokens, and which lanes of the last one count. */
+/* A frame of keys or values twice (mlo_attention_kv): groups of PE tokens, each written alone, and which lanes of the last one count. */
 static void mlo_attention_frames_area(int64_t pe, int64_t width, int64_t words, int64_t groups, mlo_area *a) {
-    mlo_area_memory(a, pe * width, words);
+    mlo_area_words(a, pe * width, pe * width, pe * 9 * mlo_parts(width, 9), words);
     a->lut += 3 * pe + 4 * mlo_clog2(words) + 15; a->ff += 3 * pe + 3 * mlo_clog2(words) + 3 * mlo_clog2(groups) + 12;
 }
 
@@ -17381,10 +17381,16 @@ static void mlo_matrix_freezes(mlo_schedule *s, int i, int64_t n) {
 /* From a slot's issue to its group's first turn. */
 static int64_t mlo_matrix_to_turn(const mlo_unit *u) { return u->latency - 8 - u->turns - (u->n_memory > 2); }
 
+/* While results wait for their table, sums are made until a group is complete that finds no turn: so many cycles it is ahead then, less what turns are left. */
+static int64_t mlo_matrix_ahead(const mlo_unit *u) {
+    const int64_t in = u->in[0].channels / u->in[0].lanes, waits = u->turns + 7, group = mlo_parts(waits, in), left = mlo_later(0, (group - 1) * in - 7);
+    return mlo_later(0, group * in - waits - left);
+}
+
 /* The first cycle of work for which parameters are there in time: of weights, channel words and table only the first are needed at once. */
 static int64_t mlo_matrix_begins(const mlo_unit *u, const int64_t ready[MLO_UNIT_MEMORIES]) {
     const int64_t to_words = u->in[0].channels / u->in[0].lanes + mlo_matrix_to_turn(u);
-    return mlo_later(mlo_later(ready[0], ready[1] + 1 - to_words), ready[2] - to_words - u->turns - 7);
+    return mlo_later(mlo_later(ready[0], ready[1] + 1 - to_words), ready[2] - to_words - u->turns - 5 - mlo_matrix_ahead(u));
 }
 
 static void mlo_fire_matrix(mlo_schedule *s, int i, const mlo_meet *x, mlo_token *t) {

@@ -67,10 +67,16 @@ static void mlo_matrix_freezes(mlo_schedule *s, int i, int64_t n) {
 /* From a slot's issue to its group's first turn. */
 static int64_t mlo_matrix_to_turn(const mlo_unit *u) { return u->latency - 8 - u->turns - (u->n_memory > 2); }
 
+/* While results wait for their table, sums are made until a group is complete that finds no turn: so many cycles it is ahead then, less what turns are left. */
+static int64_t mlo_matrix_ahead(const mlo_unit *u) {
+    const int64_t in = u->in[0].channels / u->in[0].lanes, waits = u->turns + 7, group = mlo_parts(waits, in), left = mlo_later(0, (group - 1) * in - 7);
+    return mlo_later(0, group * in - waits - left);
+}
+
 /* The first cycle of work for which parameters are there in time: of weights, channel words and table only the first are needed at once. */
 static int64_t mlo_matrix_begins(const mlo_unit *u, const int64_t ready[MLO_UNIT_MEMORIES]) {
     const int64_t to_words = u->in[0].channels / u->in[0].lanes + mlo_matrix_to_turn(u);
-    return mlo_later(mlo_later(ready[0], ready[1] + 1 - to_words), ready[2] - to_words - u->turns - 7);
+    return mlo_later(mlo_later(ready[0], ready[1] + 1 - to_words), ready[2] - to_words - u->turns - 5 - mlo_matrix_ahead(u));
 }
 
 static void mlo_fire_matrix(mlo_schedule *s, int i, const mlo_meet *x, mlo_token *t) {
