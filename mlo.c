@@ -16813,6 +16813,9 @@ typedef struct { int64_t cycles, interval, *frame_done, *peak; mlo_spent *spent;
  * begins; attention's second row is in), when the next stage begins (a norm's lanes; attention takes the third row). */
 typedef struct { int64_t in[2], out[2], work, next; } mlo_token;
 
+/* Beats of a token at a port. */
+static int64_t mlo_port_beats(mlo_port p) { return p.channels / p.lanes; }
+
 /* Beats of a token that leaves an element, and how long one is on its way through its pipeline. A split deals out what it takes. */
 static int64_t mlo_beats_out(const mlo_element *e) { return (e->kernel ? e->unit.out.channels : mlo_last_dim(&e->site.in[0])) / e->unit.out.lanes; }
 static int64_t mlo_pipeline(const mlo_element *e) { return e->kernel ? e->unit.latency : 1; }
@@ -17325,9 +17328,9 @@ static void mlo_begins(mlo_schedule *s, int i, int k, const mlo_place *p, int64_
  * example: an MVU of K/SIMD = 8 and N/PE = 8 takes a token every 64 cycles, the first beat of which leaves 8 + latency cycles after the last one came.
  * cost: O(1) a token; attention: O(heads).
  */
-/* Cycles, as they are in the Verilog: from a tile's first beat to its request (readers that share memory: one more), from a stored token to its
- * multiplication, from a result to its first beat out. */
-enum { MLO_TILE_ASKS = 5, MLO_TILE_STORES = 2, MLO_TILE_LEAVES = 2 };
+/* Cycles, as they are in the Verilog: from a matrix's last turn to its result (segment B of mlo_mvu); from a tile's first beat to its request (readers that
+ * share memory: one more), from a stored token to its multiplication, from a result to its first beat out. */
+enum { MLO_MATRIX_RESULT = 8, MLO_TILE_ASKS = 5, MLO_TILE_STORES = 2, MLO_TILE_LEAVES = 2 };
 
 /* What a token meets at an element. */
 typedef struct { int64_t n, arrives[2], room[2], ready[MLO_UNIT_MEMORIES], frame[2]; mlo_place at; } mlo_meet;
@@ -17370,39 +17373,40 @@ static void mlo_fire_beats(mlo_schedule *s, int i, const mlo_meet *x, mlo_token 
 }
 
 /* Results in the pipeline behind the sums. When those cannot leave, nothing moves: the last sum is made when the result so many before it leaves. */
-static int64_t mlo_matrix_holds(const mlo_unit *u) { return u->latency / (u->in[0].channels / u->in[0].lanes) + 2; }
+static int64_t mlo_matrix_holds(const mlo_unit *u) { return u->latency / mlo_port_beats(u->in[0]) + 2; }
 static void mlo_matrix_freezes(mlo_schedule *s, int i, int64_t n) {
     const mlo_unit *u = &s->c->element[i].unit;
     mlo_token *t = mlo_token_of(s, i, n);
-    int64_t beats = u->out.channels / u->out.lanes;
+    int64_t beats = mlo_port_beats(u->out);
     t->work = mlo_later(t->work, mlo_leaves(s, i, n * beats + beats - 1 - mlo_matrix_holds(u), beats));
 }
 
 /* From a slot's issue to its group's first turn. */
-static int64_t mlo_matrix_to_turn(const mlo_unit *u) { return u->latency - 8 - u->turns - (u->n_memory > 2); }
+static int64_t mlo_matrix_to_turn(const mlo_unit *u) { return u->latency - MLO_MATRIX_RESULT - u->turns - (u->n_memory > 2); }
 
-/* While results wait for their table, sums are made until a group is complete that finds no turn: so many cycles it is ahead then, less what turns are left. */
+/* While the first result waits for its table, sums are made until a group is complete that finds no turn: so many cycles it is ahead then. It is not taken
+ * before the turns of the group in front are over. */
 static int64_t mlo_matrix_ahead(const mlo_unit *u) {
-    const int64_t in = u->in[0].channels / u->in[0].lanes, waits = u->turns + 7, group = mlo_parts(waits, in), left = mlo_later(0, (group - 1) * in - 7);
-    return mlo_later(0, group * in - waits - left);
+    const int64_t in = mlo_port_beats(u->in[0]), waits = u->turns + MLO_MATRIX_RESULT - 1;
+    return mlo_sooner(mlo_parts(waits, in) * in - waits, in - u->turns);
 }
 
 /* The first cycle of work for which parameters are there in time: of weights, channel words and table only the first are needed at once. */
 static int64_t mlo_matrix_begins(const mlo_unit *u, const int64_t ready[MLO_UNIT_MEMORIES]) {
-    const int64_t to_words = u->in[0].channels / u->in[0].lanes + mlo_matrix_to_turn(u);
-    return mlo_later(mlo_later(ready[0], ready[1] + 1 - to_words), ready[2] - to_words - u->turns - 5 - mlo_matrix_ahead(u));
+    const int64_t to_words = mlo_port_beats(u->in[0]) + mlo_matrix_to_turn(u);
+    return mlo_later(mlo_later(ready[0], ready[1] + 1 - to_words), ready[2] - to_words - u->turns - (MLO_MATRIX_RESULT - 3) - mlo_matrix_ahead(u));
 }
 
 static void mlo_fire_matrix(mlo_schedule *s, int i, const mlo_meet *x, mlo_token *t) {
     const mlo_unit *u = &s->c->element[i].unit;
     const mlo_token *before = x->n ? mlo_token_of(s, i, x->n - 1) : NULL;
-    int64_t in = u->in[0].channels / u->in[0].lanes, start, waits = 0;
+    int64_t in = mlo_port_beats(u->in[0]), start, waits = 0;
     t->in[0] = mlo_later(x->arrives[0], mlo_accepts(s, i));
     t->in[1] = mlo_later(x->arrives[1], t->in[0] + in - 1);
     start = mlo_later(t->in[1], before ? before->work : 0) + 1;
     if (x->at.first) {
         int64_t swap = mlo_matrix_to_turn(u) + mlo_later(start, before ? before->work + u->turns : 0);        /* the turns of the token before are over */
-        mlo_begins(s, i, 0, &x->at, start); mlo_begins(s, i, 1, &x->at, swap); mlo_begins(s, i, 2, &x->at, swap + 8);
+        mlo_begins(s, i, 0, &x->at, start); mlo_begins(s, i, 1, &x->at, swap); mlo_begins(s, i, 2, &x->at, swap + MLO_MATRIX_RESULT);
         start++;
         waits = mlo_matrix_begins(u, x->ready) + 1 - start;
         start += mlo_later(0, waits);
@@ -17451,7 +17455,7 @@ static int64_t mlo_tile_address(const mlo_schedule *s, int i, int64_t n) {
 static int mlo_tile_takes(mlo_schedule *s, int i) {
     const mlo_edge *e = mlo_tile_edge(s, i);
     const mlo_unit *u = &s->c->element[i].unit;
-    const int64_t before = s->tiling[i].known, beats = u->in[0].channels / u->in[0].lanes;
+    const int64_t before = s->tiling[i].known, beats = mlo_port_beats(u->in[0]);
     for (int64_t n = before, open; n < mlo_fired(s, e->from) && (open = mlo_accepts(s, i)) != MLO_NOT_YET; n++) {
         int64_t when[2];
         mlo_token *t = mlo_token_of(s, i, n);
@@ -17500,7 +17504,7 @@ static int64_t mlo_pass_begins(const mlo_schedule *s, int i) {
 static void mlo_tile_pass(mlo_schedule *s, int i, int64_t n, int64_t tokens) {
     const mlo_unit *u = &s->c->element[i].unit;
     mlo_tiling *t = &s->tiling[i];
-    const int64_t in = u->in[0].channels / u->in[0].lanes, work = in * (u->out.channels / u->out.lanes / u->blocks);
+    const int64_t in = mlo_port_beats(u->in[0]), work = in * (mlo_port_beats(u->out) / u->blocks);
     const int first = t->reader.portions == t->begun * u->blocks;
     mlo_fetch_deals(s, &t->reader, t->beats, t->pass);
     const int64_t ready = mlo_pass_begins(s, i), before = t->end;
@@ -17548,7 +17552,7 @@ static int mlo_tile_goes_on(mlo_schedule *s, int i) {
 
 static void mlo_fire_tiles(mlo_schedule *s, int i, const mlo_meet *x, mlo_token *t) {
     const mlo_unit *u = &s->c->element[i].unit;
-    const int64_t beats = u->out.channels / u->out.lanes, tile = mlo_tile_of(s, i, x->n);
+    const int64_t beats = mlo_port_beats(u->out), tile = mlo_tile_of(s, i, x->n);
     const int64_t first = mlo_later(t->work + u->latency + MLO_TILE_LEAVES, x->n ? mlo_token_of(s, i, x->n - 1)->out[1] + 1 : 0);
     t->out[0] = mlo_later(first, x->room[0]);
     t->out[1] = mlo_later(t->out[0] + beats - 1, x->room[1]);
@@ -17561,7 +17565,7 @@ static int64_t mlo_norm_loads(const mlo_schedule *s, int i, int64_t n, int64_t b
 static void mlo_fire_norm(mlo_schedule *s, int i, const mlo_meet *x, mlo_token *t) {
     const mlo_unit *u = &s->c->element[i].unit;
     const mlo_token *before = x->n ? mlo_token_of(s, i, x->n - 1) : NULL;
-    int64_t beats = u->in[0].channels / u->in[0].lanes, finish = u->latency - 55 - beats - mlo_clog2(u->pe), sum, taken, waits = 0;
+    int64_t beats = mlo_port_beats(u->in[0]), finish = u->latency - 55 - beats - mlo_clog2(u->pe), sum, taken, waits = 0;
     t->in[0] = mlo_later(x->arrives[0], mlo_accepts(s, i));
     t->in[1] = mlo_later(mlo_later(x->arrives[1], t->in[0] + beats - 1), mlo_norm_goes(s, i, (x->n + 1) * beats - 1 - mlo_norm_keeps(beats), beats) + 1);
     sum = mlo_later(t->in[1] + 3 + mlo_clog2(u->pe), before ? before->work + 1 : 0);
@@ -24562,7 +24566,7 @@ static const char *const mlo_text_mlo_mvu[] = {
     "    wire       sum_more = a_valid[DA-1] && !last, sum_last = a_valid[DA-1] && last;",
     "",
     "    // ---- entry of segment B: a group's last sums are added and go on at once, or wait; its channel words are read, a turn a cycle ----",
-    "    reg           c_late;                           // a mark came while turns were left",
+    "    reg           c_late;                           // a mark went by that the memory has yet to obey",
     "    reg  [TW-1:0] turn;                             // the one to be read; 0: none, or the first one of the next group",
     "    reg  [CA-1:0] c_addr;",
     "    wire          c_ready;",
@@ -24797,8 +24801,7 @@ static const char *const mlo_text_mlo_mvu[] = {
     "    reg                  f_bank_w, f_bank_c;        // iterations begun by each memory, modulo 2",
     "    reg  [DA-1:0]        f_it;",
     "    reg  [NW*DA-1:0]     f_n;",
-    "    reg  [NW-1:0]        f_c;                       // the group that is taken next",
-    "    reg                  f_new, f_c_new;            // at the issue, at the turns",
+    "    reg                  f_new;                     // at the issue",
     "    reg                  f_bank_turn;               // the bank of the group's first turn",
     "    reg  [DA-1:0]        f_news;",
     "    always @(posedge clk) begin",
@@ -24807,11 +24810,9 @@ static const char *const mlo_text_mlo_mvu[] = {
     "        if (take)   f_bank_turn <= f_bank_c;",
     "        if (en_a)   f_it     <= {f_it, f_bank_w};",
     "        if (en_a)   f_n      <= {f_n, run_n};",
-    "        if (take)   f_c      <= f_c == N_LAST ? {NW{1'b0}} : f_c + 1'b1;",
     "        if (en_a)   f_news   <= {f_news, f_new};",
-    "        if (mark || (issue && run_last))       f_new   <= mark;",
-    "        if (a_mark[DA-1] || take)              f_c_new <= a_mark[DA-1];",
-    "        if (rst) {f_bank_w, f_bank_c, f_it, f_n, f_c, f_new, f_c_new, f_news} <= 0;",
+    "        if (mark || (issue && run_last)) f_new <= mark;",
+    "        if (rst) {f_bank_w, f_bank_c, f_it, f_n, f_new, f_news} <= 0;",
     "    end",
     "    wire [DA:0]          f_all_new = {f_news, f_new};",
     "    wire [DA:0]          f_its = {f_it, f_bank_w};",
@@ -24832,10 +24833,11 @@ static const char *const mlo_text_mlo_mvu[] = {
     "            end",
     "        end",
     "    endgenerate",
+    "    wire [NW-1:0] f_c    = f_ns[NW*DA +: NW];        // the group that is taken next",
     "    wire [NW-1:0] f_read = idle ? f_c : f_c == {NW{1'b0}} ? N_LAST : f_c - 1'b1;     // the group whose words are read",
     "    always @(*) if (f_past) begin",
-    "        assert (f_ns[NW*DA +: NW] == f_c && f_its[DA] == (f_bank_c ^ c_late));",
-    "        assert (f_c_new == f_news[DA-1] && (!c_late || f_c_new) && (!f_new || !fresh));",
+    "        assert (f_its[DA] == (f_bank_c ^ c_late));",
+    "        assert ((!c_late || f_news[DA-1]) && (!f_new || !fresh));",
     "        assert (!(c_late && a_mark[DA-1]));",
     "        assert (f_c <= N_LAST && turn <= T_LAST && c_addr == f_read * TURNS + turn);",
     "        assert (run_k <= K_LAST && run_n <= N_LAST);",

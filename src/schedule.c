@@ -22,6 +22,9 @@ typedef struct { int64_t cycles, interval, *frame_done, *peak; mlo_spent *spent;
  * begins; attention's second row is in), when the next stage begins (a norm's lanes; attention takes the third row). */
 typedef struct { int64_t in[2], out[2], work, next; } mlo_token;
 
+/* Beats of a token at a port. */
+static int64_t mlo_port_beats(mlo_port p) { return p.channels / p.lanes; }
+
 /* Beats of a token that leaves an element, and how long one is on its way through its pipeline. A split deals out what it takes. */
 static int64_t mlo_beats_out(const mlo_element *e) { return (e->kernel ? e->unit.out.channels : mlo_last_dim(&e->site.in[0])) / e->unit.out.lanes; }
 static int64_t mlo_pipeline(const mlo_element *e) { return e->kernel ? e->unit.latency : 1; }

@@ -11,9 +11,9 @@
  * example: an MVU of K/SIMD = 8 and N/PE = 8 takes a token every 64 cycles, the first beat of which leaves 8 + latency cycles after the last one came.
  * cost: O(1) a token; attention: O(heads).
  */
-/* Cycles, as they are in the Verilog: from a tile's first beat to its request (readers that share memory: one more), from a stored token to its
- * multiplication, from a result to its first beat out. */
-enum { MLO_TILE_ASKS = 5, MLO_TILE_STORES = 2, MLO_TILE_LEAVES = 2 };
+/* Cycles, as they are in the Verilog: from a matrix's last turn to its result (segment B of mlo_mvu); from a tile's first beat to its request (readers that
+ * share memory: one more), from a stored token to its multiplication, from a result to its first beat out. */
+enum { MLO_MATRIX_RESULT = 8, MLO_TILE_ASKS = 5, MLO_TILE_STORES = 2, MLO_TILE_LEAVES = 2 };
 
 /* What a token meets at an element. */
 typedef struct { int64_t n, arrives[2], room[2], ready[MLO_UNIT_MEMORIES], frame[2]; mlo_place at; } mlo_meet;
@@ -56,39 +56,40 @@ static void mlo_fire_beats(mlo_schedule *s, int i, const mlo_meet *x, mlo_token 
 }
 
 /* Results in the pipeline behind the sums. When those cannot leave, nothing moves: the last sum is made when the result so many before it leaves. */
-static int64_t mlo_matrix_holds(const mlo_unit *u) { return u->latency / (u->in[0].channels / u->in[0].lanes) + 2; }
+static int64_t mlo_matrix_holds(const mlo_unit *u) { return u->latency / mlo_port_beats(u->in[0]) + 2; }
 static void mlo_matrix_freezes(mlo_schedule *s, int i, int64_t n) {
     const mlo_unit *u = &s->c->element[i].unit;
     mlo_token *t = mlo_token_of(s, i, n);
-    int64_t beats = u->out.channels / u->out.lanes;
+    int64_t beats = mlo_port_beats(u->out);
     t->work = mlo_later(t->work, mlo_leaves(s, i, n * beats + beats - 1 - mlo_matrix_holds(u), beats));
 }
 
 /* From a slot's issue to its group's first turn. */
-static int64_t mlo_matrix_to_turn(const mlo_unit *u) { return u->latency - 8 - u->turns - (u->n_memory > 2); }
+static int64_t mlo_matrix_to_turn(const mlo_unit *u) { return u->latency - MLO_MATRIX_RESULT - u->turns - (u->n_memory > 2); }
 
-/* While results wait for their table, sums are made until a group is complete that finds no turn: so many cycles it is ahead then, less what turns are left. */
+/* While the first result waits for its table, sums are made until a group is complete that finds no turn: so many cycles it is ahead then. It is not taken
+ * before the turns of the group in front are over. */
 static int64_t mlo_matrix_ahead(const mlo_unit *u) {
-    const int64_t in = u->in[0].channels / u->in[0].lanes, waits = u->turns + 7, group = mlo_parts(waits, in), left = mlo_later(0, (group - 1) * in - 7);
-    return mlo_later(0, group * in - waits - left);
+    const int64_t in = mlo_port_beats(u->in[0]), waits = u->turns + MLO_MATRIX_RESULT - 1;
+    return mlo_sooner(mlo_parts(waits, in) * in - waits, in - u->turns);
 }
 
 /* The first cycle of work for which parameters are there in time: of weights, channel words and table only the first are needed at once. */
 static int64_t mlo_matrix_begins(const mlo_unit *u, const int64_t ready[MLO_UNIT_MEMORIES]) {
-    const int64_t to_words = u->in[0].channels / u->in[0].lanes + mlo_matrix_to_turn(u);
-    return mlo_later(mlo_later(ready[0], ready[1] + 1 - to_words), ready[2] - to_words - u->turns - 5 - mlo_matrix_ahead(u));
+    const int64_t to_words = mlo_port_beats(u->in[0]) + mlo_matrix_to_turn(u);
+    return mlo_later(mlo_later(ready[0], ready[1] + 1 - to_words), ready[2] - to_words - u->turns - (MLO_MATRIX_RESULT - 3) - mlo_matrix_ahead(u));
 }
 
 static void mlo_fire_matrix(mlo_schedule *s, int i, const mlo_meet *x, mlo_token *t) {
     const mlo_unit *u = &s->c->element[i].unit;
     const mlo_token *before = x->n ? mlo_token_of(s, i, x->n - 1) : NULL;
-    int64_t in = u->in[0].channels / u->in[0].lanes, start, waits = 0;
+    int64_t in = mlo_port_beats(u->in[0]), start, waits = 0;
     t->in[0] = mlo_later(x->arrives[0], mlo_accepts(s, i));
     t->in[1] = mlo_later(x->arrives[1], t->in[0] + in - 1);
     start = mlo_later(t->in[1], before ? before->work : 0) + 1;
     if (x->at.first) {
         int64_t swap = mlo_matrix_to_turn(u) + mlo_later(start, before ? before->work + u->turns : 0);        /* the turns of the token before are over */
-        mlo_begins(s, i, 0, &x->at, start); mlo_begins(s, i, 1, &x->at, swap); mlo_begins(s, i, 2, &x->at, swap + 8);
+        mlo_begins(s, i, 0, &x->at, start); mlo_begins(s, i, 1, &x->at, swap); mlo_begins(s, i, 2, &x->at, swap + MLO_MATRIX_RESULT);
         start++;
         waits = mlo_matrix_begins(u, x->ready) + 1 - start;
         start += mlo_later(0, waits);
@@ -137,7 +138,7 @@ static int64_t mlo_tile_address(const mlo_schedule *s, int i, int64_t n) {
 static int mlo_tile_takes(mlo_schedule *s, int i) {
     const mlo_edge *e = mlo_tile_edge(s, i);
     const mlo_unit *u = &s->c->element[i].unit;
-    const int64_t before = s->tiling[i].known, beats = u->in[0].channels / u->in[0].lanes;
+    const int64_t before = s->tiling[i].known, beats = mlo_port_beats(u->in[0]);
     for (int64_t n = before, open; n < mlo_fired(s, e->from) && (open = mlo_accepts(s, i)) != MLO_NOT_YET; n++) {
         int64_t when[2];
         mlo_token *t = mlo_token_of(s, i, n);
@@ -186,7 +187,7 @@ static int64_t mlo_pass_begins(const mlo_schedule *s, int i) {
 static void mlo_tile_pass(mlo_schedule *s, int i, int64_t n, int64_t tokens) {
     const mlo_unit *u = &s->c->element[i].unit;
     mlo_tiling *t = &s->tiling[i];
-    const int64_t in = u->in[0].channels / u->in[0].lanes, work = in * (u->out.channels / u->out.lanes / u->blocks);
+    const int64_t in = mlo_port_beats(u->in[0]), work = in * (mlo_port_beats(u->out) / u->blocks);
     const int first = t->reader.portions == t->begun * u->blocks;
     mlo_fetch_deals(s, &t->reader, t->beats, t->pass);
     const int64_t ready = mlo_pass_begins(s, i), before = t->end;
@@ -234,7 +235,7 @@ static int mlo_tile_goes_on(mlo_schedule *s, int i) {
 
 static void mlo_fire_tiles(mlo_schedule *s, int i, const mlo_meet *x, mlo_token *t) {
     const mlo_unit *u = &s->c->element[i].unit;
-    const int64_t beats = u->out.channels / u->out.lanes, tile = mlo_tile_of(s, i, x->n);
+    const int64_t beats = mlo_port_beats(u->out), tile = mlo_tile_of(s, i, x->n);
     const int64_t first = mlo_later(t->work + u->latency + MLO_TILE_LEAVES, x->n ? mlo_token_of(s, i, x->n - 1)->out[1] + 1 : 0);
     t->out[0] = mlo_later(first, x->room[0]);
     t->out[1] = mlo_later(t->out[0] + beats - 1, x->room[1]);
@@ -247,7 +248,7 @@ static int64_t mlo_norm_loads(const mlo_schedule *s, int i, int64_t n, int64_t b
 static void mlo_fire_norm(mlo_schedule *s, int i, const mlo_meet *x, mlo_token *t) {
     const mlo_unit *u = &s->c->element[i].unit;
     const mlo_token *before = x->n ? mlo_token_of(s, i, x->n - 1) : NULL;
-    int64_t beats = u->in[0].channels / u->in[0].lanes, finish = u->latency - 55 - beats - mlo_clog2(u->pe), sum, taken, waits = 0;
+    int64_t beats = mlo_port_beats(u->in[0]), finish = u->latency - 55 - beats - mlo_clog2(u->pe), sum, taken, waits = 0;
     t->in[0] = mlo_later(x->arrives[0], mlo_accepts(s, i));
     t->in[1] = mlo_later(mlo_later(x->arrives[1], t->in[0] + beats - 1), mlo_norm_goes(s, i, (x->n + 1) * beats - 1 - mlo_norm_keeps(beats), beats) + 1);
     sum = mlo_later(t->in[1] + 3 + mlo_clog2(u->pe), before ? before->work + 1 : 0);

@@ -188,7 +188,7 @@ def bench_predict():
     print("\npredicted against simulated cycles, SEED=%d" % predict.SEED)
     row("simulated", "predicted", "off", "worst busy", "", widths=(12, 12, 9, 12, 3))
     worst, count, bad = 0, 0, 0
-    for name, flags, r, why in predict.compare(16, 4, False, predict.SEED):
+    for name, flags, r, why in predict.compare(range(16), 4, False, predict.SEED):
         off, busy = 100 * (r["predicted_cycles"] / r["cycles"] - 1), max(100 * predict.off(k["predicted"], k["busy"]) for k in r["kernels"])
         worst, count, bad = max(worst, abs(off)), count + 1, bad + bool(why)
         print("%-12d%12d%+8.2f%%%11.2f%%   %s, %s%s" % (r["cycles"], r["predicted_cycles"], off, busy, name, flags, "   " + why if why else ""), flush=True)

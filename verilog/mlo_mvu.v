@@ -164,7 +164,7 @@ module mlo_mvu #(
     wire       sum_more = a_valid[DA-1] && !last, sum_last = a_valid[DA-1] && last;
 
     // ---- entry of segment B: a group's last sums are added and go on at once, or wait; its channel words are read, a turn a cycle ----
-    reg           c_late;                           // a mark came while turns were left
+    reg           c_late;                           // a mark went by that the memory has yet to obey
     reg  [TW-1:0] turn;                             // the one to be read; 0: none, or the first one of the next group
     reg  [CA-1:0] c_addr;
     wire          c_ready;
@@ -399,8 +399,7 @@ module mlo_mvu #(
     reg                  f_bank_w, f_bank_c;        // iterations begun by each memory, modulo 2
     reg  [DA-1:0]        f_it;
     reg  [NW*DA-1:0]     f_n;
-    reg  [NW-1:0]        f_c;                       // the group that is taken next
-    reg                  f_new, f_c_new;            // at the issue, at the turns
+    reg                  f_new;                     // at the issue
     reg                  f_bank_turn;               // the bank of the group's first turn
     reg  [DA-1:0]        f_news;
     always @(posedge clk) begin
@@ -409,11 +408,9 @@ module mlo_mvu #(
         if (take)   f_bank_turn <= f_bank_c;
         if (en_a)   f_it     <= {f_it, f_bank_w};
         if (en_a)   f_n      <= {f_n, run_n};
-        if (take)   f_c      <= f_c == N_LAST ? {NW{1'b0}} : f_c + 1'b1;
         if (en_a)   f_news   <= {f_news, f_new};
-        if (mark || (issue && run_last))       f_new   <= mark;
-        if (a_mark[DA-1] || take)              f_c_new <= a_mark[DA-1];
-        if (rst) {f_bank_w, f_bank_c, f_it, f_n, f_c, f_new, f_c_new, f_news} <= 0;
+        if (mark || (issue && run_last)) f_new <= mark;
+        if (rst) {f_bank_w, f_bank_c, f_it, f_n, f_new, f_news} <= 0;
     end
     wire [DA:0]          f_all_new = {f_news, f_new};
     wire [DA:0]          f_its = {f_it, f_bank_w};
@@ -434,10 +431,11 @@ module mlo_mvu #(
             end
         end
     endgenerate
+    wire [NW-1:0] f_c    = f_ns[NW*DA +: NW];        // the group that is taken next
     wire [NW-1:0] f_read = idle ? f_c : f_c == {NW{1'b0}} ? N_LAST : f_c - 1'b1;     // the group whose words are read
     always @(*) if (f_past) begin
-        assert (f_ns[NW*DA +: NW] == f_c && f_its[DA] == (f_bank_c ^ c_late));
-        assert (f_c_new == f_news[DA-1] && (!c_late || f_c_new) && (!f_new || !fresh));
+        assert (f_its[DA] == (f_bank_c ^ c_late));
+        assert ((!c_late || f_news[DA-1]) && (!f_new || !fresh));
         assert (!(c_late && a_mark[DA-1]));
         assert (f_c <= N_LAST && turn <= T_LAST && c_addr == f_read * TURNS + turn);
         assert (run_k <= K_LAST && run_n <= N_LAST);
