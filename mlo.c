@@ -16813,6 +16813,9 @@ typedef struct { int64_t cycles, interval, *frame_done, *peak; mlo_spent *spent;
  * begins; attention's second row is in), when the next stage begins (a norm's lanes; attention takes the third row). */
 typedef struct { int64_t in[2], out[2], work, next; } mlo_token;
 
+static int64_t mlo_later(int64_t a, int64_t b) { return a > b ? a : b; }
+static int64_t mlo_sooner(int64_t a, int64_t b) { return a < b ? a : b; }
+
 /* Beats of a token at a port. */
 static int64_t mlo_port_beats(mlo_port p) { return p.channels / p.lanes; }
 
@@ -16826,14 +16829,15 @@ static int mlo_edge_readers(const mlo_hw *c, const mlo_edge *e) {
     return n;
 }
 
-/* What an edge's beats are at its two ends, how long they take, how many wait between. */
-typedef struct { int64_t beats_from, beats_to, up, down, fork, fifo, delay, held, back; } mlo_way;       /* up beats become down beats; fork: cycles to the FIFO; back: of a gap, to the producer */
+/* What an edge's beats are at its two ends, how long they take, how many wait between. up beats become down beats; fork: cycles to the FIFO; back: of a gap, to
+ * the producer; span: from a token's first beat to its last at the producer, if the consumer takes a beat a cycle. */
+typedef struct { int64_t beats_from, beats_to, up, down, fork, fifo, delay, held, back, span; } mlo_way;
 
 /* Does the edge end at an element that waits for another stream, too? Both wait in skids. */
 static int mlo_way_joins(const mlo_hw *c, const mlo_edge *e) { return e->to != MLO_OUTSIDE && c->element[e->to].kernel && c->element[e->to].unit.n_in > 1 && !c->element[e->to].unit.whole_frame; }
 
 static mlo_way mlo_way_of(const mlo_hw *c, const mlo_edge *e) {
-    mlo_way w = { e->channels / e->lanes_from, e->channels / e->lanes_to, 1, 1, 0, e->fifo * (e->channels / e->lanes_from), 0, 0, 0 };
+    mlo_way w = { e->channels / e->lanes_from, e->channels / e->lanes_to, 1, 1, 0, e->fifo * (e->channels / e->lanes_from), 0, 0, 0, 0 };
     while (w.up * e->lanes_from % e->lanes_to) w.up++;
     w.down = w.up * e->lanes_from / e->lanes_to;
     if (mlo_edge_readers(c, e) > 1) { w.fork = 1; w.delay++; w.back++; w.held += 2; }
@@ -16841,6 +16845,7 @@ static mlo_way mlo_way_of(const mlo_hw *c, const mlo_edge *e) {
     w.held = (w.held + w.fifo) * w.beats_to / w.beats_from;
     if (e->lanes_from != e->lanes_to) { w.delay++; w.back += 2; w.held += 3; }
     if (mlo_way_joins(c, e)) { w.back++; w.held += 2; }
+    w.span = mlo_later(w.beats_from - 1, w.delay + w.beats_to - w.down - w.held + w.back);
     return w;
 }
 
@@ -16876,6 +16881,7 @@ typedef struct {
     mlo_token *ring;                    /* [element][token & mask]; row n_element: the loop's way in */
     int64_t fired[MLO_CORE_MOST + 1];   /* tokens handled */
     mlo_way way[2 * MLO_CORE_MOST];     /* of each edge */
+    int64_t span[MLO_CORE_MOST];        /* of each element: the longest way's */
     int order[2][2 * MLO_CORE_MOST], begin[2][MLO_CORE_MOST + 2];       /* edges by consumer, and by producer */
     int free;                           /* 1: receivers have room without end */
     /* the loader: memory after memory, iteration after iteration; banks in turn */
@@ -16893,9 +16899,6 @@ typedef struct {
     mlo_prediction *p;
     mlo_moment_seen seen; void *user;
 } mlo_schedule;
-
-static int64_t mlo_later(int64_t a, int64_t b) { return a > b ? a : b; }
-static int64_t mlo_sooner(int64_t a, int64_t b) { return a < b ? a : b; }
 
 /* ---- tokens ---------------------------------------------------------------------------------------------------------------------- */
 
@@ -16970,10 +16973,7 @@ static int64_t mlo_accepts(const mlo_schedule *s, int i) {
         return tile > s->tiling[i].begun + 1 ? MLO_NOT_YET : tile > 1 ? mlo_later(before, s->tiling[i].freed[tile & 3]) : before;
     }
     beats = mlo_beats_out(e);
-    if (u->flow == MLO_FLOW_NORM) {
-        if (n > 1) before = mlo_later(before, mlo_token_of(s, i, n - 2)->work + 1);
-        return mlo_later(before, mlo_norm_goes(s, i, n * beats - mlo_norm_keeps(beats), beats) + 1);
-    }
+    if (u->flow == MLO_FLOW_NORM) return mlo_later(before, mlo_norm_goes(s, i, n * beats - mlo_norm_keeps(beats), beats) + 1);
     return mlo_later(before, mlo_leaves(s, i, n * beats - mlo_pipeline(e) - 1, beats) + 1);
 }
 
@@ -17017,21 +17017,28 @@ static int64_t mlo_loop_takes(const mlo_schedule *s, int64_t n, int64_t at) {
     return n < s->fired[c->n_element] ? mlo_beat_at(mlo_token_of(s, MLO_OUTSIDE, n)->out, x % beats, beats) : MLO_NOT_YET;
 }
 
-/* When the first and last beat of an element's next token can leave. 0: not known yet. */
-static int mlo_has_room(const mlo_schedule *s, int i, int64_t room[2]) {
+/* When there is room for what becomes beat `at` of edge e's token n. */
+static int64_t mlo_edge_room(const mlo_schedule *s, const mlo_edge *e, int64_t n, int64_t at) {
+    const mlo_way w = s->way[e - s->c->edge];
+    const int64_t when = e->to == MLO_OUTSIDE ? mlo_loop_takes(s, n, at) : mlo_edge_takes(s, e, n * w.beats_to + at - w.held, w.beats_to);
+    return when == MLO_NOT_YET ? when : when + w.back;
+}
+
+/* When the first and last beat of an element's next token can leave; and between them the one that meets the consumer's next token, less `pace` cycles for
+ * each beat in front of it. 0: not known yet. */
+static int mlo_has_room(const mlo_schedule *s, int i, int64_t pace, int64_t room[3]) {
     const mlo_hw *c = s->c;
     const int64_t n = mlo_fired(s, i);              /* < total */
-    room[0] = room[1] = 0;
+    room[0] = room[1] = room[2] = 0;
     if (s->free) return 1;
     const int at = i == MLO_OUTSIDE ? c->n_element : i;
     for (int k = s->begin[1][at]; k < s->begin[1][at + 1]; k++) {
         const mlo_edge *e = &c->edge[s->order[1][k]];
         const mlo_way w = s->way[e - c->edge];
-        int64_t first, last;
-        if (e->to == MLO_OUTSIDE) { first = mlo_loop_takes(s, n, 0); last = mlo_loop_takes(s, n, w.beats_to - w.down); }
-        else { first = mlo_edge_takes(s, e, n * w.beats_to - w.held, w.beats_to); last = mlo_edge_takes(s, e, n * w.beats_to + w.beats_to - w.down - w.held, w.beats_to); }
+        const int64_t first = mlo_edge_room(s, e, n, 0), last = mlo_edge_room(s, e, n, w.beats_to - w.down), next = mlo_parts(w.held % w.beats_to, w.down);
         if (first == MLO_NOT_YET || last == MLO_NOT_YET) return 0;
-        room[0] = mlo_later(room[0], first + w.back); room[1] = mlo_later(room[1], last + w.back);
+        room[0] = mlo_later(room[0], first); room[1] = mlo_later(room[1], last);
+        if (pace && next * w.up < w.beats_from) room[2] = mlo_later(room[2], mlo_edge_room(s, e, n, next * w.down) - next * w.up * pace);
     }
     return 1;
 }
@@ -17328,12 +17335,12 @@ static void mlo_begins(mlo_schedule *s, int i, int k, const mlo_place *p, int64_
  * example: an MVU of K/SIMD = 8 and N/PE = 8 takes a token every 64 cycles, the first beat of which leaves 8 + latency cycles after the last one came.
  * cost: O(1) a token; attention: O(heads).
  */
-/* Cycles, as they are in the Verilog: from a matrix's last turn to its result (segment B of mlo_mvu); from a tile's first beat to its request (readers that
- * share memory: one more), from a stored token to its multiplication, from a result to its first beat out. */
-enum { MLO_MATRIX_RESULT = 8, MLO_TILE_ASKS = 5, MLO_TILE_STORES = 2, MLO_TILE_LEAVES = 2 };
+/* Cycles, as they are in the Verilog: from a matrix's last turn to its result (segment B of mlo_mvu), from its table to that; from a tile's first beat to its
+ * request (readers that share memory: one more), from a stored token to its multiplication, from a result to its first beat out. */
+enum { MLO_MATRIX_RESULT = 8, MLO_MATRIX_LOOKS_UP = 3, MLO_TILE_ASKS = 5, MLO_TILE_STORES = 2, MLO_TILE_LEAVES = 2 };
 
 /* What a token meets at an element. */
-typedef struct { int64_t n, arrives[2], room[2], ready[MLO_UNIT_MEMORIES], frame[2]; mlo_place at; } mlo_meet;
+typedef struct { int64_t n, arrives[2], room[3], ready[MLO_UNIT_MEMORIES], frame[2]; mlo_place at; } mlo_meet;
 
 /* Time that went by between the last beats of two tokens: work, then room (ideal: when the last beat would have left otherwise), then
  * parameters; what is left is input's. */
@@ -17367,7 +17374,7 @@ static void mlo_fire_beats(mlo_schedule *s, int i, const mlo_meet *x, mlo_token 
     t->in[1] = mlo_later(x->arrives[1], t->in[0] + shift + waits + beats - 1);
     int64_t first = t->in[0] + shift + waits + latency, last = mlo_later(t->in[1] + latency, first + beats - 1 + narrow);
     t->out[0] = mlo_later(first, x->room[0]);
-    t->out[1] = mlo_later(mlo_later(last, x->room[1]), t->out[0] + beats - 1);
+    t->out[1] = mlo_later(mlo_later(last, x->room[1]), t->out[0] + s->span[i]);
     t->in[1] = mlo_later(t->in[1], mlo_leaves(s, i, x->n * beats + beats - 1 - latency - 1, beats) + 1);
     mlo_spend(s, i, x, t, beats, last, waits);
 }
@@ -17379,6 +17386,14 @@ static void mlo_matrix_freezes(mlo_schedule *s, int i, int64_t n) {
     mlo_token *t = mlo_token_of(s, i, n);
     int64_t beats = mlo_port_beats(u->out);
     t->work = mlo_later(t->work, mlo_leaves(s, i, n * beats + beats - 1 - mlo_matrix_holds(u), beats));
+}
+
+/* A result had to wait for room: when the token's last one leaves, if the first could at `first`, and others as they are made, until that one. Two wait in the
+ * skid, one before it, and those in the pipeline stay apart as they are; sums were made until a group was complete, which is taken when the turns of the one in
+ * front are over. */
+static int64_t mlo_matrix_held(const mlo_unit *u, int64_t first) {
+    const int64_t in = mlo_port_beats(u->in[0]), to_result = u->turns + MLO_MATRIX_RESULT + (u->n_memory > 2);
+    return first + u->interval - 4 * in + mlo_later(u->turns, to_result % in);
 }
 
 /* From a slot's issue to its group's first turn. */
@@ -17394,7 +17409,7 @@ static int64_t mlo_matrix_ahead(const mlo_unit *u) {
 /* The first cycle of work for which parameters are there in time: of weights, channel words and table only the first are needed at once. */
 static int64_t mlo_matrix_begins(const mlo_unit *u, const int64_t ready[MLO_UNIT_MEMORIES]) {
     const int64_t to_words = mlo_port_beats(u->in[0]) + mlo_matrix_to_turn(u);
-    return mlo_later(mlo_later(ready[0], ready[1] + 1 - to_words), ready[2] - to_words - u->turns - (MLO_MATRIX_RESULT - 3) - mlo_matrix_ahead(u));
+    return mlo_later(mlo_later(ready[0], ready[1] + 1 - to_words), ready[2] - to_words - u->turns - (MLO_MATRIX_RESULT + 1 - MLO_MATRIX_LOOKS_UP) - mlo_matrix_ahead(u));
 }
 
 static void mlo_fire_matrix(mlo_schedule *s, int i, const mlo_meet *x, mlo_token *t) {
@@ -17411,12 +17426,14 @@ static void mlo_fire_matrix(mlo_schedule *s, int i, const mlo_meet *x, mlo_token
         waits = mlo_matrix_begins(u, x->ready) + 1 - start;
         start += mlo_later(0, waits);
     }
-    int64_t first = start + in - 1 + u->latency, last = start + u->interval - 1 + u->latency;
+    int64_t first = start + in - 1 + u->latency, ideal = start + u->interval - 1 + u->latency, last;
+    if (x->at.first && u->n_memory > 2) first = mlo_later(first, x->ready[2] + MLO_MATRIX_LOOKS_UP);
     t->out[0] = mlo_later(first, x->room[0]);
-    t->out[1] = mlo_later(last + mlo_later(0, t->out[0] - first - in * mlo_matrix_holds(u)), x->room[1]);
-    t->work = start + u->interval - 1;
+    last = mlo_later(ideal, mlo_matrix_held(u, mlo_later(t->out[0], x->room[2])));
+    t->out[1] = mlo_later(mlo_later(last, x->room[1]), t->out[0] + s->span[i]);
+    t->work = last - u->latency;
     mlo_matrix_freezes(s, i, x->n);
-    mlo_spend(s, i, x, t, u->interval, last, waits);
+    mlo_spend(s, i, x, t, u->interval, ideal, waits);
 }
 
 /* Token n's beats that were taken later than they came held their producer back, whose next token, where there is no FIFO, has mostly not fired yet
@@ -17487,14 +17504,13 @@ static int mlo_tile_reads(mlo_schedule *s, int i) {
     return t->reader.bursts > before;
 }
 
-/* The first cycle of the pass whose block was dealt out last: weights, channel words, table, in this order. (A pass finds its table a cycle earlier than an
- * iteration does.) */
+/* The first cycle of the pass whose block was dealt out last: weights, channel words, table, in this order. */
 static int64_t mlo_pass_begins(const mlo_schedule *s, int i) {
     const mlo_unit *u = &s->c->element[i].unit;
     const mlo_fetch *r = &s->tiling[i].reader;
     int64_t ready[MLO_UNIT_MEMORIES] = { 0 }, end = mlo_fetch_last(r).beats;
     for (int k = u->n_memory - 1; k >= 0; k--) {
-        ready[k] = mlo_fetch_dealt(s, r, end, 0, 0) - (k == 2);
+        ready[k] = mlo_fetch_dealt(s, r, end, 0, 0);
         end -= mlo_memory_beats(&u->memory[k], s->c->axi_bits);
     }
     return mlo_matrix_begins(u, ready);
@@ -17552,10 +17568,10 @@ static int mlo_tile_goes_on(mlo_schedule *s, int i) {
 
 static void mlo_fire_tiles(mlo_schedule *s, int i, const mlo_meet *x, mlo_token *t) {
     const mlo_unit *u = &s->c->element[i].unit;
-    const int64_t beats = mlo_port_beats(u->out), tile = mlo_tile_of(s, i, x->n);
+    const int64_t tile = mlo_tile_of(s, i, x->n);
     const int64_t first = mlo_later(t->work + u->latency + MLO_TILE_LEAVES, x->n ? mlo_token_of(s, i, x->n - 1)->out[1] + 1 : 0);
     t->out[0] = mlo_later(first, x->room[0]);
-    t->out[1] = mlo_later(t->out[0] + beats - 1, x->room[1]);
+    t->out[1] = mlo_later(t->out[0] + s->span[i], x->room[1]);
     s->tiling[i].left[(tile + 2) & 3] = t->out[1];
 }
 
@@ -17583,7 +17599,7 @@ static void mlo_fire_norm(mlo_schedule *s, int i, const mlo_meet *x, mlo_token *
         late = 1 + mlo_later(0, x->ready[0] - taken - 5);
     }
     t->out[0] = mlo_later(first + late, x->room[0]);
-    t->out[1] = mlo_later(t->out[0] + beats - 1, x->room[1]);
+    t->out[1] = mlo_later(t->out[0] + s->span[i], x->room[1]);
     mlo_spend(s, i, x, t, beats, first + late + beats - 1, waits + late);
 }
 
@@ -17641,7 +17657,7 @@ static void mlo_fire_rows(mlo_schedule *s, int i, const mlo_meet *x, mlo_token *
     t->in[1] = mlo_later(s->query[i], t->in[0] + beats - 1);
     last = row.mix + u->rows.to_out;
     t->out[0] = mlo_later(t->out[0], x->room[0]);
-    t->out[1] = mlo_later(mlo_later(last, x->room[1]), t->out[0] + beats - 1);
+    t->out[1] = mlo_later(mlo_later(last, x->room[1]), t->out[0] + s->span[i]);
     if (x->at.at == s->c->tokens - 1) {
         int64_t next = x->n / s->c->tokens + 2;
         s->frame_freed[i][0][next & 3] = row.score + 1; s->frame_freed[i][1][next & 3] = row.mix + 1;
@@ -17654,8 +17670,8 @@ static int mlo_fire_entry(mlo_schedule *s) {
     const mlo_hw *c = s->c;
     const int64_t n = s->fired[c->n_element], beats = c->channels / c->lanes;
     const int end = c->edge[c->n_edge - 1].from;
-    int64_t room[2], first, last;
-    if (n >= s->total || !mlo_has_room(s, MLO_OUTSIDE, room)) return 0;
+    int64_t room[3], first, last;
+    if (n >= s->total || !mlo_has_room(s, MLO_OUTSIDE, 0, room)) return 0;
     mlo_place p = mlo_place_of(s, n);
     if (p.iteration == 0) {
         first = (p.group * c->frames * c->tokens + p.frame * c->tokens + p.at) * beats + beats + 3;
@@ -17691,7 +17707,7 @@ static int mlo_meets(mlo_schedule *s, int i, mlo_meet *x) {
         if (frame) x->frame[e->to_port - 1] = when[1];
         else { x->arrives[0] = mlo_later(x->arrives[0], when[0]); x->arrives[1] = mlo_later(x->arrives[1], when[1]); }
     }
-    return mlo_has_room(s, i, x->room) && mlo_parameters(s, i, &x->at, x->ready);
+    return mlo_has_room(s, i, u->flow == MLO_FLOW_MATRIX ? mlo_port_beats(u->in[0]) : 0, x->room) && mlo_parameters(s, i, &x->at, x->ready);
 }
 
 /* All that waited with their beats of a token for an element are told when it took them. */
@@ -17781,7 +17797,12 @@ static void mlo_schedule_run(mlo_schedule *s) {
 
 static void mlo_schedule_edges(mlo_schedule *s) {
     const mlo_hw *c = s->c;
-    for (int k = 0; k < c->n_edge; k++) s->way[k] = mlo_way_of(c, &c->edge[k]);
+    for (int i = 0; i < c->n_element; i++) s->span[i] = mlo_beats_out(&c->element[i]) - 1;
+    for (int k = 0; k < c->n_edge; k++) {
+        const int from = c->edge[k].from;
+        s->way[k] = mlo_way_of(c, &c->edge[k]);
+        if (from != MLO_OUTSIDE) s->span[from] = mlo_later(s->span[from], s->way[k].span);
+    }
     for (int side = 0, n = 0; side < 2; side++, n = 0) for (int i = 0; i <= c->n_element; i++) {
         s->begin[side][i] = n;
         for (int k = 0; k < c->n_edge; k++) if ((side ? c->edge[k].from : c->edge[k].to) == (i < c->n_element ? i : MLO_OUTSIDE)) s->order[side][n++] = k;

@@ -44,7 +44,12 @@ static void mlo_schedule_run(mlo_schedule *s) {
 
 static void mlo_schedule_edges(mlo_schedule *s) {
     const mlo_hw *c = s->c;
-    for (int k = 0; k < c->n_edge; k++) s->way[k] = mlo_way_of(c, &c->edge[k]);
+    for (int i = 0; i < c->n_element; i++) s->span[i] = mlo_beats_out(&c->element[i]) - 1;
+    for (int k = 0; k < c->n_edge; k++) {
+        const int from = c->edge[k].from;
+        s->way[k] = mlo_way_of(c, &c->edge[k]);
+        if (from != MLO_OUTSIDE) s->span[from] = mlo_later(s->span[from], s->way[k].span);
+    }
     for (int side = 0, n = 0; side < 2; side++, n = 0) for (int i = 0; i <= c->n_element; i++) {
         s->begin[side][i] = n;
         for (int k = 0; k < c->n_edge; k++) if ((side ? c->edge[k].from : c->edge[k].to) == (i < c->n_element ? i : MLO_OUTSIDE)) s->order[side][n++] = k;

@@ -22,6 +22,9 @@ typedef struct { int64_t cycles, interval, *frame_done, *peak; mlo_spent *spent;
  * begins; attention's second row is in), when the next stage begins (a norm's lanes; attention takes the third row). */
 typedef struct { int64_t in[2], out[2], work, next; } mlo_token;
 
+static int64_t mlo_later(int64_t a, int64_t b) { return a > b ? a : b; }
+static int64_t mlo_sooner(int64_t a, int64_t b) { return a < b ? a : b; }
+
 /* Beats of a token at a port. */
 static int64_t mlo_port_beats(mlo_port p) { return p.channels / p.lanes; }
 
@@ -35,14 +38,15 @@ static int mlo_edge_readers(const mlo_hw *c, const mlo_edge *e) {
     return n;
 }
 
-/* What an edge's beats are at its two ends, how long they take, how many wait between. */
-typedef struct { int64_t beats_from, beats_to, up, down, fork, fifo, delay, held, back; } mlo_way;       /* up beats become down beats; fork: cycles to the FIFO; back: of a gap, to the producer */
+/* What an edge's beats are at its two ends, how long they take, how many wait between. up beats become down beats; fork: cycles to the FIFO; back: of a gap, to
+ * the producer; span: from a token's first beat to its last at the producer, if the consumer takes a beat a cycle. */
+typedef struct { int64_t beats_from, beats_to, up, down, fork, fifo, delay, held, back, span; } mlo_way;
 
 /* Does the edge end at an element that waits for another stream, too? Both wait in skids. */
 static int mlo_way_joins(const mlo_hw *c, const mlo_edge *e) { return e->to != MLO_OUTSIDE && c->element[e->to].kernel && c->element[e->to].unit.n_in > 1 && !c->element[e->to].unit.whole_frame; }
 
 static mlo_way mlo_way_of(const mlo_hw *c, const mlo_edge *e) {
-    mlo_way w = { e->channels / e->lanes_from, e->channels / e->lanes_to, 1, 1, 0, e->fifo * (e->channels / e->lanes_from), 0, 0, 0 };
+    mlo_way w = { e->channels / e->lanes_from, e->channels / e->lanes_to, 1, 1, 0, e->fifo * (e->channels / e->lanes_from), 0, 0, 0, 0 };
     while (w.up * e->lanes_from % e->lanes_to) w.up++;
     w.down = w.up * e->lanes_from / e->lanes_to;
     if (mlo_edge_readers(c, e) > 1) { w.fork = 1; w.delay++; w.back++; w.held += 2; }
@@ -50,6 +54,7 @@ static mlo_way mlo_way_of(const mlo_hw *c, const mlo_edge *e) {
     w.held = (w.held + w.fifo) * w.beats_to / w.beats_from;
     if (e->lanes_from != e->lanes_to) { w.delay++; w.back += 2; w.held += 3; }
     if (mlo_way_joins(c, e)) { w.back++; w.held += 2; }
+    w.span = mlo_later(w.beats_from - 1, w.delay + w.beats_to - w.down - w.held + w.back);
     return w;
 }
 
@@ -85,6 +90,7 @@ typedef struct {
     mlo_token *ring;                    /* [element][token & mask]; row n_element: the loop's way in */
     int64_t fired[MLO_CORE_MOST + 1];   /* tokens handled */
     mlo_way way[2 * MLO_CORE_MOST];     /* of each edge */
+    int64_t span[MLO_CORE_MOST];        /* of each element: the longest way's */
     int order[2][2 * MLO_CORE_MOST], begin[2][MLO_CORE_MOST + 2];       /* edges by consumer, and by producer */
     int free;                           /* 1: receivers have room without end */
     /* the loader: memory after memory, iteration after iteration; banks in turn */
@@ -102,9 +108,6 @@ typedef struct {
     mlo_prediction *p;
     mlo_moment_seen seen; void *user;
 } mlo_schedule;
-
-static int64_t mlo_later(int64_t a, int64_t b) { return a > b ? a : b; }
-static int64_t mlo_sooner(int64_t a, int64_t b) { return a < b ? a : b; }
 
 /* ---- tokens ---------------------------------------------------------------------------------------------------------------------- */
 
@@ -179,10 +182,7 @@ static int64_t mlo_accepts(const mlo_schedule *s, int i) {
         return tile > s->tiling[i].begun + 1 ? MLO_NOT_YET : tile > 1 ? mlo_later(before, s->tiling[i].freed[tile & 3]) : before;
     }
     beats = mlo_beats_out(e);
-    if (u->flow == MLO_FLOW_NORM) {
-        if (n > 1) before = mlo_later(before, mlo_token_of(s, i, n - 2)->work + 1);
-        return mlo_later(before, mlo_norm_goes(s, i, n * beats - mlo_norm_keeps(beats), beats) + 1);
-    }
+    if (u->flow == MLO_FLOW_NORM) return mlo_later(before, mlo_norm_goes(s, i, n * beats - mlo_norm_keeps(beats), beats) + 1);
     return mlo_later(before, mlo_leaves(s, i, n * beats - mlo_pipeline(e) - 1, beats) + 1);
 }
 
@@ -226,21 +226,28 @@ static int64_t mlo_loop_takes(const mlo_schedule *s, int64_t n, int64_t at) {
     return n < s->fired[c->n_element] ? mlo_beat_at(mlo_token_of(s, MLO_OUTSIDE, n)->out, x % beats, beats) : MLO_NOT_YET;
 }
 
-/* When the first and last beat of an element's next token can leave. 0: not known yet. */
-static int mlo_has_room(const mlo_schedule *s, int i, int64_t room[2]) {
+/* When there is room for what becomes beat `at` of edge e's token n. */
+static int64_t mlo_edge_room(const mlo_schedule *s, const mlo_edge *e, int64_t n, int64_t at) {
+    const mlo_way w = s->way[e - s->c->edge];
+    const int64_t when = e->to == MLO_OUTSIDE ? mlo_loop_takes(s, n, at) : mlo_edge_takes(s, e, n * w.beats_to + at - w.held, w.beats_to);
+    return when == MLO_NOT_YET ? when : when + w.back;
+}
+
+/* When the first and last beat of an element's next token can leave; and between them the one that meets the consumer's next token, less `pace` cycles for
+ * each beat in front of it. 0: not known yet. */
+static int mlo_has_room(const mlo_schedule *s, int i, int64_t pace, int64_t room[3]) {
     const mlo_hw *c = s->c;
     const int64_t n = mlo_fired(s, i);              /* < total */
-    room[0] = room[1] = 0;
+    room[0] = room[1] = room[2] = 0;
     if (s->free) return 1;
     const int at = i == MLO_OUTSIDE ? c->n_element : i;
     for (int k = s->begin[1][at]; k < s->begin[1][at + 1]; k++) {
         const mlo_edge *e = &c->edge[s->order[1][k]];
         const mlo_way w = s->way[e - c->edge];
-        int64_t first, last;
-        if (e->to == MLO_OUTSIDE) { first = mlo_loop_takes(s, n, 0); last = mlo_loop_takes(s, n, w.beats_to - w.down); }
-        else { first = mlo_edge_takes(s, e, n * w.beats_to - w.held, w.beats_to); last = mlo_edge_takes(s, e, n * w.beats_to + w.beats_to - w.down - w.held, w.beats_to); }
+        const int64_t first = mlo_edge_room(s, e, n, 0), last = mlo_edge_room(s, e, n, w.beats_to - w.down), next = mlo_parts(w.held % w.beats_to, w.down);
         if (first == MLO_NOT_YET || last == MLO_NOT_YET) return 0;
-        room[0] = mlo_later(room[0], first + w.back); room[1] = mlo_later(room[1], last + w.back);
+        room[0] = mlo_later(room[0], first); room[1] = mlo_later(room[1], last);
+        if (pace && next * w.up < w.beats_from) room[2] = mlo_later(room[2], mlo_edge_room(s, e, n, next * w.down) - next * w.up * pace);
     }
     return 1;
 }

@@ -11,12 +11,12 @@
  * example: an MVU of K/SIMD = 8 and N/PE = 8 takes a token every 64 cycles, the first beat of which leaves 8 + latency cycles after the last one came.
  * cost: O(1) a token; attention: O(heads).
  */
-/* Cycles, as they are in the Verilog: from a matrix's last turn to its result (segment B of mlo_mvu); from a tile's first beat to its request (readers that
- * share memory: one more), from a stored token to its multiplication, from a result to its first beat out. */
-enum { MLO_MATRIX_RESULT = 8, MLO_TILE_ASKS = 5, MLO_TILE_STORES = 2, MLO_TILE_LEAVES = 2 };
+/* Cycles, as they are in the Verilog: from a matrix's last turn to its result (segment B of mlo_mvu), from its table to that; from a tile's first beat to its
+ * request (readers that share memory: one more), from a stored token to its multiplication, from a result to its first beat out. */
+enum { MLO_MATRIX_RESULT = 8, MLO_MATRIX_LOOKS_UP = 3, MLO_TILE_ASKS = 5, MLO_TILE_STORES = 2, MLO_TILE_LEAVES = 2 };
 
 /* What a token meets at an element. */
-typedef struct { int64_t n, arrives[2], room[2], ready[MLO_UNIT_MEMORIES], frame[2]; mlo_place at; } mlo_meet;
+typedef struct { int64_t n, arrives[2], room[3], ready[MLO_UNIT_MEMORIES], frame[2]; mlo_place at; } mlo_meet;
 
 /* Time that went by between the last beats of two tokens: work, then room (ideal: when the last beat would have left otherwise), then
  * parameters; what is left is input's. */
@@ -50,7 +50,7 @@ static void mlo_fire_beats(mlo_schedule *s, int i, const mlo_meet *x, mlo_token 
     t->in[1] = mlo_later(x->arrives[1], t->in[0] + shift + waits + beats - 1);
     int64_t first = t->in[0] + shift + waits + latency, last = mlo_later(t->in[1] + latency, first + beats - 1 + narrow);
     t->out[0] = mlo_later(first, x->room[0]);
-    t->out[1] = mlo_later(mlo_later(last, x->room[1]), t->out[0] + beats - 1);
+    t->out[1] = mlo_later(mlo_later(last, x->room[1]), t->out[0] + s->span[i]);
     t->in[1] = mlo_later(t->in[1], mlo_leaves(s, i, x->n * beats + beats - 1 - latency - 1, beats) + 1);
     mlo_spend(s, i, x, t, beats, last, waits);
 }
@@ -62,6 +62,14 @@ static void mlo_matrix_freezes(mlo_schedule *s, int i, int64_t n) {
     mlo_token *t = mlo_token_of(s, i, n);
     int64_t beats = mlo_port_beats(u->out);
     t->work = mlo_later(t->work, mlo_leaves(s, i, n * beats + beats - 1 - mlo_matrix_holds(u), beats));
+}
+
+/* A result had to wait for room: when the token's last one leaves, if the first could at `first`, and others as they are made, until that one. Two wait in the
+ * skid, one before it, and those in the pipeline stay apart as they are; sums were made until a group was complete, which is taken when the turns of the one in
+ * front are over. */
+static int64_t mlo_matrix_held(const mlo_unit *u, int64_t first) {
+    const int64_t in = mlo_port_beats(u->in[0]), to_result = u->turns + MLO_MATRIX_RESULT + (u->n_memory > 2);
+    return first + u->interval - 4 * in + mlo_later(u->turns, to_result % in);
 }
 
 /* From a slot's issue to its group's first turn. */
@@ -77,7 +85,7 @@ static int64_t mlo_matrix_ahead(const mlo_unit *u) {
 /* The first cycle of work for which parameters are there in time: of weights, channel words and table only the first are needed at once. */
 static int64_t mlo_matrix_begins(const mlo_unit *u, const int64_t ready[MLO_UNIT_MEMORIES]) {
     const int64_t to_words = mlo_port_beats(u->in[0]) + mlo_matrix_to_turn(u);
-    return mlo_later(mlo_later(ready[0], ready[1] + 1 - to_words), ready[2] - to_words - u->turns - (MLO_MATRIX_RESULT - 3) - mlo_matrix_ahead(u));
+    return mlo_later(mlo_later(ready[0], ready[1] + 1 - to_words), ready[2] - to_words - u->turns - (MLO_MATRIX_RESULT + 1 - MLO_MATRIX_LOOKS_UP) - mlo_matrix_ahead(u));
 }
 
 static void mlo_fire_matrix(mlo_schedule *s, int i, const mlo_meet *x, mlo_token *t) {
@@ -94,12 +102,14 @@ static void mlo_fire_matrix(mlo_schedule *s, int i, const mlo_meet *x, mlo_token
         waits = mlo_matrix_begins(u, x->ready) + 1 - start;
         start += mlo_later(0, waits);
     }
-    int64_t first = start + in - 1 + u->latency, last = start + u->interval - 1 + u->latency;
+    int64_t first = start + in - 1 + u->latency, ideal = start + u->interval - 1 + u->latency, last;
+    if (x->at.first && u->n_memory > 2) first = mlo_later(first, x->ready[2] + MLO_MATRIX_LOOKS_UP);
     t->out[0] = mlo_later(first, x->room[0]);
-    t->out[1] = mlo_later(last + mlo_later(0, t->out[0] - first - in * mlo_matrix_holds(u)), x->room[1]);
-    t->work = start + u->interval - 1;
+    last = mlo_later(ideal, mlo_matrix_held(u, mlo_later(t->out[0], x->room[2])));
+    t->out[1] = mlo_later(mlo_later(last, x->room[1]), t->out[0] + s->span[i]);
+    t->work = last - u->latency;
     mlo_matrix_freezes(s, i, x->n);
-    mlo_spend(s, i, x, t, u->interval, last, waits);
+    mlo_spend(s, i, x, t, u->interval, ideal, waits);
 }
 
 /* Token n's beats that were taken later than they came held their producer back, whose next token, where there is no FIFO, has mostly not fired yet
@@ -170,14 +180,13 @@ static int mlo_tile_reads(mlo_schedule *s, int i) {
     return t->reader.bursts > before;
 }
 
-/* The first cycle of the pass whose block was dealt out last: weights, channel words, table, in this order. (A pass finds its table a cycle earlier than an
- * iteration does.) */
+/* The first cycle of the pass whose block was dealt out last: weights, channel words, table, in this order. */
 static int64_t mlo_pass_begins(const mlo_schedule *s, int i) {
     const mlo_unit *u = &s->c->element[i].unit;
     const mlo_fetch *r = &s->tiling[i].reader;
     int64_t ready[MLO_UNIT_MEMORIES] = { 0 }, end = mlo_fetch_last(r).beats;
     for (int k = u->n_memory - 1; k >= 0; k--) {
-        ready[k] = mlo_fetch_dealt(s, r, end, 0, 0) - (k == 2);
+        ready[k] = mlo_fetch_dealt(s, r, end, 0, 0);
         end -= mlo_memory_beats(&u->memory[k], s->c->axi_bits);
     }
     return mlo_matrix_begins(u, ready);
@@ -235,10 +244,10 @@ static int mlo_tile_goes_on(mlo_schedule *s, int i) {
 
 static void mlo_fire_tiles(mlo_schedule *s, int i, const mlo_meet *x, mlo_token *t) {
     const mlo_unit *u = &s->c->element[i].unit;
-    const int64_t beats = mlo_port_beats(u->out), tile = mlo_tile_of(s, i, x->n);
+    const int64_t tile = mlo_tile_of(s, i, x->n);
     const int64_t first = mlo_later(t->work + u->latency + MLO_TILE_LEAVES, x->n ? mlo_token_of(s, i, x->n - 1)->out[1] + 1 : 0);
     t->out[0] = mlo_later(first, x->room[0]);
-    t->out[1] = mlo_later(t->out[0] + beats - 1, x->room[1]);
+    t->out[1] = mlo_later(t->out[0] + s->span[i], x->room[1]);
     s->tiling[i].left[(tile + 2) & 3] = t->out[1];
 }
 
@@ -266,7 +275,7 @@ static void mlo_fire_norm(mlo_schedule *s, int i, const mlo_meet *x, mlo_token *
         late = 1 + mlo_later(0, x->ready[0] - taken - 5);
     }
     t->out[0] = mlo_later(first + late, x->room[0]);
-    t->out[1] = mlo_later(t->out[0] + beats - 1, x->room[1]);
+    t->out[1] = mlo_later(t->out[0] + s->span[i], x->room[1]);
     mlo_spend(s, i, x, t, beats, first + late + beats - 1, waits + late);
 }
 
@@ -324,7 +333,7 @@ static void mlo_fire_rows(mlo_schedule *s, int i, const mlo_meet *x, mlo_token *
     t->in[1] = mlo_later(s->query[i], t->in[0] + beats - 1);
     last = row.mix + u->rows.to_out;
     t->out[0] = mlo_later(t->out[0], x->room[0]);
-    t->out[1] = mlo_later(mlo_later(last, x->room[1]), t->out[0] + beats - 1);
+    t->out[1] = mlo_later(mlo_later(last, x->room[1]), t->out[0] + s->span[i]);
     if (x->at.at == s->c->tokens - 1) {
         int64_t next = x->n / s->c->tokens + 2;
         s->frame_freed[i][0][next & 3] = row.score + 1; s->frame_freed[i][1][next & 3] = row.mix + 1;
@@ -337,8 +346,8 @@ static int mlo_fire_entry(mlo_schedule *s) {
     const mlo_hw *c = s->c;
     const int64_t n = s->fired[c->n_element], beats = c->channels / c->lanes;
     const int end = c->edge[c->n_edge - 1].from;
-    int64_t room[2], first, last;
-    if (n >= s->total || !mlo_has_room(s, MLO_OUTSIDE, room)) return 0;
+    int64_t room[3], first, last;
+    if (n >= s->total || !mlo_has_room(s, MLO_OUTSIDE, 0, room)) return 0;
     mlo_place p = mlo_place_of(s, n);
     if (p.iteration == 0) {
         first = (p.group * c->frames * c->tokens + p.frame * c->tokens + p.at) * beats + beats + 3;
@@ -374,7 +383,7 @@ static int mlo_meets(mlo_schedule *s, int i, mlo_meet *x) {
         if (frame) x->frame[e->to_port - 1] = when[1];
         else { x->arrives[0] = mlo_later(x->arrives[0], when[0]); x->arrives[1] = mlo_later(x->arrives[1], when[1]); }
     }
-    return mlo_has_room(s, i, x->room) && mlo_parameters(s, i, &x->at, x->ready);
+    return mlo_has_room(s, i, u->flow == MLO_FLOW_MATRIX ? mlo_port_beats(u->in[0]) : 0, x->room) && mlo_parameters(s, i, &x->at, x->ready);
 }
 
 /* All that waited with their beats of a token for an element are told when it took them. */
