@@ -16792,8 +16792,8 @@ static int64_t mlo_core_multipliers(const mlo_hw *c) {
 /* schedule: when things happen in a core: tokens, the streams that they are on, and the room there.
  *
  * in:  a core (mlo_hw), folded.    out: of every token at every element, when its beats come and go; what comes of it is in predict.c.
- * How. Every element handles the same tokens in the same order. It fires (schedule_fire.c) for its next token as soon as it is known when that
- * token's beats arrive and when the receiver has room for its result; firing says when the first and last beat are taken and leave. So it is the
+ * How. Every element handles the same tokens in the same order. It takes its next token as soon as it is known when that token's beats arrive, and fires
+ * (schedule_fire.c) when the receiver has room for its result; that says when the first and last beat are taken and leave. So it is the
  * dataflow graph run token by token, with its FIFOs as deep as they are; a beat within a token is where the straight line between the
  * token's first and last one is. Parameters come as memory gives them (schedule_memory.c).
  * invariant: no number comes from a simulation, which takes as many cycles, but for 1 %: mostly a few, as a beat may not be where the straight line has it, and
@@ -16801,7 +16801,7 @@ static int64_t mlo_core_multipliers(const mlo_hw *c) {
  * example: BERT with 32 tokens and two frames in flight: the interval is 1.00 x T x the busiest kernel's cycles per token.
  * cost: O(tokens x iterations x elements), and heads for attention; bursts; FIFOs' tokens, where they are followed. Cycle 0 is the first input beat.
  */
-enum { MLO_ROWS_KEPT = 32, MLO_NORM_HOLDS = 10, MLO_READS_KEPT = 64 };
+enum { MLO_ROWS_KEPT = 32, MLO_NORM_HOLDS = 10, MLO_READS_KEPT = 64, MLO_TILES_LEFT = 32 };
 
 /* Per kernel: cycles in which its multipliers (or lanes) work, in which it waits for parameters, for input, for its output. */
 typedef struct { int64_t busy, parameters, input, blocked; } mlo_spent;
@@ -16869,10 +16869,11 @@ typedef struct { int64_t from, beats, begin, served; } mlo_burst;
 typedef struct { int64_t from, beats, begin, when; } mlo_until;
 typedef struct { int64_t got, bursts, unit, asks, waits, portions; int port; mlo_burst burst[MLO_READS_KEPT]; mlo_until dealt[MLO_READS_KEPT]; } mlo_fetch;
 
-/* A matrix in row blocks: tiles begun, and asked for; tokens whose way in is known; when a half before (behind) it is free again, by tile; when the
- * multipliers are done with the latest pass, and with the one before; when the latest began, which frees a bank. Beats of a block; where the tile that is
- * asked for lies in the image. Its reader's portions are blocks, which have been passed. */
-typedef struct { int64_t begun, asked, known, freed[4], left[4], end, before, pass, beats, address; mlo_fetch reader; } mlo_tiling;
+/* A matrix in row blocks: tiles begun, asked for, and whose half before it is known to be free again, and when, by tile; when the half behind it is; when the
+ * multipliers are done with the latest pass, and with the one before; when the latest began, which frees a bank. Of the pass that works: when it began, how much
+ * later its results come, when it would be over. Beats of a block; where the tile that is asked for lies in the image. Its reader's portions are blocks, which
+ * have been passed. */
+typedef struct { int64_t begun, asked, opened, freed[4], left[MLO_TILES_LEFT], end, before, pass, begin, late, ideal, beats, address; int works; mlo_fetch reader; } mlo_tiling;
 
 /* What is known of a run so far. */
 typedef struct {
@@ -16880,6 +16881,7 @@ typedef struct {
     int64_t frames, total, mask;        /* tokens of the run; of the ring, less one */
     mlo_token *ring;                    /* [element][token & mask]; row n_element: the loop's way in */
     int64_t fired[MLO_CORE_MOST + 1];   /* tokens handled */
+    int64_t known[MLO_CORE_MOST], lanes[MLO_CORE_MOST];     /* tokens whose way in is known, before they are handled; and to a norm's lanes */
     mlo_way way[2 * MLO_CORE_MOST];     /* of each edge */
     int64_t span[MLO_CORE_MOST];        /* of each element: the longest way's */
     int order[2][2 * MLO_CORE_MOST], begin[2][MLO_CORE_MOST + 2];       /* edges by consumer, and by producer */
@@ -16920,8 +16922,9 @@ static mlo_place mlo_place_of(const mlo_schedule *s, int64_t n) {
 static mlo_token *mlo_token_of(const mlo_schedule *s, int element, int64_t n) { return &s->ring[(element == MLO_OUTSIDE ? s->c->n_element : element) * (s->mask + 1) + (n & s->mask)]; }
 static int64_t mlo_fired(const mlo_schedule *s, int element) { return s->fired[element == MLO_OUTSIDE ? s->c->n_element : element]; }
 
-/* Beat `at` of `beats` between the first and the last. */
+/* Beat `at` of `beats` between the first and the last; of those that are taken: a gap is mostly behind the first one. */
 static int64_t mlo_beat_at(const int64_t when[2], int64_t at, int64_t beats) { return beats > 1 ? when[0] + (when[1] - when[0]) * at / (beats - 1) : when[1]; }
+static int64_t mlo_beat_by(const int64_t when[2], int64_t at, int64_t beats) { return beats > 1 ? when[0] + mlo_parts((when[1] - when[0]) * at, beats - 1) : when[1]; }
 
 /* ---- edges ----------------------------------------------------------------------------------------------------------------------- */
 
@@ -16958,23 +16961,31 @@ static int64_t mlo_tile_of(const mlo_schedule *s, int i, int64_t n) {
     return n / s->c->tokens * mlo_unit_tiles(u, s->c->tokens) + n % s->c->tokens / u->tile;
 }
 
-/* How many tokens' way into an element is known: of a matrix in row blocks, before it fires. */
-static int64_t mlo_taken(const mlo_schedule *s, int i) { return mlo_later(s->fired[i], s->tiling[i].known); }
+/* How many tokens' way into an element is known: mostly of more than have been handled, whose results wait for room. */
+static int64_t mlo_taken(const mlo_schedule *s, int i) { return mlo_later(s->fired[i], s->known[i]); }
 
-/* When an element can take the first beat of its next token, whatever comes. MLO_NOT_YET: a matrix in row blocks, of which no half is known to be free. */
+/* When a pipeline or a norm has room for beat x: the one so many before has left, or has gone to the lanes. MLO_NOT_YET if that is not known. */
+static int64_t mlo_opens(const mlo_schedule *s, int i, int64_t x, int64_t beats) {
+    const mlo_element *e = &s->c->element[i];
+    const int norm = e->unit.flow == MLO_FLOW_NORM;
+    const int64_t gone = x - (norm ? mlo_norm_keeps(beats) : mlo_pipeline(e) + 1), left = norm ? gone - MLO_NORM_HOLDS : gone;
+    if (left >= s->fired[i] * beats || (norm && gone >= s->lanes[i] * beats)) return MLO_NOT_YET;
+    return 1 + (norm ? mlo_norm_goes(s, i, gone, beats) : mlo_leaves(s, i, gone, beats));
+}
+
+/* When an element can take the first beat of its next token, whatever comes. MLO_NOT_YET: that depends on what has not been walked. */
 static int64_t mlo_accepts(const mlo_schedule *s, int i) {
     const mlo_element *e = &s->c->element[i];
     const mlo_unit *u = &e->unit;
-    int64_t n = mlo_taken(s, i), before = n ? mlo_token_of(s, i, n - 1)->in[1] + 1 : 0, beats;
-    if (u->flow == MLO_FLOW_MATRIX) return n > 1 ? mlo_later(before, mlo_token_of(s, i, n - 2)->work + 1) : before;
+    const int64_t n = mlo_taken(s, i), before = n ? mlo_token_of(s, i, n - 1)->in[1] + 1 : 0, beats = mlo_beats_out(e);
+    if (u->flow == MLO_FLOW_MATRIX) return n > s->fired[i] + 1 ? MLO_NOT_YET : n > 1 ? mlo_later(before, mlo_token_of(s, i, n - 2)->work + 1) : before;
     if (u->flow == MLO_FLOW_ROWS) return s->rows[i] > 1 ? mlo_later(before, s->row[i][(s->rows[i] - 2) % MLO_ROWS_KEPT].score + 1) : before;
     if (u->flow == MLO_FLOW_TILES) {
         const int64_t tile = mlo_tile_of(s, i, n);
-        return tile > s->tiling[i].begun + 1 ? MLO_NOT_YET : tile > 1 ? mlo_later(before, s->tiling[i].freed[tile & 3]) : before;
+        return tile > s->tiling[i].opened + 1 ? MLO_NOT_YET : tile > 1 ? mlo_later(before, s->tiling[i].freed[tile & 3]) : before;
     }
-    beats = mlo_beats_out(e);
-    if (u->flow == MLO_FLOW_NORM) return mlo_later(before, mlo_norm_goes(s, i, n * beats - mlo_norm_keeps(beats), beats) + 1);
-    return mlo_later(before, mlo_leaves(s, i, n * beats - mlo_pipeline(e) - 1, beats) + 1);
+    const int64_t opens = mlo_opens(s, i, n * beats, beats);
+    return opens == MLO_NOT_YET ? opens : mlo_later(before, opens);
 }
 
 /* When attention takes beat `at` of a token's queries: two rows (heads) as they come, the others when rows are scored, which begins with the frame's last key. */
@@ -16993,7 +17004,7 @@ static int64_t mlo_edge_takes(const mlo_schedule *s, const mlo_edge *e, int64_t 
         return pass < 2 ? 0 : s->fired[e->to] < (pass - 1) * s->c->tokens ? MLO_NOT_YET : s->frame_freed[e->to][e->to_port - 1][pass & 3];
     if (n < taken) {
         const mlo_token *t = mlo_token_of(s, e->to, n);
-        return u->whole_frame ? mlo_query_taken(s, e->to, t, at % beats, beats) : mlo_beat_at(t->in, at % beats, beats);
+        return u->whole_frame ? mlo_query_taken(s, e->to, t, at % beats, beats) : mlo_beat_by(t->in, at % beats, beats);
     }
     if (u->whole_frame) {                                               /* queries: two rows beyond those that are scored */
         const int64_t steps = u->rows.steps, row = at / steps, first = taken ? mlo_token_of(s, e->to, taken - 1)->in[1] + 1 : 0;
@@ -17331,7 +17342,8 @@ static void mlo_begins(mlo_schedule *s, int i, int k, const mlo_place *p, int64_
  *     tiles    (MVU in row blocks)  a tile of tokens in, then a pass over it for every block; the next tile arrives, the one before leaves meanwhile
  *     norm     (LayerNorm)    sums as the token arrives, root and reciprocal, normalising: three tokens at a time
  *     rows     (attention)    a frame of keys and values, then a row per query token and head: scores, softmax, division, sum
- * invariant: an element that is blocked takes what its pipeline holds, and no beat more.
+ * invariant: an element that is blocked takes what its pipeline holds, and no beat more. That is known before it is known when its results leave: so elements
+ *     in front go on, and ask for their parameters, while nothing is known yet of those behind.
  * example: an MVU of K/SIMD = 8 and N/PE = 8 takes a token every 64 cycles, the first beat of which leaves 8 + latency cycles after the last one came.
  * cost: O(1) a token; attention: O(heads).
  */
@@ -17362,21 +17374,31 @@ static int64_t mlo_split_waits(const mlo_schedule *s, int i) {
     return waits;
 }
 
+/* A token's beats go into the pipeline; its parameters may have to come first. next: when the last one would, if the pipeline took it. */
+static void mlo_beats_enter(mlo_schedule *s, int i, const mlo_meet *x, mlo_token *t) {
+    const mlo_element *e = &s->c->element[i];
+    const int64_t latency = mlo_pipeline(e);
+    t->work = t->in[0] = mlo_later(x->arrives[0], mlo_accepts(s, i));
+    if (e->kernel && x->at.first) {
+        t->work++;
+        for (int k = 0; k < e->unit.n_memory; k++) {
+            const int64_t used = t->in[0] + 1 + (k ? latency - 2 : 0);
+            mlo_begins(s, i, k, &x->at, used);
+            t->work = mlo_later(t->work, t->in[0] + 1 + x->ready[k] - used);
+        }
+    }
+    t->next = t->in[1] = mlo_later(x->arrives[1], t->work + mlo_beats_out(e) - 1);
+}
+
 static void mlo_fire_beats(mlo_schedule *s, int i, const mlo_meet *x, mlo_token *t) {
     const mlo_element *e = &s->c->element[i];
-    int64_t beats = mlo_beats_out(e), latency = mlo_pipeline(e), shift = 0, waits = 0, narrow = e->kernel ? 0 : mlo_split_waits(s, i);
-    t->in[0] = mlo_later(x->arrives[0], mlo_accepts(s, i));
-    if (e->kernel && x->at.first) {
-        shift = 1;
-        for (int k = 0; k < e->unit.n_memory; k++) waits = mlo_later(waits, x->ready[k] - t->in[0] - 1 - (k ? latency - 2 : 0));
-        for (int k = 0; k < e->unit.n_memory; k++) mlo_begins(s, i, k, &x->at, t->in[0] + 1 + (k ? latency - 2 : 0));
-    }
-    t->in[1] = mlo_later(x->arrives[1], t->in[0] + shift + waits + beats - 1);
-    int64_t first = t->in[0] + shift + waits + latency, last = mlo_later(t->in[1] + latency, first + beats - 1 + narrow);
+    const int64_t beats = mlo_beats_out(e), latency = mlo_pipeline(e), narrow = e->kernel ? 0 : mlo_split_waits(s, i);
+    if (s->known[i] <= x->n) mlo_beats_enter(s, i, x, t);
+    const int64_t first = t->work + latency, last = mlo_later(t->next + latency, first + beats - 1 + narrow);
     t->out[0] = mlo_later(first, x->room[0]);
     t->out[1] = mlo_later(mlo_later(last, x->room[1]), t->out[0] + s->span[i]);
     t->in[1] = mlo_later(t->in[1], mlo_leaves(s, i, x->n * beats + beats - 1 - latency - 1, beats) + 1);
-    mlo_spend(s, i, x, t, beats, last, waits);
+    mlo_spend(s, i, x, t, beats, last, e->kernel && x->at.first ? t->work - t->in[0] - 1 : 0);
 }
 
 /* Results in the pipeline behind the sums. When those cannot leave, nothing moves: the last sum is made when the result so many before it leaves. */
@@ -17388,16 +17410,19 @@ static void mlo_matrix_freezes(mlo_schedule *s, int i, int64_t n) {
     t->work = mlo_later(t->work, mlo_leaves(s, i, n * beats + beats - 1 - mlo_matrix_holds(u), beats));
 }
 
-/* A result had to wait for room: when the token's last one leaves, if the first could at `first`, and others as they are made, until that one. Two wait in the
- * skid, one before it, and those in the pipeline stay apart as they are; sums were made until a group was complete, which is taken when the turns of the one in
- * front are over. */
-static int64_t mlo_matrix_held(const mlo_unit *u, int64_t first) {
-    const int64_t in = mlo_port_beats(u->in[0]), to_result = u->turns + MLO_MATRIX_RESULT + (u->n_memory > 2);
-    return first + u->interval - 4 * in + mlo_later(u->turns, to_result % in);
-}
-
 /* From a slot's issue to its group's first turn. */
 static int64_t mlo_matrix_to_turn(const mlo_unit *u) { return u->latency - MLO_MATRIX_RESULT - u->turns - (u->n_memory > 2); }
+
+/* From a group's first turn to its result at the pipeline's end; results that are made when one cannot leave: two in the skid, one before it, those in the
+ * pipeline behind, as far apart as they were made, and a group's sums. */
+static int64_t mlo_matrix_to_result(const mlo_unit *u) { return u->turns + MLO_MATRIX_RESULT + (u->n_memory > 2); }
+static int64_t mlo_matrix_held(const mlo_unit *u) { return 4 + mlo_matrix_to_result(u) / mlo_port_beats(u->in[0]); }
+
+/* When the last slot of result `at` is issued, if result 0 has to wait until `leaves`: that group's sums are taken when the turns of the one in front are over. */
+static int64_t mlo_matrix_resumes(const mlo_unit *u, int64_t at, int64_t leaves) {
+    const int64_t in = mlo_port_beats(u->in[0]), behind = at - mlo_matrix_held(u), late = mlo_later(0, u->turns - mlo_matrix_to_result(u) % in);
+    return behind < 0 ? 0 : leaves + late + (behind + 1) * in - mlo_matrix_to_turn(u);
+}
 
 /* While the first result waits for its table, sums are made until a group is complete that finds no turn: so many cycles it is ahead then. It is not taken
  * before the turns of the group in front are over. */
@@ -17415,10 +17440,8 @@ static int64_t mlo_matrix_begins(const mlo_unit *u, const int64_t ready[MLO_UNIT
 static void mlo_fire_matrix(mlo_schedule *s, int i, const mlo_meet *x, mlo_token *t) {
     const mlo_unit *u = &s->c->element[i].unit;
     const mlo_token *before = x->n ? mlo_token_of(s, i, x->n - 1) : NULL;
-    int64_t in = mlo_port_beats(u->in[0]), start, waits = 0;
-    t->in[0] = mlo_later(x->arrives[0], mlo_accepts(s, i));
-    t->in[1] = mlo_later(x->arrives[1], t->in[0] + in - 1);
-    start = mlo_later(t->in[1], before ? before->work : 0) + 1;
+    const int64_t in = mlo_port_beats(u->in[0]);
+    int64_t start = mlo_later(t->in[1], before ? before->work : 0) + 1, waits = 0;
     if (x->at.first) {
         int64_t swap = mlo_matrix_to_turn(u) + mlo_later(start, before ? before->work + u->turns : 0);        /* the turns of the token before are over */
         mlo_begins(s, i, 0, &x->at, start); mlo_begins(s, i, 1, &x->at, swap); mlo_begins(s, i, 2, &x->at, swap + MLO_MATRIX_RESULT);
@@ -17426,14 +17449,31 @@ static void mlo_fire_matrix(mlo_schedule *s, int i, const mlo_meet *x, mlo_token
         waits = mlo_matrix_begins(u, x->ready) + 1 - start;
         start += mlo_later(0, waits);
     }
-    int64_t first = start + in - 1 + u->latency, ideal = start + u->interval - 1 + u->latency, last;
-    if (x->at.first && u->n_memory > 2) first = mlo_later(first, x->ready[2] + MLO_MATRIX_LOOKS_UP);
-    t->out[0] = mlo_later(first, x->room[0]);
-    last = mlo_later(ideal, mlo_matrix_held(u, mlo_later(t->out[0], x->room[2])));
-    t->out[1] = mlo_later(mlo_later(last, x->room[1]), t->out[0] + s->span[i]);
-    t->work = last - u->latency;
+    const int64_t table = x->at.first && u->n_memory > 2 ? x->ready[2] + MLO_MATRIX_LOOKS_UP : 0, ideal = start + u->interval - 1;
+    t->out[0] = mlo_later(mlo_later(start + in - 1 + u->latency, table), x->room[0]);
+    t->work = mlo_later(ideal, mlo_matrix_resumes(u, u->interval / in - 1, mlo_later(t->out[0], x->room[2])));
+    t->out[1] = mlo_later(mlo_later(t->work + u->latency, x->room[1]), t->out[0] + s->span[i]);
     mlo_matrix_freezes(s, i, x->n);
-    mlo_spend(s, i, x, t, u->interval, ideal, waits);
+    mlo_spend(s, i, x, t, u->interval, ideal + u->latency, waits);
+}
+
+/* When an element's token n comes, and its parameters. 0: not known yet. */
+static int mlo_comes(mlo_schedule *s, int i, int64_t n, mlo_meet *x) {
+    int64_t when[2];
+    x->n = n;
+    x->arrives[0] = x->arrives[1] = x->frame[0] = x->frame[1] = 0;
+    if (n >= s->total) return 0;
+    x->at = mlo_place_of(s, n);
+    for (int k = s->begin[0][i]; k < s->begin[0][i + 1]; k++) {
+        const mlo_edge *e = &s->c->edge[s->order[0][k]];
+        const int frame = s->c->element[i].unit.whole_frame && e->to_port;
+        const int64_t last = frame ? n - x->at.at + s->c->tokens - 1 : n;
+        if (mlo_fired(s, e->from) <= last) return 0;
+        mlo_edge_arrives(s, e, last, when);
+        if (frame) x->frame[e->to_port - 1] = when[1];
+        else { x->arrives[0] = mlo_later(x->arrives[0], when[0]); x->arrives[1] = mlo_later(x->arrives[1], when[1]); }
+    }
+    return mlo_parameters(s, i, &x->at, x->ready);
 }
 
 /* Token n's beats that were taken later than they came held their producer back, whose next token, where there is no FIFO, has mostly not fired yet
@@ -17450,15 +17490,42 @@ static void mlo_held_back(mlo_schedule *s, const mlo_edge *e, int64_t n, const i
     if (late && s->c->element[e->from].unit.flow == MLO_FLOW_MATRIX) mlo_matrix_freezes(s, e->from, n);
 }
 
+/* All that waited with their beats of a token for an element are told when it took them. */
+static void mlo_hold_producers(mlo_schedule *s, int i, const mlo_meet *x, const mlo_token *t) {
+    for (int k = s->begin[0][i]; k < s->begin[0][i + 1]; k++) {
+        const mlo_edge *e = &s->c->edge[s->order[0][k]];
+        if (!s->c->element[i].unit.whole_frame || !e->to_port) mlo_held_back(s, e, x->n, t->in);
+    }
+}
+
+/* Tokens are taken as they come and there is room for them, ahead of those whose results leave. 0: none is. (Attention takes its queries as it works on them.) */
+static int mlo_takes(mlo_schedule *s, int i) {
+    const mlo_element *e = &s->c->element[i];
+    const int flow = e->unit.flow, opens = flow == MLO_FLOW_BEATS || flow == MLO_FLOW_NORM;
+    const int64_t beats = e->kernel ? mlo_port_beats(e->unit.in[0]) : mlo_beats_out(e);
+    int any = 0;
+    for (mlo_meet x; flow != MLO_FLOW_ROWS; any = 1) {
+        const int64_t n = mlo_taken(s, i), open = mlo_accepts(s, i), last = opens ? mlo_opens(s, i, n * beats + beats - 1, beats) : 0;
+        mlo_token *t = mlo_token_of(s, i, n);
+        if (open == MLO_NOT_YET || last == MLO_NOT_YET || !mlo_comes(s, i, n, &x)) break;
+        if (flow == MLO_FLOW_BEATS) mlo_beats_enter(s, i, &x, t);
+        else {
+            t->in[0] = mlo_later(x.arrives[0], open);
+            t->in[1] = mlo_later(x.arrives[1], t->in[0] + beats - 1);
+        }
+        t->in[1] = mlo_later(t->in[1], last);
+        s->known[i] = n + 1;
+        mlo_hold_producers(s, i, &x, t);
+    }
+    return any;
+}
+
 /* The first token of an element's tile; how many tokens the one has that begins with token n. */
 static int64_t mlo_tile_first(const mlo_schedule *s, int i, int64_t tile) {
     const int64_t tiles = mlo_unit_tiles(&s->c->element[i].unit, s->c->tokens);
     return tile / tiles * s->c->tokens + tile % tiles * s->c->element[i].unit.tile;
 }
 static int64_t mlo_tile_size(const mlo_schedule *s, int i, int64_t n) { return mlo_sooner(s->c->element[i].unit.tile, s->c->tokens - n % s->c->tokens); }
-
-/* Where its tokens come from: a matrix has a single input. */
-static const mlo_edge *mlo_tile_edge(const mlo_schedule *s, int i) { return &s->c->edge[s->order[0][s->begin[0][i]]]; }
 
 /* Where in the image the parameters lie that the tile needs which begins with token n: row blocks are behind all others. */
 static int64_t mlo_tile_address(const mlo_schedule *s, int i, int64_t n) {
@@ -17468,28 +17535,11 @@ static int64_t mlo_tile_address(const mlo_schedule *s, int i, int64_t n) {
     return at;
 }
 
-/* Tokens are taken as they come and a half has room for them. 0: none is. */
-static int mlo_tile_takes(mlo_schedule *s, int i) {
-    const mlo_edge *e = mlo_tile_edge(s, i);
-    const mlo_unit *u = &s->c->element[i].unit;
-    const int64_t before = s->tiling[i].known, beats = mlo_port_beats(u->in[0]);
-    for (int64_t n = before, open; n < mlo_fired(s, e->from) && (open = mlo_accepts(s, i)) != MLO_NOT_YET; n++) {
-        int64_t when[2];
-        mlo_token *t = mlo_token_of(s, i, n);
-        mlo_edge_arrives(s, e, n, when);
-        t->in[0] = mlo_later(when[0], open);
-        t->in[1] = mlo_later(when[1], t->in[0] + beats - 1);
-        s->tiling[i].known = n + 1;
-        mlo_held_back(s, e, n, t->in);
-    }
-    return s->tiling[i].known > before;
-}
-
 /* The next tile's first token is taken, and all that tiles before it need is requested: so are its parameters. 0: not yet. */
 static int mlo_tile_asks(mlo_schedule *s, int i) {
     mlo_tiling *t = &s->tiling[i];
     const int64_t n = mlo_tile_first(s, i, t->asked);
-    if (t->known <= n || t->reader.got < t->asked * t->beats * s->c->element[i].unit.blocks) return 0;
+    if (s->known[i] <= n || t->reader.got < t->asked * t->beats * s->c->element[i].unit.blocks) return 0;
     t->reader.asks = mlo_later(t->reader.asks, mlo_token_of(s, i, n)->in[0] + MLO_TILE_ASKS + s->shared);
     t->address = mlo_tile_address(s, i, n);
     t->asked++;
@@ -17504,8 +17554,9 @@ static int mlo_tile_reads(mlo_schedule *s, int i) {
     return t->reader.bursts > before;
 }
 
-/* The first cycle of the pass whose block was dealt out last: weights, channel words, table, in this order. */
-static int64_t mlo_pass_begins(const mlo_schedule *s, int i) {
+/* The first cycle of the pass whose block was dealt out last: weights, channel words, table, in this order; without a table, too. */
+typedef struct { int64_t work, results; } mlo_start;
+static mlo_start mlo_pass_begins(const mlo_schedule *s, int i) {
     const mlo_unit *u = &s->c->element[i].unit;
     const mlo_fetch *r = &s->tiling[i].reader;
     int64_t ready[MLO_UNIT_MEMORIES] = { 0 }, end = mlo_fetch_last(r).beats;
@@ -17513,48 +17564,98 @@ static int64_t mlo_pass_begins(const mlo_schedule *s, int i) {
         ready[k] = mlo_fetch_dealt(s, r, end, 0, 0);
         end -= mlo_memory_beats(&u->memory[k], s->c->axi_bits);
     }
-    return mlo_matrix_begins(u, ready);
+    mlo_start p = { 0, mlo_matrix_begins(u, ready) };
+    ready[2] = 0;
+    p.work = mlo_matrix_begins(u, ready);
+    return p;
 }
 
-/* The next pass over a tile's tokens, whose block has been read: it is dealt out when its bank is free. */
-static void mlo_tile_pass(mlo_schedule *s, int i, int64_t n, int64_t tokens) {
+/* When the pass can be over, or with all but so many of its vectors, as far as results have to leave: behind the multipliers are two halves, for tiles one after
+ * the other. If the pipeline stood still before the pass began, only a group of it is made. MLO_NOT_YET if it is not known when tiles in front have left. */
+static int64_t mlo_pass_ends(const mlo_schedule *s, int i, int64_t tokens, int64_t less) {
+    const mlo_unit *u = &s->c->element[i].unit;
+    const mlo_tiling *t = &s->tiling[i];
+    const int64_t beats = mlo_port_beats(u->out), results = beats / u->blocks, done = (t->reader.portions - t->begun * u->blocks) * tokens;
+    const int stood = t->begin - t->end > mlo_matrix_to_result(u);
+    int64_t at = (done - less) * results - 1, first = (done - tokens) * results;
+    for (int64_t tile = t->begun, size; tile > 1; at += size, first += size) {
+        const int64_t alone = stood && first > 2, left = t->left[tile-- % MLO_TILES_LEFT] + 1;
+        if (at >= (alone ? first + 1 : mlo_matrix_held(u))) {
+            if (s->fired[i] < mlo_tile_first(s, i, tile)) return MLO_NOT_YET;
+            return alone ? left + (at - first) * mlo_port_beats(u->in[0]) - mlo_matrix_to_turn(u) : mlo_matrix_resumes(u, at, left);
+        }
+        size = mlo_tile_size(s, i, mlo_tile_first(s, i, tile)) * beats;
+    }
+    return 0;
+}
+
+/* The next pass over a tile's tokens begins, whose block has been read: it is dealt out when its bank is free. Few results wait for their table in the pipeline. */
+static void mlo_pass_begun(mlo_schedule *s, int i, int64_t n, int64_t tokens) {
     const mlo_unit *u = &s->c->element[i].unit;
     mlo_tiling *t = &s->tiling[i];
-    const int64_t in = mlo_port_beats(u->in[0]), work = in * (mlo_port_beats(u->out) / u->blocks);
+    const int64_t in = mlo_port_beats(u->in[0]), results = mlo_port_beats(u->out) / u->blocks;
     const int first = t->reader.portions == t->begun * u->blocks;
     mlo_fetch_deals(s, &t->reader, t->beats, t->pass);
-    const int64_t ready = mlo_pass_begins(s, i), before = t->end;
-    int64_t begin = before + 1;
-    if (first) begin = mlo_later(begin, mlo_token_of(s, i, n)->in[1] + in + MLO_TILE_STORES);
-    t->pass = begin;
-    if (ready >= begin) { s->p->spent[i].parameters += ready - begin; begin = ready; }
-    const int64_t room = first && t->begun > 1 ? t->left[t->begun & 3] - u->latency - in : begin;
-    if (room > begin) { s->p->spent[i].blocked += room - begin; begin = room; }
-    t->end = begin + tokens * work;
-    for (int64_t k = 1; k < tokens && first; k++) t->end = mlo_later(t->end, mlo_token_of(s, i, n + k)->in[1] + in + MLO_TILE_STORES - 1 + (tokens - k) * work);
-    for (int64_t k = 0; k < tokens; k++) mlo_token_of(s, i, n + k)->work = begin + (k + 1) * work;
-    /* The half is free when its last vector is with the multipliers, which take it when they are done with the one before the one before. */
-    t->freed[(t->begun + 2) & 3] = in + mlo_later(tokens > 2 ? t->end - 2 * work : tokens > 1 ? before : t->before, mlo_token_of(s, i, n + tokens - 1)->in[1] + MLO_TILE_STORES + in);
-    t->before = before;
-    s->p->spent[i].busy += tokens * work;
+    const mlo_start ready = mlo_pass_begins(s, i);
+    t->pass = mlo_later(t->end + 1, first ? mlo_token_of(s, i, n)->in[1] + in + MLO_TILE_STORES : 0);
+    t->begin = mlo_later(t->pass, tokens * results <= mlo_matrix_held(u) - 2 ? ready.work : ready.results);
+    t->late = mlo_later(0, ready.results - t->begin);
+    t->ideal = t->begin + tokens * results * in;
+    for (int64_t k = 1; k < tokens && first; k++) t->ideal = mlo_later(t->ideal, mlo_token_of(s, i, n + k)->in[1] + in + MLO_TILE_STORES - 1 + (tokens - k) * results * in);
+    t->works = 1;
+    s->p->spent[i].parameters += t->begin - t->pass;
+    s->p->spent[i].busy += tokens * results * in;
+}
+
+/* It is over when its results could leave. 0: that is not known yet. */
+static int mlo_pass_over(mlo_schedule *s, int i, int64_t n, int64_t tokens) {
+    const mlo_unit *u = &s->c->element[i].unit;
+    mlo_tiling *t = &s->tiling[i];
+    const int64_t ends = mlo_pass_ends(s, i, tokens, 0), blocked = mlo_later(0, ends - t->ideal), work = mlo_port_beats(u->in[0]) * (mlo_port_beats(u->out) / u->blocks);
+    if (ends == MLO_NOT_YET) return 0;
+    for (int64_t k = 0; k < tokens; k++) mlo_token_of(s, i, n + k)->work = t->begin + (k + 1) * work + mlo_later(blocked, t->late);
+    t->before = t->end;
+    t->end = t->ideal + blocked;
+    t->works = 0;
+    s->p->spent[i].blocked += blocked;
+    return 1;
+}
+
+/* A tile's half is free when the last vector of the last pass is with the multipliers, which take it when they are done with the one before the one before: where that
+ * is of the pass before, the last one need not have begun. 0: it is not known when. */
+static int mlo_tile_opens(mlo_schedule *s, int i, int64_t n, int64_t tokens) {
+    const mlo_unit *u = &s->c->element[i].unit;
+    mlo_tiling *t = &s->tiling[i];
+    const int64_t in = mlo_port_beats(u->in[0]), last = (t->begun + 1) * u->blocks - 1, ends = tokens > 2 ? mlo_pass_ends(s, i, tokens, 2) : 0;
+    if (t->opened > t->begun || t->reader.portions - (tokens < 3 && t->works) < last + (tokens > 2) || (tokens > 2 && !t->works) || ends == MLO_NOT_YET) return 0;
+    const int64_t done = tokens > 2 ? mlo_later(ends, t->ideal - 2 * in * (mlo_port_beats(u->out) / u->blocks)) : tokens > 1 ? t->end : t->before;
+    t->freed[(t->begun + 2) & 3] = in + mlo_later(done, mlo_token_of(s, i, n + tokens - 1)->in[1] + MLO_TILE_STORES + in);
+    t->opened = t->begun + 1;
+    return 1;
+}
+
+/* Tells of a tile's parameters. */
+static void mlo_tile_loaded(mlo_schedule *s, int i, int64_t n) {
+    const mlo_tiling *t = &s->tiling[i];
+    const mlo_place at = mlo_place_of(s, n);
+    const int64_t beats = t->beats, end = t->reader.portions * beats, first = end - s->c->element[i].unit.blocks * beats + 1;
+    const mlo_moment what = { i, at.iteration, at.group * s->c->frames + at.frame, -1, mlo_fetch_has(s, &t->reader, first) - mlo_sooner(beats, t->reader.unit), mlo_fetch_has(s, &t->reader, end) };
+    if (s->seen) s->seen(s->user, &what);
 }
 
 /* Passes of a tile whose tokens have come, as far as blocks are read: `work` of its tokens is when the last one is done with each. 0: none is. */
 static int mlo_tile_passes(mlo_schedule *s, int i, int64_t n) {
-    const mlo_unit *u = &s->c->element[i].unit;
     mlo_tiling *t = &s->tiling[i];
-    const int64_t tokens = mlo_tile_size(s, i, n), beats = t->beats, before = t->reader.portions, end = (t->begun + 1) * u->blocks;
-    if ((t->begun > 1 && s->fired[i] < mlo_tile_first(s, i, t->begun - 1)) || t->known < n + tokens) return 0;
-    while (t->reader.portions < end && (t->reader.portions + 1) * beats <= t->reader.got) mlo_tile_pass(s, i, n, tokens);
-    if (t->reader.portions == end) {
-        t->begun++;
-        if (s->seen) {
-            const mlo_place at = mlo_place_of(s, n);
-            const mlo_moment what = { i, at.iteration, at.group * s->c->frames + at.frame, -1, mlo_fetch_has(s, &t->reader, (end - u->blocks) * beats + 1) - mlo_sooner(beats, t->reader.unit), mlo_fetch_has(s, &t->reader, end * beats) };
-            s->seen(s->user, &what);
-        }
+    const int64_t tokens = mlo_tile_size(s, i, n), end = (t->begun + 1) * s->c->element[i].unit.blocks;
+    int any = 0;
+    if (s->known[i] < n + tokens) return 0;
+    for (int goes = 1; goes; any |= goes) {
+        goes = mlo_tile_opens(s, i, n, tokens);
+        if (t->works) goes |= mlo_pass_over(s, i, n, tokens);
+        else if (t->reader.portions < end && (t->reader.portions + 1) * t->beats <= t->reader.got) { mlo_pass_begun(s, i, n, tokens); goes = 1; }
     }
-    return t->reader.portions > before;
+    if (!t->works && t->reader.portions == end) { mlo_tile_loaded(s, i, n); t->begun++; }
+    return any;
 }
 
 /* An element's next tile is asked for, read and worked on: ahead of its tokens, which may have to wait for room where they go. */
@@ -17562,7 +17663,7 @@ static int mlo_tile_goes_on(mlo_schedule *s, int i) {
     const mlo_tiling *t = &s->tiling[i];
     const int64_t n = mlo_tile_first(s, i, t->begun);
     if (n >= s->total) return 0;
-    const int takes = mlo_tile_takes(s, i), asks = mlo_tile_asks(s, i), reads = mlo_tile_reads(s, i);
+    const int takes = mlo_takes(s, i), asks = mlo_tile_asks(s, i), reads = mlo_tile_reads(s, i);
     return (t->asked > t->begun && mlo_tile_passes(s, i, n)) || takes || asks || reads;
 }
 
@@ -17572,35 +17673,42 @@ static void mlo_fire_tiles(mlo_schedule *s, int i, const mlo_meet *x, mlo_token 
     const int64_t first = mlo_later(t->work + u->latency + MLO_TILE_LEAVES, x->n ? mlo_token_of(s, i, x->n - 1)->out[1] + 1 : 0);
     t->out[0] = mlo_later(first, x->room[0]);
     t->out[1] = mlo_later(t->out[0] + s->span[i], x->room[1]);
-    s->tiling[i].left[(tile + 2) & 3] = t->out[1];
+    s->tiling[i].left[(tile + 2) % MLO_TILES_LEFT] = t->out[1];
 }
 
 /* When a token whose root has begun is next for the lanes: the root is there, and the token before has gone to them. */
 static int64_t mlo_norm_loads(const mlo_schedule *s, int i, int64_t n, int64_t beats) { return mlo_later(mlo_token_of(s, i, n)->work + 42, mlo_norm_goes(s, i, n * beats - 1, beats)); }
 
+/* When a norm has a token's sums, and works on them. */
+static int64_t mlo_norm_sums(const mlo_schedule *s, int i, int64_t n) {
+    return mlo_later(mlo_token_of(s, i, n)->in[1] + 3 + mlo_clog2(s->c->element[i].unit.pe), n ? mlo_token_of(s, i, n - 1)->work + 1 : 0);
+}
+
+/* A token's root begins, and then the lanes, as soon as it is known when the tokens in front leave. 0: it is not.
+ * Eight stages stand still together when two beats behind them wait: so does a gap between tokens, and they hold the fewer beats. */
+static int mlo_norm_begins(mlo_schedule *s, int i) {
+    const mlo_unit *u = &s->c->element[i].unit;
+    const int64_t n = s->lanes[i], beats = mlo_port_beats(u->in[0]), finish = u->latency - 55 - beats - mlo_clog2(u->pe), first = n * beats, left = s->fired[i] * beats;
+    mlo_token *t = mlo_token_of(s, i, n);
+    mlo_meet x;
+    if (n >= s->known[i] || first - 1 - MLO_NORM_HOLDS >= left || !mlo_comes(s, i, n, &x)) return 0;
+    const int64_t sums = mlo_norm_sums(s, i, n);
+    t->work = mlo_later((x.at.first ? mlo_later(sums, x.ready[1]) : sums) + finish, n ? mlo_norm_loads(s, i, n - 1, beats) + 1 : 0);
+    const int64_t loads = mlo_norm_loads(s, i, n, beats), gap = loads - mlo_norm_goes(s, i, first - 1, beats), at = first - mlo_later(3, MLO_NORM_HOLDS - gap);
+    if (at >= left) return 0;
+    t->next = mlo_later(loads, mlo_leaves(s, i, at, beats));
+    mlo_begins(s, i, 1, &x.at, sums);
+    s->lanes[i]++;
+    return 1;
+}
+
 static void mlo_fire_norm(mlo_schedule *s, int i, const mlo_meet *x, mlo_token *t) {
     const mlo_unit *u = &s->c->element[i].unit;
-    const mlo_token *before = x->n ? mlo_token_of(s, i, x->n - 1) : NULL;
-    int64_t beats = mlo_port_beats(u->in[0]), finish = u->latency - 55 - beats - mlo_clog2(u->pe), sum, taken, waits = 0;
-    t->in[0] = mlo_later(x->arrives[0], mlo_accepts(s, i));
-    t->in[1] = mlo_later(mlo_later(x->arrives[1], t->in[0] + beats - 1), mlo_norm_goes(s, i, (x->n + 1) * beats - 1 - mlo_norm_keeps(beats), beats) + 1);
-    sum = mlo_later(t->in[1] + 3 + mlo_clog2(u->pe), before ? before->work + 1 : 0);
-    if (x->at.first) {
-        mlo_begins(s, i, 1, &x->at, sum);
-        waits = mlo_later(0, x->ready[1] - sum);
-    }
-    t->work = mlo_later(sum + finish + waits, before ? mlo_norm_loads(s, i, x->n - 1, beats) + 1 : 0);         /* the root begins */
-    /* The lanes begin. Eight stages stand still together when two beats behind them wait: so does a gap between tokens, and they hold the fewer beats. */
-    const int64_t loads = mlo_norm_loads(s, i, x->n, beats), gap = loads - mlo_norm_goes(s, i, x->n * beats - 1, beats);
-    t->next = taken = mlo_later(loads, mlo_leaves(s, i, x->n * beats - mlo_later(3, MLO_NORM_HOLDS - gap), beats));
-    int64_t first = taken + 10, late = 0;
-    if (x->at.first) {
-        mlo_begins(s, i, 0, &x->at, taken + 3);
-        late = 1 + mlo_later(0, x->ready[0] - taken - 5);
-    }
-    t->out[0] = mlo_later(first + late, x->room[0]);
+    const int64_t beats = mlo_port_beats(u->in[0]), late = x->at.first ? 1 + mlo_later(0, x->ready[0] - t->next - 5) : 0, first = t->next + 10 + late;
+    mlo_begins(s, i, 0, &x->at, t->next + 3);
+    t->out[0] = mlo_later(first, x->room[0]);
     t->out[1] = mlo_later(t->out[0] + s->span[i], x->room[1]);
-    mlo_spend(s, i, x, t, beats, first + late + beats - 1, waits + late);
+    mlo_spend(s, i, x, t, beats, first + beats - 1, late + (x->at.first ? mlo_later(0, x->ready[1] - mlo_norm_sums(s, i, x->n)) : 0));
 }
 
 /* A row of attention: the query is complete at `query`. */
@@ -17688,34 +17796,14 @@ static int mlo_fire_entry(mlo_schedule *s) {
     return 1;
 }
 
-/* What the element's next token meets. 0: not known yet. */
+/* What the element's next token meets where it leaves, too. 0: not known yet. */
 static int mlo_meets(mlo_schedule *s, int i, mlo_meet *x) {
-    const mlo_hw *c = s->c;
-    int64_t when[2];
-    x->n = s->fired[i];
-    x->arrives[0] = x->arrives[1] = x->frame[0] = x->frame[1] = 0;
-    if (x->n >= s->total) return 0;
-    x->at = mlo_place_of(s, x->n);
-    const mlo_unit *u = &c->element[i].unit;
-    if (u->blocks && mlo_tile_of(s, i, x->n) >= s->tiling[i].begun) return 0;
-    for (int k = s->begin[0][i]; k < s->begin[0][i + 1]; k++) {
-        const mlo_edge *e = &c->edge[s->order[0][k]];
-        const int frame = u->whole_frame && e->to_port;
-        int64_t n = frame ? x->n - x->at.at + c->tokens - 1 : x->n;
-        if (mlo_fired(s, e->from) <= n) return 0;
-        mlo_edge_arrives(s, e, n, when);
-        if (frame) x->frame[e->to_port - 1] = when[1];
-        else { x->arrives[0] = mlo_later(x->arrives[0], when[0]); x->arrives[1] = mlo_later(x->arrives[1], when[1]); }
-    }
-    return mlo_has_room(s, i, u->flow == MLO_FLOW_MATRIX ? mlo_port_beats(u->in[0]) : 0, x->room) && mlo_parameters(s, i, &x->at, x->ready);
-}
-
-/* All that waited with their beats of a token for an element are told when it took them. */
-static void mlo_hold_producers(mlo_schedule *s, int i, const mlo_meet *x, const mlo_token *t) {
-    for (int k = s->begin[0][i]; k < s->begin[0][i + 1]; k++) {
-        const mlo_edge *e = &s->c->edge[s->order[0][k]];
-        if (!s->c->element[i].unit.whole_frame || !e->to_port) mlo_held_back(s, e, x->n, t->in);
-    }
+    const mlo_unit *u = &s->c->element[i].unit;
+    const int64_t n = s->fired[i], pace = u->flow == MLO_FLOW_MATRIX ? mlo_port_beats(u->in[0]) : 0;
+    if (u->blocks && mlo_tile_of(s, i, n) >= s->tiling[i].begun) return 0;
+    if (s->known[i] <= n && u->flow != MLO_FLOW_ROWS && u->flow != MLO_FLOW_BEATS) return 0;
+    if (s->lanes[i] <= n && u->flow == MLO_FLOW_NORM) return 0;
+    return mlo_comes(s, i, n, x) && mlo_has_room(s, i, pace, x->room);
 }
 
 /* Tells of a token that an element is done with. */
@@ -17730,9 +17818,16 @@ static void mlo_passed(mlo_schedule *s, int i, const mlo_meet *x, const mlo_toke
     if (i == c->edge[c->n_edge - 1].from && x->at.iteration == c->scan.iterations - 1 && x->at.at == c->tokens - 1) s->p->frame_done[frame] = t->out[1] + 3;
 }
 
+/* What an element does ahead of the next token that leaves it. 0: nothing. */
+static int mlo_prepares(mlo_schedule *s, int i) {
+    int any = s->c->element[i].unit.blocks ? mlo_tile_goes_on(s, i) : mlo_takes(s, i);
+    while (s->c->element[i].unit.flow == MLO_FLOW_NORM && mlo_norm_begins(s, i)) any = 1;
+    return any;
+}
+
 /* An element handles all the tokens it can. */
 static int mlo_fire(mlo_schedule *s, int i) {
-    int any = s->c->element[i].unit.blocks && mlo_tile_goes_on(s, i);
+    int any = mlo_prepares(s, i);
     for (mlo_meet x; mlo_meets(s, i, &x); any = 1) {
         mlo_token *t = mlo_token_of(s, i, x.n);
         switch (s->c->element[i].unit.flow) {
@@ -17743,8 +17838,9 @@ static int mlo_fire(mlo_schedule *s, int i) {
         default:              mlo_fire_beats(s, i, &x, t); break;
         }
         s->fired[i]++;
-        if (!s->c->element[i].unit.blocks) mlo_hold_producers(s, i, &x, t);
+        if (s->known[i] <= x.n) mlo_hold_producers(s, i, &x, t);
         mlo_passed(s, i, &x, t);
+        if (!s->c->element[i].unit.blocks) mlo_prepares(s, i);
         s->free = 0;
     }
     return any;
@@ -17761,8 +17857,8 @@ static int mlo_fire(mlo_schedule *s, int i) {
  * cost: that of the schedule: milliseconds for a BERT-base.
  */
 
-/* Nothing can fire: requests are heard, one after the other (of several at a time, who is behind the latest: mlo_axi_share), until a tile is through, or a memory is
- * there. 0: there are none. */
+/* Nothing can fire: requests are heard, one after the other (of several at a time, who is behind the latest: mlo_axi_share), until a tile is through or its
+ * half free, or a memory is there. 0: there are none. */
 static int mlo_schedule_hears(mlo_schedule *s) {
     int any = 0, through = 0;
     while (!through && s->next < INT64_MAX) {
@@ -17770,11 +17866,12 @@ static int mlo_schedule_hears(mlo_schedule *s) {
         for (int k = 1, behind = s->turn; k <= s->c->n_element + 1; k++) {
             const int port = (behind + k) % (s->c->n_element + 1), i = port - 1;
             if (port && !s->c->element[i].unit.blocks) continue;
-            const int64_t waits = port ? s->tiling[i].reader.waits : s->loader.waits, *done = port ? &s->tiling[i].begun : &s->loaded, before = *done;
+            const mlo_tiling *t = port ? &s->tiling[i] : NULL;
+            const int64_t waits = t ? t->reader.waits : s->loader.waits, before = t ? t->begun + t->opened : s->loaded;
             if (waits > s->now) { s->next = mlo_sooner(s->next, waits); continue; }
-            if (port) while (mlo_tile_goes_on(s, i)) any = 1;
+            if (t) while (mlo_tile_goes_on(s, i)) any = 1;
             else any |= mlo_loader_goes_on(s);
-            through |= *done > before;
+            through |= (t ? t->begun + t->opened : s->loaded) > before;
         }
     }
     return any;

@@ -8,8 +8,8 @@
  * cost: that of the schedule: milliseconds for a BERT-base.
  */
 
-/* Nothing can fire: requests are heard, one after the other (of several at a time, who is behind the latest: mlo_axi_share), until a tile is through, or a memory is
- * there. 0: there are none. */
+/* Nothing can fire: requests are heard, one after the other (of several at a time, who is behind the latest: mlo_axi_share), until a tile is through or its
+ * half free, or a memory is there. 0: there are none. */
 static int mlo_schedule_hears(mlo_schedule *s) {
     int any = 0, through = 0;
     while (!through && s->next < INT64_MAX) {
@@ -17,11 +17,12 @@ static int mlo_schedule_hears(mlo_schedule *s) {
         for (int k = 1, behind = s->turn; k <= s->c->n_element + 1; k++) {
             const int port = (behind + k) % (s->c->n_element + 1), i = port - 1;
             if (port && !s->c->element[i].unit.blocks) continue;
-            const int64_t waits = port ? s->tiling[i].reader.waits : s->loader.waits, *done = port ? &s->tiling[i].begun : &s->loaded, before = *done;
+            const mlo_tiling *t = port ? &s->tiling[i] : NULL;
+            const int64_t waits = t ? t->reader.waits : s->loader.waits, before = t ? t->begun + t->opened : s->loaded;
             if (waits > s->now) { s->next = mlo_sooner(s->next, waits); continue; }
-            if (port) while (mlo_tile_goes_on(s, i)) any = 1;
+            if (t) while (mlo_tile_goes_on(s, i)) any = 1;
             else any |= mlo_loader_goes_on(s);
-            through |= *done > before;
+            through |= (t ? t->begun + t->opened : s->loaded) > before;
         }
     }
     return any;

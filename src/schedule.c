@@ -1,8 +1,8 @@
 /* schedule: when things happen in a core: tokens, the streams that they are on, and the room there.
  *
  * in:  a core (mlo_hw), folded.    out: of every token at every element, when its beats come and go; what comes of it is in predict.c.
- * How. Every element handles the same tokens in the same order. It fires (schedule_fire.c) for its next token as soon as it is known when that
- * token's beats arrive and when the receiver has room for its result; firing says when the first and last beat are taken and leave. So it is the
+ * How. Every element handles the same tokens in the same order. It takes its next token as soon as it is known when that token's beats arrive, and fires
+ * (schedule_fire.c) when the receiver has room for its result; that says when the first and last beat are taken and leave. So it is the
  * dataflow graph run token by token, with its FIFOs as deep as they are; a beat within a token is where the straight line between the
  * token's first and last one is. Parameters come as memory gives them (schedule_memory.c).
  * invariant: no number comes from a simulation, which takes as many cycles, but for 1 %: mostly a few, as a beat may not be where the straight line has it, and
@@ -10,7 +10,7 @@
  * example: BERT with 32 tokens and two frames in flight: the interval is 1.00 x T x the busiest kernel's cycles per token.
  * cost: O(tokens x iterations x elements), and heads for attention; bursts; FIFOs' tokens, where they are followed. Cycle 0 is the first input beat.
  */
-enum { MLO_ROWS_KEPT = 32, MLO_NORM_HOLDS = 10, MLO_READS_KEPT = 64 };
+enum { MLO_ROWS_KEPT = 32, MLO_NORM_HOLDS = 10, MLO_READS_KEPT = 64, MLO_TILES_LEFT = 32 };
 
 /* Per kernel: cycles in which its multipliers (or lanes) work, in which it waits for parameters, for input, for its output. */
 typedef struct { int64_t busy, parameters, input, blocked; } mlo_spent;
@@ -78,10 +78,11 @@ typedef struct { int64_t from, beats, begin, served; } mlo_burst;
 typedef struct { int64_t from, beats, begin, when; } mlo_until;
 typedef struct { int64_t got, bursts, unit, asks, waits, portions; int port; mlo_burst burst[MLO_READS_KEPT]; mlo_until dealt[MLO_READS_KEPT]; } mlo_fetch;
 
-/* A matrix in row blocks: tiles begun, and asked for; tokens whose way in is known; when a half before (behind) it is free again, by tile; when the
- * multipliers are done with the latest pass, and with the one before; when the latest began, which frees a bank. Beats of a block; where the tile that is
- * asked for lies in the image. Its reader's portions are blocks, which have been passed. */
-typedef struct { int64_t begun, asked, known, freed[4], left[4], end, before, pass, beats, address; mlo_fetch reader; } mlo_tiling;
+/* A matrix in row blocks: tiles begun, asked for, and whose half before it is known to be free again, and when, by tile; when the half behind it is; when the
+ * multipliers are done with the latest pass, and with the one before; when the latest began, which frees a bank. Of the pass that works: when it began, how much
+ * later its results come, when it would be over. Beats of a block; where the tile that is asked for lies in the image. Its reader's portions are blocks, which
+ * have been passed. */
+typedef struct { int64_t begun, asked, opened, freed[4], left[MLO_TILES_LEFT], end, before, pass, begin, late, ideal, beats, address; int works; mlo_fetch reader; } mlo_tiling;
 
 /* What is known of a run so far. */
 typedef struct {
@@ -89,6 +90,7 @@ typedef struct {
     int64_t frames, total, mask;        /* tokens of the run; of the ring, less one */
     mlo_token *ring;                    /* [element][token & mask]; row n_element: the loop's way in */
     int64_t fired[MLO_CORE_MOST + 1];   /* tokens handled */
+    int64_t known[MLO_CORE_MOST], lanes[MLO_CORE_MOST];     /* tokens whose way in is known, before they are handled; and to a norm's lanes */
     mlo_way way[2 * MLO_CORE_MOST];     /* of each edge */
     int64_t span[MLO_CORE_MOST];        /* of each element: the longest way's */
     int order[2][2 * MLO_CORE_MOST], begin[2][MLO_CORE_MOST + 2];       /* edges by consumer, and by producer */
@@ -129,8 +131,9 @@ static mlo_place mlo_place_of(const mlo_schedule *s, int64_t n) {
 static mlo_token *mlo_token_of(const mlo_schedule *s, int element, int64_t n) { return &s->ring[(element == MLO_OUTSIDE ? s->c->n_element : element) * (s->mask + 1) + (n & s->mask)]; }
 static int64_t mlo_fired(const mlo_schedule *s, int element) { return s->fired[element == MLO_OUTSIDE ? s->c->n_element : element]; }
 
-/* Beat `at` of `beats` between the first and the last. */
+/* Beat `at` of `beats` between the first and the last; of those that are taken: a gap is mostly behind the first one. */
 static int64_t mlo_beat_at(const int64_t when[2], int64_t at, int64_t beats) { return beats > 1 ? when[0] + (when[1] - when[0]) * at / (beats - 1) : when[1]; }
+static int64_t mlo_beat_by(const int64_t when[2], int64_t at, int64_t beats) { return beats > 1 ? when[0] + mlo_parts((when[1] - when[0]) * at, beats - 1) : when[1]; }
 
 /* ---- edges ----------------------------------------------------------------------------------------------------------------------- */
 
@@ -167,23 +170,31 @@ static int64_t mlo_tile_of(const mlo_schedule *s, int i, int64_t n) {
     return n / s->c->tokens * mlo_unit_tiles(u, s->c->tokens) + n % s->c->tokens / u->tile;
 }
 
-/* How many tokens' way into an element is known: of a matrix in row blocks, before it fires. */
-static int64_t mlo_taken(const mlo_schedule *s, int i) { return mlo_later(s->fired[i], s->tiling[i].known); }
+/* How many tokens' way into an element is known: mostly of more than have been handled, whose results wait for room. */
+static int64_t mlo_taken(const mlo_schedule *s, int i) { return mlo_later(s->fired[i], s->known[i]); }
 
-/* When an element can take the first beat of its next token, whatever comes. MLO_NOT_YET: a matrix in row blocks, of which no half is known to be free. */
+/* When a pipeline or a norm has room for beat x: the one so many before has left, or has gone to the lanes. MLO_NOT_YET if that is not known. */
+static int64_t mlo_opens(const mlo_schedule *s, int i, int64_t x, int64_t beats) {
+    const mlo_element *e = &s->c->element[i];
+    const int norm = e->unit.flow == MLO_FLOW_NORM;
+    const int64_t gone = x - (norm ? mlo_norm_keeps(beats) : mlo_pipeline(e) + 1), left = norm ? gone - MLO_NORM_HOLDS : gone;
+    if (left >= s->fired[i] * beats || (norm && gone >= s->lanes[i] * beats)) return MLO_NOT_YET;
+    return 1 + (norm ? mlo_norm_goes(s, i, gone, beats) : mlo_leaves(s, i, gone, beats));
+}
+
+/* When an element can take the first beat of its next token, whatever comes. MLO_NOT_YET: that depends on what has not been walked. */
 static int64_t mlo_accepts(const mlo_schedule *s, int i) {
     const mlo_element *e = &s->c->element[i];
     const mlo_unit *u = &e->unit;
-    int64_t n = mlo_taken(s, i), before = n ? mlo_token_of(s, i, n - 1)->in[1] + 1 : 0, beats;
-    if (u->flow == MLO_FLOW_MATRIX) return n > 1 ? mlo_later(before, mlo_token_of(s, i, n - 2)->work + 1) : before;
+    const int64_t n = mlo_taken(s, i), before = n ? mlo_token_of(s, i, n - 1)->in[1] + 1 : 0, beats = mlo_beats_out(e);
+    if (u->flow == MLO_FLOW_MATRIX) return n > s->fired[i] + 1 ? MLO_NOT_YET : n > 1 ? mlo_later(before, mlo_token_of(s, i, n - 2)->work + 1) : before;
     if (u->flow == MLO_FLOW_ROWS) return s->rows[i] > 1 ? mlo_later(before, s->row[i][(s->rows[i] - 2) % MLO_ROWS_KEPT].score + 1) : before;
     if (u->flow == MLO_FLOW_TILES) {
         const int64_t tile = mlo_tile_of(s, i, n);
-        return tile > s->tiling[i].begun + 1 ? MLO_NOT_YET : tile > 1 ? mlo_later(before, s->tiling[i].freed[tile & 3]) : before;
+        return tile > s->tiling[i].opened + 1 ? MLO_NOT_YET : tile > 1 ? mlo_later(before, s->tiling[i].freed[tile & 3]) : before;
     }
-    beats = mlo_beats_out(e);
-    if (u->flow == MLO_FLOW_NORM) return mlo_later(before, mlo_norm_goes(s, i, n * beats - mlo_norm_keeps(beats), beats) + 1);
-    return mlo_later(before, mlo_leaves(s, i, n * beats - mlo_pipeline(e) - 1, beats) + 1);
+    const int64_t opens = mlo_opens(s, i, n * beats, beats);
+    return opens == MLO_NOT_YET ? opens : mlo_later(before, opens);
 }
 
 /* When attention takes beat `at` of a token's queries: two rows (heads) as they come, the others when rows are scored, which begins with the frame's last key. */
@@ -202,7 +213,7 @@ static int64_t mlo_edge_takes(const mlo_schedule *s, const mlo_edge *e, int64_t 
         return pass < 2 ? 0 : s->fired[e->to] < (pass - 1) * s->c->tokens ? MLO_NOT_YET : s->frame_freed[e->to][e->to_port - 1][pass & 3];
     if (n < taken) {
         const mlo_token *t = mlo_token_of(s, e->to, n);
-        return u->whole_frame ? mlo_query_taken(s, e->to, t, at % beats, beats) : mlo_beat_at(t->in, at % beats, beats);
+        return u->whole_frame ? mlo_query_taken(s, e->to, t, at % beats, beats) : mlo_beat_by(t->in, at % beats, beats);
     }
     if (u->whole_frame) {                                               /* queries: two rows beyond those that are scored */
         const int64_t steps = u->rows.steps, row = at / steps, first = taken ? mlo_token_of(s, e->to, taken - 1)->in[1] + 1 : 0;

@@ -7,7 +7,8 @@
  *     tiles    (MVU in row blocks)  a tile of tokens in, then a pass over it for every block; the next tile arrives, the one before leaves meanwhile
  *     norm     (LayerNorm)    sums as the token arrives, root and reciprocal, normalising: three tokens at a time
  *     rows     (attention)    a frame of keys and values, then a row per query token and head: scores, softmax, division, sum
- * invariant: an element that is blocked takes what its pipeline holds, and no beat more.
+ * invariant: an element that is blocked takes what its pipeline holds, and no beat more. That is known before it is known when its results leave: so elements
+ *     in front go on, and ask for their parameters, while nothing is known yet of those behind.
  * example: an MVU of K/SIMD = 8 and N/PE = 8 takes a token every 64 cycles, the first beat of which leaves 8 + latency cycles after the last one came.
  * cost: O(1) a token; attention: O(heads).
  */
@@ -38,21 +39,31 @@ static int64_t mlo_split_waits(const mlo_schedule *s, int i) {
     return waits;
 }
 
+/* A token's beats go into the pipeline; its parameters may have to come first. next: when the last one would, if the pipeline took it. */
+static void mlo_beats_enter(mlo_schedule *s, int i, const mlo_meet *x, mlo_token *t) {
+    const mlo_element *e = &s->c->element[i];
+    const int64_t latency = mlo_pipeline(e);
+    t->work = t->in[0] = mlo_later(x->arrives[0], mlo_accepts(s, i));
+    if (e->kernel && x->at.first) {
+        t->work++;
+        for (int k = 0; k < e->unit.n_memory; k++) {
+            const int64_t used = t->in[0] + 1 + (k ? latency - 2 : 0);
+            mlo_begins(s, i, k, &x->at, used);
+            t->work = mlo_later(t->work, t->in[0] + 1 + x->ready[k] - used);
+        }
+    }
+    t->next = t->in[1] = mlo_later(x->arrives[1], t->work + mlo_beats_out(e) - 1);
+}
+
 static void mlo_fire_beats(mlo_schedule *s, int i, const mlo_meet *x, mlo_token *t) {
     const mlo_element *e = &s->c->element[i];
-    int64_t beats = mlo_beats_out(e), latency = mlo_pipeline(e), shift = 0, waits = 0, narrow = e->kernel ? 0 : mlo_split_waits(s, i);
-    t->in[0] = mlo_later(x->arrives[0], mlo_accepts(s, i));
-    if (e->kernel && x->at.first) {
-        shift = 1;
-        for (int k = 0; k < e->unit.n_memory; k++) waits = mlo_later(waits, x->ready[k] - t->in[0] - 1 - (k ? latency - 2 : 0));
-        for (int k = 0; k < e->unit.n_memory; k++) mlo_begins(s, i, k, &x->at, t->in[0] + 1 + (k ? latency - 2 : 0));
-    }
-    t->in[1] = mlo_later(x->arrives[1], t->in[0] + shift + waits + beats - 1);
-    int64_t first = t->in[0] + shift + waits + latency, last = mlo_later(t->in[1] + latency, first + beats - 1 + narrow);
+    const int64_t beats = mlo_beats_out(e), latency = mlo_pipeline(e), narrow = e->kernel ? 0 : mlo_split_waits(s, i);
+    if (s->known[i] <= x->n) mlo_beats_enter(s, i, x, t);
+    const int64_t first = t->work + latency, last = mlo_later(t->next + latency, first + beats - 1 + narrow);
     t->out[0] = mlo_later(first, x->room[0]);
     t->out[1] = mlo_later(mlo_later(last, x->room[1]), t->out[0] + s->span[i]);
     t->in[1] = mlo_later(t->in[1], mlo_leaves(s, i, x->n * beats + beats - 1 - latency - 1, beats) + 1);
-    mlo_spend(s, i, x, t, beats, last, waits);
+    mlo_spend(s, i, x, t, beats, last, e->kernel && x->at.first ? t->work - t->in[0] - 1 : 0);
 }
 
 /* Results in the pipeline behind the sums. When those cannot leave, nothing moves: the last sum is made when the result so many before it leaves. */
@@ -64,16 +75,19 @@ static void mlo_matrix_freezes(mlo_schedule *s, int i, int64_t n) {
     t->work = mlo_later(t->work, mlo_leaves(s, i, n * beats + beats - 1 - mlo_matrix_holds(u), beats));
 }
 
-/* A result had to wait for room: when the token's last one leaves, if the first could at `first`, and others as they are made, until that one. Two wait in the
- * skid, one before it, and those in the pipeline stay apart as they are; sums were made until a group was complete, which is taken when the turns of the one in
- * front are over. */
-static int64_t mlo_matrix_held(const mlo_unit *u, int64_t first) {
-    const int64_t in = mlo_port_beats(u->in[0]), to_result = u->turns + MLO_MATRIX_RESULT + (u->n_memory > 2);
-    return first + u->interval - 4 * in + mlo_later(u->turns, to_result % in);
-}
-
 /* From a slot's issue to its group's first turn. */
 static int64_t mlo_matrix_to_turn(const mlo_unit *u) { return u->latency - MLO_MATRIX_RESULT - u->turns - (u->n_memory > 2); }
+
+/* From a group's first turn to its result at the pipeline's end; results that are made when one cannot leave: two in the skid, one before it, those in the
+ * pipeline behind, as far apart as they were made, and a group's sums. */
+static int64_t mlo_matrix_to_result(const mlo_unit *u) { return u->turns + MLO_MATRIX_RESULT + (u->n_memory > 2); }
+static int64_t mlo_matrix_held(const mlo_unit *u) { return 4 + mlo_matrix_to_result(u) / mlo_port_beats(u->in[0]); }
+
+/* When the last slot of result `at` is issued, if result 0 has to wait until `leaves`: that group's sums are taken when the turns of the one in front are over. */
+static int64_t mlo_matrix_resumes(const mlo_unit *u, int64_t at, int64_t leaves) {
+    const int64_t in = mlo_port_beats(u->in[0]), behind = at - mlo_matrix_held(u), late = mlo_later(0, u->turns - mlo_matrix_to_result(u) % in);
+    return behind < 0 ? 0 : leaves + late + (behind + 1) * in - mlo_matrix_to_turn(u);
+}
 
 /* While the first result waits for its table, sums are made until a group is complete that finds no turn: so many cycles it is ahead then. It is not taken
  * before the turns of the group in front are over. */
@@ -91,10 +105,8 @@ static int64_t mlo_matrix_begins(const mlo_unit *u, const int64_t ready[MLO_UNIT
 static void mlo_fire_matrix(mlo_schedule *s, int i, const mlo_meet *x, mlo_token *t) {
     const mlo_unit *u = &s->c->element[i].unit;
     const mlo_token *before = x->n ? mlo_token_of(s, i, x->n - 1) : NULL;
-    int64_t in = mlo_port_beats(u->in[0]), start, waits = 0;
-    t->in[0] = mlo_later(x->arrives[0], mlo_accepts(s, i));
-    t->in[1] = mlo_later(x->arrives[1], t->in[0] + in - 1);
-    start = mlo_later(t->in[1], before ? before->work : 0) + 1;
+    const int64_t in = mlo_port_beats(u->in[0]);
+    int64_t start = mlo_later(t->in[1], before ? before->work : 0) + 1, waits = 0;
     if (x->at.first) {
         int64_t swap = mlo_matrix_to_turn(u) + mlo_later(start, before ? before->work + u->turns : 0);        /* the turns of the token before are over */
         mlo_begins(s, i, 0, &x->at, start); mlo_begins(s, i, 1, &x->at, swap); mlo_begins(s, i, 2, &x->at, swap + MLO_MATRIX_RESULT);
@@ -102,14 +114,31 @@ static void mlo_fire_matrix(mlo_schedule *s, int i, const mlo_meet *x, mlo_token
         waits = mlo_matrix_begins(u, x->ready) + 1 - start;
         start += mlo_later(0, waits);
     }
-    int64_t first = start + in - 1 + u->latency, ideal = start + u->interval - 1 + u->latency, last;
-    if (x->at.first && u->n_memory > 2) first = mlo_later(first, x->ready[2] + MLO_MATRIX_LOOKS_UP);
-    t->out[0] = mlo_later(first, x->room[0]);
-    last = mlo_later(ideal, mlo_matrix_held(u, mlo_later(t->out[0], x->room[2])));
-    t->out[1] = mlo_later(mlo_later(last, x->room[1]), t->out[0] + s->span[i]);
-    t->work = last - u->latency;
+    const int64_t table = x->at.first && u->n_memory > 2 ? x->ready[2] + MLO_MATRIX_LOOKS_UP : 0, ideal = start + u->interval - 1;
+    t->out[0] = mlo_later(mlo_later(start + in - 1 + u->latency, table), x->room[0]);
+    t->work = mlo_later(ideal, mlo_matrix_resumes(u, u->interval / in - 1, mlo_later(t->out[0], x->room[2])));
+    t->out[1] = mlo_later(mlo_later(t->work + u->latency, x->room[1]), t->out[0] + s->span[i]);
     mlo_matrix_freezes(s, i, x->n);
-    mlo_spend(s, i, x, t, u->interval, ideal, waits);
+    mlo_spend(s, i, x, t, u->interval, ideal + u->latency, waits);
+}
+
+/* When an element's token n comes, and its parameters. 0: not known yet. */
+static int mlo_comes(mlo_schedule *s, int i, int64_t n, mlo_meet *x) {
+    int64_t when[2];
+    x->n = n;
+    x->arrives[0] = x->arrives[1] = x->frame[0] = x->frame[1] = 0;
+    if (n >= s->total) return 0;
+    x->at = mlo_place_of(s, n);
+    for (int k = s->begin[0][i]; k < s->begin[0][i + 1]; k++) {
+        const mlo_edge *e = &s->c->edge[s->order[0][k]];
+        const int frame = s->c->element[i].unit.whole_frame && e->to_port;
+        const int64_t last = frame ? n - x->at.at + s->c->tokens - 1 : n;
+        if (mlo_fired(s, e->from) <= last) return 0;
+        mlo_edge_arrives(s, e, last, when);
+        if (frame) x->frame[e->to_port - 1] = when[1];
+        else { x->arrives[0] = mlo_later(x->arrives[0], when[0]); x->arrives[1] = mlo_later(x->arrives[1], when[1]); }
+    }
+    return mlo_parameters(s, i, &x->at, x->ready);
 }
 
 /* Token n's beats that were taken later than they came held their producer back, whose next token, where there is no FIFO, has mostly not fired yet
@@ -126,15 +155,42 @@ static void mlo_held_back(mlo_schedule *s, const mlo_edge *e, int64_t n, const i
     if (late && s->c->element[e->from].unit.flow == MLO_FLOW_MATRIX) mlo_matrix_freezes(s, e->from, n);
 }
 
+/* All that waited with their beats of a token for an element are told when it took them. */
+static void mlo_hold_producers(mlo_schedule *s, int i, const mlo_meet *x, const mlo_token *t) {
+    for (int k = s->begin[0][i]; k < s->begin[0][i + 1]; k++) {
+        const mlo_edge *e = &s->c->edge[s->order[0][k]];
+        if (!s->c->element[i].unit.whole_frame || !e->to_port) mlo_held_back(s, e, x->n, t->in);
+    }
+}
+
+/* Tokens are taken as they come and there is room for them, ahead of those whose results leave. 0: none is. (Attention takes its queries as it works on them.) */
+static int mlo_takes(mlo_schedule *s, int i) {
+    const mlo_element *e = &s->c->element[i];
+    const int flow = e->unit.flow, opens = flow == MLO_FLOW_BEATS || flow == MLO_FLOW_NORM;
+    const int64_t beats = e->kernel ? mlo_port_beats(e->unit.in[0]) : mlo_beats_out(e);
+    int any = 0;
+    for (mlo_meet x; flow != MLO_FLOW_ROWS; any = 1) {
+        const int64_t n = mlo_taken(s, i), open = mlo_accepts(s, i), last = opens ? mlo_opens(s, i, n * beats + beats - 1, beats) : 0;
+        mlo_token *t = mlo_token_of(s, i, n);
+        if (open == MLO_NOT_YET || last == MLO_NOT_YET || !mlo_comes(s, i, n, &x)) break;
+        if (flow == MLO_FLOW_BEATS) mlo_beats_enter(s, i, &x, t);
+        else {
+            t->in[0] = mlo_later(x.arrives[0], open);
+            t->in[1] = mlo_later(x.arrives[1], t->in[0] + beats - 1);
+        }
+        t->in[1] = mlo_later(t->in[1], last);
+        s->known[i] = n + 1;
+        mlo_hold_producers(s, i, &x, t);
+    }
+    return any;
+}
+
 /* The first token of an element's tile; how many tokens the one has that begins with token n. */
 static int64_t mlo_tile_first(const mlo_schedule *s, int i, int64_t tile) {
     const int64_t tiles = mlo_unit_tiles(&s->c->element[i].unit, s->c->tokens);
     return tile / tiles * s->c->tokens + tile % tiles * s->c->element[i].unit.tile;
 }
 static int64_t mlo_tile_size(const mlo_schedule *s, int i, int64_t n) { return mlo_sooner(s->c->element[i].unit.tile, s->c->tokens - n % s->c->tokens); }
-
-/* Where its tokens come from: a matrix has a single input. */
-static const mlo_edge *mlo_tile_edge(const mlo_schedule *s, int i) { return &s->c->edge[s->order[0][s->begin[0][i]]]; }
 
 /* Where in the image the parameters lie that the tile needs which begins with token n: row blocks are behind all others. */
 static int64_t mlo_tile_address(const mlo_schedule *s, int i, int64_t n) {
@@ -144,28 +200,11 @@ static int64_t mlo_tile_address(const mlo_schedule *s, int i, int64_t n) {
     return at;
 }
 
-/* Tokens are taken as they come and a half has room for them. 0: none is. */
-static int mlo_tile_takes(mlo_schedule *s, int i) {
-    const mlo_edge *e = mlo_tile_edge(s, i);
-    const mlo_unit *u = &s->c->element[i].unit;
-    const int64_t before = s->tiling[i].known, beats = mlo_port_beats(u->in[0]);
-    for (int64_t n = before, open; n < mlo_fired(s, e->from) && (open = mlo_accepts(s, i)) != MLO_NOT_YET; n++) {
-        int64_t when[2];
-        mlo_token *t = mlo_token_of(s, i, n);
-        mlo_edge_arrives(s, e, n, when);
-        t->in[0] = mlo_later(when[0], open);
-        t->in[1] = mlo_later(when[1], t->in[0] + beats - 1);
-        s->tiling[i].known = n + 1;
-        mlo_held_back(s, e, n, t->in);
-    }
-    return s->tiling[i].known > before;
-}
-
 /* The next tile's first token is taken, and all that tiles before it need is requested: so are its parameters. 0: not yet. */
 static int mlo_tile_asks(mlo_schedule *s, int i) {
     mlo_tiling *t = &s->tiling[i];
     const int64_t n = mlo_tile_first(s, i, t->asked);
-    if (t->known <= n || t->reader.got < t->asked * t->beats * s->c->element[i].unit.blocks) return 0;
+    if (s->known[i] <= n || t->reader.got < t->asked * t->beats * s->c->element[i].unit.blocks) return 0;
     t->reader.asks = mlo_later(t->reader.asks, mlo_token_of(s, i, n)->in[0] + MLO_TILE_ASKS + s->shared);
     t->address = mlo_tile_address(s, i, n);
     t->asked++;
@@ -180,8 +219,9 @@ static int mlo_tile_reads(mlo_schedule *s, int i) {
     return t->reader.bursts > before;
 }
 
-/* The first cycle of the pass whose block was dealt out last: weights, channel words, table, in this order. */
-static int64_t mlo_pass_begins(const mlo_schedule *s, int i) {
+/* The first cycle of the pass whose block was dealt out last: weights, channel words, table, in this order; without a table, too. */
+typedef struct { int64_t work, results; } mlo_start;
+static mlo_start mlo_pass_begins(const mlo_schedule *s, int i) {
     const mlo_unit *u = &s->c->element[i].unit;
     const mlo_fetch *r = &s->tiling[i].reader;
     int64_t ready[MLO_UNIT_MEMORIES] = { 0 }, end = mlo_fetch_last(r).beats;
@@ -189,48 +229,98 @@ static int64_t mlo_pass_begins(const mlo_schedule *s, int i) {
         ready[k] = mlo_fetch_dealt(s, r, end, 0, 0);
         end -= mlo_memory_beats(&u->memory[k], s->c->axi_bits);
     }
-    return mlo_matrix_begins(u, ready);
+    mlo_start p = { 0, mlo_matrix_begins(u, ready) };
+    ready[2] = 0;
+    p.work = mlo_matrix_begins(u, ready);
+    return p;
 }
 
-/* The next pass over a tile's tokens, whose block has been read: it is dealt out when its bank is free. */
-static void mlo_tile_pass(mlo_schedule *s, int i, int64_t n, int64_t tokens) {
+/* When the pass can be over, or with all but so many of its vectors, as far as results have to leave: behind the multipliers are two halves, for tiles one after
+ * the other. If the pipeline stood still before the pass began, only a group of it is made. MLO_NOT_YET if it is not known when tiles in front have left. */
+static int64_t mlo_pass_ends(const mlo_schedule *s, int i, int64_t tokens, int64_t less) {
+    const mlo_unit *u = &s->c->element[i].unit;
+    const mlo_tiling *t = &s->tiling[i];
+    const int64_t beats = mlo_port_beats(u->out), results = beats / u->blocks, done = (t->reader.portions - t->begun * u->blocks) * tokens;
+    const int stood = t->begin - t->end > mlo_matrix_to_result(u);
+    int64_t at = (done - less) * results - 1, first = (done - tokens) * results;
+    for (int64_t tile = t->begun, size; tile > 1; at += size, first += size) {
+        const int64_t alone = stood && first > 2, left = t->left[tile-- % MLO_TILES_LEFT] + 1;
+        if (at >= (alone ? first + 1 : mlo_matrix_held(u))) {
+            if (s->fired[i] < mlo_tile_first(s, i, tile)) return MLO_NOT_YET;
+            return alone ? left + (at - first) * mlo_port_beats(u->in[0]) - mlo_matrix_to_turn(u) : mlo_matrix_resumes(u, at, left);
+        }
+        size = mlo_tile_size(s, i, mlo_tile_first(s, i, tile)) * beats;
+    }
+    return 0;
+}
+
+/* The next pass over a tile's tokens begins, whose block has been read: it is dealt out when its bank is free. Few results wait for their table in the pipeline. */
+static void mlo_pass_begun(mlo_schedule *s, int i, int64_t n, int64_t tokens) {
     const mlo_unit *u = &s->c->element[i].unit;
     mlo_tiling *t = &s->tiling[i];
-    const int64_t in = mlo_port_beats(u->in[0]), work = in * (mlo_port_beats(u->out) / u->blocks);
+    const int64_t in = mlo_port_beats(u->in[0]), results = mlo_port_beats(u->out) / u->blocks;
     const int first = t->reader.portions == t->begun * u->blocks;
     mlo_fetch_deals(s, &t->reader, t->beats, t->pass);
-    const int64_t ready = mlo_pass_begins(s, i), before = t->end;
-    int64_t begin = before + 1;
-    if (first) begin = mlo_later(begin, mlo_token_of(s, i, n)->in[1] + in + MLO_TILE_STORES);
-    t->pass = begin;
-    if (ready >= begin) { s->p->spent[i].parameters += ready - begin; begin = ready; }
-    const int64_t room = first && t->begun > 1 ? t->left[t->begun & 3] - u->latency - in : begin;
-    if (room > begin) { s->p->spent[i].blocked += room - begin; begin = room; }
-    t->end = begin + tokens * work;
-    for (int64_t k = 1; k < tokens && first; k++) t->end = mlo_later(t->end, mlo_token_of(s, i, n + k)->in[1] + in + MLO_TILE_STORES - 1 + (tokens - k) * work);
-    for (int64_t k = 0; k < tokens; k++) mlo_token_of(s, i, n + k)->work = begin + (k + 1) * work;
-    /* The half is free when its last vector is with the multipliers, which take it when they are done with the one before the one before. */
-    t->freed[(t->begun + 2) & 3] = in + mlo_later(tokens > 2 ? t->end - 2 * work : tokens > 1 ? before : t->before, mlo_token_of(s, i, n + tokens - 1)->in[1] + MLO_TILE_STORES + in);
-    t->before = before;
-    s->p->spent[i].busy += tokens * work;
+    const mlo_start ready = mlo_pass_begins(s, i);
+    t->pass = mlo_later(t->end + 1, first ? mlo_token_of(s, i, n)->in[1] + in + MLO_TILE_STORES : 0);
+    t->begin = mlo_later(t->pass, tokens * results <= mlo_matrix_held(u) - 2 ? ready.work : ready.results);
+    t->late = mlo_later(0, ready.results - t->begin);
+    t->ideal = t->begin + tokens * results * in;
+    for (int64_t k = 1; k < tokens && first; k++) t->ideal = mlo_later(t->ideal, mlo_token_of(s, i, n + k)->in[1] + in + MLO_TILE_STORES - 1 + (tokens - k) * results * in);
+    t->works = 1;
+    s->p->spent[i].parameters += t->begin - t->pass;
+    s->p->spent[i].busy += tokens * results * in;
+}
+
+/* It is over when its results could leave. 0: that is not known yet. */
+static int mlo_pass_over(mlo_schedule *s, int i, int64_t n, int64_t tokens) {
+    const mlo_unit *u = &s->c->element[i].unit;
+    mlo_tiling *t = &s->tiling[i];
+    const int64_t ends = mlo_pass_ends(s, i, tokens, 0), blocked = mlo_later(0, ends - t->ideal), work = mlo_port_beats(u->in[0]) * (mlo_port_beats(u->out) / u->blocks);
+    if (ends == MLO_NOT_YET) return 0;
+    for (int64_t k = 0; k < tokens; k++) mlo_token_of(s, i, n + k)->work = t->begin + (k + 1) * work + mlo_later(blocked, t->late);
+    t->before = t->end;
+    t->end = t->ideal + blocked;
+    t->works = 0;
+    s->p->spent[i].blocked += blocked;
+    return 1;
+}
+
+/* A tile's half is free when the last vector of the last pass is with the multipliers, which take it when they are done with the one before the one before: where that
+ * is of the pass before, the last one need not have begun. 0: it is not known when. */
+static int mlo_tile_opens(mlo_schedule *s, int i, int64_t n, int64_t tokens) {
+    const mlo_unit *u = &s->c->element[i].unit;
+    mlo_tiling *t = &s->tiling[i];
+    const int64_t in = mlo_port_beats(u->in[0]), last = (t->begun + 1) * u->blocks - 1, ends = tokens > 2 ? mlo_pass_ends(s, i, tokens, 2) : 0;
+    if (t->opened > t->begun || t->reader.portions - (tokens < 3 && t->works) < last + (tokens > 2) || (tokens > 2 && !t->works) || ends == MLO_NOT_YET) return 0;
+    const int64_t done = tokens > 2 ? mlo_later(ends, t->ideal - 2 * in * (mlo_port_beats(u->out) / u->blocks)) : tokens > 1 ? t->end : t->before;
+    t->freed[(t->begun + 2) & 3] = in + mlo_later(done, mlo_token_of(s, i, n + tokens - 1)->in[1] + MLO_TILE_STORES + in);
+    t->opened = t->begun + 1;
+    return 1;
+}
+
+/* Tells of a tile's parameters. */
+static void mlo_tile_loaded(mlo_schedule *s, int i, int64_t n) {
+    const mlo_tiling *t = &s->tiling[i];
+    const mlo_place at = mlo_place_of(s, n);
+    const int64_t beats = t->beats, end = t->reader.portions * beats, first = end - s->c->element[i].unit.blocks * beats + 1;
+    const mlo_moment what = { i, at.iteration, at.group * s->c->frames + at.frame, -1, mlo_fetch_has(s, &t->reader, first) - mlo_sooner(beats, t->reader.unit), mlo_fetch_has(s, &t->reader, end) };
+    if (s->seen) s->seen(s->user, &what);
 }
 
 /* Passes of a tile whose tokens have come, as far as blocks are read: `work` of its tokens is when the last one is done with each. 0: none is. */
 static int mlo_tile_passes(mlo_schedule *s, int i, int64_t n) {
-    const mlo_unit *u = &s->c->element[i].unit;
     mlo_tiling *t = &s->tiling[i];
-    const int64_t tokens = mlo_tile_size(s, i, n), beats = t->beats, before = t->reader.portions, end = (t->begun + 1) * u->blocks;
-    if ((t->begun > 1 && s->fired[i] < mlo_tile_first(s, i, t->begun - 1)) || t->known < n + tokens) return 0;
-    while (t->reader.portions < end && (t->reader.portions + 1) * beats <= t->reader.got) mlo_tile_pass(s, i, n, tokens);
-    if (t->reader.portions == end) {
-        t->begun++;
-        if (s->seen) {
-            const mlo_place at = mlo_place_of(s, n);
-            const mlo_moment what = { i, at.iteration, at.group * s->c->frames + at.frame, -1, mlo_fetch_has(s, &t->reader, (end - u->blocks) * beats + 1) - mlo_sooner(beats, t->reader.unit), mlo_fetch_has(s, &t->reader, end * beats) };
-            s->seen(s->user, &what);
-        }
+    const int64_t tokens = mlo_tile_size(s, i, n), end = (t->begun + 1) * s->c->element[i].unit.blocks;
+    int any = 0;
+    if (s->known[i] < n + tokens) return 0;
+    for (int goes = 1; goes; any |= goes) {
+        goes = mlo_tile_opens(s, i, n, tokens);
+        if (t->works) goes |= mlo_pass_over(s, i, n, tokens);
+        else if (t->reader.portions < end && (t->reader.portions + 1) * t->beats <= t->reader.got) { mlo_pass_begun(s, i, n, tokens); goes = 1; }
     }
-    return t->reader.portions > before;
+    if (!t->works && t->reader.portions == end) { mlo_tile_loaded(s, i, n); t->begun++; }
+    return any;
 }
 
 /* An element's next tile is asked for, read and worked on: ahead of its tokens, which may have to wait for room where they go. */
@@ -238,7 +328,7 @@ static int mlo_tile_goes_on(mlo_schedule *s, int i) {
     const mlo_tiling *t = &s->tiling[i];
     const int64_t n = mlo_tile_first(s, i, t->begun);
     if (n >= s->total) return 0;
-    const int takes = mlo_tile_takes(s, i), asks = mlo_tile_asks(s, i), reads = mlo_tile_reads(s, i);
+    const int takes = mlo_takes(s, i), asks = mlo_tile_asks(s, i), reads = mlo_tile_reads(s, i);
     return (t->asked > t->begun && mlo_tile_passes(s, i, n)) || takes || asks || reads;
 }
 
@@ -248,35 +338,42 @@ static void mlo_fire_tiles(mlo_schedule *s, int i, const mlo_meet *x, mlo_token 
     const int64_t first = mlo_later(t->work + u->latency + MLO_TILE_LEAVES, x->n ? mlo_token_of(s, i, x->n - 1)->out[1] + 1 : 0);
     t->out[0] = mlo_later(first, x->room[0]);
     t->out[1] = mlo_later(t->out[0] + s->span[i], x->room[1]);
-    s->tiling[i].left[(tile + 2) & 3] = t->out[1];
+    s->tiling[i].left[(tile + 2) % MLO_TILES_LEFT] = t->out[1];
 }
 
 /* When a token whose root has begun is next for the lanes: the root is there, and the token before has gone to them. */
 static int64_t mlo_norm_loads(const mlo_schedule *s, int i, int64_t n, int64_t beats) { return mlo_later(mlo_token_of(s, i, n)->work + 42, mlo_norm_goes(s, i, n * beats - 1, beats)); }
 
+/* When a norm has a token's sums, and works on them. */
+static int64_t mlo_norm_sums(const mlo_schedule *s, int i, int64_t n) {
+    return mlo_later(mlo_token_of(s, i, n)->in[1] + 3 + mlo_clog2(s->c->element[i].unit.pe), n ? mlo_token_of(s, i, n - 1)->work + 1 : 0);
+}
+
+/* A token's root begins, and then the lanes, as soon as it is known when the tokens in front leave. 0: it is not.
+ * Eight stages stand still together when two beats behind them wait: so does a gap between tokens, and they hold the fewer beats. */
+static int mlo_norm_begins(mlo_schedule *s, int i) {
+    const mlo_unit *u = &s->c->element[i].unit;
+    const int64_t n = s->lanes[i], beats = mlo_port_beats(u->in[0]), finish = u->latency - 55 - beats - mlo_clog2(u->pe), first = n * beats, left = s->fired[i] * beats;
+    mlo_token *t = mlo_token_of(s, i, n);
+    mlo_meet x;
+    if (n >= s->known[i] || first - 1 - MLO_NORM_HOLDS >= left || !mlo_comes(s, i, n, &x)) return 0;
+    const int64_t sums = mlo_norm_sums(s, i, n);
+    t->work = mlo_later((x.at.first ? mlo_later(sums, x.ready[1]) : sums) + finish, n ? mlo_norm_loads(s, i, n - 1, beats) + 1 : 0);
+    const int64_t loads = mlo_norm_loads(s, i, n, beats), gap = loads - mlo_norm_goes(s, i, first - 1, beats), at = first - mlo_later(3, MLO_NORM_HOLDS - gap);
+    if (at >= left) return 0;
+    t->next = mlo_later(loads, mlo_leaves(s, i, at, beats));
+    mlo_begins(s, i, 1, &x.at, sums);
+    s->lanes[i]++;
+    return 1;
+}
+
 static void mlo_fire_norm(mlo_schedule *s, int i, const mlo_meet *x, mlo_token *t) {
     const mlo_unit *u = &s->c->element[i].unit;
-    const mlo_token *before = x->n ? mlo_token_of(s, i, x->n - 1) : NULL;
-    int64_t beats = mlo_port_beats(u->in[0]), finish = u->latency - 55 - beats - mlo_clog2(u->pe), sum, taken, waits = 0;
-    t->in[0] = mlo_later(x->arrives[0], mlo_accepts(s, i));
-    t->in[1] = mlo_later(mlo_later(x->arrives[1], t->in[0] + beats - 1), mlo_norm_goes(s, i, (x->n + 1) * beats - 1 - mlo_norm_keeps(beats), beats) + 1);
-    sum = mlo_later(t->in[1] + 3 + mlo_clog2(u->pe), before ? before->work + 1 : 0);
-    if (x->at.first) {
-        mlo_begins(s, i, 1, &x->at, sum);
-        waits = mlo_later(0, x->ready[1] - sum);
-    }
-    t->work = mlo_later(sum + finish + waits, before ? mlo_norm_loads(s, i, x->n - 1, beats) + 1 : 0);         /* the root begins */
-    /* The lanes begin. Eight stages stand still together when two beats behind them wait: so does a gap between tokens, and they hold the fewer beats. */
-    const int64_t loads = mlo_norm_loads(s, i, x->n, beats), gap = loads - mlo_norm_goes(s, i, x->n * beats - 1, beats);
-    t->next = taken = mlo_later(loads, mlo_leaves(s, i, x->n * beats - mlo_later(3, MLO_NORM_HOLDS - gap), beats));
-    int64_t first = taken + 10, late = 0;
-    if (x->at.first) {
-        mlo_begins(s, i, 0, &x->at, taken + 3);
-        late = 1 + mlo_later(0, x->ready[0] - taken - 5);
-    }
-    t->out[0] = mlo_later(first + late, x->room[0]);
+    const int64_t beats = mlo_port_beats(u->in[0]), late = x->at.first ? 1 + mlo_later(0, x->ready[0] - t->next - 5) : 0, first = t->next + 10 + late;
+    mlo_begins(s, i, 0, &x->at, t->next + 3);
+    t->out[0] = mlo_later(first, x->room[0]);
     t->out[1] = mlo_later(t->out[0] + s->span[i], x->room[1]);
-    mlo_spend(s, i, x, t, beats, first + late + beats - 1, waits + late);
+    mlo_spend(s, i, x, t, beats, first + beats - 1, late + (x->at.first ? mlo_later(0, x->ready[1] - mlo_norm_sums(s, i, x->n)) : 0));
 }
 
 /* A row of attention: the query is complete at `query`. */
@@ -364,34 +461,14 @@ static int mlo_fire_entry(mlo_schedule *s) {
     return 1;
 }
 
-/* What the element's next token meets. 0: not known yet. */
+/* What the element's next token meets where it leaves, too. 0: not known yet. */
 static int mlo_meets(mlo_schedule *s, int i, mlo_meet *x) {
-    const mlo_hw *c = s->c;
-    int64_t when[2];
-    x->n = s->fired[i];
-    x->arrives[0] = x->arrives[1] = x->frame[0] = x->frame[1] = 0;
-    if (x->n >= s->total) return 0;
-    x->at = mlo_place_of(s, x->n);
-    const mlo_unit *u = &c->element[i].unit;
-    if (u->blocks && mlo_tile_of(s, i, x->n) >= s->tiling[i].begun) return 0;
-    for (int k = s->begin[0][i]; k < s->begin[0][i + 1]; k++) {
-        const mlo_edge *e = &c->edge[s->order[0][k]];
-        const int frame = u->whole_frame && e->to_port;
-        int64_t n = frame ? x->n - x->at.at + c->tokens - 1 : x->n;
-        if (mlo_fired(s, e->from) <= n) return 0;
-        mlo_edge_arrives(s, e, n, when);
-        if (frame) x->frame[e->to_port - 1] = when[1];
-        else { x->arrives[0] = mlo_later(x->arrives[0], when[0]); x->arrives[1] = mlo_later(x->arrives[1], when[1]); }
-    }
-    return mlo_has_room(s, i, u->flow == MLO_FLOW_MATRIX ? mlo_port_beats(u->in[0]) : 0, x->room) && mlo_parameters(s, i, &x->at, x->ready);
-}
-
-/* All that waited with their beats of a token for an element are told when it took them. */
-static void mlo_hold_producers(mlo_schedule *s, int i, const mlo_meet *x, const mlo_token *t) {
-    for (int k = s->begin[0][i]; k < s->begin[0][i + 1]; k++) {
-        const mlo_edge *e = &s->c->edge[s->order[0][k]];
-        if (!s->c->element[i].unit.whole_frame || !e->to_port) mlo_held_back(s, e, x->n, t->in);
-    }
+    const mlo_unit *u = &s->c->element[i].unit;
+    const int64_t n = s->fired[i], pace = u->flow == MLO_FLOW_MATRIX ? mlo_port_beats(u->in[0]) : 0;
+    if (u->blocks && mlo_tile_of(s, i, n) >= s->tiling[i].begun) return 0;
+    if (s->known[i] <= n && u->flow != MLO_FLOW_ROWS && u->flow != MLO_FLOW_BEATS) return 0;
+    if (s->lanes[i] <= n && u->flow == MLO_FLOW_NORM) return 0;
+    return mlo_comes(s, i, n, x) && mlo_has_room(s, i, pace, x->room);
 }
 
 /* Tells of a token that an element is done with. */
@@ -406,9 +483,16 @@ static void mlo_passed(mlo_schedule *s, int i, const mlo_meet *x, const mlo_toke
     if (i == c->edge[c->n_edge - 1].from && x->at.iteration == c->scan.iterations - 1 && x->at.at == c->tokens - 1) s->p->frame_done[frame] = t->out[1] + 3;
 }
 
+/* What an element does ahead of the next token that leaves it. 0: nothing. */
+static int mlo_prepares(mlo_schedule *s, int i) {
+    int any = s->c->element[i].unit.blocks ? mlo_tile_goes_on(s, i) : mlo_takes(s, i);
+    while (s->c->element[i].unit.flow == MLO_FLOW_NORM && mlo_norm_begins(s, i)) any = 1;
+    return any;
+}
+
 /* An element handles all the tokens it can. */
 static int mlo_fire(mlo_schedule *s, int i) {
-    int any = s->c->element[i].unit.blocks && mlo_tile_goes_on(s, i);
+    int any = mlo_prepares(s, i);
     for (mlo_meet x; mlo_meets(s, i, &x); any = 1) {
         mlo_token *t = mlo_token_of(s, i, x.n);
         switch (s->c->element[i].unit.flow) {
@@ -419,8 +503,9 @@ static int mlo_fire(mlo_schedule *s, int i) {
         default:              mlo_fire_beats(s, i, &x, t); break;
         }
         s->fired[i]++;
-        if (!s->c->element[i].unit.blocks) mlo_hold_producers(s, i, &x, t);
+        if (s->known[i] <= x.n) mlo_hold_producers(s, i, &x, t);
         mlo_passed(s, i, &x, t);
+        if (!s->c->element[i].unit.blocks) mlo_prepares(s, i);
         s->free = 0;
     }
     return any;

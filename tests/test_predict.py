@@ -106,4 +106,15 @@ def check_cycles():
         t.case("%d cycles foretold to %d: %s, %s" % (r["cycles"], CLOSE, name, flags), complaint or ("predicted %d" % r["predicted_cycles"]) * (abs(r["predicted_cycles"] - r["cycles"]) > CLOSE))
 
 
-if __name__ == "__main__": t.main(check_predictions, check_cycles)
+def check_causes():
+    """Many tiles for little memory: where it was known too late what a kernel takes that waits for room, kernels in front of it asked for parameters too late, and
+    were said to wait for those (8 % of the run)."""
+    if not shutil.which("iverilog") and not shutil.which("verilator"): return t.skip("causes", "no simulator")
+    b = Build(random.Random(20261122 * 1000 + 6), 1, False)
+    b.runs = [["--frames", 2, "--axi-latency", 7, "--bandwidth", 6.4]]
+    for flags, r in b.simulated():
+        t.case("causes of %d cycles: %s" % (r["cycles"], b.name), why(r))
+        t.case("all of them to 1 %", ", ".join(k["name"] for k in r["kernels"] if abs(k["predicted_blocked"] - k["blocked"]) > MOST * r["cycles"]))
+
+
+if __name__ == "__main__": t.main(check_predictions, check_cycles, check_causes)
