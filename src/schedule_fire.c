@@ -221,7 +221,7 @@ static int mlo_tile_reads(mlo_schedule *s, int i) {
 
 /* The first cycle of the pass whose block was dealt out last: weights, channel words, table, in this order; without a table, too. */
 typedef struct { int64_t work, results; } mlo_start;
-static mlo_start mlo_pass_begins(const mlo_schedule *s, int i) {
+static mlo_start mlo_pass_ready(const mlo_schedule *s, int i) {
     const mlo_unit *u = &s->c->element[i].unit;
     const mlo_fetch *r = &s->tiling[i].reader;
     int64_t ready[MLO_UNIT_MEMORIES] = { 0 }, end = mlo_fetch_last(r).beats;
@@ -237,7 +237,7 @@ static mlo_start mlo_pass_begins(const mlo_schedule *s, int i) {
 
 /* When the pass can be over, or with all but so many of its vectors, as far as results have to leave: behind the multipliers are two halves, for tiles one after
  * the other. If the pipeline stood still before the pass began, only a group of it is made. MLO_NOT_YET if it is not known when tiles in front have left. */
-static int64_t mlo_pass_ends(const mlo_schedule *s, int i, int64_t tokens, int64_t less) {
+static int64_t mlo_pass_leaves(const mlo_schedule *s, int i, int64_t tokens, int64_t less) {
     const mlo_unit *u = &s->c->element[i].unit;
     const mlo_tiling *t = &s->tiling[i];
     const int64_t beats = mlo_port_beats(u->out), results = beats / u->blocks, done = (t->reader.portions - t->begun * u->blocks) * tokens;
@@ -255,13 +255,13 @@ static int64_t mlo_pass_ends(const mlo_schedule *s, int i, int64_t tokens, int64
 }
 
 /* The next pass over a tile's tokens begins, whose block has been read: it is dealt out when its bank is free. Few results wait for their table in the pipeline. */
-static void mlo_pass_begun(mlo_schedule *s, int i, int64_t n, int64_t tokens) {
+static void mlo_pass_begin(mlo_schedule *s, int i, int64_t n, int64_t tokens) {
     const mlo_unit *u = &s->c->element[i].unit;
     mlo_tiling *t = &s->tiling[i];
     const int64_t in = mlo_port_beats(u->in[0]), results = mlo_port_beats(u->out) / u->blocks;
     const int first = t->reader.portions == t->begun * u->blocks;
     mlo_fetch_deals(s, &t->reader, t->beats, t->pass);
-    const mlo_start ready = mlo_pass_begins(s, i);
+    const mlo_start ready = mlo_pass_ready(s, i);
     t->pass = mlo_later(t->end + 1, first ? mlo_token_of(s, i, n)->in[1] + in + MLO_TILE_STORES : 0);
     t->begin = mlo_later(t->pass, tokens * results <= mlo_matrix_held(u) - 2 ? ready.work : ready.results);
     t->late = mlo_later(0, ready.results - t->begin);
@@ -273,11 +273,11 @@ static void mlo_pass_begun(mlo_schedule *s, int i, int64_t n, int64_t tokens) {
 }
 
 /* It is over when its results could leave. 0: that is not known yet. */
-static int mlo_pass_over(mlo_schedule *s, int i, int64_t n, int64_t tokens) {
+static int mlo_pass_end(mlo_schedule *s, int i, int64_t n, int64_t tokens) {
     const mlo_unit *u = &s->c->element[i].unit;
     mlo_tiling *t = &s->tiling[i];
-    const int64_t ends = mlo_pass_ends(s, i, tokens, 0), blocked = mlo_later(0, ends - t->ideal), work = mlo_port_beats(u->in[0]) * (mlo_port_beats(u->out) / u->blocks);
-    if (ends == MLO_NOT_YET) return 0;
+    const int64_t leaves = mlo_pass_leaves(s, i, tokens, 0), blocked = mlo_later(0, leaves - t->ideal), work = mlo_port_beats(u->in[0]) * (mlo_port_beats(u->out) / u->blocks);
+    if (leaves == MLO_NOT_YET) return 0;
     for (int64_t k = 0; k < tokens; k++) mlo_token_of(s, i, n + k)->work = t->begin + (k + 1) * work + mlo_later(blocked, t->late);
     t->before = t->end;
     t->end = t->ideal + blocked;
@@ -291,9 +291,9 @@ static int mlo_pass_over(mlo_schedule *s, int i, int64_t n, int64_t tokens) {
 static int mlo_tile_opens(mlo_schedule *s, int i, int64_t n, int64_t tokens) {
     const mlo_unit *u = &s->c->element[i].unit;
     mlo_tiling *t = &s->tiling[i];
-    const int64_t in = mlo_port_beats(u->in[0]), last = (t->begun + 1) * u->blocks - 1, ends = tokens > 2 ? mlo_pass_ends(s, i, tokens, 2) : 0;
-    if (t->opened > t->begun || t->reader.portions - (tokens < 3 && t->works) < last + (tokens > 2) || (tokens > 2 && !t->works) || ends == MLO_NOT_YET) return 0;
-    const int64_t done = tokens > 2 ? mlo_later(ends, t->ideal - 2 * in * (mlo_port_beats(u->out) / u->blocks)) : tokens > 1 ? t->end : t->before;
+    const int64_t in = mlo_port_beats(u->in[0]), over = t->reader.portions - t->works - t->begun * u->blocks, leaves = tokens > 2 ? mlo_pass_leaves(s, i, tokens, 2) : 0;
+    if (t->opened > t->begun || over < u->blocks - 1 || (tokens > 2 && !t->works) || leaves == MLO_NOT_YET) return 0;
+    const int64_t done = tokens > 2 ? mlo_later(leaves, t->ideal - 2 * in * (mlo_port_beats(u->out) / u->blocks)) : tokens > 1 ? t->end : t->before;
     t->freed[(t->begun + 2) & 3] = in + mlo_later(done, mlo_token_of(s, i, n + tokens - 1)->in[1] + MLO_TILE_STORES + in);
     t->opened = t->begun + 1;
     return 1;
@@ -316,8 +316,8 @@ static int mlo_tile_passes(mlo_schedule *s, int i, int64_t n) {
     if (s->known[i] < n + tokens) return 0;
     for (int goes = 1; goes; any |= goes) {
         goes = mlo_tile_opens(s, i, n, tokens);
-        if (t->works) goes |= mlo_pass_over(s, i, n, tokens);
-        else if (t->reader.portions < end && (t->reader.portions + 1) * t->beats <= t->reader.got) { mlo_pass_begun(s, i, n, tokens); goes = 1; }
+        if (t->works) goes |= mlo_pass_end(s, i, n, tokens);
+        else if (t->reader.portions < end && (t->reader.portions + 1) * t->beats <= t->reader.got) { mlo_pass_begin(s, i, n, tokens); goes = 1; }
     }
     if (!t->works && t->reader.portions == end) { mlo_tile_loaded(s, i, n); t->begun++; }
     return any;
