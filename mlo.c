@@ -17501,7 +17501,8 @@ static void mlo_hold_producers(mlo_schedule *s, int i, const mlo_meet *x, const 
 /* Tokens are taken as they come and there is room for them, ahead of those whose results leave. 0: none is. (Attention takes its queries as it works on them.) */
 static int mlo_takes(mlo_schedule *s, int i) {
     const mlo_element *e = &s->c->element[i];
-    const int flow = e->unit.flow, opens = flow == MLO_FLOW_BEATS || flow == MLO_FLOW_NORM;
+    const mlo_flow flow = e->unit.flow;
+    const int opens = flow == MLO_FLOW_BEATS || flow == MLO_FLOW_NORM;
     const int64_t beats = e->kernel ? mlo_port_beats(e->unit.in[0]) : mlo_beats_out(e);
     int any = 0;
     for (mlo_meet x; flow != MLO_FLOW_ROWS; any = 1) {
