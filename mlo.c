@@ -16810,7 +16810,8 @@ typedef struct { int64_t busy, parameters, input, blocked; } mlo_spent;
 typedef struct { int64_t cycles, interval, *frame_done, *peak; mlo_spent *spent; } mlo_prediction;
 
 /* Of a token at an element: when its first and last input beat are taken, output beat leave; and two moments inside: when it is worked on last (the root of a norm
- * begins; attention's second row is in), when the next stage begins (a norm's lanes; attention takes the third row). */
+ * begins; attention's second row is in; a pipeline begins with its first beat), when the next stage begins (a norm's lanes; attention takes the third row; a
+ * pipeline would take its last beat, if it had room). */
 typedef struct { int64_t in[2], out[2], work, next; } mlo_token;
 
 static int64_t mlo_later(int64_t a, int64_t b) { return a > b ? a : b; }
@@ -16977,14 +16978,14 @@ static int64_t mlo_opens(const mlo_schedule *s, int i, int64_t x, int64_t beats)
 static int64_t mlo_accepts(const mlo_schedule *s, int i) {
     const mlo_element *e = &s->c->element[i];
     const mlo_unit *u = &e->unit;
-    const int64_t n = mlo_taken(s, i), before = n ? mlo_token_of(s, i, n - 1)->in[1] + 1 : 0, beats = mlo_beats_out(e);
+    const int64_t n = mlo_taken(s, i), before = n ? mlo_token_of(s, i, n - 1)->in[1] + 1 : 0;
     if (u->flow == MLO_FLOW_MATRIX) return n > s->fired[i] + 1 ? MLO_NOT_YET : n > 1 ? mlo_later(before, mlo_token_of(s, i, n - 2)->work + 1) : before;
     if (u->flow == MLO_FLOW_ROWS) return s->rows[i] > 1 ? mlo_later(before, s->row[i][(s->rows[i] - 2) % MLO_ROWS_KEPT].score + 1) : before;
     if (u->flow == MLO_FLOW_TILES) {
         const int64_t tile = mlo_tile_of(s, i, n);
         return tile > s->tiling[i].opened + 1 ? MLO_NOT_YET : tile > 1 ? mlo_later(before, s->tiling[i].freed[tile & 3]) : before;
     }
-    const int64_t opens = mlo_opens(s, i, n * beats, beats);
+    const int64_t beats = mlo_beats_out(e), opens = mlo_opens(s, i, n * beats, beats);
     return opens == MLO_NOT_YET ? opens : mlo_later(before, opens);
 }
 
@@ -17083,9 +17084,7 @@ static int64_t mlo_source_leaves(const mlo_schedule *s, const mlo_edge *e, int64
     for (int k = s->begin[1][from]; k < s->begin[1][from + 1]; k++) {
         const mlo_edge *other = &c->edge[s->order[1][k]];
         const mlo_way w = s->way[other - c->edge];
-        if (other->to == MLO_OUTSIDE || other->from_port != e->from_port) continue;
-        const int64_t room = mlo_edge_takes(s, other, n * w.beats_to + at / w.up * w.down - w.held, w.beats_to);
-        when = mlo_later(when, room + w.back);
+        if (other->to != MLO_OUTSIDE && other->from_port == e->from_port) when = mlo_later(when, mlo_edge_room(s, other, n, at / w.up * w.down));
     }
     return when;
 }
@@ -17457,23 +17456,28 @@ static void mlo_fire_matrix(mlo_schedule *s, int i, const mlo_meet *x, mlo_token
     mlo_spend(s, i, x, t, u->interval, ideal + u->latency, waits);
 }
 
-/* When an element's token n comes, and its parameters. 0: not known yet. */
+/* Where an element's token n stands, and when its parameters are there. 0: not known yet. */
+static int mlo_stands(mlo_schedule *s, int i, int64_t n, mlo_meet *x) {
+    x->n = n;
+    x->at = mlo_place_of(s, n);
+    return mlo_parameters(s, i, &x->at, x->ready);
+}
+
+/* And when its beats come. */
 static int mlo_comes(mlo_schedule *s, int i, int64_t n, mlo_meet *x) {
     int64_t when[2];
-    x->n = n;
     x->arrives[0] = x->arrives[1] = x->frame[0] = x->frame[1] = 0;
     if (n >= s->total) return 0;
-    x->at = mlo_place_of(s, n);
     for (int k = s->begin[0][i]; k < s->begin[0][i + 1]; k++) {
         const mlo_edge *e = &s->c->edge[s->order[0][k]];
         const int frame = s->c->element[i].unit.whole_frame && e->to_port;
-        const int64_t last = frame ? n - x->at.at + s->c->tokens - 1 : n;
+        const int64_t last = frame ? n - n % s->c->tokens + s->c->tokens - 1 : n;
         if (mlo_fired(s, e->from) <= last) return 0;
         mlo_edge_arrives(s, e, last, when);
         if (frame) x->frame[e->to_port - 1] = when[1];
         else { x->arrives[0] = mlo_later(x->arrives[0], when[0]); x->arrives[1] = mlo_later(x->arrives[1], when[1]); }
     }
-    return mlo_parameters(s, i, &x->at, x->ready);
+    return mlo_stands(s, i, n, x);
 }
 
 /* Token n's beats that were taken later than they came held their producer back, whose next token, where there is no FIFO, has mostly not fired yet
@@ -17692,7 +17696,7 @@ static int mlo_norm_begins(mlo_schedule *s, int i) {
     const int64_t n = s->lanes[i], beats = mlo_port_beats(u->in[0]), finish = u->latency - 55 - beats - mlo_clog2(u->pe), first = n * beats, left = s->fired[i] * beats;
     mlo_token *t = mlo_token_of(s, i, n);
     mlo_meet x;
-    if (n >= s->known[i] || first - 1 - MLO_NORM_HOLDS >= left || !mlo_comes(s, i, n, &x)) return 0;
+    if (n >= s->known[i] || first - 1 - MLO_NORM_HOLDS >= left || !mlo_stands(s, i, n, &x)) return 0;
     const int64_t sums = mlo_norm_sums(s, i, n);
     t->work = mlo_later((x.at.first ? mlo_later(sums, x.ready[1]) : sums) + finish, n ? mlo_norm_loads(s, i, n - 1, beats) + 1 : 0);
     const int64_t loads = mlo_norm_loads(s, i, n, beats), gap = loads - mlo_norm_goes(s, i, first - 1, beats), at = first - mlo_later(3, MLO_NORM_HOLDS - gap);
@@ -17804,7 +17808,7 @@ static int mlo_meets(mlo_schedule *s, int i, mlo_meet *x) {
     if (u->blocks && mlo_tile_of(s, i, n) >= s->tiling[i].begun) return 0;
     if (s->known[i] <= n && u->flow != MLO_FLOW_ROWS && u->flow != MLO_FLOW_BEATS) return 0;
     if (s->lanes[i] <= n && u->flow == MLO_FLOW_NORM) return 0;
-    return mlo_comes(s, i, n, x) && mlo_has_room(s, i, pace, x->room);
+    return (s->known[i] > n ? mlo_stands(s, i, n, x) : mlo_comes(s, i, n, x)) && mlo_has_room(s, i, pace, x->room);
 }
 
 /* Tells of a token that an element is done with. */

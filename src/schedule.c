@@ -19,7 +19,8 @@ typedef struct { int64_t busy, parameters, input, blocked; } mlo_spent;
 typedef struct { int64_t cycles, interval, *frame_done, *peak; mlo_spent *spent; } mlo_prediction;
 
 /* Of a token at an element: when its first and last input beat are taken, output beat leave; and two moments inside: when it is worked on last (the root of a norm
- * begins; attention's second row is in), when the next stage begins (a norm's lanes; attention takes the third row). */
+ * begins; attention's second row is in; a pipeline begins with its first beat), when the next stage begins (a norm's lanes; attention takes the third row; a
+ * pipeline would take its last beat, if it had room). */
 typedef struct { int64_t in[2], out[2], work, next; } mlo_token;
 
 static int64_t mlo_later(int64_t a, int64_t b) { return a > b ? a : b; }
@@ -186,14 +187,14 @@ static int64_t mlo_opens(const mlo_schedule *s, int i, int64_t x, int64_t beats)
 static int64_t mlo_accepts(const mlo_schedule *s, int i) {
     const mlo_element *e = &s->c->element[i];
     const mlo_unit *u = &e->unit;
-    const int64_t n = mlo_taken(s, i), before = n ? mlo_token_of(s, i, n - 1)->in[1] + 1 : 0, beats = mlo_beats_out(e);
+    const int64_t n = mlo_taken(s, i), before = n ? mlo_token_of(s, i, n - 1)->in[1] + 1 : 0;
     if (u->flow == MLO_FLOW_MATRIX) return n > s->fired[i] + 1 ? MLO_NOT_YET : n > 1 ? mlo_later(before, mlo_token_of(s, i, n - 2)->work + 1) : before;
     if (u->flow == MLO_FLOW_ROWS) return s->rows[i] > 1 ? mlo_later(before, s->row[i][(s->rows[i] - 2) % MLO_ROWS_KEPT].score + 1) : before;
     if (u->flow == MLO_FLOW_TILES) {
         const int64_t tile = mlo_tile_of(s, i, n);
         return tile > s->tiling[i].opened + 1 ? MLO_NOT_YET : tile > 1 ? mlo_later(before, s->tiling[i].freed[tile & 3]) : before;
     }
-    const int64_t opens = mlo_opens(s, i, n * beats, beats);
+    const int64_t beats = mlo_beats_out(e), opens = mlo_opens(s, i, n * beats, beats);
     return opens == MLO_NOT_YET ? opens : mlo_later(before, opens);
 }
 

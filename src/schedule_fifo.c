@@ -26,9 +26,7 @@ static int64_t mlo_source_leaves(const mlo_schedule *s, const mlo_edge *e, int64
     for (int k = s->begin[1][from]; k < s->begin[1][from + 1]; k++) {
         const mlo_edge *other = &c->edge[s->order[1][k]];
         const mlo_way w = s->way[other - c->edge];
-        if (other->to == MLO_OUTSIDE || other->from_port != e->from_port) continue;
-        const int64_t room = mlo_edge_takes(s, other, n * w.beats_to + at / w.up * w.down - w.held, w.beats_to);
-        when = mlo_later(when, room + w.back);
+        if (other->to != MLO_OUTSIDE && other->from_port == e->from_port) when = mlo_later(when, mlo_edge_room(s, other, n, at / w.up * w.down));
     }
     return when;
 }

@@ -122,23 +122,28 @@ static void mlo_fire_matrix(mlo_schedule *s, int i, const mlo_meet *x, mlo_token
     mlo_spend(s, i, x, t, u->interval, ideal + u->latency, waits);
 }
 
-/* When an element's token n comes, and its parameters. 0: not known yet. */
+/* Where an element's token n stands, and when its parameters are there. 0: not known yet. */
+static int mlo_stands(mlo_schedule *s, int i, int64_t n, mlo_meet *x) {
+    x->n = n;
+    x->at = mlo_place_of(s, n);
+    return mlo_parameters(s, i, &x->at, x->ready);
+}
+
+/* And when its beats come. */
 static int mlo_comes(mlo_schedule *s, int i, int64_t n, mlo_meet *x) {
     int64_t when[2];
-    x->n = n;
     x->arrives[0] = x->arrives[1] = x->frame[0] = x->frame[1] = 0;
     if (n >= s->total) return 0;
-    x->at = mlo_place_of(s, n);
     for (int k = s->begin[0][i]; k < s->begin[0][i + 1]; k++) {
         const mlo_edge *e = &s->c->edge[s->order[0][k]];
         const int frame = s->c->element[i].unit.whole_frame && e->to_port;
-        const int64_t last = frame ? n - x->at.at + s->c->tokens - 1 : n;
+        const int64_t last = frame ? n - n % s->c->tokens + s->c->tokens - 1 : n;
         if (mlo_fired(s, e->from) <= last) return 0;
         mlo_edge_arrives(s, e, last, when);
         if (frame) x->frame[e->to_port - 1] = when[1];
         else { x->arrives[0] = mlo_later(x->arrives[0], when[0]); x->arrives[1] = mlo_later(x->arrives[1], when[1]); }
     }
-    return mlo_parameters(s, i, &x->at, x->ready);
+    return mlo_stands(s, i, n, x);
 }
 
 /* Token n's beats that were taken later than they came held their producer back, whose next token, where there is no FIFO, has mostly not fired yet
@@ -357,7 +362,7 @@ static int mlo_norm_begins(mlo_schedule *s, int i) {
     const int64_t n = s->lanes[i], beats = mlo_port_beats(u->in[0]), finish = u->latency - 55 - beats - mlo_clog2(u->pe), first = n * beats, left = s->fired[i] * beats;
     mlo_token *t = mlo_token_of(s, i, n);
     mlo_meet x;
-    if (n >= s->known[i] || first - 1 - MLO_NORM_HOLDS >= left || !mlo_comes(s, i, n, &x)) return 0;
+    if (n >= s->known[i] || first - 1 - MLO_NORM_HOLDS >= left || !mlo_stands(s, i, n, &x)) return 0;
     const int64_t sums = mlo_norm_sums(s, i, n);
     t->work = mlo_later((x.at.first ? mlo_later(sums, x.ready[1]) : sums) + finish, n ? mlo_norm_loads(s, i, n - 1, beats) + 1 : 0);
     const int64_t loads = mlo_norm_loads(s, i, n, beats), gap = loads - mlo_norm_goes(s, i, first - 1, beats), at = first - mlo_later(3, MLO_NORM_HOLDS - gap);
@@ -469,7 +474,7 @@ static int mlo_meets(mlo_schedule *s, int i, mlo_meet *x) {
     if (u->blocks && mlo_tile_of(s, i, n) >= s->tiling[i].begun) return 0;
     if (s->known[i] <= n && u->flow != MLO_FLOW_ROWS && u->flow != MLO_FLOW_BEATS) return 0;
     if (s->lanes[i] <= n && u->flow == MLO_FLOW_NORM) return 0;
-    return mlo_comes(s, i, n, x) && mlo_has_room(s, i, pace, x->room);
+    return (s->known[i] > n ? mlo_stands(s, i, n, x) : mlo_comes(s, i, n, x)) && mlo_has_room(s, i, pace, x->room);
 }
 
 /* Tells of a token that an element is done with. */
