@@ -39,7 +39,7 @@ module mlo_add #(
     output wire                 m_axis_tvalid,
     input  wire                 m_axis_tready,
     output wire [2:0]           m_axis_tuser,
-    output wire [2:0]           stat        // [0] a beat enters the multipliers, [1] starved, [2] blocked
+    output wire [2:0]           stat        // [0] a beat enters the multipliers, else [2] blocked: one waits to leave, else [1] starved
 );
     localparam BEATS = C / PE;
     localparam CB    = (BEATS > 1) ? $clog2(BEATS) : 1;
@@ -165,9 +165,9 @@ module mlo_add #(
         .m_tdata({m_axis_tuser, m_axis_tdata}), .m_tvalid(m_axis_tvalid), .m_tready(m_axis_tready)
     );
 
-    reg [2:0] stat_reg;
-    always @(posedge clk)
-        stat_reg <= rst ? 3'd0 : {!en, en && !take, take};
+    reg  [2:0] stat_reg;
+    wire       waiting = !out_ready || (m_axis_tvalid && !m_axis_tready);
+    always @(posedge clk) stat_reg <= rst ? 3'd0 : take ? 3'b001 : waiting ? 3'b100 : 3'b010;
     assign stat = stat_reg;
 
     wire unused = &{1'b0, s_axis_b_tuser, c_data[63:38], ma1, mb1};

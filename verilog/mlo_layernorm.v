@@ -45,7 +45,7 @@ module mlo_layernorm #(
     output wire                 m_axis_tvalid,
     input  wire                 m_axis_tready,
     output wire [2:0]           m_axis_tuser,
-    output wire [2:0]           stat        // [0] a beat enters the multipliers, [1] starved, [2] blocked
+    output wire [2:0]           stat        // [0] a beat enters the multipliers, else [2] blocked: one waits to leave, else [1] starved
 );
     localparam LC     = $clog2(C);
     localparam BEATS  = C / PE;
@@ -251,8 +251,8 @@ module mlo_layernorm #(
     // ---- Status: starved: neither busy nor blocked, so without a token, a root or parameters.
     reg  [2:0] stat_reg;
     wire       busy    = valid[1] && front;
-    wire       blocked = !back;
-    always @(posedge clk) stat_reg <= rst ? 3'd0 : busy ? 3'b001 : blocked ? 3'b100 : 3'b010;
+    wire       waiting = !out_ready || (m_axis_tvalid && !m_axis_tready);
+    always @(posedge clk) stat_reg <= rst ? 3'd0 : busy ? 3'b001 : waiting ? 3'b100 : 3'b010;
     assign stat = stat_reg;
 
     wire unused = &{1'b0, r_data, x_level};
