@@ -16794,8 +16794,8 @@ static int64_t mlo_core_multipliers(const mlo_hw *c) {
  * in:  a core (mlo_hw), folded.    out: of every token at every element, when its beats come and go; what comes of it is in predict.c.
  * How. Every element handles the same tokens in the same order. It takes its next token as soon as it is known when that token's beats arrive, and fires
  * (schedule_fire.c) when the receiver has room for its result; that says when the first and last beat are taken and leave. So it is the
- * dataflow graph run token by token, with its FIFOs as deep as they are; a beat within a token is where the straight line between the
- * token's first and last one is. Parameters come as memory gives them (schedule_memory.c).
+ * dataflow graph run token by token, with its FIFOs as deep as they are. Where it matters which beats of a token that waits go and which stay, a beat is asked for
+ * by itself (schedule_beat.c); else it is on the straight line between the token's first and last one. Parameters come as memory gives them (schedule_memory.c).
  * invariant: no number comes from a simulation, which takes as many cycles, but for 1 %: mostly a few, as a beat may not be where the straight line has it, and
  *      two readers that ask in the same cycle may be served in another order.
  * example: BERT with 32 tokens and two frames in flight: the interval is 1.00 x T x the busiest kernel's cycles per token.
@@ -16811,8 +16811,8 @@ typedef struct { int64_t cycles, interval, *frame_done, *peak; mlo_spent *spent;
 
 /* Of a token at an element: when its first and last input beat are taken, output beat leave; and two moments inside: when it is worked on last (the root of a norm
  * begins; attention's second row is in; a pipeline begins with its first beat), when the next stage begins (a norm's lanes; attention takes the third row; a
- * pipeline would take its last beat, if it had room). */
-typedef struct { int64_t in[2], out[2], work, next; } mlo_token;
+ * pipeline would take its last beat, if it had room). soon: when its first beat could leave, if all behind it had room. */
+typedef struct { int64_t in[2], out[2], work, next, soon; } mlo_token;
 
 static int64_t mlo_later(int64_t a, int64_t b) { return a > b ? a : b; }
 static int64_t mlo_sooner(int64_t a, int64_t b) { return a < b ? a : b; }
@@ -16899,7 +16899,7 @@ typedef struct {
     int shared, turn; int64_t asked;    /* do readers share memory (row blocks)? the port of the latest request, and when it was */
     int64_t served, given;              /* until when memory is busy, in cycles x rate; when it gave the last beat */
     int64_t now, next;                  /* requests are heard until now; the next one (without row blocks all are) */
-    mlo_prediction *p;
+    mlo_prediction *p; int64_t follows; /* beats of the run, in each FIFO */
     mlo_moment_seen seen; void *user;
 } mlo_schedule;
 
@@ -16948,8 +16948,9 @@ static void mlo_edge_arrives(const mlo_schedule *s, const mlo_edge *e, int64_t n
 
 #define MLO_NOT_YET (-1)
 
-/* When an element's beat number x, counted from the first token on, leaves. */
-static int64_t mlo_leaves(const mlo_schedule *s, int i, int64_t x, int64_t beats) { return x < 0 ? 0 : mlo_beat_at(mlo_token_of(s, i, x / beats)->out, x % beats, beats); }
+/* When an element's beat number x, counted from the first token on, leaves (schedule_beat.c). */
+static int64_t mlo_gone(const mlo_schedule *s, int i, int64_t n, int64_t at);
+static int64_t mlo_leaves(const mlo_schedule *s, int i, int64_t x, int64_t beats) { return x < 0 ? 0 : mlo_gone(s, i, x / beats, x % beats); }
 
 /* When a norm's beat number x goes to the lanes: one after the other when the root is there, and as results leave. */
 static int64_t mlo_norm_goes(const mlo_schedule *s, int i, int64_t x, int64_t beats) {
@@ -17055,16 +17056,132 @@ static int mlo_has_room(const mlo_schedule *s, int i, int64_t pace, int64_t room
     return 1;
 }
 
+/* ======== schedule_beat.c ======== */
+/* schedule_beat: when a single beat leaves an element.
+ *
+ * in:  tokens as far as they are known: when the first beat could leave, parameters are there, a matrix or attention takes them.
+ * out: of any beat: when it is made; when all that is behind has room for it; when it leaves, the later of the two.
+ * How. Pipelines, norms, forks, FIFOs and converters of widths hold so many beats each, so room for a beat is asked for downwards, from element to element:
+ * there is, when an earlier beat goes on. What makes it is asked for upwards. Both end where tokens are taken or made whole. (A token that waits in the middle is on
+ * a straight line in schedule.c; here some of its beats go, and the others wait.)
+ * invariant: nothing here changes what is known of tokens.
+ * example: an MVU takes a token every 324 cycles, in front of it a converter from 4 lanes to 2 and a requant: six beats go into that every 324 cycles, two cycles
+ *      apart, and in between it holds ten, the converter one.
+ * cost: O(elements on the way); nothing, where a beat has surely been taken.
+ */
+enum { MLO_SURELY = 64 };       /* cycles: by so many a token's last beat is taken earlier or later than its line says */
+
+/* Of an edge's beats at its producer: how far they are behind a token's first one, which a split's outputs share. */
+static int64_t mlo_edge_part(const mlo_hw *c, const mlo_edge *e) { return e->from == MLO_OUTSIDE || c->element[e->from].kernel ? 0 : e->from_port * (e->channels / e->lanes_from); }
+
+static int64_t mlo_made(const mlo_schedule *s, int i, int64_t n, int64_t at);
+
+/* When an edge's beat gets to its consumer, as far as what is in front decides. */
+static int64_t mlo_came(const mlo_schedule *s, const mlo_edge *e, int64_t n, int64_t at) {
+    const mlo_way *w = &s->way[e - s->c->edge];
+    const int64_t beat = at / w->down * w->up + w->up - 1;
+    return (e->fifo ? mlo_edge_leaves(s, e, n, beat) : mlo_made(s, e->from, n, beat + mlo_edge_part(s->c, e))) + w->delay + at % w->down;
+}
+
+/* When beat `at` of token n is in an element, as far as what is in front decides. Behind the first beat of an iteration, which waits for parameters, they wait. */
+static int64_t mlo_entered(const mlo_schedule *s, int i, int64_t n, int64_t at) {
+    const mlo_token *t = mlo_token_of(s, i, n);
+    const mlo_unit *u = &s->c->element[i].unit;
+    int64_t when = u->flow == MLO_FLOW_NORM ? 0 : u->flow != MLO_FLOW_BEATS ? t->in[0] + at : at && t->work > t->in[0] ? t->work + at : 0;
+    for (int k = s->begin[0][i]; k < s->begin[0][i + 1]; k++) {
+        const mlo_edge *e = &s->c->edge[s->order[0][k]];
+        if (!u->whole_frame || !e->to_port) when = mlo_later(when, mlo_came(s, e, n, at));
+    }
+    return when;
+}
+
+/* When a beat of the loop's way in could leave: it comes from outside, or round. */
+static int64_t mlo_entry_made(const mlo_schedule *s, int64_t n, int64_t at) {
+    const mlo_hw *c = s->c;
+    const mlo_place p = mlo_place_of(s, n);
+    if (!p.iteration) return mlo_token_of(s, MLO_OUTSIDE, n)->soon + at;
+    return mlo_made(s, c->edge[c->n_edge - 1].from, n - p.size * c->tokens, at) + 4;
+}
+
+/* When an element's beat could leave, if all behind it had room. A matrix whose first result had to wait goes on when that has left. */
+static int64_t mlo_made(const mlo_schedule *s, int i, int64_t n, int64_t at) {
+    if (i == MLO_OUTSIDE) return mlo_entry_made(s, n, at);
+    const mlo_element *e = &s->c->element[i];
+    const mlo_unit *u = &e->unit;
+    const mlo_token *t = mlo_token_of(s, i, n);
+    switch (u->flow) {
+    case MLO_FLOW_BEATS:  return mlo_later(t->work > t->in[0] ? t->work + at : 0, mlo_entered(s, i, n, at)) + mlo_pipeline(e);
+    case MLO_FLOW_MATRIX: return t->soon + at * mlo_port_beats(u->in[0]);
+    case MLO_FLOW_ROWS:   return mlo_beat_at(t->out, at, mlo_beats_out(e));
+    default:              return t->soon + at;
+    }
+}
+
+/* When a beat x of a pipeline could be in its last stage's place: two wait behind it in a skid. */
+static int64_t mlo_released(const mlo_schedule *s, int i, int64_t x, int64_t beats) { return x < 2 ? 0 : mlo_leaves(s, i, x - 2, beats) + 1; }
+
+/* A pipeline whose last stage cannot leave stands still as a whole, with the gap that there was between two tokens: when beat x goes into it. */
+static int64_t mlo_thaws(const mlo_schedule *s, int i, int64_t x, int64_t beats) {
+    const int64_t stages = mlo_pipeline(&s->c->element[i]) - 2, at = x % beats, first = x - at;
+    if (at >= stages || first < 1) return 0;
+    const int64_t when = mlo_entered(s, i, first / beats, 0) + 1;
+    if (mlo_released(s, i, first - 1, beats) <= when) return 0;
+    for (int64_t b = mlo_later(0, first - stages); b < first; b++) if (mlo_released(s, i, b, beats) > when)
+        return mlo_entered(s, i, b / beats, b % beats) + stages + 1 > when ? 0 : mlo_released(s, i, mlo_sooner(b + at, first - 1), beats);
+    return 0;
+}
+
+/* When an edge's consumer takes its beat x, counted from the first token on; 0 if that is surely not later than `soonest`. */
+static int64_t mlo_sink_takes(const mlo_schedule *s, const mlo_edge *e, int64_t x, int64_t beats, int64_t soonest) {
+    const mlo_element *to = &s->c->element[e->to];
+    const int64_t n = x / beats, at = x % beats;
+    if (n >= mlo_taken(s, e->to) || to->unit.whole_frame) return mlo_edge_takes(s, e, x, beats);
+    if (mlo_token_of(s, e->to, n)->in[1] + MLO_SURELY <= soonest) return 0;
+    int64_t opens = 0;
+    if (to->unit.flow == MLO_FLOW_NORM) opens = mlo_norm_goes(s, e->to, x - mlo_norm_keeps(beats), beats) + 1;
+    if (to->unit.flow == MLO_FLOW_BEATS) opens = mlo_later(mlo_leaves(s, e->to, x - mlo_pipeline(to) - 1, beats) + 1, mlo_thaws(s, e->to, x - 1, beats));
+    return mlo_later(mlo_entered(s, e->to, n, at), opens);
+}
+
+static int64_t mlo_floor(int64_t a, int64_t b) { return a >= 0 ? a / b : -mlo_parts(-a, b); }
+
+/* When what is behind an edge's fork and FIFO takes beat x, counted from the first token on: a width converter stores all of a group but the last of it, and has
+ * a skid, as what waits for another stream does. */
+static int64_t mlo_way_takes(const mlo_schedule *s, const mlo_edge *e, int64_t x, int64_t soonest) {
+    const mlo_way *w = &s->way[e - s->c->edge];
+    const int64_t skids = (e->lanes_from != e->lanes_to) + mlo_way_joins(s->c, e), at = mlo_floor(x + 1 - w->up, w->up) * w->down - 2 * skids;
+    const int64_t when = at < 0 ? 0 : mlo_sink_takes(s, e, at, w->beats_to, soonest);
+    return when == MLO_NOT_YET ? when : when + skids + mlo_later(0, (x + 1) % w->up);
+}
+
+/* When all that is behind an element has room for its beat, `soonest` at the soonest. */
+static int64_t mlo_let(const mlo_schedule *s, int i, int64_t n, int64_t at, int64_t soonest) {
+    const mlo_hw *c = s->c;
+    const int element = i == MLO_OUTSIDE ? c->n_element : i, splits = i != MLO_OUTSIDE && !c->element[i].kernel;
+    for (int k = s->begin[1][element]; k < s->begin[1][element + 1]; k++) {
+        const mlo_edge *e = &c->edge[s->order[1][k]];
+        const mlo_way *w = &s->way[e - c->edge];
+        const int64_t mine = at - mlo_edge_part(c, e);
+        if (splits && (mine < 0 || mine >= w->beats_from)) continue;
+        if (e->to == MLO_OUTSIDE) soonest = mlo_later(soonest, mlo_loop_takes(s, n, mine) + w->back);
+        else soonest = mlo_later(soonest, mlo_way_takes(s, e, n * w->beats_from + mine - 2 * w->fork - w->fifo, soonest) + w->fork + (w->fifo > 0));
+    }
+    return soonest;
+}
+
+/* When an element's beat leaves. */
+static int64_t mlo_gone(const mlo_schedule *s, int i, int64_t n, int64_t at) { return mlo_let(s, i, n, at, mlo_made(s, i, n, at)); }
+
 /* ======== schedule_fifo.c ======== */
 /* schedule_fifo: how full the FIFOs of a schedule get.
  *
  * in:  a schedule, as far as it is known.     out: the most beats that each edge's FIFO holds, and the feedback's: fold makes them that deep.
- * How. Some of each token's beats are followed into every FIFO and out. Beats of a token are on a straight line between its first and last one, where they
- * are not held up, so that a FIFO that never runs full may hold some beats more or less in truth.
+ * How. Beats are followed into every FIFO and out (schedule_beat.c): all of them in a short run of which a report is made; else few of each token, with those
+ * between on a straight line.
  * example: the residual path around an attention holds a frame and what is in attention.
- * cost: MLO_FOLLOWED beats of a token in every FIFO.
+ * cost: MLO_FOLLOWED beats of a token in every FIFO, or MLO_FOLLOWED_ALL of the run, if that is more and asked for.
  */
-enum { MLO_FOLLOWED = 8 };
+enum { MLO_FOLLOWED = 8, MLO_FOLLOWED_ALL = 65536 };
 
 /* Where the n-th of the tokens that go round is on its way out; the way in takes it a turn later. */
 static int64_t mlo_round_from(const mlo_schedule *s, int64_t n) {
@@ -17076,17 +17193,10 @@ static int64_t mlo_round_to(const mlo_schedule *s, int64_t n) {
     return from + mlo_place_of(s, from).size * s->c->tokens;
 }
 
-/* When an element's beat x, counted from the first token on, leaves: between its token's first and last one, not before all readers have room. */
-static int64_t mlo_source_leaves(const mlo_schedule *s, const mlo_edge *e, int64_t n, int64_t at) {
-    const mlo_hw *c = s->c;
-    const int from = e->from == MLO_OUTSIDE ? c->n_element : e->from;
-    int64_t when = mlo_edge_leaves(s, e, n, at);
-    for (int k = s->begin[1][from]; k < s->begin[1][from + 1]; k++) {
-        const mlo_edge *other = &c->edge[s->order[1][k]];
-        const mlo_way w = s->way[other - c->edge];
-        if (other->to != MLO_OUTSIDE && other->from_port == e->from_port) when = mlo_later(when, mlo_edge_room(s, other, n, at / w.up * w.down));
-    }
-    return when;
+/* When an edge's beat gets to its FIFO: a fork gives each the beat in front, which is there when all have taken the one before. */
+static int64_t mlo_fork_gives(const mlo_schedule *s, const mlo_edge *e, int64_t n, int64_t at) {
+    const int64_t fork = s->way[e - s->c->edge].fork, beat = at + mlo_edge_part(s->c, e);
+    return mlo_let(s, e->from, n, beat + fork, mlo_made(s, e->from, n, beat) + fork);
 }
 
 /* When beat x goes into the FIFO of edge k, or comes out of it; at n_edge: into the feedback's. Beats are counted from the run's first one on. */
@@ -17097,41 +17207,34 @@ static int64_t mlo_fifo_pushed(const mlo_schedule *s, int k, int64_t x) {
     const int64_t beats = feedback ? c->channels / c->lanes : s->way[k].beats_from, n = feedback ? mlo_round_from(s, x / beats) : x / beats;
     int64_t when[2];
     if (mlo_fired(s, e->from) <= n) return MLO_NOT_YET;
-    if (!feedback) return mlo_source_leaves(s, e, n, x % beats) + s->way[k].fork;
+    if (!feedback) return mlo_fork_gives(s, e, n, x % beats);
     mlo_edge_arrives(s, e, n, when);
     return mlo_beat_at(when, x % beats, beats) + 1;
 }
 
-/* Behind a FIFO there may be a skid: of a width converter, of the loop's way in, of an element that waits for another stream, too. */
+/* Behind the feedback there is the skid of the loop's way in; behind others what mlo_way_takes says. It stays for two cycles at least (in a skid: for one). */
 static int64_t mlo_fifo_popped(const mlo_schedule *s, int k, int64_t x) {
     const mlo_hw *c = s->c;
-    int64_t from = mlo_fifo_pushed(s, k, x);
-    if (from == MLO_NOT_YET) return MLO_NOT_YET;
+    const mlo_edge *e = &c->edge[k < c->n_edge ? k : s->order[1][s->begin[1][c->n_element]]];
+    const int64_t stays = k == c->n_edge || s->way[k].fifo > 2 ? 2 : 1;
+    int64_t taken, pushed;
     if (k == c->n_edge) {
         const int64_t beats = c->channels / c->lanes, n = mlo_round_to(s, x / beats), at = n * beats + x % beats - 2;
-        const mlo_edge *e = &c->edge[s->order[1][s->begin[1][c->n_element]]];
-        return s->fired[c->n_element] <= n ? MLO_NOT_YET : mlo_later(from + 2, mlo_source_leaves(s, e, at / beats, at % beats) + 1);
+        if (s->fired[c->n_element] <= n) return MLO_NOT_YET;
+        taken = mlo_leaves(s, e->from, at, beats) + 1;
+    } else {
+        const int frame = c->element[e->to].unit.whole_frame && e->to_port;
+        if (!frame && s->fired[e->to] <= x / s->way[k].beats_from) return MLO_NOT_YET;
+        taken = frame ? mlo_edge_takes(s, e, x, s->way[k].beats_from) : mlo_way_takes(s, e, x, 0);
     }
-    const mlo_edge *e = &c->edge[k];
-    const mlo_way w = s->way[k];
-    const int64_t n = x / w.beats_from, group = x / w.up;
-    int64_t at = group * w.down;
-    from += w.fifo > 2 ? 2 : 1;
-    if (c->element[e->to].unit.whole_frame && e->to_port) {
-        const int64_t bank = mlo_edge_takes(s, e, x, w.beats_from);
-        return bank == MLO_NOT_YET ? MLO_NOT_YET : mlo_later(from, bank);
-    }
-    if (s->fired[e->to] <= n) return MLO_NOT_YET;
-    if (w.up != w.down) at -= x % w.up == w.up - 1 ? 2 : 2 + w.down;           /* gathered until the last of `up` beats */
-    if (mlo_way_joins(c, e)) at -= 2;
-    const int64_t taken = at < 0 ? 0 : mlo_edge_takes(s, e, at, w.beats_to) + (at < group * w.down);
-    return mlo_later(from, taken);
+    if (taken == MLO_NOT_YET || (s->followed[k].pushed > x && s->followed[k].at + stays <= taken)) return taken;
+    return (pushed = mlo_fifo_pushed(s, k, x)) == MLO_NOT_YET ? pushed : mlo_later(pushed + stays, taken);
 }
 
-/* Of each token's beats the first and the last are followed, and few between: the next one of those. */
-static int64_t mlo_fifo_next(int64_t x, int64_t beats) {
-    const int64_t left = beats - 1 - x % beats;
-    return x + (left ? mlo_sooner(mlo_later(1, beats / MLO_FOLLOWED), left) : 1);
+/* Of each token's beats the first and the last are followed, and some between: the next one of those. */
+static int64_t mlo_fifo_next(const mlo_schedule *s, int64_t x, int64_t beats) {
+    const int64_t left = beats - 1 - x % beats, step = mlo_later(1, beats / mlo_later(MLO_FOLLOWED, s->follows / s->total));
+    return x + (left ? mlo_sooner(step, left) : 1);
 }
 
 /* Follows a FIFO as far as things are known: it is fullest just before a beat leaves. */
@@ -17140,9 +17243,9 @@ static void mlo_fifo_follow(mlo_schedule *s, int k) {
     const int64_t beats = k < c->n_edge ? s->way[k].beats_from : c->channels / c->lanes, all = beats * (k < c->n_edge ? s->total : s->total / c->scan.iterations * (c->scan.iterations - 1));
     const int64_t depth = k < c->n_edge ? s->way[k].fifo : c->feedback * beats;
     mlo_followed *f = &s->followed[k];
-    for (int64_t leaves; f->popped < all && (leaves = mlo_fifo_popped(s, k, f->popped)) != MLO_NOT_YET; f->popped = mlo_fifo_next(f->popped, beats)) {
+    for (int64_t leaves; f->popped < all && (leaves = mlo_fifo_popped(s, k, f->popped)) != MLO_NOT_YET; f->popped = mlo_fifo_next(s, f->popped, beats)) {
         int64_t next, comes = 0, pushed;
-        while ((next = f->pushed ? mlo_fifo_next(f->pushed - 1, beats) : 0) < all && (comes = mlo_fifo_pushed(s, k, next)) != MLO_NOT_YET && comes < leaves) { f->pushed = next + 1; f->at = comes; }
+        while ((next = f->pushed ? mlo_fifo_next(s, f->pushed - 1, beats) : 0) < all && (comes = mlo_fifo_pushed(s, k, next)) != MLO_NOT_YET && comes < leaves) { f->pushed = next + 1; f->at = comes; }
         if (next < all && comes == MLO_NOT_YET) return;
         pushed = f->pushed;
         if (next > pushed && next < all) pushed += mlo_sooner(next - pushed, ((leaves - f->at) * (next + 1 - pushed) - 1) / (comes - f->at));
@@ -17394,6 +17497,7 @@ static void mlo_fire_beats(mlo_schedule *s, int i, const mlo_meet *x, mlo_token 
     const int64_t beats = mlo_beats_out(e), latency = mlo_pipeline(e), narrow = e->kernel ? 0 : mlo_split_waits(s, i);
     if (s->known[i] <= x->n) mlo_beats_enter(s, i, x, t);
     const int64_t first = t->work + latency, last = mlo_later(t->next + latency, first + beats - 1 + narrow);
+    t->soon = first;
     t->out[0] = mlo_later(first, x->room[0]);
     t->out[1] = mlo_later(mlo_later(last, x->room[1]), t->out[0] + s->span[i]);
     t->in[1] = mlo_later(t->in[1], mlo_leaves(s, i, x->n * beats + beats - 1 - latency - 1, beats) + 1);
@@ -17449,7 +17553,8 @@ static void mlo_fire_matrix(mlo_schedule *s, int i, const mlo_meet *x, mlo_token
         start += mlo_later(0, waits);
     }
     const int64_t table = x->at.first && u->n_memory > 2 ? x->ready[2] + MLO_MATRIX_LOOKS_UP : 0, ideal = start + u->interval - 1;
-    t->out[0] = mlo_later(mlo_later(start + in - 1 + u->latency, table), x->room[0]);
+    t->soon = mlo_later(start + in - 1 + u->latency, table);
+    t->out[0] = mlo_later(t->soon, x->room[0]);
     t->work = mlo_later(ideal, mlo_matrix_resumes(u, u->interval / in - 1, mlo_later(t->out[0], x->room[2])));
     t->out[1] = mlo_later(mlo_later(t->work + u->latency, x->room[1]), t->out[0] + s->span[i]);
     mlo_matrix_freezes(s, i, x->n);
@@ -17676,6 +17781,7 @@ static void mlo_fire_tiles(mlo_schedule *s, int i, const mlo_meet *x, mlo_token 
     const mlo_unit *u = &s->c->element[i].unit;
     const int64_t tile = mlo_tile_of(s, i, x->n);
     const int64_t first = mlo_later(t->work + u->latency + MLO_TILE_LEAVES, x->n ? mlo_token_of(s, i, x->n - 1)->out[1] + 1 : 0);
+    t->soon = first;
     t->out[0] = mlo_later(first, x->room[0]);
     t->out[1] = mlo_later(t->out[0] + s->span[i], x->room[1]);
     s->tiling[i].left[(tile + 2) % MLO_TILES_LEFT] = t->out[1];
@@ -17711,6 +17817,7 @@ static void mlo_fire_norm(mlo_schedule *s, int i, const mlo_meet *x, mlo_token *
     const mlo_unit *u = &s->c->element[i].unit;
     const int64_t beats = mlo_port_beats(u->in[0]), late = x->at.first ? 1 + mlo_later(0, x->ready[0] - t->next - 5) : 0, first = t->next + 10 + late;
     mlo_begins(s, i, 0, &x->at, t->next + 3);
+    t->soon = first;
     t->out[0] = mlo_later(first, x->room[0]);
     t->out[1] = mlo_later(t->out[0] + s->span[i], x->room[1]);
     mlo_spend(s, i, x, t, beats, first + beats - 1, late + (x->at.first ? mlo_later(0, x->ready[1] - mlo_norm_sums(s, i, x->n)) : 0));
@@ -17795,6 +17902,7 @@ static int mlo_fire_entry(mlo_schedule *s) {
         first = from->out[0] + 4; last = from->out[1] + 4;
     }
     mlo_token *t = mlo_token_of(s, MLO_OUTSIDE, n);
+    t->soon = first;
     t->out[0] = mlo_later(mlo_later(first, room[0]), n ? mlo_token_of(s, MLO_OUTSIDE, n - 1)->out[1] + 1 : 0);
     t->out[1] = mlo_later(mlo_later(last, room[1]), t->out[0] + beats - 1);
     s->fired[c->n_element]++;
@@ -17946,19 +18054,19 @@ static void mlo_schedule_end(mlo_schedule *s) {
 }
 
 /* Cycles of a run of `frames` frames of the longest length. */
-static int mlo_predict_all(mlo *m, const mlo_hw *c, int64_t frames, mlo_prediction *p, int peaks, mlo_moment_seen seen, void *user) {
+static int mlo_predict_all(mlo *m, const mlo_hw *c, int64_t frames, mlo_prediction *p, int64_t follows, mlo_moment_seen seen, void *user) {
     int64_t length = 64;
     while (length < 4 * (c->frames + 2) * c->tokens) length *= 2;
     size_t memories = MLO_CORE_MOST * MLO_UNIT_MEMORIES;
     mlo_schedule *s = (mlo_schedule *)mlo_scratch(m, 1, sizeof *s);
     if (!s) return (int)m->error.code;
     memset(s, 0, sizeof *s);
-    s->c = c; s->frames = frames; s->total = frames * c->tokens * c->scan.iterations; s->mask = length - 1; s->p = p; s->seen = seen; s->user = user;
+    s->c = c; s->frames = frames; s->total = frames * c->tokens * c->scan.iterations; s->mask = length - 1; s->p = p; s->follows = follows; s->seen = seen; s->user = user;
     s->ring = (mlo_token *)mlo_scratch(m, (size_t)(c->n_element + 1) * (size_t)length, sizeof *s->ring);
     s->kept = mlo_core_beats_in(c, MLO_LAYER) ? 4 : mlo_most(4, c->scan.iterations);       /* resident memories alone: no bank holds the loader up */
     s->ready = (int64_t *)mlo_scratch(m, memories * (size_t)(s->kept + 5), sizeof *s->ready);
-    p->frame_done = MLO_NEW_N(m, int64_t, (size_t)frames); p->spent = MLO_NEW_N(m, mlo_spent, MLO_CORE_MOST); p->peak = peaks ? MLO_NEW_N(m, int64_t, 2 * MLO_CORE_MOST + 1) : NULL;
-    if (s->ring && s->ready && p->frame_done && p->spent && (p->peak || !peaks)) {
+    p->frame_done = MLO_NEW_N(m, int64_t, (size_t)frames); p->spent = MLO_NEW_N(m, mlo_spent, MLO_CORE_MOST); p->peak = follows ? MLO_NEW_N(m, int64_t, 2 * MLO_CORE_MOST + 1) : NULL;
+    if (s->ring && s->ready && p->frame_done && p->spent && (p->peak || !follows)) {
         memset(s->ready, 0, memories * (size_t)(s->kept + 5) * sizeof *s->ready);
         s->freed = (int64_t (*)[4])(s->ready + memories * (size_t)s->kept); s->begun = (int64_t *)(s->freed + memories);
         mlo_schedule_begin(s);
@@ -17970,13 +18078,15 @@ static int mlo_predict_all(mlo *m, const mlo_hw *c, int64_t frames, mlo_predicti
 }
 static int mlo_predict(mlo *m, const mlo_hw *c, int64_t frames, mlo_prediction *p) { return mlo_predict_all(m, c, frames, p, 0, NULL, NULL); }
 static int mlo_predict_seen(mlo *m, const mlo_hw *c, int64_t frames, mlo_prediction *p, mlo_moment_seen seen, void *user) { return mlo_predict_all(m, c, frames, p, 0, seen, user); }
-static int mlo_predict_peaks(mlo *m, const mlo_hw *c, int64_t frames, mlo_prediction *p) { return mlo_predict_all(m, c, frames, p, 1, NULL, NULL); }
+
+/* With FIFOs' peaks: so many beats of the run are followed, in each FIFO; all of them in a run that is shorter, MLO_FOLLOWED of a token at least. */
+static int mlo_predict_peaks(mlo *m, const mlo_hw *c, int64_t frames, int64_t beats, mlo_prediction *p) { return mlo_predict_all(m, c, frames, p, beats, NULL, NULL); }
 
 /* FIFOs as deep as two groups of frames fill them, unless that takes a cycle more (beats of a token are not quite on a line). */
 static int mlo_core_depths(mlo *m, mlo_hw *c) {
     mlo_prediction deep, p;
     mlo_core_fifos(c);
-    if (mlo_predict_peaks(m, c, 2 * c->frames, &deep)) return (int)m->error.code;
+    if (mlo_predict_peaks(m, c, 2 * c->frames, 1, &deep)) return (int)m->error.code;
     mlo_core_shallow(c, deep.peak);
     if (mlo_predict(m, c, 2 * c->frames, &p)) return (int)m->error.code;
     if (p.cycles > deep.cycles) mlo_core_fifos(c);
@@ -32849,7 +32959,7 @@ static void mlo_scope_report(mlo *m, mlo_text *t) {
 static int mlo_cycles_report(mlo *m, mlo_text *t) {
     mlo_prediction p; int kernels = 0;
     mlo_hw *c = MLO_NEW(m, mlo_hw);
-    if (!c || mlo_infer(m) || mlo_core_build(m, c) || mlo_predict_peaks(m, c, mlo_opt_int(m, "frames", c->frames, 1, 1 << 20), &p)) return (int)m->error.code;
+    if (!c || mlo_infer(m) || mlo_core_build(m, c) || mlo_predict_peaks(m, c, mlo_opt_int(m, "frames", c->frames, 1, 1 << 20), MLO_FOLLOWED_ALL, &p)) return (int)m->error.code;
     mlo_printf(t, "{\"cycles\":%lld,\"interval\":%lld,\"kernels\":[", (long long)p.cycles, (long long)p.interval);
     for (int i = 0; i < c->n_element; i++) if (c->element[i].kernel) {
         mlo_printf(t, "%s{\"name\":", kernels++ ? "," : "");

@@ -177,7 +177,7 @@ static void mlo_scope_report(mlo *m, mlo_text *t) {
 static int mlo_cycles_report(mlo *m, mlo_text *t) {
     mlo_prediction p; int kernels = 0;
     mlo_hw *c = MLO_NEW(m, mlo_hw);
-    if (!c || mlo_infer(m) || mlo_core_build(m, c) || mlo_predict_peaks(m, c, mlo_opt_int(m, "frames", c->frames, 1, 1 << 20), &p)) return (int)m->error.code;
+    if (!c || mlo_infer(m) || mlo_core_build(m, c) || mlo_predict_peaks(m, c, mlo_opt_int(m, "frames", c->frames, 1, 1 << 20), MLO_FOLLOWED_ALL, &p)) return (int)m->error.code;
     mlo_printf(t, "{\"cycles\":%lld,\"interval\":%lld,\"kernels\":[", (long long)p.cycles, (long long)p.interval);
     for (int i = 0; i < c->n_element; i++) if (c->element[i].kernel) {
         mlo_printf(t, "%s{\"name\":", kernels++ ? "," : "");

@@ -92,19 +92,19 @@ static void mlo_schedule_end(mlo_schedule *s) {
 }
 
 /* Cycles of a run of `frames` frames of the longest length. */
-static int mlo_predict_all(mlo *m, const mlo_hw *c, int64_t frames, mlo_prediction *p, int peaks, mlo_moment_seen seen, void *user) {
+static int mlo_predict_all(mlo *m, const mlo_hw *c, int64_t frames, mlo_prediction *p, int64_t follows, mlo_moment_seen seen, void *user) {
     int64_t length = 64;
     while (length < 4 * (c->frames + 2) * c->tokens) length *= 2;
     size_t memories = MLO_CORE_MOST * MLO_UNIT_MEMORIES;
     mlo_schedule *s = (mlo_schedule *)mlo_scratch(m, 1, sizeof *s);
     if (!s) return (int)m->error.code;
     memset(s, 0, sizeof *s);
-    s->c = c; s->frames = frames; s->total = frames * c->tokens * c->scan.iterations; s->mask = length - 1; s->p = p; s->seen = seen; s->user = user;
+    s->c = c; s->frames = frames; s->total = frames * c->tokens * c->scan.iterations; s->mask = length - 1; s->p = p; s->follows = follows; s->seen = seen; s->user = user;
     s->ring = (mlo_token *)mlo_scratch(m, (size_t)(c->n_element + 1) * (size_t)length, sizeof *s->ring);
     s->kept = mlo_core_beats_in(c, MLO_LAYER) ? 4 : mlo_most(4, c->scan.iterations);       /* resident memories alone: no bank holds the loader up */
     s->ready = (int64_t *)mlo_scratch(m, memories * (size_t)(s->kept + 5), sizeof *s->ready);
-    p->frame_done = MLO_NEW_N(m, int64_t, (size_t)frames); p->spent = MLO_NEW_N(m, mlo_spent, MLO_CORE_MOST); p->peak = peaks ? MLO_NEW_N(m, int64_t, 2 * MLO_CORE_MOST + 1) : NULL;
-    if (s->ring && s->ready && p->frame_done && p->spent && (p->peak || !peaks)) {
+    p->frame_done = MLO_NEW_N(m, int64_t, (size_t)frames); p->spent = MLO_NEW_N(m, mlo_spent, MLO_CORE_MOST); p->peak = follows ? MLO_NEW_N(m, int64_t, 2 * MLO_CORE_MOST + 1) : NULL;
+    if (s->ring && s->ready && p->frame_done && p->spent && (p->peak || !follows)) {
         memset(s->ready, 0, memories * (size_t)(s->kept + 5) * sizeof *s->ready);
         s->freed = (int64_t (*)[4])(s->ready + memories * (size_t)s->kept); s->begun = (int64_t *)(s->freed + memories);
         mlo_schedule_begin(s);
@@ -116,13 +116,15 @@ static int mlo_predict_all(mlo *m, const mlo_hw *c, int64_t frames, mlo_predicti
 }
 static int mlo_predict(mlo *m, const mlo_hw *c, int64_t frames, mlo_prediction *p) { return mlo_predict_all(m, c, frames, p, 0, NULL, NULL); }
 static int mlo_predict_seen(mlo *m, const mlo_hw *c, int64_t frames, mlo_prediction *p, mlo_moment_seen seen, void *user) { return mlo_predict_all(m, c, frames, p, 0, seen, user); }
-static int mlo_predict_peaks(mlo *m, const mlo_hw *c, int64_t frames, mlo_prediction *p) { return mlo_predict_all(m, c, frames, p, 1, NULL, NULL); }
+
+/* With FIFOs' peaks: so many beats of the run are followed, in each FIFO; all of them in a run that is shorter, MLO_FOLLOWED of a token at least. */
+static int mlo_predict_peaks(mlo *m, const mlo_hw *c, int64_t frames, int64_t beats, mlo_prediction *p) { return mlo_predict_all(m, c, frames, p, beats, NULL, NULL); }
 
 /* FIFOs as deep as two groups of frames fill them, unless that takes a cycle more (beats of a token are not quite on a line). */
 static int mlo_core_depths(mlo *m, mlo_hw *c) {
     mlo_prediction deep, p;
     mlo_core_fifos(c);
-    if (mlo_predict_peaks(m, c, 2 * c->frames, &deep)) return (int)m->error.code;
+    if (mlo_predict_peaks(m, c, 2 * c->frames, 1, &deep)) return (int)m->error.code;
     mlo_core_shallow(c, deep.peak);
     if (mlo_predict(m, c, 2 * c->frames, &p)) return (int)m->error.code;
     if (p.cycles > deep.cycles) mlo_core_fifos(c);

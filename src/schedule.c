@@ -3,8 +3,8 @@
  * in:  a core (mlo_hw), folded.    out: of every token at every element, when its beats come and go; what comes of it is in predict.c.
  * How. Every element handles the same tokens in the same order. It takes its next token as soon as it is known when that token's beats arrive, and fires
  * (schedule_fire.c) when the receiver has room for its result; that says when the first and last beat are taken and leave. So it is the
- * dataflow graph run token by token, with its FIFOs as deep as they are; a beat within a token is where the straight line between the
- * token's first and last one is. Parameters come as memory gives them (schedule_memory.c).
+ * dataflow graph run token by token, with its FIFOs as deep as they are. Where it matters which beats of a token that waits go and which stay, a beat is asked for
+ * by itself (schedule_beat.c); else it is on the straight line between the token's first and last one. Parameters come as memory gives them (schedule_memory.c).
  * invariant: no number comes from a simulation, which takes as many cycles, but for 1 %: mostly a few, as a beat may not be where the straight line has it, and
  *      two readers that ask in the same cycle may be served in another order.
  * example: BERT with 32 tokens and two frames in flight: the interval is 1.00 x T x the busiest kernel's cycles per token.
@@ -20,8 +20,8 @@ typedef struct { int64_t cycles, interval, *frame_done, *peak; mlo_spent *spent;
 
 /* Of a token at an element: when its first and last input beat are taken, output beat leave; and two moments inside: when it is worked on last (the root of a norm
  * begins; attention's second row is in; a pipeline begins with its first beat), when the next stage begins (a norm's lanes; attention takes the third row; a
- * pipeline would take its last beat, if it had room). */
-typedef struct { int64_t in[2], out[2], work, next; } mlo_token;
+ * pipeline would take its last beat, if it had room). soon: when its first beat could leave, if all behind it had room. */
+typedef struct { int64_t in[2], out[2], work, next, soon; } mlo_token;
 
 static int64_t mlo_later(int64_t a, int64_t b) { return a > b ? a : b; }
 static int64_t mlo_sooner(int64_t a, int64_t b) { return a < b ? a : b; }
@@ -108,7 +108,7 @@ typedef struct {
     int shared, turn; int64_t asked;    /* do readers share memory (row blocks)? the port of the latest request, and when it was */
     int64_t served, given;              /* until when memory is busy, in cycles x rate; when it gave the last beat */
     int64_t now, next;                  /* requests are heard until now; the next one (without row blocks all are) */
-    mlo_prediction *p;
+    mlo_prediction *p; int64_t follows; /* beats of the run, in each FIFO */
     mlo_moment_seen seen; void *user;
 } mlo_schedule;
 
@@ -157,8 +157,9 @@ static void mlo_edge_arrives(const mlo_schedule *s, const mlo_edge *e, int64_t n
 
 #define MLO_NOT_YET (-1)
 
-/* When an element's beat number x, counted from the first token on, leaves. */
-static int64_t mlo_leaves(const mlo_schedule *s, int i, int64_t x, int64_t beats) { return x < 0 ? 0 : mlo_beat_at(mlo_token_of(s, i, x / beats)->out, x % beats, beats); }
+/* When an element's beat number x, counted from the first token on, leaves (schedule_beat.c). */
+static int64_t mlo_gone(const mlo_schedule *s, int i, int64_t n, int64_t at);
+static int64_t mlo_leaves(const mlo_schedule *s, int i, int64_t x, int64_t beats) { return x < 0 ? 0 : mlo_gone(s, i, x / beats, x % beats); }
 
 /* When a norm's beat number x goes to the lanes: one after the other when the root is there, and as results leave. */
 static int64_t mlo_norm_goes(const mlo_schedule *s, int i, int64_t x, int64_t beats) {

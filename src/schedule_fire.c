@@ -60,6 +60,7 @@ static void mlo_fire_beats(mlo_schedule *s, int i, const mlo_meet *x, mlo_token 
     const int64_t beats = mlo_beats_out(e), latency = mlo_pipeline(e), narrow = e->kernel ? 0 : mlo_split_waits(s, i);
     if (s->known[i] <= x->n) mlo_beats_enter(s, i, x, t);
     const int64_t first = t->work + latency, last = mlo_later(t->next + latency, first + beats - 1 + narrow);
+    t->soon = first;
     t->out[0] = mlo_later(first, x->room[0]);
     t->out[1] = mlo_later(mlo_later(last, x->room[1]), t->out[0] + s->span[i]);
     t->in[1] = mlo_later(t->in[1], mlo_leaves(s, i, x->n * beats + beats - 1 - latency - 1, beats) + 1);
@@ -115,7 +116,8 @@ static void mlo_fire_matrix(mlo_schedule *s, int i, const mlo_meet *x, mlo_token
         start += mlo_later(0, waits);
     }
     const int64_t table = x->at.first && u->n_memory > 2 ? x->ready[2] + MLO_MATRIX_LOOKS_UP : 0, ideal = start + u->interval - 1;
-    t->out[0] = mlo_later(mlo_later(start + in - 1 + u->latency, table), x->room[0]);
+    t->soon = mlo_later(start + in - 1 + u->latency, table);
+    t->out[0] = mlo_later(t->soon, x->room[0]);
     t->work = mlo_later(ideal, mlo_matrix_resumes(u, u->interval / in - 1, mlo_later(t->out[0], x->room[2])));
     t->out[1] = mlo_later(mlo_later(t->work + u->latency, x->room[1]), t->out[0] + s->span[i]);
     mlo_matrix_freezes(s, i, x->n);
@@ -342,6 +344,7 @@ static void mlo_fire_tiles(mlo_schedule *s, int i, const mlo_meet *x, mlo_token 
     const mlo_unit *u = &s->c->element[i].unit;
     const int64_t tile = mlo_tile_of(s, i, x->n);
     const int64_t first = mlo_later(t->work + u->latency + MLO_TILE_LEAVES, x->n ? mlo_token_of(s, i, x->n - 1)->out[1] + 1 : 0);
+    t->soon = first;
     t->out[0] = mlo_later(first, x->room[0]);
     t->out[1] = mlo_later(t->out[0] + s->span[i], x->room[1]);
     s->tiling[i].left[(tile + 2) % MLO_TILES_LEFT] = t->out[1];
@@ -377,6 +380,7 @@ static void mlo_fire_norm(mlo_schedule *s, int i, const mlo_meet *x, mlo_token *
     const mlo_unit *u = &s->c->element[i].unit;
     const int64_t beats = mlo_port_beats(u->in[0]), late = x->at.first ? 1 + mlo_later(0, x->ready[0] - t->next - 5) : 0, first = t->next + 10 + late;
     mlo_begins(s, i, 0, &x->at, t->next + 3);
+    t->soon = first;
     t->out[0] = mlo_later(first, x->room[0]);
     t->out[1] = mlo_later(t->out[0] + s->span[i], x->room[1]);
     mlo_spend(s, i, x, t, beats, first + beats - 1, late + (x->at.first ? mlo_later(0, x->ready[1] - mlo_norm_sums(s, i, x->n)) : 0));
@@ -461,6 +465,7 @@ static int mlo_fire_entry(mlo_schedule *s) {
         first = from->out[0] + 4; last = from->out[1] + 4;
     }
     mlo_token *t = mlo_token_of(s, MLO_OUTSIDE, n);
+    t->soon = first;
     t->out[0] = mlo_later(mlo_later(first, room[0]), n ? mlo_token_of(s, MLO_OUTSIDE, n - 1)->out[1] + 1 : 0);
     t->out[1] = mlo_later(mlo_later(last, room[1]), t->out[0] + beats - 1);
     s->fired[c->n_element]++;

@@ -1,0 +1,114 @@
+/* schedule_beat: when a single beat leaves an element.
+ *
+ * in:  tokens as far as they are known: when the first beat could leave, parameters are there, a matrix or attention takes them.
+ * out: of any beat: when it is made; when all that is behind has room for it; when it leaves, the later of the two.
+ * How. Pipelines, norms, forks, FIFOs and converters of widths hold so many beats each, so room for a beat is asked for downwards, from element to element:
+ * there is, when an earlier beat goes on. What makes it is asked for upwards. Both end where tokens are taken or made whole. (A token that waits in the middle is on
+ * a straight line in schedule.c; here some of its beats go, and the others wait.)
+ * invariant: nothing here changes what is known of tokens.
+ * example: an MVU takes a token every 324 cycles, in front of it a converter from 4 lanes to 2 and a requant: six beats go into that every 324 cycles, two cycles
+ *      apart, and in between it holds ten, the converter one.
+ * cost: O(elements on the way); nothing, where a beat has surely been taken.
+ */
+enum { MLO_SURELY = 64 };       /* cycles: by so many a token's last beat is taken earlier or later than its line says */
+
+/* Of an edge's beats at its producer: how far they are behind a token's first one, which a split's outputs share. */
+static int64_t mlo_edge_part(const mlo_hw *c, const mlo_edge *e) { return e->from == MLO_OUTSIDE || c->element[e->from].kernel ? 0 : e->from_port * (e->channels / e->lanes_from); }
+
+static int64_t mlo_made(const mlo_schedule *s, int i, int64_t n, int64_t at);
+
+/* When an edge's beat gets to its consumer, as far as what is in front decides. */
+static int64_t mlo_came(const mlo_schedule *s, const mlo_edge *e, int64_t n, int64_t at) {
+    const mlo_way *w = &s->way[e - s->c->edge];
+    const int64_t beat = at / w->down * w->up + w->up - 1;
+    return (e->fifo ? mlo_edge_leaves(s, e, n, beat) : mlo_made(s, e->from, n, beat + mlo_edge_part(s->c, e))) + w->delay + at % w->down;
+}
+
+/* When beat `at` of token n is in an element, as far as what is in front decides. Behind the first beat of an iteration, which waits for parameters, they wait. */
+static int64_t mlo_entered(const mlo_schedule *s, int i, int64_t n, int64_t at) {
+    const mlo_token *t = mlo_token_of(s, i, n);
+    const mlo_unit *u = &s->c->element[i].unit;
+    int64_t when = u->flow == MLO_FLOW_NORM ? 0 : u->flow != MLO_FLOW_BEATS ? t->in[0] + at : at && t->work > t->in[0] ? t->work + at : 0;
+    for (int k = s->begin[0][i]; k < s->begin[0][i + 1]; k++) {
+        const mlo_edge *e = &s->c->edge[s->order[0][k]];
+        if (!u->whole_frame || !e->to_port) when = mlo_later(when, mlo_came(s, e, n, at));
+    }
+    return when;
+}
+
+/* When a beat of the loop's way in could leave: it comes from outside, or round. */
+static int64_t mlo_entry_made(const mlo_schedule *s, int64_t n, int64_t at) {
+    const mlo_hw *c = s->c;
+    const mlo_place p = mlo_place_of(s, n);
+    if (!p.iteration) return mlo_token_of(s, MLO_OUTSIDE, n)->soon + at;
+    return mlo_made(s, c->edge[c->n_edge - 1].from, n - p.size * c->tokens, at) + 4;
+}
+
+/* When an element's beat could leave, if all behind it had room. A matrix whose first result had to wait goes on when that has left. */
+static int64_t mlo_made(const mlo_schedule *s, int i, int64_t n, int64_t at) {
+    if (i == MLO_OUTSIDE) return mlo_entry_made(s, n, at);
+    const mlo_element *e = &s->c->element[i];
+    const mlo_unit *u = &e->unit;
+    const mlo_token *t = mlo_token_of(s, i, n);
+    switch (u->flow) {
+    case MLO_FLOW_BEATS:  return mlo_later(t->work > t->in[0] ? t->work + at : 0, mlo_entered(s, i, n, at)) + mlo_pipeline(e);
+    case MLO_FLOW_MATRIX: return t->soon + at * mlo_port_beats(u->in[0]);
+    case MLO_FLOW_ROWS:   return mlo_beat_at(t->out, at, mlo_beats_out(e));
+    default:              return t->soon + at;
+    }
+}
+
+/* When a beat x of a pipeline could be in its last stage's place: two wait behind it in a skid. */
+static int64_t mlo_released(const mlo_schedule *s, int i, int64_t x, int64_t beats) { return x < 2 ? 0 : mlo_leaves(s, i, x - 2, beats) + 1; }
+
+/* A pipeline whose last stage cannot leave stands still as a whole, with the gap that there was between two tokens: when beat x goes into it. */
+static int64_t mlo_thaws(const mlo_schedule *s, int i, int64_t x, int64_t beats) {
+    const int64_t stages = mlo_pipeline(&s->c->element[i]) - 2, at = x % beats, first = x - at;
+    if (at >= stages || first < 1) return 0;
+    const int64_t when = mlo_entered(s, i, first / beats, 0) + 1;
+    if (mlo_released(s, i, first - 1, beats) <= when) return 0;
+    for (int64_t b = mlo_later(0, first - stages); b < first; b++) if (mlo_released(s, i, b, beats) > when)
+        return mlo_entered(s, i, b / beats, b % beats) + stages + 1 > when ? 0 : mlo_released(s, i, mlo_sooner(b + at, first - 1), beats);
+    return 0;
+}
+
+/* When an edge's consumer takes its beat x, counted from the first token on; 0 if that is surely not later than `soonest`. */
+static int64_t mlo_sink_takes(const mlo_schedule *s, const mlo_edge *e, int64_t x, int64_t beats, int64_t soonest) {
+    const mlo_element *to = &s->c->element[e->to];
+    const int64_t n = x / beats, at = x % beats;
+    if (n >= mlo_taken(s, e->to) || to->unit.whole_frame) return mlo_edge_takes(s, e, x, beats);
+    if (mlo_token_of(s, e->to, n)->in[1] + MLO_SURELY <= soonest) return 0;
+    int64_t opens = 0;
+    if (to->unit.flow == MLO_FLOW_NORM) opens = mlo_norm_goes(s, e->to, x - mlo_norm_keeps(beats), beats) + 1;
+    if (to->unit.flow == MLO_FLOW_BEATS) opens = mlo_later(mlo_leaves(s, e->to, x - mlo_pipeline(to) - 1, beats) + 1, mlo_thaws(s, e->to, x - 1, beats));
+    return mlo_later(mlo_entered(s, e->to, n, at), opens);
+}
+
+static int64_t mlo_floor(int64_t a, int64_t b) { return a >= 0 ? a / b : -mlo_parts(-a, b); }
+
+/* When what is behind an edge's fork and FIFO takes beat x, counted from the first token on: a width converter stores all of a group but the last of it, and has
+ * a skid, as what waits for another stream does. */
+static int64_t mlo_way_takes(const mlo_schedule *s, const mlo_edge *e, int64_t x, int64_t soonest) {
+    const mlo_way *w = &s->way[e - s->c->edge];
+    const int64_t skids = (e->lanes_from != e->lanes_to) + mlo_way_joins(s->c, e), at = mlo_floor(x + 1 - w->up, w->up) * w->down - 2 * skids;
+    const int64_t when = at < 0 ? 0 : mlo_sink_takes(s, e, at, w->beats_to, soonest);
+    return when == MLO_NOT_YET ? when : when + skids + mlo_later(0, (x + 1) % w->up);
+}
+
+/* When all that is behind an element has room for its beat, `soonest` at the soonest. */
+static int64_t mlo_let(const mlo_schedule *s, int i, int64_t n, int64_t at, int64_t soonest) {
+    const mlo_hw *c = s->c;
+    const int element = i == MLO_OUTSIDE ? c->n_element : i, splits = i != MLO_OUTSIDE && !c->element[i].kernel;
+    for (int k = s->begin[1][element]; k < s->begin[1][element + 1]; k++) {
+        const mlo_edge *e = &c->edge[s->order[1][k]];
+        const mlo_way *w = &s->way[e - c->edge];
+        const int64_t mine = at - mlo_edge_part(c, e);
+        if (splits && (mine < 0 || mine >= w->beats_from)) continue;
+        if (e->to == MLO_OUTSIDE) soonest = mlo_later(soonest, mlo_loop_takes(s, n, mine) + w->back);
+        else soonest = mlo_later(soonest, mlo_way_takes(s, e, n * w->beats_from + mine - 2 * w->fork - w->fifo, soonest) + w->fork + (w->fifo > 0));
+    }
+    return soonest;
+}
+
+/* When an element's beat leaves. */
+static int64_t mlo_gone(const mlo_schedule *s, int i, int64_t n, int64_t at) { return mlo_let(s, i, n, at, mlo_made(s, i, n, at)); }
