@@ -16811,8 +16811,8 @@ typedef struct { int64_t cycles, interval, *frame_done, *peak; mlo_spent *spent;
 
 /* Of a token at an element: when its first and last input beat are taken, output beat leave; and two moments inside: when it is worked on last (the root of a norm
  * begins; attention's second row is in; a pipeline begins with its first beat), when the next stage begins (a norm's lanes; attention takes the third row; a
- * pipeline would take its last beat, if it had room). soon: when its first beat could leave, if all behind it had room. */
-typedef struct { int64_t in[2], out[2], work, next, soon; } mlo_token;
+ * pipeline would take its last beat, if it had room). soon, ideal: when its first and last beat could leave, if all behind it had room; waited: for parameters. */
+typedef struct { int64_t in[2], out[2], work, next, soon, ideal, waited; } mlo_token;
 
 static int64_t mlo_later(int64_t a, int64_t b) { return a > b ? a : b; }
 static int64_t mlo_sooner(int64_t a, int64_t b) { return a < b ? a : b; }
@@ -16882,6 +16882,7 @@ typedef struct {
     int64_t frames, total, mask;        /* tokens of the run; of the ring, less one */
     mlo_token *ring;                    /* [element][token & mask]; row n_element: the loop's way in */
     int64_t fired[MLO_CORE_MOST + 1];   /* tokens handled */
+    int64_t settled[MLO_CORE_MOST], busy[MLO_CORE_MOST];    /* tokens whose waits are added up; cycles of work of each */
     int64_t known[MLO_CORE_MOST], lanes[MLO_CORE_MOST];     /* tokens whose way in is known, before they are handled; and to a norm's lanes */
     mlo_way way[2 * MLO_CORE_MOST];     /* of each edge */
     int64_t span[MLO_CORE_MOST];        /* of each element: the longest way's */
@@ -16948,9 +16949,8 @@ static void mlo_edge_arrives(const mlo_schedule *s, const mlo_edge *e, int64_t n
 
 #define MLO_NOT_YET (-1)
 
-/* When an element's beat number x, counted from the first token on, leaves (schedule_beat.c). */
-static int64_t mlo_gone(const mlo_schedule *s, int i, int64_t n, int64_t at);
-static int64_t mlo_leaves(const mlo_schedule *s, int i, int64_t x, int64_t beats) { return x < 0 ? 0 : mlo_gone(s, i, x / beats, x % beats); }
+/* When an element's beat number x, counted from the first token on, leaves; when it could, if it is not known what is behind (schedule_beat.c). */
+static int64_t mlo_leaves(const mlo_schedule *s, int i, int64_t x, int64_t beats);
 
 /* When a norm's beat number x goes to the lanes: one after the other when the root is there, and as results leave. */
 static int64_t mlo_norm_goes(const mlo_schedule *s, int i, int64_t x, int64_t beats) {
@@ -17002,8 +17002,8 @@ static int64_t mlo_edge_takes(const mlo_schedule *s, const mlo_edge *e, int64_t 
     if (at < 0) return 0;
     const mlo_unit *u = &s->c->element[e->to].unit;
     const int64_t n = at / beats, pass = n / s->c->tokens, taken = mlo_taken(s, e->to);
-    if (u->whole_frame && e->to_port)                                   /* keys and values: two frames of them */
-        return pass < 2 ? 0 : s->fired[e->to] < (pass - 1) * s->c->tokens ? MLO_NOT_YET : s->frame_freed[e->to][e->to_port - 1][pass & 3];
+    if (u->whole_frame && e->to_port)                                   /* keys and values: two frames of them; of those long gone nothing is kept */
+        return pass < 2 || s->fired[e->to] >= (pass + 3) * s->c->tokens ? 0 : s->fired[e->to] < (pass - 1) * s->c->tokens ? MLO_NOT_YET : s->frame_freed[e->to][e->to_port - 1][pass & 3];
     if (n < taken) {
         const mlo_token *t = mlo_token_of(s, e->to, n);
         return u->whole_frame ? mlo_query_taken(s, e->to, t, at % beats, beats) : mlo_beat_by(t->in, at % beats, beats);
@@ -17075,6 +17075,7 @@ enum { MLO_SURELY = 64 };       /* cycles: by so many a token's last beat is tak
 static int64_t mlo_edge_part(const mlo_hw *c, const mlo_edge *e) { return e->from == MLO_OUTSIDE || c->element[e->from].kernel ? 0 : e->from_port * (e->channels / e->lanes_from); }
 
 static int64_t mlo_made(const mlo_schedule *s, int i, int64_t n, int64_t at);
+static int64_t mlo_gone(const mlo_schedule *s, int i, int64_t n, int64_t at);
 
 /* When an edge's beat gets to its consumer, as far as what is in front decides. */
 static int64_t mlo_came(const mlo_schedule *s, const mlo_edge *e, int64_t n, int64_t at) {
@@ -17083,16 +17084,33 @@ static int64_t mlo_came(const mlo_schedule *s, const mlo_edge *e, int64_t n, int
     return (e->fifo ? mlo_edge_leaves(s, e, n, beat) : mlo_made(s, e->from, n, beat + mlo_edge_part(s->c, e))) + w->delay + at % w->down;
 }
 
-/* When beat `at` of token n is in an element, as far as what is in front decides. Behind the first beat of an iteration, which waits for parameters, they wait. */
+/* When beat `at` of token n is in an element, as far as what is in front decides. Behind the first beat of an iteration, which waits for parameters, they wait.
+ * A matrix that takes a token again finds two wide beats in the converter's skid; others come as narrow ones do. */
 static int64_t mlo_entered(const mlo_schedule *s, int i, int64_t n, int64_t at) {
     const mlo_token *t = mlo_token_of(s, i, n);
     const mlo_unit *u = &s->c->element[i].unit;
-    int64_t when = u->flow == MLO_FLOW_NORM ? 0 : u->flow != MLO_FLOW_BEATS ? t->in[0] + at : at && t->work > t->in[0] ? t->work + at : 0;
+    const int whole = u->flow != MLO_FLOW_NORM && u->flow != MLO_FLOW_BEATS;
+    int64_t when = whole ? t->in[0] + at : u->flow == MLO_FLOW_BEATS && at && t->work > t->in[0] ? t->work + at : 0;
     for (int k = s->begin[0][i]; k < s->begin[0][i + 1]; k++) {
         const mlo_edge *e = &s->c->edge[s->order[0][k]];
-        if (!u->whole_frame || !e->to_port) when = mlo_later(when, mlo_came(s, e, n, at));
+        const mlo_way *w = &s->way[e - s->c->edge];
+        if (u->whole_frame && e->to_port) continue;
+        when = mlo_later(when, mlo_came(s, e, n, at));
+        if (whole && w->up > w->down) when = mlo_later(when, t->in[0] + 2 + (at - 2) * w->up / w->down);
     }
     return when;
+}
+
+/* Cycles that a token's beats up to `at` wait in a split for keys and values, which are stored a narrow beat a cycle. */
+static int64_t mlo_split_waits(const mlo_schedule *s, int i, int64_t at) {
+    int64_t waits = 0;
+    for (int k = s->begin[1][i]; k < s->begin[1][i + 1]; k++) {
+        const mlo_edge *e = &s->c->edge[s->order[1][k]];
+        const mlo_way *w = &s->way[e - s->c->edge];
+        const int64_t beats = mlo_sooner(at + 1 - mlo_edge_part(s->c, e), w->beats_from);
+        if (e->to != MLO_OUTSIDE && !w->fifo && beats > 0) waits += mlo_later(0, beats * w->down / w->up - beats - w->held);
+    }
+    return waits;
 }
 
 /* When a beat of the loop's way in could leave: it comes from outside, or round. */
@@ -17110,7 +17128,9 @@ static int64_t mlo_made(const mlo_schedule *s, int i, int64_t n, int64_t at) {
     const mlo_unit *u = &e->unit;
     const mlo_token *t = mlo_token_of(s, i, n);
     switch (u->flow) {
-    case MLO_FLOW_BEATS:  return mlo_later(t->work > t->in[0] ? t->work + at : 0, mlo_entered(s, i, n, at)) + mlo_pipeline(e);
+    case MLO_FLOW_BEATS:
+        if (!e->kernel) return mlo_later(mlo_entered(s, i, n, at), mlo_entered(s, i, n, 0) + at + mlo_split_waits(s, i, at)) + 1;
+        return mlo_later(t->work > t->in[0] ? t->work + at : 0, mlo_entered(s, i, n, at)) + mlo_pipeline(e);
     case MLO_FLOW_MATRIX: return t->soon + at * mlo_port_beats(u->in[0]);
     case MLO_FLOW_ROWS:   return mlo_beat_at(t->out, at, mlo_beats_out(e));
     default:              return t->soon + at;
@@ -17135,11 +17155,18 @@ static int64_t mlo_thaws(const mlo_schedule *s, int i, int64_t x, int64_t beats)
 static int64_t mlo_sink_takes(const mlo_schedule *s, const mlo_edge *e, int64_t x, int64_t beats, int64_t soonest) {
     const mlo_element *to = &s->c->element[e->to];
     const int64_t n = x / beats, at = x % beats;
-    if (n >= mlo_taken(s, e->to) || to->unit.whole_frame) return mlo_edge_takes(s, e, x, beats);
+    if (n >= mlo_taken(s, e->to) || to->unit.whole_frame) {
+        const int64_t open = to->unit.flow == MLO_FLOW_BEATS || to->unit.flow == MLO_FLOW_NORM ? mlo_opens(s, e->to, x, beats) : 0, takes = mlo_edge_takes(s, e, x, beats);
+        return open == MLO_NOT_YET || takes == MLO_NOT_YET ? MLO_NOT_YET : mlo_later(open, takes);
+    }
     if (mlo_token_of(s, e->to, n)->in[1] + MLO_SURELY <= soonest) return 0;
     int64_t opens = 0;
     if (to->unit.flow == MLO_FLOW_NORM) opens = mlo_norm_goes(s, e->to, x - mlo_norm_keeps(beats), beats) + 1;
-    if (to->unit.flow == MLO_FLOW_BEATS) opens = mlo_later(mlo_leaves(s, e->to, x - mlo_pipeline(to) - 1, beats) + 1, mlo_thaws(s, e->to, x - 1, beats));
+    if (to->unit.flow == MLO_FLOW_BEATS) {
+        const int64_t gone = x - mlo_pipeline(to) - 1, left = gone < 0 ? 0 : mlo_gone(s, e->to, gone / beats, gone % beats);
+        if (left == MLO_NOT_YET) return left;
+        opens = mlo_later(left + 1, mlo_thaws(s, e->to, x - 1, beats));
+    }
     return mlo_later(mlo_entered(s, e->to, n, at), opens);
 }
 
@@ -17154,23 +17181,30 @@ static int64_t mlo_way_takes(const mlo_schedule *s, const mlo_edge *e, int64_t x
     return when == MLO_NOT_YET ? when : when + skids + mlo_later(0, (x + 1) % w->up);
 }
 
-/* When all that is behind an element has room for its beat, `soonest` at the soonest. */
+/* When all that is behind an element has room for its beat; `soonest` at the soonest; MLO_NOT_YET. A split's beats leave one after the other, too. */
 static int64_t mlo_let(const mlo_schedule *s, int i, int64_t n, int64_t at, int64_t soonest) {
     const mlo_hw *c = s->c;
     const int element = i == MLO_OUTSIDE ? c->n_element : i, splits = i != MLO_OUTSIDE && !c->element[i].kernel;
     for (int k = s->begin[1][element]; k < s->begin[1][element + 1]; k++) {
         const mlo_edge *e = &c->edge[s->order[1][k]];
         const mlo_way *w = &s->way[e - c->edge];
-        const int64_t mine = at - mlo_edge_part(c, e);
-        if (splits && (mine < 0 || mine >= w->beats_from)) continue;
-        if (e->to == MLO_OUTSIDE) soonest = mlo_later(soonest, mlo_loop_takes(s, n, mine) + w->back);
-        else soonest = mlo_later(soonest, mlo_way_takes(s, e, n * w->beats_from + mine - 2 * w->fork - w->fifo, soonest) + w->fork + (w->fifo > 0));
+        const int64_t mine = at - mlo_edge_part(c, e), behind = splits ? mlo_later(0, mine - w->beats_from + 1) : 0;
+        if (mine < 0 || n * w->beats_from + mine >= s->total * w->beats_from) continue;
+        const int64_t when = e->to == MLO_OUTSIDE ? mlo_loop_takes(s, n, mine) : mlo_way_takes(s, e, n * w->beats_from + mine - behind - 2 * w->fork - w->fifo, soonest);
+        if (when == MLO_NOT_YET) return when;
+        soonest = mlo_later(soonest, when + (e->to == MLO_OUTSIDE ? w->back : w->fork + (w->fifo > 0) + behind));
     }
     return soonest;
 }
 
-/* When an element's beat leaves. */
+/* When an element's beat leaves; MLO_NOT_YET. */
 static int64_t mlo_gone(const mlo_schedule *s, int i, int64_t n, int64_t at) { return mlo_let(s, i, n, at, mlo_made(s, i, n, at)); }
+
+static int64_t mlo_leaves(const mlo_schedule *s, int i, int64_t x, int64_t beats) {
+    if (x < 0) return 0;
+    const int64_t gone = mlo_gone(s, i, x / beats, x % beats);
+    return gone == MLO_NOT_YET ? mlo_made(s, i, x / beats, x % beats) : gone;
+}
 
 /* ======== schedule_fifo.c ======== */
 /* schedule_fifo: how full the FIFOs of a schedule get.
@@ -17221,7 +17255,9 @@ static int64_t mlo_fifo_popped(const mlo_schedule *s, int k, int64_t x) {
     if (k == c->n_edge) {
         const int64_t beats = c->channels / c->lanes, n = mlo_round_to(s, x / beats), at = n * beats + x % beats - 2;
         if (s->fired[c->n_element] <= n) return MLO_NOT_YET;
-        taken = mlo_leaves(s, e->from, at, beats) + 1;
+        taken = at < 0 ? 0 : mlo_gone(s, e->from, at / beats, at % beats);
+        if (taken == MLO_NOT_YET) return taken;
+        taken++;
     } else {
         const int frame = c->element[e->to].unit.whole_frame && e->to_port;
         if (!frame && s->fired[e->to] <= x / s->way[k].beats_from) return MLO_NOT_YET;
@@ -17456,24 +17492,21 @@ enum { MLO_MATRIX_RESULT = 8, MLO_MATRIX_LOOKS_UP = 3, MLO_TILE_ASKS = 5, MLO_TI
 /* What a token meets at an element. */
 typedef struct { int64_t n, arrives[2], room[3], ready[MLO_UNIT_MEMORIES], frame[2]; mlo_place at; } mlo_meet;
 
-/* Time that went by between the last beats of two tokens: work, then room (ideal: when the last beat would have left otherwise), then
- * parameters; what is left is input's. */
-static void mlo_spend(mlo_schedule *s, int i, const mlo_meet *x, const mlo_token *t, int64_t busy, int64_t ideal, int64_t parameters) {
-    mlo_spent *to = &s->p->spent[i];
-    int64_t before = x->n ? mlo_token_of(s, i, x->n - 1)->out[1] : 0, idle = mlo_later(0, t->out[1] - before - busy);
-    int64_t blocked = mlo_sooner(idle, t->out[1] - ideal);
-    to->busy += busy; to->blocked += blocked; to->parameters += mlo_sooner(idle - blocked, mlo_later(0, parameters));
+/* Of a token: cycles of work, when its last beat could leave, and how long it waited for parameters. */
+static void mlo_spend(mlo_schedule *s, int i, mlo_token *t, int64_t busy, int64_t ideal, int64_t parameters) {
+    s->busy[i] = busy; t->ideal = ideal; t->waited = mlo_later(0, parameters);
 }
 
-/* Cycles that a token's beats wait in a split for keys and values, which are stored a narrow beat a cycle. */
-static int64_t mlo_split_waits(const mlo_schedule *s, int i) {
-    int64_t waits = 0;
-    for (int k = s->begin[1][i]; k < s->begin[1][i + 1]; k++) {
-        const mlo_edge *e = &s->c->edge[s->order[1][k]];
-        const mlo_way w = s->way[e - s->c->edge];
-        if (e->to != MLO_OUTSIDE && !w.fifo) waits += mlo_later(0, w.beats_to - w.beats_from - w.held);
+/* Adds up what tokens waited for that no one holds back any more: all but the latest ones, in the end all. Time that goes by between the last beats of two tokens is
+ * work, then room, then parameters; what is left is input's. (In row blocks that is known of passes.) */
+static void mlo_settle(mlo_schedule *s, int i, int64_t latest) {
+    for (; s->settled[i] < s->fired[i] - latest; s->settled[i]++) {
+        const mlo_token *t = mlo_token_of(s, i, s->settled[i]);
+        mlo_spent *to = &s->p->spent[i];
+        if (s->c->element[i].unit.flow == MLO_FLOW_TILES) continue;
+        const int64_t before = s->settled[i] ? mlo_token_of(s, i, s->settled[i] - 1)->out[1] : 0, idle = mlo_later(0, t->out[1] - before - s->busy[i]), blocked = mlo_sooner(idle, t->out[1] - t->ideal);
+        to->busy += s->busy[i]; to->blocked += blocked; to->parameters += mlo_sooner(idle - blocked, t->waited);
     }
-    return waits;
 }
 
 /* A token's beats go into the pipeline; its parameters may have to come first. next: when the last one would, if the pipeline took it. */
@@ -17490,18 +17523,19 @@ static void mlo_beats_enter(mlo_schedule *s, int i, const mlo_meet *x, mlo_token
         }
     }
     t->next = t->in[1] = mlo_later(x->arrives[1], t->work + mlo_beats_out(e) - 1);
+    t->ideal = mlo_entered(s, i, x->n, mlo_beats_out(e) - 1) + latency;
 }
 
 static void mlo_fire_beats(mlo_schedule *s, int i, const mlo_meet *x, mlo_token *t) {
     const mlo_element *e = &s->c->element[i];
-    const int64_t beats = mlo_beats_out(e), latency = mlo_pipeline(e), narrow = e->kernel ? 0 : mlo_split_waits(s, i);
+    const int64_t beats = mlo_beats_out(e), latency = mlo_pipeline(e), narrow = e->kernel ? 0 : mlo_split_waits(s, i, beats - 1);
     if (s->known[i] <= x->n) mlo_beats_enter(s, i, x, t);
     const int64_t first = t->work + latency, last = mlo_later(t->next + latency, first + beats - 1 + narrow);
     t->soon = first;
     t->out[0] = mlo_later(first, x->room[0]);
     t->out[1] = mlo_later(mlo_later(last, x->room[1]), t->out[0] + s->span[i]);
     t->in[1] = mlo_later(t->in[1], mlo_leaves(s, i, x->n * beats + beats - 1 - latency - 1, beats) + 1);
-    mlo_spend(s, i, x, t, beats, last, e->kernel && x->at.first ? t->work - t->in[0] - 1 : 0);
+    mlo_spend(s, i, t, beats, mlo_later(t->ideal, first + beats - 1 + narrow), e->kernel && x->at.first ? t->work - t->in[0] - 1 : 0);
 }
 
 /* Results in the pipeline behind the sums. When those cannot leave, nothing moves: the last sum is made when the result so many before it leaves. */
@@ -17558,7 +17592,7 @@ static void mlo_fire_matrix(mlo_schedule *s, int i, const mlo_meet *x, mlo_token
     t->work = mlo_later(ideal, mlo_matrix_resumes(u, u->interval / in - 1, mlo_later(t->out[0], x->room[2])));
     t->out[1] = mlo_later(mlo_later(t->work + u->latency, x->room[1]), t->out[0] + s->span[i]);
     mlo_matrix_freezes(s, i, x->n);
-    mlo_spend(s, i, x, t, u->interval, ideal + u->latency, waits);
+    mlo_spend(s, i, t, u->interval, ideal + u->latency, waits);
 }
 
 /* Where an element's token n stands, and when its parameters are there. 0: not known yet. */
@@ -17595,7 +17629,6 @@ static void mlo_held_back(mlo_schedule *s, const mlo_edge *e, int64_t n, const i
     const int64_t late = mlo_later(0, in[1] - when[1]);
     if (in[0] > when[0]) from->out[0] = mlo_sooner(from->out[0] + in[0] - when[0], from->out[1] + late);
     from->out[1] += late;
-    if (s->fired[e->from] == n + 1) s->p->spent[e->from].blocked += late;
     if (late && s->c->element[e->from].unit.flow == MLO_FLOW_MATRIX) mlo_matrix_freezes(s, e->from, n);
 }
 
@@ -17820,7 +17853,7 @@ static void mlo_fire_norm(mlo_schedule *s, int i, const mlo_meet *x, mlo_token *
     t->soon = first;
     t->out[0] = mlo_later(first, x->room[0]);
     t->out[1] = mlo_later(t->out[0] + s->span[i], x->room[1]);
-    mlo_spend(s, i, x, t, beats, first + beats - 1, late + (x->at.first ? mlo_later(0, x->ready[1] - mlo_norm_sums(s, i, x->n)) : 0));
+    mlo_spend(s, i, t, beats, first + beats - 1, late + (x->at.first ? mlo_later(0, x->ready[1] - mlo_norm_sums(s, i, x->n)) : 0));
 }
 
 /* A row of attention: the query is complete at `query`. */
@@ -17882,7 +17915,7 @@ static void mlo_fire_rows(mlo_schedule *s, int i, const mlo_meet *x, mlo_token *
         int64_t next = x->n / s->c->tokens + 2;
         s->frame_freed[i][0][next & 3] = row.score + 1; s->frame_freed[i][1][next & 3] = row.mix + 1;
     }
-    mlo_spend(s, i, x, t, heads * steps * u->rows.groups, last, constants ? x->ready[0] - s->query[i] : 0);
+    mlo_spend(s, i, t, heads * steps * u->rows.groups, last, constants ? x->ready[0] - s->query[i] : 0);
 }
 
 /* The loop's way in: the first iteration comes from outside, others from the feedback. 0: not known yet. */
@@ -17951,6 +17984,7 @@ static int mlo_fire(mlo_schedule *s, int i) {
         default:              mlo_fire_beats(s, i, &x, t); break;
         }
         s->fired[i]++;
+        mlo_settle(s, i, s->mask / 2);
         if (s->known[i] <= x.n) mlo_hold_producers(s, i, &x, t);
         mlo_passed(s, i, &x, t);
         if (!s->c->element[i].unit.blocks) mlo_prepares(s, i);
@@ -18049,6 +18083,7 @@ static void mlo_schedule_end(mlo_schedule *s) {
     p->interval = frames >= 2 * g && frames % g == 0 ? (p->frame_done[frames - 1] - p->frame_done[g - 1]) / (frames - g) : p->cycles / frames;
     for (int i = 0; i < c->n_element; i++) {
         mlo_spent *to = &p->spent[i];
+        mlo_settle(s, i, 0);
         to->input = mlo_later(0, p->cycles - to->busy - to->blocked - to->parameters);
     }
 }

@@ -87,6 +87,7 @@ static void mlo_schedule_end(mlo_schedule *s) {
     p->interval = frames >= 2 * g && frames % g == 0 ? (p->frame_done[frames - 1] - p->frame_done[g - 1]) / (frames - g) : p->cycles / frames;
     for (int i = 0; i < c->n_element; i++) {
         mlo_spent *to = &p->spent[i];
+        mlo_settle(s, i, 0);
         to->input = mlo_later(0, p->cycles - to->busy - to->blocked - to->parameters);
     }
 }

@@ -20,8 +20,8 @@ typedef struct { int64_t cycles, interval, *frame_done, *peak; mlo_spent *spent;
 
 /* Of a token at an element: when its first and last input beat are taken, output beat leave; and two moments inside: when it is worked on last (the root of a norm
  * begins; attention's second row is in; a pipeline begins with its first beat), when the next stage begins (a norm's lanes; attention takes the third row; a
- * pipeline would take its last beat, if it had room). soon: when its first beat could leave, if all behind it had room. */
-typedef struct { int64_t in[2], out[2], work, next, soon; } mlo_token;
+ * pipeline would take its last beat, if it had room). soon, ideal: when its first and last beat could leave, if all behind it had room; waited: for parameters. */
+typedef struct { int64_t in[2], out[2], work, next, soon, ideal, waited; } mlo_token;
 
 static int64_t mlo_later(int64_t a, int64_t b) { return a > b ? a : b; }
 static int64_t mlo_sooner(int64_t a, int64_t b) { return a < b ? a : b; }
@@ -91,6 +91,7 @@ typedef struct {
     int64_t frames, total, mask;        /* tokens of the run; of the ring, less one */
     mlo_token *ring;                    /* [element][token & mask]; row n_element: the loop's way in */
     int64_t fired[MLO_CORE_MOST + 1];   /* tokens handled */
+    int64_t settled[MLO_CORE_MOST], busy[MLO_CORE_MOST];    /* tokens whose waits are added up; cycles of work of each */
     int64_t known[MLO_CORE_MOST], lanes[MLO_CORE_MOST];     /* tokens whose way in is known, before they are handled; and to a norm's lanes */
     mlo_way way[2 * MLO_CORE_MOST];     /* of each edge */
     int64_t span[MLO_CORE_MOST];        /* of each element: the longest way's */
@@ -157,9 +158,8 @@ static void mlo_edge_arrives(const mlo_schedule *s, const mlo_edge *e, int64_t n
 
 #define MLO_NOT_YET (-1)
 
-/* When an element's beat number x, counted from the first token on, leaves (schedule_beat.c). */
-static int64_t mlo_gone(const mlo_schedule *s, int i, int64_t n, int64_t at);
-static int64_t mlo_leaves(const mlo_schedule *s, int i, int64_t x, int64_t beats) { return x < 0 ? 0 : mlo_gone(s, i, x / beats, x % beats); }
+/* When an element's beat number x, counted from the first token on, leaves; when it could, if it is not known what is behind (schedule_beat.c). */
+static int64_t mlo_leaves(const mlo_schedule *s, int i, int64_t x, int64_t beats);
 
 /* When a norm's beat number x goes to the lanes: one after the other when the root is there, and as results leave. */
 static int64_t mlo_norm_goes(const mlo_schedule *s, int i, int64_t x, int64_t beats) {
@@ -211,8 +211,8 @@ static int64_t mlo_edge_takes(const mlo_schedule *s, const mlo_edge *e, int64_t 
     if (at < 0) return 0;
     const mlo_unit *u = &s->c->element[e->to].unit;
     const int64_t n = at / beats, pass = n / s->c->tokens, taken = mlo_taken(s, e->to);
-    if (u->whole_frame && e->to_port)                                   /* keys and values: two frames of them */
-        return pass < 2 ? 0 : s->fired[e->to] < (pass - 1) * s->c->tokens ? MLO_NOT_YET : s->frame_freed[e->to][e->to_port - 1][pass & 3];
+    if (u->whole_frame && e->to_port)                                   /* keys and values: two frames of them; of those long gone nothing is kept */
+        return pass < 2 || s->fired[e->to] >= (pass + 3) * s->c->tokens ? 0 : s->fired[e->to] < (pass - 1) * s->c->tokens ? MLO_NOT_YET : s->frame_freed[e->to][e->to_port - 1][pass & 3];
     if (n < taken) {
         const mlo_token *t = mlo_token_of(s, e->to, n);
         return u->whole_frame ? mlo_query_taken(s, e->to, t, at % beats, beats) : mlo_beat_by(t->in, at % beats, beats);

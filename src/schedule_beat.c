@@ -16,6 +16,7 @@ enum { MLO_SURELY = 64 };       /* cycles: by so many a token's last beat is tak
 static int64_t mlo_edge_part(const mlo_hw *c, const mlo_edge *e) { return e->from == MLO_OUTSIDE || c->element[e->from].kernel ? 0 : e->from_port * (e->channels / e->lanes_from); }
 
 static int64_t mlo_made(const mlo_schedule *s, int i, int64_t n, int64_t at);
+static int64_t mlo_gone(const mlo_schedule *s, int i, int64_t n, int64_t at);
 
 /* When an edge's beat gets to its consumer, as far as what is in front decides. */
 static int64_t mlo_came(const mlo_schedule *s, const mlo_edge *e, int64_t n, int64_t at) {
@@ -24,16 +25,33 @@ static int64_t mlo_came(const mlo_schedule *s, const mlo_edge *e, int64_t n, int
     return (e->fifo ? mlo_edge_leaves(s, e, n, beat) : mlo_made(s, e->from, n, beat + mlo_edge_part(s->c, e))) + w->delay + at % w->down;
 }
 
-/* When beat `at` of token n is in an element, as far as what is in front decides. Behind the first beat of an iteration, which waits for parameters, they wait. */
+/* When beat `at` of token n is in an element, as far as what is in front decides. Behind the first beat of an iteration, which waits for parameters, they wait.
+ * A matrix that takes a token again finds two wide beats in the converter's skid; others come as narrow ones do. */
 static int64_t mlo_entered(const mlo_schedule *s, int i, int64_t n, int64_t at) {
     const mlo_token *t = mlo_token_of(s, i, n);
     const mlo_unit *u = &s->c->element[i].unit;
-    int64_t when = u->flow == MLO_FLOW_NORM ? 0 : u->flow != MLO_FLOW_BEATS ? t->in[0] + at : at && t->work > t->in[0] ? t->work + at : 0;
+    const int whole = u->flow != MLO_FLOW_NORM && u->flow != MLO_FLOW_BEATS;
+    int64_t when = whole ? t->in[0] + at : u->flow == MLO_FLOW_BEATS && at && t->work > t->in[0] ? t->work + at : 0;
     for (int k = s->begin[0][i]; k < s->begin[0][i + 1]; k++) {
         const mlo_edge *e = &s->c->edge[s->order[0][k]];
-        if (!u->whole_frame || !e->to_port) when = mlo_later(when, mlo_came(s, e, n, at));
+        const mlo_way *w = &s->way[e - s->c->edge];
+        if (u->whole_frame && e->to_port) continue;
+        when = mlo_later(when, mlo_came(s, e, n, at));
+        if (whole && w->up > w->down) when = mlo_later(when, t->in[0] + 2 + (at - 2) * w->up / w->down);
     }
     return when;
+}
+
+/* Cycles that a token's beats up to `at` wait in a split for keys and values, which are stored a narrow beat a cycle. */
+static int64_t mlo_split_waits(const mlo_schedule *s, int i, int64_t at) {
+    int64_t waits = 0;
+    for (int k = s->begin[1][i]; k < s->begin[1][i + 1]; k++) {
+        const mlo_edge *e = &s->c->edge[s->order[1][k]];
+        const mlo_way *w = &s->way[e - s->c->edge];
+        const int64_t beats = mlo_sooner(at + 1 - mlo_edge_part(s->c, e), w->beats_from);
+        if (e->to != MLO_OUTSIDE && !w->fifo && beats > 0) waits += mlo_later(0, beats * w->down / w->up - beats - w->held);
+    }
+    return waits;
 }
 
 /* When a beat of the loop's way in could leave: it comes from outside, or round. */
@@ -51,7 +69,9 @@ static int64_t mlo_made(const mlo_schedule *s, int i, int64_t n, int64_t at) {
     const mlo_unit *u = &e->unit;
     const mlo_token *t = mlo_token_of(s, i, n);
     switch (u->flow) {
-    case MLO_FLOW_BEATS:  return mlo_later(t->work > t->in[0] ? t->work + at : 0, mlo_entered(s, i, n, at)) + mlo_pipeline(e);
+    case MLO_FLOW_BEATS:
+        if (!e->kernel) return mlo_later(mlo_entered(s, i, n, at), mlo_entered(s, i, n, 0) + at + mlo_split_waits(s, i, at)) + 1;
+        return mlo_later(t->work > t->in[0] ? t->work + at : 0, mlo_entered(s, i, n, at)) + mlo_pipeline(e);
     case MLO_FLOW_MATRIX: return t->soon + at * mlo_port_beats(u->in[0]);
     case MLO_FLOW_ROWS:   return mlo_beat_at(t->out, at, mlo_beats_out(e));
     default:              return t->soon + at;
@@ -76,11 +96,18 @@ static int64_t mlo_thaws(const mlo_schedule *s, int i, int64_t x, int64_t beats)
 static int64_t mlo_sink_takes(const mlo_schedule *s, const mlo_edge *e, int64_t x, int64_t beats, int64_t soonest) {
     const mlo_element *to = &s->c->element[e->to];
     const int64_t n = x / beats, at = x % beats;
-    if (n >= mlo_taken(s, e->to) || to->unit.whole_frame) return mlo_edge_takes(s, e, x, beats);
+    if (n >= mlo_taken(s, e->to) || to->unit.whole_frame) {
+        const int64_t open = to->unit.flow == MLO_FLOW_BEATS || to->unit.flow == MLO_FLOW_NORM ? mlo_opens(s, e->to, x, beats) : 0, takes = mlo_edge_takes(s, e, x, beats);
+        return open == MLO_NOT_YET || takes == MLO_NOT_YET ? MLO_NOT_YET : mlo_later(open, takes);
+    }
     if (mlo_token_of(s, e->to, n)->in[1] + MLO_SURELY <= soonest) return 0;
     int64_t opens = 0;
     if (to->unit.flow == MLO_FLOW_NORM) opens = mlo_norm_goes(s, e->to, x - mlo_norm_keeps(beats), beats) + 1;
-    if (to->unit.flow == MLO_FLOW_BEATS) opens = mlo_later(mlo_leaves(s, e->to, x - mlo_pipeline(to) - 1, beats) + 1, mlo_thaws(s, e->to, x - 1, beats));
+    if (to->unit.flow == MLO_FLOW_BEATS) {
+        const int64_t gone = x - mlo_pipeline(to) - 1, left = gone < 0 ? 0 : mlo_gone(s, e->to, gone / beats, gone % beats);
+        if (left == MLO_NOT_YET) return left;
+        opens = mlo_later(left + 1, mlo_thaws(s, e->to, x - 1, beats));
+    }
     return mlo_later(mlo_entered(s, e->to, n, at), opens);
 }
 
@@ -95,20 +122,27 @@ static int64_t mlo_way_takes(const mlo_schedule *s, const mlo_edge *e, int64_t x
     return when == MLO_NOT_YET ? when : when + skids + mlo_later(0, (x + 1) % w->up);
 }
 
-/* When all that is behind an element has room for its beat, `soonest` at the soonest. */
+/* When all that is behind an element has room for its beat; `soonest` at the soonest; MLO_NOT_YET. A split's beats leave one after the other, too. */
 static int64_t mlo_let(const mlo_schedule *s, int i, int64_t n, int64_t at, int64_t soonest) {
     const mlo_hw *c = s->c;
     const int element = i == MLO_OUTSIDE ? c->n_element : i, splits = i != MLO_OUTSIDE && !c->element[i].kernel;
     for (int k = s->begin[1][element]; k < s->begin[1][element + 1]; k++) {
         const mlo_edge *e = &c->edge[s->order[1][k]];
         const mlo_way *w = &s->way[e - c->edge];
-        const int64_t mine = at - mlo_edge_part(c, e);
-        if (splits && (mine < 0 || mine >= w->beats_from)) continue;
-        if (e->to == MLO_OUTSIDE) soonest = mlo_later(soonest, mlo_loop_takes(s, n, mine) + w->back);
-        else soonest = mlo_later(soonest, mlo_way_takes(s, e, n * w->beats_from + mine - 2 * w->fork - w->fifo, soonest) + w->fork + (w->fifo > 0));
+        const int64_t mine = at - mlo_edge_part(c, e), behind = splits ? mlo_later(0, mine - w->beats_from + 1) : 0;
+        if (mine < 0 || n * w->beats_from + mine >= s->total * w->beats_from) continue;
+        const int64_t when = e->to == MLO_OUTSIDE ? mlo_loop_takes(s, n, mine) : mlo_way_takes(s, e, n * w->beats_from + mine - behind - 2 * w->fork - w->fifo, soonest);
+        if (when == MLO_NOT_YET) return when;
+        soonest = mlo_later(soonest, when + (e->to == MLO_OUTSIDE ? w->back : w->fork + (w->fifo > 0) + behind));
     }
     return soonest;
 }
 
-/* When an element's beat leaves. */
+/* When an element's beat leaves; MLO_NOT_YET. */
 static int64_t mlo_gone(const mlo_schedule *s, int i, int64_t n, int64_t at) { return mlo_let(s, i, n, at, mlo_made(s, i, n, at)); }
+
+static int64_t mlo_leaves(const mlo_schedule *s, int i, int64_t x, int64_t beats) {
+    if (x < 0) return 0;
+    const int64_t gone = mlo_gone(s, i, x / beats, x % beats);
+    return gone == MLO_NOT_YET ? mlo_made(s, i, x / beats, x % beats) : gone;
+}

@@ -46,7 +46,9 @@ static int64_t mlo_fifo_popped(const mlo_schedule *s, int k, int64_t x) {
     if (k == c->n_edge) {
         const int64_t beats = c->channels / c->lanes, n = mlo_round_to(s, x / beats), at = n * beats + x % beats - 2;
         if (s->fired[c->n_element] <= n) return MLO_NOT_YET;
-        taken = mlo_leaves(s, e->from, at, beats) + 1;
+        taken = at < 0 ? 0 : mlo_gone(s, e->from, at / beats, at % beats);
+        if (taken == MLO_NOT_YET) return taken;
+        taken++;
     } else {
         const int frame = c->element[e->to].unit.whole_frame && e->to_port;
         if (!frame && s->fired[e->to] <= x / s->way[k].beats_from) return MLO_NOT_YET;

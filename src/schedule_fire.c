@@ -19,24 +19,21 @@ enum { MLO_MATRIX_RESULT = 8, MLO_MATRIX_LOOKS_UP = 3, MLO_TILE_ASKS = 5, MLO_TI
 /* What a token meets at an element. */
 typedef struct { int64_t n, arrives[2], room[3], ready[MLO_UNIT_MEMORIES], frame[2]; mlo_place at; } mlo_meet;
 
-/* Time that went by between the last beats of two tokens: work, then room (ideal: when the last beat would have left otherwise), then
- * parameters; what is left is input's. */
-static void mlo_spend(mlo_schedule *s, int i, const mlo_meet *x, const mlo_token *t, int64_t busy, int64_t ideal, int64_t parameters) {
-    mlo_spent *to = &s->p->spent[i];
-    int64_t before = x->n ? mlo_token_of(s, i, x->n - 1)->out[1] : 0, idle = mlo_later(0, t->out[1] - before - busy);
-    int64_t blocked = mlo_sooner(idle, t->out[1] - ideal);
-    to->busy += busy; to->blocked += blocked; to->parameters += mlo_sooner(idle - blocked, mlo_later(0, parameters));
+/* Of a token: cycles of work, when its last beat could leave, and how long it waited for parameters. */
+static void mlo_spend(mlo_schedule *s, int i, mlo_token *t, int64_t busy, int64_t ideal, int64_t parameters) {
+    s->busy[i] = busy; t->ideal = ideal; t->waited = mlo_later(0, parameters);
 }
 
-/* Cycles that a token's beats wait in a split for keys and values, which are stored a narrow beat a cycle. */
-static int64_t mlo_split_waits(const mlo_schedule *s, int i) {
-    int64_t waits = 0;
-    for (int k = s->begin[1][i]; k < s->begin[1][i + 1]; k++) {
-        const mlo_edge *e = &s->c->edge[s->order[1][k]];
-        const mlo_way w = s->way[e - s->c->edge];
-        if (e->to != MLO_OUTSIDE && !w.fifo) waits += mlo_later(0, w.beats_to - w.beats_from - w.held);
+/* Adds up what tokens waited for that no one holds back any more: all but the latest ones, in the end all. Time that goes by between the last beats of two tokens is
+ * work, then room, then parameters; what is left is input's. (In row blocks that is known of passes.) */
+static void mlo_settle(mlo_schedule *s, int i, int64_t latest) {
+    for (; s->settled[i] < s->fired[i] - latest; s->settled[i]++) {
+        const mlo_token *t = mlo_token_of(s, i, s->settled[i]);
+        mlo_spent *to = &s->p->spent[i];
+        if (s->c->element[i].unit.flow == MLO_FLOW_TILES) continue;
+        const int64_t before = s->settled[i] ? mlo_token_of(s, i, s->settled[i] - 1)->out[1] : 0, idle = mlo_later(0, t->out[1] - before - s->busy[i]), blocked = mlo_sooner(idle, t->out[1] - t->ideal);
+        to->busy += s->busy[i]; to->blocked += blocked; to->parameters += mlo_sooner(idle - blocked, t->waited);
     }
-    return waits;
 }
 
 /* A token's beats go into the pipeline; its parameters may have to come first. next: when the last one would, if the pipeline took it. */
@@ -53,18 +50,19 @@ static void mlo_beats_enter(mlo_schedule *s, int i, const mlo_meet *x, mlo_token
         }
     }
     t->next = t->in[1] = mlo_later(x->arrives[1], t->work + mlo_beats_out(e) - 1);
+    t->ideal = mlo_entered(s, i, x->n, mlo_beats_out(e) - 1) + latency;
 }
 
 static void mlo_fire_beats(mlo_schedule *s, int i, const mlo_meet *x, mlo_token *t) {
     const mlo_element *e = &s->c->element[i];
-    const int64_t beats = mlo_beats_out(e), latency = mlo_pipeline(e), narrow = e->kernel ? 0 : mlo_split_waits(s, i);
+    const int64_t beats = mlo_beats_out(e), latency = mlo_pipeline(e), narrow = e->kernel ? 0 : mlo_split_waits(s, i, beats - 1);
     if (s->known[i] <= x->n) mlo_beats_enter(s, i, x, t);
     const int64_t first = t->work + latency, last = mlo_later(t->next + latency, first + beats - 1 + narrow);
     t->soon = first;
     t->out[0] = mlo_later(first, x->room[0]);
     t->out[1] = mlo_later(mlo_later(last, x->room[1]), t->out[0] + s->span[i]);
     t->in[1] = mlo_later(t->in[1], mlo_leaves(s, i, x->n * beats + beats - 1 - latency - 1, beats) + 1);
-    mlo_spend(s, i, x, t, beats, last, e->kernel && x->at.first ? t->work - t->in[0] - 1 : 0);
+    mlo_spend(s, i, t, beats, mlo_later(t->ideal, first + beats - 1 + narrow), e->kernel && x->at.first ? t->work - t->in[0] - 1 : 0);
 }
 
 /* Results in the pipeline behind the sums. When those cannot leave, nothing moves: the last sum is made when the result so many before it leaves. */
@@ -121,7 +119,7 @@ static void mlo_fire_matrix(mlo_schedule *s, int i, const mlo_meet *x, mlo_token
     t->work = mlo_later(ideal, mlo_matrix_resumes(u, u->interval / in - 1, mlo_later(t->out[0], x->room[2])));
     t->out[1] = mlo_later(mlo_later(t->work + u->latency, x->room[1]), t->out[0] + s->span[i]);
     mlo_matrix_freezes(s, i, x->n);
-    mlo_spend(s, i, x, t, u->interval, ideal + u->latency, waits);
+    mlo_spend(s, i, t, u->interval, ideal + u->latency, waits);
 }
 
 /* Where an element's token n stands, and when its parameters are there. 0: not known yet. */
@@ -158,7 +156,6 @@ static void mlo_held_back(mlo_schedule *s, const mlo_edge *e, int64_t n, const i
     const int64_t late = mlo_later(0, in[1] - when[1]);
     if (in[0] > when[0]) from->out[0] = mlo_sooner(from->out[0] + in[0] - when[0], from->out[1] + late);
     from->out[1] += late;
-    if (s->fired[e->from] == n + 1) s->p->spent[e->from].blocked += late;
     if (late && s->c->element[e->from].unit.flow == MLO_FLOW_MATRIX) mlo_matrix_freezes(s, e->from, n);
 }
 
@@ -383,7 +380,7 @@ static void mlo_fire_norm(mlo_schedule *s, int i, const mlo_meet *x, mlo_token *
     t->soon = first;
     t->out[0] = mlo_later(first, x->room[0]);
     t->out[1] = mlo_later(t->out[0] + s->span[i], x->room[1]);
-    mlo_spend(s, i, x, t, beats, first + beats - 1, late + (x->at.first ? mlo_later(0, x->ready[1] - mlo_norm_sums(s, i, x->n)) : 0));
+    mlo_spend(s, i, t, beats, first + beats - 1, late + (x->at.first ? mlo_later(0, x->ready[1] - mlo_norm_sums(s, i, x->n)) : 0));
 }
 
 /* A row of attention: the query is complete at `query`. */
@@ -445,7 +442,7 @@ static void mlo_fire_rows(mlo_schedule *s, int i, const mlo_meet *x, mlo_token *
         int64_t next = x->n / s->c->tokens + 2;
         s->frame_freed[i][0][next & 3] = row.score + 1; s->frame_freed[i][1][next & 3] = row.mix + 1;
     }
-    mlo_spend(s, i, x, t, heads * steps * u->rows.groups, last, constants ? x->ready[0] - s->query[i] : 0);
+    mlo_spend(s, i, t, heads * steps * u->rows.groups, last, constants ? x->ready[0] - s->query[i] : 0);
 }
 
 /* The loop's way in: the first iteration comes from outside, others from the feedback. 0: not known yet. */
@@ -514,6 +511,7 @@ static int mlo_fire(mlo_schedule *s, int i) {
         default:              mlo_fire_beats(s, i, &x, t); break;
         }
         s->fired[i]++;
+        mlo_settle(s, i, s->mask / 2);
         if (s->known[i] <= x.n) mlo_hold_producers(s, i, &x, t);
         mlo_passed(s, i, &x, t);
         if (!s->c->element[i].unit.blocks) mlo_prepares(s, i);
