@@ -25,19 +25,14 @@ static int64_t mlo_came(const mlo_schedule *s, const mlo_edge *e, int64_t n, int
     return (e->fifo ? mlo_edge_leaves(s, e, n, beat) : mlo_made(s, e->from, n, beat + mlo_edge_part(s->c, e))) + w->delay + at % w->down;
 }
 
-/* When beat `at` of token n is in an element, as far as what is in front decides. Behind the first beat of an iteration, which waits for parameters, they wait.
- * A matrix that takes a token again finds two wide beats in the converter's skid; others come as narrow ones do. */
+/* When beat `at` of token n is in an element, as far as what is in front decides. Behind the first beat of an iteration, which waits for parameters, they wait. */
 static int64_t mlo_entered(const mlo_schedule *s, int i, int64_t n, int64_t at) {
     const mlo_token *t = mlo_token_of(s, i, n);
     const mlo_unit *u = &s->c->element[i].unit;
-    const int whole = u->flow != MLO_FLOW_NORM && u->flow != MLO_FLOW_BEATS;
-    int64_t when = whole ? t->in[0] + at : u->flow == MLO_FLOW_BEATS && at && t->work > t->in[0] ? t->work + at : 0;
+    int64_t when = u->flow == MLO_FLOW_NORM ? 0 : u->flow != MLO_FLOW_BEATS ? t->in[0] + at : at && t->work > t->in[0] ? t->work + at : 0;
     for (int k = s->begin[0][i]; k < s->begin[0][i + 1]; k++) {
         const mlo_edge *e = &s->c->edge[s->order[0][k]];
-        const mlo_way *w = &s->way[e - s->c->edge];
-        if (u->whole_frame && e->to_port) continue;
-        when = mlo_later(when, mlo_came(s, e, n, at));
-        if (whole && w->up > w->down) when = mlo_later(when, t->in[0] + 2 + (at - 2) * w->up / w->down);
+        if (!u->whole_frame || !e->to_port) when = mlo_later(when, mlo_came(s, e, n, at));
     }
     return when;
 }
