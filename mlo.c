@@ -16886,6 +16886,7 @@ typedef struct {
     int64_t known[MLO_CORE_MOST], lanes[MLO_CORE_MOST];     /* tokens whose way in is known, before they are handled; and to a norm's lanes */
     mlo_way way[2 * MLO_CORE_MOST];     /* of each edge */
     int64_t span[MLO_CORE_MOST];        /* of each element: the longest way's */
+    int chain[MLO_CORE_MOST];           /* of each element: pipelines one after the other from it on */
     int order[2][2 * MLO_CORE_MOST], begin[2][MLO_CORE_MOST + 2];       /* edges by consumer, and by producer */
     int free;                           /* 1: receivers have room without end */
     /* the loader: memory after memory, iteration after iteration; banks in turn */
@@ -17067,9 +17068,10 @@ static int mlo_has_room(const mlo_schedule *s, int i, int64_t pace, int64_t room
  * invariant: nothing here changes what is known of tokens.
  * example: an MVU takes a token every 324 cycles, in front of it a converter from 4 lanes to 2 and a requant: six beats go into that every 324 cycles, two cycles
  *      apart, and in between it holds ten, the converter one.
- * cost: O(elements on the way); nothing, where a beat has surely been taken.
+ * cost: O(elements on the way), of which MLO_ASKED are asked; nothing, where a beat has surely been taken.
  */
-enum { MLO_SURELY = 64 };       /* cycles: by so many a token's last beat is taken earlier or later than its line says */
+/* Cycles by which a token's last beat is taken earlier or later than its line says; pipelines one after the other that are asked, not those in front of them. */
+enum { MLO_SURELY = 64, MLO_ASKED = 4 };
 
 /* Of an edge's beats at its producer: how far they are behind a token's first one, which a split's outputs share. */
 static int64_t mlo_edge_part(const mlo_hw *c, const mlo_edge *e) { return e->from == MLO_OUTSIDE || c->element[e->from].kernel ? 0 : e->from_port * (e->channels / e->lanes_from); }
@@ -17116,7 +17118,7 @@ static int64_t mlo_entry_made(const mlo_schedule *s, int64_t n, int64_t at) {
     return mlo_made(s, c->edge[c->n_edge - 1].from, n - p.size * c->tokens, at) + 4;
 }
 
-/* When an element's beat could leave, if all behind it had room. A matrix whose first result had to wait goes on when that has left. */
+/* When an element's beat could leave, if all behind it had room. */
 static int64_t mlo_made(const mlo_schedule *s, int i, int64_t n, int64_t at) {
     if (i == MLO_OUTSIDE) return mlo_entry_made(s, n, at);
     const mlo_element *e = &s->c->element[i];
@@ -17155,6 +17157,7 @@ static int64_t mlo_sink_takes(const mlo_schedule *s, const mlo_edge *e, int64_t 
         return open == MLO_NOT_YET || takes == MLO_NOT_YET ? MLO_NOT_YET : mlo_later(open, takes);
     }
     if (mlo_token_of(s, e->to, n)->in[1] + MLO_SURELY <= soonest) return 0;
+    if (s->chain[e->to] > MLO_ASKED) return mlo_edge_takes(s, e, x, beats);
     int64_t opens = 0;
     if (to->unit.flow == MLO_FLOW_NORM) opens = mlo_norm_goes(s, e->to, x - mlo_norm_keeps(beats), beats) + 1;
     if (to->unit.flow == MLO_FLOW_BEATS) {
@@ -18046,6 +18049,13 @@ static void mlo_schedule_edges(mlo_schedule *s) {
         s->begin[side][i] = n;
         for (int k = 0; k < c->n_edge; k++) if ((side ? c->edge[k].from : c->edge[k].to) == (i < c->n_element ? i : MLO_OUTSIDE)) s->order[side][n++] = k;
         s->begin[side][i + 1] = n;
+    }
+    for (int i = c->n_element - 1; i >= 0; i--) if (c->element[i].unit.flow == MLO_FLOW_BEATS) {
+        s->chain[i] = 1;
+        for (int k = s->begin[1][i]; k < s->begin[1][i + 1]; k++) {
+            const int to = c->edge[s->order[1][k]].to;
+            if (to != MLO_OUTSIDE && to > i) s->chain[i] = (int)mlo_later(s->chain[i], s->chain[to] + 1);
+        }
     }
 }
 

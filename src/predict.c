@@ -56,6 +56,13 @@ static void mlo_schedule_edges(mlo_schedule *s) {
         for (int k = 0; k < c->n_edge; k++) if ((side ? c->edge[k].from : c->edge[k].to) == (i < c->n_element ? i : MLO_OUTSIDE)) s->order[side][n++] = k;
         s->begin[side][i + 1] = n;
     }
+    for (int i = c->n_element - 1; i >= 0; i--) if (c->element[i].unit.flow == MLO_FLOW_BEATS) {
+        s->chain[i] = 1;
+        for (int k = s->begin[1][i]; k < s->begin[1][i + 1]; k++) {
+            const int to = c->edge[s->order[1][k]].to;
+            if (to != MLO_OUTSIDE && to > i) s->chain[i] = (int)mlo_later(s->chain[i], s->chain[to] + 1);
+        }
+    }
 }
 
 static void mlo_schedule_begin(mlo_schedule *s) {

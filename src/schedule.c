@@ -95,6 +95,7 @@ typedef struct {
     int64_t known[MLO_CORE_MOST], lanes[MLO_CORE_MOST];     /* tokens whose way in is known, before they are handled; and to a norm's lanes */
     mlo_way way[2 * MLO_CORE_MOST];     /* of each edge */
     int64_t span[MLO_CORE_MOST];        /* of each element: the longest way's */
+    int chain[MLO_CORE_MOST];           /* of each element: pipelines one after the other from it on */
     int order[2][2 * MLO_CORE_MOST], begin[2][MLO_CORE_MOST + 2];       /* edges by consumer, and by producer */
     int free;                           /* 1: receivers have room without end */
     /* the loader: memory after memory, iteration after iteration; banks in turn */

@@ -8,9 +8,10 @@
  * invariant: nothing here changes what is known of tokens.
  * example: an MVU takes a token every 324 cycles, in front of it a converter from 4 lanes to 2 and a requant: six beats go into that every 324 cycles, two cycles
  *      apart, and in between it holds ten, the converter one.
- * cost: O(elements on the way); nothing, where a beat has surely been taken.
+ * cost: O(elements on the way), of which MLO_ASKED are asked; nothing, where a beat has surely been taken.
  */
-enum { MLO_SURELY = 64 };       /* cycles: by so many a token's last beat is taken earlier or later than its line says */
+/* Cycles by which a token's last beat is taken earlier or later than its line says; pipelines one after the other that are asked, not those in front of them. */
+enum { MLO_SURELY = 64, MLO_ASKED = 4 };
 
 /* Of an edge's beats at its producer: how far they are behind a token's first one, which a split's outputs share. */
 static int64_t mlo_edge_part(const mlo_hw *c, const mlo_edge *e) { return e->from == MLO_OUTSIDE || c->element[e->from].kernel ? 0 : e->from_port * (e->channels / e->lanes_from); }
@@ -57,7 +58,7 @@ static int64_t mlo_entry_made(const mlo_schedule *s, int64_t n, int64_t at) {
     return mlo_made(s, c->edge[c->n_edge - 1].from, n - p.size * c->tokens, at) + 4;
 }
 
-/* When an element's beat could leave, if all behind it had room. A matrix whose first result had to wait goes on when that has left. */
+/* When an element's beat could leave, if all behind it had room. */
 static int64_t mlo_made(const mlo_schedule *s, int i, int64_t n, int64_t at) {
     if (i == MLO_OUTSIDE) return mlo_entry_made(s, n, at);
     const mlo_element *e = &s->c->element[i];
@@ -96,6 +97,7 @@ static int64_t mlo_sink_takes(const mlo_schedule *s, const mlo_edge *e, int64_t 
         return open == MLO_NOT_YET || takes == MLO_NOT_YET ? MLO_NOT_YET : mlo_later(open, takes);
     }
     if (mlo_token_of(s, e->to, n)->in[1] + MLO_SURELY <= soonest) return 0;
+    if (s->chain[e->to] > MLO_ASKED) return mlo_edge_takes(s, e, x, beats);
     int64_t opens = 0;
     if (to->unit.flow == MLO_FLOW_NORM) opens = mlo_norm_goes(s, e->to, x - mlo_norm_keeps(beats), beats) + 1;
     if (to->unit.flow == MLO_FLOW_BEATS) {
