@@ -16946,11 +16946,25 @@ static void mlo_edge_arrives(const mlo_schedule *s, const mlo_edge *e, int64_t n
     when[1] = mlo_later(mlo_edge_leaves(s, e, n, w.beats_from - 1) + w.delay + w.down - 1, when[0] + w.beats_to - 1);
 }
 
+/* ======== schedule_beat.c ======== */
+/* schedule_beat: when there is room for a beat, and when it leaves.
+ *
+ * in:  tokens as far as they are known: when the first beat could leave, parameters are there, a matrix or attention takes them.
+ * out: of any beat: when it is made; when all that is behind has room for it; when it leaves, the later of the two.
+ * How. Pipelines, norms, forks, FIFOs and converters of widths hold so many beats each, so room for a beat is asked for downwards, from element to element:
+ * there is, when an earlier beat goes on. What makes it is asked for upwards. Both end where tokens are taken or made whole. (A token that waits in the middle is on
+ * a straight line in schedule.c; here some of its beats go, and the others wait.)
+ * invariant: nothing here changes what is known of tokens.
+ * example: an MVU takes a token every 324 cycles, in front of it a converter from 4 lanes to 2 and a requant: six beats go into that every 324 cycles, two cycles
+ *      apart, and in between it holds ten, the converter one.
+ * cost: O(elements on the way), of which MLO_ASKED are asked; nothing, where a beat has surely been taken.
+ */
+
 /* ---- room ------------------------------------------------------------------------------------------------------------------------ */
 
 #define MLO_NOT_YET (-1)
 
-/* When an element's beat number x, counted from the first token on, leaves; when it could, if it is not known what is behind (schedule_beat.c). */
+/* When an element's beat number x, counted from the first token on, leaves; when it could, if it is not known what is behind. */
 static int64_t mlo_leaves(const mlo_schedule *s, int i, int64_t x, int64_t beats);
 
 /* When a norm's beat number x goes to the lanes: one after the other when the root is there, and as results leave. */
@@ -17057,19 +17071,8 @@ static int mlo_has_room(const mlo_schedule *s, int i, int64_t pace, int64_t room
     return 1;
 }
 
-/* ======== schedule_beat.c ======== */
-/* schedule_beat: when a single beat leaves an element.
- *
- * in:  tokens as far as they are known: when the first beat could leave, parameters are there, a matrix or attention takes them.
- * out: of any beat: when it is made; when all that is behind has room for it; when it leaves, the later of the two.
- * How. Pipelines, norms, forks, FIFOs and converters of widths hold so many beats each, so room for a beat is asked for downwards, from element to element:
- * there is, when an earlier beat goes on. What makes it is asked for upwards. Both end where tokens are taken or made whole. (A token that waits in the middle is on
- * a straight line in schedule.c; here some of its beats go, and the others wait.)
- * invariant: nothing here changes what is known of tokens.
- * example: an MVU takes a token every 324 cycles, in front of it a converter from 4 lanes to 2 and a requant: six beats go into that every 324 cycles, two cycles
- *      apart, and in between it holds ten, the converter one.
- * cost: O(elements on the way), of which MLO_ASKED are asked; nothing, where a beat has surely been taken.
- */
+/* ---- single beats ---------------------------------------------------------------------------------------------------------------- */
+
 /* Cycles by which a token's last beat is taken earlier or later than its line says; pipelines one after the other that are asked, not those in front of them. */
 enum { MLO_SURELY = 64, MLO_ASKED = 4 };
 

@@ -1,4 +1,4 @@
-/* schedule_beat: when a single beat leaves an element.
+/* schedule_beat: when there is room for a beat, and when it leaves.
  *
  * in:  tokens as far as they are known: when the first beat could leave, parameters are there, a matrix or attention takes them.
  * out: of any beat: when it is made; when all that is behind has room for it; when it leaves, the later of the two.
@@ -10,6 +10,120 @@
  *      apart, and in between it holds ten, the converter one.
  * cost: O(elements on the way), of which MLO_ASKED are asked; nothing, where a beat has surely been taken.
  */
+
+/* ---- room ------------------------------------------------------------------------------------------------------------------------ */
+
+#define MLO_NOT_YET (-1)
+
+/* When an element's beat number x, counted from the first token on, leaves; when it could, if it is not known what is behind. */
+static int64_t mlo_leaves(const mlo_schedule *s, int i, int64_t x, int64_t beats);
+
+/* When a norm's beat number x goes to the lanes: one after the other when the root is there, and as results leave. */
+static int64_t mlo_norm_goes(const mlo_schedule *s, int i, int64_t x, int64_t beats) {
+    return x < 0 ? 0 : mlo_later(mlo_token_of(s, i, x / beats)->next + 1 + x % beats, mlo_leaves(s, i, x - MLO_NORM_HOLDS, beats) + 1);
+}
+
+/* The number of token n's tile, counted from the first one on. */
+static int64_t mlo_tile_of(const mlo_schedule *s, int i, int64_t n) {
+    const mlo_unit *u = &s->c->element[i].unit;
+    return n / s->c->tokens * mlo_unit_tiles(u, s->c->tokens) + n % s->c->tokens / u->tile;
+}
+
+/* How many tokens' way into an element is known: mostly of more than have been handled, whose results wait for room. */
+static int64_t mlo_taken(const mlo_schedule *s, int i) { return mlo_later(s->fired[i], s->known[i]); }
+
+/* When a pipeline or a norm has room for beat x: the one so many before has left, or has gone to the lanes. MLO_NOT_YET if that is not known. */
+static int64_t mlo_opens(const mlo_schedule *s, int i, int64_t x, int64_t beats) {
+    const mlo_element *e = &s->c->element[i];
+    const int norm = e->unit.flow == MLO_FLOW_NORM;
+    const int64_t gone = x - (norm ? mlo_norm_keeps(beats) : mlo_pipeline(e) + 1), left = norm ? gone - MLO_NORM_HOLDS : gone;
+    if (left >= s->fired[i] * beats || (norm && gone >= s->lanes[i] * beats)) return MLO_NOT_YET;
+    return 1 + (norm ? mlo_norm_goes(s, i, gone, beats) : mlo_leaves(s, i, gone, beats));
+}
+
+/* When an element can take the first beat of its next token, whatever comes. MLO_NOT_YET: that depends on what has not been walked. */
+static int64_t mlo_accepts(const mlo_schedule *s, int i) {
+    const mlo_element *e = &s->c->element[i];
+    const mlo_unit *u = &e->unit;
+    const int64_t n = mlo_taken(s, i), before = n ? mlo_token_of(s, i, n - 1)->in[1] + 1 : 0;
+    if (u->flow == MLO_FLOW_MATRIX) return n > s->fired[i] + 1 ? MLO_NOT_YET : n > 1 ? mlo_later(before, mlo_token_of(s, i, n - 2)->work + 1) : before;
+    if (u->flow == MLO_FLOW_ROWS) return s->rows[i] > 1 ? mlo_later(before, s->row[i][(s->rows[i] - 2) % MLO_ROWS_KEPT].score + 1) : before;
+    if (u->flow == MLO_FLOW_TILES) {
+        const int64_t tile = mlo_tile_of(s, i, n);
+        return tile > s->tiling[i].opened + 1 ? MLO_NOT_YET : tile > 1 ? mlo_later(before, s->tiling[i].freed[tile & 3]) : before;
+    }
+    const int64_t beats = mlo_beats_out(e), opens = mlo_opens(s, i, n * beats, beats);
+    return opens == MLO_NOT_YET ? opens : mlo_later(before, opens);
+}
+
+/* When attention takes beat `at` of a token's queries: two rows (heads) as they come, the others when rows are scored, which begins with the frame's last key. */
+static int64_t mlo_query_taken(const mlo_schedule *s, int i, const mlo_token *t, int64_t at, int64_t beats) {
+    const int64_t early = 2 * s->c->element[i].unit.rows.steps, first[2] = { t->in[0], t->work }, then[2] = { t->next, t->in[1] };
+    if (beats <= early) return mlo_beat_at(t->in, at, beats);
+    return at < early ? mlo_beat_at(first, at, early) : mlo_beat_at(then, at - early, beats - early);
+}
+
+/* When edge e's consumer takes its beat number `at`, counted from the first token on; MLO_NOT_YET if that depends on what has not been walked. */
+static int64_t mlo_edge_takes(const mlo_schedule *s, const mlo_edge *e, int64_t at, int64_t beats) {
+    if (at < 0) return 0;
+    const mlo_unit *u = &s->c->element[e->to].unit;
+    const int64_t n = at / beats, pass = n / s->c->tokens, taken = mlo_taken(s, e->to);
+    if (u->whole_frame && e->to_port)                                   /* keys and values: two frames of them; of those long gone nothing is kept */
+        return pass < 2 || s->fired[e->to] >= (pass + 3) * s->c->tokens ? 0 : s->fired[e->to] < (pass - 1) * s->c->tokens ? MLO_NOT_YET : s->frame_freed[e->to][e->to_port - 1][pass & 3];
+    if (n < taken) {
+        const mlo_token *t = mlo_token_of(s, e->to, n);
+        return u->whole_frame ? mlo_query_taken(s, e->to, t, at % beats, beats) : mlo_beat_by(t->in, at % beats, beats);
+    }
+    if (u->whole_frame) {                                               /* queries: two rows beyond those that are scored */
+        const int64_t steps = u->rows.steps, row = at / steps, first = taken ? mlo_token_of(s, e->to, taken - 1)->in[1] + 1 : 0;
+        if (row >= s->rows[e->to] + 2) return MLO_NOT_YET;
+        return mlo_later(first + at - taken * beats, row > 1 ? s->row[e->to][(row - 2) % MLO_ROWS_KEPT].score + 1 + at % steps : 0);
+    }
+    const int64_t open = n == taken ? mlo_accepts(s, e->to) : MLO_NOT_YET;
+    return open == MLO_NOT_YET ? open : open + at % beats;
+}
+
+/* The same for the loop's way out: beats that go round are taken when the next iteration takes them. */
+static int64_t mlo_loop_takes(const mlo_schedule *s, int64_t n, int64_t at) {
+    const mlo_hw *c = s->c;
+    int64_t beats = c->channels / c->lanes, held = c->feedback * beats + 4;
+    mlo_place p = mlo_place_of(s, n);
+    int64_t turn = p.size * c->tokens, begin = n - p.iteration * turn - p.frame * c->tokens - p.at;
+    if (p.iteration == c->scan.iterations - 1) return 0;
+    int64_t x = (n - begin) * beats + at - held;
+    if (x < 0) return 0;
+    n = begin + turn + x / beats;
+    return n < s->fired[c->n_element] ? mlo_beat_at(mlo_token_of(s, MLO_OUTSIDE, n)->out, x % beats, beats) : MLO_NOT_YET;
+}
+
+/* When there is room for what becomes beat `at` of edge e's token n. */
+static int64_t mlo_edge_room(const mlo_schedule *s, const mlo_edge *e, int64_t n, int64_t at) {
+    const mlo_way w = s->way[e - s->c->edge];
+    const int64_t when = e->to == MLO_OUTSIDE ? mlo_loop_takes(s, n, at) : mlo_edge_takes(s, e, n * w.beats_to + at - w.held, w.beats_to);
+    return when == MLO_NOT_YET ? when : when + w.back;
+}
+
+/* When the first and last beat of an element's next token can leave; and between them the one that meets the consumer's next token, less `pace` cycles for
+ * each beat in front of it. 0: not known yet. */
+static int mlo_has_room(const mlo_schedule *s, int i, int64_t pace, int64_t room[3]) {
+    const mlo_hw *c = s->c;
+    const int64_t n = mlo_fired(s, i);              /* < total */
+    room[0] = room[1] = room[2] = 0;
+    if (s->free) return 1;
+    const int at = i == MLO_OUTSIDE ? c->n_element : i;
+    for (int k = s->begin[1][at]; k < s->begin[1][at + 1]; k++) {
+        const mlo_edge *e = &c->edge[s->order[1][k]];
+        const mlo_way w = s->way[e - c->edge];
+        const int64_t first = mlo_edge_room(s, e, n, 0), last = mlo_edge_room(s, e, n, w.beats_to - w.down), next = mlo_parts(w.held % w.beats_to, w.down);
+        if (first == MLO_NOT_YET || last == MLO_NOT_YET) return 0;
+        room[0] = mlo_later(room[0], first); room[1] = mlo_later(room[1], last);
+        if (pace && next * w.up < w.beats_from) room[2] = mlo_later(room[2], mlo_edge_room(s, e, n, next * w.down) - next * w.up * pace);
+    }
+    return 1;
+}
+
+/* ---- single beats ---------------------------------------------------------------------------------------------------------------- */
+
 /* Cycles by which a token's last beat is taken earlier or later than its line says; pipelines one after the other that are asked, not those in front of them. */
 enum { MLO_SURELY = 64, MLO_ASKED = 4 };
 
