@@ -16,6 +16,19 @@ def iterations(scan): return int(meta(scan)["mlo.iterations"])
 def shapes(m): return [(iterations(s), len(body(s).node)) for s in scans(m)]         # of each loop: iterations, nodes of the body
 
 
+def tap(model, loop, names):
+    """Makes values of the loop's body outputs of the model, stacked over iterations: tap.NAME. One that is an input or output of the body already gets a name
+    of its own: of a body that returns a name twice, ONNX Runtime leaves parts of one unwritten."""
+    b = body(loop)
+    for n in names:
+        if n in {i.name for i in b.input} | {o.name for o in b.output}:
+            b.node.append(helper.make_node("Identity", [n], [n + ".tapped"]))
+            b.output.append(helper.make_empty_tensor_value_info(n + ".tapped"))
+        else: b.output.append(helper.make_empty_tensor_value_info(n))
+        loop.output.append("tap." + n)
+        model.graph.output.append(helper.make_empty_tensor_value_info("tap." + n))
+
+
 def feeds(m, seed=0, ints=(0, 100)):
     """Random inputs; attention masks (a_1 is T5's) keep the first two thirds; open dimensions are 16."""
     r, out, held = np.random.default_rng(seed), {}, {i.name for i in m.graph.initializer}

@@ -15,6 +15,7 @@ import onnx
 import onnxruntime as ort
 from onnx import TensorProto, helper, numpy_helper
 import harness as t
+from graphs import tap
 
 WIDTHS = (2, 4, 8), (3, 5, 9), (4, 8, 12), (8, 12, 16), (8, 16, 16)         # of weights, operands, the residual stream
 FLAGS = {"%d-bit weights, %d-bit operands, residual %d" % w: ["--weights", str(w[0]), "--activations", str(w[1]), "--residual", str(w[2])] for w in WIDTHS}
@@ -100,10 +101,7 @@ def values(model, names, feed):
     """Values of the loop's body, stacked over iterations, in ONNX Runtime."""
     model = onnx.ModelProto.FromString(model.SerializeToString())
     loop = next(n for n in model.graph.node if n.op_type == "Scan")
-    for n in names:
-        body(model).output.append(helper.make_empty_tensor_value_info(n))
-        loop.output.append("tap." + n)
-        model.graph.output.append(helper.make_empty_tensor_value_info("tap." + n))
+    tap(model, loop, names)
     return dict(zip(names, session(model.SerializeToString()).run(["tap." + n for n in names], feed)))
 
 

@@ -108,14 +108,6 @@ def loops(model): return [n for n in model.graph.node if n.op_type == "Scan"]
 def core_loop(model): return next(n for n in loops(model) if any(b.domain == "mlo" for b in body(n).node))
 
 
-def tap(model, loop, names):
-    """Makes values of the loop's body outputs of the model, stacked over iterations: tap.NAME."""
-    for n in names:
-        body(loop).output.append(helper.make_empty_tensor_value_info(n))
-        loop.output.append("tap." + n)
-        model.graph.output.append(helper.make_empty_tensor_value_info("tap." + n))
-
-
 def sublayers(loop):
     """What goes into residual adds: the values that matrix-vector units make."""
     made_by = {o: n for n in body(loop).node for o in n.output}
@@ -161,7 +153,7 @@ class Judge:
         self.names, twin = sublayers(loop), next(n for n in loops(exact) if n.name == loop.name)
         state, leaving = body(loop).input[0].name, body(loop).output[0].name
         body(twin).node.append(helper.make_node("Identity", [body(twin).input[0].name], [state + ".in"]))
-        tap(exact, twin, self.names + [state + ".in"])
+        graphs.tap(exact, twin, self.names + [state + ".in"])
         self.result = twin.output[0]
         give(exact, self.result)
         s = session(exact)
@@ -181,7 +173,7 @@ class Judge:
         alone.CopyFrom(ints)
         layer_by_layer(alone, core_loop(alone))
         worst, results = [1.0, 1.0, 1.0], {}
-        for m in whole, alone: tap(m, core_loop(m), self.names)
+        for m in whole, alone: graphs.tap(m, core_loop(m), self.names)
         give(whole, self.result)
         whole, alone = session(whole), session(alone)
         for f, w in list(zip(self.feeds, self.want))[:n]:

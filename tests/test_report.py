@@ -13,7 +13,7 @@ import numpy as np
 import onnx
 from onnx import TensorProto, helper, numpy_helper
 import harness as t
-from graphs import body, execute, meta, scans
+from graphs import body, execute, meta, scans, tap
 
 KERNELS = "MVU", "MVUTable", "Attention", "Add", "LayerNorm", "Requant"
 
@@ -61,18 +61,6 @@ def case_of(name):
 
 
 # ---- the judge's values ------------------------------------------------------------------------------------------------------------
-
-def tap(model, loop, names):
-    """Makes values of the loop's body outputs of the model, stacked over iterations: tap.NAME."""
-    b = body(loop)
-    for n in names:
-        if n in {i.name for i in b.input} | {o.name for o in b.output}:
-            b.node.append(helper.make_node("Identity", [n], [n + ".tapped"]))
-            b.output.append(helper.make_empty_tensor_value_info(n + ".tapped"))
-        else: b.output.append(helper.make_empty_tensor_value_info(n))
-        loop.output.append("tap." + n)
-        model.graph.output.append(helper.make_empty_tensor_value_info("tap." + n))
-
 
 def seen(model, loop, names, feeds):
     """name -> its values, [samples, iterations, rest]."""
