@@ -16789,7 +16789,7 @@ static int64_t mlo_core_multipliers(const mlo_hw *c) {
 }
 
 /* ======== schedule.c ======== */
-/* schedule: when things happen in a core: tokens, the streams that they are on, and the room there.
+/* schedule: when things happen in a core: tokens, and the streams that they are on.
  *
  * in:  a core (mlo_hw), folded.    out: of every token at every element, when its beats come and go; what comes of it is in predict.c.
  * How. Every element handles the same tokens in the same order. It takes its next token as soon as it is known when that token's beats arrive, and fires
@@ -17021,7 +17021,8 @@ static int64_t mlo_edge_takes(const mlo_schedule *s, const mlo_edge *e, int64_t 
         return pass < 2 || s->fired[e->to] >= (pass + 3) * s->c->tokens ? 0 : s->fired[e->to] < (pass - 1) * s->c->tokens ? MLO_NOT_YET : s->frame_freed[e->to][e->to_port - 1][pass & 3];
     if (n < taken) {
         const mlo_token *t = mlo_token_of(s, e->to, n);
-        return u->whole_frame ? mlo_query_taken(s, e->to, t, at % beats, beats) : mlo_beat_by(t->in, at % beats, beats);
+        const int64_t when[2] = { u->flow == MLO_FLOW_BEATS && u->n_in > 1 ? t->work : t->in[0], t->in[1] };      /* of two streams, in skids until then */
+        return u->whole_frame ? mlo_query_taken(s, e->to, t, at % beats, beats) : mlo_beat_by(when, at % beats, beats);
     }
     if (u->whole_frame) {                                               /* queries: two rows beyond those that are scored */
         const int64_t steps = u->rows.steps, row = at / steps, first = taken ? mlo_token_of(s, e->to, taken - 1)->in[1] + 1 : 0;
@@ -17073,27 +17074,31 @@ static int mlo_has_room(const mlo_schedule *s, int i, int64_t pace, int64_t room
 
 /* ---- single beats ---------------------------------------------------------------------------------------------------------------- */
 
-/* Cycles by which a token's last beat is taken earlier or later than its line says; pipelines one after the other that are asked, not those in front of them. */
-enum { MLO_SURELY = 64, MLO_ASKED = 4 };
+/* Cycles by which a token's last beat is taken earlier or later than its line says; pipelines one after the other that are asked, not those in front of them;
+ * by which skids in front of an element and a FIFO take a beat later than it, at most. */
+enum { MLO_SURELY = 64, MLO_ASKED = 4, MLO_SKIDS = 3 };
 
 /* Of an edge's beats at its producer: how far they are behind a token's first one, which a split's outputs share. */
 static int64_t mlo_edge_part(const mlo_hw *c, const mlo_edge *e) { return e->from == MLO_OUTSIDE || c->element[e->from].kernel ? 0 : e->from_port * (e->channels / e->lanes_from); }
 
 static int64_t mlo_made(const mlo_schedule *s, int i, int64_t n, int64_t at);
 static int64_t mlo_gone(const mlo_schedule *s, int i, int64_t n, int64_t at);
+static int64_t mlo_others_let(const mlo_schedule *s, const mlo_edge *e, int64_t n, int64_t at, int64_t soonest);
 
-/* When an edge's beat gets to its consumer, as far as what is in front decides. */
+/* When an edge's beat gets to its consumer, as far as what is in front decides, and beside it. */
 static int64_t mlo_came(const mlo_schedule *s, const mlo_edge *e, int64_t n, int64_t at) {
     const mlo_way *w = &s->way[e - s->c->edge];
     const int64_t beat = at / w->down * w->up + w->up - 1;
-    return (e->fifo ? mlo_edge_leaves(s, e, n, beat) : mlo_made(s, e->from, n, beat + mlo_edge_part(s->c, e))) + w->delay + at % w->down;
+    const int64_t leaves = e->fifo ? mlo_edge_leaves(s, e, n, beat) : mlo_made(s, e->from, n, beat + mlo_edge_part(s->c, e));
+    return (w->fork && !e->fifo ? mlo_later(leaves, mlo_others_let(s, e, n, beat, leaves)) : leaves) + w->delay + at % w->down;
 }
 
-/* When beat `at` of token n is in an element, as far as what is in front decides. Behind the first beat of an iteration, which waits for parameters, they wait. */
+/* When beat `at` of token n is in an element, as far as what is in front decides. An iteration's first beat waits for parameters, those behind it for that one; of
+ * two streams it is still outside. */
 static int64_t mlo_entered(const mlo_schedule *s, int i, int64_t n, int64_t at) {
     const mlo_token *t = mlo_token_of(s, i, n);
     const mlo_unit *u = &s->c->element[i].unit;
-    int64_t when = u->flow == MLO_FLOW_NORM ? 0 : u->flow != MLO_FLOW_BEATS ? t->in[0] + at : at && t->work > t->in[0] ? t->work + at : 0;
+    int64_t when = u->flow == MLO_FLOW_NORM ? 0 : u->flow != MLO_FLOW_BEATS ? t->in[0] + at : (at || u->n_in > 1) && t->work > t->in[0] ? t->work + at : 0;
     for (int k = s->begin[0][i]; k < s->begin[0][i + 1]; k++) {
         const mlo_edge *e = &s->c->edge[s->order[0][k]];
         if (!u->whole_frame || !e->to_port) when = mlo_later(when, mlo_came(s, e, n, at));
@@ -17161,8 +17166,7 @@ static int64_t mlo_sink_takes(const mlo_schedule *s, const mlo_edge *e, int64_t 
     }
     if (mlo_token_of(s, e->to, n)->in[1] + MLO_SURELY <= soonest) return 0;
     if (s->chain[e->to] > MLO_ASKED) return mlo_edge_takes(s, e, x, beats);
-    int64_t opens = 0;
-    if (to->unit.flow == MLO_FLOW_NORM) opens = mlo_norm_goes(s, e->to, x - mlo_norm_keeps(beats), beats) + 1;
+    int64_t opens = to->unit.flow == MLO_FLOW_NORM ? mlo_opens(s, e->to, x, beats) : 0;
     if (to->unit.flow == MLO_FLOW_BEATS) {
         const int64_t gone = x - mlo_pipeline(to) - 1, left = gone < 0 ? 0 : mlo_gone(s, e->to, gone / beats, gone % beats);
         if (left == MLO_NOT_YET) return left;
@@ -17173,13 +17177,20 @@ static int64_t mlo_sink_takes(const mlo_schedule *s, const mlo_edge *e, int64_t 
 
 static int64_t mlo_floor(int64_t a, int64_t b) { return a >= 0 ? a / b : -mlo_parts(-a, b); }
 
-/* When what is behind an edge's fork and FIFO takes beat x, counted from the first token on: a width converter stores all of a group but the last of it, and has
- * a skid, as what waits for another stream does. */
-static int64_t mlo_way_takes(const mlo_schedule *s, const mlo_edge *e, int64_t x, int64_t soonest) {
+/* Which beat the consumer has to take before what is behind an edge's fork and FIFO takes beat x, counted from the first token on, and how many cycles before;
+ * below 0: of none. A width converter stores all of a group but the last of it, and has a skid, as what waits for another stream does. */
+static int64_t mlo_way_asks(const mlo_schedule *s, const mlo_edge *e, int64_t x, int64_t *before) {
     const mlo_way *w = &s->way[e - s->c->edge];
-    const int64_t skids = (e->lanes_from != e->lanes_to) + mlo_way_joins(s->c, e), at = mlo_floor(x + 1 - w->up, w->up) * w->down - 2 * skids;
-    const int64_t when = at < 0 ? 0 : mlo_sink_takes(s, e, at, w->beats_to, soonest);
-    return when == MLO_NOT_YET ? when : when + skids + mlo_later(0, (x + 1) % w->up);
+    const int64_t skids = (e->lanes_from != e->lanes_to) + mlo_way_joins(s->c, e);
+    *before = skids + mlo_later(0, (x + 1) % w->up);
+    return mlo_floor(x + 1 - w->up, w->up) * w->down - 2 * skids;
+}
+
+/* When what is behind an edge's fork and FIFO takes beat x; about that, where it is surely not later than `soonest`. */
+static int64_t mlo_way_takes(const mlo_schedule *s, const mlo_edge *e, int64_t x, int64_t soonest) {
+    int64_t before;
+    const int64_t at = mlo_way_asks(s, e, x, &before), when = at < 0 ? 0 : mlo_sink_takes(s, e, at, s->way[e - s->c->edge].beats_to, soonest);
+    return when == MLO_NOT_YET ? when : when + before;
 }
 
 /* When all that is behind an element has room for its beat; `soonest` at the soonest; MLO_NOT_YET. A split's beats leave one after the other, too. */
@@ -17196,6 +17207,38 @@ static int64_t mlo_let(const mlo_schedule *s, int i, int64_t n, int64_t at, int6
         soonest = mlo_later(soonest, when + (e->to == MLO_OUTSIDE ? w->back : w->fork + (w->fifo > 0) + behind));
     }
     return soonest;
+}
+
+/* A fork gives each of its edges the beat in front when all have taken the one before. When beat `at` of edge e's token could leave the producer, as far as
+ * the others decide; `soonest` at the soonest; MLO_NOT_YET if one has to take a token in front, and it is not known when. */
+static int64_t mlo_others_let(const mlo_schedule *s, const mlo_edge *e, int64_t n, int64_t at, int64_t soonest) {
+    const mlo_hw *c = s->c;
+    const int from = e->from == MLO_OUTSIDE ? c->n_element : e->from;
+    for (int k = s->begin[1][from]; k < s->begin[1][from + 1]; k++) {
+        const mlo_edge *o = &c->edge[s->order[1][k]];
+        const mlo_way *w = &s->way[o - c->edge];
+        const int64_t x = n * w->beats_from + at - 1 - w->fifo, token = mlo_floor(x, w->beats_from);
+        if (o == e || o->from_port != e->from_port || o->to == MLO_OUTSIDE || x < 0) continue;
+        if (token >= mlo_taken(s, o->to)) { if (token < n) return MLO_NOT_YET; continue; }
+        if (mlo_token_of(s, o->to, token)->in[1] + w->up + MLO_SKIDS < soonest && !c->element[o->to].unit.whole_frame) continue;
+        int64_t before;
+        const int64_t asks = mlo_way_asks(s, o, x, &before), takes = asks < 0 ? 0 : mlo_edge_takes(s, o, asks, w->beats_to);
+        if (takes == MLO_NOT_YET) return takes;
+        soonest = mlo_later(soonest, takes + before + (w->fifo > 0));
+    }
+    return soonest;
+}
+
+/* When an edge's first and last beat of token n reach the consumer, from a fork, too. 0: that is not known yet. */
+static int mlo_edge_comes(const mlo_schedule *s, const mlo_edge *e, int64_t n, int64_t when[2]) {
+    const mlo_way *w = &s->way[e - s->c->edge];
+    mlo_edge_arrives(s, e, n, when);
+    if (!w->fork || s->free) return 1;
+    const int64_t last_up = w->delay + w->down - 1, first = mlo_others_let(s, e, n, w->up - 1, when[0] - w->delay), last = mlo_others_let(s, e, n, w->beats_from - 1, when[1] - last_up);
+    if (first == MLO_NOT_YET || last == MLO_NOT_YET) return 0;
+    when[0] = first + w->delay;
+    when[1] = mlo_later(last + last_up, when[0] + w->beats_to - 1);
+    return 1;
 }
 
 /* When an element's beat leaves; MLO_NOT_YET. */
@@ -17613,7 +17656,7 @@ static int mlo_comes(mlo_schedule *s, int i, int64_t n, mlo_meet *x) {
         const int frame = s->c->element[i].unit.whole_frame && e->to_port;
         const int64_t last = frame ? n - n % s->c->tokens + s->c->tokens - 1 : n;
         if (mlo_fired(s, e->from) <= last) return 0;
-        mlo_edge_arrives(s, e, last, when);
+        if (!mlo_edge_comes(s, e, last, when)) return 0;
         if (frame) x->frame[e->to_port - 1] = when[1];
         else { x->arrives[0] = mlo_later(x->arrives[0], when[0]); x->arrives[1] = mlo_later(x->arrives[1], when[1]); }
     }
@@ -17625,7 +17668,7 @@ static int mlo_comes(mlo_schedule *s, int i, int64_t n, mlo_meet *x) {
 static void mlo_held_back(mlo_schedule *s, const mlo_edge *e, int64_t n, const int64_t in[2]) {
     int64_t when[2];
     if (e->fifo || e->from == MLO_OUTSIDE) return;
-    mlo_edge_arrives(s, e, n, when);
+    if (!mlo_edge_comes(s, e, n, when)) return;
     mlo_token *from = mlo_token_of(s, e->from, n);
     const int64_t late = mlo_later(0, in[1] - when[1]);
     if (in[0] > when[0]) from->out[0] = mlo_sooner(from->out[0] + in[0] - when[0], from->out[1] + late);
@@ -17649,9 +17692,11 @@ static int mlo_takes(mlo_schedule *s, int i) {
     const int64_t beats = e->kernel ? mlo_port_beats(e->unit.in[0]) : mlo_beats_out(e);
     int any = 0;
     for (mlo_meet x; flow != MLO_FLOW_ROWS; any = 1) {
-        const int64_t n = mlo_taken(s, i), open = mlo_accepts(s, i), last = opens ? mlo_opens(s, i, n * beats + beats - 1, beats) : 0;
+        const int64_t n = mlo_taken(s, i);
+        if (!mlo_comes(s, i, n, &x)) break;
         mlo_token *t = mlo_token_of(s, i, n);
-        if (open == MLO_NOT_YET || last == MLO_NOT_YET || !mlo_comes(s, i, n, &x)) break;
+        const int64_t open = mlo_accepts(s, i), last = opens && open != MLO_NOT_YET ? mlo_opens(s, i, n * beats + beats - 1, beats) : 0;
+        if (open == MLO_NOT_YET || last == MLO_NOT_YET) break;
         if (flow == MLO_FLOW_BEATS) mlo_beats_enter(s, i, &x, t);
         else {
             t->in[0] = mlo_later(x.arrives[0], open);

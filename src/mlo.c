@@ -82,8 +82,8 @@
 #include "quantize.c"    /* floats to integers */
 #include "numerics.c"    /* how far the integers are from the floats */
 #include "core.c"        /* the loop as hardware: elements, edges, parameters, FIFOs */
-#include "schedule.c"    /* when things happen in it: tokens, streams, room */
-#include "schedule_beat.c"   /* when a single beat leaves */
+#include "schedule.c"    /* when things happen in it: tokens, streams */
+#include "schedule_beat.c"   /* when there is room for a beat, when it leaves */
 #include "schedule_fifo.c"   /* how full its FIFOs get */
 #include "schedule_memory.c" /* when parameters come */
 #include "schedule_fire.c"   /* how tokens go through an element */

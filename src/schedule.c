@@ -1,4 +1,4 @@
-/* schedule: when things happen in a core: tokens, the streams that they are on, and the room there.
+/* schedule: when things happen in a core: tokens, and the streams that they are on.
  *
  * in:  a core (mlo_hw), folded.    out: of every token at every element, when its beats come and go; what comes of it is in predict.c.
  * How. Every element handles the same tokens in the same order. It takes its next token as soon as it is known when that token's beats arrive, and fires

@@ -139,7 +139,7 @@ static int mlo_comes(mlo_schedule *s, int i, int64_t n, mlo_meet *x) {
         const int frame = s->c->element[i].unit.whole_frame && e->to_port;
         const int64_t last = frame ? n - n % s->c->tokens + s->c->tokens - 1 : n;
         if (mlo_fired(s, e->from) <= last) return 0;
-        mlo_edge_arrives(s, e, last, when);
+        if (!mlo_edge_comes(s, e, last, when)) return 0;
         if (frame) x->frame[e->to_port - 1] = when[1];
         else { x->arrives[0] = mlo_later(x->arrives[0], when[0]); x->arrives[1] = mlo_later(x->arrives[1], when[1]); }
     }
@@ -151,7 +151,7 @@ static int mlo_comes(mlo_schedule *s, int i, int64_t n, mlo_meet *x) {
 static void mlo_held_back(mlo_schedule *s, const mlo_edge *e, int64_t n, const int64_t in[2]) {
     int64_t when[2];
     if (e->fifo || e->from == MLO_OUTSIDE) return;
-    mlo_edge_arrives(s, e, n, when);
+    if (!mlo_edge_comes(s, e, n, when)) return;
     mlo_token *from = mlo_token_of(s, e->from, n);
     const int64_t late = mlo_later(0, in[1] - when[1]);
     if (in[0] > when[0]) from->out[0] = mlo_sooner(from->out[0] + in[0] - when[0], from->out[1] + late);
@@ -175,9 +175,11 @@ static int mlo_takes(mlo_schedule *s, int i) {
     const int64_t beats = e->kernel ? mlo_port_beats(e->unit.in[0]) : mlo_beats_out(e);
     int any = 0;
     for (mlo_meet x; flow != MLO_FLOW_ROWS; any = 1) {
-        const int64_t n = mlo_taken(s, i), open = mlo_accepts(s, i), last = opens ? mlo_opens(s, i, n * beats + beats - 1, beats) : 0;
+        const int64_t n = mlo_taken(s, i);
+        if (!mlo_comes(s, i, n, &x)) break;
         mlo_token *t = mlo_token_of(s, i, n);
-        if (open == MLO_NOT_YET || last == MLO_NOT_YET || !mlo_comes(s, i, n, &x)) break;
+        const int64_t open = mlo_accepts(s, i), last = opens && open != MLO_NOT_YET ? mlo_opens(s, i, n * beats + beats - 1, beats) : 0;
+        if (open == MLO_NOT_YET || last == MLO_NOT_YET) break;
         if (flow == MLO_FLOW_BEATS) mlo_beats_enter(s, i, &x, t);
         else {
             t->in[0] = mlo_later(x.arrives[0], open);

@@ -98,7 +98,7 @@ def check_predictions():
 
 
 def check_cycles():
-    """A memory of each mode, where nothing but the schedule's own constants could make a difference: 1 % of a run would hide dozens of cycles. In the third
+    """A memory of each mode, where nothing but the schedule's own constants could make a difference: 1 % of a run would hide dozens of cycles. In the fourth
     two readers ask for memory within a cycle: two cycles more or less of a kernel, and they are served the other way round, and the run takes 5 % longer. In the
     one behind it a matrix has to wait in the middle of a token, for one that waits for its parameters; in the last one tokens of three beats wait in a norm
     and behind it, where straight lines from first to last beat had them elsewhere. FIFOs are as full as foretold, to the beat."""
@@ -110,13 +110,16 @@ def check_cycles():
 
 def check_causes():
     """Many tiles for little memory: where it was known too late what a kernel takes that waits for room, kernels in front of it asked for parameters too late, and
-    were said to wait for those (8 % of the run)."""
+    were said to wait for those (8 % of the run). In the second core a fork gives no beat to one reader while the other one's FIFO is full (32 % of a kernel's)."""
     if not shutil.which("iverilog") and not shutil.which("verilator"): return t.skip("causes", "no simulator")
-    b = Build(random.Random(20261122 * 1000 + 6), 1, False)
-    b.runs = [["--frames", 2, "--axi-latency", 7, "--bandwidth", 6.4]]
-    for flags, r in b.simulated():
-        t.case("causes of %d cycles: %s" % (r["cycles"], b.name), why(r))
-        t.case("all of them to 1 %", ", ".join(k["name"] for k in r["kernels"] if abs(k["predicted_blocked"] - k["blocked"]) > MOST * r["cycles"]))
+    for seed, number, flags, each in (20261122, 6, ["--frames", 2, "--axi-latency", 7, "--bandwidth", 6.4], True), (20261123, 0, ["--frames", 2, "--axi-latency", 7, "--bandwidth", 0.96], False):
+        b = Build(random.Random(seed * 1000 + number), 1, False)
+        b.runs = [flags]
+        for _, r in b.simulated():
+            t.case("causes of %d cycles: %s" % (r["cycles"], b.name), why(r))
+            wrong = [abs(k["predicted_blocked"] - k["blocked"]) for k in r["kernels"]]
+            if each: t.case("all of them to 1 %", ", ".join(k["name"] for k, far in zip(r["kernels"], wrong) if far > MOST * r["cycles"]))
+            t.case("of the kernels' time 2 %", "%d of %d cycles" % (sum(wrong), len(wrong) * r["cycles"]) * (sum(wrong) > 0.02 * len(wrong) * r["cycles"]))
 
 
 if __name__ == "__main__": t.main(check_predictions, check_cycles, check_causes)
