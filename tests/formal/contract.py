@@ -9,7 +9,7 @@ Likewise of the modules at the top's edge: entry and exit (each beat's words too
 
 What is claimed is written in contract/rules.v, for any kernel. contract/mlo_NAME.v says which streams a kernel has and where
 the tokens inside it are, oldest first: with that the claim is inductive. `given`, `wanted` and `reach` are shorthands for
-streams (below); `inner` declares a register of the kernel that is looked at. The kernels are taken as they are, but for
+streams (below); `inner` declares a register of the kernel that is looked at; `uses` takes in what two contracts share. The kernels are taken as they are, but for
 what only computes numbers, and parameter memories and queues, of which just the contract is kept (contract/abstract.v): each
 of those has a proof of its own. Of mlo_mvu_tiled's parts too just the contract is kept (contract/parts.v): it is proved here of
 each (for mlo_tile and mlo_untile the same rules, contract/tiles.v, once claimed and once assumed). The bodies of kernels are read without their own `ifdef FORMAL.
@@ -209,7 +209,7 @@ def submodules(module):
 
 
 def expand(text, params):
-    """given STREAM BEATS;   wanted STREAM BEATS;   reach IN OUT TOKENS;   inner [RANGE] dut.NAME;   inner [RANGE] NEW = dut.NAME;
+    """uses FILE;   given STREAM BEATS;   wanted STREAM BEATS;   reach IN OUT TOKENS;   inner [RANGE] dut.NAME;   inner [RANGE] NEW = dut.NAME;
     memory COUNT [RANGE] NEW = dut.NAME;"""
     def short(name):
         return name.replace("_axis", "")
@@ -233,6 +233,7 @@ def expand(text, params):
             return "    (* hierconn *) wire %s \\%s ;\n    wire %s = \\%s ;" % (width, old, new, old)
         return "    (* hierconn *) wire %s;" % rest         # Yosys connects it to the register when it flattens
 
+    text = re.sub(r"^uses (\w+);", lambda m: read(contract(m.group(1))), text, flags=re.M)
     text = re.sub(r"^ *(given|wanted|reach|inner|memory) ([^;]*);", statement, text, flags=re.M)
     return re.sub(r"(?<!\\)\b(?:dut|u_rules)\.[\w.]+", lambda m: "\\" + m.group(0) + " ", text)
 
