@@ -114,13 +114,7 @@ static int cli_build_json(cli *c, const cli_reports *r, const cJSON *manifest, c
         cJSON_AddNumberToObject(one, "max", errors[i].largest); cJSON_AddNumberToObject(one, "relative", errors[i].relative); cJSON_AddNumberToObject(one, "cosine", errors[i].cosine);
         cJSON_AddItemToArray(list, one);
     }
-    char *text = cJSON_PrintUnformatted(all);
-    cJSON_Delete(all);
-    if (!text) return cli_fail(c, MLO_E_MEMORY, NULL, "no memory");
-    cli_out o;
-    if (!cli_out_open(c, &o, NULL)) { cli_out_text(&o, text); cli_out_text(&o, "\n"); }
-    cJSON_free(text);
-    return cli_out_close(c, &o);
+    return cli_write_json(c, NULL, all);
 }
 
 static int cli_build(cli *c) {

@@ -174,6 +174,17 @@ static int cli_write_file(cli *c, const char *path, const void *bytes, size_t n)
     return cli_out_close(c, &o);
 }
 
+/* A JSON value as a line of its own; it is deleted. */
+static int cli_write_json(cli *c, const char *path, cJSON *value) {
+    cli_out o;
+    char *text = cJSON_PrintUnformatted(value);
+    cJSON_Delete(value);
+    if (!text) return cli_fail(c, MLO_E_MEMORY, path, "no memory");
+    if (!cli_out_open(c, &o, path)) { cli_out_text(&o, text); cli_out_text(&o, "\n"); }
+    cJSON_free(text);
+    return cli_out_close(c, &o);
+}
+
 /* ---- a binary model, with a data file beside it when it is too long for one ------------------------------------------------------------------ */
 
 typedef struct { cli_out *model, *data; } cli_pair;

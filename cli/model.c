@@ -61,14 +61,8 @@ static int cli_report_write(cli *c, const cli_reports *r) {
         cJSON *all = cJSON_Parse(r->roll ? r->roll : "{}"), *scope = r->scope ? cJSON_Parse(r->scope) : NULL, *q = r->quantize ? cJSON_Parse(r->quantize) : NULL;
         if (all && scope) cJSON_AddItemToObject(all, "scopes", scope); else cJSON_Delete(scope);
         if (all && q) cJSON_AddItemToObject(all, "quantize", q); else cJSON_Delete(q);
-        char *text = all ? cJSON_PrintUnformatted(all) : NULL;
-        cJSON_Delete(all);
-        if (!text) return cli_fail(c, MLO_E_BUG, path, "the report is no JSON");
-        cli_out o;
-        if (!cli_out_open(c, &o, path)) { cli_out_text(&o, text); cli_out_text(&o, "\n"); }
-        cli_out_close(c, &o);
-        cJSON_free(text);
-        if (!cli_failed(c)) cli_tell_numbers(r->quantize);
+        if (!all) return cli_fail(c, MLO_E_BUG, path, "the report is no JSON");
+        if (!cli_write_json(c, path, all)) cli_tell_numbers(r->quantize);
     }
     if (folding && r->folding) cli_write_file(c, folding, r->folding, strlen(r->folding));
     return cli_failed(c);
@@ -205,13 +199,7 @@ static int cli_run_print(cli *c, const mlo_array *out, size_t n) {
         cJSON_AddNumberToObject(one, "min", low); cJSON_AddNumberToObject(one, "max", high); cJSON_AddNumberToObject(one, "mean", sum / (double)count);
         cJSON_AddItemToArray(list, one);
     }
-    char *text = cJSON_PrintUnformatted(all);
-    cJSON_Delete(all);
-    if (!text) return cli_fail(c, MLO_E_MEMORY, NULL, "no memory");
-    cli_out o;
-    if (!cli_out_open(c, &o, NULL)) { cli_out_text(&o, text); cli_out_text(&o, "\n"); }
-    cJSON_free(text);
-    return cli_out_close(c, &o);
+    return cli_write_json(c, NULL, all);
 }
 
 typedef struct { cli *c; cli_npz z; } cli_probe;
