@@ -37,6 +37,7 @@ def case(name, why=""):
 
 
 def skip(name, why): line("skip", name, why)
+def note(text): print("    " + text, flush=True)
 
 
 def have(name, *tools):

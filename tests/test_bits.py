@@ -11,14 +11,13 @@ three take Icarus minutes, so Verilator plays them here; tests/test_hardware.py 
 import concurrent.futures
 import json
 import os
-import subprocess
 import numpy as np
 import onnx
 import encoders
 import graphs
 import harness as t
+from hardware import JOBS, play
 
-JOBS = int(os.environ.get("MLO_JOBS", "2"))
 RANDOM, EXTREMES = 100, 4                                # all minimum, all maximum, zeros, one hot; C gets three more
 LARGE = ["bert-tiny", "vit-tiny", "bert-12-torchscript"]
 NINE = LARGE + [*encoders.ODD]
@@ -116,26 +115,9 @@ def check_run():
 
 # ---- in Verilog -------------------------------------------------------------------------------------------------------------------------
 
-def beats(arrays, lanes, bits):
-    """Frames as the bench's hexadecimal words: tlast, then the lanes, the last one first."""
-    lines, pad = [], (bits + 7) // 8 * 8
-    for a in arrays:
-        rows = a.reshape(-1, lanes).astype(np.int64) & ((1 << pad) - 1)
-        lines += ["%d%s" % (i + 1 == len(rows), "".join("%0*x" % (pad // 4, v) for v in row[::-1])) for i, row in enumerate(rows)]
-    return lines
-
-
 def icarus(core, which):
     """Some of a core's inputs through the emitted Makefile, against words from ONNX Runtime alone. '' or what went wrong."""
-    lanes, bits, feeds = core.manifest["stream"]["lanes"], core.manifest["stream"]["bits"], [core.feeds[k] for k in which]
-    words = {"x.hex": beats([f[core.x] for f in feeds], lanes, bits), "y.hex": beats([core.golden[k] for k in which], lanes, bits), "m.hex": beats([f["mlo_mask"] for f in feeds if "mlo_mask" in f], 1, 8)}
-    for file, lines in words.items():
-        with open(os.path.join(core.path, file), "w") as f: f.write("\n".join(lines) + "\n")
-    count = len(words["x.hex"])
-    p = subprocess.run(["make", "-C", core.path, "sim", "VFLAGS=-Pmlo_tb.WORDS=%d" % count, "ARGS=+input=x.hex +golden=y.hex +mask=m.hex +beats=%d +mask_beats=%d" % (count, len(words["m.hex"]))],
-                       capture_output=True, text=True, timeout=3000)
-    last = [l for l in p.stdout.splitlines() if l.startswith(("MLO PASS", "MLO FAIL"))]
-    return "" if p.returncode == 0 and last and last[0].startswith("MLO PASS words %d " % count) else "status %d: %s %s" % (p.returncode, last, p.stderr[-200:])
+    return play(core.path, [core.feeds[k] for k in which], [core.golden[k] for k in which])
 
 
 def verilator(core, which):

@@ -12,24 +12,14 @@ import re
 import subprocess
 import numpy as np
 import onnx
-import onnxruntime as ort
 from onnx import TensorProto, helper, numpy_helper
 import harness as t
-from graphs import tap
+from graphs import session, tap
 
 WIDTHS = (2, 4, 8), (3, 5, 9), (4, 8, 12), (8, 12, 16), (8, 16, 16)         # of weights, operands, the residual stream
 FLAGS = {"%d-bit weights, %d-bit operands, residual %d" % w: ["--weights", str(w[0]), "--activations", str(w[1]), "--residual", str(w[2])] for w in WIDTHS}
 FLAGS["powers of two"] = ["--scale", "pow2"]
 FLAGS["powers of two, 4-bit weights, 6-bit operands, residual 10"] = ["--scale", "pow2", "--weights", "4", "--activations", "6", "--residual", "10"]
-
-
-def note(text): print("    " + text, flush=True)
-
-
-def session(model):
-    options = ort.SessionOptions()
-    options.intra_op_num_threads, options.log_severity_level = 1, 4
-    return ort.InferenceSession(model, options)
 
 
 def compile_(model, flags, name, fold="4"):
@@ -182,7 +172,7 @@ def check_pow2():
     feed = {i.name: (np.ones(i.shape, np.int64) if "mask" in i.name else rng.integers(0, 300, i.shape)) for i in exact.get_inputs()}
     want = exact.run(None, feed)[0].ravel()
     cosine = [float(want @ y / np.sqrt((want @ want) * (y @ y))) for y in [session(t.at(p)).run(None, feed)[0].ravel() for p in ("real.onnx", "pow2.onnx")]]
-    note("bert-tiny: cosine %.5f with real scales, %.5f with powers of two" % tuple(cosine))
+    t.note("bert-tiny: cosine %.5f with real scales, %.5f with powers of two" % tuple(cosine))
     t.case("powers of two are the model, too", "" if cosine[1] > 0.995 else "cosine %.4f" % cosine[1])
 
 
@@ -272,7 +262,7 @@ def check_tutorial():
     feed = {"x": np.random.default_rng(6).normal(0, 1, (1, 4, 96)).astype(np.float32)}
     exact, coarse, got = [s.run(None, feed)[0].ravel() for s in (session(model), session(source.SerializeToString()), session(t.at("tutorial-q.onnx")))]
     cosine = lambda a, b: float(a @ b / np.sqrt((a @ a) * (b @ b)))
-    note("tutorial: cosine %.4f to the float model, %.4f to it with rounded weights, and that to the former %.4f" % (cosine(got, exact), cosine(got, coarse), cosine(coarse, exact)))
+    t.note("tutorial: cosine %.4f to the float model, %.4f to it with rounded weights, and that to the former %.4f" % (cosine(got, exact), cosine(got, coarse), cosine(coarse, exact)))
     t.case("tutorial: it is the model with the rounded weights", "" if cosine(got, coarse) > 0.95 else "cosine %.4f" % cosine(got, coarse))
 
 
@@ -304,7 +294,7 @@ def check_multipliers():
         for k, n in found.items(): by.setdefault(owner(k), []).append(n)
         top = t.read(os.path.join(path, "rtl/mlo_top.v")) if isinstance(t.read(os.path.join(path, "rtl/mlo_top.v")), str) else t.read(os.path.join(path, "rtl/mlo_top.v")).decode()
         shifts = len(re.findall(r"\.SHIFT\(1\)", top))
-        note("%s: $mul cells of each variant of a module: %s" % (what, ", ".join("%s %s" % (k, sorted(v)) for k, v in sorted(by.items()) if sum(v))))
+        t.note("%s: $mul cells of each variant of a module: %s" % (what, ", ".join("%s %s" % (k, sorted(v)) for k, v in sorted(by.items()) if sum(v))))
         # one variant of mlo_requantize is attention's: it multiplies (in two halves) with 1 / the sum of the row's exponentials, which no scale makes a power of two
         quantizers = sorted(by["mlo_requantize"])
         if none: t.case("no multiplier in a requantizer: " + what, "" if shifts == 6 and sum(by["mlo_add"]) == 0 and sum(by["mlo_mvu"]) == 0 and "mlo_requant" not in by and sum(n > 0 for n in quantizers) == 1 and len(quantizers) > 1 else "%s, %d units without" % (by, shifts))
@@ -353,5 +343,4 @@ def check_config_refusals():
 
 
 if __name__ == "__main__":
-    ort.set_default_logger_severity(4)
     t.main(check_bits, check_ranges, check_refusals, check_pow2, check_tutorial, check_multipliers, check_config, check_config_refusals)

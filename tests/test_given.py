@@ -11,20 +11,13 @@ import logging
 import re
 import numpy as np
 import onnx
-import onnxruntime as ort
 import onnxruntime.quantization as oq
 from onnxruntime.quantization import matmul_nbits_quantizer as nbits
 from onnx import numpy_helper
 import harness as t
+from graphs import session
 
 INPUTS = 10
-
-
-def session(model):
-    options = ort.SessionOptions()
-    options.intra_op_num_threads, options.log_severity_level = 1, 4
-    options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_DISABLE_ALL
-    return ort.InferenceSession(model.SerializeToString(), options)
 
 
 def outputs(s, feed): return dict(zip([o.name for o in s.get_outputs()], s.run(None, {i.name: feed[i.name] for i in s.get_inputs()})))

@@ -14,7 +14,8 @@ import subprocess
 import numpy as np
 import harness as t
 from encoders import Encoder
-from test_hardware import Run, beats, build, session
+from graphs import session
+from hardware import Run, beats, build
 
 MODELS = {"memory-20": Encoder(3, 20, 3, 4, 44, 5, "post", "Gelu", mask=True), "memory-one": Encoder(2, 12, 2, 4, 22, 1, "pre", "Relu"), "memory-100": Encoder(100, 6, 1, 4, 10, 2, "post", "Relu")}
 MIXED = '{"mvu_0": {"memory": "resident"}, "mvu_2": {"memory": "resident"}, "layernorm_0": {"memory": "resident"}, "add_1": {"memory": "resident"}}'

@@ -24,18 +24,12 @@ BEFORE_QUANTIZE = lambda flags: flags if flags[:1] == ["--dim"] else []
 I16 = np.iinfo(np.int16)
 
 
-def note(text): print("    " + text, flush=True)
-
-
 # ---- executing -----------------------------------------------------------------------------------------------------------------------
 
 def session(model, plain=False):
     """An ONNX Runtime session. plain: no rewriting, so that two models with the same nodes do the same float operations."""
-    options = ort.SessionOptions()
-    options.intra_op_num_threads, options.log_severity_level = 1, 4
-    if plain: options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_DISABLE_ALL
     if isinstance(model, str): model = onnx.load(model)             # ONNX Runtime itself cannot infer shapes that lie in external data
-    return ort.InferenceSession(model.SerializeToString(), options)
+    return graphs.session(model, "DISABLE_ALL" if plain else "ENABLE_ALL")
 
 
 def give(model, name):
@@ -228,7 +222,7 @@ def check_model():
     for name, flags in ENCODERS.items():
         ints, judge = onnx.load(made("quantize", name, flags)), Judge(name, flags)
         worst = judge(ints)
-        note("%-24s %d sublayers x %2d layers: cosine >= %.4f; layers by themselves >= %.4f; whole output >= %.4f" % (name, len(judge.names), judge.layers, *worst))
+        t.note("%-24s %d sublayers x %2d layers: cosine >= %.4f; layers by themselves >= %.4f; whole output >= %.4f" % (name, len(judge.names), judge.layers, *worst))
         t.case("it is the model: " + name, "" if passes(worst) else text(worst))
         if name == "mlp-res": continue                     # no attention and a real ReLU: nothing below applies
         lame, whats = [], sorted(sabotages(ints))
@@ -239,7 +233,7 @@ def check_model():
                 tensor, change = sabotages(m)[what]
                 edit(tensor, rows, change)
                 worst = judge(m, 2)
-                note("%-24s %s %s: %s" % ("", what, where, text(worst)))
+                t.note("%-24s %s %s: %s" % ("", what, where, text(worst)))
                 if passes(worst): lame.append("%s %s" % (what, where))
         t.case("and a broken one is noticed: " + name, "these are not: " + ", ".join(lame) if lame else "" if len(whats) == 3 else "found only " + str(whats))
 
@@ -304,7 +298,7 @@ def check_outliers():
     ort.quantization.quantize_static(path, t.at("static.onnx"), Samples(samples(name, 16, 1)), per_channel=True, op_types_to_quantize=["MatMul", "Gemm"],
                                      activation_type=ort.quantization.QuantType.QInt8, weight_type=ort.quantization.QuantType.QInt8)
     static = float(np.mean([cosine(w[k], g[k]) for w, g in zip(want, [outputs(s, f) for s in [session(t.at("static.onnx"))] for f in feeds]) for k in w]))
-    note("outliers: cosine %.4f with 8 bits, %.4f at %.3f times the cost; ONNX Runtime's static quantization %.4f" % (reached["8 bits"][0], *reached["at 1.15 times the cost"], static))
+    t.note("outliers: cosine %.4f with 8 bits, %.4f at %.3f times the cost; ONNX Runtime's static quantization %.4f" % (reached["8 bits"][0], *reached["at 1.15 times the cost"], static))
     t.case("outliers do not hurt: 8 bits", "" if reached["8 bits"][0] >= 0.995 and reached["8 bits"][1] == 1 else "cosine %.4f, cost %.3f" % reached["8 bits"])
     t.case("outliers do not hurt: wider operands within a budget", "" if reached["at 1.15 times the cost"][0] >= 0.998 and 1.05 < reached["at 1.15 times the cost"][1] <= 1.15 else "cosine %.4f, cost %.3f" % reached["at 1.15 times the cost"])
     t.case("outliers: closer than static quantization by ONNX Runtime", "" if 4 * (1 - reached["8 bits"][0]) < 1 - static else "%.4f and %.4f" % (reached["8 bits"][0], static))
@@ -430,7 +424,7 @@ def check_requantize():
         sums = a.astype(np.int64) * ma + b.astype(np.int64) * mb
         why = why or equal(y, requantize(sums, 1, s, I16.min, I16.max))
         worst = max(worst, np.abs(y - np.clip(sums / 2.0 ** s, I16.min, I16.max)).max())
-    note("requantization: off by at most %.4f" % worst)
+    t.note("requantization: off by at most %.4f" % worst)
     t.case("Requant, RequantTable, MVU, MVUTable and Add are their formulas", why)
     t.case("requantization is within half a step", "" if worst <= 0.5 else "off by %.4f" % worst)
 
@@ -454,7 +448,7 @@ def check_layernorm():
             why = why or equal(got, np.clip(acc >> sh, I16.min, I16.max))
             n_bound = max(n_bound, float((np.abs(n / 2.0 ** 14 - exact) / (np.abs(exact) * 2 ** -13.9 + 2 ** -15)).max()))
             y_bound = max(y_bound, float(np.abs(got - np.clip((n * g.astype(np.float64) + b - 2 ** (sh - 1)) / 2.0 ** sh, I16.min, I16.max)).max()))
-    note("layernorm: normalised values use %.0f %% of their error bound" % (100 * n_bound))
+    t.note("layernorm: normalised values use %.0f %% of their error bound" % (100 * n_bound))
     t.case("LayerNorm is its formula", why)
     t.case("LayerNorm keeps its error bounds", "" if n_bound <= 1 and y_bound <= 0.5 + 1e-6 else "n at %.3f of its bound, y off by %.4f" % (n_bound, y_bound))
 
@@ -500,7 +494,7 @@ def check_attention():
                 e_most = max(e_most, float(np.abs(e - np.where(counts, 255 * np.exp(-scale * far), 0)).max()))
                 r_most = max(r_most, float((1 - r / (mo * 2.0 ** (lt + 8) / total)).max()))
                 y_most = max(y_most, float(np.abs(got[:, cut] - np.clip(acc * (r / 2.0 ** (so + lt + 8)), -128, 127)).max()))
-    note("attention: weights off by at most %.2f of 255, 1/sum by 2^%.1f" % (e_most, np.log2(max(r_most, 1e-9))))
+    t.note("attention: weights off by at most %.2f of 255, 1/sum by 2^%.1f" % (e_most, np.log2(max(r_most, 1e-9))))
     t.case("Attention is its formula", why)
     t.case("Attention keeps its error bounds", "" if e_most <= 1.9 and r_most <= 2 ** -14 and y_most <= 0.5 else "e off by %.3f, R by %.2g, y by %.3f" % (e_most, r_most, y_most))
 
@@ -540,7 +534,7 @@ def check_rounded_attention():
                 x = np.where(counts, np.exp(real - np.where(counts, real, -1e9).max(1, keepdims=True)), 0)
                 exact = np.minimum(np.rint(x / x.sum(1, keepdims=True) / step), hp)
                 off, count, y_most = off + (w != exact).sum(), count + w.size, max(y_most, int(np.abs(w - exact).max()))
-    note("attention as sources round it: %.3f %% of the probabilities, %.3f %% of the scores are rounded otherwise" % (100 * off / count, 100 * off_s / count_s))
+    t.note("attention as sources round it: %.3f %% of the probabilities, %.3f %% of the scores are rounded otherwise" % (100 * off / count, 100 * off_s / count_s))
     t.case("AttentionProbs and AttentionRounded are their formulas", why)
     t.case("they round as floats do", "" if off < 0.001 * count and off_s < 0.0005 * count_s and y_most <= 1 else "%d of %d probabilities off, by %d, and %d of %d scores" % (off, count, y_most, off_s, count_s))
 
@@ -604,6 +598,5 @@ def check_dynamic():
 
 
 if __name__ == "__main__":
-    ort.set_default_logger_severity(4)
     logging.disable(logging.WARNING)                        # of ONNX Runtime's quantizer
     t.main(check_stages, check_model, check_outliers, check_float, check_check, check_exp2, check_requantize, check_layernorm, check_attention, check_rounded_attention, check_constants, check_mask, check_dynamic)

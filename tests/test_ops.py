@@ -5,8 +5,9 @@
 Uses `mlo run MODEL --inputs X.npz --outputs Y.npz` and `mlo read MODEL --onnx -o FILE`.
 """
 import collections, os, pathlib, re, subprocess, sys, tempfile, warnings
-import numpy as np, onnx, onnxruntime as ort
+import numpy as np, onnx
 from onnx import TensorProto as T, helper as h, numpy_helper
+from graphs import session
 
 warnings.filterwarnings("ignore")
 ROOT = pathlib.Path(__file__).resolve().parent.parent
@@ -41,10 +42,6 @@ def relative(a, b):
     """max|a-b| / max|b|"""
     a, b = a.astype(np.float64), b.astype(np.float64)
     return float(np.max(np.abs(a - b)) / max(np.max(np.abs(b)), 1e-30)) if a.size else 0.0
-
-def session(model):
-    options = ort.SessionOptions(); options.log_severity_level = 3
-    return ort.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
 
 def model_of(nodes, inputs, outputs, opset=18, init=(), info=()):
     value = lambda name, t, dims: h.make_tensor_value_info(name, t, dims)

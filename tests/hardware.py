@@ -1,0 +1,108 @@
+# SPDX-License-Identifier: MIT
+"""hardware: what tests of emitted Verilog share: build directories, `mlo sim`, frames of one's own through the emitted Makefile.
+
+    import hardware
+    r = hardware.Run(hardware.build("bert-tiny", "--pe", "4", "--simd", "4"), "--frames", "3", verilator=True)
+    t.case("three frames", r.why())                         # '' when it passed and every word was compared
+
+Two simulations run at a time (MLO_JOBS)."""
+import concurrent.futures
+import json
+import os
+import shutil
+import subprocess
+import sys
+import threading
+import numpy as np
+import harness as t
+from models.big import SIZES
+
+JOBS = int(os.environ.get("MLO_JOBS", "2"))
+# what verilator gives to make: compiling takes longer than running here
+os.environ["MAKEFLAGS"] = "-j2 -- OPT_FAST=-O1 OPT_GLOBAL=-O1"
+lock = threading.Lock()
+
+
+def big(name):
+    """A model that models/big.py makes."""
+    subprocess.run([sys.executable, os.path.join(t.tests, "models/big.py"), t.at(name + ".onnx"), name], stdout=subprocess.DEVNULL, check=True)
+    return t.at(name + ".onnx")
+
+
+def build(name, *flags, at=None):
+    """A build directory; made once for the same arguments."""
+    path = t.at("_".join([at or name, *flags]).replace("--", "").replace("/", "_"))
+    with lock:
+        if not os.path.exists(path):
+            if "--loop" not in flags and name == "whisper-tiny": flags += ("--loop", "loop")
+            t.good("compile", big(name) if name in SIZES else t.model(name), *flags, "-o", path)
+    return path
+
+
+def copy(path, name):
+    """A build directory to spoil, without what was simulated in it."""
+    to = t.at(name)
+    shutil.rmtree(to, True)
+    shutil.copytree(path, to, ignore=shutil.ignore_patterns("sim"))
+    return to
+
+
+def clone(path, *key):
+    """A build directory of its own for runs side by side; what was compiled is shared."""
+    to = t.at(os.path.basename(path) + "-".join(map(str, ("-run",) + key)))
+    os.makedirs(os.path.join(to, "sim"))
+    for f in os.listdir(path):
+        if f != "sim": os.symlink(os.path.join(path, f), os.path.join(to, f))
+    for f in os.listdir(os.path.join(path, "sim")):
+        if f.startswith(("verilator-", "icarus-")): os.symlink(os.path.join(path, "sim", f), os.path.join(to, "sim", f))
+    return to
+
+
+class Run:
+    """One call of `mlo sim`."""
+    def __init__(self, path, *flags, verilator=False):
+        p = t.call("sim", path, *flags, *(["--simulator", "verilator"] if verilator else []), timeout=1400)
+        self.status, self.error = p.returncode, p.stderr.decode(errors="replace").strip()
+        try: self.report = json.loads(p.stdout)
+        except ValueError: self.report = {}
+        self.manifest = json.loads(t.read(os.path.join(path, "manifest.json")))
+
+    def __getattr__(self, key): return self.__dict__["report"].get(key)
+
+    def why(self, tokens=None):
+        """'' when it passed and every word of so many tokens (default: of full frames) was compared."""
+        if self.status or self.report.get("pass") is not True: return "status %d: %s" % (self.status, self.error or self.report)
+        words = (tokens or self.frames * self.manifest["tokens"]) * self.manifest["channels"]
+        if self.words != words: return "%s words compared, not %d" % (self.words, words)
+        if len(self.frame_done) != self.frames or sorted(self.frame_done) != self.frame_done or self.frame_done[-1] != self.cycles: return "frames done at %s of %s cycles" % (self.frame_done, self.cycles)
+        return ""
+
+    def timing(self): return [self.cycles, self.frame_done, self.weight_beats] + [[k["busy"], k["starved"], k["blocked"]] for k in self.kernels or []]
+
+
+def together(*jobs):
+    """Calls functions, JOBS at a time."""
+    with concurrent.futures.ThreadPoolExecutor(JOBS) as pool: return [f.result() for f in [pool.submit(j) for j in jobs]]
+
+
+def beats(arrays, lanes, bits):
+    """Frames as the bench's hexadecimal words: tlast, then the lanes, the last one first."""
+    lines, pad = [], (bits + 7) // 8 * 8
+    for a in arrays:
+        rows = a.reshape(-1, lanes).astype(np.int64) & ((1 << pad) - 1)
+        lines += ["%d%s" % (i + 1 == len(rows), "".join("%0*x" % (pad // 4, v) for v in row[::-1])) for i, row in enumerate(rows)]
+    return "".join(line + "\n" for line in lines)
+
+
+def play(path, feeds, golden):
+    """Frames through the emitted Makefile and Icarus, against words from elsewhere: mlo evaluates nothing here. '' or what went wrong."""
+    m = json.loads(t.read(os.path.join(path, "manifest.json")))
+    lanes, bits = m["stream"]["lanes"], m["stream"]["bits"]
+    words = {"x.hex": beats([f[m["input"]["name"]] for f in feeds], lanes, bits), "y.hex": beats(golden, lanes, bits), "m.hex": beats([f["mlo_mask"] for f in feeds if "mlo_mask" in f], 1, 8)}
+    for file, content in words.items():
+        with open(os.path.join(path, file), "w") as f: f.write(content)
+    count, masks = (words[k].count("\n") for k in ("x.hex", "m.hex"))
+    p = subprocess.run(["make", "-C", path, "sim", "VFLAGS=-Pmlo_tb.WORDS=%d" % count, "ARGS=+input=x.hex +golden=y.hex +mask=m.hex +beats=%d +mask_beats=%d" % (count, masks)],
+                       capture_output=True, text=True, timeout=3000)
+    last = [l for l in p.stdout.splitlines() if l.startswith(("MLO PASS", "MLO FAIL"))]
+    return "" if p.returncode == 0 and last and last[0].startswith("MLO PASS words %d " % count) else "status %d: %s %s" % (p.returncode, last, p.stderr[-200:])
