@@ -529,6 +529,17 @@ static int64_t mlo_meta_int(const mlo_node *n, const char *key, int64_t otherwis
     return s ? (int64_t)strtol(s, NULL, 10) : otherwise;
 }
 
+/* The same, and that it is a whole number within limits: models come from anywhere. */
+static int64_t mlo_meta_within(mlo *m, const mlo_node *n, const char *key, int64_t otherwise, int64_t low, int64_t high) {
+    const char *s = mlo_meta_get(n->meta, n->n_meta, key);
+    if (!s) return otherwise;
+    char *end;
+    const long long v = strtoll(s, &end, 10);
+    if (end != s && !*end && v >= low && v <= high) return v;
+    mlo_fail(m, MLO_E_DATA, n, "metadata say %s = '%.40s', which is no whole number from %lld to %lld; leave it to mlo", key, s, (long long)low, (long long)high);
+    return otherwise;
+}
+
 static mlo_value *mlo_index_value(mlo *m, mlo_graph *g, const char *name) {
     mlo_value *v = (mlo_value *)mlo_map_get(&g->values, name);
     if (v) return v;
@@ -11452,9 +11463,9 @@ typedef struct {
     int pe, simd;           /* the folding this describes */
 } mlo_unit;
 
-/* What `unit` and `pack` may look at: the node with the forms and bits of its inputs and output, and the longest frame. tile: tokens for which a
- * matrix is to be read block by block (--memory block); 0: it is to be on chip. */
-typedef struct { mlo *m; const mlo_node *node; mlo_form in[8]; size_t n_in; mlo_form out; int in_bits[8], out_bits; int64_t tokens, tile; } mlo_site;
+/* What `unit` and `pack` may look at: the node with the forms and bits of its inputs and output, and the longest frame. parts: into which a Split
+ * deals the output; 1. tile: tokens for which a matrix is to be read block by block (--memory block); 0: it is to be on chip. */
+typedef struct { mlo *m; const mlo_node *node; mlo_form in[8]; size_t n_in; mlo_form out; int in_bits[8], out_bits; int64_t parts, tokens, tile; } mlo_site;
 
 /* What a parameter may be: elements at, at + step, .. of input `input` are within low..high. The bits of its word in the image.
  * low > high: what a number of input 0's width may be. */
@@ -11621,7 +11632,7 @@ static int mlo_kernel_same_shape(mlo_shapes *s) {
     "index = Sub (qc, l)\n" \
     "entry = Gather (table, index)\n" \
     "y = Cast <to=@to> (entry)\n"
-static int mlo_index_bits(const mlo_site *s) { return mlo_clog2(mlo_int(s->node, "hi", 127) + 1) + 1; }
+static int mlo_index_bits(const mlo_site *s) { return mlo_clog2(mlo_least(mlo_int(s->node, "hi", 127), INT32_MAX) + 1) + 1; }      /* mlo_kernel_fits looks at hi */
 
 /* ======== kernel_requant.c ======== */
 /* requant: y[c] = requantize(x[c] + bias[c]; mult[c], shift[c]): the 16-bit residual stream -> 8-bit matrix operands; and with a table
@@ -11919,12 +11930,9 @@ static int mlo_mvu_run(mlo_call *c) {
     return (int)c->m->error.code;
 }
 
-/* PE divides the channels out, of each part where the output is split into parts (attribute `parts`: merged projections). */
+/* PE divides the channels out, of each part where the output is split into parts (merged projections). */
 static int mlo_mvu_legal(const mlo_site *s, int64_t pe, int64_t simd) {
-    int64_t parts = 1;
-    const char *text = mlo_meta_get(s->node->meta, s->node->n_meta, "mlo.parts");
-    if (text) parts = strtol(text, NULL, 10);
-    return pe >= 1 && simd >= 1 && s->in[1].dims[0] % simd == 0 && s->in[1].dims[1] / parts % pe == 0;
+    return pe >= 1 && simd >= 1 && s->in[1].dims[0] % simd == 0 && s->in[1].dims[1] / s->parts % pe == 0;
 }
 
 /* Weights travel as INT8; the bits they have are metadata mlo.weight_bits. */
@@ -12357,8 +12365,9 @@ static int mlo_attention_run(mlo_call *c) {
 }
 
 static int mlo_attention_legal(const mlo_site *s, int64_t pe, int64_t simd) {
-    int64_t d = mlo_last_dim(&s->in[0]) / mlo_int(s->node, "heads", 1);
-    return pe >= 1 && simd >= 1 && pe <= s->tokens && d % simd == 0;
+    int64_t ch = mlo_last_dim(&s->in[0]), heads = mlo_int(s->node, "heads", 1);
+    if (heads < 1 || ch % heads) { mlo_fail(s->m, MLO_E_SHAPE, s->node, "%lld channels do not make %lld heads", (long long)ch, (long long)heads); return 0; }
+    return pe >= 1 && simd >= 1 && pe <= s->tokens && ch / heads % simd == 0;
 }
 
 /* Stages and queues as in mlo_attention.v and its parts. */
@@ -12605,6 +12614,11 @@ static int64_t mlo_isqrt(int64_t w, int bits) {
     return root;
 }
 
+static int mlo_norm_center(mlo *m, const mlo_node *n) {
+    const int64_t center = mlo_int(n, "center", 1);
+    return center == 0 || center == 1 ? 0 : mlo_fail(m, MLO_E_DATA, n, "center is %lld; it must be 0 or 1", (long long)center);
+}
+
 static void mlo_layernorm_row(mlo_call *c, const mlo_array *x, int64_t at, int64_t channels, mlo_array *y) {
     int64_t total = 0, squares = 0, eps = mlo_get(c->in[3], 0), lo = mlo_int(c->node, "lo", -32768), hi = mlo_int(c->node, "hi", 32767);
     int sh = (int)mlo_get(c->in[3], 1), k = 0;
@@ -12625,7 +12639,7 @@ enum { MLO_NORM_CHANNELS = 32768, MLO_NORM_SHIFT = 40 };
 static const mlo_limit mlo_layernorm_limits[] = { { 1, 0, 1, -32768, 32767, "scale" }, { 2, 0, 1, INT32_MIN, INT32_MAX, "offset" }, { 3, 0, 2, 1, MLO_NORM_EPSILON, "epsilon" }, { 3, 1, 2, 0, MLO_NORM_SHIFT, "shift" }, { 0, 0, 0, 0, 0, NULL } };
 
 static int mlo_layernorm_run(mlo_call *c) {
-    if (mlo_kernel_inputs(c, 4) || mlo_kernel_activation(c, 0)) return (int)c->m->error.code;
+    if (mlo_kernel_inputs(c, 4) || mlo_kernel_activation(c, 0) || mlo_norm_center(c->m, c->node)) return (int)c->m->error.code;
     const mlo_array *x = c->in[0];
     int64_t channels = x->rank ? x->dims[x->rank - 1] : 1, rows = channels ? mlo_array_count(x) / channels : 0;
     if (mlo_kernel_count(c, 1, channels) || mlo_kernel_count(c, 2, channels) || mlo_kernel_count(c, 3, 2)) return (int)c->m->error.code;
@@ -12676,17 +12690,18 @@ static void mlo_layernorm_intermediates(const mlo_site *s, const mlo_unit *u, ml
 }
 
 static int mlo_layernorm_unit(const mlo_site *s, int64_t pe, int64_t simd, mlo_unit *u) {
-    int64_t ch = mlo_last_dim(&s->out); int xbits = s->in_bits[0], ybits = s->out_bits;
+    int64_t ch = mlo_last_dim(&s->out), center = mlo_int(s->node, "center", 1); int xbits = s->in_bits[0], ybits = s->out_bits;
     (void)simd;
+    if (mlo_norm_center(s->m, s->node)) return (int)s->m->error.code;
     u->module = "mlo_layernorm";
     u->in[u->n_in++] = mlo_port_make("s_axis", 0, pe, xbits, ch);
     u->out = mlo_port_make("m_axis", 0, pe, ybits, ch);
     mlo_unit_memory(u, "s_axis_c", pe * 64, ch / pe);
     mlo_unit_memory(u, "s_axis_e", 64, 1);
     mlo_unit_param(u, "C", ch); mlo_unit_param(u, "PE", pe); mlo_unit_param(u, "XBITS", xbits); mlo_unit_param(u, "YBITS", ybits);
-    mlo_unit_param(u, "CENTER", mlo_int(s->node, "center", 1));
+    mlo_unit_param(u, "CENTER", center);
     u->interval = ch / pe > 43 ? ch / pe : 43;           /* 43: the serial root and reciprocal */
-    u->latency = 65 - 3 * !mlo_int(s->node, "center", 1) + mlo_clog2(pe) + ch / pe; u->other = 4 * pe; u->flow = MLO_FLOW_NORM;
+    u->latency = 65 - 3 * !center + mlo_clog2(pe) + ch / pe; u->other = 4 * pe; u->flow = MLO_FLOW_NORM;
     return 0;
 }
 
@@ -16420,7 +16435,7 @@ static int mlo_quantize_as(mlo *m) {
  * example: BERT: 12 elements; the carried value forks to Requant (-> QKV) and to the residual FIFO.
  * cost: O(nodes).
  */
-enum { MLO_OUTSIDE = -1, MLO_CORE_MOST = 96 };
+enum { MLO_OUTSIDE = -1, MLO_CORE_MOST = 96, MLO_LATENCY_MOST = 100000 };
 
 /* Where a kernel's parameters are. Layer: two banks on chip, every iteration's parameters come from memory in every iteration. Resident: a bank for
  * each iteration, loaded once; then the iterations there can be are a matter of building. Block, of a matrix: two banks of a block of its rows;
@@ -16468,10 +16483,16 @@ static int mlo_value_bits(const mlo_graph *g, const char *name) {
     return n && v->graph == g && mlo_kernel_of(n) ? (int)mlo_meta_int(n, "mlo.bits", mlo_bits_of(mlo_form_of(v).dtype)) : mlo_bits_of(mlo_form_of(v).dtype);
 }
 
+/* Into how many parts a Split deals a value. */
+static int64_t mlo_core_parts(const mlo_graph *body, const char *name) {
+    for (size_t i = 0; i < body->n_node; i++) if (mlo_is(body->node[i], "Split") && mlo_has_input(body->node[i], 0) && body->node[i]->input[0] == name) return (int64_t)body->node[i]->n_output;
+    return 1;
+}
+
 static int mlo_element_site(mlo *m, mlo_hw *c, mlo_element *e) {
     mlo_node *n = e->node;
     memset(&e->site, 0, sizeof e->site);
-    e->site.m = m; e->site.node = n; e->site.tokens = c->tokens;
+    e->site.m = m; e->site.node = n; e->site.tokens = c->tokens; e->site.parts = mlo_core_parts(c->scan.body, n->output[0]);
     for (size_t i = 0; i < n->n_input && i < 8; i++) {
         e->site.in_bits[i] = mlo_value_bits(c->scan.body, n->input[i]);
         e->site.in[e->site.n_in++] = mlo_form_of(mlo_value_of(c->scan.body, n->input[i]));
@@ -16531,8 +16552,47 @@ static void mlo_core_lanes(mlo_hw *c) {
     }
 }
 
+/* A kernel's name becomes that of its instance: an identifier, of this kernel alone. */
+static int mlo_core_name(mlo *m, const mlo_hw *c, const mlo_element *e) {
+    if (!e->name) return mlo_fail(m, MLO_E_GRAPH, e->node, "the kernel has no name; run `mlo lower`");
+    const size_t n = strlen(e->name);
+    if (!n || n > 64 || strspn(e->name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_") < n)
+        return mlo_fail(m, MLO_E_DATA, e->node, "metadata say mlo.kernel = '%.40s', which is no name of letters, digits and '_'; run `mlo lower`", e->name);
+    for (int i = 0; i < c->n_element; i++) if (&c->element[i] != e && mlo_eq(c->element[i].name, e->name))
+        return mlo_fail(m, MLO_E_DATA, e->node, "two kernels have the name %s (metadata mlo.kernel); run `mlo lower`", e->name);
+    return 0;
+}
+
+/* The bits of results and weights, as metadata say. */
+static int mlo_core_widths(mlo *m, const mlo_graph *body) {
+    for (size_t i = 0; i < body->n_node; i++) if (mlo_kernel_of(body->node[i])) {
+        mlo_meta_within(m, body->node[i], "mlo.bits", 8, 1, mlo_bits_of(mlo_form_of(mlo_value_of(body, body->node[i]->output[0])).dtype));
+        mlo_meta_within(m, body->node[i], "mlo.weight_bits", 8, 2, 8);
+    }
+    return (int)m->error.code;
+}
+
+/* Where a kernel's parameters are, as metadata say. */
+static int mlo_core_parameters(mlo *m, const mlo_hw *c, mlo_element *e) {
+    const char *memory = mlo_meta_get(e->node->meta, e->node->n_meta, "mlo.memory");
+    e->memory = e->memories = mlo_eq(memory, "resident") ? MLO_RESIDENT : mlo_eq(memory, "block") ? MLO_BLOCK : MLO_LAYER;
+    if (memory && e->memory == MLO_LAYER && !mlo_eq(memory, "layer")) return mlo_fail(m, MLO_E_DATA, e->node, "metadata say mlo.memory = '%.40s', which is none of layer, block, resident", memory);
+    e->tile = mlo_meta_within(m, e->node, "mlo.tile", c->tokens, 1, INT32_MAX);
+    return (int)m->error.code;
+}
+
+/* A Split deals out equal parts. */
+static int mlo_core_split(mlo *m, const mlo_hw *c, const mlo_element *e) {
+    for (size_t k = 0; k < e->node->n_output; k++) {
+        const mlo_form f = mlo_form_of(mlo_value_of(c->scan.body, e->node->output[k]));
+        if (!mlo_form_known(&f) || mlo_last_dim(&f) * (int64_t)e->node->n_output != mlo_last_dim(&e->site.in[0])) return mlo_fail(m, MLO_E_UNSUPPORTED, e->node, "a Split into parts that are not all of one size has no hardware");
+    }
+    return 0;
+}
+
 static int mlo_core_elements(mlo *m, mlo_hw *c) {
     mlo_graph *body = c->scan.body;
+    if (mlo_core_widths(m, body)) return (int)m->error.code;
     for (size_t i = 0; i < body->n_node; i++) {
         mlo_node *n = body->node[i];
         const mlo_kernel *k = mlo_kernel_of(n);
@@ -16544,11 +16604,8 @@ static int mlo_core_elements(mlo *m, mlo_hw *c) {
         memset(e, 0, sizeof *e);
         e->node = n; e->kernel = k;
         e->name = k ? mlo_meta_get(n->meta, n->n_meta, "mlo.kernel") : mlo_format(m, "split_%zu", i);
-        if (!e->name) return mlo_fail(m, MLO_E_GRAPH, n, "the kernel has no name; run `mlo lower`");
-        const char *memory = mlo_meta_get(n->meta, n->n_meta, "mlo.memory");
-        e->memory = e->memories = mlo_eq(memory, "resident") ? MLO_RESIDENT : mlo_eq(memory, "block") ? MLO_BLOCK : MLO_LAYER;
-        e->tile = mlo_meta_int(n, "mlo.tile", c->tokens);
-        if (mlo_element_site(m, c, e) || (k && mlo_element_fold(m, e, mlo_meta_int(n, "mlo.pe", 1), mlo_meta_int(n, "mlo.simd", 1)))) return (int)m->error.code;
+        if (mlo_core_name(m, c, e) || mlo_core_parameters(m, c, e) || mlo_element_site(m, c, e)) return (int)m->error.code;
+        if (k ? mlo_element_fold(m, e, mlo_meta_int(n, "mlo.pe", 1), mlo_meta_int(n, "mlo.simd", 1)) : mlo_core_split(m, c, e)) return (int)m->error.code;
         if (k) c->whole_frame |= e->unit.whole_frame;
     }
     return 0;
@@ -16563,20 +16620,26 @@ static int mlo_core_edges(mlo *m, mlo_hw *c) {
             char key[32];
             snprintf(key, sizeof key, "mlo.fifo.%d", k);
             const mlo_form *f = &e->site.in[at];
-            if (mlo_core_edge(m, c, e->node->input[at], i, k, e->site.in_bits[at], mlo_last_dim(f), mlo_meta_int(e->node, key, 0))) return (int)m->error.code;
+            if (mlo_core_edge(m, c, e->node->input[at], i, k, e->site.in_bits[at], mlo_last_dim(f), mlo_meta_within(m, e->node, key, 0, 0, 1 << 20)) || m->error.code) return (int)m->error.code;
         }
     }
     return mlo_core_edge(m, c, c->scan.body->output[0]->name, MLO_OUTSIDE, 0, c->bits, c->channels, 0);
 }
 
-/* Bytes per cycle that memory gives: the option, or what the core was folded for; at most what the bus takes. */
-static int mlo_core_bandwidth(mlo *m, mlo_hw *c) {
+/* The memory, as options have it, or what the core was folded for: cycles from a request to its first beat; bytes per cycle, at most what the bus takes. */
+static int mlo_core_memory(mlo *m, mlo_hw *c) {
     const char *text = mlo_opt(m, "bandwidth"), *noted = mlo_meta_get(c->scan.node->meta, c->scan.node->n_meta, "mlo.bandwidth");
+    const long latency = (long)mlo_meta_within(m, c->scan.node, "mlo.axi_latency", 7, 0, MLO_LATENCY_MOST);
+    c->read_latency = (int)mlo_opt_int(m, "axi-latency", latency, 0, MLO_LATENCY_MOST);
     c->rate = 256;
-    if (!text && !(text = noted)) return 0;
+    if (m->error.code || (!text && !noted)) return (int)m->error.code;
     char *end;
-    double v = strtod(text, &end), rate = v * 8 * 256 / c->axi_bits;
-    if (end == text || *end || !(v > 0)) return mlo_fail_at(m, MLO_E_USAGE, NULL, "--bandwidth %s is not a number of bytes per cycle", text);
+    const char *said = text ? text : noted;
+    double v = strtod(said, &end), rate = v * 8 * 256 / c->axi_bits;
+    if (end == said || *end || !(v > 0)) {
+        if (text) return mlo_fail_at(m, MLO_E_USAGE, NULL, "--bandwidth %s is not a number of bytes per cycle", text);
+        return mlo_fail(m, MLO_E_DATA, c->scan.node, "metadata say mlo.bandwidth = '%.40s', which is no number of bytes per cycle; leave it to mlo", noted);
+    }
     c->rate = rate >= 256 ? 256 : rate < 1 ? 1 : (int)(rate + 0.5);
     return 0;
 }
@@ -16671,17 +16734,17 @@ static int mlo_core_build(mlo *m, mlo_hw *c) {
     if (f.rank > 2 && f.dims[0] != 1 && mlo_form_count(&f) != f.dims[f.rank - 1] * f.dims[f.rank - 2])
         return mlo_fail(m, MLO_E_UNSUPPORTED, c->scan.node, "a batch of %lld; export with batch 1: frames stream one after the other", (long long)f.dims[0]);
     c->channels = f.dims[f.rank - 1]; c->tokens = mlo_form_count(&f) / c->channels; c->bits = mlo_value_bits(c->scan.body, c->scan.body->output[0]->name);
-    c->frames = (int)mlo_meta_int(c->scan.node, "mlo.frames", 1);
-    c->axi_bits = (int)mlo_meta_int(c->scan.node, "mlo.axi_width", 128);
-    if (mlo_core_elements(m, c) || mlo_core_edges(m, c)) return (int)m->error.code;
+    c->frames = (int)mlo_meta_within(m, c->scan.node, "mlo.frames", 1, 1, 255);
+    c->axi_bits = (int)mlo_meta_within(m, c->scan.node, "mlo.axi_width", 128, 32, 1024);
+    if (c->axi_bits & (c->axi_bits - 1)) return mlo_fail(m, MLO_E_DATA, c->scan.node, "metadata say mlo.axi_width = %d, which is no power of two", c->axi_bits);
+    if (m->error.code || mlo_core_elements(m, c) || mlo_core_edges(m, c)) return (int)m->error.code;
     mlo_core_lanes(c);
     mlo_value *mask = mlo_value_of(c->scan.outer, mlo_intern(m, "mlo_mask"));
     c->masked = mask && !mask->tensor;
     mlo_core_feedback(c);
     if (!mlo_meta_get(c->scan.node->meta, c->scan.node->n_meta, "mlo.frames")) mlo_core_fifos(c);
     else if (mlo_core_live(m, c)) return (int)m->error.code;
-    c->read_latency = (int)mlo_opt_int(m, "axi-latency", 7, 0, 100000);
-    return m->error.code ? (int)m->error.code : mlo_core_bandwidth(m, c);
+    return mlo_core_memory(m, c);
 }
 
 /* ---- parameters ------------------------------------------------------------------------------------------------------------------ */
@@ -19047,7 +19110,7 @@ static int mlo_device_thin(const mlo_space *s, const mlo_fpga *f, mlo_plan *plan
 /* fold: how much hardware each kernel gets.
  *
  * in:  a lowered model, and what is wanted: caps (--pe, --simd); a target (--target-cycles, --target-fps with --clock-mhz); budgets
- *      (--budget-macs, --budget-bits); a device (--device); memory (--memory, --bandwidth, --axi-width); a folding JSON (FINN's keys, or a line of --pareto).
+ *      (--budget-macs, --budget-bits); a device (--device); memory (--memory, --bandwidth, --axi-latency, --axi-width); a folding JSON (FINN's keys, or a line of --pareto).
  * out: the same model with mlo.pe, mlo.simd, mlo.memory, FIFO depths and frames in flight written on its nodes.
  * invariant: every PE and SIMD divides what it must; what was asked for one kernel by name is taken as it is or refused; what is searched for
  *      is the best under the model of search.c, around what was given by name.
@@ -19321,7 +19384,7 @@ static int mlo_fold_begin(mlo *m, mlo_hw *c, mlo_wish *w) {
         if (w->tile) c->element[i].tile = w->tile;
         mlo_allow_memories(&c->element[i], w->memories);
     }
-    if (m->error.code || mlo_core_bandwidth(m, c) || mlo_fold_caps(m, c, w->pe, w->simd)) return (int)m->error.code;
+    if (m->error.code || mlo_core_memory(m, c) || mlo_fold_caps(m, c, w->pe, w->simd)) return (int)m->error.code;
     if (json && mlo_fold_json(m, c, json)) return (int)m->error.code;
     int either = mlo_to_choose(w->memories) || w->any_tile, tiled = 0;        /* "auto" is a search, for one kernel, too */
     for (int i = 0; i < c->n_element; i++) { either |= mlo_to_choose(c->element[i].memories); tiled |= c->element[i].memories & MLO_BLOCK; }
@@ -19382,6 +19445,7 @@ static int mlo_fold(mlo *m) {
     mlo_core_lanes(c);
     if (mlo_device_depths(m, c, w.device) || mlo_fold_note(m, c->scan.node, "mlo.frames", c->frames) || mlo_fold_note(m, c->scan.node, "mlo.axi_width", c->axi_bits)) return (int)m->error.code;
     if (w.device && mlo_meta_put(m, &c->scan.node->meta, &c->scan.node->n_meta, "mlo.device", mlo_opt(m, "device"))) return (int)m->error.code;
+    if (mlo_opt(m, "axi-latency") && mlo_fold_note(m, c->scan.node, "mlo.axi_latency", c->read_latency)) return (int)m->error.code;
     if (mlo_opt(m, "bandwidth") && mlo_meta_put(m, &c->scan.node->meta, &c->scan.node->n_meta, "mlo.bandwidth", mlo_opt(m, "bandwidth"))) return (int)m->error.code;
     for (int i = 0; i < c->n_element; i++) if (c->element[i].kernel)
         if (mlo_fold_note(m, c->element[i].node, "mlo.pe", c->element[i].unit.pe) || mlo_fold_note(m, c->element[i].node, "mlo.simd", c->element[i].unit.simd)) return (int)m->error.code;
@@ -29863,10 +29927,10 @@ static void mlo_tb_declarations(mlo_emitter *e, int64_t words) {
     mlo_line(e, "module mlo_tb;");
     mlo_line(e, "    parameter WORDS = %lld;         // room for activation beats\n    parameter IMAGE = %lld;         // room for parameter beats", (long long)words, (long long)(mlo_core_beats(c) * c->scan.iterations));
     mlo_line(e, "    localparam IO = %d, AXI = %d, KERNELS = %d, MASKED = %d;", io, c->axi_bits, e->layers * mlo_core_kernels(c), c->masked);
-    mlo_line(e, "    localparam DEFAULT_BEATS = %lld, DEFAULT_MASK_BEATS = %lld, DEFAULT_ITERATIONS = %lld, DEFAULT_FRAMES = %d, DEFAULT_TIMEOUT = %lld, DEFAULT_RATE = %d;",
+    mlo_line(e, "    localparam DEFAULT_BEATS = %lld, DEFAULT_MASK_BEATS = %lld, DEFAULT_ITERATIONS = %lld, DEFAULT_FRAMES = %d, DEFAULT_TIMEOUT = %lld, DEFAULT_RATE = %d, DEFAULT_LATENCY = %d;",
              (long long)(c->frames * c->tokens * (c->channels / c->lanes)), (long long)(c->masked ? c->frames * c->tokens : 0), (long long)c->scan.iterations, c->frames,
              (long long)(200000 + 4 * mlo_core_interval(c) * (c->tokens + 16) * c->frames),        /* a silence no healthy core keeps: a slow one says nothing for a whole iteration */
-             c->rate < 256 ? c->rate : 0);                                                          /* the memory that it was folded for */
+             c->rate < 256 ? c->rate : 0, c->read_latency);                                         /* the memory that it was folded for */
     mlo_line(e, "    localparam TOKENS = %lld, TOKEN_BEATS = %lld;   // of the longest frame; of a token", (long long)c->tokens, (long long)(c->channels / c->lanes));
 }
 
@@ -29973,7 +30037,7 @@ static const char *const mlo_tb_rest[] = {
     "        if (!$value$plusargs(\"stall_sink=%d\", stall_sink)) stall_sink = stall;",
     "        if (!$value$plusargs(\"stall_memory=%d\", stall_memory)) stall_memory = stall;",
     "        if (!$value$plusargs(\"stall_host=%d\", stall_host)) stall_host = 0;",
-    "        if (!$value$plusargs(\"latency=%d\", latency)) latency = 7;",
+    "        if (!$value$plusargs(\"latency=%d\", latency)) latency = DEFAULT_LATENCY;",
     "        if (!$value$plusargs(\"rate=%d\", rate)) rate = DEFAULT_RATE;",
     "        if (!$value$plusargs(\"fault=%d\", fault)) fault = 0;",
     "        if (!$value$plusargs(\"beats=%d\", beats)) beats = DEFAULT_BEATS;",

@@ -107,9 +107,10 @@ static int64_t cli_sim_patience(const cli_bench *b) {
 
 static int cli_sim_arguments(cli_bench *b, cli_command *x) {
     cli *c = b->c; const char *bandwidth = cli_value(c, "bandwidth"), *wave = cli_value(c, "wave"); char *end, here[PATH_MAX];
-    long seed = cli_number(c, "seed", 1, 0, INT_MAX), stall = cli_number(c, "stall", 0, 0, 99), latency = cli_number(c, "axi-latency", 7, 0, 100000), fault = cli_number(c, "axi-error", 0, 0, INT_MAX);
+    long seed = cli_number(c, "seed", 1, 0, INT_MAX), stall = cli_number(c, "stall", 0, 0, 99), latency = cli_number(c, "axi-latency", -1, 0, 100000), fault = cli_number(c, "axi-error", 0, 0, INT_MAX);
     b->beats = cli_sim_tokens(b) * (b->channels / b->lanes);
-    cli_word(x, "+seed=%ld", seed); cli_word(x, "+stall=%ld", stall); cli_word(x, "+latency=%ld", latency);
+    cli_word(x, "+seed=%ld", seed); cli_word(x, "+stall=%ld", stall);
+    if (latency >= 0) cli_word(x, "+latency=%ld", latency);
     cli_word(x, "+beats=%lld", (long long)b->beats); cli_word(x, "+mask_beats=%lld", (long long)(b->masked ? cli_sim_tokens(b) : 0));
     cli_word(x, "+iterations=%lld", (long long)b->iterations); cli_word(x, "+frames_in_flight=%lld", (long long)b->group); cli_word(x, "+timeout=%lld", (long long)(cli_sim_patience(b) * (stall ? 4 : 1)));
     if (fault) cli_word(x, "+fault=%ld", fault);

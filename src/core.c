@@ -5,7 +5,7 @@
  * example: BERT: 12 elements; the carried value forks to Requant (-> QKV) and to the residual FIFO.
  * cost: O(nodes).
  */
-enum { MLO_OUTSIDE = -1, MLO_CORE_MOST = 96 };
+enum { MLO_OUTSIDE = -1, MLO_CORE_MOST = 96, MLO_LATENCY_MOST = 100000 };
 
 /* Where a kernel's parameters are. Layer: two banks on chip, every iteration's parameters come from memory in every iteration. Resident: a bank for
  * each iteration, loaded once; then the iterations there can be are a matter of building. Block, of a matrix: two banks of a block of its rows;
@@ -53,10 +53,16 @@ static int mlo_value_bits(const mlo_graph *g, const char *name) {
     return n && v->graph == g && mlo_kernel_of(n) ? (int)mlo_meta_int(n, "mlo.bits", mlo_bits_of(mlo_form_of(v).dtype)) : mlo_bits_of(mlo_form_of(v).dtype);
 }
 
+/* Into how many parts a Split deals a value. */
+static int64_t mlo_core_parts(const mlo_graph *body, const char *name) {
+    for (size_t i = 0; i < body->n_node; i++) if (mlo_is(body->node[i], "Split") && mlo_has_input(body->node[i], 0) && body->node[i]->input[0] == name) return (int64_t)body->node[i]->n_output;
+    return 1;
+}
+
 static int mlo_element_site(mlo *m, mlo_hw *c, mlo_element *e) {
     mlo_node *n = e->node;
     memset(&e->site, 0, sizeof e->site);
-    e->site.m = m; e->site.node = n; e->site.tokens = c->tokens;
+    e->site.m = m; e->site.node = n; e->site.tokens = c->tokens; e->site.parts = mlo_core_parts(c->scan.body, n->output[0]);
     for (size_t i = 0; i < n->n_input && i < 8; i++) {
         e->site.in_bits[i] = mlo_value_bits(c->scan.body, n->input[i]);
         e->site.in[e->site.n_in++] = mlo_form_of(mlo_value_of(c->scan.body, n->input[i]));
@@ -116,8 +122,47 @@ static void mlo_core_lanes(mlo_hw *c) {
     }
 }
 
+/* A kernel's name becomes that of its instance: an identifier, of this kernel alone. */
+static int mlo_core_name(mlo *m, const mlo_hw *c, const mlo_element *e) {
+    if (!e->name) return mlo_fail(m, MLO_E_GRAPH, e->node, "the kernel has no name; run `mlo lower`");
+    const size_t n = strlen(e->name);
+    if (!n || n > 64 || strspn(e->name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_") < n)
+        return mlo_fail(m, MLO_E_DATA, e->node, "metadata say mlo.kernel = '%.40s', which is no name of letters, digits and '_'; run `mlo lower`", e->name);
+    for (int i = 0; i < c->n_element; i++) if (&c->element[i] != e && mlo_eq(c->element[i].name, e->name))
+        return mlo_fail(m, MLO_E_DATA, e->node, "two kernels have the name %s (metadata mlo.kernel); run `mlo lower`", e->name);
+    return 0;
+}
+
+/* The bits of results and weights, as metadata say. */
+static int mlo_core_widths(mlo *m, const mlo_graph *body) {
+    for (size_t i = 0; i < body->n_node; i++) if (mlo_kernel_of(body->node[i])) {
+        mlo_meta_within(m, body->node[i], "mlo.bits", 8, 1, mlo_bits_of(mlo_form_of(mlo_value_of(body, body->node[i]->output[0])).dtype));
+        mlo_meta_within(m, body->node[i], "mlo.weight_bits", 8, 2, 8);
+    }
+    return (int)m->error.code;
+}
+
+/* Where a kernel's parameters are, as metadata say. */
+static int mlo_core_parameters(mlo *m, const mlo_hw *c, mlo_element *e) {
+    const char *memory = mlo_meta_get(e->node->meta, e->node->n_meta, "mlo.memory");
+    e->memory = e->memories = mlo_eq(memory, "resident") ? MLO_RESIDENT : mlo_eq(memory, "block") ? MLO_BLOCK : MLO_LAYER;
+    if (memory && e->memory == MLO_LAYER && !mlo_eq(memory, "layer")) return mlo_fail(m, MLO_E_DATA, e->node, "metadata say mlo.memory = '%.40s', which is none of layer, block, resident", memory);
+    e->tile = mlo_meta_within(m, e->node, "mlo.tile", c->tokens, 1, INT32_MAX);
+    return (int)m->error.code;
+}
+
+/* A Split deals out equal parts. */
+static int mlo_core_split(mlo *m, const mlo_hw *c, const mlo_element *e) {
+    for (size_t k = 0; k < e->node->n_output; k++) {
+        const mlo_form f = mlo_form_of(mlo_value_of(c->scan.body, e->node->output[k]));
+        if (!mlo_form_known(&f) || mlo_last_dim(&f) * (int64_t)e->node->n_output != mlo_last_dim(&e->site.in[0])) return mlo_fail(m, MLO_E_UNSUPPORTED, e->node, "a Split into parts that are not all of one size has no hardware");
+    }
+    return 0;
+}
+
 static int mlo_core_elements(mlo *m, mlo_hw *c) {
     mlo_graph *body = c->scan.body;
+    if (mlo_core_widths(m, body)) return (int)m->error.code;
     for (size_t i = 0; i < body->n_node; i++) {
         mlo_node *n = body->node[i];
         const mlo_kernel *k = mlo_kernel_of(n);
@@ -129,11 +174,8 @@ static int mlo_core_elements(mlo *m, mlo_hw *c) {
         memset(e, 0, sizeof *e);
         e->node = n; e->kernel = k;
         e->name = k ? mlo_meta_get(n->meta, n->n_meta, "mlo.kernel") : mlo_format(m, "split_%zu", i);
-        if (!e->name) return mlo_fail(m, MLO_E_GRAPH, n, "the kernel has no name; run `mlo lower`");
-        const char *memory = mlo_meta_get(n->meta, n->n_meta, "mlo.memory");
-        e->memory = e->memories = mlo_eq(memory, "resident") ? MLO_RESIDENT : mlo_eq(memory, "block") ? MLO_BLOCK : MLO_LAYER;
-        e->tile = mlo_meta_int(n, "mlo.tile", c->tokens);
-        if (mlo_element_site(m, c, e) || (k && mlo_element_fold(m, e, mlo_meta_int(n, "mlo.pe", 1), mlo_meta_int(n, "mlo.simd", 1)))) return (int)m->error.code;
+        if (mlo_core_name(m, c, e) || mlo_core_parameters(m, c, e) || mlo_element_site(m, c, e)) return (int)m->error.code;
+        if (k ? mlo_element_fold(m, e, mlo_meta_int(n, "mlo.pe", 1), mlo_meta_int(n, "mlo.simd", 1)) : mlo_core_split(m, c, e)) return (int)m->error.code;
         if (k) c->whole_frame |= e->unit.whole_frame;
     }
     return 0;
@@ -148,20 +190,26 @@ static int mlo_core_edges(mlo *m, mlo_hw *c) {
             char key[32];
             snprintf(key, sizeof key, "mlo.fifo.%d", k);
             const mlo_form *f = &e->site.in[at];
-            if (mlo_core_edge(m, c, e->node->input[at], i, k, e->site.in_bits[at], mlo_last_dim(f), mlo_meta_int(e->node, key, 0))) return (int)m->error.code;
+            if (mlo_core_edge(m, c, e->node->input[at], i, k, e->site.in_bits[at], mlo_last_dim(f), mlo_meta_within(m, e->node, key, 0, 0, 1 << 20)) || m->error.code) return (int)m->error.code;
         }
     }
     return mlo_core_edge(m, c, c->scan.body->output[0]->name, MLO_OUTSIDE, 0, c->bits, c->channels, 0);
 }
 
-/* Bytes per cycle that memory gives: the option, or what the core was folded for; at most what the bus takes. */
-static int mlo_core_bandwidth(mlo *m, mlo_hw *c) {
+/* The memory, as options have it, or what the core was folded for: cycles from a request to its first beat; bytes per cycle, at most what the bus takes. */
+static int mlo_core_memory(mlo *m, mlo_hw *c) {
     const char *text = mlo_opt(m, "bandwidth"), *noted = mlo_meta_get(c->scan.node->meta, c->scan.node->n_meta, "mlo.bandwidth");
+    const long latency = (long)mlo_meta_within(m, c->scan.node, "mlo.axi_latency", 7, 0, MLO_LATENCY_MOST);
+    c->read_latency = (int)mlo_opt_int(m, "axi-latency", latency, 0, MLO_LATENCY_MOST);
     c->rate = 256;
-    if (!text && !(text = noted)) return 0;
+    if (m->error.code || (!text && !noted)) return (int)m->error.code;
     char *end;
-    double v = strtod(text, &end), rate = v * 8 * 256 / c->axi_bits;
-    if (end == text || *end || !(v > 0)) return mlo_fail_at(m, MLO_E_USAGE, NULL, "--bandwidth %s is not a number of bytes per cycle", text);
+    const char *said = text ? text : noted;
+    double v = strtod(said, &end), rate = v * 8 * 256 / c->axi_bits;
+    if (end == said || *end || !(v > 0)) {
+        if (text) return mlo_fail_at(m, MLO_E_USAGE, NULL, "--bandwidth %s is not a number of bytes per cycle", text);
+        return mlo_fail(m, MLO_E_DATA, c->scan.node, "metadata say mlo.bandwidth = '%.40s', which is no number of bytes per cycle; leave it to mlo", noted);
+    }
     c->rate = rate >= 256 ? 256 : rate < 1 ? 1 : (int)(rate + 0.5);
     return 0;
 }
@@ -256,17 +304,17 @@ static int mlo_core_build(mlo *m, mlo_hw *c) {
     if (f.rank > 2 && f.dims[0] != 1 && mlo_form_count(&f) != f.dims[f.rank - 1] * f.dims[f.rank - 2])
         return mlo_fail(m, MLO_E_UNSUPPORTED, c->scan.node, "a batch of %lld; export with batch 1: frames stream one after the other", (long long)f.dims[0]);
     c->channels = f.dims[f.rank - 1]; c->tokens = mlo_form_count(&f) / c->channels; c->bits = mlo_value_bits(c->scan.body, c->scan.body->output[0]->name);
-    c->frames = (int)mlo_meta_int(c->scan.node, "mlo.frames", 1);
-    c->axi_bits = (int)mlo_meta_int(c->scan.node, "mlo.axi_width", 128);
-    if (mlo_core_elements(m, c) || mlo_core_edges(m, c)) return (int)m->error.code;
+    c->frames = (int)mlo_meta_within(m, c->scan.node, "mlo.frames", 1, 1, 255);
+    c->axi_bits = (int)mlo_meta_within(m, c->scan.node, "mlo.axi_width", 128, 32, 1024);
+    if (c->axi_bits & (c->axi_bits - 1)) return mlo_fail(m, MLO_E_DATA, c->scan.node, "metadata say mlo.axi_width = %d, which is no power of two", c->axi_bits);
+    if (m->error.code || mlo_core_elements(m, c) || mlo_core_edges(m, c)) return (int)m->error.code;
     mlo_core_lanes(c);
     mlo_value *mask = mlo_value_of(c->scan.outer, mlo_intern(m, "mlo_mask"));
     c->masked = mask && !mask->tensor;
     mlo_core_feedback(c);
     if (!mlo_meta_get(c->scan.node->meta, c->scan.node->n_meta, "mlo.frames")) mlo_core_fifos(c);
     else if (mlo_core_live(m, c)) return (int)m->error.code;
-    c->read_latency = (int)mlo_opt_int(m, "axi-latency", 7, 0, 100000);
-    return m->error.code ? (int)m->error.code : mlo_core_bandwidth(m, c);
+    return mlo_core_memory(m, c);
 }
 
 /* ---- parameters ------------------------------------------------------------------------------------------------------------------ */

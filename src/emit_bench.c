@@ -15,10 +15,10 @@ static void mlo_tb_declarations(mlo_emitter *e, int64_t words) {
     mlo_line(e, "module mlo_tb;");
     mlo_line(e, "    parameter WORDS = %lld;         // room for activation beats\n    parameter IMAGE = %lld;         // room for parameter beats", (long long)words, (long long)(mlo_core_beats(c) * c->scan.iterations));
     mlo_line(e, "    localparam IO = %d, AXI = %d, KERNELS = %d, MASKED = %d;", io, c->axi_bits, e->layers * mlo_core_kernels(c), c->masked);
-    mlo_line(e, "    localparam DEFAULT_BEATS = %lld, DEFAULT_MASK_BEATS = %lld, DEFAULT_ITERATIONS = %lld, DEFAULT_FRAMES = %d, DEFAULT_TIMEOUT = %lld, DEFAULT_RATE = %d;",
+    mlo_line(e, "    localparam DEFAULT_BEATS = %lld, DEFAULT_MASK_BEATS = %lld, DEFAULT_ITERATIONS = %lld, DEFAULT_FRAMES = %d, DEFAULT_TIMEOUT = %lld, DEFAULT_RATE = %d, DEFAULT_LATENCY = %d;",
              (long long)(c->frames * c->tokens * (c->channels / c->lanes)), (long long)(c->masked ? c->frames * c->tokens : 0), (long long)c->scan.iterations, c->frames,
              (long long)(200000 + 4 * mlo_core_interval(c) * (c->tokens + 16) * c->frames),        /* a silence no healthy core keeps: a slow one says nothing for a whole iteration */
-             c->rate < 256 ? c->rate : 0);                                                          /* the memory that it was folded for */
+             c->rate < 256 ? c->rate : 0, c->read_latency);                                         /* the memory that it was folded for */
     mlo_line(e, "    localparam TOKENS = %lld, TOKEN_BEATS = %lld;   // of the longest frame; of a token", (long long)c->tokens, (long long)(c->channels / c->lanes));
 }
 
@@ -125,7 +125,7 @@ static const char *const mlo_tb_rest[] = {
     "        if (!$value$plusargs(\"stall_sink=%d\", stall_sink)) stall_sink = stall;",
     "        if (!$value$plusargs(\"stall_memory=%d\", stall_memory)) stall_memory = stall;",
     "        if (!$value$plusargs(\"stall_host=%d\", stall_host)) stall_host = 0;",
-    "        if (!$value$plusargs(\"latency=%d\", latency)) latency = 7;",
+    "        if (!$value$plusargs(\"latency=%d\", latency)) latency = DEFAULT_LATENCY;",
     "        if (!$value$plusargs(\"rate=%d\", rate)) rate = DEFAULT_RATE;",
     "        if (!$value$plusargs(\"fault=%d\", fault)) fault = 0;",
     "        if (!$value$plusargs(\"beats=%d\", beats)) beats = DEFAULT_BEATS;",

@@ -1,7 +1,7 @@
 /* fold: how much hardware each kernel gets.
  *
  * in:  a lowered model, and what is wanted: caps (--pe, --simd); a target (--target-cycles, --target-fps with --clock-mhz); budgets
- *      (--budget-macs, --budget-bits); a device (--device); memory (--memory, --bandwidth, --axi-width); a folding JSON (FINN's keys, or a line of --pareto).
+ *      (--budget-macs, --budget-bits); a device (--device); memory (--memory, --bandwidth, --axi-latency, --axi-width); a folding JSON (FINN's keys, or a line of --pareto).
  * out: the same model with mlo.pe, mlo.simd, mlo.memory, FIFO depths and frames in flight written on its nodes.
  * invariant: every PE and SIMD divides what it must; what was asked for one kernel by name is taken as it is or refused; what is searched for
  *      is the best under the model of search.c, around what was given by name.
@@ -275,7 +275,7 @@ static int mlo_fold_begin(mlo *m, mlo_hw *c, mlo_wish *w) {
         if (w->tile) c->element[i].tile = w->tile;
         mlo_allow_memories(&c->element[i], w->memories);
     }
-    if (m->error.code || mlo_core_bandwidth(m, c) || mlo_fold_caps(m, c, w->pe, w->simd)) return (int)m->error.code;
+    if (m->error.code || mlo_core_memory(m, c) || mlo_fold_caps(m, c, w->pe, w->simd)) return (int)m->error.code;
     if (json && mlo_fold_json(m, c, json)) return (int)m->error.code;
     int either = mlo_to_choose(w->memories) || w->any_tile, tiled = 0;        /* "auto" is a search, for one kernel, too */
     for (int i = 0; i < c->n_element; i++) { either |= mlo_to_choose(c->element[i].memories); tiled |= c->element[i].memories & MLO_BLOCK; }
@@ -336,6 +336,7 @@ static int mlo_fold(mlo *m) {
     mlo_core_lanes(c);
     if (mlo_device_depths(m, c, w.device) || mlo_fold_note(m, c->scan.node, "mlo.frames", c->frames) || mlo_fold_note(m, c->scan.node, "mlo.axi_width", c->axi_bits)) return (int)m->error.code;
     if (w.device && mlo_meta_put(m, &c->scan.node->meta, &c->scan.node->n_meta, "mlo.device", mlo_opt(m, "device"))) return (int)m->error.code;
+    if (mlo_opt(m, "axi-latency") && mlo_fold_note(m, c->scan.node, "mlo.axi_latency", c->read_latency)) return (int)m->error.code;
     if (mlo_opt(m, "bandwidth") && mlo_meta_put(m, &c->scan.node->meta, &c->scan.node->n_meta, "mlo.bandwidth", mlo_opt(m, "bandwidth"))) return (int)m->error.code;
     for (int i = 0; i < c->n_element; i++) if (c->element[i].kernel)
         if (mlo_fold_note(m, c->element[i].node, "mlo.pe", c->element[i].unit.pe) || mlo_fold_note(m, c->element[i].node, "mlo.simd", c->element[i].unit.simd)) return (int)m->error.code;

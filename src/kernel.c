@@ -46,9 +46,9 @@ typedef struct {
     int pe, simd;           /* the folding this describes */
 } mlo_unit;
 
-/* What `unit` and `pack` may look at: the node with the forms and bits of its inputs and output, and the longest frame. tile: tokens for which a
- * matrix is to be read block by block (--memory block); 0: it is to be on chip. */
-typedef struct { mlo *m; const mlo_node *node; mlo_form in[8]; size_t n_in; mlo_form out; int in_bits[8], out_bits; int64_t tokens, tile; } mlo_site;
+/* What `unit` and `pack` may look at: the node with the forms and bits of its inputs and output, and the longest frame. parts: into which a Split
+ * deals the output; 1. tile: tokens for which a matrix is to be read block by block (--memory block); 0: it is to be on chip. */
+typedef struct { mlo *m; const mlo_node *node; mlo_form in[8]; size_t n_in; mlo_form out; int in_bits[8], out_bits; int64_t parts, tokens, tile; } mlo_site;
 
 /* What a parameter may be: elements at, at + step, .. of input `input` are within low..high. The bits of its word in the image.
  * low > high: what a number of input 0's width may be. */
@@ -215,4 +215,4 @@ static int mlo_kernel_same_shape(mlo_shapes *s) {
     "index = Sub (qc, l)\n" \
     "entry = Gather (table, index)\n" \
     "y = Cast <to=@to> (entry)\n"
-static int mlo_index_bits(const mlo_site *s) { return mlo_clog2(mlo_int(s->node, "hi", 127) + 1) + 1; }
+static int mlo_index_bits(const mlo_site *s) { return mlo_clog2(mlo_least(mlo_int(s->node, "hi", 127), INT32_MAX) + 1) + 1; }      /* mlo_kernel_fits looks at hi */

@@ -320,8 +320,9 @@ static int mlo_attention_run(mlo_call *c) {
 }
 
 static int mlo_attention_legal(const mlo_site *s, int64_t pe, int64_t simd) {
-    int64_t d = mlo_last_dim(&s->in[0]) / mlo_int(s->node, "heads", 1);
-    return pe >= 1 && simd >= 1 && pe <= s->tokens && d % simd == 0;
+    int64_t ch = mlo_last_dim(&s->in[0]), heads = mlo_int(s->node, "heads", 1);
+    if (heads < 1 || ch % heads) { mlo_fail(s->m, MLO_E_SHAPE, s->node, "%lld channels do not make %lld heads", (long long)ch, (long long)heads); return 0; }
+    return pe >= 1 && simd >= 1 && pe <= s->tokens && ch / heads % simd == 0;
 }
 
 /* Stages and queues as in mlo_attention.v and its parts. */

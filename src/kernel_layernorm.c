@@ -74,6 +74,11 @@ static int64_t mlo_isqrt(int64_t w, int bits) {
     return root;
 }
 
+static int mlo_norm_center(mlo *m, const mlo_node *n) {
+    const int64_t center = mlo_int(n, "center", 1);
+    return center == 0 || center == 1 ? 0 : mlo_fail(m, MLO_E_DATA, n, "center is %lld; it must be 0 or 1", (long long)center);
+}
+
 static void mlo_layernorm_row(mlo_call *c, const mlo_array *x, int64_t at, int64_t channels, mlo_array *y) {
     int64_t total = 0, squares = 0, eps = mlo_get(c->in[3], 0), lo = mlo_int(c->node, "lo", -32768), hi = mlo_int(c->node, "hi", 32767);
     int sh = (int)mlo_get(c->in[3], 1), k = 0;
@@ -94,7 +99,7 @@ enum { MLO_NORM_CHANNELS = 32768, MLO_NORM_SHIFT = 40 };
 static const mlo_limit mlo_layernorm_limits[] = { { 1, 0, 1, -32768, 32767, "scale" }, { 2, 0, 1, INT32_MIN, INT32_MAX, "offset" }, { 3, 0, 2, 1, MLO_NORM_EPSILON, "epsilon" }, { 3, 1, 2, 0, MLO_NORM_SHIFT, "shift" }, { 0, 0, 0, 0, 0, NULL } };
 
 static int mlo_layernorm_run(mlo_call *c) {
-    if (mlo_kernel_inputs(c, 4) || mlo_kernel_activation(c, 0)) return (int)c->m->error.code;
+    if (mlo_kernel_inputs(c, 4) || mlo_kernel_activation(c, 0) || mlo_norm_center(c->m, c->node)) return (int)c->m->error.code;
     const mlo_array *x = c->in[0];
     int64_t channels = x->rank ? x->dims[x->rank - 1] : 1, rows = channels ? mlo_array_count(x) / channels : 0;
     if (mlo_kernel_count(c, 1, channels) || mlo_kernel_count(c, 2, channels) || mlo_kernel_count(c, 3, 2)) return (int)c->m->error.code;
@@ -145,17 +150,18 @@ static void mlo_layernorm_intermediates(const mlo_site *s, const mlo_unit *u, ml
 }
 
 static int mlo_layernorm_unit(const mlo_site *s, int64_t pe, int64_t simd, mlo_unit *u) {
-    int64_t ch = mlo_last_dim(&s->out); int xbits = s->in_bits[0], ybits = s->out_bits;
+    int64_t ch = mlo_last_dim(&s->out), center = mlo_int(s->node, "center", 1); int xbits = s->in_bits[0], ybits = s->out_bits;
     (void)simd;
+    if (mlo_norm_center(s->m, s->node)) return (int)s->m->error.code;
     u->module = "mlo_layernorm";
     u->in[u->n_in++] = mlo_port_make("s_axis", 0, pe, xbits, ch);
     u->out = mlo_port_make("m_axis", 0, pe, ybits, ch);
     mlo_unit_memory(u, "s_axis_c", pe * 64, ch / pe);
     mlo_unit_memory(u, "s_axis_e", 64, 1);
     mlo_unit_param(u, "C", ch); mlo_unit_param(u, "PE", pe); mlo_unit_param(u, "XBITS", xbits); mlo_unit_param(u, "YBITS", ybits);
-    mlo_unit_param(u, "CENTER", mlo_int(s->node, "center", 1));
+    mlo_unit_param(u, "CENTER", center);
     u->interval = ch / pe > 43 ? ch / pe : 43;           /* 43: the serial root and reciprocal */
-    u->latency = 65 - 3 * !mlo_int(s->node, "center", 1) + mlo_clog2(pe) + ch / pe; u->other = 4 * pe; u->flow = MLO_FLOW_NORM;
+    u->latency = 65 - 3 * !center + mlo_clog2(pe) + ch / pe; u->other = 4 * pe; u->flow = MLO_FLOW_NORM;
     return 0;
 }
 

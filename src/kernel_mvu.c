@@ -86,12 +86,9 @@ static int mlo_mvu_run(mlo_call *c) {
     return (int)c->m->error.code;
 }
 
-/* PE divides the channels out, of each part where the output is split into parts (attribute `parts`: merged projections). */
+/* PE divides the channels out, of each part where the output is split into parts (merged projections). */
 static int mlo_mvu_legal(const mlo_site *s, int64_t pe, int64_t simd) {
-    int64_t parts = 1;
-    const char *text = mlo_meta_get(s->node->meta, s->node->n_meta, "mlo.parts");
-    if (text) parts = strtol(text, NULL, 10);
-    return pe >= 1 && simd >= 1 && s->in[1].dims[0] % simd == 0 && s->in[1].dims[1] / parts % pe == 0;
+    return pe >= 1 && simd >= 1 && s->in[1].dims[0] % simd == 0 && s->in[1].dims[1] / s->parts % pe == 0;
 }
 
 /* Weights travel as INT8; the bits they have are metadata mlo.weight_bits. */

@@ -169,6 +169,17 @@ static int64_t mlo_meta_int(const mlo_node *n, const char *key, int64_t otherwis
     return s ? (int64_t)strtol(s, NULL, 10) : otherwise;
 }
 
+/* The same, and that it is a whole number within limits: models come from anywhere. */
+static int64_t mlo_meta_within(mlo *m, const mlo_node *n, const char *key, int64_t otherwise, int64_t low, int64_t high) {
+    const char *s = mlo_meta_get(n->meta, n->n_meta, key);
+    if (!s) return otherwise;
+    char *end;
+    const long long v = strtoll(s, &end, 10);
+    if (end != s && !*end && v >= low && v <= high) return v;
+    mlo_fail(m, MLO_E_DATA, n, "metadata say %s = '%.40s', which is no whole number from %lld to %lld; leave it to mlo", key, s, (long long)low, (long long)high);
+    return otherwise;
+}
+
 static mlo_value *mlo_index_value(mlo *m, mlo_graph *g, const char *name) {
     mlo_value *v = (mlo_value *)mlo_map_get(&g->values, name);
     if (v) return v;

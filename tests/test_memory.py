@@ -84,13 +84,24 @@ def check_modes():
 
 
 def check_widths():
-    """The bus from 32 to 512 bits; slow memory; far memory."""
+    """The bus from 32 to 512 bits; slow memory, too."""
     if not t.have("bus widths", "iverilog"): return
     mixed = t.write("mixed.json", MIXED)
     for width in "32", "64", "256", "512":
         path = made("memory-20", "--pe", "4", "--simd", "5", "--frames-in-flight", "2", "--folding", mixed, "--axi-width", width)
         r = Run(path, "--frames", "4", *(("--axi-latency", "64", "--bandwidth", "3") if width == "64" else ()))
         t.case("%s bits of bus" % width, why(r, path))
+
+
+def check_latency():
+    """A far memory: what a core was folded for is what it is simulated with, foretold with both."""
+    if not t.have("a far memory", "iverilog"): return
+    for how in (), ("--memory", "block", "--tile", "2"):
+        near, far = (made("memory-20", "--pe", "4", "--simd", "5", "--frames-in-flight", "2", *how, *latency) for latency in ((), ("--axi-latency", "150")))
+        runs = Run(far), Run(near, "--axi-latency", "150"), Run(near), Run(far, "--axi-latency", "7")
+        cycles = [r.cycles for r in runs]
+        t.case("memory-20 %s, 150 cycles from memory: %s" % (" ".join(how), cycles), next((r.why() for r in runs if r.why()), "") or ("" if cycles[0] == cycles[1] > cycles[2] == cycles[3] else "folding and simulation differ")
+               or ", ".join("%d foretold" % p for r in runs for p in (r.predicted_cycles, *[r.manifest["predicted_cycles"]] * (r in (runs[0], runs[2]))) if p != r.cycles))
 
 
 def check_sizes():
@@ -142,4 +153,4 @@ def check_errors():
     t.case("none does", Run(path, "--axi-error", "0").why())
 
 
-if __name__ == "__main__": t.main(check_modes, check_widths, check_sizes, check_blocks, check_lint, check_errors)
+if __name__ == "__main__": t.main(check_modes, check_widths, check_latency, check_sizes, check_blocks, check_lint, check_errors)
