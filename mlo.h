@@ -152,7 +152,7 @@ int mlo_cycles(mlo *m, int64_t frames, int64_t *cycles, int64_t *interval);
 
 /* Text about the model as it stands, NULL when that fails: "scope", "roll", "quantize" (JSON reports), "folding" (a folding JSON),
    "pareto" (after lower: the foldings that no other one beats, as the options of fold limit them), "cycles" (after fold: a run of as many
-   frames as the option "frames" says, with a memory as the options "bandwidth" and "axi-latency" have it).
+   frames as the option "frames" says, with a memory as the options "bandwidth" and "axi-latency" have it, or as the core was folded for).
 
    "cycles": {"cycles","interval","kernels":[{"name","busy","starved_parameters","starved_input","blocked"},..],
    "fifos":[{"name","peak"},..]}: as predicted; peak: the most beats that the FIFO holds, "feed" is that of the way back; of each kernel,

@@ -122,23 +122,21 @@ static void mlo_core_lanes(mlo_hw *c) {
     }
 }
 
-/* A kernel's name becomes that of its instance: an identifier, of this kernel alone. */
+/* A kernel's name becomes that of its instance: an identifier, of this kernel alone. (The core's own parts have none that ends in a digit.) */
 static int mlo_core_name(mlo *m, const mlo_hw *c, const mlo_element *e) {
     if (!e->name) return mlo_fail(m, MLO_E_GRAPH, e->node, "the kernel has no name; run `mlo lower`");
     const size_t n = strlen(e->name);
-    if (!n || n > 64 || strspn(e->name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_") < n)
-        return mlo_fail(m, MLO_E_DATA, e->node, "metadata say mlo.kernel = '%.40s', which is no name of letters, digits and '_'; run `mlo lower`", e->name);
+    if (!n || n > 64 || strspn(e->name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_") < n || !strchr("0123456789", e->name[n - 1]))
+        return mlo_fail(m, MLO_E_DATA, e->node, "metadata say mlo.kernel = '%.40s', which is no name of letters, digits and '_' with a digit at its end; run `mlo lower`", e->name);
     for (int i = 0; i < c->n_element; i++) if (&c->element[i] != e && mlo_eq(c->element[i].name, e->name))
         return mlo_fail(m, MLO_E_DATA, e->node, "two kernels have the name %s (metadata mlo.kernel); run `mlo lower`", e->name);
     return 0;
 }
 
-/* The bits of results and weights, as metadata say. */
+/* The bits of results, as metadata say: all of them are looked at before any is read (mlo_value_bits). */
 static int mlo_core_widths(mlo *m, const mlo_graph *body) {
-    for (size_t i = 0; i < body->n_node; i++) if (mlo_kernel_of(body->node[i])) {
+    for (size_t i = 0; i < body->n_node; i++) if (mlo_kernel_of(body->node[i]))
         mlo_meta_within(m, body->node[i], "mlo.bits", 8, 1, mlo_bits_of(mlo_form_of(mlo_value_of(body, body->node[i]->output[0])).dtype));
-        mlo_meta_within(m, body->node[i], "mlo.weight_bits", 8, 2, 8);
-    }
     return (int)m->error.code;
 }
 

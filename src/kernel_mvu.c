@@ -92,7 +92,7 @@ static int mlo_mvu_legal(const mlo_site *s, int64_t pe, int64_t simd) {
 }
 
 /* Weights travel as INT8; the bits they have are metadata mlo.weight_bits. */
-static int mlo_site_weight_bits(const mlo_site *s) { return (int)mlo_meta_int(s->node, "mlo.weight_bits", 8); }
+static int mlo_site_weight_bits(const mlo_site *s) { return (int)mlo_meta_within(s->m, s->node, "mlo.weight_bits", 8, 2, 8); }
 /* One product; */
 static mlo_interval mlo_mvu_product(const mlo_site *s) { return mlo_product_of(mlo_signed_bits(s->in_bits[0]), mlo_signed_bits(mlo_site_weight_bits(s))); }
 /* k products of xbits and wbits, and any bias. */
@@ -149,13 +149,12 @@ static int mlo_mvu_unit(const mlo_site *s, int64_t pe, int64_t simd, mlo_unit *u
     if (u->blocks) u->interval += mlo_parts(mlo_parts(s->tokens, u->tile) * u->blocks, s->tokens);        /* a cycle a pass */
     u->latency = (mlo_clog2(simd) + 1) / 2 + 11 + turns + table;
     u->multipliers = pe * simd; u->other = mlo_site_pow2(s) ? 0 : lanes; u->macs = k * n; u->flow = u->blocks ? MLO_FLOW_TILES : MLO_FLOW_MATRIX; u->turns = turns;
-    return 0;
+    return (int)s->m->error.code;                               /* metadata's */
 }
 
 static int mlo_mvu_promises(const mlo_site *s, const mlo_array *const *in) {
     int bits = mlo_site_weight_bits(s);
-    if (mlo_pow2_channels(s, in[3], in[4])) return (int)s->m->error.code;
-    if (bits < 2 || bits > 8) return mlo_fail(s->m, MLO_E_DATA, s->node, "weights of %d bits; 2 to 8 are supported", bits);
+    if (s->m->error.code || mlo_pow2_channels(s, in[3], in[4])) return (int)s->m->error.code;
     for (int64_t i = 0, n = bits < 8 ? mlo_array_count(in[1]) : 0, top = (int64_t)1 << (bits - 1); i < n; i++)
         if (mlo_get(in[1], i) < -top || mlo_get(in[1], i) >= top) return mlo_fail(s->m, MLO_E_DATA, s->node, "weight %lld does not fit %d bits, though metadata say mlo.weight_bits", (long long)mlo_get(in[1], i), bits);
     return 0;
