@@ -6416,6 +6416,7 @@ typedef struct {
     int opset; mlo_dtype dtype;             /* of the first input: what it computes in */
     mlo_node **made; size_t n_made;         /* the nodes that replace it, in order */
     const char *why;                        /* why it stays, NULL when it does not */
+    size_t number;                          /* of the last name made */
 } mlo_expansion;
 
 /* ---- the node builder ------------------------------------------------------------------------------------------------------------
@@ -6435,6 +6436,7 @@ static const char *mlo_x_name(mlo_expansion *x, const char *what) {
     for (size_t i = x->n_made; ; i++) {
         const char *name = mlo_x_stopped(x) ? NULL : mlo_format(x->m, "%s_%s%zu", x->n->output[0], what, i);
         if (!name) return "";
+        x->number = i;
         if (!mlo_value_of(x->g, name)) return mlo_index_value(x->m, x->g, name) ? name : "";
     }
 }
@@ -6458,7 +6460,7 @@ static int mlo_x_wanted(const mlo_expansion *x, size_t i) {
 static const char *mlo_x_node(mlo_expansion *x, const char *op, const char *const *in, size_t n_in) {
     mlo *m = x->m;
     const char *out = mlo_x_name(x, op);
-    mlo_node *n = *out ? mlo_node_new(m, op, mlo_format(m, "%s_%s%zu", mlo_node_name(x->n), op, x->n_made)) : NULL;
+    mlo_node *n = *out ? mlo_node_new(m, op, mlo_format(m, "%s_%s%zu", mlo_node_name(x->n), op, x->number)) : NULL;
     if (!n || mlo_node_output(m, n, out) || !MLO_PUSH(m, x->made, x->n_made, n)) return "";
     while (n_in && !*in[n_in - 1]) n_in--;
     for (size_t i = 0; i < n_in; i++) if (mlo_node_input(m, n, in[i])) return "";
@@ -7029,6 +7031,115 @@ static void mlo_expand_flattened(mlo_expansion *x, const mlo_node *gemm) {
     for (size_t i = 0; i < x->n_made; i++) { x->made[i]->meta = gemm->meta; x->made[i]->n_meta = gemm->n_meta; }
 }
 
+/* ---- products of two in index notation ---------------------------------------------------------------------------------------------------- */
+
+/* Einsum's equation of two operands, "bthd,bshd->bhts": a letter per axis, no ellipsis. 0: another form. */
+typedef struct { char term[3][MLO_MAX_RANK + 1]; } mlo_equation;
+
+static int mlo_equation_of(const mlo_node *n, mlo_equation *e) {
+    const mlo_attr *a = mlo_attr_of(n, "equation");
+    int at = 0, length = 0;
+    memset(e, 0, sizeof *e);
+    for (size_t i = 0; a && i < a->s.n; i++) {
+        char c = a->s.data[i];
+        int arrow = c == '-' && i + 1 < a->s.n && a->s.data[i + 1] == '>';
+        if (c == ' ') continue;
+        if ((c == ',' && at == 0) || (arrow && at == 1)) { at++; length = 0; i += (size_t)arrow; continue; }
+        int letter = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
+        if (!letter || length == MLO_MAX_RANK || strchr(e->term[at], c)) return 0;
+        e->term[at][length++] = c;
+    }
+    return at == 2;
+}
+
+/* The size of a letter's axis; -1: unknown. */
+static int64_t mlo_letter_size(const mlo_equation *e, const mlo_form *operand, char c) {
+    for (int i = 0; i < 2; i++) {
+        const char *p = strchr(e->term[i], c);
+        if (p && operand[i].rank == (int)strlen(e->term[i]) && operand[i].dims[p - e->term[i]] > 1) return operand[i].dims[p - e->term[i]];
+    }
+    for (int i = 0; i < 2; i++) if (strchr(e->term[i], c) && operand[i].rank == (int)strlen(e->term[i])) return operand[i].dims[strchr(e->term[i], c) - e->term[i]];
+    return -1;
+}
+
+static int mlo_shape_einsum(mlo_shapes *s) {
+    const mlo_form operand[] = { mlo_form_in(s, 0), mlo_form_in(s, 1) };
+    mlo_equation e;
+    s->out[0] = operand[0];
+    s->out[0].rank = -1;
+    if (s->n_in != 2 || !mlo_equation_of(s->node, &e)) return 0;
+    s->out[0].rank = (int)strlen(e.term[2]);
+    for (int i = 0; i < s->out[0].rank; i++) s->out[0].dims[i] = mlo_letter_size(&e, operand, e.term[2][i]);
+    return 0;
+}
+
+/* The letters of an equation by what MatMul does with them: of both and the result; of the left alone; summed over; of the right alone. */
+typedef struct { char list[4][MLO_MAX_RANK + 1]; int64_t size[4][MLO_MAX_RANK]; int n[4]; } mlo_letters;
+
+static void mlo_sort_letters(const mlo_equation *e, const mlo_form *operand, mlo_letters *l) {
+    memset(l, 0, sizeof *l);
+    for (int i = 0; i < 2; i++) for (const char *p = e->term[i]; *p; p++) {
+        int left = strchr(e->term[0], *p) != NULL, right = strchr(e->term[1], *p) != NULL, kept = strchr(e->term[2], *p) != NULL;
+        int kind = left && right ? (kept ? 0 : 2) : left ? 1 : 3;
+        if (i && left) continue;
+        l->size[kind][l->n[kind]] = mlo_letter_size(e, operand, *p);
+        l->list[kind][l->n[kind]++] = *p;
+    }
+}
+
+/* An operand, its axes in the order of three kinds of letters, the last two of which become one axis each. */
+static const char *mlo_x_letters(mlo_expansion *x, const char *v, const char *term, const mlo_letters *l, int second, int third) {
+    const int kinds[] = { 0, second, third };
+    int64_t perm[MLO_MAX_RANK], shape[MLO_MAX_RANK + 2];
+    size_t n = 0, rank = 0;
+    int moved = 0;
+    for (int k = 0; k < 3; k++) {
+        int64_t all = 1;
+        for (int i = 0; i < l->n[kinds[k]]; i++) {
+            perm[n] = strchr(term, l->list[kinds[k]][i]) - term;
+            moved |= perm[n] != (int64_t)n;
+            n++;
+            if (k) all *= l->size[kinds[k]][i];
+            else shape[rank++] = l->size[0][i];
+        }
+        if (k) shape[rank++] = all;
+    }
+    if (moved) v = mlo_x_transpose(x, v, perm, n);
+    return l->n[second] == 1 && l->n[third] == 1 ? v : mlo_x_reshape(x, v, shape, rank);
+}
+
+/* Einsum of two operands is Transpose, MatMul, Transpose, with a Reshape where several letters play one part. */
+static void mlo_expand_einsum(mlo_expansion *x) {
+    const mlo_form operand[] = { mlo_x_form(x, 0), mlo_x_form(x, 1) };
+    mlo_equation e;
+    mlo_letters l;
+    char made[MLO_MAX_RANK + 1];
+    int64_t shape[MLO_MAX_RANK], perm[MLO_MAX_RANK];
+    size_t n = 0;
+    int moved = 0;
+    if (x->n->n_input != 2 || !mlo_equation_of(x->n, &e)) { mlo_x_stay(x, "its equation is not of two operands with a letter for each axis"); return; }
+    if (!mlo_form_known(&operand[0]) || !mlo_form_known(&operand[1])) { mlo_x_stay(x, "the shape of an operand is not known"); return; }
+    mlo_sort_letters(&e, operand, &l);
+    if (l.n[0] + l.n[1] + l.n[3] != (int)strlen(e.term[2])) { mlo_x_stay(x, "it sums over an axis of one operand alone"); return; }
+    for (int i = 0; i < 2; i++) for (const char *p = e.term[i]; *p; p++)
+        if (operand[i].dims[p - e.term[i]] != mlo_letter_size(&e, operand, *p)) { mlo_x_stay(x, "axis '%c' broadcasts", *p); return; }
+    const char *a = mlo_x_letters(x, mlo_x_in(x, 0), e.term[0], &l, 1, 2), *b = mlo_x_letters(x, mlo_x_in(x, 1), e.term[1], &l, 2, 3);
+    const char *y = MLO_X(x, "MatMul", a, b);
+    const int parts[] = { 0, 1, 3 };
+    for (int k = 0; k < 3; k++) for (int i = 0; i < l.n[parts[k]]; i++) {
+        shape[n] = l.size[parts[k]][i];
+        made[n++] = l.list[parts[k]][i];
+    }
+    made[n] = 0;
+    for (size_t i = 0; i < n; i++) {
+        perm[i] = strchr(made, e.term[2][i]) - made;
+        moved |= perm[i] != (int64_t)i;
+    }
+    if (l.n[1] != 1 || l.n[3] != 1) y = mlo_x_reshape(x, y, shape, n);
+    if (moved) y = mlo_x_transpose(x, y, perm, n);
+    mlo_x_out(x, 0, y);
+}
+
 /* ---- Deeploy's dialect -------------------------------------------------------------------------------------------------------------------- */
 
 /* The number that an attribute says, however it says it: an integer, a float, a tensor of one element. */
@@ -7141,6 +7252,7 @@ static const mlo_fused mlo_fused_ops[] = {
     MLO_FUSED("com.microsoft.QuickGelu", "x", same, quick_gelu),
     MLO_CARRIED("com.microsoft.QLinearAdd", two), MLO_CARRIED("com.microsoft.QLinearMul", two), MLO_CARRIED("com.microsoft.QGemm", qgemm),
     MLO_CARRIED("com.microsoft.QLinearConcat", qconcat), MLO_CARRIED("com.microsoft.QLinearSoftmax", same), MLO_CARRIED("com.microsoft.QLinearSigmoid", same),
+    { { "Einsum", mlo_shape_einsum, NULL, 0 }, mlo_expand_einsum, "xx", 12 },
     MLO_FUSED("SimplifiedLayerNormalization", "xx", same, rms),
     { { "IntegerMean", mlo_shape_Reduce, NULL, 0 }, mlo_expand_integer_mean, "x", 10 },
     MLO_DIALECT("RequantShift", "xxx"), MLO_DIALECT("iSoftmax", "x"), MLO_DIALECT("iRMSNorm", "xx"), MLO_DIALECT("iLayerNorm", "xxx"), MLO_DIALECT("iGELU", "x"),
@@ -7183,7 +7295,7 @@ static int mlo_expand_graph(mlo *m, void *graph, void *user) {
     int deeploy = mlo_dialect_speaks(g);
     for (size_t i = 0; i < g->n_node; i++) {
         const mlo_fused *f = mlo_fused_of(g->node[i]);
-        mlo_expansion x = { m, g, g->node[i], mlo_opset_of(m), MLO_UNDEFINED, NULL, 0, NULL };
+        mlo_expansion x = { m, g, g->node[i], mlo_opset_of(m), MLO_UNDEFINED, NULL, 0, NULL, 0 };
         const mlo_node *gemm = f ? NULL : mlo_x_flattened(&x);
         const mlo_dialect *twin = deeploy ? mlo_expand_twin(m, x.n, mlo_x_form(&x, 0).dtype, x.opset) : NULL;
         if (twin) e->dialects = e->dialect[twin - mlo_dialects] = 1;
@@ -11936,7 +12048,7 @@ static int mlo_mvu_legal(const mlo_site *s, int64_t pe, int64_t simd) {
 }
 
 /* Weights travel as INT8; the bits they have are metadata mlo.weight_bits. */
-static int mlo_site_weight_bits(const mlo_site *s) { return (int)mlo_meta_int(s->node, "mlo.weight_bits", 8); }
+static int mlo_site_weight_bits(const mlo_site *s) { return (int)mlo_meta_within(s->m, s->node, "mlo.weight_bits", 8, 2, 8); }
 /* One product; */
 static mlo_interval mlo_mvu_product(const mlo_site *s) { return mlo_product_of(mlo_signed_bits(s->in_bits[0]), mlo_signed_bits(mlo_site_weight_bits(s))); }
 /* k products of xbits and wbits, and any bias. */
@@ -11993,13 +12105,12 @@ static int mlo_mvu_unit(const mlo_site *s, int64_t pe, int64_t simd, mlo_unit *u
     if (u->blocks) u->interval += mlo_parts(mlo_parts(s->tokens, u->tile) * u->blocks, s->tokens);        /* a cycle a pass */
     u->latency = (mlo_clog2(simd) + 1) / 2 + 11 + turns + table;
     u->multipliers = pe * simd; u->other = mlo_site_pow2(s) ? 0 : lanes; u->macs = k * n; u->flow = u->blocks ? MLO_FLOW_TILES : MLO_FLOW_MATRIX; u->turns = turns;
-    return 0;
+    return (int)s->m->error.code;                               /* metadata's */
 }
 
 static int mlo_mvu_promises(const mlo_site *s, const mlo_array *const *in) {
     int bits = mlo_site_weight_bits(s);
-    if (mlo_pow2_channels(s, in[3], in[4])) return (int)s->m->error.code;
-    if (bits < 2 || bits > 8) return mlo_fail(s->m, MLO_E_DATA, s->node, "weights of %d bits; 2 to 8 are supported", bits);
+    if (s->m->error.code || mlo_pow2_channels(s, in[3], in[4])) return (int)s->m->error.code;
     for (int64_t i = 0, n = bits < 8 ? mlo_array_count(in[1]) : 0, top = (int64_t)1 << (bits - 1); i < n; i++)
         if (mlo_get(in[1], i) < -top || mlo_get(in[1], i) >= top) return mlo_fail(s->m, MLO_E_DATA, s->node, "weight %lld does not fit %d bits, though metadata say mlo.weight_bits", (long long)mlo_get(in[1], i), bits);
     return 0;
@@ -13487,7 +13598,7 @@ static int mlo_given_graph(mlo *m, void *graph, void *user) {
     mlo_graph *g = (mlo_graph *)graph;
     mlo_node **list = NULL; size_t n = 0;
     for (size_t i = 0; i < g->n_node; i++) {
-        mlo_expansion x = { m, g, g->node[i], mlo_opset_of(m), MLO_UNDEFINED, NULL, 0, NULL };
+        mlo_expansion x = { m, g, g->node[i], mlo_opset_of(m), MLO_UNDEFINED, NULL, 0, NULL, 0 };
         int expanded = mlo_given_node(&x);
         if (m->error.code) return (int)m->error.code;
         if (!expanded) { x.made = &g->node[i]; x.n_made = 1; }
@@ -13505,6 +13616,831 @@ static int mlo_given_standard(mlo *m) {
     if (!w.expanded) return 0;
     MLO_TRY(mlo_index(m, m->model->graph));
     return mlo_infer(m);
+}
+
+/* ======== layout.c ======== */
+/* layout: the inside of a loop: what depends on the carried value, and which element of one value is which of another.
+ *
+ * in:  a loop's body, indexed, with known forms.    out: for any value, the value that it is a view of, and element by element which part.
+ * invariant: a view moves elements and computes nothing. How an operator moves them is what its own evaluation does to the numbers
+ *     0, 1, 2, ..: there is no second definition of Slice or Transpose here.
+ * example: Transpose(Reshape(x, [1, 12, 4, 8])) is a view of x [1, 12, 32]; its element (h, t, j) is element (t, 8 h + j) of x.
+ * cost: one evaluation over integers for each operator that moves elements; nothing for one that only renames dimensions.
+ */
+typedef struct { mlo *m; const mlo_scan *scan; mlo_graph *body; mlo_map carried; /* names that depend on a carried value */ } mlo_inside;
+
+static int mlo_is_carried(const mlo_inside *in, const char *name) { return mlo_map_get(&in->carried, name) != NULL; }
+
+/* Marks what depends on the carried values. */
+static int mlo_inside_of(mlo *m, const mlo_scan *scan, mlo_inside *in) {
+    memset(in, 0, sizeof *in);
+    in->m = m;
+    in->scan = scan;
+    in->body = scan->body;
+    for (size_t i = 0; i < scan->n_state; i++) MLO_TRY(mlo_map_put(m, &in->carried, in->body->input[i]->name, in->body));
+    for (size_t i = 0; i < in->body->n_node; i++) {
+        mlo_node *n = in->body->node[i];
+        int depends = 0;
+        for (size_t k = 0; k < n->n_input; k++) depends |= mlo_is_carried(in, n->input[k]);
+        for (size_t k = 0; depends && k < n->n_output; k++) MLO_TRY(mlo_map_put(m, &in->carried, n->output[k], n));
+    }
+    return 0;
+}
+
+static mlo_node *mlo_made_by(const mlo_inside *in, const char *name) { return mlo_maker_in(in->body, name); }
+static mlo_form mlo_body_form(const mlo_inside *in, const char *name) { return mlo_form_of(mlo_value_of(in->body, name)); }
+
+/* The one number a constant is, if it is one: learned or not, it must be the same in all iterations. */
+static int mlo_scalar(const mlo_inside *in, const char *name, double *x) {
+    mlo_value *v = mlo_value_of(in->body, name);
+    if (!v || !v->tensor || mlo_tensor_count(v->tensor) != 1) return 0;
+    return !mlo_tensor_doubles(in->m, v->tensor, 0, 1, x);
+}
+
+/* A parameter that is one number, perhaps another one in each iteration. */
+static int mlo_is_number(const mlo_inside *in, const char *name) {
+    mlo_form f = mlo_body_form(in, name);
+    return !mlo_is_carried(in, name) && mlo_form_known(&f) && mlo_form_count(&f) == 1;
+}
+
+static int mlo_is_rounded(const mlo_inside *in, const char *name, mlo_rounding *f) {
+    return mlo_is_carried(in, name) && mlo_rounding_of(in->m, in->scan, in->body, name, f);
+}
+
+/* ---- views ------------------------------------------------------------------------------------------------------------------------- */
+
+static int mlo_is_one_of(const mlo_node *n, const char *const *ops) {
+    for (; n && *ops; ops++) if (mlo_is(n, *ops)) return 1;
+    return 0;
+}
+
+/* Each element of the result is a function of the elements at its place. */
+static int mlo_is_elementwise(const mlo_node *n) {
+    static const char *const ops[] = { "Mul", "Div", "Add", "Sub", "Erf", "Tanh", "Sigmoid", "Relu", "Gelu", "Exp", "Neg", "Pow", "Sqrt", "Clip", "Min", "Max",
+        "Abs", "Reciprocal", "HardSwish", "HardSigmoid", "Elu", "LeakyRelu", "Softplus", "Identity", "Sign", "Mish", "Log", "Round", "Floor", "Ceil",
+        "QuantizeLinear", "DequantizeLinear", "Swish", NULL };
+    return mlo_is_one_of(n, ops);
+}
+
+/* Elements keep their order. */
+static int mlo_is_reshape(const mlo_node *n) {
+    static const char *const ops[] = { "Reshape", "Unsqueeze", "Squeeze", "Flatten", "Identity", NULL };
+    return mlo_is_one_of(n, ops);
+}
+/* Elements move, or some are left out. */
+static int mlo_is_move(const mlo_node *n) {
+    static const char *const ops[] = { "Transpose", "Slice", "Split", "Gather", NULL };
+    return mlo_is_one_of(n, ops);
+}
+static int mlo_is_layout(const mlo_node *n) { return mlo_is_reshape(n) || mlo_is_move(n); }
+
+/* The value a chain of layout nodes and roundings (and, with `scale`, multiplications by constants) starts from; fills the chain, last
+ * node first; made: the value that each node makes in it. Roundings: each with what is still multiplied behind it. */
+enum { MLO_CHAIN = 16 };
+typedef struct {
+    mlo_node *node[MLO_CHAIN];
+    const char *made[MLO_CHAIN];
+    int n;
+    mlo_rounding rounding[MLO_CHAIN];
+    double behind[MLO_CHAIN];
+    int n_rounding;
+} mlo_chain;
+
+/* What `name` is a constant times of: the operand; *scale takes the constant. NULL: it is no such product. */
+static const char *mlo_unscaled(const mlo_inside *in, const mlo_node *p, double *scale) {
+    double x;
+    int product = mlo_is(p, "Mul");
+    if (!product && !mlo_is(p, "Div")) return NULL;
+    if (mlo_scalar(in, p->input[1], &x)) { *scale *= product ? x : 1 / x; return p->input[0]; }
+    if (product && mlo_scalar(in, p->input[0], &x)) { *scale *= x; return p->input[1]; }
+    return NULL;
+}
+
+static const char *mlo_chain_walk(const mlo_inside *in, const char *name, mlo_chain *c, double *scale) {
+    for (c->n = c->n_rounding = 0; c->n < MLO_CHAIN && c->n_rounding < MLO_CHAIN; ) {
+        mlo_node *p = mlo_made_by(in, name);
+        const char *factor = NULL;
+        if (mlo_is_rounded(in, name, &c->rounding[c->n_rounding])) {
+            c->behind[c->n_rounding] = scale ? *scale : 1;
+            name = c->rounding[c->n_rounding++].from;
+        } else if (mlo_is_layout(p) && mlo_is_carried(in, p->input[0])) {
+            c->node[c->n] = p;
+            c->made[c->n++] = name;
+            name = p->input[0];
+        } else if (p && scale && (factor = mlo_unscaled(in, p, scale)) != NULL) name = factor;
+        else break;
+    }
+    return name;
+}
+
+/* The elements of `map`, which lies as n's first input does, moved as n moves them to `made`. NULL: how is not known before the model runs. */
+static mlo_array *mlo_moved(const mlo_inside *in, mlo_node *n, const char *made, const mlo_array *map) {
+    mlo *m = in->m;
+    const mlo_op *op = mlo_op_of(m, n);
+    mlo_array *list[8] = {0}, *out[16] = {0}, *result = NULL;
+    int known = op && op->run && n->n_input <= 8 && n->n_output <= 16;
+    for (size_t k = 1; known && k < n->n_input; k++) {
+        mlo_value *v = mlo_has_input(n, k) ? mlo_value_of(in->body, n->input[k]) : NULL;
+        if (!mlo_has_input(n, k)) continue;
+        known = v && v->tensor && (list[k] = mlo_tensor_load(m, v->tensor)) != NULL;
+    }
+    if (known) {
+        const mlo_array *args[8] = { map };
+        for (size_t k = 1; k < n->n_input; k++) args[k] = list[k];
+        known = !mlo_call_node(m, op, n, mlo_opset_of(m), args, out);
+    }
+    for (size_t k = 0; k < 8; k++) mlo_array_free(m, list[k]);
+    for (size_t k = 0; k < 16; k++) {
+        if (known && k < n->n_output && n->output[k] == made) result = out[k];
+        else mlo_array_free(m, out[k]);
+    }
+    return result;
+}
+
+/* map[i] = which element of the source element i of the chain's end is. NULL without memory or when a form is unknown. */
+static mlo_array *mlo_index_map(const mlo_inside *in, const char *source, const mlo_chain *c) {
+    mlo_form f = mlo_body_form(in, source);
+    if (!mlo_form_known(&f) || mlo_form_count(&f) > INT32_MAX) return NULL;
+    mlo_array *map = mlo_array_new(in->m, MLO_INT32, f.rank, f.dims);
+    for (int64_t i = 0; map && i < mlo_form_count(&f); i++) ((int32_t *)map->data)[i] = (int32_t)i;
+    for (int k = c->n; map && k--; ) {
+        mlo_form to = mlo_body_form(in, c->made[k]);
+        if (mlo_is_reshape(c->node[k]) && mlo_form_known(&to) && mlo_form_count(&to) == mlo_array_count(map)) {
+            map->rank = to.rank;
+            for (int d = 0; d < to.rank; d++) map->dims[d] = to.dims[d];
+            continue;
+        }
+        mlo_array *moved = mlo_is_move(c->node[k]) ? mlo_moved(in, c->node[k], c->made[k], map) : NULL;
+        mlo_array_free(in->m, map);
+        map = moved;
+    }
+    return map;
+}
+
+/* The tokens of a value [.., T, C], flattened: how many, of how many channels. */
+static int64_t mlo_tokens_of(const mlo_form *f) {
+    int64_t c = mlo_last_dim(f);
+    return mlo_form_known(f) && f->rank > 0 && c > 0 ? mlo_form_count(f) / c : -1;
+}
+
+/* How a view of a value [.., T, N] stands for `heads` of d channels a token, as [heads, T, d] or (order 1) [heads, d, T]: column[h d + j] is
+ * the channel that it takes for j of head h, the same for every token. 0: it is laid out in another way. */
+static int mlo_head_columns(const mlo_inside *in, const char *source, const mlo_chain *c, int64_t t, int64_t heads, int64_t d, int order, int64_t *column) {
+    mlo_form f = mlo_body_form(in, source);
+    int64_t n = mlo_last_dim(&f);
+    mlo_array *map = mlo_tokens_of(&f) == t ? mlo_index_map(in, source, c) : NULL;
+    const int32_t *at = map ? (const int32_t *)map->data : NULL;
+    int ok = map && mlo_array_count(map) == t * heads * d;
+    for (int64_t k = 0; ok && k < heads * d; k++) {
+        int64_t h = k / d, j = k % d;
+        column[k] = at[order ? (h * d + j) * t : h * t * d + j];
+        for (int64_t i = 0; ok && i < t; i++) ok = at[order ? (h * d + j) * t + i : (h * t + i) * d + j] == i * n + column[k];
+        ok = ok && column[k] < n;
+    }
+    mlo_array_free(in->m, map);
+    return ok;
+}
+
+static int mlo_is_identity(const int64_t *column, int64_t n) {
+    for (int64_t i = 0; i < n; i++) if (column[i] != i) return 0;
+    return 1;
+}
+
+/* ======== respell.c ======== */
+/* respell: whatever exporters write for one thing becomes one thing, inside of one loop body.
+ *
+ * in:  a float loop body.    out: the same function in the spelling that recognise.c reads; dead nodes are gone, index and forms are fresh.
+ * invariant: only what is provably the same function is respelled: views are followed element by element (layout.c), constants are looked
+ *     at. What matches no rule stays as it is, and recognise.c says what it is.
+ * example: a projection to [T, 3 C] that Split, Slice, Gather or a reshape to [T, 3, H, D] cuts into queries, keys and values becomes three
+ *     projections, whose weights are columns of the one (an expression over it; lower joins them to one matrix unit again).
+ * cost: O(nodes of one body), and the element maps of attention's operands.
+ *
+ * The rules, each a few lines, are in a table at the end: to add a spelling, add a rule there and a case in tests/test_spellings.py.
+ */
+typedef struct {
+    mlo_inside in;
+    mlo_map inner;                  /* nodes that a rule has taken into another node: not to be looked at by themselves */
+} mlo_respeller;
+
+/* ---- looking at the body -------------------------------------------------------------------------------------------------------------- */
+
+/* A value that has one number for each of n channels, the same for every token; not the loop's own. */
+static int mlo_is_per_channel(const mlo_inside *in, const char *name, int64_t n) {
+    mlo_form f = mlo_body_form(in, name);
+    return !mlo_is_carried(in, name) && mlo_form_known(&f) && mlo_last_dim(&f) == n && mlo_form_count(&f) == n;
+}
+
+static int mlo_is_used_once(const mlo_inside *in, const char *name) {
+    mlo_value *v = mlo_value_of(in->body, name);
+    return v && v->n_uses == 1 && !v->is_output;
+}
+
+/* Does a node hand on what it gets? */
+static int mlo_is_plain(const mlo_inside *in, const mlo_node *n) {
+    if (mlo_is(n, "Identity")) return 1;
+    return mlo_is(n, "Cast") && mlo_body_form(in, n->input[0]).dtype == mlo_body_form(in, n->output[0]).dtype;
+}
+
+/* Everybody reads what is in front of such nodes. */
+static void mlo_respell_plain(const mlo_inside *in) {
+    for (size_t i = 0; i < in->body->n_node; i++) for (size_t k = 0; k < in->body->node[i]->n_input; k++)
+        for (mlo_node *n; mlo_is_plain(in, n = mlo_made_by(in, in->body->node[i]->input[k])); ) in->body->node[i]->input[k] = n->input[0];
+}
+
+/* A binary node of one carried operand and one that is not: which is which. */
+static int mlo_is_half(const mlo_inside *in, const mlo_node *n, const char *op, const char **carried, const char **other) {
+    if (!mlo_is(n, op) || n->n_input != 2) return 0;
+    int first = mlo_is_carried(in, n->input[0]);
+    *carried = n->input[first ? 0 : 1];
+    *other = n->input[first ? 1 : 0];
+    return mlo_is_carried(in, *carried) && !mlo_is_carried(in, *other);
+}
+
+/* Is this a product of two activations? */
+static int mlo_is_inner_product(const mlo_inside *in, const mlo_node *n) {
+    return mlo_is(n, "MatMul") && mlo_is_carried(in, n->input[0]) && mlo_is_carried(in, n->input[1]);
+}
+
+/* Is this value scores of attention, scaled or masked perhaps: what a product of two activations, and nothing else, makes? */
+static int mlo_is_scores(const mlo_inside *in, const char *name) {
+    for (int i = 0; i < MLO_CHAIN; i++) {
+        const mlo_node *n = mlo_made_by(in, name);
+        const char *other;
+        double scale = 1;
+        if (mlo_is_inner_product(in, n)) return 1;
+        const char *from = n ? mlo_unscaled(in, n, &scale) : NULL;
+        if (!from && mlo_is_reshape(n)) from = n->input[0];
+        if (!from && !mlo_is_half(in, n, "Add", &from, &other)) return 0;
+        name = from;
+    }
+    return 0;
+}
+
+/* ---- linear layers ---------------------------------------------------------------------------------------------------------------------- */
+
+/* x W (+ bias), W a parameter: MatMul, perhaps with an Add behind it, or Gemm. */
+typedef struct { mlo_node *product, *sum; const char *bias; int transposed; } mlo_projection;
+
+static int mlo_projection_of(const mlo_inside *in, const char *name, mlo_projection *p) {
+    mlo_node *n = mlo_made_by(in, name);
+    const char *from;
+    memset(p, 0, sizeof *p);
+    if (mlo_is_half(in, n, "Add", &from, &p->bias)) {
+        p->sum = n;
+        if (!mlo_is_used_once(in, from)) return 0;
+        n = mlo_made_by(in, from);
+        if (!mlo_is(n, "MatMul")) return 0;
+    }
+    mlo_form w = n && n->n_input > 1 ? mlo_body_form(in, n->input[1]) : mlo_form_of(NULL);
+    if (w.rank != 2 || !mlo_is_carried(in, n->input[0]) || mlo_is_carried(in, n->input[1])) return 0;
+    p->product = n;
+    p->transposed = mlo_is(n, "Gemm") && mlo_int(n, "transB", 0);
+    if (mlo_is(n, "Gemm") && mlo_has_input(n, 2)) p->bias = n->input[2];
+    int gemm = mlo_is(n, "Gemm") && mlo_float(n, "alpha", 1) == 1 && mlo_float(n, "beta", 1) == 1 && !mlo_int(n, "transA", 0);
+    return (gemm || mlo_is(n, "MatMul")) && (!p->bias || mlo_is_per_channel(in, p->bias, w.dims[!p->transposed]));
+}
+
+/* The projection with other weights and bias (NULL: none), which are expressions over its own. */
+static const char *mlo_x_projection(mlo_expansion *x, const mlo_projection *p, const char *weight, const char *bias) {
+    if (mlo_is(p->product, "MatMul")) {
+        const char *y = MLO_X(x, "MatMul", p->product->input[0], weight);
+        return mlo_x_plus(x, y, bias ? bias : "");
+    }
+    const char *y = MLO_X(x, "Gemm", p->product->input[0], weight, bias ? bias : "");
+    mlo_x_int(x, "transB", p->transposed);
+    return y;
+}
+
+/* Some of the elements of v along an axis. */
+static const char *mlo_x_take(mlo_expansion *x, const char *v, const char *which, int64_t axis) {
+    const char *y = MLO_X(x, "Gather", v, which);
+    mlo_x_int(x, "axis", axis);
+    return y;
+}
+
+/* ---- queries, keys and values out of one projection ---------------------------------------------------------------------------------------- */
+
+/* An operand of a product of activations, as heads of a projection's channels. */
+typedef struct { mlo_projection p; mlo_form form; int64_t tokens, heads, d, *column; int order; double scale; } mlo_head_view;
+
+static int mlo_view_as(const mlo_inside *in, const char *source, const mlo_chain *c, int order, mlo_head_view *v) {
+    const mlo_form *f = &v->form;
+    v->order = order;
+    v->tokens = f->dims[f->rank - (order ? 1 : 2)];
+    v->d = f->dims[f->rank - (order ? 2 : 1)];
+    v->heads = v->tokens > 0 && v->d > 0 ? mlo_form_count(f) / (v->tokens * v->d) : 0;
+    return v->heads > 0 && mlo_head_columns(in, source, c, v->tokens, v->heads, v->d, order, v->column);
+}
+
+/* Does this operand want respelling: is it heads of a projection, but not all of its channels in order? v->column is scratch. */
+static int mlo_packed_view(const mlo_inside *in, const char *name, int transposable, mlo_head_view *v) {
+    mlo_chain c;
+    v->scale = 1;
+    v->form = mlo_body_form(in, name);
+    v->column = NULL;
+    const char *source = mlo_chain_walk(in, name, &c, &v->scale);
+    mlo_form whole = mlo_body_form(in, source);
+    if (!mlo_form_known(&v->form) || v->form.rank < 2 || !mlo_form_known(&whole) || c.n_rounding || !c.n) return 0;
+    if (!mlo_projection_of(in, source, &v->p)) return 0;
+    int64_t n = mlo_form_count(&v->form);
+    if (n > mlo_form_count(&whole) || !(v->column = (int64_t *)mlo_scratch(in->m, (size_t)n, sizeof *v->column))) return 0;
+    if (!(transposable && mlo_view_as(in, source, &c, 1, v)) && !mlo_view_as(in, source, &c, 0, v)) return 0;
+    return mlo_last_dim(&whole) != v->heads * v->d || !mlo_is_identity(v->column, v->heads * v->d);
+}
+
+/* The operand, from a projection of its own. */
+static const char *mlo_x_head_view(mlo_expansion *x, const mlo_head_view *v) {
+    mlo_node *self = x->n;
+    const int64_t split[] = { 1, v->tokens, v->heads, v->d }, perm[] = { 0, 2, v->order ? 3 : 1, v->order ? 1 : 3 };
+    x->n = v->p.sum ? v->p.sum : v->p.product;              /* its name, its scope */
+    const char *which = mlo_x_list(x, v->column, (size_t)(v->heads * v->d));
+    const char *weight = mlo_x_take(x, v->p.product->input[1], which, v->p.transposed ? 0 : 1);
+    const char *bias = v->p.bias ? mlo_x_take(x, v->p.bias, which, -1) : NULL;
+    const char *y = mlo_x_projection(x, &v->p, weight, bias);
+    x->n = self;
+    y = mlo_x_reshape(x, y, split, 4);
+    y = mlo_x_transpose(x, y, perm, 4);
+    y = mlo_x_reshape(x, y, v->form.dims, (size_t)v->form.rank);
+    if (v->scale < 1 || v->scale > 1) {
+        const char *scale = mlo_x_number(x, v->scale);
+        y = MLO_X(x, "Mul", y, scale);
+    }
+    return y;
+}
+
+/* MatMul(view of a projection, view of a projection) */
+static void mlo_respell_packed(mlo_respeller *r, mlo_expansion *x) {
+    if (!mlo_is_inner_product(&r->in, x->n)) return;
+    const char *operand[2] = { x->n->input[0], x->n->input[1] };
+    int packed = 0;
+    for (int i = 0; i < 2; i++) {
+        mlo_head_view v;
+        int wanted = mlo_packed_view(&r->in, operand[i], i, &v);
+        if (wanted) operand[i] = mlo_x_head_view(x, &v);
+        mlo_scratch_free(r->in.m, v.column);
+        packed |= wanted;
+    }
+    if (packed) mlo_x_out(x, 0, MLO_X(x, "MatMul", operand[0], operand[1]));
+}
+
+/* ---- masks ------------------------------------------------------------------------------------------------------------------------------- */
+
+/* Where(keeps, scores, -inf), or the other way round, is scores + Where(keeps, 0, -inf). */
+static void mlo_respell_where(mlo_respeller *r, mlo_expansion *x) {
+    const mlo_inside *in = &r->in;
+    double fill;
+    if (!mlo_is(x->n, "Where") || mlo_is_carried(in, x->n->input[0])) return;
+    int kept = mlo_is_carried(in, x->n->input[1]) ? 1 : 2;
+    if (!mlo_is_scores(in, x->n->input[kept]) || !mlo_scalar(in, x->n->input[3 - kept], &fill) || fill > -10000) return;
+    const char *zero = mlo_x_number(x, 0), *other = x->n->input[3 - kept];
+    const char *mask = kept == 1 ? MLO_X(x, "Where", x->n->input[0], zero, other) : MLO_X(x, "Where", x->n->input[0], other, zero);
+    mlo_x_out(x, 0, MLO_X(x, "Add", x->n->input[kept], mask));
+}
+
+/* scores - mask is scores + (-mask). */
+static void mlo_respell_minus(mlo_respeller *r, mlo_expansion *x) {
+    const mlo_inside *in = &r->in;
+    if (!mlo_is(x->n, "Sub") || mlo_is_carried(in, x->n->input[1]) || mlo_is_number(in, x->n->input[1])) return;
+    if (!mlo_is_scores(in, x->n->input[0])) return;
+    const char *mask = MLO_X(x, "Neg", x->n->input[1]);
+    mlo_x_out(x, 0, MLO_X(x, "Add", x->n->input[0], mask));
+}
+
+/* (scores + mask) + mask is scores + (mask + mask). */
+static void mlo_respell_masks(mlo_respeller *r, mlo_expansion *x) {
+    const mlo_inside *in = &r->in;
+    const char *sum, *outer, *scores, *inner;
+    if (!mlo_is_half(in, x->n, "Add", &sum, &outer) || !mlo_is_half(in, mlo_made_by(in, sum), "Add", &scores, &inner)) return;
+    if (!mlo_is_used_once(in, sum) || !mlo_is_scores(in, scores)) return;
+    const char *mask = MLO_X(x, "Add", inner, outer);
+    mlo_x_out(x, 0, MLO_X(x, "Add", scores, mask));
+}
+
+/* ---- norms ------------------------------------------------------------------------------------------------------------------------------- */
+
+/* A norm as it is found, from its end to its beginning: gamma * (x - mean) / sqrt(mean((x - mean)^2) + epsilon) + beta. */
+typedef struct { const mlo_inside *in; int64_t channels; const char *x, *gamma, *beta; double epsilon; int centred; mlo_node *taken[16]; int n_taken; } mlo_found_norm;
+
+static void mlo_norm_take(mlo_found_norm *f, mlo_node *n) { if (n && f->n_taken < 16) f->taken[f->n_taken++] = n; }
+
+/* The mean over the channels of what? */
+static const char *mlo_mean_of(mlo_found_norm *f, const char *name) {
+    mlo_node *n = mlo_made_by(f->in, name);
+    int64_t axis = 0;
+    if (!mlo_is(n, "ReduceMean") || !mlo_int(n, "keepdims", 1)) return NULL;
+    const mlo_attr *a = mlo_attr_of(n, "axes");
+    mlo_value *v = mlo_has_input(n, 1) ? mlo_value_of(f->in->body, n->input[1]) : NULL;
+    if (a && a->n_ints == 1) axis = a->ints[0];
+    else if (!v || !v->tensor || mlo_tensor_count(v->tensor) != 1 || mlo_tensor_ints(f->in->m, v->tensor, &axis, 1) != 1) return NULL;
+    mlo_form x = mlo_body_form(f->in, n->input[0]);
+    if (axis != -1 && axis != x.rank - 1) return NULL;
+    mlo_norm_take(f, n);
+    return n->input[0];
+}
+
+/* Notes what a value is the deviation from its mean of, or (when it is no such thing) itself, and that it is centred or not. */
+static int mlo_norm_input(mlo_found_norm *f, const char *name) {
+    mlo_node *n = mlo_made_by(f->in, name);
+    const char *x = name, *of = mlo_is(n, "Sub") ? mlo_mean_of(f, n->input[1]) : NULL;
+    int centred = of && of == n->input[0];
+    if (centred) {
+        x = of;
+        mlo_norm_take(f, n);
+    }
+    if (f->x) return f->x == x && f->centred == centred;
+    f->x = x;
+    f->centred = centred;
+    return mlo_is_carried(f->in, x);
+}
+
+/* mean(d^2) + epsilon, d being the deviation. */
+static int mlo_norm_power(mlo_found_norm *f, const char *name) {
+    mlo_node *n = mlo_made_by(f->in, name);
+    if (!mlo_is(n, "Add")) return 0;
+    int second = mlo_scalar(f->in, n->input[1], &f->epsilon);
+    if (!second && !mlo_scalar(f->in, n->input[0], &f->epsilon)) return 0;
+    mlo_norm_take(f, n);
+    const char *square = mlo_mean_of(f, n->input[second ? 0 : 1]);
+    mlo_node *p = square ? mlo_made_by(f->in, square) : NULL;
+    double two = 0;
+    int pow = mlo_is(p, "Pow") && mlo_scalar(f->in, p->input[1], &two) && two >= 2 && two <= 2;
+    int times = mlo_is(p, "Mul") && p->input[0] == p->input[1];
+    if (!pow && !times) return 0;
+    mlo_norm_take(f, p);
+    return mlo_norm_input(f, p->input[0]);
+}
+
+/* sqrt(power), or (inverse) 1 / sqrt(power) */
+static int mlo_norm_root(mlo_found_norm *f, const char *name, int inverse) {
+    mlo_node *n = mlo_made_by(f->in, name);
+    double x = 0;
+    if (inverse && mlo_is(n, "Reciprocal")) { mlo_norm_take(f, n); return mlo_norm_root(f, n->input[0], 0); }
+    if (inverse && mlo_is(n, "Div") && mlo_scalar(f->in, n->input[0], &x) && x >= 1 && x <= 1) { mlo_norm_take(f, n); return mlo_norm_root(f, n->input[1], 0); }
+    int root = !inverse && mlo_is(n, "Sqrt"), power = mlo_is(n, "Pow") && mlo_scalar(f->in, n->input[1], &x) && fabs(x) >= 0.5 && fabs(x) <= 0.5 && (x < 0) == inverse;
+    if (!root && !power) return 0;
+    mlo_norm_take(f, n);
+    return mlo_norm_power(f, n->input[0]);
+}
+
+/* Takes a factor or a summand per channel off the end. Returns what is left. */
+static const char *mlo_norm_strip(mlo_found_norm *f, const char *name, const char *op, const char **parameter, int inside) {
+    mlo_node *n = mlo_made_by(f->in, name);
+    const char *rest, *other;
+    if (*parameter || !mlo_is_half(f->in, n, op, &rest, &other) || !mlo_is_per_channel(f->in, other, f->channels)) return name;
+    if (inside && !mlo_is_used_once(f->in, name)) return name;
+    mlo_norm_take(f, n);
+    *parameter = other;
+    return rest;
+}
+
+/* deviation / root, or deviation * (1 / root), in any order; a factor per channel may hide in the deviation. */
+static int mlo_norm_quotient(mlo_found_norm *f, const char *name) {
+    mlo_node *n = mlo_made_by(f->in, name);
+    int quotient = mlo_is(n, "Div");
+    if (!quotient && !mlo_is(n, "Mul")) return 0;
+    mlo_norm_take(f, n);
+    for (int i = 0; i < (quotient ? 1 : 2); i++) {
+        mlo_found_norm tried = *f;
+        const char *top = mlo_norm_strip(&tried, n->input[i], "Mul", &tried.gamma, 1);
+        if (!mlo_norm_root(&tried, n->input[1 - i], !quotient) || !mlo_norm_input(&tried, top)) continue;
+        *f = tried;
+        return 1;
+    }
+    return 0;
+}
+
+static const char *mlo_x_ones(mlo_expansion *x, int64_t n) {
+    const char *one = mlo_x_number(x, 1), *shape = mlo_x_list(x, &n, 1);
+    return MLO_X(x, "Expand", one, shape);
+}
+
+/* LayerNorm or RMSNorm, written out. */
+static void mlo_respell_norm(mlo_respeller *r, mlo_expansion *x) {
+    const char *out = x->n->output[0];
+    mlo_form form = mlo_body_form(&r->in, out);
+    mlo_found_norm f = { &r->in, mlo_last_dim(&form), NULL, NULL, NULL, 0, 0, {0}, 0 };
+    if (!mlo_is_carried(&r->in, out) || f.channels < 1 || (!mlo_is(x->n, "Add") && !mlo_is(x->n, "Mul") && !mlo_is(x->n, "Div"))) return;
+    const char *rest = mlo_norm_strip(&f, out, "Add", &f.beta, 0);
+    rest = mlo_norm_strip(&f, rest, "Mul", &f.gamma, f.beta != NULL);
+    if (!mlo_norm_quotient(&f, rest) || (f.beta && !f.centred)) return;
+    for (int i = 0; i < f.n_taken; i++) if (mlo_map_put(r->in.m, &r->inner, f.taken[i], x->n)) return;
+    const char *gamma = f.gamma ? f.gamma : mlo_x_ones(x, f.channels), *beta = f.beta ? f.beta : "";
+    gamma = mlo_x_reshape(x, gamma, &f.channels, 1);
+    if (*beta) beta = mlo_x_reshape(x, beta, &f.channels, 1);
+    const char *y = f.centred ? MLO_X(x, "LayerNormalization", f.x, gamma, beta) : MLO_X(x, "RMSNormalization", f.x, gamma);
+    mlo_x_int(x, "axis", -1);
+    mlo_x_float(x, "epsilon", (float)f.epsilon);
+    mlo_x_out(x, 0, y);
+}
+
+/* ---- factors per channel ----------------------------------------------------------------------------------------------------------------- */
+
+/* gamma * (x W + b) is x (W gamma) + b gamma: LayerScale. */
+static void mlo_respell_factor(mlo_respeller *r, mlo_expansion *x) {
+    const char *from, *gamma;
+    mlo_projection p;
+    if (!mlo_is_half(&r->in, x->n, "Mul", &from, &gamma) || !mlo_is_used_once(&r->in, from) || !mlo_projection_of(&r->in, from, &p)) return;
+    mlo_form w = mlo_body_form(&r->in, p.product->input[1]);
+    const int64_t n = w.dims[!p.transposed], column[] = { n, 1 };
+    if (n < 2 || !mlo_is_per_channel(&r->in, gamma, n)) return;
+    gamma = mlo_x_reshape(x, gamma, &n, 1);
+    const char *along = p.transposed ? mlo_x_reshape(x, gamma, column, 2) : gamma;
+    const char *weight = MLO_X(x, "Mul", p.product->input[1], along), *bias = p.bias ? MLO_X(x, "Mul", p.bias, gamma) : NULL;
+    mlo_x_out(x, 0, mlo_x_projection(x, &p, weight, bias));
+}
+
+/* ---- the rules, and the walk -------------------------------------------------------------------------------------------------------------- */
+
+static void (*const mlo_respellings[])(mlo_respeller *r, mlo_expansion *x) = {
+    mlo_respell_where, mlo_respell_minus, mlo_respell_masks, mlo_respell_packed, mlo_respell_norm, mlo_respell_factor };
+
+/* One walk, the last node first, so that a norm is found from its end; what it took in is not looked at again. *changed counts. */
+static int mlo_respell_walk(mlo_respeller *r, size_t *changed) {
+    mlo *m = r->in.m;
+    mlo_graph *g = r->in.body;
+    mlo_expansion *x = MLO_NEW_N(m, mlo_expansion, mlo_room(g->n_node));
+    mlo_node **list = NULL;
+    size_t n = 0;
+    if (!x) return (int)m->error.code;
+    for (size_t i = g->n_node; i-- && !m->error.code; ) {
+        const mlo_expansion fresh = { m, g, g->node[i], mlo_opset_of(m), MLO_FLOAT, NULL, 0, NULL, 0 };
+        x[i] = fresh;
+        if (mlo_map_get(&r->inner, g->node[i])) continue;
+        for (size_t k = 0; k < sizeof mlo_respellings / sizeof *mlo_respellings && !x[i].n_made; k++) mlo_respellings[k](r, &x[i]);
+        *changed += x[i].n_made > 0;
+    }
+    for (size_t i = 0; i < g->n_node; i++) {
+        if (!x[i].n_made && !MLO_PUSH(m, list, n, g->node[i])) return (int)m->error.code;
+        for (size_t k = 0; k < x[i].n_made; k++) if (!MLO_PUSH(m, list, n, x[i].made[k])) return (int)m->error.code;
+    }
+    if (m->error.code) return (int)m->error.code;
+    g->node = list;
+    g->n_node = n;
+    return 0;
+}
+
+/* Respells a loop's body until no rule finds anything. */
+static int mlo_respell(mlo *m, mlo_scan *scan) {
+    for (int i = 0; i < 8; i++) {
+        mlo_respeller r;
+        size_t changed = 0;
+        memset(&r, 0, sizeof r);
+        MLO_TRY(mlo_inside_of(m, scan, &r.in));
+        mlo_respell_plain(&r.in);
+        MLO_TRY(mlo_respell_walk(&r, &changed));
+        if (!changed) return 0;
+        MLO_TRY(mlo_drop_dead(m, scan->body));
+        MLO_TRY(mlo_index(m, m->model->graph));
+        MLO_TRY(mlo_infer(m));
+    }
+    return 0;
+}
+
+/* ======== mask.c ======== */
+/* mask: what the additive mask of attention is: one bit per key, proved, or a refusal in a person's words.
+ *
+ * in:  a mask as the body reads it: [.., T, T] or less, made of constants and model inputs, in the body or around it.
+ * out: a value of the outer graph with one number per key, 0 where it counts and hugely negative where it doesn't.
+ * invariant: rows are cut off only where they are proved equal, for any input: each element is traced to what it is computed from, and
+ *     two elements are equal when they come from equal things in equal ways. Calibration data prove nothing here.
+ * example: Where(Cast(1 - Expand(Unsqueeze(attention_mask))), -3.4e38, ..) of shape [1, 1, T, T] becomes its row 0.
+ * cost: O(elements) for each node between the inputs and the mask.
+ */
+
+/* ---- out of the body ------------------------------------------------------------------------------------------------------------------ */
+
+/* Moves what makes a value of the body in front of the loop; `list` takes the nodes. Returns its name there; NULL: failed. */
+static const char *mlo_hoist(mlo *m, mlo_scan *s, const char *name, mlo_graph *list, int depth) {
+    mlo_value *v = mlo_value_of(s->body, name);
+    if (v && v->graph != s->body) return name;
+    const char *outside = mlo_format(m, "%s_outside", name);
+    if (!outside || mlo_value_of(s->outer, outside)) return outside;
+    if (v && v->tensor) {
+        mlo_tensor *t = MLO_NEW(m, mlo_tensor);
+        if (!t) return NULL;
+        *t = *v->tensor;
+        t->name = outside;
+        return mlo_graph_init(m, s->outer, t) || !mlo_index_value(m, s->outer, outside) ? NULL : outside;
+    }
+    if (!v || !v->producer || depth > 64) {
+        mlo_fail_at(m, MLO_E_UNSUPPORTED, name, "attention masks that differ from layer to layer (local and global attention); one mask for all layers is supported");
+        return NULL;
+    }
+    mlo_node *n = mlo_node_new(m, v->producer->op, mlo_format(m, "%s_outside", mlo_node_name(v->producer)));
+    if (!n) return NULL;
+    n->domain = v->producer->domain;
+    n->attr = v->producer->attr;
+    n->n_attr = v->producer->n_attr;
+    for (size_t i = 0; i < v->producer->n_input; i++) {
+        const char *in = mlo_has_input(v->producer, i) ? mlo_hoist(m, s, v->producer->input[i], list, depth + 1) : "";
+        if (!in || mlo_node_input(m, n, in)) return NULL;
+    }
+    for (size_t i = 0; i < v->producer->n_output; i++) {
+        const char *out = mlo_format(m, "%s_outside", v->producer->output[i]);
+        if (!out || mlo_node_output(m, n, out) || !mlo_index_value(m, s->outer, out)) return NULL;
+    }
+    return mlo_graph_add(m, list, n) ? NULL : outside;
+}
+
+/* Puts nodes in front of the loop. */
+static int mlo_put_before(mlo *m, mlo_scan *s, const mlo_graph *list) {
+    mlo_graph all = {0};
+    for (size_t i = 0; i < s->outer->n_node; i++) {
+        for (size_t k = 0; s->outer->node[i] == s->node && k < list->n_node; k++) MLO_TRY(mlo_graph_add(m, &all, list->node[k]));
+        MLO_TRY(mlo_graph_add(m, &all, s->outer->node[i]));
+    }
+    s->outer->node = all.node;
+    s->outer->n_node = all.n_node;
+    MLO_TRY(mlo_index(m, m->model->graph));
+    return mlo_infer(m);
+}
+
+/* ---- where elements come from ------------------------------------------------------------------------------------------------------------ */
+
+/* For each value a number per element: equal numbers, equal elements. */
+typedef struct { mlo *m; const mlo_scan *s; mlo_map known; int depth; } mlo_tracer;
+enum { MLO_TRACE_MOST = 1 << 24 };      /* elements of one value */
+
+static int64_t mlo_mixed(int64_t a, int64_t b) {
+    uint64_t pair[2] = { (uint64_t)a, (uint64_t)b };
+    return (int64_t)mlo_hash(pair, sizeof pair);
+}
+static int64_t mlo_name_number(const char *name) { return (int64_t)mlo_hash(name, strlen(name)); }
+
+static const mlo_array *mlo_trace(mlo_tracer *t, const char *name);
+
+/* Every element comes from itself alone: a model input, or what an operator makes that is not followed. */
+static mlo_array *mlo_trace_new(mlo_tracer *t, const char *name, const mlo_form *f) {
+    mlo_array *a = mlo_array_new(t->m, MLO_INT64, f->rank, f->dims);
+    for (int64_t i = 0; a && i < mlo_array_count(a); i++) ((int64_t *)a->data)[i] = mlo_mixed(mlo_name_number(name), i);
+    return a;
+}
+
+/* Constants: equal when their values are. */
+static mlo_array *mlo_trace_constant(mlo_tracer *t, const char *name) {
+    mlo_array *a = mlo_value_array(t->m, t->s, t->s->outer, name, 0, 0);
+    mlo_array *ids = a ? mlo_array_new(t->m, MLO_INT64, a->rank, a->dims) : NULL;
+    for (int64_t i = 0; ids && i < mlo_array_count(ids); i++) {
+        double x = mlo_number_at(a, i);
+        ((int64_t *)ids->data)[i] = (int64_t)mlo_hash(&x, sizeof x);
+    }
+    mlo_array_free(t->m, a);
+    return ids;
+}
+
+/* Which element of a, broadcast to the form, is at place i? */
+static int64_t mlo_broadcast_at(const mlo_array *a, const mlo_form *f, int64_t i) {
+    int64_t at = 0, step = 1;
+    for (int d = 1; d <= a->rank; d++) {
+        int64_t size = f->dims[f->rank - d], own = a->dims[a->rank - d];
+        at += own > 1 ? i % size * step : 0;
+        step *= own;
+        i /= size;
+    }
+    return at;
+}
+
+/* Element by element: the same function of equal operands is equal. NULL: not traced. */
+static mlo_array *mlo_trace_elementwise(mlo_tracer *t, const mlo_node *n, const char *name, const mlo_form *f) {
+    mlo_array *ids = mlo_array_new(t->m, MLO_INT64, f->rank, f->dims);
+    for (int64_t i = 0; ids && i < mlo_array_count(ids); i++) ((int64_t *)ids->data)[i] = mlo_name_number(name);
+    for (size_t k = 0; ids && k < n->n_input; k++) {
+        const mlo_array *a = mlo_has_input(n, k) ? mlo_trace(t, n->input[k]) : NULL;
+        if (mlo_has_input(n, k) && (!a || a->rank > f->rank)) { mlo_array_free(t->m, ids); return NULL; }
+        for (int64_t i = 0; a && i < mlo_array_count(ids); i++) {
+            int64_t *id = (int64_t *)ids->data + i;
+            *id = mlo_mixed(*id, ((const int64_t *)a->data)[mlo_broadcast_at(a, f, i)]);
+        }
+    }
+    return ids;
+}
+
+/* Operators that move elements: what they do to the elements, they do to the numbers. NULL: not traced. */
+static mlo_array *mlo_trace_move(mlo_tracer *t, mlo_node *n, const char *name) {
+    mlo *m = t->m;
+    const mlo_op *op = mlo_op_of(m, n);
+    const mlo_array *args[8] = {0};
+    mlo_array *constant[8] = {0}, *out[16] = {0}, *result = NULL;
+    int known = op && op->run && n->n_input <= 8 && n->n_output <= 16, all = mlo_is(n, "Concat");
+    for (size_t k = 0; known && k < n->n_input; k++) if (mlo_has_input(n, k)) {
+        if (!k || all) args[k] = mlo_trace(t, n->input[k]);
+        else if (mlo_is_parameter(t->s, t->s->outer, n->input[k], 0)) args[k] = constant[k] = mlo_value_array(m, t->s, t->s->outer, n->input[k], 0, 0);
+        known = args[k] != NULL;
+    }
+    known = known && !mlo_call_node(m, op, n, mlo_opset_of(m), args, out);
+    for (size_t k = 0; k < 8; k++) mlo_array_free(m, constant[k]);
+    for (size_t k = 0; k < 16; k++) {
+        if (known && k < n->n_output && n->output[k] == name) result = out[k];
+        else mlo_array_free(m, out[k]);
+    }
+    return result;
+}
+
+static mlo_array *mlo_trace_node(mlo_tracer *t, mlo_node *n, const char *name, const mlo_form *f) {
+    static const char *const moves[] = { "Expand", "Concat", "Tile", "GatherND", NULL };
+    static const char *const more[] = { "Where", "And", "Or", "Not", "Xor", "Equal", "Less", "LessOrEqual", "Greater", "GreaterOrEqual", "Cast", NULL };
+    if (mlo_is_layout(n) || mlo_is_one_of(n, moves)) return mlo_trace_move(t, n, name);
+    return mlo_is_elementwise(n) || mlo_is_one_of(n, more) ? mlo_trace_elementwise(t, n, name, f) : NULL;
+}
+
+/* The numbers of a value of the outer graph; the tracer's. NULL: its shape is not known, or it is too large. */
+static const mlo_array *mlo_trace(mlo_tracer *t, const char *name) {
+    mlo_array *ids = (mlo_array *)mlo_map_get(&t->known, name);
+    mlo_value *v = mlo_value_of(t->s->outer, name);
+    mlo_form f = mlo_form_of(v);
+    if (ids || !mlo_form_known(&f) || mlo_form_count(&f) > MLO_TRACE_MOST || t->m->error.code) return ids;
+    if (mlo_is_parameter(t->s, t->s->outer, name, 0)) ids = mlo_trace_constant(t, name);
+    else if (v->producer && t->depth < 64) {
+        t->depth++;
+        ids = mlo_trace_node(t, v->producer, name, &f);
+        t->depth--;
+    }
+    if (!ids && !t->m->error.code) ids = mlo_trace_new(t, name, &f);
+    return ids && mlo_map_put(t->m, &t->known, name, ids) ? NULL : ids;
+}
+
+static void mlo_trace_end(mlo_tracer *t) {
+    for (size_t i = 0; i < t->known.size; i++) if (t->known.slot[i].key) mlo_array_free(t->m, (mlo_array *)t->known.slot[i].value);
+}
+
+/* Is every row of the mask the same, whatever the inputs are? */
+static int mlo_rows_equal(mlo *m, const mlo_scan *s, const char *name, int64_t keys) {
+    mlo_tracer t = { m, s, { NULL, 0, 0 }, 0 };
+    const mlo_array *a = mlo_trace(&t, name);
+    int64_t n = a ? mlo_array_count(a) : 0;
+    const int64_t *id = n ? (const int64_t *)a->data : NULL;
+    int equal = n > 0;
+    for (int64_t i = keys; equal && i < n; i++) equal = id[i] == id[i % keys];
+    mlo_trace_end(&t);
+    return equal;
+}
+
+/* ---- what else it is, for people ----------------------------------------------------------------------------------------------------------- */
+
+/* Does a constant [.., T, T] tell keys behind the query from those before it: one value for all above the diagonal, another one on it? */
+static int mlo_is_triangle(mlo *m, const mlo_tensor *tensor, int64_t t) {
+    mlo_array *a = tensor->n_dims >= 2 && tensor->dims[tensor->n_dims - 1] == t && tensor->dims[tensor->n_dims - 2] == t ? mlo_tensor_load(m, tensor) : NULL;
+    int is = a && t > 1;
+    for (int64_t i = 0; is && i < t; i++) for (int64_t k = 0; is && k < t; k++) {
+        double x = mlo_number_at(a, i * t + k), future = mlo_number_at(a, t - 1), present = mlo_number_at(a, 0);
+        int same = x >= future && x <= future;
+        is = (future < present || future > present) && (k > i ? same : k < i || !same);
+    }
+    mlo_array_free(m, a);
+    return is;
+}
+
+/* Does the value depend on a constant triangle? */
+static int mlo_is_causal(mlo *m, const mlo_graph *g, const char *name, int64_t t, int depth) {
+    mlo_value *v = mlo_value_of(g, name);
+    if (!v || depth > 32) return 0;
+    if (v->tensor) return mlo_is_triangle(m, v->tensor, t);
+    if (mlo_is(v->producer, "Trilu")) return 1;
+    for (size_t i = 0; v->producer && i < v->producer->n_input; i++)
+        if (mlo_has_input(v->producer, i) && mlo_is_causal(m, g, v->producer->input[i], t, depth + 1)) return 1;
+    return 0;
+}
+
+static int mlo_refuse_mask(mlo *m, const mlo_scan *s, const mlo_node *reader, const char *name, int64_t t) {
+    mlo_form f = mlo_form_of(mlo_value_of(s->outer, name));
+    if (m->error.code) return (int)m->error.code;
+    if (mlo_is_causal(m, s->outer, name, t, 0))
+        return mlo_fail(m, MLO_E_UNSUPPORTED, reader, "a decoder: its attention is causal ('%s': a query does not see the keys behind it); mlo rolls and runs decoders, hardware is for encoders", name);
+    return mlo_fail(m, MLO_E_UNSUPPORTED, reader, "attention mask or bias '%s' of shape %s is not the same for every query and head (a sliding window, or relative positions); hardware has one bit per key",
+        name, mlo_dims_text(m, f.rank, f.dims));
+}
+
+/* ---- the mask ------------------------------------------------------------------------------------------------------------------------------ */
+
+/* The first of equal rows. */
+static int mlo_first_row(mlo *m, const mlo_scan *s, const char *whole, int64_t keys, mlo_graph *list, const char **row) {
+    mlo_node bare = *s->node;
+    bare.n_meta = 0;
+    mlo_expansion x = { m, s->outer, &bare, mlo_opset_of(m), MLO_FLOAT, NULL, 0, NULL, 0 };
+    const int64_t shape[] = { -1, keys };
+    const char *rows = mlo_x_reshape(&x, whole, shape, 2), *first = mlo_x_whole(&x, 0);
+    *row = mlo_x_take(&x, rows, first, 0);
+    for (size_t i = 0; i < x.n_made; i++) MLO_TRY(mlo_graph_add(m, list, x.made[i]));
+    return (int)m->error.code;
+}
+
+/* *mask, which `reader` reads, becomes one number per key of `keys`, in the outer graph; NULL where it changes nothing. */
+static int mlo_key_mask(mlo *m, mlo_scan *s, const mlo_node *reader, int64_t keys, const char **mask) {
+    mlo_graph list = {0};
+    mlo_form f = mlo_form_of(mlo_value_of(s->body, *mask));
+    if (!mlo_form_known(&f) || f.rank < 1)
+        return mlo_fail(m, MLO_E_SHAPE, reader, "an attention mask '%s' of unknown shape; bind open dimensions (%s) with --dim NAME=N", *mask, mlo_open_dims(m));
+    int64_t last = f.dims[f.rank - 1], rows = mlo_form_count(&f) / (last ? last : 1);
+    if (last == 1) { *mask = NULL; return 0; }              /* the same for all keys of a row: softmax does not see it */
+    const char *whole = mlo_hoist(m, s, *mask, &list, 0), *row = whole;
+    if (!whole) return (int)m->error.code;
+    if (last != keys) return mlo_fail(m, MLO_E_UNSUPPORTED, reader, "an attention mask '%s' of shape %s for %lld keys", *mask, mlo_dims_text(m, f.rank, f.dims), (long long)keys);
+    if (rows > 1) MLO_TRY(mlo_first_row(m, s, whole, keys, &list, &row));
+    if (list.n_node) MLO_TRY(mlo_put_before(m, s, &list));
+    if (rows > 1 && !mlo_rows_equal(m, s, whole, keys)) return mlo_refuse_mask(m, s, reader, whole, keys);
+    *mask = row;
+    return 0;
 }
 
 /* ======== recognise.c ======== */
@@ -13531,13 +14467,14 @@ typedef struct {
     float epsilon; int center;      /* norm */
     int64_t heads; double scale;    /* attention: heads, and what scores are multiplied by */
     const char *mask;               /* attention: the additive mask's name, NULL for none */
+    int64_t tokens;                 /* attention: of a frame */
     mlo_given *scores_given, *probs_given;  /* attention: what scores (as the softmax reads them) and probabilities are rounded to; NULL: nothing is fixed */
     mlo_node **inner; size_t n_inner;   /* unary: the nodes of the function, in order */
 } mlo_sublayer;
 
 typedef struct {
     mlo *m; mlo_graph *body;
-    mlo_map carried;                /* names that depend on a carried value */
+    mlo_inside in;
     mlo_map done;                   /* value name -> its block, or itself when it is a carried input */
     mlo_sublayer **block; size_t n_block;
     mlo_map order;                  /* value name -> 1 + position of its node */
@@ -13545,52 +14482,16 @@ typedef struct {
     mlo_map given;                  /* value name -> mlo_given: what its readers round it to */
     size_t left_out;                /* roundings that no integer form of ours has */
     int raw_result;                 /* as `raw`, of the carried output */
+    int64_t tokens;                 /* of a frame, as attention sees it; 0: there is none */
     int depth;
 } mlo_recogniser;
 
-static int mlo_is_carried(const mlo_recogniser *r, const char *name) { return mlo_map_get(&r->carried, name) != NULL; }
-
-/* Marks what depends on the carried values. */
-static int mlo_mark_carried(mlo_recogniser *r) {
-    for (size_t i = 0; i < r->scan->n_state; i++) if (mlo_map_put(r->m, &r->carried, r->body->input[i]->name, r->body)) return (int)r->m->error.code;
-    for (size_t i = 0; i < r->body->n_node; i++) {
-        mlo_node *n = r->body->node[i];
-        int dep = 0;
-        for (size_t k = 0; k < n->n_input; k++) dep |= mlo_is_carried(r, n->input[k]);
-        for (size_t k = 0; dep && k < n->n_output; k++) if (mlo_map_put(r->m, &r->carried, n->output[k], n)) return (int)r->m->error.code;
-    }
-    return 0;
-}
-
-static mlo_node *mlo_made_by(const mlo_recogniser *r, const char *name) {
-    mlo_value *v = mlo_value_of(r->body, name);
-    return v && v->graph == r->body ? v->producer : NULL;
-}
-static mlo_form mlo_body_form(const mlo_recogniser *r, const char *name) { return mlo_form_of(mlo_value_of(r->body, name)); }
-
-/* The one number a constant is, if it is one: learned or not, it must be the same in all iterations. */
-static int mlo_scalar(const mlo_recogniser *r, const char *name, double *x) {
-    mlo_value *v = mlo_value_of(r->body, name);
-    if (!v || !v->tensor || mlo_tensor_count(v->tensor) != 1) return 0;
-    return !mlo_tensor_doubles(r->m, v->tensor, 0, 1, x);
-}
-
-/* A parameter that is one number, perhaps another one in each iteration. */
-static int mlo_is_number(const mlo_recogniser *r, const char *name) {
-    mlo_form f = mlo_body_form(r, name);
-    return !mlo_is_carried(r, name) && mlo_form_known(&f) && mlo_form_count(&f) == 1;
-}
-
 /* ---- roundings ------------------------------------------------------------------------------------------------------------------- */
-
-static int mlo_is_rounded(const mlo_recogniser *r, const char *name, mlo_rounding *f) {
-    return mlo_is_carried(r, name) && mlo_rounding_of(r->m, r->scan, r->body, name, f);
-}
 
 /* The value that `name` is, but for rounding. *given: the first rounding of it (it may be known from further on), times factor; those behind that differ
  * are left out. */
 static const char *mlo_unrounded(mlo_recogniser *r, const char *name, double factor, mlo_given **given) {
-    for (mlo_rounding f; mlo_is_rounded(r, name, &f); name = f.from) {
+    for (mlo_rounding f; mlo_is_rounded(&r->in, name, &f); name = f.from) {
         mlo_given *g = mlo_rounding_given(r->m, r->scan, r->body, &f, 1 / factor);
         r->left_out += g && *given && !mlo_given_equal(g, *given, r->scan->iterations);
         *given = g;
@@ -13607,28 +14508,7 @@ static int mlo_note_rounding(mlo_recogniser *r, const char *value, const mlo_rou
     return mlo_map_put(r->m, &r->given, value, g);
 }
 
-/* ---- reshapes and transposes as index maps --------------------------------------------------------------------------------------- */
-
-static int mlo_is_layout(const mlo_node *n) {
-    return n && (mlo_is(n, "Reshape") || mlo_is(n, "Transpose") || mlo_is(n, "Unsqueeze") || mlo_is(n, "Squeeze") || mlo_is(n, "Flatten") || mlo_is(n, "Identity"));
-}
-
-/* The value a chain of layout nodes and roundings (and, with `scale`, multiplications by constants) starts from; fills the chain, last
- * node first. Roundings: each with what is still multiplied behind it. */
-enum { MLO_CHAIN = 12 };
-typedef struct { mlo_node *node[MLO_CHAIN]; int n; mlo_rounding rounding[MLO_CHAIN]; double behind[MLO_CHAIN]; int n_rounding; } mlo_chain;
-static const char *mlo_chain_walk(const mlo_recogniser *r, const char *name, mlo_chain *c, double *scale) {
-    for (c->n = c->n_rounding = 0; c->n < MLO_CHAIN && c->n_rounding < MLO_CHAIN; ) {
-        mlo_node *p = mlo_made_by(r, name); double x;
-        if (mlo_is_rounded(r, name, &c->rounding[c->n_rounding])) { c->behind[c->n_rounding] = scale ? *scale : 1; name = c->rounding[c->n_rounding++].from; }
-        else if (mlo_is_layout(p)) { c->node[c->n++] = p; name = p->input[0]; }
-        else if (scale && mlo_is(p, "Mul") && mlo_scalar(r, p->input[1], &x)) { *scale *= x; name = p->input[0]; }
-        else if (scale && mlo_is(p, "Mul") && mlo_scalar(r, p->input[0], &x)) { *scale *= x; name = p->input[1]; }
-        else if (scale && mlo_is(p, "Div") && mlo_scalar(r, p->input[1], &x)) { *scale /= x; name = p->input[0]; }
-        else break;
-    }
-    return name;
-}
+/* ---- layouts ------------------------------------------------------------------------------------------------------------------------ */
 
 /* Notes the roundings of a chain on the value it starts from, which all in all was multiplied by `scale`. */
 static int mlo_chain_note(mlo_recogniser *r, const char *value, const mlo_chain *c, double scale) {
@@ -13636,41 +14516,23 @@ static int mlo_chain_note(mlo_recogniser *r, const char *value, const mlo_chain 
     return (int)r->m->error.code;
 }
 
-/* map[i] = which element of the source element i of the chain's end is. NULL without memory or when a form is unknown. */
-static int32_t *mlo_index_map(const mlo_recogniser *r, const char *source, const mlo_chain *c) {
-    mlo_form f = mlo_body_form(r, source);
-    if (!mlo_form_known(&f) || mlo_form_count(&f) > INT32_MAX) return NULL;
-    int64_t count = mlo_form_count(&f);
-    int32_t *map = (int32_t *)mlo_scratch(r->m, (size_t)count, sizeof *map), *next = (int32_t *)mlo_scratch(r->m, (size_t)count, sizeof *map);
-    for (int64_t i = 0; map && next && i < count; i++) map[i] = (int32_t)i;
-    for (int k = c->n; map && next && k--; ) {
-        mlo_form to = mlo_body_form(r, c->node[k]->output[0]);
-        mlo_attr *perm = mlo_attr_of(c->node[k], "perm");
-        if (mlo_is(c->node[k], "Transpose") && mlo_form_known(&to) && to.rank == f.rank) {
-            int64_t stride[MLO_MAX_RANK], at[MLO_MAX_RANK] = {0}, s = 1;
-            for (int d = f.rank; d--; s *= f.dims[d]) stride[d] = s;
-            for (int64_t i = 0; i < count; i++) {
-                int64_t from = 0;
-                for (int d = 0; d < to.rank; d++) from += at[d] * stride[perm && (size_t)d < perm->n_ints ? perm->ints[d] : f.rank - 1 - d];
-                next[i] = map[from];
-                for (int d = to.rank; d--; ) { if (++at[d] < to.dims[d]) break; at[d] = 0; }
-            }
-            int32_t *t = map; map = next; next = t;
-        }
-        f = to;
-    }
-    mlo_scratch_free(r->m, next);
-    return map;
-}
-
 /* Does the chain from `source` [.., T, C] lay it out as [heads, T, D] (order 0), or [heads, D, T] (order 1), C = heads * D? */
 static int mlo_is_heads(const mlo_recogniser *r, const char *source, const mlo_chain *c, int64_t t, int64_t heads, int64_t d, int order) {
-    mlo_form f = mlo_body_form(r, source);
-    int32_t *map = mlo_form_known(&f) && mlo_form_count(&f) == t * heads * d ? mlo_index_map(r, source, c) : NULL;
-    int ok = map != NULL;
-    for (int64_t h = 0; ok && h < heads; h++) for (int64_t i = 0; ok && i < t; i++) for (int64_t j = 0; ok && j < d; j++)
-        ok = map[h * t * d + (order ? j * t + i : i * d + j)] == (i * heads + h) * d + j;
-    mlo_scratch_free(r->m, map);
+    mlo_form f = mlo_body_form(&r->in, source);
+    int64_t n = heads * d;
+    int64_t *column = mlo_last_dim(&f) == n ? (int64_t *)mlo_scratch(r->m, (size_t)n, sizeof *column) : NULL;
+    int ok = column && mlo_head_columns(&r->in, source, c, t, heads, d, order, column) && mlo_is_identity(column, n);
+    mlo_scratch_free(r->m, column);
+    return ok;
+}
+
+/* Are tokens and channels, in that order, what they were at the other end of the chain? */
+static int mlo_is_unmoved(const mlo_recogniser *r, const char *source, const mlo_chain *c) {
+    mlo_array *map = mlo_index_map(&r->in, source, c);
+    mlo_form f = mlo_body_form(&r->in, source);
+    int ok = map && mlo_array_count(map) == mlo_form_count(&f);
+    for (int64_t i = 0; ok && i < mlo_array_count(map); i++) ok = ((int32_t *)map->data)[i] == i;
+    mlo_array_free(r->m, map);
     return ok;
 }
 
@@ -13688,7 +14550,7 @@ static mlo_sublayer *mlo_block_new(mlo_recogniser *r, mlo_block_kind kind, mlo_n
 /* Does who reads `name` see a rounding? */
 static int mlo_reads_rounded(mlo_recogniser *r, const char *name) {
     mlo_rounding f;
-    for (mlo_node *n; !mlo_is_rounded(r, name, &f); name = n->input[0]) if (!mlo_is_layout(n = mlo_made_by(r, name))) return 0;
+    for (mlo_node *n; !mlo_is_rounded(&r->in, name, &f); name = n->input[0]) if (!mlo_is_layout(n = mlo_made_by(&r->in, name))) return 0;
     return 1;
 }
 
@@ -13711,7 +14573,7 @@ static const char *mlo_cannot(mlo_recogniser *r, const mlo_node *n, const char *
 /* x W (+ bias): MatMul or Gemm with a parameter as its second operand. */
 static const char *mlo_block_linear(mlo_recogniser *r, mlo_node *n, const char *bias, const char *out) {
     mlo_sublayer *b = mlo_block_new(r, MLO_LINEAR, n, out);
-    mlo_form w = mlo_body_form(r, n->input[1]);
+    mlo_form w = mlo_body_form(&r->in, n->input[1]);
     if (!b) return NULL;
     if (w.rank != 2) return mlo_cannot(r, n, "a weight that is not a matrix");
     if (mlo_is(n, "Gemm") && (mlo_float(n, "alpha", 1) != 1 || mlo_float(n, "beta", 1) != 1 || mlo_int(n, "transA", 0))) return mlo_cannot(r, n, "Gemm with alpha, beta or transA");
@@ -13725,12 +14587,12 @@ static const char *mlo_block_linear(mlo_recogniser *r, mlo_node *n, const char *
 static const char *mlo_block_bias(mlo_recogniser *r, mlo_node *n) {
     for (size_t i = 0; i < 2; i++) {
         mlo_rounding f;
-        int rounded = mlo_is_rounded(r, n->input[i], &f);
+        int rounded = mlo_is_rounded(&r->in, n->input[i], &f);
         const char *sum = rounded ? f.from : n->input[i];
-        mlo_node *p = mlo_made_by(r, sum);
+        mlo_node *p = mlo_made_by(&r->in, sum);
         mlo_value *v = mlo_value_of(r->body, sum);
-        if (mlo_is(p, "MatMul") && v->n_uses == 1 && mlo_is_carried(r, p->input[0]) && !mlo_is_carried(r, p->input[1]) && !mlo_is_carried(r, n->input[1 - i])) {
-            mlo_form bias = mlo_body_form(r, n->input[1 - i]), y = mlo_body_form(r, n->output[0]);
+        if (mlo_is(p, "MatMul") && v->n_uses == 1 && mlo_is_carried(&r->in, p->input[0]) && !mlo_is_carried(&r->in, p->input[1]) && !mlo_is_carried(&r->in, n->input[1 - i])) {
+            mlo_form bias = mlo_body_form(&r->in, n->input[1 - i]), y = mlo_body_form(&r->in, n->output[0]);
             if (!mlo_form_known(&bias) || y.rank < 1 || mlo_form_count(&bias) != y.dims[y.rank - 1]) continue;
             const char *out = mlo_block_linear(r, p, n->input[1 - i], n->output[0]);
             if (out && rounded) r->block[r->n_block - 1]->sum_given = mlo_rounding_given(r->m, r->scan, r->body, &f, 1);
@@ -13740,53 +14602,127 @@ static const char *mlo_block_bias(mlo_recogniser *r, mlo_node *n) {
     return NULL;
 }
 
+/* Do rows stay rows: is the last dimension what it was? */
+static int mlo_keeps_rows(const mlo_recogniser *r, const mlo_node *n) {
+    mlo_form from = mlo_body_form(&r->in, n->input[0]), to = mlo_body_form(&r->in, n->output[0]);
+    return mlo_is_reshape(n) && mlo_form_known(&from) && mlo_form_known(&to) && mlo_last_dim(&from) == mlo_last_dim(&to);
+}
+
+/* Where(IsNaN(p), 0, p): rows without any key become zeros. p, or NULL. */
+static const char *mlo_unguarded(const mlo_recogniser *r, const mlo_node *n) {
+    double zero;
+    mlo_node *test = mlo_is(n, "Where") ? mlo_made_by(&r->in, n->input[0]) : NULL;
+    if (!mlo_is(test, "IsNaN") || test->input[0] != n->input[2] || !mlo_scalar(&r->in, n->input[1], &zero) || zero < 0 || zero > 0) return NULL;
+    return n->input[2];
+}
+
+/* The softmax that makes probabilities, behind roundings, guards and reshapes. */
+static mlo_node *mlo_softmax_of(mlo_recogniser *r, const char *name, mlo_given **given) {
+    for (int i = 0; i < MLO_CHAIN; i++) {
+        mlo_node *n = mlo_made_by(&r->in, name = mlo_unrounded(r, name, 1, given));
+        const char *from = n ? mlo_unguarded(r, n) : NULL;
+        if (!from && n && mlo_keeps_rows(r, n)) from = n->input[0];
+        if (!from) return n;
+        name = from;
+    }
+    return NULL;
+}
+
 /* The additive mask of scores, and their scale: walks from the softmax to the MatMul that made them. */
 static mlo_node *mlo_scores(mlo_recogniser *r, mlo_node *softmax, mlo_sublayer *b) {
     const char *name = softmax->input[0]; double x;
     for (int i = 0; i < MLO_CHAIN; i++) {
-        mlo_node *p = mlo_made_by(r, name = mlo_unrounded(r, name, b->scale, &b->scores_given));
+        mlo_node *p = mlo_made_by(&r->in, name = mlo_unrounded(r, name, b->scale, &b->scores_given));
         if (!p) break;
         if (mlo_is(p, "MatMul")) return p;
-        int first = mlo_is_carried(r, p->input[0]);
+        int first = mlo_is_carried(&r->in, p->input[0]);
         const char *other = p->n_input > 1 ? p->input[first ? 1 : 0] : NULL;
         name = p->input[first ? 0 : 1];
-        if (mlo_is(p, "Add") && !mlo_is_carried(r, other) && !b->mask) b->mask = other;
-        else if (mlo_is(p, "Mul") && mlo_scalar(r, other, &x)) b->scale *= x;
-        else if (mlo_is(p, "Div") && first && mlo_scalar(r, other, &x)) b->scale /= x;
-        else if (!mlo_is(p, "Identity")) break;
+        if (mlo_is(p, "Add") && !mlo_is_carried(&r->in, other) && !b->mask) b->mask = other;
+        else if (mlo_is(p, "Mul") && mlo_scalar(&r->in, other, &x)) b->scale *= x;
+        else if (mlo_is(p, "Div") && first && mlo_scalar(&r->in, other, &x)) b->scale /= x;
+        else if (mlo_keeps_rows(r, p)) name = p->input[0];
+        else break;
     }
     mlo_cannot(r, softmax, "a softmax over something that is not scale * q k^T + mask");
+    return NULL;
+}
+
+/* Is an operand of attention the sum of two products of the token with something of its position: rotary embedding? */
+static int mlo_is_rotary(const mlo_recogniser *r, const char *name) {
+    mlo_chain c;
+    double scale = 1;
+    mlo_node *n = mlo_made_by(&r->in, mlo_chain_walk(&r->in, name, &c, &scale));
+    if (mlo_is(n, "RotaryEmbedding") || mlo_is(n, "Concat")) return 1;
+    if (!mlo_is(n, "Add")) return 0;
+    for (int i = 0; i < 2; i++) {
+        const mlo_node *p = mlo_made_by(&r->in, n->input[i]);
+        if (!mlo_is(p, "Mul") || mlo_is_carried(&r->in, p->input[0]) == mlo_is_carried(&r->in, p->input[1])) return 0;
+    }
+    return 1;
+}
+
+/* Key heads that are repeated for several query heads: behind an Expand or a Tile, how many are there? 0: none are. */
+static int64_t mlo_key_heads(const mlo_recogniser *r, const char *name, int64_t d) {
+    for (int i = 0; i < MLO_CHAIN; i++) {
+        mlo_chain c;
+        double scale = 1;
+        const mlo_node *n = mlo_made_by(&r->in, name = mlo_chain_walk(&r->in, name, &c, &scale));
+        if (!mlo_is(n, "Expand") && !mlo_is(n, "Tile")) return 0;
+        mlo_form from = mlo_body_form(&r->in, n->input[0]), to = mlo_body_form(&r->in, name);
+        if (mlo_form_known(&from) && mlo_form_known(&to) && mlo_form_count(&from) < mlo_form_count(&to) && r->tokens > 0) return mlo_form_count(&from) / (r->tokens * d);
+        name = n->input[0];
+    }
+    return 0;
+}
+
+/* A product of activations that is attention, but not as hardware has it: what a person would call it. */
+static const char *mlo_cannot_attend(mlo_recogniser *r, const mlo_node *n, const mlo_sublayer *b, const mlo_node *scores, int64_t d, const char *what) {
+    mlo *m = r->m;
+    mlo_form x = mlo_body_form(&r->in, r->body->input[0]->name);
+    int64_t batch = r->tokens > 0 ? mlo_tokens_of(&x) / r->tokens : 1, groups = mlo_key_heads(r, scores->input[1], d);
+    int causal = b->mask && mlo_is_causal(m, r->body, b->mask, r->tokens, 0), rotary = mlo_is_rotary(r, scores->input[0]);
+    if (groups >= b->heads) groups = 0;
+    if (batch > 1 && !causal && !rotary && !groups && x.rank > 2 && (x.dims[0] == batch || x.dims[1] == batch)) {
+        mlo_fail(m, MLO_E_UNSUPPORTED, n, "a batch of %lld; export with a batch of 1, or leave that axis open and give --dim NAME=1: hardware takes frames one after the other", (long long)batch);
+        return NULL;
+    }
+    if (!causal && !rotary && !groups) return mlo_cannot(r, n, what);
+    const char *heads = groups ? mlo_format(m, "grouped-query attention (%lld query heads on %lld of keys)", (long long)b->heads, (long long)groups) : "";
+    if (heads) mlo_fail(m, MLO_E_UNSUPPORTED, n, "%s%s%s%s%s; mlo rolls, checks and runs such models, hardware is for encoders without", causal ? "a decoder: its attention is causal" : "",
+        causal && (rotary || groups) ? ", with " : "", rotary ? "rotary embedding" : "", rotary && groups ? " and " : "", heads);
     return NULL;
 }
 
 /* MatMul(softmax(..), v) behind reshapes: an attention of [T, C] tokens. `out` is the value after the reshapes, chain leads to `mix`. */
 static const char *mlo_block_attention(mlo_recogniser *r, mlo_node *mix, const char *out, const mlo_chain *joined) {
     mlo_sublayer *b = mlo_block_new(r, MLO_ATTENTION, mix, out);
-    mlo_node *softmax = b ? mlo_made_by(r, mlo_unrounded(r, mix->input[0], 1, &b->probs_given)) : NULL;
+    mlo_node *softmax = b ? mlo_softmax_of(r, mix->input[0], &b->probs_given) : NULL;
     mlo_chain chain[3];
     if (!b || r->m->error.code) return NULL;
     if (!mlo_is(softmax, "Softmax")) return mlo_cannot(r, mix, "a product of two activations that is not attention");
     mlo_node *scores = mlo_scores(r, softmax, b);
     if (!scores || r->m->error.code) return NULL;
-    mlo_form s = mlo_body_form(r, scores->output[0]), o = mlo_body_form(r, mix->output[0]);
+    mlo_form s = mlo_body_form(&r->in, scores->output[0]), o = mlo_body_form(&r->in, mix->output[0]);
     int64_t axis = mlo_int(softmax, "axis", -1);
     if (!mlo_form_known(&s) || !mlo_form_known(&o) || s.rank < 3 || o.rank != s.rank) return mlo_cannot(r, scores, "scores of unknown shape (bind dimensions with --dim)");
     if (axis != -1 && axis != s.rank - 1) return mlo_cannot(r, softmax, "a softmax that is not over the keys");
     int64_t tq = s.dims[s.rank - 2], tk = s.dims[s.rank - 1], d = o.dims[o.rank - 1];
     b->heads = mlo_form_count(&s) / (tq * tk);
     double scale[3] = { 1, 1, 1 };
-    for (int i = 0; i < 3; i++) b->in[i] = mlo_chain_walk(r, i < 2 ? scores->input[i] : mix->input[1], &chain[i], i < 2 ? &scale[i] : NULL);
+    for (int i = 0; i < 3; i++) b->in[i] = mlo_chain_walk(&r->in, i < 2 ? scores->input[i] : mix->input[1], &chain[i], i < 2 ? &scale[i] : NULL);
     b->scale *= scale[0] * scale[1];
     b->n_in = 3;
-    if (tq != tk) return mlo_cannot(r, scores, "attention between sequences of two lengths");
-    if (!mlo_is_heads(r, b->in[0], &chain[0], tq, b->heads, d, 0)) return mlo_cannot(r, scores, "queries that are not laid out as heads of the token's channels");
-    if (!mlo_is_heads(r, b->in[1], &chain[1], tk, b->heads, d, 1)) return mlo_cannot(r, scores, "keys that are not laid out as heads of the token's channels");
-    if (!mlo_is_heads(r, b->in[2], &chain[2], tk, b->heads, d, 0)) return mlo_cannot(r, mix, "values that are not laid out as heads of the token's channels");
-    int32_t *map = mlo_index_map(r, mix->output[0], joined);
-    int ok = map != NULL;
+    b->tokens = r->tokens = tk;
+    if (tq != tk) return mlo_cannot(r, scores, "attention between sequences of two lengths (cross-attention, or a cache)");
+    if (!mlo_is_heads(r, b->in[0], &chain[0], tq, b->heads, d, 0)) return mlo_cannot_attend(r, scores, b, scores, d, "queries that are not laid out as heads of the token's channels");
+    if (!mlo_is_heads(r, b->in[1], &chain[1], tk, b->heads, d, 1)) return mlo_cannot_attend(r, scores, b, scores, d, "keys that are not laid out as heads of the token's channels");
+    if (!mlo_is_heads(r, b->in[2], &chain[2], tk, b->heads, d, 0)) return mlo_cannot_attend(r, mix, b, scores, d, "values that are not laid out as heads of the token's channels");
+    mlo_array *map = mlo_index_map(&r->in, mix->output[0], joined);
+    int ok = map && mlo_array_count(map) == tq * b->heads * d;
     for (int64_t h = 0; ok && h < b->heads; h++) for (int64_t i = 0; ok && i < tq; i++) for (int64_t j = 0; ok && j < d; j++)
-        ok = map[(i * b->heads + h) * d + j] == (h * tq + i) * d + j;
-    mlo_scratch_free(r->m, map);
+        ok = ((int32_t *)map->data)[(i * b->heads + h) * d + j] == (h * tq + i) * d + j;
+    mlo_array_free(r->m, map);
     if (!ok) return mlo_cannot(r, mix, "heads that are not joined back into the token's channels");
     if (!mlo_block_finish(r, b)) return NULL;
     for (int i = 0; i < 3; i++) if (mlo_chain_note(r, b->in[i], &chain[i], scale[i])) return NULL;
@@ -13795,18 +14731,10 @@ static const char *mlo_block_attention(mlo_recogniser *r, mlo_node *mix, const c
 
 /* ---- functions of one value -------------------------------------------------------------------------------------------------------- */
 
-static int mlo_is_elementwise(const mlo_node *n) {
-    static const char *const ops[] = { "Mul", "Div", "Add", "Sub", "Erf", "Tanh", "Sigmoid", "Relu", "Gelu", "Exp", "Neg", "Pow", "Sqrt", "Clip", "Min", "Max",
-        "Abs", "Reciprocal", "HardSwish", "HardSigmoid", "Elu", "LeakyRelu", "Softplus", "Identity", "Sign", "Mish", "Log", "Round", "Floor", "Ceil",
-        "QuantizeLinear", "DequantizeLinear" };
-    for (size_t i = 0; n && i < sizeof ops / sizeof *ops; i++) if (mlo_is(n, ops[i])) return 1;
-    return 0;
-}
-
 /* Collects, in topological order, the elementwise nodes between `source` and `name`. 0: something else is in between. */
 static int mlo_unary_nodes(mlo_recogniser *r, const char *name, const char *source, mlo_sublayer *b, int depth) {
-    if (name == source || mlo_is_number(r, name)) return 1;
-    mlo_node *n = mlo_made_by(r, name);
+    if (name == source || mlo_is_number(&r->in, name)) return 1;
+    mlo_node *n = mlo_made_by(&r->in, name);
     for (size_t i = 0; i < b->n_inner; i++) if (b->inner[i] == n) return 1;
     if (!mlo_is_elementwise(n) || depth > 24) return 0;
     for (size_t i = 0; i < n->n_input; i++) if (mlo_has_input(n, i) && !mlo_unary_nodes(r, n->input[i], source, b, depth + 1)) return 0;
@@ -13816,7 +14744,7 @@ static int mlo_unary_nodes(mlo_recogniser *r, const char *name, const char *sour
 /* A node a function of one value may contain: elementwise, all other operands single numbers. */
 static int mlo_is_inner(mlo_recogniser *r, const mlo_node *n) {
     if (!mlo_is_elementwise(n)) return 0;
-    for (size_t i = 0; i < n->n_input; i++) if (mlo_has_input(n, i) && !mlo_is_carried(r, n->input[i]) && !mlo_is_number(r, n->input[i])) return 0;
+    for (size_t i = 0; i < n->n_input; i++) if (mlo_has_input(n, i) && !mlo_is_carried(&r->in, n->input[i]) && !mlo_is_number(&r->in, n->input[i])) return 0;
     return 1;
 }
 
@@ -13827,10 +14755,10 @@ static const char *mlo_unary_source(mlo_recogniser *r, mlo_node *n) {
     for (int step = 0; step < 32; step++) {
         int last = 0;
         for (int i = 1; i < count; i++) if (mlo_map_get(&r->order, front[i]) > mlo_map_get(&r->order, front[last])) last = i;
-        mlo_node *p = mlo_made_by(r, front[last]);
+        mlo_node *p = mlo_made_by(&r->in, front[last]);
         if (!mlo_is_inner(r, p)) break;
         front[last] = front[--count];
-        for (size_t i = 0; i < p->n_input; i++) if (mlo_has_input(p, i) && mlo_is_carried(r, p->input[i])) {
+        for (size_t i = 0; i < p->n_input; i++) if (mlo_has_input(p, i) && mlo_is_carried(&r->in, p->input[i])) {
             int known = 0;
             for (int k = 0; k < count; k++) known |= front[k] == p->input[i];
             if (!known && count == MLO_CHAIN) return best;
@@ -13843,19 +14771,23 @@ static const char *mlo_unary_source(mlo_recogniser *r, mlo_node *n) {
 
 static const char *mlo_block_unary(mlo_recogniser *r, mlo_node *n) {
     mlo_sublayer *b = mlo_block_new(r, MLO_UNARY, n, n->output[0]);
-    if (!b || !(b->in[0] = mlo_unary_source(r, n))) return mlo_cannot(r, n, "an elementwise op that is no function of one value");
+    if (!b) return NULL;
+    if (!(b->in[0] = mlo_unary_source(r, n))) {
+        int gate = mlo_is(n, "Mul") && mlo_is_carried(&r->in, n->input[0]) && mlo_is_carried(&r->in, n->input[1]);
+        return mlo_cannot(r, n, gate ? "a gate, the product of two activations (SwiGLU, GeGLU)" : "an elementwise op that is no function of one value");
+    }
     b->n_in = 1;
     if (!mlo_unary_nodes(r, n->output[0], b->in[0], b, 0)) return mlo_cannot(r, n, "an elementwise op of several values");
     for (size_t i = 0; i < b->n_inner; i++) {                       /* what the function begins with rounding is given as its table's index */
         mlo_rounding f;
-        if (mlo_is_rounded(r, b->inner[i]->output[0], &f) && f.from == b->in[0] && mlo_note_rounding(r, f.from, &f, 1)) return NULL;
+        if (mlo_is_rounded(&r->in, b->inner[i]->output[0], &f) && f.from == b->in[0] && mlo_note_rounding(r, f.from, &f, 1)) return NULL;
     }
     return mlo_block_finish(r, b);
 }
 
 static const char *mlo_block_norm(mlo_recogniser *r, mlo_node *n) {
     mlo_sublayer *b = mlo_block_new(r, MLO_NORM, n, n->output[0]);
-    mlo_form f = mlo_body_form(r, n->input[0]);
+    mlo_form f = mlo_body_form(&r->in, n->input[0]);
     int64_t axis = mlo_int(n, "axis", -1);
     if (!b) return NULL;
     if (axis != -1 && axis != f.rank - 1) return mlo_cannot(r, n, "a norm that is not over the channels");
@@ -13867,23 +14799,29 @@ static const char *mlo_block_norm(mlo_recogniser *r, mlo_node *n) {
 
 static const char *mlo_block_residual(mlo_recogniser *r, mlo_node *n) {
     mlo_sublayer *b = mlo_block_new(r, MLO_RESIDUAL, n, n->output[0]);
-    mlo_form f0 = mlo_body_form(r, n->input[0]), f1 = mlo_body_form(r, n->input[1]);
+    mlo_form f0 = mlo_body_form(&r->in, n->input[0]), f1 = mlo_body_form(&r->in, n->input[1]);
     if (!b) return NULL;
     if (!mlo_form_known(&f0) || !mlo_form_known(&f1) || mlo_form_count(&f0) != mlo_form_count(&f1)) return mlo_cannot(r, n, "an add of two shapes");
     b->in[0] = n->input[0]; b->in[1] = n->input[1]; b->n_in = 2;
     return mlo_block_finish(r, b);
 }
 
+/* Probabilities times values that are not the loop's own. */
+static int mlo_is_crossed(mlo_recogniser *r, const mlo_node *mix) {
+    mlo_given *given = NULL;
+    return mlo_is_carried(&r->in, mix->input[0]) && mlo_is(mlo_softmax_of(r, mix->input[0], &given), "Softmax");
+}
+
 /* Reshapes: the end of an attention, or nothing at all when tokens and channels stay what they were. */
-static const char *mlo_block_layout(mlo_recogniser *r, mlo_node *n) {
+static const char *mlo_block_layout(mlo_recogniser *r, mlo_node *n, const char *name) {
     mlo_chain chain;
-    const char *source = mlo_chain_walk(r, n->output[0], &chain, NULL);
-    mlo_node *p = mlo_made_by(r, source);
-    mlo_form from = mlo_body_form(r, source), to = mlo_body_form(r, n->output[0]);
-    if (mlo_is(p, "MatMul") && mlo_is_carried(r, p->input[1])) return mlo_block_attention(r, p, n->output[0], &chain);
-    for (int i = 0; i < chain.n; i++) if (mlo_is(chain.node[i], "Transpose")) return mlo_cannot(r, n, "a transpose outside of attention");
-    if (!mlo_form_known(&from) || !mlo_form_known(&to) || from.rank < 1 || to.rank < 1 || from.dims[from.rank - 1] != to.dims[to.rank - 1])
-        return mlo_cannot(r, n, "a reshape that changes the channels");
+    const char *source = mlo_chain_walk(&r->in, name, &chain, NULL);
+    mlo_node *p = mlo_made_by(&r->in, source);
+    mlo_form from = mlo_body_form(&r->in, source), to = mlo_body_form(&r->in, name);
+    if (mlo_is(p, "MatMul") && mlo_is_carried(&r->in, p->input[1])) return mlo_block_attention(r, p, name, &chain);
+    if (mlo_is(p, "MatMul") && mlo_is_crossed(r, p)) return mlo_cannot(r, p, "cross-attention: keys and values that come from another stream (an encoder's output)");
+    if (!mlo_form_known(&from) || !mlo_form_known(&to) || mlo_last_dim(&from) != mlo_last_dim(&to)) return mlo_cannot(r, n, "a reshape that changes the channels");
+    if (!mlo_is_unmoved(r, source, &chain)) return mlo_cannot(r, n, "tokens or channels that change places outside of attention");
     const char *out = mlo_block_of(r, source);
     return out && mlo_chain_note(r, out, &chain, 1) ? NULL : out;
 }
@@ -13896,20 +14834,20 @@ static const char *mlo_note_block(mlo_recogniser *r, const mlo_rounding *f) {
 
 static const char *mlo_block_of(mlo_recogniser *r, const char *name) {
     const char *known = (const char *)mlo_map_get(&r->done, name);
-    mlo_node *n = mlo_made_by(r, name);
+    mlo_node *n = mlo_made_by(&r->in, name);
     if (known) return known;
     if (!n) { mlo_fail_at(r->m, MLO_E_UNSUPPORTED, name, "a sublayer reads a value that does not come from the carried one; such inputs are not supported yet"); return NULL; }
     if (++r->depth > 512) return mlo_cannot(r, n, "a loop body deeper than 512 sublayers");
     const char *out;
     mlo_rounding f; mlo_chain none;
     none.n = none.n_rounding = 0;
-    if (mlo_is_rounded(r, name, &f)) out = mlo_note_block(r, &f);
-    else if (mlo_is_layout(n)) out = mlo_block_layout(r, n);
-    else if (mlo_is(n, "MatMul") && mlo_is_carried(r, n->input[1])) out = mlo_block_attention(r, n, name, &none);
+    if (mlo_is_rounded(&r->in, name, &f)) out = mlo_note_block(r, &f);
+    else if (mlo_is_layout(n)) out = mlo_block_layout(r, n, name);
+    else if (mlo_is(n, "MatMul") && mlo_is_carried(&r->in, n->input[1])) out = mlo_block_attention(r, n, name, &none);
     else if (mlo_is(n, "MatMul") || mlo_is(n, "Gemm")) out = mlo_block_linear(r, n, NULL, name);
     else if (mlo_is(n, "LayerNormalization") || mlo_is(n, "RMSNormalization")) out = mlo_block_norm(r, n);
     else if (mlo_is(n, "Add") && !mlo_is_inner(r, n) && (out = mlo_block_bias(r, n), out || r->m->error.code)) {}
-    else if (mlo_is(n, "Add") && mlo_is_carried(r, n->input[0]) && mlo_is_carried(r, n->input[1])) out = mlo_block_residual(r, n);
+    else if (mlo_is(n, "Add") && mlo_is_carried(&r->in, n->input[0]) && mlo_is_carried(&r->in, n->input[1])) out = mlo_block_residual(r, n);
     else if (mlo_is_elementwise(n)) out = mlo_block_unary(r, n);
     else out = mlo_cannot(r, n, "an op without an integer kernel");
     r->depth--;
@@ -13935,7 +14873,7 @@ static int mlo_given_carried(mlo_recogniser *r, const char *result) {
 static int mlo_recognise(mlo *m, const mlo_scan *scan, mlo_recogniser *r, const char **result) {
     memset(r, 0, sizeof *r);
     r->m = m; r->body = scan->body; r->scan = scan;
-    if (mlo_mark_carried(r)) return (int)m->error.code;
+    if (mlo_inside_of(m, scan, &r->in)) return (int)m->error.code;
     for (size_t i = 0; i < r->body->n_node; i++) for (size_t k = 0; k < r->body->node[i]->n_output; k++)
         if (mlo_map_put(m, &r->order, r->body->node[i]->output[k], (void *)(uintptr_t)(i + 1))) return (int)m->error.code;
     for (size_t i = 0; i < scan->n_state; i++) if (mlo_map_put(m, &r->done, r->body->input[i]->name, (void *)(uintptr_t)r->body->input[i]->name)) return (int)m->error.code;
@@ -13994,7 +14932,7 @@ static mlo_signal *mlo_signal_of(mlo_quantizer *q, const char *name) {
     mlo_signal *s = (mlo_signal *)mlo_map_get(&q->signal, name);
     size_t n = (size_t)q->scan.iterations;
     if (s) return s;
-    mlo_form f = mlo_body_form(&q->r, name);
+    mlo_form f = mlo_body_form(&q->r.in, name);
     if (!mlo_form_known(&f) || f.rank < 1 || f.dims[f.rank - 1] < 1) { mlo_fail_at(q->m, MLO_E_SHAPE, name, "the shape of this value is not known; bind its dimensions with --dim or --shape"); return NULL; }
     size_t per = n * (size_t)f.dims[f.rank - 1];
     if (!(s = MLO_NEW(q->m, mlo_signal))) return NULL;
@@ -14089,7 +15027,8 @@ static int64_t mlo_input_range(const mlo_graph *g, const char *name) {
     return 2;
 }
 
-/* Inputs nobody gave, drawn from their types: normal floats; indices over their table; masks that keep a random prefix. */
+/* Inputs nobody gave, drawn from their types: normal floats; indices over their table; masks that keep a random prefix. A boolean one may mean keys
+ * that do not count, as PyTorch's key_padding_mask does: it is never all true, so that some keys always count. */
 static mlo_array *mlo_draw_input(mlo *m, const mlo_graph *g, const mlo_value_info *info, uint64_t *seed) {
     mlo_form f = mlo_form_of(mlo_value_of(g, info->name));
     if (!mlo_form_known(&f)) { mlo_fail_at(m, MLO_E_SHAPE, info->name, "the shape of this input is not known; bind its dimensions with --dim or --shape"); return NULL; }
@@ -14103,6 +15042,7 @@ static mlo_array *mlo_draw_input(mlo *m, const mlo_graph *g, const mlo_value_inf
         for (int k = 0; k < 4; k++) sum += (double)(bits >> (16 * k) & 0xffff) / 65536.0 - 0.5;
         if (f.dtype == MLO_FLOAT) ((float *)a->data)[i] = (float)(sum * 1.7320508);
         else mlo_set_element(a, i, range > 2 ? (int64_t)((bits >> 11) % (uint64_t)range) : i < keep || keep == 0);
+        if (f.dtype == MLO_BOOL && n > 1 && i == n - 1) mlo_set_element(a, i, 0);
     }
     return a;
 }
@@ -15001,7 +15941,7 @@ static double mlo_products(mlo_quantizer *q) {
     for (size_t k = 0; k < q->r.n_block; k++) {
         const mlo_sublayer *b = q->r.block[k];
         const mlo_signal *in = mlo_signal_of(q, b->in[0]), *out = mlo_signal_of(q, b->out);
-        mlo_form f = mlo_body_form(&q->r, b->in[0]);
+        mlo_form f = mlo_body_form(&q->r.in, b->in[0]);
         if (b->kind == MLO_LINEAR) sum += (double)(in->channels * out->channels);
         if (b->kind == MLO_ATTENTION) sum += 2.0 * (double)mlo_form_count(&f);
     }
@@ -15384,7 +16324,7 @@ static int mlo_clip_node(mlo_quantizer *q, const mlo_sublayer *b, const char **w
 /* The parameters of a linear layer in the new body: QuantizeLinear over the weight that was there, times the shape of what it reads; lists of N numbers. */
 static int mlo_linear_parameters(mlo_quantizer *q, const mlo_sublayer *b, mlo_linear *l, mlo_signal *x) {
     mlo *m = q->m;
-    mlo_form w = mlo_body_form(&q->r, b->weight);
+    mlo_form w = mlo_body_form(&q->r.in, b->weight);
     l->k = w.dims[b->transposed]; l->n = w.dims[!b->transposed];
     const char *scale = mlo_format(m, "%s_w_scale", b->out), *zero = mlo_format(m, "%s_w_zero", b->out), *weight = b->weight;
     l->weight = mlo_format(m, "%s_w8", b->out);
@@ -15553,7 +16493,7 @@ static int mlo_quantize_attention(mlo_quantizer *q, const mlo_sublayer *b) {
     mlo_signal *s[3], *y = mlo_signal_of(q, b->out);
     for (int i = 0; i < 3; i++) s[i] = mlo_signal_of(q, b->in[i]);
     mlo_form_made made = mlo_made_at(q, y);
-    mlo_form f = mlo_body_form(&q->r, b->in[1]);
+    mlo_form f = mlo_body_form(&q->r.in, b->in[1]);
     int lt = mlo_clog2(mlo_form_count(&f) / f.dims[f.rank - 1]);
     const char *p = mlo_format(m, "%s_p", b->out);
     const int64_t count = b->probs_given ? b->scores_given ? 10 : 7 : 4;
@@ -15596,7 +16536,7 @@ static int mlo_quantize_norm(mlo_quantizer *q, const mlo_sublayer *b) {
     mlo *m = q->m;
     mlo_signal *x = mlo_signal_of(q, b->in[0]), *y = mlo_signal_of(q, b->out);
     mlo_form_made made = mlo_made_at(q, y);
-    mlo_form f = mlo_body_form(&q->r, b->in[0]);
+    mlo_form f = mlo_body_form(&q->r.in, b->in[0]);
     int64_t channels = f.rank > 0 ? f.dims[f.rank - 1] : 1;
     const int64_t two = 2;
     const char *names[] = { mlo_format(m, "%s_g", b->out), mlo_format(m, "%s_b", b->out), mlo_format(m, "%s_p", b->out) };
@@ -15675,9 +16615,7 @@ static int mlo_quantize_mask(mlo_quantizer *q, mlo_graph *before, int64_t tokens
         memset(ones, 1, (size_t)tokens);
         return mlo_graph_init(m, q->scan.outer, mlo_tensor_new(m, "mlo_mask", MLO_BOOL, dims, 2, ones, (size_t)tokens));
     }
-    if (!v) return mlo_fail_at(m, MLO_E_UNSUPPORTED, q->mask, "an attention mask that is computed inside the loop");
-    if (!mlo_form_known(&f) || f.rank < 1 || f.dims[f.rank - 1] != tokens || mlo_form_count(&f) != tokens)
-        return mlo_fail_at(m, MLO_E_UNSUPPORTED, q->mask, "an attention mask of shape %s; one bit per key ([1,1,1,%lld]) is supported", mlo_dims_text(m, f.rank, f.dims), (long long)tokens);
+    if (!v || mlo_form_count(&f) != tokens) return mlo_fail_at(m, MLO_E_BUG, q->mask, "a mask of %lld keys for %lld tokens", (long long)mlo_form_count(&f), (long long)tokens);
     if (q->mask_bad) return mlo_fail_at(m, MLO_E_UNSUPPORTED, q->mask, "an additive attention bias: calibration saw values that are neither 0 nor below -10000; only masks are supported");
     static const float limit = -10000.0f;
     static const int64_t shape[] = { 1, -1 };
@@ -15688,6 +16626,15 @@ static int mlo_quantize_mask(mlo_quantizer *q, mlo_graph *before, int64_t tokens
         || mlo_graph_init(m, q->scan.outer, mlo_tensor_new(m, "mlo_mask_shape", MLO_INT64, &two, 1, shape, sizeof shape))
         || mlo_inputs(m, compare, in, 2) || mlo_node_output(m, compare, "mlo_mask_keys") || mlo_graph_add(m, before, compare)
         || mlo_inputs(m, reshape, in2, 2) || mlo_node_output(m, reshape, "mlo_mask") || mlo_graph_add(m, before, reshape)) return (int)m->error.code;
+    return 0;
+}
+
+/* The mask of all attentions becomes one number per key, in front of the loop. */
+static int mlo_settle_mask(mlo_quantizer *q) {
+    for (size_t i = 0; i < q->r.n_block; i++) {
+        const mlo_sublayer *b = q->r.block[i];
+        if (b->mask && b->mask == q->mask) return mlo_key_mask(q->m, &q->scan, b->node, b->tokens, &q->mask);
+    }
     return 0;
 }
 
@@ -15707,17 +16654,27 @@ static int mlo_mask_constant(mlo_quantizer *q) {
 
 /* ---- putting it together ---------------------------------------------------------------------------------------------------------------------------- */
 
+/* The core's own layout of the carried value: where attention has seen T tokens of it, [1, T, C], however the source lays them out (sequence
+ * first: [T, 1, C]). 1: that differs. */
+static int mlo_framed(const mlo_quantizer *q, mlo_form *f) {
+    const mlo_form frame = { f->dtype, 3, { 1, q->r.tokens, mlo_last_dim(f) } };
+    if (!q->r.tokens || f->rank < 2 || f->dims[f->rank - 2] == q->r.tokens) return 0;
+    *f = frame;
+    return 1;
+}
+
 /* The new body: the old one's parameters and what is computed from them, then one kernel after the other. */
 static int mlo_quantize_body(mlo_quantizer *q) {
     mlo *m = q->m;
     mlo_graph *old = q->scan.body;
     mlo_form f = mlo_form_of(mlo_value_of(old, old->input[0]->name));
+    mlo_framed(q, &f);
     f.dtype = MLO_INT16;
     mlo_value_info *state = mlo_info_new(m, old->input[0]->name, &f);
     if (!state || !MLO_PUSH(m, q->body->input, q->body->n_input, state)) return (int)m->error.code;
     for (size_t i = 1; i < old->n_input; i++) if (!MLO_PUSH(m, q->body->input, q->body->n_input, old->input[i])) return (int)m->error.code;
     for (size_t i = 0; i < old->n_init; i++) if (mlo_graph_init(m, q->body, old->init[i])) return (int)m->error.code;
-    for (size_t i = 0; i < old->n_node; i++) if (!mlo_is_carried(&q->r, old->node[i]->output[0]) && mlo_graph_add(m, q->body, old->node[i])) return (int)m->error.code;
+    for (size_t i = 0; i < old->n_node; i++) if (!mlo_is_carried(&q->r.in, old->node[i]->output[0]) && mlo_graph_add(m, q->body, old->node[i])) return (int)m->error.code;
     if (mlo_narrow(q, NULL, state->name, mlo_signal_of(q, state->name))) return (int)m->error.code;
     for (size_t i = 0; i < q->r.n_block; i++) {
         const mlo_sublayer *b = q->r.block[i];
@@ -15752,20 +16709,40 @@ static int mlo_edge_node(mlo_quantizer *q, mlo_graph *list, const char *op, cons
     return mlo_graph_add(m, list, n);
 }
 
+/* The same elements in another shape, in the outer graph. */
+static int mlo_reshape_edge(mlo_quantizer *q, mlo_graph *list, const char *in, const char *out, const mlo_form *f) {
+    mlo *m = q->m;
+    const char *shape = out ? mlo_format(m, "%s_mlo_shape", out) : NULL;
+    const int64_t rank = f->rank;
+    mlo_array *dims = shape ? mlo_array_new(m, MLO_INT64, 1, &rank) : NULL;
+    if (!dims) return (int)m->error.code;
+    memcpy(dims->data, f->dims, (size_t)rank * sizeof *f->dims);
+    mlo_tensor *t = mlo_tensor_from(m, shape, dims);
+    mlo_array_free(m, dims);
+    mlo_node *n = t ? mlo_node_new(m, "Reshape", out) : NULL;
+    if (!n || mlo_graph_init(m, q->scan.outer, t) || mlo_node_input(m, n, in) || mlo_node_input(m, n, shape) || mlo_node_output(m, n, out)) return (int)m->error.code;
+    return mlo_graph_add(m, list, n);
+}
+
 /* Replaces the old Scan in the outer graph by Quantize, the new Scan, Dequantize. */
 static int mlo_quantize_replace(mlo_quantizer *q) {
     mlo *m = q->m;
     mlo_graph *g = q->scan.outer, list = {0};
     mlo_signal *in = mlo_signal_of(q, q->scan.body->input[0]->name), *out = mlo_signal_of(q, q->result);
-    mlo_form f = mlo_body_form(&q->r, q->scan.body->input[0]->name);
+    mlo_form f = mlo_body_form(&q->r.in, q->scan.body->input[0]->name), frame = f;
+    int framed = mlo_framed(q, &frame);
     const char *x = q->scan.node->input[0], *y = q->scan.node->output[0], *xq = mlo_format(m, "%s_q", x), *yq = mlo_format(m, "%s_q", y);
     if (!xq || !yq) return (int)m->error.code;
     q->loop->input[0] = xq;
     for (size_t i = 0; i < g->n_node; i++) {
         if (g->node[i] != q->scan.node) { if (mlo_graph_add(m, &list, g->node[i])) return (int)m->error.code; continue; }
-        if (mlo_quantize_mask(q, &list, mlo_form_count(&f) / f.dims[f.rank - 1]) || mlo_edge_node(q, &list, "mlo.Quantize", x, xq, in->scale16[0], in->wide_bits)
-            || mlo_node_output(m, q->loop, yq) || mlo_graph_add(m, &list, q->loop)
-            || mlo_edge_node(q, &list, "mlo.Dequantize", yq, y, out->scale16[q->scan.iterations - 1], out->wide_bits)) return (int)m->error.code;
+        if (mlo_quantize_mask(q, &list, mlo_tokens_of(&f))) return (int)m->error.code;
+        const char *from = framed ? mlo_format(m, "%s_frame", x) : x;
+        if (framed) MLO_TRY(mlo_reshape_edge(q, &list, x, from, &frame));
+        if (mlo_edge_node(q, &list, "mlo.Quantize", from, xq, in->scale16[0], in->wide_bits) || mlo_node_output(m, q->loop, yq) || mlo_graph_add(m, &list, q->loop)) return (int)m->error.code;
+        const char *back = framed ? mlo_format(m, "%s_frame", y) : y;
+        MLO_TRY(mlo_edge_node(q, &list, "mlo.Dequantize", yq, back, out->scale16[q->scan.iterations - 1], out->wide_bits));
+        if (framed) MLO_TRY(mlo_reshape_edge(q, &list, back, y, &f));
     }
     g->node = list.node; g->n_node = list.n_node;
     return 0;
@@ -15788,16 +16765,26 @@ static int mlo_quantize_options(mlo_quantizer *q) {
     return scale && !q->pow2 && strcmp(scale, "real") ? mlo_fail_at(m, MLO_E_USAGE, NULL, "--scale %s: there is real (a multiplier and a shift) and pow2 (a shift)", scale) : (int)m->error.code;
 }
 
+/* Refuses a loop that has no integer form, whatever is in its body. */
+static int mlo_quantizable(mlo *m, const mlo_scan *s) {
+    mlo_form x = mlo_form_of(mlo_value_of(s->body, s->body->input[0]->name));
+    if (s->n_tap)
+        return mlo_fail(m, MLO_E_UNSUPPORTED, s->node, "%zu values leave every layer (keys and values for a cache: export with use_cache=False; or hidden states: output_hidden_states=False); hardware returns what the last layer makes", s->n_tap);
+    if (s->n_state != 1) return mlo_fail(m, MLO_E_UNSUPPORTED, s->node, "%zu values go from layer to layer; one is supported", s->n_state);
+    if (!mlo_form_known(&x)) return mlo_fail(m, MLO_E_SHAPE, s->node, "the carried value is %s: bind the open dimensions (%s) with --dim NAME=N", mlo_dims_text(m, x.rank, x.dims), mlo_open_dims(m));
+    if (mlo_dtype_is_float(x.dtype) && x.dtype != MLO_FLOAT)
+        return mlo_fail(m, MLO_E_UNSUPPORTED, s->node, "the model computes in %s; export it in float32 (model.float()), mlo chooses the integers", mlo_dtype_name(x.dtype));
+    return 0;
+}
+
 /* The stage itself. What it calibrated and chose goes to *made, which holds the cost that widths may have, 0: the option says. */
 static int mlo_quantize(mlo *m, mlo_quantizer *made) {
     mlo_quantizer q;
     memset(&q, 0, sizeof q);
     q.m = m; q.cost = made->cost;
     if (mlo_quantize_options(&q) || mlo_given_standard(m) || mlo_scan_choose(m, &q.scan)) return (int)m->error.code;
-    if (q.scan.n_state != 1 || q.scan.n_tap) return mlo_fail(m, MLO_E_UNSUPPORTED, q.scan.node, "a loop of %zu carried values and %zu taps; one carried value and no taps are supported", q.scan.n_state, q.scan.n_tap);
-    mlo_form carried = mlo_form_of(mlo_value_of(q.scan.body, q.scan.body->input[0]->name));
-    if (!mlo_form_known(&carried)) return mlo_fail(m, MLO_E_SHAPE, q.scan.node, "the carried value is %s: bind the open dimensions (%s) with --dim NAME=N", mlo_dims_text(m, carried.rank, carried.dims), mlo_open_dims(m));
-    if (mlo_recognise(m, &q.scan, &q.r, &q.result) || mlo_demand(&q) || mlo_qconfig(&q) || mlo_choose_given(&q) || mlo_mask_constant(&q) || mlo_quantize_calibrate(&q)) return (int)m->error.code;
+    MLO_TRY(mlo_quantizable(m, &q.scan));
+    if (mlo_respell(m, &q.scan) || mlo_recognise(m, &q.scan, &q.r, &q.result) || mlo_demand(&q) || mlo_qconfig(&q) || mlo_choose_given(&q) || mlo_settle_mask(&q) || mlo_mask_constant(&q) || mlo_quantize_calibrate(&q)) return (int)m->error.code;
     q.loop = mlo_node_new(m, "Scan", mlo_node_name(q.scan.node));
     q.body = MLO_NEW(m, mlo_graph);
     if (!q.loop || !q.body) return (int)m->error.code;
@@ -16552,23 +17539,21 @@ static void mlo_core_lanes(mlo_hw *c) {
     }
 }
 
-/* A kernel's name becomes that of its instance: an identifier, of this kernel alone. */
+/* A kernel's name becomes that of its instance: an identifier, of this kernel alone. (The core's own parts have none that ends in a digit.) */
 static int mlo_core_name(mlo *m, const mlo_hw *c, const mlo_element *e) {
     if (!e->name) return mlo_fail(m, MLO_E_GRAPH, e->node, "the kernel has no name; run `mlo lower`");
     const size_t n = strlen(e->name);
-    if (!n || n > 64 || strspn(e->name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_") < n)
-        return mlo_fail(m, MLO_E_DATA, e->node, "metadata say mlo.kernel = '%.40s', which is no name of letters, digits and '_'; run `mlo lower`", e->name);
+    if (!n || n > 64 || strspn(e->name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_") < n || !strchr("0123456789", e->name[n - 1]))
+        return mlo_fail(m, MLO_E_DATA, e->node, "metadata say mlo.kernel = '%.40s', which is no name of letters, digits and '_' with a digit at its end; run `mlo lower`", e->name);
     for (int i = 0; i < c->n_element; i++) if (&c->element[i] != e && mlo_eq(c->element[i].name, e->name))
         return mlo_fail(m, MLO_E_DATA, e->node, "two kernels have the name %s (metadata mlo.kernel); run `mlo lower`", e->name);
     return 0;
 }
 
-/* The bits of results and weights, as metadata say. */
+/* The bits of results, as metadata say: all of them are looked at before any is read (mlo_value_bits). */
 static int mlo_core_widths(mlo *m, const mlo_graph *body) {
-    for (size_t i = 0; i < body->n_node; i++) if (mlo_kernel_of(body->node[i])) {
+    for (size_t i = 0; i < body->n_node; i++) if (mlo_kernel_of(body->node[i]))
         mlo_meta_within(m, body->node[i], "mlo.bits", 8, 1, mlo_bits_of(mlo_form_of(mlo_value_of(body, body->node[i]->output[0])).dtype));
-        mlo_meta_within(m, body->node[i], "mlo.weight_bits", 8, 2, 8);
-    }
     return (int)m->error.code;
 }
 

@@ -47,7 +47,7 @@ static mlo_signal *mlo_signal_of(mlo_quantizer *q, const char *name) {
     mlo_signal *s = (mlo_signal *)mlo_map_get(&q->signal, name);
     size_t n = (size_t)q->scan.iterations;
     if (s) return s;
-    mlo_form f = mlo_body_form(&q->r, name);
+    mlo_form f = mlo_body_form(&q->r.in, name);
     if (!mlo_form_known(&f) || f.rank < 1 || f.dims[f.rank - 1] < 1) { mlo_fail_at(q->m, MLO_E_SHAPE, name, "the shape of this value is not known; bind its dimensions with --dim or --shape"); return NULL; }
     size_t per = n * (size_t)f.dims[f.rank - 1];
     if (!(s = MLO_NEW(q->m, mlo_signal))) return NULL;
@@ -142,7 +142,8 @@ static int64_t mlo_input_range(const mlo_graph *g, const char *name) {
     return 2;
 }
 
-/* Inputs nobody gave, drawn from their types: normal floats; indices over their table; masks that keep a random prefix. */
+/* Inputs nobody gave, drawn from their types: normal floats; indices over their table; masks that keep a random prefix. A boolean one may mean keys
+ * that do not count, as PyTorch's key_padding_mask does: it is never all true, so that some keys always count. */
 static mlo_array *mlo_draw_input(mlo *m, const mlo_graph *g, const mlo_value_info *info, uint64_t *seed) {
     mlo_form f = mlo_form_of(mlo_value_of(g, info->name));
     if (!mlo_form_known(&f)) { mlo_fail_at(m, MLO_E_SHAPE, info->name, "the shape of this input is not known; bind its dimensions with --dim or --shape"); return NULL; }
@@ -156,6 +157,7 @@ static mlo_array *mlo_draw_input(mlo *m, const mlo_graph *g, const mlo_value_inf
         for (int k = 0; k < 4; k++) sum += (double)(bits >> (16 * k) & 0xffff) / 65536.0 - 0.5;
         if (f.dtype == MLO_FLOAT) ((float *)a->data)[i] = (float)(sum * 1.7320508);
         else mlo_set_element(a, i, range > 2 ? (int64_t)((bits >> 11) % (uint64_t)range) : i < keep || keep == 0);
+        if (f.dtype == MLO_BOOL && n > 1 && i == n - 1) mlo_set_element(a, i, 0);
     }
     return a;
 }

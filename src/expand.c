@@ -14,6 +14,7 @@ typedef struct {
     int opset; mlo_dtype dtype;             /* of the first input: what it computes in */
     mlo_node **made; size_t n_made;         /* the nodes that replace it, in order */
     const char *why;                        /* why it stays, NULL when it does not */
+    size_t number;                          /* of the last name made */
 } mlo_expansion;
 
 /* ---- the node builder ------------------------------------------------------------------------------------------------------------
@@ -33,6 +34,7 @@ static const char *mlo_x_name(mlo_expansion *x, const char *what) {
     for (size_t i = x->n_made; ; i++) {
         const char *name = mlo_x_stopped(x) ? NULL : mlo_format(x->m, "%s_%s%zu", x->n->output[0], what, i);
         if (!name) return "";
+        x->number = i;
         if (!mlo_value_of(x->g, name)) return mlo_index_value(x->m, x->g, name) ? name : "";
     }
 }
@@ -56,7 +58,7 @@ static int mlo_x_wanted(const mlo_expansion *x, size_t i) {
 static const char *mlo_x_node(mlo_expansion *x, const char *op, const char *const *in, size_t n_in) {
     mlo *m = x->m;
     const char *out = mlo_x_name(x, op);
-    mlo_node *n = *out ? mlo_node_new(m, op, mlo_format(m, "%s_%s%zu", mlo_node_name(x->n), op, x->n_made)) : NULL;
+    mlo_node *n = *out ? mlo_node_new(m, op, mlo_format(m, "%s_%s%zu", mlo_node_name(x->n), op, x->number)) : NULL;
     if (!n || mlo_node_output(m, n, out) || !MLO_PUSH(m, x->made, x->n_made, n)) return "";
     while (n_in && !*in[n_in - 1]) n_in--;
     for (size_t i = 0; i < n_in; i++) if (mlo_node_input(m, n, in[i])) return "";
@@ -627,6 +629,115 @@ static void mlo_expand_flattened(mlo_expansion *x, const mlo_node *gemm) {
     for (size_t i = 0; i < x->n_made; i++) { x->made[i]->meta = gemm->meta; x->made[i]->n_meta = gemm->n_meta; }
 }
 
+/* ---- products of two in index notation ---------------------------------------------------------------------------------------------------- */
+
+/* Einsum's equation of two operands, "bthd,bshd->bhts": a letter per axis, no ellipsis. 0: another form. */
+typedef struct { char term[3][MLO_MAX_RANK + 1]; } mlo_equation;
+
+static int mlo_equation_of(const mlo_node *n, mlo_equation *e) {
+    const mlo_attr *a = mlo_attr_of(n, "equation");
+    int at = 0, length = 0;
+    memset(e, 0, sizeof *e);
+    for (size_t i = 0; a && i < a->s.n; i++) {
+        char c = a->s.data[i];
+        int arrow = c == '-' && i + 1 < a->s.n && a->s.data[i + 1] == '>';
+        if (c == ' ') continue;
+        if ((c == ',' && at == 0) || (arrow && at == 1)) { at++; length = 0; i += (size_t)arrow; continue; }
+        int letter = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
+        if (!letter || length == MLO_MAX_RANK || strchr(e->term[at], c)) return 0;
+        e->term[at][length++] = c;
+    }
+    return at == 2;
+}
+
+/* The size of a letter's axis; -1: unknown. */
+static int64_t mlo_letter_size(const mlo_equation *e, const mlo_form *operand, char c) {
+    for (int i = 0; i < 2; i++) {
+        const char *p = strchr(e->term[i], c);
+        if (p && operand[i].rank == (int)strlen(e->term[i]) && operand[i].dims[p - e->term[i]] > 1) return operand[i].dims[p - e->term[i]];
+    }
+    for (int i = 0; i < 2; i++) if (strchr(e->term[i], c) && operand[i].rank == (int)strlen(e->term[i])) return operand[i].dims[strchr(e->term[i], c) - e->term[i]];
+    return -1;
+}
+
+static int mlo_shape_einsum(mlo_shapes *s) {
+    const mlo_form operand[] = { mlo_form_in(s, 0), mlo_form_in(s, 1) };
+    mlo_equation e;
+    s->out[0] = operand[0];
+    s->out[0].rank = -1;
+    if (s->n_in != 2 || !mlo_equation_of(s->node, &e)) return 0;
+    s->out[0].rank = (int)strlen(e.term[2]);
+    for (int i = 0; i < s->out[0].rank; i++) s->out[0].dims[i] = mlo_letter_size(&e, operand, e.term[2][i]);
+    return 0;
+}
+
+/* The letters of an equation by what MatMul does with them: of both and the result; of the left alone; summed over; of the right alone. */
+typedef struct { char list[4][MLO_MAX_RANK + 1]; int64_t size[4][MLO_MAX_RANK]; int n[4]; } mlo_letters;
+
+static void mlo_sort_letters(const mlo_equation *e, const mlo_form *operand, mlo_letters *l) {
+    memset(l, 0, sizeof *l);
+    for (int i = 0; i < 2; i++) for (const char *p = e->term[i]; *p; p++) {
+        int left = strchr(e->term[0], *p) != NULL, right = strchr(e->term[1], *p) != NULL, kept = strchr(e->term[2], *p) != NULL;
+        int kind = left && right ? (kept ? 0 : 2) : left ? 1 : 3;
+        if (i && left) continue;
+        l->size[kind][l->n[kind]] = mlo_letter_size(e, operand, *p);
+        l->list[kind][l->n[kind]++] = *p;
+    }
+}
+
+/* An operand, its axes in the order of three kinds of letters, the last two of which become one axis each. */
+static const char *mlo_x_letters(mlo_expansion *x, const char *v, const char *term, const mlo_letters *l, int second, int third) {
+    const int kinds[] = { 0, second, third };
+    int64_t perm[MLO_MAX_RANK], shape[MLO_MAX_RANK + 2];
+    size_t n = 0, rank = 0;
+    int moved = 0;
+    for (int k = 0; k < 3; k++) {
+        int64_t all = 1;
+        for (int i = 0; i < l->n[kinds[k]]; i++) {
+            perm[n] = strchr(term, l->list[kinds[k]][i]) - term;
+            moved |= perm[n] != (int64_t)n;
+            n++;
+            if (k) all *= l->size[kinds[k]][i];
+            else shape[rank++] = l->size[0][i];
+        }
+        if (k) shape[rank++] = all;
+    }
+    if (moved) v = mlo_x_transpose(x, v, perm, n);
+    return l->n[second] == 1 && l->n[third] == 1 ? v : mlo_x_reshape(x, v, shape, rank);
+}
+
+/* Einsum of two operands is Transpose, MatMul, Transpose, with a Reshape where several letters play one part. */
+static void mlo_expand_einsum(mlo_expansion *x) {
+    const mlo_form operand[] = { mlo_x_form(x, 0), mlo_x_form(x, 1) };
+    mlo_equation e;
+    mlo_letters l;
+    char made[MLO_MAX_RANK + 1];
+    int64_t shape[MLO_MAX_RANK], perm[MLO_MAX_RANK];
+    size_t n = 0;
+    int moved = 0;
+    if (x->n->n_input != 2 || !mlo_equation_of(x->n, &e)) { mlo_x_stay(x, "its equation is not of two operands with a letter for each axis"); return; }
+    if (!mlo_form_known(&operand[0]) || !mlo_form_known(&operand[1])) { mlo_x_stay(x, "the shape of an operand is not known"); return; }
+    mlo_sort_letters(&e, operand, &l);
+    if (l.n[0] + l.n[1] + l.n[3] != (int)strlen(e.term[2])) { mlo_x_stay(x, "it sums over an axis of one operand alone"); return; }
+    for (int i = 0; i < 2; i++) for (const char *p = e.term[i]; *p; p++)
+        if (operand[i].dims[p - e.term[i]] != mlo_letter_size(&e, operand, *p)) { mlo_x_stay(x, "axis '%c' broadcasts", *p); return; }
+    const char *a = mlo_x_letters(x, mlo_x_in(x, 0), e.term[0], &l, 1, 2), *b = mlo_x_letters(x, mlo_x_in(x, 1), e.term[1], &l, 2, 3);
+    const char *y = MLO_X(x, "MatMul", a, b);
+    const int parts[] = { 0, 1, 3 };
+    for (int k = 0; k < 3; k++) for (int i = 0; i < l.n[parts[k]]; i++) {
+        shape[n] = l.size[parts[k]][i];
+        made[n++] = l.list[parts[k]][i];
+    }
+    made[n] = 0;
+    for (size_t i = 0; i < n; i++) {
+        perm[i] = strchr(made, e.term[2][i]) - made;
+        moved |= perm[i] != (int64_t)i;
+    }
+    if (l.n[1] != 1 || l.n[3] != 1) y = mlo_x_reshape(x, y, shape, n);
+    if (moved) y = mlo_x_transpose(x, y, perm, n);
+    mlo_x_out(x, 0, y);
+}
+
 /* ---- Deeploy's dialect -------------------------------------------------------------------------------------------------------------------- */
 
 /* The number that an attribute says, however it says it: an integer, a float, a tensor of one element. */
@@ -739,6 +850,7 @@ static const mlo_fused mlo_fused_ops[] = {
     MLO_FUSED("com.microsoft.QuickGelu", "x", same, quick_gelu),
     MLO_CARRIED("com.microsoft.QLinearAdd", two), MLO_CARRIED("com.microsoft.QLinearMul", two), MLO_CARRIED("com.microsoft.QGemm", qgemm),
     MLO_CARRIED("com.microsoft.QLinearConcat", qconcat), MLO_CARRIED("com.microsoft.QLinearSoftmax", same), MLO_CARRIED("com.microsoft.QLinearSigmoid", same),
+    { { "Einsum", mlo_shape_einsum, NULL, 0 }, mlo_expand_einsum, "xx", 12 },
     MLO_FUSED("SimplifiedLayerNormalization", "xx", same, rms),
     { { "IntegerMean", mlo_shape_Reduce, NULL, 0 }, mlo_expand_integer_mean, "x", 10 },
     MLO_DIALECT("RequantShift", "xxx"), MLO_DIALECT("iSoftmax", "x"), MLO_DIALECT("iRMSNorm", "xx"), MLO_DIALECT("iLayerNorm", "xxx"), MLO_DIALECT("iGELU", "x"),
@@ -781,7 +893,7 @@ static int mlo_expand_graph(mlo *m, void *graph, void *user) {
     int deeploy = mlo_dialect_speaks(g);
     for (size_t i = 0; i < g->n_node; i++) {
         const mlo_fused *f = mlo_fused_of(g->node[i]);
-        mlo_expansion x = { m, g, g->node[i], mlo_opset_of(m), MLO_UNDEFINED, NULL, 0, NULL };
+        mlo_expansion x = { m, g, g->node[i], mlo_opset_of(m), MLO_UNDEFINED, NULL, 0, NULL, 0 };
         const mlo_node *gemm = f ? NULL : mlo_x_flattened(&x);
         const mlo_dialect *twin = deeploy ? mlo_expand_twin(m, x.n, mlo_x_form(&x, 0).dtype, x.opset) : NULL;
         if (twin) e->dialects = e->dialect[twin - mlo_dialects] = 1;

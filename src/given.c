@@ -398,7 +398,7 @@ static int mlo_given_graph(mlo *m, void *graph, void *user) {
     mlo_graph *g = (mlo_graph *)graph;
     mlo_node **list = NULL; size_t n = 0;
     for (size_t i = 0; i < g->n_node; i++) {
-        mlo_expansion x = { m, g, g->node[i], mlo_opset_of(m), MLO_UNDEFINED, NULL, 0, NULL };
+        mlo_expansion x = { m, g, g->node[i], mlo_opset_of(m), MLO_UNDEFINED, NULL, 0, NULL, 0 };
         int expanded = mlo_given_node(&x);
         if (m->error.code) return (int)m->error.code;
         if (!expanded) { x.made = &g->node[i]; x.n_made = 1; }

@@ -75,6 +75,9 @@
 /* quantize to fold */
 #include "scan.c"        /* a loop as stages see it; its parameters, one iteration at a time */
 #include "given.c"       /* what a quantized source model fixes */
+#include "layout.c"        /* the inside of a loop; which element of a value is which of another */
+#include "respell.c"       /* one spelling of attention, norms, masks */
+#include "mask.c"          /* an attention mask: one bit per key, proved */
 #include "recognise.c"   /* the body as a short list of sublayers */
 #include "calibrate.c"   /* what the values of a loop look like */
 #include "qconfig.c"     /* what a q_config fixes of them */

@@ -312,7 +312,7 @@ static int mlo_clip_node(mlo_quantizer *q, const mlo_sublayer *b, const char **w
 /* The parameters of a linear layer in the new body: QuantizeLinear over the weight that was there, times the shape of what it reads; lists of N numbers. */
 static int mlo_linear_parameters(mlo_quantizer *q, const mlo_sublayer *b, mlo_linear *l, mlo_signal *x) {
     mlo *m = q->m;
-    mlo_form w = mlo_body_form(&q->r, b->weight);
+    mlo_form w = mlo_body_form(&q->r.in, b->weight);
     l->k = w.dims[b->transposed]; l->n = w.dims[!b->transposed];
     const char *scale = mlo_format(m, "%s_w_scale", b->out), *zero = mlo_format(m, "%s_w_zero", b->out), *weight = b->weight;
     l->weight = mlo_format(m, "%s_w8", b->out);
@@ -481,7 +481,7 @@ static int mlo_quantize_attention(mlo_quantizer *q, const mlo_sublayer *b) {
     mlo_signal *s[3], *y = mlo_signal_of(q, b->out);
     for (int i = 0; i < 3; i++) s[i] = mlo_signal_of(q, b->in[i]);
     mlo_form_made made = mlo_made_at(q, y);
-    mlo_form f = mlo_body_form(&q->r, b->in[1]);
+    mlo_form f = mlo_body_form(&q->r.in, b->in[1]);
     int lt = mlo_clog2(mlo_form_count(&f) / f.dims[f.rank - 1]);
     const char *p = mlo_format(m, "%s_p", b->out);
     const int64_t count = b->probs_given ? b->scores_given ? 10 : 7 : 4;
@@ -524,7 +524,7 @@ static int mlo_quantize_norm(mlo_quantizer *q, const mlo_sublayer *b) {
     mlo *m = q->m;
     mlo_signal *x = mlo_signal_of(q, b->in[0]), *y = mlo_signal_of(q, b->out);
     mlo_form_made made = mlo_made_at(q, y);
-    mlo_form f = mlo_body_form(&q->r, b->in[0]);
+    mlo_form f = mlo_body_form(&q->r.in, b->in[0]);
     int64_t channels = f.rank > 0 ? f.dims[f.rank - 1] : 1;
     const int64_t two = 2;
     const char *names[] = { mlo_format(m, "%s_g", b->out), mlo_format(m, "%s_b", b->out), mlo_format(m, "%s_p", b->out) };
@@ -603,9 +603,7 @@ static int mlo_quantize_mask(mlo_quantizer *q, mlo_graph *before, int64_t tokens
         memset(ones, 1, (size_t)tokens);
         return mlo_graph_init(m, q->scan.outer, mlo_tensor_new(m, "mlo_mask", MLO_BOOL, dims, 2, ones, (size_t)tokens));
     }
-    if (!v) return mlo_fail_at(m, MLO_E_UNSUPPORTED, q->mask, "an attention mask that is computed inside the loop");
-    if (!mlo_form_known(&f) || f.rank < 1 || f.dims[f.rank - 1] != tokens || mlo_form_count(&f) != tokens)
-        return mlo_fail_at(m, MLO_E_UNSUPPORTED, q->mask, "an attention mask of shape %s; one bit per key ([1,1,1,%lld]) is supported", mlo_dims_text(m, f.rank, f.dims), (long long)tokens);
+    if (!v || mlo_form_count(&f) != tokens) return mlo_fail_at(m, MLO_E_BUG, q->mask, "a mask of %lld keys for %lld tokens", (long long)mlo_form_count(&f), (long long)tokens);
     if (q->mask_bad) return mlo_fail_at(m, MLO_E_UNSUPPORTED, q->mask, "an additive attention bias: calibration saw values that are neither 0 nor below -10000; only masks are supported");
     static const float limit = -10000.0f;
     static const int64_t shape[] = { 1, -1 };
@@ -616,6 +614,15 @@ static int mlo_quantize_mask(mlo_quantizer *q, mlo_graph *before, int64_t tokens
         || mlo_graph_init(m, q->scan.outer, mlo_tensor_new(m, "mlo_mask_shape", MLO_INT64, &two, 1, shape, sizeof shape))
         || mlo_inputs(m, compare, in, 2) || mlo_node_output(m, compare, "mlo_mask_keys") || mlo_graph_add(m, before, compare)
         || mlo_inputs(m, reshape, in2, 2) || mlo_node_output(m, reshape, "mlo_mask") || mlo_graph_add(m, before, reshape)) return (int)m->error.code;
+    return 0;
+}
+
+/* The mask of all attentions becomes one number per key, in front of the loop. */
+static int mlo_settle_mask(mlo_quantizer *q) {
+    for (size_t i = 0; i < q->r.n_block; i++) {
+        const mlo_sublayer *b = q->r.block[i];
+        if (b->mask && b->mask == q->mask) return mlo_key_mask(q->m, &q->scan, b->node, b->tokens, &q->mask);
+    }
     return 0;
 }
 
@@ -635,17 +642,27 @@ static int mlo_mask_constant(mlo_quantizer *q) {
 
 /* ---- putting it together ---------------------------------------------------------------------------------------------------------------------------- */
 
+/* The core's own layout of the carried value: where attention has seen T tokens of it, [1, T, C], however the source lays them out (sequence
+ * first: [T, 1, C]). 1: that differs. */
+static int mlo_framed(const mlo_quantizer *q, mlo_form *f) {
+    const mlo_form frame = { f->dtype, 3, { 1, q->r.tokens, mlo_last_dim(f) } };
+    if (!q->r.tokens || f->rank < 2 || f->dims[f->rank - 2] == q->r.tokens) return 0;
+    *f = frame;
+    return 1;
+}
+
 /* The new body: the old one's parameters and what is computed from them, then one kernel after the other. */
 static int mlo_quantize_body(mlo_quantizer *q) {
     mlo *m = q->m;
     mlo_graph *old = q->scan.body;
     mlo_form f = mlo_form_of(mlo_value_of(old, old->input[0]->name));
+    mlo_framed(q, &f);
     f.dtype = MLO_INT16;
     mlo_value_info *state = mlo_info_new(m, old->input[0]->name, &f);
     if (!state || !MLO_PUSH(m, q->body->input, q->body->n_input, state)) return (int)m->error.code;
     for (size_t i = 1; i < old->n_input; i++) if (!MLO_PUSH(m, q->body->input, q->body->n_input, old->input[i])) return (int)m->error.code;
     for (size_t i = 0; i < old->n_init; i++) if (mlo_graph_init(m, q->body, old->init[i])) return (int)m->error.code;
-    for (size_t i = 0; i < old->n_node; i++) if (!mlo_is_carried(&q->r, old->node[i]->output[0]) && mlo_graph_add(m, q->body, old->node[i])) return (int)m->error.code;
+    for (size_t i = 0; i < old->n_node; i++) if (!mlo_is_carried(&q->r.in, old->node[i]->output[0]) && mlo_graph_add(m, q->body, old->node[i])) return (int)m->error.code;
     if (mlo_narrow(q, NULL, state->name, mlo_signal_of(q, state->name))) return (int)m->error.code;
     for (size_t i = 0; i < q->r.n_block; i++) {
         const mlo_sublayer *b = q->r.block[i];
@@ -680,20 +697,40 @@ static int mlo_edge_node(mlo_quantizer *q, mlo_graph *list, const char *op, cons
     return mlo_graph_add(m, list, n);
 }
 
+/* The same elements in another shape, in the outer graph. */
+static int mlo_reshape_edge(mlo_quantizer *q, mlo_graph *list, const char *in, const char *out, const mlo_form *f) {
+    mlo *m = q->m;
+    const char *shape = out ? mlo_format(m, "%s_mlo_shape", out) : NULL;
+    const int64_t rank = f->rank;
+    mlo_array *dims = shape ? mlo_array_new(m, MLO_INT64, 1, &rank) : NULL;
+    if (!dims) return (int)m->error.code;
+    memcpy(dims->data, f->dims, (size_t)rank * sizeof *f->dims);
+    mlo_tensor *t = mlo_tensor_from(m, shape, dims);
+    mlo_array_free(m, dims);
+    mlo_node *n = t ? mlo_node_new(m, "Reshape", out) : NULL;
+    if (!n || mlo_graph_init(m, q->scan.outer, t) || mlo_node_input(m, n, in) || mlo_node_input(m, n, shape) || mlo_node_output(m, n, out)) return (int)m->error.code;
+    return mlo_graph_add(m, list, n);
+}
+
 /* Replaces the old Scan in the outer graph by Quantize, the new Scan, Dequantize. */
 static int mlo_quantize_replace(mlo_quantizer *q) {
     mlo *m = q->m;
     mlo_graph *g = q->scan.outer, list = {0};
     mlo_signal *in = mlo_signal_of(q, q->scan.body->input[0]->name), *out = mlo_signal_of(q, q->result);
-    mlo_form f = mlo_body_form(&q->r, q->scan.body->input[0]->name);
+    mlo_form f = mlo_body_form(&q->r.in, q->scan.body->input[0]->name), frame = f;
+    int framed = mlo_framed(q, &frame);
     const char *x = q->scan.node->input[0], *y = q->scan.node->output[0], *xq = mlo_format(m, "%s_q", x), *yq = mlo_format(m, "%s_q", y);
     if (!xq || !yq) return (int)m->error.code;
     q->loop->input[0] = xq;
     for (size_t i = 0; i < g->n_node; i++) {
         if (g->node[i] != q->scan.node) { if (mlo_graph_add(m, &list, g->node[i])) return (int)m->error.code; continue; }
-        if (mlo_quantize_mask(q, &list, mlo_form_count(&f) / f.dims[f.rank - 1]) || mlo_edge_node(q, &list, "mlo.Quantize", x, xq, in->scale16[0], in->wide_bits)
-            || mlo_node_output(m, q->loop, yq) || mlo_graph_add(m, &list, q->loop)
-            || mlo_edge_node(q, &list, "mlo.Dequantize", yq, y, out->scale16[q->scan.iterations - 1], out->wide_bits)) return (int)m->error.code;
+        if (mlo_quantize_mask(q, &list, mlo_tokens_of(&f))) return (int)m->error.code;
+        const char *from = framed ? mlo_format(m, "%s_frame", x) : x;
+        if (framed) MLO_TRY(mlo_reshape_edge(q, &list, x, from, &frame));
+        if (mlo_edge_node(q, &list, "mlo.Quantize", from, xq, in->scale16[0], in->wide_bits) || mlo_node_output(m, q->loop, yq) || mlo_graph_add(m, &list, q->loop)) return (int)m->error.code;
+        const char *back = framed ? mlo_format(m, "%s_frame", y) : y;
+        MLO_TRY(mlo_edge_node(q, &list, "mlo.Dequantize", yq, back, out->scale16[q->scan.iterations - 1], out->wide_bits));
+        if (framed) MLO_TRY(mlo_reshape_edge(q, &list, back, y, &f));
     }
     g->node = list.node; g->n_node = list.n_node;
     return 0;
@@ -716,16 +753,26 @@ static int mlo_quantize_options(mlo_quantizer *q) {
     return scale && !q->pow2 && strcmp(scale, "real") ? mlo_fail_at(m, MLO_E_USAGE, NULL, "--scale %s: there is real (a multiplier and a shift) and pow2 (a shift)", scale) : (int)m->error.code;
 }
 
+/* Refuses a loop that has no integer form, whatever is in its body. */
+static int mlo_quantizable(mlo *m, const mlo_scan *s) {
+    mlo_form x = mlo_form_of(mlo_value_of(s->body, s->body->input[0]->name));
+    if (s->n_tap)
+        return mlo_fail(m, MLO_E_UNSUPPORTED, s->node, "%zu values leave every layer (keys and values for a cache: export with use_cache=False; or hidden states: output_hidden_states=False); hardware returns what the last layer makes", s->n_tap);
+    if (s->n_state != 1) return mlo_fail(m, MLO_E_UNSUPPORTED, s->node, "%zu values go from layer to layer; one is supported", s->n_state);
+    if (!mlo_form_known(&x)) return mlo_fail(m, MLO_E_SHAPE, s->node, "the carried value is %s: bind the open dimensions (%s) with --dim NAME=N", mlo_dims_text(m, x.rank, x.dims), mlo_open_dims(m));
+    if (mlo_dtype_is_float(x.dtype) && x.dtype != MLO_FLOAT)
+        return mlo_fail(m, MLO_E_UNSUPPORTED, s->node, "the model computes in %s; export it in float32 (model.float()), mlo chooses the integers", mlo_dtype_name(x.dtype));
+    return 0;
+}
+
 /* The stage itself. What it calibrated and chose goes to *made, which holds the cost that widths may have, 0: the option says. */
 static int mlo_quantize(mlo *m, mlo_quantizer *made) {
     mlo_quantizer q;
     memset(&q, 0, sizeof q);
     q.m = m; q.cost = made->cost;
     if (mlo_quantize_options(&q) || mlo_given_standard(m) || mlo_scan_choose(m, &q.scan)) return (int)m->error.code;
-    if (q.scan.n_state != 1 || q.scan.n_tap) return mlo_fail(m, MLO_E_UNSUPPORTED, q.scan.node, "a loop of %zu carried values and %zu taps; one carried value and no taps are supported", q.scan.n_state, q.scan.n_tap);
-    mlo_form carried = mlo_form_of(mlo_value_of(q.scan.body, q.scan.body->input[0]->name));
-    if (!mlo_form_known(&carried)) return mlo_fail(m, MLO_E_SHAPE, q.scan.node, "the carried value is %s: bind the open dimensions (%s) with --dim NAME=N", mlo_dims_text(m, carried.rank, carried.dims), mlo_open_dims(m));
-    if (mlo_recognise(m, &q.scan, &q.r, &q.result) || mlo_demand(&q) || mlo_qconfig(&q) || mlo_choose_given(&q) || mlo_mask_constant(&q) || mlo_quantize_calibrate(&q)) return (int)m->error.code;
+    MLO_TRY(mlo_quantizable(m, &q.scan));
+    if (mlo_respell(m, &q.scan) || mlo_recognise(m, &q.scan, &q.r, &q.result) || mlo_demand(&q) || mlo_qconfig(&q) || mlo_choose_given(&q) || mlo_settle_mask(&q) || mlo_mask_constant(&q) || mlo_quantize_calibrate(&q)) return (int)m->error.code;
     q.loop = mlo_node_new(m, "Scan", mlo_node_name(q.scan.node));
     q.body = MLO_NEW(m, mlo_graph);
     if (!q.loop || !q.body) return (int)m->error.code;

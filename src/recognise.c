@@ -21,13 +21,14 @@ typedef struct {
     float epsilon; int center;      /* norm */
     int64_t heads; double scale;    /* attention: heads, and what scores are multiplied by */
     const char *mask;               /* attention: the additive mask's name, NULL for none */
+    int64_t tokens;                 /* attention: of a frame */
     mlo_given *scores_given, *probs_given;  /* attention: what scores (as the softmax reads them) and probabilities are rounded to; NULL: nothing is fixed */
     mlo_node **inner; size_t n_inner;   /* unary: the nodes of the function, in order */
 } mlo_sublayer;
 
 typedef struct {
     mlo *m; mlo_graph *body;
-    mlo_map carried;                /* names that depend on a carried value */
+    mlo_inside in;
     mlo_map done;                   /* value name -> its block, or itself when it is a carried input */
     mlo_sublayer **block; size_t n_block;
     mlo_map order;                  /* value name -> 1 + position of its node */
@@ -35,52 +36,16 @@ typedef struct {
     mlo_map given;                  /* value name -> mlo_given: what its readers round it to */
     size_t left_out;                /* roundings that no integer form of ours has */
     int raw_result;                 /* as `raw`, of the carried output */
+    int64_t tokens;                 /* of a frame, as attention sees it; 0: there is none */
     int depth;
 } mlo_recogniser;
 
-static int mlo_is_carried(const mlo_recogniser *r, const char *name) { return mlo_map_get(&r->carried, name) != NULL; }
-
-/* Marks what depends on the carried values. */
-static int mlo_mark_carried(mlo_recogniser *r) {
-    for (size_t i = 0; i < r->scan->n_state; i++) if (mlo_map_put(r->m, &r->carried, r->body->input[i]->name, r->body)) return (int)r->m->error.code;
-    for (size_t i = 0; i < r->body->n_node; i++) {
-        mlo_node *n = r->body->node[i];
-        int dep = 0;
-        for (size_t k = 0; k < n->n_input; k++) dep |= mlo_is_carried(r, n->input[k]);
-        for (size_t k = 0; dep && k < n->n_output; k++) if (mlo_map_put(r->m, &r->carried, n->output[k], n)) return (int)r->m->error.code;
-    }
-    return 0;
-}
-
-static mlo_node *mlo_made_by(const mlo_recogniser *r, const char *name) {
-    mlo_value *v = mlo_value_of(r->body, name);
-    return v && v->graph == r->body ? v->producer : NULL;
-}
-static mlo_form mlo_body_form(const mlo_recogniser *r, const char *name) { return mlo_form_of(mlo_value_of(r->body, name)); }
-
-/* The one number a constant is, if it is one: learned or not, it must be the same in all iterations. */
-static int mlo_scalar(const mlo_recogniser *r, const char *name, double *x) {
-    mlo_value *v = mlo_value_of(r->body, name);
-    if (!v || !v->tensor || mlo_tensor_count(v->tensor) != 1) return 0;
-    return !mlo_tensor_doubles(r->m, v->tensor, 0, 1, x);
-}
-
-/* A parameter that is one number, perhaps another one in each iteration. */
-static int mlo_is_number(const mlo_recogniser *r, const char *name) {
-    mlo_form f = mlo_body_form(r, name);
-    return !mlo_is_carried(r, name) && mlo_form_known(&f) && mlo_form_count(&f) == 1;
-}
-
 /* ---- roundings ------------------------------------------------------------------------------------------------------------------- */
-
-static int mlo_is_rounded(const mlo_recogniser *r, const char *name, mlo_rounding *f) {
-    return mlo_is_carried(r, name) && mlo_rounding_of(r->m, r->scan, r->body, name, f);
-}
 
 /* The value that `name` is, but for rounding. *given: the first rounding of it (it may be known from further on), times factor; those behind that differ
  * are left out. */
 static const char *mlo_unrounded(mlo_recogniser *r, const char *name, double factor, mlo_given **given) {
-    for (mlo_rounding f; mlo_is_rounded(r, name, &f); name = f.from) {
+    for (mlo_rounding f; mlo_is_rounded(&r->in, name, &f); name = f.from) {
         mlo_given *g = mlo_rounding_given(r->m, r->scan, r->body, &f, 1 / factor);
         r->left_out += g && *given && !mlo_given_equal(g, *given, r->scan->iterations);
         *given = g;
@@ -97,28 +62,7 @@ static int mlo_note_rounding(mlo_recogniser *r, const char *value, const mlo_rou
     return mlo_map_put(r->m, &r->given, value, g);
 }
 
-/* ---- reshapes and transposes as index maps --------------------------------------------------------------------------------------- */
-
-static int mlo_is_layout(const mlo_node *n) {
-    return n && (mlo_is(n, "Reshape") || mlo_is(n, "Transpose") || mlo_is(n, "Unsqueeze") || mlo_is(n, "Squeeze") || mlo_is(n, "Flatten") || mlo_is(n, "Identity"));
-}
-
-/* The value a chain of layout nodes and roundings (and, with `scale`, multiplications by constants) starts from; fills the chain, last
- * node first. Roundings: each with what is still multiplied behind it. */
-enum { MLO_CHAIN = 12 };
-typedef struct { mlo_node *node[MLO_CHAIN]; int n; mlo_rounding rounding[MLO_CHAIN]; double behind[MLO_CHAIN]; int n_rounding; } mlo_chain;
-static const char *mlo_chain_walk(const mlo_recogniser *r, const char *name, mlo_chain *c, double *scale) {
-    for (c->n = c->n_rounding = 0; c->n < MLO_CHAIN && c->n_rounding < MLO_CHAIN; ) {
-        mlo_node *p = mlo_made_by(r, name); double x;
-        if (mlo_is_rounded(r, name, &c->rounding[c->n_rounding])) { c->behind[c->n_rounding] = scale ? *scale : 1; name = c->rounding[c->n_rounding++].from; }
-        else if (mlo_is_layout(p)) { c->node[c->n++] = p; name = p->input[0]; }
-        else if (scale && mlo_is(p, "Mul") && mlo_scalar(r, p->input[1], &x)) { *scale *= x; name = p->input[0]; }
-        else if (scale && mlo_is(p, "Mul") && mlo_scalar(r, p->input[0], &x)) { *scale *= x; name = p->input[1]; }
-        else if (scale && mlo_is(p, "Div") && mlo_scalar(r, p->input[1], &x)) { *scale /= x; name = p->input[0]; }
-        else break;
-    }
-    return name;
-}
+/* ---- layouts ------------------------------------------------------------------------------------------------------------------------ */
 
 /* Notes the roundings of a chain on the value it starts from, which all in all was multiplied by `scale`. */
 static int mlo_chain_note(mlo_recogniser *r, const char *value, const mlo_chain *c, double scale) {
@@ -126,41 +70,23 @@ static int mlo_chain_note(mlo_recogniser *r, const char *value, const mlo_chain 
     return (int)r->m->error.code;
 }
 
-/* map[i] = which element of the source element i of the chain's end is. NULL without memory or when a form is unknown. */
-static int32_t *mlo_index_map(const mlo_recogniser *r, const char *source, const mlo_chain *c) {
-    mlo_form f = mlo_body_form(r, source);
-    if (!mlo_form_known(&f) || mlo_form_count(&f) > INT32_MAX) return NULL;
-    int64_t count = mlo_form_count(&f);
-    int32_t *map = (int32_t *)mlo_scratch(r->m, (size_t)count, sizeof *map), *next = (int32_t *)mlo_scratch(r->m, (size_t)count, sizeof *map);
-    for (int64_t i = 0; map && next && i < count; i++) map[i] = (int32_t)i;
-    for (int k = c->n; map && next && k--; ) {
-        mlo_form to = mlo_body_form(r, c->node[k]->output[0]);
-        mlo_attr *perm = mlo_attr_of(c->node[k], "perm");
-        if (mlo_is(c->node[k], "Transpose") && mlo_form_known(&to) && to.rank == f.rank) {
-            int64_t stride[MLO_MAX_RANK], at[MLO_MAX_RANK] = {0}, s = 1;
-            for (int d = f.rank; d--; s *= f.dims[d]) stride[d] = s;
-            for (int64_t i = 0; i < count; i++) {
-                int64_t from = 0;
-                for (int d = 0; d < to.rank; d++) from += at[d] * stride[perm && (size_t)d < perm->n_ints ? perm->ints[d] : f.rank - 1 - d];
-                next[i] = map[from];
-                for (int d = to.rank; d--; ) { if (++at[d] < to.dims[d]) break; at[d] = 0; }
-            }
-            int32_t *t = map; map = next; next = t;
-        }
-        f = to;
-    }
-    mlo_scratch_free(r->m, next);
-    return map;
-}
-
 /* Does the chain from `source` [.., T, C] lay it out as [heads, T, D] (order 0), or [heads, D, T] (order 1), C = heads * D? */
 static int mlo_is_heads(const mlo_recogniser *r, const char *source, const mlo_chain *c, int64_t t, int64_t heads, int64_t d, int order) {
-    mlo_form f = mlo_body_form(r, source);
-    int32_t *map = mlo_form_known(&f) && mlo_form_count(&f) == t * heads * d ? mlo_index_map(r, source, c) : NULL;
-    int ok = map != NULL;
-    for (int64_t h = 0; ok && h < heads; h++) for (int64_t i = 0; ok && i < t; i++) for (int64_t j = 0; ok && j < d; j++)
-        ok = map[h * t * d + (order ? j * t + i : i * d + j)] == (i * heads + h) * d + j;
-    mlo_scratch_free(r->m, map);
+    mlo_form f = mlo_body_form(&r->in, source);
+    int64_t n = heads * d;
+    int64_t *column = mlo_last_dim(&f) == n ? (int64_t *)mlo_scratch(r->m, (size_t)n, sizeof *column) : NULL;
+    int ok = column && mlo_head_columns(&r->in, source, c, t, heads, d, order, column) && mlo_is_identity(column, n);
+    mlo_scratch_free(r->m, column);
+    return ok;
+}
+
+/* Are tokens and channels, in that order, what they were at the other end of the chain? */
+static int mlo_is_unmoved(const mlo_recogniser *r, const char *source, const mlo_chain *c) {
+    mlo_array *map = mlo_index_map(&r->in, source, c);
+    mlo_form f = mlo_body_form(&r->in, source);
+    int ok = map && mlo_array_count(map) == mlo_form_count(&f);
+    for (int64_t i = 0; ok && i < mlo_array_count(map); i++) ok = ((int32_t *)map->data)[i] == i;
+    mlo_array_free(r->m, map);
     return ok;
 }
 
@@ -178,7 +104,7 @@ static mlo_sublayer *mlo_block_new(mlo_recogniser *r, mlo_block_kind kind, mlo_n
 /* Does who reads `name` see a rounding? */
 static int mlo_reads_rounded(mlo_recogniser *r, const char *name) {
     mlo_rounding f;
-    for (mlo_node *n; !mlo_is_rounded(r, name, &f); name = n->input[0]) if (!mlo_is_layout(n = mlo_made_by(r, name))) return 0;
+    for (mlo_node *n; !mlo_is_rounded(&r->in, name, &f); name = n->input[0]) if (!mlo_is_layout(n = mlo_made_by(&r->in, name))) return 0;
     return 1;
 }
 
@@ -201,7 +127,7 @@ static const char *mlo_cannot(mlo_recogniser *r, const mlo_node *n, const char *
 /* x W (+ bias): MatMul or Gemm with a parameter as its second operand. */
 static const char *mlo_block_linear(mlo_recogniser *r, mlo_node *n, const char *bias, const char *out) {
     mlo_sublayer *b = mlo_block_new(r, MLO_LINEAR, n, out);
-    mlo_form w = mlo_body_form(r, n->input[1]);
+    mlo_form w = mlo_body_form(&r->in, n->input[1]);
     if (!b) return NULL;
     if (w.rank != 2) return mlo_cannot(r, n, "a weight that is not a matrix");
     if (mlo_is(n, "Gemm") && (mlo_float(n, "alpha", 1) != 1 || mlo_float(n, "beta", 1) != 1 || mlo_int(n, "transA", 0))) return mlo_cannot(r, n, "Gemm with alpha, beta or transA");
@@ -215,12 +141,12 @@ static const char *mlo_block_linear(mlo_recogniser *r, mlo_node *n, const char *
 static const char *mlo_block_bias(mlo_recogniser *r, mlo_node *n) {
     for (size_t i = 0; i < 2; i++) {
         mlo_rounding f;
-        int rounded = mlo_is_rounded(r, n->input[i], &f);
+        int rounded = mlo_is_rounded(&r->in, n->input[i], &f);
         const char *sum = rounded ? f.from : n->input[i];
-        mlo_node *p = mlo_made_by(r, sum);
+        mlo_node *p = mlo_made_by(&r->in, sum);
         mlo_value *v = mlo_value_of(r->body, sum);
-        if (mlo_is(p, "MatMul") && v->n_uses == 1 && mlo_is_carried(r, p->input[0]) && !mlo_is_carried(r, p->input[1]) && !mlo_is_carried(r, n->input[1 - i])) {
-            mlo_form bias = mlo_body_form(r, n->input[1 - i]), y = mlo_body_form(r, n->output[0]);
+        if (mlo_is(p, "MatMul") && v->n_uses == 1 && mlo_is_carried(&r->in, p->input[0]) && !mlo_is_carried(&r->in, p->input[1]) && !mlo_is_carried(&r->in, n->input[1 - i])) {
+            mlo_form bias = mlo_body_form(&r->in, n->input[1 - i]), y = mlo_body_form(&r->in, n->output[0]);
             if (!mlo_form_known(&bias) || y.rank < 1 || mlo_form_count(&bias) != y.dims[y.rank - 1]) continue;
             const char *out = mlo_block_linear(r, p, n->input[1 - i], n->output[0]);
             if (out && rounded) r->block[r->n_block - 1]->sum_given = mlo_rounding_given(r->m, r->scan, r->body, &f, 1);
@@ -230,53 +156,127 @@ static const char *mlo_block_bias(mlo_recogniser *r, mlo_node *n) {
     return NULL;
 }
 
+/* Do rows stay rows: is the last dimension what it was? */
+static int mlo_keeps_rows(const mlo_recogniser *r, const mlo_node *n) {
+    mlo_form from = mlo_body_form(&r->in, n->input[0]), to = mlo_body_form(&r->in, n->output[0]);
+    return mlo_is_reshape(n) && mlo_form_known(&from) && mlo_form_known(&to) && mlo_last_dim(&from) == mlo_last_dim(&to);
+}
+
+/* Where(IsNaN(p), 0, p): rows without any key become zeros. p, or NULL. */
+static const char *mlo_unguarded(const mlo_recogniser *r, const mlo_node *n) {
+    double zero;
+    mlo_node *test = mlo_is(n, "Where") ? mlo_made_by(&r->in, n->input[0]) : NULL;
+    if (!mlo_is(test, "IsNaN") || test->input[0] != n->input[2] || !mlo_scalar(&r->in, n->input[1], &zero) || zero < 0 || zero > 0) return NULL;
+    return n->input[2];
+}
+
+/* The softmax that makes probabilities, behind roundings, guards and reshapes. */
+static mlo_node *mlo_softmax_of(mlo_recogniser *r, const char *name, mlo_given **given) {
+    for (int i = 0; i < MLO_CHAIN; i++) {
+        mlo_node *n = mlo_made_by(&r->in, name = mlo_unrounded(r, name, 1, given));
+        const char *from = n ? mlo_unguarded(r, n) : NULL;
+        if (!from && n && mlo_keeps_rows(r, n)) from = n->input[0];
+        if (!from) return n;
+        name = from;
+    }
+    return NULL;
+}
+
 /* The additive mask of scores, and their scale: walks from the softmax to the MatMul that made them. */
 static mlo_node *mlo_scores(mlo_recogniser *r, mlo_node *softmax, mlo_sublayer *b) {
     const char *name = softmax->input[0]; double x;
     for (int i = 0; i < MLO_CHAIN; i++) {
-        mlo_node *p = mlo_made_by(r, name = mlo_unrounded(r, name, b->scale, &b->scores_given));
+        mlo_node *p = mlo_made_by(&r->in, name = mlo_unrounded(r, name, b->scale, &b->scores_given));
         if (!p) break;
         if (mlo_is(p, "MatMul")) return p;
-        int first = mlo_is_carried(r, p->input[0]);
+        int first = mlo_is_carried(&r->in, p->input[0]);
         const char *other = p->n_input > 1 ? p->input[first ? 1 : 0] : NULL;
         name = p->input[first ? 0 : 1];
-        if (mlo_is(p, "Add") && !mlo_is_carried(r, other) && !b->mask) b->mask = other;
-        else if (mlo_is(p, "Mul") && mlo_scalar(r, other, &x)) b->scale *= x;
-        else if (mlo_is(p, "Div") && first && mlo_scalar(r, other, &x)) b->scale /= x;
-        else if (!mlo_is(p, "Identity")) break;
+        if (mlo_is(p, "Add") && !mlo_is_carried(&r->in, other) && !b->mask) b->mask = other;
+        else if (mlo_is(p, "Mul") && mlo_scalar(&r->in, other, &x)) b->scale *= x;
+        else if (mlo_is(p, "Div") && first && mlo_scalar(&r->in, other, &x)) b->scale /= x;
+        else if (mlo_keeps_rows(r, p)) name = p->input[0];
+        else break;
     }
     mlo_cannot(r, softmax, "a softmax over something that is not scale * q k^T + mask");
+    return NULL;
+}
+
+/* Is an operand of attention the sum of two products of the token with something of its position: rotary embedding? */
+static int mlo_is_rotary(const mlo_recogniser *r, const char *name) {
+    mlo_chain c;
+    double scale = 1;
+    mlo_node *n = mlo_made_by(&r->in, mlo_chain_walk(&r->in, name, &c, &scale));
+    if (mlo_is(n, "RotaryEmbedding") || mlo_is(n, "Concat")) return 1;
+    if (!mlo_is(n, "Add")) return 0;
+    for (int i = 0; i < 2; i++) {
+        const mlo_node *p = mlo_made_by(&r->in, n->input[i]);
+        if (!mlo_is(p, "Mul") || mlo_is_carried(&r->in, p->input[0]) == mlo_is_carried(&r->in, p->input[1])) return 0;
+    }
+    return 1;
+}
+
+/* Key heads that are repeated for several query heads: behind an Expand or a Tile, how many are there? 0: none are. */
+static int64_t mlo_key_heads(const mlo_recogniser *r, const char *name, int64_t d) {
+    for (int i = 0; i < MLO_CHAIN; i++) {
+        mlo_chain c;
+        double scale = 1;
+        const mlo_node *n = mlo_made_by(&r->in, name = mlo_chain_walk(&r->in, name, &c, &scale));
+        if (!mlo_is(n, "Expand") && !mlo_is(n, "Tile")) return 0;
+        mlo_form from = mlo_body_form(&r->in, n->input[0]), to = mlo_body_form(&r->in, name);
+        if (mlo_form_known(&from) && mlo_form_known(&to) && mlo_form_count(&from) < mlo_form_count(&to) && r->tokens > 0) return mlo_form_count(&from) / (r->tokens * d);
+        name = n->input[0];
+    }
+    return 0;
+}
+
+/* A product of activations that is attention, but not as hardware has it: what a person would call it. */
+static const char *mlo_cannot_attend(mlo_recogniser *r, const mlo_node *n, const mlo_sublayer *b, const mlo_node *scores, int64_t d, const char *what) {
+    mlo *m = r->m;
+    mlo_form x = mlo_body_form(&r->in, r->body->input[0]->name);
+    int64_t batch = r->tokens > 0 ? mlo_tokens_of(&x) / r->tokens : 1, groups = mlo_key_heads(r, scores->input[1], d);
+    int causal = b->mask && mlo_is_causal(m, r->body, b->mask, r->tokens, 0), rotary = mlo_is_rotary(r, scores->input[0]);
+    if (groups >= b->heads) groups = 0;
+    if (batch > 1 && !causal && !rotary && !groups && x.rank > 2 && (x.dims[0] == batch || x.dims[1] == batch)) {
+        mlo_fail(m, MLO_E_UNSUPPORTED, n, "a batch of %lld; export with a batch of 1, or leave that axis open and give --dim NAME=1: hardware takes frames one after the other", (long long)batch);
+        return NULL;
+    }
+    if (!causal && !rotary && !groups) return mlo_cannot(r, n, what);
+    const char *heads = groups ? mlo_format(m, "grouped-query attention (%lld query heads on %lld of keys)", (long long)b->heads, (long long)groups) : "";
+    if (heads) mlo_fail(m, MLO_E_UNSUPPORTED, n, "%s%s%s%s%s; mlo rolls, checks and runs such models, hardware is for encoders without", causal ? "a decoder: its attention is causal" : "",
+        causal && (rotary || groups) ? ", with " : "", rotary ? "rotary embedding" : "", rotary && groups ? " and " : "", heads);
     return NULL;
 }
 
 /* MatMul(softmax(..), v) behind reshapes: an attention of [T, C] tokens. `out` is the value after the reshapes, chain leads to `mix`. */
 static const char *mlo_block_attention(mlo_recogniser *r, mlo_node *mix, const char *out, const mlo_chain *joined) {
     mlo_sublayer *b = mlo_block_new(r, MLO_ATTENTION, mix, out);
-    mlo_node *softmax = b ? mlo_made_by(r, mlo_unrounded(r, mix->input[0], 1, &b->probs_given)) : NULL;
+    mlo_node *softmax = b ? mlo_softmax_of(r, mix->input[0], &b->probs_given) : NULL;
     mlo_chain chain[3];
     if (!b || r->m->error.code) return NULL;
     if (!mlo_is(softmax, "Softmax")) return mlo_cannot(r, mix, "a product of two activations that is not attention");
     mlo_node *scores = mlo_scores(r, softmax, b);
     if (!scores || r->m->error.code) return NULL;
-    mlo_form s = mlo_body_form(r, scores->output[0]), o = mlo_body_form(r, mix->output[0]);
+    mlo_form s = mlo_body_form(&r->in, scores->output[0]), o = mlo_body_form(&r->in, mix->output[0]);
     int64_t axis = mlo_int(softmax, "axis", -1);
     if (!mlo_form_known(&s) || !mlo_form_known(&o) || s.rank < 3 || o.rank != s.rank) return mlo_cannot(r, scores, "scores of unknown shape (bind dimensions with --dim)");
     if (axis != -1 && axis != s.rank - 1) return mlo_cannot(r, softmax, "a softmax that is not over the keys");
     int64_t tq = s.dims[s.rank - 2], tk = s.dims[s.rank - 1], d = o.dims[o.rank - 1];
     b->heads = mlo_form_count(&s) / (tq * tk);
     double scale[3] = { 1, 1, 1 };
-    for (int i = 0; i < 3; i++) b->in[i] = mlo_chain_walk(r, i < 2 ? scores->input[i] : mix->input[1], &chain[i], i < 2 ? &scale[i] : NULL);
+    for (int i = 0; i < 3; i++) b->in[i] = mlo_chain_walk(&r->in, i < 2 ? scores->input[i] : mix->input[1], &chain[i], i < 2 ? &scale[i] : NULL);
     b->scale *= scale[0] * scale[1];
     b->n_in = 3;
-    if (tq != tk) return mlo_cannot(r, scores, "attention between sequences of two lengths");
-    if (!mlo_is_heads(r, b->in[0], &chain[0], tq, b->heads, d, 0)) return mlo_cannot(r, scores, "queries that are not laid out as heads of the token's channels");
-    if (!mlo_is_heads(r, b->in[1], &chain[1], tk, b->heads, d, 1)) return mlo_cannot(r, scores, "keys that are not laid out as heads of the token's channels");
-    if (!mlo_is_heads(r, b->in[2], &chain[2], tk, b->heads, d, 0)) return mlo_cannot(r, mix, "values that are not laid out as heads of the token's channels");
-    int32_t *map = mlo_index_map(r, mix->output[0], joined);
-    int ok = map != NULL;
+    b->tokens = r->tokens = tk;
+    if (tq != tk) return mlo_cannot(r, scores, "attention between sequences of two lengths (cross-attention, or a cache)");
+    if (!mlo_is_heads(r, b->in[0], &chain[0], tq, b->heads, d, 0)) return mlo_cannot_attend(r, scores, b, scores, d, "queries that are not laid out as heads of the token's channels");
+    if (!mlo_is_heads(r, b->in[1], &chain[1], tk, b->heads, d, 1)) return mlo_cannot_attend(r, scores, b, scores, d, "keys that are not laid out as heads of the token's channels");
+    if (!mlo_is_heads(r, b->in[2], &chain[2], tk, b->heads, d, 0)) return mlo_cannot_attend(r, mix, b, scores, d, "values that are not laid out as heads of the token's channels");
+    mlo_array *map = mlo_index_map(&r->in, mix->output[0], joined);
+    int ok = map && mlo_array_count(map) == tq * b->heads * d;
     for (int64_t h = 0; ok && h < b->heads; h++) for (int64_t i = 0; ok && i < tq; i++) for (int64_t j = 0; ok && j < d; j++)
-        ok = map[(i * b->heads + h) * d + j] == (h * tq + i) * d + j;
-    mlo_scratch_free(r->m, map);
+        ok = ((int32_t *)map->data)[(i * b->heads + h) * d + j] == (h * tq + i) * d + j;
+    mlo_array_free(r->m, map);
     if (!ok) return mlo_cannot(r, mix, "heads that are not joined back into the token's channels");
     if (!mlo_block_finish(r, b)) return NULL;
     for (int i = 0; i < 3; i++) if (mlo_chain_note(r, b->in[i], &chain[i], scale[i])) return NULL;
@@ -285,18 +285,10 @@ static const char *mlo_block_attention(mlo_recogniser *r, mlo_node *mix, const c
 
 /* ---- functions of one value -------------------------------------------------------------------------------------------------------- */
 
-static int mlo_is_elementwise(const mlo_node *n) {
-    static const char *const ops[] = { "Mul", "Div", "Add", "Sub", "Erf", "Tanh", "Sigmoid", "Relu", "Gelu", "Exp", "Neg", "Pow", "Sqrt", "Clip", "Min", "Max",
-        "Abs", "Reciprocal", "HardSwish", "HardSigmoid", "Elu", "LeakyRelu", "Softplus", "Identity", "Sign", "Mish", "Log", "Round", "Floor", "Ceil",
-        "QuantizeLinear", "DequantizeLinear" };
-    for (size_t i = 0; n && i < sizeof ops / sizeof *ops; i++) if (mlo_is(n, ops[i])) return 1;
-    return 0;
-}
-
 /* Collects, in topological order, the elementwise nodes between `source` and `name`. 0: something else is in between. */
 static int mlo_unary_nodes(mlo_recogniser *r, const char *name, const char *source, mlo_sublayer *b, int depth) {
-    if (name == source || mlo_is_number(r, name)) return 1;
-    mlo_node *n = mlo_made_by(r, name);
+    if (name == source || mlo_is_number(&r->in, name)) return 1;
+    mlo_node *n = mlo_made_by(&r->in, name);
     for (size_t i = 0; i < b->n_inner; i++) if (b->inner[i] == n) return 1;
     if (!mlo_is_elementwise(n) || depth > 24) return 0;
     for (size_t i = 0; i < n->n_input; i++) if (mlo_has_input(n, i) && !mlo_unary_nodes(r, n->input[i], source, b, depth + 1)) return 0;
@@ -306,7 +298,7 @@ static int mlo_unary_nodes(mlo_recogniser *r, const char *name, const char *sour
 /* A node a function of one value may contain: elementwise, all other operands single numbers. */
 static int mlo_is_inner(mlo_recogniser *r, const mlo_node *n) {
     if (!mlo_is_elementwise(n)) return 0;
-    for (size_t i = 0; i < n->n_input; i++) if (mlo_has_input(n, i) && !mlo_is_carried(r, n->input[i]) && !mlo_is_number(r, n->input[i])) return 0;
+    for (size_t i = 0; i < n->n_input; i++) if (mlo_has_input(n, i) && !mlo_is_carried(&r->in, n->input[i]) && !mlo_is_number(&r->in, n->input[i])) return 0;
     return 1;
 }
 
@@ -317,10 +309,10 @@ static const char *mlo_unary_source(mlo_recogniser *r, mlo_node *n) {
     for (int step = 0; step < 32; step++) {
         int last = 0;
         for (int i = 1; i < count; i++) if (mlo_map_get(&r->order, front[i]) > mlo_map_get(&r->order, front[last])) last = i;
-        mlo_node *p = mlo_made_by(r, front[last]);
+        mlo_node *p = mlo_made_by(&r->in, front[last]);
         if (!mlo_is_inner(r, p)) break;
         front[last] = front[--count];
-        for (size_t i = 0; i < p->n_input; i++) if (mlo_has_input(p, i) && mlo_is_carried(r, p->input[i])) {
+        for (size_t i = 0; i < p->n_input; i++) if (mlo_has_input(p, i) && mlo_is_carried(&r->in, p->input[i])) {
             int known = 0;
             for (int k = 0; k < count; k++) known |= front[k] == p->input[i];
             if (!known && count == MLO_CHAIN) return best;
@@ -333,19 +325,23 @@ static const char *mlo_unary_source(mlo_recogniser *r, mlo_node *n) {
 
 static const char *mlo_block_unary(mlo_recogniser *r, mlo_node *n) {
     mlo_sublayer *b = mlo_block_new(r, MLO_UNARY, n, n->output[0]);
-    if (!b || !(b->in[0] = mlo_unary_source(r, n))) return mlo_cannot(r, n, "an elementwise op that is no function of one value");
+    if (!b) return NULL;
+    if (!(b->in[0] = mlo_unary_source(r, n))) {
+        int gate = mlo_is(n, "Mul") && mlo_is_carried(&r->in, n->input[0]) && mlo_is_carried(&r->in, n->input[1]);
+        return mlo_cannot(r, n, gate ? "a gate, the product of two activations (SwiGLU, GeGLU)" : "an elementwise op that is no function of one value");
+    }
     b->n_in = 1;
     if (!mlo_unary_nodes(r, n->output[0], b->in[0], b, 0)) return mlo_cannot(r, n, "an elementwise op of several values");
     for (size_t i = 0; i < b->n_inner; i++) {                       /* what the function begins with rounding is given as its table's index */
         mlo_rounding f;
-        if (mlo_is_rounded(r, b->inner[i]->output[0], &f) && f.from == b->in[0] && mlo_note_rounding(r, f.from, &f, 1)) return NULL;
+        if (mlo_is_rounded(&r->in, b->inner[i]->output[0], &f) && f.from == b->in[0] && mlo_note_rounding(r, f.from, &f, 1)) return NULL;
     }
     return mlo_block_finish(r, b);
 }
 
 static const char *mlo_block_norm(mlo_recogniser *r, mlo_node *n) {
     mlo_sublayer *b = mlo_block_new(r, MLO_NORM, n, n->output[0]);
-    mlo_form f = mlo_body_form(r, n->input[0]);
+    mlo_form f = mlo_body_form(&r->in, n->input[0]);
     int64_t axis = mlo_int(n, "axis", -1);
     if (!b) return NULL;
     if (axis != -1 && axis != f.rank - 1) return mlo_cannot(r, n, "a norm that is not over the channels");
@@ -357,23 +353,29 @@ static const char *mlo_block_norm(mlo_recogniser *r, mlo_node *n) {
 
 static const char *mlo_block_residual(mlo_recogniser *r, mlo_node *n) {
     mlo_sublayer *b = mlo_block_new(r, MLO_RESIDUAL, n, n->output[0]);
-    mlo_form f0 = mlo_body_form(r, n->input[0]), f1 = mlo_body_form(r, n->input[1]);
+    mlo_form f0 = mlo_body_form(&r->in, n->input[0]), f1 = mlo_body_form(&r->in, n->input[1]);
     if (!b) return NULL;
     if (!mlo_form_known(&f0) || !mlo_form_known(&f1) || mlo_form_count(&f0) != mlo_form_count(&f1)) return mlo_cannot(r, n, "an add of two shapes");
     b->in[0] = n->input[0]; b->in[1] = n->input[1]; b->n_in = 2;
     return mlo_block_finish(r, b);
 }
 
+/* Probabilities times values that are not the loop's own. */
+static int mlo_is_crossed(mlo_recogniser *r, const mlo_node *mix) {
+    mlo_given *given = NULL;
+    return mlo_is_carried(&r->in, mix->input[0]) && mlo_is(mlo_softmax_of(r, mix->input[0], &given), "Softmax");
+}
+
 /* Reshapes: the end of an attention, or nothing at all when tokens and channels stay what they were. */
-static const char *mlo_block_layout(mlo_recogniser *r, mlo_node *n) {
+static const char *mlo_block_layout(mlo_recogniser *r, mlo_node *n, const char *name) {
     mlo_chain chain;
-    const char *source = mlo_chain_walk(r, n->output[0], &chain, NULL);
-    mlo_node *p = mlo_made_by(r, source);
-    mlo_form from = mlo_body_form(r, source), to = mlo_body_form(r, n->output[0]);
-    if (mlo_is(p, "MatMul") && mlo_is_carried(r, p->input[1])) return mlo_block_attention(r, p, n->output[0], &chain);
-    for (int i = 0; i < chain.n; i++) if (mlo_is(chain.node[i], "Transpose")) return mlo_cannot(r, n, "a transpose outside of attention");
-    if (!mlo_form_known(&from) || !mlo_form_known(&to) || from.rank < 1 || to.rank < 1 || from.dims[from.rank - 1] != to.dims[to.rank - 1])
-        return mlo_cannot(r, n, "a reshape that changes the channels");
+    const char *source = mlo_chain_walk(&r->in, name, &chain, NULL);
+    mlo_node *p = mlo_made_by(&r->in, source);
+    mlo_form from = mlo_body_form(&r->in, source), to = mlo_body_form(&r->in, name);
+    if (mlo_is(p, "MatMul") && mlo_is_carried(&r->in, p->input[1])) return mlo_block_attention(r, p, name, &chain);
+    if (mlo_is(p, "MatMul") && mlo_is_crossed(r, p)) return mlo_cannot(r, p, "cross-attention: keys and values that come from another stream (an encoder's output)");
+    if (!mlo_form_known(&from) || !mlo_form_known(&to) || mlo_last_dim(&from) != mlo_last_dim(&to)) return mlo_cannot(r, n, "a reshape that changes the channels");
+    if (!mlo_is_unmoved(r, source, &chain)) return mlo_cannot(r, n, "tokens or channels that change places outside of attention");
     const char *out = mlo_block_of(r, source);
     return out && mlo_chain_note(r, out, &chain, 1) ? NULL : out;
 }
@@ -386,20 +388,20 @@ static const char *mlo_note_block(mlo_recogniser *r, const mlo_rounding *f) {
 
 static const char *mlo_block_of(mlo_recogniser *r, const char *name) {
     const char *known = (const char *)mlo_map_get(&r->done, name);
-    mlo_node *n = mlo_made_by(r, name);
+    mlo_node *n = mlo_made_by(&r->in, name);
     if (known) return known;
     if (!n) { mlo_fail_at(r->m, MLO_E_UNSUPPORTED, name, "a sublayer reads a value that does not come from the carried one; such inputs are not supported yet"); return NULL; }
     if (++r->depth > 512) return mlo_cannot(r, n, "a loop body deeper than 512 sublayers");
     const char *out;
     mlo_rounding f; mlo_chain none;
     none.n = none.n_rounding = 0;
-    if (mlo_is_rounded(r, name, &f)) out = mlo_note_block(r, &f);
-    else if (mlo_is_layout(n)) out = mlo_block_layout(r, n);
-    else if (mlo_is(n, "MatMul") && mlo_is_carried(r, n->input[1])) out = mlo_block_attention(r, n, name, &none);
+    if (mlo_is_rounded(&r->in, name, &f)) out = mlo_note_block(r, &f);
+    else if (mlo_is_layout(n)) out = mlo_block_layout(r, n, name);
+    else if (mlo_is(n, "MatMul") && mlo_is_carried(&r->in, n->input[1])) out = mlo_block_attention(r, n, name, &none);
     else if (mlo_is(n, "MatMul") || mlo_is(n, "Gemm")) out = mlo_block_linear(r, n, NULL, name);
     else if (mlo_is(n, "LayerNormalization") || mlo_is(n, "RMSNormalization")) out = mlo_block_norm(r, n);
     else if (mlo_is(n, "Add") && !mlo_is_inner(r, n) && (out = mlo_block_bias(r, n), out || r->m->error.code)) {}
-    else if (mlo_is(n, "Add") && mlo_is_carried(r, n->input[0]) && mlo_is_carried(r, n->input[1])) out = mlo_block_residual(r, n);
+    else if (mlo_is(n, "Add") && mlo_is_carried(&r->in, n->input[0]) && mlo_is_carried(&r->in, n->input[1])) out = mlo_block_residual(r, n);
     else if (mlo_is_elementwise(n)) out = mlo_block_unary(r, n);
     else out = mlo_cannot(r, n, "an op without an integer kernel");
     r->depth--;
@@ -425,7 +427,7 @@ static int mlo_given_carried(mlo_recogniser *r, const char *result) {
 static int mlo_recognise(mlo *m, const mlo_scan *scan, mlo_recogniser *r, const char **result) {
     memset(r, 0, sizeof *r);
     r->m = m; r->body = scan->body; r->scan = scan;
-    if (mlo_mark_carried(r)) return (int)m->error.code;
+    if (mlo_inside_of(m, scan, &r->in)) return (int)m->error.code;
     for (size_t i = 0; i < r->body->n_node; i++) for (size_t k = 0; k < r->body->node[i]->n_output; k++)
         if (mlo_map_put(m, &r->order, r->body->node[i]->output[k], (void *)(uintptr_t)(i + 1))) return (int)m->error.code;
     for (size_t i = 0; i < scan->n_state; i++) if (mlo_map_put(m, &r->done, r->body->input[i]->name, (void *)(uintptr_t)r->body->input[i]->name)) return (int)m->error.code;

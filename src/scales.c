@@ -589,7 +589,7 @@ static double mlo_products(mlo_quantizer *q) {
     for (size_t k = 0; k < q->r.n_block; k++) {
         const mlo_sublayer *b = q->r.block[k];
         const mlo_signal *in = mlo_signal_of(q, b->in[0]), *out = mlo_signal_of(q, b->out);
-        mlo_form f = mlo_body_form(&q->r, b->in[0]);
+        mlo_form f = mlo_body_form(&q->r.in, b->in[0]);
         if (b->kind == MLO_LINEAR) sum += (double)(in->channels * out->channels);
         if (b->kind == MLO_ATTENTION) sum += 2.0 * (double)mlo_form_count(&f);
     }

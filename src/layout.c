@@ -1,0 +1,186 @@
+/* layout: the inside of a loop: what depends on the carried value, and which element of one value is which of another.
+ *
+ * in:  a loop's body, indexed, with known forms.    out: for any value, the value that it is a view of, and element by element which part.
+ * invariant: a view moves elements and computes nothing. How an operator moves them is what its own evaluation does to the numbers
+ *     0, 1, 2, ..: there is no second definition of Slice or Transpose here.
+ * example: Transpose(Reshape(x, [1, 12, 4, 8])) is a view of x [1, 12, 32]; its element (h, t, j) is element (t, 8 h + j) of x.
+ * cost: one evaluation over integers for each operator that moves elements; nothing for one that only renames dimensions.
+ */
+typedef struct { mlo *m; const mlo_scan *scan; mlo_graph *body; mlo_map carried; /* names that depend on a carried value */ } mlo_inside;
+
+static int mlo_is_carried(const mlo_inside *in, const char *name) { return mlo_map_get(&in->carried, name) != NULL; }
+
+/* Marks what depends on the carried values. */
+static int mlo_inside_of(mlo *m, const mlo_scan *scan, mlo_inside *in) {
+    memset(in, 0, sizeof *in);
+    in->m = m;
+    in->scan = scan;
+    in->body = scan->body;
+    for (size_t i = 0; i < scan->n_state; i++) MLO_TRY(mlo_map_put(m, &in->carried, in->body->input[i]->name, in->body));
+    for (size_t i = 0; i < in->body->n_node; i++) {
+        mlo_node *n = in->body->node[i];
+        int depends = 0;
+        for (size_t k = 0; k < n->n_input; k++) depends |= mlo_is_carried(in, n->input[k]);
+        for (size_t k = 0; depends && k < n->n_output; k++) MLO_TRY(mlo_map_put(m, &in->carried, n->output[k], n));
+    }
+    return 0;
+}
+
+static mlo_node *mlo_made_by(const mlo_inside *in, const char *name) { return mlo_maker_in(in->body, name); }
+static mlo_form mlo_body_form(const mlo_inside *in, const char *name) { return mlo_form_of(mlo_value_of(in->body, name)); }
+
+/* The one number a constant is, if it is one: learned or not, it must be the same in all iterations. */
+static int mlo_scalar(const mlo_inside *in, const char *name, double *x) {
+    mlo_value *v = mlo_value_of(in->body, name);
+    if (!v || !v->tensor || mlo_tensor_count(v->tensor) != 1) return 0;
+    return !mlo_tensor_doubles(in->m, v->tensor, 0, 1, x);
+}
+
+/* A parameter that is one number, perhaps another one in each iteration. */
+static int mlo_is_number(const mlo_inside *in, const char *name) {
+    mlo_form f = mlo_body_form(in, name);
+    return !mlo_is_carried(in, name) && mlo_form_known(&f) && mlo_form_count(&f) == 1;
+}
+
+static int mlo_is_rounded(const mlo_inside *in, const char *name, mlo_rounding *f) {
+    return mlo_is_carried(in, name) && mlo_rounding_of(in->m, in->scan, in->body, name, f);
+}
+
+/* ---- views ------------------------------------------------------------------------------------------------------------------------- */
+
+static int mlo_is_one_of(const mlo_node *n, const char *const *ops) {
+    for (; n && *ops; ops++) if (mlo_is(n, *ops)) return 1;
+    return 0;
+}
+
+/* Each element of the result is a function of the elements at its place. */
+static int mlo_is_elementwise(const mlo_node *n) {
+    static const char *const ops[] = { "Mul", "Div", "Add", "Sub", "Erf", "Tanh", "Sigmoid", "Relu", "Gelu", "Exp", "Neg", "Pow", "Sqrt", "Clip", "Min", "Max",
+        "Abs", "Reciprocal", "HardSwish", "HardSigmoid", "Elu", "LeakyRelu", "Softplus", "Identity", "Sign", "Mish", "Log", "Round", "Floor", "Ceil",
+        "QuantizeLinear", "DequantizeLinear", "Swish", NULL };
+    return mlo_is_one_of(n, ops);
+}
+
+/* Elements keep their order. */
+static int mlo_is_reshape(const mlo_node *n) {
+    static const char *const ops[] = { "Reshape", "Unsqueeze", "Squeeze", "Flatten", "Identity", NULL };
+    return mlo_is_one_of(n, ops);
+}
+/* Elements move, or some are left out. */
+static int mlo_is_move(const mlo_node *n) {
+    static const char *const ops[] = { "Transpose", "Slice", "Split", "Gather", NULL };
+    return mlo_is_one_of(n, ops);
+}
+static int mlo_is_layout(const mlo_node *n) { return mlo_is_reshape(n) || mlo_is_move(n); }
+
+/* The value a chain of layout nodes and roundings (and, with `scale`, multiplications by constants) starts from; fills the chain, last
+ * node first; made: the value that each node makes in it. Roundings: each with what is still multiplied behind it. */
+enum { MLO_CHAIN = 16 };
+typedef struct {
+    mlo_node *node[MLO_CHAIN];
+    const char *made[MLO_CHAIN];
+    int n;
+    mlo_rounding rounding[MLO_CHAIN];
+    double behind[MLO_CHAIN];
+    int n_rounding;
+} mlo_chain;
+
+/* What `name` is a constant times of: the operand; *scale takes the constant. NULL: it is no such product. */
+static const char *mlo_unscaled(const mlo_inside *in, const mlo_node *p, double *scale) {
+    double x;
+    int product = mlo_is(p, "Mul");
+    if (!product && !mlo_is(p, "Div")) return NULL;
+    if (mlo_scalar(in, p->input[1], &x)) { *scale *= product ? x : 1 / x; return p->input[0]; }
+    if (product && mlo_scalar(in, p->input[0], &x)) { *scale *= x; return p->input[1]; }
+    return NULL;
+}
+
+static const char *mlo_chain_walk(const mlo_inside *in, const char *name, mlo_chain *c, double *scale) {
+    for (c->n = c->n_rounding = 0; c->n < MLO_CHAIN && c->n_rounding < MLO_CHAIN; ) {
+        mlo_node *p = mlo_made_by(in, name);
+        const char *factor = NULL;
+        if (mlo_is_rounded(in, name, &c->rounding[c->n_rounding])) {
+            c->behind[c->n_rounding] = scale ? *scale : 1;
+            name = c->rounding[c->n_rounding++].from;
+        } else if (mlo_is_layout(p) && mlo_is_carried(in, p->input[0])) {
+            c->node[c->n] = p;
+            c->made[c->n++] = name;
+            name = p->input[0];
+        } else if (p && scale && (factor = mlo_unscaled(in, p, scale)) != NULL) name = factor;
+        else break;
+    }
+    return name;
+}
+
+/* The elements of `map`, which lies as n's first input does, moved as n moves them to `made`. NULL: how is not known before the model runs. */
+static mlo_array *mlo_moved(const mlo_inside *in, mlo_node *n, const char *made, const mlo_array *map) {
+    mlo *m = in->m;
+    const mlo_op *op = mlo_op_of(m, n);
+    mlo_array *list[8] = {0}, *out[16] = {0}, *result = NULL;
+    int known = op && op->run && n->n_input <= 8 && n->n_output <= 16;
+    for (size_t k = 1; known && k < n->n_input; k++) {
+        mlo_value *v = mlo_has_input(n, k) ? mlo_value_of(in->body, n->input[k]) : NULL;
+        if (!mlo_has_input(n, k)) continue;
+        known = v && v->tensor && (list[k] = mlo_tensor_load(m, v->tensor)) != NULL;
+    }
+    if (known) {
+        const mlo_array *args[8] = { map };
+        for (size_t k = 1; k < n->n_input; k++) args[k] = list[k];
+        known = !mlo_call_node(m, op, n, mlo_opset_of(m), args, out);
+    }
+    for (size_t k = 0; k < 8; k++) mlo_array_free(m, list[k]);
+    for (size_t k = 0; k < 16; k++) {
+        if (known && k < n->n_output && n->output[k] == made) result = out[k];
+        else mlo_array_free(m, out[k]);
+    }
+    return result;
+}
+
+/* map[i] = which element of the source element i of the chain's end is. NULL without memory or when a form is unknown. */
+static mlo_array *mlo_index_map(const mlo_inside *in, const char *source, const mlo_chain *c) {
+    mlo_form f = mlo_body_form(in, source);
+    if (!mlo_form_known(&f) || mlo_form_count(&f) > INT32_MAX) return NULL;
+    mlo_array *map = mlo_array_new(in->m, MLO_INT32, f.rank, f.dims);
+    for (int64_t i = 0; map && i < mlo_form_count(&f); i++) ((int32_t *)map->data)[i] = (int32_t)i;
+    for (int k = c->n; map && k--; ) {
+        mlo_form to = mlo_body_form(in, c->made[k]);
+        if (mlo_is_reshape(c->node[k]) && mlo_form_known(&to) && mlo_form_count(&to) == mlo_array_count(map)) {
+            map->rank = to.rank;
+            for (int d = 0; d < to.rank; d++) map->dims[d] = to.dims[d];
+            continue;
+        }
+        mlo_array *moved = mlo_is_move(c->node[k]) ? mlo_moved(in, c->node[k], c->made[k], map) : NULL;
+        mlo_array_free(in->m, map);
+        map = moved;
+    }
+    return map;
+}
+
+/* The tokens of a value [.., T, C], flattened: how many, of how many channels. */
+static int64_t mlo_tokens_of(const mlo_form *f) {
+    int64_t c = mlo_last_dim(f);
+    return mlo_form_known(f) && f->rank > 0 && c > 0 ? mlo_form_count(f) / c : -1;
+}
+
+/* How a view of a value [.., T, N] stands for `heads` of d channels a token, as [heads, T, d] or (order 1) [heads, d, T]: column[h d + j] is
+ * the channel that it takes for j of head h, the same for every token. 0: it is laid out in another way. */
+static int mlo_head_columns(const mlo_inside *in, const char *source, const mlo_chain *c, int64_t t, int64_t heads, int64_t d, int order, int64_t *column) {
+    mlo_form f = mlo_body_form(in, source);
+    int64_t n = mlo_last_dim(&f);
+    mlo_array *map = mlo_tokens_of(&f) == t ? mlo_index_map(in, source, c) : NULL;
+    const int32_t *at = map ? (const int32_t *)map->data : NULL;
+    int ok = map && mlo_array_count(map) == t * heads * d;
+    for (int64_t k = 0; ok && k < heads * d; k++) {
+        int64_t h = k / d, j = k % d;
+        column[k] = at[order ? (h * d + j) * t : h * t * d + j];
+        for (int64_t i = 0; ok && i < t; i++) ok = at[order ? (h * d + j) * t + i : (h * t + i) * d + j] == i * n + column[k];
+        ok = ok && column[k] < n;
+    }
+    mlo_array_free(in->m, map);
+    return ok;
+}
+
+static int mlo_is_identity(const int64_t *column, int64_t n) {
+    for (int64_t i = 0; i < n; i++) if (column[i] != i) return 0;
+    return 1;
+}

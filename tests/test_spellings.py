@@ -1,0 +1,447 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""One encoder, written in many ways: whatever exporters write for attention, masks, norms and projections becomes the same integer kernels.
+
+Each spelling is a model of its own, written node by node. ONNX Runtime says what its floats are; the lowered model has to be near to them, and
+ONNX Runtime and mlo have to agree on it bit for bit. Near misses, which are another function, are refused by name."""
+import numpy as np
+import onnx
+from onnx import TensorProto, helper
+
+import graphs
+import harness as t
+from encoders import Encoder
+
+TOKENS = 7
+
+
+class Spelled(Encoder):
+    """Two layers of 24 channels in 3 heads of 8. Subclasses write one thing in another way."""
+    opset, runtime_mask = 20, None
+
+    def __init__(self, norm="post", act="Gelu"):
+        super().__init__(2, 24, 3, 8, 40, TOKENS, norm, act)
+
+    def ints(self, *v): return self.init("ints" + "_".join(map(str, v)), np.array(v, np.int64))
+    def whole(self, v): return self.init("whole%d" % v, np.array(v, np.int64))
+    def number(self, v): return self.init("number%r" % v, np.float32(v))
+
+    def heads_of(self, x, order=(0, 2, 1, 3)): return self.node("Transpose", self.shaped(x, 1, self.tokens, self.heads, self.head), perm=list(order))
+    def projections(self, x, p):
+        """Queries [1, H, T, D], keys [1, H, D, T], values [1, H, T, D]."""
+        wide = self.heads * self.head
+        return [self.heads_of(self.linear(x, self.hidden, wide, p + n), o) for n, o in (("query", (0, 2, 1, 3)), ("key", (0, 2, 3, 1)), ("value", (0, 2, 1, 3)))]
+
+    def packed(self, x, p): return self.linear(x, self.hidden, 3 * self.heads * self.head, p + "qkv")
+    def turned(self, q, k, v): return q, self.node("Transpose", k, perm=[0, 1, 3, 2]), v
+
+    def scores(self, q, k): return self.node("Mul", self.node("MatMul", q, k), self.number(self.head ** -0.5))
+    def masked(self, scores): return scores
+    def guarded(self, probabilities): return probabilities
+    def mixed(self, p, v): return self.node("MatMul", p, v)
+    def joined(self, y): return self.shaped(self.node("Transpose", y, perm=[0, 2, 1, 3]), 1, self.tokens, self.heads * self.head)
+
+    def attention(self, x, bias, p):
+        q, k, v = self.projections(x, p)
+        probabilities = self.guarded(self.node("Softmax", self.masked(self.scores(q, k)), axis=-1))
+        return self.linear(self.joined(self.mixed(probabilities, v)), self.heads * self.head, self.hidden, p + "output")
+
+    def extra(self):
+        """Nodes in front of the layers."""
+
+    def start(self, x): return x
+
+    def model(self):
+        info = helper.make_tensor_value_info
+        self.nodes, self.inits, self.rng = [], {}, np.random.default_rng(24)
+        x = self.node("Add", self.node("Gather", self.draw("words", 50, self.hidden), "input_ids"), self.draw("places", 1, self.tokens, self.hidden))
+        self.extra()
+        x = self.start(x)
+        for i in range(self.layers): x = self.layer(x, None, "layer.%d." % i)
+        self.nodes.append(helper.make_node("Identity", [x], ["last_hidden_state"], name="result"))
+        inputs = [info("input_ids", TensorProto.INT64, [1, self.tokens])]
+        if self.runtime_mask: inputs.append(info("attention_mask", self.runtime_mask, [1, self.tokens]))
+        graph = helper.make_graph(self.nodes, "encoder", inputs, [info("last_hidden_state", TensorProto.FLOAT, None)], list(self.inits.values()))
+        return helper.make_model(graph, opset_imports=[helper.make_opsetid("", self.opset)], ir_version=9)
+
+
+# ---- projections --------------------------------------------------------------------------------------------------------------------
+
+class Split(Spelled):
+    def projections(self, x, p):
+        wide, qkv = self.heads * self.head, self.packed(x, p)
+        parts = ["%s%s" % (p, n) for n in "qkv"]
+        self.nodes.append(helper.make_node("Split", [qkv, self.ints(wide, wide, wide)], parts, name=p + "split", axis=-1))
+        return self.turned(*(self.heads_of(y) for y in parts))
+
+
+class Slices(Spelled):
+    def projections(self, x, p):
+        wide, qkv = self.heads * self.head, self.packed(x, p)
+        return self.turned(*(self.heads_of(self.node("Slice", qkv, self.ints(i * wide), self.ints((i + 1) * wide), self.ints(2))) for i in range(3)))
+
+
+class Gathers(Spelled):
+    """timm: [1, T, 3, H, D], moved to [3, 1, H, T, D], and one taken after the other."""
+    def projections(self, x, p):
+        y = self.node("Transpose", self.shaped(self.packed(x, p), 1, self.tokens, 3, self.heads, self.head), perm=[2, 0, 3, 1, 4])
+        return self.turned(*(self.node("Gather", y, self.whole(i), axis=0) for i in range(3)))
+
+
+class PerHead(Spelled):
+    """GPT-NeoX, Megatron: queries, keys and values of a head side by side, [1, T, H, 3 D]."""
+    def projections(self, x, p):
+        y = self.node("Transpose", self.shaped(self.packed(x, p), 1, self.tokens, self.heads, 3 * self.head), perm=[0, 2, 1, 3])
+        return self.turned(*(self.node("Slice", y, self.ints(i * self.head), self.ints((i + 1) * self.head), self.ints(3)) for i in range(3)))
+
+
+class Innermost(Spelled):
+    """[1, T, H, D, 3]: a channel's query, key and value side by side."""
+    def projections(self, x, p):
+        y = self.node("Transpose", self.shaped(self.packed(x, p), 1, self.tokens, self.heads, self.head, 3), perm=[4, 0, 2, 1, 3])
+        return self.turned(*(self.node("Squeeze", self.node("Slice", y, self.ints(i), self.ints(i + 1), self.ints(0)), self.ints(0)) for i in range(3)))
+
+
+class Interleaved(Spelled):
+    """Channels as [D, H]: neighbours belong to different heads, in queries and keys alike."""
+    def projections(self, x, p):
+        q, k, v = (self.linear(x, self.hidden, self.heads * self.head, p + n) for n in ("query", "key", "value"))
+        q, k = (self.node("Transpose", self.shaped(y, 1, self.tokens, self.head, self.heads), perm=[0, 3, 1, 2]) for y in (q, k))
+        return self.turned(q, k, self.heads_of(v))
+
+
+class Gemm(Spelled):
+    def packed(self, x, p):
+        n = 3 * self.heads * self.head
+        y = self.node("Gemm", self.shaped(x, self.tokens, self.hidden), self.draw(p + "in_proj", n, self.hidden, by=self.hidden ** -0.5), self.draw(p + "in_bias", n, by=0.2), transB=1)
+        return y
+
+    projections = Split.projections
+
+
+class Crossed(Split):
+    """Keys and values change places: another function of the same weights, which a careless reader would not see."""
+    def projections(self, x, p):
+        wide, qkv = self.heads * self.head, self.packed(x, p)
+        q, k, v = (self.heads_of(self.node("Slice", qkv, self.ints(i * wide), self.ints((i + 1) * wide), self.ints(2))) for i in (1, 2, 0))
+        return self.turned(q, k, v)
+
+
+class SequenceFirst(Spelled):
+    """torch.nn.TransformerEncoder with batch_first=False: [T, 1, C]; heads as a batch of H."""
+    def start(self, x): return self.node("Transpose", x, perm=[1, 0, 2])
+    def heads_of(self, x, order=(1, 0, 2)): return self.node("Transpose", self.shaped(x, self.tokens, self.heads, self.head), perm=list(order))
+    def projections(self, x, p):
+        wide = self.heads * self.head
+        y = self.shaped(self.packed(x, p), self.tokens, 1, 3, wide)
+        y = self.node("Squeeze", self.node("Transpose", self.node("Unsqueeze", y, self.ints(0)), perm=[3, 1, 2, 0, 4]), self.ints(3))
+        q, k, v = (self.heads_of(self.node("Gather", y, self.whole(i), axis=0)) for i in range(3))
+        return q, self.node("Transpose", k, perm=[0, 2, 1]), v
+
+    def joined(self, y): return self.shaped(self.node("Transpose", y, perm=[1, 0, 2]), self.tokens, 1, self.heads * self.head)
+
+
+class Einsum(Spelled):
+    def projections(self, x, p): return [self.shaped(self.linear(x, self.hidden, 24, p + n), 1, self.tokens, self.heads, self.head) for n in ("query", "key", "value")]
+    def scores(self, q, k): return self.node("Div", self.node("Einsum", q, k, equation="b t h d, b s h d -> b h t s"), self.number(self.head ** 0.5))
+    def mixed(self, p, v): return self.node("Einsum", p, v, equation="bhts,bshd->bthd")
+    def joined(self, y): return self.shaped(y, 1, self.tokens, self.heads * self.head)
+
+
+class EinsumWeights(Einsum):
+    """Projections to heads, and back, in index notation: weights [C, H, D] and [H, D, C]."""
+    def projections(self, x, p):
+        return [self.node("Einsum", x, self.draw(p + n, self.hidden, self.heads, self.head, by=self.hidden ** -0.5), equation="btc,chd->bthd") for n in ("query", "key", "value")]
+
+
+class ScaleTwice(Spelled):
+    """SDPA: queries and keys are both multiplied by the fourth root."""
+    def scores(self, q, k):
+        root = self.number(self.head ** -0.25)
+        return self.node("MatMul", self.node("Mul", q, root), self.node("Mul", k, root))
+
+
+class Casts(Spelled):
+    def guarded(self, probabilities): return self.node("Cast", self.node("Cast", probabilities, to=TensorProto.FLOAT), to=TensorProto.FLOAT)
+
+
+class Flat(Spelled):
+    """Scores as a batch of heads [H, T, T], reshaped to [1, H, T, T] and back around the softmax."""
+    def scores(self, q, k):
+        q, k = self.shaped(q, self.heads, self.tokens, self.head), self.shaped(k, self.heads, self.head, self.tokens)
+        return self.shaped(self.node("Mul", self.node("MatMul", q, k), self.number(self.head ** -0.5)), 1, self.heads, self.tokens, self.tokens)
+    def mixed(self, p, v):
+        y = self.node("MatMul", self.shaped(p, self.heads, self.tokens, self.tokens), self.shaped(v, self.heads, self.tokens, self.head))
+        return self.shaped(y, 1, self.heads, self.tokens, self.head)
+
+
+class LayerScale(Spelled):
+    def mlp(self, x, p): return self.node("Mul", super().mlp(x, p), self.draw(p + "gamma", self.hidden))
+
+
+# ---- masks --------------------------------------------------------------------------------------------------------------------------------
+
+class Masked(Spelled):
+    runtime_mask = TensorProto.INT64
+    def shape(self, *dims): return self.shaped("attention_mask", *dims)
+
+
+class Added(Masked):
+    """BERT: (1 - mask) * -3.4e38 of shape [1, 1, 1, T]."""
+    def extra(self):
+        keep = self.node("Cast", self.shape(1, 1, 1, self.tokens), to=TensorProto.FLOAT)
+        self.bias = self.node("Mul", self.node("Sub", self.number(1.0), keep), self.number(-3.4e38))
+    def masked(self, scores): return self.node("Add", scores, self.bias)
+
+
+class Expanded(Masked):
+    """SDPA's: the key mask for every query, by Expand, Cast and Where."""
+    def extra(self):
+        wide = self.node("Expand", self.node("Unsqueeze", "attention_mask", self.ints(1, 2)), self.ints(1, 1, self.tokens, self.tokens))
+        off = self.node("Sub", self.number(1.0), self.node("Cast", wide, to=TensorProto.FLOAT))
+        self.bias = self.node("Where", self.node("Cast", off, to=TensorProto.BOOL), self.number(-3.4e38), off)
+    masked = Added.masked
+
+
+class PerHeadMask(Masked):
+    """torch.nn.TransformerEncoder: -inf where padded, for each head, as [H, 1, T]."""
+    runtime_mask = TensorProto.BOOL
+    def extra(self):
+        bias = self.node("Where", "attention_mask", self.number(float("-inf")), self.init("zeros", np.zeros((1, self.tokens), np.float32)))
+        wide = self.node("Expand", self.shaped(bias, 1, 1, 1, self.tokens), self.ints(1, self.heads, 1, 1))
+        self.bias = self.shaped(self.shaped(wide, self.heads, 1, self.tokens), 1, self.heads, 1, self.tokens)
+    masked = Added.masked
+
+
+class InTheBody(Masked):
+    """TorchScript's: every layer makes the mask for itself."""
+    def masked(self, scores):
+        keep = self.node("Cast", self.node("Expand", self.shape(1, 1, 1, self.tokens), self.ints(1, 1, self.tokens, self.tokens)), to=TensorProto.BOOL)
+        return self.node("Add", scores, self.node("Where", keep, self.number(0.0), self.number(float("-inf"))))
+
+
+class Filled(Masked):
+    """masked_fill: Where(padded, -1e9, scores)."""
+    def masked(self, scores): return self.node("Where", self.node("Equal", self.shape(1, 1, 1, self.tokens), self.whole(0)), self.number(-1e9), scores)
+
+
+class Kept(Masked):
+    """Where(keep, scores, -inf), keep being the outer product of the mask with ones."""
+    def masked(self, scores):
+        keep = self.node("And", self.node("Cast", self.shape(1, 1, 1, self.tokens), to=TensorProto.BOOL), self.init("every", np.ones((1, 1, self.tokens, 1), bool)))
+        return self.node("Where", keep, scores, self.number(float("-inf")))
+
+
+class Guarded(Filled):
+    def guarded(self, probabilities): return self.node("Where", self.node("IsNaN", probabilities), self.number(0.0), probabilities)
+
+
+class Subtracted(Masked):
+    def masked(self, scores):
+        off = self.node("Sub", self.number(1.0), self.node("Cast", self.shape(1, 1, 1, self.tokens), to=TensorProto.FLOAT))
+        return self.node("Sub", scores, self.node("Mul", off, self.number(1e9)))
+
+
+class Twice(Added):
+    """A constant mask that is all zeros, and the one of the keys."""
+    def masked(self, scores): return self.node("Add", self.node("Add", scores, self.init("none", np.zeros((1, 1, self.tokens, self.tokens), np.float32))), self.bias)
+
+
+class Gathered(Masked):
+    """Indexed: every query gathers the same keys of the mask."""
+    def extra(self):
+        every = np.tile(np.arange(self.tokens), (1, 1, self.tokens, 1))
+        index = self.init("index", np.stack([np.zeros_like(every), every], -1).astype(np.int64))
+        keep = self.node("Cast", self.node("GatherND", "attention_mask", index), to=TensorProto.BOOL)
+        self.bias = self.node("Where", keep, self.number(0.0), self.number(-3.4e38))
+    masked = Added.masked
+
+
+# ---- norms --------------------------------------------------------------------------------------------------------------------------------
+
+class Norm(Spelled):
+    """A norm written out; `parts` is what the parts are written with."""
+    square, root, last, centred, ending = "Pow", "Sqrt", "Div", True, "plain"
+
+    def deviation(self, x): return self.node("Sub", x, self.node("ReduceMean", x, self.ints(-1))) if self.centred else x
+
+    def layernorm(self, x, name):
+        gain = self.init(name + ".weight", (1 + 0.3 * self.rng.standard_normal(self.hidden)).astype(np.float32))
+        bias = self.draw(name + ".bias", self.hidden, by=0.1)
+        d = self.deviation(x)
+        power = self.node("Pow", d, self.number(2.0)) if self.square == "Pow" else self.node("Mul", d, d)
+        power = self.node("Add", self.node("ReduceMean", power, self.ints(2)), self.number(1e-5))
+        root = self.node("Sqrt", power) if self.root == "Sqrt" else self.node("Pow", power, self.number(0.5 if self.last == "Div" else -0.5))
+        if self.last == "Reciprocal": root = self.node("Reciprocal", root)
+        if self.last == "Over": root = self.node("Div", self.number(1.0), root)
+        join = "Div" if self.last == "Div" else "Mul"
+        if self.ending == "early": return self.node("Add", self.node(join, self.node("Mul", gain, d), root), bias)
+        y = self.node("Mul", self.node(join, d, root), gain) if self.ending == "plain" else self.node("Mul", gain, self.node(join, *((d, root) if join == "Div" else (root, d))))
+        return self.node("Add", y, bias) if self.centred else y
+
+
+def norm(**parts): return type("Norm", (Norm,), parts)
+
+
+class TwoDeviations(Norm):
+    """The deviation is computed twice, and the variance from the second one."""
+    def layernorm(self, x, name):
+        gain, bias = self.init(name + ".weight", np.float32(1 + 0.3 * self.rng.standard_normal(self.hidden))), self.draw(name + ".bias", self.hidden, by=0.1)
+        power = self.node("ReduceMean", self.node("Pow", self.deviation(x), self.number(2.0)), self.ints(-1))
+        y = self.node("Div", self.deviation(x), self.node("Sqrt", self.node("Add", power, self.number(1e-5))))
+        return self.node("Add", self.node("Mul", y, gain), bias)
+
+
+SPELLINGS = {
+    "plain": Spelled, "split": Split, "slices": Slices, "gathers": Gathers, "per head": PerHead, "innermost": Innermost, "interleaved": Interleaved, "gemm": Gemm,
+    "crossed": Crossed, "sequence first": SequenceFirst, "einsum": Einsum, "einsum weights": EinsumWeights, "scale twice": ScaleTwice, "casts": Casts, "flat": Flat, "layer scale": LayerScale,
+    "mask added": Added, "mask expanded": Expanded, "mask per head": PerHeadMask, "mask in the body": InTheBody, "mask filled": Filled, "mask kept": Kept, "guarded": Guarded,
+    "mask subtracted": Subtracted, "mask twice": Twice, "mask gathered": Gathered,
+    "norm pow sqrt div": norm(), "norm mul sqrt reciprocal": norm(square="Mul", last="Reciprocal", ending="first"), "norm pow power": norm(root="Pow", last="Power"),
+    "norm one over": norm(last="Over"), "norm gain early": norm(ending="early"), "norm twice": TwoDeviations,
+    "rms": norm(centred=False), "rms reciprocal": norm(centred=False, last="Reciprocal", ending="first"), "rms power": norm(centred=False, root="Pow", last="Power")}
+
+
+def feed(m, seed):
+    """Inputs that calibration has not seen: a mask keeps the first keys (boolean: pads the last)."""
+    rng, out = np.random.default_rng(seed), {}
+    for i in m.graph.input:
+        kept = np.arange(TOKENS) < rng.integers(TOKENS // 2, TOKENS)
+        if i.name == "input_ids": out[i.name] = rng.integers(0, 50, (1, TOKENS))
+        else: out[i.name] = ~kept[None] if i.type.tensor_type.elem_type == TensorProto.BOOL else kept[None].astype(np.int64)
+    return out
+
+
+def cosine(a, b): return float(np.sum(a * b) / np.sqrt(np.sum(a * a) * np.sum(b * b)))
+
+
+def judge(m, path):
+    """'' or what is wrong with the integers of a model."""
+    lowered = path[:-5] + ".lowered.onnx"
+    p = t.call("lower", path, "--onnx", "-o", lowered)
+    if p.returncode: return p.stderr.decode().strip().splitlines()[-1]
+    kernels = sorted(n.op_type for n in graphs.body(graphs.scans(onnx.load(lowered))[0]).node if n.domain == "mlo")
+    if "Attention" not in kernels: return "no attention among %s" % kernels
+    worst = 1.0
+    for seed in range(3):
+        f = feed(m, seed)
+        np.savez(t.at("in.npz"), **f)
+        t.good("run", lowered, "--inputs", t.at("in.npz"), "--outputs", t.at("out.npz"))
+        right, judged = graphs.execute(m, f)[0], graphs.execute(onnx.load(lowered), f)[0]
+        with np.load(t.at("out.npz")) as z: ours = z["last_hidden_state"]
+        if ours.shape != right.shape or not np.array_equal(ours, judged): return "mlo and ONNX Runtime differ on the integers"
+        worst = min(worst, cosine(right, ours))
+    return "" if worst >= 0.995 else "cosine %.4f with the floats" % worst
+
+
+def check_spellings():
+    for name, spelled in SPELLINGS.items():
+        m = spelled().model()
+        onnx.save(m, t.at("m.onnx"))
+        t.case(name, judge(m, t.at("m.onnx")))
+
+
+def check_one_kernel_list():
+    """A packed projection costs what three cost: the same kernels, of the same sizes."""
+    lists = {}
+    for name in ("plain", "split", "gathers", "per head", "innermost", "sequence first"):
+        onnx.save(SPELLINGS[name]().model(), t.at("m.onnx"))
+        t.good("lower", t.at("m.onnx"), "--onnx", "-o", t.at("lowered.onnx"))
+        lists[name] = [(n.op_type, graphs.meta(n).get("mlo.kernel")) for n in graphs.body(graphs.scans(onnx.load(t.at("lowered.onnx")))[0]).node if n.domain == "mlo"]
+    t.case("spellings cost the same", "; ".join("%s: %s" % (k, v) for k, v in lists.items() if v != lists["plain"]))
+
+
+# ---- near misses -------------------------------------------------------------------------------------------------------------------------
+
+class Blocks(Masked):
+    """Keys count for queries of the same segment: rows differ with the input, though they are equal when all is one segment."""
+    def masked(self, scores):
+        same = self.node("Equal", self.shape(1, 1, 1, self.tokens), self.shape(1, 1, self.tokens, 1))
+        return self.node("Where", same, scores, self.number(-1e9))
+
+
+class Causal(Spelled):
+    def masked(self, scores): return self.node("Where", self.init("triangle", np.tril(np.ones((1, 1, self.tokens, self.tokens), bool))), scores, self.number(float("-inf")))
+
+
+class CausalAndKeys(Added):
+    def masked(self, scores):
+        triangle = np.triu(np.full((self.tokens, self.tokens), -1e9, np.float32), 1)
+        return self.node("Add", super().masked(scores), self.init("triangle", triangle))
+
+
+class Bias(Spelled):
+    def masked(self, scores): return self.node("Add", scores, self.draw("bias", 1, self.heads, self.tokens, self.tokens))
+
+
+class Unbiased(Norm):
+    """The variance of N - 1: no LayerNorm."""
+    def layernorm(self, x, name):
+        d = self.deviation(x)
+        power = self.node("Mul", self.node("ReduceMean", self.node("Pow", d, self.number(2.0)), self.ints(-1)), self.number(self.hidden / (self.hidden - 1)))
+        return self.node("Mul", self.node("Div", d, self.node("Sqrt", self.node("Add", power, self.number(1e-5)))), self.draw(name, self.hidden))
+
+
+class OtherMean(Norm):
+    """The mean over the tokens."""
+    def deviation(self, x): return self.node("Sub", x, self.node("ReduceMean", x, self.ints(1)))
+
+
+class Gate(Spelled):
+    def mlp(self, x, p):
+        up, gate = self.linear(x, self.hidden, self.inner, p + "up"), self.linear(x, self.hidden, self.inner, p + "gate")
+        return self.linear(self.node("Mul", up, self.node("Sigmoid", gate)), self.inner, self.hidden, p + "down")
+
+
+class Rotary(Spelled):
+    def projections(self, x, p):
+        q, k, v = super().projections(x, p)
+        half, cos, sin = self.head // 2, self.draw("cos", 1, 1, self.tokens, self.head), self.draw("sin", 1, 1, self.tokens, self.head)
+        turned = self.node("Concat", self.node("Neg", self.node("Slice", q, self.ints(half), self.ints(self.head), self.ints(3))), self.node("Slice", q, self.ints(0), self.ints(half), self.ints(3)), axis=-1)
+        return self.node("Add", self.node("Mul", q, cos), self.node("Mul", turned, sin)), k, v
+
+
+class Grouped(Spelled):
+    def projections(self, x, p):
+        q = self.heads_of(self.linear(x, self.hidden, 24, p + "query"))
+        k, v = (self.shaped(self.linear(x, self.hidden, self.head, p + n), 1, self.tokens, 1, self.head) for n in ("key", "value"))
+        k, v = (self.node("Expand", self.node("Transpose", y, perm=[0, 2, 1, 3]), self.ints(1, self.heads, self.tokens, self.head)) for y in (k, v))
+        return q, self.node("Transpose", k, perm=[0, 1, 3, 2]), v
+
+
+REFUSED = {"blocks": (Blocks, "not the same for every query"), "causal": (Causal, "a decoder: its attention is causal"), "causal and keys": (CausalAndKeys, "a decoder: its attention is causal"),
+           "bias": (Bias, "relative positions"), "unbiased": (Unbiased, "no function of one value"), "other mean": (OtherMean, "no function of one value"),
+           "gate": (Gate, "a gate"), "rotary": (Rotary, "rotary embedding"), "grouped": (Grouped, "grouped-query attention (3 query heads on 1 of keys)")}
+
+
+def check_near_misses():
+    for name, (spelled, words) in REFUSED.items():
+        onnx.save(spelled().model(), t.at("m.onnx"))
+        p = t.call("quantize", t.at("m.onnx"))
+        line = p.stderr.decode().strip().splitlines()[-1] if p.stderr else ""
+        t.case("refused: " + name, "" if p.returncode == 4 and words in line else "status %d: %s" % (p.returncode, line))
+
+
+def check_whole_refusals():
+    """What is refused whatever is in the body: float16, a batch."""
+    m = Spelled().model()
+    import onnx.numpy_helper as nh
+    for i in m.graph.initializer:
+        a = nh.to_array(i)
+        if a.dtype == np.float32: i.CopyFrom(nh.from_array(a.astype(np.float16), i.name))
+    m.graph.output[0].type.tensor_type.elem_type = TensorProto.FLOAT16
+    onnx.save(m, t.at("half.onnx"))
+    p = t.call("quantize", t.at("half.onnx"))
+    t.case("refused: float16", "" if p.returncode == 4 and b"float16; export it in float32" in p.stderr else p.stderr.decode())
+
+    class Pair(Spelled):
+        def shaped(self, x, *dims): return super().shaped(x, 2 if dims[0] == 1 else dims[0], *dims[1:])
+    m = Pair().model()
+    m.graph.input[0].type.tensor_type.shape.dim[0].dim_value = 2
+    onnx.save(m, t.at("pair.onnx"))
+    p = t.call("quantize", t.at("pair.onnx"))
+    t.case("refused: batch", "" if p.returncode == 4 and b"a batch of 2; export with a batch of 1" in p.stderr else p.stderr.decode())
+
+
+if __name__ == "__main__":
+    t.main(check_spellings, check_one_kernel_list, check_near_misses, check_whole_refusals)
