@@ -15015,16 +15015,24 @@ static int mlo_drift_see(void *user, const mlo_graph *g, int64_t iteration, cons
 /* A small generator, the same everywhere: xorshift64*. */
 static uint64_t mlo_random(uint64_t *s) { *s ^= *s >> 12; *s ^= *s << 25; *s ^= *s >> 27; return *s * 2685821657736338717u; }
 
+/* The rows of the table that a value indexes, by itself or behind nodes that keep its elements; 0: it is no index. */
+static int64_t mlo_rows_indexed(const mlo_graph *g, const char *name, int depth) {
+    int64_t rows = 0;
+    for (size_t i = 0; i < g->n_node && !rows && depth < 8; i++) {
+        const mlo_node *n = g->node[i];
+        if (mlo_is(n, "Gather") && n->input[1] == name) {
+            mlo_form f = mlo_form_of(mlo_value_of(g, n->input[0]));
+            int64_t axis = mlo_int(n, "axis", 0);
+            if (f.rank > 0 && axis >= 0 && axis < f.rank && f.dims[axis] > 0) rows = f.dims[axis];
+        } else if (n->n_input && n->input[0] == name && (mlo_is_reshape(n) || mlo_is_move(n) || mlo_is(n, "Cast"))) rows = mlo_rows_indexed(g, n->output[0], depth + 1);
+    }
+    return rows;
+}
+
 /* How many values an integer input may take: the rows of the table it indexes; 2 where it is no index (a mask). */
 static int64_t mlo_input_range(const mlo_graph *g, const char *name) {
-    for (size_t i = 0; i < g->n_node; i++) {
-        const mlo_node *n = g->node[i];
-        if (!mlo_is(n, "Gather") || n->input[1] != name) continue;
-        mlo_form f = mlo_form_of(mlo_value_of(g, n->input[0]));
-        int64_t axis = mlo_int(n, "axis", 0);
-        if (f.rank > 0 && axis >= 0 && axis < f.rank) return f.dims[axis];
-    }
-    return 2;
+    int64_t rows = mlo_rows_indexed(g, name, 0);
+    return rows ? rows : 2;
 }
 
 /* Inputs nobody gave, drawn from their types: normal floats; indices over their table; masks that keep a random prefix. A boolean one may mean keys
