@@ -13621,13 +13621,20 @@ static int mlo_given_standard(mlo *m) {
 /* ======== layout.c ======== */
 /* layout: the inside of a loop: what depends on the carried value, and which element of one value is which of another.
  *
- * in:  a loop's body, indexed, with known forms.    out: for any value, the value that it is a view of, and element by element which part.
- * invariant: a view moves elements and computes nothing. How an operator moves them is what its own evaluation does to the numbers
- *     0, 1, 2, ..: there is no second definition of Slice or Transpose here.
- * example: Transpose(Reshape(x, [1, 12, 4, 8])) is a view of x [1, 12, 32]; its element (h, t, j) is element (t, 8 h + j) of x.
- * cost: one evaluation over integers for each operator that moves elements; nothing for one that only renames dimensions.
+ * in:  a loop's body, indexed, with known forms.
+ * out: for any value, the value that it is a view of, and element by element which part of it.
+ * invariant: a view moves elements and computes nothing. How an operator moves them is what its own evaluation does to
+ *     the numbers 0, 1, 2, ..: there is no second definition of Slice or Transpose here.
+ * example: Transpose(Reshape(x, [1, 12, 4, 8])) is a view of x [1, 12, 32]; its element (h, t, j) is element
+ *     (t, 8 h + j) of x.
+ * cost: one evaluation over integers for each operator that moves elements; nothing for one that renames dimensions.
  */
-typedef struct { mlo *m; const mlo_scan *scan; mlo_graph *body; mlo_map carried; /* names that depend on a carried value */ } mlo_inside;
+typedef struct {
+    mlo *m;
+    const mlo_scan *scan;
+    mlo_graph *body;
+    mlo_map carried;                /* names that depend on a carried value */
+} mlo_inside;
 
 static int mlo_is_carried(const mlo_inside *in, const char *name) { return mlo_map_get(&in->carried, name) != NULL; }
 
@@ -13637,7 +13644,8 @@ static int mlo_inside_of(mlo *m, const mlo_scan *scan, mlo_inside *in) {
     in->m = m;
     in->scan = scan;
     in->body = scan->body;
-    for (size_t i = 0; i < scan->n_state; i++) MLO_TRY(mlo_map_put(m, &in->carried, in->body->input[i]->name, in->body));
+    for (size_t i = 0; i < scan->n_state; i++)
+        MLO_TRY(mlo_map_put(m, &in->carried, in->body->input[i]->name, in->body));
     for (size_t i = 0; i < in->body->n_node; i++) {
         mlo_node *n = in->body->node[i];
         int depends = 0;
@@ -13648,7 +13656,9 @@ static int mlo_inside_of(mlo *m, const mlo_scan *scan, mlo_inside *in) {
 }
 
 static mlo_node *mlo_made_by(const mlo_inside *in, const char *name) { return mlo_maker_in(in->body, name); }
-static mlo_form mlo_body_form(const mlo_inside *in, const char *name) { return mlo_form_of(mlo_value_of(in->body, name)); }
+static mlo_form mlo_body_form(const mlo_inside *in, const char *name) {
+    return mlo_form_of(mlo_value_of(in->body, name));
+}
 
 /* The one number a constant is, if it is one: learned or not, it must be the same in all iterations. */
 static int mlo_scalar(const mlo_inside *in, const char *name, double *x) {
@@ -13667,7 +13677,7 @@ static int mlo_is_rounded(const mlo_inside *in, const char *name, mlo_rounding *
     return mlo_is_carried(in, name) && mlo_rounding_of(in->m, in->scan, in->body, name, f);
 }
 
-/* ---- views ------------------------------------------------------------------------------------------------------------------------- */
+/* ---- views ---------------------------------------------------------------------------------------------------- */
 
 static int mlo_is_one_of(const mlo_node *n, const char *const *ops) {
     for (; n && *ops; ops++) if (mlo_is(n, *ops)) return 1;
@@ -13676,9 +13686,10 @@ static int mlo_is_one_of(const mlo_node *n, const char *const *ops) {
 
 /* Each element of the result is a function of the elements at its place. */
 static int mlo_is_elementwise(const mlo_node *n) {
-    static const char *const ops[] = { "Mul", "Div", "Add", "Sub", "Erf", "Tanh", "Sigmoid", "Relu", "Gelu", "Exp", "Neg", "Pow", "Sqrt", "Clip", "Min", "Max",
-        "Abs", "Reciprocal", "HardSwish", "HardSigmoid", "Elu", "LeakyRelu", "Softplus", "Identity", "Sign", "Mish", "Log", "Round", "Floor", "Ceil",
-        "QuantizeLinear", "DequantizeLinear", "Swish", NULL };
+    static const char *const ops[] = { "Mul", "Div", "Add", "Sub", "Erf", "Tanh", "Sigmoid", "Relu", "Gelu", "Exp",
+        "Neg", "Pow", "Sqrt", "Clip", "Min", "Max", "Abs", "Reciprocal", "HardSwish", "HardSigmoid", "Elu", "LeakyRelu",
+        "Softplus", "Identity", "Sign", "Mish", "Log", "Round", "Floor", "Ceil", "QuantizeLinear", "DequantizeLinear",
+        "Swish", NULL };
     return mlo_is_one_of(n, ops);
 }
 
@@ -13694,9 +13705,10 @@ static int mlo_is_move(const mlo_node *n) {
 }
 static int mlo_is_layout(const mlo_node *n) { return mlo_is_reshape(n) || mlo_is_move(n); }
 
-/* The value a chain of layout nodes and roundings (and, with `scale`, multiplications by constants) starts from; fills the chain, last
- * node first; made: the value that each node makes in it. Roundings: each with what is still multiplied behind it. */
-enum { MLO_CHAIN = 16 };
+/* The value a chain of layout nodes and roundings (and, with `scale`, multiplications by constants) starts from; fills
+ * the chain, last node first; made: the value that each node makes in it. Roundings: each with what is still multiplied
+ * behind it. */
+enum { MLO_CHAIN = 24 };
 typedef struct {
     mlo_node *node[MLO_CHAIN];
     const char *made[MLO_CHAIN];
@@ -13733,7 +13745,8 @@ static const char *mlo_chain_walk(const mlo_inside *in, const char *name, mlo_ch
     return name;
 }
 
-/* The elements of `map`, which lies as n's first input does, moved as n moves them to `made`. NULL: how is not known before the model runs. */
+/* The elements of `map`, which lies as n's first input does, moved as n moves them to `made`. NULL: how is not known
+ * before the model runs. */
 static mlo_array *mlo_moved(const mlo_inside *in, mlo_node *n, const char *made, const mlo_array *map) {
     mlo *m = in->m;
     const mlo_op *op = mlo_op_of(m, n);
@@ -13757,7 +13770,7 @@ static mlo_array *mlo_moved(const mlo_inside *in, mlo_node *n, const char *made,
     return result;
 }
 
-/* map[i] = which element of the source element i of the chain's end is. NULL without memory or when a form is unknown. */
+/* map[i] = which element of the source element i of the chain's end is. NULL without memory, or a form is unknown. */
 static mlo_array *mlo_index_map(const mlo_inside *in, const char *source, const mlo_chain *c) {
     mlo_form f = mlo_body_form(in, source);
     if (!mlo_form_known(&f) || mlo_form_count(&f) > INT32_MAX) return NULL;
@@ -13783,19 +13796,28 @@ static int64_t mlo_tokens_of(const mlo_form *f) {
     return mlo_form_known(f) && f->rank > 0 && c > 0 ? mlo_form_count(f) / c : -1;
 }
 
-/* How a view of a value [.., T, N] stands for `heads` of d channels a token, as [heads, T, d] or (order 1) [heads, d, T]: column[h d + j] is
- * the channel that it takes for j of head h, the same for every token. 0: it is laid out in another way. */
-static int mlo_head_columns(const mlo_inside *in, const char *source, const mlo_chain *c, int64_t t, int64_t heads, int64_t d, int order, int64_t *column) {
+/* How a view stands for heads of d channels for each of t tokens: as [heads, t, d] or (order 1) [heads, d, t]. */
+typedef struct { int64_t t, heads, d; int order; } mlo_heads;
+
+/* Where element j of head h at token i lies in such a view. */
+static int64_t mlo_head_place(const mlo_heads *v, int64_t h, int64_t i, int64_t j) {
+    return v->order ? (h * v->d + j) * v->t + i : (h * v->t + i) * v->d + j;
+}
+
+/* column[h d + j] := the channel of the source [.., T, N] that the view takes for j of head h, the same for every
+ * token. 0: it is laid out in another way. */
+static int mlo_head_columns(const mlo_inside *in, const char *source, const mlo_chain *c, const mlo_heads *v,
+                            int64_t *column) {
     mlo_form f = mlo_body_form(in, source);
     int64_t n = mlo_last_dim(&f);
-    mlo_array *map = mlo_tokens_of(&f) == t ? mlo_index_map(in, source, c) : NULL;
+    mlo_array *map = mlo_tokens_of(&f) == v->t ? mlo_index_map(in, source, c) : NULL;
     const int32_t *at = map ? (const int32_t *)map->data : NULL;
-    int ok = map && mlo_array_count(map) == t * heads * d;
-    for (int64_t k = 0; ok && k < heads * d; k++) {
-        int64_t h = k / d, j = k % d;
-        column[k] = at[order ? (h * d + j) * t : h * t * d + j];
-        for (int64_t i = 0; ok && i < t; i++) ok = at[order ? (h * d + j) * t + i : (h * t + i) * d + j] == i * n + column[k];
-        ok = ok && column[k] < n;
+    int ok = map && mlo_array_count(map) == v->t * v->heads * v->d;
+    for (int64_t k = 0; ok && k < v->heads * v->d; k++) {
+        int64_t h = k / v->d, j = k % v->d;
+        column[k] = at[mlo_head_place(v, h, 0, j)];
+        ok = column[k] < n;
+        for (int64_t i = 0; ok && i < v->t; i++) ok = at[mlo_head_place(v, h, i, j)] == i * n + column[k];
     }
     mlo_array_free(in->m, map);
     return ok;
@@ -13809,21 +13831,24 @@ static int mlo_is_identity(const int64_t *column, int64_t n) {
 /* ======== respell.c ======== */
 /* respell: whatever exporters write for one thing becomes one thing, inside of one loop body.
  *
- * in:  a float loop body.    out: the same function in the spelling that recognise.c reads; dead nodes are gone, index and forms are fresh.
- * invariant: only what is provably the same function is respelled: views are followed element by element (layout.c), constants are looked
- *     at. What matches no rule stays as it is, and recognise.c says what it is.
- * example: a projection to [T, 3 C] that Split, Slice, Gather or a reshape to [T, 3, H, D] cuts into queries, keys and values becomes three
- *     projections, whose weights are columns of the one (an expression over it; lower joins them to one matrix unit again).
+ * in:  a float loop body.
+ * out: the same function in the spelling that recognise.c reads; dead nodes are gone, index and forms are fresh.
+ * invariant: only what is provably the same function is respelled: views are followed element by element (layout.c),
+ *     constants are looked at. What matches no rule stays as it is, and recognise.c says what it is.
+ * example: a projection to [T, 3 C] that Split, Slice, Gather or a reshape to [T, 3, H, D] cuts into queries, keys and
+ *     values becomes three projections, whose weights are columns of the one (an expression over it; lower joins them to
+ *     one matrix unit again).
  * cost: O(nodes of one body), and the element maps of attention's operands.
  *
- * The rules, each a few lines, are in a table at the end: to add a spelling, add a rule there and a case in tests/test_spellings.py.
+ * The rules, each a few lines, are in a table at the end: to add a spelling, add a rule there and a case in
+ * tests/test_spellings.py.
  */
 typedef struct {
     mlo_inside in;
-    mlo_map inner;                  /* nodes that a rule has taken into another node: not to be looked at by themselves */
+    mlo_map inner;                  /* nodes that a rule has taken into another node: not looked at by themselves */
 } mlo_respeller;
 
-/* ---- looking at the body -------------------------------------------------------------------------------------------------------------- */
+/* ---- looking at the body -------------------------------------------------------------------------------------- */
 
 /* A value that has one number for each of n channels, the same for every token; not the loop's own. */
 static int mlo_is_per_channel(const mlo_inside *in, const char *name, int64_t n) {
@@ -13844,12 +13869,15 @@ static int mlo_is_plain(const mlo_inside *in, const mlo_node *n) {
 
 /* Everybody reads what is in front of such nodes. */
 static void mlo_respell_plain(const mlo_inside *in) {
-    for (size_t i = 0; i < in->body->n_node; i++) for (size_t k = 0; k < in->body->node[i]->n_input; k++)
-        for (mlo_node *n; mlo_is_plain(in, n = mlo_made_by(in, in->body->node[i]->input[k])); ) in->body->node[i]->input[k] = n->input[0];
+    for (size_t i = 0; i < in->body->n_node; i++) for (size_t k = 0; k < in->body->node[i]->n_input; k++) {
+        const char **name = &in->body->node[i]->input[k];
+        for (mlo_node *n; mlo_is_plain(in, n = mlo_made_by(in, *name)); ) *name = n->input[0];
+    }
 }
 
 /* A binary node of one carried operand and one that is not: which is which. */
-static int mlo_is_half(const mlo_inside *in, const mlo_node *n, const char *op, const char **carried, const char **other) {
+static int mlo_is_half(const mlo_inside *in, const mlo_node *n, const char *op,
+                       const char **carried, const char **other) {
     if (!mlo_is(n, op) || n->n_input != 2) return 0;
     int first = mlo_is_carried(in, n->input[0]);
     *carried = n->input[first ? 0 : 1];
@@ -13862,7 +13890,7 @@ static int mlo_is_inner_product(const mlo_inside *in, const mlo_node *n) {
     return mlo_is(n, "MatMul") && mlo_is_carried(in, n->input[0]) && mlo_is_carried(in, n->input[1]);
 }
 
-/* Is this value scores of attention, scaled or masked perhaps: what a product of two activations, and nothing else, makes? */
+/* Is this value scores of attention, perhaps scaled or masked: made by a product of two activations, nothing else? */
 static int mlo_is_scores(const mlo_inside *in, const char *name) {
     for (int i = 0; i < MLO_CHAIN; i++) {
         const mlo_node *n = mlo_made_by(in, name);
@@ -13877,7 +13905,7 @@ static int mlo_is_scores(const mlo_inside *in, const char *name) {
     return 0;
 }
 
-/* ---- linear layers ---------------------------------------------------------------------------------------------------------------------- */
+/* ---- linear layers -------------------------------------------------------------------------------------------- */
 
 /* x W (+ bias), W a parameter: MatMul, perhaps with an Add behind it, or Gemm. */
 typedef struct { mlo_node *product, *sum; const char *bias; int transposed; } mlo_projection;
@@ -13897,8 +13925,9 @@ static int mlo_projection_of(const mlo_inside *in, const char *name, mlo_project
     p->product = n;
     p->transposed = mlo_is(n, "Gemm") && mlo_int(n, "transB", 0);
     if (mlo_is(n, "Gemm") && mlo_has_input(n, 2)) p->bias = n->input[2];
-    int gemm = mlo_is(n, "Gemm") && mlo_float(n, "alpha", 1) == 1 && mlo_float(n, "beta", 1) == 1 && !mlo_int(n, "transA", 0);
-    return (gemm || mlo_is(n, "MatMul")) && (!p->bias || mlo_is_per_channel(in, p->bias, w.dims[!p->transposed]));
+    int gemm = mlo_is(n, "Gemm") && mlo_float(n, "alpha", 1) == 1 && mlo_float(n, "beta", 1) == 1;
+    if (!(gemm && !mlo_int(n, "transA", 0)) && !mlo_is(n, "MatMul")) return 0;
+    return !p->bias || mlo_is_per_channel(in, p->bias, w.dims[!p->transposed]);
 }
 
 /* The projection with other weights and bias (NULL: none), which are expressions over its own. */
@@ -13919,21 +13948,21 @@ static const char *mlo_x_take(mlo_expansion *x, const char *v, const char *which
     return y;
 }
 
-/* ---- queries, keys and values out of one projection ---------------------------------------------------------------------------------------- */
+/* ---- queries, keys and values out of one projection ----------------------------------------------------------- */
 
 /* An operand of a product of activations, as heads of a projection's channels. */
-typedef struct { mlo_projection p; mlo_form form; int64_t tokens, heads, d, *column; int order; double scale; } mlo_head_view;
+typedef struct { mlo_projection p; mlo_form form; mlo_heads at; int64_t *column; double scale; } mlo_head_view;
 
 static int mlo_view_as(const mlo_inside *in, const char *source, const mlo_chain *c, int order, mlo_head_view *v) {
     const mlo_form *f = &v->form;
-    v->order = order;
-    v->tokens = f->dims[f->rank - (order ? 1 : 2)];
-    v->d = f->dims[f->rank - (order ? 2 : 1)];
-    v->heads = v->tokens > 0 && v->d > 0 ? mlo_form_count(f) / (v->tokens * v->d) : 0;
-    return v->heads > 0 && mlo_head_columns(in, source, c, v->tokens, v->heads, v->d, order, v->column);
+    mlo_heads at = { f->dims[f->rank - (order ? 1 : 2)], 0, f->dims[f->rank - (order ? 2 : 1)], order };
+    at.heads = at.t > 0 && at.d > 0 ? mlo_form_count(f) / (at.t * at.d) : 0;
+    v->at = at;
+    return at.heads > 0 && mlo_head_columns(in, source, c, &at, v->column);
 }
 
-/* Does this operand want respelling: is it heads of a projection, but not all of its channels in order? v->column is scratch. */
+/* Does this operand want respelling: is it heads of a projection, but not all of its channels in order? v->column is
+ * scratch. */
 static int mlo_packed_view(const mlo_inside *in, const char *name, int transposable, mlo_head_view *v) {
     mlo_chain c;
     v->scale = 1;
@@ -13944,17 +13973,21 @@ static int mlo_packed_view(const mlo_inside *in, const char *name, int transposa
     if (!mlo_form_known(&v->form) || v->form.rank < 2 || !mlo_form_known(&whole) || c.n_rounding || !c.n) return 0;
     if (!mlo_projection_of(in, source, &v->p)) return 0;
     int64_t n = mlo_form_count(&v->form);
-    if (n > mlo_form_count(&whole) || !(v->column = (int64_t *)mlo_scratch(in->m, (size_t)n, sizeof *v->column))) return 0;
+    if (n > mlo_form_count(&whole)) return 0;
+    v->column = (int64_t *)mlo_scratch(in->m, (size_t)n, sizeof *v->column);
+    if (!v->column) return 0;
     if (!(transposable && mlo_view_as(in, source, &c, 1, v)) && !mlo_view_as(in, source, &c, 0, v)) return 0;
-    return mlo_last_dim(&whole) != v->heads * v->d || !mlo_is_identity(v->column, v->heads * v->d);
+    n = v->at.heads * v->at.d;
+    return mlo_last_dim(&whole) != n || !mlo_is_identity(v->column, n);
 }
 
 /* The operand, from a projection of its own. */
 static const char *mlo_x_head_view(mlo_expansion *x, const mlo_head_view *v) {
     mlo_node *self = x->n;
-    const int64_t split[] = { 1, v->tokens, v->heads, v->d }, perm[] = { 0, 2, v->order ? 3 : 1, v->order ? 1 : 3 };
+    const int64_t split[] = { 1, v->at.t, v->at.heads, v->at.d };
+    const int64_t perm[] = { 0, 2, v->at.order ? 3 : 1, v->at.order ? 1 : 3 };
     x->n = v->p.sum ? v->p.sum : v->p.product;              /* its name, its scope */
-    const char *which = mlo_x_list(x, v->column, (size_t)(v->heads * v->d));
+    const char *which = mlo_x_list(x, v->column, (size_t)(v->at.heads * v->at.d));
     const char *weight = mlo_x_take(x, v->p.product->input[1], which, v->p.transposed ? 0 : 1);
     const char *bias = v->p.bias ? mlo_x_take(x, v->p.bias, which, -1) : NULL;
     const char *y = mlo_x_projection(x, &v->p, weight, bias);
@@ -13984,7 +14017,7 @@ static void mlo_respell_packed(mlo_respeller *r, mlo_expansion *x) {
     if (packed) mlo_x_out(x, 0, MLO_X(x, "MatMul", operand[0], operand[1]));
 }
 
-/* ---- masks ------------------------------------------------------------------------------------------------------------------------------- */
+/* ---- masks ---------------------------------------------------------------------------------------------------- */
 
 /* Where(keeps, scores, -inf), or the other way round, is scores + Where(keeps, 0, -inf). */
 static void mlo_respell_where(mlo_respeller *r, mlo_expansion *x) {
@@ -13994,7 +14027,7 @@ static void mlo_respell_where(mlo_respeller *r, mlo_expansion *x) {
     int kept = mlo_is_carried(in, x->n->input[1]) ? 1 : 2;
     if (!mlo_is_scores(in, x->n->input[kept]) || !mlo_scalar(in, x->n->input[3 - kept], &fill) || fill > -10000) return;
     const char *zero = mlo_x_number(x, 0), *other = x->n->input[3 - kept];
-    const char *mask = kept == 1 ? MLO_X(x, "Where", x->n->input[0], zero, other) : MLO_X(x, "Where", x->n->input[0], other, zero);
+    const char *mask = MLO_X(x, "Where", x->n->input[0], kept == 1 ? zero : other, kept == 1 ? other : zero);
     mlo_x_out(x, 0, MLO_X(x, "Add", x->n->input[kept], mask));
 }
 
@@ -14011,16 +14044,25 @@ static void mlo_respell_minus(mlo_respeller *r, mlo_expansion *x) {
 static void mlo_respell_masks(mlo_respeller *r, mlo_expansion *x) {
     const mlo_inside *in = &r->in;
     const char *sum, *outer, *scores, *inner;
-    if (!mlo_is_half(in, x->n, "Add", &sum, &outer) || !mlo_is_half(in, mlo_made_by(in, sum), "Add", &scores, &inner)) return;
+    if (!mlo_is_half(in, x->n, "Add", &sum, &outer)) return;
+    if (!mlo_is_half(in, mlo_made_by(in, sum), "Add", &scores, &inner)) return;
     if (!mlo_is_used_once(in, sum) || !mlo_is_scores(in, scores)) return;
     const char *mask = MLO_X(x, "Add", inner, outer);
     mlo_x_out(x, 0, MLO_X(x, "Add", scores, mask));
 }
 
-/* ---- norms ------------------------------------------------------------------------------------------------------------------------------- */
+/* ---- norms ---------------------------------------------------------------------------------------------------- */
 
-/* A norm as it is found, from its end to its beginning: gamma * (x - mean) / sqrt(mean((x - mean)^2) + epsilon) + beta. */
-typedef struct { const mlo_inside *in; int64_t channels; const char *x, *gamma, *beta; double epsilon; int centred; mlo_node *taken[16]; int n_taken; } mlo_found_norm;
+/* A norm as it is found, from end to beginning: gamma (x - mean) / sqrt(mean((x - mean)^2) + epsilon) + beta. */
+typedef struct {
+    const mlo_inside *in;
+    int64_t channels;
+    const char *x, *gamma, *beta;
+    double epsilon;
+    int centred;
+    mlo_node *taken[16];            /* the nodes that it is made of */
+    int n_taken;
+} mlo_found_norm;
 
 static void mlo_norm_take(mlo_found_norm *f, mlo_node *n) { if (n && f->n_taken < 16) f->taken[f->n_taken++] = n; }
 
@@ -14032,14 +14074,14 @@ static const char *mlo_mean_of(mlo_found_norm *f, const char *name) {
     const mlo_attr *a = mlo_attr_of(n, "axes");
     mlo_value *v = mlo_has_input(n, 1) ? mlo_value_of(f->in->body, n->input[1]) : NULL;
     if (a && a->n_ints == 1) axis = a->ints[0];
-    else if (!v || !v->tensor || mlo_tensor_count(v->tensor) != 1 || mlo_tensor_ints(f->in->m, v->tensor, &axis, 1) != 1) return NULL;
+    else if (!v || !v->tensor || mlo_tensor_ints(f->in->m, v->tensor, &axis, 1) != 1) return NULL;
     mlo_form x = mlo_body_form(f->in, n->input[0]);
     if (axis != -1 && axis != x.rank - 1) return NULL;
     mlo_norm_take(f, n);
     return n->input[0];
 }
 
-/* Notes what a value is the deviation from its mean of, or (when it is no such thing) itself, and that it is centred or not. */
+/* Notes what a value is the deviation from its mean of, or (when it is no such thing) itself, and which it is. */
 static int mlo_norm_input(mlo_found_norm *f, const char *name) {
     mlo_node *n = mlo_made_by(f->in, name);
     const char *x = name, *of = mlo_is(n, "Sub") ? mlo_mean_of(f, n->input[1]) : NULL;
@@ -14075,19 +14117,21 @@ static int mlo_norm_power(mlo_found_norm *f, const char *name) {
 static int mlo_norm_root(mlo_found_norm *f, const char *name, int inverse) {
     mlo_node *n = mlo_made_by(f->in, name);
     double x = 0;
-    if (inverse && mlo_is(n, "Reciprocal")) { mlo_norm_take(f, n); return mlo_norm_root(f, n->input[0], 0); }
-    if (inverse && mlo_is(n, "Div") && mlo_scalar(f->in, n->input[0], &x) && x >= 1 && x <= 1) { mlo_norm_take(f, n); return mlo_norm_root(f, n->input[1], 0); }
-    int root = !inverse && mlo_is(n, "Sqrt"), power = mlo_is(n, "Pow") && mlo_scalar(f->in, n->input[1], &x) && fabs(x) >= 0.5 && fabs(x) <= 0.5 && (x < 0) == inverse;
-    if (!root && !power) return 0;
+    int over = inverse && mlo_is(n, "Div") && mlo_scalar(f->in, n->input[0], &x) && x >= 1 && x <= 1;
     mlo_norm_take(f, n);
+    if (over || (inverse && mlo_is(n, "Reciprocal"))) return mlo_norm_root(f, n->input[over], 0);
+    int power = mlo_is(n, "Pow") && mlo_scalar(f->in, n->input[1], &x), half = inverse ? -1 : 1;
+    if (!(mlo_is(n, "Sqrt") && !inverse) && !(power && 2 * x >= half && 2 * x <= half)) return 0;
     return mlo_norm_power(f, n->input[0]);
 }
 
 /* Takes a factor or a summand per channel off the end. Returns what is left. */
-static const char *mlo_norm_strip(mlo_found_norm *f, const char *name, const char *op, const char **parameter, int inside) {
+static const char *mlo_norm_strip(mlo_found_norm *f, const char *name, const char *op, const char **parameter,
+                                  int inside) {
     mlo_node *n = mlo_made_by(f->in, name);
     const char *rest, *other;
-    if (*parameter || !mlo_is_half(f->in, n, op, &rest, &other) || !mlo_is_per_channel(f->in, other, f->channels)) return name;
+    if (*parameter || !mlo_is_half(f->in, n, op, &rest, &other)) return name;
+    if (!mlo_is_per_channel(f->in, other, f->channels)) return name;
     if (inside && !mlo_is_used_once(f->in, name)) return name;
     mlo_norm_take(f, n);
     *parameter = other;
@@ -14120,7 +14164,8 @@ static void mlo_respell_norm(mlo_respeller *r, mlo_expansion *x) {
     const char *out = x->n->output[0];
     mlo_form form = mlo_body_form(&r->in, out);
     mlo_found_norm f = { &r->in, mlo_last_dim(&form), NULL, NULL, NULL, 0, 0, {0}, 0 };
-    if (!mlo_is_carried(&r->in, out) || f.channels < 1 || (!mlo_is(x->n, "Add") && !mlo_is(x->n, "Mul") && !mlo_is(x->n, "Div"))) return;
+    static const char *const ends[] = { "Add", "Mul", "Div", NULL };
+    if (!mlo_is_carried(&r->in, out) || f.channels < 1 || !mlo_is_one_of(x->n, ends)) return;
     const char *rest = mlo_norm_strip(&f, out, "Add", &f.beta, 0);
     rest = mlo_norm_strip(&f, rest, "Mul", &f.gamma, f.beta != NULL);
     if (!mlo_norm_quotient(&f, rest) || (f.beta && !f.centred)) return;
@@ -14128,34 +14173,38 @@ static void mlo_respell_norm(mlo_respeller *r, mlo_expansion *x) {
     const char *gamma = f.gamma ? f.gamma : mlo_x_ones(x, f.channels), *beta = f.beta ? f.beta : "";
     gamma = mlo_x_reshape(x, gamma, &f.channels, 1);
     if (*beta) beta = mlo_x_reshape(x, beta, &f.channels, 1);
-    const char *y = f.centred ? MLO_X(x, "LayerNormalization", f.x, gamma, beta) : MLO_X(x, "RMSNormalization", f.x, gamma);
+    const char *y = MLO_X(x, f.centred ? "LayerNormalization" : "RMSNormalization", f.x, gamma, beta);
     mlo_x_int(x, "axis", -1);
     mlo_x_float(x, "epsilon", (float)f.epsilon);
     mlo_x_out(x, 0, y);
 }
 
-/* ---- factors per channel ----------------------------------------------------------------------------------------------------------------- */
+/* ---- factors per channel -------------------------------------------------------------------------------------- */
 
 /* gamma * (x W + b) is x (W gamma) + b gamma: LayerScale. */
 static void mlo_respell_factor(mlo_respeller *r, mlo_expansion *x) {
     const char *from, *gamma;
     mlo_projection p;
-    if (!mlo_is_half(&r->in, x->n, "Mul", &from, &gamma) || !mlo_is_used_once(&r->in, from) || !mlo_projection_of(&r->in, from, &p)) return;
+    if (!mlo_is_half(&r->in, x->n, "Mul", &from, &gamma) || !mlo_is_used_once(&r->in, from)) return;
+    if (!mlo_projection_of(&r->in, from, &p)) return;
     mlo_form w = mlo_body_form(&r->in, p.product->input[1]);
     const int64_t n = w.dims[!p.transposed], column[] = { n, 1 };
     if (n < 2 || !mlo_is_per_channel(&r->in, gamma, n)) return;
     gamma = mlo_x_reshape(x, gamma, &n, 1);
     const char *along = p.transposed ? mlo_x_reshape(x, gamma, column, 2) : gamma;
-    const char *weight = MLO_X(x, "Mul", p.product->input[1], along), *bias = p.bias ? MLO_X(x, "Mul", p.bias, gamma) : NULL;
+    const char *weight = MLO_X(x, "Mul", p.product->input[1], along);
+    const char *bias = p.bias ? MLO_X(x, "Mul", p.bias, gamma) : NULL;
     mlo_x_out(x, 0, mlo_x_projection(x, &p, weight, bias));
 }
 
-/* ---- the rules, and the walk -------------------------------------------------------------------------------------------------------------- */
+/* ---- the rules, and the walk ---------------------------------------------------------------------------------- */
 
 static void (*const mlo_respellings[])(mlo_respeller *r, mlo_expansion *x) = {
     mlo_respell_where, mlo_respell_minus, mlo_respell_masks, mlo_respell_packed, mlo_respell_norm, mlo_respell_factor };
+enum { MLO_N_RESPELLINGS = sizeof mlo_respellings / sizeof *mlo_respellings };
 
-/* One walk, the last node first, so that a norm is found from its end; what it took in is not looked at again. *changed counts. */
+/* One walk, the last node first, so that a norm is found from its end; what it took in is not looked at again.
+ * *changed counts. */
 static int mlo_respell_walk(mlo_respeller *r, size_t *changed) {
     mlo *m = r->in.m;
     mlo_graph *g = r->in.body;
@@ -14167,7 +14216,7 @@ static int mlo_respell_walk(mlo_respeller *r, size_t *changed) {
         const mlo_expansion fresh = { m, g, g->node[i], mlo_opset_of(m), MLO_FLOAT, NULL, 0, NULL, 0 };
         x[i] = fresh;
         if (mlo_map_get(&r->inner, g->node[i])) continue;
-        for (size_t k = 0; k < sizeof mlo_respellings / sizeof *mlo_respellings && !x[i].n_made; k++) mlo_respellings[k](r, &x[i]);
+        for (size_t k = 0; k < MLO_N_RESPELLINGS && !x[i].n_made; k++) mlo_respellings[k](r, &x[i]);
         *changed += x[i].n_made > 0;
     }
     for (size_t i = 0; i < g->n_node; i++) {
@@ -14202,15 +14251,15 @@ static int mlo_respell(mlo *m, mlo_scan *scan) {
  *
  * in:  a mask as the body reads it: [.., T, T] or less, made of constants and model inputs, in the body or around it.
  * out: a value of the outer graph with one number per key, 0 where it counts and hugely negative where it doesn't.
- * invariant: rows are cut off only where they are proved equal, for any input: each element is traced to what it is computed from, and
- *     two elements are equal when they come from equal things in equal ways. Calibration data prove nothing here.
+ * invariant: rows are cut off only where they are proved equal, for any input: each element is traced to what it is
+ *     computed from, and two are equal when they come from equal things in equal ways. Data prove nothing here.
  * example: Where(Cast(1 - Expand(Unsqueeze(attention_mask))), -3.4e38, ..) of shape [1, 1, T, T] becomes its row 0.
  * cost: O(elements) for each node between the inputs and the mask.
  */
 
-/* ---- out of the body ------------------------------------------------------------------------------------------------------------------ */
+/* ---- out of the body ------------------------------------------------------------------------------------------ */
 
-/* Moves what makes a value of the body in front of the loop; `list` takes the nodes. Returns its name there; NULL: failed. */
+/* Moves what makes a value of the body in front of the loop; `list` takes the nodes. Its name there; NULL: failed. */
 static const char *mlo_hoist(mlo *m, mlo_scan *s, const char *name, mlo_graph *list, int depth) {
     mlo_value *v = mlo_value_of(s->body, name);
     if (v && v->graph != s->body) return name;
@@ -14223,8 +14272,11 @@ static const char *mlo_hoist(mlo *m, mlo_scan *s, const char *name, mlo_graph *l
         t->name = outside;
         return mlo_graph_init(m, s->outer, t) || !mlo_index_value(m, s->outer, outside) ? NULL : outside;
     }
-    if (!v || !v->producer || depth > 64) {
-        mlo_fail_at(m, MLO_E_UNSUPPORTED, name, "attention masks that differ from layer to layer (local and global attention); one mask for all layers is supported");
+    int inner = v && v->producer && depth <= 64;
+    for (size_t i = 0; inner && i < v->producer->n_attr; i++) inner = !v->producer->attr[i]->g;
+    if (!inner) {
+        mlo_fail_at(m, MLO_E_UNSUPPORTED, name, "attention masks that differ from layer to layer (local and global "
+                    "attention); one mask for all layers is supported");
         return NULL;
     }
     mlo_node *n = mlo_node_new(m, v->producer->op, mlo_format(m, "%s_outside", mlo_node_name(v->producer)));
@@ -14247,7 +14299,8 @@ static const char *mlo_hoist(mlo *m, mlo_scan *s, const char *name, mlo_graph *l
 static int mlo_put_before(mlo *m, mlo_scan *s, const mlo_graph *list) {
     mlo_graph all = {0};
     for (size_t i = 0; i < s->outer->n_node; i++) {
-        for (size_t k = 0; s->outer->node[i] == s->node && k < list->n_node; k++) MLO_TRY(mlo_graph_add(m, &all, list->node[k]));
+        for (size_t k = 0; s->outer->node[i] == s->node && k < list->n_node; k++)
+            MLO_TRY(mlo_graph_add(m, &all, list->node[k]));
         MLO_TRY(mlo_graph_add(m, &all, s->outer->node[i]));
     }
     s->outer->node = all.node;
@@ -14256,7 +14309,7 @@ static int mlo_put_before(mlo *m, mlo_scan *s, const mlo_graph *list) {
     return mlo_infer(m);
 }
 
-/* ---- where elements come from ------------------------------------------------------------------------------------------------------------ */
+/* ---- where elements come from --------------------------------------------------------------------------------- */
 
 /* For each value a number per element: equal numbers, equal elements. */
 typedef struct { mlo *m; const mlo_scan *s; mlo_map known; int depth; } mlo_tracer;
@@ -14325,7 +14378,8 @@ static mlo_array *mlo_trace_move(mlo_tracer *t, mlo_node *n, const char *name) {
     int known = op && op->run && n->n_input <= 8 && n->n_output <= 16, all = mlo_is(n, "Concat");
     for (size_t k = 0; known && k < n->n_input; k++) if (mlo_has_input(n, k)) {
         if (!k || all) args[k] = mlo_trace(t, n->input[k]);
-        else if (mlo_is_parameter(t->s, t->s->outer, n->input[k], 0)) args[k] = constant[k] = mlo_value_array(m, t->s, t->s->outer, n->input[k], 0, 0);
+        else if (mlo_is_parameter(t->s, t->s->outer, n->input[k], 0))
+            args[k] = constant[k] = mlo_value_array(m, t->s, t->s->outer, n->input[k], 0, 0);
         known = args[k] != NULL;
     }
     known = known && !mlo_call_node(m, op, n, mlo_opset_of(m), args, out);
@@ -14339,9 +14393,12 @@ static mlo_array *mlo_trace_move(mlo_tracer *t, mlo_node *n, const char *name) {
 
 static mlo_array *mlo_trace_node(mlo_tracer *t, mlo_node *n, const char *name, const mlo_form *f) {
     static const char *const moves[] = { "Expand", "Concat", "Tile", "GatherND", NULL };
-    static const char *const more[] = { "Where", "And", "Or", "Not", "Xor", "Equal", "Less", "LessOrEqual", "Greater", "GreaterOrEqual", "Cast", NULL };
+    static const char *const more[] = { "Where", "And", "Or", "Not", "Xor", "Equal", "Less", "LessOrEqual", "Greater",
+        "GreaterOrEqual", "Cast", NULL };
+    static const char *const axes[] = { "QuantizeLinear", "DequantizeLinear", NULL };   /* a scale may lie along one */
     if (mlo_is_layout(n) || mlo_is_one_of(n, moves)) return mlo_trace_move(t, n, name);
-    return mlo_is_elementwise(n) || mlo_is_one_of(n, more) ? mlo_trace_elementwise(t, n, name, f) : NULL;
+    int each = (mlo_is_elementwise(n) && !mlo_is_one_of(n, axes)) || mlo_is_one_of(n, more);
+    return each ? mlo_trace_elementwise(t, n, name, f) : NULL;
 }
 
 /* The numbers of a value of the outer graph; the tracer's. NULL: its shape is not known, or it is too large. */
@@ -14361,7 +14418,8 @@ static const mlo_array *mlo_trace(mlo_tracer *t, const char *name) {
 }
 
 static void mlo_trace_end(mlo_tracer *t) {
-    for (size_t i = 0; i < t->known.size; i++) if (t->known.slot[i].key) mlo_array_free(t->m, (mlo_array *)t->known.slot[i].value);
+    for (size_t i = 0; i < t->known.size; i++)
+        if (t->known.slot[i].key) mlo_array_free(t->m, (mlo_array *)t->known.slot[i].value);
 }
 
 /* Is every row of the mask the same, whatever the inputs are? */
@@ -14376,11 +14434,14 @@ static int mlo_rows_equal(mlo *m, const mlo_scan *s, const char *name, int64_t k
     return equal;
 }
 
-/* ---- what else it is, for people ----------------------------------------------------------------------------------------------------------- */
+/* ---- what else it is, for people ------------------------------------------------------------------------------ */
 
-/* Does a constant [.., T, T] tell keys behind the query from those before it: one value for all above the diagonal, another one on it? */
+/* Does a constant [.., T, T] tell keys behind the query from those before it: one value for all above the diagonal, and
+ * another one on and below it? */
 static int mlo_is_triangle(mlo *m, const mlo_tensor *tensor, int64_t t) {
-    mlo_array *a = tensor->n_dims >= 2 && tensor->dims[tensor->n_dims - 1] == t && tensor->dims[tensor->n_dims - 2] == t ? mlo_tensor_load(m, tensor) : NULL;
+    size_t rank = tensor->n_dims;
+    int square = rank >= 2 && tensor->dims[rank - 1] == t && tensor->dims[rank - 2] == t;
+    mlo_array *a = square ? mlo_tensor_load(m, tensor) : NULL;
     int is = a && t > 1;
     for (int64_t i = 0; is && i < t; i++) for (int64_t k = 0; is && k < t; k++) {
         double x = mlo_number_at(a, i * t + k), future = mlo_number_at(a, t - 1), present = mlo_number_at(a, 0);
@@ -14406,15 +14467,18 @@ static int mlo_refuse_mask(mlo *m, const mlo_scan *s, const mlo_node *reader, co
     mlo_form f = mlo_form_of(mlo_value_of(s->outer, name));
     if (m->error.code) return (int)m->error.code;
     if (mlo_is_causal(m, s->outer, name, t, 0))
-        return mlo_fail(m, MLO_E_UNSUPPORTED, reader, "a decoder: its attention is causal ('%s': a query does not see the keys behind it); mlo rolls and runs decoders, hardware is for encoders", name);
-    return mlo_fail(m, MLO_E_UNSUPPORTED, reader, "attention mask or bias '%s' of shape %s is not the same for every query and head (a sliding window, or relative positions); hardware has one bit per key",
-        name, mlo_dims_text(m, f.rank, f.dims));
+        return mlo_fail(m, MLO_E_UNSUPPORTED, reader, "a decoder: its attention is causal ('%s': a query does not see the "
+                        "keys behind it); mlo rolls and runs decoders, hardware is for encoders", name);
+    return mlo_fail(m, MLO_E_UNSUPPORTED, reader, "attention mask or bias '%s' of shape %s is not the same for every query "
+                    "and head (a sliding window, or relative positions); hardware has one bit per key",
+                    name, mlo_dims_text(m, f.rank, f.dims));
 }
 
-/* ---- the mask ------------------------------------------------------------------------------------------------------------------------------ */
+/* ---- the mask ------------------------------------------------------------------------------------------------- */
 
 /* The first of equal rows. */
-static int mlo_first_row(mlo *m, const mlo_scan *s, const char *whole, int64_t keys, mlo_graph *list, const char **row) {
+static int mlo_first_row(mlo *m, const mlo_scan *s, const char *whole, int64_t keys, mlo_graph *list,
+                         const char **row) {
     mlo_node bare = *s->node;
     bare.n_meta = 0;
     mlo_expansion x = { m, s->outer, &bare, mlo_opset_of(m), MLO_FLOAT, NULL, 0, NULL, 0 };
@@ -14425,17 +14489,23 @@ static int mlo_first_row(mlo *m, const mlo_scan *s, const char *whole, int64_t k
     return (int)m->error.code;
 }
 
-/* *mask, which `reader` reads, becomes one number per key of `keys`, in the outer graph; NULL where it changes nothing. */
+/* *mask, which `reader` reads, becomes one number per key, in the outer graph; NULL where it changes nothing. */
 static int mlo_key_mask(mlo *m, mlo_scan *s, const mlo_node *reader, int64_t keys, const char **mask) {
     mlo_graph list = {0};
     mlo_form f = mlo_form_of(mlo_value_of(s->body, *mask));
     if (!mlo_form_known(&f) || f.rank < 1)
-        return mlo_fail(m, MLO_E_SHAPE, reader, "an attention mask '%s' of unknown shape; bind open dimensions (%s) with --dim NAME=N", *mask, mlo_open_dims(m));
+        return mlo_fail(m, MLO_E_SHAPE, reader, "an attention mask '%s' of unknown shape; bind open dimensions (%s) with "
+                        "--dim NAME=N", *mask, mlo_open_dims(m));
     int64_t last = f.dims[f.rank - 1], rows = mlo_form_count(&f) / (last ? last : 1);
-    if (last == 1) { *mask = NULL; return 0; }              /* the same for all keys of a row: softmax does not see it */
+    if (last == 1) {                /* the same for all keys of a row: softmax does not see it */
+        *mask = NULL;
+        return 0;
+    }
     const char *whole = mlo_hoist(m, s, *mask, &list, 0), *row = whole;
     if (!whole) return (int)m->error.code;
-    if (last != keys) return mlo_fail(m, MLO_E_UNSUPPORTED, reader, "an attention mask '%s' of shape %s for %lld keys", *mask, mlo_dims_text(m, f.rank, f.dims), (long long)keys);
+    if (last != keys)
+        return mlo_fail(m, MLO_E_UNSUPPORTED, reader, "an attention mask '%s' of shape %s for %lld keys", *mask,
+                        mlo_dims_text(m, f.rank, f.dims), (long long)keys);
     if (rows > 1) MLO_TRY(mlo_first_row(m, s, whole, keys, &list, &row));
     if (list.n_node) MLO_TRY(mlo_put_before(m, s, &list));
     if (rows > 1 && !mlo_rows_equal(m, s, whole, keys)) return mlo_refuse_mask(m, s, reader, whole, keys);
@@ -14516,12 +14586,12 @@ static int mlo_chain_note(mlo_recogniser *r, const char *value, const mlo_chain 
     return (int)r->m->error.code;
 }
 
-/* Does the chain from `source` [.., T, C] lay it out as [heads, T, D] (order 0), or [heads, D, T] (order 1), C = heads * D? */
-static int mlo_is_heads(const mlo_recogniser *r, const char *source, const mlo_chain *c, int64_t t, int64_t heads, int64_t d, int order) {
+/* Does the chain from `source` [.., T, C] lay it out as those heads, of all its channels in order? */
+static int mlo_is_heads(const mlo_recogniser *r, const char *source, const mlo_chain *c, const mlo_heads *v) {
     mlo_form f = mlo_body_form(&r->in, source);
-    int64_t n = heads * d;
+    int64_t n = v->heads * v->d;
     int64_t *column = mlo_last_dim(&f) == n ? (int64_t *)mlo_scratch(r->m, (size_t)n, sizeof *column) : NULL;
-    int ok = column && mlo_head_columns(&r->in, source, c, t, heads, d, order, column) && mlo_is_identity(column, n);
+    int ok = column && mlo_head_columns(&r->in, source, c, v, column) && mlo_is_identity(column, n);
     mlo_scratch_free(r->m, column);
     return ok;
 }
@@ -14676,21 +14746,31 @@ static int64_t mlo_key_heads(const mlo_recogniser *r, const char *name, int64_t 
     return 0;
 }
 
-/* A product of activations that is attention, but not as hardware has it: what a person would call it. */
-static const char *mlo_cannot_attend(mlo_recogniser *r, const mlo_node *n, const mlo_sublayer *b, const mlo_node *scores, int64_t d, const char *what) {
-    mlo *m = r->m;
+/* Is the carried value a batch of several, as attention with its tokens sees it? How many; else 1. */
+static int64_t mlo_batch_of(const mlo_recogniser *r) {
     mlo_form x = mlo_body_form(&r->in, r->body->input[0]->name);
-    int64_t batch = r->tokens > 0 ? mlo_tokens_of(&x) / r->tokens : 1, groups = mlo_key_heads(r, scores->input[1], d);
+    int64_t batch = r->tokens > 0 ? mlo_tokens_of(&x) / r->tokens : 1;
+    return x.rank > 2 && (x.dims[0] == batch || x.dims[1] == batch) ? batch : 1;
+}
+
+/* A product of activations that is attention, but not as hardware has it: what a person would call it. */
+static const char *mlo_cannot_attend(mlo_recogniser *r, const mlo_node *n, const mlo_sublayer *b, const mlo_node *scores,
+                                     int64_t d, const char *what) {
+    mlo *m = r->m;
+    int64_t batch = mlo_batch_of(r), groups = mlo_key_heads(r, scores->input[1], d);
     int causal = b->mask && mlo_is_causal(m, r->body, b->mask, r->tokens, 0), rotary = mlo_is_rotary(r, scores->input[0]);
     if (groups >= b->heads) groups = 0;
-    if (batch > 1 && !causal && !rotary && !groups && x.rank > 2 && (x.dims[0] == batch || x.dims[1] == batch)) {
-        mlo_fail(m, MLO_E_UNSUPPORTED, n, "a batch of %lld; export with a batch of 1, or leave that axis open and give --dim NAME=1: hardware takes frames one after the other", (long long)batch);
-        return NULL;
-    }
-    if (!causal && !rotary && !groups) return mlo_cannot(r, n, what);
-    const char *heads = groups ? mlo_format(m, "grouped-query attention (%lld query heads on %lld of keys)", (long long)b->heads, (long long)groups) : "";
-    if (heads) mlo_fail(m, MLO_E_UNSUPPORTED, n, "%s%s%s%s%s; mlo rolls, checks and runs such models, hardware is for encoders without", causal ? "a decoder: its attention is causal" : "",
-        causal && (rotary || groups) ? ", with " : "", rotary ? "rotary embedding" : "", rotary && groups ? " and " : "", heads);
+    if (!causal && !rotary && !groups && batch == 1) return what ? mlo_cannot(r, n, what) : NULL;
+    const char *heads = "";
+    if (groups) heads = mlo_format(m, "grouped-query attention (%lld query heads on %lld of keys)",
+                                   (long long)b->heads, (long long)groups);
+    if (!heads) return NULL;
+    if (!causal && !rotary && !groups)
+        mlo_fail(m, MLO_E_UNSUPPORTED, n, "a batch of %lld; export with a batch of 1, or leave that axis open and give "
+                 "--dim NAME=1: hardware takes frames one after the other", (long long)batch);
+    else mlo_fail(m, MLO_E_UNSUPPORTED, n, "%s%s%s%s%s; mlo rolls, checks and runs such models, hardware is for encoders "
+                  "without", causal ? "a decoder: its attention is causal" : "", causal && (rotary || groups) ? ", with " : "",
+                  rotary ? "rotary embedding" : "", rotary && groups ? " and " : "", heads);
     return NULL;
 }
 
@@ -14715,9 +14795,13 @@ static const char *mlo_block_attention(mlo_recogniser *r, mlo_node *mix, const c
     b->n_in = 3;
     b->tokens = r->tokens = tk;
     if (tq != tk) return mlo_cannot(r, scores, "attention between sequences of two lengths (cross-attention, or a cache)");
-    if (!mlo_is_heads(r, b->in[0], &chain[0], tq, b->heads, d, 0)) return mlo_cannot_attend(r, scores, b, scores, d, "queries that are not laid out as heads of the token's channels");
-    if (!mlo_is_heads(r, b->in[1], &chain[1], tk, b->heads, d, 1)) return mlo_cannot_attend(r, scores, b, scores, d, "keys that are not laid out as heads of the token's channels");
-    if (!mlo_is_heads(r, b->in[2], &chain[2], tk, b->heads, d, 0)) return mlo_cannot_attend(r, mix, b, scores, d, "values that are not laid out as heads of the token's channels");
+    static const char *const what[] = { "queries", "keys", "values" };
+    for (int i = 0; i < 3; i++) {
+        const mlo_heads at = { tk, b->heads, d, i == 1 };
+        if (mlo_is_heads(r, b->in[i], &chain[i], &at)) continue;
+        return mlo_cannot_attend(r, i < 2 ? scores : mix, b, scores, d,
+                                 mlo_format(r->m, "%s that are not laid out as heads of the token's channels", what[i]));
+    }
     mlo_array *map = mlo_index_map(&r->in, mix->output[0], joined);
     int ok = map && mlo_array_count(map) == tq * b->heads * d;
     for (int64_t h = 0; ok && h < b->heads; h++) for (int64_t i = 0; ok && i < tq; i++) for (int64_t j = 0; ok && j < d; j++)

@@ -1,12 +1,19 @@
 /* layout: the inside of a loop: what depends on the carried value, and which element of one value is which of another.
  *
- * in:  a loop's body, indexed, with known forms.    out: for any value, the value that it is a view of, and element by element which part.
- * invariant: a view moves elements and computes nothing. How an operator moves them is what its own evaluation does to the numbers
- *     0, 1, 2, ..: there is no second definition of Slice or Transpose here.
- * example: Transpose(Reshape(x, [1, 12, 4, 8])) is a view of x [1, 12, 32]; its element (h, t, j) is element (t, 8 h + j) of x.
- * cost: one evaluation over integers for each operator that moves elements; nothing for one that only renames dimensions.
+ * in:  a loop's body, indexed, with known forms.
+ * out: for any value, the value that it is a view of, and element by element which part of it.
+ * invariant: a view moves elements and computes nothing. How an operator moves them is what its own evaluation does to
+ *     the numbers 0, 1, 2, ..: there is no second definition of Slice or Transpose here.
+ * example: Transpose(Reshape(x, [1, 12, 4, 8])) is a view of x [1, 12, 32]; its element (h, t, j) is element
+ *     (t, 8 h + j) of x.
+ * cost: one evaluation over integers for each operator that moves elements; nothing for one that renames dimensions.
  */
-typedef struct { mlo *m; const mlo_scan *scan; mlo_graph *body; mlo_map carried; /* names that depend on a carried value */ } mlo_inside;
+typedef struct {
+    mlo *m;
+    const mlo_scan *scan;
+    mlo_graph *body;
+    mlo_map carried;                /* names that depend on a carried value */
+} mlo_inside;
 
 static int mlo_is_carried(const mlo_inside *in, const char *name) { return mlo_map_get(&in->carried, name) != NULL; }
 
@@ -16,7 +23,8 @@ static int mlo_inside_of(mlo *m, const mlo_scan *scan, mlo_inside *in) {
     in->m = m;
     in->scan = scan;
     in->body = scan->body;
-    for (size_t i = 0; i < scan->n_state; i++) MLO_TRY(mlo_map_put(m, &in->carried, in->body->input[i]->name, in->body));
+    for (size_t i = 0; i < scan->n_state; i++)
+        MLO_TRY(mlo_map_put(m, &in->carried, in->body->input[i]->name, in->body));
     for (size_t i = 0; i < in->body->n_node; i++) {
         mlo_node *n = in->body->node[i];
         int depends = 0;
@@ -27,7 +35,9 @@ static int mlo_inside_of(mlo *m, const mlo_scan *scan, mlo_inside *in) {
 }
 
 static mlo_node *mlo_made_by(const mlo_inside *in, const char *name) { return mlo_maker_in(in->body, name); }
-static mlo_form mlo_body_form(const mlo_inside *in, const char *name) { return mlo_form_of(mlo_value_of(in->body, name)); }
+static mlo_form mlo_body_form(const mlo_inside *in, const char *name) {
+    return mlo_form_of(mlo_value_of(in->body, name));
+}
 
 /* The one number a constant is, if it is one: learned or not, it must be the same in all iterations. */
 static int mlo_scalar(const mlo_inside *in, const char *name, double *x) {
@@ -46,7 +56,7 @@ static int mlo_is_rounded(const mlo_inside *in, const char *name, mlo_rounding *
     return mlo_is_carried(in, name) && mlo_rounding_of(in->m, in->scan, in->body, name, f);
 }
 
-/* ---- views ------------------------------------------------------------------------------------------------------------------------- */
+/* ---- views ---------------------------------------------------------------------------------------------------- */
 
 static int mlo_is_one_of(const mlo_node *n, const char *const *ops) {
     for (; n && *ops; ops++) if (mlo_is(n, *ops)) return 1;
@@ -55,9 +65,10 @@ static int mlo_is_one_of(const mlo_node *n, const char *const *ops) {
 
 /* Each element of the result is a function of the elements at its place. */
 static int mlo_is_elementwise(const mlo_node *n) {
-    static const char *const ops[] = { "Mul", "Div", "Add", "Sub", "Erf", "Tanh", "Sigmoid", "Relu", "Gelu", "Exp", "Neg", "Pow", "Sqrt", "Clip", "Min", "Max",
-        "Abs", "Reciprocal", "HardSwish", "HardSigmoid", "Elu", "LeakyRelu", "Softplus", "Identity", "Sign", "Mish", "Log", "Round", "Floor", "Ceil",
-        "QuantizeLinear", "DequantizeLinear", "Swish", NULL };
+    static const char *const ops[] = { "Mul", "Div", "Add", "Sub", "Erf", "Tanh", "Sigmoid", "Relu", "Gelu", "Exp",
+        "Neg", "Pow", "Sqrt", "Clip", "Min", "Max", "Abs", "Reciprocal", "HardSwish", "HardSigmoid", "Elu", "LeakyRelu",
+        "Softplus", "Identity", "Sign", "Mish", "Log", "Round", "Floor", "Ceil", "QuantizeLinear", "DequantizeLinear",
+        "Swish", NULL };
     return mlo_is_one_of(n, ops);
 }
 
@@ -73,9 +84,10 @@ static int mlo_is_move(const mlo_node *n) {
 }
 static int mlo_is_layout(const mlo_node *n) { return mlo_is_reshape(n) || mlo_is_move(n); }
 
-/* The value a chain of layout nodes and roundings (and, with `scale`, multiplications by constants) starts from; fills the chain, last
- * node first; made: the value that each node makes in it. Roundings: each with what is still multiplied behind it. */
-enum { MLO_CHAIN = 16 };
+/* The value a chain of layout nodes and roundings (and, with `scale`, multiplications by constants) starts from; fills
+ * the chain, last node first; made: the value that each node makes in it. Roundings: each with what is still multiplied
+ * behind it. */
+enum { MLO_CHAIN = 24 };
 typedef struct {
     mlo_node *node[MLO_CHAIN];
     const char *made[MLO_CHAIN];
@@ -112,7 +124,8 @@ static const char *mlo_chain_walk(const mlo_inside *in, const char *name, mlo_ch
     return name;
 }
 
-/* The elements of `map`, which lies as n's first input does, moved as n moves them to `made`. NULL: how is not known before the model runs. */
+/* The elements of `map`, which lies as n's first input does, moved as n moves them to `made`. NULL: how is not known
+ * before the model runs. */
 static mlo_array *mlo_moved(const mlo_inside *in, mlo_node *n, const char *made, const mlo_array *map) {
     mlo *m = in->m;
     const mlo_op *op = mlo_op_of(m, n);
@@ -136,7 +149,7 @@ static mlo_array *mlo_moved(const mlo_inside *in, mlo_node *n, const char *made,
     return result;
 }
 
-/* map[i] = which element of the source element i of the chain's end is. NULL without memory or when a form is unknown. */
+/* map[i] = which element of the source element i of the chain's end is. NULL without memory, or a form is unknown. */
 static mlo_array *mlo_index_map(const mlo_inside *in, const char *source, const mlo_chain *c) {
     mlo_form f = mlo_body_form(in, source);
     if (!mlo_form_known(&f) || mlo_form_count(&f) > INT32_MAX) return NULL;
@@ -162,19 +175,28 @@ static int64_t mlo_tokens_of(const mlo_form *f) {
     return mlo_form_known(f) && f->rank > 0 && c > 0 ? mlo_form_count(f) / c : -1;
 }
 
-/* How a view of a value [.., T, N] stands for `heads` of d channels a token, as [heads, T, d] or (order 1) [heads, d, T]: column[h d + j] is
- * the channel that it takes for j of head h, the same for every token. 0: it is laid out in another way. */
-static int mlo_head_columns(const mlo_inside *in, const char *source, const mlo_chain *c, int64_t t, int64_t heads, int64_t d, int order, int64_t *column) {
+/* How a view stands for heads of d channels for each of t tokens: as [heads, t, d] or (order 1) [heads, d, t]. */
+typedef struct { int64_t t, heads, d; int order; } mlo_heads;
+
+/* Where element j of head h at token i lies in such a view. */
+static int64_t mlo_head_place(const mlo_heads *v, int64_t h, int64_t i, int64_t j) {
+    return v->order ? (h * v->d + j) * v->t + i : (h * v->t + i) * v->d + j;
+}
+
+/* column[h d + j] := the channel of the source [.., T, N] that the view takes for j of head h, the same for every
+ * token. 0: it is laid out in another way. */
+static int mlo_head_columns(const mlo_inside *in, const char *source, const mlo_chain *c, const mlo_heads *v,
+                            int64_t *column) {
     mlo_form f = mlo_body_form(in, source);
     int64_t n = mlo_last_dim(&f);
-    mlo_array *map = mlo_tokens_of(&f) == t ? mlo_index_map(in, source, c) : NULL;
+    mlo_array *map = mlo_tokens_of(&f) == v->t ? mlo_index_map(in, source, c) : NULL;
     const int32_t *at = map ? (const int32_t *)map->data : NULL;
-    int ok = map && mlo_array_count(map) == t * heads * d;
-    for (int64_t k = 0; ok && k < heads * d; k++) {
-        int64_t h = k / d, j = k % d;
-        column[k] = at[order ? (h * d + j) * t : h * t * d + j];
-        for (int64_t i = 0; ok && i < t; i++) ok = at[order ? (h * d + j) * t + i : (h * t + i) * d + j] == i * n + column[k];
-        ok = ok && column[k] < n;
+    int ok = map && mlo_array_count(map) == v->t * v->heads * v->d;
+    for (int64_t k = 0; ok && k < v->heads * v->d; k++) {
+        int64_t h = k / v->d, j = k % v->d;
+        column[k] = at[mlo_head_place(v, h, 0, j)];
+        ok = column[k] < n;
+        for (int64_t i = 0; ok && i < v->t; i++) ok = at[mlo_head_place(v, h, i, j)] == i * n + column[k];
     }
     mlo_array_free(in->m, map);
     return ok;

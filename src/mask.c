@@ -2,15 +2,15 @@
  *
  * in:  a mask as the body reads it: [.., T, T] or less, made of constants and model inputs, in the body or around it.
  * out: a value of the outer graph with one number per key, 0 where it counts and hugely negative where it doesn't.
- * invariant: rows are cut off only where they are proved equal, for any input: each element is traced to what it is computed from, and
- *     two elements are equal when they come from equal things in equal ways. Calibration data prove nothing here.
+ * invariant: rows are cut off only where they are proved equal, for any input: each element is traced to what it is
+ *     computed from, and two are equal when they come from equal things in equal ways. Data prove nothing here.
  * example: Where(Cast(1 - Expand(Unsqueeze(attention_mask))), -3.4e38, ..) of shape [1, 1, T, T] becomes its row 0.
  * cost: O(elements) for each node between the inputs and the mask.
  */
 
-/* ---- out of the body ------------------------------------------------------------------------------------------------------------------ */
+/* ---- out of the body ------------------------------------------------------------------------------------------ */
 
-/* Moves what makes a value of the body in front of the loop; `list` takes the nodes. Returns its name there; NULL: failed. */
+/* Moves what makes a value of the body in front of the loop; `list` takes the nodes. Its name there; NULL: failed. */
 static const char *mlo_hoist(mlo *m, mlo_scan *s, const char *name, mlo_graph *list, int depth) {
     mlo_value *v = mlo_value_of(s->body, name);
     if (v && v->graph != s->body) return name;
@@ -23,8 +23,11 @@ static const char *mlo_hoist(mlo *m, mlo_scan *s, const char *name, mlo_graph *l
         t->name = outside;
         return mlo_graph_init(m, s->outer, t) || !mlo_index_value(m, s->outer, outside) ? NULL : outside;
     }
-    if (!v || !v->producer || depth > 64) {
-        mlo_fail_at(m, MLO_E_UNSUPPORTED, name, "attention masks that differ from layer to layer (local and global attention); one mask for all layers is supported");
+    int inner = v && v->producer && depth <= 64;
+    for (size_t i = 0; inner && i < v->producer->n_attr; i++) inner = !v->producer->attr[i]->g;
+    if (!inner) {
+        mlo_fail_at(m, MLO_E_UNSUPPORTED, name, "attention masks that differ from layer to layer (local and global "
+                    "attention); one mask for all layers is supported");
         return NULL;
     }
     mlo_node *n = mlo_node_new(m, v->producer->op, mlo_format(m, "%s_outside", mlo_node_name(v->producer)));
@@ -47,7 +50,8 @@ static const char *mlo_hoist(mlo *m, mlo_scan *s, const char *name, mlo_graph *l
 static int mlo_put_before(mlo *m, mlo_scan *s, const mlo_graph *list) {
     mlo_graph all = {0};
     for (size_t i = 0; i < s->outer->n_node; i++) {
-        for (size_t k = 0; s->outer->node[i] == s->node && k < list->n_node; k++) MLO_TRY(mlo_graph_add(m, &all, list->node[k]));
+        for (size_t k = 0; s->outer->node[i] == s->node && k < list->n_node; k++)
+            MLO_TRY(mlo_graph_add(m, &all, list->node[k]));
         MLO_TRY(mlo_graph_add(m, &all, s->outer->node[i]));
     }
     s->outer->node = all.node;
@@ -56,7 +60,7 @@ static int mlo_put_before(mlo *m, mlo_scan *s, const mlo_graph *list) {
     return mlo_infer(m);
 }
 
-/* ---- where elements come from ------------------------------------------------------------------------------------------------------------ */
+/* ---- where elements come from --------------------------------------------------------------------------------- */
 
 /* For each value a number per element: equal numbers, equal elements. */
 typedef struct { mlo *m; const mlo_scan *s; mlo_map known; int depth; } mlo_tracer;
@@ -125,7 +129,8 @@ static mlo_array *mlo_trace_move(mlo_tracer *t, mlo_node *n, const char *name) {
     int known = op && op->run && n->n_input <= 8 && n->n_output <= 16, all = mlo_is(n, "Concat");
     for (size_t k = 0; known && k < n->n_input; k++) if (mlo_has_input(n, k)) {
         if (!k || all) args[k] = mlo_trace(t, n->input[k]);
-        else if (mlo_is_parameter(t->s, t->s->outer, n->input[k], 0)) args[k] = constant[k] = mlo_value_array(m, t->s, t->s->outer, n->input[k], 0, 0);
+        else if (mlo_is_parameter(t->s, t->s->outer, n->input[k], 0))
+            args[k] = constant[k] = mlo_value_array(m, t->s, t->s->outer, n->input[k], 0, 0);
         known = args[k] != NULL;
     }
     known = known && !mlo_call_node(m, op, n, mlo_opset_of(m), args, out);
@@ -139,9 +144,12 @@ static mlo_array *mlo_trace_move(mlo_tracer *t, mlo_node *n, const char *name) {
 
 static mlo_array *mlo_trace_node(mlo_tracer *t, mlo_node *n, const char *name, const mlo_form *f) {
     static const char *const moves[] = { "Expand", "Concat", "Tile", "GatherND", NULL };
-    static const char *const more[] = { "Where", "And", "Or", "Not", "Xor", "Equal", "Less", "LessOrEqual", "Greater", "GreaterOrEqual", "Cast", NULL };
+    static const char *const more[] = { "Where", "And", "Or", "Not", "Xor", "Equal", "Less", "LessOrEqual", "Greater",
+        "GreaterOrEqual", "Cast", NULL };
+    static const char *const axes[] = { "QuantizeLinear", "DequantizeLinear", NULL };   /* a scale may lie along one */
     if (mlo_is_layout(n) || mlo_is_one_of(n, moves)) return mlo_trace_move(t, n, name);
-    return mlo_is_elementwise(n) || mlo_is_one_of(n, more) ? mlo_trace_elementwise(t, n, name, f) : NULL;
+    int each = (mlo_is_elementwise(n) && !mlo_is_one_of(n, axes)) || mlo_is_one_of(n, more);
+    return each ? mlo_trace_elementwise(t, n, name, f) : NULL;
 }
 
 /* The numbers of a value of the outer graph; the tracer's. NULL: its shape is not known, or it is too large. */
@@ -161,7 +169,8 @@ static const mlo_array *mlo_trace(mlo_tracer *t, const char *name) {
 }
 
 static void mlo_trace_end(mlo_tracer *t) {
-    for (size_t i = 0; i < t->known.size; i++) if (t->known.slot[i].key) mlo_array_free(t->m, (mlo_array *)t->known.slot[i].value);
+    for (size_t i = 0; i < t->known.size; i++)
+        if (t->known.slot[i].key) mlo_array_free(t->m, (mlo_array *)t->known.slot[i].value);
 }
 
 /* Is every row of the mask the same, whatever the inputs are? */
@@ -176,11 +185,14 @@ static int mlo_rows_equal(mlo *m, const mlo_scan *s, const char *name, int64_t k
     return equal;
 }
 
-/* ---- what else it is, for people ----------------------------------------------------------------------------------------------------------- */
+/* ---- what else it is, for people ------------------------------------------------------------------------------ */
 
-/* Does a constant [.., T, T] tell keys behind the query from those before it: one value for all above the diagonal, another one on it? */
+/* Does a constant [.., T, T] tell keys behind the query from those before it: one value for all above the diagonal, and
+ * another one on and below it? */
 static int mlo_is_triangle(mlo *m, const mlo_tensor *tensor, int64_t t) {
-    mlo_array *a = tensor->n_dims >= 2 && tensor->dims[tensor->n_dims - 1] == t && tensor->dims[tensor->n_dims - 2] == t ? mlo_tensor_load(m, tensor) : NULL;
+    size_t rank = tensor->n_dims;
+    int square = rank >= 2 && tensor->dims[rank - 1] == t && tensor->dims[rank - 2] == t;
+    mlo_array *a = square ? mlo_tensor_load(m, tensor) : NULL;
     int is = a && t > 1;
     for (int64_t i = 0; is && i < t; i++) for (int64_t k = 0; is && k < t; k++) {
         double x = mlo_number_at(a, i * t + k), future = mlo_number_at(a, t - 1), present = mlo_number_at(a, 0);
@@ -206,15 +218,18 @@ static int mlo_refuse_mask(mlo *m, const mlo_scan *s, const mlo_node *reader, co
     mlo_form f = mlo_form_of(mlo_value_of(s->outer, name));
     if (m->error.code) return (int)m->error.code;
     if (mlo_is_causal(m, s->outer, name, t, 0))
-        return mlo_fail(m, MLO_E_UNSUPPORTED, reader, "a decoder: its attention is causal ('%s': a query does not see the keys behind it); mlo rolls and runs decoders, hardware is for encoders", name);
-    return mlo_fail(m, MLO_E_UNSUPPORTED, reader, "attention mask or bias '%s' of shape %s is not the same for every query and head (a sliding window, or relative positions); hardware has one bit per key",
-        name, mlo_dims_text(m, f.rank, f.dims));
+        return mlo_fail(m, MLO_E_UNSUPPORTED, reader, "a decoder: its attention is causal ('%s': a query does not see the "
+                        "keys behind it); mlo rolls and runs decoders, hardware is for encoders", name);
+    return mlo_fail(m, MLO_E_UNSUPPORTED, reader, "attention mask or bias '%s' of shape %s is not the same for every query "
+                    "and head (a sliding window, or relative positions); hardware has one bit per key",
+                    name, mlo_dims_text(m, f.rank, f.dims));
 }
 
-/* ---- the mask ------------------------------------------------------------------------------------------------------------------------------ */
+/* ---- the mask ------------------------------------------------------------------------------------------------- */
 
 /* The first of equal rows. */
-static int mlo_first_row(mlo *m, const mlo_scan *s, const char *whole, int64_t keys, mlo_graph *list, const char **row) {
+static int mlo_first_row(mlo *m, const mlo_scan *s, const char *whole, int64_t keys, mlo_graph *list,
+                         const char **row) {
     mlo_node bare = *s->node;
     bare.n_meta = 0;
     mlo_expansion x = { m, s->outer, &bare, mlo_opset_of(m), MLO_FLOAT, NULL, 0, NULL, 0 };
@@ -225,17 +240,23 @@ static int mlo_first_row(mlo *m, const mlo_scan *s, const char *whole, int64_t k
     return (int)m->error.code;
 }
 
-/* *mask, which `reader` reads, becomes one number per key of `keys`, in the outer graph; NULL where it changes nothing. */
+/* *mask, which `reader` reads, becomes one number per key, in the outer graph; NULL where it changes nothing. */
 static int mlo_key_mask(mlo *m, mlo_scan *s, const mlo_node *reader, int64_t keys, const char **mask) {
     mlo_graph list = {0};
     mlo_form f = mlo_form_of(mlo_value_of(s->body, *mask));
     if (!mlo_form_known(&f) || f.rank < 1)
-        return mlo_fail(m, MLO_E_SHAPE, reader, "an attention mask '%s' of unknown shape; bind open dimensions (%s) with --dim NAME=N", *mask, mlo_open_dims(m));
+        return mlo_fail(m, MLO_E_SHAPE, reader, "an attention mask '%s' of unknown shape; bind open dimensions (%s) with "
+                        "--dim NAME=N", *mask, mlo_open_dims(m));
     int64_t last = f.dims[f.rank - 1], rows = mlo_form_count(&f) / (last ? last : 1);
-    if (last == 1) { *mask = NULL; return 0; }              /* the same for all keys of a row: softmax does not see it */
+    if (last == 1) {                /* the same for all keys of a row: softmax does not see it */
+        *mask = NULL;
+        return 0;
+    }
     const char *whole = mlo_hoist(m, s, *mask, &list, 0), *row = whole;
     if (!whole) return (int)m->error.code;
-    if (last != keys) return mlo_fail(m, MLO_E_UNSUPPORTED, reader, "an attention mask '%s' of shape %s for %lld keys", *mask, mlo_dims_text(m, f.rank, f.dims), (long long)keys);
+    if (last != keys)
+        return mlo_fail(m, MLO_E_UNSUPPORTED, reader, "an attention mask '%s' of shape %s for %lld keys", *mask,
+                        mlo_dims_text(m, f.rank, f.dims), (long long)keys);
     if (rows > 1) MLO_TRY(mlo_first_row(m, s, whole, keys, &list, &row));
     if (list.n_node) MLO_TRY(mlo_put_before(m, s, &list));
     if (rows > 1 && !mlo_rows_equal(m, s, whole, keys)) return mlo_refuse_mask(m, s, reader, whole, keys);

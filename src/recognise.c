@@ -70,12 +70,12 @@ static int mlo_chain_note(mlo_recogniser *r, const char *value, const mlo_chain 
     return (int)r->m->error.code;
 }
 
-/* Does the chain from `source` [.., T, C] lay it out as [heads, T, D] (order 0), or [heads, D, T] (order 1), C = heads * D? */
-static int mlo_is_heads(const mlo_recogniser *r, const char *source, const mlo_chain *c, int64_t t, int64_t heads, int64_t d, int order) {
+/* Does the chain from `source` [.., T, C] lay it out as those heads, of all its channels in order? */
+static int mlo_is_heads(const mlo_recogniser *r, const char *source, const mlo_chain *c, const mlo_heads *v) {
     mlo_form f = mlo_body_form(&r->in, source);
-    int64_t n = heads * d;
+    int64_t n = v->heads * v->d;
     int64_t *column = mlo_last_dim(&f) == n ? (int64_t *)mlo_scratch(r->m, (size_t)n, sizeof *column) : NULL;
-    int ok = column && mlo_head_columns(&r->in, source, c, t, heads, d, order, column) && mlo_is_identity(column, n);
+    int ok = column && mlo_head_columns(&r->in, source, c, v, column) && mlo_is_identity(column, n);
     mlo_scratch_free(r->m, column);
     return ok;
 }
@@ -230,21 +230,31 @@ static int64_t mlo_key_heads(const mlo_recogniser *r, const char *name, int64_t 
     return 0;
 }
 
-/* A product of activations that is attention, but not as hardware has it: what a person would call it. */
-static const char *mlo_cannot_attend(mlo_recogniser *r, const mlo_node *n, const mlo_sublayer *b, const mlo_node *scores, int64_t d, const char *what) {
-    mlo *m = r->m;
+/* Is the carried value a batch of several, as attention with its tokens sees it? How many; else 1. */
+static int64_t mlo_batch_of(const mlo_recogniser *r) {
     mlo_form x = mlo_body_form(&r->in, r->body->input[0]->name);
-    int64_t batch = r->tokens > 0 ? mlo_tokens_of(&x) / r->tokens : 1, groups = mlo_key_heads(r, scores->input[1], d);
+    int64_t batch = r->tokens > 0 ? mlo_tokens_of(&x) / r->tokens : 1;
+    return x.rank > 2 && (x.dims[0] == batch || x.dims[1] == batch) ? batch : 1;
+}
+
+/* A product of activations that is attention, but not as hardware has it: what a person would call it. */
+static const char *mlo_cannot_attend(mlo_recogniser *r, const mlo_node *n, const mlo_sublayer *b, const mlo_node *scores,
+                                     int64_t d, const char *what) {
+    mlo *m = r->m;
+    int64_t batch = mlo_batch_of(r), groups = mlo_key_heads(r, scores->input[1], d);
     int causal = b->mask && mlo_is_causal(m, r->body, b->mask, r->tokens, 0), rotary = mlo_is_rotary(r, scores->input[0]);
     if (groups >= b->heads) groups = 0;
-    if (batch > 1 && !causal && !rotary && !groups && x.rank > 2 && (x.dims[0] == batch || x.dims[1] == batch)) {
-        mlo_fail(m, MLO_E_UNSUPPORTED, n, "a batch of %lld; export with a batch of 1, or leave that axis open and give --dim NAME=1: hardware takes frames one after the other", (long long)batch);
-        return NULL;
-    }
-    if (!causal && !rotary && !groups) return mlo_cannot(r, n, what);
-    const char *heads = groups ? mlo_format(m, "grouped-query attention (%lld query heads on %lld of keys)", (long long)b->heads, (long long)groups) : "";
-    if (heads) mlo_fail(m, MLO_E_UNSUPPORTED, n, "%s%s%s%s%s; mlo rolls, checks and runs such models, hardware is for encoders without", causal ? "a decoder: its attention is causal" : "",
-        causal && (rotary || groups) ? ", with " : "", rotary ? "rotary embedding" : "", rotary && groups ? " and " : "", heads);
+    if (!causal && !rotary && !groups && batch == 1) return what ? mlo_cannot(r, n, what) : NULL;
+    const char *heads = "";
+    if (groups) heads = mlo_format(m, "grouped-query attention (%lld query heads on %lld of keys)",
+                                   (long long)b->heads, (long long)groups);
+    if (!heads) return NULL;
+    if (!causal && !rotary && !groups)
+        mlo_fail(m, MLO_E_UNSUPPORTED, n, "a batch of %lld; export with a batch of 1, or leave that axis open and give "
+                 "--dim NAME=1: hardware takes frames one after the other", (long long)batch);
+    else mlo_fail(m, MLO_E_UNSUPPORTED, n, "%s%s%s%s%s; mlo rolls, checks and runs such models, hardware is for encoders "
+                  "without", causal ? "a decoder: its attention is causal" : "", causal && (rotary || groups) ? ", with " : "",
+                  rotary ? "rotary embedding" : "", rotary && groups ? " and " : "", heads);
     return NULL;
 }
 
@@ -269,9 +279,13 @@ static const char *mlo_block_attention(mlo_recogniser *r, mlo_node *mix, const c
     b->n_in = 3;
     b->tokens = r->tokens = tk;
     if (tq != tk) return mlo_cannot(r, scores, "attention between sequences of two lengths (cross-attention, or a cache)");
-    if (!mlo_is_heads(r, b->in[0], &chain[0], tq, b->heads, d, 0)) return mlo_cannot_attend(r, scores, b, scores, d, "queries that are not laid out as heads of the token's channels");
-    if (!mlo_is_heads(r, b->in[1], &chain[1], tk, b->heads, d, 1)) return mlo_cannot_attend(r, scores, b, scores, d, "keys that are not laid out as heads of the token's channels");
-    if (!mlo_is_heads(r, b->in[2], &chain[2], tk, b->heads, d, 0)) return mlo_cannot_attend(r, mix, b, scores, d, "values that are not laid out as heads of the token's channels");
+    static const char *const what[] = { "queries", "keys", "values" };
+    for (int i = 0; i < 3; i++) {
+        const mlo_heads at = { tk, b->heads, d, i == 1 };
+        if (mlo_is_heads(r, b->in[i], &chain[i], &at)) continue;
+        return mlo_cannot_attend(r, i < 2 ? scores : mix, b, scores, d,
+                                 mlo_format(r->m, "%s that are not laid out as heads of the token's channels", what[i]));
+    }
     mlo_array *map = mlo_index_map(&r->in, mix->output[0], joined);
     int ok = map && mlo_array_count(map) == tq * b->heads * d;
     for (int64_t h = 0; ok && h < b->heads; h++) for (int64_t i = 0; ok && i < tq; i++) for (int64_t j = 0; ok && j < d; j++)
