@@ -302,6 +302,16 @@ static int mlo_broadcast(const mlo_shapes *s, mlo_form *a, const mlo_form *b) {
     return 0;
 }
 
+/* Do two forms of one value contradict each other, as far as both are known? */
+static int mlo_forms_differ(const mlo_form *a, const mlo_form *b) {
+    if (a->dtype && b->dtype && a->dtype != b->dtype) return 1;
+    if (a->rank < 0 || b->rank < 0) return 0;
+    if (a->rank != b->rank) return 1;
+    for (int i = 0; i < a->rank; i++)
+        if (a->dims[i] >= 0 && b->dims[i] >= 0 && a->dims[i] != b->dims[i]) return 1;
+    return 0;
+}
+
 /* Both element types, when known, must agree. */
 static int mlo_same_type(const mlo_shapes *s, size_t i, size_t k) {
     mlo_dtype a = mlo_form_in(s, i).dtype, b = mlo_form_in(s, k).dtype;

@@ -753,14 +753,27 @@ static int64_t mlo_x_whole_attr(mlo_expansion *x, const char *names) {
     return (int64_t)v;
 }
 
-/* A list with one number per channel, for axis 1: made to broadcast there. */
+/* A parameter of RequantShift: one number per channel is made to broadcast along axis 1. It comes as a list, or as
+ * [C,1,1], behind a Conv of one dimension too: there it would lie along the batch. */
 static const char *mlo_x_channels(mlo_expansion *x, size_t i) {
-    mlo_form f = mlo_x_form(x, i);
-    int rank = mlo_x_rank(x, 0);
-    int64_t axes[MLO_MAX_RANK];
-    if (f.rank != 1 || f.dims[0] < 2 || rank < 3 || rank > MLO_MAX_RANK || f.dims[0] != mlo_x_dim(x, 0, 1)) return mlo_x_in(x, i);
-    for (int k = 1; k < rank - 1; k++) axes[k - 1] = k;
-    return mlo_x_unsqueeze(x, mlo_x_in(x, i), axes, (size_t)rank - 2);
+    mlo_form v = mlo_x_form(x, 0), p = mlo_x_form(x, i);
+    int64_t n = mlo_form_known(&p) ? mlo_form_count(&p) : -1, shape[MLO_MAX_RANK];
+    int lies_there = n > 1 && v.rank > 2 && p.dims[0] == n && (p.rank == 1 || p.rank == v.rank);
+    if (n < 0 || (n > 1 && v.rank < 0))
+        mlo_x_stay(x, "the shape of x or of input %zu is unknown: give it with --shape", i);
+    if (lies_there && v.dims[1] < 0)
+        mlo_x_stay(x, "axis 1 of x, which input %zu may lie along, is unknown: give it with --dim", i);
+    if (!lies_there || v.dims[1] != n) return mlo_x_in(x, i);
+    for (int k = 0; k < v.rank - 1; k++) shape[k] = k ? 1 : n;
+    return mlo_x_reshape(x, mlo_x_in(x, i), shape, (size_t)v.rank - 1);
+}
+
+/* The form of x, with the element type that the model declares, if that is one of numbers: some networks say int32. */
+static int mlo_shape_integers(mlo_shapes *s) {
+    mlo_dtype declared = s->out[0].dtype;
+    s->out[0] = mlo_form_in(s, 0);
+    if (mlo_dtype_size(declared) && mlo_dtype_bits(declared) && declared != MLO_BOOL) s->out[0].dtype = declared;
+    return 0;
 }
 
 /* Is an attribute one of the numbers, under either of its names? */
@@ -777,11 +790,13 @@ static void mlo_expand_dialect(mlo_expansion *x) {
     const char *in[12];
     size_t n = 0;
     for (size_t i = 0; d && i < x->n->n_attr; i++) if (!mlo_dialect_knows(d, x->n->attr[i]->name)) mlo_x_stay(x, "its attribute %.60s is not known", x->n->attr[i]->name);
-    for (; d && n < x->n->n_input && n < 4; n++) in[n] = n && mlo_is(x->n, "RequantShift") ? mlo_x_channels(x, n) : mlo_x_in(x, n);
+    int per_channel = mlo_eq(x->n->op, "RequantShift");
+    for (; d && n < x->n->n_input && n < 4; n++) in[n] = n && per_channel ? mlo_x_channels(x, n) : mlo_x_in(x, n);
     for (int k = 0; d && d->numbers[k]; k++) { int64_t v = mlo_x_whole_attr(x, d->numbers[k]); in[n++] = mlo_x_whole(x, v); }
     if (!d || mlo_x_stopped(x)) return;
+    mlo_form y = mlo_form_of(mlo_value_of(x->g, x->n->output[0]));
     mlo_x_node(x, d->op.name, in, n);
-    mlo_x_int(x, "to", x->dtype);
+    mlo_x_int(x, "to", y.dtype ? y.dtype : x->dtype);
     if (!mlo_x_last(x)) return;
     mlo_x_last(x)->name = x->n->name;
     mlo_x_last(x)->output[0] = x->n->output[0];
@@ -832,7 +847,11 @@ typedef struct { mlo_op op; void (*expand)(mlo_expansion *x); const char *inputs
 /* expand: NULL when only its form is known; inputs: x for each it must have, - for one it may lack; since: the least opset */
 #define MLO_FUSED(name, inputs, shape, expand) { { name, mlo_shape_##shape, NULL, 0 }, mlo_expand_##expand, inputs, 11 }
 #define MLO_CARRIED(name, shape) { { name, mlo_shape_##shape, NULL, 0 }, NULL, "", 1 }
-#define MLO_DIALECT(name, inputs) { { name, mlo_shape_same, NULL, 0 }, mlo_expand_dialect, inputs, 9 }
+/* Deeploy writes its operators into the standard domain, or into that of ONNX Runtime's extensions. */
+#define MLO_TWICE(name, inputs, shape, expand, since) \
+    { { name, shape, NULL, 0 }, expand, inputs, since }, \
+    { { "ai.onnx.contrib." name, shape, NULL, 0 }, expand, inputs, since }
+#define MLO_DIALECT(name, inputs) MLO_TWICE(name, inputs, mlo_shape_integers, mlo_expand_dialect, 9)
 static const mlo_fused mlo_fused_ops[] = {
     MLO_FUSED("com.microsoft.Attention", "xx", attention, attention),
     MLO_FUSED("com.microsoft.MultiHeadAttention", "xxx", multi_head, multi_head),
@@ -852,9 +871,11 @@ static const mlo_fused mlo_fused_ops[] = {
     MLO_CARRIED("com.microsoft.QLinearConcat", qconcat), MLO_CARRIED("com.microsoft.QLinearSoftmax", same), MLO_CARRIED("com.microsoft.QLinearSigmoid", same),
     { { "Einsum", mlo_shape_einsum, NULL, 0 }, mlo_expand_einsum, "xx", 12 },
     MLO_FUSED("SimplifiedLayerNormalization", "xx", same, rms),
-    { { "IntegerMean", mlo_shape_Reduce, NULL, 0 }, mlo_expand_integer_mean, "x", 10 },
+    MLO_TWICE("IntegerMean", "x", mlo_shape_Reduce, mlo_expand_integer_mean, 10),
+    MLO_TWICE("RMSNorm", "xx", mlo_shape_same, mlo_expand_dialect, 9),
     MLO_DIALECT("RequantShift", "xxx"), MLO_DIALECT("iSoftmax", "x"), MLO_DIALECT("iRMSNorm", "xx"), MLO_DIALECT("iLayerNorm", "xxx"), MLO_DIALECT("iGELU", "x"),
-    MLO_DIALECT("iHardswish", "x"), MLO_DIALECT("ITAMax", "x"), MLO_DIALECT("ITAPartialMax", "x"), MLO_DIALECT("TrueIntegerDiv", "x"), MLO_DIALECT("RMSNorm", "xx"),
+    MLO_DIALECT("iHardswish", "x"), MLO_DIALECT("ITAMax", "x"), MLO_DIALECT("ITAPartialMax", "x"),
+    MLO_DIALECT("TrueIntegerDiv", "x"), MLO_DIALECT("iNoNorm", "xxx"),
 };
 enum { MLO_N_FUSED = sizeof mlo_fused_ops / sizeof *mlo_fused_ops };
 

@@ -276,7 +276,10 @@ static int mlo_infer_node(mlo_inference *k, mlo_node *n) {
     out = form + n->n_input;
     k->node = n;
     for (size_t i = 0; i < n->n_input; i++) form[i] = mlo_has_input(n, i) ? mlo_form_named(g, n->input[i]) : mlo_unknown_form();
-    for (size_t i = 0; i < n->n_output; i++) out[i] = mlo_unknown_form();
+    for (size_t i = 0; i < n->n_output; i++) {
+        out[i] = mlo_unknown_form();
+        out[i].dtype = mlo_form_named(g, n->output[i]).dtype;        /* for rules that leave the type open */
+    }
     mlo_shapes s = { m, n, k->opset, form, n->n_input, out, n->n_output, mlo_infer_value, NULL };
     s.from = k;
     if (mlo_is_scan(n) && k->opset >= 9) mlo_infer_scan(k, form, out);

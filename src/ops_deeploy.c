@@ -1,11 +1,13 @@
 /* ops_deeploy: the integer operators of Deeploy's networks, as functions of domain mlo.
  *
- * in:  nodes like RequantShift(x, mul, add; div, n_levels, signed): integers, carried in whatever element type x has.
+ * in:  nodes like RequantShift(x, mul, add; div, n_levels, signed), of the standard domain or ai.onnx.contrib:
+ *     integers, carried in the element type that the model declares, or that x has.
  * out: mlo.RequantShift(x, mul, add, div, n_levels, signed): every number is an input, so that layers that differ in one share a body, and
  *     the number becomes a parameter of the loop.
  * invariant: one definition. The function that ONNX Runtime runs is what mlo evaluates, node by node, in 64-bit integers. Where those would
  *     wrap, or a value be cut to fit (a fraction, a NaN, an 8-bit result of 200), ONNX Runtime goes on and mlo refuses: neither is what
- *     Deeploy means. ITAPartialMax, a loop over groups, has no function: mlo alone evaluates it.
+ *     Deeploy means. The result has x's shape: parameters that would widen it are refused. ITAPartialMax, a loop over
+ *     groups, has no function: mlo alone evaluates it.
  * example: x = 300, mul = 3, add = 0, div = 16, 256 levels, signed: floor((900 + 8) / 16) = 56.
  * cost: some twenty passes over the tensor.
  *
@@ -55,6 +57,12 @@ static const char mlo_ilayernorm_function[] =
     "square = Mul (c0, c0)\nsum = ReduceSum <axes=[-1]> (square)\nvariance = Div (sum, length)\ns = Add (variance, one)\n" MLO_ROOT("r", "s")
     "cw = Mul (c0, w)\nt = Div (cw, r)\ntb = Add (t, b)\n" MLO_FLOOR("q", "tb", "D") MLO_LEVELS MLO_CLIP("c", "q", "low", "high") "y = Cast <to=@to> (c)\n";
 
+/* floor((x w + b) mul / D): the place of a norm, without its statistics */
+static const char mlo_inonorm_function[] =
+    "iNoNorm <to> (given, weight, bias, D, mul, n) => (y)\n" MLO_INT_NUMBERS
+    "w = Cast <to=7> (weight)\nb = Cast <to=7> (bias)\nxw = Mul (x, w)\nsum = Add (xw, b)\nt = Mul (sum, mul)\n"
+    MLO_FLOOR("q", "t", "D") MLO_LEVELS MLO_CLIP("c", "q", "low", "high") "y = Cast <to=@to> (c)\n";
+
 static const char mlo_igelu_function[] =
     "iGELU <to> (given, b, unit) => (y)\n" MLO_INT_NUMBERS
     "s = Sign (x)\nsize = Abs (x)\nedge = Neg (b)\nbeyond = Greater (size, edge)\nq = Where (beyond, edge, size)\n"
@@ -85,6 +93,22 @@ static const char mlo_rmsnorm_function[] =
 static const char mlo_hardswish_function[] =
     "HardSwish <to> (given) => (y)\n" "three_ = Constant <value_int=3> ()\nthree = Cast <to=1> (three_)\nsix = Add (three, three)\nzero = Sub (three, three)\n"
     "moved = Add (given, three)\nlow = Max (moved, zero)\nc = Min (low, six)\np = Mul (given, c)\nq = Div (p, six)\ny = Cast <to=@to> (q)\n";
+
+/* The form of x, of the type that the call says. */
+static int mlo_shape_of_x(mlo_shapes *s) {
+    mlo_form x = mlo_form_in(s, 0);
+    for (size_t i = 1; i < s->n_in; i++) {
+        mlo_form wide = x, p = mlo_form_in(s, i);
+        MLO_TRY(mlo_broadcast(s, &wide, &p));
+        if (mlo_forms_differ(&x, &wide)) return mlo_fail(s->m, MLO_E_SHAPE, s->node,
+            "input %zu, %s, would broadcast x, %s, to %s; give it x's rank, with 1 in every axis but its own",
+            i, mlo_dims_text(s->m, p.rank, p.dims), mlo_dims_text(s->m, x.rank, x.dims),
+            mlo_dims_text(s->m, wide.rank, wide.dims));
+    }
+    x.dtype = (mlo_dtype)mlo_int(s->node, "to", x.dtype);
+    s->out[0] = x;
+    return 0;
+}
 
 /* ---- evaluating: the function's nodes, one after the other ------------------------------------------------------------------------------ */
 
@@ -212,6 +236,7 @@ static int mlo_partial_max_run(mlo_call *c) {
 MLO_NUMBERS(requant_shift, "div", "n_levels|n_levels_out", "signed");
 MLO_NUMBERS(isoftmax, "coeffA", "coeffB", "coeffC", "log2", "n_levels");
 MLO_NUMBERS(norm, "D", "n_levels");
+MLO_NUMBERS(inonorm, "D", "mul", "n_levels");
 MLO_NUMBERS(igelu, "b", "one");
 MLO_NUMBERS(ihardswish, "one_over_six", "three", "six");
 MLO_NUMBERS(itamax, "n_levels|n");
@@ -220,23 +245,24 @@ MLO_NUMBERS(integer_div, "Delta", "eps", "eta", "y");
 static const char *const mlo_numbers_none[] = { NULL };
 
 static const mlo_dialect mlo_dialects[] = {
-    { { "mlo.RequantShift", mlo_shape_same, mlo_dialect_run, 1 }, mlo_requant_shift_function, mlo_numbers_requant_shift },
-    { { "mlo.iSoftmax", mlo_shape_same, mlo_dialect_run, 1 }, mlo_isoftmax_function, mlo_numbers_isoftmax },
-    { { "mlo.iRMSNorm", mlo_shape_same, mlo_dialect_run, 1 }, mlo_irmsnorm_function, mlo_numbers_norm },
-    { { "mlo.iLayerNorm", mlo_shape_same, mlo_dialect_run, 1 }, mlo_ilayernorm_function, mlo_numbers_norm },
-    { { "mlo.iGELU", mlo_shape_same, mlo_dialect_run, 1 }, mlo_igelu_function, mlo_numbers_igelu },
-    { { "mlo.iHardswish", mlo_shape_same, mlo_dialect_run, 1 }, mlo_ihardswish_function, mlo_numbers_ihardswish },
-    { { "mlo.ITAMax", mlo_shape_same, mlo_dialect_run, 1 }, mlo_itamax_function, mlo_numbers_itamax },
-    { { "mlo.ITAPartialMax", mlo_shape_same, mlo_partial_max_run, 1 }, NULL, mlo_numbers_partial_max },
-    { { "mlo.TrueIntegerDiv", mlo_shape_same, mlo_dialect_run, 1 }, mlo_integer_div_function, mlo_numbers_integer_div },
-    { { "mlo.RMSNorm", mlo_shape_same, mlo_dialect_run, 1 }, mlo_rmsnorm_function, mlo_numbers_none },
-    { { "mlo.HardSwish", mlo_shape_same, mlo_dialect_run, 1 }, mlo_hardswish_function, mlo_numbers_none },
+    { { "mlo.RequantShift", mlo_shape_of_x, mlo_dialect_run, 1 }, mlo_requant_shift_function, mlo_numbers_requant_shift },
+    { { "mlo.iSoftmax", mlo_shape_of_x, mlo_dialect_run, 1 }, mlo_isoftmax_function, mlo_numbers_isoftmax },
+    { { "mlo.iRMSNorm", mlo_shape_of_x, mlo_dialect_run, 1 }, mlo_irmsnorm_function, mlo_numbers_norm },
+    { { "mlo.iLayerNorm", mlo_shape_of_x, mlo_dialect_run, 1 }, mlo_ilayernorm_function, mlo_numbers_norm },
+    { { "mlo.iNoNorm", mlo_shape_of_x, mlo_dialect_run, 1 }, mlo_inonorm_function, mlo_numbers_inonorm },
+    { { "mlo.iGELU", mlo_shape_of_x, mlo_dialect_run, 1 }, mlo_igelu_function, mlo_numbers_igelu },
+    { { "mlo.iHardswish", mlo_shape_of_x, mlo_dialect_run, 1 }, mlo_ihardswish_function, mlo_numbers_ihardswish },
+    { { "mlo.ITAMax", mlo_shape_of_x, mlo_dialect_run, 1 }, mlo_itamax_function, mlo_numbers_itamax },
+    { { "mlo.ITAPartialMax", mlo_shape_of_x, mlo_partial_max_run, 1 }, NULL, mlo_numbers_partial_max },
+    { { "mlo.TrueIntegerDiv", mlo_shape_of_x, mlo_dialect_run, 1 }, mlo_integer_div_function, mlo_numbers_integer_div },
+    { { "mlo.RMSNorm", mlo_shape_of_x, mlo_dialect_run, 1 }, mlo_rmsnorm_function, mlo_numbers_none },
+    { { "mlo.HardSwish", mlo_shape_of_x, mlo_dialect_run, 1 }, mlo_hardswish_function, mlo_numbers_none },
 };
 enum { MLO_N_DIALECTS = sizeof mlo_dialects / sizeof *mlo_dialects };
 
 /* The entry of a node, whether it has its mlo domain yet or not. */
 static const mlo_dialect *mlo_dialect_of(const mlo_node *n) {
-    if (n->domain && *n->domain && !mlo_eq(n->domain, "mlo")) return NULL;
+    if (n->domain && *n->domain && !mlo_eq(n->domain, "mlo") && !mlo_eq(n->domain, "ai.onnx.contrib")) return NULL;
     for (int i = 0; i < MLO_N_DIALECTS; i++) if (mlo_eq(n->op, mlo_dialects[i].op.name + 4)) return &mlo_dialects[i];
     return NULL;
 }
