@@ -312,6 +312,16 @@ static int mlo_forms_differ(const mlo_form *a, const mlo_form *b) {
     return 0;
 }
 
+/* A value is what the model declares it to be, or nothing goes on: one of the two is not what its author meant. */
+static int mlo_as_declared(mlo *m, const mlo_node *n, const char *name, const mlo_form *said, const mlo_form *is) {
+    if (!mlo_forms_differ(said, is)) return 0;
+    int type = said->dtype && is->dtype && said->dtype != is->dtype;
+    return mlo_fail(m, type ? MLO_E_TYPE : MLO_E_SHAPE, n,
+        "'%s' is declared as %s, but is %s; correct or remove its declaration", name,
+        type ? mlo_dtype_name(said->dtype) : mlo_dims_text(m, said->rank, said->dims),
+        type ? mlo_dtype_name(is->dtype) : mlo_dims_text(m, is->rank, is->dims));
+}
+
 /* Both element types, when known, must agree. */
 static int mlo_same_type(const mlo_shapes *s, size_t i, size_t k) {
     mlo_dtype a = mlo_form_in(s, i).dtype, b = mlo_form_in(s, k).dtype;

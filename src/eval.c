@@ -2,7 +2,8 @@
  *
  * in:  a graph in topological order and arrays for its inputs, by name.     out: arrays for its outputs, the caller's to free.
  * invariant: an array lives from its making to its last use; weights are loaded at their first use; what a subgraph uses from outside
- *     counts as a use by the node that holds it. Nothing of the model is changed.
+ *     counts as a use by the node that holds it. An array that is not what the model declares is a failure.
+ *     Nothing of the model is changed.
  * example: mlo_array *out[2]; mlo_eval(m, m->model->graph, inputs, n, NULL, out);
  * cost: the ops' work; memory: the widest point of the graph, plus the initializers of loop bodies, which stay for all iterations.
  */
@@ -127,6 +128,13 @@ static int mlo_see(const mlo_env *e, const char *name, const mlo_array *a) {
     return e->m->error.code ? (int)e->m->error.code : mlo_fail_at(e->m, MLO_E_IO, name, "the observer stopped the evaluation");
 }
 
+/* An array is what its graph declares, and what inference wrote down, under its name. */
+static int mlo_eval_check(const mlo_env *e, const mlo_node *n, const char *name, const mlo_array *a) {
+    mlo_form declared = mlo_form_of((const mlo_value *)mlo_map_get(&e->g->values, name));
+    mlo_form is = mlo_form_of_array(a);
+    return mlo_as_declared(e->m, n, name, &declared, &is);
+}
+
 /* ---- subgraphs -------------------------------------------------------------------------------------------------------------------------- */
 
 static int mlo_eval_env(mlo_env *e);
@@ -207,10 +215,15 @@ static int mlo_rounds_grow(mlo *m, mlo_rounds *r) {
     r->rounds++;
     return 0;
 }
-/* Runs the body once (its inputs are lent already) and takes its outputs behind the first `skip`: states, then what is stacked. */
-static int mlo_rounds_run(mlo_env *body, mlo_rounds *r, size_t skip) {
+/* Runs n's body once (its inputs are lent already) and takes its outputs behind the first `skip`: states, then what is
+ * stacked. */
+static int mlo_rounds_run(mlo_env *body, mlo_rounds *r, const mlo_node *n, size_t skip) {
     mlo *m = body->m; const mlo_graph *g = body->g;
-    for (size_t i = 0; i < g->n_input; i++) MLO_TRY(mlo_see(body, g->input[i]->name, mlo_env_get(body, NULL, g->input[i]->name)));
+    for (size_t i = 0; i < g->n_input; i++) {
+        const mlo_array *a = mlo_env_get(body, NULL, g->input[i]->name);
+        if (a) MLO_TRY(mlo_eval_check(body, n, g->input[i]->name, a));
+        MLO_TRY(mlo_see(body, g->input[i]->name, a));
+    }
     MLO_TRY(mlo_eval_env(body));
     MLO_TRY(mlo_rounds_grow(m, r));
     for (size_t i = 0; i < r->n_state; i++) if (!(r->next[i] = mlo_env_take(body, g->output[skip + i]->name))) return (int)m->error.code;
@@ -284,7 +297,7 @@ static int mlo_eval_scan(mlo_env *e, mlo_node *n, const mlo_array *const *in, ml
     mlo_rounds_open(m, &r, n, in, n_state, a->g->n_output - n_state);
     for (body.iteration = 0; body.iteration < length && !m->error.code; body.iteration++) {
         mlo_env_again(&body);
-        if (!mlo_scan_bind(&body, &r, n, in, axis, n_scan, body.iteration, length)) mlo_rounds_run(&body, &r, 0);
+        if (!mlo_scan_bind(&body, &r, n, in, axis, n_scan, body.iteration, length)) mlo_rounds_run(&body, &r, n, 0);
     }
     if (!m->error.code) mlo_rounds_finish(&body, &r, n, in, 0, out);
     mlo_rounds_close(m, &r);
@@ -313,7 +326,7 @@ static int mlo_eval_loop(mlo_env *e, mlo_node *n, const mlo_array *const *in, ml
         mlo_env_lend(&body, a->g->input[0]->name, &count);
         mlo_env_lend(&body, a->g->input[1]->name, &flag);
         for (size_t k = 0; k < n_state; k++) mlo_env_lend(&body, a->g->input[k + 2]->name, r.state[k] ? r.state[k] : in[k + 2]);
-        if (mlo_rounds_run(&body, &r, 1)) break;
+        if (mlo_rounds_run(&body, &r, n, 1)) break;
         mlo_array *next = mlo_env_take(&body, a->g->output[0]->name);
         if (next) go = mlo_array_count(next) == 1 ? *(const uint8_t *)next->data : 0;
         mlo_array_free(m, next);
@@ -343,7 +356,12 @@ static int mlo_eval_if(mlo_env *e, mlo_node *n, const mlo_array *const *in, mlo_
 static int mlo_eval_store(mlo_env *e, mlo_node *n, mlo_array **out) {
     for (size_t i = 0; i < n->n_output; i++) {
         mlo_cell *c = out[i] ? mlo_env_own(e, n->output[i]) : NULL;
-        if (!c) { mlo_array_free(e->m, out[i]); continue; }
+        if (!c) {
+            mlo_array_free(e->m, out[i]);
+            out[i] = NULL;
+            continue;
+        }
+        MLO_TRY(mlo_eval_check(e, n, n->output[i], out[i]));
         mlo_cell_drop(e->m, c);
         c->array = out[i];
         c->array->name = n->output[i];

@@ -1,8 +1,9 @@
 /* infer: the element type and shape of every value; constants evaluated away.
  *
  * in:  an indexed model whose graph inputs have types.     out: mlo_value.info of every value; then a graph without what is constant.
- * invariant: what cannot be known stays unknown (-1), and what is known twice must agree (MLO_E_SHAPE, MLO_E_TYPE). Types that an
- *     exporter wrote fill in what no rule knows; where they left a dimension symbolic, the inferred one wins.
+ * invariant: what cannot be known stays unknown (-1), and what is known twice must agree (MLO_E_SHAPE, MLO_E_TYPE),
+ *     where ONNX Runtime warns and goes on. Types that an exporter wrote fill in what no rule knows; a symbol agrees
+ *     with any size.
  * example: Reshape's target often is Concat(Shape(x)[0], 32, 64): small integer values travel along, elements not known yet as MLO_UNKNOWN.
  * cost: O(nodes); reads only the bytes of small constants that a shape depends on.
  */
@@ -110,20 +111,12 @@ static mlo_type *mlo_type_merged(mlo *m, const mlo_form *f, const mlo_type *old)
 
 /* f := f and what was written before, which must agree. */
 static int mlo_form_merge(mlo *m, const mlo_node *n, const char *name, mlo_form *f, const mlo_form *old) {
-    int symbolic = 0;
-    if (old->dtype && f->dtype && old->dtype != f->dtype) return mlo_fail(m, MLO_E_TYPE, n, "'%s' is declared as %s, but is %s",
-        name, mlo_dtype_name(old->dtype), mlo_dtype_name(f->dtype));
+    MLO_TRY(mlo_as_declared(m, n, name, old, f));
     if (!f->dtype) f->dtype = old->dtype;
     if (old->rank < 0) return 0;
     if (f->rank < 0) { f->rank = old->rank; memcpy(f->dims, old->dims, sizeof f->dims); return 0; }
-    for (int i = 0; i < old->rank; i++) symbolic |= old->dims[i] < 0;
-    int differs = f->rank != old->rank;
-    for (int i = 0; !differs && i < f->rank; i++) {
-        if (f->dims[i] < 0) f->dims[i] = old->dims[i];
-        else differs = old->dims[i] >= 0 && old->dims[i] != f->dims[i];
-    }
-    if (!differs || symbolic) return 0;
-    return mlo_fail(m, MLO_E_SHAPE, n, "'%s' is declared as %s, but is %s", name, mlo_dims_text(m, old->rank, old->dims), mlo_dims_text(m, f->rank, f->dims));
+    for (int i = 0; i < f->rank; i++) if (f->dims[i] < 0) f->dims[i] = old->dims[i];
+    return 0;
 }
 
 static int mlo_form_same(const mlo_form *a, const mlo_form *b) {

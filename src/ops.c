@@ -160,7 +160,15 @@ static int mlo_call_limited(mlo *m, const mlo_op *op, mlo_node *node, int opset,
     mlo_shapes s = { m, node, opset, forms, n_in, forms + n_in, n_out, mlo_call_value, NULL };
     s.from = &c; c.forms = &s;
     if (!mlo_call_prepare(&c, op, &s, limit) && !op->run(&c))
-        for (size_t i = 0; i < n_out; i++) if (!out[i] && *node->output[i] && !i) mlo_fail(m, MLO_E_UNSUPPORTED, node, "output %zu has no known form", i);
+        for (size_t i = 0; i < n_out; i++) {
+            mlo_form made = mlo_form_of_array(out[i]);
+            if (!out[i] && *node->output[i] && !i)
+                mlo_fail(m, MLO_E_UNSUPPORTED, node, "output %zu has no known form", i);
+            if (out[i] && mlo_forms_differ(&made, &s.out[i]))
+                mlo_fail(m, MLO_E_BUG, node, "output %zu is %s %s, its shape rule says %s %s",
+                    i, mlo_dtype_name(made.dtype), mlo_dims_text(m, made.rank, made.dims),
+                    mlo_dtype_name(s.out[i].dtype), mlo_dims_text(m, s.out[i].rank, s.out[i].dims));
+        }
     if (m->error.code) for (size_t i = 0; i < n_out; i++) { mlo_array_free(m, out[i]); out[i] = NULL; }
     mlo_scratch_free(m, forms);
     return (int)m->error.code;

@@ -15,11 +15,11 @@ static const mlo_array *mlo_run_pick(const mlo_graph *g, size_t i, const mlo_arr
 
 static int mlo_run_check(mlo *m, const mlo_value *v, const mlo_array *a) {
     mlo_form f = mlo_form_of(v);
-    int differs = f.rank >= 0 && f.rank != a->rank;
     if (a->rank < 0 || a->rank > MLO_MAX_RANK || !mlo_dtype_size(a->dtype) || (!a->data && mlo_array_count(a)))
         return mlo_fail_at(m, MLO_E_USAGE, v->name, "the input array has no data, or a rank or type that mlo does not know");
-    for (int i = 0; !differs && i < f.rank; i++) differs = f.dims[i] >= 0 && f.dims[i] != a->dims[i];
-    return differs ? mlo_fail_at(m, MLO_E_SHAPE, v->name, "the model takes %s, the input array is %s",
+    mlo_form is = mlo_form_of_array(a);
+    is.dtype = MLO_UNDEFINED;                                           /* mlo_run_convert looks at that */
+    return mlo_forms_differ(&f, &is) ? mlo_fail_at(m, MLO_E_SHAPE, v->name, "the model takes %s, the input array is %s",
         mlo_dims_text(m, f.rank, f.dims), mlo_dims_text(m, a->rank, a->dims)) : 0;
 }
 

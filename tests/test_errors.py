@@ -132,6 +132,81 @@ def check_unsupported():
 
 # ---- dimensions, data ---------------------------------------------------------------------------------------------------------------
 
+def declared(nodes, x, y, info=(), others=(), init=()):
+    """A model with these value_infos, in a file."""
+    m = onnx.load_from_string(graph(nodes, [x, *others], [y], init))
+    m.graph.value_info.extend(info)
+    return t.write("declared.onnx", m.SerializeToString())
+
+
+def typed(name, kind, *dims): return helper.make_tensor_value_info(name, kind, list(dims))
+
+
+
+def chain():
+    return [helper.make_node("Relu", ["x"], ["a"], name="first"), helper.make_node("Neg", ["a"], ["y"], name="last")]
+
+
+def runs(path):
+    """The first output of a model that has to run, on at("in.npz")."""
+    t.good("run", path, "--inputs", at("in.npz"), "--outputs", at("out.npz"))
+    return np.load(at("out.npz"))["y"]
+
+
+RUN = ("--inputs", at("in.npz"), "--outputs", "out.npz")
+
+
+def check_declared():
+    """What is declared of a value is what inference makes of it, or it is refused; ONNX Runtime warns and goes on."""
+    x, y = tensor("x", 2, 4), tensor("y", 2, 4)
+    for dims in ((1, 4), (2, 4, 1), ("n", 5), ("n", 4, 1)):
+        path, said = declared(chain(), x, y, [tensor("a", *dims)]), ["first", "'a'", r"\[2,4\]", "declaration"]
+        fails(f"a value declared {dims}", "SHAPE", "read", path, mentions=said, stage="read")
+        path, said = declared(chain(), x, tensor("y", *dims)), ["last", "'y'", r"\[2,4\]", "declaration"]
+        fails(f"an output declared {dims}", "SHAPE", "read", path, mentions=said, stage="read")
+    path = declared(chain(), x, y, [typed("a", T.INT32, 2, 4)])
+    fails("a value declared int32", "TYPE", "read", path, mentions=["first", "'a'", "int32", "float"], stage="read")
+    path, both = declared(chain(), tensor("x", "n", 4), tensor("y", 3, 4)), ["last", r"\[3,4\]", r"\[2,4\]"]
+    fails("an output declared otherwise than --dim", "SHAPE", "read", path, "--dim", "n=2", mentions=both)
+
+
+def check_declared_run():
+    """The same of what only a run can tell: sizes of the inputs, a shape that is an input."""
+    ones = np.ones((2, 4), np.float32)
+    np.savez(at("in.npz"), x=ones)
+    opened, y = tensor("x", "n", 4), tensor("y", "n", 4)
+    path = declared(chain(), opened, y, [tensor("a", 1, 4)])
+    both = ["first", r"\[1,4\]", r"\[2,4\]"]
+    fails("a value declared for another input", "SHAPE", "run", path, *RUN, mentions=both, stage="run")
+    path = declared(chain(), opened, tensor("y", 3, 4))
+    both = ["last", r"\[3,4\]", r"\[2,4\]"]
+    fails("an output declared for another input", "SHAPE", "run", path, *RUN, mentions=both, stage="run")
+    for what, path in (("other symbols", declared(chain(), opened, tensor("y", "k", "k"), [tensor("a", "l", "l")])),
+                       ("no shape", declared(chain(), opened, helper.make_tensor_value_info("y", T.FLOAT, None)))):
+        case("agrees with anything: " + what, "" if np.array_equal(runs(path), -ones) else "differs")
+    for to in ([4, 2], [8, 1], [2, 2, 2]):
+        np.savez(at("in.npz"), x=ones, to=np.array(to))
+        reshape = [helper.make_node("Reshape", ["x", "to"], ["y"], name="fold")]
+        path = declared(reshape, tensor("x", 2, 4), tensor("y", 4, 2), others=[typed("to", T.INT64, len(to))])
+        if to == [4, 2]: case("a shape that is an input", "" if runs(path).shape == (4, 2) else "differs")
+        else: fails(f"a shape that is an input, {to}", "SHAPE", "run", path, *RUN, mentions=["fold|'y'", r"\[4,2\]"])
+
+
+def check_declared_state():
+    """A state of a Loop may grow, unless its body declares one size."""
+    node = helper.make_node
+    np.savez(at("in.npz"), x=np.ones(1, np.float32))
+    for size in ("n", 1):
+        body = helper.make_graph(
+            [node("Concat", ["s", "s"], ["s2"], axis=0, name="twice"), node("Identity", ["c"], ["c2"])], "body",
+            [typed("i", T.INT64), typed("c", T.BOOL), tensor("s", size)], [typed("c2", T.BOOL), tensor("s2", "m")])
+        loop = [node("Loop", ["trips", "", "x"], ["y"], body=body, name="again")]
+        path = declared(loop, tensor("x", 1), tensor("y", "k"), init=[("trips", np.array(3))])
+        if size == "n": case("a state that grows", "" if runs(path).shape == (8,) else "is not 8 long")
+        said = ["again", "'s'", r"\[1\]", r"\[2\]"]
+        if size == 1: fails("a state that outgrows its declaration", "SHAPE", "run", path, *RUN, mentions=said)
+
+
 def check_dimensions():
     dynamic = t.model("bert-tiny-dynamic")
     for verb, more in (("quantize", []), ("compile", ["-o", "out"])): fails(f"an open dimension, {verb}", "SHAPE", verb, dynamic, *more, mentions=[r"\bseq\b", "--dim"])
@@ -418,5 +493,6 @@ def check_warnings():
 
 
 if __name__ == "__main__":
-    t.main(check_not_a_model, check_graphs, check_unsupported, check_dimensions, check_external_data, check_calibration, check_outputs, check_closed_pipe, check_full_disk,
+    t.main(check_not_a_model, check_graphs, check_unsupported, check_declared, check_declared_run, check_declared_state,
+           check_dimensions, check_external_data, check_calibration, check_outputs, check_closed_pipe, check_full_disk,
            check_nothing_half_written, check_usage, check_folding, check_kernels, check_metadata, check_pipes, check_check, check_warnings)
