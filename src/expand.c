@@ -1,9 +1,10 @@
-/* expand: fused operators, as ONNX Runtime and its tools write them, become the standard ones they stand for.
+/* expand: fused operators, as ONNX Runtime and its tools write them, and ONNX's Attention become what they stand for.
  *
  * in:  an indexed model with inferred forms.     out: the same function in standard operators of the model's own opset; index and forms are stale.
- * invariant: an expansion computes exactly what ONNX Runtime's operator documentation says (onnxruntime, docs/ContribOperators.md), in the
- *     same element types. A node for which that cannot be promised (an attribute or input outside of what is handled) stays as it is, and a
- *     warning names it and the reason: it still rolls, since operators are compared by structure. Metadata goes to every node made.
+ * invariant: an expansion computes exactly what ONNX Runtime's operator documentation says (onnxruntime,
+ *     docs/ContribOperators.md), or the function in ONNX's schema, in the same element types. A node for which that
+ *     cannot be promised (an attribute or input outside of what is handled) stays as it is, and a warning names it and
+ *     the reason: it still rolls, since operators are compared by structure. Metadata goes to every node made.
  * example: SkipLayerNormalization(x, skip, g, b) becomes y = Add(x, skip); LayerNormalization(y, g, b).
  * cost: O(fused nodes). Weights are never copied: packed ones go through a Split, which is an expression over a parameter.
  *
@@ -385,6 +386,12 @@ static const char *mlo_x_heads(mlo_expansion *x, const char *v, int64_t heads) {
     v = mlo_x_reshape(x, v, shape, 4);
     return mlo_x_transpose(x, v, perm, 4);
 }
+/* ... and back */
+static const char *mlo_x_joined(mlo_expansion *x, const char *v) {
+    const int64_t shape[] = { 0, 0, -1 }, perm[] = { 0, 2, 1, 3 };
+    v = mlo_x_transpose(x, v, perm, 4);
+    return mlo_x_reshape(x, v, shape, 3);
+}
 
 /* What keys that a mask closes get added: mask_filter_value; what later keys get: the lowest number of the type. */
 static double mlo_x_closed(const mlo_expansion *x) { return (double)mlo_float(x->n, "mask_filter_value", -10000.0f); }
@@ -449,7 +456,7 @@ static const char *mlo_x_mask(mlo_expansion *x, const char *scores, size_t i) {
 
 /* softmax(scale q k' + bias + mask) v, heads side by side: [B, S, heads x C]. q, k, v: [B, heads, S or T, C]. */
 static const char *mlo_x_attend(mlo_expansion *x, const mlo_x_attention *a) {
-    const int64_t swap[] = { 0, 1, 3, 2 }, back[] = { 0, 2, 1, 3 }, flat[] = { 0, 0, -1 };
+    const int64_t swap[] = { 0, 1, 3, 2 };
     const char *k = mlo_x_transpose(x, a->k, swap, 4), *scores = MLO_X(x, "MatMul", a->q, k), *c = mlo_x_number(x, a->scale), *y, *add = "";
     scores = MLO_X(x, "Mul", scores, c);
     if (*mlo_x_in(x, a->mask)) add = mlo_x_mask(x, scores, a->mask);
@@ -462,9 +469,7 @@ static const char *mlo_x_attend(mlo_expansion *x, const mlo_x_attention *a) {
     y = mlo_x_plus(x, y, add);
     y = MLO_X(x, "Softmax", y);
     mlo_x_int(x, "axis", -1);
-    y = MLO_X(x, "MatMul", y, a->v);
-    y = mlo_x_transpose(x, y, back, 4);
-    return mlo_x_reshape(x, y, flat, 3);
+    return mlo_x_joined(x, MLO_X(x, "MatMul", y, a->v));
 }
 /* What multiplies the scores: the attribute, or 1 / sqrt(channels of a head). */
 static double mlo_x_scale(mlo_expansion *x, int64_t channels) {
@@ -534,6 +539,218 @@ static void mlo_expand_multi_head(mlo_expansion *x) {
     a.q = part[0]; a.k = part[1]; a.v = part[2];
     mlo_x_out(x, 0, mlo_x_attend(x, &a));
     for (size_t i = 1; i < 3; i++) if (mlo_x_wanted(x, i)) mlo_x_out(x, i, part[i]);
+}
+
+/* ---- ONNX's own attention -------------------------------------------------------------------------------------------
+ * Attention(q, k, v, mask, past k, past v, number of keys) -> y, present k, present v, scores: what the function in
+ * ONNX's schema says, in as few operators as a case needs. q, k, v: [B, S or T, heads x C] or [B, heads, S or T, C] */
+
+/* a and b, each perhaps absent */
+static const char *mlo_x_both(mlo_expansion *x, const char *a, const char *b) {
+    if (!*a) return b;
+    return *b ? MLO_X(x, "And", a, b) : a;
+}
+/* S or T of [B, heads, S or T, C] */
+static const char *mlo_x_length(mlo_expansion *x, const char *v) { return mlo_x_size(x, MLO_X(x, "Shape", v), 2); }
+
+/* Which key a query is at: [S, 1], or [B, 1, S, 1] with a count of keys ([B, 1, 1, 1], or absent) */
+static const char *mlo_x_place(mlo_expansion *x, const char *q, const char *count) {
+    const int64_t column[] = { -1, 1 };
+    const char *length = mlo_x_length(x, q), *past = "", *at;
+    if (*mlo_x_in(x, 4)) past = mlo_x_length(x, mlo_x_in(x, 4));
+    else if (*count) past = MLO_X(x, "Sub", count, length);
+    at = mlo_x_reshape(x, mlo_x_range(x, length), column, 2);
+    return mlo_x_plus(x, at, past);
+}
+
+/* May a query see a key, by order, window and number of keys? Broadcasts to [B, heads, S, T]; "" for always. */
+static const char *mlo_x_in_sight(mlo_expansion *x, const char *q, const char *k) {
+    const int64_t per_batch[] = { -1, 1, 1, 1 };
+    int64_t left = mlo_int(x->n, "left_window_size", -1), right = mlo_int(x->n, "right_window_size", -1);
+    const char *count = mlo_x_in(x, 6), *open = "", *at, *edge;
+    int causal = mlo_int(x->n, "is_causal", 0) != 0;
+    if (!causal && left < 0 && right < 0 && !*count) return "";
+    const char *keys = mlo_x_range(x, mlo_x_length(x, k));
+    if (*count) count = mlo_x_reshape(x, count, per_batch, 4);
+    if (*count) open = MLO_X(x, "Less", keys, count);
+    if (!causal && left < 0 && right < 0) return open;
+    at = mlo_x_place(x, q, count);
+    if (causal) open = mlo_x_both(x, open, MLO_X(x, "LessOrEqual", keys, at));
+    if (left >= 0) {
+        edge = mlo_x_whole(x, left);
+        edge = MLO_X(x, "Sub", at, edge);
+        open = mlo_x_both(x, open, MLO_X(x, "GreaterOrEqual", keys, edge));
+    }
+    if (right >= 0) {
+        edge = mlo_x_whole(x, right);
+        edge = MLO_X(x, "Add", at, edge);
+        open = mlo_x_both(x, open, MLO_X(x, "LessOrEqual", keys, edge));
+    }
+    return open;
+}
+
+/* How many keys there are with those that are past, -1 when unknown. */
+static int64_t mlo_x_keys(const mlo_expansion *x) {
+    int64_t keys = mlo_x_dim(x, 1, mlo_x_rank(x, 1) - 2);       /* of [.., T, C] in either layout */
+    return *mlo_x_in(x, 4) ? mlo_dim_sum(keys, mlo_x_dim(x, 4, 2)) : keys;
+}
+
+/* From opset 24 on, a mask may end before the keys do: the rest of them are closed. */
+static const char *mlo_x_padded(mlo_expansion *x, const char *mask, const char *k) {
+    const int64_t zero = 0, last = -1, keys = mlo_x_keys(x);
+    mlo_dtype type = mlo_x_form(x, 3).dtype;
+    if (x->opset < 24 || (keys >= 0 && keys == mlo_x_dim(x, 3, -1))) return mask;
+    const char *from = mlo_x_list(x, &zero, 1), *axis = mlo_x_list(x, &last, 1), *have, *more, *closed;
+    have = MLO_X(x, "Shape", mask);
+    mlo_x_int(x, "start", -1);
+    more = MLO_X(x, "Shape", k);
+    mlo_x_int(x, "start", 2);
+    mlo_x_int(x, "end", 3);
+    more = MLO_X(x, "Sub", more, have);
+    more = MLO_X(x, "Concat", from, more);
+    mlo_x_int(x, "axis", 0);
+    closed = mlo_x_tensor(x, type, 0, 1, NULL, type == MLO_BOOL ? 0 : -(double)INFINITY);
+    return MLO_X(x, "Pad", mask, more, closed, axis);
+}
+
+/* Is the mask a constant that closes nothing and adds nothing? PyTorch exports one where none was given. */
+static int mlo_x_idle_mask(const mlo_expansion *x) {
+    const mlo_value *v = mlo_value_of(x->g, mlo_x_in(x, 3));
+    double number[512], idle = mlo_x_form(x, 3).dtype == MLO_BOOL;
+    if (!v || !v->tensor || mlo_x_dim(x, 3, -1) != mlo_x_keys(x)) return 0;
+    for (int64_t at = 0, n, all = mlo_tensor_count(v->tensor); at < all; at += n) {
+        n = all - at < 512 ? all - at : 512;
+        if (mlo_tensor_doubles(x->m, v->tensor, at, (size_t)n, number)) return 0;
+        for (int64_t i = 0; i < n; i++) if (!(number[i] >= idle && number[i] <= idle)) return 0;
+    }
+    return 1;
+}
+
+/* What is added to scores: -infinity where a key is closed, and a mask of numbers; "" for nothing. */
+static const char *mlo_x_openings(mlo_expansion *x, const char *mask, const char *q, const char *k) {
+    mlo_dtype type = *mask ? mlo_x_form(x, 3).dtype : MLO_BOOL;
+    if (*mask) mask = mlo_x_padded(x, mask, k);
+    const char *open = mlo_x_in_sight(x, q, k);
+    if (type == MLO_BOOL) open = mlo_x_both(x, mask, open);
+    if (*open) open = mlo_x_filter(x, open, -(double)INFINITY);
+    if (type == MLO_BOOL) return open;
+    if (type != x->dtype) mask = mlo_x_cast(x, mask, x->dtype);
+    return mlo_x_plus(x, mask, open);
+}
+
+/* Heads of keys or values, each as often as queries share it: [B, heads, T, C] to [B, all heads, T, C]. */
+static const char *mlo_x_shared(mlo_expansion *x, const char *v, int64_t heads, int64_t all, int64_t channels) {
+    const int64_t behind_heads = 2, times[] = { 1, 1, all / heads, 1, 1 }, shape[] = { 0, all, -1, channels };
+    if (heads == all) return v;
+    if (channels < 1) mlo_x_stay(x, "the channels of a head are unknown; bind them with --dim");
+    v = mlo_x_unsqueeze(x, v, &behind_heads, 1);
+    v = MLO_X(x, "Expand", v, mlo_x_list(x, times, 5));
+    return mlo_x_reshape(x, v, shape, 4);
+}
+
+/* The root of the scale, by which q and k are multiplied each: made in float, as the function does. */
+static double mlo_x_root_scale(mlo_expansion *x, int64_t channels) {
+    const mlo_attr *a = mlo_attr_of(x->n, "scale");
+    float scale = a ? a->f : channels < 1 ? 1 : 1 / sqrtf((float)channels);
+    if (!a && channels < 1) mlo_x_stay(x, "the channels of a head are unknown; bind them with --dim");
+    if (!(scale >= 0)) mlo_x_stay(x, "its scale is %g", (double)scale);
+    return (double)sqrtf(scale);
+}
+
+/* softcap tanh(scores / softcap) */
+static const char *mlo_x_capped(mlo_expansion *x, const char *scores) {
+    float cap = mlo_float(x->n, "softcap", 0);
+    if (!(cap > 0)) return scores;
+    const char *c = mlo_x_number(x, (double)cap), *y = MLO_X(x, "Div", scores, c);
+    y = MLO_X(x, "Tanh", y);
+    return MLO_X(x, "Mul", y, c);
+}
+
+/* Softmax in the precision that is asked for. A query that sees no key takes nothing: its row of -infinity, whose
+ * softmax is NaN, gives 0 (so does a row in which a score is NaN already). By order alone, every query sees a key. */
+static const char *mlo_x_weights(mlo_expansion *x, const char *scores, const char *mask) {
+    mlo_dtype type = (mlo_dtype)mlo_int(x->n, "softmax_precision", x->dtype);
+    const char *y = type == x->dtype ? scores : mlo_x_cast(x, scores, type), *empty, *zero;
+    y = MLO_X(x, "Softmax", y);
+    mlo_x_int(x, "axis", -1);
+    if (type != x->dtype) y = mlo_x_cast(x, y, x->dtype);
+    if (!*mask && !*mlo_x_in(x, 6) && mlo_int(x->n, "left_window_size", -1) < 0) return y;
+    empty = MLO_X(x, "IsNaN", y);
+    zero = mlo_x_number(x, 0);
+    return MLO_X(x, "Where", empty, zero, y);
+}
+
+/* Stays when it has an attribute that the function does not know. */
+static void mlo_x_check_attributes(mlo_expansion *x) {
+    static const char *const known[] = { "is_causal", "kv_num_heads", "left_window_size", "q_num_heads",
+        "qk_matmul_output_mode", "right_window_size", "scale", "softcap", "softmax_precision" };
+    int64_t mode = mlo_int(x->n, "qk_matmul_output_mode", 0), type = mlo_int(x->n, "softmax_precision", MLO_FLOAT);
+    for (size_t i = 0, k; i < x->n->n_attr; i++) {
+        const char *name = x->n->attr[i]->name;
+        for (k = 0; k < sizeof known / sizeof *known && !mlo_eq(name, known[k]); k++) {}
+        if (k == sizeof known / sizeof *known) mlo_x_stay(x, "its attribute %.60s is not known", name);
+    }
+    if (mode < 0 || mode > 3) mlo_x_stay(x, "its qk_matmul_output_mode is %lld", (long long)mode);
+    if (!mlo_dtype_is_float((mlo_dtype)type)) mlo_x_stay(x, "its softmax_precision is no float type");
+}
+
+/* Stays when its inputs are not as the schema says. */
+static void mlo_x_check_inputs(mlo_expansion *x) {
+    int rank = mlo_x_rank(x, 0), past = *mlo_x_in(x, 4) || *mlo_x_in(x, 5);
+    if (rank != 3 && rank != 4) mlo_x_stay(x, rank < 0 ? "the rank of q is unknown" : "q has rank %d", rank);
+    if (mlo_x_rank(x, 1) != rank || mlo_x_rank(x, 2) != rank)
+        mlo_x_stay(x, "q, k and v have ranks %d, %d and %d", rank, mlo_x_rank(x, 1), mlo_x_rank(x, 2));
+    for (size_t i = 1; i < 6; i++) {
+        mlo_dtype type = mlo_x_form(x, i).dtype;
+        if ((i < 3 || (past && i > 3)) && type != x->dtype)
+            mlo_x_stay(x, "q is %s, input %zu is %s", mlo_dtype_name(x->dtype), i, mlo_dtype_name(type));
+    }
+    if (*mlo_x_in(x, 3) && !mlo_x_form(x, 3).dtype) mlo_x_stay(x, "the element type of its mask is unknown");
+    if (past && *mlo_x_in(x, 6)) mlo_x_stay(x, "it has past keys and a number of keys");
+}
+
+/* q, k and v as [B, heads, S or T, C], k and v behind what is past; how many heads, and how many channels each has. */
+static void mlo_x_heads_of(mlo_expansion *x, const char **part, int64_t *heads, int64_t *channels) {
+    int flat = mlo_x_rank(x, 0) == 3;
+    for (size_t i = 0; i < 3; i++) {
+        heads[i] = flat ? mlo_int(x->n, i ? "kv_num_heads" : "q_num_heads", 0) : mlo_x_dim(x, i, 1);
+        channels[i] = flat ? mlo_dim_part(mlo_x_dim(x, i, 2), heads[i]) : mlo_x_dim(x, i, 3);
+        part[i] = flat ? mlo_x_heads(x, mlo_x_in(x, i), heads[i]) : mlo_x_in(x, i);
+        if (!i || !*mlo_x_in(x, i + 3)) continue;
+        part[i] = MLO_X(x, "Concat", mlo_x_in(x, i + 3), part[i]);
+        mlo_x_int(x, "axis", 2);
+    }
+    if (heads[0] < 0 || heads[1] < 0 || heads[2] < 0)
+        mlo_x_stay(x, "its number of heads is unknown; bind it with --dim");
+    else if (heads[0] < 1 || heads[1] < 1 || heads[2] != heads[1] || heads[0] % heads[1])
+        mlo_x_stay(x, "it has %lld heads of queries, %lld of keys, %lld of values",
+            (long long)heads[0], (long long)heads[1], (long long)heads[2]);
+}
+
+static void mlo_expand_standard_attention(mlo_expansion *x) {
+    const int64_t swap[] = { 0, 1, 3, 2 };
+    int64_t heads[3], channels[3];
+    const char *part[3], *stage[4], *k, *v, *mask, *y;
+    mlo_x_check_attributes(x);
+    mlo_x_check_inputs(x);
+    mlo_x_heads_of(x, part, heads, channels);
+    if (mlo_x_stopped(x)) return;
+    k = mlo_x_shared(x, part[1], heads[1], heads[0], channels[1]);
+    v = mlo_x_shared(x, part[2], heads[1], heads[0], channels[2]);
+    k = mlo_x_transpose(x, k, swap, 4);
+    y = mlo_x_number(x, mlo_x_root_scale(x, channels[0]));
+    k = MLO_X(x, "Mul", k, y);
+    y = MLO_X(x, "Mul", part[0], y);
+    stage[0] = MLO_X(x, "MatMul", y, k);
+    stage[1] = mlo_x_capped(x, stage[0]);
+    mask = mlo_x_idle_mask(x) ? "" : mlo_x_in(x, 3);
+    y = mlo_x_openings(x, mask, part[0], part[1]);
+    stage[2] = mlo_x_plus(x, stage[1], y);
+    stage[3] = mlo_x_weights(x, stage[2], mask);
+    y = MLO_X(x, "MatMul", stage[3], v);
+    mlo_x_out(x, 0, mlo_x_rank(x, 0) == 3 ? mlo_x_joined(x, y) : y);
+    for (size_t i = 1; i < 3; i++) if (mlo_x_wanted(x, i)) mlo_x_out(x, i, part[i]);
+    if (mlo_x_wanted(x, 3)) mlo_x_out(x, 3, stage[mlo_int(x->n, "qk_matmul_output_mode", 0)]);
 }
 
 /* ---- forms: what inference needs to see past a fused node ---------------------------------------------------------------------------- */
@@ -873,6 +1090,7 @@ static const mlo_fused mlo_fused_ops[] = {
     MLO_FUSED("SimplifiedLayerNormalization", "xx", same, rms),
     MLO_TWICE("IntegerMean", "x", mlo_shape_Reduce, mlo_expand_integer_mean, 10),
     MLO_TWICE("RMSNorm", "xx", mlo_shape_same, mlo_expand_dialect, 9),
+    { { "Attention", mlo_shape_Attention, NULL, 3 }, mlo_expand_standard_attention, "xxx", 23 },
     MLO_DIALECT("RequantShift", "xxx"), MLO_DIALECT("iSoftmax", "x"), MLO_DIALECT("iRMSNorm", "xx"), MLO_DIALECT("iLayerNorm", "xxx"), MLO_DIALECT("iGELU", "x"),
     MLO_DIALECT("iHardswish", "x"), MLO_DIALECT("ITAMax", "x"), MLO_DIALECT("ITAPartialMax", "x"),
     MLO_DIALECT("TrueIntegerDiv", "x"), MLO_DIALECT("iNoNorm", "xxx"),

@@ -44,7 +44,7 @@ static const mlo_op mlo_standard_ops[] = {
     MLO_OP2(MatMul, MatMul), MLO_OP2(Gemm, Gemm), MLO_OP2(MatMulInteger, MatMulInteger), MLO_OP2(Conv, Conv), MLO_OP(MaxPool, MaxPool), MLO_OP(Softmax, same), MLO_OP(LogSoftmax, same),
     MLO_OP2(LayerNormalization, LayerNormalization), MLO_OP2(RMSNormalization, LayerNormalization),
     /* carried through, not evaluated: only the form is known */
-    { "Attention", mlo_shape_Attention, NULL, 3 }, { "BatchNormalization", mlo_shape_same, NULL, 3 }, { "GroupNormalization", mlo_shape_same, NULL, 3 },
+    { "BatchNormalization", mlo_shape_same, NULL, 3 }, { "GroupNormalization", mlo_shape_same, NULL, 3 },
     { "InstanceNormalization", mlo_shape_same, NULL, 3 }, { "RotaryEmbedding", mlo_shape_same, NULL, 3 }, { "ScatterElements", mlo_shape_same, NULL, 3 },
     /* reductions */
     MLO_OP(ReduceSum, Reduce), MLO_OP(ReduceMean, Reduce), MLO_OP(ReduceMax, Reduce), MLO_OP(ReduceMin, Reduce), MLO_OP(ReduceProd, Reduce), MLO_OP(ReduceSumSquare, Reduce),

@@ -1,0 +1,234 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""ONNX's operators for transformers (Attention, RMSNormalization, Swish): ONNX's node tests judge what `mlo run` makes
+of each; ONNX Runtime judges random attentions, what `mlo read` makes of them, and encoders written with them, down to a
+simulated core.
+
+Usage: python tests/test_attention.py path/to/mlo [CHECK ...]     (nodes, random, stays, encoder)
+"""
+import collections, json, shutil, warnings
+import numpy as np
+import onnx
+from onnx import TensorProto as T, helper, numpy_helper
+import harness as t
+from encoders import Encoder
+from graphs import difference, execute, shapes
+
+warnings.filterwarnings("ignore")
+LEAST = {"Attention": 93, "RMSNormalization": 19, "Swish": 1}       # node tests of onnx 1.23; fewer: some went missing
+
+
+def evaluate(model, feeds):
+    """What `mlo run` makes of a model, in the order of its outputs."""
+    np.savez(t.at("in.npz"), **feeds)
+    path = t.write("model.onnx", model.SerializeToString())
+    t.good("run", path, "--inputs", t.at("in.npz"), "--outputs", t.at("out.npz"))
+    with np.load(t.at("out.npz")) as z: return [z[o.name] for o in model.graph.output]
+
+
+# ---- ONNX's node tests ----------------------------------------------------------------------------------------------
+
+def widened(model):
+    """The model with float where it has bfloat16 outside, which npz cannot hold; inside nothing changes."""
+    m = onnx.ModelProto(); m.CopyFrom(model)
+    for v in m.graph.input:
+        if v.type.tensor_type.elem_type != T.BFLOAT16: continue
+        for n in m.graph.node: n.input[:] = [i + ".narrow" if i == v.name else i for i in n.input]
+        m.graph.node.insert(0, helper.make_node("Cast", [v.name], [v.name + ".narrow"], to=T.BFLOAT16))
+        v.type.tensor_type.elem_type = T.FLOAT
+    for v in m.graph.output:
+        if v.type.tensor_type.elem_type != T.BFLOAT16: continue
+        for n in m.graph.node: n.output[:] = [o + ".narrow" if o == v.name else o for o in n.output]
+        m.graph.node.append(helper.make_node("Cast", [v.name + ".narrow"], [v.name], to=T.FLOAT))
+        v.type.tensor_type.elem_type = T.FLOAT
+    return m
+
+
+def array(a):
+    a = numpy_helper.to_array(a) if isinstance(a, onnx.TensorProto) else np.asarray(a)
+    return a.astype(np.float32) if a.dtype.name == "bfloat16" else a
+
+
+def node_differs(test, ins, outs):
+    """'' or how `mlo run` is off from what the node test expects."""
+    narrow = {v.type.tensor_type.elem_type for v in test.model.graph.output} & {T.FLOAT16, T.BFLOAT16}
+    model, limit = widened(test.model), 2e-2 if T.BFLOAT16 in narrow else 2e-3 if narrow else 1e-5
+    got = evaluate(model, {v.name: array(a) for v, a in zip(model.graph.input, ins)})
+    for v, a, want in zip(model.graph.output, got, map(array, outs)):
+        if a.dtype != want.dtype or a.shape != want.shape:
+            return "%s is %s %s, should be %s %s" % (v.name, a.dtype, a.shape, want.dtype, want.shape)
+        if not np.allclose(a.astype(float), want.astype(float), rtol=limit, atol=limit, equal_nan=True):
+            return "%s: %s, should be %s" % (v.name, a.ravel()[:4], want.ravel()[:4])
+    return ""
+
+
+def form_differs(model):
+    """'' or which output's form, found without what the model says of it, is not what it says."""
+    blank = onnx.ModelProto(); blank.CopyFrom(model)
+    for o in blank.graph.output: o.type.tensor_type.ClearField("shape")
+    t.good("read", t.write("blank.onnx", blank.SerializeToString()), "--onnx", "-o", t.at("formed.onnx"))
+    forms = lambda m: [(o.name, [d.dim_value for d in o.type.tensor_type.shape.dim]) for o in m.graph.output]
+    got = forms(onnx.load(t.at("formed.onnx")))
+    return "" if got == forms(model) else "%s, should be %s" % (got, forms(model))
+
+
+def check_nodes():
+    from onnx.backend.test.case.node import collect_testcases
+    found = collections.Counter()
+    for test in collect_testcases(None):
+        op = test.model.graph.node[0].op_type
+        if len(test.model.graph.node) > 1 or op not in LEAST or test.model.opset_import[0].version > 25: continue
+        found[op] += 1
+        why = form_differs(test.model)
+        for ins, outs in test.data_sets: why = why or node_differs(test, ins, outs)
+        t.case("%s: %s" % (op, test.name), why)
+    enough = all(found[op] >= n for op, n in LEAST.items())
+    t.case("as many node tests as onnx 1.23 has", "" if enough else "%s, should be %s" % (dict(found), LEAST))
+
+
+# ---- random attentions ----------------------------------------------------------------------------------------------
+
+def attention(inputs, outputs, free=False, opset=23, constant=(), **attributes):
+    """A model of one Attention, and its inputs. inputs: arrays, None for an absent one; constant: which of them are
+    initializers; free: batch and lengths have names."""
+    names = ["" if a is None else "qkvmpwn"[i] for i, a in enumerate(inputs)]
+    given = {n: a for i, (n, a) in enumerate(zip(names, inputs)) if a is not None and i not in constant}
+    named = lambda n, a, i: free and (n in "mn" or i in (0, a.ndim - 2))
+    shape = lambda n, a: ["%s%d" % (n, i) if named(n, a, i) else d for i, d in enumerate(a.shape)]
+    kind = lambda a: helper.np_dtype_to_tensor_dtype(a.dtype)
+    values = [helper.make_tensor_value_info(n, kind(a), shape(n, a)) for n, a in given.items()]
+    held = [numpy_helper.from_array(inputs[i], names[i]) for i in constant]
+    node = helper.make_node("Attention", names, outputs, name="the_node", **attributes)
+    result = [helper.make_tensor_value_info(o, values[0].type.tensor_type.elem_type, None) for o in outputs if o]
+    graph = helper.make_graph([node], "g", values, result, held)
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)], ir_version=10), given
+
+
+def drawn(seed):
+    """A random attention, as ONNX Runtime implements it."""
+    r = np.random.default_rng(seed)
+    pick = lambda *list: list[int(r.integers(len(list)))]
+    floats = lambda *shape: r.standard_normal(shape).astype(np.float32)
+    b, s, keys, c, v, heads = (int(n) for n in r.integers(1, 7, 6))
+    all_heads, past = heads * pick(1, 1, 2, 3), pick(0, 0, 3)
+    if past: keys = s
+    total, flat, causal = keys + past, pick(True, False), pick(0, 0, 1)
+    sizes = [(b, all_heads, s, c), (b, heads, keys, c), (b, heads, keys, v)]
+    inputs = [floats(n, l, h * w) if flat else floats(n, h, l, w) for n, h, l, w in sizes]
+    mask = pick(None, (s, total), (pick(1, all_heads), s, total), (pick(1, b), pick(1, all_heads), s, total))
+    if mask: mask = floats(*mask) if pick(0, 1) else r.random(mask) < 0.7
+    if mask is not None and mask.dtype != bool and pick(0, 1): mask[r.random(mask.shape) < 0.4] = -np.inf
+    inputs += [mask] + ([floats(b, heads, past, c), floats(b, heads, past, v)] if past else [])
+    while inputs[-1] is None: inputs.pop()
+    attributes = {"is_causal": causal, **pick({}, {"scale": 0.3}), **pick({}, {"softcap": 2.0})}
+    if flat: attributes.update(q_num_heads=all_heads, kv_num_heads=heads)
+    outputs = ["y", "present_k", "present_v"] if past else ["y"]
+    if pick(0, 0, 1): outputs, attributes["qk_matmul_output_mode"] = (outputs + ["", ""])[:3] + ["qk"], pick(0, 3)
+    constant = (3,) if mask is not None and pick(0, 1) else ()
+    return inputs, outputs, {**attributes, "opset": pick(23, 24), "free": pick(False, True), "constant": constant}
+
+
+def expansion_differs(inputs, outputs, **options):
+    """'' or how an attention's expansion, or `mlo run`, is off from ONNX Runtime's Attention."""
+    m, feeds = attention(inputs, outputs, **options)
+    right = execute(m, feeds)
+    t.good("read", t.write("one.onnx", m.SerializeToString()), "--onnx", "-o", t.at("plain.onnx"))
+    plain = onnx.load(t.at("plain.onnx"))
+    onnx.checker.check_model(plain, full_check=True)
+    if any(n.op_type == "Attention" for n in plain.graph.node): return "stays"
+    d = difference(right, execute(plain, feeds))
+    if d >= 1e-5: return "expanded, it differs by %.3g" % d
+    d = difference(right, evaluate(m, feeds))
+    return "" if d < 1e-5 else "mlo run differs by %.3g" % d
+
+
+def check_random():
+    for start in range(0, 160, 16):
+        bad = []
+        for seed in range(start, start + 16):
+            inputs, outputs, options = drawn(seed)
+            try: why = expansion_differs(inputs, outputs, **options)
+            except Exception as e: why = "%s: %s" % (type(e).__name__, str(e)[-300:])
+            shapes_of = [None if a is None else (a.shape, a.dtype) for a in inputs]
+            if why: bad.append("seed %d, %s, %s, %s: %s" % (seed, shapes_of, outputs, options, why))
+        t.case("random attentions, seeds %d to %d" % (start, start + 15), bad and "%d bad; %s" % (len(bad), bad[0]))
+
+
+# ---- what stays -----------------------------------------------------------------------------------------------------
+
+def check_stays():
+    """What cannot be expanded exactly stays, and a warning names node and reason."""
+    r = np.random.default_rng(0)
+    floats = lambda *shape: r.standard_normal(shape).astype(np.float32)
+    q, flat, heads = floats(2, 4, 5, 3), floats(2, 5, 12), {"q_num_heads": 4, "kv_num_heads": 4}
+    def stays(name, reason, inputs, outputs=("y",), unknown=None, **options):
+        m, _ = attention(inputs, outputs, **options)
+        for v in m.graph.input if unknown else (): v.type.tensor_type.shape.dim[unknown].dim_param = v.name
+        before = m.graph.node[0].SerializeToString()
+        p = t.call("read", t.write("kept.onnx", m.SerializeToString()), "--onnx", "-o", t.at("still.onnx"), text=True)
+        after = [] if p.returncode else onnx.load(t.at("still.onnx")).graph.node
+        said = "the_node" in p.stderr and reason in p.stderr
+        good = said and [n.SerializeToString() for n in after] == [before]
+        t.case("stays: " + name, "" if good else "status %d: %s" % (p.returncode, p.stderr))
+    stays("an old opset", "opset 22", [q, q, q], opset=22)
+    stays("no heads", "0 heads of queries", [flat, flat, flat])
+    stays("heads that do not divide", "4 heads of queries, 3 of", [flat, flat, flat], q_num_heads=4, kv_num_heads=3)
+    stays("an unknown number of heads", "bind it with --dim", [q, q, q], unknown=1)
+    stays("unknown channels", "bind them with --dim", [q, q, q], unknown=3)
+    stays("another type of values", "input 2 is float16", [q, q, q.astype(np.float16)])
+    stays("a past of values alone", "input 4 is", [flat, flat, flat, None, None, floats(2, 4, 2, 3)], **heads)
+    stays("a negative scale", "scale is -1", [q, q, q], scale=-1.0)
+    stays("an attribute nobody knows", "attribute sinks", [q, q, q], sinks=1)
+    stays("a mode nobody knows", "mode is 4", [q, q, q], qk_matmul_output_mode=4)
+    stays("a softmax in integers", "softmax_precision", [q, q, q], softmax_precision=7)
+
+
+# ---- through to hardware --------------------------------------------------------------------------------------------
+
+class Fused(Encoder):
+    """An encoder whose attention is the operator: on [B, T, heads x C], or, as PyTorch exports it, on [B, heads, T, C]
+    with a mask that closes nothing."""
+    flat = True
+    def attention(self, x, bias, p):
+        wide, heads = self.heads * self.head, self.heads
+        q, k, v = (self.linear(x, self.hidden, wide, p + n) for n in ("query", "key", "value"))
+        if self.flat: mixed = self.node("Attention", q, k, v, q_num_heads=heads, kv_num_heads=heads)
+        else:
+            apart = lambda y: self.node("Transpose", self.shaped(y, 1, -1, heads, self.head), perm=[0, 2, 1, 3])
+            q, k, v = apart(q), apart(k), apart(v)
+            mask = self.init("open", np.zeros((1, 1, self.tokens, self.tokens), np.float32))
+            mixed = self.node("Transpose", self.node("Attention", q, k, v, mask), perm=[0, 2, 1, 3])
+            mixed = self.shaped(mixed, 1, self.tokens, wide)
+        return self.linear(mixed, wide, self.hidden, p + "output")
+
+
+def becomes_hardware(name, encoder, m):
+    """A model equals ONNX Runtime in `mlo run`, rolls, and its core, near to float, simulates."""
+    source = t.write("encoder.onnx", m.SerializeToString())
+    onnx.checker.check_model(m, full_check=True)
+    feeds = {"input_ids": np.arange(encoder.tokens, dtype=np.int64)[None] * 5 % 50}
+    d = difference(execute(m, feeds), evaluate(m, feeds))
+    t.case(name + ": run is ONNX Runtime's", "" if d < 1e-5 else "differs by %.3g" % d)
+    t.good("roll", source, "--onnx", "-o", t.at("rolled.onnx"))
+    p = t.call("check", t.at("rolled.onnx"), "--against", source, text=True)
+    loops = [n for n, _ in shapes(onnx.load(t.at("rolled.onnx")))]
+    t.case(name + ": rolled, it is the same", p.stderr if p.returncode else "" if loops == [encoder.layers] else loops)
+    made = json.loads(t.good("compile", source, "--pe", 4, "--simd", 4, "-o", t.at("core")))
+    near = all(e["cosine"] > 0.97 for e in made["error"])
+    t.case(name + ": the core is near to float", "" if near else made["error"])
+    p = t.call("sim", t.at("core"), text=True)
+    t.case(name + ": the core simulates", "" if p.returncode == 0 and json.loads(p.stdout)["pass"] else p.stderr)
+    shutil.rmtree(t.at("core"))
+
+
+def check_encoder():
+    for name, opset, flat, sizes in (("heads side by side", 23, True, (2, 24, 6, 4, 32, 7, "post", "Gelu")),
+                                     ("heads apart", 24, False, (3, 16, 2, 8, 32, 6, "pre", "Relu"))):
+        encoder = Fused(*sizes)
+        encoder.flat = flat
+        m = encoder.model()
+        m.opset_import[0].version, m.ir_version = opset, 10
+        becomes_hardware("encoder, " + name, encoder, m)
+
+
+if __name__ == "__main__": t.main(check_nodes, check_random, check_stays, check_encoder)
