@@ -187,12 +187,15 @@ def check_stays():
 
 class Fused(Encoder):
     """An encoder whose attention is the operator: on [B, T, heads x C], or, as PyTorch exports it, on [B, heads, T, C]
-    with a mask that closes nothing."""
+    with a mask that closes nothing. With a mask of its own, it is of booleans, for every query and key."""
     flat = True
     def attention(self, x, bias, p):
         wide, heads = self.heads * self.head, self.heads
         q, k, v = (self.linear(x, self.hidden, wide, p + n) for n in ("query", "key", "value"))
-        if self.flat: mixed = self.node("Attention", q, k, v, q_num_heads=heads, kv_num_heads=heads)
+        if self.mask:
+            keep = self.node("Cast", self.shaped("attention_mask", 1, 1, 1, self.tokens), to=T.BOOL)
+            bias = self.node("Expand", keep, self.init("all", np.array([1, 1, self.tokens, self.tokens], np.int64)))
+        if self.flat: mixed = self.node("Attention", q, k, v, *[bias] * self.mask, q_num_heads=heads, kv_num_heads=heads)
         else:
             apart = lambda y: self.node("Transpose", self.shaped(y, 1, -1, heads, self.head), perm=[0, 2, 1, 3])
             q, k, v = apart(q), apart(k), apart(v)
@@ -206,7 +209,8 @@ def becomes_hardware(name, encoder, m):
     """A model equals ONNX Runtime in `mlo run`, rolls, and its core, near to float, simulates."""
     source = t.write("encoder.onnx", m.SerializeToString())
     onnx.checker.check_model(m, full_check=True)
-    feeds = {"input_ids": np.arange(encoder.tokens, dtype=np.int64)[None] * 5 % 50}
+    places = np.arange(encoder.tokens, dtype=np.int64)[None]
+    feeds = {"input_ids": places * 5 % 50, **({"attention_mask": (places < 4).astype(np.int64)} if encoder.mask else {})}
     d = difference(execute(m, feeds), evaluate(m, feeds))
     t.case(name + ": run is ONNX Runtime's", "" if d < 1e-5 else "differs by %.3g" % d)
     t.good("roll", source, "--onnx", "-o", t.at("rolled.onnx"))
@@ -223,6 +227,7 @@ def becomes_hardware(name, encoder, m):
 
 def check_encoder():
     for name, opset, flat, sizes in (("heads side by side", 23, True, (2, 24, 6, 4, 32, 7, "post", "Gelu")),
+                                     ("masked", 23, True, (2, 16, 4, 4, 24, 6, "post", "Gelu", True)),
                                      ("heads apart", 24, False, (3, 16, 2, 8, 32, 6, "pre", "Relu"))):
         encoder = Fused(*sizes)
         encoder.flat = flat
