@@ -2622,6 +2622,26 @@ static int mlo_broadcast(const mlo_shapes *s, mlo_form *a, const mlo_form *b) {
     return 0;
 }
 
+/* Do two forms of one value contradict each other, as far as both are known? */
+static int mlo_forms_differ(const mlo_form *a, const mlo_form *b) {
+    if (a->dtype && b->dtype && a->dtype != b->dtype) return 1;
+    if (a->rank < 0 || b->rank < 0) return 0;
+    if (a->rank != b->rank) return 1;
+    for (int i = 0; i < a->rank; i++)
+        if (a->dims[i] >= 0 && b->dims[i] >= 0 && a->dims[i] != b->dims[i]) return 1;
+    return 0;
+}
+
+/* A value is what the model declares it to be, or nothing goes on: one of the two is not what its author meant. */
+static int mlo_as_declared(mlo *m, const mlo_node *n, const char *name, const mlo_form *said, const mlo_form *is) {
+    if (!mlo_forms_differ(said, is)) return 0;
+    int type = said->dtype && is->dtype && said->dtype != is->dtype;
+    return mlo_fail(m, type ? MLO_E_TYPE : MLO_E_SHAPE, n,
+        "'%s' is declared as %s, but is %s; correct or remove its declaration", name,
+        type ? mlo_dtype_name(said->dtype) : mlo_dims_text(m, said->rank, said->dims),
+        type ? mlo_dtype_name(is->dtype) : mlo_dims_text(m, is->rank, is->dims));
+}
+
 /* Both element types, when known, must agree. */
 static int mlo_same_type(const mlo_shapes *s, size_t i, size_t k) {
     mlo_dtype a = mlo_form_in(s, i).dtype, b = mlo_form_in(s, k).dtype;
@@ -4519,7 +4539,7 @@ static const mlo_op mlo_standard_ops[] = {
     MLO_OP2(MatMul, MatMul), MLO_OP2(Gemm, Gemm), MLO_OP2(MatMulInteger, MatMulInteger), MLO_OP2(Conv, Conv), MLO_OP(MaxPool, MaxPool), MLO_OP(Softmax, same), MLO_OP(LogSoftmax, same),
     MLO_OP2(LayerNormalization, LayerNormalization), MLO_OP2(RMSNormalization, LayerNormalization),
     /* carried through, not evaluated: only the form is known */
-    { "Attention", mlo_shape_Attention, NULL, 3 }, { "BatchNormalization", mlo_shape_same, NULL, 3 }, { "GroupNormalization", mlo_shape_same, NULL, 3 },
+    { "BatchNormalization", mlo_shape_same, NULL, 3 }, { "GroupNormalization", mlo_shape_same, NULL, 3 },
     { "InstanceNormalization", mlo_shape_same, NULL, 3 }, { "RotaryEmbedding", mlo_shape_same, NULL, 3 }, { "ScatterElements", mlo_shape_same, NULL, 3 },
     /* reductions */
     MLO_OP(ReduceSum, Reduce), MLO_OP(ReduceMean, Reduce), MLO_OP(ReduceMax, Reduce), MLO_OP(ReduceMin, Reduce), MLO_OP(ReduceProd, Reduce), MLO_OP(ReduceSumSquare, Reduce),
@@ -4635,7 +4655,15 @@ static int mlo_call_limited(mlo *m, const mlo_op *op, mlo_node *node, int opset,
     mlo_shapes s = { m, node, opset, forms, n_in, forms + n_in, n_out, mlo_call_value, NULL };
     s.from = &c; c.forms = &s;
     if (!mlo_call_prepare(&c, op, &s, limit) && !op->run(&c))
-        for (size_t i = 0; i < n_out; i++) if (!out[i] && *node->output[i] && !i) mlo_fail(m, MLO_E_UNSUPPORTED, node, "output %zu has no known form", i);
+        for (size_t i = 0; i < n_out; i++) {
+            mlo_form made = mlo_form_of_array(out[i]);
+            if (!out[i] && *node->output[i] && !i)
+                mlo_fail(m, MLO_E_UNSUPPORTED, node, "output %zu has no known form", i);
+            if (out[i] && mlo_forms_differ(&made, &s.out[i]))
+                mlo_fail(m, MLO_E_BUG, node, "output %zu is %s %s, its shape rule says %s %s",
+                    i, mlo_dtype_name(made.dtype), mlo_dims_text(m, made.rank, made.dims),
+                    mlo_dtype_name(s.out[i].dtype), mlo_dims_text(m, s.out[i].rank, s.out[i].dims));
+        }
     if (m->error.code) for (size_t i = 0; i < n_out; i++) { mlo_array_free(m, out[i]); out[i] = NULL; }
     mlo_scratch_free(m, forms);
     return (int)m->error.code;
@@ -4920,12 +4948,14 @@ static mlo_function *mlo_function_of(mlo *m, const char *text, int64_t opset) {
 /* ======== ops_deeploy.c ======== */
 /* ops_deeploy: the integer operators of Deeploy's networks, as functions of domain mlo.
  *
- * in:  nodes like RequantShift(x, mul, add; div, n_levels, signed): integers, carried in whatever element type x has.
+ * in:  nodes like RequantShift(x, mul, add; div, n_levels, signed), of the standard domain or ai.onnx.contrib:
+ *     integers, carried in the element type that the model declares, or that x has.
  * out: mlo.RequantShift(x, mul, add, div, n_levels, signed): every number is an input, so that layers that differ in one share a body, and
  *     the number becomes a parameter of the loop.
  * invariant: one definition. The function that ONNX Runtime runs is what mlo evaluates, node by node, in 64-bit integers. Where those would
  *     wrap, or a value be cut to fit (a fraction, a NaN, an 8-bit result of 200), ONNX Runtime goes on and mlo refuses: neither is what
- *     Deeploy means. ITAPartialMax, a loop over groups, has no function: mlo alone evaluates it.
+ *     Deeploy means. The result has x's shape: parameters that would widen it are refused. ITAPartialMax, a loop over
+ *     groups, has no function: mlo alone evaluates it.
  * example: x = 300, mul = 3, add = 0, div = 16, 256 levels, signed: floor((900 + 8) / 16) = 56.
  * cost: some twenty passes over the tensor.
  *
@@ -4975,6 +5005,12 @@ static const char mlo_ilayernorm_function[] =
     "square = Mul (c0, c0)\nsum = ReduceSum <axes=[-1]> (square)\nvariance = Div (sum, length)\ns = Add (variance, one)\n" MLO_ROOT("r", "s")
     "cw = Mul (c0, w)\nt = Div (cw, r)\ntb = Add (t, b)\n" MLO_FLOOR("q", "tb", "D") MLO_LEVELS MLO_CLIP("c", "q", "low", "high") "y = Cast <to=@to> (c)\n";
 
+/* floor((x w + b) mul / D): the place of a norm, without its statistics */
+static const char mlo_inonorm_function[] =
+    "iNoNorm <to> (given, weight, bias, D, mul, n) => (y)\n" MLO_INT_NUMBERS
+    "w = Cast <to=7> (weight)\nb = Cast <to=7> (bias)\nxw = Mul (x, w)\nsum = Add (xw, b)\nt = Mul (sum, mul)\n"
+    MLO_FLOOR("q", "t", "D") MLO_LEVELS MLO_CLIP("c", "q", "low", "high") "y = Cast <to=@to> (c)\n";
+
 static const char mlo_igelu_function[] =
     "iGELU <to> (given, b, unit) => (y)\n" MLO_INT_NUMBERS
     "s = Sign (x)\nsize = Abs (x)\nedge = Neg (b)\nbeyond = Greater (size, edge)\nq = Where (beyond, edge, size)\n"
@@ -5005,6 +5041,22 @@ static const char mlo_rmsnorm_function[] =
 static const char mlo_hardswish_function[] =
     "HardSwish <to> (given) => (y)\n" "three_ = Constant <value_int=3> ()\nthree = Cast <to=1> (three_)\nsix = Add (three, three)\nzero = Sub (three, three)\n"
     "moved = Add (given, three)\nlow = Max (moved, zero)\nc = Min (low, six)\np = Mul (given, c)\nq = Div (p, six)\ny = Cast <to=@to> (q)\n";
+
+/* The form of x, of the type that the call says. */
+static int mlo_shape_of_x(mlo_shapes *s) {
+    mlo_form x = mlo_form_in(s, 0);
+    for (size_t i = 1; i < s->n_in; i++) {
+        mlo_form wide = x, p = mlo_form_in(s, i);
+        MLO_TRY(mlo_broadcast(s, &wide, &p));
+        if (mlo_forms_differ(&x, &wide)) return mlo_fail(s->m, MLO_E_SHAPE, s->node,
+            "input %zu, %s, would broadcast x, %s, to %s; give it x's rank, with 1 in every axis but its own",
+            i, mlo_dims_text(s->m, p.rank, p.dims), mlo_dims_text(s->m, x.rank, x.dims),
+            mlo_dims_text(s->m, wide.rank, wide.dims));
+    }
+    x.dtype = (mlo_dtype)mlo_int(s->node, "to", x.dtype);
+    s->out[0] = x;
+    return 0;
+}
 
 /* ---- evaluating: the function's nodes, one after the other ------------------------------------------------------------------------------ */
 
@@ -5132,6 +5184,7 @@ static int mlo_partial_max_run(mlo_call *c) {
 MLO_NUMBERS(requant_shift, "div", "n_levels|n_levels_out", "signed");
 MLO_NUMBERS(isoftmax, "coeffA", "coeffB", "coeffC", "log2", "n_levels");
 MLO_NUMBERS(norm, "D", "n_levels");
+MLO_NUMBERS(inonorm, "D", "mul", "n_levels");
 MLO_NUMBERS(igelu, "b", "one");
 MLO_NUMBERS(ihardswish, "one_over_six", "three", "six");
 MLO_NUMBERS(itamax, "n_levels|n");
@@ -5140,23 +5193,24 @@ MLO_NUMBERS(integer_div, "Delta", "eps", "eta", "y");
 static const char *const mlo_numbers_none[] = { NULL };
 
 static const mlo_dialect mlo_dialects[] = {
-    { { "mlo.RequantShift", mlo_shape_same, mlo_dialect_run, 1 }, mlo_requant_shift_function, mlo_numbers_requant_shift },
-    { { "mlo.iSoftmax", mlo_shape_same, mlo_dialect_run, 1 }, mlo_isoftmax_function, mlo_numbers_isoftmax },
-    { { "mlo.iRMSNorm", mlo_shape_same, mlo_dialect_run, 1 }, mlo_irmsnorm_function, mlo_numbers_norm },
-    { { "mlo.iLayerNorm", mlo_shape_same, mlo_dialect_run, 1 }, mlo_ilayernorm_function, mlo_numbers_norm },
-    { { "mlo.iGELU", mlo_shape_same, mlo_dialect_run, 1 }, mlo_igelu_function, mlo_numbers_igelu },
-    { { "mlo.iHardswish", mlo_shape_same, mlo_dialect_run, 1 }, mlo_ihardswish_function, mlo_numbers_ihardswish },
-    { { "mlo.ITAMax", mlo_shape_same, mlo_dialect_run, 1 }, mlo_itamax_function, mlo_numbers_itamax },
-    { { "mlo.ITAPartialMax", mlo_shape_same, mlo_partial_max_run, 1 }, NULL, mlo_numbers_partial_max },
-    { { "mlo.TrueIntegerDiv", mlo_shape_same, mlo_dialect_run, 1 }, mlo_integer_div_function, mlo_numbers_integer_div },
-    { { "mlo.RMSNorm", mlo_shape_same, mlo_dialect_run, 1 }, mlo_rmsnorm_function, mlo_numbers_none },
-    { { "mlo.HardSwish", mlo_shape_same, mlo_dialect_run, 1 }, mlo_hardswish_function, mlo_numbers_none },
+    { { "mlo.RequantShift", mlo_shape_of_x, mlo_dialect_run, 1 }, mlo_requant_shift_function, mlo_numbers_requant_shift },
+    { { "mlo.iSoftmax", mlo_shape_of_x, mlo_dialect_run, 1 }, mlo_isoftmax_function, mlo_numbers_isoftmax },
+    { { "mlo.iRMSNorm", mlo_shape_of_x, mlo_dialect_run, 1 }, mlo_irmsnorm_function, mlo_numbers_norm },
+    { { "mlo.iLayerNorm", mlo_shape_of_x, mlo_dialect_run, 1 }, mlo_ilayernorm_function, mlo_numbers_norm },
+    { { "mlo.iNoNorm", mlo_shape_of_x, mlo_dialect_run, 1 }, mlo_inonorm_function, mlo_numbers_inonorm },
+    { { "mlo.iGELU", mlo_shape_of_x, mlo_dialect_run, 1 }, mlo_igelu_function, mlo_numbers_igelu },
+    { { "mlo.iHardswish", mlo_shape_of_x, mlo_dialect_run, 1 }, mlo_ihardswish_function, mlo_numbers_ihardswish },
+    { { "mlo.ITAMax", mlo_shape_of_x, mlo_dialect_run, 1 }, mlo_itamax_function, mlo_numbers_itamax },
+    { { "mlo.ITAPartialMax", mlo_shape_of_x, mlo_partial_max_run, 1 }, NULL, mlo_numbers_partial_max },
+    { { "mlo.TrueIntegerDiv", mlo_shape_of_x, mlo_dialect_run, 1 }, mlo_integer_div_function, mlo_numbers_integer_div },
+    { { "mlo.RMSNorm", mlo_shape_of_x, mlo_dialect_run, 1 }, mlo_rmsnorm_function, mlo_numbers_none },
+    { { "mlo.HardSwish", mlo_shape_of_x, mlo_dialect_run, 1 }, mlo_hardswish_function, mlo_numbers_none },
 };
 enum { MLO_N_DIALECTS = sizeof mlo_dialects / sizeof *mlo_dialects };
 
 /* The entry of a node, whether it has its mlo domain yet or not. */
 static const mlo_dialect *mlo_dialect_of(const mlo_node *n) {
-    if (n->domain && *n->domain && !mlo_eq(n->domain, "mlo")) return NULL;
+    if (n->domain && *n->domain && !mlo_eq(n->domain, "mlo") && !mlo_eq(n->domain, "ai.onnx.contrib")) return NULL;
     for (int i = 0; i < MLO_N_DIALECTS; i++) if (mlo_eq(n->op, mlo_dialects[i].op.name + 4)) return &mlo_dialects[i];
     return NULL;
 }
@@ -5182,7 +5236,8 @@ static int mlo_dialect_functions(mlo *m, const uint8_t *used) {
  *
  * in:  a graph in topological order and arrays for its inputs, by name.     out: arrays for its outputs, the caller's to free.
  * invariant: an array lives from its making to its last use; weights are loaded at their first use; what a subgraph uses from outside
- *     counts as a use by the node that holds it. Nothing of the model is changed.
+ *     counts as a use by the node that holds it. An array that is not what the model declares is a failure.
+ *     Nothing of the model is changed.
  * example: mlo_array *out[2]; mlo_eval(m, m->model->graph, inputs, n, NULL, out);
  * cost: the ops' work; memory: the widest point of the graph, plus the initializers of loop bodies, which stay for all iterations.
  */
@@ -5307,6 +5362,13 @@ static int mlo_see(const mlo_env *e, const char *name, const mlo_array *a) {
     return e->m->error.code ? (int)e->m->error.code : mlo_fail_at(e->m, MLO_E_IO, name, "the observer stopped the evaluation");
 }
 
+/* An array is what its graph declares, and what inference wrote down, under its name. */
+static int mlo_eval_check(const mlo_env *e, const mlo_node *n, const char *name, const mlo_array *a) {
+    mlo_form declared = mlo_form_of((const mlo_value *)mlo_map_get(&e->g->values, name));
+    mlo_form is = mlo_form_of_array(a);
+    return mlo_as_declared(e->m, n, name, &declared, &is);
+}
+
 /* ---- subgraphs -------------------------------------------------------------------------------------------------------------------------- */
 
 static int mlo_eval_env(mlo_env *e);
@@ -5387,10 +5449,15 @@ static int mlo_rounds_grow(mlo *m, mlo_rounds *r) {
     r->rounds++;
     return 0;
 }
-/* Runs the body once (its inputs are lent already) and takes its outputs behind the first `skip`: states, then what is stacked. */
-static int mlo_rounds_run(mlo_env *body, mlo_rounds *r, size_t skip) {
+/* Runs n's body once (its inputs are lent already) and takes its outputs behind the first `skip`: states, then what is
+ * stacked. */
+static int mlo_rounds_run(mlo_env *body, mlo_rounds *r, const mlo_node *n, size_t skip) {
     mlo *m = body->m; const mlo_graph *g = body->g;
-    for (size_t i = 0; i < g->n_input; i++) MLO_TRY(mlo_see(body, g->input[i]->name, mlo_env_get(body, NULL, g->input[i]->name)));
+    for (size_t i = 0; i < g->n_input; i++) {
+        const mlo_array *a = mlo_env_get(body, NULL, g->input[i]->name);
+        if (a) MLO_TRY(mlo_eval_check(body, n, g->input[i]->name, a));
+        MLO_TRY(mlo_see(body, g->input[i]->name, a));
+    }
     MLO_TRY(mlo_eval_env(body));
     MLO_TRY(mlo_rounds_grow(m, r));
     for (size_t i = 0; i < r->n_state; i++) if (!(r->next[i] = mlo_env_take(body, g->output[skip + i]->name))) return (int)m->error.code;
@@ -5464,7 +5531,7 @@ static int mlo_eval_scan(mlo_env *e, mlo_node *n, const mlo_array *const *in, ml
     mlo_rounds_open(m, &r, n, in, n_state, a->g->n_output - n_state);
     for (body.iteration = 0; body.iteration < length && !m->error.code; body.iteration++) {
         mlo_env_again(&body);
-        if (!mlo_scan_bind(&body, &r, n, in, axis, n_scan, body.iteration, length)) mlo_rounds_run(&body, &r, 0);
+        if (!mlo_scan_bind(&body, &r, n, in, axis, n_scan, body.iteration, length)) mlo_rounds_run(&body, &r, n, 0);
     }
     if (!m->error.code) mlo_rounds_finish(&body, &r, n, in, 0, out);
     mlo_rounds_close(m, &r);
@@ -5493,7 +5560,7 @@ static int mlo_eval_loop(mlo_env *e, mlo_node *n, const mlo_array *const *in, ml
         mlo_env_lend(&body, a->g->input[0]->name, &count);
         mlo_env_lend(&body, a->g->input[1]->name, &flag);
         for (size_t k = 0; k < n_state; k++) mlo_env_lend(&body, a->g->input[k + 2]->name, r.state[k] ? r.state[k] : in[k + 2]);
-        if (mlo_rounds_run(&body, &r, 1)) break;
+        if (mlo_rounds_run(&body, &r, n, 1)) break;
         mlo_array *next = mlo_env_take(&body, a->g->output[0]->name);
         if (next) go = mlo_array_count(next) == 1 ? *(const uint8_t *)next->data : 0;
         mlo_array_free(m, next);
@@ -5523,7 +5590,12 @@ static int mlo_eval_if(mlo_env *e, mlo_node *n, const mlo_array *const *in, mlo_
 static int mlo_eval_store(mlo_env *e, mlo_node *n, mlo_array **out) {
     for (size_t i = 0; i < n->n_output; i++) {
         mlo_cell *c = out[i] ? mlo_env_own(e, n->output[i]) : NULL;
-        if (!c) { mlo_array_free(e->m, out[i]); continue; }
+        if (!c) {
+            mlo_array_free(e->m, out[i]);
+            out[i] = NULL;
+            continue;
+        }
+        MLO_TRY(mlo_eval_check(e, n, n->output[i], out[i]));
         mlo_cell_drop(e->m, c);
         c->array = out[i];
         c->array->name = n->output[i];
@@ -5582,8 +5654,9 @@ static int mlo_eval(mlo *m, const mlo_graph *g, const mlo_array *inputs, size_t 
 /* infer: the element type and shape of every value; constants evaluated away.
  *
  * in:  an indexed model whose graph inputs have types.     out: mlo_value.info of every value; then a graph without what is constant.
- * invariant: what cannot be known stays unknown (-1), and what is known twice must agree (MLO_E_SHAPE, MLO_E_TYPE). Types that an
- *     exporter wrote fill in what no rule knows; where they left a dimension symbolic, the inferred one wins.
+ * invariant: what cannot be known stays unknown (-1), and what is known twice must agree (MLO_E_SHAPE, MLO_E_TYPE),
+ *     where ONNX Runtime warns and goes on. Types that an exporter wrote fill in what no rule knows; a symbol agrees
+ *     with any size.
  * example: Reshape's target often is Concat(Shape(x)[0], 32, 64): small integer values travel along, elements not known yet as MLO_UNKNOWN.
  * cost: O(nodes); reads only the bytes of small constants that a shape depends on.
  */
@@ -5691,20 +5764,12 @@ static mlo_type *mlo_type_merged(mlo *m, const mlo_form *f, const mlo_type *old)
 
 /* f := f and what was written before, which must agree. */
 static int mlo_form_merge(mlo *m, const mlo_node *n, const char *name, mlo_form *f, const mlo_form *old) {
-    int symbolic = 0;
-    if (old->dtype && f->dtype && old->dtype != f->dtype) return mlo_fail(m, MLO_E_TYPE, n, "'%s' is declared as %s, but is %s",
-        name, mlo_dtype_name(old->dtype), mlo_dtype_name(f->dtype));
+    MLO_TRY(mlo_as_declared(m, n, name, old, f));
     if (!f->dtype) f->dtype = old->dtype;
     if (old->rank < 0) return 0;
     if (f->rank < 0) { f->rank = old->rank; memcpy(f->dims, old->dims, sizeof f->dims); return 0; }
-    for (int i = 0; i < old->rank; i++) symbolic |= old->dims[i] < 0;
-    int differs = f->rank != old->rank;
-    for (int i = 0; !differs && i < f->rank; i++) {
-        if (f->dims[i] < 0) f->dims[i] = old->dims[i];
-        else differs = old->dims[i] >= 0 && old->dims[i] != f->dims[i];
-    }
-    if (!differs || symbolic) return 0;
-    return mlo_fail(m, MLO_E_SHAPE, n, "'%s' is declared as %s, but is %s", name, mlo_dims_text(m, old->rank, old->dims), mlo_dims_text(m, f->rank, f->dims));
+    for (int i = 0; i < f->rank; i++) if (f->dims[i] < 0) f->dims[i] = old->dims[i];
+    return 0;
 }
 
 static int mlo_form_same(const mlo_form *a, const mlo_form *b) {
@@ -5857,7 +5922,10 @@ static int mlo_infer_node(mlo_inference *k, mlo_node *n) {
     out = form + n->n_input;
     k->node = n;
     for (size_t i = 0; i < n->n_input; i++) form[i] = mlo_has_input(n, i) ? mlo_form_named(g, n->input[i]) : mlo_unknown_form();
-    for (size_t i = 0; i < n->n_output; i++) out[i] = mlo_unknown_form();
+    for (size_t i = 0; i < n->n_output; i++) {
+        out[i] = mlo_unknown_form();
+        out[i].dtype = mlo_form_named(g, n->output[i]).dtype;        /* for rules that leave the type open */
+    }
     mlo_shapes s = { m, n, k->opset, form, n->n_input, out, n->n_output, mlo_infer_value, NULL };
     s.from = k;
     if (mlo_is_scan(n) && k->opset >= 9) mlo_infer_scan(k, form, out);
@@ -6400,12 +6468,13 @@ static int mlo_inline(mlo *m) {
 }
 
 /* ======== expand.c ======== */
-/* expand: fused operators, as ONNX Runtime and its tools write them, become the standard ones they stand for.
+/* expand: fused operators, as ONNX Runtime and its tools write them, and ONNX's Attention become what they stand for.
  *
  * in:  an indexed model with inferred forms.     out: the same function in standard operators of the model's own opset; index and forms are stale.
- * invariant: an expansion computes exactly what ONNX Runtime's operator documentation says (onnxruntime, docs/ContribOperators.md), in the
- *     same element types. A node for which that cannot be promised (an attribute or input outside of what is handled) stays as it is, and a
- *     warning names it and the reason: it still rolls, since operators are compared by structure. Metadata goes to every node made.
+ * invariant: an expansion computes exactly what ONNX Runtime's operator documentation says (onnxruntime,
+ *     docs/ContribOperators.md), or the function in ONNX's schema, in the same element types. A node for which that
+ *     cannot be promised (an attribute or input outside of what is handled) stays as it is, and a warning names it and
+ *     the reason: it still rolls, since operators are compared by structure. Metadata goes to every node made.
  * example: SkipLayerNormalization(x, skip, g, b) becomes y = Add(x, skip); LayerNormalization(y, g, b).
  * cost: O(fused nodes). Weights are never copied: packed ones go through a Split, which is an expression over a parameter.
  *
@@ -6787,6 +6856,12 @@ static const char *mlo_x_heads(mlo_expansion *x, const char *v, int64_t heads) {
     v = mlo_x_reshape(x, v, shape, 4);
     return mlo_x_transpose(x, v, perm, 4);
 }
+/* ... and back */
+static const char *mlo_x_joined(mlo_expansion *x, const char *v) {
+    const int64_t shape[] = { 0, 0, -1 }, perm[] = { 0, 2, 1, 3 };
+    v = mlo_x_transpose(x, v, perm, 4);
+    return mlo_x_reshape(x, v, shape, 3);
+}
 
 /* What keys that a mask closes get added: mask_filter_value; what later keys get: the lowest number of the type. */
 static double mlo_x_closed(const mlo_expansion *x) { return (double)mlo_float(x->n, "mask_filter_value", -10000.0f); }
@@ -6851,7 +6926,7 @@ static const char *mlo_x_mask(mlo_expansion *x, const char *scores, size_t i) {
 
 /* softmax(scale q k' + bias + mask) v, heads side by side: [B, S, heads x C]. q, k, v: [B, heads, S or T, C]. */
 static const char *mlo_x_attend(mlo_expansion *x, const mlo_x_attention *a) {
-    const int64_t swap[] = { 0, 1, 3, 2 }, back[] = { 0, 2, 1, 3 }, flat[] = { 0, 0, -1 };
+    const int64_t swap[] = { 0, 1, 3, 2 };
     const char *k = mlo_x_transpose(x, a->k, swap, 4), *scores = MLO_X(x, "MatMul", a->q, k), *c = mlo_x_number(x, a->scale), *y, *add = "";
     scores = MLO_X(x, "Mul", scores, c);
     if (*mlo_x_in(x, a->mask)) add = mlo_x_mask(x, scores, a->mask);
@@ -6864,9 +6939,7 @@ static const char *mlo_x_attend(mlo_expansion *x, const mlo_x_attention *a) {
     y = mlo_x_plus(x, y, add);
     y = MLO_X(x, "Softmax", y);
     mlo_x_int(x, "axis", -1);
-    y = MLO_X(x, "MatMul", y, a->v);
-    y = mlo_x_transpose(x, y, back, 4);
-    return mlo_x_reshape(x, y, flat, 3);
+    return mlo_x_joined(x, MLO_X(x, "MatMul", y, a->v));
 }
 /* What multiplies the scores: the attribute, or 1 / sqrt(channels of a head). */
 static double mlo_x_scale(mlo_expansion *x, int64_t channels) {
@@ -6936,6 +7009,218 @@ static void mlo_expand_multi_head(mlo_expansion *x) {
     a.q = part[0]; a.k = part[1]; a.v = part[2];
     mlo_x_out(x, 0, mlo_x_attend(x, &a));
     for (size_t i = 1; i < 3; i++) if (mlo_x_wanted(x, i)) mlo_x_out(x, i, part[i]);
+}
+
+/* ---- ONNX's own attention -------------------------------------------------------------------------------------------
+ * Attention(q, k, v, mask, past k, past v, number of keys) -> y, present k, present v, scores: what the function in
+ * ONNX's schema says, in as few operators as a case needs. q, k, v: [B, S or T, heads x C] or [B, heads, S or T, C] */
+
+/* a and b, each perhaps absent */
+static const char *mlo_x_both(mlo_expansion *x, const char *a, const char *b) {
+    if (!*a) return b;
+    return *b ? MLO_X(x, "And", a, b) : a;
+}
+/* S or T of [B, heads, S or T, C] */
+static const char *mlo_x_length(mlo_expansion *x, const char *v) { return mlo_x_size(x, MLO_X(x, "Shape", v), 2); }
+
+/* Which key a query is at: [S, 1], or [B, 1, S, 1] with a count of keys ([B, 1, 1, 1], or absent) */
+static const char *mlo_x_place(mlo_expansion *x, const char *q, const char *count) {
+    const int64_t column[] = { -1, 1 };
+    const char *length = mlo_x_length(x, q), *past = "", *at;
+    if (*mlo_x_in(x, 4)) past = mlo_x_length(x, mlo_x_in(x, 4));
+    else if (*count) past = MLO_X(x, "Sub", count, length);
+    at = mlo_x_reshape(x, mlo_x_range(x, length), column, 2);
+    return mlo_x_plus(x, at, past);
+}
+
+/* May a query see a key, by order, window and number of keys? Broadcasts to [B, heads, S, T]; "" for always. */
+static const char *mlo_x_in_sight(mlo_expansion *x, const char *q, const char *k) {
+    const int64_t per_batch[] = { -1, 1, 1, 1 };
+    int64_t left = mlo_int(x->n, "left_window_size", -1), right = mlo_int(x->n, "right_window_size", -1);
+    const char *count = mlo_x_in(x, 6), *open = "", *at, *edge;
+    int causal = mlo_int(x->n, "is_causal", 0) != 0;
+    if (!causal && left < 0 && right < 0 && !*count) return "";
+    const char *keys = mlo_x_range(x, mlo_x_length(x, k));
+    if (*count) count = mlo_x_reshape(x, count, per_batch, 4);
+    if (*count) open = MLO_X(x, "Less", keys, count);
+    if (!causal && left < 0 && right < 0) return open;
+    at = mlo_x_place(x, q, count);
+    if (causal) open = mlo_x_both(x, open, MLO_X(x, "LessOrEqual", keys, at));
+    if (left >= 0) {
+        edge = mlo_x_whole(x, left);
+        edge = MLO_X(x, "Sub", at, edge);
+        open = mlo_x_both(x, open, MLO_X(x, "GreaterOrEqual", keys, edge));
+    }
+    if (right >= 0) {
+        edge = mlo_x_whole(x, right);
+        edge = MLO_X(x, "Add", at, edge);
+        open = mlo_x_both(x, open, MLO_X(x, "LessOrEqual", keys, edge));
+    }
+    return open;
+}
+
+/* How many keys there are with those that are past, -1 when unknown. */
+static int64_t mlo_x_keys(const mlo_expansion *x) {
+    int64_t keys = mlo_x_dim(x, 1, mlo_x_rank(x, 1) - 2);       /* of [.., T, C] in either layout */
+    return *mlo_x_in(x, 4) ? mlo_dim_sum(keys, mlo_x_dim(x, 4, 2)) : keys;
+}
+
+/* From opset 24 on, a mask may end before the keys do: the rest of them are closed. */
+static const char *mlo_x_padded(mlo_expansion *x, const char *mask, const char *k) {
+    const int64_t zero = 0, last = -1, keys = mlo_x_keys(x);
+    mlo_dtype type = mlo_x_form(x, 3).dtype;
+    if (x->opset < 24 || (keys >= 0 && keys == mlo_x_dim(x, 3, -1))) return mask;
+    const char *from = mlo_x_list(x, &zero, 1), *axis = mlo_x_list(x, &last, 1), *have, *more, *closed;
+    have = MLO_X(x, "Shape", mask);
+    mlo_x_int(x, "start", -1);
+    more = MLO_X(x, "Shape", k);
+    mlo_x_int(x, "start", 2);
+    mlo_x_int(x, "end", 3);
+    more = MLO_X(x, "Sub", more, have);
+    more = MLO_X(x, "Concat", from, more);
+    mlo_x_int(x, "axis", 0);
+    closed = mlo_x_tensor(x, type, 0, 1, NULL, type == MLO_BOOL ? 0 : -(double)INFINITY);
+    return MLO_X(x, "Pad", mask, more, closed, axis);
+}
+
+/* Is the mask a constant that closes nothing and adds nothing? PyTorch exports one where none was given. */
+static int mlo_x_idle_mask(const mlo_expansion *x) {
+    const mlo_value *v = mlo_value_of(x->g, mlo_x_in(x, 3));
+    double number[512], idle = mlo_x_form(x, 3).dtype == MLO_BOOL;
+    if (!v || !v->tensor || mlo_x_dim(x, 3, -1) != mlo_x_keys(x)) return 0;
+    for (int64_t at = 0, n, all = mlo_tensor_count(v->tensor); at < all; at += n) {
+        n = all - at < 512 ? all - at : 512;
+        if (mlo_tensor_doubles(x->m, v->tensor, at, (size_t)n, number)) return 0;
+        for (int64_t i = 0; i < n; i++) if (!(number[i] >= idle && number[i] <= idle)) return 0;
+    }
+    return 1;
+}
+
+/* What is added to scores: -infinity where a key is closed, and a mask of numbers; "" for nothing. */
+static const char *mlo_x_openings(mlo_expansion *x, const char *mask, const char *q, const char *k) {
+    mlo_dtype type = *mask ? mlo_x_form(x, 3).dtype : MLO_BOOL;
+    if (*mask) mask = mlo_x_padded(x, mask, k);
+    const char *open = mlo_x_in_sight(x, q, k);
+    if (type == MLO_BOOL) open = mlo_x_both(x, mask, open);
+    if (*open) open = mlo_x_filter(x, open, -(double)INFINITY);
+    if (type == MLO_BOOL) return open;
+    if (type != x->dtype) mask = mlo_x_cast(x, mask, x->dtype);
+    return mlo_x_plus(x, mask, open);
+}
+
+/* Heads of keys or values, each as often as queries share it: [B, heads, T, C] to [B, all heads, T, C]. */
+static const char *mlo_x_shared(mlo_expansion *x, const char *v, int64_t heads, int64_t all, int64_t channels) {
+    const int64_t behind_heads = 2, times[] = { 1, 1, all / heads, 1, 1 }, shape[] = { 0, all, -1, channels };
+    if (heads == all) return v;
+    if (channels < 1) mlo_x_stay(x, "the channels of a head are unknown; bind them with --dim");
+    v = mlo_x_unsqueeze(x, v, &behind_heads, 1);
+    v = MLO_X(x, "Expand", v, mlo_x_list(x, times, 5));
+    return mlo_x_reshape(x, v, shape, 4);
+}
+
+/* The root of the scale, by which q and k are multiplied each: made in float, as the function does. */
+static double mlo_x_root_scale(mlo_expansion *x, int64_t channels) {
+    const mlo_attr *a = mlo_attr_of(x->n, "scale");
+    float scale = a ? a->f : channels < 1 ? 1 : 1 / sqrtf((float)channels);
+    if (!a && channels < 1) mlo_x_stay(x, "the channels of a head are unknown; bind them with --dim");
+    if (!(scale >= 0)) mlo_x_stay(x, "its scale is %g", (double)scale);
+    return (double)sqrtf(scale);
+}
+
+/* softcap tanh(scores / softcap) */
+static const char *mlo_x_capped(mlo_expansion *x, const char *scores) {
+    float cap = mlo_float(x->n, "softcap", 0);
+    if (!(cap > 0)) return scores;
+    const char *c = mlo_x_number(x, (double)cap), *y = MLO_X(x, "Div", scores, c);
+    y = MLO_X(x, "Tanh", y);
+    return MLO_X(x, "Mul", y, c);
+}
+
+/* Softmax in the precision that is asked for. A query that sees no key takes nothing: its row of -infinity, whose
+ * softmax is NaN, gives 0 (so does a row in which a score is NaN already). By order alone, every query sees a key. */
+static const char *mlo_x_weights(mlo_expansion *x, const char *scores, const char *mask) {
+    mlo_dtype type = (mlo_dtype)mlo_int(x->n, "softmax_precision", x->dtype);
+    const char *y = type == x->dtype ? scores : mlo_x_cast(x, scores, type), *empty, *zero;
+    y = MLO_X(x, "Softmax", y);
+    mlo_x_int(x, "axis", -1);
+    if (type != x->dtype) y = mlo_x_cast(x, y, x->dtype);
+    if (!*mask && !*mlo_x_in(x, 6) && mlo_int(x->n, "left_window_size", -1) < 0) return y;
+    empty = MLO_X(x, "IsNaN", y);
+    zero = mlo_x_number(x, 0);
+    return MLO_X(x, "Where", empty, zero, y);
+}
+
+/* Stays when it has an attribute that the function does not know. */
+static void mlo_x_check_attributes(mlo_expansion *x) {
+    static const char *const known[] = { "is_causal", "kv_num_heads", "left_window_size", "q_num_heads",
+        "qk_matmul_output_mode", "right_window_size", "scale", "softcap", "softmax_precision" };
+    int64_t mode = mlo_int(x->n, "qk_matmul_output_mode", 0), type = mlo_int(x->n, "softmax_precision", MLO_FLOAT);
+    for (size_t i = 0, k; i < x->n->n_attr; i++) {
+        const char *name = x->n->attr[i]->name;
+        for (k = 0; k < sizeof known / sizeof *known && !mlo_eq(name, known[k]); k++) {}
+        if (k == sizeof known / sizeof *known) mlo_x_stay(x, "its attribute %.60s is not known", name);
+    }
+    if (mode < 0 || mode > 3) mlo_x_stay(x, "its qk_matmul_output_mode is %lld", (long long)mode);
+    if (!mlo_dtype_is_float((mlo_dtype)type)) mlo_x_stay(x, "its softmax_precision is no float type");
+}
+
+/* Stays when its inputs are not as the schema says. */
+static void mlo_x_check_inputs(mlo_expansion *x) {
+    int rank = mlo_x_rank(x, 0), past = *mlo_x_in(x, 4) || *mlo_x_in(x, 5);
+    if (rank != 3 && rank != 4) mlo_x_stay(x, rank < 0 ? "the rank of q is unknown" : "q has rank %d", rank);
+    if (mlo_x_rank(x, 1) != rank || mlo_x_rank(x, 2) != rank)
+        mlo_x_stay(x, "q, k and v have ranks %d, %d and %d", rank, mlo_x_rank(x, 1), mlo_x_rank(x, 2));
+    for (size_t i = 1; i < 6; i++) {
+        mlo_dtype type = mlo_x_form(x, i).dtype;
+        if ((i < 3 || (past && i > 3)) && type != x->dtype)
+            mlo_x_stay(x, "q is %s, input %zu is %s", mlo_dtype_name(x->dtype), i, mlo_dtype_name(type));
+    }
+    if (*mlo_x_in(x, 3) && !mlo_x_form(x, 3).dtype) mlo_x_stay(x, "the element type of its mask is unknown");
+    if (past && *mlo_x_in(x, 6)) mlo_x_stay(x, "it has past keys and a number of keys");
+}
+
+/* q, k and v as [B, heads, S or T, C], k and v behind what is past; how many heads, and how many channels each has. */
+static void mlo_x_heads_of(mlo_expansion *x, const char **part, int64_t *heads, int64_t *channels) {
+    int flat = mlo_x_rank(x, 0) == 3;
+    for (size_t i = 0; i < 3; i++) {
+        heads[i] = flat ? mlo_int(x->n, i ? "kv_num_heads" : "q_num_heads", 0) : mlo_x_dim(x, i, 1);
+        channels[i] = flat ? mlo_dim_part(mlo_x_dim(x, i, 2), heads[i]) : mlo_x_dim(x, i, 3);
+        part[i] = flat ? mlo_x_heads(x, mlo_x_in(x, i), heads[i]) : mlo_x_in(x, i);
+        if (!i || !*mlo_x_in(x, i + 3)) continue;
+        part[i] = MLO_X(x, "Concat", mlo_x_in(x, i + 3), part[i]);
+        mlo_x_int(x, "axis", 2);
+    }
+    if (heads[0] < 0 || heads[1] < 0 || heads[2] < 0)
+        mlo_x_stay(x, "its number of heads is unknown; bind it with --dim");
+    else if (heads[0] < 1 || heads[1] < 1 || heads[2] != heads[1] || heads[0] % heads[1])
+        mlo_x_stay(x, "it has %lld heads of queries, %lld of keys, %lld of values",
+            (long long)heads[0], (long long)heads[1], (long long)heads[2]);
+}
+
+static void mlo_expand_standard_attention(mlo_expansion *x) {
+    const int64_t swap[] = { 0, 1, 3, 2 };
+    int64_t heads[3], channels[3];
+    const char *part[3], *stage[4], *k, *v, *mask, *y;
+    mlo_x_check_attributes(x);
+    mlo_x_check_inputs(x);
+    mlo_x_heads_of(x, part, heads, channels);
+    if (mlo_x_stopped(x)) return;
+    k = mlo_x_shared(x, part[1], heads[1], heads[0], channels[1]);
+    v = mlo_x_shared(x, part[2], heads[1], heads[0], channels[2]);
+    k = mlo_x_transpose(x, k, swap, 4);
+    y = mlo_x_number(x, mlo_x_root_scale(x, channels[0]));
+    k = MLO_X(x, "Mul", k, y);
+    y = MLO_X(x, "Mul", part[0], y);
+    stage[0] = MLO_X(x, "MatMul", y, k);
+    stage[1] = mlo_x_capped(x, stage[0]);
+    mask = mlo_x_idle_mask(x) ? "" : mlo_x_in(x, 3);
+    y = mlo_x_openings(x, mask, part[0], part[1]);
+    stage[2] = mlo_x_plus(x, stage[1], y);
+    stage[3] = mlo_x_weights(x, stage[2], mask);
+    y = MLO_X(x, "MatMul", stage[3], v);
+    mlo_x_out(x, 0, mlo_x_rank(x, 0) == 3 ? mlo_x_joined(x, y) : y);
+    for (size_t i = 1; i < 3; i++) if (mlo_x_wanted(x, i)) mlo_x_out(x, i, part[i]);
+    if (mlo_x_wanted(x, 3)) mlo_x_out(x, 3, stage[mlo_int(x->n, "qk_matmul_output_mode", 0)]);
 }
 
 /* ---- forms: what inference needs to see past a fused node ---------------------------------------------------------------------------- */
@@ -7155,14 +7440,27 @@ static int64_t mlo_x_whole_attr(mlo_expansion *x, const char *names) {
     return (int64_t)v;
 }
 
-/* A list with one number per channel, for axis 1: made to broadcast there. */
+/* A parameter of RequantShift: one number per channel is made to broadcast along axis 1. It comes as a list, or as
+ * [C,1,1], behind a Conv of one dimension too: there it would lie along the batch. */
 static const char *mlo_x_channels(mlo_expansion *x, size_t i) {
-    mlo_form f = mlo_x_form(x, i);
-    int rank = mlo_x_rank(x, 0);
-    int64_t axes[MLO_MAX_RANK];
-    if (f.rank != 1 || f.dims[0] < 2 || rank < 3 || rank > MLO_MAX_RANK || f.dims[0] != mlo_x_dim(x, 0, 1)) return mlo_x_in(x, i);
-    for (int k = 1; k < rank - 1; k++) axes[k - 1] = k;
-    return mlo_x_unsqueeze(x, mlo_x_in(x, i), axes, (size_t)rank - 2);
+    mlo_form v = mlo_x_form(x, 0), p = mlo_x_form(x, i);
+    int64_t n = mlo_form_known(&p) ? mlo_form_count(&p) : -1, shape[MLO_MAX_RANK];
+    int lies_there = n > 1 && v.rank > 2 && p.dims[0] == n && (p.rank == 1 || p.rank == v.rank);
+    if (n < 0 || (n > 1 && v.rank < 0))
+        mlo_x_stay(x, "the shape of x or of input %zu is unknown: give it with --shape", i);
+    if (lies_there && v.dims[1] < 0)
+        mlo_x_stay(x, "axis 1 of x, which input %zu may lie along, is unknown: give it with --dim", i);
+    if (!lies_there || v.dims[1] != n) return mlo_x_in(x, i);
+    for (int k = 0; k < v.rank - 1; k++) shape[k] = k ? 1 : n;
+    return mlo_x_reshape(x, mlo_x_in(x, i), shape, (size_t)v.rank - 1);
+}
+
+/* The form of x, with the element type that the model declares, if that is one of numbers: some networks say int32. */
+static int mlo_shape_integers(mlo_shapes *s) {
+    mlo_dtype declared = s->out[0].dtype;
+    s->out[0] = mlo_form_in(s, 0);
+    if (mlo_dtype_size(declared) && mlo_dtype_bits(declared) && declared != MLO_BOOL) s->out[0].dtype = declared;
+    return 0;
 }
 
 /* Is an attribute one of the numbers, under either of its names? */
@@ -7179,11 +7477,13 @@ static void mlo_expand_dialect(mlo_expansion *x) {
     const char *in[12];
     size_t n = 0;
     for (size_t i = 0; d && i < x->n->n_attr; i++) if (!mlo_dialect_knows(d, x->n->attr[i]->name)) mlo_x_stay(x, "its attribute %.60s is not known", x->n->attr[i]->name);
-    for (; d && n < x->n->n_input && n < 4; n++) in[n] = n && mlo_is(x->n, "RequantShift") ? mlo_x_channels(x, n) : mlo_x_in(x, n);
+    int per_channel = mlo_eq(x->n->op, "RequantShift");
+    for (; d && n < x->n->n_input && n < 4; n++) in[n] = n && per_channel ? mlo_x_channels(x, n) : mlo_x_in(x, n);
     for (int k = 0; d && d->numbers[k]; k++) { int64_t v = mlo_x_whole_attr(x, d->numbers[k]); in[n++] = mlo_x_whole(x, v); }
     if (!d || mlo_x_stopped(x)) return;
+    mlo_form y = mlo_form_of(mlo_value_of(x->g, x->n->output[0]));
     mlo_x_node(x, d->op.name, in, n);
-    mlo_x_int(x, "to", x->dtype);
+    mlo_x_int(x, "to", y.dtype ? y.dtype : x->dtype);
     if (!mlo_x_last(x)) return;
     mlo_x_last(x)->name = x->n->name;
     mlo_x_last(x)->output[0] = x->n->output[0];
@@ -7234,7 +7534,11 @@ typedef struct { mlo_op op; void (*expand)(mlo_expansion *x); const char *inputs
 /* expand: NULL when only its form is known; inputs: x for each it must have, - for one it may lack; since: the least opset */
 #define MLO_FUSED(name, inputs, shape, expand) { { name, mlo_shape_##shape, NULL, 0 }, mlo_expand_##expand, inputs, 11 }
 #define MLO_CARRIED(name, shape) { { name, mlo_shape_##shape, NULL, 0 }, NULL, "", 1 }
-#define MLO_DIALECT(name, inputs) { { name, mlo_shape_same, NULL, 0 }, mlo_expand_dialect, inputs, 9 }
+/* Deeploy writes its operators into the standard domain, or into that of ONNX Runtime's extensions. */
+#define MLO_TWICE(name, inputs, shape, expand, since) \
+    { { name, shape, NULL, 0 }, expand, inputs, since }, \
+    { { "ai.onnx.contrib." name, shape, NULL, 0 }, expand, inputs, since }
+#define MLO_DIALECT(name, inputs) MLO_TWICE(name, inputs, mlo_shape_integers, mlo_expand_dialect, 9)
 static const mlo_fused mlo_fused_ops[] = {
     MLO_FUSED("com.microsoft.Attention", "xx", attention, attention),
     MLO_FUSED("com.microsoft.MultiHeadAttention", "xxx", multi_head, multi_head),
@@ -7254,9 +7558,12 @@ static const mlo_fused mlo_fused_ops[] = {
     MLO_CARRIED("com.microsoft.QLinearConcat", qconcat), MLO_CARRIED("com.microsoft.QLinearSoftmax", same), MLO_CARRIED("com.microsoft.QLinearSigmoid", same),
     { { "Einsum", mlo_shape_einsum, NULL, 0 }, mlo_expand_einsum, "xx", 12 },
     MLO_FUSED("SimplifiedLayerNormalization", "xx", same, rms),
-    { { "IntegerMean", mlo_shape_Reduce, NULL, 0 }, mlo_expand_integer_mean, "x", 10 },
+    MLO_TWICE("IntegerMean", "x", mlo_shape_Reduce, mlo_expand_integer_mean, 10),
+    MLO_TWICE("RMSNorm", "xx", mlo_shape_same, mlo_expand_dialect, 9),
+    { { "Attention", mlo_shape_Attention, NULL, 3 }, mlo_expand_standard_attention, "xxx", 23 },
     MLO_DIALECT("RequantShift", "xxx"), MLO_DIALECT("iSoftmax", "x"), MLO_DIALECT("iRMSNorm", "xx"), MLO_DIALECT("iLayerNorm", "xxx"), MLO_DIALECT("iGELU", "x"),
-    MLO_DIALECT("iHardswish", "x"), MLO_DIALECT("ITAMax", "x"), MLO_DIALECT("ITAPartialMax", "x"), MLO_DIALECT("TrueIntegerDiv", "x"), MLO_DIALECT("RMSNorm", "xx"),
+    MLO_DIALECT("iHardswish", "x"), MLO_DIALECT("ITAMax", "x"), MLO_DIALECT("ITAPartialMax", "x"),
+    MLO_DIALECT("TrueIntegerDiv", "x"), MLO_DIALECT("iNoNorm", "xxx"),
 };
 enum { MLO_N_FUSED = sizeof mlo_fused_ops / sizeof *mlo_fused_ops };
 
@@ -12964,11 +13271,11 @@ static const mlo_array *mlo_run_pick(const mlo_graph *g, size_t i, const mlo_arr
 
 static int mlo_run_check(mlo *m, const mlo_value *v, const mlo_array *a) {
     mlo_form f = mlo_form_of(v);
-    int differs = f.rank >= 0 && f.rank != a->rank;
     if (a->rank < 0 || a->rank > MLO_MAX_RANK || !mlo_dtype_size(a->dtype) || (!a->data && mlo_array_count(a)))
         return mlo_fail_at(m, MLO_E_USAGE, v->name, "the input array has no data, or a rank or type that mlo does not know");
-    for (int i = 0; !differs && i < f.rank; i++) differs = f.dims[i] >= 0 && f.dims[i] != a->dims[i];
-    return differs ? mlo_fail_at(m, MLO_E_SHAPE, v->name, "the model takes %s, the input array is %s",
+    mlo_form is = mlo_form_of_array(a);
+    is.dtype = MLO_UNDEFINED;                                           /* mlo_run_convert looks at that */
+    return mlo_forms_differ(&f, &is) ? mlo_fail_at(m, MLO_E_SHAPE, v->name, "the model takes %s, the input array is %s",
         mlo_dims_text(m, f.rank, f.dims), mlo_dims_text(m, a->rank, a->dims)) : 0;
 }
 
