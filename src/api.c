@@ -33,6 +33,7 @@ const mlo_error *mlo_failure(const mlo *m) { return m && m->error.code ? &m->err
 int mlo_set(mlo *m, const char *key, const char *value) {
     if (m->error.code) return (int)m->error.code;
     if (!key || !*key || !value) return mlo_fail_at(m, MLO_E_USAGE, NULL, "an option needs a name and a value");
+    if (!mlo_option_is(key)) return mlo_fail_at(m, MLO_E_USAGE, NULL, "there is no option '%.60s'; `mlo help --man` lists the flags, whose names options have", key);
     mlo_option o = { mlo_intern(m, key), mlo_intern(m, value) };
     if (m->error.code) return (int)m->error.code;
     mlo_option *options = (mlo_option *)mlo_grow(m, m->options, m->n_options, &m->options_room, sizeof o);

@@ -318,6 +318,17 @@ static void mlo_text_free(mlo_text *t) { mlo_scratch_free(t->m, t->text); t->tex
 
 /* ---- options --------------------------------------------------------------------------------------------------------------- */
 
+/* Every option there is: flags by their names; for flags that name a file, what lies in it; and what only programs give. */
+static const char *const mlo_option_names[] = {
+    "activations", "as", "axi-latency", "axi-width", "bandwidth", "budget-bits", "budget-macs", "clock-mhz", "data-file", "data-limit", "device",
+    "dim", "folding-json", "frames", "frames-in-flight", "hierarchy", "inline", "loop", "max-cost", "max-error", "memory", "nested", "pe",
+    "q-config-json", "report", "residual", "scale", "shape", "simd", "simulation", "target-cycles", "target-fps", "tile", "unrolled", "weights" };
+
+static int mlo_option_is(const char *key) {
+    for (size_t i = 0; i < sizeof mlo_option_names / sizeof *mlo_option_names; i++) if (mlo_eq(mlo_option_names[i], key)) return 1;
+    return 0;
+}
+
 /* The last value given for an option, NULL when it was not given. */
 static const char *mlo_opt(const mlo *m, const char *key) {
     for (size_t i = m->n_options; i--; ) if (mlo_eq(m->options[i].key, key)) return m->options[i].value;
@@ -327,7 +338,9 @@ static const char *mlo_opt(const mlo *m, const char *key) {
 static long mlo_opt_int(mlo *m, const char *key, long otherwise, long low, long high) {
     const char *s = mlo_opt(m, key);
     if (!s) return otherwise;
-    char *end; long v = strtol(s, &end, 10);
-    if (end == s || *end || v < low || v > high) { mlo_fail_at(m, MLO_E_USAGE, NULL, "--%s %s is not a whole number from %ld to %ld; give one", key, s, low, high); return otherwise; }
+    char *end;
+    errno = 0;
+    long v = strtol(s, &end, 10);
+    if (end == s || *end || errno || v < low || v > high) { mlo_fail_at(m, MLO_E_USAGE, NULL, "--%s %s is not a whole number from %ld to %ld; give one", key, s, low, high); return otherwise; }
     return v;
 }

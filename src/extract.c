@@ -21,6 +21,7 @@ static int mlo_hierarchy_parse(mlo *m, const char *text, mlo_hierarchy *h) {
     mlo_levels one;
     memset(h, 0, sizeof *h);
     while (*s == ' ') s++;
+    if (!*s) return mlo_fail_at(m, MLO_E_USAGE, NULL, "--hierarchy names no scope; write [[\"encoder\",\"encoder.layer.0\"]]");
     if (*s != '[') {
         mlo_levels_dots(m, s, strlen(s), &one);
         return MLO_PUSH(m, h->group, h->n, one) ? 0 : (int)m->error.code;
@@ -57,7 +58,7 @@ static int mlo_hierarchy_miss(mlo *m, const mlo_net *net, const char *const *sco
     }
     mlo_text t = { m, NULL, 0, 0 };
     for (int i = 0; i < n; i++) mlo_printf(&t, "%s%s (%lu)", i ? ", " : "", list[i], (unsigned long)(uintptr_t)mlo_map_get(&seen, list[i]));
-    mlo_fail_at(m, MLO_E_LOOP, NULL, "no node has the scope '%s'; scopes as deep, with their nodes: %s", want, n ? t.text : "none (no scopes in this model; leave --hierarchy out)");
+    mlo_fail_at(m, MLO_E_USAGE, NULL, "--hierarchy: no node has the scope '%s'; scopes as deep, with their nodes: %s", want, n ? t.text : "none (no scopes in this model; leave --hierarchy out)");
     mlo_text_free(&t);
     return (int)m->error.code;
 }

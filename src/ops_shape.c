@@ -209,12 +209,15 @@ static int mlo_run_Slice(mlo_call *c) {
 /* Sizes of the parts; 1 when known. */
 static int mlo_split_of(const mlo_shapes *s, int64_t dim, int64_t *part) {
     int64_t list[MLO_MAX_LIST], sum = 0, n = (int64_t)s->n_out;
+    const int64_t said = mlo_int(s->node, "num_outputs", n);
     int k = mlo_ints(s, "split", 1, list);
+    if (said != n) {
+        mlo_fail(s->m, MLO_E_SHAPE, s->node, "num_outputs is %lld, but there are %lld outputs", (long long)said, (long long)n);
+        return 0;
+    }
     if (n > MLO_MAX_LIST || k == MLO_LATER || (k >= 0 && !mlo_ints_known(list, k))) return 0;
     if (k == MLO_ABSENT) {
         if (dim < 0) return 0;
-        if (mlo_int(s->node, "num_outputs", n) != n) { mlo_fail(s->m, MLO_E_SHAPE, s->node, "num_outputs is %lld, but there are %lld outputs",
-            (long long)mlo_int(s->node, "num_outputs", n), (long long)n); return 0; }
         for (int64_t i = 0, each = (dim + n - 1) / n; i < n; i++) part[i] = dim - i * each < each ? (dim - i * each > 0 ? dim - i * each : 0) : each;
         return 1;
     }

@@ -97,9 +97,11 @@ def check_graphs():
            "a value nobody makes": ("GRAPH", [node("Add", ["x", "ghost"], ["y"], name="n1")], ["ghost"]),
            "a value made twice": ("GRAPH", [node("Relu", ["x"], ["y"], name="n1"), node("Tanh", ["x"], ["y"], name="n2")], ["y"]),
            "shapes that do not fit": ("SHAPE", [node("MatMul", ["x", "w3"], ["y"], name="n1")], ["n1"]),
+           "num_outputs that contradicts": ("SHAPE", [node("Split", ["x"], ["y", "z"], name="n1", num_outputs=3)], ["n1", "num_outputs is 3", "2 outputs"]),
+           "num_outputs that contradicts, sizes given": ("SHAPE", [node("Split", ["x", "two"], ["y", "z"], name="n1", num_outputs=3)], ["n1", "num_outputs is 3", "2 outputs"]),
            "types that do not fit": ("TYPE", [node("Add", ["x", "i"], ["y"], name="n1")], ["n1"])}
     for what, (code, nodes, mentions) in bad.items():
-        path = t.write("bad.onnx", graph(nodes, [x], [y], [("w3", np.zeros((3, 4), np.float32)), ("i", np.zeros((2, 4), np.int64))]))
+        path = t.write("bad.onnx", graph(nodes, [x], [y], [("w3", np.zeros((3, 4), np.float32)), ("i", np.zeros((2, 4), np.int64)), ("two", np.ones(2, np.int64))]))
         fails(what, code, "read", path, mentions=mentions, stage="read")
 
 
@@ -390,9 +392,10 @@ def check_usage():
     fails("an unknown verb", "USAGE", "compil", b, mentions=["compil", "compile"])
     fails("two files", "USAGE", "read", b, b, mentions=[os.path.basename(b)])
     for flag, value in (("--pe", "0"), ("--pe", "four"), ("--pe", "-1"), ("--simd", "1.5"), ("--pe", "99999999999999999999"), ("--target-cycles", "0"), ("--target-cycles", "-5"), ("--frames-in-flight", "0"),
-                        ("--axi-width", "100"), ("--clock-mhz", "fast"), ("--hierarchy", "[]"), ("--hierarchy", "[[")):
+                        ("--axi-width", "100"), ("--clock-mhz", "fast"), ("--hierarchy", "[]"), ("--hierarchy", "[["), ("--hierarchy", ""), ("--hierarchy", "foo"), ("--hierarchy", '[["no","such"]]'),
+                        ("--target-cycles", "99999999999999999999"), ("--budget-macs", "99999999999999999999")):
         fails(f"{flag} {value}", "USAGE", "fold", b, flag, value, mentions=[flag])
-    for flag, value in (("--hierarchy", '[["no","such"]]'), ("--hierarchy", "nosuch"), ("--loop", "nosuch")): fails(f"{flag} {value}", "LOOP", "fold", b, flag, value, mentions=["such"])
+    fails("--loop nosuch", "LOOP", "fold", b, "--loop", "nosuch", mentions=["such"])
     fails("sim without a directory", "USAGE", "sim", document=False)
     fails("sim of nothing", "IO", "sim", "/nowhere", document=False)
     fails("sim of a directory that is no build", "IO", "sim", os.path.join(t.root, "src"), document=False, mentions=["manifest.json"])
@@ -416,6 +419,7 @@ def check_folding():
     case("and gives the same", "" if t.read(at("again.onnx")) == t.read(at("folded.onnx")) else "it differs")
     fails("a folding that does not divide", "FOLDING", "fold", b, *calib, "--folding", with_(name, "PE", 7), mentions=[name, "7", "PE"])
     fails("a folding for no kernel", "FOLDING", "fold", b, *calib, "--folding", with_("MVAU_99", "PE", 1), mentions=["MVAU_99"])
+    fails("a folding of halves", "FOLDING", "fold", b, *calib, "--folding", with_(name, "PE", 1.5), mentions=[name, "whole number"])
     fails("a folding of text", "FOLDING", "fold", b, *calib, "--folding", with_(name, "PE", "many"), mentions=[name])
     fails("a folding that is no JSON", "FORMAT", "fold", b, *calib, "--folding", t.write("f.json", b"PE = 4"))
     fails("a target out of reach", "FOLDING", "fold", b, *calib, "--target-cycles", "1", mentions=["cycles"])

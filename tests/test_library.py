@@ -182,6 +182,15 @@ def check_header_examples():
     case("mlo.h's program on a text file", "" if p.stdout.startswith("mlo: ") and "MLO_E_FORMAT" in p.stdout else p.stdout[-300:])
 
 
+def check_options():
+    """mlo_set takes what the command line hands on, and refuses what nobody would look at."""
+    made = os.path.dirname(t.amalgamation())
+    flags = ["-std=c99", "-D_XOPEN_SOURCE=700", "-Wno-unused-function", "-I", made, "-I", t.root]
+    p = subprocess.run([COMPILERS[0], *flags, os.path.join(t.tests, "library/options.c"), "-o", at("options"), *t.LIBS], capture_output=True, text=True)
+    p = subprocess.run([at("options")], capture_output=True, text=True) if not p.returncode else p
+    case("options: one table", p.stdout or p.stderr[-400:])
+
+
 # ---- memory ------------------------------------------------------------------------------------------------------------------------
 
 def complaint(text):
@@ -345,5 +354,5 @@ def check_verilog_alike():
 
 
 if __name__ == "__main__":
-    t.main(check_drop_in, check_header, check_amalgamation, check_object, check_layers, check_readme, check_header_examples, check_allocations, check_threads,
+    t.main(check_drop_in, check_header, check_amalgamation, check_object, check_layers, check_readme, check_header_examples, check_options, check_allocations, check_threads,
            check_valgrind, check_determinism, check_json_is_onnx, check_pipe, check_verilog_alike, check_json_pipe_sanitized, check_sanitizers)
