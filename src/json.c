@@ -313,7 +313,8 @@ static int mlo_json_value(mlo_json_in *j, int id, void *message, const mlo_field
     case MLO_K_ENUM: ok = mlo_json_enum(f, v, &small); break;
     default: ok = mlo_json_float(v, f->kind == MLO_K_FLOAT, &d);
     }
-    static const char *const wants[] = { "is not a string", "is not base64", "is not an int32", "is not an int64 (write it as a string)", "is not a uint64 (write it as a string)",
+    static const char *const wants[] = { "is not a string", "is not base64", "is not a whole number that an int32 holds", "is not a whole number that an int64 holds (write it as a string)",
+                                         "is not a whole number that a uint64 holds (write it as a string)",
                                          "is not a float", "is not a double", "is not one of the enum's names" };
     if (!ok) return mlo_json_fail(j, wants[f->kind], "");
     void *slot = mlo_field_slot(j->m, id, message, f);

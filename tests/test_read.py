@@ -347,6 +347,10 @@ def check_json_refusals():
             ("a field twice", good.replace('"opType"', '"op_type":"a","opType"'), ["twice"]), ("a number that JSON rounds", good.replace('"irVersion": "', '"irVersion": 9007199254740993, "x": "'), ["irVersion", "string"]),
             ("a string for a list", good.replace('"input": [\n          "x"\n        ]', '"input": "x"'), ["graph.node[0].input", "array"]), ("null in a list", good.replace('"x"\n', 'null\n', 1), ["null"]),
             ("depth without end", '{"graph":' + "[" * 5000, ["nested"]), ("objects without end", '{"graph":' + '{"node":[{"attribute":[{"g":' * 60 + "{}" + "}]}]}" * 60 + "}", ["nested too deep"]), ("an array", "[]", ["text"]),
+            *[(f"irVersion: {x}", good.replace('"irVersion": "', f'"irVersion": {x}, "x": "'), ["irVersion", "whole number"]) for x in ("9.5", '"9.5"', "-0.5", '"9.5e0"', "1e-1")],
+            ("half an axis", good.replace('"doc', '"attribute":[{"name":"axis","type":"INT","i":0.5}],"doc'), ["graph.node[0].attribute[0].i", "whole number"]),
+            ("half a type", good.replace('"elemType": 1', '"elemType": 1.5', 1), ["elemType", "whole number"]),
+            ("half a size", good.replace('"dimValue": "', '"dimValue": 2.5, "dimParam": "', 1), ["dimValue", "whole number"]),
             ("an empty object", "{}", ["graph"]), ("a list of errors", '{"error":[]}', ["error"])):
         refuses(name, write("bad.json", text), words, "MLO_E_FORMAT")
     doc = {"error": {"stage": "roll", "code": "MLO_E_LOOP", "node": "node_7", "op": "Add", "message": "layer 2 differs \u00e4; look"}}
