@@ -128,7 +128,9 @@ const char *mlo_stage(const mlo *m);         /* the last stage done, "" before r
 /* The loop body that extract is to find, as mlo_write_template wrote it, perhaps edited. Borrowed until extract is done. */
 int mlo_template(mlo *m, const void *bytes, size_t n);
 
-/* Calibration samples for quantize: arrays named as the model's inputs; the first axis may be samples. Borrowed until quantize is done. */
+/* Calibration samples for quantize: arrays named as the model's inputs; the first axis may be samples. Tokens that the attention mask hides do not
+   count. Borrowed until quantize is done. The option "max-cost" says what wider operands may cost; unset: 1.15, 1 where "activations" or the model
+   says widths. */
 int mlo_calibrate(mlo *m, const mlo_array *arrays, size_t n);
 
 /* Evaluates the model as it stands. Inputs by name, or by position when no name fits. *outputs belong to the handle. */
@@ -166,7 +168,8 @@ int mlo_cycles(mlo *m, int64_t frames, int64_t *cycles, int64_t *interval);
 
    "quantize": {"values":[{"name","op","bits","scales":[..]},..]}: each value of the integer loops; lists have a number per iteration.
    When the option "report" is set (to anything) before quantize runs, that compares the integer loop with the float one on the calibration
-   samples (two more evaluations of each) and adds to each value, e being what its integers stand for - the float value v:
+   samples (two more evaluations of each) and adds to each value, e being what its integers stand for - the float value v (of tokens that the
+   attention mask keeps):
        "shapes", "zeros"          an integer y stands for zero + scale * shape * y (no shapes: 1); lists of channels where these differ
        "low", "high"              the range of v;  "least", "largest": that of the integers
        "saturated"                the part of the values that the integers' range cuts off, by more than half a step

@@ -53,7 +53,7 @@ static const cli_flag cli_flags[] = {
     { "calib",            "FILE.npz",  V_FROM_QUANTIZE,   0, NULL, "calibration inputs by name; the first axis may be samples" },
     { "weights",          "BITS",      V_FROM_QUANTIZE,   1, NULL, "bits of weights, 2 to 8; default: 8" },
     { "activations",      "BITS",      V_FROM_QUANTIZE,   1, NULL, "bits of matrix operands, 4 to 16; default: 8" },
-    { "max-cost",         "F",         V_FROM_QUANTIZE,   1, NULL, "spend so much on multipliers, 1.15 = 15 % over operands of --activations bits, on wider operands where they help most" },
+    { "max-cost",         "F",         V_FROM_QUANTIZE,   1, NULL, "spend so much on multipliers, 1.15 = 15 % over operands of --activations bits, on wider operands where they help most; default: 1.15, up to 11 bits; 1 where --activations or the model says widths" },
     { "max-error",        "X",         V_FROM_QUANTIZE,   1, NULL, "as little of that (2, or --max-cost) as brings the loop's output this near to the floats' on the calibration samples: max|a-b| / max|b|" },
     { "residual",         "BITS",      V_FROM_QUANTIZE,   1, NULL, "bits of the residual stream, 8 to 16; default: 16" },
     { "scale",            "real|pow2", V_FROM_QUANTIZE,   1, NULL, "requantize by multiply and shift, or by shift only" },

@@ -2,6 +2,7 @@
  *
  * in:  a rolled float model, and samples (else inputs drawn from the declared types, with a warning).
  * out: for every value between sublayers, per iteration and channel: the smallest, the largest, the mean and the mean square.
+ *      Tokens that an attention mask hides do not count: nobody reads what becomes of them, and there may be more of them than of others.
  * invariant: memory is a few numbers per channel, however many samples there are. Samples are read in order, sums are in double, so the
  *      same samples give the same numbers everywhere.
  * example: in a BERT some channels of the residual stream are 50 times as large as the others, in every token: means and ranges show them.
@@ -17,6 +18,7 @@ typedef struct {
     int bits, wide_bits;                            /* of the narrow form, of the wide one */
     mlo_given *given, *given_narrow, *given_wide;   /* what is fixed of it; of one form alone. NULL: nothing */
     int index;                                      /* 1: it is the index of a table */
+    int roomy;                                      /* 1: its ranges have their margins */
     int reads[MLO_RESIDUAL + 1];                    /* how many sublayers of each kind read it, */
     int operand;                                    /* as which operand an attention does, */
     const mlo_sublayer *maker;               /* and which sublayer makes it */
@@ -29,14 +31,20 @@ typedef struct {
     const char *name8, *name16, *shape_name;
 } mlo_signal;
 
+/* The tokens that count, of the sample at hand: those that the attention mask keeps. Nobody reads what becomes of the others. */
+typedef struct { unsigned char *kept; int64_t tokens, room; } mlo_counting;
+
 typedef struct {
     mlo *m; mlo_scan scan; mlo_recogniser r; const char *result;
     mlo_map signal;                 /* float value name -> mlo_signal */
     mlo_node *loop; mlo_graph *body;   /* the new Scan and its body */
     const char *mask;               /* the float mask all attentions read, NULL for none */
+    mlo_counting counting;
     int mask_bad;                   /* a value seen in it that is neither 0 nor hugely negative */
     const char *mask_bits;          /* the boolean value that replaces it */
+    int64_t samples;                /* of the calibration */
     double cost;                    /* what products may cost, relative to all of them with operands of --activations bits */
+    int widest;                     /* bits that an operand may get of it */
     int weights, activations, residual;      /* bits where nothing else is said: of weights, of matrix operands, of the residual stream */
     int pow2;                       /* 1: every scale is a power of two */
 } mlo_quantizer;
@@ -60,6 +68,21 @@ static mlo_signal *mlo_signal_of(mlo_quantizer *q, const char *name) {
 
 /* ---- what is seen --------------------------------------------------------------------------------------------------------------------- */
 
+/* A mask that keeps nobody says nothing. */
+static int mlo_counting_see(mlo *m, mlo_counting *k, const mlo_array *a) {
+    int64_t tokens = a->rank > 0 ? a->dims[a->rank - 1] : 0, kept = 0;
+    const float *x = (const float *)a->data;
+    k->tokens = 0;
+    if (a->dtype != MLO_FLOAT || tokens < 1 || mlo_array_count(a) < tokens) return 0;
+    if (tokens > k->room && !(k->kept = MLO_NEW_N(m, unsigned char, (size_t)tokens))) return (int)m->error.code;
+    if (tokens > k->room) k->room = tokens;
+    for (int64_t i = 0; i < tokens; i++) kept += k->kept[i] = x[i] > -10000.0f;
+    k->tokens = kept ? tokens : 0;
+    return 0;
+}
+
+static int mlo_counts(const mlo_counting *k, int64_t rows, int64_t i) { return k->tokens != rows || k->kept[i]; }
+
 static void mlo_mask_see(mlo_quantizer *q, const mlo_array *a) {
     const float *x = (const float *)a->data;
     for (int64_t i = 0, n = mlo_array_count(a); a->dtype == MLO_FLOAT && i < n; i++) if (!(x[i] == 0 || x[i] <= -10000.0f)) q->mask_bad = 1;
@@ -74,7 +97,10 @@ static mlo_signal *mlo_signal_seen(const mlo_quantizer *q, const mlo_graph *g, i
 
 static int mlo_calibrate_see(void *user, const mlo_graph *g, int64_t iteration, const char *name, const mlo_array *a) {
     mlo_quantizer *q = (mlo_quantizer *)user;
-    if (q->mask && name == q->mask) mlo_mask_see(q, a);
+    if (q->mask && name == q->mask) {
+        mlo_mask_see(q, a);
+        MLO_TRY(mlo_counting_see(q->m, &q->counting, a));
+    }
     mlo_signal *s = mlo_signal_seen(q, g, iteration, name, a);
     if (!s) return 0;
     const float *x = (const float *)a->data;
@@ -82,16 +108,19 @@ static int mlo_calibrate_see(void *user, const mlo_graph *g, int64_t iteration, 
     double *low = s->low + at, *high = s->high + at, *mean = s->mean + at, *square = s->square + at, most = s->most[iteration];
     for (int64_t i = 0; i < rows; i++, x += s->channels) {
         double power = 0;
+        int first = s->rows[iteration] < 1;
+        if (!mlo_counts(&q->counting, rows, i)) continue;
         for (int64_t c = 0; c < s->channels; c++) {
             double v = (double)x[c];
-            if (v < low[c] || (i == 0 && s->rows[iteration] < 1)) low[c] = v;
-            if (v > high[c] || (i == 0 && s->rows[iteration] < 1)) high[c] = v;
+            if (v < low[c] || first) low[c] = v;
+            if (v > high[c] || first) high[c] = v;
             mean[c] += v; square[c] += v * v; power += v * v;
             if (!(fabs(v) <= most)) most = fabs(v);                         /* NaN, too, is taken, and then stays */
         }
         if (power > 1e-30) s->inverse[iteration] += 1 / power;
+        s->rows[iteration]++;
     }
-    s->rows[iteration] += (double)rows; s->most[iteration] = most;
+    s->most[iteration] = most;
     return most <= 1e30 ? 0 : mlo_fail_at(q->m, MLO_E_DATA, name, "calibration saw %g in iteration %lld; a mask or an overflow is in the data path", most, (long long)iteration);
 }
 
@@ -115,13 +144,14 @@ static double mlo_rounded(const mlo_signal *s, int64_t iteration, int64_t c, dou
 
 static int mlo_drift_see(void *user, const mlo_graph *g, int64_t iteration, const char *name, const mlo_array *a) {
     mlo_quantizer *q = (mlo_quantizer *)user;
+    if (q->mask && name == q->mask) return mlo_counting_see(q->m, &q->counting, a);
     mlo_signal *s = mlo_signal_seen(q, g, iteration, name, a);
     if (!s || !s->narrow) return 0;
     const float *x = (const float *)a->data;
-    for (int64_t i = 0, n = mlo_array_count(a); i < n; i++) {
-        int64_t c = i % s->channels;
-        s->drift[iteration * s->channels + c] += (mlo_rounded(s, iteration, c, (double)x[i]) - (double)x[i]) / s->rows[iteration];
-    }
+    int64_t rows = mlo_array_count(a) / s->channels;
+    for (int64_t i = 0; i < rows; i++, x += s->channels)
+        for (int64_t c = 0; c < s->channels && mlo_counts(&q->counting, rows, i); c++)
+            s->drift[iteration * s->channels + c] += (mlo_rounded(s, iteration, c, (double)x[c]) - (double)x[c]) / s->rows[iteration];
     return 0;
 }
 
@@ -239,8 +269,7 @@ static int mlo_samples_run(mlo *m, int64_t samples, const mlo_observer *see) {
 /* The float model on every sample there is. */
 static int mlo_calibrate_run(mlo_quantizer *q, int (*what)(void *user, const mlo_graph *g, int64_t iteration, const char *name, const mlo_array *value)) {
     mlo *m = q->m;
-    int64_t samples;
-    if (mlo_calib_check(m, m->model->graph, &samples)) return (int)m->error.code;
+    if (mlo_calib_check(m, m->model->graph, &q->samples)) return (int)m->error.code;
     mlo_observer see = { q, what };
-    return mlo_samples_run(m, samples, &see);
+    return mlo_samples_run(m, q->samples, &see);
 }

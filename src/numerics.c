@@ -45,6 +45,7 @@ typedef struct {
 /* value[0] is the carried one. */
 struct mlo_numerics {
     mlo *m; const mlo_graph *floats, *integers;         /* the two bodies */
+    const char *mask; mlo_counting counting;            /* of tokens: as in the calibration */
     const char *loop;
     int64_t iterations, samples; int drawn;
     double cost;                                        /* what widths were allowed */
@@ -106,7 +107,7 @@ static void mlo_numerics_anchors(mlo_numerics *u) {
 }
 
 static int mlo_numerics_open(mlo_numerics *u, const mlo_quantizer *q) {
-    u->m = q->m; u->floats = q->r.body; u->integers = q->body; u->iterations = q->scan.iterations; u->loop = mlo_node_name(q->loop); u->cost = q->cost;
+    u->m = q->m; u->floats = q->r.body; u->integers = q->body; u->mask = q->mask; u->counting = q->counting; u->iterations = q->scan.iterations; u->loop = mlo_node_name(q->loop); u->cost = q->cost;
     if (!(u->value = MLO_NEW_N(u->m, mlo_compared, u->integers->n_node + 1))) return (int)u->m->error.code;
     MLO_TRY(mlo_compared_add(u, q, NULL, u->integers->input[0]->name));
     for (size_t k = 0; k < u->integers->n_node; k++) if (u->integers->node[k]->n_output) MLO_TRY(mlo_compared_add(u, q, u->integers->node[k], u->integers->node[k]->output[0]));
@@ -131,10 +132,11 @@ static int mlo_integers_see(void *user, const mlo_graph *g, int64_t i, const cha
     return (v->kept[i] = mlo_array_copy(u->m, a)) ? 0 : (int)u->m->error.code;
 }
 
-static void mlo_compare(const mlo_compared *v, int64_t i, const float *x, const mlo_array *y) {
+static void mlo_compare(const mlo_counting *counting, const mlo_compared *v, int64_t i, const float *x, const mlo_array *y) {
     mlo_sums *s = &v->at[i];
     int64_t channels = v->s->channels;
     for (int64_t k = 0, n = mlo_array_count(y); k < n; k++) {
+        if (!mlo_counts(counting, n / channels, k / channels)) continue;
         int64_t c = k % channels, whole = mlo_get(y, k);
         double step = mlo_compared_step(v, i, c), f = (double)x[k], a = mlo_compared_value(v, i, c, whole), e = a - f;
         if (s->count < 1 || f < s->low) s->low = f;
@@ -156,15 +158,16 @@ static double mlo_token_weight(const float *x, int64_t channels) {
 }
 
 /* The sums of channels, where a token counts by its weight at the anchor. */
-static void mlo_compare_channels(const mlo_compared *v, const mlo_compared *anchor, int64_t i) {
+static void mlo_compare_channels(const mlo_counting *counting, const mlo_compared *v, const mlo_compared *anchor, int64_t i) {
     int64_t channels = v->s->channels, rows = mlo_array_count(v->floats) / channels, others = anchor->floats ? mlo_array_count(anchor->floats) / anchor->s->channels : 0;
     const float *x = (const float *)v->floats->data;
-    for (int64_t r = 0; r < rows; r++) {
+    for (int64_t r = 0; r < rows; r++, x += channels) {
+        if (!mlo_counts(counting, rows, r)) continue;
         double w = rows == others ? mlo_token_weight((const float *)anchor->floats->data + r * anchor->s->channels, anchor->s->channels) : 1;
         v->weight[i] += w;
-        for (int64_t c = 0; c < channels; c++, x++) {
+        for (int64_t c = 0; c < channels; c++) {
             int64_t at = i * channels + c;
-            double f = (double)*x, e = mlo_compared_value(v, i, c, mlo_get(v->kept[i], r * channels + c)) - f;
+            double f = (double)x[c], e = mlo_compared_value(v, i, c, mlo_get(v->kept[i], r * channels + c)) - f;
             v->errors[at] += w * e * e; v->means[at] += w * f; v->squares[at] += w * f * f;
         }
     }
@@ -175,8 +178,8 @@ static void mlo_compare_all(mlo_numerics *u, int64_t i) {
     for (int k = 0; k < u->n; k++) {
         const mlo_compared *v = &u->value[k];
         if (!v->floats || !v->kept[i]) continue;
-        mlo_compare(v, i, (const float *)v->floats->data, v->kept[i]);
-        mlo_compare_channels(v, &u->value[v->anchor], i);
+        mlo_compare(&u->counting, v, i, (const float *)v->floats->data, v->kept[i]);
+        mlo_compare_channels(&u->counting, v, &u->value[v->anchor], i);
     }
     for (int k = 0; k < u->n; k++) {
         mlo_compared *v = &u->value[k];
@@ -187,6 +190,7 @@ static void mlo_compare_all(mlo_numerics *u, int64_t i) {
 
 static int mlo_floats_see(void *user, const mlo_graph *g, int64_t i, const char *name, const mlo_array *a) {
     mlo_numerics *u = (mlo_numerics *)user;
+    if (u->mask && name == u->mask) return mlo_counting_see(u->m, &u->counting, a);
     if (g != u->floats || i < 0 || i >= u->iterations || a->dtype != MLO_FLOAT) return 0;
     for (int k = 0; k < u->n; k++) {
         mlo_compared *v = &u->value[k];
@@ -468,7 +472,6 @@ static void mlo_report_end(mlo_text *t, const char *key, const mlo_compared *v, 
 /* ---- what to do about it ------------------------------------------------------------------------------------------------------------------------- */
 
 static const double mlo_sqnr_low = 25, mlo_saturated_high = 0.001;
-enum { MLO_SAMPLES_FEW = 8 };
 
 static void mlo_advise(mlo_text *t, int *n, const char *line) {
     if (!line) return;
@@ -481,7 +484,7 @@ static const char *mlo_remedy(const mlo_compared *v, const char *cause) {
     if (mlo_eq(cause, "weights")) return "its weights are what is rounded; give them more bits where --weights allows";
     if (mlo_eq(cause, "arithmetic")) return "it is the kernel's own approximation, or what it amplifies: wider operands before it help (--max-cost)";
     return v->wide ? "calibrate on samples without outliers (--calib): the step follows the largest value"
-        : mlo_absorbed(v->s) ? "--max-cost 1.15 spends 15 % on wider operands, those that need it most first" : "operands of attention and tables do not get wider by --max-cost";
+        : mlo_absorbed(v->s) ? "a larger --max-cost widens operands, those that need it most first" : "operands of attention and tables do not get wider by --max-cost";
 }
 
 static void mlo_report_advice(mlo_text *t, const mlo_numerics *u) {

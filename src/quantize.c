@@ -634,6 +634,7 @@ static int mlo_mask_constant(mlo_quantizer *q) {
     if (!a) return (int)q->m->error.code;
     int any = 0;
     mlo_mask_see(q, a);
+    if (mlo_counting_see(q->m, &q->counting, a)) { mlo_array_free(q->m, a); return (int)q->m->error.code; }
     for (int64_t i = 0, n = mlo_array_count(a); a->dtype == MLO_FLOAT && i < n; i++) any |= ((float *)a->data)[i] != 0;
     mlo_array_free(q->m, a);
     if (!any) q->mask = NULL;

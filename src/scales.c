@@ -7,8 +7,9 @@
  *      by shape[c] and zero W goes into the bias.
  * cost: the weights once, a layer at a time.
  *
- * Widths are options: 16 bits for the residual stream, 8 for operands and weights where nothing is said. With --scale pow2 every scale is a
- * power of two, so that going from one to another is a shift. What is given (mlo_given: by the source model, by a q_config) is taken as it is.
+ * Widths are options: 16 bits for the residual stream, 8 for weights, and for operands 8 and what --max-cost adds where it helps most (15 % of
+ * the products' bits, where nothing is said of widths). With --scale pow2 every scale is a power of two, so that going from one to another is a
+ * shift. What is given (mlo_given: by the source model, by a q_config) is taken as it is.
  *
  * The residual stream is symmetric, with a quarter of headroom. Matrix operands have fewer bits, so each gets what its place allows:
  *     read by linear layers alone:       a scale and a zero per channel; the shape is the best of a few between "ranges become equal" and
@@ -19,8 +20,8 @@
  *     index of a table:                  one scale and one zero, over the range where the function is not flat
  *     anything else:                     one scale
  */
-enum { MLO_INDEX_BITS = 10 };
-static const double mlo_headroom = 1.25, mlo_margin = 1.0 / 16;
+enum { MLO_INDEX_BITS = 10, MLO_SAMPLES_FEW = 8 };
+static const double mlo_headroom = 1.25, mlo_default_cost = 1.15;
 
 static double mlo_top(const mlo_signal *s) { return ldexp(1, s->bits - 1) - 1; }
 static double mlo_wide_top(const mlo_signal *s) { return ldexp(1, s->wide_bits - 1) - 1; }
@@ -322,7 +323,16 @@ static int mlo_shaper_open(mlo_quantizer *q, const char *reads, int64_t channels
     return 0;
 }
 
-/* The expected square error of what linear layers make of a signal, relative to that, summed over the iterations; and their products per token. */
+/* What noise of a linear layer's result is relative to: the sum that it is added to, or itself. */
+static const mlo_signal *mlo_noise_in(mlo_quantizer *q, const mlo_sublayer *b) {
+    for (size_t k = 0; k < q->r.n_block; k++) {
+        const mlo_sublayer *add = q->r.block[k];
+        if (add->kind == MLO_RESIDUAL && (add->in[0] == b->out || add->in[1] == b->out)) return mlo_signal_of(q, add->out);
+    }
+    return mlo_signal_of(q, b->out);
+}
+
+/* The expected square error of what linear layers make of a signal, relative to what that becomes part of, summed over the iterations; and their products per token. */
 static int mlo_expected_noise(mlo_quantizer *q, mlo_signal *s) {
     s->noise = s->macs = 0;
     for (int64_t i = 0; i < q->scan.iterations; i++) {
@@ -330,8 +340,8 @@ static int mlo_expected_noise(mlo_quantizer *q, mlo_signal *s) {
         double power = 0, noise = 0;
         if (mlo_shaper_open(q, s->name, s->channels, i, &h)) return (int)q->m->error.code;
         for (size_t k = 0; k < q->r.n_block; k++) if (q->r.block[k]->kind == MLO_LINEAR && q->r.block[k]->in[0] == s->name) {
-            const mlo_signal *y = mlo_signal_of(q, q->r.block[k]->out);
-            power += y->inverse[i] > 0 ? 1 / y->inverse[i] : 0;
+            const mlo_signal *y = mlo_signal_of(q, q->r.block[k]->out), *in = mlo_noise_in(q, q->r.block[k]);
+            power += in->inverse[i] > 0 ? 1 / in->inverse[i] : 0;
             if (i == 0) s->macs += (double)(s->channels * y->channels);
         }
         for (int64_t c = 0; c < s->channels; c++) {
@@ -380,10 +390,16 @@ static void mlo_shape_choose(mlo_shaper *h, int64_t channels, double top, float 
     }
 }
 
-/* The ranges of single channels as they may be expected of more samples than were seen: four standard deviations, and a bit at each end. */
-static void mlo_widen(mlo_signal *s, int64_t i) {
-    for (int64_t c = i * s->channels; c < (i + 1) * s->channels; c++) {
-        double variance = s->square[c] - s->mean[c] * s->mean[c], far = variance > 0 ? 4 * sqrt(variance) : 0, more = (s->high[c] - s->low[c]) * mlo_margin;
+/* The ranges of single channels as they may be expected of other samples, of text of another kind, too: so many standard deviations about the
+ * mean, and a quarter more at each end than was seen. Rounding gets a little coarser by that; what saturates costs far more. Where samples are few,
+ * or drawn, deviations say more than ends; what a norm makes has the longest tails. */
+static void mlo_widen(const mlo_quantizer *q, mlo_signal *s) {
+    int trusted = q->m->n_calib && q->samples >= MLO_SAMPLES_FEW, normed = !s->maker || s->maker->kind == MLO_NORM;
+    double deviations = trusted ? 4 : normed ? 8 : 6, margin = 0.25;
+    if (s->roomy) return;
+    s->roomy = 1;
+    for (int64_t c = 0; c < q->scan.iterations * s->channels; c++) {
+        double variance = s->square[c] - s->mean[c] * s->mean[c], far = variance > 0 ? deviations * sqrt(variance) : 0, more = (s->high[c] - s->low[c]) * margin;
         s->low[c] = s->mean[c] - far < s->low[c] - more ? s->mean[c] - far : s->low[c] - more;
         s->high[c] = s->mean[c] + far > s->high[c] + more ? s->mean[c] + far : s->high[c] + more;
     }
@@ -413,10 +429,8 @@ static void mlo_fit(const mlo_quantizer *q, mlo_signal *s, int64_t i) {
 /* Shape, zero and scale of a signal whose shape the linear layers that read `reads` absorb. */
 static int mlo_shape_signal(mlo_quantizer *q, mlo_signal *s, const char *reads) {
     mlo *m = q->m;
-    if (!s->shape) {
-        if (!(s->shape = MLO_NEW_N(m, float, (size_t)(q->scan.iterations * s->channels)))) return (int)m->error.code;
-        for (int64_t i = 0; i < q->scan.iterations; i++) mlo_widen(s, i);
-    }
+    if (!s->shape && !(s->shape = MLO_NEW_N(m, float, (size_t)(q->scan.iterations * s->channels)))) return (int)m->error.code;
+    mlo_widen(q, s);
     for (int64_t i = 0; i < q->scan.iterations; i++) {
         mlo_shaper h;
         mlo_middle(s, i);
@@ -541,6 +555,7 @@ static int mlo_attention_scales(mlo_quantizer *q, const mlo_sublayer *b) {
     if (!given && !mlo_given_scaled(mlo_narrow_given(v)) && !mlo_weights_fixed(q, y->name) && mlo_absorbed(y) && !y->wide && !v->wide && v->reads[MLO_ATTENTION] == 1 && !v->reads[MLO_LINEAR] && !v->reads[MLO_UNARY] && v->maker && v->maker->kind == MLO_LINEAR) {
         if (mlo_shape_signal(q, v, y->name)) return (int)q->m->error.code;
         y->shape = v->shape; y->zero = v->zero;
+        mlo_widen(q, y);
     }
     if (given) mlo_obey(q, y);
     else for (int64_t i = 0; i < q->scan.iterations; i++) mlo_fit(q, y, i);
@@ -583,6 +598,25 @@ static int mlo_max_cost(mlo *m, double *most) {
         ? mlo_fail_at(m, MLO_E_USAGE, "max-cost", "'%s' is not a number from 1 to 2: what products may cost, relative to all of them with 8-bit operands", text) : 0;
 }
 
+/* Does somebody say how wide operands are: --activations, or the source of any of them? */
+static int mlo_widths_said(const mlo_quantizer *q) {
+    for (size_t k = 0; k < q->signal.size; k++) if (q->signal.slot[k].key && mlo_narrow_given((const mlo_signal *)q->signal.slot[k].value)) return 1;
+    return mlo_opt(q->m, "activations") != NULL;
+}
+
+/* What nobody says: enough for a trained encoder to come out as it went in, and no operand so wide that two products no longer share a multiplier
+ * of 27 bits (mlo_dots.v). */
+static int mlo_choose_cost(mlo_quantizer *q) {
+    double most;
+    if (mlo_max_cost(q->m, &most)) return (int)q->m->error.code;
+    q->widest = 16;
+    if (q->cost >= 1) return 0;                                 /* --max-error tries one */
+    q->cost = most;
+    if (mlo_opt(q->m, "max-cost") || mlo_widths_said(q)) return 0;
+    q->cost = mlo_default_cost; q->widest = 27 - 2 * q->weights < 16 ? 27 - 2 * q->weights : 16;
+    return 0;
+}
+
 /* Products per token of all linear layers and attentions. */
 static double mlo_products(mlo_quantizer *q) {
     double sum = 0;
@@ -602,7 +636,7 @@ static mlo_signal *mlo_neediest(mlo_quantizer *q, double budget) {
     for (size_t k = 0; k < q->r.n_block; k++) {                          /* in the order of the model: ties are decided alike everywhere */
         const mlo_sublayer *b = q->r.block[k];
         mlo_signal *s = b->kind == MLO_LINEAR ? mlo_signal_of(q, b->in[0]) : NULL;
-        if (!s || !mlo_absorbed(s) || mlo_narrow_given(s) || s->bits >= 16 || s->macs > budget || ldexp((double)s->channels, s->bits + mlo_weight_bits(q, b) - 1) > ldexp(1, 30)) continue;
+        if (!s || !mlo_absorbed(s) || mlo_narrow_given(s) || s->bits >= q->widest || s->macs > budget || ldexp((double)s->channels, s->bits + mlo_weight_bits(q, b) - 1) > ldexp(1, 30)) continue;
         if (!best || s->noise / s->macs > best->noise / best->macs) best = s;
     }
     return best;
@@ -620,13 +654,11 @@ static int mlo_choose_widths(mlo_quantizer *q, double most) {
 }
 
 static int mlo_choose_scales(mlo_quantizer *q) {
-    double most;
-    if (mlo_max_cost(q->m, &most)) return (int)q->m->error.code;
-    if (q->cost >= 1) most = q->cost; else q->cost = most;
+    if (mlo_choose_cost(q)) return (int)q->m->error.code;
     mlo_calibrate_means(q);
     mlo_wide_scales(q);
     if (mlo_fit_all(q)) return (int)q->m->error.code;
-    return most > 1 ? mlo_choose_widths(q, most) || mlo_fit_all(q) : 0;
+    return q->cost > 1 ? mlo_choose_widths(q, q->cost) || mlo_fit_all(q) : 0;
 }
 
 /* real = mult / 2^shift with 15 significant bits, 1 <= shift <= most. */

@@ -286,12 +286,14 @@ def check_outliers():
     path, reached = planted(name), {}
     exact, feeds = session(path), samples(name, 16, 77)
     want = [outputs(exact, f) for f in feeds]
-    for what, more in ("8 bits", []), ("at 1.15 times the cost", ["--max-cost", "1.15"]):
-        t.good("quantize", path, *flags, *more, "--onnx", "-o", t.at("outliers.onnx"))
+    ways = {"8 bits": [*flags, "--max-cost", "1"], "at 1.15 times the cost": [*flags, "--max-cost", "1.15"], "by default": flags, "by default, inputs drawn": []}
+    for what, more in ways.items():
+        t.good("quantize", path, *more, "--onnx", "-o", t.at("outliers.onnx"))
         model = onnx.load(t.at("outliers.onnx"))
         got = [outputs(s, f) for s in [session(model)] for f in feeds]
         reached[what] = float(np.mean([cosine(w[k], g[k]) for w, g in zip(want, got) for k in w])), cost(model)
-        t.good("compile", path, *flags, *more, "-o", t.at("build-outliers"))
+        if "default" in what: continue
+        t.good("compile", path, *more, "-o", t.at("build-outliers"))
         core = os.path.join(t.at("build-outliers"), "host/core.onnx")
         s = session(core)
         t.case("outliers, %s: mlo run gives the bits of ONNX Runtime" % what, next(filter(None, (differ(run(core, f), outputs(s, f)) for f in graphs.core_inputs(core, 4, np.random.default_rng(9)))), ""))
@@ -301,9 +303,36 @@ def check_outliers():
     t.note("outliers: cosine %.4f with 8 bits, %.4f at %.3f times the cost; ONNX Runtime's static quantization %.4f" % (reached["8 bits"][0], *reached["at 1.15 times the cost"], static))
     t.case("outliers do not hurt: 8 bits", "" if reached["8 bits"][0] >= 0.995 and reached["8 bits"][1] == 1 else "cosine %.4f, cost %.3f" % reached["8 bits"])
     t.case("outliers do not hurt: wider operands within a budget", "" if reached["at 1.15 times the cost"][0] >= 0.998 and 1.05 < reached["at 1.15 times the cost"][1] <= 1.15 else "cosine %.4f, cost %.3f" % reached["at 1.15 times the cost"])
+    for what in list(ways)[2:]:
+        t.note("outliers, %s: cosine %.4f at %.3f times the cost" % (what, *reached[what]))
+        t.case("outliers do not hurt: " + what, "" if reached[what][0] >= 0.998 and 1.05 < reached[what][1] <= 1.15 else "cosine %.4f, cost %.3f" % reached[what])
     t.case("outliers: closer than static quantization by ONNX Runtime", "" if 4 * (1 - reached["8 bits"][0]) < 1 - static else "%.4f and %.4f" % (reached["8 bits"][0], static))
     p = t.call("quantize", path, "--max-cost", "0.5")
     t.case("--max-cost below 1 is refused", "" if p.returncode == 2 and b"max-cost" in p.stderr else "status %d: %s" % (p.returncode, p.stderr.decode()))
+
+
+def bits(path, *flags):
+    """The widths of a quantized model's values."""
+    t.good("quantize", path, *flags, "--onnx", "-o", t.at("widths.onnx"))
+    return {int(p.value) for n in body(core_loop(onnx.load(t.at("widths.onnx")))).node for p in n.metadata_props if p.key == "mlo.bits"} | {8}
+
+
+def check_default():
+    """What nobody asks for: wider operands, but not where somebody says how wide they are; tokens that the mask hides have no say."""
+    path, flags = t.model("bert-tiny-mask"), ["--calib", t.calibration("bert-tiny-mask", 16)]
+    got = bits(path, *flags)
+    t.case("by default some operands have 9 to 11 bits", "" if 8 < max(got - {16}) <= 11 else str(got))
+    got = [bits(path, *flags, "--max-cost", "1"), bits(path, *flags, "--activations", "8"), bits(t.model("bert-tiny-qdq"), "--max-cost", "1") ^ bits(t.model("bert-tiny-qdq")) | {8}]
+    t.case("none where widths are said: --max-cost 1, --activations 8, a QDQ model", "" if all(g - {10} == {8} for g in got) else str(got))
+    with np.load(flags[1]) as z: feed = {k: z[k] for k in z.files}
+    models = []
+    for n in 0, 1:
+        hidden = np.where(feed["attention_mask"] != 0, feed["input_ids"], np.random.default_rng(n).integers(0, 300, feed["input_ids"].shape))
+        np.savez(t.at("hidden.npz"), input_ids=hidden, attention_mask=feed["attention_mask"])
+        t.good("quantize", path, "--calib", t.at("hidden.npz"), "--onnx", "-o", t.at("hidden%d.onnx" % n))
+        models.append(t.read(t.at("hidden%d.onnx" % n)))
+    shown = (feed["attention_mask"] == 0).any()
+    t.case("tokens that the mask hides do not count", "" if shown and models[0] == models[1] else "they do" if shown else "none is hidden")
 
 
 # ---- floats -----------------------------------------------------------------------------------------------------------------------------
@@ -599,4 +628,4 @@ def check_dynamic():
 
 if __name__ == "__main__":
     logging.disable(logging.WARNING)                        # of ONNX Runtime's quantizer
-    t.main(check_stages, check_model, check_outliers, check_float, check_check, check_exp2, check_requantize, check_layernorm, check_attention, check_rounded_attention, check_constants, check_mask, check_dynamic)
+    t.main(check_stages, check_model, check_outliers, check_default, check_float, check_check, check_exp2, check_requantize, check_layernorm, check_attention, check_rounded_attention, check_constants, check_mask, check_dynamic)

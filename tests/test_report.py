@@ -81,6 +81,7 @@ class Case:
         ints, floats = onnx.load(t.at("q.onnx")), onnx.load(t.at("f.onnx"))
         self.loop = next(n for n in scans(ints) if any(b.domain == "mlo" for b in body(n).node))
         self.model, self.samples = ints, len(feeds)
+        self.keep = np.concatenate([f["attention_mask"].ravel() for f in feeds]).astype(bool) if "attention_mask" in feeds[0] else None       # hidden tokens do not count
         self.kernels = [n for n in body(self.loop).node if n.domain == "mlo"]
         twin, weights = next(n for n in scans(floats) if n.name == self.loop.name), [n.input[1] for n in self.kernels if n.op_type.startswith("MVU")]
         there = {o for n in body(twin).node for o in n.output}
@@ -101,10 +102,15 @@ class Case:
 
     def stands(self, name, i):
         """What the integers of a value stand for in iteration i, by the report's own scales: [rows, channels]."""
-        v, y = self.said[name], self.y[name][:, i].reshape(-1, self.y[name].shape[-1]).astype(np.float64)
+        v, y = self.said[name], self.rows(self.y[name], i).astype(np.float64)
         return np.array(v["zeros"][i] if "zeros" in v else 0) + v["scales"][i] * np.array(v["shapes"][i] if "shapes" in v else 1) * y
 
-    def exact(self, name, i): return self.v[name][:, i].reshape(-1, self.v[name].shape[-1])
+    def rows(self, y, i):
+        """A value's tokens in iteration i, those that count."""
+        y = y[:, i].reshape(-1, y.shape[-1])
+        return y if self.keep is None else y[self.keep]
+
+    def exact(self, name, i): return self.rows(self.v[name], i)
 
     def pair(self, node, i):
         y = self.stands(node.output[0], i)
@@ -113,7 +119,7 @@ class Case:
     def entering(self, i):
         """The carried value as it comes into iteration i."""
         scale = self.input_scale if i == 0 else self.said[body(self.loop).output[0].name]["scales"][i - 1]
-        return scale * self.y[self.state][:, i].reshape(-1, self.y[self.state].shape[-1]).astype(np.float64), self.exact(self.state, i)
+        return scale * self.rows(self.y[self.state], i).astype(np.float64), self.exact(self.state, i)
 
 
 def decibels(noise): return -10 * math.log10(noise) if noise > 0 else math.inf
@@ -125,7 +131,7 @@ def near(got, want, relative=0.02, absolute=0.0): return abs(got - want) <= rela
 def numbers(c, node, i):
     """What the report has to say of a value in iteration i."""
     name = node.output[0]
-    v, (a, x), y = c.said[name], c.pair(node, i), c.y[name][:, i]
+    v, (a, x), y = c.said[name], c.pair(node, i), c.rows(c.y[name], i)
     e, end = a - x, 2 ** (v["bits"] - 1)
     step = v["scales"][i] * np.array(v["shapes"][i] if "shapes" in v else 1) * np.ones(x.shape[1])
     y = y.reshape(x.shape)
@@ -341,7 +347,7 @@ def check_asking():
 
 def check_search():
     path, calibration = case_of("bert-tiny")
-    plain, wide = Case(path, calibration), Case(path, calibration, ["--max-cost", "2"])
+    plain, wide = (Case(path, calibration, ["--max-cost", n]) for n in "12")
     bits = lambda c: sum(v["bits"] for v in c.report["values"])
     off = lambda c: c.report["output"]["relative"]
     if off(wide) > 0.98 * off(plain): return t.case("wider operands help at all", "%g, %g" % (off(plain), off(wide)))
