@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * mlo.c: the whole library, in the order data flows through it. This list is the table of contents. */
 #include "mlo.h"
+#include <errno.h>
 #include <float.h>
 #include <limits.h>
 #include <math.h>
@@ -343,6 +344,17 @@ static void mlo_text_free(mlo_text *t) { mlo_scratch_free(t->m, t->text); t->tex
 
 /* ---- options --------------------------------------------------------------------------------------------------------------- */
 
+/* Every option there is: flags by their names; for flags that name a file, what lies in it; and what only programs give. */
+static const char *const mlo_option_names[] = {
+    "activations", "as", "axi-latency", "axi-width", "bandwidth", "budget-bits", "budget-macs", "clock-mhz", "data-file", "data-limit", "device",
+    "dim", "folding-json", "frames", "frames-in-flight", "hierarchy", "inline", "loop", "max-cost", "max-error", "memory", "nested", "pe",
+    "q-config-json", "report", "residual", "scale", "shape", "simd", "simulation", "target-cycles", "target-fps", "tile", "unrolled", "weights" };
+
+static int mlo_option_is(const char *key) {
+    for (size_t i = 0; i < sizeof mlo_option_names / sizeof *mlo_option_names; i++) if (mlo_eq(mlo_option_names[i], key)) return 1;
+    return 0;
+}
+
 /* The last value given for an option, NULL when it was not given. */
 static const char *mlo_opt(const mlo *m, const char *key) {
     for (size_t i = m->n_options; i--; ) if (mlo_eq(m->options[i].key, key)) return m->options[i].value;
@@ -352,8 +364,10 @@ static const char *mlo_opt(const mlo *m, const char *key) {
 static long mlo_opt_int(mlo *m, const char *key, long otherwise, long low, long high) {
     const char *s = mlo_opt(m, key);
     if (!s) return otherwise;
-    char *end; long v = strtol(s, &end, 10);
-    if (end == s || *end || v < low || v > high) { mlo_fail_at(m, MLO_E_USAGE, NULL, "--%s %s is not a whole number from %ld to %ld; give one", key, s, low, high); return otherwise; }
+    char *end;
+    errno = 0;
+    long v = strtol(s, &end, 10);
+    if (end == s || *end || errno || v < low || v > high) { mlo_fail_at(m, MLO_E_USAGE, NULL, "--%s %s is not a whole number from %ld to %ld; give one", key, s, low, high); return otherwise; }
     return v;
 }
 
@@ -2190,7 +2204,8 @@ static int mlo_json_value(mlo_json_in *j, int id, void *message, const mlo_field
     case MLO_K_ENUM: ok = mlo_json_enum(f, v, &small); break;
     default: ok = mlo_json_float(v, f->kind == MLO_K_FLOAT, &d);
     }
-    static const char *const wants[] = { "is not a string", "is not base64", "is not an int32", "is not an int64 (write it as a string)", "is not a uint64 (write it as a string)",
+    static const char *const wants[] = { "is not a string", "is not base64", "is not a whole number that an int32 holds", "is not a whole number that an int64 holds (write it as a string)",
+                                         "is not a whole number that a uint64 holds (write it as a string)",
                                          "is not a float", "is not a double", "is not one of the enum's names" };
     if (!ok) return mlo_json_fail(j, wants[f->kind], "");
     void *slot = mlo_field_slot(j->m, id, message, f);
@@ -3224,12 +3239,15 @@ static int mlo_run_Slice(mlo_call *c) {
 /* Sizes of the parts; 1 when known. */
 static int mlo_split_of(const mlo_shapes *s, int64_t dim, int64_t *part) {
     int64_t list[MLO_MAX_LIST], sum = 0, n = (int64_t)s->n_out;
+    const int64_t said = mlo_int(s->node, "num_outputs", n);
     int k = mlo_ints(s, "split", 1, list);
+    if (said != n) {
+        mlo_fail(s->m, MLO_E_SHAPE, s->node, "num_outputs is %lld, but there are %lld outputs", (long long)said, (long long)n);
+        return 0;
+    }
     if (n > MLO_MAX_LIST || k == MLO_LATER || (k >= 0 && !mlo_ints_known(list, k))) return 0;
     if (k == MLO_ABSENT) {
         if (dim < 0) return 0;
-        if (mlo_int(s->node, "num_outputs", n) != n) { mlo_fail(s->m, MLO_E_SHAPE, s->node, "num_outputs is %lld, but there are %lld outputs",
-            (long long)mlo_int(s->node, "num_outputs", n), (long long)n); return 0; }
         for (int64_t i = 0, each = (dim + n - 1) / n; i < n; i++) part[i] = dim - i * each < each ? (dim - i * each > 0 ? dim - i * each : 0) : each;
         return 1;
     }
@@ -9393,6 +9411,7 @@ static int mlo_hierarchy_parse(mlo *m, const char *text, mlo_hierarchy *h) {
     mlo_levels one;
     memset(h, 0, sizeof *h);
     while (*s == ' ') s++;
+    if (!*s) return mlo_fail_at(m, MLO_E_USAGE, NULL, "--hierarchy names no scope; write [[\"encoder\",\"encoder.layer.0\"]]");
     if (*s != '[') {
         mlo_levels_dots(m, s, strlen(s), &one);
         return MLO_PUSH(m, h->group, h->n, one) ? 0 : (int)m->error.code;
@@ -9429,7 +9448,7 @@ static int mlo_hierarchy_miss(mlo *m, const mlo_net *net, const char *const *sco
     }
     mlo_text t = { m, NULL, 0, 0 };
     for (int i = 0; i < n; i++) mlo_printf(&t, "%s%s (%lu)", i ? ", " : "", list[i], (unsigned long)(uintptr_t)mlo_map_get(&seen, list[i]));
-    mlo_fail_at(m, MLO_E_LOOP, NULL, "no node has the scope '%s'; scopes as deep, with their nodes: %s", want, n ? t.text : "none (no scopes in this model; leave --hierarchy out)");
+    mlo_fail_at(m, MLO_E_USAGE, NULL, "--hierarchy: no node has the scope '%s'; scopes as deep, with their nodes: %s", want, n ? t.text : "none (no scopes in this model; leave --hierarchy out)");
     mlo_text_free(&t);
     return (int)m->error.code;
 }
@@ -15278,6 +15297,7 @@ static int mlo_recognise(mlo *m, const mlo_scan *scan, mlo_recogniser *r, const 
  *
  * in:  a rolled float model, and samples (else inputs drawn from the declared types, with a warning).
  * out: for every value between sublayers, per iteration and channel: the smallest, the largest, the mean and the mean square.
+ *      Tokens that an attention mask hides do not count: nobody reads what becomes of them, and there may be more of them than of others.
  * invariant: memory is a few numbers per channel, however many samples there are. Samples are read in order, sums are in double, so the
  *      same samples give the same numbers everywhere.
  * example: in a BERT some channels of the residual stream are 50 times as large as the others, in every token: means and ranges show them.
@@ -15293,6 +15313,7 @@ typedef struct {
     int bits, wide_bits;                            /* of the narrow form, of the wide one */
     mlo_given *given, *given_narrow, *given_wide;   /* what is fixed of it; of one form alone. NULL: nothing */
     int index;                                      /* 1: it is the index of a table */
+    int roomy;                                      /* 1: its ranges have their margins */
     int reads[MLO_RESIDUAL + 1];                    /* how many sublayers of each kind read it, */
     int operand;                                    /* as which operand an attention does, */
     const mlo_sublayer *maker;               /* and which sublayer makes it */
@@ -15305,14 +15326,20 @@ typedef struct {
     const char *name8, *name16, *shape_name;
 } mlo_signal;
 
+/* The tokens that count, of the sample at hand: those that the attention mask keeps. Nobody reads what becomes of the others. */
+typedef struct { unsigned char *kept; int64_t tokens, room; } mlo_counting;
+
 typedef struct {
     mlo *m; mlo_scan scan; mlo_recogniser r; const char *result;
     mlo_map signal;                 /* float value name -> mlo_signal */
     mlo_node *loop; mlo_graph *body;   /* the new Scan and its body */
     const char *mask;               /* the float mask all attentions read, NULL for none */
+    mlo_counting counting;
     int mask_bad;                   /* a value seen in it that is neither 0 nor hugely negative */
     const char *mask_bits;          /* the boolean value that replaces it */
+    int64_t samples;                /* of the calibration */
     double cost;                    /* what products may cost, relative to all of them with operands of --activations bits */
+    int widest;                     /* bits that an operand may get of it */
     int weights, activations, residual;      /* bits where nothing else is said: of weights, of matrix operands, of the residual stream */
     int pow2;                       /* 1: every scale is a power of two */
 } mlo_quantizer;
@@ -15336,6 +15363,21 @@ static mlo_signal *mlo_signal_of(mlo_quantizer *q, const char *name) {
 
 /* ---- what is seen --------------------------------------------------------------------------------------------------------------------- */
 
+/* A mask that keeps nobody says nothing. */
+static int mlo_counting_see(mlo *m, mlo_counting *k, const mlo_array *a) {
+    int64_t tokens = a->rank > 0 ? a->dims[a->rank - 1] : 0, kept = 0;
+    const float *x = (const float *)a->data;
+    k->tokens = 0;
+    if (a->dtype != MLO_FLOAT || tokens < 1 || mlo_array_count(a) < tokens) return 0;
+    if (tokens > k->room && !(k->kept = MLO_NEW_N(m, unsigned char, (size_t)tokens))) return (int)m->error.code;
+    if (tokens > k->room) k->room = tokens;
+    for (int64_t i = 0; i < tokens; i++) kept += k->kept[i] = x[i] > -10000.0f;
+    k->tokens = kept ? tokens : 0;
+    return 0;
+}
+
+static int mlo_counts(const mlo_counting *k, int64_t rows, int64_t i) { return k->tokens != rows || k->kept[i]; }
+
 static void mlo_mask_see(mlo_quantizer *q, const mlo_array *a) {
     const float *x = (const float *)a->data;
     for (int64_t i = 0, n = mlo_array_count(a); a->dtype == MLO_FLOAT && i < n; i++) if (!(x[i] == 0 || x[i] <= -10000.0f)) q->mask_bad = 1;
@@ -15350,7 +15392,10 @@ static mlo_signal *mlo_signal_seen(const mlo_quantizer *q, const mlo_graph *g, i
 
 static int mlo_calibrate_see(void *user, const mlo_graph *g, int64_t iteration, const char *name, const mlo_array *a) {
     mlo_quantizer *q = (mlo_quantizer *)user;
-    if (q->mask && name == q->mask) mlo_mask_see(q, a);
+    if (q->mask && name == q->mask) {
+        mlo_mask_see(q, a);
+        MLO_TRY(mlo_counting_see(q->m, &q->counting, a));
+    }
     mlo_signal *s = mlo_signal_seen(q, g, iteration, name, a);
     if (!s) return 0;
     const float *x = (const float *)a->data;
@@ -15358,16 +15403,19 @@ static int mlo_calibrate_see(void *user, const mlo_graph *g, int64_t iteration, 
     double *low = s->low + at, *high = s->high + at, *mean = s->mean + at, *square = s->square + at, most = s->most[iteration];
     for (int64_t i = 0; i < rows; i++, x += s->channels) {
         double power = 0;
+        int first = s->rows[iteration] < 1;
+        if (!mlo_counts(&q->counting, rows, i)) continue;
         for (int64_t c = 0; c < s->channels; c++) {
             double v = (double)x[c];
-            if (v < low[c] || (i == 0 && s->rows[iteration] < 1)) low[c] = v;
-            if (v > high[c] || (i == 0 && s->rows[iteration] < 1)) high[c] = v;
+            if (v < low[c] || first) low[c] = v;
+            if (v > high[c] || first) high[c] = v;
             mean[c] += v; square[c] += v * v; power += v * v;
             if (!(fabs(v) <= most)) most = fabs(v);                         /* NaN, too, is taken, and then stays */
         }
         if (power > 1e-30) s->inverse[iteration] += 1 / power;
+        s->rows[iteration]++;
     }
-    s->rows[iteration] += (double)rows; s->most[iteration] = most;
+    s->most[iteration] = most;
     return most <= 1e30 ? 0 : mlo_fail_at(q->m, MLO_E_DATA, name, "calibration saw %g in iteration %lld; a mask or an overflow is in the data path", most, (long long)iteration);
 }
 
@@ -15391,13 +15439,14 @@ static double mlo_rounded(const mlo_signal *s, int64_t iteration, int64_t c, dou
 
 static int mlo_drift_see(void *user, const mlo_graph *g, int64_t iteration, const char *name, const mlo_array *a) {
     mlo_quantizer *q = (mlo_quantizer *)user;
+    if (q->mask && name == q->mask) return mlo_counting_see(q->m, &q->counting, a);
     mlo_signal *s = mlo_signal_seen(q, g, iteration, name, a);
     if (!s || !s->narrow) return 0;
     const float *x = (const float *)a->data;
-    for (int64_t i = 0, n = mlo_array_count(a); i < n; i++) {
-        int64_t c = i % s->channels;
-        s->drift[iteration * s->channels + c] += (mlo_rounded(s, iteration, c, (double)x[i]) - (double)x[i]) / s->rows[iteration];
-    }
+    int64_t rows = mlo_array_count(a) / s->channels;
+    for (int64_t i = 0; i < rows; i++, x += s->channels)
+        for (int64_t c = 0; c < s->channels && mlo_counts(&q->counting, rows, i); c++)
+            s->drift[iteration * s->channels + c] += (mlo_rounded(s, iteration, c, (double)x[c]) - (double)x[c]) / s->rows[iteration];
     return 0;
 }
 
@@ -15515,10 +15564,9 @@ static int mlo_samples_run(mlo *m, int64_t samples, const mlo_observer *see) {
 /* The float model on every sample there is. */
 static int mlo_calibrate_run(mlo_quantizer *q, int (*what)(void *user, const mlo_graph *g, int64_t iteration, const char *name, const mlo_array *value)) {
     mlo *m = q->m;
-    int64_t samples;
-    if (mlo_calib_check(m, m->model->graph, &samples)) return (int)m->error.code;
+    if (mlo_calib_check(m, m->model->graph, &q->samples)) return (int)m->error.code;
     mlo_observer see = { q, what };
-    return mlo_samples_run(m, samples, &see);
+    return mlo_samples_run(m, q->samples, &see);
 }
 
 /* ======== qconfig.c ======== */
@@ -15758,8 +15806,9 @@ static int mlo_qconfig(mlo_quantizer *q) {
  *      by shape[c] and zero W goes into the bias.
  * cost: the weights once, a layer at a time.
  *
- * Widths are options: 16 bits for the residual stream, 8 for operands and weights where nothing is said. With --scale pow2 every scale is a
- * power of two, so that going from one to another is a shift. What is given (mlo_given: by the source model, by a q_config) is taken as it is.
+ * Widths are options: 16 bits for the residual stream, 8 for weights, and for operands 8 and what --max-cost adds where it helps most (15 % of
+ * the products' bits, where nothing is said of widths). With --scale pow2 every scale is a power of two, so that going from one to another is a
+ * shift. What is given (mlo_given: by the source model, by a q_config) is taken as it is.
  *
  * The residual stream is symmetric, with a quarter of headroom. Matrix operands have fewer bits, so each gets what its place allows:
  *     read by linear layers alone:       a scale and a zero per channel; the shape is the best of a few between "ranges become equal" and
@@ -15770,8 +15819,8 @@ static int mlo_qconfig(mlo_quantizer *q) {
  *     index of a table:                  one scale and one zero, over the range where the function is not flat
  *     anything else:                     one scale
  */
-enum { MLO_INDEX_BITS = 10 };
-static const double mlo_headroom = 1.25, mlo_margin = 1.0 / 16;
+enum { MLO_INDEX_BITS = 10, MLO_SAMPLES_FEW = 8 };
+static const double mlo_headroom = 1.25, mlo_default_cost = 1.15;
 
 static double mlo_top(const mlo_signal *s) { return ldexp(1, s->bits - 1) - 1; }
 static double mlo_wide_top(const mlo_signal *s) { return ldexp(1, s->wide_bits - 1) - 1; }
@@ -16073,7 +16122,16 @@ static int mlo_shaper_open(mlo_quantizer *q, const char *reads, int64_t channels
     return 0;
 }
 
-/* The expected square error of what linear layers make of a signal, relative to that, summed over the iterations; and their products per token. */
+/* What noise of a linear layer's result is relative to: the sum that it is added to, or itself. */
+static const mlo_signal *mlo_noise_in(mlo_quantizer *q, const mlo_sublayer *b) {
+    for (size_t k = 0; k < q->r.n_block; k++) {
+        const mlo_sublayer *add = q->r.block[k];
+        if (add->kind == MLO_RESIDUAL && (add->in[0] == b->out || add->in[1] == b->out)) return mlo_signal_of(q, add->out);
+    }
+    return mlo_signal_of(q, b->out);
+}
+
+/* The expected square error of what linear layers make of a signal, relative to what that becomes part of, summed over the iterations; and their products per token. */
 static int mlo_expected_noise(mlo_quantizer *q, mlo_signal *s) {
     s->noise = s->macs = 0;
     for (int64_t i = 0; i < q->scan.iterations; i++) {
@@ -16081,8 +16139,8 @@ static int mlo_expected_noise(mlo_quantizer *q, mlo_signal *s) {
         double power = 0, noise = 0;
         if (mlo_shaper_open(q, s->name, s->channels, i, &h)) return (int)q->m->error.code;
         for (size_t k = 0; k < q->r.n_block; k++) if (q->r.block[k]->kind == MLO_LINEAR && q->r.block[k]->in[0] == s->name) {
-            const mlo_signal *y = mlo_signal_of(q, q->r.block[k]->out);
-            power += y->inverse[i] > 0 ? 1 / y->inverse[i] : 0;
+            const mlo_signal *y = mlo_signal_of(q, q->r.block[k]->out), *in = mlo_noise_in(q, q->r.block[k]);
+            power += in->inverse[i] > 0 ? 1 / in->inverse[i] : 0;
             if (i == 0) s->macs += (double)(s->channels * y->channels);
         }
         for (int64_t c = 0; c < s->channels; c++) {
@@ -16131,10 +16189,16 @@ static void mlo_shape_choose(mlo_shaper *h, int64_t channels, double top, float 
     }
 }
 
-/* The ranges of single channels as they may be expected of more samples than were seen: four standard deviations, and a bit at each end. */
-static void mlo_widen(mlo_signal *s, int64_t i) {
-    for (int64_t c = i * s->channels; c < (i + 1) * s->channels; c++) {
-        double variance = s->square[c] - s->mean[c] * s->mean[c], far = variance > 0 ? 4 * sqrt(variance) : 0, more = (s->high[c] - s->low[c]) * mlo_margin;
+/* The ranges of single channels as they may be expected of other samples, of text of another kind, too: so many standard deviations about the
+ * mean, and a quarter more at each end than was seen. Rounding gets a little coarser by that; what saturates costs far more. Where samples are few,
+ * or drawn, deviations say more than ends; what a norm makes has the longest tails. */
+static void mlo_widen(const mlo_quantizer *q, mlo_signal *s) {
+    int trusted = q->m->n_calib && q->samples >= MLO_SAMPLES_FEW, normed = !s->maker || s->maker->kind == MLO_NORM;
+    double deviations = trusted ? 4 : normed ? 8 : 6, margin = 0.25;
+    if (s->roomy) return;
+    s->roomy = 1;
+    for (int64_t c = 0; c < q->scan.iterations * s->channels; c++) {
+        double variance = s->square[c] - s->mean[c] * s->mean[c], far = variance > 0 ? deviations * sqrt(variance) : 0, more = (s->high[c] - s->low[c]) * margin;
         s->low[c] = s->mean[c] - far < s->low[c] - more ? s->mean[c] - far : s->low[c] - more;
         s->high[c] = s->mean[c] + far > s->high[c] + more ? s->mean[c] + far : s->high[c] + more;
     }
@@ -16164,10 +16228,8 @@ static void mlo_fit(const mlo_quantizer *q, mlo_signal *s, int64_t i) {
 /* Shape, zero and scale of a signal whose shape the linear layers that read `reads` absorb. */
 static int mlo_shape_signal(mlo_quantizer *q, mlo_signal *s, const char *reads) {
     mlo *m = q->m;
-    if (!s->shape) {
-        if (!(s->shape = MLO_NEW_N(m, float, (size_t)(q->scan.iterations * s->channels)))) return (int)m->error.code;
-        for (int64_t i = 0; i < q->scan.iterations; i++) mlo_widen(s, i);
-    }
+    if (!s->shape && !(s->shape = MLO_NEW_N(m, float, (size_t)(q->scan.iterations * s->channels)))) return (int)m->error.code;
+    mlo_widen(q, s);
     for (int64_t i = 0; i < q->scan.iterations; i++) {
         mlo_shaper h;
         mlo_middle(s, i);
@@ -16292,6 +16354,7 @@ static int mlo_attention_scales(mlo_quantizer *q, const mlo_sublayer *b) {
     if (!given && !mlo_given_scaled(mlo_narrow_given(v)) && !mlo_weights_fixed(q, y->name) && mlo_absorbed(y) && !y->wide && !v->wide && v->reads[MLO_ATTENTION] == 1 && !v->reads[MLO_LINEAR] && !v->reads[MLO_UNARY] && v->maker && v->maker->kind == MLO_LINEAR) {
         if (mlo_shape_signal(q, v, y->name)) return (int)q->m->error.code;
         y->shape = v->shape; y->zero = v->zero;
+        mlo_widen(q, y);
     }
     if (given) mlo_obey(q, y);
     else for (int64_t i = 0; i < q->scan.iterations; i++) mlo_fit(q, y, i);
@@ -16334,6 +16397,25 @@ static int mlo_max_cost(mlo *m, double *most) {
         ? mlo_fail_at(m, MLO_E_USAGE, "max-cost", "'%s' is not a number from 1 to 2: what products may cost, relative to all of them with 8-bit operands", text) : 0;
 }
 
+/* Does somebody say how wide operands are: --activations, or the source of any of them? */
+static int mlo_widths_said(const mlo_quantizer *q) {
+    for (size_t k = 0; k < q->signal.size; k++) if (q->signal.slot[k].key && mlo_narrow_given((const mlo_signal *)q->signal.slot[k].value)) return 1;
+    return mlo_opt(q->m, "activations") != NULL;
+}
+
+/* What nobody says: enough for a trained encoder to come out as it went in, and no operand so wide that two products no longer share a multiplier
+ * of 27 bits (mlo_dots.v). */
+static int mlo_choose_cost(mlo_quantizer *q) {
+    double most;
+    if (mlo_max_cost(q->m, &most)) return (int)q->m->error.code;
+    q->widest = 16;
+    if (q->cost >= 1) return 0;                                 /* --max-error tries one */
+    q->cost = most;
+    if (mlo_opt(q->m, "max-cost") || mlo_widths_said(q)) return 0;
+    q->cost = mlo_default_cost; q->widest = 27 - 2 * q->weights < 16 ? 27 - 2 * q->weights : 16;
+    return 0;
+}
+
 /* Products per token of all linear layers and attentions. */
 static double mlo_products(mlo_quantizer *q) {
     double sum = 0;
@@ -16353,7 +16435,7 @@ static mlo_signal *mlo_neediest(mlo_quantizer *q, double budget) {
     for (size_t k = 0; k < q->r.n_block; k++) {                          /* in the order of the model: ties are decided alike everywhere */
         const mlo_sublayer *b = q->r.block[k];
         mlo_signal *s = b->kind == MLO_LINEAR ? mlo_signal_of(q, b->in[0]) : NULL;
-        if (!s || !mlo_absorbed(s) || mlo_narrow_given(s) || s->bits >= 16 || s->macs > budget || ldexp((double)s->channels, s->bits + mlo_weight_bits(q, b) - 1) > ldexp(1, 30)) continue;
+        if (!s || !mlo_absorbed(s) || mlo_narrow_given(s) || s->bits >= q->widest || s->macs > budget || ldexp((double)s->channels, s->bits + mlo_weight_bits(q, b) - 1) > ldexp(1, 30)) continue;
         if (!best || s->noise / s->macs > best->noise / best->macs) best = s;
     }
     return best;
@@ -16371,13 +16453,11 @@ static int mlo_choose_widths(mlo_quantizer *q, double most) {
 }
 
 static int mlo_choose_scales(mlo_quantizer *q) {
-    double most;
-    if (mlo_max_cost(q->m, &most)) return (int)q->m->error.code;
-    if (q->cost >= 1) most = q->cost; else q->cost = most;
+    if (mlo_choose_cost(q)) return (int)q->m->error.code;
     mlo_calibrate_means(q);
     mlo_wide_scales(q);
     if (mlo_fit_all(q)) return (int)q->m->error.code;
-    return most > 1 ? mlo_choose_widths(q, most) || mlo_fit_all(q) : 0;
+    return q->cost > 1 ? mlo_choose_widths(q, q->cost) || mlo_fit_all(q) : 0;
 }
 
 /* real = mult / 2^shift with 15 significant bits, 1 <= shift <= most. */
@@ -17045,6 +17125,7 @@ static int mlo_mask_constant(mlo_quantizer *q) {
     if (!a) return (int)q->m->error.code;
     int any = 0;
     mlo_mask_see(q, a);
+    if (mlo_counting_see(q->m, &q->counting, a)) { mlo_array_free(q->m, a); return (int)q->m->error.code; }
     for (int64_t i = 0, n = mlo_array_count(a); a->dtype == MLO_FLOAT && i < n; i++) any |= ((float *)a->data)[i] != 0;
     mlo_array_free(q->m, a);
     if (!any) q->mask = NULL;
@@ -17250,6 +17331,7 @@ typedef struct {
 /* value[0] is the carried one. */
 struct mlo_numerics {
     mlo *m; const mlo_graph *floats, *integers;         /* the two bodies */
+    const char *mask; mlo_counting counting;            /* of tokens: as in the calibration */
     const char *loop;
     int64_t iterations, samples; int drawn;
     double cost;                                        /* what widths were allowed */
@@ -17311,7 +17393,7 @@ static void mlo_numerics_anchors(mlo_numerics *u) {
 }
 
 static int mlo_numerics_open(mlo_numerics *u, const mlo_quantizer *q) {
-    u->m = q->m; u->floats = q->r.body; u->integers = q->body; u->iterations = q->scan.iterations; u->loop = mlo_node_name(q->loop); u->cost = q->cost;
+    u->m = q->m; u->floats = q->r.body; u->integers = q->body; u->mask = q->mask; u->counting = q->counting; u->iterations = q->scan.iterations; u->loop = mlo_node_name(q->loop); u->cost = q->cost;
     if (!(u->value = MLO_NEW_N(u->m, mlo_compared, u->integers->n_node + 1))) return (int)u->m->error.code;
     MLO_TRY(mlo_compared_add(u, q, NULL, u->integers->input[0]->name));
     for (size_t k = 0; k < u->integers->n_node; k++) if (u->integers->node[k]->n_output) MLO_TRY(mlo_compared_add(u, q, u->integers->node[k], u->integers->node[k]->output[0]));
@@ -17336,10 +17418,11 @@ static int mlo_integers_see(void *user, const mlo_graph *g, int64_t i, const cha
     return (v->kept[i] = mlo_array_copy(u->m, a)) ? 0 : (int)u->m->error.code;
 }
 
-static void mlo_compare(const mlo_compared *v, int64_t i, const float *x, const mlo_array *y) {
+static void mlo_compare(const mlo_counting *counting, const mlo_compared *v, int64_t i, const float *x, const mlo_array *y) {
     mlo_sums *s = &v->at[i];
     int64_t channels = v->s->channels;
     for (int64_t k = 0, n = mlo_array_count(y); k < n; k++) {
+        if (!mlo_counts(counting, n / channels, k / channels)) continue;
         int64_t c = k % channels, whole = mlo_get(y, k);
         double step = mlo_compared_step(v, i, c), f = (double)x[k], a = mlo_compared_value(v, i, c, whole), e = a - f;
         if (s->count < 1 || f < s->low) s->low = f;
@@ -17361,15 +17444,16 @@ static double mlo_token_weight(const float *x, int64_t channels) {
 }
 
 /* The sums of channels, where a token counts by its weight at the anchor. */
-static void mlo_compare_channels(const mlo_compared *v, const mlo_compared *anchor, int64_t i) {
+static void mlo_compare_channels(const mlo_counting *counting, const mlo_compared *v, const mlo_compared *anchor, int64_t i) {
     int64_t channels = v->s->channels, rows = mlo_array_count(v->floats) / channels, others = anchor->floats ? mlo_array_count(anchor->floats) / anchor->s->channels : 0;
     const float *x = (const float *)v->floats->data;
-    for (int64_t r = 0; r < rows; r++) {
+    for (int64_t r = 0; r < rows; r++, x += channels) {
+        if (!mlo_counts(counting, rows, r)) continue;
         double w = rows == others ? mlo_token_weight((const float *)anchor->floats->data + r * anchor->s->channels, anchor->s->channels) : 1;
         v->weight[i] += w;
-        for (int64_t c = 0; c < channels; c++, x++) {
+        for (int64_t c = 0; c < channels; c++) {
             int64_t at = i * channels + c;
-            double f = (double)*x, e = mlo_compared_value(v, i, c, mlo_get(v->kept[i], r * channels + c)) - f;
+            double f = (double)x[c], e = mlo_compared_value(v, i, c, mlo_get(v->kept[i], r * channels + c)) - f;
             v->errors[at] += w * e * e; v->means[at] += w * f; v->squares[at] += w * f * f;
         }
     }
@@ -17380,8 +17464,8 @@ static void mlo_compare_all(mlo_numerics *u, int64_t i) {
     for (int k = 0; k < u->n; k++) {
         const mlo_compared *v = &u->value[k];
         if (!v->floats || !v->kept[i]) continue;
-        mlo_compare(v, i, (const float *)v->floats->data, v->kept[i]);
-        mlo_compare_channels(v, &u->value[v->anchor], i);
+        mlo_compare(&u->counting, v, i, (const float *)v->floats->data, v->kept[i]);
+        mlo_compare_channels(&u->counting, v, &u->value[v->anchor], i);
     }
     for (int k = 0; k < u->n; k++) {
         mlo_compared *v = &u->value[k];
@@ -17392,6 +17476,7 @@ static void mlo_compare_all(mlo_numerics *u, int64_t i) {
 
 static int mlo_floats_see(void *user, const mlo_graph *g, int64_t i, const char *name, const mlo_array *a) {
     mlo_numerics *u = (mlo_numerics *)user;
+    if (u->mask && name == u->mask) return mlo_counting_see(u->m, &u->counting, a);
     if (g != u->floats || i < 0 || i >= u->iterations || a->dtype != MLO_FLOAT) return 0;
     for (int k = 0; k < u->n; k++) {
         mlo_compared *v = &u->value[k];
@@ -17673,7 +17758,6 @@ static void mlo_report_end(mlo_text *t, const char *key, const mlo_compared *v, 
 /* ---- what to do about it ------------------------------------------------------------------------------------------------------------------------- */
 
 static const double mlo_sqnr_low = 25, mlo_saturated_high = 0.001;
-enum { MLO_SAMPLES_FEW = 8 };
 
 static void mlo_advise(mlo_text *t, int *n, const char *line) {
     if (!line) return;
@@ -17686,7 +17770,7 @@ static const char *mlo_remedy(const mlo_compared *v, const char *cause) {
     if (mlo_eq(cause, "weights")) return "its weights are what is rounded; give them more bits where --weights allows";
     if (mlo_eq(cause, "arithmetic")) return "it is the kernel's own approximation, or what it amplifies: wider operands before it help (--max-cost)";
     return v->wide ? "calibrate on samples without outliers (--calib): the step follows the largest value"
-        : mlo_absorbed(v->s) ? "--max-cost 1.15 spends 15 % on wider operands, those that need it most first" : "operands of attention and tables do not get wider by --max-cost";
+        : mlo_absorbed(v->s) ? "a larger --max-cost widens operands, those that need it most first" : "operands of attention and tables do not get wider by --max-cost";
 }
 
 static void mlo_report_advice(mlo_text *t, const mlo_numerics *u) {
@@ -34351,6 +34435,7 @@ const mlo_error *mlo_failure(const mlo *m) { return m && m->error.code ? &m->err
 int mlo_set(mlo *m, const char *key, const char *value) {
     if (m->error.code) return (int)m->error.code;
     if (!key || !*key || !value) return mlo_fail_at(m, MLO_E_USAGE, NULL, "an option needs a name and a value");
+    if (!mlo_option_is(key)) return mlo_fail_at(m, MLO_E_USAGE, NULL, "there is no option '%.60s'; `mlo help --man` lists the flags, whose names options have", key);
     mlo_option o = { mlo_intern(m, key), mlo_intern(m, value) };
     if (m->error.code) return (int)m->error.code;
     mlo_option *options = (mlo_option *)mlo_grow(m, m->options, m->n_options, &m->options_room, sizeof o);

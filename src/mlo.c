@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * mlo.c: the whole library, in the order data flows through it. This list is the table of contents. */
 #include "mlo.h"
+#include <errno.h>
 #include <float.h>
 #include <limits.h>
 #include <math.h>
