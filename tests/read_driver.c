@@ -138,7 +138,7 @@ int main(int argc, char **argv) {
     for (int i = 3; i < argc; i++) if (!strncmp(argv[i], "dir=", 4)) dir = argv[i] + 4;
     if (!strcmp(argv[1], "abuse")) return driver_abuse(path, dir);
     mlo *m = mlo_open(&d);
-    for (int i = 4; i < argc; i++) { char *eq = strchr(argv[i], '='); if (eq) { *eq = 0; mlo_set(m, argv[i], eq + 1); } }
+    for (int i = 4; i < argc; i++) { char *eq = strchr(argv[i], '='); if (eq && strncmp(argv[i], "dir=", 4)) { *eq = 0; mlo_set(m, argv[i], eq + 1); } }
     if (!strncmp(path, "mem:", 4)) { bytes = driver_slurp(path + 4, &n); mlo_parse(m, bytes, n, dir); } else mlo_load(m, path);
     if (!strcmp(argv[1], "read") || !strcmp(argv[1], "twice")) mlo_to(m, "read");
     if (!strcmp(argv[1], "twice")) mlo_to(m, "read");

@@ -350,7 +350,7 @@ def check_json_refusals():
             *[(f"irVersion: {x}", good.replace('"irVersion": "', f'"irVersion": {x}, "x": "'), ["irVersion", "whole number"]) for x in ("9.5", '"9.5"', "-0.5", '"9.5e0"', "1e-1")],
             ("half an axis", good.replace('"doc', '"attribute":[{"name":"axis","type":"INT","i":0.5}],"doc'), ["graph.node[0].attribute[0].i", "whole number"]),
             ("half a type", good.replace('"elemType": 1', '"elemType": 1.5', 1), ["elemType", "whole number"]),
-            ("half a size", good.replace('"dimValue": "', '"dimValue": 2.5, "dimParam": "', 1), ["dimValue", "whole number"]),
+            ("half a size", good.replace('"dimParam": "batch"', '"dimValue": 2.5', 1), ["dimValue", "whole number"]),
             ("an empty object", "{}", ["graph"]), ("a list of errors", '{"error":[]}', ["error"])):
         refuses(name, write("bad.json", text), words, "MLO_E_FORMAT")
     doc = {"error": {"stage": "roll", "code": "MLO_E_LOOP", "node": "node_7", "op": "Add", "message": "layer 2 differs \u00e4; look"}}
