@@ -10,8 +10,10 @@
 #define _DEFAULT_SOURCE      /* madvise */
 #include "mlo.h"
 #include <cjson/cJSON.h>
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <ftw.h>
 #include <limits.h>
 #include <math.h>
 #include <signal.h>
@@ -39,6 +41,7 @@
 typedef struct {
     const cli_verb *verb;
     struct { const cli_flag *flag; const char *value; int from_config; } given[256]; int n_given;
+    const char *called;                 /* as it was typed */
     const char *operand;                /* FILE, DIR or VERB; NULL when there is none */
     mlo *m; int opened;                 /* the handle that failures end in */
     int passed_on;                      /* the failure came in on stdin: it has had its line */
@@ -91,6 +94,8 @@ static long cli_number(cli *c, const char *name, long otherwise, long low, long 
 #include "cli/probe.c"       /* sim --probe */
 #include "cli/trace.c"       /* sim --trace */
 #include "cli/wait.c"        /* why a simulation stands still */
+#include "cli/progress.c"    /* a child that is waited for, and how far it is */
+#include "cli/simulator.c"   /* which simulator; compile and run */
 #include "cli/sim.c"         /* sim */
 
 static int cli_help(cli *c) {
@@ -142,6 +147,7 @@ int main(int argc, char **argv) {
     mallopt(M_MMAP_MAX, 0);                     /* weights are read layer by layer, again for every sample: memory that was freed is kept, */
     mallopt(M_TRIM_THRESHOLD, 1 << 30);         /* since clearing fresh pages takes as long as the arithmetic does */
 #endif
+    c.called = argc ? argv[0] : "mlo";
     signal(SIGPIPE, SIG_IGN);           /* a closed pipe is a failure like others */
     if (!(c.m = cli_handle(&c.opened))) { fprintf(stderr, "mlo: no memory [MLO_E_MEMORY]\n"); return 2; }
     if (argc < 2) { cli_help_all(stderr); mlo_close(c.m); return 2; }

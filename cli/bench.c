@@ -10,6 +10,9 @@ typedef struct { const char *name, *op, *value; double pe, simd, multipliers, ma
 /* One frame: the core's integer inputs and outputs. */
 typedef struct { const mlo_array *in; size_t n_in; const mlo_array *out; size_t n_out; const mlo_array *model; size_t n_model; const mlo_array *pre; size_t n_pre; int64_t tokens; } cli_frame;
 
+/* Seconds to compile and to run a simulation, as far as can be said before; the part of compiling that no other processor helps with. */
+typedef struct { double compile, run, first; } cli_effort;
+
 typedef struct {
     cli *c; const char *dir; cJSON *manifest;
     int64_t iterations, tokens, channels, group, bench_frames; int lanes, bits, masked, axi_bits, unrolled;
@@ -25,6 +28,9 @@ typedef struct {
     int64_t counted_cycles, counted_frames, counted_beats, channel_busy, rate;      /* read over AXI-Lite; seen by the bench */
     int64_t beats, words, cycles, weight_beats, delivered, done[256]; int n_done, passes, fails, status; char verdict[2400];
     struct { char name[64]; long long peak, depth, beats; } fifo[256]; int n_fifo;
+    int64_t expected;                           /* cycles: as predicted, or about */
+    int verilator; cli_effort effort; char why_this[160];      /* the simulator, what it should take, why it was chosen */
+    double begun; cJSON *predicted; int for_people;     /* by the clock; the library's report "cycles"; a summary, not JSON */
     char breach[120], cause[900];               /* the first breach of AXI; why nothing moved; "" for none */
 } cli_bench;
 

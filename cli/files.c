@@ -111,6 +111,8 @@ typedef struct { cli *c; const char *path; char temp[PATH_MAX]; int fd; int erro
 
 enum { CLI_BUFFER = 1 << 20 };
 
+static char cli_unfinished[PATH_MAX];           /* the file that is being written, for whom a signal reaches (sim) */
+
 static int cli_out_open(cli *c, cli_out *o, const char *path) {
     struct stat st;
     memset(o, 0, sizeof *o);
@@ -122,6 +124,7 @@ static int cli_out_open(cli *c, cli_out *o, const char *path) {
     if (there && S_ISDIR(st.st_mode)) return cli_fail(c, MLO_E_IO, path, "is a directory; give a file name");
     if (there && !S_ISREG(st.st_mode)) snprintf(o->temp, sizeof o->temp, "%s", "");          /* /dev/null, a FIFO: written to as they are */
     else if (snprintf(o->temp, sizeof o->temp, "%s.mlo-%ld", path, (long)getpid()) >= (int)sizeof o->temp) return cli_fail(c, MLO_E_IO, path, "the name is too long");
+    memcpy(cli_unfinished, o->temp, sizeof cli_unfinished);
     o->fd = *o->temp ? open(o->temp, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666) : open(path, O_WRONLY | O_CLOEXEC);
     if (o->fd < 0) { int e = errno; *o->temp = 0; return cli_fail(c, MLO_E_IO, path, "cannot be written: %s", strerror(e)); }
     return 0;
@@ -163,6 +166,7 @@ static int cli_out_close(cli *c, cli_out *o) {
     o->buffer = NULL; o->fd = -1;
     if (*o->temp && !cli_failed(c) && rename(o->temp, o->path)) cli_fail(c, MLO_E_IO, o->path, "cannot be written: %s", strerror(errno));
     if (*o->temp && cli_failed(c)) unlink(o->temp);
+    *cli_unfinished = 0;
     if (!o->path && o->written && cli_failed(c)) c->stdout_begun = 1;
     return cli_failed(c);
 }

@@ -2,170 +2,10 @@
  *
  * in:  DIR as emit wrote it, perhaps other inputs.     out: the JSON of design section 7 on stdout; 0, or 1 when a word differs.
  * steps: manifest and digests -> frames (from tb/, drawn, or --inputs through host/pre.onnx) -> golden words (host/core.onnx in mlo) ->
- *     hex files in DIR/sim -> compile once per set of sources -> run -> read the bench's MLO lines -> report.
+ *     hex files in DIR/sim -> compile once per set of sources, run, read the bench's MLO lines (simulator.c) -> report: JSON, or a summary for people.
  * invariant: PASS needs exactly one PASS line, status 0, and a directory whose files are those of the manifest. A mixture is simulated all
  *     the same, since the first wrong word says most about what was changed; but it never passes.
  */
-
-/* ---- the simulator ------------------------------------------------------------------------------------------------------------------------- */
-
-static int cli_on_path(const char *program) {
-    const char *p = getenv("PATH");
-    char path[PATH_MAX];
-    while (p && *p) {
-        size_t n = strcspn(p, ":");
-        if (snprintf(path, sizeof path, "%.*s/%s", (int)n, p, program) < (int)sizeof path && !access(path, X_OK)) return 1;
-        p += n + (p[n] == ':');
-    }
-    return 0;
-}
-
-/* A list of words for execvp that grows. */
-typedef struct { char *word[512]; int n; } cli_command;
-
-static void cli_word(cli_command *x, const char *format, ...) {
-    char text[PATH_MAX + 64];
-    va_list args; va_start(args, format); vsnprintf(text, sizeof text, format, args); va_end(args);
-    if (x->n < 511 && (x->word[x->n] = strdup(text)) != NULL) x->word[++x->n] = NULL;
-}
-static void cli_command_free(cli_command *x) { for (int i = 0; i < x->n; i++) free(x->word[i]); x->n = 0; }
-
-/* Runs a command in DIR with stdout and stderr in a log beside; returns its status, -1 when it could not be run. */
-static int cli_execute(cli_bench *b, cli_command *x, const char *log) {
-    const char *path = cli_in_dir(b, log);
-    fflush(NULL);
-    pid_t pid = fork();
-    if (!pid) {
-        int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC, 0666), null = open("/dev/null", O_RDONLY);
-        if (fd < 0 || null < 0 || dup2(null, 0) < 0 || dup2(fd, 1) < 0 || dup2(fd, 2) < 0 || chdir(b->dir)) _exit(126);
-        signal(SIGPIPE, SIG_DFL);
-        execvp(x->word[0], x->word);
-        _exit(127);
-    }
-    int status = -1;
-    while (pid > 0 && waitpid(pid, &status, 0) < 0 && errno == EINTR) ;
-    if (pid < 0) { cli_fail(b->c, MLO_E_IO, x->word[0], "cannot be started: %s", strerror(errno)); return -1; }
-    return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + (WIFSIGNALED(status) ? WTERMSIG(status) : 0);
-}
-
-/* The last line of a log that says something, for messages. */
-static void cli_last_line(cli_bench *b, const char *log, char *to, size_t room) {
-    cli_bytes text;
-    *to = 0;
-    if (!cli_slurp(b->c, cli_in_dir(b, log), &text)) {
-        const char *error = strstr(text.data, "rror");
-        if (error) while (error > text.data && error[-1] != '\n') error--;
-        snprintf(to, room, "%.*s", (int)strcspn(error ? error : text.data, "\n"), error ? error : text.data);
-    }
-    free(text.data);
-}
-
-static void cli_sim_sources(cli_bench *b, cli_command *x) {
-    const cJSON *f;
-    cJSON_ArrayForEach(f, cJSON_GetObjectItemCaseSensitive(b->manifest, "files")) if (cli_ends(f->string, ".v")) cli_word(x, "%s", f->string);
-}
-
-/* Compiles the bench, unless DIR/sim holds it already: its name tells sources, simulator and sizes. */
-static int cli_sim_compile(cli_bench *b, int verilator, char *program, size_t room) {
-    cli_command x = { { NULL }, 0 };
-    int wave = cli_value(b->c, "wave") != NULL; int64_t words = 16384, most = (b->n > b->bench_frames ? b->n : b->bench_frames) * b->tokens * (b->channels / b->lanes);
-    while (words < most) words *= 2;                          /* room to spare: other --frames need no other program */
-    if (!cli_on_path(verilator ? "verilator" : "iverilog")) return cli_fail(b->c, MLO_E_IO, verilator ? "verilator" : "iverilog", "is not installed: apt install %s", verilator ? "verilator" : "iverilog");
-    snprintf(program, room, verilator ? "sim/verilator-%.12s-%lld%s/mlo_tb" : "sim/icarus-%.12s-%lld%s.vvp", b->key, (long long)words, wave && verilator ? "-wave" : "");
-    if (!access(cli_in_dir(b, program), R_OK)) return 0;
-    if (verilator) {
-        cli_word(&x, "verilator"); cli_word(&x, "--binary"); cli_word(&x, "--timing"); cli_word(&x, "-O3"); cli_word(&x, "-Wno-fatal"); cli_word(&x, "-Wno-lint"); cli_word(&x, "-Wno-style");
-        cli_word(&x, "-Wno-TIMESCALEMOD"); cli_word(&x, "--top-module"); cli_word(&x, "mlo_tb"); cli_word(&x, "-GWORDS=%lld", (long long)words);
-        if (wave) cli_word(&x, "--trace-fst");
-        cli_word(&x, "--Mdir"); cli_word(&x, "%.*s", (int)strlen(program) - 7, program); cli_word(&x, "-o"); cli_word(&x, "mlo_tb");
-    } else {
-        cli_word(&x, "iverilog"); cli_word(&x, "-g2012"); cli_word(&x, "-s"); cli_word(&x, "mlo_tb"); cli_word(&x, "-Pmlo_tb.WORDS=%lld", (long long)words); cli_word(&x, "-o"); cli_word(&x, "%s.part", program);
-    }
-    cli_sim_sources(b, &x);
-    int status = cli_execute(b, &x, "sim/compile.log");
-    cli_command_free(&x);
-    if (status) {
-        char why[300];
-        cli_last_line(b, "sim/compile.log", why, sizeof why);
-        return cli_fail(b->c, *b->mixture ? MLO_E_MISMATCH : MLO_E_BUG, b->dir, "%s does not compile the Verilog: %s; see %s/sim/compile.log", verilator ? "verilator" : "iverilog", why, b->dir);
-    }
-    if (!verilator) {
-        char from[PATH_MAX];
-        snprintf(from, sizeof from, "%s/%s.part", b->dir, program);
-        if (rename(from, cli_in_dir(b, program))) return cli_fail(b->c, MLO_E_IO, program, "cannot be written: %s", strerror(errno));
-    }
-    return 0;
-}
-
-static int64_t cli_sim_tokens(const cli_bench *b) { int64_t n = 0; for (int64_t f = 0; f < b->n; f++) n += b->frame[f].tokens; return n; }
-
-/* Cycles without a beat at any door after which nothing more will come: several times the longest silence of a healthy core. */
-static int64_t cli_sim_patience(const cli_bench *b) {
-    double busiest = cli_json_number(b->manifest, "interval_per_token");
-    return 50000 + (int64_t)(4 * busiest * (double)(b->tokens + 16) * (double)b->group);
-}
-
-static int cli_sim_arguments(cli_bench *b, cli_command *x) {
-    cli *c = b->c; const char *bandwidth = cli_value(c, "bandwidth"), *wave = cli_value(c, "wave"); char *end, here[PATH_MAX];
-    long seed = cli_number(c, "seed", 1, 0, INT_MAX), stall = cli_number(c, "stall", 0, 0, 99), latency = cli_number(c, "axi-latency", -1, 0, 100000), fault = cli_number(c, "axi-error", 0, 0, INT_MAX);
-    b->beats = cli_sim_tokens(b) * (b->channels / b->lanes);
-    cli_word(x, "+seed=%ld", seed); cli_word(x, "+stall=%ld", stall);
-    if (latency >= 0) cli_word(x, "+latency=%ld", latency);
-    cli_word(x, "+beats=%lld", (long long)b->beats); cli_word(x, "+mask_beats=%lld", (long long)(b->masked ? cli_sim_tokens(b) : 0));
-    cli_word(x, "+iterations=%lld", (long long)b->iterations); cli_word(x, "+frames_in_flight=%lld", (long long)b->group); cli_word(x, "+timeout=%lld", (long long)(cli_sim_patience(b) * (stall ? 4 : 1)));
-    if (fault) cli_word(x, "+fault=%ld", fault);
-    if (bandwidth) {
-        double v = strtod(bandwidth, &end), rate = v * 8 * 256 / b->axi_bits;
-        if (end == bandwidth || *end || !(v > 0)) return cli_fail(c, MLO_E_USAGE, NULL, "--bandwidth %s is not a number of bytes per cycle", bandwidth);
-        cli_word(x, "+rate=%d", rate >= 256 ? 256 : rate < 1 ? 1 : (int)(rate + 0.5));
-    }
-    if (!b->own_inputs) { cli_word(x, "+input=sim/input.hex"); cli_word(x, "+golden=sim/golden.hex"); if (b->masked) cli_word(x, "+mask=sim/mask.hex"); }
-    if (b->image_from_bin) cli_word(x, "+params=sim/params.hex");
-    if (cli_value(c, "probe")) cli_word(x, "+probe=sim/probe.txt");
-    if (cli_value(c, "trace")) cli_word(x, "+trace=sim/trace.txt");
-    if (wave && *wave != '/' && !getcwd(here, sizeof here)) return cli_fail(c, MLO_E_IO, NULL, "the working directory: %s", strerror(errno));
-    if (wave) cli_word(x, *wave == '/' ? "+wave=%s%s" : "+wave=%s/%s", *wave == '/' ? "" : here, wave);
-    return cli_failed(c);
-}
-
-/* The bench's lines: MLO FRAME f cycle; MLO KERNEL k busy starved blocked; MLO COUNTERS cycles frames beats; MLO WEIGHTS n; MLO CHANNEL busy rate;
- * MLO BEATS n; MLO PASS ..; MLO FAIL .. */
-static int cli_sim_lines(cli_bench *b) {
-    cli_bytes log;
-    if (cli_slurp(b->c, cli_in_dir(b, "sim/run.log"), &log)) { free(log.data); return cli_failed(b->c); }
-    cli_wait_cause(log.data, b->cause, sizeof b->cause);
-    for (char *p = log.data, *next; *p; p = next) {
-        long long v[4]; int k;
-        next = p + strcspn(p, "\n");
-        if (*next) *next++ = 0;
-        if (sscanf(p, "MLO FRAME %lld %lld", &v[0], &v[1]) == 2 && v[0] == b->n_done && b->n_done < 256) b->done[b->n_done++] = v[1];
-        else if (sscanf(p, "MLO KERNEL %d %lld %lld %lld", &k, &v[0], &v[1], &v[2]) == 4 && k >= 0 && k < b->n_kernel) { b->kernel[k].busy = (double)v[0]; b->kernel[k].starved = (double)v[1]; b->kernel[k].blocked = (double)v[2]; }
-        else if (sscanf(p, "MLO COUNTERS %lld %lld %lld", &v[0], &v[1], &v[2]) == 3) { b->counted_cycles = v[0]; b->counted_frames = v[1]; b->counted_beats = v[2]; }
-        else if (sscanf(p, "MLO CHANNEL %lld %lld", &v[0], &v[1]) == 2) { b->channel_busy = v[0]; b->rate = v[1]; }
-        else if (sscanf(p, "MLO WEIGHTS %lld", &v[0]) == 1) b->weight_beats = v[0];
-        else if (b->n_fifo < 256 && sscanf(p, "MLO FIFO %63s %lld %lld %lld", b->fifo[b->n_fifo].name, &v[0], &v[1], &v[2]) == 4) { b->fifo[b->n_fifo].peak = v[0]; b->fifo[b->n_fifo].depth = v[1]; b->fifo[b->n_fifo++].beats = v[2]; }
-        else if (!strncmp(p, "PROTOCOL ", 9)) { if (!*b->breach) snprintf(b->breach, sizeof b->breach, "%s", p + 9); }
-        else if (sscanf(p, "MLO BEATS %lld", &v[0]) == 1) b->delivered = v[0];
-        else if (sscanf(p, "MLO PASS words %lld cycles %lld", &v[0], &v[1]) == 2) { b->passes++; b->words = v[0]; b->cycles = v[1]; }
-        else if (!strncmp(p, "MLO FAIL", 8)) { if (!b->fails++) snprintf(b->verdict, sizeof b->verdict, "%s", p + 9); }
-    }
-    free(log.data);
-    return 0;
-}
-
-static int cli_sim_simulate(cli_bench *b) {
-    char program[200]; cli_command x = { { NULL }, 0 };
-    const char *simulator = cli_value(b->c, "simulator"), *wave = cli_value(b->c, "wave");
-    int verilator = simulator && !strcmp(simulator, "verilator");
-    if (simulator && !verilator && strcmp(simulator, "icarus")) return cli_fail(b->c, MLO_E_USAGE, NULL, "--simulator %s: there are icarus and verilator", simulator);
-    if (cli_sim_compile(b, verilator, program, sizeof program)) return cli_failed(b->c);
-    if (!verilator) { cli_word(&x, "vvp"); cli_word(&x, "-n"); }
-    cli_word(&x, verilator ? "./%s" : "%s", program);
-    if (wave && !verilator) cli_word(&x, "-fst");
-    if (!cli_sim_arguments(b, &x)) b->status = cli_execute(b, &x, "sim/run.log");
-    cli_command_free(&x);
-    return cli_failed(b->c) ? cli_failed(b->c) : cli_sim_lines(b);
-}
 
 /* ---- the verdict --------------------------------------------------------------------------------------------------------------------------- */
 
@@ -210,23 +50,6 @@ static double cli_sim_rounds(const cli_bench *b) { return b->unrolled ? 1 : (dou
 
 static double cli_ratio(double a, double b) { return b > 0 ? a / b : 0; }
 
-/* Beats of row blocks for a frame of so many tokens, in an iteration. */
-static double cli_sim_tiles(const cli_bench *b, int64_t tokens) {
-    double beats = 0;
-    for (int k = 0; k < b->n_kernel; k++) if (b->kernel[k].tile > 0) beats += (double)((tokens + b->kernel[k].tile - 1) / b->kernel[k].tile * b->kernel[k].tile_beats);
-    return beats;
-}
-
-/* Parameter beats that the kernels have taken when a run of whole groups has come to rest: every iteration's, those of the next one, which are
- * loaded ahead, once those that stay, and row blocks for every tile. (A single iteration's are not loaded again: two banks, whatever the frames.) */
-static double cli_sim_delivered(const cli_bench *b, const cJSON *p) {
-    double each = cli_json_number(p, "per_iteration") - (double)b->group * cli_sim_tiles(b, b->tokens), tiles = 0;
-    if (b->unrolled) return 2 * each * (double)b->iterations;
-    int64_t begun = b->iterations == 1 ? 1 : (b->n + b->group - 1) / b->group * b->iterations;
-    for (int64_t f = 0; f < b->n; f++) tiles += (double)b->iterations * cli_sim_tiles(b, b->frame[f].tokens);
-    return cli_json_number(p, "once") + each * (double)(begun + 1) + tiles;
-}
-
 /* The parameter memory. beats: in all, loaded ahead included; delivered: to the kernels, as the core counts them; busy: while a frame was inside; the shares of those cycles in which a beat came,
  * and in which memory had one to give, by --bandwidth and --stall. */
 static void cli_report_memory(const cli_bench *b, cJSON *all) {
@@ -242,15 +65,6 @@ static void cli_report_memory(const cli_bench *b, cJSON *all) {
     cJSON_AddNumberToObject(to, "busy", (double)b->channel_busy);
     cJSON_AddNumberToObject(to, "busy_share", cli_ratio((double)b->channel_busy, (double)b->counted_cycles));
     cJSON_AddNumberToObject(to, "offered_share", rate < awake ? rate : awake);
-}
-
-/* What was to be expected, with the memory that was simulated: mlo_report's "cycles". */
-static cJSON *cli_report_predicted(const cli_bench *b) {
-    const char *latency = cli_value(b->c, "axi-latency"), *bandwidth = cli_value(b->c, "bandwidth"); char frames[32];
-    snprintf(frames, sizeof frames, "%lld", (long long)b->n);
-    if (mlo_set(b->core, "frames", frames) || (latency && mlo_set(b->core, "axi-latency", latency)) || (bandwidth && mlo_set(b->core, "bandwidth", bandwidth))) return NULL;
-    const char *text = mlo_report(b->core, "cycles");
-    return text ? cJSON_Parse(text) : NULL;
 }
 
 /* A kernel's cycles as predicted. */
@@ -308,7 +122,8 @@ static cJSON *cli_report_make(const cli_bench *b, int pass, const char *why, con
     if (!pass) cJSON_AddStringToObject(all, "failure", why);
     if (*b->mixture) cJSON_AddStringToObject(all, "mixture", b->mixture);
     if (cli_value(b->c, "probe")) cJSON_AddStringToObject(all, "probe", *probe ? probe : "every kernel's stream is right");
-    cJSON_AddStringToObject(all, "simulator", cli_value(b->c, "simulator") ? cli_value(b->c, "simulator") : "icarus");
+    cJSON_AddStringToObject(all, "simulator", b->verilator ? "verilator" : "icarus");
+    cJSON_AddStringToObject(all, "simulator_because", b->why_this);
     cJSON_AddNumberToObject(all, "frames", (double)b->n);
     cJSON_AddNumberToObject(all, "cycles", (double)b->cycles);
     list = cJSON_AddArrayToObject(all, "frame_done");
@@ -336,20 +151,42 @@ static cJSON *cli_report_make(const cli_bench *b, int pass, const char *why, con
     return all;
 }
 
+static void cli_tell_line(cli_out *o, const char *format, ...) {
+    char line[400];
+    va_list args; va_start(args, format); vsnprintf(line, sizeof line, format, args); va_end(args);
+    cli_out_text(o, line);
+}
+
+/* The report for people. */
+static void cli_tell_sim(const cli_bench *b, const cJSON *all, cli_out *o) {
+    char words[40], cycles[40], predicted[40], beats[40], took[40];
+    const double measured = (double)b->cycles, said = cli_json_number(all, "predicted_cycles");
+    cli_duration(cli_now() - b->begun, took, sizeof took);
+    cli_tell_line(o, "  PASS        %s words compared, all equal; %lld frame%s, %lld iterations\n", cli_grouped(cli_json_number(all, "words"), words), (long long)b->n, b->n > 1 ? "s" : "", (long long)b->iterations);
+    cli_tell_line(o, "  cycles      %s simulated", cli_grouped(measured, cycles));
+    if (said > 0) cli_tell_line(o, ", %s predicted (%.2g %%)", cli_grouped(said, predicted), 100 * (said - measured) / measured);
+    cli_tell_line(o, "\n");
+    if (!cli_value(b->c, "frame-tokens")) cli_tell_line(o, "  multipliers %.0f, busy %.1f %% of the time with %lld frame%s in flight%s\n", cli_json_number(all, "multipliers"), 100 * cli_json_number(all, "utilization"),
+                  (long long)b->group, b->group > 1 ? "s" : "", b->group > 1 ? "" : " (try compile --frames-in-flight 2)");
+    cli_tell_line(o, "  parameters  %s beats of %d bits read\n", cli_grouped((double)b->weight_beats, beats), b->axi_bits);
+    if (cli_value(b->c, "probe")) cli_tell_line(o, "  probe       every kernel's stream is right\n");
+    cli_tell_line(o, "  simulator   %s (%s); %s in all\n", b->verilator ? "Verilator" : "Icarus", b->why_this, took);
+    cli_tell_line(o, "  more        %s/sim/report.json%s; mlo show %s\n", b->dir, cli_value(b->c, "trace") ? ", trace.jsonl" : "", b->dir);
+}
+
 /* On stdout, and as sim/report.json for `mlo show DIR`. */
 static int cli_sim_report(cli_bench *b, int pass, const char *why, const char *probe) {
-    cJSON *predicted = NULL;
-    if (!b->unrolled && !cli_value(b->c, "frame-tokens") && !(predicted = cli_report_predicted(b))) return cli_adopt(b->c, b->core);
-    cJSON *all = cli_report_make(b, pass, why, probe, predicted);
+    cJSON *all = cli_report_make(b, pass, why, probe, cli_value(b->c, "frame-tokens") ? NULL : b->predicted);
     char *text = cJSON_PrintUnformatted(all);
-    cJSON_Delete(all); cJSON_Delete(predicted);
-    if (!text) return cli_fail(b->c, MLO_E_MEMORY, NULL, "no memory");
+    if (!text) { cJSON_Delete(all); return cli_fail(b->c, MLO_E_MEMORY, NULL, "no memory"); }
     cli_out o;
     if (!cli_write_file(b->c, cli_in_dir(b, "sim/report.json"), text, strlen(text)) && !cli_out_open(b->c, &o, NULL)) {
-        cli_out_text(&o, text); cli_out_text(&o, "\n");
+        if (!b->for_people) { cli_out_text(&o, text); cli_out_text(&o, "\n"); }
+        else if (pass) cli_tell_sim(b, all, &o);
         cli_out_close(b->c, &o);
     }
     cJSON_free(text);
+    cJSON_Delete(all);
     return cli_failed(b->c);
 }
 
@@ -410,7 +247,7 @@ static int cli_sim_run(cli_bench *b) {
     if ((probing || !b->own_inputs) && cli_sim_golden(b, probing ? cli_golden_see : NULL, &g)) return cli_failed(c);
     if (!b->own_inputs && (cli_sim_hex(b, "sim/input.hex", b->input, 0, 0) || cli_sim_hex(b, "sim/golden.hex", b->output, 1, 0) || (b->masked && cli_sim_hex(b, "sim/mask.hex", "mlo_mask", 0, 1)))) return cli_failed(c);
     if (b->image_from_bin && cli_sim_image(b)) return cli_failed(c);
-    if (cli_sim_simulate(b) || (probing && cli_sim_probe(b, &g, probe, sizeof probe))) return cli_failed(c);
+    if (cli_sim_expect(b) || cli_sim_simulate(b) || (probing && cli_sim_probe(b, &g, probe, sizeof probe))) return cli_failed(c);
     int words = b->passes == 1 && !b->fails && !b->status && !*probe, pass = words && !*b->mixture;
     if (!words && b->passes == 1 && !b->fails && *probe) snprintf(why, sizeof why, "the output is right, but a stream inside is not");
     else if (!words) cli_sim_explain(b, why, sizeof why);
@@ -423,13 +260,17 @@ static int cli_sim_run(cli_bench *b) {
 
 static int cli_sim(cli *c) {
     static cli_bench b;
-    b.c = c; b.dir = c->operand;
+    b.c = c; b.dir = c->operand; b.begun = cli_now();
+    b.for_people = cli_value(c, "text") || (!cli_value(c, "json") && isatty(STDOUT_FILENO));
+    cli_catch_signals();
+    if (cli_value(c, "text") && cli_value(c, "json")) return cli_fail(c, MLO_E_USAGE, NULL, "--text and --json exclude each other; give one");
     if (!b.dir) return cli_fail(c, MLO_E_USAGE, NULL, "the build directory is needed: mlo sim DIR");
     cli_sim_run(&b);
     mlo_close(b.pre); mlo_close(b.core); mlo_close(b.post);
     for (int i = 0; i < b.n_cut; i++) mlo_close(b.cut[i]);
-    cJSON_Delete(b.manifest);
+    cJSON_Delete(b.manifest); cJSON_Delete(b.predicted);
     free(b.kernel); free(b.frame);
     cli_npz_free(&b.made);
+    if (cli_stopped) { signal(cli_stopped, SIG_DFL); raise(cli_stopped); }
     return cli_failed(c);
 }

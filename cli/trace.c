@@ -112,7 +112,7 @@ static int cli_trace_write(cli_bench *b, const cli_trace *t, const char *path) {
 static int cli_sim_trace(cli_bench *b) {
     cli_trace t;
     memset(&t, 0, sizeof t);
-    if (!cli_trace_read(b, &t) && !cli_trace_write(b, &t, cli_in_dir(b, "sim/trace.jsonl"))) cli_trace_write(b, &t, NULL);
+    if (!cli_trace_read(b, &t) && !cli_trace_write(b, &t, cli_in_dir(b, "sim/trace.jsonl")) && !b->for_people) cli_trace_write(b, &t, NULL);
     cli_trace_free(&t);
     return cli_failed(b->c);
 }

@@ -4,7 +4,7 @@
  * MLO PASS .. and $finish, or MLO FAIL .. and $fatal. All its choices (stalls, memory latency) come from seeded generators, so the two
  * simulators see the same cycles. Its plusargs: input, golden, mask, params (files), beats, mask_beats, iterations, frames_in_flight, seed, stall
  * (and stall_source, stall_mask, stall_sink, stall_memory, stall_host: one of them alone), latency, rate, fault (this beat is answered with an error),
- * timeout, probe, trace, wave.
+ * timeout, probe, trace, wave, progress (a line MLO AT cycle, every so many cycles).
  * Every port has its judge (mlo_sim_check_*.v): a breach of AXI is a line PROTOCOL .., and a failure.
  * When nothing moves any more, lines MLO EDGE, LOOP, PARAM and MEMORY tell where each stream stands; sim finds the cause in them (cli/wait.c). */
 
@@ -27,7 +27,7 @@ static const char *const mlo_tb_body[] = {
     "    always #5 clk = !clk;",
     "    reg [31:0] cycle = 0, start = 0;",
     "    reg started = 0;",
-    "    integer seed, stall, stall_source, stall_mask, stall_sink, stall_memory, stall_host, latency, rate, fault, beats, mask_beats, iterations, frames_in_flight, timeout, idle, k, f, probe, trace, quiet, quiet_ram, opened;",
+    "    integer seed, stall, stall_source, stall_mask, stall_sink, stall_memory, stall_host, latency, rate, fault, beats, mask_beats, iterations, frames_in_flight, timeout, idle, k, f, probe, trace, quiet, quiet_ram, opened, progress, due = 0;",
     "    reg [8*512-1:0] input_file, golden_file, mask_file, params_file, wave_file, probe_file, trace_file;",
     "",
     "    // ---- the core and what it talks to",
@@ -110,6 +110,11 @@ static const char *const mlo_tb_rest[] = {
     "        if (in_tvalid && in_tready && !started) begin started <= 1; start <= cycle; end",
     "        quiet <= !go || (in_tvalid && in_tready) || (out_tvalid && out_tready) || (m_rvalid && m_rready) ? 0 : quiet + 1;",
     "        quiet_ram <= m_rvalid && m_rready ? 0 : quiet_ram + 1;",
+    "        if (progress != 0 && cycle >= due) begin",
+    "            due <= cycle + progress;",
+    "            $display(\"MLO AT %0d\", cycle);",
+    "            $fflush;",
+    "        end",
     "    end",
     "",
     "    integer busy [0:255], starved [0:255], blocked [0:255], counted [0:2];",
@@ -134,6 +139,7 @@ static const char *const mlo_tb_rest[] = {
     "        if (!$value$plusargs(\"iterations=%d\", iterations)) iterations = DEFAULT_ITERATIONS;",
     "        if (!$value$plusargs(\"frames_in_flight=%d\", frames_in_flight)) frames_in_flight = DEFAULT_FRAMES;",
     "        if (!$value$plusargs(\"timeout=%d\", timeout)) timeout = DEFAULT_TIMEOUT;",
+    "        if (!$value$plusargs(\"progress=%d\", progress)) progress = 0;",
     "        if (!$value$plusargs(\"input=%s\", input_file)) input_file = \"tb/input.hex\";",
     "        if (!$value$plusargs(\"golden=%s\", golden_file)) golden_file = \"tb/golden.hex\";",
     "        if (!$value$plusargs(\"mask=%s\", mask_file)) mask_file = \"tb/mask.hex\";",
