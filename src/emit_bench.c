@@ -417,7 +417,10 @@ static int mlo_emit_tools(mlo_emitter *e) {
     for (size_t i = 0; i < e->n_done; i++) if (mlo_starts(e->done[i].name, "rtl/")) mlo_line(e, "      - %s", e->done[i].name);
     mlo_line(e, "    file_type: verilogSource\n  tb:\n    files:");
     for (size_t i = 0; i < e->n_done; i++) if (mlo_starts(e->done[i].name, "tb/") && strstr(e->done[i].name, ".v")) mlo_line(e, "      - %s", e->done[i].name);
-    mlo_line(e, "    file_type: systemVerilogSource\ntargets:\n  default:\n    filesets: [rtl]\n    toplevel: mlo_top\n  sim:\n    default_tool: icarus\n    filesets: [rtl, tb]\n    toplevel: mlo_tb");
+    mlo_line(e, "    file_type: systemVerilogSource\n  data:          # what the bench reads, from where it runs\n    files:\n      - params.hex: {copyto: params.hex}");
+    for (size_t i = 0; i < e->n_done; i++) if (mlo_starts(e->done[i].name, "tb/") && strstr(e->done[i].name, ".hex")) mlo_line(e, "      - %s: {copyto: %s}", e->done[i].name, e->done[i].name);
+    mlo_line(e, "    file_type: user\ntargets:\n  default:\n    filesets: [rtl]\n    toplevel: mlo_top");
+    mlo_line(e, "  sim:\n    default_tool: icarus\n    filesets: [rtl, tb, data]\n    toplevel: mlo_tb\n    tools:\n      icarus:\n        iverilog_options: [-g2012]");
     return mlo_file_text(e, "mlo.core");
 }
 
