@@ -2,7 +2,7 @@
 #
 #   make          the command line, ./mlo, from src/ (dev) with the Verilog of verilog/ inside
 #   make deps     installs what is missing (Debian packages; a Python environment in .venv) and says so
-#   make demo     a BERT from .onnx to Verilog that Icarus checks
+#   make demo     a BERT from .onnx to Verilog that is simulated; it stays in demo/
 #   make test     deps, build, every test
 #   make mlo.c    the amalgamation, which is committed: one file to drop into another project
 #   make lint     strict warnings of gcc and clang; the Verilog in three tools
@@ -111,4 +111,4 @@ install: mlo mlo.c
 	./mlo help --completion bash > $(DESTDIR)$(PREFIX)/share/bash-completion/completions/mlo
 
 clean:
-	rm -rf build mlo
+	rm -rf build demo mlo

@@ -97,7 +97,7 @@ static void cli_tell(cli *c, const cli_reports *r, const cJSON *manifest, const 
     for (size_t i = 0; i < n; i++) fprintf(stderr, "  %-11s %s: cosine %.5f, largest difference %.3f = %.1f %% of the largest value\n", i ? "" : "integers", errors[i].name, errors[i].cosine, errors[i].largest, 100 * errors[i].relative);
     cli_tell_kernels(manifest);
     if (!folded) fprintf(stderr, "  (everything is 1 x 1: small and slow. --target-cycles %.0f would make it about 16 times as fast)\n", cli_json_number(manifest, "predicted_interval") / 16);
-    fprintf(stderr, "\nNext: mlo sim %s        make -C %s synth        gtkwave: mlo sim %s --wave wave.fst\n\n", dir, dir, dir);
+    fprintf(stderr, "\nNext: %s sim %s\n      %s sim %s --wave wave.fst      # for gtkwave\n      make -C %s synth\n\n", c->called, dir, c->called, dir, dir);
 }
 
 static int cli_build_json(cli *c, const cli_reports *r, const cJSON *manifest, const cli_error *errors, size_t n) {

@@ -191,6 +191,21 @@ def check_options():
     case("options: one table", p.stdout or p.stderr[-400:])
 
 
+def check_demo():
+    """examples/demo.sh keeps what it built, and every line of its "Next" works when typed. (synth runs for minutes: that make knows it is looked at.)"""
+    if not t.have("demo", "iverilog", "vvp", "make"): return
+    p = shell("sh examples/demo.sh ./mlo", timeout=1200)
+    case("demo", "" if p.returncode == 0 and re.search(r"PASS +2 048 words compared, all equal", p.stdout) else p.stdout[-400:])
+    case("demo keeps what it built", "" if os.path.exists(workshop() + "/demo/manifest.json") and os.path.exists(workshop() + "/demo/sim/report.json") else str(os.listdir(workshop())))
+    lines = [l for block in re.findall(r"^Next: (.*(?:\n      .*)*)", p.stdout, re.M) for l in re.split(r"\n +", block)]
+    case("demo says what is next, twice", "" if len(lines) == 8 and not any("build" in l for l in lines) else str(lines))
+    for l in lines:
+        needs = [x for x in ("verilator", "yosys") if l.startswith("make") and not shutil.which(x)]
+        if needs: t.skip(l, ", ".join(needs) + " not installed"); continue
+        p = shell(l.replace("make", "make -n", 1) if l.endswith(" synth") else l, timeout=1200)
+        case("demo, next: " + l, "" if p.returncode == 0 else "status %d: %s" % (p.returncode, p.stdout[-300:]))
+
+
 # ---- memory ------------------------------------------------------------------------------------------------------------------------
 
 def complaint(text):
@@ -354,5 +369,5 @@ def check_verilog_alike():
 
 
 if __name__ == "__main__":
-    t.main(check_drop_in, check_header, check_amalgamation, check_object, check_layers, check_readme, check_header_examples, check_options, check_allocations, check_threads,
+    t.main(check_drop_in, check_header, check_amalgamation, check_object, check_layers, check_readme, check_header_examples, check_options, check_demo, check_allocations, check_threads,
            check_valgrind, check_determinism, check_json_is_onnx, check_pipe, check_verilog_alike, check_json_pipe_sanitized, check_sanitizers)
