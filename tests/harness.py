@@ -4,20 +4,25 @@
     import harness as t
     def check_sums():
         t.case("it adds", "" if got == want else f"{got}")  # prints `ok it adds`, or `FAIL it adds: ...`
-    t.main(check_sums, ...)                                 # runs them, prints the counts, exits
+    t.main(check_sums, ..., floor=12)                       # runs them, prints the counts, exits; 12 cases at least, or it fails
 
 A script is called as `python test_X.py path/to/mlo [NAME ...]`; NAMEs pick checks by substring ("sums").
+What cannot be checked is said, and held against a list (cases.py has the rules):
+    if not t.have("simulation", "iverilog"): return         # a tool: a failure in CI, where everything is; elsewhere a skip
+    t.absent("deeploy", "no ../shared/deeploy")             # likewise anything else that a machine may lack
+    t.skip("training", "mlo draws nothing")                 # left out wherever it runs: tests/skips.txt has to list it, with the reason
 """
 import atexit, glob, hashlib, os, shutil, subprocess, sys, tempfile, traceback
 import numpy as np
+import cases
+from cases import absent, case, have, skip
 
 tests = os.path.dirname(os.path.abspath(__file__))
 root = os.path.dirname(tests)
 mlo = os.path.abspath(sys.argv[1]) if len(sys.argv) > 1 else os.path.join(root, "mlo")
 tmp = tempfile.mkdtemp(prefix="mlo-test-")
 atexit.register(shutil.rmtree, tmp, True)
-count = {"ok": 0, "FAIL": 0, "skip": 0}
-shared = os.environ.get("MLO_MODELS", os.path.join(root, "..", "shared", "models"))      # more models, where they are found
+shared = os.path.join(root, "..", "shared")                # more models and vectors, where that is: in CI always
 LIBS = ["-lprotobuf-nanopb", "-lcjson", "-lm"]
 STRICT = ["-std=c99", "-pedantic", "-Wall", "-Wextra", "-Wconversion", "-Werror"]
 SANITIZE = ["-g", "-fsanitize=address,undefined", "-fno-sanitize-recover=all"]
@@ -26,29 +31,11 @@ os.environ.update(ASAN_OPTIONS="exitcode=99:detect_leaks=1:allocator_may_return_
 
 # ---- cases -----------------------------------------------------------------------------------------------------------------------
 
-def line(word, name, why=""):
-    count[word] += 1
-    print(word + " " + name + (": " + " ".join(str(why).split())[:500] if why else ""), flush=True)
-
-
-def case(name, why=""):
-    """A case that passed when `why` is empty."""
-    line("FAIL" if why else "ok", name, why)
-
-
-def skip(name, why): line("skip", name, why)
 def note(text): print("    " + text, flush=True)
 
 
-def have(name, *tools):
-    """Whether all these programs are here; if not, `name` is skipped."""
-    missing = [x for x in tools if not shutil.which(x)]
-    if missing: skip(name, ", ".join(missing) + " not installed")
-    return not missing
-
-
-def main(*checks):
-    """Runs the checks that the command line picks. An exception in one is a failed case; the others still run."""
+def main(*checks, floor=0):
+    """Runs the checks that the command line picks. An exception in one is a failed case; the others still run. floor: as many cases there are at least."""
     for check in checks:
         name = check.__name__.replace("check_", "")
         if sys.argv[2:] and not any(p in name for p in sys.argv[2:]): continue
@@ -57,8 +44,7 @@ def main(*checks):
         except Exception as e:
             where = traceback.extract_tb(e.__traceback__)[-1]
             case(name, "%s: %s (%s:%s)" % (type(e).__name__, e, os.path.basename(where.filename), where.lineno))
-    print("%d passed, %d failed, %d skipped" % (count["ok"], count["FAIL"], count["skip"]))
-    sys.exit(count["FAIL"] > 0)
+    cases.end(floor, picked=sys.argv[2:])
 
 
 # ---- models ----------------------------------------------------------------------------------------------------------------------
@@ -66,7 +52,7 @@ def main(*checks):
 def models():
     """name -> path of every model of the project, and of ../shared where that exists."""
     found = {}
-    for folder in (shared, os.path.join(tests, "models"), os.path.join(root, "examples")):
+    for folder in (os.path.join(shared, "models"), os.path.join(tests, "models"), os.path.join(root, "examples")):
         found.update((os.path.basename(p)[:-5], os.path.abspath(p)) for p in sorted(glob.glob(os.path.join(folder, "*.onnx"))))
     return found
 
@@ -75,6 +61,13 @@ def model(name):
     path = models().get(name)
     if not path: raise FileNotFoundError("no model %s.onnx in examples/ or tests/models/" % name)
     return path
+
+
+def beside(name, *path):
+    """A folder of ../shared; where that is not, None, and `name` is absent."""
+    folder = os.path.join(shared, *path)
+    if os.path.isdir(folder): return folder
+    absent(name, "there is no ../shared/%s" % "/".join(path))
 
 
 def calibration(name, samples=2, seed=1):
@@ -119,6 +112,15 @@ def good(*args, **options):
     p = call(*args, **options)
     if p.returncode: raise RuntimeError("mlo %s: status %d: %s" % (" ".join(map(str, args)), p.returncode, (p.stderr or b"").decode(errors="replace")[-400:]))
     return p.stdout
+
+
+def locale(name, language="de_DE"):
+    """The environment in which the C library speaks a language whose decimal point is a comma; where it cannot, None, and `name` is absent."""
+    if not have(name, "localedef"): return None
+    place = at(language + ".UTF-8")
+    if not os.path.isdir(place): subprocess.run(["localedef", "-i", language, "-f", "UTF-8", place], capture_output=True)
+    if os.path.isdir(place): return dict(os.environ, LOCPATH=tmp, LC_ALL=language + ".UTF-8", LANG=language + ".UTF-8")
+    absent(name, "localedef does not make %s" % language)
 
 
 def tree(folder):

@@ -3,7 +3,7 @@
 # lint.sh [MODULE ...]: every verilog/*.v (or these) as top in Icarus -Wall, Verilator -Wall and Yosys.
 #
 # At its default parameters and, in Icarus and Verilator, at every parameter set of tests/formal/grid.d.
-# Prints the output of each tool that has anything to say, then one line per failure; exit 1 if there was any.
+# Prints a line per check, before it what the tool had to say, if anything; exit 1 if there was any failure.
 # mlo_sim_*.v are simulation models: Yosys is not asked about them.
 here=$(cd "$(dirname "$0")" && pwd)
 cd "$here/../verilog" || exit 2
@@ -11,6 +11,7 @@ log=$(mktemp) || exit 2
 trap 'rm -f "$log"' EXIT
 failures=0
 checks=0
+floor=415       # checks of all modules, at least
 
 # check WHAT COMMAND...: passes if it exits 0 and prints nothing
 check() {
@@ -19,8 +20,10 @@ check() {
     checks=$((checks + 1))
     if ! "$@" >"$log" 2>&1 || [ -s "$log" ]; then
         sed 's/^/    /' "$log" | head -12
-        echo "FAIL $what"
+        echo "FAIL $what: see above"
         failures=$((failures + 1))
+    else
+        echo "ok $what"
     fi
 }
 
@@ -41,6 +44,7 @@ tools() {
 }
 
 if [ $# -gt 0 ]; then
+    floor=0
     modules=
     for m in "$@"; do modules="$modules mlo_${m#mlo_}"; done
 else
@@ -63,5 +67,10 @@ for m in $modules; do
 $sets
 END
 done
+[ "$floor" -eq 0 ] || echo "floor $floor"
+if [ "$checks" -lt "$floor" ]; then
+    echo "FAIL lint.sh: it made $checks checks; there are $floor at least"
+    failures=$((failures + 1))
+fi
 echo "lint: $checks checks, $failures failed"
 [ "$failures" -eq 0 ]

@@ -8,15 +8,17 @@
 Test scripts get a build of mlo under ASan and UBSan (the default), so that whatever they try is watched; test_library gets path/to/mlo.
 
 What is a test:
-    tests/test_*.py          run as `python test_X.py path/to/mlo`; counts by its lines `ok NAME`, `FAIL NAME: why`, `skip NAME: reason`
-    tests/verilog/*.py       kernel benches (Icarus); they count likewise
-    tests/formal/run.py      proofs, then mutants that must be refuted; they count likewise
-    tests/formal/contract.py the stream contract of whole kernels, likewise
+    tests/test_*.py          run as `python test_X.py path/to/mlo`
+    tests/verilog/*.py       kernel benches (Icarus)
+    tests/formal/run.py      proofs, then mutants that must be refuted
+    tests/formal/contract.py the stream contract of whole kernels
     tests/formal/loop.py     the loop control's proof, by the SAT solver in Yosys (z3 does not finish)
-    tests/lint.sh            counts as one
+    tests/lint.sh            every module in three tools
 
-A script that ends with another status than 0 without having said FAIL, that takes too long, or that tests nothing, is a failure of its own.
-A skip says why. With CI=true a skip for a tool that is "not installed" is a failure: there everything has to run.
+Each says a line per check, and at its end how many there are at least: `ok NAME`, `FAIL NAME: why`, `skip NAME: reason`, `absent NAME: what`, `floor N`.
+cases.py says what they mean, and judges them. A new script: a floor in its last line, t.main(check_a, check_b, floor=40), and nothing else; what it
+skips wherever it runs gets a line in skips.txt. Fewer checks than the floor, no floor, a skip that is not listed, another status than 0 without a
+FAIL, too long a time: a failure each; with CI=true also a tool or a folder that is absent, for there everything has to run.
 Scripts of one run share nothing: each has its own temporary folder, which is removed behind it."""
 import argparse
 import concurrent.futures
@@ -30,6 +32,7 @@ import sys
 import tempfile
 import threading
 import time
+import cases
 
 TESTS = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(TESTS)
@@ -38,9 +41,9 @@ LONGEST_FIRST = ("formal", "test_hardware", "test_library", "test_errors", "test
 
 
 class Script:
-    def __init__(self, name, command, needs=(), whole=False):
-        self.name, self.command, self.needs, self.whole = name, command, needs, whole       # whole: counts as one
-        self.seconds, self.ok, self.failures, self.skips, self.output = 0.0, 0, [], [], ""
+    def __init__(self, name, command, needs=()):
+        self.name, self.command, self.needs = name, command, needs
+        self.seconds, self.ok, self.floor, self.failures, self.skips, self.output = 0.0, 0, "none", [], [], ""
 
 
 def watched(mlo, under, folder):
@@ -56,14 +59,6 @@ def watched(mlo, under, folder):
     return path
 
 
-def gather_models(folder):
-    """One folder with every model: those of the project, and those of ../shared where that is (more families, which tests skip elsewhere)."""
-    os.makedirs(folder)
-    for source in (os.path.join(ROOT, "..", "shared", "models"), os.path.join(TESTS, "models"), os.path.join(ROOT, "examples")):
-        for path in glob.glob(os.path.join(source, "*.onnx")) + glob.glob(os.path.join(source, "*.data")): shutil.copy(path, folder)
-    return folder
-
-
 def find(mlo, given):
     python = sys.executable
     rel = lambda path: os.path.relpath(path, TESTS)
@@ -73,30 +68,27 @@ def find(mlo, given):
     scripts += [Script("formal/proofs", formal, ["yosys", "yosys-smtbmc", "z3"]), Script("formal/mutants", formal + ["--mutants"], ["yosys", "yosys-smtbmc", "z3"])]
     scripts.append(Script("formal/contract", [python, os.path.join(TESTS, "formal", "contract.py")], ["yosys", "yosys-abc"]))
     scripts.append(Script("formal/loop", [python, os.path.join(TESTS, "formal", "loop.py")], ["yosys"]))
-    scripts.append(Script("lint", ["sh", os.path.join(TESTS, "lint.sh")], ["iverilog", "verilator", "yosys"], whole=True))
+    scripts.append(Script("lint", ["sh", os.path.join(TESTS, "lint.sh")], ["iverilog", "verilator", "yosys"]))
     rank = lambda s: next((i for i, prefix in enumerate(LONGEST_FIRST) if s.name.startswith(prefix)), len(LONGEST_FIRST))
     return sorted(scripts, key=lambda s: (rank(s), s.name))
 
 
-def count(script, text, status):
-    """Reads the lines of a script that ended."""
-    script.output = text
-    for line in text.splitlines():
-        word, _, rest = line.partition(" ")
-        if word == "FAIL": script.failures.append(rest)
-        elif word == "skip": script.skips.append(rest)
-        elif word == "ok" and not script.whole: script.ok += 1
-    if status and not script.failures: script.failures.append("%s: ended with status %s" % (script.name, status))
-    if script.whole and not script.failures: script.ok = 1
-    if not script.ok and not script.failures and not script.skips: script.failures.append("%s: tested nothing" % script.name)
+def count(script, text, status=0):
+    """Reads the lines of a script that ended, and judges them."""
+    script.output, lines = text, text.splitlines()
+    said = lambda word: [l[len(word) + 1:] for l in lines if l.startswith(word + " ")]
+    script.ok, script.failures, script.skips = len(said("ok")), said("FAIL"), said("skip") + said("absent")
+    script.floor = next(iter(said("floor")), "none")
+    if status and not script.failures: script.failures.append("ended with status %s" % status)
+    own = next((i for i, l in enumerate(lines) if l.startswith("floor ")), len(lines))     # beyond it is the script's judgement of itself
+    script.failures += [why for why in cases.judge(script.name, lines[:own + 1]) if not any(why in f for f in script.failures)]
 
 
 def run(script):
     start = time.monotonic()
     missing = [tool for tool in script.needs if not shutil.which(tool)]
     if missing:
-        script.skips.append("%s: %s not installed" % (script.name, ", ".join(missing)))
-        return script
+        return count(script, "absent %s: %s not installed\nfloor 1\n" % (script.name, ", ".join(missing)))
     folder = tempfile.mkdtemp(prefix="mlo-test-")
     log = os.path.join(folder, "log")
     env = dict(os.environ, TMPDIR=folder, PYTHONUNBUFFERED="1", PYTHONDONTWRITEBYTECODE="1", ASAN_OPTIONS="exitcode=99:detect_leaks=1:allocator_may_return_null=1",
@@ -113,22 +105,14 @@ def run(script):
         count(script, f.read(), status)
     shutil.rmtree(folder, True)
     script.seconds = time.monotonic() - start
-    return script
-
-
-def judge_skips(script):
-    """In CI a missing tool is a failure; elsewhere it is said and counted."""
-    if os.environ.get("CI") != "true": return
-    script.failures += [s for s in script.skips if "not installed" in s]
-    script.skips = [s for s in script.skips if "not installed" not in s]
 
 
 def report(script, verbose):
-    print("%-28s %6.1f s  %4d ok%s%s" % (script.name, script.seconds, script.ok, ", %d FAILED" % len(script.failures) if script.failures else "",
+    print("%-28s %6.1f s  %4d ok (floor %s)%s%s" % (script.name, script.seconds, script.ok, script.floor, ", %d FAILED" % len(script.failures) if script.failures else "",
                                         ", %d skipped" % len(script.skips) if script.skips else ""), flush=True)
     if script.failures or verbose:
         lines = script.output.splitlines()
-        shown = lines if verbose else [l for l in lines if not re.match(r"(ok|skip) ", l)][-80:]
+        shown = lines if verbose else [l for l in lines if not re.match(r"(ok|skip|absent|floor) ", l)][-80:]
         for line in shown: print("    " + line[:400])
         for f in script.failures:
             if not any(f in line for line in shown): print("    FAIL " + f[:400])
@@ -152,13 +136,11 @@ def main():
     mlo = os.path.abspath(a.mlo)
     if not os.access(mlo, os.X_OK): sys.exit("tests/run.py: there is no program %s; `make mlo` builds it" % mlo)
     folder = tempfile.mkdtemp(prefix="mlo-watched-")
-    os.environ.setdefault("MLO_MODELS", gather_models(os.path.join(folder, "models")))
     scripts = [s for s in find(mlo, watched(mlo, a.under, folder)) if not a.names or any(n in s.name for n in a.names)]
     start, lock = time.monotonic(), threading.Lock()
 
     def one(script):
         run(script)
-        judge_skips(script)
         with lock: report(script, a.v)
 
     with concurrent.futures.ThreadPoolExecutor(max(1, a.j)) as pool:

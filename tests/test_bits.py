@@ -147,4 +147,4 @@ def check_verilator():
 
 if __name__ == "__main__":
     os.environ["MAKEFLAGS"] = "-j2 -- OPT_FAST=-O1 OPT_GLOBAL=-O1"          # what verilator gives to make: compiling takes longer than running here
-    t.main(check_run, check_parts, check_icarus, check_verilator)
+    t.main(check_run, check_parts, check_icarus, check_verilator, floor=60)

@@ -334,4 +334,5 @@ def invert(d):
     with open(path, "w") as f: f.write(changed)
 
 
-t.main(check_help, check_flags, check_config, check_input, check_output, check_pipe, check_npz, check_hostile, check_run, check_compile, check_sim)
+t.main(check_help, check_flags, check_config, check_input, check_output, check_pipe, check_npz, check_hostile, check_run, check_compile, check_sim,
+       floor=108)

@@ -343,4 +343,5 @@ def check_config_refusals():
 
 
 if __name__ == "__main__":
-    t.main(check_bits, check_ranges, check_refusals, check_pow2, check_tutorial, check_multipliers, check_config, check_config_refusals)
+    t.main(check_bits, check_ranges, check_refusals, check_pow2, check_tutorial, check_multipliers, check_config, check_config_refusals,
+           floor=78)

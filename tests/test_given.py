@@ -483,4 +483,5 @@ def check_executions():
             t.case("simulation gives the same words: " + name, "" if p.returncode == 0 and b'"pass":true' in p.stdout else (p.stderr + p.stdout).decode()[:300])
 
 
-t.main(check_qdq, check_variants, check_integer_products, check_operators, check_other_weights, check_qonnx, check_brevitas, check_executions)
+t.main(check_qdq, check_variants, check_integer_products, check_operators, check_other_weights, check_qonnx, check_brevitas, check_executions,
+       floor=98)

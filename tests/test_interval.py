@@ -647,4 +647,4 @@ def check_words():
 
 
 if __name__ == "__main__":
-    t.main(check_words, check_registers, check_hardware, check_function_mutants, check_mutants)
+    t.main(check_words, check_registers, check_hardware, check_function_mutants, check_mutants, floor=326)

@@ -153,4 +153,5 @@ def check_errors():
     t.case("none does", Run(path, "--axi-error", "0").why())
 
 
-if __name__ == "__main__": t.main(check_modes, check_widths, check_latency, check_sizes, check_blocks, check_lint, check_errors)
+if __name__ == "__main__": t.main(check_modes, check_widths, check_latency, check_sizes, check_blocks, check_lint, check_errors,
+                                  floor=30)

@@ -155,4 +155,4 @@ def check_sabotage():
         case("tampered %s is refused" % what, "" if p.returncode in (1, 3) and "[MLO_E_" in p.stderr else "status %d: %s" % (p.returncode, p.stderr))
 
 
-t.main(check_two, check_three, check_sabotage)
+t.main(check_two, check_three, check_sabotage, floor=16)

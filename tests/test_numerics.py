@@ -628,4 +628,5 @@ def check_dynamic():
 
 if __name__ == "__main__":
     logging.disable(logging.WARNING)                        # of ONNX Runtime's quantizer
-    t.main(check_stages, check_model, check_outliers, check_default, check_float, check_check, check_exp2, check_requantize, check_layernorm, check_attention, check_rounded_attention, check_constants, check_mask, check_dynamic)
+    t.main(check_stages, check_model, check_outliers, check_default, check_float, check_check, check_exp2, check_requantize, check_layernorm, check_attention, check_rounded_attention, check_constants, check_mask, check_dynamic,
+           floor=88)

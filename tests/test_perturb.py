@@ -560,4 +560,4 @@ def check_sabotage():
                 t.case(f"{name}: {tried} refused" + (f", {harmless} harmless" if harmless else ""), f"{len(missed)}: " + " | ".join(missed[:3]) if missed else "")
 
 
-t.main(check_mutants, check_sabotage)
+t.main(check_mutants, check_sabotage, floor=93)

@@ -3,55 +3,25 @@
 """read, wire, json, tensor: everything that brings a model in and out.
 
 Python's onnx and json_format are the judges. Builds read_driver.c with ASan and UBSan in a temporary folder.
-Usage: python tests/test_read.py [path/to/mlo]     (MLO_MODELS and MLO_INVALID name folders with .onnx files)
+Usage: python tests/test_read.py [path/to/mlo]
 """
-import glob, json, os, shutil, subprocess, sys, tempfile
+import glob, json, os, shutil, subprocess
 import numpy as np
 import onnx
 from onnx import TensorProto as T, helper, numpy_helper
 from onnx.external_data_helper import load_external_data_for_model
 from google.protobuf import json_format
-
-here = os.path.dirname(os.path.abspath(__file__))
-models = os.environ.get("MLO_MODELS", next((d for d in (os.path.join(here, "..", "..", "shared", "models"), os.path.join(here, "..", "examples")) if os.path.isdir(d)), ""))
-invalid = os.environ.get("MLO_INVALID", os.path.join(here, "..", "..", "shared", "onnx-invalid", "bad"))
-tmp = tempfile.mkdtemp(prefix="mlo-read-")
-passed = failed = skipped = 0
+import harness as t
+from harness import case, write
 
 
-def case(name, why=""):
-    global passed, failed
-    if why:
-        failed += 1
-        print(f"FAIL {name}: {why}", flush=True)
-    else:
-        passed += 1
-        print(f"ok {name}", flush=True)
-
-
-def skip(name, why):
-    global skipped
-    skipped += 1
-    print(f"skip {name}: {why}", flush=True)
-
-
-def run(*args, env=None, cwd=None):
-    e = dict(os.environ, ASAN_OPTIONS="detect_leaks=1:allocator_may_return_null=1", **(env or {}))
-    return subprocess.run([driver, *args], capture_output=True, env=e, cwd=cwd)
+def run(*args, env=None, cwd=None): return subprocess.run([driver, *args], capture_output=True, env=env, cwd=cwd)
 
 
 def build():
-    out = os.path.join(tmp, "driver")
-    subprocess.run([os.environ.get("CC", "gcc"), "-std=c99", "-O1", "-g", "-fsanitize=address,undefined", "-fno-sanitize-recover=undefined", "-I", os.path.join(here, ".."), "-I", os.path.join(here, "..", "build"),
-                    os.path.join(here, "read_driver.c"), "-o", out, "-lprotobuf-nanopb", "-lcjson", "-lm"], check=True)
-    return out
-
-
-def write(name, data):
-    path = os.path.join(tmp, name)
-    with open(path, "wb") as f:
-        f.write(data if isinstance(data, bytes) else data.encode())
-    return path
+    why = t.compile_c(t.at("driver"), [os.path.join(t.tests, "read_driver.c")], ["-std=c99", "-O1", *t.SANITIZE, "-I", t.root, "-I", t.verilog_text()])
+    if why: raise RuntimeError(why)
+    return t.at("driver")
 
 
 def tensors_of(message):
@@ -115,7 +85,7 @@ def round_trips(path, want):
     yield "JSON memory -> onnx", lambda: parsed(run("copy", "mem:" + js, "onnx"), "onnx")
     inline = write("b.json", run("copy", path, "json", "inline=1").stdout)
     yield "inline JSON -> onnx", lambda: parsed(run("copy", inline, "onnx"), "onnx")
-    if shutil.which("jq"):
+    if t.have("jq JSON -> onnx", "jq"):
         jq = write("c.json", subprocess.run(["jq", ".", js], capture_output=True).stdout)
         yield "jq JSON -> onnx", lambda: parsed(run("copy", jq, "onnx"), "onnx")
     google = write("d.json", json_format.MessageToJson(want))
@@ -124,7 +94,7 @@ def round_trips(path, want):
     yield "snake_case -> onnx", lambda: parsed(run("copy", snake, "onnx"), "onnx")
 
 
-def check_round_trips(name, path):
+def trips(name, path):
     want = plain(onnx.load(path))
     for what, make in round_trips(path, want):
         try:
@@ -132,7 +102,7 @@ def check_round_trips(name, path):
         except Exception as e:
             why = f"{type(e).__name__}: {e}"[:300]
         case(f"{name}: {what}", why)
-    a, b = run("copy", path, "json").stdout, run("copy", os.path.join(tmp, "a.json"), "json").stdout
+    a, b = run("copy", path, "json").stdout, run("copy", t.at("a.json"), "json").stdout
     case(f"{name}: JSON of JSON is the same text", "" if a == b and a else "texts differ")
 
 
@@ -304,15 +274,15 @@ def small(nodes, inits=(), inputs=None, output=None):
     return helper.make_model(helper.make_graph(nodes, "g", x, [onnx.ValueInfoProto(name=output or nodes[-1].output[0])], list(inits)), opset_imports=[helper.make_opsetid("", 18)])
 
 
-def check_refusals(sample):
+def check_refusals():
     data = open(sample, "rb").read()
     node = helper.make_node
     refuses("a truncated file", write("cut.onnx", data[:5000]), ["cut short", "5000"], "MLO_E_FORMAT")
     refuses("a text file", write("text.onnx", "hello, world\nthis is no model\n"), ["text", "hello, world"], "MLO_E_FORMAT")
     refuses("an empty file", write("empty.onnx", b""), ["empty"], "MLO_E_FORMAT")
     refuses("blanks", write("blank.onnx", b" \n\n"), ["text"], "MLO_E_FORMAT")
-    refuses("a directory", tmp, ["plain file"], "MLO_E_IO")
-    refuses("a missing file", os.path.join(tmp, "nothing.onnx"), ["nothing.onnx"], "MLO_E_IO")
+    refuses("a directory", t.tmp, ["plain file"], "MLO_E_IO")
+    refuses("a missing file", t.at("nothing.onnx"), ["nothing.onnx"], "MLO_E_IO")
     refuses("a model without a graph", write("nograph.onnx", onnx.ModelProto(ir_version=8).SerializeToString()), ["graph"], "MLO_E_FORMAT")
     relu = write("relu.onnx", small([node("Relu", ["x"], ["y"])]).SerializeToString())
     refuses("an unknown --dim", relu, ["'sequence'", "'batch'", "'seq'"], "MLO_E_USAGE", ["dim=sequence=32"])
@@ -358,7 +328,7 @@ def check_json_refusals():
     case("passes an error document on unchanged", "" if json.loads(r.stdout) == doc else str(r.stdout))
 
 
-def check_changed_source(sample):
+def check_changed_source():
     """Weights that changed under a reference are an error."""
     data = bytearray(open(sample, "rb").read())
     path = write("changing.onnx", bytes(data))
@@ -376,16 +346,16 @@ def check_changed_source(sample):
     refuses("a source that is gone", js, ["changing.onnx"], "MLO_E_IO")
 
 
-def check_data_file(sample):
+def check_data_file():
     """What is larger than the limit goes to one file beside the model."""
-    r = run("copy", sample, "onnx", "data-limit=1000", "data-file=two.data", cwd=tmp)
+    r = run("copy", sample, "onnx", "data-limit=1000", "data-file=two.data", cwd=t.tmp)
     write("two.onnx", r.stdout)
     try:
-        why = differ(plain(onnx.load(os.path.join(tmp, "two.onnx"))), plain(onnx.load(sample)))
+        why = differ(plain(onnx.load(t.at("two.onnx"))), plain(onnx.load(sample)))
     except Exception as e:
         why = f"{e} {r.stderr.decode()[-300:]}"
     case("data file", why or ("" if len(r.stdout) < 100000 else "the model still holds the data"))
-    check_round_trips("data file", os.path.join(tmp, "two.onnx"))
+    trips("data file", t.at("two.onnx"))
 
 
 def check_stage():
@@ -418,19 +388,23 @@ def check_stage():
 
 def check_hostile():
     for name, data in (("binary", abuse_model().SerializeToString()), ("JSON", json_format.MessageToJson(abuse_model(), indent=None))):
-        r = run("abuse", write("abuse." + name, data), "-", "dir=" + tmp)
+        r = run("abuse", write("abuse." + name, data), "-", "dir=" + t.tmp)
         case(f"abused {name}: truncated, mutated, out of memory", "" if r.returncode == 0 else (r.stdout + r.stderr).decode()[-600:])
         print("  " + r.stdout.decode().strip().replace("\n", "; "))
-    if not os.path.isdir(invalid):
-        return skip("invalid models", invalid + " is not there")
-    crashed, read = [], 0
-    for path in sorted(glob.glob(os.path.join(invalid, "*.onnx"))):
+
+
+def check_invalid():
+    """The invalid models of ONNX's own tests."""
+    folder = t.beside("invalid models", "onnx-invalid", "bad")
+    if not folder: return
+    files, crashed, read = sorted(glob.glob(os.path.join(folder, "*.onnx"))), [], 0
+    for path in files:
         for how in (path, "mem:" + path):
             r = run("read", how, "json")
             read += r.returncode == 0
             if r.returncode not in (0, 2, 3, 4) or (r.returncode and r.stderr.count(b"\n") != 1):
                 crashed.append(os.path.basename(path) + ": " + r.stderr.decode()[-200:])
-    case(f"invalid models are refused with a line or read ({read // 2} read)", "; ".join(crashed[:3]))
+    case(f"{len(files)} invalid models are refused with a line or read ({read // 2} read)", "; ".join(crashed[:3]) or ("" if len(files) >= 271 else "there are 271 at least"))
 
 
 def abuse_model():
@@ -441,38 +415,26 @@ def abuse_model():
     return m
 
 
-def check_locale(sample):
+def check_locale():
     """Numbers are the same text everywhere; the second locale's point is two bytes long."""
-    want = run("copy", sample, "json").stdout
+    want = run("copy", sink, "json").stdout
     for lang in ("de_DE", "ps_AF"):
-        made = shutil.which("localedef") and subprocess.run(["localedef", "-i", lang, "-f", "UTF-8", os.path.join(tmp, lang + ".UTF-8")], capture_output=True).returncode in (0, 1)
-        if not made or not os.path.isdir(os.path.join(tmp, lang + ".UTF-8")):
-            skip(f"numbers in {lang}", "localedef cannot make it")
-            continue
-        env = {"LOCPATH": tmp, "LC_ALL": lang + ".UTF-8"}
+        env = t.locale(f"numbers in {lang}", lang)
+        if not env: continue
         lines = run("numbers", env=env).stdout.decode(errors="replace").splitlines()
         case(f"numbers in {lang}", "" if lines[0].startswith(lang) and all(l.endswith(" ok") and "," not in l for l in lines[1:]) else str(lines))
-        case(f"JSON in {lang}", "" if run("copy", sample, "json", env=env).stdout == want else "differs")
-        case(f"JSON read in {lang}", "" if run("copy", write("l.json", want), "onnx", env=env).stdout == run("copy", sample, "onnx").stdout else "differs")
+        case(f"JSON in {lang}", "" if run("copy", sink, "json", env=env).stdout == want else "differs")
+        case(f"JSON read in {lang}", "" if run("copy", write("l.json", want), "onnx", env=env).stdout == run("copy", sink, "onnx").stdout else "differs")
+
+
+def check_round_trips():
+    trips("every field", sink)
+    trips("odd encodings", write("odd.onnx", unpacked()))
+    for name, path in t.models().items(): trips(name, path)
 
 
 driver = build()
-check_elements()
 sink = write("sink.onnx", kitchen_sink().SerializeToString())
-check_round_trips("every field", sink)
-odd = write("odd.onnx", unpacked())
-check_round_trips("odd encodings", odd)
-found = sorted(glob.glob(os.path.join(models, "*.onnx")))
-for path in found:
-    check_round_trips(os.path.basename(path), path)
-sample = next((p for p in found if p.endswith("mlp-res.onnx")), found[0] if found else sink)
-check_refusals(sample)
-check_json_refusals()
-check_changed_source(sample)
-check_data_file(sample)
-check_stage()
-check_locale(sink)
-check_hostile()
-shutil.rmtree(tmp)
-print(f"{passed} passed, {failed} failed, {skipped} skipped")
-sys.exit(failed > 0)
+sample = t.model("mlp-res")
+t.main(check_elements, check_round_trips, check_refusals, check_json_refusals, check_changed_source, check_data_file, check_stage, check_locale, check_hostile, check_invalid,
+       floor=539)

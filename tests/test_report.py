@@ -372,4 +372,4 @@ def check_search():
     t.case("warned once", "" if p.returncode == 0 and p.stderr.count(b"no calibration") == 1 else p.stderr.decode())
 
 
-if __name__ == "__main__": t.main(check_models, check_blame, check_asking, check_search)
+if __name__ == "__main__": t.main(check_models, check_blame, check_asking, check_search, floor=50)

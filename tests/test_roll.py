@@ -2,39 +2,28 @@
 # SPDX-License-Identifier: MIT
 """scope, extract, roll, check: every loop found, rolled, run in ONNX Runtime, and proved. (test_perturb.py: every change on purpose.)
 
-Usage: python tests/test_roll.py path/to/mlo [CASE ...]     (MLO_MODELS names the folder with .onnx files; CASE picks by substring)
+Usage: python tests/test_roll.py path/to/mlo [CASE ...]     (CASE picks by substring)
 """
-import ast, copy, json, os, random, shutil, subprocess, sys, tempfile
+import ast, copy, json, os, random, sys
 import numpy as np
 import onnx
 from onnx import TensorProto as T, helper, numpy_helper
 from onnx.reference import ReferenceEvaluator
 import graphs
+import harness as t
+from harness import at, case
 from graphs import attribute, body, difference, execute, meta, scans
 
-here = os.path.dirname(os.path.abspath(__file__))
-models = os.environ.get("MLO_MODELS", next((d for d in (os.path.join(here, "..", "..", "shared", "models"), os.path.join(here, "..", "examples")) if os.path.isdir(d)), ""))
-mlo = os.path.abspath(sys.argv[1]) if len(sys.argv) > 1 else os.path.join(here, "..", "mlo")
 only = sys.argv[2:]
-tmp = tempfile.mkdtemp(prefix="mlo-roll-")
-count = {"ok": 0, "FAIL": 0, "skip": 0}
 SCOPES, CLASSES = "pkg.torch.onnx.name_scopes", "pkg.torch.onnx.class_hierarchy"
 
 
-def say(what, name, why=""):
-    count[what] += 1
-    if what != "ok" or not os.environ.get("QUIET"):
-        print(f"{what} {name}" + (f": {why}" if why else ""), flush=True)
-
-
-def case(name, why=""): say("FAIL" if why else "ok", name, why)
 def wanted(name): return not only or any(o in name for o in only)
 
 
 # ---- helpers -------------------------------------------------------------------------------------------------------------------
 
-def call(*args): return subprocess.run([mlo, *args], capture_output=True, text=True)
-def at(name): return os.path.join(tmp, name)
+def call(*args): return t.call(*args, text=True)
 
 
 def save(m, name="in.onnx"):
@@ -42,7 +31,7 @@ def save(m, name="in.onnx"):
     return at(name)
 
 
-def load(name): return onnx.load(os.path.join(models, name + ".onnx"))
+def load(name): return onnx.load(t.model(name))
 def sizes(m):
     """Per loop: iterations x body nodes, carried, per-iteration inputs, taps."""
     out = []
@@ -119,9 +108,7 @@ def anonymous(m, seed=1):
 def check_models():
     for name, expected in EXPECTED.items():
         if not wanted(name): continue
-        path = os.path.join(models, name + ".onnx")
-        if not os.path.exists(path): say("skip", name, "no such model"); continue
-        m = load(name)
+        path, m = t.model(name), load(name)
         rolled, err, _ = roll(path)
         case(f"{name} rolls", err if rolled is None else "" if sizes(rolled) == expected else f"{sizes(rolled)}, expected {expected}")
         if rolled is None: continue
@@ -186,9 +173,8 @@ def misplaced(path, stacks, own):
 def check_stacks():
     """Loops are the layers that the source model has: as many, whole, in order; and so without names and metadata."""
     for name, (stacks, roles, own) in STACKS.items():
-        path = os.path.join(models, name + ".onnx")
         if not wanted(name): continue
-        if not os.path.exists(path): say("skip", name, "no such model"); continue
+        path = t.model(name)
         m, iterations = load(name), sorted(n // per - (own == "first") for _, n, per in stacks)
         truth(m, feeds(m))
         for what, one in (("as exported", m), ("without names and metadata", anonymous(m))):
@@ -216,8 +202,8 @@ def shape_of_body(m):
 def check_learned():
     """Whether two biases happen to be equal does not show in the body."""
     if not wanted("shared biases"): return
-    a, _, _ = roll(os.path.join(models, "bert-tiny.onnx"))
-    b, _, _ = roll(os.path.join(models, "bert-tiny-shared-biases.onnx"))
+    a, _, _ = roll(t.model("bert-tiny"))
+    b, _, _ = roll(t.model("bert-tiny-shared-biases"))
     case("shared biases: the same body", "" if a and b and shape_of_body(a) == shape_of_body(b) else "bodies differ")
 
 
@@ -348,7 +334,7 @@ def check_roles():
 # ---- hierarchies and scopes ---------------------------------------------------------------------------------------------------------
 
 def check_hierarchies():
-    bert = os.path.join(models, "bert-12-torchscript.onnx")
+    bert = t.model("bert-12-torchscript")
     for given, loops in (('[["encoder","encoder.layer.0"]]', [(12, 34)]), ('[["","encoder","encoder.layer.0"]]', [(12, 34)]), ('[["encoder","layer.0"]]', [(12, 34)]),
                          ('["encoder","encoder.layer.3"]', [(12, 34)]), ('encoder.layer.1', [(12, 34)]),
                          ('[["encoder","encoder.layer.0"],["encoder","encoder.layer.1"]]', [(6, 68)]),
@@ -362,9 +348,9 @@ def check_hierarchies():
         rolled, err, code = roll(bert, "--hierarchy", given)
         case(f"hierarchy {given} is refused", "" if rolled is None and says in err and code in (2, 4) else err[:300])
     if wanted("hierarchy"):
-        rolled, err, _ = roll(os.path.join(models, "t5-tiny.onnx"), "--hierarchy", '[["m","m.decoder","m.decoder.block.0"]]')
+        rolled, err, _ = roll(t.model("t5-tiny"), "--hierarchy", '[["m","m.decoder","m.decoder.block.0"]]')
         case("hierarchy picks one loop of two", err[:300] if rolled is None else "" if [s[:2] for s in sizes(rolled)] == [(4, 59)] else f"{sizes(rolled)}")
-        rolled, err, _ = roll(os.path.join(models, "t5-tiny.onnx"), "--hierarchy", '[["m","m.encoder","m.encoder.block.0"],["m","m.decoder","m.decoder.block.0"]]')
+        rolled, err, _ = roll(t.model("t5-tiny"), "--hierarchy", '[["m","m.encoder","m.encoder.block.0"],["m","m.decoder","m.decoder.block.0"]]')
         case("hierarchy with a group in each stack", err[:300] if rolled is None else "" if [s[:2] for s in sizes(rolled)] == [(3, 35), (4, 59)] else f"{sizes(rolled)}")
 
 
@@ -416,7 +402,7 @@ def check_scopes():
 def check_marks():
     """What extract marks can be edited; roll does not believe it."""
     if not wanted("marks"): return
-    call("extract", os.path.join(models, "mlp-res.onnx"), "--onnx", "-o", at("marked.onnx"))
+    call("extract", t.model("mlp-res"), "--onnx", "-o", at("marked.onnx"))
     m = onnx.load(at("marked.onnx"))
     def edit(pick, key, value):
         c = copy.deepcopy(m)
@@ -433,16 +419,11 @@ def check_marks():
 
 def check_report():
     if not wanted("report"): return
-    _, err, code = roll(os.path.join(models, "t5-tiny.onnx"), "--report", at("report.json"))
+    _, err, code = roll(t.model("t5-tiny"), "--report", at("report.json"))
     try: r = json.load(open(at("report.json")))
     except Exception as e: return case("report", str(e))
     case("report lists the loops", "" if [(l["iterations"], l["body_nodes"]) for l in r["loops"]] == [(3, 35), (4, 59)] and r["loops"][0]["instances"][1].endswith("block.1") else json.dumps(r)[:300])
 
 
-if not os.path.exists(mlo):
-    say("skip", "everything", f"{mlo} is not there")
-else:
-    check_roles(); check_models(); check_stacks(); check_learned(); check_hierarchies(); check_scopes(); check_marks(); check_report()
-shutil.rmtree(tmp)
-print(f"{count['ok']} passed, {count['FAIL']} failed, {count['skip']} skipped")
-sys.exit(count["FAIL"] > 0)
+for check in (check_roles, check_models, check_stacks, check_learned, check_hierarchies, check_scopes, check_marks, check_report): check()
+t.cases.end(floor=168, picked=only)

@@ -360,4 +360,5 @@ def check_tiles():
     t.case("a front is of one size of tiles", "" if p.returncode == 2 and "--pareto" in p.stderr else p.stderr)
 
 
-if __name__ == "__main__": t.main(check_brute_force, check_front, check_random, check_targets, check_refusals, check_around, check_memories, check_blocks, check_tiles)
+if __name__ == "__main__": t.main(check_brute_force, check_front, check_random, check_targets, check_refusals, check_around, check_memories, check_blocks, check_tiles,
+                                  floor=80)

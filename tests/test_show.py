@@ -3,19 +3,16 @@
 """show: every stage of every model as text, JSON, DOT and HTML; the JSON held against the model itself and against the manifest.
 
 Builds a driver from src/mlo.c with ASan and UBSan in a temporary folder.
-Usage: python tests/test_show.py [path/to/mlo]     (MLO_MODELS names the folder with .onnx files; MLO_QUICK=1 takes fewer models)
+Usage: python tests/test_show.py path/to/mlo [NAME ...]
 """
-import itertools, json, os, re, shutil, subprocess, sys, tempfile
+import itertools, json, os, re, shutil, subprocess
 from html.parser import HTMLParser
 import onnx
 from onnx import TensorProto as T, helper
 import cores
+import harness as t
+from harness import case
 
-here = os.path.dirname(os.path.abspath(__file__))
-root = os.path.join(here, "..")
-models = os.environ.get("MLO_MODELS", next((d for d in (os.path.join(root, "..", "shared", "models"), os.path.join(root, "examples")) if os.path.isdir(d)), ""))
-tmp = tempfile.mkdtemp(prefix="mlo-show-")
-count = {"ok": 0, "FAIL": 0, "skip": 0}
 COLUMNS = 112
 STAGES = ["read", "scope", "extract", "roll", "quantize", "lower", "fold"]
 FORMATS = ["text", "json", "dot", "html"]
@@ -73,39 +70,18 @@ int main(int argc, char **argv) {                   /* MODEL STAGE FORMAT [KEY V
 """
 
 
-def case(name, why=""):
-    count["FAIL" if why else "ok"] += 1
-    print(f"FAIL {name}: {why}" if why else f"ok {name}", flush=True)
-
-
-def skip(name, why):
-    count["skip"] += 1
-    print(f"skip {name}: {why}", flush=True)
-
-
 def build():
-    generated = os.path.join(root, "build")
-    if not os.path.exists(os.path.join(generated, "verilog.c")):
-        generated = tmp
-        with open(os.path.join(tmp, "verilog.c"), "wb") as f:
-            subprocess.run(["sh", os.path.join(root, "tools", "embed.sh")] + sorted(os.path.join(root, "verilog", v) for v in os.listdir(os.path.join(root, "verilog")) if v.endswith(".v")), stdout=f, check=True)
-    source, out = os.path.join(tmp, "driver.c"), os.path.join(tmp, "driver")
-    with open(source, "w") as f:
-        f.write(DRIVER)
-    subprocess.run([os.environ.get("CC", "gcc"), "-std=c99", "-O1", "-g", "-fsanitize=address,undefined", "-fno-sanitize-recover=undefined", "-Wno-unused-function", "-I", root, "-I", os.path.join(root, "src"), "-I", generated,
-                    source, "-o", out, "-lprotobuf-nanopb", "-lcjson", "-lm"], check=True)
-    return out
+    why = t.compile_c(t.at("driver"), [t.write("driver.c", DRIVER)], ["-std=c99", "-O1", *t.SANITIZE, "-Wno-unused-function", "-I", t.root, "-I", os.path.join(t.root, "src"), "-I", t.verilog_text()])
+    if why: raise RuntimeError(why)
+    return t.at("driver")
 
 
 def run(model, stage, fmt, *options, **env):
     return subprocess.run([driver, model, stage, fmt, *options], capture_output=True, env=dict(os.environ, **env))
 
 
-def path_of(name): return os.path.join(models, name + ".onnx")
-
-
 def save(m, name):
-    path = os.path.join(tmp, name + ".onnx")
+    path = t.at(name + ".onnx")
     onnx.save(m, path)
     return path
 
@@ -242,7 +218,7 @@ def against_model(name, path, stage):
     case(f"{name}/opsets", "" if d["opsets"] == {o.domain or "ai.onnx": o.version for o in m.opset_import} else str(d["opsets"]))
     case(f"{name}/summary", "" if run(path, stage, "summary").stdout == out else "mlo_summary says something else than show --json")
     case(f"{name}/again", "" if run(path, stage, "json").stdout == out else "twice is not the same")
-    piped = os.path.join(tmp, "piped.json")
+    piped = t.at("piped.json")
     with open(piped, "wb") as f:
         f.write(run(path, stage, "model").stdout)
     case(f"{name}/piped", "" if run(piped, "-", "json").stdout == out else "a piped model shows differently")
@@ -286,7 +262,7 @@ def wrong_roofline(d, section):
     return "" if f">{d['multipliers']:,} multipliers<".replace(",", " ") in section and ">16 bytes/cycle<" in section else "a roof is missing"
 
 
-def test_best():
+def check_best():
     """The best utilisation that legal foldings allow: by trying them all."""
     b = cores.Body(tokens=6, channels=12)
     y = b.add(b.mvu(b.mvu(b.requant(b.x), 20, 8), 12), b.x)
@@ -302,7 +278,7 @@ def test_best():
              else f"best {d['best']} instead of {3 * best}; {d['utilization']} {d['bound_utilization']} {d['best_utilization']}")
 
 
-def test_simulation():
+def check_simulation():
     """What a simulation counted, beside the prediction; what is none, refused."""
     b = cores.Body(tokens=4, channels=8)
     path = save(b.model(b.mvu(b.requant(b.x), 8), 2), "simulated")
@@ -324,8 +300,8 @@ def test_simulation():
     for name, bad in (("no JSON", "{"), ("another core", lines(dict(report, kernels=report["kernels"][:1]))), ("other names", lines(dict(report, kernels=report["kernels"][::-1]))), ("no cycles", lines(dict(report, counters={})))):
         r = run(path, "fold", "json", *options, "simulation", bad)
         case(f"simulation/{name}", "" if r.returncode == 3 and b"MLO_E_FORMAT" in r.stderr else f"{r.returncode} {r.stderr.decode()[-200:]}")
-    r = run(path_of("mlp-res"), "read", "json", "simulation", lines(report)) if models else None
-    if r: case("simulation/not folded", "" if r.returncode == 2 else f"{r.returncode} {r.stderr.decode()[-200:]}")
+    r = run(t.model("mlp-res"), "read", "json", "simulation", lines(report))
+    case("simulation/not folded", "" if r.returncode == 2 else f"{r.returncode} {r.stderr.decode()[-200:]}")
 
 
 def against_manifest(name, path, *options):
@@ -405,95 +381,81 @@ def odd_models():
     yield "large", model(many, [info("x", 2)], [info("n3999", 2)])
 
 
-def test_odd():
+def check_odd():
     for name, m in odd_models():
         path = save(m, name)
         all_formats(f"odd/{name}", path)
-    d = json.loads(run(os.path.join(tmp, "evil.onnx"), "read", "json").stdout)
+    d = json.loads(run(t.at("evil.onnx"), "read", "json").stdout)
     case("odd/evil/names", "" if d["inputs"][0]["name"] == EVIL and d["inputs"][0]["shape"] == [EVIL, 2] and d["graph"] == EVIL else str(d["inputs"]))
-    page = run(os.path.join(tmp, "evil.onnx"), "read", "html").stdout.decode()
+    page = run(t.at("evil.onnx"), "read", "html").stdout.decode()
     case("odd/evil/page", "" if "<script" not in page and "\x1b" not in page and "alert(1)" in "".join(Page(page).shown) else "the page runs a name, or lost it")
-    d = json.loads(run(os.path.join(tmp, "nested.onnx"), "read", "json").stdout)
+    d = json.loads(run(t.at("nested.onnx"), "read", "json").stdout)
     got = [(l["name"], l["iterations"], l["depth"], l["body_nodes"], l["carried"], l["per_iteration"], l["taps"], l["invariant"]) for l in d["loops"]]
     case("odd/nested/loops", "" if got == [("outer", 3, 0, 3, 1, 1, 1, 2), ("inner", 2, 1, 1, 1, 1, 0, 0)] else str(got))
-    d = json.loads(run(os.path.join(tmp, "scan-live.onnx"), "read", "json").stdout)
+    d = json.loads(run(t.at("scan-live.onnx"), "read", "json").stdout)
     case("odd/scan-live/iterations", "" if d["loops"][0]["iterations"] is None else str(d["loops"]))
 
 
-def test_refusals():
-    path = path_of("mlp-res")
+def check_refusals():
+    path = t.model("mlp-res")
     for name, fmt, env, code in (("format", "pdf", {}, "MLO_E_USAGE"), ("cancel", "text", {"MLO_TEST_CANCEL": "1"}, "MLO_E_IO")):
         r = run(path, "read", fmt, **env)
         case(f"refuse/{name}", "" if r.returncode == 2 and code.encode() in r.stderr and not r.stdout else f"{r.returncode} {r.stderr.decode()[-200:]}")
     for k in (-1, 3, 1 << 40):
-        m = onnx.load(os.path.join(tmp, "scan.onnx"))
+        m = onnx.load(t.at("scan.onnx"))
         next(a for a in m.graph.node[0].attribute if a.name == "num_scan_inputs").i = k
         r = run(save(m, "badscan"), "-", "json")
         case(f"refuse/num_scan_inputs={k}", "" if r.returncode == 3 and b"MLO_E_" in r.stderr else f"{r.returncode} {r.stderr.decode()[-200:]}")
-    r = run(os.path.join(tmp, "no-such.onnx"), "-", "json")
+    r = run(t.at("no-such.onnx"), "-", "json")
     case("refuse/no-file", "" if r.returncode == 2 and not r.stdout else str(r.returncode))
     for name, stage in (("mlp-res", "fold"), ("mlp-res", "extract")):
-        r = run(path_of(name), stage, "starve")
+        r = run(t.model(name), stage, "starve")
         case(f"refuse/memory/{stage}", "" if r.returncode == 0 and int(r.stdout or 0) > 50 else (r.stdout + r.stderr).decode()[-400:])
 
 
-def test_locale():
-    names = subprocess.run(["locale", "-a"], capture_output=True, text=True).stdout.split() if shutil.which("locale") else []
-    name = next((n for n in names if n.lower().startswith(("de_de", "fr_fr"))), None)
-    if not name: return skip("locale", "no German or French locale here")
+def check_locale():
+    env = t.locale("locale")
+    if not env: return
     for fmt in FORMATS:
-        a, b = run(path_of("bert-tiny"), "fold", fmt), run(path_of("bert-tiny"), "fold", fmt, MLO_TEST_LOCALE=name)
+        a, b = run(t.model("bert-tiny"), "fold", fmt), run(t.model("bert-tiny"), "fold", fmt, MLO_TEST_LOCALE="de_DE.UTF-8", LOCPATH=env["LOCPATH"])
         case(f"locale/{fmt}", "" if a.stdout == b.stdout else "differs")
 
 
-def test_command(mlo):
-    path = path_of("mlp-res")
-    r = subprocess.run([mlo, "show", "--json", path], capture_output=True)
-    if b"not there yet" in r.stderr: return skip("command", "mlo show is not there yet")
-    case("command/json", "" if r.stdout == run(path, "extract", "json").stdout else f"{r.returncode} {r.stderr.decode()[-200:]}")
-    page = subprocess.run([mlo, "show", "--html", path], capture_output=True).stdout.decode()
+def check_command():
+    path = t.model("mlp-res")
+    p = t.call("show", "--json", path)
+    case("command/json", "" if p.stdout == run(path, "extract", "json").stdout else f"{p.returncode} {p.stderr.decode()[-200:]}")
+    page = t.good("show", "--html", path).decode()
     after = page.partition(">Rolled</h1>")[2]
     case("command/before and after", "" if "which instance of a loop" in page and "6 iterations of 7 nodes" in after else "no picture of both")
-    roll = subprocess.run([mlo, "roll", path], capture_output=True).stdout
+    rolled = t.good("roll", path)
     for fmt in FORMATS:
-        r = subprocess.run([mlo, "show", "--" + fmt], input=roll, capture_output=True)
-        case(f"command/{fmt}", WRONG[fmt](r.stdout) if r.returncode == 0 else r.stderr.decode()[-200:])
+        p = t.call("show", "--" + fmt, input=rolled)
+        case(f"command/{fmt}", WRONG[fmt](p.stdout) if p.returncode == 0 else p.stderr.decode()[-200:])
 
 
-# ---- all of it --------------------------------------------------------------------------------------------------------------------------
+# ---- every model ------------------------------------------------------------------------------------------------------------------------
 
-def main():
-    names = sorted(f[:-5] for f in os.listdir(models) if f.endswith(".onnx")) if models else []
-    if os.environ.get("MLO_QUICK"): names = [n for n in names if n in ("bert-tiny", "mlp-res", "t5-tiny")]
-    for name in names:
+def check_models():
+    """Each stage of each model; skips.txt lists those that do not become hardware."""
+    t.beside("stories260k", "models")
+    for name, path in t.models().items():
         for stage in STAGES:
             options = ["dim", "seq=32"] if "dynamic" in name else []
-            wrong, r = shown(path_of(name), stage, *options)
+            wrong, r = shown(path, stage, *options)
             why = r.stderr.decode().strip()
-            if r.returncode == 4 and stage in STAGES[4:]: skip(f"{name}/{stage}", why.split(": ", 2)[-1][:90]); break
+            if r.returncode == 4 and stage in STAGES[4:]: t.skip(f"{name}/{stage}", why.split(": ", 2)[-1][:90]); break
             case(f"{name}/{stage}", f"status {r.returncode}: {why[-300:]}" if not wrong else "; ".join(f"{fmt}: {w}" for fmt, w in wrong.items() if w))
-        if "dynamic" not in name: against_model(f"{name}/model", path_of(name), "roll")
+        if "dynamic" not in name: against_model(f"{name}/model", path, "roll")
+
+
+def check_manifests():
     for name in ("bert-tiny", "bert-tiny-mask", "vit-tiny", "mlp-res"):
-        if name not in names: continue
-        against_manifest(f"{name}/1x1", path_of(name))
-        against_manifest(f"{name}/4x4", path_of(name), "pe", "4", "simd", "4", "frames-in-flight", "2")
-    if "bert-tiny-dynamic" in names:
-        d = json.loads(run(path_of("bert-tiny-dynamic"), "read", "json").stdout)
-        case("dynamic/symbol", "" if "seq" in d["inputs"][0]["shape"] else str(d["inputs"]))
-    test_odd()
-    if "mlp-res" in names: test_refusals()
-    if "bert-tiny" in names: test_locale()
-    test_best()
-    test_simulation()
-    if len(sys.argv) > 1 and "mlp-res" in names: test_command(os.path.abspath(sys.argv[1]))
-    print(f"{count['ok']} passed, {count['FAIL']} failed, {count['skip']} skipped")
-    return count["FAIL"] > 0
+        against_manifest(f"{name}/1x1", t.model(name))
+        against_manifest(f"{name}/4x4", t.model(name), "pe", "4", "simd", "4", "frames-in-flight", "2")
+    d = json.loads(run(t.model("bert-tiny-dynamic"), "read", "json").stdout)
+    case("dynamic/symbol", "" if "seq" in d["inputs"][0]["shape"] else str(d["inputs"]))
 
 
-if __name__ == "__main__":
-    try:
-        driver = build()
-        code = main()
-    finally:
-        shutil.rmtree(tmp, ignore_errors=True)
-    sys.exit(code)
+driver = build()
+t.main(check_models, check_manifests, check_odd, check_refusals, check_locale, check_best, check_simulation, check_command, floor=706)

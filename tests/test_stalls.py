@@ -266,4 +266,5 @@ def check_protocol():
         t.case("%s: %s" % (what, rule), "" if p.returncode == 1 and any(re.fullmatch(r"PROTOCOL %s at cycle \d+" % rule, x) for x in said) else "status %d, %s, %s" % (p.returncode, said[:3], p.stderr.decode()[-200:]))
 
 
-if __name__ == "__main__": t.main(check_random, check_hangs, check_protocol, check_depths, check_fifos, check_least)
+if __name__ == "__main__": t.main(check_random, check_hangs, check_protocol, check_depths, check_fifos, check_least,
+                                  floor=32)

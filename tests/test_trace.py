@@ -186,4 +186,4 @@ def check_short():
 
 
 if __name__ == "__main__":
-    t.main(check_trace, check_short, check_stale, check_failing)
+    t.main(check_trace, check_short, check_stale, check_failing, floor=28)

@@ -25,6 +25,8 @@ import time
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 VERILOG = os.path.join(os.path.dirname(os.path.dirname(HERE)), "verilog")
+sys.path.insert(0, os.path.dirname(HERE))
+import cases
 STEPS = 3       # of the induction; the base case has as many
 DEEP = 80       # cycles within which mutants fail and goals are reached
 TIMEOUT = 300
@@ -303,13 +305,11 @@ def bounded(job, keep, directory, text=None):
 
 def main():
     wanted = {m if m.startswith("mlo_") else "mlo_" + m for m in sys.argv[1:]}
-    good = True
     with tempfile.TemporaryDirectory(prefix="mlo-formal-") as directory:
 
         def report(what, verdict, start, passed):
-            nonlocal good
-            good = good and passed
-            print("%s %s: %s (%.1f s)" % ("ok" if passed else "FAIL", what, verdict, time.time() - start), flush=True)
+            said = "%s (%.1f s)" % (verdict, time.time() - start)
+            cases.case(what + (": " + said if passed else ""), "" if passed else said)
 
         for job in PROOFS.strip().splitlines():
             if wanted and job.split()[0] not in wanted:
@@ -329,8 +329,8 @@ def main():
             if text.count(old) == 1:
                 verdict = bounded(job, ["claim"], directory, text.replace(old, new))
             report("mutant of %s: %s" % (module, new), verdict, start, verdict.startswith("in cycle"))
-    return 0 if good else 1
+    cases.end(floor=155, picked=wanted)
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

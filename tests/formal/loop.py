@@ -10,6 +10,8 @@ import sys
 import tempfile
 
 HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path.insert(0, os.path.dirname(HERE))
+import cases
 SOURCE = os.path.join(os.path.dirname(os.path.dirname(HERE)), "verilog", "mlo_loop.v")
 STEPS = 3       # of the induction; the base case has as many
 DEEP = 12       # steps in which a mutant must fail from reset
@@ -51,13 +53,10 @@ def sat(text, beats, options, directory):
 def main():
     with open(SOURCE) as f:
         text = f.read()
-    good = True
     with tempfile.TemporaryDirectory(prefix="mlo-formal-") as directory:
 
         def expect(what, verdict, wanted):
-            nonlocal good
-            good = good and verdict == wanted
-            print("%s mlo_loop %s: %s" % ("ok" if verdict == wanted else "FAIL", what, verdict), flush=True)
+            cases.case("mlo_loop %s: %s" % (what, wanted), "" if verdict == wanted else verdict)
 
         for beats in (1, 2):
             expect("BEATS=%d base+induction" % beats, sat(text, beats, "-maxsteps %d" % STEPS, directory), "proved")
@@ -75,8 +74,8 @@ def main():
             if verdict != "refuted":            # some need tokens of two beats
                 verdict = sat(mutant, 2, "-tempinduct-baseonly -maxsteps %d" % DEEP, directory)
             expect("mutant %s" % new, verdict, "refuted")
-    return 0 if good else 1
+    cases.end(floor=14)
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

@@ -14,7 +14,7 @@ A line of grid.d/*.txt is one proof:   mlo_NAME DEPTH [FLAG ...] [PARAM=VALUE ..
 A line of mutants.txt:   mlo_NAME DEPTH [FLAG ...] [PARAM=VALUE ...] | old text | new text        (\\| stands for |)
     the old text (once, before `ifdef FORMAL) is replaced; then the bounded proof must find a counterexample.
 
-One line per proof, a count at the end; exit 1 if anything failed or nothing ran."""
+One line per proof, a count at the end; exit 1 if anything failed, or fewer ran than there are at least."""
 import argparse
 import concurrent.futures
 import glob
@@ -28,7 +28,10 @@ import time
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 VERILOG = os.path.join(os.path.dirname(os.path.dirname(HERE)), "verilog")
+sys.path.insert(0, os.path.dirname(HERE))
+import cases
 FLAGS = ("bmc", "nocover", "plain")
+PROOFS, MUTANTS = 139, 79        # at least
 
 
 class Job:
@@ -179,7 +182,6 @@ def main():
         jobs = [j for j in jobs if j.module in wanted]
     work = a.keep or tempfile.mkdtemp(prefix="mlo-formal-")
     os.makedirs(work, exist_ok=True)
-    passed = 0
     with concurrent.futures.ThreadPoolExecutor(a.j) as pool:
         running = {}
         for i, job in enumerate(jobs):
@@ -188,13 +190,12 @@ def main():
             running[pool.submit(prove, job, directory, a.timeout)] = job
         for f in concurrent.futures.as_completed(running):
             good, seconds, remark = f.result()
-            passed += good
-            print("%s %s: %s (%.1f s)" % ("ok" if good else "FAIL", running[f].text, remark, seconds), flush=True)
+            said = "%s (%.1f s)" % (remark, seconds)
+            cases.case(running[f].text + (": " + said if good else ""), "" if good else said)
     if not a.keep:
         shutil.rmtree(work, True)
-    print("%d of %d %s" % (passed, len(jobs), "mutants refuted" if a.mutants else "proofs passed"))
-    return 0 if jobs and passed == len(jobs) else 1
+    cases.end(floor=MUTANTS if a.mutants else PROOFS, picked=a.modules)
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

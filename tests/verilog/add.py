@@ -83,3 +83,4 @@ def main():
 
 if __name__ == "__main__":
     main()
+    bench.end(floor=2, simulations=46)

@@ -282,3 +282,4 @@ def main():
 
 if __name__ == "__main__":
     main()
+    bench.end(floor=18, simulations=166)

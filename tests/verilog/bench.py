@@ -10,6 +10,8 @@ A bench NAME is tests/verilog/NAME_tb.v (top module NAME_tb) driven by tests/ver
                   {"in.hex": bench.hexwords(words, 8)},        # files in the simulation's directory
                   seed=1, stall=30)                            # plusargs: $value$plusargs("seed=%d", seed)
     assert r["latency"] == 2                                   # from the line `PASS latency=2 ...`
+    bench.ok("fifo", "WIDTH=8")                                # a group of such runs is done
+    bench.end(floor=1, simulations=1)                          # so many groups and runs there are, at least: fewer are a failure
 
 The simulation runs in a directory of its own, so NAME_tb.v reads "in.hex" by that name and may write "out.hex" (`r.read("out.hex")`).
 It must print exactly one line that starts with PASS and none that starts with FAIL; anything else, or a timeout, ends the script with status 1.
@@ -25,6 +27,9 @@ import time
 HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(os.path.dirname(HERE))
 VERILOG = os.path.join(ROOT, "verilog")
+
+sys.path.insert(0, os.path.dirname(HERE))
+import cases
 
 _work = tempfile.mkdtemp(prefix="mlo-bench-")
 atexit.register(shutil.rmtree, _work, True)
@@ -142,8 +147,7 @@ def fail(name, why, text=""):
     tail = "\n".join(text.splitlines()[-20:])
     if tail:
         print(tail)
-    print("FAIL %s: %s" % (name, why))
-    sys.stdout.flush()
+    cases.case(name, why)
     sys.exit(1)
 
 
@@ -206,5 +210,10 @@ _start = time.time()
 
 def ok(name, what):
     """The line a bench script prints per configuration group."""
-    print("ok %s: %s (%.1f s)" % (name, what, time.time() - _start))
-    sys.stdout.flush()
+    cases.case("%s: %s (%d simulations, %.1f s)" % (name, what, _runs, time.time() - _start))
+
+
+def end(floor, simulations):
+    """The last line of a bench script: it has so many configuration groups, and ran so many simulations, at least."""
+    if _runs < simulations: cases.case("simulations", "%d; there are %d at least" % (_runs, simulations))
+    cases.end(floor)

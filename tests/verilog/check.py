@@ -217,3 +217,4 @@ def own_rules():
 silent()
 channel_rules()
 own_rules()
+bench.end(floor=11, simulations=61)

@@ -134,3 +134,4 @@ def core():
 door()
 loader()
 core()
+bench.end(floor=3, simulations=331)

@@ -20,3 +20,4 @@ for depth in (1, 2, 3, 4, 5, 7, 16, 33):
                     bench.check("fifo", r["latency"] == latency, "%s: latency %d" % (params, r["latency"]))
                     bench.check("fifo", r["span"] == latency + WORDS - 1, "%s: span %d" % (params, r["span"]))
     bench.ok("fifo", "DEPTH=%d, WIDTH 1 8 67, capacity exact, full throughput" % depth)
+bench.end(floor=8, simulations=128)

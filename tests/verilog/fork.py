@@ -18,3 +18,4 @@ for n in (1, 2, 3, 4):
             if a == b == 0:
                 bench.check("fork", r["latency"] == 1 and r["span"] == WORDS, "%s: latency %d, span %d" % (what, r["latency"], r["span"]))
     bench.ok("fork", "N=%d, WIDTH 1 8 70, latency 1, full throughput" % n)
+bench.end(floor=4, simulations=60)

@@ -132,3 +132,4 @@ def main():
 
 if __name__ == "__main__":
     main()
+    bench.end(floor=14, simulations=92)

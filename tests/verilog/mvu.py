@@ -182,3 +182,4 @@ def main():
 
 if __name__ == "__main__":
     main()
+    bench.end(floor=11, simulations=265)

@@ -194,3 +194,4 @@ def main():
 
 if __name__ == "__main__":
     main()
+    bench.end(floor=5, simulations=202)

@@ -38,3 +38,4 @@ for width, depth, axi, resident, banks in KEPT:
                       iterations=iterations, banks=banks, seed=seed, in_stall=a, read_stall=b, delay=delay)
         bench.check("param", r.read_hex("out.hex") == expected, "WIDTH=%d DEPTH=%d AXI_WIDTH=%d RESIDENT=%d, %d banks: words differ" % (width, depth, axi, resident, banks))
     bench.ok("param", "WIDTH=%d, DEPTH=%d, AXI_WIDTH=%d, RESIDENT=%d: %d banks loaded once, %d iterations" % (width, depth, axi, resident, banks, iterations))
+bench.end(floor=29, simulations=174)

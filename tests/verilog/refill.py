@@ -107,3 +107,4 @@ def share():
 
 refill()
 share()
+bench.end(floor=2, simulations=124)

@@ -86,3 +86,4 @@ def main():
 
 
 main()
+bench.end(floor=2, simulations=91)

@@ -34,3 +34,4 @@ def main():
 
 if __name__ == "__main__":
     main()
+    bench.end(floor=1, simulations=48)

@@ -41,3 +41,4 @@ def main():
 
 if __name__ == "__main__":
     main()
+    bench.end(floor=3, simulations=4)

@@ -13,3 +13,4 @@ for width in (1, 8, 131):
         if a == b == 0:
             bench.check("skid", r["latency"] == 1 and r["span"] == WORDS, "WIDTH=%d: latency %d, span %d" % (width, r["latency"], r["span"]))
     bench.ok("skid", "WIDTH=%d, latency 1, full throughput" % width)
+bench.end(floor=3, simulations=18)

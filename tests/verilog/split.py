@@ -23,3 +23,4 @@ for lanes, c0, c1, c2 in GRID:
             if a == b == 0:
                 bench.check("split", r["latency"] == 1 and r["span"] == len(sent), "%s: latency %d, span %d" % (what, r["latency"], r["span"]))
     bench.ok("split", "LANES=%d, C=%d+%d+%d, BITS 4 8, latency 1, full throughput" % (lanes, c0, c1, c2))
+bench.end(floor=8, simulations=96)

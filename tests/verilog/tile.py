@@ -114,3 +114,4 @@ def main():
 
 
 main()
+bench.end(floor=6, simulations=301)

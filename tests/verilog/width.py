@@ -30,3 +30,4 @@ for n_in, n_out in GRID:
                 span = up + (tokens * groups - 1) * max(up, down) + down - 1
                 bench.check("width", r["span"] == span, "%s: span %d, not %d" % (what, r["span"], span))
     bench.ok("width", "%d -> %d lanes, BITS 1 8 13, latency %d, %d cycles per %d lanes" % (n_in, n_out, up, max(up, down), lcm))
+bench.end(floor=16, simulations=128)
