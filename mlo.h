@@ -95,7 +95,7 @@ typedef struct {
     void *user;
     void *(*alloc)(void *user, size_t bytes);                /* NULL: malloc. Blocks are freed by `release`, all at mlo_close */
     void (*release)(void *user, void *block);
-    void (*warn)(void *user, const char *line);              /* a warning, without newline; never changes the outcome */
+    void (*warn)(void *user, const char *line);              /* a warning, or what was decided where no option says it; without newline; never changes the outcome */
     /* Random access to source files (the model, its external data). NULL: fopen/fseek/fread. `open` returns NULL when it can't;
        it must refuse what is not a plain file. `size` is filled in. */
     void *(*open)(void *user, const char *path, uint64_t *size);

@@ -58,7 +58,7 @@ static const cli_flag cli_flags[] = {
     { "residual",         "BITS",      V_FROM_QUANTIZE,   1, NULL, "bits of the residual stream, 8 to 16; default: 16" },
     { "scale",            "real|pow2", V_FROM_QUANTIZE,   1, NULL, "requantize by multiply and shift, or by shift only" },
     { "q-config",         "FILE.json", V_FROM_QUANTIZE,   0, NULL, "fixed point: widths and fractions by op type or by node, in MASE's terms" },
-    { "loop",             "NAME",      V_FROM_QUANTIZE,   1, NULL, "the loop to build; default: the one with the most multiply-accumulates" },
+    { "loop",             "NAME",      V_FROM_QUANTIZE,   1, NULL, "the loop to build; default: the one with the most multiply-accumulates; lower says which that is, and where the others go" },
     { "pe",               "N",         V_FROM_FOLD,       1, NULL, "at most N rows at once; each kernel takes the largest legal divisor" },
     { "simd",             "N",         V_FROM_FOLD,       1, NULL, "at most N columns at once; likewise" },
     { "target-cycles",    "N",         V_FROM_FOLD,       1, NULL, "cycles per frame, whole loop: the cheapest folding that takes no more" },

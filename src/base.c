@@ -108,13 +108,27 @@ static int mlo_fail_at(mlo *m, mlo_code code, const char *where, const char *for
     return r;
 }
 
-static void mlo_warn(mlo *m, const char *format, ...) {
+/* A line for people: "mlo: fold: ..", with `kind` in front of the stage. */
+static void mlo_say_v(mlo *m, const char *kind, const char *format, va_list args) {
     if (!m->desc.warn) return;
     char line[1024], text[1100];
-    va_list args; va_start(args, format); vsnprintf(line, sizeof line, format, args); va_end(args);
+    vsnprintf(line, sizeof line, format, args);
     mlo_copy_line(text, sizeof text, line);
-    snprintf(line, sizeof line, "mlo: warning: %s%s%.960s", m->stage ? m->stage : "", m->stage ? ": " : "", text);
+    snprintf(line, sizeof line, "mlo: %s%s%s%.960s", kind, m->stage ? m->stage : "", m->stage ? ": " : "", text);
     m->desc.warn(m->desc.user, line);
+}
+static void mlo_warn(mlo *m, const char *format, ...) {
+    va_list args;
+    va_start(args, format);
+    mlo_say_v(m, "warning: ", format, args);
+    va_end(args);
+}
+/* What was decided where nobody said: no reason to worry. */
+static void mlo_inform(mlo *m, const char *format, ...) {
+    va_list args;
+    va_start(args, format);
+    mlo_say_v(m, "", format, args);
+    va_end(args);
 }
 
 /* Numbers are walked so many at a time where it counts: a loop of known length is what compilers vectorise at -O2. */

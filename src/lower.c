@@ -114,6 +114,33 @@ static int mlo_mark_parts(mlo *m, mlo_graph *g, const mlo_node *loop) {
     return 0;
 }
 
+/* "loop_1 (decoder/decoder.layers.0)" */
+static const char *mlo_loop_text(mlo *m, const mlo_node *n) {
+    const char *scope = mlo_meta_get(n->meta, n->n_meta, mlo_scope_key);
+    return mlo_format(m, scope ? "%s (%s)" : "%s", mlo_node_name(n), scope);
+}
+
+/* Of several loops one becomes hardware: which, how much of the loops' work that is, where the others go, how another one is chosen. */
+static int mlo_inform_loops(mlo *m, mlo_graph *g, const mlo_node *chosen) {
+    mlo_text others = { m, NULL, 0, 0 };
+    const char *next = NULL;
+    double all = 0, own = 0;
+    for (size_t i = 0; i < g->n_node; i++) if (mlo_is_scan(g->node[i])) {
+        const mlo_node *n = g->node[i];
+        mlo_scan s;
+        if (mlo_scan_of(m, g, g->node[i], &s)) return (int)m->error.code;
+        const double macs = (double)mlo_body_macs(s.body) * (double)s.iterations;
+        all += macs;
+        if (n == chosen) { own = macs; continue; }
+        const char *part = mlo_meta_get(n->meta, n->n_meta, "mlo.part");
+        if (!next) next = mlo_node_name(n);
+        mlo_printf(&others, "; %s goes to %s.onnx", mlo_loop_text(m, n), mlo_eq(part, "post") ? "post" : "pre");
+    }
+    if (next && others.text) mlo_inform(m, "%s becomes hardware: %.0f %% of the loops' multiply-accumulates%s; --loop %s chooses it", mlo_loop_text(m, chosen), all > 0 ? 100 * own / all : 0, others.text, next);
+    mlo_text_free(&others);
+    return (int)m->error.code;
+}
+
 /* The `lower` stage. */
 static int mlo_lower(mlo *m) {
     mlo_scan s;
@@ -123,5 +150,5 @@ static int mlo_lower(mlo *m) {
     if (mlo_merge_all(m, s.body) || mlo_index(m, m->model->graph) || mlo_infer(m)) return (int)m->error.code;
     mlo_hw *c = MLO_NEW(m, mlo_hw);
     if (!c || mlo_rename_kernels(m, s.body) || mlo_mark_parts(m, s.outer, s.node) || mlo_meta_put(m, &s.node->meta, &s.node->n_meta, "mlo.core", "1")) return (int)m->error.code;
-    return mlo_core_build(m, c);
+    return mlo_core_build(m, c) ? (int)m->error.code : mlo_inform_loops(m, s.outer, s.node);
 }

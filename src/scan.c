@@ -86,18 +86,23 @@ static mlo_array *mlo_value_array(mlo *m, const mlo_scan *s, const mlo_graph *g,
 /* A parameter of the body in iteration i, in scratch memory (mlo_array_free). NULL: failed. */
 static mlo_array *mlo_scan_value(mlo *m, const mlo_scan *s, const char *name, int64_t i) { return mlo_value_array(m, s, s->body, name, i, 0); }
 
-/* The loop to build: option "loop" by name, else the one that lower has chosen, else the Scan with the most multiply-accumulates. */
+/* Multiply-accumulates of a node: matrix products, and attention's scores and sums. */
+static int64_t mlo_node_macs(const mlo_graph *g, const mlo_node *n) {
+    mlo_form a = mlo_form_of(mlo_value_of(g, n->input[0])), y = mlo_form_of(mlo_value_of(g, n->output[0]));
+    if (!mlo_form_known(&a) || !mlo_form_known(&y) || !a.rank || !y.rank) return 0;
+    if (mlo_is(n, "MatMul") || mlo_is(n, "Gemm") || mlo_is(n, "mlo.MVU") || mlo_is(n, "mlo.MVUTable")) return mlo_form_count(&y) * a.dims[a.rank - 1];
+    mlo_form k = mlo_form_of(mlo_value_of(g, mlo_has_input(n, 1) ? n->input[1] : n->input[0]));
+    if (!mlo_is_attention(n) || !mlo_form_known(&k) || !k.rank) return 0;
+    return mlo_form_count(&k) / k.dims[k.rank - 1] * (mlo_form_count(&a) + mlo_form_count(&y));
+}
+
 static int64_t mlo_body_macs(const mlo_graph *g) {
     int64_t macs = 0;
-    for (size_t i = 0; i < g->n_node; i++) {
-        const mlo_node *n = g->node[i];
-        if (!mlo_is(n, "MatMul") && !mlo_is(n, "Gemm") && !mlo_is(n, "mlo.MVU") && !mlo_is(n, "mlo.MVUTable")) continue;
-        mlo_form a = mlo_form_of(mlo_value_of(g, n->input[0])), y = mlo_form_of(mlo_value_of(g, n->output[0]));
-        if (mlo_form_known(&a) && mlo_form_known(&y) && a.rank) macs += mlo_form_count(&y) * a.dims[a.rank - 1];
-    }
+    for (size_t i = 0; i < g->n_node; i++) if (g->node[i]->n_input && g->node[i]->n_output) macs += mlo_node_macs(g, g->node[i]);
     return macs;
 }
 
+/* The loop to build: option "loop" by name, else the one that lower has chosen, else the Scan with the most multiply-accumulates. */
 static int mlo_scan_choose(mlo *m, mlo_scan *s) {
     mlo_graph *g = m->model->graph;
     const char *wanted = mlo_opt(m, "loop");
