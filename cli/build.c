@@ -91,12 +91,10 @@ static void cli_tell_kernels(const cJSON *manifest) {
 
 static void cli_tell(cli *c, const cli_reports *r, const cJSON *manifest, const cli_error *errors, size_t n, double seconds) {
     const char *dir = cli_value(c, "o");
-    int folded = cli_value(c, "pe") || cli_value(c, "simd") || cli_value(c, "target-cycles") || cli_value(c, "target-fps") || cli_value(c, "budget-macs") || cli_value(c, "device") || cli_value(c, "bandwidth") || cli_value(c, "folding");
     fprintf(stderr, "\nmlo %s: %s -> %s in %.2f s\n\n", MLO_VERSION, c->operand ? c->operand : "stdin", dir, seconds);
     cli_tell_loops(r);
     for (size_t i = 0; i < n; i++) fprintf(stderr, "  %-11s %s: cosine %.5f, largest difference %.3f = %.1f %% of the largest value\n", i ? "" : "integers", errors[i].name, errors[i].cosine, errors[i].largest, 100 * errors[i].relative);
     cli_tell_kernels(manifest);
-    if (!folded) fprintf(stderr, "  (everything is 1 x 1: small and slow. --target-cycles %.0f would make it about 16 times as fast)\n", cli_json_number(manifest, "predicted_interval") / 16);
     fprintf(stderr, "\nNext: %s sim %s\n      %s sim %s --wave wave.fst      # for gtkwave\n      make -C %s synth\n\n", c->called, dir, c->called, dir, dir);
 }
 

@@ -21,7 +21,7 @@ static const cli_verb cli_verbs[] = {
     { "roll",     V_ROLL,     "[FILE|-]", "every instance of the body becomes one loop; what differs per layer becomes a per-iteration input" },
     { "quantize", V_QUANTIZE, "[FILE|-]", "floats to integers, calibrated" },
     { "lower",    V_LOWER,    "[FILE|-]", "the integer loop becomes a dataflow graph of streaming kernels" },
-    { "fold",     V_FOLD,     "[FILE|-]", "chooses PE, SIMD and FIFO depths per kernel" },
+    { "fold",     V_FOLD,     "[FILE|-]", "chooses PE, SIMD and FIFO depths per kernel; told nothing, a small core near the best cycles per multiplier, and says which" },
     { "emit",     V_EMIT,     "[FILE|-]", "writes the build directory" },
     { "compile",  V_COMPILE,  "FILE|-",   "all of the above, in one go, with a summary" },
     { "run",      V_RUN,      "FILE|-",   "evaluates any stage's model on inputs; integer stages are bit-exact with the Verilog" },
@@ -59,23 +59,23 @@ static const cli_flag cli_flags[] = {
     { "scale",            "real|pow2", V_FROM_QUANTIZE,   1, NULL, "requantize by multiply and shift, or by shift only" },
     { "q-config",         "FILE.json", V_FROM_QUANTIZE,   0, NULL, "fixed point: widths and fractions by op type or by node, in MASE's terms" },
     { "loop",             "NAME",      V_FROM_QUANTIZE,   1, NULL, "the loop to build; default: the one with the most multiply-accumulates; lower says which that is, and where the others go" },
-    { "pe",               "N",         V_FROM_FOLD,       1, NULL, "at most N rows at once; each kernel takes the largest legal divisor" },
+    { "pe",               "N",         V_FROM_FOLD,       1, NULL, "at most N rows at once; each kernel takes the largest legal divisor (--pe 1 --simd 1: the smallest core there is)" },
     { "simd",             "N",         V_FROM_FOLD,       1, NULL, "at most N columns at once; likewise" },
     { "target-cycles",    "N",         V_FROM_FOLD,       1, NULL, "cycles per frame, whole loop: the cheapest folding that takes no more" },
     { "target-fps",       "F",         V_FROM_FOLD,       1, NULL, "frames per second, with --clock-mhz" },
     { "clock-mhz",        "M",         V_FROM_FOLD,       1, NULL, "the clock for --target-fps" },
     { "budget-macs",      "N",         V_FROM_FOLD,       1, NULL, "the fastest folding with at most N multipliers (of MVU and attention)" },
     { "budget-bits",      "N",         V_FROM_FOLD,       1, NULL, "... that holds at most N bits on chip: parameters (all banks), frames of keys and values, FIFOs" },
-    { "pareto",           NULL,        V_FOLD,            0, NULL, "print every folding that none beats in cycles and multipliers, one JSON line each, instead of the model; --folding takes a line" },
+    { "pareto",           NULL,        V_FOLD,            1, NULL, "print every folding that none beats in cycles and multipliers, one JSON line each, instead of the model; --folding takes a line" },
     { "folding",          "FILE.json", V_FROM_FOLD,       0, NULL, "PE and SIMD by kernel (FINN's keys), or a line of --pareto; a search leaves these kernels alone" },
     { "save-folding",     "FILE.json", V_FROM_FOLD,       0, NULL, "write the folding that was chosen" },
     { "frames-in-flight", "G",         V_FROM_FOLD,       1, NULL, "frames that share a layer's parameters; auto: 1 to 8, as a target or budgets need" },
     { "axi-width",        "BITS",      V_FROM_FOLD,       1, NULL, "of the parameter bus; default 128" },
     { "bandwidth",        "BYTES",     V_FROM_FOLD,       1, NULL, "bytes per cycle that memory gives, e.g. 12.8; alone: the cheapest folding that is as fast as that allows" },
     { "axi-latency",      "CYCLES",    V_FROM_FOLD,       1, NULL, "from a read request to its first beat, in predictions; default 7" },
-    { "memory",           "MODE",      V_FROM_FOLD,       1, NULL, "where parameters are: layer (default), two layers' banks on chip; block, two blocks of a matrix's rows, read for every tile of tokens; resident, all layers', read once; auto, of these (block with --tile) what saves most traffic within --budget-bits" },
+    { "memory",           "MODE",      V_FROM_FOLD,       1, NULL, "where parameters are: layer (default, but for what fits a device only in blocks), two layers' banks on chip; block, two blocks of a matrix's rows, read for every tile of tokens; resident, all layers', read once; auto, of these (block with --tile) what saves most traffic within --budget-bits" },
     { "tile",             "N",         V_FROM_FOLD,       1, NULL, "tokens that --memory block (auto) reads a matrix for; default: a frame's (none); auto: what serves best" },
-    { "device",           "NAME",      V_FROM_FOLD,       1, NULL, "the fastest folding that fits: xczu3eg, xck26, xczu7ev, xczu9eg, xcvu9p, xcu50, xcu250, .., or lut=N,ff=N,dsp=N,bram=N of another UltraScale+; 70 % of its LUTs, 50 % of its flip-flops, 80 % of its DSP blocks and block RAMs are used at most" },
+    { "device",           "NAME",      V_FROM_FOLD,       1, NULL, "the fastest folding that fits, with two layers on chip or, unless --memory says it, in row blocks: xczu3eg, xck26, xczu7ev, xczu9eg, xcvu9p, xcu50, xcu250, .., or lut=N,ff=N,dsp=N,bram=N of another UltraScale+; 70 % of its LUTs, 50 % of its flip-flops, 80 % of its DSP blocks and block RAMs are used at most" },
     { "unrolled",         NULL,        V_BUILD,           1, NULL, "the body once for every iteration, one behind the other, for comparison: nothing goes round" },
     { "inputs",           "FILE.npz",  V_RUN | V_SIM,     0, NULL, "arrays by input name, or by position when no name fits" },
     { "outputs",          "FILE.npz",  V_RUN | V_SIM,     0, NULL, "where to store the outputs" },
@@ -175,7 +175,7 @@ static void cli_help_flag(FILE *out, const cli_flag *f) {
 
 static void cli_help_all(FILE *out) {
     fprintf(out, "mlo %s: a transformer exported as ONNX in, a verified streaming Verilog accelerator out.\n\n"
-            "  mlo compile bert.onnx --target-cycles 40000 -o build && mlo sim build\n"
+            "  mlo compile bert.onnx -o build && mlo sim build\n"
             "  mlo read bert.onnx | mlo roll | mlo quantize --calib x.npz | mlo fold --pe 4 --simd 4 | mlo emit -o build\n\n", MLO_VERSION);
     for (int i = 0; i < CLI_VERBS; i++) fprintf(out, "  mlo %-8s %-9s %s\n", cli_verbs[i].name, cli_verbs[i].takes, cli_verbs[i].help);
     fprintf(out, "\nA stage verb runs the missing earlier stages, and takes their flags. `mlo help VERB` lists them; `mlo help --man` is the manual.\nExit status:");

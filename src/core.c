@@ -20,6 +20,7 @@ typedef struct {
     int64_t tokens;                     /* how many tokens it can hold beyond those it passes on: for FIFO depths */
     int pinned;                         /* 1: this folding was given; a search leaves it alone */
     int memory, memories;               /* MLO_LAYER, MLO_RESIDENT or MLO_BLOCK; the set of those that a search may choose from */
+    int own_memory;                     /* 1: given for this kernel */
     int64_t tile; int own_tile;         /* of block: tokens; 1: given for this kernel */
 } mlo_element;
 

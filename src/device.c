@@ -10,9 +10,10 @@
  *      `fold --pareto --device`, which prints all that do. Area itself is not minimised: a folding beside the front, as fast, with more multipliers
  *      or another split of PE and SIMD, could fit where the front's does not. Where multipliers are what is scarce, there is none.
  *      Areas are no sum over kernels - a converter depends on both its ends -, so that is what stands between this and dynamic programming.
- * example: MiniLM's layer (384 channels) on an xcvu9p, whose block RAMs hold two layers (922 of 36 Kbit); those of an xczu9eg do not. Two layers of
- *      BERT-base take more block RAM than any device here has.
- * cost: a solve and an estimate (microseconds) for every plan of the front; predictions for the few that may be the fastest.
+ * Where parameters are is tried, too, unless --memory says it: two layers' banks on chip, and row blocks with tiles of any size (fold.c).
+ * example: MiniLM's layer (384 channels) on an xcvu9p, whose block RAMs hold two layers (922 of 36 Kbit); those of an xczu9eg do not; there it
+ *      is in row blocks. Two layers of BERT-base take more block RAM than any device here has.
+ * cost: a solve (microseconds) for every plan of the front; estimates, depths and predictions for the few that may be the fastest.
  */
 typedef struct { const char *name; int64_t lut, ff, dsp, bram; } mlo_fpga;                    /* bram: of 36 Kbit */
 
@@ -92,6 +93,13 @@ static int mlo_plan_area(const mlo_space *s, const mlo_plan *p, const mlo_fpga *
     return 0;
 }
 
+/* A device of middle size, for which a core is made where nobody says for which. */
+static const mlo_fpga *mlo_fpga_usual(void) {
+    int i = 0;
+    while (i < MLO_N_FPGAS - 1 && !mlo_eq(mlo_fpgas[i].name, "xczu9eg")) i++;
+    return &mlo_fpgas[i];
+}
+
 #define MLO_AREA_ANY { INT64_MAX, INT64_MAX, INT64_MAX, INT64_MAX - 1 }
 
 /* Of each resource the least that any plan takes. */
@@ -99,15 +107,20 @@ static void mlo_area_least(mlo_area *a, const mlo_area *b) {
     a->lut = mlo_least(a->lut, b->lut); a->ff = mlo_least(a->ff, b->ff); a->dsp = mlo_least(a->dsp, b->dsp); a->bram = mlo_least(a->bram, b->bram);
 }
 
-/* Does the core fit as the plan has it? Surely if with deep FIFOs, surely not if not even without; only where that does not tell, depths are worked out.
- * area: what it takes, or less. */
-static int mlo_plan_fits(const mlo_space *s, const mlo_plan *p, const mlo_fpga *f, mlo_area *area, int *fits) {
+/* Does the core fit as the plan has it? Surely if with deep FIFOs, surely not if not even without (or, of block RAMs, with those that must be); only
+ * where that does not tell, depths are worked out.
+ * area: what it takes, or less. deep: it fits with deep FIFOs, or not at all. */
+static int mlo_plan_fits(const mlo_space *s, const mlo_plan *p, const mlo_fpga *f, int deep, mlo_area *area, int *fits) {
     if (mlo_plan_apply(s, p)) return (int)s->m->error.code;
     *area = mlo_core_area(s->c);
     *fits = mlo_fpga_lacks(f, area) < 0;
-    if (*fits) return 0;
+    if (*fits || deep) return 0;
+    static const int64_t none[2 * MLO_CORE_MOST];
+    mlo_core_shallow(s->c, none);
+    const mlo_area shallow = mlo_core_area(s->c);
     for (int k = 0; k < s->c->n_edge; k++) s->c->edge[k].fifo = 0;
     *area = mlo_core_area(s->c);
+    area->bram = shallow.bram;                      /* which a deeper FIFO does not save, as it may LUTs */
     if (mlo_fpga_lacks(f, area) >= 0) return 0;
     if (mlo_core_depths(s->m, s->c)) return (int)s->m->error.code;
     *area = mlo_core_area(s->c);
@@ -115,40 +128,55 @@ static int mlo_plan_fits(const mlo_space *s, const mlo_plan *p, const mlo_fpga *
     return 0;
 }
 
-/* All plans of the front that fit, the slowest first, not predicted. */
-static int mlo_device_front(const mlo_space *s, const mlo_limits *l, const mlo_fpga *f, mlo_plan **plans, size_t *n, mlo_area *least) {
+/* All plans of the front, the slowest first, not predicted. */
+static int mlo_device_front(const mlo_space *s, const mlo_limits *l, mlo_plan **plans, size_t *n) {
     mlo_limits try = *l;
-    mlo_plan plan; mlo_area area;
-    for (int found = 1, fits = 0; found; try.steady = plan.steady - 1) {
-        if (mlo_search_solve(s, &try, &plan, &found) || (found && mlo_plan_fits(s, &plan, f, &area, &fits))) return (int)s->m->error.code;
-        if (found) mlo_area_least(least, &area);
-        if (found && fits && !MLO_PUSH(s->m, *plans, *n, plan)) return (int)s->m->error.code;
-    }
+    mlo_plan plan;
+    for (int found = 1; found; try.steady = plan.steady - 1)
+        if (mlo_search_solve(s, &try, &plan, &found) || (found && !MLO_PUSH(s->m, *plans, *n, plan))) return (int)s->m->error.code;
     return 0;
 }
 
-/* The fastest of the front that fits; with a target, the cheapest that meets it, or the fastest. Faster ones first, until none can be faster. */
-static int mlo_device_best(const mlo_space *s, const mlo_limits *l, const mlo_fpga *f, int64_t target, mlo_plan *best, int *found, mlo_area *least) {
-    mlo_plan *plans = NULL; size_t n = 0;
+/* Does the plan fit? Then it is predicted. */
+static int mlo_device_try(const mlo_space *s, const mlo_fpga *f, mlo_plan *p, int first, int *fits, mlo_area *least) {
+    mlo_area area;
+    if (mlo_plan_fits(s, p, f, first, &area, fits)) return (int)s->m->error.code;
+    mlo_area_least(least, &area);
+    return *fits ? mlo_plan_predict(s, p) : 0;
+}
+
+/* The fastest of the front that fits; with a target, the cheapest that meets it, or the fastest. Faster ones first, until none can be faster.
+ * first: the first of these that fits with deep FIFOs is good enough. least: of each resource what any plan takes, if none is found. */
+static int mlo_device_best(const mlo_space *s, const mlo_limits *l, const mlo_fpga *f, int64_t target, int first, mlo_plan *best, int *found, mlo_area *least) {
+    const int64_t iterations = s->c->scan.iterations;
+    mlo_plan *plans = NULL;
+    size_t n = 0;
+    int fits;
     *found = 0;
-    if (mlo_device_front(s, l, f, &plans, &n, least)) return (int)s->m->error.code;
-    for (size_t i = 0; i < n && target && !*found; i++) if (plans[i].steady * s->c->scan.iterations <= target) {
-        if (mlo_plan_predict(s, &plans[i])) return (int)s->m->error.code;
-        if (plans[i].cycles <= target) { *best = plans[i]; *found = 1; }
+    if (mlo_device_front(s, l, &plans, &n)) return (int)s->m->error.code;
+    for (size_t i = 0; i < n && target; i++) if (plans[i].steady * iterations <= target) {
+        if (mlo_device_try(s, f, &plans[i], first, &fits, least)) return (int)s->m->error.code;
+        if (!fits || plans[i].cycles > target) continue;
+        *best = plans[i];
+        *found = 1;
+        return 0;
     }
-    for (size_t i = n; i-- && !(target && *found && best->cycles <= target) && !(*found && plans[i].steady * s->c->scan.iterations > best->cycles); ) {
-        if (mlo_plan_predict(s, &plans[i])) return (int)s->m->error.code;
-        if (!*found || plans[i].cycles < best->cycles || (plans[i].cycles == best->cycles && mlo_price_order(&plans[i].price, &best->price) < 0)) { *best = plans[i]; *found = 1; }
+    for (size_t i = n; i-- && !(*found && (first || plans[i].steady * iterations > best->cycles)); ) {
+        if (mlo_device_try(s, f, &plans[i], first, &fits, least)) return (int)s->m->error.code;
+        if (!fits) continue;
+        const int faster = !*found || plans[i].cycles < best->cycles || (plans[i].cycles == best->cycles && mlo_price_order(&plans[i].price, &best->price) < 0);
+        if (faster) *best = plans[i];
+        *found = 1;
     }
     return 0;
 }
 
 /* Nothing fits: of what there is too little. */
-static int mlo_device_too_small(const mlo_space *s, const mlo_fpga *f, const mlo_area *least) {
+static int mlo_device_too_small(const mlo_space *s, const mlo_fpga *f, const mlo_area *least, const char *remedy) {
     int k = mlo_fpga_lacks(f, least);
-    if (k < 0) return mlo_fail_at(s->m, MLO_E_FOLDING, NULL, "no folding fits the device (%s): what has few enough of one thing has too many of another", f->name);
-    return mlo_fail_at(s->m, MLO_E_FOLDING, NULL, "the device (%s) is too small: any folding takes %lld %s, and %d %% of the %lld there are %lld", f->name, (long long)mlo_area_takes(least, k), mlo_resources[k].name,
-        mlo_resources[k].percent, (long long)mlo_fpga_has(f, k), (long long)mlo_fpga_room(f, k));
+    if (k < 0) return mlo_fail_at(s->m, MLO_E_FOLDING, NULL, "no folding fits the device (%s): what has few enough of one thing has too many of another%s", f->name, remedy);
+    return mlo_fail_at(s->m, MLO_E_FOLDING, NULL, "the device (%s) is too small: any folding takes %lld %s, and %d %% of the %lld there are %lld%s", f->name, (long long)mlo_area_takes(least, k), mlo_resources[k].name,
+        mlo_resources[k].percent, (long long)mlo_fpga_has(f, k), (long long)mlo_fpga_room(f, k), remedy);
 }
 
 /* Keeps the plans that fit; an error if there is none. */
@@ -156,10 +184,10 @@ static int mlo_device_thin(const mlo_space *s, const mlo_fpga *f, mlo_plan *plan
     mlo_area area, least = MLO_AREA_ANY;
     size_t kept = 0; int fits;
     for (size_t i = 0; i < *n; i++) {
-        if (mlo_plan_fits(s, &plans[i], f, &area, &fits)) return (int)s->m->error.code;
+        if (mlo_plan_fits(s, &plans[i], f, 0, &area, &fits)) return (int)s->m->error.code;
         mlo_area_least(&least, &area);
         if (fits) plans[kept++] = plans[i];
     }
     *n = kept;
-    return kept ? 0 : mlo_device_too_small(s, f, &least);
+    return kept ? 0 : mlo_device_too_small(s, f, &least, "");
 }

@@ -9,6 +9,7 @@
  * --memory block: every matrix that leaves PE more than one group of channels is read block by block, for each tile of --tile tokens (all of a frame).
  * --memory auto --tile N: where that is better than the whole matrix on chip. --tile auto: the size that serves best, for all kernels that have none of
  *      their own; the fewest tiles of those that serve as well.
+ * --device: with two layers on chip and in row blocks (--tile auto), whichever is better. Nothing asked for: the knee (knee.c), said in a line.
  * example: --target-cycles 40000 on a BERT of T tokens and L layers: each kernel gets the fewest multipliers that serve a token in
  *      40000 / (L (T + 7) + T) cycles, so that all are equally busy.
  * cost: that of the search, and a schedule of two groups of frames for the depths.
@@ -33,7 +34,15 @@ static int mlo_fold_caps(mlo *m, mlo_hw *c, int64_t pe, int64_t simd) {
 /* ---- searching ---------------------------------------------------------------------------------------------------------------------- */
 
 /* What was asked for: caps, or a target in cycles per frame (0: none; then the fastest), within limits. */
-typedef struct { int64_t pe, simd, target, tile; mlo_limits within; int search, any_frames, any_tile, memories, memories_only; const char *reached; const mlo_fpga *device; } mlo_wish;
+typedef struct {
+    int64_t pe, simd, target, tile;
+    mlo_limits within;
+    int search, any_frames, any_tile, memories, memories_only;
+    int usual;                          /* 1: nothing was asked for; the knee (knee.c) */
+    int free;                           /* 1: no option says where parameters are, and row blocks may be tried */
+    const char *reached;
+    const mlo_fpga *device;
+} mlo_wish;
 
 /* No folding is within the limits: which of them, and what the least is. */
 static int mlo_fold_too_small(mlo_space *s, const mlo_limits *l, int any_frames) {
@@ -54,13 +63,15 @@ static int mlo_plan_serves(const mlo_wish *w, const mlo_plan *a, const mlo_plan 
     int met = w->target && a->cycles <= w->target, other = w->target && b->cycles <= w->target, price = mlo_price_order(&a->price, &b->price);
     if (met != other) return met;
     if (met) return price < 0;
+    if (w->usual && !w->device) return mlo_plan_cost(a) < mlo_plan_cost(b);
     return a->cycles < b->cycles || (a->cycles == b->cycles && price < 0);
 }
 
 /* The best plan for a number of frames in flight; found: there is one within the limits, which meets the target or is the fastest. */
 static int mlo_fold_plan(const mlo_space *s, const mlo_wish *w, mlo_plan *plan, int *found, mlo_area *least) {
     int met = 0;
-    if (w->device) return mlo_device_best(s, &w->within, w->device, w->target, plan, found, least);
+    if (w->device) return mlo_device_best(s, &w->within, w->device, w->target, w->usual, plan, found, least);
+    if (w->usual) return mlo_knee(s, &w->within, plan, found);
     if (w->target && (mlo_search_target(s, &w->within, w->target, plan, &met, found) || met)) { *found = met; return (int)s->m->error.code; }
     if (!w->target && mlo_search_fastest(s, &w->within, plan, found)) return (int)s->m->error.code;
     return *found && !w->target ? mlo_plan_predict(s, plan) : 0;
@@ -88,30 +99,92 @@ static int mlo_fold_apply(mlo_space *s, const mlo_wish *w, mlo_plan *plan) {
     return w->target || w->device ? 0 : mlo_search_spare(s, &w->within, plan);
 }
 
+/* For a device, nothing slower than what was found. */
+static void mlo_fold_tighten(const mlo_hw *c, const mlo_best *best, mlo_wish *w) {
+    if (w->device && best->found && !w->target) w->within.steady = best->plan.cycles / c->scan.iterations;
+}
+
 /* Of all tiles, too: of the sizes that cut a frame into as many, the smallest, which holds least. */
 static int mlo_fold_tiles(mlo_space *s, const mlo_wish *w, mlo_best *best) {
     mlo_best one = *best;
     if (!w->any_tile) return mlo_fold_frames(s, w, w->tile, best);
-    for (int64_t n = 1, before = 0; n <= s->c->tokens; before = one.tile, n++) {
+    for (int64_t n = 1, before = 0; n <= s->c->tokens; before = one.tile, n += w->usual ? n : 1) {
+        mlo_wish tight = *w;
         one.tile = mlo_parts(s->c->tokens, n); one.found = 0;
         if (one.tile == before) continue;
         mlo_fold_tile(s->c, one.tile);
-        if (mlo_search_menus(s) || mlo_fold_frames(s, w, one.tile, &one)) return (int)s->m->error.code;
+        mlo_fold_tighten(s->c, best, &tight);
+        if (mlo_search_menus(s) || mlo_fold_frames(s, &tight, one.tile, &one)) return (int)s->m->error.code;
         best->least = one.least;
         if (!one.found) continue;
-        if (mlo_fold_apply(s, w, &one.plan) || mlo_plan_cycles(s, &one.plan)) return (int)s->m->error.code;
+        if (!w->device && (mlo_fold_apply(s, w, &one.plan) || mlo_plan_cycles(s, &one.plan))) return (int)s->m->error.code;
         if (!best->found || mlo_plan_serves(w, &one.plan, &best->plan)) *best = one;
     }
     if (best->found) mlo_fold_tile(s->c, best->tile);
     return mlo_search_menus(s);
 }
 
-static int mlo_fold_search(mlo *m, mlo_hw *c, const mlo_wish *w) {
+/* The search may choose from these; without one, layer where that is among them. Blocks are of a matrix's rows; other kernels have layer for it. */
+static void mlo_allow_memories(mlo_element *e, int memories) {
+    if (memories & MLO_BLOCK && !mlo_has_rows(e)) memories = (memories & ~MLO_BLOCK) | (memories == MLO_BLOCK ? MLO_LAYER : 0);
+    e->memories = memories;
+    e->memory = memories & MLO_LAYER ? MLO_LAYER : memories & MLO_RESIDENT ? MLO_RESIDENT : MLO_BLOCK;
+}
+
+/* Kernels that have no mode of their own may have these, from then on. */
+static int mlo_fold_modes(mlo_space *s, int memories) {
+    for (int i = 0; i < s->c->n_element; i++) if (!s->c->element[i].own_memory) mlo_allow_memories(&s->c->element[i], memories);
+    return mlo_search_begin(s->m, s->c, 0, s);
+}
+
+/* On a device, with matrices in row blocks, too: better? If not, all is as it was. */
+static int mlo_fold_blocks(mlo_space *s, const mlo_wish *w, mlo_best *best, int *better) {
+    mlo_wish blocks = *w;
+    mlo_best other = *best;
+    blocks.any_tile = !w->tile;
+    other.tile = 0;                     /* of what is found with row blocks it is another one */
+    mlo_fold_tighten(s->c, best, &blocks);
+    if (w->tile) mlo_fold_tile(s->c, w->tile);
+    if (mlo_fold_modes(s, MLO_BLOCK) || mlo_fold_tiles(s, &blocks, &other)) return (int)s->m->error.code;
+    *better = other.tile > 0;
+    if (*better) *best = other; else best->least = other.least;
+    if (*better) return 0;
+    mlo_fold_tile(s->c, w->tile ? w->tile : s->c->tokens);
+    return mlo_fold_modes(s, MLO_LAYER);
+}
+
+/* Nothing fits the device. Would row blocks, where --memory says something else? */
+static int mlo_fold_misfit(mlo_space *s, const mlo_wish *w, mlo_best *best) {
+    const mlo_area least = best->least;
+    int better = 0;
+    if (w->memories == MLO_LAYER && mlo_opt(s->m, "memory") && mlo_fold_blocks(s, w, best, &better)) return (int)s->m->error.code;
+    return mlo_device_too_small(s, w->device, &least, better ? "; --memory block --tile auto fits" : "");
+}
+
+/* The knee, where it does not fit a device of middle size with two layers' parameters on chip: the fastest that fits one in row blocks, with no more
+ * multipliers. w->device is that device from then on; as it was, if there is none. */
+static int mlo_fold_fit(mlo_space *s, mlo_wish *w, mlo_best *best) {
+    mlo_best none = { { { 0 }, { 0, 0, 0, 0, 0 }, 0, 0, 0, 0, 0, 0 }, 0, 0, MLO_AREA_ANY };
+    mlo_wish fit = *w;
+    mlo_area area;
+    int fits, better;
+    fit.device = mlo_fpga_usual();
+    fit.within.multipliers = best->plan.price.multipliers;
+    if (!w->usual || !w->free || mlo_plan_fits(s, &best->plan, fit.device, 0, &area, &fits) || fits) return (int)s->m->error.code;
+    if (mlo_fold_blocks(s, &fit, &none, &better)) return (int)s->m->error.code;
+    if (better) { *best = none; *w = fit; }
+    return 0;
+}
+
+static int mlo_fold_search(mlo *m, mlo_hw *c, mlo_wish *w) {
     mlo_space s;
     mlo_best best = { { { 0 }, { 0, 0, 0, 0, 0 }, 0, 0, 0, 0, 0, 0 }, 0, 0, MLO_AREA_ANY };
     mlo_plan *plan = &best.plan;
+    int better;
     if (mlo_search_begin(m, c, 0, &s) || mlo_fold_tiles(&s, w, &best)) return (int)m->error.code;
-    if (!best.found && best.least.lut < INT64_MAX) return mlo_device_too_small(&s, w->device, &best.least);
+    if (w->device && w->free && mlo_fold_blocks(&s, w, &best, &better)) return (int)m->error.code;
+    if (best.found && mlo_fold_fit(&s, w, &best)) return (int)m->error.code;
+    if (!best.found && best.least.lut < INT64_MAX) return mlo_fold_misfit(&s, w, &best);
     if (!best.found) return mlo_fold_too_small(&s, &w->within, w->any_frames);
     if (w->target && plan->cycles > w->target)
         return mlo_fail_at(m, MLO_E_FOLDING, NULL, "%lld cycles per frame cannot be reached%s; the fastest folding takes %lld, with %lld multipliers%s; raise %s", (long long)w->target,
@@ -121,13 +194,6 @@ static int mlo_fold_search(mlo *m, mlo_hw *c, const mlo_wish *w) {
 }
 
 /* ---- folding JSON ------------------------------------------------------------------------------------------------------------------ */
-
-/* The search may choose from these; without one, layer where that is among them. Blocks are of a matrix's rows; other kernels have layer for it. */
-static void mlo_allow_memories(mlo_element *e, int memories) {
-    if (memories & MLO_BLOCK && !mlo_has_rows(e)) memories = (memories & ~MLO_BLOCK) | (memories == MLO_BLOCK ? MLO_LAYER : 0);
-    e->memories = memories;
-    e->memory = memories & MLO_LAYER ? MLO_LAYER : memories & MLO_RESIDENT ? MLO_RESIDENT : MLO_BLOCK;
-}
 
 /* A mode of the parameter memories, or a set of them; 0: there is none of this name. */
 static int mlo_memory_named(mlo *m, const char *name, const char *whose) {
@@ -182,6 +248,7 @@ static int mlo_folding_entry(mlo *m, mlo_hw *c, const cJSON *entry) {
         if (memory && !cJSON_IsString(memory)) return mlo_fail_at(m, MLO_E_FOLDING, entry->string, "memory must be \"layer\", \"block\", \"resident\" or \"auto\"");
         e->tile = mlo_folding_int(m, entry, "tile", e->tile);
         e->own_tile = cJSON_HasObjectItem(entry, "tile");
+        e->own_memory = memory != NULL;
         if (!m->error.code && memory) mlo_allow_memories(e, mlo_memory_named(m, memory->valuestring, entry->string));
         if (m->error.code) return (int)m->error.code;
         if (!e->kernel->simd_axis && cJSON_GetObjectItemCaseSensitive(entry, "SIMD") && simd != 1) { pe = cJSON_GetObjectItemCaseSensitive(entry, "PE") ? pe : simd; simd = 1; }
@@ -258,7 +325,9 @@ static int mlo_fold_wish(mlo *m, mlo_wish *w) {
     w->reached = fps ? "--clock-mhz, or lower --target-fps" : "--target-cycles";
     if (fps && !w->target) return mlo_fail_at(m, MLO_E_FOLDING, NULL, "%ld frames per second at %ld MHz are more than a frame per cycle", fps, mhz);
     w->within.steady = MLO_UNLIMITED; w->within.multipliers = mlo_limit_of(macs); w->within.bits = mlo_limit_of(bits);
-    w->search = device || w->target || macs || (bits && !any_memory) || (slow && !caps && !mlo_opt(m, "folding-json"));
+    w->free = !memory && !mlo_opt(m, "pareto");
+    w->usual = !(device || w->target || macs || bits || slow || caps || mlo_opt(m, "folding-json") || mlo_opt(m, "pareto"));
+    w->search = w->usual || device || w->target || macs || (bits && !any_memory) || (slow && !caps && !mlo_opt(m, "folding-json"));
     w->any_frames = mlo_opt(m, "frames-in-flight") && mlo_eq(mlo_opt(m, "frames-in-flight"), "auto");
     return 0;
 }
@@ -279,7 +348,7 @@ static int mlo_fold_begin(mlo *m, mlo_hw *c, mlo_wish *w) {
     if (json && mlo_fold_json(m, c, json)) return (int)m->error.code;
     int either = mlo_to_choose(w->memories) || w->any_tile, tiled = 0;        /* "auto" is a search, for one kernel, too */
     for (int i = 0; i < c->n_element; i++) { either |= mlo_to_choose(c->element[i].memories); tiled |= c->element[i].memories & MLO_BLOCK; }
-    if (w->tile && !tiled) mlo_warn(m, "--tile is of matrices in row blocks, and none may be; give --memory block or auto, too");
+    if (w->tile && !tiled && !w->device) mlo_warn(m, "--tile is of matrices in row blocks, and none may be; give --memory block or auto, too");
     w->memories_only = either && !w->search;
     w->search |= w->memories_only;
     return 0;
@@ -326,6 +395,23 @@ static int mlo_fold_pareto(mlo *m, mlo_text *t) {
 
 static int mlo_fold_note(mlo *m, mlo_node *n, const char *key, int64_t value) { return mlo_meta_put(m, &n->meta, &n->n_meta, key, mlo_format(m, "%lld", (long long)value)); }
 
+/* What was chosen where nobody said what, and why. */
+static int mlo_fold_say(mlo *m, const mlo_hw *c, const mlo_wish *w) {
+    const double multipliers = (double)mlo_core_multipliers(c);
+    mlo_prediction p;
+    double macs = 0;
+    if (!w->usual || mlo_predict_steady(m, c, &p)) return (int)m->error.code;
+    for (int i = 0; i < c->n_element; i++) macs += (double)c->element[i].unit.macs;
+    macs *= (double)c->tokens * (double)c->scan.iterations;
+    const int soon = mlo_knee_soon(c, c->frames, p.interval);
+    const char *why = w->device ? mlo_format(m, "the fastest of at most so many that fits an %s; in row blocks, as two layers' matrices do not fit", w->device->name)
+        : soon ? mlo_format(m, "the smallest folding within %d %% of the best cycles per multiplier that is simulated in under a minute", MLO_KNEE_PERCENT)
+        : mlo_format(m, "the fastest folding of at most %d multipliers within %d %% of the best cycles per multiplier", MLO_KNEE_MOST, MLO_KNEE_PERCENT);
+    mlo_inform(m, "%.0f multipliers, %lld cycles a frame, %.0f %% busy: %s; --target-cycles, --budget-macs or --device choose another", multipliers, (long long)p.interval,
+        multipliers > 0 ? 100 * macs / (multipliers * (double)p.interval) : 0, why);
+    return (int)m->error.code;
+}
+
 /* The `fold` stage. */
 static int mlo_fold(mlo *m) {
     mlo_hw *c = MLO_NEW(m, mlo_hw);
@@ -334,8 +420,8 @@ static int mlo_fold(mlo *m) {
     for (int i = 0; i < c->n_element && w.memories_only; i++) c->element[i].pinned = 1;
     if (w.search && mlo_fold_search(m, c, &w)) return (int)m->error.code;
     mlo_core_lanes(c);
-    if (mlo_device_depths(m, c, w.device) || mlo_fold_note(m, c->scan.node, "mlo.frames", c->frames) || mlo_fold_note(m, c->scan.node, "mlo.axi_width", c->axi_bits)) return (int)m->error.code;
-    if (w.device && mlo_meta_put(m, &c->scan.node->meta, &c->scan.node->n_meta, "mlo.device", mlo_opt(m, "device"))) return (int)m->error.code;
+    if (mlo_device_depths(m, c, w.device) || mlo_fold_say(m, c, &w) || mlo_fold_note(m, c->scan.node, "mlo.frames", c->frames) || mlo_fold_note(m, c->scan.node, "mlo.axi_width", c->axi_bits)) return (int)m->error.code;
+    if (w.device && !w.usual && mlo_meta_put(m, &c->scan.node->meta, &c->scan.node->n_meta, "mlo.device", mlo_opt(m, "device"))) return (int)m->error.code;
     if (mlo_opt(m, "axi-latency") && mlo_fold_note(m, c->scan.node, "mlo.axi_latency", c->read_latency)) return (int)m->error.code;
     if (mlo_opt(m, "bandwidth") && mlo_meta_put(m, &c->scan.node->meta, &c->scan.node->n_meta, "mlo.bandwidth", mlo_opt(m, "bandwidth"))) return (int)m->error.code;
     for (int i = 0; i < c->n_element; i++) if (c->element[i].kernel)

@@ -96,6 +96,7 @@
 #include "lower.c"       /* integers to streaming kernels */
 #include "search.c"      /* the best folding there is */
 #include "device.c"      /* the fastest that fits a device */
+#include "knee.c"        /* what is chosen where nobody says */
 #include "fold.c"        /* how much hardware each kernel gets */
 #include "stages.c"      /* the table of stages; mlo_to */
 

@@ -18,7 +18,7 @@ def refused(name, status, words, *args, **options):
     """Fails with that status, one line on stderr that holds all words, and an error document on stdout that says the same."""
     p = t.call(*args, **options)
     out, err = text(p)
-    err = re.sub(r"(?m)^mlo: warning: .*\n", "", err)
+    err = re.sub(r"(?m)^mlo: (warning: .*|fold: .* choose another|lower: .* chooses it)\n", "", err)
     why = ""
     if p.returncode != status: why = "status %d, not %d" % (p.returncode, status)
     elif err.count("\n") != 1 or not re.match(r"mlo: .*\[MLO_E_[A-Z]+\]\n$", err): why = "stderr is not one line"

@@ -41,6 +41,7 @@ def check_parts():
 def check_front():
     """The folding chosen fits; what the front has that is faster does not."""
     for core, flags in [(c, ["--frames-in-flight", g]) for c, g in zip(small()[::3], (1, 2, 1, 2))] + [(large("deit-tiny"), ["--frames-in-flight", 2]), (large("minilm"), [])]:
+        flags += ["--memory", "layer"]          # of which the front is
         lines, why, rng = core.front(*flags), [], np.random.default_rng(core.layers)
         for n in range(6):
             line, k = lines[rng.integers(len(lines))], list(SHARES)[n % 4]
@@ -71,7 +72,7 @@ def check_brute_force():
         for k in SHARES:
             limits = {**PLENTY, k: max(holds(line[3], k), 1)}
             want = min(e[2] for e in front if fits(e[3], limits))
-            got = core.fold("--device", named(limits), "--frames-in-flight", 2)
+            got = core.fold("--device", named(limits), "--frames-in-flight", 2, "--memory", "layer")
             if got["predicted_interval"] != want: why.append("%s: %d cycles, not %d" % (limits, got["predicted_interval"], want))
     t.case("the best of %d foldings, one by one" % len(grid), "; ".join(why))
 
@@ -81,10 +82,10 @@ def check_targets():
     core = large("deit-tiny")
     lines = core.front("--device", "xczu9eg", "--frames-in-flight", 2)
     target = lines[len(lines) // 2]["cycles"]
-    said = core.fold("--device", "xczu9eg", "--frames-in-flight", 2, "--target-cycles", target)
+    said = core.fold("--device", "xczu9eg", "--frames-in-flight", 2, "--target-cycles", target, "--memory", "layer")
     t.case("a target within a device", "" if said["predicted_interval"] <= target and said["multipliers"] == min(x["multipliers"] for x in lines if x["cycles"] <= target) else str(said["multipliers"]))
-    some = [core.fold("--device", "XCZU9EG-ffvb1156-2-e", "--frames-in-flight", g)["predicted_interval"] for g in (1, 2, 3)]
-    auto = core.fold("--device", "xczu9eg", "--frames-in-flight", "auto")
+    some = [core.fold("--device", "XCZU9EG-ffvb1156-2-e", "--frames-in-flight", g, "--memory", "layer")["predicted_interval"] for g in (1, 2, 3)]
+    auto = core.fold("--device", "xczu9eg", "--frames-in-flight", "auto", "--memory", "layer")
     t.case("frames in flight are chosen for a device", "" if auto["predicted_interval"] <= 1.001 * min(some) and auto["device"]["lut"] == 274080 else "%s %s" % (some, auto["predicted_interval"]))
     text = t.good("show", "--text", t.at("folded.json"))
     text = text if isinstance(text, str) else text.decode()

@@ -22,7 +22,7 @@ def listing(folder):
 
 def wrong(p, code, mentions=(), document=True, stage=None):
     """What is wrong with the way a command failed; '' when nothing is."""
-    lines = [l for l in p.stderr.decode(errors="replace").split("\n")[:-1] if not l.startswith("mlo: warning: ")]
+    lines = [l for l in p.stderr.decode(errors="replace").split("\n")[:-1] if not re.match(r"mlo: (warning: |fold: .* choose another$|lower: .* chooses it$)", l)]
     if p.returncode != STATUS[code]: return f"status {p.returncode} and not {STATUS[code]}: {p.stderr.decode(errors='replace')[-300:]}"
     if not p.stderr.endswith(b"\n") or len(lines) != 1: return f"{len(lines)} lines: {lines}"
     if not lines[0].startswith("mlo: ") or not lines[0].endswith(f" [MLO_E_{code}]"): return "says " + lines[0]
