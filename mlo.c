@@ -134,13 +134,27 @@ static int mlo_fail_at(mlo *m, mlo_code code, const char *where, const char *for
     return r;
 }
 
-static void mlo_warn(mlo *m, const char *format, ...) {
+/* A line for people: "mlo: fold: ..", with `kind` in front of the stage. */
+static void mlo_say_v(mlo *m, const char *kind, const char *format, va_list args) {
     if (!m->desc.warn) return;
     char line[1024], text[1100];
-    va_list args; va_start(args, format); vsnprintf(line, sizeof line, format, args); va_end(args);
+    vsnprintf(line, sizeof line, format, args);
     mlo_copy_line(text, sizeof text, line);
-    snprintf(line, sizeof line, "mlo: warning: %s%s%.960s", m->stage ? m->stage : "", m->stage ? ": " : "", text);
+    snprintf(line, sizeof line, "mlo: %s%s%s%.960s", kind, m->stage ? m->stage : "", m->stage ? ": " : "", text);
     m->desc.warn(m->desc.user, line);
+}
+static void mlo_warn(mlo *m, const char *format, ...) {
+    va_list args;
+    va_start(args, format);
+    mlo_say_v(m, "warning: ", format, args);
+    va_end(args);
+}
+/* What was decided where nobody said: no reason to worry. */
+static void mlo_inform(mlo *m, const char *format, ...) {
+    va_list args;
+    va_start(args, format);
+    mlo_say_v(m, "", format, args);
+    va_end(args);
 }
 
 /* Numbers are walked so many at a time where it counts: a loop of known length is what compilers vectorise at -O2. */
@@ -13477,18 +13491,23 @@ static mlo_array *mlo_value_array(mlo *m, const mlo_scan *s, const mlo_graph *g,
 /* A parameter of the body in iteration i, in scratch memory (mlo_array_free). NULL: failed. */
 static mlo_array *mlo_scan_value(mlo *m, const mlo_scan *s, const char *name, int64_t i) { return mlo_value_array(m, s, s->body, name, i, 0); }
 
-/* The loop to build: option "loop" by name, else the one that lower has chosen, else the Scan with the most multiply-accumulates. */
+/* Multiply-accumulates of a node: matrix products, and attention's scores and sums. */
+static int64_t mlo_node_macs(const mlo_graph *g, const mlo_node *n) {
+    mlo_form a = mlo_form_of(mlo_value_of(g, n->input[0])), y = mlo_form_of(mlo_value_of(g, n->output[0]));
+    if (!mlo_form_known(&a) || !mlo_form_known(&y) || !a.rank || !y.rank) return 0;
+    if (mlo_is(n, "MatMul") || mlo_is(n, "Gemm") || mlo_is(n, "mlo.MVU") || mlo_is(n, "mlo.MVUTable")) return mlo_form_count(&y) * a.dims[a.rank - 1];
+    mlo_form k = mlo_form_of(mlo_value_of(g, mlo_has_input(n, 1) ? n->input[1] : n->input[0]));
+    if (!mlo_is_attention(n) || !mlo_form_known(&k) || !k.rank) return 0;
+    return mlo_form_count(&k) / k.dims[k.rank - 1] * (mlo_form_count(&a) + mlo_form_count(&y));
+}
+
 static int64_t mlo_body_macs(const mlo_graph *g) {
     int64_t macs = 0;
-    for (size_t i = 0; i < g->n_node; i++) {
-        const mlo_node *n = g->node[i];
-        if (!mlo_is(n, "MatMul") && !mlo_is(n, "Gemm") && !mlo_is(n, "mlo.MVU") && !mlo_is(n, "mlo.MVUTable")) continue;
-        mlo_form a = mlo_form_of(mlo_value_of(g, n->input[0])), y = mlo_form_of(mlo_value_of(g, n->output[0]));
-        if (mlo_form_known(&a) && mlo_form_known(&y) && a.rank) macs += mlo_form_count(&y) * a.dims[a.rank - 1];
-    }
+    for (size_t i = 0; i < g->n_node; i++) if (g->node[i]->n_input && g->node[i]->n_output) macs += mlo_node_macs(g, g->node[i]);
     return macs;
 }
 
+/* The loop to build: option "loop" by name, else the one that lower has chosen, else the Scan with the most multiply-accumulates. */
 static int mlo_scan_choose(mlo *m, mlo_scan *s) {
     mlo_graph *g = m->model->graph;
     const char *wanted = mlo_opt(m, "loop");
@@ -17920,6 +17939,7 @@ typedef struct {
     int64_t tokens;                     /* how many tokens it can hold beyond those it passes on: for FIFO depths */
     int pinned;                         /* 1: this folding was given; a search leaves it alone */
     int memory, memories;               /* MLO_LAYER, MLO_RESIDENT or MLO_BLOCK; the set of those that a search may choose from */
+    int own_memory;                     /* 1: given for this kernel */
     int64_t tile; int own_tile;         /* of block: tokens; 1: given for this kernel */
 } mlo_element;
 
@@ -19948,6 +19968,33 @@ static int mlo_mark_parts(mlo *m, mlo_graph *g, const mlo_node *loop) {
     return 0;
 }
 
+/* "loop_1 (decoder/decoder.layers.0)" */
+static const char *mlo_loop_text(mlo *m, const mlo_node *n) {
+    const char *scope = mlo_meta_get(n->meta, n->n_meta, mlo_scope_key);
+    return mlo_format(m, scope ? "%s (%s)" : "%s", mlo_node_name(n), scope);
+}
+
+/* Of several loops one becomes hardware: which, how much of the loops' work that is, where the others go, how another one is chosen. */
+static int mlo_inform_loops(mlo *m, mlo_graph *g, const mlo_node *chosen) {
+    mlo_text others = { m, NULL, 0, 0 };
+    const char *next = NULL;
+    double all = 0, own = 0;
+    for (size_t i = 0; i < g->n_node; i++) if (mlo_is_scan(g->node[i])) {
+        const mlo_node *n = g->node[i];
+        mlo_scan s;
+        if (mlo_scan_of(m, g, g->node[i], &s)) return (int)m->error.code;
+        const double macs = (double)mlo_body_macs(s.body) * (double)s.iterations;
+        all += macs;
+        if (n == chosen) { own = macs; continue; }
+        const char *part = mlo_meta_get(n->meta, n->n_meta, "mlo.part");
+        if (!next) next = mlo_node_name(n);
+        mlo_printf(&others, "; %s goes to %s.onnx", mlo_loop_text(m, n), mlo_eq(part, "post") ? "post" : "pre");
+    }
+    if (next && others.text) mlo_inform(m, "%s becomes hardware: %.0f %% of the loops' multiply-accumulates%s; --loop %s chooses it", mlo_loop_text(m, chosen), all > 0 ? 100 * own / all : 0, others.text, next);
+    mlo_text_free(&others);
+    return (int)m->error.code;
+}
+
 /* The `lower` stage. */
 static int mlo_lower(mlo *m) {
     mlo_scan s;
@@ -19957,7 +20004,7 @@ static int mlo_lower(mlo *m) {
     if (mlo_merge_all(m, s.body) || mlo_index(m, m->model->graph) || mlo_infer(m)) return (int)m->error.code;
     mlo_hw *c = MLO_NEW(m, mlo_hw);
     if (!c || mlo_rename_kernels(m, s.body) || mlo_mark_parts(m, s.outer, s.node) || mlo_meta_put(m, &s.node->meta, &s.node->n_meta, "mlo.core", "1")) return (int)m->error.code;
-    return mlo_core_build(m, c);
+    return mlo_core_build(m, c) ? (int)m->error.code : mlo_inform_loops(m, s.outer, s.node);
 }
 
 /* ======== search.c ======== */
@@ -20420,9 +20467,10 @@ static void mlo_plans_thin(mlo_plan *plans, size_t *n) {
  *      `fold --pareto --device`, which prints all that do. Area itself is not minimised: a folding beside the front, as fast, with more multipliers
  *      or another split of PE and SIMD, could fit where the front's does not. Where multipliers are what is scarce, there is none.
  *      Areas are no sum over kernels - a converter depends on both its ends -, so that is what stands between this and dynamic programming.
- * example: MiniLM's layer (384 channels) on an xcvu9p, whose block RAMs hold two layers (922 of 36 Kbit); those of an xczu9eg do not. Two layers of
- *      BERT-base take more block RAM than any device here has.
- * cost: a solve and an estimate (microseconds) for every plan of the front; predictions for the few that may be the fastest.
+ * Where parameters are is tried, too, unless --memory says it: two layers' banks on chip, and row blocks with tiles of any size (fold.c).
+ * example: MiniLM's layer (384 channels) on an xcvu9p, whose block RAMs hold two layers (922 of 36 Kbit); those of an xczu9eg do not; there it
+ *      is in row blocks. Two layers of BERT-base take more block RAM than any device here has.
+ * cost: a solve (microseconds) for every plan of the front; estimates, depths and predictions for the few that may be the fastest.
  */
 typedef struct { const char *name; int64_t lut, ff, dsp, bram; } mlo_fpga;                    /* bram: of 36 Kbit */
 
@@ -20502,6 +20550,13 @@ static int mlo_plan_area(const mlo_space *s, const mlo_plan *p, const mlo_fpga *
     return 0;
 }
 
+/* A device of middle size, for which a core is made where nobody says for which. */
+static const mlo_fpga *mlo_fpga_usual(void) {
+    int i = 0;
+    while (i < MLO_N_FPGAS - 1 && !mlo_eq(mlo_fpgas[i].name, "xczu9eg")) i++;
+    return &mlo_fpgas[i];
+}
+
 #define MLO_AREA_ANY { INT64_MAX, INT64_MAX, INT64_MAX, INT64_MAX - 1 }
 
 /* Of each resource the least that any plan takes. */
@@ -20509,15 +20564,20 @@ static void mlo_area_least(mlo_area *a, const mlo_area *b) {
     a->lut = mlo_least(a->lut, b->lut); a->ff = mlo_least(a->ff, b->ff); a->dsp = mlo_least(a->dsp, b->dsp); a->bram = mlo_least(a->bram, b->bram);
 }
 
-/* Does the core fit as the plan has it? Surely if with deep FIFOs, surely not if not even without; only where that does not tell, depths are worked out.
- * area: what it takes, or less. */
-static int mlo_plan_fits(const mlo_space *s, const mlo_plan *p, const mlo_fpga *f, mlo_area *area, int *fits) {
+/* Does the core fit as the plan has it? Surely if with deep FIFOs, surely not if not even without (or, of block RAMs, with those that must be); only
+ * where that does not tell, depths are worked out.
+ * area: what it takes, or less. deep: it fits with deep FIFOs, or not at all. */
+static int mlo_plan_fits(const mlo_space *s, const mlo_plan *p, const mlo_fpga *f, int deep, mlo_area *area, int *fits) {
     if (mlo_plan_apply(s, p)) return (int)s->m->error.code;
     *area = mlo_core_area(s->c);
     *fits = mlo_fpga_lacks(f, area) < 0;
-    if (*fits) return 0;
+    if (*fits || deep) return 0;
+    static const int64_t none[2 * MLO_CORE_MOST];
+    mlo_core_shallow(s->c, none);
+    const mlo_area shallow = mlo_core_area(s->c);
     for (int k = 0; k < s->c->n_edge; k++) s->c->edge[k].fifo = 0;
     *area = mlo_core_area(s->c);
+    area->bram = shallow.bram;                      /* which a deeper FIFO does not save, as it may LUTs */
     if (mlo_fpga_lacks(f, area) >= 0) return 0;
     if (mlo_core_depths(s->m, s->c)) return (int)s->m->error.code;
     *area = mlo_core_area(s->c);
@@ -20525,40 +20585,55 @@ static int mlo_plan_fits(const mlo_space *s, const mlo_plan *p, const mlo_fpga *
     return 0;
 }
 
-/* All plans of the front that fit, the slowest first, not predicted. */
-static int mlo_device_front(const mlo_space *s, const mlo_limits *l, const mlo_fpga *f, mlo_plan **plans, size_t *n, mlo_area *least) {
+/* All plans of the front, the slowest first, not predicted. */
+static int mlo_device_front(const mlo_space *s, const mlo_limits *l, mlo_plan **plans, size_t *n) {
     mlo_limits try = *l;
-    mlo_plan plan; mlo_area area;
-    for (int found = 1, fits = 0; found; try.steady = plan.steady - 1) {
-        if (mlo_search_solve(s, &try, &plan, &found) || (found && mlo_plan_fits(s, &plan, f, &area, &fits))) return (int)s->m->error.code;
-        if (found) mlo_area_least(least, &area);
-        if (found && fits && !MLO_PUSH(s->m, *plans, *n, plan)) return (int)s->m->error.code;
-    }
+    mlo_plan plan;
+    for (int found = 1; found; try.steady = plan.steady - 1)
+        if (mlo_search_solve(s, &try, &plan, &found) || (found && !MLO_PUSH(s->m, *plans, *n, plan))) return (int)s->m->error.code;
     return 0;
 }
 
-/* The fastest of the front that fits; with a target, the cheapest that meets it, or the fastest. Faster ones first, until none can be faster. */
-static int mlo_device_best(const mlo_space *s, const mlo_limits *l, const mlo_fpga *f, int64_t target, mlo_plan *best, int *found, mlo_area *least) {
-    mlo_plan *plans = NULL; size_t n = 0;
+/* Does the plan fit? Then it is predicted. */
+static int mlo_device_try(const mlo_space *s, const mlo_fpga *f, mlo_plan *p, int first, int *fits, mlo_area *least) {
+    mlo_area area;
+    if (mlo_plan_fits(s, p, f, first, &area, fits)) return (int)s->m->error.code;
+    mlo_area_least(least, &area);
+    return *fits ? mlo_plan_predict(s, p) : 0;
+}
+
+/* The fastest of the front that fits; with a target, the cheapest that meets it, or the fastest. Faster ones first, until none can be faster.
+ * first: the first of these that fits with deep FIFOs is good enough. least: of each resource what any plan takes, if none is found. */
+static int mlo_device_best(const mlo_space *s, const mlo_limits *l, const mlo_fpga *f, int64_t target, int first, mlo_plan *best, int *found, mlo_area *least) {
+    const int64_t iterations = s->c->scan.iterations;
+    mlo_plan *plans = NULL;
+    size_t n = 0;
+    int fits;
     *found = 0;
-    if (mlo_device_front(s, l, f, &plans, &n, least)) return (int)s->m->error.code;
-    for (size_t i = 0; i < n && target && !*found; i++) if (plans[i].steady * s->c->scan.iterations <= target) {
-        if (mlo_plan_predict(s, &plans[i])) return (int)s->m->error.code;
-        if (plans[i].cycles <= target) { *best = plans[i]; *found = 1; }
+    if (mlo_device_front(s, l, &plans, &n)) return (int)s->m->error.code;
+    for (size_t i = 0; i < n && target; i++) if (plans[i].steady * iterations <= target) {
+        if (mlo_device_try(s, f, &plans[i], first, &fits, least)) return (int)s->m->error.code;
+        if (!fits || plans[i].cycles > target) continue;
+        *best = plans[i];
+        *found = 1;
+        return 0;
     }
-    for (size_t i = n; i-- && !(target && *found && best->cycles <= target) && !(*found && plans[i].steady * s->c->scan.iterations > best->cycles); ) {
-        if (mlo_plan_predict(s, &plans[i])) return (int)s->m->error.code;
-        if (!*found || plans[i].cycles < best->cycles || (plans[i].cycles == best->cycles && mlo_price_order(&plans[i].price, &best->price) < 0)) { *best = plans[i]; *found = 1; }
+    for (size_t i = n; i-- && !(*found && (first || plans[i].steady * iterations > best->cycles)); ) {
+        if (mlo_device_try(s, f, &plans[i], first, &fits, least)) return (int)s->m->error.code;
+        if (!fits) continue;
+        const int faster = !*found || plans[i].cycles < best->cycles || (plans[i].cycles == best->cycles && mlo_price_order(&plans[i].price, &best->price) < 0);
+        if (faster) *best = plans[i];
+        *found = 1;
     }
     return 0;
 }
 
 /* Nothing fits: of what there is too little. */
-static int mlo_device_too_small(const mlo_space *s, const mlo_fpga *f, const mlo_area *least) {
+static int mlo_device_too_small(const mlo_space *s, const mlo_fpga *f, const mlo_area *least, const char *remedy) {
     int k = mlo_fpga_lacks(f, least);
-    if (k < 0) return mlo_fail_at(s->m, MLO_E_FOLDING, NULL, "no folding fits the device (%s): what has few enough of one thing has too many of another", f->name);
-    return mlo_fail_at(s->m, MLO_E_FOLDING, NULL, "the device (%s) is too small: any folding takes %lld %s, and %d %% of the %lld there are %lld", f->name, (long long)mlo_area_takes(least, k), mlo_resources[k].name,
-        mlo_resources[k].percent, (long long)mlo_fpga_has(f, k), (long long)mlo_fpga_room(f, k));
+    if (k < 0) return mlo_fail_at(s->m, MLO_E_FOLDING, NULL, "no folding fits the device (%s): what has few enough of one thing has too many of another%s", f->name, remedy);
+    return mlo_fail_at(s->m, MLO_E_FOLDING, NULL, "the device (%s) is too small: any folding takes %lld %s, and %d %% of the %lld there are %lld%s", f->name, (long long)mlo_area_takes(least, k), mlo_resources[k].name,
+        mlo_resources[k].percent, (long long)mlo_fpga_has(f, k), (long long)mlo_fpga_room(f, k), remedy);
 }
 
 /* Keeps the plans that fit; an error if there is none. */
@@ -20566,12 +20641,72 @@ static int mlo_device_thin(const mlo_space *s, const mlo_fpga *f, mlo_plan *plan
     mlo_area area, least = MLO_AREA_ANY;
     size_t kept = 0; int fits;
     for (size_t i = 0; i < *n; i++) {
-        if (mlo_plan_fits(s, &plans[i], f, &area, &fits)) return (int)s->m->error.code;
+        if (mlo_plan_fits(s, &plans[i], f, 0, &area, &fits)) return (int)s->m->error.code;
         mlo_area_least(&least, &area);
         if (fits) plans[kept++] = plans[i];
     }
     *n = kept;
-    return kept ? 0 : mlo_device_too_small(s, f, &least);
+    return kept ? 0 : mlo_device_too_small(s, f, &least, "");
+}
+
+/* ======== knee.c ======== */
+/* knee: the folding that a person would choose, where nothing says which.
+ *
+ * in:  a core, its menus (search.c), perhaps a limit of multipliers.     out: a plan of the front.
+ * What is chosen. Cycles times multipliers is what a frame costs; on the front most foldings cost nearly as little as the best of them: those whose
+ *      kernels are equally busy. Of those within MLO_KNEE_PERCENT of the least it is the one with the fewest multipliers that is simulated in under a
+ *      minute; where none is (a BERT-base), the fastest that has at most MLO_KNEE_MOST multipliers.
+ * invariant: it is on the front of `fold --pareto`: steady_cycles x multipliers is at most 1.1 times the least of its lines. Same model, same answer.
+ * How long a simulation takes: Icarus' time goes into cycles of the core as a whole and into products; the numbers below are those of bert-tiny,
+ *      with 28 to 224 multipliers, on one core of a server.
+ * example: bert-tiny (2 layers of 64 channels, 32 tokens): 112 of the 6 to 748 multipliers that the front has.
+ * cost: a solve for every plan of the front; predictions of the few that could be simulated soon enough.
+ */
+enum { MLO_KNEE_PERCENT = 10, MLO_KNEE_MOST = 512, MLO_KNEE_SECONDS = 40, MLO_ICARUS_CYCLES = 4500, MLO_ICARUS_PRODUCTS = 120000 };
+
+/* Steady cycles times multipliers. */
+static double mlo_plan_cost(const mlo_plan *p) { return (double)p->steady * (double)p->price.multipliers; }
+
+/* Is a core that takes so many cycles a frame simulated soon enough? All frames in flight are, as the bench plays them. */
+static int mlo_knee_soon(const mlo_hw *c, int frames, int64_t cycles) {
+    double macs = 0;
+    for (int i = 0; i < c->n_element; i++) macs += (double)c->element[i].unit.macs;
+    macs *= (double)c->tokens * (double)c->scan.iterations;
+    return frames * ((double)cycles / MLO_ICARUS_CYCLES + macs / MLO_ICARUS_PRODUCTS) <= MLO_KNEE_SECONDS;
+}
+
+/* All plans of the front that cost little, the slowest first. */
+static int mlo_knee_front(const mlo_space *s, const mlo_limits *l, mlo_plan **plans, size_t *n) {
+    mlo_limits try = *l;
+    mlo_plan plan;
+    double least = DBL_MAX;
+    size_t kept = 0;
+    for (int found = 1; found; try.steady = plan.steady - 1) {
+        if (mlo_search_solve(s, &try, &plan, &found) || (found && !MLO_PUSH(s->m, *plans, *n, plan))) return (int)s->m->error.code;
+        if (found && mlo_plan_cost(&plan) < least) least = mlo_plan_cost(&plan);
+    }
+    for (size_t i = 0; i < *n; i++) if (mlo_plan_cost(&(*plans)[i]) * 100 <= least * (100 + MLO_KNEE_PERCENT)) (*plans)[kept++] = (*plans)[i];
+    *n = kept;
+    return 0;
+}
+
+/* The choice, predicted. */
+static int mlo_knee(const mlo_space *s, const mlo_limits *l, mlo_plan *best, int *found) {
+    const int64_t iterations = s->c->scan.iterations;
+    mlo_plan *plans = NULL;
+    size_t n = 0, at = 0;
+    *found = 0;
+    if (mlo_knee_front(s, l, &plans, &n) || !n) return (int)s->m->error.code;
+    for (size_t i = 0; i < n && (i == 0 || plans[i].price.multipliers <= MLO_KNEE_MOST) && !*found; i++) {
+        at = i;
+        if (!mlo_knee_soon(s->c, plans[i].frames, plans[i].steady * iterations)) continue;
+        if (mlo_plan_predict(s, &plans[i])) return (int)s->m->error.code;
+        *found = mlo_knee_soon(s->c, plans[i].frames, plans[i].cycles);
+    }
+    *best = plans[at];
+    if (*found) return 0;
+    *found = 1;
+    return mlo_plan_predict(s, best);
 }
 
 /* ======== fold.c ======== */
@@ -20586,6 +20721,7 @@ static int mlo_device_thin(const mlo_space *s, const mlo_fpga *f, mlo_plan *plan
  * --memory block: every matrix that leaves PE more than one group of channels is read block by block, for each tile of --tile tokens (all of a frame).
  * --memory auto --tile N: where that is better than the whole matrix on chip. --tile auto: the size that serves best, for all kernels that have none of
  *      their own; the fewest tiles of those that serve as well.
+ * --device: with two layers on chip and in row blocks (--tile auto), whichever is better. Nothing asked for: the knee (knee.c), said in a line.
  * example: --target-cycles 40000 on a BERT of T tokens and L layers: each kernel gets the fewest multipliers that serve a token in
  *      40000 / (L (T + 7) + T) cycles, so that all are equally busy.
  * cost: that of the search, and a schedule of two groups of frames for the depths.
@@ -20610,7 +20746,15 @@ static int mlo_fold_caps(mlo *m, mlo_hw *c, int64_t pe, int64_t simd) {
 /* ---- searching ---------------------------------------------------------------------------------------------------------------------- */
 
 /* What was asked for: caps, or a target in cycles per frame (0: none; then the fastest), within limits. */
-typedef struct { int64_t pe, simd, target, tile; mlo_limits within; int search, any_frames, any_tile, memories, memories_only; const char *reached; const mlo_fpga *device; } mlo_wish;
+typedef struct {
+    int64_t pe, simd, target, tile;
+    mlo_limits within;
+    int search, any_frames, any_tile, memories, memories_only;
+    int usual;                          /* 1: nothing was asked for; the knee (knee.c) */
+    int free;                           /* 1: no option says where parameters are, and row blocks may be tried */
+    const char *reached;
+    const mlo_fpga *device;
+} mlo_wish;
 
 /* No folding is within the limits: which of them, and what the least is. */
 static int mlo_fold_too_small(mlo_space *s, const mlo_limits *l, int any_frames) {
@@ -20631,13 +20775,15 @@ static int mlo_plan_serves(const mlo_wish *w, const mlo_plan *a, const mlo_plan 
     int met = w->target && a->cycles <= w->target, other = w->target && b->cycles <= w->target, price = mlo_price_order(&a->price, &b->price);
     if (met != other) return met;
     if (met) return price < 0;
+    if (w->usual && !w->device) return mlo_plan_cost(a) < mlo_plan_cost(b);
     return a->cycles < b->cycles || (a->cycles == b->cycles && price < 0);
 }
 
 /* The best plan for a number of frames in flight; found: there is one within the limits, which meets the target or is the fastest. */
 static int mlo_fold_plan(const mlo_space *s, const mlo_wish *w, mlo_plan *plan, int *found, mlo_area *least) {
     int met = 0;
-    if (w->device) return mlo_device_best(s, &w->within, w->device, w->target, plan, found, least);
+    if (w->device) return mlo_device_best(s, &w->within, w->device, w->target, w->usual, plan, found, least);
+    if (w->usual) return mlo_knee(s, &w->within, plan, found);
     if (w->target && (mlo_search_target(s, &w->within, w->target, plan, &met, found) || met)) { *found = met; return (int)s->m->error.code; }
     if (!w->target && mlo_search_fastest(s, &w->within, plan, found)) return (int)s->m->error.code;
     return *found && !w->target ? mlo_plan_predict(s, plan) : 0;
@@ -20665,30 +20811,92 @@ static int mlo_fold_apply(mlo_space *s, const mlo_wish *w, mlo_plan *plan) {
     return w->target || w->device ? 0 : mlo_search_spare(s, &w->within, plan);
 }
 
+/* For a device, nothing slower than what was found. */
+static void mlo_fold_tighten(const mlo_hw *c, const mlo_best *best, mlo_wish *w) {
+    if (w->device && best->found && !w->target) w->within.steady = best->plan.cycles / c->scan.iterations;
+}
+
 /* Of all tiles, too: of the sizes that cut a frame into as many, the smallest, which holds least. */
 static int mlo_fold_tiles(mlo_space *s, const mlo_wish *w, mlo_best *best) {
     mlo_best one = *best;
     if (!w->any_tile) return mlo_fold_frames(s, w, w->tile, best);
-    for (int64_t n = 1, before = 0; n <= s->c->tokens; before = one.tile, n++) {
+    for (int64_t n = 1, before = 0; n <= s->c->tokens; before = one.tile, n += w->usual ? n : 1) {
+        mlo_wish tight = *w;
         one.tile = mlo_parts(s->c->tokens, n); one.found = 0;
         if (one.tile == before) continue;
         mlo_fold_tile(s->c, one.tile);
-        if (mlo_search_menus(s) || mlo_fold_frames(s, w, one.tile, &one)) return (int)s->m->error.code;
+        mlo_fold_tighten(s->c, best, &tight);
+        if (mlo_search_menus(s) || mlo_fold_frames(s, &tight, one.tile, &one)) return (int)s->m->error.code;
         best->least = one.least;
         if (!one.found) continue;
-        if (mlo_fold_apply(s, w, &one.plan) || mlo_plan_cycles(s, &one.plan)) return (int)s->m->error.code;
+        if (!w->device && (mlo_fold_apply(s, w, &one.plan) || mlo_plan_cycles(s, &one.plan))) return (int)s->m->error.code;
         if (!best->found || mlo_plan_serves(w, &one.plan, &best->plan)) *best = one;
     }
     if (best->found) mlo_fold_tile(s->c, best->tile);
     return mlo_search_menus(s);
 }
 
-static int mlo_fold_search(mlo *m, mlo_hw *c, const mlo_wish *w) {
+/* The search may choose from these; without one, layer where that is among them. Blocks are of a matrix's rows; other kernels have layer for it. */
+static void mlo_allow_memories(mlo_element *e, int memories) {
+    if (memories & MLO_BLOCK && !mlo_has_rows(e)) memories = (memories & ~MLO_BLOCK) | (memories == MLO_BLOCK ? MLO_LAYER : 0);
+    e->memories = memories;
+    e->memory = memories & MLO_LAYER ? MLO_LAYER : memories & MLO_RESIDENT ? MLO_RESIDENT : MLO_BLOCK;
+}
+
+/* Kernels that have no mode of their own may have these, from then on. */
+static int mlo_fold_modes(mlo_space *s, int memories) {
+    for (int i = 0; i < s->c->n_element; i++) if (!s->c->element[i].own_memory) mlo_allow_memories(&s->c->element[i], memories);
+    return mlo_search_begin(s->m, s->c, 0, s);
+}
+
+/* On a device, with matrices in row blocks, too: better? If not, all is as it was. */
+static int mlo_fold_blocks(mlo_space *s, const mlo_wish *w, mlo_best *best, int *better) {
+    mlo_wish blocks = *w;
+    mlo_best other = *best;
+    blocks.any_tile = !w->tile;
+    other.tile = 0;                     /* of what is found with row blocks it is another one */
+    mlo_fold_tighten(s->c, best, &blocks);
+    if (w->tile) mlo_fold_tile(s->c, w->tile);
+    if (mlo_fold_modes(s, MLO_BLOCK) || mlo_fold_tiles(s, &blocks, &other)) return (int)s->m->error.code;
+    *better = other.tile > 0;
+    if (*better) *best = other; else best->least = other.least;
+    if (*better) return 0;
+    mlo_fold_tile(s->c, w->tile ? w->tile : s->c->tokens);
+    return mlo_fold_modes(s, MLO_LAYER);
+}
+
+/* Nothing fits the device. Would row blocks, where --memory says something else? */
+static int mlo_fold_misfit(mlo_space *s, const mlo_wish *w, mlo_best *best) {
+    const mlo_area least = best->least;
+    int better = 0;
+    if (w->memories == MLO_LAYER && mlo_opt(s->m, "memory") && mlo_fold_blocks(s, w, best, &better)) return (int)s->m->error.code;
+    return mlo_device_too_small(s, w->device, &least, better ? "; --memory block --tile auto fits" : "");
+}
+
+/* The knee, where it does not fit a device of middle size with two layers' parameters on chip: the fastest that fits one in row blocks, with no more
+ * multipliers. w->device is that device from then on; as it was, if there is none. */
+static int mlo_fold_fit(mlo_space *s, mlo_wish *w, mlo_best *best) {
+    mlo_best none = { { { 0 }, { 0, 0, 0, 0, 0 }, 0, 0, 0, 0, 0, 0 }, 0, 0, MLO_AREA_ANY };
+    mlo_wish fit = *w;
+    mlo_area area;
+    int fits, better;
+    fit.device = mlo_fpga_usual();
+    fit.within.multipliers = best->plan.price.multipliers;
+    if (!w->usual || !w->free || mlo_plan_fits(s, &best->plan, fit.device, 0, &area, &fits) || fits) return (int)s->m->error.code;
+    if (mlo_fold_blocks(s, &fit, &none, &better)) return (int)s->m->error.code;
+    if (better) { *best = none; *w = fit; }
+    return 0;
+}
+
+static int mlo_fold_search(mlo *m, mlo_hw *c, mlo_wish *w) {
     mlo_space s;
     mlo_best best = { { { 0 }, { 0, 0, 0, 0, 0 }, 0, 0, 0, 0, 0, 0 }, 0, 0, MLO_AREA_ANY };
     mlo_plan *plan = &best.plan;
+    int better;
     if (mlo_search_begin(m, c, 0, &s) || mlo_fold_tiles(&s, w, &best)) return (int)m->error.code;
-    if (!best.found && best.least.lut < INT64_MAX) return mlo_device_too_small(&s, w->device, &best.least);
+    if (w->device && w->free && mlo_fold_blocks(&s, w, &best, &better)) return (int)m->error.code;
+    if (best.found && mlo_fold_fit(&s, w, &best)) return (int)m->error.code;
+    if (!best.found && best.least.lut < INT64_MAX) return mlo_fold_misfit(&s, w, &best);
     if (!best.found) return mlo_fold_too_small(&s, &w->within, w->any_frames);
     if (w->target && plan->cycles > w->target)
         return mlo_fail_at(m, MLO_E_FOLDING, NULL, "%lld cycles per frame cannot be reached%s; the fastest folding takes %lld, with %lld multipliers%s; raise %s", (long long)w->target,
@@ -20698,13 +20906,6 @@ static int mlo_fold_search(mlo *m, mlo_hw *c, const mlo_wish *w) {
 }
 
 /* ---- folding JSON ------------------------------------------------------------------------------------------------------------------ */
-
-/* The search may choose from these; without one, layer where that is among them. Blocks are of a matrix's rows; other kernels have layer for it. */
-static void mlo_allow_memories(mlo_element *e, int memories) {
-    if (memories & MLO_BLOCK && !mlo_has_rows(e)) memories = (memories & ~MLO_BLOCK) | (memories == MLO_BLOCK ? MLO_LAYER : 0);
-    e->memories = memories;
-    e->memory = memories & MLO_LAYER ? MLO_LAYER : memories & MLO_RESIDENT ? MLO_RESIDENT : MLO_BLOCK;
-}
 
 /* A mode of the parameter memories, or a set of them; 0: there is none of this name. */
 static int mlo_memory_named(mlo *m, const char *name, const char *whose) {
@@ -20759,6 +20960,7 @@ static int mlo_folding_entry(mlo *m, mlo_hw *c, const cJSON *entry) {
         if (memory && !cJSON_IsString(memory)) return mlo_fail_at(m, MLO_E_FOLDING, entry->string, "memory must be \"layer\", \"block\", \"resident\" or \"auto\"");
         e->tile = mlo_folding_int(m, entry, "tile", e->tile);
         e->own_tile = cJSON_HasObjectItem(entry, "tile");
+        e->own_memory = memory != NULL;
         if (!m->error.code && memory) mlo_allow_memories(e, mlo_memory_named(m, memory->valuestring, entry->string));
         if (m->error.code) return (int)m->error.code;
         if (!e->kernel->simd_axis && cJSON_GetObjectItemCaseSensitive(entry, "SIMD") && simd != 1) { pe = cJSON_GetObjectItemCaseSensitive(entry, "PE") ? pe : simd; simd = 1; }
@@ -20835,7 +21037,9 @@ static int mlo_fold_wish(mlo *m, mlo_wish *w) {
     w->reached = fps ? "--clock-mhz, or lower --target-fps" : "--target-cycles";
     if (fps && !w->target) return mlo_fail_at(m, MLO_E_FOLDING, NULL, "%ld frames per second at %ld MHz are more than a frame per cycle", fps, mhz);
     w->within.steady = MLO_UNLIMITED; w->within.multipliers = mlo_limit_of(macs); w->within.bits = mlo_limit_of(bits);
-    w->search = device || w->target || macs || (bits && !any_memory) || (slow && !caps && !mlo_opt(m, "folding-json"));
+    w->free = !memory && !mlo_opt(m, "pareto");
+    w->usual = !(device || w->target || macs || bits || slow || caps || mlo_opt(m, "folding-json") || mlo_opt(m, "pareto"));
+    w->search = w->usual || device || w->target || macs || (bits && !any_memory) || (slow && !caps && !mlo_opt(m, "folding-json"));
     w->any_frames = mlo_opt(m, "frames-in-flight") && mlo_eq(mlo_opt(m, "frames-in-flight"), "auto");
     return 0;
 }
@@ -20856,7 +21060,7 @@ static int mlo_fold_begin(mlo *m, mlo_hw *c, mlo_wish *w) {
     if (json && mlo_fold_json(m, c, json)) return (int)m->error.code;
     int either = mlo_to_choose(w->memories) || w->any_tile, tiled = 0;        /* "auto" is a search, for one kernel, too */
     for (int i = 0; i < c->n_element; i++) { either |= mlo_to_choose(c->element[i].memories); tiled |= c->element[i].memories & MLO_BLOCK; }
-    if (w->tile && !tiled) mlo_warn(m, "--tile is of matrices in row blocks, and none may be; give --memory block or auto, too");
+    if (w->tile && !tiled && !w->device) mlo_warn(m, "--tile is of matrices in row blocks, and none may be; give --memory block or auto, too");
     w->memories_only = either && !w->search;
     w->search |= w->memories_only;
     return 0;
@@ -20903,6 +21107,23 @@ static int mlo_fold_pareto(mlo *m, mlo_text *t) {
 
 static int mlo_fold_note(mlo *m, mlo_node *n, const char *key, int64_t value) { return mlo_meta_put(m, &n->meta, &n->n_meta, key, mlo_format(m, "%lld", (long long)value)); }
 
+/* What was chosen where nobody said what, and why. */
+static int mlo_fold_say(mlo *m, const mlo_hw *c, const mlo_wish *w) {
+    const double multipliers = (double)mlo_core_multipliers(c);
+    mlo_prediction p;
+    double macs = 0;
+    if (!w->usual || mlo_predict_steady(m, c, &p)) return (int)m->error.code;
+    for (int i = 0; i < c->n_element; i++) macs += (double)c->element[i].unit.macs;
+    macs *= (double)c->tokens * (double)c->scan.iterations;
+    const int soon = mlo_knee_soon(c, c->frames, p.interval);
+    const char *why = w->device ? mlo_format(m, "the fastest of at most so many that fits an %s; in row blocks, as two layers' matrices do not fit", w->device->name)
+        : soon ? mlo_format(m, "the smallest folding within %d %% of the best cycles per multiplier that is simulated in under a minute", MLO_KNEE_PERCENT)
+        : mlo_format(m, "the fastest folding of at most %d multipliers within %d %% of the best cycles per multiplier", MLO_KNEE_MOST, MLO_KNEE_PERCENT);
+    mlo_inform(m, "%.0f multipliers, %lld cycles a frame, %.0f %% busy: %s; --target-cycles, --budget-macs or --device choose another", multipliers, (long long)p.interval,
+        multipliers > 0 ? 100 * macs / (multipliers * (double)p.interval) : 0, why);
+    return (int)m->error.code;
+}
+
 /* The `fold` stage. */
 static int mlo_fold(mlo *m) {
     mlo_hw *c = MLO_NEW(m, mlo_hw);
@@ -20911,8 +21132,8 @@ static int mlo_fold(mlo *m) {
     for (int i = 0; i < c->n_element && w.memories_only; i++) c->element[i].pinned = 1;
     if (w.search && mlo_fold_search(m, c, &w)) return (int)m->error.code;
     mlo_core_lanes(c);
-    if (mlo_device_depths(m, c, w.device) || mlo_fold_note(m, c->scan.node, "mlo.frames", c->frames) || mlo_fold_note(m, c->scan.node, "mlo.axi_width", c->axi_bits)) return (int)m->error.code;
-    if (w.device && mlo_meta_put(m, &c->scan.node->meta, &c->scan.node->n_meta, "mlo.device", mlo_opt(m, "device"))) return (int)m->error.code;
+    if (mlo_device_depths(m, c, w.device) || mlo_fold_say(m, c, &w) || mlo_fold_note(m, c->scan.node, "mlo.frames", c->frames) || mlo_fold_note(m, c->scan.node, "mlo.axi_width", c->axi_bits)) return (int)m->error.code;
+    if (w.device && !w.usual && mlo_meta_put(m, &c->scan.node->meta, &c->scan.node->n_meta, "mlo.device", mlo_opt(m, "device"))) return (int)m->error.code;
     if (mlo_opt(m, "axi-latency") && mlo_fold_note(m, c->scan.node, "mlo.axi_latency", c->read_latency)) return (int)m->error.code;
     if (mlo_opt(m, "bandwidth") && mlo_meta_put(m, &c->scan.node->meta, &c->scan.node->n_meta, "mlo.bandwidth", mlo_opt(m, "bandwidth"))) return (int)m->error.code;
     for (int i = 0; i < c->n_element; i++) if (c->element[i].kernel)
@@ -31384,7 +31605,7 @@ static int mlo_emit_bench_words(mlo_emitter *e, int64_t frames) {
  * MLO PASS .. and $finish, or MLO FAIL .. and $fatal. All its choices (stalls, memory latency) come from seeded generators, so the two
  * simulators see the same cycles. Its plusargs: input, golden, mask, params (files), beats, mask_beats, iterations, frames_in_flight, seed, stall
  * (and stall_source, stall_mask, stall_sink, stall_memory, stall_host: one of them alone), latency, rate, fault (this beat is answered with an error),
- * timeout, probe, trace, wave.
+ * timeout, probe, trace, wave, progress (a line MLO AT cycle, every so many cycles).
  * Every port has its judge (mlo_sim_check_*.v): a breach of AXI is a line PROTOCOL .., and a failure.
  * When nothing moves any more, lines MLO EDGE, LOOP, PARAM and MEMORY tell where each stream stands; sim finds the cause in them (cli/wait.c). */
 
@@ -31407,7 +31628,7 @@ static const char *const mlo_tb_body[] = {
     "    always #5 clk = !clk;",
     "    reg [31:0] cycle = 0, start = 0;",
     "    reg started = 0;",
-    "    integer seed, stall, stall_source, stall_mask, stall_sink, stall_memory, stall_host, latency, rate, fault, beats, mask_beats, iterations, frames_in_flight, timeout, idle, k, f, probe, trace, quiet, quiet_ram, opened;",
+    "    integer seed, stall, stall_source, stall_mask, stall_sink, stall_memory, stall_host, latency, rate, fault, beats, mask_beats, iterations, frames_in_flight, timeout, idle, k, f, probe, trace, quiet, quiet_ram, opened, progress, due = 0;",
     "    reg [8*512-1:0] input_file, golden_file, mask_file, params_file, wave_file, probe_file, trace_file;",
     "",
     "    // ---- the core and what it talks to",
@@ -31490,6 +31711,11 @@ static const char *const mlo_tb_rest[] = {
     "        if (in_tvalid && in_tready && !started) begin started <= 1; start <= cycle; end",
     "        quiet <= !go || (in_tvalid && in_tready) || (out_tvalid && out_tready) || (m_rvalid && m_rready) ? 0 : quiet + 1;",
     "        quiet_ram <= m_rvalid && m_rready ? 0 : quiet_ram + 1;",
+    "        if (progress != 0 && cycle >= due) begin",
+    "            due <= cycle + progress;",
+    "            $display(\"MLO AT %0d\", cycle);",
+    "            $fflush;",
+    "        end",
     "    end",
     "",
     "    integer busy [0:255], starved [0:255], blocked [0:255], counted [0:2];",
@@ -31514,6 +31740,7 @@ static const char *const mlo_tb_rest[] = {
     "        if (!$value$plusargs(\"iterations=%d\", iterations)) iterations = DEFAULT_ITERATIONS;",
     "        if (!$value$plusargs(\"frames_in_flight=%d\", frames_in_flight)) frames_in_flight = DEFAULT_FRAMES;",
     "        if (!$value$plusargs(\"timeout=%d\", timeout)) timeout = DEFAULT_TIMEOUT;",
+    "        if (!$value$plusargs(\"progress=%d\", progress)) progress = 0;",
     "        if (!$value$plusargs(\"input=%s\", input_file)) input_file = \"tb/input.hex\";",
     "        if (!$value$plusargs(\"golden=%s\", golden_file)) golden_file = \"tb/golden.hex\";",
     "        if (!$value$plusargs(\"mask=%s\", mask_file)) mask_file = \"tb/mask.hex\";",
@@ -31791,7 +32018,10 @@ static int mlo_emit_tools(mlo_emitter *e) {
     for (size_t i = 0; i < e->n_done; i++) if (mlo_starts(e->done[i].name, "rtl/")) mlo_line(e, "      - %s", e->done[i].name);
     mlo_line(e, "    file_type: verilogSource\n  tb:\n    files:");
     for (size_t i = 0; i < e->n_done; i++) if (mlo_starts(e->done[i].name, "tb/") && strstr(e->done[i].name, ".v")) mlo_line(e, "      - %s", e->done[i].name);
-    mlo_line(e, "    file_type: systemVerilogSource\ntargets:\n  default:\n    filesets: [rtl]\n    toplevel: mlo_top\n  sim:\n    default_tool: icarus\n    filesets: [rtl, tb]\n    toplevel: mlo_tb");
+    mlo_line(e, "    file_type: systemVerilogSource\n  data:          # what the bench reads, from where it runs\n    files:\n      - params.hex: {copyto: params.hex}");
+    for (size_t i = 0; i < e->n_done; i++) if (mlo_starts(e->done[i].name, "tb/") && strstr(e->done[i].name, ".hex")) mlo_line(e, "      - %s: {copyto: %s}", e->done[i].name, e->done[i].name);
+    mlo_line(e, "    file_type: user\ntargets:\n  default:\n    filesets: [rtl]\n    toplevel: mlo_top");
+    mlo_line(e, "  sim:\n    default_tool: icarus\n    filesets: [rtl, tb, data]\n    toplevel: mlo_tb\n    tools:\n      icarus:\n        iverilog_options: [-g2012]");
     return mlo_file_text(e, "mlo.core");
 }
 
