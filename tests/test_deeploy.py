@@ -291,4 +291,4 @@ def check_square():
 
 t.main(check_square, check_guards, check_parameters, check_widening, check_open, check_run, check_functions,
        check_rolled, check_formulas,
-           floor=280)
+       floor=280)
