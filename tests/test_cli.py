@@ -335,4 +335,4 @@ def invert(d):
 
 
 t.main(check_help, check_flags, check_config, check_input, check_output, check_pipe, check_npz, check_hostile, check_run, check_compile, check_sim,
-       floor=108)
+       floor=113)
