@@ -153,9 +153,24 @@ def amalgamation():
     return at("amalgamated/mlo.c")
 
 
+def compiled(cc, flags):
+    """mlo.c as an object, made once for a compiler and its flags in all scripts of a run (MLO_OBJECTS, of run.py): with sanitizers that takes a minute."""
+    flags = [f for f, before in zip(flags, ["", *flags]) if "-I" not in (f, before)]
+    key = hashlib.sha256(repr((cc, flags)).encode() + read(amalgamation()) + read(os.path.join(root, "mlo.h"))).hexdigest()
+    out = os.path.join(os.environ.get("MLO_OBJECTS", tmp), key[:20] + ".o")
+    if os.path.exists(out): return out, None
+    part = "%s.%d" % (out, os.getpid())
+    p = subprocess.run([cc, *flags, "-c", amalgamation(), "-o", part], capture_output=True, text=True)
+    if p.returncode == 0: os.replace(part, out)          # two scripts may make it at a time
+    return out, p
+
+
 def compile_c(out, sources, flags=(), cc="gcc", libs=LIBS):
     """'' or what the compiler says."""
-    p = subprocess.run([cc, *flags, "-I", os.path.dirname(amalgamation()), *sources, "-o", out, *libs], capture_output=True, text=True)
+    made, p = compiled(cc, flags) if amalgamation() in sources and "-c" not in sources else (None, None)
+    if not p or p.returncode == 0:
+        sources = [made if made and s == amalgamation() else s for s in sources]
+        p = subprocess.run([cc, *flags, "-I", os.path.dirname(amalgamation()), *sources, "-o", out, *libs], capture_output=True, text=True)
     return "" if p.returncode == 0 else "%s: %s" % (cc, "; ".join(l for l in p.stderr.splitlines() if "error" in l or "undefined" in l)[:400] or p.stderr[-400:])
 
 

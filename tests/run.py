@@ -135,7 +135,7 @@ def main():
     a = ap.parse_args()
     mlo = os.path.abspath(a.mlo)
     if not os.access(mlo, os.X_OK): sys.exit("tests/run.py: there is no program %s; `make mlo` builds it" % mlo)
-    folder = tempfile.mkdtemp(prefix="mlo-watched-")
+    folder = os.environ["MLO_OBJECTS"] = tempfile.mkdtemp(prefix="mlo-watched-")
     scripts = [s for s in find(mlo, watched(mlo, a.under, folder)) if not a.names or any(n in s.name for n in a.names)]
     start, lock = time.monotonic(), threading.Lock()
 
