@@ -71,12 +71,14 @@ static long cli_cores(void) {
 }
 
 /* Measured on bert-tiny (6 and 96 multipliers) and a BERT-base (1536), on a busy machine: a cycle of Icarus 180 and 650 us with the
- * first two; Verilator's C++ 25 and 60 s of one processor, its cycles 2.6 and 7.8 us with the last two. */
+ * first two; Verilator's C++ 25 and 60 s of one processor, its cycles 2.6 and 5.3 us with the last two; 13 MB of parameters are
+ * read in a second. */
 static cli_effort cli_effort_of(const cli_bench *b, int verilator, const char *program) {
     const double m = cli_json_number(b->manifest, "multipliers"), cycles = (double)b->expected;
-    cli_effort icarus = { 1 + 0.004 * m, cycles * (100 + 3.5 * m) / 1e6, 1 };
+    const double reading = cli_json_number(b->manifest, "iteration_bytes") * (double)b->iterations / 13e6;
+    cli_effort icarus = { 1 + 0.004 * m, reading + cycles * (100 + 3.5 * m) / 1e6, 1 };
     const double alone = 1.5 + 0.002 * m, shared = (16 + 0.012 * m) / (double)cli_cores();
-    cli_effort fast = { alone + shared, cycles * (2 + 0.003 * m) / 1e6, alone / (alone + shared) };
+    cli_effort fast = { alone + shared, reading + cycles * (2 + 0.003 * m) / 1e6, alone / (alone + shared) };
     cli_effort e = verilator ? fast : icarus;
     if (!access(cli_in_dir(b, program), R_OK)) e.compile = 0;
     return e;
