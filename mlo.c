@@ -361,7 +361,7 @@ static void mlo_text_free(mlo_text *t) { mlo_scratch_free(t->m, t->text); t->tex
 /* Every option there is: flags by their names; for flags that name a file, what lies in it; and what only programs give. */
 static const char *const mlo_option_names[] = {
     "activations", "as", "axi-latency", "axi-width", "bandwidth", "budget-bits", "budget-macs", "clock-mhz", "data-file", "data-limit", "device",
-    "dim", "folding-json", "frames", "frames-in-flight", "hierarchy", "inline", "loop", "max-cost", "max-error", "memory", "nested", "pe",
+    "dim", "folding-json", "frames", "frames-in-flight", "hierarchy", "inline", "loop", "max-cost", "max-error", "memory", "nested", "pareto", "pe",
     "q-config-json", "report", "residual", "scale", "shape", "simd", "simulation", "target-cycles", "target-fps", "tile", "unrolled", "weights" };
 
 static int mlo_option_is(const char *key) {
@@ -19954,7 +19954,8 @@ static const char *mlo_part_of_operands(const mlo_map *live, const mlo_node *n, 
     return part;
 }
 
-/* Where outer nodes run: what depends on the loop is post, what depends on a model input is pre, constants go with who uses them. */
+/* Where outer nodes run: what depends on the loop is post, what depends on a model input is pre, constants go with who uses them. But a mask
+   that is constant is pre, too: hardware has it as a stream. */
 static int mlo_mark_parts(mlo *m, mlo_graph *g, const mlo_node *loop) {
     mlo_map live = {0};          /* value -> "pre" or "post" */
     static const char pre[] = "pre", post[] = "post";
@@ -19962,6 +19963,7 @@ static int mlo_mark_parts(mlo *m, mlo_graph *g, const mlo_node *loop) {
     for (size_t i = 0; i < g->n_node; i++) {
         mlo_node *n = g->node[i];
         const char *part = n == loop ? post : mlo_part_of_operands(&live, n, post);
+        if (!part && n->n_output && mlo_eq(n->output[0], "mlo_mask")) part = pre;
         if (mlo_meta_put(m, &n->meta, &n->n_meta, "mlo.part", n == loop ? "core" : part ? part : "constant")) return (int)m->error.code;
         for (size_t k = 0; part && k < n->n_output; k++) if (mlo_map_put(m, &live, n->output[k], (void *)(uintptr_t)part)) return (int)m->error.code;
     }

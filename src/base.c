@@ -335,7 +335,7 @@ static void mlo_text_free(mlo_text *t) { mlo_scratch_free(t->m, t->text); t->tex
 /* Every option there is: flags by their names; for flags that name a file, what lies in it; and what only programs give. */
 static const char *const mlo_option_names[] = {
     "activations", "as", "axi-latency", "axi-width", "bandwidth", "budget-bits", "budget-macs", "clock-mhz", "data-file", "data-limit", "device",
-    "dim", "folding-json", "frames", "frames-in-flight", "hierarchy", "inline", "loop", "max-cost", "max-error", "memory", "nested", "pe",
+    "dim", "folding-json", "frames", "frames-in-flight", "hierarchy", "inline", "loop", "max-cost", "max-error", "memory", "nested", "pareto", "pe",
     "q-config-json", "report", "residual", "scale", "shape", "simd", "simulation", "target-cycles", "target-fps", "tile", "unrolled", "weights" };
 
 static int mlo_option_is(const char *key) {

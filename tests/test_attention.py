@@ -236,4 +236,4 @@ def check_encoder():
         becomes_hardware("encoder, " + name, encoder, m)
 
 
-if __name__ == "__main__": t.main(check_nodes, check_random, check_stays, check_encoder)
+if __name__ == "__main__": t.main(check_nodes, check_random, check_stays, check_encoder, floor=138)

@@ -139,4 +139,4 @@ def scopes_macs(path, *scopes):
     return macs
 
 
-if __name__ == "__main__": t.main(check_choice, check_simulated, check_flags, check_middle, check_device, check_loops)
+if __name__ == "__main__": t.main(check_choice, check_simulated, check_flags, check_middle, check_device, check_loops, floor=30)

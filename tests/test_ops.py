@@ -52,13 +52,13 @@ def model_of(nodes, inputs, outputs, opset=18, init=(), info=()):
 # ---- ONNX's node tests -----------------------------------------------------------------------------------------------------------
 
 EVALUATED = """
-Abs Acos Acosh Add And ArgMax ArgMin Asin Asinh Atan Atanh BitShift BitwiseAnd BitwiseNot BitwiseOr BitwiseXor Cast CastLike Ceil Celu Clip Concat Constant
+Abs Acos Acosh Add And ArgMax ArgMin Asin Asinh Atan Atanh Attention BitShift BitwiseAnd BitwiseNot BitwiseOr BitwiseXor Cast CastLike Ceil Celu Clip Concat Constant
 ConstantOfShape Conv Cos Cosh CumSum DequantizeLinear Div Dropout DynamicQuantizeLinear Elu Equal Erf Exp Expand Flatten Floor Gather GatherElements GatherND
 Gelu Gemm Greater GreaterOrEqual HardSigmoid HardSwish Identity If IsInf IsNaN LayerNormalization LeakyRelu Less LessOrEqual Log LogSoftmax Loop MatMul
 MatMulInteger Max MaxPool Mean Min Mish Mod Mul Neg Not Or PRelu Pad Pow QuantizeLinear RMSNormalization Range Reciprocal ReduceL1 ReduceL2 ReduceLogSum
 ReduceLogSumExp ReduceMax ReduceMean ReduceMin ReduceProd ReduceSum ReduceSumSquare Relu Reshape Round Scan ScatterND Selu Shape Shrink Sigmoid Sign Sin Sinh
 Size Slice Softmax Softplus Softsign Split Sqrt Squeeze Sub Sum Swish Tan Tanh ThresholdedRelu Tile Transpose Trilu Unsqueeze Where Xor""".split()
-CARRIED = ["Attention", "BatchNormalization", "ConvInteger", "GroupNormalization", "InstanceNormalization", "QLinearConv", "QLinearMatMul", "RotaryEmbedding", "ScatterElements"]
+CARRIED = ["BatchNormalization", "ConvInteger", "GroupNormalization", "InstanceNormalization", "QLinearConv", "QLinearMatMul", "RotaryEmbedding", "ScatterElements"]
 
 @functools.lru_cache
 def node_tests():

@@ -266,4 +266,4 @@ def check_fusesoc():
     t.case("another golden word fails under FuseSoC", "" if p.returncode and "MLO FAIL word 3" in p.stdout else "%d %s" % (p.returncode, p.stdout[-400:]))
 
 
-t.main(check_choice, check_progress, check_stopped, check_icarus, check_fusesoc)
+t.main(check_choice, check_progress, check_stopped, check_icarus, check_fusesoc, floor=36)

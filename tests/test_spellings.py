@@ -456,4 +456,4 @@ def check_whole_refusals():
 
 
 if __name__ == "__main__":
-    t.main(check_spellings, check_one_kernel_list, check_drawn_inputs, check_near_misses, check_whole_refusals)
+    t.main(check_spellings, check_one_kernel_list, check_drawn_inputs, check_near_misses, check_whole_refusals, floor=48)
