@@ -1,0 +1,182 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""Encoders as people export them become hardware: families x exporters x opsets x attention x masks, models/families/.
+
+    python tests/test_families.py path/to/mlo [families NAME ...]        Icarus, Verilator; NAMEs pick models
+
+Of each model: `mlo compile`; the words of its core in Icarus, in `mlo run` and in ONNX Runtime on host/core.onnx, which
+must be the same; and how near ONNX Runtime comes on pre.onnx, core.onnx and post.onnx to the float model, with inputs that
+calibration never saw. What cannot be built has to say so in a person's words: REFUSED. models/families.py made the files."""
+import glob
+import os
+import re
+import sys
+import numpy as np
+import onnx
+from onnx.reference import ReferenceEvaluator
+import harness as t
+from graphs import session
+from hardware import Run, together
+
+FLAGS = ("--pe", "4", "--simd", "4")
+OPEN = {"batch": 1, "sequence": 8}                          # what people leave open, bound by --dim
+NEAR, FRAMES, LEAST = 0.97, 8, 60
+
+# by a part of the name: what the refusal's line has to say; the last two are encoders that mlo ought to take, and does not yet
+REFUSED = {"clip-text": "causal", "nanogpt-causal": "causal", "-square-": "mask", "-batch2-": "batch of 2",
+           "-half-": "float16", "mpnet": "relative positions", "swiglu": "gate", "rms-norm": "no function of one value",
+           "dinov2-ts17": "Resize"}
+# a mask [1, 1, 1, keys] at an Attention, which ONNX Runtime 1.31 does not broadcast: onnx's own evaluator judges
+REFERENCE = ("torch-batch-pre-relu-d24-mask-d",)
+# these go through Verilator, too
+COMPILED = ("bert-d18-sdpa-mask-a", "vit-ts17-sdpa-none-b", "torch-seq-pre-relu-d20-mask-a")
+
+
+# ---- one model ------------------------------------------------------------------------------------------------------
+
+def draw(graph, rng):
+    """Inputs as people give them: words, pixels, a mask that keeps the first half at least (of padding: what it drops)."""
+    feed, held = {}, {i.name for i in graph.initializer}
+    for i in graph.input:
+        if i.name in held: continue
+        shape = [d.dim_value or OPEN[d.dim_param] for d in i.type.tensor_type.shape.dim]
+        dtype = onnx.helper.tensor_dtype_to_np_dtype(i.type.tensor_type.elem_type)
+        if "mask" in i.name:
+            kept = np.arange(shape[-1]) < rng.integers(shape[-1] // 2, shape[-1] + 1)
+            x = np.broadcast_to(~kept if "padding" in i.name else kept, shape)
+        elif "token_type" in i.name: x = np.zeros(shape)
+        else: x = rng.standard_normal(shape) if dtype == np.float32 else rng.integers(3, 60, shape)
+        feed[i.name] = x.astype(dtype)
+    return feed
+
+
+def step(s, values):
+    """One part of the model: its outputs join the values."""
+    if s is None: return
+    if isinstance(s, ReferenceEvaluator): inputs, outputs = s.input_names, s.output_names
+    else: inputs, outputs = [i.name for i in s.get_inputs()], [o.name for o in s.get_outputs()]
+    values.update(zip(outputs, s.run(None, {n: values[n] for n in inputs})))
+
+
+def cosine(a, b):
+    a, b = (np.concatenate([x.ravel() for x in xs]).astype(float) for xs in (a, b))
+    return float(a @ b / max(np.sqrt((a @ a) * (b @ b)), 1e-30))
+
+
+def other(path, values, names):
+    """'' or the first of these values that a file has otherwise, bit for bit."""
+    with np.load(path) as z:
+        same = lambda a, b: a.dtype == b.dtype and np.array_equal(a.ravel(), b.ravel())
+        return next((n for n in names if not same(z[n], values[n])), "")
+
+
+class Model:
+    """One of families/: name, and what its name says."""
+    def __init__(self, path):
+        self.path, self.name = path, os.path.basename(path)[:-5]
+        said = re.match(r"(.*?)-(d|ts)(\d+)-(?:(eager|sdpa)-)?(.*)-[a-z]$", self.name)
+        family, exporter, opset, attention, mask = said.groups()
+        self.said = (family, "dynamo" if exporter == "d" else "TorchScript", opset, attention or "-", mask)
+        self.words = next((w for part, w in REFUSED.items() if part in self.name), "")
+        self.why = self.near = self.cycles = self.iterations = ""
+
+    def compile(self):
+        """Its build directory; None, and why, when it was refused."""
+        out = t.at(self.name)
+        named = {d.dim_param for i in onnx.load(self.path).graph.input for d in i.type.tensor_type.shape.dim} & OPEN.keys()
+        bound = [w for n in sorted(named) for w in ("--dim", "%s=%d" % (n, OPEN[n]))]
+        p = t.call("compile", self.path, "-o", out, *FLAGS, *bound, text=True)
+        if p.returncode == 0: return out
+        line = next((l for l in p.stderr.splitlines() if "warning" not in l), "")
+        self.why = "status %d: %s" % (p.returncode, line)
+        return None
+
+    def halves(self, out):
+        """FRAMES inputs through the float model, and through pre, core and post: (values of one, values of the other) of each."""
+        parts = [os.path.join(out, "host", part + ".onnx") for part in ("pre", "core", "post")]
+        parts = [session(p) if os.path.exists(p) else None for p in parts]
+        whole = (ReferenceEvaluator if self.name in REFERENCE else session)(self.path)
+        graph, rng = onnx.load(self.path).graph, np.random.default_rng(2026)
+        for _ in range(FRAMES):
+            feed = draw(graph, rng)
+            left, right = dict(feed), dict(feed)
+            step(whole, left)
+            for part in parts: step(part, right)
+            yield left, right
+
+    def agree(self, out, values):
+        """'' or where the core's words in Icarus, in `mlo run` and in ONNX Runtime differ."""
+        core = session(os.path.join(out, "host", "core.onnx"))
+        inputs, outputs = [i.name for i in core.get_inputs()], [o.name for o in core.get_outputs()]
+        given, got = out + "/given.npz", out + "/got.npz"
+        for v in reversed(values):                                                          # the first one goes on to Icarus
+            np.savez(given, **{n: v[n] for n in inputs})
+            t.good("run", out + "/host/core.onnx", "--inputs", given, "--outputs", got)
+            if other(got, v, outputs): return "mlo run and ONNX Runtime differ in " + other(got, v, outputs)
+        sim = Run(out, "--inputs", given, "--outputs", got)
+        self.cycles, self.iterations = sim.cycles, sim.manifest["iterations"]
+        if sim.why(): return sim.why()
+        return "Icarus and ONNX Runtime differ" if other(got, values[0], [sim.manifest["output"]["name"]]) else ""
+
+    def distance(self, pairs):
+        """The least cosine of any float output of the model."""
+        names = [o.name for o in onnx.load(self.path).graph.output]
+        return min(cosine(*zip(*[(l[n], r[n]) for l, r in pairs])) for n in names if pairs[0][0][n].dtype == np.float32)
+
+    def judge(self):
+        out = self.compile()
+        if not out: return
+        pairs = list(self.halves(out))
+        self.near = self.distance(pairs)
+        self.why = self.agree(out, [r for _, r in pairs])
+        if not self.why and self.near < NEAR: self.why = "cosine %.4f with the float model" % self.near
+
+    def verdict(self):
+        """'' or what is wrong with the outcome."""
+        if not self.words: return self.why
+        if not self.why.startswith("status 4"): return "not refused: " + (self.why or "it is hardware now")
+        return "" if self.words in self.why else "%s; it should say '%s'" % (self.why, self.words)
+
+    def row(self):
+        outcome = "%.4f" % self.near if self.near != "" else "-"
+        if self.words and not self.verdict(): outcome = "refused: " + self.words
+        return (*self.said, str(self.iterations), str(self.cycles), outcome)
+
+
+# ---- the table ------------------------------------------------------------------------------------------------------
+
+def picked(): return [p for p in sys.argv[2:] if p not in ("families", "verilator")]
+
+
+def models():
+    found = [Model(p) for p in sorted(glob.glob(os.path.join(t.tests, "models", "families", "*.onnx")))]
+    return [m for m in found if not picked() or any(p in m.name for p in picked())]
+
+
+def table(found):
+    rows = [("family", "exporter", "opset", "attention", "mask", "layers", "cycles", "cosine")] + [m.row() for m in found]
+    widths = [max(map(len, column)) for column in zip(*rows)]
+    for r in rows: t.note("  ".join(x.ljust(w) for x, w in zip(r, widths)).rstrip())
+
+
+def check_families():
+    if not t.have("families", "iverilog"): return
+    found = models()
+    together(*[m.judge for m in found])
+    table(found)
+    for m in found: t.case(m.name + (": refused, and why" if m.words else ""), m.verdict())
+    good = [m for m in found if not m.words and not m.why]
+    refused = [m for m in found if m.words and not m.verdict()]
+    t.note("%d of %d exports are hardware; %d say why not" % (len(good), len(found), len(refused)))
+    if not picked(): t.case("at least %d exports become hardware" % LEAST, "" if len(good) >= LEAST else str(len(good)))
+
+
+def check_verilator():
+    if not t.have("families in Verilator", "verilator"): return
+    for name in COMPILED:
+        out = t.at(name + "-verilator")
+        t.good("compile", os.path.join(t.tests, "models", "families", name + ".onnx"), "-o", out, *FLAGS)
+        t.case("the same words in Verilator: " + name, Run(out, "--frames", "3", verilator=True).why())
+
+
+if __name__ == "__main__": t.main(check_families, check_verilator)
