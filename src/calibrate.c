@@ -221,8 +221,23 @@ static const mlo_array *mlo_calib_of(const mlo *m, const char *name) {
     return NULL;
 }
 
+/* How many inputs to draw where nobody gave any: 8, or fewer (4, 2, 1) of a model so large that evaluating them would take longer than seconds:
+ * it has many tokens, or channels whose statistics are alike. */
+static int64_t mlo_samples_drawn(const mlo_graph *g) {
+    const double most = 16e9;       /* multiply-accumulates in the loops, all samples */
+    double macs = 0;
+    for (size_t i = 0; i < g->n_node; i++) {
+        const mlo_attr *body = mlo_is_scan(g->node[i]) ? mlo_attr_of(g->node[i], "body") : NULL;
+        mlo_form stack = mlo_form_of(body ? mlo_value_of(g, g->node[i]->input[g->node[i]->n_input - 1]) : NULL);
+        if (body && body->g && stack.rank > 0) macs += (double)mlo_body_macs(body->g) * (double)stack.dims[0];
+    }
+    int64_t samples = 8;
+    while (samples > 1 && macs * (double)samples > most) samples /= 2;
+    return samples;
+}
+
 static int mlo_calib_check(mlo *m, const mlo_graph *g, int64_t *samples) {
-    *samples = m->n_calib ? 1 : 8;
+    *samples = m->n_calib ? 1 : mlo_samples_drawn(g);
     for (size_t i = 0; i < m->n_calib; i++) {
         size_t k = 0;
         while (k < g->n_input && !mlo_eq(g->input[k]->name, m->calib[i].name)) k++;

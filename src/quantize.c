@@ -739,7 +739,10 @@ static int mlo_quantize_replace(mlo_quantizer *q) {
 
 /* Two passes over the samples: what there is; then, with the scales chosen, what rounding makes of it. */
 static int mlo_quantize_calibrate(mlo_quantizer *q) {
-    if (!q->m->n_calib) mlo_warn(q->m, "no calibration data; calibrated on 8 inputs drawn from the declared types. Give real ones with --calib FILE.npz");
+    int64_t drawn = mlo_samples_drawn(q->m->model->graph);
+    if (!q->m->n_calib)
+        mlo_warn(q->m, "no calibration data; calibrated on %lld input%s drawn from the declared types. Give real ones with --calib FILE.npz",
+                 (long long)drawn, drawn == 1 ? "" : "s");
     if (mlo_calibrate_run(q, mlo_calibrate_see) || mlo_choose_scales(q)) return (int)q->m->error.code;
     return mlo_calibrate_run(q, mlo_drift_see);
 }

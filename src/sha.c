@@ -16,27 +16,48 @@ static void mlo_sha_begin(mlo_sha *s) {
 }
 static uint32_t mlo_sha_turn(uint32_t x, int n) { return x >> n | x << (32 - n); }
 
-static void mlo_sha_block(mlo_sha *s) {
+/* One round; the caller renames the eight words instead of moving them. */
+#define MLO_SHA_ROUND(a, b, c, d, e, f, g, h, i) do { \
+        uint32_t t = h + (mlo_sha_turn(e, 6) ^ mlo_sha_turn(e, 11) ^ mlo_sha_turn(e, 25)) + ((e & f) ^ (~e & g)) + mlo_sha_k[i] + w[i]; \
+        d += t; \
+        h = t + (mlo_sha_turn(a, 2) ^ mlo_sha_turn(a, 13) ^ mlo_sha_turn(a, 22)) + ((a & b) ^ (a & c) ^ (b & c)); \
+    } while (0)
+
+static void mlo_sha_block(mlo_sha *s, const unsigned char *p) {
     uint32_t w[64], v[8];
-    for (int i = 0; i < 16; i++) w[i] = (uint32_t)s->block[4 * i] << 24 | (uint32_t)s->block[4 * i + 1] << 16 | (uint32_t)s->block[4 * i + 2] << 8 | s->block[4 * i + 3];
+    for (int i = 0; i < 16; i++, p += 4) w[i] = (uint32_t)p[0] << 24 | (uint32_t)p[1] << 16 | (uint32_t)p[2] << 8 | p[3];
     for (int i = 16; i < 64; i++) {
-        uint32_t a = mlo_sha_turn(w[i - 15], 7) ^ mlo_sha_turn(w[i - 15], 18) ^ w[i - 15] >> 3, b = mlo_sha_turn(w[i - 2], 17) ^ mlo_sha_turn(w[i - 2], 19) ^ w[i - 2] >> 10;
+        uint32_t a = mlo_sha_turn(w[i - 15], 7) ^ mlo_sha_turn(w[i - 15], 18) ^ w[i - 15] >> 3;
+        uint32_t b = mlo_sha_turn(w[i - 2], 17) ^ mlo_sha_turn(w[i - 2], 19) ^ w[i - 2] >> 10;
         w[i] = w[i - 16] + a + w[i - 7] + b;
     }
     memcpy(v, s->h, sizeof v);
-    for (int i = 0; i < 64; i++) {
-        uint32_t e = v[4], a = v[0];
-        uint32_t t1 = v[7] + (mlo_sha_turn(e, 6) ^ mlo_sha_turn(e, 11) ^ mlo_sha_turn(e, 25)) + ((e & v[5]) ^ (~e & v[6])) + mlo_sha_k[i] + w[i];
-        uint32_t t2 = (mlo_sha_turn(a, 2) ^ mlo_sha_turn(a, 13) ^ mlo_sha_turn(a, 22)) + ((a & v[1]) ^ (a & v[2]) ^ (v[1] & v[2]));
-        for (int k = 7; k; k--) v[k] = v[k - 1];
-        v[4] += t1; v[0] = t1 + t2;
+    for (int i = 0; i < 64; i += 8) {
+        MLO_SHA_ROUND(v[0], v[1], v[2], v[3], v[4], v[5], v[6], v[7], i);
+        MLO_SHA_ROUND(v[7], v[0], v[1], v[2], v[3], v[4], v[5], v[6], i + 1);
+        MLO_SHA_ROUND(v[6], v[7], v[0], v[1], v[2], v[3], v[4], v[5], i + 2);
+        MLO_SHA_ROUND(v[5], v[6], v[7], v[0], v[1], v[2], v[3], v[4], i + 3);
+        MLO_SHA_ROUND(v[4], v[5], v[6], v[7], v[0], v[1], v[2], v[3], i + 4);
+        MLO_SHA_ROUND(v[3], v[4], v[5], v[6], v[7], v[0], v[1], v[2], i + 5);
+        MLO_SHA_ROUND(v[2], v[3], v[4], v[5], v[6], v[7], v[0], v[1], i + 6);
+        MLO_SHA_ROUND(v[1], v[2], v[3], v[4], v[5], v[6], v[7], v[0], i + 7);
     }
     for (int i = 0; i < 8; i++) s->h[i] += v[i];
 }
+#undef MLO_SHA_ROUND
 
+/* Whole blocks are read where they lie. */
 static void mlo_sha_add(mlo_sha *s, const void *bytes, size_t n) {
     const unsigned char *p = (const unsigned char *)bytes;
-    while (n--) { s->block[s->n++ % 64] = *p++; if (s->n % 64 == 0) mlo_sha_block(s); }
+    while (n) {
+        size_t held = (size_t)(s->n % 64), part = 64 - held < n ? 64 - held : n;
+        if (part == 64) mlo_sha_block(s, p);
+        else memcpy(s->block + held, p, part);
+        s->n += part;
+        if (part < 64 && s->n % 64 == 0) mlo_sha_block(s, s->block);
+        p += part;
+        n -= part;
+    }
 }
 
 static void mlo_sha_end(mlo_sha *s, char hex[65]) {
