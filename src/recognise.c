@@ -341,8 +341,11 @@ static const char *mlo_block_unary(mlo_recogniser *r, mlo_node *n) {
     mlo_sublayer *b = mlo_block_new(r, MLO_UNARY, n, n->output[0]);
     if (!b) return NULL;
     if (!(b->in[0] = mlo_unary_source(r, n))) {
-        int gate = mlo_is(n, "Mul") && mlo_is_carried(&r->in, n->input[0]) && mlo_is_carried(&r->in, n->input[1]);
-        return mlo_cannot(r, n, gate ? "a gate, the product of two activations (SwiGLU, GeGLU)" : "an elementwise op that is no function of one value");
+        int both = n->n_input > 1 && mlo_is_carried(&r->in, n->input[0]) && mlo_is_carried(&r->in, n->input[1]);
+        int gate = both && mlo_is(n, "Mul"), places = !both && mlo_is(n, "Add");
+        return mlo_cannot(r, n, gate ? "a gate, the product of two activations (SwiGLU, GeGLU)" : places ?
+            "a value that is added to the tokens inside of a layer (position embeddings in every layer)" :
+            "an elementwise op that is no function of one value");
     }
     b->n_in = 1;
     if (!mlo_unary_nodes(r, n->output[0], b->in[0], b, 0)) return mlo_cannot(r, n, "an elementwise op of several values");

@@ -6,7 +6,7 @@
 
 Of each model: `mlo compile`; the words of its core in Icarus, in `mlo run` and in ONNX Runtime on host/core.onnx, which
 must be the same; and how near ONNX Runtime comes on pre.onnx, core.onnx and post.onnx to the float model, with inputs that
-calibration never saw. What cannot be built has to say so in a person's words: REFUSED. models/families.py made the files."""
+calibration never saw. What cannot be built has to say so in a person's words: REFUSED. models/families.py and families_more.py made the files."""
 import glob
 import os
 import re
@@ -20,11 +20,12 @@ from hardware import Run, together
 
 FLAGS = ("--pe", "4", "--simd", "4")
 OPEN = {"batch": 1, "sequence": 8}                          # what people leave open, bound by --dim
-NEAR, FRAMES, LEAST = 0.97, 8, 60
+NEAR, FRAMES, LEAST = 0.97, 8, 100
 
 # by a part of the name: what the refusal's line has to say; the last two are encoders that mlo ought to take, and does not yet
 REFUSED = {"clip-text": "causal", "nanogpt-causal": "causal", "-square-": "mask", "-batch2-": "batch of 2",
-           "-half-": "float16", "mpnet": "relative positions", "swiglu": "gate", "rms-norm": "no function of one value",
+           "-half-": "float16", "mpnet": "relative positions", "swiglu": "gate", "detr": "position embeddings in every layer",
+           "t5-encoder": "relative positions", "rms-norm": "no function of one value",
            "dinov2-ts17": "Resize"}
 # a mask [1, 1, 1, keys] at an Attention, which ONNX Runtime 1.31 does not broadcast: onnx's own evaluator judges
 REFERENCE = ("torch-batch-pre-relu-d24-mask-d",)
@@ -179,4 +180,4 @@ def check_verilator():
         t.case("the same words in Verilator: " + name, Run(out, "--frames", "3", verilator=True).why())
 
 
-if __name__ == "__main__": t.main(check_families, check_verilator)
+if __name__ == "__main__": t.main(check_families, check_verilator, floor=125)
