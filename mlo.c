@@ -12333,18 +12333,36 @@ static int mlo_mvu_shape(mlo_shapes *s) {
     return 0;
 }
 
-static void mlo_mvu_add(int32_t *restrict part, const int8_t *restrict w, int32_t x, int64_t n) { for (int64_t j = 0; j < n; j++) part[j] += x * w[j]; }
+enum { MLO_MVU_ROWS = 4 };       /* of W that are added at a time: the sums are fetched and stored once for all of them */
+
+/* part[j] += the products of four activations and weights: of 16 bits each, which processors multiply fastest. */
+static void mlo_mvu_add(int32_t *restrict part, const int8_t *restrict w, int64_t step, const int16_t *x, int64_t n) {
+    const int16_t x0 = x[0], x1 = x[1], x2 = x[2], x3 = x[3];
+    for (int64_t j = 0; j < n; j++) {
+        int16_t w0 = w[j], w1 = w[j + step], w2 = w[j + 2 * step], w3 = w[j + 3 * step];
+        part[j] += (x0 * w0 + x1 * w1) + (x2 * w2 + x3 * w3);
+    }
+}
 
 /* acc[0..N) += x * W. The inner loop runs along a row of W in 32 bits, so that the compiler vectorises it; the sum of a block of rows fits them. */
 static void mlo_mvu_row(const mlo_array *x, int64_t row, const int8_t *w, int64_t k, int64_t n, int32_t *part, int64_t *acc) {
     int64_t block = INT32_MAX >> (mlo_bits_of(x->dtype) - 1 + 7);
     for (int64_t from = 0; from < k; from += block) {
+        int64_t end = k - from < block ? k : from + block;
         memset(part, 0, (size_t)n * sizeof *part);
-        for (int64_t i = from; i < k && i < from + block; i++) {
-            int32_t xi = (int32_t)mlo_get(x, row * k + i);
-            int64_t j = 0;
-            for (; xi && j + MLO_LANES <= n; j += MLO_LANES) mlo_mvu_add(part + j, w + i * n + j, xi, MLO_LANES);
-            if (xi) mlo_mvu_add(part + j, w + i * n + j, xi, n - j);
+        for (int64_t i = from; i < end; i += MLO_MVU_ROWS) {
+            int16_t xi[MLO_MVU_ROWS] = {0};
+            int64_t rows = end - i < MLO_MVU_ROWS ? end - i : MLO_MVU_ROWS, any = 0, j = 0;
+            for (int64_t r = 0; r < rows; r++) any |= xi[r] = (int16_t)mlo_get(x, row * k + i + r);
+            const int64_t step = rows < MLO_MVU_ROWS ? 0 : n;           /* the last few: row by row, the others times 0 */
+            if (!any) continue;
+            if (step) {
+                for (; j + MLO_LANES <= n; j += MLO_LANES) mlo_mvu_add(part + j, w + i * n + j, step, xi, MLO_LANES);
+                mlo_mvu_add(part + j, w + i * n + j, step, xi, n - j);
+            } else for (int64_t r = 0; r < rows; r++) {
+                const int16_t one[MLO_MVU_ROWS] = { xi[r] };
+                mlo_mvu_add(part, w + (i + r) * n, 0, one, n);
+            }
         }
         for (int64_t j = 0; j < n; j++) acc[j] += part[j];
     }
@@ -12460,7 +12478,9 @@ static void mlo_mvu_pack(const mlo_site *s, const mlo_unit *u, int k, int64_t wo
     int64_t pe = u->pe, simd = u->simd, n = s->in[1].dims[1], folds = s->in[1].dims[0] / simd; int wbits = mlo_site_weight_bits(s);
     if (k == 0) {
         int64_t nf = word / folds, kf = word % folds;
-        for (int64_t p = 0; p < pe; p++) for (int64_t i = 0; i < simd; i++)
+        const char *w = in[1]->dtype == MLO_INT8 && wbits == 8 ? (const char *)in[1]->data + kf * simd * n + nf * pe : NULL;
+        for (int64_t p = 0; w && p < pe; p++) for (int64_t i = 0; i < simd; i++) bits[p * simd + i] = (unsigned char)w[i * n + p];
+        for (int64_t p = 0; !w && p < pe; p++) for (int64_t i = 0; i < simd; i++)
             mlo_put_bits(bits, (p * simd + i) * wbits, wbits, (uint64_t)mlo_get(in[1], (kf * simd + i) * n + nf * pe + p));
     } else if (k == 1) mlo_pack_channels(s, u->memory[1].width / 64, word, in, 2, bits);
     else mlo_put_bits(bits, 0, u->out.bits, (uint64_t)mlo_get(in[5], word % u->memory[2].depth));         /* the same for all blocks */
@@ -15202,8 +15222,12 @@ static const char *mlo_block_unary(mlo_recogniser *r, mlo_node *n) {
     mlo_sublayer *b = mlo_block_new(r, MLO_UNARY, n, n->output[0]);
     if (!b) return NULL;
     if (!(b->in[0] = mlo_unary_source(r, n))) {
-        int gate = mlo_is(n, "Mul") && mlo_is_carried(&r->in, n->input[0]) && mlo_is_carried(&r->in, n->input[1]);
-        return mlo_cannot(r, n, gate ? "a gate, the product of two activations (SwiGLU, GeGLU)" : "an elementwise op that is no function of one value");
+        int both = n->n_input > 1 && mlo_is_carried(&r->in, n->input[0]) && mlo_is_carried(&r->in, n->input[1]);
+        mlo_form other = mlo_body_form(&r->in, n->input[mlo_is_carried(&r->in, n->input[0])]);
+        int gate = both && mlo_is(n, "Mul"), places = !both && mlo_is(n, "Add") && mlo_tokens_of(&other) > 1;
+        return mlo_cannot(r, n, gate ? "a gate, the product of two activations (SwiGLU, GeGLU)" : places ?
+            "a value that is added to the tokens inside of a layer (position embeddings in every layer)" :
+            "an elementwise op that is no function of one value");
     }
     b->n_in = 1;
     if (!mlo_unary_nodes(r, n->output[0], b->in[0], b, 0)) return mlo_cannot(r, n, "an elementwise op of several values");
@@ -15535,8 +15559,23 @@ static const mlo_array *mlo_calib_of(const mlo *m, const char *name) {
     return NULL;
 }
 
+/* How many inputs to draw where nobody gave any: 8, or fewer (4, 2, 1) of a model so large that evaluating them would take longer than seconds:
+ * it has many tokens, or channels whose statistics are alike. */
+static int64_t mlo_samples_drawn(const mlo_graph *g) {
+    const double most = 16e9;       /* multiply-accumulates in the loops, all samples */
+    double macs = 0;
+    for (size_t i = 0; i < g->n_node; i++) {
+        const mlo_attr *body = mlo_is_scan(g->node[i]) ? mlo_attr_of(g->node[i], "body") : NULL;
+        mlo_form stack = mlo_form_of(body ? mlo_value_of(g, g->node[i]->input[g->node[i]->n_input - 1]) : NULL);
+        if (body && body->g && stack.rank > 0) macs += (double)mlo_body_macs(body->g) * (double)stack.dims[0];
+    }
+    int64_t samples = 8;
+    while (samples > 1 && macs * (double)samples > most) samples /= 2;
+    return samples;
+}
+
 static int mlo_calib_check(mlo *m, const mlo_graph *g, int64_t *samples) {
-    *samples = m->n_calib ? 1 : 8;
+    *samples = m->n_calib ? 1 : mlo_samples_drawn(g);
     for (size_t i = 0; i < m->n_calib; i++) {
         size_t k = 0;
         while (k < g->n_input && !mlo_eq(g->input[k]->name, m->calib[i].name)) k++;
@@ -17249,7 +17288,10 @@ static int mlo_quantize_replace(mlo_quantizer *q) {
 
 /* Two passes over the samples: what there is; then, with the scales chosen, what rounding makes of it. */
 static int mlo_quantize_calibrate(mlo_quantizer *q) {
-    if (!q->m->n_calib) mlo_warn(q->m, "no calibration data; calibrated on 8 inputs drawn from the declared types. Give real ones with --calib FILE.npz");
+    int64_t drawn = mlo_samples_drawn(q->m->model->graph);
+    if (!q->m->n_calib)
+        mlo_warn(q->m, "no calibration data; calibrated on %lld input%s drawn from the declared types. Give real ones with --calib FILE.npz",
+                 (long long)drawn, drawn == 1 ? "" : "s");
     if (mlo_calibrate_run(q, mlo_calibrate_see) || mlo_choose_scales(q)) return (int)q->m->error.code;
     return mlo_calibrate_run(q, mlo_drift_see);
 }
@@ -21223,27 +21265,48 @@ static void mlo_sha_begin(mlo_sha *s) {
 }
 static uint32_t mlo_sha_turn(uint32_t x, int n) { return x >> n | x << (32 - n); }
 
-static void mlo_sha_block(mlo_sha *s) {
+/* One round; the caller renames the eight words instead of moving them. */
+#define MLO_SHA_ROUND(a, b, c, d, e, f, g, h, i) do { \
+        uint32_t t = h + (mlo_sha_turn(e, 6) ^ mlo_sha_turn(e, 11) ^ mlo_sha_turn(e, 25)) + ((e & f) ^ (~e & g)) + mlo_sha_k[i] + w[i]; \
+        d += t; \
+        h = t + (mlo_sha_turn(a, 2) ^ mlo_sha_turn(a, 13) ^ mlo_sha_turn(a, 22)) + ((a & b) ^ (a & c) ^ (b & c)); \
+    } while (0)
+
+static void mlo_sha_block(mlo_sha *s, const unsigned char *p) {
     uint32_t w[64], v[8];
-    for (int i = 0; i < 16; i++) w[i] = (uint32_t)s->block[4 * i] << 24 | (uint32_t)s->block[4 * i + 1] << 16 | (uint32_t)s->block[4 * i + 2] << 8 | s->block[4 * i + 3];
+    for (int i = 0; i < 16; i++, p += 4) w[i] = (uint32_t)p[0] << 24 | (uint32_t)p[1] << 16 | (uint32_t)p[2] << 8 | p[3];
     for (int i = 16; i < 64; i++) {
-        uint32_t a = mlo_sha_turn(w[i - 15], 7) ^ mlo_sha_turn(w[i - 15], 18) ^ w[i - 15] >> 3, b = mlo_sha_turn(w[i - 2], 17) ^ mlo_sha_turn(w[i - 2], 19) ^ w[i - 2] >> 10;
+        uint32_t a = mlo_sha_turn(w[i - 15], 7) ^ mlo_sha_turn(w[i - 15], 18) ^ w[i - 15] >> 3;
+        uint32_t b = mlo_sha_turn(w[i - 2], 17) ^ mlo_sha_turn(w[i - 2], 19) ^ w[i - 2] >> 10;
         w[i] = w[i - 16] + a + w[i - 7] + b;
     }
     memcpy(v, s->h, sizeof v);
-    for (int i = 0; i < 64; i++) {
-        uint32_t e = v[4], a = v[0];
-        uint32_t t1 = v[7] + (mlo_sha_turn(e, 6) ^ mlo_sha_turn(e, 11) ^ mlo_sha_turn(e, 25)) + ((e & v[5]) ^ (~e & v[6])) + mlo_sha_k[i] + w[i];
-        uint32_t t2 = (mlo_sha_turn(a, 2) ^ mlo_sha_turn(a, 13) ^ mlo_sha_turn(a, 22)) + ((a & v[1]) ^ (a & v[2]) ^ (v[1] & v[2]));
-        for (int k = 7; k; k--) v[k] = v[k - 1];
-        v[4] += t1; v[0] = t1 + t2;
+    for (int i = 0; i < 64; i += 8) {
+        MLO_SHA_ROUND(v[0], v[1], v[2], v[3], v[4], v[5], v[6], v[7], i);
+        MLO_SHA_ROUND(v[7], v[0], v[1], v[2], v[3], v[4], v[5], v[6], i + 1);
+        MLO_SHA_ROUND(v[6], v[7], v[0], v[1], v[2], v[3], v[4], v[5], i + 2);
+        MLO_SHA_ROUND(v[5], v[6], v[7], v[0], v[1], v[2], v[3], v[4], i + 3);
+        MLO_SHA_ROUND(v[4], v[5], v[6], v[7], v[0], v[1], v[2], v[3], i + 4);
+        MLO_SHA_ROUND(v[3], v[4], v[5], v[6], v[7], v[0], v[1], v[2], i + 5);
+        MLO_SHA_ROUND(v[2], v[3], v[4], v[5], v[6], v[7], v[0], v[1], i + 6);
+        MLO_SHA_ROUND(v[1], v[2], v[3], v[4], v[5], v[6], v[7], v[0], i + 7);
     }
     for (int i = 0; i < 8; i++) s->h[i] += v[i];
 }
+#undef MLO_SHA_ROUND
 
+/* Whole blocks are read where they lie. */
 static void mlo_sha_add(mlo_sha *s, const void *bytes, size_t n) {
     const unsigned char *p = (const unsigned char *)bytes;
-    while (n--) { s->block[s->n++ % 64] = *p++; if (s->n % 64 == 0) mlo_sha_block(s); }
+    while (n) {
+        size_t held = (size_t)(s->n % 64), part = 64 - held < n ? 64 - held : n;
+        if (part == 64) mlo_sha_block(s, p);
+        else memcpy(s->block + held, p, part);
+        s->n += part;
+        if (part < 64 && s->n % 64 == 0) mlo_sha_block(s, s->block);
+        p += part;
+        n -= part;
+    }
 }
 
 static void mlo_sha_end(mlo_sha *s, char hex[65]) {
