@@ -15223,7 +15223,7 @@ static const char *mlo_block_unary(mlo_recogniser *r, mlo_node *n) {
     if (!b) return NULL;
     if (!(b->in[0] = mlo_unary_source(r, n))) {
         int both = n->n_input > 1 && mlo_is_carried(&r->in, n->input[0]) && mlo_is_carried(&r->in, n->input[1]);
-        mlo_form other = mlo_body_form(&r->in, n->input[mlo_is_carried(&r->in, n->input[0])]);
+        mlo_form other = mlo_body_form(&r->in, n->input[n->n_input > 1 && mlo_is_carried(&r->in, n->input[0])]);
         int gate = both && mlo_is(n, "Mul"), places = !both && mlo_is(n, "Add") && mlo_tokens_of(&other) > 1;
         return mlo_cannot(r, n, gate ? "a gate, the product of two activations (SwiGLU, GeGLU)" : places ?
             "a value that is added to the tokens inside of a layer (position embeddings in every layer)" :
