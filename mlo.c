@@ -14110,28 +14110,35 @@ static const char *mlo_chain_walk(const mlo_inside *in, const char *name, mlo_ch
     return name;
 }
 
+enum { MLO_MOVE_INPUTS = 8, MLO_MOVE_OUTPUTS = 16 };
+
+/* What operator n makes of these arrays, of its outputs the one called `made`. NULL: it is none that mlo evaluates. */
+static mlo_array *mlo_made_of(mlo *m, mlo_node *n, const char *made, const mlo_array *const *args) {
+    const mlo_op *op = mlo_op_of(m, n);
+    mlo_array *out[MLO_MOVE_OUTPUTS] = {0}, *result = NULL;
+    if (!op || !op->run || n->n_input > MLO_MOVE_INPUTS || n->n_output > MLO_MOVE_OUTPUTS) return NULL;
+    if (mlo_call_node(m, op, n, mlo_opset_of(m), args, out)) return NULL;
+    for (size_t k = 0; k < n->n_output; k++) {
+        if (n->output[k] == made) result = out[k];
+        else mlo_array_free(m, out[k]);
+    }
+    return result;
+}
+
 /* The elements of `map`, which lies as n's first input does, moved as n moves them to `made`. NULL: how is not known
  * before the model runs. */
 static mlo_array *mlo_moved(const mlo_inside *in, mlo_node *n, const char *made, const mlo_array *map) {
-    mlo *m = in->m;
-    const mlo_op *op = mlo_op_of(m, n);
-    mlo_array *list[8] = {0}, *out[16] = {0}, *result = NULL;
-    int known = op && op->run && n->n_input <= 8 && n->n_output <= 16;
+    const mlo_array *args[MLO_MOVE_INPUTS] = { map };
+    mlo_array *list[MLO_MOVE_INPUTS] = {0}, *result = NULL;
+    int known = n->n_input <= MLO_MOVE_INPUTS;
     for (size_t k = 1; known && k < n->n_input; k++) {
         mlo_value *v = mlo_has_input(n, k) ? mlo_value_of(in->body, n->input[k]) : NULL;
         if (!mlo_has_input(n, k)) continue;
-        known = v && v->tensor && (list[k] = mlo_tensor_load(m, v->tensor)) != NULL;
+        args[k] = list[k] = v && v->tensor ? mlo_tensor_load(in->m, v->tensor) : NULL;
+        known = list[k] != NULL;
     }
-    if (known) {
-        const mlo_array *args[8] = { map };
-        for (size_t k = 1; k < n->n_input; k++) args[k] = list[k];
-        known = !mlo_call_node(m, op, n, mlo_opset_of(m), args, out);
-    }
-    for (size_t k = 0; k < 8; k++) mlo_array_free(m, list[k]);
-    for (size_t k = 0; k < 16; k++) {
-        if (known && k < n->n_output && n->output[k] == made) result = out[k];
-        else mlo_array_free(m, out[k]);
-    }
+    if (known) result = mlo_made_of(in->m, n, made, args);
+    for (size_t k = 0; k < MLO_MOVE_INPUTS; k++) mlo_array_free(in->m, list[k]);
     return result;
 }
 
@@ -14737,22 +14744,17 @@ static mlo_array *mlo_trace_elementwise(mlo_tracer *t, const mlo_node *n, const 
 /* Operators that move elements: what they do to the elements, they do to the numbers. NULL: not traced. */
 static mlo_array *mlo_trace_move(mlo_tracer *t, mlo_node *n, const char *name) {
     mlo *m = t->m;
-    const mlo_op *op = mlo_op_of(m, n);
-    const mlo_array *args[8] = {0};
-    mlo_array *constant[8] = {0}, *out[16] = {0}, *result = NULL;
-    int known = op && op->run && n->n_input <= 8 && n->n_output <= 16, all = mlo_is(n, "Concat");
+    const mlo_array *args[MLO_MOVE_INPUTS] = {0};
+    mlo_array *constant[MLO_MOVE_INPUTS] = {0}, *result = NULL;
+    int known = n->n_input <= MLO_MOVE_INPUTS, all = mlo_is(n, "Concat");
     for (size_t k = 0; known && k < n->n_input; k++) if (mlo_has_input(n, k)) {
         if (!k || all) args[k] = mlo_trace(t, n->input[k]);
         else if (mlo_is_parameter(t->s, t->s->outer, n->input[k], 0))
             args[k] = constant[k] = mlo_value_array(m, t->s, t->s->outer, n->input[k], 0, 0);
         known = args[k] != NULL;
     }
-    known = known && !mlo_call_node(m, op, n, mlo_opset_of(m), args, out);
-    for (size_t k = 0; k < 8; k++) mlo_array_free(m, constant[k]);
-    for (size_t k = 0; k < 16; k++) {
-        if (known && k < n->n_output && n->output[k] == name) result = out[k];
-        else mlo_array_free(m, out[k]);
-    }
+    if (known) result = mlo_made_of(m, n, name, args);
+    for (size_t k = 0; k < MLO_MOVE_INPUTS; k++) mlo_array_free(m, constant[k]);
     return result;
 }
 

@@ -123,22 +123,17 @@ static mlo_array *mlo_trace_elementwise(mlo_tracer *t, const mlo_node *n, const 
 /* Operators that move elements: what they do to the elements, they do to the numbers. NULL: not traced. */
 static mlo_array *mlo_trace_move(mlo_tracer *t, mlo_node *n, const char *name) {
     mlo *m = t->m;
-    const mlo_op *op = mlo_op_of(m, n);
-    const mlo_array *args[8] = {0};
-    mlo_array *constant[8] = {0}, *out[16] = {0}, *result = NULL;
-    int known = op && op->run && n->n_input <= 8 && n->n_output <= 16, all = mlo_is(n, "Concat");
+    const mlo_array *args[MLO_MOVE_INPUTS] = {0};
+    mlo_array *constant[MLO_MOVE_INPUTS] = {0}, *result = NULL;
+    int known = n->n_input <= MLO_MOVE_INPUTS, all = mlo_is(n, "Concat");
     for (size_t k = 0; known && k < n->n_input; k++) if (mlo_has_input(n, k)) {
         if (!k || all) args[k] = mlo_trace(t, n->input[k]);
         else if (mlo_is_parameter(t->s, t->s->outer, n->input[k], 0))
             args[k] = constant[k] = mlo_value_array(m, t->s, t->s->outer, n->input[k], 0, 0);
         known = args[k] != NULL;
     }
-    known = known && !mlo_call_node(m, op, n, mlo_opset_of(m), args, out);
-    for (size_t k = 0; k < 8; k++) mlo_array_free(m, constant[k]);
-    for (size_t k = 0; k < 16; k++) {
-        if (known && k < n->n_output && n->output[k] == name) result = out[k];
-        else mlo_array_free(m, out[k]);
-    }
+    if (known) result = mlo_made_of(m, n, name, args);
+    for (size_t k = 0; k < MLO_MOVE_INPUTS; k++) mlo_array_free(m, constant[k]);
     return result;
 }
 
