@@ -270,20 +270,31 @@ int mlo_draw(mlo *m, uint64_t k, const mlo_array **inputs, size_t *n) {
     return (int)m->error.code;
 }
 
-/* The token axis of a graph's edges and of a constant mask: nothing else of a core speaks of it. */
+/* A value's token axis, where it is declared: the last of a mask, the last but one of all else. */
+static void mlo_resize_declared(const mlo_value_info *info, int64_t whole, int64_t tokens) {
+    mlo_tensor_type *t = info->type ? info->type->tensor : NULL;
+    size_t rank = t && t->shape ? t->shape->n_dim : 0, axis = mlo_eq(info->name, "mlo_mask") ? 1 : 2;
+    if (rank >= 2 && t->shape->dim[rank - axis].value == whole) t->shape->dim[rank - axis].value = tokens;
+}
+
+/* The token axis of a graph's edges, of the loop's state and of a constant mask; what is noted of values in between goes. */
 int mlo_resize(mlo *m, int64_t tokens) {
     mlo_scan s;
     if (mlo_may_write(m) || mlo_infer(m) || mlo_scan_choose(m, &s)) return (int)m->error.code;
     mlo_graph *g = m->model->graph;
     mlo_form f = mlo_form_of(mlo_value_of(g, s.node->input[0]));
-    if (f.rank < 2 || tokens < 1 || tokens > f.dims[f.rank - 2]) return mlo_fail_at(m, MLO_E_SHAPE, s.node->input[0], "frames of %lld tokens do not fit a core of %s", (long long)tokens, mlo_dims_text(m, f.rank, f.dims));
+    if (f.rank < 2 || tokens < 1 || tokens > f.dims[f.rank - 2])
+        return mlo_fail_at(m, MLO_E_SHAPE, s.node->input[0], "frames of %lld tokens do not fit a core of %s", (long long)tokens,
+                           mlo_dims_text(m, f.rank, f.dims));
     int64_t whole = f.dims[f.rank - 2];
-    for (size_t i = 0; i < g->n_input + g->n_output; i++) {
-        mlo_value_info *info = i < g->n_input ? g->input[i] : g->output[i - g->n_input];
-        mlo_tensor_type *t = info->type ? info->type->tensor : NULL;
-        size_t rank = t && t->shape ? t->shape->n_dim : 0;
-        if (rank >= 2) { mlo_dim *d = &t->shape->dim[rank - (mlo_eq(info->name, "mlo_mask") ? 1 : 2)]; if (d->value == whole) d->value = tokens; }
+    for (size_t i = 0; i < g->n_input; i++) mlo_resize_declared(g->input[i], whole, tokens);
+    for (size_t i = 0; i < g->n_output; i++) mlo_resize_declared(g->output[i], whole, tokens);
+    for (size_t i = 0; i < s.n_state; i++) {
+        mlo_resize_declared(s.body->input[i], whole, tokens);
+        mlo_resize_declared(s.body->output[i], whole, tokens);
     }
+    g->n_info = s.body->n_info = 0;
+    MLO_TRY(mlo_index(m, g));
     mlo_value *mask = mlo_value_of(g, mlo_intern(m, "mlo_mask"));
     if (!mask || !mask->tensor || mask->tensor->n_dims < 1) return 0;
     mlo_array *a = mlo_tensor_load(m, mask->tensor);
