@@ -33082,11 +33082,16 @@ enum { MLO_SHEET = 112 };
 
 typedef struct { mlo_text *out; mlo_text line; int column, boxed; } mlo_sheet;
 
-/* Characters in UTF-8 text. */
-static int mlo_columns(const char *s) { int n = 0; for (; *s; s++) n += ((unsigned char)*s & 0xC0) != 0x80; return n; }
+/* Characters in UTF-8 text. NULL, which is what formatting gives without memory, has none. */
+static int mlo_columns(const char *s) {
+    int n = 0;
+    for (; s && *s; s++) n += ((unsigned char)*s & 0xC0) != 0x80;
+    return n;
+}
 
 /* Writes at most `most` characters of a name to the line; a longer one loses its middle. */
 static void mlo_say(mlo_sheet *t, const char *s, int most) {
+    if (!s) return;
     int n = mlo_columns(s), head = n, skip = 0, at = 0;
     if (n > most) { head = most < 8 ? most : (most - 2) / 2; skip = most < 8 ? n : n - (most - 2 - head); }
     for (; *s && most > 0; s++) {

@@ -79,7 +79,8 @@ class Terminal:
     def __init__(self, command, env, stdout=True, stderr=True, leave=None):
         self.master, slave = pty.openpty()
         self.begun, self.said = time.monotonic(), []
-        self.process = subprocess.Popen(command, env=env, stdin=subprocess.DEVNULL, stdout=slave if stdout else subprocess.PIPE, stderr=slave if stderr else subprocess.PIPE, start_new_session=True)
+        self.process = subprocess.Popen(command, env=env, stdin=subprocess.DEVNULL, stdout=slave if stdout else subprocess.PIPE, stderr=slave if stderr else subprocess.PIPE, start_new_session=True,
+                                        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL))          # who runs tests in the background ignores it
         os.close(slave)
         self.pipe = b""
         reader = threading.Thread(target=self.drain)

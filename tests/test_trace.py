@@ -12,6 +12,9 @@ import cores
 import harness as t
 
 
+def reported(r): return {k: v for k, v in r.items() if k != "simulator_because"}          # a trace is a reason of its own
+
+
 def build(name, *flags):
     path = t.at("_".join([name, *flags]).replace("--", ""))
     t.good("compile", t.model(name), *flags, "-o", path)
@@ -144,7 +147,7 @@ def check_trace():
         if name == "bert-1" and t.have("trace in Verilator", "verilator"):
             t.case("trace in Verilator", "" if sim(path, "--simulator", "verilator")[1] == lines else "another one than in Icarus")
         plain = t.good("sim", path, *flags)
-        t.case("without --trace: " + what, "the report differs" if plain.count(b"\n") != 1 or json.loads(plain) != r else "an old trace is left" if os.path.exists(os.path.join(path, "sim/trace.jsonl")) else "")
+        t.case("without --trace: " + what, "the report differs" if plain.count(b"\n") != 1 or reported(json.loads(plain)) != reported(r) else "an old trace is left" if os.path.exists(os.path.join(path, "sim/trace.jsonl")) else "")
 
 
 def check_stale():
