@@ -176,7 +176,7 @@ def bench_synth24():
     for name, flags in ("3", ()), ("24", ()), ("3", ("--unrolled",)):
         path, d = t.at(name + ".onnx"), t.at("synth24")
         subprocess.run([sys.executable, os.path.join(t.tests, "models/big.py"), path, name], stdout=subprocess.DEVNULL, check=True)
-        t.good("compile", path, "--pe", "2", "--simd", "2", *flags, "-o", d)
+        t.good("compile", path, "--pe", "2", "--simd", "2", "--max-cost", "1", *flags, "-o", d)
         said = subprocess.run(["yosys", "-p", "read_verilog rtl/*.v; synth_xilinx -family xcup -flatten -noiopad -top mlo_top; stat"], cwd=d, capture_output=True, text=True, check=True).stdout
         cells = re.findall(r"^ +(\w+) +(\d+)$", said[said.rindex("Number of cells"):], re.M)
         row(" ".join((name, *flags)), *(sum(int(n) for cell, n in cells if re.fullmatch(kind, cell)) for kind in kinds))
