@@ -33,6 +33,7 @@ struct mlo {
     struct mlo_op_index *ops;           /* ops.c: operators by name */
     struct mlo_net *net;                /* match.c: of a graph, for as long as that graph and its index stay as they are */
     const mlo_array *calib; size_t n_calib;
+    mlo_array *golden;                  /* the outputs of the bench's first frame, as emit saw them; NULL before */
     mlo_watcher watch; void *watch_user;   /* who sees what mlo_run makes */
     int64_t accumulator;                /* the largest magnitude that the sums of the last matrix-vector unit had */
     struct mlo_numerics *numerics;      /* what quantize measured, NULL when nobody asked */
@@ -133,6 +134,24 @@ static void mlo_inform(mlo *m, const char *format, ...) {
 
 /* Numbers are walked so many at a time where it counts: a loop of known length is what compilers vectorise at -O2. */
 enum { MLO_LANES = 16 };
+
+/* A function that is not to be inlined: its inner loop needs all registers. */
+#ifdef __GNUC__
+#define MLO_APART __attribute__((noinline))
+#else
+#define MLO_APART
+#endif
+
+/* The same C once more for wider vectors, taken where the processor has them. Sums keep their order, so results keep their bits.
+ * With MLO_PLAIN it is C alone. */
+#if defined(__GNUC__) && defined(__x86_64__) && !defined(MLO_PLAIN)
+#define MLO_WIDER
+#define MLO_WIDE __attribute__((target("avx2")))
+static int mlo_has_wide(void) { return __builtin_cpu_supports("avx2") != 0; }
+#else
+#define MLO_WIDE
+static int mlo_has_wide(void) { return 0; }
+#endif
 
 /* ---- memory ---------------------------------------------------------------------------------------------------------------- */
 
@@ -303,16 +322,19 @@ static int mlo_map_put(mlo *m, mlo_map *map, const void *key, void *value) {
 /* A growing text (or bytes) that is handed to a sink or kept. Failure sticks to the handle; writing on is harmless. */
 typedef struct { mlo *m; char *text; size_t n, room; } mlo_text;
 
+/* Room for `room` bytes in all, those that are there among them. */
+static int mlo_text_room(mlo_text *t, size_t room) {
+    char *p = (char *)mlo_scratch(t->m, room, 1);
+    if (!p) return (int)t->m->error.code;
+    if (t->n) memcpy(p, t->text, t->n);
+    mlo_scratch_free(t->m, t->text);
+    t->text = p;
+    t->room = room;
+    return 0;
+}
 static void mlo_put(mlo_text *t, const void *bytes, size_t n) {
     if (t->m->error.code) return;
-    if (t->room - t->n < n + 1) {
-        size_t room = (t->n + n + 1) * 2 > 4096 ? (t->n + n + 1) * 2 : 4096;
-        char *p = (char *)mlo_scratch(t->m, room, 1);
-        if (!p) return;
-        if (t->n) memcpy(p, t->text, t->n);
-        mlo_scratch_free(t->m, t->text);
-        t->text = p; t->room = room;
-    }
+    if (t->room - t->n < n + 1 && mlo_text_room(t, (t->n + n + 1) * 2 > 4096 ? (t->n + n + 1) * 2 : 4096)) return;
     if (n) memcpy(t->text + t->n, bytes, n);
     t->n += n;
     t->text[t->n] = 0;

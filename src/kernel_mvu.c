@@ -37,39 +37,24 @@ static int mlo_mvu_shape(mlo_shapes *s) {
     return 0;
 }
 
-enum { MLO_MVU_ROWS = 4 };       /* of W that are added at a time: the sums are fetched and stored once for all of them */
+/* The largest magnitude of an activation with which 64 products, by weights of 8 bits, are whole numbers that a float holds. */
+enum { MLO_MVU_FLOATS = (1 << 24) / MLO_TILE_SUM / 128 };
 
-/* part[j] += the products of four activations and weights: of 16 bits each, which processors multiply fastest. */
-static void mlo_mvu_add(int32_t *restrict part, const int8_t *restrict w, int64_t step, const int16_t *x, int64_t n) {
-    const int16_t x0 = x[0], x1 = x[1], x2 = x[2], x3 = x[3];
-    for (int64_t j = 0; j < n; j++) {
-        int16_t w0 = w[j], w1 = w[j + step], w2 = w[j + 2 * step], w3 = w[j + 3 * step];
-        part[j] += (x0 * w0 + x1 * w1) + (x2 * w2 + x3 * w3);
+/* z := x W, exactly: in floats, which processors multiply fastest, unless activations are too wide for them; then in doubles. */
+static int mlo_mvu_products(mlo *m, double *z, const mlo_array *x, const mlo_array *w, int64_t rows) {
+    const int64_t k = w->dims[0], n = w->dims[1];
+    int64_t most = 0;
+    for (int64_t i = 0; i < rows * k; i++) {
+        int64_t v = mlo_get(x, i);
+        most = v > most ? v : -v > most ? -v : most;
     }
-}
-
-/* acc[0..N) += x * W. The inner loop runs along a row of W in 32 bits, so that the compiler vectorises it; the sum of a block of rows fits them. */
-static void mlo_mvu_row(const mlo_array *x, int64_t row, const int8_t *w, int64_t k, int64_t n, int32_t *part, int64_t *acc) {
-    int64_t block = INT32_MAX >> (mlo_bits_of(x->dtype) - 1 + 7);
-    for (int64_t from = 0; from < k; from += block) {
-        int64_t end = k - from < block ? k : from + block;
-        memset(part, 0, (size_t)n * sizeof *part);
-        for (int64_t i = from; i < end; i += MLO_MVU_ROWS) {
-            int16_t xi[MLO_MVU_ROWS] = {0};
-            int64_t rows = end - i < MLO_MVU_ROWS ? end - i : MLO_MVU_ROWS, any = 0, j = 0;
-            for (int64_t r = 0; r < rows; r++) any |= xi[r] = (int16_t)mlo_get(x, row * k + i + r);
-            const int64_t step = rows < MLO_MVU_ROWS ? 0 : n;           /* the last few: row by row, the others times 0 */
-            if (!any) continue;
-            if (step) {
-                for (; j + MLO_LANES <= n; j += MLO_LANES) mlo_mvu_add(part + j, w + i * n + j, step, xi, MLO_LANES);
-                mlo_mvu_add(part + j, w + i * n + j, step, xi, n - j);
-            } else for (int64_t r = 0; r < rows; r++) {
-                const int16_t one[MLO_MVU_ROWS] = { xi[r] };
-                mlo_mvu_add(part, w + (i + r) * n, 0, one, n);
-            }
-        }
-        for (int64_t j = 0; j < n; j++) acc[j] += part[j];
-    }
+    const mlo_dtype core = most <= MLO_MVU_FLOATS ? MLO_FLOAT : MLO_DOUBLE;
+    const mlo_array *a = mlo_as(m, x, core), *b = a ? mlo_as(m, w, core) : NULL;
+    if (b && core == MLO_FLOAT) mlo_gemm_exact(m, z, (const float *)a->data, (const float *)b->data, rows, n, k);
+    else if (b) mlo_gemm(m, core, z, a->data, k, 1, b->data, n, 1, rows, n, k);
+    if (a) mlo_as_free(m, a, x);
+    if (b) mlo_as_free(m, b, w);
+    return (int)m->error.code;
 }
 
 static const mlo_limit mlo_mvu_limits[] = { { 2, 0, 1, INT32_MIN, INT32_MAX, "bias" }, { 3, 0, 1, 0, 32767, "multiplier" }, { 4, 0, 1, 1, 62, "shift" }, { 0, 0, 0, 0, 0, NULL } };
@@ -86,21 +71,17 @@ static int mlo_mvu_run(mlo_call *c) {
     memcpy(dims, x->dims, sizeof dims);
     dims[x->rank - 1] = n;
     mlo_array *y = mlo_call_out(c, 0, mlo_kernel_to(c->node), x->rank, dims);
-    int64_t *acc = (int64_t *)mlo_scratch(c->m, (size_t)n, sizeof *acc);
-    int32_t *part = (int32_t *)mlo_scratch(c->m, (size_t)n, sizeof *part);
-    int64_t lo = mlo_int(c->node, "lo", -128), hi = mlo_int(c->node, "hi", 127);
-    if ((table && mlo_kernel_count(c, 5, hi - lo + 1)) || mlo_kernel_limits(c, mlo_mvu_limits)) rows = 0;
+    double *sum = (double *)mlo_scratch(c->m, (size_t)(rows * n) + 1, sizeof *sum);
+    const int64_t lo = mlo_int(c->node, "lo", -128), hi = mlo_int(c->node, "hi", 127);
+    if ((table && mlo_kernel_count(c, 5, hi - lo + 1)) || mlo_kernel_limits(c, mlo_mvu_limits) || !y || !sum || mlo_mvu_products(c->m, sum, x, w, rows)) rows = 0;
     c->m->accumulator = 0;
-    for (int64_t r = 0; y && acc && part && r < rows; r++) {
-        for (int64_t j = 0; j < n; j++) acc[j] = mlo_get(c->in[2], j);
-        mlo_mvu_row(x, r, (const int8_t *)w->data, k, n, part, acc);
-        for (int64_t j = 0; j < n; j++) {
-            int64_t magnitude = acc[j] < 0 ? ~acc[j] : acc[j], v = mlo_requantize(acc[j], mlo_get(c->in[3], j), (int)mlo_get(c->in[4], j), lo, hi);
-            if (magnitude > c->m->accumulator) c->m->accumulator = magnitude;
-            mlo_set_element(y, r * n + j, table ? mlo_get(c->in[5], v - lo) : v);
-        }
+    for (int64_t i = 0; i < rows * n; i++) {
+        const int64_t j = i % n, acc = (int64_t)sum[i] + mlo_get(c->in[2], j), magnitude = acc < 0 ? ~acc : acc;
+        const int64_t v = mlo_requantize(acc, mlo_get(c->in[3], j), (int)mlo_get(c->in[4], j), lo, hi);
+        if (magnitude > c->m->accumulator) c->m->accumulator = magnitude;
+        mlo_set_element(y, i, table ? mlo_get(c->in[5], v - lo) : v);
     }
-    mlo_scratch_free(c->m, acc); mlo_scratch_free(c->m, part);
+    mlo_scratch_free(c->m, sum);
     return (int)c->m->error.code;
 }
 

@@ -4,55 +4,70 @@
  * invariant: sums over K are made in the core type, 64 products at a time, so they equal ONNX Runtime's but for the order of additions
  *     (1e-6 relative); statistics of norms are summed in double. Integer products are exact modulo 2^64, then narrowed.
  * example: mlo_gemm(m, MLO_FLOAT, z, a, k, 1, b, n, 1, rows, n, k) is z = a b for row-major matrices.
- * cost: about 2 x rows x n x k operations in tiles of 4 x 8 that fit the registers of a 128-bit vector unit; one packed panel of K x 8.
+ * cost: about 2 x rows x n x k operations in tiles that fit the registers of the vector unit (4 x 8 of 128 bits, 4 x 16 of 256); four packed panels of K x 8 or 16.
  */
 
-enum { MLO_TILE_ROWS = 4, MLO_TILE_COLUMNS = 8, MLO_TILE_SUM = 64 };
+enum { MLO_TILE_ROWS = 4, MLO_TILE_WIDEST = 16, MLO_TILE_SUM = 64, MLO_TILE_PANELS = 4 };
 
-/* acc := four rows of a (their pointers; elements `step` apart) times the packed panel b of k x 8. The constant inner trip count is
- * what lets a compiler keep s in vector registers at -O2; partial sums of 64 products keep float's rounding error from growing with k. */
-#define MLO_TILE_ADD(row, x) for (int j = 0; j < MLO_TILE_COLUMNS; j++) s[row][j] += x * b[j];
-#define MLO_TILE(name, T) \
-    static void name##_tile(T acc[MLO_TILE_ROWS][MLO_TILE_COLUMNS], const T *const *a, int64_t step, const T *b, int64_t k) { \
-        T s[MLO_TILE_ROWS][MLO_TILE_COLUMNS]; \
+/* acc := four rows of a (their pointers; elements `step` apart) times the packed panel b of k x COLUMNS. The constant inner trip count is
+ * what lets a compiler keep s in vector registers at -O2; partial sums of 64 products keep float's rounding error from growing with k.
+ * T is what is multiplied and summed, SUM what the partial sums add up in. */
+#define MLO_TILE_ADD(row, x, COLUMNS) for (int j = 0; j < COLUMNS; j++) s[row][j] += x * b[j];
+#define MLO_TILE(name, T, SUM, COLUMNS, WIDE) \
+    WIDE MLO_APART static void name##_tile(SUM acc[MLO_TILE_ROWS][COLUMNS], const T *const *a, int64_t step, const T *b, int64_t k) { \
+        T s[MLO_TILE_ROWS][COLUMNS]; \
         const T *a0 = a[0], *a1 = a[1], *a2 = a[2], *a3 = a[3]; \
-        memset(acc, 0, sizeof s); \
+        memset(acc, 0, MLO_TILE_ROWS * sizeof *acc); \
         for (int64_t i = 0; i < k; ) { \
             int64_t end = k - i < MLO_TILE_SUM ? k : i + MLO_TILE_SUM; \
             memset(s, 0, sizeof s); \
-            for (; i < end; i++, b += MLO_TILE_COLUMNS) { \
+            for (; i < end; i++, b += COLUMNS) { \
                 T x0 = a0[i * step], x1 = a1[i * step], x2 = a2[i * step], x3 = a3[i * step]; \
-                MLO_TILE_ADD(0, x0) MLO_TILE_ADD(1, x1) MLO_TILE_ADD(2, x2) MLO_TILE_ADD(3, x3) \
+                MLO_TILE_ADD(0, x0, COLUMNS) MLO_TILE_ADD(1, x1, COLUMNS) MLO_TILE_ADD(2, x2, COLUMNS) MLO_TILE_ADD(3, x3, COLUMNS) \
             } \
-            for (int r = 0; r < MLO_TILE_ROWS; r++) for (int j = 0; j < MLO_TILE_COLUMNS; j++) acc[r][j] += s[r][j]; \
+            for (int r = 0; r < MLO_TILE_ROWS; r++) for (int j = 0; j < COLUMNS; j++) acc[r][j] += (SUM)s[r][j]; \
         } \
     } \
-    /* z (dense, rows x n) := a b; a's and b's elements by row and column steps; `panel` has room for k x 8 */ \
-    static void name(T *z, const T *a, int64_t ar, int64_t ac, const T *b, int64_t br, int64_t bc, int64_t rows, int64_t n, int64_t k, T *panel) { \
-        T acc[MLO_TILE_ROWS][MLO_TILE_COLUMNS]; const T *p[MLO_TILE_ROWS]; \
-        for (int64_t c = 0; c < n; c += MLO_TILE_COLUMNS) { \
-            int64_t w = n - c < MLO_TILE_COLUMNS ? n - c : MLO_TILE_COLUMNS; \
-            for (int64_t i = 0; i < k; i++) for (int64_t j = 0; j < MLO_TILE_COLUMNS; j++) \
-                panel[i * MLO_TILE_COLUMNS + j] = j < w ? b[i * br + (c + j) * bc] : 0; \
+    /* z (dense, rows x n) := a b; a's and b's elements by row and column steps; `panels` has room for MLO_TILE_PANELS of k x COLUMNS: so many \
+     * are packed at a time, since b comes fast along its rows only */ \
+    WIDE static void name(SUM *z, const T *a, int64_t ar, int64_t ac, const T *b, int64_t br, int64_t bc, int64_t rows, int64_t n, int64_t k, T *panels) { \
+        SUM acc[MLO_TILE_ROWS][COLUMNS]; const T *p[MLO_TILE_ROWS]; \
+        for (int64_t c = 0; c < n; c += COLUMNS) { \
+            const int64_t w = n - c < COLUMNS ? n - c : COLUMNS, at = c / COLUMNS % MLO_TILE_PANELS; \
+            for (int64_t i = 0; !at && i < k; i++) for (int64_t q = 0; q < MLO_TILE_PANELS && c + q * COLUMNS < n; q++) \
+                for (int64_t j = 0, from = c + q * COLUMNS; j < COLUMNS; j++) panels[(q * k + i) * COLUMNS + j] = from + j < n ? b[i * br + (from + j) * bc] : 0; \
             for (int64_t r = 0; r < rows; r += MLO_TILE_ROWS) { \
                 int64_t h = rows - r < MLO_TILE_ROWS ? rows - r : MLO_TILE_ROWS; \
                 for (int64_t i = 0; i < MLO_TILE_ROWS; i++) p[i] = a + (r + (i < h ? i : 0)) * ar; \
-                name##_tile(acc, p, ac, panel, k); \
+                name##_tile(acc, p, ac, panels + at * k * COLUMNS, k); \
                 for (int64_t i = 0; i < h; i++) for (int64_t j = 0; j < w; j++) z[(r + i) * n + c + j] = acc[i][j]; \
             } \
         } \
     }
-MLO_TILE(mlo_gemm_f32, float)
-MLO_TILE(mlo_gemm_f64, double)
-MLO_TILE(mlo_gemm_u64, uint64_t)
+MLO_TILE(mlo_gemm_f32, float, float, 8, )
+MLO_TILE(mlo_gemm_f32_wide, float, float, 16, MLO_WIDE)
+MLO_TILE(mlo_gemm_f64, double, double, 8, )
+MLO_TILE(mlo_gemm_f64_wide, double, double, 8, MLO_WIDE)
+MLO_TILE(mlo_gemm_u64, uint64_t, uint64_t, 8, )
+MLO_TILE(mlo_gemm_whole, float, double, 8, )
+MLO_TILE(mlo_gemm_whole_wide, float, double, 16, MLO_WIDE)
 
 /* z := a b in a core type (int64 as uint64: the same bits). */
 static int mlo_gemm(mlo *m, mlo_dtype core, void *z, const void *a, int64_t ar, int64_t ac, const void *b, int64_t br, int64_t bc, int64_t rows, int64_t n, int64_t k) {
-    void *panel = mlo_scratch(m, (size_t)k, MLO_TILE_COLUMNS * mlo_dtype_size(core));
+    void *panel = mlo_scratch(m, (size_t)k, MLO_TILE_PANELS * MLO_TILE_WIDEST * mlo_dtype_size(core));
     if (!panel) return (int)m->error.code;
-    if (core == MLO_FLOAT) mlo_gemm_f32((float *)z, (const float *)a, ar, ac, (const float *)b, br, bc, rows, n, k, (float *)panel);
-    else if (core == MLO_DOUBLE) mlo_gemm_f64((double *)z, (const double *)a, ar, ac, (const double *)b, br, bc, rows, n, k, (double *)panel);
+    if (core == MLO_FLOAT) (mlo_has_wide() ? mlo_gemm_f32_wide : mlo_gemm_f32)((float *)z, (const float *)a, ar, ac, (const float *)b, br, bc, rows, n, k, (float *)panel);
+    else if (core == MLO_DOUBLE) (mlo_has_wide() ? mlo_gemm_f64_wide : mlo_gemm_f64)((double *)z, (const double *)a, ar, ac, (const double *)b, br, bc, rows, n, k, (double *)panel);
     else mlo_gemm_u64((uint64_t *)z, (const uint64_t *)a, ar, ac, (const uint64_t *)b, br, bc, rows, n, k, (uint64_t *)panel);
+    mlo_scratch_free(m, panel);
+    return 0;
+}
+
+/* z := a b, whole numbers in floats, exactly: 64 products of 18 bits are whole numbers that a float holds, their sums a double. */
+static int mlo_gemm_exact(mlo *m, double *z, const float *a, const float *b, int64_t rows, int64_t n, int64_t k) {
+    float *panel = (float *)mlo_scratch(m, (size_t)k, MLO_TILE_PANELS * MLO_TILE_WIDEST * sizeof *panel);
+    if (!panel) return (int)m->error.code;
+    (mlo_has_wide() ? mlo_gemm_whole_wide : mlo_gemm_whole)(z, a, k, 1, b, n, 1, rows, n, k, panel);
     mlo_scratch_free(m, panel);
     return 0;
 }
