@@ -2,7 +2,7 @@
  *
  * in:  a graph in topological order and arrays for its inputs, by name.     out: arrays for its outputs, the caller's to free.
  * invariant: an array lives from its making to its last use; weights are loaded at their first use; what a subgraph uses from outside
- *     counts as a use by the node that holds it. An array that is not what the model declares is a failure.
+ *     counts as a use by the node that holds it. Stacks of weights for a Scan are never made: an iteration gets its part. An array that is not what the model declares is a failure.
  *     Nothing of the model is changed.
  * example: mlo_array *out[2]; mlo_eval(m, m->model->graph, inputs, n, NULL, out);
  * cost: the ops' work; memory: the widest point of the graph, plus the initializers of loop bodies, which stay for all iterations.
@@ -149,6 +149,25 @@ static void mlo_copy_part(mlo_array *whole, mlo_array *part, int axis, int64_t i
         if (into_whole) memcpy(w, p, inner); else memcpy(p, w, inner);
     }
 }
+/* The part of a stack that iteration i gets, when the stack is Reshape(Concat(part 0, part 1, ..)) with a part for each: its name. */
+static const char *mlo_stack_part(const mlo_graph *g, const char *stack, int64_t iterations, int64_t i) {
+    const mlo_value *v = mlo_value_of(g, stack);
+    const mlo_node *reshape = v ? v->producer : NULL;
+    mlo_form f = mlo_form_of(v);
+    if (!mlo_is(reshape, "Reshape") || !mlo_form_known(&f) || f.rank < 1 || f.dims[0] != iterations) return NULL;
+    const mlo_value *rows = mlo_value_of(g, reshape->input[0]);
+    const mlo_node *concat = rows ? rows->producer : NULL;
+    if (!mlo_is(concat, "Concat") || mlo_int(concat, "axis", 0) || (int64_t)concat->n_input != iterations) return NULL;
+    mlo_form part = mlo_form_of(mlo_value_of(g, concat->input[i]));
+    return mlo_form_known(&part) && mlo_form_count(&part) * iterations == mlo_form_count(&f) ? concat->input[i] : NULL;
+}
+/* Shapes a part as the stack has it: the reshape may have made [1] of a scalar, or [K,N] of [1,K,N]. */
+static void mlo_stack_form(const mlo_graph *g, const char *stack, mlo_array *part) {
+    mlo_form f = mlo_form_of(mlo_value_of(g, stack));
+    part->rank = f.rank - 1;
+    memcpy(part->dims, f.dims + 1, (size_t)part->rank * sizeof *part->dims);
+}
+
 /* Element `index` along `axis` as a new array of one rank less. */
 static mlo_array *mlo_part_of(mlo *m, const mlo_array *a, int axis, int64_t index) {
     int64_t dims[MLO_MAX_RANK]; int r = 0;
@@ -252,10 +271,40 @@ static int mlo_rounds_finish(mlo_env *body, mlo_rounds *r, const mlo_node *n, co
     return 0;
 }
 
-/* How often a Scan runs: the length of every scan input along its axis. */
-static int mlo_scan_length(mlo *m, const mlo_node *n, const mlo_array *const *in, size_t n_state, size_t n_scan, int *axis, int64_t *length) {
+/* Is the value a stack of parts that one Scan reads and nobody else? Then nobody makes it: each iteration gets its part where that lies, and no more
+ * than a layer's weights are in memory. */
+static int mlo_is_spared(const mlo_graph *g, const char *stack) {
+    const mlo_value *v = mlo_value_of(g, stack);
+    mlo_form f = mlo_form_of(v);
+    if (!v || v->graph != g || v->n_uses != 1 || v->n_use != 1 || f.rank < 1) return 0;
+    const mlo_node *scan = v->use[0], *reshape = v->producer;
+    const size_t stacks = mlo_scan_stacks(scan);
+    size_t k = 0;
+    while (k < scan->n_input && scan->input[k] != stack) k++;
+    if (!mlo_is(scan, "Scan") || k + stacks < scan->n_input || mlo_int_at(scan, "scan_input_axes", k + stacks - scan->n_input, 0)
+        || mlo_int_at(scan, "scan_input_directions", k + stacks - scan->n_input, 0) || !mlo_is(reshape, "Reshape")) return 0;
+    const mlo_value *rows = mlo_value_of(g, reshape->input[0]);
+    if (!rows || rows->graph != g || rows->n_uses != 1) return 0;
+    for (int64_t i = 0; i < f.dims[0]; i++) if (!mlo_stack_part(g, stack, f.dims[0], i)) return 0;
+    return f.dims[0] > 0;
+}
+/* ... and is the node one of the two that would make it? */
+static int mlo_makes_spared(const mlo_graph *g, const mlo_node *n) {
+    if (mlo_is(n, "Reshape")) return mlo_is_spared(g, n->output[0]);
+    const mlo_value *rows = mlo_is(n, "Concat") ? mlo_value_of(g, n->output[0]) : NULL;
+    return rows && rows->n_use == 1 && mlo_is(rows->use[0], "Reshape") && rows->use[0]->input[0] == rows->name && mlo_is_spared(g, rows->use[0]->output[0]);
+}
+
+/* How often a Scan runs: the length of every scan input along its axis. A stack that is spared is no array. */
+static int mlo_scan_length(const mlo_env *e, const mlo_node *n, const mlo_array *const *in, size_t n_state, size_t n_scan, int *axis, int64_t *length) {
+    mlo *m = e->m;
     *length = -1;
     for (size_t k = 0; k < n_scan; k++) {
+        if (!in[n_state + k] && mlo_is_spared(e->g, n->input[n_state + k])) {
+            *length = mlo_form_of(mlo_value_of(e->g, n->input[n_state + k])).dims[0];
+            axis[k] = 0;
+            continue;
+        }
         const mlo_array *a = in[n_state + k];
         int64_t at = mlo_int_at(n, "scan_input_axes", k, 0);
         if (!a) return mlo_fail(m, MLO_E_GRAPH, n, "scan input %zu is absent", k);
@@ -270,11 +319,19 @@ static int mlo_scan_length(mlo *m, const mlo_node *n, const mlo_array *const *in
     return 0;
 }
 /* One iteration's inputs: the states, and this iteration's part of every scan input. */
-static int mlo_scan_bind(mlo_env *body, const mlo_rounds *r, const mlo_node *n, const mlo_array *const *in, const int *axis, size_t n_scan, int64_t i, int64_t length) {
+static int mlo_scan_bind(mlo_env *body, const mlo_rounds *r, const mlo_node *n, const mlo_array *const *in, const int *axis, mlo_array *lent, size_t n_scan, int64_t i, int64_t length) {
     const mlo_graph *g = body->g;
     for (size_t k = 0; k < r->n_state; k++) mlo_env_lend(body, g->input[k]->name, r->state[k] ? r->state[k] : in[k]);
     for (size_t k = 0; k < n_scan; k++) {
         mlo_cell *c = mlo_env_own(body, g->input[r->n_state + k]->name);
+        if (!in[r->n_state + k]) {
+            const mlo_array *part = mlo_env_get(body->outer, n, mlo_stack_part(body->outer->g, n->input[r->n_state + k], length, i));
+            if (!part) return (int)body->m->error.code;
+            lent[k] = *part;
+            mlo_stack_form(body->outer->g, n->input[r->n_state + k], &lent[k]);
+            mlo_env_lend(body, g->input[r->n_state + k]->name, &lent[k]);
+            continue;
+        }
         mlo_array *part = mlo_part_of(body->m, in[r->n_state + k], axis[k], mlo_int_at(n, "scan_input_directions", k, 0) ? length - 1 - i : i);
         if (!part) return (int)body->m->error.code;
         if (!c) { mlo_array_free(body->m, part); continue; }
@@ -284,6 +341,10 @@ static int mlo_scan_bind(mlo_env *body, const mlo_rounds *r, const mlo_node *n, 
     }
     return 0;
 }
+/* The iteration is done with the parts of stacks that it was lent. */
+static void mlo_scan_release(mlo_env *e, const mlo_node *n, const mlo_array *const *in, size_t n_state, int64_t i, int64_t length) {
+    for (size_t k = n_state; k < n->n_input; k++) if (!in[k]) mlo_env_done(e, mlo_stack_part(e->g, n->input[k], length, i));
+}
 static int mlo_eval_scan(mlo_env *e, mlo_node *n, const mlo_array *const *in, mlo_array **out) {
     mlo *m = e->m; mlo_env body; mlo_rounds r;
     const mlo_attr *a = mlo_attr_of(n, "body");
@@ -291,18 +352,19 @@ static int mlo_eval_scan(mlo_env *e, mlo_node *n, const mlo_array *const *in, ml
     if (e->opset < 9) return mlo_fail(m, MLO_E_UNSUPPORTED, n, "the Scan of opset 8 has a batch axis; convert the model to opset 9 or newer");
     if (!a || !a->g || n_scan > n->n_input || a->g->n_input != n->n_input || a->g->n_output < n_state)
         return mlo_fail(m, MLO_E_GRAPH, n, "%zu inputs of which %zu are scanned do not fit the body", n->n_input, n_scan);
-    int *axis = (int *)mlo_scratch(m, n_scan + 1, sizeof *axis);
-    if (!axis) return (int)m->error.code;
-    if (mlo_scan_length(m, n, in, n_state, n_scan, axis, &length) || mlo_env_open(m, &body, a->g, e, e->observer)) { mlo_scratch_free(m, axis); return (int)m->error.code; }
+    mlo_array *lent = (mlo_array *)mlo_scratch(m, n_scan + 1, sizeof *lent + sizeof(int));
+    int *axis = (int *)(void *)(lent + n_scan + 1);
+    if (!lent) return (int)m->error.code;
+    if (mlo_scan_length(e, n, in, n_state, n_scan, axis, &length) || mlo_env_open(m, &body, a->g, e, e->observer)) { mlo_scratch_free(m, lent); return (int)m->error.code; }
     mlo_rounds_open(m, &r, n, in, n_state, a->g->n_output - n_state);
     for (body.iteration = 0; body.iteration < length && !m->error.code; body.iteration++) {
         mlo_env_again(&body);
-        if (!mlo_scan_bind(&body, &r, n, in, axis, n_scan, body.iteration, length)) mlo_rounds_run(&body, &r, n, 0);
+        if (!mlo_scan_bind(&body, &r, n, in, axis, lent, n_scan, body.iteration, length) && !mlo_rounds_run(&body, &r, n, 0)) mlo_scan_release(e, n, in, n_state, body.iteration, length);
     }
     if (!m->error.code) mlo_rounds_finish(&body, &r, n, in, 0, out);
     mlo_rounds_close(m, &r);
     mlo_env_close(&body);
-    mlo_scratch_free(m, axis);
+    mlo_scratch_free(m, lent);
     return (int)m->error.code;
 }
 
@@ -382,7 +444,7 @@ static int mlo_eval_node(mlo_env *e, mlo_node *n) {
     if (!out) return (int)m->error.code;
     const mlo_array **in = (const mlo_array **)(void *)(out + n->n_output);
     for (size_t i = 0; i < n->n_output; i++) out[i] = NULL;
-    for (size_t i = 0; i < n->n_input; i++) in[i] = mlo_has_input(n, i) ? mlo_env_get(e, n, n->input[i]) : NULL;
+    for (size_t i = 0; i < n->n_input; i++) in[i] = mlo_has_input(n, i) && !(mlo_is_scan(n) && mlo_is_spared(e->g, n->input[i])) ? mlo_env_get(e, n, n->input[i]) : NULL;
     if (m->error.code) { mlo_scratch_free(m, out); return (int)m->error.code; }
     if (mlo_is_scan(n)) mlo_eval_scan(e, n, in, out);
     else if (mlo_is(n, "Loop")) mlo_eval_loop(e, n, in, out);
@@ -395,7 +457,7 @@ static int mlo_eval_node(mlo_env *e, mlo_node *n) {
     return (int)m->error.code;
 }
 static int mlo_eval_env(mlo_env *e) {
-    for (size_t i = 0; i < e->g->n_node; i++) MLO_TRY(mlo_eval_node(e, e->g->node[i]));
+    for (size_t i = 0; i < e->g->n_node; i++) if (!mlo_makes_spared(e->g, e->g->node[i])) MLO_TRY(mlo_eval_node(e, e->g->node[i]));
     return (int)e->m->error.code;
 }
 

@@ -27,17 +27,6 @@ static int mlo_scan_of(mlo *m, mlo_graph *outer, mlo_node *n, mlo_scan *s) {
     return 0;
 }
 
-/* The part of a stacked value that iteration i gets, when the stack is Reshape(Concat(part 0, part 1, ..)): the name of the part. */
-static const char *mlo_scan_part(const mlo_graph *g, const char *stack, int64_t iterations, int64_t i) {
-    mlo_value *v = mlo_value_of(g, stack);
-    mlo_node *reshape = v ? v->producer : NULL;
-    if (!mlo_is(reshape, "Reshape")) return NULL;
-    v = mlo_value_of(g, reshape->input[0]);
-    mlo_node *concat = v ? v->producer : NULL;
-    if (!mlo_is(concat, "Concat") || mlo_int(concat, "axis", 0) || (int64_t)concat->n_input != iterations) return NULL;
-    return concat->input[i];
-}
-
 static mlo_array *mlo_value_array(mlo *m, const mlo_scan *s, const mlo_graph *g, const char *name, int64_t i, int depth);
 
 /* Evaluates a parameter-only node, inputs first. */
@@ -62,14 +51,16 @@ static mlo_array *mlo_array_slice(mlo *m, mlo_array *a, int64_t i) {
 }
 
 static mlo_array *mlo_stack_slice(mlo *m, const mlo_scan *s, const char *stack, int64_t i, int depth) {
-    const char *part = mlo_scan_part(s->outer, stack, s->iterations, i);
+    const char *part = mlo_stack_part(s->outer, stack, s->iterations, i);
+    const mlo_value *v = mlo_value_of(s->outer, stack);
+    if (!part && v && v->tensor) return mlo_tensor_slice(m, v->tensor, i);
     mlo_array *whole = mlo_value_array(m, s, s->outer, part ? part : stack, i, depth), *r = whole;
     if (!whole) return NULL;
-    mlo_form f = mlo_form_of(mlo_value_of(s->outer, stack));
-    if (part && f.rank >= 1 && f.rank <= whole->rank + 1) {          /* the reshape may have made [1] of a scalar, or [K,N] of [1,K,N] */
-        whole->rank = f.rank - 1;
-        for (int d = 0; d < whole->rank; d++) whole->dims[d] = f.dims[d + 1];
-    } else if (!part) { r = mlo_array_slice(m, whole, i); mlo_array_free(m, whole); }
+    if (part) mlo_stack_form(s->outer, stack, whole);
+    else {
+        r = mlo_array_slice(m, whole, i);
+        mlo_array_free(m, whole);
+    }
     return r;
 }
 

@@ -197,16 +197,22 @@ static int mlo_tensor_read(mlo *m, const mlo_tensor *t, int64_t first, size_t co
     return 0;
 }
 
-/* The whole tensor as an array in scratch memory (mlo_array_free). NULL when it fails. */
-static mlo_array *mlo_tensor_load(mlo *m, const mlo_tensor *t) {
+/* Part `first` of the tensor as an array in scratch memory (mlo_array_free), shaped as its last `rank` dimensions. NULL when it fails. */
+static mlo_array *mlo_tensor_part(mlo *m, const mlo_tensor *t, int64_t first, size_t rank) {
     if (t->n_dims > MLO_MAX_RANK) { mlo_fail_at(m, MLO_E_UNSUPPORTED, t->name, "rank %zu is more than %d", t->n_dims, MLO_MAX_RANK); return NULL; }
     if (!mlo_dtype_size((mlo_dtype)t->data_type) || !mlo_dtype_bits((mlo_dtype)t->data_type)) { mlo_fail_at(m, MLO_E_TYPE, t->name, "%s tensors cannot be evaluated", mlo_dtype_name((mlo_dtype)t->data_type)); return NULL; }
     if (mlo_tensor_check(m, t)) return NULL;
-    mlo_array *a = mlo_array_new(m, (mlo_dtype)t->data_type, (int)t->n_dims, t->dims);
+    mlo_array *a = mlo_array_new(m, (mlo_dtype)t->data_type, (int)rank, t->dims + (t->n_dims - rank));
     if (!a) return NULL;
     a->name = t->name;
-    if (mlo_tensor_read(m, t, 0, (size_t)mlo_tensor_count(t), a->data)) { mlo_array_free(m, a); return NULL; }
+    if (mlo_tensor_read(m, t, first * mlo_array_count(a), (size_t)mlo_array_count(a), a->data)) { mlo_array_free(m, a); return NULL; }
     return a;
+}
+static mlo_array *mlo_tensor_load(mlo *m, const mlo_tensor *t) { return mlo_tensor_part(m, t, 0, t->n_dims); }
+/* Slice i along axis 0. */
+static mlo_array *mlo_tensor_slice(mlo *m, const mlo_tensor *t, int64_t i) {
+    if (t->n_dims < 1) { mlo_fail_at(m, MLO_E_SHAPE, t->name, "a scalar has no slices"); return NULL; }
+    return mlo_tensor_part(m, t, i, t->n_dims - 1);
 }
 
 /* Elements [first, first + count) as doubles: any numeric type. */
