@@ -1,11 +1,12 @@
 /* lower: the integer loop becomes a dataflow graph of streaming kernels.
  *
  * in:  a quantized model.    out: the same model; projections that share an input are one matrix-vector unit with a Split behind it;
+ *      weights are the integers that they were rounded to, of all iterations in one constant;
  *      every kernel has a name (metadata mlo.kernel); every outer node says where it runs (mlo.part: pre, core, post).
  * invariant: nothing is renumbered or rounded: the lowered model gives the same bits as the quantized one. There is hardware for each kernel, and
  *      no number inside can overflow in it: what does not fit is refused here.
  * example: MVU(x, Wq), MVU(x, Wk), MVU(x, Wv) -> MVU(x, Concat(Wq, Wk, Wv)) -> Split.
- * cost: O(nodes of the body).
+ * cost: O(nodes of the body), and a pass over the weights.
  */
 
 static int mlo_rename_kernels(mlo *m, mlo_graph *body) {
@@ -91,6 +92,64 @@ static int mlo_merge_all(mlo *m, mlo_graph *body) {
     return 0;
 }
 
+/* ---- parameters ---------------------------------------------------------------------------------------------------------------- */
+
+/* Is a value of the body computed from parameters alone? What kernels make is no parameter, nor is what comes from around the loop. */
+static int mlo_is_computed_parameter(const mlo_scan *s, const char *name) {
+    const mlo_value *v = mlo_value_of(s->body, name);
+    const mlo_node *n = v && v->graph == s->body ? v->producer : NULL;
+    if (!n || mlo_kernel_of(n)) return 0;
+    for (size_t k = 0; k < n->n_input; k++) {
+        const mlo_value *in = mlo_has_input(n, k) ? mlo_value_of(s->body, n->input[k]) : NULL;
+        size_t at = 0;
+        if (!in || in->tensor) continue;
+        if (in->producer && !mlo_is_computed_parameter(s, in->name)) return 0;
+        while (!in->producer && at < s->n_state && s->body->input[at]->name != in->name) at++;
+        if (!in->producer && (in->graph != s->body || at < s->n_state)) return 0;
+    }
+    return 1;
+}
+
+/* The value of all iterations, one behind the other, becomes a constant that the loop scans. */
+static int mlo_settle_parameter(mlo *m, mlo_scan *s, const char *name) {
+    mlo_form f = mlo_form_of(mlo_value_of(s->body, name)), all = f;
+    const size_t bytes = mlo_form_known(&f) && f.rank < MLO_MAX_RANK ? (size_t)mlo_form_count(&f) * mlo_dtype_size(f.dtype) : 0;
+    char *data = bytes ? (char *)mlo_alloc(m, (size_t)s->iterations, bytes) : NULL;
+    if (!data) return m->error.code ? (int)m->error.code : mlo_fail_at(m, MLO_E_SHAPE, name, "a parameter of the loop has no known shape");
+    for (int64_t i = 0; i < s->iterations; i++) {
+        mlo_array *a = mlo_scan_value(m, s, name, i);
+        if (a) memcpy(data + (size_t)i * bytes, a->data, bytes);
+        mlo_array_free(m, a);
+        if (!a) return (int)m->error.code;
+    }
+    mlo_little_endian(data, (size_t)(mlo_form_count(&f) * s->iterations), mlo_dtype_size(f.dtype));
+    all.dims[0] = s->iterations;
+    memcpy(all.dims + 1, f.dims, (size_t)f.rank * sizeof *f.dims);
+    const char *stack = mlo_format(m, "%s_stack", name);
+    mlo_value_info *info = mlo_info_new(m, name, &f);
+    if (!stack || !info || mlo_graph_init(m, s->outer, mlo_tensor_new(m, stack, f.dtype, all.dims, (size_t)f.rank + 1, data, bytes * (size_t)s->iterations))) return (int)m->error.code;
+    return mlo_node_input(m, s->node, stack) || !MLO_PUSH(m, s->body->input, s->body->n_input, info) ? (int)m->error.code : 0;
+}
+
+/* What kernels read and nobody streams: integers, computed here for good, so that nothing after lower needs the floats they came from. */
+static int mlo_settle_parameters(mlo *m, mlo_scan *s) {
+    mlo_map settled = {0};              /* node -> itself: its output is an input of the body now */
+    size_t kept = 0;
+    for (size_t i = 0; i < s->body->n_node; i++) for (size_t k = 0; mlo_kernel_of(s->body->node[i]) && k < s->body->node[i]->n_input; k++) {
+        const char *name = s->body->node[i]->input[k];
+        mlo_value *v = mlo_value_of(s->body, name);
+        if (!mlo_is_computed_parameter(s, name) || v->producer->n_output != 1 || mlo_map_get(&settled, v->producer)) continue;
+        MLO_TRY(mlo_settle_parameter(m, s, name));
+        MLO_TRY(mlo_map_put(m, &settled, v->producer, v->producer));
+    }
+    for (size_t i = 0; i < s->body->n_node; i++) if (!mlo_map_get(&settled, s->body->node[i])) s->body->node[kept++] = s->body->node[i];
+    s->body->n_node = kept;
+    MLO_TRY(mlo_attr_int(m, s->node, "num_scan_inputs", (int64_t)(s->body->n_input - s->n_state)));
+    return mlo_index(m, s->outer) || mlo_scan_prune(m, s) ? (int)m->error.code : 0;
+}
+
+/* ---- parts ----------------------------------------------------------------------------------------------------------------------- */
+
 /* The latest part that a node's operands come from, and what its subgraphs read from around them; NULL for constants. */
 static const char *mlo_part_of_operands(const mlo_map *live, const mlo_node *n, const char *post) {
     const char *part = NULL;
@@ -149,7 +208,7 @@ static int mlo_lower(mlo *m) {
     if (mlo_scan_choose(m, &s)) return (int)m->error.code;
     if (mlo_form_of(mlo_value_of(s.outer, s.node->input[0])).dtype != MLO_INT16)
         return mlo_fail(m, MLO_E_UNSUPPORTED, s.node, "the loop is not quantized; `mlo quantize` first (and choose the same --loop)");
-    if (mlo_merge_all(m, s.body) || mlo_index(m, m->model->graph) || mlo_infer(m)) return (int)m->error.code;
+    if (mlo_merge_all(m, s.body) || mlo_index(m, m->model->graph) || mlo_infer(m) || mlo_settle_parameters(m, &s) || mlo_infer(m)) return (int)m->error.code;
     mlo_hw *c = MLO_NEW(m, mlo_hw);
     if (!c || mlo_rename_kernels(m, s.body) || mlo_mark_parts(m, s.outer, s.node) || mlo_meta_put(m, &s.node->meta, &s.node->n_meta, "mlo.core", "1")) return (int)m->error.code;
     return mlo_core_build(m, c) ? (int)m->error.code : mlo_inform_loops(m, s.outer, s.node);
