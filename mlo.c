@@ -59,6 +59,7 @@ struct mlo {
     struct mlo_op_index *ops;           /* ops.c: operators by name */
     struct mlo_net *net;                /* match.c: of a graph, for as long as that graph and its index stay as they are */
     const mlo_array *calib; size_t n_calib;
+    mlo_array *golden;                  /* the outputs of the bench's first frame, as emit saw them; NULL before */
     mlo_watcher watch; void *watch_user;   /* who sees what mlo_run makes */
     int64_t accumulator;                /* the largest magnitude that the sums of the last matrix-vector unit had */
     struct mlo_numerics *numerics;      /* what quantize measured, NULL when nobody asked */
@@ -159,6 +160,24 @@ static void mlo_inform(mlo *m, const char *format, ...) {
 
 /* Numbers are walked so many at a time where it counts: a loop of known length is what compilers vectorise at -O2. */
 enum { MLO_LANES = 16 };
+
+/* A function that is not to be inlined: its inner loop needs all registers. */
+#ifdef __GNUC__
+#define MLO_APART __attribute__((noinline))
+#else
+#define MLO_APART
+#endif
+
+/* The same C once more for wider vectors, taken where the processor has them. Sums keep their order, so results keep their bits.
+ * With MLO_PLAIN it is C alone. */
+#if defined(__GNUC__) && defined(__x86_64__) && !defined(MLO_PLAIN)
+#define MLO_WIDER
+#define MLO_WIDE __attribute__((target("avx2")))
+static int mlo_has_wide(void) { return __builtin_cpu_supports("avx2") != 0; }
+#else
+#define MLO_WIDE
+static int mlo_has_wide(void) { return 0; }
+#endif
 
 /* ---- memory ---------------------------------------------------------------------------------------------------------------- */
 
@@ -329,16 +348,19 @@ static int mlo_map_put(mlo *m, mlo_map *map, const void *key, void *value) {
 /* A growing text (or bytes) that is handed to a sink or kept. Failure sticks to the handle; writing on is harmless. */
 typedef struct { mlo *m; char *text; size_t n, room; } mlo_text;
 
+/* Room for `room` bytes in all, those that are there among them. */
+static int mlo_text_room(mlo_text *t, size_t room) {
+    char *p = (char *)mlo_scratch(t->m, room, 1);
+    if (!p) return (int)t->m->error.code;
+    if (t->n) memcpy(p, t->text, t->n);
+    mlo_scratch_free(t->m, t->text);
+    t->text = p;
+    t->room = room;
+    return 0;
+}
 static void mlo_put(mlo_text *t, const void *bytes, size_t n) {
     if (t->m->error.code) return;
-    if (t->room - t->n < n + 1) {
-        size_t room = (t->n + n + 1) * 2 > 4096 ? (t->n + n + 1) * 2 : 4096;
-        char *p = (char *)mlo_scratch(t->m, room, 1);
-        if (!p) return;
-        if (t->n) memcpy(p, t->text, t->n);
-        mlo_scratch_free(t->m, t->text);
-        t->text = p; t->room = room;
-    }
+    if (t->room - t->n < n + 1 && mlo_text_room(t, (t->n + n + 1) * 2 > 4096 ? (t->n + n + 1) * 2 : 4096)) return;
     if (n) memcpy(t->text + t->n, bytes, n);
     t->n += n;
     t->text[t->n] = 0;
@@ -1721,16 +1743,22 @@ static int mlo_tensor_read(mlo *m, const mlo_tensor *t, int64_t first, size_t co
     return 0;
 }
 
-/* The whole tensor as an array in scratch memory (mlo_array_free). NULL when it fails. */
-static mlo_array *mlo_tensor_load(mlo *m, const mlo_tensor *t) {
+/* Part `first` of the tensor as an array in scratch memory (mlo_array_free), shaped as its last `rank` dimensions. NULL when it fails. */
+static mlo_array *mlo_tensor_part(mlo *m, const mlo_tensor *t, int64_t first, size_t rank) {
     if (t->n_dims > MLO_MAX_RANK) { mlo_fail_at(m, MLO_E_UNSUPPORTED, t->name, "rank %zu is more than %d", t->n_dims, MLO_MAX_RANK); return NULL; }
     if (!mlo_dtype_size((mlo_dtype)t->data_type) || !mlo_dtype_bits((mlo_dtype)t->data_type)) { mlo_fail_at(m, MLO_E_TYPE, t->name, "%s tensors cannot be evaluated", mlo_dtype_name((mlo_dtype)t->data_type)); return NULL; }
     if (mlo_tensor_check(m, t)) return NULL;
-    mlo_array *a = mlo_array_new(m, (mlo_dtype)t->data_type, (int)t->n_dims, t->dims);
+    mlo_array *a = mlo_array_new(m, (mlo_dtype)t->data_type, (int)rank, t->dims + (t->n_dims - rank));
     if (!a) return NULL;
     a->name = t->name;
-    if (mlo_tensor_read(m, t, 0, (size_t)mlo_tensor_count(t), a->data)) { mlo_array_free(m, a); return NULL; }
+    if (mlo_tensor_read(m, t, first * mlo_array_count(a), (size_t)mlo_array_count(a), a->data)) { mlo_array_free(m, a); return NULL; }
     return a;
+}
+static mlo_array *mlo_tensor_load(mlo *m, const mlo_tensor *t) { return mlo_tensor_part(m, t, 0, t->n_dims); }
+/* Slice i along axis 0. */
+static mlo_array *mlo_tensor_slice(mlo *m, const mlo_tensor *t, int64_t i) {
+    if (t->n_dims < 1) { mlo_fail_at(m, MLO_E_SHAPE, t->name, "a scalar has no slices"); return NULL; }
+    return mlo_tensor_part(m, t, i, t->n_dims - 1);
 }
 
 /* Elements [first, first + count) as doubles: any numeric type. */
@@ -2455,6 +2483,14 @@ static void mlo_convert(mlo_dtype to, void *out, mlo_dtype from, const void *in,
             mlo_store_double(to, o, d, k);
         }
     }
+}
+
+/* *to := a, with a copy of its data that stays as long as the handle. */
+static int mlo_array_keep(mlo *m, const mlo_array *a, mlo_array *to) {
+    size_t bytes = (size_t)mlo_array_count(a) * mlo_dtype_size(a->dtype);
+    *to = *a;
+    if ((to->data = mlo_alloc(m, bytes + 1, 1)) != NULL && bytes) memcpy(to->data, a->data, bytes);
+    return (int)m->error.code;
 }
 
 /* a in type t: a itself when it has it, else a new array, which the caller frees when it is not a. NULL without memory. */
@@ -3743,55 +3779,70 @@ static int mlo_run_Pad(mlo_call *c) {
  * invariant: sums over K are made in the core type, 64 products at a time, so they equal ONNX Runtime's but for the order of additions
  *     (1e-6 relative); statistics of norms are summed in double. Integer products are exact modulo 2^64, then narrowed.
  * example: mlo_gemm(m, MLO_FLOAT, z, a, k, 1, b, n, 1, rows, n, k) is z = a b for row-major matrices.
- * cost: about 2 x rows x n x k operations in tiles of 4 x 8 that fit the registers of a 128-bit vector unit; one packed panel of K x 8.
+ * cost: about 2 x rows x n x k operations in tiles that fit the registers of the vector unit (4 x 8 of 128 bits, 4 x 16 of 256); four packed panels of K x 8 or 16.
  */
 
-enum { MLO_TILE_ROWS = 4, MLO_TILE_COLUMNS = 8, MLO_TILE_SUM = 64 };
+enum { MLO_TILE_ROWS = 4, MLO_TILE_WIDEST = 16, MLO_TILE_SUM = 64, MLO_TILE_PANELS = 4 };
 
-/* acc := four rows of a (their pointers; elements `step` apart) times the packed panel b of k x 8. The constant inner trip count is
- * what lets a compiler keep s in vector registers at -O2; partial sums of 64 products keep float's rounding error from growing with k. */
-#define MLO_TILE_ADD(row, x) for (int j = 0; j < MLO_TILE_COLUMNS; j++) s[row][j] += x * b[j];
-#define MLO_TILE(name, T) \
-    static void name##_tile(T acc[MLO_TILE_ROWS][MLO_TILE_COLUMNS], const T *const *a, int64_t step, const T *b, int64_t k) { \
-        T s[MLO_TILE_ROWS][MLO_TILE_COLUMNS]; \
+/* acc := four rows of a (their pointers; elements `step` apart) times the packed panel b of k x COLUMNS. The constant inner trip count is
+ * what lets a compiler keep s in vector registers at -O2; partial sums of 64 products keep float's rounding error from growing with k.
+ * T is what is multiplied and summed, SUM what the partial sums add up in. */
+#define MLO_TILE_ADD(row, x, COLUMNS) for (int j = 0; j < COLUMNS; j++) s[row][j] += x * b[j];
+#define MLO_TILE(name, T, SUM, COLUMNS, WIDE) \
+    WIDE MLO_APART static void name##_tile(SUM acc[MLO_TILE_ROWS][COLUMNS], const T *const *a, int64_t step, const T *b, int64_t k) { \
+        T s[MLO_TILE_ROWS][COLUMNS]; \
         const T *a0 = a[0], *a1 = a[1], *a2 = a[2], *a3 = a[3]; \
-        memset(acc, 0, sizeof s); \
+        memset(acc, 0, MLO_TILE_ROWS * sizeof *acc); \
         for (int64_t i = 0; i < k; ) { \
             int64_t end = k - i < MLO_TILE_SUM ? k : i + MLO_TILE_SUM; \
             memset(s, 0, sizeof s); \
-            for (; i < end; i++, b += MLO_TILE_COLUMNS) { \
+            for (; i < end; i++, b += COLUMNS) { \
                 T x0 = a0[i * step], x1 = a1[i * step], x2 = a2[i * step], x3 = a3[i * step]; \
-                MLO_TILE_ADD(0, x0) MLO_TILE_ADD(1, x1) MLO_TILE_ADD(2, x2) MLO_TILE_ADD(3, x3) \
+                MLO_TILE_ADD(0, x0, COLUMNS) MLO_TILE_ADD(1, x1, COLUMNS) MLO_TILE_ADD(2, x2, COLUMNS) MLO_TILE_ADD(3, x3, COLUMNS) \
             } \
-            for (int r = 0; r < MLO_TILE_ROWS; r++) for (int j = 0; j < MLO_TILE_COLUMNS; j++) acc[r][j] += s[r][j]; \
+            for (int r = 0; r < MLO_TILE_ROWS; r++) for (int j = 0; j < COLUMNS; j++) acc[r][j] += (SUM)s[r][j]; \
         } \
     } \
-    /* z (dense, rows x n) := a b; a's and b's elements by row and column steps; `panel` has room for k x 8 */ \
-    static void name(T *z, const T *a, int64_t ar, int64_t ac, const T *b, int64_t br, int64_t bc, int64_t rows, int64_t n, int64_t k, T *panel) { \
-        T acc[MLO_TILE_ROWS][MLO_TILE_COLUMNS]; const T *p[MLO_TILE_ROWS]; \
-        for (int64_t c = 0; c < n; c += MLO_TILE_COLUMNS) { \
-            int64_t w = n - c < MLO_TILE_COLUMNS ? n - c : MLO_TILE_COLUMNS; \
-            for (int64_t i = 0; i < k; i++) for (int64_t j = 0; j < MLO_TILE_COLUMNS; j++) \
-                panel[i * MLO_TILE_COLUMNS + j] = j < w ? b[i * br + (c + j) * bc] : 0; \
+    /* z (dense, rows x n) := a b; a's and b's elements by row and column steps; `panels` has room for MLO_TILE_PANELS of k x COLUMNS: so many \
+     * are packed at a time, since b comes fast along its rows only */ \
+    WIDE static void name(SUM *z, const T *a, int64_t ar, int64_t ac, const T *b, int64_t br, int64_t bc, int64_t rows, int64_t n, int64_t k, T *panels) { \
+        SUM acc[MLO_TILE_ROWS][COLUMNS]; const T *p[MLO_TILE_ROWS]; \
+        for (int64_t c = 0; c < n; c += COLUMNS) { \
+            const int64_t w = n - c < COLUMNS ? n - c : COLUMNS, at = c / COLUMNS % MLO_TILE_PANELS; \
+            for (int64_t i = 0; !at && i < k; i++) for (int64_t q = 0; q < MLO_TILE_PANELS && c + q * COLUMNS < n; q++) \
+                for (int64_t j = 0, from = c + q * COLUMNS; j < COLUMNS; j++) panels[(q * k + i) * COLUMNS + j] = from + j < n ? b[i * br + (from + j) * bc] : 0; \
             for (int64_t r = 0; r < rows; r += MLO_TILE_ROWS) { \
                 int64_t h = rows - r < MLO_TILE_ROWS ? rows - r : MLO_TILE_ROWS; \
                 for (int64_t i = 0; i < MLO_TILE_ROWS; i++) p[i] = a + (r + (i < h ? i : 0)) * ar; \
-                name##_tile(acc, p, ac, panel, k); \
+                name##_tile(acc, p, ac, panels + at * k * COLUMNS, k); \
                 for (int64_t i = 0; i < h; i++) for (int64_t j = 0; j < w; j++) z[(r + i) * n + c + j] = acc[i][j]; \
             } \
         } \
     }
-MLO_TILE(mlo_gemm_f32, float)
-MLO_TILE(mlo_gemm_f64, double)
-MLO_TILE(mlo_gemm_u64, uint64_t)
+MLO_TILE(mlo_gemm_f32, float, float, 8, )
+MLO_TILE(mlo_gemm_f32_wide, float, float, 16, MLO_WIDE)
+MLO_TILE(mlo_gemm_f64, double, double, 8, )
+MLO_TILE(mlo_gemm_f64_wide, double, double, 8, MLO_WIDE)
+MLO_TILE(mlo_gemm_u64, uint64_t, uint64_t, 8, )
+MLO_TILE(mlo_gemm_whole, float, double, 8, )
+MLO_TILE(mlo_gemm_whole_wide, float, double, 16, MLO_WIDE)
 
 /* z := a b in a core type (int64 as uint64: the same bits). */
 static int mlo_gemm(mlo *m, mlo_dtype core, void *z, const void *a, int64_t ar, int64_t ac, const void *b, int64_t br, int64_t bc, int64_t rows, int64_t n, int64_t k) {
-    void *panel = mlo_scratch(m, (size_t)k, MLO_TILE_COLUMNS * mlo_dtype_size(core));
+    void *panel = mlo_scratch(m, (size_t)k, MLO_TILE_PANELS * MLO_TILE_WIDEST * mlo_dtype_size(core));
     if (!panel) return (int)m->error.code;
-    if (core == MLO_FLOAT) mlo_gemm_f32((float *)z, (const float *)a, ar, ac, (const float *)b, br, bc, rows, n, k, (float *)panel);
-    else if (core == MLO_DOUBLE) mlo_gemm_f64((double *)z, (const double *)a, ar, ac, (const double *)b, br, bc, rows, n, k, (double *)panel);
+    if (core == MLO_FLOAT) (mlo_has_wide() ? mlo_gemm_f32_wide : mlo_gemm_f32)((float *)z, (const float *)a, ar, ac, (const float *)b, br, bc, rows, n, k, (float *)panel);
+    else if (core == MLO_DOUBLE) (mlo_has_wide() ? mlo_gemm_f64_wide : mlo_gemm_f64)((double *)z, (const double *)a, ar, ac, (const double *)b, br, bc, rows, n, k, (double *)panel);
     else mlo_gemm_u64((uint64_t *)z, (const uint64_t *)a, ar, ac, (const uint64_t *)b, br, bc, rows, n, k, (uint64_t *)panel);
+    mlo_scratch_free(m, panel);
+    return 0;
+}
+
+/* z := a b, whole numbers in floats, exactly: 64 products of 18 bits are whole numbers that a float holds, their sums a double. */
+static int mlo_gemm_exact(mlo *m, double *z, const float *a, const float *b, int64_t rows, int64_t n, int64_t k) {
+    float *panel = (float *)mlo_scratch(m, (size_t)k, MLO_TILE_PANELS * MLO_TILE_WIDEST * sizeof *panel);
+    if (!panel) return (int)m->error.code;
+    (mlo_has_wide() ? mlo_gemm_whole_wide : mlo_gemm_whole)(z, a, k, 1, b, n, 1, rows, n, k, panel);
     mlo_scratch_free(m, panel);
     return 0;
 }
@@ -5268,7 +5319,7 @@ static int mlo_dialect_functions(mlo *m, const uint8_t *used) {
  *
  * in:  a graph in topological order and arrays for its inputs, by name.     out: arrays for its outputs, the caller's to free.
  * invariant: an array lives from its making to its last use; weights are loaded at their first use; what a subgraph uses from outside
- *     counts as a use by the node that holds it. An array that is not what the model declares is a failure.
+ *     counts as a use by the node that holds it. Stacks of weights for a Scan are never made: an iteration gets its part. An array that is not what the model declares is a failure.
  *     Nothing of the model is changed.
  * example: mlo_array *out[2]; mlo_eval(m, m->model->graph, inputs, n, NULL, out);
  * cost: the ops' work; memory: the widest point of the graph, plus the initializers of loop bodies, which stay for all iterations.
@@ -5415,6 +5466,25 @@ static void mlo_copy_part(mlo_array *whole, mlo_array *part, int axis, int64_t i
         if (into_whole) memcpy(w, p, inner); else memcpy(p, w, inner);
     }
 }
+/* The part of a stack that iteration i gets, when the stack is Reshape(Concat(part 0, part 1, ..)) with a part for each: its name. */
+static const char *mlo_stack_part(const mlo_graph *g, const char *stack, int64_t iterations, int64_t i) {
+    const mlo_value *v = mlo_value_of(g, stack);
+    const mlo_node *reshape = v ? v->producer : NULL;
+    mlo_form f = mlo_form_of(v);
+    if (!mlo_is(reshape, "Reshape") || !mlo_form_known(&f) || f.rank < 1 || f.dims[0] != iterations) return NULL;
+    const mlo_value *rows = mlo_value_of(g, reshape->input[0]);
+    const mlo_node *concat = rows ? rows->producer : NULL;
+    if (!mlo_is(concat, "Concat") || mlo_int(concat, "axis", 0) || (int64_t)concat->n_input != iterations) return NULL;
+    mlo_form part = mlo_form_of(mlo_value_of(g, concat->input[i]));
+    return mlo_form_known(&part) && mlo_form_count(&part) * iterations == mlo_form_count(&f) ? concat->input[i] : NULL;
+}
+/* Shapes a part as the stack has it: the reshape may have made [1] of a scalar, or [K,N] of [1,K,N]. */
+static void mlo_stack_form(const mlo_graph *g, const char *stack, mlo_array *part) {
+    mlo_form f = mlo_form_of(mlo_value_of(g, stack));
+    part->rank = f.rank - 1;
+    memcpy(part->dims, f.dims + 1, (size_t)part->rank * sizeof *part->dims);
+}
+
 /* Element `index` along `axis` as a new array of one rank less. */
 static mlo_array *mlo_part_of(mlo *m, const mlo_array *a, int axis, int64_t index) {
     int64_t dims[MLO_MAX_RANK]; int r = 0;
@@ -5518,10 +5588,40 @@ static int mlo_rounds_finish(mlo_env *body, mlo_rounds *r, const mlo_node *n, co
     return 0;
 }
 
-/* How often a Scan runs: the length of every scan input along its axis. */
-static int mlo_scan_length(mlo *m, const mlo_node *n, const mlo_array *const *in, size_t n_state, size_t n_scan, int *axis, int64_t *length) {
+/* Is the value a stack of parts that one Scan reads and nobody else? Then nobody makes it: each iteration gets its part where that lies, and no more
+ * than a layer's weights are in memory. */
+static int mlo_is_spared(const mlo_graph *g, const char *stack) {
+    const mlo_value *v = mlo_value_of(g, stack);
+    mlo_form f = mlo_form_of(v);
+    if (!v || v->graph != g || v->n_uses != 1 || v->n_use != 1 || f.rank < 1) return 0;
+    const mlo_node *scan = v->use[0], *reshape = v->producer;
+    const size_t stacks = mlo_scan_stacks(scan);
+    size_t k = 0;
+    while (k < scan->n_input && scan->input[k] != stack) k++;
+    if (!mlo_is(scan, "Scan") || k + stacks < scan->n_input || mlo_int_at(scan, "scan_input_axes", k + stacks - scan->n_input, 0)
+        || mlo_int_at(scan, "scan_input_directions", k + stacks - scan->n_input, 0) || !mlo_is(reshape, "Reshape")) return 0;
+    const mlo_value *rows = mlo_value_of(g, reshape->input[0]);
+    if (!rows || rows->graph != g || rows->n_uses != 1) return 0;
+    for (int64_t i = 0; i < f.dims[0]; i++) if (!mlo_stack_part(g, stack, f.dims[0], i)) return 0;
+    return f.dims[0] > 0;
+}
+/* ... and is the node one of the two that would make it? */
+static int mlo_makes_spared(const mlo_graph *g, const mlo_node *n) {
+    if (mlo_is(n, "Reshape")) return mlo_is_spared(g, n->output[0]);
+    const mlo_value *rows = mlo_is(n, "Concat") ? mlo_value_of(g, n->output[0]) : NULL;
+    return rows && rows->n_use == 1 && mlo_is(rows->use[0], "Reshape") && rows->use[0]->input[0] == rows->name && mlo_is_spared(g, rows->use[0]->output[0]);
+}
+
+/* How often a Scan runs: the length of every scan input along its axis. A stack that is spared is no array. */
+static int mlo_scan_length(const mlo_env *e, const mlo_node *n, const mlo_array *const *in, size_t n_state, size_t n_scan, int *axis, int64_t *length) {
+    mlo *m = e->m;
     *length = -1;
     for (size_t k = 0; k < n_scan; k++) {
+        if (!in[n_state + k] && mlo_is_spared(e->g, n->input[n_state + k])) {
+            *length = mlo_form_of(mlo_value_of(e->g, n->input[n_state + k])).dims[0];
+            axis[k] = 0;
+            continue;
+        }
         const mlo_array *a = in[n_state + k];
         int64_t at = mlo_int_at(n, "scan_input_axes", k, 0);
         if (!a) return mlo_fail(m, MLO_E_GRAPH, n, "scan input %zu is absent", k);
@@ -5536,11 +5636,19 @@ static int mlo_scan_length(mlo *m, const mlo_node *n, const mlo_array *const *in
     return 0;
 }
 /* One iteration's inputs: the states, and this iteration's part of every scan input. */
-static int mlo_scan_bind(mlo_env *body, const mlo_rounds *r, const mlo_node *n, const mlo_array *const *in, const int *axis, size_t n_scan, int64_t i, int64_t length) {
+static int mlo_scan_bind(mlo_env *body, const mlo_rounds *r, const mlo_node *n, const mlo_array *const *in, const int *axis, mlo_array *lent, size_t n_scan, int64_t i, int64_t length) {
     const mlo_graph *g = body->g;
     for (size_t k = 0; k < r->n_state; k++) mlo_env_lend(body, g->input[k]->name, r->state[k] ? r->state[k] : in[k]);
     for (size_t k = 0; k < n_scan; k++) {
         mlo_cell *c = mlo_env_own(body, g->input[r->n_state + k]->name);
+        if (!in[r->n_state + k]) {
+            const mlo_array *part = mlo_env_get(body->outer, n, mlo_stack_part(body->outer->g, n->input[r->n_state + k], length, i));
+            if (!part) return (int)body->m->error.code;
+            lent[k] = *part;
+            mlo_stack_form(body->outer->g, n->input[r->n_state + k], &lent[k]);
+            mlo_env_lend(body, g->input[r->n_state + k]->name, &lent[k]);
+            continue;
+        }
         mlo_array *part = mlo_part_of(body->m, in[r->n_state + k], axis[k], mlo_int_at(n, "scan_input_directions", k, 0) ? length - 1 - i : i);
         if (!part) return (int)body->m->error.code;
         if (!c) { mlo_array_free(body->m, part); continue; }
@@ -5550,6 +5658,10 @@ static int mlo_scan_bind(mlo_env *body, const mlo_rounds *r, const mlo_node *n, 
     }
     return 0;
 }
+/* The iteration is done with the parts of stacks that it was lent. */
+static void mlo_scan_release(mlo_env *e, const mlo_node *n, const mlo_array *const *in, size_t n_state, int64_t i, int64_t length) {
+    for (size_t k = n_state; k < n->n_input; k++) if (!in[k]) mlo_env_done(e, mlo_stack_part(e->g, n->input[k], length, i));
+}
 static int mlo_eval_scan(mlo_env *e, mlo_node *n, const mlo_array *const *in, mlo_array **out) {
     mlo *m = e->m; mlo_env body; mlo_rounds r;
     const mlo_attr *a = mlo_attr_of(n, "body");
@@ -5557,18 +5669,19 @@ static int mlo_eval_scan(mlo_env *e, mlo_node *n, const mlo_array *const *in, ml
     if (e->opset < 9) return mlo_fail(m, MLO_E_UNSUPPORTED, n, "the Scan of opset 8 has a batch axis; convert the model to opset 9 or newer");
     if (!a || !a->g || n_scan > n->n_input || a->g->n_input != n->n_input || a->g->n_output < n_state)
         return mlo_fail(m, MLO_E_GRAPH, n, "%zu inputs of which %zu are scanned do not fit the body", n->n_input, n_scan);
-    int *axis = (int *)mlo_scratch(m, n_scan + 1, sizeof *axis);
-    if (!axis) return (int)m->error.code;
-    if (mlo_scan_length(m, n, in, n_state, n_scan, axis, &length) || mlo_env_open(m, &body, a->g, e, e->observer)) { mlo_scratch_free(m, axis); return (int)m->error.code; }
+    mlo_array *lent = (mlo_array *)mlo_scratch(m, n_scan + 1, sizeof *lent + sizeof(int));
+    int *axis = (int *)(void *)(lent + n_scan + 1);
+    if (!lent) return (int)m->error.code;
+    if (mlo_scan_length(e, n, in, n_state, n_scan, axis, &length) || mlo_env_open(m, &body, a->g, e, e->observer)) { mlo_scratch_free(m, lent); return (int)m->error.code; }
     mlo_rounds_open(m, &r, n, in, n_state, a->g->n_output - n_state);
     for (body.iteration = 0; body.iteration < length && !m->error.code; body.iteration++) {
         mlo_env_again(&body);
-        if (!mlo_scan_bind(&body, &r, n, in, axis, n_scan, body.iteration, length)) mlo_rounds_run(&body, &r, n, 0);
+        if (!mlo_scan_bind(&body, &r, n, in, axis, lent, n_scan, body.iteration, length) && !mlo_rounds_run(&body, &r, n, 0)) mlo_scan_release(e, n, in, n_state, body.iteration, length);
     }
     if (!m->error.code) mlo_rounds_finish(&body, &r, n, in, 0, out);
     mlo_rounds_close(m, &r);
     mlo_env_close(&body);
-    mlo_scratch_free(m, axis);
+    mlo_scratch_free(m, lent);
     return (int)m->error.code;
 }
 
@@ -5648,7 +5761,7 @@ static int mlo_eval_node(mlo_env *e, mlo_node *n) {
     if (!out) return (int)m->error.code;
     const mlo_array **in = (const mlo_array **)(void *)(out + n->n_output);
     for (size_t i = 0; i < n->n_output; i++) out[i] = NULL;
-    for (size_t i = 0; i < n->n_input; i++) in[i] = mlo_has_input(n, i) ? mlo_env_get(e, n, n->input[i]) : NULL;
+    for (size_t i = 0; i < n->n_input; i++) in[i] = mlo_has_input(n, i) && !(mlo_is_scan(n) && mlo_is_spared(e->g, n->input[i])) ? mlo_env_get(e, n, n->input[i]) : NULL;
     if (m->error.code) { mlo_scratch_free(m, out); return (int)m->error.code; }
     if (mlo_is_scan(n)) mlo_eval_scan(e, n, in, out);
     else if (mlo_is(n, "Loop")) mlo_eval_loop(e, n, in, out);
@@ -5661,7 +5774,7 @@ static int mlo_eval_node(mlo_env *e, mlo_node *n) {
     return (int)m->error.code;
 }
 static int mlo_eval_env(mlo_env *e) {
-    for (size_t i = 0; i < e->g->n_node; i++) MLO_TRY(mlo_eval_node(e, e->g->node[i]));
+    for (size_t i = 0; i < e->g->n_node; i++) if (!mlo_makes_spared(e->g, e->g->node[i])) MLO_TRY(mlo_eval_node(e, e->g->node[i]));
     return (int)e->m->error.code;
 }
 
@@ -12333,39 +12446,24 @@ static int mlo_mvu_shape(mlo_shapes *s) {
     return 0;
 }
 
-enum { MLO_MVU_ROWS = 4 };       /* of W that are added at a time: the sums are fetched and stored once for all of them */
+/* The largest magnitude of an activation with which 64 products, by weights of 8 bits, are whole numbers that a float holds. */
+enum { MLO_MVU_FLOATS = (1 << 24) / MLO_TILE_SUM / 128 };
 
-/* part[j] += the products of four activations and weights: of 16 bits each, which processors multiply fastest. */
-static void mlo_mvu_add(int32_t *restrict part, const int8_t *restrict w, int64_t step, const int16_t *x, int64_t n) {
-    const int16_t x0 = x[0], x1 = x[1], x2 = x[2], x3 = x[3];
-    for (int64_t j = 0; j < n; j++) {
-        int16_t w0 = w[j], w1 = w[j + step], w2 = w[j + 2 * step], w3 = w[j + 3 * step];
-        part[j] += (x0 * w0 + x1 * w1) + (x2 * w2 + x3 * w3);
+/* z := x W, exactly: in floats, which processors multiply fastest, unless activations are too wide for them; then in doubles. */
+static int mlo_mvu_products(mlo *m, double *z, const mlo_array *x, const mlo_array *w, int64_t rows) {
+    const int64_t k = w->dims[0], n = w->dims[1];
+    int64_t most = 0;
+    for (int64_t i = 0; i < rows * k; i++) {
+        int64_t v = mlo_get(x, i);
+        most = v > most ? v : -v > most ? -v : most;
     }
-}
-
-/* acc[0..N) += x * W. The inner loop runs along a row of W in 32 bits, so that the compiler vectorises it; the sum of a block of rows fits them. */
-static void mlo_mvu_row(const mlo_array *x, int64_t row, const int8_t *w, int64_t k, int64_t n, int32_t *part, int64_t *acc) {
-    int64_t block = INT32_MAX >> (mlo_bits_of(x->dtype) - 1 + 7);
-    for (int64_t from = 0; from < k; from += block) {
-        int64_t end = k - from < block ? k : from + block;
-        memset(part, 0, (size_t)n * sizeof *part);
-        for (int64_t i = from; i < end; i += MLO_MVU_ROWS) {
-            int16_t xi[MLO_MVU_ROWS] = {0};
-            int64_t rows = end - i < MLO_MVU_ROWS ? end - i : MLO_MVU_ROWS, any = 0, j = 0;
-            for (int64_t r = 0; r < rows; r++) any |= xi[r] = (int16_t)mlo_get(x, row * k + i + r);
-            const int64_t step = rows < MLO_MVU_ROWS ? 0 : n;           /* the last few: row by row, the others times 0 */
-            if (!any) continue;
-            if (step) {
-                for (; j + MLO_LANES <= n; j += MLO_LANES) mlo_mvu_add(part + j, w + i * n + j, step, xi, MLO_LANES);
-                mlo_mvu_add(part + j, w + i * n + j, step, xi, n - j);
-            } else for (int64_t r = 0; r < rows; r++) {
-                const int16_t one[MLO_MVU_ROWS] = { xi[r] };
-                mlo_mvu_add(part, w + (i + r) * n, 0, one, n);
-            }
-        }
-        for (int64_t j = 0; j < n; j++) acc[j] += part[j];
-    }
+    const mlo_dtype core = most <= MLO_MVU_FLOATS ? MLO_FLOAT : MLO_DOUBLE;
+    const mlo_array *a = mlo_as(m, x, core), *b = a ? mlo_as(m, w, core) : NULL;
+    if (b && core == MLO_FLOAT) mlo_gemm_exact(m, z, (const float *)a->data, (const float *)b->data, rows, n, k);
+    else if (b) mlo_gemm(m, core, z, a->data, k, 1, b->data, n, 1, rows, n, k);
+    if (a) mlo_as_free(m, a, x);
+    if (b) mlo_as_free(m, b, w);
+    return (int)m->error.code;
 }
 
 static const mlo_limit mlo_mvu_limits[] = { { 2, 0, 1, INT32_MIN, INT32_MAX, "bias" }, { 3, 0, 1, 0, 32767, "multiplier" }, { 4, 0, 1, 1, 62, "shift" }, { 0, 0, 0, 0, 0, NULL } };
@@ -12382,21 +12480,17 @@ static int mlo_mvu_run(mlo_call *c) {
     memcpy(dims, x->dims, sizeof dims);
     dims[x->rank - 1] = n;
     mlo_array *y = mlo_call_out(c, 0, mlo_kernel_to(c->node), x->rank, dims);
-    int64_t *acc = (int64_t *)mlo_scratch(c->m, (size_t)n, sizeof *acc);
-    int32_t *part = (int32_t *)mlo_scratch(c->m, (size_t)n, sizeof *part);
-    int64_t lo = mlo_int(c->node, "lo", -128), hi = mlo_int(c->node, "hi", 127);
-    if ((table && mlo_kernel_count(c, 5, hi - lo + 1)) || mlo_kernel_limits(c, mlo_mvu_limits)) rows = 0;
+    double *sum = (double *)mlo_scratch(c->m, (size_t)(rows * n) + 1, sizeof *sum);
+    const int64_t lo = mlo_int(c->node, "lo", -128), hi = mlo_int(c->node, "hi", 127);
+    if ((table && mlo_kernel_count(c, 5, hi - lo + 1)) || mlo_kernel_limits(c, mlo_mvu_limits) || !y || !sum || mlo_mvu_products(c->m, sum, x, w, rows)) rows = 0;
     c->m->accumulator = 0;
-    for (int64_t r = 0; y && acc && part && r < rows; r++) {
-        for (int64_t j = 0; j < n; j++) acc[j] = mlo_get(c->in[2], j);
-        mlo_mvu_row(x, r, (const int8_t *)w->data, k, n, part, acc);
-        for (int64_t j = 0; j < n; j++) {
-            int64_t magnitude = acc[j] < 0 ? ~acc[j] : acc[j], v = mlo_requantize(acc[j], mlo_get(c->in[3], j), (int)mlo_get(c->in[4], j), lo, hi);
-            if (magnitude > c->m->accumulator) c->m->accumulator = magnitude;
-            mlo_set_element(y, r * n + j, table ? mlo_get(c->in[5], v - lo) : v);
-        }
+    for (int64_t i = 0; i < rows * n; i++) {
+        const int64_t j = i % n, acc = (int64_t)sum[i] + mlo_get(c->in[2], j), magnitude = acc < 0 ? ~acc : acc;
+        const int64_t v = mlo_requantize(acc, mlo_get(c->in[3], j), (int)mlo_get(c->in[4], j), lo, hi);
+        if (magnitude > c->m->accumulator) c->m->accumulator = magnitude;
+        mlo_set_element(y, i, table ? mlo_get(c->in[5], v - lo) : v);
     }
-    mlo_scratch_free(c->m, acc); mlo_scratch_free(c->m, part);
+    mlo_scratch_free(c->m, sum);
     return (int)c->m->error.code;
 }
 
@@ -13409,11 +13503,7 @@ int mlo_run(mlo *m, const mlo_array *inputs, size_t n, const mlo_array **outputs
     mlo_array *copy = MLO_NEW_N(m, mlo_array, k + 1), **out = MLO_NEW_N(m, mlo_array *, k + 1);
     mlo_observer see = { m, mlo_run_see };
     if (!copy || !out || mlo_run_model(m, inputs, n, m->watch ? &see : NULL, out)) return (int)m->error.code;
-    for (size_t i = 0; i < k; i++) {
-        size_t bytes = (size_t)mlo_array_count(out[i]) * mlo_dtype_size(out[i]->dtype);
-        copy[i] = *out[i];
-        if ((copy[i].data = mlo_alloc(m, bytes + 1, 1)) != NULL) memcpy(copy[i].data, out[i]->data, bytes);
-    }
+    for (size_t i = 0; i < k; i++) mlo_array_keep(m, out[i], &copy[i]);
     for (size_t i = 0; i < k; i++) mlo_array_free(m, out[i]);
     if (m->error.code) return (int)m->error.code;
     *outputs = copy; *n_outputs = k;
@@ -13452,17 +13542,6 @@ static int mlo_scan_of(mlo *m, mlo_graph *outer, mlo_node *n, mlo_scan *s) {
     return 0;
 }
 
-/* The part of a stacked value that iteration i gets, when the stack is Reshape(Concat(part 0, part 1, ..)): the name of the part. */
-static const char *mlo_scan_part(const mlo_graph *g, const char *stack, int64_t iterations, int64_t i) {
-    mlo_value *v = mlo_value_of(g, stack);
-    mlo_node *reshape = v ? v->producer : NULL;
-    if (!mlo_is(reshape, "Reshape")) return NULL;
-    v = mlo_value_of(g, reshape->input[0]);
-    mlo_node *concat = v ? v->producer : NULL;
-    if (!mlo_is(concat, "Concat") || mlo_int(concat, "axis", 0) || (int64_t)concat->n_input != iterations) return NULL;
-    return concat->input[i];
-}
-
 static mlo_array *mlo_value_array(mlo *m, const mlo_scan *s, const mlo_graph *g, const char *name, int64_t i, int depth);
 
 /* Evaluates a parameter-only node, inputs first. */
@@ -13487,14 +13566,16 @@ static mlo_array *mlo_array_slice(mlo *m, mlo_array *a, int64_t i) {
 }
 
 static mlo_array *mlo_stack_slice(mlo *m, const mlo_scan *s, const char *stack, int64_t i, int depth) {
-    const char *part = mlo_scan_part(s->outer, stack, s->iterations, i);
+    const char *part = mlo_stack_part(s->outer, stack, s->iterations, i);
+    const mlo_value *v = mlo_value_of(s->outer, stack);
+    if (!part && v && v->tensor) return mlo_tensor_slice(m, v->tensor, i);
     mlo_array *whole = mlo_value_array(m, s, s->outer, part ? part : stack, i, depth), *r = whole;
     if (!whole) return NULL;
-    mlo_form f = mlo_form_of(mlo_value_of(s->outer, stack));
-    if (part && f.rank >= 1 && f.rank <= whole->rank + 1) {          /* the reshape may have made [1] of a scalar, or [K,N] of [1,K,N] */
-        whole->rank = f.rank - 1;
-        for (int d = 0; d < whole->rank; d++) whole->dims[d] = f.dims[d + 1];
-    } else if (!part) { r = mlo_array_slice(m, whole, i); mlo_array_free(m, whole); }
+    if (part) mlo_stack_form(s->outer, stack, whole);
+    else {
+        r = mlo_array_slice(m, whole, i);
+        mlo_array_free(m, whole);
+    }
     return r;
 }
 
@@ -15590,7 +15671,7 @@ static int mlo_calib_check(mlo *m, const mlo_graph *g, int64_t *samples) {
     return 0;
 }
 
-/* The inputs of sample k: from the calibration data, or drawn. They are the ones `summary` and the bench use, too. */
+/* The inputs of sample k: from the calibration data, or drawn. */
 static int mlo_sample_inputs(mlo *m, int64_t k, mlo_array **arrays, size_t *n) {
     mlo_graph *g = m->model->graph;
     uint64_t seed = 0x6d6c6f2e6f6e6e78u + (uint64_t)k * 0x9E3779B97F4A7C15u;
@@ -19899,11 +19980,12 @@ static void mlo_area_json(const mlo_area *a, mlo_text *t) {
 /* lower: the integer loop becomes a dataflow graph of streaming kernels.
  *
  * in:  a quantized model.    out: the same model; projections that share an input are one matrix-vector unit with a Split behind it;
+ *      weights are the integers that they were rounded to, of all iterations in one constant;
  *      every kernel has a name (metadata mlo.kernel); every outer node says where it runs (mlo.part: pre, core, post).
  * invariant: nothing is renumbered or rounded: the lowered model gives the same bits as the quantized one. There is hardware for each kernel, and
  *      no number inside can overflow in it: what does not fit is refused here.
  * example: MVU(x, Wq), MVU(x, Wk), MVU(x, Wv) -> MVU(x, Concat(Wq, Wk, Wv)) -> Split.
- * cost: O(nodes of the body).
+ * cost: O(nodes of the body), and a pass over the weights.
  */
 
 static int mlo_rename_kernels(mlo *m, mlo_graph *body) {
@@ -19989,6 +20071,64 @@ static int mlo_merge_all(mlo *m, mlo_graph *body) {
     return 0;
 }
 
+/* ---- parameters ---------------------------------------------------------------------------------------------------------------- */
+
+/* Is a value of the body computed from parameters alone? What kernels make is no parameter, nor is what comes from around the loop. */
+static int mlo_is_computed_parameter(const mlo_scan *s, const char *name) {
+    const mlo_value *v = mlo_value_of(s->body, name);
+    const mlo_node *n = v && v->graph == s->body ? v->producer : NULL;
+    if (!n || mlo_kernel_of(n)) return 0;
+    for (size_t k = 0; k < n->n_input; k++) {
+        const mlo_value *in = mlo_has_input(n, k) ? mlo_value_of(s->body, n->input[k]) : NULL;
+        size_t at = 0;
+        if (!in || in->tensor) continue;
+        if (in->producer && !mlo_is_computed_parameter(s, in->name)) return 0;
+        while (!in->producer && at < s->n_state && s->body->input[at]->name != in->name) at++;
+        if (!in->producer && (in->graph != s->body || at < s->n_state)) return 0;
+    }
+    return 1;
+}
+
+/* The value of all iterations, one behind the other, becomes a constant that the loop scans. */
+static int mlo_settle_parameter(mlo *m, mlo_scan *s, const char *name) {
+    mlo_form f = mlo_form_of(mlo_value_of(s->body, name)), all = f;
+    const size_t bytes = mlo_form_known(&f) && f.rank < MLO_MAX_RANK ? (size_t)mlo_form_count(&f) * mlo_dtype_size(f.dtype) : 0;
+    char *data = bytes ? (char *)mlo_alloc(m, (size_t)s->iterations, bytes) : NULL;
+    if (!data) return m->error.code ? (int)m->error.code : mlo_fail_at(m, MLO_E_SHAPE, name, "a parameter of the loop has no known shape");
+    for (int64_t i = 0; i < s->iterations; i++) {
+        mlo_array *a = mlo_scan_value(m, s, name, i);
+        if (a) memcpy(data + (size_t)i * bytes, a->data, bytes);
+        mlo_array_free(m, a);
+        if (!a) return (int)m->error.code;
+    }
+    mlo_little_endian(data, (size_t)(mlo_form_count(&f) * s->iterations), mlo_dtype_size(f.dtype));
+    all.dims[0] = s->iterations;
+    memcpy(all.dims + 1, f.dims, (size_t)f.rank * sizeof *f.dims);
+    const char *stack = mlo_format(m, "%s_stack", name);
+    mlo_value_info *info = mlo_info_new(m, name, &f);
+    if (!stack || !info || mlo_graph_init(m, s->outer, mlo_tensor_new(m, stack, f.dtype, all.dims, (size_t)f.rank + 1, data, bytes * (size_t)s->iterations))) return (int)m->error.code;
+    return mlo_node_input(m, s->node, stack) || !MLO_PUSH(m, s->body->input, s->body->n_input, info) ? (int)m->error.code : 0;
+}
+
+/* What kernels read and nobody streams: integers, computed here for good, so that nothing after lower needs the floats they came from. */
+static int mlo_settle_parameters(mlo *m, mlo_scan *s) {
+    mlo_map settled = {0};              /* node -> itself: its output is an input of the body now */
+    size_t kept = 0;
+    for (size_t i = 0; i < s->body->n_node; i++) for (size_t k = 0; mlo_kernel_of(s->body->node[i]) && k < s->body->node[i]->n_input; k++) {
+        const char *name = s->body->node[i]->input[k];
+        mlo_value *v = mlo_value_of(s->body, name);
+        if (!mlo_is_computed_parameter(s, name) || v->producer->n_output != 1 || mlo_map_get(&settled, v->producer)) continue;
+        MLO_TRY(mlo_settle_parameter(m, s, name));
+        MLO_TRY(mlo_map_put(m, &settled, v->producer, v->producer));
+    }
+    for (size_t i = 0; i < s->body->n_node; i++) if (!mlo_map_get(&settled, s->body->node[i])) s->body->node[kept++] = s->body->node[i];
+    s->body->n_node = kept;
+    MLO_TRY(mlo_attr_int(m, s->node, "num_scan_inputs", (int64_t)(s->body->n_input - s->n_state)));
+    return mlo_index(m, s->outer) || mlo_scan_prune(m, s) ? (int)m->error.code : 0;
+}
+
+/* ---- parts ----------------------------------------------------------------------------------------------------------------------- */
+
 /* The latest part that a node's operands come from, and what its subgraphs read from around them; NULL for constants. */
 static const char *mlo_part_of_operands(const mlo_map *live, const mlo_node *n, const char *post) {
     const char *part = NULL;
@@ -20047,7 +20187,7 @@ static int mlo_lower(mlo *m) {
     if (mlo_scan_choose(m, &s)) return (int)m->error.code;
     if (mlo_form_of(mlo_value_of(s.outer, s.node->input[0])).dtype != MLO_INT16)
         return mlo_fail(m, MLO_E_UNSUPPORTED, s.node, "the loop is not quantized; `mlo quantize` first (and choose the same --loop)");
-    if (mlo_merge_all(m, s.body) || mlo_index(m, m->model->graph) || mlo_infer(m)) return (int)m->error.code;
+    if (mlo_merge_all(m, s.body) || mlo_index(m, m->model->graph) || mlo_infer(m) || mlo_settle_parameters(m, &s) || mlo_infer(m)) return (int)m->error.code;
     mlo_hw *c = MLO_NEW(m, mlo_hw);
     if (!c || mlo_rename_kernels(m, s.body) || mlo_mark_parts(m, s.outer, s.node) || mlo_meta_put(m, &s.node->meta, &s.node->n_meta, "mlo.core", "1")) return (int)m->error.code;
     return mlo_core_build(m, c) ? (int)m->error.code : mlo_inform_loops(m, s.outer, s.node);
@@ -21250,8 +21390,18 @@ int mlo_to(mlo *m, const char *stage) {
 
 /* ======== sha.c ======== */
 /* sha: SHA-256 (FIPS 180-4), for the digests in manifest.json: anyone can check them with sha256sum.
- * in: bytes, in pieces.   out: 64 hexadecimal digits.   cost: about 200 MB/s. */
-typedef struct { uint32_t h[8]; unsigned char block[64]; uint64_t n; } mlo_sha;
+ * in: bytes, in pieces.   out: 64 hexadecimal digits.   cost: about 300 MB/s; 1.5 GB/s with the instructions made for it. */
+#if defined(MLO_WIDER)
+#include <cpuid.h>
+#include <immintrin.h>
+#endif
+
+typedef struct {
+    uint32_t h[8];
+    unsigned char block[64];    /* bytes that wait for more, n % 64 of them */
+    uint64_t n;                 /* bytes so far */
+    int fast;                   /* the processor has instructions for it */
+} mlo_sha;
 
 /* The first 32 bits of the fractional parts of the cube roots of the first 64 primes. */
 static const uint32_t mlo_sha_k[64] = {
@@ -21260,11 +21410,6 @@ static const uint32_t mlo_sha_k[64] = {
     0x27b70a85, 0x2e1b2138, 0x4d2c6dfc, 0x53380d13, 0x650a7354, 0x766a0abb, 0x81c2c92e, 0x92722c85, 0xa2bfe8a1, 0xa81a664b, 0xc24b8b70, 0xc76c51a3, 0xd192e819, 0xd6990624, 0xf40e3585, 0x106aa070,
     0x19a4c116, 0x1e376c08, 0x2748774c, 0x34b0bcb5, 0x391c0cb3, 0x4ed8aa4a, 0x5b9cca4f, 0x682e6ff3, 0x748f82ee, 0x78a5636f, 0x84c87814, 0x8cc70208, 0x90befffa, 0xa4506ceb, 0xbef9a3f7, 0xc67178f2 };
 
-static void mlo_sha_begin(mlo_sha *s) {
-    static const uint32_t start[8] = { 0x6a09e667, 0xbb67ae85, 0x3c6ef372, 0xa54ff53a, 0x510e527f, 0x9b05688c, 0x1f83d9ab, 0x5be0cd19 };
-    memcpy(s->h, start, sizeof start);
-    s->n = 0;
-}
 static uint32_t mlo_sha_turn(uint32_t x, int n) { return x >> n | x << (32 - n); }
 
 /* One round; the caller renames the eight words instead of moving them. */
@@ -21274,7 +21419,52 @@ static uint32_t mlo_sha_turn(uint32_t x, int n) { return x >> n | x << (32 - n);
         h = t + (mlo_sha_turn(a, 2) ^ mlo_sha_turn(a, 13) ^ mlo_sha_turn(a, 22)) + ((a & b) ^ (a & c) ^ (b & c)); \
     } while (0)
 
+#ifdef MLO_WIDER
+/* Does the processor have them (leaf 7, EBX bit 29; SSSE3 and SSE4.1 came long before)? */
+static int mlo_sha_has_instructions(void) {
+    unsigned a, b, c, d;
+    return __get_cpuid_count(7, 0, &a, &b, &c, &d) && b >> 29 & 1;
+}
+
+/* Intel's order: the state as words f e b a and h g d c; four rounds and four words of the schedule at a time. */
+__attribute__((target("sha,sse4.1")))
+static void mlo_sha_block_fast(mlo_sha *s, const unsigned char *p) {
+    const __m128i swap = _mm_set_epi64x(0x0c0d0e0f08090a0b, 0x0405060700010203);
+    __m128i low = _mm_shuffle_epi32(_mm_loadu_si128((const __m128i *)(const void *)s->h), 0xB1);
+    __m128i high = _mm_shuffle_epi32(_mm_loadu_si128((const __m128i *)(const void *)(s->h + 4)), 0x1B);
+    __m128i abef = _mm_alignr_epi8(low, high, 8), cdgh = _mm_blend_epi16(high, low, 0xF0), w[4];
+    const __m128i abef_before = abef, cdgh_before = cdgh;
+    for (int i = 0; i < 16; i++) {
+        __m128i now;
+        if (i < 4) now = _mm_shuffle_epi8(_mm_loadu_si128((const __m128i *)(const void *)(p + 16 * i)), swap);
+        else now = _mm_sha256msg2_epu32(_mm_add_epi32(_mm_sha256msg1_epu32(w[i & 3], w[(i + 1) & 3]), _mm_alignr_epi8(w[(i + 3) & 3], w[(i + 2) & 3], 4)), w[(i + 3) & 3]);
+        w[i & 3] = now;
+        now = _mm_add_epi32(now, _mm_loadu_si128((const __m128i *)(const void *)(mlo_sha_k + 4 * i)));
+        cdgh = _mm_sha256rnds2_epu32(cdgh, abef, now);
+        abef = _mm_sha256rnds2_epu32(abef, cdgh, _mm_shuffle_epi32(now, 0x0E));
+    }
+    abef = _mm_shuffle_epi32(_mm_add_epi32(abef, abef_before), 0x1B);
+    cdgh = _mm_shuffle_epi32(_mm_add_epi32(cdgh, cdgh_before), 0xB1);
+    _mm_storeu_si128((__m128i *)(void *)s->h, _mm_blend_epi16(abef, cdgh, 0xF0));
+    _mm_storeu_si128((__m128i *)(void *)(s->h + 4), _mm_alignr_epi8(cdgh, abef, 8));
+}
+#else
+static int mlo_sha_has_instructions(void) { return 0; }
+static void mlo_sha_block_fast(mlo_sha *s, const unsigned char *p) { (void)s; (void)p; }
+#endif
+
+static void mlo_sha_begin(mlo_sha *s) {
+    static const uint32_t start[8] = { 0x6a09e667, 0xbb67ae85, 0x3c6ef372, 0xa54ff53a, 0x510e527f, 0x9b05688c, 0x1f83d9ab, 0x5be0cd19 };
+    memcpy(s->h, start, sizeof start);
+    s->n = 0;
+    s->fast = mlo_sha_has_instructions();
+}
+
 static void mlo_sha_block(mlo_sha *s, const unsigned char *p) {
+    if (s->fast) {
+        mlo_sha_block_fast(s, p);
+        return;
+    }
     uint32_t w[64], v[8];
     for (int i = 0; i < 16; i++, p += 4) w[i] = (uint32_t)p[0] << 24 | (uint32_t)p[1] << 16 | (uint32_t)p[2] << 8 | p[3];
     for (int i = 16; i < 64; i++) {
@@ -31544,10 +31734,8 @@ static int mlo_element_numbers(mlo *m, const mlo_element *el, const mlo_array *c
     return el->kernel->promises ? el->kernel->promises(&el->site, in) : 0;
 }
 
-/* Hands the bytes of one memory, beat by beat, to `put`. */
-typedef int (*mlo_put_beat)(mlo_emitter *e, const unsigned char *beat, int bytes);
-
-static int mlo_emit_memory(mlo_emitter *e, const mlo_element *el, int k, int64_t block, mlo_array *const *in, mlo_put_beat put) {
+/* Appends one memory, in whole beats. */
+static int mlo_emit_memory(mlo_emitter *e, const mlo_element *el, int k, int64_t block, mlo_array *const *in, mlo_text *image) {
     const mlo_memory *mem = &el->unit.memory[k];
     int axi = e->c->axi_bits / 8; int64_t word = mlo_word_bits(mem, e->c->axi_bits) / 8, room = word > axi ? word : axi;
     unsigned char *bits = (unsigned char *)mlo_scratch(e->m, (size_t)room, 1), *beat = (unsigned char *)mlo_scratch(e->m, (size_t)room, 1);
@@ -31558,55 +31746,59 @@ static int mlo_emit_memory(mlo_emitter *e, const mlo_element *el, int k, int64_t
         memcpy(beat + fill, bits, (size_t)word);
         fill += word;
         if (w == mem->depth - 1 && fill < axi) { memset(beat + fill, 0, (size_t)(axi - fill)); fill = axi; }
-        for (int64_t at = 0; fill >= axi && at < fill; at += axi) put(e, beat + at, axi);
-        if (fill >= axi) fill = 0;
+        if (fill < axi) continue;
+        mlo_put(image, beat, (size_t)fill);
+        fill = 0;
     }
     mlo_scratch_free(e->m, bits); mlo_scratch_free(e->m, beat);
     return (int)e->m->error.code;
 }
 
-static int mlo_emit_image_part(mlo_emitter *e, int blocks, mlo_put_beat put) {
+static int mlo_emit_image_part(mlo_emitter *e, int blocks, mlo_text *image) {
     for (int64_t i = 0; i < e->c->scan.iterations; i++) for (int k = 0; k < e->c->n_element; k++) {
         const mlo_element *el = &e->c->element[k];
         mlo_array *in[8] = {0};
         if (!el->kernel || !el->unit.n_memory || mlo_is_block(el) != blocks) continue;
         if (!mlo_element_inputs(e->m, e->c, el, i, in) && !mlo_element_numbers(e->m, el, (const mlo_array *const *)in))
             for (int64_t b = 0; b < mlo_most(1, el->unit.blocks); b++)
-                for (int mem = 0; mem < el->unit.n_memory && !e->m->error.code; mem++) mlo_emit_memory(e, el, mem, b, in, put);
+                for (int mem = 0; mem < el->unit.n_memory && !e->m->error.code; mem++) mlo_emit_memory(e, el, mem, b, in, image);
         for (int j = 0; j < 8; j++) mlo_array_free(e->m, in[j]);
         if (e->m->error.code) return (int)e->m->error.code;
     }
     return 0;
 }
 
-static int mlo_emit_image(mlo_emitter *e, mlo_put_beat put) { return mlo_emit_image_part(e, 0, put) || mlo_emit_image_part(e, 1, put); }
-
-static int mlo_put_binary(mlo_emitter *e, const unsigned char *beat, int bytes) {
-    mlo_put(&e->t, beat, (size_t)bytes);
-    if (e->t.n < 1 << 16) return 0;
-    mlo_file_write(e, e->t.text, e->t.n);
-    e->t.n = 0;
-    return 0;
+/* What the image takes. */
+static int64_t mlo_image_bytes(const mlo_hw *c) {
+    int64_t beats = 0;
+    for (int k = 0; k < c->n_element; k++) if (c->element[k].kernel) beats += mlo_unit_beats(&c->element[k].unit, c->axi_bits);
+    return beats * c->scan.iterations * c->axi_bits / 8;
 }
-static int mlo_put_hex(mlo_emitter *e, const unsigned char *beat, int bytes) {
-    char line[2 * 128 + 1];
-    for (int i = 0; i < bytes; i++) {
-        line[2 * (bytes - 1 - i)] = "0123456789abcdef"[beat[i] >> 4];
-        line[2 * (bytes - 1 - i) + 1] = "0123456789abcdef"[beat[i] & 15];
+
+/* A beat a line, its last byte first: what $readmemh takes. */
+static int mlo_emit_hex(mlo_emitter *e, const unsigned char *image, int64_t n) {
+    const int beat = e->c->axi_bits / 8;
+    char lines[64 * (2 * 128 + 1)], *to = lines;
+    for (int64_t at = 0; at < n && !e->m->error.code; at += beat) {
+        for (int i = beat; i--; ) {
+            *to++ = "0123456789abcdef"[image[at + i] >> 4];
+            *to++ = "0123456789abcdef"[image[at + i] & 15];
+        }
+        *to++ = '\n';
+        if (at + beat < n && to - lines + 2 * beat + 1 <= (ptrdiff_t)sizeof lines) continue;
+        mlo_file_write(e, lines, (size_t)(to - lines));
+        to = lines;
     }
-    line[2 * bytes] = '\n';
-    return mlo_put_binary(e, (unsigned char *)line, 2 * bytes + 1);
+    return (int)e->m->error.code;
 }
 
 static int mlo_emit_params(mlo_emitter *e) {
-    static const char *const names[] = { "params.bin", "params.hex" };
-    for (int i = 0; i < 2; i++) {
-        if (mlo_file_begin(e, names[i]) || mlo_emit_image(e, i ? mlo_put_hex : mlo_put_binary)) return (int)e->m->error.code;
-        if (e->t.n && mlo_file_write(e, e->t.text, e->t.n)) return (int)e->m->error.code;
-        e->t.n = 0;
-        if (mlo_file_end(e)) return (int)e->m->error.code;
-    }
-    return 0;
+    mlo_text image = { e->m, NULL, 0, 0 };
+    if (!mlo_text_room(&image, (size_t)mlo_image_bytes(e->c) + 1) && !mlo_emit_image_part(e, 0, &image) && !mlo_emit_image_part(e, 1, &image)
+        && !mlo_file_begin(e, "params.bin") && !mlo_file_write(e, image.text, image.n) && !mlo_file_end(e)
+        && !mlo_file_begin(e, "params.hex") && !mlo_emit_hex(e, (const unsigned char *)image.text, (int64_t)image.n)) mlo_file_end(e);
+    mlo_text_free(&image);
+    return (int)e->m->error.code;
 }
 
 /* ---- beats of activations ------------------------------------------------------------------------------------------------------------------ */
@@ -31632,13 +31824,13 @@ static void mlo_hex_mask(mlo_text *t, const mlo_array *mask) {
 }
 
 /* Core input, mask and core output of one evaluation, as beats. */
-typedef struct { mlo_emitter *e; mlo_text in, mask, out; const char *names[3]; } mlo_bench_words;
+typedef struct { mlo_emitter *e; mlo_text in, mask, out; const char *names[3]; mlo_array *golden; } mlo_bench_words;
 
 static int mlo_bench_see(void *user, const mlo_graph *g, int64_t iteration, const char *name, const mlo_array *a) {
     mlo_bench_words *w = (mlo_bench_words *)user;
     const mlo_hw *c = w->e->c;
-    (void)g;
     if (iteration >= 0) return 0;
+    for (size_t i = 0; i < g->n_output; i++) if (name == g->output[i]->name && !w->golden[i].data && mlo_array_keep(w->e->m, a, &w->golden[i])) return (int)w->e->m->error.code;
     if (name == w->names[0]) mlo_hex_beats(&w->in, a, c->lanes, c->bits);
     if (name == w->names[1]) mlo_hex_mask(&w->mask, a);
     if (name == w->names[2]) mlo_hex_beats(&w->out, a, c->lanes, c->bits);
@@ -31650,12 +31842,13 @@ static int mlo_bench_see(void *user, const mlo_graph *g, int64_t iteration, cons
 static int mlo_emit_bench_words(mlo_emitter *e, int64_t frames) {
     mlo *m = e->m;
     mlo_bench_words w = { e, { m, NULL, 0, 0 }, { m, NULL, 0, 0 }, { m, NULL, 0, 0 },
-        { e->c->scan.node->input[0], mlo_intern(m, "mlo_mask"), e->c->scan.node->output[0] } };
+        { e->c->scan.node->input[0], mlo_intern(m, "mlo_mask"), e->c->scan.node->output[0] }, MLO_NEW_N(m, mlo_array, m->model->graph->n_output + 1) };
     mlo_observer see = { &w, mlo_bench_see };
     size_t n_calib = m->n_calib;
     m->n_calib = 0;
-    mlo_samples_run(m, frames, &see);
+    for (int64_t k = 0; k < frames && !m->error.code; k++) mlo_sample_run(m, MLO_BENCH_DRAW + k, &see);
     m->n_calib = n_calib;
+    m->golden = w.golden;
     mlo_text *const texts[] = { &w.in, &w.mask, &w.out };
     static const char *const files[] = { "tb/input.hex", "tb/mask.hex", "tb/golden.hex" };
     for (int i = 0; i < 3; i++) {
@@ -34965,13 +35158,19 @@ int mlo_draw(mlo *m, uint64_t k, const mlo_array **inputs, size_t *n) {
     m->n_calib = 0; *n = 0;
     mlo_sample_inputs(m, (int64_t)k, drawn, n);
     for (size_t i = 0; i < 16; i++) {
-        size_t bytes = drawn[i] ? (size_t)mlo_array_count(drawn[i]) * mlo_dtype_size(drawn[i]->dtype) : 0;
-        if (drawn[i]) kept[i] = *drawn[i];
-        if (drawn[i] && (kept[i].data = mlo_alloc(m, bytes + 1, 1)) != NULL) memcpy(kept[i].data, drawn[i]->data, bytes);
+        if (drawn[i]) mlo_array_keep(m, drawn[i], &kept[i]);
         mlo_array_free(m, drawn[i]);
     }
     m->n_calib = n_calib; *inputs = kept;
     return (int)m->error.code;
+}
+
+int mlo_golden(mlo *m, const mlo_array **outputs, size_t *n) {
+    if (mlo_may_write(m)) return (int)m->error.code;
+    if (!m->golden) return mlo_fail_at(m, MLO_E_USAGE, NULL, "nothing was emitted: mlo_emit first");
+    *outputs = m->golden;
+    *n = m->model->graph->n_output;
+    return 0;
 }
 
 /* A value's token axis, where it is declared: the last of a mask, the last but one of all else. */

@@ -144,8 +144,13 @@ int mlo_watch(mlo *m, mlo_watcher see, void *user);
 /* What the model takes, or gives: names, types, shapes (rank -1 or dims -1: not known), without data. */
 int mlo_signature(mlo *m, int of_outputs, const mlo_array **values, size_t *n);
 
-/* The k-th of an endless row of inputs, drawn from the declared types; the same everywhere. The bench's frames are draws 0, 1, ... */
+/* The k-th of an endless row of inputs, drawn from the declared types; the same everywhere. Calibration without data takes the first ones, the
+   bench's frames are draws MLO_BENCH_DRAW, MLO_BENCH_DRAW + 1, ..: inputs that calibration did not see. */
+enum { MLO_BENCH_DRAW = 1000 };
 int mlo_draw(mlo *m, uint64_t k, const mlo_array **inputs, size_t *n);
+
+/* After mlo_emit: what the model made of the bench's first frame. MLO_E_USAGE before. */
+int mlo_golden(mlo *m, const mlo_array **outputs, size_t *n);
 
 /* Makes a core (host/core.onnx) take frames of this many tokens, at most those it was made for. Integers do not change with it. */
 int mlo_resize(mlo *m, int64_t tokens);

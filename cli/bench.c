@@ -234,7 +234,7 @@ static int cli_sim_own(cli_bench *b) {
     for (int64_t f = 0; f < own; f++) { if (!(b->frame[f].in = cli_sim_arrays(b, 2))) return cli_failed(b->c); b->frame[f].n_in = b->masked ? 2 : 1; }
     if (cli_sim_from_hex(b, "tb/input.hex", own, 0) || (b->masked && cli_sim_from_hex(b, "tb/mask.hex", own, 1))) return cli_failed(b->c);
     for (int64_t f = own; f < b->n; f++) {
-        if (mlo_draw(b->pre, (uint64_t)f, &b->frame[f].model, &b->frame[f].n_model)) return cli_adopt(b->c, b->pre);
+        if (mlo_draw(b->pre, (uint64_t)(MLO_BENCH_DRAW + f), &b->frame[f].model, &b->frame[f].n_model)) return cli_adopt(b->c, b->pre);
         if (cli_sim_through_pre(b, &b->frame[f])) return cli_failed(b->c);
     }
     return 0;

@@ -23,15 +23,13 @@ static cli_error cli_compare(const mlo_array *a, const mlo_array *b) {
     return e;
 }
 
-enum { CLI_UNSEEN = 1000 };             /* a draw that calibration did not see */
-
-/* Runs the float model on one drawn input, and the integer model on the same. Fills `errors`, one per output; returns how many. */
+/* Runs the float model on the bench's first frame, of which emit knows what the integer model makes. Fills `errors`, one per output; returns how many. */
 static size_t cli_float_error(cli *c, cli_bytes *b, cli_error *errors, size_t room) {
     const mlo_array *in, *exact, *got; size_t n_in, n, k, done = 0; int opened;
     mlo *m = cli_handle(&opened);
     if (m) cli_options(c, m);
-    if (m && !cli_load(c, m, b) && !strcmp(mlo_stage(m), "") && !mlo_to(m, "read") && !mlo_draw(m, CLI_UNSEEN, &in, &n_in)
-        && !mlo_run(m, in, n_in, &exact, &n) && !mlo_run(c->m, in, n_in, &got, &k))
+    if (m && !cli_load(c, m, b) && !strcmp(mlo_stage(m), "") && !mlo_to(m, "read") && !mlo_draw(m, MLO_BENCH_DRAW, &in, &n_in)
+        && !mlo_run(m, in, n_in, &exact, &n) && !mlo_golden(c->m, &got, &k))
         for (size_t i = 0; i < n && i < k && done < room; i++) if (cli_count(&exact[i]) == cli_count(&got[i])) { errors[done] = cli_compare(&got[i], &exact[i]); done++; }
     for (size_t i = 0; i < done; i++) for (size_t j = 0; j < k; j++) if (!strcmp(got[j].name, errors[i].name)) errors[i].name = got[j].name;      /* of the handle that stays */
     mlo_close(m);

@@ -261,13 +261,19 @@ int mlo_draw(mlo *m, uint64_t k, const mlo_array **inputs, size_t *n) {
     m->n_calib = 0; *n = 0;
     mlo_sample_inputs(m, (int64_t)k, drawn, n);
     for (size_t i = 0; i < 16; i++) {
-        size_t bytes = drawn[i] ? (size_t)mlo_array_count(drawn[i]) * mlo_dtype_size(drawn[i]->dtype) : 0;
-        if (drawn[i]) kept[i] = *drawn[i];
-        if (drawn[i] && (kept[i].data = mlo_alloc(m, bytes + 1, 1)) != NULL) memcpy(kept[i].data, drawn[i]->data, bytes);
+        if (drawn[i]) mlo_array_keep(m, drawn[i], &kept[i]);
         mlo_array_free(m, drawn[i]);
     }
     m->n_calib = n_calib; *inputs = kept;
     return (int)m->error.code;
+}
+
+int mlo_golden(mlo *m, const mlo_array **outputs, size_t *n) {
+    if (mlo_may_write(m)) return (int)m->error.code;
+    if (!m->golden) return mlo_fail_at(m, MLO_E_USAGE, NULL, "nothing was emitted: mlo_emit first");
+    *outputs = m->golden;
+    *n = m->model->graph->n_output;
+    return 0;
 }
 
 /* A value's token axis, where it is declared: the last of a mask, the last but one of all else. */

@@ -108,6 +108,14 @@ static void mlo_convert(mlo_dtype to, void *out, mlo_dtype from, const void *in,
     }
 }
 
+/* *to := a, with a copy of its data that stays as long as the handle. */
+static int mlo_array_keep(mlo *m, const mlo_array *a, mlo_array *to) {
+    size_t bytes = (size_t)mlo_array_count(a) * mlo_dtype_size(a->dtype);
+    *to = *a;
+    if ((to->data = mlo_alloc(m, bytes + 1, 1)) != NULL && bytes) memcpy(to->data, a->data, bytes);
+    return (int)m->error.code;
+}
+
 /* a in type t: a itself when it has it, else a new array, which the caller frees when it is not a. NULL without memory. */
 static const mlo_array *mlo_as(mlo *m, const mlo_array *a, mlo_dtype t) {
     if (a->dtype == t) return a;

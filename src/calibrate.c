@@ -250,7 +250,7 @@ static int mlo_calib_check(mlo *m, const mlo_graph *g, int64_t *samples) {
     return 0;
 }
 
-/* The inputs of sample k: from the calibration data, or drawn. They are the ones `summary` and the bench use, too. */
+/* The inputs of sample k: from the calibration data, or drawn. */
 static int mlo_sample_inputs(mlo *m, int64_t k, mlo_array **arrays, size_t *n) {
     mlo_graph *g = m->model->graph;
     uint64_t seed = 0x6d6c6f2e6f6e6e78u + (uint64_t)k * 0x9E3779B97F4A7C15u;

@@ -23,10 +23,8 @@ static int mlo_element_numbers(mlo *m, const mlo_element *el, const mlo_array *c
     return el->kernel->promises ? el->kernel->promises(&el->site, in) : 0;
 }
 
-/* Hands the bytes of one memory, beat by beat, to `put`. */
-typedef int (*mlo_put_beat)(mlo_emitter *e, const unsigned char *beat, int bytes);
-
-static int mlo_emit_memory(mlo_emitter *e, const mlo_element *el, int k, int64_t block, mlo_array *const *in, mlo_put_beat put) {
+/* Appends one memory, in whole beats. */
+static int mlo_emit_memory(mlo_emitter *e, const mlo_element *el, int k, int64_t block, mlo_array *const *in, mlo_text *image) {
     const mlo_memory *mem = &el->unit.memory[k];
     int axi = e->c->axi_bits / 8; int64_t word = mlo_word_bits(mem, e->c->axi_bits) / 8, room = word > axi ? word : axi;
     unsigned char *bits = (unsigned char *)mlo_scratch(e->m, (size_t)room, 1), *beat = (unsigned char *)mlo_scratch(e->m, (size_t)room, 1);
@@ -37,55 +35,59 @@ static int mlo_emit_memory(mlo_emitter *e, const mlo_element *el, int k, int64_t
         memcpy(beat + fill, bits, (size_t)word);
         fill += word;
         if (w == mem->depth - 1 && fill < axi) { memset(beat + fill, 0, (size_t)(axi - fill)); fill = axi; }
-        for (int64_t at = 0; fill >= axi && at < fill; at += axi) put(e, beat + at, axi);
-        if (fill >= axi) fill = 0;
+        if (fill < axi) continue;
+        mlo_put(image, beat, (size_t)fill);
+        fill = 0;
     }
     mlo_scratch_free(e->m, bits); mlo_scratch_free(e->m, beat);
     return (int)e->m->error.code;
 }
 
-static int mlo_emit_image_part(mlo_emitter *e, int blocks, mlo_put_beat put) {
+static int mlo_emit_image_part(mlo_emitter *e, int blocks, mlo_text *image) {
     for (int64_t i = 0; i < e->c->scan.iterations; i++) for (int k = 0; k < e->c->n_element; k++) {
         const mlo_element *el = &e->c->element[k];
         mlo_array *in[8] = {0};
         if (!el->kernel || !el->unit.n_memory || mlo_is_block(el) != blocks) continue;
         if (!mlo_element_inputs(e->m, e->c, el, i, in) && !mlo_element_numbers(e->m, el, (const mlo_array *const *)in))
             for (int64_t b = 0; b < mlo_most(1, el->unit.blocks); b++)
-                for (int mem = 0; mem < el->unit.n_memory && !e->m->error.code; mem++) mlo_emit_memory(e, el, mem, b, in, put);
+                for (int mem = 0; mem < el->unit.n_memory && !e->m->error.code; mem++) mlo_emit_memory(e, el, mem, b, in, image);
         for (int j = 0; j < 8; j++) mlo_array_free(e->m, in[j]);
         if (e->m->error.code) return (int)e->m->error.code;
     }
     return 0;
 }
 
-static int mlo_emit_image(mlo_emitter *e, mlo_put_beat put) { return mlo_emit_image_part(e, 0, put) || mlo_emit_image_part(e, 1, put); }
-
-static int mlo_put_binary(mlo_emitter *e, const unsigned char *beat, int bytes) {
-    mlo_put(&e->t, beat, (size_t)bytes);
-    if (e->t.n < 1 << 16) return 0;
-    mlo_file_write(e, e->t.text, e->t.n);
-    e->t.n = 0;
-    return 0;
+/* What the image takes. */
+static int64_t mlo_image_bytes(const mlo_hw *c) {
+    int64_t beats = 0;
+    for (int k = 0; k < c->n_element; k++) if (c->element[k].kernel) beats += mlo_unit_beats(&c->element[k].unit, c->axi_bits);
+    return beats * c->scan.iterations * c->axi_bits / 8;
 }
-static int mlo_put_hex(mlo_emitter *e, const unsigned char *beat, int bytes) {
-    char line[2 * 128 + 1];
-    for (int i = 0; i < bytes; i++) {
-        line[2 * (bytes - 1 - i)] = "0123456789abcdef"[beat[i] >> 4];
-        line[2 * (bytes - 1 - i) + 1] = "0123456789abcdef"[beat[i] & 15];
+
+/* A beat a line, its last byte first: what $readmemh takes. */
+static int mlo_emit_hex(mlo_emitter *e, const unsigned char *image, int64_t n) {
+    const int beat = e->c->axi_bits / 8;
+    char lines[64 * (2 * 128 + 1)], *to = lines;
+    for (int64_t at = 0; at < n && !e->m->error.code; at += beat) {
+        for (int i = beat; i--; ) {
+            *to++ = "0123456789abcdef"[image[at + i] >> 4];
+            *to++ = "0123456789abcdef"[image[at + i] & 15];
+        }
+        *to++ = '\n';
+        if (at + beat < n && to - lines + 2 * beat + 1 <= (ptrdiff_t)sizeof lines) continue;
+        mlo_file_write(e, lines, (size_t)(to - lines));
+        to = lines;
     }
-    line[2 * bytes] = '\n';
-    return mlo_put_binary(e, (unsigned char *)line, 2 * bytes + 1);
+    return (int)e->m->error.code;
 }
 
 static int mlo_emit_params(mlo_emitter *e) {
-    static const char *const names[] = { "params.bin", "params.hex" };
-    for (int i = 0; i < 2; i++) {
-        if (mlo_file_begin(e, names[i]) || mlo_emit_image(e, i ? mlo_put_hex : mlo_put_binary)) return (int)e->m->error.code;
-        if (e->t.n && mlo_file_write(e, e->t.text, e->t.n)) return (int)e->m->error.code;
-        e->t.n = 0;
-        if (mlo_file_end(e)) return (int)e->m->error.code;
-    }
-    return 0;
+    mlo_text image = { e->m, NULL, 0, 0 };
+    if (!mlo_text_room(&image, (size_t)mlo_image_bytes(e->c) + 1) && !mlo_emit_image_part(e, 0, &image) && !mlo_emit_image_part(e, 1, &image)
+        && !mlo_file_begin(e, "params.bin") && !mlo_file_write(e, image.text, image.n) && !mlo_file_end(e)
+        && !mlo_file_begin(e, "params.hex") && !mlo_emit_hex(e, (const unsigned char *)image.text, (int64_t)image.n)) mlo_file_end(e);
+    mlo_text_free(&image);
+    return (int)e->m->error.code;
 }
 
 /* ---- beats of activations ------------------------------------------------------------------------------------------------------------------ */
@@ -111,13 +113,13 @@ static void mlo_hex_mask(mlo_text *t, const mlo_array *mask) {
 }
 
 /* Core input, mask and core output of one evaluation, as beats. */
-typedef struct { mlo_emitter *e; mlo_text in, mask, out; const char *names[3]; } mlo_bench_words;
+typedef struct { mlo_emitter *e; mlo_text in, mask, out; const char *names[3]; mlo_array *golden; } mlo_bench_words;
 
 static int mlo_bench_see(void *user, const mlo_graph *g, int64_t iteration, const char *name, const mlo_array *a) {
     mlo_bench_words *w = (mlo_bench_words *)user;
     const mlo_hw *c = w->e->c;
-    (void)g;
     if (iteration >= 0) return 0;
+    for (size_t i = 0; i < g->n_output; i++) if (name == g->output[i]->name && !w->golden[i].data && mlo_array_keep(w->e->m, a, &w->golden[i])) return (int)w->e->m->error.code;
     if (name == w->names[0]) mlo_hex_beats(&w->in, a, c->lanes, c->bits);
     if (name == w->names[1]) mlo_hex_mask(&w->mask, a);
     if (name == w->names[2]) mlo_hex_beats(&w->out, a, c->lanes, c->bits);
@@ -129,12 +131,13 @@ static int mlo_bench_see(void *user, const mlo_graph *g, int64_t iteration, cons
 static int mlo_emit_bench_words(mlo_emitter *e, int64_t frames) {
     mlo *m = e->m;
     mlo_bench_words w = { e, { m, NULL, 0, 0 }, { m, NULL, 0, 0 }, { m, NULL, 0, 0 },
-        { e->c->scan.node->input[0], mlo_intern(m, "mlo_mask"), e->c->scan.node->output[0] } };
+        { e->c->scan.node->input[0], mlo_intern(m, "mlo_mask"), e->c->scan.node->output[0] }, MLO_NEW_N(m, mlo_array, m->model->graph->n_output + 1) };
     mlo_observer see = { &w, mlo_bench_see };
     size_t n_calib = m->n_calib;
     m->n_calib = 0;
-    mlo_samples_run(m, frames, &see);
+    for (int64_t k = 0; k < frames && !m->error.code; k++) mlo_sample_run(m, MLO_BENCH_DRAW + k, &see);
     m->n_calib = n_calib;
+    m->golden = w.golden;
     mlo_text *const texts[] = { &w.in, &w.mask, &w.out };
     static const char *const files[] = { "tb/input.hex", "tb/mask.hex", "tb/golden.hex" };
     for (int i = 0; i < 3; i++) {

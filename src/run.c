@@ -100,11 +100,7 @@ int mlo_run(mlo *m, const mlo_array *inputs, size_t n, const mlo_array **outputs
     mlo_array *copy = MLO_NEW_N(m, mlo_array, k + 1), **out = MLO_NEW_N(m, mlo_array *, k + 1);
     mlo_observer see = { m, mlo_run_see };
     if (!copy || !out || mlo_run_model(m, inputs, n, m->watch ? &see : NULL, out)) return (int)m->error.code;
-    for (size_t i = 0; i < k; i++) {
-        size_t bytes = (size_t)mlo_array_count(out[i]) * mlo_dtype_size(out[i]->dtype);
-        copy[i] = *out[i];
-        if ((copy[i].data = mlo_alloc(m, bytes + 1, 1)) != NULL) memcpy(copy[i].data, out[i]->data, bytes);
-    }
+    for (size_t i = 0; i < k; i++) mlo_array_keep(m, out[i], &copy[i]);
     for (size_t i = 0; i < k; i++) mlo_array_free(m, out[i]);
     if (m->error.code) return (int)m->error.code;
     *outputs = copy; *n_outputs = k;
