@@ -27,17 +27,16 @@ void mlo_close(mlo *m) {
     m->desc.release(m->desc.user, m);
 }
 
-int mlo_failed(const mlo *m) { return m ? (int)m->error.code : (int)MLO_E_MEMORY; }
 const mlo_error *mlo_failure(const mlo *m) { return m && m->error.code ? &m->error : NULL; }
 
 int mlo_set(mlo *m, const char *key, const char *value) {
-    if (m->error.code) return (int)m->error.code;
+    if (m->error.code) return mlo_failed(m);
     if (!key || !*key || !value) return mlo_fail_at(m, MLO_E_USAGE, NULL, "an option needs a name and a value");
     if (!mlo_option_is(key)) return mlo_fail_at(m, MLO_E_USAGE, NULL, "there is no option '%.60s'; `mlo help --man` lists the flags, whose names options have", key);
     mlo_option o = { mlo_intern(m, key), mlo_intern(m, value) };
-    if (m->error.code) return (int)m->error.code;
+    if (m->error.code) return mlo_failed(m);
     mlo_option *options = (mlo_option *)mlo_grow(m, m->options, m->n_options, &m->options_room, sizeof o);
-    if (!options) return (int)m->error.code;
+    if (!options) return mlo_failed(m);
     m->options = options;
     m->options[m->n_options++] = o;
     return 0;
@@ -59,7 +58,7 @@ void mlo_digest(const void *bytes, size_t n, char hex[65]) {
 /* ---- in ---------------------------------------------------------------------------------------------------------------------- */
 
 static int mlo_may_load(mlo *m) {
-    if (m->error.code) return (int)m->error.code;
+    if (m->error.code) return mlo_failed(m);
     m->stage = "read";
     MLO_TRY(mlo_ops_add(m, &mlo_kernels[0].op, MLO_N_KERNELS, sizeof mlo_kernels[0]));
     MLO_TRY(mlo_ops_add(m, &mlo_dialects[0].op, MLO_N_DIALECTS, sizeof mlo_dialects[0]));
@@ -69,23 +68,23 @@ static int mlo_may_load(mlo *m) {
 }
 
 int mlo_load(mlo *m, const char *path) {
-    if (mlo_may_load(m)) return (int)m->error.code;
+    if (mlo_may_load(m)) return mlo_failed(m);
     const char *name = path ? strrchr(path, '/') : NULL;
     const char *dir = !name ? "." : name == path ? "/" : mlo_intern_n(m, path, (size_t)(name - path));
     if (!path || !*path) return mlo_fail_at(m, MLO_E_USAGE, NULL, "a file name is needed");
     mlo_source *s = dir ? mlo_source_open(m, dir, name ? name + 1 : path) : NULL;
-    return s ? mlo_decode(m, s, NULL, 0, dir) : (int)m->error.code;
+    return s ? mlo_decode(m, s, NULL, 0, dir) : mlo_failed(m);
 }
 
 int mlo_parse(mlo *m, const void *bytes, size_t n, const char *data_dir) {
-    if (mlo_may_load(m)) return (int)m->error.code;
+    if (mlo_may_load(m)) return mlo_failed(m);
     return mlo_decode(m, NULL, bytes ? bytes : "", bytes ? n : 0, data_dir ? data_dir : ".");
 }
 
 /* ---- out --------------------------------------------------------------------------------------------------------------------- */
 
 static int mlo_may_write(mlo *m) {
-    if (m->error.code) return (int)m->error.code;
+    if (m->error.code) return mlo_failed(m);
     return m->model ? 0 : mlo_fail_at(m, MLO_E_USAGE, NULL, "load a model first");
 }
 
@@ -93,11 +92,11 @@ static int mlo_may_write(mlo *m) {
 int mlo_write_json(mlo *m, mlo_sink sink, void *user) {
     if (!mlo_may_write(m)) return mlo_json_write(m, m->model, sink, user);
     mlo_json_write_error(m, sink, user);
-    return (int)m->error.code;
+    return mlo_failed(m);
 }
 
 int mlo_write_onnx(mlo *m, mlo_sink sink, void *user) {
-    return mlo_may_write(m) ? (int)m->error.code : mlo_wire_write(m, m->model, sink, user);
+    return mlo_may_write(m) ? mlo_failed(m) : mlo_wire_write(m, m->model, sink, user);
 }
 
 /* ---- showing ----------------------------------------------------------------------------------------------------------------- */
@@ -106,7 +105,7 @@ static int mlo_text_sink(void *user, const char *name, const void *bytes, size_t
     mlo_text *t = (mlo_text *)user;
     (void)name;
     mlo_put(t, (const char *)bytes, n);
-    return (int)t->m->error.code;
+    return mlo_failed(t->m);
 }
 
 /* The same model after roll, on a handle of its own that warns nobody; it has failed where the model does not roll. */
@@ -124,21 +123,21 @@ static mlo *mlo_rolled(mlo *m) {
 /* A model that no stage has seen is shown with the loops that extract finds; one that does not roll, as it was read. */
 static int mlo_show_model(mlo *m, const char *format, mlo_text *t) {
     int raw = !*mlo_stage(m);
-    if (m->error.code || mlo_to(m, "read")) return (int)m->error.code;
+    if (m->error.code || mlo_to(m, "read")) return mlo_failed(m);
     int wanted = raw || (mlo_eq(format, "html") && mlo_stage_at(mlo_stage(m)) < mlo_stage_at("roll"));
     mlo *rolled = wanted ? mlo_rolled(m) : NULL;
     if (wanted && mlo_failed(rolled) == MLO_E_MEMORY) mlo_fail_at(m, MLO_E_MEMORY, NULL, "no memory for a copy to roll");
     int rolls = rolled && !mlo_failed(rolled);
     if (!m->error.code && !(raw && rolls && mlo_to(m, "extract"))) mlo_show_as(m, rolls ? rolled : NULL, format, t);
     mlo_close(rolled);
-    return (int)m->error.code;
+    return mlo_failed(m);
 }
 
 int mlo_show(mlo *m, const char *format, mlo_sink sink, void *user) {
     mlo_text t = { m, NULL, 0, 0 };
     if (!mlo_show_model(m, format, &t) && t.n && sink(user, "", t.text, t.n)) mlo_fail_at(m, MLO_E_IO, NULL, "writing was cancelled");
     mlo_text_free(&t);
-    return (int)m->error.code;
+    return mlo_failed(m);
 }
 
 const char *mlo_summary(mlo *m) {
@@ -178,7 +177,7 @@ static void mlo_scope_report(mlo *m, mlo_text *t) {
 static int mlo_cycles_report(mlo *m, mlo_text *t) {
     mlo_prediction p; int kernels = 0;
     mlo_hw *c = MLO_NEW(m, mlo_hw);
-    if (!c || mlo_infer(m) || mlo_core_build(m, c) || mlo_predict_peaks(m, c, mlo_opt_int(m, "frames", c->frames, 1, 1 << 20), MLO_FOLLOWED_ALL, &p)) return (int)m->error.code;
+    if (!c || mlo_infer(m) || mlo_core_build(m, c) || mlo_predict_peaks(m, c, mlo_opt_int(m, "frames", c->frames, 1, 1 << 20), MLO_FOLLOWED_ALL, &p)) return mlo_failed(m);
     mlo_printf(t, "{\"cycles\":%lld,\"interval\":%lld,\"kernels\":[", (long long)p.cycles, (long long)p.interval);
     for (int i = 0; i < c->n_element; i++) if (c->element[i].kernel) {
         mlo_printf(t, "%s{\"name\":", kernels++ ? "," : "");
@@ -194,7 +193,7 @@ static int mlo_cycles_report(mlo *m, mlo_text *t) {
         mlo_printf(t, ",\"peak\":%lld}", (long long)p.peak[k]);
     }
     mlo_puts(t, "]}\n");
-    return (int)m->error.code;
+    return mlo_failed(m);
 }
 
 const char *mlo_report(mlo *m, const char *what) {
@@ -214,10 +213,10 @@ const char *mlo_report(mlo *m, const char *what) {
 
 int mlo_cycles(mlo *m, int64_t frames, int64_t *cycles, int64_t *interval) {
     mlo_prediction p;
-    if (mlo_may_write(m)) return (int)m->error.code;
+    if (mlo_may_write(m)) return mlo_failed(m);
     if (frames < 1 || frames > 1 << 20) return mlo_fail_at(m, MLO_E_USAGE, NULL, "%lld frames cannot be predicted", (long long)frames);
     mlo_hw *c = MLO_NEW(m, mlo_hw);
-    if (!c || mlo_infer(m) || mlo_core_build(m, c) || mlo_predict(m, c, frames, &p)) return (int)m->error.code;       /* host/core.onnx holds no shapes inside */
+    if (!c || mlo_infer(m) || mlo_core_build(m, c) || mlo_predict(m, c, frames, &p)) return mlo_failed(m);       /* host/core.onnx holds no shapes inside */
     *cycles = p.cycles; *interval = p.interval;
     return 0;
 }
@@ -226,21 +225,21 @@ int mlo_cycles(mlo *m, int64_t frames, int64_t *cycles, int64_t *interval) {
 
 int mlo_watch(mlo *m, mlo_watcher see, void *user) {
     m->watch = see; m->watch_user = user;
-    return (int)m->error.code;
+    return mlo_failed(m);
 }
 
 int mlo_calibrate(mlo *m, const mlo_array *arrays, size_t n) {
-    if (m->error.code) return (int)m->error.code;
+    if (m->error.code) return mlo_failed(m);
     m->calib = arrays; m->n_calib = n;
     return 0;
 }
 
 int mlo_signature(mlo *m, int of_outputs, const mlo_array **values, size_t *n) {
-    if (mlo_may_write(m)) return (int)m->error.code;
+    if (mlo_may_write(m)) return mlo_failed(m);
     const mlo_graph *g = m->model->graph;
     size_t count = of_outputs ? g->n_output : g->n_input;
     mlo_array *a = MLO_NEW_N(m, mlo_array, count + 1);
-    if (!a) return (int)m->error.code;
+    if (!a) return mlo_failed(m);
     *n = 0;
     for (size_t i = 0; i < count; i++) {
         const mlo_value *v = mlo_value_of(g, of_outputs ? g->output[i]->name : g->input[i]->name);
@@ -257,7 +256,7 @@ int mlo_signature(mlo *m, int of_outputs, const mlo_array **values, size_t *n) {
 int mlo_draw(mlo *m, uint64_t k, const mlo_array **inputs, size_t *n) {
     mlo_array *drawn[16] = {0}, *kept;
     size_t n_calib = m->n_calib;
-    if (mlo_may_write(m) || !(kept = MLO_NEW_N(m, mlo_array, 16))) return (int)m->error.code;
+    if (mlo_may_write(m) || !(kept = MLO_NEW_N(m, mlo_array, 16))) return mlo_failed(m);
     m->n_calib = 0; *n = 0;
     mlo_sample_inputs(m, (int64_t)k, drawn, n);
     for (size_t i = 0; i < 16; i++) {
@@ -265,11 +264,11 @@ int mlo_draw(mlo *m, uint64_t k, const mlo_array **inputs, size_t *n) {
         mlo_array_free(m, drawn[i]);
     }
     m->n_calib = n_calib; *inputs = kept;
-    return (int)m->error.code;
+    return mlo_failed(m);
 }
 
 int mlo_golden(mlo *m, const mlo_array **outputs, size_t *n) {
-    if (mlo_may_write(m)) return (int)m->error.code;
+    if (mlo_may_write(m)) return mlo_failed(m);
     if (!m->golden) return mlo_fail_at(m, MLO_E_USAGE, NULL, "nothing was emitted: mlo_emit first");
     *outputs = m->golden;
     *n = m->model->graph->n_output;
@@ -286,7 +285,7 @@ static void mlo_resize_declared(const mlo_value_info *info, int64_t whole, int64
 /* The token axis of a graph's edges, of the loop's state and of a constant mask; what is noted of values in between goes. */
 int mlo_resize(mlo *m, int64_t tokens) {
     mlo_scan s;
-    if (mlo_may_write(m) || mlo_infer(m) || mlo_scan_choose(m, &s)) return (int)m->error.code;
+    if (mlo_may_write(m) || mlo_infer(m) || mlo_scan_choose(m, &s)) return mlo_failed(m);
     mlo_graph *g = m->model->graph;
     mlo_form f = mlo_form_of(mlo_value_of(g, s.node->input[0]));
     if (f.rank < 2 || tokens < 1 || tokens > f.dims[f.rank - 2])
@@ -310,11 +309,11 @@ int mlo_resize(mlo *m, int64_t tokens) {
     mlo_tensor *cut = bits ? mlo_tensor_new(m, "mlo_mask", MLO_BOOL, dims, 2, bits, (size_t)tokens) : NULL;
     if (cut) *mask->tensor = *cut;
     mlo_array_free(m, a);
-    return (int)m->error.code;
+    return mlo_failed(m);
 }
 
 int mlo_check(mlo *m, mlo *original) {
-    if (mlo_may_write(m) || mlo_to(m, "read")) return (int)m->error.code;
+    if (mlo_may_write(m) || mlo_to(m, "read")) return mlo_failed(m);
     if (mlo_to(original, "read")) return mlo_refuse(m, original->error.code, "check", original->error.node, original->error.message);
     m->stage = "check";
     return mlo_check_models(m, original);

@@ -6,8 +6,6 @@
  * example: z = x + y with broadcasting: mlo_walk w = mlo_walk_of(z); mlo_walk_add(&w, x); mlo_walk_add(&w, y); mlo_walk_run(&w, add, ...).
  * cost: one pass over the output; the inner loop runs over merged dimensions, so equal shapes cost one plain loop.
  */
-#define MLO_TRY(call) do { int mlo_r_ = (call); if (mlo_r_) return mlo_r_; } while (0)
-
 /* ---- small floats ---------------------------------------------------------------------------------------------------------------- */
 
 /* A float format: bits of exponent and fraction, bias, the largest finite code; inf and NaN codes (-1: has none) without the sign bit.
@@ -113,7 +111,7 @@ static int mlo_array_keep(mlo *m, const mlo_array *a, mlo_array *to) {
     size_t bytes = (size_t)mlo_array_count(a) * mlo_dtype_size(a->dtype);
     *to = *a;
     if ((to->data = mlo_alloc(m, bytes + 1, 1)) != NULL && bytes) memcpy(to->data, a->data, bytes);
-    return (int)m->error.code;
+    return mlo_failed(m);
 }
 
 /* a in type t: a itself when it has it, else a new array, which the caller frees when it is not a. NULL without memory. */

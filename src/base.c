@@ -83,9 +83,15 @@ static void mlo_copy_line(char *to, size_t size, const char *from) {
     to[n] = 0;
 }
 
+/* The code of the first failure, 0 while all is well; no handle: there was no memory for one. */
+int mlo_failed(const mlo *m) { return m ? (int)m->error.code : (int)MLO_E_MEMORY; }
+
+/* Returns the code of a call that failed. */
+#define MLO_TRY(call) do { int mlo_r_ = (call); if (mlo_r_) return mlo_r_; } while (0)
+
 /* Records the first failure. `node` and `op` may be NULL. Always returns the code that sticks. */
 static int mlo_fail_v(mlo *m, mlo_code code, const char *node, const char *op, const char *format, va_list args) {
-    if (m->error.code) return (int)m->error.code;
+    if (m->error.code) return mlo_failed(m);
     mlo_error *e = &m->error;
     char line[sizeof m->error_message];
     vsnprintf(line, sizeof line, format, args);
@@ -233,7 +239,7 @@ static int mlo_strings_room(mlo *m) {
     size_t size = s->size ? s->size * 2 : 256;
     if (s->used * 4 < s->size * 3) return 0;
     mlo_string_slot *slot = (mlo_string_slot *)mlo_scratch(m, size, sizeof *slot);
-    if (!slot) return (int)m->error.code;
+    if (!slot) return mlo_failed(m);
     memset(slot, 0, size * sizeof *slot);
     for (size_t i = 0; i < s->size; i++) if (s->slot[i].text) {
         size_t at = s->slot[i].hash & (size - 1);
@@ -298,7 +304,7 @@ static int mlo_map_room(mlo *m, mlo_map *map, size_t n) {
     mlo_map bigger = { NULL, map->size ? map->size : 64, map->used };
     while (bigger.size < n * 2) bigger.size *= 2;
     if (bigger.size == map->size) return 0;
-    if (!(bigger.slot = MLO_NEW_N(m, mlo_pair, bigger.size))) return (int)m->error.code;
+    if (!(bigger.slot = MLO_NEW_N(m, mlo_pair, bigger.size))) return mlo_failed(m);
     for (size_t i = 0; i < map->size; i++) if (map->slot[i].key) bigger.slot[mlo_map_at(&bigger, map->slot[i].key)] = map->slot[i];
     *map = bigger;
     return 0;
@@ -310,7 +316,7 @@ static void mlo_map_clear(mlo_map *map) {
 }
 /* Sets (or replaces) key's value. Iteration order is nobody's business: walk the graph, not the map. */
 static int mlo_map_put(mlo *m, mlo_map *map, const void *key, void *value) {
-    if (mlo_map_room(m, map, map->used + 1)) return (int)m->error.code;
+    if (mlo_map_room(m, map, map->used + 1)) return mlo_failed(m);
     size_t at = mlo_map_at(map, key);
     if (!map->slot[at].key) { map->slot[at].key = key; map->used++; }
     map->slot[at].value = value;
@@ -325,7 +331,7 @@ typedef struct { mlo *m; char *text; size_t n, room; } mlo_text;
 /* Room for `room` bytes in all, those that are there among them. */
 static int mlo_text_room(mlo_text *t, size_t room) {
     char *p = (char *)mlo_scratch(t->m, room, 1);
-    if (!p) return (int)t->m->error.code;
+    if (!p) return mlo_failed(t->m);
     if (t->n) memcpy(p, t->text, t->n);
     mlo_scratch_free(t->m, t->text);
     t->text = p;

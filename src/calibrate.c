@@ -74,7 +74,7 @@ static int mlo_counting_see(mlo *m, mlo_counting *k, const mlo_array *a) {
     const float *x = (const float *)a->data;
     k->tokens = 0;
     if (a->dtype != MLO_FLOAT || tokens < 1 || mlo_array_count(a) < tokens) return 0;
-    if (tokens > k->room && !(k->kept = MLO_NEW_N(m, unsigned char, (size_t)tokens))) return (int)m->error.code;
+    if (tokens > k->room && !(k->kept = MLO_NEW_N(m, unsigned char, (size_t)tokens))) return mlo_failed(m);
     if (tokens > k->room) k->room = tokens;
     for (int64_t i = 0; i < tokens; i++) kept += k->kept[i] = x[i] > -10000.0f;
     k->tokens = kept ? tokens : 0;
@@ -259,7 +259,7 @@ static int mlo_sample_inputs(mlo *m, int64_t k, mlo_array **arrays, size_t *n) {
         if (mlo_value_of(g, g->input[i]->name)->tensor) continue;
         const mlo_array *a = mlo_calib_of(m, g->input[i]->name);
         arrays[*n] = a ? mlo_calib_sample(m, g, g->input[i], a, k) : mlo_draw_input(m, g, g->input[i], &seed);
-        if (!arrays[(*n)++]) return (int)m->error.code;
+        if (!arrays[(*n)++]) return mlo_failed(m);
     }
     return 0;
 }
@@ -272,19 +272,19 @@ static int mlo_sample_run(mlo *m, int64_t k, const mlo_observer *see) {
         mlo_eval_observed(m, flat, n, see);
     }
     for (size_t i = 0; i < 16; i++) mlo_array_free(m, in[i]);
-    return (int)m->error.code;
+    return mlo_failed(m);
 }
 
 /* ... on samples 0, 1, ... */
 static int mlo_samples_run(mlo *m, int64_t samples, const mlo_observer *see) {
     for (int64_t k = 0; k < samples && !m->error.code; k++) mlo_sample_run(m, k, see);
-    return (int)m->error.code;
+    return mlo_failed(m);
 }
 
 /* The float model on every sample there is. */
 static int mlo_calibrate_run(mlo_quantizer *q, int (*what)(void *user, const mlo_graph *g, int64_t iteration, const char *name, const mlo_array *value)) {
     mlo *m = q->m;
-    if (mlo_calib_check(m, m->model->graph, &q->samples)) return (int)m->error.code;
+    if (mlo_calib_check(m, m->model->graph, &q->samples)) return mlo_failed(m);
     mlo_observer see = { q, what };
     return mlo_samples_run(m, q->samples, &see);
 }

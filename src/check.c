@@ -42,7 +42,7 @@ typedef struct {
 static int mlo_terms_grow(mlo_terms *t) {
     size_t size = t->n_buckets ? t->n_buckets * 2 : 1024;
     int *bucket = MLO_NEW_N(t->m, int, size);
-    if (!bucket) return (int)t->m->error.code;
+    if (!bucket) return mlo_failed(t->m);
     for (size_t i = 0; i < size; i++) bucket[i] = -1;
     for (size_t i = 0; i < t->n; i++) { size_t b = (size_t)t->term[i].hash & (size - 1); t->term[i].next = bucket[b]; bucket[b] = (int)i; }
     t->bucket = bucket; t->n_buckets = size;
@@ -223,15 +223,15 @@ static int mlo_terms_subgraph(mlo_terms *t, mlo_terms_env *outer, mlo_graph *g, 
     mlo_terms_env env = { outer, g, { NULL, 0, 0 }, { NULL, 0, 0 } };
     for (size_t i = 0; i < g->n_input; i++) {
         const char *name = mlo_format(t->m, "formal %d.%zu", t->binders, i);
-        if (!name || mlo_terms_bind(t, &env, g->input[i]->name, mlo_terms_leaf(t, MLO_TERM_FORMAL, name, NULL))) return (int)t->m->error.code;
+        if (!name || mlo_terms_bind(t, &env, g->input[i]->name, mlo_terms_leaf(t, MLO_TERM_FORMAL, name, NULL))) return mlo_failed(t->m);
     }
     t->binders++;
-    if (mlo_terms_graph(t, &env, depth + 1)) return (int)t->m->error.code;
+    if (mlo_terms_graph(t, &env, depth + 1)) return mlo_failed(t->m);
     t->binders--;
     mlo_puts(text, "{");
     for (size_t i = 0; i < g->n_output; i++) mlo_printf(text, " %d", mlo_terms_get(t, &env, g->output[i]->name));
     mlo_puts(text, "}");
-    return (int)t->m->error.code;
+    return mlo_failed(t->m);
 }
 
 static int mlo_terms_attr(mlo_terms *t, mlo_terms_env *env, const mlo_attr *a, mlo_text *text, int depth) {
@@ -242,13 +242,13 @@ static int mlo_terms_attr(mlo_terms *t, mlo_terms_env *env, const mlo_attr *a, m
     case MLO_ATTR_INT: mlo_printf(text, "%lld", (long long)a->i); break;
     case MLO_ATTR_STRING: for (size_t i = 0; i < a->s.n; i++) mlo_printf(text, "%02x", (unsigned)(unsigned char)a->s.data[i]); break;
     case MLO_ATTR_TENSOR: mlo_printf(text, "t%d", mlo_terms_leaf(t, MLO_TERM_CONSTANT, NULL, a->t)); break;
-    case MLO_ATTR_GRAPH: if (mlo_terms_subgraph(t, env, a->g, text, depth)) return (int)t->m->error.code; break;
+    case MLO_ATTR_GRAPH: if (mlo_terms_subgraph(t, env, a->g, text, depth)) return mlo_failed(t->m); break;
     case MLO_ATTR_FLOATS: for (size_t i = 0; i < a->n_floats; i++) { memcpy(&bits, &a->floats[i], 4); mlo_printf(text, "%08x,", (unsigned)bits); } break;
     case MLO_ATTR_INTS: for (size_t i = 0; i < a->n_ints; i++) mlo_printf(text, "%lld,", (long long)a->ints[i]); break;
     case MLO_ATTR_STRINGS:
         for (size_t i = 0; i < a->n_strings; i++) { for (size_t k = 0; k < a->strings[i].n; k++) mlo_printf(text, "%02x", (unsigned)(unsigned char)a->strings[i].data[k]); mlo_puts(text, ","); }
         break;
-    case MLO_ATTR_GRAPHS: for (size_t i = 0; i < a->n_graphs; i++) if (mlo_terms_subgraph(t, env, a->graphs[i], text, depth)) return (int)t->m->error.code; break;
+    case MLO_ATTR_GRAPHS: for (size_t i = 0; i < a->n_graphs; i++) if (mlo_terms_subgraph(t, env, a->graphs[i], text, depth)) return mlo_failed(t->m); break;
     case MLO_ATTR_TENSORS: for (size_t i = 0; i < a->n_tensors; i++) mlo_printf(text, "t%d,", mlo_terms_leaf(t, MLO_TERM_CONSTANT, NULL, a->tensors[i])); break;
     default: return mlo_fail_at(t->m, MLO_E_UNSUPPORTED, a->name, "check cannot compare attributes of type %d", (int)a->type);
     }
@@ -430,9 +430,9 @@ static int mlo_check_write(mlo_terms *t, mlo *side, const mlo *original, mlo_ter
     env->g = g;
     t->side = side; t->budget = MLO_UNROLLED + 8 * (int64_t)original->model->graph->n_node;
     for (size_t i = 0; i < g->n_input; i++)
-        if (mlo_terms_bind(t, env, g->input[i]->name, mlo_terms_leaf(t, MLO_TERM_INPUT, g->input[i]->name, NULL))) return (int)t->m->error.code;
+        if (mlo_terms_bind(t, env, g->input[i]->name, mlo_terms_leaf(t, MLO_TERM_INPUT, g->input[i]->name, NULL))) return mlo_failed(t->m);
     if (mlo_terms_graph(t, env, 0) && !t->m->error.code) return mlo_fail_at(t->m, MLO_E_BUG, NULL, "a graph could not be written as terms");
-    return (int)t->m->error.code;
+    return mlo_failed(t->m);
 }
 
 static int mlo_check_once(mlo *rolled, mlo *original, int by_value, int *last) {
@@ -441,7 +441,7 @@ static int mlo_check_once(mlo *rolled, mlo *original, int by_value, int *last) {
     const mlo_graph *a = rolled->model->graph, *b = original->model->graph;
     memset(&t, 0, sizeof t);
     t.m = rolled; t.by_value = by_value;
-    if (mlo_check_write(&t, original, original, &there) || mlo_check_write(&t, rolled, original, &here)) return (int)rolled->error.code;
+    if (mlo_check_write(&t, original, original, &there) || mlo_check_write(&t, rolled, original, &here)) return mlo_failed(rolled);
     if (original->error.code) return mlo_fail_at(rolled, original->error.code, original->error.node, "the original cannot be compared: %s", original->error.message);
     for (size_t i = 0; i < a->n_output; i++) {
         int x = mlo_terms_get(&t, &here, a->output[i]->name), y;
@@ -458,7 +458,7 @@ static int mlo_check_once(mlo *rolled, mlo *original, int by_value, int *last) {
 static int mlo_check_models(mlo *rolled, mlo *original) {
     const mlo_graph *a = rolled->model->graph, *b = original->model->graph;
     int last = 1;
-    if (mlo_check_inputs(rolled, a, b)) return (int)rolled->error.code;
+    if (mlo_check_inputs(rolled, a, b)) return mlo_failed(rolled);
     if (a->n_output != b->n_output) return mlo_fail_at(rolled, MLO_E_MISMATCH, NULL, "%zu outputs here, %zu in the original", a->n_output, b->n_output);
     for (size_t i = 0; i < a->n_output; i++)
         if (!mlo_eq(a->output[i]->name, b->output[i]->name)) return mlo_fail_at(rolled, MLO_E_MISMATCH, a->output[i]->name, "output %zu is called '%s' in the original", i, b->output[i]->name);
@@ -469,6 +469,6 @@ static int mlo_check_models(mlo *rolled, mlo *original) {
             found |= mlo_eq(rolled->model->opset[k].domain ? rolled->model->opset[k].domain : "", o->domain ? o->domain : "") && rolled->model->opset[k].version == o->version;
         if (!found) return mlo_fail_at(rolled, MLO_E_MISMATCH, NULL, "the original imports version %lld of the operators '%s'", (long long)o->version, o->domain ? o->domain : "");
     }
-    if (mlo_check_once(rolled, original, 0, &last) || last) return (int)rolled->error.code;
+    if (mlo_check_once(rolled, original, 0, &last) || last) return mlo_failed(rolled);
     return mlo_check_once(rolled, original, 1, &last);
 }

@@ -57,7 +57,7 @@ static int mlo_fold_arguments(mlo *m, const mlo_graph *g, const mlo_node *n, mlo
         if (!v) continue;
         if (!mlo_is(n, "Shape") && !mlo_is(n, "Size")) in[i] = mlo_tensor_load(m, v->tensor);
         else if ((in[i] = mlo_array_new(m, f.dtype, 1, &none)) != NULL) { in[i]->rank = f.rank; memcpy(in[i]->dims, f.dims, sizeof f.dims); }
-        if (!in[i]) return (int)m->error.code;
+        if (!in[i]) return mlo_failed(m);
     }
     return 0;
 }
@@ -69,7 +69,7 @@ static int mlo_fold_node(mlo *m, mlo_graph *g, mlo_node *n, const mlo_op *op, ml
     left->products -= products;
     size_t room = n->n_input + n->n_output + 1;
     mlo_array **in = (mlo_array **)mlo_scratch(m, room, sizeof *in), **out = in ? in + n->n_input : NULL;
-    if (!in) return (int)m->error.code;
+    if (!in) return mlo_failed(m);
     for (size_t i = 0; i < room; i++) in[i] = NULL;
     if (!mlo_fold_arguments(m, g, n, in) && !mlo_call_limited(m, op, n, mlo_opset_of(m), limit, (const mlo_array *const *)(void *)in, out))
         for (size_t i = 0; i < n->n_output; i++) {
@@ -79,7 +79,7 @@ static int mlo_fold_node(mlo *m, mlo_graph *g, mlo_node *n, const mlo_op *op, ml
         }
     for (size_t i = 0; i < room; i++) mlo_array_free(m, in[i]);
     mlo_scratch_free(m, in);
-    return (int)m->error.code;
+    return mlo_failed(m);
 }
 
 /* ---- renaming ------------------------------------------------------------------------------------------------------------------------------------ */
@@ -157,7 +157,7 @@ static int mlo_drop_dead(mlo *m, mlo_graph *g) {
     m->stale = 1;
     mlo_map needed = { NULL, 0, 0 }, made = { NULL, 0, 0 };
     size_t kept = g->n_node, n = 0;
-    if (mlo_map_room(m, &needed, g->n_node + g->n_init) || mlo_map_room(m, &made, g->n_node)) return (int)m->error.code;
+    if (mlo_map_room(m, &needed, g->n_node + g->n_init) || mlo_map_room(m, &made, g->n_node)) return mlo_failed(m);
     for (size_t i = 0; i < g->n_output; i++) MLO_TRY(mlo_map_put(m, &needed, g->output[i]->name, g));
     for (size_t i = g->n_node; i--; ) {
         int alive = 0;
@@ -188,7 +188,7 @@ static int mlo_fold_constants(mlo *m) {
         const mlo_op *op = mlo_op_of(m, n);
         mlo_rename_node(&names, n);
         if (mlo_is_passthrough(m, g, n) && mlo_pass(m, &names, g, n)) continue;
-        if (m->error.code) return (int)m->error.code;
+        if (m->error.code) return mlo_failed(m);
         if (mlo_foldable(g, n, op)) MLO_TRY(mlo_fold_node(m, g, n, op, &left, &folded));
         if (!folded) g->node[kept++] = n;
     }

@@ -83,7 +83,7 @@ static int mlo_element_fold(mlo *m, mlo_element *e, int64_t pe, int64_t simd) {
     e->site.tile = e->memory == MLO_BLOCK ? mlo_least(e->tile, e->site.tokens) : 0;
     if (!e->kernel->legal(&e->site, pe, simd)) return mlo_fail(m, MLO_E_FOLDING, e->node, "%s cannot be folded to PE=%lld SIMD=%lld", e->name, (long long)pe, (long long)simd);
     e->unit.pe = (int)pe; e->unit.simd = (int)simd;
-    if (e->kernel->unit(&e->site, pe, simd, &e->unit) || mlo_kernel_fits(e->kernel, &e->site, &e->unit)) return (int)m->error.code;
+    if (e->kernel->unit(&e->site, pe, simd, &e->unit) || mlo_kernel_fits(e->kernel, &e->site, &e->unit)) return mlo_failed(m);
     e->tokens = e->unit.whole_frame ? e->site.tokens + 3 : e->unit.blocks ? mlo_tile_tokens(e->unit.tile) : e->unit.macs ? 2 : e->unit.n_memory > 1 ? 3 : 1;
     return 0;
 }
@@ -138,7 +138,7 @@ static int mlo_core_name(mlo *m, const mlo_hw *c, const mlo_element *e) {
 static int mlo_core_widths(mlo *m, const mlo_graph *body) {
     for (size_t i = 0; i < body->n_node; i++) if (mlo_kernel_of(body->node[i]))
         mlo_meta_within(m, body->node[i], "mlo.bits", 8, 1, mlo_bits_of(mlo_form_of(mlo_value_of(body, body->node[i]->output[0])).dtype));
-    return (int)m->error.code;
+    return mlo_failed(m);
 }
 
 /* Where a kernel's parameters are, as metadata say. */
@@ -147,7 +147,7 @@ static int mlo_core_parameters(mlo *m, const mlo_hw *c, mlo_element *e) {
     e->memory = e->memories = mlo_eq(memory, "resident") ? MLO_RESIDENT : mlo_eq(memory, "block") ? MLO_BLOCK : MLO_LAYER;
     if (memory && e->memory == MLO_LAYER && !mlo_eq(memory, "layer")) return mlo_fail(m, MLO_E_DATA, e->node, "metadata say mlo.memory = '%.40s', which is none of layer, block, resident", memory);
     e->tile = mlo_meta_within(m, e->node, "mlo.tile", c->tokens, 1, INT32_MAX);
-    return (int)m->error.code;
+    return mlo_failed(m);
 }
 
 /* A Split deals out equal parts. */
@@ -161,7 +161,7 @@ static int mlo_core_split(mlo *m, const mlo_hw *c, const mlo_element *e) {
 
 static int mlo_core_elements(mlo *m, mlo_hw *c) {
     mlo_graph *body = c->scan.body;
-    if (mlo_core_widths(m, body)) return (int)m->error.code;
+    if (mlo_core_widths(m, body)) return mlo_failed(m);
     for (size_t i = 0; i < body->n_node; i++) {
         mlo_node *n = body->node[i];
         const mlo_kernel *k = mlo_kernel_of(n);
@@ -173,8 +173,8 @@ static int mlo_core_elements(mlo *m, mlo_hw *c) {
         memset(e, 0, sizeof *e);
         e->node = n; e->kernel = k;
         e->name = k ? mlo_meta_get(n->meta, n->n_meta, "mlo.kernel") : mlo_format(m, "split_%zu", i);
-        if (mlo_core_name(m, c, e) || mlo_core_parameters(m, c, e) || mlo_element_site(m, c, e)) return (int)m->error.code;
-        if (k ? mlo_element_fold(m, e, mlo_meta_int(n, "mlo.pe", 1), mlo_meta_int(n, "mlo.simd", 1)) : mlo_core_split(m, c, e)) return (int)m->error.code;
+        if (mlo_core_name(m, c, e) || mlo_core_parameters(m, c, e) || mlo_element_site(m, c, e)) return mlo_failed(m);
+        if (k ? mlo_element_fold(m, e, mlo_meta_int(n, "mlo.pe", 1), mlo_meta_int(n, "mlo.simd", 1)) : mlo_core_split(m, c, e)) return mlo_failed(m);
         if (k) c->whole_frame |= e->unit.whole_frame;
     }
     return 0;
@@ -189,7 +189,7 @@ static int mlo_core_edges(mlo *m, mlo_hw *c) {
             char key[32];
             snprintf(key, sizeof key, "mlo.fifo.%d", k);
             const mlo_form *f = &e->site.in[at];
-            if (mlo_core_edge(m, c, e->node->input[at], i, k, e->site.in_bits[at], mlo_last_dim(f), mlo_meta_within(m, e->node, key, 0, 0, 1 << 20)) || m->error.code) return (int)m->error.code;
+            if (mlo_core_edge(m, c, e->node->input[at], i, k, e->site.in_bits[at], mlo_last_dim(f), mlo_meta_within(m, e->node, key, 0, 0, 1 << 20)) || m->error.code) return mlo_failed(m);
         }
     }
     return mlo_core_edge(m, c, c->scan.body->output[0]->name, MLO_OUTSIDE, 0, c->bits, c->channels, 0);
@@ -201,7 +201,7 @@ static int mlo_core_memory(mlo *m, mlo_hw *c) {
     const long latency = (long)mlo_meta_within(m, c->scan.node, "mlo.axi_latency", 7, 0, MLO_LATENCY_MOST);
     c->read_latency = (int)mlo_opt_int(m, "axi-latency", latency, 0, MLO_LATENCY_MOST);
     c->rate = 256;
-    if (m->error.code || (!text && !noted)) return (int)m->error.code;
+    if (m->error.code || (!text && !noted)) return mlo_failed(m);
     char *end;
     const char *said = text ? text : noted;
     double v = strtod(said, &end), rate = v * 8 * 256 / c->axi_bits;
@@ -284,7 +284,7 @@ static void mlo_core_shallow(mlo_hw *c, const int64_t *beats) {
 /* Depths that the model has cannot deadlock: `fold` makes none that can, but they can be edited. */
 static int mlo_core_live(mlo *m, const mlo_hw *c) {
     mlo_hw *full = MLO_NEW(m, mlo_hw);
-    if (!full) return (int)m->error.code;
+    if (!full) return mlo_failed(m);
     *full = *c;
     mlo_core_fifos(full);
     mlo_waits waits;
@@ -297,7 +297,7 @@ static int mlo_core_live(mlo *m, const mlo_hw *c) {
 
 static int mlo_core_build(mlo *m, mlo_hw *c) {
     memset(c, 0, sizeof *c);
-    if (mlo_scan_choose(m, &c->scan)) return (int)m->error.code;
+    if (mlo_scan_choose(m, &c->scan)) return mlo_failed(m);
     mlo_form f = mlo_form_of(mlo_value_of(c->scan.body, c->scan.body->input[0]->name));
     if (!mlo_form_known(&f) || f.rank < 2) return mlo_fail(m, MLO_E_SHAPE, c->scan.node, "the carried value has no known shape [.., tokens, channels]");
     if (f.rank > 2 && f.dims[0] != 1 && mlo_form_count(&f) != f.dims[f.rank - 1] * f.dims[f.rank - 2])
@@ -306,13 +306,13 @@ static int mlo_core_build(mlo *m, mlo_hw *c) {
     c->frames = (int)mlo_meta_within(m, c->scan.node, "mlo.frames", 1, 1, 255);
     c->axi_bits = (int)mlo_meta_within(m, c->scan.node, "mlo.axi_width", 128, 32, 1024);
     if (c->axi_bits & (c->axi_bits - 1)) return mlo_fail(m, MLO_E_DATA, c->scan.node, "metadata say mlo.axi_width = %d, which is no power of two", c->axi_bits);
-    if (m->error.code || mlo_core_elements(m, c) || mlo_core_edges(m, c)) return (int)m->error.code;
+    if (m->error.code || mlo_core_elements(m, c) || mlo_core_edges(m, c)) return mlo_failed(m);
     mlo_core_lanes(c);
     mlo_value *mask = mlo_value_of(c->scan.outer, mlo_intern(m, "mlo_mask"));
     c->masked = mask && !mask->tensor;
     mlo_core_feedback(c);
     if (!mlo_meta_get(c->scan.node->meta, c->scan.node->n_meta, "mlo.frames")) mlo_core_fifos(c);
-    else if (mlo_core_live(m, c)) return (int)m->error.code;
+    else if (mlo_core_live(m, c)) return mlo_failed(m);
     return mlo_core_memory(m, c);
 }
 

@@ -70,7 +70,7 @@ static int mlo_fpga_named(mlo *m, const char *text, mlo_fpga *to) {
     for (int i = 0; i < MLO_N_FPGAS; i++) mlo_printf(&known, "%s%s", i ? ", " : "", mlo_fpgas[i].name);
     if (!m->error.code) mlo_fail_at(m, MLO_E_USAGE, NULL, "there is no device %s; they are %s, or lut=N,ff=N,dsp=N,bram=N of another UltraScale+", text, known.text);
     mlo_text_free(&known);
-    return (int)m->error.code;
+    return mlo_failed(m);
 }
 
 /* ---- searching ---------------------------------------------------------------------------------------------------------------------- */
@@ -80,7 +80,7 @@ static mlo_area mlo_core_area(const mlo_hw *c) { mlo_estimate e; mlo_estimate_co
 /* Depths of a core's FIFOs: as its schedule fills them. But for a device (NULL: for none) that has only room for deep ones, as their paths hold them:
  * a deep FIFO is a block RAM, a shallow one may be of LUTs. */
 static int mlo_device_depths(mlo *m, mlo_hw *c, const mlo_fpga *f) {
-    if (mlo_core_depths(m, c)) return (int)m->error.code;
+    if (mlo_core_depths(m, c)) return mlo_failed(m);
     const mlo_area a = mlo_core_area(c);
     if (f && mlo_fpga_lacks(f, &a) >= 0) mlo_core_fifos(c);
     return 0;
@@ -88,7 +88,7 @@ static int mlo_device_depths(mlo *m, mlo_hw *c, const mlo_fpga *f) {
 
 /* The whole core as the plan has it. */
 static int mlo_plan_area(const mlo_space *s, const mlo_plan *p, const mlo_fpga *f, mlo_area *a) {
-    if (mlo_plan_apply(s, p) || mlo_device_depths(s->m, s->c, f)) return (int)s->m->error.code;
+    if (mlo_plan_apply(s, p) || mlo_device_depths(s->m, s->c, f)) return mlo_failed(s->m);
     *a = mlo_core_area(s->c);
     return 0;
 }
@@ -111,7 +111,7 @@ static void mlo_area_least(mlo_area *a, const mlo_area *b) {
  * where that does not tell, depths are worked out.
  * area: what it takes, or less. deep: it fits with deep FIFOs, or not at all. */
 static int mlo_plan_fits(const mlo_space *s, const mlo_plan *p, const mlo_fpga *f, int deep, mlo_area *area, int *fits) {
-    if (mlo_plan_apply(s, p)) return (int)s->m->error.code;
+    if (mlo_plan_apply(s, p)) return mlo_failed(s->m);
     *area = mlo_core_area(s->c);
     *fits = mlo_fpga_lacks(f, area) < 0;
     if (*fits || deep) return 0;
@@ -122,7 +122,7 @@ static int mlo_plan_fits(const mlo_space *s, const mlo_plan *p, const mlo_fpga *
     *area = mlo_core_area(s->c);
     area->bram = shallow.bram;                      /* which a deeper FIFO does not save, as it may LUTs */
     if (mlo_fpga_lacks(f, area) >= 0) return 0;
-    if (mlo_core_depths(s->m, s->c)) return (int)s->m->error.code;
+    if (mlo_core_depths(s->m, s->c)) return mlo_failed(s->m);
     *area = mlo_core_area(s->c);
     *fits = mlo_fpga_lacks(f, area) < 0;
     return 0;
@@ -133,14 +133,14 @@ static int mlo_device_front(const mlo_space *s, const mlo_limits *l, mlo_plan **
     mlo_limits try = *l;
     mlo_plan plan;
     for (int found = 1; found; try.steady = plan.steady - 1)
-        if (mlo_search_solve(s, &try, &plan, &found) || (found && !MLO_PUSH(s->m, *plans, *n, plan))) return (int)s->m->error.code;
+        if (mlo_search_solve(s, &try, &plan, &found) || (found && !MLO_PUSH(s->m, *plans, *n, plan))) return mlo_failed(s->m);
     return 0;
 }
 
 /* Does the plan fit? Then it is predicted. */
 static int mlo_device_try(const mlo_space *s, const mlo_fpga *f, mlo_plan *p, int first, int *fits, mlo_area *least) {
     mlo_area area;
-    if (mlo_plan_fits(s, p, f, first, &area, fits)) return (int)s->m->error.code;
+    if (mlo_plan_fits(s, p, f, first, &area, fits)) return mlo_failed(s->m);
     mlo_area_least(least, &area);
     return *fits ? mlo_plan_predict(s, p) : 0;
 }
@@ -153,16 +153,16 @@ static int mlo_device_best(const mlo_space *s, const mlo_limits *l, const mlo_fp
     size_t n = 0;
     int fits;
     *found = 0;
-    if (mlo_device_front(s, l, &plans, &n)) return (int)s->m->error.code;
+    if (mlo_device_front(s, l, &plans, &n)) return mlo_failed(s->m);
     for (size_t i = 0; i < n && target; i++) if (plans[i].steady * iterations <= target) {
-        if (mlo_device_try(s, f, &plans[i], first, &fits, least)) return (int)s->m->error.code;
+        if (mlo_device_try(s, f, &plans[i], first, &fits, least)) return mlo_failed(s->m);
         if (!fits || plans[i].cycles > target) continue;
         *best = plans[i];
         *found = 1;
         return 0;
     }
     for (size_t i = n; i-- && !(*found && (first || plans[i].steady * iterations > best->cycles)); ) {
-        if (mlo_device_try(s, f, &plans[i], first, &fits, least)) return (int)s->m->error.code;
+        if (mlo_device_try(s, f, &plans[i], first, &fits, least)) return mlo_failed(s->m);
         if (!fits) continue;
         const int faster = !*found || plans[i].cycles < best->cycles || (plans[i].cycles == best->cycles && mlo_price_order(&plans[i].price, &best->price) < 0);
         if (faster) *best = plans[i];
@@ -184,7 +184,7 @@ static int mlo_device_thin(const mlo_space *s, const mlo_fpga *f, mlo_plan *plan
     mlo_area area, least = MLO_AREA_ANY;
     size_t kept = 0; int fits;
     for (size_t i = 0; i < *n; i++) {
-        if (mlo_plan_fits(s, &plans[i], f, 0, &area, &fits)) return (int)s->m->error.code;
+        if (mlo_plan_fits(s, &plans[i], f, 0, &area, &fits)) return mlo_failed(s->m);
         mlo_area_least(&least, &area);
         if (fits) plans[kept++] = plans[i];
     }

@@ -62,10 +62,10 @@ static int mlo_align_make(mlo *m, mlo_net *net, mlo_shift *s, mlo_align *a) {
     int **all[] = { &a->chain, &a->index, &a->root, &a->length, &a->adj_at, &a->offset, &a->queue, &a->time, &a->reach, &a->stamp, &a->at, &a->by_time, &a->run_first, &a->run_last, &a->run_of };
     memset(a, 0, sizeof *a);
     a->m = m; a->net = net; a->s = s;
-    for (size_t i = 0; i < sizeof all / sizeof *all; i++) if (!(*all[i] = MLO_NEW_N(m, int, n))) return (int)m->error.code;
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++) if (!(*all[i] = MLO_NEW_N(m, int, n))) return mlo_failed(m);
     a->edge = MLO_NEW_N(m, mlo_chain_edge, slots); a->adj = MLO_NEW_N(m, int, 2 * slots); a->bad = MLO_NEW_N(m, uint8_t, n); a->stack = MLO_NEW_N(m, uint8_t, n);
     for (size_t i = 0; i < n; i++) a->chain[i] = a->time[i] = MLO_NONE;
-    return (int)m->error.code;
+    return mlo_failed(m);
 }
 
 /* ---- chains and the edges between them ----------------------------------------------------------------------------------------- */
@@ -453,7 +453,7 @@ static int mlo_align_take(mlo_align *a, mlo_layers ***loops, size_t *n) {
         if (!mlo_run_judge(a, r, &judged)) continue;
         mlo_layers *loop = MLO_NEW(a->m, mlo_layers);
         int *first;
-        if (!loop || !(judged.node = MLO_NEW_N(a->m, int, (size_t)judged.iterations * (size_t)judged.size))) return (int)a->m->error.code;
+        if (!loop || !(judged.node = MLO_NEW_N(a->m, int, (size_t)judged.iterations * (size_t)judged.size))) return mlo_failed(a->m);
         *loop = judged;
         first = a->by_time + a->at[a->run_first[r]];
         memcpy(loop->node, first, (size_t)loop->size * sizeof *first);
@@ -463,7 +463,7 @@ static int mlo_align_take(mlo_align *a, mlo_layers ***loops, size_t *n) {
         loop->layers = mlo_align_layer(a, a->n_times, loop->size);
         if (a->run_first[r] > 0) mlo_align_why(a, a->run_first[r] - 1, &loop->before);
         if (a->run_last[r] + 1 < a->n_times) mlo_align_why(a, a->run_last[r], &loop->after);
-        if (!MLO_PUSH(a->m, *loops, *n, loop)) return (int)a->m->error.code;
+        if (!MLO_PUSH(a->m, *loops, *n, loop)) return mlo_failed(a->m);
     }
     return 0;
 }
@@ -483,11 +483,11 @@ static int mlo_shift_loops(mlo_align *a, mlo_layers ***loops, size_t *n, mlo_fou
         if (mlo_align_judge(a, &rank) && (way < 0 || mlo_rank_cmp(&rank, &best) > 0)) { best = rank; way = k; }
         for (int t = 0; way < 0 && a->n_runs == 0 && t + 1 < a->n_times; t++) mlo_miss_keep(a, t, &near);
     }
-    if (way < 0 && near.x >= 0 && !MLO_PUSH(a->m, found->near, found->n_near, near)) return (int)a->m->error.code;
+    if (way < 0 && near.x >= 0 && !MLO_PUSH(a->m, found->near, found->n_near, near)) return mlo_failed(a->m);
     if (way >= 0) {
         mlo_align_try(a, way);
         mlo_align_judge(a, &rank);
-        if (mlo_align_take(a, loops, n)) return (int)a->m->error.code;
+        if (mlo_align_take(a, loops, n)) return mlo_failed(a->m);
         for (int i = 0; i < a->at[a->n_times]; i++) a->stack[a->by_time[i]] = 1;
     }
     for (int c = 0; c < a->n_chains; c++)
@@ -516,9 +516,9 @@ static int mlo_discover_at(mlo_align *a, int radius, mlo_seed *seed, mlo_pairs *
         if (*effort > (long)MLO_EFFORT * net->n + 100000) return 0;
         found->tried++;
         int whole = mlo_shift_grow(a->s, x, y, seen, effort);
-        for (int k = 0; k < a->s->n_pairs && whole; k++) if (mlo_pairs_put(a->m, seen, a->s->pair[k], a->s->next[a->s->pair[k]])) return (int)a->m->error.code;
+        for (int k = 0; k < a->s->n_pairs && whole; k++) if (mlo_pairs_put(a->m, seen, a->s->pair[k], a->s->next[a->s->pair[k]])) return mlo_failed(a->m);
         *effort += a->s->n_pairs;
-        if (whole && a->s->n_pairs > 1 && mlo_shift_loops(a, loops, n, found)) return (int)a->m->error.code;
+        if (whole && a->s->n_pairs > 1 && mlo_shift_loops(a, loops, n, found)) return mlo_failed(a->m);
         mlo_shift_clear(a->s);
     }
     return 0;
@@ -552,15 +552,15 @@ static int mlo_discover(mlo *m, mlo_net *net, const char *const *scope, const ui
     found->closest.x = MLO_NONE;
     mlo_seed *seed = MLO_NEW_N(m, mlo_seed, (size_t)net->n + 1);
     uint8_t *taken = MLO_NEW_N(m, uint8_t, (size_t)net->n + 1);
-    if (!seed || !taken || mlo_shift_make(net, &shift) || mlo_align_make(m, net, &shift, &align)) return (int)m->error.code;
+    if (!seed || !taken || mlo_shift_make(net, &shift) || mlo_align_make(m, net, &shift, &align)) return mlo_failed(m);
     align.scope = scope; align.chosen = chosen;
-    for (int r = MLO_RADII; r--; ) if (mlo_discover_at(&align, r, seed, &seen, &effort, found, &loops, &n)) return (int)m->error.code;
+    for (int r = MLO_RADII; r--; ) if (mlo_discover_at(&align, r, seed, &seen, &effort, found, &loops, &n)) return mlo_failed(m);
     if (n) qsort(loops, n, sizeof *loops, mlo_layers_better);
     for (size_t i = 0; i < n; i++) {
         int clash = 0, total = loops[i]->iterations * loops[i]->size;
         for (int k = 0; k < total; k++) clash |= taken[loops[i]->node[k]];
         for (int k = 0; k < total && !clash; k++) taken[loops[i]->node[k]] = 1;
-        if (clash ? !MLO_PUSH(m, found->lost, found->n_lost, loops[i]) : !MLO_PUSH(m, found->loop, found->n_loops, loops[i])) return (int)m->error.code;
+        if (clash ? !MLO_PUSH(m, found->lost, found->n_lost, loops[i]) : !MLO_PUSH(m, found->loop, found->n_loops, loops[i])) return mlo_failed(m);
     }
     for (size_t i = 0; i < found->n_near; i++) {
         const mlo_miss *near = &found->near[i];

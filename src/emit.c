@@ -24,10 +24,10 @@ typedef struct {
 static int mlo_file_begin(mlo_emitter *e, const char *name) {
     mlo_sha_begin(&e->sha);
     e->file = mlo_intern(e->m, name); e->size = 0;
-    return (int)e->m->error.code;
+    return mlo_failed(e->m);
 }
 static int mlo_file_write(mlo_emitter *e, const void *bytes, size_t n) {
-    if (e->m->error.code) return (int)e->m->error.code;
+    if (e->m->error.code) return mlo_failed(e->m);
     mlo_sha_add(&e->sha, bytes, n);
     e->size += n;
     return e->sink(e->user, e->file, bytes, n) ? mlo_fail_at(e->m, MLO_E_IO, e->file, "could not be written; is the disk full or the directory read-only?") : 0;
@@ -36,14 +36,14 @@ static int mlo_file_end(mlo_emitter *e) {
     char hex[65];
     mlo_sha_end(&e->sha, hex);
     mlo_emitted d = { e->file, mlo_intern(e->m, hex), e->size };
-    return !e->m->error.code && MLO_PUSH(e->m, e->done, e->n_done, d) ? 0 : (int)e->m->error.code;
+    return !e->m->error.code && MLO_PUSH(e->m, e->done, e->n_done, d) ? 0 : mlo_failed(e->m);
 }
 
 /* What was composed in e->t, as a file. */
 static int mlo_file_text(mlo_emitter *e, const char *name) {
     int r = mlo_file_begin(e, name) || mlo_file_write(e, e->t.text ? e->t.text : "", e->t.n) || mlo_file_end(e);
     e->t.n = 0;
-    return r ? (int)e->m->error.code : 0;
+    return r ? mlo_failed(e->m) : 0;
 }
 
 /* ---- the Verilog library: embedded in verilog.c, one array of lines a module ---------------------------------------------------------------- */
@@ -73,7 +73,7 @@ static int mlo_emit_modules(mlo_emitter *e, const unsigned char *need, const cha
         for (const char *const *line = mlo_verilog[i].lines; *line; line++) { mlo_puts(&e->t, *line); mlo_puts(&e->t, "\n"); }
         mlo_file_text(e, mlo_format(e->m, "%s/%s.v", folder, mlo_verilog[i].name));
     }
-    return (int)e->m->error.code;
+    return mlo_failed(e->m);
 }
 
 static int mlo_emit_library(mlo_emitter *e) {
@@ -88,7 +88,7 @@ static int mlo_emit_library(mlo_emitter *e) {
     mlo_module_need(mlo_module_at("mlo_fork", 8), need);
     mlo_module_need(mlo_module_at("mlo_width", 9), need);
     for (int i = 0; i < MLO_N_VERILOG; i++) if (mlo_starts(mlo_verilog[i].name, "mlo_sim_")) { sim[i] = 1; need[i] = 0; }
-    return mlo_emit_modules(e, need, "rtl") || mlo_emit_modules(e, sim, "tb") ? (int)e->m->error.code : 0;
+    return mlo_emit_modules(e, need, "rtl") || mlo_emit_modules(e, sim, "tb") ? mlo_failed(e->m) : 0;
 }
 
 /* ---- the top ------------------------------------------------------------------------------------------------------------------------------- */
@@ -445,6 +445,6 @@ static int mlo_emit_top(mlo_emitter *e) {
     mlo_emit_loop(e);
     if (e->unrolled) mlo_emit_chain(e); else { mlo_line(e, "\n    // ---- the layer"); mlo_emit_body(e); }
     mlo_line(e, "endmodule\n`default_nettype wire");
-    if (mlo_file_text(e, "rtl/mlo_top.v")) return (int)e->m->error.code;
+    if (mlo_file_text(e, "rtl/mlo_top.v")) return mlo_failed(e->m);
     return e->unrolled ? mlo_emit_layer(e) : 0;
 }

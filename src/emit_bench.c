@@ -265,7 +265,7 @@ static int mlo_tb_streams(const mlo_hw *c, mlo_traced *list) {
 /* The file begins with a list of the streams, "O|I|P stream kernel port", and ends with "B cycle": when the first beat came in. */
 static int mlo_tb_trace(mlo_emitter *e) {
     mlo_traced *list = MLO_NEW_N(e->m, mlo_traced, MLO_CORE_MOST * (1 + MLO_UNIT_PORTS + MLO_UNIT_MEMORIES));
-    if (!list) return (int)e->m->error.code;
+    if (!list) return mlo_failed(e->m);
     int n = mlo_tb_streams(e->c, list);
     mlo_line(e, "\n    // ---- +trace=FILE: each token of each kernel, each loading of each parameter memory");
     mlo_line(e, "    localparam [%d:0] TRACE_BEATS = {", 32 * n - 1);
@@ -354,7 +354,7 @@ static int mlo_emit_tb(mlo_emitter *e, int64_t frames) {
         mlo_tb_fifos(e);
         mlo_tb_waits(e);
         mlo_tb_probe(e);
-        if (mlo_tb_trace(e)) return (int)e->m->error.code;
+        if (mlo_tb_trace(e)) return mlo_failed(e->m);
     }
     mlo_line(e, "endmodule");
     return mlo_file_text(e, "tb/mlo_tb.v");
@@ -412,7 +412,7 @@ static int mlo_emit_tools(mlo_emitter *e) {
     mlo_line(e, "create_project -force mlo vivado -part $part\nadd_files [glob rtl/*.v]\nadd_files -fileset sim_1 [glob tb/*.v]");
     mlo_line(e, "set_property top mlo_top [current_fileset]\nset_property top mlo_tb [get_filesets sim_1]\nupdate_compile_order -fileset sources_1");
     mlo_line(e, "synth_design -top mlo_top -part $part -mode out_of_context\ncreate_clock -period 4.0 [get_ports clk]\nreport_utilization -hierarchical -file utilization.txt\nreport_timing_summary -file timing.txt");
-    if (mlo_file_text(e, "vivado.tcl")) return (int)e->m->error.code;
+    if (mlo_file_text(e, "vivado.tcl")) return mlo_failed(e->m);
     mlo_line(e, "CAPI=2:\nname: mlo:core:mlo_top:1.0.0\ndescription: A transformer layer, streamed (made by mlo %s)\nfilesets:\n  rtl:\n    files:", MLO_VERSION);
     for (size_t i = 0; i < e->n_done; i++) if (mlo_starts(e->done[i].name, "rtl/")) mlo_line(e, "      - %s", e->done[i].name);
     mlo_line(e, "    file_type: verilogSource\n  tb:\n    files:");

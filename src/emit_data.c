@@ -12,14 +12,14 @@ static int mlo_element_inputs(mlo *m, const mlo_hw *c, const mlo_element *el, in
         mlo_value *v = mlo_value_of(c->scan.body, el->node->input[k]);
         in[k] = NULL;
         if (stream || (v && v->graph != c->scan.body && !v->tensor)) continue;          /* the mask comes as a stream, too */
-        if (!(in[k] = mlo_scan_value(m, &c->scan, el->node->input[k], i))) return (int)m->error.code;
+        if (!(in[k] = mlo_scan_value(m, &c->scan, el->node->input[k], i))) return mlo_failed(m);
     }
     return 0;
 }
 
 /* Are the parameters of one iteration such that the hardware takes them? */
 static int mlo_element_numbers(mlo *m, const mlo_element *el, const mlo_array *const *in) {
-    if (mlo_kernel_numbers(m, el->node, el->kernel->limits, in, el->site.in_bits[0])) return (int)m->error.code;
+    if (mlo_kernel_numbers(m, el->node, el->kernel->limits, in, el->site.in_bits[0])) return mlo_failed(m);
     return el->kernel->promises ? el->kernel->promises(&el->site, in) : 0;
 }
 
@@ -40,7 +40,7 @@ static int mlo_emit_memory(mlo_emitter *e, const mlo_element *el, int k, int64_t
         fill = 0;
     }
     mlo_scratch_free(e->m, bits); mlo_scratch_free(e->m, beat);
-    return (int)e->m->error.code;
+    return mlo_failed(e->m);
 }
 
 static int mlo_emit_image_part(mlo_emitter *e, int blocks, mlo_text *image) {
@@ -52,7 +52,7 @@ static int mlo_emit_image_part(mlo_emitter *e, int blocks, mlo_text *image) {
             for (int64_t b = 0; b < mlo_most(1, el->unit.blocks); b++)
                 for (int mem = 0; mem < el->unit.n_memory && !e->m->error.code; mem++) mlo_emit_memory(e, el, mem, b, in, image);
         for (int j = 0; j < 8; j++) mlo_array_free(e->m, in[j]);
-        if (e->m->error.code) return (int)e->m->error.code;
+        if (e->m->error.code) return mlo_failed(e->m);
     }
     return 0;
 }
@@ -78,7 +78,7 @@ static int mlo_emit_hex(mlo_emitter *e, const unsigned char *image, int64_t n) {
         mlo_file_write(e, lines, (size_t)(to - lines));
         to = lines;
     }
-    return (int)e->m->error.code;
+    return mlo_failed(e->m);
 }
 
 static int mlo_emit_params(mlo_emitter *e) {
@@ -87,7 +87,7 @@ static int mlo_emit_params(mlo_emitter *e) {
         && !mlo_file_begin(e, "params.bin") && !mlo_file_write(e, image.text, image.n) && !mlo_file_end(e)
         && !mlo_file_begin(e, "params.hex") && !mlo_emit_hex(e, (const unsigned char *)image.text, (int64_t)image.n)) mlo_file_end(e);
     mlo_text_free(&image);
-    return (int)e->m->error.code;
+    return mlo_failed(e->m);
 }
 
 /* ---- beats of activations ------------------------------------------------------------------------------------------------------------------ */
@@ -119,7 +119,7 @@ static int mlo_bench_see(void *user, const mlo_graph *g, int64_t iteration, cons
     mlo_bench_words *w = (mlo_bench_words *)user;
     const mlo_hw *c = w->e->c;
     if (iteration >= 0) return 0;
-    for (size_t i = 0; i < g->n_output; i++) if (name == g->output[i]->name && !w->golden[i].data && mlo_array_keep(w->e->m, a, &w->golden[i])) return (int)w->e->m->error.code;
+    for (size_t i = 0; i < g->n_output; i++) if (name == g->output[i]->name && !w->golden[i].data && mlo_array_keep(w->e->m, a, &w->golden[i])) return mlo_failed(w->e->m);
     if (name == w->names[0]) mlo_hex_beats(&w->in, a, c->lanes, c->bits);
     if (name == w->names[1]) mlo_hex_mask(&w->mask, a);
     if (name == w->names[2]) mlo_hex_beats(&w->out, a, c->lanes, c->bits);
@@ -144,5 +144,5 @@ static int mlo_emit_bench_words(mlo_emitter *e, int64_t frames) {
         if (!m->error.code && (i != 1 || e->c->masked)) { mlo_put(&e->t, texts[i]->text ? texts[i]->text : "", texts[i]->n); mlo_file_text(e, files[i]); }
         mlo_text_free(texts[i]);
     }
-    return (int)m->error.code;
+    return mlo_failed(m);
 }

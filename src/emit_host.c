@@ -18,7 +18,7 @@ static int mlo_part_want(mlo_part *p, const mlo_node *n) {
 /* Nodes of the part, and constant nodes somebody in it wants. */
 static int mlo_part_nodes(mlo_part *p) {
     unsigned char *take = (unsigned char *)mlo_scratch(p->m, p->g->n_node + 1, 1);
-    if (!take) return (int)p->m->error.code;
+    if (!take) return mlo_failed(p->m);
     for (size_t i = p->g->n_node; i--; ) {
         const mlo_node *n = p->g->node[i];
         int wanted = 0;
@@ -31,7 +31,7 @@ static int mlo_part_nodes(mlo_part *p) {
         for (size_t k = 0; k < p->g->node[i]->n_output && !p->m->error.code; k++) mlo_map_put(p->m, &p->made, p->g->node[i]->output[k], p);
     }
     mlo_scratch_free(p->m, take);
-    return (int)p->m->error.code;
+    return mlo_failed(p->m);
 }
 
 /* A graph input or output of the part: the type it has in the whole. */
@@ -45,12 +45,12 @@ static mlo_value_info *mlo_part_info(mlo_part *p, const char *name) {
 static int mlo_part_edges(mlo_part *p) {
     const mlo_graph *g = p->g;
     for (size_t i = 0; i < g->n_init; i++) if (mlo_map_get(&p->wanted, g->init[i]->name)) MLO_TRY(mlo_graph_init(p->m, p->out, g->init[i]));
-    for (size_t i = 0; i < g->n_input; i++) if (mlo_map_get(&p->wanted, g->input[i]->name) && !mlo_value_of(g, g->input[i]->name)->tensor && !MLO_PUSH(p->m, p->out->input, p->out->n_input, g->input[i])) return (int)p->m->error.code;
+    for (size_t i = 0; i < g->n_input; i++) if (mlo_map_get(&p->wanted, g->input[i]->name) && !mlo_value_of(g, g->input[i]->name)->tensor && !MLO_PUSH(p->m, p->out->input, p->out->n_input, g->input[i])) return mlo_failed(p->m);
     for (size_t i = 0; i < g->n_node; i++) for (size_t k = 0; k < g->node[i]->n_output; k++) {
         const char *name = g->node[i]->output[k];
         if (!mlo_map_get(&p->wanted, name) || mlo_map_get(&p->made, name)) continue;
         mlo_value_info *info = mlo_part_info(p, name);
-        if (!info || !MLO_PUSH(p->m, p->out->input, p->out->n_input, info)) return (int)p->m->error.code;
+        if (!info || !MLO_PUSH(p->m, p->out->input, p->out->n_input, info)) return mlo_failed(p->m);
     }
     return 0;
 }
@@ -66,7 +66,7 @@ static int mlo_part_outputs(mlo_part *p, const mlo_map *elsewhere) {
         const char *name = p->out->node[i]->output[k];
         if (!mlo_eq(mlo_part_name(p->out->node[i]), p->part) || !*name || !mlo_part_leaves(p, elsewhere, name)) continue;
         mlo_value_info *info = mlo_part_info(p, name);
-        if (!info || !MLO_PUSH(p->m, p->out->output, p->out->n_output, info)) return (int)p->m->error.code;
+        if (!info || !MLO_PUSH(p->m, p->out->output, p->out->n_output, info)) return mlo_failed(p->m);
     }
     return 0;
 }
@@ -100,7 +100,7 @@ static int mlo_emit_parts(mlo_emitter *e) {
     static const char *const parts[] = { "pre", "core", "post" };
     for (int i = 0; i < 3; i++) {
         mlo_model *model = mlo_part_model(e->m, parts[i]);
-        if (!model || mlo_file_begin(e, mlo_format(e->m, "host/%s.onnx", parts[i])) || mlo_wire_write(e->m, model, mlo_emit_sink, e) || mlo_file_end(e)) return (int)e->m->error.code;
+        if (!model || mlo_file_begin(e, mlo_format(e->m, "host/%s.onnx", parts[i])) || mlo_wire_write(e->m, model, mlo_emit_sink, e) || mlo_file_end(e)) return mlo_failed(e->m);
     }
     return mlo_index(e->m, e->m->model->graph);          /* the parts share nodes, not the index */
 }
@@ -186,7 +186,7 @@ static void mlo_manifest_descriptors(mlo_emitter *e) {
 
 static int mlo_emit_manifest(mlo_emitter *e, int64_t frames) {
     const mlo_hw *c = e->c; mlo_prediction p;
-    if (mlo_predict_steady(e->m, c, &p)) return (int)e->m->error.code;
+    if (mlo_predict_steady(e->m, c, &p)) return mlo_failed(e->m);
     mlo_line(e, "{\n  \"mlo\": \"%s\",\n  \"iterations\": %lld,\n  \"tokens\": %lld,\n  \"channels\": %lld,\n  \"frames_in_flight\": %d,", MLO_VERSION, (long long)c->scan.iterations, (long long)c->tokens, (long long)c->channels, c->frames);
     mlo_line(e, "  \"stream\": {\"lanes\": %d, \"bits\": %d, \"bytes\": %d, \"masked\": %s},", c->lanes, c->bits, c->lanes * mlo_padded(c->bits) / 8, c->masked ? "true" : "false");
     mlo_line(e, "  \"axi_bits\": %d,\n  \"multipliers\": %lld,\n  \"interval_per_token\": %lld,\n  \"bench_frames\": %lld,", c->axi_bits, (long long)(e->layers * mlo_core_multipliers(c)), (long long)mlo_core_interval(c), (long long)frames);
@@ -205,15 +205,15 @@ static int mlo_emit_manifest(mlo_emitter *e, int64_t frames) {
 }
 
 int mlo_emit(mlo *m, mlo_sink sink, void *user) {
-    if (mlo_to(m, "fold")) return (int)m->error.code;
+    if (mlo_to(m, "fold")) return mlo_failed(m);
     m->stage = "emit";
     mlo_emitter *e = MLO_NEW(m, mlo_emitter);
-    if (!e || !(e->c = MLO_NEW(m, mlo_hw)) || mlo_core_build(m, e->c)) return (int)m->error.code;
+    if (!e || !(e->c = MLO_NEW(m, mlo_hw)) || mlo_core_build(m, e->c)) return mlo_failed(m);
     e->m = m; e->sink = sink; e->user = user; e->t.m = m;
-    if (mlo_emit_copies(e)) return (int)m->error.code;
+    if (mlo_emit_copies(e)) return mlo_failed(m);
     int64_t frames = e->c->frames;
     if (!mlo_emit_top(e) && !mlo_emit_library(e) && !mlo_emit_params(e) && !mlo_emit_tb(e, frames) && !mlo_emit_bench_words(e, frames) && !mlo_emit_gtkw(e)
         && !mlo_emit_makefile(e) && !mlo_emit_tools(e) && !mlo_emit_cocotb(e) && !mlo_emit_regs(e) && !mlo_emit_parts(e)) mlo_emit_manifest(e, frames);
     mlo_text_free(&e->t);
-    return (int)m->error.code;
+    return mlo_failed(m);
 }

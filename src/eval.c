@@ -77,8 +77,8 @@ static int mlo_env_open(mlo *m, mlo_env *e, const mlo_graph *g, const mlo_env *o
     for (size_t i = 0; i < g->n_node; i++) n += g->node[i]->n_output;
     while (size < 4 * n) size *= 2;                    /* so roomy that mlo_map_put never grows it */
     e->m = m; e->g = g; e->outer = outer; e->observer = observer; e->iteration = -1; e->opset = mlo_opset_of(m);
-    if (!(e->cell = (mlo_cell *)mlo_scratch(m, n, sizeof *e->cell))) return (int)m->error.code;
-    if (!(e->map.slot = (mlo_pair *)mlo_scratch(m, size, sizeof *e->map.slot))) { mlo_env_close(e); return (int)m->error.code; }
+    if (!(e->cell = (mlo_cell *)mlo_scratch(m, n, sizeof *e->cell))) return mlo_failed(m);
+    if (!(e->map.slot = (mlo_pair *)mlo_scratch(m, size, sizeof *e->map.slot))) { mlo_env_close(e); return mlo_failed(m); }
     memset(e->cell, 0, n * sizeof *e->cell); memset(e->map.slot, 0, size * sizeof *e->map.slot);
     e->map.size = size;
     for (size_t i = 0; i < g->n_init; i++) { mlo_cell *c = mlo_env_add(e, g->init[i]->name); if (c) c->tensor = g->init[i]; }
@@ -125,7 +125,7 @@ static mlo_array *mlo_env_take(mlo_env *e, const char *name) {
 
 static int mlo_see(const mlo_env *e, const char *name, const mlo_array *a) {
     if (!e->observer || !e->observer->see || !a || !e->observer->see(e->observer->user, e->g, e->iteration, name, a)) return 0;
-    return e->m->error.code ? (int)e->m->error.code : mlo_fail_at(e->m, MLO_E_IO, name, "the observer stopped the evaluation");
+    return e->m->error.code ? mlo_failed(e->m) : mlo_fail_at(e->m, MLO_E_IO, name, "the observer stopped the evaluation");
 }
 
 /* An array is what its graph declares, and what inference wrote down, under its name. */
@@ -210,7 +210,7 @@ static int mlo_rounds_open(mlo *m, mlo_rounds *r, const mlo_node *n, const mlo_a
     memset(r, 0, sizeof *r);
     for (size_t i = 0; i < n_state; i++) if (!initial[i]) return mlo_fail(m, MLO_E_GRAPH, n, "state %zu has no initial value", i);
     r->n_state = n_state; r->n_stacked = n_stacked;
-    if (!(r->state = (mlo_array **)mlo_scratch(m, 2 * n_state + 1, sizeof *r->state))) return (int)m->error.code;
+    if (!(r->state = (mlo_array **)mlo_scratch(m, 2 * n_state + 1, sizeof *r->state))) return mlo_failed(m);
     r->next = r->state + n_state;
     for (size_t i = 0; i < 2 * n_state; i++) r->state[i] = NULL;
     return 0;
@@ -225,7 +225,7 @@ static int mlo_rounds_grow(mlo *m, mlo_rounds *r) {
     if (r->n_stacked && r->rounds == r->room) {
         size_t room = r->room ? 2 * r->room : 8;
         mlo_array **list = (mlo_array **)mlo_scratch(m, room * r->n_stacked, sizeof *list);
-        if (!list) return (int)m->error.code;
+        if (!list) return mlo_failed(m);
         if (r->rounds) memcpy(list, r->stacked, r->rounds * r->n_stacked * sizeof *list);
         mlo_scratch_free(m, r->stacked);
         r->stacked = list; r->room = room;
@@ -245,9 +245,9 @@ static int mlo_rounds_run(mlo_env *body, mlo_rounds *r, const mlo_node *n, size_
     }
     MLO_TRY(mlo_eval_env(body));
     MLO_TRY(mlo_rounds_grow(m, r));
-    for (size_t i = 0; i < r->n_state; i++) if (!(r->next[i] = mlo_env_take(body, g->output[skip + i]->name))) return (int)m->error.code;
+    for (size_t i = 0; i < r->n_state; i++) if (!(r->next[i] = mlo_env_take(body, g->output[skip + i]->name))) return mlo_failed(m);
     for (size_t i = 0; i < r->n_stacked; i++)
-        if (!(r->stacked[(r->rounds - 1) * r->n_stacked + i] = mlo_env_take(body, g->output[skip + r->n_state + i]->name))) return (int)m->error.code;
+        if (!(r->stacked[(r->rounds - 1) * r->n_stacked + i] = mlo_env_take(body, g->output[skip + r->n_state + i]->name))) return mlo_failed(m);
     for (size_t i = 0; i < r->n_state; i++) { mlo_array_free(m, r->state[i]); r->state[i] = r->next[i]; r->next[i] = NULL; }
     return 0;
 }
@@ -266,7 +266,7 @@ static int mlo_rounds_finish(mlo_env *body, mlo_rounds *r, const mlo_node *n, co
             out[i] = mlo_stack(m, n, r->rounds ? r->stacked + (i - r->n_state) : NULL, r->rounds, r->n_stacked, mlo_int_at(n, "scan_output_axes", i - r->n_state, 0),
                                mlo_int_at(n, "scan_output_directions", i - r->n_state, 0) != 0, &empty);
         } else mlo_fail(m, MLO_E_GRAPH, n, "has %zu outputs, its body %zu", n->n_output, body->g->n_output);
-        if (!out[i]) return (int)m->error.code;
+        if (!out[i]) return mlo_failed(m);
     }
     return 0;
 }
@@ -326,14 +326,14 @@ static int mlo_scan_bind(mlo_env *body, const mlo_rounds *r, const mlo_node *n, 
         mlo_cell *c = mlo_env_own(body, g->input[r->n_state + k]->name);
         if (!in[r->n_state + k]) {
             const mlo_array *part = mlo_env_get(body->outer, n, mlo_stack_part(body->outer->g, n->input[r->n_state + k], length, i));
-            if (!part) return (int)body->m->error.code;
+            if (!part) return mlo_failed(body->m);
             lent[k] = *part;
             mlo_stack_form(body->outer->g, n->input[r->n_state + k], &lent[k]);
             mlo_env_lend(body, g->input[r->n_state + k]->name, &lent[k]);
             continue;
         }
         mlo_array *part = mlo_part_of(body->m, in[r->n_state + k], axis[k], mlo_int_at(n, "scan_input_directions", k, 0) ? length - 1 - i : i);
-        if (!part) return (int)body->m->error.code;
+        if (!part) return mlo_failed(body->m);
         if (!c) { mlo_array_free(body->m, part); continue; }
         mlo_cell_drop(body->m, c);
         c->array = part;
@@ -354,8 +354,8 @@ static int mlo_eval_scan(mlo_env *e, mlo_node *n, const mlo_array *const *in, ml
         return mlo_fail(m, MLO_E_GRAPH, n, "%zu inputs of which %zu are scanned do not fit the body", n->n_input, n_scan);
     mlo_array *lent = (mlo_array *)mlo_scratch(m, n_scan + 1, sizeof *lent + sizeof(int));
     int *axis = (int *)(void *)(lent + n_scan + 1);
-    if (!lent) return (int)m->error.code;
-    if (mlo_scan_length(e, n, in, n_state, n_scan, axis, &length) || mlo_env_open(m, &body, a->g, e, e->observer)) { mlo_scratch_free(m, lent); return (int)m->error.code; }
+    if (!lent) return mlo_failed(m);
+    if (mlo_scan_length(e, n, in, n_state, n_scan, axis, &length) || mlo_env_open(m, &body, a->g, e, e->observer)) { mlo_scratch_free(m, lent); return mlo_failed(m); }
     mlo_rounds_open(m, &r, n, in, n_state, a->g->n_output - n_state);
     for (body.iteration = 0; body.iteration < length && !m->error.code; body.iteration++) {
         mlo_env_again(&body);
@@ -365,7 +365,7 @@ static int mlo_eval_scan(mlo_env *e, mlo_node *n, const mlo_array *const *in, ml
     mlo_rounds_close(m, &r);
     mlo_env_close(&body);
     mlo_scratch_free(m, lent);
-    return (int)m->error.code;
+    return mlo_failed(m);
 }
 
 /* Loop: trip count and condition, both optional; body (iteration, condition, states) -> (condition, states, stacked). */
@@ -396,7 +396,7 @@ static int mlo_eval_loop(mlo_env *e, mlo_node *n, const mlo_array *const *in, ml
     if (!m->error.code) mlo_rounds_finish(&body, &r, n, in + 2, 1, out);
     mlo_rounds_close(m, &r);
     mlo_env_close(&body);
-    return (int)m->error.code;
+    return mlo_failed(m);
 }
 
 static int mlo_eval_if(mlo_env *e, mlo_node *n, const mlo_array *const *in, mlo_array **out) {
@@ -409,7 +409,7 @@ static int mlo_eval_if(mlo_env *e, mlo_node *n, const mlo_array *const *in, mlo_
     branch.iteration = e->iteration;
     if (!mlo_eval_env(&branch)) for (size_t i = 0; i < n->n_output; i++) if (!(out[i] = mlo_env_take(&branch, a->g->output[i]->name))) break;
     mlo_env_close(&branch);
-    return (int)m->error.code;
+    return mlo_failed(m);
 }
 
 /* ---- nodes ------------------------------------------------------------------------------------------------------------------------------ */
@@ -441,11 +441,11 @@ static int mlo_eval_node(mlo_env *e, mlo_node *n) {
     mlo *m = e->m;
     const mlo_op *op = mlo_op_of(m, n);
     mlo_array **out = (mlo_array **)mlo_scratch(m, n->n_input + n->n_output + 1, sizeof *out);
-    if (!out) return (int)m->error.code;
+    if (!out) return mlo_failed(m);
     const mlo_array **in = (const mlo_array **)(void *)(out + n->n_output);
     for (size_t i = 0; i < n->n_output; i++) out[i] = NULL;
     for (size_t i = 0; i < n->n_input; i++) in[i] = mlo_has_input(n, i) && !(mlo_is_scan(n) && mlo_is_spared(e->g, n->input[i])) ? mlo_env_get(e, n, n->input[i]) : NULL;
-    if (m->error.code) { mlo_scratch_free(m, out); return (int)m->error.code; }
+    if (m->error.code) { mlo_scratch_free(m, out); return mlo_failed(m); }
     if (mlo_is_scan(n)) mlo_eval_scan(e, n, in, out);
     else if (mlo_is(n, "Loop")) mlo_eval_loop(e, n, in, out);
     else if (mlo_is(n, "If")) mlo_eval_if(e, n, in, out);
@@ -454,11 +454,11 @@ static int mlo_eval_node(mlo_env *e, mlo_node *n) {
     if (!m->error.code) mlo_eval_store(e, n, out);
     for (size_t i = 0; i < n->n_output; i++) mlo_array_free(m, out[i]);
     mlo_scratch_free(m, out);
-    return (int)m->error.code;
+    return mlo_failed(m);
 }
 static int mlo_eval_env(mlo_env *e) {
     for (size_t i = 0; i < e->g->n_node; i++) if (!mlo_makes_spared(e->g, e->g->node[i])) MLO_TRY(mlo_eval_node(e, e->g->node[i]));
-    return (int)e->m->error.code;
+    return mlo_failed(e->m);
 }
 
 /* Evaluates a graph on named inputs (an input with an initializer may be left out). out: g->n_output arrays, the caller's to free. */
@@ -475,5 +475,5 @@ static int mlo_eval(mlo *m, const mlo_graph *g, const mlo_array *inputs, size_t 
         for (size_t i = 0; i < g->n_output; i++) { if (!(out[i] = mlo_env_take(&e, g->output[i]->name))) break; out[i]->name = g->output[i]->name; }
     mlo_env_close(&e);
     if (m->error.code) for (size_t i = 0; i < g->n_output; i++) { mlo_array_free(m, out[i]); out[i] = NULL; }
-    return (int)m->error.code;
+    return mlo_failed(m);
 }

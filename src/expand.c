@@ -1111,7 +1111,7 @@ typedef struct { mlo_stayed *stayed; size_t n_stayed, expanded; uint8_t dialect[
 static int mlo_expand_stayed(mlo *m, mlo_expander *e, const mlo_node *n, const char *why) {
     for (size_t i = 0; i < e->n_stayed; i++) if (e->stayed[i].why == why && mlo_eq(e->stayed[i].n->op, n->op)) { e->stayed[i].count++; return 0; }
     mlo_stayed s = { n, why, 0 };
-    return MLO_PUSH(m, e->stayed, e->n_stayed, s) ? 0 : (int)m->error.code;
+    return MLO_PUSH(m, e->stayed, e->n_stayed, s) ? 0 : mlo_failed(m);
 }
 
 /* One fused node: the nodes that replace it, or why it stays. */
@@ -1139,12 +1139,12 @@ static int mlo_expand_graph(mlo *m, void *graph, void *user) {
         if (f) mlo_expand_node(&x, f);
         else if (gemm) mlo_expand_flattened(&x, gemm);
         else if (mlo_eq(x.n->domain, "com.microsoft.nchwc")) mlo_x_stay(&x, "its layout is that of the processor it was optimized for; save the model at ORT_ENABLE_EXTENDED, not ALL");
-        if (m->error.code) return (int)m->error.code;
+        if (m->error.code) return mlo_failed(m);
         if (x.why) MLO_TRY(mlo_expand_stayed(m, e, g->node[i], x.why));
         if (!(f || gemm) || x.why) { x.made = &g->node[i]; x.n_made = 1; }
         else e->expanded++;
         if (f && !x.why && f->expand == mlo_expand_dialect) e->dialects = e->dialect[mlo_dialect_of(g->node[i]) - mlo_dialects] = 1;
-        for (size_t k = 0; k < x.n_made; k++) if (!MLO_PUSH(m, list, n, x.made[k])) return (int)m->error.code;
+        for (size_t k = 0; k < x.n_made; k++) if (!MLO_PUSH(m, list, n, x.made[k])) return mlo_failed(m);
     }
     g->node = list; g->n_node = n;
     return 0;

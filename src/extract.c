@@ -24,15 +24,15 @@ static int mlo_hierarchy_parse(mlo *m, const char *text, mlo_hierarchy *h) {
     if (!*s) return mlo_fail_at(m, MLO_E_USAGE, NULL, "--hierarchy names no scope; write [[\"encoder\",\"encoder.layer.0\"]]");
     if (*s != '[') {
         mlo_levels_dots(m, s, strlen(s), &one);
-        return MLO_PUSH(m, h->group, h->n, one) ? 0 : (int)m->error.code;
+        return MLO_PUSH(m, h->group, h->n, one) ? 0 : mlo_failed(m);
     }
-    if (mlo_levels_list(m, s, &one) && one.n) return MLO_PUSH(m, h->group, h->n, one) ? 0 : (int)m->error.code;
+    if (mlo_levels_list(m, s, &one) && one.n) return MLO_PUSH(m, h->group, h->n, one) ? 0 : mlo_failed(m);
     for (s++; ; ) {
         while (*s == ' ' || *s == ',' || *s == '\n') s++;
         if (*s == ']') break;
         s = mlo_levels_list(m, s, &one);
         if (!s || !one.n) return mlo_fail_at(m, MLO_E_USAGE, NULL, "--hierarchy %.200s is not a list of lists of scope names; write [[\"encoder\",\"encoder.layer.0\"]]", text);
-        if (!MLO_PUSH(m, h->group, h->n, one)) return (int)m->error.code;
+        if (!MLO_PUSH(m, h->group, h->n, one)) return mlo_failed(m);
     }
     return h->n ? 0 : mlo_fail_at(m, MLO_E_USAGE, NULL, "--hierarchy names no scope; write [[\"encoder\",\"encoder.layer.0\"]]");
 }
@@ -54,13 +54,13 @@ static int mlo_hierarchy_miss(mlo *m, const mlo_net *net, const char *const *sco
         if (!s || !*s) continue;
         uintptr_t count = (uintptr_t)mlo_map_get(&seen, s);
         if (!count && n < 6 && mlo_scope_common(s, s) == depth) list[n++] = s;
-        if (mlo_map_put(m, &seen, s, (void *)(count + 1))) return (int)m->error.code;
+        if (mlo_map_put(m, &seen, s, (void *)(count + 1))) return mlo_failed(m);
     }
     mlo_text t = { m, NULL, 0, 0 };
     for (int i = 0; i < n; i++) mlo_printf(&t, "%s%s (%lu)", i ? ", " : "", list[i], (unsigned long)(uintptr_t)mlo_map_get(&seen, list[i]));
     mlo_fail_at(m, MLO_E_USAGE, NULL, "--hierarchy: no node has the scope '%s'; scopes as deep, with their nodes: %s", want, n ? t.text : "none (no scopes in this model; leave --hierarchy out)");
     mlo_text_free(&t);
-    return (int)m->error.code;
+    return mlo_failed(m);
 }
 
 /* chosen[i]: the number of the group that node i belongs to, from 1; 0 for none. */
@@ -68,7 +68,7 @@ static int mlo_hierarchy_choose(mlo *m, const mlo_net *net, const char *const *s
     for (size_t g = 0; g < h->n; g++) {
         int hits = 0;
         const char *want[2] = { mlo_levels_scope(m, &h->group[g], h->group[g].n, 0), mlo_levels_scope(m, &h->group[g], h->group[g].n, 1) };
-        if (m->error.code) return (int)m->error.code;
+        if (m->error.code) return mlo_failed(m);
         for (int form = 0; form < 2 && !hits; form++)
             for (int i = 0; i < net->n; i++) if (mlo_scope_within(scope[i], want[form])) { chosen[i] = 1; hits++; }
         if (!hits) return mlo_hierarchy_miss(m, net, scope, want[1]);
@@ -171,7 +171,7 @@ static const char *mlo_difference(mlo *m, const mlo_net *net, const mlo_miss *mi
 /* m consecutive instances become one. */
 static int mlo_layers_group(mlo *m, mlo_layers *l, int by) {
     int size = l->size * by, rounds = l->iterations / by, *order = MLO_NEW_N(m, int, (size_t)size * 2), *node = MLO_NEW_N(m, int, (size_t)(size * rounds));
-    if (!order || !node) return (int)m->error.code;
+    if (!order || !node) return mlo_failed(m);
     for (int i = 0; i < size; i++) { order[2 * i] = l->node[i]; order[2 * i + 1] = i; }
     qsort(order, (size_t)size, 2 * sizeof *order, mlo_int_cmp);
     for (int k = 0; k < rounds; k++) for (int i = 0; i < size; i++) node[k * size + i] = l->node[k * size + order[2 * i + 1]];
@@ -203,8 +203,8 @@ static int mlo_extract_mark(mlo *m, const mlo_net *net, const mlo_layers *l, con
         for (int p = 0; p < l->size; p++) {
             mlo_node *n = net->g->node[l->node[k * l->size + p]];
             const char *instance = mlo_format(m, "%d", k), *position = mlo_format(m, "%d", p);
-            if (!instance || !position || mlo_meta_put(m, &n->meta, &n->n_meta, mlo_loop_key, name)) return (int)m->error.code;
-            if (mlo_meta_put(m, &n->meta, &n->n_meta, mlo_instance_key, instance) || mlo_meta_put(m, &n->meta, &n->n_meta, mlo_position_key, position)) return (int)m->error.code;
+            if (!instance || !position || mlo_meta_put(m, &n->meta, &n->n_meta, mlo_loop_key, name)) return mlo_failed(m);
+            if (mlo_meta_put(m, &n->meta, &n->n_meta, mlo_instance_key, instance) || mlo_meta_put(m, &n->meta, &n->n_meta, mlo_position_key, position)) return mlo_failed(m);
         }
     return 0;
 }
@@ -282,7 +282,7 @@ static int mlo_extract_report(mlo *m, const mlo_net *net, const mlo_found *f, co
         mlo_puts(&t, ",\"why\":\"shares nodes with a loop that covers more, or as much with a smaller body\"}");
     }
     mlo_puts(&t, "]}");
-    int r = m->error.code ? (int)m->error.code : mlo_meta_put(m, &m->model->meta, &m->model->n_meta, mlo_extract_key, t.text);
+    int r = m->error.code ? mlo_failed(m) : mlo_meta_put(m, &m->model->meta, &m->model->n_meta, mlo_extract_key, t.text);
     mlo_text_free(&t);
     return r;
 }
@@ -307,12 +307,12 @@ static const char **mlo_extract_scopes(mlo *m, const mlo_net *net) {
 static int mlo_extract_inner(mlo *m, mlo_graph *body, const char *loop, size_t *n) {
     mlo_found found;
     mlo_net *net = mlo_net_of(m, body);
-    if (!net) return (int)m->error.code;
+    if (!net) return mlo_failed(m);
     const char **scope = mlo_extract_scopes(m, net);
-    if (!scope || mlo_discover(m, net, scope, NULL, &found)) return (int)m->error.code;
+    if (!scope || mlo_discover(m, net, scope, NULL, &found)) return mlo_failed(m);
     for (size_t i = 0; i < found.n_loops; i++) {
         const char *name = mlo_format(m, i ? "%s.inner_%zu" : "%s.inner", loop, i);
-        if (!name || mlo_extract_mark(m, net, found.loop[i], name)) return (int)m->error.code;
+        if (!name || mlo_extract_mark(m, net, found.loop[i], name)) return mlo_failed(m);
     }
     *n = found.n_loops;
     return 0;
@@ -324,20 +324,20 @@ static int mlo_extract(mlo *m) {
     mlo_graph *g = m->model->graph;
     mlo_net *net = mlo_net_of(m, g);
     const char *option = mlo_opt(m, "hierarchy");
-    if (!net) return (int)m->error.code;
+    if (!net) return mlo_failed(m);
     mlo_extract_unmark(g);
     const char **scope = mlo_extract_scopes(m, net), **name;
     uint8_t *chosen = option ? MLO_NEW_N(m, uint8_t, (size_t)net->n + 1) : NULL;
-    if (m->error.code) return (int)m->error.code;
-    if (option && (mlo_hierarchy_parse(m, option, &h) || mlo_hierarchy_choose(m, net, scope, &h, chosen))) return (int)m->error.code;
-    if (mlo_discover(m, net, scope, chosen, &found)) return (int)m->error.code;
+    if (m->error.code) return mlo_failed(m);
+    if (option && (mlo_hierarchy_parse(m, option, &h) || mlo_hierarchy_choose(m, net, scope, &h, chosen))) return mlo_failed(m);
+    if (mlo_discover(m, net, scope, chosen, &found)) return mlo_failed(m);
     if (!found.n_loops) return mlo_extract_none(m, net, &found);
-    if (!(name = MLO_NEW_N(m, const char *, found.n_loops))) return (int)m->error.code;
+    if (!(name = MLO_NEW_N(m, const char *, found.n_loops))) return mlo_failed(m);
     for (size_t i = 0; i < found.n_loops; i++) {
         mlo_layers *l = found.loop[i];
-        if (option && mlo_layers_fit(m, net, l, chosen)) return (int)m->error.code;
+        if (option && mlo_layers_fit(m, net, l, chosen)) return mlo_failed(m);
         name[i] = mlo_loop_name(m, i);
-        if (!name[i] || mlo_extract_mark(m, net, l, name[i])) return (int)m->error.code;
+        if (!name[i] || mlo_extract_mark(m, net, l, name[i])) return mlo_failed(m);
     }
     return mlo_extract_report(m, net, &found, name);
 }

@@ -75,7 +75,7 @@ static int mlo_finn_meet(mlo_finn_loop *f, const char *name) {
     const mlo_value *v = mlo_value_of(f->body, name);
     if (!v || v->graph == f->body || mlo_map_get(&f->inner, name)) return 0;
     const char *inner = v->tensor ? mlo_finn_constant(f, v) : mlo_finn_repeated(f, v);
-    return inner ? mlo_map_put(f->m, &f->inner, name, (void *)(uintptr_t)inner) : (int)f->m->error.code;
+    return inner ? mlo_map_put(f->m, &f->inner, name, (void *)(uintptr_t)inner) : mlo_failed(f->m);
 }
 
 static int mlo_finn_meet_all(mlo_finn_loop *f, const mlo_graph *g, int depth) {
@@ -99,13 +99,13 @@ static int mlo_finn_nodes(mlo_finn_loop *f) {
         mlo_node *n = f->body->node[i];
         for (size_t k = 0; k < n->n_input; k++) { const char *to = (const char *)mlo_map_get(&f->inner, n->input[k]); if (to) n->input[k] = to; }
         if (f->inner.used) MLO_TRY(mlo_roll_rename(m, n, &f->inner));
-        if (!MLO_PUSH(m, f->first.node, f->first.n_node, n)) return (int)m->error.code;
+        if (!MLO_PUSH(m, f->first.node, f->first.n_node, n)) return mlo_failed(m);
     }
     f->body->node = f->first.node; f->body->n_node = f->first.n_node;
     for (size_t i = 0; i < f->body->n_node; i++) {
         mlo_node *n = f->body->node[i];
         uintptr_t k = (uintptr_t)mlo_map_get(&count, n->op);
-        if (!(n->name = mlo_format(m, "%s_%s_%lu", f->name, n->op, (unsigned long)k)) || mlo_map_put(m, &count, n->op, (void *)(k + 1))) return (int)m->error.code;
+        if (!(n->name = mlo_format(m, "%s_%s_%lu", f->name, n->op, (unsigned long)k)) || mlo_map_put(m, &count, n->op, (void *)(k + 1))) return mlo_failed(m);
     }
     for (size_t i = 0; i < f->body->n_output; i++) { const char *to = (const char *)mlo_map_get(&f->inner, f->body->output[i]->name); if (to) f->body->output[i]->name = to; }
     return 0;
@@ -116,7 +116,7 @@ static int mlo_finn_build(mlo_finn_loop *f) {
     mlo_form in = mlo_form_of(mlo_value_of(f->body, f->body->input[0]->name)), out = mlo_form_of(mlo_value_of(f->body, f->body->output[0]->name));
     const char *from = mlo_finn_type(in.dtype), *to = mlo_finn_type(out.dtype);
     if (!from || !to) return mlo_fail(m, MLO_E_UNSUPPORTED, f->scan, "carries %s, a type that FINN does not have; use --as scan", mlo_dtype_name(from ? out.dtype : in.dtype));
-    if (!(f->loop = mlo_node_new(m, mlo_finn_loop_op, f->name))) return (int)m->error.code;
+    if (!(f->loop = mlo_node_new(m, mlo_finn_loop_op, f->name))) return mlo_failed(m);
     for (size_t i = 0; i < f->scan->n_input; i++) MLO_TRY(mlo_node_input(m, f->loop, f->scan->input[i]));
     MLO_TRY(mlo_node_output(m, f->loop, f->scan->output[0]));
     MLO_TRY(mlo_finn_meet_all(f, f->body, 0));
@@ -134,7 +134,7 @@ static int mlo_finn_build(mlo_finn_loop *f) {
 static int mlo_finn_import(mlo *m) {
     const mlo_opset o = { MLO_HAS(1) | MLO_HAS(2), mlo_intern_n(m, mlo_finn_loop_op, strlen(mlo_finn_loop_op) - strlen(".FINNLoop")), 1 };
     for (size_t i = 0; i < m->model->n_opset; i++) if (mlo_eq(m->model->opset[i].domain, o.domain)) return 0;
-    return MLO_PUSH(m, m->model->opset, m->model->n_opset, o) ? 0 : (int)m->error.code;
+    return MLO_PUSH(m, m->model->opset, m->model->n_opset, o) ? 0 : mlo_failed(m);
 }
 
 static int mlo_finn(mlo *m) {
@@ -148,7 +148,7 @@ static int mlo_finn(mlo *m) {
         mlo_finn_loop f = { m, g, n, NULL, NULL, {0}, iterations ? strtol(iterations, NULL, 10) : 0, NULL, { NULL, 0, 0 }, &names, {0} };
         if (!mlo_is(n, "Scan") || f.iterations < 1) { MLO_TRY(mlo_graph_add(m, &nodes, n)); continue; }
         f.body = mlo_attr_of(n, "body")->g;
-        if (!(f.name = mlo_format(m, "FINNLoop_%d", loops++)) || mlo_finn_fits(&f) || mlo_finn_build(&f)) return (int)m->error.code;
+        if (!(f.name = mlo_format(m, "FINNLoop_%d", loops++)) || mlo_finn_fits(&f) || mlo_finn_build(&f)) return mlo_failed(m);
         for (size_t k = 0; k < f.made.n_node; k++) MLO_TRY(mlo_graph_add(m, &nodes, f.made.node[k]));
     }
     g->node = nodes.node; g->n_node = nodes.n_node;

@@ -26,7 +26,7 @@ static int mlo_fold_caps(mlo *m, mlo_hw *c, int64_t pe, int64_t simd) {
         mlo_element *e = &c->element[i];
         if (!e->kernel) continue;
         int64_t s = e->kernel->simd_axis ? mlo_largest(e, simd, 1, 0) : 1, p = mlo_largest(e, pe, s, 1);
-        if (mlo_element_fold(m, e, p, s)) return (int)m->error.code;
+        if (mlo_element_fold(m, e, p, s)) return mlo_failed(m);
     }
     return 0;
 }
@@ -47,7 +47,7 @@ typedef struct {
 /* No folding is within the limits: which of them, and what the least is. */
 static int mlo_fold_too_small(mlo_space *s, const mlo_limits *l, int any_frames) {
     mlo_rest least[MLO_CORE_MOST + 1];
-    if (any_frames && mlo_search_frames(s, 1)) return (int)s->m->error.code;
+    if (any_frames && mlo_search_frames(s, 1)) return mlo_failed(s->m);
     mlo_search_rest(s, MLO_UNLIMITED, least);
     int64_t bits = least[0].bits + s->fifo_bits;
     if (least[0].multipliers > l->multipliers)
@@ -72,8 +72,8 @@ static int mlo_fold_plan(const mlo_space *s, const mlo_wish *w, mlo_plan *plan, 
     int met = 0;
     if (w->device) return mlo_device_best(s, &w->within, w->device, w->target, w->usual, plan, found, least);
     if (w->usual) return mlo_knee(s, &w->within, plan, found);
-    if (w->target && (mlo_search_target(s, &w->within, w->target, plan, &met, found) || met)) { *found = met; return (int)s->m->error.code; }
-    if (!w->target && mlo_search_fastest(s, &w->within, plan, found)) return (int)s->m->error.code;
+    if (w->target && (mlo_search_target(s, &w->within, w->target, plan, &met, found) || met)) { *found = met; return mlo_failed(s->m); }
+    if (!w->target && mlo_search_fastest(s, &w->within, plan, found)) return mlo_failed(s->m);
     return *found && !w->target ? mlo_plan_predict(s, plan) : 0;
 }
 
@@ -84,7 +84,7 @@ typedef struct { mlo_plan plan; int64_t tile; int found; mlo_area least; } mlo_b
 static int mlo_fold_frames(mlo_space *s, const mlo_wish *w, int64_t tile, mlo_best *best) {
     mlo_plan plan; int found;
     for (int frames = w->any_frames ? 1 : s->c->frames, last = w->any_frames ? MLO_SEARCH_FRAMES : frames; frames <= last; frames++) {
-        if (mlo_search_frames(s, frames) || mlo_fold_plan(s, w, &plan, &found, &best->least)) return (int)s->m->error.code;
+        if (mlo_search_frames(s, frames) || mlo_fold_plan(s, w, &plan, &found, &best->least)) return mlo_failed(s->m);
         if (found && (!best->found || mlo_plan_serves(w, &plan, &best->plan))) { best->plan = plan; best->tile = tile; best->found = 1; }
         if (found && !mlo_search_more(s, &plan)) break;
     }
@@ -95,7 +95,7 @@ static void mlo_fold_tile(mlo_hw *c, int64_t tile) { for (int i = 0; i < c->n_el
 
 /* The core folded as the plan has it; what one frame in flight makes of spare multipliers. */
 static int mlo_fold_apply(mlo_space *s, const mlo_wish *w, mlo_plan *plan) {
-    if (mlo_search_frames(s, plan->frames) || mlo_plan_apply(s, plan)) return (int)s->m->error.code;
+    if (mlo_search_frames(s, plan->frames) || mlo_plan_apply(s, plan)) return mlo_failed(s->m);
     return w->target || w->device ? 0 : mlo_search_spare(s, &w->within, plan);
 }
 
@@ -114,10 +114,10 @@ static int mlo_fold_tiles(mlo_space *s, const mlo_wish *w, mlo_best *best) {
         if (one.tile == before) continue;
         mlo_fold_tile(s->c, one.tile);
         mlo_fold_tighten(s->c, best, &tight);
-        if (mlo_search_menus(s) || mlo_fold_frames(s, &tight, one.tile, &one)) return (int)s->m->error.code;
+        if (mlo_search_menus(s) || mlo_fold_frames(s, &tight, one.tile, &one)) return mlo_failed(s->m);
         best->least = one.least;
         if (!one.found) continue;
-        if (!w->device && (mlo_fold_apply(s, w, &one.plan) || mlo_plan_cycles(s, &one.plan))) return (int)s->m->error.code;
+        if (!w->device && (mlo_fold_apply(s, w, &one.plan) || mlo_plan_cycles(s, &one.plan))) return mlo_failed(s->m);
         if (!best->found || mlo_plan_serves(w, &one.plan, &best->plan)) *best = one;
     }
     if (best->found) mlo_fold_tile(s->c, best->tile);
@@ -145,7 +145,7 @@ static int mlo_fold_blocks(mlo_space *s, const mlo_wish *w, mlo_best *best, int 
     other.tile = 0;                     /* of what is found with row blocks it is another one */
     mlo_fold_tighten(s->c, best, &blocks);
     if (w->tile) mlo_fold_tile(s->c, w->tile);
-    if (mlo_fold_modes(s, MLO_BLOCK) || mlo_fold_tiles(s, &blocks, &other)) return (int)s->m->error.code;
+    if (mlo_fold_modes(s, MLO_BLOCK) || mlo_fold_tiles(s, &blocks, &other)) return mlo_failed(s->m);
     *better = other.tile > 0;
     if (*better) *best = other; else best->least = other.least;
     if (*better) return 0;
@@ -157,7 +157,7 @@ static int mlo_fold_blocks(mlo_space *s, const mlo_wish *w, mlo_best *best, int 
 static int mlo_fold_misfit(mlo_space *s, const mlo_wish *w, mlo_best *best) {
     const mlo_area least = best->least;
     int better = 0;
-    if (w->memories == MLO_LAYER && mlo_opt(s->m, "memory") && mlo_fold_blocks(s, w, best, &better)) return (int)s->m->error.code;
+    if (w->memories == MLO_LAYER && mlo_opt(s->m, "memory") && mlo_fold_blocks(s, w, best, &better)) return mlo_failed(s->m);
     return mlo_device_too_small(s, w->device, &least, better ? "; --memory block --tile auto fits" : "");
 }
 
@@ -170,8 +170,8 @@ static int mlo_fold_fit(mlo_space *s, mlo_wish *w, mlo_best *best) {
     int fits, better;
     fit.device = mlo_fpga_usual();
     fit.within.multipliers = best->plan.price.multipliers;
-    if (!w->usual || !w->free || mlo_plan_fits(s, &best->plan, fit.device, 0, &area, &fits) || fits) return (int)s->m->error.code;
-    if (mlo_fold_blocks(s, &fit, &none, &better)) return (int)s->m->error.code;
+    if (!w->usual || !w->free || mlo_plan_fits(s, &best->plan, fit.device, 0, &area, &fits) || fits) return mlo_failed(s->m);
+    if (mlo_fold_blocks(s, &fit, &none, &better)) return mlo_failed(s->m);
     if (better) { *best = none; *w = fit; }
     return 0;
 }
@@ -181,9 +181,9 @@ static int mlo_fold_search(mlo *m, mlo_hw *c, mlo_wish *w) {
     mlo_best best = { { { 0 }, { 0, 0, 0, 0, 0 }, 0, 0, 0, 0, 0, 0 }, 0, 0, MLO_AREA_ANY };
     mlo_plan *plan = &best.plan;
     int better;
-    if (mlo_search_begin(m, c, 0, &s) || mlo_fold_tiles(&s, w, &best)) return (int)m->error.code;
-    if (w->device && w->free && mlo_fold_blocks(&s, w, &best, &better)) return (int)m->error.code;
-    if (best.found && mlo_fold_fit(&s, w, &best)) return (int)m->error.code;
+    if (mlo_search_begin(m, c, 0, &s) || mlo_fold_tiles(&s, w, &best)) return mlo_failed(m);
+    if (w->device && w->free && mlo_fold_blocks(&s, w, &best, &better)) return mlo_failed(m);
+    if (best.found && mlo_fold_fit(&s, w, &best)) return mlo_failed(m);
     if (!best.found && best.least.lut < INT64_MAX) return mlo_fold_misfit(&s, w, &best);
     if (!best.found) return mlo_fold_too_small(&s, &w->within, w->any_frames);
     if (w->target && plan->cycles > w->target)
@@ -250,13 +250,13 @@ static int mlo_folding_entry(mlo *m, mlo_hw *c, const cJSON *entry) {
         e->own_tile = cJSON_HasObjectItem(entry, "tile");
         e->own_memory = memory != NULL;
         if (!m->error.code && memory) mlo_allow_memories(e, mlo_memory_named(m, memory->valuestring, entry->string));
-        if (m->error.code) return (int)m->error.code;
+        if (m->error.code) return mlo_failed(m);
         if (!e->kernel->simd_axis && cJSON_GetObjectItemCaseSensitive(entry, "SIMD") && simd != 1) { pe = cJSON_GetObjectItemCaseSensitive(entry, "PE") ? pe : simd; simd = 1; }
         if (e->kernel->simd_axis && !e->kernel->legal(&e->site, 1, simd))
             return mlo_fail_at(m, MLO_E_FOLDING, e->name, "SIMD=%lld does not divide the %s; the nearest that do are %s", (long long)simd, e->kernel->simd_axis, mlo_nearest(m, e, simd, 1, 0));
         if (!e->kernel->legal(&e->site, pe, simd))
             return mlo_fail_at(m, MLO_E_FOLDING, e->name, "PE=%lld does not divide the %s; the nearest that do are %s", (long long)pe, e->kernel->pe_axis, mlo_nearest(m, e, pe, simd, 1));
-        if (mlo_element_fold(m, e, pe, simd)) return (int)m->error.code;
+        if (mlo_element_fold(m, e, pe, simd)) return mlo_failed(m);
         if (memory && mlo_eq(memory->valuestring, "block") && !mlo_is_block(e))
             return mlo_has_rows(e) ? mlo_fail_at(m, MLO_E_FOLDING, e->name, "memory block divides the groups of PE channels, and with PE=%lld there is one; take a smaller PE, or memory layer", (long long)pe)
                                    : mlo_fail_at(m, MLO_E_FOLDING, e->name, "memory block is of the rows of a matrix, and this kernel has none; take memory layer or resident");
@@ -277,7 +277,7 @@ static int mlo_fold_json(mlo *m, mlo_hw *c, const char *text) {
     }
     cJSON_ArrayForEach(entry, folding) if (!m->error.code && !mlo_eq(entry->string, "Defaults")) mlo_folding_entry(m, c, entry);
     cJSON_Delete(json);
-    return (int)m->error.code;
+    return mlo_failed(m);
 }
 
 /* The folding in FINN's form: one entry per kernel, `between` between them. */
@@ -307,14 +307,14 @@ static int mlo_fold_wish(mlo *m, mlo_wish *w) {
     long macs = mlo_opt_int(m, "budget-macs", 0, 1, LONG_MAX), bits = mlo_opt_int(m, "budget-bits", 0, 1, LONG_MAX), pe = mlo_opt_int(m, "pe", 0, 1, 65536), simd = mlo_opt_int(m, "simd", 0, 1, 65536);
     const char *memory = mlo_opt(m, "memory"), *device = mlo_opt(m, "device");
     mlo_fpga *fpga = device ? MLO_NEW(m, mlo_fpga) : NULL;
-    if (device && (!fpga || mlo_fpga_named(m, device, fpga))) return (int)m->error.code;
+    if (device && (!fpga || mlo_fpga_named(m, device, fpga))) return mlo_failed(m);
     w->device = fpga;
     w->memories = memory ? mlo_memory_named(m, memory, NULL) : MLO_LAYER;
     w->any_tile = mlo_eq(mlo_opt(m, "tile"), "auto");
     w->tile = w->any_tile ? 65536 : mlo_opt_int(m, "tile", 0, 1, 65536);
     if (w->tile && w->memories == MLO_EITHER) w->memories |= MLO_BLOCK;
     int caps = pe || simd, slow = mlo_opt(m, "bandwidth") != NULL, any_memory = mlo_to_choose(w->memories);
-    if (m->error.code) return (int)m->error.code;
+    if (m->error.code) return mlo_failed(m);
     if (!!cycles + !!fps + caps > 1 || (caps && (macs || (bits && !any_memory)))) return mlo_fail_at(m, MLO_E_USAGE, NULL, "--pe/--simd, --target-cycles and --target-fps exclude each other, and --pe/--simd exclude budgets (--memory auto takes --budget-bits); give one");
     if (device && caps) return mlo_fail_at(m, MLO_E_USAGE, NULL, "--device is for a search, --pe and --simd are caps; give one of them");
     if (device && any_memory && !bits) return mlo_fail_at(m, MLO_E_USAGE, NULL, "--device with --memory auto needs --budget-bits: how many bits resident parameters and all else may take");
@@ -335,7 +335,7 @@ static int mlo_fold_wish(mlo *m, mlo_wish *w) {
 /* The core as the options have it, before kernels are folded: frames in flight, bus, memory, what --folding names. */
 static int mlo_fold_begin(mlo *m, mlo_hw *c, mlo_wish *w) {
     const char *json = mlo_opt(m, "folding-json");
-    if (mlo_core_build(m, c) || mlo_fold_wish(m, w)) return (int)m->error.code;
+    if (mlo_core_build(m, c) || mlo_fold_wish(m, w)) return mlo_failed(m);
     if (!w->any_frames) c->frames = (int)mlo_opt_int(m, "frames-in-flight", c->frames, 1, 255);
     long axi = mlo_opt_int(m, "axi-width", c->axi_bits, 32, 1024);
     if (axi & (axi - 1)) return mlo_fail_at(m, MLO_E_USAGE, NULL, "--axi-width %ld is not a power of two", axi);
@@ -344,8 +344,8 @@ static int mlo_fold_begin(mlo *m, mlo_hw *c, mlo_wish *w) {
         if (w->tile) c->element[i].tile = w->tile;
         mlo_allow_memories(&c->element[i], w->memories);
     }
-    if (m->error.code || mlo_core_memory(m, c) || mlo_fold_caps(m, c, w->pe, w->simd)) return (int)m->error.code;
-    if (json && mlo_fold_json(m, c, json)) return (int)m->error.code;
+    if (m->error.code || mlo_core_memory(m, c) || mlo_fold_caps(m, c, w->pe, w->simd)) return mlo_failed(m);
+    if (json && mlo_fold_json(m, c, json)) return mlo_failed(m);
     int either = mlo_to_choose(w->memories) || w->any_tile, tiled = 0;        /* "auto" is a search, for one kernel, too */
     for (int i = 0; i < c->n_element; i++) { either |= mlo_to_choose(c->element[i].memories); tiled |= c->element[i].memories & MLO_BLOCK; }
     if (w->tile && !tiled && !w->device) mlo_warn(m, "--tile is of matrices in row blocks, and none may be; give --memory block or auto, too");
@@ -360,7 +360,7 @@ static int mlo_fold_begin(mlo *m, mlo_hw *c, mlo_wish *w) {
 static int mlo_pareto_line(const mlo_space *s, const mlo_wish *w, const mlo_plan *p, mlo_text *t) {
     int64_t other = 0, macs = 0;
     mlo_area area;
-    if (mlo_plan_area(s, p, w->device, &area)) return (int)s->m->error.code;
+    if (mlo_plan_area(s, p, w->device, &area)) return mlo_failed(s->m);
     for (int i = 0; i < s->c->n_element; i++) { other += s->c->element[i].unit.other; macs += s->c->element[i].unit.macs; }
     macs *= s->c->tokens * s->c->scan.iterations;
     mlo_printf(t, "{\"cycles\":%lld,\"steady_cycles\":%lld,\"interval_per_token\":%lld,\"frames_in_flight\":%d,\"multipliers\":%lld,\"other_multipliers\":%lld,\"on_chip_bits\":%lld",
@@ -371,24 +371,24 @@ static int mlo_pareto_line(const mlo_space *s, const mlo_wish *w, const mlo_plan
     mlo_puts(t, ",\"folding\":{");
     mlo_folding_entries(s->c, "", t);
     mlo_puts(t, "}}\n");
-    return (int)s->m->error.code;
+    return mlo_failed(s->m);
 }
 
 /* Every folding that no other one beats in cycles and multipliers (and bits, where frames in flight differ), within the limits; on a device, that fits. */
 static int mlo_fold_pareto(mlo *m, mlo_text *t) {
     mlo_hw *c = MLO_NEW(m, mlo_hw);
     mlo_space s; mlo_wish w; mlo_plan *plans = NULL; size_t n = 0;
-    if (!c || mlo_fold_begin(m, c, &w) || mlo_search_begin(m, c, 0, &s)) return (int)m->error.code;
+    if (!c || mlo_fold_begin(m, c, &w) || mlo_search_begin(m, c, 0, &s)) return mlo_failed(m);
     if (w.any_tile) return mlo_fail_at(m, MLO_E_USAGE, NULL, "--pareto is of one size of tiles; give --tile a number of tokens");
     for (int frames = w.any_frames ? 1 : c->frames, last = w.any_frames ? MLO_SEARCH_FRAMES : c->frames; frames <= last; frames++) {
-        if (mlo_search_frames(&s, frames)) return (int)m->error.code;
-        if (mlo_search_front(&s, &w.within, &plans, &n)) return (int)m->error.code;
+        if (mlo_search_frames(&s, frames)) return mlo_failed(m);
+        if (mlo_search_front(&s, &w.within, &plans, &n)) return mlo_failed(m);
     }
     if (!n) return mlo_fold_too_small(&s, &w.within, w.any_frames);
-    if (w.device && mlo_device_thin(&s, w.device, plans, &n)) return (int)m->error.code;
+    if (w.device && mlo_device_thin(&s, w.device, plans, &n)) return mlo_failed(m);
     mlo_plans_thin(plans, &n);
     for (size_t i = 0; i < n && !m->error.code; i++) if (!w.target || plans[i].cycles <= w.target) mlo_pareto_line(&s, &w, &plans[i], t);
-    return (int)m->error.code;
+    return mlo_failed(m);
 }
 
 /* ---- the stage ------------------------------------------------------------------------------------------------------------------------ */
@@ -400,7 +400,7 @@ static int mlo_fold_say(mlo *m, const mlo_hw *c, const mlo_wish *w) {
     const double multipliers = (double)mlo_core_multipliers(c);
     mlo_prediction p;
     double macs = 0;
-    if (!w->usual || mlo_predict_steady(m, c, &p)) return (int)m->error.code;
+    if (!w->usual || mlo_predict_steady(m, c, &p)) return mlo_failed(m);
     for (int i = 0; i < c->n_element; i++) macs += (double)c->element[i].unit.macs;
     macs *= (double)c->tokens * (double)c->scan.iterations;
     const int soon = mlo_knee_soon(c, c->frames, p.interval);
@@ -409,33 +409,33 @@ static int mlo_fold_say(mlo *m, const mlo_hw *c, const mlo_wish *w) {
         : mlo_format(m, "the fastest folding of at most %d multipliers within %d %% of the best cycles per multiplier", MLO_KNEE_MOST, MLO_KNEE_PERCENT);
     mlo_inform(m, "%.0f multipliers, %lld cycles a frame, %.0f %% busy: %s; --target-cycles, --budget-macs or --device choose another", multipliers, (long long)p.interval,
         multipliers > 0 ? 100 * macs / (multipliers * (double)p.interval) : 0, why);
-    return (int)m->error.code;
+    return mlo_failed(m);
 }
 
 /* The `fold` stage. */
 static int mlo_fold(mlo *m) {
     mlo_hw *c = MLO_NEW(m, mlo_hw);
     mlo_wish w;
-    if (!c || mlo_fold_begin(m, c, &w)) return (int)m->error.code;
+    if (!c || mlo_fold_begin(m, c, &w)) return mlo_failed(m);
     for (int i = 0; i < c->n_element && w.memories_only; i++) c->element[i].pinned = 1;
-    if (w.search && mlo_fold_search(m, c, &w)) return (int)m->error.code;
+    if (w.search && mlo_fold_search(m, c, &w)) return mlo_failed(m);
     mlo_core_lanes(c);
-    if (mlo_device_depths(m, c, w.device) || mlo_fold_say(m, c, &w) || mlo_fold_note(m, c->scan.node, "mlo.frames", c->frames) || mlo_fold_note(m, c->scan.node, "mlo.axi_width", c->axi_bits)) return (int)m->error.code;
-    if (w.device && !w.usual && mlo_meta_put(m, &c->scan.node->meta, &c->scan.node->n_meta, "mlo.device", mlo_opt(m, "device"))) return (int)m->error.code;
-    if (mlo_opt(m, "axi-latency") && mlo_fold_note(m, c->scan.node, "mlo.axi_latency", c->read_latency)) return (int)m->error.code;
-    if (mlo_opt(m, "bandwidth") && mlo_meta_put(m, &c->scan.node->meta, &c->scan.node->n_meta, "mlo.bandwidth", mlo_opt(m, "bandwidth"))) return (int)m->error.code;
+    if (mlo_device_depths(m, c, w.device) || mlo_fold_say(m, c, &w) || mlo_fold_note(m, c->scan.node, "mlo.frames", c->frames) || mlo_fold_note(m, c->scan.node, "mlo.axi_width", c->axi_bits)) return mlo_failed(m);
+    if (w.device && !w.usual && mlo_meta_put(m, &c->scan.node->meta, &c->scan.node->n_meta, "mlo.device", mlo_opt(m, "device"))) return mlo_failed(m);
+    if (mlo_opt(m, "axi-latency") && mlo_fold_note(m, c->scan.node, "mlo.axi_latency", c->read_latency)) return mlo_failed(m);
+    if (mlo_opt(m, "bandwidth") && mlo_meta_put(m, &c->scan.node->meta, &c->scan.node->n_meta, "mlo.bandwidth", mlo_opt(m, "bandwidth"))) return mlo_failed(m);
     for (int i = 0; i < c->n_element; i++) if (c->element[i].kernel)
-        if (mlo_fold_note(m, c->element[i].node, "mlo.pe", c->element[i].unit.pe) || mlo_fold_note(m, c->element[i].node, "mlo.simd", c->element[i].unit.simd)) return (int)m->error.code;
+        if (mlo_fold_note(m, c->element[i].node, "mlo.pe", c->element[i].unit.pe) || mlo_fold_note(m, c->element[i].node, "mlo.simd", c->element[i].unit.simd)) return mlo_failed(m);
     for (int i = 0; i < c->n_element; i++) if (c->element[i].kernel) {
         mlo_node *n = c->element[i].node;
         const char *memory = mlo_memory_name(&c->element[i]);
-        if ((!mlo_eq(memory, "layer") || mlo_meta_get(n->meta, n->n_meta, "mlo.memory")) && mlo_meta_put(m, &n->meta, &n->n_meta, "mlo.memory", memory)) return (int)m->error.code;
-        if (mlo_is_block(&c->element[i]) && mlo_fold_note(m, n, "mlo.tile", c->element[i].unit.tile)) return (int)m->error.code;
+        if ((!mlo_eq(memory, "layer") || mlo_meta_get(n->meta, n->n_meta, "mlo.memory")) && mlo_meta_put(m, &n->meta, &n->n_meta, "mlo.memory", memory)) return mlo_failed(m);
+        if (mlo_is_block(&c->element[i]) && mlo_fold_note(m, n, "mlo.tile", c->element[i].unit.tile)) return mlo_failed(m);
     }
     for (int k = 0; k < c->n_edge; k++) if (c->edge[k].fifo && c->edge[k].to != MLO_OUTSIDE) {
         char key[32];
         snprintf(key, sizeof key, "mlo.fifo.%d", c->edge[k].to_port);
-        if (mlo_fold_note(m, c->element[c->edge[k].to].node, key, c->edge[k].fifo)) return (int)m->error.code;
+        if (mlo_fold_note(m, c->element[c->edge[k].to].node, key, c->edge[k].fifo)) return mlo_failed(m);
     }
     return 0;
 }

@@ -214,7 +214,7 @@ static int mlo_weight_fits(mlo *m, const mlo_scan *s, const mlo_graph *g, const 
     }
     *zero |= any;
     mlo_array_free(m, z); mlo_array_free(m, q);
-    return (int)m->error.code;
+    return mlo_failed(m);
 }
 
 /* What the source fixes of a linear layer's weight [K,N] (or [N,K] when transposed): NULL when nothing, or failed. */
@@ -400,10 +400,10 @@ static int mlo_given_graph(mlo *m, void *graph, void *user) {
     for (size_t i = 0; i < g->n_node; i++) {
         mlo_expansion x = { m, g, g->node[i], mlo_opset_of(m), MLO_UNDEFINED, NULL, 0, NULL, 0 };
         int expanded = mlo_given_node(&x);
-        if (m->error.code) return (int)m->error.code;
+        if (m->error.code) return mlo_failed(m);
         if (!expanded) { x.made = &g->node[i]; x.n_made = 1; }
         ((mlo_given_walk *)user)->expanded += (size_t)expanded;
-        for (size_t k = 0; k < x.n_made; k++) if (!MLO_PUSH(m, list, n, x.made[k])) return (int)m->error.code;
+        for (size_t k = 0; k < x.n_made; k++) if (!MLO_PUSH(m, list, n, x.made[k])) return mlo_failed(m);
     }
     g->node = list; g->n_node = n;
     return 0;

@@ -19,8 +19,8 @@ typedef struct {
 /* ---- small values ----------------------------------------------------------------------------------------------------------------------- */
 
 static int mlo_learn(mlo_inference *k, mlo_value *v, mlo_array *a) {
-    if (!a) return (int)k->m->error.code;
-    if (!MLO_PUSH(k->m, k->made, k->n_made, a)) { mlo_array_free(k->m, a); return (int)k->m->error.code; }
+    if (!a) return mlo_failed(k->m);
+    if (!MLO_PUSH(k->m, k->made, k->n_made, a)) { mlo_array_free(k->m, a); return mlo_failed(k->m); }
     return mlo_map_put(k->m, &k->known, v, a);
 }
 
@@ -83,12 +83,12 @@ static int mlo_infer_values(mlo_inference *k, const mlo_op *op, const mlo_form *
     int moves = mlo_moves(n), all = mlo_is(n, "Concat");
     for (size_t i = 0; i < n->n_input; i++) {
         args[i] = mlo_has_input(n, i) ? mlo_known(k, n->input[i], MLO_SMALL) : NULL;
-        if (mlo_has_input(n, i) && (!args[i] || (!(moves && (all || !i)) && !mlo_all_known(args[i])))) return (int)m->error.code;
+        if (mlo_has_input(n, i) && (!args[i] || (!(moves && (all || !i)) && !mlo_all_known(args[i])))) return mlo_failed(m);
     }
     MLO_TRY(mlo_call_node(m, op, n, k->opset, args, made));
     for (size_t i = 0; i < n->n_output; i++) {
         mlo_value *v = mlo_value_of(k->g, n->output[i]);
-        if (made[i] && v) { if (mlo_learn(k, v, made[i])) return (int)m->error.code; }
+        if (made[i] && v) { if (mlo_learn(k, v, made[i])) return mlo_failed(m); }
         else mlo_array_free(m, made[i]);
     }
     return 0;
@@ -133,11 +133,11 @@ static int mlo_infer_store(mlo *m, mlo_graph *g, const mlo_node *n, mlo_value *v
     if (!f.dtype) return 0;                                  /* a shape without a type cannot be written down */
     if (mlo_form_same(&f, &old)) return 0;
     if (!v->info) {
-        if (!(v->info = mlo_info_new(m, v->name, &f)) || !MLO_PUSH(m, g->info, g->n_info, v->info)) return (int)m->error.code;
+        if (!(v->info = mlo_info_new(m, v->name, &f)) || !MLO_PUSH(m, g->info, g->n_info, v->info)) return mlo_failed(m);
         return 0;
     }
     v->info->type = mlo_type_merged(m, &f, v->info->type);
-    return (int)m->error.code;
+    return mlo_failed(m);
 }
 
 /* ---- subgraphs ------------------------------------------------------------------------------------------------------------------------------- */
@@ -265,7 +265,7 @@ static int mlo_infer_node(mlo_inference *k, mlo_node *n) {
     const mlo_op *op = mlo_op_of(m, n);
     if (op && n->n_input < op->least) return mlo_fail(m, MLO_E_GRAPH, n, "has %zu inputs, needs %zu", n->n_input, op->least);
     mlo_form *form = (mlo_form *)mlo_scratch(m, n->n_input + n->n_output + 1, sizeof *form), *out;
-    if (!form) return (int)m->error.code;
+    if (!form) return mlo_failed(m);
     out = form + n->n_input;
     k->node = n;
     for (size_t i = 0; i < n->n_input; i++) form[i] = mlo_has_input(n, i) ? mlo_form_named(g, n->input[i]) : mlo_unknown_form();
@@ -287,7 +287,7 @@ static int mlo_infer_node(mlo_inference *k, mlo_node *n) {
     }
     if (!m->error.code && op && n->n_output) mlo_infer_values(k, op, form, out);
     mlo_scratch_free(m, form);
-    return (int)m->error.code;
+    return mlo_failed(m);
 }
 
 /* Graph outputs declare a type of their own: it gets what was found out. */
@@ -302,7 +302,7 @@ static int mlo_infer_outputs(mlo *m, mlo_graph *g) {
         MLO_TRY(mlo_form_merge(m, v->producer, v->name, &f, &old));
         if (!mlo_form_same(&f, &old)) g->output[i]->type = mlo_type_merged(m, &f, g->output[i]->type);
     }
-    return (int)m->error.code;
+    return mlo_failed(m);
 }
 /* A shape without an element type (past an operator that nobody knows) is no type to write down: ONNX Runtime refuses the file. */
 static void mlo_infer_forget(mlo_graph *g) {
@@ -331,5 +331,5 @@ static int mlo_infer(mlo *m) {
     k.m = m; k.opset = mlo_opset_of(m);
     mlo_infer_graph(&k, m->model->graph);
     for (size_t i = 0; i < k.n_made; i++) mlo_array_free(m, k.made[i]);
-    return (int)m->error.code;
+    return mlo_failed(m);
 }

@@ -113,15 +113,15 @@ static int mlo_copy_attr(mlo_call_site *c, const mlo_attr *from, mlo_attr **to, 
         for (size_t i = 0; !said && i < c->f->n_attr_proto; i++) if (mlo_eq(c->f->attr_proto[i]->name, from->ref)) said = c->f->attr_proto[i];
         if (!said) return 0;
     }
-    if (!(*to = MLO_NEW(m, mlo_attr))) return (int)m->error.code;
+    if (!(*to = MLO_NEW(m, mlo_attr))) return mlo_failed(m);
     **to = *said;
     (*to)->name = from->name;
     if (from->ref) return 0;                                /* the caller's: its names are names outside */
-    if (from->g && !((*to)->g = mlo_copy_graph(c, from->g, depth + 1))) return (int)m->error.code;
+    if (from->g && !((*to)->g = mlo_copy_graph(c, from->g, depth + 1))) return mlo_failed(m);
     (*to)->graphs = NULL; (*to)->n_graphs = 0;
     for (size_t i = 0; i < from->n_graphs; i++) {
         mlo_graph *g = mlo_copy_graph(c, from->graphs[i], depth + 1);
-        if (!g || !MLO_PUSH(m, (*to)->graphs, (*to)->n_graphs, g)) return (int)m->error.code;
+        if (!g || !MLO_PUSH(m, (*to)->graphs, (*to)->n_graphs, g)) return mlo_failed(m);
     }
     return 0;
 }
@@ -155,7 +155,7 @@ static int mlo_inline_node(mlo_inliner *k, mlo_node *n, mlo_node_list *to, int d
 static int mlo_inline_pass(mlo_call_site *c, const char *from, const char *name, mlo_node_list *to) {
     mlo *m = c->k->m;
     mlo_node *n = mlo_node_new(m, "Identity", NULL);
-    return !mlo_node_input(m, n, from) && !mlo_node_output(m, n, name) && MLO_PUSH(m, to->node, to->n, n) ? 0 : (int)m->error.code;
+    return !mlo_node_input(m, n, from) && !mlo_node_output(m, n, name) && MLO_PUSH(m, to->node, to->n, n) ? 0 : mlo_failed(m);
 }
 
 static int mlo_inline_call(mlo_inliner *k, const mlo_function *f, const mlo_node *call, mlo_node_list *to, int depth) {
@@ -166,7 +166,7 @@ static int mlo_inline_call(mlo_inliner *k, const mlo_function *f, const mlo_node
         call->n_input, call->n_output, f->name, f->n_input, f->n_output);
     for (size_t i = 0; i < f->n_input; i++) MLO_TRY(mlo_map_put(m, &c.names, f->input[i], (void *)(uintptr_t)(mlo_has_input(call, i) ? call->input[i] : "")));
     char *passed = (char *)mlo_alloc(m, f->n_output + 1, 1);
-    if (!passed) return (int)m->error.code;
+    if (!passed) return mlo_failed(m);
     for (size_t i = 0; i < call->n_output; i++) {
         if (!*call->output[i]) continue;
         passed[i] = mlo_map_get(&c.names, f->output[i]) != NULL;
@@ -174,7 +174,7 @@ static int mlo_inline_call(mlo_inliner *k, const mlo_function *f, const mlo_node
     }
     for (size_t i = 0; i < f->n_node; i++) {
         mlo_node *n = mlo_copy_node(&c, f->node[i], 0);
-        if (!n) return (int)m->error.code;
+        if (!n) return mlo_failed(m);
         MLO_TRY(mlo_inline_node(k, n, to, depth + 1));
     }
     for (size_t i = 0; i < call->n_output; i++) if (passed[i]) MLO_TRY(mlo_inline_pass(&c, mlo_call_name(&c, f->output[i]), call->output[i], to));
@@ -182,9 +182,9 @@ static int mlo_inline_call(mlo_inliner *k, const mlo_function *f, const mlo_node
 }
 static int mlo_inline_node(mlo_inliner *k, mlo_node *n, mlo_node_list *to, int depth) {
     const mlo_function *f = mlo_called(k, n);
-    if (k->m->error.code) return (int)k->m->error.code;
+    if (k->m->error.code) return mlo_failed(k->m);
     if (f) return mlo_inline_call(k, f, n, to, depth);
-    return MLO_PUSH(k->m, to->node, to->n, n) ? 0 : (int)k->m->error.code;
+    return MLO_PUSH(k->m, to->node, to->n, n) ? 0 : mlo_failed(k->m);
 }
 static int mlo_inline_graph(mlo *m, void *graph, void *user) {
     mlo_graph *g = (mlo_graph *)graph;
@@ -220,7 +220,7 @@ static int mlo_call_see(mlo *m, void *node, void *user) {
     const mlo_node *n = (const mlo_node *)node;
     const char *key = mlo_function_key(m, n->domain, n->op ? n->op : "", n->overload);
     mlo_function *f = key ? (mlo_function *)mlo_map_get(&w->k->functions, key) : NULL;
-    return m->error.code ? (int)m->error.code : f ? mlo_call_open(w, f, n) : 0;
+    return m->error.code ? mlo_failed(m) : f ? mlo_call_open(w, f, n) : 0;
 }
 static int mlo_call_open(mlo_call_walk *w, mlo_function *f, const mlo_node *call) {
     mlo *m = w->k->m;
@@ -253,7 +253,7 @@ static int mlo_inline_drop(mlo_inliner *k) {
     }
     for (size_t i = 0; i < model->n_function; i++) if (mlo_map_get(&k->state, model->function[i]) != mlo_function_inlined) model->function[kept++] = model->function[i];
     model->n_function = kept;
-    return (int)m->error.code;
+    return mlo_failed(m);
 }
 
 /* Inlines all calls, of nested graphs too. Order (if a body had none) and index are stale afterwards. */
@@ -265,7 +265,7 @@ static int mlo_inline(mlo *m) {
         mlo_function *f = model->function[i];
         MLO_TRY(mlo_function_check(m, f));
         const char *key = mlo_function_key(m, f->domain, f->name, f->overload);
-        if (!key || mlo_map_put(m, &k.functions, key, f)) return (int)m->error.code;
+        if (!key || mlo_map_put(m, &k.functions, key, f)) return mlo_failed(m);
     }
     mlo_call_walk calls = { &k, { NULL, 0, 0 }, { NULL, 0, 0 }, 0 };
     for (size_t i = 0; i < model->n_function; i++) MLO_TRY(mlo_call_open(&calls, model->function[i], NULL));

@@ -184,7 +184,7 @@ static int mlo_json_write(mlo *m, mlo_model *model, mlo_sink sink, void *user) {
     if (j.dir) {
         mlo_entry dir = { 0, mlo_data_dir_key, j.dir };
         view.meta = (mlo_entry *)mlo_scratch(m, model->n_meta + 1, sizeof dir);
-        if (!view.meta) return (int)m->error.code;
+        if (!view.meta) return mlo_failed(m);
         if (model->n_meta) memcpy(view.meta, model->meta, model->n_meta * sizeof dir);
         view.meta[view.n_meta++] = dir;
     }
@@ -277,7 +277,7 @@ static int mlo_json_bytes(mlo_json_in *j, const char *s, mlo_bytes *to) {
     while (n && s[n - 1] == '=' && strlen(s) - n < 2) n--;
     unsigned char *out = (unsigned char *)mlo_alloc(j->m, n / 4 * 3 + 4, 1);
     uint32_t v = 0;
-    if (!out) return (int)j->m->error.code;
+    if (!out) return mlo_failed(j->m);
     for (size_t i = 0; i < n; i++) {
         char c = s[i];
         int digit = c >= 'A' && c <= 'Z' ? c - 'A' : c >= 'a' && c <= 'z' ? c - 'a' + 26 : c >= '0' && c <= '9' ? c - '0' + 52 : c == '+' || c == '-' ? 62 : c == '/' || c == '_' ? 63 : -1;
@@ -318,7 +318,7 @@ static int mlo_json_value(mlo_json_in *j, int id, void *message, const mlo_field
                                          "is not a float", "is not a double", "is not one of the enum's names" };
     if (!ok) return mlo_json_fail(j, wants[f->kind], "");
     void *slot = mlo_field_slot(j->m, id, message, f);
-    if (!slot) return (int)j->m->error.code;
+    if (!slot) return mlo_failed(j->m);
     switch (f->kind) {
     case MLO_K_STRING: *(const char **)slot = text; break;
     case MLO_K_BYTES: *(mlo_bytes *)slot = bytes; break;
@@ -336,7 +336,7 @@ static int mlo_json_item(mlo_json_in *j, int id, void *message, const mlo_field 
     if (cJSON_IsNull(v)) return mlo_json_fail(j, "is null; leave it out", "");
     if (f->kind != MLO_K_MESSAGE) return mlo_json_value(j, id, message, f, v);
     void *to = mlo_field_submessage(j->m, id, message, f);
-    if (!to) return (int)j->m->error.code;
+    if (!to) return mlo_failed(j->m);
     if (j->depth >= MLO_WIRE_DEPTH) return mlo_json_fail(j, "is nested too deep", "");
     j->depth++;
     int r = mlo_json_object(j, f->sub, v, to);
@@ -357,10 +357,10 @@ static int mlo_json_object(mlo_json_in *j, int id, const cJSON *object, void *me
         if (seen >> f->number & 1) return mlo_json_fail(j, "comes twice in one object", "");
         seen |= 1u << f->number;
         if (cJSON_IsNull(v)) continue;
-        if (!(f->flags & MLO_F_LIST)) { if (mlo_json_item(j, id, message, f, v)) return (int)j->m->error.code; continue; }
+        if (!(f->flags & MLO_F_LIST)) { if (mlo_json_item(j, id, message, f, v)) return mlo_failed(j->m); continue; }
         if (!cJSON_IsArray(v)) return mlo_json_fail(j, "is not an array", "");
         j->path[j->depth].index = 0;
-        for (const cJSON *item = v->child; item; item = item->next, j->path[j->depth].index++) if (mlo_json_item(j, id, message, f, item)) return (int)j->m->error.code;
+        for (const cJSON *item = v->child; item; item = item->next, j->path[j->depth].index++) if (mlo_json_item(j, id, message, f, item)) return mlo_failed(j->m);
     }
     return 0;
 }

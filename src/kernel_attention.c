@@ -62,13 +62,14 @@ static const int32_t mlo_exp2_rom[64] = { MLO_EXP2_ROM }, mlo_exp2_fine[65] = { 
     "qh = Transpose <perm=[0, 2, 1, 3]> (q4)\n" \
     "kh = Transpose <perm=[0, 2, 3, 1]> (k4)\n" \
     "vh = Transpose <perm=[0, 2, 1, 3]> (v4)\n"
+/* Keys that don't count score so low that any other is the maximum; when none counts they are all equal. The largest is of doubles: ONNX Runtime's of
+ * int64 is wrong beyond 31 bits (measured, 1.31). */
 #define MLO_ATTENTION_DISTANCE \
-    /* keys that don't count score so low that any other is the maximum; when none counts they are all equal */ \
     "mask4 = Unsqueeze <axes=[1, 2]> (mask)\n" \
     "never_ = Constant <value_int=-1099511627776> ()\n" \
     "never = Cast <to=11> (never_)\n" \
     "score = Where (mask4, scores, never)\n" \
-    "largest = ReduceMax <axes=[-1], keepdims=1> (score)\n"      /* of doubles: ONNX Runtime's of int64 is wrong beyond 31 bits (measured, 1.31) */ \
+    "largest = ReduceMax <axes=[-1], keepdims=1> (score)\n" \
     "below = Sub (largest, score)\n" \
     "distance = Cast <to=7> (below)\n" \
     "p64 = Cast <to=7> (p)\n" \
@@ -287,7 +288,7 @@ static int mlo_attention_check(mlo_call *c, int64_t heads) {
     int most = q->dtype == MLO_INT16 || k->dtype == MLO_INT16 ? MLO_ATTENTION_WIDE_CHANNELS : MLO_ATTENTION_CHANNELS;
     if (k->dims[2] / heads > most) return mlo_fail(c->m, MLO_E_UNSUPPORTED, c->node, "heads of %lld channels; up to %d are supported", (long long)(k->dims[2] / heads), most);
     const mlo_limit *limits = mlo_attention_rounded(c->node) ? mlo_attention_rounded_limits : mlo_attention_probs(c->node) ? mlo_attention_probs_limits : mlo_attention_limits;
-    return mlo_kernel_limits(c, limits) ? (int)c->m->error.code : mlo_kernel_count(c, 3, q->dims[0] * k->dims[1]);
+    return mlo_kernel_limits(c, limits) ? mlo_failed(c->m) : mlo_kernel_count(c, 3, q->dims[0] * k->dims[1]);
 }
 
 /* The elements of an operand, whatever its width. */
@@ -299,9 +300,9 @@ static int32_t *mlo_attention_wide(mlo *m, const mlo_array *a) {
 }
 
 static int mlo_attention_run(mlo_call *c) {
-    if (mlo_kernel_inputs(c, 5) || mlo_kernel_count(c, 4, mlo_attention_rounded(c->node) ? 10 : mlo_attention_probs(c->node) ? 7 : 4)) return (int)c->m->error.code;
+    if (mlo_kernel_inputs(c, 5) || mlo_kernel_count(c, 4, mlo_attention_rounded(c->node) ? 10 : mlo_attention_probs(c->node) ? 7 : 4)) return mlo_failed(c->m);
     int64_t heads = mlo_int(c->node, "heads", 1);
-    if (mlo_attention_check(c, heads)) return (int)c->m->error.code;
+    if (mlo_attention_check(c, heads)) return mlo_failed(c->m);
     const mlo_array *q = c->in[0], *k = c->in[1];
     int64_t frames = q->dims[0], tq = q->dims[1], ch = q->dims[2];
     mlo_row r = { k->dims[1], ch / heads, ch, c->in[3], c->in[4], 0, (int)mlo_int(c->node, "lt", 0), mlo_attention_probs(c->node), mlo_attention_rounded(c->node) };
@@ -316,7 +317,7 @@ static int mlo_attention_run(mlo_call *c) {
     }
     for (int i = 0; i < 3; i++) mlo_scratch_free(c->m, x[i]);
     mlo_scratch_free(c->m, e);
-    return (int)c->m->error.code;
+    return mlo_failed(c->m);
 }
 
 static int mlo_attention_legal(const mlo_site *s, int64_t pe, int64_t simd) {

@@ -21,25 +21,25 @@ static const char mlo_dequantize_function[] =
     "y = Mul (steps, scale)\n";
 
 static int mlo_quantize_run(mlo_call *c) {
-    if (mlo_kernel_inputs(c, 2)) return (int)c->m->error.code;
+    if (mlo_kernel_inputs(c, 2)) return mlo_failed(c->m);
     const mlo_array *x = c->in[0], *s = c->in[1];
     if (x->dtype != MLO_FLOAT || s->dtype != MLO_FLOAT) return mlo_fail(c->m, MLO_E_TYPE, c->node, "x and scale must be FLOAT");
-    if (mlo_kernel_count(c, 1, 1)) return (int)c->m->error.code;
+    if (mlo_kernel_count(c, 1, 1)) return mlo_failed(c->m);
     mlo_array *y = mlo_call_out(c, 0, mlo_kernel_to(c->node), x->rank, x->dims);
     float lo = (float)mlo_int(c->node, "lo", -128), hi = (float)mlo_int(c->node, "hi", 127), scale = ((const float *)s->data)[0];
     for (int64_t i = 0, n = mlo_array_count(x); y && i < n; i++) {
         float q = rintf(((const float *)x->data)[i] / scale);
         mlo_set_element(y, i, (int64_t)(q > lo ? q < hi ? q : hi : lo));
     }
-    return (int)c->m->error.code;
+    return mlo_failed(c->m);
 }
 
 static int mlo_dequantize_run(mlo_call *c) {
-    if (mlo_kernel_inputs(c, 2) || mlo_kernel_count(c, 1, 1)) return (int)c->m->error.code;
+    if (mlo_kernel_inputs(c, 2) || mlo_kernel_count(c, 1, 1)) return mlo_failed(c->m);
     const mlo_array *x = c->in[0];
     mlo_array *y = mlo_call_out(c, 0, MLO_FLOAT, x->rank, x->dims);
     for (int64_t i = 0, n = mlo_array_count(x); y && i < n; i++) ((float *)y->data)[i] = (float)mlo_get(x, i) * ((const float *)c->in[1]->data)[0];
-    return (int)c->m->error.code;
+    return mlo_failed(c->m);
 }
 
 static int mlo_dequantize_shape(mlo_shapes *s) {

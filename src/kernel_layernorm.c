@@ -99,15 +99,15 @@ enum { MLO_NORM_CHANNELS = 32768, MLO_NORM_SHIFT = 40 };
 static const mlo_limit mlo_layernorm_limits[] = { { 1, 0, 1, -32768, 32767, "scale" }, { 2, 0, 1, INT32_MIN, INT32_MAX, "offset" }, { 3, 0, 2, 1, MLO_NORM_EPSILON, "epsilon" }, { 3, 1, 2, 0, MLO_NORM_SHIFT, "shift" }, { 0, 0, 0, 0, 0, NULL } };
 
 static int mlo_layernorm_run(mlo_call *c) {
-    if (mlo_kernel_inputs(c, 4) || mlo_kernel_activation(c, 0) || mlo_norm_center(c->m, c->node)) return (int)c->m->error.code;
+    if (mlo_kernel_inputs(c, 4) || mlo_kernel_activation(c, 0) || mlo_norm_center(c->m, c->node)) return mlo_failed(c->m);
     const mlo_array *x = c->in[0];
     int64_t channels = x->rank ? x->dims[x->rank - 1] : 1, rows = channels ? mlo_array_count(x) / channels : 0;
-    if (mlo_kernel_count(c, 1, channels) || mlo_kernel_count(c, 2, channels) || mlo_kernel_count(c, 3, 2)) return (int)c->m->error.code;
+    if (mlo_kernel_count(c, 1, channels) || mlo_kernel_count(c, 2, channels) || mlo_kernel_count(c, 3, 2)) return mlo_failed(c->m);
     if (channels > MLO_NORM_CHANNELS) return mlo_fail(c->m, MLO_E_UNSUPPORTED, c->node, "%lld channels; the integer norm takes up to %d", (long long)channels, MLO_NORM_CHANNELS);
-    if (mlo_kernel_limits(c, mlo_layernorm_limits)) return (int)c->m->error.code;
+    if (mlo_kernel_limits(c, mlo_layernorm_limits)) return mlo_failed(c->m);
     mlo_array *y = mlo_call_out(c, 0, mlo_kernel_to(c->node), x->rank, x->dims);
     for (int64_t i = 0; y && i < rows; i++) mlo_layernorm_row(c, x, i * channels, channels, y);
-    return (int)c->m->error.code;
+    return mlo_failed(c->m);
 }
 
 /* Bounds beyond interval arithmetic, because V knows x:
@@ -152,7 +152,7 @@ static void mlo_layernorm_intermediates(const mlo_site *s, const mlo_unit *u, ml
 static int mlo_layernorm_unit(const mlo_site *s, int64_t pe, int64_t simd, mlo_unit *u) {
     int64_t ch = mlo_last_dim(&s->out), center = mlo_int(s->node, "center", 1); int xbits = s->in_bits[0], ybits = s->out_bits;
     (void)simd;
-    if (mlo_norm_center(s->m, s->node)) return (int)s->m->error.code;
+    if (mlo_norm_center(s->m, s->node)) return mlo_failed(s->m);
     u->module = "mlo_layernorm";
     u->in[u->n_in++] = mlo_port_make("s_axis", 0, pe, xbits, ch);
     u->out = mlo_port_make("m_axis", 0, pe, ybits, ch);

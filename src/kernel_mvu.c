@@ -54,20 +54,20 @@ static int mlo_mvu_products(mlo *m, double *z, const mlo_array *x, const mlo_arr
     else if (b) mlo_gemm(m, core, z, a->data, k, 1, b->data, n, 1, rows, n, k);
     if (a) mlo_as_free(m, a, x);
     if (b) mlo_as_free(m, b, w);
-    return (int)m->error.code;
+    return mlo_failed(m);
 }
 
 static const mlo_limit mlo_mvu_limits[] = { { 2, 0, 1, INT32_MIN, INT32_MAX, "bias" }, { 3, 0, 1, 0, 32767, "multiplier" }, { 4, 0, 1, 1, 62, "shift" }, { 0, 0, 0, 0, 0, NULL } };
 
 static int mlo_mvu_run(mlo_call *c) {
     int table = mlo_is(c->node, "mlo.MVUTable");
-    if (mlo_kernel_inputs(c, table ? 6 : 5)) return (int)c->m->error.code;
+    if (mlo_kernel_inputs(c, table ? 6 : 5)) return mlo_failed(c->m);
     const mlo_array *x = c->in[0], *w = c->in[1];
-    if (mlo_kernel_activation(c, 0)) return (int)c->m->error.code;
+    if (mlo_kernel_activation(c, 0)) return mlo_failed(c->m);
     if (w->rank != 2 || w->dtype != MLO_INT8 || x->rank < 1 || x->dims[x->rank - 1] != w->dims[0])
         return mlo_fail(c->m, MLO_E_SHAPE, c->node, "x and W do not fit; W must be INT8 [K, N] with K channels in x");
     int64_t k = w->dims[0], n = w->dims[1], rows = k ? mlo_array_count(x) / k : 0, dims[MLO_MAX_RANK];
-    for (size_t i = 2; i < 5; i++) if (mlo_kernel_count(c, i, n)) return (int)c->m->error.code;
+    for (size_t i = 2; i < 5; i++) if (mlo_kernel_count(c, i, n)) return mlo_failed(c->m);
     memcpy(dims, x->dims, sizeof dims);
     dims[x->rank - 1] = n;
     mlo_array *y = mlo_call_out(c, 0, mlo_kernel_to(c->node), x->rank, dims);
@@ -82,7 +82,7 @@ static int mlo_mvu_run(mlo_call *c) {
         mlo_set_element(y, i, table ? mlo_get(c->in[5], v - lo) : v);
     }
     mlo_scratch_free(c->m, sum);
-    return (int)c->m->error.code;
+    return mlo_failed(c->m);
 }
 
 /* PE divides the channels out, of each part where the output is split into parts (merged projections). */
@@ -148,12 +148,12 @@ static int mlo_mvu_unit(const mlo_site *s, int64_t pe, int64_t simd, mlo_unit *u
     if (u->blocks) u->interval += mlo_parts(mlo_parts(s->tokens, u->tile) * u->blocks, s->tokens);        /* a cycle a pass */
     u->latency = (mlo_clog2(simd) + 1) / 2 + 11 + turns + table;
     u->multipliers = pe * simd; u->other = mlo_site_pow2(s) ? 0 : lanes; u->macs = k * n; u->flow = u->blocks ? MLO_FLOW_TILES : MLO_FLOW_MATRIX; u->turns = turns;
-    return (int)s->m->error.code;                               /* metadata's */
+    return mlo_failed(s->m);                               /* metadata's */
 }
 
 static int mlo_mvu_promises(const mlo_site *s, const mlo_array *const *in) {
     int bits = mlo_site_weight_bits(s);
-    if (s->m->error.code || mlo_pow2_channels(s, in[3], in[4])) return (int)s->m->error.code;
+    if (s->m->error.code || mlo_pow2_channels(s, in[3], in[4])) return mlo_failed(s->m);
     for (int64_t i = 0, n = bits < 8 ? mlo_array_count(in[1]) : 0, top = (int64_t)1 << (bits - 1); i < n; i++)
         if (mlo_get(in[1], i) < -top || mlo_get(in[1], i) >= top) return mlo_fail(s->m, MLO_E_DATA, s->node, "weight %lld does not fit %d bits, though metadata say mlo.weight_bits", (long long)mlo_get(in[1], i), bits);
     return 0;

@@ -28,14 +28,14 @@ static const mlo_limit mlo_requant_limits[] = { { 1, 0, 1, 1, 0, "offset" }, { 2
 
 static int mlo_requant_run(mlo_call *c) {
     int table = mlo_is(c->node, "mlo.RequantTable");
-    if (mlo_kernel_inputs(c, table ? 5 : 4) || mlo_kernel_activation(c, 0)) return (int)c->m->error.code;
+    if (mlo_kernel_inputs(c, table ? 5 : 4) || mlo_kernel_activation(c, 0)) return mlo_failed(c->m);
     const mlo_array *x = c->in[0];
     int64_t n = mlo_array_count(x), channels = x->rank > 0 ? x->dims[x->rank - 1] : 1;
-    for (size_t i = 1; i < 4; i++) if (mlo_kernel_count(c, i, channels)) return (int)c->m->error.code;
+    for (size_t i = 1; i < 4; i++) if (mlo_kernel_count(c, i, channels)) return mlo_failed(c->m);
     mlo_array *y = mlo_call_out(c, 0, mlo_kernel_to(c->node), x->rank, x->dims);
-    if (!y || mlo_kernel_limits(c, mlo_requant_limits)) return (int)c->m->error.code;
+    if (!y || mlo_kernel_limits(c, mlo_requant_limits)) return mlo_failed(c->m);
     int64_t lo = mlo_int(c->node, "lo", -128), hi = mlo_int(c->node, "hi", 127);
-    if (table && mlo_kernel_count(c, 4, hi - lo + 1)) return (int)c->m->error.code;
+    if (table && mlo_kernel_count(c, 4, hi - lo + 1)) return mlo_failed(c->m);
     for (int64_t i = 0; i < n; i++) {
         int64_t k = i % channels, v = mlo_requantize(mlo_get(x, i) + mlo_get(c->in[1], k), mlo_get(c->in[2], k), (int)mlo_get(c->in[3], k), lo, hi);
         mlo_set_element(y, i, table ? mlo_get(c->in[4], v - lo) : v);
@@ -57,7 +57,7 @@ static int mlo_pow2_multipliers(const mlo_site *s, const mlo_array *mult, int64_
 }
 static int mlo_pow2_channels(const mlo_site *s, const mlo_array *mult, const mlo_array *shift) {
     int64_t n = mlo_array_count(mult);
-    if (mlo_pow2_multipliers(s, mult, n)) return (int)s->m->error.code;
+    if (mlo_pow2_multipliers(s, mult, n)) return mlo_failed(s->m);
     for (int64_t i = 0; mlo_site_pow2(s) && i < n; i++) if (mlo_get(shift, i) + 14 - mlo_log2(mlo_get(mult, i)) > 62)
         return mlo_fail(s->m, MLO_E_DATA, s->node, "shift %lld of multiplier %lld; 48 places are the most where metadata say mlo.pow2", (long long)mlo_get(shift, i), (long long)mlo_get(mult, i));
     return 0;

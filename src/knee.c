@@ -30,7 +30,7 @@ static int mlo_knee_front(const mlo_space *s, const mlo_limits *l, mlo_plan **pl
     double least = DBL_MAX;
     size_t kept = 0;
     for (int found = 1; found; try.steady = plan.steady - 1) {
-        if (mlo_search_solve(s, &try, &plan, &found) || (found && !MLO_PUSH(s->m, *plans, *n, plan))) return (int)s->m->error.code;
+        if (mlo_search_solve(s, &try, &plan, &found) || (found && !MLO_PUSH(s->m, *plans, *n, plan))) return mlo_failed(s->m);
         if (found && mlo_plan_cost(&plan) < least) least = mlo_plan_cost(&plan);
     }
     for (size_t i = 0; i < *n; i++) if (mlo_plan_cost(&(*plans)[i]) * 100 <= least * (100 + MLO_KNEE_PERCENT)) (*plans)[kept++] = (*plans)[i];
@@ -44,11 +44,11 @@ static int mlo_knee(const mlo_space *s, const mlo_limits *l, mlo_plan *best, int
     mlo_plan *plans = NULL;
     size_t n = 0, at = 0;
     *found = 0;
-    if (mlo_knee_front(s, l, &plans, &n) || !n) return (int)s->m->error.code;
+    if (mlo_knee_front(s, l, &plans, &n) || !n) return mlo_failed(s->m);
     for (size_t i = 0; i < n && (i == 0 || plans[i].price.multipliers <= MLO_KNEE_MOST) && !*found; i++) {
         at = i;
         if (!mlo_knee_soon(s->c, plans[i].frames, plans[i].steady * iterations)) continue;
-        if (mlo_plan_predict(s, &plans[i])) return (int)s->m->error.code;
+        if (mlo_plan_predict(s, &plans[i])) return mlo_failed(s->m);
         *found = mlo_knee_soon(s->c, plans[i].frames, plans[i].cycles);
     }
     *best = plans[at];

@@ -21,7 +21,7 @@ static int mlo_rename_kernels(mlo *m, mlo_graph *body) {
         for (const char *p = named->op.name + 4; *p && at < 31; p++) module[at++] = (char)(*p >= 'A' && *p <= 'Z' ? *p - 'A' + 'a' : *p);
         module[at] = 0;
         const char *name = mlo_format(m, "%s_%d", module, count[named - mlo_kernels]++);
-        if (!name || mlo_meta_put(m, &n->meta, &n->n_meta, "mlo.kernel", name)) return (int)m->error.code;
+        if (!name || mlo_meta_put(m, &n->meta, &n->n_meta, "mlo.kernel", name)) return mlo_failed(m);
     }
     return 0;
 }
@@ -56,20 +56,20 @@ static const char *mlo_concat_inputs(mlo *m, mlo_graph *list, mlo_node **p, size
 
 static int mlo_merge_projections(mlo *m, mlo_graph *body, mlo_graph *list, mlo_node **p) {
     const char *in[5] = { p[0]->input[0] }, *out = mlo_format(m, "%s_qkv", p[0]->output[0]), *sizes = mlo_format(m, "%s_parts", out ? out : "");
-    for (size_t k = 1; k < 5; k++) if (!(in[k] = mlo_concat_inputs(m, list, p, k))) return (int)m->error.code;
+    for (size_t k = 1; k < 5; k++) if (!(in[k] = mlo_concat_inputs(m, list, p, k))) return mlo_failed(m);
     mlo_node *n = mlo_node_new(m, "mlo.MVU", out), *split = mlo_node_new(m, "Split", sizes);
     int64_t *parts = MLO_NEW_N(m, int64_t, 3); const int64_t three = 3;
-    if (!n || !split || !parts || !sizes) return (int)m->error.code;
+    if (!n || !split || !parts || !sizes) return mlo_failed(m);
     for (int i = 0; i < 3; i++) parts[i] = mlo_form_of(mlo_value_of(body, p[i]->input[1])).dims[1];
     n->attr = p[0]->attr; n->n_attr = p[0]->n_attr;
-    for (size_t i = 0; i < p[0]->n_meta; i++) if (!mlo_eq(p[0]->meta[i].key, "mlo.scale") && mlo_meta_put(m, &n->meta, &n->n_meta, p[0]->meta[i].key, p[0]->meta[i].value)) return (int)m->error.code;
-    if (mlo_meta_put(m, &n->meta, &n->n_meta, "mlo.parts", "3") || mlo_inputs(m, n, in, 5) || mlo_node_output(m, n, out) || mlo_graph_add(m, list, n)) return (int)m->error.code;
-    if (mlo_graph_init(m, body, mlo_tensor_new(m, sizes, MLO_INT64, &three, 1, parts, 3 * sizeof *parts))) return (int)m->error.code;
-    if (mlo_node_input(m, split, out) || mlo_node_input(m, split, sizes) || mlo_attr_int(m, split, "axis", -1)) return (int)m->error.code;
+    for (size_t i = 0; i < p[0]->n_meta; i++) if (!mlo_eq(p[0]->meta[i].key, "mlo.scale") && mlo_meta_put(m, &n->meta, &n->n_meta, p[0]->meta[i].key, p[0]->meta[i].value)) return mlo_failed(m);
+    if (mlo_meta_put(m, &n->meta, &n->n_meta, "mlo.parts", "3") || mlo_inputs(m, n, in, 5) || mlo_node_output(m, n, out) || mlo_graph_add(m, list, n)) return mlo_failed(m);
+    if (mlo_graph_init(m, body, mlo_tensor_new(m, sizes, MLO_INT64, &three, 1, parts, 3 * sizeof *parts))) return mlo_failed(m);
+    if (mlo_node_input(m, split, out) || mlo_node_input(m, split, sizes) || mlo_attr_int(m, split, "axis", -1)) return mlo_failed(m);
     for (int i = 0; i < 3; i++) {
-        if (mlo_node_output(m, split, p[i]->output[0])) return (int)m->error.code;
+        if (mlo_node_output(m, split, p[i]->output[0])) return mlo_failed(m);
         const char *scale = mlo_meta_get(p[i]->meta, p[i]->n_meta, "mlo.scale"), *key = mlo_format(m, "mlo.scale.%d", i);
-        if (scale && (!key || mlo_meta_put(m, &split->meta, &split->n_meta, key, scale))) return (int)m->error.code;
+        if (scale && (!key || mlo_meta_put(m, &split->meta, &split->n_meta, key, scale))) return mlo_failed(m);
     }
     return mlo_graph_add(m, list, split);
 }
@@ -80,13 +80,13 @@ static int mlo_merge_all(mlo *m, mlo_graph *body) {
     for (size_t i = 0; i < body->n_node; i++) {
         mlo_node *p[3];
         if (!mlo_is_attention(body->node[i]) || !mlo_projections(body, body->node[i], p)) continue;
-        for (int k = 0; k < 3; k++) if (mlo_map_put(m, &gone, p[k], body->node[i])) return (int)m->error.code;
+        for (int k = 0; k < 3; k++) if (mlo_map_put(m, &gone, p[k], body->node[i])) return mlo_failed(m);
     }
     for (size_t i = 0; i < body->n_node; i++) {
         mlo_node *n = body->node[i], *p[3];
         mlo_node *attention = (mlo_node *)mlo_map_get(&gone, n);
-        if (mlo_is_attention(n) && mlo_projections(body, n, p) && mlo_merge_projections(m, body, &list, p)) return (int)m->error.code;
-        if (!attention && mlo_graph_add(m, &list, n)) return (int)m->error.code;
+        if (mlo_is_attention(n) && mlo_projections(body, n, p) && mlo_merge_projections(m, body, &list, p)) return mlo_failed(m);
+        if (!attention && mlo_graph_add(m, &list, n)) return mlo_failed(m);
     }
     body->node = list.node; body->n_node = list.n_node;
     return 0;
@@ -115,20 +115,20 @@ static int mlo_settle_parameter(mlo *m, mlo_scan *s, const char *name) {
     mlo_form f = mlo_form_of(mlo_value_of(s->body, name)), all = f;
     const size_t bytes = mlo_form_known(&f) && f.rank < MLO_MAX_RANK ? (size_t)mlo_form_count(&f) * mlo_dtype_size(f.dtype) : 0;
     char *data = bytes ? (char *)mlo_alloc(m, (size_t)s->iterations, bytes) : NULL;
-    if (!data) return m->error.code ? (int)m->error.code : mlo_fail_at(m, MLO_E_SHAPE, name, "a parameter of the loop has no known shape");
+    if (!data) return m->error.code ? mlo_failed(m) : mlo_fail_at(m, MLO_E_SHAPE, name, "a parameter of the loop has no known shape");
     for (int64_t i = 0; i < s->iterations; i++) {
         mlo_array *a = mlo_scan_value(m, s, name, i);
         if (a) memcpy(data + (size_t)i * bytes, a->data, bytes);
         mlo_array_free(m, a);
-        if (!a) return (int)m->error.code;
+        if (!a) return mlo_failed(m);
     }
     mlo_little_endian(data, (size_t)(mlo_form_count(&f) * s->iterations), mlo_dtype_size(f.dtype));
     all.dims[0] = s->iterations;
     memcpy(all.dims + 1, f.dims, (size_t)f.rank * sizeof *f.dims);
     const char *stack = mlo_format(m, "%s_stack", name);
     mlo_value_info *info = mlo_info_new(m, name, &f);
-    if (!stack || !info || mlo_graph_init(m, s->outer, mlo_tensor_new(m, stack, f.dtype, all.dims, (size_t)f.rank + 1, data, bytes * (size_t)s->iterations))) return (int)m->error.code;
-    return mlo_node_input(m, s->node, stack) || !MLO_PUSH(m, s->body->input, s->body->n_input, info) ? (int)m->error.code : 0;
+    if (!stack || !info || mlo_graph_init(m, s->outer, mlo_tensor_new(m, stack, f.dtype, all.dims, (size_t)f.rank + 1, data, bytes * (size_t)s->iterations))) return mlo_failed(m);
+    return mlo_node_input(m, s->node, stack) || !MLO_PUSH(m, s->body->input, s->body->n_input, info) ? mlo_failed(m) : 0;
 }
 
 /* What kernels read and nobody streams: integers, computed here for good, so that nothing after lower needs the floats they came from. */
@@ -145,7 +145,7 @@ static int mlo_settle_parameters(mlo *m, mlo_scan *s) {
     for (size_t i = 0; i < s->body->n_node; i++) if (!mlo_map_get(&settled, s->body->node[i])) s->body->node[kept++] = s->body->node[i];
     s->body->n_node = kept;
     MLO_TRY(mlo_attr_int(m, s->node, "num_scan_inputs", (int64_t)(s->body->n_input - s->n_state)));
-    return mlo_index(m, s->outer) || mlo_scan_prune(m, s) ? (int)m->error.code : 0;
+    return mlo_index(m, s->outer) || mlo_scan_prune(m, s) ? mlo_failed(m) : 0;
 }
 
 /* ---- parts ----------------------------------------------------------------------------------------------------------------------- */
@@ -164,13 +164,13 @@ static const char *mlo_part_of_operands(const mlo_map *live, const mlo_node *n, 
 static int mlo_mark_parts(mlo *m, mlo_graph *g, const mlo_node *loop) {
     mlo_map live = {0};          /* value -> "pre" or "post" */
     static const char pre[] = "pre", post[] = "post";
-    for (size_t i = 0; i < g->n_input; i++) if (!mlo_value_of(g, g->input[i]->name)->tensor && mlo_map_put(m, &live, g->input[i]->name, (void *)(uintptr_t)pre)) return (int)m->error.code;
+    for (size_t i = 0; i < g->n_input; i++) if (!mlo_value_of(g, g->input[i]->name)->tensor && mlo_map_put(m, &live, g->input[i]->name, (void *)(uintptr_t)pre)) return mlo_failed(m);
     for (size_t i = 0; i < g->n_node; i++) {
         mlo_node *n = g->node[i];
         const char *part = n == loop ? post : mlo_part_of_operands(&live, n, post);
         if (!part && n->n_output && mlo_eq(n->output[0], "mlo_mask")) part = pre;
-        if (mlo_meta_put(m, &n->meta, &n->n_meta, "mlo.part", n == loop ? "core" : part ? part : "constant")) return (int)m->error.code;
-        for (size_t k = 0; part && k < n->n_output; k++) if (mlo_map_put(m, &live, n->output[k], (void *)(uintptr_t)part)) return (int)m->error.code;
+        if (mlo_meta_put(m, &n->meta, &n->n_meta, "mlo.part", n == loop ? "core" : part ? part : "constant")) return mlo_failed(m);
+        for (size_t k = 0; part && k < n->n_output; k++) if (mlo_map_put(m, &live, n->output[k], (void *)(uintptr_t)part)) return mlo_failed(m);
     }
     return 0;
 }
@@ -189,7 +189,7 @@ static int mlo_inform_loops(mlo *m, mlo_graph *g, const mlo_node *chosen) {
     for (size_t i = 0; i < g->n_node; i++) if (mlo_is_scan(g->node[i])) {
         const mlo_node *n = g->node[i];
         mlo_scan s;
-        if (mlo_scan_of(m, g, g->node[i], &s)) return (int)m->error.code;
+        if (mlo_scan_of(m, g, g->node[i], &s)) return mlo_failed(m);
         const double macs = (double)mlo_body_macs(s.body) * (double)s.iterations;
         all += macs;
         if (n == chosen) { own = macs; continue; }
@@ -199,17 +199,17 @@ static int mlo_inform_loops(mlo *m, mlo_graph *g, const mlo_node *chosen) {
     }
     if (next && others.text) mlo_inform(m, "%s becomes hardware: %.0f %% of the loops' multiply-accumulates%s; --loop %s chooses it", mlo_loop_text(m, chosen), all > 0 ? 100 * own / all : 0, others.text, next);
     mlo_text_free(&others);
-    return (int)m->error.code;
+    return mlo_failed(m);
 }
 
 /* The `lower` stage. */
 static int mlo_lower(mlo *m) {
     mlo_scan s;
-    if (mlo_scan_choose(m, &s)) return (int)m->error.code;
+    if (mlo_scan_choose(m, &s)) return mlo_failed(m);
     if (mlo_form_of(mlo_value_of(s.outer, s.node->input[0])).dtype != MLO_INT16)
         return mlo_fail(m, MLO_E_UNSUPPORTED, s.node, "the loop is not quantized; `mlo quantize` first (and choose the same --loop)");
-    if (mlo_merge_all(m, s.body) || mlo_index(m, m->model->graph) || mlo_infer(m) || mlo_settle_parameters(m, &s) || mlo_infer(m)) return (int)m->error.code;
+    if (mlo_merge_all(m, s.body) || mlo_index(m, m->model->graph) || mlo_infer(m) || mlo_settle_parameters(m, &s) || mlo_infer(m)) return mlo_failed(m);
     mlo_hw *c = MLO_NEW(m, mlo_hw);
-    if (!c || mlo_rename_kernels(m, s.body) || mlo_mark_parts(m, s.outer, s.node) || mlo_meta_put(m, &s.node->meta, &s.node->n_meta, "mlo.core", "1")) return (int)m->error.code;
-    return mlo_core_build(m, c) ? (int)m->error.code : mlo_inform_loops(m, s.outer, s.node);
+    if (!c || mlo_rename_kernels(m, s.body) || mlo_mark_parts(m, s.outer, s.node) || mlo_meta_put(m, &s.node->meta, &s.node->n_meta, "mlo.core", "1")) return mlo_failed(m);
+    return mlo_core_build(m, c) ? mlo_failed(m) : mlo_inform_loops(m, s.outer, s.node);
 }

@@ -211,7 +211,7 @@ static int mlo_is_causal(mlo *m, const mlo_graph *g, const char *name, int64_t t
 
 static int mlo_refuse_mask(mlo *m, const mlo_scan *s, const mlo_node *reader, const char *name, int64_t t) {
     mlo_form f = mlo_form_of(mlo_value_of(s->outer, name));
-    if (m->error.code) return (int)m->error.code;
+    if (m->error.code) return mlo_failed(m);
     if (mlo_is_causal(m, s->outer, name, t, 0))
         return mlo_fail(m, MLO_E_UNSUPPORTED, reader, "a decoder: its attention is causal ('%s': a query does not see the "
                         "keys behind it); mlo rolls and runs decoders, hardware is for encoders", name);
@@ -232,7 +232,7 @@ static int mlo_first_row(mlo *m, const mlo_scan *s, const char *whole, int64_t k
     const char *rows = mlo_x_reshape(&x, whole, shape, 2), *first = mlo_x_whole(&x, 0);
     *row = mlo_x_take(&x, rows, first, 0);
     for (size_t i = 0; i < x.n_made; i++) MLO_TRY(mlo_graph_add(m, list, x.made[i]));
-    return (int)m->error.code;
+    return mlo_failed(m);
 }
 
 /* *mask, which `reader` reads, becomes one number per key, in the outer graph; NULL where it changes nothing. */
@@ -248,7 +248,7 @@ static int mlo_key_mask(mlo *m, mlo_scan *s, const mlo_node *reader, int64_t key
         return 0;
     }
     const char *whole = mlo_hoist(m, s, *mask, &list, 0), *row = whole;
-    if (!whole) return (int)m->error.code;
+    if (!whole) return mlo_failed(m);
     if (last != keys)
         return mlo_fail(m, MLO_E_UNSUPPORTED, reader, "an attention mask '%s' of shape %s for %lld keys", *mask,
                         mlo_dims_text(m, f.rank, f.dims), (long long)keys);

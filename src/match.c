@@ -193,7 +193,7 @@ static uint64_t mlo_form_hash(uint64_t h, const mlo_form *f) {
 /* Notes the form of a value where it is known in whole: what is known does not change. */
 static int mlo_value_form(mlo *m, mlo_value *v) {
     mlo_form f = mlo_form_of(v);
-    return !mlo_form_known(&f) || (v->form = mlo_intern_n(m, (const char *)&f, offsetof(mlo_form, dims) + (size_t)f.rank * sizeof *f.dims)) ? 0 : (int)m->error.code;
+    return !mlo_form_known(&f) || (v->form = mlo_intern_n(m, (const char *)&f, offsetof(mlo_form, dims) + (size_t)f.rank * sizeof *f.dims)) ? 0 : mlo_failed(m);
 }
 
 static uint64_t mlo_sig_of(const mlo_net *net, const mlo_node *n) {
@@ -239,7 +239,7 @@ static int mlo_net_edges(mlo_net *net) {
     }
     for (int i = 0; i < n; i++) net->use_at[i + 1] += net->use_at[i];
     int *at = MLO_NEW_N(m, int, (size_t)n + 1);
-    if (!at) return (int)m->error.code;
+    if (!at) return mlo_failed(m);
     memcpy(at, net->use_at, (size_t)n * sizeof *at);
     for (int s = 0; s < slots; s++) if (net->from[s] >= 0) net->use[at[net->from[s]]++] = s;
     return 0;
@@ -247,7 +247,7 @@ static int mlo_net_edges(mlo_net *net) {
 
 static int mlo_net_signatures(mlo_net *net) {
     mlo *m = net->m;
-    for (int r = 0; r < MLO_RADII; r++) if (!(net->context[r] = MLO_NEW_N(m, uint64_t, (size_t)net->n + 1))) return (int)m->error.code;
+    for (int r = 0; r < MLO_RADII; r++) if (!(net->context[r] = MLO_NEW_N(m, uint64_t, (size_t)net->n + 1))) return mlo_failed(m);
     net->sig = net->context[0];
     for (int i = 0; i < net->n; i++) net->sig[i] = mlo_sig_of(net, net->g->node[i]);
     for (int r = 1; r < MLO_RADII; r++)
@@ -259,7 +259,7 @@ static int mlo_net_signatures(mlo_net *net) {
 static int mlo_net_kinds(mlo_net *net) {
     mlo_map first = { NULL, 0, 0 };         /* op, an interned name -> 1 + the first node of that name; further kinds of it are chained */
     int *chain = MLO_NEW_N(net->m, int, (size_t)net->n + 1);
-    if (!chain) return (int)net->m->error.code;
+    if (!chain) return mlo_failed(net->m);
     for (int i = 0; i < net->n; i++) {
         const mlo_node *n = net->g->node[i];
         int k = (int)(uintptr_t)mlo_map_get(&first, n->op) - 1, last = MLO_NONE;
@@ -267,7 +267,7 @@ static int mlo_net_kinds(mlo_net *net) {
         net->kind[i] = k >= 0 ? k : i;
         if (k >= 0) continue;
         if (last >= 0) chain[last] = i + 1;
-        else if (mlo_map_put(net->m, &first, n->op, (void *)(uintptr_t)(i + 1))) return (int)net->m->error.code;
+        else if (mlo_map_put(net->m, &first, n->op, (void *)(uintptr_t)(i + 1))) return mlo_failed(net->m);
     }
     return 0;
 }
@@ -279,7 +279,7 @@ static int mlo_net_make(mlo *m, mlo_graph *g, mlo_net *net) {
     if (g->n_node > INT_MAX / 8) return mlo_fail_at(m, MLO_E_UNSUPPORTED, g->name, "%zu nodes are more than mlo can number", g->n_node);
     net->in_at = MLO_NEW_N(m, int, n); net->use_at = MLO_NEW_N(m, int, n + 1); net->constant = MLO_NEW_N(m, uint8_t, n); net->commutes = MLO_NEW_N(m, uint8_t, n);
     net->kind = MLO_NEW_N(m, int, n);
-    if (m->error.code || mlo_net_kinds(net)) return (int)m->error.code;
+    if (m->error.code || mlo_net_kinds(net)) return mlo_failed(m);
     mlo_slots count = { net, 0, 1 };
     for (int i = 0; i < net->n; i++) {
         mlo_node *node = g->node[i];
@@ -292,10 +292,10 @@ static int mlo_net_make(mlo *m, mlo_graph *g, mlo_net *net) {
     size_t slots = (size_t)count.n + 1;
     net->in = MLO_NEW_N(m, mlo_value *, slots); net->from = MLO_NEW_N(m, int, slots);
     net->use = MLO_NEW_N(m, int, slots); net->reader = MLO_NEW_N(m, int, slots);
-    if (m->error.code) return (int)m->error.code;
+    if (m->error.code) return mlo_failed(m);
     mlo_slots fill = { net, 0, 0 };
     for (int i = 0; i < net->n; i++) mlo_slots_of(&fill, g->node[i]);
-    if (mlo_net_edges(net)) return (int)m->error.code;
+    if (mlo_net_edges(net)) return mlo_failed(m);
     return mlo_net_signatures(net);
 }
 
@@ -321,7 +321,7 @@ static int mlo_shift_make(mlo_net *net, mlo_shift *s) {
     size_t n = (size_t)net->n + 1;
     s->net = net; s->n_pairs = s->defects = 0;
     s->next = MLO_NEW_N(net->m, int, n); s->prev = MLO_NEW_N(net->m, int, n); s->pair = MLO_NEW_N(net->m, int, n);
-    if (net->m->error.code) return (int)net->m->error.code;
+    if (net->m->error.code) return mlo_failed(net->m);
     for (size_t i = 0; i < n; i++) s->next[i] = s->prev[i] = MLO_NONE;
     return 0;
 }
@@ -427,7 +427,7 @@ typedef struct { uint64_t *slot; size_t size, used; } mlo_pairs;
 static int mlo_pairs_put(mlo *m, mlo_pairs *set, int x, int y) {
     if (set->used * 2 >= set->size) {
         mlo_pairs more = { NULL, set->size ? set->size * 2 : 1024, 0 };
-        if (!(more.slot = MLO_NEW_N(m, uint64_t, more.size))) return (int)m->error.code;
+        if (!(more.slot = MLO_NEW_N(m, uint64_t, more.size))) return mlo_failed(m);
         for (size_t i = 0; i < set->size; i++) if (set->slot[i]) mlo_pairs_put(m, &more, (int)(set->slot[i] >> 32), (int)(set->slot[i] & 0xFFFFFFFFu) - 1);
         *set = more;
     }

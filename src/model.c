@@ -191,7 +191,7 @@ static mlo_value *mlo_index_value(mlo *m, mlo_graph *g, const char *name) {
 
 static int mlo_index_use(mlo *m, mlo_value *v, mlo_node *n) {
     v->n_uses++;
-    return MLO_PUSH(m, v->use, v->n_use, n) ? 0 : (int)m->error.code;
+    return MLO_PUSH(m, v->use, v->n_use, n) ? 0 : mlo_failed(m);
 }
 
 enum { MLO_MAX_DEPTH = 32 };    /* of graphs within graphs, and of types within types */
@@ -203,16 +203,16 @@ static int mlo_index_node(mlo *m, mlo_graph *g, size_t at, mlo_node *holder, int
     for (size_t i = 0; i < n->n_input; i++) if (mlo_has_input(n, i)) {
         mlo_value *v = mlo_value_of(g, n->input[i]);
         if (!v) return mlo_fail(m, MLO_E_GRAPH, n, "input %zu, '%s', is made by nothing before this node; is the graph in topological order?", i, n->input[i]);
-        if (mlo_index_use(m, v, v->graph == g ? n : holder ? holder : n)) return (int)m->error.code;
+        if (mlo_index_use(m, v, v->graph == g ? n : holder ? holder : n)) return mlo_failed(m);
     }
     for (size_t a = 0; a < n->n_attr; a++) {
-        if (n->attr[a]->g && mlo_index_at(m, n->attr[a]->g, g, holder ? holder : n, depth + 1)) return (int)m->error.code;
-        for (size_t i = 0; i < n->attr[a]->n_graphs; i++) if (mlo_index_at(m, n->attr[a]->graphs[i], g, holder ? holder : n, depth + 1)) return (int)m->error.code;
+        if (n->attr[a]->g && mlo_index_at(m, n->attr[a]->g, g, holder ? holder : n, depth + 1)) return mlo_failed(m);
+        for (size_t i = 0; i < n->attr[a]->n_graphs; i++) if (mlo_index_at(m, n->attr[a]->graphs[i], g, holder ? holder : n, depth + 1)) return mlo_failed(m);
     }
     for (size_t i = 0; i < n->n_output; i++) if (n->output[i] && *n->output[i]) {
         mlo_value *v = (mlo_value *)mlo_map_get(&g->values, n->output[i]);
         if (v && (v->producer || v->is_input || v->tensor)) return mlo_fail(m, MLO_E_GRAPH, n, "output '%s' is made twice", n->output[i]);
-        if (!(v = mlo_index_value(m, g, n->output[i]))) return (int)m->error.code;
+        if (!(v = mlo_index_value(m, g, n->output[i]))) return mlo_failed(m);
         v->producer = n; v->output = (int)i; v->at = (int)at;
         if (mlo_is(n, "Constant")) { mlo_attr *t = mlo_attr_of(n, "value"); v->tensor = t ? t->t : NULL; }
     }
@@ -224,18 +224,18 @@ static int mlo_index_at(mlo *m, mlo_graph *g, mlo_graph *outer, mlo_node *holder
     mlo_value *v;
     g->outer = outer;
     mlo_map_clear(&g->values);
-    if (mlo_map_room(m, &g->values, g->n_init + g->n_input + g->n_node)) return (int)m->error.code;
+    if (mlo_map_room(m, &g->values, g->n_init + g->n_input + g->n_node)) return mlo_failed(m);
     for (size_t i = 0; i < g->n_init; i++) {
-        if (!(v = mlo_index_value(m, g, g->init[i]->name ? g->init[i]->name : ""))) return (int)m->error.code;
+        if (!(v = mlo_index_value(m, g, g->init[i]->name ? g->init[i]->name : ""))) return mlo_failed(m);
         if (v->tensor) return mlo_fail_at(m, MLO_E_GRAPH, v->name, "two initializers have this name");
         v->tensor = g->init[i];
     }
     for (size_t i = 0; i < g->n_input; i++) {
-        if (!(v = mlo_index_value(m, g, g->input[i]->name ? g->input[i]->name : ""))) return (int)m->error.code;
+        if (!(v = mlo_index_value(m, g, g->input[i]->name ? g->input[i]->name : ""))) return mlo_failed(m);
         if (v->is_input) return mlo_fail_at(m, MLO_E_GRAPH, v->name, "two graph inputs have this name");
         v->info = g->input[i]; v->is_input = 1;
     }
-    for (size_t i = 0; i < g->n_node; i++) if (mlo_index_node(m, g, i, holder, depth)) return (int)m->error.code;
+    for (size_t i = 0; i < g->n_node; i++) if (mlo_index_node(m, g, i, holder, depth)) return mlo_failed(m);
     for (size_t i = 0; i < g->n_info; i++) if ((v = (mlo_value *)mlo_map_get(&g->values, g->info[i]->name)) && !v->info) v->info = g->info[i];
     for (size_t i = 0; i < g->n_output; i++) {
         v = mlo_value_of(g, g->output[i]->name);
@@ -310,8 +310,8 @@ static mlo_value_info *mlo_info_new(mlo *m, const char *name, const mlo_form *f)
 }
 
 /* A node. inputs, outputs: names separated by spaces, "-" for an absent optional one; names with spaces need mlo_node_input instead. */
-static int mlo_node_input(mlo *m, mlo_node *n, const char *name) { return n && (name = mlo_intern(m, name)) && MLO_PUSH(m, n->input, n->n_input, name) ? 0 : (int)m->error.code; }
-static int mlo_node_output(mlo *m, mlo_node *n, const char *name) { return n && (name = mlo_intern(m, name)) && MLO_PUSH(m, n->output, n->n_output, name) ? 0 : (int)m->error.code; }
+static int mlo_node_input(mlo *m, mlo_node *n, const char *name) { return n && (name = mlo_intern(m, name)) && MLO_PUSH(m, n->input, n->n_input, name) ? 0 : mlo_failed(m); }
+static int mlo_node_output(mlo *m, mlo_node *n, const char *name) { return n && (name = mlo_intern(m, name)) && MLO_PUSH(m, n->output, n->n_output, name) ? 0 : mlo_failed(m); }
 
 /* op as for mlo_is: "MatMul" or "mlo.MVU". */
 static mlo_node *mlo_node_new(mlo *m, const char *op, const char *name) {
@@ -323,7 +323,7 @@ static mlo_node *mlo_node_new(mlo *m, const char *op, const char *name) {
     n->domain = dot ? mlo_intern_n(m, op, (size_t)(dot - op)) : NULL;
     return m->error.code ? NULL : n;
 }
-static int mlo_graph_add(mlo *m, mlo_graph *g, mlo_node *n) { return n && MLO_PUSH(m, g->node, g->n_node, n) ? 0 : (int)m->error.code; }
+static int mlo_graph_add(mlo *m, mlo_graph *g, mlo_node *n) { return n && MLO_PUSH(m, g->node, g->n_node, n) ? 0 : mlo_failed(m); }
 
 /* The attribute by that name, made if it was not there. */
 static mlo_attr *mlo_attr_new(mlo *m, mlo_node *n, const char *name, int type) {
@@ -337,26 +337,26 @@ static mlo_attr *mlo_attr_new(mlo *m, mlo_node *n, const char *name, int type) {
 }
 static int mlo_attr_int(mlo *m, mlo_node *n, const char *name, int64_t i) {
     mlo_attr *a = mlo_attr_new(m, n, name, MLO_ATTR_INT);
-    if (!a) return (int)m->error.code;
+    if (!a) return mlo_failed(m);
     a->i = i; a->has |= MLO_HAS(3);
     return 0;
 }
 static int mlo_attr_ints(mlo *m, mlo_node *n, const char *name, const int64_t *ints, size_t count) {
     mlo_attr *a = mlo_attr_new(m, n, name, MLO_ATTR_INTS);
-    if (!a || !(a->ints = MLO_NEW_N(m, int64_t, mlo_room(count)))) return (int)m->error.code;
+    if (!a || !(a->ints = MLO_NEW_N(m, int64_t, mlo_room(count)))) return mlo_failed(m);
     if (count) memcpy(a->ints, ints, count * sizeof *ints);
     a->n_ints = count;
     return 0;
 }
 static int mlo_attr_string(mlo *m, mlo_node *n, const char *name, const char *s) {
     mlo_attr *a = mlo_attr_new(m, n, name, MLO_ATTR_STRING);
-    if (!a || !(s = mlo_intern(m, s))) return (int)m->error.code;
+    if (!a || !(s = mlo_intern(m, s))) return mlo_failed(m);
     a->s.data = s; a->s.n = strlen(s);
     return 0;
 }
 static int mlo_attr_graph(mlo *m, mlo_node *n, const char *name, mlo_graph *g) {
     mlo_attr *a = mlo_attr_new(m, n, name, MLO_ATTR_GRAPH);
-    if (!a) return (int)m->error.code;
+    if (!a) return mlo_failed(m);
     a->g = g;
     return 0;
 }
@@ -371,12 +371,12 @@ static mlo_tensor *mlo_tensor_new(mlo *m, const char *name, mlo_dtype dtype, con
     t->raw.data = raw ? (const char *)raw : ""; t->raw.n = bytes;
     return m->error.code ? NULL : t;
 }
-static int mlo_graph_init(mlo *m, mlo_graph *g, mlo_tensor *t) { return t && MLO_PUSH(m, g->init, g->n_init, t) ? 0 : (int)m->error.code; }
+static int mlo_graph_init(mlo *m, mlo_graph *g, mlo_tensor *t) { return t && MLO_PUSH(m, g->init, g->n_init, t) ? 0 : mlo_failed(m); }
 
 /* Sets a metadata entry of a node, graph, model, ... (replaces the value of a key that is there). */
 static int mlo_meta_put(mlo *m, mlo_entry **meta, size_t *n, const char *key, const char *value) {
-    if (!(key = mlo_intern(m, key)) || !(value = mlo_intern(m, value))) return (int)m->error.code;
+    if (!(key = mlo_intern(m, key)) || !(value = mlo_intern(m, value))) return mlo_failed(m);
     for (size_t i = 0; i < *n; i++) if ((*meta)[i].key == key) { (*meta)[i].value = value; return 0; }
     mlo_entry e = { 0, key, value };
-    return MLO_PUSH(m, *meta, *n, e) ? 0 : (int)m->error.code;
+    return MLO_PUSH(m, *meta, *n, e) ? 0 : mlo_failed(m);
 }

@@ -82,10 +82,10 @@ static int mlo_compared_add(mlo_numerics *u, const mlo_quantizer *q, const mlo_n
         const mlo_compared *x = (const mlo_compared *)mlo_map_get(&u->of, node->input[k]);
         if (x && v->n_reads < MLO_COMPARED_READS) v->reads[v->n_reads++] = (int)(x - u->value);
     }
-    if (!(v->kept = MLO_NEW_N(u->m, mlo_array *, n)) || !(v->at = MLO_NEW_N(u->m, mlo_sums, n)) || mlo_map_put(u->m, &u->of, name, v)) return (int)u->m->error.code;
+    if (!(v->kept = MLO_NEW_N(u->m, mlo_array *, n)) || !(v->at = MLO_NEW_N(u->m, mlo_sums, n)) || mlo_map_put(u->m, &u->of, name, v)) return mlo_failed(u->m);
     double **const per[] = { &v->errors, &v->means, &v->squares };
-    for (size_t k = 0; k < 3; k++) if (!(*per[k] = MLO_NEW_N(u->m, double, n * (size_t)v->s->channels))) return (int)u->m->error.code;
-    if (!(v->metric = MLO_NEW_N(u->m, double, (size_t)v->s->channels)) || !(v->weight = MLO_NEW_N(u->m, double, n))) return (int)u->m->error.code;
+    for (size_t k = 0; k < 3; k++) if (!(*per[k] = MLO_NEW_N(u->m, double, n * (size_t)v->s->channels))) return mlo_failed(u->m);
+    if (!(v->metric = MLO_NEW_N(u->m, double, (size_t)v->s->channels)) || !(v->weight = MLO_NEW_N(u->m, double, n))) return mlo_failed(u->m);
     if (v->s->channels > u->widest) u->widest = v->s->channels;
     if (name == u->integers->output[0]->name) u->result = u->n;
     u->n++;
@@ -108,7 +108,7 @@ static void mlo_numerics_anchors(mlo_numerics *u) {
 
 static int mlo_numerics_open(mlo_numerics *u, const mlo_quantizer *q) {
     u->m = q->m; u->floats = q->r.body; u->integers = q->body; u->mask = q->mask; u->counting = q->counting; u->iterations = q->scan.iterations; u->loop = mlo_node_name(q->loop); u->cost = q->cost;
-    if (!(u->value = MLO_NEW_N(u->m, mlo_compared, u->integers->n_node + 1))) return (int)u->m->error.code;
+    if (!(u->value = MLO_NEW_N(u->m, mlo_compared, u->integers->n_node + 1))) return mlo_failed(u->m);
     MLO_TRY(mlo_compared_add(u, q, NULL, u->integers->input[0]->name));
     for (size_t k = 0; k < u->integers->n_node; k++) if (u->integers->node[k]->n_output) MLO_TRY(mlo_compared_add(u, q, u->integers->node[k], u->integers->node[k]->output[0]));
     mlo_numerics_anchors(u);
@@ -129,7 +129,7 @@ static int mlo_integers_see(void *user, const mlo_graph *g, int64_t i, const cha
     if (!v) return 0;
     if (mlo_compared_sums(v) && u->m->accumulator > v->at[i].accumulator) v->at[i].accumulator = u->m->accumulator;
     mlo_array_free(u->m, v->kept[i]);
-    return (v->kept[i] = mlo_array_copy(u->m, a)) ? 0 : (int)u->m->error.code;
+    return (v->kept[i] = mlo_array_copy(u->m, a)) ? 0 : mlo_failed(u->m);
 }
 
 static void mlo_compare(const mlo_counting *counting, const mlo_compared *v, int64_t i, const float *x, const mlo_array *y) {
@@ -198,7 +198,7 @@ static int mlo_floats_see(void *user, const mlo_graph *g, int64_t i, const char 
         if (!y) continue;
         if (mlo_array_count(y) != mlo_array_count(a)) return mlo_fail(u->m, MLO_E_BUG, v->node, "makes %lld integers of %lld floats", (long long)mlo_array_count(y), (long long)mlo_array_count(a));
         mlo_array_free(u->m, v->floats);
-        if (!(v->floats = mlo_array_copy(u->m, a))) return (int)u->m->error.code;
+        if (!(v->floats = mlo_array_copy(u->m, a))) return mlo_failed(u->m);
     }
     if (u->value[u->result].floats) mlo_compare_all(u, i);                  /* nothing of the body comes behind its result */
     return 0;
@@ -210,7 +210,7 @@ static int mlo_numerics_run(mlo_numerics *u, mlo_graph *before) {
     mlo_graph *now = m->model->graph;
     mlo_observer integers = { u, mlo_integers_see }, floats = { u, mlo_floats_see };
     u->drawn = !m->n_calib;
-    if (mlo_calib_check(m, now, &u->samples)) return (int)m->error.code;
+    if (mlo_calib_check(m, now, &u->samples)) return mlo_failed(m);
     for (int64_t k = 0; k < u->samples && !m->error.code; k++) {
         if (mlo_sample_run(m, k, &integers)) break;
         m->model->graph = before;
@@ -221,7 +221,7 @@ static int mlo_numerics_run(mlo_numerics *u, mlo_graph *before) {
         mlo_array_free(m, u->value[k].floats);
         for (int64_t i = 0; i < u->iterations; i++) mlo_array_free(m, u->value[k].kept[i]);
     }
-    return (int)m->error.code;
+    return mlo_failed(m);
 }
 
 /* ---- where the noise comes from -------------------------------------------------------------------------------------------------------------- */
@@ -273,7 +273,7 @@ static int mlo_pull_linear(const mlo_quantizer *q, const mlo_compared *y, const 
     }
     for (int k = 0; k < 3; k++) mlo_array_free(m, in[k]);
     mlo_scratch_free(m, gain);
-    return (int)m->error.code;
+    return mlo_failed(m);
 }
 
 /* The metric in which a kernel sees its operand r: what errors in its channels do to the result in its own metric. Up to a factor. */
@@ -287,7 +287,7 @@ static int mlo_pull(const mlo_quantizer *q, const mlo_numerics *u, const mlo_com
         metric[c] = other && r < 2 ? other->squares[i * channels + c] : y->metric[c] * gain * gain;      /* queries by keys, and back */
     }
     mlo_array_free(q->m, g);
-    return (int)q->m->error.code;
+    return mlo_failed(q->m);
 }
 
 /* What rounding to its steps, and cutting off at its ends, is of a value's noise (`noise` in its metric). */
@@ -309,7 +309,7 @@ static int mlo_flow_kernel(const mlo_quantizer *q, mlo_numerics *u, mlo_compared
     for (int r = 0; r < y->n_reads; r++) {
         const mlo_compared *x = &u->value[y->reads[r]];
         double *metric = pulled + r * u->widest;
-        if (mlo_pull(q, u, y, r, i, metric)) return (int)u->m->error.code;
+        if (mlo_pull(q, u, y, r, i, metric)) return mlo_failed(u->m);
         scale[r] = mlo_metric_power(x, i, metric);
         all += part[r] = mlo_part_of_power(mlo_metric_noise(x, i, metric), mlo_is(y->node, "mlo.Add") ? power : scale[r]);
     }
@@ -342,7 +342,7 @@ static int mlo_noise_flow(const mlo_quantizer *q, mlo_numerics *u) {
     in->at[0].share = in->at[0].flow;
     for (int64_t i = 0; i < u->iterations; i++) in->at[i].cause = "width";
     mlo_scratch_free(u->m, pulled);
-    return (int)u->m->error.code;
+    return mlo_failed(u->m);
 }
 
 /* The expected noise of rounding to the value's steps: a twelfth of their square. */
@@ -549,7 +549,7 @@ static int mlo_graph_keep(mlo *m, const mlo_graph *g, mlo_graph *kept) {
     kept->node = MLO_NEW_N(m, mlo_node *, mlo_room(g->n_node));
     kept->init = MLO_NEW_N(m, mlo_tensor *, mlo_room(g->n_init));
     kept->info = MLO_NEW_N(m, mlo_value_info *, mlo_room(g->n_info));
-    if (m->error.code) return (int)m->error.code;
+    if (m->error.code) return mlo_failed(m);
     if (g->n_node) memcpy(kept->node, g->node, g->n_node * sizeof *g->node);
     if (g->n_init) memcpy(kept->init, g->init, g->n_init * sizeof *g->init);
     if (g->n_info) memcpy(kept->info, g->info, g->n_info * sizeof *g->info);
@@ -606,7 +606,7 @@ static int mlo_quantize_as(mlo *m) {
     if (error && (!mlo_parse_number(error, &target) || !(target > 0)))
         return mlo_fail_at(m, MLO_E_USAGE, "max-error", "'%s' is no number above 0: how far the loop's output may be off, relative to its largest value", error);
     if (!error && !mlo_opt(m, "report")) return mlo_quantize(m, &q);
-    if (mlo_graph_keep(m, m->model->graph, &floats)) return (int)m->error.code;
+    if (mlo_graph_keep(m, m->model->graph, &floats)) return mlo_failed(m);
     m->numerics = error ? mlo_quantize_search(m, &floats, target) : mlo_quantize_try(m, &floats, 0);
-    return (int)m->error.code;
+    return mlo_failed(m);
 }

@@ -57,7 +57,7 @@ static const mlo_op mlo_standard_ops[] = {
 /* Adds a table: the first op, how many, and how far apart they lie (a kernel holds an op among other things). */
 static int mlo_ops_add(mlo *m, const mlo_op *first, size_t n, size_t stride) {
     if (!m->ops) {
-        if (!(m->ops = MLO_NEW(m, struct mlo_op_index))) return (int)m->error.code;
+        if (!(m->ops = MLO_NEW(m, struct mlo_op_index))) return mlo_failed(m);
         MLO_TRY(mlo_ops_add(m, mlo_standard_ops, sizeof mlo_standard_ops / sizeof *mlo_standard_ops, sizeof *mlo_standard_ops));
     }
     struct mlo_op_index *x = m->ops;
@@ -143,7 +143,7 @@ static int mlo_call_prepare(mlo_call *c, const mlo_op *op, mlo_shapes *s, int64_
         if ((i && !*c->node->output[i]) || !mlo_form_known(&s->out[i])) continue;
         if (!mlo_dtype_size(s->out[i].dtype)) return mlo_fail(c->m, MLO_E_UNSUPPORTED, c->node, "output %zu is %s, which cannot be evaluated",
             i, mlo_dtype_name(s->out[i].dtype));
-        if (!(c->out[i] = mlo_array_new(c->m, s->out[i].dtype, s->out[i].rank, s->out[i].dims))) return (int)c->m->error.code;
+        if (!(c->out[i] = mlo_array_new(c->m, s->out[i].dtype, s->out[i].rank, s->out[i].dims))) return mlo_failed(c->m);
     }
     return 0;
 }
@@ -153,7 +153,7 @@ static int mlo_call_prepare(mlo_call *c, const mlo_op *op, mlo_shapes *s, int64_
 static int mlo_call_limited(mlo *m, const mlo_op *op, mlo_node *node, int opset, int64_t limit, const mlo_array *const *in, mlo_array **out) {
     size_t n_in = node->n_input, n_out = node->n_output;
     mlo_form *forms = (mlo_form *)mlo_scratch(m, n_in + n_out + 1, sizeof *forms);
-    if (!forms) return (int)m->error.code;
+    if (!forms) return mlo_failed(m);
     for (size_t i = 0; i < n_in; i++) forms[i] = mlo_form_of_array(in[i]);
     for (size_t i = 0; i < n_out; i++) { forms[n_in + i] = mlo_form_of_array(NULL); out[i] = NULL; }
     mlo_call c = { m, node, opset, in, n_in, out, n_out, NULL };
@@ -171,7 +171,7 @@ static int mlo_call_limited(mlo *m, const mlo_op *op, mlo_node *node, int opset,
         }
     if (m->error.code) for (size_t i = 0; i < n_out; i++) { mlo_array_free(m, out[i]); out[i] = NULL; }
     mlo_scratch_free(m, forms);
-    return (int)m->error.code;
+    return mlo_failed(m);
 }
 static int mlo_call_node(mlo *m, const mlo_op *op, mlo_node *node, int opset, const mlo_array *const *in, mlo_array **out) {
     return mlo_call_limited(m, op, node, opset, INT64_MAX, in, out);

@@ -143,7 +143,7 @@ static int mlo_does_not_wrap(mlo_call *c, const mlo_op *op, mlo_node *n, const m
         if (!(fabs(((const double *)made->data)[i]) < ldexp(1, 62))) mlo_fail(m, MLO_E_DATA, c->node, "its %s '%s' is about %.3g, more than 64 bits hold", n->op, n->output[0], ((const double *)made->data)[i]);
     for (size_t i = 0; i < n->n_input; i++) if (wide[i]) mlo_as_free(m, wide[i], in[i]);
     mlo_array_free(m, made);
-    return (int)m->error.code;
+    return mlo_failed(m);
 }
 static int mlo_is_given(const mlo_call *c, const mlo_array *a) {
     for (size_t i = 0; i < c->n_in; i++) if (c->in[i] == a) return 1;
@@ -188,15 +188,15 @@ static int mlo_dialect_run(mlo_call *c) {
     mlo *m = c->m;
     const mlo_dialect *d = mlo_dialect_of(c->node);
     const mlo_function *f = d ? mlo_function_of(m, d->function, c->opset) : NULL;
-    if (!f) return m->error.code ? (int)m->error.code : mlo_fail(m, MLO_E_BUG, c->node, "has no function");
+    if (!f) return m->error.code ? mlo_failed(m) : mlo_fail(m, MLO_E_BUG, c->node, "has no function");
     mlo_array **made = (mlo_array **)mlo_scratch(m, f->n_node, sizeof *made);
-    if (!made) return (int)m->error.code;
+    if (!made) return mlo_failed(m);
     for (size_t k = 0; k < f->n_node; k++) made[k] = NULL;
     for (size_t k = 0; k < f->n_node && !mlo_function_node(c, f, made, k); k++) { }
     if (!m->error.code) { mlo_array_free(m, c->out[0]); c->out[0] = made[f->n_node - 1]; made[f->n_node - 1] = NULL; }
     for (size_t k = 0; k < f->n_node; k++) mlo_array_free(m, made[k]);
     mlo_scratch_free(m, made);
-    return (int)m->error.code;
+    return mlo_failed(m);
 }
 
 /* ---- a loop of its own ---------------------------------------------------------------------------------------------------------------------- */
@@ -227,7 +227,7 @@ static int mlo_partial_max_run(mlo_call *c) {
     if (z) { mlo_convert(y->dtype, y->data, MLO_INT64, z->data, (size_t)total); mlo_cast_is_exact(c, y, z, 0); }
     mlo_array_free(m, z);
     if (x) mlo_as_free(m, x, c->in[0]);
-    return (int)m->error.code;
+    return mlo_failed(m);
 }
 
 /* ---- the table ----------------------------------------------------------------------------------------------------------------------------- */
@@ -273,11 +273,11 @@ static int mlo_dialect_functions(mlo *m, const uint8_t *used) {
     mlo_opset own = { MLO_HAS(2), mlo_intern(m, "mlo"), 1 };
     int imported = 0;
     for (size_t i = 0; i < model->n_opset; i++) imported |= mlo_eq(model->opset[i].domain, "mlo");
-    if (!imported && !MLO_PUSH(m, model->opset, model->n_opset, own)) return (int)m->error.code;
+    if (!imported && !MLO_PUSH(m, model->opset, model->n_opset, own)) return mlo_failed(m);
     for (int i = 0; i < MLO_N_DIALECTS; i++) {
         if (!used[i] || !mlo_dialects[i].function) continue;
         mlo_function *f = mlo_function_of(m, mlo_dialects[i].function, mlo_opset_of(m));
-        if (!f || !MLO_PUSH(m, model->function, model->n_function, f)) return (int)m->error.code;
+        if (!f || !MLO_PUSH(m, model->function, model->n_function, f)) return mlo_failed(m);
     }
     if (model->ir_version < 8) model->ir_version = 8;        /* the first version that has functions */
     return 0;

@@ -37,7 +37,7 @@ static int mlo_elements_any(mlo *m, const mlo_node *node, mlo_array *out, const 
     if (!m->error.code && z != out) mlo_convert(out->dtype, out->data, result, z->data, (size_t)mlo_array_count(z));
     for (int k = 0; k < n; k++) mlo_as_free(m, x[k], x[k] ? in[k] : NULL);
     if (z != out) mlo_array_free(m, z);
-    return (int)m->error.code;
+    return mlo_failed(m);
 }
 
 /* An op of n operands (0: as many as there are, combined from left to right). */
@@ -328,7 +328,7 @@ static int mlo_run_CumSum(mlo_call *c) {
     }
     if (x) mlo_as_free(c->m, x, c->in[0]);
     mlo_array_free(c->m, z);
-    return (int)c->m->error.code;
+    return mlo_failed(c->m);
 }
 
 /* ---- shape rules ------------------------------------------------------------------------------------------------------------------- */

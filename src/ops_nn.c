@@ -11,7 +11,9 @@ enum { MLO_TILE_ROWS = 4, MLO_TILE_WIDEST = 16, MLO_TILE_SUM = 64, MLO_TILE_PANE
 
 /* acc := four rows of a (their pointers; elements `step` apart) times the packed panel b of k x COLUMNS. The constant inner trip count is
  * what lets a compiler keep s in vector registers at -O2; partial sums of 64 products keep float's rounding error from growing with k.
- * T is what is multiplied and summed, SUM what the partial sums add up in. */
+ * T is what is multiplied and summed, SUM what the partial sums add up in.
+ * name: z (dense, rows x n) := a b; a's and b's elements by row and column steps; `panels` has room for MLO_TILE_PANELS of k x COLUMNS: so many are
+ * packed at a time, since b comes fast along its rows only. */
 #define MLO_TILE_ADD(row, x, COLUMNS) for (int j = 0; j < COLUMNS; j++) s[row][j] += x * b[j];
 #define MLO_TILE(name, T, SUM, COLUMNS, WIDE) \
     WIDE MLO_APART static void name##_tile(SUM acc[MLO_TILE_ROWS][COLUMNS], const T *const *a, int64_t step, const T *b, int64_t k) { \
@@ -28,8 +30,6 @@ enum { MLO_TILE_ROWS = 4, MLO_TILE_WIDEST = 16, MLO_TILE_SUM = 64, MLO_TILE_PANE
             for (int r = 0; r < MLO_TILE_ROWS; r++) for (int j = 0; j < COLUMNS; j++) acc[r][j] += (SUM)s[r][j]; \
         } \
     } \
-    /* z (dense, rows x n) := a b; a's and b's elements by row and column steps; `panels` has room for MLO_TILE_PANELS of k x COLUMNS: so many \
-     * are packed at a time, since b comes fast along its rows only */ \
     WIDE static void name(SUM *z, const T *a, int64_t ar, int64_t ac, const T *b, int64_t br, int64_t bc, int64_t rows, int64_t n, int64_t k, T *panels) { \
         SUM acc[MLO_TILE_ROWS][COLUMNS]; const T *p[MLO_TILE_ROWS]; \
         for (int64_t c = 0; c < n; c += COLUMNS) { \
@@ -55,7 +55,7 @@ MLO_TILE(mlo_gemm_whole_wide, float, double, 16, MLO_WIDE)
 /* z := a b in a core type (int64 as uint64: the same bits). */
 static int mlo_gemm(mlo *m, mlo_dtype core, void *z, const void *a, int64_t ar, int64_t ac, const void *b, int64_t br, int64_t bc, int64_t rows, int64_t n, int64_t k) {
     void *panel = mlo_scratch(m, (size_t)k, MLO_TILE_PANELS * MLO_TILE_WIDEST * mlo_dtype_size(core));
-    if (!panel) return (int)m->error.code;
+    if (!panel) return mlo_failed(m);
     if (core == MLO_FLOAT) (mlo_has_wide() ? mlo_gemm_f32_wide : mlo_gemm_f32)((float *)z, (const float *)a, ar, ac, (const float *)b, br, bc, rows, n, k, (float *)panel);
     else if (core == MLO_DOUBLE) (mlo_has_wide() ? mlo_gemm_f64_wide : mlo_gemm_f64)((double *)z, (const double *)a, ar, ac, (const double *)b, br, bc, rows, n, k, (double *)panel);
     else mlo_gemm_u64((uint64_t *)z, (const uint64_t *)a, ar, ac, (const uint64_t *)b, br, bc, rows, n, k, (uint64_t *)panel);
@@ -66,7 +66,7 @@ static int mlo_gemm(mlo *m, mlo_dtype core, void *z, const void *a, int64_t ar, 
 /* z := a b, whole numbers in floats, exactly: 64 products of 18 bits are whole numbers that a float holds, their sums a double. */
 static int mlo_gemm_exact(mlo *m, double *z, const float *a, const float *b, int64_t rows, int64_t n, int64_t k) {
     float *panel = (float *)mlo_scratch(m, (size_t)k, MLO_TILE_PANELS * MLO_TILE_WIDEST * sizeof *panel);
-    if (!panel) return (int)m->error.code;
+    if (!panel) return mlo_failed(m);
     (mlo_has_wide() ? mlo_gemm_whole_wide : mlo_gemm_whole)(z, a, k, 1, b, n, 1, rows, n, k, panel);
     mlo_scratch_free(m, panel);
     return 0;
@@ -124,7 +124,7 @@ static int mlo_matmul_any(mlo *m, mlo_array *z, const mlo_array *a, const mlo_ar
     if (x) mlo_as_free(m, x, a);
     if (y) mlo_as_free(m, y, b);
     if (r != z) mlo_array_free(m, r);
-    return (int)m->error.code;
+    return mlo_failed(m);
 }
 static int mlo_run_MatMul(mlo_call *c) {
     MLO_TRY(mlo_need_inputs(c, 2));
@@ -157,7 +157,7 @@ static int mlo_gemm_tail(mlo_call *c, mlo_array *z, const mlo_array *bias) {
     mlo_array *scaled = NULL; int r = 0;
     if (alpha < 1 || alpha > 1) r = mlo_elements_any(c->m, c->node, z, pair, 1, &mlo_loops_scale, mlo_dtype_is_float(z->dtype) ? z->dtype : MLO_DOUBLE, &alpha);
     if (!r && bias && (beta < 1 || beta > 1)) {
-        if (!(scaled = mlo_array_new(c->m, z->dtype, bias->rank, bias->dims))) return (int)c->m->error.code;
+        if (!(scaled = mlo_array_new(c->m, z->dtype, bias->rank, bias->dims))) return mlo_failed(c->m);
         const mlo_array *one[1]; one[0] = bias;
         r = mlo_elements_any(c->m, c->node, scaled, one, 1, &mlo_loops_scale, mlo_dtype_is_float(z->dtype) ? z->dtype : MLO_DOUBLE, &beta);
         pair[1] = scaled;
@@ -182,7 +182,7 @@ static int mlo_run_Gemm(mlo_call *c) {
     if (a) mlo_as_free(m, a, c->in[0]);
     if (b) mlo_as_free(m, b, c->in[1]);
     if (z != y) mlo_array_free(m, z);
-    return (int)m->error.code;
+    return mlo_failed(m);
 }
 
 /* MatMulInteger: int32 sums of (a - za)(b - zb); zero points per tensor, per row of a, per column of b. */
@@ -222,7 +222,7 @@ static int mlo_run_MatMulInteger(mlo_call *c) {
     mlo_array *a = mlo_minus_zero(c, c->in[0], c->n_in > 2 ? c->in[2] : NULL, 1), *b = a ? mlo_minus_zero(c, c->in[1], c->n_in > 3 ? c->in[3] : NULL, 0) : NULL;
     if (b && !c->m->error.code) mlo_matmul_any(c->m, c->out[0], a, b, MLO_INT64);
     mlo_array_free(c->m, a); mlo_array_free(c->m, b);
-    return (int)c->m->error.code;
+    return mlo_failed(c->m);
 }
 
 /* ---- Softmax ------------------------------------------------------------------------------------------------------------------------- */
@@ -262,7 +262,7 @@ static int mlo_softmax(mlo_call *c, int logarithm) {
     if (x && z && z != y) mlo_convert(y->dtype, y->data, core, z->data, (size_t)mlo_array_count(z));
     if (x) mlo_as_free(m, x, c->in[0]);
     if (z != y) mlo_array_free(m, z);
-    return (int)m->error.code;
+    return mlo_failed(m);
 }
 static int mlo_run_Softmax(mlo_call *c) { return mlo_softmax(c, 0); }
 static int mlo_run_LogSoftmax(mlo_call *c) { return mlo_softmax(c, 1); }
@@ -308,7 +308,7 @@ static int mlo_norm(mlo_call *c, int mean) {
     MLO_TRY(mlo_axis(c->forms, mlo_int(c->node, "axis", -1), x->rank, &axis));
     for (int i = 0; i < x->rank; i++) if (i < axis) rows *= x->dims[i]; else n *= x->dims[i];
     mlo_array *z = mlo_array_new(c->m, MLO_DOUBLE, x->rank, x->dims);
-    if (!z) return (int)c->m->error.code;
+    if (!z) return mlo_failed(c->m);
     mlo_convert(MLO_DOUBLE, z->data, x->dtype, x->data, (size_t)(rows * n));
     mlo_normalize(c, (double *)z->data, rows, n, (double)mlo_float(c->node, "epsilon", 1e-5f), mean);
     pair[0] = z; int r = 0;
@@ -412,13 +412,13 @@ static int mlo_conv_groups(mlo_call *c, float *z, const float *x, const float *k
     int64_t batch = c->in[0]->dims[0], in = c->in[1]->dims[1], out = c->in[1]->dims[0] / group, positions = 1, taps = 1, area = 1;
     for (int i = 0; i < w->axes; i++) { positions *= w->out[i]; taps *= w->kernel[i]; area *= w->size[i]; }
     float *columns = (float *)mlo_scratch(c->m, (size_t)(in * taps * positions), sizeof *columns);
-    if (!columns) return (int)c->m->error.code;
+    if (!columns) return mlo_failed(c->m);
     for (int64_t b = 0; b < batch; b++) for (int64_t g = 0; g < group; g++) {
         mlo_unfold(columns, x + (b * group + g) * in * area, w, in);
         if (mlo_gemm(c->m, MLO_FLOAT, z + (b * group + g) * out * positions, k + g * out * in * taps, in * taps, 1, columns, positions, 1, out, positions, in * taps)) break;
     }
     mlo_scratch_free(c->m, columns);
-    return (int)c->m->error.code;
+    return mlo_failed(c->m);
 }
 static int mlo_run_Conv(mlo_call *c) {
     MLO_TRY(mlo_need_inputs(c, 2));
@@ -438,7 +438,7 @@ static int mlo_run_Conv(mlo_call *c) {
     if (x) mlo_as_free(m, x, c->in[0]);
     if (k) mlo_as_free(m, k, c->in[1]);
     if (z != y) mlo_array_free(m, z);
-    return (int)m->error.code;
+    return mlo_failed(m);
 }
 
 /* ---- Attention: its form; it is carried through, not evaluated -------------------------------------------------------------------------- */
@@ -513,5 +513,5 @@ static int mlo_run_MaxPool(mlo_call *c) {
         if (index) index[i] = i / positions * area + where;
     }
     if (x) mlo_as_free(m, x, c->in[0]);
-    return (int)m->error.code;
+    return mlo_failed(m);
 }

@@ -84,7 +84,7 @@ static int mlo_quant_open(mlo_quant_call *k, mlo_call *c, size_t n) {
     k->arg[0] = mlo_int(c->node, "signed", 1) != 0; k->arg[1] = mlo_int(c->node, "narrow", 0) != 0;
     MLO_TRY(mlo_need_inputs(c, n));
     if (!k->y || k->y->dtype != MLO_FLOAT) return mlo_fail(c->m, MLO_E_TYPE, c->node, "is defined for float, and shapes that are known");
-    for (size_t i = 0; i < n; i++) if (!(k->in[i] = mlo_as(c->m, c->in[i], MLO_FLOAT))) { mlo_quant_close(k); return (int)c->m->error.code; }
+    for (size_t i = 0; i < n; i++) if (!(k->in[i] = mlo_as(c->m, c->in[i], MLO_FLOAT))) { mlo_quant_close(k); return mlo_failed(c->m); }
     const mlo_array *x = k->in[0];
     int64_t step[MLO_MAX_RANK]; mlo_walk w = mlo_walk_over(k->y->rank, k->y->dims);
     mlo_walk_add(&w, x->rank, x->dims);
@@ -102,7 +102,7 @@ static const mlo_rounding_mode *mlo_quant_mode(mlo_call *c, const char *otherwis
 static int mlo_quant_run(mlo_call *c) {
     mlo_quant_call k;
     const mlo_rounding_mode *mode = mlo_quant_mode(c, "ROUND");
-    if (!mode || mlo_quant_open(&k, c, 4)) return (int)c->m->error.code;
+    if (!mode || mlo_quant_open(&k, c, 4)) return mlo_failed(c->m);
     mlo_quant_step(&k, mlo_f32_Div, k.in[1]);
     mlo_quant_step(&k, mlo_f32_Add, k.in[2]);
     int one = mlo_array_count(k.in[3]) == 1 && ((const float *)k.in[3]->data)[0] <= 1 && ((const float *)k.in[3]->data)[0] >= 1;
@@ -111,23 +111,23 @@ static int mlo_quant_run(mlo_call *c) {
     mlo_quant_step(&k, mlo_f32_Sub, k.in[2]);
     mlo_quant_step(&k, mlo_f32_Mul, k.in[1]);
     mlo_quant_close(&k);
-    return (int)c->m->error.code;
+    return mlo_failed(c->m);
 }
 
 static int mlo_bipolar_run(mlo_call *c) {
     mlo_quant_call k;
-    if (mlo_quant_open(&k, c, 2)) return (int)c->m->error.code;
+    if (mlo_quant_open(&k, c, 2)) return mlo_failed(c->m);
     mlo_quant_step(&k, mlo_bipolar, NULL);
     mlo_quant_step(&k, mlo_f32_Mul, k.in[1]);
     mlo_quant_close(&k);
-    return (int)c->m->error.code;
+    return mlo_failed(c->m);
 }
 
 static int mlo_trunc_run(mlo_call *c) {
     mlo_quant_call k;
     const mlo_rounding_mode *mode = mlo_quant_mode(c, "FLOOR");
     int second = c->n_in > 5;
-    if (!mode || mlo_quant_open(&k, c, second ? 6 : 5)) return (int)c->m->error.code;
+    if (!mode || mlo_quant_open(&k, c, second ? 6 : 5)) return mlo_failed(c->m);
     mlo_quant_step(&k, mlo_f32_Div, k.in[1]);
     mlo_quant_step(&k, mlo_f32_Add, k.in[2]);
     mlo_quant_step(&k, mlo_f32_Round, NULL);
@@ -149,7 +149,7 @@ static int mlo_trunc_run(mlo_call *c) {
     mlo_quant_step(&k, mlo_f32_Mul, second ? k.in[4] : k.in[1]);
     mlo_array_free(c->m, moved);
     mlo_quant_close(&k);
-    return (int)c->m->error.code;
+    return mlo_failed(c->m);
 }
 
 /* ---- the table ------------------------------------------------------------------------------------------------------------------------------ */

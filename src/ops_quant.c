@@ -86,7 +86,7 @@ static int mlo_run_QuantizeLinear(mlo_call *c) {
     if (x) mlo_as_free(m, x, c->in[0]);
     if (s) mlo_as_free(m, s, c->in[1]);
     if (z) mlo_as_free(m, z, zero);
-    return (int)m->error.code;
+    return mlo_failed(m);
 }
 static int mlo_run_DequantizeLinear(mlo_call *c) {
     MLO_TRY(mlo_need_inputs(c, 2));
@@ -105,7 +105,7 @@ static int mlo_run_DequantizeLinear(mlo_call *c) {
     if (x) mlo_as_free(m, x, c->in[0]);
     if (s) mlo_as_free(m, s, c->in[1]);
     if (z) mlo_as_free(m, z, zero);
-    return (int)m->error.code;
+    return mlo_failed(m);
 }
 
 /* DynamicQuantizeLinear: uint8, its range always containing 0. */

@@ -26,7 +26,7 @@ static int mlo_shape_Reduce(mlo_shapes *s) {
     if (x.rank < 0) return 0;
     if (mlo_reduce_axes(s, &x, flag)) { s->out[0] = mlo_reduced(&x, flag, keep); return 0; }
     if (keep && !s->m->error.code) { s->out[0] = x; for (int i = 0; i < x.rank; i++) s->out[0].dims[i] = -1; }
-    return (int)s->m->error.code;
+    return mlo_failed(s->m);
 }
 
 enum { MLO_SUM, MLO_PRODUCT, MLO_LEAST, MLO_MOST, MLO_SQUARES, MLO_ABSOLUTES, MLO_EXPONENTIALS };
@@ -106,7 +106,7 @@ static int mlo_reduce(mlo_call *c, int how, char finish) {
     }
     if (x) mlo_as_free(m, x, c->in[0]);
     mlo_array_free(m, acc); mlo_array_free(m, most);
-    return (int)m->error.code;
+    return mlo_failed(m);
 }
 #define MLO_REDUCE(op, how, finish) static int mlo_run_##op(mlo_call *c) { return mlo_reduce(c, how, finish); }
 MLO_REDUCE(ReduceSum, MLO_SUM, 0) MLO_REDUCE(ReduceMean, MLO_SUM, 'm') MLO_REDUCE(ReduceMax, MLO_MOST, 0) MLO_REDUCE(ReduceMin, MLO_LEAST, 0)
@@ -130,7 +130,7 @@ static int mlo_arg_extreme(mlo_call *c, double sign) {
     int axis; int64_t outer = 1, inner = 1, last = mlo_int(c->node, "select_last_index", 0);
     MLO_TRY(mlo_axis(c->forms, mlo_int(c->node, "axis", 0), c->in[0]->rank, &axis));
     const mlo_array *x = mlo_as(c->m, c->in[0], MLO_DOUBLE);
-    if (!x) return (int)c->m->error.code;
+    if (!x) return mlo_failed(c->m);
     for (int i = 0; i < x->rank; i++) if (i < axis) outer *= x->dims[i]; else if (i > axis) inner *= x->dims[i];
     for (int64_t o = 0; o < outer; o++) for (int64_t k = 0; k < inner; k++) {
         const double *v = (const double *)x->data + o * x->dims[axis] * inner + k;

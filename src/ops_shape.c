@@ -56,7 +56,7 @@ static int mlo_shape_Reshape(mlo_shapes *s) {
     y.rank = -1;
     s->out[0] = y;
     if (n < 0) {                                       /* the values are not known, but perhaps how many there are */
-        if (n != MLO_LATER || shape.rank != 1 || shape.dims[0] < 0 || shape.dims[0] > MLO_MAX_RANK) return (int)s->m->error.code;
+        if (n != MLO_LATER || shape.rank != 1 || shape.dims[0] < 0 || shape.dims[0] > MLO_MAX_RANK) return mlo_failed(s->m);
         n = (int)shape.dims[0];
         for (int i = 0; i < n; i++) list[i] = MLO_UNKNOWN;
     }
@@ -95,7 +95,7 @@ static int mlo_shape_Squeeze(mlo_shapes *s) {
     mlo_form x = mlo_form_in(s, 0), y = x;
     int flag[MLO_MAX_RANK], all = !mlo_attr_of(s->node, "axes") && !mlo_present(s, 1);
     s->out[0].dtype = x.dtype;
-    if (x.rank < 0 || !mlo_axes(s, "axes", 1, x.rank, 1, flag)) return (int)s->m->error.code;
+    if (x.rank < 0 || !mlo_axes(s, "axes", 1, x.rank, 1, flag)) return mlo_failed(s->m);
     for (int i = y.rank = 0; i < x.rank; i++) {
         if (all && x.dims[i] < 0) return 0;
         if (flag[i] && !(all && x.dims[i] != 1)) {
@@ -111,7 +111,7 @@ static int mlo_shape_Unsqueeze(mlo_shapes *s) {
     mlo_form x = mlo_form_in(s, 0), y = x;
     int n = mlo_ints(s, "axes", 1, list), flag[MLO_MAX_RANK] = {0}, at;
     s->out[0].dtype = x.dtype; s->out[0].rank = -1;
-    if (x.rank < 0 || !mlo_ints_known(list, n)) return (int)s->m->error.code;
+    if (x.rank < 0 || !mlo_ints_known(list, n)) return mlo_failed(s->m);
     if ((y.rank = x.rank + n) > MLO_MAX_RANK) return mlo_fail(s->m, MLO_E_UNSUPPORTED, s->node, "rank %d; at most %d is supported", y.rank, MLO_MAX_RANK);
     for (int i = 0; i < n; i++) {
         MLO_TRY(mlo_axis(s, list[i], y.rank, &at));
@@ -193,7 +193,7 @@ static int mlo_shape_Slice(mlo_shapes *s) {
     if (x.rank < 0) return 0;
     int known = mlo_slice_of(s, &x, &c);
     for (int i = 0; i < x.rank; i++) s->out[0].dims[i] = known ? c.n[i] : -1;
-    return (int)s->m->error.code;
+    return mlo_failed(s->m);
 }
 static int mlo_run_Slice(mlo_call *c) {
     const mlo_array *x = c->in[0];
@@ -240,7 +240,7 @@ static int mlo_shape_Split(mlo_shapes *s) {
     MLO_TRY(mlo_axis(s, mlo_int(s->node, "axis", 0), x.rank, &axis));
     int known = mlo_split_of(s, x.dims[axis], part);
     for (size_t i = 0; i < s->n_out; i++) s->out[i].dims[axis] = known ? part[i] : -1;
-    return (int)s->m->error.code;
+    return mlo_failed(s->m);
 }
 static int mlo_run_Split(mlo_call *c) {
     const mlo_array *x = c->in[0];
@@ -258,7 +258,7 @@ static int mlo_shape_Expand(mlo_shapes *s) {
     mlo_form x = mlo_form_in(s, 0), y = x;
     int n = mlo_ints(s, NULL, 1, list);
     s->out[0].dtype = x.dtype;
-    if (n < 0 || x.rank < 0) return (int)s->m->error.code;
+    if (n < 0 || x.rank < 0) return mlo_failed(s->m);
     if (n > MLO_MAX_RANK) return mlo_fail(s->m, MLO_E_UNSUPPORTED, s->node, "rank %d; at most %d is supported", n, MLO_MAX_RANK);
     y.rank = n;
     for (int i = 0; i < n; i++) y.dims[i] = list[i] == MLO_UNKNOWN ? -1 : list[i];
@@ -287,7 +287,7 @@ static int mlo_shape_Tile(mlo_shapes *s) {
         if (n >= 0 && list[i] < 0 && list[i] != MLO_UNKNOWN) return mlo_fail(s->m, MLO_E_SHAPE, s->node, "repeats axis %d %lld times", i, (long long)list[i]);
         s->out[0].dims[i] = n < 0 || list[i] == MLO_UNKNOWN || x.dims[i] < 0 ? -1 : mlo_times(x.dims[i], list[i]);
     }
-    return (int)s->m->error.code;
+    return mlo_failed(s->m);
 }
 /* Axis by axis: the block that is there already is repeated behind itself. */
 static int mlo_run_Tile(mlo_call *c) {
@@ -379,7 +379,7 @@ static int mlo_shape_ConstantOfShape(mlo_shapes *s) {
     mlo_form shape = mlo_form_in(s, 0);
     const mlo_attr *a = mlo_attr_of(s->node, "value");
     s->out[0].dtype = a && a->t ? (mlo_dtype)a->t->data_type : MLO_FLOAT;
-    if (n < 0 && (shape.rank != 1 || shape.dims[0] < 0)) return (int)s->m->error.code;
+    if (n < 0 && (shape.rank != 1 || shape.dims[0] < 0)) return mlo_failed(s->m);
     int64_t rank = n < 0 ? shape.dims[0] : n;
     if (rank > MLO_MAX_RANK) return mlo_fail(s->m, MLO_E_UNSUPPORTED, s->node, "rank %lld; at most %d is supported", (long long)rank, MLO_MAX_RANK);
     s->out[0].rank = (int)rank;
@@ -394,11 +394,11 @@ static int mlo_run_ConstantOfShape(mlo_call *c) {
     mlo_array *y = c->out[0], *one = NULL;
     int64_t step[MLO_MAX_RANK] = {0};
     if (!a || !a->t) { memset(y->data, 0, (size_t)mlo_array_count(y) * mlo_dtype_size(y->dtype)); return 0; }
-    if (!(one = mlo_tensor_load(c->m, a->t))) return (int)c->m->error.code;
+    if (!(one = mlo_tensor_load(c->m, a->t))) return mlo_failed(c->m);
     if (mlo_array_count(one) < 1) mlo_fail(c->m, MLO_E_SHAPE, c->node, "value has no element");
     else mlo_copy_strided(y->data, one->data, mlo_dtype_size(y->dtype), y->rank, y->dims, step, 0);
     mlo_array_free(c->m, one);
-    return (int)c->m->error.code;
+    return mlo_failed(c->m);
 }
 
 /* Constant has one of several attributes. */
@@ -418,7 +418,7 @@ static int mlo_shape_Constant(mlo_shapes *s) {
 static int mlo_run_Constant(mlo_call *c) {
     const mlo_attr *a = c->node->attr[0];
     mlo_array *y = c->out[0];
-    if (a->t) { mlo_array *v = mlo_tensor_load(c->m, a->t); mlo_array_free(c->m, y); c->out[0] = v; return (int)c->m->error.code; }
+    if (a->t) { mlo_array *v = mlo_tensor_load(c->m, a->t); mlo_array_free(c->m, y); c->out[0] = v; return mlo_failed(c->m); }
     if (!y) return mlo_fail(c->m, MLO_E_UNSUPPORTED, c->node, "has a value, %s, that cannot be evaluated", a->name);
     size_t n = (size_t)mlo_array_count(y);
     if (!n) return 0;
@@ -493,7 +493,7 @@ static int mlo_run_Gather(mlo_call *c) {
     for (int i = 0; i < axis; i++) outer *= (size_t)x->dims[i];
     for (int i = axis + 1; i < x->rank; i++) inner *= (size_t)x->dims[i];
     mlo_array *index = mlo_indices(c, c->in[1], x->dims[axis]);
-    if (!index) return (int)c->m->error.code;
+    if (!index) return mlo_failed(c->m);
     size_t n = (size_t)mlo_array_count(index), block = inner * (size_t)x->dims[axis];
     char *o = (char *)c->out[0]->data;
     for (size_t k = 0; k < outer; k++) for (size_t i = 0; i < n; i++, o += inner)
@@ -518,7 +518,7 @@ static int mlo_run_GatherElements(mlo_call *c) {
     for (int i = 0; i < x->rank; i++) if (i != axis && c->in[1]->dims[i] > x->dims[i])
         return mlo_fail(c->m, MLO_E_SHAPE, c->node, "dimension %d of the indices is larger than that of the data", i);
     mlo_array *index = mlo_indices(c, c->in[1], x->dims[axis]);
-    if (!index) return (int)c->m->error.code;
+    if (!index) return mlo_failed(c->m);
     mlo_steps(x->rank, x->dims, step);
     size_t size = mlo_dtype_size(x->dtype);
     for (int64_t i = 0, n = mlo_array_count(index); i < n; i++)
@@ -661,7 +661,7 @@ static int mlo_shape_Pad(mlo_shapes *s) {
         s->out[0].dims[i] = known && x.dims[i] >= 0 ? x.dims[i] + before[i] + after[i] : -1;
         if (known && x.dims[i] >= 0 && s->out[0].dims[i] < 0) return mlo_fail(s->m, MLO_E_SHAPE, s->node, "dimension %d becomes negative", i);
     }
-    return (int)s->m->error.code;
+    return mlo_failed(s->m);
 }
 /* Where position i of a padded axis comes from; -1: the constant. */
 static int64_t mlo_pad_from(int64_t i, int64_t dim, char mode) {

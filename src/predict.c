@@ -105,7 +105,7 @@ static int mlo_predict_all(mlo *m, const mlo_hw *c, int64_t frames, mlo_predicti
     while (length < 4 * (c->frames + 2) * c->tokens) length *= 2;
     size_t memories = MLO_CORE_MOST * MLO_UNIT_MEMORIES;
     mlo_schedule *s = (mlo_schedule *)mlo_scratch(m, 1, sizeof *s);
-    if (!s) return (int)m->error.code;
+    if (!s) return mlo_failed(m);
     memset(s, 0, sizeof *s);
     s->c = c; s->frames = frames; s->total = frames * c->tokens * c->scan.iterations; s->mask = length - 1; s->p = p; s->follows = follows; s->seen = seen; s->user = user;
     s->ring = (mlo_token *)mlo_scratch(m, (size_t)(c->n_element + 1) * (size_t)length, sizeof *s->ring);
@@ -120,7 +120,7 @@ static int mlo_predict_all(mlo *m, const mlo_hw *c, int64_t frames, mlo_predicti
         mlo_schedule_end(s);
     }
     mlo_scratch_free(m, s->ring); mlo_scratch_free(m, s->ready); mlo_scratch_free(m, s);
-    return (int)m->error.code;
+    return mlo_failed(m);
 }
 static int mlo_predict(mlo *m, const mlo_hw *c, int64_t frames, mlo_prediction *p) { return mlo_predict_all(m, c, frames, p, 0, NULL, NULL); }
 static int mlo_predict_seen(mlo *m, const mlo_hw *c, int64_t frames, mlo_prediction *p, mlo_moment_seen seen, void *user) { return mlo_predict_all(m, c, frames, p, 0, seen, user); }
@@ -132,9 +132,9 @@ static int mlo_predict_peaks(mlo *m, const mlo_hw *c, int64_t frames, int64_t be
 static int mlo_core_depths(mlo *m, mlo_hw *c) {
     mlo_prediction deep, p;
     mlo_core_fifos(c);
-    if (mlo_predict_peaks(m, c, 2 * c->frames, 1, &deep)) return (int)m->error.code;
+    if (mlo_predict_peaks(m, c, 2 * c->frames, 1, &deep)) return mlo_failed(m);
     mlo_core_shallow(c, deep.peak);
-    if (mlo_predict(m, c, 2 * c->frames, &p)) return (int)m->error.code;
+    if (mlo_predict(m, c, 2 * c->frames, &p)) return mlo_failed(m);
     if (p.cycles > deep.cycles) mlo_core_fifos(c);
     return 0;
 }
@@ -145,7 +145,7 @@ static int mlo_core_warms(const mlo_hw *c) { return c->frames > 1 || mlo_core_re
 /* A run of as many frames as can be in flight; its interval is that of many more, where that differs. */
 static int mlo_predict_steady(mlo *m, const mlo_hw *c, mlo_prediction *p) {
     mlo_prediction twice;
-    if (mlo_predict(m, c, c->frames, p) || (mlo_core_warms(c) && mlo_predict(m, c, 2 * c->frames, &twice))) return (int)m->error.code;
+    if (mlo_predict(m, c, c->frames, p) || (mlo_core_warms(c) && mlo_predict(m, c, 2 * c->frames, &twice))) return mlo_failed(m);
     if (mlo_core_warms(c)) p->interval = twice.interval;
     return 0;
 }

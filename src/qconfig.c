@@ -117,7 +117,7 @@ static int mlo_q_entry(mlo_q_config *c, const char *has, const cJSON *entry) {
     if (cJSON_IsNull(name) || cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(config, "bypass"))) return 0;
     if (!cJSON_IsString(name) || (strcmp(name->valuestring, "integer") && strcmp(name->valuestring, "fixed")))
         return mlo_fail_at(m, MLO_E_UNSUPPORTED, entry->string, "\"name\" of the q_config is %s; \"integer\" (fixed point) and null are supported", cJSON_IsString(name) ? name->valuestring : "missing");
-    cJSON_ArrayForEach(v, config) if (mlo_q_key(c, entry->string, has, v, seen)) return (int)m->error.code;
+    cJSON_ArrayForEach(v, config) if (mlo_q_key(c, entry->string, has, v, seen)) return mlo_failed(m);
     for (int p = 0; p < MLO_Q_PARTS; p++) if (seen[p] && seen[p] != 3)
         return mlo_fail_at(m, MLO_E_FORMAT, entry->string, "the q_config has \"%s_%s\" without \"%s_%s\"; give both", mlo_q_part[p], seen[p] == 1 ? "width" : "frac_width", mlo_q_part[p], seen[p] == 1 ? "frac_width" : "width");
     return 0;
@@ -137,13 +137,13 @@ static int mlo_q_fix(mlo_q_config *c, const mlo_sublayer *b, int part, mlo_given
     }
     mlo_q_done *done = MLO_NEW(m, mlo_q_done);
     mlo_given *g = MLO_NEW(m, mlo_given);
-    if (!done || !g || !(g->scale = MLO_NEW_N(m, double, (size_t)count))) return (int)m->error.code;
+    if (!done || !g || !(g->scale = MLO_NEW_N(m, double, (size_t)count))) return mlo_failed(m);
     g->bits = f.width; g->sign = 1;
     for (int64_t i = 0; i < count; i++) g->scale[i] = ldexp(1, -f.frac);
     *slot = g;
     mlo_q_done record = { slot, b, part, f };
     mlo_q_done *more = MLO_NEW_N(m, mlo_q_done, c->n_done + 1);
-    if (!more) return (int)m->error.code;
+    if (!more) return mlo_failed(m);
     if (c->n_done) memcpy(more, c->done, c->n_done * sizeof *more);
     c->done = more;
     c->done[c->n_done++] = record;
@@ -158,13 +158,13 @@ static int mlo_q_sublayer(mlo_q_config *c, mlo_sublayer *b) {
     for (int k = 0; k < b->n_in; k++) {
         mlo_signal *s = mlo_signal_of(q, b->in[k]);
         int part = b->kind == MLO_ATTENTION && k && c->part[MLO_Q_WEIGHT].is ? MLO_Q_WEIGHT : MLO_Q_IN;
-        if (!s || (c->part[part].is && mlo_q_fix(c, b, part, wide ? &s->given_wide : &s->given_narrow, s->name, loops))) return (int)q->m->error.code;
+        if (!s || (c->part[part].is && mlo_q_fix(c, b, part, wide ? &s->given_wide : &s->given_narrow, s->name, loops))) return mlo_failed(q->m);
     }
     mlo_signal *y = mlo_signal_of(q, b->out);
-    if (!y || (c->part[MLO_Q_OUT].is && mlo_q_fix(c, b, MLO_Q_OUT, y->wide ? &y->given_wide : &y->given_narrow, y->name, loops))) return (int)q->m->error.code;
+    if (!y || (c->part[MLO_Q_OUT].is && mlo_q_fix(c, b, MLO_Q_OUT, y->wide ? &y->given_wide : &y->given_narrow, y->name, loops))) return mlo_failed(q->m);
     if (b->kind == MLO_ATTENTION) return 0;
-    if (b->weight && c->part[MLO_Q_WEIGHT].is && mlo_q_fix(c, b, MLO_Q_WEIGHT, &b->weight_given, b->weight, loops * y->channels)) return (int)q->m->error.code;
-    if (b->bias && c->part[MLO_Q_BIAS].is && mlo_q_fix(c, b, MLO_Q_BIAS, &b->bias_given, b->bias, loops * y->channels)) return (int)q->m->error.code;
+    if (b->weight && c->part[MLO_Q_WEIGHT].is && mlo_q_fix(c, b, MLO_Q_WEIGHT, &b->weight_given, b->weight, loops * y->channels)) return mlo_failed(q->m);
+    if (b->bias && c->part[MLO_Q_BIAS].is && mlo_q_fix(c, b, MLO_Q_BIAS, &b->bias_given, b->bias, loops * y->channels)) return mlo_failed(q->m);
     return 0;
 }
 
@@ -189,7 +189,7 @@ static int mlo_q_unused(mlo_q_config *c, const cJSON *e) {
     }
     mlo_fail_at(m, MLO_E_FORMAT, e->string, "the q_config names %s that the loop does not have; it has: %s%s", c->by_name ? "a node" : "an op type", t.text ? t.text : "nothing", c->by_name ? " (one name stands for all layers)" : "");
     mlo_text_free(&t);
-    return (int)m->error.code;
+    return mlo_failed(m);
 }
 
 static int mlo_q_apply(mlo_q_config *c) {
@@ -198,13 +198,13 @@ static int mlo_q_apply(mlo_q_config *c) {
     if (!cJSON_IsString(by) || (strcmp(by->valuestring, "type") && strcmp(by->valuestring, "name")))
         return mlo_fail_at(m, MLO_E_FORMAT, NULL, "\"by\" of the q_config is %s; it must be \"type\" or \"name\"", cJSON_IsString(by) ? by->valuestring : "missing");
     c->by_name = !strcmp(by->valuestring, "name");
-    cJSON_ArrayForEach(e, c->json) if (!mlo_eq(e->string, "by") && !mlo_eq(e->string, "default") && mlo_q_unused(c, e)) return (int)m->error.code;
+    cJSON_ArrayForEach(e, c->json) if (!mlo_eq(e->string, "by") && !mlo_eq(e->string, "default") && mlo_q_unused(c, e)) return mlo_failed(m);
     for (size_t k = 0; k < c->q->r.n_block; k++) {
         mlo_sublayer *b = c->q->r.block[k];
         int at = mlo_q_type_at(mlo_q_type(b));
         if (!(e = mlo_q_entry_of(c, b))) continue;
         /* a default is for all kinds of ops: what one does not have is passed over */
-        if (mlo_q_entry(c, mlo_eq(e->string, "default") ? "0123" : mlo_q_types[at < 0 ? 0 : at].has, e) || mlo_q_sublayer(c, b)) return (int)m->error.code;
+        if (mlo_q_entry(c, mlo_eq(e->string, "default") ? "0123" : mlo_q_types[at < 0 ? 0 : at].has, e) || mlo_q_sublayer(c, b)) return mlo_failed(m);
     }
     return 0;
 }
@@ -221,5 +221,5 @@ static int mlo_qconfig(mlo_quantizer *q) {
     if (!cJSON_IsObject(c.json)) mlo_fail_at(m, MLO_E_FORMAT, NULL, "the q_config is no JSON object like {\"by\": \"type\", \"linear\": {\"config\": {\"name\": \"integer\", ..}}}");
     else mlo_q_apply(&c);
     cJSON_Delete(c.json);
-    return (int)m->error.code;
+    return mlo_failed(m);
 }

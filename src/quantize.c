@@ -47,7 +47,7 @@ static int mlo_numbers_meta(mlo_quantizer *q, mlo_node *n, const char *key, cons
     for (int64_t i = 0; i < q->scan.iterations; i++) { mlo_puts(&t, i ? " " : ""); mlo_puts(&t, mlo_digits(x[i], text)); }
     if (!m->error.code) mlo_meta_put(m, &n->meta, &n->n_meta, key, t.text ? t.text : "");
     mlo_text_free(&t);
-    return (int)m->error.code;
+    return mlo_failed(m);
 }
 
 /* The nearest 32-bit integer. */
@@ -73,7 +73,7 @@ static mlo_node *mlo_kernel_node(mlo_quantizer *q, const char *op, const mlo_sub
 }
 
 static int mlo_inputs(mlo *m, mlo_node *n, const char *const *names, size_t count) {
-    for (size_t i = 0; i < count; i++) if (mlo_node_input(m, n, names[i])) return (int)m->error.code;
+    for (size_t i = 0; i < count; i++) if (mlo_node_input(m, n, names[i])) return mlo_failed(m);
     return 0;
 }
 
@@ -85,7 +85,7 @@ static int mlo_shape_parameter(mlo_quantizer *q, mlo_signal *s) {
     float *data = name ? (float *)mlo_parameter(q, name, MLO_FLOAT, 2, dims) : NULL;
     if (data) memcpy(data, s->shape, (size_t)(q->scan.iterations * s->channels) * sizeof *data);
     s->shape_name = name;
-    return (int)q->m->error.code;
+    return mlo_failed(q->m);
 }
 
 /* Three lists of n numbers, behind a multiply and accumulate: bias, multiplier, shift. */
@@ -94,7 +94,7 @@ typedef struct { int32_t *bias, *mult, *shift; const char *name[3]; } mlo_channe
 static int mlo_channel_parameters(mlo_quantizer *q, const char *name, int64_t n, mlo_channel_words *w) {
     static const char *const suffix[] = { "bias", "mult", "shift" };
     int32_t **const data[] = { &w->bias, &w->mult, &w->shift };
-    for (int i = 0; i < 3; i++) if (!(w->name[i] = mlo_format(q->m, "%s_%s", name, suffix[i])) || !(*data[i] = (int32_t *)mlo_parameter(q, w->name[i], MLO_INT32, 1, &n))) return (int)q->m->error.code;
+    for (int i = 0; i < 3; i++) if (!(w->name[i] = mlo_format(q->m, "%s_%s", name, suffix[i])) || !(*data[i] = (int32_t *)mlo_parameter(q, w->name[i], MLO_INT32, 1, &n))) return mlo_failed(q->m);
     return 0;
 }
 
@@ -104,7 +104,7 @@ static double mlo_shape_at(const mlo_signal *s, int64_t at) { return s->shape ? 
 static int mlo_offset_node(mlo_quantizer *q, const mlo_sublayer *b, const char *in, const char *out, mlo_dtype to, int bits, const mlo_signal *s, int sign) {
     mlo *m = q->m;
     mlo_channel_words w;
-    if (!out || mlo_channel_parameters(q, out, s->channels, &w)) return (int)m->error.code;
+    if (!out || mlo_channel_parameters(q, out, s->channels, &w)) return mlo_failed(m);
     mlo_node *n = mlo_kernel_node(q, "mlo.Requant", b, out, to, bits, s->scale8);
     for (int64_t at = 0; at < q->scan.iterations * s->channels; at++) {
         double offset = rint(s->zero[at] / s->scale8[at / s->channels]);
@@ -112,7 +112,7 @@ static int mlo_offset_node(mlo_quantizer *q, const mlo_sublayer *b, const char *
         w.bias[at] = sign * (int32_t)offset; w.mult[at] = 2; w.shift[at] = 1;
     }
     const char *names[] = { in, w.name[0], w.name[1], w.name[2] };
-    return n ? mlo_inputs(m, n, names, 4) : (int)m->error.code;
+    return n ? mlo_inputs(m, n, names, 4) : mlo_failed(m);
 }
 
 /* Behind what makes a signal: its other form, where both are wanted. */
@@ -128,9 +128,9 @@ static int mlo_narrow(mlo_quantizer *q, const mlo_sublayer *b, const char *name,
     mlo *m = q->m;
     mlo_channel_words w;
     s->name8 = mlo_format(m, "%s_8", name);
-    if (m->error.code || mlo_channel_parameters(q, s->name8, s->channels, &w)) return (int)m->error.code;
+    if (m->error.code || mlo_channel_parameters(q, s->name8, s->channels, &w)) return mlo_failed(m);
     mlo_node *n = mlo_kernel_node(q, "mlo.Requant", b, s->name8, mlo_narrow_type(s), s->bits, s->scale8);
-    if (!n) return (int)m->error.code;
+    if (!n) return mlo_failed(m);
     for (int64_t at = 0; at < q->scan.iterations * s->channels; at++) {
         int64_t mult; int shift;
         MLO_TRY(mlo_ratio(q, n, s->scale16[at / s->channels] / (s->scale8[at / s->channels] * mlo_shape_at(s, at)), 40, &mult, &shift));
@@ -198,7 +198,7 @@ static int mlo_weight_clipping(mlo_quantizer *q, const mlo_array *w, const mlo_s
         for (int64_t n = 0; n < columns; n++) if (!step || error[n] < least[n]) { least[n] = error[n]; scale[n] = part[n]; }
     }
     mlo_scratch_free(q->m, full);
-    return (int)q->m->error.code;
+    return mlo_failed(q->m);
 }
 
 /* The scales of the integer weights, columns of w with rows times shape. A bias must fit 32 bits even where the weights are tiny. */
@@ -210,7 +210,7 @@ static int mlo_weight_scales(mlo_quantizer *q, const mlo_sublayer *b, int64_t i,
     memset(most, 0, (size_t)columns * sizeof *most);
     mlo_column_most(w, x->shape ? x->shape + i * w->dims[0] : NULL, most);
     for (int64_t n = 0; n < columns; n++) scale[n] = (float)mlo_step(q, most[n] > 1e-30f ? (double)most[n] / (double)r.hi : 1);
-    if (r.clipped && mlo_weight_clipping(q, w, x, i, &r, scale)) return (int)q->m->error.code;
+    if (r.clipped && mlo_weight_clipping(q, w, x, i, &r, scale)) return mlo_failed(q->m);
     for (int64_t n = 0; n < columns; n++) {
         double least = fabs(exact[n]) / x->scale8[i] / (1 << 29);
         if ((double)scale[n] < least) scale[n] = (float)mlo_step(q, least);
@@ -276,7 +276,7 @@ static int mlo_linear_numbers(mlo_quantizer *q, const mlo_sublayer *b, mlo_linea
         l->c.mult[i * l->n + n] = (int32_t)mult; l->c.shift[i * l->n + n] = shift;
     }
     mlo_scratch_free(m, exact); mlo_scratch_free(m, sum); mlo_scratch_free(m, most);
-    return (int)m->error.code;
+    return mlo_failed(m);
 }
 
 /* weight := op(weight, other) in the new body. */
@@ -285,7 +285,7 @@ static int mlo_weight_node(mlo_quantizer *q, const char *op, const char **weight
     mlo *m = q->m;
     const char *name = mlo_format(m, "%s_%s", out, suffix);
     mlo_node *n = name ? mlo_node_new(m, op, name) : NULL;
-    if (!n || mlo_node_input(m, n, *weight) || (other ? mlo_node_input(m, n, other) : mlo_attr_ints(m, n, "perm", swap, 2)) || mlo_node_output(m, n, name)) return (int)m->error.code;
+    if (!n || mlo_node_input(m, n, *weight) || (other ? mlo_node_input(m, n, other) : mlo_attr_ints(m, n, "perm", swap, 2)) || mlo_node_output(m, n, name)) return mlo_failed(m);
     *weight = name;
     return mlo_graph_add(m, q->body, n);
 }
@@ -297,13 +297,13 @@ static int mlo_clip_node(mlo_quantizer *q, const mlo_sublayer *b, const char **w
     if (!r.clipped) return 0;
     const char *name = mlo_format(m, "%s_wc", b->out);
     mlo_node *n = name ? mlo_node_new(m, "Clip", name) : NULL;
-    if (!n || mlo_node_input(m, n, *weight) || mlo_node_output(m, n, name)) return (int)m->error.code;
+    if (!n || mlo_node_input(m, n, *weight) || mlo_node_output(m, n, name)) return mlo_failed(m);
     for (int i = 0; i < 2; i++) {
         const char *bound = mlo_format(m, "%s_w_%s", b->out, i ? "hi" : "lo");
         int8_t *data = bound ? (int8_t *)mlo_alloc(m, 1, 1) : NULL;
-        if (!data) return (int)m->error.code;
+        if (!data) return mlo_failed(m);
         *data = (int8_t)(i ? r.hi : r.lo);
-        if (mlo_graph_init(m, q->body, mlo_tensor_new(m, bound, MLO_INT8, NULL, 0, data, 1)) || mlo_node_input(m, n, bound)) return (int)m->error.code;
+        if (mlo_graph_init(m, q->body, mlo_tensor_new(m, bound, MLO_INT8, NULL, 0, data, 1)) || mlo_node_input(m, n, bound)) return mlo_failed(m);
     }
     *weight = name;
     return mlo_graph_add(m, q->body, n);
@@ -316,16 +316,16 @@ static int mlo_linear_parameters(mlo_quantizer *q, const mlo_sublayer *b, mlo_li
     l->k = w.dims[b->transposed]; l->n = w.dims[!b->transposed];
     const char *scale = mlo_format(m, "%s_w_scale", b->out), *zero = mlo_format(m, "%s_w_zero", b->out), *weight = b->weight;
     l->weight = mlo_format(m, "%s_w8", b->out);
-    if (m->error.code || mlo_shape_parameter(q, x)) return (int)m->error.code;
+    if (m->error.code || mlo_shape_parameter(q, x)) return mlo_failed(m);
     if (l->k != x->channels) return mlo_fail(m, MLO_E_SHAPE, b->node, "a weight of %lld rows for %lld channels", (long long)l->k, (long long)x->channels);
     l->scale = (float *)mlo_parameter(q, scale, MLO_FLOAT, 1, &l->n);
     void *zeros = mlo_alloc(m, (size_t)l->n, 1);
-    if (m->error.code || mlo_channel_parameters(q, b->out, l->n, &l->c) || mlo_graph_init(m, q->body, mlo_tensor_new(m, zero, MLO_INT8, &l->n, 1, zeros, (size_t)l->n))) return (int)m->error.code;
-    if (b->transposed && mlo_weight_node(q, "Transpose", &weight, NULL, "wt", b->out)) return (int)m->error.code;
-    if (x->shape && mlo_weight_node(q, "Mul", &weight, x->shape_name, "ws", b->out)) return (int)m->error.code;
+    if (m->error.code || mlo_channel_parameters(q, b->out, l->n, &l->c) || mlo_graph_init(m, q->body, mlo_tensor_new(m, zero, MLO_INT8, &l->n, 1, zeros, (size_t)l->n))) return mlo_failed(m);
+    if (b->transposed && mlo_weight_node(q, "Transpose", &weight, NULL, "wt", b->out)) return mlo_failed(m);
+    if (x->shape && mlo_weight_node(q, "Mul", &weight, x->shape_name, "ws", b->out)) return mlo_failed(m);
     mlo_node *n = mlo_node_new(m, "QuantizeLinear", l->weight);
     const char *in[] = { weight, scale, zero };
-    return !n || mlo_inputs(m, n, in, 3) || mlo_node_output(m, n, l->weight) || mlo_attr_int(m, n, "axis", 1) || mlo_graph_add(m, q->body, n) ? (int)m->error.code : mlo_clip_node(q, b, &l->weight);
+    return !n || mlo_inputs(m, n, in, 3) || mlo_node_output(m, n, l->weight) || mlo_attr_int(m, n, "axis", 1) || mlo_graph_add(m, q->body, n) ? mlo_failed(m) : mlo_clip_node(q, b, &l->weight);
 }
 
 static int mlo_linear_fill(mlo_quantizer *q, const mlo_sublayer *b, mlo_linear *l, const mlo_signal *x, const mlo_form_made *y) {
@@ -334,7 +334,7 @@ static int mlo_linear_fill(mlo_quantizer *q, const mlo_sublayer *b, mlo_linear *
         if (w && (bias || !b->bias)) mlo_linear_numbers(q, b, l, i, w, bias, x, y);
         mlo_array_free(q->m, w); mlo_array_free(q->m, bias);
     }
-    return (int)q->m->error.code;
+    return mlo_failed(q->m);
 }
 
 /* ---- tables ------------------------------------------------------------------------------------------------------------------------------------ */
@@ -344,7 +344,7 @@ static int mlo_table_fill(mlo_quantizer *q, const mlo_sublayer *u, const mlo_sig
     int64_t size = (int64_t)1 << x->bits, per = mlo_signal_of(q, u->out)->channels;
     for (int64_t i = 0; i < q->scan.iterations; i++) {
         mlo_array *f = mlo_tabulate(q, u, i, x->zero[i * x->channels] - x->scale8[i] * (double)(size / 2), x->scale8[i], size);
-        if (!f) return (int)q->m->error.code;
+        if (!f) return mlo_failed(q->m);
         for (int64_t k = 0; k < size; k++) {
             double v = rint(((double)((float *)f->data)[k] - (y->zero ? y->zero[i * per] : 0)) / y->scale[i]);
             v = v > hi ? hi : v < -hi - 1 ? -hi - 1 : v == v ? v : 0;
@@ -375,7 +375,7 @@ static int mlo_sum_fineness(mlo_quantizer *q, const mlo_sublayer *b, int64_t col
     for (int64_t i = 0; i < q->scan.iterations; i++) {
         double step = b->sum_given->scale[i], far = fabs(mlo_given_zero(b->sum_given, i)) / step + ldexp(1, b->sum_given->bits - 1);
         mlo_array *bias = mlo_scan_value(q->m, &q->scan, b->bias, i);
-        if (!bias) return (int)q->m->error.code;
+        if (!bias) return mlo_failed(q->m);
         for (int64_t n = 0; n < columns && bias->dtype == MLO_FLOAT; n++) { double v = fabs((double)((float *)bias->data)[n] - (zero ? zero[i * columns + n] : 0)) / step; if (v > far) far = v; }
         if (far > most) most = far;
         mlo_array_free(q->m, bias);
@@ -441,7 +441,7 @@ static int mlo_quantize_sum(mlo_quantizer *q, const mlo_sublayer *b, const mlo_s
     }
 done:
     mlo_scratch_free(m, (void *)(uintptr_t)at.zero);
-    return (int)m->error.code;
+    return mlo_failed(m);
 }
 
 static int mlo_quantize_linear(mlo_quantizer *q, const mlo_sublayer *b) {
@@ -451,11 +451,11 @@ static int mlo_quantize_linear(mlo_quantizer *q, const mlo_sublayer *b) {
     mlo_signal *x = mlo_signal_of(q, b->in[0]), *pre = mlo_signal_of(q, b->out), *y = mlo_signal_of(q, last->out);
     mlo_form_made at = mlo_made_at(q, pre);
     mlo_linear l;
-    if (b->sum_given) return mlo_quantize_sum(q, b, unary, x, pre) ? (int)m->error.code : mlo_narrow(q, last, last->out, y);
-    if (mlo_linear_parameters(q, b, &l, x) || mlo_linear_fill(q, b, &l, x, &at)) return (int)m->error.code;
+    if (b->sum_given) return mlo_quantize_sum(q, b, unary, x, pre) ? mlo_failed(m) : mlo_narrow(q, last, last->out, y);
+    if (mlo_linear_parameters(q, b, &l, x) || mlo_linear_fill(q, b, &l, x, &at)) return mlo_failed(m);
     const char *in[] = { x->name8, l.weight, l.c.name[0], l.c.name[1], l.c.name[2] };
     mlo_node *n = mlo_requantizing_node(q, "mlo.MVU", b, unary, &at, in, 5);
-    if (!n || mlo_weight_bits_meta(q, b, n)) return (int)m->error.code;
+    if (!n || mlo_weight_bits_meta(q, b, n)) return mlo_failed(m);
     return mlo_narrow(q, last, last->out, y);
 }
 
@@ -487,11 +487,11 @@ static int mlo_quantize_attention(mlo_quantizer *q, const mlo_sublayer *b) {
     const int64_t count = b->probs_given ? b->scores_given ? 10 : 7 : 4;
     int32_t *data = p ? (int32_t *)mlo_parameter(q, p, MLO_INT32, 1, &count) : NULL;
     mlo_node *n = data ? mlo_kernel_node(q, count == 4 ? "mlo.Attention" : count == 7 ? "mlo.AttentionProbs" : "mlo.AttentionRounded", b, b->out, made.type, made.bits, made.scale) : NULL;
-    if (!n || mlo_attr_int(m, n, "heads", b->heads) || mlo_attr_int(m, n, "lt", lt)) return (int)m->error.code;
+    if (!n || mlo_attr_int(m, n, "heads", b->heads) || mlo_attr_int(m, n, "lt", lt)) return mlo_failed(m);
     for (int64_t i = 0; i < q->scan.iterations; i++) mlo_attention_numbers(b, i, lt, s[0]->scale8[i] * s[1]->scale8[i] * fabs(b->scale), s[2]->scale8[i], made.scale[i], data + count * i);
     if (b->scale < 0) return mlo_fail(m, MLO_E_UNSUPPORTED, b->node, "attention scores with a negative scale %g", b->scale);
     const char *in[] = { s[0]->name8, s[1]->name8, s[2]->name8, q->mask_bits, p };
-    if (mlo_inputs(m, n, in, 5)) return (int)m->error.code;
+    if (mlo_inputs(m, n, in, 5)) return mlo_failed(m);
     return mlo_narrow(q, b, b->out, y);
 }
 
@@ -528,7 +528,7 @@ static int mlo_quantize_norm(mlo_quantizer *q, const mlo_sublayer *b) {
     int64_t channels = f.rank > 0 ? f.dims[f.rank - 1] : 1;
     const int64_t two = 2;
     const char *names[] = { mlo_format(m, "%s_g", b->out), mlo_format(m, "%s_b", b->out), mlo_format(m, "%s_p", b->out) };
-    if (m->error.code) return (int)m->error.code;
+    if (m->error.code) return mlo_failed(m);
     int32_t *g = (int32_t *)mlo_parameter(q, names[0], MLO_INT32, 1, &channels), *o = (int32_t *)mlo_parameter(q, names[1], MLO_INT32, 1, &channels);
     int64_t *p = (int64_t *)mlo_parameter(q, names[2], MLO_INT64, 1, &two);
     for (int64_t i = 0; i < q->scan.iterations && !m->error.code; i++) {
@@ -542,7 +542,7 @@ static int mlo_quantize_norm(mlo_quantizer *q, const mlo_sublayer *b) {
     }
     mlo_node *n = m->error.code ? NULL : mlo_kernel_node(q, "mlo.LayerNorm", b, b->out, made.type, made.bits, made.scale);
     const char *in[] = { x->name16, names[0], names[1], names[2] };
-    if (!n || mlo_attr_int(m, n, "center", b->center) || mlo_inputs(m, n, in, 4)) return (int)m->error.code;
+    if (!n || mlo_attr_int(m, n, "center", b->center) || mlo_inputs(m, n, in, 4)) return mlo_failed(m);
     return mlo_narrow(q, b, b->out, y);
 }
 
@@ -576,14 +576,14 @@ static int mlo_quantize_residual(mlo_quantizer *q, const mlo_sublayer *b) {
     const int64_t three = 3;
     int32_t *data = p && out ? (int32_t *)mlo_parameter(q, p, MLO_INT32, 1, &three) : NULL;
     mlo_node *n = data ? mlo_kernel_node(q, "mlo.Add", b, out, made.type, made.bits, made.scale) : NULL;
-    if (!n) return (int)m->error.code;
+    if (!n) return mlo_failed(m);
     for (int64_t i = 0; i < q->scan.iterations; i++) {
         double ra = a->scale16[i] / made.scale[i], rb = c->scale16[i] / made.scale[i];
         if (!q->pow2) mlo_add_numbers(ra, rb, data + 3 * i);
         else MLO_TRY(mlo_add_shifts(m, b->node, ra, rb, data + 3 * i));
     }
     const char *in[] = { a->name16, c->name16, p };
-    if (mlo_inputs(m, n, in, 3) || (out != b->out && mlo_offset_node(q, b, out, b->out, mlo_narrow_type(y), y->bits, y, -1))) return (int)m->error.code;
+    if (mlo_inputs(m, n, in, 3) || (out != b->out && mlo_offset_node(q, b, out, b->out, mlo_narrow_type(y), y->bits, y, -1))) return mlo_failed(m);
     return mlo_narrow(q, b, b->out, y);
 }
 
@@ -595,11 +595,11 @@ static int mlo_quantize_mask(mlo_quantizer *q, mlo_graph *before, int64_t tokens
     mlo_value *v = mlo_value_of(q->scan.outer, q->mask);
     mlo_form f = mlo_form_of(v);
     q->mask_bits = mlo_intern(m, "mlo_mask");
-    if (!q->mask_bits) return (int)m->error.code;
+    if (!q->mask_bits) return mlo_failed(m);
     if (!q->mask) {
         const int64_t dims[] = { 1, tokens };
         char *ones = (char *)mlo_alloc(m, (size_t)tokens, 1);
-        if (!ones) return (int)m->error.code;
+        if (!ones) return mlo_failed(m);
         memset(ones, 1, (size_t)tokens);
         return mlo_graph_init(m, q->scan.outer, mlo_tensor_new(m, "mlo_mask", MLO_BOOL, dims, 2, ones, (size_t)tokens));
     }
@@ -613,7 +613,7 @@ static int mlo_quantize_mask(mlo_quantizer *q, mlo_graph *before, int64_t tokens
     if (mlo_graph_init(m, q->scan.outer, mlo_tensor_new(m, "mlo_mask_limit", MLO_FLOAT, NULL, 0, &limit, sizeof limit))
         || mlo_graph_init(m, q->scan.outer, mlo_tensor_new(m, "mlo_mask_shape", MLO_INT64, &two, 1, shape, sizeof shape))
         || mlo_inputs(m, compare, in, 2) || mlo_node_output(m, compare, "mlo_mask_keys") || mlo_graph_add(m, before, compare)
-        || mlo_inputs(m, reshape, in2, 2) || mlo_node_output(m, reshape, "mlo_mask") || mlo_graph_add(m, before, reshape)) return (int)m->error.code;
+        || mlo_inputs(m, reshape, in2, 2) || mlo_node_output(m, reshape, "mlo_mask") || mlo_graph_add(m, before, reshape)) return mlo_failed(m);
     return 0;
 }
 
@@ -631,10 +631,10 @@ static int mlo_mask_constant(mlo_quantizer *q) {
     mlo_value *v = q->mask ? mlo_value_of(q->scan.body, q->mask) : NULL;
     if (!v || v->graph == q->scan.body || !mlo_is_parameter(&q->scan, q->scan.outer, q->mask, 0)) return 0;
     mlo_array *a = mlo_value_array(q->m, &q->scan, q->scan.outer, q->mask, 0, 0);
-    if (!a) return (int)q->m->error.code;
+    if (!a) return mlo_failed(q->m);
     int any = 0;
     mlo_mask_see(q, a);
-    if (mlo_counting_see(q->m, &q->counting, a)) { mlo_array_free(q->m, a); return (int)q->m->error.code; }
+    if (mlo_counting_see(q->m, &q->counting, a)) { mlo_array_free(q->m, a); return mlo_failed(q->m); }
     for (int64_t i = 0, n = mlo_array_count(a); a->dtype == MLO_FLOAT && i < n; i++) any |= ((float *)a->data)[i] != 0;
     mlo_array_free(q->m, a);
     if (!any) q->mask = NULL;
@@ -660,11 +660,11 @@ static int mlo_quantize_body(mlo_quantizer *q) {
     mlo_framed(q, &f);
     f.dtype = MLO_INT16;
     mlo_value_info *state = mlo_info_new(m, old->input[0]->name, &f);
-    if (!state || !MLO_PUSH(m, q->body->input, q->body->n_input, state)) return (int)m->error.code;
-    for (size_t i = 1; i < old->n_input; i++) if (!MLO_PUSH(m, q->body->input, q->body->n_input, old->input[i])) return (int)m->error.code;
-    for (size_t i = 0; i < old->n_init; i++) if (mlo_graph_init(m, q->body, old->init[i])) return (int)m->error.code;
-    for (size_t i = 0; i < old->n_node; i++) if (!mlo_is_carried(&q->r.in, old->node[i]->output[0]) && mlo_graph_add(m, q->body, old->node[i])) return (int)m->error.code;
-    if (mlo_narrow(q, NULL, state->name, mlo_signal_of(q, state->name))) return (int)m->error.code;
+    if (!state || !MLO_PUSH(m, q->body->input, q->body->n_input, state)) return mlo_failed(m);
+    for (size_t i = 1; i < old->n_input; i++) if (!MLO_PUSH(m, q->body->input, q->body->n_input, old->input[i])) return mlo_failed(m);
+    for (size_t i = 0; i < old->n_init; i++) if (mlo_graph_init(m, q->body, old->init[i])) return mlo_failed(m);
+    for (size_t i = 0; i < old->n_node; i++) if (!mlo_is_carried(&q->r.in, old->node[i]->output[0]) && mlo_graph_add(m, q->body, old->node[i])) return mlo_failed(m);
+    if (mlo_narrow(q, NULL, state->name, mlo_signal_of(q, state->name))) return mlo_failed(m);
     for (size_t i = 0; i < q->r.n_block; i++) {
         const mlo_sublayer *b = q->r.block[i];
         int r = 0;
@@ -680,7 +680,7 @@ static int mlo_quantize_body(mlo_quantizer *q) {
         if (r) return r;
     }
     mlo_value_info *out = mlo_info_new(m, mlo_signal_of(q, q->result)->name16, &f);
-    return out && MLO_PUSH(m, q->body->output, q->body->n_output, out) ? 0 : (int)m->error.code;
+    return out && MLO_PUSH(m, q->body->output, q->body->n_output, out) ? 0 : mlo_failed(m);
 }
 
 /* Quantize or Dequantize in the outer graph. */
@@ -690,11 +690,11 @@ static int mlo_edge_node(mlo_quantizer *q, mlo_graph *list, const char *op, cons
     float *data = (float *)mlo_alloc(m, 1, sizeof *data);
     const char *name = mlo_format(m, "%s_mlo_scale", out);          /* QDQ models call their own scales _scale */
     mlo_node *n = mlo_node_new(m, op, out);
-    if (!data || !name || !n) return (int)m->error.code;
+    if (!data || !name || !n) return mlo_failed(m);
     *data = (float)scale;
     const char *inputs[] = { in, name };
-    if (mlo_graph_init(m, q->scan.outer, mlo_tensor_new(m, name, MLO_FLOAT, NULL, 0, data, sizeof *data)) || mlo_inputs(m, n, inputs, 2) || mlo_node_output(m, n, out)) return (int)m->error.code;
-    if (mlo_is(n, "mlo.Quantize") && (mlo_attr_int(m, n, "to", MLO_INT16) || mlo_attr_int(m, n, "lo", -hi - 1) || mlo_attr_int(m, n, "hi", hi))) return (int)m->error.code;
+    if (mlo_graph_init(m, q->scan.outer, mlo_tensor_new(m, name, MLO_FLOAT, NULL, 0, data, sizeof *data)) || mlo_inputs(m, n, inputs, 2) || mlo_node_output(m, n, out)) return mlo_failed(m);
+    if (mlo_is(n, "mlo.Quantize") && (mlo_attr_int(m, n, "to", MLO_INT16) || mlo_attr_int(m, n, "lo", -hi - 1) || mlo_attr_int(m, n, "hi", hi))) return mlo_failed(m);
     return mlo_graph_add(m, list, n);
 }
 
@@ -704,12 +704,12 @@ static int mlo_reshape_edge(mlo_quantizer *q, mlo_graph *list, const char *in, c
     const char *shape = out ? mlo_format(m, "%s_mlo_shape", out) : NULL;
     const int64_t rank = f->rank;
     mlo_array *dims = shape ? mlo_array_new(m, MLO_INT64, 1, &rank) : NULL;
-    if (!dims) return (int)m->error.code;
+    if (!dims) return mlo_failed(m);
     memcpy(dims->data, f->dims, (size_t)rank * sizeof *f->dims);
     mlo_tensor *t = mlo_tensor_from(m, shape, dims);
     mlo_array_free(m, dims);
     mlo_node *n = t ? mlo_node_new(m, "Reshape", out) : NULL;
-    if (!n || mlo_graph_init(m, q->scan.outer, t) || mlo_node_input(m, n, in) || mlo_node_input(m, n, shape) || mlo_node_output(m, n, out)) return (int)m->error.code;
+    if (!n || mlo_graph_init(m, q->scan.outer, t) || mlo_node_input(m, n, in) || mlo_node_input(m, n, shape) || mlo_node_output(m, n, out)) return mlo_failed(m);
     return mlo_graph_add(m, list, n);
 }
 
@@ -721,14 +721,14 @@ static int mlo_quantize_replace(mlo_quantizer *q) {
     mlo_form f = mlo_body_form(&q->r.in, q->scan.body->input[0]->name), frame = f;
     int framed = mlo_framed(q, &frame);
     const char *x = q->scan.node->input[0], *y = q->scan.node->output[0], *xq = mlo_format(m, "%s_q", x), *yq = mlo_format(m, "%s_q", y);
-    if (!xq || !yq) return (int)m->error.code;
+    if (!xq || !yq) return mlo_failed(m);
     q->loop->input[0] = xq;
     for (size_t i = 0; i < g->n_node; i++) {
-        if (g->node[i] != q->scan.node) { if (mlo_graph_add(m, &list, g->node[i])) return (int)m->error.code; continue; }
-        if (mlo_quantize_mask(q, &list, mlo_tokens_of(&f))) return (int)m->error.code;
+        if (g->node[i] != q->scan.node) { if (mlo_graph_add(m, &list, g->node[i])) return mlo_failed(m); continue; }
+        if (mlo_quantize_mask(q, &list, mlo_tokens_of(&f))) return mlo_failed(m);
         const char *from = framed ? mlo_format(m, "%s_frame", x) : x;
         if (framed) MLO_TRY(mlo_reshape_edge(q, &list, x, from, &frame));
-        if (mlo_edge_node(q, &list, "mlo.Quantize", from, xq, in->scale16[0], in->wide_bits) || mlo_node_output(m, q->loop, yq) || mlo_graph_add(m, &list, q->loop)) return (int)m->error.code;
+        if (mlo_edge_node(q, &list, "mlo.Quantize", from, xq, in->scale16[0], in->wide_bits) || mlo_node_output(m, q->loop, yq) || mlo_graph_add(m, &list, q->loop)) return mlo_failed(m);
         const char *back = framed ? mlo_format(m, "%s_frame", y) : y;
         MLO_TRY(mlo_edge_node(q, &list, "mlo.Dequantize", yq, back, out->scale16[q->scan.iterations - 1], out->wide_bits));
         if (framed) MLO_TRY(mlo_reshape_edge(q, &list, back, y, &f));
@@ -743,7 +743,7 @@ static int mlo_quantize_calibrate(mlo_quantizer *q) {
     if (!q->m->n_calib)
         mlo_warn(q->m, "no calibration data; calibrated on %lld input%s drawn from the declared types. Give real ones with --calib FILE.npz",
                  (long long)drawn, drawn == 1 ? "" : "s");
-    if (mlo_calibrate_run(q, mlo_calibrate_see) || mlo_choose_scales(q)) return (int)q->m->error.code;
+    if (mlo_calibrate_run(q, mlo_calibrate_see) || mlo_choose_scales(q)) return mlo_failed(q->m);
     return mlo_calibrate_run(q, mlo_drift_see);
 }
 
@@ -754,7 +754,7 @@ static int mlo_quantize_options(mlo_quantizer *q) {
     q->activations = (int)mlo_opt_int(m, "activations", 8, 4, 16);
     q->residual = (int)mlo_opt_int(m, "residual", 16, 8, 16);
     q->pow2 = scale && !strcmp(scale, "pow2");
-    return scale && !q->pow2 && strcmp(scale, "real") ? mlo_fail_at(m, MLO_E_USAGE, NULL, "--scale %s: there is real (a multiplier and a shift) and pow2 (a shift)", scale) : (int)m->error.code;
+    return scale && !q->pow2 && strcmp(scale, "real") ? mlo_fail_at(m, MLO_E_USAGE, NULL, "--scale %s: there is real (a multiplier and a shift) and pow2 (a shift)", scale) : mlo_failed(m);
 }
 
 /* Refuses a loop that has no integer form, whatever is in its body. */
@@ -774,18 +774,18 @@ static int mlo_quantize(mlo *m, mlo_quantizer *made) {
     mlo_quantizer q;
     memset(&q, 0, sizeof q);
     q.m = m; q.cost = made->cost;
-    if (mlo_quantize_options(&q) || mlo_given_standard(m) || mlo_scan_choose(m, &q.scan)) return (int)m->error.code;
+    if (mlo_quantize_options(&q) || mlo_given_standard(m) || mlo_scan_choose(m, &q.scan)) return mlo_failed(m);
     MLO_TRY(mlo_quantizable(m, &q.scan));
-    if (mlo_respell(m, &q.scan) || mlo_recognise(m, &q.scan, &q.r, &q.result) || mlo_demand(&q) || mlo_qconfig(&q) || mlo_choose_given(&q) || mlo_settle_mask(&q) || mlo_mask_constant(&q) || mlo_quantize_calibrate(&q)) return (int)m->error.code;
+    if (mlo_respell(m, &q.scan) || mlo_recognise(m, &q.scan, &q.r, &q.result) || mlo_demand(&q) || mlo_qconfig(&q) || mlo_choose_given(&q) || mlo_settle_mask(&q) || mlo_mask_constant(&q) || mlo_quantize_calibrate(&q)) return mlo_failed(m);
     q.loop = mlo_node_new(m, "Scan", mlo_node_name(q.scan.node));
     q.body = MLO_NEW(m, mlo_graph);
-    if (!q.loop || !q.body) return (int)m->error.code;
+    if (!q.loop || !q.body) return mlo_failed(m);
     q.body->name = q.scan.body->name;
     q.mask_bits = mlo_intern(m, "mlo_mask");
-    for (size_t i = 0; i < q.scan.node->n_input; i++) if (mlo_node_input(m, q.loop, q.scan.node->input[i])) return (int)m->error.code;
-    if (mlo_quantize_body(&q) || mlo_quantize_replace(&q)) return (int)m->error.code;
+    for (size_t i = 0; i < q.scan.node->n_input; i++) if (mlo_node_input(m, q.loop, q.scan.node->input[i])) return mlo_failed(m);
+    if (mlo_quantize_body(&q) || mlo_quantize_replace(&q)) return mlo_failed(m);
     q.loop->meta = q.scan.node->meta; q.loop->n_meta = q.scan.node->n_meta;
-    if (mlo_attr_graph(m, q.loop, "body", q.body) || mlo_attr_int(m, q.loop, "num_scan_inputs", (int64_t)q.body->n_input - 1)) return (int)m->error.code;
+    if (mlo_attr_graph(m, q.loop, "body", q.body) || mlo_attr_int(m, q.loop, "num_scan_inputs", (int64_t)q.body->n_input - 1)) return mlo_failed(m);
     q.scan.node = q.loop; q.scan.body = q.body;
     MLO_TRY(mlo_index(m, m->model->graph));
     MLO_TRY(mlo_scan_prune(m, &q.scan));

@@ -45,7 +45,7 @@ typedef struct { mlo *m; size_t *need, n_need, *start, *path, *next, n_path, *so
 
 static int mlo_need_noted(void *user, size_t producer) {
     mlo_sorter *s = (mlo_sorter *)user;
-    return MLO_PUSH(s->m, s->need, s->n_need, producer) ? 0 : (int)s->m->error.code;
+    return MLO_PUSH(s->m, s->need, s->n_need, producer) ? 0 : mlo_failed(s->m);
 }
 
 static int mlo_sort_cycle(mlo_sorter *s, const mlo_graph *g, size_t again) {
@@ -73,13 +73,13 @@ static int mlo_sort_nodes(mlo *m, mlo_graph *g, const mlo_map *made, int depth) 
     size_t n = g->n_node;
     mlo_sorter s = { m, NULL, 0, MLO_NEW_N(m, size_t, n + 1), MLO_NEW_N(m, size_t, n), MLO_NEW_N(m, size_t, n), 0, MLO_NEW_N(m, size_t, n), 0, MLO_NEW_N(m, char, n) };
     mlo_node **sorted = MLO_NEW_N(m, mlo_node *, mlo_room(n));
-    if (m->error.code) return (int)m->error.code;
+    if (m->error.code) return mlo_failed(m);
     mlo_needs needs = { m, made, mlo_need_noted, &s };
     for (size_t i = 0; i < n; i++) {
-        if (mlo_needs_of(&needs, g->node[i], depth)) return (int)m->error.code;
+        if (mlo_needs_of(&needs, g->node[i], depth)) return mlo_failed(m);
         s.start[i + 1] = s.n_need;
     }
-    for (size_t i = 0; i < n; i++) if (!s.state[i] && mlo_sort_from(&s, g, i)) return (int)m->error.code;
+    for (size_t i = 0; i < n; i++) if (!s.state[i] && mlo_sort_from(&s, g, i)) return mlo_failed(m);
     for (size_t i = 0; i < n; i++) sorted[i] = g->node[s.sorted[i]];
     g->node = sorted;
     return 0;
@@ -92,10 +92,10 @@ static int mlo_sort(mlo *m, mlo_graph *g, int depth) {
     if (depth > MLO_MAX_DEPTH) return mlo_fail_at(m, MLO_E_GRAPH, g->name, "graphs are nested more than %d deep", MLO_MAX_DEPTH);
     for (i = 0; i < g->n_node; i++) {
         const mlo_node *n = g->node[i];
-        for (k = 0; k < n->n_output; k++) if (n->output[k] && *n->output[k] && mlo_map_put(m, &made, n->output[k], (void *)(uintptr_t)(i + 1))) return (int)m->error.code;
+        for (k = 0; k < n->n_output; k++) if (n->output[k] && *n->output[k] && mlo_map_put(m, &made, n->output[k], (void *)(uintptr_t)(i + 1))) return mlo_failed(m);
         for (size_t a = 0; a < n->n_attr; a++) {
-            if (n->attr[a]->g && mlo_sort(m, n->attr[a]->g, depth + 1)) return (int)m->error.code;
-            for (k = 0; k < n->attr[a]->n_graphs; k++) if (mlo_sort(m, n->attr[a]->graphs[k], depth + 1)) return (int)m->error.code;
+            if (n->attr[a]->g && mlo_sort(m, n->attr[a]->g, depth + 1)) return mlo_failed(m);
+            for (k = 0; k < n->attr[a]->n_graphs; k++) if (mlo_sort(m, n->attr[a]->graphs[k], depth + 1)) return mlo_failed(m);
         }
     }
     mlo_needs needs = { m, &made, mlo_need_earlier, &i };
@@ -159,20 +159,20 @@ static int mlo_decode(mlo *m, mlo_source *source, const void *bytes, size_t n, c
     const char *peek = (const char *)bytes;
     if (source) {
         n = source->size < sizeof head ? (size_t)source->size : sizeof head; peek = head;
-        if (mlo_source_read(m, source, 0, head, n)) return (int)m->error.code;
+        if (mlo_source_read(m, source, 0, head, n)) return mlo_failed(m);
     }
     if (!n) return mlo_fail_at(m, MLO_E_FORMAT, NULL, "the input is empty; give an .onnx file, or the JSON of an earlier stage");
     if (mlo_is_json(peek, n)) {
         mlo_model *model = m->model = source ? mlo_decode_json_source(m, source) : mlo_json_read(m, (const char *)bytes, n);
         if (source) mlo_source_drop(m, source);
-        if (!model) return (int)m->error.code;
+        if (!model) return mlo_failed(m);
         const char *said = mlo_meta_get(model->meta, model->n_meta, mlo_data_dir_key);
         size_t kept = 0;
         if (said) { dir = said; for (size_t i = 0; i < model->n_meta; i++) if (!mlo_eq(model->meta[i].key, mlo_data_dir_key)) model->meta[kept++] = model->meta[i]; model->n_meta = kept; }
         if (!model->graph) return mlo_fail_at(m, MLO_E_FORMAT, NULL, "this JSON is no ONNX model: it has no graph");
-    } else if (!(m->model = mlo_wire_read(m, source, bytes, n))) return (int)m->error.code;
-    if (mlo_each_message(m, MLO_M_MODEL, m->model, MLO_M_TENSOR, mlo_tensor_resolve, (void *)(uintptr_t)dir) || mlo_each_message(m, MLO_M_MODEL, m->model, MLO_M_TENSOR, mlo_check_tensor, NULL)) return (int)m->error.code;
-    if (mlo_each_message(m, MLO_M_MODEL, m->model, MLO_M_GRAPH, mlo_check_graph, NULL) || mlo_each_message(m, MLO_M_MODEL, m->model, MLO_M_ATTR, mlo_check_attr, NULL) || mlo_sort(m, m->model->graph, 0)) return (int)m->error.code;
+    } else if (!(m->model = mlo_wire_read(m, source, bytes, n))) return mlo_failed(m);
+    if (mlo_each_message(m, MLO_M_MODEL, m->model, MLO_M_TENSOR, mlo_tensor_resolve, (void *)(uintptr_t)dir) || mlo_each_message(m, MLO_M_MODEL, m->model, MLO_M_TENSOR, mlo_check_tensor, NULL)) return mlo_failed(m);
+    if (mlo_each_message(m, MLO_M_MODEL, m->model, MLO_M_GRAPH, mlo_check_graph, NULL) || mlo_each_message(m, MLO_M_MODEL, m->model, MLO_M_ATTR, mlo_check_attr, NULL) || mlo_sort(m, m->model->graph, 0)) return mlo_failed(m);
     return mlo_index(m, m->model->graph);
 }
 
@@ -200,10 +200,10 @@ static int mlo_constants(mlo *m, void *graph, void *user) {
         mlo_tensor *t = NULL;
         if (mlo_is(n, "Constant") && n->n_output == 1) {
             mlo_value *v = (mlo_value *)mlo_map_get(&g->values, n->output[0]);
-            if (v && !v->is_output && !(t = mlo_constant_tensor(m, n, n->output[0])) && m->error.code) return (int)m->error.code;
+            if (v && !v->is_output && !(t = mlo_constant_tensor(m, n, n->output[0])) && m->error.code) return mlo_failed(m);
         }
         if (!t) g->node[kept++] = n;
-        else if (mlo_graph_init(m, g, t)) return (int)m->error.code;
+        else if (mlo_graph_init(m, g, t)) return mlo_failed(m);
     }
     m->stale |= kept < g->n_node;
     g->n_node = kept;
@@ -241,10 +241,10 @@ static int mlo_list_dim(mlo *m, void *dim, void *user) {
     mlo_text *t = (mlo_text *)user;
     if (!d->param || !*d->param || t->n > 400) return 0;
     const char *quoted = mlo_format(m, "'%s'", d->param);
-    if (!quoted || (t->n && strstr(t->text, quoted))) return (int)m->error.code;
+    if (!quoted || (t->n && strstr(t->text, quoted))) return mlo_failed(m);
     if (t->n) mlo_puts(t, ", ");
     mlo_puts(t, quoted);
-    return (int)m->error.code;
+    return mlo_failed(m);
 }
 
 /* The symbolic dimensions of the graph's inputs, for people: "'batch', 'seq'". Valid until the handle closes. */
@@ -262,7 +262,7 @@ static int mlo_cut_option(mlo *m, const char *flag, const char *text, const char
     const char *eq = strrchr(text, '=');
     if (!eq || eq == text) return mlo_fail_at(m, MLO_E_USAGE, NULL, "--%s %s: write it as --%s %s", flag, text, flag, form);
     *value = eq + 1;
-    return (*name = mlo_intern_n(m, text, (size_t)(eq - text))) ? 0 : (int)m->error.code;
+    return (*name = mlo_intern_n(m, text, (size_t)(eq - text))) ? 0 : mlo_failed(m);
 }
 
 static int mlo_bind(mlo *m, const char *name, int64_t value) {
@@ -273,7 +273,7 @@ static int mlo_bind(mlo *m, const char *name, int64_t value) {
 
 static int mlo_option_dim(mlo *m, const char *text) {
     const char *name, *value; uint64_t n;
-    if (mlo_cut_option(m, "dim", text, &name, &value, "seq=32")) return (int)m->error.code;
+    if (mlo_cut_option(m, "dim", text, &name, &value, "seq=32")) return mlo_failed(m);
     if (!mlo_parse_u64(value, &n) || !n || n > INT32_MAX) return mlo_fail_at(m, MLO_E_USAGE, NULL, "--dim %s: '%s' is not a size from 1 to %d", text, value, INT32_MAX);
     if (mlo_bind(m, name, (int64_t)n)) return 0;
     return mlo_fail_at(m, MLO_E_USAGE, NULL, "--dim %s: no open dimension is called '%s' (is it bound already?); open dimensions of the inputs: %s", text, name, mlo_open_dims(m));
@@ -295,7 +295,7 @@ static int mlo_option_shape(mlo *m, const char *text) {
     const char *name, *value; uint64_t dims[MLO_MAX_RANK]; size_t rank = 0;
     mlo_graph *g = m->model->graph;
     mlo_value_info *input = NULL;
-    if (mlo_cut_option(m, "shape", text, &name, &value, "input_ids=1x128")) return (int)m->error.code;
+    if (mlo_cut_option(m, "shape", text, &name, &value, "input_ids=1x128")) return mlo_failed(m);
     for (size_t i = 0; i < g->n_input; i++) if (g->input[i]->name == name) input = g->input[i];
     if (!input) return mlo_fail_at(m, MLO_E_USAGE, NULL, "--shape %s: no input is called '%s'; the first is called '%s'", text, name, g->n_input ? g->input[0]->name : "");
     while (*value) {
@@ -320,7 +320,7 @@ static int mlo_option_shape(mlo *m, const char *text) {
 static int mlo_bind_options(mlo *m) {
     size_t kept = 0;
     for (int shapes = 0; shapes < 2; shapes++) for (size_t i = 0; i < m->n_options; i++)
-        if (mlo_eq(m->options[i].key, shapes ? "shape" : "dim") && (shapes ? mlo_option_shape : mlo_option_dim)(m, m->options[i].value)) return (int)m->error.code;
+        if (mlo_eq(m->options[i].key, shapes ? "shape" : "dim") && (shapes ? mlo_option_shape : mlo_option_dim)(m, m->options[i].value)) return mlo_failed(m);
     for (size_t i = 0; i < m->n_options; i++) if (!mlo_eq(m->options[i].key, "dim") && !mlo_eq(m->options[i].key, "shape")) m->options[kept++] = m->options[i];
     m->n_options = kept;
     return 0;
@@ -349,7 +349,7 @@ static int mlo_attrs_to_meta(mlo *m, void *node, void *user) {
         int text = a->type == MLO_ATTR_STRING || a->type == MLO_ATTR_STRINGS, ours = !strncmp(a->name ? a->name : "", "pkg.torch.", 10);
         if (!text || !(ours || (mlo_eq(a->name, "namespace") && (!n->domain || !*n->domain)))) { n->attr[kept++] = n->attr[i]; continue; }
         const char *value = mlo_meta_get(n->meta, n->n_meta, a->name) ? NULL : mlo_attr_as_meta(m, a);
-        if (m->error.code || (value && mlo_meta_put(m, &n->meta, &n->n_meta, a->name, value))) return (int)m->error.code;
+        if (m->error.code || (value && mlo_meta_put(m, &n->meta, &n->n_meta, a->name, value))) return mlo_failed(m);
     }
     n->n_attr = kept;
     return 0;
@@ -358,9 +358,9 @@ static int mlo_attrs_to_meta(mlo *m, void *node, void *user) {
 /* The stage. */
 static int mlo_read(mlo *m) {
     mlo_graph *g = m->model->graph;
-    if (m->model->n_function && (mlo_inline(m) || mlo_sort(m, g, 0) || mlo_index(m, g))) return (int)m->error.code;
-    if (mlo_each_message(m, MLO_M_GRAPH, g, MLO_M_NODE, mlo_attrs_to_meta, NULL) || mlo_each_message(m, MLO_M_GRAPH, g, MLO_M_GRAPH, mlo_constants, NULL)) return (int)m->error.code;
+    if (m->model->n_function && (mlo_inline(m) || mlo_sort(m, g, 0) || mlo_index(m, g))) return mlo_failed(m);
+    if (mlo_each_message(m, MLO_M_GRAPH, g, MLO_M_NODE, mlo_attrs_to_meta, NULL) || mlo_each_message(m, MLO_M_GRAPH, g, MLO_M_GRAPH, mlo_constants, NULL)) return mlo_failed(m);
     mlo_drop_initialized_inputs(m);
-    if (mlo_bind_options(m) || (m->stale && mlo_index(m, g)) || mlo_infer(m) || mlo_expand(m) || mlo_fold_constants(m)) return (int)m->error.code;
+    if (mlo_bind_options(m) || (m->stale && mlo_index(m, g)) || mlo_infer(m) || mlo_expand(m) || mlo_fold_constants(m)) return mlo_failed(m);
     return m->stale ? mlo_index(m, g) : 0;
 }

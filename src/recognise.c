@@ -57,7 +57,7 @@ static const char *mlo_unrounded(mlo_recogniser *r, const char *name, double fac
 /* Notes that `value`, times factor, is rounded. What is noted first is nearest to the reader, and stays. */
 static int mlo_note_rounding(mlo_recogniser *r, const char *value, const mlo_rounding *f, double factor) {
     mlo_given *g = mlo_rounding_given(r->m, r->scan, r->body, f, factor), *known = (mlo_given *)mlo_map_get(&r->given, value);
-    if (!g) return (int)r->m->error.code;
+    if (!g) return mlo_failed(r->m);
     if (known) { r->left_out += !mlo_given_equal(g, known, r->scan->iterations); return 0; }
     return mlo_map_put(r->m, &r->given, value, g);
 }
@@ -67,7 +67,7 @@ static int mlo_note_rounding(mlo_recogniser *r, const char *value, const mlo_rou
 /* Notes the roundings of a chain on the value it starts from, which all in all was multiplied by `scale`. */
 static int mlo_chain_note(mlo_recogniser *r, const char *value, const mlo_chain *c, double scale) {
     for (int i = 0; i < c->n_rounding; i++) if (mlo_note_rounding(r, value, &c->rounding[i], scale / c->behind[i])) break;
-    return (int)r->m->error.code;
+    return mlo_failed(r->m);
 }
 
 /* Does the chain from `source` [.., T, C] lay it out as those heads, of all its channels in order? */
@@ -433,9 +433,9 @@ static int mlo_given_carried(mlo_recogniser *r, const char *result) {
     const mlo_given *out = r->raw_result ? NULL : (const mlo_given *)mlo_map_get(&r->given, result);
     const char *in = r->body->input[0]->name, *first = r->scan->node->input[0];
     mlo_rounding f;
-    if (!out || mlo_map_get(&r->given, in) || !mlo_rounding_of(m, r->scan, r->scan->outer, first, &f)) return (int)m->error.code;
+    if (!out || mlo_map_get(&r->given, in) || !mlo_rounding_of(m, r->scan, r->scan->outer, first, &f)) return mlo_failed(m);
     mlo_given *g = mlo_rounding_given(m, r->scan, r->scan->outer, &f, 1);
-    if (!g || g->bits != out->bits || g->sign != out->sign) return (int)m->error.code;
+    if (!g || g->bits != out->bits || g->sign != out->sign) return mlo_failed(m);
     for (int64_t i = 1; i < r->scan->iterations; i++) { g->scale[i] = out->scale[i - 1]; g->zero[i] = out->zero[i - 1]; }
     for (size_t i = 0; i < r->n_block; i++) for (int k = 0; k < r->block[i]->n_in; k++) if (r->block[i]->in[k] == in) r->block[i]->raw[k] = 0;
     return mlo_map_put(m, &r->given, in, g);
@@ -445,11 +445,11 @@ static int mlo_given_carried(mlo_recogniser *r, const char *result) {
 static int mlo_recognise(mlo *m, const mlo_scan *scan, mlo_recogniser *r, const char **result) {
     memset(r, 0, sizeof *r);
     r->m = m; r->body = scan->body; r->scan = scan;
-    if (mlo_inside_of(m, scan, &r->in)) return (int)m->error.code;
+    if (mlo_inside_of(m, scan, &r->in)) return mlo_failed(m);
     for (size_t i = 0; i < r->body->n_node; i++) for (size_t k = 0; k < r->body->node[i]->n_output; k++)
-        if (mlo_map_put(m, &r->order, r->body->node[i]->output[k], (void *)(uintptr_t)(i + 1))) return (int)m->error.code;
-    for (size_t i = 0; i < scan->n_state; i++) if (mlo_map_put(m, &r->done, r->body->input[i]->name, (void *)(uintptr_t)r->body->input[i]->name)) return (int)m->error.code;
+        if (mlo_map_put(m, &r->order, r->body->node[i]->output[k], (void *)(uintptr_t)(i + 1))) return mlo_failed(m);
+    for (size_t i = 0; i < scan->n_state; i++) if (mlo_map_put(m, &r->done, r->body->input[i]->name, (void *)(uintptr_t)r->body->input[i]->name)) return mlo_failed(m);
     r->raw_result = !mlo_reads_rounded(r, r->body->output[0]->name);
     *result = mlo_block_of(r, r->body->output[0]->name);
-    return *result ? mlo_given_carried(r, *result) : (int)m->error.code;
+    return *result ? mlo_given_carried(r, *result) : mlo_failed(m);
 }

@@ -380,7 +380,7 @@ static int mlo_respell_walk(mlo_respeller *r, size_t *changed) {
     mlo_expansion *x = MLO_NEW_N(m, mlo_expansion, mlo_room(g->n_node));
     mlo_node **list = NULL;
     size_t n = 0;
-    if (!x) return (int)m->error.code;
+    if (!x) return mlo_failed(m);
     for (size_t i = g->n_node; i-- && !m->error.code; ) {
         const mlo_expansion fresh = { m, g, g->node[i], mlo_opset_of(m), MLO_FLOAT, NULL, 0, NULL, 0 };
         x[i] = fresh;
@@ -389,10 +389,10 @@ static int mlo_respell_walk(mlo_respeller *r, size_t *changed) {
         *changed += x[i].n_made > 0;
     }
     for (size_t i = 0; i < g->n_node; i++) {
-        if (!x[i].n_made && !MLO_PUSH(m, list, n, g->node[i])) return (int)m->error.code;
-        for (size_t k = 0; k < x[i].n_made; k++) if (!MLO_PUSH(m, list, n, x[i].made[k])) return (int)m->error.code;
+        if (!x[i].n_made && !MLO_PUSH(m, list, n, g->node[i])) return mlo_failed(m);
+        for (size_t k = 0; k < x[i].n_made; k++) if (!MLO_PUSH(m, list, n, x[i].made[k])) return mlo_failed(m);
     }
-    if (m->error.code) return (int)m->error.code;
+    if (m->error.code) return mlo_failed(m);
     g->node = list;
     g->n_node = n;
     return 0;

@@ -68,7 +68,7 @@ static const char *mlo_roll_ints(mlo_roller *r, const char *wanted, const int64_
 static int mlo_roll_info(mlo_roller *r, mlo_graph *g, const char *name, const mlo_form *f) {
     mlo_value_info *v = f->dtype ? mlo_info_new(r->m, name, f) : NULL;      /* of an operator that nobody knows: nothing to declare */
     if (!f->dtype) return 0;
-    return v && MLO_PUSH(r->m, g->info, g->n_info, v) ? 0 : (int)r->m->error.code;
+    return v && MLO_PUSH(r->m, g->info, g->n_info, v) ? 0 : mlo_failed(r->m);
 }
 
 static mlo_form mlo_form_stacked(const mlo_form *f, int64_t n) {
@@ -200,7 +200,7 @@ static int mlo_roll_feed(mlo_roller *r, mlo_map *by_first, int p, int s) {
     mlo *m = r->m;
     int one = mlo_roll_slot(r, 1, p, s), x = mlo_roll_at(r, 0, p), lag = mlo_roll_lag(r, one, 1);
     mlo_feed f = { MLO_ROLE_CARRIED, MLO_NEW_N(m, mlo_value *, (size_t)r->iterations), 0, 0, NULL, NULL, p, s, 0 };
-    if (!f.value) return (int)m->error.code;
+    if (!f.value) return mlo_failed(m);
     for (int k = 0; k < r->iterations; k++) f.value[k] = r->net->in[mlo_roll_slot(r, k, p, s)];
     if (lag == 1) { f.position = r->position[r->net->from[one]]; f.output = f.value[1]->output; }
     else f.role = mlo_roll_role(r, f.value, x, s);
@@ -214,10 +214,10 @@ static int mlo_roll_feed(mlo_roller *r, mlo_map *by_first, int p, int s) {
         r->feed_of[r->net->in_at[x] + s] = i;
         return 0;
     }
-    if (!chain) { if (!(chain = MLO_NEW(m, int)) || mlo_map_put(m, by_first, f.value[0], chain)) return (int)m->error.code; }
+    if (!chain) { if (!(chain = MLO_NEW(m, int)) || mlo_map_put(m, by_first, f.value[0], chain)) return mlo_failed(m); }
     *chain = (int)r->n_feeds;
     r->feed_of[r->net->in_at[x] + s] = (int)r->n_feeds;
-    return MLO_PUSH(m, r->feed, r->n_feeds, f) ? 0 : (int)m->error.code;
+    return MLO_PUSH(m, r->feed, r->n_feeds, f) ? 0 : mlo_failed(m);
 }
 
 static int mlo_roll_feeds(mlo_roller *r) {
@@ -227,7 +227,7 @@ static int mlo_roll_feeds(mlo_roller *r) {
         for (int s = 0; s < n; s++) {
             r->feed_of[r->net->in_at[x] + s] = MLO_NONE;
             if (!r->net->in[r->net->in_at[x] + s] || mlo_roll_lag(r, mlo_roll_slot(r, 1, p, s), 1) == 0) continue;
-            if (mlo_roll_feed(r, &by_first, p, s)) return (int)r->m->error.code;
+            if (mlo_roll_feed(r, &by_first, p, s)) return mlo_failed(r->m);
         }
     }
     return 0;
@@ -235,7 +235,7 @@ static int mlo_roll_feeds(mlo_roller *r) {
 
 /* ---- stacks ---------------------------------------------------------------------------------------------------------------------------- */
 
-static int mlo_roll_made(mlo_roller *r, mlo_node *n) { return n && MLO_PUSH(r->m, r->made, r->n_made, n) ? 0 : (int)r->m->error.code; }
+static int mlo_roll_made(mlo_roller *r, mlo_node *n) { return n && MLO_PUSH(r->m, r->made, r->n_made, n) ? 0 : mlo_failed(r->m); }
 
 /* Adds axis 0 (of size 1) to a value by Unsqueeze, whose axes were an attribute before opset 13. */
 static const char *mlo_roll_unsqueeze(mlo_roller *r, const char *value) {
@@ -304,10 +304,10 @@ static const char *mlo_roll_stack(mlo_roller *r, mlo_value *const *value, int n,
 static int mlo_roll_declare(mlo_roller *r, mlo_value_info ***list, size_t *n, const char *name, const mlo_value *like, const mlo_form *form) {
     mlo_form f = form ? *form : mlo_form_of(like);
     mlo_value_info *v = mlo_info_new(r->m, name, &f);
-    if (!v) return (int)r->m->error.code;
+    if (!v) return mlo_failed(r->m);
     if (!form && like->info && like->info->type && !like->tensor) v->type = like->info->type;       /* keeps symbolic dimensions */
     else if (!f.dtype) v->type = NULL;
-    return MLO_PUSH(r->m, *list, *n, v) ? 0 : (int)r->m->error.code;
+    return MLO_PUSH(r->m, *list, *n, v) ? 0 : mlo_failed(r->m);
 }
 
 /* A selected value: an index per iteration, and a Gather in the body. Index lists that are equal are shared. */
@@ -316,7 +316,7 @@ static int mlo_roll_select(mlo_roller *r, mlo_feed *f) {
     mlo_value *distinct[MLO_FEW];
     int n = 0;
     int64_t *pick = MLO_NEW_N(m, int64_t, (size_t)r->iterations);
-    if (!pick) return (int)m->error.code;
+    if (!pick) return mlo_failed(m);
     for (int k = 0; k < r->iterations; k++) {
         int i = 0;
         while (i < n && !mlo_value_same(m, distinct[i], f->value[k])) i++;
@@ -328,18 +328,18 @@ static int mlo_roll_select(mlo_roller *r, mlo_feed *f) {
     for (int k = 0; k < r->iterations; k++) mlo_printf(&key, ".%d", (int)pick[k]);
     const char *wanted = mlo_intern(m, key.text ? key.text : ""), *index = wanted ? (const char *)mlo_map_get(r->names, wanted) : NULL, *inner;
     mlo_text_free(&key);
-    if (!wanted) return (int)m->error.code;
+    if (!wanted) return mlo_failed(m);
     if (index) inner = mlo_format(m, "%s.i", wanted);
     else {
         const mlo_form scalar = { MLO_INT64, 0, {0} };
         index = mlo_roll_ints(r, wanted, pick, r->iterations);
         inner = index ? mlo_name_free(m, r->names, mlo_format(m, "%s.i", wanted)) : NULL;
-        if (!inner || mlo_node_input(m, r->scan, index) || mlo_roll_declare(r, &r->body->input, &r->body->n_input, inner, NULL, &scalar)) return (int)m->error.code;
+        if (!inner || mlo_node_input(m, r->scan, index) || mlo_roll_declare(r, &r->body->input, &r->body->n_input, inner, NULL, &scalar)) return mlo_failed(m);
     }
     const char *stack = mlo_roll_stack(r, distinct, n, mlo_format(m, "%s.%s.choices", r->name, f->value[0]->name));
     mlo_node *gather = stack ? mlo_roll_node(r, "Gather", f->name) : NULL;
-    if (!gather || mlo_node_input(m, gather, stack) || mlo_node_input(m, gather, inner) || mlo_attr_int(m, gather, "axis", 0)) return (int)m->error.code;
-    if (mlo_graph_add(m, r->body, gather)) return (int)m->error.code;
+    if (!gather || mlo_node_input(m, gather, stack) || mlo_node_input(m, gather, inner) || mlo_attr_int(m, gather, "axis", 0)) return mlo_failed(m);
+    if (mlo_graph_add(m, r->body, gather)) return mlo_failed(m);
     return mlo_roll_declare(r, &r->body->info, &r->body->n_info, f->name, f->value[0], NULL);
 }
 
@@ -348,14 +348,14 @@ static int mlo_roll_scan_input(mlo_roller *r, mlo_feed *f) {
     mlo *m = r->m;
     mlo_form form = mlo_form_of(f->value[0]);
     const char *stack = mlo_roll_stack(r, f->value, r->iterations, mlo_format(m, "%s.%s.all", r->name, f->name)), *inner = f->name;
-    if (!stack || mlo_node_input(m, r->scan, stack)) return (int)m->error.code;
+    if (!stack || mlo_node_input(m, r->scan, stack)) return mlo_failed(m);
     if (form.dtype != MLO_INT4 && form.dtype != MLO_UINT4) return mlo_roll_declare(r, &r->body->input, &r->body->n_input, inner, f->value[0], NULL);
     mlo_form wide = form;
     wide.dtype = MLO_INT8;
     inner = mlo_name_free(m, r->names, mlo_format(m, "%s.int8", f->name));
     mlo_node *cast = inner ? mlo_roll_node(r, "Cast", f->name) : NULL;
-    if (!cast || mlo_node_input(m, cast, inner) || mlo_attr_int(m, cast, "to", form.dtype) || mlo_graph_add(m, r->body, cast)) return (int)m->error.code;
-    if (mlo_roll_declare(r, &r->body->info, &r->body->n_info, f->name, NULL, &form)) return (int)m->error.code;
+    if (!cast || mlo_node_input(m, cast, inner) || mlo_attr_int(m, cast, "to", form.dtype) || mlo_graph_add(m, r->body, cast)) return mlo_failed(m);
+    if (mlo_roll_declare(r, &r->body->info, &r->body->n_info, f->name, NULL, &form)) return mlo_failed(m);
     return mlo_roll_declare(r, &r->body->input, &r->body->n_input, inner, NULL, &wide);
 }
 
@@ -370,14 +370,14 @@ static int mlo_roll_inputs(mlo_roller *r) {
         if (f->role == MLO_ROLE_INVARIANT) { f->name = f->value[0]->name; continue; }
         if (f->role == MLO_ROLE_CARRIED) f->name = states++ ? mlo_format(m, "%s.carried_%zu", r->name, states - 1) : mlo_format(m, "%s.carried", r->name);
         else f->name = mlo_format(m, "%s.%s", first, mlo_slot_title(m, user, f->slot, f->value[0]->tensor != NULL));
-        if (!f->name || !(f->name = mlo_name_free(m, r->names, f->name))) return (int)m->error.code;
+        if (!f->name || !(f->name = mlo_name_free(m, r->names, f->name))) return mlo_failed(m);
         if (f->role != MLO_ROLE_CARRIED) continue;
         mlo_value *like = mlo_value_of(r->g, r->g->node[mlo_roll_at(r, 0, f->position)]->output[f->output]);
-        if (mlo_node_input(m, r->scan, f->value[0]->name) || mlo_roll_declare(r, &r->body->input, &r->body->n_input, f->name, like, NULL)) return (int)m->error.code;
+        if (mlo_node_input(m, r->scan, f->value[0]->name) || mlo_roll_declare(r, &r->body->input, &r->body->n_input, f->name, like, NULL)) return mlo_failed(m);
     }
     for (size_t i = 0; i < r->n_feeds; i++) {
-        if (r->feed[i].role == MLO_ROLE_STACKED && mlo_roll_scan_input(r, &r->feed[i])) return (int)m->error.code;
-        if (r->feed[i].role == MLO_ROLE_SELECTED && mlo_roll_select(r, &r->feed[i])) return (int)m->error.code;
+        if (r->feed[i].role == MLO_ROLE_STACKED && mlo_roll_scan_input(r, &r->feed[i])) return mlo_failed(m);
+        if (r->feed[i].role == MLO_ROLE_SELECTED && mlo_roll_select(r, &r->feed[i])) return mlo_failed(m);
     }
     if (r->scan->n_input == states) {                       /* ONNX Runtime refuses a Scan without scan inputs: count */
         const mlo_form scalar = { MLO_INT64, 0, {0} };
@@ -385,7 +385,7 @@ static int mlo_roll_inputs(mlo_roller *r) {
         for (int k = 0; count && k < r->iterations; k++) count[k] = k;
         const char *index = count ? mlo_roll_ints(r, mlo_format(m, "%s.iterations", r->name), count, r->iterations) : NULL;
         const char *inner = index ? mlo_name_free(m, r->names, mlo_format(m, "%s.iteration", r->name)) : NULL;
-        if (!inner || mlo_node_input(m, r->scan, index) || mlo_roll_declare(r, &r->body->input, &r->body->n_input, inner, NULL, &scalar)) return (int)m->error.code;
+        if (!inner || mlo_node_input(m, r->scan, index) || mlo_roll_declare(r, &r->body->input, &r->body->n_input, inner, NULL, &scalar)) return mlo_failed(m);
     }
     return mlo_attr_int(m, r->scan, "num_scan_inputs", (int64_t)(r->scan->n_input - states));
 }
@@ -448,14 +448,14 @@ static mlo_graph *mlo_graph_renamed(mlo *m, const mlo_graph *g, const mlo_map *r
 /* Replaces a node's subgraphs by renamed copies. */
 static int mlo_roll_rename(mlo *m, mlo_node *n, const mlo_map *rename) {
     mlo_attr **old = n->attr;
-    if (!(n->attr = MLO_NEW_N(m, mlo_attr *, mlo_room(n->n_attr)))) return (int)m->error.code;
+    if (!(n->attr = MLO_NEW_N(m, mlo_attr *, mlo_room(n->n_attr)))) return mlo_failed(m);
     for (size_t k = 0; k < n->n_attr; k++) {
         n->attr[k] = old[k];
         if (!old[k]->g) continue;
         mlo_attr *a = MLO_NEW(m, mlo_attr);
-        if (!a) return (int)m->error.code;
+        if (!a) return mlo_failed(m);
         *a = *old[k];
-        if (!(a->g = mlo_graph_renamed(m, a->g, rename, 0))) return (int)m->error.code;
+        if (!(a->g = mlo_graph_renamed(m, a->g, rename, 0))) return mlo_failed(m);
         n->attr[k] = a;
     }
     return 0;
@@ -468,28 +468,28 @@ static int mlo_roll_copy(mlo_roller *r, int p) {
     const mlo_node *from = r->g->node[x];
     mlo_node *n = MLO_NEW(m, mlo_node);
     mlo_map rename = { NULL, 0, 0 };
-    if (!n) return (int)m->error.code;
+    if (!n) return mlo_failed(m);
     *n = *from;
     n->input = NULL; n->output = NULL; n->meta = NULL; n->n_input = n->n_output = n->n_meta = 0;
     for (int s = 0; s < slots; s++) {
         int at = r->net->in_at[x] + s, feed = r->feed_of[at];
         const mlo_value *v = r->net->in[at];
         const char *name = !v ? "" : feed >= 0 ? r->feed[feed].name : mlo_roll_inner(r, v->name);
-        if (s >= (int)from->n_input) { if (mlo_map_put(m, &rename, v->name, (void *)(uintptr_t)name)) return (int)m->error.code; }
-        else if (mlo_node_input(m, n, name)) return (int)m->error.code;
+        if (s >= (int)from->n_input) { if (mlo_map_put(m, &rename, v->name, (void *)(uintptr_t)name)) return mlo_failed(m); }
+        else if (mlo_node_input(m, n, name)) return mlo_failed(m);
     }
     for (size_t o = 0; o < from->n_output; o++) {
         const char *name = mlo_roll_inner(r, from->output[o]);
         mlo_value *v = from->output[o] && *from->output[o] ? mlo_value_of(r->g, from->output[o]) : NULL;
-        if (mlo_node_output(m, n, name ? name : "")) return (int)m->error.code;
-        if (v && v->info && mlo_roll_declare(r, &r->body->info, &r->body->n_info, name, v, NULL)) return (int)m->error.code;
+        if (mlo_node_output(m, n, name ? name : "")) return mlo_failed(m);
+        if (v && v->info && mlo_roll_declare(r, &r->body->info, &r->body->n_info, name, v, NULL)) return mlo_failed(m);
     }
     for (size_t k = 0; k < from->n_meta; k++) {
         const mlo_entry *e = &from->meta[k];
         if (mlo_eq(e->key, mlo_loop_key) || mlo_eq(e->key, mlo_instance_key) || mlo_eq(e->key, mlo_position_key)) continue;
-        if (!MLO_PUSH(m, n->meta, n->n_meta, *e)) return (int)m->error.code;
+        if (!MLO_PUSH(m, n->meta, n->n_meta, *e)) return mlo_failed(m);
     }
-    if (rename.used && mlo_roll_rename(m, n, &rename)) return (int)m->error.code;
+    if (rename.used && mlo_roll_rename(m, n, &rename)) return mlo_failed(m);
     return mlo_graph_add(m, r->body, n);
 }
 
@@ -503,11 +503,11 @@ static int mlo_roll_output(mlo_roller *r, int p, int o, const char *outer) {
     for (size_t i = 0; i < r->body->n_output; i++) if (mlo_eq(r->body->output[i]->name, name)) {
         const char *copy = mlo_name_free(m, r->names, mlo_format(m, "%s.copy", name));
         mlo_node *n = copy ? mlo_roll_node(r, "Identity", copy) : NULL;
-        if (!n || mlo_node_input(m, n, name) || mlo_graph_add(m, r->body, n)) return (int)m->error.code;
+        if (!n || mlo_node_input(m, n, name) || mlo_graph_add(m, r->body, n)) return mlo_failed(m);
         name = copy;
         break;
     }
-    if (mlo_roll_declare(r, &r->body->output, &r->body->n_output, name, v, NULL)) return (int)m->error.code;
+    if (mlo_roll_declare(r, &r->body->output, &r->body->n_output, name, v, NULL)) return mlo_failed(m);
     return mlo_node_output(m, r->scan, outer);
 }
 
@@ -518,7 +518,7 @@ static int mlo_roll_states(mlo_roller *r) {
         if (f->role != MLO_ROLE_CARRIED) continue;
         const char *last = r->g->node[mlo_roll_at(r, r->iterations - 1, f->position)]->output[f->output];
         for (size_t k = 0; k < r->scan->n_output; k++) if (mlo_eq(r->scan->output[k], last)) last = mlo_name_free(m, r->names, mlo_format(m, "%s.last", f->name));
-        if (!last || mlo_roll_output(r, f->position, f->output, last)) return (int)m->error.code;
+        if (!last || mlo_roll_output(r, f->position, f->output, last)) return mlo_failed(m);
     }
     return 0;
 }
@@ -533,14 +533,14 @@ static int mlo_roll_tap(mlo_roller *r, int p, int o) {
     if (!any) return 0;
     const char *first = r->g->node[mlo_roll_at(r, 0, p)]->output[o], *stack = mlo_name_free(m, r->names, mlo_format(m, "%s.%s.taps", r->name, first));
     mlo_form f = mlo_form_of(mlo_value_of(r->g, first)), stacked = mlo_form_stacked(&f, r->iterations);
-    if (!stack || mlo_roll_output(r, p, o, stack) || mlo_roll_info(r, r->g, stack, &stacked)) return (int)m->error.code;
+    if (!stack || mlo_roll_output(r, p, o, stack) || mlo_roll_info(r, r->g, stack, &stacked)) return mlo_failed(m);
     for (int k = 0; k < upto; k++) {
         if (!mlo_roll_used_outside(r, k, p, o)) continue;
         const int64_t at = k;
         const char *index = mlo_format(m, "mlo.index%d", k);
         if (index && !mlo_map_get(r->names, index)) index = mlo_roll_ints(r, index, &at, -1);
         mlo_node *n = index ? mlo_roll_node(r, "Gather", r->g->node[mlo_roll_at(r, k, p)]->output[o]) : NULL;
-        if (!n || mlo_node_input(m, n, stack) || mlo_node_input(m, n, index) || mlo_attr_int(m, n, "axis", 0) || mlo_roll_made(r, n)) return (int)m->error.code;
+        if (!n || mlo_node_input(m, n, stack) || mlo_node_input(m, n, index) || mlo_attr_int(m, n, "axis", 0) || mlo_roll_made(r, n)) return mlo_failed(m);
     }
     return 0;
 }
@@ -552,7 +552,7 @@ static int mlo_roll_bind(mlo_roller *r) {
         for (size_t o = 0; o < n->n_output; o++) {
             if (!mlo_roll_used_outside(r, 0, p, (int)o)) continue;
             const char *name = mlo_name_free(r->m, r->names, mlo_format(r->m, "%s.%s", r->name, n->output[o]));
-            if (!name || mlo_map_put(r->m, &r->bound, mlo_map_get(&r->g->values, n->output[o]), (void *)(uintptr_t)name)) return (int)r->m->error.code;
+            if (!name || mlo_map_put(r->m, &r->bound, mlo_map_get(&r->g->values, n->output[o]), (void *)(uintptr_t)name)) return mlo_failed(r->m);
         }
     }
     return 0;
@@ -574,8 +574,8 @@ static int mlo_roll_describe(mlo_roller *r) {
         if (!k) all = meet;
         mlo_printf(&scopes, "%s%s", k ? " " : "", meet ? meet : "");
     }
-    if (!text || m->error.code || mlo_meta_put(m, &n->meta, &n->n_meta, "mlo.iterations", text)) return (int)m->error.code;
-    if (all && (mlo_meta_put(m, &n->meta, &n->n_meta, mlo_scope_key, all) || mlo_meta_put(m, &n->meta, &n->n_meta, "mlo.instances", scopes.text))) return (int)m->error.code;
+    if (!text || m->error.code || mlo_meta_put(m, &n->meta, &n->n_meta, "mlo.iterations", text)) return mlo_failed(m);
+    if (all && (mlo_meta_put(m, &n->meta, &n->n_meta, mlo_scope_key, all) || mlo_meta_put(m, &n->meta, &n->n_meta, "mlo.instances", scopes.text))) return mlo_failed(m);
     mlo_text_free(&scopes);
     return 0;
 }
@@ -595,14 +595,14 @@ static int mlo_roll_build(mlo_roller *r) {
     mlo *m = r->m;
     r->scan = mlo_node_new(m, "Scan", r->name);
     r->body = MLO_NEW(m, mlo_graph);
-    if (!r->scan || !r->body || !(r->body->name = mlo_format(m, "%s_body", r->name))) return (int)m->error.code;
-    if (mlo_roll_bind(r) || mlo_roll_inputs(r)) return (int)m->error.code;
-    for (int p = 0; p < r->size; p++) if (mlo_roll_copy(r, p)) return (int)m->error.code;
-    if (mlo_roll_states(r)) return (int)m->error.code;
+    if (!r->scan || !r->body || !(r->body->name = mlo_format(m, "%s_body", r->name))) return mlo_failed(m);
+    if (mlo_roll_bind(r) || mlo_roll_inputs(r)) return mlo_failed(m);
+    for (int p = 0; p < r->size; p++) if (mlo_roll_copy(r, p)) return mlo_failed(m);
+    if (mlo_roll_states(r)) return mlo_failed(m);
     for (int p = 0; p < r->size; p++)
-        for (size_t o = 0; o < r->g->node[mlo_roll_at(r, 0, p)]->n_output; o++) if (mlo_roll_tap(r, p, (int)o)) return (int)m->error.code;
+        for (size_t o = 0; o < r->g->node[mlo_roll_at(r, 0, p)]->n_output; o++) if (mlo_roll_tap(r, p, (int)o)) return mlo_failed(m);
     mlo_roll_once(r->body);
-    if (mlo_attr_graph(m, r->scan, "body", r->body) || mlo_roll_describe(r)) return (int)m->error.code;
+    if (mlo_attr_graph(m, r->scan, "body", r->body) || mlo_roll_describe(r)) return mlo_failed(m);
     return mlo_roll_made(r, r->scan);
 }
 
@@ -628,7 +628,7 @@ static int mlo_marks_read(mlo *m, mlo_graph *g, mlo_marked **loops, size_t *n, i
         if (instance[i] < 0 || position[i] < 0 || instance[i] >= (int)g->n_node || position[i] >= (int)g->n_node)
             return mlo_fail(m, MLO_E_LOOP, g->node[i], "is marked for %s, but its mlo.instance or mlo.position is no number in range; run extract again", name);
         while (l < *n && !mlo_eq((*loops)[l].name, name)) l++;
-        if (l == *n) { mlo_marked one = { name, 0, 0, (int)i, 0, NULL }; if (!MLO_PUSH(m, *loops, *n, one)) return (int)m->error.code; }
+        if (l == *n) { mlo_marked one = { name, 0, 0, (int)i, 0, NULL }; if (!MLO_PUSH(m, *loops, *n, one)) return mlo_failed(m); }
         mlo_marked *k = &(*loops)[l];
         if (instance[i] >= k->iterations) k->iterations = instance[i] + 1;
         if (position[i] >= k->size) k->size = position[i] + 1;
@@ -639,7 +639,7 @@ static int mlo_marks_read(mlo *m, mlo_graph *g, mlo_marked **loops, size_t *n, i
         mlo_marked *k = &(*loops)[l];
         if (k->iterations < 2) return mlo_fail(m, MLO_E_LOOP, g->node[k->first], "%s has %d iteration; a loop needs two", k->name, k->iterations);
         if ((int64_t)k->iterations * k->size != k->count) return mlo_fail(m, MLO_E_LOOP, g->node[k->first], "%s has %d instances of %d nodes, but %d nodes are marked; run extract again", k->name, k->iterations, k->size, k->count);
-        if (!(k->node = MLO_NEW_N(m, int, (size_t)k->count))) return (int)m->error.code;
+        if (!(k->node = MLO_NEW_N(m, int, (size_t)k->count))) return mlo_failed(m);
         for (int i = 0; i < k->count; i++) k->node[i] = MLO_NONE;
     }
     for (size_t i = 0; i < g->n_node; i++) {
@@ -672,7 +672,7 @@ static int mlo_roll_loop(mlo *m, mlo_net *net, const mlo_marked *k, int self, co
     r->loop_of = loop_of; r->instance = instance; r->position = position; r->self = self; r->swap = swap; r->feed_of = feed_of; r->names = names;
     r->opset = mlo_model_version(m->model);
     if (r->opset < 9) return mlo_fail_at(m, MLO_E_UNSUPPORTED, k->name, "opset %d has another Scan; convert the model to opset 13 or later", r->opset);
-    if (mlo_roll_compare(r, swap) || mlo_roll_feeds(r)) return (int)m->error.code;
+    if (mlo_roll_compare(r, swap) || mlo_roll_feeds(r)) return mlo_failed(m);
     return mlo_roll_build(r);
 }
 
@@ -692,26 +692,26 @@ static int mlo_roll_graph(mlo *m, mlo_graph *g, mlo_map *names) {
     mlo_net *net = mlo_net_of(m, g);
     mlo_marked *loops = NULL;
     size_t n = 0, slots;
-    if (!net) return (int)m->error.code;
+    if (!net) return mlo_failed(m);
     slots = (size_t)net->in_at[net->n] + 1;
     int *loop_of = MLO_NEW_N(m, int, (size_t)net->n + 1), *instance = MLO_NEW_N(m, int, (size_t)net->n + 1), *position = MLO_NEW_N(m, int, (size_t)net->n + 1), *feed_of = MLO_NEW_N(m, int, slots);
     uint8_t *swap = MLO_NEW_N(m, uint8_t, (size_t)net->n + 1);
-    if (m->error.code || mlo_marks_read(m, g, &loops, &n, loop_of, instance, position)) return (int)m->error.code;
+    if (m->error.code || mlo_marks_read(m, g, &loops, &n, loop_of, instance, position)) return mlo_failed(m);
     if (!n) return mlo_fail_at(m, MLO_E_LOOP, NULL, "no node is marked as part of a loop; run extract first");
     mlo_map used = { NULL, 0, 0 };
     for (size_t i = 0; i < g->n_init; i++) { const mlo_value *v = mlo_value_of(g, g->init[i]->name); if (v && v->n_uses) mlo_map_put(m, &used, g->init[i]->name, (void *)(uintptr_t)1); }
     mlo_roller *roller = MLO_NEW_N(m, mlo_roller, n);
     mlo_node **nodes = NULL;
     size_t n_nodes = 0;
-    if (!roller || m->error.code) return (int)m->error.code;
-    for (size_t l = 0; l < n; l++) if (mlo_roll_loop(m, net, &loops[l], (int)l, loop_of, instance, position, swap, feed_of, names, &roller[l])) return (int)m->error.code;
+    if (!roller || m->error.code) return mlo_failed(m);
+    for (size_t l = 0; l < n; l++) if (mlo_roll_loop(m, net, &loops[l], (int)l, loop_of, instance, position, swap, feed_of, names, &roller[l])) return mlo_failed(m);
     for (size_t i = 0; i < g->n_node; i++) {
         for (size_t l = 0; l < n; l++)
-            for (size_t k = 0; loops[l].first == (int)i && k < roller[l].n_made; k++) if (!MLO_PUSH(m, nodes, n_nodes, roller[l].made[k])) return (int)m->error.code;
-        if (loop_of[i] < 0 && !MLO_PUSH(m, nodes, n_nodes, g->node[i])) return (int)m->error.code;
+            for (size_t k = 0; loops[l].first == (int)i && k < roller[l].n_made; k++) if (!MLO_PUSH(m, nodes, n_nodes, roller[l].made[k])) return mlo_failed(m);
+        if (loop_of[i] < 0 && !MLO_PUSH(m, nodes, n_nodes, g->node[i])) return mlo_failed(m);
     }
     g->node = nodes; g->n_node = n_nodes;
-    if (mlo_sort(m, g, 0) || mlo_index(m, g)) return (int)m->error.code;
+    if (mlo_sort(m, g, 0) || mlo_index(m, g)) return mlo_failed(m);
     return mlo_roll_tidy(m, g, &used);
 }
 
@@ -770,5 +770,5 @@ static int mlo_roll_report(mlo *m, mlo_text *out) {
     mlo_printf(out, "],\"considered\":");
     mlo_puts(out, considered ? considered : "null");
     mlo_puts(out, "}\n");
-    return (int)m->error.code;
+    return mlo_failed(m);
 }

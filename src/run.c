@@ -54,7 +54,7 @@ static int mlo_run_bind(mlo *m, const mlo_array *inputs, size_t n, mlo_array *bo
             i + 1, g->n_input, n);
         if (v) MLO_TRY(mlo_run_check(m, v, a));
         mlo_dtype wanted = v ? mlo_form_of(v).dtype : MLO_UNDEFINED;
-        if (wanted && wanted != a->dtype && !(made[*count] = mlo_run_convert(m, v, a, wanted))) return (int)m->error.code;
+        if (wanted && wanted != a->dtype && !(made[*count] = mlo_run_convert(m, v, a, wanted))) return mlo_failed(m);
         bound[*count] = made[*count] ? *made[*count] : *a;
         bound[(*count)++].name = g->input[i]->name;
     }
@@ -71,19 +71,19 @@ static int mlo_run_model(mlo *m, const mlo_array *inputs, size_t n, const mlo_ob
     for (size_t i = 0; made && i < g->n_input; i++) mlo_array_free(m, made[i]);
     mlo_scratch_free(m, made);
     mlo_scratch_free(m, bound);
-    return (int)m->error.code;
+    return mlo_failed(m);
 }
 
 /* Runs the model only for what the observer sees. */
 static int mlo_eval_observed(mlo *m, const mlo_array *inputs, size_t n, const mlo_observer *observer) {
     size_t k = m->model->graph->n_output;
     mlo_array **out = (mlo_array **)mlo_scratch(m, k + 1, sizeof *out);
-    if (!out) return (int)m->error.code;
+    if (!out) return mlo_failed(m);
     for (size_t i = 0; i < k; i++) out[i] = NULL;
     mlo_run_model(m, inputs, n, observer, out);
     for (size_t i = 0; i < k; i++) mlo_array_free(m, out[i]);
     mlo_scratch_free(m, out);
-    return (int)m->error.code;
+    return mlo_failed(m);
 }
 
 static int mlo_run_see(void *user, const mlo_graph *g, int64_t iteration, const char *name, const mlo_array *a) {
@@ -93,16 +93,16 @@ static int mlo_run_see(void *user, const mlo_graph *g, int64_t iteration, const 
 }
 
 int mlo_run(mlo *m, const mlo_array *inputs, size_t n, const mlo_array **outputs, size_t *n_outputs) {
-    if (m->error.code) return (int)m->error.code;
+    if (m->error.code) return mlo_failed(m);
     if (!m->model) return mlo_fail_at(m, MLO_E_USAGE, NULL, "load a model first");
     m->stage = "run";
     size_t k = m->model->graph->n_output;
     mlo_array *copy = MLO_NEW_N(m, mlo_array, k + 1), **out = MLO_NEW_N(m, mlo_array *, k + 1);
     mlo_observer see = { m, mlo_run_see };
-    if (!copy || !out || mlo_run_model(m, inputs, n, m->watch ? &see : NULL, out)) return (int)m->error.code;
+    if (!copy || !out || mlo_run_model(m, inputs, n, m->watch ? &see : NULL, out)) return mlo_failed(m);
     for (size_t i = 0; i < k; i++) mlo_array_keep(m, out[i], &copy[i]);
     for (size_t i = 0; i < k; i++) mlo_array_free(m, out[i]);
-    if (m->error.code) return (int)m->error.code;
+    if (m->error.code) return mlo_failed(m);
     *outputs = copy; *n_outputs = k;
     return 0;
 }

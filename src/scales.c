@@ -76,8 +76,8 @@ static int mlo_given_check(mlo_quantizer *q, const char *name, const mlo_given *
 static int mlo_obey_widths(mlo_quantizer *q, mlo_signal *s) {
     const mlo_given *n = mlo_narrow_given(s), *w = mlo_wide_given(q, s);
     int index = s->reads[MLO_UNARY] > 0;
-    if (n && (s->narrow || mlo_widened(q, s)) && mlo_given_check(q, s->name, n, 2, index ? 12 : 16, q->scan.iterations)) return (int)q->m->error.code;
-    if (w && s->wide && mlo_given_check(q, s->name, w, 2, 16, q->scan.iterations)) return (int)q->m->error.code;
+    if (n && (s->narrow || mlo_widened(q, s)) && mlo_given_check(q, s->name, n, 2, index ? 12 : 16, q->scan.iterations)) return mlo_failed(q->m);
+    if (w && s->wide && mlo_given_check(q, s->name, w, 2, 16, q->scan.iterations)) return mlo_failed(q->m);
     if (n) s->bits = n->bits;
     if (w) s->wide_bits = w->bits;
     return 0;
@@ -110,7 +110,7 @@ static int mlo_given_relu(mlo_quantizer *q, const mlo_sublayer *b) {
     if (b->n_inner != 1 || !mlo_is(b->inner[0], "Relu") || x->given || !mlo_given_scaled(g)) return 0;
     for (int64_t i = 0; g->zero && i < q->scan.iterations; i++) if (g->zero[i] < 0 || g->zero[i] > 0) return 0;
     mlo_given *same = MLO_NEW(q->m, mlo_given);
-    if (!same) return (int)q->m->error.code;
+    if (!same) return mlo_failed(q->m);
     same->sign = 1; same->bits = g->bits + !g->sign; same->scale = g->scale;
     x->given = same;
     return 0;
@@ -145,7 +145,7 @@ static int mlo_given_attention(mlo_quantizer *q, const mlo_sublayer *b) {
     }
     if (left == x) x->given = x->given_narrow = NULL;
     if (left) mlo_warn(q->m, "%s: zero points of queries, values and their mix are not taken over (an attention knows none): scales of '%s' are chosen here", mlo_node_name(b->node), left->name);
-    return (int)q->m->error.code;
+    return mlo_failed(q->m);
 }
 
 /* What the source model fixes. A rounding that the residual stream does not see is one of the narrow form. */
@@ -162,7 +162,7 @@ static int mlo_demand_given(mlo_quantizer *q) {
         if (b->kind == MLO_LINEAR) b->weight_given = mlo_weight_given(q->m, &q->scan, b->weight, b->transposed, mlo_signal_of(q, b->out)->channels);
     }
     if (q->r.left_out) mlo_warn(q->m, "%zu roundings of the model are left out: inside attentions, and where readers round one value differently. The integer model is finer there", q->r.left_out);
-    return (int)q->m->error.code;
+    return mlo_failed(q->m);
 }
 
 /* ---- demands --------------------------------------------------------------------------------------------------------------------------- */
@@ -173,14 +173,14 @@ static int mlo_demand(mlo_quantizer *q) {
         int wide = b->kind == MLO_NORM || b->kind == MLO_RESIDUAL;
         for (int k = 0; k < b->n_in; k++) {
             mlo_signal *s = mlo_signal_of(q, b->in[k]);
-            if (!s) return (int)q->m->error.code;
+            if (!s) return mlo_failed(q->m);
             if (wide) s->wide = 1; else s->narrow = 1;
             if (wide && b->raw[k]) s->raw = 1;
             s->reads[b->kind]++; s->operand = k;
             if (b->kind == MLO_UNARY) s->bits = MLO_INDEX_BITS;
         }
         mlo_signal *out = mlo_signal_of(q, b->out);
-        if (!out) return (int)q->m->error.code;
+        if (!out) return mlo_failed(q->m);
         out->maker = b;
         if (b->kind == MLO_RESIDUAL) out->wide = 1;                                /* a sum knows no shape */
         if (b->kind == MLO_ATTENTION && b->mask) {
@@ -189,7 +189,7 @@ static int mlo_demand(mlo_quantizer *q) {
         }
     }
     mlo_signal *in = mlo_signal_of(q, q->scan.body->input[0]->name), *out = mlo_signal_of(q, q->result);
-    if (!in || !out) return (int)q->m->error.code;
+    if (!in || !out) return mlo_failed(q->m);
     in->wide = out->wide = 1;
     if (q->r.raw_result) out->raw = 1;
     return mlo_demand_given(q);
@@ -207,9 +207,9 @@ static int mlo_unite_carried(mlo_quantizer *q) {
         return mlo_fail_at(m, MLO_E_UNSUPPORTED, out->name, "a scale of %g is fixed for what goes into a layer and %g for what comes out of the one before; give both one scale", a->scale[i], b->scale[i - 1]);
     if (!one || (a && b)) return 0;
     mlo_given *other = MLO_NEW(m, mlo_given);
-    if (!other) return (int)m->error.code;
+    if (!other) return mlo_failed(m);
     *other = *one; other->zero = NULL; other->sign = 1;
-    if (one->scale && !(other->scale = MLO_NEW_N(m, double, n))) return (int)m->error.code;
+    if (one->scale && !(other->scale = MLO_NEW_N(m, double, n))) return mlo_failed(m);
     for (size_t i = 0; one->scale && i < n; i++) other->scale[i] = one->scale[a ? (i + 1 < n ? i + 1 : i) : i ? i - 1 : i];
     *(a ? &out->given_wide : &in->given_wide) = other;
     return 0;
@@ -217,11 +217,11 @@ static int mlo_unite_carried(mlo_quantizer *q) {
 
 /* After all that is given is known: widths of signals and weights. */
 static int mlo_choose_given(mlo_quantizer *q) {
-    if (mlo_unite_carried(q)) return (int)q->m->error.code;
-    for (size_t k = 0; k < q->signal.size; k++) if (q->signal.slot[k].key && mlo_obey_widths(q, (mlo_signal *)q->signal.slot[k].value)) return (int)q->m->error.code;
+    if (mlo_unite_carried(q)) return mlo_failed(q->m);
+    for (size_t k = 0; k < q->signal.size; k++) if (q->signal.slot[k].key && mlo_obey_widths(q, (mlo_signal *)q->signal.slot[k].value)) return mlo_failed(q->m);
     for (size_t k = 0; k < q->r.n_block; k++) {
         const mlo_sublayer *b = q->r.block[k];
-        if (b->kind == MLO_LINEAR && b->weight_given && mlo_given_check(q, b->out, b->weight_given, 2, 8, 0)) return (int)q->m->error.code;
+        if (b->kind == MLO_LINEAR && b->weight_given && mlo_given_check(q, b->out, b->weight_given, 2, 8, 0)) return mlo_failed(q->m);
         if (b->kind != MLO_ATTENTION) continue;
         const mlo_signal *x[3]; for (int i = 0; i < 3; i++) x[i] = mlo_signal_of(q, b->in[i]);
         if (x[1]->bits != x[0]->bits || x[2]->bits != x[0]->bits) return mlo_fail(q->m, MLO_E_UNSUPPORTED, b->node, "queries of %d bits, keys of %d and values of %d; an attention takes one width", x[0]->bits, x[1]->bits, x[2]->bits);
@@ -314,7 +314,7 @@ static int mlo_shaper_open(mlo_quantizer *q, const char *reads, int64_t channels
         if (h->w[h->n - 1]->dims[1] > widest) widest = h->w[h->n - 1]->dims[1];
     }
     h->most = (float *)mlo_scratch(m, (size_t)widest, sizeof *h->most);
-    if (m->error.code) { mlo_shaper_free(m, h); return (int)m->error.code; }
+    if (m->error.code) { mlo_shaper_free(m, h); return mlo_failed(m); }
     h->square = h->range + channels; h->weight = h->square + channels; h->norm = h->weight + channels;
     for (int64_t c = 0; c < channels; c++) {
         h->weight[c] = h->norm[c] = 0;
@@ -338,7 +338,7 @@ static int mlo_expected_noise(mlo_quantizer *q, mlo_signal *s) {
     for (int64_t i = 0; i < q->scan.iterations; i++) {
         mlo_shaper h;
         double power = 0, noise = 0;
-        if (mlo_shaper_open(q, s->name, s->channels, i, &h)) return (int)q->m->error.code;
+        if (mlo_shaper_open(q, s->name, s->channels, i, &h)) return mlo_failed(q->m);
         for (size_t k = 0; k < q->r.n_block; k++) if (q->r.block[k]->kind == MLO_LINEAR && q->r.block[k]->in[0] == s->name) {
             const mlo_signal *y = mlo_signal_of(q, q->r.block[k]->out), *in = mlo_noise_in(q, q->r.block[k]);
             power += in->inverse[i] > 0 ? 1 / in->inverse[i] : 0;
@@ -429,12 +429,12 @@ static void mlo_fit(const mlo_quantizer *q, mlo_signal *s, int64_t i) {
 /* Shape, zero and scale of a signal whose shape the linear layers that read `reads` absorb. */
 static int mlo_shape_signal(mlo_quantizer *q, mlo_signal *s, const char *reads) {
     mlo *m = q->m;
-    if (!s->shape && !(s->shape = MLO_NEW_N(m, float, (size_t)(q->scan.iterations * s->channels)))) return (int)m->error.code;
+    if (!s->shape && !(s->shape = MLO_NEW_N(m, float, (size_t)(q->scan.iterations * s->channels)))) return mlo_failed(m);
     mlo_widen(q, s);
     for (int64_t i = 0; i < q->scan.iterations; i++) {
         mlo_shaper h;
         mlo_middle(s, i);
-        if (mlo_shaper_open(q, reads, s->channels, i, &h)) return (int)m->error.code;
+        if (mlo_shaper_open(q, reads, s->channels, i, &h)) return mlo_failed(m);
         for (int64_t c = 0; c < s->channels; c++) {
             int64_t at = i * s->channels + c;
             h.range[c] = (s->high[at] - s->low[at]) / 2;
@@ -496,7 +496,7 @@ static int mlo_index_range(mlo_quantizer *q, const mlo_sublayer *u, mlo_signal *
     mlo_range(x, i, &low, &high);
     double each = (high - low) / (POINTS - 1);
     mlo_array *f = mlo_tabulate(q, u, i, low, each, POINTS);
-    if (!f) return (int)q->m->error.code;
+    if (!f) return mlo_failed(q->m);
     const float *v = (const float *)f->data;
     int from = 0, to = POINTS - 1;
     while (from < to && fabs((double)(v[from + 1] - v[0])) <= step / 32) from++;
@@ -553,7 +553,7 @@ static int mlo_attention_scales(mlo_quantizer *q, const mlo_sublayer *b) {
     mlo_signal *v = mlo_signal_of(q, b->in[2]), *y = mlo_signal_of(q, b->out);
     int given = mlo_given_scaled(mlo_narrow_given(y));
     if (!given && !mlo_given_scaled(mlo_narrow_given(v)) && !mlo_weights_fixed(q, y->name) && mlo_absorbed(y) && !y->wide && !v->wide && v->reads[MLO_ATTENTION] == 1 && !v->reads[MLO_LINEAR] && !v->reads[MLO_UNARY] && v->maker && v->maker->kind == MLO_LINEAR) {
-        if (mlo_shape_signal(q, v, y->name)) return (int)q->m->error.code;
+        if (mlo_shape_signal(q, v, y->name)) return mlo_failed(q->m);
         y->shape = v->shape; y->zero = v->zero;
         mlo_widen(q, y);
     }
@@ -572,19 +572,19 @@ static int mlo_unary_scales(mlo_quantizer *q, const mlo_sublayer *b) {
         if (given) continue;
         if (mlo_absorbed(y) && !y->wide) mlo_one_scale(q, y, i, low, high); else mlo_fit(q, y, i);
     }
-    for (int64_t i = 0; x->maker && mlo_fused_unary(q, x->maker) == b && !mlo_given_scaled(mlo_narrow_given(x)) && i < q->scan.iterations; i++) if (mlo_index_range(q, b, x, y, i)) return (int)q->m->error.code;
+    for (int64_t i = 0; x->maker && mlo_fused_unary(q, x->maker) == b && !mlo_given_scaled(mlo_narrow_given(x)) && i < q->scan.iterations; i++) if (mlo_index_range(q, b, x, y, i)) return mlo_failed(q->m);
     return 0;
 }
 
 static int mlo_fit_all(mlo_quantizer *q) {
     for (size_t k = 0; k < q->signal.size; k++) if (q->signal.slot[k].key) {
         mlo_signal *s = (mlo_signal *)q->signal.slot[k].value;
-        if ((s->narrow || mlo_widened(q, s)) && !(s->maker && (s->maker->kind == MLO_UNARY || s->maker->kind == MLO_ATTENTION)) && mlo_narrow_scales(q, s)) return (int)q->m->error.code;
+        if ((s->narrow || mlo_widened(q, s)) && !(s->maker && (s->maker->kind == MLO_UNARY || s->maker->kind == MLO_ATTENTION)) && mlo_narrow_scales(q, s)) return mlo_failed(q->m);
     }
     for (size_t k = 0; k < q->r.n_block; k++) {
         const mlo_sublayer *b = q->r.block[k];
-        if (b->kind == MLO_ATTENTION && mlo_attention_scales(q, b)) return (int)q->m->error.code;
-        if (b->kind == MLO_UNARY && mlo_unary_scales(q, b)) return (int)q->m->error.code;
+        if (b->kind == MLO_ATTENTION && mlo_attention_scales(q, b)) return mlo_failed(q->m);
+        if (b->kind == MLO_UNARY && mlo_unary_scales(q, b)) return mlo_failed(q->m);
     }
     return 0;
 }
@@ -608,7 +608,7 @@ static int mlo_widths_said(const mlo_quantizer *q) {
  * of 27 bits (mlo_dots.v). */
 static int mlo_choose_cost(mlo_quantizer *q) {
     double most;
-    if (mlo_max_cost(q->m, &most)) return (int)q->m->error.code;
+    if (mlo_max_cost(q->m, &most)) return mlo_failed(q->m);
     q->widest = 16;
     if (q->cost >= 1) return 0;                                 /* --max-error tries one */
     q->cost = most;
@@ -647,17 +647,17 @@ static int mlo_choose_widths(mlo_quantizer *q, double most) {
     double budget = mlo_products(q) * (most - 1) * q->activations;
     for (size_t k = 0; k < q->r.n_block; k++) {
         mlo_signal *s = mlo_signal_of(q, q->r.block[k]->in[0]);
-        if (q->r.block[k]->kind == MLO_LINEAR && mlo_absorbed(s) && mlo_expected_noise(q, s)) return (int)q->m->error.code;
+        if (q->r.block[k]->kind == MLO_LINEAR && mlo_absorbed(s) && mlo_expected_noise(q, s)) return mlo_failed(q->m);
     }
     for (mlo_signal *s; (s = mlo_neediest(q, budget)) != NULL; s->bits++, s->noise /= 4) budget -= s->macs;
     return 0;
 }
 
 static int mlo_choose_scales(mlo_quantizer *q) {
-    if (mlo_choose_cost(q)) return (int)q->m->error.code;
+    if (mlo_choose_cost(q)) return mlo_failed(q->m);
     mlo_calibrate_means(q);
     mlo_wide_scales(q);
-    if (mlo_fit_all(q)) return (int)q->m->error.code;
+    if (mlo_fit_all(q)) return mlo_failed(q->m);
     return q->cost > 1 ? mlo_choose_widths(q, q->cost) || mlo_fit_all(q) : 0;
 }
 

@@ -203,7 +203,7 @@ static const char *mlo_scope_rebased(mlo *m, const char *scope, const char *from
 static int mlo_scope_by_structure(mlo_scopes *s, const mlo_layers *l) {
     mlo *m = s->m;
     const char **at = MLO_NEW_N(m, const char *, (size_t)l->iterations);
-    if (!at) return (int)m->error.code;
+    if (!at) return mlo_failed(m);
     for (int k = 0; k < l->iterations; k++) at[k] = mlo_instance_scope(s, l, k);
     for (int k = 0; k < l->iterations; k++)                  /* a layer that lost all: numbered on from another, once that is known to be numbered */
         for (int j = 0; j < l->iterations && !at[k]; j++) if (at[j] && j != k) at[k] = mlo_scope_moved(m, at[j], k - j);
@@ -217,7 +217,7 @@ static int mlo_scope_by_structure(mlo_scopes *s, const mlo_layers *l) {
                 if (s->scope[x]) s->why[x] = mlo_format(m, "same place as %s in instance %d", mlo_node_name(s->net->g->node[y]), j);
             }
         }
-    return (int)m->error.code;
+    return mlo_failed(m);
 }
 
 /* What a node's known neighbours on one side share; NULL when none is known. *whose names one of them. */
@@ -257,7 +257,7 @@ static int mlo_scope_fixpoint(mlo_scopes *s) {
                 again |= mlo_scope_by_neighbours(s, i);
             }
     }
-    return (int)s->m->error.code;
+    return mlo_failed(s->m);
 }
 
 /* ---- the stage -------------------------------------------------------------------------------------------------------------------- */
@@ -265,15 +265,15 @@ static int mlo_scope_fixpoint(mlo_scopes *s) {
 static int mlo_scope_infer(mlo_scopes *s, int missing) {
     mlo_found found;
     if (!missing || missing == s->net->n) return 0;
-    if (mlo_discover(s->m, s->net, s->scope, NULL, &found)) return (int)s->m->error.code;
-    if (!(s->instance = MLO_NEW_N(s->m, int, (size_t)s->net->n + 1))) return (int)s->m->error.code;
+    if (mlo_discover(s->m, s->net, s->scope, NULL, &found)) return mlo_failed(s->m);
+    if (!(s->instance = MLO_NEW_N(s->m, int, (size_t)s->net->n + 1))) return mlo_failed(s->m);
     for (size_t i = 0; i < found.n_loops; i++) {
         const mlo_layers *l = found.loop[i];
         for (int k = 0; k < l->iterations * l->size; k++) s->instance[l->node[k]] = l->node[k / l->size * l->size] + 1;
-        if (mlo_scope_by_structure(s, l)) return (int)s->m->error.code;
+        if (mlo_scope_by_structure(s, l)) return mlo_failed(s->m);
     }
     s->inside = 1;                              /* a node at the edge of a layer has neighbours in two: first ask those of its own */
-    if (mlo_scope_fixpoint(s)) return (int)s->m->error.code;
+    if (mlo_scope_fixpoint(s)) return mlo_failed(s->m);
     s->inside = 0;
     return mlo_scope_fixpoint(s);
 }
@@ -282,7 +282,7 @@ static int mlo_scope_infer(mlo_scopes *s, int missing) {
 static int mlo_scope_write(mlo_scopes *s, int i) {
     mlo *m = s->m;
     mlo_node *n = s->net->g->node[i];
-    if (mlo_meta_put(m, &n->meta, &n->n_meta, mlo_scope_key, s->scope[i])) return (int)m->error.code;
+    if (mlo_meta_put(m, &n->meta, &n->n_meta, mlo_scope_key, s->scope[i])) return mlo_failed(m);
     if (!s->why[i]) return 0;
     mlo_text t = { m, NULL, 0, 0 };
     mlo_puts(&t, "['");
@@ -291,7 +291,7 @@ static int mlo_scope_write(mlo_scopes *s, int i) {
         if (*p != '/') mlo_put(&t, p, 1);
     }
     mlo_printf(&t, "', '%s']", n->n_output ? n->output[0] : "");
-    int r = (int)m->error.code;
+    int r = mlo_failed(m);
     if (!r) r = mlo_meta_put(m, &n->meta, &n->n_meta, "pkg.torch.onnx.name_scopes", t.text);
     mlo_text_free(&t);
     return r ? r : mlo_meta_put(m, &n->meta, &n->n_meta, mlo_scope_from_key, s->why[i]);
@@ -301,21 +301,21 @@ static int mlo_scope_write(mlo_scopes *s, int i) {
 static int mlo_scope(mlo *m) {
     mlo_net *net = mlo_net_of(m, m->model->graph);
     int missing = 0, inferred = 0, unknown = 0, first = MLO_NONE;
-    if (!net) return (int)m->error.code;
+    if (!net) return mlo_failed(m);
     mlo_scopes s = { m, net, MLO_NEW_N(m, const char *, (size_t)net->n + 1), MLO_NEW_N(m, const char *, (size_t)net->n + 1), NULL, 0 };
-    if (m->error.code) return (int)m->error.code;
+    if (m->error.code) return mlo_failed(m);
     for (int i = 0; i < net->n; i++) {
         s.scope[i] = mlo_scope_said(m, net->g->node[i]);
         if (!s.scope[i]) s.scope[i] = mlo_scope_named(m, net->g->node[i]);
         missing += !s.scope[i];
     }
-    if (mlo_scope_infer(&s, missing)) return (int)m->error.code;
+    if (mlo_scope_infer(&s, missing)) return mlo_failed(m);
     for (int i = 0; i < net->n; i++) {
         if (!s.scope[i]) { unknown++; continue; }
         if (s.why[i] && !inferred++) first = i;
-        if (mlo_scope_write(&s, i)) return (int)m->error.code;
+        if (mlo_scope_write(&s, i)) return mlo_failed(m);
     }
     if (inferred) mlo_warn(m, "inferred the scopes of %d of %d nodes, e.g. %s: '%s' (%s)", inferred, net->n, mlo_node_name(net->g->node[first]), s.scope[first], s.why[first]);
     if (unknown == net->n && net->n) mlo_warn(m, "no node says where it belongs; the loops will be found by structure alone");
-    return (int)m->error.code;
+    return mlo_failed(m);
 }

@@ -91,14 +91,14 @@ static int mlo_menu_add(mlo_space *s, mlo_menu *menu, const mlo_element *e, cons
     mlo_unit u;
     memset(&u, 0, sizeof u);
     u.pe = (int)pe; u.simd = (int)simd;
-    if (e->kernel->unit(site, pe, simd, &u)) return (int)s->m->error.code;
+    if (e->kernel->unit(site, pe, simd, &u)) return mlo_failed(s->m);
     if (site->tile && !u.blocks) memories = e->memories & MLO_LAYER ? 0 : MLO_LAYER;        /* nothing to divide */
     for (int memory = MLO_LAYER; memory <= MLO_BLOCK; memory *= 2) if (memories & memory) {
         int64_t beats = memory == MLO_RESIDENT ? 0 : mlo_unit_beats(&u, s->c->axi_bits) * (u.blocks ? s->c->frames * mlo_unit_tiles(&u, s->c->tokens) : 1);
         mlo_choice c = { pe, simd, u.interval, mlo_unit_bits(site, &u, s->c->axi_bits, mlo_banks(s->c, memory)), beats, memory,
                          { s->timed && u.multipliers ? u.interval + u.latency : 0, u.multipliers, 0, 0, s->thrifty ? beats : 0 } };
         if (u.multipliers) c.price.skew = mlo_fold_skew(pe, simd); else c.price.lanes = pe;
-        if (!MLO_PUSH(s->m, menu->item, menu->n, c)) return (int)s->m->error.code;
+        if (!MLO_PUSH(s->m, menu->item, menu->n, c)) return mlo_failed(s->m);
     }
     return 0;
 }
@@ -121,10 +121,10 @@ static int mlo_menu_list(mlo_space *s, mlo_menu *menu, const mlo_element *e, con
     const int64_t most_s = e->kernel->simd_axis ? mlo_last_dim(&e->site.in[0]) : 1, most_p = e->unit.whole_frame ? e->site.tokens : mlo_last_dim(&e->site.out);
     int64_t *pes = NULL; size_t n = 0;
     if (e->pinned) return mlo_menu_add(s, menu, e, site, memories, e->unit.pe, e->unit.simd);
-    for (int64_t p = 1; p <= most_p; p++) if (e->kernel->legal(&e->site, p, 1) && !MLO_PUSH(s->m, pes, n, p)) return (int)s->m->error.code;
+    for (int64_t p = 1; p <= most_p; p++) if (e->kernel->legal(&e->site, p, 1) && !MLO_PUSH(s->m, pes, n, p)) return mlo_failed(s->m);
     for (int64_t simd = 1; simd <= most_s; simd++) {
         if (!e->kernel->legal(&e->site, 1, simd)) continue;
-        for (size_t i = 0; i < n; i++) if (e->kernel->legal(&e->site, pes[i], simd) && mlo_menu_add(s, menu, e, site, memories, pes[i], simd)) return (int)s->m->error.code;
+        for (size_t i = 0; i < n; i++) if (e->kernel->legal(&e->site, pes[i], simd) && mlo_menu_add(s, menu, e, site, memories, pes[i], simd)) return mlo_failed(s->m);
     }
     return 0;
 }
@@ -133,14 +133,14 @@ static int mlo_menu_make(mlo_space *s, mlo_menu *menu, const mlo_element *e) {
     mlo_site whole = e->site, tiled = e->site;
     whole.tile = 0; tiled.tile = mlo_least(e->tile, e->site.tokens);
     menu->n = 0;
-    if (e->memories & MLO_EITHER && mlo_menu_list(s, menu, e, &whole, e->memories & MLO_EITHER)) return (int)s->m->error.code;
-    if (e->memories & MLO_BLOCK && mlo_menu_list(s, menu, e, &tiled, MLO_BLOCK)) return (int)s->m->error.code;
+    if (e->memories & MLO_EITHER && mlo_menu_list(s, menu, e, &whole, e->memories & MLO_EITHER)) return mlo_failed(s->m);
+    if (e->memories & MLO_BLOCK && mlo_menu_list(s, menu, e, &tiled, MLO_BLOCK)) return mlo_failed(s->m);
     if (!e->pinned) mlo_menu_thin(menu);
     return 0;
 }
 
 static int mlo_search_menus(mlo_space *s) {
-    for (int i = 0; i < s->c->n_element; i++) if (s->c->element[i].kernel && mlo_menu_make(s, &s->menu[i], &s->c->element[i])) return (int)s->m->error.code;
+    for (int i = 0; i < s->c->n_element; i++) if (s->c->element[i].kernel && mlo_menu_make(s, &s->menu[i], &s->c->element[i])) return mlo_failed(s->m);
     return 0;
 }
 
@@ -199,7 +199,7 @@ static int mlo_partials_add(mlo_partials *p, const mlo_partial *one) {
     if (p->n == p->room) {
         size_t room = p->room ? 2 * p->room : 256;
         mlo_partial *bigger = (mlo_partial *)mlo_scratch(p->m, room, sizeof *bigger);
-        if (!bigger) return (int)p->m->error.code;
+        if (!bigger) return mlo_failed(p->m);
         if (p->n) memcpy(bigger, p->item, p->n * sizeof *bigger);
         mlo_scratch_free(p->m, p->item);
         p->item = bigger; p->room = room;
@@ -251,7 +251,7 @@ static int mlo_search_layer(const mlo_space *s, int i, const mlo_limits *l, int6
         mlo_partial one = { mlo_price_sum(p->item[b].price, &c->price), p->item[b].bits + (l->bits < MLO_UNLIMITED ? c->bits : 0), p->item[b].beats + (rest[0].most_beats > beats ? c->beats : 0), b, k };
         if (one.price.multipliers + rest[i + 1].multipliers > l->multipliers || (l->bits < MLO_UNLIMITED && one.bits + rest[i + 1].bits > l->bits)) continue;
         if (rest[0].most_beats > beats && one.beats + rest[i + 1].beats > beats) continue;
-        if (mlo_partials_add(p, &one)) return (int)s->m->error.code;
+        if (mlo_partials_add(p, &one)) return mlo_failed(s->m);
     }
     mlo_partials_thin(p, end);
     return 0;
@@ -308,11 +308,11 @@ static int mlo_search_solve(const mlo_space *s, const mlo_limits *l, mlo_plan *p
 static int mlo_search_fastest(const mlo_space *s, const mlo_limits *l, mlo_plan *plan, int *found) {
     mlo_limits try = *l;
     mlo_plan other; int fits;
-    if (mlo_search_solve(s, l, plan, found) || !*found) return (int)s->m->error.code;
+    if (mlo_search_solve(s, l, plan, found) || !*found) return mlo_failed(s->m);
     for (int64_t low = 0; low < plan->steady; ) {                    /* low cannot be reached, plan->steady can */
         try.steady = low + (plan->steady - low) / 2;
         if (try.steady == low) break;
-        if (mlo_search_solve(s, &try, &other, &fits)) return (int)s->m->error.code;
+        if (mlo_search_solve(s, &try, &other, &fits)) return mlo_failed(s->m);
         if (fits) *plan = other; else low = try.steady;
     }
     return 0;
@@ -324,13 +324,13 @@ static int mlo_search_spare(const mlo_space *s, const mlo_limits *l, mlo_plan *p
     mlo_space timed; mlo_limits try = *l; mlo_plan other; int found;
     if (plan->frames > 1 || l->multipliers == MLO_UNLIMITED) return 0;
     try.steady = plan->steady;
-    if (mlo_search_begin(s->m, s->c, 1, &timed)) return (int)s->m->error.code;
+    if (mlo_search_begin(s->m, s->c, 1, &timed)) return mlo_failed(s->m);
     timed.fifo_bits = s->fifo_bits;
-    if (mlo_search_solve(&timed, &try, &other, &found) || !found) return (int)s->m->error.code;
+    if (mlo_search_solve(&timed, &try, &other, &found) || !found) return mlo_failed(s->m);
     for (int i = 0; i < s->c->n_element; i++) if (s->menu[i].n) {
         const mlo_choice *c = &timed.menu[i].item[other.item[i]];
         s->c->element[i].memory = c->memory;
-        if (mlo_element_fold(s->m, &s->c->element[i], c->pe, c->simd)) return (int)s->m->error.code;
+        if (mlo_element_fold(s->m, &s->c->element[i], c->pe, c->simd)) return mlo_failed(s->m);
     }
     mlo_core_lanes(s->c);
     return 0;
@@ -344,7 +344,7 @@ static int mlo_plan_apply(const mlo_space *s, const mlo_plan *p) {
     for (int i = 0; i < c->n_element; i++) if (s->menu[i].n) {
         const mlo_choice *k = &s->menu[i].item[p->item[i]];
         c->element[i].memory = k->memory;
-        if (mlo_element_fold(s->m, &c->element[i], k->pe, k->simd)) return (int)s->m->error.code;
+        if (mlo_element_fold(s->m, &c->element[i], k->pe, k->simd)) return mlo_failed(s->m);
     }
     mlo_core_lanes(c);
     mlo_core_fifos(c);
@@ -354,20 +354,20 @@ static int mlo_plan_apply(const mlo_space *s, const mlo_plan *p) {
 /* Cycles per frame of the core as it is folded, filling and draining included where frames cannot hide them. */
 static int mlo_plan_cycles(const mlo_space *s, mlo_plan *p) {
     mlo_prediction predicted;
-    if (mlo_predict(s->m, s->c, mlo_core_warms(s->c) ? 2 * p->frames : 1, &predicted)) return (int)s->m->error.code;
+    if (mlo_predict(s->m, s->c, mlo_core_warms(s->c) ? 2 * p->frames : 1, &predicted)) return mlo_failed(s->m);
     p->cycles = predicted.interval;
     return 0;
 }
 
 /* The same of the plan, as which the core is folded from then on. */
-static int mlo_plan_predict(const mlo_space *s, mlo_plan *p) { return mlo_plan_apply(s, p) ? (int)s->m->error.code : mlo_plan_cycles(s, p); }
+static int mlo_plan_predict(const mlo_space *s, mlo_plan *p) { return mlo_plan_apply(s, p) ? mlo_failed(s->m) : mlo_plan_cycles(s, p); }
 
 /* For targets that no even pace meets: everything as fast as can be, then kernel after kernel as cheap as the target lets it be.
  * What is faster alone never makes the whole slower, so each kernel's limit is found by bisection, and if this fails, nothing else meets it (but for the few cycles that narrower adder trees are shallower). */
 static int mlo_search_rush(const mlo_space *s, int64_t target, mlo_plan *plan) {
     memset(plan, 0, sizeof *plan);
     mlo_plan_sum(s, plan);
-    if (mlo_plan_predict(s, plan)) return (int)s->m->error.code;
+    if (mlo_plan_predict(s, plan)) return mlo_failed(s->m);
     for (int i = 0; i < s->c->n_element && plan->cycles <= target; i++) {
         size_t low = 0, high = s->menu[i].n;                 /* low meets the target, high does not */
         while (high > low + 1) {
@@ -375,7 +375,7 @@ static int mlo_search_rush(const mlo_space *s, int64_t target, mlo_plan *plan) {
             size_t middle = low + (high - low) / 2;
             other.item[i] = mlo_menu_cheapest(&s->menu[i], middle);
             mlo_plan_sum(s, &other);
-            if (mlo_plan_predict(s, &other)) return (int)s->m->error.code;
+            if (mlo_plan_predict(s, &other)) return mlo_failed(s->m);
             if (other.cycles <= target) { *plan = other; low = middle; } else high = middle;
         }
     }
@@ -387,11 +387,11 @@ static int mlo_search_target(const mlo_space *s, const mlo_limits *l, int64_t ta
     mlo_limits try = *l;
     try.steady = target / s->c->scan.iterations;
     for (*found = 1; *found; try.steady = plan->steady - 1) {
-        if (mlo_search_solve(s, &try, plan, found) || (*found && mlo_plan_predict(s, plan))) return (int)s->m->error.code;
+        if (mlo_search_solve(s, &try, plan, found) || (*found && mlo_plan_predict(s, plan))) return mlo_failed(s->m);
         if (*found && plan->cycles <= target) return 0;
     }
     mlo_plan rush;
-    if (mlo_search_fastest(s, l, plan, any) || (*any && mlo_plan_predict(s, plan)) || mlo_search_rush(s, target, &rush)) return (int)s->m->error.code;
+    if (mlo_search_fastest(s, l, plan, any) || (*any && mlo_plan_predict(s, plan)) || mlo_search_rush(s, target, &rush)) return mlo_failed(s->m);
     if (rush.price.multipliers <= l->multipliers && rush.bits <= l->bits && (!*any || rush.cycles < plan->cycles)) { *plan = rush; *any = 1; }
     *found = *any && plan->cycles <= target;
     return 0;
@@ -411,10 +411,10 @@ static int mlo_search_front(const mlo_space *s, const mlo_limits *l, mlo_plan **
     mlo_plan plan;
     const size_t before = *n;
     for (int found = 1; found; try.steady = plan.steady - 1) {
-        if (mlo_search_solve(s, &try, &plan, &found)) return (int)s->m->error.code;
+        if (mlo_search_solve(s, &try, &plan, &found)) return mlo_failed(s->m);
         int beaten = !found;
         for (size_t i = 0; i < before && !beaten; i++) beaten = (*plans)[i].frames > 1 && (*plans)[i].steady <= plan.steady && (*plans)[i].price.multipliers <= plan.price.multipliers;
-        if (!beaten && (mlo_plan_predict(s, &plan) || !MLO_PUSH(s->m, *plans, *n, plan))) return (int)s->m->error.code;
+        if (!beaten && (mlo_plan_predict(s, &plan) || !MLO_PUSH(s->m, *plans, *n, plan))) return mlo_failed(s->m);
     }
     return 0;
 }

@@ -135,7 +135,7 @@ static int mlo_show_json(const mlo_view *v, mlo_text *t) {
     mlo_json_loops(v, t);
     if (v->hw) mlo_json_core(v, t);
     mlo_puts(t, "}\n");
-    return (int)v->m->error.code;
+    return mlo_failed(v->m);
 }
 
 /* ---- any format ---------------------------------------------------------------------------------------------------------------------------- */
@@ -146,10 +146,10 @@ static int mlo_show_as(mlo *m, mlo *rolled, const char *format, mlo_text *t) {
         { "text", mlo_show_text }, { "json", mlo_show_json }, { "dot", mlo_show_dot }, { "html", mlo_show_html } };
     mlo_view v, after;
     m->stage = "show";
-    if (mlo_stage_at(mlo_stage(m)) >= mlo_stage_at("lower") && mlo_infer(m)) return (int)m->error.code;       /* host/core.onnx holds no shapes inside */
+    if (mlo_stage_at(mlo_stage(m)) >= mlo_stage_at("lower") && mlo_infer(m)) return mlo_failed(m);       /* host/core.onnx holds no shapes inside */
     for (size_t i = 0; i < sizeof formats / sizeof *formats; i++) {
         if (!mlo_eq(formats[i].name, format)) continue;
-        if (mlo_view_make(m, &v)) return (int)m->error.code;
+        if (mlo_view_make(m, &v)) return mlo_failed(m);
         if (rolled && !mlo_view_make(rolled, &after)) v.after = &after;
         return formats[i].print(&v, t);
     }

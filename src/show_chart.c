@@ -167,7 +167,7 @@ static int mlo_html_roofline(const mlo_view *v, mlo_text *t) {
     const mlo_hw *c = v->hw;
     mlo_roofline *r = MLO_NEW(v->m, mlo_roofline);
     int64_t macs = 0;
-    if (!r) return (int)v->m->error.code;
+    if (!r) return mlo_failed(v->m);
     r->v = v; r->t = t; r->bandwidth = (double)c->axi_bits / 8 * c->rate / 256;
     for (int i = 0; i < c->n_element; i++) if (c->element[i].kernel && c->element[i].unit.macs) {
         mlo_roof_add(r, c->element[i].name, c->element[i].unit.macs, mlo_unit_bytes(c, &c->element[i].unit), c->element[i].unit.multipliers, 0);
@@ -189,7 +189,7 @@ static int mlo_html_roofline(const mlo_view *v, mlo_text *t) {
     mlo_puts(t, "</svg></div>");
     mlo_roof_facts(v, t);
     mlo_puts(t, "</div></section>");
-    return (int)v->m->error.code;
+    return mlo_failed(v->m);
 }
 
 /* ---- moments, predicted or measured --------------------------------------------------------------------------------------------------- */
@@ -312,7 +312,7 @@ static int mlo_html_timeline(const mlo_view *v, int measured, mlo_text *t) {
     const mlo_hw *c = v->hw;
     int64_t first = c->scan.iterations > 2 ? 1 : 0, last = first + 1 < c->scan.iterations ? first + 1 : first;
     mlo_chart *h = MLO_NEW(v->m, mlo_chart);
-    if (!h || mlo_chart_begin(h, v, t, measured, first, last)) return (int)v->m->error.code;
+    if (!h || mlo_chart_begin(h, v, t, measured, first, last)) return mlo_failed(v->m);
     if (h->x.high < h->x.low) return 0;                     /* a trace without tokens */
     mlo_printf(t, "<section><h2>%s timeline: iteration%s %lld", measured ? "Simulated" : "Predicted", last > first ? "s" : "", (long long)first);
     if (last > first) mlo_printf(t, " and %lld", (long long)last);
@@ -326,7 +326,7 @@ static int mlo_html_timeline(const mlo_view *v, int measured, mlo_text *t) {
     MLO_TRY(mlo_chart_walk(h, mlo_line_see));
     for (int i = 0; i < c->n_element; i++) { mlo_line_draw(h, i, &h->load[i]); mlo_line_draw(h, i, &h->token[i]); }
     mlo_puts(t, "</svg></section>");
-    return (int)v->m->error.code;
+    return mlo_failed(v->m);
 }
 
 /* ---- the whole run --------------------------------------------------------------------------------------------------------------------- */
@@ -354,7 +354,7 @@ static int mlo_html_run(const mlo_view *v, mlo_text *t) {
     int64_t bars = (int64_t)c->frames * mlo_core_kernels(c), last = c->scan.iterations;
     mlo_chart *h = MLO_NEW(m, mlo_chart);
     if (last * bars > MLO_BARS_MOST) last = MLO_BARS_MOST / bars > 1 ? MLO_BARS_MOST / bars : 1;
-    if (!h || mlo_chart_begin(h, v, t, 0, 0, last - 1)) return (int)m->error.code;
+    if (!h || mlo_chart_begin(h, v, t, 0, 0, last - 1)) return mlo_failed(m);
     h->x.low = 0;
     if (last == c->scan.iterations) h->x.high = v->p.cycles;
     mlo_printf(t, "<section><h2>Predicted run</h2><p class=sub>%d frame%s of %lld tokens through %lld iterations: <b>%s cycles</b>, %s per frame", c->frames, mlo_plural(c->frames), (long long)c->tokens, (long long)c->scan.iterations, mlo_thousands(m, v->p.cycles), mlo_thousands(m, v->p.interval));
@@ -364,5 +364,5 @@ static int mlo_html_run(const mlo_view *v, mlo_text *t) {
     MLO_TRY(mlo_chart_walk(h, mlo_whole_see));
     for (int i = 0; i < c->n_element; i++) if (c->element[i].kernel) mlo_whole_draw(h, i, &h->token[i]);
     mlo_puts(t, "</svg></section>");
-    return (int)m->error.code;
+    return mlo_failed(m);
 }

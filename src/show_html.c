@@ -117,7 +117,7 @@ static int mlo_html_params(const mlo_view *v, const mlo_view_loop *l, mlo_text *
         mlo_html_escaped(t, "<td class=r>", mlo_size_text(v->m, list[i].bytes), "");
     }
     mlo_puts(t, "</table>");
-    return (int)v->m->error.code;
+    return mlo_failed(v->m);
 }
 
 /* A drawing under a heading, as wide as it needs to be read; what stands beside it goes below when there is no room. */
@@ -130,7 +130,7 @@ static int mlo_html_drawing(const mlo_sketch *s, const char *heading, mlo_text *
     if (s->hidden) mlo_printf(t, "<p class=quiet>Not drawn: %zu node%s that only prepare%s parameters.</p>", s->hidden, mlo_plural((int64_t)s->hidden), s->hidden == 1 ? "s" : "");
     if (!s->loop && s->v->n_marks) mlo_puts(t, "<p class=quiet>The colour at a node's left edge says which instance of a loop it belongs to.</p>");
     mlo_puts(t, "</div>");
-    return (int)s->v->m->error.code;
+    return mlo_failed(s->v->m);
 }
 
 static int mlo_html_loop(const mlo_view *v, const mlo_view_loop *l, mlo_text *t) {
@@ -147,7 +147,7 @@ static int mlo_html_loop(const mlo_view *v, const mlo_view_loop *l, mlo_text *t)
     mlo_html_edge(v, l, t);
     if (l->params) MLO_TRY(mlo_html_params(v, l, t));
     mlo_puts(t, "</div></div></section>");
-    return (int)v->m->error.code;
+    return mlo_failed(v->m);
 }
 
 /* The model around the loops, drawn; and counted by scope. */
@@ -165,7 +165,7 @@ static int mlo_html_whole(const mlo_view *v, mlo_text *t) {
         mlo_printf(t, "<td class=r>%zu", g->nodes);
     }
     mlo_puts(t, "</table></div></div></section>");
-    return (int)v->m->error.code;
+    return mlo_failed(v->m);
 }
 
 /* ---- the core ------------------------------------------------------------------------------------------------------------------------------- */
@@ -271,5 +271,5 @@ static int mlo_show_html(const mlo_view *v, mlo_text *t) {
     if (v->after) MLO_TRY(mlo_html_after(v->after, t));
     mlo_html_values(v, t);
     mlo_printf(t, "<footer>mlo %s</footer></main></body></html>\n", MLO_VERSION);
-    return (int)v->m->error.code;
+    return mlo_failed(v->m);
 }

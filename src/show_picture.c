@@ -34,7 +34,7 @@ static int mlo_picture_spot(mlo_picture *p, int vertex, int rank) {
 static int mlo_picture_strand(mlo_picture *p, int up, int down, int arrow) {
     mlo_strand x = { up, down, arrow, (p->spot[up].vertex < 0) + (p->spot[down].vertex < 0) };
     x.weight = x.weight == 2 ? 8 : x.weight ? 1 : 4;                        /* bends in line with bends; boxes with boxes */
-    return MLO_PUSH(p->m, p->strand, p->n_strand, x) ? 0 : (int)p->m->error.code;
+    return MLO_PUSH(p->m, p->strand, p->n_strand, x) ? 0 : mlo_failed(p->m);
 }
 
 /* Longest paths; then what only comes in moves down to just above its first reader. */
@@ -42,7 +42,7 @@ static int mlo_picture_ranks(mlo_picture *p) {
     const mlo_sketch *s = p->s;
     for (size_t i = 0; i < s->n_vertex; i++) {
         int spot = mlo_picture_spot(p, (int)i, 0), lines = 0;
-        if (spot < 0) return (int)p->m->error.code;
+        if (spot < 0) return mlo_failed(p->m);
         for (int k = 0; k < 3; k++) lines += *s->vertex[i].line[k] != 0;
         p->spot[spot].width = MLO_BOX; p->spot[spot].height = MLO_BOX_HEAD + MLO_BOX_LINE * lines;
     }
@@ -64,7 +64,7 @@ static int mlo_picture_chains(mlo_picture *p) {
     const mlo_sketch *s = p->s;
     mlo_map chain = { NULL, 0, 0 };             /* value -> the spot it has been drawn to, plus 1 */
     int *before = MLO_NEW_N(p->m, int, MLO_SPOTS_MOST);      /* of a bend: the spot above it */
-    if (!before) return (int)p->m->error.code;
+    if (!before) return mlo_failed(p->m);
     for (size_t i = 0; i < s->n_arrow; i++) {
         const mlo_arrow *a = &s->arrow[i];
         int at = (int)(uintptr_t)mlo_map_get(&chain, a->value) - 1, rank = p->spot[a->to].rank;
@@ -73,7 +73,7 @@ static int mlo_picture_chains(mlo_picture *p) {
         int end = at;
         while (p->spot[end].rank < rank - 1) {
             int bend = mlo_picture_spot(p, -1, p->spot[end].rank + 1);
-            if (bend < 0 || bend >= MLO_SPOTS_MOST) return p->m->error.code ? (int)p->m->error.code : -1;
+            if (bend < 0 || bend >= MLO_SPOTS_MOST) return p->m->error.code ? mlo_failed(p->m) : -1;
             before[bend] = end;
             MLO_TRY(mlo_picture_strand(p, end, bend, -1));
             end = bend;
@@ -88,7 +88,7 @@ static int mlo_picture_chains(mlo_picture *p) {
 /* Counts, then fills: items 0..n-1 by key, in order. */
 static int mlo_picture_sort(mlo_picture *p, size_t n, int keys, int kind, int **items, int **at) {
     *items = MLO_NEW_N(p->m, int, n + 1); *at = MLO_NEW_N(p->m, int, (size_t)keys + 2);
-    if (!*items || !*at) return (int)p->m->error.code;
+    if (!*items || !*at) return mlo_failed(p->m);
 #define MLO_KEY(i) (kind == 0 ? p->spot[i].rank : kind == 1 ? p->strand[i].down : p->strand[i].up)
     for (size_t i = 0; i < n; i++) (*at)[MLO_KEY(i) + 2]++;
     for (int k = 2; k < keys + 2; k++) (*at)[k] += (*at)[k - 1];
@@ -183,7 +183,7 @@ static int mlo_picture_place(mlo_picture *p) {
     }
     for (size_t i = 0; i < p->n_spot; i++) p->spot[i].x += p->margin + 8 - least;
     p->width = most - least + p->margin + 60;
-    if (!(p->top = MLO_NEW_N(p->m, int64_t, (size_t)p->ranks + 1))) return (int)p->m->error.code;
+    if (!(p->top = MLO_NEW_N(p->m, int64_t, (size_t)p->ranks + 1))) return mlo_failed(p->m);
     for (int r = 0; r < p->ranks; r++) {
         int tallest = 0;
         p->top[r] = y;
@@ -313,7 +313,7 @@ static int mlo_picture_make(const mlo_sketch *s, mlo_picture *p) {
     MLO_TRY(mlo_picture_ranks(p));
     int r = mlo_picture_chains(p);
     if (r < 0) return 0;
-    if (r || mlo_picture_index(p)) return (int)p->m->error.code;
+    if (r || mlo_picture_index(p)) return mlo_failed(p->m);
     mlo_picture_order(p);
     return mlo_picture_place(p);
 }

@@ -47,7 +47,7 @@ static mlo_vertex *mlo_sketch_vertex(mlo_sketch *s, mlo_sketch_kind kind, const 
 /* A value that comes into the graph: an input, or one captured from around it. */
 static int mlo_sketch_source(mlo_sketch *s, mlo_sketch_kind kind, mlo_value *value, int port, const char *what) {
     mlo_vertex *x = mlo_sketch_vertex(s, kind, "io");
-    if (!x) return (int)s->v->m->error.code;
+    if (!x) return mlo_failed(s->v->m);
     x->value = value; x->port = port; x->line[0] = value->name; x->line[1] = what;
     return mlo_map_put(s->v->m, &s->at, value, (void *)(uintptr_t)s->n_vertex);
 }
@@ -123,7 +123,7 @@ static int mlo_sketch_node(mlo_sketch *s, mlo_node *n) {
     mlo_sketch_reads r = { s, 0, (int)s->n_arrow };
     mlo_reads(s->g, n, mlo_sketch_see, &r);
     mlo_vertex *x = s->v->m->error.code ? NULL : mlo_sketch_vertex(s, MLO_SKETCH_NODE, mlo_sketch_look(n));
-    if (!x) return (int)s->v->m->error.code;
+    if (!x) return mlo_failed(s->v->m);
     x->node = n; x->instance = mlo_view_instance(n);
     mlo_sketch_node_words(s, x, r.params);
     mlo_reads(s->g, n, mlo_sketch_link, &r);
@@ -131,19 +131,19 @@ static int mlo_sketch_node(mlo_sketch *s, mlo_node *n) {
         mlo_value *y = n->output[k] && *n->output[k] ? mlo_value_of(s->g, n->output[k]) : NULL;
         if (y) MLO_TRY(mlo_map_put(s->v->m, &s->at, y, (void *)(uintptr_t)s->n_vertex));
     }
-    return (int)s->v->m->error.code;
+    return mlo_failed(s->v->m);
 }
 
 static int mlo_sketch_outputs(mlo_sketch *s) {
     for (size_t i = 0; i < s->g->n_output; i++) {
         mlo_value *x = mlo_value_of(s->g, s->g->output[i]->name);
         mlo_vertex *y = x ? mlo_sketch_vertex(s, MLO_SKETCH_OUTPUT, "io") : NULL;
-        if (!y) return (int)s->v->m->error.code;
+        if (!y) return mlo_failed(s->v->m);
         int from = (int)(uintptr_t)mlo_map_get(&s->at, x) - 1;
         mlo_arrow a = { from, x->producer ? x->output : 0, (int)s->n_vertex - 1, 0, x, 0 };
         y->value = x; y->port = (int)i; y->line[0] = x->name;
         y->line[1] = !s->loop ? "output" : i < s->loop->states ? "carried" : "tap";
-        if (from >= 0 && !MLO_PUSH(s->v->m, s->arrow, s->n_arrow, a)) return (int)s->v->m->error.code;
+        if (from >= 0 && !MLO_PUSH(s->v->m, s->arrow, s->n_arrow, a)) return mlo_failed(s->v->m);
     }
     return 0;
 }

@@ -130,7 +130,7 @@ static int mlo_text_outside(const mlo_view *v, mlo_sheet *t) {
         }
         mlo_end_line(t);
     }
-    return (int)v->m->error.code;
+    return mlo_failed(v->m);
 }
 
 /* ---- a loop ------------------------------------------------------------------------------------------------------------------------------ */
@@ -195,7 +195,7 @@ static int mlo_text_params(const mlo_view *v, const mlo_view_loop *l, mlo_sheet 
         }
         mlo_end_line(t);
     }
-    return (int)v->m->error.code;
+    return mlo_failed(v->m);
 }
 
 static void mlo_text_body(const mlo_view *v, const mlo_view_loop *l, mlo_sheet *t) {
@@ -226,7 +226,7 @@ static int mlo_text_loop(const mlo_view *v, const mlo_view_loop *l, mlo_sheet *t
     mlo_text_body(v, l, t);
     t->boxed = 0;
     mlo_rule(t, "", "");
-    return (int)v->m->error.code;
+    return mlo_failed(v->m);
 }
 
 static void mlo_text_marks(const mlo_view *v, mlo_sheet *t) {
@@ -347,7 +347,7 @@ static int mlo_show_text(const mlo_view *v, mlo_text *out) {
     if (!v->m->error.code) mlo_text_outside(v, &t);
     if (v->hw && !v->m->error.code) { mlo_text_kernels(v, &t); mlo_text_fifos(v, &t); mlo_text_area(v, &t); mlo_end_line(&t); mlo_text_prediction(v, &t); mlo_text_simulation(v, &t); }
     mlo_text_free(&t.line);
-    return (int)v->m->error.code;
+    return mlo_failed(v->m);
 }
 
 /* ---- Graphviz ------------------------------------------------------------------------------------------------------------------------------ */
@@ -436,7 +436,7 @@ static int mlo_show_dot(const mlo_view *v, mlo_text *t) {
     mlo_dot d; memset(&d, 0, sizeof d);
     d.v = v; d.t = t;
     d.body = MLO_NEW_N(v->m, mlo_sketch, v->n_loops + 1);
-    if (!d.body || mlo_sketch_make(v, NULL, &d.whole)) return (int)v->m->error.code;
+    if (!d.body || mlo_sketch_make(v, NULL, &d.whole)) return mlo_failed(v->m);
     for (size_t i = 0; i < v->n_loops; i++) MLO_TRY(mlo_sketch_make(v, &v->loop[i], &d.body[i]));
     mlo_puts(t, "digraph mlo {\ngraph [fontname=\"Helvetica\", fontsize=11, labeljust=l];\nnode [fontname=\"Helvetica\", fontsize=10, shape=box, style=\"rounded,filled\", color=\"#667788\"];\n"
                 "edge [fontname=\"Helvetica\", fontsize=8, color=\"#667788\"];\n");
@@ -444,5 +444,5 @@ static int mlo_show_dot(const mlo_view *v, mlo_text *t) {
     mlo_dot_arrows(&d, &d.whole, 0);
     for (size_t i = 0; i < v->n_loops; i++) mlo_dot_arrows(&d, &d.body[i], i + 1);
     mlo_puts(t, "}\n");
-    return (int)v->m->error.code;
+    return mlo_failed(v->m);
 }

@@ -218,7 +218,7 @@ static int mlo_view_loop_of(mlo_view *v, mlo_graph *g, mlo_node *n, int depth) {
     l.iterations = f.rank > 0 && f.dims[0] > 0 ? f.dims[0] : iterations ? (int64_t)strtol(iterations, NULL, 10) : -1;
     mlo_outside o = { v, &l, { NULL, 0, 0 } };
     mlo_reads_inside(g, l.body, 0, mlo_outside_see, &o, depth);
-    if (v->m->error.code || !MLO_PUSH(v->m, v->loop, v->n_loops, l)) return (int)v->m->error.code;
+    if (v->m->error.code || !MLO_PUSH(v->m, v->loop, v->n_loops, l)) return mlo_failed(v->m);
     return 0;
 }
 
@@ -253,7 +253,7 @@ static int mlo_view_marks(mlo_view *v) {
         if (!name) continue;
         size_t k = (size_t)(uintptr_t)mlo_map_get(&at, name);
         mlo_view_mark fresh = { name, 0, 0 };
-        if (!k && (!MLO_PUSH(v->m, v->mark, v->n_marks, fresh) || mlo_map_put(v->m, &at, name, (void *)(uintptr_t)(k = v->n_marks)))) return (int)v->m->error.code;
+        if (!k && (!MLO_PUSH(v->m, v->mark, v->n_marks, fresh) || mlo_map_put(v->m, &at, name, (void *)(uintptr_t)(k = v->n_marks)))) return mlo_failed(v->m);
         mlo_view_mark *mark = &v->mark[k - 1];
         mark->nodes++;
         if (mlo_view_instance(n) >= mark->instances) mark->instances = mlo_view_instance(n) + 1;
@@ -347,7 +347,7 @@ static int mlo_view_best(mlo_view *v) {
     mlo_space s; mlo_plan plan; int found = 0;
     mlo_hw *c = MLO_NEW(v->m, mlo_hw);                      /* the search moves FIFOs about */
     v->best = v->bound = mlo_steady_cycles(v->hw, mlo_core_interval(v->hw), mlo_core_layer_beats(v->hw)) * v->hw->scan.iterations;
-    if (!c) return (int)v->m->error.code;
+    if (!c) return mlo_failed(v->m);
     *c = *v->hw;
     MLO_TRY(mlo_search_begin(v->m, c, 0, &s));
     MLO_TRY(mlo_search_frames(&s, c->frames));
@@ -393,7 +393,7 @@ static int mlo_view_measured(mlo_view *v) {
         v->sim = to;
     }
     cJSON_Delete(report);
-    return fits || v->m->error.code ? (int)v->m->error.code : mlo_fail_at(v->m, MLO_E_FORMAT, NULL, "the simulation is not what `mlo sim` prints of this core; simulate it anew");
+    return fits || v->m->error.code ? mlo_failed(v->m) : mlo_fail_at(v->m, MLO_E_FORMAT, NULL, "the simulation is not what `mlo sim` prints of this core; simulate it anew");
 }
 
 static int mlo_view_device(mlo_view *v) {
@@ -402,7 +402,7 @@ static int mlo_view_device(mlo_view *v) {
     mlo_fpga *device = name ? MLO_NEW(v->m, mlo_fpga) : NULL;
     if (!name) return 0;
     v->device = device;
-    return device ? mlo_fpga_named(v->m, name, device) : (int)v->m->error.code;
+    return device ? mlo_fpga_named(v->m, name, device) : mlo_failed(v->m);
 }
 
 static int mlo_view_core(mlo_view *v) {
@@ -413,7 +413,7 @@ static int mlo_view_core(mlo_view *v) {
     MLO_TRY(mlo_scan_choose(v->m, &s));
     if (s.node != lowered->node) return 0;                 /* --loop names another one, which is not lowered */
     mlo_hw *c = MLO_NEW(v->m, mlo_hw);
-    if (!c || mlo_core_build(v->m, c)) return (int)v->m->error.code;
+    if (!c || mlo_core_build(v->m, c)) return mlo_failed(v->m);
     if (!mlo_core_kernels(c)) return 0;
     v->hw = c; v->core = lowered;
     MLO_TRY(mlo_predict_steady(v->m, c, &v->p));
@@ -431,7 +431,7 @@ static int mlo_view_make(mlo *m, mlo_view *v) {
         if (x && !x->tensor) mlo_view_enliven(v, x);
     }
     mlo_view_graph(v, v->g, 0);
-    if (m->error.code || mlo_view_loops(v, v->g, 0) || mlo_view_marks(v)) return (int)m->error.code;
+    if (m->error.code || mlo_view_loops(v, v->g, 0) || mlo_view_marks(v)) return mlo_failed(m);
     return mlo_view_core(v);
 }
 
@@ -451,7 +451,7 @@ static const char *mlo_group_name(const mlo_view *v, const mlo_node *n, int leve
 
 static int mlo_group_add(mlo *m, mlo_view_group *g, const char *op) {
     size_t k = (size_t)(uintptr_t)mlo_map_get(&g->at, op);
-    if (!k && (!MLO_PUSH(m, g->op, g->n_ops, op) || !MLO_PUSH(m, g->count, g->n_counts, 0) || mlo_map_put(m, &g->at, op, (void *)(uintptr_t)(k = g->n_ops)))) return (int)m->error.code;
+    if (!k && (!MLO_PUSH(m, g->op, g->n_ops, op) || !MLO_PUSH(m, g->count, g->n_counts, 0) || mlo_map_put(m, &g->at, op, (void *)(uintptr_t)(k = g->n_ops)))) return mlo_failed(m);
     g->count[k - 1]++; g->nodes++;
     return 0;
 }
@@ -464,10 +464,10 @@ static int mlo_view_group_by(const mlo_view *v, int levels, mlo_view_groups *to)
         mlo_node *n = v->g->node[i];
         if (mlo_is_loop(n) || mlo_meta_get(n->meta, n->n_meta, mlo_loop_key)) continue;
         const char *name = mlo_group_name(v, n, levels), *op = mlo_intern(v->m, mlo_view_op(v->m, n));
-        if (!name || !(name = mlo_intern(v->m, name)) || !op) return (int)v->m->error.code;
+        if (!name || !(name = mlo_intern(v->m, name)) || !op) return mlo_failed(v->m);
         size_t k = (size_t)(uintptr_t)mlo_map_get(&at, name);
         mlo_view_group fresh; memset(&fresh, 0, sizeof fresh); fresh.scope = name;
-        if (!k && (!MLO_PUSH(v->m, to->group, to->n, fresh) || mlo_map_put(v->m, &at, name, (void *)(uintptr_t)(k = to->n)))) return (int)v->m->error.code;
+        if (!k && (!MLO_PUSH(v->m, to->group, to->n, fresh) || mlo_map_put(v->m, &at, name, (void *)(uintptr_t)(k = to->n)))) return mlo_failed(v->m);
         MLO_TRY(mlo_group_add(v->m, &to->group[k - 1], op));
     }
     return 0;
@@ -495,11 +495,11 @@ static int mlo_view_params_of(const mlo_view *v, const mlo_view_loop *l, mlo_vie
         const char *place = mlo_intern(v->m, mlo_view_place(l, reader));
         mlo_form f = mlo_form_of(mlo_value_of(l->body, name));
         mlo_view_params fresh = { place, reader, NULL, 0, 0 };
-        if (!place) return (int)v->m->error.code;
+        if (!place) return mlo_failed(v->m);
         size_t k = (size_t)(uintptr_t)mlo_map_get(&at, place);
-        if (!k && (!MLO_PUSH(v->m, *list, *n, fresh) || mlo_map_put(v->m, &at, place, (void *)(uintptr_t)(k = *n)))) return (int)v->m->error.code;
+        if (!k && (!MLO_PUSH(v->m, *list, *n, fresh) || mlo_map_put(v->m, &at, place, (void *)(uintptr_t)(k = *n)))) return mlo_failed(v->m);
         mlo_view_params *p = &(*list)[k - 1];
-        if (!MLO_PUSH(v->m, p->param, p->n, i)) return (int)v->m->error.code;
+        if (!MLO_PUSH(v->m, p->param, p->n, i)) return mlo_failed(v->m);
         p->bytes += mlo_view_bytes(&f);
     }
     return 0;

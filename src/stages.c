@@ -31,16 +31,16 @@ const char *mlo_stage(const mlo *m) {
 
 static int mlo_run_stage(mlo *m, int i) {
     m->stage = mlo_stages[i].name;
-    return mlo_stages[i].run(m) ? (int)m->error.code : mlo_meta_put(m, &m->model->meta, &m->model->n_meta, mlo_stage_key, mlo_stages[i].name);
+    return mlo_stages[i].run(m) ? mlo_failed(m) : mlo_meta_put(m, &m->model->meta, &m->model->n_meta, mlo_stage_key, mlo_stages[i].name);
 }
 
 int mlo_to(mlo *m, const char *stage) {
-    if (m->error.code) return (int)m->error.code;
+    if (m->error.code) return mlo_failed(m);
     int to = mlo_stage_at(stage), from = mlo_stage_at(mlo_stage(m)) + 1;
     if (to < 0) return mlo_fail_at(m, MLO_E_USAGE, NULL, "there is no stage '%s'; they are read, scope, extract, roll, quantize, lower, fold", stage ? stage : "");
     if (!m->model) return mlo_fail_at(m, MLO_E_USAGE, NULL, "load a model first");
     if (from == 1 && (mlo_opt(m, "dim") || mlo_opt(m, "shape"))) from = 0;      /* dimensions may still be bound in what was read */
-    for (int i = from; i <= to; i++) if (mlo_run_stage(m, i)) return (int)m->error.code;
+    for (int i = from; i <= to; i++) if (mlo_run_stage(m, i)) return mlo_failed(m);
     return 0;
 }
 

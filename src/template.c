@@ -38,7 +38,7 @@ static int mlo_template_shared(const mlo_template_writer *w, int p, int s) {
 static int mlo_template_input(mlo_template_writer *w, const mlo_value *v, const char *name) {
     mlo_form f = mlo_form_of(v);
     mlo_value_info *info = mlo_info_new(w->m, name, &f);
-    return info && MLO_PUSH(w->m, w->body.input, w->body.n_input, info) ? 0 : (int)w->m->error.code;
+    return info && MLO_PUSH(w->m, w->body.input, w->body.n_input, info) ? 0 : mlo_failed(w->m);
 }
 
 /* What the template calls the value at slot s of position p; makes it an input or a constant when it comes from outside. */
@@ -80,20 +80,20 @@ static int mlo_template_node(mlo_template_writer *w, int p) {
     mlo *m = w->m;
     const mlo_node *from = w->net->g->node[w->loop->node[p]];
     mlo_node *n = MLO_NEW(m, mlo_node);
-    if (!n) return (int)m->error.code;
+    if (!n) return mlo_failed(m);
     *n = *from;
     n->input = NULL; n->n_input = 0; n->meta = NULL; n->n_meta = 0;
     for (int s = 0; s < mlo_slot_count(w->net, w->loop->node[p]); s++) {
         const char *name = mlo_template_name(w, p, s);
-        if (!name || (s < (int)from->n_input && mlo_node_input(m, n, name))) return (int)m->error.code;
+        if (!name || (s < (int)from->n_input && mlo_node_input(m, n, name))) return mlo_failed(m);
     }
-    for (size_t i = 0; i < from->n_meta; i++) if (!mlo_starts(from->meta[i].key, "mlo.") && !MLO_PUSH(m, n->meta, n->n_meta, from->meta[i])) return (int)m->error.code;
+    for (size_t i = 0; i < from->n_meta; i++) if (!mlo_starts(from->meta[i].key, "mlo.") && !MLO_PUSH(m, n->meta, n->n_meta, from->meta[i])) return mlo_failed(m);
     for (size_t o = 0; o < from->n_output; o++) {
         mlo_value *v = from->output[o] && *from->output[o] ? mlo_value_of(w->net->g, from->output[o]) : NULL;
         mlo_form f = mlo_form_of(v);
         mlo_value_info *info = v ? mlo_info_new(m, v->name, &f) : NULL;
         if (!v) continue;
-        if (!info || !(mlo_template_leaves(w, p, (int)o) ? MLO_PUSH(m, w->body.output, w->body.n_output, info) : MLO_PUSH(m, w->body.info, w->body.n_info, info))) return (int)m->error.code;
+        if (!info || !(mlo_template_leaves(w, p, (int)o) ? MLO_PUSH(m, w->body.output, w->body.n_output, info) : MLO_PUSH(m, w->body.info, w->body.n_info, info))) return mlo_failed(m);
     }
     return mlo_graph_add(m, &w->body, n);
 }
@@ -114,17 +114,17 @@ static mlo_marked *mlo_template_loop(mlo *m, mlo_template_writer *w) {
 
 int mlo_write_template(mlo *m, mlo_sink sink, void *user) {
     mlo_template_writer w;
-    if (m->error.code) return (int)m->error.code;
+    if (m->error.code) return mlo_failed(m);
     if (!m->model) return mlo_fail_at(m, MLO_E_USAGE, NULL, "load a model first");
     memset(&w, 0, sizeof w);
     w.m = m;
-    if (!(w.loop = mlo_template_loop(m, &w)) || mlo_names_taken(m, m->model->graph, &w.names, 0)) return (int)m->error.code;
+    if (!(w.loop = mlo_template_loop(m, &w)) || mlo_names_taken(m, m->model->graph, &w.names, 0)) return mlo_failed(m);
     for (int p = 0; p < w.loop->size; p++) MLO_TRY(mlo_template_node(&w, p));
     mlo_model model = *m->model;
     w.body.name = mlo_format(m, "%s_body", w.loop->name);
     model.graph = &w.body;
     model.meta = NULL; model.n_meta = 0; model.training = NULL; model.n_training = 0;
-    return m->error.code ? (int)m->error.code : mlo_wire_write(m, &model, sink, user);
+    return m->error.code ? mlo_failed(m) : mlo_wire_write(m, &model, sink, user);
 }
 
 /* ---- matching --------------------------------------------------------------------------------------------------------------------------- */
@@ -233,11 +233,11 @@ static int mlo_match_all(mlo_matcher *a) {
         a->stuck.x = MLO_NONE; a->stuck.matched = -1; a->stuck.anchor = y;
         if (mlo_match_node(a, a->anchor, y) && mlo_match_rest(a)) {
             int *at = MLO_NEW_N(m, int, (size_t)a->t.n + 1);
-            if (!at) return (int)m->error.code;
+            if (!at) return mlo_failed(m);
             memcpy(at, a->at, (size_t)a->t.n * sizeof *at);
             for (int i = 0; i < a->n_trail; i++) a->owner[a->at[a->trail[i]]] = (int)a->n_found;
-            if (!MLO_PUSH(m, a->found, a->n_found, at)) return (int)m->error.code;
-        } else if (a->stuck.x >= 0 && !MLO_PUSH(m, a->near, a->n_near, a->stuck)) return (int)m->error.code;
+            if (!MLO_PUSH(m, a->found, a->n_found, at)) return mlo_failed(m);
+        } else if (a->stuck.x >= 0 && !MLO_PUSH(m, a->near, a->n_near, a->stuck)) return mlo_failed(m);
         mlo_match_undo(a, 0, 0);
     }
     return 0;
@@ -330,7 +330,7 @@ static int mlo_match_chains(mlo_matcher *a, mlo_found *f) {
     mlo *m = a->m;
     size_t n = a->n_found, alone = 0;
     int *next = MLO_NEW_N(m, int, n + 1), *has = MLO_NEW_N(m, int, n + 1), *chain = MLO_NEW_N(m, int, n + 1);
-    if (m->error.code) return (int)m->error.code;
+    if (m->error.code) return mlo_failed(m);
     for (size_t i = 0; i < n; i++) next[i] = MLO_NONE;
     for (size_t i = 0; i < n; i++) {
         int b = mlo_match_before(a, (int)i);
@@ -342,7 +342,7 @@ static int mlo_match_chains(mlo_matcher *a, mlo_found *f) {
         alone += length == 1;
         if (length < 2) continue;
         mlo_layers *l = mlo_match_loop(a, chain, length);
-        if (!l || !MLO_PUSH(m, f->loop, f->n_loops, l)) return (int)m->error.code;
+        if (!l || !MLO_PUSH(m, f->loop, f->n_loops, l)) return mlo_failed(m);
     }
     if (!f->n_loops) return mlo_match_unchained(a);
     if (alone) mlo_warn(m, "%zu of %zu instances of the template read from no other, and stay outside of loops", alone, n);
@@ -371,23 +371,23 @@ static void mlo_match_outputs(const mlo_matcher *a) {
 
 int mlo_template(mlo *m, const void *bytes, size_t n) {
     mlo_model *kept = m->model;
-    if (m->error.code) return (int)m->error.code;
+    if (m->error.code) return mlo_failed(m);
     m->stage = "template";
     m->model = NULL;
     if (!mlo_decode(m, NULL, bytes ? bytes : "", bytes ? n : 0, ".")) m->body = m->model;
     m->model = kept;
-    return (int)m->error.code;
+    return mlo_failed(m);
 }
 
 static int mlo_matcher_make(mlo *m, mlo_matcher *a) {
     memset(a, 0, sizeof *a);
     mlo_net *net = a->net = mlo_net_of(m, m->model->graph);
     a->m = m; a->g = m->body->graph; a->anchor = MLO_NONE;
-    if (!net || mlo_net_make(m, a->g, &a->t)) return (int)m->error.code;
+    if (!net || mlo_net_make(m, a->g, &a->t)) return mlo_failed(m);
     size_t t = (size_t)a->t.n + 1, n = (size_t)net->n + 1;
     a->at = MLO_NEW_N(m, int, t); a->trail = MLO_NEW_N(m, int, t); a->bound = MLO_NEW_N(m, mlo_value *, a->g->n_input + 1); a->bound_trail = MLO_NEW_N(m, int, a->g->n_input + 1);
     a->owner = MLO_NEW_N(m, int, n); a->stamp = MLO_NEW_N(m, int, n);
-    if (m->error.code) return (int)m->error.code;
+    if (m->error.code) return mlo_failed(m);
     for (int i = 0; i < net->n; i++) a->owner[i] = MLO_NONE;
     for (int x = 0; x < a->t.n; x++) { a->at[x] = MLO_NONE; a->size += !a->t.constant[x]; if (!a->t.constant[x]) a->anchor = x; }
     for (size_t i = 0; i < a->g->n_output; i++) {               /* what everything leads to is the best to begin with */
@@ -403,7 +403,7 @@ static int mlo_extract_template(mlo *m) {
     mlo_text t = { m, NULL, 0, 0 };
     memset(&found, 0, sizeof found);
     mlo_extract_unmark(m->model->graph);
-    if (mlo_matcher_make(m, &a) || mlo_match_all(&a)) return (int)m->error.code;
+    if (mlo_matcher_make(m, &a) || mlo_match_all(&a)) return mlo_failed(m);
     if (!a.n_found) return mlo_match_none(&a);
     mlo_puts(&t, "{\"template\":true,\"near\":[");
     mlo_match_near(&a, &t);
@@ -416,7 +416,7 @@ static int mlo_extract_template(mlo *m) {
     }
     if (!m->error.code) mlo_meta_put(m, &m->model->meta, &m->model->n_meta, mlo_extract_key, t.text);
     mlo_text_free(&t);
-    return (int)m->error.code;
+    return mlo_failed(m);
 }
 
 /* The `extract` stage: by template, where there is one. */

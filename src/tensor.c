@@ -160,7 +160,7 @@ static int mlo_tensor_read_small(mlo *m, const mlo_tensor *t, int64_t first, siz
     uint8_t packed[512];
     while (count) {
         size_t skip = (size_t)(first % per), n = sizeof packed * per - skip < count ? sizeof packed * per - skip : count;
-        if (mlo_tensor_packed(m, t, (uint64_t)first / per, packed, (skip + n + per - 1) / per)) return (int)m->error.code;
+        if (mlo_tensor_packed(m, t, (uint64_t)first / per, packed, (skip + n + per - 1) / per)) return mlo_failed(m);
         for (size_t i = 0; i < n; i++) {
             unsigned v = packed[(skip + i) / per] >> (skip + i) % per * bits & ((1u << bits) - 1);
             *to++ = (uint8_t)((v ^ sign) - sign);
@@ -179,7 +179,7 @@ static int mlo_tensor_read(mlo *m, const mlo_tensor *t, int64_t first, size_t co
     if (bits < 8) return mlo_tensor_read_small(m, t, first, count, (uint8_t *)to);
     size_t size = bits / 8, unit = bits == 128 || t->data_type == MLO_COMPLEX64 ? size / 2 : size;
     if (mlo_tensor_is_raw(t)) {
-        if (mlo_tensor_raw(m, t, (uint64_t)first * size, to, count * size)) return (int)m->error.code;
+        if (mlo_tensor_raw(m, t, (uint64_t)first * size, to, count * size)) return mlo_failed(m);
         mlo_little_endian(to, count * (size / unit), unit);
         return 0;
     }
@@ -221,7 +221,7 @@ static int mlo_tensor_doubles(mlo *m, const mlo_tensor *t, int64_t first, size_t
     size_t size = mlo_dtype_size((mlo_dtype)t->data_type);
     while (count) {
         size_t n = count < 512 ? count : 512;
-        if (mlo_tensor_read(m, t, first, n, window)) return (int)m->error.code;
+        if (mlo_tensor_read(m, t, first, n, window)) return mlo_failed(m);
         if (!size || !mlo_to_doubles((mlo_dtype)t->data_type, window, n, to)) return mlo_fail_at(m, MLO_E_TYPE, t->name, "%s is not a number", mlo_dtype_name((mlo_dtype)t->data_type));
         first += (int64_t)n; count -= n; to += n;
     }
@@ -370,11 +370,11 @@ static int mlo_tensor_resolve(mlo *m, void *tensor, void *user) {
     if (mlo_tensor_count(t) < 0 || !mlo_dtype_bits((mlo_dtype)t->data_type)) return mlo_fail_at(m, MLO_E_TYPE, name, "a %s tensor of this shape cannot be external", mlo_dtype_name((mlo_dtype)t->data_type));
     t->length = mlo_tensor_bytes(t);
     if ((offset && !mlo_parse_u64(offset, &t->offset)) || (length && !mlo_parse_u64(length, &t->length))) return mlo_fail_at(m, MLO_E_FORMAT, name, "external offset '%s' or length '%s' is no number", offset ? offset : "", length ? length : "");
-    if (!(t->source = mlo_source_open(m, (const char *)user, location))) return (int)m->error.code;
+    if (!(t->source = mlo_source_open(m, (const char *)user, location))) return mlo_failed(m);
     if (t->offset > t->source->size || t->length > t->source->size - t->offset) return mlo_fail_at(m, MLO_E_DATA, name, "bytes %llu + %llu are beyond the end of '%s' (%llu bytes)",
         (unsigned long long)t->offset, (unsigned long long)t->length, t->source->path, (unsigned long long)t->source->size);
     if (digest) {
-        if (mlo_source_digest(m, t->source, t->offset, t->length, now)) return (int)m->error.code;
+        if (mlo_source_digest(m, t->source, t->offset, t->length, now)) return mlo_failed(m);
         if (!mlo_eq(now, digest)) return mlo_fail_at(m, MLO_E_DATA, name, "'%s' changed since this model was read from it (digest %s, now %s); read it again", t->source->path, digest, now);
         size_t n = 0;
         for (size_t i = 0; i < t->n_meta; i++) if (!mlo_eq(t->meta[i].key, mlo_digest_key)) t->meta[n++] = t->meta[i];

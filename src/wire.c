@@ -314,7 +314,7 @@ static int mlo_source_read(mlo *m, mlo_source *s, uint64_t offset, void *to, siz
 static int mlo_source_digest(mlo *m, mlo_source *s, uint64_t offset, uint64_t length, char *text) {
     unsigned char ends[128];
     size_t n = length < 64 ? (size_t)length : 64;
-    if (mlo_source_read(m, s, offset, ends, n) || mlo_source_read(m, s, offset + length - n, ends + n, n)) return (int)m->error.code;
+    if (mlo_source_read(m, s, offset, ends, n) || mlo_source_read(m, s, offset + length - n, ends + n, n)) return mlo_failed(m);
     snprintf(text, 40, "%llu:%016llx", (unsigned long long)s->size, (unsigned long long)mlo_hash(ends, 2 * n));
     return 0;
 }
@@ -525,7 +525,7 @@ static void mlo_out_puts(mlo_out *o, const char *s) { mlo_out_put(o, s, strlen(s
 /* Flushes, and says how it went. */
 static int mlo_out_end(mlo_out *o) {
     mlo_out_flush(o);
-    return o->failed ? mlo_fail_at(o->m, MLO_E_IO, NULL, "the output could not be written") : (int)o->m->error.code;
+    return o->failed ? mlo_fail_at(o->m, MLO_E_IO, NULL, "the output could not be written") : mlo_failed(o->m);
 }
 
 /* The sizes of all submessages, noted in the order of writing by a first pass on nanopb's sizing stream, used up by the second.
