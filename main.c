@@ -2,12 +2,13 @@
  *
  * main: the command line. `mlo VERB [FILE] [FLAGS]`; cli/table.c has the verbs and flags.
  *
- * in:  arguments, files, stdin.     out: files, stdout (data only), stderr (one line per failure; warnings; compile's summary).
- * invariant: everything that is about models goes through mlo.h. Every failure ends in one handle (c->m), from which the line on stderr, the
- *     error document on stdout and the exit status are made.
+ * in:  arguments, files, stdin.     out: files, stdout (data only), stderr (one line per failure;
+ *     warnings; compile's summary).
+ * invariant: everything that is about models goes through mlo.h. Every failure ends in one handle
+ *     (c->m), from which the line on stderr, the error document on stdout and the exit status are made.
  */
 #define _XOPEN_SOURCE 700
-#define _DEFAULT_SOURCE      /* madvise */
+#define _DEFAULT_SOURCE /* madvise */
 #include "mlo.h"
 #include <cjson/cJSON.h>
 #include <dirent.h>
@@ -35,17 +36,24 @@
 #define PATH_MAX 4096
 #endif
 
-#include "cli/table.c"       /* verbs, flags, help */
+#include "cli/table.c" /* verbs, flags, help */
 
 /* One run of the command line. */
 typedef struct {
     const cli_verb *verb;
-    struct { const cli_flag *flag; const char *value; int from_config; } given[256]; int n_given;
-    const char *called;                 /* as it was typed */
-    const char *operand;                /* FILE, DIR or VERB; NULL when there is none */
-    mlo *m; int opened;                 /* the handle that failures end in */
-    int passed_on;                      /* the failure came in on stdin: it has had its line */
-    int stdout_broken, stdout_begun;    /* nothing more can be, or should be, written there */
+    struct {
+        const cli_flag *flag;
+        const char *value;
+        int from_config;
+    } given[256];
+    int n_given;
+    const char *called; /* as it was typed */
+    const char *operand; /* FILE, DIR or VERB; NULL when there is none */
+    /* the handle that failures end in */
+    mlo *m;
+    int opened;
+    int passed_on; /* the failure came in on stdin: it has had its line */
+    int stdout_broken, stdout_begun; /* nothing more can be, or should be, written there */
     cJSON *config;
 } cli;
 
@@ -54,22 +62,34 @@ static int cli_failed(const cli *c) { return mlo_failed(c->m); }
 #if defined(__GNUC__)
 __attribute__((format(printf, 4, 5)))
 #endif
-static int cli_fail(cli *c, mlo_code code, const char *where, const char *format, ...) {
+static int
+cli_fail(cli *c, mlo_code code, const char *where, const char *format, ...) {
     char line[1024];
-    va_list args; va_start(args, format); vsnprintf(line, sizeof line, format, args); va_end(args);
+    va_list args;
+    va_start(args, format);
+    vsnprintf(line, sizeof line, format, args);
+    va_end(args);
     return mlo_refuse(c->m, code, c->verb ? c->verb->name : NULL, where, line);
 }
 
 /* Another handle's failure becomes the run's. */
 static int cli_adopt(cli *c, const mlo *other) {
     const mlo_error *e = mlo_failure(other);
-    return e && other != c->m ? mlo_refuse(c->m, e->code, c->verb->name, *e->node ? e->node : NULL, e->message) : cli_failed(c);
+    return e && other != c->m
+        ? mlo_refuse(c->m, e->code, c->verb->name, *e->node ? e->node : NULL, e->message)
+        : cli_failed(c);
 }
 
 /* The last value given for a flag, NULL when it was not given; "" for a switch. */
 static const char *cli_value(const cli *c, const char *name) {
-    const char *value = NULL; int config = 1;
-    for (int i = 0; i < c->n_given; i++) if (!strcmp(c->given[i].flag->name, name) && (!value || c->given[i].from_config <= config)) { value = c->given[i].value; config = c->given[i].from_config; }
+    const char *value = NULL;
+    int config = 1;
+    for (int i = 0; i < c->n_given; i++)
+        if (!strcmp(c->given[i].flag->name, name)
+            && (!value || c->given[i].from_config <= config)) {
+            value = c->given[i].value;
+            config = c->given[i].from_config;
+        }
     return value;
 }
 
@@ -80,40 +100,56 @@ static long cli_number(cli *c, const char *name, long otherwise, long low, long 
     if (!s) return otherwise;
     errno = 0;
     long v = strtol(s, &end, 10);
-    if (end == s || *end || errno || v < low || v > high) { cli_fail(c, MLO_E_USAGE, NULL, "--%s %s is not a whole number from %ld to %ld", name, s, low, high); return otherwise; }
+    if (end == s || *end || errno || v < low || v > high) {
+        cli_fail(c, MLO_E_USAGE, NULL, "--%s %s is not a whole number from %ld to %ld", name, s,
+            low, high);
+        return otherwise;
+    }
     return v;
 }
 
-#include "cli/files.c"       /* reading, writing, directories */
-#include "cli/npz.c"         /* arrays in files */
-#include "cli/args.c"        /* the command line, and --config */
-#include "cli/report.c"      /* what quantize measured, as a table */
-#include "cli/model.c"       /* the stage verbs, run, check, show */
-#include "cli/build.c"       /* emit, compile: the directory and the summary */
-#include "cli/bench.c"       /* what is simulated: the directory, frames, golden words */
-#include "cli/probe.c"       /* sim --probe */
-#include "cli/trace.c"       /* sim --trace */
-#include "cli/wait.c"        /* why a simulation stands still */
-#include "cli/progress.c"    /* a child that is waited for, and how far it is */
-#include "cli/simulator.c"   /* which simulator; compile and run */
-#include "cli/sim.c"         /* sim */
+#include "cli/files.c" /* reading, writing, directories */
+#include "cli/npz.c" /* arrays in files */
+#include "cli/args.c" /* the command line, and --config */
+#include "cli/report.c" /* what quantize measured, as a table */
+#include "cli/model.c" /* the stage verbs, run, check, show */
+#include "cli/build.c" /* emit, compile: the directory and the summary */
+#include "cli/bench.c" /* what is simulated: the directory, frames, golden words */
+#include "cli/probe.c" /* sim --probe */
+#include "cli/trace.c" /* sim --trace */
+#include "cli/wait.c" /* why a simulation stands still */
+#include "cli/progress.c" /* a child that is waited for, and how far it is */
+#include "cli/simulator.c" /* which simulator; compile and run */
+#include "cli/sim.c" /* sim */
 
 static int cli_help(cli *c) {
     const cli_verb *about = c->operand ? cli_verb_of(c->operand) : NULL;
-    const char *shell = cli_value(c, "completion"), *near = c->operand ? cli_nearest_verb(c->operand) : NULL;
-    if (c->operand && !about) return cli_fail(c, MLO_E_USAGE, NULL, "there is no verb '%s'%s%s%s", c->operand, near ? "; did you mean '" : "", near ? near : "", near ? "'?" : "");
-    if (shell && strcmp(shell, "bash")) return cli_fail(c, MLO_E_USAGE, NULL, "--completion %s: there is one for bash only", shell);
-    if (cli_value(c, "man")) cli_help_man(stdout);
-    else if (shell) cli_help_completion(stdout);
-    else if (about) cli_help_verb(stdout, about);
-    else cli_help_all(stdout);
-    if (fflush(stdout) || ferror(stdout)) { c->stdout_broken = 1; return cli_fail(c, MLO_E_IO, "stdout", "%s", strerror(errno)); }
+    const char *shell = cli_value(c, "completion");
+    const char *near = c->operand ? cli_nearest_verb(c->operand) : NULL;
+    if (c->operand && !about)
+        return cli_fail(c, MLO_E_USAGE, NULL, "there is no verb '%s'%s%s%s", c->operand,
+            near ? "; did you mean '" : "", near ? near : "", near ? "'?" : "");
+    if (shell && strcmp(shell, "bash"))
+        return cli_fail(c, MLO_E_USAGE, NULL, "--completion %s: there is one for bash only", shell);
+    if (cli_value(c, "man"))
+        cli_help_man(stdout);
+    else if (shell)
+        cli_help_completion(stdout);
+    else if (about)
+        cli_help_verb(stdout, about);
+    else
+        cli_help_all(stdout);
+    if (fflush(stdout) || ferror(stdout)) {
+        c->stdout_broken = 1;
+        return cli_fail(c, MLO_E_IO, "stdout", "%s", strerror(errno));
+    }
     return 0;
 }
 
 static int cli_dispatch(cli *c) {
     switch (c->verb->bit) {
-    case V_EMIT: case V_COMPILE: return cli_build(c);
+    case V_EMIT:
+    case V_COMPILE: return cli_build(c);
     case V_RUN: return cli_run(c);
     case V_SIM: return cli_sim(c);
     case V_CHECK: return cli_check(c);
@@ -142,15 +178,24 @@ static int cli_finish(cli *c) {
 }
 
 int main(int argc, char **argv) {
-    static cli c;                       /* a kilobyte or four; zeroed */
+    static cli c; /* a kilobyte or four; zeroed */
 #ifdef __GLIBC__
-    mallopt(M_MMAP_MAX, 0);                     /* weights are read layer by layer, again for every sample: memory that was freed is kept, */
-    mallopt(M_TRIM_THRESHOLD, 1 << 30);         /* since clearing fresh pages takes as long as the arithmetic does */
+    /* weights are read layer by layer, again for every sample: memory that was freed is kept, */
+    mallopt(M_MMAP_MAX, 0);
+    /* since clearing fresh pages takes as long as the arithmetic does */
+    mallopt(M_TRIM_THRESHOLD, 1 << 30);
 #endif
     c.called = argc ? argv[0] : "mlo";
-    signal(SIGPIPE, SIG_IGN);           /* a closed pipe is a failure like others */
-    if (!(c.m = cli_handle(&c.opened))) { fprintf(stderr, "mlo: no memory [MLO_E_MEMORY]\n"); return 2; }
-    if (argc < 2) { cli_help_all(stderr); mlo_close(c.m); return 2; }
+    signal(SIGPIPE, SIG_IGN); /* a closed pipe is a failure like others */
+    if (!(c.m = cli_handle(&c.opened))) {
+        fprintf(stderr, "mlo: no memory [MLO_E_MEMORY]\n");
+        return 2;
+    }
+    if (argc < 2) {
+        cli_help_all(stderr);
+        mlo_close(c.m);
+        return 2;
+    }
     if (!strcmp(argv[1], "--version") || !strcmp(argv[1], "version")) {
         printf("mlo %s\n", MLO_VERSION);
         int r = fflush(stdout) || ferror(stdout) ? 2 : 0;

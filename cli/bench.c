@@ -1,43 +1,92 @@
 /* bench: what a simulation is about: the build directory, the frames to play, the golden words.
  *
- * in:  DIR as emit wrote it, perhaps --inputs, --frames, --frame-tokens.     out: cli_bench; hex files in DIR/sim where the frames are not tb/'s.
+ * in:  DIR as emit wrote it, perhaps --inputs, --frames, --frame-tokens.     out: cli_bench; hex
+ *     files in DIR/sim where the frames are not tb/'s.
  * invariant: a file that is not the manifest's is noticed, and simulated all the same (see sim.c).
  */
 
-/* tile, tile_beats: with parameters in row blocks, the tokens for which so many beats are read; else 0 */
-typedef struct { const char *name, *op, *value; double pe, simd, multipliers, macs, interval; int lanes, bits; int64_t channels, tile, tile_beats; double busy, starved, blocked; } cli_kernel;
+/* tile, tile_beats: with parameters in row blocks, the tokens for which so many beats are read;
+ * else 0 */
+typedef struct {
+    const char *name, *op, *value;
+    double pe, simd, multipliers, macs, interval;
+    int lanes, bits;
+    int64_t channels, tile, tile_beats;
+    double busy, starved, blocked;
+} cli_kernel;
 
 /* One frame: the core's integer inputs and outputs. */
-typedef struct { const mlo_array *in; size_t n_in; const mlo_array *out; size_t n_out; const mlo_array *model; size_t n_model; const mlo_array *pre; size_t n_pre; int64_t tokens; } cli_frame;
+typedef struct {
+    const mlo_array *in;
+    size_t n_in;
+    const mlo_array *out;
+    size_t n_out;
+    const mlo_array *model;
+    size_t n_model;
+    const mlo_array *pre;
+    size_t n_pre;
+    int64_t tokens;
+} cli_frame;
 
-/* Seconds to compile and to run a simulation, as far as can be said before; the part of compiling that no other processor helps with. */
-typedef struct { double compile, run, first; } cli_effort;
+/* Seconds to compile and to run a simulation, as far as can be said before; the part of compiling
+ * that no other processor helps with. */
+typedef struct {
+    double compile, run, first;
+} cli_effort;
 
 typedef struct {
-    cli *c; const char *dir; cJSON *manifest;
-    int64_t iterations, tokens, channels, group, bench_frames; int lanes, bits, masked, axi_bits, unrolled;
+    cli *c;
+    const char *dir;
+    cJSON *manifest;
+    int64_t iterations, tokens, channels, group, bench_frames;
+    int lanes, bits, masked, axi_bits, unrolled;
     const char *input, *output;
-    cli_kernel *kernel; int n_kernel;
-    char key[65], digest[65];                   /* of all Verilog; of the manifest */
-    char mixture[256];                          /* the first file that is not the manifest's; "" for none */
-    int image_from_bin;                         /* params.bin was changed, params.hex was not */
-    cli_frame *frame; int64_t n; int own_inputs;   /* own: the bench's own words, as they lie in tb/ */
-    mlo *pre, *core, *post; int opened[3];
-    mlo *cut[64]; int64_t cut_tokens[64]; int cut_opened[64], n_cut;   /* cores for shorter frames */
-    cli_npz made;                               /* arrays that sim made itself */
-    int64_t counted_cycles, counted_frames, counted_beats, channel_busy, rate;      /* read over AXI-Lite; seen by the bench */
-    int64_t beats, words, cycles, weight_beats, delivered, done[256]; int n_done, passes, fails, status; char verdict[2400];
-    struct { char name[64]; long long peak, depth, beats; } fifo[256]; int n_fifo;
-    int64_t expected;                           /* cycles: as predicted, or about */
-    int verilator; cli_effort effort; char why_this[160];      /* the simulator, what it should take, why it was chosen */
-    double begun; cJSON *predicted; int for_people;     /* by the clock; the library's report "cycles"; a summary, not JSON */
-    char breach[120], cause[900];               /* the first breach of AXI; why nothing moved; "" for none */
+    cli_kernel *kernel;
+    int n_kernel;
+    char key[65], digest[65]; /* of all Verilog; of the manifest */
+    /* the first file that is not the manifest's; "" for none */
+    char mixture[256];
+    int image_from_bin; /* params.bin was changed, params.hex was not */
+    /* own: the bench's own words, as they lie in tb/ */
+    cli_frame *frame;
+    int64_t n;
+    int own_inputs;
+    mlo *pre, *core, *post;
+    int opened[3];
+    /* cores for shorter frames */
+    mlo *cut[64];
+    int64_t cut_tokens[64];
+    int cut_opened[64], n_cut;
+    cli_npz made; /* arrays that sim made itself */
+    /* read over AXI-Lite; seen by the bench */
+    int64_t counted_cycles, counted_frames, counted_beats, channel_busy, rate;
+    int64_t beats, words, cycles, weight_beats, delivered, done[256];
+    int n_done, passes, fails, status;
+    char verdict[2400];
+    struct {
+        char name[64];
+        long long peak, depth, beats;
+    } fifo[256];
+    int n_fifo;
+    int64_t expected; /* cycles: as predicted, or about */
+    /* the simulator, what it should take, why it was chosen */
+    int verilator;
+    cli_effort effort;
+    char why_this[160];
+    /* by the clock; the library's report "cycles"; a summary, not JSON */
+    double begun;
+    cJSON *predicted;
+    int for_people;
+    /* the first breach of AXI; why nothing moved; "" for none */
+    char breach[120], cause[900];
 } cli_bench;
 
-/* ---- the directory --------------------------------------------------------------------------------------------------------------------- */
+/* ---- the directory -------------------------------------------------------- */
 
 static const char *cli_in_dir(const cli_bench *b, const char *file) {
-    static char path[4][PATH_MAX]; static int at;             /* a few at a time */
+    /* a few at a time */
+    static char path[4][PATH_MAX];
+    static int at;
     char *p = path[at++ & 3];
     snprintf(p, PATH_MAX, "%s/%s", b->dir, file);
     return p;
@@ -45,89 +94,156 @@ static const char *cli_in_dir(const cli_bench *b, const char *file) {
 
 /* A listed file's digest against the manifest's. Verilog goes into the key. */
 static int cli_sim_file(cli_bench *b, const cJSON *f, char *all, size_t room) {
-    cli_bytes bytes; char hex[65];
-    if (!f->string || f->string[0] == '/' || strstr(f->string, "..")) return cli_fail(b->c, MLO_E_FORMAT, "manifest.json", "lists '%s', which is no file of a build directory", f->string ? f->string : "");
+    cli_bytes bytes;
+    char hex[65];
+    if (!f->string || f->string[0] == '/' || strstr(f->string, ".."))
+        return cli_fail(b->c, MLO_E_FORMAT, "manifest.json",
+            "lists '%s', which is no file of a build directory", f->string ? f->string : "");
     const char *path = cli_in_dir(b, f->string);
-    if (access(path, R_OK)) return cli_fail(b->c, MLO_E_IO, path, "%s, but manifest.json lists it; emit the directory anew", strerror(errno));
-    if (cli_slurp(b->c, path, &bytes)) { free(bytes.data); return cli_failed(b->c); }
+    if (access(path, R_OK))
+        return cli_fail(b->c, MLO_E_IO, path,
+            "%s, but manifest.json lists it; emit the directory anew", strerror(errno));
+    if (cli_slurp(b->c, path, &bytes)) {
+        free(bytes.data);
+        return cli_failed(b->c);
+    }
     mlo_digest(bytes.data, bytes.n, hex);
     free(bytes.data);
     int differs = strcmp(hex, cli_json_text(f, "sha256")) != 0;
     if (differs && !*b->mixture) snprintf(b->mixture, sizeof b->mixture, "%s", f->string);
     if (!strcmp(f->string, "params.bin") && differs) b->image_from_bin = 1;
     if (!strcmp(f->string, "params.hex") && differs) b->image_from_bin = 0;
-    if (cli_ends(f->string, ".v")) { size_t n = strlen(all); if (n + 130 < room) snprintf(all + n, room - n, "%s", hex); }
+    if (cli_ends(f->string, ".v")) {
+        size_t n = strlen(all);
+        if (n + 130 < room) snprintf(all + n, room - n, "%s", hex);
+    }
     return 0;
 }
 
 static int cli_sim_manifest(cli_bench *b) {
-    cli *c = b->c; cli_bytes text; struct stat st;
+    cli *c = b->c;
+    cli_bytes text;
+    struct stat st;
     const char *path = cli_in_dir(b, "manifest.json");
-    if (stat(b->dir, &st)) return cli_fail(c, MLO_E_IO, b->dir, "%s; mlo compile MODEL -o %s makes it", strerror(errno), b->dir);
-    if (!S_ISDIR(st.st_mode)) return cli_fail(c, MLO_E_IO, b->dir, "is no directory; sim takes what mlo compile -o DIR made");
-    if (stat(path, &st)) return cli_fail(c, MLO_E_IO, b->dir, "holds no manifest.json: it is no build directory, or one that was not finished");
-    if (cli_slurp(c, path, &text)) { free(text.data); return cli_failed(c); }
+    if (stat(b->dir, &st))
+        return cli_fail(
+            c, MLO_E_IO, b->dir, "%s; mlo compile MODEL -o %s makes it", strerror(errno), b->dir);
+    if (!S_ISDIR(st.st_mode))
+        return cli_fail(
+            c, MLO_E_IO, b->dir, "is no directory; sim takes what mlo compile -o DIR made");
+    if (stat(path, &st))
+        return cli_fail(c, MLO_E_IO, b->dir,
+            "holds no manifest.json: it is no build directory, or one that was not finished");
+    if (cli_slurp(c, path, &text)) {
+        free(text.data);
+        return cli_failed(c);
+    }
     b->manifest = cJSON_ParseWithLength(text.data, text.n);
     mlo_digest(text.data, text.n, b->digest);
     free(text.data);
-    const cJSON *m = b->manifest, *stream = cJSON_GetObjectItemCaseSensitive(m, "stream"), *list = cJSON_GetObjectItemCaseSensitive(m, "kernels"), *k, *f;
-    b->iterations = (int64_t)cli_json_number(m, "iterations"); b->tokens = (int64_t)cli_json_number(m, "tokens"); b->channels = (int64_t)cli_json_number(m, "channels");
-    b->group = (int64_t)cli_json_number(m, "frames_in_flight"); b->bench_frames = (int64_t)cli_json_number(m, "bench_frames"); b->axi_bits = (int)cli_json_number(m, "axi_bits");
+    const cJSON *k, *f;
+    const cJSON *m = b->manifest;
+    const cJSON *stream = cJSON_GetObjectItemCaseSensitive(m, "stream");
+    const cJSON *list = cJSON_GetObjectItemCaseSensitive(m, "kernels");
+    b->iterations = (int64_t)cli_json_number(m, "iterations");
+    b->tokens = (int64_t)cli_json_number(m, "tokens");
+    b->channels = (int64_t)cli_json_number(m, "channels");
+    b->group = (int64_t)cli_json_number(m, "frames_in_flight");
+    b->bench_frames = (int64_t)cli_json_number(m, "bench_frames");
+    b->axi_bits = (int)cli_json_number(m, "axi_bits");
     b->unrolled = cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(m, "unrolled"));
-    b->lanes = (int)cli_json_number(stream, "lanes"); b->bits = (int)cli_json_number(stream, "bits"); b->masked = cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(stream, "masked"));
-    b->input = cli_json_text(cJSON_GetObjectItemCaseSensitive(m, "input"), "name"); b->output = cli_json_text(cJSON_GetObjectItemCaseSensitive(m, "output"), "name");
+    b->lanes = (int)cli_json_number(stream, "lanes");
+    b->bits = (int)cli_json_number(stream, "bits");
+    b->masked = cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(stream, "masked"));
+    b->input = cli_json_text(cJSON_GetObjectItemCaseSensitive(m, "input"), "name");
+    b->output = cli_json_text(cJSON_GetObjectItemCaseSensitive(m, "output"), "name");
     b->n_kernel = cJSON_GetArraySize(list);
-    if (!cJSON_IsObject(m) || b->iterations < 1 || b->tokens < 1 || b->tokens > 1 << 24 || b->lanes < 1 || b->channels < b->lanes || b->channels > 1 << 24 || b->channels % b->lanes || b->bits < 1 || b->bits > 32
-        || b->group < 1 || b->bench_frames < 1 || b->bench_frames > 256 || b->axi_bits < 8 || b->n_kernel < 1 || b->n_kernel > 256) return cli_fail(c, MLO_E_FORMAT, path, "is not what mlo %s writes", MLO_VERSION);
-    if (!(b->kernel = (cli_kernel *)calloc((size_t)b->n_kernel, sizeof *b->kernel))) return cli_fail(c, MLO_E_MEMORY, NULL, "no memory");
+    if (!cJSON_IsObject(m) || b->iterations < 1 || b->tokens < 1 || b->tokens > 1 << 24
+        || b->lanes < 1 || b->channels < b->lanes || b->channels > 1 << 24 || b->channels % b->lanes
+        || b->bits < 1 || b->bits > 32 || b->group < 1 || b->bench_frames < 1
+        || b->bench_frames > 256 || b->axi_bits < 8 || b->n_kernel < 1 || b->n_kernel > 256)
+        return cli_fail(c, MLO_E_FORMAT, path, "is not what mlo %s writes", MLO_VERSION);
+    if (!(b->kernel = (cli_kernel *)calloc((size_t)b->n_kernel, sizeof *b->kernel)))
+        return cli_fail(c, MLO_E_MEMORY, NULL, "no memory");
     int i = 0;
     cJSON_ArrayForEach(k, list) {
         cli_kernel *to = &b->kernel[i++];
-        to->name = cli_json_text(k, "name"); to->op = cli_json_text(k, "op"); to->value = cli_json_text(k, "value"); to->pe = cli_json_number(k, "pe"); to->simd = cli_json_number(k, "simd");
-        to->multipliers = cli_json_number(k, "multipliers"); to->macs = cli_json_number(k, "macs"); to->interval = cli_json_number(k, "interval");
-        to->lanes = (int)cli_json_number(k, "lanes"); to->bits = (int)cli_json_number(k, "bits"); to->channels = (int64_t)cli_json_number(k, "channels");
-        to->tile = (int64_t)cli_json_number(k, "tile"); to->tile_beats = (int64_t)cli_json_number(k, "tile_beats");
+        to->name = cli_json_text(k, "name");
+        to->op = cli_json_text(k, "op");
+        to->value = cli_json_text(k, "value");
+        to->pe = cli_json_number(k, "pe");
+        to->simd = cli_json_number(k, "simd");
+        to->multipliers = cli_json_number(k, "multipliers");
+        to->macs = cli_json_number(k, "macs");
+        to->interval = cli_json_number(k, "interval");
+        to->lanes = (int)cli_json_number(k, "lanes");
+        to->bits = (int)cli_json_number(k, "bits");
+        to->channels = (int64_t)cli_json_number(k, "channels");
+        to->tile = (int64_t)cli_json_number(k, "tile");
+        to->tile_beats = (int64_t)cli_json_number(k, "tile_beats");
     }
     char all[65 * 128] = "";
-    cJSON_ArrayForEach(f, cJSON_GetObjectItemCaseSensitive(m, "files")) if (cli_sim_file(b, f, all, sizeof all)) return cli_failed(c);
+    cJSON_ArrayForEach(
+        f, cJSON_GetObjectItemCaseSensitive(m, "files")) if (cli_sim_file(b, f, all,
+                                                                 sizeof all)) return cli_failed(c);
     mlo_digest(all, strlen(all), b->key);
-    if (mkdir(cli_in_dir(b, "sim"), 0777) && errno != EEXIST) return cli_fail(c, MLO_E_IO, cli_in_dir(b, "sim"), "cannot be made: %s", strerror(errno));
+    if (mkdir(cli_in_dir(b, "sim"), 0777) && errno != EEXIST)
+        return cli_fail(c, MLO_E_IO, cli_in_dir(b, "sim"), "cannot be made: %s", strerror(errno));
     return 0;
 }
 
-/* ---- frames ---------------------------------------------------------------------------------------------------------------------------- */
+/* ---- frames --------------------------------------------------------------- */
 
 static mlo *cli_sim_part(cli_bench *b, const char *file, int *opened) {
     mlo *m = cli_handle(opened);
-    if (!m) { cli_fail(b->c, MLO_E_MEMORY, NULL, "no memory"); return NULL; }
-    if (mlo_load(m, cli_in_dir(b, file)) || mlo_to(m, "read")) { cli_adopt(b->c, m); mlo_close(m); return NULL; }
+    if (!m) {
+        cli_fail(b->c, MLO_E_MEMORY, NULL, "no memory");
+        return NULL;
+    }
+    if (mlo_load(m, cli_in_dir(b, file)) || mlo_to(m, "read")) {
+        cli_adopt(b->c, m);
+        mlo_close(m);
+        return NULL;
+    }
     return m;
 }
 
 static const mlo_array *cli_named(const mlo_array *a, size_t n, const char *name) {
-    for (size_t i = 0; i < n; i++) if (a[i].name && !strcmp(a[i].name, name)) return &a[i];
+    for (size_t i = 0; i < n; i++)
+        if (a[i].name && !strcmp(a[i].name, name)) return &a[i];
     return NULL;
 }
 
 /* A new array that lives as long as the bench. (Not in a list that moves: frames point at it.) */
-static mlo_array *cli_sim_arrays(cli_bench *b, size_t n) { return (mlo_array *)cli_npz_alloc(b->c, &b->made, (n + 1) * sizeof(mlo_array)); }
+static mlo_array *cli_sim_arrays(cli_bench *b, size_t n) {
+    return (mlo_array *)cli_npz_alloc(b->c, &b->made, (n + 1) * sizeof(mlo_array));
+}
 
-static int cli_sim_array(cli_bench *b, mlo_array *a, const char *name, mlo_dtype type, int rank, const int64_t *dims) {
+static int cli_sim_array(
+    cli_bench *b, mlo_array *a, const char *name, mlo_dtype type, int rank, const int64_t *dims) {
     memset(a, 0, sizeof *a);
-    a->name = name; a->dtype = type; a->rank = rank;
+    a->name = name;
+    a->dtype = type;
+    a->rank = rank;
     for (int i = 0; i < rank; i++) a->dims[i] = dims[i];
     return (a->data = cli_npz_alloc(b->c, &b->made, cli_array_bytes(a) + 1)) ? 0 : cli_failed(b->c);
 }
 
-static int cli_digit(char ch) { return ch >= '0' && ch <= '9' ? ch - '0' : ch >= 'a' && ch <= 'f' ? ch - 'a' + 10 : -1; }
+static int cli_digit(char ch) {
+    return ch >= '0' && ch <= '9' ? ch - '0' : ch >= 'a' && ch <= 'f' ? ch - 'a' + 10 : -1;
+}
 
-/* One lane of a beat: `line` is the tlast digit and the lanes, the last one first; lanes take `pad` bits. Sign-extended. -1 in *bad: an x or nonsense. */
+/* One lane of a beat: `line` is the tlast digit and the lanes, the last one first; lanes take
+ * `pad` bits. Sign-extended. -1 in *bad: an x or nonsense. */
 static int64_t cli_lane(const char *digits, size_t n, int lane, int pad, int bits, int *bad) {
     uint64_t v = 0;
-    for (int bit = bits; bit--; ) {
+    for (int bit = bits; bit--;) {
         size_t at = (size_t)lane * (size_t)pad + (size_t)bit, from_end = at / 4;
         int d = from_end < n ? cli_digit(digits[n - 1 - from_end]) : -1;
-        if (d < 0) { *bad = 1; return 0; }
+        if (d < 0) {
+            *bad = 1;
+            return 0;
+        }
         v = v << 1 | (uint64_t)(d >> (at % 4) & 1);
     }
     return v >> (bits - 1) ? (int64_t)v - ((int64_t)1 << bits) : (int64_t)v;
@@ -136,7 +252,8 @@ static int64_t cli_lane(const char *digits, size_t n, int lane, int pad, int bit
 static void cli_store(mlo_array *a, size_t i, int64_t v) {
     switch (a->dtype) {
     case MLO_INT8: ((int8_t *)a->data)[i] = (int8_t)v; break;
-    case MLO_BOOL: case MLO_UINT8: ((uint8_t *)a->data)[i] = (uint8_t)v; break;
+    case MLO_BOOL:
+    case MLO_UINT8: ((uint8_t *)a->data)[i] = (uint8_t)v; break;
     case MLO_INT16: ((int16_t *)a->data)[i] = (int16_t)v; break;
     default: ((int32_t *)a->data)[i] = (int32_t)v;
     }
@@ -145,35 +262,62 @@ static void cli_store(mlo_array *a, size_t i, int64_t v) {
 /* The bench's own frames, from tb/input.hex and tb/mask.hex, as the core's inputs. */
 static int cli_sim_from_hex(cli_bench *b, const char *file, int64_t frames, int mask) {
     cli_bytes text;
-    if (cli_slurp(b->c, cli_in_dir(b, file), &text)) { free(text.data); return cli_failed(b->c); }
-    const char *p = text.data; const mlo_array *sig; size_t n_sig; int bad = 0;
-    if (mlo_signature(b->core, 0, &sig, &n_sig)) { free(text.data); return cli_adopt(b->c, b->core); }
+    if (cli_slurp(b->c, cli_in_dir(b, file), &text)) {
+        free(text.data);
+        return cli_failed(b->c);
+    }
+    const char *p = text.data;
+    const mlo_array *sig;
+    size_t n_sig;
+    int bad = 0;
+    if (mlo_signature(b->core, 0, &sig, &n_sig)) {
+        free(text.data);
+        return cli_adopt(b->c, b->core);
+    }
     const mlo_array *like = cli_named(sig, n_sig, mask ? "mlo_mask" : b->input);
     int pad = (b->bits + 7) / 8 * 8;
     for (int64_t f = 0; like && f < frames && !bad; f++) {
         mlo_array *a = (mlo_array *)(uintptr_t)b->frame[f].in + mask;
         if (cli_sim_array(b, a, like->name, like->dtype, like->rank, like->dims)) break;
-        for (size_t i = 0, n = cli_count(a), beat = mask ? 1 : (size_t)b->lanes; i < n && !bad; i += beat) {
+        for (size_t i = 0, n = cli_count(a), beat = mask ? 1 : (size_t)b->lanes; i < n && !bad;
+            i += beat) {
             while (*p == '\n' || *p == '\r' || *p == ' ') p++;
             size_t length = strspn(p, "0123456789abcdef");
-            if (length < 2) { bad = 1; break; }
-            for (size_t k = 0; k < beat; k++) cli_store(a, i + k, mask ? cli_lane(p + 1, length - 1, 0, 8, 8, &bad) & 1 : cli_lane(p + 1, length - 1, (int)k, pad, b->bits, &bad));
+            if (length < 2) {
+                bad = 1;
+                break;
+            }
+            for (size_t k = 0; k < beat; k++)
+                cli_store(a, i + k,
+                    mask ? cli_lane(p + 1, length - 1, 0, 8, 8, &bad) & 1
+                         : cli_lane(p + 1, length - 1, (int)k, pad, b->bits, &bad));
             p += length;
         }
     }
     free(text.data);
-    return !like || bad ? cli_fail(b->c, MLO_E_FORMAT, file, "does not hold the %lld frames that manifest.json speaks of", (long long)b->bench_frames) : cli_failed(b->c);
+    return !like || bad ? cli_fail(b->c, MLO_E_FORMAT, file,
+                              "does not hold the %lld frames that manifest.json speaks of",
+                              (long long)b->bench_frames)
+                        : cli_failed(b->c);
 }
 
 /* Frame f of an array: the array itself, or slice f along the first axis. */
-static int cli_sim_slice(cli_bench *b, const mlo_array *a, const mlo_array *like, int64_t f, mlo_array *to) {
-    int stacked = a->rank == like->rank + 1, first = a->rank == like->rank && a->rank > 0 && like->dims[0] == 1;
-    size_t bytes = cli_array_bytes(a); int64_t count = stacked || first ? a->dims[0] : 1;
+static int cli_sim_slice(
+    cli_bench *b, const mlo_array *a, const mlo_array *like, int64_t f, mlo_array *to) {
+    int stacked = a->rank == like->rank + 1;
+    int first = a->rank == like->rank && a->rank > 0 && like->dims[0] == 1;
+    size_t bytes = cli_array_bytes(a);
+    int64_t count = stacked || first ? a->dims[0] : 1;
     *to = *a;
     if (!stacked && !first) return 0;
-    if (f >= count || !count) return cli_fail(b->c, MLO_E_SHAPE, a->name, "holds %lld frames; frame %lld is asked for", (long long)count, (long long)f + 1);
+    if (f >= count || !count)
+        return cli_fail(b->c, MLO_E_SHAPE, a->name, "holds %lld frames; frame %lld is asked for",
+            (long long)count, (long long)f + 1);
     to->rank = like->rank;
-    if (first) to->dims[0] = 1; else for (int i = 0; i < to->rank; i++) to->dims[i] = a->dims[i + 1];
+    if (first)
+        to->dims[0] = 1;
+    else
+        for (int i = 0; i < to->rank; i++) to->dims[i] = a->dims[i + 1];
     to->data = (char *)a->data + (size_t)f * (bytes / (size_t)count);
     return 0;
 }
@@ -183,47 +327,73 @@ static int64_t cli_sim_count(const cli_npz *z, const mlo_array *sig, size_t n, i
     int64_t most = 1;
     for (size_t i = 0; i < n && i < (by_name ? n : z->n); i++) {
         const mlo_array *a = by_name ? cli_npz_find(z, sig[i].name) : &z->array[i];
-        if (a && (a->rank == sig[i].rank + 1 || (a->rank == sig[i].rank && a->rank > 0 && sig[i].dims[0] == 1)) && a->dims[0] > most) most = a->dims[0];
+        if (a
+            && (a->rank == sig[i].rank + 1
+                || (a->rank == sig[i].rank && a->rank > 0 && sig[i].dims[0] == 1))
+            && a->dims[0] > most)
+            most = a->dims[0];
     }
     return most;
 }
 
-/* The core's inputs of one frame, picked by name out of what pre made (and out of the model's own inputs). */
+/* The core's inputs of one frame, picked by name out of what pre made (and out of the model's own
+ * inputs). */
 static int cli_sim_through_pre(cli_bench *b, cli_frame *f) {
-    const mlo_array *sig; size_t n;
+    const mlo_array *sig;
+    size_t n;
     if (mlo_run(b->pre, f->model, f->n_model, &f->pre, &f->n_pre)) return cli_adopt(b->c, b->pre);
     if (mlo_signature(b->core, 0, &sig, &n)) return cli_adopt(b->c, b->core);
     mlo_array *in = cli_sim_arrays(b, n);
     for (size_t i = 0; in && i < n; i++) {
         const mlo_array *a = cli_named(f->pre, f->n_pre, sig[i].name);
         if (!a) a = cli_named(f->model, f->n_model, sig[i].name);
-        if (!a) return cli_fail(b->c, MLO_E_DATA, sig[i].name, "host/pre.onnx does not make this input of the core");
+        if (!a)
+            return cli_fail(b->c, MLO_E_DATA, sig[i].name,
+                "host/pre.onnx does not make this input of the core");
         in[i] = *a;
     }
-    f->in = in; f->n_in = n;
+    f->in = in;
+    f->n_in = n;
     return cli_failed(b->c);
 }
 
 /* Frames from --inputs: the core's own inputs when a name is one of them, else the model's. */
 static int cli_sim_given(cli_bench *b, const cli_npz *z) {
-    const mlo_array *core, *pre; size_t n_core, n_pre; int is_core = 0, by_name = 0;
-    if (mlo_signature(b->core, 0, &core, &n_core) || mlo_signature(b->pre, 0, &pre, &n_pre)) { cli_adopt(b->c, b->core); return cli_adopt(b->c, b->pre); }
-    for (size_t i = 0; i < n_core; i++) is_core |= cli_npz_find(z, core[i].name) != NULL && !cli_named(pre, n_pre, core[i].name);
-    const mlo_array *sig = is_core ? core : pre; size_t n = is_core ? n_core : n_pre;
+    const mlo_array *core, *pre;
+    size_t n_core, n_pre;
+    int is_core = 0, by_name = 0;
+    if (mlo_signature(b->core, 0, &core, &n_core) || mlo_signature(b->pre, 0, &pre, &n_pre)) {
+        cli_adopt(b->c, b->core);
+        return cli_adopt(b->c, b->pre);
+    }
+    for (size_t i = 0; i < n_core; i++)
+        is_core |= cli_npz_find(z, core[i].name) != NULL && !cli_named(pre, n_pre, core[i].name);
+    const mlo_array *sig = is_core ? core : pre;
+    size_t n = is_core ? n_core : n_pre;
     for (size_t i = 0; i < n; i++) by_name |= cli_npz_find(z, sig[i].name) != NULL;
     for (int64_t f = 0; f < b->n; f++) {
         mlo_array *in = cli_sim_arrays(b, n > z->n ? n : z->n);
         size_t k = 0;
         for (size_t i = 0; in && i < n; i++) {
-            const mlo_array *a = by_name ? cli_npz_find(z, sig[i].name) : i < z->n ? &z->array[i] : NULL;
+            const mlo_array *a = by_name ? cli_npz_find(z, sig[i].name)
+                : i < z->n               ? &z->array[i]
+                                         : NULL;
             if (!a) return cli_fail(b->c, MLO_E_USAGE, sig[i].name, "is missing in --inputs");
             if (cli_sim_slice(b, a, &sig[i], f, &in[k])) return cli_failed(b->c);
-            if (in[k].dtype != sig[i].dtype) return cli_fail(b->c, MLO_E_TYPE, sig[i].name, "is %s in --inputs; %s is needed", cli_type_name(in[k].dtype), cli_type_name(sig[i].dtype));
+            if (in[k].dtype != sig[i].dtype)
+                return cli_fail(b->c, MLO_E_TYPE, sig[i].name, "is %s in --inputs; %s is needed",
+                    cli_type_name(in[k].dtype), cli_type_name(sig[i].dtype));
             in[k++].name = sig[i].name;
         }
         if (!in) return cli_failed(b->c);
-        if (is_core) { b->frame[f].in = in; b->frame[f].n_in = k; }
-        else { b->frame[f].model = in; b->frame[f].n_model = k; if (cli_sim_through_pre(b, &b->frame[f])) return cli_failed(b->c); }
+        if (is_core) {
+            b->frame[f].in = in;
+            b->frame[f].n_in = k;
+        } else {
+            b->frame[f].model = in;
+            b->frame[f].n_model = k;
+            if (cli_sim_through_pre(b, &b->frame[f])) return cli_failed(b->c);
+        }
     }
     return 0;
 }
@@ -231,10 +401,17 @@ static int cli_sim_given(cli_bench *b, const cli_npz *z) {
 /* The bench's frames, and drawn ones beyond them. */
 static int cli_sim_own(cli_bench *b) {
     int64_t own = b->n < b->bench_frames ? b->n : b->bench_frames;
-    for (int64_t f = 0; f < own; f++) { if (!(b->frame[f].in = cli_sim_arrays(b, 2))) return cli_failed(b->c); b->frame[f].n_in = b->masked ? 2 : 1; }
-    if (cli_sim_from_hex(b, "tb/input.hex", own, 0) || (b->masked && cli_sim_from_hex(b, "tb/mask.hex", own, 1))) return cli_failed(b->c);
+    for (int64_t f = 0; f < own; f++) {
+        if (!(b->frame[f].in = cli_sim_arrays(b, 2))) return cli_failed(b->c);
+        b->frame[f].n_in = b->masked ? 2 : 1;
+    }
+    if (cli_sim_from_hex(b, "tb/input.hex", own, 0)
+        || (b->masked && cli_sim_from_hex(b, "tb/mask.hex", own, 1)))
+        return cli_failed(b->c);
     for (int64_t f = own; f < b->n; f++) {
-        if (mlo_draw(b->pre, (uint64_t)(MLO_BENCH_DRAW + f), &b->frame[f].model, &b->frame[f].n_model)) return cli_adopt(b->c, b->pre);
+        if (mlo_draw(
+                b->pre, (uint64_t)(MLO_BENCH_DRAW + f), &b->frame[f].model, &b->frame[f].n_model))
+            return cli_adopt(b->c, b->pre);
         if (cli_sim_through_pre(b, &b->frame[f])) return cli_failed(b->c);
     }
     return 0;
@@ -247,12 +424,17 @@ static int cli_sim_cut(cli_bench *b) {
         cli_frame *fr = &b->frame[f];
         fr->tokens = b->tokens;
         if (!list) continue;
-        char *end; long t = strtol(p, &end, 10);
-        if (end == p || (*end && *end != ',') || t < 1 || t > b->tokens) return cli_fail(b->c, MLO_E_USAGE, NULL, "--frame-tokens %s: numbers from 1 to %lld with commas between them are needed", list, (long long)b->tokens);
+        char *end;
+        long t = strtol(p, &end, 10);
+        if (end == p || (*end && *end != ',') || t < 1 || t > b->tokens)
+            return cli_fail(b->c, MLO_E_USAGE, NULL,
+                "--frame-tokens %s: numbers from 1 to %lld with commas between them are needed",
+                list, (long long)b->tokens);
         p = *end ? end + 1 : list;
         fr->tokens = t;
         mlo_array *in = cli_sim_arrays(b, fr->n_in);
-        for (size_t i = 0; in && i < fr->n_in; i++) {          /* [1, tokens, channels] and [1, tokens]: the first ones lie in front */
+        /* [1, tokens, channels] and [1, tokens]: the first ones lie in front */
+        for (size_t i = 0; in && i < fr->n_in; i++) {
             in[i] = fr->in[i];
             int axis = !strcmp(in[i].name, "mlo_mask") ? in[i].rank - 1 : in[i].rank - 2;
             if (axis >= 0 && in[i].dims[axis] == b->tokens) in[i].dims[axis] = t;
@@ -263,42 +445,75 @@ static int cli_sim_cut(cli_bench *b) {
 }
 
 static int cli_sim_frames(cli_bench *b) {
-    cli *c = b->c; cli_npz given; const char *inputs = cli_value(c, "inputs"), *list = cli_value(c, "frame-tokens");
-    const mlo_array *core, *pre; size_t n_core, n_pre; int64_t held = b->bench_frames;
+    cli *c = b->c;
+    cli_npz given;
+    const char *inputs = cli_value(c, "inputs"), *list = cli_value(c, "frame-tokens");
+    const mlo_array *core, *pre;
+    size_t n_core, n_pre;
+    int64_t held = b->bench_frames;
     memset(&given, 0, sizeof given);
-    if (!(b->core = cli_sim_part(b, "host/core.onnx", &b->opened[1])) || !(b->pre = cli_sim_part(b, "host/pre.onnx", &b->opened[0]))) return cli_failed(c);
-    if (inputs && cli_npz_read(c, inputs, &given)) { cli_npz_free(&given); return cli_failed(c); }
-    if (inputs && !mlo_signature(b->core, 0, &core, &n_core) && !mlo_signature(b->pre, 0, &pre, &n_pre)) {
+    if (!(b->core = cli_sim_part(b, "host/core.onnx", &b->opened[1]))
+        || !(b->pre = cli_sim_part(b, "host/pre.onnx", &b->opened[0])))
+        return cli_failed(c);
+    if (inputs && cli_npz_read(c, inputs, &given)) {
+        cli_npz_free(&given);
+        return cli_failed(c);
+    }
+    if (inputs && !mlo_signature(b->core, 0, &core, &n_core)
+        && !mlo_signature(b->pre, 0, &pre, &n_pre)) {
         held = cli_sim_count(&given, core, n_core, 1);
-        int64_t other = cli_sim_count(&given, pre, n_pre, 1), third = cli_sim_count(&given, pre, n_pre, 0);
+        int64_t other = cli_sim_count(&given, pre, n_pre, 1);
+        int64_t third = cli_sim_count(&given, pre, n_pre, 0);
         if (other > held) held = other;
         if (held == 1 && third > held) held = third;
     }
-    if (list) { held = 1; for (const char *p = list; *p; p++) held += *p == ','; }
+    if (list) {
+        held = 1;
+        for (const char *p = list; *p; p++) held += *p == ',';
+    }
     b->n = cli_number(c, "frames", (long)(held > 256 ? 256 : held), 1, 256);
     b->own_inputs = !inputs && !list && b->n == b->bench_frames;
-    if (!cli_failed(c) && !(b->frame = (cli_frame *)calloc((size_t)b->n, sizeof *b->frame))) cli_fail(c, MLO_E_MEMORY, NULL, "no memory");
-    if (!cli_failed(c)) { if (inputs) cli_sim_given(b, &given); else cli_sim_own(b); }
-    if (!cli_failed(c)) cli_sim_cut(b);
-    for (size_t i = 0; i < given.n_block; i++) {              /* frames point into what was given: it stays */
-        void **more = (void **)realloc(b->made.block, (b->made.n_block + 1) * sizeof *more);
-        if (more) { b->made.block = more; more[b->made.n_block++] = given.block[i]; }
+    if (!cli_failed(c) && !(b->frame = (cli_frame *)calloc((size_t)b->n, sizeof *b->frame)))
+        cli_fail(c, MLO_E_MEMORY, NULL, "no memory");
+    if (!cli_failed(c)) {
+        if (inputs)
+            cli_sim_given(b, &given);
+        else
+            cli_sim_own(b);
     }
-    free(given.block); free(given.array);
+    if (!cli_failed(c)) cli_sim_cut(b);
+    /* frames point into what was given: it stays */
+    for (size_t i = 0; i < given.n_block; i++) {
+        void **more = (void **)realloc(b->made.block, (b->made.n_block + 1) * sizeof *more);
+        if (more) {
+            b->made.block = more;
+            more[b->made.n_block++] = given.block[i];
+        }
+    }
+    free(given.block);
+    free(given.array);
     return cli_failed(c);
 }
 
-/* ---- golden ------------------------------------------------------------------------------------------------------------------------------ */
+/* ---- golden --------------------------------------------------------------- */
 
 /* The core for frames of so many tokens. */
 static mlo *cli_sim_core(cli_bench *b, int64_t tokens) {
     if (tokens == b->tokens) return b->core;
-    for (int i = 0; i < b->n_cut; i++) if (b->cut_tokens[i] == tokens) return b->cut[i];
-    if (b->n_cut == 64) { cli_fail(b->c, MLO_E_UNSUPPORTED, NULL, "more than 64 lengths of frames in one run"); return NULL; }
+    for (int i = 0; i < b->n_cut; i++)
+        if (b->cut_tokens[i] == tokens) return b->cut[i];
+    if (b->n_cut == 64) {
+        cli_fail(b->c, MLO_E_UNSUPPORTED, NULL, "more than 64 lengths of frames in one run");
+        return NULL;
+    }
     mlo *m = cli_sim_part(b, "host/core.onnx", &b->cut_opened[b->n_cut]);
     if (!m) return NULL;
-    b->cut[b->n_cut] = m; b->cut_tokens[b->n_cut++] = tokens;
-    if (mlo_resize(m, tokens)) { cli_adopt(b->c, m); return NULL; }
+    b->cut[b->n_cut] = m;
+    b->cut_tokens[b->n_cut++] = tokens;
+    if (mlo_resize(m, tokens)) {
+        cli_adopt(b->c, m);
+        return NULL;
+    }
     return m;
 }
 
@@ -307,7 +522,10 @@ static int cli_sim_golden(cli_bench *b, mlo_watcher see, void *user) {
         cli_frame *fr = &b->frame[f];
         mlo *core = cli_sim_core(b, fr->tokens);
         if (!core) return cli_failed(b->c);
-        if (see) { *(int64_t *)user = f; mlo_watch(core, see, user); }
+        if (see) {
+            *(int64_t *)user = f;
+            mlo_watch(core, see, user);
+        }
         if (mlo_run(core, fr->in, fr->n_in, &fr->out, &fr->n_out)) return cli_adopt(b->c, core);
         mlo_watch(core, NULL, NULL);
     }
@@ -316,14 +534,16 @@ static int cli_sim_golden(cli_bench *b, mlo_watcher see, void *user) {
 
 /* {tlast, lanes} per beat, in hexadecimal, the last lane first. */
 static void cli_hex_beats(cli_out *o, const mlo_array *a, int lanes, int bits, int is_mask) {
-    int pad = (bits + 7) / 8 * 8; size_t n = cli_count(a), step = is_mask ? 1 : (size_t)lanes;
+    int pad = (bits + 7) / 8 * 8;
+    size_t n = cli_count(a), step = is_mask ? 1 : (size_t)lanes;
     char line[4100];
     for (size_t at = 0; at < n; at += step) {
         int k = 0;
         line[k++] = at + step >= n ? '1' : '0';
-        for (size_t lane = step; lane-- && k < 4080; ) {
+        for (size_t lane = step; lane-- && k < 4080;) {
             uint64_t v = (uint64_t)(int64_t)cli_element(a, at + lane);
-            for (int d = (is_mask ? 8 : pad) / 4; d--; ) line[k++] = "0123456789abcdef"[v >> (4 * d) & 15];
+            for (int d = (is_mask ? 8 : pad) / 4; d--;)
+                line[k++] = "0123456789abcdef"[v >> (4 * d) & 15];
         }
         line[k++] = '\n';
         cli_out_put(o, line, (size_t)k);
@@ -334,20 +554,33 @@ static int cli_sim_hex(cli_bench *b, const char *file, const char *name, int out
     cli_out o;
     if (!cli_out_open(b->c, &o, cli_in_dir(b, file)))
         for (int64_t f = 0; f < b->n; f++) {
-            const mlo_array *a = output ? cli_named(b->frame[f].out, b->frame[f].n_out, name) : cli_named(b->frame[f].in, b->frame[f].n_in, name);
-            if (a) cli_hex_beats(&o, a, b->lanes, b->bits, mask);
-            else cli_fail(b->c, MLO_E_FORMAT, name, "is no %s of host/core.onnx, though manifest.json says so", output ? "output" : "input");
+            const mlo_array *a = output ? cli_named(b->frame[f].out, b->frame[f].n_out, name)
+                                        : cli_named(b->frame[f].in, b->frame[f].n_in, name);
+            if (a)
+                cli_hex_beats(&o, a, b->lanes, b->bits, mask);
+            else
+                cli_fail(b->c, MLO_E_FORMAT, name,
+                    "is no %s of host/core.onnx, though manifest.json says so",
+                    output ? "output" : "input");
         }
     return cli_out_close(b->c, &o);
 }
 
 /* sim/params.hex out of params.bin. */
 static int cli_sim_image(cli_bench *b) {
-    cli_bytes bin; cli_out o; size_t axi = (size_t)b->axi_bits / 8;
-    if (!cli_slurp(b->c, cli_in_dir(b, "params.bin"), &bin) && !cli_out_open(b->c, &o, cli_in_dir(b, "sim/params.hex"))) {
+    cli_bytes bin;
+    cli_out o;
+    size_t axi = (size_t)b->axi_bits / 8;
+    if (!cli_slurp(b->c, cli_in_dir(b, "params.bin"), &bin)
+        && !cli_out_open(b->c, &o, cli_in_dir(b, "sim/params.hex"))) {
         for (size_t at = 0; at + axi <= bin.n; at += axi) {
-            char line[260]; size_t k = 0;
-            for (size_t i = axi; i--; ) { unsigned char v = (unsigned char)bin.data[at + i]; line[k++] = "0123456789abcdef"[v >> 4]; line[k++] = "0123456789abcdef"[v & 15]; }
+            char line[260];
+            size_t k = 0;
+            for (size_t i = axi; i--;) {
+                unsigned char v = (unsigned char)bin.data[at + i];
+                line[k++] = "0123456789abcdef"[v >> 4];
+                line[k++] = "0123456789abcdef"[v & 15];
+            }
             line[k++] = '\n';
             cli_out_put(&o, line, k);
         }

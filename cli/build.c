@@ -1,113 +1,181 @@
-/* build: emit and compile. The build directory appears whole; stdout gets a JSON summary; compile tells people what it did on stderr.
+/* build: emit and compile. The build directory appears whole; stdout gets a JSON summary; compile
+ * tells people what it did on stderr.
  *
- * in:  a model of any stage.     out: -o DIR, {"directory":..,"loops":..,"kernels":..,"predicted_cycles":..,..}.
- * The summary is made from what the stages reported and from manifest.json: nothing is computed twice.
+ * in:  a model of any stage.     out: -o DIR,
+ * {"directory":..,"loops":..,"kernels":..,"predicted_cycles":..,..}. The summary is made from what
+ * the stages reported and from manifest.json: nothing is computed twice.
  */
 
-/* ---- how far the integers are from the floats ---------------------------------------------------------------------------------------------- */
+/* ---- how far the integers are from the floats ----------------------------- */
 
 /* max|a-b| / max|b|, and the cosine. */
-typedef struct { const char *name; double largest, relative, cosine; } cli_error;
+typedef struct {
+    const char *name;
+    double largest, relative, cosine;
+} cli_error;
 
 static cli_error cli_compare(const mlo_array *a, const mlo_array *b) {
     cli_error e = { b->name, 0, 0, 1 };
-    double aa = 0, bb = 0, ab = 0, most = 0; size_t n = cli_count(b);
+    double aa = 0, bb = 0, ab = 0, most = 0;
+    size_t n = cli_count(b);
     for (size_t i = 0; i < n; i++) {
         double x = cli_element(a, i), y = cli_element(b, i), d = fabs(x - y);
         if (d > e.largest || d != d) e.largest = d;
         if (fabs(y) > most) most = fabs(y);
-        aa += x * x; bb += y * y; ab += x * y;
+        aa += x * x;
+        bb += y * y;
+        ab += x * y;
     }
     e.relative = most > 0 ? e.largest / most : e.largest;
     if (aa > 0 && bb > 0) e.cosine = ab / sqrt(aa * bb);
     return e;
 }
 
-/* Runs the float model on the bench's first frame, of which emit knows what the integer model makes. Fills `errors`, one per output; returns how many. */
+/* Runs the float model on the bench's first frame, of which emit knows what the integer model
+ * makes. Fills `errors`, one per output; returns how many. */
 static size_t cli_float_error(cli *c, cli_bytes *b, cli_error *errors, size_t room) {
-    const mlo_array *in, *exact, *got; size_t n_in, n, k, done = 0; int opened;
+    const mlo_array *in, *exact, *got;
+    size_t n_in, n, k, done = 0;
+    int opened;
     mlo *m = cli_handle(&opened);
     if (m) cli_options(c, m);
-    if (m && !cli_load(c, m, b) && !strcmp(mlo_stage(m), "") && !mlo_to(m, "read") && !mlo_draw(m, MLO_BENCH_DRAW, &in, &n_in)
-        && !mlo_run(m, in, n_in, &exact, &n) && !mlo_golden(c->m, &got, &k))
-        for (size_t i = 0; i < n && i < k && done < room; i++) if (cli_count(&exact[i]) == cli_count(&got[i])) { errors[done] = cli_compare(&got[i], &exact[i]); done++; }
-    for (size_t i = 0; i < done; i++) for (size_t j = 0; j < k; j++) if (!strcmp(got[j].name, errors[i].name)) errors[i].name = got[j].name;      /* of the handle that stays */
+    if (m && !cli_load(c, m, b) && !strcmp(mlo_stage(m), "") && !mlo_to(m, "read")
+        && !mlo_draw(m, MLO_BENCH_DRAW, &in, &n_in) && !mlo_run(m, in, n_in, &exact, &n)
+        && !mlo_golden(c->m, &got, &k))
+        for (size_t i = 0; i < n && i < k && done < room; i++)
+            if (cli_count(&exact[i]) == cli_count(&got[i])) {
+                errors[done] = cli_compare(&got[i], &exact[i]);
+                done++;
+            }
+    /* of the handle that stays */
+    for (size_t i = 0; i < done; i++)
+        for (size_t j = 0; j < k; j++)
+            if (!strcmp(got[j].name, errors[i].name)) errors[i].name = got[j].name;
     mlo_close(m);
     return done;
 }
 
-/* ---- the summary ------------------------------------------------------------------------------------------------------------------------- */
+/* ---- the summary ---------------------------------------------------------- */
 
 /* 1234567 -> "1 234 567" */
 static const char *cli_grouped(double v, char *to) {
-    char digits[32]; int n = snprintf(digits, sizeof digits, "%.0f", v), k = 0;
-    for (int i = 0; i < n && k < 38; i++) { if (i && (n - i) % 3 == 0 && digits[i - 1] != '-') to[k++] = ' '; to[k++] = digits[i]; }
+    char digits[32];
+    int n = snprintf(digits, sizeof digits, "%.0f", v), k = 0;
+    for (int i = 0; i < n && k < 38; i++) {
+        if (i && (n - i) % 3 == 0 && digits[i - 1] != '-') to[k++] = ' ';
+        to[k++] = digits[i];
+    }
     to[k] = 0;
     return to;
 }
 
 static void cli_tell_loops(const cli_reports *r) {
-    cJSON *roll = r->roll ? cJSON_Parse(r->roll) : NULL, *scope = r->scope ? cJSON_Parse(r->scope) : NULL, *loop;
+    cJSON *loop;
+    cJSON *roll = r->roll ? cJSON_Parse(r->roll) : NULL;
+    cJSON *scope = r->scope ? cJSON_Parse(r->scope) : NULL;
     if (scope) {
         int inferred = cJSON_GetArraySize(cJSON_GetObjectItemCaseSensitive(scope, "inferred"));
         fprintf(stderr, "  model       %.0f nodes; ", cli_json_number(scope, "nodes"));
-        if (inferred) fprintf(stderr, "the scopes of %d inferred\n", inferred);
-        else fprintf(stderr, cli_json_number(scope, "said") > 0 ? "all scopes were there\n" : "no scopes; structure alone decided\n");
+        if (inferred)
+            fprintf(stderr, "the scopes of %d inferred\n", inferred);
+        else
+            fprintf(stderr,
+                cli_json_number(scope, "said") > 0 ? "all scopes were there\n"
+                                                   : "no scopes; structure alone decided\n");
     }
     cJSON_ArrayForEach(loop, cJSON_GetObjectItemCaseSensitive(roll, "loops")) {
         cJSON *instances = cJSON_GetObjectItemCaseSensitive(loop, "instances");
-        fprintf(stderr, "  %-11s %.0f iterations of %.0f nodes; %.0f values differ per iteration", cli_json_text(loop, "name"), cli_json_number(loop, "iterations"), cli_json_number(loop, "body_nodes"), cli_json_number(loop, "per_iteration"));
-        if (cJSON_GetArraySize(instances)) fprintf(stderr, "; the first is %s", cJSON_GetArrayItem(instances, 0)->valuestring);
+        fprintf(stderr, "  %-11s %.0f iterations of %.0f nodes; %.0f values differ per iteration",
+            cli_json_text(loop, "name"), cli_json_number(loop, "iterations"),
+            cli_json_number(loop, "body_nodes"), cli_json_number(loop, "per_iteration"));
+        if (cJSON_GetArraySize(instances))
+            fprintf(stderr, "; the first is %s", cJSON_GetArrayItem(instances, 0)->valuestring);
         fprintf(stderr, "\n");
     }
-    cJSON_Delete(roll); cJSON_Delete(scope);
+    cJSON_Delete(roll);
+    cJSON_Delete(scope);
 }
 
 static void cli_tell_predicted(const cJSON *manifest) {
     char most[40];
-    fprintf(stderr, "  predicted   %s cycles for the bench's %.0f frame%s", cli_grouped(cli_json_number(manifest, "predicted_cycles"), most), cli_json_number(manifest, "bench_frames"), cli_json_number(manifest, "bench_frames") > 1 ? "s" : "");
-    fprintf(stderr, "; %.0f frames a second at 200 MHz\n", 200e6 / (cli_json_number(manifest, "predicted_interval") > 0 ? cli_json_number(manifest, "predicted_interval") : 1));
+    fprintf(stderr, "  predicted   %s cycles for the bench's %.0f frame%s",
+        cli_grouped(cli_json_number(manifest, "predicted_cycles"), most),
+        cli_json_number(manifest, "bench_frames"),
+        cli_json_number(manifest, "bench_frames") > 1 ? "s" : "");
+    fprintf(stderr, "; %.0f frames a second at 200 MHz\n",
+        200e6
+            / (cli_json_number(manifest, "predicted_interval") > 0
+                    ? cli_json_number(manifest, "predicted_interval")
+                    : 1));
 }
 
 static void cli_tell_kernels(const cJSON *manifest) {
-    const cJSON *k; char most[40];
+    const cJSON *k;
+    char most[40];
     double busiest = cli_json_number(manifest, "interval_per_token");
     fprintf(stderr, "\n  kernel          op            PE  SIMD  multipliers  cycles/token\n");
     cJSON_ArrayForEach(k, cJSON_GetObjectItemCaseSensitive(manifest, "kernels")) {
-        double interval = cli_json_number(k, "interval"); int bar = busiest > 0 ? (int)(interval / busiest * 20 + 0.5) : 0;
-        fprintf(stderr, "  %-15s %-11s %4.0f  %4.0f  %11.0f  %12.0f  %.*s\n", cli_json_text(k, "name"), cli_json_text(k, "op"), cli_json_number(k, "pe"), cli_json_number(k, "simd"),
-                cli_json_number(k, "multipliers"), interval, bar, "####################");
+        double interval = cli_json_number(k, "interval");
+        int bar = busiest > 0 ? (int)(interval / busiest * 20 + 0.5) : 0;
+        fprintf(stderr, "  %-15s %-11s %4.0f  %4.0f  %11.0f  %12.0f  %.*s\n",
+            cli_json_text(k, "name"), cli_json_text(k, "op"), cli_json_number(k, "pe"),
+            cli_json_number(k, "simd"), cli_json_number(k, "multipliers"), interval, bar,
+            "####################");
     }
-    fprintf(stderr, "  %-15s %-11s %4s  %4s  %11.0f  %12.0f\n\n", "", "", "", "", cli_json_number(manifest, "multipliers"), busiest);
-    fprintf(stderr, "  frames      %.0f tokens of %.0f channels; %.0f in flight\n", cli_json_number(manifest, "tokens"), cli_json_number(manifest, "channels"), cli_json_number(manifest, "frames_in_flight"));
-    if (cJSON_IsNumber(cJSON_GetObjectItemCaseSensitive(manifest, "predicted_cycles"))) cli_tell_predicted(manifest);
+    fprintf(stderr, "  %-15s %-11s %4s  %4s  %11.0f  %12.0f\n\n", "", "", "", "",
+        cli_json_number(manifest, "multipliers"), busiest);
+    fprintf(stderr, "  frames      %.0f tokens of %.0f channels; %.0f in flight\n",
+        cli_json_number(manifest, "tokens"), cli_json_number(manifest, "channels"),
+        cli_json_number(manifest, "frames_in_flight"));
+    if (cJSON_IsNumber(cJSON_GetObjectItemCaseSensitive(manifest, "predicted_cycles")))
+        cli_tell_predicted(manifest);
     const cJSON *blocks = cJSON_GetObjectItemCaseSensitive(manifest, "row_blocks");
-    const double each = cli_json_number(manifest, "iteration_bytes") + (blocks ? cli_json_number(blocks, "iteration_bytes") : 0);
-    fprintf(stderr, "  parameters  %s bytes, %.0f iterations", cli_grouped(each * cli_json_number(manifest, "iterations"), most), cli_json_number(manifest, "iterations"));
+    const double each = cli_json_number(manifest, "iteration_bytes")
+        + (blocks ? cli_json_number(blocks, "iteration_bytes") : 0);
+    fprintf(stderr, "  parameters  %s bytes, %.0f iterations",
+        cli_grouped(each * cli_json_number(manifest, "iterations"), most),
+        cli_json_number(manifest, "iterations"));
     fprintf(stderr, " of %s\n", cli_grouped(each, most));
 }
 
-static void cli_tell(cli *c, const cli_reports *r, const cJSON *manifest, const cli_error *errors, size_t n, double seconds) {
+static void cli_tell(cli *c, const cli_reports *r, const cJSON *manifest, const cli_error *errors,
+    size_t n, double seconds) {
     const char *dir = cli_value(c, "o");
-    fprintf(stderr, "\nmlo %s: %s -> %s in %.2f s\n\n", MLO_VERSION, c->operand ? c->operand : "stdin", dir, seconds);
+    fprintf(stderr, "\nmlo %s: %s -> %s in %.2f s\n\n", MLO_VERSION,
+        c->operand ? c->operand : "stdin", dir, seconds);
     cli_tell_loops(r);
-    for (size_t i = 0; i < n; i++) fprintf(stderr, "  %-11s %s: cosine %.5f, largest difference %.3f = %.1f %% of the largest value\n", i ? "" : "integers", errors[i].name, errors[i].cosine, errors[i].largest, 100 * errors[i].relative);
+    for (size_t i = 0; i < n; i++)
+        fprintf(stderr,
+            "  %-11s %s: cosine %.5f, largest difference %.3f = %.1f %% of the largest value\n",
+            i ? "" : "integers", errors[i].name, errors[i].cosine, errors[i].largest,
+            100 * errors[i].relative);
     cli_tell_kernels(manifest);
-    fprintf(stderr, "\nNext: %s sim %s\n      %s sim %s --wave wave.fst      # for gtkwave\n      make -C %s synth\n\n", c->called, dir, c->called, dir, dir);
+    fprintf(stderr,
+        "\nNext: %s sim %s\n      %s sim %s --wave wave.fst      # for gtkwave\n      make -C %s "
+        "synth\n\n",
+        c->called, dir, c->called, dir, dir);
 }
 
-static int cli_build_json(cli *c, const cli_reports *r, const cJSON *manifest, const cli_error *errors, size_t n) {
-    static const char *const keys[] = { "iterations", "tokens", "channels", "frames_in_flight", "multipliers", "interval_per_token", "predicted_cycles", "predicted_interval", "iteration_bytes", "kernels" };
+static int cli_build_json(
+    cli *c, const cli_reports *r, const cJSON *manifest, const cli_error *errors, size_t n) {
+    static const char *const keys[] = { "iterations", "tokens", "channels", "frames_in_flight",
+        "multipliers", "interval_per_token", "predicted_cycles", "predicted_interval",
+        "iteration_bytes", "kernels" };
     cJSON *all = cJSON_CreateObject(), *roll = r->roll ? cJSON_Parse(r->roll) : NULL, *list;
     cJSON_AddStringToObject(all, "directory", cli_value(c, "o"));
-    if (roll) cJSON_AddItemToObject(all, "loops", cJSON_DetachItemFromObjectCaseSensitive(roll, "loops"));
+    if (roll)
+        cJSON_AddItemToObject(all, "loops", cJSON_DetachItemFromObjectCaseSensitive(roll, "loops"));
     cJSON_Delete(roll);
-    for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) cJSON_AddItemToObject(all, keys[i], cJSON_Duplicate(cJSON_GetObjectItemCaseSensitive(manifest, keys[i]), 1));
+    for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
+        cJSON_AddItemToObject(
+            all, keys[i], cJSON_Duplicate(cJSON_GetObjectItemCaseSensitive(manifest, keys[i]), 1));
     list = n ? cJSON_AddArrayToObject(all, "error") : NULL;
     for (size_t i = 0; i < n; i++) {
         cJSON *one = cJSON_CreateObject();
         cJSON_AddStringToObject(one, "output", errors[i].name);
-        cJSON_AddNumberToObject(one, "max", errors[i].largest); cJSON_AddNumberToObject(one, "relative", errors[i].relative); cJSON_AddNumberToObject(one, "cosine", errors[i].cosine);
+        cJSON_AddNumberToObject(one, "max", errors[i].largest);
+        cJSON_AddNumberToObject(one, "relative", errors[i].relative);
+        cJSON_AddNumberToObject(one, "cosine", errors[i].cosine);
         cJSON_AddItemToArray(list, one);
     }
     return cli_write_json(c, NULL, all);
@@ -115,13 +183,18 @@ static int cli_build_json(cli *c, const cli_reports *r, const cJSON *manifest, c
 
 static int cli_build(cli *c) {
     const char *dir = cli_value(c, "o");
-    cli_bytes b = { NULL, 0 }; cli_reports r = { NULL, NULL, NULL, NULL }; cli_tree t; cli_error errors[8]; size_t n = 0;
+    cli_bytes b = { NULL, 0 };
+    cli_reports r = { NULL, NULL, NULL, NULL };
+    cli_tree t;
+    cli_error errors[8];
+    size_t n = 0;
     struct timespec begin, end;
     memset(&t, 0, sizeof t);
     clock_gettime(CLOCK_MONOTONIC, &begin);
     if (!dir) return cli_fail(c, MLO_E_USAGE, NULL, "-o DIR is needed: the build directory");
     struct stat st;
-    if (!stat(dir, &st) && !S_ISDIR(st.st_mode)) return cli_fail(c, MLO_E_IO, dir, "is there and not a directory; give another -o");
+    if (!stat(dir, &st) && !S_ISDIR(st.st_mode))
+        return cli_fail(c, MLO_E_IO, dir, "is there and not a directory; give another -o");
     if (!cli_load(c, c->m, &b) && !cli_to(c, "fold", &r) && !cli_report_write(c, &r)) {
         if (!cli_tree_open(c, &t, dir)) mlo_emit(c->m, cli_tree_sink, &t);
         cli_tree_close(&t);
@@ -131,10 +204,14 @@ static int cli_build(cli *c) {
     if (manifest && c->verb->bit == V_COMPILE) {
         n = cli_float_error(c, &b, errors, 8);
         clock_gettime(CLOCK_MONOTONIC, &end);
-        if (!cli_failed(c)) cli_tell(c, &r, manifest, errors, n, (double)(end.tv_sec - begin.tv_sec) + (double)(end.tv_nsec - begin.tv_nsec) / 1e9);
+        if (!cli_failed(c))
+            cli_tell(c, &r, manifest, errors, n,
+                (double)(end.tv_sec - begin.tv_sec) + (double)(end.tv_nsec - begin.tv_nsec) / 1e9);
     }
-    if (manifest && !cli_failed(c) && (c->verb->bit == V_EMIT || !isatty(STDOUT_FILENO))) cli_build_json(c, &r, manifest, errors, n);
+    if (manifest && !cli_failed(c) && (c->verb->bit == V_EMIT || !isatty(STDOUT_FILENO)))
+        cli_build_json(c, &r, manifest, errors, n);
     cJSON_Delete(manifest);
-    free(t.manifest.data); free(b.data);
+    free(t.manifest.data);
+    free(b.data);
     return cli_failed(c);
 }

@@ -1,15 +1,21 @@
-/* files: POSIX underneath: sources that refuse symlinks, outputs that appear whole or not at all, directories made of such outputs.
+/* files: POSIX underneath: sources that refuse symlinks, outputs that appear whole or not at all,
+ * directories made of such outputs.
  *
  * in:  paths; bytes from mlo's sinks.     out: files.
- * invariant: an output is written beside its place under another name and renamed; what a failed run began is removed. In a build directory
- *     manifest.json goes first and comes back last, so that a directory between two states has none, which sim refuses.
- * example: cli_out o; cli_out_open(c, &o, "x.json"); mlo_write_json(m, cli_out_sink, &o); cli_out_close(c, &o);
+ * invariant: an output is written beside its place under another name and renamed; what a failed
+ *     run began is removed. In a build directory manifest.json goes first and comes back last, so
+ *     that a directory between two states has none, which sim refuses.
+ * example: cli_out o; cli_out_open(c, &o, "x.json"); mlo_write_json(m, cli_out_sink, &o);
+ *     cli_out_close(c, &o);
  */
 
-/* ---- reading ------------------------------------------------------------------------------------------------------------------------ */
+/* ---- reading -------------------------------------------------------------- */
 
-/* One open source; the first one of a handle is the model itself, which may be reached through a symlink. */
-typedef struct { int fd; } cli_source;
+/* One open source; the first one of a handle is the model itself, which may be reached through a
+ * symlink. */
+typedef struct {
+    int fd;
+} cli_source;
 
 static void *cli_open(void *user, const char *path, uint64_t *size) {
     int *opened = (int *)user;
@@ -18,7 +24,10 @@ static void *cli_open(void *user, const char *path, uint64_t *size) {
     cli_source *s = (cli_source *)malloc(sizeof *s);
     if (!s) return NULL;
     s->fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | (follow ? 0 : O_NOFOLLOW));
-    if (s->fd >= 0 && !fstat(s->fd, &st) && S_ISREG(st.st_mode) && st.st_size >= 0) { *size = (uint64_t)st.st_size; return s; }
+    if (s->fd >= 0 && !fstat(s->fd, &st) && S_ISREG(st.st_mode) && st.st_size >= 0) {
+        *size = (uint64_t)st.st_size;
+        return s;
+    }
     if (s->fd >= 0) close(s->fd);
     free(s);
     return NULL;
@@ -29,7 +38,8 @@ static size_t cli_read(void *user, void *file, uint64_t offset, void *to, size_t
     (void)user;
     while (done < n) {
         size_t step = n - done < (size_t)1 << 30 ? n - done : (size_t)1 << 30;
-        ssize_t got = pread(((cli_source *)file)->fd, (char *)to + done, step, (off_t)(offset + done));
+        ssize_t got = pread(
+            ((cli_source *)file)->fd, (char *)to + done, step, (off_t)(offset + done));
         if (got < 0 && errno == EINTR) continue;
         if (got <= 0) break;
         done += (size_t)got;
@@ -37,39 +47,63 @@ static size_t cli_read(void *user, void *file, uint64_t offset, void *to, size_t
     return done;
 }
 
-static void cli_close(void *user, void *file) { (void)user; close(((cli_source *)file)->fd); free(file); }
+static void cli_close(void *user, void *file) {
+    (void)user;
+    close(((cli_source *)file)->fd);
+    free(file);
+}
 
-static void cli_warn(void *user, const char *line) { (void)user; fprintf(stderr, "%s\n", line); }
+static void cli_warn(void *user, const char *line) {
+    (void)user;
+    fprintf(stderr, "%s\n", line);
+}
 
-/* Memory: what a large model fills lies on large pages where the system has them (Linux). A graph of 16,000 nodes spreads over 60 MB, and
- * walking it costs more in page faults and address translation than in arithmetic. */
+/* Memory: what a large model fills lies on large pages where the system has them (Linux). A graph
+ * of 16,000 nodes spreads over 60 MB, and walking it costs more in page faults and address
+ * translation than in arithmetic. */
 enum { CLI_HUGE = 2 << 20 };
 static void *cli_alloc(void *user, size_t bytes) {
     (void)user;
 #ifdef MADV_HUGEPAGE
     void *p;
-    if (bytes >= CLI_HUGE && bytes < SIZE_MAX / 2 && !posix_memalign(&p, CLI_HUGE, bytes)) { madvise(p, bytes / CLI_HUGE * CLI_HUGE, MADV_HUGEPAGE); return p; }
+    if (bytes >= CLI_HUGE && bytes < SIZE_MAX / 2 && !posix_memalign(&p, CLI_HUGE, bytes)) {
+        madvise(p, bytes / CLI_HUGE * CLI_HUGE, MADV_HUGEPAGE);
+        return p;
+    }
 #endif
     return malloc(bytes);
 }
-static void cli_release(void *user, void *block) { (void)user; free(block); }
+static void cli_release(void *user, void *block) {
+    (void)user;
+    free(block);
+}
 
 /* A handle of mlo's on POSIX files. *opened must outlive it. */
 static mlo *cli_handle(int *opened) {
     mlo_desc d;
     memset(&d, 0, sizeof d);
-    d.user = opened; d.alloc = cli_alloc; d.release = cli_release; d.warn = cli_warn; d.open = cli_open; d.read = cli_read; d.close = cli_close;
+    d.user = opened;
+    d.alloc = cli_alloc;
+    d.release = cli_release;
+    d.warn = cli_warn;
+    d.open = cli_open;
+    d.read = cli_read;
+    d.close = cli_close;
     *opened = 0;
     return mlo_open(&d);
 }
 
-typedef struct { char *data; size_t n; } cli_bytes;
+typedef struct {
+    char *data;
+    size_t n;
+} cli_bytes;
 
 /* All of a file descriptor. `bytes` is NUL-terminated for convenience. */
 static int cli_slurp_fd(cli *c, int fd, const char *name, cli_bytes *to) {
     size_t room = 1 << 16;
     to->n = 0;
-    if (!(to->data = (char *)malloc(room + 1))) return cli_fail(c, MLO_E_MEMORY, name, "no memory to read it");
+    if (!(to->data = (char *)malloc(room + 1)))
+        return cli_fail(c, MLO_E_MEMORY, name, "no memory to read it");
     for (;;) {
         ssize_t got = read(fd, to->data + to->n, room - to->n);
         if (got < 0 && errno == EINTR) continue;
@@ -78,8 +112,10 @@ static int cli_slurp_fd(cli *c, int fd, const char *name, cli_bytes *to) {
         to->n += (size_t)got;
         if (to->n < room) continue;
         char *more = room > SIZE_MAX / 4 ? NULL : (char *)realloc(to->data, 2 * room + 1);
-        if (!more) return cli_fail(c, MLO_E_MEMORY, name, "no memory for more than %zu bytes", room);
-        to->data = more; room *= 2;
+        if (!more)
+            return cli_fail(c, MLO_E_MEMORY, name, "no memory for more than %zu bytes", room);
+        to->data = more;
+        room *= 2;
     }
     to->data[to->n] = 0;
     return 0;
@@ -90,7 +126,8 @@ static int cli_plain(cli *c, const char *path) {
     struct stat st;
     if (stat(path, &st)) return cli_fail(c, MLO_E_IO, path, "%s", strerror(errno));
     if (S_ISDIR(st.st_mode)) return cli_fail(c, MLO_E_IO, path, "is a directory; give a file");
-    if (!S_ISREG(st.st_mode)) return cli_fail(c, MLO_E_IO, path, "is not a plain file; pipe it in: mlo .. - < %s", path);
+    if (!S_ISREG(st.st_mode))
+        return cli_fail(c, MLO_E_IO, path, "is not a plain file; pipe it in: mlo .. - < %s", path);
     return access(path, R_OK) ? cli_fail(c, MLO_E_IO, path, "%s", strerror(errno)) : 0;
 }
 
@@ -104,29 +141,54 @@ static int cli_slurp(cli *c, const char *path, cli_bytes *to) {
     return cli_failed(c);
 }
 
-/* ---- one output --------------------------------------------------------------------------------------------------------------------- */
+/* ---- one output ----------------------------------------------------------- */
 
 /* An open output: a file being written under another name, or stdout (path NULL). */
-typedef struct { cli *c; const char *path; char temp[PATH_MAX]; int fd; int error; char *buffer; size_t n; uint64_t written; } cli_out;
+typedef struct {
+    cli *c;
+    const char *path;
+    char temp[PATH_MAX];
+    int fd;
+    int error;
+    char *buffer;
+    size_t n;
+    uint64_t written;
+} cli_out;
 
 enum { CLI_BUFFER = 1 << 20 };
 
-static char cli_unfinished[PATH_MAX];           /* the file that is being written, for whom a signal reaches (sim) */
+/* the file that is being written, for whom a signal reaches (sim) */
+static char cli_unfinished[PATH_MAX];
 
 static int cli_out_open(cli *c, cli_out *o, const char *path) {
     struct stat st;
     memset(o, 0, sizeof *o);
-    o->c = c; o->fd = -1;
+    o->c = c;
+    o->fd = -1;
     o->path = path && strcmp(path, "-") ? path : NULL;
-    if (!(o->buffer = (char *)malloc(CLI_BUFFER))) return cli_fail(c, MLO_E_MEMORY, path, "no memory");
-    if (!o->path) { o->fd = STDOUT_FILENO; return 0; }
+    if (!(o->buffer = (char *)malloc(CLI_BUFFER)))
+        return cli_fail(c, MLO_E_MEMORY, path, "no memory");
+    if (!o->path) {
+        o->fd = STDOUT_FILENO;
+        return 0;
+    }
     int there = !stat(path, &st);
-    if (there && S_ISDIR(st.st_mode)) return cli_fail(c, MLO_E_IO, path, "is a directory; give a file name");
-    if (there && !S_ISREG(st.st_mode)) snprintf(o->temp, sizeof o->temp, "%s", "");          /* /dev/null, a FIFO: written to as they are */
-    else if (snprintf(o->temp, sizeof o->temp, "%s.mlo-%ld", path, (long)getpid()) >= (int)sizeof o->temp) return cli_fail(c, MLO_E_IO, path, "the name is too long");
+    if (there && S_ISDIR(st.st_mode))
+        return cli_fail(c, MLO_E_IO, path, "is a directory; give a file name");
+    /* /dev/null, a FIFO: written to as they are */
+    if (there && !S_ISREG(st.st_mode))
+        snprintf(o->temp, sizeof o->temp, "%s", "");
+    else if (snprintf(o->temp, sizeof o->temp, "%s.mlo-%ld", path, (long)getpid())
+        >= (int)sizeof o->temp)
+        return cli_fail(c, MLO_E_IO, path, "the name is too long");
     memcpy(cli_unfinished, o->temp, sizeof cli_unfinished);
-    o->fd = *o->temp ? open(o->temp, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666) : open(path, O_WRONLY | O_CLOEXEC);
-    if (o->fd < 0) { int e = errno; *o->temp = 0; return cli_fail(c, MLO_E_IO, path, "cannot be written: %s", strerror(e)); }
+    o->fd = *o->temp ? open(o->temp, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666)
+                     : open(path, O_WRONLY | O_CLOEXEC);
+    if (o->fd < 0) {
+        int e = errno;
+        *o->temp = 0;
+        return cli_fail(c, MLO_E_IO, path, "cannot be written: %s", strerror(e));
+    }
     return 0;
 }
 
@@ -137,10 +199,16 @@ static void cli_out_failed(cli_out *o) {
 }
 
 static void cli_out_flush(cli_out *o) {
-    for (size_t done = 0; !o->error && done < o->n; ) {
+    for (size_t done = 0; !o->error && done < o->n;) {
         ssize_t w = write(o->fd, o->buffer + done, o->n - done);
-        if (w < 0 && errno != EINTR) { o->error = errno; cli_out_failed(o); }
-        if (w > 0) { done += (size_t)w; o->written += (uint64_t)w; }
+        if (w < 0 && errno != EINTR) {
+            o->error = errno;
+            cli_out_failed(o);
+        }
+        if (w > 0) {
+            done += (size_t)w;
+            o->written += (uint64_t)w;
+        }
     }
     o->n = 0;
 }
@@ -150,21 +218,31 @@ static int cli_out_put(cli_out *o, const void *bytes, size_t n) {
     while (n && !o->error && o->buffer) {
         size_t step = CLI_BUFFER - o->n < n ? CLI_BUFFER - o->n : n;
         memcpy(o->buffer + o->n, p, step);
-        o->n += step; p += step; n -= step;
+        o->n += step;
+        p += step;
+        n -= step;
         if (o->n == CLI_BUFFER) cli_out_flush(o);
     }
     return o->error;
 }
-static int cli_out_sink(void *user, const char *file, const void *bytes, size_t n) { (void)file; return cli_out_put((cli_out *)user, bytes, n); }
+static int cli_out_sink(void *user, const char *file, const void *bytes, size_t n) {
+    (void)file;
+    return cli_out_put((cli_out *)user, bytes, n);
+}
 static int cli_out_text(cli_out *o, const char *s) { return cli_out_put(o, s, strlen(s)); }
 
 /* Finishes: what went well appears under its name, the rest disappears. */
 static int cli_out_close(cli *c, cli_out *o) {
     if (o->fd >= 0 && !cli_failed(c)) cli_out_flush(o);
-    if (o->fd >= 0 && o->path && close(o->fd) && !o->error) { o->error = errno; cli_out_failed(o); }
+    if (o->fd >= 0 && o->path && close(o->fd) && !o->error) {
+        o->error = errno;
+        cli_out_failed(o);
+    }
     free(o->buffer);
-    o->buffer = NULL; o->fd = -1;
-    if (*o->temp && !cli_failed(c) && rename(o->temp, o->path)) cli_fail(c, MLO_E_IO, o->path, "cannot be written: %s", strerror(errno));
+    o->buffer = NULL;
+    o->fd = -1;
+    if (*o->temp && !cli_failed(c) && rename(o->temp, o->path))
+        cli_fail(c, MLO_E_IO, o->path, "cannot be written: %s", strerror(errno));
     if (*o->temp && cli_failed(c)) unlink(o->temp);
     *cli_unfinished = 0;
     if (!o->path && o->written && cli_failed(c)) c->stdout_begun = 1;
@@ -184,14 +262,19 @@ static int cli_write_json(cli *c, const char *path, cJSON *value) {
     char *text = cJSON_PrintUnformatted(value);
     cJSON_Delete(value);
     if (!text) return cli_fail(c, MLO_E_MEMORY, path, "no memory");
-    if (!cli_out_open(c, &o, path)) { cli_out_text(&o, text); cli_out_text(&o, "\n"); }
+    if (!cli_out_open(c, &o, path)) {
+        cli_out_text(&o, text);
+        cli_out_text(&o, "\n");
+    }
     cJSON_free(text);
     return cli_out_close(c, &o);
 }
 
-/* ---- a binary model, with a data file beside it when it is too long for one ------------------------------------------------------------------ */
+/* ---- a binary model, with a data file beside it when it is too long for one ---- */
 
-typedef struct { cli_out *model, *data; } cli_pair;
+typedef struct {
+    cli_out *model, *data;
+} cli_pair;
 
 static int cli_pair_sink(void *user, const char *file, const void *bytes, size_t n) {
     cli_pair *p = (cli_pair *)user;
@@ -206,41 +289,75 @@ static int cli_write_onnx(cli *c, mlo *m, const char *path) {
     if (to_file && snprintf(name, sizeof name, "%s.data", path) < (int)sizeof name) {
         const char *slash = strrchr(name, '/');
         mlo_set(m, "data-file", slash ? slash + 1 : name);
-        if (cli_out_open(c, &data, name)) { cli_out_close(c, &data); return cli_failed(c); }
+        if (cli_out_open(c, &data, name)) {
+            cli_out_close(c, &data);
+            return cli_failed(c);
+        }
         pair.data = &data;
     }
     if (!cli_out_open(c, &model, path)) mlo_write_onnx(m, cli_pair_sink, &pair);
-    if (pair.data && !data.written && !data.n) {                     /* it fitted into one file */
-        close(data.fd); unlink(data.temp); free(data.buffer);
-    } else if (pair.data) cli_out_close(c, &data);
+    if (pair.data && !data.written && !data.n) { /* it fitted into one file */
+        close(data.fd);
+        unlink(data.temp);
+        free(data.buffer);
+    } else if (pair.data)
+        cli_out_close(c, &data);
     return cli_out_close(c, &model);
 }
 
-/* ---- a directory ---------------------------------------------------------------------------------------------------------------------- */
+/* ---- a directory ---------------------------------------------------------- */
 
 static int cli_mkdirs(const char *path) {
     char part[PATH_MAX];
-    if (snprintf(part, sizeof part, "%s", path) >= (int)sizeof part) { errno = ENAMETOOLONG; return -1; }
-    for (char *p = part + 1; *p; p++) if (*p == '/') { *p = 0; if (mkdir(part, 0777) && errno != EEXIST) return -1; *p = '/'; }
+    if (snprintf(part, sizeof part, "%s", path) >= (int)sizeof part) {
+        errno = ENAMETOOLONG;
+        return -1;
+    }
+    for (char *p = part + 1; *p; p++)
+        if (*p == '/') {
+            *p = 0;
+            if (mkdir(part, 0777) && errno != EEXIST) return -1;
+            *p = '/';
+        }
     return mkdir(part, 0777) && errno != EEXIST ? -1 : 0;
 }
 
-/* A build directory on its way: written into `temp`, then moved to `path`. Files are remembered in order; the manifest's text is kept. */
-typedef struct { cli *c; const char *path; char temp[PATH_MAX], open[256]; cli_out out; int writing; char **file; size_t n; cli_bytes manifest; } cli_tree;
+/* A build directory on its way: written into `temp`, then moved to `path`. Files are remembered in
+ * order; the manifest's text is kept. */
+typedef struct {
+    cli *c;
+    const char *path;
+    char temp[PATH_MAX], open[256];
+    cli_out out;
+    int writing;
+    char **file;
+    size_t n;
+    cli_bytes manifest;
+} cli_tree;
 
 static int cli_tree_open(cli *c, cli_tree *t, const char *path) {
     struct stat st;
     memset(t, 0, sizeof *t);
-    t->c = c; t->path = path;
+    t->c = c;
+    t->path = path;
     char clean[PATH_MAX];
     size_t n = strlen(path);
     while (n > 1 && path[n - 1] == '/') n--;
     if (n >= sizeof clean - 32) return cli_fail(c, MLO_E_IO, path, "the name is too long");
-    memcpy(clean, path, n); clean[n] = 0;
-    if (!stat(path, &st) && access(path, W_OK | X_OK)) return cli_fail(c, MLO_E_IO, path, "cannot be written: %s", strerror(errno));
-    if (!strcmp(clean, ".") || !strcmp(clean, "..") || strlen(clean) < 1 || (n > 2 && !strcmp(clean + n - 3, "/.."))) snprintf(t->temp, sizeof t->temp, "%.*s/.mlo-%ld", (int)n, clean, (long)getpid());
-    else snprintf(t->temp, sizeof t->temp, "%.*s.mlo-%ld", (int)n, clean, (long)getpid());
-    if (cli_mkdirs(t->temp)) { int e = errno; *t->temp = 0; return cli_fail(c, MLO_E_IO, path, "cannot be made: %s", strerror(e)); }
+    memcpy(clean, path, n);
+    clean[n] = 0;
+    if (!stat(path, &st) && access(path, W_OK | X_OK))
+        return cli_fail(c, MLO_E_IO, path, "cannot be written: %s", strerror(errno));
+    if (!strcmp(clean, ".") || !strcmp(clean, "..") || strlen(clean) < 1
+        || (n > 2 && !strcmp(clean + n - 3, "/..")))
+        snprintf(t->temp, sizeof t->temp, "%.*s/.mlo-%ld", (int)n, clean, (long)getpid());
+    else
+        snprintf(t->temp, sizeof t->temp, "%.*s.mlo-%ld", (int)n, clean, (long)getpid());
+    if (cli_mkdirs(t->temp)) {
+        int e = errno;
+        *t->temp = 0;
+        return cli_fail(c, MLO_E_IO, path, "cannot be made: %s", strerror(e));
+    }
     return 0;
 }
 
@@ -251,9 +368,14 @@ static int cli_tree_end_file(cli_tree *t) {
 }
 
 static int cli_tree_begin_file(cli_tree *t, const char *file) {
-    char *path = (char *)malloc(strlen(t->temp) + strlen(file) + 2), *slash, **list = (char **)realloc(t->file, (t->n + 1) * sizeof *list);
+    char *slash;
+    char *path = (char *)malloc(strlen(t->temp) + strlen(file) + 2);
+    char **list = (char **)realloc(t->file, (t->n + 1) * sizeof *list);
     if (list) t->file = list;
-    if (!path || !list) { free(path); return cli_fail(t->c, MLO_E_MEMORY, file, "no memory"); }
+    if (!path || !list) {
+        free(path);
+        return cli_fail(t->c, MLO_E_MEMORY, file, "no memory");
+    }
     sprintf(path, "%s/%s", t->temp, file);
     t->file[t->n++] = path;
     slash = strrchr(path, '/');
@@ -268,35 +390,51 @@ static int cli_tree_begin_file(cli_tree *t, const char *file) {
 
 static int cli_tree_sink(void *user, const char *file, const void *bytes, size_t n) {
     cli_tree *t = (cli_tree *)user;
-    if ((!t->writing || strcmp(t->open, file)) && (cli_tree_end_file(t) || cli_tree_begin_file(t, file))) return 1;
+    if ((!t->writing || strcmp(t->open, file))
+        && (cli_tree_end_file(t) || cli_tree_begin_file(t, file)))
+        return 1;
     if (!strcmp(file, "manifest.json")) {
         char *more = (char *)realloc(t->manifest.data, t->manifest.n + n + 1);
         if (!more) return 1;
         memcpy(more + t->manifest.n, bytes, n);
-        t->manifest.data = more; t->manifest.n += n; more[t->manifest.n] = 0;
+        t->manifest.data = more;
+        t->manifest.n += n;
+        more[t->manifest.n] = 0;
     }
     return cli_out_put(&t->out, bytes, n);
 }
 
-/* Removes files of `dir` that the old manifest lists and the new one does not: a directory holds one state. */
+/* Removes files of `dir` that the old manifest lists and the new one does not: a directory holds
+ * one state. */
 static void cli_tree_prune(cli_tree *t) {
     char path[PATH_MAX];
     if (snprintf(path, sizeof path, "%s/manifest.json", t->path) >= (int)sizeof path) return;
     int fd = open(path, O_RDONLY | O_CLOEXEC);
     cli_bytes old = { NULL, 0 };
     if (fd < 0) return;
-    mlo *keep = t->c->m; int opened;                    /* an unreadable old manifest is nobody's failure */
-    if (!(t->c->m = cli_handle(&opened))) { t->c->m = keep; close(fd); return; }
+    /* an unreadable old manifest is nobody's failure */
+    mlo *keep = t->c->m;
+    int opened;
+    if (!(t->c->m = cli_handle(&opened))) {
+        t->c->m = keep;
+        close(fd);
+        return;
+    }
     int r = cli_slurp_fd(t->c, fd, path, &old);
-    mlo_close(t->c->m); t->c->m = keep;
+    mlo_close(t->c->m);
+    t->c->m = keep;
     close(fd);
     unlink(path);
-    cJSON *json = r ? NULL : cJSON_ParseWithLength(old.data, old.n), *files = cJSON_GetObjectItemCaseSensitive(json, "files"), *f;
+    cJSON *f;
+    cJSON *json = r ? NULL : cJSON_ParseWithLength(old.data, old.n);
+    cJSON *files = cJSON_GetObjectItemCaseSensitive(json, "files");
     cJSON_ArrayForEach(f, files) {
         size_t k = 0;
         if (!f->string || f->string[0] == '/' || strstr(f->string, "..")) continue;
         while (k < t->n && strcmp(t->file[k] + strlen(t->temp) + 1, f->string)) k++;
-        if (k == t->n && snprintf(path, sizeof path, "%s/%s", t->path, f->string) < (int)sizeof path) unlink(path);
+        if (k == t->n
+            && snprintf(path, sizeof path, "%s/%s", t->path, f->string) < (int)sizeof path)
+            unlink(path);
     }
     cJSON_Delete(json);
     free(old.data);
@@ -304,16 +442,23 @@ static void cli_tree_prune(cli_tree *t) {
 
 static int cli_tree_move(cli_tree *t) {
     struct stat st;
-    if (stat(t->path, &st) && !rename(t->temp, t->path)) { *t->temp = 0; return 0; }          /* nothing there yet: all at once */
+    /* nothing there yet: all at once */
+    if (stat(t->path, &st) && !rename(t->temp, t->path)) {
+        *t->temp = 0;
+        return 0;
+    }
     cli_tree_prune(t);
     for (size_t i = 0; i < t->n; i++) {
         char path[PATH_MAX], *slash;
-        if (snprintf(path, sizeof path, "%s/%s", t->path, t->file[i] + strlen(t->temp) + 1) >= (int)sizeof path) return cli_fail(t->c, MLO_E_IO, t->path, "the name is too long");
+        if (snprintf(path, sizeof path, "%s/%s", t->path, t->file[i] + strlen(t->temp) + 1)
+            >= (int)sizeof path)
+            return cli_fail(t->c, MLO_E_IO, t->path, "the name is too long");
         slash = strrchr(path, '/');
         *slash = 0;
         int r = cli_mkdirs(path);
         *slash = '/';
-        if (r || rename(t->file[i], path)) return cli_fail(t->c, MLO_E_IO, path, "cannot be written: %s", strerror(errno));
+        if (r || rename(t->file[i], path))
+            return cli_fail(t->c, MLO_E_IO, path, "cannot be written: %s", strerror(errno));
     }
     return 0;
 }
@@ -321,11 +466,17 @@ static int cli_tree_move(cli_tree *t) {
 /* Empty folders, deepest first; files that are still there belong to a run that failed. */
 static void cli_tree_clean(cli_tree *t) {
     for (size_t i = 0; i < t->n; i++) unlink(t->file[i]);
-    for (size_t i = t->n; i--; ) { char *slash = strrchr(t->file[i], '/'); *slash = 0; rmdir(t->file[i]); *slash = '/'; }
+    for (size_t i = t->n; i--;) {
+        char *slash = strrchr(t->file[i], '/');
+        *slash = 0;
+        rmdir(t->file[i]);
+        *slash = '/';
+    }
     if (*t->temp) rmdir(t->temp);
     for (size_t i = 0; i < t->n; i++) free(t->file[i]);
     free(t->file);
-    t->file = NULL; t->n = 0;
+    t->file = NULL;
+    t->n = 0;
 }
 
 static int cli_tree_close(cli_tree *t) {

@@ -1,7 +1,8 @@
 /* model: the stage verbs, run, check and show.
  *
- * in:  a model from FILE or stdin.     out: a model on stdout or in -o FILE; or what was asked about it.
- * Stages are run one at a time, so that --keep can save each model and --report can ask in between.
+ * in:  a model from FILE or stdin.     out: a model on stdout or in -o FILE; or what was asked
+ * about it. Stages are run one at a time, so that --keep can save each model and --report can ask
+ * in between.
  */
 
 /* Is this an error document, which an earlier stage of the pipe left? */
@@ -10,24 +11,28 @@ static int cli_is_error(const cli_bytes *b) {
     size_t at = 0;
     for (size_t i = 0; i < 3; i++) {
         while (at < b->n && strchr(" \t\r\n", b->data[at]) && b->data[at]) at++;
-        if (b->n - at < strlen(words[i]) || strncmp(b->data + at, words[i], strlen(words[i]))) return 0;
+        if (b->n - at < strlen(words[i]) || strncmp(b->data + at, words[i], strlen(words[i])))
+            return 0;
         at += strlen(words[i]);
     }
     return 1;
 }
 
-/* A model file's own path where it is a symlink, so that what refers to it later need not follow one. */
+/* A model file's own path where it is a symlink, so that what refers to it later need not follow
+ * one. */
 static const char *cli_real(const char *path, char *room) {
     struct stat st;
     return !lstat(path, &st) && S_ISLNK(st.st_mode) && realpath(path, room) ? room : path;
 }
 
-/* Loads c->operand (or stdin) into the handle. Bytes of stdin are kept until the end: mlo borrows them. */
+/* Loads c->operand (or stdin) into the handle. Bytes of stdin are kept until the end: mlo borrows
+ * them. */
 static int cli_load(cli *c, mlo *m, cli_bytes *b) {
     char real[PATH_MAX];
     const char *path = c->operand ? c->operand : "-";
     if (!strcmp(path, "-") && !b->data) {
-        if (isatty(STDIN_FILENO)) return cli_fail(c, MLO_E_USAGE, NULL, "no model: give a FILE, or pipe one in");
+        if (isatty(STDIN_FILENO))
+            return cli_fail(c, MLO_E_USAGE, NULL, "no model: give a FILE, or pipe one in");
         if (cli_slurp_fd(c, STDIN_FILENO, "stdin", b)) return cli_failed(c);
     }
     if (!strcmp(path, "-")) {
@@ -38,12 +43,18 @@ static int cli_load(cli *c, mlo *m, cli_bytes *b) {
     return cli_plain(c, path) ? cli_failed(c) : mlo_load(m, cli_real(path, real));
 }
 
-static int cli_ends(const char *s, const char *end) { size_t n = strlen(s), k = strlen(end); return n >= k && !strcmp(s + n - k, end); }
+static int cli_ends(const char *s, const char *end) {
+    size_t n = strlen(s), k = strlen(end);
+    return n >= k && !strcmp(s + n - k, end);
+}
 
-/* ---- reports ------------------------------------------------------------------------------------------------------------------------ */
+/* ---- reports -------------------------------------------------------------- */
 
-/* What the stages said, in the order they ran; for --report and for compile's summary. Texts belong to the handle. */
-typedef struct { const char *scope, *roll, *quantize, *folding; } cli_reports;
+/* What the stages said, in the order they ran; for --report and for compile's summary. Texts
+ * belong to the handle. */
+typedef struct {
+    const char *scope, *roll, *quantize, *folding;
+} cli_reports;
 
 static int cli_report_stage(cli *c, const char *stage, cli_reports *r) {
     if (!strcmp(stage, "scope")) r->scope = mlo_report(c->m, "scope");
@@ -56,11 +67,22 @@ static int cli_report_stage(cli *c, const char *stage, cli_reports *r) {
 /* roll --report holds roll's report itself; later stages add theirs as members. */
 static int cli_report_write(cli *c, const cli_reports *r) {
     const char *path = cli_value(c, "report"), *folding = cli_value(c, "save-folding");
-    if (path && !r->scope && !r->roll && !r->quantize) return cli_fail(c, MLO_E_USAGE, NULL, "--report: no stage that reports had to run; give it to the stage that does (scope, roll, quantize)");
+    if (path && !r->scope && !r->roll && !r->quantize)
+        return cli_fail(c, MLO_E_USAGE, NULL,
+            "--report: no stage that reports had to run; give it to the stage that does (scope, "
+            "roll, quantize)");
     if (path) {
-        cJSON *all = cJSON_Parse(r->roll ? r->roll : "{}"), *scope = r->scope ? cJSON_Parse(r->scope) : NULL, *q = r->quantize ? cJSON_Parse(r->quantize) : NULL;
-        if (all && scope) cJSON_AddItemToObject(all, "scopes", scope); else cJSON_Delete(scope);
-        if (all && q) cJSON_AddItemToObject(all, "quantize", q); else cJSON_Delete(q);
+        cJSON *all = cJSON_Parse(r->roll ? r->roll : "{}");
+        cJSON *scope = r->scope ? cJSON_Parse(r->scope) : NULL;
+        cJSON *q = r->quantize ? cJSON_Parse(r->quantize) : NULL;
+        if (all && scope)
+            cJSON_AddItemToObject(all, "scopes", scope);
+        else
+            cJSON_Delete(scope);
+        if (all && q)
+            cJSON_AddItemToObject(all, "quantize", q);
+        else
+            cJSON_Delete(q);
         if (!all) return cli_fail(c, MLO_E_BUG, path, "the report is no JSON");
         if (!cli_write_json(c, path, all)) cli_tell_numbers(r->quantize);
     }
@@ -68,16 +90,18 @@ static int cli_report_write(cli *c, const cli_reports *r) {
     return cli_failed(c);
 }
 
-/* ---- stages ------------------------------------------------------------------------------------------------------------------------- */
+/* ---- stages --------------------------------------------------------------- */
 
-static const char *const cli_stages[] = { "read", "scope", "extract", "roll", "quantize", "lower", "fold" };
+static const char *const cli_stages[] = { "read", "scope", "extract", "roll", "quantize", "lower",
+    "fold" };
 
 static int cli_keep(cli *c, const char *stage) {
     const char *dir = cli_value(c, "keep");
     char path[PATH_MAX];
     if (!dir) return 0;
     if (cli_mkdirs(dir)) return cli_fail(c, MLO_E_IO, dir, "cannot be made: %s", strerror(errno));
-    if (snprintf(path, sizeof path, "%s/%s.onnx", dir, stage) >= (int)sizeof path) return cli_fail(c, MLO_E_IO, dir, "the name is too long");
+    if (snprintf(path, sizeof path, "%s/%s.onnx", dir, stage) >= (int)sizeof path)
+        return cli_fail(c, MLO_E_IO, dir, "the name is too long");
     return cli_write_onnx(c, c->m, path);
 }
 
@@ -92,25 +116,37 @@ static int cli_save_template(cli *c, const char *stage) {
 
 /* Runs the stages that are missing, up to `stage`. */
 static int cli_to(cli *c, const char *stage, cli_reports *r) {
-    cli_npz calib; cli_bytes folding = { NULL, 0 }, fixed = { NULL, 0 }, body = { NULL, 0 };
+    cli_npz calib;
+    cli_bytes folding = { NULL, 0 }, fixed = { NULL, 0 }, body = { NULL, 0 };
     memset(&calib, 0, sizeof calib);
     if (cli_value(c, "calib") && !cli_npz_read(c, cli_value(c, "calib"), &calib)) {
-        if (calib.n) mlo_calibrate(c->m, calib.array, calib.n);
-        else cli_fail(c, MLO_E_FORMAT, cli_value(c, "calib"), "holds no array; one per input of the model is needed");
+        if (calib.n)
+            mlo_calibrate(c->m, calib.array, calib.n);
+        else
+            cli_fail(c, MLO_E_FORMAT, cli_value(c, "calib"),
+                "holds no array; one per input of the model is needed");
     }
-    if (cli_value(c, "folding") && !cli_slurp(c, cli_value(c, "folding"), &folding)) mlo_set(c->m, "folding-json", folding.data);
-    if (cli_value(c, "q-config") && !cli_slurp(c, cli_value(c, "q-config"), &fixed)) mlo_set(c->m, "q-config-json", fixed.data);
-    if (cli_value(c, "template") && !cli_slurp(c, cli_value(c, "template"), &body)) mlo_template(c->m, body.data, body.n);
+    if (cli_value(c, "folding") && !cli_slurp(c, cli_value(c, "folding"), &folding))
+        mlo_set(c->m, "folding-json", folding.data);
+    if (cli_value(c, "q-config") && !cli_slurp(c, cli_value(c, "q-config"), &fixed))
+        mlo_set(c->m, "q-config-json", fixed.data);
+    if (cli_value(c, "template") && !cli_slurp(c, cli_value(c, "template"), &body))
+        mlo_template(c->m, body.data, body.n);
     int begun = !*mlo_stage(c->m);
     for (size_t i = 0; i < sizeof cli_stages / sizeof *cli_stages && !cli_failed(c); i++) {
         const char *s = cli_stages[i];
-        if (begun || i == 0) { if (!mlo_to(c->m, s) && begun && !cli_keep(c, s) && !cli_save_template(c, s)) cli_report_stage(c, s, r); }
+        if (begun || i == 0) {
+            if (!mlo_to(c->m, s) && begun && !cli_keep(c, s) && !cli_save_template(c, s))
+                cli_report_stage(c, s, r);
+        }
         if (!strcmp(s, mlo_stage(c->m))) begun = 1;
         if (!strcmp(s, stage)) break;
     }
     mlo_calibrate(c->m, NULL, 0);
     cli_npz_free(&calib);
-    free(folding.data); free(fixed.data); free(body.data);
+    free(folding.data);
+    free(fixed.data);
+    free(body.data);
     return cli_failed(c);
 }
 
@@ -129,9 +165,13 @@ static int cli_stage(cli *c) {
     cli_bytes b = { NULL, 0 };
     cli_reports r = { NULL, NULL, NULL, NULL };
     if (!cli_load(c, c->m, &b) && !cli_to(c, c->verb->name, &r) && !cli_report_write(c, &r)) {
-        if (binary && !path && isatty(STDOUT_FILENO)) cli_fail(c, MLO_E_USAGE, NULL, "--onnx writes binary, and stdout is a terminal; add -o FILE.onnx");
-        else if (cli_value(c, "pareto")) cli_pareto(c, path);
-        else if (binary) cli_write_onnx(c, c->m, path);
+        if (binary && !path && isatty(STDOUT_FILENO))
+            cli_fail(c, MLO_E_USAGE, NULL,
+                "--onnx writes binary, and stdout is a terminal; add -o FILE.onnx");
+        else if (cli_value(c, "pareto"))
+            cli_pareto(c, path);
+        else if (binary)
+            cli_write_onnx(c, c->m, path);
         else {
             cli_out o;
             if (!cli_out_open(c, &o, path)) mlo_write_json(c->m, cli_out_sink, &o);
@@ -142,22 +182,26 @@ static int cli_stage(cli *c) {
     return cli_failed(c);
 }
 
-/* ---- run ---------------------------------------------------------------------------------------------------------------------------- */
+/* ---- run ------------------------------------------------------------------ */
 
 static const char *cli_type_name(mlo_dtype t) {
-    static const char *const names[] = { "undefined", "float32", "uint8", "int8", "uint16", "int16", "int32", "int64", "string", "bool", "float16", "float64", "uint32", "uint64" };
+    static const char *const names[] = { "undefined", "float32", "uint8", "int8", "uint16", "int16",
+        "int32", "int64", "string", "bool", "float16", "float64", "uint32", "uint64" };
     return (size_t)t < sizeof names / sizeof *names ? names[t] : "another type";
 }
 
 /* "input_ids int64 [1, 32]" */
 static void cli_describe(const mlo_array *a, char *to, size_t room) {
     size_t n = (size_t)snprintf(to, room, "%s %s [", a->name, cli_type_name(a->dtype));
-    for (int i = 0; i < a->rank && n < room; i++) n += (size_t)snprintf(to + n, room - n, a->dims[i] < 0 ? "%s?" : "%s%lld", i ? ", " : "", (long long)a->dims[i]);
+    for (int i = 0; i < a->rank && n < room; i++)
+        n += (size_t)snprintf(to + n, room - n, a->dims[i] < 0 ? "%s?" : "%s%lld", i ? ", " : "",
+            (long long)a->dims[i]);
     if (n < room) snprintf(to + n, room - n, a->rank < 0 ? "?]" : "]");
 }
 
 static int cli_run_needs(cli *c) {
-    const mlo_array *in; size_t n, k = 0;
+    const mlo_array *in;
+    size_t n, k = 0;
     char text[700];
     text[0] = 0;
     if (mlo_signature(c->m, 0, &in, &n)) return cli_failed(c);
@@ -166,7 +210,8 @@ static int cli_run_needs(cli *c) {
         cli_describe(&in[i], one, sizeof one);
         k += (size_t)snprintf(text + k, sizeof text - k, "%s%s", i ? "; " : "", one);
     }
-    return cli_fail(c, MLO_E_USAGE, NULL, "--inputs FILE.npz is needed, with %s", n ? text : "nothing in it: the model has no inputs");
+    return cli_fail(c, MLO_E_USAGE, NULL, "--inputs FILE.npz is needed, with %s",
+        n ? text : "nothing in it: the model has no inputs");
 }
 
 static double cli_element(const mlo_array *a, size_t i) {
@@ -174,7 +219,8 @@ static double cli_element(const mlo_array *a, size_t i) {
     case MLO_FLOAT: return (double)((const float *)a->data)[i];
     case MLO_DOUBLE: return ((const double *)a->data)[i];
     case MLO_INT8: return ((const int8_t *)a->data)[i];
-    case MLO_UINT8: case MLO_BOOL: return ((const uint8_t *)a->data)[i];
+    case MLO_UINT8:
+    case MLO_BOOL: return ((const uint8_t *)a->data)[i];
     case MLO_INT16: return ((const int16_t *)a->data)[i];
     case MLO_UINT16: return ((const uint16_t *)a->data)[i];
     case MLO_INT32: return ((const int32_t *)a->data)[i];
@@ -185,24 +231,37 @@ static double cli_element(const mlo_array *a, size_t i) {
     }
 }
 
-/* What came out, for eyes and scripts: {"outputs":[{"name":..,"type":..,"shape":[..],"min":..,"max":..,"mean":..},..]} */
+/* What came out, for eyes and scripts:
+ * {"outputs":[{"name":..,"type":..,"shape":[..],"min":..,"max":..,"mean":..},..]} */
 static int cli_run_print(cli *c, const mlo_array *out, size_t n) {
     cJSON *all = cJSON_CreateObject(), *list = cJSON_AddArrayToObject(all, "outputs");
     for (size_t i = 0; i < n; i++) {
         cJSON *one = cJSON_CreateObject(), *shape;
-        double low = INFINITY, high = -INFINITY, sum = 0; size_t count = cli_count(&out[i]);
-        for (size_t k = 0; k < count; k++) { double v = cli_element(&out[i], k); if (v < low) low = v; if (v > high) high = v; sum += v; }
+        double low = INFINITY, high = -INFINITY, sum = 0;
+        size_t count = cli_count(&out[i]);
+        for (size_t k = 0; k < count; k++) {
+            double v = cli_element(&out[i], k);
+            if (v < low) low = v;
+            if (v > high) high = v;
+            sum += v;
+        }
         cJSON_AddStringToObject(one, "name", out[i].name);
         cJSON_AddStringToObject(one, "type", cli_type_name(out[i].dtype));
         shape = cJSON_AddArrayToObject(one, "shape");
-        for (int d = 0; d < out[i].rank; d++) cJSON_AddItemToArray(shape, cJSON_CreateNumber((double)out[i].dims[d]));
-        cJSON_AddNumberToObject(one, "min", low); cJSON_AddNumberToObject(one, "max", high); cJSON_AddNumberToObject(one, "mean", sum / (double)count);
+        for (int d = 0; d < out[i].rank; d++)
+            cJSON_AddItemToArray(shape, cJSON_CreateNumber((double)out[i].dims[d]));
+        cJSON_AddNumberToObject(one, "min", low);
+        cJSON_AddNumberToObject(one, "max", high);
+        cJSON_AddNumberToObject(one, "mean", sum / (double)count);
         cJSON_AddItemToArray(list, one);
     }
     return cli_write_json(c, NULL, all);
 }
 
-typedef struct { cli *c; cli_npz z; } cli_probe;
+typedef struct {
+    cli *c;
+    cli_npz z;
+} cli_probe;
 
 /* Keeps a value as NAME, or NAME@ITERATION inside a loop. */
 static int cli_probe_see(void *user, const char *name, int64_t iteration, const mlo_array *a) {
@@ -216,36 +275,54 @@ static int cli_probe_see(void *user, const char *name, int64_t iteration, const 
 }
 
 static int cli_run(cli *c) {
-    const char *inputs = cli_value(c, "inputs"), *outputs = cli_value(c, "outputs"), *probe = cli_value(c, "probe");
-    cli_bytes b = { NULL, 0 }; cli_npz in; cli_probe p; const mlo_array *out; size_t n;
-    memset(&in, 0, sizeof in); memset(&p, 0, sizeof p);
+    const char *inputs = cli_value(c, "inputs");
+    const char *outputs = cli_value(c, "outputs");
+    const char *probe = cli_value(c, "probe");
+    cli_bytes b = { NULL, 0 };
+    cli_npz in;
+    cli_probe p;
+    const mlo_array *out;
+    size_t n;
+    memset(&in, 0, sizeof in);
+    memset(&p, 0, sizeof p);
     p.c = c;
     if (!cli_load(c, c->m, &b) && !mlo_to(c->m, "read")) {
-        if (!inputs) cli_run_needs(c); else cli_npz_read(c, inputs, &in);
+        if (!inputs)
+            cli_run_needs(c);
+        else
+            cli_npz_read(c, inputs, &in);
     }
     if (probe) mlo_watch(c->m, cli_probe_see, &p);
     if (!cli_failed(c) && !mlo_run(c->m, in.array, in.n, &out, &n)) {
         if (probe) cli_npz_write(c, probe, p.z.array, p.z.n);
-        if (!cli_failed(c) && outputs) cli_npz_write(c, outputs, out, n);
-        else if (!cli_failed(c)) cli_run_print(c, out, n);
+        if (!cli_failed(c) && outputs)
+            cli_npz_write(c, outputs, out, n);
+        else if (!cli_failed(c))
+            cli_run_print(c, out, n);
     }
-    cli_npz_free(&in); cli_npz_free(&p.z);
+    cli_npz_free(&in);
+    cli_npz_free(&p.z);
     free(b.data);
     return cli_failed(c);
 }
 
-/* ---- check, show -------------------------------------------------------------------------------------------------------------------- */
+/* ---- check, show ---------------------------------------------------------- */
 
 static int cli_check(cli *c) {
     const char *against = cli_value(c, "against");
-    cli_bytes b = { NULL, 0 }; int opened; char real[PATH_MAX]; cli_out o;
+    cli_bytes b = { NULL, 0 };
+    int opened;
+    char real[PATH_MAX];
+    cli_out o;
     if (!against) return cli_fail(c, MLO_E_USAGE, NULL, "--against ORIGINAL.onnx is needed");
     mlo *original = cli_handle(&opened);
     if (!original) return cli_fail(c, MLO_E_MEMORY, NULL, "no memory");
     if (!cli_load(c, c->m, &b) && !cli_plain(c, against)) {
         cli_options(c, original);
-        if (mlo_load(original, cli_real(against, real))) cli_adopt(c, original);
-        else mlo_check(c->m, original);
+        if (mlo_load(original, cli_real(against, real)))
+            cli_adopt(c, original);
+        else
+            mlo_check(c->m, original);
     }
     if (!cli_failed(c)) {
         if (!cli_out_open(c, &o, NULL)) cli_out_text(&o, "{\"equal\":true}\n");
@@ -256,12 +333,22 @@ static int cli_check(cli *c) {
     return cli_failed(c);
 }
 
-/* What is shown of a build directory: its core, and what sim counted of it. `simulation`: the text of what mlo sim printed. */
+/* What is shown of a build directory: its core, and what sim counted of it. `simulation`: the text
+ * of what mlo sim printed. */
 static int cli_show_directory(cli *c, cli_bytes *simulation) {
-    static char path[4][PATH_MAX]; cli_bytes manifest; char digest[65]; struct stat st;
-    static const char *const files[] = { "host/core.onnx", "manifest.json", "sim/report.json", "sim/trace.jsonl" };
-    for (size_t i = 0; i < 4; i++) if (snprintf(path[i], PATH_MAX, "%s/%s", c->operand, files[i]) >= PATH_MAX) return cli_fail(c, MLO_E_IO, c->operand, "the name is too long");
-    if (stat(path[1], &st)) return cli_fail(c, MLO_E_IO, c->operand, "is a directory without a manifest.json; show takes a model, or what mlo compile -o DIR made");
+    static char path[4][PATH_MAX];
+    cli_bytes manifest;
+    char digest[65];
+    struct stat st;
+    static const char *const files[] = { "host/core.onnx", "manifest.json", "sim/report.json",
+        "sim/trace.jsonl" };
+    for (size_t i = 0; i < 4; i++)
+        if (snprintf(path[i], PATH_MAX, "%s/%s", c->operand, files[i]) >= PATH_MAX)
+            return cli_fail(c, MLO_E_IO, c->operand, "the name is too long");
+    if (stat(path[1], &st))
+        return cli_fail(c, MLO_E_IO, c->operand,
+            "is a directory without a manifest.json; show takes a model, or what mlo compile -o "
+            "DIR made");
     c->operand = path[0];
     if (simulation->data || stat(path[2], &st)) return 0;
     int r = cli_slurp(c, path[1], &manifest) || cli_slurp(c, path[2], simulation);
@@ -269,12 +356,21 @@ static int cli_show_directory(cli *c, cli_bytes *simulation) {
     free(manifest.data);
     if (!r && !strstr(simulation->data, digest)) {
         fprintf(stderr, "mlo: warning: %s is of another build; it is not shown\n", path[2]);
-        simulation->data[0] = 0; simulation->n = 0;
+        simulation->data[0] = 0;
+        simulation->n = 0;
     } else if (!r && !stat(path[3], &st)) {
         cli_bytes trace;
-        char *both = cli_slurp(c, path[3], &trace) ? NULL : (char *)realloc(simulation->data, simulation->n + trace.n + 2);
-        if (both) { both[simulation->n] = '\n'; memcpy(both + simulation->n + 1, trace.data, trace.n); simulation->n += trace.n + 1; both[simulation->n] = 0; simulation->data = both; }
-        else cli_fail(c, MLO_E_MEMORY, NULL, "no memory");
+        char *both = cli_slurp(c, path[3], &trace)
+            ? NULL
+            : (char *)realloc(simulation->data, simulation->n + trace.n + 2);
+        if (both) {
+            both[simulation->n] = '\n';
+            memcpy(both + simulation->n + 1, trace.data, trace.n);
+            simulation->n += trace.n + 1;
+            both[simulation->n] = 0;
+            simulation->data = both;
+        } else
+            cli_fail(c, MLO_E_MEMORY, NULL, "no memory");
         free(trace.data);
     }
     return cli_failed(c);
@@ -282,18 +378,28 @@ static int cli_show_directory(cli *c, cli_bytes *simulation) {
 
 static int cli_show(cli *c) {
     static const char *const formats[] = { "text", "json", "dot", "html" };
-    const char *format = "text"; int n = 0; struct stat st;
+    const char *format = "text";
+    int n = 0;
+    struct stat st;
     cli_bytes b = { NULL, 0 }, simulation = { NULL, 0 };
-    for (size_t i = 0; i < 4; i++) if (cli_value(c, formats[i])) { format = formats[i]; n++; }
-    if (n > 1) return cli_fail(c, MLO_E_USAGE, NULL, "--text, --json, --dot and --html exclude each other; give one");
+    for (size_t i = 0; i < 4; i++)
+        if (cli_value(c, formats[i])) {
+            format = formats[i];
+            n++;
+        }
+    if (n > 1)
+        return cli_fail(
+            c, MLO_E_USAGE, NULL, "--text, --json, --dot and --html exclude each other; give one");
     if (cli_value(c, "sim")) cli_slurp(c, cli_value(c, "sim"), &simulation);
-    if (!cli_failed(c) && c->operand && !stat(c->operand, &st) && S_ISDIR(st.st_mode)) cli_show_directory(c, &simulation);
+    if (!cli_failed(c) && c->operand && !stat(c->operand, &st) && S_ISDIR(st.st_mode))
+        cli_show_directory(c, &simulation);
     if (simulation.n) mlo_set(c->m, "simulation", simulation.data);
     if (!cli_failed(c) && !cli_load(c, c->m, &b)) {
         cli_out o;
         if (!cli_out_open(c, &o, cli_value(c, "o"))) mlo_show(c->m, format, cli_out_sink, &o);
         cli_out_close(c, &o);
     }
-    free(b.data); free(simulation.data);
+    free(b.data);
+    free(simulation.data);
     return cli_failed(c);
 }

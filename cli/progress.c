@@ -1,22 +1,24 @@
-/* progress: a child that is waited for: how far it is, how long it will take, and that it ends when mlo does.
+/* progress: a child that is waited for: how far it is, how long it will take, and that it ends
+ * when mlo does.
  *
  * in:  a command; what it is expected to take, and how to see what is done.
  * out: its status; on a terminal's stderr one line, written over.
- * The time left is what is expected of the rest, times how much slower than expected things went so far. So a bad guess of the
- * machine's speed is soon forgotten; only the proportion of the steps to each other has to be about right.
- * invariant: a signal that ends mlo ends the child and all that it started, and what was half written is removed; the line is gone
- *     at the end.
+ * The time left is what is expected of the rest, times how much slower than expected things went
+ * so far. So a bad guess of the machine's speed is soon forgotten; only the proportion of the
+ * steps to each other has to be about right.
+ * invariant: a signal that ends mlo ends the child and all that it started, and what was half
+ *     written is removed; the line is gone at the end.
  */
 
-/* ---- signals -------------------------------------------------------------------------------------------------------------------------- */
+/* ---- signals -------------------------------------------------------------- */
 
-static volatile sig_atomic_t cli_stopped;       /* the signal that ended the child */
-static volatile pid_t cli_running;              /* the child, which leads a group of its own */
+static volatile sig_atomic_t cli_stopped; /* the signal that ended the child */
+static volatile pid_t cli_running; /* the child, which leads a group of its own */
 
 static void cli_on_signal(int number) {
     cli_stopped = number;
     if (cli_running > 0) {
-        kill(-cli_running, SIGTERM);            /* it is waited for, and what it began removed */
+        kill(-cli_running, SIGTERM); /* it is waited for, and what it began removed */
         return;
     }
     if (*cli_unfinished) unlink(cli_unfinished);
@@ -30,22 +32,29 @@ static void cli_catch_signals(void) {
     memset(&act, 0, sizeof act);
     act.sa_handler = cli_on_signal;
     for (size_t i = 0; i < sizeof caught / sizeof *caught; i++)
-        if (!sigaction(caught[i], NULL, &before) && before.sa_handler != SIG_IGN) sigaction(caught[i], &act, NULL);
+        if (!sigaction(caught[i], NULL, &before) && before.sa_handler != SIG_IGN)
+            sigaction(caught[i], &act, NULL);
 }
 
-/* ---- the line ------------------------------------------------------------------------------------------------------------------------- */
+/* ---- the line ------------------------------------------------------------- */
 
 /* A step of what is waited for. Seconds are as expected until the clock says more. */
 typedef struct cli_progress {
-    int on, shown;                              /* somebody looks; a line stands there */
+    int on, shown; /* somebody looks; a line stands there */
     const char *what;
-    double begun, next;                         /* this step began, by the clock; the line is due again */
-    double expected, later;                     /* seconds of this step, of the steps behind it */
-    double slower;                              /* times as long as expected, before this step */
-    double known, seen;                         /* the part of it that was last seen to be done, and after how long */
-    double (*look)(const struct cli_progress *p, char *to, size_t room);    /* that part, 0 to 1, and words; < 0: not yet begun */
-    const char *where;                          /* for look: a log, a folder; the cycles of all of it; what Verilator itself */
-    int64_t cycles; double first;               /* takes of compiling */
+    /* this step began, by the clock; the line is due again */
+    double begun, next;
+    double expected, later; /* seconds of this step, of the steps behind it */
+    double slower; /* times as long as expected, before this step */
+    /* the part of it that was last seen to be done, and after how long */
+    double known, seen;
+    /* that part, 0 to 1, and words; < 0: not yet begun */
+    double (*look)(const struct cli_progress *p, char *to, size_t room);
+    /* for look: a log, a folder; the cycles of all of it; what Verilator itself */
+    const char *where;
+    /* takes of compiling */
+    int64_t cycles;
+    double first;
 } cli_progress;
 
 static double cli_now(void) {
@@ -54,24 +63,30 @@ static double cli_now(void) {
     return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
 }
 
-/* How many times as long as expected: as it was when something was last seen. What was before this step counts little. */
+/* How many times as long as expected: as it was when something was last seen. What was before this
+ * step counts little. */
 static double cli_progress_slower(const cli_progress *p) {
     return (p->seen + 0.2 * p->slower) / (p->known * p->expected + 0.2);
 }
 
-/* Seconds left. Between two things seen it goes on as before, but not far: a quarter of the step; then all takes longer. */
+/* Seconds left. Between two things seen it goes on as before, but not far: a quarter of the step;
+ * then all takes longer. */
 static double cli_progress_left(const cli_progress *p, double spent) {
     const double slower = cli_progress_slower(p), rest = (1 - p->known) * p->expected;
-    const double most = rest < p->expected / 4 ? rest : p->expected / 4, ahead = (spent - p->seen) / slower;
+    const double most = rest < p->expected / 4 ? rest : p->expected / 4;
+    const double ahead = (spent - p->seen) / slower;
     const double late = ahead > most ? spent / (p->seen + most * slower) : 1;
     return slower * late * (rest - (ahead < most ? ahead : most) + p->later);
 }
 
 static void cli_duration(double seconds, char *to, size_t room) {
     long s = seconds < 1 ? 1 : (long)(seconds + 0.5);
-    if (s < 100) snprintf(to, room, "%ld s", s);
-    else if (s < 6000) snprintf(to, room, "%ld min %02ld s", s / 60, s % 60);
-    else snprintf(to, room, "%ld h %02ld min", s / 3600, s % 3600 / 60);
+    if (s < 100)
+        snprintf(to, room, "%ld s", s);
+    else if (s < 6000)
+        snprintf(to, room, "%ld min %02ld s", s / 60, s % 60);
+    else
+        snprintf(to, room, "%ld h %02ld min", s / 3600, s % 3600 / 60);
 }
 
 static void cli_progress_show(cli_progress *p) {
@@ -80,9 +95,12 @@ static void cli_progress_show(cli_progress *p) {
     if (!p->on || now < p->next) return;
     p->next = now + 0.25;
     const double known = p->look(p, words, sizeof words);
-    if (known < 0) p->begun += spent;           /* not yet under way */
+    if (known < 0) p->begun += spent; /* not yet under way */
     if (known < 0) spent = 0;
-    if (known > p->known) { p->known = known; p->seen = spent; }
+    if (known > p->known) {
+        p->known = known;
+        p->seen = spent;
+    }
     cli_duration(cli_progress_left(p, spent), left, sizeof left);
     fprintf(stderr, "\r\033[K  %s%s: about %s left", p->what, words, left);
     p->shown = 1;
@@ -94,9 +112,12 @@ static void cli_progress_clear(cli_progress *p) {
 }
 
 static void cli_progress_step(cli_progress *p, const char *what, double expected, double later) {
-    p->what = what; p->expected = expected; p->later = later; p->known = p->seen = 0;
+    p->what = what;
+    p->expected = expected;
+    p->later = later;
+    p->known = p->seen = 0;
     p->begun = cli_now();
-    p->next = p->begun + 0.5;                   /* what is over at once needs no line */
+    p->next = p->begun + 0.5; /* what is over at once needs no line */
 }
 
 static void cli_progress_end(cli_progress *p) {
@@ -105,11 +126,13 @@ static void cli_progress_end(cli_progress *p) {
     cli_progress_clear(p);
 }
 
-/* ---- what there is to see ----------------------------------------------------------------------------------------------------------------- */
+/* ---- what there is to see ------------------------------------------------- */
 
 /* The last number that the bench told, +progress. */
 static double cli_look_at_run(const cli_progress *p, char *to, size_t room) {
-    char tail[4097], cycle[40], all[40]; const char *last = NULL; long long at = 0;
+    char tail[4097], cycle[40], all[40];
+    const char *last = NULL;
+    long long at = 0;
     int fd = open(p->where, O_RDONLY | O_CLOEXEC);
     off_t size = fd < 0 ? 0 : lseek(fd, 0, SEEK_END);
     ssize_t n = size > 0 ? pread(fd, tail, sizeof tail - 1, size > 4096 ? size - 4096 : 0) : 0;
@@ -128,25 +151,37 @@ static double cli_look_at_run(const cli_progress *p, char *to, size_t room) {
     return done;
 }
 
-/* What an object takes, in megabytes of C++ that is to be fast: Verilator's own library four, slow code half, not being optimized. */
+/* What an object takes, in megabytes of C++ that is to be fast: Verilator's own library four, slow
+ * code half, not being optimized. */
 static double cli_weight_of(const char *folder, const char *name) {
-    static const struct { const char *name; double weight; } library[] = {
-        { "verilated.o", 2.4 }, { "verilated_timing.o", 0.8 }, { "verilated_threads.o", 0.8 } };
-    char path[PATH_MAX]; struct stat st; size_t n = strlen(name);
-    for (size_t i = 0; i < sizeof library / sizeof *library; i++) if (!strcmp(name, library[i].name)) return library[i].weight;
-    if (snprintf(path, sizeof path, "%s/%.*s.cpp", folder, (int)n - 2, name) >= (int)sizeof path) return 0;
+    static const struct {
+        const char *name;
+        double weight;
+    } library[] = { { "verilated.o", 2.4 }, { "verilated_timing.o", 0.8 },
+        { "verilated_threads.o", 0.8 } };
+    char path[PATH_MAX];
+    struct stat st;
+    size_t n = strlen(name);
+    for (size_t i = 0; i < sizeof library / sizeof *library; i++)
+        if (!strcmp(name, library[i].name)) return library[i].weight;
+    if (snprintf(path, sizeof path, "%s/%.*s.cpp", folder, (int)n - 2, name) >= (int)sizeof path)
+        return 0;
     if (stat(path, &st)) return 0;
     return (double)st.st_size / 1e6 * (n > 8 && !strncmp(name + n - 8, "__Slow", 6) ? 0.5 : 1);
 }
 
 /* Verilator writes C++, then make compiles it: as much is done as has an object. */
 static double cli_look_at_build(const cli_progress *p, char *to, size_t room) {
-    char path[PATH_MAX]; const struct dirent *e; double all = 4, compiled = 0;
-    int written = snprintf(path, sizeof path, "%s/Vmlo_tb.mk", p->where) < (int)sizeof path && !access(path, F_OK);
+    char path[PATH_MAX];
+    const struct dirent *e;
+    double all = 4, compiled = 0;
+    int written = snprintf(path, sizeof path, "%s/Vmlo_tb.mk", p->where) < (int)sizeof path
+        && !access(path, F_OK);
     DIR *dir = written ? opendir(p->where) : NULL;
     while (dir && (e = readdir(dir)) != NULL) {
         size_t n = strlen(e->d_name);
-        if (n > 2 && !strcmp(e->d_name + n - 2, ".o")) compiled += cli_weight_of(p->where, e->d_name);
+        if (n > 2 && !strcmp(e->d_name + n - 2, ".o"))
+            compiled += cli_weight_of(p->where, e->d_name);
         if (n > 4 && n < 250 && !strcmp(e->d_name + n - 4, ".cpp")) {
             snprintf(path, sizeof path, "%.*s.o", (int)n - 4, e->d_name);
             all += cli_weight_of(p->where, path);
@@ -157,24 +192,40 @@ static double cli_look_at_build(const cli_progress *p, char *to, size_t room) {
     return written ? p->first + (1 - p->first) * compiled / all : 0;
 }
 
-static double cli_look_away(const cli_progress *p, char *to, size_t room) { (void)p; (void)to; (void)room; return 0; }
+static double cli_look_away(const cli_progress *p, char *to, size_t room) {
+    (void)p;
+    (void)to;
+    (void)room;
+    return 0;
+}
 
-/* ---- the child -------------------------------------------------------------------------------------------------------------------------- */
+/* ---- the child ------------------------------------------------------------ */
 
 /* A list of words for execvp that grows. */
-typedef struct { char *word[512]; int n; } cli_command;
+typedef struct {
+    char *word[512];
+    int n;
+} cli_command;
 
 static void cli_word(cli_command *x, const char *format, ...) {
     char text[PATH_MAX + 64];
-    va_list args; va_start(args, format); vsnprintf(text, sizeof text, format, args); va_end(args);
+    va_list args;
+    va_start(args, format);
+    vsnprintf(text, sizeof text, format, args);
+    va_end(args);
     if (x->n < 511 && (x->word[x->n] = strdup(text)) != NULL) x->word[++x->n] = NULL;
 }
-static void cli_command_free(cli_command *x) { for (int i = 0; i < x->n; i++) free(x->word[i]); x->n = 0; }
+static void cli_command_free(cli_command *x) {
+    for (int i = 0; i < x->n; i++) free(x->word[i]);
+    x->n = 0;
+}
 
 /* In the child: stdout and stderr go to a file, and the command begins in its folder. */
 static void cli_become(char *const *word, const char *folder, const char *log) {
     int fd = open(log, O_WRONLY | O_CREAT | O_TRUNC, 0666), null = open("/dev/null", O_RDONLY);
-    if (fd < 0 || null < 0 || dup2(null, 0) < 0 || dup2(fd, 1) < 0 || dup2(fd, 2) < 0 || chdir(folder)) _exit(126);
+    if (fd < 0 || null < 0 || dup2(null, 0) < 0 || dup2(fd, 1) < 0 || dup2(fd, 2) < 0
+        || chdir(folder))
+        _exit(126);
     signal(SIGPIPE, SIG_DFL);
     execvp(word[0], word);
     _exit(127);
@@ -197,20 +248,30 @@ static pid_t cli_start(char *const *word, const char *folder, const char *log) {
     return pid;
 }
 
-/* Runs a command in a folder, with a line about it; returns its status, -1 when it could not be started. */
-static int cli_execute(cli *c, cli_progress *p, cli_command *x, const char *folder, const char *log) {
+/* Runs a command in a folder, with a line about it; returns its status, -1 when it could not be
+ * started. */
+static int cli_execute(
+    cli *c, cli_progress *p, cli_command *x, const char *folder, const char *log) {
     struct timespec nap = { 0, 1000000 };
     int status = -1;
     pid_t pid = cli_start(x->word, folder, log), ended = 0;
-    if (pid < 0) { cli_fail(c, MLO_E_IO, x->word[0], "cannot be started: %s", strerror(errno)); return -1; }
+    if (pid < 0) {
+        cli_fail(c, MLO_E_IO, x->word[0], "cannot be started: %s", strerror(errno));
+        return -1;
+    }
     while (!ended) {
         ended = waitpid(pid, &status, p->on ? WNOHANG : 0);
-        if (ended < 0 && errno == EINTR) ended = 0;
-        else if (!ended) { cli_progress_show(p); nanosleep(&nap, NULL); }
+        if (ended < 0 && errno == EINTR)
+            ended = 0;
+        else if (!ended) {
+            cli_progress_show(p);
+            nanosleep(&nap, NULL);
+        }
         if (nap.tv_nsec < 64000000) nap.tv_nsec *= 2;
     }
-    if (cli_stopped) kill(-pid, SIGKILL);       /* whoever did not listen */
+    if (cli_stopped) kill(-pid, SIGKILL); /* whoever did not listen */
     cli_running = 0;
     cli_progress_end(p);
-    return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + (WIFSIGNALED(status) ? WTERMSIG(status) : 0);
+    return WIFEXITED(status) ? WEXITSTATUS(status)
+                             : 128 + (WIFSIGNALED(status) ? WTERMSIG(status) : 0);
 }

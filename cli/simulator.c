@@ -1,19 +1,27 @@
 /* simulator: which one, its program, the run, and what the bench said.
  *
  * in:  a cli_bench whose frames are there.     out: the bench's lines, read into it.
- * Icarus begins at once and is slow; Verilator is compiled for tens of seconds and is some hundred times as fast. What either takes is
- * guessed from the number of cycles and of multipliers: good to a factor of two, enough to choose by, and to count down from.
+ * Icarus begins at once and is slow; Verilator is compiled for tens of seconds and is some hundred
+ * times as fast. What either takes is guessed from the number of cycles and of multipliers: good
+ * to a factor of two, enough to choose by, and to count down from.
  */
 
-/* ---- what is to come -------------------------------------------------------------------------------------------------------------------- */
+/* ---- what is to come ------------------------------------------------------ */
 
-static int64_t cli_sim_tokens(const cli_bench *b) { int64_t n = 0; for (int64_t f = 0; f < b->n; f++) n += b->frame[f].tokens; return n; }
+static int64_t cli_sim_tokens(const cli_bench *b) {
+    int64_t n = 0;
+    for (int64_t f = 0; f < b->n; f++) n += b->frame[f].tokens;
+    return n;
+}
 
 /* What was to be expected, with the memory that was simulated: mlo_report's "cycles". */
 static cJSON *cli_report_predicted(const cli_bench *b) {
-    const char *latency = cli_value(b->c, "axi-latency"), *bandwidth = cli_value(b->c, "bandwidth"); char frames[32];
+    const char *latency = cli_value(b->c, "axi-latency"), *bandwidth = cli_value(b->c, "bandwidth");
+    char frames[32];
     snprintf(frames, sizeof frames, "%lld", (long long)b->n);
-    if (mlo_set(b->core, "frames", frames) || (latency && mlo_set(b->core, "axi-latency", latency)) || (bandwidth && mlo_set(b->core, "bandwidth", bandwidth))) return NULL;
+    if (mlo_set(b->core, "frames", frames) || (latency && mlo_set(b->core, "axi-latency", latency))
+        || (bandwidth && mlo_set(b->core, "bandwidth", bandwidth)))
+        return NULL;
     const char *text = mlo_report(b->core, "cycles");
     return text ? cJSON_Parse(text) : NULL;
 }
@@ -21,22 +29,29 @@ static cJSON *cli_report_predicted(const cli_bench *b) {
 /* Beats of row blocks for a frame of so many tokens, in an iteration. */
 static double cli_sim_tiles(const cli_bench *b, int64_t tokens) {
     double beats = 0;
-    for (int k = 0; k < b->n_kernel; k++) if (b->kernel[k].tile > 0) beats += (double)((tokens + b->kernel[k].tile - 1) / b->kernel[k].tile * b->kernel[k].tile_beats);
+    for (int k = 0; k < b->n_kernel; k++)
+        if (b->kernel[k].tile > 0)
+            beats += (double)((tokens + b->kernel[k].tile - 1) / b->kernel[k].tile
+                * b->kernel[k].tile_beats);
     return beats;
 }
 
-/* Parameter beats that the kernels have taken when a run of whole groups has come to rest: every iteration's, those of the next one, which are
- * loaded ahead, once those that stay, and row blocks for every tile. (A single iteration's are not loaded again: two banks, whatever the frames.) */
+/* Parameter beats that the kernels have taken when a run of whole groups has come to rest: every
+ * iteration's, those of the next one, which are loaded ahead, once those that stay, and row blocks
+ * for every tile. (A single iteration's are not loaded again: two banks, whatever the frames.) */
 static double cli_sim_delivered(const cli_bench *b, const cJSON *p) {
-    double each = cli_json_number(p, "per_iteration") - (double)b->group * cli_sim_tiles(b, b->tokens), tiles = 0;
+    double each = cli_json_number(p, "per_iteration")
+        - (double)b->group * cli_sim_tiles(b, b->tokens);
+    double tiles = 0;
     if (b->unrolled) return 2 * each * (double)b->iterations;
     int64_t begun = b->iterations == 1 ? 1 : (b->n + b->group - 1) / b->group * b->iterations;
-    for (int64_t f = 0; f < b->n; f++) tiles += (double)b->iterations * cli_sim_tiles(b, b->frame[f].tokens);
+    for (int64_t f = 0; f < b->n; f++)
+        tiles += (double)b->iterations * cli_sim_tiles(b, b->frame[f].tokens);
     return cli_json_number(p, "once") + each * (double)(begun + 1) + tiles;
 }
 
-/* How long the run will be, in cycles, until the next iteration is loaded, too; about, where nothing is predicted: stalls, short frames,
- * unrolled. */
+/* How long the run will be, in cycles, until the next iteration is loaded, too; about, where
+ * nothing is predicted: stalls, short frames, unrolled. */
 static int cli_sim_expect(cli_bench *b) {
     const double share = (double)cli_sim_tokens(b) / ((double)b->n * (double)b->tokens);
     const double awake = (double)(100 - cli_number(b->c, "stall", 0, 0, 99)) / 100;
@@ -45,20 +60,23 @@ static int cli_sim_expect(cli_bench *b) {
         if (!(b->predicted = cli_report_predicted(b))) return cli_adopt(b->c, b->core);
         cycles = cli_json_number(b->predicted, "cycles");
     }
-    const double loading = cli_sim_delivered(b, cJSON_GetObjectItemCaseSensitive(b->manifest, "parameter_beats"));
+    const double loading = cli_sim_delivered(
+        b, cJSON_GetObjectItemCaseSensitive(b->manifest, "parameter_beats"));
     if (cycles * share < loading) cycles = loading / share;
     b->expected = (int64_t)(cycles * share / awake + 0.5);
     return cli_failed(b->c);
 }
 
-/* ---- which one -------------------------------------------------------------------------------------------------------------------------- */
+/* ---- which one ------------------------------------------------------------ */
 
 static int cli_on_path(const char *program) {
     const char *p = getenv("PATH");
     char path[PATH_MAX];
     while (p && *p) {
         size_t n = strcspn(p, ":");
-        if (snprintf(path, sizeof path, "%.*s/%s", (int)n, p, program) < (int)sizeof path && !access(path, X_OK)) return 1;
+        if (snprintf(path, sizeof path, "%.*s/%s", (int)n, p, program) < (int)sizeof path
+            && !access(path, X_OK))
+            return 1;
         p += n + (p[n] == ':');
     }
     return 0;
@@ -70,23 +88,28 @@ static long cli_cores(void) {
     return n < 1 ? 1 : n > 8 ? 8 : n;
 }
 
-/* Measured on bert-tiny (6 and 96 multipliers) and a BERT-base (1536), on a busy machine: a cycle of Icarus 180 and 650 us with the
- * first two; Verilator's C++ 25 and 60 s of one processor, its cycles 2.6 and 5.3 us with the last two; 13 MB of parameters are
- * read in a second. */
+/* Measured on bert-tiny (6 and 96 multipliers) and a BERT-base (1536), on a busy machine: a cycle
+ * of Icarus 180 and 650 us with the first two; Verilator's C++ 25 and 60 s of one processor, its
+ * cycles 2.6 and 5.3 us with the last two; 13 MB of parameters are read in a second. */
 static cli_effort cli_effort_of(const cli_bench *b, int verilator, const char *program) {
     const double m = cli_json_number(b->manifest, "multipliers"), cycles = (double)b->expected;
-    const double reading = cli_json_number(b->manifest, "iteration_bytes") * (double)b->iterations / 13e6;
+    const double reading = cli_json_number(b->manifest, "iteration_bytes") * (double)b->iterations
+        / 13e6;
     cli_effort icarus = { 1 + 0.004 * m, reading + cycles * (100 + 3.5 * m) / 1e6, 1 };
     const double alone = 1.5 + 0.002 * m, shared = (16 + 0.012 * m) / (double)cli_cores();
-    cli_effort fast = { alone + shared, reading + cycles * (2 + 0.003 * m) / 1e6, alone / (alone + shared) };
+    cli_effort fast = { alone + shared, reading + cycles * (2 + 0.003 * m) / 1e6,
+        alone / (alone + shared) };
     cli_effort e = verilator ? fast : icarus;
     if (!access(cli_in_dir(b, program), R_OK)) e.compile = 0;
     return e;
 }
 
-/* Room in the bench for activation beats; some to spare, so that other --frames need no other program. */
+/* Room in the bench for activation beats; some to spare, so that other --frames need no other
+ * program. */
 static long long cli_sim_words(const cli_bench *b) {
-    long long words = 16384, most = (long long)((b->n > b->bench_frames ? b->n : b->bench_frames) * b->tokens * (b->channels / b->lanes));
+    long long words = 16384,
+              most = (long long)((b->n > b->bench_frames ? b->n : b->bench_frames) * b->tokens
+                  * (b->channels / b->lanes));
     while (words < most) words *= 2;
     return words;
 }
@@ -95,29 +118,41 @@ static long long cli_sim_words(const cli_bench *b) {
 static void cli_sim_program(const cli_bench *b, int verilator, char *program, size_t room) {
     const long long words = cli_sim_words(b);
     const char *wave = cli_value(b->c, "wave") ? "-wave" : "";
-    if (verilator) snprintf(program, room, "sim/verilator-%.12s-%lld%s/mlo_tb", b->key, words, wave);
-    else snprintf(program, room, "sim/icarus-%.12s-%lld.vvp", b->key, words);
+    if (verilator)
+        snprintf(program, room, "sim/verilator-%.12s-%lld%s/mlo_tb", b->key, words, wave);
+    else
+        snprintf(program, room, "sim/icarus-%.12s-%lld.vvp", b->key, words);
 }
 
-enum { CLI_PATIENCE = 20 };             /* seconds that Icarus may take where Verilator is installed, too */
+/* seconds that Icarus may take where Verilator is installed, too */
+enum { CLI_PATIENCE = 20 };
 
 /* Why it is taken, in words. */
-static void cli_sim_because(cli_bench *b, const cli_effort *icarus, const cli_effort *verilator, int both) {
+static void cli_sim_because(
+    cli_bench *b, const cli_effort *icarus, const cli_effort *verilator, int both) {
     char slow[40], fast[40];
     cli_duration(icarus->compile + icarus->run, slow, sizeof slow);
     cli_duration(verilator->compile + verilator->run, fast, sizeof fast);
-    if (cli_value(b->c, "simulator")) snprintf(b->why_this, sizeof b->why_this, "as --simulator says");
-    else if (!both) snprintf(b->why_this, sizeof b->why_this, "%s is not installed", b->verilator ? "iverilog" : "verilator");
-    else if (b->verilator) snprintf(b->why_this, sizeof b->why_this, "by estimate %s, Icarus %s", fast, slow);
-    else snprintf(b->why_this, sizeof b->why_this, "by estimate %s, Verilator %s", slow, fast);
+    if (cli_value(b->c, "simulator"))
+        snprintf(b->why_this, sizeof b->why_this, "as --simulator says");
+    else if (!both)
+        snprintf(b->why_this, sizeof b->why_this, "%s is not installed",
+            b->verilator ? "iverilog" : "verilator");
+    else if (b->verilator)
+        snprintf(b->why_this, sizeof b->why_this, "by estimate %s, Icarus %s", fast, slow);
+    else
+        snprintf(b->why_this, sizeof b->why_this, "by estimate %s, Verilator %s", slow, fast);
 }
 
 /* Which simulator ends sooner, where it matters; --simulator has the last word. */
 static int cli_sim_choose(cli_bench *b) {
-    const char *said = cli_value(b->c, "simulator"); char program[200];
-    const int icarus = cli_on_path("iverilog"), verilator = cli_on_path("verilator") && cli_on_path("make");
+    const char *said = cli_value(b->c, "simulator");
+    char program[200];
+    const int icarus = cli_on_path("iverilog");
+    const int verilator = cli_on_path("verilator") && cli_on_path("make");
     if (said && strcmp(said, "icarus") && strcmp(said, "verilator"))
-        return cli_fail(b->c, MLO_E_USAGE, NULL, "--simulator %s: there are icarus and verilator", said);
+        return cli_fail(
+            b->c, MLO_E_USAGE, NULL, "--simulator %s: there are icarus and verilator", said);
     cli_sim_program(b, 0, program, sizeof program);
     const cli_effort a = cli_effort_of(b, 0, program);
     cli_sim_program(b, 1, program, sizeof program);
@@ -129,7 +164,7 @@ static int cli_sim_choose(cli_bench *b) {
     return 0;
 }
 
-/* ---- its program ------------------------------------------------------------------------------------------------------------------------ */
+/* ---- its program ---------------------------------------------------------- */
 
 /* The last line of a log that says something, for messages. */
 static void cli_last_line(cli_bench *b, const char *log, char *to, size_t room) {
@@ -137,56 +172,76 @@ static void cli_last_line(cli_bench *b, const char *log, char *to, size_t room) 
     *to = 0;
     if (!cli_slurp(b->c, cli_in_dir(b, log), &text)) {
         const char *error = strstr(text.data, "rror");
-        if (error) while (error > text.data && error[-1] != '\n') error--;
-        snprintf(to, room, "%.*s", (int)strcspn(error ? error : text.data, "\n"), error ? error : text.data);
+        if (error)
+            while (error > text.data && error[-1] != '\n') error--;
+        snprintf(to, room, "%.*s", (int)strcspn(error ? error : text.data, "\n"),
+            error ? error : text.data);
     }
     free(text.data);
 }
 
 static void cli_sim_sources(cli_bench *b, cli_command *x) {
     const cJSON *f;
-    cJSON_ArrayForEach(f, cJSON_GetObjectItemCaseSensitive(b->manifest, "files")) if (cli_ends(f->string, ".v")) cli_word(x, "%s", f->string);
+    cJSON_ArrayForEach(
+        f, cJSON_GetObjectItemCaseSensitive(b->manifest, "files")) if (cli_ends(f->string, ".v"))
+        cli_word(x, "%s", f->string);
 }
 
 static int cli_remove_one(const char *path, const struct stat *st, int kind, struct FTW *at) {
-    (void)st; (void)kind; (void)at;
+    (void)st;
+    (void)kind;
+    (void)at;
     return remove(path);
 }
 
 /* What a compiler left half done. */
-static void cli_remove_tree(const char *path) { nftw(path, cli_remove_one, 16, FTW_DEPTH | FTW_PHYS); }
+static void cli_remove_tree(const char *path) {
+    nftw(path, cli_remove_one, 16, FTW_DEPTH | FTW_PHYS);
+}
 
 static void cli_words_of_verilator(const cli_bench *b, cli_command *x, const char *dir) {
-    static const char *const fixed[] = { "verilator", "--binary", "--timing", "-O3", "-Wno-fatal", "-Wno-lint", "-Wno-style",
-        "-Wno-TIMESCALEMOD", "--top-module", "mlo_tb",
-        "-MAKEFLAGS", "OPT_FAST=-O1", "-MAKEFLAGS", "OPT_GLOBAL=-O1" };         /* compiling takes longer than running */
+    static const char *const fixed[] = { "verilator", "--binary", "--timing", "-O3", "-Wno-fatal",
+        "-Wno-lint", "-Wno-style", "-Wno-TIMESCALEMOD", "--top-module", "mlo_tb",
+        /* compiling takes longer than running */
+        "-MAKEFLAGS", "OPT_FAST=-O1", "-MAKEFLAGS", "OPT_GLOBAL=-O1" };
     for (size_t i = 0; i < sizeof fixed / sizeof *fixed; i++) cli_word(x, "%s", fixed[i]);
-    cli_word(x, "--build-jobs"); cli_word(x, "%ld", cli_cores());
+    cli_word(x, "--build-jobs");
+    cli_word(x, "%ld", cli_cores());
     cli_word(x, "-GWORDS=%lld", cli_sim_words(b));
     if (cli_value(b->c, "wave")) cli_word(x, "--trace-fst");
-    cli_word(x, "--Mdir"); cli_word(x, "%s", dir);
-    cli_word(x, "-o"); cli_word(x, "mlo_tb");
+    cli_word(x, "--Mdir");
+    cli_word(x, "%s", dir);
+    cli_word(x, "-o");
+    cli_word(x, "mlo_tb");
 }
 
 static void cli_words_of_icarus(const cli_bench *b, cli_command *x, const char *program) {
     static const char *const fixed[] = { "iverilog", "-g2012", "-s", "mlo_tb" };
     for (size_t i = 0; i < sizeof fixed / sizeof *fixed; i++) cli_word(x, "%s", fixed[i]);
     cli_word(x, "-Pmlo_tb.WORDS=%lld", cli_sim_words(b));
-    cli_word(x, "-o"); cli_word(x, "%s", program);
+    cli_word(x, "-o");
+    cli_word(x, "%s", program);
 }
 
-/* Compiles the bench, unless DIR/sim holds it already. It appears whole: the program, or Verilator's folder around it. */
+/* Compiles the bench, unless DIR/sim holds it already. It appears whole: the program, or
+ * Verilator's folder around it. */
 static int cli_sim_compile(cli_bench *b, cli_progress *p, const char *program) {
-    const char *name = b->verilator ? "verilator" : "iverilog"; char part[PATH_MAX], whole[PATH_MAX], why[300];
+    const char *name = b->verilator ? "verilator" : "iverilog";
+    char part[PATH_MAX], whole[PATH_MAX], why[300];
     cli_command x = { { NULL }, 0 };
-    if (!cli_on_path(name)) return cli_fail(b->c, MLO_E_IO, name, "is not installed: apt install %s", name);
+    if (!cli_on_path(name))
+        return cli_fail(b->c, MLO_E_IO, name, "is not installed: apt install %s", name);
     if (!access(cli_in_dir(b, program), R_OK)) return 0;
-    snprintf(whole, sizeof whole, "%s/%.*s", b->dir, (int)strlen(program) - (b->verilator ? 7 : 0), program);
+    snprintf(whole, sizeof whole, "%s/%.*s", b->dir, (int)strlen(program) - (b->verilator ? 7 : 0),
+        program);
     snprintf(part, sizeof part, "%.4000s.part", whole);
     (b->verilator ? cli_words_of_verilator : cli_words_of_icarus)(b, &x, part + strlen(b->dir) + 1);
     cli_sim_sources(b, &x);
-    p->look = b->verilator ? cli_look_at_build : cli_look_away; p->where = part; p->first = b->effort.first;
-    cli_progress_step(p, b->verilator ? "Verilator compiles" : "Icarus compiles", b->effort.compile, b->effort.run);
+    p->look = b->verilator ? cli_look_at_build : cli_look_away;
+    p->where = part;
+    p->first = b->effort.first;
+    cli_progress_step(p, b->verilator ? "Verilator compiles" : "Icarus compiles", b->effort.compile,
+        b->effort.run);
     int status = cli_execute(b->c, p, &x, b->dir, cli_in_dir(b, "sim/compile.log"));
     cli_command_free(&x);
     if (!status && !cli_stopped && !rename(part, whole)) return 0;
@@ -196,78 +251,133 @@ static int cli_sim_compile(cli_bench *b, cli_progress *p, const char *program) {
     if (!status) return cli_fail(b->c, MLO_E_IO, whole, "cannot be written: %s", strerror(reason));
     cli_last_line(b, "sim/compile.log", why, sizeof why);
     return cli_fail(b->c, *b->mixture ? MLO_E_MISMATCH : MLO_E_BUG, b->dir,
-                    "%s does not compile the Verilog: %s; see %s/sim/compile.log", name, why, b->dir);
+        "%s does not compile the Verilog: %s; see %s/sim/compile.log", name, why, b->dir);
 }
 
-/* ---- the run -------------------------------------------------------------------------------------------------------------------------------- */
+/* ---- the run -------------------------------------------------------------- */
 
-/* Cycles without a beat at any door after which nothing more will come: several times the longest silence of a healthy core. */
+/* Cycles without a beat at any door after which nothing more will come: several times the longest
+ * silence of a healthy core. */
 static int64_t cli_sim_patience(const cli_bench *b) {
     double busiest = cli_json_number(b->manifest, "interval_per_token");
     return 50000 + (int64_t)(4 * busiest * (double)(b->tokens + 16) * (double)b->group);
 }
 
 static int cli_sim_arguments(cli_bench *b, cli_command *x) {
-    cli *c = b->c; const char *bandwidth = cli_value(c, "bandwidth"), *wave = cli_value(c, "wave"); char *end, here[PATH_MAX];
-    long seed = cli_number(c, "seed", 1, 0, INT_MAX), stall = cli_number(c, "stall", 0, 0, 99), latency = cli_number(c, "axi-latency", -1, 0, 100000), fault = cli_number(c, "axi-error", 0, 0, INT_MAX);
+    cli *c = b->c;
+    const char *bandwidth = cli_value(c, "bandwidth"), *wave = cli_value(c, "wave");
+    char *end, here[PATH_MAX];
+    long seed = cli_number(c, "seed", 1, 0, INT_MAX);
+    long stall = cli_number(c, "stall", 0, 0, 99);
+    long latency = cli_number(c, "axi-latency", -1, 0, 100000);
+    long fault = cli_number(c, "axi-error", 0, 0, INT_MAX);
     b->beats = cli_sim_tokens(b) * (b->channels / b->lanes);
-    cli_word(x, "+seed=%ld", seed); cli_word(x, "+stall=%ld", stall);
+    cli_word(x, "+seed=%ld", seed);
+    cli_word(x, "+stall=%ld", stall);
     if (latency >= 0) cli_word(x, "+latency=%ld", latency);
-    cli_word(x, "+beats=%lld", (long long)b->beats); cli_word(x, "+mask_beats=%lld", (long long)(b->masked ? cli_sim_tokens(b) : 0));
-    cli_word(x, "+iterations=%lld", (long long)b->iterations); cli_word(x, "+frames_in_flight=%lld", (long long)b->group); cli_word(x, "+timeout=%lld", (long long)(cli_sim_patience(b) * (stall ? 4 : 1)));
+    cli_word(x, "+beats=%lld", (long long)b->beats);
+    cli_word(x, "+mask_beats=%lld", (long long)(b->masked ? cli_sim_tokens(b) : 0));
+    cli_word(x, "+iterations=%lld", (long long)b->iterations);
+    cli_word(x, "+frames_in_flight=%lld", (long long)b->group);
+    cli_word(x, "+timeout=%lld", (long long)(cli_sim_patience(b) * (stall ? 4 : 1)));
     if (fault) cli_word(x, "+fault=%ld", fault);
     if (bandwidth) {
         double v = strtod(bandwidth, &end), rate = v * 8 * 256 / b->axi_bits;
-        if (end == bandwidth || *end || !(v > 0)) return cli_fail(c, MLO_E_USAGE, NULL, "--bandwidth %s is not a number of bytes per cycle", bandwidth);
+        if (end == bandwidth || *end || !(v > 0))
+            return cli_fail(c, MLO_E_USAGE, NULL,
+                "--bandwidth %s is not a number of bytes per cycle", bandwidth);
         cli_word(x, "+rate=%d", rate >= 256 ? 256 : rate < 1 ? 1 : (int)(rate + 0.5));
     }
-    if (!b->own_inputs) { cli_word(x, "+input=sim/input.hex"); cli_word(x, "+golden=sim/golden.hex"); if (b->masked) cli_word(x, "+mask=sim/mask.hex"); }
+    if (!b->own_inputs) {
+        cli_word(x, "+input=sim/input.hex");
+        cli_word(x, "+golden=sim/golden.hex");
+        if (b->masked) cli_word(x, "+mask=sim/mask.hex");
+    }
     if (b->image_from_bin) cli_word(x, "+params=sim/params.hex");
     if (cli_value(c, "probe")) cli_word(x, "+probe=sim/probe.txt");
     if (cli_value(c, "trace")) cli_word(x, "+trace=sim/trace.txt");
-    if (wave && *wave != '/' && !getcwd(here, sizeof here)) return cli_fail(c, MLO_E_IO, NULL, "the working directory: %s", strerror(errno));
-    if (wave) cli_word(x, *wave == '/' ? "+wave=%s%s" : "+wave=%s/%s", *wave == '/' ? "" : here, wave);
+    if (wave && *wave != '/' && !getcwd(here, sizeof here))
+        return cli_fail(c, MLO_E_IO, NULL, "the working directory: %s", strerror(errno));
+    if (wave)
+        cli_word(x, *wave == '/' ? "+wave=%s%s" : "+wave=%s/%s", *wave == '/' ? "" : here, wave);
     return cli_failed(c);
 }
 
-/* The bench's lines: MLO FRAME f cycle; MLO KERNEL k busy starved blocked; MLO COUNTERS cycles frames beats; MLO WEIGHTS n; MLO CHANNEL busy rate;
- * MLO BEATS n; MLO PASS ..; MLO FAIL .. */
+/* The bench's lines: MLO FRAME f cycle; MLO KERNEL k busy starved blocked; MLO COUNTERS cycles
+ * frames beats; MLO WEIGHTS n; MLO CHANNEL busy rate; MLO BEATS n; MLO PASS ..; MLO FAIL .. */
 static int cli_sim_lines(cli_bench *b) {
     cli_bytes log;
-    if (cli_slurp(b->c, cli_in_dir(b, "sim/run.log"), &log)) { free(log.data); return cli_failed(b->c); }
+    if (cli_slurp(b->c, cli_in_dir(b, "sim/run.log"), &log)) {
+        free(log.data);
+        return cli_failed(b->c);
+    }
     cli_wait_cause(log.data, b->cause, sizeof b->cause);
     for (char *p = log.data, *next; *p; p = next) {
-        long long v[4]; int k;
+        long long v[4];
+        int k;
         next = p + strcspn(p, "\n");
         if (*next) *next++ = 0;
-        if (sscanf(p, "MLO FRAME %lld %lld", &v[0], &v[1]) == 2 && v[0] == b->n_done && b->n_done < 256) b->done[b->n_done++] = v[1];
-        else if (sscanf(p, "MLO KERNEL %d %lld %lld %lld", &k, &v[0], &v[1], &v[2]) == 4 && k >= 0 && k < b->n_kernel) { b->kernel[k].busy = (double)v[0]; b->kernel[k].starved = (double)v[1]; b->kernel[k].blocked = (double)v[2]; }
-        else if (sscanf(p, "MLO COUNTERS %lld %lld %lld", &v[0], &v[1], &v[2]) == 3) { b->counted_cycles = v[0]; b->counted_frames = v[1]; b->counted_beats = v[2]; }
-        else if (sscanf(p, "MLO CHANNEL %lld %lld", &v[0], &v[1]) == 2) { b->channel_busy = v[0]; b->rate = v[1]; }
-        else if (sscanf(p, "MLO WEIGHTS %lld", &v[0]) == 1) b->weight_beats = v[0];
-        else if (b->n_fifo < 256 && sscanf(p, "MLO FIFO %63s %lld %lld %lld", b->fifo[b->n_fifo].name, &v[0], &v[1], &v[2]) == 4) { b->fifo[b->n_fifo].peak = v[0]; b->fifo[b->n_fifo].depth = v[1]; b->fifo[b->n_fifo++].beats = v[2]; }
-        else if (!strncmp(p, "PROTOCOL ", 9)) { if (!*b->breach) snprintf(b->breach, sizeof b->breach, "%s", p + 9); }
-        else if (sscanf(p, "MLO BEATS %lld", &v[0]) == 1) b->delivered = v[0];
-        else if (sscanf(p, "MLO PASS words %lld cycles %lld", &v[0], &v[1]) == 2) { b->passes++; b->words = v[0]; b->cycles = v[1]; }
-        else if (!strncmp(p, "MLO FAIL", 8)) { if (!b->fails++) snprintf(b->verdict, sizeof b->verdict, "%s", p + 9); }
+        if (sscanf(p, "MLO FRAME %lld %lld", &v[0], &v[1]) == 2 && v[0] == b->n_done
+            && b->n_done < 256)
+            b->done[b->n_done++] = v[1];
+        else if (sscanf(p, "MLO KERNEL %d %lld %lld %lld", &k, &v[0], &v[1], &v[2]) == 4 && k >= 0
+            && k < b->n_kernel) {
+            b->kernel[k].busy = (double)v[0];
+            b->kernel[k].starved = (double)v[1];
+            b->kernel[k].blocked = (double)v[2];
+        } else if (sscanf(p, "MLO COUNTERS %lld %lld %lld", &v[0], &v[1], &v[2]) == 3) {
+            b->counted_cycles = v[0];
+            b->counted_frames = v[1];
+            b->counted_beats = v[2];
+        } else if (sscanf(p, "MLO CHANNEL %lld %lld", &v[0], &v[1]) == 2) {
+            b->channel_busy = v[0];
+            b->rate = v[1];
+        } else if (sscanf(p, "MLO WEIGHTS %lld", &v[0]) == 1)
+            b->weight_beats = v[0];
+        else if (b->n_fifo < 256
+            && sscanf(
+                   p, "MLO FIFO %63s %lld %lld %lld", b->fifo[b->n_fifo].name, &v[0], &v[1], &v[2])
+                == 4) {
+            b->fifo[b->n_fifo].peak = v[0];
+            b->fifo[b->n_fifo].depth = v[1];
+            b->fifo[b->n_fifo++].beats = v[2];
+        } else if (!strncmp(p, "PROTOCOL ", 9)) {
+            if (!*b->breach) snprintf(b->breach, sizeof b->breach, "%s", p + 9);
+        } else if (sscanf(p, "MLO BEATS %lld", &v[0]) == 1)
+            b->delivered = v[0];
+        else if (sscanf(p, "MLO PASS words %lld cycles %lld", &v[0], &v[1]) == 2) {
+            b->passes++;
+            b->words = v[0];
+            b->cycles = v[1];
+        } else if (!strncmp(p, "MLO FAIL", 8)) {
+            if (!b->fails++) snprintf(b->verdict, sizeof b->verdict, "%s", p + 9);
+        }
     }
     free(log.data);
     return 0;
 }
 
 static int cli_sim_simulate(cli_bench *b) {
-    char program[200], log[PATH_MAX]; cli_command x = { { NULL }, 0 }; cli_progress p;
+    char program[200], log[PATH_MAX];
+    cli_command x = { { NULL }, 0 };
+    cli_progress p;
     memset(&p, 0, sizeof p);
-    p.on = isatty(STDERR_FILENO); p.slower = 1; p.cycles = b->expected;
+    p.on = isatty(STDERR_FILENO);
+    p.slower = 1;
+    p.cycles = b->expected;
     if (cli_sim_choose(b)) return cli_failed(b->c);
     cli_sim_program(b, b->verilator, program, sizeof program);
     if (cli_sim_compile(b, &p, program)) return MLO_E_IO;
-    if (!b->verilator) { cli_word(&x, "vvp"); cli_word(&x, "-n"); }
+    if (!b->verilator) {
+        cli_word(&x, "vvp");
+        cli_word(&x, "-n");
+    }
     cli_word(&x, b->verilator ? "./%s" : "%s", program);
     if (cli_value(b->c, "wave") && !b->verilator) cli_word(&x, "-fst");
     if (p.on) cli_word(&x, "+progress=%lld", (long long)(b->expected / 200 + 1));
     snprintf(log, sizeof log, "%s/sim/run.log", b->dir);
-    p.look = cli_look_at_run; p.where = log;
+    p.look = cli_look_at_run;
+    p.where = log;
     cli_progress_step(&p, b->verilator ? "Verilator" : "Icarus", b->effort.run, 0);
     if (!cli_sim_arguments(b, &x)) b->status = cli_execute(b->c, &p, &x, b->dir, log);
     cli_command_free(&x);

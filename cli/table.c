@@ -1,135 +1,262 @@
-/* table: every verb and every flag, once. Parsing, help, the man page and shell completion all come from here.
+/* table: every verb and every flag, once. Parsing, help, the man page and shell completion all
+ * come from here.
  *
  * in:  nothing.     out: cli_verbs, cli_flags, and what is derived from them.
- * A flag belongs to the stage that reads it and to every verb that may run that stage: `mlo emit x.onnx --pe 4` runs fold, so it takes --pe.
+ * A flag belongs to the stage that reads it and to every verb that may run that stage: `mlo emit
+ * x.onnx --pe 4` runs fold, so it takes --pe.
  */
 enum {
-    V_READ = 1, V_SCOPE = 2, V_EXTRACT = 4, V_ROLL = 8, V_QUANTIZE = 16, V_LOWER = 32, V_FOLD = 64, V_EMIT = 128, V_COMPILE = 256,
-    V_RUN = 512, V_SIM = 1024, V_CHECK = 2048, V_SHOW = 4096, V_HELP = 8192,
-    V_MODEL = V_READ | V_SCOPE | V_EXTRACT | V_ROLL | V_QUANTIZE | V_LOWER | V_FOLD, V_BUILD = V_EMIT | V_COMPILE,
-    V_FROM_FOLD = V_FOLD | V_BUILD, V_FROM_QUANTIZE = V_QUANTIZE | V_LOWER | V_FROM_FOLD, V_FROM_ROLL = V_ROLL | V_FROM_QUANTIZE,
-    V_FROM_EXTRACT = V_EXTRACT | V_FROM_ROLL, V_FROM_SCOPE = V_SCOPE | V_FROM_EXTRACT, V_FROM_READ = V_READ | V_FROM_SCOPE,
+    V_READ = 1,
+    V_SCOPE = 2,
+    V_EXTRACT = 4,
+    V_ROLL = 8,
+    V_QUANTIZE = 16,
+    V_LOWER = 32,
+    V_FOLD = 64,
+    V_EMIT = 128,
+    V_COMPILE = 256,
+    V_RUN = 512,
+    V_SIM = 1024,
+    V_CHECK = 2048,
+    V_SHOW = 4096,
+    V_HELP = 8192,
+    V_MODEL = V_READ | V_SCOPE | V_EXTRACT | V_ROLL | V_QUANTIZE | V_LOWER | V_FOLD,
+    V_BUILD = V_EMIT | V_COMPILE,
+    V_FROM_FOLD = V_FOLD | V_BUILD,
+    V_FROM_QUANTIZE = V_QUANTIZE | V_LOWER | V_FROM_FOLD,
+    V_FROM_ROLL = V_ROLL | V_FROM_QUANTIZE,
+    V_FROM_EXTRACT = V_EXTRACT | V_FROM_ROLL,
+    V_FROM_SCOPE = V_SCOPE | V_FROM_EXTRACT,
+    V_FROM_READ = V_READ | V_FROM_SCOPE,
     V_ALL = V_HELP - 1
 };
 
-typedef struct { const char *name; unsigned bit; const char *takes, *help; } cli_verb;
+typedef struct {
+    const char *name;
+    unsigned bit;
+    const char *takes, *help;
+} cli_verb;
 
 static const cli_verb cli_verbs[] = {
-    { "read",     V_READ,     "[FILE|-]", ".onnx or JSON in, the model out: types and shapes inferred, constants folded, weights referenced and not copied" },
-    { "scope",    V_SCOPE,    "[FILE|-]", "fills in missing scope metadata from neighbouring nodes, and says which and why" },
-    { "extract",  V_EXTRACT,  "[FILE|-]", "chooses the loop body: given by hierarchy, or discovered" },
-    { "roll",     V_ROLL,     "[FILE|-]", "every instance of the body becomes one loop; what differs per layer becomes a per-iteration input" },
+    { "read", V_READ, "[FILE|-]",
+        ".onnx or JSON in, the model out: types and shapes inferred, constants folded, weights "
+        "referenced and not copied" },
+    { "scope", V_SCOPE, "[FILE|-]",
+        "fills in missing scope metadata from neighbouring nodes, and says which and why" },
+    { "extract", V_EXTRACT, "[FILE|-]",
+        "chooses the loop body: given by hierarchy, or discovered" },
+    { "roll", V_ROLL, "[FILE|-]",
+        "every instance of the body becomes one loop; what differs per layer becomes a "
+        "per-iteration input" },
     { "quantize", V_QUANTIZE, "[FILE|-]", "floats to integers, calibrated" },
-    { "lower",    V_LOWER,    "[FILE|-]", "the integer loop becomes a dataflow graph of streaming kernels" },
-    { "fold",     V_FOLD,     "[FILE|-]", "chooses PE, SIMD and FIFO depths per kernel; told nothing, a small core near the best cycles per multiplier, and says which" },
-    { "emit",     V_EMIT,     "[FILE|-]", "writes the build directory" },
-    { "compile",  V_COMPILE,  "FILE|-",   "all of the above, in one go, with a summary" },
-    { "run",      V_RUN,      "FILE|-",   "evaluates any stage's model on inputs; integer stages are bit-exact with the Verilog" },
-    { "sim",      V_SIM,      "DIR",      "simulates a build directory, compares every word with the golden output, reports cycles" },
-    { "check",    V_CHECK,    "ROLLED|-", "proves a rolled model equal to its original" },
-    { "show",     V_SHOW,     "[FILE|-]", "any stage's model, or the core of a build directory, as text, JSON summary, DOT, or one HTML page" },
-    { "help",     V_HELP,     "[VERB]",   "this, or one verb's flags" },
+    { "lower", V_LOWER, "[FILE|-]",
+        "the integer loop becomes a dataflow graph of streaming kernels" },
+    { "fold", V_FOLD, "[FILE|-]",
+        "chooses PE, SIMD and FIFO depths per kernel; told nothing, a small core near the best "
+        "cycles per multiplier, and says which" },
+    { "emit", V_EMIT, "[FILE|-]", "writes the build directory" },
+    { "compile", V_COMPILE, "FILE|-", "all of the above, in one go, with a summary" },
+    { "run", V_RUN, "FILE|-",
+        "evaluates any stage's model on inputs; integer stages are bit-exact with the Verilog" },
+    { "sim", V_SIM, "DIR",
+        "simulates a build directory, compares every word with the golden output, reports cycles" },
+    { "check", V_CHECK, "ROLLED|-", "proves a rolled model equal to its original" },
+    { "show", V_SHOW, "[FILE|-]",
+        "any stage's model, or the core of a build directory, as text, JSON summary, DOT, or one "
+        "HTML page" },
+    { "help", V_HELP, "[VERB]", "this, or one verb's flags" },
 };
 enum { CLI_VERBS = sizeof cli_verbs / sizeof *cli_verbs };
 
-/* arg NULL: a switch. to_mlo: handed to the library under its own name. only: the one value that is supported so far; "" for none. */
-typedef struct { const char *name, *arg; unsigned verbs; int to_mlo; const char *only, *help; } cli_flag;
+/* arg NULL: a switch. to_mlo: handed to the library under its own name. only: the one value that
+ * is supported so far; "" for none. */
+typedef struct {
+    const char *name, *arg;
+    unsigned verbs;
+    int to_mlo;
+    const char *only, *help;
+} cli_flag;
 
 static const cli_flag cli_flags[] = {
-    { "o",                "FILE",      V_MODEL | V_SHOW,  0, NULL, "write there instead of to stdout (binary ONNX when it ends in .onnx)" },
-    { "o",                "DIR",       V_BUILD,           0, NULL, "the build directory" },
-    { "onnx",             NULL,        V_MODEL,           0, NULL, "write binary ONNX instead of JSON" },
-    { "inline",           NULL,        V_MODEL,           1, NULL, "put weights into the JSON instead of referring to the file they lie in" },
-    { "keep",             "DIR",       V_MODEL | V_BUILD, 0, NULL, "save the model after every stage there, as STAGE.onnx" },
-    { "config",           "FILE.json", V_ALL,             0, NULL, "flags as keys of a JSON object; flags given on the command line win" },
-    { "dim",              "NAME=N",    V_FROM_READ | V_RUN | V_CHECK | V_SHOW, 1, NULL, "bind a symbolic dimension; may be repeated" },
-    { "shape",            "INPUT=1x128", V_FROM_READ | V_RUN | V_CHECK | V_SHOW, 1, NULL, "bind the shape of an input; may be repeated" },
-    { "hierarchy",        "JSON",      V_FROM_EXTRACT,    1, NULL, "scopes of the body, outermost first: '[[\"encoder\",\"encoder.layer.0\"]]'" },
-    { "template",         "FILE.onnx", V_FROM_EXTRACT,    0, NULL, "the body, as saved by --save-template and perhaps edited" },
-    { "save-template",    "FILE.onnx", V_FROM_EXTRACT,    0, NULL, "save the body as a model of its own" },
-    { "nested",           NULL,        V_FROM_ROLL,       1, NULL, "roll what repeats within a loop's body, too" },
-    { "as",               "scan|finn", V_FROM_ROLL,       1, NULL, "a standard Scan, or FINN's FINNLoop" },
-    { "report",           "FILE.json", V_FROM_SCOPE,      1, NULL, "what the stages found: scopes, loops and instances; quantize measures its integers against the floats" },
-    { "calib",            "FILE.npz",  V_FROM_QUANTIZE,   0, NULL, "calibration inputs by name; the first axis may be samples" },
-    { "weights",          "BITS",      V_FROM_QUANTIZE,   1, NULL, "bits of weights, 2 to 8; default: 8" },
-    { "activations",      "BITS",      V_FROM_QUANTIZE,   1, NULL, "bits of matrix operands, 4 to 16; default: 8" },
-    { "max-cost",         "F",         V_FROM_QUANTIZE,   1, NULL, "spend so much on multipliers, 1.15 = 15 % over operands of --activations bits, on wider operands where they help most; default: 1.15, up to 11 bits; 1 where --activations or the model says widths" },
-    { "max-error",        "X",         V_FROM_QUANTIZE,   1, NULL, "as little of that (2, or --max-cost) as brings the loop's output this near to the floats' on the calibration samples: max|a-b| / max|b|" },
-    { "residual",         "BITS",      V_FROM_QUANTIZE,   1, NULL, "bits of the residual stream, 8 to 16; default: 16" },
-    { "scale",            "real|pow2", V_FROM_QUANTIZE,   1, NULL, "requantize by multiply and shift, or by shift only" },
-    { "q-config",         "FILE.json", V_FROM_QUANTIZE,   0, NULL, "fixed point: widths and fractions by op type or by node, in MASE's terms" },
-    { "loop",             "NAME",      V_FROM_QUANTIZE,   1, NULL, "the loop to build; default: the one with the most multiply-accumulates; lower says which that is, and where the others go" },
-    { "pe",               "N",         V_FROM_FOLD,       1, NULL, "at most N rows at once; each kernel takes the largest legal divisor (--pe 1 --simd 1: the smallest core there is)" },
-    { "simd",             "N",         V_FROM_FOLD,       1, NULL, "at most N columns at once; likewise" },
-    { "target-cycles",    "N",         V_FROM_FOLD,       1, NULL, "cycles per frame, whole loop: the cheapest folding that takes no more" },
-    { "target-fps",       "F",         V_FROM_FOLD,       1, NULL, "frames per second, with --clock-mhz" },
-    { "clock-mhz",        "M",         V_FROM_FOLD,       1, NULL, "the clock for --target-fps" },
-    { "budget-macs",      "N",         V_FROM_FOLD,       1, NULL, "the fastest folding with at most N multipliers (of MVU and attention)" },
-    { "budget-bits",      "N",         V_FROM_FOLD,       1, NULL, "... that holds at most N bits on chip: parameters (all banks), frames of keys and values, FIFOs" },
-    { "pareto",           NULL,        V_FOLD,            1, NULL, "print every folding that none beats in cycles and multipliers, one JSON line each, instead of the model; --folding takes a line" },
-    { "folding",          "FILE.json", V_FROM_FOLD,       0, NULL, "PE and SIMD by kernel (FINN's keys), or a line of --pareto; a search leaves these kernels alone" },
-    { "save-folding",     "FILE.json", V_FROM_FOLD,       0, NULL, "write the folding that was chosen" },
-    { "frames-in-flight", "G",         V_FROM_FOLD,       1, NULL, "frames that share a layer's parameters; auto: 1 to 8, as a target or budgets need" },
-    { "axi-width",        "BITS",      V_FROM_FOLD,       1, NULL, "of the parameter bus; default 128" },
-    { "bandwidth",        "BYTES",     V_FROM_FOLD,       1, NULL, "bytes per cycle that memory gives, e.g. 12.8; alone: the cheapest folding that is as fast as that allows" },
-    { "axi-latency",      "CYCLES",    V_FROM_FOLD,       1, NULL, "from a read request to its first beat, in predictions; default 7" },
-    { "memory",           "MODE",      V_FROM_FOLD,       1, NULL, "where parameters are: layer (default, but for what fits a device only in blocks), two layers' banks on chip; block, two blocks of a matrix's rows, read for every tile of tokens; resident, all layers', read once; auto, of these (block with --tile) what saves most traffic within --budget-bits" },
-    { "tile",             "N",         V_FROM_FOLD,       1, NULL, "tokens that --memory block (auto) reads a matrix for; default: a frame's (none); auto: what serves best" },
-    { "device",           "NAME",      V_FROM_FOLD,       1, NULL, "the fastest folding that fits, with two layers on chip or, unless --memory says it, in row blocks: xczu3eg, xck26, xczu7ev, xczu9eg, xcvu9p, xcu50, xcu250, .., or lut=N,ff=N,dsp=N,bram=N of another UltraScale+; 70 % of its LUTs, 50 % of its flip-flops, 80 % of its DSP blocks and block RAMs are used at most" },
-    { "unrolled",         NULL,        V_BUILD,           1, NULL, "the body once for every iteration, one behind the other, for comparison: nothing goes round" },
-    { "inputs",           "FILE.npz",  V_RUN | V_SIM,     0, NULL, "arrays by input name, or by position when no name fits" },
-    { "outputs",          "FILE.npz",  V_RUN | V_SIM,     0, NULL, "where to store the outputs" },
-    { "probe",            "FILE.npz",  V_RUN,             0, NULL, "store every intermediate value too, as NAME or NAME@ITERATION" },
-    { "simulator",        "icarus|verilator", V_SIM,      0, NULL, "default: icarus, but verilator where Icarus would take more than 20 s, by an estimate, and Verilator less" },
-    { "frames",           "F",         V_SIM,             0, NULL, "frames to play; those beyond the bench's own are drawn" },
-    { "frame-tokens",     "N,N,..",    V_SIM,             0, NULL, "cut frames to so many tokens, in turn" },
-    { "seed",             "N",         V_SIM,             0, NULL, "of stalls; default 1" },
-    { "stall",            "PERCENT",   V_SIM,             0, NULL, "of the cycles in which each stream rests" },
-    { "axi-latency",      "CYCLES",    V_SIM,             0, NULL, "from a read request to its first beat; default: what the core was folded for" },
-    { "axi-error",        "BEAT",      V_SIM,             0, NULL, "memory answers this beat of parameters with an error, as a test: the run fails and says so" },
-    { "bandwidth",        "BYTES",     V_SIM,             0, NULL, "bytes per cycle that memory gives, e.g. 12.8; likewise" },
-    { "probe",            NULL,        V_SIM,             0, NULL, "compare every kernel's stream; names the first kernel, iteration, token and channel that differ" },
-    { "trace",            NULL,        V_SIM,             0, NULL, "a profile as JSON lines behind the report: each token in each kernel, each loading of parameters (see below)" },
-    { "wave",             "FILE.fst",  V_SIM,             0, NULL, "record waves (GTKWave: tb/mlo_top.gtkw)" },
-    { "against",          "ORIGINAL.onnx", V_CHECK,       0, NULL, "the model it was rolled from" },
-    { "text",             NULL,        V_SHOW | V_SIM,    0, NULL, "a table for people (the default; of sim: on a terminal)" },
-    { "json",             NULL,        V_SHOW | V_SIM,    0, NULL, "a summary for programs (of sim: the default, but for a terminal)" },
-    { "dot",              NULL,        V_SHOW,            0, NULL, "a graph for Graphviz" },
-    { "html",             NULL,        V_SHOW,            0, NULL, "one self-contained page" },
-    { "sim",              "FILE.json", V_SHOW,            0, NULL, "what `mlo sim` printed of this core (with --trace, all of it): measured beside predicted" },
-    { "man",              NULL,        V_HELP,            0, NULL, "the manual page, as roff" },
-    { "completion",       "bash",      V_HELP,            0, NULL, "a completion script" },
+    { "o", "FILE", V_MODEL | V_SHOW, 0, NULL,
+        "write there instead of to stdout (binary ONNX when it ends in .onnx)" },
+    { "o", "DIR", V_BUILD, 0, NULL, "the build directory" },
+    { "onnx", NULL, V_MODEL, 0, NULL, "write binary ONNX instead of JSON" },
+    { "inline", NULL, V_MODEL, 1, NULL,
+        "put weights into the JSON instead of referring to the file they lie in" },
+    { "keep", "DIR", V_MODEL | V_BUILD, 0, NULL,
+        "save the model after every stage there, as STAGE.onnx" },
+    { "config", "FILE.json", V_ALL, 0, NULL,
+        "flags as keys of a JSON object; flags given on the command line win" },
+    { "dim", "NAME=N", V_FROM_READ | V_RUN | V_CHECK | V_SHOW, 1, NULL,
+        "bind a symbolic dimension; may be repeated" },
+    { "shape", "INPUT=1x128", V_FROM_READ | V_RUN | V_CHECK | V_SHOW, 1, NULL,
+        "bind the shape of an input; may be repeated" },
+    { "hierarchy", "JSON", V_FROM_EXTRACT, 1, NULL,
+        "scopes of the body, outermost first: '[[\"encoder\",\"encoder.layer.0\"]]'" },
+    { "template", "FILE.onnx", V_FROM_EXTRACT, 0, NULL,
+        "the body, as saved by --save-template and perhaps edited" },
+    { "save-template", "FILE.onnx", V_FROM_EXTRACT, 0, NULL,
+        "save the body as a model of its own" },
+    { "nested", NULL, V_FROM_ROLL, 1, NULL, "roll what repeats within a loop's body, too" },
+    { "as", "scan|finn", V_FROM_ROLL, 1, NULL, "a standard Scan, or FINN's FINNLoop" },
+    { "report", "FILE.json", V_FROM_SCOPE, 1, NULL,
+        "what the stages found: scopes, loops and instances; quantize measures its integers "
+        "against the floats" },
+    { "calib", "FILE.npz", V_FROM_QUANTIZE, 0, NULL,
+        "calibration inputs by name; the first axis may be samples" },
+    { "weights", "BITS", V_FROM_QUANTIZE, 1, NULL, "bits of weights, 2 to 8; default: 8" },
+    { "activations", "BITS", V_FROM_QUANTIZE, 1, NULL,
+        "bits of matrix operands, 4 to 16; default: 8" },
+    { "max-cost", "F", V_FROM_QUANTIZE, 1, NULL,
+        "spend so much on multipliers, 1.15 = 15 % over operands of --activations bits, on wider "
+        "operands where they help most; default: 1.15, up to 11 bits; 1 where --activations or the "
+        "model says widths" },
+    { "max-error", "X", V_FROM_QUANTIZE, 1, NULL,
+        "as little of that (2, or --max-cost) as brings the loop's output this near to the floats' "
+        "on the calibration samples: max|a-b| / max|b|" },
+    { "residual", "BITS", V_FROM_QUANTIZE, 1, NULL,
+        "bits of the residual stream, 8 to 16; default: 16" },
+    { "scale", "real|pow2", V_FROM_QUANTIZE, 1, NULL,
+        "requantize by multiply and shift, or by shift only" },
+    { "q-config", "FILE.json", V_FROM_QUANTIZE, 0, NULL,
+        "fixed point: widths and fractions by op type or by node, in MASE's terms" },
+    { "loop", "NAME", V_FROM_QUANTIZE, 1, NULL,
+        "the loop to build; default: the one with the most multiply-accumulates; lower says which "
+        "that is, and where the others go" },
+    { "pe", "N", V_FROM_FOLD, 1, NULL,
+        "at most N rows at once; each kernel takes the largest legal divisor (--pe 1 --simd 1: the "
+        "smallest core there is)" },
+    { "simd", "N", V_FROM_FOLD, 1, NULL, "at most N columns at once; likewise" },
+    { "target-cycles", "N", V_FROM_FOLD, 1, NULL,
+        "cycles per frame, whole loop: the cheapest folding that takes no more" },
+    { "target-fps", "F", V_FROM_FOLD, 1, NULL, "frames per second, with --clock-mhz" },
+    { "clock-mhz", "M", V_FROM_FOLD, 1, NULL, "the clock for --target-fps" },
+    { "budget-macs", "N", V_FROM_FOLD, 1, NULL,
+        "the fastest folding with at most N multipliers (of MVU and attention)" },
+    { "budget-bits", "N", V_FROM_FOLD, 1, NULL,
+        "... that holds at most N bits on chip: parameters (all banks), frames of keys and values, "
+        "FIFOs" },
+    { "pareto", NULL, V_FOLD, 1, NULL,
+        "print every folding that none beats in cycles and multipliers, one JSON line each, "
+        "instead of the model; --folding takes a line" },
+    { "folding", "FILE.json", V_FROM_FOLD, 0, NULL,
+        "PE and SIMD by kernel (FINN's keys), or a line of --pareto; a search leaves these kernels "
+        "alone" },
+    { "save-folding", "FILE.json", V_FROM_FOLD, 0, NULL, "write the folding that was chosen" },
+    { "frames-in-flight", "G", V_FROM_FOLD, 1, NULL,
+        "frames that share a layer's parameters; auto: 1 to 8, as a target or budgets need" },
+    { "axi-width", "BITS", V_FROM_FOLD, 1, NULL, "of the parameter bus; default 128" },
+    { "bandwidth", "BYTES", V_FROM_FOLD, 1, NULL,
+        "bytes per cycle that memory gives, e.g. 12.8; alone: the cheapest folding that is as fast "
+        "as that allows" },
+    { "axi-latency", "CYCLES", V_FROM_FOLD, 1, NULL,
+        "from a read request to its first beat, in predictions; default 7" },
+    { "memory", "MODE", V_FROM_FOLD, 1, NULL,
+        "where parameters are: layer (default, but for what fits a device only in blocks), two "
+        "layers' banks on chip; block, two blocks of a matrix's rows, read for every tile of "
+        "tokens; resident, all layers', read once; auto, of these (block with --tile) what saves "
+        "most traffic within --budget-bits" },
+    { "tile", "N", V_FROM_FOLD, 1, NULL,
+        "tokens that --memory block (auto) reads a matrix for; default: a frame's (none); auto: "
+        "what serves best" },
+    { "device", "NAME", V_FROM_FOLD, 1, NULL,
+        "the fastest folding that fits, with two layers on chip or, unless --memory says it, in "
+        "row blocks: xczu3eg, xck26, xczu7ev, xczu9eg, xcvu9p, xcu50, xcu250, .., or "
+        "lut=N,ff=N,dsp=N,bram=N of another UltraScale+; 70 % of its LUTs, 50 % of its flip-flops, "
+        "80 % of its DSP blocks and block RAMs are used at most" },
+    { "unrolled", NULL, V_BUILD, 1, NULL,
+        "the body once for every iteration, one behind the other, for comparison: nothing goes "
+        "round" },
+    { "inputs", "FILE.npz", V_RUN | V_SIM, 0, NULL,
+        "arrays by input name, or by position when no name fits" },
+    { "outputs", "FILE.npz", V_RUN | V_SIM, 0, NULL, "where to store the outputs" },
+    { "probe", "FILE.npz", V_RUN, 0, NULL,
+        "store every intermediate value too, as NAME or NAME@ITERATION" },
+    { "simulator", "icarus|verilator", V_SIM, 0, NULL,
+        "default: icarus, but verilator where Icarus would take more than 20 s, by an estimate, "
+        "and Verilator less" },
+    { "frames", "F", V_SIM, 0, NULL, "frames to play; those beyond the bench's own are drawn" },
+    { "frame-tokens", "N,N,..", V_SIM, 0, NULL, "cut frames to so many tokens, in turn" },
+    { "seed", "N", V_SIM, 0, NULL, "of stalls; default 1" },
+    { "stall", "PERCENT", V_SIM, 0, NULL, "of the cycles in which each stream rests" },
+    { "axi-latency", "CYCLES", V_SIM, 0, NULL,
+        "from a read request to its first beat; default: what the core was folded for" },
+    { "axi-error", "BEAT", V_SIM, 0, NULL,
+        "memory answers this beat of parameters with an error, as a test: the run fails and says "
+        "so" },
+    { "bandwidth", "BYTES", V_SIM, 0, NULL,
+        "bytes per cycle that memory gives, e.g. 12.8; likewise" },
+    { "probe", NULL, V_SIM, 0, NULL,
+        "compare every kernel's stream; names the first kernel, iteration, token and channel that "
+        "differ" },
+    { "trace", NULL, V_SIM, 0, NULL,
+        "a profile as JSON lines behind the report: each token in each kernel, each loading of "
+        "parameters (see below)" },
+    { "wave", "FILE.fst", V_SIM, 0, NULL, "record waves (GTKWave: tb/mlo_top.gtkw)" },
+    { "against", "ORIGINAL.onnx", V_CHECK, 0, NULL, "the model it was rolled from" },
+    { "text", NULL, V_SHOW | V_SIM, 0, NULL,
+        "a table for people (the default; of sim: on a terminal)" },
+    { "json", NULL, V_SHOW | V_SIM, 0, NULL,
+        "a summary for programs (of sim: the default, but for a terminal)" },
+    { "dot", NULL, V_SHOW, 0, NULL, "a graph for Graphviz" },
+    { "html", NULL, V_SHOW, 0, NULL, "one self-contained page" },
+    { "sim", "FILE.json", V_SHOW, 0, NULL,
+        "what `mlo sim` printed of this core (with --trace, all of it): measured beside "
+        "predicted" },
+    { "man", NULL, V_HELP, 0, NULL, "the manual page, as roff" },
+    { "completion", "bash", V_HELP, 0, NULL, "a completion script" },
 };
 enum { CLI_FLAGS = sizeof cli_flags / sizeof *cli_flags };
 
 /* What a verb's output means, where a line does not say it. */
-static const struct { unsigned verb; const char *text; } cli_notes[] = {
-    { V_SIM, "The report: busy, starved and blocked are the kernel's own counters, read over AXI-Lite: cycles in which it works, waits for input or parameters,\n"
-             "waits for its output. utilization = macs / (multipliers x cycles per frame): as simulated (utilization), as predicted (predicted_utilization), and\n"
-             "if the busiest kernel never rested (bound_utilization). memory: beats read, and the share of cycles in which one came. `mlo show DIR` shows it." },
-    { V_SIM, "--trace adds a line per tile, also in DIR/sim/trace.jsonl; cycle 1 is that of the first input beat, what is loaded ahead has cycles from 0 down:\n"
-             "  {\"kernel\",\"frame\",\"iteration\",\"token\",\"begin\",\"end\",\"load\",\"compute\",\"store\",\"starved\",\"blocked\"}\n"
-             "      begin, end: its first input beat, its last output beat; load, store: cycles from its first to its last input beat, output beat;\n"
-             "      compute, starved, blocked: what the kernel did from the end of the token before to the end of this one\n"
-             "  {\"kernel\",\"rest\":true,\"compute\",\"starved\",\"blocked\"}    after its last token: all of a kernel's lines add up to its counters\n"
-             "  {\"kernel\",\"memory\",\"frame\",\"iteration\",\"begin\",\"end\",\"load\"}    a bank is filled, for that frame on" },
+static const struct {
+    unsigned verb;
+    const char *text;
+} cli_notes[] = {
+    { V_SIM,
+        "The report: busy, starved and blocked are the kernel's own counters, read over AXI-Lite: "
+        "cycles in which it works, waits for input or parameters,\n"
+        "waits for its output. utilization = macs / (multipliers x cycles per frame): as simulated "
+        "(utilization), as predicted (predicted_utilization), and\n"
+        "if the busiest kernel never rested (bound_utilization). memory: beats read, and the share "
+        "of cycles in which one came. `mlo show DIR` shows it." },
+    { V_SIM,
+        "--trace adds a line per tile, also in DIR/sim/trace.jsonl; cycle 1 is that of the first "
+        "input beat, what is loaded ahead has cycles from 0 down:\n"
+        "  "
+        "{\"kernel\",\"frame\",\"iteration\",\"token\",\"begin\",\"end\",\"load\",\"compute\","
+        "\"store\",\"starved\",\"blocked\"}\n"
+        "      begin, end: its first input beat, its last output beat; load, store: cycles from "
+        "its first to its last input beat, output beat;\n"
+        "      compute, starved, blocked: what the kernel did from the end of the token before to "
+        "the end of this one\n"
+        "  {\"kernel\",\"rest\":true,\"compute\",\"starved\",\"blocked\"}    after its last token: "
+        "all of a kernel's lines add up to its counters\n"
+        "  {\"kernel\",\"memory\",\"frame\",\"iteration\",\"begin\",\"end\",\"load\"}    a bank is "
+        "filled, for that frame on" },
 };
 
-static const char *const cli_statuses[] = { "ok", "the answer is no: a mismatch, a folding that does not fit", "usage, or a file that cannot be read or written",
-    "bad input", "unsupported", "a bug in mlo" };
+static const char *const cli_statuses[] = { "ok",
+    "the answer is no: a mismatch, a folding that does not fit",
+    "usage, or a file that cannot be read or written", "bad input", "unsupported", "a bug in mlo" };
 
 static const cli_verb *cli_verb_of(const char *name) {
-    for (int i = 0; i < CLI_VERBS; i++) if (!strcmp(cli_verbs[i].name, name)) return &cli_verbs[i];
+    for (int i = 0; i < CLI_VERBS; i++)
+        if (!strcmp(cli_verbs[i].name, name)) return &cli_verbs[i];
     return NULL;
 }
 
 /* The flag by that name that the verb takes; with verbs = ~0u, anyone's. */
 static const cli_flag *cli_flag_of(const char *name, size_t n, unsigned verbs) {
-    for (int i = 0; i < CLI_FLAGS; i++) if (strlen(cli_flags[i].name) == n && !strncmp(cli_flags[i].name, name, n) && cli_flags[i].verbs & verbs) return &cli_flags[i];
+    for (int i = 0; i < CLI_FLAGS; i++)
+        if (strlen(cli_flags[i].name) == n && !strncmp(cli_flags[i].name, name, n)
+            && cli_flags[i].verbs & verbs)
+            return &cli_flags[i];
     return NULL;
 }
 
-/* ---- the nearest name -------------------------------------------------------------------------------------------------------------- */
+/* ---- the nearest name ----------------------------------------------------- */
 
 /* Letters to insert, drop or change to get from one word to the other. */
 static int cli_distance(const char *a, const char *b) {
@@ -140,7 +267,8 @@ static int cli_distance(const char *a, const char *b) {
         int corner = row[0];
         row[0] = i;
         for (int j = 1; j <= n; j++) {
-            int change = corner + (a[i - 1] != b[j - 1]), other = (row[j] < row[j - 1] ? row[j] : row[j - 1]) + 1;
+            int change = corner + (a[i - 1] != b[j - 1]);
+            int other = (row[j] < row[j - 1] ? row[j] : row[j - 1]) + 1;
             corner = row[j];
             row[j] = change < other ? change : other;
         }
@@ -149,59 +277,95 @@ static int cli_distance(const char *a, const char *b) {
 }
 
 static const char *cli_nearest_flag(const char *name, unsigned verbs) {
-    const char *best = NULL; int least = (int)strlen(name) / 2 + 1;
+    const char *best = NULL;
+    int least = (int)strlen(name) / 2 + 1;
     for (int i = 0; i < CLI_FLAGS; i++) {
         int d = cli_flags[i].verbs & verbs ? cli_distance(name, cli_flags[i].name) : 99;
-        if (d < least && strlen(cli_flags[i].name) > 1) { least = d; best = cli_flags[i].name; }
+        if (d < least && strlen(cli_flags[i].name) > 1) {
+            least = d;
+            best = cli_flags[i].name;
+        }
     }
     return best;
 }
 
 static const char *cli_nearest_verb(const char *name) {
-    const char *best = NULL; int least = (int)strlen(name) / 2 + 1;
-    for (int i = 0; i < CLI_VERBS; i++) if (cli_distance(name, cli_verbs[i].name) < least) { least = cli_distance(name, cli_verbs[i].name); best = cli_verbs[i].name; }
+    const char *best = NULL;
+    int least = (int)strlen(name) / 2 + 1;
+    for (int i = 0; i < CLI_VERBS; i++)
+        if (cli_distance(name, cli_verbs[i].name) < least) {
+            least = cli_distance(name, cli_verbs[i].name);
+            best = cli_verbs[i].name;
+        }
     return best;
 }
 
-/* ---- help -------------------------------------------------------------------------------------------------------------------------- */
+/* ---- help ----------------------------------------------------------------- */
 
 static void cli_help_flag(FILE *out, const cli_flag *f) {
     char left[64];
-    snprintf(left, sizeof left, "%s%s%s%s", strlen(f->name) > 1 ? "--" : "-", f->name, f->arg ? " " : "", f->arg ? f->arg : "");
+    snprintf(left, sizeof left, "%s%s%s%s", strlen(f->name) > 1 ? "--" : "-", f->name,
+        f->arg ? " " : "", f->arg ? f->arg : "");
     fprintf(out, "  %-26s %s", left, f->help);
     if (f->only) fprintf(out, *f->only ? " (only %s so far)" : " (not supported yet)%s", f->only);
     fprintf(out, "\n");
 }
 
 static void cli_help_all(FILE *out) {
-    fprintf(out, "mlo %s: a transformer exported as ONNX in, a verified streaming Verilog accelerator out.\n\n"
-            "  mlo compile bert.onnx -o build && mlo sim build\n"
-            "  mlo read bert.onnx | mlo roll | mlo quantize --calib x.npz | mlo fold --pe 4 --simd 4 | mlo emit -o build\n\n", MLO_VERSION);
-    for (int i = 0; i < CLI_VERBS; i++) fprintf(out, "  mlo %-8s %-9s %s\n", cli_verbs[i].name, cli_verbs[i].takes, cli_verbs[i].help);
-    fprintf(out, "\nA stage verb runs the missing earlier stages, and takes their flags. `mlo help VERB` lists them; `mlo help --man` is the manual.\nExit status:");
-    for (size_t i = 0; i < sizeof cli_statuses / sizeof *cli_statuses; i++) fprintf(out, "%s %d %s", i ? ";" : "", (int)i, cli_statuses[i]);
+    fprintf(out,
+        "mlo %s: a transformer exported as ONNX in, a verified streaming Verilog accelerator "
+        "out.\n\n"
+        "  mlo compile bert.onnx -o build && mlo sim build\n"
+        "  mlo read bert.onnx | mlo roll | mlo quantize --calib x.npz | mlo fold --pe 4 --simd 4 | "
+        "mlo emit -o build\n\n",
+        MLO_VERSION);
+    for (int i = 0; i < CLI_VERBS; i++)
+        fprintf(
+            out, "  mlo %-8s %-9s %s\n", cli_verbs[i].name, cli_verbs[i].takes, cli_verbs[i].help);
+    fprintf(out,
+        "\nA stage verb runs the missing earlier stages, and takes their flags. `mlo help VERB` "
+        "lists them; `mlo help --man` is the manual.\nExit status:");
+    for (size_t i = 0; i < sizeof cli_statuses / sizeof *cli_statuses; i++)
+        fprintf(out, "%s %d %s", i ? ";" : "", (int)i, cli_statuses[i]);
     fprintf(out, ".\n");
 }
 
 static void cli_help_verb(FILE *out, const cli_verb *v) {
     fprintf(out, "mlo %s %s: %s\n\n", v->name, v->takes, v->help);
-    for (int i = 0; i < CLI_FLAGS; i++) if (cli_flags[i].verbs & v->bit) cli_help_flag(out, &cli_flags[i]);
-    for (size_t i = 0; i < sizeof cli_notes / sizeof *cli_notes; i++) if (cli_notes[i].verb & v->bit) fprintf(out, "\n%s\n", cli_notes[i].text);
+    for (int i = 0; i < CLI_FLAGS; i++)
+        if (cli_flags[i].verbs & v->bit) cli_help_flag(out, &cli_flags[i]);
+    for (size_t i = 0; i < sizeof cli_notes / sizeof *cli_notes; i++)
+        if (cli_notes[i].verb & v->bit) fprintf(out, "\n%s\n", cli_notes[i].text);
 }
 
-/* Text in roff: a leading point or apostrophe is a request, a backslash an escape, a plain minus a hyphen. */
+/* Text in roff: a leading point or apostrophe is a request, a backslash an escape, a plain minus a
+ * hyphen. */
 static void cli_roff(FILE *out, const char *s) {
     if (*s == '.' || *s == '\'') fputs("\\&", out);
     for (; *s; s++) {
-        if (*s == '-') fputs("\\-", out); else if (*s == '\\') fputs("\\e", out); else fputc(*s, out);
+        if (*s == '-')
+            fputs("\\-", out);
+        else if (*s == '\\')
+            fputs("\\e", out);
+        else
+            fputc(*s, out);
     }
 }
 
 static void cli_help_man(FILE *out) {
-    fprintf(out, ".TH MLO 1 \"\" \"mlo %s\" \"User Commands\"\n.SH NAME\nmlo \\- a transformer exported as ONNX in, a verified streaming Verilog accelerator out\n", MLO_VERSION);
-    fprintf(out, ".SH SYNOPSIS\n.B mlo\n.I VERB\n[FILE] [FLAGS]\n.br\n.B mlo compile\n.I bert.onnx\n\\-o\n.I build\n.br\n.B mlo sim\n.I build\n");
-    fprintf(out, ".SH DESCRIPTION\nEach stage reads a model on standard input or from a file and writes a model on standard output, so stages pipe. A stage verb runs the missing earlier stages and takes their flags.\n"
-            "A failure is one line on standard error and an error document on standard output, which later stages pass on with the same status.\n.SH VERBS\n");
+    fprintf(out,
+        ".TH MLO 1 \"\" \"mlo %s\" \"User Commands\"\n.SH NAME\nmlo \\- a transformer exported as "
+        "ONNX in, a verified streaming Verilog accelerator out\n",
+        MLO_VERSION);
+    fprintf(out,
+        ".SH SYNOPSIS\n.B mlo\n.I VERB\n[FILE] [FLAGS]\n.br\n.B mlo compile\n.I "
+        "bert.onnx\n\\-o\n.I build\n.br\n.B mlo sim\n.I build\n");
+    fprintf(out,
+        ".SH DESCRIPTION\nEach stage reads a model on standard input or from a file and writes a "
+        "model on standard output, so stages pipe. A stage verb runs the missing earlier stages "
+        "and takes their flags.\n"
+        "A failure is one line on standard error and an error document on standard output, which "
+        "later stages pass on with the same status.\n.SH VERBS\n");
     for (int i = 0; i < CLI_VERBS; i++) {
         fprintf(out, ".TP\n.B mlo %s\n.I %s\n.br\n", cli_verbs[i].name, cli_verbs[i].takes);
         cli_roff(out, cli_verbs[i].help);
@@ -211,13 +375,19 @@ static void cli_help_man(FILE *out) {
     for (int i = 0; i < CLI_FLAGS; i++) {
         const cli_flag *f = &cli_flags[i];
         fprintf(out, ".TP\n\\fB");
-        cli_roff(out, strlen(f->name) > 1 ? "--" : "-"); cli_roff(out, f->name);
+        cli_roff(out, strlen(f->name) > 1 ? "--" : "-");
+        cli_roff(out, f->name);
         fprintf(out, "\\fR");
-        if (f->arg) { fprintf(out, " \\fI"); cli_roff(out, f->arg); fprintf(out, "\\fR"); }
+        if (f->arg) {
+            fprintf(out, " \\fI");
+            cli_roff(out, f->arg);
+            fprintf(out, "\\fR");
+        }
         fprintf(out, "\n");
         cli_roff(out, f->help);
         fprintf(out, ". Verbs:");
-        for (int k = 0; k < CLI_VERBS; k++) if (f->verbs & cli_verbs[k].bit) fprintf(out, " %s", cli_verbs[k].name);
+        for (int k = 0; k < CLI_VERBS; k++)
+            if (f->verbs & cli_verbs[k].bit) fprintf(out, " %s", cli_verbs[k].name);
         fprintf(out, ".\n");
     }
     for (size_t i = 0; i < sizeof cli_notes / sizeof *cli_notes; i++) {
@@ -231,19 +401,30 @@ static void cli_help_man(FILE *out) {
         fprintf(out, ".fi\n");
     }
     fprintf(out, ".SH EXIT STATUS\n");
-    for (size_t i = 0; i < sizeof cli_statuses / sizeof *cli_statuses; i++) fprintf(out, ".TP\n%d\n%s\n", (int)i, cli_statuses[i]);
+    for (size_t i = 0; i < sizeof cli_statuses / sizeof *cli_statuses; i++)
+        fprintf(out, ".TP\n%d\n%s\n", (int)i, cli_statuses[i]);
 }
 
 static void cli_help_completion(FILE *out) {
-    fprintf(out, "# bash completion for mlo: eval \"$(mlo help --completion bash)\"\n_mlo() {\n    local cur=${COMP_WORDS[COMP_CWORD]} words=\n    if [ \"$COMP_CWORD\" = 1 ]; then words='");
+    fprintf(out,
+        "# bash completion for mlo: eval \"$(mlo help --completion bash)\"\n_mlo() {\n    local "
+        "cur=${COMP_WORDS[COMP_CWORD]} words=\n    if [ \"$COMP_CWORD\" = 1 ]; then words='");
     for (int i = 0; i < CLI_VERBS; i++) fprintf(out, "%s%s", i ? " " : "", cli_verbs[i].name);
-    fprintf(out, " --version --help'\n    elif [ \"${cur#-}\" != \"$cur\" ]; then\n        case ${COMP_WORDS[1]} in\n");
+    fprintf(out,
+        " --version --help'\n    elif [ \"${cur#-}\" != \"$cur\" ]; then\n        case "
+        "${COMP_WORDS[1]} in\n");
     for (int i = 0; i < CLI_VERBS; i++) {
         fprintf(out, "        %s) words='", cli_verbs[i].name);
-        for (int k = 0, n = 0; k < CLI_FLAGS; k++) if (cli_flags[k].verbs & cli_verbs[i].bit) fprintf(out, "%s%s%s", n++ ? " " : "", strlen(cli_flags[k].name) > 1 ? "--" : "-", cli_flags[k].name);
+        for (int k = 0, n = 0; k < CLI_FLAGS; k++)
+            if (cli_flags[k].verbs & cli_verbs[i].bit)
+                fprintf(out, "%s%s%s", n++ ? " " : "", strlen(cli_flags[k].name) > 1 ? "--" : "-",
+                    cli_flags[k].name);
         fprintf(out, "' ;;\n");
     }
     fprintf(out, "        esac\n    elif [ \"${COMP_WORDS[1]}\" = help ]; then words='");
     for (int i = 0; i < CLI_VERBS; i++) fprintf(out, "%s%s", i ? " " : "", cli_verbs[i].name);
-    fprintf(out, "'\n    fi\n    if [ -n \"$words\" ]; then COMPREPLY=($(compgen -W \"$words\" -- \"$cur\")); else COMPREPLY=($(compgen -f -- \"$cur\")); fi\n}\ncomplete -o filenames -F _mlo mlo\n");
+    fprintf(out,
+        "'\n    fi\n    if [ -n \"$words\" ]; then COMPREPLY=($(compgen -W \"$words\" -- "
+        "\"$cur\")); else COMPREPLY=($(compgen -f -- \"$cur\")); fi\n}\ncomplete -o filenames -F "
+        "_mlo mlo\n");
 }

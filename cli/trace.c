@@ -1,24 +1,42 @@
 /* trace: --trace: where the cycles went, tile by tile, as measured in the simulation.
  *
- * in:  sim/trace.txt, as mlo_sim_trace and the bench write it.     out: JSON lines, in sim/trace.jsonl and on stdout behind the report.
- * A tile is a token in a kernel, or the parameters that fill one bank of a memory (with row blocks: all that are read for a tile of tokens). Cycles
- * count from the first input beat, which is cycle 1; what is loaded ahead of it has cycles from 0 down.
+ * in:  sim/trace.txt, as mlo_sim_trace and the bench write it.     out: JSON lines, in
+ * sim/trace.jsonl and on stdout behind the report. A tile is a token in a kernel, or the
+ * parameters that fill one bank of a memory (with row blocks: all that are read for a tile of
+ * tokens). Cycles count from the first input beat, which is cycle 1; what is loaded ahead of it
+ * has cycles from 0 down.
  *     {"kernel","frame","iteration","token","begin","end","load","compute","store","starved","blocked"}
- *         begin: the cycle of its first input beat; end: of its last output beat; load, store: from its first to its last input (output) beat;
- *         compute, starved, blocked: what the kernel did in the cycles from the end of the token before to the end of this one
- *     {"kernel","memory","frame","iteration","begin","end","load"}     load = cycles from the first to the last beat; frame: the first one it is for
+ *         begin: the cycle of its first input beat; end: of its last output beat; load, store:
+ *         from its first to its last input (output) beat; compute, starved, blocked: what the
+ *         kernel did in the cycles from the end of the token before to the end of this one
+ *     {"kernel","memory","frame","iteration","begin","end","load"}     load = cycles from the
+ *     first to the last beat; frame: the first one it is for
  *     {"kernel","rest":true,"compute","starved","blocked"}              after its last token
  * invariant: compute, starved and blocked of a kernel's lines add up to its counters.
  */
 
 /* One tile on one stream; counts: of an output. */
-typedef struct { long long first, last, busy, starved, blocked; } cli_tile;
-typedef struct { char is; int kernel; char port[32]; cli_tile *tile; size_t n, room; } cli_stream;
-typedef struct { cli_stream *stream; int n; cli_tile *rest; long long begin; } cli_trace;
+typedef struct {
+    long long first, last, busy, starved, blocked;
+} cli_tile;
+typedef struct {
+    char is;
+    int kernel;
+    char port[32];
+    cli_tile *tile;
+    size_t n, room;
+} cli_stream;
+typedef struct {
+    cli_stream *stream;
+    int n;
+    cli_tile *rest;
+    long long begin;
+} cli_trace;
 
 static int cli_trace_tile(cli *c, cli_stream *s, const cli_tile *t) {
     if (s->n == s->room) {
-        cli_tile *more = (cli_tile *)realloc(s->tile, (s->room = s->room ? 2 * s->room : 64) * sizeof *more);
+        cli_tile *more = (cli_tile *)realloc(
+            s->tile, (s->room = s->room ? 2 * s->room : 64) * sizeof *more);
         if (!more) return cli_fail(c, MLO_E_MEMORY, NULL, "no memory");
         s->tile = more;
     }
@@ -26,27 +44,51 @@ static int cli_trace_tile(cli *c, cli_stream *s, const cli_tile *t) {
     return 0;
 }
 
-static int cli_trace_stream(cli *c, cli_trace *t, char is, int number, int kernel, const char *port) {
-    if (number != t->n) return cli_fail(c, MLO_E_FORMAT, "sim/trace.txt", "stream %d out of turn", number);
+static int cli_trace_stream(
+    cli *c, cli_trace *t, char is, int number, int kernel, const char *port) {
+    if (number != t->n)
+        return cli_fail(c, MLO_E_FORMAT, "sim/trace.txt", "stream %d out of turn", number);
     cli_stream *more = (cli_stream *)realloc(t->stream, (size_t)(t->n + 1) * sizeof *more);
     if (!more) return cli_fail(c, MLO_E_MEMORY, NULL, "no memory");
     t->stream = more;
     memset(&more[t->n], 0, sizeof *more);
-    more[t->n].is = is; more[t->n].kernel = kernel;
+    more[t->n].is = is;
+    more[t->n].kernel = kernel;
     snprintf(more[t->n++].port, sizeof more->port, "%s", port);
     return 0;
 }
 
 static int cli_trace_read(cli_bench *b, cli_trace *t) {
     cli_bytes text;
-    if (cli_slurp(b->c, cli_in_dir(b, "sim/trace.txt"), &text) || !(t->rest = (cli_tile *)calloc((size_t)b->n_kernel, sizeof *t->rest))) { free(text.data); return cli_fail(b->c, MLO_E_IO, "sim/trace.txt", "the bench wrote no trace; emit the directory anew"); }
-    for (const char *p = text.data; *p && !cli_failed(b->c); p += strcspn(p, "\n"), p += *p == '\n') {
-        cli_tile x = { 0, 0, 0, 0, 0 }; char is, port[32]; int number, kernel;
-        if (strchr("OIP", *p) && sscanf(p, "%c %d %d %31s", &is, &number, &kernel, port) == 4 && kernel >= 0 && kernel < b->n_kernel) cli_trace_stream(b->c, t, is, number, kernel, port);
-        else if (*p == 'K' && sscanf(p, "K %d %lld %lld %lld %lld %lld", &number, &x.first, &x.last, &x.busy, &x.starved, &x.blocked) == 6 && number >= 0 && number < t->n) cli_trace_tile(b->c, &t->stream[number], &x);
-        else if (*p == 'T' && sscanf(p, "T %d %lld %lld", &number, &x.first, &x.last) == 3 && number >= 0 && number < t->n) cli_trace_tile(b->c, &t->stream[number], &x);
-        else if (*p == 'R' && sscanf(p, "R %d %lld %lld %lld", &number, &x.busy, &x.starved, &x.blocked) == 4 && number >= 0 && number < b->n_kernel) t->rest[number] = x;
-        else if (*p == 'B') t->begin = strtoll(p + 1, NULL, 10) - 1;
+    if (cli_slurp(b->c, cli_in_dir(b, "sim/trace.txt"), &text)
+        || !(t->rest = (cli_tile *)calloc((size_t)b->n_kernel, sizeof *t->rest))) {
+        free(text.data);
+        return cli_fail(
+            b->c, MLO_E_IO, "sim/trace.txt", "the bench wrote no trace; emit the directory anew");
+    }
+    for (const char *p = text.data; *p && !cli_failed(b->c);
+        p += strcspn(p, "\n"), p += *p == '\n') {
+        cli_tile x = { 0, 0, 0, 0, 0 };
+        char is, port[32];
+        int number, kernel;
+        if (strchr("OIP", *p) && sscanf(p, "%c %d %d %31s", &is, &number, &kernel, port) == 4
+            && kernel >= 0 && kernel < b->n_kernel)
+            cli_trace_stream(b->c, t, is, number, kernel, port);
+        else if (*p == 'K'
+            && sscanf(p, "K %d %lld %lld %lld %lld %lld", &number, &x.first, &x.last, &x.busy,
+                   &x.starved, &x.blocked)
+                == 6
+            && number >= 0 && number < t->n)
+            cli_trace_tile(b->c, &t->stream[number], &x);
+        else if (*p == 'T' && sscanf(p, "T %d %lld %lld", &number, &x.first, &x.last) == 3
+            && number >= 0 && number < t->n)
+            cli_trace_tile(b->c, &t->stream[number], &x);
+        else if (*p == 'R'
+            && sscanf(p, "R %d %lld %lld %lld", &number, &x.busy, &x.starved, &x.blocked) == 4
+            && number >= 0 && number < b->n_kernel)
+            t->rest[number] = x;
+        else if (*p == 'B')
+            t->begin = strtoll(p + 1, NULL, 10) - 1;
     }
     free(text.data);
     return cli_failed(b->c);
@@ -54,12 +96,14 @@ static int cli_trace_read(cli_bench *b, cli_trace *t) {
 
 static void cli_trace_free(cli_trace *t) {
     for (int i = 0; i < t->n; i++) free(t->stream[i].tile);
-    free(t->stream); free(t->rest);
+    free(t->stream);
+    free(t->rest);
 }
 
 /* Tile n of a kernel's inputs: from the first beat on any of its ports to the last one. */
 static cli_tile cli_trace_input(const cli_trace *t, int kernel, size_t n) {
-    cli_tile all = { 0, 0, 0, 0, 0 }; int some = 0;
+    cli_tile all = { 0, 0, 0, 0, 0 };
+    int some = 0;
     for (int i = 0; i < t->n; i++) {
         const cli_stream *s = &t->stream[i];
         if (s->is != 'I' || s->kernel != kernel || n >= s->n) continue;
@@ -71,17 +115,26 @@ static cli_tile cli_trace_input(const cli_trace *t, int kernel, size_t n) {
 }
 
 static void cli_trace_tokens(cli_bench *b, const cli_trace *t, const cli_stream *s, cli_out *o) {
-    cli_cursor at; char line[400];
+    cli_cursor at;
+    char line[400];
     memset(&at, 0, sizeof at);
     for (size_t n = 0; n < s->n && !at.done; n++) {
-        const cli_tile *y = &s->tile[n]; cli_tile x = cli_trace_input(t, s->kernel, n);
-        snprintf(line, sizeof line, "{\"kernel\":\"%.99s\",\"frame\":%lld,\"iteration\":%lld,\"token\":%lld,\"begin\":%lld,\"end\":%lld,\"load\":%lld,\"compute\":%lld,\"store\":%lld,\"starved\":%lld,\"blocked\":%lld}\n",
-            b->kernel[s->kernel].name, (long long)at.frame, (long long)at.iteration, (long long)at.beat, x.first - t->begin, y->last - t->begin, x.last - x.first + 1, y->busy, y->last - y->first + 1, y->starved, y->blocked);
+        const cli_tile *y = &s->tile[n];
+        cli_tile x = cli_trace_input(t, s->kernel, n);
+        snprintf(line, sizeof line,
+            "{\"kernel\":\"%.99s\",\"frame\":%lld,\"iteration\":%lld,\"token\":%lld,\"begin\":%lld,"
+            "\"end\":%lld,\"load\":%lld,\"compute\":%lld,\"store\":%lld,\"starved\":%lld,"
+            "\"blocked\":%lld}\n",
+            b->kernel[s->kernel].name, (long long)at.frame, (long long)at.iteration,
+            (long long)at.beat, x.first - t->begin, y->last - t->begin, x.last - x.first + 1,
+            y->busy, y->last - y->first + 1, y->starved, y->blocked);
         cli_out_text(o, line);
         if (++at.beat == b->frame[at.frame].tokens) cli_cursor_next(b, &at);
     }
     const cli_tile *r = &t->rest[s->kernel];
-    snprintf(line, sizeof line, "{\"kernel\":\"%.99s\",\"rest\":true,\"compute\":%lld,\"starved\":%lld,\"blocked\":%lld}\n", b->kernel[s->kernel].name, r->busy, r->starved, r->blocked);
+    snprintf(line, sizeof line,
+        "{\"kernel\":\"%.99s\",\"rest\":true,\"compute\":%lld,\"starved\":%lld,\"blocked\":%lld}\n",
+        b->kernel[s->kernel].name, r->busy, r->starved, r->blocked);
     cli_out_text(o, line);
 }
 
@@ -92,8 +145,13 @@ static void cli_trace_banks(cli_bench *b, const cli_trace *t, const cli_stream *
     memset(&at, 0, sizeof at);
     for (size_t n = 0; n < s->n && !at.done; n++) {
         const cli_tile *x = &s->tile[n];
-        snprintf(line, sizeof line, "{\"kernel\":\"%.99s\",\"memory\":\"%s\",\"frame\":%lld,\"iteration\":%lld,\"begin\":%lld,\"end\":%lld,\"load\":%lld}\n", b->kernel[s->kernel].name, s->port,
-            (long long)(tile ? at.frame : (int64_t)n / b->iterations * b->group), (long long)(tile ? at.iteration : (int64_t)n % b->iterations), x->first - t->begin, x->last - t->begin, x->last - x->first + 1);
+        snprintf(line, sizeof line,
+            "{\"kernel\":\"%.99s\",\"memory\":\"%s\",\"frame\":%lld,\"iteration\":%lld,\"begin\":%"
+            "lld,\"end\":%lld,\"load\":%lld}\n",
+            b->kernel[s->kernel].name, s->port,
+            (long long)(tile ? at.frame : (int64_t)n / b->iterations * b->group),
+            (long long)(tile ? at.iteration : (int64_t)n % b->iterations), x->first - t->begin,
+            x->last - t->begin, x->last - x->first + 1);
         cli_out_text(o, line);
         if (tile && (at.beat += tile) >= b->frame[at.frame].tokens) cli_cursor_next(b, &at);
     }
@@ -102,17 +160,21 @@ static void cli_trace_banks(cli_bench *b, const cli_trace *t, const cli_stream *
 static int cli_trace_write(cli_bench *b, const cli_trace *t, const char *path) {
     cli_out o;
     if (!cli_out_open(b->c, &o, path))
-        for (int k = 0; k < b->n_kernel; k++) for (int i = 0; i < t->n; i++) if (t->stream[i].kernel == k) {
-            if (t->stream[i].is == 'O') cli_trace_tokens(b, t, &t->stream[i], &o);
-            if (t->stream[i].is == 'P') cli_trace_banks(b, t, &t->stream[i], &o);
-        }
+        for (int k = 0; k < b->n_kernel; k++)
+            for (int i = 0; i < t->n; i++)
+                if (t->stream[i].kernel == k) {
+                    if (t->stream[i].is == 'O') cli_trace_tokens(b, t, &t->stream[i], &o);
+                    if (t->stream[i].is == 'P') cli_trace_banks(b, t, &t->stream[i], &o);
+                }
     return cli_out_close(b->c, &o);
 }
 
 static int cli_sim_trace(cli_bench *b) {
     cli_trace t;
     memset(&t, 0, sizeof t);
-    if (!cli_trace_read(b, &t) && !cli_trace_write(b, &t, cli_in_dir(b, "sim/trace.jsonl")) && !b->for_people) cli_trace_write(b, &t, NULL);
+    if (!cli_trace_read(b, &t) && !cli_trace_write(b, &t, cli_in_dir(b, "sim/trace.jsonl"))
+        && !b->for_people)
+        cli_trace_write(b, &t, NULL);
     cli_trace_free(&t);
     return cli_failed(b->c);
 }

@@ -1,60 +1,90 @@
 /* base: memory, failure, strings, maps.
  *
- * in:  a handle.     out: blocks, interned strings, maps, growing buffers, all owned by the handle's arena.
- * invariant: every allocation of the library goes through mlo_alloc, and is freed by mlo_close, or through mlo_scratch, and is freed early.
- *     Sizes are multiplied with an overflow check.
- * example: return mlo_fail(m, MLO_E_SHAPE, node, "K=%d is not a multiple of SIMD=%d; try --simd 4", k, simd);
+ * in:  a handle.     out: blocks, interned strings, maps, growing buffers, all owned by the
+ *     handle's arena.
+ * invariant: every allocation of the library goes through mlo_alloc, and is freed by mlo_close, or
+ *     through mlo_scratch, and is freed early. Sizes are multiplied with an overflow check.
+ * example: return mlo_fail(m, MLO_E_SHAPE, node, "K=%d is not a multiple of SIMD=%d; try --simd
+ *     4", k, simd);
  * cost: a bump allocation; failing allocates nothing (the texts live inside the handle).
  *
- * Failing: mlo_fail records the first failure and returns its code; a function that returns a pointer returns NULL after it.
- * A NULL from mlo_alloc means that the failure is already recorded: just return.
+ * Failing: mlo_fail records the first failure and returns its code; a function that returns a
+ * pointer returns NULL after it. A NULL from mlo_alloc means that the failure is already recorded:
+ * just return.
  */
-typedef struct mlo_block { struct mlo_block *next; size_t used, size; } mlo_block;
+typedef struct mlo_block {
+    struct mlo_block *next;
+    size_t used, size;
+} mlo_block;
 
-typedef struct mlo_string_slot { const char *text; uint32_t n, hash; } mlo_string_slot;
-typedef struct { mlo_string_slot *slot; size_t size, used; } mlo_strings;
+typedef struct mlo_string_slot {
+    const char *text;
+    uint32_t n, hash;
+} mlo_string_slot;
+typedef struct {
+    mlo_string_slot *slot;
+    size_t size, used;
+} mlo_strings;
 
-typedef struct { const char *key, *value; } mlo_option;
+typedef struct {
+    const char *key, *value;
+} mlo_option;
 
-struct mlo_model;                       /* model.c */
-struct mlo_source;                      /* model.c */
-struct mlo_numerics;                    /* numerics.c */
-struct mlo_net;                         /* match.c */
+struct mlo_model; /* model.c */
+struct mlo_source; /* model.c */
+struct mlo_numerics; /* numerics.c */
+struct mlo_net; /* match.c */
 
 struct mlo {
     mlo_desc desc;
-    mlo_block *arena; size_t arena_bytes;
+    mlo_block *arena;
+    size_t arena_bytes;
     mlo_strings strings;
-    mlo_option *options; size_t n_options, options_room;
-    struct mlo_model *model;            /* the model as it stands */
-    int stale;                          /* nodes, values or types have gone since mlo_index (where a pass keeps count) */
-    struct mlo_model *body;             /* template.c: the loop body to look for, NULL when there is none */
-    struct mlo_source *sources;         /* files that tensor bytes are read from */
-    struct mlo_op_index *ops;           /* ops.c: operators by name */
-    struct mlo_net *net;                /* match.c: of a graph, for as long as that graph and its index stay as they are */
-    const mlo_array *calib; size_t n_calib;
-    mlo_array *golden;                  /* the outputs of the bench's first frame, as emit saw them; NULL before */
-    mlo_watcher watch; void *watch_user;   /* who sees what mlo_run makes */
-    int64_t accumulator;                /* the largest magnitude that the sums of the last matrix-vector unit had */
-    struct mlo_numerics *numerics;      /* what quantize measured, NULL when nobody asked */
-    const char *stage;                  /* the stage at work, for messages */
+    mlo_option *options;
+    size_t n_options, options_room;
+    struct mlo_model *model; /* the model as it stands */
+    /* nodes, values or types have gone since mlo_index (where a pass keeps count) */
+    int stale;
+    /* template.c: the loop body to look for, NULL when there is none */
+    struct mlo_model *body;
+    struct mlo_source *sources; /* files that tensor bytes are read from */
+    struct mlo_op_index *ops; /* ops.c: operators by name */
+    /* match.c: of a graph, for as long as that graph and its index stay as they are */
+    struct mlo_net *net;
+    const mlo_array *calib;
+    size_t n_calib;
+    /* the outputs of the bench's first frame, as emit saw them; NULL before */
+    mlo_array *golden;
+    /* who sees what mlo_run makes */
+    mlo_watcher watch;
+    void *watch_user;
+    /* the largest magnitude that the sums of the last matrix-vector unit had */
+    int64_t accumulator;
+    struct mlo_numerics *numerics; /* what quantize measured, NULL when nobody asked */
+    const char *stage; /* the stage at work, for messages */
     mlo_error error;
     char error_stage[32], error_node[256], error_op[64], error_message[1024], error_text[1536];
 };
 
-static const struct { const char *name; int status; } mlo_code_names[] = {
-    { "MLO_OK", 0 },
+static const struct {
+    const char *name;
+    int status;
+} mlo_code_names[] = { { "MLO_OK", 0 },
 #define MLO_X(code, status, text) { #code, status },
     MLO_ERRORS(MLO_X)
 #undef MLO_X
 };
 
-/* Bytes of the UTF-8 character at p, of which n > 0 may be read; 0 when it is none: overlong, a surrogate, NUL. */
+/* Bytes of the UTF-8 character at p, of which n > 0 may be read; 0 when it is none: overlong, a
+ * surrogate, NUL. */
 static size_t mlo_utf8_char(const unsigned char *p, size_t n) {
-    unsigned c = *p, low = c == 0xE0 ? 0xA0 : c == 0xF0 ? 0x90 : 0x80, high = c == 0xED ? 0x9F : c == 0xF4 ? 0x8F : 0xBF;
+    unsigned c = *p;
+    unsigned low = c == 0xE0 ? 0xA0 : c == 0xF0 ? 0x90 : 0x80;
+    unsigned high = c == 0xED ? 0x9F : c == 0xF4 ? 0x8F : 0xBF;
     size_t size = c < 0x80 ? 1 : c < 0xE0 ? 2 : c < 0xF0 ? 3 : 4;
     if (!c || (c >= 0x80 && c < 0xC2) || c > 0xF4 || size > n) return 0;
-    for (size_t i = 1; i < size; i++, low = 0x80, high = 0xBF) if (p[i] < low || p[i] > high) return 0;
+    for (size_t i = 1; i < size; i++, low = 0x80, high = 0xBF)
+        if (p[i] < low || p[i] > high) return 0;
     return size;
 }
 /* Are these eight bytes ASCII, and none of them NUL? */
@@ -66,19 +96,26 @@ static int mlo_ascii8(const unsigned char *p) {
 }
 static int mlo_utf8(const char *text, size_t n) {
     const unsigned char *p = (const unsigned char *)text, *end = p + n;
-    for (size_t size; p < end; p += size) if (!(size = end - p >= 8 && mlo_ascii8(p) ? 8 : mlo_utf8_char(p, (size_t)(end - p)))) return 0;
+    for (size_t size; p < end; p += size)
+        if (!(size = end - p >= 8 && mlo_ascii8(p) ? 8 : mlo_utf8_char(p, (size_t)(end - p))))
+            return 0;
     return 1;
 }
 
-/* Copies whole characters into at most size-1 bytes; newlines and control characters become spaces (a failure is one line), bytes that are no text '?'. */
+/* Copies whole characters into at most size-1 bytes; newlines and control characters become spaces
+ * (a failure is one line), bytes that are no text '?'. */
 static void mlo_copy_line(char *to, size_t size, const char *from) {
     size_t n = 0, left = from ? strlen(from) : 0;
     while (left) {
         size_t k = mlo_utf8_char((const unsigned char *)from, left), whole = k ? k : 1;
         if (n + whole >= size) break;
-        if (k > 1) memcpy(to + n, from, k);
-        else to[n] = !k ? '?' : (unsigned char)*from < 32 ? ' ' : *from;
-        n += whole; from += whole; left -= whole;
+        if (k > 1)
+            memcpy(to + n, from, k);
+        else
+            to[n] = !k ? '?' : (unsigned char)*from < 32 ? ' ' : *from;
+        n += whole;
+        from += whole;
+        left -= whole;
     }
     to[n] = 0;
 }
@@ -87,10 +124,15 @@ static void mlo_copy_line(char *to, size_t size, const char *from) {
 int mlo_failed(const mlo *m) { return m ? (int)m->error.code : (int)MLO_E_MEMORY; }
 
 /* Returns the code of a call that failed. */
-#define MLO_TRY(call) do { int mlo_r_ = (call); if (mlo_r_) return mlo_r_; } while (0)
+#define MLO_TRY(call)              \
+    do {                           \
+        int mlo_r_ = (call);       \
+        if (mlo_r_) return mlo_r_; \
+    } while (0)
 
 /* Records the first failure. `node` and `op` may be NULL. Always returns the code that sticks. */
-static int mlo_fail_v(mlo *m, mlo_code code, const char *node, const char *op, const char *format, va_list args) {
+static int mlo_fail_v(
+    mlo *m, mlo_code code, const char *node, const char *op, const char *format, va_list args) {
     if (m->error.code) return mlo_failed(m);
     mlo_error *e = &m->error;
     char line[sizeof m->error_message];
@@ -99,17 +141,24 @@ static int mlo_fail_v(mlo *m, mlo_code code, const char *node, const char *op, c
     mlo_copy_line(m->error_stage, sizeof m->error_stage, m->stage ? m->stage : "");
     mlo_copy_line(m->error_node, sizeof m->error_node, node);
     mlo_copy_line(m->error_op, sizeof m->error_op, op);
-    e->code = code; e->status = mlo_code_names[code].status; e->name = mlo_code_names[code].name;
-    e->stage = m->error_stage; e->node = m->error_node; e->op = m->error_op; e->message = m->error_message;
-    snprintf(m->error_text, sizeof m->error_text, "mlo: %s%s%s%s%s%s%s%s [%s]", e->stage, *e->stage ? ": " : "", e->node,
-             *e->op ? " (" : "", e->op, *e->op ? ")" : "", *e->node || *e->op ? ": " : "", e->message, e->name);
+    e->code = code;
+    e->status = mlo_code_names[code].status;
+    e->name = mlo_code_names[code].name;
+    e->stage = m->error_stage;
+    e->node = m->error_node;
+    e->op = m->error_op;
+    e->message = m->error_message;
+    snprintf(m->error_text, sizeof m->error_text, "mlo: %s%s%s%s%s%s%s%s [%s]", e->stage,
+        *e->stage ? ": " : "", e->node, *e->op ? " (" : "", e->op, *e->op ? ")" : "",
+        *e->node || *e->op ? ": " : "", e->message, e->name);
     e->text = m->error_text;
     return (int)code;
 }
 
 /* For a failure without a node; mlo_fail (model.c) is the one that takes a node. */
 static int mlo_fail_at(mlo *m, mlo_code code, const char *where, const char *format, ...) {
-    va_list args; va_start(args, format);
+    va_list args;
+    va_start(args, format);
     int r = mlo_fail_v(m, code, where, NULL, format, args);
     va_end(args);
     return r;
@@ -121,7 +170,8 @@ static void mlo_say_v(mlo *m, const char *kind, const char *format, va_list args
     char line[1024], text[1100];
     vsnprintf(line, sizeof line, format, args);
     mlo_copy_line(text, sizeof text, line);
-    snprintf(line, sizeof line, "mlo: %s%s%s%.960s", kind, m->stage ? m->stage : "", m->stage ? ": " : "", text);
+    snprintf(line, sizeof line, "mlo: %s%s%s%.960s", kind, m->stage ? m->stage : "",
+        m->stage ? ": " : "", text);
     m->desc.warn(m->desc.user, line);
 }
 static void mlo_warn(mlo *m, const char *format, ...) {
@@ -138,7 +188,8 @@ static void mlo_inform(mlo *m, const char *format, ...) {
     va_end(args);
 }
 
-/* Numbers are walked so many at a time where it counts: a loop of known length is what compilers vectorise at -O2. */
+/* Numbers are walked so many at a time where it counts: a loop of known length is what compilers
+ * vectorise at -O2. */
 enum { MLO_LANES = 16 };
 
 /* A function that is not to be inlined: its inner loop needs all registers. */
@@ -148,8 +199,8 @@ enum { MLO_LANES = 16 };
 #define MLO_APART
 #endif
 
-/* The same C once more for wider vectors, taken where the processor has them. Sums keep their order, so results keep their bits.
- * With MLO_PLAIN it is C alone. */
+/* The same C once more for wider vectors, taken where the processor has them. Sums keep their
+ * order, so results keep their bits. With MLO_PLAIN it is C alone. */
 #if defined(__GNUC__) && defined(__x86_64__) && !defined(MLO_PLAIN)
 #define MLO_WIDER
 #define MLO_WIDE __attribute__((target("avx2")))
@@ -159,28 +210,52 @@ static int mlo_has_wide(void) { return __builtin_cpu_supports("avx2") != 0; }
 static int mlo_has_wide(void) { return 0; }
 #endif
 
-/* ---- memory ---------------------------------------------------------------------------------------------------------------- */
+/* ---- memory --------------------------------------------------------------- */
 
-static void *mlo_default_alloc(void *user, size_t bytes) { (void)user; return malloc(bytes); }
-static void mlo_default_release(void *user, void *block) { (void)user; free(block); }
+static void *mlo_default_alloc(void *user, size_t bytes) {
+    (void)user;
+    return malloc(bytes);
+}
+static void mlo_default_release(void *user, void *block) {
+    (void)user;
+    free(block);
+}
 
 #ifndef MLO_SMALL_BLOCK
-#define MLO_SMALL_BLOCK (64 * 1024)     /* smaller, every allocation is a block of its own, which a sanitizer can watch */
+#define MLO_SMALL_BLOCK \
+    (64 * 1024) /* smaller, every allocation is a block of its own, which a sanitizer can watch */
 #endif
-enum { MLO_ALIGN = 16, MLO_MANY = 4 << 20, MLO_LARGE_BLOCK = 2 << 20 };     /* an arena that has become large grows by what is one page where pages can be large */
+/* an arena that has become large grows by what is one page where pages can be large */
+enum { MLO_ALIGN = 16, MLO_MANY = 4 << 20, MLO_LARGE_BLOCK = 2 << 20 };
 
 /* n * size zeroed bytes from the arena, NULL (and the failure recorded) when there are none. */
 static void *mlo_alloc(mlo *m, size_t n, size_t size) {
-    if (size && n > (SIZE_MAX / 2) / size) { mlo_fail_at(m, MLO_E_MEMORY, NULL, "%zu x %zu bytes is more than there can be", n, size); return NULL; }
-    size_t bytes = (n * size + MLO_ALIGN - 1) / MLO_ALIGN * MLO_ALIGN, head = (sizeof(mlo_block) + MLO_ALIGN - 1) / MLO_ALIGN * MLO_ALIGN;
+    if (size && n > (SIZE_MAX / 2) / size) {
+        mlo_fail_at(m, MLO_E_MEMORY, NULL, "%zu x %zu bytes is more than there can be", n, size);
+        return NULL;
+    }
+    size_t bytes = (n * size + MLO_ALIGN - 1) / MLO_ALIGN * MLO_ALIGN;
+    size_t head = (sizeof(mlo_block) + MLO_ALIGN - 1) / MLO_ALIGN * MLO_ALIGN;
     mlo_block *b = m->arena;
     if (!b || b->size - b->used < bytes) {
-        size_t block = m->arena_bytes < MLO_MANY ? MLO_SMALL_BLOCK : MLO_LARGE_BLOCK, room = bytes + head > block / 4 ? bytes : block - head;
+        size_t block = m->arena_bytes < MLO_MANY ? MLO_SMALL_BLOCK : MLO_LARGE_BLOCK;
+        size_t room = bytes + head > block / 4 ? bytes : block - head;
         b = (mlo_block *)m->desc.alloc(m->desc.user, head + room);
-        if (!b) { mlo_fail_at(m, MLO_E_MEMORY, NULL, "no memory for %zu bytes", bytes); return NULL; }
-        b->size = room; b->used = 0; m->arena_bytes += room;
-        if (m->arena && room == bytes) { b->next = m->arena->next; m->arena->next = b; }   /* a big block: keep filling the current one */
-        else { b->next = m->arena; m->arena = b; }
+        if (!b) {
+            mlo_fail_at(m, MLO_E_MEMORY, NULL, "no memory for %zu bytes", bytes);
+            return NULL;
+        }
+        b->size = room;
+        b->used = 0;
+        m->arena_bytes += room;
+        /* a big block: keep filling the current one */
+        if (m->arena && room == bytes) {
+            b->next = m->arena->next;
+            m->arena->next = b;
+        } else {
+            b->next = m->arena;
+            m->arena = b;
+        }
     }
     char *p = (char *)b + head + b->used;
     b->used += bytes;
@@ -190,17 +265,24 @@ static void *mlo_alloc(mlo *m, size_t n, size_t size) {
 #define MLO_NEW(m, type) ((type *)mlo_alloc((m), 1, sizeof(type)))
 #define MLO_NEW_N(m, type, n) ((type *)mlo_alloc((m), (n), sizeof(type)))
 
-/* Scratch: a malloc-like pair for big temporary buffers (tensor windows, evaluated activations), freed early. */
+/* Scratch: a malloc-like pair for big temporary buffers (tensor windows, evaluated activations),
+ * freed early. */
 static void *mlo_scratch(mlo *m, size_t n, size_t size) {
-    if (size && n > (SIZE_MAX / 2) / size) { mlo_fail_at(m, MLO_E_MEMORY, NULL, "%zu x %zu bytes is more than there can be", n, size); return NULL; }
+    if (size && n > (SIZE_MAX / 2) / size) {
+        mlo_fail_at(m, MLO_E_MEMORY, NULL, "%zu x %zu bytes is more than there can be", n, size);
+        return NULL;
+    }
     size_t bytes = n * size;
     void *p = m->desc.alloc(m->desc.user, bytes ? bytes : 1);
     if (!p) mlo_fail_at(m, MLO_E_MEMORY, NULL, "no memory for %zu bytes", bytes);
     return p;
 }
-static void mlo_scratch_free(mlo *m, void *p) { if (p) m->desc.release(m->desc.user, p); }
+static void mlo_scratch_free(mlo *m, void *p) {
+    if (p) m->desc.release(m->desc.user, p);
+}
 
-/* Makes room for one more item in an arena vector: items of `size` bytes, `n` used, *room allotted. Returns the (moved) items or NULL. */
+/* Makes room for one more item in an arena vector: items of `size` bytes, `n` used, *room
+ * allotted. Returns the (moved) items or NULL. */
 static void *mlo_grow(mlo *m, void *items, size_t n, size_t *room, size_t size) {
     if (n < *room) return items;
     size_t more = *room ? *room * 2 : 4;
@@ -211,9 +293,9 @@ static void *mlo_grow(mlo *m, void *items, size_t n, size_t *room, size_t size) 
     return p;
 }
 
-/* ---- strings --------------------------------------------------------------------------------------------------------------- */
+/* ---- strings -------------------------------------------------------------- */
 
-static uint64_t mlo_hash(const void *bytes, size_t n) {          /* FNV-1a, 64 bits */
+static uint64_t mlo_hash(const void *bytes, size_t n) { /* FNV-1a, 64 bits */
     uint64_t h = 14695981039346656037u;
     for (size_t i = 0; i < n; i++) h = (h ^ ((const unsigned char *)bytes)[i]) * 1099511628211u;
     return h;
@@ -233,7 +315,8 @@ static uint32_t mlo_hash_text(const char *text, size_t n) {
     return (uint32_t)(h >> 16 ^ h);
 }
 
-/* The one copy of a string: equal texts give equal pointers, so names compare with ==. NULL only without memory. */
+/* The one copy of a string: equal texts give equal pointers, so names compare with ==. NULL only
+ * without memory. */
 static int mlo_strings_room(mlo *m) {
     mlo_strings *s = &m->strings;
     size_t size = s->size ? s->size * 2 : 256;
@@ -241,55 +324,81 @@ static int mlo_strings_room(mlo *m) {
     mlo_string_slot *slot = (mlo_string_slot *)mlo_scratch(m, size, sizeof *slot);
     if (!slot) return mlo_failed(m);
     memset(slot, 0, size * sizeof *slot);
-    for (size_t i = 0; i < s->size; i++) if (s->slot[i].text) {
-        size_t at = s->slot[i].hash & (size - 1);
-        while (slot[at].text) at = (at + 1) & (size - 1);
-        slot[at] = s->slot[i];
-    }
+    for (size_t i = 0; i < s->size; i++)
+        if (s->slot[i].text) {
+            size_t at = s->slot[i].hash & (size - 1);
+            while (slot[at].text) at = (at + 1) & (size - 1);
+            slot[at] = s->slot[i];
+        }
     mlo_scratch_free(m, s->slot);
-    s->slot = slot; s->size = size;
+    s->slot = slot;
+    s->size = size;
     return 0;
 }
 
 static const char *mlo_intern_n(mlo *m, const char *text, size_t n) {
     mlo_strings *s = &m->strings;
-    if (n > UINT32_MAX) { mlo_fail_at(m, MLO_E_FORMAT, NULL, "a text of %zu bytes is longer than there can be", n); return NULL; }
+    if (n > UINT32_MAX) {
+        mlo_fail_at(m, MLO_E_FORMAT, NULL, "a text of %zu bytes is longer than there can be", n);
+        return NULL;
+    }
     if (mlo_strings_room(m)) return NULL;
     uint32_t hash = mlo_hash_text(text, n);
     size_t at = hash & (s->size - 1);
     for (; s->slot[at].text; at = (at + 1) & (s->size - 1))
-        if (s->slot[at].hash == hash && s->slot[at].n == n && !memcmp(s->slot[at].text, text, n)) return s->slot[at].text;
+        if (s->slot[at].hash == hash && s->slot[at].n == n && !memcmp(s->slot[at].text, text, n))
+            return s->slot[at].text;
     char *copy = (char *)mlo_alloc(m, n + 1, 1);
     if (!copy) return NULL;
     memcpy(copy, text, n);
-    s->slot[at].text = copy; s->slot[at].n = (uint32_t)n; s->slot[at].hash = hash; s->used++;
+    s->slot[at].text = copy;
+    s->slot[at].n = (uint32_t)n;
+    s->slot[at].hash = hash;
+    s->used++;
     return copy;
 }
-static const char *mlo_intern(mlo *m, const char *text) { return text ? mlo_intern_n(m, text, strlen(text)) : NULL; }     /* NULL: of a failure before */
+/* NULL: of a failure before */
+static const char *mlo_intern(mlo *m, const char *text) {
+    return text ? mlo_intern_n(m, text, strlen(text)) : NULL;
+}
 
 /* An interned string made by a format. NULL only without memory. */
 static const char *mlo_format(mlo *m, const char *format, ...) {
     char small[256];
-    va_list args; va_start(args, format); int n = vsnprintf(small, sizeof small, format, args); va_end(args);
+    va_list args;
+    va_start(args, format);
+    int n = vsnprintf(small, sizeof small, format, args);
+    va_end(args);
     if (n < (int)sizeof small) return mlo_intern_n(m, small, (size_t)n);
     char *big = (char *)mlo_scratch(m, (size_t)n + 1, 1);
     if (!big) return NULL;
-    va_start(args, format); vsnprintf(big, (size_t)n + 1, format, args); va_end(args);
+    va_start(args, format);
+    vsnprintf(big, (size_t)n + 1, format, args);
+    va_end(args);
     const char *s = mlo_intern_n(m, big, (size_t)n);
     mlo_scratch_free(m, big);
     return s;
 }
 
 static int mlo_eq(const char *a, const char *b) { return a == b || (a && b && !strcmp(a, b)); }
-static int mlo_starts(const char *s, const char *prefix) { return !strncmp(s, prefix, strlen(prefix)); }
+static int mlo_starts(const char *s, const char *prefix) {
+    return !strncmp(s, prefix, strlen(prefix));
+}
 
-/* ---- maps: pointer -> pointer, for interned strings and for nodes ------------------------------------------------------------ */
+/* ---- maps: pointer -> pointer, for interned strings and for nodes --------- */
 
-typedef struct { const void *key; void *value; } mlo_pair;
-typedef struct { mlo_pair *slot; size_t size, used; } mlo_map;
+typedef struct {
+    const void *key;
+    void *value;
+} mlo_pair;
+typedef struct {
+    mlo_pair *slot;
+    size_t size, used;
+} mlo_map;
 
-/* Keys that lie near each other (in the arena: were made one after the other, and are asked for so) find themselves near each other in the
- * table, too: only the address's kilobyte is scattered. In a model of 16,000 nodes a look-up costs what its cache misses cost. */
+/* Keys that lie near each other (in the arena: were made one after the other, and are asked for
+ * so) find themselves near each other in the table, too: only the address's kilobyte is scattered.
+ * In a model of 16,000 nodes a look-up costs what its cache misses cost. */
 static size_t mlo_map_at(const mlo_map *map, const void *key) {
     uint64_t unit = (uint64_t)(uintptr_t)key / MLO_ALIGN;
     size_t at = (size_t)(((unit >> 6) * 0x9E3779B97F4A7C15u >> 32) + (unit & 63)) & (map->size - 1);
@@ -305,7 +414,8 @@ static int mlo_map_room(mlo *m, mlo_map *map, size_t n) {
     while (bigger.size < n * 2) bigger.size *= 2;
     if (bigger.size == map->size) return 0;
     if (!(bigger.slot = MLO_NEW_N(m, mlo_pair, bigger.size))) return mlo_failed(m);
-    for (size_t i = 0; i < map->size; i++) if (map->slot[i].key) bigger.slot[mlo_map_at(&bigger, map->slot[i].key)] = map->slot[i];
+    for (size_t i = 0; i < map->size; i++)
+        if (map->slot[i].key) bigger.slot[mlo_map_at(&bigger, map->slot[i].key)] = map->slot[i];
     *map = bigger;
     return 0;
 }
@@ -318,15 +428,23 @@ static void mlo_map_clear(mlo_map *map) {
 static int mlo_map_put(mlo *m, mlo_map *map, const void *key, void *value) {
     if (mlo_map_room(m, map, map->used + 1)) return mlo_failed(m);
     size_t at = mlo_map_at(map, key);
-    if (!map->slot[at].key) { map->slot[at].key = key; map->used++; }
+    if (!map->slot[at].key) {
+        map->slot[at].key = key;
+        map->used++;
+    }
     map->slot[at].value = value;
     return 0;
 }
 
-/* ---- text buffers ---------------------------------------------------------------------------------------------------------- */
+/* ---- text buffers --------------------------------------------------------- */
 
-/* A growing text (or bytes) that is handed to a sink or kept. Failure sticks to the handle; writing on is harmless. */
-typedef struct { mlo *m; char *text; size_t n, room; } mlo_text;
+/* A growing text (or bytes) that is handed to a sink or kept. Failure sticks to the handle;
+ * writing on is harmless. */
+typedef struct {
+    mlo *m;
+    char *text;
+    size_t n, room;
+} mlo_text;
 
 /* Room for `room` bytes in all, those that are there among them. */
 static int mlo_text_room(mlo_text *t, size_t room) {
@@ -340,7 +458,9 @@ static int mlo_text_room(mlo_text *t, size_t room) {
 }
 static void mlo_put(mlo_text *t, const void *bytes, size_t n) {
     if (t->m->error.code) return;
-    if (t->room - t->n < n + 1 && mlo_text_room(t, (t->n + n + 1) * 2 > 4096 ? (t->n + n + 1) * 2 : 4096)) return;
+    if (t->room - t->n < n + 1
+        && mlo_text_room(t, (t->n + n + 1) * 2 > 4096 ? (t->n + n + 1) * 2 : 4096))
+        return;
     if (n) memcpy(t->text + t->n, bytes, n);
     t->n += n;
     t->text[t->n] = 0;
@@ -348,32 +468,48 @@ static void mlo_put(mlo_text *t, const void *bytes, size_t n) {
 static void mlo_puts(mlo_text *t, const char *s) { mlo_put(t, s, strlen(s)); }
 static void mlo_printf(mlo_text *t, const char *format, ...) {
     char small[512];
-    va_list args; va_start(args, format); int n = vsnprintf(small, sizeof small, format, args); va_end(args);
-    if (n < (int)sizeof small) { mlo_put(t, small, (size_t)n); return; }
+    va_list args;
+    va_start(args, format);
+    int n = vsnprintf(small, sizeof small, format, args);
+    va_end(args);
+    if (n < (int)sizeof small) {
+        mlo_put(t, small, (size_t)n);
+        return;
+    }
     char *big = (char *)mlo_scratch(t->m, (size_t)n + 1, 1);
     if (!big) return;
-    va_start(args, format); vsnprintf(big, (size_t)n + 1, format, args); va_end(args);
+    va_start(args, format);
+    vsnprintf(big, (size_t)n + 1, format, args);
+    va_end(args);
     mlo_put(t, big, (size_t)n);
     mlo_scratch_free(t->m, big);
 }
-static void mlo_text_free(mlo_text *t) { mlo_scratch_free(t->m, t->text); t->text = NULL; t->n = t->room = 0; }
+static void mlo_text_free(mlo_text *t) {
+    mlo_scratch_free(t->m, t->text);
+    t->text = NULL;
+    t->n = t->room = 0;
+}
 
-/* ---- options --------------------------------------------------------------------------------------------------------------- */
+/* ---- options -------------------------------------------------------------- */
 
-/* Every option there is: flags by their names; for flags that name a file, what lies in it; and what only programs give. */
-static const char *const mlo_option_names[] = {
-    "activations", "as", "axi-latency", "axi-width", "bandwidth", "budget-bits", "budget-macs", "clock-mhz", "data-file", "data-limit", "device",
-    "dim", "folding-json", "frames", "frames-in-flight", "hierarchy", "inline", "loop", "max-cost", "max-error", "memory", "nested", "pareto", "pe",
-    "q-config-json", "report", "residual", "scale", "shape", "simd", "simulation", "target-cycles", "target-fps", "tile", "unrolled", "weights" };
+/* Every option there is: flags by their names; for flags that name a file, what lies in it; and
+ * what only programs give. */
+static const char *const mlo_option_names[] = { "activations", "as", "axi-latency", "axi-width",
+    "bandwidth", "budget-bits", "budget-macs", "clock-mhz", "data-file", "data-limit", "device",
+    "dim", "folding-json", "frames", "frames-in-flight", "hierarchy", "inline", "loop", "max-cost",
+    "max-error", "memory", "nested", "pareto", "pe", "q-config-json", "report", "residual", "scale",
+    "shape", "simd", "simulation", "target-cycles", "target-fps", "tile", "unrolled", "weights" };
 
 static int mlo_option_is(const char *key) {
-    for (size_t i = 0; i < sizeof mlo_option_names / sizeof *mlo_option_names; i++) if (mlo_eq(mlo_option_names[i], key)) return 1;
+    for (size_t i = 0; i < sizeof mlo_option_names / sizeof *mlo_option_names; i++)
+        if (mlo_eq(mlo_option_names[i], key)) return 1;
     return 0;
 }
 
 /* The last value given for an option, NULL when it was not given. */
 static const char *mlo_opt(const mlo *m, const char *key) {
-    for (size_t i = m->n_options; i--; ) if (mlo_eq(m->options[i].key, key)) return m->options[i].value;
+    for (size_t i = m->n_options; i--;)
+        if (mlo_eq(m->options[i].key, key)) return m->options[i].value;
     return NULL;
 }
 /* An integer option within [low, high]; `otherwise` when not given. Check mlo_failed after a batch. */
@@ -383,6 +519,10 @@ static long mlo_opt_int(mlo *m, const char *key, long otherwise, long low, long 
     char *end;
     errno = 0;
     long v = strtol(s, &end, 10);
-    if (end == s || *end || errno || v < low || v > high) { mlo_fail_at(m, MLO_E_USAGE, NULL, "--%s %s is not a whole number from %ld to %ld; give one", key, s, low, high); return otherwise; }
+    if (end == s || *end || errno || v < low || v > high) {
+        mlo_fail_at(m, MLO_E_USAGE, NULL, "--%s %s is not a whole number from %ld to %ld; give one",
+            key, s, low, high);
+        return otherwise;
+    }
     return v;
 }

@@ -1,72 +1,107 @@
 /* calibrate: what the values of a loop look like.
  *
  * in:  a rolled float model, and samples (else inputs drawn from the declared types, with a warning).
- * out: for every value between sublayers, per iteration and channel: the smallest, the largest, the mean and the mean square.
- *      Tokens that an attention mask hides do not count: nobody reads what becomes of them, and there may be more of them than of others.
- * invariant: memory is a few numbers per channel, however many samples there are. Samples are read in order, sums are in double, so the
- *      same samples give the same numbers everywhere.
- * example: in a BERT some channels of the residual stream are 50 times as large as the others, in every token: means and ranges show them.
- * cost: one float evaluation per sample; a second one when the scales are chosen, to see what rounding does (`drift`).
+ * out: for every value between sublayers, per iteration and channel: the smallest, the largest,
+ *      the mean and the mean square. Tokens that an attention mask hides do not count: nobody
+ *      reads what becomes of them, and there may be more of them than of others.
+ * invariant: memory is a few numbers per channel, however many samples there are. Samples are read
+ *      in order, sums are in double, so the same samples give the same numbers everywhere.
+ * example: in a BERT some channels of the residual stream are 50 times as large as the others, in
+ *     every token: means and ranges show them.
+ * cost: one float evaluation per sample; a second one when the scales are chosen, to see what
+ *     rounding does (`drift`).
  */
 
-/* A value between sublayers. Arrays of iterations, or of iterations x channels (`per`). As an integer y it stands for
+/* A value between sublayers. Arrays of iterations, or of iterations x channels (`per`). As an
+ * integer y it stands for
  *     wide: scale16 y             narrow: zero[c] + scale8 shape[c] y  */
 typedef struct {
     const char *name;
-    int narrow, wide;                               /* demanded widths: matrix operand; residual stream */
-    int raw;                                        /* 1: the residual stream has the value itself, not what it is rounded to */
-    int bits, wide_bits;                            /* of the narrow form, of the wide one */
-    mlo_given *given, *given_narrow, *given_wide;   /* what is fixed of it; of one form alone. NULL: nothing */
-    int index;                                      /* 1: it is the index of a table */
-    int roomy;                                      /* 1: its ranges have their margins */
-    int reads[MLO_RESIDUAL + 1];                    /* how many sublayers of each kind read it, */
-    int operand;                                    /* as which operand an attention does, */
-    const mlo_sublayer *maker;               /* and which sublayer makes it */
+    /* demanded widths: matrix operand; residual stream */
+    int narrow, wide;
+    /* 1: the residual stream has the value itself, not what it is rounded to */
+    int raw;
+    int bits, wide_bits; /* of the narrow form, of the wide one */
+    /* what is fixed of it; of one form alone. NULL: nothing */
+    mlo_given *given, *given_narrow, *given_wide;
+    int index; /* 1: it is the index of a table */
+    int roomy; /* 1: its ranges have their margins */
+    int reads[MLO_RESIDUAL + 1]; /* how many sublayers of each kind read it, */
+    int operand; /* as which operand an attention does, */
+    const mlo_sublayer *maker; /* and which sublayer makes it */
     int64_t channels;
-    double *rows, *most, *inverse;                  /* tokens seen; the largest magnitude; the mean of 1 / (a token's sum of squares) */
-    double *low, *high, *mean, *square;             /* per channel. mean and square are sums until all samples are seen */
-    double *scale16, *scale8, *zero, *drift;        /* drift: the mean of (what the integer stands for - the value) */
-    float *shape;                                   /* NULL: all channels have one scale */
-    double noise, macs;                             /* expected square error of what linear layers make of it, relative to that; their products per token */
+    /* tokens seen; the largest magnitude; the mean of 1 / (a token's sum of squares) */
+    double *rows, *most, *inverse;
+    /* per channel. mean and square are sums until all samples are seen */
+    double *low, *high, *mean, *square;
+    /* drift: the mean of (what the integer stands for - the value) */
+    double *scale16, *scale8, *zero, *drift;
+    float *shape; /* NULL: all channels have one scale */
+    /* expected square error of what linear layers make of it, relative to that; their products per
+     * token */
+    double noise, macs;
     const char *name8, *name16, *shape_name;
 } mlo_signal;
 
-/* The tokens that count, of the sample at hand: those that the attention mask keeps. Nobody reads what becomes of the others. */
-typedef struct { unsigned char *kept; int64_t tokens, room; } mlo_counting;
+/* The tokens that count, of the sample at hand: those that the attention mask keeps. Nobody reads
+ * what becomes of the others. */
+typedef struct {
+    unsigned char *kept;
+    int64_t tokens, room;
+} mlo_counting;
 
 typedef struct {
-    mlo *m; mlo_scan scan; mlo_recogniser r; const char *result;
-    mlo_map signal;                 /* float value name -> mlo_signal */
-    mlo_node *loop; mlo_graph *body;   /* the new Scan and its body */
-    const char *mask;               /* the float mask all attentions read, NULL for none */
+    mlo *m;
+    mlo_scan scan;
+    mlo_recogniser r;
+    const char *result;
+    mlo_map signal; /* float value name -> mlo_signal */
+    /* the new Scan and its body */
+    mlo_node *loop;
+    mlo_graph *body;
+    const char *mask; /* the float mask all attentions read, NULL for none */
     mlo_counting counting;
-    int mask_bad;                   /* a value seen in it that is neither 0 nor hugely negative */
-    const char *mask_bits;          /* the boolean value that replaces it */
-    int64_t samples;                /* of the calibration */
-    double cost;                    /* what products may cost, relative to all of them with operands of --activations bits */
-    int widest;                     /* bits that an operand may get of it */
-    int weights, activations, residual;      /* bits where nothing else is said: of weights, of matrix operands, of the residual stream */
-    int pow2;                       /* 1: every scale is a power of two */
+    int mask_bad; /* a value seen in it that is neither 0 nor hugely negative */
+    const char *mask_bits; /* the boolean value that replaces it */
+    int64_t samples; /* of the calibration */
+    /* what products may cost, relative to all of them with operands of --activations bits */
+    double cost;
+    int widest; /* bits that an operand may get of it */
+    /* bits where nothing else is said: of weights, of matrix operands, of the residual stream */
+    int weights, activations, residual;
+    int pow2; /* 1: every scale is a power of two */
 } mlo_quantizer;
 
-/* ---- signals -------------------------------------------------------------------------------------------------------------------------- */
+/* ---- signals -------------------------------------------------------------- */
 
 static mlo_signal *mlo_signal_of(mlo_quantizer *q, const char *name) {
     mlo_signal *s = (mlo_signal *)mlo_map_get(&q->signal, name);
     size_t n = (size_t)q->scan.iterations;
     if (s) return s;
     mlo_form f = mlo_body_form(&q->r.in, name);
-    if (!mlo_form_known(&f) || f.rank < 1 || f.dims[f.rank - 1] < 1) { mlo_fail_at(q->m, MLO_E_SHAPE, name, "the shape of this value is not known; bind its dimensions with --dim or --shape"); return NULL; }
+    if (!mlo_form_known(&f) || f.rank < 1 || f.dims[f.rank - 1] < 1) {
+        mlo_fail_at(q->m, MLO_E_SHAPE, name,
+            "the shape of this value is not known; bind its dimensions with --dim or --shape");
+        return NULL;
+    }
     size_t per = n * (size_t)f.dims[f.rank - 1];
     if (!(s = MLO_NEW(q->m, mlo_signal))) return NULL;
-    s->name = name; s->given = (mlo_given *)mlo_map_get(&q->r.given, name); s->channels = f.dims[f.rank - 1]; s->bits = q->activations; s->wide_bits = q->residual;
-    double **const iteration[] = { &s->rows, &s->most, &s->inverse, &s->scale16, &s->scale8 }, **const channel[] = { &s->low, &s->high, &s->mean, &s->square, &s->zero, &s->drift };
-    for (size_t i = 0; i < 5; i++) if (!(*iteration[i] = MLO_NEW_N(q->m, double, n))) return NULL;
-    for (size_t i = 0; i < 6; i++) if (!(*channel[i] = MLO_NEW_N(q->m, double, per))) return NULL;
+    s->name = name;
+    s->given = (mlo_given *)mlo_map_get(&q->r.given, name);
+    s->channels = f.dims[f.rank - 1];
+    s->bits = q->activations;
+    s->wide_bits = q->residual;
+    double **const iteration[] = { &s->rows, &s->most, &s->inverse, &s->scale16, &s->scale8 },
+                   **const channel[] = { &s->low, &s->high, &s->mean, &s->square, &s->zero,
+                       &s->drift };
+    for (size_t i = 0; i < 5; i++)
+        if (!(*iteration[i] = MLO_NEW_N(q->m, double, n))) return NULL;
+    for (size_t i = 0; i < 6; i++)
+        if (!(*channel[i] = MLO_NEW_N(q->m, double, per))) return NULL;
     return mlo_map_put(q->m, &q->signal, name, s) ? NULL : s;
 }
 
-/* ---- what is seen --------------------------------------------------------------------------------------------------------------------- */
+/* ---- what is seen --------------------------------------------------------- */
 
 /* A mask that keeps nobody says nothing. */
 static int mlo_counting_see(mlo *m, mlo_counting *k, const mlo_array *a) {
@@ -74,28 +109,36 @@ static int mlo_counting_see(mlo *m, mlo_counting *k, const mlo_array *a) {
     const float *x = (const float *)a->data;
     k->tokens = 0;
     if (a->dtype != MLO_FLOAT || tokens < 1 || mlo_array_count(a) < tokens) return 0;
-    if (tokens > k->room && !(k->kept = MLO_NEW_N(m, unsigned char, (size_t)tokens))) return mlo_failed(m);
+    if (tokens > k->room && !(k->kept = MLO_NEW_N(m, unsigned char, (size_t)tokens)))
+        return mlo_failed(m);
     if (tokens > k->room) k->room = tokens;
     for (int64_t i = 0; i < tokens; i++) kept += k->kept[i] = x[i] > -10000.0f;
     k->tokens = kept ? tokens : 0;
     return 0;
 }
 
-static int mlo_counts(const mlo_counting *k, int64_t rows, int64_t i) { return k->tokens != rows || k->kept[i]; }
+static int mlo_counts(const mlo_counting *k, int64_t rows, int64_t i) {
+    return k->tokens != rows || k->kept[i];
+}
 
 static void mlo_mask_see(mlo_quantizer *q, const mlo_array *a) {
     const float *x = (const float *)a->data;
-    for (int64_t i = 0, n = mlo_array_count(a); a->dtype == MLO_FLOAT && i < n; i++) if (!(x[i] == 0 || x[i] <= -10000.0f)) q->mask_bad = 1;
+    for (int64_t i = 0, n = mlo_array_count(a); a->dtype == MLO_FLOAT && i < n; i++)
+        if (!(x[i] == 0 || x[i] <= -10000.0f)) q->mask_bad = 1;
 }
 
 /* The signal that an observed value is, when it is one of the loop's. */
-static mlo_signal *mlo_signal_seen(const mlo_quantizer *q, const mlo_graph *g, int64_t iteration, const char *name, const mlo_array *a) {
-    if (a->dtype != MLO_FLOAT || g != q->scan.body || iteration < 0 || iteration >= q->scan.iterations) return NULL;
+static mlo_signal *mlo_signal_seen(const mlo_quantizer *q, const mlo_graph *g, int64_t iteration,
+    const char *name, const mlo_array *a) {
+    if (a->dtype != MLO_FLOAT || g != q->scan.body || iteration < 0
+        || iteration >= q->scan.iterations)
+        return NULL;
     mlo_signal *s = (mlo_signal *)mlo_map_get(&q->signal, name);
     return s && mlo_array_count(a) % s->channels == 0 ? s : NULL;
 }
 
-static int mlo_calibrate_see(void *user, const mlo_graph *g, int64_t iteration, const char *name, const mlo_array *a) {
+static int mlo_calibrate_see(
+    void *user, const mlo_graph *g, int64_t iteration, const char *name, const mlo_array *a) {
     mlo_quantizer *q = (mlo_quantizer *)user;
     if (q->mask && name == q->mask) {
         mlo_mask_see(q, a);
@@ -105,7 +148,11 @@ static int mlo_calibrate_see(void *user, const mlo_graph *g, int64_t iteration, 
     if (!s) return 0;
     const float *x = (const float *)a->data;
     int64_t rows = mlo_array_count(a) / s->channels, at = iteration * s->channels;
-    double *low = s->low + at, *high = s->high + at, *mean = s->mean + at, *square = s->square + at, most = s->most[iteration];
+    double *low = s->low + at;
+    double *high = s->high + at;
+    double *mean = s->mean + at;
+    double *square = s->square + at;
+    double most = s->most[iteration];
     for (int64_t i = 0; i < rows; i++, x += s->channels) {
         double power = 0;
         int first = s->rows[iteration] < 1;
@@ -114,35 +161,50 @@ static int mlo_calibrate_see(void *user, const mlo_graph *g, int64_t iteration, 
             double v = (double)x[c];
             if (v < low[c] || first) low[c] = v;
             if (v > high[c] || first) high[c] = v;
-            mean[c] += v; square[c] += v * v; power += v * v;
-            if (!(fabs(v) <= most)) most = fabs(v);                         /* NaN, too, is taken, and then stays */
+            mean[c] += v;
+            square[c] += v * v;
+            power += v * v;
+            /* NaN, too, is taken, and then stays */
+            if (!(fabs(v) <= most)) most = fabs(v);
         }
         if (power > 1e-30) s->inverse[iteration] += 1 / power;
         s->rows[iteration]++;
     }
     s->most[iteration] = most;
-    return most <= 1e30 ? 0 : mlo_fail_at(q->m, MLO_E_DATA, name, "calibration saw %g in iteration %lld; a mask or an overflow is in the data path", most, (long long)iteration);
+    return most <= 1e30
+        ? 0
+        : mlo_fail_at(q->m, MLO_E_DATA, name,
+              "calibration saw %g in iteration %lld; a mask or an overflow is in the data path",
+              most, (long long)iteration);
 }
 
 static void mlo_calibrate_means(mlo_quantizer *q) {
-    for (size_t i = 0; i < q->signal.size; i++) if (q->signal.slot[i].key) {
-        mlo_signal *s = (mlo_signal *)q->signal.slot[i].value;
-        for (int64_t k = 0; k < q->scan.iterations; k++) if (s->rows[k] > 0) s->inverse[k] /= s->rows[k];
-        for (int64_t k = 0; k < q->scan.iterations * s->channels; k++) {
-            double rows = s->rows[k / s->channels];
-            if (rows > 0) { s->mean[k] /= rows; s->square[k] /= rows; }
+    for (size_t i = 0; i < q->signal.size; i++)
+        if (q->signal.slot[i].key) {
+            mlo_signal *s = (mlo_signal *)q->signal.slot[i].value;
+            for (int64_t k = 0; k < q->scan.iterations; k++)
+                if (s->rows[k] > 0) s->inverse[k] /= s->rows[k];
+            for (int64_t k = 0; k < q->scan.iterations * s->channels; k++) {
+                double rows = s->rows[k / s->channels];
+                if (rows > 0) {
+                    s->mean[k] /= rows;
+                    s->square[k] /= rows;
+                }
+            }
         }
-    }
 }
 
 /* What a value becomes when it goes through its narrow integer. */
 static double mlo_rounded(const mlo_signal *s, int64_t iteration, int64_t c, double v) {
     int64_t at = iteration * s->channels + c;
-    double step = s->scale8[iteration] * (s->shape ? (double)s->shape[at] : 1), hi = ldexp(1, s->bits - 1) - 1, y = rint((v - s->zero[at]) / step);
+    double step = s->scale8[iteration] * (s->shape ? (double)s->shape[at] : 1);
+    double hi = ldexp(1, s->bits - 1) - 1;
+    double y = rint((v - s->zero[at]) / step);
     return s->zero[at] + step * (y > hi ? hi : y < -hi - 1 ? -hi - 1 : y);
 }
 
-static int mlo_drift_see(void *user, const mlo_graph *g, int64_t iteration, const char *name, const mlo_array *a) {
+static int mlo_drift_see(
+    void *user, const mlo_graph *g, int64_t iteration, const char *name, const mlo_array *a) {
     mlo_quantizer *q = (mlo_quantizer *)user;
     if (q->mask && name == q->mask) return mlo_counting_see(q->m, &q->counting, a);
     mlo_signal *s = mlo_signal_seen(q, g, iteration, name, a);
@@ -151,16 +213,23 @@ static int mlo_drift_see(void *user, const mlo_graph *g, int64_t iteration, cons
     int64_t rows = mlo_array_count(a) / s->channels;
     for (int64_t i = 0; i < rows; i++, x += s->channels)
         for (int64_t c = 0; c < s->channels && mlo_counts(&q->counting, rows, i); c++)
-            s->drift[iteration * s->channels + c] += (mlo_rounded(s, iteration, c, (double)x[c]) - (double)x[c]) / s->rows[iteration];
+            s->drift[iteration * s->channels + c] +=
+                (mlo_rounded(s, iteration, c, (double)x[c]) - (double)x[c]) / s->rows[iteration];
     return 0;
 }
 
-/* ---- samples --------------------------------------------------------------------------------------------------------------------------- */
+/* ---- samples -------------------------------------------------------------- */
 
 /* A small generator, the same everywhere: xorshift64*. */
-static uint64_t mlo_random(uint64_t *s) { *s ^= *s >> 12; *s ^= *s << 25; *s ^= *s >> 27; return *s * 2685821657736338717u; }
+static uint64_t mlo_random(uint64_t *s) {
+    *s ^= *s >> 12;
+    *s ^= *s << 25;
+    *s ^= *s >> 27;
+    return *s * 2685821657736338717u;
+}
 
-/* The rows of the table that a value indexes, by itself or behind nodes that keep its elements; 0: it is no index. */
+/* The rows of the table that a value indexes, by itself or behind nodes that keep its elements; 0:
+ * it is no index. */
 static int64_t mlo_rows_indexed(const mlo_graph *g, const char *name, int depth) {
     int64_t rows = 0;
     for (size_t i = 0; i < g->n_node && !rows && depth < 8; i++) {
@@ -169,67 +238,106 @@ static int64_t mlo_rows_indexed(const mlo_graph *g, const char *name, int depth)
             mlo_form f = mlo_form_of(mlo_value_of(g, n->input[0]));
             int64_t axis = mlo_int(n, "axis", 0);
             if (f.rank > 0 && axis >= 0 && axis < f.rank && f.dims[axis] > 0) rows = f.dims[axis];
-        } else if (n->n_input && n->input[0] == name && (mlo_is_reshape(n) || mlo_is_move(n) || mlo_is(n, "Cast"))) rows = mlo_rows_indexed(g, n->output[0], depth + 1);
+        } else if (n->n_input && n->input[0] == name
+            && (mlo_is_reshape(n) || mlo_is_move(n) || mlo_is(n, "Cast")))
+            rows = mlo_rows_indexed(g, n->output[0], depth + 1);
     }
     return rows;
 }
 
-/* How many values an integer input may take: the rows of the table it indexes; 2 where it is no index (a mask). */
+/* How many values an integer input may take: the rows of the table it indexes; 2 where it is no
+ * index (a mask). */
 static int64_t mlo_input_range(const mlo_graph *g, const char *name) {
     int64_t rows = mlo_rows_indexed(g, name, 0);
     return rows ? rows : 2;
 }
 
-/* Inputs nobody gave, drawn from their types: normal floats; indices over their table; masks that keep a random prefix. A boolean one may mean keys
- * that do not count, as PyTorch's key_padding_mask does: it is never all true, so that some keys always count. */
-static mlo_array *mlo_draw_input(mlo *m, const mlo_graph *g, const mlo_value_info *info, uint64_t *seed) {
+/* Inputs nobody gave, drawn from their types: normal floats; indices over their table; masks that
+ * keep a random prefix. A boolean one may mean keys that do not count, as PyTorch's
+ * key_padding_mask does: it is never all true, so that some keys always count. */
+static mlo_array *mlo_draw_input(
+    mlo *m, const mlo_graph *g, const mlo_value_info *info, uint64_t *seed) {
     mlo_form f = mlo_form_of(mlo_value_of(g, info->name));
-    if (!mlo_form_known(&f)) { mlo_fail_at(m, MLO_E_SHAPE, info->name, "the shape of this input is not known; bind its dimensions with --dim or --shape"); return NULL; }
+    if (!mlo_form_known(&f)) {
+        mlo_fail_at(m, MLO_E_SHAPE, info->name,
+            "the shape of this input is not known; bind its dimensions with --dim or --shape");
+        return NULL;
+    }
     mlo_array *a = mlo_array_new(m, f.dtype, f.rank, f.dims);
     if (!a) return NULL;
     a->name = info->name;
-    int64_t n = mlo_form_count(&f), range = mlo_input_range(g, info->name), keep = n / 2 + (int64_t)(mlo_random(seed) % (uint64_t)(n / 2 + 1));
+    int64_t n = mlo_form_count(&f);
+    int64_t range = mlo_input_range(g, info->name);
+    int64_t keep = n / 2 + (int64_t)(mlo_random(seed) % (uint64_t)(n / 2 + 1));
     for (int64_t i = 0; i < n; i++) {
         uint64_t bits = mlo_random(seed);
         double sum = 0;
         for (int k = 0; k < 4; k++) sum += (double)(bits >> (16 * k) & 0xffff) / 65536.0 - 0.5;
-        if (f.dtype == MLO_FLOAT) ((float *)a->data)[i] = (float)(sum * 1.7320508);
-        else mlo_set_element(a, i, range > 2 ? (int64_t)((bits >> 11) % (uint64_t)range) : i < keep || keep == 0);
+        if (f.dtype == MLO_FLOAT)
+            ((float *)a->data)[i] = (float)(sum * 1.7320508);
+        else
+            mlo_set_element(a, i,
+                range > 2 ? (int64_t)((bits >> 11) % (uint64_t)range) : i < keep || keep == 0);
         if (f.dtype == MLO_BOOL && n > 1 && i == n - 1) mlo_set_element(a, i, 0);
     }
     return a;
 }
 
-/* Sample k of a calibration array: the array itself when it has the input's rank, else its k-th slice. */
-static mlo_array *mlo_calib_sample(mlo *m, const mlo_graph *g, const mlo_value_info *info, const mlo_array *a, int64_t k) {
+/* Sample k of a calibration array: the array itself when it has the input's rank, else its k-th
+ * slice. */
+static mlo_array *mlo_calib_sample(
+    mlo *m, const mlo_graph *g, const mlo_value_info *info, const mlo_array *a, int64_t k) {
     mlo_form f = mlo_form_of(mlo_value_of(g, info->name));
     int stacked = a->rank == f.rank + 1, first = a->rank == f.rank && f.rank > 0 && f.dims[0] == 1;
     int64_t count = stacked || first ? a->dims[0] : 1;
     int fits = stacked || a->rank == f.rank;
-    for (int i = 0; fits && i < f.rank; i++) fits = f.dims[i] == a->dims[i + stacked] || (i == 0 && first);
-    if (a->dtype != f.dtype) { mlo_fail_at(m, MLO_E_TYPE, info->name, "the calibration data are %s, the input takes %s; convert them", mlo_dtype_name(a->dtype), mlo_dtype_name(f.dtype)); return NULL; }
-    if (!fits) { mlo_fail_at(m, MLO_E_SHAPE, info->name, "the calibration data are %s, the input takes %s; give that shape, or one more axis of samples in front", mlo_dims_text(m, a->rank, a->dims), mlo_dims_text(m, f.rank, f.dims)); return NULL; }
-    if (count < 1) { mlo_fail_at(m, MLO_E_SHAPE, info->name, "the calibration data hold no sample; give at least one"); return NULL; }
+    for (int i = 0; fits && i < f.rank; i++)
+        fits = f.dims[i] == a->dims[i + stacked] || (i == 0 && first);
+    if (a->dtype != f.dtype) {
+        mlo_fail_at(m, MLO_E_TYPE, info->name,
+            "the calibration data are %s, the input takes %s; convert them",
+            mlo_dtype_name(a->dtype), mlo_dtype_name(f.dtype));
+        return NULL;
+    }
+    if (!fits) {
+        mlo_fail_at(m, MLO_E_SHAPE, info->name,
+            "the calibration data are %s, the input takes %s; give that shape, or one more axis of "
+            "samples in front",
+            mlo_dims_text(m, a->rank, a->dims), mlo_dims_text(m, f.rank, f.dims));
+        return NULL;
+    }
+    if (count < 1) {
+        mlo_fail_at(
+            m, MLO_E_SHAPE, info->name, "the calibration data hold no sample; give at least one");
+        return NULL;
+    }
     mlo_array *s = mlo_array_new(m, f.dtype, f.rank, f.dims);
     size_t bytes = s ? (size_t)mlo_array_count(s) * mlo_dtype_size(f.dtype) : 0;
-    if (s) { memcpy(s->data, (const char *)a->data + (size_t)(k % count) * bytes, bytes); s->name = info->name; }
+    if (s) {
+        memcpy(s->data, (const char *)a->data + (size_t)(k % count) * bytes, bytes);
+        s->name = info->name;
+    }
     return s;
 }
 
 static const mlo_array *mlo_calib_of(const mlo *m, const char *name) {
-    for (size_t i = 0; i < m->n_calib; i++) if (mlo_eq(m->calib[i].name, name)) return &m->calib[i];
+    for (size_t i = 0; i < m->n_calib; i++)
+        if (mlo_eq(m->calib[i].name, name)) return &m->calib[i];
     return NULL;
 }
 
-/* How many inputs to draw where nobody gave any: 8, or fewer (4, 2, 1) of a model so large that evaluating them would take longer than seconds:
- * it has many tokens, or channels whose statistics are alike. */
+/* How many inputs to draw where nobody gave any: 8, or fewer (4, 2, 1) of a model so large that
+ * evaluating them would take longer than seconds: it has many tokens, or channels whose statistics
+ * are alike. */
 static int64_t mlo_samples_drawn(const mlo_graph *g) {
-    const double most = 16e9;       /* multiply-accumulates in the loops, all samples */
+    const double most = 16e9; /* multiply-accumulates in the loops, all samples */
     double macs = 0;
     for (size_t i = 0; i < g->n_node; i++) {
         const mlo_attr *body = mlo_is_scan(g->node[i]) ? mlo_attr_of(g->node[i], "body") : NULL;
-        mlo_form stack = mlo_form_of(body ? mlo_value_of(g, g->node[i]->input[g->node[i]->n_input - 1]) : NULL);
-        if (body && body->g && stack.rank > 0) macs += (double)mlo_body_macs(body->g) * (double)stack.dims[0];
+        mlo_form stack = mlo_form_of(
+            body ? mlo_value_of(g, g->node[i]->input[g->node[i]->n_input - 1]) : NULL);
+        if (body && body->g && stack.rank > 0)
+            macs += (double)mlo_body_macs(body->g) * (double)stack.dims[0];
     }
     int64_t samples = 8;
     while (samples > 1 && macs * (double)samples > most) samples /= 2;
@@ -241,12 +349,19 @@ static int mlo_calib_check(mlo *m, const mlo_graph *g, int64_t *samples) {
     for (size_t i = 0; i < m->n_calib; i++) {
         size_t k = 0;
         while (k < g->n_input && !mlo_eq(g->input[k]->name, m->calib[i].name)) k++;
-        if (k == g->n_input) return mlo_fail_at(m, MLO_E_FORMAT, m->calib[i].name, "calibration data for an input the model does not have; it has '%s'%s", g->n_input ? g->input[0]->name : "none", g->n_input > 1 ? " and more" : "");
+        if (k == g->n_input)
+            return mlo_fail_at(m, MLO_E_FORMAT, m->calib[i].name,
+                "calibration data for an input the model does not have; it has '%s'%s",
+                g->n_input ? g->input[0]->name : "none", g->n_input > 1 ? " and more" : "");
         mlo_form f = mlo_form_of(mlo_value_of(g, g->input[k]->name));
-        if (m->calib[i].rank == f.rank + 1 || (f.rank && f.dims[0] == 1 && m->calib[i].rank == f.rank)) *samples = m->calib[i].dims[0] > *samples ? m->calib[i].dims[0] : *samples;
+        if (m->calib[i].rank == f.rank + 1
+            || (f.rank && f.dims[0] == 1 && m->calib[i].rank == f.rank))
+            *samples = m->calib[i].dims[0] > *samples ? m->calib[i].dims[0] : *samples;
     }
     for (size_t k = 0; m->n_calib && k < g->n_input; k++)
-        if (!mlo_value_of(g, g->input[k]->name)->tensor && !mlo_calib_of(m, g->input[k]->name)) return mlo_fail_at(m, MLO_E_FORMAT, g->input[k]->name, "the calibration data have no array of this input's name; add it");
+        if (!mlo_value_of(g, g->input[k]->name)->tensor && !mlo_calib_of(m, g->input[k]->name))
+            return mlo_fail_at(m, MLO_E_FORMAT, g->input[k]->name,
+                "the calibration data have no array of this input's name; add it");
     return 0;
 }
 
@@ -258,7 +373,8 @@ static int mlo_sample_inputs(mlo *m, int64_t k, mlo_array **arrays, size_t *n) {
     for (size_t i = 0; i < g->n_input && *n < 16; i++) {
         if (mlo_value_of(g, g->input[i]->name)->tensor) continue;
         const mlo_array *a = mlo_calib_of(m, g->input[i]->name);
-        arrays[*n] = a ? mlo_calib_sample(m, g, g->input[i], a, k) : mlo_draw_input(m, g, g->input[i], &seed);
+        arrays[*n] = a ? mlo_calib_sample(m, g, g->input[i], a, k)
+                       : mlo_draw_input(m, g, g->input[i], &seed);
         if (!arrays[(*n)++]) return mlo_failed(m);
     }
     return 0;
@@ -266,7 +382,8 @@ static int mlo_sample_inputs(mlo *m, int64_t k, mlo_array **arrays, size_t *n) {
 
 /* Evaluates the model as it stands on sample k; `see` gets its values. */
 static int mlo_sample_run(mlo *m, int64_t k, const mlo_observer *see) {
-    mlo_array *in[16] = {0}, flat[16]; size_t n;
+    mlo_array *in[16] = { 0 }, flat[16];
+    size_t n;
     if (!mlo_sample_inputs(m, k, in, &n)) {
         for (size_t i = 0; i < n; i++) flat[i] = *in[i];
         mlo_eval_observed(m, flat, n, see);
@@ -282,7 +399,9 @@ static int mlo_samples_run(mlo *m, int64_t samples, const mlo_observer *see) {
 }
 
 /* The float model on every sample there is. */
-static int mlo_calibrate_run(mlo_quantizer *q, int (*what)(void *user, const mlo_graph *g, int64_t iteration, const char *name, const mlo_array *value)) {
+static int mlo_calibrate_run(mlo_quantizer *q,
+    int (*what)(void *user, const mlo_graph *g, int64_t iteration, const char *name,
+        const mlo_array *value)) {
     mlo *m = q->m;
     if (mlo_calib_check(m, m->model->graph, &q->samples)) return mlo_failed(m);
     mlo_observer see = { q, what };

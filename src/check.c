@@ -1,73 +1,115 @@
 /* check: proves that a rolled model computes what the original computes.
  *
- * in:  a rolled model, and the original after `read`.     out: 0, or MLO_E_MISMATCH and the first difference.
- * Both graphs are written as terms over one table: input(name), constant(elements), op(attributes, operands...). A term is made once;
- * equal terms have equal numbers, compared exactly, not by hash. A Scan is unrolled: its body is written once per iteration, with slice
- * k of each stack in place of its input. The models are equal when each output is the same term in both.
- * Rules, all exact, applied to both sides: operands of commutative ops are sorted; Identity(x) = x; slice k of Reshape(Concat(p0, p1, ..))
- * to [n, ...], of Concat(Unsqueeze(p0), ..) and of a Scan's output is pk; every slice of Expand(x, [n, form of x]) is x; Gather(stack, k) is its
- * slice k; int4 -> int8 -> int4 is nothing.
+ * in:  a rolled model, and the original after `read`.     out: 0, or MLO_E_MISMATCH and the first
+ * difference. Both graphs are written as terms over one table: input(name), constant(elements),
+ * op(attributes, operands...). A term is made once; equal terms have equal numbers, compared
+ * exactly, not by hash. A Scan is unrolled: its body is written once per iteration, with slice k
+ * of each stack in place of its input. The models are equal when each output is the same term in
+ * both. Rules, all exact, applied to both sides: operands of commutative ops are sorted;
+ * Identity(x) = x; slice k of Reshape(Concat(p0, p1, ..)) to [n, ...], of Concat(Unsqueeze(p0),
+ * ..) and of a Scan's output is pk; every slice of Expand(x, [n, form of x]) is x; Gather(stack,
+ * k) is its slice k; int4 -> int8 -> int4 is nothing.
  * invariant: shares nothing with roll, extract and discover but the model itself.
- * example: an epsilon edited in a body: "output 'layer_norm_4': LayerNormalization node_layer_norm_1: epsilon ..".
- * cost: O(nodes x iterations). Constants in the same place of the same file are equal unread; if that does not do, they are read.
+ * example: an epsilon edited in a body: "output 'layer_norm_4': LayerNormalization
+ *     node_layer_norm_1: epsilon ..".
+ * cost: O(nodes x iterations). Constants in the same place of the same file are equal unread; if
+ *     that does not do, they are read.
  */
-typedef enum { MLO_TERM_ABSENT, MLO_TERM_INPUT, MLO_TERM_FORMAL, MLO_TERM_CONSTANT, MLO_TERM_NODE } mlo_term_kind;
+typedef enum {
+    MLO_TERM_ABSENT,
+    MLO_TERM_INPUT,
+    MLO_TERM_FORMAL,
+    MLO_TERM_CONSTANT,
+    MLO_TERM_NODE
+} mlo_term_kind;
 
 typedef struct {
     mlo_term_kind kind;
-    const char *op, *domain, *attrs;      /* interned in the checker's handle; an input's or formal's name is in op */
-    const int *in; int n_in, output, commutes;
-    const mlo_tensor *tensor; mlo *owner;
-    const mlo_node *node;                 /* who made it first */
-    uint64_t hash; int next;              /* of the same bucket */
+    /* interned in the checker's handle; an input's or formal's name is in op */
+    const char *op, *domain, *attrs;
+    const int *in;
+    int n_in, output, commutes;
+    const mlo_tensor *tensor;
+    mlo *owner;
+    const mlo_node *node; /* who made it first */
+    /* of the same bucket */
+    uint64_t hash;
+    int next;
 } mlo_term;
 
-typedef struct { const int *slice; int n; } mlo_slices;
+typedef struct {
+    const int *slice;
+    int n;
+} mlo_slices;
 
-typedef struct mlo_terms_env { struct mlo_terms_env *outer; mlo_graph *g; mlo_map id, slices; } mlo_terms_env;   /* name -> id + 1; name -> mlo_slices */
+/* name -> id + 1; name -> mlo_slices */
+typedef struct mlo_terms_env {
+    struct mlo_terms_env *outer;
+    mlo_graph *g;
+    mlo_map id, slices;
+} mlo_terms_env;
 
 typedef struct {
-    mlo *m;                               /* where the table lives */
-    mlo *side;                            /* the model being written */
-    mlo_term *term; size_t n;
-    int *bucket; size_t n_buckets;
-    int by_value;                         /* read large constants, too */
-    int binders;                          /* subgraphs around the nodes at work, not counting unrolled loops */
-    int64_t budget;                       /* nodes and slices that loops may still unroll to */
+    mlo *m; /* where the table lives */
+    mlo *side; /* the model being written */
+    mlo_term *term;
+    size_t n;
+    int *bucket;
+    size_t n_buckets;
+    int by_value; /* read large constants, too */
+    /* subgraphs around the nodes at work, not counting unrolled loops */
+    int binders;
+    int64_t budget; /* nodes and slices that loops may still unroll to */
     int formals;
 } mlo_terms;
 
-/* ---- terms -------------------------------------------------------------------------------------------------------------------------- */
+/* ---- terms ---------------------------------------------------------------- */
 
 static int mlo_terms_grow(mlo_terms *t) {
     size_t size = t->n_buckets ? t->n_buckets * 2 : 1024;
     int *bucket = MLO_NEW_N(t->m, int, size);
     if (!bucket) return mlo_failed(t->m);
     for (size_t i = 0; i < size; i++) bucket[i] = -1;
-    for (size_t i = 0; i < t->n; i++) { size_t b = (size_t)t->term[i].hash & (size - 1); t->term[i].next = bucket[b]; bucket[b] = (int)i; }
-    t->bucket = bucket; t->n_buckets = size;
+    for (size_t i = 0; i < t->n; i++) {
+        size_t b = (size_t)t->term[i].hash & (size - 1);
+        t->term[i].next = bucket[b];
+        bucket[b] = (int)i;
+    }
+    t->bucket = bucket;
+    t->n_buckets = size;
     return 0;
 }
 
-enum { MLO_SMALL_TENSOR = 65536 };      /* bytes up to which a constant is always compared by its elements */
+/* bytes up to which a constant is always compared by its elements */
+enum { MLO_SMALL_TENSOR = 65536 };
 
-static int mlo_is_reference(const mlo_terms *t, const mlo_tensor *x) { return x->source && !t->by_value && x->length > MLO_SMALL_TENSOR; }
+static int mlo_is_reference(const mlo_terms *t, const mlo_tensor *x) {
+    return x->source && !t->by_value && x->length > MLO_SMALL_TENSOR;
+}
 
 static int mlo_constants_same(const mlo_terms *t, const mlo_term *a, const mlo_term *b) {
     const mlo_tensor *x = a->tensor, *y = b->tensor;
-    if (x->data_type != y->data_type || x->n_dims != y->n_dims || (x->n_dims && memcmp(x->dims, y->dims, x->n_dims * sizeof *x->dims))) return 0;
-    if (x->source && y->source && x->offset == y->offset && x->length == y->length && x->source->size == y->source->size
-        && mlo_eq(x->source->dir, y->source->dir) && mlo_eq(x->source->name, y->source->name)) return 1;
-    return !mlo_is_reference(t, x) && !mlo_is_reference(t, y) && mlo_elements_same(a->owner, x, b->owner, y);
+    if (x->data_type != y->data_type || x->n_dims != y->n_dims
+        || (x->n_dims && memcmp(x->dims, y->dims, x->n_dims * sizeof *x->dims)))
+        return 0;
+    if (x->source && y->source && x->offset == y->offset && x->length == y->length
+        && x->source->size == y->source->size && mlo_eq(x->source->dir, y->source->dir)
+        && mlo_eq(x->source->name, y->source->name))
+        return 1;
+    return !mlo_is_reference(t, x) && !mlo_is_reference(t, y)
+        && mlo_elements_same(a->owner, x, b->owner, y);
 }
 
 static uint64_t mlo_constant_hash(const mlo_terms *t, mlo *owner, const mlo_tensor *x) {
     if (!mlo_is_reference(t, x)) return mlo_tensor_hash(owner, x);
-    return mlo_hash(x->source->name, strlen(x->source->name)) ^ x->offset * 0x9E3779B97F4A7C15u ^ x->length;
+    return mlo_hash(x->source->name, strlen(x->source->name)) ^ x->offset * 0x9E3779B97F4A7C15u
+        ^ x->length;
 }
 
 static int mlo_terms_equal(const mlo_terms *t, const mlo_term *a, const mlo_term *b) {
-    if (a->hash != b->hash || a->kind != b->kind || a->op != b->op || a->domain != b->domain || a->attrs != b->attrs || a->output != b->output || a->n_in != b->n_in) return 0;
+    if (a->hash != b->hash || a->kind != b->kind || a->op != b->op || a->domain != b->domain
+        || a->attrs != b->attrs || a->output != b->output || a->n_in != b->n_in)
+        return 0;
     if (a->kind == MLO_TERM_CONSTANT) return mlo_constants_same(t, a, b);
     return !a->n_in || !memcmp(a->in, b->in, (size_t)a->n_in * sizeof *a->in);
 }
@@ -77,31 +119,38 @@ static int mlo_terms_put(mlo_terms *t, mlo_term x) {
     if (t->n * 2 >= t->n_buckets && mlo_terms_grow(t)) return -1;
     uint64_t h = (uint64_t)x.kind * 1000003u + (uint64_t)x.output;
     const char *texts[3] = { x.op, x.domain, x.attrs };
-    for (int i = 0; i < 3; i++) if (texts[i]) h = h * 0x9E3779B97F4A7C15u ^ mlo_hash(texts[i], strlen(texts[i]));
-    for (int i = 0; i < x.n_in; i++) h = (h ^ (uint64_t)x.in[i]) * 0xFF51AFD7ED558CCDu, h ^= h >> 29;
+    for (int i = 0; i < 3; i++)
+        if (texts[i]) h = h * 0x9E3779B97F4A7C15u ^ mlo_hash(texts[i], strlen(texts[i]));
+    for (int i = 0; i < x.n_in; i++)
+        h = (h ^ (uint64_t)x.in[i]) * 0xFF51AFD7ED558CCDu, h ^= h >> 29;
     if (x.tensor) h ^= mlo_constant_hash(t, x.owner, x.tensor);
     x.hash = h;
     size_t b = (size_t)h & (t->n_buckets - 1);
-    for (int i = t->bucket[b]; i >= 0; i = t->term[i].next) if (mlo_terms_equal(t, &t->term[i], &x)) return i;
+    for (int i = t->bucket[b]; i >= 0; i = t->term[i].next)
+        if (mlo_terms_equal(t, &t->term[i], &x)) return i;
     x.next = t->bucket[b];
     if (!MLO_PUSH(t->m, t->term, t->n, x)) return -1;
     t->bucket[b] = (int)t->n - 1;
     return (int)t->n - 1;
 }
 
-static int mlo_terms_leaf(mlo_terms *t, mlo_term_kind kind, const char *name, const mlo_tensor *tensor) {
+static int mlo_terms_leaf(
+    mlo_terms *t, mlo_term_kind kind, const char *name, const mlo_tensor *tensor) {
     mlo_term x;
     memset(&x, 0, sizeof x);
-    x.kind = kind; x.op = name ? mlo_intern(t->m, name) : NULL; x.tensor = tensor; x.owner = t->side;
+    x.kind = kind;
+    x.op = name ? mlo_intern(t->m, name) : NULL;
+    x.tensor = tensor;
+    x.owner = t->side;
     return mlo_terms_put(t, x);
 }
 
-static int mlo_terms_number(mlo_terms *t, int64_t value) {       /* an int64 scalar */
+static int mlo_terms_number(mlo_terms *t, int64_t value) { /* an int64 scalar */
     mlo_tensor *x = mlo_tensor_of_ints(t->m, NULL, &value, -1);
     return x ? mlo_terms_leaf(t, MLO_TERM_CONSTANT, NULL, x) : -1;
 }
 
-/* ---- names --------------------------------------------------------------------------------------------------------------------------- */
+/* ---- names ---------------------------------------------------------------- */
 
 /* The term of a name, -1 when it has none. Initializers become terms when first used. */
 static int mlo_terms_get(mlo_terms *t, mlo_terms_env *env, const char *name) {
@@ -119,28 +168,39 @@ static int mlo_terms_get(mlo_terms *t, mlo_terms_env *env, const char *name) {
 }
 
 static int mlo_terms_bind(mlo_terms *t, mlo_terms_env *env, const char *name, int id) {
-    return id < 0 || (name && *name && mlo_map_put(t->m, &env->id, name, (void *)(uintptr_t)(id + 1))) ? -1 : 0;
+    return id < 0
+            || (name && *name && mlo_map_put(t->m, &env->id, name, (void *)(uintptr_t)(id + 1)))
+        ? -1
+        : 0;
 }
 
 /* The value behind a name, and the environment it lives in. */
 static mlo_value *mlo_terms_value(mlo_terms_env *env, const char *name, mlo_terms_env **home) {
     for (; env && name && *name; env = env->outer) {
         mlo_value *v = (mlo_value *)mlo_map_get(&env->g->values, name);
-        if (v) { *home = env; return v; }
+        if (v) {
+            *home = env;
+            return v;
+        }
     }
     return NULL;
 }
 
-/* ---- stacks -------------------------------------------------------------------------------------------------------------------------- */
+/* ---- stacks --------------------------------------------------------------- */
 
 /* The elements of a small integer constant behind a name; -1 when it is none. */
-static int mlo_terms_ints(mlo_terms *t, mlo_terms_env *env, const char *name, int64_t *to, size_t max) {
+static int mlo_terms_ints(
+    mlo_terms *t, mlo_terms_env *env, const char *name, int64_t *to, size_t max) {
     mlo_terms_env *home;
     mlo_value *v = mlo_terms_value(env, name, &home);
-    return v && v->tensor && v->tensor->data_type == MLO_INT64 && mlo_tensor_count(v->tensor) <= (int64_t)max ? mlo_tensor_ints(t->side, v->tensor, to, max) : -1;
+    return v && v->tensor && v->tensor->data_type == MLO_INT64
+            && mlo_tensor_count(v->tensor) <= (int64_t)max
+        ? mlo_tensor_ints(t->side, v->tensor, to, max)
+        : -1;
 }
 
-/* What a part of a stack is without its first axis: x of Unsqueeze(x, 0), or of Reshape(scalar x, [1]). NULL: neither. */
+/* What a part of a stack is without its first axis: x of Unsqueeze(x, 0), or of Reshape(scalar x,
+ * [1]). NULL: neither. */
 static const char *mlo_terms_part(mlo_terms *t, mlo_terms_env *env, const char *name) {
     mlo_terms_env *home;
     int64_t axis[2];
@@ -148,9 +208,12 @@ static const char *mlo_terms_part(mlo_terms *t, mlo_terms_env *env, const char *
     mlo_node *n = v ? v->producer : NULL;
     if (mlo_is(n, "Unsqueeze")) {
         mlo_attr *a = mlo_attr_of(n, "axes");
-        if (a ? a->n_ints == 1 && !a->ints[0] : n->n_input == 2 && mlo_terms_ints(t, home, n->input[1], axis, 2) == 1 && !axis[0]) return n->input[0];
+        if (a ? a->n_ints == 1 && !a->ints[0]
+              : n->n_input == 2 && mlo_terms_ints(t, home, n->input[1], axis, 2) == 1 && !axis[0])
+            return n->input[0];
     }
-    if (mlo_is(n, "Reshape") && n->n_input == 2 && mlo_terms_ints(t, home, n->input[1], axis, 2) == 1 && axis[0] == 1) {
+    if (mlo_is(n, "Reshape") && n->n_input == 2
+        && mlo_terms_ints(t, home, n->input[1], axis, 2) == 1 && axis[0] == 1) {
         mlo_value *x = mlo_terms_value(home, n->input[0], &home);
         mlo_form f = mlo_form_of(x);
         if (x && f.rank == 0) return n->input[0];
@@ -159,15 +222,19 @@ static const char *mlo_terms_part(mlo_terms *t, mlo_terms_env *env, const char *
 }
 
 /* Does the Reshape turn a Concat of parts of equal form into [parts, ...form]? */
-static int mlo_is_unstacking(mlo_terms *t, mlo_terms_env *env, const mlo_node *reshape, const mlo_node *concat) {
+static int mlo_is_unstacking(
+    mlo_terms *t, mlo_terms_env *env, const mlo_node *reshape, const mlo_node *concat) {
     int64_t shape[MLO_MAX_RANK + 1];
     mlo_terms_env *home;
-    int rank = reshape->n_input == 2 ? mlo_terms_ints(t, env, reshape->input[1], shape, MLO_MAX_RANK + 1) : -1;
+    int rank = reshape->n_input == 2
+        ? mlo_terms_ints(t, env, reshape->input[1], shape, MLO_MAX_RANK + 1)
+        : -1;
     if (rank < 1 || shape[0] != (int64_t)concat->n_input) return 0;
     for (size_t k = 0; k < concat->n_input; k++) {
         mlo_form f = mlo_form_of(mlo_terms_value(env, concat->input[k], &home));
         if (!mlo_form_known(&f) || f.rank != rank - 1 || f.rank < 1) return 0;
-        for (int i = 0; i < f.rank; i++) if (f.dims[i] != shape[i + 1] || !f.dims[i]) return 0;
+        for (int i = 0; i < f.rank; i++)
+            if (f.dims[i] != shape[i + 1] || !f.dims[i]) return 0;
     }
     return 1;
 }
@@ -176,10 +243,14 @@ static int mlo_is_unstacking(mlo_terms *t, mlo_terms_env *env, const mlo_node *r
 static int mlo_repeats(mlo_terms *t, mlo_terms_env *env, const mlo_node *expand) {
     int64_t shape[MLO_MAX_RANK + 1];
     mlo_terms_env *home;
-    int rank = mlo_is(expand, "Expand") && expand->n_input == 2 ? mlo_terms_ints(t, env, expand->input[1], shape, MLO_MAX_RANK + 1) : -1;
+    int rank = mlo_is(expand, "Expand") && expand->n_input == 2
+        ? mlo_terms_ints(t, env, expand->input[1], shape, MLO_MAX_RANK + 1)
+        : -1;
     mlo_form f = mlo_form_of(rank < 1 ? NULL : mlo_terms_value(env, expand->input[0], &home));
-    if (rank < 1 || !mlo_form_known(&f) || f.rank != rank - 1 || shape[0] < 1 || shape[0] > 1000000) return 0;
-    for (int i = 0; i < f.rank; i++) if (f.dims[i] != shape[i + 1]) return 0;
+    if (rank < 1 || !mlo_form_known(&f) || f.rank != rank - 1 || shape[0] < 1 || shape[0] > 1000000)
+        return 0;
+    for (int i = 0; i < f.rank; i++)
+        if (f.dims[i] != shape[i + 1]) return 0;
     return (int)shape[0];
 }
 
@@ -189,68 +260,118 @@ static int mlo_terms_slices(mlo_terms *t, mlo_terms_env *env, const char *name, 
     mlo_value *v = mlo_terms_value(env, name, &home);
     if (!v) return 0;
     const mlo_slices *known = (const mlo_slices *)mlo_map_get(&home->slices, name);
-    if (known) { *out = *known; return 1; }
+    if (known) {
+        *out = *known;
+        return 1;
+    }
     mlo_node *n = v->producer, *concat = n;
     int unstack = mlo_is(n, "Reshape"), count = 0, repeats = mlo_repeats(t, home, n);
-    if (unstack) { mlo_terms_env *inner; mlo_value *c = mlo_terms_value(home, n->input[0], &inner); concat = c && inner == home ? c->producer : NULL; }
-    int numbers = !n && v->tensor && v->tensor->data_type == MLO_INT64 && v->tensor->n_dims == 1 && v->tensor->dims[0] < 1000000;
+    if (unstack) {
+        mlo_terms_env *inner;
+        mlo_value *c = mlo_terms_value(home, n->input[0], &inner);
+        concat = c && inner == home ? c->producer : NULL;
+    }
+    int numbers = !n && v->tensor && v->tensor->data_type == MLO_INT64 && v->tensor->n_dims == 1
+        && v->tensor->dims[0] < 1000000;
     if (!numbers && !repeats && (!mlo_is(concat, "Concat") || mlo_int(concat, "axis", 1))) return 0;
     if (!numbers && unstack && !mlo_is_unstacking(t, home, n, concat)) return 0;
     count = numbers ? (int)v->tensor->dims[0] : repeats ? repeats : (int)concat->n_input;
     if ((t->budget -= count) < 0) return 0;
     int *slice = MLO_NEW_N(t->m, int, (size_t)count + 1);
     int64_t *value = numbers ? MLO_NEW_N(t->m, int64_t, (size_t)count + 1) : NULL;
-    if (!slice || (numbers && (!value || mlo_tensor_read(t->side, v->tensor, 0, (size_t)count, value)))) return 0;
+    if (!slice
+        || (numbers && (!value || mlo_tensor_read(t->side, v->tensor, 0, (size_t)count, value))))
+        return 0;
     for (int k = 0; k < count; k++) {
-        const char *part = numbers ? NULL : repeats ? n->input[0] : unstack ? concat->input[k] : mlo_terms_part(t, home, concat->input[k]);
+        const char *part = numbers ? NULL
+            : repeats              ? n->input[0]
+            : unstack              ? concat->input[k]
+                                   : mlo_terms_part(t, home, concat->input[k]);
         if (!numbers && !part) return 0;
         slice[k] = numbers ? mlo_terms_number(t, value[k]) : mlo_terms_get(t, home, part);
         if (slice[k] < 0) return 0;
     }
     mlo_slices *s = MLO_NEW(t->m, mlo_slices);
     if (!s) return 0;
-    s->slice = slice; s->n = count;
+    s->slice = slice;
+    s->n = count;
     *out = *s;
     return !mlo_map_put(t->m, &home->slices, name, s);
 }
 
-/* ---- nodes ------------------------------------------------------------------------------------------------------------------------------ */
+/* ---- nodes ---------------------------------------------------------------- */
 
 static int mlo_terms_graph(mlo_terms *t, mlo_terms_env *env, int depth);
 
-/* A subgraph as text: the terms of its outputs, over formal inputs, which are called alike at any depth of unrolled loops. */
-static int mlo_terms_subgraph(mlo_terms *t, mlo_terms_env *outer, mlo_graph *g, mlo_text *text, int depth) {
+/* A subgraph as text: the terms of its outputs, over formal inputs, which are called alike at any
+ * depth of unrolled loops. */
+static int mlo_terms_subgraph(
+    mlo_terms *t, mlo_terms_env *outer, mlo_graph *g, mlo_text *text, int depth) {
     mlo_terms_env env = { outer, g, { NULL, 0, 0 }, { NULL, 0, 0 } };
     for (size_t i = 0; i < g->n_input; i++) {
         const char *name = mlo_format(t->m, "formal %d.%zu", t->binders, i);
-        if (!name || mlo_terms_bind(t, &env, g->input[i]->name, mlo_terms_leaf(t, MLO_TERM_FORMAL, name, NULL))) return mlo_failed(t->m);
+        if (!name
+            || mlo_terms_bind(
+                t, &env, g->input[i]->name, mlo_terms_leaf(t, MLO_TERM_FORMAL, name, NULL)))
+            return mlo_failed(t->m);
     }
     t->binders++;
     if (mlo_terms_graph(t, &env, depth + 1)) return mlo_failed(t->m);
     t->binders--;
     mlo_puts(text, "{");
-    for (size_t i = 0; i < g->n_output; i++) mlo_printf(text, " %d", mlo_terms_get(t, &env, g->output[i]->name));
+    for (size_t i = 0; i < g->n_output; i++)
+        mlo_printf(text, " %d", mlo_terms_get(t, &env, g->output[i]->name));
     mlo_puts(text, "}");
     return mlo_failed(t->m);
 }
 
-static int mlo_terms_attr(mlo_terms *t, mlo_terms_env *env, const mlo_attr *a, mlo_text *text, int depth) {
+static int mlo_terms_attr(
+    mlo_terms *t, mlo_terms_env *env, const mlo_attr *a, mlo_text *text, int depth) {
     uint32_t bits;
     mlo_printf(text, "%s:%d=", a->name, (int)a->type);
     switch (a->type) {
-    case MLO_ATTR_FLOAT: memcpy(&bits, &a->f, 4); mlo_printf(text, "%08x", (unsigned)bits); break;
-    case MLO_ATTR_INT: mlo_printf(text, "%lld", (long long)a->i); break;
-    case MLO_ATTR_STRING: for (size_t i = 0; i < a->s.n; i++) mlo_printf(text, "%02x", (unsigned)(unsigned char)a->s.data[i]); break;
-    case MLO_ATTR_TENSOR: mlo_printf(text, "t%d", mlo_terms_leaf(t, MLO_TERM_CONSTANT, NULL, a->t)); break;
-    case MLO_ATTR_GRAPH: if (mlo_terms_subgraph(t, env, a->g, text, depth)) return mlo_failed(t->m); break;
-    case MLO_ATTR_FLOATS: for (size_t i = 0; i < a->n_floats; i++) { memcpy(&bits, &a->floats[i], 4); mlo_printf(text, "%08x,", (unsigned)bits); } break;
-    case MLO_ATTR_INTS: for (size_t i = 0; i < a->n_ints; i++) mlo_printf(text, "%lld,", (long long)a->ints[i]); break;
-    case MLO_ATTR_STRINGS:
-        for (size_t i = 0; i < a->n_strings; i++) { for (size_t k = 0; k < a->strings[i].n; k++) mlo_printf(text, "%02x", (unsigned)(unsigned char)a->strings[i].data[k]); mlo_puts(text, ","); }
+    case MLO_ATTR_FLOAT:
+        memcpy(&bits, &a->f, 4);
+        mlo_printf(text, "%08x", (unsigned)bits);
         break;
-    case MLO_ATTR_GRAPHS: for (size_t i = 0; i < a->n_graphs; i++) if (mlo_terms_subgraph(t, env, a->graphs[i], text, depth)) return mlo_failed(t->m); break;
-    case MLO_ATTR_TENSORS: for (size_t i = 0; i < a->n_tensors; i++) mlo_printf(text, "t%d,", mlo_terms_leaf(t, MLO_TERM_CONSTANT, NULL, a->tensors[i])); break;
-    default: return mlo_fail_at(t->m, MLO_E_UNSUPPORTED, a->name, "check cannot compare attributes of type %d", (int)a->type);
+    case MLO_ATTR_INT: mlo_printf(text, "%lld", (long long)a->i); break;
+    case MLO_ATTR_STRING:
+        for (size_t i = 0; i < a->s.n; i++)
+            mlo_printf(text, "%02x", (unsigned)(unsigned char)a->s.data[i]);
+        break;
+    case MLO_ATTR_TENSOR:
+        mlo_printf(text, "t%d", mlo_terms_leaf(t, MLO_TERM_CONSTANT, NULL, a->t));
+        break;
+    case MLO_ATTR_GRAPH:
+        if (mlo_terms_subgraph(t, env, a->g, text, depth)) return mlo_failed(t->m);
+        break;
+    case MLO_ATTR_FLOATS:
+        for (size_t i = 0; i < a->n_floats; i++) {
+            memcpy(&bits, &a->floats[i], 4);
+            mlo_printf(text, "%08x,", (unsigned)bits);
+        }
+        break;
+    case MLO_ATTR_INTS:
+        for (size_t i = 0; i < a->n_ints; i++) mlo_printf(text, "%lld,", (long long)a->ints[i]);
+        break;
+    case MLO_ATTR_STRINGS:
+        for (size_t i = 0; i < a->n_strings; i++) {
+            for (size_t k = 0; k < a->strings[i].n; k++)
+                mlo_printf(text, "%02x", (unsigned)(unsigned char)a->strings[i].data[k]);
+            mlo_puts(text, ",");
+        }
+        break;
+    case MLO_ATTR_GRAPHS:
+        for (size_t i = 0; i < a->n_graphs; i++)
+            if (mlo_terms_subgraph(t, env, a->graphs[i], text, depth)) return mlo_failed(t->m);
+        break;
+    case MLO_ATTR_TENSORS:
+        for (size_t i = 0; i < a->n_tensors; i++)
+            mlo_printf(text, "t%d,", mlo_terms_leaf(t, MLO_TERM_CONSTANT, NULL, a->tensors[i]));
+        break;
+    default:
+        return mlo_fail_at(t->m, MLO_E_UNSUPPORTED, a->name,
+            "check cannot compare attributes of type %d", (int)a->type);
     }
     mlo_puts(text, ";");
     return 0;
@@ -262,7 +383,10 @@ static const char *mlo_terms_attrs(mlo_terms *t, mlo_terms_env *env, const mlo_n
     const char *after = "";
     for (size_t round = 0; round < n->n_attr; round++) {
         const mlo_attr *least = NULL;
-        for (size_t i = 0; i < n->n_attr; i++) if (strcmp(n->attr[i]->name, after) > 0 && (!least || strcmp(n->attr[i]->name, least->name) < 0)) least = n->attr[i];
+        for (size_t i = 0; i < n->n_attr; i++)
+            if (strcmp(n->attr[i]->name, after) > 0
+                && (!least || strcmp(n->attr[i]->name, least->name) < 0))
+                least = n->attr[i];
         if (!least) break;
         if (!mlo_attr_is_default(n, least) && mlo_terms_attr(t, env, least, &text, depth)) break;
         after = least->name;
@@ -273,8 +397,10 @@ static const char *mlo_terms_attrs(mlo_terms *t, mlo_terms_env *env, const mlo_n
 }
 
 static int mlo_operands_commute(const mlo_node *n) {
-    static const char *const ops[] = { "Add", "Mul", "And", "Or", "Xor", "Equal", "Max", "Min", "Sum", "Mean", "BitwiseAnd", "BitwiseOr", "BitwiseXor" };
-    for (size_t i = 0; i < sizeof ops / sizeof *ops; i++) if (n->n_input == 2 && mlo_is(n, ops[i])) return 1;
+    static const char *const ops[] = { "Add", "Mul", "And", "Or", "Xor", "Equal", "Max", "Min",
+        "Sum", "Mean", "BitwiseAnd", "BitwiseOr", "BitwiseXor" };
+    for (size_t i = 0; i < sizeof ops / sizeof *ops; i++)
+        if (n->n_input == 2 && mlo_is(n, ops[i])) return 1;
     return 0;
 }
 
@@ -284,33 +410,44 @@ static int mlo_terms_simplify(mlo_terms *t, mlo_terms_env *env, const mlo_node *
     mlo_slices s;
     mlo_terms_env *home;
     if (mlo_is(n, "Identity") && n->n_input == 1) return mlo_terms_get(t, env, n->input[0]);
-    if (mlo_is(n, "Gather") && n->n_input == 2 && !mlo_int(n, "axis", 0) && mlo_terms_slices(t, env, n->input[0], &s)) {
+    if (mlo_is(n, "Gather") && n->n_input == 2 && !mlo_int(n, "axis", 0)
+        && mlo_terms_slices(t, env, n->input[0], &s)) {
         int id = mlo_terms_get(t, env, n->input[1]);
         const mlo_tensor *x = id >= 0 ? t->term[id].tensor : NULL;
-        if (x && !x->n_dims && x->data_type == MLO_INT64 && mlo_tensor_ints(t->term[id].owner, x, index, 1) == 1 && index[0] >= 0 && index[0] < s.n) return s.slice[index[0]];
+        if (x && !x->n_dims && x->data_type == MLO_INT64
+            && mlo_tensor_ints(t->term[id].owner, x, index, 1) == 1 && index[0] >= 0
+            && index[0] < s.n)
+            return s.slice[index[0]];
     }
     if (mlo_is(n, "Cast") && n->n_input == 1) {
         int id = mlo_terms_get(t, env, n->input[0]);
         int64_t to = mlo_int(n, "to", 0);
         const mlo_node *inner = id >= 0 ? t->term[id].node : NULL;
-        if (id >= 0 && t->term[id].kind == MLO_TERM_NODE && mlo_is(inner, "Cast") && mlo_int(inner, "to", 0) == MLO_INT8 && (to == MLO_INT4 || to == MLO_UINT4)) {
+        if (id >= 0 && t->term[id].kind == MLO_TERM_NODE && mlo_is(inner, "Cast")
+            && mlo_int(inner, "to", 0) == MLO_INT8 && (to == MLO_INT4 || to == MLO_UINT4)) {
             const mlo_term *x = &t->term[t->term[id].in[0]];
             mlo_form f = mlo_form_of(mlo_terms_value(env, n->input[0], &home));
-            if (x->tensor && x->tensor->data_type == to && f.dtype == MLO_INT8) return t->term[id].in[0];
+            if (x->tensor && x->tensor->data_type == to && f.dtype == MLO_INT8)
+                return t->term[id].in[0];
         }
     }
     return -2;
 }
 
-enum { MLO_UNROLLED = 1 << 14 };      /* nodes that a model's own loops may unroll to; what rolling saved comes on top */
+/* nodes that a model's own loops may unroll to; what rolling saved comes on top */
+enum { MLO_UNROLLED = 1 << 14 };
 
-/* Runs a Scan, or a FINNLoop, symbolically. 0: done; -2: not one that can be unrolled, or one too long to be a rolled stack of layers. */
+/* Runs a Scan, or a FINNLoop, symbolically. 0: done; -2: not one that can be unrolled, or one too
+ * long to be a rolled stack of layers. */
 static int mlo_terms_scan(mlo_terms *t, mlo_terms_env *env, const mlo_node *n, int depth) {
     mlo *m = t->m;
     mlo_attr *body = mlo_attr_of(n, "body");
     mlo_graph *g = body ? body->g : NULL;
-    int64_t inputs = (int64_t)mlo_scan_stacks(n), rounds = mlo_is(n, "Scan") ? -1 : mlo_int(n, "iteration", 1);
-    if (!g || inputs < 1 || inputs > (int64_t)n->n_input || g->n_input != n->n_input || g->n_output != n->n_output || n->n_attr != (mlo_is(n, "Scan") ? 2 : 5)) return -2;
+    int64_t inputs = (int64_t)mlo_scan_stacks(n);
+    int64_t rounds = mlo_is(n, "Scan") ? -1 : mlo_int(n, "iteration", 1);
+    if (!g || inputs < 1 || inputs > (int64_t)n->n_input || g->n_input != n->n_input
+        || g->n_output != n->n_output || n->n_attr != (mlo_is(n, "Scan") ? 2 : 5))
+        return -2;
     size_t states = n->n_input - (size_t)inputs;
     if (g->n_output < states) return -2;
     mlo_slices *s = MLO_NEW_N(m, mlo_slices, (size_t)inputs);
@@ -323,30 +460,42 @@ static int mlo_terms_scan(mlo_terms *t, mlo_terms_env *env, const mlo_node *n, i
     if ((t->budget -= rounds * (int64_t)(g->n_node + g->n_input + 1)) < 0) return -2;
     int *taps = MLO_NEW_N(m, int, (g->n_output - states) * (size_t)rounds + 1);
     if (!state || !taps) return -1;
-    for (size_t i = 0; i < states; i++) if ((state[i] = mlo_terms_get(t, env, n->input[i])) < 0) return -1;
+    for (size_t i = 0; i < states; i++)
+        if ((state[i] = mlo_terms_get(t, env, n->input[i])) < 0) return -1;
     for (int k = 0; k < rounds; k++) {
         mlo_terms_env inner = { env, g, { NULL, 0, 0 }, { NULL, 0, 0 } };
-        for (size_t i = 0; i < g->n_input; i++) if (mlo_terms_bind(t, &inner, g->input[i]->name, i < states ? state[i] : s[i - states].slice[k])) return -1;
+        for (size_t i = 0; i < g->n_input; i++)
+            if (mlo_terms_bind(
+                    t, &inner, g->input[i]->name, i < states ? state[i] : s[i - states].slice[k]))
+                return -1;
         if (mlo_terms_graph(t, &inner, depth + 1)) return -1;
         for (size_t i = 0; i < g->n_output; i++) {
             int id = mlo_terms_get(t, &inner, g->output[i]->name);
             if (id < 0) return -1;
-            if (i < states) state[i] = id; else taps[(i - states) * (size_t)rounds + (size_t)k] = id;
+            if (i < states)
+                state[i] = id;
+            else
+                taps[(i - states) * (size_t)rounds + (size_t)k] = id;
         }
     }
-    for (size_t i = 0; i < states; i++) if (n->output[i] && *n->output[i] && mlo_terms_bind(t, env, n->output[i], state[i])) return -1;
+    for (size_t i = 0; i < states; i++)
+        if (n->output[i] && *n->output[i] && mlo_terms_bind(t, env, n->output[i], state[i]))
+            return -1;
     for (size_t i = states; i < n->n_output; i++) {
         mlo_slices *tap = MLO_NEW(m, mlo_slices);
         if (!tap) return -1;
-        tap->slice = taps + (i - states) * (size_t)rounds; tap->n = (int)rounds;
-        if (n->output[i] && *n->output[i] && mlo_map_put(m, &env->slices, n->output[i], tap)) return -1;
+        tap->slice = taps + (i - states) * (size_t)rounds;
+        tap->n = (int)rounds;
+        if (n->output[i] && *n->output[i] && mlo_map_put(m, &env->slices, n->output[i], tap))
+            return -1;
     }
     return 0;
 }
 
 static int mlo_terms_node(mlo_terms *t, mlo_terms_env *env, const mlo_node *n, int depth) {
     mlo *m = t->m;
-    if (mlo_is(n, "Constant") && n->n_output == 1 && mlo_attr_of(n, "value")) return 0;                    /* a constant: mlo_terms_get */
+    /* a constant: mlo_terms_get */
+    if (mlo_is(n, "Constant") && n->n_output == 1 && mlo_attr_of(n, "value")) return 0;
     int r = mlo_is_scan(n) ? mlo_terms_scan(t, env, n, depth) : -2;
     if (r != -2) return r;
     if ((r = mlo_terms_simplify(t, env, n)) != -2) return mlo_terms_bind(t, env, n->output[0], r);
@@ -356,70 +505,116 @@ static int mlo_terms_node(mlo_terms *t, mlo_terms_env *env, const mlo_node *n, i
     memset(&x, 0, sizeof x);
     for (size_t i = 0; i < n->n_input; i++) {
         in[i] = mlo_terms_get(t, env, n->input[i]);
-        if (in[i] < 0) { mlo_slices s; in[i] = mlo_terms_slices(t, env, n->input[i], &s) ? mlo_terms_leaf(t, MLO_TERM_FORMAL, mlo_format(m, "all iterations of %s", n->input[i]), NULL) : -1; }
-        if (in[i] < 0) return m->error.code ? -1 : mlo_fail(m, MLO_E_GRAPH, n, "input %zu, '%s', has no value", i, n->input[i]);
+        if (in[i] < 0) {
+            mlo_slices s;
+            in[i] = mlo_terms_slices(t, env, n->input[i], &s)
+                ? mlo_terms_leaf(
+                      t, MLO_TERM_FORMAL, mlo_format(m, "all iterations of %s", n->input[i]), NULL)
+                : -1;
+        }
+        if (in[i] < 0)
+            return m->error.code
+                ? -1
+                : mlo_fail(m, MLO_E_GRAPH, n, "input %zu, '%s', has no value", i, n->input[i]);
     }
     x.commutes = mlo_operands_commute(n);
-    if (x.commutes && in[0] > in[1]) { int swap = in[0]; in[0] = in[1]; in[1] = swap; }
-    x.kind = MLO_TERM_NODE; x.op = mlo_intern(m, n->op); x.in = in; x.n_in = (int)n->n_input; x.node = n; x.owner = t->side;
+    if (x.commutes && in[0] > in[1]) {
+        int swap = in[0];
+        in[0] = in[1];
+        in[1] = swap;
+    }
+    x.kind = MLO_TERM_NODE;
+    x.op = mlo_intern(m, n->op);
+    x.in = in;
+    x.n_in = (int)n->n_input;
+    x.node = n;
+    x.owner = t->side;
     x.domain = mlo_intern(m, !n->domain || mlo_eq(n->domain, "ai.onnx") ? "" : n->domain);
     if (!(x.attrs = mlo_terms_attrs(t, env, n, depth))) return -1;
     for (size_t o = 0; o < n->n_output; o++) {
         x.output = (int)o;
-        if (n->output[o] && *n->output[o] && mlo_terms_bind(t, env, n->output[o], mlo_terms_put(t, x))) return -1;
+        if (n->output[o] && *n->output[o]
+            && mlo_terms_bind(t, env, n->output[o], mlo_terms_put(t, x)))
+            return -1;
     }
     return 0;
 }
 
 static int mlo_terms_graph(mlo_terms *t, mlo_terms_env *env, int depth) {
-    if (depth > MLO_MAX_DEPTH) return mlo_fail_at(t->m, MLO_E_GRAPH, env->g->name, "graphs are nested more than %d deep", MLO_MAX_DEPTH);
-    for (size_t i = 0; i < env->g->n_node; i++) if (mlo_terms_node(t, env, env->g->node[i], depth)) return -1;
+    if (depth > MLO_MAX_DEPTH)
+        return mlo_fail_at(
+            t->m, MLO_E_GRAPH, env->g->name, "graphs are nested more than %d deep", MLO_MAX_DEPTH);
+    for (size_t i = 0; i < env->g->n_node; i++)
+        if (mlo_terms_node(t, env, env->g->node[i], depth)) return -1;
     return 0;
 }
 
-/* ---- differences ------------------------------------------------------------------------------------------------------------------------- */
+/* ---- differences ---------------------------------------------------------- */
 
 static const char *mlo_term_text(mlo *m, const mlo_term *x) {
     switch (x->kind) {
     case MLO_TERM_ABSENT: return "nothing";
     case MLO_TERM_INPUT: return mlo_format(m, "input %s", x->op);
     case MLO_TERM_FORMAL: return x->op;
-    case MLO_TERM_CONSTANT: return mlo_format(m, "constant %s", x->tensor->name ? x->tensor->name : "");
+    case MLO_TERM_CONSTANT:
+        return mlo_format(m, "constant %s", x->tensor->name ? x->tensor->name : "");
     default: return mlo_format(m, "%s %s", x->op, mlo_node_name(x->node));
     }
 }
 
-/* Goes down from two different terms to where they first differ: in op, attributes or number of operands, or in a leaf. */
+/* Goes down from two different terms to where they first differ: in op, attributes or number of
+ * operands, or in a leaf. */
 static int mlo_terms_blame(mlo_terms *t, const char *output, int a, int b) {
     mlo *m = t->m;
     for (;;) {
         const mlo_term *x = &t->term[a], *y = &t->term[b];
-        int same = x->kind == MLO_TERM_NODE && y->kind == MLO_TERM_NODE && x->op == y->op && x->domain == y->domain && x->n_in == y->n_in && x->output == y->output;
-        if (same && x->attrs != y->attrs) return mlo_fail(m, MLO_E_MISMATCH, x->node, "output '%s' differs: attributes here %.120s, in the original's %s %.120s", output, x->attrs, mlo_node_name(y->node), y->attrs);
-        if (!same) return mlo_fail(m, MLO_E_MISMATCH, x->node, "output '%s' differs: %s here, %s in the original", output, mlo_term_text(m, x), mlo_term_text(m, y));
+        int same = x->kind == MLO_TERM_NODE && y->kind == MLO_TERM_NODE && x->op == y->op
+            && x->domain == y->domain && x->n_in == y->n_in && x->output == y->output;
+        if (same && x->attrs != y->attrs)
+            return mlo_fail(m, MLO_E_MISMATCH, x->node,
+                "output '%s' differs: attributes here %.120s, in the original's %s %.120s", output,
+                x->attrs, mlo_node_name(y->node), y->attrs);
+        if (!same)
+            return mlo_fail(m, MLO_E_MISMATCH, x->node,
+                "output '%s' differs: %s here, %s in the original", output, mlo_term_text(m, x),
+                mlo_term_text(m, y));
         int i = 0, j;
         while (i < x->n_in && x->in[i] == y->in[i]) i++;
         if (i == x->n_in) return mlo_fail(m, MLO_E_BUG, x->node, "two terms differ in nothing");
         j = i;
-        if (x->commutes) {                                   /* operands are sorted by number: pair up what is not shared */
+        /* operands are sorted by number: pair up what is not shared */
+        if (x->commutes) {
             i = x->in[0] == y->in[0] || x->in[0] == y->in[1] ? 1 : 0;
             j = y->in[0] == x->in[0] || y->in[0] == x->in[1] ? 1 : 0;
-            if (i == j && x->in[i] == y->in[j]) { i = 0; j = 0; }
-            if (!i && !j && t->term[x->in[0]].op != t->term[y->in[0]].op && t->term[x->in[0]].op == t->term[y->in[1]].op) j = 1;
+            if (i == j && x->in[i] == y->in[j]) {
+                i = 0;
+                j = 0;
+            }
+            if (!i && !j && t->term[x->in[0]].op != t->term[y->in[0]].op
+                && t->term[x->in[0]].op == t->term[y->in[1]].op)
+                j = 1;
         }
-        a = x->in[i]; b = y->in[j];
+        a = x->in[i];
+        b = y->in[j];
     }
 }
 
 static int mlo_check_inputs(mlo *m, const mlo_graph *a, const mlo_graph *b) {
-    if (a->n_input != b->n_input) return mlo_fail_at(m, MLO_E_MISMATCH, NULL, "%zu inputs here, %zu in the original", a->n_input, b->n_input);
+    if (a->n_input != b->n_input)
+        return mlo_fail_at(m, MLO_E_MISMATCH, NULL, "%zu inputs here, %zu in the original",
+            a->n_input, b->n_input);
     for (size_t i = 0; i < a->n_input; i++) {
         const mlo_value_info *x = a->input[i], *y = b->input[i];
-        if (!mlo_eq(x->name, y->name)) return mlo_fail_at(m, MLO_E_MISMATCH, x->name, "input %zu is called '%s' in the original", i, y->name);
-        mlo_form f = mlo_form_of(mlo_value_of(a, x->name)), g = mlo_form_of(mlo_value_of(b, y->name));
+        if (!mlo_eq(x->name, y->name))
+            return mlo_fail_at(
+                m, MLO_E_MISMATCH, x->name, "input %zu is called '%s' in the original", i, y->name);
+        mlo_form f = mlo_form_of(mlo_value_of(a, x->name));
+        mlo_form g = mlo_form_of(mlo_value_of(b, y->name));
         int same = f.dtype == g.dtype && f.rank == g.rank;
         for (int k = 0; same && k < f.rank; k++) same = f.dims[k] == g.dims[k];
-        if (!same) return mlo_fail_at(m, MLO_E_MISMATCH, x->name, "the input's type or shape is not the original's");
+        if (!same)
+            return mlo_fail_at(
+                m, MLO_E_MISMATCH, x->name, "the input's type or shape is not the original's");
     }
     return 0;
 }
@@ -428,10 +623,14 @@ static int mlo_check_inputs(mlo *m, const mlo_graph *a, const mlo_graph *b) {
 static int mlo_check_write(mlo_terms *t, mlo *side, const mlo *original, mlo_terms_env *env) {
     mlo_graph *g = side->model->graph;
     env->g = g;
-    t->side = side; t->budget = MLO_UNROLLED + 8 * (int64_t)original->model->graph->n_node;
+    t->side = side;
+    t->budget = MLO_UNROLLED + 8 * (int64_t)original->model->graph->n_node;
     for (size_t i = 0; i < g->n_input; i++)
-        if (mlo_terms_bind(t, env, g->input[i]->name, mlo_terms_leaf(t, MLO_TERM_INPUT, g->input[i]->name, NULL))) return mlo_failed(t->m);
-    if (mlo_terms_graph(t, env, 0) && !t->m->error.code) return mlo_fail_at(t->m, MLO_E_BUG, NULL, "a graph could not be written as terms");
+        if (mlo_terms_bind(t, env, g->input[i]->name,
+                mlo_terms_leaf(t, MLO_TERM_INPUT, g->input[i]->name, NULL)))
+            return mlo_failed(t->m);
+    if (mlo_terms_graph(t, env, 0) && !t->m->error.code)
+        return mlo_fail_at(t->m, MLO_E_BUG, NULL, "a graph could not be written as terms");
     return mlo_failed(t->m);
 }
 
@@ -440,34 +639,57 @@ static int mlo_check_once(mlo *rolled, mlo *original, int by_value, int *last) {
     mlo_terms_env here = { NULL, NULL, { NULL, 0, 0 }, { NULL, 0, 0 } }, there = here;
     const mlo_graph *a = rolled->model->graph, *b = original->model->graph;
     memset(&t, 0, sizeof t);
-    t.m = rolled; t.by_value = by_value;
-    if (mlo_check_write(&t, original, original, &there) || mlo_check_write(&t, rolled, original, &here)) return mlo_failed(rolled);
-    if (original->error.code) return mlo_fail_at(rolled, original->error.code, original->error.node, "the original cannot be compared: %s", original->error.message);
+    t.m = rolled;
+    t.by_value = by_value;
+    if (mlo_check_write(&t, original, original, &there)
+        || mlo_check_write(&t, rolled, original, &here))
+        return mlo_failed(rolled);
+    if (original->error.code)
+        return mlo_fail_at(rolled, original->error.code, original->error.node,
+            "the original cannot be compared: %s", original->error.message);
     for (size_t i = 0; i < a->n_output; i++) {
         int x = mlo_terms_get(&t, &here, a->output[i]->name), y;
-        t.side = original; y = mlo_terms_get(&t, &there, b->output[i]->name); t.side = rolled;
-        if (x < 0 || y < 0) return mlo_fail_at(rolled, MLO_E_MISMATCH, a->output[i]->name, "an output that check cannot follow");
+        t.side = original;
+        y = mlo_terms_get(&t, &there, b->output[i]->name);
+        t.side = rolled;
+        if (x < 0 || y < 0)
+            return mlo_fail_at(
+                rolled, MLO_E_MISMATCH, a->output[i]->name, "an output that check cannot follow");
         if (x == y) continue;
-        if (!by_value) { *last = 0; return 0; }              /* perhaps only a large constant in another place: look again, reading */
+        /* perhaps only a large constant in another place: look again, reading */
+        if (!by_value) {
+            *last = 0;
+            return 0;
+        }
         return mlo_terms_blame(&t, a->output[i]->name, x, y);
     }
     return 0;
 }
 
-/* Proves that `rolled` computes what `original` (after read) computes; the failure is recorded in `rolled`. */
+/* Proves that `rolled` computes what `original` (after read) computes; the failure is recorded in
+ * `rolled`. */
 static int mlo_check_models(mlo *rolled, mlo *original) {
     const mlo_graph *a = rolled->model->graph, *b = original->model->graph;
     int last = 1;
     if (mlo_check_inputs(rolled, a, b)) return mlo_failed(rolled);
-    if (a->n_output != b->n_output) return mlo_fail_at(rolled, MLO_E_MISMATCH, NULL, "%zu outputs here, %zu in the original", a->n_output, b->n_output);
+    if (a->n_output != b->n_output)
+        return mlo_fail_at(rolled, MLO_E_MISMATCH, NULL, "%zu outputs here, %zu in the original",
+            a->n_output, b->n_output);
     for (size_t i = 0; i < a->n_output; i++)
-        if (!mlo_eq(a->output[i]->name, b->output[i]->name)) return mlo_fail_at(rolled, MLO_E_MISMATCH, a->output[i]->name, "output %zu is called '%s' in the original", i, b->output[i]->name);
+        if (!mlo_eq(a->output[i]->name, b->output[i]->name))
+            return mlo_fail_at(rolled, MLO_E_MISMATCH, a->output[i]->name,
+                "output %zu is called '%s' in the original", i, b->output[i]->name);
     for (size_t i = 0; i < original->model->n_opset; i++) {
         const mlo_opset *o = &original->model->opset[i];
         int found = 0;
         for (size_t k = 0; k < rolled->model->n_opset; k++)
-            found |= mlo_eq(rolled->model->opset[k].domain ? rolled->model->opset[k].domain : "", o->domain ? o->domain : "") && rolled->model->opset[k].version == o->version;
-        if (!found) return mlo_fail_at(rolled, MLO_E_MISMATCH, NULL, "the original imports version %lld of the operators '%s'", (long long)o->version, o->domain ? o->domain : "");
+            found |= mlo_eq(rolled->model->opset[k].domain ? rolled->model->opset[k].domain : "",
+                         o->domain ? o->domain : "")
+                && rolled->model->opset[k].version == o->version;
+        if (!found)
+            return mlo_fail_at(rolled, MLO_E_MISMATCH, NULL,
+                "the original imports version %lld of the operators '%s'", (long long)o->version,
+                o->domain ? o->domain : "");
     }
     if (mlo_check_once(rolled, original, 0, &last) || last) return mlo_failed(rolled);
     return mlo_check_once(rolled, original, 1, &last);

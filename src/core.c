@@ -1,77 +1,108 @@
-/* core: the lowered loop as hardware: elements (kernels and splits) and the edges between them, parameters, FIFO depths.
+/* core: the lowered loop as hardware: elements (kernels and splits) and the edges between them,
+ * parameters, FIFO depths.
  *
- * in:  a lowered model, folded or not (then everything is 1 x 1).     out: mlo_hw, which fold, emit and show read.
- * invariant: edges carry whole tokens; every element makes one token per token it takes; elements stand in dataflow order.
+ * in:  a lowered model, folded or not (then everything is 1 x 1).     out: mlo_hw, which fold,
+ *     emit and show read.
+ * invariant: edges carry whole tokens; every element makes one token per token it takes; elements
+ *     stand in dataflow order.
  * example: BERT: 12 elements; the carried value forks to Requant (-> QKV) and to the residual FIFO.
  * cost: O(nodes).
  */
 enum { MLO_OUTSIDE = -1, MLO_CORE_MOST = 96, MLO_LATENCY_MOST = 100000 };
 
-/* Where a kernel's parameters are. Layer: two banks on chip, every iteration's parameters come from memory in every iteration. Resident: a bank for
- * each iteration, loaded once; then the iterations there can be are a matter of building. Block, of a matrix: two banks of a block of its rows;
- * every block comes from memory for every tile of tokens, which waits on chip. A set of them: what a search may choose from. */
+/* Where a kernel's parameters are. Layer: two banks on chip, every iteration's parameters come
+ * from memory in every iteration. Resident: a bank for each iteration, loaded once; then the
+ * iterations there can be are a matter of building. Block, of a matrix: two banks of a block of
+ * its rows; every block comes from memory for every tile of tokens, which waits on chip. A set of
+ * them: what a search may choose from. */
 enum { MLO_LAYER = 1, MLO_RESIDENT = 2, MLO_BLOCK = 4, MLO_EITHER = MLO_LAYER | MLO_RESIDENT };
 static int mlo_to_choose(int memories) { return (memories & (memories - 1)) != 0; }
 
 typedef struct {
-    mlo_node *node; const char *name;
-    const mlo_kernel *kernel;           /* NULL: a split */
-    mlo_site site; mlo_unit unit;
-    int64_t tokens;                     /* how many tokens it can hold beyond those it passes on: for FIFO depths */
-    int pinned;                         /* 1: this folding was given; a search leaves it alone */
-    int memory, memories;               /* MLO_LAYER, MLO_RESIDENT or MLO_BLOCK; the set of those that a search may choose from */
-    int own_memory;                     /* 1: given for this kernel */
-    int64_t tile; int own_tile;         /* of block: tokens; 1: given for this kernel */
+    mlo_node *node;
+    const char *name;
+    const mlo_kernel *kernel; /* NULL: a split */
+    mlo_site site;
+    mlo_unit unit;
+    /* how many tokens it can hold beyond those it passes on: for FIFO depths */
+    int64_t tokens;
+    int pinned; /* 1: this folding was given; a search leaves it alone */
+    /* MLO_LAYER, MLO_RESIDENT or MLO_BLOCK; the set of those that a search may choose from */
+    int memory, memories;
+    int own_memory; /* 1: given for this kernel */
+    /* of block: tokens; 1: given for this kernel */
+    int64_t tile;
+    int own_tile;
 } mlo_element;
 
 typedef struct {
-    int from, from_port, to, to_port;   /* element numbers; MLO_OUTSIDE: the loop's own input or output */
+    /* element numbers; MLO_OUTSIDE: the loop's own input or output */
+    int from, from_port, to, to_port;
     int bits, lanes_from, lanes_to;
-    int64_t channels, fifo;             /* fifo: tokens of buffering beyond the handshake, 0 for none */
+    /* fifo: tokens of buffering beyond the handshake, 0 for none */
+    int64_t channels, fifo;
 } mlo_edge;
 
 typedef struct {
     mlo_scan scan;
-    mlo_element element[MLO_CORE_MOST]; int n_element;
-    mlo_edge edge[2 * MLO_CORE_MOST]; int n_edge;
-    int64_t tokens, channels;           /* longest frame; carried channels */
-    int lanes, bits;                    /* of the loop's streams */
-    int frames;                         /* in flight, at most */
-    int masked;                         /* 1: a runtime mask stream */
-    int whole_frame;                    /* 1: some element holds a frame (attention) */
-    int64_t feedback;                   /* tokens of the feedback FIFO */
+    mlo_element element[MLO_CORE_MOST];
+    int n_element;
+    mlo_edge edge[2 * MLO_CORE_MOST];
+    int n_edge;
+    int64_t tokens, channels; /* longest frame; carried channels */
+    int lanes, bits; /* of the loop's streams */
+    int frames; /* in flight, at most */
+    int masked; /* 1: a runtime mask stream */
+    int whole_frame; /* 1: some element holds a frame (attention) */
+    int64_t feedback; /* tokens of the feedback FIFO */
     int axi_bits;
-    int rate;                           /* what memory gives: beats of axi_bits in 256 cycles; the simulated memory counts so, too */
-    int read_latency;                   /* cycles from a read request to its first beat */
+    /* what memory gives: beats of axi_bits in 256 cycles; the simulated memory counts so, too */
+    int rate;
+    int read_latency; /* cycles from a read request to its first beat */
 } mlo_hw;
 
-/* The bits of a value on a stream: what its maker says (metadata mlo.bits), else its type's. What goes into the loop is as wide as what comes out. */
+/* The bits of a value on a stream: what its maker says (metadata mlo.bits), else its type's. What
+ * goes into the loop is as wide as what comes out. */
 static int mlo_value_bits(const mlo_graph *g, const char *name) {
     mlo_value *v = mlo_value_of(g, name);
     const mlo_node *n = v ? v->producer : NULL;
-    if (g->n_input && g->n_output && name == g->input[0]->name && name != g->output[0]->name) return mlo_value_bits(g, g->output[0]->name);
+    if (g->n_input && g->n_output && name == g->input[0]->name && name != g->output[0]->name)
+        return mlo_value_bits(g, g->output[0]->name);
     if (n && mlo_is(n, "Split")) return mlo_value_bits(g, n->input[0]);
-    return n && v->graph == g && mlo_kernel_of(n) ? (int)mlo_meta_int(n, "mlo.bits", mlo_bits_of(mlo_form_of(v).dtype)) : mlo_bits_of(mlo_form_of(v).dtype);
+    return n && v->graph == g && mlo_kernel_of(n)
+        ? (int)mlo_meta_int(n, "mlo.bits", mlo_bits_of(mlo_form_of(v).dtype))
+        : mlo_bits_of(mlo_form_of(v).dtype);
 }
 
 /* Into how many parts a Split deals a value. */
 static int64_t mlo_core_parts(const mlo_graph *body, const char *name) {
-    for (size_t i = 0; i < body->n_node; i++) if (mlo_is(body->node[i], "Split") && mlo_has_input(body->node[i], 0) && body->node[i]->input[0] == name) return (int64_t)body->node[i]->n_output;
+    for (size_t i = 0; i < body->n_node; i++)
+        if (mlo_is(body->node[i], "Split") && mlo_has_input(body->node[i], 0)
+            && body->node[i]->input[0] == name)
+            return (int64_t)body->node[i]->n_output;
     return 1;
 }
 
 static int mlo_element_site(mlo *m, mlo_hw *c, mlo_element *e) {
     mlo_node *n = e->node;
     memset(&e->site, 0, sizeof e->site);
-    e->site.m = m; e->site.node = n; e->site.tokens = c->tokens; e->site.parts = mlo_core_parts(c->scan.body, n->output[0]);
+    e->site.m = m;
+    e->site.node = n;
+    e->site.tokens = c->tokens;
+    e->site.parts = mlo_core_parts(c->scan.body, n->output[0]);
     for (size_t i = 0; i < n->n_input && i < 8; i++) {
         e->site.in_bits[i] = mlo_value_bits(c->scan.body, n->input[i]);
         e->site.in[e->site.n_in++] = mlo_form_of(mlo_value_of(c->scan.body, n->input[i]));
     }
     e->site.out_bits = mlo_value_bits(c->scan.body, n->output[0]);
     e->site.out = mlo_form_of(mlo_value_of(c->scan.body, n->output[0]));
-    for (size_t i = 0; i < e->site.n_in; i++) if (!mlo_form_known(&e->site.in[i])) return mlo_fail(m, MLO_E_SHAPE, n, "input %zu, '%s', has no known shape", i, n->input[i]);
-    return mlo_form_known(&e->site.out) ? 0 : mlo_fail(m, MLO_E_SHAPE, n, "the output has no known shape");
+    for (size_t i = 0; i < e->site.n_in; i++)
+        if (!mlo_form_known(&e->site.in[i]))
+            return mlo_fail(
+                m, MLO_E_SHAPE, n, "input %zu, '%s', has no known shape", i, n->input[i]);
+    return mlo_form_known(&e->site.out)
+        ? 0
+        : mlo_fail(m, MLO_E_SHAPE, n, "the output has no known shape");
 }
 
 /* What a matrix in row blocks holds when things flow: a token stays for two tiles' time. */
@@ -81,10 +112,19 @@ static int64_t mlo_tile_tokens(int64_t tile) { return 2 * tile + 4; }
 static int mlo_element_fold(mlo *m, mlo_element *e, int64_t pe, int64_t simd) {
     memset(&e->unit, 0, sizeof e->unit);
     e->site.tile = e->memory == MLO_BLOCK ? mlo_least(e->tile, e->site.tokens) : 0;
-    if (!e->kernel->legal(&e->site, pe, simd)) return mlo_fail(m, MLO_E_FOLDING, e->node, "%s cannot be folded to PE=%lld SIMD=%lld", e->name, (long long)pe, (long long)simd);
-    e->unit.pe = (int)pe; e->unit.simd = (int)simd;
-    if (e->kernel->unit(&e->site, pe, simd, &e->unit) || mlo_kernel_fits(e->kernel, &e->site, &e->unit)) return mlo_failed(m);
-    e->tokens = e->unit.whole_frame ? e->site.tokens + 3 : e->unit.blocks ? mlo_tile_tokens(e->unit.tile) : e->unit.macs ? 2 : e->unit.n_memory > 1 ? 3 : 1;
+    if (!e->kernel->legal(&e->site, pe, simd))
+        return mlo_fail(m, MLO_E_FOLDING, e->node, "%s cannot be folded to PE=%lld SIMD=%lld",
+            e->name, (long long)pe, (long long)simd);
+    e->unit.pe = (int)pe;
+    e->unit.simd = (int)simd;
+    if (e->kernel->unit(&e->site, pe, simd, &e->unit)
+        || mlo_kernel_fits(e->kernel, &e->site, &e->unit))
+        return mlo_failed(m);
+    e->tokens = e->unit.whole_frame ? e->site.tokens + 3
+        : e->unit.blocks            ? mlo_tile_tokens(e->unit.tile)
+        : e->unit.macs              ? 2
+        : e->unit.n_memory > 1      ? 3
+                                    : 1;
     return 0;
 }
 
@@ -99,53 +139,88 @@ static void mlo_element_intermediates(const mlo_element *e, mlo_text *t) {
 /* Which element (and port) makes a value. */
 static int mlo_core_source(const mlo_hw *c, const char *name, int *port) {
     *port = 0;
-    for (int i = 0; i < c->n_element; i++) for (size_t k = 0; k < c->element[i].node->n_output; k++)
-        if (c->element[i].node->output[k] == name) { *port = (int)k; return i; }
+    for (int i = 0; i < c->n_element; i++)
+        for (size_t k = 0; k < c->element[i].node->n_output; k++)
+            if (c->element[i].node->output[k] == name) {
+                *port = (int)k;
+                return i;
+            }
     return MLO_OUTSIDE;
 }
 
-static int mlo_core_edge(mlo *m, mlo_hw *c, const char *name, int to, int to_port, int bits, int64_t channels, int64_t fifo) {
-    if (c->n_edge == 2 * MLO_CORE_MOST) return mlo_fail_at(m, MLO_E_UNSUPPORTED, name, "a loop body with more than %d streams", 2 * MLO_CORE_MOST);
+static int mlo_core_edge(mlo *m, mlo_hw *c, const char *name, int to, int to_port, int bits,
+    int64_t channels, int64_t fifo) {
+    if (c->n_edge == 2 * MLO_CORE_MOST)
+        return mlo_fail_at(
+            m, MLO_E_UNSUPPORTED, name, "a loop body with more than %d streams", 2 * MLO_CORE_MOST);
     mlo_edge *e = &c->edge[c->n_edge++];
     e->from = mlo_core_source(c, name, &e->from_port);
-    e->to = to; e->to_port = to_port; e->bits = bits; e->channels = channels; e->fifo = fifo;
+    e->to = to;
+    e->to_port = to_port;
+    e->bits = bits;
+    e->channels = channels;
+    e->fifo = fifo;
     return 0;
 }
 
 /* Lanes at both ends of every edge; a split has the lanes of what feeds it. */
 static void mlo_core_lanes(mlo_hw *c) {
-    for (int i = 0; i < c->n_edge; i++) if (c->edge[i].to == MLO_OUTSIDE) c->lanes = c->edge[i].from == MLO_OUTSIDE ? 1 : c->element[c->edge[i].from].unit.out.lanes;
+    for (int i = 0; i < c->n_edge; i++)
+        if (c->edge[i].to == MLO_OUTSIDE)
+            c->lanes = c->edge[i].from == MLO_OUTSIDE ? 1
+                                                      : c->element[c->edge[i].from].unit.out.lanes;
     for (int i = 0; i < c->n_edge; i++) {
         mlo_edge *e = &c->edge[i];
         e->lanes_from = e->from == MLO_OUTSIDE ? c->lanes : c->element[e->from].unit.out.lanes;
-        if (e->to != MLO_OUTSIDE && !c->element[e->to].kernel) { c->element[e->to].unit.out.lanes = e->lanes_from; c->element[e->to].unit.out.bits = e->bits; }
-        e->lanes_to = e->to == MLO_OUTSIDE ? c->lanes : c->element[e->to].kernel ? c->element[e->to].unit.in[e->to_port].lanes : e->lanes_from;
+        if (e->to != MLO_OUTSIDE && !c->element[e->to].kernel) {
+            c->element[e->to].unit.out.lanes = e->lanes_from;
+            c->element[e->to].unit.out.bits = e->bits;
+        }
+        e->lanes_to = e->to == MLO_OUTSIDE ? c->lanes
+            : c->element[e->to].kernel     ? c->element[e->to].unit.in[e->to_port].lanes
+                                           : e->lanes_from;
     }
 }
 
-/* A kernel's name becomes that of its instance: an identifier, of this kernel alone. (The core's own parts have none that ends in a digit.) */
+/* A kernel's name becomes that of its instance: an identifier, of this kernel alone. (The core's
+ * own parts have none that ends in a digit.) */
 static int mlo_core_name(mlo *m, const mlo_hw *c, const mlo_element *e) {
-    if (!e->name) return mlo_fail(m, MLO_E_GRAPH, e->node, "the kernel has no name; run `mlo lower`");
+    if (!e->name)
+        return mlo_fail(m, MLO_E_GRAPH, e->node, "the kernel has no name; run `mlo lower`");
     const size_t n = strlen(e->name);
-    if (!n || n > 64 || strspn(e->name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_") < n || !strchr("0123456789", e->name[n - 1]))
-        return mlo_fail(m, MLO_E_DATA, e->node, "metadata say mlo.kernel = '%.40s', which is no name of letters, digits and '_' with a digit at its end; run `mlo lower`", e->name);
-    for (int i = 0; i < c->n_element; i++) if (&c->element[i] != e && mlo_eq(c->element[i].name, e->name))
-        return mlo_fail(m, MLO_E_DATA, e->node, "two kernels have the name %s (metadata mlo.kernel); run `mlo lower`", e->name);
+    if (!n || n > 64
+        || strspn(e->name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_") < n
+        || !strchr("0123456789", e->name[n - 1]))
+        return mlo_fail(m, MLO_E_DATA, e->node,
+            "metadata say mlo.kernel = '%.40s', which is no name of letters, digits and '_' with a "
+            "digit at its end; run `mlo lower`",
+            e->name);
+    for (int i = 0; i < c->n_element; i++)
+        if (&c->element[i] != e && mlo_eq(c->element[i].name, e->name))
+            return mlo_fail(m, MLO_E_DATA, e->node,
+                "two kernels have the name %s (metadata mlo.kernel); run `mlo lower`", e->name);
     return 0;
 }
 
-/* The bits of results, as metadata say: all of them are looked at before any is read (mlo_value_bits). */
+/* The bits of results, as metadata say: all of them are looked at before any is read
+ * (mlo_value_bits). */
 static int mlo_core_widths(mlo *m, const mlo_graph *body) {
-    for (size_t i = 0; i < body->n_node; i++) if (mlo_kernel_of(body->node[i]))
-        mlo_meta_within(m, body->node[i], "mlo.bits", 8, 1, mlo_bits_of(mlo_form_of(mlo_value_of(body, body->node[i]->output[0])).dtype));
+    for (size_t i = 0; i < body->n_node; i++)
+        if (mlo_kernel_of(body->node[i]))
+            mlo_meta_within(m, body->node[i], "mlo.bits", 8, 1,
+                mlo_bits_of(mlo_form_of(mlo_value_of(body, body->node[i]->output[0])).dtype));
     return mlo_failed(m);
 }
 
 /* Where a kernel's parameters are, as metadata say. */
 static int mlo_core_parameters(mlo *m, const mlo_hw *c, mlo_element *e) {
     const char *memory = mlo_meta_get(e->node->meta, e->node->n_meta, "mlo.memory");
-    e->memory = e->memories = mlo_eq(memory, "resident") ? MLO_RESIDENT : mlo_eq(memory, "block") ? MLO_BLOCK : MLO_LAYER;
-    if (memory && e->memory == MLO_LAYER && !mlo_eq(memory, "layer")) return mlo_fail(m, MLO_E_DATA, e->node, "metadata say mlo.memory = '%.40s', which is none of layer, block, resident", memory);
+    e->memory = e->memories = mlo_eq(memory, "resident") ? MLO_RESIDENT
+        : mlo_eq(memory, "block")                        ? MLO_BLOCK
+                                                         : MLO_LAYER;
+    if (memory && e->memory == MLO_LAYER && !mlo_eq(memory, "layer"))
+        return mlo_fail(m, MLO_E_DATA, e->node,
+            "metadata say mlo.memory = '%.40s', which is none of layer, block, resident", memory);
     e->tile = mlo_meta_within(m, e->node, "mlo.tile", c->tokens, 1, INT32_MAX);
     return mlo_failed(m);
 }
@@ -154,7 +229,10 @@ static int mlo_core_parameters(mlo *m, const mlo_hw *c, mlo_element *e) {
 static int mlo_core_split(mlo *m, const mlo_hw *c, const mlo_element *e) {
     for (size_t k = 0; k < e->node->n_output; k++) {
         const mlo_form f = mlo_form_of(mlo_value_of(c->scan.body, e->node->output[k]));
-        if (!mlo_form_known(&f) || mlo_last_dim(&f) * (int64_t)e->node->n_output != mlo_last_dim(&e->site.in[0])) return mlo_fail(m, MLO_E_UNSUPPORTED, e->node, "a Split into parts that are not all of one size has no hardware");
+        if (!mlo_form_known(&f)
+            || mlo_last_dim(&f) * (int64_t)e->node->n_output != mlo_last_dim(&e->site.in[0]))
+            return mlo_fail(m, MLO_E_UNSUPPORTED, e->node,
+                "a Split into parts that are not all of one size has no hardware");
     }
     return 0;
 }
@@ -165,16 +243,26 @@ static int mlo_core_elements(mlo *m, mlo_hw *c) {
     for (size_t i = 0; i < body->n_node; i++) {
         mlo_node *n = body->node[i];
         const mlo_kernel *k = mlo_kernel_of(n);
-        int split = mlo_is(n, "Split") && mlo_kernel_of(mlo_value_of(body, n->input[0])->producer ? mlo_value_of(body, n->input[0])->producer : n);
+        int split = mlo_is(n, "Split")
+            && mlo_kernel_of(mlo_value_of(body, n->input[0])->producer
+                    ? mlo_value_of(body, n->input[0])->producer
+                    : n);
         if (!k && !split) continue;
         if (k && !k->unit) return mlo_fail(m, MLO_E_UNSUPPORTED, n, "this op has no hardware");
-        if (c->n_element == MLO_CORE_MOST) return mlo_fail(m, MLO_E_UNSUPPORTED, n, "a loop body with more than %d kernels", MLO_CORE_MOST);
+        if (c->n_element == MLO_CORE_MOST)
+            return mlo_fail(
+                m, MLO_E_UNSUPPORTED, n, "a loop body with more than %d kernels", MLO_CORE_MOST);
         mlo_element *e = &c->element[c->n_element++];
         memset(e, 0, sizeof *e);
-        e->node = n; e->kernel = k;
-        e->name = k ? mlo_meta_get(n->meta, n->n_meta, "mlo.kernel") : mlo_format(m, "split_%zu", i);
-        if (mlo_core_name(m, c, e) || mlo_core_parameters(m, c, e) || mlo_element_site(m, c, e)) return mlo_failed(m);
-        if (k ? mlo_element_fold(m, e, mlo_meta_int(n, "mlo.pe", 1), mlo_meta_int(n, "mlo.simd", 1)) : mlo_core_split(m, c, e)) return mlo_failed(m);
+        e->node = n;
+        e->kernel = k;
+        e->name = k ? mlo_meta_get(n->meta, n->n_meta, "mlo.kernel")
+                    : mlo_format(m, "split_%zu", i);
+        if (mlo_core_name(m, c, e) || mlo_core_parameters(m, c, e) || mlo_element_site(m, c, e))
+            return mlo_failed(m);
+        if (k ? mlo_element_fold(m, e, mlo_meta_int(n, "mlo.pe", 1), mlo_meta_int(n, "mlo.simd", 1))
+              : mlo_core_split(m, c, e))
+            return mlo_failed(m);
         if (k) c->whole_frame |= e->unit.whole_frame;
     }
     return 0;
@@ -189,16 +277,23 @@ static int mlo_core_edges(mlo *m, mlo_hw *c) {
             char key[32];
             snprintf(key, sizeof key, "mlo.fifo.%d", k);
             const mlo_form *f = &e->site.in[at];
-            if (mlo_core_edge(m, c, e->node->input[at], i, k, e->site.in_bits[at], mlo_last_dim(f), mlo_meta_within(m, e->node, key, 0, 0, 1 << 20)) || m->error.code) return mlo_failed(m);
+            if (mlo_core_edge(m, c, e->node->input[at], i, k, e->site.in_bits[at], mlo_last_dim(f),
+                    mlo_meta_within(m, e->node, key, 0, 0, 1 << 20))
+                || m->error.code)
+                return mlo_failed(m);
         }
     }
-    return mlo_core_edge(m, c, c->scan.body->output[0]->name, MLO_OUTSIDE, 0, c->bits, c->channels, 0);
+    return mlo_core_edge(
+        m, c, c->scan.body->output[0]->name, MLO_OUTSIDE, 0, c->bits, c->channels, 0);
 }
 
-/* The memory, as options have it, or what the core was folded for: cycles from a request to its first beat; bytes per cycle, at most what the bus takes. */
+/* The memory, as options have it, or what the core was folded for: cycles from a request to its
+ * first beat; bytes per cycle, at most what the bus takes. */
 static int mlo_core_memory(mlo *m, mlo_hw *c) {
-    const char *text = mlo_opt(m, "bandwidth"), *noted = mlo_meta_get(c->scan.node->meta, c->scan.node->n_meta, "mlo.bandwidth");
-    const long latency = (long)mlo_meta_within(m, c->scan.node, "mlo.axi_latency", 7, 0, MLO_LATENCY_MOST);
+    const char *text = mlo_opt(m, "bandwidth");
+    const char *noted = mlo_meta_get(c->scan.node->meta, c->scan.node->n_meta, "mlo.bandwidth");
+    const long latency = (long)mlo_meta_within(
+        m, c->scan.node, "mlo.axi_latency", 7, 0, MLO_LATENCY_MOST);
     c->read_latency = (int)mlo_opt_int(m, "axi-latency", latency, 0, MLO_LATENCY_MOST);
     c->rate = 256;
     if (m->error.code || (!text && !noted)) return mlo_failed(m);
@@ -206,45 +301,61 @@ static int mlo_core_memory(mlo *m, mlo_hw *c) {
     const char *said = text ? text : noted;
     double v = strtod(said, &end), rate = v * 8 * 256 / c->axi_bits;
     if (end == said || *end || !(v > 0)) {
-        if (text) return mlo_fail_at(m, MLO_E_USAGE, NULL, "--bandwidth %s is not a number of bytes per cycle", text);
-        return mlo_fail(m, MLO_E_DATA, c->scan.node, "metadata say mlo.bandwidth = '%.40s', which is no number of bytes per cycle; leave it to mlo", noted);
+        if (text)
+            return mlo_fail_at(
+                m, MLO_E_USAGE, NULL, "--bandwidth %s is not a number of bytes per cycle", text);
+        return mlo_fail(m, MLO_E_DATA, c->scan.node,
+            "metadata say mlo.bandwidth = '%.40s', which is no number of bytes per cycle; leave it "
+            "to mlo",
+            noted);
     }
     c->rate = rate >= 256 ? 256 : rate < 1 ? 1 : (int)(rate + 0.5);
     return 0;
 }
 
-/* ---- buffering ------------------------------------------------------------------------------------------------------------------- */
+/* ---- buffering ------------------------------------------------------------ */
 
 /* The most that `at` is of the elements in front of element i. */
 static int64_t mlo_core_before(const mlo_hw *c, int i, const int64_t at[MLO_CORE_MOST]) {
     int64_t most = 0;
-    for (int k = 0; k < c->n_edge; k++) if (c->edge[k].to == i && c->edge[k].from != MLO_OUTSIDE) most = mlo_most(most, at[c->edge[k].from]);
+    for (int k = 0; k < c->n_edge; k++)
+        if (c->edge[k].to == i && c->edge[k].from != MLO_OUTSIDE)
+            most = mlo_most(most, at[c->edge[k].from]);
     return most;
 }
 /* `at` of the element that edge e comes from. */
-static int64_t mlo_edge_from(const mlo_edge *e, const int64_t at[MLO_CORE_MOST]) { return e->from == MLO_OUTSIDE ? 0 : at[e->from]; }
+static int64_t mlo_edge_from(const mlo_edge *e, const int64_t at[MLO_CORE_MOST]) {
+    return e->from == MLO_OUTSIDE ? 0 : at[e->from];
+}
 
-static void mlo_core_feedback(mlo_hw *c) { c->feedback = c->whole_frame ? (c->frames - 1) * c->tokens + 2 : c->frames * c->tokens + 2; }
+static void mlo_core_feedback(mlo_hw *c) {
+    c->feedback = c->whole_frame ? (c->frames - 1) * c->tokens + 2 : c->frames * c->tokens + 2;
+}
 
-/* FIFO depths, in tokens, that no schedule exceeds. A path's depth is how many tokens its elements can hold; where paths of different depth meet, the
- * shorter one gets the difference, and two tokens to keep both moving. Queries wait for a whole frame of keys and values. */
+/* FIFO depths, in tokens, that no schedule exceeds. A path's depth is how many tokens its elements
+ * can hold; where paths of different depth meet, the shorter one gets the difference, and two
+ * tokens to keep both moving. Queries wait for a whole frame of keys and values. */
 static void mlo_core_fifos(mlo_hw *c) {
-    int64_t depth[MLO_CORE_MOST] = {0};
+    int64_t depth[MLO_CORE_MOST] = { 0 };
     mlo_core_feedback(c);
     for (int i = 0; i < c->n_element; i++) {
         const int64_t most = mlo_core_before(c, i, depth);
-        for (int k = 0; k < c->n_edge; k++) if (c->edge[k].to == i) {
-            const int64_t d = mlo_edge_from(&c->edge[k], depth);
-            c->edge[k].fifo = most > d ? most - d + 2 : 0;
-            if (c->element[i].unit.whole_frame && c->edge[k].to_port == 0) c->edge[k].fifo += c->tokens + 2;
-        }
+        for (int k = 0; k < c->n_edge; k++)
+            if (c->edge[k].to == i) {
+                const int64_t d = mlo_edge_from(&c->edge[k], depth);
+                c->edge[k].fifo = most > d ? most - d + 2 : 0;
+                if (c->element[i].unit.whole_frame && c->edge[k].to_port == 0)
+                    c->edge[k].fifo += c->tokens + 2;
+            }
         depth[i] = most + (c->element[i].kernel ? c->element[i].tokens : 0);
     }
 }
 
-/* What the way to each element's output takes before a first token leaves: how many elements on it need a whole frame; the tokens of its tiles of row
- * blocks, all of which are enough. */
-typedef struct { int64_t frames[MLO_CORE_MOST], tiles[MLO_CORE_MOST]; } mlo_waits;
+/* What the way to each element's output takes before a first token leaves: how many elements on it
+ * need a whole frame; the tokens of its tiles of row blocks, all of which are enough. */
+typedef struct {
+    int64_t frames[MLO_CORE_MOST], tiles[MLO_CORE_MOST];
+} mlo_waits;
 
 static void mlo_core_waits(const mlo_hw *c, mlo_waits *w) {
     for (int i = 0; i < c->n_element; i++) {
@@ -253,31 +364,41 @@ static void mlo_core_waits(const mlo_hw *c, mlo_waits *w) {
     }
 }
 
-/* The tokens that edge k's FIFO must hold, whatever stalls; fewer, and a core can come to a stop. What meets it has had to take a token before it
- * gave one, a tile (at most to the frame's end) if row blocks are on its way, and a frame if it is behind attention where this edge is not. (Three
- * beats are in the fork and in front of the sum.) Attention takes
- * a frame's keys and values before it goes on from its second row of queries. Whether a network of FIFOs whose elements do not look at the time
- * comes to a stop does not depend on the time, so that no stall does harm to depths that are enough without one. */
+/* The tokens that edge k's FIFO must hold, whatever stalls; fewer, and a core can come to a stop.
+ * What meets it has had to take a token before it gave one, a tile (at most to the frame's end) if
+ * row blocks are on its way, and a frame if it is behind attention where this edge is not. (Three
+ * beats are in the fork and in front of the sum.) Attention takes a frame's keys and values before
+ * it goes on from its second row of queries. Whether a network of FIFOs whose elements do not look
+ * at the time comes to a stop does not depend on the time, so that no stall does harm to depths
+ * that are enough without one. */
 static int64_t mlo_core_least(const mlo_hw *c, const mlo_waits *w, int k) {
     const mlo_edge *e = &c->edge[k];
     const mlo_unit *u = &c->element[e->to].unit;
     int64_t least = 1;
     if (u->whole_frame) return e->to_port ? 1 : mlo_most(1, c->tokens - 2 / u->rows.heads);
-    for (int i = 0; i < c->n_edge; i++) if (c->edge[i].to == e->to && c->edge[i].from != MLO_OUTSIDE) {
-        const int other = c->edge[i].from, frame = w->frames[other] > mlo_edge_from(e, w->frames);
-        const int64_t first = frame ? c->tokens : mlo_least(c->tokens, w->tiles[other] - mlo_edge_from(e, w->tiles));
-        least = mlo_most(least, first - 3 / (e->channels / e->lanes_from));
-    }
+    for (int i = 0; i < c->n_edge; i++)
+        if (c->edge[i].to == e->to && c->edge[i].from != MLO_OUTSIDE) {
+            const int other = c->edge[i].from;
+            const int frame = w->frames[other] > mlo_edge_from(e, w->frames);
+            const int64_t first = frame
+                ? c->tokens
+                : mlo_least(c->tokens, w->tiles[other] - mlo_edge_from(e, w->tiles));
+            least = mlo_most(least, first - 3 / (e->channels / e->lanes_from));
+        }
     return least;
 }
 
-/* FIFOs as deep as paths hold made shallower: to hold so many beats each, whole tokens, not less than could deadlock. */
+/* FIFOs as deep as paths hold made shallower: to hold so many beats each, whole tokens, not less
+ * than could deadlock. */
 static void mlo_core_shallow(mlo_hw *c, const int64_t *beats) {
     mlo_waits waits;
     mlo_core_waits(c, &waits);
     for (int k = 0; k < c->n_edge; k++) {
         mlo_edge *e = &c->edge[k];
-        if (e->fifo) e->fifo = mlo_least(e->fifo, mlo_most(mlo_core_least(c, &waits, k), mlo_parts(beats[k], e->channels / e->lanes_from)));
+        if (e->fifo)
+            e->fifo = mlo_least(e->fifo,
+                mlo_most(mlo_core_least(c, &waits, k),
+                    mlo_parts(beats[k], e->channels / e->lanes_from)));
     }
 }
 
@@ -289,9 +410,13 @@ static int mlo_core_live(mlo *m, const mlo_hw *c) {
     mlo_core_fifos(full);
     mlo_waits waits;
     mlo_core_waits(c, &waits);
-    for (int k = 0; k < c->n_edge; k++) if (full->edge[k].fifo && c->edge[k].fifo < mlo_core_least(c, &waits, k))
-        return mlo_fail(m, MLO_E_FOLDING, c->element[c->edge[k].to].node, "a FIFO of %lld tokens at input %d is too shallow: less than %lld can deadlock; leave mlo.fifo.%d to fold",
-            (long long)c->edge[k].fifo, c->edge[k].to_port, (long long)mlo_core_least(c, &waits, k), c->edge[k].to_port);
+    for (int k = 0; k < c->n_edge; k++)
+        if (full->edge[k].fifo && c->edge[k].fifo < mlo_core_least(c, &waits, k))
+            return mlo_fail(m, MLO_E_FOLDING, c->element[c->edge[k].to].node,
+                "a FIFO of %lld tokens at input %d is too shallow: less than %lld can deadlock; "
+                "leave mlo.fifo.%d to fold",
+                (long long)c->edge[k].fifo, c->edge[k].to_port,
+                (long long)mlo_core_least(c, &waits, k), c->edge[k].to_port);
     return 0;
 }
 
@@ -299,24 +424,35 @@ static int mlo_core_build(mlo *m, mlo_hw *c) {
     memset(c, 0, sizeof *c);
     if (mlo_scan_choose(m, &c->scan)) return mlo_failed(m);
     mlo_form f = mlo_form_of(mlo_value_of(c->scan.body, c->scan.body->input[0]->name));
-    if (!mlo_form_known(&f) || f.rank < 2) return mlo_fail(m, MLO_E_SHAPE, c->scan.node, "the carried value has no known shape [.., tokens, channels]");
-    if (f.rank > 2 && f.dims[0] != 1 && mlo_form_count(&f) != f.dims[f.rank - 1] * f.dims[f.rank - 2])
-        return mlo_fail(m, MLO_E_UNSUPPORTED, c->scan.node, "a batch of %lld; export with batch 1: frames stream one after the other", (long long)f.dims[0]);
-    c->channels = f.dims[f.rank - 1]; c->tokens = mlo_form_count(&f) / c->channels; c->bits = mlo_value_bits(c->scan.body, c->scan.body->output[0]->name);
+    if (!mlo_form_known(&f) || f.rank < 2)
+        return mlo_fail(m, MLO_E_SHAPE, c->scan.node,
+            "the carried value has no known shape [.., tokens, channels]");
+    if (f.rank > 2 && f.dims[0] != 1
+        && mlo_form_count(&f) != f.dims[f.rank - 1] * f.dims[f.rank - 2])
+        return mlo_fail(m, MLO_E_UNSUPPORTED, c->scan.node,
+            "a batch of %lld; export with batch 1: frames stream one after the other",
+            (long long)f.dims[0]);
+    c->channels = f.dims[f.rank - 1];
+    c->tokens = mlo_form_count(&f) / c->channels;
+    c->bits = mlo_value_bits(c->scan.body, c->scan.body->output[0]->name);
     c->frames = (int)mlo_meta_within(m, c->scan.node, "mlo.frames", 1, 1, 255);
     c->axi_bits = (int)mlo_meta_within(m, c->scan.node, "mlo.axi_width", 128, 32, 1024);
-    if (c->axi_bits & (c->axi_bits - 1)) return mlo_fail(m, MLO_E_DATA, c->scan.node, "metadata say mlo.axi_width = %d, which is no power of two", c->axi_bits);
+    if (c->axi_bits & (c->axi_bits - 1))
+        return mlo_fail(m, MLO_E_DATA, c->scan.node,
+            "metadata say mlo.axi_width = %d, which is no power of two", c->axi_bits);
     if (m->error.code || mlo_core_elements(m, c) || mlo_core_edges(m, c)) return mlo_failed(m);
     mlo_core_lanes(c);
     mlo_value *mask = mlo_value_of(c->scan.outer, mlo_intern(m, "mlo_mask"));
     c->masked = mask && !mask->tensor;
     mlo_core_feedback(c);
-    if (!mlo_meta_get(c->scan.node->meta, c->scan.node->n_meta, "mlo.frames")) mlo_core_fifos(c);
-    else if (mlo_core_live(m, c)) return mlo_failed(m);
+    if (!mlo_meta_get(c->scan.node->meta, c->scan.node->n_meta, "mlo.frames"))
+        mlo_core_fifos(c);
+    else if (mlo_core_live(m, c))
+        return mlo_failed(m);
     return mlo_core_memory(m, c);
 }
 
-/* ---- parameters ------------------------------------------------------------------------------------------------------------------ */
+/* ---- parameters ----------------------------------------------------------- */
 
 /* A memory's word in the image: padded to a power of two within a beat, to whole beats beyond. Bits. */
 static int64_t mlo_word_bits(const mlo_memory *k, int axi) {
@@ -324,7 +460,9 @@ static int64_t mlo_word_bits(const mlo_memory *k, int axi) {
     while (bits < k->width && bits < axi) bits *= 2;
     return k->width <= axi ? bits : (k->width + axi - 1) / axi * axi;
 }
-static int64_t mlo_memory_beats(const mlo_memory *k, int axi) { return (k->depth * mlo_word_bits(k, axi) + axi - 1) / axi; }
+static int64_t mlo_memory_beats(const mlo_memory *k, int axi) {
+    return (k->depth * mlo_word_bits(k, axi) + axi - 1) / axi;
+}
 
 /* Beats of a unit's parameters, per iteration: all its blocks. */
 static int64_t mlo_unit_beats(const mlo_unit *u, int axi) {
@@ -333,85 +471,134 @@ static int64_t mlo_unit_beats(const mlo_unit *u, int axi) {
     return u->blocks ? u->blocks * beats : beats;
 }
 
-/* Where a kernel's parameters really are: those of row blocks that there are, of memories that there are. */
-static int mlo_is_resident(const mlo_element *e) { return e->memory == MLO_RESIDENT && e->unit.n_memory; }
+/* Where a kernel's parameters really are: those of row blocks that there are, of memories that
+ * there are. */
+static int mlo_is_resident(const mlo_element *e) {
+    return e->memory == MLO_RESIDENT && e->unit.n_memory;
+}
 static int mlo_is_block(const mlo_element *e) { return e->unit.blocks > 0; }
-static int mlo_has_rows(const mlo_element *e) { return e->unit.flow == MLO_FLOW_MATRIX || e->unit.flow == MLO_FLOW_TILES; }
-static const char *mlo_memory_name(const mlo_element *e) { return mlo_is_resident(e) ? "resident" : mlo_is_block(e) ? "block" : "layer"; }
-static int mlo_memory_of(const mlo_element *e) { return mlo_is_resident(e) ? MLO_RESIDENT : mlo_is_block(e) ? MLO_BLOCK : MLO_LAYER; }
+static int mlo_has_rows(const mlo_element *e) {
+    return e->unit.flow == MLO_FLOW_MATRIX || e->unit.flow == MLO_FLOW_TILES;
+}
+static const char *mlo_memory_name(const mlo_element *e) {
+    return mlo_is_resident(e) ? "resident" : mlo_is_block(e) ? "block" : "layer";
+}
+static int mlo_memory_of(const mlo_element *e) {
+    return mlo_is_resident(e) ? MLO_RESIDENT : mlo_is_block(e) ? MLO_BLOCK : MLO_LAYER;
+}
 
 /* Beats of an iteration's parameters, of kernels in these modes. */
 static int64_t mlo_core_beats_in(const mlo_hw *c, int memories) {
     int64_t beats = 0;
-    for (int i = 0; i < c->n_element; i++) if (mlo_memory_of(&c->element[i]) & memories) beats += mlo_unit_beats(&c->element[i].unit, c->axi_bits);
+    for (int i = 0; i < c->n_element; i++)
+        if (mlo_memory_of(&c->element[i]) & memories)
+            beats += mlo_unit_beats(&c->element[i].unit, c->axi_bits);
     return beats;
 }
-static int64_t mlo_core_beats(const mlo_hw *c) { return mlo_core_beats_in(c, MLO_EITHER | MLO_BLOCK); }
-static int64_t mlo_core_resident_beats(const mlo_hw *c) { return mlo_core_beats_in(c, MLO_RESIDENT); }       /* read once */
-static int64_t mlo_core_block_beats(const mlo_hw *c) { return mlo_core_beats_in(c, MLO_BLOCK); }             /* read for every tile */
+static int64_t mlo_core_beats(const mlo_hw *c) {
+    return mlo_core_beats_in(c, MLO_EITHER | MLO_BLOCK);
+}
+/* read once */
+static int64_t mlo_core_resident_beats(const mlo_hw *c) {
+    return mlo_core_beats_in(c, MLO_RESIDENT);
+}
+/* read for every tile */
+static int64_t mlo_core_block_beats(const mlo_hw *c) { return mlo_core_beats_in(c, MLO_BLOCK); }
 
-/* How often a unit's parameters are read for a frame's tiles; all beats of row blocks that a frame reads in an iteration. */
-static int64_t mlo_unit_tiles(const mlo_unit *u, int64_t tokens) { return u->blocks ? mlo_parts(tokens, u->tile) : 0; }
+/* How often a unit's parameters are read for a frame's tiles; all beats of row blocks that a frame
+ * reads in an iteration. */
+static int64_t mlo_unit_tiles(const mlo_unit *u, int64_t tokens) {
+    return u->blocks ? mlo_parts(tokens, u->tile) : 0;
+}
 static int64_t mlo_core_tile_beats(const mlo_hw *c) {
     int64_t beats = 0;
-    for (int i = 0; i < c->n_element; i++) beats += mlo_unit_tiles(&c->element[i].unit, c->tokens) * mlo_unit_beats(&c->element[i].unit, c->axi_bits);
+    for (int i = 0; i < c->n_element; i++)
+        beats += mlo_unit_tiles(&c->element[i].unit, c->tokens)
+            * mlo_unit_beats(&c->element[i].unit, c->axi_bits);
     return beats;
 }
 /* What an iteration of a full group of frames reads. */
-static int64_t mlo_core_layer_beats(const mlo_hw *c) { return mlo_core_beats_in(c, MLO_LAYER) + c->frames * mlo_core_tile_beats(c); }
+static int64_t mlo_core_layer_beats(const mlo_hw *c) {
+    return mlo_core_beats_in(c, MLO_LAYER) + c->frames * mlo_core_tile_beats(c);
+}
 
 /* The most iterations there can be without building anew. */
-static int64_t mlo_core_deepest(const mlo_hw *c) { return mlo_core_resident_beats(c) ? c->scan.iterations : 65535; }
+static int64_t mlo_core_deepest(const mlo_hw *c) {
+    return mlo_core_resident_beats(c) ? c->scan.iterations : 65535;
+}
 
-/* Beats per frame once things flow: frames in flight share an iteration's, but for row blocks. A single iteration's parameters stay where they are. */
-static double mlo_core_frame_beats(const mlo_hw *c) { return c->scan.iterations > 1 ? (double)mlo_core_layer_beats(c) * (double)c->scan.iterations / c->frames : (double)mlo_core_tile_beats(c); }
+/* Beats per frame once things flow: frames in flight share an iteration's, but for row blocks. A
+ * single iteration's parameters stay where they are. */
+static double mlo_core_frame_beats(const mlo_hw *c) {
+    return c->scan.iterations > 1
+        ? (double)mlo_core_layer_beats(c) * (double)c->scan.iterations / c->frames
+        : (double)mlo_core_tile_beats(c);
+}
 
 /* Cycles that memory takes for so many beats; beats that it gives in so many cycles. */
-static int64_t mlo_load_cycles(const mlo_hw *c, int64_t beats) { return (beats * 256 + c->rate - 1) / c->rate; }
-static int64_t mlo_load_beats(const mlo_hw *c, int64_t cycles) { return cycles / 256 * c->rate + cycles % 256 * c->rate / 256; }
+static int64_t mlo_load_cycles(const mlo_hw *c, int64_t beats) {
+    return (beats * 256 + c->rate - 1) / c->rate;
+}
+static int64_t mlo_load_beats(const mlo_hw *c, int64_t cycles) {
+    return cycles / 256 * c->rate + cycles % 256 * c->rate / 256;
+}
 
 /* Bits of a bank of a memory, as mlo_param lays it out: a row is the words of one beat, or one word. */
 static int64_t mlo_memory_bits(const mlo_memory *k, int axi) {
-    int64_t words = axi / mlo_word_bits(k, axi), rows = words > 1 ? (k->depth + words - 1) / words : k->depth, kept = words > 1 ? k->depth < words ? k->depth : words : 1;
+    int64_t words = axi / mlo_word_bits(k, axi);
+    int64_t rows = words > 1 ? (k->depth + words - 1) / words : k->depth;
+    int64_t kept = words > 1 ? k->depth < words ? k->depth : words : 1;
     return rows * kept * k->width;
 }
 
 /* Banks of a kernel's parameter memories in a mode. */
-static int64_t mlo_banks(const mlo_hw *c, int memory) { return memory == MLO_RESIDENT ? c->scan.iterations : 2; }
+static int64_t mlo_banks(const mlo_hw *c, int memory) {
+    return memory == MLO_RESIDENT ? c->scan.iterations : 2;
+}
 
-/* Cycles of an iteration per frame, once things flow: of the busiest kernel, which takes `pace` a token, or of `beats` of parameters, which frames share. */
+/* Cycles of an iteration per frame, once things flow: of the busiest kernel, which takes `pace` a
+ * token, or of `beats` of parameters, which frames share. */
 static int64_t mlo_steady_cycles(const mlo_hw *c, int64_t pace, int64_t beats) {
     int64_t work = pace * c->tokens, load = (mlo_load_cycles(c, beats) + c->frames - 1) / c->frames;
     return load > work ? load : work;
 }
 
-/* What a unit holds on chip: banks of parameters, two tiles before and behind row blocks, and two frames of what it needs whole (keys and values, in
- * groups of PE tokens). A token or two inside every kernel are not counted. */
+/* What a unit holds on chip: banks of parameters, two tiles before and behind row blocks, and two
+ * frames of what it needs whole (keys and values, in groups of PE tokens). A token or two inside
+ * every kernel are not counted. */
 static int64_t mlo_unit_bits(const mlo_site *s, const mlo_unit *u, int axi, int64_t banks) {
     int64_t bits = 0;
     for (int k = 0; k < u->n_memory; k++) bits += banks * mlo_memory_bits(&u->memory[k], axi);
-    if (u->blocks) bits += 2 * u->tile * (u->in[0].channels * u->in[0].bits + u->out.channels * u->out.bits);
-    for (int k = 1; k < u->n_in && u->whole_frame; k++) bits += 2 * ((s->tokens + u->pe - 1) / u->pe * u->pe) * u->in[k].channels * u->in[k].bits;
+    if (u->blocks)
+        bits += 2 * u->tile * (u->in[0].channels * u->in[0].bits + u->out.channels * u->out.bits);
+    for (int k = 1; k < u->n_in && u->whole_frame; k++)
+        bits += 2 * ((s->tokens + u->pe - 1) / u->pe * u->pe) * u->in[k].channels * u->in[k].bits;
     return bits;
 }
 
 /* What FIFOs hold, feedback included, without sideband bits. */
 static int64_t mlo_core_fifo_bits(const mlo_hw *c) {
     int64_t bits = c->feedback * c->channels * c->bits;
-    for (int k = 0; k < c->n_edge; k++) bits += c->edge[k].fifo * c->edge[k].channels * c->edge[k].bits;
+    for (int k = 0; k < c->n_edge; k++)
+        bits += c->edge[k].fifo * c->edge[k].channels * c->edge[k].bits;
     return bits;
 }
 
 static int64_t mlo_core_bits(const mlo_hw *c) {
     int64_t bits = mlo_core_fifo_bits(c);
-    for (int i = 0; i < c->n_element; i++) if (c->element[i].kernel) bits += mlo_unit_bits(&c->element[i].site, &c->element[i].unit, c->axi_bits, mlo_banks(c, c->element[i].memory));
+    for (int i = 0; i < c->n_element; i++)
+        if (c->element[i].kernel)
+            bits += mlo_unit_bits(&c->element[i].site, &c->element[i].unit, c->axi_bits,
+                mlo_banks(c, c->element[i].memory));
     return bits;
 }
 
 /* Cycles per token of the busiest element. */
 static int64_t mlo_core_interval(const mlo_hw *c) {
     int64_t most = 1;
-    for (int i = 0; i < c->n_element; i++) if (c->element[i].kernel && c->element[i].unit.interval > most) most = c->element[i].unit.interval;
+    for (int i = 0; i < c->n_element; i++)
+        if (c->element[i].kernel && c->element[i].unit.interval > most)
+            most = c->element[i].unit.interval;
     return most;
 }
 static int64_t mlo_core_multipliers(const mlo_hw *c) {

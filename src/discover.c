@@ -1,76 +1,117 @@
 /* discover: finds the loops of a graph from its structure alone.
  *
- * in:  a net; optionally the scope of each node (hints, for ties only) and a set of nodes the body should be.
- * out: loops: instance k's node at position p is node[k * size + p]; every instance equals instance 0 as roll needs it.
+ * in:  a net; optionally the scope of each node (hints, for ties only) and a set of nodes the body
+ *     should be.
+ * out: loops: instance k's node at position p is node[k * size + p]; every instance equals
+ *     instance 0 as roll needs it.
  *
- * 1. Seeds: consecutive nodes with equal surroundings. Each seed grows into a shift (match.c), which maps every layer onto the next.
- * 2. A shift's orbits are chains x, next[x], next[next[x]]...: one per position of the body. Where one iteration ends and the next
- *    begins is still open, as in retiming: cutting at chain S means that whoever reads S does so one iteration later, and all else
- *    follows. Every S that gives one consistent time to every chain is an alignment; so is what the scopes say, and the chains as they are.
- * 3. An alignment cuts the nodes into instances by time. Runs of instances that are equal (attributes, shapes, wiring) and that no
- *    node outside leads out of and back into are loops.
- * 4. The best alignment of the best shift wins: most nodes rolled, each further carried value costing one instance; then the deepest
- *    common scope; then a carried value that forks (a residual stream); then the smallest body; then the earliest node.
- * invariant: instances are disjoint; a loop has at least two, and a body does matrix work, or has six nodes and hands on more than
- *     int64 (shapes); an iteration hands on at least one value.
+ * 1. Seeds: consecutive nodes with equal surroundings. Each seed grows into a shift (match.c),
+ * which maps every layer onto the next.
+ * 2. A shift's orbits are chains x, next[x], next[next[x]]...: one per position of the body. Where
+ *    one iteration ends and the next begins is still open, as in retiming: cutting at chain S
+ *    means that whoever reads S does so one iteration later, and all else follows. Every S that
+ *    gives one consistent time to every chain is an alignment; so is what the scopes say, and the
+ *    chains as they are.
+ * 3. An alignment cuts the nodes into instances by time. Runs of instances that are equal
+ *    (attributes, shapes, wiring) and that no node outside leads out of and back into are loops.
+ * 4. The best alignment of the best shift wins: most nodes rolled, each further carried value
+ *    costing one instance; then the deepest common scope; then a carried value that forks (a
+ *    residual stream); then the smallest body; then the earliest node.
+ * invariant: instances are disjoint; a loop has at least two, and a body does matrix work, or has
+ *     six nodes and hands on more than int64 (shapes); an iteration hands on at least one value.
  * example: gpt2-tiny: 4 instances of 35 nodes, whatever its nodes are called.
- * cost: O(nodes) per shift and alignment; the growing of all shifts together is capped at MLO_EFFORT x nodes.
+ * cost: O(nodes) per shift and alignment; the growing of all shifts together is capped at
+ *     MLO_EFFORT x nodes.
  */
 enum { MLO_EFFORT = 64, MLO_LEAST_BODY = 6, MLO_DETOUR = -2 };
 
-/* Where two neighbouring instances differ: node x, its counterpart y (MLO_NONE when it has none), their inputs (slots; MLO_NONE: the nodes
- * themselves). matched of size nodes are equal. layer: which of the layers x is in, as they follow each other from 0.
- * slot_x MLO_DETOUR: they do not differ, but x reads node y, which lies outside of the loop and depends on that layer. */
-typedef struct { int x, y, slot_x, slot_y, matched, size, layer; } mlo_miss;
+/* Where two neighbouring instances differ: node x, its counterpart y (MLO_NONE when it has none),
+ * their inputs (slots; MLO_NONE: the nodes themselves). matched of size nodes are equal. layer:
+ * which of the layers x is in, as they follow each other from 0. slot_x MLO_DETOUR: they do not
+ * differ, but x reads node y, which lies outside of the loop and depends on that layer. */
+typedef struct {
+    int x, y, slot_x, slot_y, matched, size, layer;
+} mlo_miss;
 
 typedef struct {
-    int iterations, size;         /* instances, nodes per instance */
-    int *node;                    /* [iterations * size], positions in the order of instance 0 */
-    int carried;                  /* values handed from one iteration to the next */
-    long score;                   /* nodes rolled, less (carried - 1) * size */
-    int cohesion, forks, overlap; /* for ties; overlap: of one instance with the chosen nodes, in 1/10000 */
-    int layers;                   /* instances there are in all, with those that differ */
-    mlo_miss before, after;       /* what keeps the neighbouring instances out; x MLO_NONE when there are none */
+    int iterations, size; /* instances, nodes per instance */
+    int *node; /* [iterations * size], positions in the order of instance 0 */
+    int carried; /* values handed from one iteration to the next */
+    long score; /* nodes rolled, less (carried - 1) * size */
+    /* for ties; overlap: of one instance with the chosen nodes, in 1/10000 */
+    int cohesion, forks, overlap;
+    int layers; /* instances there are in all, with those that differ */
+    /* what keeps the neighbouring instances out; x MLO_NONE when there are none */
+    mlo_miss before, after;
 } mlo_layers;
 
 typedef struct {
-    mlo_layers **loop; size_t n_loops;      /* in the order of their first nodes */
-    mlo_layers **lost; size_t n_lost;       /* loops that share nodes with a better one */
-    mlo_miss *near; size_t n_near;          /* of each shift without a loop: the two instances most alike */
-    mlo_miss closest;                     /* the nearest of these, outside of all stacks with a loop; x MLO_NONE when there is none */
-    int tried;                            /* shifts looked at */
+    /* in the order of their first nodes */
+    mlo_layers **loop;
+    size_t n_loops;
+    /* loops that share nodes with a better one */
+    mlo_layers **lost;
+    size_t n_lost;
+    /* of each shift without a loop: the two instances most alike */
+    mlo_miss *near;
+    size_t n_near;
+    /* the nearest of these, outside of all stacks with a loop; x MLO_NONE when there is none */
+    mlo_miss closest;
+    int tried; /* shifts looked at */
 } mlo_found;
 
-typedef struct { int from, to, delta, support; } mlo_chain_edge;     /* to[j] reads from[j - delta] */
+/* to[j] reads from[j - delta] */
+typedef struct {
+    int from, to, delta, support;
+} mlo_chain_edge;
 
 typedef struct {
-    mlo *m; mlo_net *net; mlo_shift *s; const char *const *scope; const uint8_t *chosen;
-    int *chain, *index;                          /* per node; chain MLO_NONE when in none */
+    mlo *m;
+    mlo_net *net;
+    mlo_shift *s;
+    const char *const *scope;
+    const uint8_t *chosen;
+    int *chain, *index; /* per node; chain MLO_NONE when in none */
     int *root, *length, n_chains;
-    mlo_chain_edge *edge; int n_edges;
-    int *adj_at, *adj, *offset, *queue;          /* per chain */
-    uint8_t *bad;                                /* per node x: x and next[x] may not share a body node */
-    uint8_t *stack;                              /* per node: in a layer of a shift that has a loop, be it rolled or not */
-    int *time, *reach, *stamp, stamps;           /* per node (stamp: per chain) */
-    int *at, *by_time, n_times;                  /* instance t: by_time[at[t] .. at[t+1]-1] */
+    mlo_chain_edge *edge;
+    int n_edges;
+    int *adj_at, *adj, *offset, *queue; /* per chain */
+    /* per node x: x and next[x] may not share a body node */
+    uint8_t *bad;
+    /* per node: in a layer of a shift that has a loop, be it rolled or not */
+    uint8_t *stack;
+    int *time, *reach, *stamp, stamps; /* per node (stamp: per chain) */
+    int *at, *by_time, n_times; /* instance t: by_time[at[t] .. at[t+1]-1] */
     int *run_first, *run_last, n_runs, *run_of;
-    int low;                                     /* the first node of any run: nothing before it depends on one */
+    /* the first node of any run: nothing before it depends on one */
+    int low;
 } mlo_align;
 
 static int mlo_align_make(mlo *m, mlo_net *net, mlo_shift *s, mlo_align *a) {
     size_t n = (size_t)net->n + 2, slots = (size_t)net->in_at[net->n] + 1;
-    int **all[] = { &a->chain, &a->index, &a->root, &a->length, &a->adj_at, &a->offset, &a->queue, &a->time, &a->reach, &a->stamp, &a->at, &a->by_time, &a->run_first, &a->run_last, &a->run_of };
+    int **all[] = { &a->chain, &a->index, &a->root, &a->length, &a->adj_at, &a->offset, &a->queue,
+        &a->time, &a->reach, &a->stamp, &a->at, &a->by_time, &a->run_first, &a->run_last,
+        &a->run_of };
     memset(a, 0, sizeof *a);
-    a->m = m; a->net = net; a->s = s;
-    for (size_t i = 0; i < sizeof all / sizeof *all; i++) if (!(*all[i] = MLO_NEW_N(m, int, n))) return mlo_failed(m);
-    a->edge = MLO_NEW_N(m, mlo_chain_edge, slots); a->adj = MLO_NEW_N(m, int, 2 * slots); a->bad = MLO_NEW_N(m, uint8_t, n); a->stack = MLO_NEW_N(m, uint8_t, n);
+    a->m = m;
+    a->net = net;
+    a->s = s;
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
+        if (!(*all[i] = MLO_NEW_N(m, int, n))) return mlo_failed(m);
+    a->edge = MLO_NEW_N(m, mlo_chain_edge, slots);
+    a->adj = MLO_NEW_N(m, int, 2 * slots);
+    a->bad = MLO_NEW_N(m, uint8_t, n);
+    a->stack = MLO_NEW_N(m, uint8_t, n);
     for (size_t i = 0; i < n; i++) a->chain[i] = a->time[i] = MLO_NONE;
     return mlo_failed(m);
 }
 
-/* ---- chains and the edges between them ----------------------------------------------------------------------------------------- */
+/* ---- chains and the edges between them ------------------------------------ */
 
-static int mlo_int_cmp(const void *a, const void *b) { int x = *(const int *)a, y = *(const int *)b; return (x > y) - (x < y); }
+static int mlo_int_cmp(const void *a, const void *b) {
+    int x = *(const int *)a, y = *(const int *)b;
+    return (x > y) - (x < y);
+}
 static int mlo_chain_edge_cmp(const void *a, const void *b) {
     const mlo_chain_edge *x = (const mlo_chain_edge *)a, *y = (const mlo_chain_edge *)b;
     if (x->to != y->to) return x->to < y->to ? -1 : 1;
@@ -81,11 +122,15 @@ static int mlo_chain_edge_cmp(const void *a, const void *b) {
 static void mlo_align_chains(mlo_align *a) {
     const mlo_shift *s = a->s;
     a->n_chains = 0;
-    for (int i = 0; i < s->n_pairs; i++) if (s->prev[s->pair[i]] < 0) a->root[a->n_chains++] = s->pair[i];
+    for (int i = 0; i < s->n_pairs; i++)
+        if (s->prev[s->pair[i]] < 0) a->root[a->n_chains++] = s->pair[i];
     qsort(a->root, (size_t)a->n_chains, sizeof *a->root, mlo_int_cmp);
     for (int c = 0; c < a->n_chains; c++) {
         int k = 0;
-        for (int x = a->root[c]; x >= 0; x = s->next[x]) { a->chain[x] = c; a->index[x] = k++; }
+        for (int x = a->root[c]; x >= 0; x = s->next[x]) {
+            a->chain[x] = c;
+            a->index[x] = k++;
+        }
         a->length[c] = k;
     }
 }
@@ -96,7 +141,9 @@ static int mlo_pair_bad(const mlo_align *a, int x, int y) {
     const mlo_attr *which[2];
     if (mlo_attr_difference(a->m, net->g->node[x], net->g->node[y], which)) return 1;
     for (size_t i = 0; i < net->g->node[x]->n_output; i++)
-        if (mlo_form_differs(mlo_value_of(net->g, net->g->node[x]->output[i]), mlo_value_of(net->g, net->g->node[y]->output[i]))) return 1;
+        if (mlo_form_differs(mlo_value_of(net->g, net->g->node[x]->output[i]),
+                mlo_value_of(net->g, net->g->node[y]->output[i])))
+            return 1;
     int swap = mlo_shift_swapped(a->s, x, y), n = mlo_slot_count(net, x);
     for (int k = 0; k < n; k++) {
         mlo_value *v = net->in[net->in_at[x] + k], *w = net->in[net->in_at[y] + (swap ? 1 - k : k)];
@@ -118,24 +165,34 @@ static void mlo_align_edges(mlo_align *a) {
             }
     qsort(a->edge, (size_t)n, sizeof *a->edge, mlo_chain_edge_cmp);
     for (int i = 0; i < n; i++) {
-        if (out && !mlo_chain_edge_cmp(&a->edge[out - 1], &a->edge[i])) a->edge[out - 1].support++;
-        else a->edge[out++] = a->edge[i];
+        if (out && !mlo_chain_edge_cmp(&a->edge[out - 1], &a->edge[i]))
+            a->edge[out - 1].support++;
+        else
+            a->edge[out++] = a->edge[i];
     }
-    a->n_edges = 0;                            /* what happens only at the ends of a stack says nothing about the period */
+    /* what happens only at the ends of a stack says nothing about the period */
+    a->n_edges = 0;
     for (int i = 0; i < out; i++) {
         int p = a->length[a->edge[i].from], q = a->length[a->edge[i].to];
         if (a->edge[i].support * 2 >= (p < q ? p : q)) a->edge[a->n_edges++] = a->edge[i];
     }
     memset(a->adj_at, 0, (size_t)(a->n_chains + 1) * sizeof *a->adj_at);
-    for (int i = 0; i < a->n_edges; i++) { a->adj_at[a->edge[i].from + 1]++; a->adj_at[a->edge[i].to + 1]++; }
+    for (int i = 0; i < a->n_edges; i++) {
+        a->adj_at[a->edge[i].from + 1]++;
+        a->adj_at[a->edge[i].to + 1]++;
+    }
     for (int c = 0; c < a->n_chains; c++) a->adj_at[c + 1] += a->adj_at[c];
     for (int c = 0; c < a->n_chains; c++) a->queue[c] = a->adj_at[c];
-    for (int i = 0; i < a->n_edges; i++) { a->adj[a->queue[a->edge[i].from]++] = i; a->adj[a->queue[a->edge[i].to]++] = i; }
+    for (int i = 0; i < a->n_edges; i++) {
+        a->adj[a->queue[a->edge[i].from]++] = i;
+        a->adj[a->queue[a->edge[i].to]++] = i;
+    }
 }
 
-/* ---- alignments: a time for every chain ------------------------------------------------------------------------------------------ */
+/* ---- alignments: a time for every chain ----------------------------------- */
 
-/* Offsets when the values of chain `cut` are the ones handed on: its readers live one iteration later. 0 when that contradicts itself. */
+/* Offsets when the values of chain `cut` are the ones handed on: its readers live one iteration
+ * later. 0 when that contradicts itself. */
 static int mlo_align_cut(mlo_align *a, int cut) {
     int head = 0, tail = 0;
     for (int c = 0; c < a->n_chains; c++) a->offset[c] = INT_MAX;
@@ -147,15 +204,22 @@ static int mlo_align_cut(mlo_align *a, int cut) {
             const mlo_chain_edge *e = &a->edge[a->adj[k]];
             int step = e->delta - (e->from == cut), other = e->from == c ? e->to : e->from;
             int want = e->from == c ? a->offset[c] + step : a->offset[c] - step;
-            if (e->from == e->to) { if (step) return 0; continue; }
-            if (a->offset[other] == INT_MAX) { a->offset[other] = want; a->queue[tail++] = other; }
-            else if (a->offset[other] != want) return 0;
+            if (e->from == e->to) {
+                if (step) return 0;
+                continue;
+            }
+            if (a->offset[other] == INT_MAX) {
+                a->offset[other] = want;
+                a->queue[tail++] = other;
+            } else if (a->offset[other] != want)
+                return 0;
         }
     }
     return tail == a->n_chains;
 }
 
-/* Offsets from the layer numbers in scopes: the first number that changes along a chain. 0 when a chain has none. */
+/* Offsets from the layer numbers in scopes: the first number that changes along a chain. 0 when a
+ * chain has none. */
 static int mlo_scope_number(const char *x, const char *y, long *number) {
     size_t i = 0;
     if (!x || !y) return 0;
@@ -170,7 +234,10 @@ static int mlo_align_scopes(mlo_align *a) {
     for (int c = 0; a->scope && c < a->n_chains; c++) {
         long number = 0;
         int x = a->root[c], i = 0;
-        for (; a->s->next[x] >= 0 && !mlo_scope_number(a->scope[x], a->scope[a->s->next[x]], &number); x = a->s->next[x]) i++;
+        for (;
+            a->s->next[x] >= 0 && !mlo_scope_number(a->scope[x], a->scope[a->s->next[x]], &number);
+            x = a->s->next[x])
+            i++;
         if (a->s->next[x] < 0 || number > 1000000) return 0;
         a->offset[c] = i - (int)number;
     }
@@ -183,7 +250,7 @@ static int mlo_align_ends(mlo_align *a, int last) {
     return 1;
 }
 
-/* ---- instances and runs ----------------------------------------------------------------------------------------------------------- */
+/* ---- instances and runs --------------------------------------------------- */
 
 static int mlo_align_times(mlo_align *a) {
     int low = INT_MAX, high = INT_MIN, n = 0;
@@ -193,23 +260,32 @@ static int mlo_align_times(mlo_align *a) {
     }
     for (int c = 0; c < a->n_chains; c++) n += a->length[c];
     a->n_times = high - low + 1;
-    if (a->n_times > n || a->n_times > a->net->n) return 0;        /* chains that have nothing to do with each other */
+    /* chains that have nothing to do with each other */
+    if (a->n_times > n || a->n_times > a->net->n) return 0;
     memset(a->at, 0, (size_t)(a->n_times + 1) * sizeof *a->at);
     for (int c = 0; c < a->n_chains; c++)
-        for (int x = a->root[c]; x >= 0; x = a->s->next[x]) { a->time[x] = a->index[x] - a->offset[c] - low; a->at[a->time[x] + 1]++; }
-    for (int t = 0; t < a->n_times; t++) { a->at[t + 1] += a->at[t]; a->run_of[t] = a->at[t]; }
+        for (int x = a->root[c]; x >= 0; x = a->s->next[x]) {
+            a->time[x] = a->index[x] - a->offset[c] - low;
+            a->at[a->time[x] + 1]++;
+        }
+    for (int t = 0; t < a->n_times; t++) {
+        a->at[t + 1] += a->at[t];
+        a->run_of[t] = a->at[t];
+    }
     for (int c = 0; c < a->n_chains; c++)
         for (int x = a->root[c]; x >= 0; x = a->s->next[x]) a->by_time[a->run_of[a->time[x]]++] = x;
     return 1;
 }
 
-/* Do slots i (of x) and j (of y = next[x]) play the same role? 0: no; 1: yes; 2: yes, if x is in the first iteration. */
+/* Do slots i (of x) and j (of y = next[x]) play the same role? 0: no; 1: yes; 2: yes, if x is in
+ * the first iteration. */
 static int mlo_slot_role(const mlo_align *a, int x, int y, int i, int j) {
     const mlo_net *net = a->net;
     const mlo_value *v = net->in[i], *w = net->in[j];
     if (!v || !w) return v == w;
     int p = net->from[i], q = net->from[j];
-    int lag_p = p >= 0 && a->time[p] >= 0 ? a->time[x] - a->time[p] : -1, lag_q = q >= 0 && a->time[q] >= 0 ? a->time[y] - a->time[q] : -1;
+    int lag_p = p >= 0 && a->time[p] >= 0 ? a->time[x] - a->time[p] : -1;
+    int lag_q = q >= 0 && a->time[q] >= 0 ? a->time[y] - a->time[q] : -1;
     int linked = p >= 0 && q >= 0 && a->s->next[p] == q && v->output == w->output && lag_p >= 0;
     if (linked && lag_p <= 1) return 1;
     if (v == w) return 1;
@@ -218,34 +294,55 @@ static int mlo_slot_role(const mlo_align *a, int x, int y, int i, int j) {
     return !mlo_form_differs(v, w);
 }
 
-/* Is instance t + 1 the same as instance t? 0, 1, or 2 (if t is the first iteration). *miss tells a pair that is not. */
+/* Is instance t + 1 the same as instance t? 0, 1, or 2 (if t is the first iteration). *miss tells
+ * a pair that is not. */
 static int mlo_instances_same(const mlo_align *a, int t, mlo_miss *miss) {
     int all = 1, size = a->at[t + 1] - a->at[t], other = a->at[t + 2] - a->at[t + 1], matched = 0;
     mlo_miss first = { MLO_NONE, MLO_NONE, MLO_NONE, MLO_NONE, 0, 0, 0 };
     for (int i = a->at[t]; i < a->at[t + 1]; i++) {
-        int x = a->by_time[i], y = a->s->next[x], good = y >= 0 && a->time[y] == t + 1 && !a->bad[x], where = MLO_NONE, there = MLO_NONE;
+        int x = a->by_time[i];
+        int y = a->s->next[x];
+        int good = y >= 0 && a->time[y] == t + 1 && !a->bad[x];
+        int where = MLO_NONE;
+        int there = MLO_NONE;
         if (good) {
             int swap = mlo_shift_swapped(a->s, x, y), n = mlo_slot_count(a->net, x);
             for (int k = 0; k < n && good; k++) {
-                int i_x = a->net->in_at[x] + k, i_y = a->net->in_at[y] + (swap ? 1 - k : k), role = mlo_slot_role(a, x, y, i_x, i_y);
+                int i_x = a->net->in_at[x] + k;
+                int i_y = a->net->in_at[y] + (swap ? 1 - k : k);
+                int role = mlo_slot_role(a, x, y, i_x, i_y);
                 if (role == 2) all = all ? 2 : 0;
-                if (!role) { good = 0; where = i_x; there = i_y; }
+                if (!role) {
+                    good = 0;
+                    where = i_x;
+                    there = i_y;
+                }
             }
         }
         matched += good;
         if (!good) {
             all = 0;
-            if (first.x < 0 || (first.y < 0 && y >= 0)) { first.x = x; first.y = y; first.slot_x = where; first.slot_y = there; }
+            if (first.x < 0 || (first.y < 0 && y >= 0)) {
+                first.x = x;
+                first.y = y;
+                first.slot_x = where;
+                first.slot_y = there;
+            }
         }
     }
     if (size != other) all = 0;
-    if (miss) { first.matched = matched; first.size = size > other ? size : other; *miss = first; }
+    if (miss) {
+        first.matched = matched;
+        first.size = size > other ? size : other;
+        *miss = first;
+    }
     return all;
 }
 
 static void mlo_run_add(mlo_align *a, int first, int last) {
     if (last <= first) return;
-    a->run_first[a->n_runs] = first; a->run_last[a->n_runs] = last;
+    a->run_first[a->n_runs] = first;
+    a->run_last[a->n_runs] = last;
     for (int t = first; t <= last; t++) a->run_of[t] = a->n_runs;
     a->n_runs++;
 }
@@ -256,12 +353,19 @@ static void mlo_align_runs(mlo_align *a) {
     int first = 0;
     for (int t = 0; t < a->n_times; t++) {
         int same = t + 1 < a->n_times ? mlo_instances_same(a, t, NULL) : 0;
-        if (same == 2 && t > first) { mlo_run_add(a, first, t - 1); first = t; }
-        if (!same) { mlo_run_add(a, first, t); first = t + 1; }
+        if (same == 2 && t > first) {
+            mlo_run_add(a, first, t - 1);
+            first = t;
+        }
+        if (!same) {
+            mlo_run_add(a, first, t);
+            first = t + 1;
+        }
     }
 }
 
-/* The latest iteration that slot k depends on, -1 when none. (A node's own iteration need not be that: cut badly, it may read from later ones.) */
+/* The latest iteration that slot k depends on, -1 when none. (A node's own iteration need not be
+ * that: cut badly, it may read from later ones.) */
 static int mlo_slot_reach(const mlo_align *a, int k) {
     int p = a->net->from[k];
     if (p < a->low) return -1;
@@ -269,7 +373,8 @@ static int mlo_slot_reach(const mlo_align *a, int k) {
     return own > a->reach[p] ? own : a->reach[p];
 }
 
-/* Splits runs where a node outside depends on one iteration and feeds a later one (the loop would have to be left and entered again). */
+/* Splits runs where a node outside depends on one iteration and feeds a later one (the loop would
+ * have to be left and entered again). */
 static void mlo_align_convex(mlo_align *a) {
     const mlo_net *net = a->net;
     int runs = a->n_runs, high = 0;
@@ -281,7 +386,10 @@ static void mlo_align_convex(mlo_align *a) {
         }
     for (int i = a->low; i <= high; i++) {
         a->reach[i] = -1;
-        for (int k = net->in_at[i]; k < net->in_at[i + 1]; k++) { int r = mlo_slot_reach(a, k); if (r > a->reach[i]) a->reach[i] = r; }
+        for (int k = net->in_at[i]; k < net->in_at[i + 1]; k++) {
+            int r = mlo_slot_reach(a, k);
+            if (r > a->reach[i]) a->reach[i] = r;
+        }
     }
     for (int r = 0; r < runs; r++) {
         int first = a->run_first[r], last = a->run_last[r], start = first;
@@ -290,31 +398,36 @@ static void mlo_align_convex(mlo_align *a) {
             for (int i = a->at[t]; i < a->at[t + 1]; i++)
                 for (int x = a->by_time[i], k = net->in_at[x]; k < net->in_at[x + 1]; k++) {
                     int p = net->from[k], far = mlo_slot_reach(a, k);
-                    int inside = p >= 0 && a->time[p] >= start && (a->time[p] == t || a->time[p] == t - 1) && a->run_of[a->time[p]] == r;
+                    int inside = p >= 0 && a->time[p] >= start
+                        && (a->time[p] == t || a->time[p] == t - 1) && a->run_of[a->time[p]] == r;
                     if (!inside && far >= start && far > need) need = far;
                 }
             if (need < start) continue;
             mlo_run_add(a, start, need < t ? need : t - 1);
             start = need < t ? need + 1 : t + 1;
         }
-        for (int t = first; t < start; t++) if (a->run_of[t] == r) a->run_of[t] = MLO_NONE;
+        for (int t = first; t < start; t++)
+            if (a->run_of[t] == r) a->run_of[t] = MLO_NONE;
         a->run_first[r] = start;
     }
 }
 
-/* ---- judging ------------------------------------------------------------------------------------------------------------------------ */
+/* ---- judging -------------------------------------------------------------- */
 
 static int mlo_does_matrix_work(const mlo_node *n) {
-    static const char *const ops[] = { "MatMul", "Gemm", "Conv", "ConvTranspose", "MatMulInteger", "QLinearMatMul", "QLinearConv", "ConvInteger", "Attention", "Einsum",
-                                       "LSTM", "GRU", "RNN", "FusedMatMul", "FusedGemm", "MultiHeadAttention", "GroupQueryAttention", "MatMulNBits", "QAttention" };
-    for (size_t i = 0; i < sizeof ops / sizeof *ops; i++) if (mlo_eq(n->op, ops[i])) return 1;
+    static const char *const ops[] = { "MatMul", "Gemm", "Conv", "ConvTranspose", "MatMulInteger",
+        "QLinearMatMul", "QLinearConv", "ConvInteger", "Attention", "Einsum", "LSTM", "GRU", "RNN",
+        "FusedMatMul", "FusedGemm", "MultiHeadAttention", "GroupQueryAttention", "MatMulNBits",
+        "QAttention" };
+    for (size_t i = 0; i < sizeof ops / sizeof *ops; i++)
+        if (mlo_eq(n->op, ops[i])) return 1;
     return 0;
 }
 
 /* How many whole levels do a and b share? */
 static int mlo_scope_common(const char *a, const char *b) {
     int levels = 0;
-    for (size_t i = 0; ; i++) {
+    for (size_t i = 0;; i++) {
         int end_a = !a[i] || a[i] == '/', end_b = !b[i] || b[i] == '/';
         if (end_a && end_b) levels++;
         if (a[i] != b[i] || !a[i]) return levels;
@@ -343,7 +456,11 @@ static int mlo_instance_overlap(const mlo_align *a, int t, int n_chosen) {
 /* Fills a loop in from run r (all but its nodes). 0 when it is none. */
 static int mlo_run_judge(mlo_align *a, int r, mlo_layers *loop) {
     const mlo_net *net = a->net;
-    int first = a->run_first[r], last = a->run_last[r], size = a->at[first + 1] - a->at[first], work = 0, n_chosen = 0;
+    int first = a->run_first[r];
+    int last = a->run_last[r];
+    int size = a->at[first + 1] - a->at[first];
+    int work = 0;
+    int n_chosen = 0;
     memset(loop, 0, sizeof *loop);
     if (last <= first) return 0;
     a->stamps++;
@@ -354,22 +471,33 @@ static int mlo_run_judge(mlo_align *a, int r, mlo_layers *loop) {
             int p = net->from[k];
             if (p < 0 || a->time[p] != first) continue;
             loop->forks++;
-            work |= size >= MLO_LEAST_BODY && mlo_form_of(net->in[k]).dtype != MLO_INT64;       /* who hands on shapes only is no layer */
-            if (a->stamp[a->chain[p]] != a->stamps) { a->stamp[a->chain[p]] = a->stamps; loop->carried++; }
+            /* who hands on shapes only is no layer */
+            work |= size >= MLO_LEAST_BODY && mlo_form_of(net->in[k]).dtype != MLO_INT64;
+            if (a->stamp[a->chain[p]] != a->stamps) {
+                a->stamp[a->chain[p]] = a->stamps;
+                loop->carried++;
+            }
         }
     }
-    loop->iterations = last - first + 1; loop->size = size;
+    loop->iterations = last - first + 1;
+    loop->size = size;
     loop->score = (long)size * (loop->iterations - (loop->carried - 1));
     loop->cohesion = mlo_instance_cohesion(a, first) + mlo_instance_cohesion(a, first + 1);
     if (a->chosen) {
         for (int i = 0; i < net->n; i++) n_chosen += a->chosen[i];
-        for (int t = first; t <= last; t++) { int o = mlo_instance_overlap(a, t, n_chosen); if (o > loop->overlap) loop->overlap = o; }
+        for (int t = first; t <= last; t++) {
+            int o = mlo_instance_overlap(a, t, n_chosen);
+            if (o > loop->overlap) loop->overlap = o;
+        }
         if (!loop->overlap) return 0;
     }
     return work && loop->carried > 0 && loop->score > 0;
 }
 
-typedef struct { long score; int overlap, cohesion, forks, size, first; } mlo_rank;
+typedef struct {
+    long score;
+    int overlap, cohesion, forks, size, first;
+} mlo_rank;
 
 /* Above 0: a is better. */
 static int mlo_rank_cmp(const mlo_rank *a, const mlo_rank *b) {
@@ -400,9 +528,10 @@ static int mlo_align_judge(mlo_align *a, mlo_rank *rank) {
     return rank->score > 0;
 }
 
-/* ---- one shift: its best alignment, its loops --------------------------------------------------------------------------------------- */
+/* ---- one shift: its best alignment, its loops ----------------------------- */
 
-/* Sets the k-th way of aligning; returns 0 when it does not exist, -1 after the last. Ways: the scopes, every cut, both ends. */
+/* Sets the k-th way of aligning; returns 0 when it does not exist, -1 after the last. Ways: the
+ * scopes, every cut, both ends. */
 static int mlo_align_try(mlo_align *a, int k) {
     if (k == 0) return mlo_align_scopes(a);
     if (k <= a->n_chains) return mlo_align_cut(a, k - 1);
@@ -417,22 +546,30 @@ static int mlo_align_layer(const mlo_align *a, int t, int size) {
     return n;
 }
 
-/* Compares instances t and t + 1, and keeps where they differ if they are more alike than what is kept. */
+/* Compares instances t and t + 1, and keeps where they differ if they are more alike than what is
+ * kept. */
 static void mlo_miss_keep(const mlo_align *a, int t, mlo_miss *best) {
     mlo_miss miss;
-    if (mlo_instances_same(a, t, &miss) || miss.x < 0 || miss.matched * 2 < miss.size || miss.size <= 2 || (best->x >= 0 && miss.matched <= best->matched)) return;
+    if (mlo_instances_same(a, t, &miss) || miss.x < 0 || miss.matched * 2 < miss.size
+        || miss.size <= 2 || (best->x >= 0 && miss.matched <= best->matched))
+        return;
     *best = miss;
     best->layer = mlo_align_layer(a, t, miss.size);
 }
 
-/* Iterations t and t + 1 are equal, yet no loop holds both: which node of t + 1 or later reads what a node outside made of iteration t? */
+/* Iterations t and t + 1 are equal, yet no loop holds both: which node of t + 1 or later reads
+ * what a node outside made of iteration t? */
 static void mlo_align_detour(const mlo_align *a, int t, mlo_miss *miss) {
     const mlo_net *net = a->net;
     for (int i = a->at[t + 1]; i < a->at[a->n_times]; i++)
         for (int x = a->by_time[i], k = net->in_at[x]; k < net->in_at[x + 1]; k++) {
             int p = net->from[k];
-            if (p < a->low || a->time[p] == t || (a->time[p] >= 0 && a->run_of[a->time[p]] >= 0) || a->reach[p] != t) continue;
-            miss->x = x; miss->y = p; miss->slot_x = MLO_DETOUR;
+            if (p < a->low || a->time[p] == t || (a->time[p] >= 0 && a->run_of[a->time[p]] >= 0)
+                || a->reach[p] != t)
+                continue;
+            miss->x = x;
+            miss->y = p;
+            miss->slot_x = MLO_DETOUR;
             miss->layer = mlo_align_layer(a, t, miss->size);
             return;
         }
@@ -441,7 +578,10 @@ static void mlo_align_detour(const mlo_align *a, int t, mlo_miss *miss) {
 /* Why the iterations t and t + 1, the one in a loop and the other not, are not in one. */
 static void mlo_align_why(const mlo_align *a, int t, mlo_miss *why) {
     mlo_miss miss;
-    if (!mlo_instances_same(a, t, &miss)) { mlo_miss_keep(a, t, why); return; }
+    if (!mlo_instances_same(a, t, &miss)) {
+        mlo_miss_keep(a, t, why);
+        return;
+    }
     mlo_align_detour(a, t, &miss);
     if (miss.slot_x == MLO_DETOUR) *why = miss;
 }
@@ -453,12 +593,16 @@ static int mlo_align_take(mlo_align *a, mlo_layers ***loops, size_t *n) {
         if (!mlo_run_judge(a, r, &judged)) continue;
         mlo_layers *loop = MLO_NEW(a->m, mlo_layers);
         int *first;
-        if (!loop || !(judged.node = MLO_NEW_N(a->m, int, (size_t)judged.iterations * (size_t)judged.size))) return mlo_failed(a->m);
+        if (!loop
+            || !(
+                judged.node = MLO_NEW_N(a->m, int, (size_t)judged.iterations *(size_t)judged.size)))
+            return mlo_failed(a->m);
         *loop = judged;
         first = a->by_time + a->at[a->run_first[r]];
         memcpy(loop->node, first, (size_t)loop->size * sizeof *first);
         qsort(loop->node, (size_t)loop->size, sizeof *loop->node, mlo_int_cmp);
-        for (int i = loop->size; i < loop->size * loop->iterations; i++) loop->node[i] = a->s->next[loop->node[i - loop->size]];
+        for (int i = loop->size; i < loop->size * loop->iterations; i++)
+            loop->node[i] = a->s->next[loop->node[i - loop->size]];
         loop->before.x = loop->after.x = MLO_NONE;
         loop->layers = mlo_align_layer(a, a->n_times, loop->size);
         if (a->run_first[r] > 0) mlo_align_why(a, a->run_first[r] - 1, &loop->before);
@@ -476,14 +620,20 @@ static int mlo_shift_loops(mlo_align *a, mlo_layers ***loops, size_t *n, mlo_fou
     near.x = MLO_NONE;
     mlo_align_chains(a);
     for (int c = 0; c < a->n_chains; c++)
-        for (int x = a->root[c]; a->s->next[x] >= 0; x = a->s->next[x]) a->bad[x] = (uint8_t)mlo_pair_bad(a, x, a->s->next[x]);
+        for (int x = a->root[c]; a->s->next[x] >= 0; x = a->s->next[x])
+            a->bad[x] = (uint8_t)mlo_pair_bad(a, x, a->s->next[x]);
     mlo_align_edges(a);
     for (int k = 0; a->n_chains && (r = mlo_align_try(a, k)) >= 0; k++) {
         if (!r) continue;
-        if (mlo_align_judge(a, &rank) && (way < 0 || mlo_rank_cmp(&rank, &best) > 0)) { best = rank; way = k; }
-        for (int t = 0; way < 0 && a->n_runs == 0 && t + 1 < a->n_times; t++) mlo_miss_keep(a, t, &near);
+        if (mlo_align_judge(a, &rank) && (way < 0 || mlo_rank_cmp(&rank, &best) > 0)) {
+            best = rank;
+            way = k;
+        }
+        for (int t = 0; way < 0 && a->n_runs == 0 && t + 1 < a->n_times; t++)
+            mlo_miss_keep(a, t, &near);
     }
-    if (way < 0 && near.x >= 0 && !MLO_PUSH(a->m, found->near, found->n_near, near)) return mlo_failed(a->m);
+    if (way < 0 && near.x >= 0 && !MLO_PUSH(a->m, found->near, found->n_near, near))
+        return mlo_failed(a->m);
     if (way >= 0) {
         mlo_align_try(a, way);
         mlo_align_judge(a, &rank);
@@ -491,13 +641,18 @@ static int mlo_shift_loops(mlo_align *a, mlo_layers ***loops, size_t *n, mlo_fou
         for (int i = 0; i < a->at[a->n_times]; i++) a->stack[a->by_time[i]] = 1;
     }
     for (int c = 0; c < a->n_chains; c++)
-        for (int x = a->root[c]; x >= 0; x = a->s->next[x]) { a->chain[x] = a->time[x] = MLO_NONE; }
+        for (int x = a->root[c]; x >= 0; x = a->s->next[x]) {
+            a->chain[x] = a->time[x] = MLO_NONE;
+        }
     return 0;
 }
 
-/* ---- all shifts ----------------------------------------------------------------------------------------------------------------------- */
+/* ---- all shifts ----------------------------------------------------------- */
 
-typedef struct { uint64_t key; int node; } mlo_seed;
+typedef struct {
+    uint64_t key;
+    int node;
+} mlo_seed;
 static int mlo_seed_cmp(const void *a, const void *b) {
     const mlo_seed *x = (const mlo_seed *)a, *y = (const mlo_seed *)b;
     if (x->key != y->key) return x->key < y->key ? -1 : 1;
@@ -505,10 +660,15 @@ static int mlo_seed_cmp(const void *a, const void *b) {
 }
 
 /* Grows every seed at one radius of surroundings and collects the loops. */
-static int mlo_discover_at(mlo_align *a, int radius, mlo_seed *seed, mlo_pairs *seen, long *effort, mlo_found *found, mlo_layers ***loops, size_t *n) {
+static int mlo_discover_at(mlo_align *a, int radius, mlo_seed *seed, mlo_pairs *seen, long *effort,
+    mlo_found *found, mlo_layers ***loops, size_t *n) {
     mlo_net *net = a->net;
     size_t count = 0;
-    for (int i = 0; i < net->n; i++) if (!net->constant[i]) { seed[count].key = net->context[radius][i]; seed[count++].node = i; }
+    for (int i = 0; i < net->n; i++)
+        if (!net->constant[i]) {
+            seed[count].key = net->context[radius][i];
+            seed[count++].node = i;
+        }
     qsort(seed, count, sizeof *seed, mlo_seed_cmp);
     for (size_t i = 0; i + 1 < count; i++) {
         int x = seed[i].node, y = seed[i + 1].node;
@@ -516,9 +676,12 @@ static int mlo_discover_at(mlo_align *a, int radius, mlo_seed *seed, mlo_pairs *
         if (*effort > (long)MLO_EFFORT * net->n + 100000) return 0;
         found->tried++;
         int whole = mlo_shift_grow(a->s, x, y, seen, effort);
-        for (int k = 0; k < a->s->n_pairs && whole; k++) if (mlo_pairs_put(a->m, seen, a->s->pair[k], a->s->next[a->s->pair[k]])) return mlo_failed(a->m);
+        for (int k = 0; k < a->s->n_pairs && whole; k++)
+            if (mlo_pairs_put(a->m, seen, a->s->pair[k], a->s->next[a->s->pair[k]]))
+                return mlo_failed(a->m);
         *effort += a->s->n_pairs;
-        if (whole && a->s->n_pairs > 1 && mlo_shift_loops(a, loops, n, found)) return mlo_failed(a->m);
+        if (whole && a->s->n_pairs > 1 && mlo_shift_loops(a, loops, n, found))
+            return mlo_failed(a->m);
         mlo_shift_clear(a->s);
     }
     return 0;
@@ -529,22 +692,28 @@ static mlo_rank mlo_layers_rank(const mlo_layers *l) {
     return r;
 }
 static int mlo_layers_better(const void *a, const void *b) {
-    mlo_rank x = mlo_layers_rank(*(mlo_layers *const *)a), y = mlo_layers_rank(*(mlo_layers *const *)b);
+    mlo_rank x = mlo_layers_rank(*(mlo_layers *const *)a);
+    mlo_rank y = mlo_layers_rank(*(mlo_layers *const *)b);
     return -mlo_rank_cmp(&x, &y);
 }
 static int mlo_layers_earlier(const void *a, const void *b) {
     return mlo_int_cmp((*(mlo_layers *const *)a)->node, (*(mlo_layers *const *)b)->node);
 }
 
-/* Says a more of why there is no loop than b? A pair of nodes that differ says more than a node without a counterpart. */
+/* Says a more of why there is no loop than b? A pair of nodes that differ says more than a node
+ * without a counterpart. */
 static int mlo_miss_nearer(const mlo_miss *a, const mlo_miss *b) {
     if (b->x < 0) return 1;
     return (a->y >= 0) != (b->y >= 0) ? a->y >= 0 : a->matched > b->matched;
 }
 
-/* All loops of a graph, disjoint, best first served. scope (per node, may be NULL) and chosen (per node, may be NULL) as said above. */
-static int mlo_discover(mlo *m, mlo_net *net, const char *const *scope, const uint8_t *chosen, mlo_found *found) {
-    mlo_shift shift; mlo_align align; mlo_pairs seen = { NULL, 0, 0 };
+/* All loops of a graph, disjoint, best first served. scope (per node, may be NULL) and chosen (per
+ * node, may be NULL) as said above. */
+static int mlo_discover(
+    mlo *m, mlo_net *net, const char *const *scope, const uint8_t *chosen, mlo_found *found) {
+    mlo_shift shift;
+    mlo_align align;
+    mlo_pairs seen = { NULL, 0, 0 };
     mlo_layers **loops = NULL;
     size_t n = 0;
     long effort = 0;
@@ -552,15 +721,21 @@ static int mlo_discover(mlo *m, mlo_net *net, const char *const *scope, const ui
     found->closest.x = MLO_NONE;
     mlo_seed *seed = MLO_NEW_N(m, mlo_seed, (size_t)net->n + 1);
     uint8_t *taken = MLO_NEW_N(m, uint8_t, (size_t)net->n + 1);
-    if (!seed || !taken || mlo_shift_make(net, &shift) || mlo_align_make(m, net, &shift, &align)) return mlo_failed(m);
-    align.scope = scope; align.chosen = chosen;
-    for (int r = MLO_RADII; r--; ) if (mlo_discover_at(&align, r, seed, &seen, &effort, found, &loops, &n)) return mlo_failed(m);
+    if (!seed || !taken || mlo_shift_make(net, &shift) || mlo_align_make(m, net, &shift, &align))
+        return mlo_failed(m);
+    align.scope = scope;
+    align.chosen = chosen;
+    for (int r = MLO_RADII; r--;)
+        if (mlo_discover_at(&align, r, seed, &seen, &effort, found, &loops, &n))
+            return mlo_failed(m);
     if (n) qsort(loops, n, sizeof *loops, mlo_layers_better);
     for (size_t i = 0; i < n; i++) {
         int clash = 0, total = loops[i]->iterations * loops[i]->size;
         for (int k = 0; k < total; k++) clash |= taken[loops[i]->node[k]];
         for (int k = 0; k < total && !clash; k++) taken[loops[i]->node[k]] = 1;
-        if (clash ? !MLO_PUSH(m, found->lost, found->n_lost, loops[i]) : !MLO_PUSH(m, found->loop, found->n_loops, loops[i])) return mlo_failed(m);
+        if (clash ? !MLO_PUSH(m, found->lost, found->n_lost, loops[i])
+                  : !MLO_PUSH(m, found->loop, found->n_loops, loops[i]))
+            return mlo_failed(m);
     }
     for (size_t i = 0; i < found->n_near; i++) {
         const mlo_miss *near = &found->near[i];

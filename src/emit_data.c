@@ -1,17 +1,20 @@
 /* emit, data: the parameter image, and the words the bench plays and expects.
  *
- * The image is one iteration after the other; in an iteration, the memories of all kernels in dataflow order; in a memory, its words,
- * padded as mlo_param wants them. So the loader reads straight through it. Behind that, again iteration after iteration, are the kernels in row
+ * The image is one iteration after the other; in an iteration, the memories of all kernels in
+ * dataflow order; in a memory, its words, padded as mlo_param wants them. So the loader reads
+ * straight through it. Behind that, again iteration after iteration, are the kernels in row
  * blocks: block after block, in a block memory after memory. */
 
 /* Evaluates an element's parameter inputs in iteration i: everything that is no stream. */
-static int mlo_element_inputs(mlo *m, const mlo_hw *c, const mlo_element *el, int64_t i, mlo_array **in) {
+static int mlo_element_inputs(
+    mlo *m, const mlo_hw *c, const mlo_element *el, int64_t i, mlo_array **in) {
     for (size_t k = 0; k < el->node->n_input && k < 8; k++) {
         int stream = 0;
         for (int p = 0; p < el->unit.n_in; p++) stream |= el->unit.in[p].index == (int)k;
         mlo_value *v = mlo_value_of(c->scan.body, el->node->input[k]);
         in[k] = NULL;
-        if (stream || (v && v->graph != c->scan.body && !v->tensor)) continue;          /* the mask comes as a stream, too */
+        /* the mask comes as a stream, too */
+        if (stream || (v && v->graph != c->scan.body && !v->tensor)) continue;
         if (!(in[k] = mlo_scan_value(m, &c->scan, el->node->input[k], i))) return mlo_failed(m);
     }
     return 0;
@@ -19,48 +22,61 @@ static int mlo_element_inputs(mlo *m, const mlo_hw *c, const mlo_element *el, in
 
 /* Are the parameters of one iteration such that the hardware takes them? */
 static int mlo_element_numbers(mlo *m, const mlo_element *el, const mlo_array *const *in) {
-    if (mlo_kernel_numbers(m, el->node, el->kernel->limits, in, el->site.in_bits[0])) return mlo_failed(m);
+    if (mlo_kernel_numbers(m, el->node, el->kernel->limits, in, el->site.in_bits[0]))
+        return mlo_failed(m);
     return el->kernel->promises ? el->kernel->promises(&el->site, in) : 0;
 }
 
 /* Appends one memory, in whole beats. */
-static int mlo_emit_memory(mlo_emitter *e, const mlo_element *el, int k, int64_t block, mlo_array *const *in, mlo_text *image) {
+static int mlo_emit_memory(mlo_emitter *e, const mlo_element *el, int k, int64_t block,
+    mlo_array *const *in, mlo_text *image) {
     const mlo_memory *mem = &el->unit.memory[k];
-    int axi = e->c->axi_bits / 8; int64_t word = mlo_word_bits(mem, e->c->axi_bits) / 8, room = word > axi ? word : axi;
-    unsigned char *bits = (unsigned char *)mlo_scratch(e->m, (size_t)room, 1), *beat = (unsigned char *)mlo_scratch(e->m, (size_t)room, 1);
+    int axi = e->c->axi_bits / 8;
+    int64_t word = mlo_word_bits(mem, e->c->axi_bits) / 8, room = word > axi ? word : axi;
+    unsigned char *bits = (unsigned char *)mlo_scratch(e->m, (size_t)room, 1);
+    unsigned char *beat = (unsigned char *)mlo_scratch(e->m, (size_t)room, 1);
     int64_t fill = 0;
     for (int64_t w = 0; bits && beat && w < mem->depth && !e->m->error.code; w++) {
         memset(bits, 0, (size_t)room);
-        el->kernel->pack(&el->site, &el->unit, k, block * mem->depth + w, (const mlo_array *const *)in, bits);
+        el->kernel->pack(
+            &el->site, &el->unit, k, block * mem->depth + w, (const mlo_array *const *)in, bits);
         memcpy(beat + fill, bits, (size_t)word);
         fill += word;
-        if (w == mem->depth - 1 && fill < axi) { memset(beat + fill, 0, (size_t)(axi - fill)); fill = axi; }
+        if (w == mem->depth - 1 && fill < axi) {
+            memset(beat + fill, 0, (size_t)(axi - fill));
+            fill = axi;
+        }
         if (fill < axi) continue;
         mlo_put(image, beat, (size_t)fill);
         fill = 0;
     }
-    mlo_scratch_free(e->m, bits); mlo_scratch_free(e->m, beat);
+    mlo_scratch_free(e->m, bits);
+    mlo_scratch_free(e->m, beat);
     return mlo_failed(e->m);
 }
 
 static int mlo_emit_image_part(mlo_emitter *e, int blocks, mlo_text *image) {
-    for (int64_t i = 0; i < e->c->scan.iterations; i++) for (int k = 0; k < e->c->n_element; k++) {
-        const mlo_element *el = &e->c->element[k];
-        mlo_array *in[8] = {0};
-        if (!el->kernel || !el->unit.n_memory || mlo_is_block(el) != blocks) continue;
-        if (!mlo_element_inputs(e->m, e->c, el, i, in) && !mlo_element_numbers(e->m, el, (const mlo_array *const *)in))
-            for (int64_t b = 0; b < mlo_most(1, el->unit.blocks); b++)
-                for (int mem = 0; mem < el->unit.n_memory && !e->m->error.code; mem++) mlo_emit_memory(e, el, mem, b, in, image);
-        for (int j = 0; j < 8; j++) mlo_array_free(e->m, in[j]);
-        if (e->m->error.code) return mlo_failed(e->m);
-    }
+    for (int64_t i = 0; i < e->c->scan.iterations; i++)
+        for (int k = 0; k < e->c->n_element; k++) {
+            const mlo_element *el = &e->c->element[k];
+            mlo_array *in[8] = { 0 };
+            if (!el->kernel || !el->unit.n_memory || mlo_is_block(el) != blocks) continue;
+            if (!mlo_element_inputs(e->m, e->c, el, i, in)
+                && !mlo_element_numbers(e->m, el, (const mlo_array *const *)in))
+                for (int64_t b = 0; b < mlo_most(1, el->unit.blocks); b++)
+                    for (int mem = 0; mem < el->unit.n_memory && !e->m->error.code; mem++)
+                        mlo_emit_memory(e, el, mem, b, in, image);
+            for (int j = 0; j < 8; j++) mlo_array_free(e->m, in[j]);
+            if (e->m->error.code) return mlo_failed(e->m);
+        }
     return 0;
 }
 
 /* What the image takes. */
 static int64_t mlo_image_bytes(const mlo_hw *c) {
     int64_t beats = 0;
-    for (int k = 0; k < c->n_element; k++) if (c->element[k].kernel) beats += mlo_unit_beats(&c->element[k].unit, c->axi_bits);
+    for (int k = 0; k < c->n_element; k++)
+        if (c->element[k].kernel) beats += mlo_unit_beats(&c->element[k].unit, c->axi_bits);
     return beats * c->scan.iterations * c->axi_bits / 8;
 }
 
@@ -69,7 +85,7 @@ static int mlo_emit_hex(mlo_emitter *e, const unsigned char *image, int64_t n) {
     const int beat = e->c->axi_bits / 8;
     char lines[64 * (2 * 128 + 1)], *to = lines;
     for (int64_t at = 0; at < n && !e->m->error.code; at += beat) {
-        for (int i = beat; i--; ) {
+        for (int i = beat; i--;) {
             *to++ = "0123456789abcdef"[image[at + i] >> 4];
             *to++ = "0123456789abcdef"[image[at + i] & 15];
         }
@@ -83,22 +99,26 @@ static int mlo_emit_hex(mlo_emitter *e, const unsigned char *image, int64_t n) {
 
 static int mlo_emit_params(mlo_emitter *e) {
     mlo_text image = { e->m, NULL, 0, 0 };
-    if (!mlo_text_room(&image, (size_t)mlo_image_bytes(e->c) + 1) && !mlo_emit_image_part(e, 0, &image) && !mlo_emit_image_part(e, 1, &image)
-        && !mlo_file_begin(e, "params.bin") && !mlo_file_write(e, image.text, image.n) && !mlo_file_end(e)
-        && !mlo_file_begin(e, "params.hex") && !mlo_emit_hex(e, (const unsigned char *)image.text, (int64_t)image.n)) mlo_file_end(e);
+    if (!mlo_text_room(&image, (size_t)mlo_image_bytes(e->c) + 1)
+        && !mlo_emit_image_part(e, 0, &image) && !mlo_emit_image_part(e, 1, &image)
+        && !mlo_file_begin(e, "params.bin") && !mlo_file_write(e, image.text, image.n)
+        && !mlo_file_end(e) && !mlo_file_begin(e, "params.hex")
+        && !mlo_emit_hex(e, (const unsigned char *)image.text, (int64_t)image.n))
+        mlo_file_end(e);
     mlo_text_free(&image);
     return mlo_failed(e->m);
 }
 
-/* ---- beats of activations ------------------------------------------------------------------------------------------------------------------ */
+/* ---- beats of activations ------------------------------------------------- */
 
-/* A frame's worth of beats as the bench reads them: {tlast, lanes}, one hexadecimal word a line. a: [.., tokens, channels] integers. */
+/* A frame's worth of beats as the bench reads them: {tlast, lanes}, one hexadecimal word a line.
+ * a: [.., tokens, channels] integers. */
 static void mlo_hex_beats(mlo_text *t, const mlo_array *a, int64_t lanes, int bits) {
     int64_t n = mlo_array_count(a);
     int pad = mlo_padded(bits), digits = (int)(lanes * pad / 4);
     for (int64_t at = 0; at < n; at += lanes) {
         mlo_puts(t, at + lanes >= n ? "1" : "0");
-        for (int d = digits; d--; ) {
+        for (int d = digits; d--;) {
             int64_t bit = (int64_t)d * 4, lane = bit / pad;
             char digit = "0123456789abcdef"[(uint64_t)mlo_get(a, at + lane) >> (bit % pad) & 15];
             mlo_put(t, &digit, 1);
@@ -109,39 +129,54 @@ static void mlo_hex_beats(mlo_text *t, const mlo_array *a, int64_t lanes, int bi
 /* The mask: {tlast, byte} per token. */
 static void mlo_hex_mask(mlo_text *t, const mlo_array *mask) {
     int64_t n = mlo_array_count(mask);
-    for (int64_t i = 0; i < n; i++) mlo_printf(t, "%d%02x\n", i == n - 1, (unsigned)mlo_get(mask, i));
+    for (int64_t i = 0; i < n; i++)
+        mlo_printf(t, "%d%02x\n", i == n - 1, (unsigned)mlo_get(mask, i));
 }
 
 /* Core input, mask and core output of one evaluation, as beats. */
-typedef struct { mlo_emitter *e; mlo_text in, mask, out; const char *names[3]; mlo_array *golden; } mlo_bench_words;
+typedef struct {
+    mlo_emitter *e;
+    mlo_text in, mask, out;
+    const char *names[3];
+    mlo_array *golden;
+} mlo_bench_words;
 
-static int mlo_bench_see(void *user, const mlo_graph *g, int64_t iteration, const char *name, const mlo_array *a) {
+static int mlo_bench_see(
+    void *user, const mlo_graph *g, int64_t iteration, const char *name, const mlo_array *a) {
     mlo_bench_words *w = (mlo_bench_words *)user;
     const mlo_hw *c = w->e->c;
     if (iteration >= 0) return 0;
-    for (size_t i = 0; i < g->n_output; i++) if (name == g->output[i]->name && !w->golden[i].data && mlo_array_keep(w->e->m, a, &w->golden[i])) return mlo_failed(w->e->m);
+    for (size_t i = 0; i < g->n_output; i++)
+        if (name == g->output[i]->name && !w->golden[i].data
+            && mlo_array_keep(w->e->m, a, &w->golden[i]))
+            return mlo_failed(w->e->m);
     if (name == w->names[0]) mlo_hex_beats(&w->in, a, c->lanes, c->bits);
     if (name == w->names[1]) mlo_hex_mask(&w->mask, a);
     if (name == w->names[2]) mlo_hex_beats(&w->out, a, c->lanes, c->bits);
     return 0;
 }
 
-/* tb/input.hex, tb/mask.hex, tb/golden.hex: `frames` frames of inputs drawn from the model's declared types (never from --calib, so that
- * every way to this directory gives the same bytes). */
+/* tb/input.hex, tb/mask.hex, tb/golden.hex: `frames` frames of inputs drawn from the model's
+ * declared types (never from --calib, so that every way to this directory gives the same bytes). */
 static int mlo_emit_bench_words(mlo_emitter *e, int64_t frames) {
     mlo *m = e->m;
     mlo_bench_words w = { e, { m, NULL, 0, 0 }, { m, NULL, 0, 0 }, { m, NULL, 0, 0 },
-        { e->c->scan.node->input[0], mlo_intern(m, "mlo_mask"), e->c->scan.node->output[0] }, MLO_NEW_N(m, mlo_array, m->model->graph->n_output + 1) };
+        { e->c->scan.node->input[0], mlo_intern(m, "mlo_mask"), e->c->scan.node->output[0] },
+        MLO_NEW_N(m, mlo_array, m->model->graph->n_output + 1) };
     mlo_observer see = { &w, mlo_bench_see };
     size_t n_calib = m->n_calib;
     m->n_calib = 0;
-    for (int64_t k = 0; k < frames && !m->error.code; k++) mlo_sample_run(m, MLO_BENCH_DRAW + k, &see);
+    for (int64_t k = 0; k < frames && !m->error.code; k++)
+        mlo_sample_run(m, MLO_BENCH_DRAW + k, &see);
     m->n_calib = n_calib;
     m->golden = w.golden;
     mlo_text *const texts[] = { &w.in, &w.mask, &w.out };
     static const char *const files[] = { "tb/input.hex", "tb/mask.hex", "tb/golden.hex" };
     for (int i = 0; i < 3; i++) {
-        if (!m->error.code && (i != 1 || e->c->masked)) { mlo_put(&e->t, texts[i]->text ? texts[i]->text : "", texts[i]->n); mlo_file_text(e, files[i]); }
+        if (!m->error.code && (i != 1 || e->c->masked)) {
+            mlo_put(&e->t, texts[i]->text ? texts[i]->text : "", texts[i]->n);
+            mlo_file_text(e, files[i]);
+        }
         mlo_text_free(texts[i]);
     }
     return mlo_failed(m);

@@ -1,17 +1,31 @@
 /* emit, host: the model in three parts, the register map, and the manifest.
  *
- * pre.onnx: float, up to the core's integer inputs and whatever post needs.  core.onnx: integers, what the hardware computes.  post.onnx:
- * float, from the core's output on. Run one after the other, each fed by name from what came before, they are the quantized model. */
+ * pre.onnx: float, up to the core's integer inputs and whatever post needs.  core.onnx: integers,
+ * what the hardware computes.  post.onnx: float, from the core's output on. Run one after the
+ * other, each fed by name from what came before, they are the quantized model. */
 
-typedef struct { mlo *m; const mlo_graph *g; const char *part; mlo_map made, wanted; mlo_graph *out; mlo_map kept; } mlo_part;
+typedef struct {
+    mlo *m;
+    const mlo_graph *g;
+    const char *part;
+    mlo_map made, wanted;
+    mlo_graph *out;
+    mlo_map kept;
+} mlo_part;
 
-static const char *mlo_part_name(const mlo_node *n) { const char *s = mlo_meta_get(n->meta, n->n_meta, "mlo.part"); return s ? s : "constant"; }
+static const char *mlo_part_name(const mlo_node *n) {
+    const char *s = mlo_meta_get(n->meta, n->n_meta, "mlo.part");
+    return s ? s : "constant";
+}
 
 /* Marks what a node reads; also what its subgraphs read from around it. */
 static int mlo_part_want(mlo_part *p, const mlo_node *n) {
-    for (size_t i = 0; i < n->n_input; i++) if (mlo_has_input(n, i)) MLO_TRY(mlo_map_put(p->m, &p->wanted, n->input[i], p));
-    for (size_t i = 0; i < n->n_attr; i++) if (n->attr[i]->g)
-        for (size_t k = 0; k < n->attr[i]->g->n_node; k++) MLO_TRY(mlo_part_want(p, n->attr[i]->g->node[k]));
+    for (size_t i = 0; i < n->n_input; i++)
+        if (mlo_has_input(n, i)) MLO_TRY(mlo_map_put(p->m, &p->wanted, n->input[i], p));
+    for (size_t i = 0; i < n->n_attr; i++)
+        if (n->attr[i]->g)
+            for (size_t k = 0; k < n->attr[i]->g->n_node; k++)
+                MLO_TRY(mlo_part_want(p, n->attr[i]->g->node[k]));
     return 0;
 }
 
@@ -19,17 +33,21 @@ static int mlo_part_want(mlo_part *p, const mlo_node *n) {
 static int mlo_part_nodes(mlo_part *p) {
     unsigned char *take = (unsigned char *)mlo_scratch(p->m, p->g->n_node + 1, 1);
     if (!take) return mlo_failed(p->m);
-    for (size_t i = p->g->n_node; i--; ) {
+    for (size_t i = p->g->n_node; i--;) {
         const mlo_node *n = p->g->node[i];
         int wanted = 0;
-        for (size_t k = 0; k < n->n_output; k++) wanted |= mlo_map_get(&p->wanted, n->output[k]) != NULL;
-        take[i] = mlo_eq(mlo_part_name(n), p->part) || (mlo_eq(mlo_part_name(n), "constant") && wanted);
+        for (size_t k = 0; k < n->n_output; k++)
+            wanted |= mlo_map_get(&p->wanted, n->output[k]) != NULL;
+        take[i] = mlo_eq(mlo_part_name(n), p->part)
+            || (mlo_eq(mlo_part_name(n), "constant") && wanted);
         if (take[i] && mlo_part_want(p, n)) break;
     }
-    for (size_t i = 0; i < p->g->n_node && !p->m->error.code; i++) if (take[i]) {
-        mlo_graph_add(p->m, p->out, p->g->node[i]);
-        for (size_t k = 0; k < p->g->node[i]->n_output && !p->m->error.code; k++) mlo_map_put(p->m, &p->made, p->g->node[i]->output[k], p);
-    }
+    for (size_t i = 0; i < p->g->n_node && !p->m->error.code; i++)
+        if (take[i]) {
+            mlo_graph_add(p->m, p->out, p->g->node[i]);
+            for (size_t k = 0; k < p->g->node[i]->n_output && !p->m->error.code; k++)
+                mlo_map_put(p->m, &p->made, p->g->node[i]->output[k], p);
+        }
     mlo_scratch_free(p->m, take);
     return mlo_failed(p->m);
 }
@@ -41,100 +59,158 @@ static mlo_value_info *mlo_part_info(mlo_part *p, const char *name) {
     return v && v->info && v->info->type ? v->info : mlo_info_new(p->m, name, &f);
 }
 
-/* What the part reads and does not make: constants come along, the rest become its inputs, in the order they appear in the whole. */
+/* What the part reads and does not make: constants come along, the rest become its inputs, in the
+ * order they appear in the whole. */
 static int mlo_part_edges(mlo_part *p) {
     const mlo_graph *g = p->g;
-    for (size_t i = 0; i < g->n_init; i++) if (mlo_map_get(&p->wanted, g->init[i]->name)) MLO_TRY(mlo_graph_init(p->m, p->out, g->init[i]));
-    for (size_t i = 0; i < g->n_input; i++) if (mlo_map_get(&p->wanted, g->input[i]->name) && !mlo_value_of(g, g->input[i]->name)->tensor && !MLO_PUSH(p->m, p->out->input, p->out->n_input, g->input[i])) return mlo_failed(p->m);
-    for (size_t i = 0; i < g->n_node; i++) for (size_t k = 0; k < g->node[i]->n_output; k++) {
-        const char *name = g->node[i]->output[k];
-        if (!mlo_map_get(&p->wanted, name) || mlo_map_get(&p->made, name)) continue;
-        mlo_value_info *info = mlo_part_info(p, name);
-        if (!info || !MLO_PUSH(p->m, p->out->input, p->out->n_input, info)) return mlo_failed(p->m);
-    }
+    for (size_t i = 0; i < g->n_init; i++)
+        if (mlo_map_get(&p->wanted, g->init[i]->name))
+            MLO_TRY(mlo_graph_init(p->m, p->out, g->init[i]));
+    for (size_t i = 0; i < g->n_input; i++)
+        if (mlo_map_get(&p->wanted, g->input[i]->name)
+            && !mlo_value_of(g, g->input[i]->name)->tensor
+            && !MLO_PUSH(p->m, p->out->input, p->out->n_input, g->input[i]))
+            return mlo_failed(p->m);
+    for (size_t i = 0; i < g->n_node; i++)
+        for (size_t k = 0; k < g->node[i]->n_output; k++) {
+            const char *name = g->node[i]->output[k];
+            if (!mlo_map_get(&p->wanted, name) || mlo_map_get(&p->made, name)) continue;
+            mlo_value_info *info = mlo_part_info(p, name);
+            if (!info || !MLO_PUSH(p->m, p->out->input, p->out->n_input, info))
+                return mlo_failed(p->m);
+        }
     return 0;
 }
 
 /* Does anything outside of the part (another part, or the model's outputs) read this value? */
 static int mlo_part_leaves(const mlo_part *p, const mlo_map *elsewhere, const char *name) {
-    for (size_t i = 0; i < p->g->n_output; i++) if (p->g->output[i]->name == name) return 1;
+    for (size_t i = 0; i < p->g->n_output; i++)
+        if (p->g->output[i]->name == name) return 1;
     return mlo_map_get(elsewhere, name) != NULL;
 }
 
 static int mlo_part_outputs(mlo_part *p, const mlo_map *elsewhere) {
-    for (size_t i = 0; i < p->out->n_node; i++) for (size_t k = 0; k < p->out->node[i]->n_output; k++) {
-        const char *name = p->out->node[i]->output[k];
-        if (!mlo_eq(mlo_part_name(p->out->node[i]), p->part) || !*name || !mlo_part_leaves(p, elsewhere, name)) continue;
-        mlo_value_info *info = mlo_part_info(p, name);
-        if (!info || !MLO_PUSH(p->m, p->out->output, p->out->n_output, info)) return mlo_failed(p->m);
-    }
+    for (size_t i = 0; i < p->out->n_node; i++)
+        for (size_t k = 0; k < p->out->node[i]->n_output; k++) {
+            const char *name = p->out->node[i]->output[k];
+            if (!mlo_eq(mlo_part_name(p->out->node[i]), p->part) || !*name
+                || !mlo_part_leaves(p, elsewhere, name))
+                continue;
+            mlo_value_info *info = mlo_part_info(p, name);
+            if (!info || !MLO_PUSH(p->m, p->out->output, p->out->n_output, info))
+                return mlo_failed(p->m);
+        }
     return 0;
 }
 
 /* What nodes of other parts read. */
 static int mlo_part_elsewhere(mlo *m, const mlo_graph *g, const char *part, mlo_map *elsewhere) {
-    mlo_part other = { m, g, part, {0}, {0}, NULL, {0} };
-    for (size_t i = 0; i < g->n_node; i++) if (!mlo_eq(mlo_part_name(g->node[i]), part)) MLO_TRY(mlo_part_want(&other, g->node[i]));
+    mlo_part other = { m, g, part, { 0 }, { 0 }, NULL, { 0 } };
+    for (size_t i = 0; i < g->n_node; i++)
+        if (!mlo_eq(mlo_part_name(g->node[i]), part)) MLO_TRY(mlo_part_want(&other, g->node[i]));
     *elsewhere = other.wanted;
     return 0;
 }
 
 static mlo_model *mlo_part_model(mlo *m, const char *part) {
     mlo_model *whole = m->model, *model = MLO_NEW(m, mlo_model);
-    mlo_part p = { m, whole->graph, part, {0}, {0}, MLO_NEW(m, mlo_graph), {0} };
-    mlo_map elsewhere = {0};
-    if (!model || !p.out || mlo_part_nodes(&p) || mlo_part_edges(&p) || mlo_part_elsewhere(m, whole->graph, part, &elsewhere) || mlo_part_outputs(&p, &elsewhere)) return NULL;
+    mlo_part p = { m, whole->graph, part, { 0 }, { 0 }, MLO_NEW(m, mlo_graph), { 0 } };
+    mlo_map elsewhere = { 0 };
+    if (!model || !p.out || mlo_part_nodes(&p) || mlo_part_edges(&p)
+        || mlo_part_elsewhere(m, whole->graph, part, &elsewhere)
+        || mlo_part_outputs(&p, &elsewhere))
+        return NULL;
     p.out->name = mlo_intern(m, part);
-    model->has = whole->has; model->ir_version = whole->ir_version; model->opset = whole->opset; model->n_opset = whole->n_opset;
-    model->producer_name = mlo_intern(m, "mlo"); model->producer_version = mlo_intern(m, MLO_VERSION);
+    model->has = whole->has;
+    model->ir_version = whole->ir_version;
+    model->opset = whole->opset;
+    model->n_opset = whole->n_opset;
+    model->producer_name = mlo_intern(m, "mlo");
+    model->producer_version = mlo_intern(m, MLO_VERSION);
     model->graph = p.out;
-    model->function = whole->function; model->n_function = whole->n_function;
+    model->function = whole->function;
+    model->n_function = whole->n_function;
     for (size_t i = 0; i < whole->n_meta; i++)
-        if (mlo_starts(whole->meta[i].key, "mlo.stage") && mlo_meta_put(m, &model->meta, &model->n_meta, whole->meta[i].key, whole->meta[i].value)) return NULL;
+        if (mlo_starts(whole->meta[i].key, "mlo.stage")
+            && mlo_meta_put(
+                m, &model->meta, &model->n_meta, whole->meta[i].key, whole->meta[i].value))
+            return NULL;
     return m->error.code ? NULL : model;
 }
 
-static int mlo_emit_sink(void *user, const char *file, const void *bytes, size_t n) { (void)file; return mlo_file_write((mlo_emitter *)user, bytes, n); }
+static int mlo_emit_sink(void *user, const char *file, const void *bytes, size_t n) {
+    (void)file;
+    return mlo_file_write((mlo_emitter *)user, bytes, n);
+}
 
 static int mlo_emit_parts(mlo_emitter *e) {
     static const char *const parts[] = { "pre", "core", "post" };
     for (int i = 0; i < 3; i++) {
         mlo_model *model = mlo_part_model(e->m, parts[i]);
-        if (!model || mlo_file_begin(e, mlo_format(e->m, "host/%s.onnx", parts[i])) || mlo_wire_write(e->m, model, mlo_emit_sink, e) || mlo_file_end(e)) return mlo_failed(e->m);
+        if (!model || mlo_file_begin(e, mlo_format(e->m, "host/%s.onnx", parts[i]))
+            || mlo_wire_write(e->m, model, mlo_emit_sink, e) || mlo_file_end(e))
+            return mlo_failed(e->m);
     }
-    return mlo_index(e->m, e->m->model->graph);          /* the parts share nodes, not the index */
+    return mlo_index(e->m, e->m->model->graph); /* the parts share nodes, not the index */
 }
 
 static int mlo_emit_regs(mlo_emitter *e) {
-    const struct { const char *name; int at; const char *what; } regs[] = {
-        { "ID", 0x00, "0x4D4C4F31" }, { "VERSION", 0x04, "of the register map" }, { "CONTROL", 0x08, "bit 0 enable, bit 1 soft reset of the core, bit 2 clear counters" },
-        { "STATUS", 0x0C, "bit 0 frames inside, bit 1 bus error (sticky)" }, { "BASE_LOW", 0x10, "byte address of params.bin in memory" }, { "BASE_HIGH", 0x14, "its upper half" },
-        { "ITERATIONS", 0x18, mlo_format(e->m, "layers to run, %lld at most", (long long)mlo_core_deepest(e->c)) }, { "FRAMES", 0x1C, "frames in flight" }, { "CYCLES", 0x40, "since the first input beat" }, { "DONE", 0x44, "frames finished" },
-        { "PARAM_BEATS", 0x48, "parameter beats read" } };
-    mlo_line(e, "/* SPDX-License-Identifier: MIT\n * The registers of mlo_top, 32 bits each, by byte offset. */\n#ifndef MLO_REGS_H\n#define MLO_REGS_H");
-    for (size_t i = 0; i < sizeof regs / sizeof *regs; i++) mlo_line(e, "#define MLO_REG_%-12s 0x%03X   /* %s */", regs[i].name, regs[i].at, regs[i].what);
-    mlo_line(e, "/* cycles each kernel was busy, starved for input or parameters, blocked by what follows it */");
+    const struct {
+        const char *name;
+        int at;
+        const char *what;
+    } regs[] = { { "ID", 0x00, "0x4D4C4F31" }, { "VERSION", 0x04, "of the register map" },
+        { "CONTROL", 0x08, "bit 0 enable, bit 1 soft reset of the core, bit 2 clear counters" },
+        { "STATUS", 0x0C, "bit 0 frames inside, bit 1 bus error (sticky)" },
+        { "BASE_LOW", 0x10, "byte address of params.bin in memory" },
+        { "BASE_HIGH", 0x14, "its upper half" },
+        { "ITERATIONS", 0x18,
+            mlo_format(e->m, "layers to run, %lld at most", (long long)mlo_core_deepest(e->c)) },
+        { "FRAMES", 0x1C, "frames in flight" }, { "CYCLES", 0x40, "since the first input beat" },
+        { "DONE", 0x44, "frames finished" }, { "PARAM_BEATS", 0x48, "parameter beats read" } };
+    mlo_line(e,
+        "/* SPDX-License-Identifier: MIT\n * The registers of mlo_top, 32 bits each, by byte "
+        "offset. */\n#ifndef MLO_REGS_H\n#define MLO_REGS_H");
+    for (size_t i = 0; i < sizeof regs / sizeof *regs; i++)
+        mlo_line(
+            e, "#define MLO_REG_%-12s 0x%03X   /* %s */", regs[i].name, regs[i].at, regs[i].what);
+    mlo_line(e,
+        "/* cycles each kernel was busy, starved for input or parameters, blocked by what follows "
+        "it */");
     int n = 0;
-    for (int l = 0; l < e->layers; l++) for (int i = 0; i < e->c->n_element; i++) if (e->c->element[i].kernel) {
-        char name[64]; int k = 0;
-        for (const char *p = mlo_copy_name(e, l, e->c->element[i].name); *p && k < 63; p++) name[k++] = (char)(*p >= 'a' && *p <= 'z' ? *p - 'a' + 'A' : *p == '.' ? '_' : *p);
-        name[k] = 0;
-        mlo_line(e, "#define MLO_REG_%s_BUSY 0x%03X\n#define MLO_REG_%s_STARVED 0x%03X\n#define MLO_REG_%s_BLOCKED 0x%03X", name, 0x80 + 16 * n, name, 0x84 + 16 * n, name, 0x88 + 16 * n);
-        n++;
-    }
+    for (int l = 0; l < e->layers; l++)
+        for (int i = 0; i < e->c->n_element; i++)
+            if (e->c->element[i].kernel) {
+                char name[64];
+                int k = 0;
+                for (const char *p = mlo_copy_name(e, l, e->c->element[i].name); *p && k < 63; p++)
+                    name[k++] = (char)(*p >= 'a' && *p <= 'z' ? *p - 'a' + 'A'
+                            : *p == '.'                       ? '_'
+                                                              : *p);
+                name[k] = 0;
+                mlo_line(e,
+                    "#define MLO_REG_%s_BUSY 0x%03X\n#define MLO_REG_%s_STARVED 0x%03X\n#define "
+                    "MLO_REG_%s_BLOCKED 0x%03X",
+                    name, 0x80 + 16 * n, name, 0x84 + 16 * n, name, 0x88 + 16 * n);
+                n++;
+            }
     mlo_line(e, "#endif");
     return mlo_file_text(e, "host/mlo_regs.h");
 }
 
-/* ---- the manifest ---------------------------------------------------------------------------------------------------------------------------- */
+/* ---- the manifest --------------------------------------------------------- */
 
-static const char *mlo_scale_text(mlo *m, const mlo_graph *g, const char *edge_output, int is_input) {
+static const char *mlo_scale_text(
+    mlo *m, const mlo_graph *g, const char *edge_output, int is_input) {
     for (size_t i = 0; i < g->n_node; i++) {
         const mlo_node *n = g->node[i];
         int quant = mlo_is(n, "mlo.Quantize"), dequant = mlo_is(n, "mlo.Dequantize");
-        if ((is_input && quant && n->output[0] == edge_output) || (!is_input && dequant && n->input[0] == edge_output)) {
-            mlo_value *v = mlo_value_of(g, n->input[1]); double x;
-            if (v && v->tensor && !mlo_tensor_doubles(m, v->tensor, 0, 1, &x)) return mlo_number_text(m, x);
+        if ((is_input && quant && n->output[0] == edge_output)
+            || (!is_input && dequant && n->input[0] == edge_output)) {
+            mlo_value *v = mlo_value_of(g, n->input[1]);
+            double x;
+            if (v && v->tensor && !mlo_tensor_doubles(m, v->tensor, 0, 1, &x))
+                return mlo_number_text(m, x);
         }
     }
     return "null";
@@ -144,62 +220,117 @@ static void mlo_manifest_kernels(mlo_emitter *e) {
     const mlo_hw *c = e->c;
     mlo_line(e, "  \"kernels\": [");
     int n = 0, kernels = e->layers * mlo_core_kernels(c);
-    for (int l = 0; l < e->layers; l++) for (int i = 0; i < c->n_element; i++) if (c->element[i].kernel) {
-        const mlo_element *el = &c->element[i]; const mlo_unit *u = &el->unit;
-        mlo_printf(&e->t, "    {\"name\": \"%s\", \"op\": \"%s\", \"module\": \"%s\", \"pe\": %d, \"simd\": %d, \"multipliers\": %lld, \"other_multipliers\": %lld, \"macs\": %lld, \"interval\": %lld, \"value\": ",
-            mlo_copy_name(e, l, el->name), el->node->op, u->module, u->pe, u->simd, (long long)u->multipliers, (long long)u->other, (long long)(u->macs * c->tokens * (c->scan.iterations / e->layers)), (long long)u->interval);
-        mlo_report_string(&e->t, el->node->output[0]);
-        mlo_puts(&e->t, ", \"scope\": ");
-        const char *scope = mlo_meta_get(el->node->meta, el->node->n_meta, "mlo.scope");
-        mlo_report_string(&e->t, scope ? scope : "");
-        mlo_printf(&e->t, ", \"memory\": \"%s\", %s\"lanes\": %d, \"bits\": %d, \"channels\": %lld, \"intermediates\": ", mlo_memory_name(el), u->blocks ? mlo_format(e->m, "\"tile\": %lld, \"blocks\": %lld, \"tile_beats\": %lld, ", (long long)u->tile, (long long)u->blocks, (long long)mlo_unit_beats(u, c->axi_bits)) : "", u->out.lanes, u->out.bits, (long long)u->out.channels);
-        mlo_element_intermediates(el, &e->t);
-        mlo_area area = mlo_kernel_area(c, el, &el->unit, el->memory);
-        mlo_puts(&e->t, ", \"area\": "); mlo_area_json(&area, &e->t);
-        mlo_puts(&e->t, ++n < kernels ? "},\n" : "}\n");
-    }
+    for (int l = 0; l < e->layers; l++)
+        for (int i = 0; i < c->n_element; i++)
+            if (c->element[i].kernel) {
+                const mlo_element *el = &c->element[i];
+                const mlo_unit *u = &el->unit;
+                mlo_printf(&e->t,
+                    "    {\"name\": \"%s\", \"op\": \"%s\", \"module\": \"%s\", \"pe\": %d, "
+                    "\"simd\": %d, \"multipliers\": %lld, \"other_multipliers\": %lld, \"macs\": "
+                    "%lld, \"interval\": %lld, \"value\": ",
+                    mlo_copy_name(e, l, el->name), el->node->op, u->module, u->pe, u->simd,
+                    (long long)u->multipliers, (long long)u->other,
+                    (long long)(u->macs * c->tokens * (c->scan.iterations / e->layers)),
+                    (long long)u->interval);
+                mlo_report_string(&e->t, el->node->output[0]);
+                mlo_puts(&e->t, ", \"scope\": ");
+                const char *scope = mlo_meta_get(el->node->meta, el->node->n_meta, "mlo.scope");
+                mlo_report_string(&e->t, scope ? scope : "");
+                mlo_printf(&e->t,
+                    ", \"memory\": \"%s\", %s\"lanes\": %d, \"bits\": %d, \"channels\": %lld, "
+                    "\"intermediates\": ",
+                    mlo_memory_name(el),
+                    u->blocks ? mlo_format(e->m,
+                                    "\"tile\": %lld, \"blocks\": %lld, \"tile_beats\": %lld, ",
+                                    (long long)u->tile, (long long)u->blocks,
+                                    (long long)mlo_unit_beats(u, c->axi_bits))
+                              : "",
+                    u->out.lanes, u->out.bits, (long long)u->out.channels);
+                mlo_element_intermediates(el, &e->t);
+                mlo_area area = mlo_kernel_area(c, el, &el->unit, el->memory);
+                mlo_puts(&e->t, ", \"area\": ");
+                mlo_area_json(&area, &e->t);
+                mlo_puts(&e->t, ++n < kernels ? "},\n" : "}\n");
+            }
     mlo_line(e, "  ],");
 }
 
 static void mlo_manifest_descriptors(mlo_emitter *e) {
     const mlo_hw *c = e->c;
-    int64_t at[2] = { 0, 0 }; int n = 0;                            /* in the loader's part of an iteration; in that of row blocks */
+    /* in the loader's part of an iteration; in that of row blocks */
+    int64_t at[2] = { 0, 0 };
+    int n = 0;
     mlo_line(e, "  \"descriptors\": [");
     for (int i = 0; i < c->n_element; i++) {
         const mlo_element *el = &c->element[i];
-        const int64_t block = mlo_is_block(el) ? mlo_unit_beats(&el->unit, c->axi_bits) / el->unit.blocks * c->axi_bits / 8 : 0;
+        const int64_t block = mlo_is_block(el)
+            ? mlo_unit_beats(&el->unit, c->axi_bits) / el->unit.blocks * c->axi_bits / 8
+            : 0;
         for (int k = 0; k < el->unit.n_memory; k++) {
             const mlo_memory *mem = &el->unit.memory[k];
             const int64_t beats = mlo_memory_beats(mem, c->axi_bits);
-            mlo_printf(&e->t, "%s    {\"kernel\": \"%s\", \"port\": \"%s\", \"offset\": %lld, \"beats\": %lld, \"word_bits\": %d, \"words\": %lld, \"banks\": %lld", n++ ? ",\n" : "", el->name, mem->port, (long long)at[block > 0], (long long)beats, mem->width, (long long)mem->depth, (long long)mlo_banks(c, el->memory));
-            if (block) mlo_printf(&e->t, ", \"blocks\": %lld, \"block_bytes\": %lld", (long long)el->unit.blocks, (long long)block);
+            mlo_printf(&e->t,
+                "%s    {\"kernel\": \"%s\", \"port\": \"%s\", \"offset\": %lld, \"beats\": %lld, "
+                "\"word_bits\": %d, \"words\": %lld, \"banks\": %lld",
+                n++ ? ",\n" : "", el->name, mem->port, (long long)at[block > 0], (long long)beats,
+                mem->width, (long long)mem->depth, (long long)mlo_banks(c, el->memory));
+            if (block)
+                mlo_printf(&e->t, ", \"blocks\": %lld, \"block_bytes\": %lld",
+                    (long long)el->unit.blocks, (long long)block);
             mlo_puts(&e->t, "}");
             at[block > 0] += beats * c->axi_bits / 8;
         }
         if (block) at[1] += (el->unit.blocks - 1) * block;
     }
     mlo_line(e, "\n  ],\n  \"iteration_bytes\": %lld,", (long long)at[0]);
-    if (at[1]) mlo_line(e, "  \"row_blocks\": {\"offset\": %lld, \"iteration_bytes\": %lld},", (long long)(at[0] * c->scan.iterations), (long long)at[1]);
-    mlo_line(e, "  \"parameter_beats\": {\"per_iteration\": %lld, \"per_frame\": %s, \"once\": %lld},\n  \"most_iterations\": %lld,", (long long)mlo_core_layer_beats(c),
-        mlo_number_text(e->m, mlo_core_frame_beats(c)), (long long)(mlo_core_resident_beats(c) * c->scan.iterations), (long long)mlo_core_deepest(c));
+    if (at[1])
+        mlo_line(e, "  \"row_blocks\": {\"offset\": %lld, \"iteration_bytes\": %lld},",
+            (long long)(at[0] * c->scan.iterations), (long long)at[1]);
+    mlo_line(e,
+        "  \"parameter_beats\": {\"per_iteration\": %lld, \"per_frame\": %s, \"once\": %lld},\n  "
+        "\"most_iterations\": %lld,",
+        (long long)mlo_core_layer_beats(c), mlo_number_text(e->m, mlo_core_frame_beats(c)),
+        (long long)(mlo_core_resident_beats(c) * c->scan.iterations),
+        (long long)mlo_core_deepest(c));
 }
 
 static int mlo_emit_manifest(mlo_emitter *e, int64_t frames) {
-    const mlo_hw *c = e->c; mlo_prediction p;
+    const mlo_hw *c = e->c;
+    mlo_prediction p;
     if (mlo_predict_steady(e->m, c, &p)) return mlo_failed(e->m);
-    mlo_line(e, "{\n  \"mlo\": \"%s\",\n  \"iterations\": %lld,\n  \"tokens\": %lld,\n  \"channels\": %lld,\n  \"frames_in_flight\": %d,", MLO_VERSION, (long long)c->scan.iterations, (long long)c->tokens, (long long)c->channels, c->frames);
-    mlo_line(e, "  \"stream\": {\"lanes\": %d, \"bits\": %d, \"bytes\": %d, \"masked\": %s},", c->lanes, c->bits, c->lanes * mlo_padded(c->bits) / 8, c->masked ? "true" : "false");
-    mlo_line(e, "  \"axi_bits\": %d,\n  \"multipliers\": %lld,\n  \"interval_per_token\": %lld,\n  \"bench_frames\": %lld,", c->axi_bits, (long long)(e->layers * mlo_core_multipliers(c)), (long long)mlo_core_interval(c), (long long)frames);
-    if (e->unrolled) mlo_line(e, "  \"unrolled\": true,");            /* what is predicted is a loop */
-    mlo_line(e, e->unrolled ? "  \"predicted_cycles\": null,\n  \"predicted_interval\": null," : "  \"predicted_cycles\": %lld,\n  \"predicted_interval\": %lld,", (long long)p.cycles, (long long)p.interval);
-    mlo_printf(&e->t, "  \"input\": {\"name\": "); mlo_report_string(&e->t, c->scan.node->input[0]);
-    mlo_line(e, ", \"scale\": %s},", mlo_scale_text(e->m, c->scan.outer, c->scan.node->input[0], 1));
-    mlo_printf(&e->t, "  \"output\": {\"name\": "); mlo_report_string(&e->t, c->scan.node->output[0]);
-    mlo_line(e, ", \"scale\": %s},", mlo_scale_text(e->m, c->scan.outer, c->scan.node->output[0], 0));
+    mlo_line(e,
+        "{\n  \"mlo\": \"%s\",\n  \"iterations\": %lld,\n  \"tokens\": %lld,\n  \"channels\": "
+        "%lld,\n  \"frames_in_flight\": %d,",
+        MLO_VERSION, (long long)c->scan.iterations, (long long)c->tokens, (long long)c->channels,
+        c->frames);
+    mlo_line(e, "  \"stream\": {\"lanes\": %d, \"bits\": %d, \"bytes\": %d, \"masked\": %s},",
+        c->lanes, c->bits, c->lanes * mlo_padded(c->bits) / 8, c->masked ? "true" : "false");
+    mlo_line(e,
+        "  \"axi_bits\": %d,\n  \"multipliers\": %lld,\n  \"interval_per_token\": %lld,\n  "
+        "\"bench_frames\": %lld,",
+        c->axi_bits, (long long)(e->layers * mlo_core_multipliers(c)),
+        (long long)mlo_core_interval(c), (long long)frames);
+    /* what is predicted is a loop */
+    if (e->unrolled) mlo_line(e, "  \"unrolled\": true,");
+    mlo_line(e,
+        e->unrolled ? "  \"predicted_cycles\": null,\n  \"predicted_interval\": null,"
+                    : "  \"predicted_cycles\": %lld,\n  \"predicted_interval\": %lld,",
+        (long long)p.cycles, (long long)p.interval);
+    mlo_printf(&e->t, "  \"input\": {\"name\": ");
+    mlo_report_string(&e->t, c->scan.node->input[0]);
+    mlo_line(
+        e, ", \"scale\": %s},", mlo_scale_text(e->m, c->scan.outer, c->scan.node->input[0], 1));
+    mlo_printf(&e->t, "  \"output\": {\"name\": ");
+    mlo_report_string(&e->t, c->scan.node->output[0]);
+    mlo_line(
+        e, ", \"scale\": %s},", mlo_scale_text(e->m, c->scan.outer, c->scan.node->output[0], 0));
     mlo_manifest_kernels(e);
     mlo_manifest_descriptors(e);
     mlo_line(e, "  \"files\": {");
-    for (size_t i = 0; i < e->n_done; i++) mlo_line(e, "    \"%s\": {\"bytes\": %llu, \"sha256\": \"%s\"}%s", e->done[i].name, (unsigned long long)e->done[i].size, e->done[i].digest, i + 1 < e->n_done ? "," : "");
+    for (size_t i = 0; i < e->n_done; i++)
+        mlo_line(e, "    \"%s\": {\"bytes\": %llu, \"sha256\": \"%s\"}%s", e->done[i].name,
+            (unsigned long long)e->done[i].size, e->done[i].digest, i + 1 < e->n_done ? "," : "");
     mlo_line(e, "  }\n}");
     return mlo_file_text(e, "manifest.json");
 }
@@ -209,11 +340,16 @@ int mlo_emit(mlo *m, mlo_sink sink, void *user) {
     m->stage = "emit";
     mlo_emitter *e = MLO_NEW(m, mlo_emitter);
     if (!e || !(e->c = MLO_NEW(m, mlo_hw)) || mlo_core_build(m, e->c)) return mlo_failed(m);
-    e->m = m; e->sink = sink; e->user = user; e->t.m = m;
+    e->m = m;
+    e->sink = sink;
+    e->user = user;
+    e->t.m = m;
     if (mlo_emit_copies(e)) return mlo_failed(m);
     int64_t frames = e->c->frames;
-    if (!mlo_emit_top(e) && !mlo_emit_library(e) && !mlo_emit_params(e) && !mlo_emit_tb(e, frames) && !mlo_emit_bench_words(e, frames) && !mlo_emit_gtkw(e)
-        && !mlo_emit_makefile(e) && !mlo_emit_tools(e) && !mlo_emit_cocotb(e) && !mlo_emit_regs(e) && !mlo_emit_parts(e)) mlo_emit_manifest(e, frames);
+    if (!mlo_emit_top(e) && !mlo_emit_library(e) && !mlo_emit_params(e) && !mlo_emit_tb(e, frames)
+        && !mlo_emit_bench_words(e, frames) && !mlo_emit_gtkw(e) && !mlo_emit_makefile(e)
+        && !mlo_emit_tools(e) && !mlo_emit_cocotb(e) && !mlo_emit_regs(e) && !mlo_emit_parts(e))
+        mlo_emit_manifest(e, frames);
     mlo_text_free(&e->t);
     return mlo_failed(m);
 }

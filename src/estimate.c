@@ -1,31 +1,43 @@
 /* estimate: what a folded core takes of an FPGA, kernel by kernel, and how full a device is with it.
  *
- * in:  mlo_hw, folded.     out: mlo_estimate: of each element, of the streams between them, of the shell around them, of all.
- * invariant: the parts add up to the whole; nothing depends on learned values. What the numbers count, and for what: area.c.
+ * in:  mlo_hw, folded.     out: mlo_estimate: of each element, of the streams between them, of the
+ *     shell around them, of all.
+ * invariant: the parts add up to the whole; nothing depends on learned values. What the numbers
+ *     count, and for what: area.c.
  * example: show's text: "area 61 374 LUT, 88 109 FF, 312 DSP, 96.5 BRAM of an UltraScale+".
  * cost: O(elements + edges).
  */
-typedef struct { mlo_area element[MLO_CORE_MOST], streams, shell, all; } mlo_estimate;
+typedef struct {
+    mlo_area element[MLO_CORE_MOST], streams, shell, all;
+} mlo_estimate;
 
-static mlo_area mlo_kernel_area(const mlo_hw *c, const mlo_element *e, const mlo_unit *u, int memory) {
+static mlo_area mlo_kernel_area(
+    const mlo_hw *c, const mlo_element *e, const mlo_unit *u, int memory) {
     mlo_area a = { 0, 0, 0, 0 };
-    e->kernel->area(&e->site, u, c->axi_bits, memory == MLO_RESIDENT && u->n_memory ? c->scan.iterations : 0, &a);
+    e->kernel->area(&e->site, u, c->axi_bits,
+        memory == MLO_RESIDENT && u->n_memory ? c->scan.iterations : 0, &a);
     return a;
 }
 
 /* mlo_split: a skid for each output, and whose turn it is. */
 static mlo_area mlo_split_area(const mlo_element *e) {
     mlo_area a = { 0, 0, 0, 0 };
-    int64_t outputs = mlo_least((int64_t)e->node->n_output, 3), turns = mlo_clog2(mlo_parts(mlo_last_dim(&e->site.out), mlo_most(e->unit.out.lanes, 1)));
-    for (int64_t i = 0; i < outputs; i++) mlo_area_skid(&a, e->unit.out.lanes * e->unit.out.bits + 3);
-    a.lut += turns + 3; a.ff += turns + 3;
+    int64_t outputs = mlo_least((int64_t)e->node->n_output, 3);
+    int64_t turns = mlo_clog2(
+        mlo_parts(mlo_last_dim(&e->site.out), mlo_most(e->unit.out.lanes, 1)));
+    for (int64_t i = 0; i < outputs; i++)
+        mlo_area_skid(&a, e->unit.out.lanes * e->unit.out.bits + 3);
+    a.lut += turns + 3;
+    a.ff += turns + 3;
     return a;
 }
 
 /* FIFO and width converter of an edge. */
 static void mlo_edge_area(const mlo_edge *e, mlo_area *a) {
     if (e->to == MLO_OUTSIDE) return;
-    if (e->fifo) mlo_area_fifo(a, (int64_t)e->lanes_from * e->bits + 3, e->fifo * (e->channels / e->lanes_from));
+    if (e->fifo)
+        mlo_area_fifo(
+            a, (int64_t)e->lanes_from * e->bits + 3, e->fifo * (e->channels / e->lanes_from));
     if (e->lanes_from != e->lanes_to) mlo_area_width(a, e->bits, e->lanes_from, e->lanes_to);
 }
 
@@ -33,52 +45,93 @@ static void mlo_edge_area(const mlo_edge *e, mlo_area *a) {
 static void mlo_fork_area(const mlo_hw *c, int k, mlo_area *a) {
     const mlo_edge *e = &c->edge[k];
     int readers = 0;
-    for (int i = 0; i < c->n_edge; i++) if (c->edge[i].from == e->from && c->edge[i].from_port == e->from_port && ++readers == 1 && i < k) return;
+    for (int i = 0; i < c->n_edge; i++)
+        if (c->edge[i].from == e->from && c->edge[i].from_port == e->from_port && ++readers == 1
+            && i < k)
+            return;
     if (readers < 2) return;
     mlo_area_skid(a, (int64_t)e->lanes_from * e->bits + 3);
-    a->lut += 3 * readers; a->ff += readers;
+    a->lut += 3 * readers;
+    a->ff += readers;
 }
 
 /* The doors: mlo_entry keeps two tokens until they are complete, mlo_exit does not. */
 static void mlo_doors_area(const mlo_hw *c, mlo_area *a) {
     const int64_t beat = (int64_t)c->lanes * c->bits, beats = c->channels / c->lanes;
-    mlo_area_fifo(a, beat, 2 * beats + 2); mlo_area_fifo(a, 1, 4);
-    mlo_area_skid(a, beat + 3); mlo_area_skid(a, beat + 1);
-    a->lut += 10 + 4 * mlo_clog2(beats) / 3; a->ff += 3 * mlo_clog2(beats);
+    mlo_area_fifo(a, beat, 2 * beats + 2);
+    mlo_area_fifo(a, 1, 4);
+    mlo_area_skid(a, beat + 3);
+    mlo_area_skid(a, beat + 1);
+    a->lut += 10 + 4 * mlo_clog2(beats) / 3;
+    a->ff += 3 * mlo_clog2(beats);
 }
 
-/* Of row blocks: mlo_refill for each matrix; mlo_axi_share, which picks one reader's address and length and queues whose they are; where their part
- * of the memory begins. */
+/* Of row blocks: mlo_refill for each matrix; mlo_axi_share, which picks one reader's address and
+ * length and queues whose they are; where their part of the memory begins. */
 static void mlo_readers_area(const mlo_hw *c, mlo_area *a) {
-    enum { READER_LUTS = 460, READER_FFS = 320, PORT_LUTS = 2, REQUEST = 64 + 8, SHARE_LUTS = 7, BASE = 64 };
+    enum {
+        READER_LUTS = 460,
+        READER_FFS = 320,
+        PORT_LUTS = 2,
+        REQUEST = 64 + 8,
+        SHARE_LUTS = 7,
+        BASE = 64
+    };
     int64_t readers = 1;
-    for (int i = 0; i < c->n_element; i++) if (mlo_is_block(&c->element[i])) {
-        const int64_t ports = c->element[i].unit.n_memory;
-        mlo_area_skid(a, c->axi_bits); mlo_area_fifo(a, c->axi_bits, 512);
-        a->lut += READER_LUTS + PORT_LUTS * ports; a->ff += READER_FFS + ports;
-        readers++;
-    }
+    for (int i = 0; i < c->n_element; i++)
+        if (mlo_is_block(&c->element[i])) {
+            const int64_t ports = c->element[i].unit.n_memory;
+            mlo_area_skid(a, c->axi_bits);
+            mlo_area_fifo(a, c->axi_bits, 512);
+            a->lut += READER_LUTS + PORT_LUTS * ports;
+            a->ff += READER_FFS + ports;
+            readers++;
+        }
     if (readers == 1) return;
     mlo_area_fifo(a, readers, 32);
-    a->lut += REQUEST * mlo_mux_luts(readers) + SHARE_LUTS * readers + BASE; a->ff += REQUEST + 1 + readers + BASE;
+    a->lut += REQUEST * mlo_mux_luts(readers) + SHARE_LUTS * readers + BASE;
+    a->ff += REQUEST + 1 + readers + BASE;
 }
 
-/* Doors, loop and feedback (mlo_loop), the memory's master and router (mlo_loader), registers and counters (mlo_regs). */
+/* Doors, loop and feedback (mlo_loop), the memory's master and router (mlo_loader), registers and
+ * counters (mlo_regs). */
 static mlo_area mlo_shell_area(const mlo_hw *c) {
-    enum { LOOP_LUTS = 135, LOOP_FFS = 62, LOADER_LUTS = 400, LOADER_FFS = 310, RUNS_LUTS = 275, RUNS_FFS = 150, PORT_LUTS = 2, REGS_LUTS = 294, REGS_FFS = 255, KERNEL_LUTS = 52, KERNEL_FFS = 96 };      /* KERNEL: three counters */
+    /* KERNEL: three counters */
+    enum {
+        LOOP_LUTS = 135,
+        LOOP_FFS = 62,
+        LOADER_LUTS = 400,
+        LOADER_FFS = 310,
+        RUNS_LUTS = 275,
+        RUNS_FFS = 150,
+        PORT_LUTS = 2,
+        REGS_LUTS = 294,
+        REGS_FFS = 255,
+        KERNEL_LUTS = 52,
+        KERNEL_FFS = 96
+    };
     mlo_area a = { 0, 0, 0, 0 };
     const int64_t beat = (int64_t)c->lanes * c->bits + 3;
     int64_t kernels = 0, ports = 0;
-    for (int i = 0; i < c->n_element; i++) { kernels += c->element[i].kernel != NULL; ports += mlo_is_block(&c->element[i]) ? 0 : c->element[i].unit.n_memory; }
+    for (int i = 0; i < c->n_element; i++) {
+        kernels += c->element[i].kernel != NULL;
+        ports += mlo_is_block(&c->element[i]) ? 0 : c->element[i].unit.n_memory;
+    }
     mlo_doors_area(c, &a);
-    for (int i = 0; i < 2; i++) mlo_area_skid(&a, beat);                /* into the body and out of it */
+    /* into the body and out of it */
+    for (int i = 0; i < 2; i++) mlo_area_skid(&a, beat);
     mlo_area_fifo(&a, beat, c->feedback * (c->channels / c->lanes));
-    mlo_area_skid(&a, c->axi_bits); mlo_area_fifo(&a, c->axi_bits, 512);
+    mlo_area_skid(&a, c->axi_bits);
+    mlo_area_fifo(&a, c->axi_bits, 512);
     a.lut += LOOP_LUTS + beat + LOADER_LUTS + PORT_LUTS * ports + REGS_LUTS + KERNEL_LUTS * kernels;
     a.ff += LOOP_FFS + LOADER_FFS + ports + REGS_FFS + KERNEL_FFS * kernels;
-    a.dsp += 1;                                                         /* beats of all iterations */
+    /* beats of all iterations */
+    a.dsp += 1;
     mlo_readers_area(c, &a);
-    if (mlo_core_resident_beats(c)) { a.lut += RUNS_LUTS; a.ff += RUNS_FFS; }
+    if (mlo_core_resident_beats(c)) {
+        a.lut += RUNS_LUTS;
+        a.ff += RUNS_FFS;
+    }
     return a;
 }
 
@@ -91,12 +144,18 @@ static void mlo_estimate_core(const mlo_hw *c, mlo_estimate *to) {
         if (!e->kernel) mlo_area_sum(&to->streams, &to->element[i]);
     }
     mlo_area between = { 0, 0, 0, 0 };
-    for (int k = 0; k < c->n_edge; k++) { mlo_edge_area(&c->edge[k], &between); mlo_fork_area(c, k, &between); }
+    for (int k = 0; k < c->n_edge; k++) {
+        mlo_edge_area(&c->edge[k], &between);
+        mlo_fork_area(c, k, &between);
+    }
     to->shell = mlo_shell_area(c);
-    mlo_area_sum(&to->streams, &between); mlo_area_sum(&to->all, &between); mlo_area_sum(&to->all, &to->shell);
+    mlo_area_sum(&to->streams, &between);
+    mlo_area_sum(&to->all, &between);
+    mlo_area_sum(&to->all, &to->shell);
 }
 
 /* As JSON: block RAMs of 36 Kbit, of which there are halves. */
 static void mlo_area_json(const mlo_area *a, mlo_text *t) {
-    mlo_printf(t, "{\"lut\":%lld,\"ff\":%lld,\"dsp\":%lld,\"bram\":%lld%s}", (long long)a->lut, (long long)a->ff, (long long)a->dsp, (long long)(a->bram / 2), a->bram % 2 ? ".5" : "");
+    mlo_printf(t, "{\"lut\":%lld,\"ff\":%lld,\"dsp\":%lld,\"bram\":%lld%s}", (long long)a->lut,
+        (long long)a->ff, (long long)a->dsp, (long long)(a->bram / 2), a->bram % 2 ? ".5" : "");
 }

@@ -1,20 +1,27 @@
 /* finn: loops in FINN's form, one FINNLoop node each, instead of Scans.
  *
  * in:  a rolled model; option "as": "scan" (nothing to do here) or "finn".
- * out: per loop a node FINNLoop of domain finn.custom_op.fpgadataflow.rtl with attributes body, iteration, inputDataType,
- *      outputDataType and backend; inputs: the activation, then stacks [iterations, ...]; output: the activation. Names are FINN's:
- *      FINNLoop_0, its body's nodes FINNLoop_0_MatMul_3, a constant that the body keeps `NAME_push_down`.
- * invariant: a body reads nothing from around it. Constants move in; a computed value that all iterations share (a mask) has no class in
- *      FINN and becomes a stack that repeats it. FINN carries one value and taps none: loops that need more are refused.
+ * out: per loop a node FINNLoop of domain finn.custom_op.fpgadataflow.rtl with attributes body,
+ *      iteration, inputDataType, outputDataType and backend; inputs: the activation, then stacks
+ *      [iterations, ...]; output: the activation. Names are FINN's: FINNLoop_0, its body's nodes
+ *      FINNLoop_0_MatMul_3, a constant that the body keeps `NAME_push_down`.
+ * invariant: a body reads nothing from around it. Constants move in; a computed value that all
+ *      iterations share (a mask) has no class in FINN and becomes a stack that repeats it. FINN
+ *      carries one value and taps none: loops that need more are refused.
  * example: bert-tiny: FINNLoop_0 of 2 iterations with 17 inputs.
  * cost: O(nodes).
  */
 typedef struct {
-    mlo *m; mlo_graph *g; mlo_node *scan, *loop; mlo_graph *body, made;     /* made: nodes for the outer graph, the loop last */
-    int64_t iterations; const char *name;
-    mlo_map inner;                 /* name outside -> name in the body */
-    mlo_map *names;                /* taken names */
-    mlo_graph first;               /* constants that the body begins with */
+    /* made: nodes for the outer graph, the loop last */
+    mlo *m;
+    mlo_graph *g;
+    mlo_node *scan, *loop;
+    mlo_graph *body, made;
+    int64_t iterations;
+    const char *name;
+    mlo_map inner; /* name outside -> name in the body */
+    mlo_map *names; /* taken names */
+    mlo_graph first; /* constants that the body begins with */
 } mlo_finn_loop;
 
 /* FINN's name of an element type, NULL when it has none. */
@@ -22,8 +29,14 @@ static const char *mlo_finn_type(mlo_dtype t) {
     switch (t) {
     case MLO_FLOAT: return "FLOAT32";
     case MLO_FLOAT16: return "FLOAT16";
-    case MLO_INT4: return "INT4"; case MLO_INT8: return "INT8"; case MLO_INT16: return "INT16"; case MLO_INT32: return "INT32";
-    case MLO_UINT4: return "UINT4"; case MLO_UINT8: return "UINT8"; case MLO_UINT16: return "UINT16"; case MLO_UINT32: return "UINT32";
+    case MLO_INT4: return "INT4";
+    case MLO_INT8: return "INT8";
+    case MLO_INT16: return "INT16";
+    case MLO_INT32: return "INT32";
+    case MLO_UINT4: return "UINT4";
+    case MLO_UINT8: return "UINT8";
+    case MLO_UINT16: return "UINT16";
+    case MLO_UINT32: return "UINT32";
     default: return NULL;
     }
 }
@@ -31,10 +44,20 @@ static const char *mlo_finn_type(mlo_dtype t) {
 static int mlo_finn_fits(mlo_finn_loop *f) {
     mlo *m = f->m;
     size_t params = mlo_scan_stacks(f->scan), states = f->scan->n_input - params;
-    if (states != 1) return mlo_fail(m, MLO_E_UNSUPPORTED, f->scan, "%zu values are carried from iteration to iteration, a FINNLoop carries one; use --as scan", states);
-    if (f->scan->n_output != 1) return mlo_fail(m, MLO_E_UNSUPPORTED, f->scan, "'%s' is used outside of the loop in each iteration, a FINNLoop hands out nothing but its last value; use --as scan", f->scan->output[1]);
+    if (states != 1)
+        return mlo_fail(m, MLO_E_UNSUPPORTED, f->scan,
+            "%zu values are carried from iteration to iteration, a FINNLoop carries one; use --as "
+            "scan",
+            states);
+    if (f->scan->n_output != 1)
+        return mlo_fail(m, MLO_E_UNSUPPORTED, f->scan,
+            "'%s' is used outside of the loop in each iteration, a FINNLoop hands out nothing but "
+            "its last value; use --as scan",
+            f->scan->output[1]);
     for (size_t i = 0; i < f->body->n_node; i++)
-        if (mlo_is(f->body->node[i], "Scan")) return mlo_fail(m, MLO_E_UNSUPPORTED, f->body->node[i], "a loop within %s; FINNLoops do not nest; use --as scan", mlo_node_name(f->scan));
+        if (mlo_is(f->body->node[i], "Scan"))
+            return mlo_fail(m, MLO_E_UNSUPPORTED, f->body->node[i],
+                "a loop within %s; FINNLoops do not nest; use --as scan", mlo_node_name(f->scan));
     return 0;
 }
 
@@ -47,7 +70,9 @@ static const char *mlo_finn_constant(mlo_finn_loop *f, const mlo_value *v) {
     mlo_attr *a = mlo_attr_new(m, n, "value", MLO_ATTR_TENSOR);
     mlo_form form = mlo_form_of(v);
     mlo_value_info *info = mlo_info_new(m, name ? name : "", &form);
-    if (!name || !t || !a || mlo_node_output(m, n, name) || !info || !MLO_PUSH(m, f->body->info, f->body->n_info, info)) return NULL;
+    if (!name || !t || !a || mlo_node_output(m, n, name) || !info
+        || !MLO_PUSH(m, f->body->info, f->body->n_info, info))
+        return NULL;
     *t = *v->tensor;
     t->name = name;
     a->t = t;
@@ -58,15 +83,31 @@ static const char *mlo_finn_constant(mlo_finn_loop *f, const mlo_value *v) {
 static const char *mlo_finn_repeated(mlo_finn_loop *f, const mlo_value *v) {
     mlo *m = f->m;
     mlo_form form = mlo_form_of(v), stacked = mlo_form_stacked(&form, f->iterations);
-    if (!mlo_form_known(&form) || stacked.rank < 0) { mlo_fail(m, MLO_E_SHAPE, f->scan, "reads '%s', whose shape is not known, in every iteration; bind its dimensions with --dim", v->name); return NULL; }
-    const char *name = mlo_name_free(m, f->names, mlo_format(m, "%s_each", v->name)), *stack = name ? mlo_name_free(m, f->names, mlo_format(m, "%s_all", v->name)) : NULL;
+    if (!mlo_form_known(&form) || stacked.rank < 0) {
+        mlo_fail(m, MLO_E_SHAPE, f->scan,
+            "reads '%s', whose shape is not known, in every iteration; bind its dimensions with "
+            "--dim",
+            v->name);
+        return NULL;
+    }
+    const char *name = mlo_name_free(m, f->names, mlo_format(m, "%s_each", v->name));
+    const char *stack = name ? mlo_name_free(m, f->names, mlo_format(m, "%s_all", v->name)) : NULL;
     const char *shape = stack ? mlo_name_free(m, f->names, mlo_format(m, "%s_shape", stack)) : NULL;
     mlo_tensor *dims = shape ? mlo_tensor_of_ints(m, shape, stacked.dims, stacked.rank) : NULL;
     mlo_node *n = dims ? mlo_node_new(m, "Expand", stack) : NULL;
-    mlo_value_info *info = mlo_info_new(m, name ? name : "", &form), *outer = mlo_info_new(m, stack ? stack : "", &stacked);
-    if (!n || !info || !outer || mlo_graph_init(m, f->g, dims) || mlo_node_input(m, n, v->name) || mlo_node_input(m, n, shape) || mlo_node_output(m, n, stack)) return NULL;
-    if (mlo_graph_add(m, &f->made, n) || mlo_node_input(m, f->loop, stack) || !MLO_PUSH(m, f->g->info, f->g->n_info, outer) || !MLO_PUSH(m, f->body->input, f->body->n_input, info)) return NULL;
-    mlo_warn(m, "%s: '%s' is the same in all iterations; FINN has no such input, so it is repeated %lld times", f->name, v->name, (long long)f->iterations);
+    mlo_value_info *info = mlo_info_new(m, name ? name : "", &form);
+    mlo_value_info *outer = mlo_info_new(m, stack ? stack : "", &stacked);
+    if (!n || !info || !outer || mlo_graph_init(m, f->g, dims) || mlo_node_input(m, n, v->name)
+        || mlo_node_input(m, n, shape) || mlo_node_output(m, n, stack))
+        return NULL;
+    if (mlo_graph_add(m, &f->made, n) || mlo_node_input(m, f->loop, stack)
+        || !MLO_PUSH(m, f->g->info, f->g->n_info, outer)
+        || !MLO_PUSH(m, f->body->input, f->body->n_input, info))
+        return NULL;
+    mlo_warn(m,
+        "%s: '%s' is the same in all iterations; FINN has no such input, so it is repeated %lld "
+        "times",
+        f->name, v->name, (long long)f->iterations);
     return name;
 }
 
@@ -81,10 +122,12 @@ static int mlo_finn_meet(mlo_finn_loop *f, const char *name) {
 static int mlo_finn_meet_all(mlo_finn_loop *f, const mlo_graph *g, int depth) {
     for (size_t i = 0; i < g->n_node && depth < MLO_MAX_DEPTH; i++) {
         const mlo_node *n = g->node[i];
-        for (size_t k = 0; k < n->n_input; k++) if (mlo_has_input(n, k)) MLO_TRY(mlo_finn_meet(f, n->input[k]));
+        for (size_t k = 0; k < n->n_input; k++)
+            if (mlo_has_input(n, k)) MLO_TRY(mlo_finn_meet(f, n->input[k]));
         for (size_t a = 0; a < n->n_attr; a++) {
             if (n->attr[a]->g) MLO_TRY(mlo_finn_meet_all(f, n->attr[a]->g, depth + 1));
-            for (size_t k = 0; k < n->attr[a]->n_graphs; k++) MLO_TRY(mlo_finn_meet_all(f, n->attr[a]->graphs[k], depth + 1));
+            for (size_t k = 0; k < n->attr[a]->n_graphs; k++)
+                MLO_TRY(mlo_finn_meet_all(f, n->attr[a]->graphs[k], depth + 1));
         }
     }
     for (size_t i = 0; i < g->n_output; i++) MLO_TRY(mlo_finn_meet(f, g->output[i]->name));
@@ -97,31 +140,46 @@ static int mlo_finn_nodes(mlo_finn_loop *f) {
     mlo_map count = { NULL, 0, 0 };
     for (size_t i = 0; i < f->body->n_node; i++) {
         mlo_node *n = f->body->node[i];
-        for (size_t k = 0; k < n->n_input; k++) { const char *to = (const char *)mlo_map_get(&f->inner, n->input[k]); if (to) n->input[k] = to; }
+        for (size_t k = 0; k < n->n_input; k++) {
+            const char *to = (const char *)mlo_map_get(&f->inner, n->input[k]);
+            if (to) n->input[k] = to;
+        }
         if (f->inner.used) MLO_TRY(mlo_roll_rename(m, n, &f->inner));
         if (!MLO_PUSH(m, f->first.node, f->first.n_node, n)) return mlo_failed(m);
     }
-    f->body->node = f->first.node; f->body->n_node = f->first.n_node;
+    f->body->node = f->first.node;
+    f->body->n_node = f->first.n_node;
     for (size_t i = 0; i < f->body->n_node; i++) {
         mlo_node *n = f->body->node[i];
         uintptr_t k = (uintptr_t)mlo_map_get(&count, n->op);
-        if (!(n->name = mlo_format(m, "%s_%s_%lu", f->name, n->op, (unsigned long)k)) || mlo_map_put(m, &count, n->op, (void *)(k + 1))) return mlo_failed(m);
+        if (!(n->name = mlo_format(m, "%s_%s_%lu", f->name, n->op, (unsigned long)k))
+            || mlo_map_put(m, &count, n->op, (void *)(k + 1)))
+            return mlo_failed(m);
     }
-    for (size_t i = 0; i < f->body->n_output; i++) { const char *to = (const char *)mlo_map_get(&f->inner, f->body->output[i]->name); if (to) f->body->output[i]->name = to; }
+    for (size_t i = 0; i < f->body->n_output; i++) {
+        const char *to = (const char *)mlo_map_get(&f->inner, f->body->output[i]->name);
+        if (to) f->body->output[i]->name = to;
+    }
     return 0;
 }
 
 static int mlo_finn_build(mlo_finn_loop *f) {
     mlo *m = f->m;
-    mlo_form in = mlo_form_of(mlo_value_of(f->body, f->body->input[0]->name)), out = mlo_form_of(mlo_value_of(f->body, f->body->output[0]->name));
+    mlo_form in = mlo_form_of(mlo_value_of(f->body, f->body->input[0]->name));
+    mlo_form out = mlo_form_of(mlo_value_of(f->body, f->body->output[0]->name));
     const char *from = mlo_finn_type(in.dtype), *to = mlo_finn_type(out.dtype);
-    if (!from || !to) return mlo_fail(m, MLO_E_UNSUPPORTED, f->scan, "carries %s, a type that FINN does not have; use --as scan", mlo_dtype_name(from ? out.dtype : in.dtype));
+    if (!from || !to)
+        return mlo_fail(m, MLO_E_UNSUPPORTED, f->scan,
+            "carries %s, a type that FINN does not have; use --as scan",
+            mlo_dtype_name(from ? out.dtype : in.dtype));
     if (!(f->loop = mlo_node_new(m, mlo_finn_loop_op, f->name))) return mlo_failed(m);
-    for (size_t i = 0; i < f->scan->n_input; i++) MLO_TRY(mlo_node_input(m, f->loop, f->scan->input[i]));
+    for (size_t i = 0; i < f->scan->n_input; i++)
+        MLO_TRY(mlo_node_input(m, f->loop, f->scan->input[i]));
     MLO_TRY(mlo_node_output(m, f->loop, f->scan->output[0]));
     MLO_TRY(mlo_finn_meet_all(f, f->body, 0));
     MLO_TRY(mlo_finn_nodes(f));
-    f->loop->meta = f->scan->meta; f->loop->n_meta = f->scan->n_meta;
+    f->loop->meta = f->scan->meta;
+    f->loop->n_meta = f->scan->n_meta;
     MLO_TRY(mlo_attr_graph(m, f->loop, "body", f->body));
     MLO_TRY(mlo_attr_int(m, f->loop, "iteration", f->iterations));
     MLO_TRY(mlo_attr_string(m, f->loop, "inputDataType", from));
@@ -132,26 +190,39 @@ static int mlo_finn_build(mlo_finn_loop *f) {
 
 /* Says which version of FINN's operators the model means. */
 static int mlo_finn_import(mlo *m) {
-    const mlo_opset o = { MLO_HAS(1) | MLO_HAS(2), mlo_intern_n(m, mlo_finn_loop_op, strlen(mlo_finn_loop_op) - strlen(".FINNLoop")), 1 };
-    for (size_t i = 0; i < m->model->n_opset; i++) if (mlo_eq(m->model->opset[i].domain, o.domain)) return 0;
+    const mlo_opset o = { MLO_HAS(1) | MLO_HAS(2),
+        mlo_intern_n(m, mlo_finn_loop_op, strlen(mlo_finn_loop_op) - strlen(".FINNLoop")), 1 };
+    for (size_t i = 0; i < m->model->n_opset; i++)
+        if (mlo_eq(m->model->opset[i].domain, o.domain)) return 0;
     return MLO_PUSH(m, m->model->opset, m->model->n_opset, o) ? 0 : mlo_failed(m);
 }
 
 static int mlo_finn(mlo *m) {
-    mlo_graph *g = m->model->graph, nodes = {0};
+    mlo_graph *g = m->model->graph, nodes = { 0 };
     mlo_map names = { NULL, 0, 0 };
     int loops = 0;
-    for (size_t i = 0; i < g->values.size; i++) if (g->values.slot[i].key) MLO_TRY(mlo_map_put(m, &names, g->values.slot[i].key, (void *)(uintptr_t)g->values.slot[i].key));
+    for (size_t i = 0; i < g->values.size; i++)
+        if (g->values.slot[i].key)
+            MLO_TRY(mlo_map_put(
+                m, &names, g->values.slot[i].key, (void *)(uintptr_t)g->values.slot[i].key));
     for (size_t i = 0; i < g->n_node; i++) {
         mlo_node *n = g->node[i];
         const char *iterations = mlo_meta_get(n->meta, n->n_meta, "mlo.iterations");
-        mlo_finn_loop f = { m, g, n, NULL, NULL, {0}, iterations ? strtol(iterations, NULL, 10) : 0, NULL, { NULL, 0, 0 }, &names, {0} };
-        if (!mlo_is(n, "Scan") || f.iterations < 1) { MLO_TRY(mlo_graph_add(m, &nodes, n)); continue; }
+        mlo_finn_loop f = { m, g, n, NULL, NULL, { 0 },
+            iterations ? strtol(iterations, NULL, 10) : 0, NULL, { NULL, 0, 0 }, &names, { 0 } };
+        if (!mlo_is(n, "Scan") || f.iterations < 1) {
+            MLO_TRY(mlo_graph_add(m, &nodes, n));
+            continue;
+        }
         f.body = mlo_attr_of(n, "body")->g;
-        if (!(f.name = mlo_format(m, "FINNLoop_%d", loops++)) || mlo_finn_fits(&f) || mlo_finn_build(&f)) return mlo_failed(m);
-        for (size_t k = 0; k < f.made.n_node; k++) MLO_TRY(mlo_graph_add(m, &nodes, f.made.node[k]));
+        if (!(f.name = mlo_format(m, "FINNLoop_%d", loops++)) || mlo_finn_fits(&f)
+            || mlo_finn_build(&f))
+            return mlo_failed(m);
+        for (size_t k = 0; k < f.made.n_node; k++)
+            MLO_TRY(mlo_graph_add(m, &nodes, f.made.node[k]));
     }
-    g->node = nodes.node; g->n_node = nodes.n_node;
+    g->node = nodes.node;
+    g->n_node = nodes.n_node;
     MLO_TRY(mlo_finn_import(m));
     return mlo_index(m, g);
 }
@@ -160,7 +231,8 @@ static int mlo_finn(mlo *m) {
 static int mlo_roll_as(mlo *m) {
     const char *as = mlo_opt(m, "as");
     int finn = mlo_eq(as, "finn");
-    if (as && !finn && !mlo_eq(as, "scan")) return mlo_fail_at(m, MLO_E_USAGE, NULL, "--as %s: the forms are scan and finn", as);
+    if (as && !finn && !mlo_eq(as, "scan"))
+        return mlo_fail_at(m, MLO_E_USAGE, NULL, "--as %s: the forms are scan and finn", as);
     MLO_TRY(mlo_roll(m));
     return finn ? mlo_finn(m) : 0;
 }

@@ -1,30 +1,48 @@
 /* interval: how large the integers inside a kernel can get, and how many bits that takes.
  *
  * in:  what operands and parameters can be: widths of streams, limits of parameters.
- * out: a list of a kernel's intermediates: name, lowest and highest value, the bits that C, ONNX and Verilog have for it.
- * invariant: the intervals hold for any weights and inputs of the widths, since parameters are streamed; so widths depend on shapes alone.
- *      `tight` ones are reached by some weights and inputs. tests/test_interval.py looks for values outside, and for such inputs.
- * example: 64 products of int8 lie in -1040384..1048576; with any 32-bit bias the sum takes 33 bits: ABITS of mlo_mvu.
+ * out: a list of a kernel's intermediates: name, lowest and highest value, the bits that C, ONNX
+ *     and Verilog have for it.
+ * invariant: the intervals hold for any weights and inputs of the widths, since parameters are
+ *      streamed; so widths depend on shapes alone. `tight` ones are reached by some weights and
+ *      inputs. tests/test_interval.py looks for values outside, and for such inputs.
+ * example: 64 products of int8 lie in -1040384..1048576; with any 32-bit bias the sum takes 33
+ *     bits: ABITS of mlo_mvu.
  * cost: some dozen operations a kernel.
  *
- * Interval arithmetic: the ends of a sum, a difference, a product of independent numbers are among those of the operands' ends. Where numbers
- * depend on each other (a value and its norm, a softmax and its sum) the kernel's file derives the bound that it gives here.
+ * Interval arithmetic: the ends of a sum, a difference, a product of independent numbers are among
+ * those of the operands' ends. Where numbers depend on each other (a value and its norm, a softmax
+ * and its sum) the kernel's file derives the bound that it gives here.
  */
 
-typedef struct { int64_t lo, hi; } mlo_interval;        /* lo and hi included. An end at +-INT64_MAX: that far or beyond */
+/* lo and hi included. An end at +-INT64_MAX: that far or beyond */
+typedef struct {
+    int64_t lo, hi;
+} mlo_interval;
 
-static mlo_interval mlo_from_to(int64_t lo, int64_t hi) { mlo_interval i = { lo, hi }; return i; }
+static mlo_interval mlo_from_to(int64_t lo, int64_t hi) {
+    mlo_interval i = { lo, hi };
+    return i;
+}
 static int64_t mlo_two_to(int bits) { return bits > 62 ? INT64_MAX : (int64_t)1 << bits; }
 /* All numbers of so many bits, signed. */
-static mlo_interval mlo_signed_bits(int bits) { return mlo_from_to(-mlo_two_to(bits - 1), mlo_two_to(bits - 1) - 1); }
+static mlo_interval mlo_signed_bits(int bits) {
+    return mlo_from_to(-mlo_two_to(bits - 1), mlo_two_to(bits - 1) - 1);
+}
 
 /* ceil(log2(n)), 0 for n <= 1: Verilog's $clog2. */
-static int mlo_clog2(int64_t n) { int b = 0; while (((int64_t)1 << b) < n) b++; return b; }
+static int mlo_clog2(int64_t n) {
+    int b = 0;
+    while (((int64_t)1 << b) < n) b++;
+    return b;
+}
 
 static int64_t mlo_add_ends(int64_t a, int64_t b) {
     if (a == INT64_MAX || b == INT64_MAX) return INT64_MAX;
     if (a == -INT64_MAX || b == -INT64_MAX) return -INT64_MAX;
-    return b > 0 && a > INT64_MAX - b ? INT64_MAX : b < 0 && a < -INT64_MAX - b ? -INT64_MAX : a + b;
+    return b > 0 && a > INT64_MAX - b ? INT64_MAX
+        : b < 0 && a < -INT64_MAX - b ? -INT64_MAX
+                                      : a + b;
 }
 static int64_t mlo_times_ends(int64_t a, int64_t b) {
     if (!a || !b) return 0;
@@ -32,16 +50,23 @@ static int64_t mlo_times_ends(int64_t a, int64_t b) {
     return (a < 0) == (b < 0) ? p : -p;
 }
 
-static mlo_interval mlo_sum_of(mlo_interval a, mlo_interval b) { return mlo_from_to(mlo_add_ends(a.lo, b.lo), mlo_add_ends(a.hi, b.hi)); }
+static mlo_interval mlo_sum_of(mlo_interval a, mlo_interval b) {
+    return mlo_from_to(mlo_add_ends(a.lo, b.lo), mlo_add_ends(a.hi, b.hi));
+}
 static mlo_interval mlo_product_of(mlo_interval a, mlo_interval b) {
-    int64_t p[4] = { mlo_times_ends(a.lo, b.lo), mlo_times_ends(a.lo, b.hi), mlo_times_ends(a.hi, b.lo), mlo_times_ends(a.hi, b.hi) };
+    int64_t p[4] = { mlo_times_ends(a.lo, b.lo), mlo_times_ends(a.lo, b.hi),
+        mlo_times_ends(a.hi, b.lo), mlo_times_ends(a.hi, b.hi) };
     mlo_interval r = { p[0], p[0] };
-    for (int i = 1; i < 4; i++) { if (p[i] < r.lo) r.lo = p[i]; if (p[i] > r.hi) r.hi = p[i]; }
+    for (int i = 1; i < 4; i++) {
+        if (p[i] < r.lo) r.lo = p[i];
+        if (p[i] > r.hi) r.hi = p[i];
+    }
     return r;
 }
 /* n numbers added up, and every sum on the way. */
 static mlo_interval mlo_sum_of_many(int64_t n, mlo_interval a) {
-    return mlo_from_to(a.lo < 0 ? mlo_times_ends(n, a.lo) : 0, a.hi > 0 ? mlo_times_ends(n, a.hi) : 0);
+    return mlo_from_to(
+        a.lo < 0 ? mlo_times_ends(n, a.lo) : 0, a.hi > 0 ? mlo_times_ends(n, a.hi) : 0);
 }
 
 /* Bits of a signed number that can be all of these; 65: more than any has. */
@@ -52,64 +77,103 @@ static int mlo_bits_for(mlo_interval a) {
     return bits;
 }
 
-/* ---- a kernel's intermediates ------------------------------------------------------------------------------------------------------- */
+/* ---- a kernel's intermediates --------------------------------------------- */
 
-/* A double holds every integer of 54 bits. ONNX Runtime's ReduceSum of int64 adds doubles, too: it is exact up to there. */
+/* A double holds every integer of 54 bits. ONNX Runtime's ReduceSum of int64 adds doubles, too: it
+ * is exact up to there. */
 enum { MLO_IN_INT64 = 64, MLO_IN_INT32 = 32, MLO_IN_DOUBLE = 54, MLO_NOWHERE = 0 };
 
-/* The bits that each execution has: of a signed number, but `verilog` where the register is not `is_signed`. MLO_NOWHERE: does not occur there
- * in this form. `reg` is the register in the module, by its path from the module's top. */
-typedef struct { const char *name; mlo_interval range; int tight, c, onnx, verilog, is_signed; const char *reg; } mlo_intermediate;
+/* The bits that each execution has: of a signed number, but `verilog` where the register is not
+ * `is_signed`. MLO_NOWHERE: does not occur there in this form. `reg` is the register in the
+ * module, by its path from the module's top. */
+typedef struct {
+    const char *name;
+    mlo_interval range;
+    int tight, c, onnx, verilog, is_signed;
+    const char *reg;
+} mlo_intermediate;
 
 enum { MLO_INTERMEDIATES = 24 };
-typedef struct { mlo_intermediate item[MLO_INTERMEDIATES]; int n, clip; } mlo_intermediates;     /* clip: bits that the end is clipped to */
+/* clip: bits that the end is clipped to */
+typedef struct {
+    mlo_intermediate item[MLO_INTERMEDIATES];
+    int n, clip;
+} mlo_intermediates;
 
-static void mlo_note(mlo_intermediates *l, mlo_intermediate i) { if (l->n < MLO_INTERMEDIATES) l->item[l->n++] = i; }
+static void mlo_note(mlo_intermediates *l, mlo_intermediate i) {
+    if (l->n < MLO_INTERMEDIATES) l->item[l->n++] = i;
+}
 /* A number that C and ONNX have, the hardware does not. */
-static void mlo_note_golden(mlo_intermediates *l, const char *name, mlo_interval range, int tight, int c, int onnx) {
+static void mlo_note_golden(
+    mlo_intermediates *l, const char *name, mlo_interval range, int tight, int c, int onnx) {
     mlo_intermediate i = { name, range, tight, c, onnx, MLO_NOWHERE, 1, NULL };
     mlo_note(l, i);
 }
 /* One that all three have; 64 bits in C and ONNX. */
-static void mlo_note_all(mlo_intermediates *l, const char *name, mlo_interval range, int tight, int verilog, int is_signed, const char *reg) {
-    mlo_intermediate i = { name, range, tight, MLO_IN_INT64, MLO_IN_INT64, verilog, is_signed, reg };
+static void mlo_note_all(mlo_intermediates *l, const char *name, mlo_interval range, int tight,
+    int verilog, int is_signed, const char *reg) {
+    mlo_intermediate i = { name, range, tight, MLO_IN_INT64, MLO_IN_INT64, verilog, is_signed,
+        reg };
     mlo_note(l, i);
 }
 /* One that only the hardware has. */
-static void mlo_note_hardware(mlo_intermediates *l, const char *name, mlo_interval range, int tight, int verilog, int is_signed, const char *reg) {
+static void mlo_note_hardware(mlo_intermediates *l, const char *name, mlo_interval range, int tight,
+    int verilog, int is_signed, const char *reg) {
     mlo_intermediate i = { name, range, tight, MLO_NOWHERE, MLO_NOWHERE, verilog, is_signed, reg };
     mlo_note(l, i);
 }
 
-/* The end of most kernels: acc * M, the half added, rounded down to whole steps (in ONNX: a multiple of 2^S), clipped. `scaled`: acc * M, and its
- * register in the hardware, which never adds the half: it shifts by S - 1, then adds one. A step is taken off only where the half is less than
+/* The end of most kernels: acc * M, the half added, rounded down to whole steps (in ONNX: a
+ * multiple of 2^S), clipped. `scaled`: acc * M, and its register in the hardware, which never adds
+ * the half: it shifts by S - 1, then adds one. A step is taken off only where the half is less than
  * |acc M|, and the step is two halves. */
-static void mlo_note_requantize(mlo_intermediates *l, mlo_interval scaled, int verilog, const char *reg, int clip) {
+static void mlo_note_requantize(
+    mlo_intermediates *l, mlo_interval scaled, int verilog, const char *reg, int clip) {
     mlo_note_all(l, "acc * M", scaled, 1, verilog, 1, reg);
-    mlo_note_golden(l, "acc * M + 2^(S-1)", mlo_sum_of(scaled, mlo_from_to(1, mlo_two_to(61))), 1, MLO_IN_INT64, MLO_IN_INT64);
-    mlo_note_golden(l, "whole steps", mlo_from_to(mlo_times_ends(2, scaled.lo), mlo_add_ends(scaled.hi, mlo_two_to(61))), 0, MLO_NOWHERE, MLO_IN_INT64);
+    mlo_note_golden(l, "acc * M + 2^(S-1)", mlo_sum_of(scaled, mlo_from_to(1, mlo_two_to(61))), 1,
+        MLO_IN_INT64, MLO_IN_INT64);
+    mlo_note_golden(l, "whole steps",
+        mlo_from_to(mlo_times_ends(2, scaled.lo), mlo_add_ends(scaled.hi, mlo_two_to(61))), 0,
+        MLO_NOWHERE, MLO_IN_INT64);
     l->clip = clip;
 }
 
 /* Bits that the hardware's register of an intermediate needs. */
-static int mlo_bits_needed(const mlo_intermediate *i) { return mlo_bits_for(i->range) - !i->is_signed; }
+static int mlo_bits_needed(const mlo_intermediate *i) {
+    return mlo_bits_for(i->range) - !i->is_signed;
+}
 
 /* Is there room for the number in each execution? Names the first that has none. */
 static const char *mlo_no_room(const mlo_intermediate *i, int *has) {
     int bits = mlo_bits_for(i->range);
-    if (i->c && bits > i->c) { *has = i->c; return "C"; }
-    if (i->onnx && bits > i->onnx) { *has = i->onnx; return "ONNX"; }
-    if (i->verilog && (mlo_bits_needed(i) > i->verilog || (!i->is_signed && i->range.lo < 0))) { *has = i->verilog; return "Verilog"; }
+    if (i->c && bits > i->c) {
+        *has = i->c;
+        return "C";
+    }
+    if (i->onnx && bits > i->onnx) {
+        *has = i->onnx;
+        return "ONNX";
+    }
+    if (i->verilog && (mlo_bits_needed(i) > i->verilog || (!i->is_signed && i->range.lo < 0))) {
+        *has = i->verilog;
+        return "Verilog";
+    }
     return NULL;
 }
 
-/* [{"name":"acc","lo":"-2148532032","hi":..,"bits":33,"verilog":33,"signed":true,"c":64,"onnx":64,"tight":true,"register":"lane[0].acc"}, ..].
- * Bounds are strings, as they may exceed 2^53; `bits` are needed of the register, or of a signed number where there is none. */
+/* [{"name":"acc","lo":"-2148532032","hi":..,"bits":33,"verilog":33,"signed":true,"c":64,"onnx":64,
+ *   "tight":true,"register":"lane[0].acc"}, ..].
+ * Bounds are strings, as they may exceed 2^53; `bits` are needed of the register, or of a signed
+ * number where there is none. */
 static void mlo_intermediates_json(mlo_text *t, const mlo_intermediates *l) {
     for (int k = 0; k < l->n; k++) {
         const mlo_intermediate *i = &l->item[k];
-        mlo_printf(t, "%s{\"name\":\"%s\",\"lo\":\"%lld\",\"hi\":\"%lld\",\"bits\":%d", k ? "," : "[", i->name, (long long)i->range.lo, (long long)i->range.hi, mlo_bits_needed(i));
-        if (i->verilog) mlo_printf(t, ",\"verilog\":%d,\"signed\":%s", i->verilog, i->is_signed ? "true" : "false");
+        mlo_printf(t, "%s{\"name\":\"%s\",\"lo\":\"%lld\",\"hi\":\"%lld\",\"bits\":%d",
+            k ? "," : "[", i->name, (long long)i->range.lo, (long long)i->range.hi,
+            mlo_bits_needed(i));
+        if (i->verilog)
+            mlo_printf(
+                t, ",\"verilog\":%d,\"signed\":%s", i->verilog, i->is_signed ? "true" : "false");
         if (i->c) mlo_printf(t, ",\"c\":%d", i->c);
         if (i->onnx) mlo_printf(t, ",\"onnx\":%d", i->onnx);
         mlo_printf(t, ",\"tight\":%s", i->tight ? "true" : "false");

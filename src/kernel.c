@@ -1,81 +1,141 @@
 /* kernel: what every integer kernel is: one entry of one table.
  *
- * in:  an `mlo` domain node.    out: its shapes, its golden result, its ONNX function, its hardware unit, its parameter words.
- * invariant: the C evaluation, the ONNX function body and the Verilog module compute the same bits; tests hold them together.
- * No number inside can overflow: a kernel lists its intermediates, and who makes hardware of it checks them (mlo_kernel_fits).
- * example: see kernel_requant.c, the shortest. To add a kernel: its file, its Verilog, its bench, one line in kernels.c.
+ * in:  an `mlo` domain node.    out: its shapes, its golden result, its ONNX function, its
+ *     hardware unit, its parameter words.
+ * invariant: the C evaluation, the ONNX function body and the Verilog module compute the same
+ * bits; tests hold them together. No number inside can overflow: a kernel lists its intermediates,
+ * and who makes hardware of it checks them (mlo_kernel_fits).
+ * example: see kernel_requant.c, the shortest. To add a kernel: its file, its Verilog, its bench,
+ *     one line in kernels.c.
  * cost: nothing here depends on the number of layers.
  *
  * Numbers. Activations are signed integers of 2..16 bits, carried as INT8 or INT16. Requantization is
  *     y = clip((acc * M + 2^(S-1)) >> S, lo, hi),   0 <= M < 2^15, 1 <= S <= 62, the shift rounds down.
- * Where a node's metadata say mlo.pow2, its M are powers of two, and it has hardware without multipliers: M = 1 is a shift to the right; M = 2^(k+1)
- * and S = 1 is one to the left, by k <= 13. What the hardware gets is the shift as a whole: S + 14 - log2 M, of acc * 2^14.
+ * Where a node's metadata say mlo.pow2, its M are powers of two, and it has hardware without
+ * multipliers: M = 1 is a shift to the right; M = 2^(k+1) and S = 1 is one to the left, by k <=
+ * 13. What the hardware gets is the shift as a whole: S + 14 - log2 M, of acc * 2^14.
  */
 
-/* One stream port of a unit: which node input (or output) it carries, how wide. `port` is the Verilog prefix. */
-typedef struct { const char *port; int index, lanes, bits; int64_t channels; } mlo_port;
+/* One stream port of a unit: which node input (or output) it carries, how wide. `port` is the
+ * Verilog prefix. */
+typedef struct {
+    const char *port;
+    int index, lanes, bits;
+    int64_t channels;
+} mlo_port;
 
 /* One parameter memory of a unit: `depth` words of `width` bits per iteration, from the loader. */
-typedef struct { const char *port; int width; int64_t depth; } mlo_memory;
+typedef struct {
+    const char *port;
+    int width;
+    int64_t depth;
+} mlo_memory;
 
 enum { MLO_UNIT_PORTS = 4, MLO_UNIT_MEMORIES = 3, MLO_UNIT_PARAMS = 16 };
 
 /* How tokens go through a unit: see schedule_fire.c, which knows when. */
-typedef enum { MLO_FLOW_BEATS, MLO_FLOW_MATRIX, MLO_FLOW_TILES, MLO_FLOW_NORM, MLO_FLOW_ROWS } mlo_flow;
+typedef enum {
+    MLO_FLOW_BEATS,
+    MLO_FLOW_MATRIX,
+    MLO_FLOW_TILES,
+    MLO_FLOW_NORM,
+    MLO_FLOW_ROWS
+} mlo_flow;
 
-/* The hardware of one node at a given folding. Cycles: per token in steady state, and from a token's last input beat to its last output beat. */
+/* The hardware of one node at a given folding. Cycles: per token in steady state, and from a
+ * token's last input beat to its last output beat. */
 typedef struct {
     const char *module;
-    mlo_port in[MLO_UNIT_PORTS]; int n_in;
+    mlo_port in[MLO_UNIT_PORTS];
+    int n_in;
     mlo_port out;
-    mlo_memory memory[MLO_UNIT_MEMORIES]; int n_memory;
-    struct { const char *name; int64_t value; } param[MLO_UNIT_PARAMS]; int n_param;
-    int64_t interval;       /* cycles per token */
-    int64_t latency;        /* cycles from the end of its work to a token's last output beat (units with macs), or from last input beat to last output beat */
-    int64_t multipliers;    /* of the matrix arrays */
-    int64_t other;          /* multipliers of requantizers, norms, softmax */
-    int64_t macs;           /* useful multiply-accumulates per token */
-    const char *idle;       /* a parameter port of the module that this node does not use, NULL for none */
-    int whole_frame;        /* 1: the first output token needs the whole input frame (attention) */
+    mlo_memory memory[MLO_UNIT_MEMORIES];
+    int n_memory;
+    struct {
+        const char *name;
+        int64_t value;
+    } param[MLO_UNIT_PARAMS];
+    int n_param;
+    int64_t interval; /* cycles per token */
+    /* cycles from the end of its work to a token's last output beat (units with macs), or from
+     * last input beat to last output beat */
+    int64_t latency;
+    int64_t multipliers; /* of the matrix arrays */
+    int64_t other; /* multipliers of requantizers, norms, softmax */
+    int64_t macs; /* useful multiply-accumulates per token */
+    /* a parameter port of the module that this node does not use, NULL for none */
+    const char *idle;
+    int whole_frame; /* 1: the first output token needs the whole input frame (attention) */
     mlo_flow flow;
-    int64_t turns;          /* MLO_FLOW_MATRIX, _TILES: cycles in which the requantizers take a group of sums */
-    int64_t tile, blocks;   /* MLO_FLOW_TILES: tokens of a tile; row blocks, each of which a tile passes. Memories are those of a block. 0: no tiles */
-    /* MLO_FLOW_ROWS: rows per token; words and beats of a row; cycles of an exponential's word and of a division; capacities of queues: words of
-     * scores and of exponentials, rows between, beats out; cycles from the last score to the maximum, from the last exponential to its sum, to the output */
-    struct { int64_t heads, groups, steps, exps, divide, queue, ring, waiting, held, to_max, to_sum, to_out; } rows;
-    int pe, simd;           /* the folding this describes */
+    /* MLO_FLOW_MATRIX, _TILES: cycles in which the requantizers take a group of sums */
+    int64_t turns;
+    /* MLO_FLOW_TILES: tokens of a tile; row blocks, each of which a tile passes. Memories are
+     * those of a block. 0: no tiles */
+    int64_t tile, blocks;
+    /* MLO_FLOW_ROWS: rows per token; words and beats of a row; cycles of an exponential's word and
+     * of a division; capacities of queues: words of scores and of exponentials, rows between,
+     * beats out; cycles from the last score to the maximum, from the last exponential to its sum,
+     * to the output */
+    struct {
+        int64_t heads, groups, steps, exps, divide, queue, ring, waiting, held, to_max, to_sum,
+            to_out;
+    } rows;
+    int pe, simd; /* the folding this describes */
 } mlo_unit;
 
-/* What `unit` and `pack` may look at: the node with the forms and bits of its inputs and output, and the longest frame. parts: into which a Split
- * deals the output; 1. tile: tokens for which a matrix is to be read block by block (--memory block); 0: it is to be on chip. */
-typedef struct { mlo *m; const mlo_node *node; mlo_form in[8]; size_t n_in; mlo_form out; int in_bits[8], out_bits; int64_t parts, tokens, tile; } mlo_site;
+/* What `unit` and `pack` may look at: the node with the forms and bits of its inputs and output,
+ * and the longest frame. parts: into which a Split deals the output; 1. tile: tokens for which a
+ * matrix is to be read block by block (--memory block); 0: it is to be on chip. */
+typedef struct {
+    mlo *m;
+    const mlo_node *node;
+    mlo_form in[8];
+    size_t n_in;
+    mlo_form out;
+    int in_bits[8], out_bits;
+    int64_t parts, tokens, tile;
+} mlo_site;
 
-/* What a parameter may be: elements at, at + step, .. of input `input` are within low..high. The bits of its word in the image.
- * low > high: what a number of input 0's width may be. */
-typedef struct { size_t input; int64_t at, step, low, high; const char *what; } mlo_limit;
+/* What a parameter may be: elements at, at + step, .. of input `input` are within low..high. The
+ * bits of its word in the image. low > high: what a number of input 0's width may be. */
+typedef struct {
+    size_t input;
+    int64_t at, step, low, high;
+    const char *what;
+} mlo_limit;
 
 typedef struct {
-    mlo_op op;                                   /* name, shapes, golden result */
-    const char *function;                        /* the ONNX function body, in the notation below */
-    const mlo_limit *limits;                     /* ends with a NULL `what` */
-    const char *pe_axis, *simd_axis;             /* what PE and SIMD divide, for messages; NULL: the kernel has no such knob */
-    /* Can this folding be built? The largest legal PE (or SIMD) not above the cap is what fold takes. */
+    mlo_op op; /* name, shapes, golden result */
+    const char *function; /* the ONNX function body, in the notation below */
+    const mlo_limit *limits; /* ends with a NULL `what` */
+    /* what PE and SIMD divide, for messages; NULL: the kernel has no such knob */
+    const char *pe_axis, *simd_axis;
+    /* Can this folding be built? The largest legal PE (or SIMD) not above the cap is what fold
+     * takes. */
     int (*legal)(const mlo_site *s, int64_t pe, int64_t simd);
     int (*unit)(const mlo_site *s, int64_t pe, int64_t simd, mlo_unit *u);
     /* The numbers inside that could grow too large, and the bits there are for them at this folding. */
     void (*intermediates)(const mlo_site *s, const mlo_unit *u, mlo_intermediates *l);
-    /* What it takes of an FPGA, at this folding. banks: those of its parameter memories that are resident; 0: two in turn. */
+    /* What it takes of an FPGA, at this folding. banks: those of its parameter memories that are
+     * resident; 0: two in turn. */
     void (*area)(const mlo_site *s, const mlo_unit *u, int axi, int64_t banks, mlo_area *a);
-    /* Do one iteration's parameters keep what metadata promise of them: powers of two, weights of fewer bits? NULL: nothing is promised. */
+    /* Do one iteration's parameters keep what metadata promise of them: powers of two, weights of
+     * fewer bits? NULL: nothing is promised. */
     int (*promises)(const mlo_site *s, const mlo_array *const *in);
-    /* Writes word `word` of memory `k` into `bits` (zeroed, little-endian), from the node's evaluated inputs of one iteration. */
-    void (*pack)(const mlo_site *s, const mlo_unit *u, int k, int64_t word, const mlo_array *const *in, unsigned char *bits);
+    /* Writes word `word` of memory `k` into `bits` (zeroed, little-endian), from the node's
+     * evaluated inputs of one iteration. */
+    void (*pack)(const mlo_site *s, const mlo_unit *u, int k, int64_t word,
+        const mlo_array *const *in, unsigned char *bits);
 } mlo_kernel;
 
 static void mlo_unit_param(mlo_unit *u, const char *name, int64_t value) {
-    if (u->n_param < MLO_UNIT_PARAMS) { u->param[u->n_param].name = name; u->param[u->n_param++].value = value; }
+    if (u->n_param < MLO_UNIT_PARAMS) {
+        u->param[u->n_param].name = name;
+        u->param[u->n_param++].value = value;
+    }
 }
-static mlo_port mlo_port_make(const char *port, int index, int64_t lanes, int bits, int64_t channels) {
+static mlo_port mlo_port_make(
+    const char *port, int index, int64_t lanes, int bits, int64_t channels) {
     mlo_port p = { port, index, (int)lanes, bits, channels };
     return p;
 }
@@ -86,10 +146,11 @@ static void mlo_unit_memory(mlo_unit *u, const char *port, int64_t width, int64_
 
 /* Bits [at, at+n) of a word := the low n bits of v. */
 static void mlo_put_bits(unsigned char *bits, int64_t at, int n, uint64_t v) {
-    for (int i = 0; i < n; i++, at++) if (v >> i & 1) bits[at / 8] = (unsigned char)(bits[at / 8] | 1u << at % 8);
+    for (int i = 0; i < n; i++, at++)
+        if (v >> i & 1) bits[at / 8] = (unsigned char)(bits[at / 8] | 1u << at % 8);
 }
 
-/* ---- integer arithmetic -------------------------------------------------------------------------------------------------------- */
+/* ---- integer arithmetic --------------------------------------------------- */
 
 /* floor(x / 2^s) without shifting negative numbers, which C leaves to the compiler. */
 static int64_t mlo_shift_down(int64_t x, int s) {
@@ -109,13 +170,21 @@ static int64_t mlo_requantize(int64_t acc, int64_t mult, int shift, int64_t lo, 
     return mlo_clip(mlo_shift_down(acc * mult + half, shift), lo, hi);
 }
 
-static int mlo_log2(int64_t v) { int n = 0; while (v > 1) { v /= 2; n++; } return n; }
+static int mlo_log2(int64_t v) {
+    int n = 0;
+    while (v > 1) {
+        v /= 2;
+        n++;
+    }
+    return n;
+}
 
 /* Element i of an integer array, and storing one. */
 static int64_t mlo_get(const mlo_array *a, int64_t i) {
     switch (a->dtype) {
     case MLO_INT8: return ((const int8_t *)a->data)[i];
-    case MLO_UINT8: case MLO_BOOL: return ((const uint8_t *)a->data)[i];
+    case MLO_UINT8:
+    case MLO_BOOL: return ((const uint8_t *)a->data)[i];
     case MLO_INT16: return ((const int16_t *)a->data)[i];
     case MLO_INT32: return ((const int32_t *)a->data)[i];
     case MLO_INT64: return ((const int64_t *)a->data)[i];
@@ -125,7 +194,8 @@ static int64_t mlo_get(const mlo_array *a, int64_t i) {
 static void mlo_set_element(mlo_array *a, int64_t i, int64_t v) {
     switch (a->dtype) {
     case MLO_INT8: ((int8_t *)a->data)[i] = (int8_t)v; break;
-    case MLO_UINT8: case MLO_BOOL: ((uint8_t *)a->data)[i] = (uint8_t)v; break;
+    case MLO_UINT8:
+    case MLO_BOOL: ((uint8_t *)a->data)[i] = (uint8_t)v; break;
     case MLO_INT16: ((int16_t *)a->data)[i] = (int16_t)v; break;
     case MLO_INT32: ((int32_t *)a->data)[i] = (int32_t)v; break;
     case MLO_INT64: ((int64_t *)a->data)[i] = v; break;
@@ -135,43 +205,63 @@ static void mlo_set_element(mlo_array *a, int64_t i, int64_t v) {
 
 /* Attributes every kernel shares: the output's element type and bounds. */
 static mlo_dtype mlo_kernel_to(const mlo_node *n) { return (mlo_dtype)mlo_int(n, "to", MLO_INT8); }
-static int mlo_bits_of(mlo_dtype t) { return t == MLO_INT8 ? 8 : t == MLO_INT16 ? 16 : t == MLO_BOOL ? 1 : 32; }
+static int mlo_bits_of(mlo_dtype t) {
+    return t == MLO_INT8 ? 8 : t == MLO_INT16 ? 16 : t == MLO_BOOL ? 1 : 32;
+}
 
 static int mlo_kernel_inputs(mlo_call *c, size_t n) {
-    for (size_t i = 0; i < n; i++) if (i >= c->n_in || !c->in[i]) return mlo_fail(c->m, MLO_E_GRAPH, c->node, "has no input %zu; it takes %zu", i, n);
+    for (size_t i = 0; i < n; i++)
+        if (i >= c->n_in || !c->in[i])
+            return mlo_fail(c->m, MLO_E_GRAPH, c->node, "has no input %zu; it takes %zu", i, n);
     return 0;
 }
 static int mlo_kernel_count(mlo_call *c, size_t i, int64_t least) {
     int64_t n = mlo_array_count(c->in[i]);
-    return n >= least ? 0 : mlo_fail(c->m, MLO_E_SHAPE, c->node, "input %zu has %lld elements, needs %lld", i, (long long)n, (long long)least);
+    return n >= least
+        ? 0
+        : mlo_fail(c->m, MLO_E_SHAPE, c->node, "input %zu has %lld elements, needs %lld", i,
+              (long long)n, (long long)least);
 }
 
-/* Is every parameter within the bits its word has for it? What quantize makes is; what a user edited may not be. Then there is no hardware for
- * it, and sums might not fit. xbits: the width of input 0. */
-static int mlo_kernel_numbers(mlo *m, const mlo_node *node, const mlo_limit *limits, const mlo_array *const *in, int xbits) {
+/* Is every parameter within the bits its word has for it? What quantize makes is; what a user
+ * edited may not be. Then there is no hardware for it, and sums might not fit. xbits: the width of
+ * input 0. */
+static int mlo_kernel_numbers(
+    mlo *m, const mlo_node *node, const mlo_limit *limits, const mlo_array *const *in, int xbits) {
     for (const mlo_limit *k = limits; k->what; k++) {
         const mlo_array *a = in[k->input];
         mlo_interval r = k->low > k->high ? mlo_signed_bits(xbits) : mlo_from_to(k->low, k->high);
         for (int64_t i = k->at, n = a ? mlo_array_count(a) : 0; i < n; i += k->step)
             if (mlo_get(a, i) < r.lo || mlo_get(a, i) > r.hi)
-                return mlo_fail(m, MLO_E_DATA, node, "%s %lld is not within %lld..%lld", k->what, (long long)mlo_get(a, i), (long long)r.lo, (long long)r.hi);
+                return mlo_fail(m, MLO_E_DATA, node, "%s %lld is not within %lld..%lld", k->what,
+                    (long long)mlo_get(a, i), (long long)r.lo, (long long)r.hi);
     }
     return 0;
 }
-static int mlo_kernel_limits(mlo_call *c, const mlo_limit *limits) { return mlo_kernel_numbers(c->m, c->node, limits, c->in, mlo_bits_of(c->in[0]->dtype)); }
+static int mlo_kernel_limits(mlo_call *c, const mlo_limit *limits) {
+    return mlo_kernel_numbers(c->m, c->node, limits, c->in, mlo_bits_of(c->in[0]->dtype));
+}
 
 /* Do all numbers inside have room, and is what comes out what the hardware's clipping makes? */
 static int mlo_kernel_fits(const mlo_kernel *k, const mlo_site *s, const mlo_unit *u) {
-    mlo_intermediates l; int has = 0;
+    mlo_intermediates l;
+    int has = 0;
     l.n = l.clip = 0;
     k->intermediates(s, u, &l);
     mlo_interval y = mlo_signed_bits(l.clip);
     int64_t lo = mlo_int(s->node, "lo", y.lo), hi = mlo_int(s->node, "hi", y.hi);
-    if (lo != y.lo || hi != y.hi) return mlo_fail(s->m, MLO_E_UNSUPPORTED, s->node, "clips to %lld..%lld; the hardware clips to all numbers of %d bits, %lld..%lld", (long long)lo, (long long)hi, l.clip, (long long)y.lo, (long long)y.hi);
+    if (lo != y.lo || hi != y.hi)
+        return mlo_fail(s->m, MLO_E_UNSUPPORTED, s->node,
+            "clips to %lld..%lld; the hardware clips to all numbers of %d bits, %lld..%lld",
+            (long long)lo, (long long)hi, l.clip, (long long)y.lo, (long long)y.hi);
     for (int i = 0; i < l.n; i++) {
         const char *where = mlo_no_room(&l.item[i], &has);
-        if (where) return mlo_fail(s->m, MLO_E_UNSUPPORTED, s->node, "'%s' can be %lld..%lld, which takes %d bits; %s has %d: narrower operands (metadata mlo.bits), or fewer channels, are needed",
-            l.item[i].name, (long long)l.item[i].range.lo, (long long)l.item[i].range.hi, mlo_bits_for(l.item[i].range), where, has);
+        if (where)
+            return mlo_fail(s->m, MLO_E_UNSUPPORTED, s->node,
+                "'%s' can be %lld..%lld, which takes %d bits; %s has %d: narrower operands "
+                "(metadata mlo.bits), or fewer channels, are needed",
+                l.item[i].name, (long long)l.item[i].range.lo, (long long)l.item[i].range.hi,
+                mlo_bits_for(l.item[i].range), where, has);
     }
     return 0;
 }
@@ -179,7 +269,10 @@ static int mlo_kernel_fits(const mlo_kernel *k, const mlo_site *s, const mlo_uni
 /* A value on a stream: INT8 or INT16, so that the sums of every kernel have their bounds. */
 static int mlo_kernel_activation(mlo_call *c, size_t i) {
     mlo_dtype t = c->in[i]->dtype;
-    return t == MLO_INT8 || t == MLO_INT16 ? 0 : mlo_fail(c->m, MLO_E_TYPE, c->node, "input %zu is %s; it must be INT8 or INT16", i, mlo_dtype_name(t));
+    return t == MLO_INT8 || t == MLO_INT16
+        ? 0
+        : mlo_fail(c->m, MLO_E_TYPE, c->node, "input %zu is %s; it must be INT8 or INT16", i,
+              mlo_dtype_name(t));
 }
 
 /* The shape rule of kernels whose output is shaped as input 0. */
@@ -191,28 +284,32 @@ static int mlo_kernel_same_shape(mlo_shapes *s) {
 }
 
 /* The end of most functions: int64 acc, m, s -> clipped y. floor(x / d) = (x - Mod(x, d)) / d. */
-#define MLO_FUNCTION_REQUANTIZE \
+#define MLO_FUNCTION_REQUANTIZE         \
     "two = Constant <value_int=2> ()\n" \
-    "d = Pow (two, s)\n" \
-    "half = Div (d, two)\n" \
-    "product = Mul (acc, m)\n" \
-    "sum_ = Add (product, half)\n" \
-    "rest = Mod (sum_, d)\n" \
-    "whole = Sub (sum_, rest)\n" \
-    "q = Div (whole, d)\n" \
-    MLO_FUNCTION_CLIP
-/* (Less and Where: Max, Min and Clip of int64 are wrong for some numbers beyond 32 bits in ONNX Runtime 1.31.) */
-#define MLO_FUNCTION_CLIP \
+    "d = Pow (two, s)\n"                \
+    "half = Div (d, two)\n"             \
+    "product = Mul (acc, m)\n"          \
+    "sum_ = Add (product, half)\n"      \
+    "rest = Mod (sum_, d)\n"            \
+    "whole = Sub (sum_, rest)\n"        \
+    "q = Div (whole, d)\n" MLO_FUNCTION_CLIP
+/* (Less and Where: Max, Min and Clip of int64 are wrong for some numbers beyond 32 bits in ONNX
+ * Runtime 1.31.) */
+#define MLO_FUNCTION_CLIP               \
     "l = Constant <value_int=@lo> ()\n" \
     "h = Constant <value_int=@hi> ()\n" \
-    "q_low = Less (q, l)\n" \
-    "ql = Where (q_low, l, q)\n" \
-    "q_high = Less (h, ql)\n" \
+    "q_low = Less (q, l)\n"             \
+    "ql = Where (q_low, l, q)\n"        \
+    "q_high = Less (h, ql)\n"           \
     "qc = Where (q_high, h, ql)\n"
 
-/* The end of a function with a table: its index is the requantized number, so lo and hi are about that, whatever the table holds. */
-#define MLO_FUNCTION_TABLE \
-    "index = Sub (qc, l)\n" \
+/* The end of a function with a table: its index is the requantized number, so lo and hi are about
+ * that, whatever the table holds. */
+#define MLO_FUNCTION_TABLE            \
+    "index = Sub (qc, l)\n"           \
     "entry = Gather (table, index)\n" \
     "y = Cast <to=@to> (entry)\n"
-static int mlo_index_bits(const mlo_site *s) { return mlo_clog2(mlo_least(mlo_int(s->node, "hi", 127), INT32_MAX) + 1) + 1; }      /* mlo_kernel_fits looks at hi */
+/* mlo_kernel_fits looks at hi */
+static int mlo_index_bits(const mlo_site *s) {
+    return mlo_clog2(mlo_least(mlo_int(s->node, "hi", 127), INT32_MAX) + 1) + 1;
+}

@@ -1,239 +1,272 @@
 /* attention: softmax(q k^T scale) v per head, in integers, streaming.
- * inputs: q [B, TQ, H*D], k, v [B, TK, H*D] int8 or int16 (of up to 512 channels a head), mask [B, TK] bool (true: the key counts), p = [MS, SS, MO, SO] int32.
+ * inputs: q [B, TQ, H*D], k, v [B, TK, H*D] int8 or int16 (of up to 512 channels a head), mask [B,
+ * TK] bool (true: the key counts), p = [MS, SS, MO, SO] int32.
  *
- *     s[j]  = q . k[j]                              mx = the largest s[j] of a key that counts (no key counts: then all do, with s = 0)
- *     t[j]  = min(((mx - s[j]) MS + 2^(SS-1)) >> SS, 4095)          the distance below the maximum in 1/64 octaves
- *     e[j]  = (ROM[t & 63] + 2^(7+i)) >> (8+i), i = t >> 6          255 * 2^(-t/64), rounded; 0 for keys that don't count
+ *     s[j]  = q . k[j]                              mx = the largest s[j] of a key that counts (no
+ *     key counts: then all do, with s = 0)
+ *     t[j]  = min(((mx - s[j]) MS + 2^(SS-1)) >> SS, 4095)          the distance below the maximum
+ *     in 1/64 octaves
+ *     e[j]  = (ROM[t & 63] + 2^(7+i)) >> (8+i), i = t >> 6          255 * 2^(-t/64), rounded; 0
+ *     for keys that don't count
  *     R     = floor(MO 2^(LT+8) / sum e)                            LT = ceil(log2(longest frame))
  *     y[d]  = requantize(sum_j e[j] v[j][d]; R, SO)
  *
- * The row is normalised after the weighted sum, so a flat row over many keys keeps the precision that 8-bit probabilities would lose.
- * error: e is within 0.5 + 255 * 0.0055 = 1.9 of 255 exp(..) (rounding, 1/128 octave of t); R within 2^-14; y half a step more.
+ * The row is normalised after the weighted sum, so a flat row over many keys keeps the precision
+ * that 8-bit probabilities would lose.
+ * error: e is within 0.5 + 255 * 0.0055 = 1.9 of 255 exp(..) (rounding, 1/128 octave of t); R
+ * within 2^-14; y half a step more.
  * Verilog: mlo_attention.   throughput: H * max(ceil(TK/PE) D/SIMD, the divider) cycles a query token.
  *
- * A quantized source rounds on the way, and two more functions round as it does: AttentionProbs its probabilities, AttentionRounded its scores
- * too. Their p goes on: [.., MP, SP, HP], and [.., MR, SR, ZR].
+ * A quantized source rounds on the way, and two more functions round as it does: AttentionProbs
+ * its probabilities, AttentionRounded its scores too. Their p goes on: [.., MP, SP, HP], and [..,
+ * MR, SR, ZR].
  *
- *     r[j]  = min(max(((s[j] MR + 2^(SR-1)) >> SR) + ZR, -128), 127)    the scores in the source's steps; AttentionProbs: r = s
- *     t[j]  = min(((mx - r[j]) MS + 2^(SS-1)) >> SS, 2^17 - 1)          mx of r; in 1/4096 octaves: 5 + 6 + 6 bits i, f, g
- *     a     = FINE[f] - (((FINE[f] - FINE[f+1]) g + 32) >> 6)           262143 * 2^(-(64 f + g)/4096), straight between 65 points
- *     e[j]  = (2 a + 2^i) >> (i+1)
+ *     r[j]  = min(max(((s[j] MR + 2^(SR-1)) >> SR) + ZR, -128), 127)    the scores in the source's
+ *     steps; AttentionProbs: r = s
+ *     t[j]  = min(((mx - r[j]) MS + 2^(SS-1)) >> SS, 2^17 - 1)          mx of r; in 1/4096
+ *     octaves: 5 + 6 + 6 bits i, f, g
+ *     a     = FINE[f] - (((FINE[f] - FINE[f+1]) g + 32) >> 6)           262143 * 2^(-(64 f +
+ *     g)/4096), straight between 65 points e[j]  = (2 a + 2^i) >> (i+1)
  *     R     = floor(MP 2^(LT+18) / sum e)
- *     w[j]  = min((e[j] R + 2^(SP-1)) >> SP, HP)                        the probability in the source's steps, at most HP <= 255
- *     y[d]  = requantize(sum_j w[j] v[j][d]; MO, SO)
+ *     w[j]  = min((e[j] R + 2^(SP-1)) >> SP, HP)                        the probability in the
+ *     source's steps, at most HP <= 255 y[d]  = requantize(sum_j w[j] v[j][d]; MO, SO)
  *
- * error: r is within half a step and 2^-11; e within 1.0e-4 + 2^-15 x of itself (half of t's unit 0.85e-4, the straight line 1.5e-5,
- * MS's 15 bits; x: its distance in nats) and half of its last place, 2^-19 of the largest; R within 2^-14. So some 2 in 10000 probabilities of real models are rounded otherwise
- * than floats are. A w that is off by one moves y by v MO / 2^SO steps, about one for the largest v. */
+ * error: r is within half a step and 2^-11; e within 1.0e-4 + 2^-15 x of itself (half of t's unit
+ * 0.85e-4, the straight line 1.5e-5, MS's 15 bits; x: its distance in nats) and half of its last
+ * place, 2^-19 of the largest; R within 2^-14. So some 2 in 10000 probabilities of real models are
+ * rounded otherwise than floats are. A w that is off by one moves y by v MO / 2^SO steps, about
+ * one for the largest v. */
 
-/* round(65280 * 2^(-f/64)) for f = 0..63: the same numbers as in verilog/mlo_exp2.v; a test computes them. And round(262143 * 2^(-f/64)), f = 0..64,
- * those of verilog/mlo_exp2_fine.v. */
-#define MLO_EXP2_ROM \
-    65280, 64577, 63881, 63193, 62512, 61839, 61173, 60514, 59862, 59217, 58579, 57948, 57324, 56707, 56096, 55491, \
-    54894, 54302, 53717, 53139, 52566, 52000, 51440, 50886, 50338, 49796, 49259, 48729, 48204, 47684, 47171, 46663, \
-    46160, 45663, 45171, 44684, 44203, 43727, 43256, 42790, 42329, 41873, 41422, 40976, 40534, 40098, 39666, 39238, \
-    38816, 38398, 37984, 37575, 37170, 36770, 36374, 35982, 35594, 35211, 34831, 34456, 34085, 33718, 33355, 32995
-#define MLO_EXP2_FINE \
-    262143, 259319, 256526, 253763, 251029, 248325, 245650, 243004, 240386, 237797, 235235, 232701, 230195, \
-    227715, 225262, 222835, 220435, 218061, 215712, 213388, 211089, 208816, 206566, 204341, 202140, 199962, \
-    197808, 195678, 193570, 191485, 189422, 187382, 185363, 183366, 181391, 179437, 177504, 175592, 173701, \
-    171830, 169979, 168148, 166336, 164545, 162772, 161019, 159284, 157568, 155871, 154192, 152531, 150888, \
-    149263, 147655, 146064, 144491, 142934, 141395, 139872, 138365, 136875, 135400, 133942, 132499, 131072
+/* round(65280 * 2^(-f/64)) for f = 0..63: the same numbers as in verilog/mlo_exp2.v; a test
+ * computes them. And round(262143 * 2^(-f/64)), f = 0..64, those of verilog/mlo_exp2_fine.v. */
+#define MLO_EXP2_ROM                                                                               \
+    65280, 64577, 63881, 63193, 62512, 61839, 61173, 60514, 59862, 59217, 58579, 57948, 57324,     \
+        56707, 56096, 55491, 54894, 54302, 53717, 53139, 52566, 52000, 51440, 50886, 50338, 49796, \
+        49259, 48729, 48204, 47684, 47171, 46663, 46160, 45663, 45171, 44684, 44203, 43727, 43256, \
+        42790, 42329, 41873, 41422, 40976, 40534, 40098, 39666, 39238, 38816, 38398, 37984, 37575, \
+        37170, 36770, 36374, 35982, 35594, 35211, 34831, 34456, 34085, 33718, 33355, 32995
+#define MLO_EXP2_FINE                                                                           \
+    262143, 259319, 256526, 253763, 251029, 248325, 245650, 243004, 240386, 237797, 235235,     \
+        232701, 230195, 227715, 225262, 222835, 220435, 218061, 215712, 213388, 211089, 208816, \
+        206566, 204341, 202140, 199962, 197808, 195678, 193570, 191485, 189422, 187382, 185363, \
+        183366, 181391, 179437, 177504, 175592, 173701, 171830, 169979, 168148, 166336, 164545, \
+        162772, 161019, 159284, 157568, 155871, 154192, 152531, 150888, 149263, 147655, 146064, \
+        144491, 142934, 141395, 139872, 138365, 136875, 135400, 133942, 132499, 131072
 #define MLO_TEXT_(...) #__VA_ARGS__
 #define MLO_TEXT(...) MLO_TEXT_(__VA_ARGS__)
 
 static const int32_t mlo_exp2_rom[64] = { MLO_EXP2_ROM }, mlo_exp2_fine[65] = { MLO_EXP2_FINE };
 
-/* The functions in pieces: scores, [rounded], their distance to the largest, weights (coarse or fine), their sum, [probabilities], the mix. */
-#define MLO_ATTENTION_SCORES \
-    "heads_ = Constant <value_int=@heads> ()\n" \
-    "one1 = Constant <value_ints=[1]> ()\n" \
-    "heads1 = Reshape (heads_, one1)\n" \
-    "zeros = Constant <value_ints=[0, 0]> ()\n" \
-    "rest1 = Constant <value_ints=[-1]> ()\n" \
-    "split = Concat <axis=0> (zeros, heads1, rest1)\n" \
-    "join = Concat <axis=0> (zeros, rest1)\n" \
-    "qd = Cast <to=11> (q_)\n"                     /* products of doubles: exact below 2^53 */ \
-    "kd = Cast <to=11> (k_)\n" \
-    "vd = Cast <to=11> (v_)\n" \
-    "q4 = Reshape (qd, split)\n" \
-    "k4 = Reshape (kd, split)\n" \
-    "v4 = Reshape (vd, split)\n" \
-    "qh = Transpose <perm=[0, 2, 1, 3]> (q4)\n" \
-    "kh = Transpose <perm=[0, 2, 3, 1]> (k4)\n" \
+/* The functions in pieces: scores, [rounded], their distance to the largest, weights (coarse or
+ * fine), their sum, [probabilities], the mix. */
+#define MLO_ATTENTION_SCORES                                               \
+    "heads_ = Constant <value_int=@heads> ()\n"                            \
+    "one1 = Constant <value_ints=[1]> ()\n"                                \
+    "heads1 = Reshape (heads_, one1)\n"                                    \
+    "zeros = Constant <value_ints=[0, 0]> ()\n"                            \
+    "rest1 = Constant <value_ints=[-1]> ()\n"                              \
+    "split = Concat <axis=0> (zeros, heads1, rest1)\n"                     \
+    "join = Concat <axis=0> (zeros, rest1)\n"                              \
+    "qd = Cast <to=11> (q_)\n" /* products of doubles: exact below 2^53 */ \
+    "kd = Cast <to=11> (k_)\n"                                             \
+    "vd = Cast <to=11> (v_)\n"                                             \
+    "q4 = Reshape (qd, split)\n"                                           \
+    "k4 = Reshape (kd, split)\n"                                           \
+    "v4 = Reshape (vd, split)\n"                                           \
+    "qh = Transpose <perm=[0, 2, 1, 3]> (q4)\n"                            \
+    "kh = Transpose <perm=[0, 2, 3, 1]> (k4)\n"                            \
     "vh = Transpose <perm=[0, 2, 1, 3]> (v4)\n"
-/* Keys that don't count score so low that any other is the maximum; when none counts they are all equal. The largest is of doubles: ONNX Runtime's of
- * int64 is wrong beyond 31 bits (measured, 1.31). */
-#define MLO_ATTENTION_DISTANCE \
-    "mask4 = Unsqueeze <axes=[1, 2]> (mask)\n" \
-    "never_ = Constant <value_int=-1099511627776> ()\n" \
-    "never = Cast <to=11> (never_)\n" \
-    "score = Where (mask4, scores, never)\n" \
+/* Keys that don't count score so low that any other is the maximum; when none counts they are all
+ * equal. The largest is of doubles: ONNX Runtime's of int64 is wrong beyond 31 bits (measured,
+ * 1.31). */
+#define MLO_ATTENTION_DISTANCE                              \
+    "mask4 = Unsqueeze <axes=[1, 2]> (mask)\n"              \
+    "never_ = Constant <value_int=-1099511627776> ()\n"     \
+    "never = Cast <to=11> (never_)\n"                       \
+    "score = Where (mask4, scores, never)\n"                \
     "largest = ReduceMax <axes=[-1], keepdims=1> (score)\n" \
-    "below = Sub (largest, score)\n" \
-    "distance = Cast <to=7> (below)\n" \
-    "p64 = Cast <to=7> (p)\n" \
-    "i0 = Constant <value_int=0> ()\n" \
-    "i1 = Constant <value_int=1> ()\n" \
-    "i2 = Constant <value_int=2> ()\n" \
-    "i3 = Constant <value_int=3> ()\n" \
-    "two_ = Constant <value_int=2> ()\n" \
-    "ms = Gather (p64, i0)\n" \
-    "ss = Gather (p64, i1)\n" \
-    "mo = Gather (p64, i2)\n" \
-    "s = Gather (p64, i3)\n" \
-    "sd = Pow (two_, ss)\n" \
-    "shalf = Div (sd, two_)\n" \
-    "scaled = Mul (distance, ms)\n" \
-    "scaled_ = Add (scaled, shalf)\n" \
-    "octaves_ = Div (scaled_, sd)\n"              /* nothing negative here, so Div rounds down */
-#define MLO_ATTENTION_COARSE \
-    "most = Constant <value_int=4095> ()\n" \
-    "far = Less (most, octaves_)\n" \
-    "t = Where (far, most, octaves_)\n" \
-    "c64 = Constant <value_int=64> ()\n" \
-    "fraction = Mod (t, c64)\n" \
-    "i_ = Div (t, c64)\n" \
-    "c20 = Constant <value_int=20> ()\n" \
-    "tiny = Less (c20, i_)\n" \
-    "i = Where (tiny, c20, i_)\n" \
-    "rom = Constant <value_ints=[" MLO_TEXT(MLO_EXP2_ROM) "]> ()\n" \
-    "entry = Gather (rom, fraction)\n" \
-    "c8 = Constant <value_int=8> ()\n" \
-    "i8 = Add (i, c8)\n" \
-    "unit = Pow (two_, i8)\n" \
-    "unit_half = Div (unit, two_)\n" \
-    "entry_ = Add (entry, unit_half)\n" \
-    "e_ = Div (entry_, unit)\n"
-#define MLO_ATTENTION_COUNT \
+    "below = Sub (largest, score)\n"                        \
+    "distance = Cast <to=7> (below)\n"                      \
+    "p64 = Cast <to=7> (p)\n"                               \
+    "i0 = Constant <value_int=0> ()\n"                      \
+    "i1 = Constant <value_int=1> ()\n"                      \
+    "i2 = Constant <value_int=2> ()\n"                      \
+    "i3 = Constant <value_int=3> ()\n"                      \
+    "two_ = Constant <value_int=2> ()\n"                    \
+    "ms = Gather (p64, i0)\n"                               \
+    "ss = Gather (p64, i1)\n"                               \
+    "mo = Gather (p64, i2)\n"                               \
+    "s = Gather (p64, i3)\n"                                \
+    "sd = Pow (two_, ss)\n"                                 \
+    "shalf = Div (sd, two_)\n"                              \
+    "scaled = Mul (distance, ms)\n"                         \
+    "scaled_ = Add (scaled, shalf)\n"                       \
+    "octaves_ = Div (scaled_, sd)\n" /* nothing negative here, so Div rounds down */
+#define MLO_ATTENTION_COARSE                                                                  \
+    "most = Constant <value_int=4095> ()\n"                                                   \
+    "far = Less (most, octaves_)\n"                                                           \
+    "t = Where (far, most, octaves_)\n"                                                       \
+    "c64 = Constant <value_int=64> ()\n"                                                      \
+    "fraction = Mod (t, c64)\n"                                                               \
+    "i_ = Div (t, c64)\n"                                                                     \
+    "c20 = Constant <value_int=20> ()\n"                                                      \
+    "tiny = Less (c20, i_)\n"                                                                 \
+    "i = Where (tiny, c20, i_)\n"                                                             \
+    "rom = Constant <value_ints=[" MLO_TEXT(MLO_EXP2_ROM) "]> ()\n"                           \
+                                                          "entry = Gather (rom, fraction)\n"  \
+                                                          "c8 = Constant <value_int=8> ()\n"  \
+                                                          "i8 = Add (i, c8)\n"                \
+                                                          "unit = Pow (two_, i8)\n"           \
+                                                          "unit_half = Div (unit, two_)\n"    \
+                                                          "entry_ = Add (entry, unit_half)\n" \
+                                                          "e_ = Div (entry_, unit)\n"
+#define MLO_ATTENTION_COUNT                                                                  \
     /* the same none-counts rule: a masked key is out unless the maximum itself is masked */ \
-    "none = Equal (largest, never)\n" \
-    "counts = Or (mask4, none)\n" \
-    "zero = Constant <value_int=0> ()\n" \
-    "e = Where (counts, e_, zero)\n" \
+    "none = Equal (largest, never)\n"                                                        \
+    "counts = Or (mask4, none)\n"                                                            \
+    "zero = Constant <value_int=0> ()\n"                                                     \
+    "e = Where (counts, e_, zero)\n"                                                         \
     "total = ReduceSum <axes=[-1], keepdims=1> (e)\n"
-#define MLO_ATTENTION_NORMALISE \
+#define MLO_ATTENTION_NORMALISE           \
     "lt_ = Constant <value_int=@lt> ()\n" \
-    "lt8 = Add (lt_, c8)\n" \
-    "top_ = Pow (two_, lt8)\n" \
-    "top = Mul (mo, top_)\n" \
+    "lt8 = Add (lt_, c8)\n"               \
+    "top_ = Pow (two_, lt8)\n"            \
+    "top = Mul (mo, top_)\n"              \
     "m = Div (top, total)\n"
-#define MLO_ATTENTION_MIX \
-    "ev = MatMul (ed, vh)\n" \
-    "acc = Cast <to=7> (ev)\n" \
-    MLO_FUNCTION_REQUANTIZE \
-    "yt = Transpose <perm=[0, 2, 1, 3]> (qc)\n" \
-    "y3 = Reshape (yt, join)\n" \
+#define MLO_ATTENTION_MIX                                                                          \
+    "ev = MatMul (ed, vh)\n"                                                                       \
+    "acc = Cast <to=7> (ev)\n" MLO_FUNCTION_REQUANTIZE "yt = Transpose <perm=[0, 2, 1, 3]> (qc)\n" \
+    "y3 = Reshape (yt, join)\n"                                                                    \
     "y = Cast <to=@to> (y3)\n"
-#define MLO_ATTENTION_ROUND \
-    "raw = Cast <to=7> (products)\n" \
-    "pr = Cast <to=7> (p)\n" \
-    "i7 = Constant <value_int=7> ()\n" \
-    "i8_ = Constant <value_int=8> ()\n" \
-    "i9 = Constant <value_int=9> ()\n" \
-    "mr = Gather (pr, i7)\n" \
-    "sr = Gather (pr, i8_)\n" \
-    "zr = Gather (pr, i9)\n" \
-    "b2 = Constant <value_int=2> ()\n" \
-    "dr = Pow (b2, sr)\n" \
-    "hr = Div (dr, b2)\n" \
-    "ra = Mul (raw, mr)\n" \
-    "rb = Add (ra, hr)\n" \
-    "rc = Mod (rb, dr)\n" \
-    "rd = Sub (rb, rc)\n" \
-    "re = Div (rd, dr)\n" \
-    "rf = Add (re, zr)\n" \
+#define MLO_ATTENTION_ROUND               \
+    "raw = Cast <to=7> (products)\n"      \
+    "pr = Cast <to=7> (p)\n"              \
+    "i7 = Constant <value_int=7> ()\n"    \
+    "i8_ = Constant <value_int=8> ()\n"   \
+    "i9 = Constant <value_int=9> ()\n"    \
+    "mr = Gather (pr, i7)\n"              \
+    "sr = Gather (pr, i8_)\n"             \
+    "zr = Gather (pr, i9)\n"              \
+    "b2 = Constant <value_int=2> ()\n"    \
+    "dr = Pow (b2, sr)\n"                 \
+    "hr = Div (dr, b2)\n"                 \
+    "ra = Mul (raw, mr)\n"                \
+    "rb = Add (ra, hr)\n"                 \
+    "rc = Mod (rb, dr)\n"                 \
+    "rd = Sub (rb, rc)\n"                 \
+    "re = Div (rd, dr)\n"                 \
+    "rf = Add (re, zr)\n"                 \
     "rl = Constant <value_int=-128> ()\n" \
-    "rh = Constant <value_int=127> ()\n" \
-    "low = Less (rf, rl)\n" \
-    "rg = Where (low, rl, rf)\n" \
-    "high = Less (rh, rg)\n" \
-    "rs = Where (high, rh, rg)\n" \
+    "rh = Constant <value_int=127> ()\n"  \
+    "low = Less (rf, rl)\n"               \
+    "rg = Where (low, rl, rf)\n"          \
+    "high = Less (rh, rg)\n"              \
+    "rs = Where (high, rh, rg)\n"         \
     "scores = Cast <to=11> (rs)\n"
-#define MLO_ATTENTION_FINE \
-    "most = Constant <value_int=131071> ()\n" \
-    "far = Less (most, octaves_)\n" \
-    "t = Where (far, most, octaves_)\n" \
-    "c64 = Constant <value_int=64> ()\n" \
-    "g = Mod (t, c64)\n" \
-    "if_ = Div (t, c64)\n" \
-    "f = Mod (if_, c64)\n" \
-    "i = Div (if_, c64)\n" \
-    "rom = Constant <value_ints=[" MLO_TEXT(MLO_EXP2_FINE) "]> ()\n" \
-    "one = Constant <value_int=1> ()\n" \
-    "next = Add (f, one)\n" \
-    "fa = Gather (rom, f)\n" \
-    "fb = Gather (rom, next)\n" \
-    "fs = Sub (fa, fb)\n" \
-    "fc = Mul (fs, g)\n" \
-    "c32 = Constant <value_int=32> ()\n" \
-    "fd = Add (fc, c32)\n" \
-    "fe = Div (fd, c64)\n" \
-    "a = Sub (fa, fe)\n" \
-    "u = Pow (two_, i)\n" \
-    "a2 = Add (a, a)\n" \
-    "u2 = Add (u, u)\n" \
-    "a3 = Add (a2, u)\n" \
-    "e_ = Div (a3, u2)\n"
-#define MLO_ATTENTION_PROBABILITIES \
-    "i4 = Constant <value_int=4> ()\n" \
-    "i5 = Constant <value_int=5> ()\n" \
-    "i6 = Constant <value_int=6> ()\n" \
-    "mp = Gather (p64, i4)\n" \
-    "sp = Gather (p64, i5)\n" \
-    "hp = Gather (p64, i6)\n" \
-    "lt_ = Constant <value_int=@lt> ()\n" \
-    "c18 = Constant <value_int=18> ()\n" \
-    "lt18 = Add (lt_, c18)\n" \
-    "top_ = Pow (two_, lt18)\n" \
-    "top = Mul (mp, top_)\n" \
-    "r = Div (top, total)\n" \
-    "dp = Pow (two_, sp)\n" \
-    "hf = Div (dp, two_)\n" \
-    "sa = Mul (e, r)\n" \
-    "sb = Add (sa, hf)\n" \
-    "w_ = Div (sb, dp)\n"                   /* nothing negative here either */ \
-    "top_w = Less (hp, w_)\n" \
-    "w = Where (top_w, hp, w_)\n" \
+#define MLO_ATTENTION_FINE                                                                      \
+    "most = Constant <value_int=131071> ()\n"                                                   \
+    "far = Less (most, octaves_)\n"                                                             \
+    "t = Where (far, most, octaves_)\n"                                                         \
+    "c64 = Constant <value_int=64> ()\n"                                                        \
+    "g = Mod (t, c64)\n"                                                                        \
+    "if_ = Div (t, c64)\n"                                                                      \
+    "f = Mod (if_, c64)\n"                                                                      \
+    "i = Div (if_, c64)\n"                                                                      \
+    "rom = Constant <value_ints=[" MLO_TEXT(MLO_EXP2_FINE) "]> ()\n"                            \
+                                                           "one = Constant <value_int=1> ()\n"  \
+                                                           "next = Add (f, one)\n"              \
+                                                           "fa = Gather (rom, f)\n"             \
+                                                           "fb = Gather (rom, next)\n"          \
+                                                           "fs = Sub (fa, fb)\n"                \
+                                                           "fc = Mul (fs, g)\n"                 \
+                                                           "c32 = Constant <value_int=32> ()\n" \
+                                                           "fd = Add (fc, c32)\n"               \
+                                                           "fe = Div (fd, c64)\n"               \
+                                                           "a = Sub (fa, fe)\n"                 \
+                                                           "u = Pow (two_, i)\n"                \
+                                                           "a2 = Add (a, a)\n"                  \
+                                                           "u2 = Add (u, u)\n"                  \
+                                                           "a3 = Add (a2, u)\n"                 \
+                                                           "e_ = Div (a3, u2)\n"
+#define MLO_ATTENTION_PROBABILITIES                          \
+    "i4 = Constant <value_int=4> ()\n"                       \
+    "i5 = Constant <value_int=5> ()\n"                       \
+    "i6 = Constant <value_int=6> ()\n"                       \
+    "mp = Gather (p64, i4)\n"                                \
+    "sp = Gather (p64, i5)\n"                                \
+    "hp = Gather (p64, i6)\n"                                \
+    "lt_ = Constant <value_int=@lt> ()\n"                    \
+    "c18 = Constant <value_int=18> ()\n"                     \
+    "lt18 = Add (lt_, c18)\n"                                \
+    "top_ = Pow (two_, lt18)\n"                              \
+    "top = Mul (mp, top_)\n"                                 \
+    "r = Div (top, total)\n"                                 \
+    "dp = Pow (two_, sp)\n"                                  \
+    "hf = Div (dp, two_)\n"                                  \
+    "sa = Mul (e, r)\n"                                      \
+    "sb = Add (sa, hf)\n"                                    \
+    "w_ = Div (sb, dp)\n" /* nothing negative here either */ \
+    "top_w = Less (hp, w_)\n"                                \
+    "w = Where (top_w, hp, w_)\n"                            \
     "m = Identity (mo)\n"
 
 static const char mlo_attention_function[] =
-    "Attention <to, lo, hi, heads, lt> (q_, k_, v_, mask, p) => (y)\n"
-    MLO_ATTENTION_SCORES "scores = MatMul (qh, kh)\n" MLO_ATTENTION_DISTANCE MLO_ATTENTION_COARSE MLO_ATTENTION_COUNT MLO_ATTENTION_NORMALISE
-    "ed = Cast <to=11> (e)\n" MLO_ATTENTION_MIX;
+    "Attention <to, lo, hi, heads, lt> (q_, k_, v_, mask, p) => (y)\n" MLO_ATTENTION_SCORES
+    "scores = MatMul (qh, kh)\n" MLO_ATTENTION_DISTANCE MLO_ATTENTION_COARSE
+        MLO_ATTENTION_COUNT MLO_ATTENTION_NORMALISE "ed = Cast <to=11> (e)\n" MLO_ATTENTION_MIX;
 static const char mlo_attention_probs_function[] =
-    "AttentionProbs <to, lo, hi, heads, lt> (q_, k_, v_, mask, p) => (y)\n"
-    MLO_ATTENTION_SCORES "scores = MatMul (qh, kh)\n" MLO_ATTENTION_DISTANCE MLO_ATTENTION_FINE MLO_ATTENTION_COUNT MLO_ATTENTION_PROBABILITIES
-    "ed = Cast <to=11> (w)\n" MLO_ATTENTION_MIX;
+    "AttentionProbs <to, lo, hi, heads, lt> (q_, k_, v_, mask, p) => (y)\n" MLO_ATTENTION_SCORES
+    "scores = MatMul (qh, kh)\n" MLO_ATTENTION_DISTANCE MLO_ATTENTION_FINE
+        MLO_ATTENTION_COUNT MLO_ATTENTION_PROBABILITIES "ed = Cast <to=11> (w)\n" MLO_ATTENTION_MIX;
 static const char mlo_attention_rounded_function[] =
-    "AttentionRounded <to, lo, hi, heads, lt> (q_, k_, v_, mask, p) => (y)\n"
-    MLO_ATTENTION_SCORES "products = MatMul (qh, kh)\n" MLO_ATTENTION_ROUND MLO_ATTENTION_DISTANCE MLO_ATTENTION_FINE MLO_ATTENTION_COUNT MLO_ATTENTION_PROBABILITIES
-    "ed = Cast <to=11> (w)\n" MLO_ATTENTION_MIX;
+    "AttentionRounded <to, lo, hi, heads, lt> (q_, k_, v_, mask, p) => (y)\n" MLO_ATTENTION_SCORES
+    "products = MatMul (qh, kh)\n" MLO_ATTENTION_ROUND MLO_ATTENTION_DISTANCE MLO_ATTENTION_FINE
+        MLO_ATTENTION_COUNT MLO_ATTENTION_PROBABILITIES "ed = Cast <to=11> (w)\n" MLO_ATTENTION_MIX;
 
 /* One row: query q against keys k of one head. e and acc are scratch of tk and d elements. */
-typedef struct { int64_t tk, d, stride; const mlo_array *mask, *p; int64_t mask_at; int lt, probs, rounded; } mlo_row;
+typedef struct {
+    int64_t tk, d, stride;
+    const mlo_array *mask, *p;
+    int64_t mask_at;
+    int lt, probs, rounded;
+} mlo_row;
 
 /* What the source rounded: its probabilities, its scores too. */
-static int mlo_attention_probs(const mlo_node *n) { return mlo_is(n, "mlo.AttentionProbs") || mlo_is(n, "mlo.AttentionRounded"); }
+static int mlo_attention_probs(const mlo_node *n) {
+    return mlo_is(n, "mlo.AttentionProbs") || mlo_is(n, "mlo.AttentionRounded");
+}
 static int mlo_attention_rounded(const mlo_node *n) { return mlo_is(n, "mlo.AttentionRounded"); }
-static int mlo_is_attention(const mlo_node *n) { return mlo_is(n, "mlo.Attention") || mlo_attention_probs(n); }
+static int mlo_is_attention(const mlo_node *n) {
+    return mlo_is(n, "mlo.Attention") || mlo_attention_probs(n);
+}
 
 static int64_t mlo_exp2_weight(int64_t t) {
-    int64_t i = t >> 6; if (i > 20) i = 20;
+    int64_t i = t >> 6;
+    if (i > 20) i = 20;
     return (mlo_exp2_rom[t & 63] + ((int64_t)1 << (7 + i))) >> (8 + i);
 }
 
 /* 262143 * 2^(-t/4096), rounded: between two points of the table on a straight line. */
 static int64_t mlo_exp2_fine_weight(int64_t t) {
-    int64_t i = t >> 12, f = t >> 6 & 63, a = mlo_exp2_fine[f] - ((((int64_t)mlo_exp2_fine[f] - mlo_exp2_fine[f + 1]) * (t & 63) + 32) >> 6);
+    int64_t i = t >> 12;
+    int64_t f = t >> 6 & 63;
+    int64_t a = mlo_exp2_fine[f]
+        - ((((int64_t)mlo_exp2_fine[f] - mlo_exp2_fine[f + 1]) * (t & 63) + 32) >> 6);
     return (2 * a + ((int64_t)1 << i)) >> (i + 1);
 }
-static int64_t mlo_attention_weight(const mlo_row *r, int64_t t) { return r->probs ? mlo_exp2_fine_weight(t < 131071 ? t : 131071) : mlo_exp2_weight(t < 4095 ? t : 4095); }
+static int64_t mlo_attention_weight(const mlo_row *r, int64_t t) {
+    return r->probs ? mlo_exp2_fine_weight(t < 131071 ? t : 131071)
+                    : mlo_exp2_weight(t < 4095 ? t : 4095);
+}
 
 /* A score in the source's steps. */
 static int64_t mlo_attention_round(const mlo_row *r, int64_t s) {
     int64_t far = (int64_t)1 << 40;
-    return r->rounded ? mlo_clip(mlo_requantize(s, mlo_get(r->p, 7), (int)mlo_get(r->p, 8), -far, far) + mlo_get(r->p, 9), -128, 127) : s;
+    return r->rounded
+        ? mlo_clip(mlo_requantize(s, mlo_get(r->p, 7), (int)mlo_get(r->p, 8), -far, far)
+                  + mlo_get(r->p, 9),
+              -128, 127)
+        : s;
 }
 
 /* Scores to weights, in place; returns their sum. */
@@ -243,7 +276,8 @@ static int64_t mlo_attention_weights(const mlo_row *r, int64_t *e) {
         e[j] = mlo_get(r->mask, r->mask_at + j) ? mlo_attention_round(r, e[j]) : never;
         if (e[j] > largest) largest = e[j];
     }
-    int64_t ms = mlo_get(r->p, 0); int ss = (int)mlo_get(r->p, 1);
+    int64_t ms = mlo_get(r->p, 0);
+    int ss = (int)mlo_get(r->p, 1);
     for (int64_t j = 0; j < r->tk; j++) {
         int counts = e[j] != never || largest == never;
         int64_t t = mlo_shift_down((largest - e[j]) * ms + ((int64_t)1 << (ss - 1)), ss);
@@ -252,15 +286,18 @@ static int64_t mlo_attention_weights(const mlo_row *r, int64_t *e) {
     return total;
 }
 
-static void mlo_attention_row(const mlo_row *r, const mlo_node *n, const int32_t *q, const int32_t *k, const int32_t *v, mlo_array *y, int64_t y_at, int64_t *e) {
+static void mlo_attention_row(const mlo_row *r, const mlo_node *n, const int32_t *q,
+    const int32_t *k, const int32_t *v, mlo_array *y, int64_t y_at, int64_t *e) {
     for (int64_t j = 0; j < r->tk; j++) {
         int64_t s = 0;
         for (int64_t d = 0; d < r->d; d++) s += (int64_t)q[d] * k[j * r->stride + d];
         e[j] = s;
     }
-    int64_t total = mlo_attention_weights(r, e), scale = r->probs ? mlo_get(r->p, 2) : (mlo_get(r->p, 2) << (r->lt + 8)) / total;
+    int64_t total = mlo_attention_weights(r, e);
+    int64_t scale = r->probs ? mlo_get(r->p, 2) : (mlo_get(r->p, 2) << (r->lt + 8)) / total;
     int64_t share = r->probs ? (mlo_get(r->p, 4) << (r->lt + 18)) / total : 0;
-    for (int64_t j = 0; r->probs && j < r->tk; j++) e[j] = mlo_requantize(e[j], share, (int)mlo_get(r->p, 5), 0, mlo_get(r->p, 6));
+    for (int64_t j = 0; r->probs && j < r->tk; j++)
+        e[j] = mlo_requantize(e[j], share, (int)mlo_get(r->p, 5), 0, mlo_get(r->p, 6));
     int64_t lo = mlo_int(n, "lo", -128), hi = mlo_int(n, "hi", 127);
     for (int64_t d = 0; d < r->d; d++) {
         int64_t acc = 0;
@@ -269,26 +306,54 @@ static void mlo_attention_row(const mlo_row *r, const mlo_node *n, const int32_t
     }
 }
 
-enum { MLO_ATTENTION_LT = 24, MLO_ATTENTION_CHANNELS = 32768, MLO_ATTENTION_WIDE_CHANNELS = 512, MLO_ATTENTION_SHIFT = 40 };      /* of 8, of 16 bits: no score is as low as `never` */
-static const mlo_limit mlo_attention_limits[] = { { 4, 0, 4, 0, 32767, "score multiplier" }, { 4, 1, 4, 1, MLO_ATTENTION_SHIFT, "score shift" }, { 4, 2, 4, 0, 32767, "multiplier" },
+/* of 8, of 16 bits: no score is as low as `never` */
+enum {
+    MLO_ATTENTION_LT = 24,
+    MLO_ATTENTION_CHANNELS = 32768,
+    MLO_ATTENTION_WIDE_CHANNELS = 512,
+    MLO_ATTENTION_SHIFT = 40
+};
+static const mlo_limit mlo_attention_limits[] = { { 4, 0, 4, 0, 32767, "score multiplier" },
+    { 4, 1, 4, 1, MLO_ATTENTION_SHIFT, "score shift" }, { 4, 2, 4, 0, 32767, "multiplier" },
     { 4, 3, 4, 1, 62, "shift" }, { 0, 0, 0, 0, 0, NULL } };
-#define MLO_ATTENTION_PROBS_LIMITS(n) { 4, 0, n, 0, 32767, "score multiplier" }, { 4, 1, n, 1, MLO_ATTENTION_SHIFT, "score shift" }, { 4, 2, n, 0, 32767, "multiplier" }, \
-    { 4, 3, n, 1, 62, "shift" }, { 4, 4, n, 0, 32767, "probability multiplier" }, { 4, 5, n, 1, 62, "probability shift" }, { 4, 6, n, 0, 255, "largest probability" }
-static const mlo_limit mlo_attention_probs_limits[] = { MLO_ATTENTION_PROBS_LIMITS(7), { 0, 0, 0, 0, 0, NULL } };
-static const mlo_limit mlo_attention_rounded_limits[] = { MLO_ATTENTION_PROBS_LIMITS(10), { 4, 7, 10, 0, 262143, "multiplier of scores' steps" },
-    { 4, 8, 10, 1, MLO_ATTENTION_SHIFT, "shift of scores' steps" }, { 4, 9, 10, -128, 127, "zero point of scores" }, { 0, 0, 0, 0, 0, NULL } };
+#define MLO_ATTENTION_PROBS_LIMITS(n)                                                              \
+    { 4, 0, n, 0, 32767, "score multiplier" }, { 4, 1, n, 1, MLO_ATTENTION_SHIFT, "score shift" }, \
+        { 4, 2, n, 0, 32767, "multiplier" }, { 4, 3, n, 1, 62, "shift" },                          \
+        { 4, 4, n, 0, 32767, "probability multiplier" }, { 4, 5, n, 1, 62, "probability shift" },  \
+        { 4, 6, n, 0, 255, "largest probability" }
+static const mlo_limit mlo_attention_probs_limits[] = { MLO_ATTENTION_PROBS_LIMITS(7),
+    { 0, 0, 0, 0, 0, NULL } };
+static const mlo_limit mlo_attention_rounded_limits[] = { MLO_ATTENTION_PROBS_LIMITS(10),
+    { 4, 7, 10, 0, 262143, "multiplier of scores' steps" },
+    { 4, 8, 10, 1, MLO_ATTENTION_SHIFT, "shift of scores' steps" },
+    { 4, 9, 10, -128, 127, "zero point of scores" }, { 0, 0, 0, 0, 0, NULL } };
 
 static int mlo_attention_check(mlo_call *c, int64_t heads) {
     const mlo_array *q = c->in[0], *k = c->in[1], *v = c->in[2];
     int64_t lt = mlo_int(c->node, "lt", 0);
-    for (int i = 0; i < 3; i++) if (c->in[i]->rank != 3 || (c->in[i]->dtype != MLO_INT8 && c->in[i]->dtype != MLO_INT16)) return mlo_fail(c->m, MLO_E_TYPE, c->node, "input %d must be INT8 or INT16 [frames, tokens, channels]", i);
-    if (heads < 1 || q->dims[2] % heads || k->dims[2] != q->dims[2] || v->dims[2] != q->dims[2] || k->dims[1] != v->dims[1])
-        return mlo_fail(c->m, MLO_E_SHAPE, c->node, "q, k, v of %lld, %lld, %lld channels do not make %lld heads", (long long)q->dims[2], (long long)k->dims[2], (long long)v->dims[2], (long long)heads);
-    if (lt < 0 || lt > MLO_ATTENTION_LT) return mlo_fail(c->m, MLO_E_DATA, c->node, "lt %lld is not within 0..%d", (long long)lt, MLO_ATTENTION_LT);
-    int most = q->dtype == MLO_INT16 || k->dtype == MLO_INT16 ? MLO_ATTENTION_WIDE_CHANNELS : MLO_ATTENTION_CHANNELS;
-    if (k->dims[2] / heads > most) return mlo_fail(c->m, MLO_E_UNSUPPORTED, c->node, "heads of %lld channels; up to %d are supported", (long long)(k->dims[2] / heads), most);
-    const mlo_limit *limits = mlo_attention_rounded(c->node) ? mlo_attention_rounded_limits : mlo_attention_probs(c->node) ? mlo_attention_probs_limits : mlo_attention_limits;
-    return mlo_kernel_limits(c, limits) ? mlo_failed(c->m) : mlo_kernel_count(c, 3, q->dims[0] * k->dims[1]);
+    for (int i = 0; i < 3; i++)
+        if (c->in[i]->rank != 3 || (c->in[i]->dtype != MLO_INT8 && c->in[i]->dtype != MLO_INT16))
+            return mlo_fail(c->m, MLO_E_TYPE, c->node,
+                "input %d must be INT8 or INT16 [frames, tokens, channels]", i);
+    if (heads < 1 || q->dims[2] % heads || k->dims[2] != q->dims[2] || v->dims[2] != q->dims[2]
+        || k->dims[1] != v->dims[1])
+        return mlo_fail(c->m, MLO_E_SHAPE, c->node,
+            "q, k, v of %lld, %lld, %lld channels do not make %lld heads", (long long)q->dims[2],
+            (long long)k->dims[2], (long long)v->dims[2], (long long)heads);
+    if (lt < 0 || lt > MLO_ATTENTION_LT)
+        return mlo_fail(c->m, MLO_E_DATA, c->node, "lt %lld is not within 0..%d", (long long)lt,
+            MLO_ATTENTION_LT);
+    int most = q->dtype == MLO_INT16 || k->dtype == MLO_INT16 ? MLO_ATTENTION_WIDE_CHANNELS
+                                                              : MLO_ATTENTION_CHANNELS;
+    if (k->dims[2] / heads > most)
+        return mlo_fail(c->m, MLO_E_UNSUPPORTED, c->node,
+            "heads of %lld channels; up to %d are supported", (long long)(k->dims[2] / heads),
+            most);
+    const mlo_limit *limits = mlo_attention_rounded(c->node) ? mlo_attention_rounded_limits
+        : mlo_attention_probs(c->node)                       ? mlo_attention_probs_limits
+                                                             : mlo_attention_limits;
+    return mlo_kernel_limits(c, limits) ? mlo_failed(c->m)
+                                        : mlo_kernel_count(c, 3, q->dims[0] * k->dims[1]);
 }
 
 /* The elements of an operand, whatever its width. */
@@ -300,21 +365,29 @@ static int32_t *mlo_attention_wide(mlo *m, const mlo_array *a) {
 }
 
 static int mlo_attention_run(mlo_call *c) {
-    if (mlo_kernel_inputs(c, 5) || mlo_kernel_count(c, 4, mlo_attention_rounded(c->node) ? 10 : mlo_attention_probs(c->node) ? 7 : 4)) return mlo_failed(c->m);
+    if (mlo_kernel_inputs(c, 5)
+        || mlo_kernel_count(c, 4,
+            mlo_attention_rounded(c->node)     ? 10
+                : mlo_attention_probs(c->node) ? 7
+                                               : 4))
+        return mlo_failed(c->m);
     int64_t heads = mlo_int(c->node, "heads", 1);
     if (mlo_attention_check(c, heads)) return mlo_failed(c->m);
     const mlo_array *q = c->in[0], *k = c->in[1];
     int64_t frames = q->dims[0], tq = q->dims[1], ch = q->dims[2];
-    mlo_row r = { k->dims[1], ch / heads, ch, c->in[3], c->in[4], 0, (int)mlo_int(c->node, "lt", 0), mlo_attention_probs(c->node), mlo_attention_rounded(c->node) };
+    mlo_row r = { k->dims[1], ch / heads, ch, c->in[3], c->in[4], 0, (int)mlo_int(c->node, "lt", 0),
+        mlo_attention_probs(c->node), mlo_attention_rounded(c->node) };
     mlo_array *y = mlo_call_out(c, 0, mlo_kernel_to(c->node), 3, q->dims);
     int64_t *e = (int64_t *)mlo_scratch(c->m, (size_t)r.tk, sizeof *e);
     int32_t *x[3];
     for (int i = 0; i < 3; i++) x[i] = mlo_attention_wide(c->m, c->in[i]);
-    for (int64_t f = 0; y && e && x[0] && x[1] && x[2] && f < frames; f++) for (int64_t i = 0; i < tq; i++) for (int64_t h = 0; h < heads; h++) {
-        int64_t at = (f * tq + i) * ch + h * r.d, kv = f * r.tk * ch + h * r.d;
-        r.mask_at = f * r.tk;
-        mlo_attention_row(&r, c->node, x[0] + at, x[1] + kv, x[2] + kv, y, at, e);
-    }
+    for (int64_t f = 0; y && e && x[0] && x[1] && x[2] && f < frames; f++)
+        for (int64_t i = 0; i < tq; i++)
+            for (int64_t h = 0; h < heads; h++) {
+                int64_t at = (f * tq + i) * ch + h * r.d, kv = f * r.tk * ch + h * r.d;
+                r.mask_at = f * r.tk;
+                mlo_attention_row(&r, c->node, x[0] + at, x[1] + kv, x[2] + kv, y, at, e);
+            }
     for (int i = 0; i < 3; i++) mlo_scratch_free(c->m, x[i]);
     mlo_scratch_free(c->m, e);
     return mlo_failed(c->m);
@@ -322,62 +395,118 @@ static int mlo_attention_run(mlo_call *c) {
 
 static int mlo_attention_legal(const mlo_site *s, int64_t pe, int64_t simd) {
     int64_t ch = mlo_last_dim(&s->in[0]), heads = mlo_int(s->node, "heads", 1);
-    if (heads < 1 || ch % heads) { mlo_fail(s->m, MLO_E_SHAPE, s->node, "%lld channels do not make %lld heads", (long long)ch, (long long)heads); return 0; }
+    if (heads < 1 || ch % heads) {
+        mlo_fail(s->m, MLO_E_SHAPE, s->node, "%lld channels do not make %lld heads", (long long)ch,
+            (long long)heads);
+        return 0;
+    }
     return pe >= 1 && simd >= 1 && pe <= s->tokens && ch / heads % simd == 0;
 }
 
 /* Stages and queues as in mlo_attention.v and its parts. */
-static void mlo_attention_rows(const mlo_site *s, mlo_unit *u, int64_t heads, int64_t groups, int64_t steps, int64_t exps, int64_t divide) {
-    int probs = mlo_attention_probs(s->node), rounded = mlo_attention_rounded(s->node), tree = mlo_clog2(u->simd), wide = mlo_clog2(u->pe);
-    int64_t most = 4 * groups + 2, ring = 2 * groups + 2 * ((divide + steps) / steps) + (14 + 9 * probs + 7 * rounded) / steps + 2;
+static void mlo_attention_rows(const mlo_site *s, mlo_unit *u, int64_t heads, int64_t groups,
+    int64_t steps, int64_t exps, int64_t divide) {
+    int probs = mlo_attention_probs(s->node);
+    int rounded = mlo_attention_rounded(s->node);
+    int tree = mlo_clog2(u->simd);
+    int wide = mlo_clog2(u->pe);
+    int64_t most = 4 * groups + 2;
+    int64_t ring = 2 * groups + 2 * ((divide + steps) / steps)
+        + (14 + 9 * probs + 7 * rounded) / steps + 2;
     u->flow = MLO_FLOW_ROWS;
-    u->rows.heads = heads; u->rows.groups = groups; u->rows.steps = steps; u->rows.exps = exps; u->rows.divide = divide;
-    u->rows.queue = groups + (12 + tree) / steps + 2; u->rows.ring = ring < most ? ring : most; u->rows.waiting = probs ? 8 : 4; u->rows.held = 16 + wide + 7 * probs;
-    u->rows.to_max = 8 + tree; u->rows.to_sum = 8 + 2 * probs + 7 * rounded; u->rows.to_out = 12 + 7 * probs + wide;
+    u->rows.heads = heads;
+    u->rows.groups = groups;
+    u->rows.steps = steps;
+    u->rows.exps = exps;
+    u->rows.divide = divide;
+    u->rows.queue = groups + (12 + tree) / steps + 2;
+    u->rows.ring = ring < most ? ring : most;
+    u->rows.waiting = probs ? 8 : 4;
+    u->rows.held = 16 + wide + 7 * probs;
+    u->rows.to_max = 8 + tree;
+    u->rows.to_sum = 8 + 2 * probs + 7 * rounded;
+    u->rows.to_out = 12 + 7 * probs + wide;
 }
 
 static int mlo_attention_unit(const mlo_site *s, int64_t pe, int64_t simd, mlo_unit *u) {
-    int64_t ch = mlo_last_dim(&s->in[0]), heads = mlo_int(s->node, "heads", 1), d = ch / heads, t = s->tokens;
+    int64_t ch = mlo_last_dim(&s->in[0]);
+    int64_t heads = mlo_int(s->node, "heads", 1);
+    int64_t d = ch / heads;
+    int64_t t = s->tokens;
     static const char *const ports[3] = { "s_axis_q", "s_axis_k", "s_axis_v" };
-    if (mlo_int(s->node, "lt", 0) != mlo_clog2(t)) return mlo_fail(s->m, MLO_E_DATA, s->node, "lt is %lld; for frames of %lld tokens it is %d", (long long)mlo_int(s->node, "lt", 0), (long long)t, mlo_clog2(t));
-    for (int i = 1; i < 3; i++) if (s->in_bits[i] != s->in_bits[0]) return mlo_fail(s->m, MLO_E_UNSUPPORTED, s->node, "q has %d bits, input %d has %d; they must have one width", s->in_bits[0], i, s->in_bits[i]);
+    if (mlo_int(s->node, "lt", 0) != mlo_clog2(t))
+        return mlo_fail(s->m, MLO_E_DATA, s->node, "lt is %lld; for frames of %lld tokens it is %d",
+            (long long)mlo_int(s->node, "lt", 0), (long long)t, mlo_clog2(t));
+    for (int i = 1; i < 3; i++)
+        if (s->in_bits[i] != s->in_bits[0])
+            return mlo_fail(s->m, MLO_E_UNSUPPORTED, s->node,
+                "q has %d bits, input %d has %d; they must have one width", s->in_bits[0], i,
+                s->in_bits[i]);
     u->module = "mlo_attention";
-    for (int i = 0; i < 3; i++) u->in[u->n_in++] = mlo_port_make(ports[i], i, simd, s->in_bits[i], ch);
+    for (int i = 0; i < 3; i++)
+        u->in[u->n_in++] = mlo_port_make(ports[i], i, simd, s->in_bits[i], ch);
     u->out = mlo_port_make("m_axis", 0, simd, s->out_bits, ch);
     int probs = mlo_attention_probs(s->node), rounded = mlo_attention_rounded(s->node);
     mlo_unit_memory(u, "s_axis_c", probs ? 128 : 64, 1);
-    mlo_unit_param(u, "H", heads); mlo_unit_param(u, "D", d); mlo_unit_param(u, "T", t); mlo_unit_param(u, "PE", pe); mlo_unit_param(u, "SIMD", simd);
-    mlo_unit_param(u, "XBITS", u->in[0].bits); mlo_unit_param(u, "YBITS", u->out.bits);
+    mlo_unit_param(u, "H", heads);
+    mlo_unit_param(u, "D", d);
+    mlo_unit_param(u, "T", t);
+    mlo_unit_param(u, "PE", pe);
+    mlo_unit_param(u, "SIMD", simd);
+    mlo_unit_param(u, "XBITS", u->in[0].bits);
+    mlo_unit_param(u, "YBITS", u->out.bits);
     if (probs) mlo_unit_param(u, "PROB", 1);
     if (rounded) mlo_unit_param(u, "ROUND", 1);
     /* as in mlo_attention.v: rows of `groups` x `steps` cycles, but no faster than the divider */
-    int64_t groups = (t + pe - 1) / pe, steps = d / simd, divider = (17 + mlo_clog2(t) + 1) / 2, row = groups * steps > divider + 1 ? groups * steps : divider + 1;
+    int64_t groups = (t + pe - 1) / pe;
+    int64_t steps = d / simd;
+    int64_t divider = (17 + mlo_clog2(t) + 1) / 2;
+    int64_t row = groups * steps > divider + 1 ? groups * steps : divider + 1;
     int64_t lanes = (pe + steps - 1) / steps, exp_steps = (pe + lanes - 1) / lanes;
     u->interval = heads * row;
-    u->latency = groups * (steps + exp_steps + 1) + divider + 28 + mlo_clog2(simd) + mlo_clog2(pe) - row + steps + 9 * probs + 7 * rounded;
-    u->multipliers = 2 * pe * simd; u->other = simd + pe + probs * (pe + lanes) + rounded * (lanes + 1); u->macs = 2 * t * ch; u->whole_frame = 1;
+    u->latency = groups * (steps + exp_steps + 1) + divider + 28 + mlo_clog2(simd) + mlo_clog2(pe)
+        - row + steps + 9 * probs + 7 * rounded;
+    u->multipliers = 2 * pe * simd;
+    u->other = simd + pe + probs * (pe + lanes) + rounded * (lanes + 1);
+    u->macs = 2 * t * ch;
+    u->whole_frame = 1;
     mlo_attention_rows(s, u, heads, groups, steps, exp_steps, divider);
     return 0;
 }
 
 /* What an attention's intermediates depend on: bits of a score, log2 of the longest frame, scores. */
-typedef struct { int sbits, lt; mlo_interval score; } mlo_attention_bounds;
+typedef struct {
+    int sbits, lt;
+    mlo_interval score;
+} mlo_attention_bounds;
 
 /* The distance of a score to the maximum, times MS. `dbits`: the hardware's; d1, p2: its registers. */
-static void mlo_attention_note_distance(mlo_intermediates *l, mlo_interval score, int dbits, const char *d1, const char *p2) {
-    mlo_interval distance = mlo_from_to(0, mlo_add_ends(score.hi, -score.lo)), far = mlo_from_to(0, mlo_add_ends(score.hi, mlo_two_to(40))), scaled = mlo_product_of(far, mlo_multipliers);
+static void mlo_attention_note_distance(
+    mlo_intermediates *l, mlo_interval score, int dbits, const char *d1, const char *p2) {
+    mlo_interval distance = mlo_from_to(0, mlo_add_ends(score.hi, -score.lo));
+    mlo_interval far = mlo_from_to(0, mlo_add_ends(score.hi, mlo_two_to(40)));
+    mlo_interval scaled = mlo_product_of(far, mlo_multipliers);
     mlo_note_all(l, "mx - s", distance, 1, dbits, 0, d1);
     mlo_note_golden(l, "mx - never", far, 1, MLO_IN_INT64, MLO_IN_INT64);
-    mlo_note_hardware(l, "(mx - s) * MS", mlo_product_of(distance, mlo_multipliers), 1, dbits + 16, 0, p2);
-    mlo_note_golden(l, "(mx - s) * MS + 2^(SS-1)", mlo_sum_of(scaled, mlo_from_to(1, mlo_two_to(MLO_ATTENTION_SHIFT - 1))), 1, MLO_IN_INT64, MLO_IN_INT64);
+    mlo_note_hardware(
+        l, "(mx - s) * MS", mlo_product_of(distance, mlo_multipliers), 1, dbits + 16, 0, p2);
+    mlo_note_golden(l, "(mx - s) * MS + 2^(SS-1)",
+        mlo_sum_of(scaled, mlo_from_to(1, mlo_two_to(MLO_ATTENTION_SHIFT - 1))), 1, MLO_IN_INT64,
+        MLO_IN_INT64);
 }
 
-/* Bounds beyond interval arithmetic, because R knows the sum of e: a row's largest score has the largest e, 255 or 262143, so that the sum is that at
- * least, and |sum e v| R <= |v| sum e R <= |v| MO 2^(LT+8). Likewise e R <= MP 2^(LT+18). */
-static void mlo_attention_note_weights(const mlo_site *s, const mlo_attention_bounds *b, mlo_intermediates *l) {
-    mlo_interval e = mlo_from_to(0, 255), top = mlo_product_of(mlo_multipliers, mlo_from_to(1, mlo_two_to(b->lt + 8)));
-    mlo_intermediate weights = { "sum e", mlo_sum_of_many(s->tokens, e), 1, MLO_IN_INT64, MLO_IN_DOUBLE, 8 + b->lt, 0, "u_softmax.sum_reg" };
-    mlo_attention_note_distance(l, b->score, b->sbits - 1, "u_softmax.g_exact.g_exp2[0].g_coarse.u_exp2.d1", "u_softmax.g_exact.g_exp2[0].g_coarse.u_exp2.p2");
+/* Bounds beyond interval arithmetic, because R knows the sum of e: a row's largest score has the
+ * largest e, 255 or 262143, so that the sum is that at least, and |sum e v| R <= |v| sum e R <=
+ * |v| MO 2^(LT+8). Likewise e R <= MP 2^(LT+18). */
+static void mlo_attention_note_weights(
+    const mlo_site *s, const mlo_attention_bounds *b, mlo_intermediates *l) {
+    mlo_interval e = mlo_from_to(0, 255);
+    mlo_interval top = mlo_product_of(mlo_multipliers, mlo_from_to(1, mlo_two_to(b->lt + 8)));
+    mlo_intermediate weights = { "sum e", mlo_sum_of_many(s->tokens, e), 1, MLO_IN_INT64,
+        MLO_IN_DOUBLE, 8 + b->lt, 0, "u_softmax.sum_reg" };
+    mlo_attention_note_distance(l, b->score, b->sbits - 1,
+        "u_softmax.g_exact.g_exp2[0].g_coarse.u_exp2.d1",
+        "u_softmax.g_exact.g_exp2[0].g_coarse.u_exp2.p2");
     mlo_note_all(l, "e", e, 1, 8, 0, "u_softmax.g_exact.g_exp2[0].g_coarse.u_exp2.e5");
     mlo_note(l, weights);
     mlo_note_all(l, "MO * 2^(LT+8)", top, 1, 24 + b->lt, 0, "u_divide.s_n");
@@ -385,56 +514,96 @@ static void mlo_attention_note_weights(const mlo_site *s, const mlo_attention_bo
 }
 
 static void mlo_attention_note_rounded(const mlo_attention_bounds *b, mlo_intermediates *l) {
-    mlo_interval scaled = mlo_product_of(b->score, mlo_from_to(0, 262143)), half = mlo_from_to(1, mlo_two_to(MLO_ATTENTION_SHIFT - 1)), sum = mlo_sum_of(scaled, half);
-    mlo_note_all(l, "s * MR", scaled, 1, b->sbits + 19, 1, "u_softmax.g_rounded.g_round[0].u_round.u_requantize.prod2");
+    mlo_interval scaled = mlo_product_of(b->score, mlo_from_to(0, 262143));
+    mlo_interval half = mlo_from_to(1, mlo_two_to(MLO_ATTENTION_SHIFT - 1));
+    mlo_interval sum = mlo_sum_of(scaled, half);
+    mlo_note_all(l, "s * MR", scaled, 1, b->sbits + 19, 1,
+        "u_softmax.g_rounded.g_round[0].u_round.u_requantize.prod2");
     mlo_note_golden(l, "s * MR + 2^(SR-1)", sum, 1, MLO_IN_INT64, MLO_IN_INT64);
-    mlo_note_golden(l, "whole steps of s", mlo_from_to(mlo_times_ends(2, scaled.lo), sum.hi), 0, MLO_NOWHERE, MLO_IN_INT64);
-    mlo_note_all(l, "r", mlo_signed_bits(8), 1, 8, 1, "u_softmax.g_rounded.g_round[0].u_round.out_reg");
+    mlo_note_golden(l, "whole steps of s", mlo_from_to(mlo_times_ends(2, scaled.lo), sum.hi), 0,
+        MLO_NOWHERE, MLO_IN_INT64);
+    mlo_note_all(
+        l, "r", mlo_signed_bits(8), 1, 8, 1, "u_softmax.g_rounded.g_round[0].u_round.out_reg");
 }
 
-static void mlo_attention_note_probs(const mlo_site *s, const mlo_attention_bounds *b, mlo_intermediates *l) {
+static void mlo_attention_note_probs(
+    const mlo_site *s, const mlo_attention_bounds *b, mlo_intermediates *l) {
     int rounded = mlo_attention_rounded(s->node);
-    mlo_interval e = mlo_from_to(0, 262143), top = mlo_product_of(mlo_multipliers, mlo_from_to(1, mlo_two_to(b->lt + 18)));
-    mlo_intermediate weights = { "sum e", mlo_sum_of_many(s->tokens, e), 1, MLO_IN_INT64, MLO_IN_DOUBLE, 18 + b->lt, 0, "u_softmax.sum_reg" };
+    mlo_interval e = mlo_from_to(0, 262143);
+    mlo_interval top = mlo_product_of(mlo_multipliers, mlo_from_to(1, mlo_two_to(b->lt + 18)));
+    mlo_intermediate weights = { "sum e", mlo_sum_of_many(s->tokens, e), 1, MLO_IN_INT64,
+        MLO_IN_DOUBLE, 18 + b->lt, 0, "u_softmax.sum_reg" };
     if (rounded) {
         mlo_attention_note_rounded(b, l);
-        mlo_attention_note_distance(l, mlo_signed_bits(8), 8, "u_softmax.g_rounded.g_exp2[0].u_exp2.d1", "u_softmax.g_rounded.g_exp2[0].u_exp2.p2");
-    } else mlo_attention_note_distance(l, b->score, b->sbits - 1, "u_softmax.g_exact.g_exp2[0].g_fine.u_exp2.d1", "u_softmax.g_exact.g_exp2[0].g_fine.u_exp2.p2");
-    mlo_note_all(l, "e", e, 1, 18, 0, rounded ? "u_softmax.g_rounded.g_exp2[0].u_exp2.e7" : "u_softmax.g_exact.g_exp2[0].g_fine.u_exp2.e7");
+        mlo_attention_note_distance(l, mlo_signed_bits(8), 8,
+            "u_softmax.g_rounded.g_exp2[0].u_exp2.d1", "u_softmax.g_rounded.g_exp2[0].u_exp2.p2");
+    } else
+        mlo_attention_note_distance(l, b->score, b->sbits - 1,
+            "u_softmax.g_exact.g_exp2[0].g_fine.u_exp2.d1",
+            "u_softmax.g_exact.g_exp2[0].g_fine.u_exp2.p2");
+    mlo_note_all(l, "e", e, 1, 18, 0,
+        rounded ? "u_softmax.g_rounded.g_exp2[0].u_exp2.e7"
+                : "u_softmax.g_exact.g_exp2[0].g_fine.u_exp2.e7");
     mlo_note(l, weights);
     mlo_note_all(l, "MP * 2^(LT+18)", top, 1, 34 + b->lt, 0, "u_divide.s_n");
     mlo_note_all(l, "R", mlo_from_to(0, top.hi / 262143), 1, 17 + b->lt, 0, "u_divide.out_q_reg");
-    mlo_note_all(l, "e * R", mlo_from_to(0, top.hi), 1, 37 + b->lt, 1, "u_mix.g_prob.g_weight[0].u_requantize.prod2");
-    mlo_note_golden(l, "e * R + 2^(SP-1)", mlo_from_to(0, mlo_add_ends(top.hi, mlo_two_to(61))), 1, MLO_IN_INT64, MLO_IN_INT64);
+    mlo_note_all(l, "e * R", mlo_from_to(0, top.hi), 1, 37 + b->lt, 1,
+        "u_mix.g_prob.g_weight[0].u_requantize.prod2");
+    mlo_note_golden(l, "e * R + 2^(SP-1)", mlo_from_to(0, mlo_add_ends(top.hi, mlo_two_to(61))), 1,
+        MLO_IN_INT64, MLO_IN_INT64);
 }
 
-static void mlo_attention_intermediates(const mlo_site *s, const mlo_unit *u, mlo_intermediates *l) {
+static void mlo_attention_intermediates(
+    const mlo_site *s, const mlo_unit *u, mlo_intermediates *l) {
     int64_t d = mlo_last_dim(&s->in[0]) / mlo_int(s->node, "heads", 1);
-    int bits = s->in_bits[0], lt = mlo_clog2(s->tokens), probs = mlo_attention_probs(s->node), abits = bits + 9 + lt;
-    mlo_interval x = mlo_signed_bits(bits), qk = mlo_product_of(x, x), w = mlo_product_of(mlo_from_to(0, 255), x), mix = mlo_sum_of_many(s->tokens, w);
+    int bits = s->in_bits[0];
+    int lt = mlo_clog2(s->tokens);
+    int probs = mlo_attention_probs(s->node);
+    int abits = bits + 9 + lt;
+    mlo_interval x = mlo_signed_bits(bits);
+    mlo_interval qk = mlo_product_of(x, x);
+    mlo_interval w = mlo_product_of(mlo_from_to(0, 255), x);
+    mlo_interval mix = mlo_sum_of_many(s->tokens, w);
     mlo_attention_bounds b = { 2 * bits + (d > 1 ? mlo_clog2(d) : 1), lt, mlo_sum_of_many(d, qk) };
-    mlo_intermediate scores = { "s", b.score, 1, 41, 41, b.sbits, 1, "u_score.row_max" };       /* above `never`, -2^40 */
-    mlo_intermediate sums = { "sum e v", mix, 1, MLO_IN_INT64, MLO_IN_DOUBLE, abits, 1, "u_mix.g_sum[0].sum_reg" };
-    mlo_note_hardware(l, "SIMD products", mlo_sum_of_many(u->simd, qk), 1, 2 * bits + mlo_clog2(u->simd), 1, "u_score.g_dot[0].u_dot.sum");
+    /* above `never`, -2^40 */
+    mlo_intermediate scores = { "s", b.score, 1, 41, 41, b.sbits, 1, "u_score.row_max" };
+    mlo_intermediate sums = { "sum e v", mix, 1, MLO_IN_INT64, MLO_IN_DOUBLE, abits, 1,
+        "u_mix.g_sum[0].sum_reg" };
+    mlo_note_hardware(l, "SIMD products", mlo_sum_of_many(u->simd, qk), 1,
+        2 * bits + mlo_clog2(u->simd), 1, "u_score.g_dot[0].u_dot.sum");
     mlo_note(l, scores);
-    if (probs) mlo_attention_note_probs(s, &b, l); else mlo_attention_note_weights(s, &b, l);
-    mlo_note_hardware(l, "PE products", mlo_sum_of_many(u->pe, w), 1, bits + 9 + mlo_clog2(u->pe), 1, "u_mix.g_dot[0].u_dot.sum");
+    if (probs)
+        mlo_attention_note_probs(s, &b, l);
+    else
+        mlo_attention_note_weights(s, &b, l);
+    mlo_note_hardware(l, "PE products", mlo_sum_of_many(u->pe, w), 1, bits + 9 + mlo_clog2(u->pe),
+        1, "u_mix.g_dot[0].u_dot.sum");
     mlo_note(l, sums);
-    mlo_interval scaled = probs ? mlo_product_of(mix, mlo_multipliers) : mlo_product_of(x, mlo_product_of(mlo_multipliers, mlo_from_to(1, mlo_two_to(lt + 8))));
-    mlo_note_requantize(l, scaled, abits + (probs ? 17 : 18 + lt), "u_mix.g_sum[0].u_requantize.prod2", s->out_bits);
+    mlo_interval scaled = probs
+        ? mlo_product_of(mix, mlo_multipliers)
+        : mlo_product_of(x, mlo_product_of(mlo_multipliers, mlo_from_to(1, mlo_two_to(lt + 8))));
+    mlo_note_requantize(l, scaled, abits + (probs ? 17 : 18 + lt),
+        "u_mix.g_sum[0].u_requantize.prod2", s->out_bits);
 }
 
-static void mlo_attention_pack(const mlo_site *s, const mlo_unit *u, int k, int64_t word, const mlo_array *const *in, unsigned char *bits) {
-    static const int at[] = { 0, 16, 32, 48, 64, 80, 88, 96, 114, 120 }, width[] = { 16, 6, 16, 6, 16, 6, 8, 18, 6, 8 };
+static void mlo_attention_pack(const mlo_site *s, const mlo_unit *u, int k, int64_t word,
+    const mlo_array *const *in, unsigned char *bits) {
+    static const int at[] = { 0, 16, 32, 48, 64, 80, 88, 96, 114, 120 };
+    static const int width[] = { 16, 6, 16, 6, 16, 6, 8, 18, 6, 8 };
     int n = mlo_attention_rounded(s->node) ? 10 : mlo_attention_probs(s->node) ? 7 : 4;
-    (void)u; (void)k; (void)word;
+    (void)u;
+    (void)k;
+    (void)word;
     for (int i = 0; i < n; i++) mlo_put_bits(bits, at[i], width[i], (uint64_t)mlo_get(in[4], i));
 }
 
-/* A frame of keys or values twice (mlo_attention_kv): groups of PE tokens, each written alone, and which lanes of the last one count. */
-static void mlo_attention_frames_area(int64_t pe, int64_t width, int64_t words, int64_t groups, mlo_area *a) {
+/* A frame of keys or values twice (mlo_attention_kv): groups of PE tokens, each written alone, and
+ * which lanes of the last one count. */
+static void mlo_attention_frames_area(
+    int64_t pe, int64_t width, int64_t words, int64_t groups, mlo_area *a) {
     mlo_area_words(a, pe * width, pe * width, pe * 9 * mlo_parts(width, 9), words);
-    a->lut += 3 * pe + 4 * mlo_clog2(words) + 15; a->ff += 3 * pe + 3 * mlo_clog2(words) + 3 * mlo_clog2(groups) + 12;
+    a->lut += 3 * pe + 4 * mlo_clog2(words) + 15;
+    a->ff += 3 * pe + 3 * mlo_clog2(words) + 3 * mlo_clog2(groups) + 12;
 }
 
 /* 2^x of a score's distance to the maximum, a lane: mlo_exp2, mlo_exp2_fine. */
@@ -446,13 +615,34 @@ static void mlo_attention_exp_area(int64_t bits, int fine, mlo_area *a) {
 }
 
 /* Three stages: scores and their maximum; exponentials, their sum and a division; the weighted sum. */
-static void mlo_attention_area(const mlo_site *s, const mlo_unit *u, int axi, int64_t banks, mlo_area *a) {
-    const int64_t pe = u->pe, simd = u->simd, x = s->in_bits[0], y = s->out_bits, heads = u->rows.heads, groups = u->rows.groups, steps = u->rows.steps, lt = mlo_clog2(s->tokens);
+static void mlo_attention_area(
+    const mlo_site *s, const mlo_unit *u, int axi, int64_t banks, mlo_area *a) {
+    const int64_t pe = u->pe;
+    const int64_t simd = u->simd;
+    const int64_t x = s->in_bits[0];
+    const int64_t y = s->out_bits;
+    const int64_t heads = u->rows.heads;
+    const int64_t groups = u->rows.groups;
+    const int64_t steps = u->rows.steps;
+    const int64_t lt = mlo_clog2(s->tokens);
     const int probs = mlo_attention_probs(s->node), rounded = mlo_attention_rounded(s->node);
-    const int64_t d = simd * steps, score = 2 * x + mlo_most(mlo_clog2(d), 1), e = probs ? 18 : 8, sum = e + lt, r = 17 + lt, constants = 44 + 30 * probs + 32 * rounded, on = 22 + 30 * probs;
-    const int64_t lanes = mlo_parts(pe, steps), places = mlo_parts(pe, lanes) * lanes, words = 2 * groups * heads * steps, acc = x + 9 + lt, mult = (probs ? 16 : r) + 1;
+    const int64_t d = simd * steps;
+    const int64_t score = 2 * x + mlo_most(mlo_clog2(d), 1);
+    const int64_t e = probs ? 18 : 8;
+    const int64_t sum = e + lt;
+    const int64_t r = 17 + lt;
+    const int64_t constants = 44 + 30 * probs + 32 * rounded;
+    const int64_t on = 22 + 30 * probs;
+    const int64_t lanes = mlo_parts(pe, steps);
+    const int64_t places = mlo_parts(pe, lanes) * lanes;
+    const int64_t words = 2 * groups * heads * steps;
+    const int64_t acc = x + 9 + lt;
+    const int64_t mult = (probs ? 16 : r) + 1;
     enum { CONTROL_LUTS = 60, CONTROL_FFS = 25 };
-    mlo_area key = { score, simd * 3 * x + score, 0, 0 }, value = { 0, 0, 0, 0 }, lane = { 0, 0, 0, 0 }, weight = { 0, 0, 0, 0 };
+    mlo_area key = { score, simd * 3 * x + score, 0, 0 };
+    mlo_area value = { 0, 0, 0, 0 };
+    mlo_area lane = { 0, 0, 0, 0 };
+    mlo_area weight = { 0, 0, 0, 0 };
     /* memories */
     mlo_area_vector(a, simd * x, steps);
     mlo_attention_frames_area(pe, simd * x + 1, words, groups, a);
@@ -463,32 +653,48 @@ static void mlo_attention_area(const mlo_site *s, const mlo_unit *u, int axi, in
     key.dsp = simd * mlo_product_dsps(x, x);
     key.lut += 3 * score / 2 + 2;
     mlo_area_times(a, pe, &key);
-    a->ff += simd * x + 2 * score + pe * 2; a->lut += score;
+    a->ff += simd * x + 2 * score + pe * 2;
+    a->lut += score;
     mlo_area_fifo(a, pe * (score + 1) + 1, u->rows.queue);
-    mlo_area_fifo(a, constants + 3, 4); mlo_area_fifo(a, score, 4);
+    mlo_area_fifo(a, constants + 3, 4);
+    mlo_area_fifo(a, score, 4);
     /* exponentials: scores move down lane by lane, weights move up */
-    a->lut += places * (score + 1); a->ff += places * (score + 1) + places * e + score + 22;
-    if (rounded) { mlo_area_requantize(&lane, score, 19, 9, 1, 0); lane.lut += 18; lane.ff += 24; mlo_area_sum(a, &lane); }
+    a->lut += places * (score + 1);
+    a->ff += places * (score + 1) + places * e + score + 22;
+    if (rounded) {
+        mlo_area_requantize(&lane, score, 19, 9, 1, 0);
+        lane.lut += 18;
+        lane.ff += 24;
+        mlo_area_sum(a, &lane);
+    }
     mlo_attention_exp_area(rounded ? 9 : score, probs, &lane);
     lane.lut += sum;
     mlo_area_times(a, lanes, &lane);
-    a->lut += sum; a->ff += sum;
-    mlo_area_fifo(a, on + 3, probs ? 8 : 4); mlo_area_fifo(a, sum, probs ? 8 : 4);
-    a->lut += 4 * sum + r; a->ff += 2 * sum + 2 * r + 2 * (9 + 30 * probs) + 8;          /* mlo_divide, two bits a cycle */
+    a->lut += sum;
+    a->ff += sum;
+    mlo_area_fifo(a, on + 3, probs ? 8 : 4);
+    mlo_area_fifo(a, sum, probs ? 8 : 4);
+    /* mlo_divide, two bits a cycle */
+    a->lut += 4 * sum + r;
+    a->ff += 2 * sum + 2 * r + 2 * (9 + 30 * probs) + 8;
     /* the weighted sum: a dot product of PE for each channel */
     mlo_area_memory(a, pe * e, u->rows.ring);
-    a->lut += 6 * mlo_clog2(u->rows.ring); a->ff += 4 * mlo_clog2(u->rows.ring);
+    a->lut += 6 * mlo_clog2(u->rows.ring);
+    a->ff += 4 * mlo_clog2(u->rows.ring);
     if (probs) {
         mlo_area_requantize(&weight, e + 1, r + 1, 9, 1, 0);
-        weight.lut += 12 + simd * x; weight.ff += 8 + simd * x;
+        weight.lut += 12 + simd * x;
+        weight.ff += 8 + simd * x;
         mlo_area_times(a, pe, &weight);
     }
-    value.lut = acc; value.ff = pe * (x + x + 9) + acc;
+    value.lut = acc;
+    value.ff = pe * (x + x + 9) + acc;
     mlo_area_tree2(&value, pe, x + 9);
     value.dsp = pe * mlo_product_dsps(x, 9);
     mlo_area_requantize(&value, acc, mult, y, 1, 0);
     mlo_area_times(a, simd, &value);
     a->ff += 8 * pe;
     mlo_area_fifo(a, simd * y + 3, u->rows.held);
-    a->lut += CONTROL_LUTS; a->ff += CONTROL_FFS + 2 * mult;
+    a->lut += CONTROL_LUTS;
+    a->ff += CONTROL_FFS + 2 * mult;
 }

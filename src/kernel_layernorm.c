@@ -1,12 +1,17 @@
-/* layernorm: LayerNormalization over the channels of a token, in integers. With center = 0: RMSNormalization.
+/* layernorm: LayerNormalization over the channels of a token, in integers. With center = 0:
+ * RMSNormalization.
  * inputs: x [.., C] int16, g [C] int32 (fits int16), b [C] int32, p = [EPS (int64), SH].
  *
- *     u[c] = C x[c] - sum x           V = C sum x^2 - (sum x)^2 + EPS         u / sqrt(V) is the normalised value: no division by C
+ *     u[c] = C x[c] - sum x           V = C sum x^2 - (sum x)^2 + EPS         u / sqrt(V) is the
+ *     normalised value: no division by C
  *     k    = leading base-4 zeros of V, so that V 4^k is in [2^60, 2^62)
- *     root = floor(sqrt(V 4^k / 2^30))            R = floor(2^31 / root)      16 bits of the reciprocal root
- *     n[c] = (u[c] R + half) >> (32 - k)          14 fraction bits            y[c] = clip((n[c] g[c] + b[c]) >> SH)
+ *     root = floor(sqrt(V 4^k / 2^30))            R = floor(2^31 / root)      16 bits of the
+ *     reciprocal root
+ *     n[c] = (u[c] R + half) >> (32 - k)          14 fraction bits            y[c] = clip((n[c]
+ *     g[c] + b[c]) >> SH)
  *
- * g holds gamma / scale(y) * 2^(SH-14), b holds beta / scale(y) * 2^SH + 2^(SH-1): the rounding half is in b.
+ * g holds gamma / scale(y) * 2^(SH-14), b holds beta / scale(y) * 2^SH + 2^(SH-1): the rounding
+ * half is in b.
  * error: n within 2^-13.9 relative (root, R) + 2^-15; y half a step more.
  * Verilog: mlo_layernorm.   throughput: max(C/PE, 43) cycles a token. */
 
@@ -31,10 +36,13 @@ static const char mlo_layernorm_function[] =
     "total2 = Mul (total, total)\n"
     "v_ = Sub (csquares, total2)\n"
     "v = Add (v_, eps)\n"
-    "powers = Constant <value_ints=[4, 16, 64, 256, 1024, 4096, 16384, 65536, 262144, 1048576, 4194304, 16777216, 67108864, 268435456, 1073741824,"
-    " 4294967296, 17179869184, 68719476736, 274877906944, 1099511627776, 4398046511104, 17592186044416, 70368744177664, 281474976710656,"
-    " 1125899906842624, 4503599627370496, 18014398509481984, 72057594037927936, 288230376151711744, 1152921504606846976]> ()\n"
-    "less = Less (v, powers)\n"                    /* k = how many of 4^1..4^30 exceed V */
+    "powers = Constant <value_ints=[4, 16, 64, 256, 1024, 4096, 16384, 65536, 262144, 1048576, "
+    "4194304, 16777216, 67108864, 268435456, 1073741824,"
+    " 4294967296, 17179869184, 68719476736, 274877906944, 1099511627776, 4398046511104, "
+    "17592186044416, 70368744177664, 281474976710656,"
+    " 1125899906842624, 4503599627370496, 18014398509481984, 72057594037927936, "
+    "288230376151711744, 1152921504606846976]> ()\n"
+    "less = Less (v, powers)\n" /* k = how many of 4^1..4^30 exceed V */
     "less64 = Cast <to=7> (less)\n"
     "k = ReduceSum <axes=[-1], keepdims=1> (less64)\n"
     "four = Constant <value_int=4> ()\n"
@@ -44,7 +52,8 @@ static const char mlo_layernorm_function[] =
     "c30 = Constant <value_int=1073741824> ()\n"
     "w32 = Div (normal, c30)\n"
     "wd = Cast <to=11> (w32)\n"
-    "rootd = Sqrt (wd)\n"                          /* correctly rounded, so its floor is the integer root of anything below 2^52 */
+    /* correctly rounded, so its floor is the integer root of anything below 2^52 */
+    "rootd = Sqrt (wd)\n"
     "rootf = Floor (rootd)\n"
     "root = Cast <to=7> (rootf)\n"
     "c31 = Constant <value_int=2147483648> ()\n"
@@ -63,47 +72,70 @@ static const char mlo_layernorm_function[] =
     "d = Pow (two, sh)\n"
     "rest = Mod (acc, d)\n"
     "whole = Sub (acc, rest)\n"
-    "q = Div (whole, d)\n"
-    MLO_FUNCTION_CLIP
-    "y = Cast <to=@to> (qc)\n";
+    "q = Div (whole, d)\n" MLO_FUNCTION_CLIP "y = Cast <to=@to> (qc)\n";
 
 /* floor(sqrt(w)), w below 2^`bits`, bit by bit: exact without any floating point. */
 static int64_t mlo_isqrt(int64_t w, int bits) {
     int64_t root = 0;
-    for (int64_t bit = (int64_t)1 << ((bits + 1) / 2 - 1); bit; bit >>= 1) if ((root + bit) * (root + bit) <= w) root += bit;
+    for (int64_t bit = (int64_t)1 << ((bits + 1) / 2 - 1); bit; bit >>= 1)
+        if ((root + bit) * (root + bit) <= w) root += bit;
     return root;
 }
 
 static int mlo_norm_center(mlo *m, const mlo_node *n) {
     const int64_t center = mlo_int(n, "center", 1);
-    return center == 0 || center == 1 ? 0 : mlo_fail(m, MLO_E_DATA, n, "center is %lld; it must be 0 or 1", (long long)center);
+    return center == 0 || center == 1
+        ? 0
+        : mlo_fail(m, MLO_E_DATA, n, "center is %lld; it must be 0 or 1", (long long)center);
 }
 
-static void mlo_layernorm_row(mlo_call *c, const mlo_array *x, int64_t at, int64_t channels, mlo_array *y) {
-    int64_t total = 0, squares = 0, eps = mlo_get(c->in[3], 0), lo = mlo_int(c->node, "lo", -32768), hi = mlo_int(c->node, "hi", 32767);
+static void mlo_layernorm_row(
+    mlo_call *c, const mlo_array *x, int64_t at, int64_t channels, mlo_array *y) {
+    int64_t total = 0;
+    int64_t squares = 0;
+    int64_t eps = mlo_get(c->in[3], 0);
+    int64_t lo = mlo_int(c->node, "lo", -32768);
+    int64_t hi = mlo_int(c->node, "hi", 32767);
     int sh = (int)mlo_get(c->in[3], 1), k = 0;
-    for (int64_t i = 0; i < channels; i++) { int64_t v = mlo_get(x, at + i); total += v; squares += v * v; }
+    for (int64_t i = 0; i < channels; i++) {
+        int64_t v = mlo_get(x, at + i);
+        total += v;
+        squares += v * v;
+    }
     if (!mlo_int(c->node, "center", 1)) total = 0;
     int64_t v = channels * squares - total * total + eps;
-    while (v < (int64_t)1 << 60) { v *= 4; k++; }
+    while (v < (int64_t)1 << 60) {
+        v *= 4;
+        k++;
+    }
     int64_t r = ((int64_t)1 << 31) / mlo_isqrt(v >> 30, 32);
     for (int64_t i = 0; i < channels; i++) {
         int64_t u = channels * mlo_get(x, at + i) - total;
         int64_t n = mlo_shift_down(u * r + ((int64_t)1 << (31 - k)), 32 - k);
-        mlo_set_element(y, at + i, mlo_clip(mlo_shift_down(n * mlo_get(c->in[1], i) + mlo_get(c->in[2], i), sh), lo, hi));
+        mlo_set_element(y, at + i,
+            mlo_clip(mlo_shift_down(n * mlo_get(c->in[1], i) + mlo_get(c->in[2], i), sh), lo, hi));
     }
 }
 
 enum { MLO_NORM_CHANNELS = 32768, MLO_NORM_SHIFT = 40 };
 #define MLO_NORM_EPSILON ((int64_t)1 << 47)
-static const mlo_limit mlo_layernorm_limits[] = { { 1, 0, 1, -32768, 32767, "scale" }, { 2, 0, 1, INT32_MIN, INT32_MAX, "offset" }, { 3, 0, 2, 1, MLO_NORM_EPSILON, "epsilon" }, { 3, 1, 2, 0, MLO_NORM_SHIFT, "shift" }, { 0, 0, 0, 0, 0, NULL } };
+static const mlo_limit mlo_layernorm_limits[] = { { 1, 0, 1, -32768, 32767, "scale" },
+    { 2, 0, 1, INT32_MIN, INT32_MAX, "offset" }, { 3, 0, 2, 1, MLO_NORM_EPSILON, "epsilon" },
+    { 3, 1, 2, 0, MLO_NORM_SHIFT, "shift" }, { 0, 0, 0, 0, 0, NULL } };
 
 static int mlo_layernorm_run(mlo_call *c) {
-    if (mlo_kernel_inputs(c, 4) || mlo_kernel_activation(c, 0) || mlo_norm_center(c->m, c->node)) return mlo_failed(c->m);
+    if (mlo_kernel_inputs(c, 4) || mlo_kernel_activation(c, 0) || mlo_norm_center(c->m, c->node))
+        return mlo_failed(c->m);
     const mlo_array *x = c->in[0];
-    int64_t channels = x->rank ? x->dims[x->rank - 1] : 1, rows = channels ? mlo_array_count(x) / channels : 0;
-    if (mlo_kernel_count(c, 1, channels) || mlo_kernel_count(c, 2, channels) || mlo_kernel_count(c, 3, 2)) return mlo_failed(c->m);
-    if (channels > MLO_NORM_CHANNELS) return mlo_fail(c->m, MLO_E_UNSUPPORTED, c->node, "%lld channels; the integer norm takes up to %d", (long long)channels, MLO_NORM_CHANNELS);
+    int64_t channels = x->rank ? x->dims[x->rank - 1] : 1;
+    int64_t rows = channels ? mlo_array_count(x) / channels : 0;
+    if (mlo_kernel_count(c, 1, channels) || mlo_kernel_count(c, 2, channels)
+        || mlo_kernel_count(c, 3, 2))
+        return mlo_failed(c->m);
+    if (channels > MLO_NORM_CHANNELS)
+        return mlo_fail(c->m, MLO_E_UNSUPPORTED, c->node,
+            "%lld channels; the integer norm takes up to %d", (long long)channels,
+            MLO_NORM_CHANNELS);
     if (mlo_kernel_limits(c, mlo_layernorm_limits)) return mlo_failed(c->m);
     mlo_array *y = mlo_call_out(c, 0, mlo_kernel_to(c->node), x->rank, x->dims);
     for (int64_t i = 0; y && i < rows; i++) mlo_layernorm_row(c, x, i * channels, channels, y);
@@ -111,46 +143,83 @@ static int mlo_layernorm_run(mlo_call *c) {
 }
 
 /* Bounds beyond interval arithmetic, because V knows x:
- *     V <= floor(C^2 / 4) (2^XBITS - 1)^2 + EPS: the most a variance can be, half of the channels at each end. Without a mean: C^2 x^2.
- *     u^2 <= (C - 1) V, as the other channels' u sum to -u, so their squares to u^2 / (C - 1) at least. Without a mean: u^2 <= C V.
- *     R = floor(2^31 / root), root > sqrt(V 4^k / 2^30) - 1 and root >= 2^15, so R 2^(k-46) sqrt(V) <= 1 + 2^-15.
+ *     V <= floor(C^2 / 4) (2^XBITS - 1)^2 + EPS: the most a variance can be, half of the channels
+ *     at each end. Without a mean: C^2 x^2. u^2 <= (C - 1) V, as the other channels' u sum to -u,
+ *     so their squares to u^2 / (C - 1) at least. Without a mean: u^2 <= C V. R = floor(2^31 /
+ *     root), root > sqrt(V 4^k / 2^30) - 1 and root >= 2^15, so R 2^(k-46) sqrt(V) <= 1 + 2^-15.
  *     |n| <= 2^14 sqrt(C - 1) (1 + 2^-15) + 1/2. */
-static void mlo_layernorm_intermediates(const mlo_site *s, const mlo_unit *u, mlo_intermediates *l) {
-    int64_t c = mlo_last_dim(&s->out), center = mlo_int(s->node, "center", 1), far = center ? c - 1 : c;
-    int xbits = s->in_bits[0], lc = mlo_clog2(c), ubits = (xbits + lc > 16 ? xbits + lc : 16) + 18, nbits = 16 + (lc + 1) / 2, tbits = (nbits > 17 ? nbits + 16 : 33) + 1;
-    mlo_interval x = mlo_signed_bits(xbits), total = mlo_sum_of_many(c, x), square = mlo_from_to(0, mlo_product_of(x, x).hi), r = mlo_from_to(32768, 65536);
-    int64_t spread = mlo_two_to(xbits) - 1, most = center ? mlo_times_ends(c * c / 4, spread * spread) : mlo_times_ends(c * c, square.hi);
-    mlo_interval v = mlo_from_to(1, mlo_add_ends(most, MLO_NORM_EPSILON)), half = mlo_from_to(2, mlo_two_to(31));
-    mlo_interval cx = mlo_product_of(mlo_from_to(c, c), x), norm = center ? mlo_from_to(-far * spread, far * spread) : cx;
-    int64_t root = mlo_isqrt(mlo_times_ends(far, mlo_two_to(28)), 44) + 1, reach = c > 1 || !center ? root + root / 32768 + 1 : 0;
+static void mlo_layernorm_intermediates(
+    const mlo_site *s, const mlo_unit *u, mlo_intermediates *l) {
+    int64_t c = mlo_last_dim(&s->out);
+    int64_t center = mlo_int(s->node, "center", 1);
+    int64_t far = center ? c - 1 : c;
+    int xbits = s->in_bits[0];
+    int lc = mlo_clog2(c);
+    int ubits = (xbits + lc > 16 ? xbits + lc : 16) + 18;
+    int nbits = 16 + (lc + 1) / 2;
+    int tbits = (nbits > 17 ? nbits + 16 : 33) + 1;
+    mlo_interval x = mlo_signed_bits(xbits);
+    mlo_interval total = mlo_sum_of_many(c, x);
+    mlo_interval square = mlo_from_to(0, mlo_product_of(x, x).hi);
+    mlo_interval r = mlo_from_to(32768, 65536);
+    int64_t spread = mlo_two_to(xbits) - 1;
+    int64_t most = center ? mlo_times_ends(c * c / 4, spread * spread)
+                          : mlo_times_ends(c * c, square.hi);
+    mlo_interval v = mlo_from_to(1, mlo_add_ends(most, MLO_NORM_EPSILON));
+    mlo_interval half = mlo_from_to(2, mlo_two_to(31));
+    mlo_interval cx = mlo_product_of(mlo_from_to(c, c), x);
+    mlo_interval norm = center ? mlo_from_to(-far * spread, far * spread) : cx;
+    int64_t root = mlo_isqrt(mlo_times_ends(far, mlo_two_to(28)), 44) + 1;
+    int64_t reach = c > 1 || !center ? root + root / 32768 + 1 : 0;
     mlo_interval n = mlo_from_to(-reach, reach), ng = mlo_product_of(n, mlo_signed_bits(16));
     (void)u;
-    mlo_intermediate sum = { "sum x", total, 1, MLO_IN_INT64, MLO_IN_DOUBLE, xbits + lc, 1, "u_variance.acc1" };
-    mlo_intermediate squares = { "sum x^2", mlo_sum_of_many(c, square), 1, MLO_IN_INT64, MLO_IN_DOUBLE, 2 * xbits + lc, 0, "u_variance.acc2" };
+    mlo_intermediate sum = { "sum x", total, 1, MLO_IN_INT64, MLO_IN_DOUBLE, xbits + lc, 1,
+        "u_variance.acc1" };
+    mlo_intermediate squares = { "sum x^2", mlo_sum_of_many(c, square), 1, MLO_IN_INT64,
+        MLO_IN_DOUBLE, 2 * xbits + lc, 0, "u_variance.acc2" };
     mlo_note(l, sum);
     mlo_note(l, squares);
-    mlo_note_hardware(l, "|sum x|", mlo_from_to(0, center ? -total.lo : 0), center != 0, 31, 0, "u_variance.abs1");
-    if (center) mlo_note_golden(l, "(sum x)^2", mlo_from_to(0, mlo_product_of(total, total).hi), 1, MLO_IN_INT64, MLO_IN_INT64);
-    mlo_note_golden(l, "C sum x^2", mlo_sum_of_many(c, mlo_sum_of_many(c, square)), 1, MLO_IN_INT64, MLO_IN_INT64);
-    mlo_note_hardware(l, "C sum x^2 + EPS", mlo_sum_of(mlo_sum_of_many(c, mlo_sum_of_many(c, square)), mlo_from_to(1, MLO_NORM_EPSILON)), 1, 62, 0, "u_variance.v");
+    mlo_note_hardware(l, "|sum x|", mlo_from_to(0, center ? -total.lo : 0), center != 0, 31, 0,
+        "u_variance.abs1");
+    if (center)
+        mlo_note_golden(l, "(sum x)^2", mlo_from_to(0, mlo_product_of(total, total).hi), 1,
+            MLO_IN_INT64, MLO_IN_INT64);
+    mlo_note_golden(l, "C sum x^2", mlo_sum_of_many(c, mlo_sum_of_many(c, square)), 1, MLO_IN_INT64,
+        MLO_IN_INT64);
+    mlo_note_hardware(l, "C sum x^2 + EPS",
+        mlo_sum_of(
+            mlo_sum_of_many(c, mlo_sum_of_many(c, square)), mlo_from_to(1, MLO_NORM_EPSILON)),
+        1, 62, 0, "u_variance.v");
     mlo_note_all(l, "V", v, 1, 62, 0, "v_data");
-    mlo_note_all(l, "V 4^k", mlo_from_to(mlo_two_to(60), mlo_two_to(62) - 1), 0, 62, 0, "u_rsqrt.v");
+    mlo_note_all(
+        l, "V 4^k", mlo_from_to(mlo_two_to(60), mlo_two_to(62) - 1), 0, 62, 0, "u_rsqrt.v");
     mlo_note_all(l, "R", r, 1, 17, 0, "u_rsqrt.quo");
     mlo_note_golden(l, "C x", cx, 1, MLO_NOWHERE, MLO_IN_INT64);
     mlo_note_golden(l, "u", norm, 1, MLO_IN_INT64, MLO_IN_INT64);
-    mlo_note_hardware(l, "C R", mlo_product_of(mlo_from_to(c, c), r), 0, mlo_clog2(c + 1) + 17, 1, "cr");
-    if (center) mlo_note_hardware(l, "-(sum x) R + half", mlo_sum_of(mlo_product_of(total, mlo_from_to(-r.hi, -r.lo)), half), 0, ubits, 1, "t_c");
-    mlo_note_all(l, "u R + half", mlo_sum_of(mlo_product_of(norm, r), half), 0, ubits, 1, "g_lane[0].ur3");
-    mlo_note_golden(l, "whole n", mlo_from_to(mlo_times_ends(2, mlo_product_of(norm, r).lo), mlo_add_ends(mlo_product_of(norm, r).hi, half.hi)), 0, MLO_NOWHERE, MLO_IN_INT64);
+    mlo_note_hardware(
+        l, "C R", mlo_product_of(mlo_from_to(c, c), r), 0, mlo_clog2(c + 1) + 17, 1, "cr");
+    if (center)
+        mlo_note_hardware(l, "-(sum x) R + half",
+            mlo_sum_of(mlo_product_of(total, mlo_from_to(-r.hi, -r.lo)), half), 0, ubits, 1, "t_c");
+    mlo_note_all(
+        l, "u R + half", mlo_sum_of(mlo_product_of(norm, r), half), 0, ubits, 1, "g_lane[0].ur3");
+    mlo_note_golden(l, "whole n",
+        mlo_from_to(mlo_times_ends(2, mlo_product_of(norm, r).lo),
+            mlo_add_ends(mlo_product_of(norm, r).hi, half.hi)),
+        0, MLO_NOWHERE, MLO_IN_INT64);
     mlo_note_all(l, "n", n, 1, nbits, 1, "g_lane[0].n4");
     mlo_note_golden(l, "n G", ng, 1, MLO_NOWHERE, MLO_IN_INT64);
     mlo_note_all(l, "n G + B", mlo_sum_of(ng, mlo_signed_bits(32)), 1, tbits, 1, "g_lane[0].t6");
-    mlo_note_golden(l, "whole steps", mlo_sum_of(mlo_sum_of(ng, mlo_signed_bits(32)), mlo_from_to(1 - mlo_two_to(MLO_NORM_SHIFT), 0)), 0, MLO_NOWHERE, MLO_IN_INT64);
+    mlo_note_golden(l, "whole steps",
+        mlo_sum_of(
+            mlo_sum_of(ng, mlo_signed_bits(32)), mlo_from_to(1 - mlo_two_to(MLO_NORM_SHIFT), 0)),
+        0, MLO_NOWHERE, MLO_IN_INT64);
     l->clip = s->out_bits;
 }
 
 static int mlo_layernorm_unit(const mlo_site *s, int64_t pe, int64_t simd, mlo_unit *u) {
-    int64_t ch = mlo_last_dim(&s->out), center = mlo_int(s->node, "center", 1); int xbits = s->in_bits[0], ybits = s->out_bits;
+    int64_t ch = mlo_last_dim(&s->out), center = mlo_int(s->node, "center", 1);
+    int xbits = s->in_bits[0], ybits = s->out_bits;
     (void)simd;
     if (mlo_norm_center(s->m, s->node)) return mlo_failed(s->m);
     u->module = "mlo_layernorm";
@@ -158,16 +227,26 @@ static int mlo_layernorm_unit(const mlo_site *s, int64_t pe, int64_t simd, mlo_u
     u->out = mlo_port_make("m_axis", 0, pe, ybits, ch);
     mlo_unit_memory(u, "s_axis_c", pe * 64, ch / pe);
     mlo_unit_memory(u, "s_axis_e", 64, 1);
-    mlo_unit_param(u, "C", ch); mlo_unit_param(u, "PE", pe); mlo_unit_param(u, "XBITS", xbits); mlo_unit_param(u, "YBITS", ybits);
+    mlo_unit_param(u, "C", ch);
+    mlo_unit_param(u, "PE", pe);
+    mlo_unit_param(u, "XBITS", xbits);
+    mlo_unit_param(u, "YBITS", ybits);
     mlo_unit_param(u, "CENTER", center);
-    u->interval = ch / pe > 43 ? ch / pe : 43;           /* 43: the serial root and reciprocal */
-    u->latency = 65 - 3 * !center + mlo_clog2(pe) + ch / pe; u->other = 4 * pe; u->flow = MLO_FLOW_NORM;
+    u->interval = ch / pe > 43 ? ch / pe : 43; /* 43: the serial root and reciprocal */
+    u->latency = 65 - 3 * !center + mlo_clog2(pe) + ch / pe;
+    u->other = 4 * pe;
+    u->flow = MLO_FLOW_NORM;
     return 0;
 }
 
-static void mlo_layernorm_pack(const mlo_site *s, const mlo_unit *u, int k, int64_t word, const mlo_array *const *in, unsigned char *bits) {
+static void mlo_layernorm_pack(const mlo_site *s, const mlo_unit *u, int k, int64_t word,
+    const mlo_array *const *in, unsigned char *bits) {
     (void)s;
-    if (k) { mlo_put_bits(bits, 0, 48, (uint64_t)mlo_get(in[3], 0)); mlo_put_bits(bits, 48, 6, (uint64_t)mlo_get(in[3], 1)); return; }
+    if (k) {
+        mlo_put_bits(bits, 0, 48, (uint64_t)mlo_get(in[3], 0));
+        mlo_put_bits(bits, 48, 6, (uint64_t)mlo_get(in[3], 1));
+        return;
+    }
     for (int64_t p = 0; p < u->pe; p++) {
         mlo_put_bits(bits, 64 * p, 16, (uint64_t)mlo_get(in[1], word * u->pe + p));
         mlo_put_bits(bits, 64 * p + 32, 32, (uint64_t)mlo_get(in[2], word * u->pe + p));
@@ -177,22 +256,46 @@ static void mlo_layernorm_pack(const mlo_site *s, const mlo_unit *u, int k, int6
 /* Beats of a token that it keeps between its input and the lanes. */
 static int64_t mlo_norm_keeps(int64_t beats) { return beats < 42 ? 3 * beats : beats + 84; }
 
-/* Sums of x and of squares; C^2 times the variance, its root and the reciprocal, bit by bit; lanes with two products and two shifters. */
-static void mlo_layernorm_area(const mlo_site *s, const mlo_unit *u, int axi, int64_t banks, mlo_area *a) {
-    const int64_t pe = u->pe, c = mlo_last_dim(&s->out), beats = c / pe, x = s->in_bits[0], y = s->out_bits, lc = mlo_clog2(c), center = mlo_int(s->node, "center", 1);
-    const int64_t s1 = x + lc, s2 = 2 * x + lc, cr = mlo_clog2(c + 1) + 17, ur = mlo_most(s1, 16) + 18, n = 16 + (lc + 1) / 2, t = mlo_most(n + 16, 33) + 1;
-    enum { MULTIPLIER = 18, SHIFTER = 4, CONTROL_LUTS = 435, CENTER_LUTS = 120, CONTROL_FFS = 205, CENTER_FFS = 125 };   /* CONTROL: root, reciprocal, six products of 16 bits, stages */
+/* Sums of x and of squares; C^2 times the variance, its root and the reciprocal, bit by bit; lanes
+ * with two products and two shifters. */
+static void mlo_layernorm_area(
+    const mlo_site *s, const mlo_unit *u, int axi, int64_t banks, mlo_area *a) {
+    const int64_t pe = u->pe;
+    const int64_t c = mlo_last_dim(&s->out);
+    const int64_t beats = c / pe;
+    const int64_t x = s->in_bits[0];
+    const int64_t y = s->out_bits;
+    const int64_t lc = mlo_clog2(c);
+    const int64_t center = mlo_int(s->node, "center", 1);
+    const int64_t s1 = x + lc;
+    const int64_t s2 = 2 * x + lc;
+    const int64_t cr = mlo_clog2(c + 1) + 17;
+    const int64_t ur = mlo_most(s1, 16) + 18;
+    const int64_t n = 16 + (lc + 1) / 2;
+    const int64_t t = mlo_most(n + 16, 33) + 1;
+    /* CONTROL: root, reciprocal, six products of 16 bits, stages */
+    enum {
+        MULTIPLIER = 18,
+        SHIFTER = 4,
+        CONTROL_LUTS = 435,
+        CENTER_LUTS = 120,
+        CONTROL_FFS = 205,
+        CENTER_FFS = 125
+    };
     const int cr_parts = cr > MULTIPLIER ? 2 : 1, n_parts = n > MULTIPLIER ? 2 : 1;
     mlo_area lane = { 0, 0, 1 + cr_parts + n_parts, 0 };
     lane.lut = cr_parts * ur + n_parts * t + SHIFTER * (n + t) + t / 5 + 3 * y;
-    lane.ff = 4 * x + x + (cr_parts > 1 ? cr + 1 + 2 * x : cr + x) + ur + n + 80 + (n_parts > 1 ? n + 33 : n + 16) + 2 * t + y;
+    lane.ff = 4 * x + x + (cr_parts > 1 ? cr + 1 + 2 * x : cr + x) + ur + n + 80
+        + (n_parts > 1 ? n + 33 : n + 16) + 2 * t + y;
     mlo_area_times(a, pe, &lane);
-    mlo_area_tree2(a, pe, x); mlo_area_tree2(a, pe, 2 * x);
+    mlo_area_tree2(a, pe, x);
+    mlo_area_tree2(a, pe, 2 * x);
     mlo_area_fifo(a, pe * x, mlo_norm_keeps(beats));
     mlo_area_param(a, 64 * pe, 48 * pe, beats, axi, banks);
     mlo_area_param(a, 64, 54, 1, axi, banks);
     mlo_area_skid(a, pe * y + 3);
     a->lut += center * (s1 + 31 + ur + CENTER_LUTS) + s2 + cr + ur + CONTROL_LUTS;
-    a->ff += center * (4 * s1 + 31 + ur + CENTER_FFS) + 2 * s2 + 48 + 3 * (center ? ur : 33) + 3 * cr + CONTROL_FFS;
+    a->ff += center * (4 * s1 + 31 + ur + CENTER_FFS) + 2 * s2 + 48 + 3 * (center ? ur : 33)
+        + 3 * cr + CONTROL_FFS;
     a->dsp += 1;
 }

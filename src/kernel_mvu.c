@@ -1,47 +1,51 @@
-/* mvu: the matrix-vector unit. y[n] = requantize(sum_k x[k] W[k][n] + bias[n]; M[n], S[n]), and with a table y = table[that - lo].
- * inputs: x [.., K] int8, W [K, N] int8, bias [N] int32, mult [N] int32, shift [N] int32 (, table [hi - lo + 1]: lo and hi are then the
- *     bounds of its index).
- * Verilog: mlo_mvu.   throughput: (K/SIMD)(N/PE) cycles a token.   error: the sum is exact; requantization half a step.
- * Any x, W and bias of their types may come: C adds blocks that fit 32 bits into 64, ONNX multiplies doubles (exact below 2^53), the
- * hardware's accumulator is as wide as the worst sum.
- * In blocks of rows (site's tile): mlo_mvu_tiled keeps a block of W, not all of it, and a tile of tokens passes block after block. */
+/* mvu: the matrix-vector unit. y[n] = requantize(sum_k x[k] W[k][n] + bias[n]; M[n], S[n]), and
+ * with a table y = table[that - lo].
+ * inputs: x [.., K] int8, W [K, N] int8, bias [N] int32, mult [N] int32, shift [N] int32 (, table
+ *     [hi - lo + 1]: lo and hi are then the bounds of its index).
+ * Verilog: mlo_mvu.   throughput: (K/SIMD)(N/PE) cycles a token.   error: the sum is exact;
+ * requantization half a step. Any x, W and bias of their types may come: C adds blocks that fit 32
+ * bits into 64, ONNX multiplies doubles (exact below 2^53), the hardware's accumulator is as wide
+ * as the worst sum. In blocks of rows (site's tile): mlo_mvu_tiled keeps a block of W, not all of
+ * it, and a tile of tokens passes block after block. */
 
-#define MLO_FUNCTION_MVU \
-    "xd = Cast <to=11> (x)\n" \
-    "wd = Cast <to=11> (w)\n" \
-    "xw = MatMul (xd, wd)\n" \
+#define MLO_FUNCTION_MVU            \
+    "xd = Cast <to=11> (x)\n"       \
+    "wd = Cast <to=11> (w)\n"       \
+    "xw = MatMul (xd, wd)\n"        \
     "products = Cast <to=7> (xw)\n" \
-    "b = Cast <to=7> (bias)\n" \
-    "acc = Add (products, b)\n" \
-    "m = Cast <to=7> (mult)\n" \
-    "s = Cast <to=7> (shift)\n" \
-    MLO_FUNCTION_REQUANTIZE
+    "b = Cast <to=7> (bias)\n"      \
+    "acc = Add (products, b)\n"     \
+    "m = Cast <to=7> (mult)\n"      \
+    "s = Cast <to=7> (shift)\n" MLO_FUNCTION_REQUANTIZE
 
 static const char mlo_mvu_function[] =
-    "MVU <to, lo, hi> (x, w, bias, mult, shift) => (y)\n"
-    MLO_FUNCTION_MVU
+    "MVU <to, lo, hi> (x, w, bias, mult, shift) => (y)\n" MLO_FUNCTION_MVU
     "y = Cast <to=@to> (qc)\n";
 
 static const char mlo_mvu_table_function[] =
-    "MVUTable <to, lo, hi> (x, w, bias, mult, shift, table) => (y)\n"
-    MLO_FUNCTION_MVU
-    MLO_FUNCTION_TABLE;
+    "MVUTable <to, lo, hi> (x, w, bias, mult, shift, table) => (y)\n" MLO_FUNCTION_MVU
+        MLO_FUNCTION_TABLE;
 
 static int mlo_mvu_shape(mlo_shapes *s) {
     if (s->n_in < 5 || s->in[0].rank < 1 || s->in[1].rank != 2) return 0;
     int64_t k = mlo_last_dim(&s->in[0]), wk = s->in[1].dims[0];
-    if (k >= 0 && wk >= 0 && k != wk) return mlo_fail(s->m, MLO_E_SHAPE, s->node, "x has %lld channels, W has %lld rows", (long long)k, (long long)wk);
+    if (k >= 0 && wk >= 0 && k != wk)
+        return mlo_fail(s->m, MLO_E_SHAPE, s->node, "x has %lld channels, W has %lld rows",
+            (long long)k, (long long)wk);
     s->out[0] = s->in[0];
     s->out[0].dims[s->out[0].rank - 1] = s->in[1].dims[1];
     s->out[0].dtype = mlo_kernel_to(s->node);
     return 0;
 }
 
-/* The largest magnitude of an activation with which 64 products, by weights of 8 bits, are whole numbers that a float holds. */
+/* The largest magnitude of an activation with which 64 products, by weights of 8 bits, are whole
+ * numbers that a float holds. */
 enum { MLO_MVU_FLOATS = (1 << 24) / MLO_TILE_SUM / 128 };
 
-/* z := x W, exactly: in floats, which processors multiply fastest, unless activations are too wide for them; then in doubles. */
-static int mlo_mvu_products(mlo *m, double *z, const mlo_array *x, const mlo_array *w, int64_t rows) {
+/* z := x W, exactly: in floats, which processors multiply fastest, unless activations are too wide
+ * for them; then in doubles. */
+static int mlo_mvu_products(
+    mlo *m, double *z, const mlo_array *x, const mlo_array *w, int64_t rows) {
     const int64_t k = w->dims[0], n = w->dims[1];
     int64_t most = 0;
     for (int64_t i = 0; i < rows * k; i++) {
@@ -50,14 +54,17 @@ static int mlo_mvu_products(mlo *m, double *z, const mlo_array *x, const mlo_arr
     }
     const mlo_dtype core = most <= MLO_MVU_FLOATS ? MLO_FLOAT : MLO_DOUBLE;
     const mlo_array *a = mlo_as(m, x, core), *b = a ? mlo_as(m, w, core) : NULL;
-    if (b && core == MLO_FLOAT) mlo_gemm_exact(m, z, (const float *)a->data, (const float *)b->data, rows, n, k);
-    else if (b) mlo_gemm(m, core, z, a->data, k, 1, b->data, n, 1, rows, n, k);
+    if (b && core == MLO_FLOAT)
+        mlo_gemm_exact(m, z, (const float *)a->data, (const float *)b->data, rows, n, k);
+    else if (b)
+        mlo_gemm(m, core, z, a->data, k, 1, b->data, n, 1, rows, n, k);
     if (a) mlo_as_free(m, a, x);
     if (b) mlo_as_free(m, b, w);
     return mlo_failed(m);
 }
 
-static const mlo_limit mlo_mvu_limits[] = { { 2, 0, 1, INT32_MIN, INT32_MAX, "bias" }, { 3, 0, 1, 0, 32767, "multiplier" }, { 4, 0, 1, 1, 62, "shift" }, { 0, 0, 0, 0, 0, NULL } };
+static const mlo_limit mlo_mvu_limits[] = { { 2, 0, 1, INT32_MIN, INT32_MAX, "bias" },
+    { 3, 0, 1, 0, 32767, "multiplier" }, { 4, 0, 1, 1, 62, "shift" }, { 0, 0, 0, 0, 0, NULL } };
 
 static int mlo_mvu_run(mlo_call *c) {
     int table = mlo_is(c->node, "mlo.MVUTable");
@@ -65,19 +72,29 @@ static int mlo_mvu_run(mlo_call *c) {
     const mlo_array *x = c->in[0], *w = c->in[1];
     if (mlo_kernel_activation(c, 0)) return mlo_failed(c->m);
     if (w->rank != 2 || w->dtype != MLO_INT8 || x->rank < 1 || x->dims[x->rank - 1] != w->dims[0])
-        return mlo_fail(c->m, MLO_E_SHAPE, c->node, "x and W do not fit; W must be INT8 [K, N] with K channels in x");
-    int64_t k = w->dims[0], n = w->dims[1], rows = k ? mlo_array_count(x) / k : 0, dims[MLO_MAX_RANK];
-    for (size_t i = 2; i < 5; i++) if (mlo_kernel_count(c, i, n)) return mlo_failed(c->m);
+        return mlo_fail(c->m, MLO_E_SHAPE, c->node,
+            "x and W do not fit; W must be INT8 [K, N] with K channels in x");
+    int64_t dims[MLO_MAX_RANK];
+    int64_t k = w->dims[0];
+    int64_t n = w->dims[1];
+    int64_t rows = k ? mlo_array_count(x) / k : 0;
+    for (size_t i = 2; i < 5; i++)
+        if (mlo_kernel_count(c, i, n)) return mlo_failed(c->m);
     memcpy(dims, x->dims, sizeof dims);
     dims[x->rank - 1] = n;
     mlo_array *y = mlo_call_out(c, 0, mlo_kernel_to(c->node), x->rank, dims);
     double *sum = (double *)mlo_scratch(c->m, (size_t)(rows * n) + 1, sizeof *sum);
     const int64_t lo = mlo_int(c->node, "lo", -128), hi = mlo_int(c->node, "hi", 127);
-    if ((table && mlo_kernel_count(c, 5, hi - lo + 1)) || mlo_kernel_limits(c, mlo_mvu_limits) || !y || !sum || mlo_mvu_products(c->m, sum, x, w, rows)) rows = 0;
+    if ((table && mlo_kernel_count(c, 5, hi - lo + 1)) || mlo_kernel_limits(c, mlo_mvu_limits) || !y
+        || !sum || mlo_mvu_products(c->m, sum, x, w, rows))
+        rows = 0;
     c->m->accumulator = 0;
     for (int64_t i = 0; i < rows * n; i++) {
-        const int64_t j = i % n, acc = (int64_t)sum[i] + mlo_get(c->in[2], j), magnitude = acc < 0 ? ~acc : acc;
-        const int64_t v = mlo_requantize(acc, mlo_get(c->in[3], j), (int)mlo_get(c->in[4], j), lo, hi);
+        const int64_t j = i % n;
+        const int64_t acc = (int64_t)sum[i] + mlo_get(c->in[2], j);
+        const int64_t magnitude = acc < 0 ? ~acc : acc;
+        const int64_t v = mlo_requantize(
+            acc, mlo_get(c->in[3], j), (int)mlo_get(c->in[4], j), lo, hi);
         if (magnitude > c->m->accumulator) c->m->accumulator = magnitude;
         mlo_set_element(y, i, table ? mlo_get(c->in[5], v - lo) : v);
     }
@@ -85,43 +102,66 @@ static int mlo_mvu_run(mlo_call *c) {
     return mlo_failed(c->m);
 }
 
-/* PE divides the channels out, of each part where the output is split into parts (merged projections). */
+/* PE divides the channels out, of each part where the output is split into parts (merged
+ * projections). */
 static int mlo_mvu_legal(const mlo_site *s, int64_t pe, int64_t simd) {
-    return pe >= 1 && simd >= 1 && s->in[1].dims[0] % simd == 0 && s->in[1].dims[1] / s->parts % pe == 0;
+    return pe >= 1 && simd >= 1 && s->in[1].dims[0] % simd == 0
+        && s->in[1].dims[1] / s->parts % pe == 0;
 }
 
 /* Weights travel as INT8; the bits they have are metadata mlo.weight_bits. */
-static int mlo_site_weight_bits(const mlo_site *s) { return (int)mlo_meta_within(s->m, s->node, "mlo.weight_bits", 8, 2, 8); }
+static int mlo_site_weight_bits(const mlo_site *s) {
+    return (int)mlo_meta_within(s->m, s->node, "mlo.weight_bits", 8, 2, 8);
+}
 /* One product; */
-static mlo_interval mlo_mvu_product(const mlo_site *s) { return mlo_product_of(mlo_signed_bits(s->in_bits[0]), mlo_signed_bits(mlo_site_weight_bits(s))); }
+static mlo_interval mlo_mvu_product(const mlo_site *s) {
+    return mlo_product_of(mlo_signed_bits(s->in_bits[0]), mlo_signed_bits(mlo_site_weight_bits(s)));
+}
 /* k products of xbits and wbits, and any bias. */
-static mlo_interval mlo_mvu_sums(int64_t k, int xbits, int wbits) { return mlo_sum_of(mlo_sum_of_many(k, mlo_product_of(mlo_signed_bits(xbits), mlo_signed_bits(wbits))), mlo_signed_bits(32)); }
-static mlo_interval mlo_mvu_acc(const mlo_site *s) { return mlo_mvu_sums(s->in[1].dims[0], s->in_bits[0], mlo_site_weight_bits(s)); }
+static mlo_interval mlo_mvu_sums(int64_t k, int xbits, int wbits) {
+    return mlo_sum_of(
+        mlo_sum_of_many(k, mlo_product_of(mlo_signed_bits(xbits), mlo_signed_bits(wbits))),
+        mlo_signed_bits(32));
+}
+static mlo_interval mlo_mvu_acc(const mlo_site *s) {
+    return mlo_mvu_sums(s->in[1].dims[0], s->in_bits[0], mlo_site_weight_bits(s));
+}
 
 static void mlo_mvu_intermediates(const mlo_site *s, const mlo_unit *u, mlo_intermediates *l) {
     int pbits = s->in_bits[0] + mlo_site_weight_bits(s), abits = mlo_bits_for(mlo_mvu_acc(s));
-    mlo_interval product = mlo_mvu_product(s), acc = mlo_mvu_acc(s), sum = mlo_sum_of_many(s->in[1].dims[0], product);
-    mlo_intermediate products = { "x W", product, 1, MLO_IN_INT32, MLO_IN_DOUBLE, pbits, 1, "rows[0].u_dots.quad[0].row[0].a" };
+    mlo_interval product = mlo_mvu_product(s);
+    mlo_interval acc = mlo_mvu_acc(s);
+    mlo_interval sum = mlo_sum_of_many(s->in[1].dims[0], product);
+    mlo_intermediate products = { "x W", product, 1, MLO_IN_INT32, MLO_IN_DOUBLE, pbits, 1,
+        "rows[0].u_dots.quad[0].row[0].a" };
     mlo_note(l, products);
-    mlo_note_hardware(l, "SIMD products", mlo_sum_of_many(u->simd, product), 1, pbits + mlo_clog2(u->simd), 1, "row[0].sum");
+    mlo_note_hardware(l, "SIMD products", mlo_sum_of_many(u->simd, product), 1,
+        pbits + mlo_clog2(u->simd), 1, "row[0].sum");
     mlo_note_golden(l, "K products", sum, 1, MLO_IN_INT64, MLO_IN_DOUBLE);
     mlo_note_all(l, "acc", acc, 1, abits, 1, "lane[0].acc");
-    mlo_note_requantize(l, mlo_product_of(acc, mlo_multipliers), abits + 16, "lane[0].u_requantize.prod2", s->n_in > 5 ? mlo_index_bits(s) : s->out_bits);
+    mlo_note_requantize(l, mlo_product_of(acc, mlo_multipliers), abits + 16,
+        "lane[0].u_requantize.prod2", s->n_in > 5 ? mlo_index_bits(s) : s->out_bits);
 }
 
-/* A group of PE sums is done every K/SIMD cycles: that many turns the requantizers may take. The largest divisor of PE not above it. */
+/* A group of PE sums is done every K/SIMD cycles: that many turns the requantizers may take. The
+ * largest divisor of PE not above it. */
 static int64_t mlo_mvu_turns(int64_t pe, int64_t cycles) {
     int64_t turns = pe < cycles ? pe : cycles;
     while (pe % turns) turns--;
     return turns;
 }
 
-/* Row blocks: as many as leave a tile's pass so many cycles, since a change of banks takes one; and a block more weights than the table has entries,
- * which comes with each. They divide the groups of PE channels; 0: there is one group, and nothing to divide. */
-static int64_t mlo_mvu_blocks(int64_t folds, int64_t groups, int64_t tile, int64_t weights, int64_t table) {
+/* Row blocks: as many as leave a tile's pass so many cycles, since a change of banks takes one;
+ * and a block more weights than the table has entries, which comes with each. They divide the
+ * groups of PE channels; 0: there is one group, and nothing to divide. */
+static int64_t mlo_mvu_blocks(
+    int64_t folds, int64_t groups, int64_t tile, int64_t weights, int64_t table) {
     enum { PASS = 64, TABLES = 8 };
     int64_t blocks = groups, least = 2;
-    while (blocks > 1 && (groups % blocks || groups / blocks * folds * tile < PASS || groups / blocks * folds * weights < TABLES * table)) blocks--;
+    while (blocks > 1
+        && (groups % blocks || groups / blocks * folds * tile < PASS
+            || groups / blocks * folds * weights < TABLES * table))
+        blocks--;
     while (least < groups && groups % least) least++;
     return groups < 2 ? 0 : mlo_most(blocks, least);
 }
@@ -129,59 +169,113 @@ static int64_t mlo_mvu_blocks(int64_t folds, int64_t groups, int64_t tile, int64
 static int mlo_mvu_unit(const mlo_site *s, int64_t pe, int64_t simd, mlo_unit *u) {
     int64_t k = s->in[1].dims[0], n = s->in[1].dims[1];
     int64_t turns = mlo_mvu_turns(pe, k / simd), lanes = pe / turns;
-    int table = s->n_in > 5, wbits = mlo_site_weight_bits(s), xbits = s->in_bits[0], ybits = s->out_bits, index = mlo_index_bits(s);
-    u->blocks = s->tile ? mlo_mvu_blocks(k / simd, n / pe, s->tile, pe * simd, table ? (int64_t)1 << index : 0) : 0; u->tile = u->blocks ? s->tile : 0;
-    const int64_t held = n / mlo_most(1, u->blocks);           /* channels whose weights are on chip */
+    int table = s->n_in > 5;
+    int wbits = mlo_site_weight_bits(s);
+    int xbits = s->in_bits[0];
+    int ybits = s->out_bits;
+    int index = mlo_index_bits(s);
+    u->blocks = s->tile
+        ? mlo_mvu_blocks(k / simd, n / pe, s->tile, pe * simd, table ? (int64_t)1 << index : 0)
+        : 0;
+    u->tile = u->blocks ? s->tile : 0;
+    /* channels whose weights are on chip */
+    const int64_t held = n / mlo_most(1, u->blocks);
     u->module = u->blocks ? "mlo_mvu_tiled" : "mlo_mvu";
     u->in[u->n_in++] = mlo_port_make("s_axis", 0, simd, xbits, k);
     u->out = mlo_port_make("m_axis", 0, pe, ybits, n);
     mlo_unit_memory(u, "s_axis_w", pe * simd * wbits, held / pe * (k / simd));
     mlo_unit_memory(u, "s_axis_c", lanes * 64, held / lanes);
-    if (table) mlo_unit_memory(u, "s_axis_t", ybits, (int64_t)1 << index); else u->idle = "s_axis_t";
-    mlo_unit_param(u, "K", k); mlo_unit_param(u, "N", n); mlo_unit_param(u, "PE", pe); mlo_unit_param(u, "SIMD", simd);
-    mlo_unit_param(u, "XBITS", xbits); mlo_unit_param(u, "WBITS", wbits); mlo_unit_param(u, "ABITS", mlo_bits_for(mlo_mvu_acc(s))); mlo_unit_param(u, "YBITS", ybits);
+    if (table)
+        mlo_unit_memory(u, "s_axis_t", ybits, (int64_t)1 << index);
+    else
+        u->idle = "s_axis_t";
+    mlo_unit_param(u, "K", k);
+    mlo_unit_param(u, "N", n);
+    mlo_unit_param(u, "PE", pe);
+    mlo_unit_param(u, "SIMD", simd);
+    mlo_unit_param(u, "XBITS", xbits);
+    mlo_unit_param(u, "WBITS", wbits);
+    mlo_unit_param(u, "ABITS", mlo_bits_for(mlo_mvu_acc(s)));
+    mlo_unit_param(u, "YBITS", ybits);
     mlo_unit_param(u, "TABLE", table);
     if (table) mlo_unit_param(u, "TBITS", index);
-    if (u->blocks) { mlo_unit_param(u, "TILE", u->tile); mlo_unit_param(u, "BLOCKS", u->blocks); }
+    if (u->blocks) {
+        mlo_unit_param(u, "TILE", u->tile);
+        mlo_unit_param(u, "BLOCKS", u->blocks);
+    }
     mlo_unit_shift(s, u);
     u->interval = k / simd * (n / pe);
-    if (u->blocks) u->interval += mlo_parts(mlo_parts(s->tokens, u->tile) * u->blocks, s->tokens);        /* a cycle a pass */
+    /* a cycle a pass */
+    if (u->blocks) u->interval += mlo_parts(mlo_parts(s->tokens, u->tile) * u->blocks, s->tokens);
     u->latency = (mlo_clog2(simd) + 1) / 2 + 11 + turns + table;
-    u->multipliers = pe * simd; u->other = mlo_site_pow2(s) ? 0 : lanes; u->macs = k * n; u->flow = u->blocks ? MLO_FLOW_TILES : MLO_FLOW_MATRIX; u->turns = turns;
-    return mlo_failed(s->m);                               /* metadata's */
+    u->multipliers = pe * simd;
+    u->other = mlo_site_pow2(s) ? 0 : lanes;
+    u->macs = k * n;
+    u->flow = u->blocks ? MLO_FLOW_TILES : MLO_FLOW_MATRIX;
+    u->turns = turns;
+    return mlo_failed(s->m); /* metadata's */
 }
 
 static int mlo_mvu_promises(const mlo_site *s, const mlo_array *const *in) {
     int bits = mlo_site_weight_bits(s);
     if (s->m->error.code || mlo_pow2_channels(s, in[3], in[4])) return mlo_failed(s->m);
-    for (int64_t i = 0, n = bits < 8 ? mlo_array_count(in[1]) : 0, top = (int64_t)1 << (bits - 1); i < n; i++)
-        if (mlo_get(in[1], i) < -top || mlo_get(in[1], i) >= top) return mlo_fail(s->m, MLO_E_DATA, s->node, "weight %lld does not fit %d bits, though metadata say mlo.weight_bits", (long long)mlo_get(in[1], i), bits);
+    for (int64_t i = 0, n = bits < 8 ? mlo_array_count(in[1]) : 0, top = (int64_t)1 << (bits - 1);
+        i < n; i++)
+        if (mlo_get(in[1], i) < -top || mlo_get(in[1], i) >= top)
+            return mlo_fail(s->m, MLO_E_DATA, s->node,
+                "weight %lld does not fit %d bits, though metadata say mlo.weight_bits",
+                (long long)mlo_get(in[1], i), bits);
     return 0;
 }
 
-static void mlo_mvu_pack(const mlo_site *s, const mlo_unit *u, int k, int64_t word, const mlo_array *const *in, unsigned char *bits) {
-    int64_t pe = u->pe, simd = u->simd, n = s->in[1].dims[1], folds = s->in[1].dims[0] / simd; int wbits = mlo_site_weight_bits(s);
+static void mlo_mvu_pack(const mlo_site *s, const mlo_unit *u, int k, int64_t word,
+    const mlo_array *const *in, unsigned char *bits) {
+    int64_t pe = u->pe, simd = u->simd, n = s->in[1].dims[1], folds = s->in[1].dims[0] / simd;
+    int wbits = mlo_site_weight_bits(s);
     if (k == 0) {
         int64_t nf = word / folds, kf = word % folds;
-        const char *w = in[1]->dtype == MLO_INT8 && wbits == 8 ? (const char *)in[1]->data + kf * simd * n + nf * pe : NULL;
-        for (int64_t p = 0; w && p < pe; p++) for (int64_t i = 0; i < simd; i++) bits[p * simd + i] = (unsigned char)w[i * n + p];
-        for (int64_t p = 0; !w && p < pe; p++) for (int64_t i = 0; i < simd; i++)
-            mlo_put_bits(bits, (p * simd + i) * wbits, wbits, (uint64_t)mlo_get(in[1], (kf * simd + i) * n + nf * pe + p));
-    } else if (k == 1) mlo_pack_channels(s, u->memory[1].width / 64, word, in, 2, bits);
-    else mlo_put_bits(bits, 0, u->out.bits, (uint64_t)mlo_get(in[5], word % u->memory[2].depth));         /* the same for all blocks */
+        const char *w = in[1]->dtype == MLO_INT8 && wbits == 8
+            ? (const char *)in[1]->data + kf * simd * n + nf * pe
+            : NULL;
+        for (int64_t p = 0; w && p < pe; p++)
+            for (int64_t i = 0; i < simd; i++) bits[p * simd + i] = (unsigned char)w[i * n + p];
+        for (int64_t p = 0; !w && p < pe; p++)
+            for (int64_t i = 0; i < simd; i++)
+                mlo_put_bits(bits, (p * simd + i) * wbits, wbits,
+                    (uint64_t)mlo_get(in[1], (kf * simd + i) * n + nf * pe + p));
+    } else if (k == 1)
+        mlo_pack_channels(s, u->memory[1].width / 64, word, in, 2, bits);
+    /* the same for all blocks */
+    else
+        mlo_put_bits(bits, 0, u->out.bits, (uint64_t)mlo_get(in[5], word % u->memory[2].depth));
 }
 
-/* Two vectors of x, weights and channel words; PE dot products of SIMD, in pairs that share multipliers; PE accumulators, and a tray of as many sums,
- * which the requantizers take in turns: a multiplexer of LUTs with four ways each. A row's adder is that of its accumulator, which is none where a
- * group takes a cycle. None is counted for the bias's adder: LUTs are fitted. */
-static void mlo_mvu_area(const mlo_site *s, const mlo_unit *u, int axi, int64_t banks, mlo_area *a) {
-    const int64_t pe = u->pe, simd = u->simd, pairs = pe / 2, k = s->in[1].dims[0], folds = k / simd, held = s->in[1].dims[1] / pe / mlo_most(1, u->blocks);
-    const int64_t x = s->in_bits[0], w = mlo_site_weight_bits(s), acc = mlo_bits_for(mlo_mvu_acc(s)), sum = x + w + mlo_clog2(simd), total = mlo_least(x + w + mlo_clog2(k) + 1, acc);
-    const int table = s->n_in > 5, shift = mlo_site_pow2(s), q = table ? mlo_index_bits(s) : s->out_bits, word = 38 + (shift ? 0 : 16);
+/* Two vectors of x, weights and channel words; PE dot products of SIMD, in pairs that share
+ * multipliers; PE accumulators, and a tray of as many sums, which the requantizers take in turns:
+ * a multiplexer of LUTs with four ways each. A row's adder is that of its accumulator, which is
+ * none where a group takes a cycle. None is counted for the bias's adder: LUTs are fitted. */
+static void mlo_mvu_area(
+    const mlo_site *s, const mlo_unit *u, int axi, int64_t banks, mlo_area *a) {
+    const int64_t pe = u->pe;
+    const int64_t simd = u->simd;
+    const int64_t pairs = pe / 2;
+    const int64_t k = s->in[1].dims[0];
+    const int64_t folds = k / simd;
+    const int64_t held = s->in[1].dims[1] / pe / mlo_most(1, u->blocks);
+    const int64_t x = s->in_bits[0];
+    const int64_t w = mlo_site_weight_bits(s);
+    const int64_t acc = mlo_bits_for(mlo_mvu_acc(s));
+    const int64_t sum = x + w + mlo_clog2(simd);
+    const int64_t total = mlo_least(x + w + mlo_clog2(k) + 1, acc);
+    const int table = s->n_in > 5;
+    const int shift = mlo_site_pow2(s);
+    const int q = table ? mlo_index_bits(s) : s->out_bits;
+    const int word = 38 + (shift ? 0 : 16);
     const int64_t lanes = pe / u->turns;
     enum { CONTROL_LUTS = 60, CONTROL_FFS = 24 };
     const int64_t sums = folds > 1 ? total : 0;
-    mlo_area row = { sums, simd * (w + x + w) + sums + total, 0, 0 }, lane = { total * mlo_parts(u->turns - 1, 3), total + word, 0, 0 };
+    mlo_area row = { sums, simd * (w + x + w) + sums + total, 0, 0 };
+    mlo_area lane = { total * mlo_parts(u->turns - 1, 3), total + word, 0, 0 };
     mlo_area_vector(a, simd * x, folds);
     mlo_area_param(a, pe * simd * w, pe * simd * w, folds * held, axi, banks);
     mlo_area_param(a, 64 * lanes, lanes * word, held * u->turns, axi, banks);
@@ -191,9 +285,19 @@ static void mlo_mvu_area(const mlo_site *s, const mlo_unit *u, int axi, int64_t 
     mlo_area_times(a, lanes, &lane);
     a->dsp += simd * (pairs * mlo_product_dsps(x + 2 * w, x) + pe % 2 * mlo_product_dsps(x, w));
     a->ff += simd * x + (pe - lanes) * q;
-    if (pairs) { a->lut += pairs * (sum + simd); a->ff += simd * x; mlo_area_tree4(a, simd, x, 0); }     /* what low halves have too much: summed once */
+    /* what low halves have too much: summed once */
+    if (pairs) {
+        a->lut += pairs * (sum + simd);
+        a->ff += simd * x;
+        mlo_area_tree4(a, simd, x, 0);
+    }
     if (table) mlo_area_lookup(a, pe, q, s->out_bits, axi, banks);
     mlo_area_skid(a, pe * s->out_bits + 3);
-    if (u->blocks) { mlo_area_tile(a, simd * x, folds, u->tile, u->blocks); mlo_area_untile(a, pe * s->out_bits, held, u->tile, u->blocks); }
-    a->lut += CONTROL_LUTS; a->ff += CONTROL_FFS + mlo_clog2(u->turns) + mlo_clog2(folds) + 2 * mlo_clog2(held) + mlo_clog2(folds * held);
+    if (u->blocks) {
+        mlo_area_tile(a, simd * x, folds, u->tile, u->blocks);
+        mlo_area_untile(a, pe * s->out_bits, held, u->tile, u->blocks);
+    }
+    a->lut += CONTROL_LUTS;
+    a->ff += CONTROL_FFS + mlo_clog2(u->turns) + mlo_clog2(folds) + 2 * mlo_clog2(held)
+        + mlo_clog2(folds * held);
 }

@@ -1,26 +1,41 @@
 /* knee: the folding that a person would choose, where nothing says which.
  *
  * in:  a core, its menus (search.c), perhaps a limit of multipliers.     out: a plan of the front.
- * What is chosen. Cycles times multipliers is what a frame costs; on the front most foldings cost nearly as little as the best of them: those whose
- *      kernels are equally busy. Of those within MLO_KNEE_PERCENT of the least it is the one with the fewest multipliers that is simulated in under a
- *      minute; where none is (a BERT-base), the fastest that has at most MLO_KNEE_MOST multipliers.
- * invariant: it is on the front of `fold --pareto`: steady_cycles x multipliers is at most 1.1 times the least of its lines. Same model, same answer.
- * How long a simulation takes: Icarus' time goes into cycles of the core as a whole and into products; the numbers below are those of bert-tiny,
- *      with 28 to 224 multipliers, on one core of a server.
- * example: bert-tiny (2 layers of 64 channels, 32 tokens): 112 of the 6 to 748 multipliers that the front has.
- * cost: a solve for every plan of the front; predictions of the few that could be simulated soon enough.
+ * What is chosen. Cycles times multipliers is what a frame costs; on the front most foldings cost
+ *      nearly as little as the best of them: those whose kernels are equally busy. Of those within
+ *      MLO_KNEE_PERCENT of the least it is the one with the fewest multipliers that is simulated
+ *      in under a minute; where none is (a BERT-base), the fastest that has at most MLO_KNEE_MOST
+ *      multipliers.
+ * invariant: it is on the front of `fold --pareto`: steady_cycles x multipliers is at most 1.1
+ * times the least of its lines. Same model, same answer. How long a simulation takes: Icarus' time
+ *      goes into cycles of the core as a whole and into products; the numbers below are those of
+ *      bert-tiny, with 28 to 224 multipliers, on one core of a server.
+ * example: bert-tiny (2 layers of 64 channels, 32 tokens): 112 of the 6 to 748 multipliers that
+ *     the front has.
+ * cost: a solve for every plan of the front; predictions of the few that could be simulated soon
+ *     enough.
  */
-enum { MLO_KNEE_PERCENT = 10, MLO_KNEE_MOST = 512, MLO_KNEE_SECONDS = 40, MLO_ICARUS_CYCLES = 4500, MLO_ICARUS_PRODUCTS = 120000 };
+enum {
+    MLO_KNEE_PERCENT = 10,
+    MLO_KNEE_MOST = 512,
+    MLO_KNEE_SECONDS = 40,
+    MLO_ICARUS_CYCLES = 4500,
+    MLO_ICARUS_PRODUCTS = 120000
+};
 
 /* Steady cycles times multipliers. */
-static double mlo_plan_cost(const mlo_plan *p) { return (double)p->steady * (double)p->price.multipliers; }
+static double mlo_plan_cost(const mlo_plan *p) {
+    return (double)p->steady * (double)p->price.multipliers;
+}
 
-/* Is a core that takes so many cycles a frame simulated soon enough? All frames in flight are, as the bench plays them. */
+/* Is a core that takes so many cycles a frame simulated soon enough? All frames in flight are, as
+ * the bench plays them. */
 static int mlo_knee_soon(const mlo_hw *c, int frames, int64_t cycles) {
     double macs = 0;
     for (int i = 0; i < c->n_element; i++) macs += (double)c->element[i].unit.macs;
     macs *= (double)c->tokens * (double)c->scan.iterations;
-    return frames * ((double)cycles / MLO_ICARUS_CYCLES + macs / MLO_ICARUS_PRODUCTS) <= MLO_KNEE_SECONDS;
+    return frames * ((double)cycles / MLO_ICARUS_CYCLES + macs / MLO_ICARUS_PRODUCTS)
+        <= MLO_KNEE_SECONDS;
 }
 
 /* All plans of the front that cost little, the slowest first. */
@@ -30,10 +45,14 @@ static int mlo_knee_front(const mlo_space *s, const mlo_limits *l, mlo_plan **pl
     double least = DBL_MAX;
     size_t kept = 0;
     for (int found = 1; found; try.steady = plan.steady - 1) {
-        if (mlo_search_solve(s, &try, &plan, &found) || (found && !MLO_PUSH(s->m, *plans, *n, plan))) return mlo_failed(s->m);
+        if (mlo_search_solve(s, &try, &plan, &found)
+            || (found && !MLO_PUSH(s->m, *plans, *n, plan)))
+            return mlo_failed(s->m);
         if (found && mlo_plan_cost(&plan) < least) least = mlo_plan_cost(&plan);
     }
-    for (size_t i = 0; i < *n; i++) if (mlo_plan_cost(&(*plans)[i]) * 100 <= least * (100 + MLO_KNEE_PERCENT)) (*plans)[kept++] = (*plans)[i];
+    for (size_t i = 0; i < *n; i++)
+        if (mlo_plan_cost(&(*plans)[i]) * 100 <= least * (100 + MLO_KNEE_PERCENT))
+            (*plans)[kept++] = (*plans)[i];
     *n = kept;
     return 0;
 }
@@ -45,7 +64,8 @@ static int mlo_knee(const mlo_space *s, const mlo_limits *l, mlo_plan *best, int
     size_t n = 0, at = 0;
     *found = 0;
     if (mlo_knee_front(s, l, &plans, &n) || !n) return mlo_failed(s->m);
-    for (size_t i = 0; i < n && (i == 0 || plans[i].price.multipliers <= MLO_KNEE_MOST) && !*found; i++) {
+    for (size_t i = 0; i < n && (i == 0 || plans[i].price.multipliers <= MLO_KNEE_MOST) && !*found;
+        i++) {
         at = i;
         if (!mlo_knee_soon(s->c, plans[i].frames, plans[i].steady * iterations)) continue;
         if (mlo_plan_predict(s, &plans[i])) return mlo_failed(s->m);

@@ -1,21 +1,26 @@
-/* layout: the inside of a loop: what depends on the carried value, and which element of one value is which of another.
+/* layout: the inside of a loop: what depends on the carried value, and which element of one value
+ * is which of another.
  *
  * in:  a loop's body, indexed, with known forms.
  * out: for any value, the value that it is a view of, and element by element which part of it.
- * invariant: a view moves elements and computes nothing. How an operator moves them is what its own evaluation does to
- *     the numbers 0, 1, 2, ..: there is no second definition of Slice or Transpose here.
- * example: Transpose(Reshape(x, [1, 12, 4, 8])) is a view of x [1, 12, 32]; its element (h, t, j) is element
- *     (t, 8 h + j) of x.
- * cost: one evaluation over integers for each operator that moves elements; nothing for one that renames dimensions.
+ * invariant: a view moves elements and computes nothing. How an operator moves them is what its
+ *     own evaluation does to the numbers 0, 1, 2, ..: there is no second definition of Slice or
+ *     Transpose here.
+ * example: Transpose(Reshape(x, [1, 12, 4, 8])) is a view of x [1, 12, 32]; its element (h, t, j)
+ *     is element (t, 8 h + j) of x.
+ * cost: one evaluation over integers for each operator that moves elements; nothing for one that
+ *     renames dimensions.
  */
 typedef struct {
     mlo *m;
     const mlo_scan *scan;
     mlo_graph *body;
-    mlo_map carried;                /* names that depend on a carried value */
+    mlo_map carried; /* names that depend on a carried value */
 } mlo_inside;
 
-static int mlo_is_carried(const mlo_inside *in, const char *name) { return mlo_map_get(&in->carried, name) != NULL; }
+static int mlo_is_carried(const mlo_inside *in, const char *name) {
+    return mlo_map_get(&in->carried, name) != NULL;
+}
 
 /* Marks what depends on the carried values. */
 static int mlo_inside_of(mlo *m, const mlo_scan *scan, mlo_inside *in) {
@@ -29,12 +34,15 @@ static int mlo_inside_of(mlo *m, const mlo_scan *scan, mlo_inside *in) {
         mlo_node *n = in->body->node[i];
         int depends = 0;
         for (size_t k = 0; k < n->n_input; k++) depends |= mlo_is_carried(in, n->input[k]);
-        for (size_t k = 0; depends && k < n->n_output; k++) MLO_TRY(mlo_map_put(m, &in->carried, n->output[k], n));
+        for (size_t k = 0; depends && k < n->n_output; k++)
+            MLO_TRY(mlo_map_put(m, &in->carried, n->output[k], n));
     }
     return 0;
 }
 
-static mlo_node *mlo_made_by(const mlo_inside *in, const char *name) { return mlo_maker_in(in->body, name); }
+static mlo_node *mlo_made_by(const mlo_inside *in, const char *name) {
+    return mlo_maker_in(in->body, name);
+}
 static mlo_form mlo_body_form(const mlo_inside *in, const char *name) {
     return mlo_form_of(mlo_value_of(in->body, name));
 }
@@ -56,25 +64,27 @@ static int mlo_is_rounded(const mlo_inside *in, const char *name, mlo_rounding *
     return mlo_is_carried(in, name) && mlo_rounding_of(in->m, in->scan, in->body, name, f);
 }
 
-/* ---- views ---------------------------------------------------------------------------------------------------- */
+/* ---- views ---------------------------------------------------------------- */
 
 static int mlo_is_one_of(const mlo_node *n, const char *const *ops) {
-    for (; n && *ops; ops++) if (mlo_is(n, *ops)) return 1;
+    for (; n && *ops; ops++)
+        if (mlo_is(n, *ops)) return 1;
     return 0;
 }
 
 /* Each element of the result is a function of the elements at its place. */
 static int mlo_is_elementwise(const mlo_node *n) {
-    static const char *const ops[] = { "Mul", "Div", "Add", "Sub", "Erf", "Tanh", "Sigmoid", "Relu", "Gelu", "Exp",
-        "Neg", "Pow", "Sqrt", "Clip", "Min", "Max", "Abs", "Reciprocal", "HardSwish", "HardSigmoid", "Elu", "LeakyRelu",
-        "Softplus", "Identity", "Sign", "Mish", "Log", "Round", "Floor", "Ceil", "QuantizeLinear", "DequantizeLinear",
-        "Swish", NULL };
+    static const char *const ops[] = { "Mul", "Div", "Add", "Sub", "Erf", "Tanh", "Sigmoid", "Relu",
+        "Gelu", "Exp", "Neg", "Pow", "Sqrt", "Clip", "Min", "Max", "Abs", "Reciprocal", "HardSwish",
+        "HardSigmoid", "Elu", "LeakyRelu", "Softplus", "Identity", "Sign", "Mish", "Log", "Round",
+        "Floor", "Ceil", "QuantizeLinear", "DequantizeLinear", "Swish", NULL };
     return mlo_is_one_of(n, ops);
 }
 
 /* Elements keep their order. */
 static int mlo_is_reshape(const mlo_node *n) {
-    static const char *const ops[] = { "Reshape", "Unsqueeze", "Squeeze", "Flatten", "Identity", NULL };
+    static const char *const ops[] = { "Reshape", "Unsqueeze", "Squeeze", "Flatten", "Identity",
+        NULL };
     return mlo_is_one_of(n, ops);
 }
 /* Elements move, or some are left out. */
@@ -84,9 +94,9 @@ static int mlo_is_move(const mlo_node *n) {
 }
 static int mlo_is_layout(const mlo_node *n) { return mlo_is_reshape(n) || mlo_is_move(n); }
 
-/* The value a chain of layout nodes and roundings (and, with `scale`, multiplications by constants) starts from; fills
- * the chain, last node first; made: the value that each node makes in it. Roundings: each with what is still multiplied
- * behind it. */
+/* The value a chain of layout nodes and roundings (and, with `scale`, multiplications by
+ * constants) starts from; fills the chain, last node first; made: the value that each node makes
+ * in it. Roundings: each with what is still multiplied behind it. */
 enum { MLO_CHAIN = 24 };
 typedef struct {
     mlo_node *node[MLO_CHAIN];
@@ -97,18 +107,26 @@ typedef struct {
     int n_rounding;
 } mlo_chain;
 
-/* What `name` is a constant times of: the operand; *scale takes the constant. NULL: it is no such product. */
+/* What `name` is a constant times of: the operand; *scale takes the constant. NULL: it is no such
+ * product. */
 static const char *mlo_unscaled(const mlo_inside *in, const mlo_node *p, double *scale) {
     double x;
     int product = mlo_is(p, "Mul");
     if (!product && !mlo_is(p, "Div")) return NULL;
-    if (mlo_scalar(in, p->input[1], &x)) { *scale *= product ? x : 1 / x; return p->input[0]; }
-    if (product && mlo_scalar(in, p->input[0], &x)) { *scale *= x; return p->input[1]; }
+    if (mlo_scalar(in, p->input[1], &x)) {
+        *scale *= product ? x : 1 / x;
+        return p->input[0];
+    }
+    if (product && mlo_scalar(in, p->input[0], &x)) {
+        *scale *= x;
+        return p->input[1];
+    }
     return NULL;
 }
 
-static const char *mlo_chain_walk(const mlo_inside *in, const char *name, mlo_chain *c, double *scale) {
-    for (c->n = c->n_rounding = 0; c->n < MLO_CHAIN && c->n_rounding < MLO_CHAIN; ) {
+static const char *mlo_chain_walk(
+    const mlo_inside *in, const char *name, mlo_chain *c, double *scale) {
+    for (c->n = c->n_rounding = 0; c->n < MLO_CHAIN && c->n_rounding < MLO_CHAIN;) {
         mlo_node *p = mlo_made_by(in, name);
         const char *factor = NULL;
         if (mlo_is_rounded(in, name, &c->rounding[c->n_rounding])) {
@@ -118,32 +136,39 @@ static const char *mlo_chain_walk(const mlo_inside *in, const char *name, mlo_ch
             c->node[c->n] = p;
             c->made[c->n++] = name;
             name = p->input[0];
-        } else if (p && scale && (factor = mlo_unscaled(in, p, scale)) != NULL) name = factor;
-        else break;
+        } else if (p && scale && (factor = mlo_unscaled(in, p, scale)) != NULL)
+            name = factor;
+        else
+            break;
     }
     return name;
 }
 
 enum { MLO_MOVE_INPUTS = 8, MLO_MOVE_OUTPUTS = 16 };
 
-/* What operator n makes of these arrays, of its outputs the one called `made`. NULL: it is none that mlo evaluates. */
+/* What operator n makes of these arrays, of its outputs the one called `made`. NULL: it is none
+ * that mlo evaluates. */
 static mlo_array *mlo_made_of(mlo *m, mlo_node *n, const char *made, const mlo_array *const *args) {
     const mlo_op *op = mlo_op_of(m, n);
-    mlo_array *out[MLO_MOVE_OUTPUTS] = {0}, *result = NULL;
-    if (!op || !op->run || n->n_input > MLO_MOVE_INPUTS || n->n_output > MLO_MOVE_OUTPUTS) return NULL;
+    mlo_array *out[MLO_MOVE_OUTPUTS] = { 0 }, *result = NULL;
+    if (!op || !op->run || n->n_input > MLO_MOVE_INPUTS || n->n_output > MLO_MOVE_OUTPUTS)
+        return NULL;
     if (mlo_call_node(m, op, n, mlo_opset_of(m), args, out)) return NULL;
     for (size_t k = 0; k < n->n_output; k++) {
-        if (n->output[k] == made) result = out[k];
-        else mlo_array_free(m, out[k]);
+        if (n->output[k] == made)
+            result = out[k];
+        else
+            mlo_array_free(m, out[k]);
     }
     return result;
 }
 
-/* The elements of `map`, which lies as n's first input does, moved as n moves them to `made`. NULL: how is not known
- * before the model runs. */
-static mlo_array *mlo_moved(const mlo_inside *in, mlo_node *n, const char *made, const mlo_array *map) {
+/* The elements of `map`, which lies as n's first input does, moved as n moves them to `made`.
+ * NULL: how is not known before the model runs. */
+static mlo_array *mlo_moved(
+    const mlo_inside *in, mlo_node *n, const char *made, const mlo_array *map) {
     const mlo_array *args[MLO_MOVE_INPUTS] = { map };
-    mlo_array *list[MLO_MOVE_INPUTS] = {0}, *result = NULL;
+    mlo_array *list[MLO_MOVE_INPUTS] = { 0 }, *result = NULL;
     int known = n->n_input <= MLO_MOVE_INPUTS;
     for (size_t k = 1; known && k < n->n_input; k++) {
         mlo_value *v = mlo_has_input(n, k) ? mlo_value_of(in->body, n->input[k]) : NULL;
@@ -156,20 +181,23 @@ static mlo_array *mlo_moved(const mlo_inside *in, mlo_node *n, const char *made,
     return result;
 }
 
-/* map[i] = which element of the source element i of the chain's end is. NULL without memory, or a form is unknown. */
+/* map[i] = which element of the source element i of the chain's end is. NULL without memory, or a
+ * form is unknown. */
 static mlo_array *mlo_index_map(const mlo_inside *in, const char *source, const mlo_chain *c) {
     mlo_form f = mlo_body_form(in, source);
     if (!mlo_form_known(&f) || mlo_form_count(&f) > INT32_MAX) return NULL;
     mlo_array *map = mlo_array_new(in->m, MLO_INT32, f.rank, f.dims);
     for (int64_t i = 0; map && i < mlo_form_count(&f); i++) ((int32_t *)map->data)[i] = (int32_t)i;
-    for (int k = c->n; map && k--; ) {
+    for (int k = c->n; map && k--;) {
         mlo_form to = mlo_body_form(in, c->made[k]);
-        if (mlo_is_reshape(c->node[k]) && mlo_form_known(&to) && mlo_form_count(&to) == mlo_array_count(map)) {
+        if (mlo_is_reshape(c->node[k]) && mlo_form_known(&to)
+            && mlo_form_count(&to) == mlo_array_count(map)) {
             map->rank = to.rank;
             for (int d = 0; d < to.rank; d++) map->dims[d] = to.dims[d];
             continue;
         }
-        mlo_array *moved = mlo_is_move(c->node[k]) ? mlo_moved(in, c->node[k], c->made[k], map) : NULL;
+        mlo_array *moved = mlo_is_move(c->node[k]) ? mlo_moved(in, c->node[k], c->made[k], map)
+                                                   : NULL;
         mlo_array_free(in->m, map);
         map = moved;
     }
@@ -182,18 +210,22 @@ static int64_t mlo_tokens_of(const mlo_form *f) {
     return mlo_form_known(f) && f->rank > 0 && c > 0 ? mlo_form_count(f) / c : -1;
 }
 
-/* How a view stands for heads of d channels for each of t tokens: as [heads, t, d] or (order 1) [heads, d, t]. */
-typedef struct { int64_t t, heads, d; int order; } mlo_heads;
+/* How a view stands for heads of d channels for each of t tokens: as [heads, t, d] or (order 1)
+ * [heads, d, t]. */
+typedef struct {
+    int64_t t, heads, d;
+    int order;
+} mlo_heads;
 
 /* Where element j of head h at token i lies in such a view. */
 static int64_t mlo_head_place(const mlo_heads *v, int64_t h, int64_t i, int64_t j) {
     return v->order ? (h * v->d + j) * v->t + i : (h * v->t + i) * v->d + j;
 }
 
-/* column[h d + j] := the channel of the source [.., T, N] that the view takes for j of head h, the same for every
- * token. 0: it is laid out in another way. */
-static int mlo_head_columns(const mlo_inside *in, const char *source, const mlo_chain *c, const mlo_heads *v,
-                            int64_t *column) {
+/* column[h d + j] := the channel of the source [.., T, N] that the view takes for j of head h, the
+ * same for every token. 0: it is laid out in another way. */
+static int mlo_head_columns(const mlo_inside *in, const char *source, const mlo_chain *c,
+    const mlo_heads *v, int64_t *column) {
     mlo_form f = mlo_body_form(in, source);
     int64_t n = mlo_last_dim(&f);
     mlo_array *map = mlo_tokens_of(&f) == v->t ? mlo_index_map(in, source, c) : NULL;
@@ -203,13 +235,15 @@ static int mlo_head_columns(const mlo_inside *in, const char *source, const mlo_
         int64_t h = k / v->d, j = k % v->d;
         column[k] = at[mlo_head_place(v, h, 0, j)];
         ok = column[k] < n;
-        for (int64_t i = 0; ok && i < v->t; i++) ok = at[mlo_head_place(v, h, i, j)] == i * n + column[k];
+        for (int64_t i = 0; ok && i < v->t; i++)
+            ok = at[mlo_head_place(v, h, i, j)] == i * n + column[k];
     }
     mlo_array_free(in->m, map);
     return ok;
 }
 
 static int mlo_is_identity(const int64_t *column, int64_t n) {
-    for (int64_t i = 0; i < n; i++) if (column[i] != i) return 0;
+    for (int64_t i = 0; i < n; i++)
+        if (column[i] != i) return 0;
     return 1;
 }

@@ -1,27 +1,32 @@
 /* lower: the integer loop becomes a dataflow graph of streaming kernels.
  *
- * in:  a quantized model.    out: the same model; projections that share an input are one matrix-vector unit with a Split behind it;
- *      weights are the integers that they were rounded to, of all iterations in one constant;
- *      every kernel has a name (metadata mlo.kernel); every outer node says where it runs (mlo.part: pre, core, post).
- * invariant: nothing is renumbered or rounded: the lowered model gives the same bits as the quantized one. There is hardware for each kernel, and
- *      no number inside can overflow in it: what does not fit is refused here.
+ * in:  a quantized model.    out: the same model; projections that share an input are one
+ *      matrix-vector unit with a Split behind it; weights are the integers that they were rounded
+ *      to, of all iterations in one constant; every kernel has a name (metadata mlo.kernel); every
+ *      outer node says where it runs (mlo.part: pre, core, post).
+ * invariant: nothing is renumbered or rounded: the lowered model gives the same bits as the
+ *      quantized one. There is hardware for each kernel, and no number inside can overflow in it:
+ *      what does not fit is refused here.
  * example: MVU(x, Wq), MVU(x, Wk), MVU(x, Wv) -> MVU(x, Concat(Wq, Wk, Wv)) -> Split.
  * cost: O(nodes of the body), and a pass over the weights.
  */
 
 static int mlo_rename_kernels(mlo *m, mlo_graph *body) {
-    int count[MLO_N_KERNELS] = {0};
+    int count[MLO_N_KERNELS] = { 0 };
     for (size_t i = 0; i < body->n_node; i++) {
         mlo_node *n = body->node[i];
         const mlo_kernel *k = mlo_kernel_of(n);
         if (!k) continue;
         char module[32];
         int table = mlo_is(n, "mlo.MVUTable") || mlo_is(n, "mlo.RequantTable"), at = 0;
-        const mlo_kernel *named = table ? k - 1 : k;                 /* with a table or without is one module, so one series of names */
-        for (const char *p = named->op.name + 4; *p && at < 31; p++) module[at++] = (char)(*p >= 'A' && *p <= 'Z' ? *p - 'A' + 'a' : *p);
+        /* with a table or without is one module, so one series of names */
+        const mlo_kernel *named = table ? k - 1 : k;
+        for (const char *p = named->op.name + 4; *p && at < 31; p++)
+            module[at++] = (char)(*p >= 'A' && *p <= 'Z' ? *p - 'A' + 'a' : *p);
         module[at] = 0;
         const char *name = mlo_format(m, "%s_%d", module, count[named - mlo_kernels]++);
-        if (!name || mlo_meta_put(m, &n->meta, &n->n_meta, "mlo.kernel", name)) return mlo_failed(m);
+        if (!name || mlo_meta_put(m, &n->meta, &n->n_meta, "mlo.kernel", name))
+            return mlo_failed(m);
     }
     return 0;
 }
@@ -29,7 +34,8 @@ static int mlo_rename_kernels(mlo *m, mlo_graph *body) {
 /* Metadata that the hardware of a matrix-vector unit depends on. */
 static int mlo_same_widths(const mlo_node *a, const mlo_node *b) {
     static const char *const keys[] = { "mlo.bits", "mlo.weight_bits", "mlo.pow2" };
-    for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) if (mlo_meta_int(a, keys[i], 0) != mlo_meta_int(b, keys[i], 0)) return 0;
+    for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
+        if (mlo_meta_int(a, keys[i], 0) != mlo_meta_int(b, keys[i], 0)) return 0;
     return 1;
 }
 
@@ -39,8 +45,11 @@ static int mlo_projections(const mlo_graph *body, const mlo_node *attention, mlo
         mlo_value *v = mlo_value_of(body, attention->input[i]);
         if (!v || !v->producer || !mlo_is(v->producer, "mlo.MVU") || v->n_uses != 1) return 0;
         p[i] = v->producer;
-        mlo_form w = mlo_form_of(mlo_value_of(body, p[i]->input[1])), w0 = mlo_form_of(mlo_value_of(body, p[0]->input[1]));
-        if (p[i]->input[0] != p[0]->input[0] || mlo_kernel_to(p[i]) != mlo_kernel_to(p[0]) || !mlo_same_widths(p[i], p[0]) || w.rank != 2 || w.dims[1] != w0.dims[1]) return 0;
+        mlo_form w = mlo_form_of(mlo_value_of(body, p[i]->input[1]));
+        mlo_form w0 = mlo_form_of(mlo_value_of(body, p[0]->input[1]));
+        if (p[i]->input[0] != p[0]->input[0] || mlo_kernel_to(p[i]) != mlo_kernel_to(p[0])
+            || !mlo_same_widths(p[i], p[0]) || w.rank != 2 || w.dims[1] != w0.dims[1])
+            return 0;
     }
     return p[0] != p[1] && p[1] != p[2] && p[0] != p[2];
 }
@@ -50,51 +59,74 @@ static const char *mlo_concat_inputs(mlo *m, mlo_graph *list, mlo_node **p, size
     const char *name = mlo_format(m, "%s_qkv", p[0]->input[k]);
     mlo_node *n = mlo_node_new(m, "Concat", name);
     if (!name || !n || mlo_attr_int(m, n, "axis", k == 1 ? 1 : 0)) return NULL;
-    for (int i = 0; i < 3; i++) if (mlo_node_input(m, n, p[i]->input[k])) return NULL;
+    for (int i = 0; i < 3; i++)
+        if (mlo_node_input(m, n, p[i]->input[k])) return NULL;
     return mlo_node_output(m, n, name) || mlo_graph_add(m, list, n) ? NULL : name;
 }
 
 static int mlo_merge_projections(mlo *m, mlo_graph *body, mlo_graph *list, mlo_node **p) {
-    const char *in[5] = { p[0]->input[0] }, *out = mlo_format(m, "%s_qkv", p[0]->output[0]), *sizes = mlo_format(m, "%s_parts", out ? out : "");
-    for (size_t k = 1; k < 5; k++) if (!(in[k] = mlo_concat_inputs(m, list, p, k))) return mlo_failed(m);
+    const char *in[5] = { p[0]->input[0] };
+    const char *out = mlo_format(m, "%s_qkv", p[0]->output[0]);
+    const char *sizes = mlo_format(m, "%s_parts", out ? out : "");
+    for (size_t k = 1; k < 5; k++)
+        if (!(in[k] = mlo_concat_inputs(m, list, p, k))) return mlo_failed(m);
     mlo_node *n = mlo_node_new(m, "mlo.MVU", out), *split = mlo_node_new(m, "Split", sizes);
-    int64_t *parts = MLO_NEW_N(m, int64_t, 3); const int64_t three = 3;
+    int64_t *parts = MLO_NEW_N(m, int64_t, 3);
+    const int64_t three = 3;
     if (!n || !split || !parts || !sizes) return mlo_failed(m);
     for (int i = 0; i < 3; i++) parts[i] = mlo_form_of(mlo_value_of(body, p[i]->input[1])).dims[1];
-    n->attr = p[0]->attr; n->n_attr = p[0]->n_attr;
-    for (size_t i = 0; i < p[0]->n_meta; i++) if (!mlo_eq(p[0]->meta[i].key, "mlo.scale") && mlo_meta_put(m, &n->meta, &n->n_meta, p[0]->meta[i].key, p[0]->meta[i].value)) return mlo_failed(m);
-    if (mlo_meta_put(m, &n->meta, &n->n_meta, "mlo.parts", "3") || mlo_inputs(m, n, in, 5) || mlo_node_output(m, n, out) || mlo_graph_add(m, list, n)) return mlo_failed(m);
-    if (mlo_graph_init(m, body, mlo_tensor_new(m, sizes, MLO_INT64, &three, 1, parts, 3 * sizeof *parts))) return mlo_failed(m);
-    if (mlo_node_input(m, split, out) || mlo_node_input(m, split, sizes) || mlo_attr_int(m, split, "axis", -1)) return mlo_failed(m);
+    n->attr = p[0]->attr;
+    n->n_attr = p[0]->n_attr;
+    for (size_t i = 0; i < p[0]->n_meta; i++)
+        if (!mlo_eq(p[0]->meta[i].key, "mlo.scale")
+            && mlo_meta_put(m, &n->meta, &n->n_meta, p[0]->meta[i].key, p[0]->meta[i].value))
+            return mlo_failed(m);
+    if (mlo_meta_put(m, &n->meta, &n->n_meta, "mlo.parts", "3") || mlo_inputs(m, n, in, 5)
+        || mlo_node_output(m, n, out) || mlo_graph_add(m, list, n))
+        return mlo_failed(m);
+    if (mlo_graph_init(
+            m, body, mlo_tensor_new(m, sizes, MLO_INT64, &three, 1, parts, 3 * sizeof *parts)))
+        return mlo_failed(m);
+    if (mlo_node_input(m, split, out) || mlo_node_input(m, split, sizes)
+        || mlo_attr_int(m, split, "axis", -1))
+        return mlo_failed(m);
     for (int i = 0; i < 3; i++) {
         if (mlo_node_output(m, split, p[i]->output[0])) return mlo_failed(m);
-        const char *scale = mlo_meta_get(p[i]->meta, p[i]->n_meta, "mlo.scale"), *key = mlo_format(m, "mlo.scale.%d", i);
-        if (scale && (!key || mlo_meta_put(m, &split->meta, &split->n_meta, key, scale))) return mlo_failed(m);
+        const char *scale = mlo_meta_get(p[i]->meta, p[i]->n_meta, "mlo.scale");
+        const char *key = mlo_format(m, "mlo.scale.%d", i);
+        if (scale && (!key || mlo_meta_put(m, &split->meta, &split->n_meta, key, scale)))
+            return mlo_failed(m);
     }
     return mlo_graph_add(m, list, split);
 }
 
 static int mlo_merge_all(mlo *m, mlo_graph *body) {
-    mlo_graph list = {0};
-    mlo_map gone = {0};          /* projection -> its attention's first projection; merged where the last of the three stood */
+    mlo_graph list = { 0 };
+    /* projection -> its attention's first projection; merged where the last of the three stood */
+    mlo_map gone = { 0 };
     for (size_t i = 0; i < body->n_node; i++) {
         mlo_node *p[3];
         if (!mlo_is_attention(body->node[i]) || !mlo_projections(body, body->node[i], p)) continue;
-        for (int k = 0; k < 3; k++) if (mlo_map_put(m, &gone, p[k], body->node[i])) return mlo_failed(m);
+        for (int k = 0; k < 3; k++)
+            if (mlo_map_put(m, &gone, p[k], body->node[i])) return mlo_failed(m);
     }
     for (size_t i = 0; i < body->n_node; i++) {
         mlo_node *n = body->node[i], *p[3];
         mlo_node *attention = (mlo_node *)mlo_map_get(&gone, n);
-        if (mlo_is_attention(n) && mlo_projections(body, n, p) && mlo_merge_projections(m, body, &list, p)) return mlo_failed(m);
+        if (mlo_is_attention(n) && mlo_projections(body, n, p)
+            && mlo_merge_projections(m, body, &list, p))
+            return mlo_failed(m);
         if (!attention && mlo_graph_add(m, &list, n)) return mlo_failed(m);
     }
-    body->node = list.node; body->n_node = list.n_node;
+    body->node = list.node;
+    body->n_node = list.n_node;
     return 0;
 }
 
-/* ---- parameters ---------------------------------------------------------------------------------------------------------------- */
+/* ---- parameters ----------------------------------------------------------- */
 
-/* Is a value of the body computed from parameters alone? What kernels make is no parameter, nor is what comes from around the loop. */
+/* Is a value of the body computed from parameters alone? What kernels make is no parameter, nor is
+ * what comes from around the loop. */
 static int mlo_is_computed_parameter(const mlo_scan *s, const char *name) {
     const mlo_value *v = mlo_value_of(s->body, name);
     const mlo_node *n = v && v->graph == s->body ? v->producer : NULL;
@@ -113,9 +145,14 @@ static int mlo_is_computed_parameter(const mlo_scan *s, const char *name) {
 /* The value of all iterations, one behind the other, becomes a constant that the loop scans. */
 static int mlo_settle_parameter(mlo *m, mlo_scan *s, const char *name) {
     mlo_form f = mlo_form_of(mlo_value_of(s->body, name)), all = f;
-    const size_t bytes = mlo_form_known(&f) && f.rank < MLO_MAX_RANK ? (size_t)mlo_form_count(&f) * mlo_dtype_size(f.dtype) : 0;
+    const size_t bytes = mlo_form_known(&f) && f.rank < MLO_MAX_RANK
+        ? (size_t)mlo_form_count(&f) * mlo_dtype_size(f.dtype)
+        : 0;
     char *data = bytes ? (char *)mlo_alloc(m, (size_t)s->iterations, bytes) : NULL;
-    if (!data) return m->error.code ? mlo_failed(m) : mlo_fail_at(m, MLO_E_SHAPE, name, "a parameter of the loop has no known shape");
+    if (!data)
+        return m->error.code
+            ? mlo_failed(m)
+            : mlo_fail_at(m, MLO_E_SHAPE, name, "a parameter of the loop has no known shape");
     for (int64_t i = 0; i < s->iterations; i++) {
         mlo_array *a = mlo_scan_value(m, s, name, i);
         if (a) memcpy(data + (size_t)i * bytes, a->data, bytes);
@@ -127,50 +164,78 @@ static int mlo_settle_parameter(mlo *m, mlo_scan *s, const char *name) {
     memcpy(all.dims + 1, f.dims, (size_t)f.rank * sizeof *f.dims);
     const char *stack = mlo_format(m, "%s_stack", name);
     mlo_value_info *info = mlo_info_new(m, name, &f);
-    if (!stack || !info || mlo_graph_init(m, s->outer, mlo_tensor_new(m, stack, f.dtype, all.dims, (size_t)f.rank + 1, data, bytes * (size_t)s->iterations))) return mlo_failed(m);
-    return mlo_node_input(m, s->node, stack) || !MLO_PUSH(m, s->body->input, s->body->n_input, info) ? mlo_failed(m) : 0;
+    if (!stack || !info
+        || mlo_graph_init(m, s->outer,
+            mlo_tensor_new(m, stack, f.dtype, all.dims, (size_t)f.rank + 1, data,
+                bytes * (size_t)s->iterations)))
+        return mlo_failed(m);
+    return mlo_node_input(m, s->node, stack) || !MLO_PUSH(m, s->body->input, s->body->n_input, info)
+        ? mlo_failed(m)
+        : 0;
 }
 
-/* What kernels read and nobody streams: integers, computed here for good, so that nothing after lower needs the floats they came from. */
+/* What kernels read and nobody streams: integers, computed here for good, so that nothing after
+ * lower needs the floats they came from. */
 static int mlo_settle_parameters(mlo *m, mlo_scan *s) {
-    mlo_map settled = {0};              /* node -> itself: its output is an input of the body now */
+    mlo_map settled = { 0 }; /* node -> itself: its output is an input of the body now */
     size_t kept = 0;
-    for (size_t i = 0; i < s->body->n_node; i++) for (size_t k = 0; mlo_kernel_of(s->body->node[i]) && k < s->body->node[i]->n_input; k++) {
-        const char *name = s->body->node[i]->input[k];
-        mlo_value *v = mlo_value_of(s->body, name);
-        if (!mlo_is_computed_parameter(s, name) || v->producer->n_output != 1 || mlo_map_get(&settled, v->producer)) continue;
-        MLO_TRY(mlo_settle_parameter(m, s, name));
-        MLO_TRY(mlo_map_put(m, &settled, v->producer, v->producer));
-    }
-    for (size_t i = 0; i < s->body->n_node; i++) if (!mlo_map_get(&settled, s->body->node[i])) s->body->node[kept++] = s->body->node[i];
+    for (size_t i = 0; i < s->body->n_node; i++)
+        for (size_t k = 0; mlo_kernel_of(s->body->node[i]) && k < s->body->node[i]->n_input; k++) {
+            const char *name = s->body->node[i]->input[k];
+            mlo_value *v = mlo_value_of(s->body, name);
+            if (!mlo_is_computed_parameter(s, name) || v->producer->n_output != 1
+                || mlo_map_get(&settled, v->producer))
+                continue;
+            MLO_TRY(mlo_settle_parameter(m, s, name));
+            MLO_TRY(mlo_map_put(m, &settled, v->producer, v->producer));
+        }
+    for (size_t i = 0; i < s->body->n_node; i++)
+        if (!mlo_map_get(&settled, s->body->node[i])) s->body->node[kept++] = s->body->node[i];
     s->body->n_node = kept;
     MLO_TRY(mlo_attr_int(m, s->node, "num_scan_inputs", (int64_t)(s->body->n_input - s->n_state)));
     return mlo_index(m, s->outer) || mlo_scan_prune(m, s) ? mlo_failed(m) : 0;
 }
 
-/* ---- parts ----------------------------------------------------------------------------------------------------------------------- */
+/* ---- parts ---------------------------------------------------------------- */
 
-/* The latest part that a node's operands come from, and what its subgraphs read from around them; NULL for constants. */
+/* The latest part that a node's operands come from, and what its subgraphs read from around them;
+ * NULL for constants. */
 static const char *mlo_part_of_operands(const mlo_map *live, const mlo_node *n, const char *post) {
     const char *part = NULL;
-    for (size_t k = 0; k < n->n_input && part != post; k++) { const char *p = (const char *)mlo_map_get(live, n->input[k]); if (p) part = p; }
-    for (size_t i = 0; i < n->n_attr; i++) if (n->attr[i]->g)
-        for (size_t k = 0; k < n->attr[i]->g->n_node && part != post; k++) { const char *p = mlo_part_of_operands(live, n->attr[i]->g->node[k], post); if (p) part = p; }
+    for (size_t k = 0; k < n->n_input && part != post; k++) {
+        const char *p = (const char *)mlo_map_get(live, n->input[k]);
+        if (p) part = p;
+    }
+    for (size_t i = 0; i < n->n_attr; i++)
+        if (n->attr[i]->g)
+            for (size_t k = 0; k < n->attr[i]->g->n_node && part != post; k++) {
+                const char *p = mlo_part_of_operands(live, n->attr[i]->g->node[k], post);
+                if (p) part = p;
+            }
     return part;
 }
 
-/* Where outer nodes run: what depends on the loop is post, what depends on a model input is pre, constants go with who uses them. But a mask
-   that is constant is pre, too: hardware has it as a stream. */
+/* Where outer nodes run: what depends on the loop is post, what depends on a model input is pre,
+ * constants go with who uses them. But a mask that is constant is pre, too: hardware has it as a
+ * stream. */
 static int mlo_mark_parts(mlo *m, mlo_graph *g, const mlo_node *loop) {
-    mlo_map live = {0};          /* value -> "pre" or "post" */
+    mlo_map live = { 0 }; /* value -> "pre" or "post" */
     static const char pre[] = "pre", post[] = "post";
-    for (size_t i = 0; i < g->n_input; i++) if (!mlo_value_of(g, g->input[i]->name)->tensor && mlo_map_put(m, &live, g->input[i]->name, (void *)(uintptr_t)pre)) return mlo_failed(m);
+    for (size_t i = 0; i < g->n_input; i++)
+        if (!mlo_value_of(g, g->input[i]->name)->tensor
+            && mlo_map_put(m, &live, g->input[i]->name, (void *)(uintptr_t)pre))
+            return mlo_failed(m);
     for (size_t i = 0; i < g->n_node; i++) {
         mlo_node *n = g->node[i];
         const char *part = n == loop ? post : mlo_part_of_operands(&live, n, post);
         if (!part && n->n_output && mlo_eq(n->output[0], "mlo_mask")) part = pre;
-        if (mlo_meta_put(m, &n->meta, &n->n_meta, "mlo.part", n == loop ? "core" : part ? part : "constant")) return mlo_failed(m);
-        for (size_t k = 0; part && k < n->n_output; k++) if (mlo_map_put(m, &live, n->output[k], (void *)(uintptr_t)part)) return mlo_failed(m);
+        if (mlo_meta_put(m, &n->meta, &n->n_meta, "mlo.part",
+                n == loop  ? "core"
+                    : part ? part
+                           : "constant"))
+            return mlo_failed(m);
+        for (size_t k = 0; part && k < n->n_output; k++)
+            if (mlo_map_put(m, &live, n->output[k], (void *)(uintptr_t)part)) return mlo_failed(m);
     }
     return 0;
 }
@@ -181,23 +246,33 @@ static const char *mlo_loop_text(mlo *m, const mlo_node *n) {
     return mlo_format(m, scope ? "%s (%s)" : "%s", mlo_node_name(n), scope);
 }
 
-/* Of several loops one becomes hardware: which, how much of the loops' work that is, where the others go, how another one is chosen. */
+/* Of several loops one becomes hardware: which, how much of the loops' work that is, where the
+ * others go, how another one is chosen. */
 static int mlo_inform_loops(mlo *m, mlo_graph *g, const mlo_node *chosen) {
     mlo_text others = { m, NULL, 0, 0 };
     const char *next = NULL;
     double all = 0, own = 0;
-    for (size_t i = 0; i < g->n_node; i++) if (mlo_is_scan(g->node[i])) {
-        const mlo_node *n = g->node[i];
-        mlo_scan s;
-        if (mlo_scan_of(m, g, g->node[i], &s)) return mlo_failed(m);
-        const double macs = (double)mlo_body_macs(s.body) * (double)s.iterations;
-        all += macs;
-        if (n == chosen) { own = macs; continue; }
-        const char *part = mlo_meta_get(n->meta, n->n_meta, "mlo.part");
-        if (!next) next = mlo_node_name(n);
-        mlo_printf(&others, "; %s goes to %s.onnx", mlo_loop_text(m, n), mlo_eq(part, "post") ? "post" : "pre");
-    }
-    if (next && others.text) mlo_inform(m, "%s becomes hardware: %.0f %% of the loops' multiply-accumulates%s; --loop %s chooses it", mlo_loop_text(m, chosen), all > 0 ? 100 * own / all : 0, others.text, next);
+    for (size_t i = 0; i < g->n_node; i++)
+        if (mlo_is_scan(g->node[i])) {
+            const mlo_node *n = g->node[i];
+            mlo_scan s;
+            if (mlo_scan_of(m, g, g->node[i], &s)) return mlo_failed(m);
+            const double macs = (double)mlo_body_macs(s.body) * (double)s.iterations;
+            all += macs;
+            if (n == chosen) {
+                own = macs;
+                continue;
+            }
+            const char *part = mlo_meta_get(n->meta, n->n_meta, "mlo.part");
+            if (!next) next = mlo_node_name(n);
+            mlo_printf(&others, "; %s goes to %s.onnx", mlo_loop_text(m, n),
+                mlo_eq(part, "post") ? "post" : "pre");
+        }
+    if (next && others.text)
+        mlo_inform(m,
+            "%s becomes hardware: %.0f %% of the loops' multiply-accumulates%s; --loop %s chooses "
+            "it",
+            mlo_loop_text(m, chosen), all > 0 ? 100 * own / all : 0, others.text, next);
     mlo_text_free(&others);
     return mlo_failed(m);
 }
@@ -207,9 +282,14 @@ static int mlo_lower(mlo *m) {
     mlo_scan s;
     if (mlo_scan_choose(m, &s)) return mlo_failed(m);
     if (mlo_form_of(mlo_value_of(s.outer, s.node->input[0])).dtype != MLO_INT16)
-        return mlo_fail(m, MLO_E_UNSUPPORTED, s.node, "the loop is not quantized; `mlo quantize` first (and choose the same --loop)");
-    if (mlo_merge_all(m, s.body) || mlo_index(m, m->model->graph) || mlo_infer(m) || mlo_settle_parameters(m, &s) || mlo_infer(m)) return mlo_failed(m);
+        return mlo_fail(m, MLO_E_UNSUPPORTED, s.node,
+            "the loop is not quantized; `mlo quantize` first (and choose the same --loop)");
+    if (mlo_merge_all(m, s.body) || mlo_index(m, m->model->graph) || mlo_infer(m)
+        || mlo_settle_parameters(m, &s) || mlo_infer(m))
+        return mlo_failed(m);
     mlo_hw *c = MLO_NEW(m, mlo_hw);
-    if (!c || mlo_rename_kernels(m, s.body) || mlo_mark_parts(m, s.outer, s.node) || mlo_meta_put(m, &s.node->meta, &s.node->n_meta, "mlo.core", "1")) return mlo_failed(m);
+    if (!c || mlo_rename_kernels(m, s.body) || mlo_mark_parts(m, s.outer, s.node)
+        || mlo_meta_put(m, &s.node->meta, &s.node->n_meta, "mlo.core", "1"))
+        return mlo_failed(m);
     return mlo_core_build(m, c) ? mlo_failed(m) : mlo_inform_loops(m, s.outer, s.node);
 }

@@ -1,27 +1,38 @@
-/* match: the graph as numbers, what makes two nodes equal, and the shift that maps each layer onto the next.
+/* match: the graph as numbers, what makes two nodes equal, and the shift that maps each layer onto
+ * the next.
  *
- * in:  an indexed graph.     out: an mlo_net (nodes 0..n-1, edges by slot, signatures), and shifts over it.
- * A shift is a partial one-to-one map of nodes, next[x] = y: "y does in its layer what x did in the layer before". It is grown in
- * lock step from one pair of nodes: where x reads from p and y reads from q, p maps to q; where x feeds exactly one node of a kind and
- * y too, they map. Growing stops where both read the same value (it is shared by all layers), where ops differ, or at a constant.
- * invariant: paired nodes have the same op, domain and numbers of inputs and outputs. Attributes and shapes may differ: such a pair
- *     is kept (so that the difference can be told) and is never rolled. Only positions decide, never names.
- * example: in a 12-layer BERT, the pair (softmax of layer 10, softmax of layer 11) grows into the whole shift: 11 x 36 pairs.
+ * in:  an indexed graph.     out: an mlo_net (nodes 0..n-1, edges by slot, signatures), and shifts
+ * over it. A shift is a partial one-to-one map of nodes, next[x] = y: "y does in its layer what x
+ * did in the layer before". It is grown in lock step from one pair of nodes: where x reads from p
+ * and y reads from q, p maps to q; where x feeds exactly one node of a kind and y too, they map.
+ * Growing stops where both read the same value (it is shared by all layers), where ops differ, or
+ * at a constant.
+ * invariant: paired nodes have the same op, domain and numbers of inputs and outputs. Attributes
+ *     and shapes may differ: such a pair is kept (so that the difference can be told) and is never
+ *     rolled. Only positions decide, never names.
+ * example: in a 12-layer BERT, the pair (softmax of layer 10, softmax of layer 11) grows into the
+ *     whole shift: 11 x 36 pairs.
  * cost: signatures O(nodes); one shift O(its pairs); the context hashes O(radius x edges).
  */
 enum { MLO_RADII = 7, MLO_NONE = -1 };
 
 typedef struct mlo_net {
-    mlo *m; mlo_graph *g; int n;
-    int *in_at;                   /* slots of node i: in_at[i] .. in_at[i+1]-1; the inputs, then what its subgraphs read from outside */
-    mlo_value **in;               /* value of a slot, NULL when absent */
-    int *from;                    /* the node that makes it, MLO_NONE for graph inputs and constants */
-    int *use_at, *use;            /* slots that read outputs of node i (as indices into in[]) */
-    int *reader;                  /* the node a slot belongs to */
-    uint8_t *constant;            /* a Constant node: a value, not an operation */
-    uint8_t *commutes;            /* its two operands may come in either order */
-    int *kind;                    /* mlo_op_same, as a number: the first node that is the same op */
-    uint64_t *sig;                /* op, domain, attributes, arity, output forms: equal for nodes that may share one body node */
+    mlo *m;
+    mlo_graph *g;
+    int n;
+    /* slots of node i: in_at[i] .. in_at[i+1]-1; the inputs, then what its subgraphs read from
+     * outside */
+    int *in_at;
+    mlo_value **in; /* value of a slot, NULL when absent */
+    /* the node that makes it, MLO_NONE for graph inputs and constants */
+    int *from;
+    int *use_at, *use; /* slots that read outputs of node i (as indices into in[]) */
+    int *reader; /* the node a slot belongs to */
+    uint8_t *constant; /* a Constant node: a value, not an operation */
+    uint8_t *commutes; /* its two operands may come in either order */
+    int *kind; /* mlo_op_same, as a number: the first node that is the same op */
+    /* op, domain, attributes, arity, output forms: equal for nodes that may share one body node */
+    uint64_t *sig;
     uint64_t *context[MLO_RADII]; /* sig and its surroundings to some distance */
 } mlo_net;
 
@@ -30,19 +41,25 @@ static uint64_t mlo_mix(uint64_t h, uint64_t x) {
     h *= 0xFF51AFD7ED558CCDu;
     return h ^ (h >> 32);
 }
-static uint64_t mlo_mix_text(uint64_t h, const char *s) { return mlo_mix(h, s ? mlo_hash(s, strlen(s)) : 7); }
+static uint64_t mlo_mix_text(uint64_t h, const char *s) {
+    return mlo_mix(h, s ? mlo_hash(s, strlen(s)) : 7);
+}
 
-static const char *mlo_domain(const mlo_node *n) { return !n->domain || mlo_eq(n->domain, "ai.onnx") ? "" : n->domain; }
+static const char *mlo_domain(const mlo_node *n) {
+    return !n->domain || mlo_eq(n->domain, "ai.onnx") ? "" : n->domain;
+}
 
 /* Ops whose two operands may come in either order. */
 static int mlo_commutes(const mlo_node *n) {
-    static const char *const ops[] = { "Add", "Mul", "And", "Or", "Xor", "Equal", "Max", "Min", "Sum", "Mean", "BitwiseAnd", "BitwiseOr", "BitwiseXor" };
+    static const char *const ops[] = { "Add", "Mul", "And", "Or", "Xor", "Equal", "Max", "Min",
+        "Sum", "Mean", "BitwiseAnd", "BitwiseOr", "BitwiseXor" };
     if (n->n_input != 2 || *mlo_domain(n)) return 0;
-    for (size_t i = 0; i < sizeof ops / sizeof *ops; i++) if (mlo_eq(n->op, ops[i])) return 1;
+    for (size_t i = 0; i < sizeof ops / sizeof *ops; i++)
+        if (mlo_eq(n->op, ops[i])) return 1;
     return 0;
 }
 
-/* ---- equality ---------------------------------------------------------------------------------------------------------------- */
+/* ---- equality ------------------------------------------------------------- */
 
 /* -1: nobody knows one of them; 0: different; 1: the same element type and shape. */
 static int mlo_form_cmp(const mlo_form *a, const mlo_form *b) {
@@ -51,15 +68,21 @@ static int mlo_form_cmp(const mlo_form *a, const mlo_form *b) {
     if (a->rank >= 0 && b->rank >= 0 && a->rank != b->rank) return 0;
     if (a->rank < 0 || b->rank < 0) return -1;
     for (int i = 0; i < a->rank; i++) {
-        if (a->dims[i] < 0 || b->dims[i] < 0) known = 0;
-        else if (a->dims[i] != b->dims[i]) return 0;
+        if (a->dims[i] < 0 || b->dims[i] < 0)
+            known = 0;
+        else if (a->dims[i] != b->dims[i])
+            return 0;
     }
     return known ? 1 : -1;
 }
 static int mlo_form_differs(const mlo_value *a, const mlo_value *b) {
     const mlo_tensor *s = a ? a->tensor : NULL, *t = b ? b->tensor : NULL;
-    if (a && b && a->form && b->form) return a->form != b->form;        /* the way to a shape is long: five blocks */
-    if (s && t) return s->data_type != t->data_type || s->n_dims != t->n_dims || (s->n_dims && memcmp(s->dims, t->dims, s->n_dims * sizeof *s->dims));      /* of any rank */
+    /* the way to a shape is long: five blocks */
+    if (a && b && a->form && b->form) return a->form != b->form;
+    /* of any rank */
+    if (s && t)
+        return s->data_type != t->data_type || s->n_dims != t->n_dims
+            || (s->n_dims && memcmp(s->dims, t->dims, s->n_dims * sizeof *s->dims));
     mlo_form x = mlo_form_of(a), y = mlo_form_of(b);
     return mlo_form_cmp(&x, &y) == 0;
 }
@@ -71,57 +94,85 @@ static int mlo_attr_same(mlo *m, const mlo_attr *a, const mlo_attr *b) {
     switch (a->type) {
     case MLO_ATTR_FLOAT: return !memcmp(&a->f, &b->f, sizeof a->f);
     case MLO_ATTR_INT: return a->i == b->i;
-    case MLO_ATTR_STRING: return a->s.n == b->s.n && (!a->s.n || !memcmp(a->s.data, b->s.data, a->s.n));
+    case MLO_ATTR_STRING:
+        return a->s.n == b->s.n && (!a->s.n || !memcmp(a->s.data, b->s.data, a->s.n));
     case MLO_ATTR_TENSOR: return mlo_tensor_equal(m, a->t, b->t);
     case MLO_ATTR_GRAPH: return mlo_graph_same(m, a->g, b->g);
-    case MLO_ATTR_FLOATS: return a->n_floats == b->n_floats && (!a->n_floats || !memcmp(a->floats, b->floats, a->n_floats * sizeof *a->floats));
-    case MLO_ATTR_INTS: return a->n_ints == b->n_ints && (!a->n_ints || !memcmp(a->ints, b->ints, a->n_ints * sizeof *a->ints));
+    case MLO_ATTR_FLOATS:
+        return a->n_floats == b->n_floats
+            && (!a->n_floats || !memcmp(a->floats, b->floats, a->n_floats * sizeof *a->floats));
+    case MLO_ATTR_INTS:
+        return a->n_ints == b->n_ints
+            && (!a->n_ints || !memcmp(a->ints, b->ints, a->n_ints * sizeof *a->ints));
     case MLO_ATTR_STRINGS:
         for (size_t i = 0; i < a->n_strings && a->n_strings == b->n_strings; i++)
-            if (a->strings[i].n != b->strings[i].n || memcmp(a->strings[i].data, b->strings[i].data, a->strings[i].n)) return 0;
+            if (a->strings[i].n != b->strings[i].n
+                || memcmp(a->strings[i].data, b->strings[i].data, a->strings[i].n))
+                return 0;
         return a->n_strings == b->n_strings;
     case MLO_ATTR_GRAPHS:
-        for (size_t i = 0; i < a->n_graphs && a->n_graphs == b->n_graphs; i++) if (!mlo_graph_same(m, a->graphs[i], b->graphs[i])) return 0;
+        for (size_t i = 0; i < a->n_graphs && a->n_graphs == b->n_graphs; i++)
+            if (!mlo_graph_same(m, a->graphs[i], b->graphs[i])) return 0;
         return a->n_graphs == b->n_graphs;
     case MLO_ATTR_TENSORS:
-        for (size_t i = 0; i < a->n_tensors && a->n_tensors == b->n_tensors; i++) if (!mlo_tensor_equal(m, a->tensors[i], b->tensors[i])) return 0;
+        for (size_t i = 0; i < a->n_tensors && a->n_tensors == b->n_tensors; i++)
+            if (!mlo_tensor_equal(m, a->tensors[i], b->tensors[i])) return 0;
         return a->n_tensors == b->n_tensors;
-    default: return a == b;          /* sparse tensors and types as attributes: equal only to themselves */
+    /* sparse tensors and types as attributes: equal only to themselves */
+    default: return a == b;
     }
 }
 
-/* The first attribute that differs between two nodes, or NULL; which[0], which[1] are the two (NULL where one lacks it). */
-static const char *mlo_attr_difference(mlo *m, const mlo_node *a, const mlo_node *b, const mlo_attr *which[2]) {
+/* The first attribute that differs between two nodes, or NULL; which[0], which[1] are the two
+ * (NULL where one lacks it). */
+static const char *mlo_attr_difference(
+    mlo *m, const mlo_node *a, const mlo_node *b, const mlo_attr *which[2]) {
     for (size_t i = 0; i < a->n_attr; i++) {
-        which[0] = a->attr[i]; which[1] = mlo_attr_of(b, a->attr[i]->name);
-        if (which[1] ? !mlo_attr_same(m, which[0], which[1]) : !mlo_attr_is_default(a, which[0])) return a->attr[i]->name;
+        which[0] = a->attr[i];
+        which[1] = mlo_attr_of(b, a->attr[i]->name);
+        if (which[1] ? !mlo_attr_same(m, which[0], which[1]) : !mlo_attr_is_default(a, which[0]))
+            return a->attr[i]->name;
     }
-    for (size_t i = 0; i < b->n_attr; i++) if (!mlo_attr_of(a, b->attr[i]->name) && !mlo_attr_is_default(b, b->attr[i])) { which[0] = NULL; which[1] = b->attr[i]; return b->attr[i]->name; }
+    for (size_t i = 0; i < b->n_attr; i++)
+        if (!mlo_attr_of(a, b->attr[i]->name) && !mlo_attr_is_default(b, b->attr[i])) {
+            which[0] = NULL;
+            which[1] = b->attr[i];
+            return b->attr[i]->name;
+        }
     return NULL;
 }
 
 static int mlo_op_same(const mlo_node *a, const mlo_node *b) {
     if (a == b) return 1;
-    if (!mlo_eq(a->op, b->op) || strcmp(mlo_domain(a), mlo_domain(b)) || !mlo_eq(a->overload, b->overload)) return 0;
+    if (!mlo_eq(a->op, b->op) || strcmp(mlo_domain(a), mlo_domain(b))
+        || !mlo_eq(a->overload, b->overload))
+        return 0;
     if (a->n_input != b->n_input || a->n_output != b->n_output) return 0;
-    for (size_t i = 0; i < a->n_input; i++) if (mlo_has_input(a, i) != mlo_has_input(b, i)) return 0;
+    for (size_t i = 0; i < a->n_input; i++)
+        if (mlo_has_input(a, i) != mlo_has_input(b, i)) return 0;
     return 1;
 }
 
-/* Are name x of a and name y of b the same thing? Inner names correspond (in `map`); a name from outside is compared by its slot, later. */
+/* Are name x of a and name y of b the same thing? Inner names correspond (in `map`); a name from
+ * outside is compared by its slot, later. */
 static int mlo_name_same(const mlo_map *map, const char *x, const char *y) {
     if (!x || !*x || !y || !*y) return (!x || !*x) == (!y || !*y);
     void *inner = mlo_map_get(map, x);
     return !inner || inner == (void *)(uintptr_t)y;
 }
-static int mlo_names_pair(mlo *m, mlo_map *map, const char *x, const char *y) { return !x || !*x || !y ? 0 : mlo_map_put(m, map, x, (void *)(uintptr_t)y); }
+static int mlo_names_pair(mlo *m, mlo_map *map, const char *x, const char *y) {
+    return !x || !*x || !y ? 0 : mlo_map_put(m, map, x, (void *)(uintptr_t)y);
+}
 
 /* Two subgraphs with the same nodes in the same order, whatever their values are called. */
 static int mlo_graph_same(mlo *m, const mlo_graph *a, const mlo_graph *b) {
-    if (a->n_node != b->n_node || a->n_input != b->n_input || a->n_output != b->n_output || a->n_init != b->n_init) return 0;
+    if (a->n_node != b->n_node || a->n_input != b->n_input || a->n_output != b->n_output
+        || a->n_init != b->n_init)
+        return 0;
     mlo_map map = { 0 };
     const mlo_attr *which[2];
-    for (size_t i = 0; i < a->n_input; i++) mlo_names_pair(m, &map, a->input[i]->name, b->input[i]->name);
+    for (size_t i = 0; i < a->n_input; i++)
+        mlo_names_pair(m, &map, a->input[i]->name, b->input[i]->name);
     for (size_t i = 0; i < a->n_init; i++) {
         if (!mlo_tensor_equal(m, a->init[i], b->init[i])) return 0;
         mlo_names_pair(m, &map, a->init[i]->name, b->init[i]->name);
@@ -129,19 +180,29 @@ static int mlo_graph_same(mlo *m, const mlo_graph *a, const mlo_graph *b) {
     for (size_t k = 0; k < a->n_node; k++) {
         const mlo_node *x = a->node[k], *y = b->node[k];
         if (!mlo_op_same(x, y) || mlo_attr_difference(m, x, y, which)) return 0;
-        for (size_t i = 0; i < x->n_input; i++) if (!mlo_name_same(&map, x->input[i], y->input[i])) return 0;
-        for (size_t i = 0; i < x->n_output; i++) mlo_names_pair(m, &map, x->output[i], y->output[i]);
+        for (size_t i = 0; i < x->n_input; i++)
+            if (!mlo_name_same(&map, x->input[i], y->input[i])) return 0;
+        for (size_t i = 0; i < x->n_output; i++)
+            mlo_names_pair(m, &map, x->output[i], y->output[i]);
     }
-    for (size_t i = 0; i < a->n_output; i++) if (!mlo_name_same(&map, a->output[i]->name, b->output[i]->name)) return 0;
+    for (size_t i = 0; i < a->n_output; i++)
+        if (!mlo_name_same(&map, a->output[i]->name, b->output[i]->name)) return 0;
     return 1;
 }
 
-/* ---- the net ----------------------------------------------------------------------------------------------------------------- */
+/* ---- the net -------------------------------------------------------------- */
 
-/* Calls visit for each value a node reads: its inputs (NULL for absent ones), then what its subgraphs read from graph g or outside it. */
-typedef struct { mlo_net *net; int n, count_only; } mlo_slots;
+/* Calls visit for each value a node reads: its inputs (NULL for absent ones), then what its
+ * subgraphs read from graph g or outside it. */
+typedef struct {
+    mlo_net *net;
+    int n, count_only;
+} mlo_slots;
 
-static void mlo_slot_add(mlo_slots *s, mlo_value *v) { if (!s->count_only) s->net->in[s->n] = v; s->n++; }
+static void mlo_slot_add(mlo_slots *s, mlo_value *v) {
+    if (!s->count_only) s->net->in[s->n] = v;
+    s->n++;
+}
 
 static void mlo_slots_inside(mlo_slots *s, mlo_graph *inner, int depth) {
     for (size_t i = 0; i < inner->n_node && depth < MLO_MAX_DEPTH; i++) {
@@ -152,7 +213,8 @@ static void mlo_slots_inside(mlo_slots *s, mlo_graph *inner, int depth) {
         }
         for (size_t a = 0; a < n->n_attr; a++) {
             if (n->attr[a]->g) mlo_slots_inside(s, n->attr[a]->g, depth + 1);
-            for (size_t k = 0; k < n->attr[a]->n_graphs; k++) mlo_slots_inside(s, n->attr[a]->graphs[k], depth + 1);
+            for (size_t k = 0; k < n->attr[a]->n_graphs; k++)
+                mlo_slots_inside(s, n->attr[a]->graphs[k], depth + 1);
         }
     }
     for (size_t i = 0; i < inner->n_output; i++) {
@@ -162,11 +224,15 @@ static void mlo_slots_inside(mlo_slots *s, mlo_graph *inner, int depth) {
 }
 
 static void mlo_slots_of(mlo_slots *s, mlo_node *n) {
-    if (s->count_only) s->n += (int)n->n_input;
-    else for (size_t i = 0; i < n->n_input; i++) mlo_slot_add(s, mlo_has_input(n, i) ? mlo_value_of(s->net->g, n->input[i]) : NULL);
+    if (s->count_only)
+        s->n += (int)n->n_input;
+    else
+        for (size_t i = 0; i < n->n_input; i++)
+            mlo_slot_add(s, mlo_has_input(n, i) ? mlo_value_of(s->net->g, n->input[i]) : NULL);
     for (size_t a = 0; a < n->n_attr; a++) {
         if (n->attr[a]->g) mlo_slots_inside(s, n->attr[a]->g, 0);
-        for (size_t k = 0; k < n->attr[a]->n_graphs; k++) mlo_slots_inside(s, n->attr[a]->graphs[k], 0);
+        for (size_t k = 0; k < n->attr[a]->n_graphs; k++)
+            mlo_slots_inside(s, n->attr[a]->graphs[k], 0);
     }
 }
 
@@ -179,7 +245,9 @@ static uint64_t mlo_attr_hash(const mlo_attr *a) {
     case MLO_ATTR_STRING: return mlo_mix(h, mlo_hash(a->s.data, a->s.n));
     case MLO_ATTR_INTS: return mlo_mix(h, mlo_hash(a->ints, a->n_ints * sizeof *a->ints));
     case MLO_ATTR_FLOATS: return mlo_mix(h, mlo_hash(a->floats, a->n_floats * sizeof *a->floats));
-    case MLO_ATTR_GRAPH: for (size_t i = 0; i < a->g->n_node; i++) h = mlo_mix_text(h, a->g->node[i]->op); return h;
+    case MLO_ATTR_GRAPH:
+        for (size_t i = 0; i < a->g->n_node; i++) h = mlo_mix_text(h, a->g->node[i]->op);
+        return h;
     default: return h;
     }
 }
@@ -193,16 +261,25 @@ static uint64_t mlo_form_hash(uint64_t h, const mlo_form *f) {
 /* Notes the form of a value where it is known in whole: what is known does not change. */
 static int mlo_value_form(mlo *m, mlo_value *v) {
     mlo_form f = mlo_form_of(v);
-    return !mlo_form_known(&f) || (v->form = mlo_intern_n(m, (const char *)&f, offsetof(mlo_form, dims) + (size_t)f.rank * sizeof *f.dims)) ? 0 : mlo_failed(m);
+    return !mlo_form_known(&f)
+            || (v->form = mlo_intern_n(m, (const char *)&f,
+                    offsetof(mlo_form, dims) + (size_t)f.rank * sizeof *f.dims))
+        ? 0
+        : mlo_failed(m);
 }
 
 static uint64_t mlo_sig_of(const mlo_net *net, const mlo_node *n) {
-    uint64_t h = mlo_mix_text(mlo_mix_text(mlo_mix_text(1, n->op), mlo_domain(n)), n->overload), attrs = 0;
-    for (size_t i = 0; i < n->n_attr; i++) if (!mlo_attr_is_default(n, n->attr[i])) attrs += mlo_attr_hash(n->attr[i]);     /* in any order */
+    uint64_t h = mlo_mix_text(mlo_mix_text(mlo_mix_text(1, n->op), mlo_domain(n)), n->overload);
+    uint64_t attrs = 0;
+    /* in any order */
+    for (size_t i = 0; i < n->n_attr; i++)
+        if (!mlo_attr_is_default(n, n->attr[i])) attrs += mlo_attr_hash(n->attr[i]);
     h = mlo_mix(h, attrs);
     for (size_t i = 0; i < n->n_input; i++) h = mlo_mix(h, (uint64_t)mlo_has_input(n, i));
     for (size_t i = 0; i < n->n_output; i++) {
-        mlo_form f = mlo_form_of(n->output[i] && *n->output[i] ? (mlo_value *)mlo_map_get(&net->g->values, n->output[i]) : NULL);
+        mlo_form f = mlo_form_of(n->output[i] && *n->output[i]
+                ? (mlo_value *)mlo_map_get(&net->g->values, n->output[i])
+                : NULL);
         h = mlo_form_hash(h, &f);
     }
     return h;
@@ -212,8 +289,13 @@ static uint64_t mlo_sig_of(const mlo_net *net, const mlo_node *n) {
 static uint64_t mlo_context_of(const mlo_net *net, int i, const uint64_t *c) {
     uint64_t h = c[i], set = 0;
     for (int s = net->in_at[i]; s < net->in_at[i + 1]; s++) {
-        uint64_t one = net->from[s] >= 0 ? c[net->from[s]] : net->in[s] && net->in[s]->tensor ? 11 : 13;
-        if (net->commutes[i]) set += mlo_mix(one, 17); else h = mlo_mix(h, one);
+        uint64_t one = net->from[s] >= 0       ? c[net->from[s]]
+            : net->in[s] && net->in[s]->tensor ? 11
+                                               : 13;
+        if (net->commutes[i])
+            set += mlo_mix(one, 17);
+        else
+            h = mlo_mix(h, one);
     }
     h = mlo_mix(h, set);
     set = 0;
@@ -234,30 +316,37 @@ static int mlo_net_edges(mlo_net *net) {
             net->from[s] = MLO_NONE;
             if (v && !v->form) MLO_TRY(mlo_value_form(m, v));
             if (!v || !v->producer || v->graph != net->g) continue;
-            if (!net->constant[v->at]) { net->from[s] = v->at; net->use_at[v->at + 1]++; }
+            if (!net->constant[v->at]) {
+                net->from[s] = v->at;
+                net->use_at[v->at + 1]++;
+            }
         }
     }
     for (int i = 0; i < n; i++) net->use_at[i + 1] += net->use_at[i];
     int *at = MLO_NEW_N(m, int, (size_t)n + 1);
     if (!at) return mlo_failed(m);
     memcpy(at, net->use_at, (size_t)n * sizeof *at);
-    for (int s = 0; s < slots; s++) if (net->from[s] >= 0) net->use[at[net->from[s]]++] = s;
+    for (int s = 0; s < slots; s++)
+        if (net->from[s] >= 0) net->use[at[net->from[s]]++] = s;
     return 0;
 }
 
 static int mlo_net_signatures(mlo_net *net) {
     mlo *m = net->m;
-    for (int r = 0; r < MLO_RADII; r++) if (!(net->context[r] = MLO_NEW_N(m, uint64_t, (size_t)net->n + 1))) return mlo_failed(m);
+    for (int r = 0; r < MLO_RADII; r++)
+        if (!(net->context[r] = MLO_NEW_N(m, uint64_t, (size_t)net->n + 1))) return mlo_failed(m);
     net->sig = net->context[0];
     for (int i = 0; i < net->n; i++) net->sig[i] = mlo_sig_of(net, net->g->node[i]);
     for (int r = 1; r < MLO_RADII; r++)
-        for (int i = 0; i < net->n; i++) net->context[r][i] = mlo_context_of(net, i, net->context[r - 1]);
+        for (int i = 0; i < net->n; i++)
+            net->context[r][i] = mlo_context_of(net, i, net->context[r - 1]);
     return 0;
 }
 
 /* The kind of every node: nodes far apart in memory are then compared without being looked at. */
 static int mlo_net_kinds(mlo_net *net) {
-    mlo_map first = { NULL, 0, 0 };         /* op, an interned name -> 1 + the first node of that name; further kinds of it are chained */
+    /* op, an interned name -> 1 + the first node of that name; further kinds of it are chained */
+    mlo_map first = { NULL, 0, 0 };
     int *chain = MLO_NEW_N(net->m, int, (size_t)net->n + 1);
     if (!chain) return mlo_failed(net->m);
     for (int i = 0; i < net->n; i++) {
@@ -266,32 +355,44 @@ static int mlo_net_kinds(mlo_net *net) {
         for (; k >= 0 && !mlo_op_same(net->g->node[k], n); k = chain[k] - 1) last = k;
         net->kind[i] = k >= 0 ? k : i;
         if (k >= 0) continue;
-        if (last >= 0) chain[last] = i + 1;
-        else if (mlo_map_put(net->m, &first, n->op, (void *)(uintptr_t)(i + 1))) return mlo_failed(net->m);
+        if (last >= 0)
+            chain[last] = i + 1;
+        else if (mlo_map_put(net->m, &first, n->op, (void *)(uintptr_t)(i + 1)))
+            return mlo_failed(net->m);
     }
     return 0;
 }
 
 /* Of a graph whose index is fresh; net: zeroed. */
 static int mlo_net_make(mlo *m, mlo_graph *g, mlo_net *net) {
-    net->m = m; net->g = g; net->n = (int)g->n_node;
+    net->m = m;
+    net->g = g;
+    net->n = (int)g->n_node;
     size_t n = g->n_node + 1;
-    if (g->n_node > INT_MAX / 8) return mlo_fail_at(m, MLO_E_UNSUPPORTED, g->name, "%zu nodes are more than mlo can number", g->n_node);
-    net->in_at = MLO_NEW_N(m, int, n); net->use_at = MLO_NEW_N(m, int, n + 1); net->constant = MLO_NEW_N(m, uint8_t, n); net->commutes = MLO_NEW_N(m, uint8_t, n);
+    if (g->n_node > INT_MAX / 8)
+        return mlo_fail_at(
+            m, MLO_E_UNSUPPORTED, g->name, "%zu nodes are more than mlo can number", g->n_node);
+    net->in_at = MLO_NEW_N(m, int, n);
+    net->use_at = MLO_NEW_N(m, int, n + 1);
+    net->constant = MLO_NEW_N(m, uint8_t, n);
+    net->commutes = MLO_NEW_N(m, uint8_t, n);
     net->kind = MLO_NEW_N(m, int, n);
     if (m->error.code || mlo_net_kinds(net)) return mlo_failed(m);
     mlo_slots count = { net, 0, 1 };
     for (int i = 0; i < net->n; i++) {
         mlo_node *node = g->node[i];
-        net->constant[i] = mlo_is(node, "Constant") && node->n_output && mlo_value_of(g, node->output[0]) && mlo_value_of(g, node->output[0])->tensor;
+        net->constant[i] = mlo_is(node, "Constant") && node->n_output
+            && mlo_value_of(g, node->output[0]) && mlo_value_of(g, node->output[0])->tensor;
         net->commutes[i] = (uint8_t)mlo_commutes(node);
         net->in_at[i] = count.n;
         mlo_slots_of(&count, node);
     }
     net->in_at[net->n] = count.n;
     size_t slots = (size_t)count.n + 1;
-    net->in = MLO_NEW_N(m, mlo_value *, slots); net->from = MLO_NEW_N(m, int, slots);
-    net->use = MLO_NEW_N(m, int, slots); net->reader = MLO_NEW_N(m, int, slots);
+    net->in = MLO_NEW_N(m, mlo_value *, slots);
+    net->from = MLO_NEW_N(m, int, slots);
+    net->use = MLO_NEW_N(m, int, slots);
+    net->reader = MLO_NEW_N(m, int, slots);
     if (m->error.code) return mlo_failed(m);
     mlo_slots fill = { net, 0, 0 };
     for (int i = 0; i < net->n; i++) mlo_slots_of(&fill, g->node[i]);
@@ -299,8 +400,8 @@ static int mlo_net_make(mlo *m, mlo_graph *g, mlo_net *net) {
     return mlo_net_signatures(net);
 }
 
-/* The net of a graph whose index is fresh, NULL on failure. One stage after the other finds the net of the one before, as long as nobody has made
- * the index anew; metadata are not part of it. */
+/* The net of a graph whose index is fresh, NULL on failure. One stage after the other finds the
+ * net of the one before, as long as nobody has made the index anew; metadata are not part of it. */
 static mlo_net *mlo_net_of(mlo *m, mlo_graph *g) {
     if (m->net && m->net->g == g) return m->net;
     mlo_net *net = MLO_NEW(m, mlo_net);
@@ -308,25 +409,32 @@ static mlo_net *mlo_net_of(mlo *m, mlo_graph *g) {
     return m->net = net;
 }
 
-/* ---- the shift --------------------------------------------------------------------------------------------------------------- */
+/* ---- the shift ------------------------------------------------------------ */
 
 typedef struct {
     mlo_net *net;
-    int *next, *prev;             /* MLO_NONE where not mapped */
-    int *pair, n_pairs;           /* the x of every pair (x, next[x]), in the order found; also the queue of the growth */
-    int defects;                  /* pairs whose attributes or shapes differ */
+    int *next, *prev; /* MLO_NONE where not mapped */
+    /* the x of every pair (x, next[x]), in the order found; also the queue of the growth */
+    int *pair, n_pairs;
+    int defects; /* pairs whose attributes or shapes differ */
 } mlo_shift;
 
 static int mlo_shift_make(mlo_net *net, mlo_shift *s) {
     size_t n = (size_t)net->n + 1;
-    s->net = net; s->n_pairs = s->defects = 0;
-    s->next = MLO_NEW_N(net->m, int, n); s->prev = MLO_NEW_N(net->m, int, n); s->pair = MLO_NEW_N(net->m, int, n);
+    s->net = net;
+    s->n_pairs = s->defects = 0;
+    s->next = MLO_NEW_N(net->m, int, n);
+    s->prev = MLO_NEW_N(net->m, int, n);
+    s->pair = MLO_NEW_N(net->m, int, n);
     if (net->m->error.code) return mlo_failed(net->m);
     for (size_t i = 0; i < n; i++) s->next[i] = s->prev[i] = MLO_NONE;
     return 0;
 }
 static void mlo_shift_clear(mlo_shift *s) {
-    for (int i = 0; i < s->n_pairs; i++) { s->prev[s->next[s->pair[i]]] = MLO_NONE; s->next[s->pair[i]] = MLO_NONE; }
+    for (int i = 0; i < s->n_pairs; i++) {
+        s->prev[s->next[s->pair[i]]] = MLO_NONE;
+        s->next[s->pair[i]] = MLO_NONE;
+    }
     s->n_pairs = s->defects = 0;
 }
 
@@ -335,23 +443,33 @@ static int mlo_slot_count(const mlo_net *net, int i) { return net->in_at[i + 1] 
 /* Could y follow x? */
 static int mlo_shift_may(const mlo_shift *s, int x, int y) {
     const mlo_net *net = s->net;
-    return x != y && s->next[x] < 0 && s->prev[y] < 0 && mlo_slot_count(net, x) == mlo_slot_count(net, y) && net->kind[x] == net->kind[y];
+    return x != y && s->next[x] < 0 && s->prev[y] < 0
+        && mlo_slot_count(net, x) == mlo_slot_count(net, y) && net->kind[x] == net->kind[y];
 }
 static void mlo_shift_add(mlo_shift *s, int x, int y) {
     if (x < 0 || y < 0 || !mlo_shift_may(s, x, y)) return;
-    s->next[x] = y; s->prev[y] = x;
+    s->next[x] = y;
+    s->prev[y] = x;
     s->pair[s->n_pairs++] = x;
     s->defects += s->net->sig[x] != s->net->sig[y];
 }
 
-/* How well the maker of slot a fits the maker of slot b: known partners, then surroundings, then the bare signature. */
+/* How well the maker of slot a fits the maker of slot b: known partners, then surroundings, then
+ * the bare signature. */
 static int mlo_slot_affinity(const mlo_shift *s, int a, int b) {
     const mlo_net *net = s->net;
     int p = net->from[a], q = net->from[b];
-    if (p < 0 || q < 0) return p == q ? (net->in[a] == net->in[b] ? 12 : (net->in[a] && net->in[a]->tensor) == (net->in[b] && net->in[b]->tensor) ? 6 : 0) : 0;
+    if (p < 0 || q < 0)
+        return p == q
+            ? (net->in[a] == net->in[b] ? 12
+                      : (net->in[a] && net->in[a]->tensor) == (net->in[b] && net->in[b]->tensor)
+                      ? 6
+                      : 0)
+            : 0;
     if (p == q || s->next[p] == q) return 20;
     if (s->next[p] >= 0 || s->prev[q] >= 0) return 0;
-    for (int r = MLO_RADII; r--; ) if (net->context[r][p] == net->context[r][q]) return 8 + r;
+    for (int r = MLO_RADII; r--;)
+        if (net->context[r][p] == net->context[r][q]) return 8 + r;
     return net->kind[p] == net->kind[q] ? 2 : 0;
 }
 
@@ -360,7 +478,8 @@ static int mlo_shift_swapped(const mlo_shift *s, int x, int y) {
     const mlo_net *net = s->net;
     if (!net->commutes[x]) return 0;
     int a = net->in_at[x], b = net->in_at[y];
-    return mlo_slot_affinity(s, a, b + 1) + mlo_slot_affinity(s, a + 1, b) > mlo_slot_affinity(s, a, b) + mlo_slot_affinity(s, a + 1, b + 1);
+    return mlo_slot_affinity(s, a, b + 1) + mlo_slot_affinity(s, a + 1, b)
+        > mlo_slot_affinity(s, a, b) + mlo_slot_affinity(s, a + 1, b + 1);
 }
 
 static void mlo_shift_back(mlo_shift *s, int x, int y) {
@@ -368,17 +487,22 @@ static void mlo_shift_back(mlo_shift *s, int x, int y) {
     int n = mlo_slot_count(net, x), swap = mlo_shift_swapped(s, x, y);
     for (int k = 0; k < n; k++) {
         int a = net->in_at[x] + k, b = net->in_at[y] + (swap ? 1 - k : k);
-        if (net->in[a] && net->in[b] && net->from[a] >= 0 && net->from[b] >= 0 && net->in[a]->output == net->in[b]->output) mlo_shift_add(s, net->from[a], net->from[b]);
+        if (net->in[a] && net->in[b] && net->from[a] >= 0 && net->from[b] >= 0
+            && net->in[a]->output == net->in[b]->output)
+            mlo_shift_add(s, net->from[a], net->from[b]);
     }
 }
 
-/* Do nodes x and y look alike, with their surroundings to this radius? Radius -1: the same op is enough. */
+/* Do nodes x and y look alike, with their surroundings to this radius? Radius -1: the same op is
+ * enough. */
 static int mlo_alike(const mlo_net *net, int x, int y, int radius) {
-    return radius < 0 ? net->kind[x] == net->kind[y] : net->context[radius][x] == net->context[radius][y];
+    return radius < 0 ? net->kind[x] == net->kind[y]
+                      : net->context[radius][x] == net->context[radius][y];
 }
 
-/* The only still free reader of node y's output that fits reader u of x's, at the widest surroundings that single it out; else MLO_NONE.
- * Layers follow each other: a reader that comes before r is in an earlier one (two tables that layers take turns in reading lead there). */
+/* The only still free reader of node y's output that fits reader u of x's, at the widest
+ * surroundings that single it out; else MLO_NONE. Layers follow each other: a reader that comes
+ * before r is in an earlier one (two tables that layers take turns in reading lead there). */
 static int mlo_shift_reader(const mlo_shift *s, int u, int y) {
     const mlo_net *net = s->net;
     int r = net->reader[u], slot = u - net->in_at[r];
@@ -386,7 +510,8 @@ static int mlo_shift_reader(const mlo_shift *s, int u, int y) {
         int found = MLO_NONE, many = 0;
         for (int k = net->use_at[y]; k < net->use_at[y + 1]; k++) {
             int q = net->reader[net->use[k]];
-            if (q <= r || q == found || !mlo_alike(net, r, q, radius) || !mlo_shift_may(s, r, q)) continue;
+            if (q <= r || q == found || !mlo_alike(net, r, q, radius) || !mlo_shift_may(s, r, q))
+                continue;
             if (net->in[net->use[k]]->output != net->in[u]->output) continue;
             if (!net->commutes[r] && net->use[k] - net->in_at[q] != slot) continue;
             if (found >= 0) many = 1;
@@ -398,21 +523,27 @@ static int mlo_shift_reader(const mlo_shift *s, int u, int y) {
     return MLO_NONE;
 }
 
-static int mlo_shift_twin(const mlo_shift *s, int u, int x) {        /* does x have another free reader just like slot u's reader? */
+/* does x have another free reader just like slot u's reader? */
+static int mlo_shift_twin(const mlo_shift *s, int u, int x) {
     const mlo_net *net = s->net;
     int r = net->reader[u];
     for (int k = net->use_at[x]; k < net->use_at[x + 1]; k++) {
         int q = net->reader[net->use[k]];
-        if (q != r && s->next[q] < 0 && net->context[1][q] == net->context[1][r] && net->context[MLO_RADII - 1][q] == net->context[MLO_RADII - 1][r]) return 1;
+        if (q != r && s->next[q] < 0 && net->context[1][q] == net->context[1][r]
+            && net->context[MLO_RADII - 1][q] == net->context[MLO_RADII - 1][r])
+            return 1;
     }
     return 0;
 }
 
-enum { MLO_MAX_FANOUT = 64 };    /* values with more readers are shared tables: no guide to structure */
+/* values with more readers are shared tables: no guide to structure */
+enum { MLO_MAX_FANOUT = 64 };
 
 static void mlo_shift_forward(mlo_shift *s, int x, int y) {
     const mlo_net *net = s->net;
-    if (net->use_at[x + 1] - net->use_at[x] > MLO_MAX_FANOUT || net->use_at[y + 1] - net->use_at[y] > MLO_MAX_FANOUT) return;
+    if (net->use_at[x + 1] - net->use_at[x] > MLO_MAX_FANOUT
+        || net->use_at[y + 1] - net->use_at[y] > MLO_MAX_FANOUT)
+        return;
     for (int k = net->use_at[x]; k < net->use_at[x + 1]; k++) {
         int r = net->reader[net->use[k]];
         if (s->next[r] >= 0 || mlo_shift_twin(s, net->use[k], x)) continue;
@@ -422,19 +553,28 @@ static void mlo_shift_forward(mlo_shift *s, int x, int y) {
 }
 
 /* The pairs that some shift has held already: growing from them would only give that shift again. */
-typedef struct { uint64_t *slot; size_t size, used; } mlo_pairs;
+typedef struct {
+    uint64_t *slot;
+    size_t size, used;
+} mlo_pairs;
 
 static int mlo_pairs_put(mlo *m, mlo_pairs *set, int x, int y) {
     if (set->used * 2 >= set->size) {
         mlo_pairs more = { NULL, set->size ? set->size * 2 : 1024, 0 };
         if (!(more.slot = MLO_NEW_N(m, uint64_t, more.size))) return mlo_failed(m);
-        for (size_t i = 0; i < set->size; i++) if (set->slot[i]) mlo_pairs_put(m, &more, (int)(set->slot[i] >> 32), (int)(set->slot[i] & 0xFFFFFFFFu) - 1);
+        for (size_t i = 0; i < set->size; i++)
+            if (set->slot[i])
+                mlo_pairs_put(
+                    m, &more, (int)(set->slot[i] >> 32), (int)(set->slot[i] & 0xFFFFFFFFu) - 1);
         *set = more;
     }
     uint64_t key = (uint64_t)(uint32_t)x << 32 | (uint32_t)(y + 1);
     size_t at = (size_t)mlo_mix(1, key) & (set->size - 1);
     while (set->slot[at] && set->slot[at] != key) at = (at + 1) & (set->size - 1);
-    if (!set->slot[at]) { set->slot[at] = key; set->used++; }
+    if (!set->slot[at]) {
+        set->slot[at] = key;
+        set->used++;
+    }
     return 0;
 }
 static int mlo_pairs_has(const mlo_pairs *set, int x, int y) {
@@ -445,8 +585,9 @@ static int mlo_pairs_has(const mlo_pairs *set, int x, int y) {
     return set->slot[at] == key;
 }
 
-/* Grows the shift that maps x to y, backwards first (slots say exactly what maps to what), forwards where nothing is left to go back to.
- * Gives up (returns 0) when half of what it finds differs, or has been found before. *steps counts the work. */
+/* Grows the shift that maps x to y, backwards first (slots say exactly what maps to what),
+ * forwards where nothing is left to go back to. Gives up (returns 0) when half of what it finds
+ * differs, or has been found before. *steps counts the work. */
 static int mlo_shift_grow(mlo_shift *s, int x, int y, const mlo_pairs *seen, long *steps) {
     int back = 0, forth = 0, again = 0;
     mlo_shift_add(s, x, y);
@@ -459,7 +600,8 @@ static int mlo_shift_grow(mlo_shift *s, int x, int y, const mlo_pairs *seen, lon
             mlo_shift_back(s, s->pair[back], s->next[s->pair[back]]);
         }
         mlo_shift_forward(s, s->pair[forth], s->next[s->pair[forth]]);
-        forth++; ++*steps;
+        forth++;
+        ++*steps;
     }
     return 1;
 }

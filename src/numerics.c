@@ -1,121 +1,183 @@
 /* numerics: how far the integers are from the floats, value by value, and where that comes from.
  *
- * in:  the float model as it was and the integer model that quantize made of it; the samples of the calibration. Only with `report` or `max-error`.
- * out: for every value between kernels and every iteration: ranges, errors, saturation, the largest accumulator; and which part of the noise
- *      of the loop's output comes in there. mlo_report(m, "quantize") writes it; mlo.h says what its members mean.
- * invariant: nothing of the model depends on it. Memory is a few sums per channel, and the integers of one sample, and the floats of one iteration.
- * example: a residual add whose operands carry noise of 1 and 3 passes on 4; a requantization that reads 1 and makes 5 adds 4 of its own.
- * cost: two evaluations per sample, the integer model's and the float model's, beyond the two of the calibration; the weights once.
+ * in:  the float model as it was and the integer model that quantize made of it; the samples of
+ *     the calibration. Only with `report` or `max-error`.
+ * out: for every value between kernels and every iteration: ranges, errors, saturation, the
+ *      largest accumulator; and which part of the noise of the loop's output comes in there.
+ *      mlo_report(m, "quantize") writes it; mlo.h says what its members mean.
+ * invariant: nothing of the model depends on it. Memory is a few sums per channel, and the
+ *     integers of one sample, and the floats of one iteration.
+ * example: a residual add whose operands carry noise of 1 and 3 passes on 4; a requantization that
+ *     reads 1 and makes 5 adds 4 of its own.
+ * cost: two evaluations per sample, the integer model's and the float model's, beyond the two of
+ *     the calibration; the weights once.
  *
- * Errors are of the whole: each iteration reads what the one before it made. The noise of the output is followed backwards, as a part of what
- * moves: sum w m e^2 / sum w m (v - mean)^2. The metric m of a channel says what it counts to who reads it (one with a large constant and small
- * weights counts little); the weight w of a token, what it counts behind the next norm, which divides by the variance of the token's channels.
- * A kernel keeps what it has beyond the sum of its operands' noise (an add: in the sum's terms), one that only rounds (Requant, Add, LayerNorm)
- * no more than rounding makes, and passes the rest on to them in proportion. The metric is 1 at the output; a linear layer gives its operand
- * the squares of its weights times the metric of its result, a norm the squares of its scale, an attention gives its values its own and queries
- * the squares of keys. So each kernel of each iteration gets a share, and all shares, with that of the loop's input, sum to one. It is a model:
- * errors are taken as independent, and what a softmax amplifies counts as its own.
+ * Errors are of the whole: each iteration reads what the one before it made. The noise of the
+ * output is followed backwards, as a part of what moves: sum w m e^2 / sum w m (v - mean)^2. The
+ * metric m of a channel says what it counts to who reads it (one with a large constant and small
+ * weights counts little); the weight w of a token, what it counts behind the next norm, which
+ * divides by the variance of the token's channels. A kernel keeps what it has beyond the sum of
+ * its operands' noise (an add: in the sum's terms), one that only rounds (Requant, Add, LayerNorm)
+ * no more than rounding makes, and passes the rest on to them in proportion. The metric is 1 at
+ * the output; a linear layer gives its operand the squares of its weights times the metric of its
+ * result, a norm the squares of its scale, an attention gives its values its own and queries the
+ * squares of keys. So each kernel of each iteration gets a share, and all shares, with that of the
+ * loop's input, sum to one. It is a model: errors are taken as independent, and what a softmax
+ * amplifies counts as its own.
  */
 
-/* A value in one iteration, over all samples: floats v, what the integers stand for a, errors e = a - v. */
+/* A value in one iteration, over all samples: floats v, what the integers stand for a, errors e =
+ * a - v. */
 typedef struct {
-    double count, low, high;                            /* of v */
-    int64_t least, largest;                             /* of the integers */
-    double most, error, noise, power, got, both;        /* the largest |e|; sums of |e|, e^2, v^2, a^2, a v */
-    double clipped, lost;                               /* values that end where the integers end, and their part of the noise */
-    int64_t accumulator;                                /* the largest sum behind it, as a magnitude */
-    double flow, share;                                 /* parts of the output's noise: what comes through here, what comes in here */
-    const char *cause;                                  /* of what comes in */
+    double count, low, high; /* of v */
+    int64_t least, largest; /* of the integers */
+    /* the largest |e|; sums of |e|, e^2, v^2, a^2, a v */
+    double most, error, noise, power, got, both;
+    /* values that end where the integers end, and their part of the noise */
+    double clipped, lost;
+    /* the largest sum behind it, as a magnitude */
+    int64_t accumulator;
+    /* parts of the output's noise: what comes through here, what comes in here */
+    double flow, share;
+    const char *cause; /* of what comes in */
 } mlo_sums;
 
 enum { MLO_COMPARED_READS = 3 };
 typedef struct {
-    const mlo_node *node;                               /* the kernel that makes it; NULL: it is the carried value that comes in */
+    /* the kernel that makes it; NULL: it is the carried value that comes in */
+    const mlo_node *node;
     const char *name;
-    const mlo_signal *s; int wide;                      /* what its integers stand for */
-    int64_t lo, hi;                                     /* what they may be */
-    int reads[MLO_COMPARED_READS], n_reads;             /* the compared values that the kernel reads */
-    int anchor;                                         /* the compared value whose tokens its errors are measured by */
-    mlo_array **kept, *floats;                          /* of the sample at hand: the integers, per iteration; the floats, of this one */
-    mlo_sums *at;                                       /* per iteration */
-    double *errors, *means, *squares, *weight;          /* per iteration and channel: sums of w e^2, w v, w v^2; per iteration: of w, a token's weight */
-    double *metric;                                     /* what a channel counts, in the iteration at hand */
+    /* what its integers stand for */
+    const mlo_signal *s;
+    int wide;
+    int64_t lo, hi; /* what they may be */
+    /* the compared values that the kernel reads */
+    int reads[MLO_COMPARED_READS], n_reads;
+    /* the compared value whose tokens its errors are measured by */
+    int anchor;
+    /* of the sample at hand: the integers, per iteration; the floats, of this one */
+    mlo_array **kept, *floats;
+    mlo_sums *at; /* per iteration */
+    /* per iteration and channel: sums of w e^2, w v, w v^2; per iteration: of w, a token's weight */
+    double *errors, *means, *squares, *weight;
+    /* what a channel counts, in the iteration at hand */
+    double *metric;
 } mlo_compared;
 
 /* value[0] is the carried one. */
 struct mlo_numerics {
-    mlo *m; const mlo_graph *floats, *integers;         /* the two bodies */
-    const char *mask; mlo_counting counting;            /* of tokens: as in the calibration */
+    /* the two bodies */
+    mlo *m;
+    const mlo_graph *floats, *integers;
+    /* of tokens: as in the calibration */
+    const char *mask;
+    mlo_counting counting;
     const char *loop;
-    int64_t iterations, samples; int drawn;
-    double cost;                                        /* what widths were allowed */
-    mlo_compared *value; int n, result;
-    int64_t widest;                                     /* channels, at most */
-    mlo_map of;                                         /* a value of the integer body -> mlo_compared */
+    int64_t iterations, samples;
+    int drawn;
+    double cost; /* what widths were allowed */
+    mlo_compared *value;
+    int n, result;
+    int64_t widest; /* channels, at most */
+    /* a value of the integer body -> mlo_compared */
+    mlo_map of;
 };
 typedef struct mlo_numerics mlo_numerics;
 
-static int mlo_node_bits(const mlo_node *n) { return n ? (int)mlo_meta_int(n, "mlo.bits", mlo_bits_of(mlo_kernel_to(n))) : 16; }
-static double mlo_compared_step(const mlo_compared *v, int64_t i, int64_t c) { return v->wide ? v->s->scale16[i] : v->s->scale8[i] * mlo_shape_at(v->s, i * v->s->channels + c); }
-static double mlo_compared_value(const mlo_compared *v, int64_t i, int64_t c, int64_t y) { return (v->wide ? 0 : v->s->zero[i * v->s->channels + c]) + mlo_compared_step(v, i, c) * (double)y; }
-static int mlo_compared_sums(const mlo_compared *v) { return mlo_is(v->node, "mlo.MVU") || mlo_is(v->node, "mlo.MVUTable"); }
+static int mlo_node_bits(const mlo_node *n) {
+    return n ? (int)mlo_meta_int(n, "mlo.bits", mlo_bits_of(mlo_kernel_to(n))) : 16;
+}
+static double mlo_compared_step(const mlo_compared *v, int64_t i, int64_t c) {
+    return v->wide ? v->s->scale16[i]
+                   : v->s->scale8[i] * mlo_shape_at(v->s, i * v->s->channels + c);
+}
+static double mlo_compared_value(const mlo_compared *v, int64_t i, int64_t c, int64_t y) {
+    return (v->wide ? 0 : v->s->zero[i * v->s->channels + c])
+        + mlo_compared_step(v, i, c) * (double)y;
+}
+static int mlo_compared_sums(const mlo_compared *v) {
+    return mlo_is(v->node, "mlo.MVU") || mlo_is(v->node, "mlo.MVUTable");
+}
 
-/* ---- what there is to compare ---------------------------------------------------------------------------------------------------------- */
+/* ---- what there is to compare --------------------------------------------- */
 
 static mlo_signal *mlo_signal_made(const mlo_quantizer *q, const char *name, int *wide) {
-    for (size_t i = 0; i < q->signal.size; i++) if (q->signal.slot[i].key) {
-        mlo_signal *s = (mlo_signal *)q->signal.slot[i].value;
-        if (s->name8 != name && s->name16 != name) continue;
-        *wide = s->name16 == name;
-        return s;
-    }
+    for (size_t i = 0; i < q->signal.size; i++)
+        if (q->signal.slot[i].key) {
+            mlo_signal *s = (mlo_signal *)q->signal.slot[i].value;
+            if (s->name8 != name && s->name16 != name) continue;
+            *wide = s->name16 == name;
+            return s;
+        }
     return NULL;
 }
 
-static int mlo_compared_add(mlo_numerics *u, const mlo_quantizer *q, const mlo_node *node, const char *name) {
+static int mlo_compared_add(
+    mlo_numerics *u, const mlo_quantizer *q, const mlo_node *node, const char *name) {
     mlo_compared *v = &u->value[u->n];
     size_t n = (size_t)u->iterations;
     if (!(v->s = mlo_signal_made(q, name, &v->wide))) return 0;
-    v->node = node; v->name = name;
-    v->hi = ((int64_t)1 << (mlo_node_bits(node) - 1)) - 1; v->lo = -v->hi - 1;
+    v->node = node;
+    v->name = name;
+    v->hi = ((int64_t)1 << (mlo_node_bits(node) - 1)) - 1;
+    v->lo = -v->hi - 1;
     for (size_t k = 0; node && k < node->n_input; k++) {
         const mlo_compared *x = (const mlo_compared *)mlo_map_get(&u->of, node->input[k]);
         if (x && v->n_reads < MLO_COMPARED_READS) v->reads[v->n_reads++] = (int)(x - u->value);
     }
-    if (!(v->kept = MLO_NEW_N(u->m, mlo_array *, n)) || !(v->at = MLO_NEW_N(u->m, mlo_sums, n)) || mlo_map_put(u->m, &u->of, name, v)) return mlo_failed(u->m);
+    if (!(v->kept = MLO_NEW_N(u->m, mlo_array *, n)) || !(v->at = MLO_NEW_N(u->m, mlo_sums, n))
+        || mlo_map_put(u->m, &u->of, name, v))
+        return mlo_failed(u->m);
     double **const per[] = { &v->errors, &v->means, &v->squares };
-    for (size_t k = 0; k < 3; k++) if (!(*per[k] = MLO_NEW_N(u->m, double, n * (size_t)v->s->channels))) return mlo_failed(u->m);
-    if (!(v->metric = MLO_NEW_N(u->m, double, (size_t)v->s->channels)) || !(v->weight = MLO_NEW_N(u->m, double, n))) return mlo_failed(u->m);
+    for (size_t k = 0; k < 3; k++)
+        if (!(*per[k] = MLO_NEW_N(u->m, double, n *(size_t)v->s->channels)))
+            return mlo_failed(u->m);
+    if (!(v->metric = MLO_NEW_N(u->m, double, (size_t)v->s->channels))
+        || !(v->weight = MLO_NEW_N(u->m, double, n)))
+        return mlo_failed(u->m);
     if (v->s->channels > u->widest) u->widest = v->s->channels;
     if (name == u->integers->output[0]->name) u->result = u->n;
     u->n++;
     return 0;
 }
 
-/* Who reads a value last says by which tokens it is measured: a norm, by those it reads; all others, by those that measure their result. */
+/* Who reads a value last says by which tokens it is measured: a norm, by those it reads; all
+ * others, by those that measure their result. */
 static void mlo_numerics_anchors(mlo_numerics *u) {
     for (int k = 0; k < u->n; k++) u->value[k].anchor = -1;
     u->value[u->result].anchor = u->result;
-    for (int k = u->n; k--; ) {
+    for (int k = u->n; k--;) {
         const mlo_compared *y = &u->value[k];
         for (int r = 0; r < y->n_reads; r++) {
             mlo_compared *x = &u->value[y->reads[r]];
-            if (x->anchor < 0) x->anchor = mlo_is(y->node, "mlo.LayerNorm") || y->anchor < 0 ? y->reads[r] : y->anchor;
+            if (x->anchor < 0)
+                x->anchor = mlo_is(y->node, "mlo.LayerNorm") || y->anchor < 0 ? y->reads[r]
+                                                                              : y->anchor;
         }
         if (y->anchor < 0) u->value[k].anchor = k;
     }
 }
 
 static int mlo_numerics_open(mlo_numerics *u, const mlo_quantizer *q) {
-    u->m = q->m; u->floats = q->r.body; u->integers = q->body; u->mask = q->mask; u->counting = q->counting; u->iterations = q->scan.iterations; u->loop = mlo_node_name(q->loop); u->cost = q->cost;
-    if (!(u->value = MLO_NEW_N(u->m, mlo_compared, u->integers->n_node + 1))) return mlo_failed(u->m);
+    u->m = q->m;
+    u->floats = q->r.body;
+    u->integers = q->body;
+    u->mask = q->mask;
+    u->counting = q->counting;
+    u->iterations = q->scan.iterations;
+    u->loop = mlo_node_name(q->loop);
+    u->cost = q->cost;
+    if (!(u->value = MLO_NEW_N(u->m, mlo_compared, u->integers->n_node + 1)))
+        return mlo_failed(u->m);
     MLO_TRY(mlo_compared_add(u, q, NULL, u->integers->input[0]->name));
-    for (size_t k = 0; k < u->integers->n_node; k++) if (u->integers->node[k]->n_output) MLO_TRY(mlo_compared_add(u, q, u->integers->node[k], u->integers->node[k]->output[0]));
+    for (size_t k = 0; k < u->integers->n_node; k++)
+        if (u->integers->node[k]->n_output)
+            MLO_TRY(mlo_compared_add(u, q, u->integers->node[k], u->integers->node[k]->output[0]));
     mlo_numerics_anchors(u);
     return 0;
 }
 
-/* ---- comparing ---------------------------------------------------------------------------------------------------------------------------- */
+/* ---- comparing ------------------------------------------------------------ */
 
 static mlo_array *mlo_array_copy(mlo *m, const mlo_array *a) {
     mlo_array *copy = mlo_array_new(m, a->dtype, a->rank, a->dims);
@@ -123,52 +185,80 @@ static mlo_array *mlo_array_copy(mlo *m, const mlo_array *a) {
     return copy;
 }
 
-static int mlo_integers_see(void *user, const mlo_graph *g, int64_t i, const char *name, const mlo_array *a) {
+static int mlo_integers_see(
+    void *user, const mlo_graph *g, int64_t i, const char *name, const mlo_array *a) {
     mlo_numerics *u = (mlo_numerics *)user;
-    mlo_compared *v = g == u->integers && i >= 0 && i < u->iterations ? (mlo_compared *)mlo_map_get(&u->of, name) : NULL;
+    mlo_compared *v = g == u->integers && i >= 0 && i < u->iterations
+        ? (mlo_compared *)mlo_map_get(&u->of, name)
+        : NULL;
     if (!v) return 0;
-    if (mlo_compared_sums(v) && u->m->accumulator > v->at[i].accumulator) v->at[i].accumulator = u->m->accumulator;
+    if (mlo_compared_sums(v) && u->m->accumulator > v->at[i].accumulator)
+        v->at[i].accumulator = u->m->accumulator;
     mlo_array_free(u->m, v->kept[i]);
     return (v->kept[i] = mlo_array_copy(u->m, a)) ? 0 : mlo_failed(u->m);
 }
 
-static void mlo_compare(const mlo_counting *counting, const mlo_compared *v, int64_t i, const float *x, const mlo_array *y) {
+static void mlo_compare(const mlo_counting *counting, const mlo_compared *v, int64_t i,
+    const float *x, const mlo_array *y) {
     mlo_sums *s = &v->at[i];
     int64_t channels = v->s->channels;
     for (int64_t k = 0, n = mlo_array_count(y); k < n; k++) {
         if (!mlo_counts(counting, n / channels, k / channels)) continue;
         int64_t c = k % channels, whole = mlo_get(y, k);
-        double step = mlo_compared_step(v, i, c), f = (double)x[k], a = mlo_compared_value(v, i, c, whole), e = a - f;
+        double step = mlo_compared_step(v, i, c);
+        double f = (double)x[k];
+        double a = mlo_compared_value(v, i, c, whole);
+        double e = a - f;
         if (s->count < 1 || f < s->low) s->low = f;
         if (s->count < 1 || f > s->high) s->high = f;
         if (s->count < 1 || whole < s->least) s->least = whole;
         if (s->count < 1 || whole > s->largest) s->largest = whole;
-        if ((whole >= v->hi && -e > step / 2) || (whole <= v->lo && e > step / 2)) { s->clipped++; s->lost += e * e; }
+        if ((whole >= v->hi && -e > step / 2) || (whole <= v->lo && e > step / 2)) {
+            s->clipped++;
+            s->lost += e * e;
+        }
         if (fabs(e) > s->most) s->most = fabs(e);
-        s->error += fabs(e); s->noise += e * e; s->power += f * f; s->got += a * a; s->both += a * f; s->count++;
+        s->error += fabs(e);
+        s->noise += e * e;
+        s->power += f * f;
+        s->got += a * a;
+        s->both += a * f;
+        s->count++;
     }
 }
 
 /* A token's weight: one over the variance of its channels, which is what a norm divides by. */
 static double mlo_token_weight(const float *x, int64_t channels) {
     double sum = 0, squares = 0, spread;
-    for (int64_t c = 0; c < channels; c++) { sum += (double)x[c]; squares += (double)x[c] * (double)x[c]; }
+    for (int64_t c = 0; c < channels; c++) {
+        sum += (double)x[c];
+        squares += (double)x[c] * (double)x[c];
+    }
     spread = squares - sum * sum / (double)channels;
     return spread > 1e-30 ? (double)channels / spread : 0;
 }
 
 /* The sums of channels, where a token counts by its weight at the anchor. */
-static void mlo_compare_channels(const mlo_counting *counting, const mlo_compared *v, const mlo_compared *anchor, int64_t i) {
-    int64_t channels = v->s->channels, rows = mlo_array_count(v->floats) / channels, others = anchor->floats ? mlo_array_count(anchor->floats) / anchor->s->channels : 0;
+static void mlo_compare_channels(
+    const mlo_counting *counting, const mlo_compared *v, const mlo_compared *anchor, int64_t i) {
+    int64_t channels = v->s->channels;
+    int64_t rows = mlo_array_count(v->floats) / channels;
+    int64_t others = anchor->floats ? mlo_array_count(anchor->floats) / anchor->s->channels : 0;
     const float *x = (const float *)v->floats->data;
     for (int64_t r = 0; r < rows; r++, x += channels) {
         if (!mlo_counts(counting, rows, r)) continue;
-        double w = rows == others ? mlo_token_weight((const float *)anchor->floats->data + r * anchor->s->channels, anchor->s->channels) : 1;
+        double w = rows == others
+            ? mlo_token_weight((const float *)anchor->floats->data + r * anchor->s->channels,
+                  anchor->s->channels)
+            : 1;
         v->weight[i] += w;
         for (int64_t c = 0; c < channels; c++) {
             int64_t at = i * channels + c;
-            double f = (double)x[c], e = mlo_compared_value(v, i, c, mlo_get(v->kept[i], r * channels + c)) - f;
-            v->errors[at] += w * e * e; v->means[at] += w * f; v->squares[at] += w * f * f;
+            double f = (double)x[c];
+            double e = mlo_compared_value(v, i, c, mlo_get(v->kept[i], r * channels + c)) - f;
+            v->errors[at] += w * e * e;
+            v->means[at] += w * f;
+            v->squares[at] += w * f * f;
         }
     }
 }
@@ -183,12 +273,15 @@ static void mlo_compare_all(mlo_numerics *u, int64_t i) {
     }
     for (int k = 0; k < u->n; k++) {
         mlo_compared *v = &u->value[k];
-        mlo_array_free(u->m, v->kept[i]); mlo_array_free(u->m, v->floats);
-        v->kept[i] = NULL; v->floats = NULL;
+        mlo_array_free(u->m, v->kept[i]);
+        mlo_array_free(u->m, v->floats);
+        v->kept[i] = NULL;
+        v->floats = NULL;
     }
 }
 
-static int mlo_floats_see(void *user, const mlo_graph *g, int64_t i, const char *name, const mlo_array *a) {
+static int mlo_floats_see(
+    void *user, const mlo_graph *g, int64_t i, const char *name, const mlo_array *a) {
     mlo_numerics *u = (mlo_numerics *)user;
     if (u->mask && name == u->mask) return mlo_counting_see(u->m, &u->counting, a);
     if (g != u->floats || i < 0 || i >= u->iterations || a->dtype != MLO_FLOAT) return 0;
@@ -196,15 +289,19 @@ static int mlo_floats_see(void *user, const mlo_graph *g, int64_t i, const char 
         mlo_compared *v = &u->value[k];
         mlo_array *y = v->s->name == name ? v->kept[i] : NULL;
         if (!y) continue;
-        if (mlo_array_count(y) != mlo_array_count(a)) return mlo_fail(u->m, MLO_E_BUG, v->node, "makes %lld integers of %lld floats", (long long)mlo_array_count(y), (long long)mlo_array_count(a));
+        if (mlo_array_count(y) != mlo_array_count(a))
+            return mlo_fail(u->m, MLO_E_BUG, v->node, "makes %lld integers of %lld floats",
+                (long long)mlo_array_count(y), (long long)mlo_array_count(a));
         mlo_array_free(u->m, v->floats);
         if (!(v->floats = mlo_array_copy(u->m, a))) return mlo_failed(u->m);
     }
-    if (u->value[u->result].floats) mlo_compare_all(u, i);                  /* nothing of the body comes behind its result */
+    /* nothing of the body comes behind its result */
+    if (u->value[u->result].floats) mlo_compare_all(u, i);
     return 0;
 }
 
-/* Both models on every sample, the integers first: they are what has to be kept, and are the smaller ones. */
+/* Both models on every sample, the integers first: they are what has to be kept, and are the
+ * smaller ones. */
 static int mlo_numerics_run(mlo_numerics *u, mlo_graph *before) {
     mlo *m = u->m;
     mlo_graph *now = m->model->graph;
@@ -224,19 +321,23 @@ static int mlo_numerics_run(mlo_numerics *u, mlo_graph *before) {
     return mlo_failed(m);
 }
 
-/* ---- where the noise comes from -------------------------------------------------------------------------------------------------------------- */
+/* ---- where the noise comes from ------------------------------------------- */
 
-static double mlo_noise(const mlo_sums *s) { return s->power > 0 ? s->noise / s->power : s->noise > 0; }
+static double mlo_noise(const mlo_sums *s) {
+    return s->power > 0 ? s->noise / s->power : s->noise > 0;
+}
 
 /* Sums over the channels of a value, in a metric: of errors, and of what moves. */
 static double mlo_metric_noise(const mlo_compared *v, int64_t i, const double *metric) {
     double sum = 0;
-    for (int64_t c = 0; c < v->s->channels; c++) sum += metric[c] * v->errors[i * v->s->channels + c];
+    for (int64_t c = 0; c < v->s->channels; c++)
+        sum += metric[c] * v->errors[i * v->s->channels + c];
     return sum;
 }
 static double mlo_variation(const mlo_compared *v, int64_t i, int64_t c) {
     int64_t at = i * v->s->channels + c;
-    double moves = v->weight[i] > 0 ? v->squares[at] - v->means[at] * v->means[at] / v->weight[i] : 0;
+    double moves = v->weight[i] > 0 ? v->squares[at] - v->means[at] * v->means[at] / v->weight[i]
+                                    : 0;
     return moves > 0 ? moves : 0;
 }
 static double mlo_metric_power(const mlo_compared *v, int64_t i, const double *metric) {
@@ -244,17 +345,21 @@ static double mlo_metric_power(const mlo_compared *v, int64_t i, const double *m
     for (int64_t c = 0; c < v->s->channels; c++) sum += metric[c] * mlo_variation(v, i, c);
     return sum;
 }
-static double mlo_part_of_power(double noise, double power) { return power > 0 ? noise / power : 0; }
+static double mlo_part_of_power(double noise, double power) {
+    return power > 0 ? noise / power : 0;
+}
 
-/* What a channel that a linear layer reads counts: the squares of its weights, times what the channels out count. Behind a table these count
- * as far as the table lets them move. */
-static int mlo_pull_linear(const mlo_quantizer *q, const mlo_compared *y, const mlo_compared *x, int64_t i, double *metric) {
+/* What a channel that a linear layer reads counts: the squares of its weights, times what the
+ * channels out count. Behind a table these count as far as the table lets them move. */
+static int mlo_pull_linear(const mlo_quantizer *q, const mlo_compared *y, const mlo_compared *x,
+    int64_t i, double *metric) {
     mlo *m = q->m;
-    mlo_array *in[3] = { NULL, NULL, NULL };            /* weight, multiplier, shift */
+    mlo_array *in[3] = { NULL, NULL, NULL }; /* weight, multiplier, shift */
     static const int from[3] = { 1, 3, 4 };
     int64_t channels = y->s->channels;
     double *gain = (double *)mlo_scratch(m, (size_t)channels, sizeof *gain);
-    for (int k = 0; gain && k < 3; k++) in[k] = mlo_scan_value(m, &q->scan, y->node->input[from[k]], i);
+    for (int k = 0; gain && k < 3; k++)
+        in[k] = mlo_scan_value(m, &q->scan, y->node->input[from[k]], i);
     for (int64_t n = 0; !m->error.code && n < channels; n++) {
         double g = ldexp((double)mlo_get(in[1], n), -(int)mlo_get(in[2], n)), made = 0;
         int table = mlo_is(y->node, "mlo.MVUTable");
@@ -268,7 +373,10 @@ static int mlo_pull_linear(const mlo_quantizer *q, const mlo_compared *y, const 
     }
     for (int64_t k = 0; !m->error.code && k < x->s->channels; k++) {
         double sum = 0, step = mlo_compared_step(x, i, k);
-        for (int64_t n = 0; n < channels; n++) { double w = (double)mlo_get(in[0], k * channels + n); sum += w * w * gain[n]; }
+        for (int64_t n = 0; n < channels; n++) {
+            double w = (double)mlo_get(in[0], k * channels + n);
+            sum += w * w * gain[n];
+        }
         metric[k] = sum / (step * step);
     }
     for (int k = 0; k < 3; k++) mlo_array_free(m, in[k]);
@@ -276,25 +384,34 @@ static int mlo_pull_linear(const mlo_quantizer *q, const mlo_compared *y, const 
     return mlo_failed(m);
 }
 
-/* The metric in which a kernel sees its operand r: what errors in its channels do to the result in its own metric. Up to a factor. */
-static int mlo_pull(const mlo_quantizer *q, const mlo_numerics *u, const mlo_compared *y, int r, int64_t i, double *metric) {
-    const mlo_compared *x = &u->value[y->reads[r]], *other = y->n_reads == 3 ? &u->value[y->reads[r == 0]] : NULL;
+/* The metric in which a kernel sees its operand r: what errors in its channels do to the result in
+ * its own metric. Up to a factor. */
+static int mlo_pull(const mlo_quantizer *q, const mlo_numerics *u, const mlo_compared *y, int r,
+    int64_t i, double *metric) {
+    const mlo_compared *x = &u->value[y->reads[r]];
+    const mlo_compared *other = y->n_reads == 3 ? &u->value[y->reads[r == 0]] : NULL;
     int64_t channels = x->s->channels;
     if (mlo_compared_sums(y)) return mlo_pull_linear(q, y, x, i, metric);
-    mlo_array *g = mlo_is(y->node, "mlo.LayerNorm") ? mlo_scan_value(q->m, &q->scan, y->node->input[1], i) : NULL;
+    mlo_array *g = mlo_is(y->node, "mlo.LayerNorm")
+        ? mlo_scan_value(q->m, &q->scan, y->node->input[1], i)
+        : NULL;
     for (int64_t c = 0; c < channels && !q->m->error.code; c++) {
         double gain = g ? (double)mlo_get(g, c) * mlo_compared_step(y, i, c) : 1;
-        metric[c] = other && r < 2 ? other->squares[i * channels + c] : y->metric[c] * gain * gain;      /* queries by keys, and back */
+        /* queries by keys, and back */
+        metric[c] = other && r < 2 ? other->squares[i * channels + c] : y->metric[c] * gain * gain;
     }
     mlo_array_free(q->m, g);
     return mlo_failed(q->m);
 }
 
-/* What rounding to its steps, and cutting off at its ends, is of a value's noise (`noise` in its metric). */
+/* What rounding to its steps, and cutting off at its ends, is of a value's noise (`noise` in its
+ * metric). */
 static double mlo_rounding_part(const mlo_compared *v, int64_t i, double noise) {
     double rounding = 0;
-    for (int64_t c = 0; c < v->s->channels; c++) rounding += v->metric[c] * mlo_compared_step(v, i, c) * mlo_compared_step(v, i, c) / 12;
-    return mlo_part_of_power(rounding * v->weight[i], noise) + mlo_part_of_power(v->at[i].lost, v->at[i].noise);
+    for (int64_t c = 0; c < v->s->channels; c++)
+        rounding += v->metric[c] * mlo_compared_step(v, i, c) * mlo_compared_step(v, i, c) / 12;
+    return mlo_part_of_power(rounding * v->weight[i], noise)
+        + mlo_part_of_power(v->at[i].lost, v->at[i].noise);
 }
 
 /* What makes most of the noise that a kernel adds, `own` of its noise. */
@@ -303,27 +420,36 @@ static const char *mlo_noise_cause(const mlo_compared *v, int64_t i, double own,
     return rounding > own / 2 ? "width" : mlo_compared_sums(v) ? "weights" : "arithmetic";
 }
 
-/* What a kernel adds stays with it; the rest of what flows through its result goes to its operands, and so does the metric. */
-static int mlo_flow_kernel(const mlo_quantizer *q, mlo_numerics *u, mlo_compared *y, int64_t i, double *pulled) {
-    double noise = mlo_metric_noise(y, i, y->metric), power = mlo_metric_power(y, i, y->metric), part[MLO_COMPARED_READS], scale[MLO_COMPARED_READS], all = 0, own, flow = y->at[i].flow;
+/* What a kernel adds stays with it; the rest of what flows through its result goes to its
+ * operands, and so does the metric. */
+static int mlo_flow_kernel(
+    const mlo_quantizer *q, mlo_numerics *u, mlo_compared *y, int64_t i, double *pulled) {
+    double part[MLO_COMPARED_READS], scale[MLO_COMPARED_READS], own;
+    double noise = mlo_metric_noise(y, i, y->metric);
+    double power = mlo_metric_power(y, i, y->metric);
+    double all = 0;
+    double flow = y->at[i].flow;
     for (int r = 0; r < y->n_reads; r++) {
         const mlo_compared *x = &u->value[y->reads[r]];
         double *metric = pulled + r * u->widest;
         if (mlo_pull(q, u, y, r, i, metric)) return mlo_failed(u->m);
         scale[r] = mlo_metric_power(x, i, metric);
-        all += part[r] = mlo_part_of_power(mlo_metric_noise(x, i, metric), mlo_is(y->node, "mlo.Add") ? power : scale[r]);
+        all += part[r] = mlo_part_of_power(
+            mlo_metric_noise(x, i, metric), mlo_is(y->node, "mlo.Add") ? power : scale[r]);
     }
     double rounding = mlo_rounding_part(y, i, noise);
     noise = mlo_part_of_power(noise, power);
     own = !(all > 0) ? 1 : noise > all ? 1 - all / noise : 0;
-    if (all > 0 && own > rounding && !mlo_compared_sums(y) && !mlo_is_attention(y->node)) own = rounding;
+    if (all > 0 && own > rounding && !mlo_compared_sums(y) && !mlo_is_attention(y->node))
+        own = rounding;
     y->at[i].share = flow * own;
     y->at[i].cause = mlo_noise_cause(y, i, own, rounding);
     for (int r = 0; r < y->n_reads && all > 0; r++) {
         mlo_compared *x = &u->value[y->reads[r]];
         double through = flow * (1 - own) * part[r] / all;
         x->at[i].flow += through;
-        for (int64_t c = 0; c < x->s->channels && scale[r] > 0; c++) x->metric[c] += pulled[r * u->widest + c] * through / scale[r];
+        for (int64_t c = 0; c < x->s->channels && scale[r] > 0; c++)
+            x->metric[c] += pulled[r * u->widest + c] * through / scale[r];
     }
     return 0;
 }
@@ -331,13 +457,17 @@ static int mlo_flow_kernel(const mlo_quantizer *q, mlo_numerics *u, mlo_compared
 /* From the output of the last iteration back to the input of the first. */
 static int mlo_noise_flow(const mlo_quantizer *q, mlo_numerics *u) {
     mlo_compared *in = &u->value[0], *out = &u->value[u->result];
-    double *pulled = (double *)mlo_scratch(u->m, MLO_COMPARED_READS * (size_t)u->widest, sizeof *pulled);
-    for (int64_t i = u->iterations; pulled && i-- && !u->m->error.code; ) {
+    double *pulled = (double *)mlo_scratch(
+        u->m, MLO_COMPARED_READS * (size_t)u->widest, sizeof *pulled);
+    for (int64_t i = u->iterations; pulled && i-- && !u->m->error.code;) {
         int last = i + 1 == u->iterations;
         out->at[i].flow = last ? 1 : in->at[i + 1].flow;
         for (int64_t c = 0; c < out->s->channels; c++) out->metric[c] = last ? 1 : in->metric[c];
-        for (int k = 0; k < u->n; k++) if (k != u->result) memset(u->value[k].metric, 0, (size_t)u->value[k].s->channels * sizeof *in->metric);
-        for (int k = u->n; --k && !u->m->error.code; ) mlo_flow_kernel(q, u, &u->value[k], i, pulled);
+        for (int k = 0; k < u->n; k++)
+            if (k != u->result)
+                memset(u->value[k].metric, 0, (size_t)u->value[k].s->channels * sizeof *in->metric);
+        for (int k = u->n; --k && !u->m->error.code;)
+            mlo_flow_kernel(q, u, &u->value[k], i, pulled);
     }
     in->at[0].share = in->at[0].flow;
     for (int64_t i = 0; i < u->iterations; i++) in->at[i].cause = "width";
@@ -348,18 +478,23 @@ static int mlo_noise_flow(const mlo_quantizer *q, mlo_numerics *u) {
 /* The expected noise of rounding to the value's steps: a twelfth of their square. */
 static double mlo_rounding_noise(const mlo_compared *v, int64_t i) {
     double sum = 0, power = v->at[i].count > 0 ? v->at[i].power / v->at[i].count : 0;
-    for (int64_t c = 0; c < v->s->channels; c++) sum += mlo_compared_step(v, i, c) * mlo_compared_step(v, i, c) / 12;
+    for (int64_t c = 0; c < v->s->channels; c++)
+        sum += mlo_compared_step(v, i, c) * mlo_compared_step(v, i, c) / 12;
     return power > 0 ? sum / (double)v->s->channels / power : 0;
 }
 
-/* ---- the report ------------------------------------------------------------------------------------------------------------------------------ */
+/* ---- the report ----------------------------------------------------------- */
 
 static void mlo_report_number(mlo_text *t, double x) {
     char text[40];
     mlo_puts(t, x - x == 0 ? mlo_digits(x, text) : "null");
 }
 static double mlo_decibels(double noise) { return noise > 0 ? -10 * log10(noise) : INFINITY; }
-static double mlo_cosine(const mlo_sums *s) { return s->got > 0 && s->power > 0 ? s->both / sqrt(s->got * s->power) : s->got > 0 || s->power > 0 ? 0 : 1; }
+static double mlo_cosine(const mlo_sums *s) {
+    return s->got > 0 && s->power > 0 ? s->both / sqrt(s->got * s->power)
+        : s->got > 0 || s->power > 0  ? 0
+                                      : 1;
+}
 /* The largest difference, relative to the largest value. */
 static double mlo_relative_error(const mlo_sums *s) {
     double most = fabs(s->low) > fabs(s->high) ? fabs(s->low) : fabs(s->high);
@@ -368,7 +503,20 @@ static double mlo_relative_error(const mlo_sums *s) {
 static int mlo_accumulator_bits(const mlo_sums *s) { return mlo_clog2(s->accumulator + 1) + 1; }
 
 /* One column of the report: a number per iteration. */
-enum { MLO_OF_LOW, MLO_OF_HIGH, MLO_OF_LEAST, MLO_OF_LARGEST, MLO_OF_SATURATED, MLO_OF_SUM_BITS, MLO_OF_ROUNDING, MLO_OF_ERROR_MAX, MLO_OF_ERROR_MEAN, MLO_OF_COSINE, MLO_OF_SQNR, MLO_OF_SHARE };
+enum {
+    MLO_OF_LOW,
+    MLO_OF_HIGH,
+    MLO_OF_LEAST,
+    MLO_OF_LARGEST,
+    MLO_OF_SATURATED,
+    MLO_OF_SUM_BITS,
+    MLO_OF_ROUNDING,
+    MLO_OF_ERROR_MAX,
+    MLO_OF_ERROR_MEAN,
+    MLO_OF_COSINE,
+    MLO_OF_SQNR,
+    MLO_OF_SHARE
+};
 static double mlo_column_at(const mlo_compared *v, int what, int64_t i) {
     const mlo_sums *s = &v->at[i];
     switch (what) {
@@ -387,44 +535,76 @@ static double mlo_column_at(const mlo_compared *v, int what, int64_t i) {
     }
 }
 
-static void mlo_report_column(mlo_text *t, const mlo_numerics *u, const mlo_compared *v, const char *key, int what) {
+static void mlo_report_column(
+    mlo_text *t, const mlo_numerics *u, const mlo_compared *v, const char *key, int what) {
     mlo_printf(t, "\"%s\":[", key);
-    for (int64_t i = 0; i < u->iterations; i++) { mlo_puts(t, i ? "," : ""); mlo_report_number(t, mlo_column_at(v, what, i)); }
+    for (int64_t i = 0; i < u->iterations; i++) {
+        mlo_puts(t, i ? "," : "");
+        mlo_report_number(t, mlo_column_at(v, what, i));
+    }
     mlo_puts(t, "]");
 }
 
 /* Numbers per iteration and channel; one per iteration where all channels agree. */
-static void mlo_report_channels(mlo_text *t, const mlo_numerics *u, const mlo_compared *v, const char *key, const double *x, const float *y) {
+static void mlo_report_channels(mlo_text *t, const mlo_numerics *u, const mlo_compared *v,
+    const char *key, const double *x, const float *y) {
     int64_t channels = v->s->channels;
     mlo_printf(t, ",\"%s\":[", key);
     for (int64_t i = 0; i < u->iterations; i++) {
         int same = 1;
-        for (int64_t c = i * channels + 1; c < (i + 1) * channels; c++) same &= x ? x[c] == x[c - 1] : y[c] == y[c - 1];
-        mlo_puts(t, i ? "," : ""); mlo_puts(t, same ? "" : "[");
-        for (int64_t c = 0; c < (same ? 1 : channels); c++) { mlo_puts(t, c ? "," : ""); mlo_report_number(t, x ? x[i * channels + c] : (double)y[i * channels + c]); }
+        for (int64_t c = i * channels + 1; c < (i + 1) * channels; c++)
+            same &= x ? x[c] == x[c - 1] : y[c] == y[c - 1];
+        mlo_puts(t, i ? "," : "");
+        mlo_puts(t, same ? "" : "[");
+        for (int64_t c = 0; c < (same ? 1 : channels); c++) {
+            mlo_puts(t, c ? "," : "");
+            mlo_report_number(t, x ? x[i * channels + c] : (double)y[i * channels + c]);
+        }
         mlo_puts(t, same ? "" : "]");
     }
     mlo_puts(t, "]");
 }
 
 static void mlo_report_compared(mlo_text *t, const mlo_numerics *u, const mlo_compared *v) {
-    static const struct { const char *key; int what; } columns[] = { { "low", MLO_OF_LOW }, { "high", MLO_OF_HIGH }, { "least", MLO_OF_LEAST }, { "largest", MLO_OF_LARGEST },
-        { "saturated", MLO_OF_SATURATED }, { "rounding_db", MLO_OF_ROUNDING }, { "share", MLO_OF_SHARE } };
-    static const struct { const char *key; int what; } errors[] = { { "max", MLO_OF_ERROR_MAX }, { "mean", MLO_OF_ERROR_MEAN }, { "cosine", MLO_OF_COSINE }, { "sqnr_db", MLO_OF_SQNR } };
+    static const struct {
+        const char *key;
+        int what;
+    } columns[] = { { "low", MLO_OF_LOW }, { "high", MLO_OF_HIGH }, { "least", MLO_OF_LEAST },
+        { "largest", MLO_OF_LARGEST }, { "saturated", MLO_OF_SATURATED },
+        { "rounding_db", MLO_OF_ROUNDING }, { "share", MLO_OF_SHARE } };
+    static const struct {
+        const char *key;
+        int what;
+    } errors[] = { { "max", MLO_OF_ERROR_MAX }, { "mean", MLO_OF_ERROR_MEAN },
+        { "cosine", MLO_OF_COSINE }, { "sqnr_db", MLO_OF_SQNR } };
     if (!v->wide && v->s->shape) mlo_report_channels(t, u, v, "shapes", NULL, v->s->shape);
     if (!v->wide) mlo_report_channels(t, u, v, "zeros", v->s->zero, NULL);
-    for (size_t k = 0; k < sizeof columns / sizeof *columns; k++) { mlo_puts(t, ","); mlo_report_column(t, u, v, columns[k].key, columns[k].what); }
+    for (size_t k = 0; k < sizeof columns / sizeof *columns; k++) {
+        mlo_puts(t, ",");
+        mlo_report_column(t, u, v, columns[k].key, columns[k].what);
+    }
     const mlo_compared *x = v->n_reads ? &u->value[v->reads[0]] : NULL;
-    if (mlo_compared_sums(v) && x) { mlo_printf(t, ",\"accumulator\":{\"bits\":%d,", mlo_bits_for(mlo_mvu_sums(x->s->channels, mlo_node_bits(x->node), (int)mlo_meta_int(v->node, "mlo.weight_bits", 8)))); mlo_report_column(t, u, v, "used", MLO_OF_SUM_BITS); mlo_puts(t, "}"); }
+    if (mlo_compared_sums(v) && x) {
+        mlo_printf(t, ",\"accumulator\":{\"bits\":%d,",
+            mlo_bits_for(mlo_mvu_sums(x->s->channels, mlo_node_bits(x->node),
+                (int)mlo_meta_int(v->node, "mlo.weight_bits", 8))));
+        mlo_report_column(t, u, v, "used", MLO_OF_SUM_BITS);
+        mlo_puts(t, "}");
+    }
     mlo_puts(t, ",\"error\":{");
-    for (size_t k = 0; k < sizeof errors / sizeof *errors; k++) { mlo_puts(t, k ? "," : ""); mlo_report_column(t, u, v, errors[k].key, errors[k].what); }
+    for (size_t k = 0; k < sizeof errors / sizeof *errors; k++) {
+        mlo_puts(t, k ? "," : "");
+        mlo_report_column(t, u, v, errors[k].key, errors[k].what);
+    }
     mlo_puts(t, "}");
 }
 
-/* Where most noise comes in, of an iteration. The carried value counts in the first one, as what quantizing the loop's input adds. */
+/* Where most noise comes in, of an iteration. The carried value counts in the first one, as what
+ * quantizing the loop's input adds. */
 static const mlo_compared *mlo_noisiest(const mlo_numerics *u, int64_t i) {
     const mlo_compared *best = &u->value[0];
-    for (int k = 1; k < u->n; k++) if (u->value[k].at[i].share > best->at[i].share) best = &u->value[k];
+    for (int k = 1; k < u->n; k++)
+        if (u->value[k].at[i].share > best->at[i].share) best = &u->value[k];
     return best;
 }
 static double mlo_layer_share(const mlo_numerics *u, int64_t i) {
@@ -434,42 +614,56 @@ static double mlo_layer_share(const mlo_numerics *u, int64_t i) {
 }
 static int64_t mlo_worst_layer(const mlo_numerics *u) {
     int64_t worst = 0;
-    for (int64_t i = 1; i < u->iterations; i++) if (mlo_layer_share(u, i) > mlo_layer_share(u, worst)) worst = i;
+    for (int64_t i = 1; i < u->iterations; i++)
+        if (mlo_layer_share(u, i) > mlo_layer_share(u, worst)) worst = i;
     return worst;
 }
 
 static void mlo_report_noisiest(mlo_text *t, const mlo_numerics *u, int64_t i) {
     const mlo_compared *v = mlo_noisiest(u, i);
-    mlo_puts(t, "\"name\":"); mlo_report_string(t, v->name);
-    mlo_printf(t, ",\"op\":\"%s\",\"share\":", v->node ? v->node->op : "Quantize"); mlo_report_number(t, v->at[i].share);
+    mlo_puts(t, "\"name\":");
+    mlo_report_string(t, v->name);
+    mlo_printf(t, ",\"op\":\"%s\",\"share\":", v->node ? v->node->op : "Quantize");
+    mlo_report_number(t, v->at[i].share);
     mlo_printf(t, ",\"cause\":\"%s\"}", v->at[i].cause);
 }
 
 static void mlo_report_layers(mlo_text *t, const mlo_numerics *u) {
     mlo_puts(t, ",\"layers\":[");
     for (int64_t i = 0; i < u->iterations; i++) {
-        mlo_puts(t, i ? ",{\"sqnr_db\":" : "{\"sqnr_db\":"); mlo_report_number(t, mlo_decibels(mlo_noise(&u->value[u->result].at[i])));
-        mlo_puts(t, ",\"share\":"); mlo_report_number(t, mlo_layer_share(u, i));
-        mlo_puts(t, ",\"worst\":{"); mlo_report_noisiest(t, u, i);
+        mlo_puts(t, i ? ",{\"sqnr_db\":" : "{\"sqnr_db\":");
+        mlo_report_number(t, mlo_decibels(mlo_noise(&u->value[u->result].at[i])));
+        mlo_puts(t, ",\"share\":");
+        mlo_report_number(t, mlo_layer_share(u, i));
+        mlo_puts(t, ",\"worst\":{");
+        mlo_report_noisiest(t, u, i);
         mlo_puts(t, "}");
     }
-    mlo_printf(t, "],\"worst\":{\"iteration\":%lld,", (long long)mlo_worst_layer(u)); mlo_report_noisiest(t, u, mlo_worst_layer(u));
+    mlo_printf(t, "],\"worst\":{\"iteration\":%lld,", (long long)mlo_worst_layer(u));
+    mlo_report_noisiest(t, u, mlo_worst_layer(u));
 }
 
 /* The loop's output, and its input, as far as they are from the floats. */
 static void mlo_report_end(mlo_text *t, const char *key, const mlo_compared *v, int64_t i) {
     const mlo_sums *s = &v->at[i];
-    mlo_printf(t, ",\"%s\":{\"name\":", key); mlo_report_string(t, v->name);
-    mlo_puts(t, ",\"max\":"); mlo_report_number(t, s->most);
-    mlo_puts(t, ",\"relative\":"); mlo_report_number(t, mlo_relative_error(s));
-    mlo_puts(t, ",\"mean\":"); mlo_report_number(t, mlo_column_at(v, MLO_OF_ERROR_MEAN, i));
-    mlo_puts(t, ",\"cosine\":"); mlo_report_number(t, mlo_cosine(s));
-    mlo_puts(t, ",\"sqnr_db\":"); mlo_report_number(t, mlo_decibels(mlo_noise(s)));
-    mlo_puts(t, ",\"share\":"); mlo_report_number(t, s->share);
+    mlo_printf(t, ",\"%s\":{\"name\":", key);
+    mlo_report_string(t, v->name);
+    mlo_puts(t, ",\"max\":");
+    mlo_report_number(t, s->most);
+    mlo_puts(t, ",\"relative\":");
+    mlo_report_number(t, mlo_relative_error(s));
+    mlo_puts(t, ",\"mean\":");
+    mlo_report_number(t, mlo_column_at(v, MLO_OF_ERROR_MEAN, i));
+    mlo_puts(t, ",\"cosine\":");
+    mlo_report_number(t, mlo_cosine(s));
+    mlo_puts(t, ",\"sqnr_db\":");
+    mlo_report_number(t, mlo_decibels(mlo_noise(s)));
+    mlo_puts(t, ",\"share\":");
+    mlo_report_number(t, s->share);
     mlo_puts(t, "}");
 }
 
-/* ---- what to do about it ------------------------------------------------------------------------------------------------------------------------- */
+/* ---- what to do about it -------------------------------------------------- */
 
 static const double mlo_sqnr_low = 25, mlo_saturated_high = 0.001;
 
@@ -481,10 +675,15 @@ static void mlo_advise(mlo_text *t, int *n, const char *line) {
 
 static const char *mlo_remedy(const mlo_compared *v, const char *cause) {
     if (mlo_eq(cause, "saturation")) return "calibrate on more samples (--calib)";
-    if (mlo_eq(cause, "weights")) return "its weights are what is rounded; give them more bits where --weights allows";
-    if (mlo_eq(cause, "arithmetic")) return "it is the kernel's own approximation, or what it amplifies: wider operands before it help (--max-cost)";
-    return v->wide ? "calibrate on samples without outliers (--calib): the step follows the largest value"
-        : mlo_absorbed(v->s) ? "a larger --max-cost widens operands, those that need it most first" : "operands of attention and tables do not get wider by --max-cost";
+    if (mlo_eq(cause, "weights"))
+        return "its weights are what is rounded; give them more bits where --weights allows";
+    if (mlo_eq(cause, "arithmetic"))
+        return "it is the kernel's own approximation, or what it amplifies: wider operands before "
+               "it help (--max-cost)";
+    return v->wide
+        ? "calibrate on samples without outliers (--calib): the step follows the largest value"
+        : mlo_absorbed(v->s) ? "a larger --max-cost widens operands, those that need it most first"
+                             : "operands of attention and tables do not get wider by --max-cost";
 }
 
 static void mlo_report_advice(mlo_text *t, const mlo_numerics *u) {
@@ -493,22 +692,37 @@ static void mlo_report_advice(mlo_text *t, const mlo_numerics *u) {
     const mlo_compared *v = mlo_noisiest(u, i);
     double sqnr = mlo_decibels(mlo_noise(&u->value[u->result].at[u->iterations - 1]));
     mlo_puts(t, ",\"advice\":[");
-    if (u->drawn) mlo_advise(t, &n, "the samples were drawn from the declared types; calibrate on real ones (--calib)");
-    else if (u->samples < MLO_SAMPLES_FEW) mlo_advise(t, &n, mlo_format(u->m, "only %lld sample%s to calibrate on; ranges of %d or more can be trusted", (long long)u->samples, u->samples > 1 ? "s" : "", MLO_SAMPLES_FEW));
+    if (u->drawn)
+        mlo_advise(t, &n,
+            "the samples were drawn from the declared types; calibrate on real ones (--calib)");
+    else if (u->samples < MLO_SAMPLES_FEW)
+        mlo_advise(t, &n,
+            mlo_format(u->m,
+                "only %lld sample%s to calibrate on; ranges of %d or more can be trusted",
+                (long long)u->samples, u->samples > 1 ? "s" : "", MLO_SAMPLES_FEW));
     if (sqnr < mlo_sqnr_low) {
         const char *cause = v->at[i].cause;
-        mlo_advise(t, &n, mlo_format(u->m, "the output is %.1f dB above its noise; most of that comes in at iteration %lld, %s (%s): %s", sqnr, (long long)i, v->name, cause, mlo_remedy(v, cause)));
+        mlo_advise(t, &n,
+            mlo_format(u->m,
+                "the output is %.1f dB above its noise; most of that comes in at iteration %lld, "
+                "%s (%s): %s",
+                sqnr, (long long)i, v->name, cause, mlo_remedy(v, cause)));
     }
-    for (int k = 0; k < u->n; k++) for (i = 0; i < u->iterations; i++) {
-        double part = mlo_column_at(&u->value[k], MLO_OF_SATURATED, i);
-        if (part > mlo_saturated_high) mlo_advise(t, &n, mlo_format(u->m, "%.1f %% of %s saturate in iteration %lld: %s", 100 * part, u->value[k].name, (long long)i, mlo_remedy(&u->value[k], "saturation")));
-    }
+    for (int k = 0; k < u->n; k++)
+        for (i = 0; i < u->iterations; i++) {
+            double part = mlo_column_at(&u->value[k], MLO_OF_SATURATED, i);
+            if (part > mlo_saturated_high)
+                mlo_advise(t, &n,
+                    mlo_format(u->m, "%.1f %% of %s saturate in iteration %lld: %s", 100 * part,
+                        u->value[k].name, (long long)i, mlo_remedy(&u->value[k], "saturation")));
+        }
     mlo_puts(t, "]");
 }
 
-/* ---- all of it --------------------------------------------------------------------------------------------------------------------------------- */
+/* ---- all of it ------------------------------------------------------------ */
 
-/* The integer values of the loops' bodies; what the quantize stage of this handle measured of them, when it was asked to. */
+/* The integer values of the loops' bodies; what the quantize stage of this handle measured of
+ * them, when it was asked to. */
 static void mlo_quantize_report(mlo *m, mlo_text *t) {
     const mlo_graph *g = m->model->graph;
     const mlo_numerics *u = m->numerics;
@@ -519,10 +733,14 @@ static void mlo_quantize_report(mlo *m, mlo_text *t) {
         for (size_t k = 0; body && body->g && k < body->g->n_node; k++) {
             const mlo_node *node = body->g->node[k];
             const char *scale = mlo_meta_get(node->meta, node->n_meta, "mlo.scale");
-            const mlo_compared *v = u && body->g == u->integers ? (const mlo_compared *)mlo_map_get(&u->of, node->output[0]) : NULL;
+            const mlo_compared *v = u && body->g == u->integers
+                ? (const mlo_compared *)mlo_map_get(&u->of, node->output[0])
+                : NULL;
             if (!scale) continue;
-            mlo_puts(t, n++ ? ",{\"name\":" : "{\"name\":"); mlo_report_string(t, node->output[0]);
-            mlo_puts(t, ",\"op\":"); mlo_report_string(t, node->op);
+            mlo_puts(t, n++ ? ",{\"name\":" : "{\"name\":");
+            mlo_report_string(t, node->output[0]);
+            mlo_puts(t, ",\"op\":");
+            mlo_report_string(t, node->op);
             mlo_printf(t, ",\"bits\":%d,\"scales\":[", mlo_node_bits(node));
             for (; *scale; scale++) mlo_put(t, *scale == ' ' ? "," : scale, 1);
             mlo_puts(t, "]");
@@ -532,8 +750,10 @@ static void mlo_quantize_report(mlo *m, mlo_text *t) {
     }
     mlo_puts(t, "]");
     if (u) {
-        mlo_puts(t, ",\"loop\":"); mlo_report_string(t, u->loop);
-        mlo_printf(t, ",\"samples\":%lld,\"max_cost\":", (long long)u->samples); mlo_report_number(t, u->cost);
+        mlo_puts(t, ",\"loop\":");
+        mlo_report_string(t, u->loop);
+        mlo_printf(t, ",\"samples\":%lld,\"max_cost\":", (long long)u->samples);
+        mlo_report_number(t, u->cost);
         mlo_report_end(t, "input", &u->value[0], 0);
         mlo_report_end(t, "output", &u->value[u->result], u->iterations - 1);
         mlo_report_layers(t, u);
@@ -542,7 +762,8 @@ static void mlo_quantize_report(mlo *m, mlo_text *t) {
     mlo_puts(t, "}\n");
 }
 
-/* A graph as it is now, with an index of its own: its lists will be changed in place, what is in them will not. */
+/* A graph as it is now, with an index of its own: its lists will be changed in place, what is in
+ * them will not. */
 static int mlo_graph_keep(mlo *m, const mlo_graph *g, mlo_graph *kept) {
     *kept = *g;
     memset(&kept->values, 0, sizeof kept->values);
@@ -556,28 +777,37 @@ static int mlo_graph_keep(mlo *m, const mlo_graph *g, mlo_graph *kept) {
     return mlo_index(m, kept);
 }
 
-/* Quantizes the float graph, whatever has become of the model's since, at a cost (0: the option's), and measures what comes out. NULL: failed. */
+/* Quantizes the float graph, whatever has become of the model's since, at a cost (0: the
+ * option's), and measures what comes out. NULL: failed. */
 static mlo_numerics *mlo_quantize_try(mlo *m, mlo_graph *floats, double cost) {
     mlo_quantizer q;
     mlo_numerics *u = MLO_NEW(m, mlo_numerics);
     memset(&q, 0, sizeof q);
     q.cost = cost;
-    if (!u || mlo_graph_keep(m, floats, m->model->graph) || mlo_quantize(m, &q) || mlo_numerics_open(u, &q) || mlo_numerics_run(u, floats)) return NULL;
+    if (!u || mlo_graph_keep(m, floats, m->model->graph) || mlo_quantize(m, &q)
+        || mlo_numerics_open(u, &q) || mlo_numerics_run(u, floats))
+        return NULL;
     return mlo_noise_flow(&q, u) ? NULL : u;
 }
 
-static double mlo_output_error(const mlo_numerics *u) { return mlo_relative_error(&u->value[u->result].at[u->iterations - 1]); }
+static double mlo_output_error(const mlo_numerics *u) {
+    return mlo_relative_error(&u->value[u->result].at[u->iterations - 1]);
+}
 
 /* Even the widest operands do not do. */
 static int mlo_search_fail(const mlo_numerics *u, double before, double target) {
     int64_t i = mlo_worst_layer(u);
     const mlo_compared *v = mlo_noisiest(u, i);
     const char *cause = v->at[i].cause;
-    return mlo_fail_at(u->m, MLO_E_MISMATCH, "max-error", "the loop's output is %.3g of its largest value off, and still %.3g at --max-cost %g, above %g; most of that comes in at iteration %lld, %s (%s): %s",
-        before, mlo_output_error(u), u->cost, target, (long long)i, v->name, cause, mlo_remedy(v, cause));
+    return mlo_fail_at(u->m, MLO_E_MISMATCH, "max-error",
+        "the loop's output is %.3g of its largest value off, and still %.3g at --max-cost %g, "
+        "above %g; most of that comes in at iteration %lld, %s (%s): %s",
+        before, mlo_output_error(u), u->cost, target, (long long)i, v->name, cause,
+        mlo_remedy(v, cause));
 }
 
-/* --max-error: the least cost at which the output is near enough, to 1/32, between that of 8 bits and --max-cost (2, when that is not given). */
+/* --max-error: the least cost at which the output is near enough, to 1/32, between that of 8 bits
+ * and --max-cost (2, when that is not given). */
 static mlo_numerics *mlo_quantize_search(mlo *m, mlo_graph *floats, double target) {
     enum { STEPS = 5 };
     double low = 1, high = 2, last;
@@ -585,12 +815,18 @@ static mlo_numerics *mlo_quantize_search(mlo *m, mlo_graph *floats, double targe
     if (mlo_opt(m, "max-cost") && mlo_max_cost(m, &high)) return NULL;
     mlo_numerics *u = mlo_quantize_try(m, floats, 1), *best;
     if (!u || mlo_output_error(u) <= target) return u;
-    m->desc.warn = NULL;                                            /* everything was said the first time */
+    /* everything was said the first time */
+    m->desc.warn = NULL;
     best = mlo_quantize_try(m, floats, last = high);
-    if (best && !(mlo_output_error(best) <= target)) mlo_search_fail(best, mlo_output_error(u), target);
+    if (best && !(mlo_output_error(best) <= target))
+        mlo_search_fail(best, mlo_output_error(u), target);
     for (int k = 0; k < STEPS && !m->error.code; k++) {
         if (!(u = mlo_quantize_try(m, floats, last = (low + high) / 2))) break;
-        if (mlo_output_error(u) <= target) { high = last; best = u; } else low = last;
+        if (mlo_output_error(u) <= target) {
+            high = last;
+            best = u;
+        } else
+            low = last;
     }
     if (!m->error.code && last < high) best = mlo_quantize_try(m, floats, high);
     m->desc.warn = warn;
@@ -599,12 +835,16 @@ static mlo_numerics *mlo_quantize_search(mlo *m, mlo_graph *floats, double targe
 
 /* The `quantize` stage: plain, measured (`report`), or searched (`max-error`), which measures, too. */
 static int mlo_quantize_as(mlo *m) {
-    mlo_quantizer q; mlo_graph floats;
+    mlo_quantizer q;
+    mlo_graph floats;
     const char *error = mlo_opt(m, "max-error");
     double target = 0;
     memset(&q, 0, sizeof q);
     if (error && (!mlo_parse_number(error, &target) || !(target > 0)))
-        return mlo_fail_at(m, MLO_E_USAGE, "max-error", "'%s' is no number above 0: how far the loop's output may be off, relative to its largest value", error);
+        return mlo_fail_at(m, MLO_E_USAGE, "max-error",
+            "'%s' is no number above 0: how far the loop's output may be off, relative to its "
+            "largest value",
+            error);
     if (!error && !mlo_opt(m, "report")) return mlo_quantize(m, &q);
     if (mlo_graph_keep(m, m->model->graph, &floats)) return mlo_failed(m);
     m->numerics = error ? mlo_quantize_search(m, &floats, target) : mlo_quantize_try(m, &floats, 0);

@@ -1,48 +1,64 @@
 /* ops_nn: matrix products, convolution, norms, softmax.
  *
  * in:  a call with its output made.     out: the output filled.
- * invariant: sums over K are made in the core type, 64 products at a time, so they equal ONNX Runtime's but for the order of additions
- *     (1e-6 relative); statistics of norms are summed in double. Integer products are exact modulo 2^64, then narrowed.
+ * invariant: sums over K are made in the core type, 64 products at a time, so they equal ONNX
+ *     Runtime's but for the order of additions (1e-6 relative); statistics of norms are summed in
+ *     double. Integer products are exact modulo 2^64, then narrowed.
  * example: mlo_gemm(m, MLO_FLOAT, z, a, k, 1, b, n, 1, rows, n, k) is z = a b for row-major matrices.
- * cost: about 2 x rows x n x k operations in tiles that fit the registers of the vector unit (4 x 8 of 128 bits, 4 x 16 of 256); four packed panels of K x 8 or 16.
+ * cost: about 2 x rows x n x k operations in tiles that fit the registers of the vector unit (4 x
+ *     8 of 128 bits, 4 x 16 of 256); four packed panels of K x 8 or 16.
  */
 
 enum { MLO_TILE_ROWS = 4, MLO_TILE_WIDEST = 16, MLO_TILE_SUM = 64, MLO_TILE_PANELS = 4 };
 
-/* acc := four rows of a (their pointers; elements `step` apart) times the packed panel b of k x COLUMNS. The constant inner trip count is
- * what lets a compiler keep s in vector registers at -O2; partial sums of 64 products keep float's rounding error from growing with k.
- * T is what is multiplied and summed, SUM what the partial sums add up in.
- * name: z (dense, rows x n) := a b; a's and b's elements by row and column steps; `panels` has room for MLO_TILE_PANELS of k x COLUMNS: so many are
- * packed at a time, since b comes fast along its rows only. */
-#define MLO_TILE_ADD(row, x, COLUMNS) for (int j = 0; j < COLUMNS; j++) s[row][j] += x * b[j];
-#define MLO_TILE(name, T, SUM, COLUMNS, WIDE) \
-    WIDE MLO_APART static void name##_tile(SUM acc[MLO_TILE_ROWS][COLUMNS], const T *const *a, int64_t step, const T *b, int64_t k) { \
-        T s[MLO_TILE_ROWS][COLUMNS]; \
-        const T *a0 = a[0], *a1 = a[1], *a2 = a[2], *a3 = a[3]; \
-        memset(acc, 0, MLO_TILE_ROWS * sizeof *acc); \
-        for (int64_t i = 0; i < k; ) { \
-            int64_t end = k - i < MLO_TILE_SUM ? k : i + MLO_TILE_SUM; \
-            memset(s, 0, sizeof s); \
-            for (; i < end; i++, b += COLUMNS) { \
-                T x0 = a0[i * step], x1 = a1[i * step], x2 = a2[i * step], x3 = a3[i * step]; \
-                MLO_TILE_ADD(0, x0, COLUMNS) MLO_TILE_ADD(1, x1, COLUMNS) MLO_TILE_ADD(2, x2, COLUMNS) MLO_TILE_ADD(3, x3, COLUMNS) \
-            } \
-            for (int r = 0; r < MLO_TILE_ROWS; r++) for (int j = 0; j < COLUMNS; j++) acc[r][j] += (SUM)s[r][j]; \
-        } \
-    } \
-    WIDE static void name(SUM *z, const T *a, int64_t ar, int64_t ac, const T *b, int64_t br, int64_t bc, int64_t rows, int64_t n, int64_t k, T *panels) { \
-        SUM acc[MLO_TILE_ROWS][COLUMNS]; const T *p[MLO_TILE_ROWS]; \
-        for (int64_t c = 0; c < n; c += COLUMNS) { \
-            const int64_t w = n - c < COLUMNS ? n - c : COLUMNS, at = c / COLUMNS % MLO_TILE_PANELS; \
-            for (int64_t i = 0; !at && i < k; i++) for (int64_t q = 0; q < MLO_TILE_PANELS && c + q * COLUMNS < n; q++) \
-                for (int64_t j = 0, from = c + q * COLUMNS; j < COLUMNS; j++) panels[(q * k + i) * COLUMNS + j] = from + j < n ? b[i * br + (from + j) * bc] : 0; \
-            for (int64_t r = 0; r < rows; r += MLO_TILE_ROWS) { \
-                int64_t h = rows - r < MLO_TILE_ROWS ? rows - r : MLO_TILE_ROWS; \
+/* acc := four rows of a (their pointers; elements `step` apart) times the packed panel b of k x
+ * COLUMNS. The constant inner trip count is what lets a compiler keep s in vector registers at
+ * -O2; partial sums of 64 products keep float's rounding error from growing with k. T is what is
+ * multiplied and summed, SUM what the partial sums add up in. name: z (dense, rows x n) := a b;
+ * a's and b's elements by row and column steps; `panels` has room for MLO_TILE_PANELS of k x
+ * COLUMNS: so many are packed at a time, since b comes fast along its rows only. */
+#define MLO_TILE_ADD(row, x, COLUMNS) \
+    for (int j = 0; j < COLUMNS; j++) s[row][j] += x * b[j];
+#define MLO_TILE(name, T, SUM, COLUMNS, WIDE)                                                      \
+    WIDE MLO_APART static void name##_tile(                                                        \
+        SUM acc[MLO_TILE_ROWS][COLUMNS], const T *const *a, int64_t step, const T *b, int64_t k) { \
+        T s[MLO_TILE_ROWS][COLUMNS];                                                               \
+        const T *a0 = a[0], *a1 = a[1], *a2 = a[2], *a3 = a[3];                                    \
+        memset(acc, 0, MLO_TILE_ROWS * sizeof *acc);                                               \
+        for (int64_t i = 0; i < k;) {                                                              \
+            int64_t end = k - i < MLO_TILE_SUM ? k : i + MLO_TILE_SUM;                             \
+            memset(s, 0, sizeof s);                                                                \
+            for (; i < end; i++, b += COLUMNS) {                                                   \
+                T x0 = a0[i * step], x1 = a1[i * step], x2 = a2[i * step], x3 = a3[i * step];      \
+                MLO_TILE_ADD(0, x0, COLUMNS)                                                       \
+                MLO_TILE_ADD(1, x1, COLUMNS)                                                       \
+                MLO_TILE_ADD(2, x2, COLUMNS) MLO_TILE_ADD(3, x3, COLUMNS)                          \
+            }                                                                                      \
+            for (int r = 0; r < MLO_TILE_ROWS; r++)                                                \
+                for (int j = 0; j < COLUMNS; j++) acc[r][j] += (SUM)s[r][j];                       \
+        }                                                                                          \
+    }                                                                                              \
+    WIDE static void name(SUM *z, const T *a, int64_t ar, int64_t ac, const T *b, int64_t br,      \
+        int64_t bc, int64_t rows, int64_t n, int64_t k, T *panels) {                               \
+        SUM acc[MLO_TILE_ROWS][COLUMNS];                                                           \
+        const T *p[MLO_TILE_ROWS];                                                                 \
+        for (int64_t c = 0; c < n; c += COLUMNS) {                                                 \
+            const int64_t w = n - c < COLUMNS ? n - c : COLUMNS,                                   \
+                          at = c / COLUMNS % MLO_TILE_PANELS;                                      \
+            for (int64_t i = 0; !at && i < k; i++)                                                 \
+                for (int64_t q = 0; q < MLO_TILE_PANELS && c + q * COLUMNS < n; q++)               \
+                    for (int64_t j = 0, from = c + q * COLUMNS; j < COLUMNS; j++)                  \
+                        panels[(q * k + i) * COLUMNS + j] = from + j < n                           \
+                            ? b[i * br + (from + j) * bc]                                          \
+                            : 0;                                                                   \
+            for (int64_t r = 0; r < rows; r += MLO_TILE_ROWS) {                                    \
+                int64_t h = rows - r < MLO_TILE_ROWS ? rows - r : MLO_TILE_ROWS;                   \
                 for (int64_t i = 0; i < MLO_TILE_ROWS; i++) p[i] = a + (r + (i < h ? i : 0)) * ar; \
-                name##_tile(acc, p, ac, panels + at * k * COLUMNS, k); \
-                for (int64_t i = 0; i < h; i++) for (int64_t j = 0; j < w; j++) z[(r + i) * n + c + j] = acc[i][j]; \
-            } \
-        } \
+                name##_tile(acc, p, ac, panels + at * k * COLUMNS, k);                             \
+                for (int64_t i = 0; i < h; i++)                                                    \
+                    for (int64_t j = 0; j < w; j++) z[(r + i) * n + c + j] = acc[i][j];            \
+            }                                                                                      \
+        }                                                                                          \
     }
 MLO_TILE(mlo_gemm_f32, float, float, 8, )
 MLO_TILE(mlo_gemm_f32_wide, float, float, 16, MLO_WIDE)
@@ -53,26 +69,37 @@ MLO_TILE(mlo_gemm_whole, float, double, 8, )
 MLO_TILE(mlo_gemm_whole_wide, float, double, 16, MLO_WIDE)
 
 /* z := a b in a core type (int64 as uint64: the same bits). */
-static int mlo_gemm(mlo *m, mlo_dtype core, void *z, const void *a, int64_t ar, int64_t ac, const void *b, int64_t br, int64_t bc, int64_t rows, int64_t n, int64_t k) {
-    void *panel = mlo_scratch(m, (size_t)k, MLO_TILE_PANELS * MLO_TILE_WIDEST * mlo_dtype_size(core));
+static int mlo_gemm(mlo *m, mlo_dtype core, void *z, const void *a, int64_t ar, int64_t ac,
+    const void *b, int64_t br, int64_t bc, int64_t rows, int64_t n, int64_t k) {
+    void *panel = mlo_scratch(
+        m, (size_t)k, MLO_TILE_PANELS * MLO_TILE_WIDEST * mlo_dtype_size(core));
     if (!panel) return mlo_failed(m);
-    if (core == MLO_FLOAT) (mlo_has_wide() ? mlo_gemm_f32_wide : mlo_gemm_f32)((float *)z, (const float *)a, ar, ac, (const float *)b, br, bc, rows, n, k, (float *)panel);
-    else if (core == MLO_DOUBLE) (mlo_has_wide() ? mlo_gemm_f64_wide : mlo_gemm_f64)((double *)z, (const double *)a, ar, ac, (const double *)b, br, bc, rows, n, k, (double *)panel);
-    else mlo_gemm_u64((uint64_t *)z, (const uint64_t *)a, ar, ac, (const uint64_t *)b, br, bc, rows, n, k, (uint64_t *)panel);
+    if (core == MLO_FLOAT)
+        (mlo_has_wide() ? mlo_gemm_f32_wide : mlo_gemm_f32)((float *)z, (const float *)a, ar, ac,
+            (const float *)b, br, bc, rows, n, k, (float *)panel);
+    else if (core == MLO_DOUBLE)
+        (mlo_has_wide() ? mlo_gemm_f64_wide : mlo_gemm_f64)((double *)z, (const double *)a, ar, ac,
+            (const double *)b, br, bc, rows, n, k, (double *)panel);
+    else
+        mlo_gemm_u64((uint64_t *)z, (const uint64_t *)a, ar, ac, (const uint64_t *)b, br, bc, rows,
+            n, k, (uint64_t *)panel);
     mlo_scratch_free(m, panel);
     return 0;
 }
 
-/* z := a b, whole numbers in floats, exactly: 64 products of 18 bits are whole numbers that a float holds, their sums a double. */
-static int mlo_gemm_exact(mlo *m, double *z, const float *a, const float *b, int64_t rows, int64_t n, int64_t k) {
-    float *panel = (float *)mlo_scratch(m, (size_t)k, MLO_TILE_PANELS * MLO_TILE_WIDEST * sizeof *panel);
+/* z := a b, whole numbers in floats, exactly: 64 products of 18 bits are whole numbers that a
+ * float holds, their sums a double. */
+static int mlo_gemm_exact(
+    mlo *m, double *z, const float *a, const float *b, int64_t rows, int64_t n, int64_t k) {
+    float *panel = (float *)mlo_scratch(
+        m, (size_t)k, MLO_TILE_PANELS * MLO_TILE_WIDEST * sizeof *panel);
     if (!panel) return mlo_failed(m);
     (mlo_has_wide() ? mlo_gemm_whole_wide : mlo_gemm_whole)(z, a, k, 1, b, n, 1, rows, n, k, panel);
     mlo_scratch_free(m, panel);
     return 0;
 }
 
-/* ---- MatMul ------------------------------------------------------------------------------------------------------------------------ */
+/* ---- MatMul --------------------------------------------------------------- */
 
 static int mlo_shape_MatMul(mlo_shapes *s) {
     mlo_form a = mlo_form_in(s, 0), b = mlo_form_in(s, 1), y, z;
@@ -81,12 +108,17 @@ static int mlo_shape_MatMul(mlo_shapes *s) {
     if (a.rank < 0 || b.rank < 0) return 0;
     if (!a.rank || !b.rank) return mlo_fail(s->m, MLO_E_SHAPE, s->node, "an operand is a scalar");
     int64_t k = a.dims[a.rank - 1], l = b.dims[b.rank > 1 ? b.rank - 2 : 0];
-    if (k >= 0 && l >= 0 && k != l) return mlo_fail(s->m, MLO_E_SHAPE, s->node, "%s x %s: inner dimensions %lld and %lld differ",
-        mlo_dims_text(s->m, a.rank, a.dims), mlo_dims_text(s->m, b.rank, b.dims), (long long)k, (long long)l);
-    y = a; y.rank = a.rank > 2 ? a.rank - 2 : 0;
-    z = b; z.rank = b.rank > 2 ? b.rank - 2 : 0;
+    if (k >= 0 && l >= 0 && k != l)
+        return mlo_fail(s->m, MLO_E_SHAPE, s->node,
+            "%s x %s: inner dimensions %lld and %lld differ", mlo_dims_text(s->m, a.rank, a.dims),
+            mlo_dims_text(s->m, b.rank, b.dims), (long long)k, (long long)l);
+    y = a;
+    y.rank = a.rank > 2 ? a.rank - 2 : 0;
+    z = b;
+    z.rank = b.rank > 2 ? b.rank - 2 : 0;
     MLO_TRY(mlo_broadcast(s, &y, &z));
-    if (y.rank + (a.rank > 1) + (b.rank > 1) > MLO_MAX_RANK) return mlo_fail(s->m, MLO_E_UNSUPPORTED, s->node, "more than %d dimensions", MLO_MAX_RANK);
+    if (y.rank + (a.rank > 1) + (b.rank > 1) > MLO_MAX_RANK)
+        return mlo_fail(s->m, MLO_E_UNSUPPORTED, s->node, "more than %d dimensions", MLO_MAX_RANK);
     if (a.rank > 1) y.dims[y.rank++] = a.dims[a.rank - 2];
     if (b.rank > 1) y.dims[y.rank++] = b.dims[b.rank - 1];
     y.dtype = s->out[0].dtype;
@@ -96,31 +128,44 @@ static int mlo_shape_MatMul(mlo_shapes *s) {
 
 /* z := a b with broadcast batches, all in one core type. */
 static int mlo_matmul(mlo *m, const mlo_array *z, const mlo_array *a, const mlo_array *b) {
-    int64_t k = a->dims[a->rank - 1], rows = a->rank > 1 ? a->dims[a->rank - 2] : 1, n = b->rank > 1 ? b->dims[b->rank - 1] : 1;
+    int64_t k = a->dims[a->rank - 1];
+    int64_t rows = a->rank > 1 ? a->dims[a->rank - 2] : 1;
+    int64_t n = b->rank > 1 ? b->dims[b->rank - 1] : 1;
     int batch = z->rank - (a->rank > 1) - (b->rank > 1);
     mlo_walk w = mlo_walk_over(batch, z->dims);
     mlo_walk_add(&w, a->rank > 2 ? a->rank - 2 : 0, a->dims);
     mlo_walk_add(&w, b->rank > 2 ? b->rank - 2 : 0, b->dims);
-    int64_t count = 1; size_t size = mlo_dtype_size(z->dtype);
+    int64_t count = 1;
+    size_t size = mlo_dtype_size(z->dtype);
     for (int i = 0; i < batch; i++) count *= z->dims[i];
-    if (b->rank <= 2 && a->rank > 1) { rows *= count; count = 1; }                /* one matrix for all batches: taller, not more, products */
+    /* one matrix for all batches: taller, not more, products */
+    if (b->rank <= 2 && a->rank > 1) {
+        rows *= count;
+        count = 1;
+    }
     if (!rows || !n) return 0;
     for (int64_t t = 0; t < count; t++) {
         int64_t at = t, ao = 0, bo = 0;
-        for (int i = batch; i--; at /= z->dims[i]) { ao += at % z->dims[i] * w.step[0][i]; bo += at % z->dims[i] * w.step[1][i]; }
+        for (int i = batch; i--; at /= z->dims[i]) {
+            ao += at % z->dims[i] * w.step[0][i];
+            bo += at % z->dims[i] * w.step[1][i];
+        }
         if (count == 1) ao = bo = 0;
-        MLO_TRY(mlo_gemm(m, z->dtype, (char *)z->data + (size_t)(t * rows * n) * size, (const char *)a->data + (size_t)(ao * rows * k) * size, k, 1,
-                         (const char *)b->data + (size_t)(bo * k * n) * size, n, 1, rows, n, k));
+        MLO_TRY(mlo_gemm(m, z->dtype, (char *)z->data + (size_t)(t * rows * n) * size,
+            (const char *)a->data + (size_t)(ao * rows * k) * size, k, 1,
+            (const char *)b->data + (size_t)(bo * k * n) * size, n, 1, rows, n, k));
     }
     return 0;
 }
 
 /* The same with operands of any type: converted to `core`, the result to z's type. */
-static int mlo_matmul_any(mlo *m, mlo_array *z, const mlo_array *a, const mlo_array *b, mlo_dtype core) {
+static int mlo_matmul_any(
+    mlo *m, mlo_array *z, const mlo_array *a, const mlo_array *b, mlo_dtype core) {
     const mlo_array *x = mlo_as(m, a, core), *y = x ? mlo_as(m, b, core) : NULL;
     mlo_array *r = !y || z->dtype == core ? z : mlo_array_new(m, core, z->rank, z->dims);
     if (y && r) mlo_matmul(m, r, x, y);
-    if (!m->error.code && r != z) mlo_convert(z->dtype, z->data, core, r->data, (size_t)mlo_array_count(z));
+    if (!m->error.code && r != z)
+        mlo_convert(z->dtype, z->data, core, r->data, (size_t)mlo_array_count(z));
     if (x) mlo_as_free(m, x, a);
     if (y) mlo_as_free(m, y, b);
     if (r != z) mlo_array_free(m, r);
@@ -131,7 +176,8 @@ static int mlo_run_MatMul(mlo_call *c) {
     return mlo_matmul_any(c->m, c->out[0], c->in[0], c->in[1], mlo_core(c->in[0]->dtype));
 }
 
-/* Gemm: alpha A' B' + beta C. Fusing tools make it of products of higher rank too: without transposes, that is a MatMul. */
+/* Gemm: alpha A' B' + beta C. Fusing tools make it of products of higher rank too: without
+ * transposes, that is a MatMul. */
 static int mlo_shape_Gemm(mlo_shapes *s) {
     mlo_form a = mlo_form_in(s, 0), b = mlo_form_in(s, 1), c = mlo_form_in(s, 2), y = a;
     int ta = mlo_int(s->node, "transA", 0) != 0, tb = mlo_int(s->node, "transB", 0) != 0;
@@ -143,39 +189,57 @@ static int mlo_shape_Gemm(mlo_shapes *s) {
         y = s->out[0];
         return mlo_present(s, 2) ? mlo_broadcast(s, &y, &c) : 0;
     }
-    if (a.rank != 2 || b.rank != 2) return mlo_fail(s->m, MLO_E_SHAPE, s->node, "operands of rank %d and %d; matrices are needed", a.rank, b.rank);
+    if (a.rank != 2 || b.rank != 2)
+        return mlo_fail(s->m, MLO_E_SHAPE, s->node,
+            "operands of rank %d and %d; matrices are needed", a.rank, b.rank);
     int64_t k = a.dims[!ta], l = b.dims[tb];
-    if (k >= 0 && l >= 0 && k != l) return mlo_fail(s->m, MLO_E_SHAPE, s->node, "inner dimensions %lld and %lld differ", (long long)k, (long long)l);
-    y.dims[0] = a.dims[ta]; y.dims[1] = b.dims[!tb];
+    if (k >= 0 && l >= 0 && k != l)
+        return mlo_fail(s->m, MLO_E_SHAPE, s->node, "inner dimensions %lld and %lld differ",
+            (long long)k, (long long)l);
+    y.dims[0] = a.dims[ta];
+    y.dims[1] = b.dims[!tb];
     s->out[0] = y;
     return mlo_present(s, 2) ? mlo_broadcast(s, &y, &c) : 0;
 }
 /* z := alpha z + beta c, c broadcast (NULL: absent), in core types. */
 static int mlo_gemm_tail(mlo_call *c, mlo_array *z, const mlo_array *bias) {
-    double alpha = (double)mlo_float(c->node, "alpha", 1.0f), beta = (double)mlo_float(c->node, "beta", 1.0f);
-    const mlo_array *pair[2]; pair[0] = z; pair[1] = bias;
-    mlo_array *scaled = NULL; int r = 0;
-    if (alpha < 1 || alpha > 1) r = mlo_elements_any(c->m, c->node, z, pair, 1, &mlo_loops_scale, mlo_dtype_is_float(z->dtype) ? z->dtype : MLO_DOUBLE, &alpha);
+    double alpha = (double)mlo_float(c->node, "alpha", 1.0f);
+    double beta = (double)mlo_float(c->node, "beta", 1.0f);
+    const mlo_array *pair[2];
+    pair[0] = z;
+    pair[1] = bias;
+    mlo_array *scaled = NULL;
+    int r = 0;
+    if (alpha < 1 || alpha > 1)
+        r = mlo_elements_any(c->m, c->node, z, pair, 1, &mlo_loops_scale,
+            mlo_dtype_is_float(z->dtype) ? z->dtype : MLO_DOUBLE, &alpha);
     if (!r && bias && (beta < 1 || beta > 1)) {
-        if (!(scaled = mlo_array_new(c->m, z->dtype, bias->rank, bias->dims))) return mlo_failed(c->m);
-        const mlo_array *one[1]; one[0] = bias;
-        r = mlo_elements_any(c->m, c->node, scaled, one, 1, &mlo_loops_scale, mlo_dtype_is_float(z->dtype) ? z->dtype : MLO_DOUBLE, &beta);
+        if (!(scaled = mlo_array_new(c->m, z->dtype, bias->rank, bias->dims)))
+            return mlo_failed(c->m);
+        const mlo_array *one[1];
+        one[0] = bias;
+        r = mlo_elements_any(c->m, c->node, scaled, one, 1, &mlo_loops_scale,
+            mlo_dtype_is_float(z->dtype) ? z->dtype : MLO_DOUBLE, &beta);
         pair[1] = scaled;
     }
-    if (!r && bias) r = mlo_elements_any(c->m, c->node, z, pair, 2, &mlo_loops_Add, mlo_core(z->dtype), NULL);
+    if (!r && bias)
+        r = mlo_elements_any(c->m, c->node, z, pair, 2, &mlo_loops_Add, mlo_core(z->dtype), NULL);
     mlo_array_free(c->m, scaled);
     return r;
 }
 static int mlo_gemm_product(mlo_call *c, mlo_array *z, const mlo_array *a, const mlo_array *b) {
     int ta = mlo_int(c->node, "transA", 0) != 0, tb = mlo_int(c->node, "transB", 0) != 0;
     if (a->rank > 2) return mlo_matmul(c->m, z, a, b);
-    return mlo_gemm(c->m, z->dtype, z->data, a->data, ta ? 1 : a->dims[1], ta ? a->dims[1] : 1, b->data, tb ? 1 : b->dims[1], tb ? b->dims[1] : 1, z->dims[0], z->dims[1], a->dims[!ta]);
+    return mlo_gemm(c->m, z->dtype, z->data, a->data, ta ? 1 : a->dims[1], ta ? a->dims[1] : 1,
+        b->data, tb ? 1 : b->dims[1], tb ? b->dims[1] : 1, z->dims[0], z->dims[1], a->dims[!ta]);
 }
 static int mlo_run_Gemm(mlo_call *c) {
     MLO_TRY(mlo_need_inputs(c, 2));
-    mlo *m = c->m; mlo_dtype core = mlo_core(c->in[0]->dtype);
+    mlo *m = c->m;
+    mlo_dtype core = mlo_core(c->in[0]->dtype);
     const mlo_array *a = mlo_as(m, c->in[0], core), *b = a ? mlo_as(m, c->in[1], core) : NULL;
-    mlo_array *y = c->out[0], *z = !b || y->dtype == core ? y : mlo_array_new(m, core, y->rank, y->dims);
+    mlo_array *y = c->out[0];
+    mlo_array *z = !b || y->dtype == core ? y : mlo_array_new(m, core, y->rank, y->dims);
     if (b && z && !mlo_gemm_product(c, z, a, b)
         && !mlo_gemm_tail(c, z, c->n_in > 2 ? c->in[2] : NULL) && z != y)
         mlo_convert(y->dtype, y->data, core, z->data, (size_t)mlo_array_count(y));
@@ -185,80 +249,138 @@ static int mlo_run_Gemm(mlo_call *c) {
     return mlo_failed(m);
 }
 
-/* MatMulInteger: int32 sums of (a - za)(b - zb); zero points per tensor, per row of a, per column of b. */
+/* MatMulInteger: int32 sums of (a - za)(b - zb); zero points per tensor, per row of a, per column
+ * of b. */
 static int mlo_shape_MatMulInteger(mlo_shapes *s) {
-    mlo_form in[2]; in[0] = mlo_form_in(s, 0); in[1] = mlo_form_in(s, 1);
+    mlo_form in[2];
+    in[0] = mlo_form_in(s, 0);
+    in[1] = mlo_form_in(s, 1);
     in[0].dtype = in[1].dtype = MLO_INT32;
     mlo_shapes t = *s;
-    t.in = in; t.n_in = 2;
+    t.in = in;
+    t.n_in = 2;
     return mlo_shape_MatMul(&t);
 }
-/* QLinearMatMul(a, a_scale, a_zero, b, b_scale, b_zero, y_scale, y_zero): as MatMul, in the type of y_zero. The other rules for such
- * operators, which are carried through, follow the same way. */
-static int mlo_shape_of_two(mlo_shapes *s, size_t a, size_t b, size_t type, int (*rule)(mlo_shapes *s)) {
-    mlo_form in[2]; in[0] = mlo_form_in(s, a); in[1] = mlo_form_in(s, b);
+/* QLinearMatMul(a, a_scale, a_zero, b, b_scale, b_zero, y_scale, y_zero): as MatMul, in the type
+ * of y_zero. The other rules for such operators, which are carried through, follow the same way. */
+static int mlo_shape_of_two(
+    mlo_shapes *s, size_t a, size_t b, size_t type, int (*rule)(mlo_shapes *s)) {
+    mlo_form in[2];
+    in[0] = mlo_form_in(s, a);
+    in[1] = mlo_form_in(s, b);
     mlo_shapes t = *s;
     in[0].dtype = in[1].dtype = mlo_form_in(s, type).dtype;
-    t.in = in; t.n_in = 2;
+    t.in = in;
+    t.n_in = 2;
     return rule(&t);
 }
-static int mlo_shape_QLinearMatMul(mlo_shapes *s) { return mlo_shape_of_two(s, 0, 3, 7, mlo_shape_MatMul); }
-/* a minus its zero point in int64; a vector of zero points counts rows (of the first operand) or columns. NULL without memory. */
+static int mlo_shape_QLinearMatMul(mlo_shapes *s) {
+    return mlo_shape_of_two(s, 0, 3, 7, mlo_shape_MatMul);
+}
+/* a minus its zero point in int64; a vector of zero points counts rows (of the first operand) or
+ * columns. NULL without memory. */
 static mlo_array *mlo_minus_zero(mlo_call *c, const mlo_array *a, const mlo_array *zero, int rows) {
     mlo_array *z = mlo_array_new(c->m, MLO_INT64, a->rank, a->dims), shape;
-    const mlo_array *pair[2]; pair[0] = a; pair[1] = &shape;
+    const mlo_array *pair[2];
+    pair[0] = a;
+    pair[1] = &shape;
     if (!z) return NULL;
     mlo_convert(MLO_INT64, z->data, a->dtype, a->data, (size_t)mlo_array_count(a));
     if (!zero) return z;
-    shape = *zero; pair[0] = z;
-    if (rows && zero->rank == 1 && a->rank > 1) { shape.rank = 2; shape.dims[1] = 1; }
-    mlo_form x = { MLO_INT64, a->rank, {0} }, y = { MLO_INT64, shape.rank, {0} };
-    memcpy(x.dims, a->dims, sizeof x.dims); memcpy(y.dims, shape.dims, sizeof y.dims);
-    if (!mlo_broadcast(c->forms, &x, &y) && x.rank == a->rank) mlo_elements_any(c->m, c->node, z, pair, 2, &mlo_loops_Sub, MLO_INT64, NULL);
+    shape = *zero;
+    pair[0] = z;
+    if (rows && zero->rank == 1 && a->rank > 1) {
+        shape.rank = 2;
+        shape.dims[1] = 1;
+    }
+    mlo_form x = { MLO_INT64, a->rank, { 0 } }, y = { MLO_INT64, shape.rank, { 0 } };
+    memcpy(x.dims, a->dims, sizeof x.dims);
+    memcpy(y.dims, shape.dims, sizeof y.dims);
+    if (!mlo_broadcast(c->forms, &x, &y) && x.rank == a->rank)
+        mlo_elements_any(c->m, c->node, z, pair, 2, &mlo_loops_Sub, MLO_INT64, NULL);
     return z;
 }
 static int mlo_run_MatMulInteger(mlo_call *c) {
     MLO_TRY(mlo_need_inputs(c, 2));
-    mlo_array *a = mlo_minus_zero(c, c->in[0], c->n_in > 2 ? c->in[2] : NULL, 1), *b = a ? mlo_minus_zero(c, c->in[1], c->n_in > 3 ? c->in[3] : NULL, 0) : NULL;
+    mlo_array *a = mlo_minus_zero(c, c->in[0], c->n_in > 2 ? c->in[2] : NULL, 1);
+    mlo_array *b = a ? mlo_minus_zero(c, c->in[1], c->n_in > 3 ? c->in[3] : NULL, 0) : NULL;
     if (b && !c->m->error.code) mlo_matmul_any(c->m, c->out[0], a, b, MLO_INT64);
-    mlo_array_free(c->m, a); mlo_array_free(c->m, b);
+    mlo_array_free(c->m, a);
+    mlo_array_free(c->m, b);
     return mlo_failed(c->m);
 }
 
-/* ---- Softmax ------------------------------------------------------------------------------------------------------------------------- */
+/* ---- Softmax -------------------------------------------------------------- */
 
 /* One row, elements `step` apart: e^(x - max), normalised; or its logarithm. */
 static void mlo_softmax_row(float *z, const float *x, int64_t n, int64_t step, int logarithm) {
     float max = -INFINITY, sum = 0;
-    for (int64_t i = 0; i < n; i++) if (x[i * step] > max || x[i * step] != x[i * step]) max = x[i * step];
-    for (int64_t i = 0; i < n; i++) { float e = expf(x[i * step] - max); sum += e; if (!logarithm) z[i * step] = e; }
-    if (logarithm) { float l = logf(sum); for (int64_t i = 0; i < n; i++) z[i * step] = x[i * step] - max - l; return; }
+    for (int64_t i = 0; i < n; i++)
+        if (x[i * step] > max || x[i * step] != x[i * step]) max = x[i * step];
+    for (int64_t i = 0; i < n; i++) {
+        float e = expf(x[i * step] - max);
+        sum += e;
+        if (!logarithm) z[i * step] = e;
+    }
+    if (logarithm) {
+        float l = logf(sum);
+        for (int64_t i = 0; i < n; i++) z[i * step] = x[i * step] - max - l;
+        return;
+    }
     float scale = 1.0f / sum;
     for (int64_t i = 0; i < n; i++) z[i * step] *= scale;
 }
-static void mlo_softmax_row_f64(double *z, const double *x, int64_t n, int64_t step, int logarithm) {
+static void mlo_softmax_row_f64(
+    double *z, const double *x, int64_t n, int64_t step, int logarithm) {
     double max = -(double)INFINITY, sum = 0;
-    for (int64_t i = 0; i < n; i++) if (x[i * step] > max || x[i * step] != x[i * step]) max = x[i * step];
-    for (int64_t i = 0; i < n; i++) { double e = exp(x[i * step] - max); sum += e; if (!logarithm) z[i * step] = e; }
-    if (logarithm) { sum = log(sum); for (int64_t i = 0; i < n; i++) z[i * step] = x[i * step] - max - sum; return; }
+    for (int64_t i = 0; i < n; i++)
+        if (x[i * step] > max || x[i * step] != x[i * step]) max = x[i * step];
+    for (int64_t i = 0; i < n; i++) {
+        double e = exp(x[i * step] - max);
+        sum += e;
+        if (!logarithm) z[i * step] = e;
+    }
+    if (logarithm) {
+        sum = log(sum);
+        for (int64_t i = 0; i < n; i++) z[i * step] = x[i * step] - max - sum;
+        return;
+    }
     for (int64_t i = 0; i < n; i++) z[i * step] /= sum;
 }
 /* Below opset 13 everything from `axis` on is one row. */
 static int mlo_softmax(mlo_call *c, int logarithm) {
     MLO_TRY(mlo_need_inputs(c, 1));
-    mlo *m = c->m; mlo_dtype core = mlo_core(c->in[0]->dtype);
-    int64_t outer = 1, n = 1, inner = 1; int axis = 0;
-    if (!mlo_dtype_is_float(core)) return mlo_fail(m, MLO_E_TYPE, c->node, "is not defined for %s", mlo_dtype_name(c->in[0]->dtype));
+    mlo *m = c->m;
+    mlo_dtype core = mlo_core(c->in[0]->dtype);
+    int64_t outer = 1, n = 1, inner = 1;
+    int axis = 0;
+    if (!mlo_dtype_is_float(core))
+        return mlo_fail(
+            m, MLO_E_TYPE, c->node, "is not defined for %s", mlo_dtype_name(c->in[0]->dtype));
     const mlo_array *x = c->in[0];
-    if (x->rank) MLO_TRY(mlo_axis(c->forms, mlo_int(c->node, "axis", c->opset < 13 ? 1 : -1), x->rank, &axis));
-    for (int i = 0; i < x->rank; i++) if (i < axis) outer *= x->dims[i]; else if (i == axis || c->opset < 13) n *= x->dims[i]; else inner *= x->dims[i];
+    if (x->rank)
+        MLO_TRY(
+            mlo_axis(c->forms, mlo_int(c->node, "axis", c->opset < 13 ? 1 : -1), x->rank, &axis));
+    for (int i = 0; i < x->rank; i++)
+        if (i < axis)
+            outer *= x->dims[i];
+        else if (i == axis || c->opset < 13)
+            n *= x->dims[i];
+        else
+            inner *= x->dims[i];
     x = mlo_as(m, x, core);
-    mlo_array *y = c->out[0], *z = !x || y->dtype == core ? y : mlo_array_new(m, core, y->rank, y->dims);
-    for (int64_t o = 0; x && z && o < outer; o++) for (int64_t i = 0; i < inner; i++) {
-        int64_t at = o * n * inner + i;
-        if (core == MLO_FLOAT) mlo_softmax_row((float *)z->data + at, (const float *)x->data + at, n, inner, logarithm);
-        else mlo_softmax_row_f64((double *)z->data + at, (const double *)x->data + at, n, inner, logarithm);
-    }
+    mlo_array *y = c->out[0];
+    mlo_array *z = !x || y->dtype == core ? y : mlo_array_new(m, core, y->rank, y->dims);
+    for (int64_t o = 0; x && z && o < outer; o++)
+        for (int64_t i = 0; i < inner; i++) {
+            int64_t at = o * n * inner + i;
+            if (core == MLO_FLOAT)
+                mlo_softmax_row(
+                    (float *)z->data + at, (const float *)x->data + at, n, inner, logarithm);
+            else
+                mlo_softmax_row_f64(
+                    (double *)z->data + at, (const double *)x->data + at, n, inner, logarithm);
+        }
     if (x && z && z != y) mlo_convert(y->dtype, y->data, core, z->data, (size_t)mlo_array_count(z));
     if (x) mlo_as_free(m, x, c->in[0]);
     if (z != y) mlo_array_free(m, z);
@@ -267,14 +389,16 @@ static int mlo_softmax(mlo_call *c, int logarithm) {
 static int mlo_run_Softmax(mlo_call *c) { return mlo_softmax(c, 0); }
 static int mlo_run_LogSoftmax(mlo_call *c) { return mlo_softmax(c, 1); }
 
-/* ---- norms --------------------------------------------------------------------------------------------------------------------------- */
+/* ---- norms ---------------------------------------------------------------- */
 
 static int mlo_shape_LayerNormalization(mlo_shapes *s) {
-    mlo_form x = mlo_form_in(s, 0); int axis;
-    for (size_t i = 1; i < 3; i++) if (mlo_present(s, i)) {
-        mlo_form y = mlo_form_in(s, 0), p = mlo_form_in(s, i);
-        MLO_TRY(mlo_broadcast(s, &y, &p));
-    }
+    mlo_form x = mlo_form_in(s, 0);
+    int axis;
+    for (size_t i = 1; i < 3; i++)
+        if (mlo_present(s, i)) {
+            mlo_form y = mlo_form_in(s, 0), p = mlo_form_in(s, i);
+            MLO_TRY(mlo_broadcast(s, &y, &p));
+        }
     s->out[0] = x;
     if (x.rank < 0) return 0;
     MLO_TRY(mlo_axis(s, mlo_int(s->node, "axis", -1), x.rank, &axis));
@@ -287,10 +411,13 @@ static int mlo_shape_LayerNormalization(mlo_shapes *s) {
 }
 static void mlo_stash(mlo_call *c, size_t i, int64_t at, double v) {
     mlo_array *a = i < c->n_out ? c->out[i] : NULL;
-    if (a) mlo_convert(a->dtype, (char *)a->data + (size_t)at * mlo_dtype_size(a->dtype), MLO_DOUBLE, &v, 1);
+    if (a)
+        mlo_convert(
+            a->dtype, (char *)a->data + (size_t)at * mlo_dtype_size(a->dtype), MLO_DOUBLE, &v, 1);
 }
 /* z := normalised x; without `mean` the root mean square alone. Statistics in double. */
-static void mlo_normalize(mlo_call *c, double *z, int64_t rows, int64_t n, double epsilon, int mean) {
+static void mlo_normalize(
+    mlo_call *c, double *z, int64_t rows, int64_t n, double epsilon, int mean) {
     for (int64_t r = 0; r < rows; r++, z += n) {
         double sum = 0, squares = 0;
         for (int64_t i = 0; mean && i < n; i++) sum += z[i];
@@ -304,16 +431,26 @@ static void mlo_normalize(mlo_call *c, double *z, int64_t rows, int64_t n, doubl
 }
 static int mlo_norm(mlo_call *c, int mean) {
     MLO_TRY(mlo_need_inputs(c, 1));
-    const mlo_array *x = c->in[0], *pair[2]; int axis; int64_t rows = 1, n = 1;
+    const mlo_array *x = c->in[0], *pair[2];
+    int axis;
+    int64_t rows = 1, n = 1;
     MLO_TRY(mlo_axis(c->forms, mlo_int(c->node, "axis", -1), x->rank, &axis));
-    for (int i = 0; i < x->rank; i++) if (i < axis) rows *= x->dims[i]; else n *= x->dims[i];
+    for (int i = 0; i < x->rank; i++)
+        if (i < axis)
+            rows *= x->dims[i];
+        else
+            n *= x->dims[i];
     mlo_array *z = mlo_array_new(c->m, MLO_DOUBLE, x->rank, x->dims);
     if (!z) return mlo_failed(c->m);
     mlo_convert(MLO_DOUBLE, z->data, x->dtype, x->data, (size_t)(rows * n));
-    mlo_normalize(c, (double *)z->data, rows, n, (double)mlo_float(c->node, "epsilon", 1e-5f), mean);
-    pair[0] = z; int r = 0;
-    for (size_t i = 1; i < c->n_in && i < 3 && !r; i++) if ((pair[1] = c->in[i]) != NULL)
-        r = mlo_elements_any(c->m, c->node, z, pair, 2, i == 1 ? &mlo_loops_Mul : &mlo_loops_Add, MLO_DOUBLE, NULL);
+    mlo_normalize(
+        c, (double *)z->data, rows, n, (double)mlo_float(c->node, "epsilon", 1e-5f), mean);
+    pair[0] = z;
+    int r = 0;
+    for (size_t i = 1; i < c->n_in && i < 3 && !r; i++)
+        if ((pair[1] = c->in[i]) != NULL)
+            r = mlo_elements_any(c->m, c->node, z, pair, 2,
+                i == 1 ? &mlo_loops_Mul : &mlo_loops_Add, MLO_DOUBLE, NULL);
     if (!r) mlo_convert(c->out[0]->dtype, c->out[0]->data, MLO_DOUBLE, z->data, (size_t)(rows * n));
     mlo_array_free(c->m, z);
     return r;
@@ -321,17 +458,26 @@ static int mlo_norm(mlo_call *c, int mean) {
 static int mlo_run_LayerNormalization(mlo_call *c) { return mlo_norm(c, 1); }
 static int mlo_run_RMSNormalization(mlo_call *c) { return mlo_norm(c, 0); }
 
-/* ---- Conv ---------------------------------------------------------------------------------------------------------------------------- */
+/* ---- Conv ----------------------------------------------------------------- */
 
 /* Geometry of a convolution or pooling window over the axes after batch and channel. */
-typedef struct { int axes; int64_t size[MLO_MAX_RANK], kernel[MLO_MAX_RANK], stride[MLO_MAX_RANK], dilation[MLO_MAX_RANK], pad[MLO_MAX_RANK], out[MLO_MAX_RANK]; } mlo_window;
+typedef struct {
+    int axes;
+    int64_t size[MLO_MAX_RANK], kernel[MLO_MAX_RANK], stride[MLO_MAX_RANK], dilation[MLO_MAX_RANK],
+        pad[MLO_MAX_RANK], out[MLO_MAX_RANK];
+} mlo_window;
 
-static int mlo_window_list(const mlo_shapes *s, const char *name, int n, int64_t otherwise, int64_t *to) {
+static int mlo_window_list(
+    const mlo_shapes *s, const char *name, int n, int64_t otherwise, int64_t *to) {
     const mlo_attr *a = mlo_attr_of(s->node, name);
-    if (a && a->n_ints && a->n_ints != (size_t)n) return mlo_fail(s->m, MLO_E_SHAPE, s->node, "%s has %zu entries, %d are needed", name, a->n_ints, n);
+    if (a && a->n_ints && a->n_ints != (size_t)n)
+        return mlo_fail(
+            s->m, MLO_E_SHAPE, s->node, "%s has %zu entries, %d are needed", name, a->n_ints, n);
     for (int i = 0; i < n; i++) {
         to[i] = a && a->n_ints ? a->ints[i] : otherwise;
-        if (to[i] > INT32_MAX || to[i] < INT32_MIN) return mlo_fail(s->m, MLO_E_SHAPE, s->node, "%s has an entry of %lld", name, (long long)to[i]);
+        if (to[i] > INT32_MAX || to[i] < INT32_MIN)
+            return mlo_fail(
+                s->m, MLO_E_SHAPE, s->node, "%s has an entry of %lld", name, (long long)to[i]);
     }
     return 0;
 }
@@ -339,43 +485,67 @@ static int mlo_window_list(const mlo_shapes *s, const char *name, int n, int64_t
 static int mlo_window_of(const mlo_shapes *s, mlo_window *w) {
     int64_t pads[2 * MLO_MAX_RANK];
     const mlo_attr *a = mlo_attr_of(s->node, "auto_pad");
-    int same = a && a->s.n > 4 && !memcmp(a->s.data, "SAME", 4), lower = same && a->s.data[a->s.n - 1] == 'R' && a->s.data[5] == 'L';
+    int same = a && a->s.n > 4 && !memcmp(a->s.data, "SAME", 4);
+    int lower = same && a->s.data[a->s.n - 1] == 'R' && a->s.data[5] == 'L';
     MLO_TRY(mlo_window_list(s, "strides", w->axes, 1, w->stride));
     MLO_TRY(mlo_window_list(s, "dilations", w->axes, 1, w->dilation));
     MLO_TRY(mlo_window_list(s, "pads", 2 * w->axes, 0, pads));
     for (int i = 0; i < w->axes; i++) {
-        if (w->kernel[i] > INT32_MAX) return mlo_fail(s->m, MLO_E_SHAPE, s->node, "a kernel of %lld", (long long)w->kernel[i]);
-        int64_t extent = (w->kernel[i] - 1) * w->dilation[i] + 1, before = pads[i], after = pads[i + w->axes];
-        if (w->stride[i] < 1 || w->dilation[i] < 1 || extent < 1) return mlo_fail(s->m, MLO_E_SHAPE, s->node, "kernel, stride and dilation must be at least 1");
-        w->pad[i] = before; w->out[i] = -1;
+        if (w->kernel[i] > INT32_MAX)
+            return mlo_fail(
+                s->m, MLO_E_SHAPE, s->node, "a kernel of %lld", (long long)w->kernel[i]);
+        int64_t extent = (w->kernel[i] - 1) * w->dilation[i] + 1;
+        int64_t before = pads[i];
+        int64_t after = pads[i + w->axes];
+        if (w->stride[i] < 1 || w->dilation[i] < 1 || extent < 1)
+            return mlo_fail(
+                s->m, MLO_E_SHAPE, s->node, "kernel, stride and dilation must be at least 1");
+        w->pad[i] = before;
+        w->out[i] = -1;
         if (w->size[i] < 0) continue;
         if (same) {
-            int64_t out = (w->size[i] + w->stride[i] - 1) / w->stride[i], all = (out - 1) * w->stride[i] + extent - w->size[i];
+            int64_t out = (w->size[i] + w->stride[i] - 1) / w->stride[i];
+            int64_t all = (out - 1) * w->stride[i] + extent - w->size[i];
             all = all < 0 ? 0 : all;
-            before = lower ? (all + 1) / 2 : all / 2; after = all - before; w->pad[i] = before;
+            before = lower ? (all + 1) / 2 : all / 2;
+            after = all - before;
+            w->pad[i] = before;
         }
         int64_t room = w->size[i] + before + after - extent;
         if (mlo_int(s->node, "ceil_mode", 0)) room += w->stride[i] - 1;
         w->out[i] = room < 0 ? 0 : room / w->stride[i] + 1;
-        if (mlo_int(s->node, "ceil_mode", 0) && (w->out[i] - 1) * w->stride[i] >= w->size[i] + before) w->out[i]--;    /* a window must start inside */
+        /* a window must start inside */
+        if (mlo_int(s->node, "ceil_mode", 0)
+            && (w->out[i] - 1) * w->stride[i] >= w->size[i] + before)
+            w->out[i]--;
     }
     return 0;
 }
 
-static int mlo_conv_window(const mlo_shapes *s, const mlo_form *x, const mlo_form *k, mlo_window *w) {
+static int mlo_conv_window(
+    const mlo_shapes *s, const mlo_form *x, const mlo_form *k, mlo_window *w) {
     int64_t group = mlo_int(s->node, "group", 1);
-    if (x->rank < 3 || k->rank != x->rank) return mlo_fail(s->m, MLO_E_SHAPE, s->node, "input of rank %d with weights of rank %d", x->rank, k->rank);
-    if (group < 1 || group > INT32_MAX || (x->dims[1] >= 0 && k->dims[1] >= 0 && x->dims[1] != k->dims[1] * group) || (k->dims[0] >= 0 && k->dims[0] % group))
+    if (x->rank < 3 || k->rank != x->rank)
+        return mlo_fail(s->m, MLO_E_SHAPE, s->node, "input of rank %d with weights of rank %d",
+            x->rank, k->rank);
+    if (group < 1 || group > INT32_MAX
+        || (x->dims[1] >= 0 && k->dims[1] >= 0 && x->dims[1] != k->dims[1] * group)
+        || (k->dims[0] >= 0 && k->dims[0] % group))
         return mlo_fail(s->m, MLO_E_SHAPE, s->node, "%lld channels, %lld groups, weights %s",
             (long long)x->dims[1], (long long)group, mlo_dims_text(s->m, k->rank, k->dims));
     w->axes = x->rank - 2;
-    for (int i = 0; i < w->axes; i++) { w->size[i] = x->dims[i + 2]; w->kernel[i] = k->dims[i + 2] < 0 ? 1 : k->dims[i + 2]; }
+    for (int i = 0; i < w->axes; i++) {
+        w->size[i] = x->dims[i + 2];
+        w->kernel[i] = k->dims[i + 2] < 0 ? 1 : k->dims[i + 2];
+    }
     MLO_TRY(mlo_window_of(s, w));
-    for (int i = 0; i < w->axes; i++) if (k->dims[i + 2] < 0) w->out[i] = -1;
+    for (int i = 0; i < w->axes; i++)
+        if (k->dims[i + 2] < 0) w->out[i] = -1;
     return 0;
 }
 static int mlo_shape_Conv(mlo_shapes *s) {
-    mlo_form x = mlo_form_in(s, 0), k = mlo_form_in(s, 1); mlo_window w;
+    mlo_form x = mlo_form_in(s, 0), k = mlo_form_in(s, 1);
+    mlo_window w;
     s->out[0].dtype = x.dtype;
     MLO_TRY(mlo_same_type(s, 0, 1));
     if (x.rank < 0 || k.rank < 0) return 0;
@@ -386,130 +556,207 @@ static int mlo_shape_Conv(mlo_shapes *s) {
     return 0;
 }
 
-static int mlo_shape_QLinearConv(mlo_shapes *s) { return mlo_shape_of_two(s, 0, 3, 7, mlo_shape_Conv); }
+static int mlo_shape_QLinearConv(mlo_shapes *s) {
+    return mlo_shape_of_two(s, 0, 3, 7, mlo_shape_Conv);
+}
 static int mlo_shape_ConvInteger(mlo_shapes *s) {
     MLO_TRY(mlo_shape_of_two(s, 0, 1, 0, mlo_shape_Conv));
     s->out[0].dtype = MLO_INT32;
     return 0;
 }
 
-/* to[tap][position] := the input under kernel tap `tap` of output position `position`, for `channels` channels. */
+/* to[tap][position] := the input under kernel tap `tap` of output position `position`, for
+ * `channels` channels. */
 static void mlo_unfold(float *to, const float *x, const mlo_window *w, int64_t channels) {
     int64_t positions = 1, taps = 1, area = 1;
-    for (int i = 0; i < w->axes; i++) { positions *= w->out[i]; taps *= w->kernel[i]; area *= w->size[i]; }
-    for (int64_t row = 0; row < channels * taps; row++) for (int64_t p = 0; p < positions; p++) {
-        int64_t tap = row % taps, at = p, offset = 0, step = 1; int inside = 1;
-        for (int i = w->axes; i--; ) {
-            int64_t v = at % w->out[i] * w->stride[i] + tap % w->kernel[i] * w->dilation[i] - w->pad[i];
-            if (v < 0 || v >= w->size[i]) inside = 0;
-            offset += v * step; step *= w->size[i]; at /= w->out[i]; tap /= w->kernel[i];
-        }
-        to[row * positions + p] = inside ? x[row / taps * area + offset] : 0.0f;
+    for (int i = 0; i < w->axes; i++) {
+        positions *= w->out[i];
+        taps *= w->kernel[i];
+        area *= w->size[i];
     }
+    for (int64_t row = 0; row < channels * taps; row++)
+        for (int64_t p = 0; p < positions; p++) {
+            int64_t tap = row % taps, at = p, offset = 0, step = 1;
+            int inside = 1;
+            for (int i = w->axes; i--;) {
+                int64_t v = at % w->out[i] * w->stride[i] + tap % w->kernel[i] * w->dilation[i]
+                    - w->pad[i];
+                if (v < 0 || v >= w->size[i]) inside = 0;
+                offset += v * step;
+                step *= w->size[i];
+                at /= w->out[i];
+                tap /= w->kernel[i];
+            }
+            to[row * positions + p] = inside ? x[row / taps * area + offset] : 0.0f;
+        }
 }
 /* Per batch and group: weights x unfolded input. */
-static int mlo_conv_groups(mlo_call *c, float *z, const float *x, const float *k, const mlo_window *w, int64_t group) {
-    int64_t batch = c->in[0]->dims[0], in = c->in[1]->dims[1], out = c->in[1]->dims[0] / group, positions = 1, taps = 1, area = 1;
-    for (int i = 0; i < w->axes; i++) { positions *= w->out[i]; taps *= w->kernel[i]; area *= w->size[i]; }
+static int mlo_conv_groups(
+    mlo_call *c, float *z, const float *x, const float *k, const mlo_window *w, int64_t group) {
+    int64_t batch = c->in[0]->dims[0];
+    int64_t in = c->in[1]->dims[1];
+    int64_t out = c->in[1]->dims[0] / group;
+    int64_t positions = 1;
+    int64_t taps = 1;
+    int64_t area = 1;
+    for (int i = 0; i < w->axes; i++) {
+        positions *= w->out[i];
+        taps *= w->kernel[i];
+        area *= w->size[i];
+    }
     float *columns = (float *)mlo_scratch(c->m, (size_t)(in * taps * positions), sizeof *columns);
     if (!columns) return mlo_failed(c->m);
-    for (int64_t b = 0; b < batch; b++) for (int64_t g = 0; g < group; g++) {
-        mlo_unfold(columns, x + (b * group + g) * in * area, w, in);
-        if (mlo_gemm(c->m, MLO_FLOAT, z + (b * group + g) * out * positions, k + g * out * in * taps, in * taps, 1, columns, positions, 1, out, positions, in * taps)) break;
-    }
+    for (int64_t b = 0; b < batch; b++)
+        for (int64_t g = 0; g < group; g++) {
+            mlo_unfold(columns, x + (b * group + g) * in * area, w, in);
+            if (mlo_gemm(c->m, MLO_FLOAT, z + (b * group + g) * out * positions,
+                    k + g * out * in * taps, in * taps, 1, columns, positions, 1, out, positions,
+                    in * taps))
+                break;
+        }
     mlo_scratch_free(c->m, columns);
     return mlo_failed(c->m);
 }
 static int mlo_run_Conv(mlo_call *c) {
     MLO_TRY(mlo_need_inputs(c, 2));
-    mlo *m = c->m; mlo_window w; mlo_array *y = c->out[0], *z, bias;
+    mlo *m = c->m;
+    mlo_window w;
+    mlo_array *y = c->out[0], *z, bias;
     MLO_TRY(mlo_conv_window(c->forms, &c->forms->in[0], &c->forms->in[1], &w));
-    const mlo_array *x = mlo_as(m, c->in[0], MLO_FLOAT), *k = x ? mlo_as(m, c->in[1], MLO_FLOAT) : NULL, *pair[2];
+    const mlo_array *pair[2];
+    const mlo_array *x = mlo_as(m, c->in[0], MLO_FLOAT);
+    const mlo_array *k = x ? mlo_as(m, c->in[1], MLO_FLOAT) : NULL;
     z = !k || y->dtype == MLO_FLOAT ? y : mlo_array_new(m, MLO_FLOAT, y->rank, y->dims);
-    if (k && z && !mlo_conv_groups(c, (float *)z->data, (const float *)x->data, (const float *)k->data, &w, mlo_int(c->node, "group", 1)) && c->n_in > 2 && c->in[2]) {
-        bias = *c->in[2];                               /* [M] -> [M,1,1]: along the channel axis */
+    if (k && z
+        && !mlo_conv_groups(c, (float *)z->data, (const float *)x->data, (const float *)k->data, &w,
+            mlo_int(c->node, "group", 1))
+        && c->n_in > 2 && c->in[2]) {
+        bias = *c->in[2]; /* [M] -> [M,1,1]: along the channel axis */
         bias.rank = 1 + w.axes;
         for (int i = 0; i < w.axes; i++) bias.dims[i + 1] = 1;
-        pair[0] = z; pair[1] = &bias;
-        if (mlo_array_count(&bias) == z->dims[1]) mlo_elements_any(m, c->node, z, pair, 2, &mlo_loops_Add, MLO_FLOAT, NULL);
-        else mlo_fail(m, MLO_E_SHAPE, c->node, "%lld biases for %lld channels", (long long)mlo_array_count(&bias), (long long)z->dims[1]);
+        pair[0] = z;
+        pair[1] = &bias;
+        if (mlo_array_count(&bias) == z->dims[1])
+            mlo_elements_any(m, c->node, z, pair, 2, &mlo_loops_Add, MLO_FLOAT, NULL);
+        else
+            mlo_fail(m, MLO_E_SHAPE, c->node, "%lld biases for %lld channels",
+                (long long)mlo_array_count(&bias), (long long)z->dims[1]);
     }
-    if (!m->error.code && z != y) mlo_convert(y->dtype, y->data, MLO_FLOAT, z->data, (size_t)mlo_array_count(z));
+    if (!m->error.code && z != y)
+        mlo_convert(y->dtype, y->data, MLO_FLOAT, z->data, (size_t)mlo_array_count(z));
     if (x) mlo_as_free(m, x, c->in[0]);
     if (k) mlo_as_free(m, k, c->in[1]);
     if (z != y) mlo_array_free(m, z);
     return mlo_failed(m);
 }
 
-/* ---- Attention: its form; it is carried through, not evaluated -------------------------------------------------------------------------- */
+/* ---- Attention: its form; it is carried through, not evaluated ------------ */
 
 static int64_t mlo_dim_sum(int64_t a, int64_t b) { return a < 0 || b < 0 ? -1 : a + b; }
-static int64_t mlo_dim_part(int64_t a, int64_t parts) { return a < 0 || parts < 1 ? -1 : a / parts; }
+static int64_t mlo_dim_part(int64_t a, int64_t parts) {
+    return a < 0 || parts < 1 ? -1 : a / parts;
+}
 
-/* Queries, keys, values as [batch, heads, length, width], or as [batch, length, heads x width] with the numbers of heads as attributes.
- * Outputs: as the queries; the keys and values with the past ones before them, always of rank 4; the scores. */
+/* Queries, keys, values as [batch, heads, length, width], or as [batch, length, heads x width]
+ * with the numbers of heads as attributes. Outputs: as the queries; the keys and values with the
+ * past ones before them, always of rank 4; the scores. */
 static int mlo_shape_Attention(mlo_shapes *s) {
-    mlo_form q = mlo_form_in(s, 0), k = mlo_form_in(s, 1), v = mlo_form_in(s, 2), past = mlo_form_in(s, 4), y = q;
-    int64_t heads = mlo_int(s->node, "kv_num_heads", 0), queries = mlo_int(s->node, "q_num_heads", 0);
+    mlo_form q = mlo_form_in(s, 0);
+    mlo_form k = mlo_form_in(s, 1);
+    mlo_form v = mlo_form_in(s, 2);
+    mlo_form past = mlo_form_in(s, 4);
+    mlo_form y = q;
+    int64_t heads = mlo_int(s->node, "kv_num_heads", 0);
+    int64_t queries = mlo_int(s->node, "q_num_heads", 0);
     s->out[0].dtype = q.dtype;
     if (q.rank < 3 || k.rank != q.rank || v.rank != q.rank) return 0;
     int flat = q.rank == 3;
-    mlo_form keys = { k.dtype, 4, { k.dims[0], flat ? heads : k.dims[1], k.dims[flat ? 1 : 2], flat ? mlo_dim_part(k.dims[2], heads) : k.dims[3] } }, values = keys;
+    mlo_form keys = { k.dtype, 4,
+        { k.dims[0], flat ? heads : k.dims[1], k.dims[flat ? 1 : 2],
+            flat ? mlo_dim_part(k.dims[2], heads) : k.dims[3] } };
+    mlo_form values = keys;
     values.dims[3] = flat ? mlo_dim_part(v.dims[2], heads) : v.dims[3];
     values.dtype = v.dtype;
-    if (past.rank == 4) keys.dims[2] = values.dims[2] = mlo_dim_sum(past.dims[2], keys.dims[2]);
-    else if (mlo_has_input(s->node, 4)) keys.dims[2] = values.dims[2] = -1;
-    y.dims[y.rank - 1] = !flat ? v.dims[3] : values.dims[3] < 0 || queries < 1 ? -1 : values.dims[3] * queries;
-    mlo_form scores = { q.dtype, 4, { q.dims[0], flat ? queries : q.dims[1], q.dims[flat ? 1 : 2], keys.dims[2] } };
+    if (past.rank == 4)
+        keys.dims[2] = values.dims[2] = mlo_dim_sum(past.dims[2], keys.dims[2]);
+    else if (mlo_has_input(s->node, 4))
+        keys.dims[2] = values.dims[2] = -1;
+    y.dims[y.rank - 1] = !flat              ? v.dims[3]
+        : values.dims[3] < 0 || queries < 1 ? -1
+                                            : values.dims[3] * queries;
+    mlo_form scores = { q.dtype, 4,
+        { q.dims[0], flat ? queries : q.dims[1], q.dims[flat ? 1 : 2], keys.dims[2] } };
     const mlo_form all[] = { y, keys, values, scores };
     for (size_t i = 0; i < s->n_out && i < 4; i++) s->out[i] = all[i];
     return 0;
 }
 
-/* ---- MaxPool --------------------------------------------------------------------------------------------------------------------------- */
+/* ---- MaxPool -------------------------------------------------------------- */
 
 static int mlo_pool_window(const mlo_shapes *s, const mlo_form *x, mlo_window *w) {
-    if (x->rank < 3) return mlo_fail(s->m, MLO_E_SHAPE, s->node, "input of rank %d; batch, channel and more are needed", x->rank);
+    if (x->rank < 3)
+        return mlo_fail(s->m, MLO_E_SHAPE, s->node,
+            "input of rank %d; batch, channel and more are needed", x->rank);
     w->axes = x->rank - 2;
     MLO_TRY(mlo_window_list(s, "kernel_shape", w->axes, 1, w->kernel));
     for (int i = 0; i < w->axes; i++) w->size[i] = x->dims[i + 2];
     return mlo_window_of(s, w);
 }
 static int mlo_shape_MaxPool(mlo_shapes *s) {
-    mlo_form x = mlo_form_in(s, 0); mlo_window w;
+    mlo_form x = mlo_form_in(s, 0);
+    mlo_window w;
     s->out[0] = x;
     if (x.rank < 0) return 0;
     MLO_TRY(mlo_pool_window(s, &x, &w));
     for (int i = 0; i < w.axes; i++) s->out[0].dims[i + 2] = w.out[i];
-    if (s->n_out > 1) { s->out[1] = s->out[0]; s->out[1].dtype = MLO_INT64; }
+    if (s->n_out > 1) {
+        s->out[1] = s->out[0];
+        s->out[1].dtype = MLO_INT64;
+    }
     return 0;
 }
-/* The largest value under the window at output position `at`, and where it lies (by rows, or by columns); padding counts for nothing. */
-static double mlo_pool_most(const double *x, const mlo_window *w, int64_t at, int64_t taps, int columns, int64_t *where) {
+/* The largest value under the window at output position `at`, and where it lies (by rows, or by
+ * columns); padding counts for nothing. */
+static double mlo_pool_most(
+    const double *x, const mlo_window *w, int64_t at, int64_t taps, int columns, int64_t *where) {
     double most = -(double)INFINITY;
     *where = 0;
     for (int64_t t = 0; t < taps; t++) {
-        int64_t tap = t, p = at, offset = 0, step = 1, across = 0; int inside = 1;
+        int64_t tap = t, p = at, offset = 0, step = 1, across = 0;
+        int inside = 1;
         for (int i = w->axes; i--; p /= w->out[i], tap /= w->kernel[i], step *= w->size[i]) {
-            int64_t v = p % w->out[i] * w->stride[i] + tap % w->kernel[i] * w->dilation[i] - w->pad[i];
+            int64_t v = p % w->out[i] * w->stride[i] + tap % w->kernel[i] * w->dilation[i]
+                - w->pad[i];
             if (v < 0 || v >= w->size[i]) inside = 0;
             offset += v * step;
             across = across * w->size[i] + v;
         }
-        if (inside && (x[offset] > most || x[offset] != x[offset])) { most = x[offset]; *where = columns ? across : offset; }
+        if (inside && (x[offset] > most || x[offset] != x[offset])) {
+            most = x[offset];
+            *where = columns ? across : offset;
+        }
     }
     return most;
 }
 static int mlo_run_MaxPool(mlo_call *c) {
     MLO_TRY(mlo_need_inputs(c, 1));
-    mlo *m = c->m; mlo_window w; mlo_array *y = c->out[0]; int64_t positions = 1, taps = 1, area = 1, where;
+    mlo *m = c->m;
+    mlo_window w;
+    mlo_array *y = c->out[0];
+    int64_t positions = 1, taps = 1, area = 1, where;
     MLO_TRY(mlo_pool_window(c->forms, &c->forms->in[0], &w));
     int64_t *index = c->n_out > 1 && c->out[1] ? (int64_t *)c->out[1]->data : NULL;
-    for (int i = 0; i < w.axes; i++) { positions *= w.out[i]; taps *= w.kernel[i]; area *= w.size[i]; }
+    for (int i = 0; i < w.axes; i++) {
+        positions *= w.out[i];
+        taps *= w.kernel[i];
+        area *= w.size[i];
+    }
     const mlo_array *x = mlo_as(m, c->in[0], MLO_DOUBLE);
     for (int64_t i = 0, n = x ? mlo_array_count(y) : 0; i < n; i++) {
-        double most = mlo_pool_most((const double *)x->data + i / positions * area, &w, i % positions, taps, mlo_int(c->node, "storage_order", 0) == 1, &where);
-        mlo_convert(y->dtype, (char *)y->data + (size_t)i * mlo_dtype_size(y->dtype), MLO_DOUBLE, &most, 1);
+        double most = mlo_pool_most((const double *)x->data + i / positions * area, &w,
+            i % positions, taps, mlo_int(c->node, "storage_order", 0) == 1, &where);
+        mlo_convert(
+            y->dtype, (char *)y->data + (size_t)i * mlo_dtype_size(y->dtype), MLO_DOUBLE, &most, 1);
         if (index) index[i] = i / positions * area + where;
     }
     if (x) mlo_as_free(m, x, c->in[0]);

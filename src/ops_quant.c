@@ -1,36 +1,54 @@
 /* ops_quant: QuantizeLinear, DequantizeLinear, DynamicQuantizeLinear.
  *
- * in:  values, scale, zero point (absent: 0).     out: y = saturate(round(x / scale) + zero), ties to even; or (q - zero) x scale.
- * invariant: computed in float, as ONNX Runtime does; int32 inputs of DequantizeLinear go by double, exact up to 2^53.
+ * in:  values, scale, zero point (absent: 0).     out: y = saturate(round(x / scale) + zero), ties
+ *     to even; or (q - zero) x scale.
+ * invariant: computed in float, as ONNX Runtime does; int32 inputs of DequantizeLinear go by
+ *     double, exact up to 2^53.
  * example: x = 0.74, scale 0.5, zero 10: q = 11.
  * cost: one pass; scales per tensor, per axis, or per block along the axis.
  */
 
 /* Bounds of an integer type. */
 static void mlo_bounds(mlo_dtype t, double *lo, double *hi) {
-    int bits = (int)mlo_dtype_bits(t), is_signed = t == MLO_INT8 || t == MLO_INT16 || t == MLO_INT32 || t == MLO_INT4 || t == MLO_INT2;
+    int bits = (int)mlo_dtype_bits(t);
+    int is_signed = t == MLO_INT8 || t == MLO_INT16 || t == MLO_INT32 || t == MLO_INT4
+        || t == MLO_INT2;
     *lo = is_signed ? -ldexp(1, bits - 1) : 0;
     *hi = ldexp(1, is_signed ? bits - 1 : bits) - 1;
 }
 
-/* How element i of x finds its scale: at (i / inner / n) for per-axis ones. block > 0: one per block along the axis. */
-typedef struct { int64_t inner, n, block, per_axis; } mlo_scales;
+/* How element i of x finds its scale: at (i / inner / n) for per-axis ones. block > 0: one per
+ * block along the axis. */
+typedef struct {
+    int64_t inner, n, block, per_axis;
+} mlo_scales;
 
 static int mlo_scales_of(mlo_call *c, mlo_scales *q) {
     const mlo_array *x = c->in[0], *scale = c->in[1], *zero = c->n_in > 2 ? c->in[2] : NULL;
-    int64_t count = mlo_array_count(scale); int axis;
-    q->inner = 1; q->n = 1; q->block = 0; q->per_axis = 0;
-    if (zero && mlo_array_count(zero) != count) return mlo_fail(c->m, MLO_E_SHAPE, c->node, "%lld zero points for %lld scales",
-        (long long)mlo_array_count(zero), (long long)count);
-    if (!scale->rank || (scale->rank == 1 && count == 1 && !(x->rank == 1 && x->dims[0] == 1))) return 0;
+    int64_t count = mlo_array_count(scale);
+    int axis;
+    q->inner = 1;
+    q->n = 1;
+    q->block = 0;
+    q->per_axis = 0;
+    if (zero && mlo_array_count(zero) != count)
+        return mlo_fail(c->m, MLO_E_SHAPE, c->node, "%lld zero points for %lld scales",
+            (long long)mlo_array_count(zero), (long long)count);
+    if (!scale->rank || (scale->rank == 1 && count == 1 && !(x->rank == 1 && x->dims[0] == 1)))
+        return 0;
     MLO_TRY(mlo_axis(c->forms, mlo_int(c->node, "axis", 1), x->rank, &axis));
     for (int i = axis + 1; i < x->rank; i++) q->inner *= x->dims[i];
-    q->n = x->dims[axis]; q->per_axis = 1;
+    q->n = x->dims[axis];
+    q->per_axis = 1;
     int64_t blocks = scale->rank == x->rank && x->rank > 1 ? scale->dims[axis] : 0;
     if (blocks > 0) q->block = (q->n + blocks - 1) / blocks;
     int64_t want = blocks > 0 ? mlo_array_count(x) / (q->n ? q->n : 1) * blocks : q->n;
-    if (mlo_int(c->node, "block_size", 0) > 0 && blocks > 0) q->block = mlo_int(c->node, "block_size", 0);
-    return count == want ? 0 : mlo_fail(c->m, MLO_E_SHAPE, c->node, "%lld scales for %lld channels of axis %d", (long long)count, (long long)q->n, axis);
+    if (mlo_int(c->node, "block_size", 0) > 0 && blocks > 0)
+        q->block = mlo_int(c->node, "block_size", 0);
+    return count == want
+        ? 0
+        : mlo_fail(c->m, MLO_E_SHAPE, c->node, "%lld scales for %lld channels of axis %d",
+              (long long)count, (long long)q->n, axis);
 }
 static int64_t mlo_scale_at(const mlo_scales *q, int64_t i) {
     if (!q->per_axis) return 0;
@@ -43,7 +61,9 @@ static int64_t mlo_scale_at(const mlo_scales *q, int64_t i) {
 static int mlo_shape_QuantizeLinear(mlo_shapes *s) {
     s->out[0] = mlo_form_in(s, 0);
     int64_t named = mlo_int(s->node, "output_dtype", 0);
-    s->out[0].dtype = mlo_present(s, 2) ? mlo_form_in(s, 2).dtype : named ? (mlo_dtype)named : MLO_UINT8;
+    s->out[0].dtype = mlo_present(s, 2) ? mlo_form_in(s, 2).dtype
+        : named                         ? (mlo_dtype)named
+                                        : MLO_UINT8;
     return 0;
 }
 static int mlo_shape_DequantizeLinear(mlo_shapes *s) {
@@ -53,35 +73,55 @@ static int mlo_shape_DequantizeLinear(mlo_shapes *s) {
     return 0;
 }
 
-/* r[k] = x[k] / scale + zero, rounded unless the result is a float: elements i, i + 1, .. of the whole. */
+/* r[k] = x[k] / scale + zero, rounded unless the result is a float: elements i, i + 1, .. of the
+ * whole. */
 enum { MLO_QUANT_PIECE = 256 };
-static void mlo_quantize_piece(const float *x, const float *scale, const double *zero, const mlo_scales *q, int64_t i, int64_t n, int round, double *r) {
-    int64_t at[MLO_QUANT_PIECE], next = mlo_scale_at(q, i), step = q->per_axis && q->inner == 1 && !q->block;
-    for (int64_t k = 0; k < n; k++) {                                   /* the last axis, or one scale for all: no division to find it */
+static void mlo_quantize_piece(const float *x, const float *scale, const double *zero,
+    const mlo_scales *q, int64_t i, int64_t n, int round, double *r) {
+    int64_t at[MLO_QUANT_PIECE];
+    int64_t next = mlo_scale_at(q, i);
+    int64_t step = q->per_axis && q->inner == 1 && !q->block;
+    /* the last axis, or one scale for all: no division to find it */
+    for (int64_t k = 0; k < n; k++) {
         at[k] = next;
-        if (step) next = next + 1 < q->n ? next + 1 : 0; else if (q->per_axis) next = mlo_scale_at(q, i + k + 1);
+        if (step)
+            next = next + 1 < q->n ? next + 1 : 0;
+        else if (q->per_axis)
+            next = mlo_scale_at(q, i + k + 1);
     }
     for (int64_t k = 0; k < n; k++) r[k] = (double)(x[k] / scale[at[k]]);
-    for (int64_t k = 0; round && k < n; k++) r[k] = (r[k] + 6755399441055744.0) - 6755399441055744.0;       /* to an integer, half to even, below 2^51; above it is clipped anyway */
+    /* to an integer, half to even, below 2^51; above it is clipped anyway */
+    for (int64_t k = 0; round && k < n; k++)
+        r[k] = (r[k] + 6755399441055744.0) - 6755399441055744.0;
     for (int64_t k = 0; zero && k < n; k++) r[k] += zero[at[k]];
 }
 
 static int mlo_run_QuantizeLinear(mlo_call *c) {
     MLO_TRY(mlo_need_inputs(c, 2));
-    mlo *m = c->m; mlo_array *y = c->out[0]; mlo_scales q; double lo, hi;
+    mlo *m = c->m;
+    mlo_array *y = c->out[0];
+    mlo_scales q;
+    double lo, hi;
     MLO_TRY(mlo_scales_of(c, &q));
     const mlo_array *zero = c->n_in > 2 ? c->in[2] : NULL;
     if (!y) return mlo_fail(m, MLO_E_SHAPE, c->node, "has no output of known form");
-    const mlo_array *x = mlo_as(m, c->in[0], MLO_FLOAT), *s = x ? mlo_as(m, c->in[1], MLO_FLOAT) : NULL, *z = s && zero ? mlo_as(m, zero, MLO_DOUBLE) : NULL;
+    const mlo_array *x = mlo_as(m, c->in[0], MLO_FLOAT);
+    const mlo_array *s = x ? mlo_as(m, c->in[1], MLO_FLOAT) : NULL;
+    const mlo_array *z = s && zero ? mlo_as(m, zero, MLO_DOUBLE) : NULL;
     int64_t n = x ? mlo_array_count(x) : 0;
     int floats = mlo_dtype_is_float(y->dtype);
-    if (!floats) mlo_bounds(y->dtype, &lo, &hi); else lo = -(double)INFINITY, hi = (double)INFINITY;
+    if (!floats)
+        mlo_bounds(y->dtype, &lo, &hi);
+    else
+        lo = -(double)INFINITY, hi = (double)INFINITY;
     for (int64_t i = 0; s && i < n && !m->error.code; i += MLO_QUANT_PIECE) {
         int64_t piece = n - i < MLO_QUANT_PIECE ? n - i : MLO_QUANT_PIECE;
         double r[MLO_QUANT_PIECE];
-        mlo_quantize_piece((const float *)x->data + i, (const float *)s->data, z ? (const double *)z->data : NULL, &q, i, piece, !floats, r);
+        mlo_quantize_piece((const float *)x->data + i, (const float *)s->data,
+            z ? (const double *)z->data : NULL, &q, i, piece, !floats, r);
         for (int64_t k = 0; k < piece; k++) r[k] = r[k] > lo ? r[k] < hi ? r[k] : hi : lo;
-        mlo_convert(y->dtype, (char *)y->data + (size_t)i * mlo_dtype_size(y->dtype), MLO_DOUBLE, r, (size_t)piece);
+        mlo_convert(y->dtype, (char *)y->data + (size_t)i * mlo_dtype_size(y->dtype), MLO_DOUBLE, r,
+            (size_t)piece);
     }
     if (x) mlo_as_free(m, x, c->in[0]);
     if (s) mlo_as_free(m, s, c->in[1]);
@@ -90,17 +130,22 @@ static int mlo_run_QuantizeLinear(mlo_call *c) {
 }
 static int mlo_run_DequantizeLinear(mlo_call *c) {
     MLO_TRY(mlo_need_inputs(c, 2));
-    mlo *m = c->m; mlo_array *y = c->out[0]; mlo_scales q;
+    mlo *m = c->m;
+    mlo_array *y = c->out[0];
+    mlo_scales q;
     MLO_TRY(mlo_scales_of(c, &q));
     const mlo_array *zero = c->n_in > 2 ? c->in[2] : NULL;
     if (!y) return mlo_fail(m, MLO_E_SHAPE, c->node, "has no output of known form");
-    const mlo_array *x = mlo_as(m, c->in[0], MLO_DOUBLE), *s = x ? mlo_as(m, c->in[1], MLO_FLOAT) : NULL, *z = s && zero ? mlo_as(m, zero, MLO_DOUBLE) : NULL;
+    const mlo_array *x = mlo_as(m, c->in[0], MLO_DOUBLE);
+    const mlo_array *s = x ? mlo_as(m, c->in[1], MLO_FLOAT) : NULL;
+    const mlo_array *z = s && zero ? mlo_as(m, zero, MLO_DOUBLE) : NULL;
     int64_t n = x ? mlo_array_count(x) : 0;
     for (int64_t i = 0; s && i < n && !m->error.code; i++) {
         int64_t at = mlo_scale_at(&q, i);
         double d = ((const double *)x->data)[i] - (z ? ((const double *)z->data)[at] : 0.0);
         float v = (float)d * ((const float *)s->data)[at];
-        mlo_convert(y->dtype, (char *)y->data + (size_t)i * mlo_dtype_size(y->dtype), MLO_FLOAT, &v, 1);
+        mlo_convert(
+            y->dtype, (char *)y->data + (size_t)i * mlo_dtype_size(y->dtype), MLO_FLOAT, &v, 1);
     }
     if (x) mlo_as_free(m, x, c->in[0]);
     if (s) mlo_as_free(m, s, c->in[1]);
@@ -110,18 +155,26 @@ static int mlo_run_DequantizeLinear(mlo_call *c) {
 
 /* DynamicQuantizeLinear: uint8, its range always containing 0. */
 static int mlo_shape_DynamicQuantizeLinear(mlo_shapes *s) {
-    s->out[0] = mlo_form_in(s, 0); s->out[0].dtype = MLO_UINT8;
+    s->out[0] = mlo_form_in(s, 0);
+    s->out[0].dtype = MLO_UINT8;
     if (s->n_out > 1) s->out[1] = mlo_form_scalar(MLO_FLOAT);
     if (s->n_out > 2) s->out[2] = mlo_form_scalar(MLO_UINT8);
     return 0;
 }
 static int mlo_run_DynamicQuantizeLinear(mlo_call *c) {
     MLO_TRY(mlo_need_inputs(c, 1));
-    if (c->in[0]->dtype != MLO_FLOAT) return mlo_fail(c->m, MLO_E_TYPE, c->node, "is not defined for %s", mlo_dtype_name(c->in[0]->dtype));
-    const float *x = (const float *)c->in[0]->data; float lo = 0, hi = 0;
+    if (c->in[0]->dtype != MLO_FLOAT)
+        return mlo_fail(
+            c->m, MLO_E_TYPE, c->node, "is not defined for %s", mlo_dtype_name(c->in[0]->dtype));
+    const float *x = (const float *)c->in[0]->data;
+    float lo = 0, hi = 0;
     int64_t n = mlo_array_count(c->in[0]);
-    for (int64_t i = 0; i < n; i++) { if (x[i] < lo) lo = x[i]; if (x[i] > hi) hi = x[i]; }
-    float scale = (hi - lo) / 255.0f, zero = scale > 0 ? rintf(fmaxf(0.0f, fminf(255.0f, -lo / scale))) : 0.0f;
+    for (int64_t i = 0; i < n; i++) {
+        if (x[i] < lo) lo = x[i];
+        if (x[i] > hi) hi = x[i];
+    }
+    float scale = (hi - lo) / 255.0f;
+    float zero = scale > 0 ? rintf(fmaxf(0.0f, fminf(255.0f, -lo / scale))) : 0.0f;
     if (c->n_out > 1 && c->out[1]) *(float *)c->out[1]->data = scale;
     if (c->n_out > 2 && c->out[2]) *(uint8_t *)c->out[2]->data = (uint8_t)zero;
     for (int64_t i = 0; c->out[0] && i < n; i++) {

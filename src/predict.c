@@ -1,43 +1,58 @@
 /* predict: how many cycles a core takes, and why its kernels wait.
  *
- * in:  a core (mlo_hw), folded; frames.     out: mlo_prediction: cycles of the run, when each frame is done, per kernel how long it works and what it waits for;
- *      the most that FIFOs hold, or every token as it goes, where that is asked for.
- * How. All elements fire as long as one can; then requests to memory are heard, in the order of time, until something can fire again.
+ * in:  a core (mlo_hw), folded; frames.     out: mlo_prediction: cycles of the run, when each
+ *      frame is done, per kernel how long it works and what it waits for; the most that FIFOs
+ * hold, or every token as it goes, where that is asked for. How. All elements fire as long as one
+ * can; then requests to memory are heard, in the order of time, until something can fire again.
  * invariant: the same bytes for the same core and frames.
- * example: examples/bert-tiny.onnx for --target-cycles 40000: to the cycle what Icarus counts (README.md).
+ * example: examples/bert-tiny.onnx for --target-cycles 40000: to the cycle what Icarus counts
+ *     (README.md).
  * cost: that of the schedule: milliseconds for a BERT-base.
  */
 
-/* Nothing can fire: requests are heard, one after the other (of several at a time, who is behind the latest: mlo_axi_share), until a tile is through or its
- * half free, or a memory is there. 0: there are none. */
+/* Nothing can fire: requests are heard, one after the other (of several at a time, who is behind
+ * the latest: mlo_axi_share), until a tile is through or its half free, or a memory is there. 0:
+ * there are none. */
 static int mlo_schedule_hears(mlo_schedule *s) {
     int any = 0, through = 0;
     while (!through && s->next < INT64_MAX) {
-        s->now = s->next; s->next = INT64_MAX;
+        s->now = s->next;
+        s->next = INT64_MAX;
         for (int k = 1, behind = s->turn; k <= s->c->n_element + 1; k++) {
             const int port = (behind + k) % (s->c->n_element + 1), i = port - 1;
             if (port && !s->c->element[i].unit.blocks) continue;
             const mlo_tiling *t = port ? &s->tiling[i] : NULL;
-            const int64_t waits = t ? t->reader.waits : s->loader.waits, before = t ? t->begun + t->opened : s->loaded;
-            if (waits > s->now) { s->next = mlo_sooner(s->next, waits); continue; }
-            if (t) while (mlo_tile_goes_on(s, i)) any = 1;
-            else any |= mlo_loader_goes_on(s);
+            const int64_t waits = t ? t->reader.waits : s->loader.waits;
+            const int64_t before = t ? t->begun + t->opened : s->loaded;
+            if (waits > s->now) {
+                s->next = mlo_sooner(s->next, waits);
+                continue;
+            }
+            if (t)
+                while (mlo_tile_goes_on(s, i)) any = 1;
+            else
+                any |= mlo_loader_goes_on(s);
             through |= (t ? t->begun + t->opened : s->loaded) > before;
         }
     }
     return any;
 }
 
-/* Until all tokens are through. If nothing can fire, FIFOs are too shallow for what this model knows of them: then one token goes as if they were deep. */
+/* Until all tokens are through. If nothing can fire, FIFOs are too shallow for what this model
+ * knows of them: then one token goes as if they were deep. */
 static void mlo_schedule_run(mlo_schedule *s) {
     const mlo_hw *c = s->c;
     const int end = c->edge[c->n_edge - 1].from;
-    for (int stuck = 0; s->fired[end] < s->total && stuck < 2; ) {
+    for (int stuck = 0; s->fired[end] < s->total && stuck < 2;) {
         s->next = INT64_MAX;
         int any = mlo_loader_goes_on(s);
-        while (mlo_fire_entry(s)) { any = 1; s->free = 0; }
+        while (mlo_fire_entry(s)) {
+            any = 1;
+            s->free = 0;
+        }
         for (int i = 0; i < c->n_element; i++) any |= mlo_fire(s, i);
-        for (int k = 0; s->p->peak && k <= c->n_edge; k++) if (k == c->n_edge || c->edge[k].fifo) mlo_fifo_follow(s, k);
+        for (int k = 0; s->p->peak && k <= c->n_edge; k++)
+            if (k == c->n_edge || c->edge[k].fifo) mlo_fifo_follow(s, k);
         stuck = any || mlo_schedule_hears(s) ? 0 : stuck + 1;
         s->free = stuck;
     }
@@ -51,18 +66,24 @@ static void mlo_schedule_edges(mlo_schedule *s) {
         s->way[k] = mlo_way_of(c, &c->edge[k]);
         if (from != MLO_OUTSIDE) s->span[from] = mlo_later(s->span[from], s->way[k].span);
     }
-    for (int side = 0, n = 0; side < 2; side++, n = 0) for (int i = 0; i <= c->n_element; i++) {
-        s->begin[side][i] = n;
-        for (int k = 0; k < c->n_edge; k++) if ((side ? c->edge[k].from : c->edge[k].to) == (i < c->n_element ? i : MLO_OUTSIDE)) s->order[side][n++] = k;
-        s->begin[side][i + 1] = n;
-    }
-    for (int i = c->n_element - 1; i >= 0; i--) if (c->element[i].unit.flow == MLO_FLOW_BEATS) {
-        s->chain[i] = 1;
-        for (int k = s->begin[1][i]; k < s->begin[1][i + 1]; k++) {
-            const int to = c->edge[s->order[1][k]].to;
-            if (to != MLO_OUTSIDE && to > i) s->chain[i] = (int)mlo_later(s->chain[i], s->chain[to] + 1);
+    for (int side = 0, n = 0; side < 2; side++, n = 0)
+        for (int i = 0; i <= c->n_element; i++) {
+            s->begin[side][i] = n;
+            for (int k = 0; k < c->n_edge; k++)
+                if ((side ? c->edge[k].from : c->edge[k].to)
+                    == (i < c->n_element ? i : MLO_OUTSIDE))
+                    s->order[side][n++] = k;
+            s->begin[side][i + 1] = n;
         }
-    }
+    for (int i = c->n_element - 1; i >= 0; i--)
+        if (c->element[i].unit.flow == MLO_FLOW_BEATS) {
+            s->chain[i] = 1;
+            for (int k = s->begin[1][i]; k < s->begin[1][i + 1]; k++) {
+                const int to = c->edge[s->order[1][k]].to;
+                if (to != MLO_OUTSIDE && to > i)
+                    s->chain[i] = (int)mlo_later(s->chain[i], s->chain[to] + 1);
+            }
+        }
 }
 
 static void mlo_schedule_begin(mlo_schedule *s) {
@@ -73,9 +94,13 @@ static void mlo_schedule_begin(mlo_schedule *s) {
         if (mlo_is_block(&c->element[i])) {
             const int64_t beats = mlo_unit_beats(&c->element[i].unit, c->axi_bits);
             s->tiling[i].beats = beats / c->element[i].unit.blocks;
-            s->tiling[i].reader.unit = mlo_burst_unit(c, beats); s->tiling[i].reader.port = i + 1;
+            s->tiling[i].reader.unit = mlo_burst_unit(c, beats);
+            s->tiling[i].reader.port = i + 1;
         }
-        for (int k = 0; k < c->element[i].unit.n_memory && !mlo_is_block(&c->element[i]); k++) { s->resident[s->n_memory] = (char)mlo_is_resident(&c->element[i]); s->beats[s->n_memory++] = mlo_memory_beats(&c->element[i].unit.memory[k], c->axi_bits); }
+        for (int k = 0; k < c->element[i].unit.n_memory && !mlo_is_block(&c->element[i]); k++) {
+            s->resident[s->n_memory] = (char)mlo_is_resident(&c->element[i]);
+            s->beats[s->n_memory++] = mlo_memory_beats(&c->element[i].unit.memory[k], c->axi_bits);
+        }
     }
     s->first_memory[c->n_element] = s->n_memory;
     s->loads = (s->frames + c->frames - 1) / c->frames * c->scan.iterations;
@@ -83,7 +108,8 @@ static void mlo_schedule_begin(mlo_schedule *s) {
     s->loader.asks = MLO_READ_BEGINS + s->shared;
     s->served = -MLO_MEMORY_GATHERS * (int64_t)c->rate;
     s->loader.unit = mlo_burst_unit(c, s->shared ? 0 : mlo_core_beats_in(c, MLO_EITHER));
-    s->now = s->shared ? 0 : INT64_MAX; s->next = INT64_MAX;
+    s->now = s->shared ? 0 : INT64_MAX;
+    s->next = INT64_MAX;
 }
 
 static void mlo_schedule_end(mlo_schedule *s) {
@@ -91,7 +117,9 @@ static void mlo_schedule_end(mlo_schedule *s) {
     mlo_prediction *p = s->p;
     const int64_t g = c->frames, frames = s->frames;
     p->cycles = p->frame_done[frames - 1];
-    p->interval = frames >= 2 * g && frames % g == 0 ? (p->frame_done[frames - 1] - p->frame_done[g - 1]) / (frames - g) : p->cycles / frames;
+    p->interval = frames >= 2 * g && frames % g == 0
+        ? (p->frame_done[frames - 1] - p->frame_done[g - 1]) / (frames - g)
+        : p->cycles / frames;
     for (int i = 0; i < c->n_element; i++) {
         mlo_spent *to = &p->spent[i];
         mlo_settle(s, i, 0);
@@ -100,35 +128,60 @@ static void mlo_schedule_end(mlo_schedule *s) {
 }
 
 /* Cycles of a run of `frames` frames of the longest length. */
-static int mlo_predict_all(mlo *m, const mlo_hw *c, int64_t frames, mlo_prediction *p, int64_t follows, mlo_moment_seen seen, void *user) {
+static int mlo_predict_all(mlo *m, const mlo_hw *c, int64_t frames, mlo_prediction *p,
+    int64_t follows, mlo_moment_seen seen, void *user) {
     int64_t length = 64;
     while (length < 4 * (c->frames + 2) * c->tokens) length *= 2;
     size_t memories = MLO_CORE_MOST * MLO_UNIT_MEMORIES;
     mlo_schedule *s = (mlo_schedule *)mlo_scratch(m, 1, sizeof *s);
     if (!s) return mlo_failed(m);
     memset(s, 0, sizeof *s);
-    s->c = c; s->frames = frames; s->total = frames * c->tokens * c->scan.iterations; s->mask = length - 1; s->p = p; s->follows = follows; s->seen = seen; s->user = user;
-    s->ring = (mlo_token *)mlo_scratch(m, (size_t)(c->n_element + 1) * (size_t)length, sizeof *s->ring);
-    s->kept = mlo_core_beats_in(c, MLO_LAYER) ? 4 : mlo_most(4, c->scan.iterations);       /* resident memories alone: no bank holds the loader up */
+    s->c = c;
+    s->frames = frames;
+    s->total = frames * c->tokens * c->scan.iterations;
+    s->mask = length - 1;
+    s->p = p;
+    s->follows = follows;
+    s->seen = seen;
+    s->user = user;
+    s->ring = (mlo_token *)mlo_scratch(
+        m, (size_t)(c->n_element + 1) * (size_t)length, sizeof *s->ring);
+    /* resident memories alone: no bank holds the loader up */
+    s->kept = mlo_core_beats_in(c, MLO_LAYER) ? 4 : mlo_most(4, c->scan.iterations);
     s->ready = (int64_t *)mlo_scratch(m, memories * (size_t)(s->kept + 5), sizeof *s->ready);
-    p->frame_done = MLO_NEW_N(m, int64_t, (size_t)frames); p->spent = MLO_NEW_N(m, mlo_spent, MLO_CORE_MOST); p->peak = follows ? MLO_NEW_N(m, int64_t, 2 * MLO_CORE_MOST + 1) : NULL;
+    p->frame_done = MLO_NEW_N(m, int64_t, (size_t)frames);
+    p->spent = MLO_NEW_N(m, mlo_spent, MLO_CORE_MOST);
+    p->peak = follows ? MLO_NEW_N(m, int64_t, 2 * MLO_CORE_MOST + 1) : NULL;
     if (s->ring && s->ready && p->frame_done && p->spent && (p->peak || !follows)) {
         memset(s->ready, 0, memories * (size_t)(s->kept + 5) * sizeof *s->ready);
-        s->freed = (int64_t (*)[4])(s->ready + memories * (size_t)s->kept); s->begun = (int64_t *)(s->freed + memories);
+        s->freed = (int64_t(*)[4])(s->ready + memories * (size_t)s->kept);
+        s->begun = (int64_t *)(s->freed + memories);
         mlo_schedule_begin(s);
         mlo_schedule_run(s);
         mlo_schedule_end(s);
     }
-    mlo_scratch_free(m, s->ring); mlo_scratch_free(m, s->ready); mlo_scratch_free(m, s);
+    mlo_scratch_free(m, s->ring);
+    mlo_scratch_free(m, s->ready);
+    mlo_scratch_free(m, s);
     return mlo_failed(m);
 }
-static int mlo_predict(mlo *m, const mlo_hw *c, int64_t frames, mlo_prediction *p) { return mlo_predict_all(m, c, frames, p, 0, NULL, NULL); }
-static int mlo_predict_seen(mlo *m, const mlo_hw *c, int64_t frames, mlo_prediction *p, mlo_moment_seen seen, void *user) { return mlo_predict_all(m, c, frames, p, 0, seen, user); }
+static int mlo_predict(mlo *m, const mlo_hw *c, int64_t frames, mlo_prediction *p) {
+    return mlo_predict_all(m, c, frames, p, 0, NULL, NULL);
+}
+static int mlo_predict_seen(
+    mlo *m, const mlo_hw *c, int64_t frames, mlo_prediction *p, mlo_moment_seen seen, void *user) {
+    return mlo_predict_all(m, c, frames, p, 0, seen, user);
+}
 
-/* With FIFOs' peaks: so many beats of the run are followed, in each FIFO; all of them in a run that is shorter, MLO_FOLLOWED of a token at least. */
-static int mlo_predict_peaks(mlo *m, const mlo_hw *c, int64_t frames, int64_t beats, mlo_prediction *p) { return mlo_predict_all(m, c, frames, p, beats, NULL, NULL); }
+/* With FIFOs' peaks: so many beats of the run are followed, in each FIFO; all of them in a run
+ * that is shorter, MLO_FOLLOWED of a token at least. */
+static int mlo_predict_peaks(
+    mlo *m, const mlo_hw *c, int64_t frames, int64_t beats, mlo_prediction *p) {
+    return mlo_predict_all(m, c, frames, p, beats, NULL, NULL);
+}
 
-/* FIFOs as deep as two groups of frames fill them, unless that takes a cycle more (beats of a token are not quite on a line). */
+/* FIFOs as deep as two groups of frames fill them, unless that takes a cycle more (beats of a
+ * token are not quite on a line). */
 static int mlo_core_depths(mlo *m, mlo_hw *c) {
     mlo_prediction deep, p;
     mlo_core_fifos(c);
@@ -139,17 +192,23 @@ static int mlo_core_depths(mlo *m, mlo_hw *c) {
     return 0;
 }
 
-/* Is the steady interval another one than that of the first frames? Frames overlap; resident parameters are there. */
+/* Is the steady interval another one than that of the first frames? Frames overlap; resident
+ * parameters are there. */
 static int mlo_core_warms(const mlo_hw *c) { return c->frames > 1 || mlo_core_resident_beats(c); }
 
-/* A run of as many frames as can be in flight; its interval is that of many more, where that differs. */
+/* A run of as many frames as can be in flight; its interval is that of many more, where that
+ * differs. */
 static int mlo_predict_steady(mlo *m, const mlo_hw *c, mlo_prediction *p) {
     mlo_prediction twice;
-    if (mlo_predict(m, c, c->frames, p) || (mlo_core_warms(c) && mlo_predict(m, c, 2 * c->frames, &twice))) return mlo_failed(m);
+    if (mlo_predict(m, c, c->frames, p)
+        || (mlo_core_warms(c) && mlo_predict(m, c, 2 * c->frames, &twice)))
+        return mlo_failed(m);
     if (mlo_core_warms(c)) p->interval = twice.interval;
     return 0;
 }
 
 static void mlo_spent_json(const mlo_spent *s, mlo_text *t) {
-    mlo_printf(t, "\"busy\":%lld,\"starved_parameters\":%lld,\"starved_input\":%lld,\"blocked\":%lld", (long long)s->busy, (long long)s->parameters, (long long)s->input, (long long)s->blocked);
+    mlo_printf(t,
+        "\"busy\":%lld,\"starved_parameters\":%lld,\"starved_input\":%lld,\"blocked\":%lld",
+        (long long)s->busy, (long long)s->parameters, (long long)s->input, (long long)s->blocked);
 }

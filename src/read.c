@@ -1,20 +1,27 @@
 /* read: from bytes to a model that later stages can work on.
  *
- * in:  binary ONNX or JSON, from a source file or from memory.     out: m->model: functions inlined, fused operators expanded, types and
- *     shapes inferred, constants folded.
- * invariant: afterwards nodes are in topological order, tensors have the bytes their shapes need, constants are initializers, no
- *     initializer is also an input, and what --dim and --shape said is in the types. A dimension left open stays open: the stage that needs
- *     it says so.
+ * in:  binary ONNX or JSON, from a source file or from memory.     out: m->model: functions
+ *     inlined, fused operators expanded, types and shapes inferred, constants folded.
+ * invariant: afterwards nodes are in topological order, tensors have the bytes their shapes need,
+ *     constants are initializers, no initializer is also an input, and what --dim and --shape said
+ *     is in the types. A dimension left open stays open: the stage that needs it says so.
  * example: mlo_load(m, "bert.onnx"); mlo_set(m, "dim", "seq=32"); mlo_to(m, "read");
  * cost: O(nodes + edges); tensor data stays where it is.
  *
- * Two steps: mlo_decode at loading time, for a model of any stage; mlo_read, the stage, for what a model is only once.
+ * Two steps: mlo_decode at loading time, for a model of any stage; mlo_read, the stage, for what a
+ * model is only once.
  */
 
-/* ---- order ----------------------------------------------------------------------------------------------------------------------- */
+/* ---- order ---------------------------------------------------------------- */
 
-/* Calls `need` with the producer (its index + 1, from the map) of every value of this graph that a node uses, itself or in its subgraphs. */
-typedef struct { mlo *m; const mlo_map *made; int (*need)(void *user, size_t producer); void *user; } mlo_needs;
+/* Calls `need` with the producer (its index + 1, from the map) of every value of this graph that a
+ * node uses, itself or in its subgraphs. */
+typedef struct {
+    mlo *m;
+    const mlo_map *made;
+    int (*need)(void *user, size_t producer);
+    void *user;
+} mlo_needs;
 
 static int mlo_need(const mlo_needs *n, const char *name) {
     size_t producer = (size_t)(uintptr_t)mlo_map_get(n->made, name);
@@ -22,7 +29,9 @@ static int mlo_need(const mlo_needs *n, const char *name) {
 }
 static int mlo_needs_of(const mlo_needs *n, const mlo_node *node, int depth);
 static int mlo_needs_of_graph(const mlo_needs *n, const mlo_graph *g, int depth) {
-    if (depth > MLO_MAX_DEPTH) return mlo_fail_at(n->m, MLO_E_GRAPH, g->name, "graphs are nested more than %d deep", MLO_MAX_DEPTH);
+    if (depth > MLO_MAX_DEPTH)
+        return mlo_fail_at(
+            n->m, MLO_E_GRAPH, g->name, "graphs are nested more than %d deep", MLO_MAX_DEPTH);
     int r = 0;
     for (size_t i = 0; !r && i < g->n_node; i++) r = mlo_needs_of(n, g->node[i], depth);
     for (size_t i = 0; !r && i < g->n_output; i++) r = mlo_need(n, g->output[i]->name);
@@ -33,15 +42,24 @@ static int mlo_needs_of(const mlo_needs *n, const mlo_node *node, int depth) {
     for (size_t i = 0; !r && i < node->n_input; i++) r = mlo_need(n, node->input[i]);
     for (size_t a = 0; !r && a < node->n_attr; a++) {
         if (node->attr[a]->g) r = mlo_needs_of_graph(n, node->attr[a]->g, depth + 1);
-        for (size_t i = 0; !r && i < node->attr[a]->n_graphs; i++) r = mlo_needs_of_graph(n, node->attr[a]->graphs[i], depth + 1);
+        for (size_t i = 0; !r && i < node->attr[a]->n_graphs; i++)
+            r = mlo_needs_of_graph(n, node->attr[a]->graphs[i], depth + 1);
     }
     return r;
 }
 
-static int mlo_need_earlier(void *user, size_t producer) { return producer >= *(size_t *)user ? -1 : 0; }      /* -1: not in order */
+/* -1: not in order */
+static int mlo_need_earlier(void *user, size_t producer) {
+    return producer >= *(size_t *)user ? -1 : 0;
+}
 
-/* What sorting works with: for each node its needs (from start[i] to start[i + 1]), and the path of the depth-first walk. */
-typedef struct { mlo *m; size_t *need, n_need, *start, *path, *next, n_path, *sorted, n_sorted; char *state; } mlo_sorter;
+/* What sorting works with: for each node its needs (from start[i] to start[i + 1]), and the path
+ * of the depth-first walk. */
+typedef struct {
+    mlo *m;
+    size_t *need, n_need, *start, *path, *next, n_path, *sorted, n_sorted;
+    char *state;
+} mlo_sorter;
 
 static int mlo_need_noted(void *user, size_t producer) {
     mlo_sorter *s = (mlo_sorter *)user;
@@ -49,29 +67,45 @@ static int mlo_need_noted(void *user, size_t producer) {
 }
 
 static int mlo_sort_cycle(mlo_sorter *s, const mlo_graph *g, size_t again) {
-    char names[400]; size_t n = 0, i = 0;
+    char names[400];
+    size_t n = 0, i = 0;
     while (s->path[i] != again) i++;
-    for (names[0] = 0; i < s->n_path && n < sizeof names - 100; i++) n += (size_t)snprintf(names + n, sizeof names - n, "'%.60s' -> ", mlo_node_name(g->node[s->path[i]]));
-    return mlo_fail(s->m, MLO_E_GRAPH, g->node[again], "the nodes feed each other in a cycle: %s%s'%.60s'", names, i < s->n_path ? "... -> " : "", mlo_node_name(g->node[again]));
+    for (names[0] = 0; i < s->n_path && n < sizeof names - 100; i++)
+        n += (size_t)snprintf(
+            names + n, sizeof names - n, "'%.60s' -> ", mlo_node_name(g->node[s->path[i]]));
+    return mlo_fail(s->m, MLO_E_GRAPH, g->node[again],
+        "the nodes feed each other in a cycle: %s%s'%.60s'", names, i < s->n_path ? "... -> " : "",
+        mlo_node_name(g->node[again]));
 }
 
 /* Depth-first from node i: what it needs comes first. Keeps the given order where it can. */
 static int mlo_sort_from(mlo_sorter *s, const mlo_graph *g, size_t i) {
-    s->path[0] = i; s->next[0] = s->start[i]; s->n_path = 1; s->state[i] = 1;
+    s->path[0] = i;
+    s->next[0] = s->start[i];
+    s->n_path = 1;
+    s->state[i] = 1;
     while (s->n_path) {
         size_t top = s->path[s->n_path - 1], *next = &s->next[s->n_path - 1];
-        if (*next == s->start[top + 1]) { s->state[top] = 2; s->sorted[s->n_sorted++] = top; s->n_path--; continue; }
+        if (*next == s->start[top + 1]) {
+            s->state[top] = 2;
+            s->sorted[s->n_sorted++] = top;
+            s->n_path--;
+            continue;
+        }
         size_t to = s->need[(*next)++];
         if (s->state[to] == 1) return mlo_sort_cycle(s, g, to);
         if (s->state[to]) continue;
-        s->state[to] = 1; s->path[s->n_path] = to; s->next[s->n_path++] = s->start[to];
+        s->state[to] = 1;
+        s->path[s->n_path] = to;
+        s->next[s->n_path++] = s->start[to];
     }
     return 0;
 }
 
 static int mlo_sort_nodes(mlo *m, mlo_graph *g, const mlo_map *made, int depth) {
     size_t n = g->n_node;
-    mlo_sorter s = { m, NULL, 0, MLO_NEW_N(m, size_t, n + 1), MLO_NEW_N(m, size_t, n), MLO_NEW_N(m, size_t, n), 0, MLO_NEW_N(m, size_t, n), 0, MLO_NEW_N(m, char, n) };
+    mlo_sorter s = { m, NULL, 0, MLO_NEW_N(m, size_t, n + 1), MLO_NEW_N(m, size_t, n),
+        MLO_NEW_N(m, size_t, n), 0, MLO_NEW_N(m, size_t, n), 0, MLO_NEW_N(m, char, n) };
     mlo_node **sorted = MLO_NEW_N(m, mlo_node *, mlo_room(n));
     if (m->error.code) return mlo_failed(m);
     mlo_needs needs = { m, made, mlo_need_noted, &s };
@@ -79,23 +113,31 @@ static int mlo_sort_nodes(mlo *m, mlo_graph *g, const mlo_map *made, int depth) 
         if (mlo_needs_of(&needs, g->node[i], depth)) return mlo_failed(m);
         s.start[i + 1] = s.n_need;
     }
-    for (size_t i = 0; i < n; i++) if (!s.state[i] && mlo_sort_from(&s, g, i)) return mlo_failed(m);
+    for (size_t i = 0; i < n; i++)
+        if (!s.state[i] && mlo_sort_from(&s, g, i)) return mlo_failed(m);
     for (size_t i = 0; i < n; i++) sorted[i] = g->node[s.sorted[i]];
     g->node = sorted;
     return 0;
 }
 
-/* Puts the nodes of a graph, and of the graphs inside it, in topological order; leaves alone what is. */
+/* Puts the nodes of a graph, and of the graphs inside it, in topological order; leaves alone what
+ * is. */
 static int mlo_sort(mlo *m, mlo_graph *g, int depth) {
     mlo_map made = { NULL, 0, 0 };
     size_t i, k;
-    if (depth > MLO_MAX_DEPTH) return mlo_fail_at(m, MLO_E_GRAPH, g->name, "graphs are nested more than %d deep", MLO_MAX_DEPTH);
+    if (depth > MLO_MAX_DEPTH)
+        return mlo_fail_at(
+            m, MLO_E_GRAPH, g->name, "graphs are nested more than %d deep", MLO_MAX_DEPTH);
     for (i = 0; i < g->n_node; i++) {
         const mlo_node *n = g->node[i];
-        for (k = 0; k < n->n_output; k++) if (n->output[k] && *n->output[k] && mlo_map_put(m, &made, n->output[k], (void *)(uintptr_t)(i + 1))) return mlo_failed(m);
+        for (k = 0; k < n->n_output; k++)
+            if (n->output[k] && *n->output[k]
+                && mlo_map_put(m, &made, n->output[k], (void *)(uintptr_t)(i + 1)))
+                return mlo_failed(m);
         for (size_t a = 0; a < n->n_attr; a++) {
             if (n->attr[a]->g && mlo_sort(m, n->attr[a]->g, depth + 1)) return mlo_failed(m);
-            for (k = 0; k < n->attr[a]->n_graphs; k++) if (mlo_sort(m, n->attr[a]->graphs[k], depth + 1)) return mlo_failed(m);
+            for (k = 0; k < n->attr[a]->n_graphs; k++)
+                if (mlo_sort(m, n->attr[a]->graphs[k], depth + 1)) return mlo_failed(m);
         }
     }
     mlo_needs needs = { m, &made, mlo_need_earlier, &i };
@@ -107,42 +149,80 @@ static int mlo_sort(mlo *m, mlo_graph *g, int depth) {
     return 0;
 }
 
-/* ---- decoding ---------------------------------------------------------------------------------------------------------------------- */
+/* ---- decoding ------------------------------------------------------------- */
 
-static int mlo_check_tensor(mlo *m, void *tensor, void *user) { (void)user; return mlo_tensor_check(m, (const mlo_tensor *)tensor); }
+static int mlo_check_tensor(mlo *m, void *tensor, void *user) {
+    (void)user;
+    return mlo_tensor_check(m, (const mlo_tensor *)tensor);
+}
 
 /* Names that the schema leaves optional, but nothing works without. */
 static int mlo_check_graph(mlo *m, void *graph, void *user) {
     mlo_graph *g = (mlo_graph *)graph;
     (void)user;
-    for (size_t i = 0; i < g->n_node; i++) if (!g->node[i]->op || !*g->node[i]->op) return mlo_fail(m, MLO_E_GRAPH, g->node[i], "node %zu has no operator", i);
-    for (size_t i = 0; i < g->n_init; i++) if (!g->init[i]->name || !*g->init[i]->name) return mlo_fail_at(m, MLO_E_GRAPH, g->name, "initializer %zu has no name", i);
-    for (size_t i = 0; i < g->n_input; i++) if (!g->input[i]->name || !*g->input[i]->name) return mlo_fail_at(m, MLO_E_GRAPH, g->name, "input %zu has no name", i);
-    for (size_t i = 0; i < g->n_output; i++) if (!g->output[i]->name || !*g->output[i]->name) return mlo_fail_at(m, MLO_E_GRAPH, g->name, "output %zu has no name", i);
+    for (size_t i = 0; i < g->n_node; i++)
+        if (!g->node[i]->op || !*g->node[i]->op)
+            return mlo_fail(m, MLO_E_GRAPH, g->node[i], "node %zu has no operator", i);
+    for (size_t i = 0; i < g->n_init; i++)
+        if (!g->init[i]->name || !*g->init[i]->name)
+            return mlo_fail_at(m, MLO_E_GRAPH, g->name, "initializer %zu has no name", i);
+    for (size_t i = 0; i < g->n_input; i++)
+        if (!g->input[i]->name || !*g->input[i]->name)
+            return mlo_fail_at(m, MLO_E_GRAPH, g->name, "input %zu has no name", i);
+    for (size_t i = 0; i < g->n_output; i++)
+        if (!g->output[i]->name || !*g->output[i]->name)
+            return mlo_fail_at(m, MLO_E_GRAPH, g->name, "output %zu has no name", i);
     return 0;
 }
 
 /* The type an attribute has by what it holds: the first files of ONNX did not say it. */
 static int32_t mlo_attr_type(const mlo_attr *a) {
-    return a->has & MLO_HAS(2) ? MLO_ATTR_FLOAT : a->has & MLO_HAS(3) ? MLO_ATTR_INT : a->s.data ? MLO_ATTR_STRING : a->t ? MLO_ATTR_TENSOR : a->g ? MLO_ATTR_GRAPH : a->n_floats ? MLO_ATTR_FLOATS : a->n_ints ? MLO_ATTR_INTS :
-        a->n_strings ? MLO_ATTR_STRINGS : a->n_tensors ? MLO_ATTR_TENSORS : a->n_graphs ? MLO_ATTR_GRAPHS : a->sparse ? MLO_ATTR_SPARSE : a->n_sparses ? MLO_ATTR_SPARSES : a->tp ? MLO_ATTR_TYPE : a->n_types ? MLO_ATTR_TYPES : 0;
+    return a->has & MLO_HAS(2) ? MLO_ATTR_FLOAT
+        : a->has & MLO_HAS(3)  ? MLO_ATTR_INT
+        : a->s.data            ? MLO_ATTR_STRING
+        : a->t                 ? MLO_ATTR_TENSOR
+        : a->g                 ? MLO_ATTR_GRAPH
+        : a->n_floats          ? MLO_ATTR_FLOATS
+        : a->n_ints            ? MLO_ATTR_INTS
+        : a->n_strings         ? MLO_ATTR_STRINGS
+        : a->n_tensors         ? MLO_ATTR_TENSORS
+        : a->n_graphs          ? MLO_ATTR_GRAPHS
+        : a->sparse            ? MLO_ATTR_SPARSE
+        : a->n_sparses         ? MLO_ATTR_SPARSES
+        : a->tp                ? MLO_ATTR_TYPE
+        : a->n_types           ? MLO_ATTR_TYPES
+                               : 0;
 }
-/* An attribute has a name, a type, and the message its type speaks of, unless it refers to a function's. */
+/* An attribute has a name, a type, and the message its type speaks of, unless it refers to a
+ * function's. */
 static int mlo_check_attr(mlo *m, void *attr, void *user) {
     mlo_attr *a = (mlo_attr *)attr;
     (void)user;
     if (!a->name || !*a->name) return mlo_fail_at(m, MLO_E_GRAPH, NULL, "an attribute has no name");
     if (a->ref && *a->ref) return 0;
-    if (!a->type) { a->type = mlo_attr_type(a); a->has |= MLO_HAS(20); }
-    int lacks = (a->type == MLO_ATTR_TENSOR && !a->t) || (a->type == MLO_ATTR_GRAPH && !a->g) || (a->type == MLO_ATTR_SPARSE && !a->sparse) || (a->type == MLO_ATTR_TYPE && !a->tp);
-    return lacks ? mlo_fail_at(m, MLO_E_GRAPH, a->name, "the attribute is said to be a %s, but holds none", mlo_attr_type_names[a->type]) : 0;
+    if (!a->type) {
+        a->type = mlo_attr_type(a);
+        a->has |= MLO_HAS(20);
+    }
+    int lacks = (a->type == MLO_ATTR_TENSOR && !a->t) || (a->type == MLO_ATTR_GRAPH && !a->g)
+        || (a->type == MLO_ATTR_SPARSE && !a->sparse) || (a->type == MLO_ATTR_TYPE && !a->tp);
+    return lacks
+        ? mlo_fail_at(m, MLO_E_GRAPH, a->name, "the attribute is said to be a %s, but holds none",
+              mlo_attr_type_names[a->type])
+        : 0;
 }
 
 /* JSON text of a source, whole, in scratch memory; the source is closed: no tensor lies in it. */
 static mlo_model *mlo_decode_json_source(mlo *m, mlo_source *s) {
-    if (s->size > SIZE_MAX / 4) { mlo_fail_at(m, MLO_E_FORMAT, NULL, "%llu bytes of JSON are too many", (unsigned long long)s->size); return NULL; }
+    if (s->size > SIZE_MAX / 4) {
+        mlo_fail_at(
+            m, MLO_E_FORMAT, NULL, "%llu bytes of JSON are too many", (unsigned long long)s->size);
+        return NULL;
+    }
     char *text = (char *)mlo_scratch(m, (size_t)s->size, 1);
-    mlo_model *model = text && !mlo_source_read(m, s, 0, text, (size_t)s->size) ? mlo_json_read(m, text, (size_t)s->size) : NULL;
+    mlo_model *model = text && !mlo_source_read(m, s, 0, text, (size_t)s->size)
+        ? mlo_json_read(m, text, (size_t)s->size)
+        : NULL;
     mlo_scratch_free(m, text);
     return model;
 }
@@ -153,44 +233,71 @@ static int mlo_is_json(const char *p, size_t n) {
     return i < n && p[i] == '{';
 }
 
-/* Loads a model of any stage, from a source, or from memory when it is NULL; `dir` is where its external data lies unless it says so itself. */
+/* Loads a model of any stage, from a source, or from memory when it is NULL; `dir` is where its
+ * external data lies unless it says so itself. */
 static int mlo_decode(mlo *m, mlo_source *source, const void *bytes, size_t n, const char *dir) {
     char head[64];
     const char *peek = (const char *)bytes;
     if (source) {
-        n = source->size < sizeof head ? (size_t)source->size : sizeof head; peek = head;
+        n = source->size < sizeof head ? (size_t)source->size : sizeof head;
+        peek = head;
         if (mlo_source_read(m, source, 0, head, n)) return mlo_failed(m);
     }
-    if (!n) return mlo_fail_at(m, MLO_E_FORMAT, NULL, "the input is empty; give an .onnx file, or the JSON of an earlier stage");
+    if (!n)
+        return mlo_fail_at(m, MLO_E_FORMAT, NULL,
+            "the input is empty; give an .onnx file, or the JSON of an earlier stage");
     if (mlo_is_json(peek, n)) {
-        mlo_model *model = m->model = source ? mlo_decode_json_source(m, source) : mlo_json_read(m, (const char *)bytes, n);
+        mlo_model *model = m->model = source ? mlo_decode_json_source(m, source)
+                                             : mlo_json_read(m, (const char *)bytes, n);
         if (source) mlo_source_drop(m, source);
         if (!model) return mlo_failed(m);
         const char *said = mlo_meta_get(model->meta, model->n_meta, mlo_data_dir_key);
         size_t kept = 0;
-        if (said) { dir = said; for (size_t i = 0; i < model->n_meta; i++) if (!mlo_eq(model->meta[i].key, mlo_data_dir_key)) model->meta[kept++] = model->meta[i]; model->n_meta = kept; }
-        if (!model->graph) return mlo_fail_at(m, MLO_E_FORMAT, NULL, "this JSON is no ONNX model: it has no graph");
-    } else if (!(m->model = mlo_wire_read(m, source, bytes, n))) return mlo_failed(m);
-    if (mlo_each_message(m, MLO_M_MODEL, m->model, MLO_M_TENSOR, mlo_tensor_resolve, (void *)(uintptr_t)dir) || mlo_each_message(m, MLO_M_MODEL, m->model, MLO_M_TENSOR, mlo_check_tensor, NULL)) return mlo_failed(m);
-    if (mlo_each_message(m, MLO_M_MODEL, m->model, MLO_M_GRAPH, mlo_check_graph, NULL) || mlo_each_message(m, MLO_M_MODEL, m->model, MLO_M_ATTR, mlo_check_attr, NULL) || mlo_sort(m, m->model->graph, 0)) return mlo_failed(m);
+        if (said) {
+            dir = said;
+            for (size_t i = 0; i < model->n_meta; i++)
+                if (!mlo_eq(model->meta[i].key, mlo_data_dir_key))
+                    model->meta[kept++] = model->meta[i];
+            model->n_meta = kept;
+        }
+        if (!model->graph)
+            return mlo_fail_at(
+                m, MLO_E_FORMAT, NULL, "this JSON is no ONNX model: it has no graph");
+    } else if (!(m->model = mlo_wire_read(m, source, bytes, n)))
+        return mlo_failed(m);
+    if (mlo_each_message(
+            m, MLO_M_MODEL, m->model, MLO_M_TENSOR, mlo_tensor_resolve, (void *)(uintptr_t)dir)
+        || mlo_each_message(m, MLO_M_MODEL, m->model, MLO_M_TENSOR, mlo_check_tensor, NULL))
+        return mlo_failed(m);
+    if (mlo_each_message(m, MLO_M_MODEL, m->model, MLO_M_GRAPH, mlo_check_graph, NULL)
+        || mlo_each_message(m, MLO_M_MODEL, m->model, MLO_M_ATTR, mlo_check_attr, NULL)
+        || mlo_sort(m, m->model->graph, 0))
+        return mlo_failed(m);
     return mlo_index(m, m->model->graph);
 }
 
-/* ---- constants ----------------------------------------------------------------------------------------------------------------------- */
+/* ---- constants ------------------------------------------------------------ */
 
-/* The tensor a Constant node stands for; NULL for forms that stay nodes (sparse values, references to function attributes). */
+/* The tensor a Constant node stands for; NULL for forms that stay nodes (sparse values, references
+ * to function attributes). */
 static mlo_tensor *mlo_constant_tensor(mlo *m, mlo_node *n, const char *name) {
     mlo_attr *a = n->n_attr == 1 && !n->attr[0]->ref ? n->attr[0] : NULL;
     if (!a) return NULL;
-    if (mlo_eq(a->name, "value") && a->t) { a->t->name = name; return a->t; }
+    if (mlo_eq(a->name, "value") && a->t) {
+        a->t->name = name;
+        return a->t;
+    }
     if (mlo_eq(a->name, "value_float")) return mlo_tensor_of_floats(m, name, &a->f, -1);
     if (mlo_eq(a->name, "value_int")) return mlo_tensor_of_ints(m, name, &a->i, -1);
-    if (mlo_eq(a->name, "value_floats")) return mlo_tensor_of_floats(m, name, a->floats, (int64_t)a->n_floats);
-    if (mlo_eq(a->name, "value_ints")) return mlo_tensor_of_ints(m, name, a->ints, (int64_t)a->n_ints);
+    if (mlo_eq(a->name, "value_floats"))
+        return mlo_tensor_of_floats(m, name, a->floats, (int64_t)a->n_floats);
+    if (mlo_eq(a->name, "value_ints"))
+        return mlo_tensor_of_ints(m, name, a->ints, (int64_t)a->n_ints);
     return NULL;
 }
 
-/* Constant nodes become initializers, unless their value is an output of the graph (which a node must make). */
+/* Constant nodes become initializers, unless their value is an output of the graph (which a node
+ * must make). */
 static int mlo_constants(mlo *m, void *graph, void *user) {
     mlo_graph *g = (mlo_graph *)graph;
     size_t kept = 0;
@@ -200,10 +307,14 @@ static int mlo_constants(mlo *m, void *graph, void *user) {
         mlo_tensor *t = NULL;
         if (mlo_is(n, "Constant") && n->n_output == 1) {
             mlo_value *v = (mlo_value *)mlo_map_get(&g->values, n->output[0]);
-            if (v && !v->is_output && !(t = mlo_constant_tensor(m, n, n->output[0])) && m->error.code) return mlo_failed(m);
+            if (v && !v->is_output && !(t = mlo_constant_tensor(m, n, n->output[0]))
+                && m->error.code)
+                return mlo_failed(m);
         }
-        if (!t) g->node[kept++] = n;
-        else if (mlo_graph_init(m, g, t)) return mlo_failed(m);
+        if (!t)
+            g->node[kept++] = n;
+        else if (mlo_graph_init(m, g, t))
+            return mlo_failed(m);
     }
     m->stale |= kept < g->n_node;
     g->n_node = kept;
@@ -218,20 +329,30 @@ static void mlo_drop_initialized_inputs(mlo *m) {
         const mlo_value *v = (const mlo_value *)mlo_map_get(&g->values, g->input[i]->name);
         if (!v || !v->tensor) g->input[kept++] = g->input[i];
     }
-    if (kept < g->n_input && m->model->ir_version < 4) m->model->ir_version = 4;        /* the first version that allows it */
+    /* the first version that allows it */
+    if (kept < g->n_input && m->model->ir_version < 4) m->model->ir_version = 4;
     m->stale |= kept < g->n_input;
     g->n_input = kept;
 }
 
-/* ---- dimensions ------------------------------------------------------------------------------------------------------------------------ */
+/* ---- dimensions ----------------------------------------------------------- */
 
-typedef struct { const char *name; int64_t value; size_t hits; } mlo_binding;
+typedef struct {
+    const char *name;
+    int64_t value;
+    size_t hits;
+} mlo_binding;
 
 static int mlo_bind_dim(mlo *m, void *dim, void *user) {
     mlo_dim *d = (mlo_dim *)dim;
     mlo_binding *b = (mlo_binding *)user;
     (void)m;
-    if (mlo_eq(d->param, b->name)) { d->param = NULL; d->value = b->value; d->has |= MLO_HAS(1); b->hits++; }
+    if (mlo_eq(d->param, b->name)) {
+        d->param = NULL;
+        d->value = b->value;
+        d->has |= MLO_HAS(1);
+        b->hits++;
+    }
     return 0;
 }
 
@@ -247,20 +368,25 @@ static int mlo_list_dim(mlo *m, void *dim, void *user) {
     return mlo_failed(m);
 }
 
-/* The symbolic dimensions of the graph's inputs, for people: "'batch', 'seq'". Valid until the handle closes. */
+/* The symbolic dimensions of the graph's inputs, for people: "'batch', 'seq'". Valid until the
+ * handle closes. */
 static const char *mlo_open_dims(mlo *m) {
     mlo_text t = { m, NULL, 0, 0 };
     mlo_graph *g = m->model->graph;
-    for (size_t i = 0; i < g->n_input; i++) if (mlo_each_message(m, MLO_M_VALUE_INFO, g->input[i], MLO_M_DIM, mlo_list_dim, &t)) break;
+    for (size_t i = 0; i < g->n_input; i++)
+        if (mlo_each_message(m, MLO_M_VALUE_INFO, g->input[i], MLO_M_DIM, mlo_list_dim, &t)) break;
     const char *s = mlo_intern(m, t.n ? t.text : "none");
     mlo_text_free(&t);
     return s ? s : "";
 }
 
 /* "NAME=VALUE", cut at the last '='. */
-static int mlo_cut_option(mlo *m, const char *flag, const char *text, const char **name, const char **value, const char *form) {
+static int mlo_cut_option(mlo *m, const char *flag, const char *text, const char **name,
+    const char **value, const char *form) {
     const char *eq = strrchr(text, '=');
-    if (!eq || eq == text) return mlo_fail_at(m, MLO_E_USAGE, NULL, "--%s %s: write it as --%s %s", flag, text, flag, form);
+    if (!eq || eq == text)
+        return mlo_fail_at(
+            m, MLO_E_USAGE, NULL, "--%s %s: write it as --%s %s", flag, text, flag, form);
     *value = eq + 1;
     return (*name = mlo_intern_n(m, text, (size_t)(eq - text))) ? 0 : mlo_failed(m);
 }
@@ -272,68 +398,112 @@ static int mlo_bind(mlo *m, const char *name, int64_t value) {
 }
 
 static int mlo_option_dim(mlo *m, const char *text) {
-    const char *name, *value; uint64_t n;
+    const char *name, *value;
+    uint64_t n;
     if (mlo_cut_option(m, "dim", text, &name, &value, "seq=32")) return mlo_failed(m);
-    if (!mlo_parse_u64(value, &n) || !n || n > INT32_MAX) return mlo_fail_at(m, MLO_E_USAGE, NULL, "--dim %s: '%s' is not a size from 1 to %d", text, value, INT32_MAX);
+    if (!mlo_parse_u64(value, &n) || !n || n > INT32_MAX)
+        return mlo_fail_at(m, MLO_E_USAGE, NULL, "--dim %s: '%s' is not a size from 1 to %d", text,
+            value, INT32_MAX);
     if (mlo_bind(m, name, (int64_t)n)) return 0;
-    return mlo_fail_at(m, MLO_E_USAGE, NULL, "--dim %s: no open dimension is called '%s' (is it bound already?); open dimensions of the inputs: %s", text, name, mlo_open_dims(m));
+    return mlo_fail_at(m, MLO_E_USAGE, NULL,
+        "--dim %s: no open dimension is called '%s' (is it bound already?); open dimensions of the "
+        "inputs: %s",
+        text, name, mlo_open_dims(m));
 }
 
-/* The shape of an input, made when it had none of this rank. NULL when the input already has another rank. */
+/* The shape of an input, made when it had none of this rank. NULL when the input already has
+ * another rank. */
 static mlo_shape *mlo_input_shape(mlo *m, mlo_value_info *v, size_t rank) {
-    mlo_form none = { MLO_UNDEFINED, -1, {0} };
+    mlo_form none = { MLO_UNDEFINED, -1, { 0 } };
     if (!v->type && !(v->type = mlo_type_new(m, &none))) return NULL;
     if (!v->type->tensor) return NULL;
     mlo_shape *s = v->type->tensor->shape;
     if (s) return s->n_dim == rank ? s : NULL;
-    if (!(s = MLO_NEW(m, mlo_shape)) || !(s->dim = MLO_NEW_N(m, mlo_dim, mlo_room(rank)))) return NULL;
+    if (!(s = MLO_NEW(m, mlo_shape)) || !(s->dim = MLO_NEW_N(m, mlo_dim, mlo_room(rank))))
+        return NULL;
     s->n_dim = rank;
     return v->type->tensor->shape = s;
 }
 
 static int mlo_option_shape(mlo *m, const char *text) {
-    const char *name, *value; uint64_t dims[MLO_MAX_RANK]; size_t rank = 0;
+    const char *name, *value;
+    uint64_t dims[MLO_MAX_RANK];
+    size_t rank = 0;
     mlo_graph *g = m->model->graph;
     mlo_value_info *input = NULL;
     if (mlo_cut_option(m, "shape", text, &name, &value, "input_ids=1x128")) return mlo_failed(m);
-    for (size_t i = 0; i < g->n_input; i++) if (g->input[i]->name == name) input = g->input[i];
-    if (!input) return mlo_fail_at(m, MLO_E_USAGE, NULL, "--shape %s: no input is called '%s'; the first is called '%s'", text, name, g->n_input ? g->input[0]->name : "");
+    for (size_t i = 0; i < g->n_input; i++)
+        if (g->input[i]->name == name) input = g->input[i];
+    if (!input)
+        return mlo_fail_at(m, MLO_E_USAGE, NULL,
+            "--shape %s: no input is called '%s'; the first is called '%s'", text, name,
+            g->n_input ? g->input[0]->name : "");
     while (*value) {
-        char digits[20]; size_t n = strcspn(value, "x");
-        if (n) { memcpy(digits, value, n < sizeof digits ? n : 0); digits[n < sizeof digits ? n : 0] = 0; }
-        if (!n || rank == MLO_MAX_RANK || !mlo_parse_u64(digits, &dims[rank]) || dims[rank] > INT32_MAX) return mlo_fail_at(m, MLO_E_USAGE, NULL, "--shape %s: write at most %d sizes with x between them, as in 1x128", text, MLO_MAX_RANK);
-        rank++; value += n + (value[n] == 'x');
+        char digits[20];
+        size_t n = strcspn(value, "x");
+        if (n) {
+            memcpy(digits, value, n < sizeof digits ? n : 0);
+            digits[n < sizeof digits ? n : 0] = 0;
+        }
+        if (!n || rank == MLO_MAX_RANK || !mlo_parse_u64(digits, &dims[rank])
+            || dims[rank] > INT32_MAX)
+            return mlo_fail_at(m, MLO_E_USAGE, NULL,
+                "--shape %s: write at most %d sizes with x between them, as in 1x128", text,
+                MLO_MAX_RANK);
+        rank++;
+        value += n + (value[n] == 'x');
     }
     mlo_shape *s = mlo_input_shape(m, input, rank);
-    if (!s) return mlo_fail_at(m, MLO_E_SHAPE, name, "--shape %s has rank %zu, the input has another", text, rank);
+    if (!s)
+        return mlo_fail_at(
+            m, MLO_E_SHAPE, name, "--shape %s has rank %zu, the input has another", text, rank);
     for (size_t i = 0; i < rank; i++) {
         mlo_dim *d = &s->dim[i];
-        if (d->param) { mlo_bind(m, d->param, (int64_t)dims[i]); continue; }
-        if (d->has && d->value != (int64_t)dims[i]) return mlo_fail_at(m, MLO_E_SHAPE, name, "--shape %s: dimension %zu is %lld in the model and cannot be changed; export it anew", text, i, (long long)d->value);
-        d->value = (int64_t)dims[i]; d->has |= MLO_HAS(1);
+        if (d->param) {
+            mlo_bind(m, d->param, (int64_t)dims[i]);
+            continue;
+        }
+        if (d->has && d->value != (int64_t)dims[i])
+            return mlo_fail_at(m, MLO_E_SHAPE, name,
+                "--shape %s: dimension %zu is %lld in the model and cannot be changed; export it "
+                "anew",
+                text, i, (long long)d->value);
+        d->value = (int64_t)dims[i];
+        d->has |= MLO_HAS(1);
     }
     return 0;
 }
 
-/* Dims before shapes: a shape may say again what a dim said, but a dim that a shape bound is no longer there to be named.
- * Each option is used up: a later run of the stage, on the same handle, does not look for names that are gone. */
+/* Dims before shapes: a shape may say again what a dim said, but a dim that a shape bound is no
+ * longer there to be named. Each option is used up: a later run of the stage, on the same handle,
+ * does not look for names that are gone. */
 static int mlo_bind_options(mlo *m) {
     size_t kept = 0;
-    for (int shapes = 0; shapes < 2; shapes++) for (size_t i = 0; i < m->n_options; i++)
-        if (mlo_eq(m->options[i].key, shapes ? "shape" : "dim") && (shapes ? mlo_option_shape : mlo_option_dim)(m, m->options[i].value)) return mlo_failed(m);
-    for (size_t i = 0; i < m->n_options; i++) if (!mlo_eq(m->options[i].key, "dim") && !mlo_eq(m->options[i].key, "shape")) m->options[kept++] = m->options[i];
+    for (int shapes = 0; shapes < 2; shapes++)
+        for (size_t i = 0; i < m->n_options; i++)
+            if (mlo_eq(m->options[i].key, shapes ? "shape" : "dim")
+                && (shapes ? mlo_option_shape : mlo_option_dim)(m, m->options[i].value))
+                return mlo_failed(m);
+    for (size_t i = 0; i < m->n_options; i++)
+        if (!mlo_eq(m->options[i].key, "dim") && !mlo_eq(m->options[i].key, "shape"))
+            m->options[kept++] = m->options[i];
     m->n_options = kept;
     return 0;
 }
 
-/* ---- metadata ------------------------------------------------------------------------------------------------------------------------ */
+/* ---- metadata ------------------------------------------------------------- */
 
-/* Scopes written as attributes, which no operator has, say nothing about what a node computes: they become metadata. */
+/* Scopes written as attributes, which no operator has, say nothing about what a node computes:
+ * they become metadata. */
 static const char *mlo_attr_as_meta(mlo *m, const mlo_attr *a) {
     if (a->type == MLO_ATTR_STRING) return mlo_intern_n(m, a->s.data ? a->s.data : "", a->s.n);
     mlo_text t = { m, NULL, 0, 0 };
     mlo_puts(&t, "[");
-    for (size_t i = 0; i < a->n_strings; i++) { mlo_puts(&t, i ? ", '" : "'"); mlo_put(&t, a->strings[i].data, a->strings[i].n); mlo_puts(&t, "'"); }
+    for (size_t i = 0; i < a->n_strings; i++) {
+        mlo_puts(&t, i ? ", '" : "'");
+        mlo_put(&t, a->strings[i].data, a->strings[i].n);
+        mlo_puts(&t, "'");
+    }
     mlo_puts(&t, "]");
     const char *s = m->error.code ? NULL : mlo_intern(m, t.text);
     mlo_text_free(&t);
@@ -346,10 +516,16 @@ static int mlo_attrs_to_meta(mlo *m, void *node, void *user) {
     (void)user;
     for (size_t i = 0; i < n->n_attr; i++) {
         const mlo_attr *a = n->attr[i];
-        int text = a->type == MLO_ATTR_STRING || a->type == MLO_ATTR_STRINGS, ours = !strncmp(a->name ? a->name : "", "pkg.torch.", 10);
-        if (!text || !(ours || (mlo_eq(a->name, "namespace") && (!n->domain || !*n->domain)))) { n->attr[kept++] = n->attr[i]; continue; }
-        const char *value = mlo_meta_get(n->meta, n->n_meta, a->name) ? NULL : mlo_attr_as_meta(m, a);
-        if (m->error.code || (value && mlo_meta_put(m, &n->meta, &n->n_meta, a->name, value))) return mlo_failed(m);
+        int text = a->type == MLO_ATTR_STRING || a->type == MLO_ATTR_STRINGS;
+        int ours = !strncmp(a->name ? a->name : "", "pkg.torch.", 10);
+        if (!text || !(ours || (mlo_eq(a->name, "namespace") && (!n->domain || !*n->domain)))) {
+            n->attr[kept++] = n->attr[i];
+            continue;
+        }
+        const char *value = mlo_meta_get(n->meta, n->n_meta, a->name) ? NULL
+                                                                      : mlo_attr_as_meta(m, a);
+        if (m->error.code || (value && mlo_meta_put(m, &n->meta, &n->n_meta, a->name, value)))
+            return mlo_failed(m);
     }
     n->n_attr = kept;
     return 0;
@@ -358,9 +534,14 @@ static int mlo_attrs_to_meta(mlo *m, void *node, void *user) {
 /* The stage. */
 static int mlo_read(mlo *m) {
     mlo_graph *g = m->model->graph;
-    if (m->model->n_function && (mlo_inline(m) || mlo_sort(m, g, 0) || mlo_index(m, g))) return mlo_failed(m);
-    if (mlo_each_message(m, MLO_M_GRAPH, g, MLO_M_NODE, mlo_attrs_to_meta, NULL) || mlo_each_message(m, MLO_M_GRAPH, g, MLO_M_GRAPH, mlo_constants, NULL)) return mlo_failed(m);
+    if (m->model->n_function && (mlo_inline(m) || mlo_sort(m, g, 0) || mlo_index(m, g)))
+        return mlo_failed(m);
+    if (mlo_each_message(m, MLO_M_GRAPH, g, MLO_M_NODE, mlo_attrs_to_meta, NULL)
+        || mlo_each_message(m, MLO_M_GRAPH, g, MLO_M_GRAPH, mlo_constants, NULL))
+        return mlo_failed(m);
     mlo_drop_initialized_inputs(m);
-    if (mlo_bind_options(m) || (m->stale && mlo_index(m, g)) || mlo_infer(m) || mlo_expand(m) || mlo_fold_constants(m)) return mlo_failed(m);
+    if (mlo_bind_options(m) || (m->stale && mlo_index(m, g)) || mlo_infer(m) || mlo_expand(m)
+        || mlo_fold_constants(m))
+        return mlo_failed(m);
     return m->stale ? mlo_index(m, g) : 0;
 }

@@ -1,28 +1,32 @@
 /* respell: whatever exporters write for one thing becomes one thing, inside of one loop body.
  *
  * in:  a float loop body.
- * out: the same function in the spelling that recognise.c reads; dead nodes are gone, index and forms are fresh.
- * invariant: only what is provably the same function is respelled: views are followed element by element (layout.c),
- *     constants are looked at. What matches no rule stays as it is, and recognise.c says what it is.
- * example: a projection to [T, 3 C] that Split, Slice, Gather or a reshape to [T, 3, H, D] cuts into queries, keys and
- *     values becomes three projections, whose weights are columns of the one (an expression over it; lower joins them to
- *     one matrix unit again).
+ * out: the same function in the spelling that recognise.c reads; dead nodes are gone, index and
+ *     forms are fresh.
+ * invariant: only what is provably the same function is respelled: views are followed element by
+ *     element (layout.c), constants are looked at. What matches no rule stays as it is, and
+ *     recognise.c says what it is.
+ * example: a projection to [T, 3 C] that Split, Slice, Gather or a reshape to [T, 3, H, D] cuts
+ *     into queries, keys and values becomes three projections, whose weights are columns of the
+ *     one (an expression over it; lower joins them to one matrix unit again).
  * cost: O(nodes of one body), and the element maps of attention's operands.
  *
- * The rules, each a few lines, are in a table at the end: to add a spelling, add a rule there and a case in
- * tests/test_spellings.py.
+ * The rules, each a few lines, are in a table at the end: to add a spelling, add a rule there and
+ * a case in tests/test_spellings.py.
  */
 typedef struct {
     mlo_inside in;
-    mlo_map inner;                  /* nodes that a rule has taken into another node: not looked at by themselves */
+    /* nodes that a rule has taken into another node: not looked at by themselves */
+    mlo_map inner;
 } mlo_respeller;
 
-/* ---- looking at the body -------------------------------------------------------------------------------------- */
+/* ---- looking at the body -------------------------------------------------- */
 
 /* A value that has one number for each of n channels, the same for every token; not the loop's own. */
 static int mlo_is_per_channel(const mlo_inside *in, const char *name, int64_t n) {
     mlo_form f = mlo_body_form(in, name);
-    return !mlo_is_carried(in, name) && mlo_form_known(&f) && mlo_last_dim(&f) == n && mlo_form_count(&f) == n;
+    return !mlo_is_carried(in, name) && mlo_form_known(&f) && mlo_last_dim(&f) == n
+        && mlo_form_count(&f) == n;
 }
 
 static int mlo_is_used_once(const mlo_inside *in, const char *name) {
@@ -33,20 +37,22 @@ static int mlo_is_used_once(const mlo_inside *in, const char *name) {
 /* Does a node hand on what it gets? */
 static int mlo_is_plain(const mlo_inside *in, const mlo_node *n) {
     if (mlo_is(n, "Identity")) return 1;
-    return mlo_is(n, "Cast") && mlo_body_form(in, n->input[0]).dtype == mlo_body_form(in, n->output[0]).dtype;
+    return mlo_is(n, "Cast")
+        && mlo_body_form(in, n->input[0]).dtype == mlo_body_form(in, n->output[0]).dtype;
 }
 
 /* Everybody reads what is in front of such nodes. */
 static void mlo_respell_plain(const mlo_inside *in) {
-    for (size_t i = 0; i < in->body->n_node; i++) for (size_t k = 0; k < in->body->node[i]->n_input; k++) {
-        const char **name = &in->body->node[i]->input[k];
-        for (mlo_node *n; mlo_is_plain(in, n = mlo_made_by(in, *name)); ) *name = n->input[0];
-    }
+    for (size_t i = 0; i < in->body->n_node; i++)
+        for (size_t k = 0; k < in->body->node[i]->n_input; k++) {
+            const char **name = &in->body->node[i]->input[k];
+            for (mlo_node *n; mlo_is_plain(in, n = mlo_made_by(in, *name));) *name = n->input[0];
+        }
 }
 
 /* A binary node of one carried operand and one that is not: which is which. */
 static int mlo_is_half(const mlo_inside *in, const mlo_node *n, const char *op,
-                       const char **carried, const char **other) {
+    const char **carried, const char **other) {
     if (!mlo_is(n, op) || n->n_input != 2) return 0;
     int first = mlo_is_carried(in, n->input[0]);
     *carried = n->input[first ? 0 : 1];
@@ -56,10 +62,12 @@ static int mlo_is_half(const mlo_inside *in, const mlo_node *n, const char *op,
 
 /* Is this a product of two activations? */
 static int mlo_is_inner_product(const mlo_inside *in, const mlo_node *n) {
-    return mlo_is(n, "MatMul") && mlo_is_carried(in, n->input[0]) && mlo_is_carried(in, n->input[1]);
+    return mlo_is(n, "MatMul") && mlo_is_carried(in, n->input[0])
+        && mlo_is_carried(in, n->input[1]);
 }
 
-/* Is this value scores of attention, perhaps scaled or masked: made by a product of two activations, nothing else? */
+/* Is this value scores of attention, perhaps scaled or masked: made by a product of two
+ * activations, nothing else? */
 static int mlo_is_scores(const mlo_inside *in, const char *name) {
     for (int i = 0; i < MLO_CHAIN; i++) {
         const mlo_node *n = mlo_made_by(in, name);
@@ -74,10 +82,14 @@ static int mlo_is_scores(const mlo_inside *in, const char *name) {
     return 0;
 }
 
-/* ---- linear layers -------------------------------------------------------------------------------------------- */
+/* ---- linear layers -------------------------------------------------------- */
 
 /* x W (+ bias), W a parameter: MatMul, perhaps with an Add behind it, or Gemm. */
-typedef struct { mlo_node *product, *sum; const char *bias; int transposed; } mlo_projection;
+typedef struct {
+    mlo_node *product, *sum;
+    const char *bias;
+    int transposed;
+} mlo_projection;
 
 static int mlo_projection_of(const mlo_inside *in, const char *name, mlo_projection *p) {
     mlo_node *n = mlo_made_by(in, name);
@@ -90,7 +102,8 @@ static int mlo_projection_of(const mlo_inside *in, const char *name, mlo_project
         if (!mlo_is(n, "MatMul")) return 0;
     }
     mlo_form w = n && n->n_input > 1 ? mlo_body_form(in, n->input[1]) : mlo_form_of(NULL);
-    if (w.rank != 2 || !mlo_is_carried(in, n->input[0]) || mlo_is_carried(in, n->input[1])) return 0;
+    if (w.rank != 2 || !mlo_is_carried(in, n->input[0]) || mlo_is_carried(in, n->input[1]))
+        return 0;
     p->product = n;
     p->transposed = mlo_is(n, "Gemm") && mlo_int(n, "transB", 0);
     if (mlo_is(n, "Gemm") && mlo_has_input(n, 2)) p->bias = n->input[2];
@@ -100,7 +113,8 @@ static int mlo_projection_of(const mlo_inside *in, const char *name, mlo_project
 }
 
 /* The projection with other weights and bias (NULL: none), which are expressions over its own. */
-static const char *mlo_x_projection(mlo_expansion *x, const mlo_projection *p, const char *weight, const char *bias) {
+static const char *mlo_x_projection(
+    mlo_expansion *x, const mlo_projection *p, const char *weight, const char *bias) {
     if (mlo_is(p->product, "MatMul")) {
         const char *y = MLO_X(x, "MatMul", p->product->input[0], weight);
         return mlo_x_plus(x, y, bias ? bias : "");
@@ -117,35 +131,47 @@ static const char *mlo_x_take(mlo_expansion *x, const char *v, const char *which
     return y;
 }
 
-/* ---- queries, keys and values out of one projection ----------------------------------------------------------- */
+/* ---- queries, keys and values out of one projection ----------------------- */
 
 /* An operand of a product of activations, as heads of a projection's channels. */
-typedef struct { mlo_projection p; mlo_form form; mlo_heads at; int64_t *column; double scale; } mlo_head_view;
+typedef struct {
+    mlo_projection p;
+    mlo_form form;
+    mlo_heads at;
+    int64_t *column;
+    double scale;
+} mlo_head_view;
 
-static int mlo_view_as(const mlo_inside *in, const char *source, const mlo_chain *c, int order, mlo_head_view *v) {
+static int mlo_view_as(
+    const mlo_inside *in, const char *source, const mlo_chain *c, int order, mlo_head_view *v) {
     const mlo_form *f = &v->form;
-    mlo_heads at = { f->dims[f->rank - (order ? 1 : 2)], 0, f->dims[f->rank - (order ? 2 : 1)], order };
+    mlo_heads at = { f->dims[f->rank - (order ? 1 : 2)], 0, f->dims[f->rank - (order ? 2 : 1)],
+        order };
     at.heads = at.t > 0 && at.d > 0 ? mlo_form_count(f) / (at.t * at.d) : 0;
     v->at = at;
     return at.heads > 0 && mlo_head_columns(in, source, c, &at, v->column);
 }
 
-/* Does this operand want respelling: is it heads of a projection, but not all of its channels in order? v->column is
- * scratch. */
-static int mlo_packed_view(const mlo_inside *in, const char *name, int transposable, mlo_head_view *v) {
+/* Does this operand want respelling: is it heads of a projection, but not all of its channels in
+ * order? v->column is scratch. */
+static int mlo_packed_view(
+    const mlo_inside *in, const char *name, int transposable, mlo_head_view *v) {
     mlo_chain c;
     v->scale = 1;
     v->form = mlo_body_form(in, name);
     v->column = NULL;
     const char *source = mlo_chain_walk(in, name, &c, &v->scale);
     mlo_form whole = mlo_body_form(in, source);
-    if (!mlo_form_known(&v->form) || v->form.rank < 2 || !mlo_form_known(&whole) || c.n_rounding || !c.n) return 0;
+    if (!mlo_form_known(&v->form) || v->form.rank < 2 || !mlo_form_known(&whole) || c.n_rounding
+        || !c.n)
+        return 0;
     if (!mlo_projection_of(in, source, &v->p)) return 0;
     int64_t n = mlo_form_count(&v->form);
     if (n > mlo_form_count(&whole)) return 0;
     v->column = (int64_t *)mlo_scratch(in->m, (size_t)n, sizeof *v->column);
     if (!v->column) return 0;
-    if (!(transposable && mlo_view_as(in, source, &c, 1, v)) && !mlo_view_as(in, source, &c, 0, v)) return 0;
+    if (!(transposable && mlo_view_as(in, source, &c, 1, v)) && !mlo_view_as(in, source, &c, 0, v))
+        return 0;
     n = v->at.heads * v->at.d;
     return mlo_last_dim(&whole) != n || !mlo_is_identity(v->column, n);
 }
@@ -155,7 +181,7 @@ static const char *mlo_x_head_view(mlo_expansion *x, const mlo_head_view *v) {
     mlo_node *self = x->n;
     const int64_t split[] = { 1, v->at.t, v->at.heads, v->at.d };
     const int64_t perm[] = { 0, 2, v->at.order ? 3 : 1, v->at.order ? 1 : 3 };
-    x->n = v->p.sum ? v->p.sum : v->p.product;              /* its name, its scope */
+    x->n = v->p.sum ? v->p.sum : v->p.product; /* its name, its scope */
     const char *which = mlo_x_list(x, v->column, (size_t)(v->at.heads * v->at.d));
     const char *weight = mlo_x_take(x, v->p.product->input[1], which, v->p.transposed ? 0 : 1);
     const char *bias = v->p.bias ? mlo_x_take(x, v->p.bias, which, -1) : NULL;
@@ -186,7 +212,7 @@ static void mlo_respell_packed(mlo_respeller *r, mlo_expansion *x) {
     if (packed) mlo_x_out(x, 0, MLO_X(x, "MatMul", operand[0], operand[1]));
 }
 
-/* ---- masks ---------------------------------------------------------------------------------------------------- */
+/* ---- masks ---------------------------------------------------------------- */
 
 /* Where(keeps, scores, -inf), or the other way round, is scores + Where(keeps, 0, -inf). */
 static void mlo_respell_where(mlo_respeller *r, mlo_expansion *x) {
@@ -194,16 +220,21 @@ static void mlo_respell_where(mlo_respeller *r, mlo_expansion *x) {
     double fill;
     if (!mlo_is(x->n, "Where") || mlo_is_carried(in, x->n->input[0])) return;
     int kept = mlo_is_carried(in, x->n->input[1]) ? 1 : 2;
-    if (!mlo_is_scores(in, x->n->input[kept]) || !mlo_scalar(in, x->n->input[3 - kept], &fill) || fill > -10000) return;
+    if (!mlo_is_scores(in, x->n->input[kept]) || !mlo_scalar(in, x->n->input[3 - kept], &fill)
+        || fill > -10000)
+        return;
     const char *zero = mlo_x_number(x, 0), *other = x->n->input[3 - kept];
-    const char *mask = MLO_X(x, "Where", x->n->input[0], kept == 1 ? zero : other, kept == 1 ? other : zero);
+    const char *mask = MLO_X(
+        x, "Where", x->n->input[0], kept == 1 ? zero : other, kept == 1 ? other : zero);
     mlo_x_out(x, 0, MLO_X(x, "Add", x->n->input[kept], mask));
 }
 
 /* scores - mask is scores + (-mask). */
 static void mlo_respell_minus(mlo_respeller *r, mlo_expansion *x) {
     const mlo_inside *in = &r->in;
-    if (!mlo_is(x->n, "Sub") || mlo_is_carried(in, x->n->input[1]) || mlo_is_number(in, x->n->input[1])) return;
+    if (!mlo_is(x->n, "Sub") || mlo_is_carried(in, x->n->input[1])
+        || mlo_is_number(in, x->n->input[1]))
+        return;
     if (!mlo_is_scores(in, x->n->input[0])) return;
     const char *mask = MLO_X(x, "Neg", x->n->input[1]);
     mlo_x_out(x, 0, MLO_X(x, "Add", x->n->input[0], mask));
@@ -220,20 +251,23 @@ static void mlo_respell_masks(mlo_respeller *r, mlo_expansion *x) {
     mlo_x_out(x, 0, MLO_X(x, "Add", scores, mask));
 }
 
-/* ---- norms ---------------------------------------------------------------------------------------------------- */
+/* ---- norms ---------------------------------------------------------------- */
 
-/* A norm as it is found, from end to beginning: gamma (x - mean) / sqrt(mean((x - mean)^2) + epsilon) + beta. */
+/* A norm as it is found, from end to beginning: gamma (x - mean) / sqrt(mean((x - mean)^2) +
+ * epsilon) + beta. */
 typedef struct {
     const mlo_inside *in;
     int64_t channels;
     const char *x, *gamma, *beta;
     double epsilon;
     int centred;
-    mlo_node *taken[16];            /* the nodes that it is made of */
+    mlo_node *taken[16]; /* the nodes that it is made of */
     int n_taken;
 } mlo_found_norm;
 
-static void mlo_norm_take(mlo_found_norm *f, mlo_node *n) { if (n && f->n_taken < 16) f->taken[f->n_taken++] = n; }
+static void mlo_norm_take(mlo_found_norm *f, mlo_node *n) {
+    if (n && f->n_taken < 16) f->taken[f->n_taken++] = n;
+}
 
 /* The mean over the channels of what? */
 static const char *mlo_mean_of(mlo_found_norm *f, const char *name) {
@@ -242,15 +276,18 @@ static const char *mlo_mean_of(mlo_found_norm *f, const char *name) {
     if (!mlo_is(n, "ReduceMean") || !mlo_int(n, "keepdims", 1)) return NULL;
     const mlo_attr *a = mlo_attr_of(n, "axes");
     mlo_value *v = mlo_has_input(n, 1) ? mlo_value_of(f->in->body, n->input[1]) : NULL;
-    if (a && a->n_ints == 1) axis = a->ints[0];
-    else if (!v || !v->tensor || mlo_tensor_ints(f->in->m, v->tensor, &axis, 1) != 1) return NULL;
+    if (a && a->n_ints == 1)
+        axis = a->ints[0];
+    else if (!v || !v->tensor || mlo_tensor_ints(f->in->m, v->tensor, &axis, 1) != 1)
+        return NULL;
     mlo_form x = mlo_body_form(f->in, n->input[0]);
     if (axis != -1 && axis != x.rank - 1) return NULL;
     mlo_norm_take(f, n);
     return n->input[0];
 }
 
-/* Notes what a value is the deviation from its mean of, or (when it is no such thing) itself, and which it is. */
+/* Notes what a value is the deviation from its mean of, or (when it is no such thing) itself, and
+ * which it is. */
 static int mlo_norm_input(mlo_found_norm *f, const char *name) {
     mlo_node *n = mlo_made_by(f->in, name);
     const char *x = name, *of = mlo_is(n, "Sub") ? mlo_mean_of(f, n->input[1]) : NULL;
@@ -286,7 +323,8 @@ static int mlo_norm_power(mlo_found_norm *f, const char *name) {
 static int mlo_norm_root(mlo_found_norm *f, const char *name, int inverse) {
     mlo_node *n = mlo_made_by(f->in, name);
     double x = 0;
-    int over = inverse && mlo_is(n, "Div") && mlo_scalar(f->in, n->input[0], &x) && x >= 1 && x <= 1;
+    int over = inverse && mlo_is(n, "Div") && mlo_scalar(f->in, n->input[0], &x) && x >= 1
+        && x <= 1;
     mlo_norm_take(f, n);
     if (over || (inverse && mlo_is(n, "Reciprocal"))) return mlo_norm_root(f, n->input[over], 0);
     int power = mlo_is(n, "Pow") && mlo_scalar(f->in, n->input[1], &x), half = inverse ? -1 : 1;
@@ -295,8 +333,8 @@ static int mlo_norm_root(mlo_found_norm *f, const char *name, int inverse) {
 }
 
 /* Takes a factor or a summand per channel off the end. Returns what is left. */
-static const char *mlo_norm_strip(mlo_found_norm *f, const char *name, const char *op, const char **parameter,
-                                  int inside) {
+static const char *mlo_norm_strip(
+    mlo_found_norm *f, const char *name, const char *op, const char **parameter, int inside) {
     mlo_node *n = mlo_made_by(f->in, name);
     const char *rest, *other;
     if (*parameter || !mlo_is_half(f->in, n, op, &rest, &other)) return name;
@@ -307,7 +345,8 @@ static const char *mlo_norm_strip(mlo_found_norm *f, const char *name, const cha
     return rest;
 }
 
-/* deviation / root, or deviation * (1 / root), in any order; a factor per channel may hide in the deviation. */
+/* deviation / root, or deviation * (1 / root), in any order; a factor per channel may hide in the
+ * deviation. */
 static int mlo_norm_quotient(mlo_found_norm *f, const char *name) {
     mlo_node *n = mlo_made_by(f->in, name);
     int quotient = mlo_is(n, "Div");
@@ -316,7 +355,8 @@ static int mlo_norm_quotient(mlo_found_norm *f, const char *name) {
     for (int i = 0; i < (quotient ? 1 : 2); i++) {
         mlo_found_norm tried = *f;
         const char *top = mlo_norm_strip(&tried, n->input[i], "Mul", &tried.gamma, 1);
-        if (!mlo_norm_root(&tried, n->input[1 - i], !quotient) || !mlo_norm_input(&tried, top)) continue;
+        if (!mlo_norm_root(&tried, n->input[1 - i], !quotient) || !mlo_norm_input(&tried, top))
+            continue;
         *f = tried;
         return 1;
     }
@@ -332,23 +372,25 @@ static const char *mlo_x_ones(mlo_expansion *x, int64_t n) {
 static void mlo_respell_norm(mlo_respeller *r, mlo_expansion *x) {
     const char *out = x->n->output[0];
     mlo_form form = mlo_body_form(&r->in, out);
-    mlo_found_norm f = { &r->in, mlo_last_dim(&form), NULL, NULL, NULL, 0, 0, {0}, 0 };
+    mlo_found_norm f = { &r->in, mlo_last_dim(&form), NULL, NULL, NULL, 0, 0, { 0 }, 0 };
     static const char *const ends[] = { "Add", "Mul", "Div", NULL };
     if (!mlo_is_carried(&r->in, out) || f.channels < 1 || !mlo_is_one_of(x->n, ends)) return;
     const char *rest = mlo_norm_strip(&f, out, "Add", &f.beta, 0);
     rest = mlo_norm_strip(&f, rest, "Mul", &f.gamma, f.beta != NULL);
     if (!mlo_norm_quotient(&f, rest) || (f.beta && !f.centred)) return;
-    for (int i = 0; i < f.n_taken; i++) if (mlo_map_put(r->in.m, &r->inner, f.taken[i], x->n)) return;
+    for (int i = 0; i < f.n_taken; i++)
+        if (mlo_map_put(r->in.m, &r->inner, f.taken[i], x->n)) return;
     const char *gamma = f.gamma ? f.gamma : mlo_x_ones(x, f.channels), *beta = f.beta ? f.beta : "";
     gamma = mlo_x_reshape(x, gamma, &f.channels, 1);
     if (*beta) beta = mlo_x_reshape(x, beta, &f.channels, 1);
-    const char *y = MLO_X(x, f.centred ? "LayerNormalization" : "RMSNormalization", f.x, gamma, beta);
+    const char *y = MLO_X(
+        x, f.centred ? "LayerNormalization" : "RMSNormalization", f.x, gamma, beta);
     mlo_x_int(x, "axis", -1);
     mlo_x_float(x, "epsilon", (float)f.epsilon);
     mlo_x_out(x, 0, y);
 }
 
-/* ---- factors per channel -------------------------------------------------------------------------------------- */
+/* ---- factors per channel -------------------------------------------------- */
 
 /* gamma * (x W + b) is x (W gamma) + b gamma: LayerScale. */
 static void mlo_respell_factor(mlo_respeller *r, mlo_expansion *x) {
@@ -366,14 +408,15 @@ static void mlo_respell_factor(mlo_respeller *r, mlo_expansion *x) {
     mlo_x_out(x, 0, mlo_x_projection(x, &p, weight, bias));
 }
 
-/* ---- the rules, and the walk ---------------------------------------------------------------------------------- */
+/* ---- the rules, and the walk ---------------------------------------------- */
 
-static void (*const mlo_respellings[])(mlo_respeller *r, mlo_expansion *x) = {
-    mlo_respell_where, mlo_respell_minus, mlo_respell_masks, mlo_respell_packed, mlo_respell_norm, mlo_respell_factor };
+static void (*const mlo_respellings[])(mlo_respeller *r, mlo_expansion *x) = { mlo_respell_where,
+    mlo_respell_minus, mlo_respell_masks, mlo_respell_packed, mlo_respell_norm,
+    mlo_respell_factor };
 enum { MLO_N_RESPELLINGS = sizeof mlo_respellings / sizeof *mlo_respellings };
 
-/* One walk, the last node first, so that a norm is found from its end; what it took in is not looked at again.
- * *changed counts. */
+/* One walk, the last node first, so that a norm is found from its end; what it took in is not
+ * looked at again. *changed counts. */
 static int mlo_respell_walk(mlo_respeller *r, size_t *changed) {
     mlo *m = r->in.m;
     mlo_graph *g = r->in.body;
@@ -381,8 +424,9 @@ static int mlo_respell_walk(mlo_respeller *r, size_t *changed) {
     mlo_node **list = NULL;
     size_t n = 0;
     if (!x) return mlo_failed(m);
-    for (size_t i = g->n_node; i-- && !m->error.code; ) {
-        const mlo_expansion fresh = { m, g, g->node[i], mlo_opset_of(m), MLO_FLOAT, NULL, 0, NULL, 0 };
+    for (size_t i = g->n_node; i-- && !m->error.code;) {
+        const mlo_expansion fresh = { m, g, g->node[i], mlo_opset_of(m), MLO_FLOAT, NULL, 0, NULL,
+            0 };
         x[i] = fresh;
         if (mlo_map_get(&r->inner, g->node[i])) continue;
         for (size_t k = 0; k < MLO_N_RESPELLINGS && !x[i].n_made; k++) mlo_respellings[k](r, &x[i]);
@@ -390,7 +434,8 @@ static int mlo_respell_walk(mlo_respeller *r, size_t *changed) {
     }
     for (size_t i = 0; i < g->n_node; i++) {
         if (!x[i].n_made && !MLO_PUSH(m, list, n, g->node[i])) return mlo_failed(m);
-        for (size_t k = 0; k < x[i].n_made; k++) if (!MLO_PUSH(m, list, n, x[i].made[k])) return mlo_failed(m);
+        for (size_t k = 0; k < x[i].n_made; k++)
+            if (!MLO_PUSH(m, list, n, x[i].made[k])) return mlo_failed(m);
     }
     if (m->error.code) return mlo_failed(m);
     g->node = list;

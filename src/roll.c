@@ -1,50 +1,78 @@
 /* roll: every loop that extract marked becomes one ONNX Scan.
  *
  * in:  nodes with mlo.loop, mlo.instance, mlo.position.
- * out: one Scan per loop, named as the loop. Its inputs: the first values of what is carried, then what differs per iteration, stacked
- *     along a new first axis. Its body: the nodes of instance 0. Its outputs: what is carried, after the last iteration; then taps.
- * invariant: the marks are not believed: ops, attributes, wiring and forms of all instances are compared again, and a difference fails.
+ * out: one Scan per loop, named as the loop. Its inputs: the first values of what is carried, then
+ *     what differs per iteration, stacked along a new first axis. Its body: the nodes of instance
+ *     0. Its outputs: what is carried, after the last iteration; then taps.
+ * invariant: the marks are not believed: ops, attributes, wiring and forms of all instances are
+ *     compared again, and a difference fails.
  *
  * Each input of a body node, looked at over all iterations, is one of:
  *   internal      made by the same instance            -> a body value
  *   carried       made by the instance before          -> a state variable
- *   parameter     constants that differ, or that training learned (even if equal: hardware must not depend on their values)
- *                                                      -> scan input: Reshape(Concat(the initializers)), [iterations, ...]
+ *   parameter     constants that differ, or that training learned (even if equal: hardware must
+ *                                                      not depend on their values) -> scan input:
+ *                                                      Reshape(Concat(the initializers)),
+ *                                                      [iterations, ...]
  *   selected      few different values, each used in several iterations (local and global masks)
- *                                                      -> scan input: an index; a Gather in the body picks from the stack outside
+ *                                                      -> scan input: an index; a Gather in the
+ *                                                      body picks from the stack outside
  *   per-iteration other values that differ             -> scan input: Concat of Unsqueezes
- *   invariant     the same value in every iteration, or equal constants that nobody learned -> used from the outer graph
- * A value of instance k that is used outside is a tap: a scan output, and a Gather that picks slice k under the old name.
+ *   invariant     the same value in every iteration, or equal constants that nobody learned ->
+ * used from the outer graph A value of instance k that is used outside is a tap: a scan output,
+ * and a Gather that picks slice k under the old name.
  * example: bert-tiny: 1 carried, 16 parameters, no tap, 34 nodes.
  * cost: O(nodes); no weight is read.
  */
-typedef enum { MLO_ROLE_INTERNAL, MLO_ROLE_CARRIED, MLO_ROLE_INVARIANT, MLO_ROLE_STACKED, MLO_ROLE_SELECTED } mlo_role;
+typedef enum {
+    MLO_ROLE_INTERNAL,
+    MLO_ROLE_CARRIED,
+    MLO_ROLE_INVARIANT,
+    MLO_ROLE_STACKED,
+    MLO_ROLE_SELECTED
+} mlo_role;
 
 /* One thing the body gets from outside. */
 typedef struct {
     mlo_role role;
-    mlo_value **value;            /* [iterations]; carried: value[0] is the first value */
-    int position, output;         /* carried: what the next iteration gets */
-    const char *name;             /* in the body */
-    const char *outer;            /* of the scan input or state outside */
-    int user, slot;               /* its first use: position and slot */
-    int learned;                  /* never shared with another input: whether two biases are equal is an accident of training */
+    mlo_value **value; /* [iterations]; carried: value[0] is the first value */
+    int position, output; /* carried: what the next iteration gets */
+    const char *name; /* in the body */
+    const char *outer; /* of the scan input or state outside */
+    int user, slot; /* its first use: position and slot */
+    /* never shared with another input: whether two biases are equal is an accident of training */
+    int learned;
 } mlo_feed;
 
 typedef struct {
-    mlo *m; mlo_graph *g; mlo_net *net;
-    const char *name; int iterations, size; int *node;      /* as mlo_layers */
-    const int *loop_of, *instance, *position; int self;     /* per node of the net; loop_of MLO_NONE outside of loops */
-    const uint8_t *swap;                                    /* per node: its two operands are to be read in the other order */
-    mlo_feed *feed; size_t n_feeds; int *feed_of;           /* per slot of instance 0: its feed, MLO_NONE for internal ones */
-    mlo_map *names;                                         /* taken names */
-    mlo_map bound;                                          /* body value of instance 0 (mlo_value) -> its name in the body */
-    mlo_graph *body; mlo_node *scan;
-    mlo_node **made; size_t n_made;                         /* nodes for the outer graph */
+    mlo *m;
+    mlo_graph *g;
+    mlo_net *net;
+    /* as mlo_layers */
+    const char *name;
+    int iterations, size;
+    int *node;
+    /* per node of the net; loop_of MLO_NONE outside of loops */
+    const int *loop_of, *instance, *position;
+    int self;
+    /* per node: its two operands are to be read in the other order */
+    const uint8_t *swap;
+    /* per slot of instance 0: its feed, MLO_NONE for internal ones */
+    mlo_feed *feed;
+    size_t n_feeds;
+    int *feed_of;
+    mlo_map *names; /* taken names */
+    /* body value of instance 0 (mlo_value) -> its name in the body */
+    mlo_map bound;
+    mlo_graph *body;
+    mlo_node *scan;
+    /* nodes for the outer graph */
+    mlo_node **made;
+    size_t n_made;
     int opset;
 } mlo_roller;
 
-/* ---- names, nodes, constants ------------------------------------------------------------------------------------------------------ */
+/* ---- names, nodes, constants ---------------------------------------------- */
 
 static const char *mlo_name_free(mlo *m, mlo_map *names, const char *wanted) {
     const char *s = mlo_intern(m, wanted);
@@ -59,21 +87,26 @@ static mlo_node *mlo_roll_node(mlo_roller *r, const char *op, const char *output
     return n;
 }
 
-static const char *mlo_roll_ints(mlo_roller *r, const char *wanted, const int64_t *ints, int64_t count) {
+static const char *mlo_roll_ints(
+    mlo_roller *r, const char *wanted, const int64_t *ints, int64_t count) {
     const char *name = mlo_name_free(r->m, r->names, wanted);
     mlo_tensor *t = name ? mlo_tensor_of_ints(r->m, name, ints, count) : NULL;
     return t && !mlo_graph_init(r->m, r->g, t) ? name : NULL;
 }
 
 static int mlo_roll_info(mlo_roller *r, mlo_graph *g, const char *name, const mlo_form *f) {
-    mlo_value_info *v = f->dtype ? mlo_info_new(r->m, name, f) : NULL;      /* of an operator that nobody knows: nothing to declare */
+    /* of an operator that nobody knows: nothing to declare */
+    mlo_value_info *v = f->dtype ? mlo_info_new(r->m, name, f) : NULL;
     if (!f->dtype) return 0;
     return v && MLO_PUSH(r->m, g->info, g->n_info, v) ? 0 : mlo_failed(r->m);
 }
 
 static mlo_form mlo_form_stacked(const mlo_form *f, int64_t n) {
     mlo_form s = *f;
-    if (f->rank < 0 || f->rank >= MLO_MAX_RANK) { s.rank = -1; return s; }
+    if (f->rank < 0 || f->rank >= MLO_MAX_RANK) {
+        s.rank = -1;
+        return s;
+    }
     s.rank = f->rank + 1;
     s.dims[0] = n;
     for (int i = 0; i < f->rank; i++) s.dims[i + 1] = f->dims[i];
@@ -81,11 +114,14 @@ static mlo_form mlo_form_stacked(const mlo_form *f, int64_t n) {
 }
 
 static int mlo_model_version(const mlo_model *model) {
-    for (size_t i = 0; i < model->n_opset; i++) if (!model->opset[i].domain || !*model->opset[i].domain || mlo_eq(model->opset[i].domain, "ai.onnx")) return (int)model->opset[i].version;
+    for (size_t i = 0; i < model->n_opset; i++)
+        if (!model->opset[i].domain || !*model->opset[i].domain
+            || mlo_eq(model->opset[i].domain, "ai.onnx"))
+            return (int)model->opset[i].version;
     return 1;
 }
 
-/* ---- comparing instances ------------------------------------------------------------------------------------------------------------ */
+/* ---- comparing instances -------------------------------------------------- */
 
 static int mlo_roll_at(const mlo_roller *r, int k, int p) { return r->node[k * r->size + p]; }
 
@@ -95,7 +131,8 @@ static int mlo_roll_slot(const mlo_roller *r, int k, int p, int s) {
     return r->net->in_at[x] + (r->swap[x] ? 1 - s : s);
 }
 
-/* How many iterations back slot i of a node of instance k was made; MLO_NONE when outside of this loop. */
+/* How many iterations back slot i of a node of instance k was made; MLO_NONE when outside of this
+ * loop. */
 static int mlo_roll_lag(const mlo_roller *r, int i, int k) {
     int p = r->net->from[i];
     return p >= 0 && r->loop_of[p] == r->self ? k - r->instance[p] : MLO_NONE;
@@ -105,64 +142,97 @@ static int mlo_roll_lag(const mlo_roller *r, int i, int k) {
 static int mlo_roll_fits(const mlo_roller *r, int i, int k, int j) {
     const mlo_value *v = r->net->in[i], *w = r->net->in[j];
     if (!v || !w) return v == w;
-    int a = mlo_roll_lag(r, i, k), b = mlo_roll_lag(r, j, 1), p = r->net->from[i], q = r->net->from[j];
-    if (b == 0 || (b == 1 && k > 0)) return a == b && r->position[p] == r->position[q] && v->output == w->output ? 8 : 0;
+    int a = mlo_roll_lag(r, i, k);
+    int b = mlo_roll_lag(r, j, 1);
+    int p = r->net->from[i];
+    int q = r->net->from[j];
+    if (b == 0 || (b == 1 && k > 0))
+        return a == b && r->position[p] == r->position[q] && v->output == w->output ? 8 : 0;
     if (a != MLO_NONE || (b != MLO_NONE && b != 1)) return 0;
     if (mlo_form_differs(v, w)) return 0;
     return v == w ? 6 : (v->tensor != NULL) == (w->tensor != NULL) ? 3 : 1;
 }
 
-/* Fails: node x of instance k is not what node y of instance `like` is, in itself or (slots) in what it reads. */
-static int mlo_roll_differs(const mlo_roller *r, int k, int x, int slot_x, int like, int y, int slot_y) {
+/* Fails: node x of instance k is not what node y of instance `like` is, in itself or (slots) in
+ * what it reads. */
+static int mlo_roll_differs(
+    const mlo_roller *r, int k, int x, int slot_x, int like, int y, int slot_y) {
     mlo_miss miss = { x, y, slot_x, slot_y, 0, 0, k };
-    return mlo_fail(r->m, MLO_E_LOOP, r->g->node[x], "%s: not as in the other layers: %s", r->name, mlo_difference(r->m, r->net, &miss, 0, mlo_format(r->m, "layer %d", like)));
+    return mlo_fail(r->m, MLO_E_LOOP, r->g->node[x], "%s: not as in the other layers: %s", r->name,
+        mlo_difference(r->m, r->net, &miss, 0, mlo_format(r->m, "layer %d", like)));
 }
 
 /* Decides the operand order of every node, and fails where an instance differs from the others. */
 static int mlo_roll_compare(mlo_roller *r, uint8_t *swap) {
     const mlo_attr *which[2];
     for (int p = 0; p < r->size; p++) {
-        int first = mlo_roll_at(r, 0, p), one = mlo_roll_at(r, 1, p), n = mlo_slot_count(r->net, one), base = r->net->in_at[one];
+        int first = mlo_roll_at(r, 0, p);
+        int one = mlo_roll_at(r, 1, p);
+        int n = mlo_slot_count(r->net, one);
+        int base = r->net->in_at[one];
         for (int k = 0; k < r->iterations; k++) {
-            int x = mlo_roll_at(r, k, p), at = r->net->in_at[x], straight = 0, crossed = 0, bad = MLO_NONE;
+            int x = mlo_roll_at(r, k, p);
+            int at = r->net->in_at[x];
+            int straight = 0;
+            int crossed = 0;
+            int bad = MLO_NONE;
             const mlo_node *a = r->g->node[first], *b = r->g->node[x];
-            if (!mlo_op_same(a, b) || mlo_slot_count(r->net, x) != n || mlo_attr_difference(r->m, a, b, which))
+            if (!mlo_op_same(a, b) || mlo_slot_count(r->net, x) != n
+                || mlo_attr_difference(r->m, a, b, which))
                 return mlo_roll_differs(r, k, x, MLO_NONE, 0, first, MLO_NONE);
             if (mlo_commutes(b)) {
-                straight = mlo_roll_fits(r, at, k, base) && mlo_roll_fits(r, at + 1, k, base + 1) ? mlo_roll_fits(r, at, k, base) + mlo_roll_fits(r, at + 1, k, base + 1) : 0;
-                crossed = mlo_roll_fits(r, at + 1, k, base) && mlo_roll_fits(r, at, k, base + 1) ? mlo_roll_fits(r, at + 1, k, base) + mlo_roll_fits(r, at, k, base + 1) : 0;
+                straight = mlo_roll_fits(r, at, k, base) && mlo_roll_fits(r, at + 1, k, base + 1)
+                    ? mlo_roll_fits(r, at, k, base) + mlo_roll_fits(r, at + 1, k, base + 1)
+                    : 0;
+                crossed = mlo_roll_fits(r, at + 1, k, base) && mlo_roll_fits(r, at, k, base + 1)
+                    ? mlo_roll_fits(r, at + 1, k, base) + mlo_roll_fits(r, at, k, base + 1)
+                    : 0;
             }
             swap[x] = crossed > straight;
-            for (int s = 0; s < n && bad < 0; s++) if (!mlo_roll_fits(r, mlo_roll_slot(r, k, p, s), k, base + s)) bad = s;
-            if (bad >= 0) return mlo_roll_differs(r, k, x, mlo_roll_slot(r, k, p, bad), 1, one, base + bad);
-            for (size_t o = 0; o < a->n_output; o++) if (mlo_form_differs(mlo_value_of(r->g, a->output[o]), mlo_value_of(r->g, b->output[o])))
-                return mlo_fail(r->m, MLO_E_LOOP, b, "%s: instance %d makes %s, instance 0 makes %s", r->name, k, mlo_form_text(r->m, mlo_value_of(r->g, b->output[o])), mlo_form_text(r->m, mlo_value_of(r->g, a->output[o])));
+            for (int s = 0; s < n && bad < 0; s++)
+                if (!mlo_roll_fits(r, mlo_roll_slot(r, k, p, s), k, base + s)) bad = s;
+            if (bad >= 0)
+                return mlo_roll_differs(r, k, x, mlo_roll_slot(r, k, p, bad), 1, one, base + bad);
+            for (size_t o = 0; o < a->n_output; o++)
+                if (mlo_form_differs(
+                        mlo_value_of(r->g, a->output[o]), mlo_value_of(r->g, b->output[o])))
+                    return mlo_fail(r->m, MLO_E_LOOP, b,
+                        "%s: instance %d makes %s, instance 0 makes %s", r->name, k,
+                        mlo_form_text(r->m, mlo_value_of(r->g, b->output[o])),
+                        mlo_form_text(r->m, mlo_value_of(r->g, a->output[o])));
         }
-        for (int k = r->iterations; swap[first] && k--; ) swap[mlo_roll_at(r, k, p)] ^= 1;      /* the body has instance 0's order */
+        /* the body has instance 0's order */
+        for (int k = r->iterations; swap[first] && k--;) swap[mlo_roll_at(r, k, p)] ^= 1;
     }
     return 0;
 }
 
-/* ---- roles ------------------------------------------------------------------------------------------------------------------------------ */
+/* ---- roles ---------------------------------------------------------------- */
 
 static int mlo_named_one_of(const mlo_node *n, const char *const *ops) {
-    for (; *ops; ops++) if (mlo_eq(n->op, *ops)) return 1;
+    for (; *ops; ops++)
+        if (mlo_eq(n->op, *ops)) return 1;
     return 0;
 }
 
-static const char *const mlo_quantizers[] = { "QuantizeLinear", "DequantizeLinear", "Quant", "BipolarQuant", "IntQuant", "FloatQuant", NULL };
+static const char *const mlo_quantizers[] = { "QuantizeLinear", "DequantizeLinear", "Quant",
+    "BipolarQuant", "IntQuant", "FloatQuant", NULL };
 
-/* Is a constant at this input something that training sets: a weight, a bias, a norm's or a quantizer's scale? */
+/* Is a constant at this input something that training sets: a weight, a bias, a norm's or a
+ * quantizer's scale? */
 static int mlo_learned(const mlo_net *net, int x, int slot) {
-    static const char *const arithmetic[] = { "Add", "Sub", "Mul", "Div", "PRelu", "LayerNormalization", "RMSNormalization", "BatchNormalization", "InstanceNormalization", "GroupNormalization",
-                                              "SkipLayerNormalization", "SimplifiedLayerNormalization", "SkipSimplifiedLayerNormalization", "BiasGelu", "EmbedLayerNormalization", NULL };
+    static const char *const arithmetic[] = { "Add", "Sub", "Mul", "Div", "PRelu",
+        "LayerNormalization", "RMSNormalization", "BatchNormalization", "InstanceNormalization",
+        "GroupNormalization", "SkipLayerNormalization", "SimplifiedLayerNormalization",
+        "SkipSimplifiedLayerNormalization", "BiasGelu", "EmbedLayerNormalization", NULL };
     const mlo_node *n = net->g->node[x];
     const mlo_tensor *t = net->in[net->in_at[x] + slot]->tensor;
     int wide = 0, all = 1;
     for (size_t i = 0; i < t->n_dims; i++) wide += t->dims[i] > 1;
     if (mlo_named_one_of(n, mlo_quantizers)) return slot == 1 || (slot == 0 && t->n_dims > 0);
     if (!wide) return 0;
-    for (int k = net->in_at[x]; k < net->in_at[x + 1]; k++) all &= !net->in[k] || net->in[k]->tensor != NULL;
+    for (int k = net->in_at[x]; k < net->in_at[x + 1]; k++)
+        all &= !net->in[k] || net->in[k]->tensor != NULL;
     if (mlo_does_matrix_work(n)) return 1;
     if (!mlo_dtype_is_float((mlo_dtype)t->data_type)) return 0;
     return all || (mlo_named_one_of(n, arithmetic) && t->n_dims == 1);
@@ -170,12 +240,16 @@ static int mlo_learned(const mlo_net *net, int x, int slot) {
 
 enum { MLO_FEW = 8 };
 
-static int mlo_value_same(mlo *m, const mlo_value *a, const mlo_value *b) { return a == b || (a->tensor && b->tensor && mlo_tensor_equal(m, a->tensor, b->tensor)); }
+static int mlo_value_same(mlo *m, const mlo_value *a, const mlo_value *b) {
+    return a == b || (a->tensor && b->tensor && mlo_tensor_equal(m, a->tensor, b->tensor));
+}
 
-/* The role of an external input over all iterations. A table of one element is never worth selecting. */
+/* The role of an external input over all iterations. A table of one element is never worth
+ * selecting. */
 static mlo_role mlo_roll_role(mlo_roller *r, mlo_value **v, int x, int slot) {
     int distinct[MLO_FEW + 1], n = 0, elements = 1;
-    if (v[0]->tensor && slot < (int)r->g->node[x]->n_input && mlo_learned(r->net, x, slot)) return MLO_ROLE_STACKED;
+    if (v[0]->tensor && slot < (int)r->g->node[x]->n_input && mlo_learned(r->net, x, slot))
+        return MLO_ROLE_STACKED;
     for (int k = 0; k < r->iterations && n <= MLO_FEW; k++) {
         int i = 0;
         while (i < n && !mlo_value_same(r->m, v[distinct[i]], v[k])) i++;
@@ -183,38 +257,55 @@ static mlo_role mlo_roll_role(mlo_roller *r, mlo_value **v, int x, int slot) {
     }
     mlo_form f = mlo_form_of(v[0]);
     if (mlo_form_known(&f)) elements = mlo_form_count(&f) > 1;
-    return n == 1 ? MLO_ROLE_INVARIANT : n < r->iterations && n <= MLO_FEW && elements ? MLO_ROLE_SELECTED : MLO_ROLE_STACKED;
+    return n == 1                                       ? MLO_ROLE_INVARIANT
+        : n < r->iterations && n <= MLO_FEW && elements ? MLO_ROLE_SELECTED
+                                                        : MLO_ROLE_STACKED;
 }
 
 static const char *mlo_slot_title(mlo *m, const mlo_node *n, int slot, int constant) {
     static const char *const q[] = { "x", "scale", "zero_point", "bits" };
     if (!constant) return mlo_format(m, "in%d", slot);
     if (strstr(n->op, "Quant") || strstr(n->op, "quantize")) return slot < 4 ? q[slot] : "in4";
-    if (strstr(n->op, "Normalization")) return slot == 1 ? "scale" : slot == 2 ? "bias" : mlo_format(m, "in%d", slot);
-    if (mlo_does_matrix_work(n)) return slot == 1 ? "weight" : slot == 2 ? "bias" : mlo_format(m, "in%d", slot);
-    return mlo_eq(n->op, "Add") ? "bias" : mlo_eq(n->op, "Mul") ? "scale" : mlo_format(m, "in%d", slot);
+    if (strstr(n->op, "Normalization"))
+        return slot == 1 ? "scale" : slot == 2 ? "bias" : mlo_format(m, "in%d", slot);
+    if (mlo_does_matrix_work(n))
+        return slot == 1 ? "weight" : slot == 2 ? "bias" : mlo_format(m, "in%d", slot);
+    return mlo_eq(n->op, "Add") ? "bias"
+        : mlo_eq(n->op, "Mul")  ? "scale"
+                                : mlo_format(m, "in%d", slot);
 }
 
 /* The feed for slot s at position p: an old one with the same values, or a new one. */
 static int mlo_roll_feed(mlo_roller *r, mlo_map *by_first, int p, int s) {
     mlo *m = r->m;
     int one = mlo_roll_slot(r, 1, p, s), x = mlo_roll_at(r, 0, p), lag = mlo_roll_lag(r, one, 1);
-    mlo_feed f = { MLO_ROLE_CARRIED, MLO_NEW_N(m, mlo_value *, (size_t)r->iterations), 0, 0, NULL, NULL, p, s, 0 };
+    mlo_feed f = { MLO_ROLE_CARRIED, MLO_NEW_N(m, mlo_value *, (size_t)r->iterations), 0, 0, NULL,
+        NULL, p, s, 0 };
     if (!f.value) return mlo_failed(m);
     for (int k = 0; k < r->iterations; k++) f.value[k] = r->net->in[mlo_roll_slot(r, k, p, s)];
-    if (lag == 1) { f.position = r->position[r->net->from[one]]; f.output = f.value[1]->output; }
-    else f.role = mlo_roll_role(r, f.value, x, s);
-    f.learned = lag != 1 && f.role == MLO_ROLE_STACKED && s < (int)r->g->node[x]->n_input && f.value[0]->tensor && mlo_learned(r->net, x, s)
+    if (lag == 1) {
+        f.position = r->position[r->net->from[one]];
+        f.output = f.value[1]->output;
+    } else
+        f.role = mlo_roll_role(r, f.value, x, s);
+    f.learned = lag != 1 && f.role == MLO_ROLE_STACKED && s < (int)r->g->node[x]->n_input
+        && f.value[0]->tensor && mlo_learned(r->net, x, s)
         && !mlo_named_one_of(r->g->node[x], mlo_quantizers);
-    /* feeds that begin with the same value are chained through by_first: the index of the latest, + 1 */
+    /* feeds that begin with the same value are chained through by_first: the index of the latest,
+     * + 1 */
     int *chain = (int *)mlo_map_get(by_first, f.value[0]);
     for (int i = chain ? *chain : MLO_NONE; i >= 0; i--) {
         const mlo_feed *o = &r->feed[i];
-        if (f.learned || o->learned || o->role != f.role || o->value[0] != f.value[0] || memcmp(o->value, f.value, (size_t)r->iterations * sizeof *f.value)) continue;
+        if (f.learned || o->learned || o->role != f.role || o->value[0] != f.value[0]
+            || memcmp(o->value, f.value, (size_t)r->iterations * sizeof *f.value))
+            continue;
         r->feed_of[r->net->in_at[x] + s] = i;
         return 0;
     }
-    if (!chain) { if (!(chain = MLO_NEW(m, int)) || mlo_map_put(m, by_first, f.value[0], chain)) return mlo_failed(m); }
+    if (!chain) {
+        if (!(chain = MLO_NEW(m, int)) || mlo_map_put(m, by_first, f.value[0], chain))
+            return mlo_failed(m);
+    }
     *chain = (int)r->n_feeds;
     r->feed_of[r->net->in_at[x] + s] = (int)r->n_feeds;
     return MLO_PUSH(m, r->feed, r->n_feeds, f) ? 0 : mlo_failed(m);
@@ -226,16 +317,20 @@ static int mlo_roll_feeds(mlo_roller *r) {
         int x = mlo_roll_at(r, 0, p), n = mlo_slot_count(r->net, x);
         for (int s = 0; s < n; s++) {
             r->feed_of[r->net->in_at[x] + s] = MLO_NONE;
-            if (!r->net->in[r->net->in_at[x] + s] || mlo_roll_lag(r, mlo_roll_slot(r, 1, p, s), 1) == 0) continue;
+            if (!r->net->in[r->net->in_at[x] + s]
+                || mlo_roll_lag(r, mlo_roll_slot(r, 1, p, s), 1) == 0)
+                continue;
             if (mlo_roll_feed(r, &by_first, p, s)) return mlo_failed(r->m);
         }
     }
     return 0;
 }
 
-/* ---- stacks ---------------------------------------------------------------------------------------------------------------------------- */
+/* ---- stacks --------------------------------------------------------------- */
 
-static int mlo_roll_made(mlo_roller *r, mlo_node *n) { return n && MLO_PUSH(r->m, r->made, r->n_made, n) ? 0 : mlo_failed(r->m); }
+static int mlo_roll_made(mlo_roller *r, mlo_node *n) {
+    return n && MLO_PUSH(r->m, r->made, r->n_made, n) ? 0 : mlo_failed(r->m);
+}
 
 /* Adds axis 0 (of size 1) to a value by Unsqueeze, whose axes were an attribute before opset 13. */
 static const char *mlo_roll_unsqueeze(mlo_roller *r, const char *value) {
@@ -243,8 +338,9 @@ static const char *mlo_roll_unsqueeze(mlo_roller *r, const char *value) {
     const char *out = mlo_name_free(r->m, r->names, mlo_format(r->m, "%s.%s.row", r->name, value));
     mlo_node *n = out ? mlo_roll_node(r, "Unsqueeze", out) : NULL;
     if (!n || mlo_node_input(r->m, n, value)) return NULL;
-    if (r->opset < 13) { if (mlo_attr_ints(r->m, n, "axes", &zero, 1)) return NULL; }
-    else {
+    if (r->opset < 13) {
+        if (mlo_attr_ints(r->m, n, "axes", &zero, 1)) return NULL;
+    } else {
         const char *axes = mlo_intern(r->m, "mlo.axes0");
         if (!mlo_map_get(r->names, axes)) axes = mlo_roll_ints(r, "mlo.axes0", &zero, 1);
         if (!axes || mlo_node_input(r->m, n, axes)) return NULL;
@@ -252,65 +348,84 @@ static const char *mlo_roll_unsqueeze(mlo_roller *r, const char *value) {
     return mlo_roll_made(r, n) ? NULL : out;
 }
 
-/* One part of a stack, as Concat can take it: 4-bit integers as int8; scalars and computed values with a first axis. */
+/* One part of a stack, as Concat can take it: 4-bit integers as int8; scalars and computed values
+ * with a first axis. */
 static const char *mlo_roll_part(mlo_roller *r, const mlo_value *v, int rows, int nibbles) {
     const char *name = v->name;
     if (nibbles) {
         name = mlo_name_free(r->m, r->names, mlo_format(r->m, "%s.%s.int8", r->name, v->name));
         mlo_node *cast = name ? mlo_roll_node(r, "Cast", name) : NULL;
-        if (!cast || mlo_node_input(r->m, cast, v->name) || mlo_attr_int(r->m, cast, "to", MLO_INT8) || mlo_roll_made(r, cast)) return NULL;
+        if (!cast || mlo_node_input(r->m, cast, v->name) || mlo_attr_int(r->m, cast, "to", MLO_INT8)
+            || mlo_roll_made(r, cast))
+            return NULL;
     }
     if (!rows) return name;
     if (!v->tensor || v->tensor->n_dims) return mlo_roll_unsqueeze(r, name);
     const int64_t one = 1;
-    const char *shape = mlo_intern(r->m, "mlo.shape1"), *out = mlo_name_free(r->m, r->names, mlo_format(r->m, "%s.%s.row", r->name, v->name));
+    const char *shape = mlo_intern(r->m, "mlo.shape1");
+    const char *out = mlo_name_free(
+        r->m, r->names, mlo_format(r->m, "%s.%s.row", r->name, v->name));
     if (shape && !mlo_map_get(r->names, shape)) shape = mlo_roll_ints(r, "mlo.shape1", &one, 1);
     mlo_node *n = out && shape ? mlo_roll_node(r, "Reshape", out) : NULL;
-    if (!n || mlo_node_input(r->m, n, name) || mlo_node_input(r->m, n, shape) || mlo_roll_made(r, n)) return NULL;
+    if (!n || mlo_node_input(r->m, n, name) || mlo_node_input(r->m, n, shape)
+        || mlo_roll_made(r, n))
+        return NULL;
     return out;
 }
 
 /* Stacks n values along a new first axis; returns the stack's name. */
-static const char *mlo_roll_stack(mlo_roller *r, mlo_value *const *value, int n, const char *wanted) {
+static const char *mlo_roll_stack(
+    mlo_roller *r, mlo_value *const *value, int n, const char *wanted) {
     mlo *m = r->m;
     mlo_form f = mlo_form_of(value[0]);
     int constant = 1, nibbles = f.dtype == MLO_INT4 || f.dtype == MLO_UINT4;
     for (int k = 0; k < n; k++) constant &= value[k]->tensor != NULL;
-    /* Parts get their axis before, or the stack is reshaped after: not where a size is 0, which to Reshape is no size, nor where a form has no room for it. */
+    /* Parts get their axis before, or the stack is reshaped after: not where a size is 0, which to
+     * Reshape is no size, nor where a form has no room for it. */
     int rows = !constant || f.rank < 1 || f.rank >= MLO_MAX_RANK || !mlo_form_count(&f);
     if (nibbles) f.dtype = MLO_INT8;
-    const char *name = mlo_name_free(m, r->names, wanted), *rowed = rows ? name : mlo_name_free(m, r->names, mlo_format(m, "%s.rows", wanted));
+    const char *name = mlo_name_free(m, r->names, wanted);
+    const char *rowed = rows ? name : mlo_name_free(m, r->names, mlo_format(m, "%s.rows", wanted));
     mlo_node *concat = rowed ? mlo_roll_node(r, "Concat", rowed) : NULL;
     if (!concat || mlo_attr_int(m, concat, "axis", 0)) return NULL;
     for (int k = 0; k < n; k++) {
         const char *part = NULL;
-        for (int j = 0; j < k && rows && !part; j++) if (value[j] == value[k]) part = concat->input[j];
+        for (int j = 0; j < k && rows && !part; j++)
+            if (value[j] == value[k]) part = concat->input[j];
         if (!part) part = mlo_roll_part(r, value[k], rows, nibbles);
         if (!part || mlo_node_input(m, concat, part)) return NULL;
     }
     mlo_form stacked = mlo_form_stacked(&f, n);
     if (mlo_roll_made(r, concat) || mlo_roll_info(r, r->g, name, &stacked)) return NULL;
     if (rows) return name;
-    const char *shape = mlo_roll_ints(r, mlo_format(m, "%s.shape", wanted), stacked.dims, stacked.rank);
+    const char *shape = mlo_roll_ints(
+        r, mlo_format(m, "%s.shape", wanted), stacked.dims, stacked.rank);
     mlo_node *reshape = shape ? mlo_roll_node(r, "Reshape", name) : NULL;
-    if (!reshape || mlo_node_input(m, reshape, rowed) || mlo_node_input(m, reshape, shape) || mlo_roll_made(r, reshape)) return NULL;
+    if (!reshape || mlo_node_input(m, reshape, rowed) || mlo_node_input(m, reshape, shape)
+        || mlo_roll_made(r, reshape))
+        return NULL;
     f.dims[0] *= n;
     return mlo_roll_info(r, r->g, rowed, &f) ? NULL : name;
 }
 
-/* ---- the body ---------------------------------------------------------------------------------------------------------------------------- */
+/* ---- the body ------------------------------------------------------------- */
 
 /* A declared value of the body, of the form of an outer value (shared type) or of a given form. */
-static int mlo_roll_declare(mlo_roller *r, mlo_value_info ***list, size_t *n, const char *name, const mlo_value *like, const mlo_form *form) {
+static int mlo_roll_declare(mlo_roller *r, mlo_value_info ***list, size_t *n, const char *name,
+    const mlo_value *like, const mlo_form *form) {
     mlo_form f = form ? *form : mlo_form_of(like);
     mlo_value_info *v = mlo_info_new(r->m, name, &f);
     if (!v) return mlo_failed(r->m);
-    if (!form && like->info && like->info->type && !like->tensor) v->type = like->info->type;       /* keeps symbolic dimensions */
-    else if (!f.dtype) v->type = NULL;
+    /* keeps symbolic dimensions */
+    if (!form && like->info && like->info->type && !like->tensor)
+        v->type = like->info->type;
+    else if (!f.dtype)
+        v->type = NULL;
     return MLO_PUSH(r->m, *list, *n, v) ? 0 : mlo_failed(r->m);
 }
 
-/* A selected value: an index per iteration, and a Gather in the body. Index lists that are equal are shared. */
+/* A selected value: an index per iteration, and a Gather in the body. Index lists that are equal
+ * are shared. */
 static int mlo_roll_select(mlo_roller *r, mlo_feed *f) {
     mlo *m = r->m;
     mlo_value *distinct[MLO_FEW];
@@ -326,19 +441,27 @@ static int mlo_roll_select(mlo_roller *r, mlo_feed *f) {
     mlo_text key = { m, NULL, 0, 0 };
     mlo_printf(&key, "%s.select", r->name);
     for (int k = 0; k < r->iterations; k++) mlo_printf(&key, ".%d", (int)pick[k]);
-    const char *wanted = mlo_intern(m, key.text ? key.text : ""), *index = wanted ? (const char *)mlo_map_get(r->names, wanted) : NULL, *inner;
+    const char *inner;
+    const char *wanted = mlo_intern(m, key.text ? key.text : "");
+    const char *index = wanted ? (const char *)mlo_map_get(r->names, wanted) : NULL;
     mlo_text_free(&key);
     if (!wanted) return mlo_failed(m);
-    if (index) inner = mlo_format(m, "%s.i", wanted);
+    if (index)
+        inner = mlo_format(m, "%s.i", wanted);
     else {
-        const mlo_form scalar = { MLO_INT64, 0, {0} };
+        const mlo_form scalar = { MLO_INT64, 0, { 0 } };
         index = mlo_roll_ints(r, wanted, pick, r->iterations);
         inner = index ? mlo_name_free(m, r->names, mlo_format(m, "%s.i", wanted)) : NULL;
-        if (!inner || mlo_node_input(m, r->scan, index) || mlo_roll_declare(r, &r->body->input, &r->body->n_input, inner, NULL, &scalar)) return mlo_failed(m);
+        if (!inner || mlo_node_input(m, r->scan, index)
+            || mlo_roll_declare(r, &r->body->input, &r->body->n_input, inner, NULL, &scalar))
+            return mlo_failed(m);
     }
-    const char *stack = mlo_roll_stack(r, distinct, n, mlo_format(m, "%s.%s.choices", r->name, f->value[0]->name));
+    const char *stack = mlo_roll_stack(
+        r, distinct, n, mlo_format(m, "%s.%s.choices", r->name, f->value[0]->name));
     mlo_node *gather = stack ? mlo_roll_node(r, "Gather", f->name) : NULL;
-    if (!gather || mlo_node_input(m, gather, stack) || mlo_node_input(m, gather, inner) || mlo_attr_int(m, gather, "axis", 0)) return mlo_failed(m);
+    if (!gather || mlo_node_input(m, gather, stack) || mlo_node_input(m, gather, inner)
+        || mlo_attr_int(m, gather, "axis", 0))
+        return mlo_failed(m);
     if (mlo_graph_add(m, r->body, gather)) return mlo_failed(m);
     return mlo_roll_declare(r, &r->body->info, &r->body->n_info, f->name, f->value[0], NULL);
 }
@@ -347,19 +470,26 @@ static int mlo_roll_select(mlo_roller *r, mlo_feed *f) {
 static int mlo_roll_scan_input(mlo_roller *r, mlo_feed *f) {
     mlo *m = r->m;
     mlo_form form = mlo_form_of(f->value[0]);
-    const char *stack = mlo_roll_stack(r, f->value, r->iterations, mlo_format(m, "%s.%s.all", r->name, f->name)), *inner = f->name;
+    const char *stack = mlo_roll_stack(
+        r, f->value, r->iterations, mlo_format(m, "%s.%s.all", r->name, f->name));
+    const char *inner = f->name;
     if (!stack || mlo_node_input(m, r->scan, stack)) return mlo_failed(m);
-    if (form.dtype != MLO_INT4 && form.dtype != MLO_UINT4) return mlo_roll_declare(r, &r->body->input, &r->body->n_input, inner, f->value[0], NULL);
+    if (form.dtype != MLO_INT4 && form.dtype != MLO_UINT4)
+        return mlo_roll_declare(r, &r->body->input, &r->body->n_input, inner, f->value[0], NULL);
     mlo_form wide = form;
     wide.dtype = MLO_INT8;
     inner = mlo_name_free(m, r->names, mlo_format(m, "%s.int8", f->name));
     mlo_node *cast = inner ? mlo_roll_node(r, "Cast", f->name) : NULL;
-    if (!cast || mlo_node_input(m, cast, inner) || mlo_attr_int(m, cast, "to", form.dtype) || mlo_graph_add(m, r->body, cast)) return mlo_failed(m);
-    if (mlo_roll_declare(r, &r->body->info, &r->body->n_info, f->name, NULL, &form)) return mlo_failed(m);
+    if (!cast || mlo_node_input(m, cast, inner) || mlo_attr_int(m, cast, "to", form.dtype)
+        || mlo_graph_add(m, r->body, cast))
+        return mlo_failed(m);
+    if (mlo_roll_declare(r, &r->body->info, &r->body->n_info, f->name, NULL, &form))
+        return mlo_failed(m);
     return mlo_roll_declare(r, &r->body->input, &r->body->n_input, inner, NULL, &wide);
 }
 
-/* Names all feeds, and makes the Scan's inputs: states, then scan inputs; num_scan_inputs is at least 1. */
+/* Names all feeds, and makes the Scan's inputs: states, then scan inputs; num_scan_inputs is at
+ * least 1. */
 static int mlo_roll_inputs(mlo_roller *r) {
     mlo *m = r->m;
     size_t states = 0;
@@ -367,25 +497,44 @@ static int mlo_roll_inputs(mlo_roller *r) {
         mlo_feed *f = &r->feed[i];
         const mlo_node *user = r->g->node[mlo_roll_at(r, 0, f->user)];
         const char *first = user->n_output ? user->output[0] : mlo_node_name(user);
-        if (f->role == MLO_ROLE_INVARIANT) { f->name = f->value[0]->name; continue; }
-        if (f->role == MLO_ROLE_CARRIED) f->name = states++ ? mlo_format(m, "%s.carried_%zu", r->name, states - 1) : mlo_format(m, "%s.carried", r->name);
-        else f->name = mlo_format(m, "%s.%s", first, mlo_slot_title(m, user, f->slot, f->value[0]->tensor != NULL));
+        if (f->role == MLO_ROLE_INVARIANT) {
+            f->name = f->value[0]->name;
+            continue;
+        }
+        if (f->role == MLO_ROLE_CARRIED)
+            f->name = states++ ? mlo_format(m, "%s.carried_%zu", r->name, states - 1)
+                               : mlo_format(m, "%s.carried", r->name);
+        else
+            f->name = mlo_format(
+                m, "%s.%s", first, mlo_slot_title(m, user, f->slot, f->value[0]->tensor != NULL));
         if (!f->name || !(f->name = mlo_name_free(m, r->names, f->name))) return mlo_failed(m);
         if (f->role != MLO_ROLE_CARRIED) continue;
-        mlo_value *like = mlo_value_of(r->g, r->g->node[mlo_roll_at(r, 0, f->position)]->output[f->output]);
-        if (mlo_node_input(m, r->scan, f->value[0]->name) || mlo_roll_declare(r, &r->body->input, &r->body->n_input, f->name, like, NULL)) return mlo_failed(m);
+        mlo_value *like = mlo_value_of(
+            r->g, r->g->node[mlo_roll_at(r, 0, f->position)]->output[f->output]);
+        if (mlo_node_input(m, r->scan, f->value[0]->name)
+            || mlo_roll_declare(r, &r->body->input, &r->body->n_input, f->name, like, NULL))
+            return mlo_failed(m);
     }
     for (size_t i = 0; i < r->n_feeds; i++) {
-        if (r->feed[i].role == MLO_ROLE_STACKED && mlo_roll_scan_input(r, &r->feed[i])) return mlo_failed(m);
-        if (r->feed[i].role == MLO_ROLE_SELECTED && mlo_roll_select(r, &r->feed[i])) return mlo_failed(m);
+        if (r->feed[i].role == MLO_ROLE_STACKED && mlo_roll_scan_input(r, &r->feed[i]))
+            return mlo_failed(m);
+        if (r->feed[i].role == MLO_ROLE_SELECTED && mlo_roll_select(r, &r->feed[i]))
+            return mlo_failed(m);
     }
-    if (r->scan->n_input == states) {                       /* ONNX Runtime refuses a Scan without scan inputs: count */
-        const mlo_form scalar = { MLO_INT64, 0, {0} };
+    /* ONNX Runtime refuses a Scan without scan inputs: count */
+    if (r->scan->n_input == states) {
+        const mlo_form scalar = { MLO_INT64, 0, { 0 } };
         int64_t *count = MLO_NEW_N(m, int64_t, (size_t)r->iterations);
         for (int k = 0; count && k < r->iterations; k++) count[k] = k;
-        const char *index = count ? mlo_roll_ints(r, mlo_format(m, "%s.iterations", r->name), count, r->iterations) : NULL;
-        const char *inner = index ? mlo_name_free(m, r->names, mlo_format(m, "%s.iteration", r->name)) : NULL;
-        if (!inner || mlo_node_input(m, r->scan, index) || mlo_roll_declare(r, &r->body->input, &r->body->n_input, inner, NULL, &scalar)) return mlo_failed(m);
+        const char *index = count
+            ? mlo_roll_ints(r, mlo_format(m, "%s.iterations", r->name), count, r->iterations)
+            : NULL;
+        const char *inner = index
+            ? mlo_name_free(m, r->names, mlo_format(m, "%s.iteration", r->name))
+            : NULL;
+        if (!inner || mlo_node_input(m, r->scan, index)
+            || mlo_roll_declare(r, &r->body->input, &r->body->n_input, inner, NULL, &scalar))
+            return mlo_failed(m);
     }
     return mlo_attr_int(m, r->scan, "num_scan_inputs", (int64_t)(r->scan->n_input - states));
 }
@@ -398,11 +547,14 @@ static int mlo_roll_used_outside(const mlo_roller *r, int k, int p, int o) {
     if (!v) return 0;
     if (v->is_output) return 1;
     for (int u = r->net->use_at[x]; u < r->net->use_at[x + 1]; u++)
-        if (r->net->in[r->net->use[u]] == v && r->loop_of[r->net->reader[r->net->use[u]]] != r->self) return 1;
+        if (r->net->in[r->net->use[u]] == v
+            && r->loop_of[r->net->reader[r->net->use[u]]] != r->self)
+            return 1;
     return 0;
 }
 
-/* The name in the body of a value of instance 0; its own, unless the outer graph keeps that for a tap. */
+/* The name in the body of a value of instance 0; its own, unless the outer graph keeps that for a
+ * tap. */
 static const char *mlo_roll_inner(mlo_roller *r, const char *name) {
     mlo_value *v = name && *name ? (mlo_value *)mlo_map_get(&r->g->values, name) : NULL;
     const char *bound = v ? (const char *)mlo_map_get(&r->bound, v) : NULL;
@@ -414,16 +566,22 @@ static mlo_graph *mlo_graph_renamed(mlo *m, const mlo_graph *g, const mlo_map *r
     mlo_graph *c = MLO_NEW(m, mlo_graph);
     if (!c || depth > MLO_MAX_DEPTH) return NULL;
     *c = *g;
-    memset(&c->values, 0, sizeof c->values);          /* an index of its own, later */
-    if (!(c->node = MLO_NEW_N(m, mlo_node *, mlo_room(g->n_node))) || !(c->output = MLO_NEW_N(m, mlo_value_info *, mlo_room(g->n_output)))) return NULL;
+    memset(&c->values, 0, sizeof c->values); /* an index of its own, later */
+    if (!(c->node = MLO_NEW_N(m, mlo_node *, mlo_room(g->n_node)))
+        || !(c->output = MLO_NEW_N(m, mlo_value_info *, mlo_room(g->n_output))))
+        return NULL;
     for (size_t i = 0; i < g->n_node; i++) {
         mlo_node *n = MLO_NEW(m, mlo_node);
         if (!n) return NULL;
         *n = *g->node[i];
         c->node[i] = n;
-        n->input = MLO_NEW_N(m, const char *, mlo_room(n->n_input)); n->attr = MLO_NEW_N(m, mlo_attr *, mlo_room(n->n_attr));
+        n->input = MLO_NEW_N(m, const char *, mlo_room(n->n_input));
+        n->attr = MLO_NEW_N(m, mlo_attr *, mlo_room(n->n_attr));
         if (!n->input || !n->attr) return NULL;
-        for (size_t k = 0; k < n->n_input; k++) { const char *to = (const char *)mlo_map_get(rename, g->node[i]->input[k]); n->input[k] = to ? to : g->node[i]->input[k]; }
+        for (size_t k = 0; k < n->n_input; k++) {
+            const char *to = (const char *)mlo_map_get(rename, g->node[i]->input[k]);
+            n->input[k] = to ? to : g->node[i]->input[k];
+        }
         for (size_t k = 0; k < n->n_attr; k++) {
             n->attr[k] = g->node[i]->attr[k];
             if (!n->attr[k]->g) continue;
@@ -470,44 +628,57 @@ static int mlo_roll_copy(mlo_roller *r, int p) {
     mlo_map rename = { NULL, 0, 0 };
     if (!n) return mlo_failed(m);
     *n = *from;
-    n->input = NULL; n->output = NULL; n->meta = NULL; n->n_input = n->n_output = n->n_meta = 0;
+    n->input = NULL;
+    n->output = NULL;
+    n->meta = NULL;
+    n->n_input = n->n_output = n->n_meta = 0;
     for (int s = 0; s < slots; s++) {
         int at = r->net->in_at[x] + s, feed = r->feed_of[at];
         const mlo_value *v = r->net->in[at];
         const char *name = !v ? "" : feed >= 0 ? r->feed[feed].name : mlo_roll_inner(r, v->name);
-        if (s >= (int)from->n_input) { if (mlo_map_put(m, &rename, v->name, (void *)(uintptr_t)name)) return mlo_failed(m); }
-        else if (mlo_node_input(m, n, name)) return mlo_failed(m);
+        if (s >= (int)from->n_input) {
+            if (mlo_map_put(m, &rename, v->name, (void *)(uintptr_t)name)) return mlo_failed(m);
+        } else if (mlo_node_input(m, n, name))
+            return mlo_failed(m);
     }
     for (size_t o = 0; o < from->n_output; o++) {
         const char *name = mlo_roll_inner(r, from->output[o]);
-        mlo_value *v = from->output[o] && *from->output[o] ? mlo_value_of(r->g, from->output[o]) : NULL;
+        mlo_value *v = from->output[o] && *from->output[o] ? mlo_value_of(r->g, from->output[o])
+                                                           : NULL;
         if (mlo_node_output(m, n, name ? name : "")) return mlo_failed(m);
-        if (v && v->info && mlo_roll_declare(r, &r->body->info, &r->body->n_info, name, v, NULL)) return mlo_failed(m);
+        if (v && v->info && mlo_roll_declare(r, &r->body->info, &r->body->n_info, name, v, NULL))
+            return mlo_failed(m);
     }
     for (size_t k = 0; k < from->n_meta; k++) {
         const mlo_entry *e = &from->meta[k];
-        if (mlo_eq(e->key, mlo_loop_key) || mlo_eq(e->key, mlo_instance_key) || mlo_eq(e->key, mlo_position_key)) continue;
+        if (mlo_eq(e->key, mlo_loop_key) || mlo_eq(e->key, mlo_instance_key)
+            || mlo_eq(e->key, mlo_position_key))
+            continue;
         if (!MLO_PUSH(m, n->meta, n->n_meta, *e)) return mlo_failed(m);
     }
     if (rename.used && mlo_roll_rename(m, n, &rename)) return mlo_failed(m);
     return mlo_graph_add(m, r->body, n);
 }
 
-/* ---- outputs ------------------------------------------------------------------------------------------------------------------------------- */
+/* ---- outputs -------------------------------------------------------------- */
 
-/* One output of the body, and of the Scan. A body value that is already an output goes through an Identity. */
+/* One output of the body, and of the Scan. A body value that is already an output goes through an
+ * Identity. */
 static int mlo_roll_output(mlo_roller *r, int p, int o, const char *outer) {
     mlo *m = r->m;
     const char *old = r->g->node[mlo_roll_at(r, 0, p)]->output[o], *name = mlo_roll_inner(r, old);
     mlo_value *v = mlo_value_of(r->g, old);
-    for (size_t i = 0; i < r->body->n_output; i++) if (mlo_eq(r->body->output[i]->name, name)) {
-        const char *copy = mlo_name_free(m, r->names, mlo_format(m, "%s.copy", name));
-        mlo_node *n = copy ? mlo_roll_node(r, "Identity", copy) : NULL;
-        if (!n || mlo_node_input(m, n, name) || mlo_graph_add(m, r->body, n)) return mlo_failed(m);
-        name = copy;
-        break;
-    }
-    if (mlo_roll_declare(r, &r->body->output, &r->body->n_output, name, v, NULL)) return mlo_failed(m);
+    for (size_t i = 0; i < r->body->n_output; i++)
+        if (mlo_eq(r->body->output[i]->name, name)) {
+            const char *copy = mlo_name_free(m, r->names, mlo_format(m, "%s.copy", name));
+            mlo_node *n = copy ? mlo_roll_node(r, "Identity", copy) : NULL;
+            if (!n || mlo_node_input(m, n, name) || mlo_graph_add(m, r->body, n))
+                return mlo_failed(m);
+            name = copy;
+            break;
+        }
+    if (mlo_roll_declare(r, &r->body->output, &r->body->n_output, name, v, NULL))
+        return mlo_failed(m);
     return mlo_node_output(m, r->scan, outer);
 }
 
@@ -516,8 +687,11 @@ static int mlo_roll_states(mlo_roller *r) {
     for (size_t i = 0; i < r->n_feeds; i++) {
         mlo_feed *f = &r->feed[i];
         if (f->role != MLO_ROLE_CARRIED) continue;
-        const char *last = r->g->node[mlo_roll_at(r, r->iterations - 1, f->position)]->output[f->output];
-        for (size_t k = 0; k < r->scan->n_output; k++) if (mlo_eq(r->scan->output[k], last)) last = mlo_name_free(m, r->names, mlo_format(m, "%s.last", f->name));
+        const char *last =
+            r->g->node[mlo_roll_at(r, r->iterations - 1, f->position)]->output[f->output];
+        for (size_t k = 0; k < r->scan->n_output; k++)
+            if (mlo_eq(r->scan->output[k], last))
+                last = mlo_name_free(m, r->names, mlo_format(m, "%s.last", f->name));
         if (!last || mlo_roll_output(r, f->position, f->output, last)) return mlo_failed(m);
     }
     return 0;
@@ -527,32 +701,46 @@ static int mlo_roll_states(mlo_roller *r) {
 static int mlo_roll_tap(mlo_roller *r, int p, int o) {
     mlo *m = r->m;
     int carried = 0, any = 0;
-    for (size_t i = 0; i < r->n_feeds; i++) carried |= r->feed[i].role == MLO_ROLE_CARRIED && r->feed[i].position == p && r->feed[i].output == o;
+    for (size_t i = 0; i < r->n_feeds; i++)
+        carried |= r->feed[i].role == MLO_ROLE_CARRIED && r->feed[i].position == p
+            && r->feed[i].output == o;
     int upto = r->iterations - carried;
     for (int k = 0; k < upto; k++) any |= mlo_roll_used_outside(r, k, p, o);
     if (!any) return 0;
-    const char *first = r->g->node[mlo_roll_at(r, 0, p)]->output[o], *stack = mlo_name_free(m, r->names, mlo_format(m, "%s.%s.taps", r->name, first));
-    mlo_form f = mlo_form_of(mlo_value_of(r->g, first)), stacked = mlo_form_stacked(&f, r->iterations);
-    if (!stack || mlo_roll_output(r, p, o, stack) || mlo_roll_info(r, r->g, stack, &stacked)) return mlo_failed(m);
+    const char *first = r->g->node[mlo_roll_at(r, 0, p)]->output[o];
+    const char *stack = mlo_name_free(m, r->names, mlo_format(m, "%s.%s.taps", r->name, first));
+    mlo_form f = mlo_form_of(mlo_value_of(r->g, first));
+    mlo_form stacked = mlo_form_stacked(&f, r->iterations);
+    if (!stack || mlo_roll_output(r, p, o, stack) || mlo_roll_info(r, r->g, stack, &stacked))
+        return mlo_failed(m);
     for (int k = 0; k < upto; k++) {
         if (!mlo_roll_used_outside(r, k, p, o)) continue;
         const int64_t at = k;
         const char *index = mlo_format(m, "mlo.index%d", k);
         if (index && !mlo_map_get(r->names, index)) index = mlo_roll_ints(r, index, &at, -1);
-        mlo_node *n = index ? mlo_roll_node(r, "Gather", r->g->node[mlo_roll_at(r, k, p)]->output[o]) : NULL;
-        if (!n || mlo_node_input(m, n, stack) || mlo_node_input(m, n, index) || mlo_attr_int(m, n, "axis", 0) || mlo_roll_made(r, n)) return mlo_failed(m);
+        mlo_node *n = index
+            ? mlo_roll_node(r, "Gather", r->g->node[mlo_roll_at(r, k, p)]->output[o])
+            : NULL;
+        if (!n || mlo_node_input(m, n, stack) || mlo_node_input(m, n, index)
+            || mlo_attr_int(m, n, "axis", 0) || mlo_roll_made(r, n))
+            return mlo_failed(m);
     }
     return 0;
 }
 
-/* Gives body values that the outer graph will know by their old names (taps of instance 0) new names in the body. */
+/* Gives body values that the outer graph will know by their old names (taps of instance 0) new
+ * names in the body. */
 static int mlo_roll_bind(mlo_roller *r) {
     for (int p = 0; p < r->size; p++) {
         const mlo_node *n = r->g->node[mlo_roll_at(r, 0, p)];
         for (size_t o = 0; o < n->n_output; o++) {
             if (!mlo_roll_used_outside(r, 0, p, (int)o)) continue;
-            const char *name = mlo_name_free(r->m, r->names, mlo_format(r->m, "%s.%s", r->name, n->output[o]));
-            if (!name || mlo_map_put(r->m, &r->bound, mlo_map_get(&r->g->values, n->output[o]), (void *)(uintptr_t)name)) return mlo_failed(r->m);
+            const char *name = mlo_name_free(
+                r->m, r->names, mlo_format(r->m, "%s.%s", r->name, n->output[o]));
+            if (!name
+                || mlo_map_put(r->m, &r->bound, mlo_map_get(&r->g->values, n->output[o]),
+                    (void *)(uintptr_t)name))
+                return mlo_failed(r->m);
         }
     }
     return 0;
@@ -574,8 +762,12 @@ static int mlo_roll_describe(mlo_roller *r) {
         if (!k) all = meet;
         mlo_printf(&scopes, "%s%s", k ? " " : "", meet ? meet : "");
     }
-    if (!text || m->error.code || mlo_meta_put(m, &n->meta, &n->n_meta, "mlo.iterations", text)) return mlo_failed(m);
-    if (all && (mlo_meta_put(m, &n->meta, &n->n_meta, mlo_scope_key, all) || mlo_meta_put(m, &n->meta, &n->n_meta, "mlo.instances", scopes.text))) return mlo_failed(m);
+    if (!text || m->error.code || mlo_meta_put(m, &n->meta, &n->n_meta, "mlo.iterations", text))
+        return mlo_failed(m);
+    if (all
+        && (mlo_meta_put(m, &n->meta, &n->n_meta, mlo_scope_key, all)
+            || mlo_meta_put(m, &n->meta, &n->n_meta, "mlo.instances", scopes.text)))
+        return mlo_failed(m);
     mlo_text_free(&scopes);
     return 0;
 }
@@ -595,20 +787,27 @@ static int mlo_roll_build(mlo_roller *r) {
     mlo *m = r->m;
     r->scan = mlo_node_new(m, "Scan", r->name);
     r->body = MLO_NEW(m, mlo_graph);
-    if (!r->scan || !r->body || !(r->body->name = mlo_format(m, "%s_body", r->name))) return mlo_failed(m);
+    if (!r->scan || !r->body || !(r->body->name = mlo_format(m, "%s_body", r->name)))
+        return mlo_failed(m);
     if (mlo_roll_bind(r) || mlo_roll_inputs(r)) return mlo_failed(m);
-    for (int p = 0; p < r->size; p++) if (mlo_roll_copy(r, p)) return mlo_failed(m);
+    for (int p = 0; p < r->size; p++)
+        if (mlo_roll_copy(r, p)) return mlo_failed(m);
     if (mlo_roll_states(r)) return mlo_failed(m);
     for (int p = 0; p < r->size; p++)
-        for (size_t o = 0; o < r->g->node[mlo_roll_at(r, 0, p)]->n_output; o++) if (mlo_roll_tap(r, p, (int)o)) return mlo_failed(m);
+        for (size_t o = 0; o < r->g->node[mlo_roll_at(r, 0, p)]->n_output; o++)
+            if (mlo_roll_tap(r, p, (int)o)) return mlo_failed(m);
     mlo_roll_once(r->body);
     if (mlo_attr_graph(m, r->scan, "body", r->body) || mlo_roll_describe(r)) return mlo_failed(m);
     return mlo_roll_made(r, r->scan);
 }
 
-/* ---- the stage -------------------------------------------------------------------------------------------------------------------------------- */
+/* ---- the stage ------------------------------------------------------------ */
 
-typedef struct { const char *name; int iterations, size, first, count; int *node; } mlo_marked;
+typedef struct {
+    const char *name;
+    int iterations, size, first, count;
+    int *node;
+} mlo_marked;
 
 static int mlo_mark_number(const mlo_node *n, const char *key) {
     const char *s = mlo_meta_get(n->meta, n->n_meta, key);
@@ -618,17 +817,26 @@ static int mlo_mark_number(const mlo_node *n, const char *key) {
 }
 
 /* Reads the marks: loops in the order of their first nodes; loop_of, instance and position per node. */
-static int mlo_marks_read(mlo *m, mlo_graph *g, mlo_marked **loops, size_t *n, int *loop_of, int *instance, int *position) {
+static int mlo_marks_read(mlo *m, mlo_graph *g, mlo_marked **loops, size_t *n, int *loop_of,
+    int *instance, int *position) {
     for (size_t i = 0; i < g->n_node; i++) {
         const char *name = mlo_meta_get(g->node[i]->meta, g->node[i]->n_meta, mlo_loop_key);
         size_t l = 0;
         loop_of[i] = MLO_NONE;
         if (!name) continue;
-        instance[i] = mlo_mark_number(g->node[i], mlo_instance_key); position[i] = mlo_mark_number(g->node[i], mlo_position_key);
-        if (instance[i] < 0 || position[i] < 0 || instance[i] >= (int)g->n_node || position[i] >= (int)g->n_node)
-            return mlo_fail(m, MLO_E_LOOP, g->node[i], "is marked for %s, but its mlo.instance or mlo.position is no number in range; run extract again", name);
+        instance[i] = mlo_mark_number(g->node[i], mlo_instance_key);
+        position[i] = mlo_mark_number(g->node[i], mlo_position_key);
+        if (instance[i] < 0 || position[i] < 0 || instance[i] >= (int)g->n_node
+            || position[i] >= (int)g->n_node)
+            return mlo_fail(m, MLO_E_LOOP, g->node[i],
+                "is marked for %s, but its mlo.instance or mlo.position is no number in range; run "
+                "extract again",
+                name);
         while (l < *n && !mlo_eq((*loops)[l].name, name)) l++;
-        if (l == *n) { mlo_marked one = { name, 0, 0, (int)i, 0, NULL }; if (!MLO_PUSH(m, *loops, *n, one)) return mlo_failed(m); }
+        if (l == *n) {
+            mlo_marked one = { name, 0, 0, (int)i, 0, NULL };
+            if (!MLO_PUSH(m, *loops, *n, one)) return mlo_failed(m);
+        }
         mlo_marked *k = &(*loops)[l];
         if (instance[i] >= k->iterations) k->iterations = instance[i] + 1;
         if (position[i] >= k->size) k->size = position[i] + 1;
@@ -637,8 +845,13 @@ static int mlo_marks_read(mlo *m, mlo_graph *g, mlo_marked **loops, size_t *n, i
     }
     for (size_t l = 0; l < *n; l++) {
         mlo_marked *k = &(*loops)[l];
-        if (k->iterations < 2) return mlo_fail(m, MLO_E_LOOP, g->node[k->first], "%s has %d iteration; a loop needs two", k->name, k->iterations);
-        if ((int64_t)k->iterations * k->size != k->count) return mlo_fail(m, MLO_E_LOOP, g->node[k->first], "%s has %d instances of %d nodes, but %d nodes are marked; run extract again", k->name, k->iterations, k->size, k->count);
+        if (k->iterations < 2)
+            return mlo_fail(m, MLO_E_LOOP, g->node[k->first],
+                "%s has %d iteration; a loop needs two", k->name, k->iterations);
+        if ((int64_t)k->iterations * k->size != k->count)
+            return mlo_fail(m, MLO_E_LOOP, g->node[k->first],
+                "%s has %d instances of %d nodes, but %d nodes are marked; run extract again",
+                k->name, k->iterations, k->size, k->count);
         if (!(k->node = MLO_NEW_N(m, int, (size_t)k->count))) return mlo_failed(m);
         for (int i = 0; i < k->count; i++) k->node[i] = MLO_NONE;
     }
@@ -646,43 +859,70 @@ static int mlo_marks_read(mlo *m, mlo_graph *g, mlo_marked **loops, size_t *n, i
         if (loop_of[i] < 0) continue;
         mlo_marked *k = &(*loops)[loop_of[i]];
         int *at = &k->node[instance[i] * k->size + position[i]];
-        if (*at >= 0) return mlo_fail(m, MLO_E_LOOP, g->node[i], "%s has two nodes at position %d of instance %d", k->name, position[i], instance[i]);
+        if (*at >= 0)
+            return mlo_fail(m, MLO_E_LOOP, g->node[i],
+                "%s has two nodes at position %d of instance %d", k->name, position[i],
+                instance[i]);
         *at = (int)i;
     }
     return 0;
 }
 
-/* Drops what nobody uses any more: types of values that are gone, initializers that only replaced nodes read. */
+/* Drops what nobody uses any more: types of values that are gone, initializers that only replaced
+ * nodes read. */
 static int mlo_roll_tidy(mlo *m, mlo_graph *g, const mlo_map *used_before) {
     size_t kept = 0;
-    for (size_t i = 0; i < g->n_info; i++) if (mlo_map_get(&g->values, g->info[i]->name)) g->info[kept++] = g->info[i];
+    for (size_t i = 0; i < g->n_info; i++)
+        if (mlo_map_get(&g->values, g->info[i]->name)) g->info[kept++] = g->info[i];
     g->n_info = kept;
     kept = 0;
     for (size_t i = 0; i < g->n_init; i++) {
         const mlo_value *v = (const mlo_value *)mlo_map_get(&g->values, g->init[i]->name);
-        if (!v || v->n_uses || !mlo_map_get(used_before, g->init[i]->name)) g->init[kept++] = g->init[i];
+        if (!v || v->n_uses || !mlo_map_get(used_before, g->init[i]->name))
+            g->init[kept++] = g->init[i];
     }
     g->n_init = kept;
     return mlo_index(m, g);
 }
 
-static int mlo_roll_loop(mlo *m, mlo_net *net, const mlo_marked *k, int self, const int *loop_of, const int *instance, const int *position, uint8_t *swap, int *feed_of, mlo_map *names, mlo_roller *r) {
+static int mlo_roll_loop(mlo *m, mlo_net *net, const mlo_marked *k, int self, const int *loop_of,
+    const int *instance, const int *position, uint8_t *swap, int *feed_of, mlo_map *names,
+    mlo_roller *r) {
     memset(r, 0, sizeof *r);
-    r->m = m; r->g = net->g; r->net = net; r->name = k->name; r->iterations = k->iterations; r->size = k->size; r->node = k->node;
-    r->loop_of = loop_of; r->instance = instance; r->position = position; r->self = self; r->swap = swap; r->feed_of = feed_of; r->names = names;
+    r->m = m;
+    r->g = net->g;
+    r->net = net;
+    r->name = k->name;
+    r->iterations = k->iterations;
+    r->size = k->size;
+    r->node = k->node;
+    r->loop_of = loop_of;
+    r->instance = instance;
+    r->position = position;
+    r->self = self;
+    r->swap = swap;
+    r->feed_of = feed_of;
+    r->names = names;
     r->opset = mlo_model_version(m->model);
-    if (r->opset < 9) return mlo_fail_at(m, MLO_E_UNSUPPORTED, k->name, "opset %d has another Scan; convert the model to opset 13 or later", r->opset);
+    if (r->opset < 9)
+        return mlo_fail_at(m, MLO_E_UNSUPPORTED, k->name,
+            "opset %d has another Scan; convert the model to opset 13 or later", r->opset);
     if (mlo_roll_compare(r, swap) || mlo_roll_feeds(r)) return mlo_failed(m);
     return mlo_roll_build(r);
 }
 
 /* Every name of a graph and of the graphs inside it. */
 static int mlo_names_taken(mlo *m, const mlo_graph *g, mlo_map *names, int depth) {
-    for (size_t i = 0; i < g->values.size; i++) if (g->values.slot[i].key) MLO_TRY(mlo_map_put(m, names, g->values.slot[i].key, (void *)(uintptr_t)g->values.slot[i].key));
+    for (size_t i = 0; i < g->values.size; i++)
+        if (g->values.slot[i].key)
+            MLO_TRY(mlo_map_put(
+                m, names, g->values.slot[i].key, (void *)(uintptr_t)g->values.slot[i].key));
     for (size_t i = 0; i < g->n_node && depth < MLO_MAX_DEPTH; i++)
         for (size_t a = 0; a < g->node[i]->n_attr; a++) {
-            if (g->node[i]->attr[a]->g) MLO_TRY(mlo_names_taken(m, g->node[i]->attr[a]->g, names, depth + 1));
-            for (size_t k = 0; k < g->node[i]->attr[a]->n_graphs; k++) MLO_TRY(mlo_names_taken(m, g->node[i]->attr[a]->graphs[k], names, depth + 1));
+            if (g->node[i]->attr[a]->g)
+                MLO_TRY(mlo_names_taken(m, g->node[i]->attr[a]->g, names, depth + 1));
+            for (size_t k = 0; k < g->node[i]->attr[a]->n_graphs; k++)
+                MLO_TRY(mlo_names_taken(m, g->node[i]->attr[a]->graphs[k], names, depth + 1));
         }
     return 0;
 }
@@ -694,23 +934,37 @@ static int mlo_roll_graph(mlo *m, mlo_graph *g, mlo_map *names) {
     size_t n = 0, slots;
     if (!net) return mlo_failed(m);
     slots = (size_t)net->in_at[net->n] + 1;
-    int *loop_of = MLO_NEW_N(m, int, (size_t)net->n + 1), *instance = MLO_NEW_N(m, int, (size_t)net->n + 1), *position = MLO_NEW_N(m, int, (size_t)net->n + 1), *feed_of = MLO_NEW_N(m, int, slots);
+    int *loop_of = MLO_NEW_N(m, int, (size_t)net->n + 1);
+    int *instance = MLO_NEW_N(m, int, (size_t)net->n + 1);
+    int *position = MLO_NEW_N(m, int, (size_t)net->n + 1);
+    int *feed_of = MLO_NEW_N(m, int, slots);
     uint8_t *swap = MLO_NEW_N(m, uint8_t, (size_t)net->n + 1);
-    if (m->error.code || mlo_marks_read(m, g, &loops, &n, loop_of, instance, position)) return mlo_failed(m);
-    if (!n) return mlo_fail_at(m, MLO_E_LOOP, NULL, "no node is marked as part of a loop; run extract first");
+    if (m->error.code || mlo_marks_read(m, g, &loops, &n, loop_of, instance, position))
+        return mlo_failed(m);
+    if (!n)
+        return mlo_fail_at(
+            m, MLO_E_LOOP, NULL, "no node is marked as part of a loop; run extract first");
     mlo_map used = { NULL, 0, 0 };
-    for (size_t i = 0; i < g->n_init; i++) { const mlo_value *v = mlo_value_of(g, g->init[i]->name); if (v && v->n_uses) mlo_map_put(m, &used, g->init[i]->name, (void *)(uintptr_t)1); }
+    for (size_t i = 0; i < g->n_init; i++) {
+        const mlo_value *v = mlo_value_of(g, g->init[i]->name);
+        if (v && v->n_uses) mlo_map_put(m, &used, g->init[i]->name, (void *)(uintptr_t)1);
+    }
     mlo_roller *roller = MLO_NEW_N(m, mlo_roller, n);
     mlo_node **nodes = NULL;
     size_t n_nodes = 0;
     if (!roller || m->error.code) return mlo_failed(m);
-    for (size_t l = 0; l < n; l++) if (mlo_roll_loop(m, net, &loops[l], (int)l, loop_of, instance, position, swap, feed_of, names, &roller[l])) return mlo_failed(m);
+    for (size_t l = 0; l < n; l++)
+        if (mlo_roll_loop(m, net, &loops[l], (int)l, loop_of, instance, position, swap, feed_of,
+                names, &roller[l]))
+            return mlo_failed(m);
     for (size_t i = 0; i < g->n_node; i++) {
         for (size_t l = 0; l < n; l++)
-            for (size_t k = 0; loops[l].first == (int)i && k < roller[l].n_made; k++) if (!MLO_PUSH(m, nodes, n_nodes, roller[l].made[k])) return mlo_failed(m);
+            for (size_t k = 0; loops[l].first == (int)i && k < roller[l].n_made; k++)
+                if (!MLO_PUSH(m, nodes, n_nodes, roller[l].made[k])) return mlo_failed(m);
         if (loop_of[i] < 0 && !MLO_PUSH(m, nodes, n_nodes, g->node[i])) return mlo_failed(m);
     }
-    g->node = nodes; g->n_node = n_nodes;
+    g->node = nodes;
+    g->n_node = n_nodes;
     if (mlo_sort(m, g, 0) || mlo_index(m, g)) return mlo_failed(m);
     return mlo_roll_tidy(m, g, &used);
 }
@@ -718,7 +972,10 @@ static int mlo_roll_graph(mlo *m, mlo_graph *g, mlo_map *names) {
 /* Rolls what repeats within the bodies of the loops just made, and within those. */
 static int mlo_roll_inside(mlo *m, mlo_graph *g, mlo_map *names, int depth) {
     for (size_t i = 0; i < g->n_node && depth < MLO_MAX_DEPTH; i++) {
-        mlo_attr *body = mlo_is(g->node[i], "Scan") && mlo_meta_get(g->node[i]->meta, g->node[i]->n_meta, "mlo.iterations") ? mlo_attr_of(g->node[i], "body") : NULL;
+        mlo_attr *body = mlo_is(g->node[i], "Scan")
+                && mlo_meta_get(g->node[i]->meta, g->node[i]->n_meta, "mlo.iterations")
+            ? mlo_attr_of(g->node[i], "body")
+            : NULL;
         size_t n = 0;
         if (!body) continue;
         MLO_TRY(mlo_extract_inner(m, body->g, mlo_node_name(g->node[i]), &n));
@@ -740,27 +997,37 @@ static int mlo_roll(mlo *m) {
 }
 
 /* One loop, and the loops in its body. */
-static void mlo_roll_report_loop(mlo *m, mlo_text *out, const mlo_node *s, const char *parent, int *n) {
-    const char *iterations = mlo_meta_get(s->meta, s->n_meta, "mlo.iterations"), *scopes = mlo_meta_get(s->meta, s->n_meta, "mlo.instances");
+static void mlo_roll_report_loop(
+    mlo *m, mlo_text *out, const mlo_node *s, const char *parent, int *n) {
+    const char *iterations = mlo_meta_get(s->meta, s->n_meta, "mlo.iterations");
+    const char *scopes = mlo_meta_get(s->meta, s->n_meta, "mlo.instances");
     mlo_attr *body = mlo_attr_of(s, "body");
     if (!mlo_is_scan(s) || !iterations || !body || !body->g) return;
     size_t inputs = mlo_scan_stacks(s), carried = s->n_input - inputs;
     mlo_puts(out, (*n)++ ? ",{\"name\":" : "{\"name\":");
     mlo_report_string(out, mlo_node_name(s));
     mlo_puts(out, ",\"parent\":");
-    if (parent) mlo_report_string(out, parent); else mlo_puts(out, "null");
-    mlo_printf(out, ",\"iterations\":%s,\"body_nodes\":%zu,\"carried\":%zu,\"per_iteration\":%zu,\"taps\":%zu,\"instances\":[", iterations, body->g->n_node, carried, inputs, s->n_output - carried);
-    for (const char *p = scopes; p && *p; ) {
+    if (parent)
+        mlo_report_string(out, parent);
+    else
+        mlo_puts(out, "null");
+    mlo_printf(out,
+        ",\"iterations\":%s,\"body_nodes\":%zu,\"carried\":%zu,\"per_iteration\":%zu,\"taps\":%zu,"
+        "\"instances\":[",
+        iterations, body->g->n_node, carried, inputs, s->n_output - carried);
+    for (const char *p = scopes; p && *p;) {
         size_t len = strcspn(p, " ");
         mlo_report_string(out, mlo_intern_n(m, p, len));
         p += len + (p[len] == ' ');
         if (*p) mlo_puts(out, ",");
     }
     mlo_puts(out, "]}");
-    for (size_t i = 0; i < body->g->n_node; i++) mlo_roll_report_loop(m, out, body->g->node[i], mlo_node_name(s), n);
+    for (size_t i = 0; i < body->g->n_node; i++)
+        mlo_roll_report_loop(m, out, body->g->node[i], mlo_node_name(s), n);
 }
 
-/* The report: every loop with its counts and the scopes of its instances; then what extract considered. */
+/* The report: every loop with its counts and the scopes of its instances; then what extract
+ * considered. */
 static int mlo_roll_report(mlo *m, mlo_text *out) {
     mlo_graph *g = m->model->graph;
     const char *considered = mlo_meta_get(m->model->meta, m->model->n_meta, mlo_extract_key);

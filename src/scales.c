@@ -1,23 +1,33 @@
 /* scales: what the integers stand for.
  *
- * in:  signals with their statistics, and the float weights of who reads them.     out: scales, shapes, zeros of every signal.
- * invariant: nothing here costs hardware: all of it ends in multipliers, shifts, biases, tables and weights, which are parameters anyway.
- * example: a residual stream with one channel at 28 and the others below 1. One scale for all leaves the others 4 of 127 steps. A scale
- *      per channel costs nothing where linear layers read it: y[c] = (x[c] - zero[c]) / (scale shape[c]); the weights' row c is multiplied
- *      by shape[c] and zero W goes into the bias.
+ * in:  signals with their statistics, and the float weights of who reads them.     out: scales,
+ *     shapes, zeros of every signal.
+ * invariant: nothing here costs hardware: all of it ends in multipliers, shifts, biases, tables
+ *     and weights, which are parameters anyway.
+ * example: a residual stream with one channel at 28 and the others below 1. One scale for all
+ *      leaves the others 4 of 127 steps. A scale per channel costs nothing where linear layers
+ *      read it: y[c] = (x[c] - zero[c]) / (scale shape[c]); the weights' row c is multiplied by
+ *      shape[c] and zero W goes into the bias.
  * cost: the weights once, a layer at a time.
  *
- * Widths are options: 16 bits for the residual stream, 8 for weights, and for operands 8 and what --max-cost adds where it helps most (15 % of
- * the products' bits, where nothing is said of widths). With --scale pow2 every scale is a power of two, so that going from one to another is a
+ * Widths are options: 16 bits for the residual stream, 8 for weights, and for operands 8 and what
+ * --max-cost adds where it helps most (15 % of the products' bits, where nothing is said of
+ * widths). With --scale pow2 every scale is a power of two, so that going from one to another is a
  * shift. What is given (mlo_given: by the source model, by a q_config) is taken as it is.
  *
- * The residual stream is symmetric, with a quarter of headroom. Matrix operands have fewer bits, so each gets what its place allows:
- *     read by linear layers alone:       a scale and a zero per channel; the shape is the best of a few between "ranges become equal" and
- *                                        "weights become equal", by the expected error of the product (Xiao et al., SmoothQuant, search alpha)
- *     values of an attention:            likewise; weights of a row sum to one, so the mix has the same zero and shape
- *     keys of an attention:              a zero per channel, as a softmax does not see what is added to all scores of a row
+ * The residual stream is symmetric, with a quarter of headroom. Matrix operands have fewer bits,
+ * so each gets what its place allows:
+ *     read by linear layers alone:       a scale and a zero per channel; the shape is the best of
+ *     a few between "ranges become equal" and
+ *                                        "weights become equal", by the expected error of the
+ *                                        product (Xiao et al., SmoothQuant, search alpha)
+ *     values of an attention:            likewise; weights of a row sum to one, so the mix has the
+ *     same zero and shape
+ *     keys of an attention:              a zero per channel, as a softmax does not see what is
+ *     added to all scores of a row
  *     made by a table, read by linear:   one scale and one zero
- *     index of a table:                  one scale and one zero, over the range where the function is not flat
+ *     index of a table:                  one scale and one zero, over the range where the function
+ *     is not flat
  *     anything else:                     one scale
  */
 enum { MLO_INDEX_BITS = 10, MLO_SAMPLES_FEW = 8 };
@@ -26,31 +36,52 @@ static const double mlo_headroom = 1.25, mlo_default_cost = 1.15;
 static double mlo_top(const mlo_signal *s) { return ldexp(1, s->bits - 1) - 1; }
 static double mlo_wide_top(const mlo_signal *s) { return ldexp(1, s->wide_bits - 1) - 1; }
 
-static int mlo_is_pow2(double x) { int e; return frexp(x, &e) <= 0.5 && x > 0; }
-static double mlo_pow2_up(double x) { int e; double f = frexp(x, &e); return ldexp(1, f <= 0.5 ? e - 1 : e); }
-static double mlo_pow2_near(double x) { int e; double f = frexp(x, &e); return ldexp(1, f < 0.70710678118654752 ? e - 1 : e); }
+static int mlo_is_pow2(double x) {
+    int e;
+    return frexp(x, &e) <= 0.5 && x > 0;
+}
+static double mlo_pow2_up(double x) {
+    int e;
+    double f = frexp(x, &e);
+    return ldexp(1, f <= 0.5 ? e - 1 : e);
+}
+static double mlo_pow2_near(double x) {
+    int e;
+    double f = frexp(x, &e);
+    return ldexp(1, f < 0.70710678118654752 ? e - 1 : e);
+}
 
 /* A scale that is at least x, as it is stored: a float, or a power of two. */
-static double mlo_step(const mlo_quantizer *q, double x) { return q->pow2 ? mlo_pow2_up(x) : (double)(float)x; }
+static double mlo_step(const mlo_quantizer *q, double x) {
+    return q->pow2 ? mlo_pow2_up(x) : (double)(float)x;
+}
 
-/* ---- what is given ------------------------------------------------------------------------------------------------------------------------ */
+/* ---- what is given -------------------------------------------------------- */
 
 /* The real value of the integer 0: integers are signed here, so unsigned ones lose their middle. */
-static double mlo_given_zero(const mlo_given *g, int64_t i) { return -g->scale[i] * ((g->zero ? g->zero[i] : 0) - (g->sign ? 0 : ldexp(1, g->bits - 1))); }
+static double mlo_given_zero(const mlo_given *g, int64_t i) {
+    return -g->scale[i] * ((g->zero ? g->zero[i] : 0) - (g->sign ? 0 : ldexp(1, g->bits - 1)));
+}
 
-static const mlo_given *mlo_narrow_given(const mlo_signal *s) { return s->given_narrow ? s->given_narrow : s->given; }
+static const mlo_given *mlo_narrow_given(const mlo_signal *s) {
+    return s->given_narrow ? s->given_narrow : s->given;
+}
 
 /* A wide form has no zero, so only what has none is taken over. */
 static const mlo_given *mlo_wide_given(const mlo_quantizer *q, const mlo_signal *s) {
     const mlo_given *g = s->given_wide ? s->given_wide : s->given;
-    for (int64_t i = 0; g && g->scale && i < q->scan.iterations; i++) if (mlo_given_zero(g, i) < 0 || mlo_given_zero(g, i) > 0) return NULL;
+    for (int64_t i = 0; g && g->scale && i < q->scan.iterations; i++)
+        if (mlo_given_zero(g, i) < 0 || mlo_given_zero(g, i) > 0) return NULL;
     return g;
 }
 
 static int mlo_given_scaled(const mlo_given *g) { return g && g->scale; }
 
-/* All of a value is given, with zeros that a wide form does not have: it is made narrow, and what the residual stream gets is made of that. */
-static int mlo_widened(const mlo_quantizer *q, const mlo_signal *s) { return s->wide && mlo_given_scaled(s->given) && !s->given_wide && !mlo_wide_given(q, s); }
+/* All of a value is given, with zeros that a wide form does not have: it is made narrow, and what
+ * the residual stream gets is made of that. */
+static int mlo_widened(const mlo_quantizer *q, const mlo_signal *s) {
+    return s->wide && mlo_given_scaled(s->given) && !s->given_wide && !mlo_wide_given(q, s);
+}
 
 /* Both forms are given, and are one: then there is nothing to do between them. */
 static int mlo_one_form(const mlo_quantizer *q, const mlo_signal *s) {
@@ -63,11 +94,20 @@ static int mlo_one_form(const mlo_quantizer *q, const mlo_signal *s) {
     return 1;
 }
 
-static int mlo_given_check(mlo_quantizer *q, const char *name, const mlo_given *g, int least, int most, int64_t count) {
-    if (g->bits < least || g->bits > most) return mlo_fail_at(q->m, MLO_E_UNSUPPORTED, name, "%d bits are fixed for this value; %d to %d are supported", g->bits, least, most);
+static int mlo_given_check(
+    mlo_quantizer *q, const char *name, const mlo_given *g, int least, int most, int64_t count) {
+    if (g->bits < least || g->bits > most)
+        return mlo_fail_at(q->m, MLO_E_UNSUPPORTED, name,
+            "%d bits are fixed for this value; %d to %d are supported", g->bits, least, most);
     for (int64_t i = 0; g->scale && i < count; i++) {
-        if (!(g->scale[i] > 0 && g->scale[i] < 1e30)) return mlo_fail_at(q->m, MLO_E_DATA, name, "a scale of %g is fixed for this value; it must be above 0", g->scale[i]);
-        if (q->pow2 && !mlo_is_pow2(g->scale[i])) return mlo_fail_at(q->m, MLO_E_UNSUPPORTED, name, "a scale of %g is fixed for this value, which is no power of two; --scale real takes it", g->scale[i]);
+        if (!(g->scale[i] > 0 && g->scale[i] < 1e30))
+            return mlo_fail_at(q->m, MLO_E_DATA, name,
+                "a scale of %g is fixed for this value; it must be above 0", g->scale[i]);
+        if (q->pow2 && !mlo_is_pow2(g->scale[i]))
+            return mlo_fail_at(q->m, MLO_E_UNSUPPORTED, name,
+                "a scale of %g is fixed for this value, which is no power of two; --scale real "
+                "takes it",
+                g->scale[i]);
     }
     return 0;
 }
@@ -76,8 +116,11 @@ static int mlo_given_check(mlo_quantizer *q, const char *name, const mlo_given *
 static int mlo_obey_widths(mlo_quantizer *q, mlo_signal *s) {
     const mlo_given *n = mlo_narrow_given(s), *w = mlo_wide_given(q, s);
     int index = s->reads[MLO_UNARY] > 0;
-    if (n && (s->narrow || mlo_widened(q, s)) && mlo_given_check(q, s->name, n, 2, index ? 12 : 16, q->scan.iterations)) return mlo_failed(q->m);
-    if (w && s->wide && mlo_given_check(q, s->name, w, 2, 16, q->scan.iterations)) return mlo_failed(q->m);
+    if (n && (s->narrow || mlo_widened(q, s))
+        && mlo_given_check(q, s->name, n, 2, index ? 12 : 16, q->scan.iterations))
+        return mlo_failed(q->m);
+    if (w && s->wide && mlo_given_check(q, s->name, w, 2, 16, q->scan.iterations))
+        return mlo_failed(q->m);
     if (n) s->bits = n->bits;
     if (w) s->wide_bits = w->bits;
     return 0;
@@ -89,17 +132,22 @@ static void mlo_obey(mlo_quantizer *q, mlo_signal *s) {
     s->shape = NULL;
     for (int64_t i = 0; i < q->scan.iterations; i++) {
         s->scale8[i] = g->scale[i];
-        for (int64_t c = 0; c < s->channels; c++) s->zero[i * s->channels + c] = mlo_given_zero(g, i);
+        for (int64_t c = 0; c < s->channels; c++)
+            s->zero[i * s->channels + c] = mlo_given_zero(g, i);
     }
 }
 
-/* The unary function that is the only reader of a linear layer, NULL when there is none: they become one MVUTable. */
+/* The unary function that is the only reader of a linear layer, NULL when there is none: they
+ * become one MVUTable. */
 static mlo_sublayer *mlo_fused_unary(const mlo_quantizer *q, const mlo_sublayer *b) {
-    mlo_sublayer *unary = NULL; int readers = 0;
-    for (size_t i = 0; i < q->r.n_block; i++) for (int k = 0; k < q->r.block[i]->n_in; k++) if (q->r.block[i]->in[k] == b->out) {
-        readers++;
-        if (q->r.block[i]->kind == MLO_UNARY) unary = q->r.block[i];
-    }
+    mlo_sublayer *unary = NULL;
+    int readers = 0;
+    for (size_t i = 0; i < q->r.n_block; i++)
+        for (int k = 0; k < q->r.block[i]->n_in; k++)
+            if (q->r.block[i]->in[k] == b->out) {
+                readers++;
+                if (q->r.block[i]->kind == MLO_UNARY) unary = q->r.block[i];
+            }
     return readers == 1 && b->out != q->result ? unary : NULL;
 }
 
@@ -107,11 +155,15 @@ static mlo_sublayer *mlo_fused_unary(const mlo_quantizer *q, const mlo_sublayer 
 static int mlo_given_relu(mlo_quantizer *q, const mlo_sublayer *b) {
     mlo_signal *x = mlo_signal_of(q, b->in[0]), *y = mlo_signal_of(q, b->out);
     const mlo_given *g = mlo_narrow_given(y);
-    if (b->n_inner != 1 || !mlo_is(b->inner[0], "Relu") || x->given || !mlo_given_scaled(g)) return 0;
-    for (int64_t i = 0; g->zero && i < q->scan.iterations; i++) if (g->zero[i] < 0 || g->zero[i] > 0) return 0;
+    if (b->n_inner != 1 || !mlo_is(b->inner[0], "Relu") || x->given || !mlo_given_scaled(g))
+        return 0;
+    for (int64_t i = 0; g->zero && i < q->scan.iterations; i++)
+        if (g->zero[i] < 0 || g->zero[i] > 0) return 0;
     mlo_given *same = MLO_NEW(q->m, mlo_given);
     if (!same) return mlo_failed(q->m);
-    same->sign = 1; same->bits = g->bits + !g->sign; same->scale = g->scale;
+    same->sign = 1;
+    same->bits = g->bits + !g->sign;
+    same->scale = g->scale;
     x->given = same;
     return 0;
 }
@@ -120,52 +172,80 @@ static int mlo_given_relu(mlo_quantizer *q, const mlo_sublayer *b) {
 static int mlo_given_plain(const mlo_quantizer *q, const mlo_signal *x) {
     const mlo_given *g = mlo_narrow_given(x);
     if (!mlo_given_scaled(g)) return 0;
-    for (int64_t i = 0; i < q->scan.iterations; i++) if (mlo_given_zero(g, i) < 0 || mlo_given_zero(g, i) > 0) return 0;
+    for (int64_t i = 0; i < q->scan.iterations; i++)
+        if (mlo_given_zero(g, i) < 0 || mlo_given_zero(g, i) > 0) return 0;
     return 1;
 }
 
-/* Of the roundings inside an attention, those that it has: of products of the source's own integers, scores to 8 bits and probabilities to 8 bits at most. */
+/* Of the roundings inside an attention, those that it has: of products of the source's own
+ * integers, scores to 8 bits and probabilities to 8 bits at most. */
 static void mlo_given_inside(mlo_quantizer *q, mlo_sublayer *b) {
     const mlo_given *s = b->scores_given, *w = b->probs_given;
     int probs = w && w->bits <= 8 && mlo_given_plain(q, mlo_signal_of(q, b->in[2]));
-    int scores = probs && s && s->bits == 8 && !s->narrow && mlo_given_plain(q, mlo_signal_of(q, b->in[0])) && mlo_given_plain(q, mlo_signal_of(q, b->in[1]));
+    int scores = probs && s && s->bits == 8 && !s->narrow
+        && mlo_given_plain(q, mlo_signal_of(q, b->in[0]))
+        && mlo_given_plain(q, mlo_signal_of(q, b->in[1]));
     q->r.left_out += (size_t)((w && !probs) + (s && !scores));
     if (!probs) b->probs_given = NULL;
     if (!scores) b->scores_given = NULL;
 }
 
-/* What an attention cannot take: scores know no zero of the queries, and what is mixed has the zero of what it is made of. */
+/* What an attention cannot take: scores know no zero of the queries, and what is mixed has the
+ * zero of what it is made of. */
 static int mlo_given_attention(mlo_quantizer *q, const mlo_sublayer *b) {
-    mlo_signal *x = mlo_signal_of(q, b->in[0]), *v = mlo_signal_of(q, b->in[2]), *y = mlo_signal_of(q, b->out), *left = NULL;
+    mlo_signal *x = mlo_signal_of(q, b->in[0]);
+    mlo_signal *v = mlo_signal_of(q, b->in[2]);
+    mlo_signal *y = mlo_signal_of(q, b->out);
+    mlo_signal *left = NULL;
     const mlo_given *gx = mlo_narrow_given(x), *gv = mlo_narrow_given(v), *gy = mlo_narrow_given(y);
     for (int64_t i = 0; i < q->scan.iterations; i++) {
-        double query = mlo_given_scaled(gx) ? mlo_given_zero(gx, i) : 0, value = mlo_given_scaled(gv) ? mlo_given_zero(gv, i) : 0, mix = mlo_given_scaled(gy) ? mlo_given_zero(gy, i) : 0;
+        double query = mlo_given_scaled(gx) ? mlo_given_zero(gx, i) : 0;
+        double value = mlo_given_scaled(gv) ? mlo_given_zero(gv, i) : 0;
+        double mix = mlo_given_scaled(gy) ? mlo_given_zero(gy, i) : 0;
         if (query < 0 || query > 0) left = x;
-        if (value < 0 || value > 0 || mix < 0 || mix > 0) { v->given = v->given_narrow = y->given = y->given_narrow = NULL; left = left ? left : v; }
+        if (value < 0 || value > 0 || mix < 0 || mix > 0) {
+            v->given = v->given_narrow = y->given = y->given_narrow = NULL;
+            left = left ? left : v;
+        }
     }
     if (left == x) x->given = x->given_narrow = NULL;
-    if (left) mlo_warn(q->m, "%s: zero points of queries, values and their mix are not taken over (an attention knows none): scales of '%s' are chosen here", mlo_node_name(b->node), left->name);
+    if (left)
+        mlo_warn(q->m,
+            "%s: zero points of queries, values and their mix are not taken over (an attention "
+            "knows none): scales of '%s' are chosen here",
+            mlo_node_name(b->node), left->name);
     return mlo_failed(q->m);
 }
 
-/* What the source model fixes. A rounding that the residual stream does not see is one of the narrow form. */
+/* What the source model fixes. A rounding that the residual stream does not see is one of the
+ * narrow form. */
 static int mlo_demand_given(mlo_quantizer *q) {
-    for (size_t k = 0; k < q->signal.size; k++) if (q->signal.slot[k].key) {
-        mlo_signal *s = (mlo_signal *)q->signal.slot[k].value;
-        if (s->given && s->raw) { s->given_narrow = s->given; s->given = NULL; }
-    }
+    for (size_t k = 0; k < q->signal.size; k++)
+        if (q->signal.slot[k].key) {
+            mlo_signal *s = (mlo_signal *)q->signal.slot[k].value;
+            if (s->given && s->raw) {
+                s->given_narrow = s->given;
+                s->given = NULL;
+            }
+        }
     for (size_t k = 0; k < q->r.n_block; k++) {
         mlo_sublayer *b = q->r.block[k];
         if (b->kind == MLO_ATTENTION && mlo_given_attention(q, b)) break;
         if (b->kind == MLO_ATTENTION) mlo_given_inside(q, b);
         if (b->kind == MLO_UNARY && mlo_given_relu(q, b)) break;
-        if (b->kind == MLO_LINEAR) b->weight_given = mlo_weight_given(q->m, &q->scan, b->weight, b->transposed, mlo_signal_of(q, b->out)->channels);
+        if (b->kind == MLO_LINEAR)
+            b->weight_given = mlo_weight_given(
+                q->m, &q->scan, b->weight, b->transposed, mlo_signal_of(q, b->out)->channels);
     }
-    if (q->r.left_out) mlo_warn(q->m, "%zu roundings of the model are left out: inside attentions, and where readers round one value differently. The integer model is finer there", q->r.left_out);
+    if (q->r.left_out)
+        mlo_warn(q->m,
+            "%zu roundings of the model are left out: inside attentions, and where readers round "
+            "one value differently. The integer model is finer there",
+            q->r.left_out);
     return mlo_failed(q->m);
 }
 
-/* ---- demands --------------------------------------------------------------------------------------------------------------------------- */
+/* ---- demands -------------------------------------------------------------- */
 
 static int mlo_demand(mlo_quantizer *q) {
     for (size_t i = 0; i < q->r.n_block; i++) {
@@ -174,43 +254,67 @@ static int mlo_demand(mlo_quantizer *q) {
         for (int k = 0; k < b->n_in; k++) {
             mlo_signal *s = mlo_signal_of(q, b->in[k]);
             if (!s) return mlo_failed(q->m);
-            if (wide) s->wide = 1; else s->narrow = 1;
+            if (wide)
+                s->wide = 1;
+            else
+                s->narrow = 1;
             if (wide && b->raw[k]) s->raw = 1;
-            s->reads[b->kind]++; s->operand = k;
+            s->reads[b->kind]++;
+            s->operand = k;
             if (b->kind == MLO_UNARY) s->bits = MLO_INDEX_BITS;
         }
         mlo_signal *out = mlo_signal_of(q, b->out);
         if (!out) return mlo_failed(q->m);
         out->maker = b;
-        if (b->kind == MLO_RESIDUAL) out->wide = 1;                                /* a sum knows no shape */
+        /* a sum knows no shape */
+        if (b->kind == MLO_RESIDUAL) out->wide = 1;
         if (b->kind == MLO_ATTENTION && b->mask) {
-            if (q->mask && q->mask != b->mask) return mlo_fail(q->m, MLO_E_UNSUPPORTED, b->node, "a loop with two attention masks, '%s' and '%s'; one key mask per loop is supported", q->mask, b->mask);
+            if (q->mask && q->mask != b->mask)
+                return mlo_fail(q->m, MLO_E_UNSUPPORTED, b->node,
+                    "a loop with two attention masks, '%s' and '%s'; one key mask per loop is "
+                    "supported",
+                    q->mask, b->mask);
             q->mask = b->mask;
         }
     }
-    mlo_signal *in = mlo_signal_of(q, q->scan.body->input[0]->name), *out = mlo_signal_of(q, q->result);
+    mlo_signal *in = mlo_signal_of(q, q->scan.body->input[0]->name);
+    mlo_signal *out = mlo_signal_of(q, q->result);
     if (!in || !out) return mlo_failed(q->m);
     in->wide = out->wide = 1;
     if (q->r.raw_result) out->raw = 1;
     return mlo_demand_given(q);
 }
 
-/* The carried value goes out as it comes in: one width, and the scales of iteration k + 1 are those that iteration k leaves. */
+/* The carried value goes out as it comes in: one width, and the scales of iteration k + 1 are
+ * those that iteration k leaves. */
 static int mlo_unite_carried(mlo_quantizer *q) {
     mlo *m = q->m;
-    mlo_signal *in = mlo_signal_of(q, q->scan.body->input[0]->name), *out = mlo_signal_of(q, q->result);
+    mlo_signal *in = mlo_signal_of(q, q->scan.body->input[0]->name);
+    mlo_signal *out = mlo_signal_of(q, q->result);
     const mlo_given *a = mlo_wide_given(q, in), *b = mlo_wide_given(q, out), *one = a ? a : b;
     size_t n = (size_t)q->scan.iterations;
-    if (mlo_given_scaled(in->given) && mlo_given_scaled(out->given)) return 0;                       /* by the source model, which is one already */
-    if (a && b && a->bits != b->bits) return mlo_fail_at(m, MLO_E_UNSUPPORTED, out->name, "%d bits are fixed for what goes into a layer and %d for what comes out of it ('%s'), which the next layer reads; give both one width", a->bits, b->bits, out->name);
-    for (size_t i = 1; mlo_given_scaled(a) && mlo_given_scaled(b) && i < n; i++) if (a->scale[i] < b->scale[i - 1] || a->scale[i] > b->scale[i - 1])
-        return mlo_fail_at(m, MLO_E_UNSUPPORTED, out->name, "a scale of %g is fixed for what goes into a layer and %g for what comes out of the one before; give both one scale", a->scale[i], b->scale[i - 1]);
+    /* by the source model, which is one already */
+    if (mlo_given_scaled(in->given) && mlo_given_scaled(out->given)) return 0;
+    if (a && b && a->bits != b->bits)
+        return mlo_fail_at(m, MLO_E_UNSUPPORTED, out->name,
+            "%d bits are fixed for what goes into a layer and %d for what comes out of it ('%s'), "
+            "which the next layer reads; give both one width",
+            a->bits, b->bits, out->name);
+    for (size_t i = 1; mlo_given_scaled(a) && mlo_given_scaled(b) && i < n; i++)
+        if (a->scale[i] < b->scale[i - 1] || a->scale[i] > b->scale[i - 1])
+            return mlo_fail_at(m, MLO_E_UNSUPPORTED, out->name,
+                "a scale of %g is fixed for what goes into a layer and %g for what comes out of "
+                "the one before; give both one scale",
+                a->scale[i], b->scale[i - 1]);
     if (!one || (a && b)) return 0;
     mlo_given *other = MLO_NEW(m, mlo_given);
     if (!other) return mlo_failed(m);
-    *other = *one; other->zero = NULL; other->sign = 1;
+    *other = *one;
+    other->zero = NULL;
+    other->sign = 1;
     if (one->scale && !(other->scale = MLO_NEW_N(m, double, n))) return mlo_failed(m);
-    for (size_t i = 0; one->scale && i < n; i++) other->scale[i] = one->scale[a ? (i + 1 < n ? i + 1 : i) : i ? i - 1 : i];
+    for (size_t i = 0; one->scale && i < n; i++)
+        other->scale[i] = one->scale[a ? (i + 1 < n ? i + 1 : i) : i ? i - 1 : i];
     *(a ? &out->given_wide : &in->given_wide) = other;
     return 0;
 }
@@ -218,91 +322,143 @@ static int mlo_unite_carried(mlo_quantizer *q) {
 /* After all that is given is known: widths of signals and weights. */
 static int mlo_choose_given(mlo_quantizer *q) {
     if (mlo_unite_carried(q)) return mlo_failed(q->m);
-    for (size_t k = 0; k < q->signal.size; k++) if (q->signal.slot[k].key && mlo_obey_widths(q, (mlo_signal *)q->signal.slot[k].value)) return mlo_failed(q->m);
+    for (size_t k = 0; k < q->signal.size; k++)
+        if (q->signal.slot[k].key && mlo_obey_widths(q, (mlo_signal *)q->signal.slot[k].value))
+            return mlo_failed(q->m);
     for (size_t k = 0; k < q->r.n_block; k++) {
         const mlo_sublayer *b = q->r.block[k];
-        if (b->kind == MLO_LINEAR && b->weight_given && mlo_given_check(q, b->out, b->weight_given, 2, 8, 0)) return mlo_failed(q->m);
+        if (b->kind == MLO_LINEAR && b->weight_given
+            && mlo_given_check(q, b->out, b->weight_given, 2, 8, 0))
+            return mlo_failed(q->m);
         if (b->kind != MLO_ATTENTION) continue;
-        const mlo_signal *x[3]; for (int i = 0; i < 3; i++) x[i] = mlo_signal_of(q, b->in[i]);
-        if (x[1]->bits != x[0]->bits || x[2]->bits != x[0]->bits) return mlo_fail(q->m, MLO_E_UNSUPPORTED, b->node, "queries of %d bits, keys of %d and values of %d; an attention takes one width", x[0]->bits, x[1]->bits, x[2]->bits);
+        const mlo_signal *x[3];
+        for (int i = 0; i < 3; i++) x[i] = mlo_signal_of(q, b->in[i]);
+        if (x[1]->bits != x[0]->bits || x[2]->bits != x[0]->bits)
+            return mlo_fail(q->m, MLO_E_UNSUPPORTED, b->node,
+                "queries of %d bits, keys of %d and values of %d; an attention takes one width",
+                x[0]->bits, x[1]->bits, x[2]->bits);
     }
     return 0;
 }
 
 /* Do linear layers alone read the narrow form? Then they can absorb shape and zero. */
-static int mlo_absorbed(const mlo_signal *s) { return s->narrow && s->reads[MLO_LINEAR] && !s->reads[MLO_ATTENTION] && !s->reads[MLO_UNARY]; }
+static int mlo_absorbed(const mlo_signal *s) {
+    return s->narrow && s->reads[MLO_LINEAR] && !s->reads[MLO_ATTENTION] && !s->reads[MLO_UNARY];
+}
 
 /* Does one of the linear layers that read this value have integers for weights? They take no shape. */
 static int mlo_weights_fixed(const mlo_quantizer *q, const char *name) {
-    for (size_t k = 0; k < q->r.n_block; k++) if (q->r.block[k]->kind == MLO_LINEAR && q->r.block[k]->in[0] == name && mlo_given_scaled(q->r.block[k]->weight_given)) return 1;
+    for (size_t k = 0; k < q->r.n_block; k++)
+        if (q->r.block[k]->kind == MLO_LINEAR && q->r.block[k]->in[0] == name
+            && mlo_given_scaled(q->r.block[k]->weight_given))
+            return 1;
     return 0;
 }
 
-/* ---- weights --------------------------------------------------------------------------------------------------------------------------- */
+/* ---- weights -------------------------------------------------------------- */
 
 /* The weight of a linear layer in iteration i as [K,N] floats, in scratch memory. NULL: failed. */
 static mlo_array *mlo_weight(mlo_quantizer *q, const mlo_sublayer *b, int64_t i) {
     mlo *m = q->m;
     mlo_array *w = mlo_scan_value(m, &q->scan, b->weight, i), *t = NULL;
-    if (w && (w->dtype != MLO_FLOAT || w->rank != 2)) { mlo_fail(m, MLO_E_TYPE, b->node, "weights of type %s; a float32 matrix is supported", mlo_dtype_name(w->dtype)); mlo_array_free(m, w); return NULL; }
+    if (w && (w->dtype != MLO_FLOAT || w->rank != 2)) {
+        mlo_fail(m, MLO_E_TYPE, b->node, "weights of type %s; a float32 matrix is supported",
+            mlo_dtype_name(w->dtype));
+        mlo_array_free(m, w);
+        return NULL;
+    }
     if (!w || !b->transposed) return w;
     const int64_t dims[] = { w->dims[1], w->dims[0] };
-    if ((t = mlo_array_new(m, MLO_FLOAT, 2, dims))) for (int64_t k = 0; k < dims[0]; k++) for (int64_t n = 0; n < dims[1]; n++) ((float *)t->data)[k * dims[1] + n] = ((float *)w->data)[n * dims[0] + k];
+    if ((t = mlo_array_new(m, MLO_FLOAT, 2, dims)))
+        for (int64_t k = 0; k < dims[0]; k++)
+            for (int64_t n = 0; n < dims[1]; n++)
+                ((float *)t->data)[k * dims[1] + n] = ((float *)w->data)[n * dims[0] + k];
     mlo_array_free(m, w);
     return t;
 }
 
-/* Bits of the integer weights; the largest of them, which is the smallest without its sign, unless a given range goes one further. */
-static int mlo_weight_bits(const mlo_quantizer *q, const mlo_sublayer *b) { return b->weight_given ? b->weight_given->bits : q->weights; }
+/* Bits of the integer weights; the largest of them, which is the smallest without its sign, unless
+ * a given range goes one further. */
+static int mlo_weight_bits(const mlo_quantizer *q, const mlo_sublayer *b) {
+    return b->weight_given ? b->weight_given->bits : q->weights;
+}
 
 static void mlo_most_of(const float *restrict x, float f, float *restrict most, int64_t n) {
-    for (int64_t i = 0; i < n; i++) { float v = fabsf(x[i] * f); most[i] = v > most[i] ? v : most[i]; }
+    for (int64_t i = 0; i < n; i++) {
+        float v = fabsf(x[i] * f);
+        most[i] = v > most[i] ? v : most[i];
+    }
 }
 /* most[n] := max(most[n], |w[k][n]| t[k]). */
 static void mlo_column_most(const mlo_array *w, const float *t, float *most) {
     const float *x = (const float *)w->data;
     for (int64_t k = 0; k < w->dims[0]; k++, x += w->dims[1]) {
-        float f = t ? t[k] : 1; int64_t n = 0;
-        for (; n + MLO_LANES <= w->dims[1]; n += MLO_LANES) mlo_most_of(x + n, f, most + n, MLO_LANES);
+        float f = t ? t[k] : 1;
+        int64_t n = 0;
+        for (; n + MLO_LANES <= w->dims[1]; n += MLO_LANES)
+            mlo_most_of(x + n, f, most + n, MLO_LANES);
         mlo_most_of(x + n, f, most + n, w->dims[1] - n);
     }
 }
 
-/* The sum of squares of n numbers, and their largest magnitude if it is above *most. Four sums that do not wait for each other. */
+/* The sum of squares of n numbers, and their largest magnitude if it is above *most. Four sums
+ * that do not wait for each other. */
 static double mlo_row_norm(const float *x, int64_t n, double *most) {
-    double sum[4] = {0}, top[4] = {0}; int64_t i = 0;
-    for (; i + 4 <= n; i += 4) for (int j = 0; j < 4; j++) { double v = fabs((double)x[i + j]); top[j] = v > top[j] ? v : top[j]; sum[j] += v * v; }
-    for (; i < n; i++) { double v = fabs((double)x[i]); top[0] = v > top[0] ? v : top[0]; sum[0] += v * v; }
-    for (int j = 0; j < 4; j++) if (top[j] > *most) *most = top[j];
+    double sum[4] = { 0 }, top[4] = { 0 };
+    int64_t i = 0;
+    for (; i + 4 <= n; i += 4)
+        for (int j = 0; j < 4; j++) {
+            double v = fabs((double)x[i + j]);
+            top[j] = v > top[j] ? v : top[j];
+            sum[j] += v * v;
+        }
+    for (; i < n; i++) {
+        double v = fabs((double)x[i]);
+        top[0] = v > top[0] ? v : top[0];
+        sum[0] += v * v;
+    }
+    for (int j = 0; j < 4; j++)
+        if (top[j] > *most) *most = top[j];
     return (sum[0] + sum[1]) + (sum[2] + sum[3]);
 }
 
-/* ---- the shape of a signal -------------------------------------------------------------------------------------------------------------- */
+/* ---- the shape of a signal ------------------------------------------------ */
 
 /* x^(e/8), by square roots, which are the same everywhere. */
 static double mlo_eighths(double x, int e) {
     double y = e & 8 ? x : 1;
-    for (int bit = 4; bit; bit >>= 1) { x = sqrt(x); if (e & bit) y *= x; }
+    for (int bit = 4; bit; bit >>= 1) {
+        x = sqrt(x);
+        if (e & bit) y *= x;
+    }
     return y;
 }
 
 enum { MLO_READERS = 8 };
 typedef struct {
-    mlo_array *w[MLO_READERS]; int n;                    /* the weights of who reads the signal */
-    double *range, *square, *weight, *norm;              /* per channel: half range; mean square about zero; largest weight; sum of squares of weights */
+    /* the weights of who reads the signal */
+    mlo_array *w[MLO_READERS];
+    int n;
+    /* per channel: half range; mean square about zero; largest weight; sum of squares of weights */
+    double *range, *square, *weight, *norm;
     float *t, *most;
-    double weight_top; int pow2;
+    double weight_top;
+    int pow2;
 } mlo_shaper;
 
 static void mlo_shaper_free(mlo *m, mlo_shaper *h) {
     for (int i = 0; i < h->n; i++) mlo_array_free(m, h->w[i]);
-    mlo_scratch_free(m, h->range); mlo_scratch_free(m, h->t); mlo_scratch_free(m, h->most);
+    mlo_scratch_free(m, h->range);
+    mlo_scratch_free(m, h->t);
+    mlo_scratch_free(m, h->most);
 }
 
-static int mlo_shaper_open(mlo_quantizer *q, const char *reads, int64_t channels, int64_t i, mlo_shaper *h) {
+static int mlo_shaper_open(
+    mlo_quantizer *q, const char *reads, int64_t channels, int64_t i, mlo_shaper *h) {
     mlo *m = q->m;
     memset(h, 0, sizeof *h);
-    h->weight_top = ldexp(1, q->weights - 1) - 1; h->pow2 = q->pow2;
+    h->weight_top = ldexp(1, q->weights - 1) - 1;
+    h->pow2 = q->pow2;
     int64_t widest = 1;
     h->range = (double *)mlo_scratch(m, 4 * (size_t)channels, sizeof *h->range);
     h->t = (float *)mlo_scratch(m, (size_t)channels, sizeof *h->t);
@@ -310,15 +466,24 @@ static int mlo_shaper_open(mlo_quantizer *q, const char *reads, int64_t channels
         const mlo_sublayer *b = q->r.block[k];
         if (b->kind != MLO_LINEAR || b->in[0] != reads || h->n == MLO_READERS) continue;
         if (!(h->w[h->n] = mlo_weight(q, b, i))) break;
-        if (h->w[h->n++]->dims[0] != channels) mlo_fail(m, MLO_E_SHAPE, b->node, "a weight whose rows are not the %lld channels it reads", (long long)channels);
+        if (h->w[h->n++]->dims[0] != channels)
+            mlo_fail(m, MLO_E_SHAPE, b->node,
+                "a weight whose rows are not the %lld channels it reads", (long long)channels);
         if (h->w[h->n - 1]->dims[1] > widest) widest = h->w[h->n - 1]->dims[1];
     }
     h->most = (float *)mlo_scratch(m, (size_t)widest, sizeof *h->most);
-    if (m->error.code) { mlo_shaper_free(m, h); return mlo_failed(m); }
-    h->square = h->range + channels; h->weight = h->square + channels; h->norm = h->weight + channels;
+    if (m->error.code) {
+        mlo_shaper_free(m, h);
+        return mlo_failed(m);
+    }
+    h->square = h->range + channels;
+    h->weight = h->square + channels;
+    h->norm = h->weight + channels;
     for (int64_t c = 0; c < channels; c++) {
         h->weight[c] = h->norm[c] = 0;
-        for (int k = 0; k < h->n; k++) h->norm[c] += mlo_row_norm((const float *)h->w[k]->data + c * h->w[k]->dims[1], h->w[k]->dims[1], &h->weight[c]);
+        for (int k = 0; k < h->n; k++)
+            h->norm[c] += mlo_row_norm((const float *)h->w[k]->data + c * h->w[k]->dims[1],
+                h->w[k]->dims[1], &h->weight[c]);
     }
     return 0;
 }
@@ -327,23 +492,27 @@ static int mlo_shaper_open(mlo_quantizer *q, const char *reads, int64_t channels
 static const mlo_signal *mlo_noise_in(mlo_quantizer *q, const mlo_sublayer *b) {
     for (size_t k = 0; k < q->r.n_block; k++) {
         const mlo_sublayer *add = q->r.block[k];
-        if (add->kind == MLO_RESIDUAL && (add->in[0] == b->out || add->in[1] == b->out)) return mlo_signal_of(q, add->out);
+        if (add->kind == MLO_RESIDUAL && (add->in[0] == b->out || add->in[1] == b->out))
+            return mlo_signal_of(q, add->out);
     }
     return mlo_signal_of(q, b->out);
 }
 
-/* The expected square error of what linear layers make of a signal, relative to what that becomes part of, summed over the iterations; and their products per token. */
+/* The expected square error of what linear layers make of a signal, relative to what that becomes
+ * part of, summed over the iterations; and their products per token. */
 static int mlo_expected_noise(mlo_quantizer *q, mlo_signal *s) {
     s->noise = s->macs = 0;
     for (int64_t i = 0; i < q->scan.iterations; i++) {
         mlo_shaper h;
         double power = 0, noise = 0;
         if (mlo_shaper_open(q, s->name, s->channels, i, &h)) return mlo_failed(q->m);
-        for (size_t k = 0; k < q->r.n_block; k++) if (q->r.block[k]->kind == MLO_LINEAR && q->r.block[k]->in[0] == s->name) {
-            const mlo_signal *y = mlo_signal_of(q, q->r.block[k]->out), *in = mlo_noise_in(q, q->r.block[k]);
-            power += in->inverse[i] > 0 ? 1 / in->inverse[i] : 0;
-            if (i == 0) s->macs += (double)(s->channels * y->channels);
-        }
+        for (size_t k = 0; k < q->r.n_block; k++)
+            if (q->r.block[k]->kind == MLO_LINEAR && q->r.block[k]->in[0] == s->name) {
+                const mlo_signal *y = mlo_signal_of(q, q->r.block[k]->out);
+                const mlo_signal *in = mlo_noise_in(q, q->r.block[k]);
+                power += in->inverse[i] > 0 ? 1 / in->inverse[i] : 0;
+                if (i == 0) s->macs += (double)(s->channels * y->channels);
+            }
         for (int64_t c = 0; c < s->channels; c++) {
             double step = s->scale8[i] * (s->shape ? (double)s->shape[i * s->channels + c] : 1);
             noise += step * step / 12 * h.norm[c];
@@ -354,33 +523,45 @@ static int mlo_expected_noise(mlo_quantizer *q, mlo_signal *s) {
     return 0;
 }
 
-/* The expected square error of what the readers compute, times 12: from rounding the signal, and from rounding the weights. */
+/* The expected square error of what the readers compute, times 12: from rounding the signal, and
+ * from rounding the weights. */
 static double mlo_shape_error(mlo_shaper *h, int64_t channels, double top) {
     double step = 0, signal = 0, energy = 0, weights = 0;
-    for (int64_t c = 0; c < channels; c++) if (h->range[c] / (double)h->t[c] > step) step = h->range[c] / (double)h->t[c];
+    for (int64_t c = 0; c < channels; c++)
+        if (h->range[c] / (double)h->t[c] > step) step = h->range[c] / (double)h->t[c];
     step /= top;
     for (int64_t c = 0; c < channels; c++) {
         double t = (double)h->t[c];
-        signal += step * step * t * t * h->norm[c]; energy += h->square[c] / (t * t);
+        signal += step * step * t * t * h->norm[c];
+        energy += h->square[c] / (t * t);
     }
     for (int k = 0; k < h->n; k++) {
         int64_t n = h->w[k]->dims[1];
         memset(h->most, 0, (size_t)n * sizeof *h->most);
         mlo_column_most(h->w[k], h->t, h->most);
-        for (int64_t c = 0; c < n; c++) weights += (double)h->most[c] * (double)h->most[c] / (h->weight_top * h->weight_top);
+        for (int64_t c = 0; c < n; c++)
+            weights += (double)h->most[c] * (double)h->most[c] / (h->weight_top * h->weight_top);
     }
     return signal + weights * energy;
 }
 
-/* shape[c] = range^a / weight^(1-a) for the best a of 0 (no shape), 4/8, 5/8, .. 1. Channels that hardly move or count are taken as 1/256. */
+/* shape[c] = range^a / weight^(1-a) for the best a of 0 (no shape), 4/8, 5/8, .. 1. Channels that
+ * hardly move or count are taken as 1/256. */
 static void mlo_shape_choose(mlo_shaper *h, int64_t channels, double top, float *shape) {
     static const int eighths[] = { 0, 4, 5, 6, 7, 8 };
     double least = -1, most = 0, heaviest = 0;
-    for (int64_t c = 0; c < channels; c++) { if (h->range[c] > most) most = h->range[c]; if (h->weight[c] > heaviest) heaviest = h->weight[c]; }
+    for (int64_t c = 0; c < channels; c++) {
+        if (h->range[c] > most) most = h->range[c];
+        if (h->weight[c] > heaviest) heaviest = h->weight[c];
+    }
     for (size_t a = 0; a < sizeof eighths / sizeof *eighths; a++) {
         for (int64_t c = 0; c < channels; c++) {
-            double r = h->range[c] > most / 256 ? h->range[c] : most / 256, w = h->weight[c] > heaviest / 256 ? h->weight[c] : heaviest / 256;
-            h->t[c] = !eighths[a] || !(most > 1e-20) || !(heaviest > 1e-20) ? 1 : (float)(mlo_eighths(r / most, eighths[a]) / mlo_eighths(w / heaviest, 8 - eighths[a]));
+            double r = h->range[c] > most / 256 ? h->range[c] : most / 256;
+            double w = h->weight[c] > heaviest / 256 ? h->weight[c] : heaviest / 256;
+            h->t[c] = !eighths[a] || !(most > 1e-20) || !(heaviest > 1e-20)
+                ? 1
+                : (float)(mlo_eighths(r / most, eighths[a])
+                      / mlo_eighths(w / heaviest, 8 - eighths[a]));
             if (h->pow2) h->t[c] = (float)mlo_pow2_near((double)h->t[c]);
         }
         double e = mlo_shape_error(h, channels, top);
@@ -390,28 +571,36 @@ static void mlo_shape_choose(mlo_shaper *h, int64_t channels, double top, float 
     }
 }
 
-/* The ranges of single channels as they may be expected of other samples, of text of another kind, too: so many standard deviations about the
- * mean, and a quarter more at each end than was seen. Rounding gets a little coarser by that; what saturates costs far more. Where samples are few,
- * or drawn, deviations say more than ends; what a norm makes has the longest tails. */
+/* The ranges of single channels as they may be expected of other samples, of text of another kind,
+ * too: so many standard deviations about the mean, and a quarter more at each end than was seen.
+ * Rounding gets a little coarser by that; what saturates costs far more. Where samples are few, or
+ * drawn, deviations say more than ends; what a norm makes has the longest tails. */
 static void mlo_widen(const mlo_quantizer *q, mlo_signal *s) {
-    int trusted = q->m->n_calib && q->samples >= MLO_SAMPLES_FEW, normed = !s->maker || s->maker->kind == MLO_NORM;
+    int trusted = q->m->n_calib && q->samples >= MLO_SAMPLES_FEW;
+    int normed = !s->maker || s->maker->kind == MLO_NORM;
     double deviations = trusted ? 4 : normed ? 8 : 6, margin = 0.25;
     if (s->roomy) return;
     s->roomy = 1;
     for (int64_t c = 0; c < q->scan.iterations * s->channels; c++) {
-        double variance = s->square[c] - s->mean[c] * s->mean[c], far = variance > 0 ? deviations * sqrt(variance) : 0, more = (s->high[c] - s->low[c]) * margin;
+        double variance = s->square[c] - s->mean[c] * s->mean[c];
+        double far = variance > 0 ? deviations * sqrt(variance) : 0;
+        double more = (s->high[c] - s->low[c]) * margin;
         s->low[c] = s->mean[c] - far < s->low[c] - more ? s->mean[c] - far : s->low[c] - more;
         s->high[c] = s->mean[c] + far > s->high[c] + more ? s->mean[c] + far : s->high[c] + more;
     }
 }
 
-/* Zero in the middle of each channel's range. A signal that has a wide form, too, can only have zeros that the wide form knows. */
+/* Zero in the middle of each channel's range. A signal that has a wide form, too, can only have
+ * zeros that the wide form knows. */
 static void mlo_middle(mlo_signal *s, int64_t i) {
     for (int64_t c = i * s->channels; c < (i + 1) * s->channels; c++) {
         s->zero[c] = (s->low[c] + s->high[c]) / 2;
         if (!s->wide) continue;
         double steps = rint(s->zero[c] / s->scale16[i]);
-        s->zero[c] = (steps > mlo_wide_top(s) ? mlo_wide_top(s) : steps < -mlo_wide_top(s) ? -mlo_wide_top(s) : steps) * s->scale16[i];
+        s->zero[c] = (steps > mlo_wide_top(s)           ? mlo_wide_top(s)
+                             : steps < -mlo_wide_top(s) ? -mlo_wide_top(s)
+                                                        : steps)
+            * s->scale16[i];
     }
 }
 
@@ -419,17 +608,21 @@ static void mlo_middle(mlo_signal *s, int64_t i) {
 static void mlo_fit(const mlo_quantizer *q, mlo_signal *s, int64_t i) {
     double most = 0;
     for (int64_t c = i * s->channels; c < (i + 1) * s->channels; c++) {
-        double shape = s->shape ? (double)s->shape[c] : 1, up = (s->high[c] - s->zero[c]) / shape, down = (s->zero[c] - s->low[c]) / shape;
+        double shape = s->shape ? (double)s->shape[c] : 1;
+        double up = (s->high[c] - s->zero[c]) / shape;
+        double down = (s->zero[c] - s->low[c]) / shape;
         if (up > most) most = up;
         if (down > most) most = down;
     }
-    s->scale8[i] = mlo_step(q, (most > 1e-20 ? most : 1) / mlo_top(s));                     /* nothing but zeros was seen: any scale will do */
+    /* nothing but zeros was seen: any scale will do */
+    s->scale8[i] = mlo_step(q, (most > 1e-20 ? most : 1) / mlo_top(s));
 }
 
 /* Shape, zero and scale of a signal whose shape the linear layers that read `reads` absorb. */
 static int mlo_shape_signal(mlo_quantizer *q, mlo_signal *s, const char *reads) {
     mlo *m = q->m;
-    if (!s->shape && !(s->shape = MLO_NEW_N(m, float, (size_t)(q->scan.iterations * s->channels)))) return mlo_failed(m);
+    if (!s->shape && !(s->shape = MLO_NEW_N(m, float, (size_t)(q->scan.iterations * s->channels))))
+        return mlo_failed(m);
     mlo_widen(q, s);
     for (int64_t i = 0; i < q->scan.iterations; i++) {
         mlo_shaper h;
@@ -447,50 +640,77 @@ static int mlo_shape_signal(mlo_quantizer *q, mlo_signal *s, const char *reads) 
     return 0;
 }
 
-/* ---- tables: one scale, one zero ------------------------------------------------------------------------------------------------------------ */
+/* ---- tables: one scale, one zero ------------------------------------------ */
 
-static void mlo_one_scale(const mlo_quantizer *q, mlo_signal *s, int64_t i, double low, double high) {
+static void mlo_one_scale(
+    const mlo_quantizer *q, mlo_signal *s, int64_t i, double low, double high) {
     double top = mlo_top(s), scale = mlo_step(q, (high > low ? high - low : 1) / (2 * top + 1));
-    if (q->pow2) low = (low + high - (2 * top + 1) * scale) / 2;              /* more room than is needed: half of it at each end */
+    /* more room than is needed: half of it at each end */
+    if (q->pow2) low = (low + high - (2 * top + 1) * scale) / 2;
     s->scale8[i] = scale;
-    for (int64_t c = i * s->channels; c < (i + 1) * s->channels; c++) s->zero[c] = low + (top + 1) * scale;
+    for (int64_t c = i * s->channels; c < (i + 1) * s->channels; c++)
+        s->zero[c] = low + (top + 1) * scale;
 }
 
 static void mlo_range(const mlo_signal *s, int64_t i, double *low, double *high) {
-    *low = s->low[i * s->channels]; *high = s->high[i * s->channels];
-    for (int64_t c = i * s->channels; c < (i + 1) * s->channels; c++) { if (s->low[c] < *low) *low = s->low[c]; if (s->high[c] > *high) *high = s->high[c]; }
+    *low = s->low[i * s->channels];
+    *high = s->high[i * s->channels];
+    for (int64_t c = i * s->channels; c < (i + 1) * s->channels; c++) {
+        if (s->low[c] < *low) *low = s->low[c];
+        if (s->high[c] > *high) *high = s->high[c];
+    }
 }
 
-/* f(first + k step) in an iteration, k = 0..n-1, by evaluating the function's own nodes. Returns scratch. */
-static mlo_array *mlo_tabulate(mlo_quantizer *q, const mlo_sublayer *u, int64_t iteration, double first, double step, int64_t count) {
+/* f(first + k step) in an iteration, k = 0..n-1, by evaluating the function's own nodes. Returns
+ * scratch. */
+static mlo_array *mlo_tabulate(mlo_quantizer *q, const mlo_sublayer *u, int64_t iteration,
+    double first, double step, int64_t count) {
     mlo *m = q->m;
     mlo_array **made = (mlo_array **)mlo_scratch(m, u->n_inner + 1, sizeof *made), *result = NULL;
     if (!made) return NULL;
     memset(made, 0, (u->n_inner + 1) * sizeof *made);
     mlo_array *x = made[u->n_inner] = mlo_array_new(m, MLO_FLOAT, 1, &count);
-    for (int64_t i = 0; x && i < count; i++) ((float *)x->data)[i] = (float)(first + (double)i * step);
+    for (int64_t i = 0; x && i < count; i++)
+        ((float *)x->data)[i] = (float)(first + (double)i * step);
     for (size_t k = 0; x && k < u->n_inner && !m->error.code; k++) {
         mlo_node *n = u->inner[k];
-        mlo_array *in[8] = {0}; int own[8] = {0};
+        mlo_array *in[8] = { 0 };
+        int own[8] = { 0 };
         const mlo_op *op = mlo_op_of(m, n);
-        if (!op || !op->run || n->n_input > 8) { mlo_fail(m, MLO_E_UNSUPPORTED, n, "an activation function by an op that mlo cannot evaluate"); break; }
-        for (size_t i = 0; i < n->n_input && !m->error.code; i++) if (mlo_has_input(n, i)) {
-            if (n->input[i] == u->in[0]) in[i] = x;
-            for (size_t j = 0; j < k && !in[i]; j++) if (u->inner[j]->output[0] == n->input[i]) in[i] = made[j];
-            if (!in[i]) { in[i] = mlo_scan_value(m, &q->scan, n->input[i], iteration); own[i] = 1; }
-            if (in[i] && own[i] && mlo_array_count(in[i]) == 1) in[i]->rank = 0;
+        if (!op || !op->run || n->n_input > 8) {
+            mlo_fail(m, MLO_E_UNSUPPORTED, n,
+                "an activation function by an op that mlo cannot evaluate");
+            break;
         }
-        if (!m->error.code) mlo_call_node(m, op, n, mlo_opset_of(m), (const mlo_array *const *)in, &made[k]);
-        for (size_t i = 0; i < n->n_input; i++) if (own[i]) mlo_array_free(m, in[i]);
+        for (size_t i = 0; i < n->n_input && !m->error.code; i++)
+            if (mlo_has_input(n, i)) {
+                if (n->input[i] == u->in[0]) in[i] = x;
+                for (size_t j = 0; j < k && !in[i]; j++)
+                    if (u->inner[j]->output[0] == n->input[i]) in[i] = made[j];
+                if (!in[i]) {
+                    in[i] = mlo_scan_value(m, &q->scan, n->input[i], iteration);
+                    own[i] = 1;
+                }
+                if (in[i] && own[i] && mlo_array_count(in[i]) == 1) in[i]->rank = 0;
+            }
+        if (!m->error.code)
+            mlo_call_node(m, op, n, mlo_opset_of(m), (const mlo_array *const *)in, &made[k]);
+        for (size_t i = 0; i < n->n_input; i++)
+            if (own[i]) mlo_array_free(m, in[i]);
     }
-    if (!m->error.code && u->n_inner) { result = made[u->n_inner - 1]; made[u->n_inner - 1] = NULL; }
+    if (!m->error.code && u->n_inner) {
+        result = made[u->n_inner - 1];
+        made[u->n_inner - 1] = NULL;
+    }
     for (size_t k = 0; k <= u->n_inner; k++) mlo_array_free(m, made[k]);
     mlo_scratch_free(m, made);
     return result;
 }
 
-/* The range of a table's index: what was seen, less the ends over which the function changes by less than 1/32 of its step. */
-static int mlo_index_range(mlo_quantizer *q, const mlo_sublayer *u, mlo_signal *x, const mlo_signal *y, int64_t i) {
+/* The range of a table's index: what was seen, less the ends over which the function changes by
+ * less than 1/32 of its step. */
+static int mlo_index_range(
+    mlo_quantizer *q, const mlo_sublayer *u, mlo_signal *x, const mlo_signal *y, int64_t i) {
     enum { POINTS = 1025 };
     double low, high, step = y->wide ? y->scale16[i] : y->scale8[i];
     mlo_range(x, i, &low, &high);
@@ -506,32 +726,51 @@ static int mlo_index_range(mlo_quantizer *q, const mlo_sublayer *u, mlo_signal *
     return 0;
 }
 
-/* ---- all of them --------------------------------------------------------------------------------------------------------------------------- */
+/* ---- all of them ---------------------------------------------------------- */
 
-/* A sum shifts its operands by 14 places at most: none may be much finer than the other, nor the sum than both. */
+/* A sum shifts its operands by 14 places at most: none may be much finer than the other, nor the
+ * sum than both. */
 static void mlo_add_scales(mlo_quantizer *q, const mlo_sublayer *b, int64_t i) {
-    mlo_signal *s[] = { mlo_signal_of(q, b->in[0]), mlo_signal_of(q, b->in[1]), mlo_signal_of(q, b->out) };
-    double least = (s[0]->scale16[i] > s[1]->scale16[i] ? s[0]->scale16[i] : s[1]->scale16[i]) / 4096;
-    for (int k = 0; k < 3; k++) if (s[k]->scale16[i] < least && !mlo_given_scaled(mlo_wide_given(q, s[k]))) s[k]->scale16[i] = least;
+    mlo_signal *s[] = { mlo_signal_of(q, b->in[0]), mlo_signal_of(q, b->in[1]),
+        mlo_signal_of(q, b->out) };
+    double least = (s[0]->scale16[i] > s[1]->scale16[i] ? s[0]->scale16[i] : s[1]->scale16[i])
+        / 4096;
+    for (int k = 0; k < 3; k++)
+        if (s[k]->scale16[i] < least && !mlo_given_scaled(mlo_wide_given(q, s[k])))
+            s[k]->scale16[i] = least;
 }
 
 static void mlo_wide_scales(mlo_quantizer *q) {
-    for (size_t k = 0; k < q->signal.size; k++) if (q->signal.slot[k].key) {
-        mlo_signal *s = (mlo_signal *)q->signal.slot[k].value;
-        const mlo_given *g = mlo_wide_given(q, s);
-        for (int64_t i = 0; i < q->scan.iterations; i++) s->scale16[i] = mlo_given_scaled(g) ? g->scale[i] : mlo_widened(q, s) ? s->given->scale[i] : mlo_step(q, (s->most[i] > 1e-20 ? s->most[i] : 1) * mlo_headroom / mlo_wide_top(s));
-    }
-    for (size_t k = 0; q->pow2 && k < q->r.n_block; k++) for (int64_t i = 0; q->r.block[k]->kind == MLO_RESIDUAL && i < q->scan.iterations; i++) mlo_add_scales(q, q->r.block[k], i);
-    mlo_signal *in = mlo_signal_of(q, q->scan.body->input[0]->name), *out = mlo_signal_of(q, q->result);
+    for (size_t k = 0; k < q->signal.size; k++)
+        if (q->signal.slot[k].key) {
+            mlo_signal *s = (mlo_signal *)q->signal.slot[k].value;
+            const mlo_given *g = mlo_wide_given(q, s);
+            for (int64_t i = 0; i < q->scan.iterations; i++)
+                s->scale16[i] = mlo_given_scaled(g) ? g->scale[i]
+                    : mlo_widened(q, s)
+                    ? s->given->scale[i]
+                    : mlo_step(q,
+                          (s->most[i] > 1e-20 ? s->most[i] : 1) * mlo_headroom / mlo_wide_top(s));
+        }
+    for (size_t k = 0; q->pow2 && k < q->r.n_block; k++)
+        for (int64_t i = 0; q->r.block[k]->kind == MLO_RESIDUAL && i < q->scan.iterations; i++)
+            mlo_add_scales(q, q->r.block[k], i);
+    mlo_signal *in = mlo_signal_of(q, q->scan.body->input[0]->name);
+    mlo_signal *out = mlo_signal_of(q, q->result);
     for (int64_t k = 1; k < q->scan.iterations; k++) in->scale16[k] = out->scale16[k - 1];
 }
 
 /* A signal that is made by no table and is no attention's result. */
 static int mlo_narrow_scales(mlo_quantizer *q, mlo_signal *s) {
-    if (mlo_given_scaled(mlo_narrow_given(s))) { mlo_obey(q, s); return 0; }
+    if (mlo_given_scaled(mlo_narrow_given(s))) {
+        mlo_obey(q, s);
+        return 0;
+    }
     if (mlo_absorbed(s) && !mlo_weights_fixed(q, s->name)) return mlo_shape_signal(q, s, s->name);
     for (int64_t i = 0; i < q->scan.iterations; i++) {
-        if (!s->wide && s->reads[MLO_ATTENTION] == 1 && !s->reads[MLO_LINEAR] && !s->reads[MLO_UNARY] && s->operand == 1) mlo_middle(s, i);
+        if (!s->wide && s->reads[MLO_ATTENTION] == 1 && !s->reads[MLO_LINEAR]
+            && !s->reads[MLO_UNARY] && s->operand == 1)
+            mlo_middle(s, i);
         mlo_fit(q, s, i);
     }
     return 0;
@@ -539,11 +778,20 @@ static int mlo_narrow_scales(mlo_quantizer *q, mlo_signal *s) {
 
 /* Scores know no zero of the queries, and what is mixed has the zero of what it is made of. */
 static int mlo_attention_zeros(mlo_quantizer *q, const mlo_sublayer *b) {
-    const mlo_signal *x = mlo_signal_of(q, b->in[0]), *v = mlo_signal_of(q, b->in[2]), *y = mlo_signal_of(q, b->out);
+    const mlo_signal *x = mlo_signal_of(q, b->in[0]);
+    const mlo_signal *v = mlo_signal_of(q, b->in[2]);
+    const mlo_signal *y = mlo_signal_of(q, b->out);
     for (int64_t c = 0; c < q->scan.iterations * y->channels; c++) {
         double far = y->wide ? v->zero[c] : y->zero[c] - v->zero[c];
-        if (x->zero[c] < 0 || x->zero[c] > 0) return mlo_fail(q->m, MLO_E_UNSUPPORTED, b->node, "a zero point is fixed for the queries '%s'; only symmetric ones are supported", x->name);
-        if (far < 0 || far > 0) return mlo_fail(q->m, MLO_E_UNSUPPORTED, b->node, "the values '%s' and their mix '%s' have different zeros, %g and %g; only one is supported", v->name, y->name, v->zero[c], y->wide ? 0 : y->zero[c]);
+        if (x->zero[c] < 0 || x->zero[c] > 0)
+            return mlo_fail(q->m, MLO_E_UNSUPPORTED, b->node,
+                "a zero point is fixed for the queries '%s'; only symmetric ones are supported",
+                x->name);
+        if (far < 0 || far > 0)
+            return mlo_fail(q->m, MLO_E_UNSUPPORTED, b->node,
+                "the values '%s' and their mix '%s' have different zeros, %g and %g; only one is "
+                "supported",
+                v->name, y->name, v->zero[c], y->wide ? 0 : y->zero[c]);
     }
     return 0;
 }
@@ -552,13 +800,19 @@ static int mlo_attention_zeros(mlo_quantizer *q, const mlo_sublayer *b) {
 static int mlo_attention_scales(mlo_quantizer *q, const mlo_sublayer *b) {
     mlo_signal *v = mlo_signal_of(q, b->in[2]), *y = mlo_signal_of(q, b->out);
     int given = mlo_given_scaled(mlo_narrow_given(y));
-    if (!given && !mlo_given_scaled(mlo_narrow_given(v)) && !mlo_weights_fixed(q, y->name) && mlo_absorbed(y) && !y->wide && !v->wide && v->reads[MLO_ATTENTION] == 1 && !v->reads[MLO_LINEAR] && !v->reads[MLO_UNARY] && v->maker && v->maker->kind == MLO_LINEAR) {
+    if (!given && !mlo_given_scaled(mlo_narrow_given(v)) && !mlo_weights_fixed(q, y->name)
+        && mlo_absorbed(y) && !y->wide && !v->wide && v->reads[MLO_ATTENTION] == 1
+        && !v->reads[MLO_LINEAR] && !v->reads[MLO_UNARY] && v->maker
+        && v->maker->kind == MLO_LINEAR) {
         if (mlo_shape_signal(q, v, y->name)) return mlo_failed(q->m);
-        y->shape = v->shape; y->zero = v->zero;
+        y->shape = v->shape;
+        y->zero = v->zero;
         mlo_widen(q, y);
     }
-    if (given) mlo_obey(q, y);
-    else for (int64_t i = 0; i < q->scan.iterations; i++) mlo_fit(q, y, i);
+    if (given)
+        mlo_obey(q, y);
+    else
+        for (int64_t i = 0; i < q->scan.iterations; i++) mlo_fit(q, y, i);
     return mlo_attention_zeros(q, b);
 }
 
@@ -570,17 +824,27 @@ static int mlo_unary_scales(mlo_quantizer *q, const mlo_sublayer *b) {
         double low, high;
         mlo_range(y, i, &low, &high);
         if (given) continue;
-        if (mlo_absorbed(y) && !y->wide) mlo_one_scale(q, y, i, low, high); else mlo_fit(q, y, i);
+        if (mlo_absorbed(y) && !y->wide)
+            mlo_one_scale(q, y, i, low, high);
+        else
+            mlo_fit(q, y, i);
     }
-    for (int64_t i = 0; x->maker && mlo_fused_unary(q, x->maker) == b && !mlo_given_scaled(mlo_narrow_given(x)) && i < q->scan.iterations; i++) if (mlo_index_range(q, b, x, y, i)) return mlo_failed(q->m);
+    for (int64_t i = 0; x->maker && mlo_fused_unary(q, x->maker) == b
+        && !mlo_given_scaled(mlo_narrow_given(x)) && i < q->scan.iterations;
+        i++)
+        if (mlo_index_range(q, b, x, y, i)) return mlo_failed(q->m);
     return 0;
 }
 
 static int mlo_fit_all(mlo_quantizer *q) {
-    for (size_t k = 0; k < q->signal.size; k++) if (q->signal.slot[k].key) {
-        mlo_signal *s = (mlo_signal *)q->signal.slot[k].value;
-        if ((s->narrow || mlo_widened(q, s)) && !(s->maker && (s->maker->kind == MLO_UNARY || s->maker->kind == MLO_ATTENTION)) && mlo_narrow_scales(q, s)) return mlo_failed(q->m);
-    }
+    for (size_t k = 0; k < q->signal.size; k++)
+        if (q->signal.slot[k].key) {
+            mlo_signal *s = (mlo_signal *)q->signal.slot[k].value;
+            if ((s->narrow || mlo_widened(q, s))
+                && !(s->maker && (s->maker->kind == MLO_UNARY || s->maker->kind == MLO_ATTENTION))
+                && mlo_narrow_scales(q, s))
+                return mlo_failed(q->m);
+        }
     for (size_t k = 0; k < q->r.n_block; k++) {
         const mlo_sublayer *b = q->r.block[k];
         if (b->kind == MLO_ATTENTION && mlo_attention_scales(q, b)) return mlo_failed(q->m);
@@ -589,31 +853,38 @@ static int mlo_fit_all(mlo_quantizer *q) {
     return 0;
 }
 
-/* ---- widths --------------------------------------------------------------------------------------------------------------------------------- */
+/* ---- widths --------------------------------------------------------------- */
 
 static int mlo_max_cost(mlo *m, double *most) {
     const char *text = mlo_opt(m, "max-cost");
     *most = 1;
     return text && (!mlo_parse_number(text, most) || !(*most >= 1 && *most <= 2))
-        ? mlo_fail_at(m, MLO_E_USAGE, "max-cost", "'%s' is not a number from 1 to 2: what products may cost, relative to all of them with 8-bit operands", text) : 0;
+        ? mlo_fail_at(m, MLO_E_USAGE, "max-cost",
+              "'%s' is not a number from 1 to 2: what products may cost, relative to all of them "
+              "with 8-bit operands",
+              text)
+        : 0;
 }
 
 /* Does somebody say how wide operands are: --activations, or the source of any of them? */
 static int mlo_widths_said(const mlo_quantizer *q) {
-    for (size_t k = 0; k < q->signal.size; k++) if (q->signal.slot[k].key && mlo_narrow_given((const mlo_signal *)q->signal.slot[k].value)) return 1;
+    for (size_t k = 0; k < q->signal.size; k++)
+        if (q->signal.slot[k].key && mlo_narrow_given((const mlo_signal *)q->signal.slot[k].value))
+            return 1;
     return mlo_opt(q->m, "activations") != NULL;
 }
 
-/* What nobody says: enough for a trained encoder to come out as it went in, and no operand so wide that two products no longer share a multiplier
- * of 27 bits (mlo_dots.v). */
+/* What nobody says: enough for a trained encoder to come out as it went in, and no operand so wide
+ * that two products no longer share a multiplier of 27 bits (mlo_dots.v). */
 static int mlo_choose_cost(mlo_quantizer *q) {
     double most;
     if (mlo_max_cost(q->m, &most)) return mlo_failed(q->m);
     q->widest = 16;
-    if (q->cost >= 1) return 0;                                 /* --max-error tries one */
+    if (q->cost >= 1) return 0; /* --max-error tries one */
     q->cost = most;
     if (mlo_opt(q->m, "max-cost") || mlo_widths_said(q)) return 0;
-    q->cost = mlo_default_cost; q->widest = 27 - 2 * q->weights < 16 ? 27 - 2 * q->weights : 16;
+    q->cost = mlo_default_cost;
+    q->widest = 27 - 2 * q->weights < 16 ? 27 - 2 * q->weights : 16;
     return 0;
 }
 
@@ -630,26 +901,34 @@ static double mlo_products(mlo_quantizer *q) {
     return sum;
 }
 
-/* The operand that gains most from one more bit, which takes away 3/4 of its noise, per product that gets dearer. A sum of products stays within 31 bits. */
+/* The operand that gains most from one more bit, which takes away 3/4 of its noise, per product
+ * that gets dearer. A sum of products stays within 31 bits. */
 static mlo_signal *mlo_neediest(mlo_quantizer *q, double budget) {
     mlo_signal *best = NULL;
-    for (size_t k = 0; k < q->r.n_block; k++) {                          /* in the order of the model: ties are decided alike everywhere */
+    /* in the order of the model: ties are decided alike everywhere */
+    for (size_t k = 0; k < q->r.n_block; k++) {
         const mlo_sublayer *b = q->r.block[k];
         mlo_signal *s = b->kind == MLO_LINEAR ? mlo_signal_of(q, b->in[0]) : NULL;
-        if (!s || !mlo_absorbed(s) || mlo_narrow_given(s) || s->bits >= q->widest || s->macs > budget || ldexp((double)s->channels, s->bits + mlo_weight_bits(q, b) - 1) > ldexp(1, 30)) continue;
+        if (!s || !mlo_absorbed(s) || mlo_narrow_given(s) || s->bits >= q->widest
+            || s->macs > budget
+            || ldexp((double)s->channels, s->bits + mlo_weight_bits(q, b) - 1) > ldexp(1, 30))
+            continue;
         if (!best || s->noise / s->macs > best->noise / best->macs) best = s;
     }
     return best;
 }
 
-/* Spends what --max-cost allows over operands of --activations bits: cost = products x bits of the operand. */
+/* Spends what --max-cost allows over operands of --activations bits: cost = products x bits of the
+ * operand. */
 static int mlo_choose_widths(mlo_quantizer *q, double most) {
     double budget = mlo_products(q) * (most - 1) * q->activations;
     for (size_t k = 0; k < q->r.n_block; k++) {
         mlo_signal *s = mlo_signal_of(q, q->r.block[k]->in[0]);
-        if (q->r.block[k]->kind == MLO_LINEAR && mlo_absorbed(s) && mlo_expected_noise(q, s)) return mlo_failed(q->m);
+        if (q->r.block[k]->kind == MLO_LINEAR && mlo_absorbed(s) && mlo_expected_noise(q, s))
+            return mlo_failed(q->m);
     }
-    for (mlo_signal *s; (s = mlo_neediest(q, budget)) != NULL; s->bits++, s->noise /= 4) budget -= s->macs;
+    for (mlo_signal *s; (s = mlo_neediest(q, budget)) != NULL; s->bits++, s->noise /= 4)
+        budget -= s->macs;
     return 0;
 }
 
@@ -666,24 +945,42 @@ static void mlo_fixed_to(double real, int bits, int most, int64_t *mult, int *sh
     int e;
     double f = frexp(real, &e), top = ldexp(1, bits);
     *mult = (int64_t)floor(f * top + 0.5);
-    if (*mult == (int64_t)top) { *mult = (int64_t)top / 2; e++; }
+    if (*mult == (int64_t)top) {
+        *mult = (int64_t)top / 2;
+        e++;
+    }
     *shift = bits - e;
-    if (*shift > most) { *mult = (int64_t)floor(ldexp(real, most) + 0.5); *shift = most; }
-    if (*shift < 1) { *mult = (int64_t)top - 1; *shift = 1; }
+    if (*shift > most) {
+        *mult = (int64_t)floor(ldexp(real, most) + 0.5);
+        *shift = most;
+    }
+    if (*shift < 1) {
+        *mult = (int64_t)top - 1;
+        *shift = 1;
+    }
 }
-static void mlo_fixed(double real, int most, int64_t *mult, int *shift) { mlo_fixed_to(real, 15, most, mult, shift); }
+static void mlo_fixed(double real, int most, int64_t *mult, int *shift) {
+    mlo_fixed_to(real, 15, most, mult, shift);
+}
 
-/* The same as a shift alone, for a power of two: mult is 1, or with a shift to the left what it takes beside a shift of 1. */
+/* The same as a shift alone, for a power of two: mult is 1, or with a shift to the left what it
+ * takes beside a shift of 1. */
 static int mlo_shifted(mlo *m, const mlo_node *blame, double real, int64_t *mult, int *shift) {
     int e;
     frexp(real, &e);
     *mult = e <= 0 ? 1 : e > 14 ? 0 : (int64_t)1 << e;
     *shift = e <= 0 ? (1 - e > 48 ? 48 : 1 - e) : 1;
-    return *mult ? 0 : mlo_fail(m, MLO_E_UNSUPPORTED, blame, "what it makes must be shifted by %d places to the left; up to 13 are supported: a coarser scale of the output, or finer ones of what it reads, are needed", e - 1);
+    return *mult
+        ? 0
+        : mlo_fail(m, MLO_E_UNSUPPORTED, blame,
+              "what it makes must be shifted by %d places to the left; up to 13 are supported: a "
+              "coarser scale of the output, or finer ones of what it reads, are needed",
+              e - 1);
 }
 
 /* What requantization does: real = mult / 2^shift. */
-static int mlo_ratio(mlo_quantizer *q, const mlo_node *blame, double real, int most, int64_t *mult, int *shift) {
+static int mlo_ratio(
+    mlo_quantizer *q, const mlo_node *blame, double real, int most, int64_t *mult, int *shift) {
     if (q->pow2) return mlo_shifted(q->m, blame, real, mult, shift);
     mlo_fixed(real, most, mult, shift);
     return 0;

@@ -1,14 +1,19 @@
 /* scan: a loop as stages see it: the Scan node, its body, and what each iteration gets.
  *
- * in:  a Scan node made by roll (or one like it).   out: its counts, and the value of any parameter of the body in iteration i.
- * invariant: a parameter is what does not depend on a carried value; it can be computed without running the loop, and is, one
- *     iteration at a time, so that no more than one layer's weights are ever in memory.
- * example: mlo_scan_value(m, &scan, "w_q", 3) is layer 3's weight, read from the model file where it lies.
+ * in:  a Scan node made by roll (or one like it).   out: its counts, and the value of any
+ *     parameter of the body in iteration i.
+ * invariant: a parameter is what does not depend on a carried value; it can be computed without
+ *     running the loop, and is, one iteration at a time, so that no more than one layer's weights
+ *     are ever in memory.
+ * example: mlo_scan_value(m, &scan, "w_q", 3) is layer 3's weight, read from the model file where
+ *     it lies.
  * cost: the bytes of the value.
  */
 typedef struct {
-    mlo_node *node; mlo_graph *outer, *body;
-    size_t n_state, n_param, n_tap;     /* Scan's M: carried values; its scan inputs; its scan outputs */
+    mlo_node *node;
+    mlo_graph *outer, *body;
+    /* Scan's M: carried values; its scan inputs; its scan outputs */
+    size_t n_state, n_param, n_tap;
     int64_t iterations;
 } mlo_scan;
 
@@ -16,26 +21,44 @@ static int mlo_scan_of(mlo *m, mlo_graph *outer, mlo_node *n, mlo_scan *s) {
     mlo_attr *body = mlo_attr_of(n, "body");
     memset(s, 0, sizeof *s);
     if (!body || !body->g) return mlo_fail(m, MLO_E_GRAPH, n, "a Scan without a body");
-    s->node = n; s->outer = outer; s->body = body->g;
+    s->node = n;
+    s->outer = outer;
+    s->body = body->g;
     s->n_param = mlo_scan_stacks(n);
-    if (s->n_param < 1 || s->n_param > n->n_input || s->body->n_input != n->n_input) return mlo_fail(m, MLO_E_GRAPH, n, "num_scan_inputs %zu does not fit %zu inputs", s->n_param, n->n_input);
+    if (s->n_param < 1 || s->n_param > n->n_input || s->body->n_input != n->n_input)
+        return mlo_fail(m, MLO_E_GRAPH, n, "num_scan_inputs %zu does not fit %zu inputs",
+            s->n_param, n->n_input);
     s->n_state = n->n_input - s->n_param;
     s->n_tap = n->n_output - s->n_state;
     mlo_form f = mlo_form_of(mlo_value_of(outer, n->input[s->n_state]));
-    if (f.rank < 1 || f.dims[0] < 1) return mlo_fail(m, MLO_E_SHAPE, n, "the number of iterations is unknown: scan input '%s' has no known first dimension", n->input[s->n_state]);
+    if (f.rank < 1 || f.dims[0] < 1)
+        return mlo_fail(m, MLO_E_SHAPE, n,
+            "the number of iterations is unknown: scan input '%s' has no known first dimension",
+            n->input[s->n_state]);
     s->iterations = f.dims[0];
     return 0;
 }
 
-static mlo_array *mlo_value_array(mlo *m, const mlo_scan *s, const mlo_graph *g, const char *name, int64_t i, int depth);
+static mlo_array *mlo_value_array(
+    mlo *m, const mlo_scan *s, const mlo_graph *g, const char *name, int64_t i, int depth);
 
 /* Evaluates a parameter-only node, inputs first. */
-static mlo_array *mlo_param_node(mlo *m, const mlo_scan *s, const mlo_graph *g, mlo_node *n, int output, int64_t i, int depth) {
+static mlo_array *mlo_param_node(
+    mlo *m, const mlo_scan *s, const mlo_graph *g, mlo_node *n, int output, int64_t i, int depth) {
     const mlo_op *op = mlo_op_of(m, n);
-    mlo_array *in[16] = {0}, *out[8] = {0}, *result = NULL;
-    if (!op || !op->run || n->n_input > 16 || n->n_output > 8) { mlo_fail(m, MLO_E_UNSUPPORTED, n, "a parameter is computed by an op that mlo cannot evaluate"); return NULL; }
-    for (size_t k = 0; k < n->n_input && !m->error.code; k++) if (mlo_has_input(n, k)) in[k] = mlo_value_array(m, s, g, n->input[k], i, depth + 1);
-    if (!m->error.code && !mlo_call_node(m, op, n, mlo_opset_of(m), (const mlo_array *const *)in, out)) { result = out[output]; out[output] = NULL; }
+    mlo_array *in[16] = { 0 }, *out[8] = { 0 }, *result = NULL;
+    if (!op || !op->run || n->n_input > 16 || n->n_output > 8) {
+        mlo_fail(
+            m, MLO_E_UNSUPPORTED, n, "a parameter is computed by an op that mlo cannot evaluate");
+        return NULL;
+    }
+    for (size_t k = 0; k < n->n_input && !m->error.code; k++)
+        if (mlo_has_input(n, k)) in[k] = mlo_value_array(m, s, g, n->input[k], i, depth + 1);
+    if (!m->error.code
+        && !mlo_call_node(m, op, n, mlo_opset_of(m), (const mlo_array *const *)in, out)) {
+        result = out[output];
+        out[output] = NULL;
+    }
     for (size_t k = 0; k < 16; k++) mlo_array_free(m, in[k]);
     for (size_t k = 0; k < 8; k++) mlo_array_free(m, out[k]);
     return m->error.code ? NULL : result;
@@ -50,13 +73,15 @@ static mlo_array *mlo_array_slice(mlo *m, mlo_array *a, int64_t i) {
     return r;
 }
 
-static mlo_array *mlo_stack_slice(mlo *m, const mlo_scan *s, const char *stack, int64_t i, int depth) {
+static mlo_array *mlo_stack_slice(
+    mlo *m, const mlo_scan *s, const char *stack, int64_t i, int depth) {
     const char *part = mlo_stack_part(s->outer, stack, s->iterations, i);
     const mlo_value *v = mlo_value_of(s->outer, stack);
     if (!part && v && v->tensor) return mlo_tensor_slice(m, v->tensor, i);
     mlo_array *whole = mlo_value_array(m, s, s->outer, part ? part : stack, i, depth), *r = whole;
     if (!whole) return NULL;
-    if (part) mlo_stack_form(s->outer, stack, whole);
+    if (part)
+        mlo_stack_form(s->outer, stack, whole);
     else {
         r = mlo_array_slice(m, whole, i);
         mlo_array_free(m, whole);
@@ -64,24 +89,39 @@ static mlo_array *mlo_stack_slice(mlo *m, const mlo_scan *s, const char *stack, 
     return r;
 }
 
-static mlo_array *mlo_value_array(mlo *m, const mlo_scan *s, const mlo_graph *g, const char *name, int64_t i, int depth) {
+static mlo_array *mlo_value_array(
+    mlo *m, const mlo_scan *s, const mlo_graph *g, const char *name, int64_t i, int depth) {
     mlo_value *v = mlo_value_of(g, name);
-    if (!v || depth > 64) { mlo_fail_at(m, MLO_E_GRAPH, name, "a parameter that cannot be found"); return NULL; }
+    if (!v || depth > 64) {
+        mlo_fail_at(m, MLO_E_GRAPH, name, "a parameter that cannot be found");
+        return NULL;
+    }
     if (v->tensor) return mlo_tensor_load(m, v->tensor);
     for (size_t k = s->n_state; v->graph == s->body && v->is_input && k < s->body->n_input; k++)
-        if (s->body->input[k]->name == name) return mlo_stack_slice(m, s, s->node->input[k], i, depth + 1);
-    if (!v->producer) { mlo_fail_at(m, MLO_E_UNSUPPORTED, name, "a parameter of the loop comes from a model input; only constants can be parameters yet"); return NULL; }
+        if (s->body->input[k]->name == name)
+            return mlo_stack_slice(m, s, s->node->input[k], i, depth + 1);
+    if (!v->producer) {
+        mlo_fail_at(m, MLO_E_UNSUPPORTED, name,
+            "a parameter of the loop comes from a model input; only constants can be parameters "
+            "yet");
+        return NULL;
+    }
     return mlo_param_node(m, s, v->graph, v->producer, v->output, i, depth);
 }
 
 /* A parameter of the body in iteration i, in scratch memory (mlo_array_free). NULL: failed. */
-static mlo_array *mlo_scan_value(mlo *m, const mlo_scan *s, const char *name, int64_t i) { return mlo_value_array(m, s, s->body, name, i, 0); }
+static mlo_array *mlo_scan_value(mlo *m, const mlo_scan *s, const char *name, int64_t i) {
+    return mlo_value_array(m, s, s->body, name, i, 0);
+}
 
 /* Multiply-accumulates of a node: matrix products, and attention's scores and sums. */
 static int64_t mlo_node_macs(const mlo_graph *g, const mlo_node *n) {
-    mlo_form a = mlo_form_of(mlo_value_of(g, n->input[0])), y = mlo_form_of(mlo_value_of(g, n->output[0]));
+    mlo_form a = mlo_form_of(mlo_value_of(g, n->input[0]));
+    mlo_form y = mlo_form_of(mlo_value_of(g, n->output[0]));
     if (!mlo_form_known(&a) || !mlo_form_known(&y) || !a.rank || !y.rank) return 0;
-    if (mlo_is(n, "MatMul") || mlo_is(n, "Gemm") || mlo_is(n, "mlo.MVU") || mlo_is(n, "mlo.MVUTable")) return mlo_form_count(&y) * a.dims[a.rank - 1];
+    if (mlo_is(n, "MatMul") || mlo_is(n, "Gemm") || mlo_is(n, "mlo.MVU")
+        || mlo_is(n, "mlo.MVUTable"))
+        return mlo_form_count(&y) * a.dims[a.rank - 1];
     mlo_form k = mlo_form_of(mlo_value_of(g, mlo_has_input(n, 1) ? n->input[1] : n->input[0]));
     if (!mlo_is_attention(n) || !mlo_form_known(&k) || !k.rank) return 0;
     return mlo_form_count(&k) / k.dims[k.rank - 1] * (mlo_form_count(&a) + mlo_form_count(&y));
@@ -89,28 +129,42 @@ static int64_t mlo_node_macs(const mlo_graph *g, const mlo_node *n) {
 
 static int64_t mlo_body_macs(const mlo_graph *g) {
     int64_t macs = 0;
-    for (size_t i = 0; i < g->n_node; i++) if (g->node[i]->n_input && g->node[i]->n_output) macs += mlo_node_macs(g, g->node[i]);
+    for (size_t i = 0; i < g->n_node; i++)
+        if (g->node[i]->n_input && g->node[i]->n_output) macs += mlo_node_macs(g, g->node[i]);
     return macs;
 }
 
-/* The loop to build: option "loop" by name, else the one that lower has chosen, else the Scan with the most multiply-accumulates. */
+/* The loop to build: option "loop" by name, else the one that lower has chosen, else the Scan with
+ * the most multiply-accumulates. */
 static int mlo_scan_choose(mlo *m, mlo_scan *s) {
     mlo_graph *g = m->model->graph;
     const char *wanted = mlo_opt(m, "loop");
-    mlo_node *best = NULL; int64_t most = -1;
-    for (size_t i = 0; i < g->n_node; i++) if (mlo_is_scan(g->node[i])) {
-        mlo_attr *body = mlo_attr_of(g->node[i], "body");
-        mlo_scan each;
-        if (!body || !body->g || (wanted && !mlo_eq(wanted, mlo_node_name(g->node[i])))) continue;
-        if (mlo_scan_of(m, g, g->node[i], &each)) return mlo_failed(m);
-        int64_t macs = mlo_meta_get(g->node[i]->meta, g->node[i]->n_meta, "mlo.core") ? INT64_MAX : mlo_body_macs(body->g) * each.iterations;
-        if (macs > most) { most = macs; best = g->node[i]; }
-    }
-    if (!best) return mlo_fail_at(m, MLO_E_LOOP, wanted, wanted ? "there is no loop of this name; `mlo show --json` lists them" : "the model has no loop; roll found nothing that repeats");
+    mlo_node *best = NULL;
+    int64_t most = -1;
+    for (size_t i = 0; i < g->n_node; i++)
+        if (mlo_is_scan(g->node[i])) {
+            mlo_attr *body = mlo_attr_of(g->node[i], "body");
+            mlo_scan each;
+            if (!body || !body->g || (wanted && !mlo_eq(wanted, mlo_node_name(g->node[i]))))
+                continue;
+            if (mlo_scan_of(m, g, g->node[i], &each)) return mlo_failed(m);
+            int64_t macs = mlo_meta_get(g->node[i]->meta, g->node[i]->n_meta, "mlo.core")
+                ? INT64_MAX
+                : mlo_body_macs(body->g) * each.iterations;
+            if (macs > most) {
+                most = macs;
+                best = g->node[i];
+            }
+        }
+    if (!best)
+        return mlo_fail_at(m, MLO_E_LOOP, wanted,
+            wanted ? "there is no loop of this name; `mlo show --json` lists them"
+                   : "the model has no loop; roll found nothing that repeats");
     return mlo_scan_of(m, g, best, s);
 }
 
-/* Drops what no output needs: dead nodes of the body, scan inputs it no longer reads, then dead nodes outside. */
+/* Drops what no output needs: dead nodes of the body, scan inputs it no longer reads, then dead
+ * nodes outside. */
 static int mlo_scan_prune(mlo *m, mlo_scan *s) {
     mlo_graph *body = s->body;
     MLO_TRY(mlo_drop_dead(m, body));

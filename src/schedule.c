@@ -1,27 +1,45 @@
 /* schedule: when things happen in a core: tokens, and the streams that they are on.
  *
- * in:  a core (mlo_hw), folded.    out: of every token at every element, when its beats come and go; what comes of it is in predict.c.
- * How. Every element handles the same tokens in the same order. It takes its next token as soon as it is known when that token's beats arrive, and fires
- * (schedule_fire.c) when the receiver has room for its result; that says when the first and last beat are taken and leave. So it is the
- * dataflow graph run token by token, with its FIFOs as deep as they are. Where it matters which beats of a token that waits go and which stay, a beat is asked for
- * by itself (schedule_beat.c); else it is on the straight line between the token's first and last one. Parameters come as memory gives them (schedule_memory.c).
- * invariant: no number comes from a simulation, which takes as many cycles, but for 1 %: mostly a few, as a beat may not be where the straight line has it, and
- *      two readers that ask in the same cycle may be served in another order.
- * example: BERT with 32 tokens and two frames in flight: the interval is 1.00 x T x the busiest kernel's cycles per token.
- * cost: O(tokens x iterations x elements), and heads for attention; bursts; FIFOs' tokens, where they are followed. Cycle 0 is the first input beat.
+ * in:  a core (mlo_hw), folded.    out: of every token at every element, when its beats come and
+ * go; what comes of it is in predict.c. How. Every element handles the same tokens in the same
+ * order. It takes its next token as soon as it is known when that token's beats arrive, and fires
+ * (schedule_fire.c) when the receiver has room for its result; that says when the first and last
+ * beat are taken and leave. So it is the dataflow graph run token by token, with its FIFOs as deep
+ * as they are. Where it matters which beats of a token that waits go and which stay, a beat is
+ * asked for by itself (schedule_beat.c); else it is on the straight line between the token's first
+ * and last one. Parameters come as memory gives them (schedule_memory.c).
+ * invariant: no number comes from a simulation, which takes as many cycles, but for 1 %: mostly a
+ *      few, as a beat may not be where the straight line has it, and two readers that ask in the
+ *      same cycle may be served in another order.
+ * example: BERT with 32 tokens and two frames in flight: the interval is 1.00 x T x the busiest
+ *     kernel's cycles per token.
+ * cost: O(tokens x iterations x elements), and heads for attention; bursts; FIFOs' tokens, where
+ *     they are followed. Cycle 0 is the first input beat.
  */
 enum { MLO_ROWS_KEPT = 32, MLO_NORM_HOLDS = 10, MLO_READS_KEPT = 64, MLO_TILES_LEFT = 32 };
 
-/* Per kernel: cycles in which its multipliers (or lanes) work, in which it waits for parameters, for input, for its output. */
-typedef struct { int64_t busy, parameters, input, blocked; } mlo_spent;
+/* Per kernel: cycles in which its multipliers (or lanes) work, in which it waits for parameters,
+ * for input, for its output. */
+typedef struct {
+    int64_t busy, parameters, input, blocked;
+} mlo_spent;
 
-/* spent: of each element; peak: the most beats that each edge's FIFO holds, and, at n_edge, that of the feedback (where it was asked for). */
-typedef struct { int64_t cycles, interval, *frame_done, *peak; mlo_spent *spent; } mlo_prediction;
+/* spent: of each element; peak: the most beats that each edge's FIFO holds, and, at n_edge, that
+ * of the feedback (where it was asked for). */
+typedef struct {
+    int64_t cycles, interval, *frame_done, *peak;
+    mlo_spent *spent;
+} mlo_prediction;
 
-/* Of a token at an element: when its first and last input beat are taken, output beat leave; and two moments inside: when it is worked on last (the root of a norm
- * begins; attention's second row is in; a pipeline begins with its first beat), when the next stage begins (a norm's lanes; attention takes the third row; a
- * pipeline would take its last beat, if it had room). soon, ideal: when its first and last beat could leave, if all behind it had room; waited: for parameters. */
-typedef struct { int64_t in[2], out[2], work, next, soon, ideal, waited; } mlo_token;
+/* Of a token at an element: when its first and last input beat are taken, output beat leave; and
+ * two moments inside: when it is worked on last (the root of a norm begins; attention's second row
+ * is in; a pipeline begins with its first beat), when the next stage begins (a norm's lanes;
+ * attention takes the third row; a pipeline would take its last beat, if it had room). soon,
+ * ideal: when its first and last beat could leave, if all behind it had room; waited: for
+ * parameters. */
+typedef struct {
+    int64_t in[2], out[2], work, next, soon, ideal, waited;
+} mlo_token;
 
 static int64_t mlo_later(int64_t a, int64_t b) { return a > b ? a : b; }
 static int64_t mlo_sooner(int64_t a, int64_t b) { return a < b ? a : b; }
@@ -29,95 +47,171 @@ static int64_t mlo_sooner(int64_t a, int64_t b) { return a < b ? a : b; }
 /* Beats of a token at a port. */
 static int64_t mlo_port_beats(mlo_port p) { return p.channels / p.lanes; }
 
-/* Beats of a token that leaves an element, and how long one is on its way through its pipeline. A split deals out what it takes. */
-static int64_t mlo_beats_out(const mlo_element *e) { return (e->kernel ? e->unit.out.channels : mlo_last_dim(&e->site.in[0])) / e->unit.out.lanes; }
+/* Beats of a token that leaves an element, and how long one is on its way through its pipeline. A
+ * split deals out what it takes. */
+static int64_t mlo_beats_out(const mlo_element *e) {
+    return (e->kernel ? e->unit.out.channels : mlo_last_dim(&e->site.in[0])) / e->unit.out.lanes;
+}
 static int64_t mlo_pipeline(const mlo_element *e) { return e->kernel ? e->unit.latency : 1; }
 
 static int mlo_edge_readers(const mlo_hw *c, const mlo_edge *e) {
     int n = 0;
-    for (int k = 0; k < c->n_edge; k++) n += c->edge[k].from == e->from && c->edge[k].from_port == e->from_port;
+    for (int k = 0; k < c->n_edge; k++)
+        n += c->edge[k].from == e->from && c->edge[k].from_port == e->from_port;
     return n;
 }
 
-/* What an edge's beats are at its two ends, how long they take, how many wait between. up beats become down beats; fork: cycles to the FIFO; back: of a gap, to
- * the producer; span: from a token's first beat to its last at the producer, if the consumer takes a beat a cycle. */
-typedef struct { int64_t beats_from, beats_to, up, down, fork, fifo, delay, held, back, span; } mlo_way;
+/* What an edge's beats are at its two ends, how long they take, how many wait between. up beats
+ * become down beats; fork: cycles to the FIFO; back: of a gap, to the producer; span: from a
+ * token's first beat to its last at the producer, if the consumer takes a beat a cycle. */
+typedef struct {
+    int64_t beats_from, beats_to, up, down, fork, fifo, delay, held, back, span;
+} mlo_way;
 
 /* Does the edge end at an element that waits for another stream, too? Both wait in skids. */
-static int mlo_way_joins(const mlo_hw *c, const mlo_edge *e) { return e->to != MLO_OUTSIDE && c->element[e->to].kernel && c->element[e->to].unit.n_in > 1 && !c->element[e->to].unit.whole_frame; }
+static int mlo_way_joins(const mlo_hw *c, const mlo_edge *e) {
+    return e->to != MLO_OUTSIDE && c->element[e->to].kernel && c->element[e->to].unit.n_in > 1
+        && !c->element[e->to].unit.whole_frame;
+}
 
 static mlo_way mlo_way_of(const mlo_hw *c, const mlo_edge *e) {
-    mlo_way w = { e->channels / e->lanes_from, e->channels / e->lanes_to, 1, 1, 0, e->fifo * (e->channels / e->lanes_from), 0, 0, 0, 0 };
+    mlo_way w = { e->channels / e->lanes_from, e->channels / e->lanes_to, 1, 1, 0,
+        e->fifo * (e->channels / e->lanes_from), 0, 0, 0, 0 };
     while (w.up * e->lanes_from % e->lanes_to) w.up++;
     w.down = w.up * e->lanes_from / e->lanes_to;
-    if (mlo_edge_readers(c, e) > 1) { w.fork = 1; w.delay++; w.back++; w.held += 2; }
-    if (w.fifo) { w.delay += w.fifo > 2 ? 2 : 1; w.back++; }
+    if (mlo_edge_readers(c, e) > 1) {
+        w.fork = 1;
+        w.delay++;
+        w.back++;
+        w.held += 2;
+    }
+    if (w.fifo) {
+        w.delay += w.fifo > 2 ? 2 : 1;
+        w.back++;
+    }
     w.held = (w.held + w.fifo) * w.beats_to / w.beats_from;
-    if (e->lanes_from != e->lanes_to) { w.delay++; w.back += 2; w.held += 3; }
-    if (mlo_way_joins(c, e)) { w.back++; w.held += 2; }
+    if (e->lanes_from != e->lanes_to) {
+        w.delay++;
+        w.back += 2;
+        w.held += 3;
+    }
+    if (mlo_way_joins(c, e)) {
+        w.back++;
+        w.held += 2;
+    }
     w.span = mlo_later(w.beats_from - 1, w.delay + w.beats_to - w.down - w.held + w.back);
     return w;
 }
 
-/* What attention keeps of its latest rows: the scores begin, their last step; softmax's first and last word; division begins; sum ends. */
-typedef struct { int64_t begin, score, first, taken, accept, mix; } mlo_scored;
+/* What attention keeps of its latest rows: the scores begin, their last step; softmax's first and
+ * last word; division begins; sum ends. */
+typedef struct {
+    int64_t begin, score, first, taken, accept, mix;
+} mlo_scored;
 
-/* Who watches a schedule hears of each token that an element works on, from when to when; and of each loading of an element's
- * parameters (then token is -1, and frame the first one of those that use them). */
-typedef struct { int element; int64_t iteration, frame, token, begin, end; } mlo_moment;
+/* Who watches a schedule hears of each token that an element works on, from when to when; and of
+ * each loading of an element's parameters (then token is -1, and frame the first one of those that
+ * use them). */
+typedef struct {
+    int element;
+    int64_t iteration, frame, token, begin, end;
+} mlo_moment;
 typedef void (*mlo_moment_seen)(void *user, const mlo_moment *what);
 
 /* How far a FIFO has been followed: beats that came, the last of them when; beats that left. */
-typedef struct { int64_t pushed, at, popped; } mlo_followed;
+typedef struct {
+    int64_t pushed, at, popped;
+} mlo_followed;
 
-/* A reader of memory (mlo_axi_reader, and what deals its beats out): the loader, a matrix in row blocks. Beats are counted from the run's first one on:
- * those asked for (got), those dealt out. unit: how long a burst may be (of large matrices some are taken as one). asks: when it can ask next; waits:
- * the same, if it waits for nothing else. Of the latest bursts and portions (a block, a memory): behind which beat they begin and with which they end;
- * when the first can come, or leave; until when memory is busy with the burst, in cycles x rate; when the portion's last has left. port: its number among
- * those that share memory. */
-typedef struct { int64_t from, beats, begin, served; } mlo_burst;
-typedef struct { int64_t from, beats, begin, when; } mlo_until;
-typedef struct { int64_t got, bursts, unit, asks, waits, portions; int port; mlo_burst burst[MLO_READS_KEPT]; mlo_until dealt[MLO_READS_KEPT]; } mlo_fetch;
+/* A reader of memory (mlo_axi_reader, and what deals its beats out): the loader, a matrix in row
+ * blocks. Beats are counted from the run's first one on: those asked for (got), those dealt out.
+ * unit: how long a burst may be (of large matrices some are taken as one). asks: when it can ask
+ * next; waits: the same, if it waits for nothing else. Of the latest bursts and portions (a block,
+ * a memory): behind which beat they begin and with which they end; when the first can come, or
+ * leave; until when memory is busy with the burst, in cycles x rate; when the portion's last has
+ * left. port: its number among those that share memory. */
+typedef struct {
+    int64_t from, beats, begin, served;
+} mlo_burst;
+typedef struct {
+    int64_t from, beats, begin, when;
+} mlo_until;
+typedef struct {
+    int64_t got, bursts, unit, asks, waits, portions;
+    int port;
+    mlo_burst burst[MLO_READS_KEPT];
+    mlo_until dealt[MLO_READS_KEPT];
+} mlo_fetch;
 
-/* A matrix in row blocks: tiles begun, asked for, and whose half before it is known to be free again, and when, by tile; when the half behind it is; when the
- * multipliers are done with the latest pass, and with the one before; when the latest began, which frees a bank. Of the pass that works: when it began, how much
- * later its results come, when it would be over. Beats of a block; where the tile that is asked for lies in the image. Its reader's portions are blocks, which
- * have been passed. */
-typedef struct { int64_t begun, asked, opened, freed[4], left[MLO_TILES_LEFT], end, before, pass, begin, late, ideal, beats, address; int works; mlo_fetch reader; } mlo_tiling;
+/* A matrix in row blocks: tiles begun, asked for, and whose half before it is known to be free
+ * again, and when, by tile; when the half behind it is; when the multipliers are done with the
+ * latest pass, and with the one before; when the latest began, which frees a bank. Of the pass
+ * that works: when it began, how much later its results come, when it would be over. Beats of a
+ * block; where the tile that is asked for lies in the image. Its reader's portions are blocks,
+ * which have been passed. */
+typedef struct {
+    int64_t begun, asked, opened, freed[4], left[MLO_TILES_LEFT], end, before, pass, begin, late,
+        ideal, beats, address;
+    int works;
+    mlo_fetch reader;
+} mlo_tiling;
 
 /* What is known of a run so far. */
 typedef struct {
     const mlo_hw *c;
-    int64_t frames, total, mask;        /* tokens of the run; of the ring, less one */
-    mlo_token *ring;                    /* [element][token & mask]; row n_element: the loop's way in */
-    int64_t fired[MLO_CORE_MOST + 1];   /* tokens handled */
-    int64_t settled[MLO_CORE_MOST], busy[MLO_CORE_MOST];    /* tokens whose waits are added up; cycles of work of each */
-    int64_t known[MLO_CORE_MOST], lanes[MLO_CORE_MOST];     /* tokens whose way in is known, before they are handled; and to a norm's lanes */
-    mlo_way way[2 * MLO_CORE_MOST];     /* of each edge */
-    int64_t span[MLO_CORE_MOST];        /* of each element: the longest way's */
-    int chain[MLO_CORE_MOST];           /* of each element: pipelines one after the other from it on */
-    int order[2][2 * MLO_CORE_MOST], begin[2][MLO_CORE_MOST + 2];       /* edges by consumer, and by producer */
-    int free;                           /* 1: receivers have room without end */
+    int64_t frames, total, mask; /* tokens of the run; of the ring, less one */
+    /* [element][token & mask]; row n_element: the loop's way in */
+    mlo_token *ring;
+    int64_t fired[MLO_CORE_MOST + 1]; /* tokens handled */
+    /* tokens whose waits are added up; cycles of work of each */
+    int64_t settled[MLO_CORE_MOST], busy[MLO_CORE_MOST];
+    /* tokens whose way in is known, before they are handled; and to a norm's lanes */
+    int64_t known[MLO_CORE_MOST], lanes[MLO_CORE_MOST];
+    mlo_way way[2 * MLO_CORE_MOST]; /* of each edge */
+    int64_t span[MLO_CORE_MOST]; /* of each element: the longest way's */
+    /* of each element: pipelines one after the other from it on */
+    int chain[MLO_CORE_MOST];
+    /* edges by consumer, and by producer */
+    int order[2][2 * MLO_CORE_MOST], begin[2][MLO_CORE_MOST + 2];
+    int free; /* 1: receivers have room without end */
     /* the loader: memory after memory, iteration after iteration; banks in turn */
-    int n_memory, first_memory[MLO_CORE_MOST + 1]; int64_t beats[MLO_CORE_MOST * MLO_UNIT_MEMORIES]; char resident[MLO_CORE_MOST * MLO_UNIT_MEMORIES];
-    int64_t loads, loaded;              /* iterations of the run; memories dealt out */
-    mlo_fetch loader; int64_t load, memory, beat;       /* what it asks for next: of which load, which memory, which beat */
-    int64_t *ready, kept, (*freed)[4], *begun;      /* [load % kept][memory]: when it is there; [memory][load & 3]; [memory]: loads begun */
-    mlo_followed followed[2 * MLO_CORE_MOST + 1];      /* each edge's FIFO; at n_edge the feedback */
+    int n_memory, first_memory[MLO_CORE_MOST + 1];
+    int64_t beats[MLO_CORE_MOST * MLO_UNIT_MEMORIES];
+    char resident[MLO_CORE_MOST * MLO_UNIT_MEMORIES];
+    int64_t loads, loaded; /* iterations of the run; memories dealt out */
+    /* what it asks for next: of which load, which memory, which beat */
+    mlo_fetch loader;
+    int64_t load, memory, beat;
+    /* [load % kept][memory]: when it is there; [memory][load & 3]; [memory]: loads begun */
+    int64_t *ready, kept, (*freed)[4], *begun;
+    /* each edge's FIFO; at n_edge the feedback */
+    mlo_followed followed[2 * MLO_CORE_MOST + 1];
     mlo_scored row[MLO_CORE_MOST][MLO_ROWS_KEPT];
-    int64_t rows[MLO_CORE_MOST], query[MLO_CORE_MOST], softmax[MLO_CORE_MOST], frame_freed[MLO_CORE_MOST][2][4];
+    int64_t rows[MLO_CORE_MOST], query[MLO_CORE_MOST], softmax[MLO_CORE_MOST],
+        frame_freed[MLO_CORE_MOST][2][4];
     mlo_tiling tiling[MLO_CORE_MOST];
-    int shared, turn; int64_t asked;    /* do readers share memory (row blocks)? the port of the latest request, and when it was */
-    int64_t served, given;              /* until when memory is busy, in cycles x rate; when it gave the last beat */
-    int64_t now, next;                  /* requests are heard until now; the next one (without row blocks all are) */
-    mlo_prediction *p; int64_t follows; /* beats of the run, in each FIFO */
-    mlo_moment_seen seen; void *user;
+    /* do readers share memory (row blocks)? the port of the latest request, and when it was */
+    int shared, turn;
+    int64_t asked;
+    /* until when memory is busy, in cycles x rate; when it gave the last beat */
+    int64_t served, given;
+    /* requests are heard until now; the next one (without row blocks all are) */
+    int64_t now, next;
+    /* beats of the run, in each FIFO */
+    mlo_prediction *p;
+    int64_t follows;
+    mlo_moment_seen seen;
+    void *user;
 } mlo_schedule;
 
-/* ---- tokens ---------------------------------------------------------------------------------------------------------------------- */
+/* ---- tokens --------------------------------------------------------------- */
 
-/* Where token n stands: groups of frames go through all iterations; an iteration takes the group's frames one after the other. */
-typedef struct { int64_t group, size, iteration, frame, at, load; int first; } mlo_place;
+/* Where token n stands: groups of frames go through all iterations; an iteration takes the group's
+ * frames one after the other. */
+typedef struct {
+    int64_t group, size, iteration, frame, at, load;
+    int first;
+} mlo_place;
 
 static mlo_place mlo_place_of(const mlo_schedule *s, int64_t n) {
     const mlo_hw *c = s->c;
@@ -125,26 +219,42 @@ static mlo_place mlo_place_of(const mlo_schedule *s, int64_t n) {
     mlo_place p;
     p.group = n / whole;
     p.size = mlo_sooner(c->frames, s->frames - p.group * c->frames);
-    p.iteration = rest / (p.size * c->tokens); p.frame = rest / c->tokens % p.size; p.at = rest % c->tokens;
+    p.iteration = rest / (p.size * c->tokens);
+    p.frame = rest / c->tokens % p.size;
+    p.at = rest % c->tokens;
     p.load = c->scan.iterations > 1 ? p.group * c->scan.iterations + p.iteration : 0;
     p.first = c->scan.iterations > 1 ? rest % (p.size * c->tokens) == 0 : n == 0;
     return p;
 }
 
-static mlo_token *mlo_token_of(const mlo_schedule *s, int element, int64_t n) { return &s->ring[(element == MLO_OUTSIDE ? s->c->n_element : element) * (s->mask + 1) + (n & s->mask)]; }
-static int64_t mlo_fired(const mlo_schedule *s, int element) { return s->fired[element == MLO_OUTSIDE ? s->c->n_element : element]; }
+static mlo_token *mlo_token_of(const mlo_schedule *s, int element, int64_t n) {
+    return &s->ring[(element == MLO_OUTSIDE ? s->c->n_element : element) * (s->mask + 1)
+        + (n & s->mask)];
+}
+static int64_t mlo_fired(const mlo_schedule *s, int element) {
+    return s->fired[element == MLO_OUTSIDE ? s->c->n_element : element];
+}
 
-/* Beat `at` of `beats` between the first and the last; of those that are taken: a gap is mostly behind the first one. */
-static int64_t mlo_beat_at(const int64_t when[2], int64_t at, int64_t beats) { return beats > 1 ? when[0] + (when[1] - when[0]) * at / (beats - 1) : when[1]; }
-static int64_t mlo_beat_by(const int64_t when[2], int64_t at, int64_t beats) { return beats > 1 ? when[0] + mlo_parts((when[1] - when[0]) * at, beats - 1) : when[1]; }
+/* Beat `at` of `beats` between the first and the last; of those that are taken: a gap is mostly
+ * behind the first one. */
+static int64_t mlo_beat_at(const int64_t when[2], int64_t at, int64_t beats) {
+    return beats > 1 ? when[0] + (when[1] - when[0]) * at / (beats - 1) : when[1];
+}
+static int64_t mlo_beat_by(const int64_t when[2], int64_t at, int64_t beats) {
+    return beats > 1 ? when[0] + mlo_parts((when[1] - when[0]) * at, beats - 1) : when[1];
+}
 
-/* ---- edges ----------------------------------------------------------------------------------------------------------------------- */
+/* ---- edges ---------------------------------------------------------------- */
 
-/* When beat `at` of an edge's token n leaves the producer. A split's outputs have their parts of its token. */
+/* When beat `at` of an edge's token n leaves the producer. A split's outputs have their parts of
+ * its token. */
 static int64_t mlo_edge_leaves(const mlo_schedule *s, const mlo_edge *e, int64_t n, int64_t at) {
     const mlo_hw *c = s->c;
     int64_t from = 0, all = e->channels / e->lanes_from;
-    if (e->from != MLO_OUTSIDE && !c->element[e->from].kernel) { from = e->from_port * all; all = mlo_last_dim(&c->element[e->from].site.in[0]) / e->lanes_from; }
+    if (e->from != MLO_OUTSIDE && !c->element[e->from].kernel) {
+        from = e->from_port * all;
+        all = mlo_last_dim(&c->element[e->from].site.in[0]) / e->lanes_from;
+    }
     return mlo_beat_at(mlo_token_of(s, e->from, n)->out, from + at, all);
 }
 
@@ -152,5 +262,6 @@ static int64_t mlo_edge_leaves(const mlo_schedule *s, const mlo_edge *e, int64_t
 static void mlo_edge_arrives(const mlo_schedule *s, const mlo_edge *e, int64_t n, int64_t when[2]) {
     const mlo_way w = s->way[e - s->c->edge];
     when[0] = mlo_edge_leaves(s, e, n, w.up - 1) + w.delay;
-    when[1] = mlo_later(mlo_edge_leaves(s, e, n, w.beats_from - 1) + w.delay + w.down - 1, when[0] + w.beats_to - 1);
+    when[1] = mlo_later(mlo_edge_leaves(s, e, n, w.beats_from - 1) + w.delay + w.down - 1,
+        when[0] + w.beats_to - 1);
 }

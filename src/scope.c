@@ -1,29 +1,39 @@
 /* scope: where in the source model's module tree each node belongs.
  *
- * in:  nodes with pkg.torch.onnx.name_scopes or namespace (a Python list or slash text; read has made metadata of attributes), or with telling
- *     names ("/encoder/layer.0/attention/Add", "encoder.layer.0.bias_DequantizeLinear"), or with nothing.
- * out: node metadata `mlo.scope`: the levels from the root, each with its full dotted name, joined by slashes:
- *     "encoder/encoder.layer.0/encoder.layer.0.attention". The nameless root is "". `mlo.scope_from` says why, where it was inferred.
- * invariant: scopes are hints. They name things and break ties; no later stage believes them against the structure.
- * example: a QuantizeLinear that a tool put between two nodes of layer 3 gets layer 3's scope, because its twins in layers 0..2 have theirs.
+ * in:  nodes with pkg.torch.onnx.name_scopes or namespace (a Python list or slash text; read has
+ *     made metadata of attributes), or with telling names ("/encoder/layer.0/attention/Add",
+ *     "encoder.layer.0.bias_DequantizeLinear"), or with nothing.
+ * out: node metadata `mlo.scope`: the levels from the root, each with its full dotted name, joined
+ *     by slashes:
+ *     "encoder/encoder.layer.0/encoder.layer.0.attention". The nameless root is "".
+ *     `mlo.scope_from` says why, where it was inferred.
+ * invariant: scopes are hints. They name things and break ties; no later stage believes them
+ *     against the structure.
+ * example: a QuantizeLinear that a tool put between two nodes of layer 3 gets layer 3's scope,
+ *     because its twins in layers 0..2 have theirs.
  * cost: O(nodes), and one discovery when scopes are missing.
  *
- * Missing scopes come first from the node at the same place of another instance (so a node between two layers, or a whole layer, is
- * decided by structure), then from neighbours in the same instance, then from any, forwards and backwards until nothing changes.
+ * Missing scopes come first from the node at the same place of another instance (so a node between
+ * two layers, or a whole layer, is decided by structure), then from neighbours in the same
+ * instance, then from any, forwards and backwards until nothing changes.
  */
 static const char mlo_scope_key[] = "mlo.scope", mlo_scope_from_key[] = "mlo.scope_from";
 
-/* ---- reading what exporters write ---------------------------------------------------------------------------------------------- */
+/* ---- reading what exporters write ----------------------------------------- */
 
 enum { MLO_MAX_LEVELS = 64 };
-typedef struct { const char *level[MLO_MAX_LEVELS]; int n; } mlo_levels;
+typedef struct {
+    const char *level[MLO_MAX_LEVELS];
+    int n;
+} mlo_levels;
 
 static void mlo_levels_add(mlo *m, mlo_levels *l, const char *text, size_t n) {
     const char *s = mlo_intern_n(m, text, n);
     if (s && l->n < MLO_MAX_LEVELS) l->level[l->n++] = s;
 }
 
-/* The quoted strings of a Python or JSON list ("['', 'encoder']"). Returns where the list ended, NULL when it is none. */
+/* The quoted strings of a Python or JSON list ("['', 'encoder']"). Returns where the list ended,
+ * NULL when it is none. */
 static const char *mlo_levels_list(mlo *m, const char *s, mlo_levels *l) {
     char part[512];
     l->n = 0;
@@ -47,7 +57,7 @@ static const char *mlo_levels_list(mlo *m, const char *s, mlo_levels *l) {
 /* "a/b/c", and torch's namespace "a: Class/b: Class/node_c: aten.c": what stands before the colons. */
 static void mlo_levels_slashes(mlo *m, const char *s, mlo_levels *l) {
     l->n = 0;
-    for (const char *end; ; s = end + 1) {
+    for (const char *end;; s = end + 1) {
         end = strchr(s, '/');
         size_t n = end ? (size_t)(end - s) : strlen(s);
         const char *colon = (const char *)memchr(s, ':', n);
@@ -75,25 +85,29 @@ static int mlo_extends(const char *whole, const char *part) {
     return !strncmp(whole, part, n) && whole[n] == '.';
 }
 
-/* Is the last level the traced operation rather than a module? A module's name extends its parent's; at the root its class tells. */
+/* Is the last level the traced operation rather than a module? A module's name extends its
+ * parent's; at the root its class tells. */
 static int mlo_last_is_op(mlo *m, const mlo_node *node, const mlo_levels *l, const char *classes) {
     static const char *const ops[] = { "aten.", "prims.", "_operator.", "<", "torch.ops." };
     mlo_levels c;
     const char *last = l->level[l->n - 1];
     if (l->n > 1 && *l->level[l->n - 2]) return !mlo_extends(last, l->level[l->n - 2]);
     if (classes && mlo_levels_list(m, classes, &c) && c.n == l->n)
-        for (size_t i = 0; i < sizeof ops / sizeof *ops; i++) if (mlo_starts(c.level[c.n - 1], ops[i])) return 1;
+        for (size_t i = 0; i < sizeof ops / sizeof *ops; i++)
+            if (mlo_starts(c.level[c.n - 1], ops[i])) return 1;
     return !strchr(last, '.') || (node->n_output && mlo_eq(last, node->output[0]));
 }
 
-/* Levels to a scope: without the nameless root, every level by its full name (when `join`), joined by slashes. */
+/* Levels to a scope: without the nameless root, every level by its full name (when `join`), joined
+ * by slashes. */
 static const char *mlo_levels_scope(mlo *m, const mlo_levels *l, int n, int join) {
     mlo_text t = { m, NULL, 0, 0 };
     const char *parent = "";
     for (int i = 0; i < n; i++) {
         const char *level = l->level[i];
         if (!*level) continue;
-        if (join && *parent && !mlo_extends(level, parent)) level = mlo_format(m, "%s.%s", parent, level);
+        if (join && *parent && !mlo_extends(level, parent))
+            level = mlo_format(m, "%s.%s", parent, level);
         if (!level) break;
         if (t.n) mlo_puts(&t, "/");
         mlo_puts(&t, level);
@@ -107,7 +121,8 @@ static const char *mlo_levels_scope(mlo *m, const mlo_levels *l, int n, int join
 /* The scope in a node's metadata, NULL when there is none. */
 static const char *mlo_scope_said(mlo *m, const mlo_node *n) {
     mlo_levels l;
-    const char *s = mlo_meta_get(n->meta, n->n_meta, mlo_scope_key), *classes = mlo_meta_get(n->meta, n->n_meta, "pkg.torch.onnx.class_hierarchy");
+    const char *s = mlo_meta_get(n->meta, n->n_meta, mlo_scope_key);
+    const char *classes = mlo_meta_get(n->meta, n->n_meta, "pkg.torch.onnx.class_hierarchy");
     if (s) return s;
     s = mlo_meta_get(n->meta, n->n_meta, "pkg.torch.onnx.name_scopes");
     if (s && (strstr(s, "_empty_nn_module_stack") || !*s)) s = NULL;
@@ -115,14 +130,18 @@ static const char *mlo_scope_said(mlo *m, const mlo_node *n) {
         if (!l.n) return NULL;
         return mlo_levels_scope(m, &l, l.n - mlo_last_is_op(m, n, &l, classes), 0);
     }
-    if (s) { mlo_levels_slashes(m, s, &l); return mlo_levels_scope(m, &l, l.n, 1); }
+    if (s) {
+        mlo_levels_slashes(m, s, &l);
+        return mlo_levels_scope(m, &l, l.n, 1);
+    }
     s = mlo_meta_get(n->meta, n->n_meta, "namespace");
     if (!s || !*s || strstr(s, "_empty_nn_module_stack")) return NULL;
     mlo_levels_slashes(m, s, &l);
     return mlo_levels_scope(m, &l, l.n > 1 ? l.n - 1 : l.n, 1);
 }
 
-/* The scope in a node's name: "/encoder/layer.0/attention/Add_1", or "encoder.layer.0.bias_DequantizeLinear". NULL when it has no such form. */
+/* The scope in a node's name: "/encoder/layer.0/attention/Add_1", or
+ * "encoder.layer.0.bias_DequantizeLinear". NULL when it has no such form. */
 static const char *mlo_scope_named(mlo *m, const mlo_node *n) {
     const char *s = n->name ? n->name : "", *last = strrchr(s, '/');
     mlo_levels l;
@@ -136,19 +155,22 @@ static const char *mlo_scope_named(mlo *m, const mlo_node *n) {
     return mlo_levels_scope(m, &l, l.n, 0);
 }
 
-/* ---- inference -------------------------------------------------------------------------------------------------------------------- */
+/* ---- inference ------------------------------------------------------------ */
 
 typedef struct {
-    mlo *m; mlo_net *net; const char **scope, **why;
-    int *instance;                /* per node: a number of its instance (over all loops), 0 for none */
-    int inside;                   /* look at neighbours of the same instance only */
+    mlo *m;
+    mlo_net *net;
+    const char **scope, **why;
+    /* per node: a number of its instance (over all loops), 0 for none */
+    int *instance;
+    int inside; /* look at neighbours of the same instance only */
 } mlo_scopes;
 
 /* The levels two scopes share, as a scope. */
 static const char *mlo_scope_meet(mlo *m, const char *a, const char *b) {
     size_t i = 0, end = 0;
     if (a == b) return a;
-    for (; ; i++) {
+    for (;; i++) {
         int end_a = !a[i] || a[i] == '/', end_b = !b[i] || b[i] == '/';
         if (end_a && end_b) end = i;
         if (a[i] != b[i] || !a[i]) break;
@@ -165,33 +187,41 @@ static const char *mlo_instance_scope(mlo_scopes *s, const mlo_layers *l, int k)
     return meet;
 }
 
-static const char *mlo_last_level(const char *scope) { const char *s = strrchr(scope, '/'); return s ? s + 1 : scope; }
+static const char *mlo_last_level(const char *scope) {
+    const char *s = strrchr(scope, '/');
+    return s ? s + 1 : scope;
+}
 
 /* "encoder/encoder.layer.3" for "encoder/encoder.layer.2" moved by 1; NULL when it has no number. */
 static const char *mlo_scope_moved(mlo *m, const char *scope, int by) {
     size_t end = strlen(scope), at;
     while (end && !(scope[end - 1] >= '0' && scope[end - 1] <= '9')) end--;
-    for (at = end; at && scope[at - 1] >= '0' && scope[at - 1] <= '9'; at--) {}
+    for (at = end; at && scope[at - 1] >= '0' && scope[at - 1] <= '9'; at--) {
+    }
     if (at == end || strchr(scope + end, '/')) return NULL;
     long n = strtol(scope + at, NULL, 10);
-    if (n > INT_MAX / 2 || n + by < 0) return NULL;        /* no layer's number */
+    if (n > INT_MAX / 2 || n + by < 0) return NULL; /* no layer's number */
     return mlo_format(m, "%.*s%ld%s", (int)at, scope, n + by, scope + end);
 }
 
-/* A scope under layer `from` as it is called under layer `to`: each level that begins with from's name begins with to's. */
+/* A scope under layer `from` as it is called under layer `to`: each level that begins with from's
+ * name begins with to's. */
 static const char *mlo_scope_rebased(mlo *m, const char *scope, const char *from, const char *to) {
     const char *old = mlo_last_level(from), *fresh = mlo_last_level(to);
     size_t n = strlen(from), old_n = strlen(old);
     if (strncmp(scope, from, n) || (scope[n] && scope[n] != '/')) return NULL;
     mlo_text t = { m, NULL, 0, 0 };
     mlo_puts(&t, to);
-    for (const char *p = scope + n; *p; ) {                 /* at a slash */
+    for (const char *p = scope + n; *p;) { /* at a slash */
         const char *end = strchr(p + 1, '/');
         size_t part = end ? (size_t)(end - p) : strlen(p);
-        if (part > old_n && !strncmp(p + 1, old, old_n) && (p[1 + old_n] == '.' || p[1 + old_n] == '/' || !p[1 + old_n])) {
-            mlo_puts(&t, "/"); mlo_puts(&t, fresh);
+        if (part > old_n && !strncmp(p + 1, old, old_n)
+            && (p[1 + old_n] == '.' || p[1 + old_n] == '/' || !p[1 + old_n])) {
+            mlo_puts(&t, "/");
+            mlo_puts(&t, fresh);
             mlo_put(&t, p + 1 + old_n, part - 1 - old_n);
-        } else mlo_put(&t, p, part);
+        } else
+            mlo_put(&t, p, part);
         p += part;
     }
     const char *s = mlo_intern(m, t.text ? t.text : "");
@@ -205,8 +235,10 @@ static int mlo_scope_by_structure(mlo_scopes *s, const mlo_layers *l) {
     const char **at = MLO_NEW_N(m, const char *, (size_t)l->iterations);
     if (!at) return mlo_failed(m);
     for (int k = 0; k < l->iterations; k++) at[k] = mlo_instance_scope(s, l, k);
-    for (int k = 0; k < l->iterations; k++)                  /* a layer that lost all: numbered on from another, once that is known to be numbered */
-        for (int j = 0; j < l->iterations && !at[k]; j++) if (at[j] && j != k) at[k] = mlo_scope_moved(m, at[j], k - j);
+    /* a layer that lost all: numbered on from another, once that is known to be numbered */
+    for (int k = 0; k < l->iterations; k++)
+        for (int j = 0; j < l->iterations && !at[k]; j++)
+            if (at[j] && j != k) at[k] = mlo_scope_moved(m, at[j], k - j);
     for (int p = 0; p < l->size; p++)
         for (int k = 0; k < l->iterations; k++) {
             int x = l->node[k * l->size + p];
@@ -214,20 +246,25 @@ static int mlo_scope_by_structure(mlo_scopes *s, const mlo_layers *l) {
                 int y = l->node[j * l->size + p];
                 if (!s->scope[y] || s->why[y] || !at[k] || !at[j] || at[k] == at[j]) continue;
                 s->scope[x] = mlo_scope_rebased(m, s->scope[y], at[j], at[k]);
-                if (s->scope[x]) s->why[x] = mlo_format(m, "same place as %s in instance %d", mlo_node_name(s->net->g->node[y]), j);
+                if (s->scope[x])
+                    s->why[x] = mlo_format(
+                        m, "same place as %s in instance %d", mlo_node_name(s->net->g->node[y]), j);
             }
         }
     return mlo_failed(m);
 }
 
-/* What a node's known neighbours on one side share; NULL when none is known. *whose names one of them. */
+/* What a node's known neighbours on one side share; NULL when none is known. *whose names one of
+ * them. */
 static const char *mlo_scope_around(mlo_scopes *s, int i, int readers, int *whose) {
     const mlo_net *net = s->net;
     const char *meet = NULL;
-    int from = readers ? net->use_at[i] : net->in_at[i], to = readers ? net->use_at[i + 1] : net->in_at[i + 1];
+    int from = readers ? net->use_at[i] : net->in_at[i];
+    int to = readers ? net->use_at[i + 1] : net->in_at[i + 1];
     for (int k = from; k < to; k++) {
         int other = readers ? net->reader[net->use[k]] : net->from[k];
-        if (other < 0 || !s->scope[other] || (s->inside && s->instance[other] != s->instance[i])) continue;
+        if (other < 0 || !s->scope[other] || (s->inside && s->instance[other] != s->instance[i]))
+            continue;
         meet = meet ? mlo_scope_meet(s->m, meet, s->scope[other]) : s->scope[other];
         *whose = other;
     }
@@ -236,15 +273,21 @@ static const char *mlo_scope_around(mlo_scopes *s, int i, int readers, int *whos
 
 static int mlo_scope_by_neighbours(mlo_scopes *s, int i) {
     int maker = MLO_NONE, reader = MLO_NONE;
-    const char *before = mlo_scope_around(s, i, 0, &maker), *after = mlo_scope_around(s, i, 1, &reader);
+    const char *before = mlo_scope_around(s, i, 0, &maker);
+    const char *after = mlo_scope_around(s, i, 1, &reader);
     if (!before && !after) return 0;
     s->scope[i] = before && after ? mlo_scope_meet(s->m, before, after) : before ? before : after;
-    if (before && after) s->why[i] = mlo_format(s->m, "between %s and %s", mlo_node_name(s->net->g->node[maker]), mlo_node_name(s->net->g->node[reader]));
-    else s->why[i] = mlo_format(s->m, before ? "reads from %s" : "feeds %s", mlo_node_name(s->net->g->node[before ? maker : reader]));
+    if (before && after)
+        s->why[i] = mlo_format(s->m, "between %s and %s", mlo_node_name(s->net->g->node[maker]),
+            mlo_node_name(s->net->g->node[reader]));
+    else
+        s->why[i] = mlo_format(s->m, before ? "reads from %s" : "feeds %s",
+            mlo_node_name(s->net->g->node[before ? maker : reader]));
     return 1;
 }
 
-/* Forwards and backwards until nothing changes: first the nodes between two known ones, then those with one known side. */
+/* Forwards and backwards until nothing changes: first the nodes between two known ones, then those
+ * with one known side. */
 static int mlo_scope_fixpoint(mlo_scopes *s) {
     int n = s->net->n, again = 1;
     for (int round = 0; again && round < 64 && !s->m->error.code; round++) {
@@ -253,14 +296,19 @@ static int mlo_scope_fixpoint(mlo_scopes *s) {
             for (int k = 0; k < n; k++) {
                 int i = pass ? n - 1 - k : k, unused;
                 if (s->scope[i] || (s->inside && !s->instance[i])) continue;
-                if (!round && (!mlo_scope_around(s, i, 0, &unused) || !mlo_scope_around(s, i, 1, &unused))) { again = 1; continue; }
+                if (!round
+                    && (!mlo_scope_around(s, i, 0, &unused)
+                        || !mlo_scope_around(s, i, 1, &unused))) {
+                    again = 1;
+                    continue;
+                }
                 again |= mlo_scope_by_neighbours(s, i);
             }
     }
     return mlo_failed(s->m);
 }
 
-/* ---- the stage -------------------------------------------------------------------------------------------------------------------- */
+/* ---- the stage ------------------------------------------------------------ */
 
 static int mlo_scope_infer(mlo_scopes *s, int missing) {
     mlo_found found;
@@ -269,10 +317,12 @@ static int mlo_scope_infer(mlo_scopes *s, int missing) {
     if (!(s->instance = MLO_NEW_N(s->m, int, (size_t)s->net->n + 1))) return mlo_failed(s->m);
     for (size_t i = 0; i < found.n_loops; i++) {
         const mlo_layers *l = found.loop[i];
-        for (int k = 0; k < l->iterations * l->size; k++) s->instance[l->node[k]] = l->node[k / l->size * l->size] + 1;
+        for (int k = 0; k < l->iterations * l->size; k++)
+            s->instance[l->node[k]] = l->node[k / l->size * l->size] + 1;
         if (mlo_scope_by_structure(s, l)) return mlo_failed(s->m);
     }
-    s->inside = 1;                              /* a node at the edge of a layer has neighbours in two: first ask those of its own */
+    /* a node at the edge of a layer has neighbours in two: first ask those of its own */
+    s->inside = 1;
     if (mlo_scope_fixpoint(s)) return mlo_failed(s->m);
     s->inside = 0;
     return mlo_scope_fixpoint(s);
@@ -302,7 +352,8 @@ static int mlo_scope(mlo *m) {
     mlo_net *net = mlo_net_of(m, m->model->graph);
     int missing = 0, inferred = 0, unknown = 0, first = MLO_NONE;
     if (!net) return mlo_failed(m);
-    mlo_scopes s = { m, net, MLO_NEW_N(m, const char *, (size_t)net->n + 1), MLO_NEW_N(m, const char *, (size_t)net->n + 1), NULL, 0 };
+    mlo_scopes s = { m, net, MLO_NEW_N(m, const char *, (size_t)net->n + 1),
+        MLO_NEW_N(m, const char *, (size_t)net->n + 1), NULL, 0 };
     if (m->error.code) return mlo_failed(m);
     for (int i = 0; i < net->n; i++) {
         s.scope[i] = mlo_scope_said(m, net->g->node[i]);
@@ -311,11 +362,17 @@ static int mlo_scope(mlo *m) {
     }
     if (mlo_scope_infer(&s, missing)) return mlo_failed(m);
     for (int i = 0; i < net->n; i++) {
-        if (!s.scope[i]) { unknown++; continue; }
+        if (!s.scope[i]) {
+            unknown++;
+            continue;
+        }
         if (s.why[i] && !inferred++) first = i;
         if (mlo_scope_write(&s, i)) return mlo_failed(m);
     }
-    if (inferred) mlo_warn(m, "inferred the scopes of %d of %d nodes, e.g. %s: '%s' (%s)", inferred, net->n, mlo_node_name(net->g->node[first]), s.scope[first], s.why[first]);
-    if (unknown == net->n && net->n) mlo_warn(m, "no node says where it belongs; the loops will be found by structure alone");
+    if (inferred)
+        mlo_warn(m, "inferred the scopes of %d of %d nodes, e.g. %s: '%s' (%s)", inferred, net->n,
+            mlo_node_name(net->g->node[first]), s.scope[first], s.why[first]);
+    if (unknown == net->n && net->n)
+        mlo_warn(m, "no node says where it belongs; the loops will be found by structure alone");
     return mlo_failed(m);
 }

@@ -1,60 +1,93 @@
 /* search: the best folding there is, under the model.
  *
- * in:  a core (mlo_hw); limits: multipliers, on-chip bits, memory bandwidth; foldings that are given for kernels by name (pinned).
- * out: the cheapest folding that is fast enough, the fastest one that is cheap enough, or all that are not beaten (the front).
+ * in:  a core (mlo_hw); limits: multipliers, on-chip bits, memory bandwidth; foldings that are
+ *     given for kernels by name (pinned).
+ * out: the cheapest folding that is fast enough, the fastest one that is cheap enough, or all that
+ *     are not beaten (the front).
  *
- * Model. A folding gives every kernel PE and SIMD. With T tokens a frame, G frames in flight and a bus that brings `rate` / 256 beats a cycle,
- *     pace   = max over kernels of cycles per token            load = ceil(256 sum over kernels of beats / (rate G))
- *     steady = max(T pace, load)                               cycles of an iteration per frame, once things flow
- *     price  = sum over kernels of (multipliers, lanes, skew, traffic)  compared in this order; lanes: of kernels without matrix arrays
- *     bits   = sum over kernels of what they hold on chip + FIFOs, whose depths no folding changes (as if all were in row blocks that may be)
- * A kernel whose parameters are resident has no beats, and its bits are those of all iterations; one in row blocks has G beats for each tile, and
- * bits of two blocks and of tiles. Where that is to be chosen (--memory auto), it multiplies the choices, and the price ends with traffic, the sum of
- * beats: of the foldings that are as fast and as cheap, the one that reads least.
- * What it is in cycles with filling and draining is what mlo_predict says; a target is held against that.
+ * Model. A folding gives every kernel PE and SIMD. With T tokens a frame, G frames in flight and a
+ * bus that brings `rate` / 256 beats a cycle,
+ *     pace   = max over kernels of cycles per token            load = ceil(256 sum over kernels of
+ *     beats / (rate G))
+ *     steady = max(T pace, load)                               cycles of an iteration per frame,
+ *     once things flow
+ *     price  = sum over kernels of (multipliers, lanes, skew, traffic)  compared in this order;
+ *     lanes: of kernels without matrix arrays
+ *     bits   = sum over kernels of what they hold on chip + FIFOs, whose depths no folding changes
+ * (as if all were in row blocks that may be) A kernel whose parameters are resident has no beats,
+ * and its bits are those of all iterations; one in row blocks has G beats for each tile, and bits
+ * of two blocks and of tiles. Where that is to be chosen (--memory auto), it multiplies the
+ * choices, and the price ends with traffic, the sum of beats: of the foldings that are as fast and
+ * as cheap, the one that reads least. What it is in cycles with filling and draining is what
+ * mlo_predict says; a target is held against that.
  *
- * Why the answer is the best. mlo_search_solve(s) is the cheapest folding with steady <= s within the limits. steady <= s says: every kernel's
- * interval is at most s / T, and beats add up to at most s rate G / 256. The first is about each kernel alone, the second and the limits about
- * sums. If each kernel's cheapest choice satisfies the sums, no folding is cheaper, as prices add up. If not, partial foldings of the first
- * k kernels are kept that none other dominates in price, bits and beats (dynamic programming): whatever completes a dominated one completes
- * the other, too, for no more. From solve follow
- *     least steady within limits:  feasibility is monotone in s, so bisection finds the least s; solve(s) is the cheapest there
- *     the front:                   s = no limit, then again and again one less than the steady of what came out: nothing between can be cheaper
- *     a target:                    along the front from target / iterations on, to the first one that mlo_predict lets through. Two frames or
- *                                  more in flight reach steady, so it is the cheapest of all; with one, of those that are evenly paced. (With
- *                                  one, filling and draining are about 7 / T of it; to pace kernels unevenly buys part of that dearly. It
- *                                  is done for targets that cannot be met else: mlo_search_rush, which is not claimed to be the cheapest.)
+ * Why the answer is the best. mlo_search_solve(s) is the cheapest folding with steady <= s within
+ * the limits. steady <= s says: every kernel's interval is at most s / T, and beats add up to at
+ * most s rate G / 256. The first is about each kernel alone, the second and the limits about sums.
+ * If each kernel's cheapest choice satisfies the sums, no folding is cheaper, as prices add up. If
+ * not, partial foldings of the first k kernels are kept that none other dominates in price, bits
+ *     and beats (dynamic programming): whatever completes a dominated one completes the other,
+ *     too, for no more. From solve follow least steady within limits:  feasibility is monotone in
+ *     s, so bisection finds the least s; solve(s) is the cheapest there
+ *     the front:                   s = no limit, then again and again one less than the steady of
+ *     what came out: nothing between can be cheaper
+ *     a target:                    along the front from target / iterations on, to the first one
+ *                                  that mlo_predict lets through. Two frames or more in flight
+ *                                  reach steady, so it is the cheapest of all; with one, of those
+ *                                  that are evenly paced. (With one, filling and draining are
+ *                                  about 7 / T of it; to pace kernels unevenly buys part of that
+ *                                  dearly. It is done for targets that cannot be met else:
+ *                                  mlo_search_rush, which is not claimed to be the cheapest.)
  * invariant: same model, same options: same answer; ties are broken by price, bits, beats, SIMD, PE.
  * example: 768 channels, --budget-macs 1024: 6 912 cycles a token for each of QKV, FFN in and FFN out.
- * cost: kernels x foldings to list them (some hundreds each); a solve is kernels x log foldings, unless bits or beats are scarce.
+ * cost: kernels x foldings to list them (some hundreds each); a solve is kernels x log foldings,
+ *     unless bits or beats are scarce.
  */
 
-/* Prices add up and are compared from the first number on. way: 0, or where the multipliers are given and time is the price, how long a token
- * takes through a kernel with multipliers. */
-typedef struct { int64_t way, multipliers, lanes, skew, traffic; } mlo_price;
+/* Prices add up and are compared from the first number on. way: 0, or where the multipliers are
+ * given and time is the price, how long a token takes through a kernel with multipliers. */
+typedef struct {
+    int64_t way, multipliers, lanes, skew, traffic;
+} mlo_price;
 
 /* One way to fold one kernel. */
-typedef struct { int64_t pe, simd, interval, bits, beats; int memory; mlo_price price; } mlo_choice;
+typedef struct {
+    int64_t pe, simd, interval, bits, beats;
+    int memory;
+    mlo_price price;
+} mlo_choice;
 
 /* Those of one kernel: faster ones first; none is beaten in speed, price, bits and beats at once. */
-typedef struct { mlo_choice *item; size_t n; } mlo_menu;
+typedef struct {
+    mlo_choice *item;
+    size_t n;
+} mlo_menu;
 
 /* What a folding as a whole may take. */
-typedef struct { int64_t steady, multipliers, bits; } mlo_limits;
+typedef struct {
+    int64_t steady, multipliers, bits;
+} mlo_limits;
 
 /* A folding as a whole. */
-typedef struct { size_t item[MLO_CORE_MOST]; mlo_price price; int64_t pace, steady, bits, beats, cycles; int frames; } mlo_plan;
+typedef struct {
+    size_t item[MLO_CORE_MOST];
+    mlo_price price;
+    int64_t pace, steady, bits, beats, cycles;
+    int frames;
+} mlo_plan;
 
 typedef struct {
-    mlo *m; mlo_hw *c;
+    mlo *m;
+    mlo_hw *c;
     mlo_menu menu[MLO_CORE_MOST];
-    int64_t fifo_bits;                  /* with c->frames in flight */
-    int timed;                          /* 1: prices have a way */
-    int tiled;                          /* some may be in row blocks */
-    int thrifty;                        /* 1: prices have traffic: for some kernels it is to be chosen where parameters are */
+    int64_t fifo_bits; /* with c->frames in flight */
+    int timed; /* 1: prices have a way */
+    int tiled; /* some may be in row blocks */
+    /* 1: prices have traffic: for some kernels it is to be chosen where parameters are */
+    int thrifty;
 } mlo_space;
 
-enum { MLO_SEARCH_FRAMES = 8 };         /* frames in flight, when they are to be chosen */
+enum { MLO_SEARCH_FRAMES = 8 }; /* frames in flight, when they are to be chosen */
 #define MLO_UNLIMITED (INT64_MAX / 1024)
 
 static int mlo_sign(int64_t a, int64_t b) { return a < b ? -1 : a > b; }
@@ -66,13 +99,18 @@ static int mlo_price_order(const mlo_price *a, const mlo_price *b) {
     return a->skew != b->skew ? mlo_sign(a->skew, b->skew) : mlo_sign(a->traffic, b->traffic);
 }
 static mlo_price mlo_price_sum(mlo_price a, const mlo_price *b) {
-    a.way += b->way; a.multipliers += b->multipliers; a.lanes += b->lanes; a.skew += b->skew; a.traffic += b->traffic;
+    a.way += b->way;
+    a.multipliers += b->multipliers;
+    a.lanes += b->lanes;
+    a.skew += b->skew;
+    a.traffic += b->traffic;
     return a;
 }
 
-/* ---- menus -------------------------------------------------------------------------------------------------------------------- */
+/* ---- menus ---------------------------------------------------------------- */
 
-/* Of foldings with as many multipliers, the one nearest to SIMD = 4 PE: wide trees save requantizers, very wide ones cost routing. */
+/* Of foldings with as many multipliers, the one nearest to SIMD = 4 PE: wide trees save
+ * requantizers, very wide ones cost routing. */
 static int64_t mlo_fold_skew(int64_t pe, int64_t simd) { return simd > 4 * pe ? simd : 4 * pe; }
 
 static int mlo_choice_order(const void *x, const void *y) {
@@ -87,19 +125,30 @@ static int mlo_choice_order(const void *x, const void *y) {
 }
 
 /* A folding in each of these modes; in row blocks, if the site has a tile. */
-static int mlo_menu_add(mlo_space *s, mlo_menu *menu, const mlo_element *e, const mlo_site *site, int memories, int64_t pe, int64_t simd) {
+static int mlo_menu_add(mlo_space *s, mlo_menu *menu, const mlo_element *e, const mlo_site *site,
+    int memories, int64_t pe, int64_t simd) {
     mlo_unit u;
     memset(&u, 0, sizeof u);
-    u.pe = (int)pe; u.simd = (int)simd;
+    u.pe = (int)pe;
+    u.simd = (int)simd;
     if (e->kernel->unit(site, pe, simd, &u)) return mlo_failed(s->m);
-    if (site->tile && !u.blocks) memories = e->memories & MLO_LAYER ? 0 : MLO_LAYER;        /* nothing to divide */
-    for (int memory = MLO_LAYER; memory <= MLO_BLOCK; memory *= 2) if (memories & memory) {
-        int64_t beats = memory == MLO_RESIDENT ? 0 : mlo_unit_beats(&u, s->c->axi_bits) * (u.blocks ? s->c->frames * mlo_unit_tiles(&u, s->c->tokens) : 1);
-        mlo_choice c = { pe, simd, u.interval, mlo_unit_bits(site, &u, s->c->axi_bits, mlo_banks(s->c, memory)), beats, memory,
-                         { s->timed && u.multipliers ? u.interval + u.latency : 0, u.multipliers, 0, 0, s->thrifty ? beats : 0 } };
-        if (u.multipliers) c.price.skew = mlo_fold_skew(pe, simd); else c.price.lanes = pe;
-        if (!MLO_PUSH(s->m, menu->item, menu->n, c)) return mlo_failed(s->m);
-    }
+    /* nothing to divide */
+    if (site->tile && !u.blocks) memories = e->memories & MLO_LAYER ? 0 : MLO_LAYER;
+    for (int memory = MLO_LAYER; memory <= MLO_BLOCK; memory *= 2)
+        if (memories & memory) {
+            int64_t beats = memory == MLO_RESIDENT ? 0
+                                                   : mlo_unit_beats(&u, s->c->axi_bits)
+                    * (u.blocks ? s->c->frames * mlo_unit_tiles(&u, s->c->tokens) : 1);
+            mlo_choice c = { pe, simd, u.interval,
+                mlo_unit_bits(site, &u, s->c->axi_bits, mlo_banks(s->c, memory)), beats, memory,
+                { s->timed && u.multipliers ? u.interval + u.latency : 0, u.multipliers, 0, 0,
+                    s->thrifty ? beats : 0 } };
+            if (u.multipliers)
+                c.price.skew = mlo_fold_skew(pe, simd);
+            else
+                c.price.lanes = pe;
+            if (!MLO_PUSH(s->m, menu->item, menu->n, c)) return mlo_failed(s->m);
+        }
     return 0;
 }
 
@@ -110,43 +159,61 @@ static void mlo_menu_thin(mlo_menu *menu) {
     for (size_t i = 0; i < menu->n; i++) {
         const mlo_choice *c = &menu->item[i];
         int beaten = 0;
-        for (size_t k = 0; k < kept && !beaten; k++) beaten = mlo_price_order(&menu->item[k].price, &c->price) <= 0 && menu->item[k].price.multipliers <= c->price.multipliers && menu->item[k].bits <= c->bits && menu->item[k].beats <= c->beats;
+        for (size_t k = 0; k < kept && !beaten; k++)
+            beaten = mlo_price_order(&menu->item[k].price, &c->price) <= 0
+                && menu->item[k].price.multipliers <= c->price.multipliers
+                && menu->item[k].bits <= c->bits && menu->item[k].beats <= c->beats;
         if (!beaten) menu->item[kept++] = *c;
     }
     menu->n = kept;
 }
 
-/* All legal foldings of a kernel; the given one, if it is pinned. What is legal in both is legal in each. */
-static int mlo_menu_list(mlo_space *s, mlo_menu *menu, const mlo_element *e, const mlo_site *site, int memories) {
-    const int64_t most_s = e->kernel->simd_axis ? mlo_last_dim(&e->site.in[0]) : 1, most_p = e->unit.whole_frame ? e->site.tokens : mlo_last_dim(&e->site.out);
-    int64_t *pes = NULL; size_t n = 0;
+/* All legal foldings of a kernel; the given one, if it is pinned. What is legal in both is legal
+ * in each. */
+static int mlo_menu_list(
+    mlo_space *s, mlo_menu *menu, const mlo_element *e, const mlo_site *site, int memories) {
+    const int64_t most_s = e->kernel->simd_axis ? mlo_last_dim(&e->site.in[0]) : 1;
+    const int64_t most_p = e->unit.whole_frame ? e->site.tokens : mlo_last_dim(&e->site.out);
+    int64_t *pes = NULL;
+    size_t n = 0;
     if (e->pinned) return mlo_menu_add(s, menu, e, site, memories, e->unit.pe, e->unit.simd);
-    for (int64_t p = 1; p <= most_p; p++) if (e->kernel->legal(&e->site, p, 1) && !MLO_PUSH(s->m, pes, n, p)) return mlo_failed(s->m);
+    for (int64_t p = 1; p <= most_p; p++)
+        if (e->kernel->legal(&e->site, p, 1) && !MLO_PUSH(s->m, pes, n, p)) return mlo_failed(s->m);
     for (int64_t simd = 1; simd <= most_s; simd++) {
         if (!e->kernel->legal(&e->site, 1, simd)) continue;
-        for (size_t i = 0; i < n; i++) if (e->kernel->legal(&e->site, pes[i], simd) && mlo_menu_add(s, menu, e, site, memories, pes[i], simd)) return mlo_failed(s->m);
+        for (size_t i = 0; i < n; i++)
+            if (e->kernel->legal(&e->site, pes[i], simd)
+                && mlo_menu_add(s, menu, e, site, memories, pes[i], simd))
+                return mlo_failed(s->m);
     }
     return 0;
 }
 
 static int mlo_menu_make(mlo_space *s, mlo_menu *menu, const mlo_element *e) {
     mlo_site whole = e->site, tiled = e->site;
-    whole.tile = 0; tiled.tile = mlo_least(e->tile, e->site.tokens);
+    whole.tile = 0;
+    tiled.tile = mlo_least(e->tile, e->site.tokens);
     menu->n = 0;
-    if (e->memories & MLO_EITHER && mlo_menu_list(s, menu, e, &whole, e->memories & MLO_EITHER)) return mlo_failed(s->m);
-    if (e->memories & MLO_BLOCK && mlo_menu_list(s, menu, e, &tiled, MLO_BLOCK)) return mlo_failed(s->m);
+    if (e->memories & MLO_EITHER && mlo_menu_list(s, menu, e, &whole, e->memories & MLO_EITHER))
+        return mlo_failed(s->m);
+    if (e->memories & MLO_BLOCK && mlo_menu_list(s, menu, e, &tiled, MLO_BLOCK))
+        return mlo_failed(s->m);
     if (!e->pinned) mlo_menu_thin(menu);
     return 0;
 }
 
 static int mlo_search_menus(mlo_space *s) {
-    for (int i = 0; i < s->c->n_element; i++) if (s->c->element[i].kernel && mlo_menu_make(s, &s->menu[i], &s->c->element[i])) return mlo_failed(s->m);
+    for (int i = 0; i < s->c->n_element; i++)
+        if (s->c->element[i].kernel && mlo_menu_make(s, &s->menu[i], &s->c->element[i]))
+            return mlo_failed(s->m);
     return 0;
 }
 
 static int mlo_search_begin(mlo *m, mlo_hw *c, int timed, mlo_space *s) {
     memset(s, 0, sizeof *s);
-    s->m = m; s->c = c; s->timed = timed;
+    s->m = m;
+    s->c = c;
+    s->timed = timed;
     for (int i = 0; i < c->n_element; i++) {
         s->thrifty |= mlo_to_choose(c->element[i].memories);
         s->tiled |= c->element[i].memories & MLO_BLOCK;
@@ -154,37 +221,57 @@ static int mlo_search_begin(mlo *m, mlo_hw *c, int timed, mlo_space *s) {
     return mlo_search_menus(s);
 }
 
-/* Menus again, where beats depend on the frames: row blocks are read for each one's tiles, all else is shared. */
+/* Menus again, where beats depend on the frames: row blocks are read for each one's tiles, all
+ * else is shared. */
 static int mlo_search_frames(mlo_space *s, int frames) {
     const int anew = s->tiled && s->c->frames != frames;
     s->c->frames = frames;
-    for (int i = 0; i < s->c->n_element; i++) for (size_t k = 0; k < s->menu[i].n; k++)
-        if (s->menu[i].item[k].memory == MLO_BLOCK) s->c->element[i].tokens = mlo_tile_tokens(mlo_least(s->c->element[i].tile, s->c->tokens));
+    for (int i = 0; i < s->c->n_element; i++)
+        for (size_t k = 0; k < s->menu[i].n; k++)
+            if (s->menu[i].item[k].memory == MLO_BLOCK)
+                s->c->element[i].tokens = mlo_tile_tokens(
+                    mlo_least(s->c->element[i].tile, s->c->tokens));
     mlo_core_fifos(s->c);
     s->fifo_bits = mlo_core_fifo_bits(s->c);
     return anew ? mlo_search_menus(s) : 0;
 }
 
-/* ---- solving -------------------------------------------------------------------------------------------------------------------- */
+/* ---- solving -------------------------------------------------------------- */
 
 /* Sums of the plan's choices, and how fast it is. */
 static void mlo_plan_sum(const mlo_space *s, mlo_plan *p) {
     static const mlo_price nothing = { 0, 0, 0, 0, 0 };
-    p->price = nothing; p->bits = s->fifo_bits; p->beats = 0; p->pace = 1; p->frames = s->c->frames;
-    for (int i = 0; i < s->c->n_element; i++) if (s->menu[i].n) {
-        const mlo_choice *c = &s->menu[i].item[p->item[i]];
-        p->price = mlo_price_sum(p->price, &c->price);
-        p->bits += c->bits; p->beats += c->beats;
-        if (c->interval > p->pace) p->pace = c->interval;
-    }
+    p->price = nothing;
+    p->bits = s->fifo_bits;
+    p->beats = 0;
+    p->pace = 1;
+    p->frames = s->c->frames;
+    for (int i = 0; i < s->c->n_element; i++)
+        if (s->menu[i].n) {
+            const mlo_choice *c = &s->menu[i].item[p->item[i]];
+            p->price = mlo_price_sum(p->price, &c->price);
+            p->bits += c->bits;
+            p->beats += c->beats;
+            if (c->interval > p->pace) p->pace = c->interval;
+        }
     p->steady = mlo_steady_cycles(s->c, p->pace, p->beats);
 }
 
-static int mlo_plan_within(const mlo_plan *p, const mlo_limits *l) { return p->steady <= l->steady && p->price.multipliers <= l->multipliers && p->bits <= l->bits; }
+static int mlo_plan_within(const mlo_plan *p, const mlo_limits *l) {
+    return p->steady <= l->steady && p->price.multipliers <= l->multipliers && p->bits <= l->bits;
+}
 
 /* A folding of the first kernels: which choice of the last one, and which partial folding before it. */
-typedef struct { mlo_price price; int64_t bits, beats; size_t before, item; } mlo_partial;
-typedef struct { mlo *m; mlo_partial *item; size_t n, room; } mlo_partials;
+typedef struct {
+    mlo_price price;
+    int64_t bits, beats;
+    size_t before, item;
+} mlo_partial;
+typedef struct {
+    mlo *m;
+    mlo_partial *item;
+    size_t n, room;
+} mlo_partials;
 
 static int mlo_partial_order(const void *x, const void *y) {
     const mlo_partial *a = (const mlo_partial *)x, *b = (const mlo_partial *)y;
@@ -192,7 +279,8 @@ static int mlo_partial_order(const void *x, const void *y) {
     if (price) return price;
     if (a->bits != b->bits) return mlo_sign(a->bits, b->bits);
     if (a->beats != b->beats) return mlo_sign(a->beats, b->beats);
-    return a->before != b->before ? mlo_sign((int64_t)a->before, (int64_t)b->before) : mlo_sign((int64_t)a->item, (int64_t)b->item);
+    return a->before != b->before ? mlo_sign((int64_t)a->before, (int64_t)b->before)
+                                  : mlo_sign((int64_t)a->item, (int64_t)b->item);
 }
 
 static int mlo_partials_add(mlo_partials *p, const mlo_partial *one) {
@@ -202,7 +290,8 @@ static int mlo_partials_add(mlo_partials *p, const mlo_partial *one) {
         if (!bigger) return mlo_failed(p->m);
         if (p->n) memcpy(bigger, p->item, p->n * sizeof *bigger);
         mlo_scratch_free(p->m, p->item);
-        p->item = bigger; p->room = room;
+        p->item = bigger;
+        p->room = room;
     }
     p->item[p->n++] = *one;
     return 0;
@@ -211,12 +300,16 @@ static int mlo_partials_add(mlo_partials *p, const mlo_partial *one) {
 /* Of the partial foldings from `first` on, keeps those that no other one beats. */
 static void mlo_partials_thin(mlo_partials *p, size_t first) {
     size_t kept = first;
-    int64_t least = INT64_MAX;                              /* bits of those that are kept: what has fewer is not beaten */
+    /* bits of those that are kept: what has fewer is not beaten */
+    int64_t least = INT64_MAX;
     if (p->n > first) qsort(p->item + first, p->n - first, sizeof *p->item, mlo_partial_order);
     for (size_t i = first; i < p->n; i++) {
         const mlo_partial *one = &p->item[i];
-        int beaten = 0;                                     /* in price by those before; likely by the one just before */
-        for (size_t k = kept; k-- > first && !beaten && one->bits >= least; ) beaten = p->item[k].price.multipliers <= one->price.multipliers && p->item[k].bits <= one->bits && p->item[k].beats <= one->beats;
+        /* in price by those before; likely by the one just before */
+        int beaten = 0;
+        for (size_t k = kept; k-- > first && !beaten && one->bits >= least;)
+            beaten = p->item[k].price.multipliers <= one->price.multipliers
+                && p->item[k].bits <= one->bits && p->item[k].beats <= one->beats;
         if (beaten) continue;
         if (one->bits < least) least = one->bits;
         p->item[kept++] = p->item[i];
@@ -225,12 +318,14 @@ static void mlo_partials_thin(mlo_partials *p, size_t first) {
 }
 
 /* Least multipliers, bits and beats of the kernels from i on, at a pace. */
-typedef struct { int64_t multipliers, bits, beats, most_beats; } mlo_rest;
+typedef struct {
+    int64_t multipliers, bits, beats, most_beats;
+} mlo_rest;
 
 static void mlo_search_rest(const mlo_space *s, int64_t pace, mlo_rest *rest) {
     const int n = s->c->n_element;
     memset(&rest[n], 0, sizeof rest[n]);
-    for (int i = n; i--; ) {
+    for (int i = n; i--;) {
         mlo_rest least = { MLO_UNLIMITED, MLO_UNLIMITED, MLO_UNLIMITED, 0 };
         rest[i] = rest[i + 1];
         for (size_t k = 0; k < s->menu[i].n && s->menu[i].item[k].interval <= pace; k++) {
@@ -240,40 +335,62 @@ static void mlo_search_rest(const mlo_space *s, int64_t pace, mlo_rest *rest) {
             if (c->beats < least.beats) least.beats = c->beats;
             if (c->beats > least.most_beats) least.most_beats = c->beats;
         }
-        if (s->menu[i].n) { rest[i].multipliers += least.multipliers; rest[i].bits += least.bits; rest[i].beats += least.beats; rest[i].most_beats += least.most_beats; }
+        if (s->menu[i].n) {
+            rest[i].multipliers += least.multipliers;
+            rest[i].bits += least.bits;
+            rest[i].beats += least.beats;
+            rest[i].most_beats += least.most_beats;
+        }
     }
 }
 
-/* All partial foldings of kernel i on top of those in first .. end - 1, within the limits whatever follows. */
-static int mlo_search_layer(const mlo_space *s, int i, const mlo_limits *l, int64_t pace, int64_t beats, const mlo_rest *rest, mlo_partials *p, size_t first, size_t end) {
-    for (size_t b = first; b < end; b++) for (size_t k = 0; k < s->menu[i].n && s->menu[i].item[k].interval <= pace; k++) {
-        const mlo_choice *c = &s->menu[i].item[k];
-        mlo_partial one = { mlo_price_sum(p->item[b].price, &c->price), p->item[b].bits + (l->bits < MLO_UNLIMITED ? c->bits : 0), p->item[b].beats + (rest[0].most_beats > beats ? c->beats : 0), b, k };
-        if (one.price.multipliers + rest[i + 1].multipliers > l->multipliers || (l->bits < MLO_UNLIMITED && one.bits + rest[i + 1].bits > l->bits)) continue;
-        if (rest[0].most_beats > beats && one.beats + rest[i + 1].beats > beats) continue;
-        if (mlo_partials_add(p, &one)) return mlo_failed(s->m);
-    }
+/* All partial foldings of kernel i on top of those in first .. end - 1, within the limits whatever
+ * follows. */
+static int mlo_search_layer(const mlo_space *s, int i, const mlo_limits *l, int64_t pace,
+    int64_t beats, const mlo_rest *rest, mlo_partials *p, size_t first, size_t end) {
+    for (size_t b = first; b < end; b++)
+        for (size_t k = 0; k < s->menu[i].n && s->menu[i].item[k].interval <= pace; k++) {
+            const mlo_choice *c = &s->menu[i].item[k];
+            mlo_partial one = { mlo_price_sum(p->item[b].price, &c->price),
+                p->item[b].bits + (l->bits < MLO_UNLIMITED ? c->bits : 0),
+                p->item[b].beats + (rest[0].most_beats > beats ? c->beats : 0), b, k };
+            if (one.price.multipliers + rest[i + 1].multipliers > l->multipliers
+                || (l->bits < MLO_UNLIMITED && one.bits + rest[i + 1].bits > l->bits))
+                continue;
+            if (rest[0].most_beats > beats && one.beats + rest[i + 1].beats > beats) continue;
+            if (mlo_partials_add(p, &one)) return mlo_failed(s->m);
+        }
     mlo_partials_thin(p, end);
     return 0;
 }
 
-/* Where sums matter: found says whether there is a folding within the limits; then the plan is the cheapest. */
-static int mlo_search_program(const mlo_space *s, const mlo_limits *l, int64_t pace, int64_t beats, mlo_plan *plan, int *found) {
+/* Where sums matter: found says whether there is a folding within the limits; then the plan is the
+ * cheapest. */
+static int mlo_search_program(const mlo_space *s, const mlo_limits *l, int64_t pace, int64_t beats,
+    mlo_plan *plan, int *found) {
     mlo_partials p = { s->m, NULL, 0, 0 };
     mlo_partial none = { { 0, 0, 0, 0, 0 }, l->bits < MLO_UNLIMITED ? s->fifo_bits : 0, 0, 0, 0 };
     mlo_rest rest[MLO_CORE_MOST + 1];
     size_t first = 0, end = 1;
     *found = 0;
     mlo_search_rest(s, pace, rest);
-    if (rest[0].multipliers > l->multipliers || rest[0].beats > beats || (l->bits < MLO_UNLIMITED && rest[0].bits + s->fifo_bits > l->bits)) return 0;
+    if (rest[0].multipliers > l->multipliers || rest[0].beats > beats
+        || (l->bits < MLO_UNLIMITED && rest[0].bits + s->fifo_bits > l->bits))
+        return 0;
     int r = mlo_partials_add(&p, &none);
-    for (int i = 0; i < s->c->n_element && !r && end > first; i++) if (s->menu[i].n) {
-        r = mlo_search_layer(s, i, l, pace, beats, rest, &p, first, end);
-        first = end; end = p.n;
-    }
+    for (int i = 0; i < s->c->n_element && !r && end > first; i++)
+        if (s->menu[i].n) {
+            r = mlo_search_layer(s, i, l, pace, beats, rest, &p, first, end);
+            first = end;
+            end = p.n;
+        }
     *found = !r && end > first;
     size_t at = first;
-    for (int i = s->c->n_element; *found && i--; ) if (s->menu[i].n) { plan->item[i] = p.item[at].item; at = p.item[at].before; }
+    for (int i = s->c->n_element; *found && i--;)
+        if (s->menu[i].n) {
+            plan->item[i] = p.item[at].item;
+            at = p.item[at].before;
+        }
     mlo_scratch_free(s->m, p.item);
     if (*found) mlo_plan_sum(s, plan);
     return r;
@@ -282,24 +399,29 @@ static int mlo_search_program(const mlo_space *s, const mlo_limits *l, int64_t p
 /* The cheapest of a menu's first k + 1: nothing slower than those. */
 static size_t mlo_menu_cheapest(const mlo_menu *menu, size_t k) {
     size_t best = 0;
-    for (size_t i = 1; i <= k; i++) if (mlo_price_order(&menu->item[i].price, &menu->item[best].price) < 0) best = i;
+    for (size_t i = 1; i <= k; i++)
+        if (mlo_price_order(&menu->item[i].price, &menu->item[best].price) < 0) best = i;
     return best;
 }
 
 /* The cheapest folding within the limits. */
 static int mlo_search_solve(const mlo_space *s, const mlo_limits *l, mlo_plan *plan, int *found) {
-    const int64_t pace = l->steady / s->c->tokens, beats = mlo_load_beats(s->c, l->steady < MLO_UNLIMITED / s->c->frames ? l->steady * s->c->frames : MLO_UNLIMITED);
+    const int64_t pace = l->steady / s->c->tokens;
+    const int64_t beats = mlo_load_beats(
+        s->c, l->steady < MLO_UNLIMITED / s->c->frames ? l->steady * s->c->frames : MLO_UNLIMITED);
     *found = 0;
     memset(plan, 0, sizeof *plan);
-    for (int i = 0; i < s->c->n_element; i++) if (s->menu[i].n) {
-        const mlo_menu *menu = &s->menu[i];
-        if (menu->item[0].interval > pace) return 0;
-        size_t k = 0;
-        while (k + 1 < menu->n && menu->item[k + 1].interval <= pace) k++;
-        plan->item[i] = mlo_menu_cheapest(menu, k);
-    }
+    for (int i = 0; i < s->c->n_element; i++)
+        if (s->menu[i].n) {
+            const mlo_menu *menu = &s->menu[i];
+            if (menu->item[0].interval > pace) return 0;
+            size_t k = 0;
+            while (k + 1 < menu->n && menu->item[k + 1].interval <= pace) k++;
+            plan->item[i] = mlo_menu_cheapest(menu, k);
+        }
     mlo_plan_sum(s, plan);
-    if (!s->timed && plan->price.multipliers > l->multipliers) return 0;          /* the fewest there are at this pace */
+    /* the fewest there are at this pace */
+    if (!s->timed && plan->price.multipliers > l->multipliers) return 0;
     *found = mlo_plan_within(plan, l);
     return *found ? 0 : mlo_search_program(s, l, pace, beats, plan, found);
 }
@@ -307,105 +429,138 @@ static int mlo_search_solve(const mlo_space *s, const mlo_limits *l, mlo_plan *p
 /* The fastest folding within the limits; of those, the cheapest. */
 static int mlo_search_fastest(const mlo_space *s, const mlo_limits *l, mlo_plan *plan, int *found) {
     mlo_limits try = *l;
-    mlo_plan other; int fits;
+    mlo_plan other;
+    int fits;
     if (mlo_search_solve(s, l, plan, found) || !*found) return mlo_failed(s->m);
-    for (int64_t low = 0; low < plan->steady; ) {                    /* low cannot be reached, plan->steady can */
+    /* low cannot be reached, plan->steady can */
+    for (int64_t low = 0; low < plan->steady;) {
         try.steady = low + (plan->steady - low) / 2;
         if (try.steady == low) break;
         if (mlo_search_solve(s, &try, &other, &fits)) return mlo_failed(s->m);
-        if (fits) *plan = other; else low = try.steady;
+        if (fits)
+            *plan = other;
+        else
+            low = try.steady;
     }
     return 0;
 }
 
-/* Of the foldings within the limits that are as fast as the plan, the one whose tokens are through soonest: what one frame in flight, which
- * cannot hide filling and draining, makes of spare multipliers. Lanes stay as few as the pace needs. */
+/* Of the foldings within the limits that are as fast as the plan, the one whose tokens are through
+ * soonest: what one frame in flight, which cannot hide filling and draining, makes of spare
+ * multipliers. Lanes stay as few as the pace needs. */
 static int mlo_search_spare(const mlo_space *s, const mlo_limits *l, mlo_plan *plan) {
-    mlo_space timed; mlo_limits try = *l; mlo_plan other; int found;
+    mlo_space timed;
+    mlo_limits try = *l;
+    mlo_plan other;
+    int found;
     if (plan->frames > 1 || l->multipliers == MLO_UNLIMITED) return 0;
     try.steady = plan->steady;
     if (mlo_search_begin(s->m, s->c, 1, &timed)) return mlo_failed(s->m);
     timed.fifo_bits = s->fifo_bits;
     if (mlo_search_solve(&timed, &try, &other, &found) || !found) return mlo_failed(s->m);
-    for (int i = 0; i < s->c->n_element; i++) if (s->menu[i].n) {
-        const mlo_choice *c = &timed.menu[i].item[other.item[i]];
-        s->c->element[i].memory = c->memory;
-        if (mlo_element_fold(s->m, &s->c->element[i], c->pe, c->simd)) return mlo_failed(s->m);
-    }
+    for (int i = 0; i < s->c->n_element; i++)
+        if (s->menu[i].n) {
+            const mlo_choice *c = &timed.menu[i].item[other.item[i]];
+            s->c->element[i].memory = c->memory;
+            if (mlo_element_fold(s->m, &s->c->element[i], c->pe, c->simd)) return mlo_failed(s->m);
+        }
     mlo_core_lanes(s->c);
     return 0;
 }
 
-/* ---- plans and cores --------------------------------------------------------------------------------------------------------------- */
+/* ---- plans and cores ------------------------------------------------------ */
 
 static int mlo_plan_apply(const mlo_space *s, const mlo_plan *p) {
     mlo_hw *c = s->c;
     c->frames = p->frames;
-    for (int i = 0; i < c->n_element; i++) if (s->menu[i].n) {
-        const mlo_choice *k = &s->menu[i].item[p->item[i]];
-        c->element[i].memory = k->memory;
-        if (mlo_element_fold(s->m, &c->element[i], k->pe, k->simd)) return mlo_failed(s->m);
-    }
+    for (int i = 0; i < c->n_element; i++)
+        if (s->menu[i].n) {
+            const mlo_choice *k = &s->menu[i].item[p->item[i]];
+            c->element[i].memory = k->memory;
+            if (mlo_element_fold(s->m, &c->element[i], k->pe, k->simd)) return mlo_failed(s->m);
+        }
     mlo_core_lanes(c);
     mlo_core_fifos(c);
     return 0;
 }
 
-/* Cycles per frame of the core as it is folded, filling and draining included where frames cannot hide them. */
+/* Cycles per frame of the core as it is folded, filling and draining included where frames cannot
+ * hide them. */
 static int mlo_plan_cycles(const mlo_space *s, mlo_plan *p) {
     mlo_prediction predicted;
-    if (mlo_predict(s->m, s->c, mlo_core_warms(s->c) ? 2 * p->frames : 1, &predicted)) return mlo_failed(s->m);
+    if (mlo_predict(s->m, s->c, mlo_core_warms(s->c) ? 2 * p->frames : 1, &predicted))
+        return mlo_failed(s->m);
     p->cycles = predicted.interval;
     return 0;
 }
 
 /* The same of the plan, as which the core is folded from then on. */
-static int mlo_plan_predict(const mlo_space *s, mlo_plan *p) { return mlo_plan_apply(s, p) ? mlo_failed(s->m) : mlo_plan_cycles(s, p); }
+static int mlo_plan_predict(const mlo_space *s, mlo_plan *p) {
+    return mlo_plan_apply(s, p) ? mlo_failed(s->m) : mlo_plan_cycles(s, p);
+}
 
-/* For targets that no even pace meets: everything as fast as can be, then kernel after kernel as cheap as the target lets it be.
- * What is faster alone never makes the whole slower, so each kernel's limit is found by bisection, and if this fails, nothing else meets it (but for the few cycles that narrower adder trees are shallower). */
+/* For targets that no even pace meets: everything as fast as can be, then kernel after kernel as
+ * cheap as the target lets it be. What is faster alone never makes the whole slower, so each
+ * kernel's limit is found by bisection, and if this fails, nothing else meets it (but for the few
+ * cycles that narrower adder trees are shallower). */
 static int mlo_search_rush(const mlo_space *s, int64_t target, mlo_plan *plan) {
     memset(plan, 0, sizeof *plan);
     mlo_plan_sum(s, plan);
     if (mlo_plan_predict(s, plan)) return mlo_failed(s->m);
     for (int i = 0; i < s->c->n_element && plan->cycles <= target; i++) {
-        size_t low = 0, high = s->menu[i].n;                 /* low meets the target, high does not */
+        /* low meets the target, high does not */
+        size_t low = 0, high = s->menu[i].n;
         while (high > low + 1) {
             mlo_plan other = *plan;
             size_t middle = low + (high - low) / 2;
             other.item[i] = mlo_menu_cheapest(&s->menu[i], middle);
             mlo_plan_sum(s, &other);
             if (mlo_plan_predict(s, &other)) return mlo_failed(s->m);
-            if (other.cycles <= target) { *plan = other; low = middle; } else high = middle;
+            if (other.cycles <= target) {
+                *plan = other;
+                low = middle;
+            } else
+                high = middle;
         }
     }
     return 0;
 }
 
-/* The cheapest folding that takes at most `target` cycles per frame. Not found: `plan` is the fastest, if that is found. */
-static int mlo_search_target(const mlo_space *s, const mlo_limits *l, int64_t target, mlo_plan *plan, int *found, int *any) {
+/* The cheapest folding that takes at most `target` cycles per frame. Not found: `plan` is the
+ * fastest, if that is found. */
+static int mlo_search_target(
+    const mlo_space *s, const mlo_limits *l, int64_t target, mlo_plan *plan, int *found, int *any) {
     mlo_limits try = *l;
     try.steady = target / s->c->scan.iterations;
     for (*found = 1; *found; try.steady = plan->steady - 1) {
-        if (mlo_search_solve(s, &try, plan, found) || (*found && mlo_plan_predict(s, plan))) return mlo_failed(s->m);
+        if (mlo_search_solve(s, &try, plan, found) || (*found && mlo_plan_predict(s, plan)))
+            return mlo_failed(s->m);
         if (*found && plan->cycles <= target) return 0;
     }
     mlo_plan rush;
-    if (mlo_search_fastest(s, l, plan, any) || (*any && mlo_plan_predict(s, plan)) || mlo_search_rush(s, target, &rush)) return mlo_failed(s->m);
-    if (rush.price.multipliers <= l->multipliers && rush.bits <= l->bits && (!*any || rush.cycles < plan->cycles)) { *plan = rush; *any = 1; }
+    if (mlo_search_fastest(s, l, plan, any) || (*any && mlo_plan_predict(s, plan))
+        || mlo_search_rush(s, target, &rush))
+        return mlo_failed(s->m);
+    if (rush.price.multipliers <= l->multipliers && rush.bits <= l->bits
+        && (!*any || rush.cycles < plan->cycles)) {
+        *plan = rush;
+        *any = 1;
+    }
     *found = *any && plan->cycles <= target;
     return 0;
 }
 
-/* Could more frames in flight be of use, which share the loads? Not from two on, when even the most beats there are would not be felt. */
+/* Could more frames in flight be of use, which share the loads? Not from two on, when even the
+ * most beats there are would not be felt. */
 static int mlo_search_more(const mlo_space *s, const mlo_plan *p) {
     mlo_rest rest[MLO_CORE_MOST + 1];
     mlo_search_rest(s, MLO_UNLIMITED, rest);
     return p->frames < 2 || mlo_load_cycles(s->c, rest[0].most_beats) > p->steady * p->frames;
 }
 
-/* Every folding within the limits that is the cheapest for its speed, the slowest first: MLO_PUSHed onto plans. From two frames in flight on,
- * steady is what comes out, so that more frames, which cost bits, must make it faster or cheaper. */
+/* Every folding within the limits that is the cheapest for its speed, the slowest first:
+ * MLO_PUSHed onto plans. From two frames in flight on, steady is what comes out, so that more
+ * frames, which cost bits, must make it faster or cheaper. */
 static int mlo_search_front(const mlo_space *s, const mlo_limits *l, mlo_plan **plans, size_t *n) {
     mlo_limits try = *l;
     mlo_plan plan;
@@ -413,30 +568,40 @@ static int mlo_search_front(const mlo_space *s, const mlo_limits *l, mlo_plan **
     for (int found = 1; found; try.steady = plan.steady - 1) {
         if (mlo_search_solve(s, &try, &plan, &found)) return mlo_failed(s->m);
         int beaten = !found;
-        for (size_t i = 0; i < before && !beaten; i++) beaten = (*plans)[i].frames > 1 && (*plans)[i].steady <= plan.steady && (*plans)[i].price.multipliers <= plan.price.multipliers;
-        if (!beaten && (mlo_plan_predict(s, &plan) || !MLO_PUSH(s->m, *plans, *n, plan))) return mlo_failed(s->m);
+        for (size_t i = 0; i < before && !beaten; i++)
+            beaten = (*plans)[i].frames > 1 && (*plans)[i].steady <= plan.steady
+                && (*plans)[i].price.multipliers <= plan.price.multipliers;
+        if (!beaten && (mlo_plan_predict(s, &plan) || !MLO_PUSH(s->m, *plans, *n, plan)))
+            return mlo_failed(s->m);
     }
     return 0;
 }
 
-/* Is plan a at least as good as b in all that counts, and better in something (or the first of equals)? Frames in flight cost bits. */
+/* Is plan a at least as good as b in all that counts, and better in something (or the first of
+ * equals)? Frames in flight cost bits. */
 static int mlo_plan_beats(const mlo_plan *a, const mlo_plan *b) {
-    const int64_t a_bits = a->frames == b->frames ? 0 : a->bits, b_bits = a->frames == b->frames ? 0 : b->bits;
-    if (a->cycles > b->cycles || a->price.multipliers > b->price.multipliers || a_bits > b_bits) return 0;
-    return a->cycles < b->cycles || a->price.multipliers < b->price.multipliers || a_bits < b_bits || a < b;
+    const int64_t a_bits = a->frames == b->frames ? 0 : a->bits;
+    const int64_t b_bits = a->frames == b->frames ? 0 : b->bits;
+    if (a->cycles > b->cycles || a->price.multipliers > b->price.multipliers || a_bits > b_bits)
+        return 0;
+    return a->cycles < b->cycles || a->price.multipliers < b->price.multipliers || a_bits < b_bits
+        || a < b;
 }
 
 static int mlo_plan_order(const void *x, const void *y) {
     const mlo_plan *a = (const mlo_plan *)x, *b = (const mlo_plan *)y;
     if (a->cycles != b->cycles) return mlo_sign(a->cycles, b->cycles);
-    return a->price.multipliers != b->price.multipliers ? mlo_sign(a->price.multipliers, b->price.multipliers) : mlo_sign(a->frames, b->frames);
+    return a->price.multipliers != b->price.multipliers
+        ? mlo_sign(a->price.multipliers, b->price.multipliers)
+        : mlo_sign(a->frames, b->frames);
 }
 
 /* Keeps the plans that no other one beats, the fastest first. */
 static void mlo_plans_thin(mlo_plan *plans, size_t *n) {
     size_t kept = 0;
     if (*n) qsort(plans, *n, sizeof *plans, mlo_plan_order);
-    for (size_t i = 0; i < *n; i++) {                        /* sorted: what beats a plan stands before it */
+    /* sorted: what beats a plan stands before it */
+    for (size_t i = 0; i < *n; i++) {
         int beaten = 0;
         for (size_t k = 0; k < kept && !beaten; k++) beaten = mlo_plan_beats(&plans[k], &plans[i]);
         if (!beaten) plans[kept++] = plans[i];

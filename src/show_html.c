@@ -1,31 +1,50 @@
 /* show, html: one page about a model; no network, no script.
  *
- * in:  an mlo_view.     out: HTML: where in the pipeline it is, cards of numbers, each loop with its instances, its body drawn and its
- *      per-iteration parameters; once lowered, the kernels in numbers and the pictures of show_chart.c.
+ * in:  an mlo_view.     out: HTML: where in the pipeline it is, cards of numbers, each loop with
+ *      its instances, its body drawn and its per-iteration parameters; once lowered, the kernels
+ *      in numbers and the pictures of show_chart.c.
  * invariant: every name goes through mlo_html_words; nothing in a model can become markup.
  * example: mlo show --html model.json -o model.html
  * cost: the pictures (show_picture.c, show_chart.c).
  */
 static void mlo_html_steps(const mlo_view *v, mlo_text *t) {
-    static const char *const steps[] = { "read", "scope", "extract", "roll", "quantize", "lower", "fold", "emit" };
+    static const char *const steps[] = { "read", "scope", "extract", "roll", "quantize", "lower",
+        "fold", "emit" };
     size_t at = 0, n = sizeof steps / sizeof *steps;
-    for (size_t i = 0; i < n; i++) if (mlo_eq(steps[i], v->stage)) at = i;
+    for (size_t i = 0; i < n; i++)
+        if (mlo_eq(steps[i], v->stage)) at = i;
     mlo_puts(t, "<ol class=steps>");
-    for (size_t i = 0; i < n; i++) mlo_printf(t, "<li%s>%s</li>", i < at ? " class=done" : i == at ? " class=now" : "", steps[i]);
+    for (size_t i = 0; i < n; i++)
+        mlo_printf(t, "<li%s>%s</li>",
+            i < at        ? " class=done"
+                : i == at ? " class=now"
+                          : "",
+            steps[i]);
     mlo_puts(t, "</ol>");
 }
 
 static void mlo_html_header(const mlo_view *v, mlo_text *t) {
     const mlo_model *model = v->m->model;
     const char *name = v->g->name && *v->g->name ? v->g->name : "model";
-    mlo_html_escaped(t, "<!doctype html><html lang=en><head><meta charset=utf-8><meta name=viewport content='width=device-width,initial-scale=1'><title>mlo: ", name, "</title>");
-    for (size_t i = 0; i < sizeof mlo_html_style / sizeof *mlo_html_style; i++) mlo_puts(t, mlo_html_style[i]);
-    mlo_puts(t, "</head><body><svg width=0 height=0 style='position:absolute'><defs><marker id=tip viewBox='0 0 8 8' refX=7 refY=4 markerWidth=7 markerHeight=7 orient=auto><path d='M0,0L8,4L0,8z' fill='#7a8a99'/></marker></defs></svg><main>");
+    mlo_html_escaped(t,
+        "<!doctype html><html lang=en><head><meta charset=utf-8><meta name=viewport "
+        "content='width=device-width,initial-scale=1'><title>mlo: ",
+        name, "</title>");
+    for (size_t i = 0; i < sizeof mlo_html_style / sizeof *mlo_html_style; i++)
+        mlo_puts(t, mlo_html_style[i]);
+    mlo_puts(t,
+        "</head><body><svg width=0 height=0 style='position:absolute'><defs><marker id=tip "
+        "viewBox='0 0 8 8' refX=7 refY=4 markerWidth=7 markerHeight=7 orient=auto><path "
+        "d='M0,0L8,4L0,8z' fill='#7a8a99'/></marker></defs></svg><main>");
     mlo_html_escaped(t, "<h1>", name, "</h1><div class=sub>");
-    if (model->producer_name && *model->producer_name) mlo_html_escaped(t, "made by ", model->producer_name, model->producer_version ? " " : "; ");
-    if (model->producer_name && *model->producer_name && model->producer_version) mlo_html_escaped(t, "", model->producer_version, "; ");
+    if (model->producer_name && *model->producer_name)
+        mlo_html_escaped(t, "made by ", model->producer_name, model->producer_version ? " " : "; ");
+    if (model->producer_name && *model->producer_name && model->producer_version)
+        mlo_html_escaped(t, "", model->producer_version, "; ");
     for (size_t i = 0; i < model->n_opset; i++) {
-        mlo_html_escaped(t, i ? ", " : "opset ", model->opset[i].domain && *model->opset[i].domain ? model->opset[i].domain : "ai.onnx", "");
+        mlo_html_escaped(t, i ? ", " : "opset ",
+            model->opset[i].domain && *model->opset[i].domain ? model->opset[i].domain : "ai.onnx",
+            "");
         mlo_printf(t, " %lld", (long long)model->opset[i].version);
     }
     mlo_puts(t, "</div>");
@@ -37,18 +56,34 @@ static void mlo_html_cards(const mlo_view *v, mlo_text *t) {
     mlo_puts(t, "<div class=cards>");
     for (size_t i = 0; i < v->n_loops && i < 4; i++) {
         const mlo_view_loop *l = &v->loop[i];
-        mlo_html_card(t, l->iterations < 0 ? mlo_format(m, "%zu", l->body->n_node) : mlo_format(m, "%lld \303\227 %zu", (long long)l->iterations, l->body->n_node), mlo_format(m, "iterations \303\227 nodes: %s", l->name));
+        mlo_html_card(t,
+            l->iterations < 0
+                ? mlo_format(m, "%zu", l->body->n_node)
+                : mlo_format(m, "%lld \303\227 %zu", (long long)l->iterations, l->body->n_node),
+            mlo_format(m, "iterations \303\227 nodes: %s", l->name));
     }
-    for (size_t i = 0; i < v->n_marks && i < 4; i++) mlo_html_card(t, mlo_format(m, "%d \303\227 %zu", v->mark[i].instances, v->mark[i].instances > 0 ? v->mark[i].nodes / (size_t)v->mark[i].instances : 0), mlo_format(m, "instances \303\227 nodes: %s", v->mark[i].name));
-    mlo_html_card(t, mlo_thousands(m, (int64_t)v->g->n_node), v->n_loops ? "nodes, a loop being one" : "nodes");
-    mlo_html_card(t, mlo_thousands(m, v->parameters), mlo_format(m, "parameters, %s", mlo_size_text(m, v->bytes)));
+    for (size_t i = 0; i < v->n_marks && i < 4; i++)
+        mlo_html_card(t,
+            mlo_format(m, "%d \303\227 %zu", v->mark[i].instances,
+                v->mark[i].instances > 0 ? v->mark[i].nodes / (size_t)v->mark[i].instances : 0),
+            mlo_format(m, "instances \303\227 nodes: %s", v->mark[i].name));
+    mlo_html_card(t, mlo_thousands(m, (int64_t)v->g->n_node),
+        v->n_loops ? "nodes, a loop being one" : "nodes");
+    mlo_html_card(t, mlo_thousands(m, v->parameters),
+        mlo_format(m, "parameters, %s", mlo_size_text(m, v->bytes)));
     if (v->inferred) mlo_html_card(t, mlo_thousands(m, (int64_t)v->inferred), "scopes inferred");
     if (v->hw) {
-        mlo_html_card(t, mlo_thousands(m, mlo_core_multipliers(v->hw)), mlo_format(m, "multipliers in %d kernels", mlo_core_kernels(v->hw)));
-        mlo_html_card(t, mlo_thousands(m, v->p.interval), mlo_format(m, "cycles per frame of %lld tokens", (long long)v->hw->tokens));
-        mlo_html_card(t, mlo_view_utilisation(v, v->sim ? v->sim->interval : (double)v->p.interval), v->sim ? "of multiplier cycles did useful work" : "of multiplier cycles do useful work");
-        mlo_html_card(t, mlo_view_utilisation(v, (double)v->best), "in the best legal folding of as many multipliers");
-        mlo_html_card(t, mlo_size_text(m, mlo_core_layer_beats(v->hw) * v->hw->axi_bits / 8), "parameters loaded per iteration");
+        mlo_html_card(t, mlo_thousands(m, mlo_core_multipliers(v->hw)),
+            mlo_format(m, "multipliers in %d kernels", mlo_core_kernels(v->hw)));
+        mlo_html_card(t, mlo_thousands(m, v->p.interval),
+            mlo_format(m, "cycles per frame of %lld tokens", (long long)v->hw->tokens));
+        mlo_html_card(t, mlo_view_utilisation(v, v->sim ? v->sim->interval : (double)v->p.interval),
+            v->sim ? "of multiplier cycles did useful work"
+                   : "of multiplier cycles do useful work");
+        mlo_html_card(t, mlo_view_utilisation(v, (double)v->best),
+            "in the best legal folding of as many multipliers");
+        mlo_html_card(t, mlo_size_text(m, mlo_core_layer_beats(v->hw) * v->hw->axi_bits / 8),
+            "parameters loaded per iteration");
     }
     mlo_puts(t, "</div>");
 }
@@ -57,15 +92,17 @@ static void mlo_html_values(const mlo_view *v, mlo_text *t) {
     mlo_puts(t, "<section><h2>Inputs and outputs</h2><table>");
     for (size_t i = 0; i < v->g->n_input + v->g->n_output; i++) {
         int in = i < v->g->n_input;
-        const mlo_value *x = mlo_value_of(v->g, in ? v->g->input[i]->name : v->g->output[i - v->g->n_input]->name);
+        const mlo_value *x = mlo_value_of(
+            v->g, in ? v->g->input[i]->name : v->g->output[i - v->g->n_input]->name);
         if (!x || (x->tensor && x->is_input)) continue;
-        const char *const cells[] = { in ? "input" : "output", x->name, mlo_view_form(v->m, x), NULL };
+        const char *const cells[] = { in ? "input" : "output", x->name, mlo_view_form(v->m, x),
+            NULL };
         mlo_html_cells(t, "td", cells);
     }
     mlo_puts(t, "</table></section>");
 }
 
-/* ---- a loop --------------------------------------------------------------------------------------------------------------------------------- */
+/* ---- a loop --------------------------------------------------------------- */
 
 static void mlo_html_instances(const mlo_view *v, const mlo_view_loop *l, mlo_text *t) {
     if (!*l->instances) return;
@@ -75,7 +112,8 @@ static void mlo_html_instances(const mlo_view *v, const mlo_view_loop *l, mlo_te
         mlo_html_words(t, mlo_last_level(mlo_view_instance_scope(v->m, l, i)), 60);
         mlo_puts(t, "</span>");
     }
-    if (l->iterations > 200) mlo_printf(t, "<span>and %lld more</span>", (long long)l->iterations - 200);
+    if (l->iterations > 200)
+        mlo_printf(t, "<span>and %lld more</span>", (long long)l->iterations - 200);
     mlo_puts(t, "</div>");
 }
 
@@ -84,35 +122,49 @@ static void mlo_html_edge(const mlo_view *v, const mlo_view_loop *l, mlo_text *t
     size_t constants = 0;
     mlo_puts(t, "<h3>At the loop's edge</h3><table>");
     for (size_t i = 0; i < l->states; i++) {
-        const char *const cells[] = { "carried", l->body->input[i]->name, mlo_view_form(m, mlo_value_of(l->body, l->body->input[i]->name)), NULL };
+        const char *const cells[] = { "carried", l->body->input[i]->name,
+            mlo_view_form(m, mlo_value_of(l->body, l->body->input[i]->name)), NULL };
         mlo_html_cells(t, "td", cells);
     }
     for (size_t i = 0; i < l->n_outside; i++) {
-        if (!mlo_view_lives(v, l->outside[i])) { constants++; continue; }
-        const char *const cells[] = { "invariant", l->outside[i]->name, mlo_view_form(m, l->outside[i]), NULL };
+        if (!mlo_view_lives(v, l->outside[i])) {
+            constants++;
+            continue;
+        }
+        const char *const cells[] = { "invariant", l->outside[i]->name,
+            mlo_view_form(m, l->outside[i]), NULL };
         mlo_html_cells(t, "td", cells);
     }
     for (size_t i = 0; i < l->taps; i++) {
-        const char *const cells[] = { "tap", l->node->output[l->states + i], mlo_view_form(m, mlo_value_of(l->outer, l->node->output[l->states + i])), NULL };
+        const char *const cells[] = { "tap", l->node->output[l->states + i],
+            mlo_view_form(m, mlo_value_of(l->outer, l->node->output[l->states + i])), NULL };
         mlo_html_cells(t, "td", cells);
     }
-    if (constants) mlo_printf(t, "<tr><td>invariant<td>%zu constant%s<td>", constants, mlo_plural((int64_t)constants));
+    if (constants)
+        mlo_printf(t, "<tr><td>invariant<td>%zu constant%s<td>", constants,
+            mlo_plural((int64_t)constants));
     mlo_puts(t, "</table>");
 }
 
 static int mlo_html_params(const mlo_view *v, const mlo_view_loop *l, mlo_text *t) {
-    mlo_view_params *list; size_t n; int64_t bytes = 0;
+    mlo_view_params *list;
+    size_t n;
+    int64_t bytes = 0;
     MLO_TRY(mlo_view_params_of(v, l, &list, &n));
     for (size_t i = 0; i < n; i++) bytes += list[i].bytes;
-    mlo_printf(t, "<h3>Per iteration: %zu value%s, %s</h3><table>", l->params, mlo_plural((int64_t)l->params), mlo_size_text(v->m, bytes));
+    mlo_printf(t, "<h3>Per iteration: %zu value%s, %s</h3><table>", l->params,
+        mlo_plural((int64_t)l->params), mlo_size_text(v->m, bytes));
     for (size_t i = 0; i < n; i++) {
-        mlo_puts(t, "<tr><td>"); mlo_html_words(t, list[i].place, 40); mlo_puts(t, "<td class=n>");
+        mlo_puts(t, "<tr><td>");
+        mlo_html_words(t, list[i].place, 40);
+        mlo_puts(t, "<td class=n>");
         for (size_t k = 0; k < list[i].n; k++) {
             const char *name = l->body->input[list[i].param[k]]->name;
             mlo_html_escaped(t, k ? "<br><span title=\"" : "<span title=\"", name, "\">");
             mlo_html_words(t, name, 44);
             mlo_puts(t, "</span> ");
-            mlo_html_escaped(t, "<span class=quiet>", mlo_view_shape(v->m, mlo_value_of(l->body, name)), "</span>");
+            mlo_html_escaped(t, "<span class=quiet>",
+                mlo_view_shape(v->m, mlo_value_of(l->body, name)), "</span>");
         }
         mlo_html_escaped(t, "<td class=r>", mlo_size_text(v->m, list[i].bytes), "");
     }
@@ -120,15 +172,23 @@ static int mlo_html_params(const mlo_view *v, const mlo_view_loop *l, mlo_text *
     return mlo_failed(v->m);
 }
 
-/* A drawing under a heading, as wide as it needs to be read; what stands beside it goes below when there is no room. */
+/* A drawing under a heading, as wide as it needs to be read; what stands beside it goes below when
+ * there is no room. */
 static int mlo_html_drawing(const mlo_sketch *s, const char *heading, mlo_text *t) {
     mlo_picture p;
     MLO_TRY(mlo_picture_make(s, &p));
-    mlo_printf(t, "<div class=wide style='min-width:min(100%%,%lldpx)'><h3>%s</h3><div class='draw%s'>", (long long)p.width * 8 / 10, heading, p.height > 5000 ? " tall" : "");
+    mlo_printf(t,
+        "<div class=wide style='min-width:min(100%%,%lldpx)'><h3>%s</h3><div class='draw%s'>",
+        (long long)p.width * 8 / 10, heading, p.height > 5000 ? " tall" : "");
     mlo_picture_svg(&p, t);
     mlo_puts(t, "</div>");
-    if (s->hidden) mlo_printf(t, "<p class=quiet>Not drawn: %zu node%s that only prepare%s parameters.</p>", s->hidden, mlo_plural((int64_t)s->hidden), s->hidden == 1 ? "s" : "");
-    if (!s->loop && s->v->n_marks) mlo_puts(t, "<p class=quiet>The colour at a node's left edge says which instance of a loop it belongs to.</p>");
+    if (s->hidden)
+        mlo_printf(t, "<p class=quiet>Not drawn: %zu node%s that only prepare%s parameters.</p>",
+            s->hidden, mlo_plural((int64_t)s->hidden), s->hidden == 1 ? "s" : "");
+    if (!s->loop && s->v->n_marks)
+        mlo_puts(t,
+            "<p class=quiet>The colour at a node's left edge says which instance of a loop it "
+            "belongs to.</p>");
     mlo_puts(t, "</div>");
     return mlo_failed(s->v->m);
 }
@@ -137,9 +197,12 @@ static int mlo_html_loop(const mlo_view *v, const mlo_view_loop *l, mlo_text *t)
     mlo_sketch s;
     MLO_TRY(mlo_sketch_make(v, l, &s));
     mlo_html_escaped(t, "<section><h2>", l->name, "");
-    if (l->iterations >= 0) mlo_printf(t, ": %lld iteration%s", (long long)l->iterations, mlo_plural(l->iterations));
+    if (l->iterations >= 0)
+        mlo_printf(t, ": %lld iteration%s", (long long)l->iterations, mlo_plural(l->iterations));
     mlo_printf(t, " of %zu nodes</h2>", l->body->n_node);
-    if (*l->scope) mlo_html_escaped(t, "<div class=sub>drawn as <code>", mlo_last_level(l->scope), "</code>, the first instance</div>");
+    if (*l->scope)
+        mlo_html_escaped(t, "<div class=sub>drawn as <code>", mlo_last_level(l->scope),
+            "</code>, the first instance</div>");
     mlo_puts(t, "<div class=two>");
     MLO_TRY(mlo_html_drawing(&s, "The body", t));
     mlo_puts(t, "<div class=side>");
@@ -152,40 +215,53 @@ static int mlo_html_loop(const mlo_view *v, const mlo_view_loop *l, mlo_text *t)
 
 /* The model around the loops, drawn; and counted by scope. */
 static int mlo_html_whole(const mlo_view *v, mlo_text *t) {
-    mlo_view_groups groups; mlo_sketch s;
+    mlo_view_groups groups;
+    mlo_sketch s;
     MLO_TRY(mlo_view_grouped(v, &groups));
     MLO_TRY(mlo_sketch_make(v, NULL, &s));
-    mlo_printf(t, "<section><h2>%s</h2><div class=two>", v->n_loops ? "Around the loop" : "The whole model");
+    mlo_printf(t, "<section><h2>%s</h2><div class=two>",
+        v->n_loops ? "Around the loop" : "The whole model");
     MLO_TRY(mlo_html_drawing(&s, "Graph", t));
     mlo_puts(t, "<div class=side><h3>Nodes by scope</h3><table>");
     for (size_t i = 0; i < groups.n; i++) {
         const mlo_view_group *g = &groups.group[i];
         mlo_html_escaped(t, "<tr><td>", mlo_last_level(g->scope), "<td class=quiet>");
-        for (size_t k = 0; k < g->n_ops; k++) { if (g->count[k] > 1) mlo_printf(t, "%zu ", g->count[k]); mlo_html_escaped(t, "", g->op[k], k + 1 < g->n_ops ? ", " : ""); }
+        for (size_t k = 0; k < g->n_ops; k++) {
+            if (g->count[k] > 1) mlo_printf(t, "%zu ", g->count[k]);
+            mlo_html_escaped(t, "", g->op[k], k + 1 < g->n_ops ? ", " : "");
+        }
         mlo_printf(t, "<td class=r>%zu", g->nodes);
     }
     mlo_puts(t, "</table></div></div></section>");
     return mlo_failed(v->m);
 }
 
-/* ---- the core ------------------------------------------------------------------------------------------------------------------------------- */
+/* ---- the core ------------------------------------------------------------- */
 
-/* What a kernel did in the cycles of the run (or is predicted to): busy, blocked; the rest it starved. */
+/* What a kernel did in the cycles of the run (or is predicted to): busy, blocked; the rest it
+ * starved. */
 static void mlo_html_share(mlo_text *t, double busy, double blocked, double cycles) {
-    int64_t a = cycles > 0 ? (int64_t)(busy / cycles * 1000 + 0.5) : 0, b = cycles > 0 ? (int64_t)(blocked / cycles * 1000 + 0.5) : 0;
+    int64_t a = cycles > 0 ? (int64_t)(busy / cycles * 1000 + 0.5) : 0;
+    int64_t b = cycles > 0 ? (int64_t)(blocked / cycles * 1000 + 0.5) : 0;
     if (a > 1000) a = 1000;
     if (a + b > 1000) b = 1000 - a;
-    mlo_printf(t, "<td class=bar><span title='%lld.%lld %% busy, %lld.%lld %% blocked'><i style='width:%lld.%lld%%'></i><i class=held style='width:%lld.%lld%%'></i></span></td>", (long long)(a / 10), (long long)(a % 10),
-        (long long)(b / 10), (long long)(b % 10), (long long)(a / 10), (long long)(a % 10), (long long)(b / 10), (long long)(b % 10));
+    mlo_printf(t,
+        "<td class=bar><span title='%lld.%lld %% busy, %lld.%lld %% blocked'><i "
+        "style='width:%lld.%lld%%'></i><i class=held style='width:%lld.%lld%%'></i></span></td>",
+        (long long)(a / 10), (long long)(a % 10), (long long)(b / 10), (long long)(b % 10),
+        (long long)(a / 10), (long long)(a % 10), (long long)(b / 10), (long long)(b % 10));
 }
 
 /* The cells of an area. */
-#define MLO_HTML_AREA(m, a) mlo_right(m, mlo_thousands(m, (a)->lut)), mlo_right(m, mlo_thousands(m, (a)->ff)), mlo_right(m, mlo_thousands(m, (a)->dsp)), mlo_right(m, mlo_bram_text(m, a))
+#define MLO_HTML_AREA(m, a)                                                            \
+    mlo_right(m, mlo_thousands(m, (a)->lut)), mlo_right(m, mlo_thousands(m, (a)->ff)), \
+        mlo_right(m, mlo_thousands(m, (a)->dsp)), mlo_right(m, mlo_bram_text(m, a))
 
 /* A row of the folding table for what is no kernel. */
 static void mlo_html_area(const mlo_view *v, const char *what, const mlo_area *a, mlo_text *t) {
     mlo *m = v->m;
-    const char *const cells[] = { "", what, "", "", "", "", "", "", "", MLO_HTML_AREA(m, a), "", "", NULL };
+    const char *const cells[] = { "", what, "", "", "", "", "", "", "", MLO_HTML_AREA(m, a), "", "",
+        NULL };
     mlo_html_cells(t, "td", cells);
 }
 
@@ -196,14 +272,26 @@ static void mlo_html_kernel(const mlo_view *v, const mlo_element *e, mlo_text *t
     int i = (int)(e - v->hw->element);
     const mlo_area *a = &v->area.element[i];
     double work = (double)mlo_element_work(v->hw, e), cycles = (double)v->p.interval;
-    const char *sizes = mlo_format(m, "%lld \342\206\222 %lld", (long long)u->in[0].channels, (long long)u->out.channels), *none = "\342\200\223";
-    const char *const cells[] = { e->name, mlo_view_what(v, e->node), sizes ? sizes : "", mlo_right(m, mlo_thousands(m, u->pe)), mlo_right(m, e->kernel->simd_axis ? mlo_thousands(m, u->simd) : none), mlo_right(m, u->multipliers ? mlo_thousands(m, u->multipliers) : none),
-        mlo_right(m, mlo_thousands(m, u->interval)), mlo_right(m, mlo_thousands(m, u->latency)), mlo_right(m, mlo_size_text(m, mlo_unit_bytes(v->hw, u))),
-        MLO_HTML_AREA(m, a), mlo_right(m, mlo_share_text(m, work, cycles)),
-        sim ? mlo_right(m, mlo_share_text(m, (double)sim->busy[i], (double)sim->frames * sim->interval)) : NULL, NULL };
+    const char *sizes = mlo_format(
+        m, "%lld \342\206\222 %lld", (long long)u->in[0].channels, (long long)u->out.channels);
+    const char *none = "\342\200\223";
+    const char *const cells[] = { e->name, mlo_view_what(v, e->node), sizes ? sizes : "",
+        mlo_right(m, mlo_thousands(m, u->pe)),
+        mlo_right(m, e->kernel->simd_axis ? mlo_thousands(m, u->simd) : none),
+        mlo_right(m, u->multipliers ? mlo_thousands(m, u->multipliers) : none),
+        mlo_right(m, mlo_thousands(m, u->interval)), mlo_right(m, mlo_thousands(m, u->latency)),
+        mlo_right(m, mlo_size_text(m, mlo_unit_bytes(v->hw, u))), MLO_HTML_AREA(m, a),
+        mlo_right(m, mlo_share_text(m, work, cycles)),
+        sim ? mlo_right(
+                  m, mlo_share_text(m, (double)sim->busy[i], (double)sim->frames * sim->interval))
+            : NULL,
+        NULL };
     mlo_html_cells(t, "td", cells);
-    t->n -= strlen("</tr>");                                /* one cell more: the bar */
-    if (sim) mlo_html_share(t, (double)sim->busy[i], (double)sim->blocked[i], (double)sim->cycles); else mlo_html_share(t, work, 0, cycles);
+    t->n -= strlen("</tr>"); /* one cell more: the bar */
+    if (sim)
+        mlo_html_share(t, (double)sim->busy[i], (double)sim->blocked[i], (double)sim->cycles);
+    else
+        mlo_html_share(t, work, 0, cycles);
     mlo_puts(t, "</tr>");
 }
 
@@ -211,14 +299,19 @@ static void mlo_html_fifos(const mlo_view *v, mlo_text *t) {
     mlo *m = v->m;
     const mlo_hw *c = v->hw;
     mlo_puts(t, "<h3>FIFOs</h3><table class=narrow>");
-    for (int k = 0; k < c->n_edge; k++) if (c->edge[k].fifo && c->edge[k].to != MLO_OUTSIDE) {
-        const mlo_edge *e = &c->edge[k];
-        const char *ends = mlo_format(m, "%s \342\206\222 %s", mlo_edge_end(c, e->from), mlo_edge_end(c, e->to)), *depth = mlo_format(m, ">%lld tokens", (long long)e->fifo);
-        const char *const cells[] = { ends ? ends : "", depth ? depth : "", mlo_right(m, mlo_size_text(m, e->fifo * e->channels * e->bits / 8)), NULL };
-        mlo_html_cells(t, "td", cells);
-    }
+    for (int k = 0; k < c->n_edge; k++)
+        if (c->edge[k].fifo && c->edge[k].to != MLO_OUTSIDE) {
+            const mlo_edge *e = &c->edge[k];
+            const char *ends = mlo_format(
+                m, "%s \342\206\222 %s", mlo_edge_end(c, e->from), mlo_edge_end(c, e->to));
+            const char *depth = mlo_format(m, ">%lld tokens", (long long)e->fifo);
+            const char *const cells[] = { ends ? ends : "", depth ? depth : "",
+                mlo_right(m, mlo_size_text(m, e->fifo * e->channels * e->bits / 8)), NULL };
+            mlo_html_cells(t, "td", cells);
+        }
     const char *depth = mlo_format(m, ">%lld tokens", (long long)c->feedback);
-    const char *const cells[] = { "feedback", depth ? depth : "", mlo_right(m, mlo_size_text(m, c->feedback * c->channels * c->bits / 8)), NULL };
+    const char *const cells[] = { "feedback", depth ? depth : "",
+        mlo_right(m, mlo_size_text(m, c->feedback * c->channels * c->bits / 8)), NULL };
     mlo_html_cells(t, "td", cells);
     mlo_puts(t, "</table>");
 }
@@ -226,27 +319,45 @@ static void mlo_html_fifos(const mlo_view *v, mlo_text *t) {
 static void mlo_html_kernels(const mlo_view *v, mlo_text *t) {
     mlo *m = v->m;
     const mlo_hw *c = v->hw;
-    const char *const heads[] = { "Kernel", "What it is", "Channels", ">PE", ">SIMD", ">Multipliers", ">Cycles/token", ">Latency", ">Parameters", ">LUT", ">FF", ">DSP", ">BRAM", v->sim ? ">Busy, predicted" : ">Busy", v->sim ? ">simulated" : "", v->sim ? "" : NULL, NULL };
+    const char *const heads[] = { "Kernel", "What it is", "Channels", ">PE", ">SIMD",
+        ">Multipliers", ">Cycles/token", ">Latency", ">Parameters", ">LUT", ">FF", ">DSP", ">BRAM",
+        v->sim ? ">Busy, predicted" : ">Busy", v->sim ? ">simulated" : "", v->sim ? "" : NULL,
+        NULL };
     const mlo_area *all = &v->area.all;
-    const char *const feet[] = { "", "all, per iteration", "", "", "", mlo_right(m, mlo_thousands(m, mlo_core_multipliers(c))), mlo_right(m, mlo_thousands(m, mlo_core_interval(c))), "", mlo_right(m, mlo_size_text(m, mlo_core_beats(c) * c->axi_bits / 8)),
-        MLO_HTML_AREA(m, all),
-        mlo_right(m, mlo_view_utilisation(v, (double)v->p.interval)), v->sim ? mlo_right(m, mlo_view_utilisation(v, v->sim->interval)) : "", v->sim ? "" : NULL, NULL };
-    mlo_puts(t, mlo_eq(v->stage, "lower") ? "<section><h2>Kernels</h2><p class=quiet>Not folded yet: every kernel is taken as 1 \303\227 1.</p><table class=fold><thead>" : "<section><h2>Folding</h2><table class=fold><thead>");
+    const char *const feet[] = { "", "all, per iteration", "", "", "",
+        mlo_right(m, mlo_thousands(m, mlo_core_multipliers(c))),
+        mlo_right(m, mlo_thousands(m, mlo_core_interval(c))), "",
+        mlo_right(m, mlo_size_text(m, mlo_core_beats(c) * c->axi_bits / 8)), MLO_HTML_AREA(m, all),
+        mlo_right(m, mlo_view_utilisation(v, (double)v->p.interval)),
+        v->sim ? mlo_right(m, mlo_view_utilisation(v, v->sim->interval)) : "", v->sim ? "" : NULL,
+        NULL };
+    mlo_puts(t,
+        mlo_eq(v->stage, "lower") ? "<section><h2>Kernels</h2><p class=quiet>Not folded yet: every "
+                                    "kernel is taken as 1 \303\227 1.</p><table class=fold><thead>"
+                                  : "<section><h2>Folding</h2><table class=fold><thead>");
     mlo_html_cells(t, "th", heads);
     mlo_puts(t, "</thead><tbody>");
-    for (int i = 0; i < c->n_element; i++) if (c->element[i].kernel) mlo_html_kernel(v, &c->element[i], t);
-    mlo_html_area(v, "streams between them", &v->area.streams, t); mlo_html_area(v, "loop, loader, registers", &v->area.shell, t);
+    for (int i = 0; i < c->n_element; i++)
+        if (c->element[i].kernel) mlo_html_kernel(v, &c->element[i], t);
+    mlo_html_area(v, "streams between them", &v->area.streams, t);
+    mlo_html_area(v, "loop, loader, registers", &v->area.shell, t);
     mlo_puts(t, "</tbody><tfoot>");
     mlo_html_cells(t, "td", feet);
     mlo_puts(t, "</tfoot></table>");
-    mlo_puts(t, v->sim ? "<p class=quiet>Bars: of all simulated cycles, <span class=key><i></i></span>busy, <span class=key><i class=held></i></span>blocked by the kernel behind; the rest starved.</p>"
-                       : "<p class=quiet>Bars: of the cycles per frame, predicted, <span class=key><i></i></span>busy.</p>");
-    mlo_puts(t, "<p class=quiet>LUT, FF, DSP, BRAM: estimates for AMD UltraScale+, as Yosys maps it; BRAM: of 36 Kbit.</p>");
+    mlo_puts(t,
+        v->sim ? "<p class=quiet>Bars: of all simulated cycles, <span "
+                 "class=key><i></i></span>busy, <span class=key><i class=held></i></span>blocked "
+                 "by the kernel behind; the rest starved.</p>"
+               : "<p class=quiet>Bars: of the cycles per frame, predicted, <span "
+                 "class=key><i></i></span>busy.</p>");
+    mlo_puts(t,
+        "<p class=quiet>LUT, FF, DSP, BRAM: estimates for AMD UltraScale+, as Yosys maps it; BRAM: "
+        "of 36 Kbit.</p>");
     mlo_html_fifos(v, t);
     mlo_puts(t, "</section>");
 }
 
-/* ---- all ---------------------------------------------------------------------------------------------------------------------------------- */
+/* ---- all ------------------------------------------------------------------ */
 
 /* What roll makes of the model above: the loops, and what is left around them. */
 static int mlo_html_after(const mlo_view *v, mlo_text *t) {

@@ -1,51 +1,80 @@
-/* show, view: what there is to show of a model, gathered once for all formats; and names, shapes and sizes as people read them.
+/* show, view: what there is to show of a model, gathered once for all formats; and names, shapes
+ * and sizes as people read them.
  *
- * in:  a model of any stage.     out: mlo_view: its loops, which values depend on an input, what scopes hold, and once lowered the core
- *      and its predicted schedule.
- * invariant: nothing of the model changes; no tensor byte is read. Numbers are printed from integers, so no locale shows in them.
- * example: view.loop[0].iterations is 12, and mlo_view_tail(m, "encoder/encoder.layer.0", its scope) is "attention.self".
+ * in:  a model of any stage.     out: mlo_view: its loops, which values depend on an input, what
+ *      scopes hold, and once lowered the core and its predicted schedule.
+ * invariant: nothing of the model changes; no tensor byte is read. Numbers are printed from
+ *     integers, so no locale shows in them.
+ * example: view.loop[0].iterations is 12, and mlo_view_tail(m, "encoder/encoder.layer.0", its
+ *     scope) is "attention.self".
  * cost: O(nodes and their inputs); the prediction O(tokens x iterations x kernels).
  */
 typedef struct {
-    mlo_node *node; mlo_graph *outer, *body;
-    const char *name, *scope, *instances;       /* "" where nobody said; instances: scopes, separated by spaces */
+    mlo_node *node;
+    mlo_graph *outer, *body;
+    /* "" where nobody said; instances: scopes, separated by spaces */
+    const char *name, *scope, *instances;
     size_t states, params, taps;
-    int64_t iterations;                         /* -1: not known */
-    mlo_value **outside; size_t n_outside;      /* what the body reads from around it */
-    int depth;                                  /* how many loops this one is in */
+    int64_t iterations; /* -1: not known */
+    /* what the body reads from around it */
+    mlo_value **outside;
+    size_t n_outside;
+    int depth; /* how many loops this one is in */
 } mlo_view_loop;
 
-typedef struct { const char *name; int instances; size_t nodes; } mlo_view_mark;      /* a loop that extract found and roll has not rolled */
+/* a loop that extract found and roll has not rolled */
+typedef struct {
+    const char *name;
+    int instances;
+    size_t nodes;
+} mlo_view_mark;
 
-/* What a simulation of the core counted; by element. trace: the lines of sim --trace behind the report, "" for none. */
+/* What a simulation of the core counted; by element. trace: the lines of sim --trace behind the
+ * report, "" for none. */
 typedef struct {
     int64_t cycles, frames, busy[MLO_CORE_MOST], starved[MLO_CORE_MOST], blocked[MLO_CORE_MOST];
-    double interval, channel;                   /* cycles per frame; share of cycles in which parameters came */
+    /* cycles per frame; share of cycles in which parameters came */
+    double interval, channel;
     const char *trace;
 } mlo_measured;
 
 typedef struct mlo_view mlo_view;
 struct mlo_view {
-    mlo *m; mlo_graph *g; const char *stage;
-    const mlo_view *after;                      /* of the same model after roll; NULL when there is none */
-    mlo_view_loop *loop; size_t n_loops;
-    mlo_view_mark *mark; size_t n_marks;
-    size_t inferred, subgraph_nodes;            /* nodes whose scope was inferred; nodes of all bodies and branches */
-    int64_t parameters, bytes;                  /* elements and bytes of all initializers */
-    mlo_map live;                               /* values that depend on a model input or a carried value: what a drawing shows */
-    mlo_hw *hw; const mlo_view_loop *core;      /* NULL before lower */
-    mlo_prediction p; mlo_estimate area;
-    const mlo_fpga *device;                     /* what it was folded for, NULL: nothing said */
-    int64_t bound, best;                        /* cycles per frame in steady state: of this folding; of the fastest one with as many multipliers */
-    mlo_measured *sim;                          /* NULL: not simulated */
+    mlo *m;
+    mlo_graph *g;
+    const char *stage;
+    /* of the same model after roll; NULL when there is none */
+    const mlo_view *after;
+    mlo_view_loop *loop;
+    size_t n_loops;
+    mlo_view_mark *mark;
+    size_t n_marks;
+    /* nodes whose scope was inferred; nodes of all bodies and branches */
+    size_t inferred, subgraph_nodes;
+    int64_t parameters, bytes; /* elements and bytes of all initializers */
+    /* values that depend on a model input or a carried value: what a drawing shows */
+    mlo_map live;
+    /* NULL before lower */
+    mlo_hw *hw;
+    const mlo_view_loop *core;
+    mlo_prediction p;
+    mlo_estimate area;
+    const mlo_fpga *device; /* what it was folded for, NULL: nothing said */
+    /* cycles per frame in steady state: of this folding; of the fastest one with as many multipliers */
+    int64_t bound, best;
+    mlo_measured *sim; /* NULL: not simulated */
 };
 
-/* ---- texts ------------------------------------------------------------------------------------------------------------------------ */
+/* ---- texts ---------------------------------------------------------------- */
 
 /* 1234567 -> "1 234 567" */
 static const char *mlo_thousands(mlo *m, int64_t v) {
-    char digits[32], to[48]; int n = snprintf(digits, sizeof digits, "%lld", (long long)v), k = 0;
-    for (int i = 0; i < n; i++) { if (i && (n - i) % 3 == 0 && digits[i - 1] != '-') to[k++] = ' '; to[k++] = digits[i]; }
+    char digits[32], to[48];
+    int n = snprintf(digits, sizeof digits, "%lld", (long long)v), k = 0;
+    for (int i = 0; i < n; i++) {
+        if (i && (n - i) % 3 == 0 && digits[i - 1] != '-') to[k++] = ' ';
+        to[k++] = digits[i];
+    }
     const char *s = mlo_intern_n(m, to, (size_t)k);
     return s ? s : "";
 }
@@ -53,32 +82,49 @@ static const char *mlo_thousands(mlo *m, int64_t v) {
 /* 13824 -> "13.5 KiB" */
 static const char *mlo_size_text(mlo *m, int64_t bytes) {
     static const char *const units[] = { "KiB", "MiB", "GiB", "TiB" };
-    int64_t unit = 1024; int at = 0;
-    if (bytes < 1024) { const char *s = mlo_format(m, "%lld B", (long long)bytes); return s ? s : ""; }
-    while (at < 3 && bytes / unit >= 1024) { unit *= 1024; at++; }
-    const char *s = mlo_format(m, "%lld.%lld %s", (long long)(bytes / unit), (long long)(bytes % unit * 10 / unit), units[at]);
+    int64_t unit = 1024;
+    int at = 0;
+    if (bytes < 1024) {
+        const char *s = mlo_format(m, "%lld B", (long long)bytes);
+        return s ? s : "";
+    }
+    while (at < 3 && bytes / unit >= 1024) {
+        unit *= 1024;
+        at++;
+    }
+    const char *s = mlo_format(m, "%lld.%lld %s", (long long)(bytes / unit),
+        (long long)(bytes % unit * 10 / unit), units[at]);
     return s ? s : "";
 }
 
 /* "[1,seq,64]", "[]" for a scalar, "" when the rank is unknown. */
 static const char *mlo_view_shape(mlo *m, const mlo_value *v) {
     mlo_text t = { m, NULL, 0, 0 };
-    mlo_shape *s = v && v->info && v->info->type && v->info->type->tensor ? v->info->type->tensor->shape : NULL;
+    mlo_shape *s = v && v->info && v->info->type && v->info->type->tensor
+        ? v->info->type->tensor->shape
+        : NULL;
     size_t rank = v && v->tensor ? v->tensor->n_dims : s ? s->n_dim : 0;
     if (!v || (!v->tensor && !s)) return "";
     for (size_t i = 0; i < rank; i++) {
         mlo_puts(&t, i ? "," : "[");
-        if (v->tensor) mlo_printf(&t, "%lld", (long long)v->tensor->dims[i]);
-        else if (s->dim[i].param && *s->dim[i].param) mlo_puts(&t, s->dim[i].param);
-        else if (s->dim[i].has) mlo_printf(&t, "%lld", (long long)s->dim[i].value);
-        else mlo_puts(&t, "?");
+        if (v->tensor)
+            mlo_printf(&t, "%lld", (long long)v->tensor->dims[i]);
+        else if (s->dim[i].param && *s->dim[i].param)
+            mlo_puts(&t, s->dim[i].param);
+        else if (s->dim[i].has)
+            mlo_printf(&t, "%lld", (long long)s->dim[i].value);
+        else
+            mlo_puts(&t, "?");
     }
     mlo_puts(&t, rank ? "]" : "[]");
     const char *text = m->error.code ? "" : mlo_intern(m, t.text);
     mlo_text_free(&t);
     return text ? text : "";
 }
-static const char *mlo_view_type(const mlo_value *v) { mlo_dtype t = mlo_form_of(v).dtype; return t ? mlo_dtype_name(t) : "?"; }
+static const char *mlo_view_type(const mlo_value *v) {
+    mlo_dtype t = mlo_form_of(v).dtype;
+    return t ? mlo_dtype_name(t) : "?";
+}
 
 /* "float [1,32,64]" */
 static const char *mlo_view_form(mlo *m, const mlo_value *v) {
@@ -93,7 +139,8 @@ static int64_t mlo_view_bytes(const mlo_form *f) {
     return n < 0 || n == INT64_MAX ? 0 : (n + 7) / 8;
 }
 
-/* Where a node is, seen from `base`: the deepest level of its scope, without what the deepest level of base already says. */
+/* Where a node is, seen from `base`: the deepest level of its scope, without what the deepest
+ * level of base already says. */
 static const char *mlo_view_tail(const char *base, const char *scope) {
     if (!scope || !*scope) return "";
     const char *last = mlo_last_level(scope), *from = base && *base ? mlo_last_level(base) : "";
@@ -101,23 +148,36 @@ static const char *mlo_view_tail(const char *base, const char *scope) {
     if (!n || strncmp(last, from, n)) return last;
     return !last[n] ? "" : last[n] == '.' ? last + n + 1 : last;
 }
-static const char *mlo_view_scope(const mlo_node *n) { const char *s = mlo_meta_get(n->meta, n->n_meta, mlo_scope_key); return s ? s : ""; }
-static const char *mlo_view_kernel(const mlo_node *n) { return mlo_meta_get(n->meta, n->n_meta, "mlo.kernel"); }
+static const char *mlo_view_scope(const mlo_node *n) {
+    const char *s = mlo_meta_get(n->meta, n->n_meta, mlo_scope_key);
+    return s ? s : "";
+}
+static const char *mlo_view_kernel(const mlo_node *n) {
+    return mlo_meta_get(n->meta, n->n_meta, "mlo.kernel");
+}
 static const char *mlo_view_op(mlo *m, const mlo_node *n) {
     const char *s = *mlo_domain(n) ? mlo_format(m, "%s.%s", n->domain, n->op) : n->op;
     return s ? s : "";
 }
 static const char *mlo_plural(int64_t n) { return n == 1 ? "" : "s"; }
-static int mlo_is_loop(const mlo_node *n) { mlo_attr *body = mlo_is_scan(n) ? mlo_attr_of(n, "body") : NULL; return body && body->g; }
+static int mlo_is_loop(const mlo_node *n) {
+    mlo_attr *body = mlo_is_scan(n) ? mlo_attr_of(n, "body") : NULL;
+    return body && body->g;
+}
 
-/* ---- walking ---------------------------------------------------------------------------------------------------------------------- */
+/* ---- walking -------------------------------------------------------------- */
 
 typedef void (*mlo_see_value)(void *user, size_t slot, mlo_value *v);
 
-static int mlo_encloses(const mlo_graph *g, const mlo_graph *inner) { for (; inner; inner = inner->outer) if (inner == g) return 1; return 0; }
+static int mlo_encloses(const mlo_graph *g, const mlo_graph *inner) {
+    for (; inner; inner = inner->outer)
+        if (inner == g) return 1;
+    return 0;
+}
 
 /* Calls `see` for what the nodes of an inner graph read from g or from around it. */
-static void mlo_reads_inside(mlo_graph *g, mlo_graph *inner, size_t slot, mlo_see_value see, void *user, int depth) {
+static void mlo_reads_inside(
+    mlo_graph *g, mlo_graph *inner, size_t slot, mlo_see_value see, void *user, int depth) {
     for (size_t i = 0; i < inner->n_node && depth < MLO_MAX_DEPTH; i++) {
         mlo_node *n = inner->node[i];
         for (size_t k = 0; k < n->n_input; k++) {
@@ -126,7 +186,8 @@ static void mlo_reads_inside(mlo_graph *g, mlo_graph *inner, size_t slot, mlo_se
         }
         for (size_t a = 0; a < n->n_attr; a++) {
             if (n->attr[a]->g) mlo_reads_inside(g, n->attr[a]->g, slot, see, user, depth + 1);
-            for (size_t k = 0; k < n->attr[a]->n_graphs; k++) mlo_reads_inside(g, n->attr[a]->graphs[k], slot, see, user, depth + 1);
+            for (size_t k = 0; k < n->attr[a]->n_graphs; k++)
+                mlo_reads_inside(g, n->attr[a]->graphs[k], slot, see, user, depth + 1);
         }
     }
     for (size_t i = 0; i < inner->n_output; i++) {
@@ -135,7 +196,8 @@ static void mlo_reads_inside(mlo_graph *g, mlo_graph *inner, size_t slot, mlo_se
     }
 }
 
-/* Calls `see` for every value that a node of g reads: its inputs by slot; then, with slot n_input, what its subgraphs read. */
+/* Calls `see` for every value that a node of g reads: its inputs by slot; then, with slot n_input,
+ * what its subgraphs read. */
 static void mlo_reads(mlo_graph *g, mlo_node *n, mlo_see_value see, void *user) {
     for (size_t k = 0; k < n->n_input; k++) {
         mlo_value *v = mlo_has_input(n, k) ? mlo_value_of(g, n->input[k]) : NULL;
@@ -143,25 +205,41 @@ static void mlo_reads(mlo_graph *g, mlo_node *n, mlo_see_value see, void *user) 
     }
     for (size_t a = 0; a < n->n_attr; a++) {
         if (n->attr[a]->g) mlo_reads_inside(g, n->attr[a]->g, n->n_input, see, user, 0);
-        for (size_t k = 0; k < n->attr[a]->n_graphs; k++) mlo_reads_inside(g, n->attr[a]->graphs[k], n->n_input, see, user, 0);
+        for (size_t k = 0; k < n->attr[a]->n_graphs; k++)
+            mlo_reads_inside(g, n->attr[a]->graphs[k], n->n_input, see, user, 0);
     }
 }
 
-/* ---- which values depend on an input ------------------------------------------------------------------------------------------------ */
+/* ---- which values depend on an input -------------------------------------- */
 
-static int mlo_view_lives(const mlo_view *v, const mlo_value *x) { return x && mlo_map_get(&v->live, x) != NULL; }
-static void mlo_view_enliven(mlo_view *v, mlo_value *x) { if (x) mlo_map_put(v->m, &v->live, x, x); }
+static int mlo_view_lives(const mlo_view *v, const mlo_value *x) {
+    return x && mlo_map_get(&v->live, x) != NULL;
+}
+static void mlo_view_enliven(mlo_view *v, mlo_value *x) {
+    if (x) mlo_map_put(v->m, &v->live, x, x);
+}
 
-typedef struct { mlo_view *v; int live; } mlo_live_seen;
-static void mlo_live_see(void *user, size_t slot, mlo_value *x) { mlo_live_seen *s = (mlo_live_seen *)user; (void)slot; if (mlo_view_lives(s->v, x)) s->live = 1; }
+typedef struct {
+    mlo_view *v;
+    int live;
+} mlo_live_seen;
+static void mlo_live_see(void *user, size_t slot, mlo_value *x) {
+    mlo_live_seen *s = (mlo_live_seen *)user;
+    (void)slot;
+    if (mlo_view_lives(s->v, x)) s->live = 1;
+}
 
 static void mlo_view_graph(mlo_view *v, mlo_graph *g, int depth);
 
 /* A subgraph's inputs: carried values live; what comes in slices lives if what is sliced does. */
 static void mlo_view_inner(mlo_view *v, mlo_graph *g, mlo_node *n, mlo_graph *inner, int depth) {
-    size_t states = mlo_is_loop(n) && mlo_scan_stacks(n) <= n->n_input ? n->n_input - mlo_scan_stacks(n) : inner->n_input;
+    size_t states = mlo_is_loop(n) && mlo_scan_stacks(n) <= n->n_input
+        ? n->n_input - mlo_scan_stacks(n)
+        : inner->n_input;
     for (size_t k = 0; k < inner->n_input; k++) {
-        mlo_value *x = mlo_value_of(inner, inner->input[k]->name), *from = k < n->n_input && mlo_has_input(n, k) ? mlo_value_of(g, n->input[k]) : NULL;
+        mlo_value *x = mlo_value_of(inner, inner->input[k]->name);
+        mlo_value *from = k < n->n_input && mlo_has_input(n, k) ? mlo_value_of(g, n->input[k])
+                                                                : NULL;
         if (k < states || mlo_view_lives(v, from)) mlo_view_enliven(v, x);
     }
     mlo_view_graph(v, inner, depth + 1);
@@ -171,32 +249,45 @@ static void mlo_view_inner(mlo_view *v, mlo_graph *g, mlo_node *n, mlo_graph *in
 /* One pass over a graph and all inside it: live values, inferred scopes, parameters. */
 static void mlo_view_graph(mlo_view *v, mlo_graph *g, int depth) {
     for (size_t i = 0; i < g->n_init; i++) {
-        mlo_value x; memset(&x, 0, sizeof x); x.tensor = g->init[i];
+        mlo_value x;
+        memset(&x, 0, sizeof x);
+        x.tensor = g->init[i];
         mlo_form f = mlo_form_of(&x);
         int64_t bytes = mlo_view_bytes(&f);
-        if (bytes && bytes < INT64_MAX / 2 - v->bytes) { v->parameters += mlo_form_count(&f); v->bytes += bytes; }
+        if (bytes && bytes < INT64_MAX / 2 - v->bytes) {
+            v->parameters += mlo_form_count(&f);
+            v->bytes += bytes;
+        }
     }
     for (size_t i = 0; i < g->n_node && depth < MLO_MAX_DEPTH && !v->m->error.code; i++) {
         mlo_node *n = g->node[i];
         mlo_live_seen seen = { v, 0 };
         mlo_reads(g, n, mlo_live_see, &seen);
-        for (size_t k = 0; k < n->n_output && seen.live; k++) if (n->output[k] && *n->output[k]) mlo_view_enliven(v, mlo_value_of(g, n->output[k]));
+        for (size_t k = 0; k < n->n_output && seen.live; k++)
+            if (n->output[k] && *n->output[k]) mlo_view_enliven(v, mlo_value_of(g, n->output[k]));
         if (mlo_meta_get(n->meta, n->n_meta, mlo_scope_from_key)) v->inferred++;
         for (size_t a = 0; a < n->n_attr; a++) {
             if (n->attr[a]->g) mlo_view_inner(v, g, n, n->attr[a]->g, depth);
-            for (size_t k = 0; k < n->attr[a]->n_graphs; k++) mlo_view_inner(v, g, n, n->attr[a]->graphs[k], depth);
+            for (size_t k = 0; k < n->attr[a]->n_graphs; k++)
+                mlo_view_inner(v, g, n, n->attr[a]->graphs[k], depth);
         }
     }
 }
 
 static int mlo_node_lives(const mlo_view *v, mlo_graph *g, const mlo_node *n) {
-    for (size_t k = 0; k < n->n_output; k++) if (n->output[k] && *n->output[k] && mlo_view_lives(v, mlo_value_of(g, n->output[k]))) return 1;
+    for (size_t k = 0; k < n->n_output; k++)
+        if (n->output[k] && *n->output[k] && mlo_view_lives(v, mlo_value_of(g, n->output[k])))
+            return 1;
     return 0;
 }
 
-/* ---- loops ------------------------------------------------------------------------------------------------------------------------- */
+/* ---- loops ---------------------------------------------------------------- */
 
-typedef struct { mlo_view *v; mlo_view_loop *l; mlo_map seen; } mlo_outside;
+typedef struct {
+    mlo_view *v;
+    mlo_view_loop *l;
+    mlo_map seen;
+} mlo_outside;
 static void mlo_outside_see(void *user, size_t slot, mlo_value *x) {
     mlo_outside *o = (mlo_outside *)user;
     (void)slot;
@@ -205,17 +296,31 @@ static void mlo_outside_see(void *user, size_t slot, mlo_value *x) {
 }
 
 static int mlo_view_loop_of(mlo_view *v, mlo_graph *g, mlo_node *n, int depth) {
-    mlo_view_loop l; memset(&l, 0, sizeof l);
-    const char *instances = mlo_meta_get(n->meta, n->n_meta, "mlo.instances"), *iterations = mlo_meta_get(n->meta, n->n_meta, "mlo.iterations");
-    l.node = n; l.outer = g; l.body = mlo_attr_of(n, "body")->g; l.depth = depth;
-    l.name = mlo_node_name(n); l.scope = mlo_view_scope(n); l.instances = instances ? instances : "";
+    mlo_view_loop l;
+    memset(&l, 0, sizeof l);
+    const char *instances = mlo_meta_get(n->meta, n->n_meta, "mlo.instances");
+    const char *iterations = mlo_meta_get(n->meta, n->n_meta, "mlo.iterations");
+    l.node = n;
+    l.outer = g;
+    l.body = mlo_attr_of(n, "body")->g;
+    l.depth = depth;
+    l.name = mlo_node_name(n);
+    l.scope = mlo_view_scope(n);
+    l.instances = instances ? instances : "";
     l.params = mlo_scan_stacks(n);
-    if (l.params > n->n_input || n->n_input != l.body->n_input) return mlo_fail(v->m, MLO_E_GRAPH, n, "num_scan_inputs %lld does not fit %zu inputs and a body of %zu", (long long)l.params, n->n_input, l.body->n_input);
+    if (l.params > n->n_input || n->n_input != l.body->n_input)
+        return mlo_fail(v->m, MLO_E_GRAPH, n,
+            "num_scan_inputs %lld does not fit %zu inputs and a body of %zu", (long long)l.params,
+            n->n_input, l.body->n_input);
     l.states = n->n_input - l.params;
-    if (l.body->n_output < l.states || n->n_output > l.body->n_output) return mlo_fail(v->m, MLO_E_GRAPH, n, "a body of %zu outputs cannot carry %zu values", l.body->n_output, l.states);
+    if (l.body->n_output < l.states || n->n_output > l.body->n_output)
+        return mlo_fail(v->m, MLO_E_GRAPH, n, "a body of %zu outputs cannot carry %zu values",
+            l.body->n_output, l.states);
     l.taps = n->n_output > l.states ? n->n_output - l.states : 0;
     mlo_form f = mlo_form_of(l.params ? mlo_value_of(g, n->input[l.states]) : NULL);
-    l.iterations = f.rank > 0 && f.dims[0] > 0 ? f.dims[0] : iterations ? (int64_t)strtol(iterations, NULL, 10) : -1;
+    l.iterations = f.rank > 0 && f.dims[0] > 0 ? f.dims[0]
+        : iterations                           ? (int64_t)strtol(iterations, NULL, 10)
+                                               : -1;
     mlo_outside o = { v, &l, { NULL, 0, 0 } };
     mlo_reads_inside(g, l.body, 0, mlo_outside_see, &o, depth);
     if (v->m->error.code || !MLO_PUSH(v->m, v->loop, v->n_loops, l)) return mlo_failed(v->m);
@@ -234,16 +339,21 @@ static int mlo_view_loops(mlo_view *v, mlo_graph *g, int depth) {
 
 /* The loop whose body holds this one, NULL at the top. */
 static const mlo_view_loop *mlo_view_parent(const mlo_view *v, const mlo_view_loop *l) {
-    for (size_t i = 0; i < v->n_loops; i++) if (v->loop[i].body == l->outer) return &v->loop[i];
+    for (size_t i = 0; i < v->n_loops; i++)
+        if (v->loop[i].body == l->outer) return &v->loop[i];
     return NULL;
 }
 
 static const mlo_view_loop *mlo_view_loop_at(const mlo_view *v, const mlo_node *n) {
-    for (size_t i = 0; i < v->n_loops; i++) if (v->loop[i].node == n) return &v->loop[i];
+    for (size_t i = 0; i < v->n_loops; i++)
+        if (v->loop[i].node == n) return &v->loop[i];
     return NULL;
 }
 
-static int mlo_view_instance(const mlo_node *n) { const char *s = mlo_meta_get(n->meta, n->n_meta, mlo_instance_key); return s ? (int)strtol(s, NULL, 10) : -1; }
+static int mlo_view_instance(const mlo_node *n) {
+    const char *s = mlo_meta_get(n->meta, n->n_meta, mlo_instance_key);
+    return s ? (int)strtol(s, NULL, 10) : -1;
+}
 
 static int mlo_view_marks(mlo_view *v) {
     mlo_map at = { NULL, 0, 0 };
@@ -253,7 +363,10 @@ static int mlo_view_marks(mlo_view *v) {
         if (!name) continue;
         size_t k = (size_t)(uintptr_t)mlo_map_get(&at, name);
         mlo_view_mark fresh = { name, 0, 0 };
-        if (!k && (!MLO_PUSH(v->m, v->mark, v->n_marks, fresh) || mlo_map_put(v->m, &at, name, (void *)(uintptr_t)(k = v->n_marks)))) return mlo_failed(v->m);
+        if (!k
+            && (!MLO_PUSH(v->m, v->mark, v->n_marks, fresh)
+                || mlo_map_put(v->m, &at, name, (void *)(uintptr_t)(k = v->n_marks))))
+            return mlo_failed(v->m);
         mlo_view_mark *mark = &v->mark[k - 1];
         mark->nodes++;
         if (mlo_view_instance(n) >= mark->instances) mark->instances = mlo_view_instance(n) + 1;
@@ -266,16 +379,21 @@ static const char *mlo_view_instance_scope(mlo *m, const mlo_view_loop *l, int64
     const char *p = l->instances;
     for (; *p; i--) {
         size_t n = strcspn(p, " ");
-        if (!i) { const char *s = mlo_intern_n(m, p, n); return s ? s : ""; }
+        if (!i) {
+            const char *s = mlo_intern_n(m, p, n);
+            return s ? s : "";
+        }
         p += n + (p[n] == ' ');
     }
     return "";
 }
 
-/* ---- what reads a parameter ---------------------------------------------------------------------------------------------------------- */
+/* ---- what reads a parameter ----------------------------------------------- */
 
-/* The node a parameter is for: its reader, or whom that prepares it for (a weight goes through QuantizeLinear and Concat to its kernel). */
-static const mlo_node *mlo_view_reader(const mlo_view *v, const mlo_view_loop *l, const char *name) {
+/* The node a parameter is for: its reader, or whom that prepares it for (a weight goes through
+ * QuantizeLinear and Concat to its kernel). */
+static const mlo_node *mlo_view_reader(
+    const mlo_view *v, const mlo_view_loop *l, const char *name) {
     mlo_value *x = mlo_value_of(l->body, name);
     const mlo_node *n = NULL;
     for (int hops = 0; x && x->n_use && hops < 16; hops++) {
@@ -286,21 +404,31 @@ static const mlo_node *mlo_view_reader(const mlo_view *v, const mlo_view_loop *l
     return n;
 }
 
-/* What people call the thing a node is: its kernel's name, else its place in the layer, else its own name. */
+/* What people call the thing a node is: its kernel's name, else its place in the layer, else its
+ * own name. */
 static const char *mlo_view_place(const mlo_view_loop *l, const mlo_node *n) {
-    const char *kernel = n ? mlo_view_kernel(n) : NULL, *tail = n ? mlo_view_tail(l ? l->scope : "", mlo_view_scope(n)) : "";
+    const char *kernel = n ? mlo_view_kernel(n) : NULL;
+    const char *tail = n ? mlo_view_tail(l ? l->scope : "", mlo_view_scope(n)) : "";
     return kernel ? kernel : *tail ? tail : n ? mlo_node_name(n) : "";
 }
 
-/* ---- the core ------------------------------------------------------------------------------------------------------------------------ */
+/* ---- the core ------------------------------------------------------------- */
 
 /* What a kernel does, for tables: "attention.self.query +2", "intermediate.dense, table". */
 static const char *mlo_view_what(const mlo_view *v, const mlo_node *n) {
-    const char *tail = mlo_view_tail(v->core ? v->core->scope : "", mlo_view_scope(n)), *parts = mlo_meta_get(n->meta, n->n_meta, "mlo.parts");
-    const char *what = *tail ? tail : mlo_is(n, "mlo.Requant") ? "the carried value" : n->n_output ? n->output[0] : "";
-    if (mlo_is(n, "mlo.Requant")) what = mlo_format(v->m, "%s, to %d bits", what, (int)mlo_meta_int(n, "mlo.bits", mlo_bits_of(mlo_kernel_to(n))));
-    else if (mlo_is(n, "mlo.MVUTable") || mlo_is(n, "mlo.RequantTable")) what = mlo_format(v->m, "%s, table", what);
-    else if (parts) what = mlo_format(v->m, "%s and %ld more", what, strtol(parts, NULL, 10) - 1);
+    const char *tail = mlo_view_tail(v->core ? v->core->scope : "", mlo_view_scope(n));
+    const char *parts = mlo_meta_get(n->meta, n->n_meta, "mlo.parts");
+    const char *what = *tail       ? tail
+        : mlo_is(n, "mlo.Requant") ? "the carried value"
+        : n->n_output              ? n->output[0]
+                                   : "";
+    if (mlo_is(n, "mlo.Requant"))
+        what = mlo_format(v->m, "%s, to %d bits", what,
+            (int)mlo_meta_int(n, "mlo.bits", mlo_bits_of(mlo_kernel_to(n))));
+    else if (mlo_is(n, "mlo.MVUTable") || mlo_is(n, "mlo.RequantTable"))
+        what = mlo_format(v->m, "%s, table", what);
+    else if (parts)
+        what = mlo_format(v->m, "%s and %ld more", what, strtol(parts, NULL, 10) - 1);
     return what ? what : "";
 }
 
@@ -309,7 +437,8 @@ static int64_t mlo_unit_bytes(const mlo_hw *c, const mlo_unit *u) {
 }
 
 static const mlo_element *mlo_view_element(const mlo_view *v, const mlo_node *n) {
-    for (int i = 0; v->hw && i < v->hw->n_element; i++) if (v->hw->element[i].node == n) return &v->hw->element[i];
+    for (int i = 0; v->hw && i < v->hw->n_element; i++)
+        if (v->hw->element[i].node == n) return &v->hw->element[i];
     return NULL;
 }
 
@@ -323,40 +452,54 @@ static int64_t mlo_hw_macs(const mlo_hw *c) {
 /* "54.2 %" of two numbers, from integers; "<0.1 %" of what is not nothing. */
 static const char *mlo_share_text(mlo *m, double part, double whole) {
     int64_t tenths = whole > 0 ? (int64_t)(part / whole * 1000 + 0.5) : 0;
-    const char *s = part > 0 && !tenths ? "<0.1 %" : mlo_format(m, "%lld.%lld %%", (long long)(tenths / 10), (long long)(tenths % 10));
+    const char *s = part > 0 && !tenths
+        ? "<0.1 %"
+        : mlo_format(m, "%lld.%lld %%", (long long)(tenths / 10), (long long)(tenths % 10));
     return s ? s : "";
 }
 
 /* The part of all multiplier cycles that does useful work, where a frame takes so many cycles. */
-static const char *mlo_view_utilisation(const mlo_view *v, double cycles) { return mlo_share_text(v->m, (double)mlo_hw_macs(v->hw), (double)mlo_core_multipliers(v->hw) * cycles); }
+static const char *mlo_view_utilisation(const mlo_view *v, double cycles) {
+    return mlo_share_text(
+        v->m, (double)mlo_hw_macs(v->hw), (double)mlo_core_multipliers(v->hw) * cycles);
+}
 
-/* Cycles in which an element works, per frame: its multipliers; without a matrix array, a beat of its lanes each. */
+/* Cycles in which an element works, per frame: its multipliers; without a matrix array, a beat of
+ * its lanes each. */
 static int64_t mlo_element_work(const mlo_hw *c, const mlo_element *e) {
-    return (e->unit.macs ? e->unit.interval : e->unit.out.channels / e->unit.out.lanes) * c->tokens * c->scan.iterations;
+    return (e->unit.macs ? e->unit.interval : e->unit.out.channels / e->unit.out.lanes) * c->tokens
+        * c->scan.iterations;
 }
 /* Block RAMs of 36 Kbit: "7", "10.5". */
 static const char *mlo_bram_text(mlo *m, const mlo_area *a) {
     const char *s = mlo_format(m, "%s%s", mlo_thousands(m, a->bram / 2), a->bram % 2 ? ".5" : "");
     return s ? s : "";
 }
-static const char *mlo_edge_end(const mlo_hw *c, int element) { return element == MLO_OUTSIDE ? "carried" : c->element[element].name; }
+static const char *mlo_edge_end(const mlo_hw *c, int element) {
+    return element == MLO_OUTSIDE ? "carried" : c->element[element].name;
+}
 
 /* The steady pace: of this folding, and of the fastest one that has no more multipliers. */
 static int mlo_view_best(mlo_view *v) {
     const mlo_limits within = { MLO_UNLIMITED, mlo_core_multipliers(v->hw), MLO_UNLIMITED };
-    mlo_space s; mlo_plan plan; int found = 0;
-    mlo_hw *c = MLO_NEW(v->m, mlo_hw);                      /* the search moves FIFOs about */
-    v->best = v->bound = mlo_steady_cycles(v->hw, mlo_core_interval(v->hw), mlo_core_layer_beats(v->hw)) * v->hw->scan.iterations;
+    mlo_space s;
+    mlo_plan plan;
+    int found = 0;
+    mlo_hw *c = MLO_NEW(v->m, mlo_hw); /* the search moves FIFOs about */
+    v->best = v->bound = mlo_steady_cycles(
+                             v->hw, mlo_core_interval(v->hw), mlo_core_layer_beats(v->hw))
+        * v->hw->scan.iterations;
     if (!c) return mlo_failed(v->m);
     *c = *v->hw;
     MLO_TRY(mlo_search_begin(v->m, c, 0, &s));
     MLO_TRY(mlo_search_frames(&s, c->frames));
     MLO_TRY(mlo_search_fastest(&s, &within, &plan, &found));
-    if (found && plan.steady * c->scan.iterations < v->best) v->best = plan.steady * c->scan.iterations;
+    if (found && plan.steady * c->scan.iterations < v->best)
+        v->best = plan.steady * c->scan.iterations;
     return 0;
 }
 
-/* ---- what a simulation counted ------------------------------------------------------------------------------------------------------ */
+/* ---- what a simulation counted -------------------------------------------- */
 
 static double mlo_measured_number(const cJSON *object, const char *key) {
     const cJSON *n = cJSON_GetObjectItemCaseSensitive(object, key);
@@ -366,13 +509,20 @@ static double mlo_measured_number(const cJSON *object, const char *key) {
 static int mlo_measured_kernels(const mlo_view *v, const cJSON *report, mlo_measured *to) {
     const cJSON *k = cJSON_GetObjectItemCaseSensitive(report, "kernels");
     k = cJSON_IsArray(k) ? k->child : NULL;
-    for (int i = 0; i < v->hw->n_element; i++) if (v->hw->element[i].kernel) {
-        const cJSON *name = cJSON_GetObjectItemCaseSensitive(k, "name");
-        double busy = mlo_measured_number(k, "busy"), starved = mlo_measured_number(k, "starved"), blocked = mlo_measured_number(k, "blocked");
-        if (!cJSON_IsString(name) || strcmp(name->valuestring, v->hw->element[i].name) || busy < 0 || starved < 0 || blocked < 0 || busy + starved + blocked > 1e15) return 0;
-        to->busy[i] = (int64_t)busy; to->starved[i] = (int64_t)starved; to->blocked[i] = (int64_t)blocked;
-        k = k->next;
-    }
+    for (int i = 0; i < v->hw->n_element; i++)
+        if (v->hw->element[i].kernel) {
+            const cJSON *name = cJSON_GetObjectItemCaseSensitive(k, "name");
+            double busy = mlo_measured_number(k, "busy");
+            double starved = mlo_measured_number(k, "starved");
+            double blocked = mlo_measured_number(k, "blocked");
+            if (!cJSON_IsString(name) || strcmp(name->valuestring, v->hw->element[i].name)
+                || busy < 0 || starved < 0 || blocked < 0 || busy + starved + blocked > 1e15)
+                return 0;
+            to->busy[i] = (int64_t)busy;
+            to->starved[i] = (int64_t)starved;
+            to->blocked[i] = (int64_t)blocked;
+            k = k->next;
+        }
     return !k;
 }
 
@@ -384,21 +534,32 @@ static int mlo_view_measured(mlo_view *v) {
     size_t n = strcspn(text, "\n");
     cJSON *report = to ? cJSON_ParseWithLength(text, n) : NULL;
     const cJSON *counters = cJSON_GetObjectItemCaseSensitive(report, "counters");
-    double cycles = mlo_measured_number(counters, "cycles"), frames = mlo_measured_number(report, "frames"), interval = mlo_measured_number(report, "interval");
-    int fits = cycles > 0 && cycles < 1e15 && frames > 0 && frames < 1e9 && interval > 0 && mlo_measured_kernels(v, report, to);
+    double cycles = mlo_measured_number(counters, "cycles");
+    double frames = mlo_measured_number(report, "frames");
+    double interval = mlo_measured_number(report, "interval");
+    int fits = cycles > 0 && cycles < 1e15 && frames > 0 && frames < 1e9 && interval > 0
+        && mlo_measured_kernels(v, report, to);
     if (fits) {
-        to->cycles = (int64_t)cycles; to->frames = (int64_t)frames; to->interval = interval;
-        to->channel = mlo_measured_number(cJSON_GetObjectItemCaseSensitive(report, "memory"), "busy_share");
+        to->cycles = (int64_t)cycles;
+        to->frames = (int64_t)frames;
+        to->interval = interval;
+        to->channel = mlo_measured_number(
+            cJSON_GetObjectItemCaseSensitive(report, "memory"), "busy_share");
         to->trace = text + n;
         v->sim = to;
     }
     cJSON_Delete(report);
-    return fits || v->m->error.code ? mlo_failed(v->m) : mlo_fail_at(v->m, MLO_E_FORMAT, NULL, "the simulation is not what `mlo sim` prints of this core; simulate it anew");
+    return fits || v->m->error.code
+        ? mlo_failed(v->m)
+        : mlo_fail_at(v->m, MLO_E_FORMAT, NULL,
+              "the simulation is not what `mlo sim` prints of this core; simulate it anew");
 }
 
 static int mlo_view_device(mlo_view *v) {
     const mlo_node *scan = v->hw->scan.node;
-    const char *name = mlo_opt(v->m, "device") ? mlo_opt(v->m, "device") : mlo_meta_get(scan->meta, scan->n_meta, "mlo.device");
+    const char *name = mlo_opt(v->m, "device")
+        ? mlo_opt(v->m, "device")
+        : mlo_meta_get(scan->meta, scan->n_meta, "mlo.device");
     mlo_fpga *device = name ? MLO_NEW(v->m, mlo_fpga) : NULL;
     if (!name) return 0;
     v->device = device;
@@ -408,14 +569,23 @@ static int mlo_view_device(mlo_view *v) {
 static int mlo_view_core(mlo_view *v) {
     const mlo_view_loop *lowered = NULL;
     mlo_scan s;
-    for (size_t i = 0; i < v->n_loops; i++) if (mlo_meta_get(v->loop[i].node->meta, v->loop[i].node->n_meta, "mlo.core")) lowered = &v->loop[i];
-    if (!lowered) return mlo_opt(v->m, "simulation") ? mlo_fail_at(v->m, MLO_E_USAGE, NULL, "a simulation is shown beside a folded model; this one is at %s", *v->stage ? v->stage : "no stage") : 0;
+    for (size_t i = 0; i < v->n_loops; i++)
+        if (mlo_meta_get(v->loop[i].node->meta, v->loop[i].node->n_meta, "mlo.core"))
+            lowered = &v->loop[i];
+    if (!lowered)
+        return mlo_opt(v->m, "simulation")
+            ? mlo_fail_at(v->m, MLO_E_USAGE, NULL,
+                  "a simulation is shown beside a folded model; this one is at %s",
+                  *v->stage ? v->stage : "no stage")
+            : 0;
     MLO_TRY(mlo_scan_choose(v->m, &s));
-    if (s.node != lowered->node) return 0;                 /* --loop names another one, which is not lowered */
+    /* --loop names another one, which is not lowered */
+    if (s.node != lowered->node) return 0;
     mlo_hw *c = MLO_NEW(v->m, mlo_hw);
     if (!c || mlo_core_build(v->m, c)) return mlo_failed(v->m);
     if (!mlo_core_kernels(c)) return 0;
-    v->hw = c; v->core = lowered;
+    v->hw = c;
+    v->core = lowered;
     MLO_TRY(mlo_predict_steady(v->m, c, &v->p));
     mlo_estimate_core(c, &v->area);
     MLO_TRY(mlo_view_device(v));
@@ -425,7 +595,9 @@ static int mlo_view_core(mlo_view *v) {
 
 static int mlo_view_make(mlo *m, mlo_view *v) {
     memset(v, 0, sizeof *v);
-    v->m = m; v->g = m->model->graph; v->stage = mlo_stage(m);
+    v->m = m;
+    v->g = m->model->graph;
+    v->stage = mlo_stage(m);
     for (size_t i = 0; i < v->g->n_input; i++) {
         mlo_value *x = mlo_value_of(v->g, v->g->input[i]->name);
         if (x && !x->tensor) mlo_view_enliven(v, x);
@@ -435,14 +607,26 @@ static int mlo_view_make(mlo *m, mlo_view *v) {
     return mlo_view_core(v);
 }
 
-/* ---- nodes by scope ------------------------------------------------------------------------------------------------------------------- */
+/* ---- nodes by scope ------------------------------------------------------- */
 
-typedef struct { const char *scope; size_t nodes; const char **op; size_t *count; size_t n_ops, n_counts; mlo_map at; } mlo_view_group;
-typedef struct { mlo_view_group *group; size_t n; } mlo_view_groups;
+typedef struct {
+    const char *scope;
+    size_t nodes;
+    const char **op;
+    size_t *count;
+    size_t n_ops, n_counts;
+    mlo_map at;
+} mlo_view_group;
+typedef struct {
+    mlo_view_group *group;
+    size_t n;
+} mlo_view_groups;
 
 /* The first `levels` levels of a scope; how scopeless nodes are called. */
 static const char *mlo_group_name(const mlo_view *v, const mlo_node *n, int levels) {
-    const char *scope = mlo_view_scope(n), *p = scope, *part = mlo_meta_get(n->meta, n->n_meta, "mlo.part");
+    const char *scope = mlo_view_scope(n);
+    const char *p = scope;
+    const char *part = mlo_meta_get(n->meta, n->n_meta, "mlo.part");
     if (!*scope && !mlo_node_lives(v, v->g, n)) return "(parameters, stacked)";
     if (!*scope) return part ? mlo_format(v->m, "(%s)", part) : "(no scope)";
     for (; levels > 0 && *p; levels--) p += strcspn(p + (*p == '/'), "/") + (*p == '/');
@@ -451,23 +635,34 @@ static const char *mlo_group_name(const mlo_view *v, const mlo_node *n, int leve
 
 static int mlo_group_add(mlo *m, mlo_view_group *g, const char *op) {
     size_t k = (size_t)(uintptr_t)mlo_map_get(&g->at, op);
-    if (!k && (!MLO_PUSH(m, g->op, g->n_ops, op) || !MLO_PUSH(m, g->count, g->n_counts, 0) || mlo_map_put(m, &g->at, op, (void *)(uintptr_t)(k = g->n_ops)))) return mlo_failed(m);
-    g->count[k - 1]++; g->nodes++;
+    if (!k
+        && (!MLO_PUSH(m, g->op, g->n_ops, op) || !MLO_PUSH(m, g->count, g->n_counts, 0)
+            || mlo_map_put(m, &g->at, op, (void *)(uintptr_t)(k = g->n_ops))))
+        return mlo_failed(m);
+    g->count[k - 1]++;
+    g->nodes++;
     return 0;
 }
 
-/* Outer nodes that are neither loops nor marked, by scope; cut so short that there are not too many groups. */
+/* Outer nodes that are neither loops nor marked, by scope; cut so short that there are not too
+ * many groups. */
 static int mlo_view_group_by(const mlo_view *v, int levels, mlo_view_groups *to) {
     mlo_map at = { NULL, 0, 0 };
     memset(to, 0, sizeof *to);
     for (size_t i = 0; i < v->g->n_node; i++) {
         mlo_node *n = v->g->node[i];
         if (mlo_is_loop(n) || mlo_meta_get(n->meta, n->n_meta, mlo_loop_key)) continue;
-        const char *name = mlo_group_name(v, n, levels), *op = mlo_intern(v->m, mlo_view_op(v->m, n));
+        const char *name = mlo_group_name(v, n, levels);
+        const char *op = mlo_intern(v->m, mlo_view_op(v->m, n));
         if (!name || !(name = mlo_intern(v->m, name)) || !op) return mlo_failed(v->m);
         size_t k = (size_t)(uintptr_t)mlo_map_get(&at, name);
-        mlo_view_group fresh; memset(&fresh, 0, sizeof fresh); fresh.scope = name;
-        if (!k && (!MLO_PUSH(v->m, to->group, to->n, fresh) || mlo_map_put(v->m, &at, name, (void *)(uintptr_t)(k = to->n)))) return mlo_failed(v->m);
+        mlo_view_group fresh;
+        memset(&fresh, 0, sizeof fresh);
+        fresh.scope = name;
+        if (!k
+            && (!MLO_PUSH(v->m, to->group, to->n, fresh)
+                || mlo_map_put(v->m, &at, name, (void *)(uintptr_t)(k = to->n))))
+            return mlo_failed(v->m);
         MLO_TRY(mlo_group_add(v->m, &to->group[k - 1], op));
     }
     return 0;
@@ -475,20 +670,28 @@ static int mlo_view_group_by(const mlo_view *v, int levels, mlo_view_groups *to)
 
 enum { MLO_GROUPS_MOST = 24 };
 static int mlo_view_grouped(const mlo_view *v, mlo_view_groups *to) {
-    for (int levels = 6; ; levels--) {
+    for (int levels = 6;; levels--) {
         MLO_TRY(mlo_view_group_by(v, levels, to));
         if (to->n <= MLO_GROUPS_MOST || levels == 1) return 0;
     }
 }
 
-/* ---- parameters by reader -------------------------------------------------------------------------------------------------------------- */
+/* ---- parameters by reader ------------------------------------------------- */
 
-typedef struct { const char *place; const mlo_node *node; size_t *param; size_t n; int64_t bytes; } mlo_view_params;
+typedef struct {
+    const char *place;
+    const mlo_node *node;
+    size_t *param;
+    size_t n;
+    int64_t bytes;
+} mlo_view_params;
 
 /* The scan inputs of a loop, by who reads them, in the order of the inputs. */
-static int mlo_view_params_of(const mlo_view *v, const mlo_view_loop *l, mlo_view_params **list, size_t *n) {
+static int mlo_view_params_of(
+    const mlo_view *v, const mlo_view_loop *l, mlo_view_params **list, size_t *n) {
     mlo_map at = { NULL, 0, 0 };
-    *list = NULL; *n = 0;
+    *list = NULL;
+    *n = 0;
     for (size_t i = l->states; i < l->body->n_input; i++) {
         const char *name = l->body->input[i]->name;
         const mlo_node *reader = mlo_view_reader(v, l, name);
@@ -497,7 +700,10 @@ static int mlo_view_params_of(const mlo_view *v, const mlo_view_loop *l, mlo_vie
         mlo_view_params fresh = { place, reader, NULL, 0, 0 };
         if (!place) return mlo_failed(v->m);
         size_t k = (size_t)(uintptr_t)mlo_map_get(&at, place);
-        if (!k && (!MLO_PUSH(v->m, *list, *n, fresh) || mlo_map_put(v->m, &at, place, (void *)(uintptr_t)(k = *n)))) return mlo_failed(v->m);
+        if (!k
+            && (!MLO_PUSH(v->m, *list, *n, fresh)
+                || mlo_map_put(v->m, &at, place, (void *)(uintptr_t)(k = *n))))
+            return mlo_failed(v->m);
         mlo_view_params *p = &(*list)[k - 1];
         if (!MLO_PUSH(v->m, p->param, p->n, i)) return mlo_failed(v->m);
         p->bytes += mlo_view_bytes(&f);

@@ -1,26 +1,35 @@
 /* template: a loop body as a small model of its own, written by one run and found again by another.
  *
- * out: mlo_write_template: the body of a loop that extract marked. Inputs: what comes from outside, and what differs between layers or was
- *      learned; outputs: what the next layer or anybody else uses. Constants that all layers share stay inside.
- * in:  mlo_template: such a model, perhaps edited (nodes taken away at either end, renamed, reordered). Every instance is found by
- *      exact subgraph isomorphism: ops, domains, attributes, forms, wiring with commutative operands in either order; an input stands
- *      for one value, a constant for an equal one. Instances that read from each other are chained into loops, and marked as extract does.
- * invariant: instances are disjoint. What cannot be matched is said: with the node, its nearest counterpart and the difference.
- * example: mlo extract bert.onnx --save-template layer.onnx; ...edit...; mlo roll bert.onnx --template layer.onnx
+ * out: mlo_write_template: the body of a loop that extract marked. Inputs: what comes from
+ *      outside, and what differs between layers or was learned; outputs: what the next layer or
+ *      anybody else uses. Constants that all layers share stay inside.
+ * in:  mlo_template: such a model, perhaps edited (nodes taken away at either end, renamed,
+ *      reordered). Every instance is found by exact subgraph isomorphism: ops, domains,
+ *      attributes, forms, wiring with commutative operands in either order; an input stands for
+ *      one value, a constant for an equal one. Instances that read from each other are chained
+ *      into loops, and marked as extract does.
+ * invariant: instances are disjoint. What cannot be matched is said: with the node, its nearest
+ *     counterpart and the difference.
+ * example: mlo extract bert.onnx --save-template layer.onnx; ...edit...; mlo roll bert.onnx
+ *     --template layer.onnx
  * cost: O(template) per node of the model that looks like the template's last one.
  */
 
-/* ---- writing ------------------------------------------------------------------------------------------------------------------------- */
+/* ---- writing -------------------------------------------------------------- */
 
 typedef struct {
-    mlo *m; mlo_net *net; mlo_marked *loop;
-    const int *loop_of, *instance; int self;
+    mlo *m;
+    mlo_net *net;
+    mlo_marked *loop;
+    const int *loop_of, *instance;
+    int self;
     mlo_graph body;
-    mlo_map seen, names;           /* values that are inputs already; taken names */
+    mlo_map seen, names; /* values that are inputs already; taken names */
 } mlo_template_writer;
 
-/* The value that slot s at position p reads in instance k. Slots are taken as they stand: where a commutative op has its operands the other way
- * round in one layer, a shared constant does not look shared, and becomes an input. */
+/* The value that slot s at position p reads in instance k. Slots are taken as they stand: where a
+ * commutative op has its operands the other way round in one layer, a shared constant does not
+ * look shared, and becomes an input. */
 static mlo_value *mlo_template_value(const mlo_template_writer *w, int k, int p, int s) {
     int x = w->loop->node[k * w->loop->size + p];
     return s < mlo_slot_count(w->net, x) ? w->net->in[w->net->in_at[x] + s] : NULL;
@@ -31,7 +40,10 @@ static int mlo_template_shared(const mlo_template_writer *w, int p, int s) {
     int x = w->loop->node[p];
     mlo_value *v = mlo_template_value(w, 0, p, s);
     if (s < (int)w->net->g->node[x]->n_input && mlo_learned(w->net, x, s)) return 0;
-    for (int k = 1; k < w->loop->iterations; k++) { mlo_value *u = mlo_template_value(w, k, p, s); if (!u || !mlo_value_same(w->m, u, v)) return 0; }
+    for (int k = 1; k < w->loop->iterations; k++) {
+        mlo_value *u = mlo_template_value(w, k, p, s);
+        if (!u || !mlo_value_same(w->m, u, v)) return 0;
+    }
     return 1;
 }
 
@@ -41,7 +53,8 @@ static int mlo_template_input(mlo_template_writer *w, const mlo_value *v, const 
     return info && MLO_PUSH(w->m, w->body.input, w->body.n_input, info) ? 0 : mlo_failed(w->m);
 }
 
-/* What the template calls the value at slot s of position p; makes it an input or a constant when it comes from outside. */
+/* What the template calls the value at slot s of position p; makes it an input or a constant when
+ * it comes from outside. */
 static const char *mlo_template_name(mlo_template_writer *w, int p, int s) {
     mlo *m = w->m;
     mlo_value *v = mlo_template_value(w, 0, p, s);
@@ -50,7 +63,8 @@ static const char *mlo_template_name(mlo_template_writer *w, int p, int s) {
     if (from >= 0 && w->loop_of[from] == w->self && w->instance[from] == 0) return v->name;
     int shared = v->tensor && mlo_template_shared(w, p, s);
     if (mlo_map_get(&w->seen, v) && (shared || !v->tensor)) return v->name;
-    const char *name = mlo_map_get(&w->seen, v) ? mlo_name_free(m, &w->names, v->name) : v->name;       /* two learned uses are two inputs */
+    /* two learned uses are two inputs */
+    const char *name = mlo_map_get(&w->seen, v) ? mlo_name_free(m, &w->names, v->name) : v->name;
     if (!name || mlo_map_put(m, &w->seen, v, v)) return NULL;
     if (!shared) return mlo_template_input(w, v, name) ? NULL : name;
     mlo_tensor *t = MLO_NEW(m, mlo_tensor);
@@ -70,7 +84,9 @@ static int mlo_template_leaves(const mlo_template_writer *w, int p, int o) {
         if (v->is_output) return 1;
         for (int u = w->net->use_at[x]; u < w->net->use_at[x + 1]; u++) {
             int r = w->net->reader[w->net->use[u]];
-            if (w->net->in[w->net->use[u]] == v && (w->loop_of[r] != w->self || w->instance[r] != k)) return 1;
+            if (w->net->in[w->net->use[u]] == v
+                && (w->loop_of[r] != w->self || w->instance[r] != k))
+                return 1;
         }
     }
     return 0;
@@ -82,18 +98,30 @@ static int mlo_template_node(mlo_template_writer *w, int p) {
     mlo_node *n = MLO_NEW(m, mlo_node);
     if (!n) return mlo_failed(m);
     *n = *from;
-    n->input = NULL; n->n_input = 0; n->meta = NULL; n->n_meta = 0;
+    n->input = NULL;
+    n->n_input = 0;
+    n->meta = NULL;
+    n->n_meta = 0;
     for (int s = 0; s < mlo_slot_count(w->net, w->loop->node[p]); s++) {
         const char *name = mlo_template_name(w, p, s);
         if (!name || (s < (int)from->n_input && mlo_node_input(m, n, name))) return mlo_failed(m);
     }
-    for (size_t i = 0; i < from->n_meta; i++) if (!mlo_starts(from->meta[i].key, "mlo.") && !MLO_PUSH(m, n->meta, n->n_meta, from->meta[i])) return mlo_failed(m);
+    for (size_t i = 0; i < from->n_meta; i++)
+        if (!mlo_starts(from->meta[i].key, "mlo.")
+            && !MLO_PUSH(m, n->meta, n->n_meta, from->meta[i]))
+            return mlo_failed(m);
     for (size_t o = 0; o < from->n_output; o++) {
-        mlo_value *v = from->output[o] && *from->output[o] ? mlo_value_of(w->net->g, from->output[o]) : NULL;
+        mlo_value *v = from->output[o] && *from->output[o]
+            ? mlo_value_of(w->net->g, from->output[o])
+            : NULL;
         mlo_form f = mlo_form_of(v);
         mlo_value_info *info = v ? mlo_info_new(m, v->name, &f) : NULL;
         if (!v) continue;
-        if (!info || !(mlo_template_leaves(w, p, (int)o) ? MLO_PUSH(m, w->body.output, w->body.n_output, info) : MLO_PUSH(m, w->body.info, w->body.n_info, info))) return mlo_failed(m);
+        if (!info
+            || !(mlo_template_leaves(w, p, (int)o)
+                    ? MLO_PUSH(m, w->body.output, w->body.n_output, info)
+                    : MLO_PUSH(m, w->body.info, w->body.n_info, info)))
+            return mlo_failed(m);
     }
     return mlo_graph_add(m, &w->body, n);
 }
@@ -104,11 +132,20 @@ static mlo_marked *mlo_template_loop(mlo *m, mlo_template_writer *w) {
     mlo_marked *loops = NULL, *best = NULL;
     size_t n = 0;
     if (!(w->net = mlo_net_of(m, g))) return NULL;
-    int *loop_of = MLO_NEW_N(m, int, (size_t)w->net->n + 1), *instance = MLO_NEW_N(m, int, (size_t)w->net->n + 1), *position = MLO_NEW_N(m, int, (size_t)w->net->n + 1);
+    int *loop_of = MLO_NEW_N(m, int, (size_t)w->net->n + 1);
+    int *instance = MLO_NEW_N(m, int, (size_t)w->net->n + 1);
+    int *position = MLO_NEW_N(m, int, (size_t)w->net->n + 1);
     if (m->error.code || mlo_marks_read(m, g, &loops, &n, loop_of, instance, position)) return NULL;
-    for (size_t i = 0; i < n; i++) if (!best || loops[i].count > best->count) { best = &loops[i]; w->self = (int)i; }
-    w->loop_of = loop_of; w->instance = instance;
-    if (!best) mlo_fail_at(m, MLO_E_USAGE, NULL, "no loop is marked: a template is saved after extract and before roll");
+    for (size_t i = 0; i < n; i++)
+        if (!best || loops[i].count > best->count) {
+            best = &loops[i];
+            w->self = (int)i;
+        }
+    w->loop_of = loop_of;
+    w->instance = instance;
+    if (!best)
+        mlo_fail_at(m, MLO_E_USAGE, NULL,
+            "no loop is marked: a template is saved after extract and before roll");
     return best;
 }
 
@@ -118,37 +155,58 @@ int mlo_write_template(mlo *m, mlo_sink sink, void *user) {
     if (!m->model) return mlo_fail_at(m, MLO_E_USAGE, NULL, "load a model first");
     memset(&w, 0, sizeof w);
     w.m = m;
-    if (!(w.loop = mlo_template_loop(m, &w)) || mlo_names_taken(m, m->model->graph, &w.names, 0)) return mlo_failed(m);
+    if (!(w.loop = mlo_template_loop(m, &w)) || mlo_names_taken(m, m->model->graph, &w.names, 0))
+        return mlo_failed(m);
     for (int p = 0; p < w.loop->size; p++) MLO_TRY(mlo_template_node(&w, p));
     mlo_model model = *m->model;
     w.body.name = mlo_format(m, "%s_body", w.loop->name);
     model.graph = &w.body;
-    model.meta = NULL; model.n_meta = 0; model.training = NULL; model.n_training = 0;
+    model.meta = NULL;
+    model.n_meta = 0;
+    model.training = NULL;
+    model.n_training = 0;
     return m->error.code ? mlo_failed(m) : mlo_wire_write(m, &model, sink, user);
 }
 
-/* ---- matching --------------------------------------------------------------------------------------------------------------------------- */
+/* ---- matching ------------------------------------------------------------- */
 
-/* How far an attempt got: `size` nodes matched, then template node x met node y of the model (MLO_NONE: nobody). */
-typedef struct { int x, y, anchor, matched; } mlo_attempt;
+/* How far an attempt got: `size` nodes matched, then template node x met node y of the model
+ * (MLO_NONE: nobody). */
+typedef struct {
+    int x, y, anchor, matched;
+} mlo_attempt;
 
 typedef struct {
-    mlo *m; mlo_net *net, t;
-    mlo_graph *g;                      /* the template's */
-    int size, anchor;                  /* its nodes that are no constants; the one that matching begins with */
-    int *at, *trail, n_trail;          /* per template node its counterpart; those found, in order */
-    mlo_value **bound;                 /* per template input, what it stands for */
+    mlo *m;
+    mlo_net *net, t;
+    mlo_graph *g; /* the template's */
+    /* its nodes that are no constants; the one that matching begins with */
+    int size, anchor;
+    /* per template node its counterpart; those found, in order */
+    int *at, *trail, n_trail;
+    mlo_value **bound; /* per template input, what it stands for */
     int *bound_trail, n_bound;
-    int *owner, *stamp, stamps;        /* per node of the model: its instance, or MLO_NONE; the attempt it is part of */
-    int **found; size_t n_found;       /* per instance, the counterparts of all template nodes */
-    mlo_attempt stuck, *near; size_t n_near;
+    /* per node of the model: its instance, or MLO_NONE; the attempt it is part of */
+    int *owner, *stamp, stamps;
+    /* per instance, the counterparts of all template nodes */
+    int **found;
+    size_t n_found;
+    mlo_attempt stuck, *near;
+    size_t n_near;
 } mlo_matcher;
 
 static int mlo_match_node(mlo_matcher *a, int x, int y);
 
-static void mlo_match_stuck(mlo_matcher *a, int x, int y) { if (a->n_trail > a->stuck.matched || a->stuck.x < 0) { a->stuck.x = x; a->stuck.y = y; a->stuck.matched = a->n_trail; } }
+static void mlo_match_stuck(mlo_matcher *a, int x, int y) {
+    if (a->n_trail > a->stuck.matched || a->stuck.x < 0) {
+        a->stuck.x = x;
+        a->stuck.y = y;
+        a->stuck.matched = a->n_trail;
+    }
+}
 
-/* A value that comes from outside: a constant must be equal, an input may be anything of its form, but only one thing. */
+/* A value that comes from outside: a constant must be equal, an input may be anything of its form,
+ * but only one thing. */
 static int mlo_match_outer(mlo_matcher *a, const mlo_value *v, mlo_value *w) {
     if (v->tensor) return w->tensor && mlo_tensor_equal(a->m, v->tensor, w->tensor);
     if (mlo_form_differs(v, w)) return 0;
@@ -172,27 +230,46 @@ static int mlo_match_slot(mlo_matcher *a, int sx, int sy) {
 }
 
 static void mlo_match_undo(mlo_matcher *a, int nodes, int bounds) {
-    while (a->n_trail > nodes) { int x = a->trail[--a->n_trail]; a->stamp[a->at[x]] = 0; a->at[x] = MLO_NONE; }
+    while (a->n_trail > nodes) {
+        int x = a->trail[--a->n_trail];
+        a->stamp[a->at[x]] = 0;
+        a->at[x] = MLO_NONE;
+    }
     while (a->n_bound > bounds) a->bound[a->bound_trail[--a->n_bound]] = NULL;
 }
 
 static int mlo_match_may(mlo_matcher *a, int x, int y) {
     const mlo_attr *which[2];
     const mlo_node *n = a->g->node[x], *o = a->net->g->node[y];
-    if (a->owner[y] >= 0 || a->stamp[y] == a->stamps || !mlo_op_same(n, o) || mlo_slot_count(&a->t, x) != mlo_slot_count(a->net, y) || mlo_attr_difference(a->m, n, o, which)) return 0;
-    for (size_t i = 0; i < n->n_output; i++) if (mlo_form_differs(mlo_value_of(a->g, n->output[i]), mlo_value_of(a->net->g, o->output[i]))) return 0;
+    if (a->owner[y] >= 0 || a->stamp[y] == a->stamps || !mlo_op_same(n, o)
+        || mlo_slot_count(&a->t, x) != mlo_slot_count(a->net, y)
+        || mlo_attr_difference(a->m, n, o, which))
+        return 0;
+    for (size_t i = 0; i < n->n_output; i++)
+        if (mlo_form_differs(
+                mlo_value_of(a->g, n->output[i]), mlo_value_of(a->net->g, o->output[i])))
+            return 0;
     return 1;
 }
 
 /* Does y do what x does, with all that x needs of the template? */
 static int mlo_match_node(mlo_matcher *a, int x, int y) {
     if (a->at[x] >= 0) return a->at[x] == y;
-    if (!mlo_match_may(a, x, y)) { mlo_match_stuck(a, x, y); return 0; }
-    int nodes = a->n_trail, bounds = a->n_bound, n = mlo_slot_count(&a->t, x), orders = mlo_commutes(a->g->node[x]) ? 2 : 1;
+    if (!mlo_match_may(a, x, y)) {
+        mlo_match_stuck(a, x, y);
+        return 0;
+    }
+    int nodes = a->n_trail;
+    int bounds = a->n_bound;
+    int n = mlo_slot_count(&a->t, x);
+    int orders = mlo_commutes(a->g->node[x]) ? 2 : 1;
     for (int swap = 0; swap < orders; swap++) {
         int good = 1;
-        a->at[x] = y; a->stamp[y] = a->stamps; a->trail[a->n_trail++] = x;
-        for (int k = 0; k < n && good; k++) good = mlo_match_slot(a, a->t.in_at[x] + k, a->net->in_at[y] + (swap ? 1 - k : k));
+        a->at[x] = y;
+        a->stamp[y] = a->stamps;
+        a->trail[a->n_trail++] = x;
+        for (int k = 0; k < n && good; k++)
+            good = mlo_match_slot(a, a->t.in_at[x] + k, a->net->in_at[y] + (swap ? 1 - k : k));
         if (good) return 1;
         if (a->n_trail == nodes + 1) mlo_match_stuck(a, x, y);
         mlo_match_undo(a, nodes, bounds);
@@ -200,19 +277,22 @@ static int mlo_match_node(mlo_matcher *a, int x, int y) {
     return 0;
 }
 
-/* Finds a counterpart for a template node that nothing matched so far needs, among the readers of what it reads. */
+/* Finds a counterpart for a template node that nothing matched so far needs, among the readers of
+ * what it reads. */
 static int mlo_match_reader(mlo_matcher *a, int x) {
     for (int s = a->t.in_at[x]; s < a->t.in_at[x + 1]; s++) {
         int p = a->t.from[s];
         if (p < 0 || a->at[p] < 0) continue;
-        for (int u = a->net->use_at[a->at[p]]; u < a->net->use_at[a->at[p] + 1]; u++) if (mlo_match_node(a, x, a->net->reader[a->net->use[u]])) return 1;
+        for (int u = a->net->use_at[a->at[p]]; u < a->net->use_at[a->at[p] + 1]; u++)
+            if (mlo_match_node(a, x, a->net->reader[a->net->use[u]])) return 1;
         return 0;
     }
-    return -1;                                                  /* reads nothing that is known yet */
+    /* reads nothing that is known yet */
+    return -1;
 }
 
 static int mlo_match_rest(mlo_matcher *a) {
-    for (int again = 1; again && a->n_trail < a->size; ) {
+    for (int again = 1; again && a->n_trail < a->size;) {
         again = 0;
         for (int x = 0; x < a->t.n; x++) {
             if (a->at[x] >= 0 || a->t.constant[x]) continue;
@@ -230,34 +310,45 @@ static int mlo_match_all(mlo_matcher *a) {
     for (int y = 0; y < a->net->n; y++) {
         if (!mlo_op_same(a->g->node[a->anchor], a->net->g->node[y])) continue;
         a->stamps++;
-        a->stuck.x = MLO_NONE; a->stuck.matched = -1; a->stuck.anchor = y;
+        a->stuck.x = MLO_NONE;
+        a->stuck.matched = -1;
+        a->stuck.anchor = y;
         if (mlo_match_node(a, a->anchor, y) && mlo_match_rest(a)) {
             int *at = MLO_NEW_N(m, int, (size_t)a->t.n + 1);
             if (!at) return mlo_failed(m);
             memcpy(at, a->at, (size_t)a->t.n * sizeof *at);
             for (int i = 0; i < a->n_trail; i++) a->owner[a->at[a->trail[i]]] = (int)a->n_found;
             if (!MLO_PUSH(m, a->found, a->n_found, at)) return mlo_failed(m);
-        } else if (a->stuck.x >= 0 && !MLO_PUSH(m, a->near, a->n_near, a->stuck)) return mlo_failed(m);
+        } else if (a->stuck.x >= 0 && !MLO_PUSH(m, a->near, a->n_near, a->stuck))
+            return mlo_failed(m);
         mlo_match_undo(a, 0, 0);
     }
     return 0;
 }
 
-/* ---- telling what is wrong ------------------------------------------------------------------------------------------------------------- */
+/* ---- telling what is wrong ------------------------------------------------ */
 
-/* In one line: how node y of the model differs from template node x; through an instance that matched, where there is one. */
+/* In one line: how node y of the model differs from template node x; through an instance that
+ * matched, where there is one. */
 static const char *mlo_match_difference(mlo_matcher *a, const mlo_attempt *s) {
     mlo *m = a->m;
     const mlo_attr *which[2];
     const mlo_node *n = a->g->node[s->x], *o = a->net->g->node[s->y];
     const char *attr = mlo_op_same(n, o) ? mlo_attr_difference(m, n, o, which) : NULL;
-    if (attr) return mlo_format(m, "%s %s: %s is %s, in the template's %s it is %s", o->op, mlo_node_name(o), attr, mlo_attr_text_of(m, which[1]), mlo_node_name(n), mlo_attr_text_of(m, which[0]));
-    if (a->owner[s->y] >= 0) return mlo_format(m, "%s %s is part of another instance", o->op, mlo_node_name(o));
+    if (attr)
+        return mlo_format(m, "%s %s: %s is %s, in the template's %s it is %s", o->op,
+            mlo_node_name(o), attr, mlo_attr_text_of(m, which[1]), mlo_node_name(n),
+            mlo_attr_text_of(m, which[0]));
+    if (a->owner[s->y] >= 0)
+        return mlo_format(m, "%s %s is part of another instance", o->op, mlo_node_name(o));
     for (size_t i = 0; i < n->n_output && i < o->n_output; i++) {
         mlo_value *v = mlo_value_of(a->g, n->output[i]), *w = mlo_value_of(a->net->g, o->output[i]);
-        if (v && w && mlo_form_differs(v, w)) return mlo_format(m, "%s %s makes %s, the template's %s %s", o->op, mlo_node_name(o), mlo_form_text(m, w), mlo_node_name(n), mlo_form_text(m, v));
+        if (v && w && mlo_form_differs(v, w))
+            return mlo_format(m, "%s %s makes %s, the template's %s %s", o->op, mlo_node_name(o),
+                mlo_form_text(m, w), mlo_node_name(n), mlo_form_text(m, v));
     }
-    return mlo_format(m, "%s %s stands where the template has %s %s", o->op, mlo_node_name(o), n->op, mlo_node_name(n));
+    return mlo_format(m, "%s %s stands where the template has %s %s", o->op, mlo_node_name(o),
+        n->op, mlo_node_name(n));
 }
 
 static int mlo_match_none(mlo_matcher *a) {
@@ -266,12 +357,20 @@ static int mlo_match_none(mlo_matcher *a) {
     for (int x = 0; x < a->t.n; x++) {
         int y = 0;
         while (y < a->net->n && !mlo_op_same(a->g->node[x], a->net->g->node[y])) y++;
-        if (y == a->net->n && !a->t.constant[x]) return mlo_fail(m, MLO_E_LOOP, a->g->node[x], "this node of the template has no counterpart: the model has no %s with as many inputs; save a template from this model with --save-template", a->g->node[x]->op);
+        if (y == a->net->n && !a->t.constant[x])
+            return mlo_fail(m, MLO_E_LOOP, a->g->node[x],
+                "this node of the template has no counterpart: the model has no %s with as many "
+                "inputs; save a template from this model with --save-template",
+                a->g->node[x]->op);
     }
-    for (size_t i = 0; i < a->n_near; i++) if (!best || a->near[i].matched > best->matched) best = &a->near[i];
+    for (size_t i = 0; i < a->n_near; i++)
+        if (!best || a->near[i].matched > best->matched) best = &a->near[i];
     if (!best) return mlo_fail_at(m, MLO_E_LOOP, NULL, "the template matches nowhere");
-    return mlo_fail(m, MLO_E_LOOP, a->g->node[best->x], "this node of the template has no counterpart; the closest place (up to %s) matches %d of %d nodes, but %s",
-                    mlo_node_name(a->net->g->node[best->anchor]), best->matched, a->size, mlo_match_difference(a, best));
+    return mlo_fail(m, MLO_E_LOOP, a->g->node[best->x],
+        "this node of the template has no counterpart; the closest place (up to %s) matches %d of "
+        "%d nodes, but %s",
+        mlo_node_name(a->net->g->node[best->anchor]), best->matched, a->size,
+        mlo_match_difference(a, best));
 }
 
 /* Places that almost match, as warnings and in the report. */
@@ -280,13 +379,14 @@ static void mlo_match_near(mlo_matcher *a, mlo_text *t) {
     for (size_t i = 0; i < a->n_near; i++) {
         if (a->near[i].matched * 2 < a->size) continue;
         const char *why = mlo_match_difference(a, &a->near[i]);
-        mlo_warn(a->m, "matched %zu of %zu: a place matches %d of the template's %d nodes, but %s", a->n_found, a->n_found + 1, a->near[i].matched, a->size, why ? why : "");
+        mlo_warn(a->m, "matched %zu of %zu: a place matches %d of the template's %d nodes, but %s",
+            a->n_found, a->n_found + 1, a->near[i].matched, a->size, why ? why : "");
         mlo_puts(t, n++ ? "," : "");
         mlo_report_string(t, why ? why : "");
     }
 }
 
-/* ---- chaining -------------------------------------------------------------------------------------------------------------------------- */
+/* ---- chaining ------------------------------------------------------------- */
 
 /* The latest instance that instance i reads from; MLO_NONE: none. */
 static int mlo_match_before(const mlo_matcher *a, int i) {
@@ -307,10 +407,15 @@ static int mlo_match_unchained(mlo_matcher *a) {
         int y = a->found[1][x];
         for (int s = y < 0 ? 0 : a->net->in_at[y]; y >= 0 && s < a->net->in_at[y + 1]; s++) {
             int p = a->net->from[s];
-            if (p >= 0 && a->owner[p] < 0) return mlo_fail(a->m, MLO_E_LOOP, g->node[p], "lies between the instances of the template: %s reads '%s' of it; a template holds all that one iteration does", mlo_node_name(g->node[y]), a->net->in[s]->name);
+            if (p >= 0 && a->owner[p] < 0)
+                return mlo_fail(a->m, MLO_E_LOOP, g->node[p],
+                    "lies between the instances of the template: %s reads '%s' of it; a template "
+                    "holds all that one iteration does",
+                    mlo_node_name(g->node[y]), a->net->in[s]->name);
         }
     }
-    return mlo_fail_at(a->m, MLO_E_LOOP, NULL, "the template matches %zu times, but no instance reads from another", a->n_found);
+    return mlo_fail_at(a->m, MLO_E_LOOP, NULL,
+        "the template matches %zu times, but no instance reads from another", a->n_found);
 }
 
 /* One chain of instances as a loop, its positions in the order of the first instance. */
@@ -318,23 +423,35 @@ static mlo_layers *mlo_match_loop(mlo_matcher *a, const int *chain, int n) {
     mlo *m = a->m;
     mlo_layers *l = MLO_NEW(m, mlo_layers);
     int *order = MLO_NEW_N(m, int, 2 * (size_t)a->size + 1), k = 0;
-    if (!l || !order || !(l->node = MLO_NEW_N(m, int, (size_t)a->size * (size_t)n))) return NULL;
-    for (int x = 0; x < a->t.n; x++) if (a->found[chain[0]][x] >= 0) { order[2 * k] = a->found[chain[0]][x]; order[2 * k++ + 1] = x; }
+    if (!l || !order || !(l->node = MLO_NEW_N(m, int, (size_t)a->size *(size_t)n))) return NULL;
+    for (int x = 0; x < a->t.n; x++)
+        if (a->found[chain[0]][x] >= 0) {
+            order[2 * k] = a->found[chain[0]][x];
+            order[2 * k++ + 1] = x;
+        }
     qsort(order, (size_t)k, 2 * sizeof *order, mlo_int_cmp);
-    for (int i = 0; i < n; i++) for (int p = 0; p < k; p++) l->node[i * k + p] = a->found[chain[i]][order[2 * p + 1]];
-    l->iterations = n; l->size = k; l->before.x = l->after.x = MLO_NONE;
+    for (int i = 0; i < n; i++)
+        for (int p = 0; p < k; p++) l->node[i * k + p] = a->found[chain[i]][order[2 * p + 1]];
+    l->iterations = n;
+    l->size = k;
+    l->before.x = l->after.x = MLO_NONE;
     return l;
 }
 
 static int mlo_match_chains(mlo_matcher *a, mlo_found *f) {
     mlo *m = a->m;
     size_t n = a->n_found, alone = 0;
-    int *next = MLO_NEW_N(m, int, n + 1), *has = MLO_NEW_N(m, int, n + 1), *chain = MLO_NEW_N(m, int, n + 1);
+    int *next = MLO_NEW_N(m, int, n + 1);
+    int *has = MLO_NEW_N(m, int, n + 1);
+    int *chain = MLO_NEW_N(m, int, n + 1);
     if (m->error.code) return mlo_failed(m);
     for (size_t i = 0; i < n; i++) next[i] = MLO_NONE;
     for (size_t i = 0; i < n; i++) {
         int b = mlo_match_before(a, (int)i);
-        if (b >= 0 && next[b] < 0) { next[b] = (int)i; has[i] = 1; }
+        if (b >= 0 && next[b] < 0) {
+            next[b] = (int)i;
+            has[i] = 1;
+        }
     }
     for (size_t i = 0; i < n; i++) {
         int length = 0;
@@ -345,29 +462,40 @@ static int mlo_match_chains(mlo_matcher *a, mlo_found *f) {
         if (!l || !MLO_PUSH(m, f->loop, f->n_loops, l)) return mlo_failed(m);
     }
     if (!f->n_loops) return mlo_match_unchained(a);
-    if (alone) mlo_warn(m, "%zu of %zu instances of the template read from no other, and stay outside of loops", alone, n);
+    if (alone)
+        mlo_warn(m,
+            "%zu of %zu instances of the template read from no other, and stay outside of loops",
+            alone, n);
     return 0;
 }
 
 /* Outputs that the template promises and nobody uses, or that are used and not promised. */
 static void mlo_match_outputs(const mlo_matcher *a) {
-    for (int x = 0; x < a->t.n; x++) for (size_t o = 0; o < a->g->node[x]->n_output; o++) {
-        const char *name = a->g->node[x]->output[o];
-        const mlo_value *v = name && *name ? mlo_value_of(a->g, name) : NULL;
-        int used = 0;
-        for (size_t i = 0; v && i < a->n_found && a->found[i][x] >= 0; i++) {
-            const mlo_net *net = a->net;
-            int y = a->found[i][x], inside = 0;
-            const mlo_value *w = mlo_value_of(net->g, net->g->node[y]->output[o]);
-            for (int u = net->use_at[y]; u < net->use_at[y + 1]; u++) inside += net->in[net->use[u]] == w && a->owner[net->reader[net->use[u]]] == (int)i;
-            used |= w && w->n_uses > inside;
+    for (int x = 0; x < a->t.n; x++)
+        for (size_t o = 0; o < a->g->node[x]->n_output; o++) {
+            const char *name = a->g->node[x]->output[o];
+            const mlo_value *v = name && *name ? mlo_value_of(a->g, name) : NULL;
+            int used = 0;
+            for (size_t i = 0; v && i < a->n_found && a->found[i][x] >= 0; i++) {
+                const mlo_net *net = a->net;
+                int y = a->found[i][x], inside = 0;
+                const mlo_value *w = mlo_value_of(net->g, net->g->node[y]->output[o]);
+                for (int u = net->use_at[y]; u < net->use_at[y + 1]; u++)
+                    inside += net->in[net->use[u]] == w
+                        && a->owner[net->reader[net->use[u]]] == (int)i;
+                used |= w && w->n_uses > inside;
+            }
+            if (v && !a->t.constant[x] && used && !v->is_output)
+                mlo_warn(a->m,
+                    "'%s' is no output of the template, but used outside of it; it will be one of "
+                    "the loop",
+                    name);
+            if (v && v->is_output && !used)
+                mlo_warn(a->m, "'%s' is an output of the template that nobody uses", name);
         }
-        if (v && !a->t.constant[x] && used && !v->is_output) mlo_warn(a->m, "'%s' is no output of the template, but used outside of it; it will be one of the loop", name);
-        if (v && v->is_output && !used) mlo_warn(a->m, "'%s' is an output of the template that nobody uses", name);
-    }
 }
 
-/* ---- the stage -------------------------------------------------------------------------------------------------------------------------- */
+/* ---- the stage ------------------------------------------------------------ */
 
 int mlo_template(mlo *m, const void *bytes, size_t n) {
     mlo_model *kept = m->model;
@@ -382,24 +510,41 @@ int mlo_template(mlo *m, const void *bytes, size_t n) {
 static int mlo_matcher_make(mlo *m, mlo_matcher *a) {
     memset(a, 0, sizeof *a);
     mlo_net *net = a->net = mlo_net_of(m, m->model->graph);
-    a->m = m; a->g = m->body->graph; a->anchor = MLO_NONE;
+    a->m = m;
+    a->g = m->body->graph;
+    a->anchor = MLO_NONE;
     if (!net || mlo_net_make(m, a->g, &a->t)) return mlo_failed(m);
     size_t t = (size_t)a->t.n + 1, n = (size_t)net->n + 1;
-    a->at = MLO_NEW_N(m, int, t); a->trail = MLO_NEW_N(m, int, t); a->bound = MLO_NEW_N(m, mlo_value *, a->g->n_input + 1); a->bound_trail = MLO_NEW_N(m, int, a->g->n_input + 1);
-    a->owner = MLO_NEW_N(m, int, n); a->stamp = MLO_NEW_N(m, int, n);
+    a->at = MLO_NEW_N(m, int, t);
+    a->trail = MLO_NEW_N(m, int, t);
+    a->bound = MLO_NEW_N(m, mlo_value *, a->g->n_input + 1);
+    a->bound_trail = MLO_NEW_N(m, int, a->g->n_input + 1);
+    a->owner = MLO_NEW_N(m, int, n);
+    a->stamp = MLO_NEW_N(m, int, n);
     if (m->error.code) return mlo_failed(m);
     for (int i = 0; i < net->n; i++) a->owner[i] = MLO_NONE;
-    for (int x = 0; x < a->t.n; x++) { a->at[x] = MLO_NONE; a->size += !a->t.constant[x]; if (!a->t.constant[x]) a->anchor = x; }
-    for (size_t i = 0; i < a->g->n_output; i++) {               /* what everything leads to is the best to begin with */
-        const mlo_value *v = mlo_value_of(a->g, a->g->output[i]->name);
-        if (v && v->producer && v->graph == a->g && !a->t.constant[v->at]) { a->anchor = v->at; break; }
+    for (int x = 0; x < a->t.n; x++) {
+        a->at[x] = MLO_NONE;
+        a->size += !a->t.constant[x];
+        if (!a->t.constant[x]) a->anchor = x;
     }
-    return a->anchor < 0 ? mlo_fail_at(m, MLO_E_LOOP, NULL, "the template has no nodes; save one with --save-template") : 0;
+    /* what everything leads to is the best to begin with */
+    for (size_t i = 0; i < a->g->n_output; i++) {
+        const mlo_value *v = mlo_value_of(a->g, a->g->output[i]->name);
+        if (v && v->producer && v->graph == a->g && !a->t.constant[v->at]) {
+            a->anchor = v->at;
+            break;
+        }
+    }
+    return a->anchor < 0 ? mlo_fail_at(m, MLO_E_LOOP, NULL,
+                               "the template has no nodes; save one with --save-template")
+                         : 0;
 }
 
 /* extract, with a template. */
 static int mlo_extract_template(mlo *m) {
-    mlo_matcher a; mlo_found found;
+    mlo_matcher a;
+    mlo_found found;
     mlo_text t = { m, NULL, 0, 0 };
     memset(&found, 0, sizeof found);
     mlo_extract_unmark(m->model->graph);
@@ -408,19 +553,25 @@ static int mlo_extract_template(mlo *m) {
     mlo_puts(&t, "{\"template\":true,\"near\":[");
     mlo_match_near(&a, &t);
     mlo_puts(&t, "],\"lost\":[]}");
-    if (a.n_found < 2) mlo_fail(m, MLO_E_LOOP, a.net->g->node[a.found[0][a.anchor]], "the template matches once, up to here: nothing repeats");
-    else if (!mlo_match_chains(&a, &found)) mlo_match_outputs(&a);
+    if (a.n_found < 2)
+        mlo_fail(m, MLO_E_LOOP, a.net->g->node[a.found[0][a.anchor]],
+            "the template matches once, up to here: nothing repeats");
+    else if (!mlo_match_chains(&a, &found))
+        mlo_match_outputs(&a);
     for (size_t i = 0; i < found.n_loops && !m->error.code; i++) {
         const char *name = mlo_loop_name(m, i);
         if (name) mlo_extract_mark(m, a.net, found.loop[i], name);
     }
-    if (!m->error.code) mlo_meta_put(m, &m->model->meta, &m->model->n_meta, mlo_extract_key, t.text);
+    if (!m->error.code)
+        mlo_meta_put(m, &m->model->meta, &m->model->n_meta, mlo_extract_key, t.text);
     mlo_text_free(&t);
     return mlo_failed(m);
 }
 
 /* The `extract` stage: by template, where there is one. */
 static int mlo_extract_as(mlo *m) {
-    if (m->body && mlo_opt(m, "hierarchy")) return mlo_fail_at(m, MLO_E_USAGE, NULL, "--template and --hierarchy both choose the body; give one");
+    if (m->body && mlo_opt(m, "hierarchy"))
+        return mlo_fail_at(
+            m, MLO_E_USAGE, NULL, "--template and --hierarchy both choose the body; give one");
     return m->body ? mlo_extract_template(m) : mlo_extract(m);
 }

@@ -1,20 +1,27 @@
 /* tensor: the elements of a tensor, whatever they are encoded in.
  *
- * in:  an mlo_tensor: raw bytes, typed fields (float_data, int32_data, ...), or a reference into a source file.
- * out: elements in host form - one array element each, 4-bit and 2-bit integers widened to int8 / uint8, FLOAT4E2M1 to its code - as a
- *     whole array or a window at a time; numbers of any type as float or double; tensors made from arrays.
- * invariant: a window touches only its own bytes, so a pass over a big tensor needs MLO_WINDOW bytes of memory, not the tensor.
- * example: mlo_array *w = mlo_tensor_load(m, t); ... mlo_array_free(m, w);   or   mlo_tensor_read(m, t, first, count, buffer);
+ * in:  an mlo_tensor: raw bytes, typed fields (float_data, int32_data, ...), or a reference into a
+ *     source file.
+ * out: elements in host form - one array element each, 4-bit and 2-bit integers widened to int8 /
+ *     uint8, FLOAT4E2M1 to its code - as a whole array or a window at a time; numbers of any type
+ *     as float or double; tensors made from arrays.
+ * invariant: a window touches only its own bytes, so a pass over a big tensor needs MLO_WINDOW
+ *     bytes of memory, not the tensor.
+ * example: mlo_array *w = mlo_tensor_load(m, t); ... mlo_array_free(m, w);   or
+ *     mlo_tensor_read(m, t, first, count, buffer);
  * cost: a copy; one read of the file per window.
  */
 
-/* ---- sizes ------------------------------------------------------------------------------------------------------------------- */
+/* ---- sizes ---------------------------------------------------------------- */
 
 /* Bits of one element in raw_data; 0 for strings and for types mlo does not know. */
 static unsigned mlo_dtype_bits(mlo_dtype t) {
     switch (t) {
-    case MLO_UINT2: case MLO_INT2: return 2;
-    case MLO_UINT4: case MLO_INT4: case MLO_FLOAT4E2M1: return 4;
+    case MLO_UINT2:
+    case MLO_INT2: return 2;
+    case MLO_UINT4:
+    case MLO_INT4:
+    case MLO_FLOAT4E2M1: return 4;
     case MLO_COMPLEX64: return 64;
     case MLO_COMPLEX128: return 128;
     default: return (unsigned)t > MLO_INT2 ? 0 : 8 * (unsigned)mlo_dtype_size(t);
@@ -22,23 +29,29 @@ static unsigned mlo_dtype_bits(mlo_dtype t) {
 }
 
 static const char *mlo_dtype_name(mlo_dtype t) {
-    static const char *const names[] = { "undefined", "float", "uint8", "int8", "uint16", "int16", "int32", "int64", "string", "bool", "float16", "double",
-        "uint32", "uint64", "complex64", "complex128", "bfloat16", "float8e4m3fn", "float8e4m3fnuz", "float8e5m2", "float8e5m2fnuz", "uint4", "int4",
-        "float4e2m1", "float8e8m0", "uint2", "int2" };
+    static const char *const names[] = { "undefined", "float", "uint8", "int8", "uint16", "int16",
+        "int32", "int64", "string", "bool", "float16", "double", "uint32", "uint64", "complex64",
+        "complex128", "bfloat16", "float8e4m3fn", "float8e4m3fnuz", "float8e5m2", "float8e5m2fnuz",
+        "uint4", "int4", "float4e2m1", "float8e8m0", "uint2", "int2" };
     return (unsigned)t < sizeof names / sizeof *names ? names[t] : "unknown";
 }
 
 static int mlo_dtype_is_float(mlo_dtype t) {
-    return t == MLO_FLOAT || t == MLO_DOUBLE || t == MLO_FLOAT16 || t == MLO_BFLOAT16 || (t >= MLO_FLOAT8E4M3FN && t <= MLO_FLOAT8E5M2FNUZ)
-        || t == MLO_FLOAT4E2M1 || t == MLO_FLOAT8E8M0;
+    return t == MLO_FLOAT || t == MLO_DOUBLE || t == MLO_FLOAT16 || t == MLO_BFLOAT16
+        || (t >= MLO_FLOAT8E4M3FN && t <= MLO_FLOAT8E5M2FNUZ) || t == MLO_FLOAT4E2M1
+        || t == MLO_FLOAT8E8M0;
 }
 
 /* Number of elements; -1 when a dimension is negative or the product is beyond 2^56. */
 static int64_t mlo_tensor_count(const mlo_tensor *t) {
-    int64_t n = 1; int zero = 0;
+    int64_t n = 1;
+    int zero = 0;
     for (size_t i = 0; i < t->n_dims; i++) {
         if (t->dims[i] < 0) return -1;
-        if (!t->dims[i]) { zero = 1; continue; }
+        if (!t->dims[i]) {
+            zero = 1;
+            continue;
+        }
         if (n > ((int64_t)1 << 56) / t->dims[i]) return -1;
         n *= t->dims[i];
     }
@@ -46,18 +59,44 @@ static int64_t mlo_tensor_count(const mlo_tensor *t) {
 }
 
 /* Bytes of `count` elements in raw_data. */
-static uint64_t mlo_raw_bytes(mlo_dtype t, int64_t count) { return ((uint64_t)count * mlo_dtype_bits(t) + 7) / 8; }
-static uint64_t mlo_tensor_bytes(const mlo_tensor *t) { return mlo_raw_bytes((mlo_dtype)t->data_type, mlo_tensor_count(t)); }
+static uint64_t mlo_raw_bytes(mlo_dtype t, int64_t count) {
+    return ((uint64_t)count * mlo_dtype_bits(t) + 7) / 8;
+}
+static uint64_t mlo_tensor_bytes(const mlo_tensor *t) {
+    return mlo_raw_bytes((mlo_dtype)t->data_type, mlo_tensor_count(t));
+}
 
-/* Which typed field holds elements of this type when there is no raw_data: its list, its length, its item size. */
-typedef struct { const void *list; size_t n, size; } mlo_typed;
+/* Which typed field holds elements of this type when there is no raw_data: its list, its length,
+ * its item size. */
+typedef struct {
+    const void *list;
+    size_t n, size;
+} mlo_typed;
 static mlo_typed mlo_tensor_typed(const mlo_tensor *t) {
     mlo_typed f = { t->int32s, t->n_int32s, 4 };
     switch (t->data_type) {
-    case MLO_FLOAT: case MLO_COMPLEX64: f.list = t->floats; f.n = t->n_floats; break;
-    case MLO_DOUBLE: case MLO_COMPLEX128: f.list = t->doubles; f.n = t->n_doubles; f.size = 8; break;
-    case MLO_INT64: f.list = t->int64s; f.n = t->n_int64s; f.size = 8; break;
-    case MLO_UINT32: case MLO_UINT64: f.list = t->uint64s; f.n = t->n_uint64s; f.size = 8; break;
+    case MLO_FLOAT:
+    case MLO_COMPLEX64:
+        f.list = t->floats;
+        f.n = t->n_floats;
+        break;
+    case MLO_DOUBLE:
+    case MLO_COMPLEX128:
+        f.list = t->doubles;
+        f.n = t->n_doubles;
+        f.size = 8;
+        break;
+    case MLO_INT64:
+        f.list = t->int64s;
+        f.n = t->n_int64s;
+        f.size = 8;
+        break;
+    case MLO_UINT32:
+    case MLO_UINT64:
+        f.list = t->uint64s;
+        f.n = t->n_uint64s;
+        f.size = 8;
+        break;
     default: break;
     }
     return f;
@@ -71,62 +110,113 @@ static int mlo_tensor_check(mlo *m, const mlo_tensor *t) {
     mlo_dtype type = (mlo_dtype)t->data_type;
     const char *name = t->name ? t->name : "";
     unsigned bits = mlo_dtype_bits(type);
-    if (count < 0) return mlo_fail_at(m, MLO_E_SHAPE, name, "the tensor's dimensions are negative or too large");
-    if (type == MLO_UNDEFINED) return mlo_fail_at(m, MLO_E_TYPE, name, "the tensor has no element type");
-    if (type == MLO_STRING) return (int64_t)t->n_strings == count ? 0 : mlo_fail_at(m, MLO_E_DATA, name, "the tensor has %zu strings, its shape needs %lld", t->n_strings, (long long)count);
-    if (!bits) return 0;                                    /* a type from the future: carried through unseen */
+    if (count < 0)
+        return mlo_fail_at(
+            m, MLO_E_SHAPE, name, "the tensor's dimensions are negative or too large");
+    if (type == MLO_UNDEFINED)
+        return mlo_fail_at(m, MLO_E_TYPE, name, "the tensor has no element type");
+    if (type == MLO_STRING)
+        return (int64_t)t->n_strings == count
+            ? 0
+            : mlo_fail_at(m, MLO_E_DATA, name, "the tensor has %zu strings, its shape needs %lld",
+                  t->n_strings, (long long)count);
+    /* a type from the future: carried through unseen */
+    if (!bits) return 0;
     if (mlo_tensor_is_raw(t)) {
         uint64_t have = t->source ? t->length : t->raw.n;
-        return have == mlo_tensor_bytes(t) ? 0 : mlo_fail_at(m, MLO_E_DATA, name, "the tensor has %llu bytes, its shape and type (%s) need %llu",
-            (unsigned long long)have, mlo_dtype_name(type), (unsigned long long)mlo_tensor_bytes(t));
+        return have == mlo_tensor_bytes(t)
+            ? 0
+            : mlo_fail_at(m, MLO_E_DATA, name,
+                  "the tensor has %llu bytes, its shape and type (%s) need %llu",
+                  (unsigned long long)have, mlo_dtype_name(type),
+                  (unsigned long long)mlo_tensor_bytes(t));
     }
-    uint64_t want = bits < 8 ? mlo_tensor_bytes(t) : bits >= 64 && (type == MLO_COMPLEX64 || type == MLO_COMPLEX128) ? 2 * (uint64_t)count : (uint64_t)count;
+    uint64_t want = bits < 8                                              ? mlo_tensor_bytes(t)
+        : bits >= 64 && (type == MLO_COMPLEX64 || type == MLO_COMPLEX128) ? 2 * (uint64_t)count
+                                                                          : (uint64_t)count;
     mlo_typed f = mlo_tensor_typed(t);
-    return f.n == want ? 0 : mlo_fail_at(m, MLO_E_DATA, name, "the tensor has %zu values, its shape and type (%s) need %llu", f.n, mlo_dtype_name(type), (unsigned long long)want);
+    return f.n == want ? 0
+                       : mlo_fail_at(m, MLO_E_DATA, name,
+                             "the tensor has %zu values, its shape and type (%s) need %llu", f.n,
+                             mlo_dtype_name(type), (unsigned long long)want);
 }
 
-/* ---- small floats ------------------------------------------------------------------------------------------------------------ */
+/* ---- small floats --------------------------------------------------------- */
 
-/* A float of 1 sign bit, `mantissa` bits and the rest exponent with this bias, all codes finite; infinities are the callers' business. */
+/* A float of 1 sign bit, `mantissa` bits and the rest exponent with this bias, all codes finite;
+ * infinities are the callers' business. */
 static float mlo_small_float(uint32_t code, int bits, int mantissa, int bias) {
-    uint32_t frac = code & ((1u << mantissa) - 1), exp = code >> mantissa & ((1u << (bits - 1 - mantissa)) - 1);
-    float v = exp ? ldexpf((float)(frac | 1u << mantissa), (int)exp - bias - mantissa) : ldexpf((float)frac, 1 - bias - mantissa);
+    uint32_t frac = code & ((1u << mantissa) - 1);
+    uint32_t exp = code >> mantissa & ((1u << (bits - 1 - mantissa)) - 1);
+    float v = exp ? ldexpf((float)(frac | 1u << mantissa), (int)exp - bias - mantissa)
+                  : ldexpf((float)frac, 1 - bias - mantissa);
     return code >> (bits - 1) & 1 ? -v : v;
 }
-static float mlo_float_bits(uint32_t bits) { float f; memcpy(&f, &bits, sizeof f); return f; }
+static float mlo_float_bits(uint32_t bits) {
+    float f;
+    memcpy(&f, &bits, sizeof f);
+    return f;
+}
 static float mlo_half_float(uint16_t h) {
-    if ((h & 0x7C00) == 0x7C00) return mlo_float_bits((uint32_t)(h & 0x8000) << 16 | 0x7F800000u | (uint32_t)(h & 0x3FF) << 13);
+    if ((h & 0x7C00) == 0x7C00)
+        return mlo_float_bits(
+            (uint32_t)(h & 0x8000) << 16 | 0x7F800000u | (uint32_t)(h & 0x3FF) << 13);
     return mlo_small_float(h, 16, 10, 15);
 }
 static float mlo_bfloat_float(uint16_t h) { return mlo_float_bits((uint32_t)h << 16); }
 static float mlo_float8_float(mlo_dtype t, uint8_t c) {
     switch (t) {
-    case MLO_FLOAT8E4M3FN: return (c & 0x7F) == 0x7F ? mlo_float_bits(0x7FC00000u) : mlo_small_float(c, 8, 3, 7);
-    case MLO_FLOAT8E4M3FNUZ: return c == 0x80 ? mlo_float_bits(0x7FC00000u) : mlo_small_float(c, 8, 3, 8);
+    case MLO_FLOAT8E4M3FN:
+        return (c & 0x7F) == 0x7F ? mlo_float_bits(0x7FC00000u) : mlo_small_float(c, 8, 3, 7);
+    case MLO_FLOAT8E4M3FNUZ:
+        return c == 0x80 ? mlo_float_bits(0x7FC00000u) : mlo_small_float(c, 8, 3, 8);
     case MLO_FLOAT8E5M2: return mlo_half_float((uint16_t)(c << 8));
-    case MLO_FLOAT8E5M2FNUZ: return c == 0x80 ? mlo_float_bits(0x7FC00000u) : mlo_small_float(c, 8, 2, 16);
+    case MLO_FLOAT8E5M2FNUZ:
+        return c == 0x80 ? mlo_float_bits(0x7FC00000u) : mlo_small_float(c, 8, 2, 16);
     case MLO_FLOAT8E8M0: return c == 0xFF ? mlo_float_bits(0x7FC00000u) : ldexpf(1, (int)c - 127);
-    default: return mlo_small_float(c & 15u, 4, 1, 1);      /* FLOAT4E2M1 */
+    default: return mlo_small_float(c & 15u, 4, 1, 1); /* FLOAT4E2M1 */
     }
 }
-/* Elements in host form (as in mlo_array) as doubles: any numeric type; int64 beyond 2^53 rounds. 0 when the type is no number. */
+/* Elements in host form (as in mlo_array) as doubles: any numeric type; int64 beyond 2^53 rounds.
+ * 0 when the type is no number. */
 static int mlo_to_doubles(mlo_dtype t, const void *from, size_t n, double *to) {
-#define MLO_CASE(id, type) case id: for (size_t i = 0; i < n; i++) to[i] = (double)((const type *)from)[i]; return 1
+#define MLO_CASE(id, type)                                                      \
+    case id:                                                                    \
+        for (size_t i = 0; i < n; i++) to[i] = (double)((const type *)from)[i]; \
+        return 1
     switch (t) {
-    MLO_CASE(MLO_FLOAT, float); MLO_CASE(MLO_DOUBLE, double); MLO_CASE(MLO_INT64, int64_t); MLO_CASE(MLO_INT32, int32_t); MLO_CASE(MLO_INT16, int16_t);
-    MLO_CASE(MLO_INT8, int8_t); MLO_CASE(MLO_INT4, int8_t); MLO_CASE(MLO_INT2, int8_t); MLO_CASE(MLO_UINT64, uint64_t); MLO_CASE(MLO_UINT32, uint32_t);
-    MLO_CASE(MLO_UINT16, uint16_t); MLO_CASE(MLO_UINT8, uint8_t); MLO_CASE(MLO_UINT4, uint8_t); MLO_CASE(MLO_UINT2, uint8_t); MLO_CASE(MLO_BOOL, uint8_t);
-    case MLO_FLOAT16: for (size_t i = 0; i < n; i++) to[i] = (double)mlo_half_float(((const uint16_t *)from)[i]); return 1;
-    case MLO_BFLOAT16: for (size_t i = 0; i < n; i++) to[i] = (double)mlo_bfloat_float(((const uint16_t *)from)[i]); return 1;
+        MLO_CASE(MLO_FLOAT, float);
+        MLO_CASE(MLO_DOUBLE, double);
+        MLO_CASE(MLO_INT64, int64_t);
+        MLO_CASE(MLO_INT32, int32_t);
+        MLO_CASE(MLO_INT16, int16_t);
+        MLO_CASE(MLO_INT8, int8_t);
+        MLO_CASE(MLO_INT4, int8_t);
+        MLO_CASE(MLO_INT2, int8_t);
+        MLO_CASE(MLO_UINT64, uint64_t);
+        MLO_CASE(MLO_UINT32, uint32_t);
+        MLO_CASE(MLO_UINT16, uint16_t);
+        MLO_CASE(MLO_UINT8, uint8_t);
+        MLO_CASE(MLO_UINT4, uint8_t);
+        MLO_CASE(MLO_UINT2, uint8_t);
+        MLO_CASE(MLO_BOOL, uint8_t);
+    case MLO_FLOAT16:
+        for (size_t i = 0; i < n; i++) to[i] = (double)mlo_half_float(((const uint16_t *)from)[i]);
+        return 1;
+    case MLO_BFLOAT16:
+        for (size_t i = 0; i < n; i++)
+            to[i] = (double)mlo_bfloat_float(((const uint16_t *)from)[i]);
+        return 1;
     default:
         if (!mlo_dtype_is_float(t)) return 0;
-        for (size_t i = 0; i < n; i++) to[i] = (double)mlo_float8_float(t, ((const uint8_t *)from)[i]);
+        for (size_t i = 0; i < n; i++)
+            to[i] = (double)mlo_float8_float(t, ((const uint8_t *)from)[i]);
         return 1;
     }
 #undef MLO_CASE
 }
 
-/* ---- reading ------------------------------------------------------------------------------------------------------------------- */
+/* ---- reading -------------------------------------------------------------- */
 
 /* raw_data is little-endian: turns n elements of `size` bytes to (or from) the host's order. */
 static void mlo_little_endian(void *data, size_t n, size_t size) {
@@ -134,48 +224,71 @@ static void mlo_little_endian(void *data, size_t n, size_t size) {
     unsigned char *p = (unsigned char *)data, low;
     memcpy(&low, &one, 1);
     if (low) return;
-    for (; n--; p += size) for (size_t i = 0; i < size / 2; i++) { unsigned char c = p[i]; p[i] = p[size - 1 - i]; p[size - 1 - i] = c; }
+    for (; n--; p += size)
+        for (size_t i = 0; i < size / 2; i++) {
+            unsigned char c = p[i];
+            p[i] = p[size - 1 - i];
+            p[size - 1 - i] = c;
+        }
 }
 
 /* Bytes [at, at + n) of the raw data of a tensor that is raw. */
 static int mlo_tensor_raw(mlo *m, const mlo_tensor *t, uint64_t at, void *to, size_t n) {
     uint64_t have = t->source ? t->length : t->raw.n;
-    if (at > have || n > have - at) return mlo_fail_at(m, MLO_E_DATA, t->name, "the tensor has %llu bytes; bytes %llu to %llu were asked for", (unsigned long long)have, (unsigned long long)at, (unsigned long long)(at + n));
+    if (at > have || n > have - at)
+        return mlo_fail_at(m, MLO_E_DATA, t->name,
+            "the tensor has %llu bytes; bytes %llu to %llu were asked for",
+            (unsigned long long)have, (unsigned long long)at, (unsigned long long)(at + n));
     if (t->source) return mlo_source_read(m, t->source, t->offset + at, to, n);
     if (n) memcpy(to, t->raw.data + at, n);
     return 0;
 }
 
-/* Packed bytes [at, at + n): from raw data, or from int32_data, which holds one packed byte per item. */
+/* Packed bytes [at, at + n): from raw data, or from int32_data, which holds one packed byte per
+ * item. */
 static int mlo_tensor_packed(mlo *m, const mlo_tensor *t, uint64_t at, uint8_t *to, size_t n) {
     if (mlo_tensor_is_raw(t)) return mlo_tensor_raw(m, t, at, to, n);
-    if (at > t->n_int32s || n > t->n_int32s - at) return mlo_fail_at(m, MLO_E_DATA, t->name, "the tensor has %zu packed bytes, too few for its shape", t->n_int32s);
+    if (at > t->n_int32s || n > t->n_int32s - at)
+        return mlo_fail_at(m, MLO_E_DATA, t->name,
+            "the tensor has %zu packed bytes, too few for its shape", t->n_int32s);
     for (size_t i = 0; i < n; i++) to[i] = (uint8_t)(t->int32s[at + i] & 0xFF);
     return 0;
 }
 
 /* Elements of 2 or 4 bits, low bits first, widened to a byte each; signed types keep their sign. */
-static int mlo_tensor_read_small(mlo *m, const mlo_tensor *t, int64_t first, size_t count, uint8_t *to) {
-    unsigned bits = mlo_dtype_bits((mlo_dtype)t->data_type), per = 8 / bits, sign = t->data_type == MLO_INT4 ? 8 : t->data_type == MLO_INT2 ? 2 : 0;
+static int mlo_tensor_read_small(
+    mlo *m, const mlo_tensor *t, int64_t first, size_t count, uint8_t *to) {
+    unsigned bits = mlo_dtype_bits((mlo_dtype)t->data_type);
+    unsigned per = 8 / bits;
+    unsigned sign = t->data_type == MLO_INT4 ? 8 : t->data_type == MLO_INT2 ? 2 : 0;
     uint8_t packed[512];
     while (count) {
-        size_t skip = (size_t)(first % per), n = sizeof packed * per - skip < count ? sizeof packed * per - skip : count;
-        if (mlo_tensor_packed(m, t, (uint64_t)first / per, packed, (skip + n + per - 1) / per)) return mlo_failed(m);
+        size_t skip = (size_t)(first % per);
+        size_t n = sizeof packed * per - skip < count ? sizeof packed * per - skip : count;
+        if (mlo_tensor_packed(m, t, (uint64_t)first / per, packed, (skip + n + per - 1) / per))
+            return mlo_failed(m);
         for (size_t i = 0; i < n; i++) {
             unsigned v = packed[(skip + i) / per] >> (skip + i) % per * bits & ((1u << bits) - 1);
             *to++ = (uint8_t)((v ^ sign) - sign);
         }
-        first += (int64_t)n; count -= n;
+        first += (int64_t)n;
+        count -= n;
     }
     return 0;
 }
 
-/* Elements [first, first + count) in host form into `to` (mlo_dtype_size bytes each; complex numbers: their parts). */
+/* Elements [first, first + count) in host form into `to` (mlo_dtype_size bytes each; complex
+ * numbers: their parts). */
 static int mlo_tensor_read(mlo *m, const mlo_tensor *t, int64_t first, size_t count, void *to) {
     unsigned bits = mlo_dtype_bits((mlo_dtype)t->data_type);
     int64_t have = mlo_tensor_count(t);
-    if (!bits) return mlo_fail_at(m, MLO_E_TYPE, t->name, "a %s tensor has no numbers to read", mlo_dtype_name((mlo_dtype)t->data_type));
-    if (first < 0 || have < 0 || first > have || count > (uint64_t)(have - first)) return mlo_fail_at(m, MLO_E_SHAPE, t->name, "the tensor has %lld elements; %lld to %llu were asked for", (long long)have, (long long)first, (unsigned long long)first + count);
+    if (!bits)
+        return mlo_fail_at(m, MLO_E_TYPE, t->name, "a %s tensor has no numbers to read",
+            mlo_dtype_name((mlo_dtype)t->data_type));
+    if (first < 0 || have < 0 || first > have || count > (uint64_t)(have - first))
+        return mlo_fail_at(m, MLO_E_SHAPE, t->name,
+            "the tensor has %lld elements; %lld to %llu were asked for", (long long)have,
+            (long long)first, (unsigned long long)first + count);
     if (bits < 8) return mlo_tensor_read_small(m, t, first, count, (uint8_t *)to);
     size_t size = bits / 8, unit = bits == 128 || t->data_type == MLO_COMPLEX64 ? size / 2 : size;
     if (mlo_tensor_is_raw(t)) {
@@ -185,75 +298,126 @@ static int mlo_tensor_read(mlo *m, const mlo_tensor *t, int64_t first, size_t co
     }
     mlo_typed f = mlo_tensor_typed(t);
     size_t parts = size / unit, at = (size_t)first * parts, n = count * parts;
-    if (at > f.n || n > f.n - at) return mlo_fail_at(m, MLO_E_DATA, t->name, "the tensor has %zu values, too few for its shape", f.n);
+    if (at > f.n || n > f.n - at)
+        return mlo_fail_at(
+            m, MLO_E_DATA, t->name, "the tensor has %zu values, too few for its shape", f.n);
     if (!n) return 0;
-    if (unit == f.size) { memcpy(to, (const char *)f.list + at * f.size, n * f.size); return 0; }
-    for (size_t i = 0; i < n; i++) {                        /* narrow types that sit in wider fields */
-        uint64_t v = f.size == 8 ? ((const uint64_t *)f.list)[at + i] : (uint64_t)(uint32_t)((const int32_t *)f.list)[at + i];
-        if (unit == 1) ((uint8_t *)to)[i] = (uint8_t)(v & 0xFF);
-        else if (unit == 2) ((uint16_t *)to)[i] = (uint16_t)(v & 0xFFFF);
-        else ((uint32_t *)to)[i] = (uint32_t)(v & 0xFFFFFFFFu);
+    if (unit == f.size) {
+        memcpy(to, (const char *)f.list + at * f.size, n * f.size);
+        return 0;
+    }
+    /* narrow types that sit in wider fields */
+    for (size_t i = 0; i < n; i++) {
+        uint64_t v = f.size == 8 ? ((const uint64_t *)f.list)[at + i]
+                                 : (uint64_t)(uint32_t)((const int32_t *)f.list)[at + i];
+        if (unit == 1)
+            ((uint8_t *)to)[i] = (uint8_t)(v & 0xFF);
+        else if (unit == 2)
+            ((uint16_t *)to)[i] = (uint16_t)(v & 0xFFFF);
+        else
+            ((uint32_t *)to)[i] = (uint32_t)(v & 0xFFFFFFFFu);
     }
     return 0;
 }
 
-/* Part `first` of the tensor as an array in scratch memory (mlo_array_free), shaped as its last `rank` dimensions. NULL when it fails. */
+/* Part `first` of the tensor as an array in scratch memory (mlo_array_free), shaped as its last
+ * `rank` dimensions. NULL when it fails. */
 static mlo_array *mlo_tensor_part(mlo *m, const mlo_tensor *t, int64_t first, size_t rank) {
-    if (t->n_dims > MLO_MAX_RANK) { mlo_fail_at(m, MLO_E_UNSUPPORTED, t->name, "rank %zu is more than %d", t->n_dims, MLO_MAX_RANK); return NULL; }
-    if (!mlo_dtype_size((mlo_dtype)t->data_type) || !mlo_dtype_bits((mlo_dtype)t->data_type)) { mlo_fail_at(m, MLO_E_TYPE, t->name, "%s tensors cannot be evaluated", mlo_dtype_name((mlo_dtype)t->data_type)); return NULL; }
+    if (t->n_dims > MLO_MAX_RANK) {
+        mlo_fail_at(
+            m, MLO_E_UNSUPPORTED, t->name, "rank %zu is more than %d", t->n_dims, MLO_MAX_RANK);
+        return NULL;
+    }
+    if (!mlo_dtype_size((mlo_dtype)t->data_type) || !mlo_dtype_bits((mlo_dtype)t->data_type)) {
+        mlo_fail_at(m, MLO_E_TYPE, t->name, "%s tensors cannot be evaluated",
+            mlo_dtype_name((mlo_dtype)t->data_type));
+        return NULL;
+    }
     if (mlo_tensor_check(m, t)) return NULL;
-    mlo_array *a = mlo_array_new(m, (mlo_dtype)t->data_type, (int)rank, t->dims + (t->n_dims - rank));
+    mlo_array *a = mlo_array_new(
+        m, (mlo_dtype)t->data_type, (int)rank, t->dims + (t->n_dims - rank));
     if (!a) return NULL;
     a->name = t->name;
-    if (mlo_tensor_read(m, t, first * mlo_array_count(a), (size_t)mlo_array_count(a), a->data)) { mlo_array_free(m, a); return NULL; }
+    if (mlo_tensor_read(m, t, first * mlo_array_count(a), (size_t)mlo_array_count(a), a->data)) {
+        mlo_array_free(m, a);
+        return NULL;
+    }
     return a;
 }
-static mlo_array *mlo_tensor_load(mlo *m, const mlo_tensor *t) { return mlo_tensor_part(m, t, 0, t->n_dims); }
+static mlo_array *mlo_tensor_load(mlo *m, const mlo_tensor *t) {
+    return mlo_tensor_part(m, t, 0, t->n_dims);
+}
 /* Slice i along axis 0. */
 static mlo_array *mlo_tensor_slice(mlo *m, const mlo_tensor *t, int64_t i) {
-    if (t->n_dims < 1) { mlo_fail_at(m, MLO_E_SHAPE, t->name, "a scalar has no slices"); return NULL; }
+    if (t->n_dims < 1) {
+        mlo_fail_at(m, MLO_E_SHAPE, t->name, "a scalar has no slices");
+        return NULL;
+    }
     return mlo_tensor_part(m, t, i, t->n_dims - 1);
 }
 
 /* Elements [first, first + count) as doubles: any numeric type. */
-static int mlo_tensor_doubles(mlo *m, const mlo_tensor *t, int64_t first, size_t count, double *to) {
+static int mlo_tensor_doubles(
+    mlo *m, const mlo_tensor *t, int64_t first, size_t count, double *to) {
     uint64_t window[512];
     size_t size = mlo_dtype_size((mlo_dtype)t->data_type);
     while (count) {
         size_t n = count < 512 ? count : 512;
         if (mlo_tensor_read(m, t, first, n, window)) return mlo_failed(m);
-        if (!size || !mlo_to_doubles((mlo_dtype)t->data_type, window, n, to)) return mlo_fail_at(m, MLO_E_TYPE, t->name, "%s is not a number", mlo_dtype_name((mlo_dtype)t->data_type));
-        first += (int64_t)n; count -= n; to += n;
+        if (!size || !mlo_to_doubles((mlo_dtype)t->data_type, window, n, to))
+            return mlo_fail_at(m, MLO_E_TYPE, t->name, "%s is not a number",
+                mlo_dtype_name((mlo_dtype)t->data_type));
+        first += (int64_t)n;
+        count -= n;
+        to += n;
     }
     return 0;
 }
 
 /* Element i of integers in host form, as int64. 0 when the type is no integer. */
 static int mlo_to_ints(mlo_dtype t, const void *from, size_t n, int64_t *to) {
-#define MLO_CASE(id, type) case id: for (size_t i = 0; i < n; i++) to[i] = (int64_t)((const type *)from)[i]; return 1
+#define MLO_CASE(id, type)                                                       \
+    case id:                                                                     \
+        for (size_t i = 0; i < n; i++) to[i] = (int64_t)((const type *)from)[i]; \
+        return 1
     switch (t) {
-    MLO_CASE(MLO_INT64, int64_t); MLO_CASE(MLO_INT32, int32_t); MLO_CASE(MLO_INT16, int16_t); MLO_CASE(MLO_INT8, int8_t); MLO_CASE(MLO_INT4, int8_t);
-    MLO_CASE(MLO_INT2, int8_t); MLO_CASE(MLO_UINT64, uint64_t); MLO_CASE(MLO_UINT32, uint32_t); MLO_CASE(MLO_UINT16, uint16_t); MLO_CASE(MLO_UINT8, uint8_t);
-    MLO_CASE(MLO_UINT4, uint8_t); MLO_CASE(MLO_UINT2, uint8_t); MLO_CASE(MLO_BOOL, uint8_t);
+        MLO_CASE(MLO_INT64, int64_t);
+        MLO_CASE(MLO_INT32, int32_t);
+        MLO_CASE(MLO_INT16, int16_t);
+        MLO_CASE(MLO_INT8, int8_t);
+        MLO_CASE(MLO_INT4, int8_t);
+        MLO_CASE(MLO_INT2, int8_t);
+        MLO_CASE(MLO_UINT64, uint64_t);
+        MLO_CASE(MLO_UINT32, uint32_t);
+        MLO_CASE(MLO_UINT16, uint16_t);
+        MLO_CASE(MLO_UINT8, uint8_t);
+        MLO_CASE(MLO_UINT4, uint8_t);
+        MLO_CASE(MLO_UINT2, uint8_t);
+        MLO_CASE(MLO_BOOL, uint8_t);
     default: return 0;
     }
 #undef MLO_CASE
 }
 
-/* A small list of integers (a shape, axes, a scalar) of any integer type, at most `max`: how many, or -1 when it is no such list (no failure recorded
- * for a type or size that does not fit; one is for bytes that cannot be read). */
+/* A small list of integers (a shape, axes, a scalar) of any integer type, at most `max`: how many,
+ * or -1 when it is no such list (no failure recorded for a type or size that does not fit; one is
+ * for bytes that cannot be read). */
 static int mlo_tensor_ints(mlo *m, const mlo_tensor *t, int64_t *to, size_t max) {
-    uint64_t window[64] = {0};
+    uint64_t window[64] = { 0 };
     int64_t n = t ? mlo_tensor_count(t) : -1;
-    if (n < 0 || (uint64_t)n > max || n > 64 || !mlo_to_ints((mlo_dtype)t->data_type, window, 0, to)) return -1;
+    if (n < 0 || (uint64_t)n > max || n > 64
+        || !mlo_to_ints((mlo_dtype)t->data_type, window, 0, to))
+        return -1;
     if (mlo_tensor_read(m, t, 0, (size_t)n, window)) return -1;
     mlo_to_ints((mlo_dtype)t->data_type, window, (size_t)n, to);
     return (int)n;
 }
 
-/* ---- comparing ----------------------------------------------------------------------------------------------------------------- */
+/* ---- comparing ------------------------------------------------------------ */
 
-static int mlo_lists_equal(const void *a, size_t n, const void *b, size_t k, size_t size) { return n == k && (!n || !memcmp(a, b, n * size)); }
+static int mlo_lists_equal(const void *a, size_t n, const void *b, size_t k, size_t size) {
+    return n == k && (!n || !memcmp(a, b, n * size));
+}
 
 /* Tensors of a type from the future: the bytes and numbers as they were given. */
 static int mlo_unknown_same(mlo *ma, const mlo_tensor *a, mlo *mb, const mlo_tensor *b) {
@@ -262,18 +426,26 @@ static int mlo_unknown_same(mlo *ma, const mlo_tensor *a, mlo *mb, const mlo_ten
     if (n != (b->source ? b->length : b->raw.n)) return 0;
     for (size_t step; at < n; at += step) {
         step = n - at < sizeof x ? (size_t)(n - at) : sizeof x;
-        if (mlo_tensor_raw(ma, a, at, x, step) || mlo_tensor_raw(mb, b, at, y, step) || memcmp(x, y, step)) return 0;
+        if (mlo_tensor_raw(ma, a, at, x, step) || mlo_tensor_raw(mb, b, at, y, step)
+            || memcmp(x, y, step))
+            return 0;
     }
-    return mlo_lists_equal(a->floats, a->n_floats, b->floats, b->n_floats, sizeof *a->floats) && mlo_lists_equal(a->int32s, a->n_int32s, b->int32s, b->n_int32s, sizeof *a->int32s) &&
-           mlo_lists_equal(a->int64s, a->n_int64s, b->int64s, b->n_int64s, sizeof *a->int64s) && mlo_lists_equal(a->doubles, a->n_doubles, b->doubles, b->n_doubles, sizeof *a->doubles) &&
-           mlo_lists_equal(a->uint64s, a->n_uint64s, b->uint64s, b->n_uint64s, sizeof *a->uint64s);
+    return mlo_lists_equal(a->floats, a->n_floats, b->floats, b->n_floats, sizeof *a->floats)
+        && mlo_lists_equal(a->int32s, a->n_int32s, b->int32s, b->n_int32s, sizeof *a->int32s)
+        && mlo_lists_equal(a->int64s, a->n_int64s, b->int64s, b->n_int64s, sizeof *a->int64s)
+        && mlo_lists_equal(a->doubles, a->n_doubles, b->doubles, b->n_doubles, sizeof *a->doubles)
+        && mlo_lists_equal(a->uint64s, a->n_uint64s, b->uint64s, b->n_uint64s, sizeof *a->uint64s);
 }
 
-/* Do tensors of one type and shape have the same elements, bit for bit? Each is read through its own handle, whatever the encoding. */
+/* Do tensors of one type and shape have the same elements, bit for bit? Each is read through its
+ * own handle, whatever the encoding. */
 static int mlo_elements_same(mlo *ma, const mlo_tensor *a, mlo *mb, const mlo_tensor *b) {
     if (a->data_type == MLO_STRING) {
         if (a->n_strings != b->n_strings) return 0;
-        for (size_t i = 0; i < a->n_strings; i++) if (!mlo_lists_equal(a->strings[i].data, a->strings[i].n, b->strings[i].data, b->strings[i].n, 1)) return 0;
+        for (size_t i = 0; i < a->n_strings; i++)
+            if (!mlo_lists_equal(
+                    a->strings[i].data, a->strings[i].n, b->strings[i].data, b->strings[i].n, 1))
+                return 0;
         return 1;
     }
     unsigned bits = mlo_dtype_bits((mlo_dtype)a->data_type);
@@ -285,27 +457,36 @@ static int mlo_elements_same(mlo *ma, const mlo_tensor *a, mlo *mb, const mlo_te
     int same = window != NULL;
     for (; same && at < count; at += (int64_t)step) {
         size_t n = count - at < (int64_t)step ? (size_t)(count - at) : step;
-        same = !mlo_tensor_read(ma, a, at, n, window) && !mlo_tensor_read(mb, b, at, n, window + step * size) && !memcmp(window, window + step * size, n * size);
+        same = !mlo_tensor_read(ma, a, at, n, window)
+            && !mlo_tensor_read(mb, b, at, n, window + step * size)
+            && !memcmp(window, window + step * size, n * size);
     }
     mlo_scratch_free(ma, window);
     return same;
 }
 
-/* 1 when type, shape and every element's bits agree (so NaN equals NaN, and 0 differs from -0), whatever the encoding; else 0. A failure is recorded. */
+/* 1 when type, shape and every element's bits agree (so NaN equals NaN, and 0 differs from -0),
+ * whatever the encoding; else 0. A failure is recorded. */
 static int mlo_tensor_equal(mlo *m, const mlo_tensor *a, const mlo_tensor *b) {
     if (a == b) return 1;
-    if (a->data_type != b->data_type || a->n_dims != b->n_dims || (a->n_dims && memcmp(a->dims, b->dims, a->n_dims * sizeof *a->dims))) return 0;
-    if (a->source && a->source == b->source && a->offset == b->offset && a->length == b->length) return 1;
+    if (a->data_type != b->data_type || a->n_dims != b->n_dims
+        || (a->n_dims && memcmp(a->dims, b->dims, a->n_dims * sizeof *a->dims)))
+        return 0;
+    if (a->source && a->source == b->source && a->offset == b->offset && a->length == b->length)
+        return 1;
     return mlo_elements_same(m, a, m, b);
 }
 
-/* A hash of type, shape and elements, equal for tensors that mlo_tensor_equal finds equal. Reads it all: prefer a comparison where one will do. */
+/* A hash of type, shape and elements, equal for tensors that mlo_tensor_equal finds equal. Reads
+ * it all: prefer a comparison where one will do. */
 static uint64_t mlo_tensor_hash(mlo *m, const mlo_tensor *t) {
-    uint64_t h = mlo_hash(t->dims ? (const void *)t->dims : "", t->n_dims * sizeof *t->dims) ^ (uint64_t)(uint32_t)t->data_type * 0x9E3779B97F4A7C15u;
+    uint64_t h = mlo_hash(t->dims ? (const void *)t->dims : "", t->n_dims * sizeof *t->dims)
+        ^ (uint64_t)(uint32_t)t->data_type * 0x9E3779B97F4A7C15u;
     unsigned bits = mlo_dtype_bits((mlo_dtype)t->data_type);
     size_t size = bits < 8 ? 1 : bits / 8, step = MLO_WINDOW / size;
     int64_t count = mlo_tensor_count(t);
-    for (size_t i = 0; t->data_type == MLO_STRING && i < t->n_strings; i++) h = (h ^ mlo_hash(t->strings[i].data, t->strings[i].n)) * 1099511628211u;
+    for (size_t i = 0; t->data_type == MLO_STRING && i < t->n_strings; i++)
+        h = (h ^ mlo_hash(t->strings[i].data, t->strings[i].n)) * 1099511628211u;
     if (count < (int64_t)step) step = (size_t)count + 1;
     char *window = bits ? (char *)mlo_scratch(m, step, size) : NULL;
     for (int64_t at = 0; window && at < count; at += (int64_t)step) {
@@ -317,69 +498,114 @@ static uint64_t mlo_tensor_hash(mlo *m, const mlo_tensor *t) {
     return h;
 }
 
-/* ---- making -------------------------------------------------------------------------------------------------------------------- */
+/* ---- making --------------------------------------------------------------- */
 
-/* A tensor with a copy of an array's elements, as raw data (2-bit and 4-bit types packed). NULL when it fails. */
+/* A tensor with a copy of an array's elements, as raw data (2-bit and 4-bit types packed). NULL
+ * when it fails. */
 static mlo_tensor *mlo_tensor_from(mlo *m, const char *name, const mlo_array *a) {
-    size_t count = (size_t)mlo_array_count(a), bytes = (size_t)mlo_raw_bytes(a->dtype, (int64_t)count), size = mlo_dtype_size(a->dtype);
+    size_t count = (size_t)mlo_array_count(a);
+    size_t bytes = (size_t)mlo_raw_bytes(a->dtype, (int64_t)count);
+    size_t size = mlo_dtype_size(a->dtype);
     unsigned bits = mlo_dtype_bits(a->dtype);
     char *raw = (char *)mlo_alloc(m, bytes + 1, 1);
     if (!raw) return NULL;
-    if (bits < 8) for (size_t i = 0, per = bits ? 8 / bits : 1; i < count; i++)
-        raw[i / per] = (char)((unsigned char)raw[i / per] | (((const unsigned char *)a->data)[i] & ((1u << bits) - 1)) << i % per * bits);
-    else { if (bytes) memcpy(raw, a->data, bytes); mlo_little_endian(raw, count, size); }
+    if (bits < 8)
+        for (size_t i = 0, per = bits ? 8 / bits : 1; i < count; i++)
+            raw[i / per] = (char)((unsigned char)raw[i / per]
+                | (((const unsigned char *)a->data)[i] & ((1u << bits) - 1)) << i % per * bits);
+    else {
+        if (bytes) memcpy(raw, a->data, bytes);
+        mlo_little_endian(raw, count, size);
+    }
     return mlo_tensor_new(m, name, a->dtype, a->dims, (size_t)a->rank, raw, bytes);
 }
 
 /* A list (rank 1) or, with count < 0, a scalar of int64. */
-static mlo_tensor *mlo_tensor_of_ints(mlo *m, const char *name, const int64_t *ints, int64_t count) {
-    mlo_array a = { name, MLO_INT64, count < 0 ? 0 : 1, {0}, NULL };
-    a.dims[0] = count; a.data = (void *)(uintptr_t)ints;
+static mlo_tensor *mlo_tensor_of_ints(
+    mlo *m, const char *name, const int64_t *ints, int64_t count) {
+    mlo_array a = { name, MLO_INT64, count < 0 ? 0 : 1, { 0 }, NULL };
+    a.dims[0] = count;
+    a.data = (void *)(uintptr_t)ints;
     return mlo_tensor_from(m, name, &a);
 }
-static mlo_tensor *mlo_tensor_of_floats(mlo *m, const char *name, const float *floats, int64_t count) {
-    mlo_array a = { name, MLO_FLOAT, count < 0 ? 0 : 1, {0}, NULL };
-    a.dims[0] = count; a.data = (void *)(uintptr_t)floats;
+static mlo_tensor *mlo_tensor_of_floats(
+    mlo *m, const char *name, const float *floats, int64_t count) {
+    mlo_array a = { name, MLO_FLOAT, count < 0 ? 0 : 1, { 0 }, NULL };
+    a.dims[0] = count;
+    a.data = (void *)(uintptr_t)floats;
     return mlo_tensor_from(m, name, &a);
 }
 
-/* ---- external data ------------------------------------------------------------------------------------------------------------- */
+/* ---- external data -------------------------------------------------------- */
 
 /* A decimal number, whole. */
 static int mlo_parse_u64(const char *s, uint64_t *to) {
     uint64_t v = 0;
     if (!s || !*s) return 0;
-    for (; *s >= '0' && *s <= '9'; s++) { uint64_t digit = (uint64_t)(*s - '0'); if (v > (UINT64_MAX - digit) / 10) return 0; v = v * 10 + digit; }
+    for (; *s >= '0' && *s <= '9'; s++) {
+        uint64_t digit = (uint64_t)(*s - '0');
+        if (v > (UINT64_MAX - digit) / 10) return 0;
+        v = v * 10 + digit;
+    }
     *to = v;
     return !*s;
 }
 
-/* A name in its own folder: not absolute, no folder, no "..". The same names onnx and ONNX Runtime accept. */
-static int mlo_plain_name(const char *s) { return s && *s && !strpbrk(s, "/\\:") && !mlo_eq(s, ".") && !mlo_eq(s, ".."); }
+/* A name in its own folder: not absolute, no folder, no "..". The same names onnx and ONNX Runtime
+ * accept. */
+static int mlo_plain_name(const char *s) {
+    return s && *s && !strpbrk(s, "/\\:") && !mlo_eq(s, ".") && !mlo_eq(s, "..");
+}
 
 static const char mlo_digest_key[] = "mlo.digest";
 
-/* Turns location EXTERNAL into source, offset and length, and checks the digest when there is one. `user` is the folder (const char *). */
+/* Turns location EXTERNAL into source, offset and length, and checks the digest when there is one.
+ * `user` is the folder (const char *). */
 static int mlo_tensor_resolve(mlo *m, void *tensor, void *user) {
     mlo_tensor *t = (mlo_tensor *)tensor;
-    const char *name = t->name ? t->name : "", *location = mlo_meta_get(t->external, t->n_external, "location"), *digest = mlo_meta_get(t->meta, t->n_meta, mlo_digest_key);
-    const char *offset = mlo_meta_get(t->external, t->n_external, "offset"), *length = mlo_meta_get(t->external, t->n_external, "length");
+    const char *name = t->name ? t->name : "";
+    const char *location = mlo_meta_get(t->external, t->n_external, "location");
+    const char *digest = mlo_meta_get(t->meta, t->n_meta, mlo_digest_key);
+    const char *offset = mlo_meta_get(t->external, t->n_external, "offset");
+    const char *length = mlo_meta_get(t->external, t->n_external, "length");
     char now[40];
     if (t->location != 1 || t->source) return 0;
-    if (!mlo_plain_name(location)) return mlo_fail_at(m, MLO_E_DATA, name, "external data lies in '%s'; a plain file name is needed: put the file beside the model", location ? location : "");
-    if (mlo_tensor_count(t) < 0 || !mlo_dtype_bits((mlo_dtype)t->data_type)) return mlo_fail_at(m, MLO_E_TYPE, name, "a %s tensor of this shape cannot be external", mlo_dtype_name((mlo_dtype)t->data_type));
+    if (!mlo_plain_name(location))
+        return mlo_fail_at(m, MLO_E_DATA, name,
+            "external data lies in '%s'; a plain file name is needed: put the file beside the "
+            "model",
+            location ? location : "");
+    if (mlo_tensor_count(t) < 0 || !mlo_dtype_bits((mlo_dtype)t->data_type))
+        return mlo_fail_at(m, MLO_E_TYPE, name, "a %s tensor of this shape cannot be external",
+            mlo_dtype_name((mlo_dtype)t->data_type));
     t->length = mlo_tensor_bytes(t);
-    if ((offset && !mlo_parse_u64(offset, &t->offset)) || (length && !mlo_parse_u64(length, &t->length))) return mlo_fail_at(m, MLO_E_FORMAT, name, "external offset '%s' or length '%s' is no number", offset ? offset : "", length ? length : "");
+    if ((offset && !mlo_parse_u64(offset, &t->offset))
+        || (length && !mlo_parse_u64(length, &t->length)))
+        return mlo_fail_at(m, MLO_E_FORMAT, name,
+            "external offset '%s' or length '%s' is no number", offset ? offset : "",
+            length ? length : "");
     if (!(t->source = mlo_source_open(m, (const char *)user, location))) return mlo_failed(m);
-    if (t->offset > t->source->size || t->length > t->source->size - t->offset) return mlo_fail_at(m, MLO_E_DATA, name, "bytes %llu + %llu are beyond the end of '%s' (%llu bytes)",
-        (unsigned long long)t->offset, (unsigned long long)t->length, t->source->path, (unsigned long long)t->source->size);
+    if (t->offset > t->source->size || t->length > t->source->size - t->offset)
+        return mlo_fail_at(m, MLO_E_DATA, name,
+            "bytes %llu + %llu are beyond the end of '%s' (%llu bytes)",
+            (unsigned long long)t->offset, (unsigned long long)t->length, t->source->path,
+            (unsigned long long)t->source->size);
     if (digest) {
         if (mlo_source_digest(m, t->source, t->offset, t->length, now)) return mlo_failed(m);
-        if (!mlo_eq(now, digest)) return mlo_fail_at(m, MLO_E_DATA, name, "'%s' changed since this model was read from it (digest %s, now %s); read it again", t->source->path, digest, now);
+        if (!mlo_eq(now, digest))
+            return mlo_fail_at(m, MLO_E_DATA, name,
+                "'%s' changed since this model was read from it (digest %s, now %s); read it again",
+                t->source->path, digest, now);
         size_t n = 0;
-        for (size_t i = 0; i < t->n_meta; i++) if (!mlo_eq(t->meta[i].key, mlo_digest_key)) t->meta[n++] = t->meta[i];
+        for (size_t i = 0; i < t->n_meta; i++)
+            if (!mlo_eq(t->meta[i].key, mlo_digest_key)) t->meta[n++] = t->meta[i];
         t->n_meta = n;
     }
-    t->raw.data = NULL; t->raw.n = 0; t->external = NULL; t->n_external = 0; t->location = 0; t->has &= ~MLO_HAS(14);
+    t->raw.data = NULL;
+    t->raw.n = 0;
+    t->external = NULL;
+    t->n_external = 0;
+    t->location = 0;
+    t->has &= ~MLO_HAS(14);
     return 0;
 }
