@@ -5,6 +5,7 @@
 #   make demo     a BERT from .onnx to Verilog that is simulated; it stays in demo/
 #   make test     deps, build, every test
 #   make mlo.c    the amalgamation, which is committed: one file to drop into another project
+#   make format   clang-format over src/ and cli/, as .clang-format says
 #   make lint     strict warnings of gcc and clang; the Verilog in three tools
 #   make bench    times and cycles; BENCH="minilm bits" picks some
 #   make synth    what the hardware costs: Yosys for UltraScale+ and ECP5, nextpnr for an LFE5U-85; SYNTH="mvu" picks. Takes many minutes
@@ -21,11 +22,11 @@ PYTHON  := .venv/bin/python
 
 PACKAGES := gcc make libc6-dev libcjson-dev libnanopb-dev nanopb zlib1g-dev iverilog verilator g++ yosys z3 clang libclang-rt-14-dev valgrind jq groff-base locales python3 python3-venv libpython3-dev
 
-SRC     := $(wildcard src/*.c)
+SRC     := $(wildcard src/*.c src/*/*.c)
 CLI     := main.c $(wildcard cli/*.c)
 VERILOG := $(sort $(wildcard verilog/*.v))
 
-.PHONY: all deps demo test bench synth fuzz lint install clean
+.PHONY: all deps demo test bench synth fuzz lint format install clean
 all: mlo
 
 mlo: build/main.o build/mlo.o
@@ -101,6 +102,9 @@ lint: build/verilog.c
 	clang $(STRICT) -Werror -I. -Ibuild -fsyntax-only src/mlo.c
 	clang $(STRICT) -Werror -I. -fsyntax-only main.c
 	sh tests/lint.sh
+
+format:
+	clang-format-19 -i $(filter-out src/mlo.c,$(SRC)) $(CLI)
 
 install: mlo mlo.c
 	mkdir -p $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/include $(DESTDIR)$(PREFIX)/share/mlo $(DESTDIR)$(PREFIX)/share/man/man1 $(DESTDIR)$(PREFIX)/share/bash-completion/completions

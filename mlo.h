@@ -181,7 +181,7 @@ int mlo_cycles(mlo *m, int64_t frames, int64_t *cycles, int64_t *interval);
        "accumulator"              {"bits","used":[..]}: the bits a matrix-vector unit has for its sums, which any sum fits into, and how many these needed
        "error"                    {"max","mean" (of |e|),"cosine","sqnr_db" (10 log10(sum v^2 / sum e^2))}
        "rounding_db"              what sqnr_db would be if rounding to the value's steps were all
-       "share"                    the part of the noise of the loop's output that comes in here (src/numerics.c says how it is reckoned)
+       "share"                    the part of the noise of the loop's output that comes in here (src/integer/numerics.c says how it is reckoned)
    and to all: "loop", "samples", "max_cost" (allowed); "input" and "output" of the loop: {"name","max","relative","mean","cosine","sqnr_db","share"}; "layers":
    [{"sqnr_db" of what it passes on,"share","worst":{"name","op","share","cause": saturation|width|weights|arithmetic}},..]; "worst": the worst
    of the layer with the largest share, and its "iteration"; "advice": sentences. null stands for an infinite number (no error at all). */

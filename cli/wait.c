@@ -1,4 +1,4 @@
-/* wait: why nothing moved, out of what the bench said of every stream (emit_bench.c: MLO EDGE,
+/* wait: why nothing moved, out of what the bench said of every stream (emit/bench.c: MLO EDGE,
  * LOOP, PARAM, MEMORY).
  *
  * in:  the run's log.     out: one line: who waits for whom, down to the cause, and what helps.

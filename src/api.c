@@ -4,7 +4,7 @@
  * invariant: a handle that failed stays failed: every call returns the first code and does nothing
  *     else.
  * example: mlo_load(m, "bert.onnx"), mlo_to(m, "fold") (stages.c), mlo_emit(m, sink, user)
- *     (emit_host.c).
+ *     (emit/host.c).
  * cost: nothing of its own.
  */
 

@@ -22,101 +22,108 @@
 #pragma GCC optimize("fp-contract=off")
 #endif
 
-/* ground */
-#include "base.c" /* memory, failure, strings, maps */
-#include "model.c" /* ONNX messages as C structs; the index of a graph */
-#include "op.c" /* what an operator is: name, shape rule, evaluation */
+/* clang-format off */
+/* ground: what everything stands on */
+#include "ground/base.c"            /* memory, failure, strings, maps */
+#include "ground/model.c"           /* ONNX messages as C structs; the index of a graph */
+#include "ground/op.c"              /* what an operator is: name, shape rule, evaluation */
 
-/* models in and out */
-#include "wire.c" /* the schema of ONNX; binary protobuf; source files that tensor bytes stay in */
-#include "tensor.c" /* elements of a tensor, whatever their encoding */
-#include "json.c" /* protobuf's JSON mapping */
+/* onnx: models in and out */
+#include "onnx/wire.c"              /* the schema of ONNX; binary protobuf; source files that tensor bytes stay in */
+#include "onnx/tensor.c"            /* elements of a tensor, whatever their encoding */
+#include "onnx/json.c"              /* protobuf's JSON mapping */
 
-/* operators */
-#include "array.c" /* dense arrays: converting, walking, broadcasting */
-#include "ops_math.c" /* element by element */
-#include "ops_shape.c" /* moving elements, speaking of shapes */
-#include "ops_nn.c" /* products, convolution, norms, softmax */
-#include "ops_reduce.c" /* sums, extremes */
-#include "ops_quant.c" /* quantize, dequantize */
-#include "ops.c" /* the table; calling one */
-#include "ops_qonnx.c" /* QONNX's quantizers */
-#include "function.c" /* ONNX functions from text */
-#include "ops_deeploy.c" /* Deeploy's integer operators, as functions */
-#include "eval.c" /* running a graph */
-#include "infer.c" /* types and shapes of all values */
-#include "constants.c" /* folding; dead nodes */
+/* ops: operators, and running them */
+#include "ops/array.c"              /* dense arrays: converting, walking, broadcasting */
+#include "ops/math.c"               /* element by element */
+#include "ops/shape.c"              /* moving elements, speaking of shapes */
+#include "ops/nn.c"                 /* products, convolution, norms, softmax */
+#include "ops/reduce.c"             /* sums, extremes */
+#include "ops/quant.c"              /* quantize, dequantize */
+#include "ops/table.c"              /* the table; calling one */
+#include "ops/qonnx.c"              /* QONNX's quantizers */
+#include "ops/function.c"           /* ONNX functions from text */
+#include "ops/deeploy.c"            /* Deeploy's integer operators, as functions */
+#include "ops/eval.c"               /* running a graph */
+#include "ops/infer.c"              /* types and shapes of all values */
+#include "ops/constants.c"          /* folding; dead nodes */
 
-/* the stages */
-#include "inline.c" /* calls of the model's own functions become their bodies */
-#include "expand.c" /* fused operators to the standard ones they stand for */
-#include "read.c" /* from bytes to a model to work on */
-#include "match.c" /* the graph as a net; which nodes are alike */
-#include "discover.c" /* repeated bodies, by structure */
-#include "scope.c" /* scopes said and inferred */
-#include "extract.c" /* which nodes are whose layer's */
-#include "roll.c" /* layers to a Scan */
-#include "template.c" /* a body written, and found again */
-#include "finn.c" /* Scans to the loops FINN knows */
-#include "check.c" /* a rolled model proved equal to its original */
+/* read: the first stage */
+#include "read/inline.c"            /* calls of the model's own functions become their bodies */
+#include "read/expand.c"            /* fused operators to the standard ones they stand for */
+#include "read/read.c"              /* from bytes to a model to work on */
 
-/* kernels: each is its own file; kernels.c is the table */
-#include "interval.c" /* how large integers get, how many bits that takes */
-#include "area.c" /* what circuits take of an FPGA, from what they are made of */
-#include "kernel.c" /* what a kernel is; the rounding rule */
-#include "kernel_requant.c"
-#include "kernel_add.c"
-#include "kernel_mvu.c"
-#include "kernel_attention.c"
-#include "kernel_layernorm.c"
-#include "kernel_edge.c"
-#include "kernels.c"
+/* loop: the layer that repeats; scope, extract, roll, check */
+#include "loop/match.c"             /* the graph as a net; which nodes are alike */
+#include "loop/discover.c"          /* repeated bodies, by structure */
+#include "loop/scope.c"             /* scopes said and inferred */
+#include "loop/extract.c"           /* which nodes are whose layer's */
+#include "loop/roll.c"              /* layers to a Scan */
+#include "loop/template.c"          /* a body written, and found again */
+#include "loop/finn.c"              /* Scans to the loops FINN knows */
+#include "loop/check.c"             /* a rolled model proved equal to its original */
 
-#include "run.c" /* evaluating the model as it stands */
+/* kernels: one file each */
+#include "kernels/interval.c"       /* how large integers get, how many bits that takes */
+#include "kernels/area.c"           /* what circuits take of an FPGA, from what they are made of */
+#include "kernels/kernel.c"         /* what a kernel is; the rounding rule */
+#include "kernels/requant.c"        /* a stream with another scale, or through a table */
+#include "kernels/add.c"            /* the sum of two streams */
+#include "kernels/mvu.c"            /* the matrix-vector unit */
+#include "kernels/attention.c"      /* scores, softmax, weighted sums */
+#include "kernels/layernorm.c"      /* the norm of a token */
+#include "kernels/edge.c"           /* floats to integers and back, at the ends of the loop */
+#include "kernels/table.c"          /* the table */
+#include "ops/run.c"                /* evaluating the model as it stands: operators and kernels */
 
-/* quantize to fold */
-#include "scan.c" /* a loop as stages see it; its parameters, one iteration at a time */
-#include "given.c" /* what a quantized source model fixes */
-#include "layout.c" /* the inside of a loop; which element of a value is which of another */
-#include "respell.c" /* one spelling of attention, norms, masks */
-#include "mask.c" /* an attention mask: one bit per key, proved */
-#include "recognise.c" /* the body as a short list of sublayers */
-#include "calibrate.c" /* what the values of a loop look like */
-#include "qconfig.c" /* what a q_config fixes of them */
-#include "scales.c" /* what the integers stand for */
-#include "quantize.c" /* floats to integers */
-#include "numerics.c" /* how far the integers are from the floats */
-#include "core.c" /* the loop as hardware: elements, edges, parameters, FIFOs */
-#include "schedule.c" /* when things happen in it: tokens, streams */
-#include "schedule_beat.c" /* when there is room for a beat, when it leaves */
-#include "schedule_fifo.c" /* how full its FIFOs get */
-#include "schedule_memory.c" /* when parameters come */
-#include "schedule_fire.c" /* how tokens go through an element */
-#include "predict.c" /* cycles, and why kernels wait */
-#include "estimate.c" /* what it takes of an FPGA */
-#include "lower.c" /* integers to streaming kernels */
-#include "search.c" /* the best folding there is */
-#include "device.c" /* the fastest that fits a device */
-#include "knee.c" /* what is chosen where nobody says */
-#include "fold.c" /* how much hardware each kernel gets */
-#include "stages.c" /* the table of stages; mlo_to */
+/* integer: floats to integers; quantize */
+#include "integer/scan.c"           /* a loop as stages see it; its parameters, one iteration at a time */
+#include "integer/given.c"          /* what a quantized source model fixes */
+#include "integer/layout.c"         /* the inside of a loop; which element of a value is which of another */
+#include "integer/respell.c"        /* one spelling of attention, norms, masks */
+#include "integer/mask.c"           /* an attention mask: one bit per key, proved */
+#include "integer/recognise.c"      /* the body as a short list of sublayers */
+#include "integer/calibrate.c"      /* what the values of a loop look like */
+#include "integer/qconfig.c"        /* what a q_config fixes of them */
+#include "integer/scales.c"         /* what the integers stand for */
+#include "integer/quantize.c"       /* floats to integers */
+#include "integer/numerics.c"       /* how far the integers are from the floats */
 
-/* the build directory */
-#include "sha.c" /* SHA-256 for the manifest */
-#include "verilog.c" /* the Verilog modules as text (generated from verilog/) */
-#include "emit.c" /* files, the module library, the top */
-#include "emit_data.c" /* the parameter image, the bench's words */
-#include "emit_bench.c" /* the bench and the scripts */
-#include "emit_host.c" /* the model in three parts, registers, manifest; mlo_emit */
+/* core: the loop as hardware, and when things happen in it; lower */
+#include "core/core.c"              /* elements, edges, parameters, FIFOs */
+#include "core/schedule.c"          /* tokens, streams */
+#include "core/schedule_beat.c"     /* when there is room for a beat, when it leaves */
+#include "core/schedule_fifo.c"     /* how full its FIFOs get */
+#include "core/schedule_memory.c"   /* when parameters come */
+#include "core/schedule_fire.c"     /* how tokens go through an element */
+#include "core/predict.c"           /* cycles, and why kernels wait */
+#include "core/estimate.c"          /* what it takes of an FPGA */
+#include "core/lower.c"             /* integers to streaming kernels */
 
-/* showing */
-#include "show_view.c" /* what there is to show: loops, scopes, the core */
-#include "show_sketch.c" /* a graph as vertices with a few words */
-#include "show_text.c" /* for terminals; for Graphviz */
-#include "show_picture.c" /* a sketch laid out in layers, as SVG */
-#include "show_page.c" /* pieces of a page */
-#include "show_chart.c" /* roofline, timeline, run */
-#include "show_html.c" /* one page */
-#include "show.c" /* JSON; mlo_show */
+/* fold: how much hardware each kernel gets */
+#include "fold/search.c"            /* the best folding there is */
+#include "fold/device.c"            /* the fastest that fits a device */
+#include "fold/knee.c"              /* what is chosen where nobody says */
+#include "fold/fold.c"              /* the stage */
+#include "stages.c"                 /* the table of stages; mlo_to */
 
-#include "api.c" /* the public functions */
+/* emit: the build directory */
+#include "emit/sha.c"               /* SHA-256 for the manifest */
+#include "verilog.c"                /* the Verilog modules as text (generated from verilog/) */
+#include "emit/emit.c"              /* files, the module library, the top */
+#include "emit/data.c"              /* the parameter image, the bench's words */
+#include "emit/bench.c"             /* the bench and the scripts */
+#include "emit/host.c"              /* the model in three parts, registers, manifest; mlo_emit */
+
+/* show: for people */
+#include "show/view.c"              /* what there is to show: loops, scopes, the core */
+#include "show/sketch.c"            /* a graph as vertices with a few words */
+#include "show/text.c"              /* for terminals; for Graphviz */
+#include "show/picture.c"           /* a sketch laid out in layers, as SVG */
+#include "show/page.c"              /* pieces of a page */
+#include "show/chart.c"             /* roofline, timeline, run */
+#include "show/html.c"              /* one page */
+#include "show/show.c"              /* JSON; mlo_show */
+
+/* the public functions */
+#include "api.c"

@@ -12,7 +12,7 @@
              for a product of the MVUs and of attention, two for each of the others (requantizers, norms), which are wider
     estimate the areas that `mlo show` foretells, of the kernels of random cores, against those of Yosys for UltraScale+, each kernel flattened;
              every second core has its matrices in row blocks, of random tiles.
-             The seed is the date; the formulas of src/area.c and the kernels were fitted to other configurations, of single modules
+             The seed is the date; the formulas of src/kernels/area.c and the kernels were fitted to other configurations, of single modules
 
 LUT counts inverters, shift registers and small memories in LUTs, too. Prints `ok NAME: figures` or `FAIL NAME: figures` per line:
 more cells than FINN, less than 100 MHz, a top that does not fit."""

@@ -4,7 +4,7 @@
 
     python tests/test_device.py path/to/mlo [NAME ...]
 
-What fits is reckoned here, from the areas that `fold --pareto` and `show --json` print and the shares that src/device.c documents; what is
+What fits is reckoned here, from the areas that `fold --pareto` and `show --json` print and the shares that src/fold/device.c documents; what is
 fastest, from the cycles they print. How near the areas are to synthesis: `make synth SYNTH=estimate`."""
 import itertools
 import json

@@ -13,7 +13,7 @@ import harness as t
 from test_device import PLENTY, SHARES, fits, holds, named
 from test_search import large, small
 
-MOST, PERCENT = 512, 10                                                     # src/knee.c
+MOST, PERCENT = 512, 10                                                     # src/fold/knee.c
 XCZU9EG = {"lut": 274080, "ff": 548160, "dsp": 2520, "bram": 912}           # AMD's product tables
 SAID = r"mlo: fold: (\d+) multipliers, (\d+) cycles a frame, (\d+) % busy: (.*); --target-cycles, --budget-macs or --device choose another\n"
 

@@ -86,7 +86,7 @@ def check_object():
 
 def sources():
     """(name, path) of src/ in the order of src/mlo.c."""
-    names = re.findall(r'^#include "(\w+\.c)"', t.read(os.path.join(t.root, "src/mlo.c")).decode(), re.M)
+    names = re.findall(r'^#include "([\w/]+\.c)"', t.read(os.path.join(t.root, "src/mlo.c")).decode(), re.M)
     return [(n, os.path.join(t.root, "src", n)) for n in names if n != "verilog.c"]
 
 
@@ -112,7 +112,9 @@ def check_layers():
     upward = [f"{name} calls {f} of {home[f]}" for name, s in text.items() for f in sorted(set(re.findall(r"\b(mlo_\w+)\(", s)))
               if f in public and f in home and order.index(home[f]) > order.index(name)]
     case("nothing calls the public functions from below", "; ".join(upward) or few(public, 20))
-    lost = set(os.path.basename(p) for p in os.listdir(os.path.join(t.root, "src"))) - set(order) - {"mlo.c"}
+    folder = os.path.join(t.root, "src")
+    there = set(os.path.relpath(os.path.join(d, f), folder) for d, _, files in os.walk(folder) for f in files if f.endswith(".c"))
+    lost = there ^ (set(order) | {"mlo.c"})
     case("every file of src/ is in src/mlo.c", ", ".join(sorted(lost)))
 
 

@@ -487,12 +487,12 @@ def rom(text): return [int(x) for x in re.findall(r"\d+", text)]
 
 def check_exp2():
     want = [round(65280 * 2 ** (-f / 64)) for f in range(64)]
-    c = t.read(os.path.join(t.root, "src/kernel_attention.c")).decode().split("#define MLO_EXP2_ROM")[1].split("#define")[0]
+    c = t.read(os.path.join(t.root, "src/kernels/attention.c")).decode().split("#define MLO_EXP2_ROM")[1].split("#define")[0]
     v = t.read(os.path.join(t.root, "verilog/mlo_exp2.v")).decode().split("ROM = {")[1].split("}")[0].replace("16'd", "")
     t.case("the table of 2^-x in C is round(65280 * 2^(-f/64))", equal(rom(c), want))
     t.case("the table of 2^-x in Verilog is the same", equal(rom(v)[::-1], want))
     want = [round(262143 * 2 ** (-f / 64)) for f in range(65)]
-    c = t.read(os.path.join(t.root, "src/kernel_attention.c")).decode().split("#define MLO_EXP2_FINE")[1].split("#define")[0]
+    c = t.read(os.path.join(t.root, "src/kernels/attention.c")).decode().split("#define MLO_EXP2_FINE")[1].split("#define")[0]
     v = t.read(os.path.join(t.root, "verilog/mlo_exp2_fine.v")).decode().split("ROM = {")[1].split("}")[0].replace("18'd", "")
     t.case("the fine table of 2^-x in C is round(262143 * 2^(-f/64))", equal(rom(c), want))
     t.case("the fine table of 2^-x in Verilog is the same", equal(rom(v)[::-1], want))

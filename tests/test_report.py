@@ -237,7 +237,7 @@ def gains(c, n, i, steps, metric, moves):
 
 
 def shares(c):
-    """(name, iteration) -> the part of the output's noise that comes in there; the loop's input is (None, 0). See src/numerics.c."""
+    """(name, iteration) -> the part of the output's noise that comes in there; the loop's input is (None, 0). See src/integer/numerics.c."""
     out, share, metric, flow, by = body(c.loop).output[0].name, {}, None, 1.0, anchors(c)
     for i in reversed(range(c.layers)):
         pairs = {n.output[0]: c.pair(n, i) for n in c.kernels}

@@ -4,7 +4,7 @@
 
     python tests/test_search.py path/to/mlo [NAME ...]
 
-What a folding costs is reckoned here from the documents (tests/cores.py), not taken from mlo. The model (src/search.c):
+What a folding costs is reckoned here from the documents (tests/cores.py), not taken from mlo. The model (src/fold/search.c):
 steady = max(T x cycles per token of the slowest kernel, beats to load / (what memory gives x frames in flight)), per iteration and frame."""
 import json
 import re

@@ -40,7 +40,10 @@ static uint32_t mlo_sha_turn(uint32_t x, int n) { return x >> n | x << (32 - n);
 /* Does the processor have them (leaf 7, EBX bit 29; SSSE3 and SSE4.1 came long before)? */
 static int mlo_sha_has_instructions(void) {
     unsigned a, b, c, d;
-    return __get_cpuid_count(7, 0, &a, &b, &c, &d) && b >> 29 & 1;
+    __cpuid(0, a, b, c, d);
+    if (a < 7) return 0;
+    __cpuid_count(7, 0, a, b, c, d);
+    return b >> 29 & 1;
 }
 
 /* Intel's order: the state as words f e b a and h g d c; four rounds and four words of the

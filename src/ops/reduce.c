@@ -165,14 +165,17 @@ static int mlo_reduce(mlo_call *c, int how, char finish) {
 MLO_REDUCE(ReduceSum, MLO_SUM, 0)
 MLO_REDUCE(ReduceMean, MLO_SUM, 'm')
 MLO_REDUCE(ReduceMax, MLO_MOST, 0)
-MLO_REDUCE(ReduceMin, MLO_LEAST, 0) MLO_REDUCE(ReduceProd, MLO_PRODUCT, 0)
-    MLO_REDUCE(ReduceSumSquare, MLO_SQUARES, 0) MLO_REDUCE(ReduceL1, MLO_ABSOLUTES, 0)
-        MLO_REDUCE(ReduceL2, MLO_SQUARES, 's') MLO_REDUCE(ReduceLogSum, MLO_SUM, 'l')
-            MLO_REDUCE(ReduceLogSumExp, MLO_EXPONENTIALS, 'l')
+MLO_REDUCE(ReduceMin, MLO_LEAST, 0)
+MLO_REDUCE(ReduceProd, MLO_PRODUCT, 0)
+MLO_REDUCE(ReduceSumSquare, MLO_SQUARES, 0)
+MLO_REDUCE(ReduceL1, MLO_ABSOLUTES, 0)
+MLO_REDUCE(ReduceL2, MLO_SQUARES, 's')
+MLO_REDUCE(ReduceLogSum, MLO_SUM, 'l')
+MLO_REDUCE(ReduceLogSumExp, MLO_EXPONENTIALS, 'l')
 
-    /* ---- ArgMax, ArgMin ------------------------------------------------------- */
+/* ---- ArgMax, ArgMin ------------------------------------------------------- */
 
-    static int mlo_shape_ArgMax(mlo_shapes *s) {
+static int mlo_shape_ArgMax(mlo_shapes *s) {
     mlo_form x = mlo_form_in(s, 0);
     int flag[MLO_MAX_RANK] = { 0 }, axis;
     s->out[0].dtype = MLO_INT64;

@@ -232,7 +232,8 @@ static const char *mlo_x_gelu_tanh(mlo_expansion *x, const char *v) {
         mlo_x_text(x, "approximate", "tanh");
         return y;
     }
-    const char *y = MLO_X(x, "Mul", v, v), *c;
+    const char *y = MLO_X(x, "Mul", v, v)
+    , *c;
     y = MLO_X(x, "Mul", y, v);
     c = mlo_x_number(x, 0.044715);
     y = MLO_X(x, "Mul", y, c);
@@ -281,7 +282,8 @@ static const char *mlo_x_narrow(mlo_expansion *x, const char *v, mlo_dtype to) {
 /* v / sqrt(mean v^2 + epsilon), means over the last dimension */
 static const char *mlo_x_normalized(mlo_expansion *x, const char *v, float epsilon) {
     const int64_t last = -1;
-    const char *y = MLO_X(x, "Mul", v, v), *c;
+    const char *y = MLO_X(x, "Mul", v, v)
+    , *c;
     y = mlo_x_axes(x, "ReduceMean", y, &last, 1, 18);
     c = mlo_x_number(x, (double)epsilon);
     y = MLO_X(x, "Add", y, c);
@@ -296,9 +298,9 @@ static const char *mlo_x_norm(mlo_expansion *x, const char *v, const char *gamma
     if (x->opset >= (centred ? 17 : 23)) {
         const char *y = centred ? MLO_X(x, "LayerNormalization", v, gamma, beta)
                                 : MLO_X(x, "RMSNormalization", v, gamma);
-        mlo_x_int(x, "axis", -1);
-        mlo_x_float(x, "epsilon", epsilon);
-        return y;
+                                mlo_x_int(x, "axis", -1);
+                                mlo_x_float(x, "epsilon", epsilon);
+                                return y;
     }
     mlo_dtype narrow = x->dtype;
     v = mlo_x_wide(x, v);
@@ -358,7 +360,8 @@ static void mlo_expand_rms(mlo_expansion *x) {
 static void mlo_expand_embed(mlo_expansion *x) {
     const int64_t zero = 0, one = 1, two = 2;
     x->dtype = mlo_x_form(x, 2).dtype;
-    const char *words = MLO_X(x, "Gather", mlo_x_in(x, 2), mlo_x_in(x, 0)), *places, *sum, *y;
+    const char *words = MLO_X(x, "Gather", mlo_x_in(x, 2), mlo_x_in(x, 0))
+    , *places, *sum, *y;
     if (*mlo_x_in(x, 8))
         places = MLO_X(x, "Gather", mlo_x_in(x, 3), mlo_x_in(x, 8));
     else {
@@ -1323,7 +1326,7 @@ static int mlo_dialect_knows(const mlo_dialect *d, const char *name) {
 }
 
 /* RequantShift(x, mul, add; div, ..) becomes mlo.RequantShift(x, mul, add, div, ..): see
- * ops_deeploy.c. */
+ * ops/deeploy.c. */
 static void mlo_expand_dialect(mlo_expansion *x) {
     const mlo_dialect *d = mlo_dialect_of(x->n);
     const char *in[12];

@@ -48,7 +48,7 @@ struct mlo {
     /* template.c: the loop body to look for, NULL when there is none */
     struct mlo_model *body;
     struct mlo_source *sources; /* files that tensor bytes are read from */
-    struct mlo_op_index *ops; /* ops.c: operators by name */
+    struct mlo_op_index *ops; /* ops/table.c: operators by name */
     /* match.c: of a graph, for as long as that graph and its index stay as they are */
     struct mlo_net *net;
     const mlo_array *calib;

@@ -5,8 +5,8 @@
  * invariant: the C evaluation, the ONNX function body and the Verilog module compute the same
  * bits; tests hold them together. No number inside can overflow: a kernel lists its intermediates,
  * and who makes hardware of it checks them (mlo_kernel_fits).
- * example: see kernel_requant.c, the shortest. To add a kernel: its file, its Verilog, its bench,
- *     one line in kernels.c.
+ * example: see kernels/requant.c, the shortest. To add a kernel: its file, its Verilog, its bench,
+ *     one line in kernels/table.c.
  * cost: nothing here depends on the number of layers.
  *
  * Numbers. Activations are signed integers of 2..16 bits, carried as INT8 or INT16. Requantization is

@@ -649,7 +649,7 @@ static int mlo_quantize_linear(mlo_quantizer *q, const mlo_sublayer *b) {
 
 /* ---- attention, norm, residual -------------------------------------------- */
 
-/* The constants of one iteration: see kernel_attention.c. score: what a unit of q k is in the
+/* The constants of one iteration: see kernels/attention.c. score: what a unit of q k is in the
  * softmax; v, y: steps of values and of their mix. */
 static void mlo_attention_numbers(
     const mlo_sublayer *b, int64_t i, int lt, double score, double v, double y, int32_t *p) {
@@ -707,7 +707,7 @@ static int mlo_quantize_attention(mlo_quantizer *q, const mlo_sublayer *b) {
     return mlo_narrow(q, b, b->out, y);
 }
 
-/* g, b, [eps, shift] of one iteration: see kernel_layernorm.c. */
+/* g, b, [eps, shift] of one iteration: see kernels/layernorm.c. */
 static void mlo_norm_numbers(const mlo_sublayer *b, int64_t channels, int64_t i, const float *gamma,
     const float *beta, double x_scale, const mlo_form_made *y, int32_t *g, int32_t *o, int64_t *p) {
     double most_g = 1e-30, most_b = 1e-30;

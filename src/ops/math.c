@@ -7,6 +7,8 @@
  * example: MLO_BINARY(Add, x + y, x + y, WRAP(x, +, y), x + y) is all there is to say about Add.
  * cost: one pass over the output per operand pair.
  */
+/* Laid out by hand: clang-format takes the expressions below for declarations. */
+/* clang-format off */
 
 /* The loops of an op, one per core type; NULL: the op has none for it. `boolean`: the result is
  * bool, one byte per element. */
@@ -125,19 +127,32 @@ static int mlo_elementwise(mlo_call *c, size_t n, const mlo_loops *loops, const 
 MLO_LIBM(Floor, floor)
 MLO_LIBM(Ceil, ceil)
 MLO_LIBM(Round, rint)
-MLO_LIBM(Sqrt, sqrt) MLO_LIBM(Exp, exp) MLO_LIBM(Log, log) MLO_LIBM(Erf, erf) MLO_LIBM(Tanh, tanh)
-    MLO_LIBM(Sin, sin) MLO_LIBM(Cos, cos) MLO_LIBM(Tan, tan) MLO_LIBM(Asin, asin)
-        MLO_LIBM(Acos, acos) MLO_LIBM(Atan, atan) MLO_LIBM(Sinh, sinh) MLO_LIBM(Cosh, cosh)
-            MLO_LIBM(Asinh, asinh) MLO_LIBM(Acosh, acosh) MLO_LIBM(Atanh, atanh)
-                MLO_UNARY(Reciprocal, 1.0f / x, 1.0 / x)
-                    MLO_UNARY(Sigmoid, 1.0f / (1.0f + expf(-x)), 1.0 / (1.0 + exp(-x)))
-                        MLO_UNARY(Softsign, x / (1.0f + fabsf(x)), x / (1.0 + fabs(x)))
-    /* log(1 + e^x), without overflow for large x */
-    MLO_UNARY(Softplus, (x > 0 ? x : 0.0f) + log1pf(expf(-fabsf(x))),
-        (x > 0 ? x : 0.0) + log1p(exp(-fabs(x)))) MLO_UNARY(Mish,
-        x *tanhf((x > 0 ? x : 0.0f) + log1pf(expf(-fabsf(x)))),
-        x *tanh((x > 0 ? x : 0.0) + log1p(exp(-fabs(x))))) MLO_UNARY(HardSwish,
-        x *fmaxf(0.0f, fminf(1.0f, x / 6.0f + 0.5f)), x *fmax(0.0, fmin(1.0, x / 6.0 + 0.5)))
+MLO_LIBM(Sqrt, sqrt)
+MLO_LIBM(Exp, exp)
+MLO_LIBM(Log, log)
+MLO_LIBM(Erf, erf)
+MLO_LIBM(Tanh, tanh)
+MLO_LIBM(Sin, sin)
+MLO_LIBM(Cos, cos)
+MLO_LIBM(Tan, tan)
+MLO_LIBM(Asin, asin)
+MLO_LIBM(Acos, acos)
+MLO_LIBM(Atan, atan)
+MLO_LIBM(Sinh, sinh)
+MLO_LIBM(Cosh, cosh)
+MLO_LIBM(Asinh, asinh)
+MLO_LIBM(Acosh, acosh)
+MLO_LIBM(Atanh, atanh)
+MLO_UNARY(Reciprocal, 1.0f / x, 1.0 / x)
+MLO_UNARY(Sigmoid, 1.0f / (1.0f + expf(-x)), 1.0 / (1.0 + exp(-x)))
+MLO_UNARY(Softsign, x / (1.0f + fabsf(x)), x / (1.0 + fabs(x)))
+/* log(1 + e^x), without overflow for large x */
+MLO_UNARY(Softplus, (x > 0 ? x : 0.0f) + log1pf(expf(-fabsf(x))),
+    (x > 0 ? x : 0.0) + log1p(exp(-fabs(x))))
+MLO_UNARY(Mish, x * tanhf((x > 0 ? x : 0.0f) + log1pf(expf(-fabsf(x)))),
+    x * tanh((x > 0 ? x : 0.0) + log1p(exp(-fabs(x)))))
+MLO_UNARY(HardSwish, x * fmaxf(0.0f, fminf(1.0f, x / 6.0f + 0.5f)),
+    x * fmax(0.0, fmin(1.0, x / 6.0 + 0.5)))
 
 /* Also for integers. */
 #define MLO_NUMERIC1(op, f, d, i, u)               \
@@ -145,25 +160,20 @@ MLO_LIBM(Sqrt, sqrt) MLO_LIBM(Exp, exp) MLO_LIBM(Log, log) MLO_LIBM(Erf, erf) ML
     MLO_LOOP1(mlo_i64_##op, int64_t, int64_t, i)   \
     MLO_LOOP1(mlo_u64_##op, uint64_t, uint64_t, u) \
     MLO_RUN(op, 1, NULL, mlo_f32_##op, mlo_f64_##op, mlo_i64_##op, mlo_u64_##op, 0)
-        MLO_NUMERIC1(Abs, fabsf(x), fabs(x), x < 0 ? MLO_WRAPPED(0, -, x) : x, x) MLO_NUMERIC1(
-            Neg, -x, -x, MLO_WRAPPED(0, -, x), 0 - x) MLO_NUMERIC1(Sign,
-            x > 0       ? 1.0f
-                : x < 0 ? -1.0f
-                        : x,
-            x > 0       ? 1.0
-                : x < 0 ? -1.0
-                        : x,
-            x > 0       ? 1
-                : x < 0 ? -1
-                        : 0,
-            x > 0) MLO_NUMERIC1(Relu, x < 0 ? 0.0f : x, x < 0 ? 0.0 : x, x < 0 ? 0 : x, x)
+MLO_NUMERIC1(Abs, fabsf(x), fabs(x), x < 0 ? MLO_WRAPPED(0, -, x) : x, x)
+MLO_NUMERIC1(Neg, -x, -x, MLO_WRAPPED(0, -, x), 0 - x)
+MLO_NUMERIC1(Sign, x > 0 ? 1.0f : x < 0 ? -1.0f : x, x > 0 ? 1.0 : x < 0 ? -1.0 : x,
+    x > 0 ? 1 : x < 0 ? -1 : 0, x > 0)
+MLO_NUMERIC1(Relu, x < 0 ? 0.0f : x, x < 0 ? 0.0 : x, x < 0 ? 0 : x, x)
 
-            MLO_LOOP1(mlo_i64_Not, int64_t, uint8_t, !x) MLO_RUN(Not, 1, NULL, NULL, NULL,
-                mlo_i64_Not, NULL, 1) MLO_LOOP1(mlo_i64_BitwiseNot, int64_t, int64_t, ~x)
-                MLO_LOOP1(mlo_u64_BitwiseNot, uint64_t, uint64_t, ~x) MLO_RUN(BitwiseNot, 1, NULL,
-                    NULL, NULL, mlo_i64_BitwiseNot, mlo_u64_BitwiseNot, 0) MLO_LOOP1(mlo_f32_IsNaN,
-                    float, uint8_t, x != x) MLO_LOOP1(mlo_f64_IsNaN, double, uint8_t,
-                    x != x) MLO_RUN(IsNaN, 1, NULL, mlo_f32_IsNaN, mlo_f64_IsNaN, NULL, NULL, 1)
+MLO_LOOP1(mlo_i64_Not, int64_t, uint8_t, !x)
+MLO_RUN(Not, 1, NULL, NULL, NULL, mlo_i64_Not, NULL, 1)
+MLO_LOOP1(mlo_i64_BitwiseNot, int64_t, int64_t, ~x)
+MLO_LOOP1(mlo_u64_BitwiseNot, uint64_t, uint64_t, ~x)
+MLO_RUN(BitwiseNot, 1, NULL, NULL, NULL, mlo_i64_BitwiseNot, mlo_u64_BitwiseNot, 0)
+MLO_LOOP1(mlo_f32_IsNaN, float, uint8_t, x != x)
+MLO_LOOP1(mlo_f64_IsNaN, double, uint8_t, x != x)
+MLO_RUN(IsNaN, 1, NULL, mlo_f32_IsNaN, mlo_f64_IsNaN, NULL, NULL, 1)
 
 /* With constants: arg[0], arg[1], from two float attributes and their defaults. */
 #define MLO_UNARY_ARGS(op, name0, default0, name1, default1, f, d)                         \
@@ -177,38 +187,31 @@ MLO_LIBM(Sqrt, sqrt) MLO_LIBM(Exp, exp) MLO_LIBM(Log, log) MLO_LIBM(Erf, erf) ML
     }
 #define MLO_A ((float)arg[0])
 #define MLO_B ((float)arg[1])
-                    MLO_UNARY_ARGS(LeakyRelu, "alpha", 0.01f, "", 0, x < 0 ? MLO_A * x : x,
-                        x < 0 ? arg[0] * x : x) MLO_UNARY_ARGS(Elu, "alpha", 1.0f, "", 0,
-                        x < 0 ? MLO_A * expm1f(x) : x,
-                        x < 0 ? arg[0] * expm1(x) : x) MLO_UNARY_ARGS(Celu, "alpha", 1.0f, "", 0,
-                        x < 0 ? MLO_A * expm1f(x / MLO_A) : x,
-                        x < 0 ? arg[0] * expm1(x / arg[0]) : x) MLO_UNARY_ARGS(Selu, "alpha",
-                        1.67326319217681884765625f, "gamma", 1.05070102214813232421875f,
-                        x > 0 ? MLO_B * x : MLO_B * MLO_A * expm1f(x),
-                        x > 0 ? arg[1] * x : arg[1] * arg[0] * expm1(x))
-                        MLO_UNARY_ARGS(ThresholdedRelu, "alpha", 1.0f, "", 0, x > MLO_A ? x : 0.0f,
-                            x > arg[0] ? x : 0.0) MLO_UNARY_ARGS(HardSigmoid, "alpha", 0.2f, "beta",
-                            0.5f, fmaxf(0.0f, fminf(1.0f, MLO_A *x + MLO_B)),
-                            fmax(0.0, fmin(1.0, arg[0] * x + arg[1]))) MLO_UNARY_ARGS(Swish,
-                            "alpha", 1.0f, "", 0, x / (1.0f + expf(-MLO_A * x)),
-                            x / (1.0 + exp(-arg[0] * x))) MLO_UNARY_ARGS(Shrink, "lambd", 0.5f,
-                            "bias", 0.0f, x<-MLO_A ? x + MLO_B : x> MLO_A ? x - MLO_B : 0.0f,
-                            x<-arg[0] ? x + arg[1] : x> arg[0] ? x - arg[1] : 0.0)
+MLO_UNARY_ARGS(LeakyRelu, "alpha", 0.01f, "", 0, x < 0 ? MLO_A * x : x, x < 0 ? arg[0] * x : x)
+MLO_UNARY_ARGS(Elu, "alpha", 1.0f, "", 0, x < 0 ? MLO_A * expm1f(x) : x,
+    x < 0 ? arg[0] * expm1(x) : x)
+MLO_UNARY_ARGS(Celu, "alpha", 1.0f, "", 0, x < 0 ? MLO_A * expm1f(x / MLO_A) : x,
+    x < 0 ? arg[0] * expm1(x / arg[0]) : x)
+MLO_UNARY_ARGS(Selu, "alpha", 1.67326319217681884765625f, "gamma", 1.05070102214813232421875f,
+    x > 0 ? MLO_B * x : MLO_B * MLO_A * expm1f(x), x > 0 ? arg[1] * x : arg[1] * arg[0] * expm1(x))
+MLO_UNARY_ARGS(ThresholdedRelu, "alpha", 1.0f, "", 0, x > MLO_A ? x : 0.0f, x > arg[0] ? x : 0.0)
+MLO_UNARY_ARGS(HardSigmoid, "alpha", 0.2f, "beta", 0.5f,
+    fmaxf(0.0f, fminf(1.0f, MLO_A * x + MLO_B)), fmax(0.0, fmin(1.0, arg[0] * x + arg[1])))
+MLO_UNARY_ARGS(Swish, "alpha", 1.0f, "", 0, x / (1.0f + expf(-MLO_A * x)),
+    x / (1.0 + exp(-arg[0] * x)))
+MLO_UNARY_ARGS(Shrink, "lambd", 0.5f, "bias", 0.0f,
+    x < -MLO_A ? x + MLO_B : x > MLO_A ? x - MLO_B : 0.0f,
+    x < -arg[0] ? x + arg[1] : x > arg[0] ? x - arg[1] : 0.0)
 
 #define MLO_SQRT_HALF 0.70710678118654752440
 #define MLO_SQRT_2_OVER_PI 0.79788456080286535588
-                            MLO_FLOATS1(GeluErf, 0.5f * x * (1.0f + erff(x * (float)MLO_SQRT_HALF)),
-                                0.5 * x * (1.0 + erf(x * MLO_SQRT_HALF))) MLO_FLOATS1(GeluTanh,
-                                0.5f * x
-                                    * (1.0f
-                                        + tanhf((float)MLO_SQRT_2_OVER_PI
-                                            * (x + 0.044715f * x * x * x))),
-                                0.5 * x
-                                    * (1.0
-                                        + tanh(MLO_SQRT_2_OVER_PI
-                                            * (x + 0.044715 * x * x * x)))) static const mlo_loops
-    mlo_loops_gelu[2] = { { mlo_f32_GeluErf, mlo_f64_GeluErf, NULL, NULL, 0 },
-        { mlo_f32_GeluTanh, mlo_f64_GeluTanh, NULL, NULL, 0 } };
+MLO_FLOATS1(GeluErf, 0.5f * x * (1.0f + erff(x * (float)MLO_SQRT_HALF)),
+    0.5 * x * (1.0 + erf(x * MLO_SQRT_HALF)))
+MLO_FLOATS1(GeluTanh,
+    0.5f * x * (1.0f + tanhf((float)MLO_SQRT_2_OVER_PI * (x + 0.044715f * x * x * x))),
+    0.5 * x * (1.0 + tanh(MLO_SQRT_2_OVER_PI * (x + 0.044715 * x * x * x))))
+static const mlo_loops mlo_loops_gelu[2] = { { mlo_f32_GeluErf, mlo_f64_GeluErf, NULL, NULL, 0 },
+    { mlo_f32_GeluTanh, mlo_f64_GeluTanh, NULL, NULL, 0 } };
 static int mlo_run_Gelu(mlo_call *c) {
     const mlo_attr *a = mlo_attr_of(c->node, "approximate");
     return mlo_elementwise(
@@ -252,7 +255,7 @@ static int mlo_run_IsInf(mlo_call *c) {
 #define MLO_DIVIDE(x, y) ((y) == 0 ? 0 : (y) == -1 ? MLO_WRAPPED(0, -, x) : (x) / (y))
 MLO_NUMERIC2(Add, 2, x + y, x + y, MLO_WRAPPED(x, +, y), x + y)
 MLO_NUMERIC2(Sub, 2, x - y, x - y, MLO_WRAPPED(x, -, y), x - y)
-MLO_NUMERIC2(Mul, 2, x *y, x *y, MLO_WRAPPED(x, *, y), x *y)
+MLO_NUMERIC2(Mul, 2, x * y, x * y, MLO_WRAPPED(x, *, y), x * y)
 MLO_NUMERIC2(Div, 2, x / y, x / y, MLO_DIVIDE(x, y), y ? x / y : 0)
 MLO_NUMERIC2(Min, 0, x < y || x != x ? x : y, x < y || x != x ? x : y, x < y ? x : y, x < y ? x : y)
 MLO_NUMERIC2(Max, 0, x > y || x != x ? x : y, x > y || x != x ? x : y, x > y ? x : y, x > y ? x : y)
@@ -261,13 +264,17 @@ MLO_NUMERIC2(PRelu, 2, x < 0 ? x * y : x, x < 0 ? x * y : x, x < 0 ? MLO_WRAPPED
 MLO_COMPARE(Equal, x == y)
 MLO_COMPARE(Less, x < y)
 MLO_COMPARE(LessOrEqual, x <= y)
-MLO_COMPARE(Greater, x > y) MLO_COMPARE(GreaterOrEqual, x >= y) MLO_LOGIC(And, x &&y)
-    MLO_LOGIC(Or, x || y) MLO_LOGIC(Xor, !x != !y) MLO_INTEGER2(BitwiseAnd, x &y, x &y)
-        MLO_INTEGER2(BitwiseOr, x | y, x | y) MLO_INTEGER2(BitwiseXor, x ^ y, x ^ y)
+MLO_COMPARE(Greater, x > y)
+MLO_COMPARE(GreaterOrEqual, x >= y)
+MLO_LOGIC(And, x && y)
+MLO_LOGIC(Or, x || y)
+MLO_LOGIC(Xor, !x != !y)
+MLO_INTEGER2(BitwiseAnd, x & y, x & y)
+MLO_INTEGER2(BitwiseOr, x | y, x | y)
+MLO_INTEGER2(BitwiseXor, x ^ y, x ^ y)
 
-            MLO_FLOATS1(Scaled, x *MLO_A, x *arg[0]) static const mlo_loops mlo_loops_scale = {
-                mlo_f32_Scaled, mlo_f64_Scaled, NULL, NULL, 0
-            };
+MLO_FLOATS1(Scaled, x * MLO_A, x * arg[0])
+static const mlo_loops mlo_loops_scale = { mlo_f32_Scaled, mlo_f64_Scaled, NULL, NULL, 0 };
 /* Sum, then one division by the number of operands */
 static int mlo_run_Mean(mlo_call *c) {
     MLO_TRY(mlo_run_Sum(c));
@@ -285,10 +292,7 @@ static double mlo_modulo(double x, double y) {
     return r < 0 || r > 0 ? ((r < 0) != (y < 0) ? r + y : r) : r == 0 ? copysign(0, y) : r;
 }
 MLO_FLOATS2(Mod, mlo_modulo((double)x, (double)y), mlo_modulo(x, y))
-MLO_INTS2(Mod,
-    y == 0 || y == -1                     ? 0
-        : x % y && (x % y < 0) != (y < 0) ? x % y + y
-                                          : x % y,
+MLO_INTS2(Mod, y == 0 || y == -1 ? 0 : x % y && (x % y < 0) != (y < 0) ? x % y + y : x % y,
     y ? x % y : 0)
 MLO_FLOATS2(Fmod, fmodf(x, y), fmod(x, y))
 MLO_INTS2(Fmod, y == 0 || y == -1 ? 0 : x % y, y ? x % y : 0)
@@ -328,8 +332,8 @@ static uint64_t mlo_power(uint64_t x, int64_t n) {
     return r;
 }
 MLO_FLOATS2(Pow, y == 2.0f ? x * x : y == 3.0f ? x * x * x : powf(x, y), pow(x, y))
-MLO_INTS2(
-    Pow, (int64_t)mlo_power((uint64_t)x, y), mlo_power(x, y > INT64_MAX ? INT64_MAX : (int64_t)y))
+MLO_INTS2(Pow, (int64_t)mlo_power((uint64_t)x, y),
+    mlo_power(x, y > INT64_MAX ? INT64_MAX : (int64_t)y))
 static const mlo_loops mlo_loops_Pow = { mlo_f32_Pow, mlo_f64_Pow, mlo_i64_Pow, mlo_u64_Pow, 0 };
 /* the base's type is the result's; an integer base with a float exponent goes by double */
 static int mlo_run_Pow(mlo_call *c) {

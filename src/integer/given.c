@@ -414,7 +414,8 @@ static const char *mlo_x_clip_to(mlo_expansion *x, const char *v, double bits) {
 
 /* -1 below 0, else 1, times scale. */
 static void mlo_given_bipolar(mlo_expansion *x) {
-    const char *y = MLO_X(x, "Sign", mlo_x_in(x, 0)), *half = mlo_x_number(x, 0.5);
+    const char *y = MLO_X(x, "Sign", mlo_x_in(x, 0))
+    , *half = mlo_x_number(x, 0.5);
     y = MLO_X(x, "Add", y, half);
     y = MLO_X(x, "Sign", y);
     mlo_x_out(x, 0, MLO_X(x, "Mul", y, mlo_x_in(x, 1)));
@@ -449,7 +450,7 @@ static const char *mlo_x_power_between(mlo_expansion *x, size_t a, size_t b) {
 }
 
 /* Trunc(x, scale, zero, bits, new bits), and Trunc(x, scale, zero, bits, new scale, new bits): see
- * ops_qonnx.c. */
+ * ops/qonnx.c. */
 static void mlo_given_trunc(mlo_expansion *x) {
     int second = *mlo_x_in(x, 5) != 0, offset = !mlo_x_is_zero(x, 2);
     double bits, to;

@@ -112,10 +112,13 @@ static void mlo_store_int(mlo_dtype t, void *to, const int64_t *from, size_t n) 
         MLO_X(MLO_INT8, int8_t)
         MLO_X(MLO_UINT8, uint8_t)
         MLO_X(MLO_INT16, int16_t)
-        MLO_X(MLO_UINT16, uint16_t) MLO_X(MLO_INT32, int32_t) MLO_X(MLO_UINT32, uint32_t)
-            MLO_X(MLO_INT64, int64_t) MLO_X(MLO_UINT64, uint64_t)
+        MLO_X(MLO_UINT16, uint16_t)
+        MLO_X(MLO_INT32, int32_t)
+        MLO_X(MLO_UINT32, uint32_t)
+        MLO_X(MLO_INT64, int64_t)
+        MLO_X(MLO_UINT64, uint64_t)
 #undef MLO_X
-                default : break;
+    default: break;
     }
 }
 

@@ -2,10 +2,10 @@
  *
  * in:  an mlo_view.     out: HTML: where in the pipeline it is, cards of numbers, each loop with
  *      its instances, its body drawn and its per-iteration parameters; once lowered, the kernels
- *      in numbers and the pictures of show_chart.c.
+ *      in numbers and the pictures of show/chart.c.
  * invariant: every name goes through mlo_html_words; nothing in a model can become markup.
  * example: mlo show --html model.json -o model.html
- * cost: the pictures (show_picture.c, show_chart.c).
+ * cost: the pictures (show/picture.c, show/chart.c).
  */
 static void mlo_html_steps(const mlo_view *v, mlo_text *t) {
     static const char *const steps[] = { "read", "scope", "extract", "roll", "quantize", "lower",
