@@ -6866,7 +6866,7 @@ static int mlo_run_DynamicQuantizeLinear(mlo_call *c) {
  * in:  a node.     out: its mlo_op (shape rule, evaluation), or NULL.
  * invariant: names are unique over all tables; a table that is added later (the kernels of domain
  *     mlo) cannot change a standard op.
- * example: mlo_ops_add(m, &mlo_kernels[0].op, n, sizeof mlo_kernels[0]); ... const mlo_op *op =
+ * example: mlo_ops_add(m, &mlo_qonnx_ops[0], n, sizeof mlo_qonnx_ops[0]); ... const mlo_op *op =
  *     mlo_op_of(m, node);
  * cost: one map look-up; the tables are walked for the first node of each kind only, so opening a
  *     handle costs nothing.
@@ -6878,7 +6878,7 @@ struct mlo_op_index {
     struct {
         const mlo_op *first;
         size_t n, stride;
-    } table[8];
+    } table[24];
     size_t n_table;
     /* interned name ("MatMul", "mlo.MVU") -> mlo_op, or mlo_no_op */
     mlo_map seen;
@@ -17061,8 +17061,8 @@ static void mlo_area_tree2(mlo_area *a, int64_t n, int64_t bits) {
  * invariant: the C evaluation, the ONNX function body and the Verilog module compute the same
  * bits; tests hold them together. No number inside can overflow: a kernel lists its intermediates,
  * and who makes hardware of it checks them (mlo_kernel_fits).
- * example: see kernels/requant.c, the shortest. To add a kernel: its file, its Verilog, its bench,
- *     one line in kernels/table.c.
+ * example: see kernels/requant.c, the shortest. To add a kernel: its file, its Verilog, its
+ *     bench, one line in kernels/table.c.
  * cost: nothing here depends on the number of layers.
  *
  * Numbers. Activations are signed integers of 2..16 bits, carried as INT8 or INT16. Requantization is
@@ -17160,8 +17160,25 @@ typedef struct {
     const char *what;
 } mlo_limit;
 
-typedef struct {
+/* What a kernel does, for those who treat all of a kind alike. */
+typedef enum {
+    MLO_KERNEL_MATRIX, /* sums of products with weights */
+    MLO_KERNEL_SUM, /* of streams */
+    MLO_KERNEL_NORM,
+    MLO_KERNEL_ATTENTION,
+    MLO_KERNEL_RESCALE, /* one stream in other steps */
+    MLO_KERNEL_TO_INTEGERS, /* the edges of the loop */
+    MLO_KERNEL_TO_FLOATS
+} mlo_kernel_kind;
+
+typedef struct mlo_kernel {
     mlo_op op; /* name, shapes, golden result */
+    mlo_kernel_kind kind;
+    const char
+        *series; /* "mvu" of the names mvu_0, mvu_1, ..: one series for all that share a module */
+    int table; /* its result is looked up, by what would be the result */
+    const struct mlo_kernel *with_table; /* the kernel that does the same and looks it up, if any */
+    int shifts; /* its multipliers may be powers of two: hardware without multipliers (mlo.pow2) */
     const char *function; /* the ONNX function body, in the notation below */
     const mlo_limit *limits; /* ends with a NULL `what` */
     /* what PE and SIMD divide, for messages; NULL: the kernel has no such knob */
@@ -17533,6 +17550,42 @@ static void mlo_requant_area(
     a->ff += pe * x + CONTROL_FFS + 2 * mlo_clog2(beats);
 }
 
+/* ---- the cards -------------------------------------------------------------- */
+
+static const mlo_kernel mlo_requant_table_kernel = {
+    .op = { "mlo.RequantTable", mlo_kernel_same_shape, mlo_requant_run, 5 },
+    .kind = MLO_KERNEL_RESCALE,
+    .series = "requant",
+    .table = 1,
+    .shifts = 1,
+    .function = mlo_requant_table_function,
+    .limits = mlo_requant_limits,
+    .pe_axis = "channels",
+    .legal = mlo_lanes_legal,
+    .unit = mlo_requant_unit,
+    .intermediates = mlo_requant_intermediates,
+    .area = mlo_requant_area,
+    .promises = mlo_requant_promises,
+    .pack = mlo_requant_pack,
+};
+
+static const mlo_kernel mlo_requant_kernel = {
+    .op = { "mlo.Requant", mlo_kernel_same_shape, mlo_requant_run, 4 },
+    .kind = MLO_KERNEL_RESCALE,
+    .series = "requant",
+    .with_table = &mlo_requant_table_kernel,
+    .shifts = 1,
+    .function = mlo_requant_function,
+    .limits = mlo_requant_limits,
+    .pe_axis = "channels",
+    .legal = mlo_lanes_legal,
+    .unit = mlo_requant_unit,
+    .intermediates = mlo_requant_intermediates,
+    .area = mlo_requant_area,
+    .promises = mlo_requant_promises,
+    .pack = mlo_requant_pack,
+};
+
 /* ======== src/kernels/add.c ======== */
 /* add: y = clip((a*MA + b*MB + 2^(S-1)) >> S): the residual connection, with both operands' scales.
  * inputs: a, b [.., C] of one shape, p = [MA, MB, S] int32.   Verilog: mlo_add.   throughput: PE
@@ -17649,6 +17702,24 @@ static void mlo_add_area(
     a->lut += CONTROL_LUTS;
     a->ff += CONTROL_FFS + mlo_clog2(mlo_last_dim(&s->out) / pe);
 }
+
+/* ---- the card -------------------------------------------------------------- */
+
+static const mlo_kernel mlo_add_kernel = {
+    .op = { "mlo.Add", mlo_kernel_same_shape, mlo_add_run, 3 },
+    .kind = MLO_KERNEL_SUM,
+    .series = "add",
+    .shifts = 1,
+    .function = mlo_add_function,
+    .limits = mlo_add_limits,
+    .pe_axis = "channels",
+    .legal = mlo_lanes_legal,
+    .unit = mlo_add_unit,
+    .intermediates = mlo_add_intermediates,
+    .area = mlo_add_area,
+    .promises = mlo_add_promises,
+    .pack = mlo_add_pack,
+};
 
 /* ======== src/kernels/mvu.c ======== */
 /* mvu: the matrix-vector unit. y[n] = requantize(sum_k x[k] W[k][n] + bias[n]; M[n], S[n]), and
@@ -17955,6 +18026,44 @@ static void mlo_mvu_area(
         + mlo_clog2(folds * held);
 }
 
+/* ---- the cards -------------------------------------------------------------- */
+
+static const mlo_kernel mlo_mvu_table_kernel = {
+    .op = { "mlo.MVUTable", mlo_mvu_shape, mlo_mvu_run, 6 },
+    .kind = MLO_KERNEL_MATRIX,
+    .series = "mvu",
+    .table = 1,
+    .shifts = 1,
+    .function = mlo_mvu_table_function,
+    .limits = mlo_mvu_limits,
+    .pe_axis = "output channels",
+    .simd_axis = "input channels",
+    .legal = mlo_mvu_legal,
+    .unit = mlo_mvu_unit,
+    .intermediates = mlo_mvu_intermediates,
+    .area = mlo_mvu_area,
+    .promises = mlo_mvu_promises,
+    .pack = mlo_mvu_pack,
+};
+
+static const mlo_kernel mlo_mvu_kernel = {
+    .op = { "mlo.MVU", mlo_mvu_shape, mlo_mvu_run, 5 },
+    .kind = MLO_KERNEL_MATRIX,
+    .series = "mvu",
+    .with_table = &mlo_mvu_table_kernel,
+    .shifts = 1,
+    .function = mlo_mvu_function,
+    .limits = mlo_mvu_limits,
+    .pe_axis = "output channels",
+    .simd_axis = "input channels",
+    .legal = mlo_mvu_legal,
+    .unit = mlo_mvu_unit,
+    .intermediates = mlo_mvu_intermediates,
+    .area = mlo_mvu_area,
+    .promises = mlo_mvu_promises,
+    .pack = mlo_mvu_pack,
+};
+
 /* ======== src/kernels/attention.c ======== */
 /* attention: softmax(q k^T scale) v per head, in integers, streaming.
  * inputs: q [B, TQ, H*D], k, v [B, TK, H*D] int8 or int16 (of up to 512 channels a head), mask [B,
@@ -18194,9 +18303,6 @@ static int mlo_attention_probs(const mlo_node *n) {
     return mlo_is(n, "mlo.AttentionProbs") || mlo_is(n, "mlo.AttentionRounded");
 }
 static int mlo_attention_rounded(const mlo_node *n) { return mlo_is(n, "mlo.AttentionRounded"); }
-static int mlo_is_attention(const mlo_node *n) {
-    return mlo_is(n, "mlo.Attention") || mlo_attention_probs(n);
-}
 
 static int64_t mlo_exp2_weight(int64_t t) {
     int64_t i = t >> 6;
@@ -18657,6 +18763,53 @@ static void mlo_attention_area(
     a->ff += CONTROL_FFS + 2 * mult;
 }
 
+/* ---- the cards -------------------------------------------------------------- */
+
+static const mlo_kernel mlo_attention_kernel = {
+    .op = { "mlo.Attention", mlo_kernel_same_shape, mlo_attention_run, 5 },
+    .kind = MLO_KERNEL_ATTENTION,
+    .series = "attention",
+    .function = mlo_attention_function,
+    .limits = mlo_attention_limits,
+    .pe_axis = "keys",
+    .simd_axis = "head channels",
+    .legal = mlo_attention_legal,
+    .unit = mlo_attention_unit,
+    .intermediates = mlo_attention_intermediates,
+    .area = mlo_attention_area,
+    .pack = mlo_attention_pack,
+};
+
+static const mlo_kernel mlo_attention_probs_kernel = {
+    .op = { "mlo.AttentionProbs", mlo_kernel_same_shape, mlo_attention_run, 5 },
+    .kind = MLO_KERNEL_ATTENTION,
+    .series = "attentionprobs",
+    .function = mlo_attention_probs_function,
+    .limits = mlo_attention_probs_limits,
+    .pe_axis = "keys",
+    .simd_axis = "head channels",
+    .legal = mlo_attention_legal,
+    .unit = mlo_attention_unit,
+    .intermediates = mlo_attention_intermediates,
+    .area = mlo_attention_area,
+    .pack = mlo_attention_pack,
+};
+
+static const mlo_kernel mlo_attention_rounded_kernel = {
+    .op = { "mlo.AttentionRounded", mlo_kernel_same_shape, mlo_attention_run, 5 },
+    .kind = MLO_KERNEL_ATTENTION,
+    .series = "attentionrounded",
+    .function = mlo_attention_rounded_function,
+    .limits = mlo_attention_rounded_limits,
+    .pe_axis = "keys",
+    .simd_axis = "head channels",
+    .legal = mlo_attention_legal,
+    .unit = mlo_attention_unit,
+    .intermediates = mlo_attention_intermediates,
+    .area = mlo_attention_area,
+    .pack = mlo_attention_pack,
+};
+
 /* ======== src/kernels/layernorm.c ======== */
 /* layernorm: LayerNormalization over the channels of a token, in integers. With center = 0:
  * RMSNormalization.
@@ -18960,6 +19113,22 @@ static void mlo_layernorm_area(
     a->dsp += 1;
 }
 
+/* ---- the card -------------------------------------------------------------- */
+
+static const mlo_kernel mlo_layernorm_kernel = {
+    .op = { "mlo.LayerNorm", mlo_kernel_same_shape, mlo_layernorm_run, 4 },
+    .kind = MLO_KERNEL_NORM,
+    .series = "layernorm",
+    .function = mlo_layernorm_function,
+    .limits = mlo_layernorm_limits,
+    .pe_axis = "channels",
+    .legal = mlo_lanes_legal,
+    .unit = mlo_layernorm_unit,
+    .intermediates = mlo_layernorm_intermediates,
+    .area = mlo_layernorm_area,
+    .pack = mlo_layernorm_pack,
+};
+
 /* ======== src/kernels/edge.c ======== */
 /* edge: where floats become the core's integers and back. These two run on the host (pre.onnx,
  * post.onnx); they have no hardware.
@@ -19016,43 +19185,36 @@ static int mlo_dequantize_shape(mlo_shapes *s) {
     return 0;
 }
 
+/* ---- the cards -------------------------------------------------------------- */
+
+static const mlo_kernel mlo_quantize_kernel = {
+    .op = { "mlo.Quantize", mlo_kernel_same_shape, mlo_quantize_run, 2 },
+    .kind = MLO_KERNEL_TO_INTEGERS,
+    .series = "quantize",
+    .function = mlo_quantize_function,
+};
+
+static const mlo_kernel mlo_dequantize_kernel = {
+    .op = { "mlo.Dequantize", mlo_dequantize_shape, mlo_dequantize_run, 2 },
+    .kind = MLO_KERNEL_TO_FLOATS,
+    .series = "dequantize",
+    .function = mlo_dequantize_function,
+};
+
 /* ======== src/kernels/table.c ======== */
-/* kernels: the table. One line a kernel, with a table right behind without; everything else about
- * it is in its own file. */
-static const mlo_kernel mlo_kernels[] = {
-    { { "mlo.MVU", mlo_mvu_shape, mlo_mvu_run, 5 }, mlo_mvu_function, mlo_mvu_limits,
-        "output channels", "input channels", mlo_mvu_legal, mlo_mvu_unit, mlo_mvu_intermediates,
-        mlo_mvu_area, mlo_mvu_promises, mlo_mvu_pack },
-    { { "mlo.MVUTable", mlo_mvu_shape, mlo_mvu_run, 6 }, mlo_mvu_table_function, mlo_mvu_limits,
-        "output channels", "input channels", mlo_mvu_legal, mlo_mvu_unit, mlo_mvu_intermediates,
-        mlo_mvu_area, mlo_mvu_promises, mlo_mvu_pack },
-    { { "mlo.Attention", mlo_kernel_same_shape, mlo_attention_run, 5 }, mlo_attention_function,
-        mlo_attention_limits, "keys", "head channels", mlo_attention_legal, mlo_attention_unit,
-        mlo_attention_intermediates, mlo_attention_area, NULL, mlo_attention_pack },
-    { { "mlo.AttentionProbs", mlo_kernel_same_shape, mlo_attention_run, 5 },
-        mlo_attention_probs_function, mlo_attention_probs_limits, "keys", "head channels",
-        mlo_attention_legal, mlo_attention_unit, mlo_attention_intermediates, mlo_attention_area,
-        NULL, mlo_attention_pack },
-    { { "mlo.AttentionRounded", mlo_kernel_same_shape, mlo_attention_run, 5 },
-        mlo_attention_rounded_function, mlo_attention_rounded_limits, "keys", "head channels",
-        mlo_attention_legal, mlo_attention_unit, mlo_attention_intermediates, mlo_attention_area,
-        NULL, mlo_attention_pack },
-    { { "mlo.LayerNorm", mlo_kernel_same_shape, mlo_layernorm_run, 4 }, mlo_layernorm_function,
-        mlo_layernorm_limits, "channels", NULL, mlo_lanes_legal, mlo_layernorm_unit,
-        mlo_layernorm_intermediates, mlo_layernorm_area, NULL, mlo_layernorm_pack },
-    { { "mlo.Add", mlo_kernel_same_shape, mlo_add_run, 3 }, mlo_add_function, mlo_add_limits,
-        "channels", NULL, mlo_lanes_legal, mlo_add_unit, mlo_add_intermediates, mlo_add_area,
-        mlo_add_promises, mlo_add_pack },
-    { { "mlo.Requant", mlo_kernel_same_shape, mlo_requant_run, 4 }, mlo_requant_function,
-        mlo_requant_limits, "channels", NULL, mlo_lanes_legal, mlo_requant_unit,
-        mlo_requant_intermediates, mlo_requant_area, mlo_requant_promises, mlo_requant_pack },
-    { { "mlo.RequantTable", mlo_kernel_same_shape, mlo_requant_run, 5 }, mlo_requant_table_function,
-        mlo_requant_limits, "channels", NULL, mlo_lanes_legal, mlo_requant_unit,
-        mlo_requant_intermediates, mlo_requant_area, mlo_requant_promises, mlo_requant_pack },
-    { { "mlo.Quantize", mlo_kernel_same_shape, mlo_quantize_run, 2 }, mlo_quantize_function, NULL,
-        NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL },
-    { { "mlo.Dequantize", mlo_dequantize_shape, mlo_dequantize_run, 2 }, mlo_dequantize_function,
-        NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL },
+/* kernels: the table. One line a kernel; everything else about it is in its own file, on its card. */
+static const mlo_kernel *const mlo_kernels[] = {
+    &mlo_mvu_kernel,
+    &mlo_mvu_table_kernel,
+    &mlo_attention_kernel,
+    &mlo_attention_probs_kernel,
+    &mlo_attention_rounded_kernel,
+    &mlo_layernorm_kernel,
+    &mlo_add_kernel,
+    &mlo_requant_kernel,
+    &mlo_requant_table_kernel,
+    &mlo_quantize_kernel,
+    &mlo_dequantize_kernel,
 };
 enum { MLO_N_KERNELS = sizeof mlo_kernels / sizeof *mlo_kernels };
 
@@ -19060,8 +19222,17 @@ enum { MLO_N_KERNELS = sizeof mlo_kernels / sizeof *mlo_kernels };
 static const mlo_kernel *mlo_kernel_of(const mlo_node *n) {
     if (!n->domain || !mlo_eq(n->domain, "mlo")) return NULL;
     for (int i = 0; i < MLO_N_KERNELS; i++)
-        if (mlo_is(n, mlo_kernels[i].op.name)) return &mlo_kernels[i];
+        if (mlo_is(n, mlo_kernels[i]->op.name)) return mlo_kernels[i];
     return NULL;
+}
+
+static int mlo_is_kernel(const mlo_node *n, mlo_kernel_kind kind) {
+    const mlo_kernel *k = mlo_kernel_of(n);
+    return k && k->kind == kind;
+}
+static int mlo_has_table(const mlo_node *n) {
+    const mlo_kernel *k = mlo_kernel_of(n);
+    return k && k->table;
 }
 
 /* Gives the model the functions of all kernels its nodes use (and their opset import), replacing
@@ -19078,12 +19249,12 @@ static int mlo_add_functions(mlo *m, mlo_model *model) {
         int kernel = 0;
         for (int k = 0; k < MLO_N_KERNELS; k++)
             kernel |= mlo_eq(model->function[i]->domain, "mlo")
-                && mlo_eq(model->function[i]->name, mlo_kernels[k].op.name + 4);
+                && mlo_eq(model->function[i]->name, mlo_kernels[k]->op.name + 4);
         if (!kernel) model->function[kept++] = model->function[i];
     }
     model->n_function = kept;
     for (int i = 0; i < MLO_N_KERNELS; i++) {
-        mlo_function *f = mlo_function_of(m, mlo_kernels[i].function, opset);
+        mlo_function *f = mlo_function_of(m, mlo_kernels[i]->function, opset);
         if (!f || !MLO_PUSH(m, model->function, model->n_function, f)) return mlo_failed(m);
     }
     mlo_opset own = { MLO_HAS(2), mlo_intern(m, "mlo"), 1 };
@@ -19352,11 +19523,10 @@ static int64_t mlo_node_macs(const mlo_graph *g, const mlo_node *n) {
     mlo_form a = mlo_form_of(mlo_value_of(g, n->input[0]));
     mlo_form y = mlo_form_of(mlo_value_of(g, n->output[0]));
     if (!mlo_form_known(&a) || !mlo_form_known(&y) || !a.rank || !y.rank) return 0;
-    if (mlo_is(n, "MatMul") || mlo_is(n, "Gemm") || mlo_is(n, "mlo.MVU")
-        || mlo_is(n, "mlo.MVUTable"))
+    if (mlo_is(n, "MatMul") || mlo_is(n, "Gemm") || mlo_is_kernel(n, MLO_KERNEL_MATRIX))
         return mlo_form_count(&y) * a.dims[a.rank - 1];
     mlo_form k = mlo_form_of(mlo_value_of(g, mlo_has_input(n, 1) ? n->input[1] : n->input[0]));
-    if (!mlo_is_attention(n) || !mlo_form_known(&k) || !k.rank) return 0;
+    if (!mlo_is_kernel(n, MLO_KERNEL_ATTENTION) || !mlo_form_known(&k) || !k.rank) return 0;
     return mlo_form_count(&k) / k.dims[k.rank - 1] * (mlo_form_count(&a) + mlo_form_count(&y));
 }
 
@@ -21721,6 +21891,9 @@ typedef struct {
     mlo_recogniser r;
     const char *result;
     mlo_map signal; /* float value name -> mlo_signal */
+    /* the same in the order they were met: a map has none */
+    mlo_signal **signals;
+    size_t n_signals;
     /* the new Scan and its body */
     mlo_node *loop;
     mlo_graph *body;
@@ -21763,6 +21936,7 @@ static mlo_signal *mlo_signal_of(mlo_quantizer *q, const char *name) {
         if (!(*iteration[i] = MLO_NEW_N(q->m, double, n))) return NULL;
     for (size_t i = 0; i < 6; i++)
         if (!(*channel[i] = MLO_NEW_N(q->m, double, per))) return NULL;
+    MLO_PUSH(q->m, q->signals, q->n_signals, s);
     return mlo_map_put(q->m, &q->signal, name, s) ? NULL : s;
 }
 
@@ -21844,19 +22018,18 @@ static int mlo_calibrate_see(
 }
 
 static void mlo_calibrate_means(mlo_quantizer *q) {
-    for (size_t i = 0; i < q->signal.size; i++)
-        if (q->signal.slot[i].key) {
-            mlo_signal *s = (mlo_signal *)q->signal.slot[i].value;
-            for (int64_t k = 0; k < q->scan.iterations; k++)
-                if (s->rows[k] > 0) s->inverse[k] /= s->rows[k];
-            for (int64_t k = 0; k < q->scan.iterations * s->channels; k++) {
-                double rows = s->rows[k / s->channels];
-                if (rows > 0) {
-                    s->mean[k] /= rows;
-                    s->square[k] /= rows;
-                }
+    for (size_t i = 0; i < q->n_signals; i++) {
+        mlo_signal *s = q->signals[i];
+        for (int64_t k = 0; k < q->scan.iterations; k++)
+            if (s->rows[k] > 0) s->inverse[k] /= s->rows[k];
+        for (int64_t k = 0; k < q->scan.iterations * s->channels; k++) {
+            double rows = s->rows[k / s->channels];
+            if (rows > 0) {
+                s->mean[k] /= rows;
+                s->square[k] /= rows;
             }
         }
+    }
 }
 
 /* What a value becomes when it goes through its narrow integer. */
@@ -22651,14 +22824,13 @@ static int mlo_given_attention(mlo_quantizer *q, const mlo_sublayer *b) {
 /* What the source model fixes. A rounding that the residual stream does not see is one of the
  * narrow form. */
 static int mlo_demand_given(mlo_quantizer *q) {
-    for (size_t k = 0; k < q->signal.size; k++)
-        if (q->signal.slot[k].key) {
-            mlo_signal *s = (mlo_signal *)q->signal.slot[k].value;
-            if (s->given && s->raw) {
-                s->given_narrow = s->given;
-                s->given = NULL;
-            }
+    for (size_t k = 0; k < q->n_signals; k++) {
+        mlo_signal *s = q->signals[k];
+        if (s->given && s->raw) {
+            s->given_narrow = s->given;
+            s->given = NULL;
         }
+    }
     for (size_t k = 0; k < q->r.n_block; k++) {
         mlo_sublayer *b = q->r.block[k];
         if (b->kind == MLO_ATTENTION && mlo_given_attention(q, b)) break;
@@ -22753,9 +22925,8 @@ static int mlo_unite_carried(mlo_quantizer *q) {
 /* After all that is given is known: widths of signals and weights. */
 static int mlo_choose_given(mlo_quantizer *q) {
     if (mlo_unite_carried(q)) return mlo_failed(q->m);
-    for (size_t k = 0; k < q->signal.size; k++)
-        if (q->signal.slot[k].key && mlo_obey_widths(q, (mlo_signal *)q->signal.slot[k].value))
-            return mlo_failed(q->m);
+    for (size_t k = 0; k < q->n_signals; k++)
+        if (mlo_obey_widths(q, q->signals[k])) return mlo_failed(q->m);
     for (size_t k = 0; k < q->r.n_block; k++) {
         const mlo_sublayer *b = q->r.block[k];
         if (b->kind == MLO_LINEAR && b->weight_given
@@ -23172,17 +23343,16 @@ static void mlo_add_scales(mlo_quantizer *q, const mlo_sublayer *b, int64_t i) {
 }
 
 static void mlo_wide_scales(mlo_quantizer *q) {
-    for (size_t k = 0; k < q->signal.size; k++)
-        if (q->signal.slot[k].key) {
-            mlo_signal *s = (mlo_signal *)q->signal.slot[k].value;
-            const mlo_given *g = mlo_wide_given(q, s);
-            for (int64_t i = 0; i < q->scan.iterations; i++)
-                s->scale16[i] = mlo_given_scaled(g) ? g->scale[i]
-                    : mlo_widened(q, s)
-                    ? s->given->scale[i]
-                    : mlo_step(q,
-                          (s->most[i] > 1e-20 ? s->most[i] : 1) * mlo_headroom / mlo_wide_top(s));
-        }
+    for (size_t k = 0; k < q->n_signals; k++) {
+        mlo_signal *s = q->signals[k];
+        const mlo_given *g = mlo_wide_given(q, s);
+        for (int64_t i = 0; i < q->scan.iterations; i++)
+            s->scale16[i] = mlo_given_scaled(g) ? g->scale[i]
+                : mlo_widened(q, s)
+                ? s->given->scale[i]
+                : mlo_step(
+                      q, (s->most[i] > 1e-20 ? s->most[i] : 1) * mlo_headroom / mlo_wide_top(s));
+    }
     for (size_t k = 0; q->pow2 && k < q->r.n_block; k++)
         for (int64_t i = 0; q->r.block[k]->kind == MLO_RESIDUAL && i < q->scan.iterations; i++)
             mlo_add_scales(q, q->r.block[k], i);
@@ -23268,14 +23438,13 @@ static int mlo_unary_scales(mlo_quantizer *q, const mlo_sublayer *b) {
 }
 
 static int mlo_fit_all(mlo_quantizer *q) {
-    for (size_t k = 0; k < q->signal.size; k++)
-        if (q->signal.slot[k].key) {
-            mlo_signal *s = (mlo_signal *)q->signal.slot[k].value;
-            if ((s->narrow || mlo_widened(q, s))
-                && !(s->maker && (s->maker->kind == MLO_UNARY || s->maker->kind == MLO_ATTENTION))
-                && mlo_narrow_scales(q, s))
-                return mlo_failed(q->m);
-        }
+    for (size_t k = 0; k < q->n_signals; k++) {
+        mlo_signal *s = q->signals[k];
+        if ((s->narrow || mlo_widened(q, s))
+            && !(s->maker && (s->maker->kind == MLO_UNARY || s->maker->kind == MLO_ATTENTION))
+            && mlo_narrow_scales(q, s))
+            return mlo_failed(q->m);
+    }
     for (size_t k = 0; k < q->r.n_block; k++) {
         const mlo_sublayer *b = q->r.block[k];
         if (b->kind == MLO_ATTENTION && mlo_attention_scales(q, b)) return mlo_failed(q->m);
@@ -23299,9 +23468,8 @@ static int mlo_max_cost(mlo *m, double *most) {
 
 /* Does somebody say how wide operands are: --activations, or the source of any of them? */
 static int mlo_widths_said(const mlo_quantizer *q) {
-    for (size_t k = 0; k < q->signal.size; k++)
-        if (q->signal.slot[k].key && mlo_narrow_given((const mlo_signal *)q->signal.slot[k].value))
-            return 1;
+    for (size_t k = 0; k < q->n_signals; k++)
+        if (mlo_narrow_given(q->signals[k])) return 1;
     return mlo_opt(q->m, "activations") != NULL;
 }
 
@@ -23497,19 +23665,17 @@ static mlo_dtype mlo_narrow_type(const mlo_signal *s) { return s->bits > 8 ? MLO
 
 /* A kernel node in the new body, with the scope of what it came from and the scales of what it
  * makes. */
-static mlo_node *mlo_kernel_node(mlo_quantizer *q, const char *op, const mlo_sublayer *b,
+static mlo_node *mlo_kernel_node(mlo_quantizer *q, const mlo_kernel *k, const mlo_sublayer *b,
     const char *out, mlo_dtype to, int bits, const double *scale) {
     mlo *m = q->m;
-    mlo_node *n = mlo_node_new(m, op, out);
+    mlo_node *n = mlo_node_new(m, k->op.name, out);
     if (!n || mlo_node_output(m, n, out) || mlo_attr_int(m, n, "to", to)) return NULL;
     int64_t hi = ((int64_t)1 << (bits - 1)) - 1;
     if (mlo_attr_int(m, n, "lo", -hi - 1) || mlo_attr_int(m, n, "hi", hi)) return NULL;
     if (bits != mlo_bits_of(to)
         && mlo_meta_put(m, &n->meta, &n->n_meta, "mlo.bits", mlo_format(m, "%d", bits)))
         return NULL;
-    if (q->pow2 && !mlo_is_attention(n) && !mlo_is(n, "mlo.LayerNorm")
-        && mlo_meta_put(m, &n->meta, &n->n_meta, "mlo.pow2", "1"))
-        return NULL;
+    if (q->pow2 && k->shifts && mlo_meta_put(m, &n->meta, &n->n_meta, "mlo.pow2", "1")) return NULL;
     for (size_t i = 0; b && i < b->node->n_meta; i++)
         if (!mlo_starts(b->node->meta[i].key, "pkg.torch")
             && mlo_meta_put(m, &n->meta, &n->n_meta, b->node->meta[i].key, b->node->meta[i].value))
@@ -23562,7 +23728,7 @@ static int mlo_offset_node(mlo_quantizer *q, const mlo_sublayer *b, const char *
     mlo *m = q->m;
     mlo_channel_words w;
     if (!out || mlo_channel_parameters(q, out, s->channels, &w)) return mlo_failed(m);
-    mlo_node *n = mlo_kernel_node(q, "mlo.Requant", b, out, to, bits, s->scale8);
+    mlo_node *n = mlo_kernel_node(q, &mlo_requant_kernel, b, out, to, bits, s->scale8);
     for (int64_t at = 0; at < q->scan.iterations * s->channels; at++) {
         double offset = rint(s->zero[at] / s->scale8[at / s->channels]);
         if (offset >= ldexp(1, s->bits - 1))
@@ -23597,7 +23763,7 @@ static int mlo_narrow(mlo_quantizer *q, const mlo_sublayer *b, const char *name,
     s->name8 = mlo_format(m, "%s_8", name);
     if (m->error.code || mlo_channel_parameters(q, s->name8, s->channels, &w)) return mlo_failed(m);
     mlo_node *n = mlo_kernel_node(
-        q, "mlo.Requant", b, s->name8, mlo_narrow_type(s), s->bits, s->scale8);
+        q, &mlo_requant_kernel, b, s->name8, mlo_narrow_type(s), s->bits, s->scale8);
     if (!n) return mlo_failed(m);
     for (int64_t at = 0; at < q->scan.iterations * s->channels; at++) {
         int64_t mult;
@@ -23965,7 +24131,7 @@ static int mlo_sum_fineness(
 
 /* The kernel that makes what is behind a requantization to `made`: the function `unary` of it by a
  * table, or (NULL) itself. in: its inputs but the table. */
-static mlo_node *mlo_requantizing_node(mlo_quantizer *q, const char *op, const mlo_sublayer *b,
+static mlo_node *mlo_requantizing_node(mlo_quantizer *q, const mlo_kernel *k, const mlo_sublayer *b,
     const mlo_sublayer *unary, const mlo_form_made *made, const char *const *in, size_t n_in) {
     mlo *m = q->m;
     mlo_form_made y = unary ? mlo_made_at(q, mlo_signal_of(q, unary->out)) : *made;
@@ -23975,8 +24141,8 @@ static mlo_node *mlo_requantizing_node(mlo_quantizer *q, const char *op, const m
     void *entries = table ? mlo_parameter(q, table, y.type, 1, &size) : NULL;
     if (m->error.code || (unary && (!entries || mlo_table_fill(q, unary, pre, &y, entries))))
         return NULL;
-    mlo_node *n = mlo_kernel_node(q, unary ? mlo_format(m, "%sTable", op) : op, b,
-        unary ? unary->out : b->out, y.type, y.bits, y.scale);
+    mlo_node *n = mlo_kernel_node(
+        q, unary ? k->with_table : k, b, unary ? unary->out : b->out, y.type, y.bits, y.scale);
     if (n && unary) mlo_index_bounds(n, pre->bits);
     return !n || mlo_inputs(m, n, in, n_in) || (unary && mlo_node_input(m, n, table)) ? NULL : n;
 }
@@ -24017,14 +24183,14 @@ static int mlo_quantize_sum(mlo_quantizer *q, const mlo_sublayer *b, const mlo_s
             table[i * size + k] = (int16_t)(fine
                 * ((double)(k - size / 2) + rint(mlo_given_zero(g, i) / g->scale[i])));
     }
-    mlo_node *n = mlo_kernel_node(q, "mlo.MVUTable", b, sum, MLO_INT16, 16, steps);
+    mlo_node *n = mlo_kernel_node(q, &mlo_mvu_table_kernel, b, sum, MLO_INT16, 16, steps);
     const char *in[] = { x->name8, l.weight, l.c.name[0], l.c.name[1], l.c.name[2], name };
     if (!n || mlo_weight_bits_meta(q, b, n) || mlo_inputs(m, n, in, 6)
         || mlo_channel_parameters(q, out, y->channels, &c))
         goto done;
     mlo_index_bounds(n, g->bits);
     const char *in2[] = { sum, c.name[0], c.name[1], c.name[2] };
-    n = mlo_requantizing_node(q, "mlo.Requant", b, unary, &made, in2, 4);
+    n = mlo_requantizing_node(q, &mlo_requant_kernel, b, unary, &made, in2, 4);
     for (int64_t i = 0; n && i < q->scan.iterations; i++) {
         mlo_array *bias = mlo_scan_value(m, &q->scan, b->bias, i);
         for (int64_t k = i * y->channels; bias && k < (i + 1) * y->channels; k++) {
@@ -24062,7 +24228,7 @@ static int mlo_quantize_linear(mlo_quantizer *q, const mlo_sublayer *b) {
     if (mlo_linear_parameters(q, b, &l, x) || mlo_linear_fill(q, b, &l, x, &at))
         return mlo_failed(m);
     const char *in[] = { x->name8, l.weight, l.c.name[0], l.c.name[1], l.c.name[2] };
-    mlo_node *n = mlo_requantizing_node(q, "mlo.MVU", b, unary, &at, in, 5);
+    mlo_node *n = mlo_requantizing_node(q, &mlo_mvu_kernel, b, unary, &at, in, 5);
     if (!n || mlo_weight_bits_meta(q, b, n)) return mlo_failed(m);
     return mlo_narrow(q, last, last->out, y);
 }
@@ -24109,9 +24275,9 @@ static int mlo_quantize_attention(mlo_quantizer *q, const mlo_sublayer *b) {
     const int64_t count = b->probs_given ? b->scores_given ? 10 : 7 : 4;
     int32_t *data = p ? (int32_t *)mlo_parameter(q, p, MLO_INT32, 1, &count) : NULL;
     mlo_node *n = data ? mlo_kernel_node(q,
-                             count == 4       ? "mlo.Attention"
-                                 : count == 7 ? "mlo.AttentionProbs"
-                                              : "mlo.AttentionRounded",
+                             count == 4       ? &mlo_attention_kernel
+                                 : count == 7 ? &mlo_attention_probs_kernel
+                                              : &mlo_attention_rounded_kernel,
                              b, b->out, made.type, made.bits, made.scale)
                        : NULL;
     if (!n || mlo_attr_int(m, n, "heads", b->heads) || mlo_attr_int(m, n, "lt", lt))
@@ -24196,7 +24362,7 @@ static int mlo_quantize_norm(mlo_quantizer *q, const mlo_sublayer *b) {
     }
     mlo_node *n = m->error.code
         ? NULL
-        : mlo_kernel_node(q, "mlo.LayerNorm", b, b->out, made.type, made.bits, made.scale);
+        : mlo_kernel_node(q, &mlo_layernorm_kernel, b, b->out, made.type, made.bits, made.scale);
     const char *in[] = { x->name16, names[0], names[1], names[2] };
     if (!n || mlo_attr_int(m, n, "center", b->center) || mlo_inputs(m, n, in, 4))
         return mlo_failed(m);
@@ -24244,8 +24410,9 @@ static int mlo_quantize_residual(mlo_quantizer *q, const mlo_sublayer *b) {
     const char *p = mlo_format(m, "%s_p", b->out);
     const int64_t three = 3;
     int32_t *data = p && out ? (int32_t *)mlo_parameter(q, p, MLO_INT32, 1, &three) : NULL;
-    mlo_node *n = data ? mlo_kernel_node(q, "mlo.Add", b, out, made.type, made.bits, made.scale)
-                       : NULL;
+    mlo_node *n = data
+        ? mlo_kernel_node(q, &mlo_add_kernel, b, out, made.type, made.bits, made.scale)
+        : NULL;
     if (!n) return mlo_failed(m);
     for (int64_t i = 0; i < q->scan.iterations; i++) {
         double ra = a->scale16[i] / made.scale[i], rb = c->scale16[i] / made.scale[i];
@@ -24403,7 +24570,7 @@ static int mlo_edge_node(mlo_quantizer *q, mlo_graph *list, const char *op, cons
             m, q->scan.outer, mlo_tensor_new(m, name, MLO_FLOAT, NULL, 0, data, sizeof *data))
         || mlo_inputs(m, n, inputs, 2) || mlo_node_output(m, n, out))
         return mlo_failed(m);
-    if (mlo_is(n, "mlo.Quantize")
+    if (mlo_is_kernel(n, MLO_KERNEL_TO_INTEGERS)
         && (mlo_attr_int(m, n, "to", MLO_INT16) || mlo_attr_int(m, n, "lo", -hi - 1)
             || mlo_attr_int(m, n, "hi", hi)))
         return mlo_failed(m);
@@ -24450,11 +24617,12 @@ static int mlo_quantize_replace(mlo_quantizer *q) {
         if (mlo_quantize_mask(q, &list, mlo_tokens_of(&f))) return mlo_failed(m);
         const char *from = framed ? mlo_format(m, "%s_frame", x) : x;
         if (framed) MLO_TRY(mlo_reshape_edge(q, &list, x, from, &frame));
-        if (mlo_edge_node(q, &list, "mlo.Quantize", from, xq, in->scale16[0], in->wide_bits)
+        if (mlo_edge_node(
+                q, &list, mlo_quantize_kernel.op.name, from, xq, in->scale16[0], in->wide_bits)
             || mlo_node_output(m, q->loop, yq) || mlo_graph_add(m, &list, q->loop))
             return mlo_failed(m);
         const char *back = framed ? mlo_format(m, "%s_frame", y) : y;
-        MLO_TRY(mlo_edge_node(q, &list, "mlo.Dequantize", yq, back,
+        MLO_TRY(mlo_edge_node(q, &list, mlo_dequantize_kernel.op.name, yq, back,
             out->scale16[q->scan.iterations - 1], out->wide_bits));
         if (framed) MLO_TRY(mlo_reshape_edge(q, &list, back, y, &f));
     }
@@ -24649,19 +24817,18 @@ static double mlo_compared_value(const mlo_compared *v, int64_t i, int64_t c, in
         + mlo_compared_step(v, i, c) * (double)y;
 }
 static int mlo_compared_sums(const mlo_compared *v) {
-    return mlo_is(v->node, "mlo.MVU") || mlo_is(v->node, "mlo.MVUTable");
+    return mlo_is_kernel(v->node, MLO_KERNEL_MATRIX);
 }
 
 /* ---- what there is to compare --------------------------------------------- */
 
 static mlo_signal *mlo_signal_made(const mlo_quantizer *q, const char *name, int *wide) {
-    for (size_t i = 0; i < q->signal.size; i++)
-        if (q->signal.slot[i].key) {
-            mlo_signal *s = (mlo_signal *)q->signal.slot[i].value;
-            if (s->name8 != name && s->name16 != name) continue;
-            *wide = s->name16 == name;
-            return s;
-        }
+    for (size_t i = 0; i < q->n_signals; i++) {
+        mlo_signal *s = q->signals[i];
+        if (s->name8 != name && s->name16 != name) continue;
+        *wide = s->name16 == name;
+        return s;
+    }
     return NULL;
 }
 
@@ -24704,8 +24871,8 @@ static void mlo_numerics_anchors(mlo_numerics *u) {
         for (int r = 0; r < y->n_reads; r++) {
             mlo_compared *x = &u->value[y->reads[r]];
             if (x->anchor < 0)
-                x->anchor = mlo_is(y->node, "mlo.LayerNorm") || y->anchor < 0 ? y->reads[r]
-                                                                              : y->anchor;
+                x->anchor = mlo_is_kernel(y->node, MLO_KERNEL_NORM) || y->anchor < 0 ? y->reads[r]
+                                                                                     : y->anchor;
         }
         if (y->anchor < 0) u->value[k].anchor = k;
     }
@@ -24915,7 +25082,7 @@ static int mlo_pull_linear(const mlo_quantizer *q, const mlo_compared *y, const 
         in[k] = mlo_scan_value(m, &q->scan, y->node->input[from[k]], i);
     for (int64_t n = 0; !m->error.code && n < channels; n++) {
         double g = ldexp((double)mlo_get(in[1], n), -(int)mlo_get(in[2], n)), made = 0;
-        int table = mlo_is(y->node, "mlo.MVUTable");
+        int table = mlo_has_table(y->node);
         if (!table) g *= mlo_compared_step(y, i, n);
         gain[n] = g * g * y->metric[n];
         for (int64_t k = 0; table && k < x->s->channels; k++) {
@@ -24945,7 +25112,7 @@ static int mlo_pull(const mlo_quantizer *q, const mlo_numerics *u, const mlo_com
     const mlo_compared *other = y->n_reads == 3 ? &u->value[y->reads[r == 0]] : NULL;
     int64_t channels = x->s->channels;
     if (mlo_compared_sums(y)) return mlo_pull_linear(q, y, x, i, metric);
-    mlo_array *g = mlo_is(y->node, "mlo.LayerNorm")
+    mlo_array *g = mlo_is_kernel(y->node, MLO_KERNEL_NORM)
         ? mlo_scan_value(q->m, &q->scan, y->node->input[1], i)
         : NULL;
     for (int64_t c = 0; c < channels && !q->m->error.code; c++) {
@@ -24987,13 +25154,14 @@ static int mlo_flow_kernel(
         double *metric = pulled + r * u->widest;
         if (mlo_pull(q, u, y, r, i, metric)) return mlo_failed(u->m);
         scale[r] = mlo_metric_power(x, i, metric);
-        all += part[r] = mlo_part_of_power(
-            mlo_metric_noise(x, i, metric), mlo_is(y->node, "mlo.Add") ? power : scale[r]);
+        all += part[r] = mlo_part_of_power(mlo_metric_noise(x, i, metric),
+            mlo_is_kernel(y->node, MLO_KERNEL_SUM) ? power : scale[r]);
     }
     double rounding = mlo_rounding_part(y, i, noise);
     noise = mlo_part_of_power(noise, power);
     own = !(all > 0) ? 1 : noise > all ? 1 - all / noise : 0;
-    if (all > 0 && own > rounding && !mlo_compared_sums(y) && !mlo_is_attention(y->node))
+    if (all > 0 && own > rounding && !mlo_compared_sums(y)
+        && !mlo_is_kernel(y->node, MLO_KERNEL_ATTENTION))
         own = rounding;
     y->at[i].share = flow * own;
     y->at[i].cause = mlo_noise_cause(y, i, own, rounding);
@@ -28129,19 +28297,14 @@ static void mlo_area_json(const mlo_area *a, mlo_text *t) {
  */
 
 static int mlo_rename_kernels(mlo *m, mlo_graph *body) {
-    int count[MLO_N_KERNELS] = { 0 };
+    int count[MLO_N_KERNELS] = { 0 }; /* of each series, at the first kernel that has it */
     for (size_t i = 0; i < body->n_node; i++) {
         mlo_node *n = body->node[i];
         const mlo_kernel *k = mlo_kernel_of(n);
         if (!k) continue;
-        char module[32];
-        int table = mlo_is(n, "mlo.MVUTable") || mlo_is(n, "mlo.RequantTable"), at = 0;
-        /* with a table or without is one module, so one series of names */
-        const mlo_kernel *named = table ? k - 1 : k;
-        for (const char *p = named->op.name + 4; *p && at < 31; p++)
-            module[at++] = (char)(*p >= 'A' && *p <= 'Z' ? *p - 'A' + 'a' : *p);
-        module[at] = 0;
-        const char *name = mlo_format(m, "%s_%d", module, count[named - mlo_kernels]++);
+        int first = 0;
+        while (!mlo_eq(mlo_kernels[first]->series, k->series)) first++;
+        const char *name = mlo_format(m, "%s_%d", k->series, count[first]++);
         if (!name || mlo_meta_put(m, &n->meta, &n->n_meta, "mlo.kernel", name))
             return mlo_failed(m);
     }
@@ -28160,7 +28323,9 @@ static int mlo_same_widths(const mlo_node *a, const mlo_node *b) {
 static int mlo_projections(const mlo_graph *body, const mlo_node *attention, mlo_node **p) {
     for (int i = 0; i < 3; i++) {
         mlo_value *v = mlo_value_of(body, attention->input[i]);
-        if (!v || !v->producer || !mlo_is(v->producer, "mlo.MVU") || v->n_uses != 1) return 0;
+        if (!v || !v->producer || !mlo_is_kernel(v->producer, MLO_KERNEL_MATRIX)
+            || mlo_has_table(v->producer) || v->n_uses != 1)
+            return 0;
         p[i] = v->producer;
         mlo_form w = mlo_form_of(mlo_value_of(body, p[i]->input[1]));
         mlo_form w0 = mlo_form_of(mlo_value_of(body, p[0]->input[1]));
@@ -28187,7 +28352,8 @@ static int mlo_merge_projections(mlo *m, mlo_graph *body, mlo_graph *list, mlo_n
     const char *sizes = mlo_format(m, "%s_parts", out ? out : "");
     for (size_t k = 1; k < 5; k++)
         if (!(in[k] = mlo_concat_inputs(m, list, p, k))) return mlo_failed(m);
-    mlo_node *n = mlo_node_new(m, "mlo.MVU", out), *split = mlo_node_new(m, "Split", sizes);
+    mlo_node *n = mlo_node_new(m, mlo_mvu_kernel.op.name, out),
+             *split = mlo_node_new(m, "Split", sizes);
     int64_t *parts = MLO_NEW_N(m, int64_t, 3);
     const int64_t three = 3;
     if (!n || !split || !parts || !sizes) return mlo_failed(m);
@@ -28223,14 +28389,16 @@ static int mlo_merge_all(mlo *m, mlo_graph *body) {
     mlo_map gone = { 0 };
     for (size_t i = 0; i < body->n_node; i++) {
         mlo_node *p[3];
-        if (!mlo_is_attention(body->node[i]) || !mlo_projections(body, body->node[i], p)) continue;
+        if (!mlo_is_kernel(body->node[i], MLO_KERNEL_ATTENTION)
+            || !mlo_projections(body, body->node[i], p))
+            continue;
         for (int k = 0; k < 3; k++)
             if (mlo_map_put(m, &gone, p[k], body->node[i])) return mlo_failed(m);
     }
     for (size_t i = 0; i < body->n_node; i++) {
         mlo_node *n = body->node[i], *p[3];
         mlo_node *attention = (mlo_node *)mlo_map_get(&gone, n);
-        if (mlo_is_attention(n) && mlo_projections(body, n, p)
+        if (mlo_is_kernel(n, MLO_KERNEL_ATTENTION) && mlo_projections(body, n, p)
             && mlo_merge_projections(m, body, &list, p))
             return mlo_failed(m);
         if (!attention && mlo_graph_add(m, &list, n)) return mlo_failed(m);
@@ -41799,9 +41967,8 @@ static const char *mlo_scale_text(
     mlo *m, const mlo_graph *g, const char *edge_output, int is_input) {
     for (size_t i = 0; i < g->n_node; i++) {
         const mlo_node *n = g->node[i];
-        int quant = mlo_is(n, "mlo.Quantize"), dequant = mlo_is(n, "mlo.Dequantize");
-        if ((is_input && quant && n->output[0] == edge_output)
-            || (!is_input && dequant && n->input[0] == edge_output)) {
+        if (is_input ? mlo_is_kernel(n, MLO_KERNEL_TO_INTEGERS) && n->output[0] == edge_output
+                     : mlo_is_kernel(n, MLO_KERNEL_TO_FLOATS) && n->input[0] == edge_output) {
             mlo_value *v = mlo_value_of(g, n->input[1]);
             double x;
             if (v && v->tensor && !mlo_tensor_doubles(m, v->tensor, 0, 1, &x))
@@ -42372,14 +42539,14 @@ static const char *mlo_view_place(const mlo_view_loop *l, const mlo_node *n) {
 static const char *mlo_view_what(const mlo_view *v, const mlo_node *n) {
     const char *tail = mlo_view_tail(v->core ? v->core->scope : "", mlo_view_scope(n));
     const char *parts = mlo_meta_get(n->meta, n->n_meta, "mlo.parts");
-    const char *what = *tail       ? tail
-        : mlo_is(n, "mlo.Requant") ? "the carried value"
-        : n->n_output              ? n->output[0]
-                                   : "";
-    if (mlo_is(n, "mlo.Requant"))
+    const char *what = *tail                   ? tail
+        : mlo_is_kernel(n, MLO_KERNEL_RESCALE) ? "the carried value"
+        : n->n_output                          ? n->output[0]
+                                               : "";
+    if (mlo_is_kernel(n, MLO_KERNEL_RESCALE) && !mlo_has_table(n))
         what = mlo_format(v->m, "%s, to %d bits", what,
             (int)mlo_meta_int(n, "mlo.bits", mlo_bits_of(mlo_kernel_to(n))));
-    else if (mlo_is(n, "mlo.MVUTable") || mlo_is(n, "mlo.RequantTable"))
+    else if (mlo_has_table(n))
         what = mlo_format(v->m, "%s, table", what);
     else if (parts)
         what = mlo_format(v->m, "%s and %ld more", what, strtol(parts, NULL, 10) - 1);
@@ -45465,7 +45632,8 @@ void mlo_digest(const void *bytes, size_t n, char hex[65]) {
 static int mlo_may_load(mlo *m) {
     if (m->error.code) return mlo_failed(m);
     m->stage = "read";
-    MLO_TRY(mlo_ops_add(m, &mlo_kernels[0].op, MLO_N_KERNELS, sizeof mlo_kernels[0]));
+    for (int i = 0; i < MLO_N_KERNELS; i++)
+        MLO_TRY(mlo_ops_add(m, &mlo_kernels[i]->op, 1, sizeof *mlo_kernels[i]));
     MLO_TRY(mlo_ops_add(m, &mlo_dialects[0].op, MLO_N_DIALECTS, sizeof mlo_dialects[0]));
     MLO_TRY(mlo_ops_add(m, &mlo_fused_ops[0].op, MLO_N_FUSED, sizeof mlo_fused_ops[0]));
     MLO_TRY(mlo_ops_add(m, &mlo_qonnx_ops[0], MLO_N_QONNX, sizeof mlo_qonnx_ops[0]));

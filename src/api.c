@@ -78,7 +78,8 @@ void mlo_digest(const void *bytes, size_t n, char hex[65]) {
 static int mlo_may_load(mlo *m) {
     if (m->error.code) return mlo_failed(m);
     m->stage = "read";
-    MLO_TRY(mlo_ops_add(m, &mlo_kernels[0].op, MLO_N_KERNELS, sizeof mlo_kernels[0]));
+    for (int i = 0; i < MLO_N_KERNELS; i++)
+        MLO_TRY(mlo_ops_add(m, &mlo_kernels[i]->op, 1, sizeof *mlo_kernels[i]));
     MLO_TRY(mlo_ops_add(m, &mlo_dialects[0].op, MLO_N_DIALECTS, sizeof mlo_dialects[0]));
     MLO_TRY(mlo_ops_add(m, &mlo_fused_ops[0].op, MLO_N_FUSED, sizeof mlo_fused_ops[0]));
     MLO_TRY(mlo_ops_add(m, &mlo_qonnx_ops[0], MLO_N_QONNX, sizeof mlo_qonnx_ops[0]));

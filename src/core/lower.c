@@ -12,19 +12,14 @@
  */
 
 static int mlo_rename_kernels(mlo *m, mlo_graph *body) {
-    int count[MLO_N_KERNELS] = { 0 };
+    int count[MLO_N_KERNELS] = { 0 }; /* of each series, at the first kernel that has it */
     for (size_t i = 0; i < body->n_node; i++) {
         mlo_node *n = body->node[i];
         const mlo_kernel *k = mlo_kernel_of(n);
         if (!k) continue;
-        char module[32];
-        int table = mlo_is(n, "mlo.MVUTable") || mlo_is(n, "mlo.RequantTable"), at = 0;
-        /* with a table or without is one module, so one series of names */
-        const mlo_kernel *named = table ? k - 1 : k;
-        for (const char *p = named->op.name + 4; *p && at < 31; p++)
-            module[at++] = (char)(*p >= 'A' && *p <= 'Z' ? *p - 'A' + 'a' : *p);
-        module[at] = 0;
-        const char *name = mlo_format(m, "%s_%d", module, count[named - mlo_kernels]++);
+        int first = 0;
+        while (!mlo_eq(mlo_kernels[first]->series, k->series)) first++;
+        const char *name = mlo_format(m, "%s_%d", k->series, count[first]++);
         if (!name || mlo_meta_put(m, &n->meta, &n->n_meta, "mlo.kernel", name))
             return mlo_failed(m);
     }
@@ -43,7 +38,9 @@ static int mlo_same_widths(const mlo_node *a, const mlo_node *b) {
 static int mlo_projections(const mlo_graph *body, const mlo_node *attention, mlo_node **p) {
     for (int i = 0; i < 3; i++) {
         mlo_value *v = mlo_value_of(body, attention->input[i]);
-        if (!v || !v->producer || !mlo_is(v->producer, "mlo.MVU") || v->n_uses != 1) return 0;
+        if (!v || !v->producer || !mlo_is_kernel(v->producer, MLO_KERNEL_MATRIX)
+            || mlo_has_table(v->producer) || v->n_uses != 1)
+            return 0;
         p[i] = v->producer;
         mlo_form w = mlo_form_of(mlo_value_of(body, p[i]->input[1]));
         mlo_form w0 = mlo_form_of(mlo_value_of(body, p[0]->input[1]));
@@ -70,7 +67,8 @@ static int mlo_merge_projections(mlo *m, mlo_graph *body, mlo_graph *list, mlo_n
     const char *sizes = mlo_format(m, "%s_parts", out ? out : "");
     for (size_t k = 1; k < 5; k++)
         if (!(in[k] = mlo_concat_inputs(m, list, p, k))) return mlo_failed(m);
-    mlo_node *n = mlo_node_new(m, "mlo.MVU", out), *split = mlo_node_new(m, "Split", sizes);
+    mlo_node *n = mlo_node_new(m, mlo_mvu_kernel.op.name, out),
+             *split = mlo_node_new(m, "Split", sizes);
     int64_t *parts = MLO_NEW_N(m, int64_t, 3);
     const int64_t three = 3;
     if (!n || !split || !parts || !sizes) return mlo_failed(m);
@@ -106,14 +104,16 @@ static int mlo_merge_all(mlo *m, mlo_graph *body) {
     mlo_map gone = { 0 };
     for (size_t i = 0; i < body->n_node; i++) {
         mlo_node *p[3];
-        if (!mlo_is_attention(body->node[i]) || !mlo_projections(body, body->node[i], p)) continue;
+        if (!mlo_is_kernel(body->node[i], MLO_KERNEL_ATTENTION)
+            || !mlo_projections(body, body->node[i], p))
+            continue;
         for (int k = 0; k < 3; k++)
             if (mlo_map_put(m, &gone, p[k], body->node[i])) return mlo_failed(m);
     }
     for (size_t i = 0; i < body->n_node; i++) {
         mlo_node *n = body->node[i], *p[3];
         mlo_node *attention = (mlo_node *)mlo_map_get(&gone, n);
-        if (mlo_is_attention(n) && mlo_projections(body, n, p)
+        if (mlo_is_kernel(n, MLO_KERNEL_ATTENTION) && mlo_projections(body, n, p)
             && mlo_merge_projections(m, body, &list, p))
             return mlo_failed(m);
         if (!attention && mlo_graph_add(m, &list, n)) return mlo_failed(m);

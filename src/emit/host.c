@@ -204,9 +204,8 @@ static const char *mlo_scale_text(
     mlo *m, const mlo_graph *g, const char *edge_output, int is_input) {
     for (size_t i = 0; i < g->n_node; i++) {
         const mlo_node *n = g->node[i];
-        int quant = mlo_is(n, "mlo.Quantize"), dequant = mlo_is(n, "mlo.Dequantize");
-        if ((is_input && quant && n->output[0] == edge_output)
-            || (!is_input && dequant && n->input[0] == edge_output)) {
+        if (is_input ? mlo_is_kernel(n, MLO_KERNEL_TO_INTEGERS) && n->output[0] == edge_output
+                     : mlo_is_kernel(n, MLO_KERNEL_TO_FLOATS) && n->input[0] == edge_output) {
             mlo_value *v = mlo_value_of(g, n->input[1]);
             double x;
             if (v && v->tensor && !mlo_tensor_doubles(m, v->tensor, 0, 1, &x))

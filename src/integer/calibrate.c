@@ -56,6 +56,9 @@ typedef struct {
     mlo_recogniser r;
     const char *result;
     mlo_map signal; /* float value name -> mlo_signal */
+    /* the same in the order they were met: a map has none */
+    mlo_signal **signals;
+    size_t n_signals;
     /* the new Scan and its body */
     mlo_node *loop;
     mlo_graph *body;
@@ -98,6 +101,7 @@ static mlo_signal *mlo_signal_of(mlo_quantizer *q, const char *name) {
         if (!(*iteration[i] = MLO_NEW_N(q->m, double, n))) return NULL;
     for (size_t i = 0; i < 6; i++)
         if (!(*channel[i] = MLO_NEW_N(q->m, double, per))) return NULL;
+    MLO_PUSH(q->m, q->signals, q->n_signals, s);
     return mlo_map_put(q->m, &q->signal, name, s) ? NULL : s;
 }
 
@@ -179,19 +183,18 @@ static int mlo_calibrate_see(
 }
 
 static void mlo_calibrate_means(mlo_quantizer *q) {
-    for (size_t i = 0; i < q->signal.size; i++)
-        if (q->signal.slot[i].key) {
-            mlo_signal *s = (mlo_signal *)q->signal.slot[i].value;
-            for (int64_t k = 0; k < q->scan.iterations; k++)
-                if (s->rows[k] > 0) s->inverse[k] /= s->rows[k];
-            for (int64_t k = 0; k < q->scan.iterations * s->channels; k++) {
-                double rows = s->rows[k / s->channels];
-                if (rows > 0) {
-                    s->mean[k] /= rows;
-                    s->square[k] /= rows;
-                }
+    for (size_t i = 0; i < q->n_signals; i++) {
+        mlo_signal *s = q->signals[i];
+        for (int64_t k = 0; k < q->scan.iterations; k++)
+            if (s->rows[k] > 0) s->inverse[k] /= s->rows[k];
+        for (int64_t k = 0; k < q->scan.iterations * s->channels; k++) {
+            double rows = s->rows[k / s->channels];
+            if (rows > 0) {
+                s->mean[k] /= rows;
+                s->square[k] /= rows;
             }
         }
+    }
 }
 
 /* What a value becomes when it goes through its narrow integer. */

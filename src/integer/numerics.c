@@ -96,19 +96,18 @@ static double mlo_compared_value(const mlo_compared *v, int64_t i, int64_t c, in
         + mlo_compared_step(v, i, c) * (double)y;
 }
 static int mlo_compared_sums(const mlo_compared *v) {
-    return mlo_is(v->node, "mlo.MVU") || mlo_is(v->node, "mlo.MVUTable");
+    return mlo_is_kernel(v->node, MLO_KERNEL_MATRIX);
 }
 
 /* ---- what there is to compare --------------------------------------------- */
 
 static mlo_signal *mlo_signal_made(const mlo_quantizer *q, const char *name, int *wide) {
-    for (size_t i = 0; i < q->signal.size; i++)
-        if (q->signal.slot[i].key) {
-            mlo_signal *s = (mlo_signal *)q->signal.slot[i].value;
-            if (s->name8 != name && s->name16 != name) continue;
-            *wide = s->name16 == name;
-            return s;
-        }
+    for (size_t i = 0; i < q->n_signals; i++) {
+        mlo_signal *s = q->signals[i];
+        if (s->name8 != name && s->name16 != name) continue;
+        *wide = s->name16 == name;
+        return s;
+    }
     return NULL;
 }
 
@@ -151,8 +150,8 @@ static void mlo_numerics_anchors(mlo_numerics *u) {
         for (int r = 0; r < y->n_reads; r++) {
             mlo_compared *x = &u->value[y->reads[r]];
             if (x->anchor < 0)
-                x->anchor = mlo_is(y->node, "mlo.LayerNorm") || y->anchor < 0 ? y->reads[r]
-                                                                              : y->anchor;
+                x->anchor = mlo_is_kernel(y->node, MLO_KERNEL_NORM) || y->anchor < 0 ? y->reads[r]
+                                                                                     : y->anchor;
         }
         if (y->anchor < 0) u->value[k].anchor = k;
     }
@@ -362,7 +361,7 @@ static int mlo_pull_linear(const mlo_quantizer *q, const mlo_compared *y, const 
         in[k] = mlo_scan_value(m, &q->scan, y->node->input[from[k]], i);
     for (int64_t n = 0; !m->error.code && n < channels; n++) {
         double g = ldexp((double)mlo_get(in[1], n), -(int)mlo_get(in[2], n)), made = 0;
-        int table = mlo_is(y->node, "mlo.MVUTable");
+        int table = mlo_has_table(y->node);
         if (!table) g *= mlo_compared_step(y, i, n);
         gain[n] = g * g * y->metric[n];
         for (int64_t k = 0; table && k < x->s->channels; k++) {
@@ -392,7 +391,7 @@ static int mlo_pull(const mlo_quantizer *q, const mlo_numerics *u, const mlo_com
     const mlo_compared *other = y->n_reads == 3 ? &u->value[y->reads[r == 0]] : NULL;
     int64_t channels = x->s->channels;
     if (mlo_compared_sums(y)) return mlo_pull_linear(q, y, x, i, metric);
-    mlo_array *g = mlo_is(y->node, "mlo.LayerNorm")
+    mlo_array *g = mlo_is_kernel(y->node, MLO_KERNEL_NORM)
         ? mlo_scan_value(q->m, &q->scan, y->node->input[1], i)
         : NULL;
     for (int64_t c = 0; c < channels && !q->m->error.code; c++) {
@@ -434,13 +433,14 @@ static int mlo_flow_kernel(
         double *metric = pulled + r * u->widest;
         if (mlo_pull(q, u, y, r, i, metric)) return mlo_failed(u->m);
         scale[r] = mlo_metric_power(x, i, metric);
-        all += part[r] = mlo_part_of_power(
-            mlo_metric_noise(x, i, metric), mlo_is(y->node, "mlo.Add") ? power : scale[r]);
+        all += part[r] = mlo_part_of_power(mlo_metric_noise(x, i, metric),
+            mlo_is_kernel(y->node, MLO_KERNEL_SUM) ? power : scale[r]);
     }
     double rounding = mlo_rounding_part(y, i, noise);
     noise = mlo_part_of_power(noise, power);
     own = !(all > 0) ? 1 : noise > all ? 1 - all / noise : 0;
-    if (all > 0 && own > rounding && !mlo_compared_sums(y) && !mlo_is_attention(y->node))
+    if (all > 0 && own > rounding && !mlo_compared_sums(y)
+        && !mlo_is_kernel(y->node, MLO_KERNEL_ATTENTION))
         own = rounding;
     y->at[i].share = flow * own;
     y->at[i].cause = mlo_noise_cause(y, i, own, rounding);

@@ -77,19 +77,17 @@ static mlo_dtype mlo_narrow_type(const mlo_signal *s) { return s->bits > 8 ? MLO
 
 /* A kernel node in the new body, with the scope of what it came from and the scales of what it
  * makes. */
-static mlo_node *mlo_kernel_node(mlo_quantizer *q, const char *op, const mlo_sublayer *b,
+static mlo_node *mlo_kernel_node(mlo_quantizer *q, const mlo_kernel *k, const mlo_sublayer *b,
     const char *out, mlo_dtype to, int bits, const double *scale) {
     mlo *m = q->m;
-    mlo_node *n = mlo_node_new(m, op, out);
+    mlo_node *n = mlo_node_new(m, k->op.name, out);
     if (!n || mlo_node_output(m, n, out) || mlo_attr_int(m, n, "to", to)) return NULL;
     int64_t hi = ((int64_t)1 << (bits - 1)) - 1;
     if (mlo_attr_int(m, n, "lo", -hi - 1) || mlo_attr_int(m, n, "hi", hi)) return NULL;
     if (bits != mlo_bits_of(to)
         && mlo_meta_put(m, &n->meta, &n->n_meta, "mlo.bits", mlo_format(m, "%d", bits)))
         return NULL;
-    if (q->pow2 && !mlo_is_attention(n) && !mlo_is(n, "mlo.LayerNorm")
-        && mlo_meta_put(m, &n->meta, &n->n_meta, "mlo.pow2", "1"))
-        return NULL;
+    if (q->pow2 && k->shifts && mlo_meta_put(m, &n->meta, &n->n_meta, "mlo.pow2", "1")) return NULL;
     for (size_t i = 0; b && i < b->node->n_meta; i++)
         if (!mlo_starts(b->node->meta[i].key, "pkg.torch")
             && mlo_meta_put(m, &n->meta, &n->n_meta, b->node->meta[i].key, b->node->meta[i].value))
@@ -142,7 +140,7 @@ static int mlo_offset_node(mlo_quantizer *q, const mlo_sublayer *b, const char *
     mlo *m = q->m;
     mlo_channel_words w;
     if (!out || mlo_channel_parameters(q, out, s->channels, &w)) return mlo_failed(m);
-    mlo_node *n = mlo_kernel_node(q, "mlo.Requant", b, out, to, bits, s->scale8);
+    mlo_node *n = mlo_kernel_node(q, &mlo_requant_kernel, b, out, to, bits, s->scale8);
     for (int64_t at = 0; at < q->scan.iterations * s->channels; at++) {
         double offset = rint(s->zero[at] / s->scale8[at / s->channels]);
         if (offset >= ldexp(1, s->bits - 1))
@@ -177,7 +175,7 @@ static int mlo_narrow(mlo_quantizer *q, const mlo_sublayer *b, const char *name,
     s->name8 = mlo_format(m, "%s_8", name);
     if (m->error.code || mlo_channel_parameters(q, s->name8, s->channels, &w)) return mlo_failed(m);
     mlo_node *n = mlo_kernel_node(
-        q, "mlo.Requant", b, s->name8, mlo_narrow_type(s), s->bits, s->scale8);
+        q, &mlo_requant_kernel, b, s->name8, mlo_narrow_type(s), s->bits, s->scale8);
     if (!n) return mlo_failed(m);
     for (int64_t at = 0; at < q->scan.iterations * s->channels; at++) {
         int64_t mult;
@@ -545,7 +543,7 @@ static int mlo_sum_fineness(
 
 /* The kernel that makes what is behind a requantization to `made`: the function `unary` of it by a
  * table, or (NULL) itself. in: its inputs but the table. */
-static mlo_node *mlo_requantizing_node(mlo_quantizer *q, const char *op, const mlo_sublayer *b,
+static mlo_node *mlo_requantizing_node(mlo_quantizer *q, const mlo_kernel *k, const mlo_sublayer *b,
     const mlo_sublayer *unary, const mlo_form_made *made, const char *const *in, size_t n_in) {
     mlo *m = q->m;
     mlo_form_made y = unary ? mlo_made_at(q, mlo_signal_of(q, unary->out)) : *made;
@@ -555,8 +553,8 @@ static mlo_node *mlo_requantizing_node(mlo_quantizer *q, const char *op, const m
     void *entries = table ? mlo_parameter(q, table, y.type, 1, &size) : NULL;
     if (m->error.code || (unary && (!entries || mlo_table_fill(q, unary, pre, &y, entries))))
         return NULL;
-    mlo_node *n = mlo_kernel_node(q, unary ? mlo_format(m, "%sTable", op) : op, b,
-        unary ? unary->out : b->out, y.type, y.bits, y.scale);
+    mlo_node *n = mlo_kernel_node(
+        q, unary ? k->with_table : k, b, unary ? unary->out : b->out, y.type, y.bits, y.scale);
     if (n && unary) mlo_index_bounds(n, pre->bits);
     return !n || mlo_inputs(m, n, in, n_in) || (unary && mlo_node_input(m, n, table)) ? NULL : n;
 }
@@ -597,14 +595,14 @@ static int mlo_quantize_sum(mlo_quantizer *q, const mlo_sublayer *b, const mlo_s
             table[i * size + k] = (int16_t)(fine
                 * ((double)(k - size / 2) + rint(mlo_given_zero(g, i) / g->scale[i])));
     }
-    mlo_node *n = mlo_kernel_node(q, "mlo.MVUTable", b, sum, MLO_INT16, 16, steps);
+    mlo_node *n = mlo_kernel_node(q, &mlo_mvu_table_kernel, b, sum, MLO_INT16, 16, steps);
     const char *in[] = { x->name8, l.weight, l.c.name[0], l.c.name[1], l.c.name[2], name };
     if (!n || mlo_weight_bits_meta(q, b, n) || mlo_inputs(m, n, in, 6)
         || mlo_channel_parameters(q, out, y->channels, &c))
         goto done;
     mlo_index_bounds(n, g->bits);
     const char *in2[] = { sum, c.name[0], c.name[1], c.name[2] };
-    n = mlo_requantizing_node(q, "mlo.Requant", b, unary, &made, in2, 4);
+    n = mlo_requantizing_node(q, &mlo_requant_kernel, b, unary, &made, in2, 4);
     for (int64_t i = 0; n && i < q->scan.iterations; i++) {
         mlo_array *bias = mlo_scan_value(m, &q->scan, b->bias, i);
         for (int64_t k = i * y->channels; bias && k < (i + 1) * y->channels; k++) {
@@ -642,7 +640,7 @@ static int mlo_quantize_linear(mlo_quantizer *q, const mlo_sublayer *b) {
     if (mlo_linear_parameters(q, b, &l, x) || mlo_linear_fill(q, b, &l, x, &at))
         return mlo_failed(m);
     const char *in[] = { x->name8, l.weight, l.c.name[0], l.c.name[1], l.c.name[2] };
-    mlo_node *n = mlo_requantizing_node(q, "mlo.MVU", b, unary, &at, in, 5);
+    mlo_node *n = mlo_requantizing_node(q, &mlo_mvu_kernel, b, unary, &at, in, 5);
     if (!n || mlo_weight_bits_meta(q, b, n)) return mlo_failed(m);
     return mlo_narrow(q, last, last->out, y);
 }
@@ -689,9 +687,9 @@ static int mlo_quantize_attention(mlo_quantizer *q, const mlo_sublayer *b) {
     const int64_t count = b->probs_given ? b->scores_given ? 10 : 7 : 4;
     int32_t *data = p ? (int32_t *)mlo_parameter(q, p, MLO_INT32, 1, &count) : NULL;
     mlo_node *n = data ? mlo_kernel_node(q,
-                             count == 4       ? "mlo.Attention"
-                                 : count == 7 ? "mlo.AttentionProbs"
-                                              : "mlo.AttentionRounded",
+                             count == 4       ? &mlo_attention_kernel
+                                 : count == 7 ? &mlo_attention_probs_kernel
+                                              : &mlo_attention_rounded_kernel,
                              b, b->out, made.type, made.bits, made.scale)
                        : NULL;
     if (!n || mlo_attr_int(m, n, "heads", b->heads) || mlo_attr_int(m, n, "lt", lt))
@@ -776,7 +774,7 @@ static int mlo_quantize_norm(mlo_quantizer *q, const mlo_sublayer *b) {
     }
     mlo_node *n = m->error.code
         ? NULL
-        : mlo_kernel_node(q, "mlo.LayerNorm", b, b->out, made.type, made.bits, made.scale);
+        : mlo_kernel_node(q, &mlo_layernorm_kernel, b, b->out, made.type, made.bits, made.scale);
     const char *in[] = { x->name16, names[0], names[1], names[2] };
     if (!n || mlo_attr_int(m, n, "center", b->center) || mlo_inputs(m, n, in, 4))
         return mlo_failed(m);
@@ -824,8 +822,9 @@ static int mlo_quantize_residual(mlo_quantizer *q, const mlo_sublayer *b) {
     const char *p = mlo_format(m, "%s_p", b->out);
     const int64_t three = 3;
     int32_t *data = p && out ? (int32_t *)mlo_parameter(q, p, MLO_INT32, 1, &three) : NULL;
-    mlo_node *n = data ? mlo_kernel_node(q, "mlo.Add", b, out, made.type, made.bits, made.scale)
-                       : NULL;
+    mlo_node *n = data
+        ? mlo_kernel_node(q, &mlo_add_kernel, b, out, made.type, made.bits, made.scale)
+        : NULL;
     if (!n) return mlo_failed(m);
     for (int64_t i = 0; i < q->scan.iterations; i++) {
         double ra = a->scale16[i] / made.scale[i], rb = c->scale16[i] / made.scale[i];
@@ -983,7 +982,7 @@ static int mlo_edge_node(mlo_quantizer *q, mlo_graph *list, const char *op, cons
             m, q->scan.outer, mlo_tensor_new(m, name, MLO_FLOAT, NULL, 0, data, sizeof *data))
         || mlo_inputs(m, n, inputs, 2) || mlo_node_output(m, n, out))
         return mlo_failed(m);
-    if (mlo_is(n, "mlo.Quantize")
+    if (mlo_is_kernel(n, MLO_KERNEL_TO_INTEGERS)
         && (mlo_attr_int(m, n, "to", MLO_INT16) || mlo_attr_int(m, n, "lo", -hi - 1)
             || mlo_attr_int(m, n, "hi", hi)))
         return mlo_failed(m);
@@ -1030,11 +1029,12 @@ static int mlo_quantize_replace(mlo_quantizer *q) {
         if (mlo_quantize_mask(q, &list, mlo_tokens_of(&f))) return mlo_failed(m);
         const char *from = framed ? mlo_format(m, "%s_frame", x) : x;
         if (framed) MLO_TRY(mlo_reshape_edge(q, &list, x, from, &frame));
-        if (mlo_edge_node(q, &list, "mlo.Quantize", from, xq, in->scale16[0], in->wide_bits)
+        if (mlo_edge_node(
+                q, &list, mlo_quantize_kernel.op.name, from, xq, in->scale16[0], in->wide_bits)
             || mlo_node_output(m, q->loop, yq) || mlo_graph_add(m, &list, q->loop))
             return mlo_failed(m);
         const char *back = framed ? mlo_format(m, "%s_frame", y) : y;
-        MLO_TRY(mlo_edge_node(q, &list, "mlo.Dequantize", yq, back,
+        MLO_TRY(mlo_edge_node(q, &list, mlo_dequantize_kernel.op.name, yq, back,
             out->scale16[q->scan.iterations - 1], out->wide_bits));
         if (framed) MLO_TRY(mlo_reshape_edge(q, &list, back, y, &f));
     }

@@ -220,14 +220,13 @@ static int mlo_given_attention(mlo_quantizer *q, const mlo_sublayer *b) {
 /* What the source model fixes. A rounding that the residual stream does not see is one of the
  * narrow form. */
 static int mlo_demand_given(mlo_quantizer *q) {
-    for (size_t k = 0; k < q->signal.size; k++)
-        if (q->signal.slot[k].key) {
-            mlo_signal *s = (mlo_signal *)q->signal.slot[k].value;
-            if (s->given && s->raw) {
-                s->given_narrow = s->given;
-                s->given = NULL;
-            }
+    for (size_t k = 0; k < q->n_signals; k++) {
+        mlo_signal *s = q->signals[k];
+        if (s->given && s->raw) {
+            s->given_narrow = s->given;
+            s->given = NULL;
         }
+    }
     for (size_t k = 0; k < q->r.n_block; k++) {
         mlo_sublayer *b = q->r.block[k];
         if (b->kind == MLO_ATTENTION && mlo_given_attention(q, b)) break;
@@ -322,9 +321,8 @@ static int mlo_unite_carried(mlo_quantizer *q) {
 /* After all that is given is known: widths of signals and weights. */
 static int mlo_choose_given(mlo_quantizer *q) {
     if (mlo_unite_carried(q)) return mlo_failed(q->m);
-    for (size_t k = 0; k < q->signal.size; k++)
-        if (q->signal.slot[k].key && mlo_obey_widths(q, (mlo_signal *)q->signal.slot[k].value))
-            return mlo_failed(q->m);
+    for (size_t k = 0; k < q->n_signals; k++)
+        if (mlo_obey_widths(q, q->signals[k])) return mlo_failed(q->m);
     for (size_t k = 0; k < q->r.n_block; k++) {
         const mlo_sublayer *b = q->r.block[k];
         if (b->kind == MLO_LINEAR && b->weight_given
@@ -741,17 +739,16 @@ static void mlo_add_scales(mlo_quantizer *q, const mlo_sublayer *b, int64_t i) {
 }
 
 static void mlo_wide_scales(mlo_quantizer *q) {
-    for (size_t k = 0; k < q->signal.size; k++)
-        if (q->signal.slot[k].key) {
-            mlo_signal *s = (mlo_signal *)q->signal.slot[k].value;
-            const mlo_given *g = mlo_wide_given(q, s);
-            for (int64_t i = 0; i < q->scan.iterations; i++)
-                s->scale16[i] = mlo_given_scaled(g) ? g->scale[i]
-                    : mlo_widened(q, s)
-                    ? s->given->scale[i]
-                    : mlo_step(q,
-                          (s->most[i] > 1e-20 ? s->most[i] : 1) * mlo_headroom / mlo_wide_top(s));
-        }
+    for (size_t k = 0; k < q->n_signals; k++) {
+        mlo_signal *s = q->signals[k];
+        const mlo_given *g = mlo_wide_given(q, s);
+        for (int64_t i = 0; i < q->scan.iterations; i++)
+            s->scale16[i] = mlo_given_scaled(g) ? g->scale[i]
+                : mlo_widened(q, s)
+                ? s->given->scale[i]
+                : mlo_step(
+                      q, (s->most[i] > 1e-20 ? s->most[i] : 1) * mlo_headroom / mlo_wide_top(s));
+    }
     for (size_t k = 0; q->pow2 && k < q->r.n_block; k++)
         for (int64_t i = 0; q->r.block[k]->kind == MLO_RESIDUAL && i < q->scan.iterations; i++)
             mlo_add_scales(q, q->r.block[k], i);
@@ -837,14 +834,13 @@ static int mlo_unary_scales(mlo_quantizer *q, const mlo_sublayer *b) {
 }
 
 static int mlo_fit_all(mlo_quantizer *q) {
-    for (size_t k = 0; k < q->signal.size; k++)
-        if (q->signal.slot[k].key) {
-            mlo_signal *s = (mlo_signal *)q->signal.slot[k].value;
-            if ((s->narrow || mlo_widened(q, s))
-                && !(s->maker && (s->maker->kind == MLO_UNARY || s->maker->kind == MLO_ATTENTION))
-                && mlo_narrow_scales(q, s))
-                return mlo_failed(q->m);
-        }
+    for (size_t k = 0; k < q->n_signals; k++) {
+        mlo_signal *s = q->signals[k];
+        if ((s->narrow || mlo_widened(q, s))
+            && !(s->maker && (s->maker->kind == MLO_UNARY || s->maker->kind == MLO_ATTENTION))
+            && mlo_narrow_scales(q, s))
+            return mlo_failed(q->m);
+    }
     for (size_t k = 0; k < q->r.n_block; k++) {
         const mlo_sublayer *b = q->r.block[k];
         if (b->kind == MLO_ATTENTION && mlo_attention_scales(q, b)) return mlo_failed(q->m);
@@ -868,9 +864,8 @@ static int mlo_max_cost(mlo *m, double *most) {
 
 /* Does somebody say how wide operands are: --activations, or the source of any of them? */
 static int mlo_widths_said(const mlo_quantizer *q) {
-    for (size_t k = 0; k < q->signal.size; k++)
-        if (q->signal.slot[k].key && mlo_narrow_given((const mlo_signal *)q->signal.slot[k].value))
-            return 1;
+    for (size_t k = 0; k < q->n_signals; k++)
+        if (mlo_narrow_given(q->signals[k])) return 1;
     return mlo_opt(q->m, "activations") != NULL;
 }
 

@@ -119,11 +119,10 @@ static int64_t mlo_node_macs(const mlo_graph *g, const mlo_node *n) {
     mlo_form a = mlo_form_of(mlo_value_of(g, n->input[0]));
     mlo_form y = mlo_form_of(mlo_value_of(g, n->output[0]));
     if (!mlo_form_known(&a) || !mlo_form_known(&y) || !a.rank || !y.rank) return 0;
-    if (mlo_is(n, "MatMul") || mlo_is(n, "Gemm") || mlo_is(n, "mlo.MVU")
-        || mlo_is(n, "mlo.MVUTable"))
+    if (mlo_is(n, "MatMul") || mlo_is(n, "Gemm") || mlo_is_kernel(n, MLO_KERNEL_MATRIX))
         return mlo_form_count(&y) * a.dims[a.rank - 1];
     mlo_form k = mlo_form_of(mlo_value_of(g, mlo_has_input(n, 1) ? n->input[1] : n->input[0]));
-    if (!mlo_is_attention(n) || !mlo_form_known(&k) || !k.rank) return 0;
+    if (!mlo_is_kernel(n, MLO_KERNEL_ATTENTION) || !mlo_form_known(&k) || !k.rank) return 0;
     return mlo_form_count(&k) / k.dims[k.rank - 1] * (mlo_form_count(&a) + mlo_form_count(&y));
 }
 

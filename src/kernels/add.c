@@ -113,3 +113,21 @@ static void mlo_add_area(
     a->lut += CONTROL_LUTS;
     a->ff += CONTROL_FFS + mlo_clog2(mlo_last_dim(&s->out) / pe);
 }
+
+/* ---- the card -------------------------------------------------------------- */
+
+static const mlo_kernel mlo_add_kernel = {
+    .op = { "mlo.Add", mlo_kernel_same_shape, mlo_add_run, 3 },
+    .kind = MLO_KERNEL_SUM,
+    .series = "add",
+    .shifts = 1,
+    .function = mlo_add_function,
+    .limits = mlo_add_limits,
+    .pe_axis = "channels",
+    .legal = mlo_lanes_legal,
+    .unit = mlo_add_unit,
+    .intermediates = mlo_add_intermediates,
+    .area = mlo_add_area,
+    .promises = mlo_add_promises,
+    .pack = mlo_add_pack,
+};

@@ -236,9 +236,6 @@ static int mlo_attention_probs(const mlo_node *n) {
     return mlo_is(n, "mlo.AttentionProbs") || mlo_is(n, "mlo.AttentionRounded");
 }
 static int mlo_attention_rounded(const mlo_node *n) { return mlo_is(n, "mlo.AttentionRounded"); }
-static int mlo_is_attention(const mlo_node *n) {
-    return mlo_is(n, "mlo.Attention") || mlo_attention_probs(n);
-}
 
 static int64_t mlo_exp2_weight(int64_t t) {
     int64_t i = t >> 6;
@@ -698,3 +695,50 @@ static void mlo_attention_area(
     a->lut += CONTROL_LUTS;
     a->ff += CONTROL_FFS + 2 * mult;
 }
+
+/* ---- the cards -------------------------------------------------------------- */
+
+static const mlo_kernel mlo_attention_kernel = {
+    .op = { "mlo.Attention", mlo_kernel_same_shape, mlo_attention_run, 5 },
+    .kind = MLO_KERNEL_ATTENTION,
+    .series = "attention",
+    .function = mlo_attention_function,
+    .limits = mlo_attention_limits,
+    .pe_axis = "keys",
+    .simd_axis = "head channels",
+    .legal = mlo_attention_legal,
+    .unit = mlo_attention_unit,
+    .intermediates = mlo_attention_intermediates,
+    .area = mlo_attention_area,
+    .pack = mlo_attention_pack,
+};
+
+static const mlo_kernel mlo_attention_probs_kernel = {
+    .op = { "mlo.AttentionProbs", mlo_kernel_same_shape, mlo_attention_run, 5 },
+    .kind = MLO_KERNEL_ATTENTION,
+    .series = "attentionprobs",
+    .function = mlo_attention_probs_function,
+    .limits = mlo_attention_probs_limits,
+    .pe_axis = "keys",
+    .simd_axis = "head channels",
+    .legal = mlo_attention_legal,
+    .unit = mlo_attention_unit,
+    .intermediates = mlo_attention_intermediates,
+    .area = mlo_attention_area,
+    .pack = mlo_attention_pack,
+};
+
+static const mlo_kernel mlo_attention_rounded_kernel = {
+    .op = { "mlo.AttentionRounded", mlo_kernel_same_shape, mlo_attention_run, 5 },
+    .kind = MLO_KERNEL_ATTENTION,
+    .series = "attentionrounded",
+    .function = mlo_attention_rounded_function,
+    .limits = mlo_attention_rounded_limits,
+    .pe_axis = "keys",
+    .simd_axis = "head channels",
+    .legal = mlo_attention_legal,
+    .unit = mlo_attention_unit,
+    .intermediates = mlo_attention_intermediates,
+    .area = mlo_attention_area,
+    .pack = mlo_attention_pack,
+};

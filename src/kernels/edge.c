@@ -52,3 +52,19 @@ static int mlo_dequantize_shape(mlo_shapes *s) {
     s->out[0].dtype = MLO_FLOAT;
     return 0;
 }
+
+/* ---- the cards -------------------------------------------------------------- */
+
+static const mlo_kernel mlo_quantize_kernel = {
+    .op = { "mlo.Quantize", mlo_kernel_same_shape, mlo_quantize_run, 2 },
+    .kind = MLO_KERNEL_TO_INTEGERS,
+    .series = "quantize",
+    .function = mlo_quantize_function,
+};
+
+static const mlo_kernel mlo_dequantize_kernel = {
+    .op = { "mlo.Dequantize", mlo_dequantize_shape, mlo_dequantize_run, 2 },
+    .kind = MLO_KERNEL_TO_FLOATS,
+    .series = "dequantize",
+    .function = mlo_dequantize_function,
+};

@@ -5,8 +5,8 @@
  * invariant: the C evaluation, the ONNX function body and the Verilog module compute the same
  * bits; tests hold them together. No number inside can overflow: a kernel lists its intermediates,
  * and who makes hardware of it checks them (mlo_kernel_fits).
- * example: see kernels/requant.c, the shortest. To add a kernel: its file, its Verilog, its bench,
- *     one line in kernels/table.c.
+ * example: see kernels/requant.c, the shortest. To add a kernel: its file, its Verilog, its
+ *     bench, one line in kernels/table.c.
  * cost: nothing here depends on the number of layers.
  *
  * Numbers. Activations are signed integers of 2..16 bits, carried as INT8 or INT16. Requantization is
@@ -104,8 +104,25 @@ typedef struct {
     const char *what;
 } mlo_limit;
 
-typedef struct {
+/* What a kernel does, for those who treat all of a kind alike. */
+typedef enum {
+    MLO_KERNEL_MATRIX, /* sums of products with weights */
+    MLO_KERNEL_SUM, /* of streams */
+    MLO_KERNEL_NORM,
+    MLO_KERNEL_ATTENTION,
+    MLO_KERNEL_RESCALE, /* one stream in other steps */
+    MLO_KERNEL_TO_INTEGERS, /* the edges of the loop */
+    MLO_KERNEL_TO_FLOATS
+} mlo_kernel_kind;
+
+typedef struct mlo_kernel {
     mlo_op op; /* name, shapes, golden result */
+    mlo_kernel_kind kind;
+    const char
+        *series; /* "mvu" of the names mvu_0, mvu_1, ..: one series for all that share a module */
+    int table; /* its result is looked up, by what would be the result */
+    const struct mlo_kernel *with_table; /* the kernel that does the same and looks it up, if any */
+    int shifts; /* its multipliers may be powers of two: hardware without multipliers (mlo.pow2) */
     const char *function; /* the ONNX function body, in the notation below */
     const mlo_limit *limits; /* ends with a NULL `what` */
     /* what PE and SIMD divide, for messages; NULL: the kernel has no such knob */

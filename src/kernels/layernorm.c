@@ -299,3 +299,19 @@ static void mlo_layernorm_area(
         + 3 * cr + CONTROL_FFS;
     a->dsp += 1;
 }
+
+/* ---- the card -------------------------------------------------------------- */
+
+static const mlo_kernel mlo_layernorm_kernel = {
+    .op = { "mlo.LayerNorm", mlo_kernel_same_shape, mlo_layernorm_run, 4 },
+    .kind = MLO_KERNEL_NORM,
+    .series = "layernorm",
+    .function = mlo_layernorm_function,
+    .limits = mlo_layernorm_limits,
+    .pe_axis = "channels",
+    .legal = mlo_lanes_legal,
+    .unit = mlo_layernorm_unit,
+    .intermediates = mlo_layernorm_intermediates,
+    .area = mlo_layernorm_area,
+    .pack = mlo_layernorm_pack,
+};

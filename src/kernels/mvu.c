@@ -301,3 +301,41 @@ static void mlo_mvu_area(
     a->ff += CONTROL_FFS + mlo_clog2(u->turns) + mlo_clog2(folds) + 2 * mlo_clog2(held)
         + mlo_clog2(folds * held);
 }
+
+/* ---- the cards -------------------------------------------------------------- */
+
+static const mlo_kernel mlo_mvu_table_kernel = {
+    .op = { "mlo.MVUTable", mlo_mvu_shape, mlo_mvu_run, 6 },
+    .kind = MLO_KERNEL_MATRIX,
+    .series = "mvu",
+    .table = 1,
+    .shifts = 1,
+    .function = mlo_mvu_table_function,
+    .limits = mlo_mvu_limits,
+    .pe_axis = "output channels",
+    .simd_axis = "input channels",
+    .legal = mlo_mvu_legal,
+    .unit = mlo_mvu_unit,
+    .intermediates = mlo_mvu_intermediates,
+    .area = mlo_mvu_area,
+    .promises = mlo_mvu_promises,
+    .pack = mlo_mvu_pack,
+};
+
+static const mlo_kernel mlo_mvu_kernel = {
+    .op = { "mlo.MVU", mlo_mvu_shape, mlo_mvu_run, 5 },
+    .kind = MLO_KERNEL_MATRIX,
+    .series = "mvu",
+    .with_table = &mlo_mvu_table_kernel,
+    .shifts = 1,
+    .function = mlo_mvu_function,
+    .limits = mlo_mvu_limits,
+    .pe_axis = "output channels",
+    .simd_axis = "input channels",
+    .legal = mlo_mvu_legal,
+    .unit = mlo_mvu_unit,
+    .intermediates = mlo_mvu_intermediates,
+    .area = mlo_mvu_area,
+    .promises = mlo_mvu_promises,
+    .pack = mlo_mvu_pack,
+};

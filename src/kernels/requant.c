@@ -159,3 +159,39 @@ static void mlo_requant_area(
     a->lut += CONTROL_LUTS;
     a->ff += pe * x + CONTROL_FFS + 2 * mlo_clog2(beats);
 }
+
+/* ---- the cards -------------------------------------------------------------- */
+
+static const mlo_kernel mlo_requant_table_kernel = {
+    .op = { "mlo.RequantTable", mlo_kernel_same_shape, mlo_requant_run, 5 },
+    .kind = MLO_KERNEL_RESCALE,
+    .series = "requant",
+    .table = 1,
+    .shifts = 1,
+    .function = mlo_requant_table_function,
+    .limits = mlo_requant_limits,
+    .pe_axis = "channels",
+    .legal = mlo_lanes_legal,
+    .unit = mlo_requant_unit,
+    .intermediates = mlo_requant_intermediates,
+    .area = mlo_requant_area,
+    .promises = mlo_requant_promises,
+    .pack = mlo_requant_pack,
+};
+
+static const mlo_kernel mlo_requant_kernel = {
+    .op = { "mlo.Requant", mlo_kernel_same_shape, mlo_requant_run, 4 },
+    .kind = MLO_KERNEL_RESCALE,
+    .series = "requant",
+    .with_table = &mlo_requant_table_kernel,
+    .shifts = 1,
+    .function = mlo_requant_function,
+    .limits = mlo_requant_limits,
+    .pe_axis = "channels",
+    .legal = mlo_lanes_legal,
+    .unit = mlo_requant_unit,
+    .intermediates = mlo_requant_intermediates,
+    .area = mlo_requant_area,
+    .promises = mlo_requant_promises,
+    .pack = mlo_requant_pack,
+};

@@ -3,7 +3,7 @@
  * in:  a node.     out: its mlo_op (shape rule, evaluation), or NULL.
  * invariant: names are unique over all tables; a table that is added later (the kernels of domain
  *     mlo) cannot change a standard op.
- * example: mlo_ops_add(m, &mlo_kernels[0].op, n, sizeof mlo_kernels[0]); ... const mlo_op *op =
+ * example: mlo_ops_add(m, &mlo_qonnx_ops[0], n, sizeof mlo_qonnx_ops[0]); ... const mlo_op *op =
  *     mlo_op_of(m, node);
  * cost: one map look-up; the tables are walked for the first node of each kind only, so opening a
  *     handle costs nothing.
@@ -15,7 +15,7 @@ struct mlo_op_index {
     struct {
         const mlo_op *first;
         size_t n, stride;
-    } table[8];
+    } table[24];
     size_t n_table;
     /* interned name ("MatMul", "mlo.MVU") -> mlo_op, or mlo_no_op */
     mlo_map seen;

@@ -418,14 +418,14 @@ static const char *mlo_view_place(const mlo_view_loop *l, const mlo_node *n) {
 static const char *mlo_view_what(const mlo_view *v, const mlo_node *n) {
     const char *tail = mlo_view_tail(v->core ? v->core->scope : "", mlo_view_scope(n));
     const char *parts = mlo_meta_get(n->meta, n->n_meta, "mlo.parts");
-    const char *what = *tail       ? tail
-        : mlo_is(n, "mlo.Requant") ? "the carried value"
-        : n->n_output              ? n->output[0]
-                                   : "";
-    if (mlo_is(n, "mlo.Requant"))
+    const char *what = *tail                   ? tail
+        : mlo_is_kernel(n, MLO_KERNEL_RESCALE) ? "the carried value"
+        : n->n_output                          ? n->output[0]
+                                               : "";
+    if (mlo_is_kernel(n, MLO_KERNEL_RESCALE) && !mlo_has_table(n))
         what = mlo_format(v->m, "%s, to %d bits", what,
             (int)mlo_meta_int(n, "mlo.bits", mlo_bits_of(mlo_kernel_to(n))));
-    else if (mlo_is(n, "mlo.MVUTable") || mlo_is(n, "mlo.RequantTable"))
+    else if (mlo_has_table(n))
         what = mlo_format(v->m, "%s, table", what);
     else if (parts)
         what = mlo_format(v->m, "%s and %ld more", what, strtol(parts, NULL, 10) - 1);
