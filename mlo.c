@@ -216,6 +216,9 @@ static void mlo_inform(mlo *m, const char *format, ...) {
     va_end(args);
 }
 
+static int64_t mlo_max(int64_t a, int64_t b) { return a > b ? a : b; }
+static int64_t mlo_min(int64_t a, int64_t b) { return a < b ? a : b; }
+
 /* Numbers are walked so many at a time where it counts: a loop of known length is what compilers
  * vectorise at -O2. */
 enum { MLO_LANES = 16 };
@@ -3747,7 +3750,7 @@ static unsigned mlo_small_encode(const mlo_float_format *f, double v) {
 /* ---- converting ----------------------------------------------------------- */
 
 /* The type that values of type t are computed in. */
-static mlo_dtype mlo_core(mlo_dtype t) {
+static mlo_dtype mlo_core_type(mlo_dtype t) {
     return t == MLO_DOUBLE || t == MLO_UINT64 ? t : mlo_dtype_is_float(t) ? MLO_FLOAT : MLO_INT64;
 }
 
@@ -4072,7 +4075,7 @@ static int mlo_ints(const mlo_shapes *s, const char *attr, int input, int64_t *l
     const mlo_array *v = mlo_shape_value(s, (size_t)input);
     if (!v) return MLO_LATER;
     int64_t n = mlo_array_count(v);
-    if (n > MLO_MAX_LIST || mlo_core(v->dtype) != MLO_INT64) {
+    if (n > MLO_MAX_LIST || mlo_core_type(v->dtype) != MLO_INT64) {
         mlo_fail(s->m, MLO_E_SHAPE, s->node,
             "input %d, %lld elements of %s, is not a short list of integers", input, (long long)n,
             mlo_dtype_name(v->dtype));
@@ -4240,7 +4243,7 @@ static int mlo_elements_any(mlo *m, const mlo_node *node, mlo_array *out,
 static int mlo_elementwise(mlo_call *c, size_t n, const mlo_loops *loops, const double *arg) {
     MLO_TRY(mlo_need_inputs(c, n ? n : 1));
     mlo_array *out = c->out[0];
-    mlo_dtype core = mlo_core(c->in[0]->dtype);
+    mlo_dtype core = mlo_core_type(c->in[0]->dtype);
     if (!out) return mlo_fail(c->m, MLO_E_SHAPE, c->node, "has no output of known form");
     if (n) return mlo_elements_any(c->m, c->node, out, c->in, (int)n, loops, core, arg);
     int64_t step[MLO_MAX_RANK];
@@ -4461,7 +4464,7 @@ static int mlo_run_Mean(mlo_call *c) {
     in[0] = c->out[0];
     arg[0] = 1.0 / (double)c->n_in;
     return mlo_elements_any(
-        c->m, c->node, c->out[0], in, 1, &mlo_loops_scale, mlo_core(c->in[0]->dtype), arg);
+        c->m, c->node, c->out[0], in, 1, &mlo_loops_scale, mlo_core_type(c->in[0]->dtype), arg);
 }
 
 /* Mod: fmod=0 has the divisor's sign, as Python's %; fmod=1 the dividend's, as C's. */
@@ -4516,7 +4519,7 @@ static const mlo_loops mlo_loops_Pow = { mlo_f32_Pow, mlo_f64_Pow, mlo_i64_Pow, 
 /* the base's type is the result's; an integer base with a float exponent goes by double */
 static int mlo_run_Pow(mlo_call *c) {
     MLO_TRY(mlo_need_inputs(c, 2));
-    mlo_dtype core = mlo_core(c->in[0]->dtype);
+    mlo_dtype core = mlo_core_type(c->in[0]->dtype);
     if (!mlo_dtype_is_float(core) && mlo_dtype_is_float(c->in[1]->dtype)) core = MLO_DOUBLE;
     return mlo_elements_any(c->m, c->node, c->out[0], c->in, 2, &mlo_loops_Pow, core, NULL);
 }
@@ -4564,7 +4567,7 @@ static int mlo_shape_Where(mlo_shapes *s) {
 static int mlo_clip_bounds(mlo_call *c, const mlo_array *lo, const mlo_array *hi) {
     const mlo_array *pair[2];
     pair[0] = c->in[0];
-    mlo_dtype core = mlo_core(c->in[0]->dtype);
+    mlo_dtype core = mlo_core_type(c->in[0]->dtype);
     if (lo) {
         pair[1] = lo;
         MLO_TRY(mlo_elements_any(c->m, c->node, c->out[0], pair, 2, &mlo_loops_Max, core, NULL));
@@ -4654,7 +4657,7 @@ static int mlo_run_CumSum(mlo_call *c) {
     if (mlo_ints(c->forms, NULL, 1, list) != 1)
         return mlo_fail(c->m, MLO_E_SHAPE, c->node, "axis must be one integer");
     MLO_TRY(mlo_axis(c->forms, list[0], c->in[0]->rank, &axis));
-    mlo_dtype core = mlo_core(c->in[0]->dtype);
+    mlo_dtype core = mlo_core_type(c->in[0]->dtype);
     const mlo_array *x = mlo_as(c->m, c->in[0], core);
     mlo_array *z = x ? mlo_array_new(c->m, core, x->rank, x->dims) : NULL;
     int exclusive = mlo_int(c->node, "exclusive", 0) != 0;
@@ -5866,7 +5869,7 @@ static int mlo_matmul_any(
 }
 static int mlo_run_MatMul(mlo_call *c) {
     MLO_TRY(mlo_need_inputs(c, 2));
-    return mlo_matmul_any(c->m, c->out[0], c->in[0], c->in[1], mlo_core(c->in[0]->dtype));
+    return mlo_matmul_any(c->m, c->out[0], c->in[0], c->in[1], mlo_core_type(c->in[0]->dtype));
 }
 
 /* Gemm: alpha A' B' + beta C. Fusing tools make it of products of higher rank too: without
@@ -5916,7 +5919,8 @@ static int mlo_gemm_tail(mlo_call *c, mlo_array *z, const mlo_array *bias) {
         pair[1] = scaled;
     }
     if (!r && bias)
-        r = mlo_elements_any(c->m, c->node, z, pair, 2, &mlo_loops_Add, mlo_core(z->dtype), NULL);
+        r = mlo_elements_any(
+            c->m, c->node, z, pair, 2, &mlo_loops_Add, mlo_core_type(z->dtype), NULL);
     mlo_array_free(c->m, scaled);
     return r;
 }
@@ -5929,7 +5933,7 @@ static int mlo_gemm_product(mlo_call *c, mlo_array *z, const mlo_array *a, const
 static int mlo_run_Gemm(mlo_call *c) {
     MLO_TRY(mlo_need_inputs(c, 2));
     mlo *m = c->m;
-    mlo_dtype core = mlo_core(c->in[0]->dtype);
+    mlo_dtype core = mlo_core_type(c->in[0]->dtype);
     const mlo_array *a = mlo_as(m, c->in[0], core), *b = a ? mlo_as(m, c->in[1], core) : NULL;
     mlo_array *y = c->out[0];
     mlo_array *z = !b || y->dtype == core ? y : mlo_array_new(m, core, y->rank, y->dims);
@@ -6044,7 +6048,7 @@ static void mlo_softmax_row_f64(
 static int mlo_softmax(mlo_call *c, int logarithm) {
     MLO_TRY(mlo_need_inputs(c, 1));
     mlo *m = c->m;
-    mlo_dtype core = mlo_core(c->in[0]->dtype);
+    mlo_dtype core = mlo_core_type(c->in[0]->dtype);
     int64_t outer = 1, n = 1, inner = 1;
     int axis = 0;
     if (!mlo_dtype_is_float(core))
@@ -16844,8 +16848,6 @@ static void mlo_area_times(mlo_area *a, int64_t n, const mlo_area *b) {
     a->bram += n * b->bram;
 }
 
-static int64_t mlo_least(int64_t a, int64_t b) { return a < b ? a : b; }
-static int64_t mlo_most(int64_t a, int64_t b) { return a > b ? a : b; }
 static int64_t mlo_parts(int64_t n, int64_t of) { return (n + of - 1) / of; }
 
 /* LUTs a bit of selecting one of n: 4 to 1 fit a LUT; beyond, what Yosys makes of a shift by a
@@ -16855,13 +16857,13 @@ static int64_t mlo_mux_luts(int64_t n) { return n <= 1 ? 0 : n <= 4 ? 1 : n / 2;
 /* Products of x and y bits: the mapper cuts operands that are wider than a DSP block's (26 and 17
  * bits unsigned, and the sign). */
 static int64_t mlo_product_dsps(int64_t x, int64_t y) {
-    int64_t wide = mlo_most(x, y), narrow = mlo_least(x, y);
+    int64_t wide = mlo_max(x, y), narrow = mlo_min(x, y);
     return (wide <= 27 ? 1 : mlo_parts(wide - 1, 26))
         * (narrow <= 18 ? 1 : mlo_parts(narrow - 1, 17));
 }
 
 /* Bits of a counter of n steps: the Verilog has one even for a single step. */
-static int64_t mlo_counter(int64_t n) { return mlo_most(mlo_clog2(n), 1); }
+static int64_t mlo_counter(int64_t n) { return mlo_max(mlo_clog2(n), 1); }
 
 /* A memory with one write and one registered read port, of words of `width` bits. Of LUTs (14 bits
  * x 32 words or 7 x 64 in 8 LUTs) or of block RAMs (as wide as 72 bits x 512 words; `block` bits,
@@ -16884,7 +16886,7 @@ static void mlo_area_words(mlo_area *a, int64_t width, int64_t used, int64_t blo
     for (int size = 1; size <= 2; size++)
         for (int64_t wide = 36 * size, deep = 512; wide >= 1; wide /= 2, deep *= 2) {
             int64_t rows = mlo_parts(words, deep);
-            int64_t lane = mlo_least(wide, 9);
+            int64_t lane = mlo_min(wide, 9);
             int64_t blocks = mlo_parts(rows * mlo_parts(block, lane), wide / lane);
             int64_t cost = 14 * blocks * (size == 1 ? BRAM18 : BRAM36) + 7 * width * (rows - 1);
             if (cost < best) {
@@ -16948,11 +16950,11 @@ static void mlo_area_width(mlo_area *a, int64_t bits, int64_t in, int64_t out) {
  * that are resident, 0 for two in turn. */
 static void mlo_area_param(
     mlo_area *a, int64_t width, int64_t used, int64_t depth, int64_t axi, int64_t banks) {
-    int64_t padded = mlo_most((int64_t)1 << mlo_clog2(width), 8);
+    int64_t padded = mlo_max((int64_t)1 << mlo_clog2(width), 8);
     int64_t beats = padded <= axi ? 1 : mlo_parts(width, axi);
     int64_t words = padded <= axi ? axi / padded : 1;
     int64_t rows = mlo_parts(depth, words);
-    int64_t kept = mlo_least(depth, words);
+    int64_t kept = mlo_min(depth, words);
     int64_t row = mlo_clog2(rows);
     int64_t all = rows * (banks ? banks : 2);
     int64_t address = mlo_clog2(all);
@@ -17384,7 +17386,7 @@ static int mlo_kernel_same_shape(mlo_shapes *s) {
     "y = Cast <to=@to> (entry)\n"
 /* mlo_kernel_fits looks at hi */
 static int mlo_index_bits(const mlo_site *s) {
-    return mlo_clog2(mlo_least(mlo_int(s->node, "hi", 127), INT32_MAX) + 1) + 1;
+    return mlo_clog2(mlo_min(mlo_int(s->node, "hi", 127), INT32_MAX) + 1) + 1;
 }
 
 /* ======== src/kernels/requant.c ======== */
@@ -17685,7 +17687,7 @@ static void mlo_add_area(
     const int64_t y = s->out_bits;
     const int64_t pa = abits + 16;
     const int64_t pb = bbits + 16;
-    const int64_t sum = mlo_most(pa, pb) + 1;
+    const int64_t sum = mlo_max(pa, pb) + 1;
     const int shift = mlo_site_pow2(s);
     enum { CONTROL_LUTS = 30, CONTROL_FFS = 25 };
     mlo_area lane = { sum + 7 * sum / 2 + sum / 5 + 2 * y, abits + bbits + pa + pb + 2 * sum + y, 0,
@@ -17887,7 +17889,7 @@ static int64_t mlo_mvu_blocks(
             || groups / blocks * folds * weights < TABLES * table))
         blocks--;
     while (least < groups && groups % least) least++;
-    return groups < 2 ? 0 : mlo_most(blocks, least);
+    return groups < 2 ? 0 : mlo_max(blocks, least);
 }
 
 static int mlo_mvu_unit(const mlo_site *s, int64_t pe, int64_t simd, mlo_unit *u) {
@@ -17903,7 +17905,7 @@ static int mlo_mvu_unit(const mlo_site *s, int64_t pe, int64_t simd, mlo_unit *u
         : 0;
     u->tile = u->blocks ? s->tile : 0;
     /* channels whose weights are on chip */
-    const int64_t held = n / mlo_most(1, u->blocks);
+    const int64_t held = n / mlo_max(1, u->blocks);
     u->module = u->blocks ? "mlo_mvu_tiled" : "mlo_mvu";
     u->in[u->n_in++] = mlo_port_make("s_axis", 0, simd, xbits, k);
     u->out = mlo_port_make("m_axis", 0, pe, ybits, n);
@@ -17985,12 +17987,12 @@ static void mlo_mvu_area(
     const int64_t pairs = pe / 2;
     const int64_t k = s->in[1].dims[0];
     const int64_t folds = k / simd;
-    const int64_t held = s->in[1].dims[1] / pe / mlo_most(1, u->blocks);
+    const int64_t held = s->in[1].dims[1] / pe / mlo_max(1, u->blocks);
     const int64_t x = s->in_bits[0];
     const int64_t w = mlo_site_weight_bits(s);
     const int64_t acc = mlo_bits_for(mlo_mvu_acc(s));
     const int64_t sum = x + w + mlo_clog2(simd);
-    const int64_t total = mlo_least(x + w + mlo_clog2(k) + 1, acc);
+    const int64_t total = mlo_min(x + w + mlo_clog2(k) + 1, acc);
     const int table = s->n_in > 5;
     const int shift = mlo_site_pow2(s);
     const int q = table ? mlo_index_bits(s) : s->out_bits;
@@ -18691,7 +18693,7 @@ static void mlo_attention_area(
     const int64_t lt = mlo_clog2(s->tokens);
     const int probs = mlo_attention_probs(s->node), rounded = mlo_attention_rounded(s->node);
     const int64_t d = simd * steps;
-    const int64_t score = 2 * x + mlo_most(mlo_clog2(d), 1);
+    const int64_t score = 2 * x + mlo_max(mlo_clog2(d), 1);
     const int64_t e = probs ? 18 : 8;
     const int64_t sum = e + lt;
     const int64_t r = 17 + lt;
@@ -19083,9 +19085,9 @@ static void mlo_layernorm_area(
     const int64_t s1 = x + lc;
     const int64_t s2 = 2 * x + lc;
     const int64_t cr = mlo_clog2(c + 1) + 17;
-    const int64_t ur = mlo_most(s1, 16) + 18;
+    const int64_t ur = mlo_max(s1, 16) + 18;
     const int64_t n = 16 + (lc + 1) / 2;
-    const int64_t t = mlo_most(n + 16, 33) + 1;
+    const int64_t t = mlo_max(n + 16, 33) + 1;
     /* CONTROL: root, reciprocal, six products of 16 bits, stages */
     enum {
         MULTIPLIER = 18,
@@ -19300,7 +19302,7 @@ static int mlo_run_check(mlo *m, const mlo_value *v, const mlo_array *a) {
 /* a in the model's type, where every whole number of it keeps its value (networks that carry
  * integers in floats); the caller frees it. */
 static mlo_array *mlo_run_convert(mlo *m, const mlo_value *v, const mlo_array *a, mlo_dtype to) {
-    int64_t n = mlo_array_count(a), same = mlo_core(a->dtype) == MLO_INT64;
+    int64_t n = mlo_array_count(a), same = mlo_core_type(a->dtype) == MLO_INT64;
     mlo_array *b = same ? mlo_array_new(m, to, a->rank, a->dims) : NULL;
     mlo_array *back = b ? mlo_array_new(m, a->dtype, a->rank, a->dims) : NULL;
     if (back) {
@@ -21849,7 +21851,7 @@ static int mlo_recognise(mlo *m, const mlo_scan *scan, mlo_recogniser *r, const 
 
 /* A value between sublayers. Arrays of iterations, or of iterations x channels (`per`). As an
  * integer y it stands for
- *     wide: scale16 y             narrow: zero[c] + scale8 shape[c] y  */
+ *     wide: wide_scale y             narrow: zero[c] + narrow_scale shape[c] y  */
 typedef struct {
     const char *name;
     /* demanded widths: matrix operand; residual stream */
@@ -21870,12 +21872,12 @@ typedef struct {
     /* per channel. mean and square are sums until all samples are seen */
     double *low, *high, *mean, *square;
     /* drift: the mean of (what the integer stands for - the value) */
-    double *scale16, *scale8, *zero, *drift;
+    double *wide_scale, *narrow_scale, *zero, *drift;
     float *shape; /* NULL: all channels have one scale */
     /* expected square error of what linear layers make of it, relative to that; their products per
      * token */
     double noise, macs;
-    const char *name8, *name16, *shape_name;
+    const char *narrow_name, *wide_name, *shape_name;
 } mlo_signal;
 
 /* The tokens that count, of the sample at hand: those that the attention mask keeps. Nobody reads
@@ -21929,7 +21931,8 @@ static mlo_signal *mlo_signal_of(mlo_quantizer *q, const char *name) {
     s->channels = f.dims[f.rank - 1];
     s->bits = q->activations;
     s->wide_bits = q->residual;
-    double **const iteration[] = { &s->rows, &s->most, &s->inverse, &s->scale16, &s->scale8 },
+    double **const iteration[] = { &s->rows, &s->most, &s->inverse, &s->wide_scale,
+        &s->narrow_scale },
                    **const channel[] = { &s->low, &s->high, &s->mean, &s->square, &s->zero,
                        &s->drift };
     for (size_t i = 0; i < 5; i++)
@@ -22035,7 +22038,7 @@ static void mlo_calibrate_means(mlo_quantizer *q) {
 /* What a value becomes when it goes through its narrow integer. */
 static double mlo_rounded(const mlo_signal *s, int64_t iteration, int64_t c, double v) {
     int64_t at = iteration * s->channels + c;
-    double step = s->scale8[iteration] * (s->shape ? (double)s->shape[at] : 1);
+    double step = s->narrow_scale[iteration] * (s->shape ? (double)s->shape[at] : 1);
     double hi = ldexp(1, s->bits - 1) - 1;
     double y = rint((v - s->zero[at]) / step);
     return s->zero[at] + step * (y > hi ? hi : y < -hi - 1 ? -hi - 1 : y);
@@ -22735,7 +22738,7 @@ static void mlo_obey(mlo_quantizer *q, mlo_signal *s) {
     const mlo_given *g = mlo_narrow_given(s);
     s->shape = NULL;
     for (int64_t i = 0; i < q->scan.iterations; i++) {
-        s->scale8[i] = g->scale[i];
+        s->narrow_scale[i] = g->scale[i];
         for (int64_t c = 0; c < s->channels; c++)
             s->zero[i * s->channels + c] = mlo_given_zero(g, i);
     }
@@ -23116,7 +23119,8 @@ static int mlo_expected_noise(mlo_quantizer *q, mlo_signal *s) {
                 if (i == 0) s->macs += (double)(s->channels * y->channels);
             }
         for (int64_t c = 0; c < s->channels; c++) {
-            double step = s->scale8[i] * (s->shape ? (double)s->shape[i * s->channels + c] : 1);
+            double step = s->narrow_scale[i]
+                * (s->shape ? (double)s->shape[i * s->channels + c] : 1);
             noise += step * step / 12 * h.norm[c];
         }
         mlo_shaper_free(q->m, &h);
@@ -23198,15 +23202,15 @@ static void mlo_middle(mlo_signal *s, int64_t i) {
     for (int64_t c = i * s->channels; c < (i + 1) * s->channels; c++) {
         s->zero[c] = (s->low[c] + s->high[c]) / 2;
         if (!s->wide) continue;
-        double steps = rint(s->zero[c] / s->scale16[i]);
+        double steps = rint(s->zero[c] / s->wide_scale[i]);
         s->zero[c] = (steps > mlo_wide_top(s)           ? mlo_wide_top(s)
                              : steps < -mlo_wide_top(s) ? -mlo_wide_top(s)
                                                         : steps)
-            * s->scale16[i];
+            * s->wide_scale[i];
     }
 }
 
-/* The smallest scale8 at which every channel fits. */
+/* The smallest narrow_scale at which every channel fits. */
 static void mlo_fit(const mlo_quantizer *q, mlo_signal *s, int64_t i) {
     double most = 0;
     for (int64_t c = i * s->channels; c < (i + 1) * s->channels; c++) {
@@ -23217,7 +23221,7 @@ static void mlo_fit(const mlo_quantizer *q, mlo_signal *s, int64_t i) {
         if (down > most) most = down;
     }
     /* nothing but zeros was seen: any scale will do */
-    s->scale8[i] = mlo_step(q, (most > 1e-20 ? most : 1) / mlo_top(s));
+    s->narrow_scale[i] = mlo_step(q, (most > 1e-20 ? most : 1) / mlo_top(s));
 }
 
 /* Shape, zero and scale of a signal whose shape the linear layers that read `reads` absorb. */
@@ -23249,7 +23253,7 @@ static void mlo_one_scale(
     double top = mlo_top(s), scale = mlo_step(q, (high > low ? high - low : 1) / (2 * top + 1));
     /* more room than is needed: half of it at each end */
     if (q->pow2) low = (low + high - (2 * top + 1) * scale) / 2;
-    s->scale8[i] = scale;
+    s->narrow_scale[i] = scale;
     for (int64_t c = i * s->channels; c < (i + 1) * s->channels; c++)
         s->zero[c] = low + (top + 1) * scale;
 }
@@ -23314,7 +23318,7 @@ static mlo_array *mlo_tabulate(mlo_quantizer *q, const mlo_sublayer *u, int64_t 
 static int mlo_index_range(
     mlo_quantizer *q, const mlo_sublayer *u, mlo_signal *x, const mlo_signal *y, int64_t i) {
     enum { POINTS = 1025 };
-    double low, high, step = y->wide ? y->scale16[i] : y->scale8[i];
+    double low, high, step = y->wide ? y->wide_scale[i] : y->narrow_scale[i];
     mlo_range(x, i, &low, &high);
     double each = (high - low) / (POINTS - 1);
     mlo_array *f = mlo_tabulate(q, u, i, low, each, POINTS);
@@ -23335,11 +23339,12 @@ static int mlo_index_range(
 static void mlo_add_scales(mlo_quantizer *q, const mlo_sublayer *b, int64_t i) {
     mlo_signal *s[] = { mlo_signal_of(q, b->in[0]), mlo_signal_of(q, b->in[1]),
         mlo_signal_of(q, b->out) };
-    double least = (s[0]->scale16[i] > s[1]->scale16[i] ? s[0]->scale16[i] : s[1]->scale16[i])
+    double least = (s[0]->wide_scale[i] > s[1]->wide_scale[i] ? s[0]->wide_scale[i]
+                                                              : s[1]->wide_scale[i])
         / 4096;
     for (int k = 0; k < 3; k++)
-        if (s[k]->scale16[i] < least && !mlo_given_scaled(mlo_wide_given(q, s[k])))
-            s[k]->scale16[i] = least;
+        if (s[k]->wide_scale[i] < least && !mlo_given_scaled(mlo_wide_given(q, s[k])))
+            s[k]->wide_scale[i] = least;
 }
 
 static void mlo_wide_scales(mlo_quantizer *q) {
@@ -23347,7 +23352,7 @@ static void mlo_wide_scales(mlo_quantizer *q) {
         mlo_signal *s = q->signals[k];
         const mlo_given *g = mlo_wide_given(q, s);
         for (int64_t i = 0; i < q->scan.iterations; i++)
-            s->scale16[i] = mlo_given_scaled(g) ? g->scale[i]
+            s->wide_scale[i] = mlo_given_scaled(g) ? g->scale[i]
                 : mlo_widened(q, s)
                 ? s->given->scale[i]
                 : mlo_step(
@@ -23358,7 +23363,7 @@ static void mlo_wide_scales(mlo_quantizer *q) {
             mlo_add_scales(q, q->r.block[k], i);
     mlo_signal *in = mlo_signal_of(q, q->scan.body->input[0]->name);
     mlo_signal *out = mlo_signal_of(q, q->result);
-    for (int64_t k = 1; k < q->scan.iterations; k++) in->scale16[k] = out->scale16[k - 1];
+    for (int64_t k = 1; k < q->scan.iterations; k++) in->wide_scale[k] = out->wide_scale[k - 1];
 }
 
 /* A signal that is made by no table and is no attention's result. */
@@ -23728,9 +23733,9 @@ static int mlo_offset_node(mlo_quantizer *q, const mlo_sublayer *b, const char *
     mlo *m = q->m;
     mlo_channel_words w;
     if (!out || mlo_channel_parameters(q, out, s->channels, &w)) return mlo_failed(m);
-    mlo_node *n = mlo_kernel_node(q, &mlo_requant_kernel, b, out, to, bits, s->scale8);
+    mlo_node *n = mlo_kernel_node(q, &mlo_requant_kernel, b, out, to, bits, s->narrow_scale);
     for (int64_t at = 0; at < q->scan.iterations * s->channels; at++) {
-        double offset = rint(s->zero[at] / s->scale8[at / s->channels]);
+        double offset = rint(s->zero[at] / s->narrow_scale[at / s->channels]);
         if (offset >= ldexp(1, s->bits - 1))
             return mlo_fail_at(m, MLO_E_UNSUPPORTED, s->name,
                 "a zero point at the least of %d bits is fixed for this value, which the residual "
@@ -23747,31 +23752,33 @@ static int mlo_offset_node(mlo_quantizer *q, const mlo_sublayer *b, const char *
 /* Behind what makes a signal: its other form, where both are wanted. */
 static int mlo_narrow(mlo_quantizer *q, const mlo_sublayer *b, const char *name, mlo_signal *s) {
     if (b && mlo_widened(q, s)) {
-        s->name8 = name;
-        s->name16 = mlo_format(q->m, "%s_16", name);
-        return mlo_offset_node(q, b, name, s->name16, MLO_INT16, s->wide_bits, s, 1);
+        s->narrow_name = name;
+        s->wide_name = mlo_format(q->m, "%s_16", name);
+        return mlo_offset_node(q, b, name, s->wide_name, MLO_INT16, s->wide_bits, s, 1);
     }
     if (!s->wide) {
-        s->name8 = name;
+        s->narrow_name = name;
         return 0;
     }
-    s->name16 = name;
-    if (s->narrow && mlo_one_form(q, s)) s->name8 = name;
-    if (!s->narrow || s->name8) return 0;
+    s->wide_name = name;
+    if (s->narrow && mlo_one_form(q, s)) s->narrow_name = name;
+    if (!s->narrow || s->narrow_name) return 0;
     mlo *m = q->m;
     mlo_channel_words w;
-    s->name8 = mlo_format(m, "%s_8", name);
-    if (m->error.code || mlo_channel_parameters(q, s->name8, s->channels, &w)) return mlo_failed(m);
+    s->narrow_name = mlo_format(m, "%s_8", name);
+    if (m->error.code || mlo_channel_parameters(q, s->narrow_name, s->channels, &w))
+        return mlo_failed(m);
     mlo_node *n = mlo_kernel_node(
-        q, &mlo_requant_kernel, b, s->name8, mlo_narrow_type(s), s->bits, s->scale8);
+        q, &mlo_requant_kernel, b, s->narrow_name, mlo_narrow_type(s), s->bits, s->narrow_scale);
     if (!n) return mlo_failed(m);
     for (int64_t at = 0; at < q->scan.iterations * s->channels; at++) {
         int64_t mult;
         int shift;
         MLO_TRY(mlo_ratio(q, n,
-            s->scale16[at / s->channels] / (s->scale8[at / s->channels] * mlo_shape_at(s, at)), 40,
-            &mult, &shift));
-        w.bias[at] = (int32_t)rint(-s->zero[at] / s->scale16[at / s->channels]);
+            s->wide_scale[at / s->channels]
+                / (s->narrow_scale[at / s->channels] * mlo_shape_at(s, at)),
+            40, &mult, &shift));
+        w.bias[at] = (int32_t)rint(-s->zero[at] / s->wide_scale[at / s->channels]);
         w.mult[at] = (int32_t)mult;
         w.shift[at] = shift;
     }
@@ -23788,8 +23795,8 @@ typedef struct {
 } mlo_form_made;
 
 static mlo_form_made mlo_made_at(const mlo_quantizer *q, const mlo_signal *s) {
-    mlo_form_made w = { s->scale16, NULL, NULL, MLO_INT16, s->wide_bits };
-    mlo_form_made n = { s->scale8, s->zero, s->shape, mlo_narrow_type(s), s->bits };
+    mlo_form_made w = { s->wide_scale, NULL, NULL, MLO_INT16, s->wide_bits };
+    mlo_form_made n = { s->narrow_scale, s->zero, s->shape, mlo_narrow_type(s), s->bits };
     return s->wide && !mlo_widened(q, s) ? w : n;
 }
 
@@ -23885,7 +23892,7 @@ static int mlo_weight_scales(mlo_quantizer *q, const mlo_sublayer *b, int64_t i,
         scale[n] = (float)mlo_step(q, most[n] > 1e-30f ? (double)most[n] / (double)r.hi : 1);
     if (r.clipped && mlo_weight_clipping(q, w, x, i, &r, scale)) return mlo_failed(q->m);
     for (int64_t n = 0; n < columns; n++) {
-        double least = fabs(exact[n]) / x->scale8[i] / (1 << 29);
+        double least = fabs(exact[n]) / x->narrow_scale[i] / (1 << 29);
         if ((double)scale[n] < least) scale[n] = (float)mlo_step(q, least);
     }
     return 0;
@@ -23913,7 +23920,7 @@ static void mlo_integer_means(const mlo_array *w, const mlo_signal *x, int64_t i
         int64_t at = i * x->channels + k;
         float shape = x->shape ? x->shape[at] : 1;
         double mean = ((fixed ? 0 : x->mean[at] + x->drift[at]) - x->zero[at])
-            / ((double)shape * x->scale8[i]);
+            / ((double)shape * x->narrow_scale[i]);
         int64_t n = 0;
         for (; n + MLO_LANES <= columns; n += MLO_LANES)
             mlo_integer_mean(row + n, shape, inverse + n, r, mean, sum + n, MLO_LANES);
@@ -23937,7 +23944,7 @@ static int mlo_linear_numbers(mlo_quantizer *q, const mlo_sublayer *b, mlo_linea
             mlo_dtype_name(bias->dtype), (long long)l->n);
     double *exact = (double *)mlo_scratch(m, (size_t)l->n, sizeof *exact);
     double *sum = (double *)mlo_scratch(m, (size_t)l->n, sizeof *sum);
-    double x_scale = x->scale8[i];
+    double x_scale = x->narrow_scale[i];
     float *most = (float *)mlo_scratch(m, (size_t)l->n, sizeof *most), *scale = l->scale + i * l->n;
     int ready = exact && sum && most;
     int fixed = mlo_linear_fixed(b);
@@ -24072,7 +24079,8 @@ static int mlo_table_fill(mlo_quantizer *q, const mlo_sublayer *u, const mlo_sig
     int64_t size = (int64_t)1 << x->bits, per = mlo_signal_of(q, u->out)->channels;
     for (int64_t i = 0; i < q->scan.iterations; i++) {
         mlo_array *f = mlo_tabulate(q, u, i,
-            x->zero[i * x->channels] - x->scale8[i] * (double)(size / 2), x->scale8[i], size);
+            x->zero[i * x->channels] - x->narrow_scale[i] * (double)(size / 2), x->narrow_scale[i],
+            size);
         if (!f) return mlo_failed(q->m);
         for (int64_t k = 0; k < size; k++) {
             double v = rint(
@@ -24184,7 +24192,7 @@ static int mlo_quantize_sum(mlo_quantizer *q, const mlo_sublayer *b, const mlo_s
                 * ((double)(k - size / 2) + rint(mlo_given_zero(g, i) / g->scale[i])));
     }
     mlo_node *n = mlo_kernel_node(q, &mlo_mvu_table_kernel, b, sum, MLO_INT16, 16, steps);
-    const char *in[] = { x->name8, l.weight, l.c.name[0], l.c.name[1], l.c.name[2], name };
+    const char *in[] = { x->narrow_name, l.weight, l.c.name[0], l.c.name[1], l.c.name[2], name };
     if (!n || mlo_weight_bits_meta(q, b, n) || mlo_inputs(m, n, in, 6)
         || mlo_channel_parameters(q, out, y->channels, &c))
         goto done;
@@ -24227,7 +24235,7 @@ static int mlo_quantize_linear(mlo_quantizer *q, const mlo_sublayer *b) {
                                                      : mlo_narrow(q, last, last->out, y);
     if (mlo_linear_parameters(q, b, &l, x) || mlo_linear_fill(q, b, &l, x, &at))
         return mlo_failed(m);
-    const char *in[] = { x->name8, l.weight, l.c.name[0], l.c.name[1], l.c.name[2] };
+    const char *in[] = { x->narrow_name, l.weight, l.c.name[0], l.c.name[1], l.c.name[2] };
     mlo_node *n = mlo_requantizing_node(q, &mlo_mvu_kernel, b, unary, &at, in, 5);
     if (!n || mlo_weight_bits_meta(q, b, n)) return mlo_failed(m);
     return mlo_narrow(q, last, last->out, y);
@@ -24283,12 +24291,13 @@ static int mlo_quantize_attention(mlo_quantizer *q, const mlo_sublayer *b) {
     if (!n || mlo_attr_int(m, n, "heads", b->heads) || mlo_attr_int(m, n, "lt", lt))
         return mlo_failed(m);
     for (int64_t i = 0; i < q->scan.iterations; i++)
-        mlo_attention_numbers(b, i, lt, s[0]->scale8[i] * s[1]->scale8[i] * fabs(b->scale),
-            s[2]->scale8[i], made.scale[i], data + count * i);
+        mlo_attention_numbers(b, i, lt,
+            s[0]->narrow_scale[i] * s[1]->narrow_scale[i] * fabs(b->scale), s[2]->narrow_scale[i],
+            made.scale[i], data + count * i);
     if (b->scale < 0)
         return mlo_fail(
             m, MLO_E_UNSUPPORTED, b->node, "attention scores with a negative scale %g", b->scale);
-    const char *in[] = { s[0]->name8, s[1]->name8, s[2]->name8, q->mask_bits, p };
+    const char *in[] = { s[0]->narrow_name, s[1]->narrow_name, s[2]->narrow_name, q->mask_bits, p };
     if (mlo_inputs(m, n, in, 5)) return mlo_failed(m);
     return mlo_narrow(q, b, b->out, y);
 }
@@ -24355,7 +24364,7 @@ static int mlo_quantize_norm(mlo_quantizer *q, const mlo_sublayer *b) {
                     b->bias_given, i * channels + c, (double)((float *)beta->data)[c]);
         if (!m->error.code)
             mlo_norm_numbers(b, channels, i, gamma ? (float *)gamma->data : NULL,
-                beta ? (float *)beta->data : NULL, x->scale16[i], &made, g + i * channels,
+                beta ? (float *)beta->data : NULL, x->wide_scale[i], &made, g + i * channels,
                 o + i * channels, p + 2 * i);
         mlo_array_free(m, gamma);
         mlo_array_free(m, beta);
@@ -24363,7 +24372,7 @@ static int mlo_quantize_norm(mlo_quantizer *q, const mlo_sublayer *b) {
     mlo_node *n = m->error.code
         ? NULL
         : mlo_kernel_node(q, &mlo_layernorm_kernel, b, b->out, made.type, made.bits, made.scale);
-    const char *in[] = { x->name16, names[0], names[1], names[2] };
+    const char *in[] = { x->wide_name, names[0], names[1], names[2] };
     if (!n || mlo_attr_int(m, n, "center", b->center) || mlo_inputs(m, n, in, 4))
         return mlo_failed(m);
     return mlo_narrow(q, b, b->out, y);
@@ -24403,7 +24412,7 @@ static int mlo_quantize_residual(mlo_quantizer *q, const mlo_sublayer *b) {
     mlo_signal *a = mlo_signal_of(q, b->in[0]);
     mlo_signal *c = mlo_signal_of(q, b->in[1]);
     mlo_signal *y = mlo_signal_of(q, b->out);
-    const mlo_form_made wide = { y->scale16, NULL, NULL, MLO_INT16, y->wide_bits };
+    const mlo_form_made wide = { y->wide_scale, NULL, NULL, MLO_INT16, y->wide_bits };
     const mlo_form_made made = mlo_widened(q, y) ? wide : mlo_made_at(q, y);
     /* a sum knows no zero */
     const char *out = mlo_widened(q, y) ? mlo_format(m, "%s_sum", b->out) : b->out;
@@ -24415,13 +24424,13 @@ static int mlo_quantize_residual(mlo_quantizer *q, const mlo_sublayer *b) {
         : NULL;
     if (!n) return mlo_failed(m);
     for (int64_t i = 0; i < q->scan.iterations; i++) {
-        double ra = a->scale16[i] / made.scale[i], rb = c->scale16[i] / made.scale[i];
+        double ra = a->wide_scale[i] / made.scale[i], rb = c->wide_scale[i] / made.scale[i];
         if (!q->pow2)
             mlo_add_numbers(ra, rb, data + 3 * i);
         else
             MLO_TRY(mlo_add_shifts(m, b->node, ra, rb, data + 3 * i));
     }
-    const char *in[] = { a->name16, c->name16, p };
+    const char *in[] = { a->wide_name, c->wide_name, p };
     if (mlo_inputs(m, n, in, 3)
         || (out != b->out
             && mlo_offset_node(q, b, out, b->out, mlo_narrow_type(y), y->bits, y, -1)))
@@ -24542,7 +24551,7 @@ static int mlo_quantize_body(mlo_quantizer *q) {
         case MLO_RESIDUAL: r = mlo_quantize_residual(q, b); break;
         /* made together with the linear layer before it */
         case MLO_UNARY:
-            if (!mlo_signal_of(q, b->out)->name8 && !mlo_signal_of(q, b->out)->name16)
+            if (!mlo_signal_of(q, b->out)->narrow_name && !mlo_signal_of(q, b->out)->wide_name)
                 r = mlo_fail(m, MLO_E_UNSUPPORTED, b->node,
                     "a function of '%s', which is no linear layer of its own; only activations "
                     "right behind a linear layer are supported",
@@ -24550,7 +24559,7 @@ static int mlo_quantize_body(mlo_quantizer *q) {
         }
         if (r) return r;
     }
-    mlo_value_info *out = mlo_info_new(m, mlo_signal_of(q, q->result)->name16, &f);
+    mlo_value_info *out = mlo_info_new(m, mlo_signal_of(q, q->result)->wide_name, &f);
     return out && MLO_PUSH(m, q->body->output, q->body->n_output, out) ? 0 : mlo_failed(m);
 }
 
@@ -24618,12 +24627,12 @@ static int mlo_quantize_replace(mlo_quantizer *q) {
         const char *from = framed ? mlo_format(m, "%s_frame", x) : x;
         if (framed) MLO_TRY(mlo_reshape_edge(q, &list, x, from, &frame));
         if (mlo_edge_node(
-                q, &list, mlo_quantize_kernel.op.name, from, xq, in->scale16[0], in->wide_bits)
+                q, &list, mlo_quantize_kernel.op.name, from, xq, in->wide_scale[0], in->wide_bits)
             || mlo_node_output(m, q->loop, yq) || mlo_graph_add(m, &list, q->loop))
             return mlo_failed(m);
         const char *back = framed ? mlo_format(m, "%s_frame", y) : y;
         MLO_TRY(mlo_edge_node(q, &list, mlo_dequantize_kernel.op.name, yq, back,
-            out->scale16[q->scan.iterations - 1], out->wide_bits));
+            out->wide_scale[q->scan.iterations - 1], out->wide_bits));
         if (framed) MLO_TRY(mlo_reshape_edge(q, &list, back, y, &f));
     }
     g->node = list.node;
@@ -24809,8 +24818,8 @@ static int mlo_node_bits(const mlo_node *n) {
     return n ? (int)mlo_meta_int(n, "mlo.bits", mlo_bits_of(mlo_kernel_to(n))) : 16;
 }
 static double mlo_compared_step(const mlo_compared *v, int64_t i, int64_t c) {
-    return v->wide ? v->s->scale16[i]
-                   : v->s->scale8[i] * mlo_shape_at(v->s, i * v->s->channels + c);
+    return v->wide ? v->s->wide_scale[i]
+                   : v->s->narrow_scale[i] * mlo_shape_at(v->s, i * v->s->channels + c);
 }
 static double mlo_compared_value(const mlo_compared *v, int64_t i, int64_t c, int64_t y) {
     return (v->wide ? 0 : v->s->zero[i * v->s->channels + c])
@@ -24825,8 +24834,8 @@ static int mlo_compared_sums(const mlo_compared *v) {
 static mlo_signal *mlo_signal_made(const mlo_quantizer *q, const char *name, int *wide) {
     for (size_t i = 0; i < q->n_signals; i++) {
         mlo_signal *s = q->signals[i];
-        if (s->name8 != name && s->name16 != name) continue;
-        *wide = s->name16 == name;
+        if (s->narrow_name != name && s->wide_name != name) continue;
+        *wide = s->wide_name == name;
         return s;
     }
     return NULL;
@@ -25578,7 +25587,7 @@ static int mlo_quantize_as(mlo *m) {
 /* core: the lowered loop as hardware: elements (kernels and splits) and the edges between them,
  * parameters, FIFO depths.
  *
- * in:  a lowered model, folded or not (then everything is 1 x 1).     out: mlo_hw, which fold,
+ * in:  a lowered model, folded or not (then everything is 1 x 1).     out: mlo_core, which fold,
  *     emit and show read.
  * invariant: edges carry whole tokens; every element makes one token per token it takes; elements
  *     stand in dataflow order.
@@ -25636,7 +25645,7 @@ typedef struct {
     /* what memory gives: beats of axi_bits in 256 cycles; the simulated memory counts so, too */
     int rate;
     int read_latency; /* cycles from a read request to its first beat */
-} mlo_hw;
+} mlo_core;
 
 /* The bits of a value on a stream: what its maker says (metadata mlo.bits), else its type's. What
  * goes into the loop is as wide as what comes out. */
@@ -25660,7 +25669,7 @@ static int64_t mlo_core_parts(const mlo_graph *body, const char *name) {
     return 1;
 }
 
-static int mlo_element_site(mlo *m, mlo_hw *c, mlo_element *e) {
+static int mlo_element_site(mlo *m, mlo_core *c, mlo_element *e) {
     mlo_node *n = e->node;
     memset(&e->site, 0, sizeof e->site);
     e->site.m = m;
@@ -25688,7 +25697,7 @@ static int64_t mlo_tile_tokens(int64_t tile) { return 2 * tile + 4; }
 /* (Re)derives an element's unit for a folding. */
 static int mlo_element_fold(mlo *m, mlo_element *e, int64_t pe, int64_t simd) {
     memset(&e->unit, 0, sizeof e->unit);
-    e->site.tile = e->memory == MLO_BLOCK ? mlo_least(e->tile, e->site.tokens) : 0;
+    e->site.tile = e->memory == MLO_BLOCK ? mlo_min(e->tile, e->site.tokens) : 0;
     if (!e->kernel->legal(&e->site, pe, simd))
         return mlo_fail(m, MLO_E_FOLDING, e->node, "%s cannot be folded to PE=%lld SIMD=%lld",
             e->name, (long long)pe, (long long)simd);
@@ -25714,7 +25723,7 @@ static void mlo_element_intermediates(const mlo_element *e, mlo_text *t) {
 }
 
 /* Which element (and port) makes a value. */
-static int mlo_core_source(const mlo_hw *c, const char *name, int *port) {
+static int mlo_core_source(const mlo_core *c, const char *name, int *port) {
     *port = 0;
     for (int i = 0; i < c->n_element; i++)
         for (size_t k = 0; k < c->element[i].node->n_output; k++)
@@ -25725,7 +25734,7 @@ static int mlo_core_source(const mlo_hw *c, const char *name, int *port) {
     return MLO_OUTSIDE;
 }
 
-static int mlo_core_edge(mlo *m, mlo_hw *c, const char *name, int to, int to_port, int bits,
+static int mlo_core_edge(mlo *m, mlo_core *c, const char *name, int to, int to_port, int bits,
     int64_t channels, int64_t fifo) {
     if (c->n_edge == 2 * MLO_CORE_MOST)
         return mlo_fail_at(
@@ -25741,7 +25750,7 @@ static int mlo_core_edge(mlo *m, mlo_hw *c, const char *name, int to, int to_por
 }
 
 /* Lanes at both ends of every edge; a split has the lanes of what feeds it. */
-static void mlo_core_lanes(mlo_hw *c) {
+static void mlo_core_lanes(mlo_core *c) {
     for (int i = 0; i < c->n_edge; i++)
         if (c->edge[i].to == MLO_OUTSIDE)
             c->lanes = c->edge[i].from == MLO_OUTSIDE ? 1
@@ -25761,7 +25770,7 @@ static void mlo_core_lanes(mlo_hw *c) {
 
 /* A kernel's name becomes that of its instance: an identifier, of this kernel alone. (The core's
  * own parts have none that ends in a digit.) */
-static int mlo_core_name(mlo *m, const mlo_hw *c, const mlo_element *e) {
+static int mlo_core_name(mlo *m, const mlo_core *c, const mlo_element *e) {
     if (!e->name)
         return mlo_fail(m, MLO_E_GRAPH, e->node, "the kernel has no name; run `mlo lower`");
     const size_t n = strlen(e->name);
@@ -25790,7 +25799,7 @@ static int mlo_core_widths(mlo *m, const mlo_graph *body) {
 }
 
 /* Where a kernel's parameters are, as metadata say. */
-static int mlo_core_parameters(mlo *m, const mlo_hw *c, mlo_element *e) {
+static int mlo_core_parameters(mlo *m, const mlo_core *c, mlo_element *e) {
     const char *memory = mlo_meta_get(e->node->meta, e->node->n_meta, "mlo.memory");
     e->memory = e->memories = mlo_eq(memory, "resident") ? MLO_RESIDENT
         : mlo_eq(memory, "block")                        ? MLO_BLOCK
@@ -25803,7 +25812,7 @@ static int mlo_core_parameters(mlo *m, const mlo_hw *c, mlo_element *e) {
 }
 
 /* A Split deals out equal parts. */
-static int mlo_core_split(mlo *m, const mlo_hw *c, const mlo_element *e) {
+static int mlo_core_split(mlo *m, const mlo_core *c, const mlo_element *e) {
     for (size_t k = 0; k < e->node->n_output; k++) {
         const mlo_form f = mlo_form_of(mlo_value_of(c->scan.body, e->node->output[k]));
         if (!mlo_form_known(&f)
@@ -25814,7 +25823,7 @@ static int mlo_core_split(mlo *m, const mlo_hw *c, const mlo_element *e) {
     return 0;
 }
 
-static int mlo_core_elements(mlo *m, mlo_hw *c) {
+static int mlo_core_elements(mlo *m, mlo_core *c) {
     mlo_graph *body = c->scan.body;
     if (mlo_core_widths(m, body)) return mlo_failed(m);
     for (size_t i = 0; i < body->n_node; i++) {
@@ -25845,7 +25854,7 @@ static int mlo_core_elements(mlo *m, mlo_hw *c) {
     return 0;
 }
 
-static int mlo_core_edges(mlo *m, mlo_hw *c) {
+static int mlo_core_edges(mlo *m, mlo_core *c) {
     for (int i = 0; i < c->n_element; i++) {
         mlo_element *e = &c->element[i];
         int n = e->kernel ? e->unit.n_in : 1;
@@ -25866,7 +25875,7 @@ static int mlo_core_edges(mlo *m, mlo_hw *c) {
 
 /* The memory, as options have it, or what the core was folded for: cycles from a request to its
  * first beat; bytes per cycle, at most what the bus takes. */
-static int mlo_core_memory(mlo *m, mlo_hw *c) {
+static int mlo_core_memory(mlo *m, mlo_core *c) {
     const char *text = mlo_opt(m, "bandwidth");
     const char *noted = mlo_meta_get(c->scan.node->meta, c->scan.node->n_meta, "mlo.bandwidth");
     const long latency = (long)mlo_meta_within(
@@ -25893,11 +25902,11 @@ static int mlo_core_memory(mlo *m, mlo_hw *c) {
 /* ---- buffering ------------------------------------------------------------ */
 
 /* The most that `at` is of the elements in front of element i. */
-static int64_t mlo_core_before(const mlo_hw *c, int i, const int64_t at[MLO_CORE_MOST]) {
+static int64_t mlo_core_before(const mlo_core *c, int i, const int64_t at[MLO_CORE_MOST]) {
     int64_t most = 0;
     for (int k = 0; k < c->n_edge; k++)
         if (c->edge[k].to == i && c->edge[k].from != MLO_OUTSIDE)
-            most = mlo_most(most, at[c->edge[k].from]);
+            most = mlo_max(most, at[c->edge[k].from]);
     return most;
 }
 /* `at` of the element that edge e comes from. */
@@ -25905,14 +25914,14 @@ static int64_t mlo_edge_from(const mlo_edge *e, const int64_t at[MLO_CORE_MOST])
     return e->from == MLO_OUTSIDE ? 0 : at[e->from];
 }
 
-static void mlo_core_feedback(mlo_hw *c) {
+static void mlo_core_feedback(mlo_core *c) {
     c->feedback = c->whole_frame ? (c->frames - 1) * c->tokens + 2 : c->frames * c->tokens + 2;
 }
 
 /* FIFO depths, in tokens, that no schedule exceeds. A path's depth is how many tokens its elements
  * can hold; where paths of different depth meet, the shorter one gets the difference, and two
  * tokens to keep both moving. Queries wait for a whole frame of keys and values. */
-static void mlo_core_fifos(mlo_hw *c) {
+static void mlo_core_fifos(mlo_core *c) {
     int64_t depth[MLO_CORE_MOST] = { 0 };
     mlo_core_feedback(c);
     for (int i = 0; i < c->n_element; i++) {
@@ -25934,7 +25943,7 @@ typedef struct {
     int64_t frames[MLO_CORE_MOST], tiles[MLO_CORE_MOST];
 } mlo_waits;
 
-static void mlo_core_waits(const mlo_hw *c, mlo_waits *w) {
+static void mlo_core_waits(const mlo_core *c, mlo_waits *w) {
     for (int i = 0; i < c->n_element; i++) {
         w->frames[i] = mlo_core_before(c, i, w->frames) + c->element[i].unit.whole_frame;
         w->tiles[i] = mlo_core_before(c, i, w->tiles) + c->element[i].unit.tile;
@@ -25948,40 +25957,40 @@ static void mlo_core_waits(const mlo_hw *c, mlo_waits *w) {
  * it goes on from its second row of queries. Whether a network of FIFOs whose elements do not look
  * at the time comes to a stop does not depend on the time, so that no stall does harm to depths
  * that are enough without one. */
-static int64_t mlo_core_least(const mlo_hw *c, const mlo_waits *w, int k) {
+static int64_t mlo_core_least(const mlo_core *c, const mlo_waits *w, int k) {
     const mlo_edge *e = &c->edge[k];
     const mlo_unit *u = &c->element[e->to].unit;
     int64_t least = 1;
-    if (u->whole_frame) return e->to_port ? 1 : mlo_most(1, c->tokens - 2 / u->rows.heads);
+    if (u->whole_frame) return e->to_port ? 1 : mlo_max(1, c->tokens - 2 / u->rows.heads);
     for (int i = 0; i < c->n_edge; i++)
         if (c->edge[i].to == e->to && c->edge[i].from != MLO_OUTSIDE) {
             const int other = c->edge[i].from;
             const int frame = w->frames[other] > mlo_edge_from(e, w->frames);
             const int64_t first = frame
                 ? c->tokens
-                : mlo_least(c->tokens, w->tiles[other] - mlo_edge_from(e, w->tiles));
-            least = mlo_most(least, first - 3 / (e->channels / e->lanes_from));
+                : mlo_min(c->tokens, w->tiles[other] - mlo_edge_from(e, w->tiles));
+            least = mlo_max(least, first - 3 / (e->channels / e->lanes_from));
         }
     return least;
 }
 
 /* FIFOs as deep as paths hold made shallower: to hold so many beats each, whole tokens, not less
  * than could deadlock. */
-static void mlo_core_shallow(mlo_hw *c, const int64_t *beats) {
+static void mlo_core_shallow(mlo_core *c, const int64_t *beats) {
     mlo_waits waits;
     mlo_core_waits(c, &waits);
     for (int k = 0; k < c->n_edge; k++) {
         mlo_edge *e = &c->edge[k];
         if (e->fifo)
-            e->fifo = mlo_least(e->fifo,
-                mlo_most(mlo_core_least(c, &waits, k),
+            e->fifo = mlo_min(e->fifo,
+                mlo_max(mlo_core_least(c, &waits, k),
                     mlo_parts(beats[k], e->channels / e->lanes_from)));
     }
 }
 
 /* Depths that the model has cannot deadlock: `fold` makes none that can, but they can be edited. */
-static int mlo_core_live(mlo *m, const mlo_hw *c) {
-    mlo_hw *full = MLO_NEW(m, mlo_hw);
+static int mlo_core_live(mlo *m, const mlo_core *c) {
+    mlo_core *full = MLO_NEW(m, mlo_core);
     if (!full) return mlo_failed(m);
     *full = *c;
     mlo_core_fifos(full);
@@ -25997,7 +26006,7 @@ static int mlo_core_live(mlo *m, const mlo_hw *c) {
     return 0;
 }
 
-static int mlo_core_build(mlo *m, mlo_hw *c) {
+static int mlo_core_build(mlo *m, mlo_core *c) {
     memset(c, 0, sizeof *c);
     if (mlo_scan_choose(m, &c->scan)) return mlo_failed(m);
     mlo_form f = mlo_form_of(mlo_value_of(c->scan.body, c->scan.body->input[0]->name));
@@ -26065,29 +26074,29 @@ static int mlo_memory_of(const mlo_element *e) {
 }
 
 /* Beats of an iteration's parameters, of kernels in these modes. */
-static int64_t mlo_core_beats_in(const mlo_hw *c, int memories) {
+static int64_t mlo_core_beats_in(const mlo_core *c, int memories) {
     int64_t beats = 0;
     for (int i = 0; i < c->n_element; i++)
         if (mlo_memory_of(&c->element[i]) & memories)
             beats += mlo_unit_beats(&c->element[i].unit, c->axi_bits);
     return beats;
 }
-static int64_t mlo_core_beats(const mlo_hw *c) {
+static int64_t mlo_core_beats(const mlo_core *c) {
     return mlo_core_beats_in(c, MLO_EITHER | MLO_BLOCK);
 }
 /* read once */
-static int64_t mlo_core_resident_beats(const mlo_hw *c) {
+static int64_t mlo_core_resident_beats(const mlo_core *c) {
     return mlo_core_beats_in(c, MLO_RESIDENT);
 }
 /* read for every tile */
-static int64_t mlo_core_block_beats(const mlo_hw *c) { return mlo_core_beats_in(c, MLO_BLOCK); }
+static int64_t mlo_core_block_beats(const mlo_core *c) { return mlo_core_beats_in(c, MLO_BLOCK); }
 
 /* How often a unit's parameters are read for a frame's tiles; all beats of row blocks that a frame
  * reads in an iteration. */
 static int64_t mlo_unit_tiles(const mlo_unit *u, int64_t tokens) {
     return u->blocks ? mlo_parts(tokens, u->tile) : 0;
 }
-static int64_t mlo_core_tile_beats(const mlo_hw *c) {
+static int64_t mlo_core_tile_beats(const mlo_core *c) {
     int64_t beats = 0;
     for (int i = 0; i < c->n_element; i++)
         beats += mlo_unit_tiles(&c->element[i].unit, c->tokens)
@@ -26095,28 +26104,28 @@ static int64_t mlo_core_tile_beats(const mlo_hw *c) {
     return beats;
 }
 /* What an iteration of a full group of frames reads. */
-static int64_t mlo_core_layer_beats(const mlo_hw *c) {
+static int64_t mlo_core_layer_beats(const mlo_core *c) {
     return mlo_core_beats_in(c, MLO_LAYER) + c->frames * mlo_core_tile_beats(c);
 }
 
 /* The most iterations there can be without building anew. */
-static int64_t mlo_core_deepest(const mlo_hw *c) {
+static int64_t mlo_core_deepest(const mlo_core *c) {
     return mlo_core_resident_beats(c) ? c->scan.iterations : 65535;
 }
 
 /* Beats per frame once things flow: frames in flight share an iteration's, but for row blocks. A
  * single iteration's parameters stay where they are. */
-static double mlo_core_frame_beats(const mlo_hw *c) {
+static double mlo_core_frame_beats(const mlo_core *c) {
     return c->scan.iterations > 1
         ? (double)mlo_core_layer_beats(c) * (double)c->scan.iterations / c->frames
         : (double)mlo_core_tile_beats(c);
 }
 
 /* Cycles that memory takes for so many beats; beats that it gives in so many cycles. */
-static int64_t mlo_load_cycles(const mlo_hw *c, int64_t beats) {
+static int64_t mlo_load_cycles(const mlo_core *c, int64_t beats) {
     return (beats * 256 + c->rate - 1) / c->rate;
 }
-static int64_t mlo_load_beats(const mlo_hw *c, int64_t cycles) {
+static int64_t mlo_load_beats(const mlo_core *c, int64_t cycles) {
     return cycles / 256 * c->rate + cycles % 256 * c->rate / 256;
 }
 
@@ -26129,13 +26138,13 @@ static int64_t mlo_memory_bits(const mlo_memory *k, int axi) {
 }
 
 /* Banks of a kernel's parameter memories in a mode. */
-static int64_t mlo_banks(const mlo_hw *c, int memory) {
+static int64_t mlo_banks(const mlo_core *c, int memory) {
     return memory == MLO_RESIDENT ? c->scan.iterations : 2;
 }
 
 /* Cycles of an iteration per frame, once things flow: of the busiest kernel, which takes `pace` a
  * token, or of `beats` of parameters, which frames share. */
-static int64_t mlo_steady_cycles(const mlo_hw *c, int64_t pace, int64_t beats) {
+static int64_t mlo_steady_cycles(const mlo_core *c, int64_t pace, int64_t beats) {
     int64_t work = pace * c->tokens, load = (mlo_load_cycles(c, beats) + c->frames - 1) / c->frames;
     return load > work ? load : work;
 }
@@ -26154,14 +26163,14 @@ static int64_t mlo_unit_bits(const mlo_site *s, const mlo_unit *u, int axi, int6
 }
 
 /* What FIFOs hold, feedback included, without sideband bits. */
-static int64_t mlo_core_fifo_bits(const mlo_hw *c) {
+static int64_t mlo_core_fifo_bits(const mlo_core *c) {
     int64_t bits = c->feedback * c->channels * c->bits;
     for (int k = 0; k < c->n_edge; k++)
         bits += c->edge[k].fifo * c->edge[k].channels * c->edge[k].bits;
     return bits;
 }
 
-static int64_t mlo_core_bits(const mlo_hw *c) {
+static int64_t mlo_core_bits(const mlo_core *c) {
     int64_t bits = mlo_core_fifo_bits(c);
     for (int i = 0; i < c->n_element; i++)
         if (c->element[i].kernel)
@@ -26171,14 +26180,14 @@ static int64_t mlo_core_bits(const mlo_hw *c) {
 }
 
 /* Cycles per token of the busiest element. */
-static int64_t mlo_core_interval(const mlo_hw *c) {
+static int64_t mlo_core_interval(const mlo_core *c) {
     int64_t most = 1;
     for (int i = 0; i < c->n_element; i++)
         if (c->element[i].kernel && c->element[i].unit.interval > most)
             most = c->element[i].unit.interval;
     return most;
 }
-static int64_t mlo_core_multipliers(const mlo_hw *c) {
+static int64_t mlo_core_multipliers(const mlo_core *c) {
     int64_t n = 0;
     for (int i = 0; i < c->n_element; i++) n += c->element[i].unit.multipliers;
     return n;
@@ -26187,7 +26196,7 @@ static int64_t mlo_core_multipliers(const mlo_hw *c) {
 /* ======== src/core/schedule.c ======== */
 /* schedule: when things happen in a core: tokens, and the streams that they are on.
  *
- * in:  a core (mlo_hw), folded.    out: of every token at every element, when its beats come and
+ * in:  a core (mlo_core), folded.    out: of every token at every element, when its beats come and
  * go; what comes of it is in predict.c. How. Every element handles the same tokens in the same
  * order. It takes its next token as soon as it is known when that token's beats arrive, and fires
  * (schedule_fire.c) when the receiver has room for its result; that says when the first and last
@@ -26228,9 +26237,6 @@ typedef struct {
     int64_t in[2], out[2], work, next, soon, ideal, waited;
 } mlo_token;
 
-static int64_t mlo_later(int64_t a, int64_t b) { return a > b ? a : b; }
-static int64_t mlo_sooner(int64_t a, int64_t b) { return a < b ? a : b; }
-
 /* Beats of a token at a port. */
 static int64_t mlo_port_beats(mlo_port p) { return p.channels / p.lanes; }
 
@@ -26241,7 +26247,7 @@ static int64_t mlo_beats_out(const mlo_element *e) {
 }
 static int64_t mlo_pipeline(const mlo_element *e) { return e->kernel ? e->unit.latency : 1; }
 
-static int mlo_edge_readers(const mlo_hw *c, const mlo_edge *e) {
+static int mlo_edge_readers(const mlo_core *c, const mlo_edge *e) {
     int n = 0;
     for (int k = 0; k < c->n_edge; k++)
         n += c->edge[k].from == e->from && c->edge[k].from_port == e->from_port;
@@ -26253,16 +26259,16 @@ static int mlo_edge_readers(const mlo_hw *c, const mlo_edge *e) {
  * token's first beat to its last at the producer, if the consumer takes a beat a cycle. */
 typedef struct {
     int64_t beats_from, beats_to, up, down, fork, fifo, delay, held, back, span;
-} mlo_way;
+} mlo_link;
 
 /* Does the edge end at an element that waits for another stream, too? Both wait in skids. */
-static int mlo_way_joins(const mlo_hw *c, const mlo_edge *e) {
+static int mlo_link_joins(const mlo_core *c, const mlo_edge *e) {
     return e->to != MLO_OUTSIDE && c->element[e->to].kernel && c->element[e->to].unit.n_in > 1
         && !c->element[e->to].unit.whole_frame;
 }
 
-static mlo_way mlo_way_of(const mlo_hw *c, const mlo_edge *e) {
-    mlo_way w = { e->channels / e->lanes_from, e->channels / e->lanes_to, 1, 1, 0,
+static mlo_link mlo_link_of(const mlo_core *c, const mlo_edge *e) {
+    mlo_link w = { e->channels / e->lanes_from, e->channels / e->lanes_to, 1, 1, 0,
         e->fifo * (e->channels / e->lanes_from), 0, 0, 0, 0 };
     while (w.up * e->lanes_from % e->lanes_to) w.up++;
     w.down = w.up * e->lanes_from / e->lanes_to;
@@ -26282,11 +26288,11 @@ static mlo_way mlo_way_of(const mlo_hw *c, const mlo_edge *e) {
         w.back += 2;
         w.held += 3;
     }
-    if (mlo_way_joins(c, e)) {
+    if (mlo_link_joins(c, e)) {
         w.back++;
         w.held += 2;
     }
-    w.span = mlo_later(w.beats_from - 1, w.delay + w.beats_to - w.down - w.held + w.back);
+    w.span = mlo_max(w.beats_from - 1, w.delay + w.beats_to - w.down - w.held + w.back);
     return w;
 }
 
@@ -26345,7 +26351,7 @@ typedef struct {
 
 /* What is known of a run so far. */
 typedef struct {
-    const mlo_hw *c;
+    const mlo_core *c;
     int64_t frames, total, mask; /* tokens of the run; of the ring, less one */
     /* [element][token & mask]; row n_element: the loop's way in */
     mlo_token *ring;
@@ -26354,7 +26360,7 @@ typedef struct {
     int64_t settled[MLO_CORE_MOST], busy[MLO_CORE_MOST];
     /* tokens whose way in is known, before they are handled; and to a norm's lanes */
     int64_t known[MLO_CORE_MOST], lanes[MLO_CORE_MOST];
-    mlo_way way[2 * MLO_CORE_MOST]; /* of each edge */
+    mlo_link way[2 * MLO_CORE_MOST]; /* of each edge */
     int64_t span[MLO_CORE_MOST]; /* of each element: the longest way's */
     /* of each element: pipelines one after the other from it on */
     int chain[MLO_CORE_MOST];
@@ -26401,11 +26407,11 @@ typedef struct {
 } mlo_place;
 
 static mlo_place mlo_place_of(const mlo_schedule *s, int64_t n) {
-    const mlo_hw *c = s->c;
+    const mlo_core *c = s->c;
     int64_t whole = c->frames * c->tokens * c->scan.iterations, rest = n % whole;
     mlo_place p;
     p.group = n / whole;
-    p.size = mlo_sooner(c->frames, s->frames - p.group * c->frames);
+    p.size = mlo_min(c->frames, s->frames - p.group * c->frames);
     p.iteration = rest / (p.size * c->tokens);
     p.frame = rest / c->tokens % p.size;
     p.at = rest % c->tokens;
@@ -26436,7 +26442,7 @@ static int64_t mlo_beat_by(const int64_t when[2], int64_t at, int64_t beats) {
 /* When beat `at` of an edge's token n leaves the producer. A split's outputs have their parts of
  * its token. */
 static int64_t mlo_edge_leaves(const mlo_schedule *s, const mlo_edge *e, int64_t n, int64_t at) {
-    const mlo_hw *c = s->c;
+    const mlo_core *c = s->c;
     int64_t from = 0, all = e->channels / e->lanes_from;
     if (e->from != MLO_OUTSIDE && !c->element[e->from].kernel) {
         from = e->from_port * all;
@@ -26447,9 +26453,9 @@ static int64_t mlo_edge_leaves(const mlo_schedule *s, const mlo_edge *e, int64_t
 
 /* When an edge's first and last beat of token n reach the consumer. */
 static void mlo_edge_arrives(const mlo_schedule *s, const mlo_edge *e, int64_t n, int64_t when[2]) {
-    const mlo_way w = s->way[e - s->c->edge];
+    const mlo_link w = s->way[e - s->c->edge];
     when[0] = mlo_edge_leaves(s, e, n, w.up - 1) + w.delay;
-    when[1] = mlo_later(mlo_edge_leaves(s, e, n, w.beats_from - 1) + w.delay + w.down - 1,
+    when[1] = mlo_max(mlo_edge_leaves(s, e, n, w.beats_from - 1) + w.delay + w.down - 1,
         when[0] + w.beats_to - 1);
 }
 
@@ -26484,7 +26490,7 @@ static int64_t mlo_leaves(const mlo_schedule *s, int i, int64_t x, int64_t beats
  * as results leave. */
 static int64_t mlo_norm_goes(const mlo_schedule *s, int i, int64_t x, int64_t beats) {
     return x < 0 ? 0
-                 : mlo_later(mlo_token_of(s, i, x / beats)->next + 1 + x % beats,
+                 : mlo_max(mlo_token_of(s, i, x / beats)->next + 1 + x % beats,
                        mlo_leaves(s, i, x - MLO_NORM_HOLDS, beats) + 1);
 }
 
@@ -26496,9 +26502,7 @@ static int64_t mlo_tile_of(const mlo_schedule *s, int i, int64_t n) {
 
 /* How many tokens' way into an element is known: mostly of more than have been handled, whose
  * results wait for room. */
-static int64_t mlo_taken(const mlo_schedule *s, int i) {
-    return mlo_later(s->fired[i], s->known[i]);
-}
+static int64_t mlo_taken(const mlo_schedule *s, int i) { return mlo_max(s->fired[i], s->known[i]); }
 
 /* When a pipeline or a norm has room for beat x: the one so many before has left, or has gone to
  * the lanes. MLO_NOT_YET if that is not known. */
@@ -26519,20 +26523,20 @@ static int64_t mlo_accepts(const mlo_schedule *s, int i) {
     const int64_t n = mlo_taken(s, i), before = n ? mlo_token_of(s, i, n - 1)->in[1] + 1 : 0;
     if (u->flow == MLO_FLOW_MATRIX)
         return n > s->fired[i] + 1 ? MLO_NOT_YET
-            : n > 1                ? mlo_later(before, mlo_token_of(s, i, n - 2)->work + 1)
+            : n > 1                ? mlo_max(before, mlo_token_of(s, i, n - 2)->work + 1)
                                    : before;
     if (u->flow == MLO_FLOW_ROWS)
         return s->rows[i] > 1
-            ? mlo_later(before, s->row[i][(s->rows[i] - 2) % MLO_ROWS_KEPT].score + 1)
+            ? mlo_max(before, s->row[i][(s->rows[i] - 2) % MLO_ROWS_KEPT].score + 1)
             : before;
     if (u->flow == MLO_FLOW_TILES) {
         const int64_t tile = mlo_tile_of(s, i, n);
         return tile > s->tiling[i].opened + 1 ? MLO_NOT_YET
-            : tile > 1                        ? mlo_later(before, s->tiling[i].freed[tile & 3])
+            : tile > 1                        ? mlo_max(before, s->tiling[i].freed[tile & 3])
                                               : before;
     }
     const int64_t beats = mlo_beats_out(e), opens = mlo_opens(s, i, n * beats, beats);
-    return opens == MLO_NOT_YET ? opens : mlo_later(before, opens);
+    return opens == MLO_NOT_YET ? opens : mlo_max(before, opens);
 }
 
 /* When attention takes beat `at` of a token's queries: two rows (heads) as they come, the others
@@ -26573,7 +26577,7 @@ static int64_t mlo_edge_takes(const mlo_schedule *s, const mlo_edge *e, int64_t 
         const int64_t row = at / steps;
         const int64_t first = taken ? mlo_token_of(s, e->to, taken - 1)->in[1] + 1 : 0;
         if (row >= s->rows[e->to] + 2) return MLO_NOT_YET;
-        return mlo_later(first + at - taken * beats,
+        return mlo_max(first + at - taken * beats,
             row > 1 ? s->row[e->to][(row - 2) % MLO_ROWS_KEPT].score + 1 + at % steps : 0);
     }
     const int64_t open = n == taken ? mlo_accepts(s, e->to) : MLO_NOT_YET;
@@ -26582,7 +26586,7 @@ static int64_t mlo_edge_takes(const mlo_schedule *s, const mlo_edge *e, int64_t 
 
 /* The same for the loop's way out: beats that go round are taken when the next iteration takes them. */
 static int64_t mlo_loop_takes(const mlo_schedule *s, int64_t n, int64_t at) {
-    const mlo_hw *c = s->c;
+    const mlo_core *c = s->c;
     int64_t beats = c->channels / c->lanes, held = c->feedback * beats + 4;
     mlo_place p = mlo_place_of(s, n);
     int64_t turn = p.size * c->tokens, begin = n - p.iteration * turn - p.frame * c->tokens - p.at;
@@ -26597,7 +26601,7 @@ static int64_t mlo_loop_takes(const mlo_schedule *s, int64_t n, int64_t at) {
 
 /* When there is room for what becomes beat `at` of edge e's token n. */
 static int64_t mlo_edge_room(const mlo_schedule *s, const mlo_edge *e, int64_t n, int64_t at) {
-    const mlo_way w = s->way[e - s->c->edge];
+    const mlo_link w = s->way[e - s->c->edge];
     const int64_t when = e->to == MLO_OUTSIDE
         ? mlo_loop_takes(s, n, at)
         : mlo_edge_takes(s, e, n * w.beats_to + at - w.held, w.beats_to);
@@ -26608,23 +26612,22 @@ static int64_t mlo_edge_room(const mlo_schedule *s, const mlo_edge *e, int64_t n
  * meets the consumer's next token, less `pace` cycles for each beat in front of it. 0: not known
  * yet. */
 static int mlo_has_room(const mlo_schedule *s, int i, int64_t pace, int64_t room[3]) {
-    const mlo_hw *c = s->c;
+    const mlo_core *c = s->c;
     const int64_t n = mlo_fired(s, i); /* < total */
     room[0] = room[1] = room[2] = 0;
     if (s->free) return 1;
     const int at = i == MLO_OUTSIDE ? c->n_element : i;
     for (int k = s->begin[1][at]; k < s->begin[1][at + 1]; k++) {
         const mlo_edge *e = &c->edge[s->order[1][k]];
-        const mlo_way w = s->way[e - c->edge];
+        const mlo_link w = s->way[e - c->edge];
         const int64_t first = mlo_edge_room(s, e, n, 0);
         const int64_t last = mlo_edge_room(s, e, n, w.beats_to - w.down);
         const int64_t next = mlo_parts(w.held % w.beats_to, w.down);
         if (first == MLO_NOT_YET || last == MLO_NOT_YET) return 0;
-        room[0] = mlo_later(room[0], first);
-        room[1] = mlo_later(room[1], last);
+        room[0] = mlo_max(room[0], first);
+        room[1] = mlo_max(room[1], last);
         if (pace && next * w.up < w.beats_from)
-            room[2] = mlo_later(
-                room[2], mlo_edge_room(s, e, n, next * w.down) - next * w.up * pace);
+            room[2] = mlo_max(room[2], mlo_edge_room(s, e, n, next * w.down) - next * w.up * pace);
     }
     return 1;
 }
@@ -26638,24 +26641,24 @@ enum { MLO_SURELY = 64, MLO_ASKED = 4, MLO_SKIDS = 3 };
 
 /* Of an edge's beats at its producer: how far they are behind a token's first one, which a split's
  * outputs share. */
-static int64_t mlo_edge_part(const mlo_hw *c, const mlo_edge *e) {
+static int64_t mlo_edge_part(const mlo_core *c, const mlo_edge *e) {
     return e->from == MLO_OUTSIDE || c->element[e->from].kernel
         ? 0
         : e->from_port * (e->channels / e->lanes_from);
 }
 
-static int64_t mlo_made(const mlo_schedule *s, int i, int64_t n, int64_t at);
-static int64_t mlo_gone(const mlo_schedule *s, int i, int64_t n, int64_t at);
-static int64_t mlo_others_let(
+static int64_t mlo_produced_at(const mlo_schedule *s, int i, int64_t n, int64_t at);
+static int64_t mlo_leaves_at(const mlo_schedule *s, int i, int64_t n, int64_t at);
+static int64_t mlo_room_beside(
     const mlo_schedule *s, const mlo_edge *e, int64_t n, int64_t at, int64_t soonest);
 
 /* When an edge's beat gets to its consumer, as far as what is in front decides, and beside it. */
-static int64_t mlo_came(const mlo_schedule *s, const mlo_edge *e, int64_t n, int64_t at) {
-    const mlo_way *w = &s->way[e - s->c->edge];
+static int64_t mlo_arrives_at(const mlo_schedule *s, const mlo_edge *e, int64_t n, int64_t at) {
+    const mlo_link *w = &s->way[e - s->c->edge];
     const int64_t beat = at / w->down * w->up + w->up - 1;
     const int64_t leaves = e->fifo ? mlo_edge_leaves(s, e, n, beat)
-                                   : mlo_made(s, e->from, n, beat + mlo_edge_part(s->c, e));
-    return (w->fork && !e->fifo ? mlo_later(leaves, mlo_others_let(s, e, n, beat, leaves)) : leaves)
+                                   : mlo_produced_at(s, e->from, n, beat + mlo_edge_part(s->c, e));
+    return (w->fork && !e->fifo ? mlo_max(leaves, mlo_room_beside(s, e, n, beat, leaves)) : leaves)
         + w->delay + at % w->down;
 }
 
@@ -26670,7 +26673,7 @@ static int64_t mlo_entered(const mlo_schedule *s, int i, int64_t n, int64_t at) 
                                                     : 0;
     for (int k = s->begin[0][i]; k < s->begin[0][i + 1]; k++) {
         const mlo_edge *e = &s->c->edge[s->order[0][k]];
-        if (!u->whole_frame || !e->to_port) when = mlo_later(when, mlo_came(s, e, n, at));
+        if (!u->whole_frame || !e->to_port) when = mlo_max(when, mlo_arrives_at(s, e, n, at));
     }
     return when;
 }
@@ -26681,24 +26684,24 @@ static int64_t mlo_split_waits(const mlo_schedule *s, int i, int64_t at) {
     int64_t waits = 0;
     for (int k = s->begin[1][i]; k < s->begin[1][i + 1]; k++) {
         const mlo_edge *e = &s->c->edge[s->order[1][k]];
-        const mlo_way *w = &s->way[e - s->c->edge];
-        const int64_t beats = mlo_sooner(at + 1 - mlo_edge_part(s->c, e), w->beats_from);
+        const mlo_link *w = &s->way[e - s->c->edge];
+        const int64_t beats = mlo_min(at + 1 - mlo_edge_part(s->c, e), w->beats_from);
         if (e->to != MLO_OUTSIDE && !w->fifo && beats > 0)
-            waits += mlo_later(0, beats * w->down / w->up - beats - w->held);
+            waits += mlo_max(0, beats * w->down / w->up - beats - w->held);
     }
     return waits;
 }
 
 /* When a beat of the loop's way in could leave: it comes from outside, or round. */
 static int64_t mlo_entry_made(const mlo_schedule *s, int64_t n, int64_t at) {
-    const mlo_hw *c = s->c;
+    const mlo_core *c = s->c;
     const mlo_place p = mlo_place_of(s, n);
     if (!p.iteration) return mlo_token_of(s, MLO_OUTSIDE, n)->soon + at;
-    return mlo_made(s, c->edge[c->n_edge - 1].from, n - p.size * c->tokens, at) + 4;
+    return mlo_produced_at(s, c->edge[c->n_edge - 1].from, n - p.size * c->tokens, at) + 4;
 }
 
 /* When an element's beat could leave, if all behind it had room. */
-static int64_t mlo_made(const mlo_schedule *s, int i, int64_t n, int64_t at) {
+static int64_t mlo_produced_at(const mlo_schedule *s, int i, int64_t n, int64_t at) {
     if (i == MLO_OUTSIDE) return mlo_entry_made(s, n, at);
     const mlo_element *e = &s->c->element[i];
     const mlo_unit *u = &e->unit;
@@ -26706,10 +26709,10 @@ static int64_t mlo_made(const mlo_schedule *s, int i, int64_t n, int64_t at) {
     switch (u->flow) {
     case MLO_FLOW_BEATS:
         if (!e->kernel)
-            return mlo_later(mlo_entered(s, i, n, at),
+            return mlo_max(mlo_entered(s, i, n, at),
                        mlo_entered(s, i, n, 0) + at + mlo_split_waits(s, i, at))
                 + 1;
-        return mlo_later(t->work > t->in[0] ? t->work + at : 0, mlo_entered(s, i, n, at))
+        return mlo_max(t->work > t->in[0] ? t->work + at : 0, mlo_entered(s, i, n, at))
             + mlo_pipeline(e);
     case MLO_FLOW_MATRIX: return t->soon + at * mlo_port_beats(u->in[0]);
     case MLO_FLOW_ROWS: return mlo_beat_at(t->out, at, mlo_beats_out(e));
@@ -26724,16 +26727,16 @@ static int64_t mlo_released(const mlo_schedule *s, int i, int64_t x, int64_t bea
 
 /* A pipeline whose last stage cannot leave stands still as a whole, with the gap that there was
  * between two tokens: when beat x goes into it. */
-static int64_t mlo_thaws(const mlo_schedule *s, int i, int64_t x, int64_t beats) {
+static int64_t mlo_resumes_at(const mlo_schedule *s, int i, int64_t x, int64_t beats) {
     const int64_t stages = mlo_pipeline(&s->c->element[i]) - 2, at = x % beats, first = x - at;
     if (at >= stages || first < 1) return 0;
     const int64_t when = mlo_entered(s, i, first / beats, 0) + 1;
     if (mlo_released(s, i, first - 1, beats) <= when) return 0;
-    for (int64_t b = mlo_later(0, first - stages); b < first; b++)
+    for (int64_t b = mlo_max(0, first - stages); b < first; b++)
         if (mlo_released(s, i, b, beats) > when)
             return mlo_entered(s, i, b / beats, b % beats) + stages + 1 > when
                 ? 0
-                : mlo_released(s, i, mlo_sooner(b + at, first - 1), beats);
+                : mlo_released(s, i, mlo_min(b + at, first - 1), beats);
     return 0;
 }
 
@@ -26748,18 +26751,18 @@ static int64_t mlo_sink_takes(
             ? mlo_opens(s, e->to, x, beats)
             : 0;
         const int64_t takes = mlo_edge_takes(s, e, x, beats);
-        return open == MLO_NOT_YET || takes == MLO_NOT_YET ? MLO_NOT_YET : mlo_later(open, takes);
+        return open == MLO_NOT_YET || takes == MLO_NOT_YET ? MLO_NOT_YET : mlo_max(open, takes);
     }
     if (mlo_token_of(s, e->to, n)->in[1] + MLO_SURELY <= soonest) return 0;
     if (s->chain[e->to] > MLO_ASKED) return mlo_edge_takes(s, e, x, beats);
     int64_t opens = to->unit.flow == MLO_FLOW_NORM ? mlo_opens(s, e->to, x, beats) : 0;
     if (to->unit.flow == MLO_FLOW_BEATS) {
         const int64_t gone = x - mlo_pipeline(to) - 1;
-        const int64_t left = gone < 0 ? 0 : mlo_gone(s, e->to, gone / beats, gone % beats);
+        const int64_t left = gone < 0 ? 0 : mlo_leaves_at(s, e->to, gone / beats, gone % beats);
         if (left == MLO_NOT_YET) return left;
-        opens = mlo_later(left + 1, mlo_thaws(s, e->to, x - 1, beats));
+        opens = mlo_max(left + 1, mlo_resumes_at(s, e->to, x - 1, beats));
     }
-    return mlo_later(mlo_entered(s, e->to, n, at), opens);
+    return mlo_max(mlo_entered(s, e->to, n, at), opens);
 }
 
 static int64_t mlo_floor(int64_t a, int64_t b) { return a >= 0 ? a / b : -mlo_parts(-a, b); }
@@ -26767,18 +26770,20 @@ static int64_t mlo_floor(int64_t a, int64_t b) { return a >= 0 ? a / b : -mlo_pa
 /* Which beat the consumer has to take before what is behind an edge's fork and FIFO takes beat x,
  * counted from the first token on, and how many cycles before; below 0: of none. A width converter
  * stores all of a group but the last of it, and has a skid, as what waits for another stream does. */
-static int64_t mlo_way_asks(const mlo_schedule *s, const mlo_edge *e, int64_t x, int64_t *before) {
-    const mlo_way *w = &s->way[e - s->c->edge];
-    const int64_t skids = (e->lanes_from != e->lanes_to) + mlo_way_joins(s->c, e);
-    *before = skids + mlo_later(0, (x + 1) % w->up);
+static int64_t mlo_link_required_beat(
+    const mlo_schedule *s, const mlo_edge *e, int64_t x, int64_t *before) {
+    const mlo_link *w = &s->way[e - s->c->edge];
+    const int64_t skids = (e->lanes_from != e->lanes_to) + mlo_link_joins(s->c, e);
+    *before = skids + mlo_max(0, (x + 1) % w->up);
     return mlo_floor(x + 1 - w->up, w->up) * w->down - 2 * skids;
 }
 
 /* When what is behind an edge's fork and FIFO takes beat x; about that, where it is surely not
  * later than `soonest`. */
-static int64_t mlo_way_takes(const mlo_schedule *s, const mlo_edge *e, int64_t x, int64_t soonest) {
+static int64_t mlo_link_accepts(
+    const mlo_schedule *s, const mlo_edge *e, int64_t x, int64_t soonest) {
     int64_t before;
-    const int64_t at = mlo_way_asks(s, e, x, &before);
+    const int64_t at = mlo_link_required_beat(s, e, x, &before);
     const int64_t when = at < 0
         ? 0
         : mlo_sink_takes(s, e, at, s->way[e - s->c->edge].beats_to, soonest);
@@ -26787,22 +26792,22 @@ static int64_t mlo_way_takes(const mlo_schedule *s, const mlo_edge *e, int64_t x
 
 /* When all that is behind an element has room for its beat; `soonest` at the soonest; MLO_NOT_YET.
  * A split's beats leave one after the other, too. */
-static int64_t mlo_let(const mlo_schedule *s, int i, int64_t n, int64_t at, int64_t soonest) {
-    const mlo_hw *c = s->c;
+static int64_t mlo_room_at(const mlo_schedule *s, int i, int64_t n, int64_t at, int64_t soonest) {
+    const mlo_core *c = s->c;
     const int element = i == MLO_OUTSIDE ? c->n_element : i;
     const int splits = i != MLO_OUTSIDE && !c->element[i].kernel;
     for (int k = s->begin[1][element]; k < s->begin[1][element + 1]; k++) {
         const mlo_edge *e = &c->edge[s->order[1][k]];
-        const mlo_way *w = &s->way[e - c->edge];
+        const mlo_link *w = &s->way[e - c->edge];
         const int64_t mine = at - mlo_edge_part(c, e);
-        const int64_t behind = splits ? mlo_later(0, mine - w->beats_from + 1) : 0;
+        const int64_t behind = splits ? mlo_max(0, mine - w->beats_from + 1) : 0;
         if (mine < 0 || n * w->beats_from + mine >= s->total * w->beats_from) continue;
         const int64_t when = e->to == MLO_OUTSIDE
             ? mlo_loop_takes(s, n, mine)
-            : mlo_way_takes(
+            : mlo_link_accepts(
                   s, e, n * w->beats_from + mine - behind - 2 * w->fork - w->fifo, soonest);
         if (when == MLO_NOT_YET) return when;
-        soonest = mlo_later(
+        soonest = mlo_max(
             soonest, when + (e->to == MLO_OUTSIDE ? w->back : w->fork + (w->fifo > 0) + behind));
     }
     return soonest;
@@ -26811,13 +26816,13 @@ static int64_t mlo_let(const mlo_schedule *s, int i, int64_t n, int64_t at, int6
 /* A fork gives each of its edges the beat in front when all have taken the one before. When beat
  * `at` of edge e's token could leave the producer, as far as the others decide; `soonest` at the
  * soonest; MLO_NOT_YET if one has to take a token in front, and it is not known when. */
-static int64_t mlo_others_let(
+static int64_t mlo_room_beside(
     const mlo_schedule *s, const mlo_edge *e, int64_t n, int64_t at, int64_t soonest) {
-    const mlo_hw *c = s->c;
+    const mlo_core *c = s->c;
     const int from = e->from == MLO_OUTSIDE ? c->n_element : e->from;
     for (int k = s->begin[1][from]; k < s->begin[1][from + 1]; k++) {
         const mlo_edge *o = &c->edge[s->order[1][k]];
-        const mlo_way *w = &s->way[o - c->edge];
+        const mlo_link *w = &s->way[o - c->edge];
         const int64_t x = n * w->beats_from + at - 1 - w->fifo, token = mlo_floor(x, w->beats_from);
         if (o == e || o->from_port != e->from_port || o->to == MLO_OUTSIDE || x < 0) continue;
         if (token >= mlo_taken(s, o->to)) {
@@ -26828,10 +26833,10 @@ static int64_t mlo_others_let(
             && !c->element[o->to].unit.whole_frame)
             continue;
         int64_t before;
-        const int64_t asks = mlo_way_asks(s, o, x, &before);
+        const int64_t asks = mlo_link_required_beat(s, o, x, &before);
         const int64_t takes = asks < 0 ? 0 : mlo_edge_takes(s, o, asks, w->beats_to);
         if (takes == MLO_NOT_YET) return takes;
-        soonest = mlo_later(soonest, takes + before + (w->fifo > 0));
+        soonest = mlo_max(soonest, takes + before + (w->fifo > 0));
     }
     return soonest;
 }
@@ -26839,27 +26844,27 @@ static int64_t mlo_others_let(
 /* When an edge's first and last beat of token n reach the consumer, from a fork, too. 0: that is
  * not known yet. */
 static int mlo_edge_comes(const mlo_schedule *s, const mlo_edge *e, int64_t n, int64_t when[2]) {
-    const mlo_way *w = &s->way[e - s->c->edge];
+    const mlo_link *w = &s->way[e - s->c->edge];
     mlo_edge_arrives(s, e, n, when);
     if (!w->fork || s->free) return 1;
     const int64_t last_up = w->delay + w->down - 1;
-    const int64_t first = mlo_others_let(s, e, n, w->up - 1, when[0] - w->delay);
-    const int64_t last = mlo_others_let(s, e, n, w->beats_from - 1, when[1] - last_up);
+    const int64_t first = mlo_room_beside(s, e, n, w->up - 1, when[0] - w->delay);
+    const int64_t last = mlo_room_beside(s, e, n, w->beats_from - 1, when[1] - last_up);
     if (first == MLO_NOT_YET || last == MLO_NOT_YET) return 0;
     when[0] = first + w->delay;
-    when[1] = mlo_later(last + last_up, when[0] + w->beats_to - 1);
+    when[1] = mlo_max(last + last_up, when[0] + w->beats_to - 1);
     return 1;
 }
 
 /* When an element's beat leaves; MLO_NOT_YET. */
-static int64_t mlo_gone(const mlo_schedule *s, int i, int64_t n, int64_t at) {
-    return mlo_let(s, i, n, at, mlo_made(s, i, n, at));
+static int64_t mlo_leaves_at(const mlo_schedule *s, int i, int64_t n, int64_t at) {
+    return mlo_room_at(s, i, n, at, mlo_produced_at(s, i, n, at));
 }
 
 static int64_t mlo_leaves(const mlo_schedule *s, int i, int64_t x, int64_t beats) {
     if (x < 0) return 0;
-    const int64_t gone = mlo_gone(s, i, x / beats, x % beats);
-    return gone == MLO_NOT_YET ? mlo_made(s, i, x / beats, x % beats) : gone;
+    const int64_t gone = mlo_leaves_at(s, i, x / beats, x % beats);
+    return gone == MLO_NOT_YET ? mlo_produced_at(s, i, x / beats, x % beats) : gone;
 }
 
 /* ======== src/core/schedule_fifo.c ======== */
@@ -26889,13 +26894,13 @@ static int64_t mlo_round_to(const mlo_schedule *s, int64_t n) {
  * all have taken the one before. */
 static int64_t mlo_fork_gives(const mlo_schedule *s, const mlo_edge *e, int64_t n, int64_t at) {
     const int64_t fork = s->way[e - s->c->edge].fork, beat = at + mlo_edge_part(s->c, e);
-    return mlo_let(s, e->from, n, beat + fork, mlo_made(s, e->from, n, beat) + fork);
+    return mlo_room_at(s, e->from, n, beat + fork, mlo_produced_at(s, e->from, n, beat) + fork);
 }
 
 /* When beat x goes into the FIFO of edge k, or comes out of it; at n_edge: into the feedback's.
  * Beats are counted from the run's first one on. */
 static int64_t mlo_fifo_pushed(const mlo_schedule *s, int k, int64_t x) {
-    const mlo_hw *c = s->c;
+    const mlo_core *c = s->c;
     const int feedback = k == c->n_edge;
     /* the last one ends where the feedback begins */
     const mlo_edge *e = &c->edge[feedback ? k - 1 : k];
@@ -26908,10 +26913,10 @@ static int64_t mlo_fifo_pushed(const mlo_schedule *s, int k, int64_t x) {
     return mlo_beat_at(when, x % beats, beats) + 1;
 }
 
-/* Behind the feedback there is the skid of the loop's way in; behind others what mlo_way_takes
+/* Behind the feedback there is the skid of the loop's way in; behind others what mlo_link_accepts
  * says. It stays for two cycles at least (in a skid: for one). */
 static int64_t mlo_fifo_popped(const mlo_schedule *s, int k, int64_t x) {
-    const mlo_hw *c = s->c;
+    const mlo_core *c = s->c;
     const mlo_edge *e = &c->edge[k < c->n_edge ? k : s->order[1][s->begin[1][c->n_element]]];
     const int64_t stays = k == c->n_edge || s->way[k].fifo > 2 ? 2 : 1;
     int64_t taken, pushed;
@@ -26920,31 +26925,32 @@ static int64_t mlo_fifo_popped(const mlo_schedule *s, int k, int64_t x) {
         const int64_t n = mlo_round_to(s, x / beats);
         const int64_t at = n * beats + x % beats - 2;
         if (s->fired[c->n_element] <= n) return MLO_NOT_YET;
-        taken = at < 0 ? 0 : mlo_gone(s, e->from, at / beats, at % beats);
+        taken = at < 0 ? 0 : mlo_leaves_at(s, e->from, at / beats, at % beats);
         if (taken == MLO_NOT_YET) return taken;
         taken++;
     } else {
         const int frame = c->element[e->to].unit.whole_frame && e->to_port;
         if (!frame && s->fired[e->to] <= x / s->way[k].beats_from) return MLO_NOT_YET;
-        taken = frame ? mlo_edge_takes(s, e, x, s->way[k].beats_from) : mlo_way_takes(s, e, x, 0);
+        taken = frame ? mlo_edge_takes(s, e, x, s->way[k].beats_from)
+                      : mlo_link_accepts(s, e, x, 0);
     }
     if (taken == MLO_NOT_YET || (s->followed[k].pushed > x && s->followed[k].at + stays <= taken))
         return taken;
     return (pushed = mlo_fifo_pushed(s, k, x)) == MLO_NOT_YET ? pushed
-                                                              : mlo_later(pushed + stays, taken);
+                                                              : mlo_max(pushed + stays, taken);
 }
 
 /* Of each token's beats the first and the last are followed, and some between: the next one of
  * those. */
 static int64_t mlo_fifo_next(const mlo_schedule *s, int64_t x, int64_t beats) {
     const int64_t left = beats - 1 - x % beats;
-    const int64_t step = mlo_later(1, beats / mlo_later(MLO_FOLLOWED, s->follows / s->total));
-    return x + (left ? mlo_sooner(step, left) : 1);
+    const int64_t step = mlo_max(1, beats / mlo_max(MLO_FOLLOWED, s->follows / s->total));
+    return x + (left ? mlo_min(step, left) : 1);
 }
 
 /* Follows a FIFO as far as things are known: it is fullest just before a beat leaves. */
 static void mlo_fifo_follow(mlo_schedule *s, int k) {
-    const mlo_hw *c = s->c;
+    const mlo_core *c = s->c;
     const int64_t beats = k < c->n_edge ? s->way[k].beats_from : c->channels / c->lanes;
     const int64_t all = beats
         * (k < c->n_edge ? s->total : s->total / c->scan.iterations * (c->scan.iterations - 1));
@@ -26962,9 +26968,9 @@ static void mlo_fifo_follow(mlo_schedule *s, int k) {
         if (next < all && comes == MLO_NOT_YET) return;
         pushed = f->pushed;
         if (next > pushed && next < all)
-            pushed += mlo_sooner(
+            pushed += mlo_min(
                 next - pushed, ((leaves - f->at) * (next + 1 - pushed) - 1) / (comes - f->at));
-        s->p->peak[k] = mlo_later(s->p->peak[k], mlo_sooner(depth, pushed - f->popped));
+        s->p->peak[k] = mlo_max(s->p->peak[k], mlo_min(depth, pushed - f->popped));
     }
 }
 
@@ -26992,7 +26998,7 @@ enum { MLO_READ_BEGINS = 2, MLO_READ_WAY = 2, MLO_READ_BACK = 1, MLO_MEMORY_GATH
  * takes them; the next one is noted. */
 static int mlo_is_heard(mlo_schedule *s, int64_t when) {
     if (when <= s->now) return 1;
-    s->next = mlo_sooner(s->next, when);
+    s->next = mlo_min(s->next, when);
     return 0;
 }
 
@@ -27001,10 +27007,10 @@ static int mlo_is_heard(mlo_schedule *s, int64_t when) {
  * keep (mlo_sim_ram's credit). */
 static mlo_burst mlo_memory_gives(mlo_schedule *s, int64_t got, int64_t beats, int64_t from) {
     const int64_t rate = s->c->rate;
-    const int64_t begin = mlo_later(from, s->given);
+    const int64_t begin = mlo_max(from, s->given);
     const int64_t saved = rate < 256 ? 4 * 256 - 2 * rate : 0;
-    s->served = mlo_later(s->served, begin * rate - saved) + beats * 256;
-    s->given = mlo_later(begin + beats, (s->served + rate - 1) / rate);
+    s->served = mlo_max(s->served, begin * rate - saved) + beats * 256;
+    s->given = mlo_max(begin + beats, (s->served + rate - 1) / rate);
     const mlo_burst come = { got, got + beats, begin, s->served };
     return come;
 }
@@ -27012,11 +27018,11 @@ static mlo_burst mlo_memory_gives(mlo_schedule *s, int64_t got, int64_t beats, i
 /* When beat x of those that a reader asked for has come: beats of a burst come at the memory's rate. */
 static int64_t mlo_fetch_has(const mlo_schedule *s, const mlo_fetch *r, int64_t x) {
     if (x <= 0 || x > r->got) return 0;
-    const int64_t oldest = mlo_later(0, r->bursts - MLO_READS_KEPT);
-    int64_t k = mlo_later(oldest, r->bursts - 1 - (r->got - x) / r->unit);
+    const int64_t oldest = mlo_max(0, r->bursts - MLO_READS_KEPT);
+    int64_t k = mlo_max(oldest, r->bursts - 1 - (r->got - x) / r->unit);
     while (k > oldest && r->burst[k % MLO_READS_KEPT].from >= x) k--;
     const mlo_burst *b = &r->burst[k % MLO_READS_KEPT];
-    return mlo_later(
+    return mlo_max(
         b->begin + x - b->from, (b->served - (b->beats - x) * 256 + s->c->rate - 1) / s->c->rate);
 }
 
@@ -27029,9 +27035,9 @@ static mlo_until mlo_fetch_last(const mlo_fetch *r) {
 static mlo_until mlo_fetch_deal(
     const mlo_schedule *s, const mlo_fetch *r, int64_t beats, int64_t open) {
     const mlo_until last = mlo_fetch_last(r);
-    const int64_t begin = mlo_later(open, last.when), end = last.beats + beats;
+    const int64_t begin = mlo_max(open, last.when), end = last.beats + beats;
     const mlo_until now = { last.beats, end, begin,
-        mlo_later(begin + beats, mlo_fetch_has(s, r, end)) };
+        mlo_max(begin + beats, mlo_fetch_has(s, r, end)) };
     return now;
 }
 static int64_t mlo_fetch_deals(const mlo_schedule *s, mlo_fetch *r, int64_t beats, int64_t open) {
@@ -27053,7 +27059,7 @@ static int64_t mlo_fetch_dealt(
     } else
         while (x <= of.from && k > 0 && k > r->portions - MLO_READS_KEPT)
             of = r->dealt[--k % MLO_READS_KEPT];
-    return x <= of.from ? of.begin : mlo_later(of.begin + x - of.from, mlo_fetch_has(s, r, x));
+    return x <= of.from ? of.begin : mlo_max(of.begin + x - of.from, mlo_fetch_has(s, r, x));
 }
 
 /* When a reader can ask, if beat x must have left its FIFO first. It does as it comes, or when the
@@ -27064,13 +27070,13 @@ static int64_t mlo_fetch_room(
     const int64_t back = MLO_READ_BACK + s->shared;
     return x <= 0              ? 0
         : dealt == MLO_NOT_YET ? dealt
-                               : mlo_later(mlo_fetch_has(s, r, x), dealt + 2) + back;
+                               : mlo_max(mlo_fetch_has(s, r, x), dealt + 2) + back;
 }
 
 /* The longest burst, in beats, to which all are aligned: within 4 KB. Of `beats` in one go that
  * are very many, up to half a FIFO's worth is taken as one. */
-static int64_t mlo_burst_unit(const mlo_hw *c, int64_t beats) {
-    int64_t unit = mlo_sooner(MLO_LOADER_BURST, 4096 * 8 / c->axi_bits);
+static int64_t mlo_burst_unit(const mlo_core *c, int64_t beats) {
+    int64_t unit = mlo_min(MLO_LOADER_BURST, 4096 * 8 / c->axi_bits);
     while (unit < MLO_LOADER_BEATS / 2 && beats / unit > MLO_BURSTS_MANY) unit *= 2;
     return unit;
 }
@@ -27079,9 +27085,9 @@ static int64_t mlo_burst_unit(const mlo_hw *c, int64_t beats) {
  * FIFO has room. 0: not yet. */
 static int64_t mlo_fetch_asks(
     mlo_schedule *s, mlo_fetch *r, int64_t address, int64_t left, int64_t beats, int64_t open) {
-    const int64_t burst = mlo_sooner(left, r->unit - address % r->unit);
+    const int64_t burst = mlo_min(left, r->unit - address % r->unit);
     const int64_t room = mlo_fetch_room(s, r, r->got + burst - MLO_LOADER_BEATS, beats, open);
-    const int64_t asks = mlo_later(mlo_later(r->asks, room), s->asked + 1);
+    const int64_t asks = mlo_max(mlo_max(r->asks, room), s->asked + 1);
     r->waits = 0;
     if (room == MLO_NOT_YET) return 0;
     if (!mlo_is_heard(s, asks)) {
@@ -27253,7 +27259,7 @@ static void mlo_spend(
     mlo_schedule *s, int i, mlo_token *t, int64_t busy, int64_t ideal, int64_t parameters) {
     s->busy[i] = busy;
     t->ideal = ideal;
-    t->waited = mlo_later(0, parameters);
+    t->waited = mlo_max(0, parameters);
 }
 
 /* Adds up what tokens waited for that no one holds back any more: all but the latest ones, in the
@@ -27265,11 +27271,11 @@ static void mlo_settle(mlo_schedule *s, int i, int64_t latest) {
         mlo_spent *to = &s->p->spent[i];
         if (s->c->element[i].unit.flow == MLO_FLOW_TILES) continue;
         const int64_t before = s->settled[i] ? mlo_token_of(s, i, s->settled[i] - 1)->out[1] : 0;
-        const int64_t idle = mlo_later(0, t->out[1] - before - s->busy[i]);
-        const int64_t blocked = mlo_sooner(idle, t->out[1] - t->ideal);
+        const int64_t idle = mlo_max(0, t->out[1] - before - s->busy[i]);
+        const int64_t blocked = mlo_min(idle, t->out[1] - t->ideal);
         to->busy += s->busy[i];
         to->blocked += blocked;
-        to->parameters += mlo_sooner(idle - blocked, t->waited);
+        to->parameters += mlo_min(idle - blocked, t->waited);
     }
 }
 
@@ -27278,16 +27284,16 @@ static void mlo_settle(mlo_schedule *s, int i, int64_t latest) {
 static void mlo_beats_enter(mlo_schedule *s, int i, const mlo_meet *x, mlo_token *t) {
     const mlo_element *e = &s->c->element[i];
     const int64_t latency = mlo_pipeline(e);
-    t->work = t->in[0] = mlo_later(x->arrives[0], mlo_accepts(s, i));
+    t->work = t->in[0] = mlo_max(x->arrives[0], mlo_accepts(s, i));
     if (e->kernel && x->at.first) {
         t->work++;
         for (int k = 0; k < e->unit.n_memory; k++) {
             const int64_t used = t->in[0] + 1 + (k ? latency - 2 : 0);
             mlo_begins(s, i, k, &x->at, used);
-            t->work = mlo_later(t->work, t->in[0] + 1 + x->ready[k] - used);
+            t->work = mlo_max(t->work, t->in[0] + 1 + x->ready[k] - used);
         }
     }
-    t->next = t->in[1] = mlo_later(x->arrives[1], t->work + mlo_beats_out(e) - 1);
+    t->next = t->in[1] = mlo_max(x->arrives[1], t->work + mlo_beats_out(e) - 1);
     t->ideal = mlo_entered(s, i, x->n, mlo_beats_out(e) - 1) + latency;
 }
 
@@ -27298,13 +27304,13 @@ static void mlo_fire_beats(mlo_schedule *s, int i, const mlo_meet *x, mlo_token 
     const int64_t narrow = e->kernel ? 0 : mlo_split_waits(s, i, beats - 1);
     if (s->known[i] <= x->n) mlo_beats_enter(s, i, x, t);
     const int64_t first = t->work + latency;
-    const int64_t last = mlo_later(t->next + latency, first + beats - 1 + narrow);
+    const int64_t last = mlo_max(t->next + latency, first + beats - 1 + narrow);
     t->soon = first;
-    t->out[0] = mlo_later(first, x->room[0]);
-    t->out[1] = mlo_later(mlo_later(last, x->room[1]), t->out[0] + s->span[i]);
-    t->in[1] = mlo_later(
+    t->out[0] = mlo_max(first, x->room[0]);
+    t->out[1] = mlo_max(mlo_max(last, x->room[1]), t->out[0] + s->span[i]);
+    t->in[1] = mlo_max(
         t->in[1], mlo_leaves(s, i, x->n * beats + beats - 1 - latency - 1, beats) + 1);
-    mlo_spend(s, i, t, beats, mlo_later(t->ideal, first + beats - 1 + narrow),
+    mlo_spend(s, i, t, beats, mlo_max(t->ideal, first + beats - 1 + narrow),
         e->kernel && x->at.first ? t->work - t->in[0] - 1 : 0);
 }
 
@@ -27317,7 +27323,7 @@ static void mlo_matrix_freezes(mlo_schedule *s, int i, int64_t n) {
     const mlo_unit *u = &s->c->element[i].unit;
     mlo_token *t = mlo_token_of(s, i, n);
     int64_t beats = mlo_port_beats(u->out);
-    t->work = mlo_later(
+    t->work = mlo_max(
         t->work, mlo_leaves(s, i, n * beats + beats - 1 - mlo_matrix_holds(u), beats));
 }
 
@@ -27341,7 +27347,7 @@ static int64_t mlo_matrix_held(const mlo_unit *u) {
 static int64_t mlo_matrix_resumes(const mlo_unit *u, int64_t at, int64_t leaves) {
     const int64_t in = mlo_port_beats(u->in[0]);
     const int64_t behind = at - mlo_matrix_held(u);
-    const int64_t late = mlo_later(0, u->turns - mlo_matrix_to_result(u) % in);
+    const int64_t late = mlo_max(0, u->turns - mlo_matrix_to_result(u) % in);
     return behind < 0 ? 0 : leaves + late + (behind + 1) * in - mlo_matrix_to_turn(u);
 }
 
@@ -27350,14 +27356,14 @@ static int64_t mlo_matrix_resumes(const mlo_unit *u, int64_t at, int64_t leaves)
  * are over. */
 static int64_t mlo_matrix_ahead(const mlo_unit *u) {
     const int64_t in = mlo_port_beats(u->in[0]), waits = u->turns + MLO_MATRIX_RESULT - 1;
-    return mlo_sooner(mlo_parts(waits, in) * in - waits, in - u->turns);
+    return mlo_min(mlo_parts(waits, in) * in - waits, in - u->turns);
 }
 
 /* The first cycle of work for which parameters are there in time: of weights, channel words and
  * table only the first are needed at once. */
 static int64_t mlo_matrix_begins(const mlo_unit *u, const int64_t ready[MLO_UNIT_MEMORIES]) {
     const int64_t to_words = mlo_port_beats(u->in[0]) + mlo_matrix_to_turn(u);
-    return mlo_later(mlo_later(ready[0], ready[1] + 1 - to_words),
+    return mlo_max(mlo_max(ready[0], ready[1] + 1 - to_words),
         ready[2] - to_words - u->turns - (MLO_MATRIX_RESULT + 1 - MLO_MATRIX_LOOKS_UP)
             - mlo_matrix_ahead(u));
 }
@@ -27366,25 +27372,24 @@ static void mlo_fire_matrix(mlo_schedule *s, int i, const mlo_meet *x, mlo_token
     const mlo_unit *u = &s->c->element[i].unit;
     const mlo_token *before = x->n ? mlo_token_of(s, i, x->n - 1) : NULL;
     const int64_t in = mlo_port_beats(u->in[0]);
-    int64_t start = mlo_later(t->in[1], before ? before->work : 0) + 1, waits = 0;
+    int64_t start = mlo_max(t->in[1], before ? before->work : 0) + 1, waits = 0;
     if (x->at.first) {
         /* the turns of the token before are over */
-        int64_t swap = mlo_matrix_to_turn(u)
-            + mlo_later(start, before ? before->work + u->turns : 0);
+        int64_t swap = mlo_matrix_to_turn(u) + mlo_max(start, before ? before->work + u->turns : 0);
         mlo_begins(s, i, 0, &x->at, start);
         mlo_begins(s, i, 1, &x->at, swap);
         mlo_begins(s, i, 2, &x->at, swap + MLO_MATRIX_RESULT);
         start++;
         waits = mlo_matrix_begins(u, x->ready) + 1 - start;
-        start += mlo_later(0, waits);
+        start += mlo_max(0, waits);
     }
     const int64_t table = x->at.first && u->n_memory > 2 ? x->ready[2] + MLO_MATRIX_LOOKS_UP : 0;
     const int64_t ideal = start + u->interval - 1;
-    t->soon = mlo_later(start + in - 1 + u->latency, table);
-    t->out[0] = mlo_later(t->soon, x->room[0]);
-    t->work = mlo_later(
-        ideal, mlo_matrix_resumes(u, u->interval / in - 1, mlo_later(t->out[0], x->room[2])));
-    t->out[1] = mlo_later(mlo_later(t->work + u->latency, x->room[1]), t->out[0] + s->span[i]);
+    t->soon = mlo_max(start + in - 1 + u->latency, table);
+    t->out[0] = mlo_max(t->soon, x->room[0]);
+    t->work = mlo_max(
+        ideal, mlo_matrix_resumes(u, u->interval / in - 1, mlo_max(t->out[0], x->room[2])));
+    t->out[1] = mlo_max(mlo_max(t->work + u->latency, x->room[1]), t->out[0] + s->span[i]);
     mlo_matrix_freezes(s, i, x->n);
     mlo_spend(s, i, t, u->interval, ideal + u->latency, waits);
 }
@@ -27410,8 +27415,8 @@ static int mlo_comes(mlo_schedule *s, int i, int64_t n, mlo_meet *x) {
         if (frame)
             x->frame[e->to_port - 1] = when[1];
         else {
-            x->arrives[0] = mlo_later(x->arrives[0], when[0]);
-            x->arrives[1] = mlo_later(x->arrives[1], when[1]);
+            x->arrives[0] = mlo_max(x->arrives[0], when[0]);
+            x->arrives[1] = mlo_max(x->arrives[1], when[1]);
         }
     }
     return mlo_stands(s, i, n, x);
@@ -27424,9 +27429,9 @@ static void mlo_held_back(mlo_schedule *s, const mlo_edge *e, int64_t n, const i
     if (e->fifo || e->from == MLO_OUTSIDE) return;
     if (!mlo_edge_comes(s, e, n, when)) return;
     mlo_token *from = mlo_token_of(s, e->from, n);
-    const int64_t late = mlo_later(0, in[1] - when[1]);
+    const int64_t late = mlo_max(0, in[1] - when[1]);
     if (in[0] > when[0])
-        from->out[0] = mlo_sooner(from->out[0] + in[0] - when[0], from->out[1] + late);
+        from->out[0] = mlo_min(from->out[0] + in[0] - when[0], from->out[1] + late);
     from->out[1] += late;
     if (late && s->c->element[e->from].unit.flow == MLO_FLOW_MATRIX)
         mlo_matrix_freezes(s, e->from, n);
@@ -27460,10 +27465,10 @@ static int mlo_takes(mlo_schedule *s, int i) {
         if (flow == MLO_FLOW_BEATS)
             mlo_beats_enter(s, i, &x, t);
         else {
-            t->in[0] = mlo_later(x.arrives[0], open);
-            t->in[1] = mlo_later(x.arrives[1], t->in[0] + beats - 1);
+            t->in[0] = mlo_max(x.arrives[0], open);
+            t->in[1] = mlo_max(x.arrives[1], t->in[0] + beats - 1);
         }
-        t->in[1] = mlo_later(t->in[1], last);
+        t->in[1] = mlo_max(t->in[1], last);
         s->known[i] = n + 1;
         mlo_hold_producers(s, i, &x, t);
     }
@@ -27476,13 +27481,13 @@ static int64_t mlo_tile_first(const mlo_schedule *s, int i, int64_t tile) {
     return tile / tiles * s->c->tokens + tile % tiles * s->c->element[i].unit.tile;
 }
 static int64_t mlo_tile_size(const mlo_schedule *s, int i, int64_t n) {
-    return mlo_sooner(s->c->element[i].unit.tile, s->c->tokens - n % s->c->tokens);
+    return mlo_min(s->c->element[i].unit.tile, s->c->tokens - n % s->c->tokens);
 }
 
 /* Where in the image the parameters lie that the tile needs which begins with token n: row blocks
  * are behind all others. */
 static int64_t mlo_tile_address(const mlo_schedule *s, int i, int64_t n) {
-    const mlo_hw *c = s->c;
+    const mlo_core *c = s->c;
     int64_t at = mlo_core_beats_in(c, MLO_EITHER) * c->scan.iterations
         + mlo_core_block_beats(c) * mlo_place_of(s, n).iteration;
     for (int k = 0; k < i; k++)
@@ -27497,7 +27502,7 @@ static int mlo_tile_asks(mlo_schedule *s, int i) {
     const int64_t n = mlo_tile_first(s, i, t->asked);
     if (s->known[i] <= n || t->reader.got < t->asked * t->beats * s->c->element[i].unit.blocks)
         return 0;
-    t->reader.asks = mlo_later(
+    t->reader.asks = mlo_max(
         t->reader.asks, mlo_token_of(s, i, n)->in[0] + MLO_TILE_ASKS + s->shared);
     t->address = mlo_tile_address(s, i, n);
     t->asked++;
@@ -27568,14 +27573,13 @@ static void mlo_pass_begin(mlo_schedule *s, int i, int64_t n, int64_t tokens) {
     const int first = t->reader.portions == t->begun * u->blocks;
     mlo_fetch_deals(s, &t->reader, t->beats, t->pass);
     const mlo_start ready = mlo_pass_ready(s, i);
-    t->pass = mlo_later(
-        t->end + 1, first ? mlo_token_of(s, i, n)->in[1] + in + MLO_TILE_STORES : 0);
-    t->begin = mlo_later(
+    t->pass = mlo_max(t->end + 1, first ? mlo_token_of(s, i, n)->in[1] + in + MLO_TILE_STORES : 0);
+    t->begin = mlo_max(
         t->pass, tokens * results <= mlo_matrix_held(u) - 2 ? ready.work : ready.results);
-    t->late = mlo_later(0, ready.results - t->begin);
+    t->late = mlo_max(0, ready.results - t->begin);
     t->ideal = t->begin + tokens * results * in;
     for (int64_t k = 1; k < tokens && first; k++)
-        t->ideal = mlo_later(t->ideal,
+        t->ideal = mlo_max(t->ideal,
             mlo_token_of(s, i, n + k)->in[1] + in + MLO_TILE_STORES - 1
                 + (tokens - k) * results * in);
     t->works = 1;
@@ -27588,11 +27592,11 @@ static int mlo_pass_end(mlo_schedule *s, int i, int64_t n, int64_t tokens) {
     const mlo_unit *u = &s->c->element[i].unit;
     mlo_tiling *t = &s->tiling[i];
     const int64_t leaves = mlo_pass_leaves(s, i, tokens, 0);
-    const int64_t blocked = mlo_later(0, leaves - t->ideal);
+    const int64_t blocked = mlo_max(0, leaves - t->ideal);
     const int64_t work = mlo_port_beats(u->in[0]) * (mlo_port_beats(u->out) / u->blocks);
     if (leaves == MLO_NOT_YET) return 0;
     for (int64_t k = 0; k < tokens; k++)
-        mlo_token_of(s, i, n + k)->work = t->begin + (k + 1) * work + mlo_later(blocked, t->late);
+        mlo_token_of(s, i, n + k)->work = t->begin + (k + 1) * work + mlo_max(blocked, t->late);
     t->before = t->end;
     t->end = t->ideal + blocked;
     t->works = 0;
@@ -27613,11 +27617,11 @@ static int mlo_tile_opens(mlo_schedule *s, int i, int64_t n, int64_t tokens) {
         || leaves == MLO_NOT_YET)
         return 0;
     const int64_t done = tokens > 2
-        ? mlo_later(leaves, t->ideal - 2 * in * (mlo_port_beats(u->out) / u->blocks))
+        ? mlo_max(leaves, t->ideal - 2 * in * (mlo_port_beats(u->out) / u->blocks))
         : tokens > 1 ? t->end
                      : t->before;
     t->freed[(t->begun + 2) & 3] = in
-        + mlo_later(done, mlo_token_of(s, i, n + tokens - 1)->in[1] + MLO_TILE_STORES + in);
+        + mlo_max(done, mlo_token_of(s, i, n + tokens - 1)->in[1] + MLO_TILE_STORES + in);
     t->opened = t->begun + 1;
     return 1;
 }
@@ -27630,7 +27634,7 @@ static void mlo_tile_loaded(mlo_schedule *s, int i, int64_t n) {
     const int64_t end = t->reader.portions * beats;
     const int64_t first = end - s->c->element[i].unit.blocks * beats + 1;
     const mlo_moment what = { i, at.iteration, at.group * s->c->frames + at.frame, -1,
-        mlo_fetch_has(s, &t->reader, first) - mlo_sooner(beats, t->reader.unit),
+        mlo_fetch_has(s, &t->reader, first) - mlo_min(beats, t->reader.unit),
         mlo_fetch_has(s, &t->reader, end) };
     if (s->seen) s->seen(s->user, &what);
 }
@@ -27672,23 +27676,23 @@ static int mlo_tile_goes_on(mlo_schedule *s, int i) {
 static void mlo_fire_tiles(mlo_schedule *s, int i, const mlo_meet *x, mlo_token *t) {
     const mlo_unit *u = &s->c->element[i].unit;
     const int64_t tile = mlo_tile_of(s, i, x->n);
-    const int64_t first = mlo_later(t->work + u->latency + MLO_TILE_LEAVES,
+    const int64_t first = mlo_max(t->work + u->latency + MLO_TILE_LEAVES,
         x->n ? mlo_token_of(s, i, x->n - 1)->out[1] + 1 : 0);
     t->soon = first;
-    t->out[0] = mlo_later(first, x->room[0]);
-    t->out[1] = mlo_later(t->out[0] + s->span[i], x->room[1]);
+    t->out[0] = mlo_max(first, x->room[0]);
+    t->out[1] = mlo_max(t->out[0] + s->span[i], x->room[1]);
     s->tiling[i].left[(tile + 2) % MLO_TILES_LEFT] = t->out[1];
 }
 
 /* When a token whose root has begun is next for the lanes: the root is there, and the token before
  * has gone to them. */
 static int64_t mlo_norm_loads(const mlo_schedule *s, int i, int64_t n, int64_t beats) {
-    return mlo_later(mlo_token_of(s, i, n)->work + 42, mlo_norm_goes(s, i, n * beats - 1, beats));
+    return mlo_max(mlo_token_of(s, i, n)->work + 42, mlo_norm_goes(s, i, n * beats - 1, beats));
 }
 
 /* When a norm has a token's sums, and works on them. */
 static int64_t mlo_norm_sums(const mlo_schedule *s, int i, int64_t n) {
-    return mlo_later(mlo_token_of(s, i, n)->in[1] + 3 + mlo_clog2(s->c->element[i].unit.pe),
+    return mlo_max(mlo_token_of(s, i, n)->in[1] + 3 + mlo_clog2(s->c->element[i].unit.pe),
         n ? mlo_token_of(s, i, n - 1)->work + 1 : 0);
 }
 
@@ -27707,13 +27711,13 @@ static int mlo_norm_begins(mlo_schedule *s, int i) {
     if (n >= s->known[i] || first - 1 - MLO_NORM_HOLDS >= left || !mlo_stands(s, i, n, &x))
         return 0;
     const int64_t sums = mlo_norm_sums(s, i, n);
-    t->work = mlo_later((x.at.first ? mlo_later(sums, x.ready[1]) : sums) + finish,
+    t->work = mlo_max((x.at.first ? mlo_max(sums, x.ready[1]) : sums) + finish,
         n ? mlo_norm_loads(s, i, n - 1, beats) + 1 : 0);
     const int64_t loads = mlo_norm_loads(s, i, n, beats);
     const int64_t gap = loads - mlo_norm_goes(s, i, first - 1, beats);
-    const int64_t at = first - mlo_later(3, MLO_NORM_HOLDS - gap);
+    const int64_t at = first - mlo_max(3, MLO_NORM_HOLDS - gap);
     if (at >= left) return 0;
-    t->next = mlo_later(loads, mlo_leaves(s, i, at, beats));
+    t->next = mlo_max(loads, mlo_leaves(s, i, at, beats));
     mlo_begins(s, i, 1, &x.at, sums);
     s->lanes[i]++;
     return 1;
@@ -27722,14 +27726,14 @@ static int mlo_norm_begins(mlo_schedule *s, int i) {
 static void mlo_fire_norm(mlo_schedule *s, int i, const mlo_meet *x, mlo_token *t) {
     const mlo_unit *u = &s->c->element[i].unit;
     const int64_t beats = mlo_port_beats(u->in[0]);
-    const int64_t late = x->at.first ? 1 + mlo_later(0, x->ready[0] - t->next - 5) : 0;
+    const int64_t late = x->at.first ? 1 + mlo_max(0, x->ready[0] - t->next - 5) : 0;
     const int64_t first = t->next + 10 + late;
     mlo_begins(s, i, 0, &x->at, t->next + 3);
     t->soon = first;
-    t->out[0] = mlo_later(first, x->room[0]);
-    t->out[1] = mlo_later(t->out[0] + s->span[i], x->room[1]);
+    t->out[0] = mlo_max(first, x->room[0]);
+    t->out[1] = mlo_max(t->out[0] + s->span[i], x->room[1]);
     mlo_spend(s, i, t, beats, first + beats - 1,
-        late + (x->at.first ? mlo_later(0, x->ready[1] - mlo_norm_sums(s, i, x->n)) : 0));
+        late + (x->at.first ? mlo_max(0, x->ready[1] - mlo_norm_sums(s, i, x->n)) : 0));
 }
 
 /* A row of attention: the query is complete at `query`. */
@@ -27741,31 +27745,29 @@ static mlo_scored mlo_fire_row(
     const mlo_scored *rows = s->row[i], *before = r ? &rows[(r - 1) % MLO_ROWS_KEPT] : &none;
     mlo_scored *to = &s->row[i][r % MLO_ROWS_KEPT], now;
 #define MLO_ROW(n) (&rows[(n) % MLO_ROWS_KEPT])
-    now.begin = mlo_later(before->score, mlo_later(query, x->frame[0]));
+    now.begin = mlo_max(before->score, mlo_max(query, x->frame[0]));
     now.score = now.begin + work;
     at = r * groups + groups - 1 - u->rows.queue;
     if (at >= 0 && at / groups < r)
-        now.score = mlo_later(
+        now.score = mlo_max(
             now.score, MLO_ROW(at / groups)->first + at % groups * u->rows.exps + u->rows.steps);
-    now.score = mlo_later(now.score, constants);
-    if (r >= 4) now.score = mlo_later(now.score, MLO_ROW(r - 4)->taken + 1);
-    now.first = mlo_later(now.score + u->rows.to_max, s->softmax[i]);
+    now.score = mlo_max(now.score, constants);
+    if (r >= 4) now.score = mlo_max(now.score, MLO_ROW(r - 4)->taken + 1);
+    now.first = mlo_max(now.score + u->rows.to_max, s->softmax[i]);
     at = r * groups - u->rows.ring;
-    if (at >= 0) now.first = mlo_later(now.first, MLO_ROW(at / groups)->mix + 1);
+    if (at >= 0) now.first = mlo_max(now.first, MLO_ROW(at / groups)->mix + 1);
     if (r >= u->rows.waiting)
-        now.first = mlo_later(now.first, MLO_ROW(r - u->rows.waiting)->accept + 1);
+        now.first = mlo_max(now.first, MLO_ROW(r - u->rows.waiting)->accept + 1);
     now.taken = now.first + (groups - 1) * u->rows.exps;
     at += groups - 1;
     if (at >= 0)
-        now.taken = mlo_later(
-            now.taken, MLO_ROW(at / groups)->mix + 1 + at % groups * u->rows.exps);
+        now.taken = mlo_max(now.taken, MLO_ROW(at / groups)->mix + 1 + at % groups * u->rows.exps);
     s->softmax[i] = now.taken + u->rows.exps;
     now.accept = now.taken + u->rows.to_sum + u->rows.exps;
     if (r)
-        now.accept = mlo_later(now.accept,
-            mlo_later(before->accept + u->rows.divide, r > 1 ? MLO_ROW(r - 2)->mix : 0) + 1);
-    now.mix = mlo_later(
-                  mlo_later(mlo_later(now.accept + u->rows.divide, before->mix), x->frame[1]), room)
+        now.accept = mlo_max(now.accept,
+            mlo_max(before->accept + u->rows.divide, r > 1 ? MLO_ROW(r - 2)->mix : 0) + 1);
+    now.mix = mlo_max(mlo_max(mlo_max(now.accept + u->rows.divide, before->mix), x->frame[1]), room)
         + work;
 #undef MLO_ROW
     *to = now;
@@ -27781,19 +27783,19 @@ static void mlo_fire_rows(mlo_schedule *s, int i, const mlo_meet *x, mlo_token *
     int64_t accepts = mlo_accepts(s, i);
     int64_t constants = 0;
     mlo_scored row = { 0, 0, 0, 0, 0, 0 };
-    t->in[0] = mlo_later(x->arrives[0], accepts);
+    t->in[0] = mlo_max(x->arrives[0], accepts);
     for (int64_t h = 0; h < heads; h++) {
         int64_t r = s->rows[i];
-        int64_t query = mlo_later(
+        int64_t query = mlo_max(
             s->query[i] + steps, mlo_beat_at(x->arrives, (h + 1) * steps - 1, beats));
-        if (r > 1) query = mlo_later(query, s->row[i][(r - 2) % MLO_ROWS_KEPT].score + steps);
+        if (r > 1) query = mlo_max(query, s->row[i][(r - 2) % MLO_ROWS_KEPT].score + steps);
         s->query[i] = query;
         if (h == 1) t->work = query;
         if (h == 2) t->next = query - steps + 1;
         if (x->at.first && !h) {
-            int64_t fetch = mlo_later(query, r ? s->row[i][(r - 1) % MLO_ROWS_KEPT].score : 0);
+            int64_t fetch = mlo_max(query, r ? s->row[i][(r - 1) % MLO_ROWS_KEPT].score : 0);
             mlo_begins(s, i, 0, &x->at, fetch + 1);
-            constants = mlo_later(fetch, x->ready[0]) + 3;
+            constants = mlo_max(fetch, x->ready[0]) + 3;
         }
         at = x->n * beats + (h + 1) * steps - 1 - u->rows.held;
         room = at >= 0 && at / beats < x->n
@@ -27803,10 +27805,10 @@ static void mlo_fire_rows(mlo_schedule *s, int i, const mlo_meet *x, mlo_token *
         row = mlo_fire_row(s, i, x, query, h ? 0 : constants, room);
         if (!h) t->out[0] = row.mix - (steps - 1) * u->rows.groups + u->rows.to_out;
     }
-    t->in[1] = mlo_later(s->query[i], t->in[0] + beats - 1);
+    t->in[1] = mlo_max(s->query[i], t->in[0] + beats - 1);
     last = row.mix + u->rows.to_out;
-    t->out[0] = mlo_later(t->out[0], x->room[0]);
-    t->out[1] = mlo_later(mlo_later(last, x->room[1]), t->out[0] + s->span[i]);
+    t->out[0] = mlo_max(t->out[0], x->room[0]);
+    t->out[1] = mlo_max(mlo_max(last, x->room[1]), t->out[0] + s->span[i]);
     if (x->at.at == s->c->tokens - 1) {
         int64_t next = x->n / s->c->tokens + 2;
         s->frame_freed[i][0][next & 3] = row.score + 1;
@@ -27819,7 +27821,7 @@ static void mlo_fire_rows(mlo_schedule *s, int i, const mlo_meet *x, mlo_token *
 /* The loop's way in: the first iteration comes from outside, others from the feedback. 0: not
  * known yet. */
 static int mlo_fire_entry(mlo_schedule *s) {
-    const mlo_hw *c = s->c;
+    const mlo_core *c = s->c;
     const int64_t n = s->fired[c->n_element], beats = c->channels / c->lanes;
     const int end = c->edge[c->n_edge - 1].from;
     int64_t room[3], first, last;
@@ -27836,9 +27838,9 @@ static int mlo_fire_entry(mlo_schedule *s) {
     }
     mlo_token *t = mlo_token_of(s, MLO_OUTSIDE, n);
     t->soon = first;
-    t->out[0] = mlo_later(
-        mlo_later(first, room[0]), n ? mlo_token_of(s, MLO_OUTSIDE, n - 1)->out[1] + 1 : 0);
-    t->out[1] = mlo_later(mlo_later(last, room[1]), t->out[0] + beats - 1);
+    t->out[0] = mlo_max(
+        mlo_max(first, room[0]), n ? mlo_token_of(s, MLO_OUTSIDE, n - 1)->out[1] + 1 : 0);
+    t->out[1] = mlo_max(mlo_max(last, room[1]), t->out[0] + beats - 1);
     s->fired[c->n_element]++;
     return 1;
 }
@@ -27856,7 +27858,7 @@ static int mlo_meets(mlo_schedule *s, int i, mlo_meet *x) {
 
 /* Tells of a token that an element is done with. */
 static void mlo_passed(mlo_schedule *s, int i, const mlo_meet *x, const mlo_token *t) {
-    const mlo_hw *c = s->c;
+    const mlo_core *c = s->c;
     const mlo_unit *u = &c->element[i].unit;
     const int64_t frame = x->at.group * c->frames + x->at.frame;
     const int64_t before = x->n ? mlo_token_of(s, i, x->n - 1)->out[1] : 0;
@@ -27866,7 +27868,7 @@ static void mlo_passed(mlo_schedule *s, int i, const mlo_meet *x, const mlo_toke
     const mlo_moment what = { i, x->at.iteration, frame, x->at.at,
         matrix          ? t->work - u->interval + 1
             : u->blocks ? t->work - last_pass + 1
-                        : mlo_later(t->in[0], before),
+                        : mlo_max(t->in[0], before),
         matrix || u->blocks ? t->work + 1 : t->out[1] };
     if (s->seen) s->seen(s->user, &what);
     if (i == c->edge[c->n_edge - 1].from && x->at.iteration == c->scan.iterations - 1
@@ -27906,7 +27908,7 @@ static int mlo_fire(mlo_schedule *s, int i) {
 /* ======== src/core/predict.c ======== */
 /* predict: how many cycles a core takes, and why its kernels wait.
  *
- * in:  a core (mlo_hw), folded; frames.     out: mlo_prediction: cycles of the run, when each
+ * in:  a core (mlo_core), folded; frames.     out: mlo_prediction: cycles of the run, when each
  *      frame is done, per kernel how long it works and what it waits for; the most that FIFOs
  * hold, or every token as it goes, where that is asked for. How. All elements fire as long as one
  * can; then requests to memory are heard, in the order of time, until something can fire again.
@@ -27931,7 +27933,7 @@ static int mlo_schedule_hears(mlo_schedule *s) {
             const int64_t waits = t ? t->reader.waits : s->loader.waits;
             const int64_t before = t ? t->begun + t->opened : s->loaded;
             if (waits > s->now) {
-                s->next = mlo_sooner(s->next, waits);
+                s->next = mlo_min(s->next, waits);
                 continue;
             }
             if (t)
@@ -27947,7 +27949,7 @@ static int mlo_schedule_hears(mlo_schedule *s) {
 /* Until all tokens are through. If nothing can fire, FIFOs are too shallow for what this model
  * knows of them: then one token goes as if they were deep. */
 static void mlo_schedule_run(mlo_schedule *s) {
-    const mlo_hw *c = s->c;
+    const mlo_core *c = s->c;
     const int end = c->edge[c->n_edge - 1].from;
     for (int stuck = 0; s->fired[end] < s->total && stuck < 2;) {
         s->next = INT64_MAX;
@@ -27965,12 +27967,12 @@ static void mlo_schedule_run(mlo_schedule *s) {
 }
 
 static void mlo_schedule_edges(mlo_schedule *s) {
-    const mlo_hw *c = s->c;
+    const mlo_core *c = s->c;
     for (int i = 0; i < c->n_element; i++) s->span[i] = mlo_beats_out(&c->element[i]) - 1;
     for (int k = 0; k < c->n_edge; k++) {
         const int from = c->edge[k].from;
-        s->way[k] = mlo_way_of(c, &c->edge[k]);
-        if (from != MLO_OUTSIDE) s->span[from] = mlo_later(s->span[from], s->way[k].span);
+        s->way[k] = mlo_link_of(c, &c->edge[k]);
+        if (from != MLO_OUTSIDE) s->span[from] = mlo_max(s->span[from], s->way[k].span);
     }
     for (int side = 0, n = 0; side < 2; side++, n = 0)
         for (int i = 0; i <= c->n_element; i++) {
@@ -27987,13 +27989,13 @@ static void mlo_schedule_edges(mlo_schedule *s) {
             for (int k = s->begin[1][i]; k < s->begin[1][i + 1]; k++) {
                 const int to = c->edge[s->order[1][k]].to;
                 if (to != MLO_OUTSIDE && to > i)
-                    s->chain[i] = (int)mlo_later(s->chain[i], s->chain[to] + 1);
+                    s->chain[i] = (int)mlo_max(s->chain[i], s->chain[to] + 1);
             }
         }
 }
 
 static void mlo_schedule_begin(mlo_schedule *s) {
-    const mlo_hw *c = s->c;
+    const mlo_core *c = s->c;
     mlo_schedule_edges(s);
     for (int i = 0; i < c->n_element; i++) {
         s->first_memory[i] = s->n_memory;
@@ -28019,7 +28021,7 @@ static void mlo_schedule_begin(mlo_schedule *s) {
 }
 
 static void mlo_schedule_end(mlo_schedule *s) {
-    const mlo_hw *c = s->c;
+    const mlo_core *c = s->c;
     mlo_prediction *p = s->p;
     const int64_t g = c->frames, frames = s->frames;
     p->cycles = p->frame_done[frames - 1];
@@ -28029,12 +28031,12 @@ static void mlo_schedule_end(mlo_schedule *s) {
     for (int i = 0; i < c->n_element; i++) {
         mlo_spent *to = &p->spent[i];
         mlo_settle(s, i, 0);
-        to->input = mlo_later(0, p->cycles - to->busy - to->blocked - to->parameters);
+        to->input = mlo_max(0, p->cycles - to->busy - to->blocked - to->parameters);
     }
 }
 
 /* Cycles of a run of `frames` frames of the longest length. */
-static int mlo_predict_all(mlo *m, const mlo_hw *c, int64_t frames, mlo_prediction *p,
+static int mlo_predict_all(mlo *m, const mlo_core *c, int64_t frames, mlo_prediction *p,
     int64_t follows, mlo_moment_seen seen, void *user) {
     int64_t length = 64;
     while (length < 4 * (c->frames + 2) * c->tokens) length *= 2;
@@ -28053,7 +28055,7 @@ static int mlo_predict_all(mlo *m, const mlo_hw *c, int64_t frames, mlo_predicti
     s->ring = (mlo_token *)mlo_scratch(
         m, (size_t)(c->n_element + 1) * (size_t)length, sizeof *s->ring);
     /* resident memories alone: no bank holds the loader up */
-    s->kept = mlo_core_beats_in(c, MLO_LAYER) ? 4 : mlo_most(4, c->scan.iterations);
+    s->kept = mlo_core_beats_in(c, MLO_LAYER) ? 4 : mlo_max(4, c->scan.iterations);
     s->ready = (int64_t *)mlo_scratch(m, memories * (size_t)(s->kept + 5), sizeof *s->ready);
     p->frame_done = MLO_NEW_N(m, int64_t, (size_t)frames);
     p->spent = MLO_NEW_N(m, mlo_spent, MLO_CORE_MOST);
@@ -28071,24 +28073,24 @@ static int mlo_predict_all(mlo *m, const mlo_hw *c, int64_t frames, mlo_predicti
     mlo_scratch_free(m, s);
     return mlo_failed(m);
 }
-static int mlo_predict(mlo *m, const mlo_hw *c, int64_t frames, mlo_prediction *p) {
+static int mlo_predict(mlo *m, const mlo_core *c, int64_t frames, mlo_prediction *p) {
     return mlo_predict_all(m, c, frames, p, 0, NULL, NULL);
 }
-static int mlo_predict_seen(
-    mlo *m, const mlo_hw *c, int64_t frames, mlo_prediction *p, mlo_moment_seen seen, void *user) {
+static int mlo_predict_seen(mlo *m, const mlo_core *c, int64_t frames, mlo_prediction *p,
+    mlo_moment_seen seen, void *user) {
     return mlo_predict_all(m, c, frames, p, 0, seen, user);
 }
 
 /* With FIFOs' peaks: so many beats of the run are followed, in each FIFO; all of them in a run
  * that is shorter, MLO_FOLLOWED of a token at least. */
 static int mlo_predict_peaks(
-    mlo *m, const mlo_hw *c, int64_t frames, int64_t beats, mlo_prediction *p) {
+    mlo *m, const mlo_core *c, int64_t frames, int64_t beats, mlo_prediction *p) {
     return mlo_predict_all(m, c, frames, p, beats, NULL, NULL);
 }
 
 /* FIFOs as deep as two groups of frames fill them, unless that takes a cycle more (beats of a
  * token are not quite on a line). */
-static int mlo_core_depths(mlo *m, mlo_hw *c) {
+static int mlo_core_depths(mlo *m, mlo_core *c) {
     mlo_prediction deep, p;
     mlo_core_fifos(c);
     if (mlo_predict_peaks(m, c, 2 * c->frames, 1, &deep)) return mlo_failed(m);
@@ -28100,11 +28102,11 @@ static int mlo_core_depths(mlo *m, mlo_hw *c) {
 
 /* Is the steady interval another one than that of the first frames? Frames overlap; resident
  * parameters are there. */
-static int mlo_core_warms(const mlo_hw *c) { return c->frames > 1 || mlo_core_resident_beats(c); }
+static int mlo_core_warms(const mlo_core *c) { return c->frames > 1 || mlo_core_resident_beats(c); }
 
 /* A run of as many frames as can be in flight; its interval is that of many more, where that
  * differs. */
-static int mlo_predict_steady(mlo *m, const mlo_hw *c, mlo_prediction *p) {
+static int mlo_predict_steady(mlo *m, const mlo_core *c, mlo_prediction *p) {
     mlo_prediction twice;
     if (mlo_predict(m, c, c->frames, p)
         || (mlo_core_warms(c) && mlo_predict(m, c, 2 * c->frames, &twice)))
@@ -28122,7 +28124,7 @@ static void mlo_spent_json(const mlo_spent *s, mlo_text *t) {
 /* ======== src/core/estimate.c ======== */
 /* estimate: what a folded core takes of an FPGA, kernel by kernel, and how full a device is with it.
  *
- * in:  mlo_hw, folded.     out: mlo_estimate: of each element, of the streams between them, of the
+ * in:  mlo_core, folded.     out: mlo_estimate: of each element, of the streams between them, of the
  *     shell around them, of all.
  * invariant: the parts add up to the whole; nothing depends on learned values. What the numbers
  *     count, and for what: area.c.
@@ -28134,7 +28136,7 @@ typedef struct {
 } mlo_estimate;
 
 static mlo_area mlo_kernel_area(
-    const mlo_hw *c, const mlo_element *e, const mlo_unit *u, int memory) {
+    const mlo_core *c, const mlo_element *e, const mlo_unit *u, int memory) {
     mlo_area a = { 0, 0, 0, 0 };
     e->kernel->area(&e->site, u, c->axi_bits,
         memory == MLO_RESIDENT && u->n_memory ? c->scan.iterations : 0, &a);
@@ -28144,9 +28146,8 @@ static mlo_area mlo_kernel_area(
 /* mlo_split: a skid for each output, and whose turn it is. */
 static mlo_area mlo_split_area(const mlo_element *e) {
     mlo_area a = { 0, 0, 0, 0 };
-    int64_t outputs = mlo_least((int64_t)e->node->n_output, 3);
-    int64_t turns = mlo_clog2(
-        mlo_parts(mlo_last_dim(&e->site.out), mlo_most(e->unit.out.lanes, 1)));
+    int64_t outputs = mlo_min((int64_t)e->node->n_output, 3);
+    int64_t turns = mlo_clog2(mlo_parts(mlo_last_dim(&e->site.out), mlo_max(e->unit.out.lanes, 1)));
     for (int64_t i = 0; i < outputs; i++)
         mlo_area_skid(&a, e->unit.out.lanes * e->unit.out.bits + 3);
     a.lut += turns + 3;
@@ -28164,7 +28165,7 @@ static void mlo_edge_area(const mlo_edge *e, mlo_area *a) {
 }
 
 /* mlo_fork, where several read what this edge's source makes; counted at the first of them. */
-static void mlo_fork_area(const mlo_hw *c, int k, mlo_area *a) {
+static void mlo_fork_area(const mlo_core *c, int k, mlo_area *a) {
     const mlo_edge *e = &c->edge[k];
     int readers = 0;
     for (int i = 0; i < c->n_edge; i++)
@@ -28178,7 +28179,7 @@ static void mlo_fork_area(const mlo_hw *c, int k, mlo_area *a) {
 }
 
 /* The doors: mlo_entry keeps two tokens until they are complete, mlo_exit does not. */
-static void mlo_doors_area(const mlo_hw *c, mlo_area *a) {
+static void mlo_doors_area(const mlo_core *c, mlo_area *a) {
     const int64_t beat = (int64_t)c->lanes * c->bits, beats = c->channels / c->lanes;
     mlo_area_fifo(a, beat, 2 * beats + 2);
     mlo_area_fifo(a, 1, 4);
@@ -28190,7 +28191,7 @@ static void mlo_doors_area(const mlo_hw *c, mlo_area *a) {
 
 /* Of row blocks: mlo_refill for each matrix; mlo_axi_share, which picks one reader's address and
  * length and queues whose they are; where their part of the memory begins. */
-static void mlo_readers_area(const mlo_hw *c, mlo_area *a) {
+static void mlo_readers_area(const mlo_core *c, mlo_area *a) {
     enum {
         READER_LUTS = 460,
         READER_FFS = 320,
@@ -28217,7 +28218,7 @@ static void mlo_readers_area(const mlo_hw *c, mlo_area *a) {
 
 /* Doors, loop and feedback (mlo_loop), the memory's master and router (mlo_loader), registers and
  * counters (mlo_regs). */
-static mlo_area mlo_shell_area(const mlo_hw *c) {
+static mlo_area mlo_shell_area(const mlo_core *c) {
     /* KERNEL: three counters */
     enum {
         LOOP_LUTS = 135,
@@ -28257,7 +28258,7 @@ static mlo_area mlo_shell_area(const mlo_hw *c) {
     return a;
 }
 
-static void mlo_estimate_core(const mlo_hw *c, mlo_estimate *to) {
+static void mlo_estimate_core(const mlo_core *c, mlo_estimate *to) {
     memset(to, 0, sizeof *to);
     for (int i = 0; i < c->n_element; i++) {
         const mlo_element *e = &c->element[i];
@@ -28572,7 +28573,7 @@ static int mlo_lower(mlo *m) {
     if (mlo_merge_all(m, s.body) || mlo_index(m, m->model->graph) || mlo_infer(m)
         || mlo_settle_parameters(m, &s) || mlo_infer(m))
         return mlo_failed(m);
-    mlo_hw *c = MLO_NEW(m, mlo_hw);
+    mlo_core *c = MLO_NEW(m, mlo_core);
     if (!c || mlo_rename_kernels(m, s.body) || mlo_mark_parts(m, s.outer, s.node)
         || mlo_meta_put(m, &s.node->meta, &s.node->n_meta, "mlo.core", "1"))
         return mlo_failed(m);
@@ -28584,7 +28585,7 @@ static int mlo_lower(mlo *m) {
 /* ======== src/fold/search.c ======== */
 /* search: the best folding there is, under the model.
  *
- * in:  a core (mlo_hw); limits: multipliers, on-chip bits, memory bandwidth; foldings that are
+ * in:  a core (mlo_core); limits: multipliers, on-chip bits, memory bandwidth; foldings that are
  *     given for kernels by name (pinned).
  * out: the cheapest folding that is fast enough, the fastest one that is cheap enough, or all that
  *     are not beaten (the front).
@@ -28662,7 +28663,7 @@ typedef struct {
 
 typedef struct {
     mlo *m;
-    mlo_hw *c;
+    mlo_core *c;
     mlo_menu menu[MLO_CORE_MOST];
     int64_t fifo_bits; /* with c->frames in flight */
     int timed; /* 1: prices have a way */
@@ -28776,7 +28777,7 @@ static int mlo_menu_list(
 static int mlo_menu_make(mlo_space *s, mlo_menu *menu, const mlo_element *e) {
     mlo_site whole = e->site, tiled = e->site;
     whole.tile = 0;
-    tiled.tile = mlo_least(e->tile, e->site.tokens);
+    tiled.tile = mlo_min(e->tile, e->site.tokens);
     menu->n = 0;
     if (e->memories & MLO_EITHER && mlo_menu_list(s, menu, e, &whole, e->memories & MLO_EITHER))
         return mlo_failed(s->m);
@@ -28793,7 +28794,7 @@ static int mlo_search_menus(mlo_space *s) {
     return 0;
 }
 
-static int mlo_search_begin(mlo *m, mlo_hw *c, int timed, mlo_space *s) {
+static int mlo_search_begin(mlo *m, mlo_core *c, int timed, mlo_space *s) {
     memset(s, 0, sizeof *s);
     s->m = m;
     s->c = c;
@@ -28814,7 +28815,7 @@ static int mlo_search_frames(mlo_space *s, int frames) {
         for (size_t k = 0; k < s->menu[i].n; k++)
             if (s->menu[i].item[k].memory == MLO_BLOCK)
                 s->c->element[i].tokens = mlo_tile_tokens(
-                    mlo_least(s->c->element[i].tile, s->c->tokens));
+                    mlo_min(s->c->element[i].tile, s->c->tokens));
     mlo_core_fifos(s->c);
     s->fifo_bits = mlo_core_fifo_bits(s->c);
     return anew ? mlo_search_menus(s) : 0;
@@ -29055,7 +29056,7 @@ static int mlo_search_spare(const mlo_space *s, const mlo_limits *l, mlo_plan *p
 /* ---- plans and cores ------------------------------------------------------ */
 
 static int mlo_plan_apply(const mlo_space *s, const mlo_plan *p) {
-    mlo_hw *c = s->c;
+    mlo_core *c = s->c;
     c->frames = p->frames;
     for (int i = 0; i < c->n_element; i++)
         if (s->menu[i].n) {
@@ -29323,7 +29324,7 @@ static int mlo_fpga_named(mlo *m, const char *text, mlo_fpga *to) {
 
 /* ---- searching ------------------------------------------------------------ */
 
-static mlo_area mlo_core_area(const mlo_hw *c) {
+static mlo_area mlo_core_area(const mlo_core *c) {
     mlo_estimate e;
     mlo_estimate_core(c, &e);
     return e.all;
@@ -29332,7 +29333,7 @@ static mlo_area mlo_core_area(const mlo_hw *c) {
 /* Depths of a core's FIFOs: as its schedule fills them. But for a device (NULL: for none) that has
  * only room for deep ones, as their paths hold them: a deep FIFO is a block RAM, a shallow one may
  * be of LUTs. */
-static int mlo_device_depths(mlo *m, mlo_hw *c, const mlo_fpga *f) {
+static int mlo_device_depths(mlo *m, mlo_core *c, const mlo_fpga *f) {
     if (mlo_core_depths(m, c)) return mlo_failed(m);
     const mlo_area a = mlo_core_area(c);
     if (f && mlo_fpga_lacks(f, &a) >= 0) mlo_core_fifos(c);
@@ -29357,10 +29358,10 @@ static const mlo_fpga *mlo_fpga_usual(void) {
 
 /* Of each resource the least that any plan takes. */
 static void mlo_area_least(mlo_area *a, const mlo_area *b) {
-    a->lut = mlo_least(a->lut, b->lut);
-    a->ff = mlo_least(a->ff, b->ff);
-    a->dsp = mlo_least(a->dsp, b->dsp);
-    a->bram = mlo_least(a->bram, b->bram);
+    a->lut = mlo_min(a->lut, b->lut);
+    a->ff = mlo_min(a->ff, b->ff);
+    a->dsp = mlo_min(a->dsp, b->dsp);
+    a->bram = mlo_min(a->bram, b->bram);
 }
 
 /* Does the core fit as the plan has it? Surely if with deep FIFOs, surely not if not even without
@@ -29502,7 +29503,7 @@ static double mlo_plan_cost(const mlo_plan *p) {
 
 /* Is a core that takes so many cycles a frame simulated soon enough? All frames in flight are, as
  * the bench plays them. */
-static int mlo_knee_soon(const mlo_hw *c, int frames, int64_t cycles) {
+static int mlo_knee_soon(const mlo_core *c, int frames, int64_t cycles) {
     double macs = 0;
     for (int i = 0; i < c->n_element; i++) macs += (double)c->element[i].unit.macs;
     macs *= (double)c->tokens * (double)c->scan.iterations;
@@ -29581,7 +29582,7 @@ static int64_t mlo_largest(const mlo_element *e, int64_t cap, int64_t other, int
     return 1;
 }
 
-static int mlo_fold_caps(mlo *m, mlo_hw *c, int64_t pe, int64_t simd) {
+static int mlo_fold_caps(mlo *m, mlo_core *c, int64_t pe, int64_t simd) {
     for (int i = 0; i < c->n_element; i++) {
         mlo_element *e = &c->element[i];
         if (!e->kernel) continue;
@@ -29685,7 +29686,7 @@ static int mlo_fold_frames(mlo_space *s, const mlo_wish *w, int64_t tile, mlo_be
     return 0;
 }
 
-static void mlo_fold_tile(mlo_hw *c, int64_t tile) {
+static void mlo_fold_tile(mlo_core *c, int64_t tile) {
     for (int i = 0; i < c->n_element; i++)
         if (!c->element[i].own_tile) c->element[i].tile = tile;
 }
@@ -29697,7 +29698,7 @@ static int mlo_fold_apply(mlo_space *s, const mlo_wish *w, mlo_plan *plan) {
 }
 
 /* For a device, nothing slower than what was found. */
-static void mlo_fold_tighten(const mlo_hw *c, const mlo_best *best, mlo_wish *w) {
+static void mlo_fold_tighten(const mlo_core *c, const mlo_best *best, mlo_wish *w) {
     if (w->device && best->found && !w->target)
         w->within.steady = best->plan.cycles / c->scan.iterations;
 }
@@ -29792,7 +29793,7 @@ static int mlo_fold_fit(mlo_space *s, mlo_wish *w, mlo_best *best) {
     return 0;
 }
 
-static int mlo_fold_search(mlo *m, mlo_hw *c, mlo_wish *w) {
+static int mlo_fold_search(mlo *m, mlo_core *c, mlo_wish *w) {
     mlo_space s;
     mlo_best best = { { { 0 }, { 0, 0, 0, 0, 0 }, 0, 0, 0, 0, 0, 0 }, 0, 0, MLO_AREA_ANY };
     mlo_plan *plan = &best.plan;
@@ -29878,7 +29879,7 @@ static int64_t mlo_folding_int(mlo *m, const cJSON *entry, const char *key, int6
     return otherwise;
 }
 
-static int mlo_folding_entry(mlo *m, mlo_hw *c, const cJSON *entry) {
+static int mlo_folding_entry(mlo *m, mlo_core *c, const cJSON *entry) {
     int used = 0;
     for (int i = 0; i < c->n_element; i++) {
         mlo_element *e = &c->element[i];
@@ -29928,7 +29929,7 @@ static int mlo_folding_entry(mlo *m, mlo_hw *c, const cJSON *entry) {
 
 /* A folding, or a line of `fold --pareto`, which has one as member "folding" and says for how many
  * frames in flight. */
-static int mlo_fold_json(mlo *m, mlo_hw *c, const char *text) {
+static int mlo_fold_json(mlo *m, mlo_core *c, const char *text) {
     const char *end = NULL;
     cJSON *json = cJSON_ParseWithOpts(text, &end, 1);
     const cJSON *line = cJSON_GetObjectItemCaseSensitive(json, "folding");
@@ -29954,7 +29955,7 @@ static int mlo_fold_json(mlo *m, mlo_hw *c, const char *text) {
 }
 
 /* The folding in FINN's form: one entry per kernel, `between` between them. */
-static void mlo_folding_entries(const mlo_hw *c, const char *between, mlo_text *t) {
+static void mlo_folding_entries(const mlo_core *c, const char *between, mlo_text *t) {
     mlo_puts(t, "\"Defaults\": {}");
     for (int i = 0; i < c->n_element; i++)
         if (c->element[i].kernel) {
@@ -29969,7 +29970,7 @@ static void mlo_folding_entries(const mlo_hw *c, const char *between, mlo_text *
             mlo_puts(t, "}");
         }
 }
-static void mlo_folding_text(const mlo_hw *c, mlo_text *t) {
+static void mlo_folding_text(const mlo_core *c, mlo_text *t) {
     mlo_puts(t, "{\n  ");
     mlo_folding_entries(c, "\n  ", t);
     mlo_puts(t, "\n}\n");
@@ -30042,7 +30043,7 @@ static int mlo_fold_wish(mlo *m, mlo_wish *w) {
 
 /* The core as the options have it, before kernels are folded: frames in flight, bus, memory, what
  * --folding names. */
-static int mlo_fold_begin(mlo *m, mlo_hw *c, mlo_wish *w) {
+static int mlo_fold_begin(mlo *m, mlo_core *c, mlo_wish *w) {
     const char *json = mlo_opt(m, "folding-json");
     if (mlo_core_build(m, c) || mlo_fold_wish(m, w)) return mlo_failed(m);
     if (!w->any_frames) c->frames = (int)mlo_opt_int(m, "frames-in-flight", c->frames, 1, 255);
@@ -30105,7 +30106,7 @@ static int mlo_pareto_line(const mlo_space *s, const mlo_wish *w, const mlo_plan
 /* Every folding that no other one beats in cycles and multipliers (and bits, where frames in
  * flight differ), within the limits; on a device, that fits. */
 static int mlo_fold_pareto(mlo *m, mlo_text *t) {
-    mlo_hw *c = MLO_NEW(m, mlo_hw);
+    mlo_core *c = MLO_NEW(m, mlo_core);
     mlo_space s;
     mlo_wish w;
     mlo_plan *plans = NULL;
@@ -30135,7 +30136,7 @@ static int mlo_fold_note(mlo *m, mlo_node *n, const char *key, int64_t value) {
 }
 
 /* What was chosen where nobody said what, and why. */
-static int mlo_fold_say(mlo *m, const mlo_hw *c, const mlo_wish *w) {
+static int mlo_fold_say(mlo *m, const mlo_core *c, const mlo_wish *w) {
     const double multipliers = (double)mlo_core_multipliers(c);
     mlo_prediction p;
     double macs = 0;
@@ -30165,7 +30166,7 @@ static int mlo_fold_say(mlo *m, const mlo_hw *c, const mlo_wish *w) {
 
 /* The `fold` stage. */
 static int mlo_fold(mlo *m) {
-    mlo_hw *c = MLO_NEW(m, mlo_hw);
+    mlo_core *c = MLO_NEW(m, mlo_core);
     mlo_wish w;
     if (!c || mlo_fold_begin(m, c, &w)) return mlo_failed(m);
     for (int i = 0; i < c->n_element && w.memories_only; i++) c->element[i].pinned = 1;
@@ -40195,7 +40196,7 @@ typedef struct {
     mlo *m;
     mlo_sink sink;
     void *user;
-    mlo_hw *c;
+    mlo_core *c;
     mlo_sha sha;
     const char *file;
     uint64_t size;
@@ -40324,7 +40325,7 @@ static void mlo_emit_bus(mlo_emitter *e, const char *port, const char *bus, cons
 }
 
 static void mlo_emit_top_ports(mlo_emitter *e) {
-    const mlo_hw *c = e->c;
+    const mlo_core *c = e->c;
     int io = c->lanes * mlo_padded(c->bits), axi = c->axi_bits;
     mlo_line(e, "module mlo_top (");
     mlo_line(e, "    (* X_INTERFACE_INFO = \"xilinx.com:signal:clock:1.0 clk CLK\" *)");
@@ -40385,7 +40386,7 @@ static void mlo_emit_top_ports(mlo_emitter *e) {
         e, "    output wire         s_axil_rvalid,\n    input  wire         s_axil_rready\n);");
 }
 
-static int mlo_core_kernels(const mlo_hw *c) {
+static int mlo_core_kernels(const mlo_core *c) {
     int n = 0;
     for (int i = 0; i < c->n_element; i++) n += c->element[i].kernel != NULL;
     return n;
@@ -40395,12 +40396,12 @@ static int mlo_core_kernels(const mlo_hw *c) {
 static int mlo_loaded_memories(const mlo_element *e) {
     return mlo_is_block(e) ? 0 : e->unit.n_memory;
 }
-static int mlo_core_memories(const mlo_hw *c) {
+static int mlo_core_memories(const mlo_core *c) {
     int n = 0;
     for (int i = 0; i < c->n_element; i++) n += mlo_loaded_memories(&c->element[i]);
     return n;
 }
-static int mlo_core_readers(const mlo_hw *c) {
+static int mlo_core_readers(const mlo_core *c) {
     int n = 1;
     for (int i = 0; i < c->n_element; i++) n += mlo_is_block(&c->element[i]);
     return n;
@@ -40474,7 +40475,7 @@ static void mlo_emit_reader(mlo_emitter *e, int n) {
 /* Readers share the memory: the loader, and one for each kernel in row blocks, whose part of the
  * image is behind the loader's. */
 static void mlo_emit_share(mlo_emitter *e) {
-    const mlo_hw *c = e->c;
+    const mlo_core *c = e->c;
     const int n = mlo_core_readers(c), size = mlo_clog2(c->axi_bits / 8);
     if (n == 1) return;
     mlo_line(e,
@@ -40515,7 +40516,7 @@ static void mlo_emit_share(mlo_emitter *e) {
 }
 
 static void mlo_emit_registers(mlo_emitter *e) {
-    const mlo_hw *c = e->c;
+    const mlo_core *c = e->c;
     int kernels = e->layers * mlo_core_kernels(c);
     int ports = e->layers * mlo_core_memories(c);
     int readers = mlo_core_readers(c);
@@ -40609,7 +40610,7 @@ static void mlo_emit_feedback(mlo_emitter *e, int w) {
 }
 
 static void mlo_emit_loop(mlo_emitter *e) {
-    const mlo_hw *c = e->c;
+    const mlo_core *c = e->c;
     int w = c->lanes * c->bits;
     mlo_line(e,
         e->unrolled ? "\n    // ---- the doors; nothing goes round, mlo_loop marks the first token"
@@ -40654,13 +40655,13 @@ static void mlo_emit_loop(mlo_emitter *e) {
 }
 
 /* The bus an element (or the loop) puts its tokens on. */
-static const char *mlo_source_bus(mlo *m, const mlo_hw *c, int from, int port) {
+static const char *mlo_source_bus(mlo *m, const mlo_core *c, int from, int port) {
     if (from == MLO_OUTSIDE) return "body";
     return c->element[from].kernel ? c->element[from].name
                                    : mlo_format(m, "%s_%d", c->element[from].name, port);
 }
 /* Edge k's bus at its consumer: behind fork, FIFO and width converter, whichever it has. */
-static const char *mlo_edge_bus(mlo *m, const mlo_hw *c, int k) {
+static const char *mlo_edge_bus(mlo *m, const mlo_core *c, int k) {
     const mlo_edge *g = &c->edge[k];
     int readers = 0;
     for (int i = 0; i < c->n_edge; i++)
@@ -40738,7 +40739,7 @@ static void mlo_emit_edge(mlo_emitter *e, int k, const char *from) {
 
 /* Everything behind one output: fork, then each reader's edge. */
 static void mlo_emit_fanout(mlo_emitter *e, int from, int port) {
-    const mlo_hw *c = e->c;
+    const mlo_core *c = e->c;
     int readers[MLO_CORE_MOST], n = 0;
     for (int k = 0; k < c->n_edge && n < MLO_CORE_MOST; k++)
         if (c->edge[k].from == from && c->edge[k].from_port == port) readers[n++] = k;
@@ -40759,7 +40760,7 @@ static const char *mlo_input_bus(mlo_emitter *e, int element, int port) {
 
 /* What brings a kernel its row blocks, for every tile that it asks for. */
 static void mlo_emit_refill(mlo_emitter *e, int i) {
-    const mlo_hw *c = e->c;
+    const mlo_core *c = e->c;
     const mlo_element *el = &c->element[i];
     const int n = el->unit.n_memory;
     int reader = 1;
@@ -40878,7 +40879,7 @@ static void mlo_emit_head(mlo_emitter *e) {
 
 /* Unrolled: the layer as a module, and the chain of its copies. */
 static void mlo_emit_chain(mlo_emitter *e) {
-    const mlo_hw *c = e->c;
+    const mlo_core *c = e->c;
     int kernels = mlo_core_kernels(c), memories = mlo_core_memories(c);
     mlo_line(e, "\n    // ---- %d layers, one behind the other", e->layers);
     for (int l = 0; l < e->layers; l++) {
@@ -40897,7 +40898,7 @@ static void mlo_emit_chain(mlo_emitter *e) {
     }
 }
 static int mlo_emit_layer(mlo_emitter *e) {
-    const mlo_hw *c = e->c;
+    const mlo_core *c = e->c;
     int w = c->lanes * c->bits, memories = mlo_core_memories(c);
     mlo_emit_head(e);
     mlo_line(e,
@@ -40925,7 +40926,7 @@ static int mlo_emit_layer(mlo_emitter *e) {
 }
 
 static int mlo_emit_top(mlo_emitter *e) {
-    const mlo_hw *c = e->c;
+    const mlo_core *c = e->c;
     mlo_emit_head(e);
     mlo_line(e,
         "// %s of hardware; frames of up to %lld tokens of %lld channels; up to %d frames in "
@@ -40965,7 +40966,7 @@ static int mlo_emit_top(mlo_emitter *e) {
 
 /* Evaluates an element's parameter inputs in iteration i: everything that is no stream. */
 static int mlo_element_inputs(
-    mlo *m, const mlo_hw *c, const mlo_element *el, int64_t i, mlo_array **in) {
+    mlo *m, const mlo_core *c, const mlo_element *el, int64_t i, mlo_array **in) {
     for (size_t k = 0; k < el->node->n_input && k < 8; k++) {
         int stream = 0;
         for (int p = 0; p < el->unit.n_in; p++) stream |= el->unit.in[p].index == (int)k;
@@ -41021,7 +41022,7 @@ static int mlo_emit_image_part(mlo_emitter *e, int blocks, mlo_text *image) {
             if (!el->kernel || !el->unit.n_memory || mlo_is_block(el) != blocks) continue;
             if (!mlo_element_inputs(e->m, e->c, el, i, in)
                 && !mlo_element_numbers(e->m, el, (const mlo_array *const *)in))
-                for (int64_t b = 0; b < mlo_most(1, el->unit.blocks); b++)
+                for (int64_t b = 0; b < mlo_max(1, el->unit.blocks); b++)
                     for (int mem = 0; mem < el->unit.n_memory && !e->m->error.code; mem++)
                         mlo_emit_memory(e, el, mem, b, in, image);
             for (int j = 0; j < 8; j++) mlo_array_free(e->m, in[j]);
@@ -41031,7 +41032,7 @@ static int mlo_emit_image_part(mlo_emitter *e, int blocks, mlo_text *image) {
 }
 
 /* What the image takes. */
-static int64_t mlo_image_bytes(const mlo_hw *c) {
+static int64_t mlo_image_bytes(const mlo_core *c) {
     int64_t beats = 0;
     for (int k = 0; k < c->n_element; k++)
         if (c->element[k].kernel) beats += mlo_unit_beats(&c->element[k].unit, c->axi_bits);
@@ -41102,7 +41103,7 @@ typedef struct {
 static int mlo_bench_see(
     void *user, const mlo_graph *g, int64_t iteration, const char *name, const mlo_array *a) {
     mlo_bench_words *w = (mlo_bench_words *)user;
-    const mlo_hw *c = w->e->c;
+    const mlo_core *c = w->e->c;
     if (iteration >= 0) return 0;
     for (size_t i = 0; i < g->n_output; i++)
         if (name == g->output[i]->name && !w->golden[i].data
@@ -41156,7 +41157,7 @@ static int mlo_emit_bench_words(mlo_emitter *e, int64_t frames) {
  * sim finds the cause in them (cli/wait.c). */
 
 static void mlo_tb_declarations(mlo_emitter *e, int64_t words) {
-    const mlo_hw *c = e->c;
+    const mlo_core *c = e->c;
     int io = c->lanes * mlo_padded(c->bits);
     mlo_line(e,
         "// SPDX-License-Identifier: MIT\n// mlo_tb: plays, compares, counts. Run from the build "
@@ -41428,7 +41429,7 @@ static void mlo_tb_watch(mlo_traced *list, int *n, char is, int kernel, const ch
     list[(*n)++] = one;
 }
 
-static int mlo_tb_streams(const mlo_hw *c, mlo_traced *list) {
+static int mlo_tb_streams(const mlo_core *c, mlo_traced *list) {
     int n = 0, kernel = 0;
     for (int i = 0; i < c->n_element; i++) {
         const mlo_port *y = &c->element[i].unit.out;
@@ -41443,7 +41444,7 @@ static int mlo_tb_streams(const mlo_hw *c, mlo_traced *list) {
                     u->in[k].channels / u->in[k].lanes);
             for (int k = 0; k < u->n_memory; k++)
                 mlo_tb_watch(list, &n, 'P', kernel, c->element[i].name, u->memory[k].port,
-                    mlo_most(1, u->blocks) * mlo_memory_beats(&u->memory[k], c->axi_bits));
+                    mlo_max(1, u->blocks) * mlo_memory_beats(&u->memory[k], c->axi_bits));
             kernel++;
         }
     return n;
@@ -41480,7 +41481,7 @@ static int mlo_tb_trace(mlo_emitter *e) {
 }
 
 /* The bus on which edge k begins: its own output of a fork, where several read. */
-static const char *mlo_edge_start(mlo *m, const mlo_hw *c, int k) {
+static const char *mlo_edge_start(mlo *m, const mlo_core *c, int k) {
     const mlo_edge *g = &c->edge[k];
     int readers = 0, mine = 0;
     for (int i = 0; i < c->n_edge; i++)
@@ -41494,7 +41495,7 @@ static const char *mlo_edge_start(mlo *m, const mlo_hw *c, int k) {
 
 /* How full each FIFO ever was: MLO FIFO name, peak and depth in beats, beats of a token. */
 static void mlo_tb_fifos(mlo_emitter *e) {
-    const mlo_hw *c = e->c;
+    const mlo_core *c = e->c;
     mlo_line(e, "\n    // ---- the most that each FIFO held");
     mlo_line(e,
         "    integer peak_feed = 0;\n    always @(u_top.feed_level) if (u_top.feed_level > "
@@ -41536,7 +41537,7 @@ static void mlo_tb_edge(mlo_emitter *e, const char *from, const char *to, const 
 /* Where everything stands when nothing moves. Nodes: the elements, the doors, both halves of the
  * loop control, the world. */
 static void mlo_tb_waits(mlo_emitter *e) {
-    const mlo_hw *c = e->c;
+    const mlo_core *c = e->c;
     mlo_line(e, "\n    // ---- when nothing moves: who waits for whom");
     mlo_line(e, "    task say_waits; begin");
     mlo_tb_edge(e, "source", "entry", "s_axis", "in", "in", NULL);
@@ -41979,7 +41980,7 @@ static const char *mlo_scale_text(
 }
 
 static void mlo_manifest_kernels(mlo_emitter *e) {
-    const mlo_hw *c = e->c;
+    const mlo_core *c = e->c;
     mlo_line(e, "  \"kernels\": [");
     int n = 0, kernels = e->layers * mlo_core_kernels(c);
     for (int l = 0; l < e->layers; l++)
@@ -42019,7 +42020,7 @@ static void mlo_manifest_kernels(mlo_emitter *e) {
 }
 
 static void mlo_manifest_descriptors(mlo_emitter *e) {
-    const mlo_hw *c = e->c;
+    const mlo_core *c = e->c;
     /* in the loader's part of an iteration; in that of row blocks */
     int64_t at[2] = { 0, 0 };
     int n = 0;
@@ -42058,7 +42059,7 @@ static void mlo_manifest_descriptors(mlo_emitter *e) {
 }
 
 static int mlo_emit_manifest(mlo_emitter *e, int64_t frames) {
-    const mlo_hw *c = e->c;
+    const mlo_core *c = e->c;
     mlo_prediction p;
     if (mlo_predict_steady(e->m, c, &p)) return mlo_failed(e->m);
     mlo_line(e,
@@ -42101,7 +42102,7 @@ int mlo_emit(mlo *m, mlo_sink sink, void *user) {
     if (mlo_to(m, "fold")) return mlo_failed(m);
     m->stage = "emit";
     mlo_emitter *e = MLO_NEW(m, mlo_emitter);
-    if (!e || !(e->c = MLO_NEW(m, mlo_hw)) || mlo_core_build(m, e->c)) return mlo_failed(m);
+    if (!e || !(e->c = MLO_NEW(m, mlo_core)) || mlo_core_build(m, e->c)) return mlo_failed(m);
     e->m = m;
     e->sink = sink;
     e->user = user;
@@ -42176,7 +42177,7 @@ struct mlo_view {
     /* values that depend on a model input or a carried value: what a drawing shows */
     mlo_map live;
     /* NULL before lower */
-    mlo_hw *hw;
+    mlo_core *hw;
     const mlo_view_loop *core;
     mlo_prediction p;
     mlo_estimate area;
@@ -42553,7 +42554,7 @@ static const char *mlo_view_what(const mlo_view *v, const mlo_node *n) {
     return what ? what : "";
 }
 
-static int64_t mlo_unit_bytes(const mlo_hw *c, const mlo_unit *u) {
+static int64_t mlo_unit_bytes(const mlo_core *c, const mlo_unit *u) {
     return mlo_unit_beats(u, c->axi_bits) * c->axi_bits / 8;
 }
 
@@ -42564,7 +42565,7 @@ static const mlo_element *mlo_view_element(const mlo_view *v, const mlo_node *n)
 }
 
 /* Useful multiply-accumulates per frame, all iterations. */
-static int64_t mlo_hw_macs(const mlo_hw *c) {
+static int64_t mlo_core_macs(const mlo_core *c) {
     int64_t macs = 0;
     for (int i = 0; i < c->n_element; i++) macs += c->element[i].unit.macs;
     return macs * c->tokens * c->scan.iterations;
@@ -42582,12 +42583,12 @@ static const char *mlo_share_text(mlo *m, double part, double whole) {
 /* The part of all multiplier cycles that does useful work, where a frame takes so many cycles. */
 static const char *mlo_view_utilisation(const mlo_view *v, double cycles) {
     return mlo_share_text(
-        v->m, (double)mlo_hw_macs(v->hw), (double)mlo_core_multipliers(v->hw) * cycles);
+        v->m, (double)mlo_core_macs(v->hw), (double)mlo_core_multipliers(v->hw) * cycles);
 }
 
 /* Cycles in which an element works, per frame: its multipliers; without a matrix array, a beat of
  * its lanes each. */
-static int64_t mlo_element_work(const mlo_hw *c, const mlo_element *e) {
+static int64_t mlo_element_work(const mlo_core *c, const mlo_element *e) {
     return (e->unit.macs ? e->unit.interval : e->unit.out.channels / e->unit.out.lanes) * c->tokens
         * c->scan.iterations;
 }
@@ -42596,7 +42597,7 @@ static const char *mlo_bram_text(mlo *m, const mlo_area *a) {
     const char *s = mlo_format(m, "%s%s", mlo_thousands(m, a->bram / 2), a->bram % 2 ? ".5" : "");
     return s ? s : "";
 }
-static const char *mlo_edge_end(const mlo_hw *c, int element) {
+static const char *mlo_edge_end(const mlo_core *c, int element) {
     return element == MLO_OUTSIDE ? "carried" : c->element[element].name;
 }
 
@@ -42606,7 +42607,7 @@ static int mlo_view_best(mlo_view *v) {
     mlo_space s;
     mlo_plan plan;
     int found = 0;
-    mlo_hw *c = MLO_NEW(v->m, mlo_hw); /* the search moves FIFOs about */
+    mlo_core *c = MLO_NEW(v->m, mlo_core); /* the search moves FIFOs about */
     v->best = v->bound = mlo_steady_cycles(
                              v->hw, mlo_core_interval(v->hw), mlo_core_layer_beats(v->hw))
         * v->hw->scan.iterations;
@@ -42702,7 +42703,7 @@ static int mlo_view_core(mlo_view *v) {
     MLO_TRY(mlo_scan_choose(v->m, &s));
     /* --loop names another one, which is not lowered */
     if (s.node != lowered->node) return 0;
-    mlo_hw *c = MLO_NEW(v->m, mlo_hw);
+    mlo_core *c = MLO_NEW(v->m, mlo_core);
     if (!c || mlo_core_build(v->m, c)) return mlo_failed(v->m);
     if (!mlo_core_kernels(c)) return 0;
     v->hw = c;
@@ -42964,7 +42965,7 @@ static void mlo_sketch_see(void *user, size_t slot, mlo_value *x) {
 
 static int64_t mlo_sketch_fifo(const mlo_sketch *s, const mlo_node *n, size_t slot) {
     const mlo_element *e = mlo_view_element(s->v, n);
-    const mlo_hw *c = s->v->hw;
+    const mlo_core *c = s->v->hw;
     for (int k = 0; e && k < c->n_edge; k++) {
         int to = c->edge[k].to;
         if (to == MLO_OUTSIDE || &c->element[to] != e || !e->kernel) continue;
@@ -43444,7 +43445,7 @@ static void mlo_text_kernel(const mlo_view *v, const mlo_element *e, mlo_sheet *
 
 static void mlo_text_kernels(const mlo_view *v, mlo_sheet *t) {
     mlo *m = v->m;
-    const mlo_hw *c = v->hw;
+    const mlo_core *c = v->hw;
     int64_t bytes = mlo_core_beats(c) * c->axi_bits / 8;
     mlo_end_line(t);
     mlo_say_cell(t, "kernel", 12);
@@ -43472,7 +43473,7 @@ static void mlo_text_kernels(const mlo_view *v, mlo_sheet *t) {
 }
 
 static void mlo_text_fifos(const mlo_view *v, mlo_sheet *t) {
-    const mlo_hw *c = v->hw;
+    const mlo_core *c = v->hw;
     int said = 0;
     for (int k = 0; k < c->n_edge; k++) {
         const mlo_edge *e = &c->edge[k];
@@ -43531,7 +43532,7 @@ static void mlo_text_area(const mlo_view *v, mlo_sheet *t) {
 
 static void mlo_text_prediction(const mlo_view *v, mlo_sheet *t) {
     mlo *m = v->m;
-    const mlo_hw *c = v->hw;
+    const mlo_core *c = v->hw;
     const char *s = mlo_format(m,
         "%d frame%s of %lld tokens, %lld iterations: %s cycles, %s per frame", c->frames,
         mlo_plural(c->frames), (long long)c->tokens, (long long)c->scan.iterations,
@@ -43539,7 +43540,7 @@ static void mlo_text_prediction(const mlo_view *v, mlo_sheet *t) {
     mlo_say_cell(t, "prediction", MLO_LABEL - 1);
     mlo_tell(t, s ? s : "");
     s = mlo_format(m, "%s multiply-accumulates per frame: the multipliers are busy %s of the time;",
-        mlo_thousands(m, mlo_hw_macs(c)), mlo_view_utilisation(v, (double)v->p.interval));
+        mlo_thousands(m, mlo_core_macs(c)), mlo_view_utilisation(v, (double)v->p.interval));
     mlo_to_column(t, MLO_LABEL);
     mlo_tell(t, s ? s : "");
     s = mlo_format(m,
@@ -44411,7 +44412,7 @@ typedef struct {
 
 static void mlo_roof_add(
     mlo_roofline *r, const char *name, int64_t macs, int64_t bytes, int64_t ceiling, int whole) {
-    const mlo_hw *c = r->v->hw;
+    const mlo_core *c = r->v->hw;
     mlo_roof p;
     memset(&p, 0, sizeof p);
     p.name = name;
@@ -44516,7 +44517,7 @@ static void mlo_roof_axis(const mlo_roofline *r, const mlo_scale *s, int upright
 /* The two lines that nothing can be above: what memory feeds, what the multipliers can do. */
 static void mlo_roof_lines(const mlo_roofline *r) {
     mlo *m = r->v->m;
-    const mlo_hw *c = r->v->hw;
+    const mlo_core *c = r->v->hw;
     double most = (double)mlo_core_multipliers(c), ridge = most / r->bandwidth;
     int64_t top = mlo_pixel(&r->y, mlo_octaves(most));
     int64_t corner = mlo_pixel(&r->x, mlo_octaves(ridge));
@@ -44579,7 +44580,7 @@ static void mlo_roof_fact(
 /* The same in numbers. */
 static void mlo_roof_facts(const mlo_view *v, mlo_text *t) {
     mlo *m = v->m;
-    const mlo_hw *c = v->hw;
+    const mlo_core *c = v->hw;
     mlo_puts(t, "<div class=side><h3>Utilisation of the multipliers</h3><table>");
     if (v->sim)
         mlo_roof_fact(v, t, "simulated", mlo_view_utilisation(v, v->sim->interval),
@@ -44605,7 +44606,7 @@ static void mlo_roof_facts(const mlo_view *v, mlo_text *t) {
 }
 
 static int mlo_html_roofline(const mlo_view *v, mlo_text *t) {
-    const mlo_hw *c = v->hw;
+    const mlo_core *c = v->hw;
     mlo_roofline *r = MLO_NEW(v->m, mlo_roofline);
     int64_t macs = 0;
     if (!r) return mlo_failed(v->m);
@@ -44747,7 +44748,7 @@ static int mlo_chart_begin(
 /* Names on the left, cycles below. */
 static void mlo_chart_frame(const mlo_chart *h, int row) {
     mlo *m = h->v->m;
-    const mlo_hw *c = h->v->hw;
+    const mlo_core *c = h->v->hw;
     int bottom = MLO_CHART_TOP + h->rows * row;
     int64_t step = mlo_nice_step(h->x.high - h->x.low, 9);
     for (int64_t at = (h->x.low + step - 1) / step * step; at <= h->x.high; at += step) {
@@ -44838,7 +44839,7 @@ static void mlo_line_see(void *user, const mlo_moment *what) {
 }
 
 static int mlo_html_timeline(const mlo_view *v, int measured, mlo_text *t) {
-    const mlo_hw *c = v->hw;
+    const mlo_core *c = v->hw;
     int64_t first = c->scan.iterations > 2 ? 1 : 0;
     int64_t last = first + 1 < c->scan.iterations ? first + 1 : first;
     mlo_chart *h = MLO_NEW(v->m, mlo_chart);
@@ -44897,7 +44898,7 @@ static void mlo_whole_see(void *user, const mlo_moment *what) {
 
 static int mlo_html_run(const mlo_view *v, mlo_text *t) {
     mlo *m = v->m;
-    const mlo_hw *c = v->hw;
+    const mlo_core *c = v->hw;
     int64_t bars = (int64_t)c->frames * mlo_core_kernels(c), last = c->scan.iterations;
     mlo_chart *h = MLO_NEW(m, mlo_chart);
     if (last * bars > MLO_BARS_MOST) last = MLO_BARS_MOST / bars > 1 ? MLO_BARS_MOST / bars : 1;
@@ -45223,7 +45224,7 @@ static void mlo_html_kernel(const mlo_view *v, const mlo_element *e, mlo_text *t
 
 static void mlo_html_fifos(const mlo_view *v, mlo_text *t) {
     mlo *m = v->m;
-    const mlo_hw *c = v->hw;
+    const mlo_core *c = v->hw;
     mlo_puts(t, "<h3>FIFOs</h3><table class=narrow>");
     for (int k = 0; k < c->n_edge; k++)
         if (c->edge[k].fifo && c->edge[k].to != MLO_OUTSIDE) {
@@ -45244,7 +45245,7 @@ static void mlo_html_fifos(const mlo_view *v, mlo_text *t) {
 
 static void mlo_html_kernels(const mlo_view *v, mlo_text *t) {
     mlo *m = v->m;
-    const mlo_hw *c = v->hw;
+    const mlo_core *c = v->hw;
     const char *const heads[] = { "Kernel", "What it is", "Channels", ">PE", ">SIMD",
         ">Multipliers", ">Cycles/token", ">Latency", ">Parameters", ">LUT", ">FF", ">DSP", ">BRAM",
         v->sim ? ">Busy, predicted" : ">Busy", v->sim ? ">simulated" : "", v->sim ? "" : NULL,
@@ -45395,7 +45396,7 @@ static void mlo_json_loops(const mlo_view *v, mlo_text *t) {
 }
 
 static void mlo_json_kernels(const mlo_view *v, mlo_text *t) {
-    const mlo_hw *c = v->hw;
+    const mlo_core *c = v->hw;
     int said = 0;
     mlo_puts(t, ",\"kernels\":[");
     for (int i = 0; i < c->n_element; i++)
@@ -45432,13 +45433,13 @@ static void mlo_json_kernels(const mlo_view *v, mlo_text *t) {
 /* A ratio of six digits, from integers: the locale has no say. */
 static void mlo_json_utilisation(const mlo_view *v, mlo_text *t, const char *key, double cycles) {
     double most = (double)mlo_core_multipliers(v->hw) * cycles;
-    int64_t millionths = most > 0 ? (int64_t)((double)mlo_hw_macs(v->hw) / most * 1e6 + 0.5) : 0;
+    int64_t millionths = most > 0 ? (int64_t)((double)mlo_core_macs(v->hw) / most * 1e6 + 0.5) : 0;
     mlo_printf(t, ",\"%s\":%lld.%06lld", key, (long long)(millionths / 1000000),
         (long long)(millionths % 1000000));
 }
 
 static void mlo_json_core(const mlo_view *v, mlo_text *t) {
-    const mlo_hw *c = v->hw;
+    const mlo_core *c = v->hw;
     int said = 0;
     mlo_json_kernels(v, t);
     mlo_puts(t, ",\"fifo\":[");
@@ -45460,7 +45461,7 @@ static void mlo_json_core(const mlo_view *v, mlo_text *t) {
     mlo_printf(t,
         ",\"multipliers\":%lld,\"macs\":%lld,\"interval_per_token\":%lld,\"predicted_cycles\":%lld,"
         "\"predicted_interval\":%lld,\"parameter_bytes_per_iteration\":%lld,\"on_chip_bits\":%lld",
-        (long long)mlo_core_multipliers(c), (long long)mlo_hw_macs(c),
+        (long long)mlo_core_multipliers(c), (long long)mlo_core_macs(c),
         (long long)mlo_core_interval(c), (long long)v->p.cycles, (long long)v->p.interval,
         (long long)(mlo_core_layer_beats(c) * c->axi_bits / 8), (long long)mlo_core_bits(c));
     mlo_printf(t, ",\"parameter_beats\":{\"per_iteration\":%lld,\"per_frame\":%s,\"once\":%lld}",
@@ -45768,7 +45769,7 @@ static void mlo_scope_report(mlo *m, mlo_text *t) {
 static int mlo_cycles_report(mlo *m, mlo_text *t) {
     mlo_prediction p;
     int kernels = 0;
-    mlo_hw *c = MLO_NEW(m, mlo_hw);
+    mlo_core *c = MLO_NEW(m, mlo_core);
     if (!c || mlo_infer(m) || mlo_core_build(m, c)
         || mlo_predict_peaks(
             m, c, mlo_opt_int(m, "frames", c->frames, 1, 1 << 20), MLO_FOLLOWED_ALL, &p))
@@ -45812,7 +45813,7 @@ const char *mlo_report(mlo *m, const char *what) {
         m->stage = "fold";
         mlo_fold_pareto(m, &t);
     } else if (mlo_eq(what, "folding")) {
-        mlo_hw *c = MLO_NEW(m, mlo_hw);
+        mlo_core *c = MLO_NEW(m, mlo_core);
         if (c && !mlo_core_build(m, c)) mlo_folding_text(c, &t);
     } else
         mlo_fail_at(m, MLO_E_USAGE, NULL,
@@ -45827,7 +45828,7 @@ int mlo_cycles(mlo *m, int64_t frames, int64_t *cycles, int64_t *interval) {
     if (frames < 1 || frames > 1 << 20)
         return mlo_fail_at(
             m, MLO_E_USAGE, NULL, "%lld frames cannot be predicted", (long long)frames);
-    mlo_hw *c = MLO_NEW(m, mlo_hw);
+    mlo_core *c = MLO_NEW(m, mlo_core);
     /* host/core.onnx holds no shapes inside */
     if (!c || mlo_infer(m) || mlo_core_build(m, c) || mlo_predict(m, c, frames, &p))
         return mlo_failed(m);

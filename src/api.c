@@ -214,7 +214,7 @@ static void mlo_scope_report(mlo *m, mlo_text *t) {
 static int mlo_cycles_report(mlo *m, mlo_text *t) {
     mlo_prediction p;
     int kernels = 0;
-    mlo_hw *c = MLO_NEW(m, mlo_hw);
+    mlo_core *c = MLO_NEW(m, mlo_core);
     if (!c || mlo_infer(m) || mlo_core_build(m, c)
         || mlo_predict_peaks(
             m, c, mlo_opt_int(m, "frames", c->frames, 1, 1 << 20), MLO_FOLLOWED_ALL, &p))
@@ -258,7 +258,7 @@ const char *mlo_report(mlo *m, const char *what) {
         m->stage = "fold";
         mlo_fold_pareto(m, &t);
     } else if (mlo_eq(what, "folding")) {
-        mlo_hw *c = MLO_NEW(m, mlo_hw);
+        mlo_core *c = MLO_NEW(m, mlo_core);
         if (c && !mlo_core_build(m, c)) mlo_folding_text(c, &t);
     } else
         mlo_fail_at(m, MLO_E_USAGE, NULL,
@@ -273,7 +273,7 @@ int mlo_cycles(mlo *m, int64_t frames, int64_t *cycles, int64_t *interval) {
     if (frames < 1 || frames > 1 << 20)
         return mlo_fail_at(
             m, MLO_E_USAGE, NULL, "%lld frames cannot be predicted", (long long)frames);
-    mlo_hw *c = MLO_NEW(m, mlo_hw);
+    mlo_core *c = MLO_NEW(m, mlo_core);
     /* host/core.onnx holds no shapes inside */
     if (!c || mlo_infer(m) || mlo_core_build(m, c) || mlo_predict(m, c, frames, &p))
         return mlo_failed(m);

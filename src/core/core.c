@@ -1,7 +1,7 @@
 /* core: the lowered loop as hardware: elements (kernels and splits) and the edges between them,
  * parameters, FIFO depths.
  *
- * in:  a lowered model, folded or not (then everything is 1 x 1).     out: mlo_hw, which fold,
+ * in:  a lowered model, folded or not (then everything is 1 x 1).     out: mlo_core, which fold,
  *     emit and show read.
  * invariant: edges carry whole tokens; every element makes one token per token it takes; elements
  *     stand in dataflow order.
@@ -59,7 +59,7 @@ typedef struct {
     /* what memory gives: beats of axi_bits in 256 cycles; the simulated memory counts so, too */
     int rate;
     int read_latency; /* cycles from a read request to its first beat */
-} mlo_hw;
+} mlo_core;
 
 /* The bits of a value on a stream: what its maker says (metadata mlo.bits), else its type's. What
  * goes into the loop is as wide as what comes out. */
@@ -83,7 +83,7 @@ static int64_t mlo_core_parts(const mlo_graph *body, const char *name) {
     return 1;
 }
 
-static int mlo_element_site(mlo *m, mlo_hw *c, mlo_element *e) {
+static int mlo_element_site(mlo *m, mlo_core *c, mlo_element *e) {
     mlo_node *n = e->node;
     memset(&e->site, 0, sizeof e->site);
     e->site.m = m;
@@ -111,7 +111,7 @@ static int64_t mlo_tile_tokens(int64_t tile) { return 2 * tile + 4; }
 /* (Re)derives an element's unit for a folding. */
 static int mlo_element_fold(mlo *m, mlo_element *e, int64_t pe, int64_t simd) {
     memset(&e->unit, 0, sizeof e->unit);
-    e->site.tile = e->memory == MLO_BLOCK ? mlo_least(e->tile, e->site.tokens) : 0;
+    e->site.tile = e->memory == MLO_BLOCK ? mlo_min(e->tile, e->site.tokens) : 0;
     if (!e->kernel->legal(&e->site, pe, simd))
         return mlo_fail(m, MLO_E_FOLDING, e->node, "%s cannot be folded to PE=%lld SIMD=%lld",
             e->name, (long long)pe, (long long)simd);
@@ -137,7 +137,7 @@ static void mlo_element_intermediates(const mlo_element *e, mlo_text *t) {
 }
 
 /* Which element (and port) makes a value. */
-static int mlo_core_source(const mlo_hw *c, const char *name, int *port) {
+static int mlo_core_source(const mlo_core *c, const char *name, int *port) {
     *port = 0;
     for (int i = 0; i < c->n_element; i++)
         for (size_t k = 0; k < c->element[i].node->n_output; k++)
@@ -148,7 +148,7 @@ static int mlo_core_source(const mlo_hw *c, const char *name, int *port) {
     return MLO_OUTSIDE;
 }
 
-static int mlo_core_edge(mlo *m, mlo_hw *c, const char *name, int to, int to_port, int bits,
+static int mlo_core_edge(mlo *m, mlo_core *c, const char *name, int to, int to_port, int bits,
     int64_t channels, int64_t fifo) {
     if (c->n_edge == 2 * MLO_CORE_MOST)
         return mlo_fail_at(
@@ -164,7 +164,7 @@ static int mlo_core_edge(mlo *m, mlo_hw *c, const char *name, int to, int to_por
 }
 
 /* Lanes at both ends of every edge; a split has the lanes of what feeds it. */
-static void mlo_core_lanes(mlo_hw *c) {
+static void mlo_core_lanes(mlo_core *c) {
     for (int i = 0; i < c->n_edge; i++)
         if (c->edge[i].to == MLO_OUTSIDE)
             c->lanes = c->edge[i].from == MLO_OUTSIDE ? 1
@@ -184,7 +184,7 @@ static void mlo_core_lanes(mlo_hw *c) {
 
 /* A kernel's name becomes that of its instance: an identifier, of this kernel alone. (The core's
  * own parts have none that ends in a digit.) */
-static int mlo_core_name(mlo *m, const mlo_hw *c, const mlo_element *e) {
+static int mlo_core_name(mlo *m, const mlo_core *c, const mlo_element *e) {
     if (!e->name)
         return mlo_fail(m, MLO_E_GRAPH, e->node, "the kernel has no name; run `mlo lower`");
     const size_t n = strlen(e->name);
@@ -213,7 +213,7 @@ static int mlo_core_widths(mlo *m, const mlo_graph *body) {
 }
 
 /* Where a kernel's parameters are, as metadata say. */
-static int mlo_core_parameters(mlo *m, const mlo_hw *c, mlo_element *e) {
+static int mlo_core_parameters(mlo *m, const mlo_core *c, mlo_element *e) {
     const char *memory = mlo_meta_get(e->node->meta, e->node->n_meta, "mlo.memory");
     e->memory = e->memories = mlo_eq(memory, "resident") ? MLO_RESIDENT
         : mlo_eq(memory, "block")                        ? MLO_BLOCK
@@ -226,7 +226,7 @@ static int mlo_core_parameters(mlo *m, const mlo_hw *c, mlo_element *e) {
 }
 
 /* A Split deals out equal parts. */
-static int mlo_core_split(mlo *m, const mlo_hw *c, const mlo_element *e) {
+static int mlo_core_split(mlo *m, const mlo_core *c, const mlo_element *e) {
     for (size_t k = 0; k < e->node->n_output; k++) {
         const mlo_form f = mlo_form_of(mlo_value_of(c->scan.body, e->node->output[k]));
         if (!mlo_form_known(&f)
@@ -237,7 +237,7 @@ static int mlo_core_split(mlo *m, const mlo_hw *c, const mlo_element *e) {
     return 0;
 }
 
-static int mlo_core_elements(mlo *m, mlo_hw *c) {
+static int mlo_core_elements(mlo *m, mlo_core *c) {
     mlo_graph *body = c->scan.body;
     if (mlo_core_widths(m, body)) return mlo_failed(m);
     for (size_t i = 0; i < body->n_node; i++) {
@@ -268,7 +268,7 @@ static int mlo_core_elements(mlo *m, mlo_hw *c) {
     return 0;
 }
 
-static int mlo_core_edges(mlo *m, mlo_hw *c) {
+static int mlo_core_edges(mlo *m, mlo_core *c) {
     for (int i = 0; i < c->n_element; i++) {
         mlo_element *e = &c->element[i];
         int n = e->kernel ? e->unit.n_in : 1;
@@ -289,7 +289,7 @@ static int mlo_core_edges(mlo *m, mlo_hw *c) {
 
 /* The memory, as options have it, or what the core was folded for: cycles from a request to its
  * first beat; bytes per cycle, at most what the bus takes. */
-static int mlo_core_memory(mlo *m, mlo_hw *c) {
+static int mlo_core_memory(mlo *m, mlo_core *c) {
     const char *text = mlo_opt(m, "bandwidth");
     const char *noted = mlo_meta_get(c->scan.node->meta, c->scan.node->n_meta, "mlo.bandwidth");
     const long latency = (long)mlo_meta_within(
@@ -316,11 +316,11 @@ static int mlo_core_memory(mlo *m, mlo_hw *c) {
 /* ---- buffering ------------------------------------------------------------ */
 
 /* The most that `at` is of the elements in front of element i. */
-static int64_t mlo_core_before(const mlo_hw *c, int i, const int64_t at[MLO_CORE_MOST]) {
+static int64_t mlo_core_before(const mlo_core *c, int i, const int64_t at[MLO_CORE_MOST]) {
     int64_t most = 0;
     for (int k = 0; k < c->n_edge; k++)
         if (c->edge[k].to == i && c->edge[k].from != MLO_OUTSIDE)
-            most = mlo_most(most, at[c->edge[k].from]);
+            most = mlo_max(most, at[c->edge[k].from]);
     return most;
 }
 /* `at` of the element that edge e comes from. */
@@ -328,14 +328,14 @@ static int64_t mlo_edge_from(const mlo_edge *e, const int64_t at[MLO_CORE_MOST])
     return e->from == MLO_OUTSIDE ? 0 : at[e->from];
 }
 
-static void mlo_core_feedback(mlo_hw *c) {
+static void mlo_core_feedback(mlo_core *c) {
     c->feedback = c->whole_frame ? (c->frames - 1) * c->tokens + 2 : c->frames * c->tokens + 2;
 }
 
 /* FIFO depths, in tokens, that no schedule exceeds. A path's depth is how many tokens its elements
  * can hold; where paths of different depth meet, the shorter one gets the difference, and two
  * tokens to keep both moving. Queries wait for a whole frame of keys and values. */
-static void mlo_core_fifos(mlo_hw *c) {
+static void mlo_core_fifos(mlo_core *c) {
     int64_t depth[MLO_CORE_MOST] = { 0 };
     mlo_core_feedback(c);
     for (int i = 0; i < c->n_element; i++) {
@@ -357,7 +357,7 @@ typedef struct {
     int64_t frames[MLO_CORE_MOST], tiles[MLO_CORE_MOST];
 } mlo_waits;
 
-static void mlo_core_waits(const mlo_hw *c, mlo_waits *w) {
+static void mlo_core_waits(const mlo_core *c, mlo_waits *w) {
     for (int i = 0; i < c->n_element; i++) {
         w->frames[i] = mlo_core_before(c, i, w->frames) + c->element[i].unit.whole_frame;
         w->tiles[i] = mlo_core_before(c, i, w->tiles) + c->element[i].unit.tile;
@@ -371,40 +371,40 @@ static void mlo_core_waits(const mlo_hw *c, mlo_waits *w) {
  * it goes on from its second row of queries. Whether a network of FIFOs whose elements do not look
  * at the time comes to a stop does not depend on the time, so that no stall does harm to depths
  * that are enough without one. */
-static int64_t mlo_core_least(const mlo_hw *c, const mlo_waits *w, int k) {
+static int64_t mlo_core_least(const mlo_core *c, const mlo_waits *w, int k) {
     const mlo_edge *e = &c->edge[k];
     const mlo_unit *u = &c->element[e->to].unit;
     int64_t least = 1;
-    if (u->whole_frame) return e->to_port ? 1 : mlo_most(1, c->tokens - 2 / u->rows.heads);
+    if (u->whole_frame) return e->to_port ? 1 : mlo_max(1, c->tokens - 2 / u->rows.heads);
     for (int i = 0; i < c->n_edge; i++)
         if (c->edge[i].to == e->to && c->edge[i].from != MLO_OUTSIDE) {
             const int other = c->edge[i].from;
             const int frame = w->frames[other] > mlo_edge_from(e, w->frames);
             const int64_t first = frame
                 ? c->tokens
-                : mlo_least(c->tokens, w->tiles[other] - mlo_edge_from(e, w->tiles));
-            least = mlo_most(least, first - 3 / (e->channels / e->lanes_from));
+                : mlo_min(c->tokens, w->tiles[other] - mlo_edge_from(e, w->tiles));
+            least = mlo_max(least, first - 3 / (e->channels / e->lanes_from));
         }
     return least;
 }
 
 /* FIFOs as deep as paths hold made shallower: to hold so many beats each, whole tokens, not less
  * than could deadlock. */
-static void mlo_core_shallow(mlo_hw *c, const int64_t *beats) {
+static void mlo_core_shallow(mlo_core *c, const int64_t *beats) {
     mlo_waits waits;
     mlo_core_waits(c, &waits);
     for (int k = 0; k < c->n_edge; k++) {
         mlo_edge *e = &c->edge[k];
         if (e->fifo)
-            e->fifo = mlo_least(e->fifo,
-                mlo_most(mlo_core_least(c, &waits, k),
+            e->fifo = mlo_min(e->fifo,
+                mlo_max(mlo_core_least(c, &waits, k),
                     mlo_parts(beats[k], e->channels / e->lanes_from)));
     }
 }
 
 /* Depths that the model has cannot deadlock: `fold` makes none that can, but they can be edited. */
-static int mlo_core_live(mlo *m, const mlo_hw *c) {
-    mlo_hw *full = MLO_NEW(m, mlo_hw);
+static int mlo_core_live(mlo *m, const mlo_core *c) {
+    mlo_core *full = MLO_NEW(m, mlo_core);
     if (!full) return mlo_failed(m);
     *full = *c;
     mlo_core_fifos(full);
@@ -420,7 +420,7 @@ static int mlo_core_live(mlo *m, const mlo_hw *c) {
     return 0;
 }
 
-static int mlo_core_build(mlo *m, mlo_hw *c) {
+static int mlo_core_build(mlo *m, mlo_core *c) {
     memset(c, 0, sizeof *c);
     if (mlo_scan_choose(m, &c->scan)) return mlo_failed(m);
     mlo_form f = mlo_form_of(mlo_value_of(c->scan.body, c->scan.body->input[0]->name));
@@ -488,29 +488,29 @@ static int mlo_memory_of(const mlo_element *e) {
 }
 
 /* Beats of an iteration's parameters, of kernels in these modes. */
-static int64_t mlo_core_beats_in(const mlo_hw *c, int memories) {
+static int64_t mlo_core_beats_in(const mlo_core *c, int memories) {
     int64_t beats = 0;
     for (int i = 0; i < c->n_element; i++)
         if (mlo_memory_of(&c->element[i]) & memories)
             beats += mlo_unit_beats(&c->element[i].unit, c->axi_bits);
     return beats;
 }
-static int64_t mlo_core_beats(const mlo_hw *c) {
+static int64_t mlo_core_beats(const mlo_core *c) {
     return mlo_core_beats_in(c, MLO_EITHER | MLO_BLOCK);
 }
 /* read once */
-static int64_t mlo_core_resident_beats(const mlo_hw *c) {
+static int64_t mlo_core_resident_beats(const mlo_core *c) {
     return mlo_core_beats_in(c, MLO_RESIDENT);
 }
 /* read for every tile */
-static int64_t mlo_core_block_beats(const mlo_hw *c) { return mlo_core_beats_in(c, MLO_BLOCK); }
+static int64_t mlo_core_block_beats(const mlo_core *c) { return mlo_core_beats_in(c, MLO_BLOCK); }
 
 /* How often a unit's parameters are read for a frame's tiles; all beats of row blocks that a frame
  * reads in an iteration. */
 static int64_t mlo_unit_tiles(const mlo_unit *u, int64_t tokens) {
     return u->blocks ? mlo_parts(tokens, u->tile) : 0;
 }
-static int64_t mlo_core_tile_beats(const mlo_hw *c) {
+static int64_t mlo_core_tile_beats(const mlo_core *c) {
     int64_t beats = 0;
     for (int i = 0; i < c->n_element; i++)
         beats += mlo_unit_tiles(&c->element[i].unit, c->tokens)
@@ -518,28 +518,28 @@ static int64_t mlo_core_tile_beats(const mlo_hw *c) {
     return beats;
 }
 /* What an iteration of a full group of frames reads. */
-static int64_t mlo_core_layer_beats(const mlo_hw *c) {
+static int64_t mlo_core_layer_beats(const mlo_core *c) {
     return mlo_core_beats_in(c, MLO_LAYER) + c->frames * mlo_core_tile_beats(c);
 }
 
 /* The most iterations there can be without building anew. */
-static int64_t mlo_core_deepest(const mlo_hw *c) {
+static int64_t mlo_core_deepest(const mlo_core *c) {
     return mlo_core_resident_beats(c) ? c->scan.iterations : 65535;
 }
 
 /* Beats per frame once things flow: frames in flight share an iteration's, but for row blocks. A
  * single iteration's parameters stay where they are. */
-static double mlo_core_frame_beats(const mlo_hw *c) {
+static double mlo_core_frame_beats(const mlo_core *c) {
     return c->scan.iterations > 1
         ? (double)mlo_core_layer_beats(c) * (double)c->scan.iterations / c->frames
         : (double)mlo_core_tile_beats(c);
 }
 
 /* Cycles that memory takes for so many beats; beats that it gives in so many cycles. */
-static int64_t mlo_load_cycles(const mlo_hw *c, int64_t beats) {
+static int64_t mlo_load_cycles(const mlo_core *c, int64_t beats) {
     return (beats * 256 + c->rate - 1) / c->rate;
 }
-static int64_t mlo_load_beats(const mlo_hw *c, int64_t cycles) {
+static int64_t mlo_load_beats(const mlo_core *c, int64_t cycles) {
     return cycles / 256 * c->rate + cycles % 256 * c->rate / 256;
 }
 
@@ -552,13 +552,13 @@ static int64_t mlo_memory_bits(const mlo_memory *k, int axi) {
 }
 
 /* Banks of a kernel's parameter memories in a mode. */
-static int64_t mlo_banks(const mlo_hw *c, int memory) {
+static int64_t mlo_banks(const mlo_core *c, int memory) {
     return memory == MLO_RESIDENT ? c->scan.iterations : 2;
 }
 
 /* Cycles of an iteration per frame, once things flow: of the busiest kernel, which takes `pace` a
  * token, or of `beats` of parameters, which frames share. */
-static int64_t mlo_steady_cycles(const mlo_hw *c, int64_t pace, int64_t beats) {
+static int64_t mlo_steady_cycles(const mlo_core *c, int64_t pace, int64_t beats) {
     int64_t work = pace * c->tokens, load = (mlo_load_cycles(c, beats) + c->frames - 1) / c->frames;
     return load > work ? load : work;
 }
@@ -577,14 +577,14 @@ static int64_t mlo_unit_bits(const mlo_site *s, const mlo_unit *u, int axi, int6
 }
 
 /* What FIFOs hold, feedback included, without sideband bits. */
-static int64_t mlo_core_fifo_bits(const mlo_hw *c) {
+static int64_t mlo_core_fifo_bits(const mlo_core *c) {
     int64_t bits = c->feedback * c->channels * c->bits;
     for (int k = 0; k < c->n_edge; k++)
         bits += c->edge[k].fifo * c->edge[k].channels * c->edge[k].bits;
     return bits;
 }
 
-static int64_t mlo_core_bits(const mlo_hw *c) {
+static int64_t mlo_core_bits(const mlo_core *c) {
     int64_t bits = mlo_core_fifo_bits(c);
     for (int i = 0; i < c->n_element; i++)
         if (c->element[i].kernel)
@@ -594,14 +594,14 @@ static int64_t mlo_core_bits(const mlo_hw *c) {
 }
 
 /* Cycles per token of the busiest element. */
-static int64_t mlo_core_interval(const mlo_hw *c) {
+static int64_t mlo_core_interval(const mlo_core *c) {
     int64_t most = 1;
     for (int i = 0; i < c->n_element; i++)
         if (c->element[i].kernel && c->element[i].unit.interval > most)
             most = c->element[i].unit.interval;
     return most;
 }
-static int64_t mlo_core_multipliers(const mlo_hw *c) {
+static int64_t mlo_core_multipliers(const mlo_core *c) {
     int64_t n = 0;
     for (int i = 0; i < c->n_element; i++) n += c->element[i].unit.multipliers;
     return n;

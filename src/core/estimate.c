@@ -1,6 +1,6 @@
 /* estimate: what a folded core takes of an FPGA, kernel by kernel, and how full a device is with it.
  *
- * in:  mlo_hw, folded.     out: mlo_estimate: of each element, of the streams between them, of the
+ * in:  mlo_core, folded.     out: mlo_estimate: of each element, of the streams between them, of the
  *     shell around them, of all.
  * invariant: the parts add up to the whole; nothing depends on learned values. What the numbers
  *     count, and for what: area.c.
@@ -12,7 +12,7 @@ typedef struct {
 } mlo_estimate;
 
 static mlo_area mlo_kernel_area(
-    const mlo_hw *c, const mlo_element *e, const mlo_unit *u, int memory) {
+    const mlo_core *c, const mlo_element *e, const mlo_unit *u, int memory) {
     mlo_area a = { 0, 0, 0, 0 };
     e->kernel->area(&e->site, u, c->axi_bits,
         memory == MLO_RESIDENT && u->n_memory ? c->scan.iterations : 0, &a);
@@ -22,9 +22,8 @@ static mlo_area mlo_kernel_area(
 /* mlo_split: a skid for each output, and whose turn it is. */
 static mlo_area mlo_split_area(const mlo_element *e) {
     mlo_area a = { 0, 0, 0, 0 };
-    int64_t outputs = mlo_least((int64_t)e->node->n_output, 3);
-    int64_t turns = mlo_clog2(
-        mlo_parts(mlo_last_dim(&e->site.out), mlo_most(e->unit.out.lanes, 1)));
+    int64_t outputs = mlo_min((int64_t)e->node->n_output, 3);
+    int64_t turns = mlo_clog2(mlo_parts(mlo_last_dim(&e->site.out), mlo_max(e->unit.out.lanes, 1)));
     for (int64_t i = 0; i < outputs; i++)
         mlo_area_skid(&a, e->unit.out.lanes * e->unit.out.bits + 3);
     a.lut += turns + 3;
@@ -42,7 +41,7 @@ static void mlo_edge_area(const mlo_edge *e, mlo_area *a) {
 }
 
 /* mlo_fork, where several read what this edge's source makes; counted at the first of them. */
-static void mlo_fork_area(const mlo_hw *c, int k, mlo_area *a) {
+static void mlo_fork_area(const mlo_core *c, int k, mlo_area *a) {
     const mlo_edge *e = &c->edge[k];
     int readers = 0;
     for (int i = 0; i < c->n_edge; i++)
@@ -56,7 +55,7 @@ static void mlo_fork_area(const mlo_hw *c, int k, mlo_area *a) {
 }
 
 /* The doors: mlo_entry keeps two tokens until they are complete, mlo_exit does not. */
-static void mlo_doors_area(const mlo_hw *c, mlo_area *a) {
+static void mlo_doors_area(const mlo_core *c, mlo_area *a) {
     const int64_t beat = (int64_t)c->lanes * c->bits, beats = c->channels / c->lanes;
     mlo_area_fifo(a, beat, 2 * beats + 2);
     mlo_area_fifo(a, 1, 4);
@@ -68,7 +67,7 @@ static void mlo_doors_area(const mlo_hw *c, mlo_area *a) {
 
 /* Of row blocks: mlo_refill for each matrix; mlo_axi_share, which picks one reader's address and
  * length and queues whose they are; where their part of the memory begins. */
-static void mlo_readers_area(const mlo_hw *c, mlo_area *a) {
+static void mlo_readers_area(const mlo_core *c, mlo_area *a) {
     enum {
         READER_LUTS = 460,
         READER_FFS = 320,
@@ -95,7 +94,7 @@ static void mlo_readers_area(const mlo_hw *c, mlo_area *a) {
 
 /* Doors, loop and feedback (mlo_loop), the memory's master and router (mlo_loader), registers and
  * counters (mlo_regs). */
-static mlo_area mlo_shell_area(const mlo_hw *c) {
+static mlo_area mlo_shell_area(const mlo_core *c) {
     /* KERNEL: three counters */
     enum {
         LOOP_LUTS = 135,
@@ -135,7 +134,7 @@ static mlo_area mlo_shell_area(const mlo_hw *c) {
     return a;
 }
 
-static void mlo_estimate_core(const mlo_hw *c, mlo_estimate *to) {
+static void mlo_estimate_core(const mlo_core *c, mlo_estimate *to) {
     memset(to, 0, sizeof *to);
     for (int i = 0; i < c->n_element; i++) {
         const mlo_element *e = &c->element[i];

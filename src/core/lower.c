@@ -287,7 +287,7 @@ static int mlo_lower(mlo *m) {
     if (mlo_merge_all(m, s.body) || mlo_index(m, m->model->graph) || mlo_infer(m)
         || mlo_settle_parameters(m, &s) || mlo_infer(m))
         return mlo_failed(m);
-    mlo_hw *c = MLO_NEW(m, mlo_hw);
+    mlo_core *c = MLO_NEW(m, mlo_core);
     if (!c || mlo_rename_kernels(m, s.body) || mlo_mark_parts(m, s.outer, s.node)
         || mlo_meta_put(m, &s.node->meta, &s.node->n_meta, "mlo.core", "1"))
         return mlo_failed(m);

@@ -1,6 +1,6 @@
 /* predict: how many cycles a core takes, and why its kernels wait.
  *
- * in:  a core (mlo_hw), folded; frames.     out: mlo_prediction: cycles of the run, when each
+ * in:  a core (mlo_core), folded; frames.     out: mlo_prediction: cycles of the run, when each
  *      frame is done, per kernel how long it works and what it waits for; the most that FIFOs
  * hold, or every token as it goes, where that is asked for. How. All elements fire as long as one
  * can; then requests to memory are heard, in the order of time, until something can fire again.
@@ -25,7 +25,7 @@ static int mlo_schedule_hears(mlo_schedule *s) {
             const int64_t waits = t ? t->reader.waits : s->loader.waits;
             const int64_t before = t ? t->begun + t->opened : s->loaded;
             if (waits > s->now) {
-                s->next = mlo_sooner(s->next, waits);
+                s->next = mlo_min(s->next, waits);
                 continue;
             }
             if (t)
@@ -41,7 +41,7 @@ static int mlo_schedule_hears(mlo_schedule *s) {
 /* Until all tokens are through. If nothing can fire, FIFOs are too shallow for what this model
  * knows of them: then one token goes as if they were deep. */
 static void mlo_schedule_run(mlo_schedule *s) {
-    const mlo_hw *c = s->c;
+    const mlo_core *c = s->c;
     const int end = c->edge[c->n_edge - 1].from;
     for (int stuck = 0; s->fired[end] < s->total && stuck < 2;) {
         s->next = INT64_MAX;
@@ -59,12 +59,12 @@ static void mlo_schedule_run(mlo_schedule *s) {
 }
 
 static void mlo_schedule_edges(mlo_schedule *s) {
-    const mlo_hw *c = s->c;
+    const mlo_core *c = s->c;
     for (int i = 0; i < c->n_element; i++) s->span[i] = mlo_beats_out(&c->element[i]) - 1;
     for (int k = 0; k < c->n_edge; k++) {
         const int from = c->edge[k].from;
-        s->way[k] = mlo_way_of(c, &c->edge[k]);
-        if (from != MLO_OUTSIDE) s->span[from] = mlo_later(s->span[from], s->way[k].span);
+        s->way[k] = mlo_link_of(c, &c->edge[k]);
+        if (from != MLO_OUTSIDE) s->span[from] = mlo_max(s->span[from], s->way[k].span);
     }
     for (int side = 0, n = 0; side < 2; side++, n = 0)
         for (int i = 0; i <= c->n_element; i++) {
@@ -81,13 +81,13 @@ static void mlo_schedule_edges(mlo_schedule *s) {
             for (int k = s->begin[1][i]; k < s->begin[1][i + 1]; k++) {
                 const int to = c->edge[s->order[1][k]].to;
                 if (to != MLO_OUTSIDE && to > i)
-                    s->chain[i] = (int)mlo_later(s->chain[i], s->chain[to] + 1);
+                    s->chain[i] = (int)mlo_max(s->chain[i], s->chain[to] + 1);
             }
         }
 }
 
 static void mlo_schedule_begin(mlo_schedule *s) {
-    const mlo_hw *c = s->c;
+    const mlo_core *c = s->c;
     mlo_schedule_edges(s);
     for (int i = 0; i < c->n_element; i++) {
         s->first_memory[i] = s->n_memory;
@@ -113,7 +113,7 @@ static void mlo_schedule_begin(mlo_schedule *s) {
 }
 
 static void mlo_schedule_end(mlo_schedule *s) {
-    const mlo_hw *c = s->c;
+    const mlo_core *c = s->c;
     mlo_prediction *p = s->p;
     const int64_t g = c->frames, frames = s->frames;
     p->cycles = p->frame_done[frames - 1];
@@ -123,12 +123,12 @@ static void mlo_schedule_end(mlo_schedule *s) {
     for (int i = 0; i < c->n_element; i++) {
         mlo_spent *to = &p->spent[i];
         mlo_settle(s, i, 0);
-        to->input = mlo_later(0, p->cycles - to->busy - to->blocked - to->parameters);
+        to->input = mlo_max(0, p->cycles - to->busy - to->blocked - to->parameters);
     }
 }
 
 /* Cycles of a run of `frames` frames of the longest length. */
-static int mlo_predict_all(mlo *m, const mlo_hw *c, int64_t frames, mlo_prediction *p,
+static int mlo_predict_all(mlo *m, const mlo_core *c, int64_t frames, mlo_prediction *p,
     int64_t follows, mlo_moment_seen seen, void *user) {
     int64_t length = 64;
     while (length < 4 * (c->frames + 2) * c->tokens) length *= 2;
@@ -147,7 +147,7 @@ static int mlo_predict_all(mlo *m, const mlo_hw *c, int64_t frames, mlo_predicti
     s->ring = (mlo_token *)mlo_scratch(
         m, (size_t)(c->n_element + 1) * (size_t)length, sizeof *s->ring);
     /* resident memories alone: no bank holds the loader up */
-    s->kept = mlo_core_beats_in(c, MLO_LAYER) ? 4 : mlo_most(4, c->scan.iterations);
+    s->kept = mlo_core_beats_in(c, MLO_LAYER) ? 4 : mlo_max(4, c->scan.iterations);
     s->ready = (int64_t *)mlo_scratch(m, memories * (size_t)(s->kept + 5), sizeof *s->ready);
     p->frame_done = MLO_NEW_N(m, int64_t, (size_t)frames);
     p->spent = MLO_NEW_N(m, mlo_spent, MLO_CORE_MOST);
@@ -165,24 +165,24 @@ static int mlo_predict_all(mlo *m, const mlo_hw *c, int64_t frames, mlo_predicti
     mlo_scratch_free(m, s);
     return mlo_failed(m);
 }
-static int mlo_predict(mlo *m, const mlo_hw *c, int64_t frames, mlo_prediction *p) {
+static int mlo_predict(mlo *m, const mlo_core *c, int64_t frames, mlo_prediction *p) {
     return mlo_predict_all(m, c, frames, p, 0, NULL, NULL);
 }
-static int mlo_predict_seen(
-    mlo *m, const mlo_hw *c, int64_t frames, mlo_prediction *p, mlo_moment_seen seen, void *user) {
+static int mlo_predict_seen(mlo *m, const mlo_core *c, int64_t frames, mlo_prediction *p,
+    mlo_moment_seen seen, void *user) {
     return mlo_predict_all(m, c, frames, p, 0, seen, user);
 }
 
 /* With FIFOs' peaks: so many beats of the run are followed, in each FIFO; all of them in a run
  * that is shorter, MLO_FOLLOWED of a token at least. */
 static int mlo_predict_peaks(
-    mlo *m, const mlo_hw *c, int64_t frames, int64_t beats, mlo_prediction *p) {
+    mlo *m, const mlo_core *c, int64_t frames, int64_t beats, mlo_prediction *p) {
     return mlo_predict_all(m, c, frames, p, beats, NULL, NULL);
 }
 
 /* FIFOs as deep as two groups of frames fill them, unless that takes a cycle more (beats of a
  * token are not quite on a line). */
-static int mlo_core_depths(mlo *m, mlo_hw *c) {
+static int mlo_core_depths(mlo *m, mlo_core *c) {
     mlo_prediction deep, p;
     mlo_core_fifos(c);
     if (mlo_predict_peaks(m, c, 2 * c->frames, 1, &deep)) return mlo_failed(m);
@@ -194,11 +194,11 @@ static int mlo_core_depths(mlo *m, mlo_hw *c) {
 
 /* Is the steady interval another one than that of the first frames? Frames overlap; resident
  * parameters are there. */
-static int mlo_core_warms(const mlo_hw *c) { return c->frames > 1 || mlo_core_resident_beats(c); }
+static int mlo_core_warms(const mlo_core *c) { return c->frames > 1 || mlo_core_resident_beats(c); }
 
 /* A run of as many frames as can be in flight; its interval is that of many more, where that
  * differs. */
-static int mlo_predict_steady(mlo *m, const mlo_hw *c, mlo_prediction *p) {
+static int mlo_predict_steady(mlo *m, const mlo_core *c, mlo_prediction *p) {
     mlo_prediction twice;
     if (mlo_predict(m, c, c->frames, p)
         || (mlo_core_warms(c) && mlo_predict(m, c, 2 * c->frames, &twice)))

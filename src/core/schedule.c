@@ -1,6 +1,6 @@
 /* schedule: when things happen in a core: tokens, and the streams that they are on.
  *
- * in:  a core (mlo_hw), folded.    out: of every token at every element, when its beats come and
+ * in:  a core (mlo_core), folded.    out: of every token at every element, when its beats come and
  * go; what comes of it is in predict.c. How. Every element handles the same tokens in the same
  * order. It takes its next token as soon as it is known when that token's beats arrive, and fires
  * (schedule_fire.c) when the receiver has room for its result; that says when the first and last
@@ -41,9 +41,6 @@ typedef struct {
     int64_t in[2], out[2], work, next, soon, ideal, waited;
 } mlo_token;
 
-static int64_t mlo_later(int64_t a, int64_t b) { return a > b ? a : b; }
-static int64_t mlo_sooner(int64_t a, int64_t b) { return a < b ? a : b; }
-
 /* Beats of a token at a port. */
 static int64_t mlo_port_beats(mlo_port p) { return p.channels / p.lanes; }
 
@@ -54,7 +51,7 @@ static int64_t mlo_beats_out(const mlo_element *e) {
 }
 static int64_t mlo_pipeline(const mlo_element *e) { return e->kernel ? e->unit.latency : 1; }
 
-static int mlo_edge_readers(const mlo_hw *c, const mlo_edge *e) {
+static int mlo_edge_readers(const mlo_core *c, const mlo_edge *e) {
     int n = 0;
     for (int k = 0; k < c->n_edge; k++)
         n += c->edge[k].from == e->from && c->edge[k].from_port == e->from_port;
@@ -66,16 +63,16 @@ static int mlo_edge_readers(const mlo_hw *c, const mlo_edge *e) {
  * token's first beat to its last at the producer, if the consumer takes a beat a cycle. */
 typedef struct {
     int64_t beats_from, beats_to, up, down, fork, fifo, delay, held, back, span;
-} mlo_way;
+} mlo_link;
 
 /* Does the edge end at an element that waits for another stream, too? Both wait in skids. */
-static int mlo_way_joins(const mlo_hw *c, const mlo_edge *e) {
+static int mlo_link_joins(const mlo_core *c, const mlo_edge *e) {
     return e->to != MLO_OUTSIDE && c->element[e->to].kernel && c->element[e->to].unit.n_in > 1
         && !c->element[e->to].unit.whole_frame;
 }
 
-static mlo_way mlo_way_of(const mlo_hw *c, const mlo_edge *e) {
-    mlo_way w = { e->channels / e->lanes_from, e->channels / e->lanes_to, 1, 1, 0,
+static mlo_link mlo_link_of(const mlo_core *c, const mlo_edge *e) {
+    mlo_link w = { e->channels / e->lanes_from, e->channels / e->lanes_to, 1, 1, 0,
         e->fifo * (e->channels / e->lanes_from), 0, 0, 0, 0 };
     while (w.up * e->lanes_from % e->lanes_to) w.up++;
     w.down = w.up * e->lanes_from / e->lanes_to;
@@ -95,11 +92,11 @@ static mlo_way mlo_way_of(const mlo_hw *c, const mlo_edge *e) {
         w.back += 2;
         w.held += 3;
     }
-    if (mlo_way_joins(c, e)) {
+    if (mlo_link_joins(c, e)) {
         w.back++;
         w.held += 2;
     }
-    w.span = mlo_later(w.beats_from - 1, w.delay + w.beats_to - w.down - w.held + w.back);
+    w.span = mlo_max(w.beats_from - 1, w.delay + w.beats_to - w.down - w.held + w.back);
     return w;
 }
 
@@ -158,7 +155,7 @@ typedef struct {
 
 /* What is known of a run so far. */
 typedef struct {
-    const mlo_hw *c;
+    const mlo_core *c;
     int64_t frames, total, mask; /* tokens of the run; of the ring, less one */
     /* [element][token & mask]; row n_element: the loop's way in */
     mlo_token *ring;
@@ -167,7 +164,7 @@ typedef struct {
     int64_t settled[MLO_CORE_MOST], busy[MLO_CORE_MOST];
     /* tokens whose way in is known, before they are handled; and to a norm's lanes */
     int64_t known[MLO_CORE_MOST], lanes[MLO_CORE_MOST];
-    mlo_way way[2 * MLO_CORE_MOST]; /* of each edge */
+    mlo_link way[2 * MLO_CORE_MOST]; /* of each edge */
     int64_t span[MLO_CORE_MOST]; /* of each element: the longest way's */
     /* of each element: pipelines one after the other from it on */
     int chain[MLO_CORE_MOST];
@@ -214,11 +211,11 @@ typedef struct {
 } mlo_place;
 
 static mlo_place mlo_place_of(const mlo_schedule *s, int64_t n) {
-    const mlo_hw *c = s->c;
+    const mlo_core *c = s->c;
     int64_t whole = c->frames * c->tokens * c->scan.iterations, rest = n % whole;
     mlo_place p;
     p.group = n / whole;
-    p.size = mlo_sooner(c->frames, s->frames - p.group * c->frames);
+    p.size = mlo_min(c->frames, s->frames - p.group * c->frames);
     p.iteration = rest / (p.size * c->tokens);
     p.frame = rest / c->tokens % p.size;
     p.at = rest % c->tokens;
@@ -249,7 +246,7 @@ static int64_t mlo_beat_by(const int64_t when[2], int64_t at, int64_t beats) {
 /* When beat `at` of an edge's token n leaves the producer. A split's outputs have their parts of
  * its token. */
 static int64_t mlo_edge_leaves(const mlo_schedule *s, const mlo_edge *e, int64_t n, int64_t at) {
-    const mlo_hw *c = s->c;
+    const mlo_core *c = s->c;
     int64_t from = 0, all = e->channels / e->lanes_from;
     if (e->from != MLO_OUTSIDE && !c->element[e->from].kernel) {
         from = e->from_port * all;
@@ -260,8 +257,8 @@ static int64_t mlo_edge_leaves(const mlo_schedule *s, const mlo_edge *e, int64_t
 
 /* When an edge's first and last beat of token n reach the consumer. */
 static void mlo_edge_arrives(const mlo_schedule *s, const mlo_edge *e, int64_t n, int64_t when[2]) {
-    const mlo_way w = s->way[e - s->c->edge];
+    const mlo_link w = s->way[e - s->c->edge];
     when[0] = mlo_edge_leaves(s, e, n, w.up - 1) + w.delay;
-    when[1] = mlo_later(mlo_edge_leaves(s, e, n, w.beats_from - 1) + w.delay + w.down - 1,
+    when[1] = mlo_max(mlo_edge_leaves(s, e, n, w.beats_from - 1) + w.delay + w.down - 1,
         when[0] + w.beats_to - 1);
 }

@@ -24,13 +24,13 @@ static int64_t mlo_round_to(const mlo_schedule *s, int64_t n) {
  * all have taken the one before. */
 static int64_t mlo_fork_gives(const mlo_schedule *s, const mlo_edge *e, int64_t n, int64_t at) {
     const int64_t fork = s->way[e - s->c->edge].fork, beat = at + mlo_edge_part(s->c, e);
-    return mlo_let(s, e->from, n, beat + fork, mlo_made(s, e->from, n, beat) + fork);
+    return mlo_room_at(s, e->from, n, beat + fork, mlo_produced_at(s, e->from, n, beat) + fork);
 }
 
 /* When beat x goes into the FIFO of edge k, or comes out of it; at n_edge: into the feedback's.
  * Beats are counted from the run's first one on. */
 static int64_t mlo_fifo_pushed(const mlo_schedule *s, int k, int64_t x) {
-    const mlo_hw *c = s->c;
+    const mlo_core *c = s->c;
     const int feedback = k == c->n_edge;
     /* the last one ends where the feedback begins */
     const mlo_edge *e = &c->edge[feedback ? k - 1 : k];
@@ -43,10 +43,10 @@ static int64_t mlo_fifo_pushed(const mlo_schedule *s, int k, int64_t x) {
     return mlo_beat_at(when, x % beats, beats) + 1;
 }
 
-/* Behind the feedback there is the skid of the loop's way in; behind others what mlo_way_takes
+/* Behind the feedback there is the skid of the loop's way in; behind others what mlo_link_accepts
  * says. It stays for two cycles at least (in a skid: for one). */
 static int64_t mlo_fifo_popped(const mlo_schedule *s, int k, int64_t x) {
-    const mlo_hw *c = s->c;
+    const mlo_core *c = s->c;
     const mlo_edge *e = &c->edge[k < c->n_edge ? k : s->order[1][s->begin[1][c->n_element]]];
     const int64_t stays = k == c->n_edge || s->way[k].fifo > 2 ? 2 : 1;
     int64_t taken, pushed;
@@ -55,31 +55,32 @@ static int64_t mlo_fifo_popped(const mlo_schedule *s, int k, int64_t x) {
         const int64_t n = mlo_round_to(s, x / beats);
         const int64_t at = n * beats + x % beats - 2;
         if (s->fired[c->n_element] <= n) return MLO_NOT_YET;
-        taken = at < 0 ? 0 : mlo_gone(s, e->from, at / beats, at % beats);
+        taken = at < 0 ? 0 : mlo_leaves_at(s, e->from, at / beats, at % beats);
         if (taken == MLO_NOT_YET) return taken;
         taken++;
     } else {
         const int frame = c->element[e->to].unit.whole_frame && e->to_port;
         if (!frame && s->fired[e->to] <= x / s->way[k].beats_from) return MLO_NOT_YET;
-        taken = frame ? mlo_edge_takes(s, e, x, s->way[k].beats_from) : mlo_way_takes(s, e, x, 0);
+        taken = frame ? mlo_edge_takes(s, e, x, s->way[k].beats_from)
+                      : mlo_link_accepts(s, e, x, 0);
     }
     if (taken == MLO_NOT_YET || (s->followed[k].pushed > x && s->followed[k].at + stays <= taken))
         return taken;
     return (pushed = mlo_fifo_pushed(s, k, x)) == MLO_NOT_YET ? pushed
-                                                              : mlo_later(pushed + stays, taken);
+                                                              : mlo_max(pushed + stays, taken);
 }
 
 /* Of each token's beats the first and the last are followed, and some between: the next one of
  * those. */
 static int64_t mlo_fifo_next(const mlo_schedule *s, int64_t x, int64_t beats) {
     const int64_t left = beats - 1 - x % beats;
-    const int64_t step = mlo_later(1, beats / mlo_later(MLO_FOLLOWED, s->follows / s->total));
-    return x + (left ? mlo_sooner(step, left) : 1);
+    const int64_t step = mlo_max(1, beats / mlo_max(MLO_FOLLOWED, s->follows / s->total));
+    return x + (left ? mlo_min(step, left) : 1);
 }
 
 /* Follows a FIFO as far as things are known: it is fullest just before a beat leaves. */
 static void mlo_fifo_follow(mlo_schedule *s, int k) {
-    const mlo_hw *c = s->c;
+    const mlo_core *c = s->c;
     const int64_t beats = k < c->n_edge ? s->way[k].beats_from : c->channels / c->lanes;
     const int64_t all = beats
         * (k < c->n_edge ? s->total : s->total / c->scan.iterations * (c->scan.iterations - 1));
@@ -97,8 +98,8 @@ static void mlo_fifo_follow(mlo_schedule *s, int k) {
         if (next < all && comes == MLO_NOT_YET) return;
         pushed = f->pushed;
         if (next > pushed && next < all)
-            pushed += mlo_sooner(
+            pushed += mlo_min(
                 next - pushed, ((leaves - f->at) * (next + 1 - pushed) - 1) / (comes - f->at));
-        s->p->peak[k] = mlo_later(s->p->peak[k], mlo_sooner(depth, pushed - f->popped));
+        s->p->peak[k] = mlo_max(s->p->peak[k], mlo_min(depth, pushed - f->popped));
     }
 }

@@ -41,7 +41,7 @@ static void mlo_spend(
     mlo_schedule *s, int i, mlo_token *t, int64_t busy, int64_t ideal, int64_t parameters) {
     s->busy[i] = busy;
     t->ideal = ideal;
-    t->waited = mlo_later(0, parameters);
+    t->waited = mlo_max(0, parameters);
 }
 
 /* Adds up what tokens waited for that no one holds back any more: all but the latest ones, in the
@@ -53,11 +53,11 @@ static void mlo_settle(mlo_schedule *s, int i, int64_t latest) {
         mlo_spent *to = &s->p->spent[i];
         if (s->c->element[i].unit.flow == MLO_FLOW_TILES) continue;
         const int64_t before = s->settled[i] ? mlo_token_of(s, i, s->settled[i] - 1)->out[1] : 0;
-        const int64_t idle = mlo_later(0, t->out[1] - before - s->busy[i]);
-        const int64_t blocked = mlo_sooner(idle, t->out[1] - t->ideal);
+        const int64_t idle = mlo_max(0, t->out[1] - before - s->busy[i]);
+        const int64_t blocked = mlo_min(idle, t->out[1] - t->ideal);
         to->busy += s->busy[i];
         to->blocked += blocked;
-        to->parameters += mlo_sooner(idle - blocked, t->waited);
+        to->parameters += mlo_min(idle - blocked, t->waited);
     }
 }
 
@@ -66,16 +66,16 @@ static void mlo_settle(mlo_schedule *s, int i, int64_t latest) {
 static void mlo_beats_enter(mlo_schedule *s, int i, const mlo_meet *x, mlo_token *t) {
     const mlo_element *e = &s->c->element[i];
     const int64_t latency = mlo_pipeline(e);
-    t->work = t->in[0] = mlo_later(x->arrives[0], mlo_accepts(s, i));
+    t->work = t->in[0] = mlo_max(x->arrives[0], mlo_accepts(s, i));
     if (e->kernel && x->at.first) {
         t->work++;
         for (int k = 0; k < e->unit.n_memory; k++) {
             const int64_t used = t->in[0] + 1 + (k ? latency - 2 : 0);
             mlo_begins(s, i, k, &x->at, used);
-            t->work = mlo_later(t->work, t->in[0] + 1 + x->ready[k] - used);
+            t->work = mlo_max(t->work, t->in[0] + 1 + x->ready[k] - used);
         }
     }
-    t->next = t->in[1] = mlo_later(x->arrives[1], t->work + mlo_beats_out(e) - 1);
+    t->next = t->in[1] = mlo_max(x->arrives[1], t->work + mlo_beats_out(e) - 1);
     t->ideal = mlo_entered(s, i, x->n, mlo_beats_out(e) - 1) + latency;
 }
 
@@ -86,13 +86,13 @@ static void mlo_fire_beats(mlo_schedule *s, int i, const mlo_meet *x, mlo_token 
     const int64_t narrow = e->kernel ? 0 : mlo_split_waits(s, i, beats - 1);
     if (s->known[i] <= x->n) mlo_beats_enter(s, i, x, t);
     const int64_t first = t->work + latency;
-    const int64_t last = mlo_later(t->next + latency, first + beats - 1 + narrow);
+    const int64_t last = mlo_max(t->next + latency, first + beats - 1 + narrow);
     t->soon = first;
-    t->out[0] = mlo_later(first, x->room[0]);
-    t->out[1] = mlo_later(mlo_later(last, x->room[1]), t->out[0] + s->span[i]);
-    t->in[1] = mlo_later(
+    t->out[0] = mlo_max(first, x->room[0]);
+    t->out[1] = mlo_max(mlo_max(last, x->room[1]), t->out[0] + s->span[i]);
+    t->in[1] = mlo_max(
         t->in[1], mlo_leaves(s, i, x->n * beats + beats - 1 - latency - 1, beats) + 1);
-    mlo_spend(s, i, t, beats, mlo_later(t->ideal, first + beats - 1 + narrow),
+    mlo_spend(s, i, t, beats, mlo_max(t->ideal, first + beats - 1 + narrow),
         e->kernel && x->at.first ? t->work - t->in[0] - 1 : 0);
 }
 
@@ -105,7 +105,7 @@ static void mlo_matrix_freezes(mlo_schedule *s, int i, int64_t n) {
     const mlo_unit *u = &s->c->element[i].unit;
     mlo_token *t = mlo_token_of(s, i, n);
     int64_t beats = mlo_port_beats(u->out);
-    t->work = mlo_later(
+    t->work = mlo_max(
         t->work, mlo_leaves(s, i, n * beats + beats - 1 - mlo_matrix_holds(u), beats));
 }
 
@@ -129,7 +129,7 @@ static int64_t mlo_matrix_held(const mlo_unit *u) {
 static int64_t mlo_matrix_resumes(const mlo_unit *u, int64_t at, int64_t leaves) {
     const int64_t in = mlo_port_beats(u->in[0]);
     const int64_t behind = at - mlo_matrix_held(u);
-    const int64_t late = mlo_later(0, u->turns - mlo_matrix_to_result(u) % in);
+    const int64_t late = mlo_max(0, u->turns - mlo_matrix_to_result(u) % in);
     return behind < 0 ? 0 : leaves + late + (behind + 1) * in - mlo_matrix_to_turn(u);
 }
 
@@ -138,14 +138,14 @@ static int64_t mlo_matrix_resumes(const mlo_unit *u, int64_t at, int64_t leaves)
  * are over. */
 static int64_t mlo_matrix_ahead(const mlo_unit *u) {
     const int64_t in = mlo_port_beats(u->in[0]), waits = u->turns + MLO_MATRIX_RESULT - 1;
-    return mlo_sooner(mlo_parts(waits, in) * in - waits, in - u->turns);
+    return mlo_min(mlo_parts(waits, in) * in - waits, in - u->turns);
 }
 
 /* The first cycle of work for which parameters are there in time: of weights, channel words and
  * table only the first are needed at once. */
 static int64_t mlo_matrix_begins(const mlo_unit *u, const int64_t ready[MLO_UNIT_MEMORIES]) {
     const int64_t to_words = mlo_port_beats(u->in[0]) + mlo_matrix_to_turn(u);
-    return mlo_later(mlo_later(ready[0], ready[1] + 1 - to_words),
+    return mlo_max(mlo_max(ready[0], ready[1] + 1 - to_words),
         ready[2] - to_words - u->turns - (MLO_MATRIX_RESULT + 1 - MLO_MATRIX_LOOKS_UP)
             - mlo_matrix_ahead(u));
 }
@@ -154,25 +154,24 @@ static void mlo_fire_matrix(mlo_schedule *s, int i, const mlo_meet *x, mlo_token
     const mlo_unit *u = &s->c->element[i].unit;
     const mlo_token *before = x->n ? mlo_token_of(s, i, x->n - 1) : NULL;
     const int64_t in = mlo_port_beats(u->in[0]);
-    int64_t start = mlo_later(t->in[1], before ? before->work : 0) + 1, waits = 0;
+    int64_t start = mlo_max(t->in[1], before ? before->work : 0) + 1, waits = 0;
     if (x->at.first) {
         /* the turns of the token before are over */
-        int64_t swap = mlo_matrix_to_turn(u)
-            + mlo_later(start, before ? before->work + u->turns : 0);
+        int64_t swap = mlo_matrix_to_turn(u) + mlo_max(start, before ? before->work + u->turns : 0);
         mlo_begins(s, i, 0, &x->at, start);
         mlo_begins(s, i, 1, &x->at, swap);
         mlo_begins(s, i, 2, &x->at, swap + MLO_MATRIX_RESULT);
         start++;
         waits = mlo_matrix_begins(u, x->ready) + 1 - start;
-        start += mlo_later(0, waits);
+        start += mlo_max(0, waits);
     }
     const int64_t table = x->at.first && u->n_memory > 2 ? x->ready[2] + MLO_MATRIX_LOOKS_UP : 0;
     const int64_t ideal = start + u->interval - 1;
-    t->soon = mlo_later(start + in - 1 + u->latency, table);
-    t->out[0] = mlo_later(t->soon, x->room[0]);
-    t->work = mlo_later(
-        ideal, mlo_matrix_resumes(u, u->interval / in - 1, mlo_later(t->out[0], x->room[2])));
-    t->out[1] = mlo_later(mlo_later(t->work + u->latency, x->room[1]), t->out[0] + s->span[i]);
+    t->soon = mlo_max(start + in - 1 + u->latency, table);
+    t->out[0] = mlo_max(t->soon, x->room[0]);
+    t->work = mlo_max(
+        ideal, mlo_matrix_resumes(u, u->interval / in - 1, mlo_max(t->out[0], x->room[2])));
+    t->out[1] = mlo_max(mlo_max(t->work + u->latency, x->room[1]), t->out[0] + s->span[i]);
     mlo_matrix_freezes(s, i, x->n);
     mlo_spend(s, i, t, u->interval, ideal + u->latency, waits);
 }
@@ -198,8 +197,8 @@ static int mlo_comes(mlo_schedule *s, int i, int64_t n, mlo_meet *x) {
         if (frame)
             x->frame[e->to_port - 1] = when[1];
         else {
-            x->arrives[0] = mlo_later(x->arrives[0], when[0]);
-            x->arrives[1] = mlo_later(x->arrives[1], when[1]);
+            x->arrives[0] = mlo_max(x->arrives[0], when[0]);
+            x->arrives[1] = mlo_max(x->arrives[1], when[1]);
         }
     }
     return mlo_stands(s, i, n, x);
@@ -212,9 +211,9 @@ static void mlo_held_back(mlo_schedule *s, const mlo_edge *e, int64_t n, const i
     if (e->fifo || e->from == MLO_OUTSIDE) return;
     if (!mlo_edge_comes(s, e, n, when)) return;
     mlo_token *from = mlo_token_of(s, e->from, n);
-    const int64_t late = mlo_later(0, in[1] - when[1]);
+    const int64_t late = mlo_max(0, in[1] - when[1]);
     if (in[0] > when[0])
-        from->out[0] = mlo_sooner(from->out[0] + in[0] - when[0], from->out[1] + late);
+        from->out[0] = mlo_min(from->out[0] + in[0] - when[0], from->out[1] + late);
     from->out[1] += late;
     if (late && s->c->element[e->from].unit.flow == MLO_FLOW_MATRIX)
         mlo_matrix_freezes(s, e->from, n);
@@ -248,10 +247,10 @@ static int mlo_takes(mlo_schedule *s, int i) {
         if (flow == MLO_FLOW_BEATS)
             mlo_beats_enter(s, i, &x, t);
         else {
-            t->in[0] = mlo_later(x.arrives[0], open);
-            t->in[1] = mlo_later(x.arrives[1], t->in[0] + beats - 1);
+            t->in[0] = mlo_max(x.arrives[0], open);
+            t->in[1] = mlo_max(x.arrives[1], t->in[0] + beats - 1);
         }
-        t->in[1] = mlo_later(t->in[1], last);
+        t->in[1] = mlo_max(t->in[1], last);
         s->known[i] = n + 1;
         mlo_hold_producers(s, i, &x, t);
     }
@@ -264,13 +263,13 @@ static int64_t mlo_tile_first(const mlo_schedule *s, int i, int64_t tile) {
     return tile / tiles * s->c->tokens + tile % tiles * s->c->element[i].unit.tile;
 }
 static int64_t mlo_tile_size(const mlo_schedule *s, int i, int64_t n) {
-    return mlo_sooner(s->c->element[i].unit.tile, s->c->tokens - n % s->c->tokens);
+    return mlo_min(s->c->element[i].unit.tile, s->c->tokens - n % s->c->tokens);
 }
 
 /* Where in the image the parameters lie that the tile needs which begins with token n: row blocks
  * are behind all others. */
 static int64_t mlo_tile_address(const mlo_schedule *s, int i, int64_t n) {
-    const mlo_hw *c = s->c;
+    const mlo_core *c = s->c;
     int64_t at = mlo_core_beats_in(c, MLO_EITHER) * c->scan.iterations
         + mlo_core_block_beats(c) * mlo_place_of(s, n).iteration;
     for (int k = 0; k < i; k++)
@@ -285,7 +284,7 @@ static int mlo_tile_asks(mlo_schedule *s, int i) {
     const int64_t n = mlo_tile_first(s, i, t->asked);
     if (s->known[i] <= n || t->reader.got < t->asked * t->beats * s->c->element[i].unit.blocks)
         return 0;
-    t->reader.asks = mlo_later(
+    t->reader.asks = mlo_max(
         t->reader.asks, mlo_token_of(s, i, n)->in[0] + MLO_TILE_ASKS + s->shared);
     t->address = mlo_tile_address(s, i, n);
     t->asked++;
@@ -356,14 +355,13 @@ static void mlo_pass_begin(mlo_schedule *s, int i, int64_t n, int64_t tokens) {
     const int first = t->reader.portions == t->begun * u->blocks;
     mlo_fetch_deals(s, &t->reader, t->beats, t->pass);
     const mlo_start ready = mlo_pass_ready(s, i);
-    t->pass = mlo_later(
-        t->end + 1, first ? mlo_token_of(s, i, n)->in[1] + in + MLO_TILE_STORES : 0);
-    t->begin = mlo_later(
+    t->pass = mlo_max(t->end + 1, first ? mlo_token_of(s, i, n)->in[1] + in + MLO_TILE_STORES : 0);
+    t->begin = mlo_max(
         t->pass, tokens * results <= mlo_matrix_held(u) - 2 ? ready.work : ready.results);
-    t->late = mlo_later(0, ready.results - t->begin);
+    t->late = mlo_max(0, ready.results - t->begin);
     t->ideal = t->begin + tokens * results * in;
     for (int64_t k = 1; k < tokens && first; k++)
-        t->ideal = mlo_later(t->ideal,
+        t->ideal = mlo_max(t->ideal,
             mlo_token_of(s, i, n + k)->in[1] + in + MLO_TILE_STORES - 1
                 + (tokens - k) * results * in);
     t->works = 1;
@@ -376,11 +374,11 @@ static int mlo_pass_end(mlo_schedule *s, int i, int64_t n, int64_t tokens) {
     const mlo_unit *u = &s->c->element[i].unit;
     mlo_tiling *t = &s->tiling[i];
     const int64_t leaves = mlo_pass_leaves(s, i, tokens, 0);
-    const int64_t blocked = mlo_later(0, leaves - t->ideal);
+    const int64_t blocked = mlo_max(0, leaves - t->ideal);
     const int64_t work = mlo_port_beats(u->in[0]) * (mlo_port_beats(u->out) / u->blocks);
     if (leaves == MLO_NOT_YET) return 0;
     for (int64_t k = 0; k < tokens; k++)
-        mlo_token_of(s, i, n + k)->work = t->begin + (k + 1) * work + mlo_later(blocked, t->late);
+        mlo_token_of(s, i, n + k)->work = t->begin + (k + 1) * work + mlo_max(blocked, t->late);
     t->before = t->end;
     t->end = t->ideal + blocked;
     t->works = 0;
@@ -401,11 +399,11 @@ static int mlo_tile_opens(mlo_schedule *s, int i, int64_t n, int64_t tokens) {
         || leaves == MLO_NOT_YET)
         return 0;
     const int64_t done = tokens > 2
-        ? mlo_later(leaves, t->ideal - 2 * in * (mlo_port_beats(u->out) / u->blocks))
+        ? mlo_max(leaves, t->ideal - 2 * in * (mlo_port_beats(u->out) / u->blocks))
         : tokens > 1 ? t->end
                      : t->before;
     t->freed[(t->begun + 2) & 3] = in
-        + mlo_later(done, mlo_token_of(s, i, n + tokens - 1)->in[1] + MLO_TILE_STORES + in);
+        + mlo_max(done, mlo_token_of(s, i, n + tokens - 1)->in[1] + MLO_TILE_STORES + in);
     t->opened = t->begun + 1;
     return 1;
 }
@@ -418,7 +416,7 @@ static void mlo_tile_loaded(mlo_schedule *s, int i, int64_t n) {
     const int64_t end = t->reader.portions * beats;
     const int64_t first = end - s->c->element[i].unit.blocks * beats + 1;
     const mlo_moment what = { i, at.iteration, at.group * s->c->frames + at.frame, -1,
-        mlo_fetch_has(s, &t->reader, first) - mlo_sooner(beats, t->reader.unit),
+        mlo_fetch_has(s, &t->reader, first) - mlo_min(beats, t->reader.unit),
         mlo_fetch_has(s, &t->reader, end) };
     if (s->seen) s->seen(s->user, &what);
 }
@@ -460,23 +458,23 @@ static int mlo_tile_goes_on(mlo_schedule *s, int i) {
 static void mlo_fire_tiles(mlo_schedule *s, int i, const mlo_meet *x, mlo_token *t) {
     const mlo_unit *u = &s->c->element[i].unit;
     const int64_t tile = mlo_tile_of(s, i, x->n);
-    const int64_t first = mlo_later(t->work + u->latency + MLO_TILE_LEAVES,
+    const int64_t first = mlo_max(t->work + u->latency + MLO_TILE_LEAVES,
         x->n ? mlo_token_of(s, i, x->n - 1)->out[1] + 1 : 0);
     t->soon = first;
-    t->out[0] = mlo_later(first, x->room[0]);
-    t->out[1] = mlo_later(t->out[0] + s->span[i], x->room[1]);
+    t->out[0] = mlo_max(first, x->room[0]);
+    t->out[1] = mlo_max(t->out[0] + s->span[i], x->room[1]);
     s->tiling[i].left[(tile + 2) % MLO_TILES_LEFT] = t->out[1];
 }
 
 /* When a token whose root has begun is next for the lanes: the root is there, and the token before
  * has gone to them. */
 static int64_t mlo_norm_loads(const mlo_schedule *s, int i, int64_t n, int64_t beats) {
-    return mlo_later(mlo_token_of(s, i, n)->work + 42, mlo_norm_goes(s, i, n * beats - 1, beats));
+    return mlo_max(mlo_token_of(s, i, n)->work + 42, mlo_norm_goes(s, i, n * beats - 1, beats));
 }
 
 /* When a norm has a token's sums, and works on them. */
 static int64_t mlo_norm_sums(const mlo_schedule *s, int i, int64_t n) {
-    return mlo_later(mlo_token_of(s, i, n)->in[1] + 3 + mlo_clog2(s->c->element[i].unit.pe),
+    return mlo_max(mlo_token_of(s, i, n)->in[1] + 3 + mlo_clog2(s->c->element[i].unit.pe),
         n ? mlo_token_of(s, i, n - 1)->work + 1 : 0);
 }
 
@@ -495,13 +493,13 @@ static int mlo_norm_begins(mlo_schedule *s, int i) {
     if (n >= s->known[i] || first - 1 - MLO_NORM_HOLDS >= left || !mlo_stands(s, i, n, &x))
         return 0;
     const int64_t sums = mlo_norm_sums(s, i, n);
-    t->work = mlo_later((x.at.first ? mlo_later(sums, x.ready[1]) : sums) + finish,
+    t->work = mlo_max((x.at.first ? mlo_max(sums, x.ready[1]) : sums) + finish,
         n ? mlo_norm_loads(s, i, n - 1, beats) + 1 : 0);
     const int64_t loads = mlo_norm_loads(s, i, n, beats);
     const int64_t gap = loads - mlo_norm_goes(s, i, first - 1, beats);
-    const int64_t at = first - mlo_later(3, MLO_NORM_HOLDS - gap);
+    const int64_t at = first - mlo_max(3, MLO_NORM_HOLDS - gap);
     if (at >= left) return 0;
-    t->next = mlo_later(loads, mlo_leaves(s, i, at, beats));
+    t->next = mlo_max(loads, mlo_leaves(s, i, at, beats));
     mlo_begins(s, i, 1, &x.at, sums);
     s->lanes[i]++;
     return 1;
@@ -510,14 +508,14 @@ static int mlo_norm_begins(mlo_schedule *s, int i) {
 static void mlo_fire_norm(mlo_schedule *s, int i, const mlo_meet *x, mlo_token *t) {
     const mlo_unit *u = &s->c->element[i].unit;
     const int64_t beats = mlo_port_beats(u->in[0]);
-    const int64_t late = x->at.first ? 1 + mlo_later(0, x->ready[0] - t->next - 5) : 0;
+    const int64_t late = x->at.first ? 1 + mlo_max(0, x->ready[0] - t->next - 5) : 0;
     const int64_t first = t->next + 10 + late;
     mlo_begins(s, i, 0, &x->at, t->next + 3);
     t->soon = first;
-    t->out[0] = mlo_later(first, x->room[0]);
-    t->out[1] = mlo_later(t->out[0] + s->span[i], x->room[1]);
+    t->out[0] = mlo_max(first, x->room[0]);
+    t->out[1] = mlo_max(t->out[0] + s->span[i], x->room[1]);
     mlo_spend(s, i, t, beats, first + beats - 1,
-        late + (x->at.first ? mlo_later(0, x->ready[1] - mlo_norm_sums(s, i, x->n)) : 0));
+        late + (x->at.first ? mlo_max(0, x->ready[1] - mlo_norm_sums(s, i, x->n)) : 0));
 }
 
 /* A row of attention: the query is complete at `query`. */
@@ -529,31 +527,29 @@ static mlo_scored mlo_fire_row(
     const mlo_scored *rows = s->row[i], *before = r ? &rows[(r - 1) % MLO_ROWS_KEPT] : &none;
     mlo_scored *to = &s->row[i][r % MLO_ROWS_KEPT], now;
 #define MLO_ROW(n) (&rows[(n) % MLO_ROWS_KEPT])
-    now.begin = mlo_later(before->score, mlo_later(query, x->frame[0]));
+    now.begin = mlo_max(before->score, mlo_max(query, x->frame[0]));
     now.score = now.begin + work;
     at = r * groups + groups - 1 - u->rows.queue;
     if (at >= 0 && at / groups < r)
-        now.score = mlo_later(
+        now.score = mlo_max(
             now.score, MLO_ROW(at / groups)->first + at % groups * u->rows.exps + u->rows.steps);
-    now.score = mlo_later(now.score, constants);
-    if (r >= 4) now.score = mlo_later(now.score, MLO_ROW(r - 4)->taken + 1);
-    now.first = mlo_later(now.score + u->rows.to_max, s->softmax[i]);
+    now.score = mlo_max(now.score, constants);
+    if (r >= 4) now.score = mlo_max(now.score, MLO_ROW(r - 4)->taken + 1);
+    now.first = mlo_max(now.score + u->rows.to_max, s->softmax[i]);
     at = r * groups - u->rows.ring;
-    if (at >= 0) now.first = mlo_later(now.first, MLO_ROW(at / groups)->mix + 1);
+    if (at >= 0) now.first = mlo_max(now.first, MLO_ROW(at / groups)->mix + 1);
     if (r >= u->rows.waiting)
-        now.first = mlo_later(now.first, MLO_ROW(r - u->rows.waiting)->accept + 1);
+        now.first = mlo_max(now.first, MLO_ROW(r - u->rows.waiting)->accept + 1);
     now.taken = now.first + (groups - 1) * u->rows.exps;
     at += groups - 1;
     if (at >= 0)
-        now.taken = mlo_later(
-            now.taken, MLO_ROW(at / groups)->mix + 1 + at % groups * u->rows.exps);
+        now.taken = mlo_max(now.taken, MLO_ROW(at / groups)->mix + 1 + at % groups * u->rows.exps);
     s->softmax[i] = now.taken + u->rows.exps;
     now.accept = now.taken + u->rows.to_sum + u->rows.exps;
     if (r)
-        now.accept = mlo_later(now.accept,
-            mlo_later(before->accept + u->rows.divide, r > 1 ? MLO_ROW(r - 2)->mix : 0) + 1);
-    now.mix = mlo_later(
-                  mlo_later(mlo_later(now.accept + u->rows.divide, before->mix), x->frame[1]), room)
+        now.accept = mlo_max(now.accept,
+            mlo_max(before->accept + u->rows.divide, r > 1 ? MLO_ROW(r - 2)->mix : 0) + 1);
+    now.mix = mlo_max(mlo_max(mlo_max(now.accept + u->rows.divide, before->mix), x->frame[1]), room)
         + work;
 #undef MLO_ROW
     *to = now;
@@ -569,19 +565,19 @@ static void mlo_fire_rows(mlo_schedule *s, int i, const mlo_meet *x, mlo_token *
     int64_t accepts = mlo_accepts(s, i);
     int64_t constants = 0;
     mlo_scored row = { 0, 0, 0, 0, 0, 0 };
-    t->in[0] = mlo_later(x->arrives[0], accepts);
+    t->in[0] = mlo_max(x->arrives[0], accepts);
     for (int64_t h = 0; h < heads; h++) {
         int64_t r = s->rows[i];
-        int64_t query = mlo_later(
+        int64_t query = mlo_max(
             s->query[i] + steps, mlo_beat_at(x->arrives, (h + 1) * steps - 1, beats));
-        if (r > 1) query = mlo_later(query, s->row[i][(r - 2) % MLO_ROWS_KEPT].score + steps);
+        if (r > 1) query = mlo_max(query, s->row[i][(r - 2) % MLO_ROWS_KEPT].score + steps);
         s->query[i] = query;
         if (h == 1) t->work = query;
         if (h == 2) t->next = query - steps + 1;
         if (x->at.first && !h) {
-            int64_t fetch = mlo_later(query, r ? s->row[i][(r - 1) % MLO_ROWS_KEPT].score : 0);
+            int64_t fetch = mlo_max(query, r ? s->row[i][(r - 1) % MLO_ROWS_KEPT].score : 0);
             mlo_begins(s, i, 0, &x->at, fetch + 1);
-            constants = mlo_later(fetch, x->ready[0]) + 3;
+            constants = mlo_max(fetch, x->ready[0]) + 3;
         }
         at = x->n * beats + (h + 1) * steps - 1 - u->rows.held;
         room = at >= 0 && at / beats < x->n
@@ -591,10 +587,10 @@ static void mlo_fire_rows(mlo_schedule *s, int i, const mlo_meet *x, mlo_token *
         row = mlo_fire_row(s, i, x, query, h ? 0 : constants, room);
         if (!h) t->out[0] = row.mix - (steps - 1) * u->rows.groups + u->rows.to_out;
     }
-    t->in[1] = mlo_later(s->query[i], t->in[0] + beats - 1);
+    t->in[1] = mlo_max(s->query[i], t->in[0] + beats - 1);
     last = row.mix + u->rows.to_out;
-    t->out[0] = mlo_later(t->out[0], x->room[0]);
-    t->out[1] = mlo_later(mlo_later(last, x->room[1]), t->out[0] + s->span[i]);
+    t->out[0] = mlo_max(t->out[0], x->room[0]);
+    t->out[1] = mlo_max(mlo_max(last, x->room[1]), t->out[0] + s->span[i]);
     if (x->at.at == s->c->tokens - 1) {
         int64_t next = x->n / s->c->tokens + 2;
         s->frame_freed[i][0][next & 3] = row.score + 1;
@@ -607,7 +603,7 @@ static void mlo_fire_rows(mlo_schedule *s, int i, const mlo_meet *x, mlo_token *
 /* The loop's way in: the first iteration comes from outside, others from the feedback. 0: not
  * known yet. */
 static int mlo_fire_entry(mlo_schedule *s) {
-    const mlo_hw *c = s->c;
+    const mlo_core *c = s->c;
     const int64_t n = s->fired[c->n_element], beats = c->channels / c->lanes;
     const int end = c->edge[c->n_edge - 1].from;
     int64_t room[3], first, last;
@@ -624,9 +620,9 @@ static int mlo_fire_entry(mlo_schedule *s) {
     }
     mlo_token *t = mlo_token_of(s, MLO_OUTSIDE, n);
     t->soon = first;
-    t->out[0] = mlo_later(
-        mlo_later(first, room[0]), n ? mlo_token_of(s, MLO_OUTSIDE, n - 1)->out[1] + 1 : 0);
-    t->out[1] = mlo_later(mlo_later(last, room[1]), t->out[0] + beats - 1);
+    t->out[0] = mlo_max(
+        mlo_max(first, room[0]), n ? mlo_token_of(s, MLO_OUTSIDE, n - 1)->out[1] + 1 : 0);
+    t->out[1] = mlo_max(mlo_max(last, room[1]), t->out[0] + beats - 1);
     s->fired[c->n_element]++;
     return 1;
 }
@@ -644,7 +640,7 @@ static int mlo_meets(mlo_schedule *s, int i, mlo_meet *x) {
 
 /* Tells of a token that an element is done with. */
 static void mlo_passed(mlo_schedule *s, int i, const mlo_meet *x, const mlo_token *t) {
-    const mlo_hw *c = s->c;
+    const mlo_core *c = s->c;
     const mlo_unit *u = &c->element[i].unit;
     const int64_t frame = x->at.group * c->frames + x->at.frame;
     const int64_t before = x->n ? mlo_token_of(s, i, x->n - 1)->out[1] : 0;
@@ -654,7 +650,7 @@ static void mlo_passed(mlo_schedule *s, int i, const mlo_meet *x, const mlo_toke
     const mlo_moment what = { i, x->at.iteration, frame, x->at.at,
         matrix          ? t->work - u->interval + 1
             : u->blocks ? t->work - last_pass + 1
-                        : mlo_later(t->in[0], before),
+                        : mlo_max(t->in[0], before),
         matrix || u->blocks ? t->work + 1 : t->out[1] };
     if (s->seen) s->seen(s->user, &what);
     if (i == c->edge[c->n_edge - 1].from && x->at.iteration == c->scan.iterations - 1

@@ -21,7 +21,7 @@ enum { MLO_READ_BEGINS = 2, MLO_READ_WAY = 2, MLO_READ_BACK = 1, MLO_MEMORY_GATH
  * takes them; the next one is noted. */
 static int mlo_is_heard(mlo_schedule *s, int64_t when) {
     if (when <= s->now) return 1;
-    s->next = mlo_sooner(s->next, when);
+    s->next = mlo_min(s->next, when);
     return 0;
 }
 
@@ -30,10 +30,10 @@ static int mlo_is_heard(mlo_schedule *s, int64_t when) {
  * keep (mlo_sim_ram's credit). */
 static mlo_burst mlo_memory_gives(mlo_schedule *s, int64_t got, int64_t beats, int64_t from) {
     const int64_t rate = s->c->rate;
-    const int64_t begin = mlo_later(from, s->given);
+    const int64_t begin = mlo_max(from, s->given);
     const int64_t saved = rate < 256 ? 4 * 256 - 2 * rate : 0;
-    s->served = mlo_later(s->served, begin * rate - saved) + beats * 256;
-    s->given = mlo_later(begin + beats, (s->served + rate - 1) / rate);
+    s->served = mlo_max(s->served, begin * rate - saved) + beats * 256;
+    s->given = mlo_max(begin + beats, (s->served + rate - 1) / rate);
     const mlo_burst come = { got, got + beats, begin, s->served };
     return come;
 }
@@ -41,11 +41,11 @@ static mlo_burst mlo_memory_gives(mlo_schedule *s, int64_t got, int64_t beats, i
 /* When beat x of those that a reader asked for has come: beats of a burst come at the memory's rate. */
 static int64_t mlo_fetch_has(const mlo_schedule *s, const mlo_fetch *r, int64_t x) {
     if (x <= 0 || x > r->got) return 0;
-    const int64_t oldest = mlo_later(0, r->bursts - MLO_READS_KEPT);
-    int64_t k = mlo_later(oldest, r->bursts - 1 - (r->got - x) / r->unit);
+    const int64_t oldest = mlo_max(0, r->bursts - MLO_READS_KEPT);
+    int64_t k = mlo_max(oldest, r->bursts - 1 - (r->got - x) / r->unit);
     while (k > oldest && r->burst[k % MLO_READS_KEPT].from >= x) k--;
     const mlo_burst *b = &r->burst[k % MLO_READS_KEPT];
-    return mlo_later(
+    return mlo_max(
         b->begin + x - b->from, (b->served - (b->beats - x) * 256 + s->c->rate - 1) / s->c->rate);
 }
 
@@ -58,9 +58,9 @@ static mlo_until mlo_fetch_last(const mlo_fetch *r) {
 static mlo_until mlo_fetch_deal(
     const mlo_schedule *s, const mlo_fetch *r, int64_t beats, int64_t open) {
     const mlo_until last = mlo_fetch_last(r);
-    const int64_t begin = mlo_later(open, last.when), end = last.beats + beats;
+    const int64_t begin = mlo_max(open, last.when), end = last.beats + beats;
     const mlo_until now = { last.beats, end, begin,
-        mlo_later(begin + beats, mlo_fetch_has(s, r, end)) };
+        mlo_max(begin + beats, mlo_fetch_has(s, r, end)) };
     return now;
 }
 static int64_t mlo_fetch_deals(const mlo_schedule *s, mlo_fetch *r, int64_t beats, int64_t open) {
@@ -82,7 +82,7 @@ static int64_t mlo_fetch_dealt(
     } else
         while (x <= of.from && k > 0 && k > r->portions - MLO_READS_KEPT)
             of = r->dealt[--k % MLO_READS_KEPT];
-    return x <= of.from ? of.begin : mlo_later(of.begin + x - of.from, mlo_fetch_has(s, r, x));
+    return x <= of.from ? of.begin : mlo_max(of.begin + x - of.from, mlo_fetch_has(s, r, x));
 }
 
 /* When a reader can ask, if beat x must have left its FIFO first. It does as it comes, or when the
@@ -93,13 +93,13 @@ static int64_t mlo_fetch_room(
     const int64_t back = MLO_READ_BACK + s->shared;
     return x <= 0              ? 0
         : dealt == MLO_NOT_YET ? dealt
-                               : mlo_later(mlo_fetch_has(s, r, x), dealt + 2) + back;
+                               : mlo_max(mlo_fetch_has(s, r, x), dealt + 2) + back;
 }
 
 /* The longest burst, in beats, to which all are aligned: within 4 KB. Of `beats` in one go that
  * are very many, up to half a FIFO's worth is taken as one. */
-static int64_t mlo_burst_unit(const mlo_hw *c, int64_t beats) {
-    int64_t unit = mlo_sooner(MLO_LOADER_BURST, 4096 * 8 / c->axi_bits);
+static int64_t mlo_burst_unit(const mlo_core *c, int64_t beats) {
+    int64_t unit = mlo_min(MLO_LOADER_BURST, 4096 * 8 / c->axi_bits);
     while (unit < MLO_LOADER_BEATS / 2 && beats / unit > MLO_BURSTS_MANY) unit *= 2;
     return unit;
 }
@@ -108,9 +108,9 @@ static int64_t mlo_burst_unit(const mlo_hw *c, int64_t beats) {
  * FIFO has room. 0: not yet. */
 static int64_t mlo_fetch_asks(
     mlo_schedule *s, mlo_fetch *r, int64_t address, int64_t left, int64_t beats, int64_t open) {
-    const int64_t burst = mlo_sooner(left, r->unit - address % r->unit);
+    const int64_t burst = mlo_min(left, r->unit - address % r->unit);
     const int64_t room = mlo_fetch_room(s, r, r->got + burst - MLO_LOADER_BEATS, beats, open);
-    const int64_t asks = mlo_later(mlo_later(r->asks, room), s->asked + 1);
+    const int64_t asks = mlo_max(mlo_max(r->asks, room), s->asked + 1);
     r->waits = 0;
     if (room == MLO_NOT_YET) return 0;
     if (!mlo_is_heard(s, asks)) {

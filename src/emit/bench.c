@@ -13,7 +13,7 @@
  * sim finds the cause in them (cli/wait.c). */
 
 static void mlo_tb_declarations(mlo_emitter *e, int64_t words) {
-    const mlo_hw *c = e->c;
+    const mlo_core *c = e->c;
     int io = c->lanes * mlo_padded(c->bits);
     mlo_line(e,
         "// SPDX-License-Identifier: MIT\n// mlo_tb: plays, compares, counts. Run from the build "
@@ -285,7 +285,7 @@ static void mlo_tb_watch(mlo_traced *list, int *n, char is, int kernel, const ch
     list[(*n)++] = one;
 }
 
-static int mlo_tb_streams(const mlo_hw *c, mlo_traced *list) {
+static int mlo_tb_streams(const mlo_core *c, mlo_traced *list) {
     int n = 0, kernel = 0;
     for (int i = 0; i < c->n_element; i++) {
         const mlo_port *y = &c->element[i].unit.out;
@@ -300,7 +300,7 @@ static int mlo_tb_streams(const mlo_hw *c, mlo_traced *list) {
                     u->in[k].channels / u->in[k].lanes);
             for (int k = 0; k < u->n_memory; k++)
                 mlo_tb_watch(list, &n, 'P', kernel, c->element[i].name, u->memory[k].port,
-                    mlo_most(1, u->blocks) * mlo_memory_beats(&u->memory[k], c->axi_bits));
+                    mlo_max(1, u->blocks) * mlo_memory_beats(&u->memory[k], c->axi_bits));
             kernel++;
         }
     return n;
@@ -337,7 +337,7 @@ static int mlo_tb_trace(mlo_emitter *e) {
 }
 
 /* The bus on which edge k begins: its own output of a fork, where several read. */
-static const char *mlo_edge_start(mlo *m, const mlo_hw *c, int k) {
+static const char *mlo_edge_start(mlo *m, const mlo_core *c, int k) {
     const mlo_edge *g = &c->edge[k];
     int readers = 0, mine = 0;
     for (int i = 0; i < c->n_edge; i++)
@@ -351,7 +351,7 @@ static const char *mlo_edge_start(mlo *m, const mlo_hw *c, int k) {
 
 /* How full each FIFO ever was: MLO FIFO name, peak and depth in beats, beats of a token. */
 static void mlo_tb_fifos(mlo_emitter *e) {
-    const mlo_hw *c = e->c;
+    const mlo_core *c = e->c;
     mlo_line(e, "\n    // ---- the most that each FIFO held");
     mlo_line(e,
         "    integer peak_feed = 0;\n    always @(u_top.feed_level) if (u_top.feed_level > "
@@ -393,7 +393,7 @@ static void mlo_tb_edge(mlo_emitter *e, const char *from, const char *to, const 
 /* Where everything stands when nothing moves. Nodes: the elements, the doors, both halves of the
  * loop control, the world. */
 static void mlo_tb_waits(mlo_emitter *e) {
-    const mlo_hw *c = e->c;
+    const mlo_core *c = e->c;
     mlo_line(e, "\n    // ---- when nothing moves: who waits for whom");
     mlo_line(e, "    task say_waits; begin");
     mlo_tb_edge(e, "source", "entry", "s_axis", "in", "in", NULL);

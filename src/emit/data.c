@@ -7,7 +7,7 @@
 
 /* Evaluates an element's parameter inputs in iteration i: everything that is no stream. */
 static int mlo_element_inputs(
-    mlo *m, const mlo_hw *c, const mlo_element *el, int64_t i, mlo_array **in) {
+    mlo *m, const mlo_core *c, const mlo_element *el, int64_t i, mlo_array **in) {
     for (size_t k = 0; k < el->node->n_input && k < 8; k++) {
         int stream = 0;
         for (int p = 0; p < el->unit.n_in; p++) stream |= el->unit.in[p].index == (int)k;
@@ -63,7 +63,7 @@ static int mlo_emit_image_part(mlo_emitter *e, int blocks, mlo_text *image) {
             if (!el->kernel || !el->unit.n_memory || mlo_is_block(el) != blocks) continue;
             if (!mlo_element_inputs(e->m, e->c, el, i, in)
                 && !mlo_element_numbers(e->m, el, (const mlo_array *const *)in))
-                for (int64_t b = 0; b < mlo_most(1, el->unit.blocks); b++)
+                for (int64_t b = 0; b < mlo_max(1, el->unit.blocks); b++)
                     for (int mem = 0; mem < el->unit.n_memory && !e->m->error.code; mem++)
                         mlo_emit_memory(e, el, mem, b, in, image);
             for (int j = 0; j < 8; j++) mlo_array_free(e->m, in[j]);
@@ -73,7 +73,7 @@ static int mlo_emit_image_part(mlo_emitter *e, int blocks, mlo_text *image) {
 }
 
 /* What the image takes. */
-static int64_t mlo_image_bytes(const mlo_hw *c) {
+static int64_t mlo_image_bytes(const mlo_core *c) {
     int64_t beats = 0;
     for (int k = 0; k < c->n_element; k++)
         if (c->element[k].kernel) beats += mlo_unit_beats(&c->element[k].unit, c->axi_bits);
@@ -144,7 +144,7 @@ typedef struct {
 static int mlo_bench_see(
     void *user, const mlo_graph *g, int64_t iteration, const char *name, const mlo_array *a) {
     mlo_bench_words *w = (mlo_bench_words *)user;
-    const mlo_hw *c = w->e->c;
+    const mlo_core *c = w->e->c;
     if (iteration >= 0) return 0;
     for (size_t i = 0; i < g->n_output; i++)
         if (name == g->output[i]->name && !w->golden[i].data

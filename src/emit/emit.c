@@ -23,7 +23,7 @@ typedef struct {
     mlo *m;
     mlo_sink sink;
     void *user;
-    mlo_hw *c;
+    mlo_core *c;
     mlo_sha sha;
     const char *file;
     uint64_t size;
@@ -152,7 +152,7 @@ static void mlo_emit_bus(mlo_emitter *e, const char *port, const char *bus, cons
 }
 
 static void mlo_emit_top_ports(mlo_emitter *e) {
-    const mlo_hw *c = e->c;
+    const mlo_core *c = e->c;
     int io = c->lanes * mlo_padded(c->bits), axi = c->axi_bits;
     mlo_line(e, "module mlo_top (");
     mlo_line(e, "    (* X_INTERFACE_INFO = \"xilinx.com:signal:clock:1.0 clk CLK\" *)");
@@ -213,7 +213,7 @@ static void mlo_emit_top_ports(mlo_emitter *e) {
         e, "    output wire         s_axil_rvalid,\n    input  wire         s_axil_rready\n);");
 }
 
-static int mlo_core_kernels(const mlo_hw *c) {
+static int mlo_core_kernels(const mlo_core *c) {
     int n = 0;
     for (int i = 0; i < c->n_element; i++) n += c->element[i].kernel != NULL;
     return n;
@@ -223,12 +223,12 @@ static int mlo_core_kernels(const mlo_hw *c) {
 static int mlo_loaded_memories(const mlo_element *e) {
     return mlo_is_block(e) ? 0 : e->unit.n_memory;
 }
-static int mlo_core_memories(const mlo_hw *c) {
+static int mlo_core_memories(const mlo_core *c) {
     int n = 0;
     for (int i = 0; i < c->n_element; i++) n += mlo_loaded_memories(&c->element[i]);
     return n;
 }
-static int mlo_core_readers(const mlo_hw *c) {
+static int mlo_core_readers(const mlo_core *c) {
     int n = 1;
     for (int i = 0; i < c->n_element; i++) n += mlo_is_block(&c->element[i]);
     return n;
@@ -302,7 +302,7 @@ static void mlo_emit_reader(mlo_emitter *e, int n) {
 /* Readers share the memory: the loader, and one for each kernel in row blocks, whose part of the
  * image is behind the loader's. */
 static void mlo_emit_share(mlo_emitter *e) {
-    const mlo_hw *c = e->c;
+    const mlo_core *c = e->c;
     const int n = mlo_core_readers(c), size = mlo_clog2(c->axi_bits / 8);
     if (n == 1) return;
     mlo_line(e,
@@ -343,7 +343,7 @@ static void mlo_emit_share(mlo_emitter *e) {
 }
 
 static void mlo_emit_registers(mlo_emitter *e) {
-    const mlo_hw *c = e->c;
+    const mlo_core *c = e->c;
     int kernels = e->layers * mlo_core_kernels(c);
     int ports = e->layers * mlo_core_memories(c);
     int readers = mlo_core_readers(c);
@@ -437,7 +437,7 @@ static void mlo_emit_feedback(mlo_emitter *e, int w) {
 }
 
 static void mlo_emit_loop(mlo_emitter *e) {
-    const mlo_hw *c = e->c;
+    const mlo_core *c = e->c;
     int w = c->lanes * c->bits;
     mlo_line(e,
         e->unrolled ? "\n    // ---- the doors; nothing goes round, mlo_loop marks the first token"
@@ -482,13 +482,13 @@ static void mlo_emit_loop(mlo_emitter *e) {
 }
 
 /* The bus an element (or the loop) puts its tokens on. */
-static const char *mlo_source_bus(mlo *m, const mlo_hw *c, int from, int port) {
+static const char *mlo_source_bus(mlo *m, const mlo_core *c, int from, int port) {
     if (from == MLO_OUTSIDE) return "body";
     return c->element[from].kernel ? c->element[from].name
                                    : mlo_format(m, "%s_%d", c->element[from].name, port);
 }
 /* Edge k's bus at its consumer: behind fork, FIFO and width converter, whichever it has. */
-static const char *mlo_edge_bus(mlo *m, const mlo_hw *c, int k) {
+static const char *mlo_edge_bus(mlo *m, const mlo_core *c, int k) {
     const mlo_edge *g = &c->edge[k];
     int readers = 0;
     for (int i = 0; i < c->n_edge; i++)
@@ -566,7 +566,7 @@ static void mlo_emit_edge(mlo_emitter *e, int k, const char *from) {
 
 /* Everything behind one output: fork, then each reader's edge. */
 static void mlo_emit_fanout(mlo_emitter *e, int from, int port) {
-    const mlo_hw *c = e->c;
+    const mlo_core *c = e->c;
     int readers[MLO_CORE_MOST], n = 0;
     for (int k = 0; k < c->n_edge && n < MLO_CORE_MOST; k++)
         if (c->edge[k].from == from && c->edge[k].from_port == port) readers[n++] = k;
@@ -587,7 +587,7 @@ static const char *mlo_input_bus(mlo_emitter *e, int element, int port) {
 
 /* What brings a kernel its row blocks, for every tile that it asks for. */
 static void mlo_emit_refill(mlo_emitter *e, int i) {
-    const mlo_hw *c = e->c;
+    const mlo_core *c = e->c;
     const mlo_element *el = &c->element[i];
     const int n = el->unit.n_memory;
     int reader = 1;
@@ -706,7 +706,7 @@ static void mlo_emit_head(mlo_emitter *e) {
 
 /* Unrolled: the layer as a module, and the chain of its copies. */
 static void mlo_emit_chain(mlo_emitter *e) {
-    const mlo_hw *c = e->c;
+    const mlo_core *c = e->c;
     int kernels = mlo_core_kernels(c), memories = mlo_core_memories(c);
     mlo_line(e, "\n    // ---- %d layers, one behind the other", e->layers);
     for (int l = 0; l < e->layers; l++) {
@@ -725,7 +725,7 @@ static void mlo_emit_chain(mlo_emitter *e) {
     }
 }
 static int mlo_emit_layer(mlo_emitter *e) {
-    const mlo_hw *c = e->c;
+    const mlo_core *c = e->c;
     int w = c->lanes * c->bits, memories = mlo_core_memories(c);
     mlo_emit_head(e);
     mlo_line(e,
@@ -753,7 +753,7 @@ static int mlo_emit_layer(mlo_emitter *e) {
 }
 
 static int mlo_emit_top(mlo_emitter *e) {
-    const mlo_hw *c = e->c;
+    const mlo_core *c = e->c;
     mlo_emit_head(e);
     mlo_line(e,
         "// %s of hardware; frames of up to %lld tokens of %lld channels; up to %d frames in "

@@ -216,7 +216,7 @@ static const char *mlo_scale_text(
 }
 
 static void mlo_manifest_kernels(mlo_emitter *e) {
-    const mlo_hw *c = e->c;
+    const mlo_core *c = e->c;
     mlo_line(e, "  \"kernels\": [");
     int n = 0, kernels = e->layers * mlo_core_kernels(c);
     for (int l = 0; l < e->layers; l++)
@@ -256,7 +256,7 @@ static void mlo_manifest_kernels(mlo_emitter *e) {
 }
 
 static void mlo_manifest_descriptors(mlo_emitter *e) {
-    const mlo_hw *c = e->c;
+    const mlo_core *c = e->c;
     /* in the loader's part of an iteration; in that of row blocks */
     int64_t at[2] = { 0, 0 };
     int n = 0;
@@ -295,7 +295,7 @@ static void mlo_manifest_descriptors(mlo_emitter *e) {
 }
 
 static int mlo_emit_manifest(mlo_emitter *e, int64_t frames) {
-    const mlo_hw *c = e->c;
+    const mlo_core *c = e->c;
     mlo_prediction p;
     if (mlo_predict_steady(e->m, c, &p)) return mlo_failed(e->m);
     mlo_line(e,
@@ -338,7 +338,7 @@ int mlo_emit(mlo *m, mlo_sink sink, void *user) {
     if (mlo_to(m, "fold")) return mlo_failed(m);
     m->stage = "emit";
     mlo_emitter *e = MLO_NEW(m, mlo_emitter);
-    if (!e || !(e->c = MLO_NEW(m, mlo_hw)) || mlo_core_build(m, e->c)) return mlo_failed(m);
+    if (!e || !(e->c = MLO_NEW(m, mlo_core)) || mlo_core_build(m, e->c)) return mlo_failed(m);
     e->m = m;
     e->sink = sink;
     e->user = user;

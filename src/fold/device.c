@@ -127,7 +127,7 @@ static int mlo_fpga_named(mlo *m, const char *text, mlo_fpga *to) {
 
 /* ---- searching ------------------------------------------------------------ */
 
-static mlo_area mlo_core_area(const mlo_hw *c) {
+static mlo_area mlo_core_area(const mlo_core *c) {
     mlo_estimate e;
     mlo_estimate_core(c, &e);
     return e.all;
@@ -136,7 +136,7 @@ static mlo_area mlo_core_area(const mlo_hw *c) {
 /* Depths of a core's FIFOs: as its schedule fills them. But for a device (NULL: for none) that has
  * only room for deep ones, as their paths hold them: a deep FIFO is a block RAM, a shallow one may
  * be of LUTs. */
-static int mlo_device_depths(mlo *m, mlo_hw *c, const mlo_fpga *f) {
+static int mlo_device_depths(mlo *m, mlo_core *c, const mlo_fpga *f) {
     if (mlo_core_depths(m, c)) return mlo_failed(m);
     const mlo_area a = mlo_core_area(c);
     if (f && mlo_fpga_lacks(f, &a) >= 0) mlo_core_fifos(c);
@@ -161,10 +161,10 @@ static const mlo_fpga *mlo_fpga_usual(void) {
 
 /* Of each resource the least that any plan takes. */
 static void mlo_area_least(mlo_area *a, const mlo_area *b) {
-    a->lut = mlo_least(a->lut, b->lut);
-    a->ff = mlo_least(a->ff, b->ff);
-    a->dsp = mlo_least(a->dsp, b->dsp);
-    a->bram = mlo_least(a->bram, b->bram);
+    a->lut = mlo_min(a->lut, b->lut);
+    a->ff = mlo_min(a->ff, b->ff);
+    a->dsp = mlo_min(a->dsp, b->dsp);
+    a->bram = mlo_min(a->bram, b->bram);
 }
 
 /* Does the core fit as the plan has it? Surely if with deep FIFOs, surely not if not even without

@@ -29,7 +29,7 @@ static int64_t mlo_largest(const mlo_element *e, int64_t cap, int64_t other, int
     return 1;
 }
 
-static int mlo_fold_caps(mlo *m, mlo_hw *c, int64_t pe, int64_t simd) {
+static int mlo_fold_caps(mlo *m, mlo_core *c, int64_t pe, int64_t simd) {
     for (int i = 0; i < c->n_element; i++) {
         mlo_element *e = &c->element[i];
         if (!e->kernel) continue;
@@ -133,7 +133,7 @@ static int mlo_fold_frames(mlo_space *s, const mlo_wish *w, int64_t tile, mlo_be
     return 0;
 }
 
-static void mlo_fold_tile(mlo_hw *c, int64_t tile) {
+static void mlo_fold_tile(mlo_core *c, int64_t tile) {
     for (int i = 0; i < c->n_element; i++)
         if (!c->element[i].own_tile) c->element[i].tile = tile;
 }
@@ -145,7 +145,7 @@ static int mlo_fold_apply(mlo_space *s, const mlo_wish *w, mlo_plan *plan) {
 }
 
 /* For a device, nothing slower than what was found. */
-static void mlo_fold_tighten(const mlo_hw *c, const mlo_best *best, mlo_wish *w) {
+static void mlo_fold_tighten(const mlo_core *c, const mlo_best *best, mlo_wish *w) {
     if (w->device && best->found && !w->target)
         w->within.steady = best->plan.cycles / c->scan.iterations;
 }
@@ -240,7 +240,7 @@ static int mlo_fold_fit(mlo_space *s, mlo_wish *w, mlo_best *best) {
     return 0;
 }
 
-static int mlo_fold_search(mlo *m, mlo_hw *c, mlo_wish *w) {
+static int mlo_fold_search(mlo *m, mlo_core *c, mlo_wish *w) {
     mlo_space s;
     mlo_best best = { { { 0 }, { 0, 0, 0, 0, 0 }, 0, 0, 0, 0, 0, 0 }, 0, 0, MLO_AREA_ANY };
     mlo_plan *plan = &best.plan;
@@ -326,7 +326,7 @@ static int64_t mlo_folding_int(mlo *m, const cJSON *entry, const char *key, int6
     return otherwise;
 }
 
-static int mlo_folding_entry(mlo *m, mlo_hw *c, const cJSON *entry) {
+static int mlo_folding_entry(mlo *m, mlo_core *c, const cJSON *entry) {
     int used = 0;
     for (int i = 0; i < c->n_element; i++) {
         mlo_element *e = &c->element[i];
@@ -376,7 +376,7 @@ static int mlo_folding_entry(mlo *m, mlo_hw *c, const cJSON *entry) {
 
 /* A folding, or a line of `fold --pareto`, which has one as member "folding" and says for how many
  * frames in flight. */
-static int mlo_fold_json(mlo *m, mlo_hw *c, const char *text) {
+static int mlo_fold_json(mlo *m, mlo_core *c, const char *text) {
     const char *end = NULL;
     cJSON *json = cJSON_ParseWithOpts(text, &end, 1);
     const cJSON *line = cJSON_GetObjectItemCaseSensitive(json, "folding");
@@ -402,7 +402,7 @@ static int mlo_fold_json(mlo *m, mlo_hw *c, const char *text) {
 }
 
 /* The folding in FINN's form: one entry per kernel, `between` between them. */
-static void mlo_folding_entries(const mlo_hw *c, const char *between, mlo_text *t) {
+static void mlo_folding_entries(const mlo_core *c, const char *between, mlo_text *t) {
     mlo_puts(t, "\"Defaults\": {}");
     for (int i = 0; i < c->n_element; i++)
         if (c->element[i].kernel) {
@@ -417,7 +417,7 @@ static void mlo_folding_entries(const mlo_hw *c, const char *between, mlo_text *
             mlo_puts(t, "}");
         }
 }
-static void mlo_folding_text(const mlo_hw *c, mlo_text *t) {
+static void mlo_folding_text(const mlo_core *c, mlo_text *t) {
     mlo_puts(t, "{\n  ");
     mlo_folding_entries(c, "\n  ", t);
     mlo_puts(t, "\n}\n");
@@ -490,7 +490,7 @@ static int mlo_fold_wish(mlo *m, mlo_wish *w) {
 
 /* The core as the options have it, before kernels are folded: frames in flight, bus, memory, what
  * --folding names. */
-static int mlo_fold_begin(mlo *m, mlo_hw *c, mlo_wish *w) {
+static int mlo_fold_begin(mlo *m, mlo_core *c, mlo_wish *w) {
     const char *json = mlo_opt(m, "folding-json");
     if (mlo_core_build(m, c) || mlo_fold_wish(m, w)) return mlo_failed(m);
     if (!w->any_frames) c->frames = (int)mlo_opt_int(m, "frames-in-flight", c->frames, 1, 255);
@@ -553,7 +553,7 @@ static int mlo_pareto_line(const mlo_space *s, const mlo_wish *w, const mlo_plan
 /* Every folding that no other one beats in cycles and multipliers (and bits, where frames in
  * flight differ), within the limits; on a device, that fits. */
 static int mlo_fold_pareto(mlo *m, mlo_text *t) {
-    mlo_hw *c = MLO_NEW(m, mlo_hw);
+    mlo_core *c = MLO_NEW(m, mlo_core);
     mlo_space s;
     mlo_wish w;
     mlo_plan *plans = NULL;
@@ -583,7 +583,7 @@ static int mlo_fold_note(mlo *m, mlo_node *n, const char *key, int64_t value) {
 }
 
 /* What was chosen where nobody said what, and why. */
-static int mlo_fold_say(mlo *m, const mlo_hw *c, const mlo_wish *w) {
+static int mlo_fold_say(mlo *m, const mlo_core *c, const mlo_wish *w) {
     const double multipliers = (double)mlo_core_multipliers(c);
     mlo_prediction p;
     double macs = 0;
@@ -613,7 +613,7 @@ static int mlo_fold_say(mlo *m, const mlo_hw *c, const mlo_wish *w) {
 
 /* The `fold` stage. */
 static int mlo_fold(mlo *m) {
-    mlo_hw *c = MLO_NEW(m, mlo_hw);
+    mlo_core *c = MLO_NEW(m, mlo_core);
     mlo_wish w;
     if (!c || mlo_fold_begin(m, c, &w)) return mlo_failed(m);
     for (int i = 0; i < c->n_element && w.memories_only; i++) c->element[i].pinned = 1;

@@ -30,7 +30,7 @@ static double mlo_plan_cost(const mlo_plan *p) {
 
 /* Is a core that takes so many cycles a frame simulated soon enough? All frames in flight are, as
  * the bench plays them. */
-static int mlo_knee_soon(const mlo_hw *c, int frames, int64_t cycles) {
+static int mlo_knee_soon(const mlo_core *c, int frames, int64_t cycles) {
     double macs = 0;
     for (int i = 0; i < c->n_element; i++) macs += (double)c->element[i].unit.macs;
     macs *= (double)c->tokens * (double)c->scan.iterations;

@@ -1,6 +1,6 @@
 /* search: the best folding there is, under the model.
  *
- * in:  a core (mlo_hw); limits: multipliers, on-chip bits, memory bandwidth; foldings that are
+ * in:  a core (mlo_core); limits: multipliers, on-chip bits, memory bandwidth; foldings that are
  *     given for kernels by name (pinned).
  * out: the cheapest folding that is fast enough, the fastest one that is cheap enough, or all that
  *     are not beaten (the front).
@@ -78,7 +78,7 @@ typedef struct {
 
 typedef struct {
     mlo *m;
-    mlo_hw *c;
+    mlo_core *c;
     mlo_menu menu[MLO_CORE_MOST];
     int64_t fifo_bits; /* with c->frames in flight */
     int timed; /* 1: prices have a way */
@@ -192,7 +192,7 @@ static int mlo_menu_list(
 static int mlo_menu_make(mlo_space *s, mlo_menu *menu, const mlo_element *e) {
     mlo_site whole = e->site, tiled = e->site;
     whole.tile = 0;
-    tiled.tile = mlo_least(e->tile, e->site.tokens);
+    tiled.tile = mlo_min(e->tile, e->site.tokens);
     menu->n = 0;
     if (e->memories & MLO_EITHER && mlo_menu_list(s, menu, e, &whole, e->memories & MLO_EITHER))
         return mlo_failed(s->m);
@@ -209,7 +209,7 @@ static int mlo_search_menus(mlo_space *s) {
     return 0;
 }
 
-static int mlo_search_begin(mlo *m, mlo_hw *c, int timed, mlo_space *s) {
+static int mlo_search_begin(mlo *m, mlo_core *c, int timed, mlo_space *s) {
     memset(s, 0, sizeof *s);
     s->m = m;
     s->c = c;
@@ -230,7 +230,7 @@ static int mlo_search_frames(mlo_space *s, int frames) {
         for (size_t k = 0; k < s->menu[i].n; k++)
             if (s->menu[i].item[k].memory == MLO_BLOCK)
                 s->c->element[i].tokens = mlo_tile_tokens(
-                    mlo_least(s->c->element[i].tile, s->c->tokens));
+                    mlo_min(s->c->element[i].tile, s->c->tokens));
     mlo_core_fifos(s->c);
     s->fifo_bits = mlo_core_fifo_bits(s->c);
     return anew ? mlo_search_menus(s) : 0;
@@ -471,7 +471,7 @@ static int mlo_search_spare(const mlo_space *s, const mlo_limits *l, mlo_plan *p
 /* ---- plans and cores ------------------------------------------------------ */
 
 static int mlo_plan_apply(const mlo_space *s, const mlo_plan *p) {
-    mlo_hw *c = s->c;
+    mlo_core *c = s->c;
     c->frames = p->frames;
     for (int i = 0; i < c->n_element; i++)
         if (s->menu[i].n) {

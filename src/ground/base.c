@@ -188,6 +188,9 @@ static void mlo_inform(mlo *m, const char *format, ...) {
     va_end(args);
 }
 
+static int64_t mlo_max(int64_t a, int64_t b) { return a > b ? a : b; }
+static int64_t mlo_min(int64_t a, int64_t b) { return a < b ? a : b; }
+
 /* Numbers are walked so many at a time where it counts: a loop of known length is what compilers
  * vectorise at -O2. */
 enum { MLO_LANES = 16 };

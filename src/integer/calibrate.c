@@ -14,7 +14,7 @@
 
 /* A value between sublayers. Arrays of iterations, or of iterations x channels (`per`). As an
  * integer y it stands for
- *     wide: scale16 y             narrow: zero[c] + scale8 shape[c] y  */
+ *     wide: wide_scale y             narrow: zero[c] + narrow_scale shape[c] y  */
 typedef struct {
     const char *name;
     /* demanded widths: matrix operand; residual stream */
@@ -35,12 +35,12 @@ typedef struct {
     /* per channel. mean and square are sums until all samples are seen */
     double *low, *high, *mean, *square;
     /* drift: the mean of (what the integer stands for - the value) */
-    double *scale16, *scale8, *zero, *drift;
+    double *wide_scale, *narrow_scale, *zero, *drift;
     float *shape; /* NULL: all channels have one scale */
     /* expected square error of what linear layers make of it, relative to that; their products per
      * token */
     double noise, macs;
-    const char *name8, *name16, *shape_name;
+    const char *narrow_name, *wide_name, *shape_name;
 } mlo_signal;
 
 /* The tokens that count, of the sample at hand: those that the attention mask keeps. Nobody reads
@@ -94,7 +94,8 @@ static mlo_signal *mlo_signal_of(mlo_quantizer *q, const char *name) {
     s->channels = f.dims[f.rank - 1];
     s->bits = q->activations;
     s->wide_bits = q->residual;
-    double **const iteration[] = { &s->rows, &s->most, &s->inverse, &s->scale16, &s->scale8 },
+    double **const iteration[] = { &s->rows, &s->most, &s->inverse, &s->wide_scale,
+        &s->narrow_scale },
                    **const channel[] = { &s->low, &s->high, &s->mean, &s->square, &s->zero,
                        &s->drift };
     for (size_t i = 0; i < 5; i++)
@@ -200,7 +201,7 @@ static void mlo_calibrate_means(mlo_quantizer *q) {
 /* What a value becomes when it goes through its narrow integer. */
 static double mlo_rounded(const mlo_signal *s, int64_t iteration, int64_t c, double v) {
     int64_t at = iteration * s->channels + c;
-    double step = s->scale8[iteration] * (s->shape ? (double)s->shape[at] : 1);
+    double step = s->narrow_scale[iteration] * (s->shape ? (double)s->shape[at] : 1);
     double hi = ldexp(1, s->bits - 1) - 1;
     double y = rint((v - s->zero[at]) / step);
     return s->zero[at] + step * (y > hi ? hi : y < -hi - 1 ? -hi - 1 : y);

@@ -88,8 +88,8 @@ static int mlo_node_bits(const mlo_node *n) {
     return n ? (int)mlo_meta_int(n, "mlo.bits", mlo_bits_of(mlo_kernel_to(n))) : 16;
 }
 static double mlo_compared_step(const mlo_compared *v, int64_t i, int64_t c) {
-    return v->wide ? v->s->scale16[i]
-                   : v->s->scale8[i] * mlo_shape_at(v->s, i * v->s->channels + c);
+    return v->wide ? v->s->wide_scale[i]
+                   : v->s->narrow_scale[i] * mlo_shape_at(v->s, i * v->s->channels + c);
 }
 static double mlo_compared_value(const mlo_compared *v, int64_t i, int64_t c, int64_t y) {
     return (v->wide ? 0 : v->s->zero[i * v->s->channels + c])
@@ -104,8 +104,8 @@ static int mlo_compared_sums(const mlo_compared *v) {
 static mlo_signal *mlo_signal_made(const mlo_quantizer *q, const char *name, int *wide) {
     for (size_t i = 0; i < q->n_signals; i++) {
         mlo_signal *s = q->signals[i];
-        if (s->name8 != name && s->name16 != name) continue;
-        *wide = s->name16 == name;
+        if (s->narrow_name != name && s->wide_name != name) continue;
+        *wide = s->wide_name == name;
         return s;
     }
     return NULL;

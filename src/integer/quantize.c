@@ -140,9 +140,9 @@ static int mlo_offset_node(mlo_quantizer *q, const mlo_sublayer *b, const char *
     mlo *m = q->m;
     mlo_channel_words w;
     if (!out || mlo_channel_parameters(q, out, s->channels, &w)) return mlo_failed(m);
-    mlo_node *n = mlo_kernel_node(q, &mlo_requant_kernel, b, out, to, bits, s->scale8);
+    mlo_node *n = mlo_kernel_node(q, &mlo_requant_kernel, b, out, to, bits, s->narrow_scale);
     for (int64_t at = 0; at < q->scan.iterations * s->channels; at++) {
-        double offset = rint(s->zero[at] / s->scale8[at / s->channels]);
+        double offset = rint(s->zero[at] / s->narrow_scale[at / s->channels]);
         if (offset >= ldexp(1, s->bits - 1))
             return mlo_fail_at(m, MLO_E_UNSUPPORTED, s->name,
                 "a zero point at the least of %d bits is fixed for this value, which the residual "
@@ -159,31 +159,33 @@ static int mlo_offset_node(mlo_quantizer *q, const mlo_sublayer *b, const char *
 /* Behind what makes a signal: its other form, where both are wanted. */
 static int mlo_narrow(mlo_quantizer *q, const mlo_sublayer *b, const char *name, mlo_signal *s) {
     if (b && mlo_widened(q, s)) {
-        s->name8 = name;
-        s->name16 = mlo_format(q->m, "%s_16", name);
-        return mlo_offset_node(q, b, name, s->name16, MLO_INT16, s->wide_bits, s, 1);
+        s->narrow_name = name;
+        s->wide_name = mlo_format(q->m, "%s_16", name);
+        return mlo_offset_node(q, b, name, s->wide_name, MLO_INT16, s->wide_bits, s, 1);
     }
     if (!s->wide) {
-        s->name8 = name;
+        s->narrow_name = name;
         return 0;
     }
-    s->name16 = name;
-    if (s->narrow && mlo_one_form(q, s)) s->name8 = name;
-    if (!s->narrow || s->name8) return 0;
+    s->wide_name = name;
+    if (s->narrow && mlo_one_form(q, s)) s->narrow_name = name;
+    if (!s->narrow || s->narrow_name) return 0;
     mlo *m = q->m;
     mlo_channel_words w;
-    s->name8 = mlo_format(m, "%s_8", name);
-    if (m->error.code || mlo_channel_parameters(q, s->name8, s->channels, &w)) return mlo_failed(m);
+    s->narrow_name = mlo_format(m, "%s_8", name);
+    if (m->error.code || mlo_channel_parameters(q, s->narrow_name, s->channels, &w))
+        return mlo_failed(m);
     mlo_node *n = mlo_kernel_node(
-        q, &mlo_requant_kernel, b, s->name8, mlo_narrow_type(s), s->bits, s->scale8);
+        q, &mlo_requant_kernel, b, s->narrow_name, mlo_narrow_type(s), s->bits, s->narrow_scale);
     if (!n) return mlo_failed(m);
     for (int64_t at = 0; at < q->scan.iterations * s->channels; at++) {
         int64_t mult;
         int shift;
         MLO_TRY(mlo_ratio(q, n,
-            s->scale16[at / s->channels] / (s->scale8[at / s->channels] * mlo_shape_at(s, at)), 40,
-            &mult, &shift));
-        w.bias[at] = (int32_t)rint(-s->zero[at] / s->scale16[at / s->channels]);
+            s->wide_scale[at / s->channels]
+                / (s->narrow_scale[at / s->channels] * mlo_shape_at(s, at)),
+            40, &mult, &shift));
+        w.bias[at] = (int32_t)rint(-s->zero[at] / s->wide_scale[at / s->channels]);
         w.mult[at] = (int32_t)mult;
         w.shift[at] = shift;
     }
@@ -200,8 +202,8 @@ typedef struct {
 } mlo_form_made;
 
 static mlo_form_made mlo_made_at(const mlo_quantizer *q, const mlo_signal *s) {
-    mlo_form_made w = { s->scale16, NULL, NULL, MLO_INT16, s->wide_bits };
-    mlo_form_made n = { s->scale8, s->zero, s->shape, mlo_narrow_type(s), s->bits };
+    mlo_form_made w = { s->wide_scale, NULL, NULL, MLO_INT16, s->wide_bits };
+    mlo_form_made n = { s->narrow_scale, s->zero, s->shape, mlo_narrow_type(s), s->bits };
     return s->wide && !mlo_widened(q, s) ? w : n;
 }
 
@@ -297,7 +299,7 @@ static int mlo_weight_scales(mlo_quantizer *q, const mlo_sublayer *b, int64_t i,
         scale[n] = (float)mlo_step(q, most[n] > 1e-30f ? (double)most[n] / (double)r.hi : 1);
     if (r.clipped && mlo_weight_clipping(q, w, x, i, &r, scale)) return mlo_failed(q->m);
     for (int64_t n = 0; n < columns; n++) {
-        double least = fabs(exact[n]) / x->scale8[i] / (1 << 29);
+        double least = fabs(exact[n]) / x->narrow_scale[i] / (1 << 29);
         if ((double)scale[n] < least) scale[n] = (float)mlo_step(q, least);
     }
     return 0;
@@ -325,7 +327,7 @@ static void mlo_integer_means(const mlo_array *w, const mlo_signal *x, int64_t i
         int64_t at = i * x->channels + k;
         float shape = x->shape ? x->shape[at] : 1;
         double mean = ((fixed ? 0 : x->mean[at] + x->drift[at]) - x->zero[at])
-            / ((double)shape * x->scale8[i]);
+            / ((double)shape * x->narrow_scale[i]);
         int64_t n = 0;
         for (; n + MLO_LANES <= columns; n += MLO_LANES)
             mlo_integer_mean(row + n, shape, inverse + n, r, mean, sum + n, MLO_LANES);
@@ -349,7 +351,7 @@ static int mlo_linear_numbers(mlo_quantizer *q, const mlo_sublayer *b, mlo_linea
             mlo_dtype_name(bias->dtype), (long long)l->n);
     double *exact = (double *)mlo_scratch(m, (size_t)l->n, sizeof *exact);
     double *sum = (double *)mlo_scratch(m, (size_t)l->n, sizeof *sum);
-    double x_scale = x->scale8[i];
+    double x_scale = x->narrow_scale[i];
     float *most = (float *)mlo_scratch(m, (size_t)l->n, sizeof *most), *scale = l->scale + i * l->n;
     int ready = exact && sum && most;
     int fixed = mlo_linear_fixed(b);
@@ -484,7 +486,8 @@ static int mlo_table_fill(mlo_quantizer *q, const mlo_sublayer *u, const mlo_sig
     int64_t size = (int64_t)1 << x->bits, per = mlo_signal_of(q, u->out)->channels;
     for (int64_t i = 0; i < q->scan.iterations; i++) {
         mlo_array *f = mlo_tabulate(q, u, i,
-            x->zero[i * x->channels] - x->scale8[i] * (double)(size / 2), x->scale8[i], size);
+            x->zero[i * x->channels] - x->narrow_scale[i] * (double)(size / 2), x->narrow_scale[i],
+            size);
         if (!f) return mlo_failed(q->m);
         for (int64_t k = 0; k < size; k++) {
             double v = rint(
@@ -596,7 +599,7 @@ static int mlo_quantize_sum(mlo_quantizer *q, const mlo_sublayer *b, const mlo_s
                 * ((double)(k - size / 2) + rint(mlo_given_zero(g, i) / g->scale[i])));
     }
     mlo_node *n = mlo_kernel_node(q, &mlo_mvu_table_kernel, b, sum, MLO_INT16, 16, steps);
-    const char *in[] = { x->name8, l.weight, l.c.name[0], l.c.name[1], l.c.name[2], name };
+    const char *in[] = { x->narrow_name, l.weight, l.c.name[0], l.c.name[1], l.c.name[2], name };
     if (!n || mlo_weight_bits_meta(q, b, n) || mlo_inputs(m, n, in, 6)
         || mlo_channel_parameters(q, out, y->channels, &c))
         goto done;
@@ -639,7 +642,7 @@ static int mlo_quantize_linear(mlo_quantizer *q, const mlo_sublayer *b) {
                                                      : mlo_narrow(q, last, last->out, y);
     if (mlo_linear_parameters(q, b, &l, x) || mlo_linear_fill(q, b, &l, x, &at))
         return mlo_failed(m);
-    const char *in[] = { x->name8, l.weight, l.c.name[0], l.c.name[1], l.c.name[2] };
+    const char *in[] = { x->narrow_name, l.weight, l.c.name[0], l.c.name[1], l.c.name[2] };
     mlo_node *n = mlo_requantizing_node(q, &mlo_mvu_kernel, b, unary, &at, in, 5);
     if (!n || mlo_weight_bits_meta(q, b, n)) return mlo_failed(m);
     return mlo_narrow(q, last, last->out, y);
@@ -695,12 +698,13 @@ static int mlo_quantize_attention(mlo_quantizer *q, const mlo_sublayer *b) {
     if (!n || mlo_attr_int(m, n, "heads", b->heads) || mlo_attr_int(m, n, "lt", lt))
         return mlo_failed(m);
     for (int64_t i = 0; i < q->scan.iterations; i++)
-        mlo_attention_numbers(b, i, lt, s[0]->scale8[i] * s[1]->scale8[i] * fabs(b->scale),
-            s[2]->scale8[i], made.scale[i], data + count * i);
+        mlo_attention_numbers(b, i, lt,
+            s[0]->narrow_scale[i] * s[1]->narrow_scale[i] * fabs(b->scale), s[2]->narrow_scale[i],
+            made.scale[i], data + count * i);
     if (b->scale < 0)
         return mlo_fail(
             m, MLO_E_UNSUPPORTED, b->node, "attention scores with a negative scale %g", b->scale);
-    const char *in[] = { s[0]->name8, s[1]->name8, s[2]->name8, q->mask_bits, p };
+    const char *in[] = { s[0]->narrow_name, s[1]->narrow_name, s[2]->narrow_name, q->mask_bits, p };
     if (mlo_inputs(m, n, in, 5)) return mlo_failed(m);
     return mlo_narrow(q, b, b->out, y);
 }
@@ -767,7 +771,7 @@ static int mlo_quantize_norm(mlo_quantizer *q, const mlo_sublayer *b) {
                     b->bias_given, i * channels + c, (double)((float *)beta->data)[c]);
         if (!m->error.code)
             mlo_norm_numbers(b, channels, i, gamma ? (float *)gamma->data : NULL,
-                beta ? (float *)beta->data : NULL, x->scale16[i], &made, g + i * channels,
+                beta ? (float *)beta->data : NULL, x->wide_scale[i], &made, g + i * channels,
                 o + i * channels, p + 2 * i);
         mlo_array_free(m, gamma);
         mlo_array_free(m, beta);
@@ -775,7 +779,7 @@ static int mlo_quantize_norm(mlo_quantizer *q, const mlo_sublayer *b) {
     mlo_node *n = m->error.code
         ? NULL
         : mlo_kernel_node(q, &mlo_layernorm_kernel, b, b->out, made.type, made.bits, made.scale);
-    const char *in[] = { x->name16, names[0], names[1], names[2] };
+    const char *in[] = { x->wide_name, names[0], names[1], names[2] };
     if (!n || mlo_attr_int(m, n, "center", b->center) || mlo_inputs(m, n, in, 4))
         return mlo_failed(m);
     return mlo_narrow(q, b, b->out, y);
@@ -815,7 +819,7 @@ static int mlo_quantize_residual(mlo_quantizer *q, const mlo_sublayer *b) {
     mlo_signal *a = mlo_signal_of(q, b->in[0]);
     mlo_signal *c = mlo_signal_of(q, b->in[1]);
     mlo_signal *y = mlo_signal_of(q, b->out);
-    const mlo_form_made wide = { y->scale16, NULL, NULL, MLO_INT16, y->wide_bits };
+    const mlo_form_made wide = { y->wide_scale, NULL, NULL, MLO_INT16, y->wide_bits };
     const mlo_form_made made = mlo_widened(q, y) ? wide : mlo_made_at(q, y);
     /* a sum knows no zero */
     const char *out = mlo_widened(q, y) ? mlo_format(m, "%s_sum", b->out) : b->out;
@@ -827,13 +831,13 @@ static int mlo_quantize_residual(mlo_quantizer *q, const mlo_sublayer *b) {
         : NULL;
     if (!n) return mlo_failed(m);
     for (int64_t i = 0; i < q->scan.iterations; i++) {
-        double ra = a->scale16[i] / made.scale[i], rb = c->scale16[i] / made.scale[i];
+        double ra = a->wide_scale[i] / made.scale[i], rb = c->wide_scale[i] / made.scale[i];
         if (!q->pow2)
             mlo_add_numbers(ra, rb, data + 3 * i);
         else
             MLO_TRY(mlo_add_shifts(m, b->node, ra, rb, data + 3 * i));
     }
-    const char *in[] = { a->name16, c->name16, p };
+    const char *in[] = { a->wide_name, c->wide_name, p };
     if (mlo_inputs(m, n, in, 3)
         || (out != b->out
             && mlo_offset_node(q, b, out, b->out, mlo_narrow_type(y), y->bits, y, -1)))
@@ -954,7 +958,7 @@ static int mlo_quantize_body(mlo_quantizer *q) {
         case MLO_RESIDUAL: r = mlo_quantize_residual(q, b); break;
         /* made together with the linear layer before it */
         case MLO_UNARY:
-            if (!mlo_signal_of(q, b->out)->name8 && !mlo_signal_of(q, b->out)->name16)
+            if (!mlo_signal_of(q, b->out)->narrow_name && !mlo_signal_of(q, b->out)->wide_name)
                 r = mlo_fail(m, MLO_E_UNSUPPORTED, b->node,
                     "a function of '%s', which is no linear layer of its own; only activations "
                     "right behind a linear layer are supported",
@@ -962,7 +966,7 @@ static int mlo_quantize_body(mlo_quantizer *q) {
         }
         if (r) return r;
     }
-    mlo_value_info *out = mlo_info_new(m, mlo_signal_of(q, q->result)->name16, &f);
+    mlo_value_info *out = mlo_info_new(m, mlo_signal_of(q, q->result)->wide_name, &f);
     return out && MLO_PUSH(m, q->body->output, q->body->n_output, out) ? 0 : mlo_failed(m);
 }
 
@@ -1030,12 +1034,12 @@ static int mlo_quantize_replace(mlo_quantizer *q) {
         const char *from = framed ? mlo_format(m, "%s_frame", x) : x;
         if (framed) MLO_TRY(mlo_reshape_edge(q, &list, x, from, &frame));
         if (mlo_edge_node(
-                q, &list, mlo_quantize_kernel.op.name, from, xq, in->scale16[0], in->wide_bits)
+                q, &list, mlo_quantize_kernel.op.name, from, xq, in->wide_scale[0], in->wide_bits)
             || mlo_node_output(m, q->loop, yq) || mlo_graph_add(m, &list, q->loop))
             return mlo_failed(m);
         const char *back = framed ? mlo_format(m, "%s_frame", y) : y;
         MLO_TRY(mlo_edge_node(q, &list, mlo_dequantize_kernel.op.name, yq, back,
-            out->scale16[q->scan.iterations - 1], out->wide_bits));
+            out->wide_scale[q->scan.iterations - 1], out->wide_bits));
         if (framed) MLO_TRY(mlo_reshape_edge(q, &list, back, y, &f));
     }
     g->node = list.node;

@@ -131,7 +131,7 @@ static void mlo_obey(mlo_quantizer *q, mlo_signal *s) {
     const mlo_given *g = mlo_narrow_given(s);
     s->shape = NULL;
     for (int64_t i = 0; i < q->scan.iterations; i++) {
-        s->scale8[i] = g->scale[i];
+        s->narrow_scale[i] = g->scale[i];
         for (int64_t c = 0; c < s->channels; c++)
             s->zero[i * s->channels + c] = mlo_given_zero(g, i);
     }
@@ -512,7 +512,8 @@ static int mlo_expected_noise(mlo_quantizer *q, mlo_signal *s) {
                 if (i == 0) s->macs += (double)(s->channels * y->channels);
             }
         for (int64_t c = 0; c < s->channels; c++) {
-            double step = s->scale8[i] * (s->shape ? (double)s->shape[i * s->channels + c] : 1);
+            double step = s->narrow_scale[i]
+                * (s->shape ? (double)s->shape[i * s->channels + c] : 1);
             noise += step * step / 12 * h.norm[c];
         }
         mlo_shaper_free(q->m, &h);
@@ -594,15 +595,15 @@ static void mlo_middle(mlo_signal *s, int64_t i) {
     for (int64_t c = i * s->channels; c < (i + 1) * s->channels; c++) {
         s->zero[c] = (s->low[c] + s->high[c]) / 2;
         if (!s->wide) continue;
-        double steps = rint(s->zero[c] / s->scale16[i]);
+        double steps = rint(s->zero[c] / s->wide_scale[i]);
         s->zero[c] = (steps > mlo_wide_top(s)           ? mlo_wide_top(s)
                              : steps < -mlo_wide_top(s) ? -mlo_wide_top(s)
                                                         : steps)
-            * s->scale16[i];
+            * s->wide_scale[i];
     }
 }
 
-/* The smallest scale8 at which every channel fits. */
+/* The smallest narrow_scale at which every channel fits. */
 static void mlo_fit(const mlo_quantizer *q, mlo_signal *s, int64_t i) {
     double most = 0;
     for (int64_t c = i * s->channels; c < (i + 1) * s->channels; c++) {
@@ -613,7 +614,7 @@ static void mlo_fit(const mlo_quantizer *q, mlo_signal *s, int64_t i) {
         if (down > most) most = down;
     }
     /* nothing but zeros was seen: any scale will do */
-    s->scale8[i] = mlo_step(q, (most > 1e-20 ? most : 1) / mlo_top(s));
+    s->narrow_scale[i] = mlo_step(q, (most > 1e-20 ? most : 1) / mlo_top(s));
 }
 
 /* Shape, zero and scale of a signal whose shape the linear layers that read `reads` absorb. */
@@ -645,7 +646,7 @@ static void mlo_one_scale(
     double top = mlo_top(s), scale = mlo_step(q, (high > low ? high - low : 1) / (2 * top + 1));
     /* more room than is needed: half of it at each end */
     if (q->pow2) low = (low + high - (2 * top + 1) * scale) / 2;
-    s->scale8[i] = scale;
+    s->narrow_scale[i] = scale;
     for (int64_t c = i * s->channels; c < (i + 1) * s->channels; c++)
         s->zero[c] = low + (top + 1) * scale;
 }
@@ -710,7 +711,7 @@ static mlo_array *mlo_tabulate(mlo_quantizer *q, const mlo_sublayer *u, int64_t 
 static int mlo_index_range(
     mlo_quantizer *q, const mlo_sublayer *u, mlo_signal *x, const mlo_signal *y, int64_t i) {
     enum { POINTS = 1025 };
-    double low, high, step = y->wide ? y->scale16[i] : y->scale8[i];
+    double low, high, step = y->wide ? y->wide_scale[i] : y->narrow_scale[i];
     mlo_range(x, i, &low, &high);
     double each = (high - low) / (POINTS - 1);
     mlo_array *f = mlo_tabulate(q, u, i, low, each, POINTS);
@@ -731,11 +732,12 @@ static int mlo_index_range(
 static void mlo_add_scales(mlo_quantizer *q, const mlo_sublayer *b, int64_t i) {
     mlo_signal *s[] = { mlo_signal_of(q, b->in[0]), mlo_signal_of(q, b->in[1]),
         mlo_signal_of(q, b->out) };
-    double least = (s[0]->scale16[i] > s[1]->scale16[i] ? s[0]->scale16[i] : s[1]->scale16[i])
+    double least = (s[0]->wide_scale[i] > s[1]->wide_scale[i] ? s[0]->wide_scale[i]
+                                                              : s[1]->wide_scale[i])
         / 4096;
     for (int k = 0; k < 3; k++)
-        if (s[k]->scale16[i] < least && !mlo_given_scaled(mlo_wide_given(q, s[k])))
-            s[k]->scale16[i] = least;
+        if (s[k]->wide_scale[i] < least && !mlo_given_scaled(mlo_wide_given(q, s[k])))
+            s[k]->wide_scale[i] = least;
 }
 
 static void mlo_wide_scales(mlo_quantizer *q) {
@@ -743,7 +745,7 @@ static void mlo_wide_scales(mlo_quantizer *q) {
         mlo_signal *s = q->signals[k];
         const mlo_given *g = mlo_wide_given(q, s);
         for (int64_t i = 0; i < q->scan.iterations; i++)
-            s->scale16[i] = mlo_given_scaled(g) ? g->scale[i]
+            s->wide_scale[i] = mlo_given_scaled(g) ? g->scale[i]
                 : mlo_widened(q, s)
                 ? s->given->scale[i]
                 : mlo_step(
@@ -754,7 +756,7 @@ static void mlo_wide_scales(mlo_quantizer *q) {
             mlo_add_scales(q, q->r.block[k], i);
     mlo_signal *in = mlo_signal_of(q, q->scan.body->input[0]->name);
     mlo_signal *out = mlo_signal_of(q, q->result);
-    for (int64_t k = 1; k < q->scan.iterations; k++) in->scale16[k] = out->scale16[k - 1];
+    for (int64_t k = 1; k < q->scan.iterations; k++) in->wide_scale[k] = out->wide_scale[k - 1];
 }
 
 /* A signal that is made by no table and is no attention's result. */

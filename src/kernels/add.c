@@ -96,7 +96,7 @@ static void mlo_add_area(
     const int64_t y = s->out_bits;
     const int64_t pa = abits + 16;
     const int64_t pb = bbits + 16;
-    const int64_t sum = mlo_most(pa, pb) + 1;
+    const int64_t sum = mlo_max(pa, pb) + 1;
     const int shift = mlo_site_pow2(s);
     enum { CONTROL_LUTS = 30, CONTROL_FFS = 25 };
     mlo_area lane = { sum + 7 * sum / 2 + sum / 5 + 2 * y, abits + bbits + pa + pb + 2 * sum + y, 0,

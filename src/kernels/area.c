@@ -33,8 +33,6 @@ static void mlo_area_times(mlo_area *a, int64_t n, const mlo_area *b) {
     a->bram += n * b->bram;
 }
 
-static int64_t mlo_least(int64_t a, int64_t b) { return a < b ? a : b; }
-static int64_t mlo_most(int64_t a, int64_t b) { return a > b ? a : b; }
 static int64_t mlo_parts(int64_t n, int64_t of) { return (n + of - 1) / of; }
 
 /* LUTs a bit of selecting one of n: 4 to 1 fit a LUT; beyond, what Yosys makes of a shift by a
@@ -44,13 +42,13 @@ static int64_t mlo_mux_luts(int64_t n) { return n <= 1 ? 0 : n <= 4 ? 1 : n / 2;
 /* Products of x and y bits: the mapper cuts operands that are wider than a DSP block's (26 and 17
  * bits unsigned, and the sign). */
 static int64_t mlo_product_dsps(int64_t x, int64_t y) {
-    int64_t wide = mlo_most(x, y), narrow = mlo_least(x, y);
+    int64_t wide = mlo_max(x, y), narrow = mlo_min(x, y);
     return (wide <= 27 ? 1 : mlo_parts(wide - 1, 26))
         * (narrow <= 18 ? 1 : mlo_parts(narrow - 1, 17));
 }
 
 /* Bits of a counter of n steps: the Verilog has one even for a single step. */
-static int64_t mlo_counter(int64_t n) { return mlo_most(mlo_clog2(n), 1); }
+static int64_t mlo_counter(int64_t n) { return mlo_max(mlo_clog2(n), 1); }
 
 /* A memory with one write and one registered read port, of words of `width` bits. Of LUTs (14 bits
  * x 32 words or 7 x 64 in 8 LUTs) or of block RAMs (as wide as 72 bits x 512 words; `block` bits,
@@ -73,7 +71,7 @@ static void mlo_area_words(mlo_area *a, int64_t width, int64_t used, int64_t blo
     for (int size = 1; size <= 2; size++)
         for (int64_t wide = 36 * size, deep = 512; wide >= 1; wide /= 2, deep *= 2) {
             int64_t rows = mlo_parts(words, deep);
-            int64_t lane = mlo_least(wide, 9);
+            int64_t lane = mlo_min(wide, 9);
             int64_t blocks = mlo_parts(rows * mlo_parts(block, lane), wide / lane);
             int64_t cost = 14 * blocks * (size == 1 ? BRAM18 : BRAM36) + 7 * width * (rows - 1);
             if (cost < best) {
@@ -137,11 +135,11 @@ static void mlo_area_width(mlo_area *a, int64_t bits, int64_t in, int64_t out) {
  * that are resident, 0 for two in turn. */
 static void mlo_area_param(
     mlo_area *a, int64_t width, int64_t used, int64_t depth, int64_t axi, int64_t banks) {
-    int64_t padded = mlo_most((int64_t)1 << mlo_clog2(width), 8);
+    int64_t padded = mlo_max((int64_t)1 << mlo_clog2(width), 8);
     int64_t beats = padded <= axi ? 1 : mlo_parts(width, axi);
     int64_t words = padded <= axi ? axi / padded : 1;
     int64_t rows = mlo_parts(depth, words);
-    int64_t kept = mlo_least(depth, words);
+    int64_t kept = mlo_min(depth, words);
     int64_t row = mlo_clog2(rows);
     int64_t all = rows * (banks ? banks : 2);
     int64_t address = mlo_clog2(all);

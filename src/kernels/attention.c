@@ -624,7 +624,7 @@ static void mlo_attention_area(
     const int64_t lt = mlo_clog2(s->tokens);
     const int probs = mlo_attention_probs(s->node), rounded = mlo_attention_rounded(s->node);
     const int64_t d = simd * steps;
-    const int64_t score = 2 * x + mlo_most(mlo_clog2(d), 1);
+    const int64_t score = 2 * x + mlo_max(mlo_clog2(d), 1);
     const int64_t e = probs ? 18 : 8;
     const int64_t sum = e + lt;
     const int64_t r = 17 + lt;

@@ -328,5 +328,5 @@ static int mlo_kernel_same_shape(mlo_shapes *s) {
     "y = Cast <to=@to> (entry)\n"
 /* mlo_kernel_fits looks at hi */
 static int mlo_index_bits(const mlo_site *s) {
-    return mlo_clog2(mlo_least(mlo_int(s->node, "hi", 127), INT32_MAX) + 1) + 1;
+    return mlo_clog2(mlo_min(mlo_int(s->node, "hi", 127), INT32_MAX) + 1) + 1;
 }

@@ -270,9 +270,9 @@ static void mlo_layernorm_area(
     const int64_t s1 = x + lc;
     const int64_t s2 = 2 * x + lc;
     const int64_t cr = mlo_clog2(c + 1) + 17;
-    const int64_t ur = mlo_most(s1, 16) + 18;
+    const int64_t ur = mlo_max(s1, 16) + 18;
     const int64_t n = 16 + (lc + 1) / 2;
-    const int64_t t = mlo_most(n + 16, 33) + 1;
+    const int64_t t = mlo_max(n + 16, 33) + 1;
     /* CONTROL: root, reciprocal, six products of 16 bits, stages */
     enum {
         MULTIPLIER = 18,

@@ -163,7 +163,7 @@ static int64_t mlo_mvu_blocks(
             || groups / blocks * folds * weights < TABLES * table))
         blocks--;
     while (least < groups && groups % least) least++;
-    return groups < 2 ? 0 : mlo_most(blocks, least);
+    return groups < 2 ? 0 : mlo_max(blocks, least);
 }
 
 static int mlo_mvu_unit(const mlo_site *s, int64_t pe, int64_t simd, mlo_unit *u) {
@@ -179,7 +179,7 @@ static int mlo_mvu_unit(const mlo_site *s, int64_t pe, int64_t simd, mlo_unit *u
         : 0;
     u->tile = u->blocks ? s->tile : 0;
     /* channels whose weights are on chip */
-    const int64_t held = n / mlo_most(1, u->blocks);
+    const int64_t held = n / mlo_max(1, u->blocks);
     u->module = u->blocks ? "mlo_mvu_tiled" : "mlo_mvu";
     u->in[u->n_in++] = mlo_port_make("s_axis", 0, simd, xbits, k);
     u->out = mlo_port_make("m_axis", 0, pe, ybits, n);
@@ -261,12 +261,12 @@ static void mlo_mvu_area(
     const int64_t pairs = pe / 2;
     const int64_t k = s->in[1].dims[0];
     const int64_t folds = k / simd;
-    const int64_t held = s->in[1].dims[1] / pe / mlo_most(1, u->blocks);
+    const int64_t held = s->in[1].dims[1] / pe / mlo_max(1, u->blocks);
     const int64_t x = s->in_bits[0];
     const int64_t w = mlo_site_weight_bits(s);
     const int64_t acc = mlo_bits_for(mlo_mvu_acc(s));
     const int64_t sum = x + w + mlo_clog2(simd);
-    const int64_t total = mlo_least(x + w + mlo_clog2(k) + 1, acc);
+    const int64_t total = mlo_min(x + w + mlo_clog2(k) + 1, acc);
     const int table = s->n_in > 5;
     const int shift = mlo_site_pow2(s);
     const int q = table ? mlo_index_bits(s) : s->out_bits;

@@ -63,7 +63,7 @@ static unsigned mlo_small_encode(const mlo_float_format *f, double v) {
 /* ---- converting ----------------------------------------------------------- */
 
 /* The type that values of type t are computed in. */
-static mlo_dtype mlo_core(mlo_dtype t) {
+static mlo_dtype mlo_core_type(mlo_dtype t) {
     return t == MLO_DOUBLE || t == MLO_UINT64 ? t : mlo_dtype_is_float(t) ? MLO_FLOAT : MLO_INT64;
 }
 
@@ -388,7 +388,7 @@ static int mlo_ints(const mlo_shapes *s, const char *attr, int input, int64_t *l
     const mlo_array *v = mlo_shape_value(s, (size_t)input);
     if (!v) return MLO_LATER;
     int64_t n = mlo_array_count(v);
-    if (n > MLO_MAX_LIST || mlo_core(v->dtype) != MLO_INT64) {
+    if (n > MLO_MAX_LIST || mlo_core_type(v->dtype) != MLO_INT64) {
         mlo_fail(s->m, MLO_E_SHAPE, s->node,
             "input %d, %lld elements of %s, is not a short list of integers", input, (long long)n,
             mlo_dtype_name(v->dtype));

@@ -62,7 +62,7 @@ static int mlo_elements_any(mlo *m, const mlo_node *node, mlo_array *out,
 static int mlo_elementwise(mlo_call *c, size_t n, const mlo_loops *loops, const double *arg) {
     MLO_TRY(mlo_need_inputs(c, n ? n : 1));
     mlo_array *out = c->out[0];
-    mlo_dtype core = mlo_core(c->in[0]->dtype);
+    mlo_dtype core = mlo_core_type(c->in[0]->dtype);
     if (!out) return mlo_fail(c->m, MLO_E_SHAPE, c->node, "has no output of known form");
     if (n) return mlo_elements_any(c->m, c->node, out, c->in, (int)n, loops, core, arg);
     int64_t step[MLO_MAX_RANK];
@@ -283,7 +283,7 @@ static int mlo_run_Mean(mlo_call *c) {
     in[0] = c->out[0];
     arg[0] = 1.0 / (double)c->n_in;
     return mlo_elements_any(
-        c->m, c->node, c->out[0], in, 1, &mlo_loops_scale, mlo_core(c->in[0]->dtype), arg);
+        c->m, c->node, c->out[0], in, 1, &mlo_loops_scale, mlo_core_type(c->in[0]->dtype), arg);
 }
 
 /* Mod: fmod=0 has the divisor's sign, as Python's %; fmod=1 the dividend's, as C's. */
@@ -338,7 +338,7 @@ static const mlo_loops mlo_loops_Pow = { mlo_f32_Pow, mlo_f64_Pow, mlo_i64_Pow, 
 /* the base's type is the result's; an integer base with a float exponent goes by double */
 static int mlo_run_Pow(mlo_call *c) {
     MLO_TRY(mlo_need_inputs(c, 2));
-    mlo_dtype core = mlo_core(c->in[0]->dtype);
+    mlo_dtype core = mlo_core_type(c->in[0]->dtype);
     if (!mlo_dtype_is_float(core) && mlo_dtype_is_float(c->in[1]->dtype)) core = MLO_DOUBLE;
     return mlo_elements_any(c->m, c->node, c->out[0], c->in, 2, &mlo_loops_Pow, core, NULL);
 }
@@ -386,7 +386,7 @@ static int mlo_shape_Where(mlo_shapes *s) {
 static int mlo_clip_bounds(mlo_call *c, const mlo_array *lo, const mlo_array *hi) {
     const mlo_array *pair[2];
     pair[0] = c->in[0];
-    mlo_dtype core = mlo_core(c->in[0]->dtype);
+    mlo_dtype core = mlo_core_type(c->in[0]->dtype);
     if (lo) {
         pair[1] = lo;
         MLO_TRY(mlo_elements_any(c->m, c->node, c->out[0], pair, 2, &mlo_loops_Max, core, NULL));
@@ -476,7 +476,7 @@ static int mlo_run_CumSum(mlo_call *c) {
     if (mlo_ints(c->forms, NULL, 1, list) != 1)
         return mlo_fail(c->m, MLO_E_SHAPE, c->node, "axis must be one integer");
     MLO_TRY(mlo_axis(c->forms, list[0], c->in[0]->rank, &axis));
-    mlo_dtype core = mlo_core(c->in[0]->dtype);
+    mlo_dtype core = mlo_core_type(c->in[0]->dtype);
     const mlo_array *x = mlo_as(c->m, c->in[0], core);
     mlo_array *z = x ? mlo_array_new(c->m, core, x->rank, x->dims) : NULL;
     int exclusive = mlo_int(c->node, "exclusive", 0) != 0;

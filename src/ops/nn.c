@@ -173,7 +173,7 @@ static int mlo_matmul_any(
 }
 static int mlo_run_MatMul(mlo_call *c) {
     MLO_TRY(mlo_need_inputs(c, 2));
-    return mlo_matmul_any(c->m, c->out[0], c->in[0], c->in[1], mlo_core(c->in[0]->dtype));
+    return mlo_matmul_any(c->m, c->out[0], c->in[0], c->in[1], mlo_core_type(c->in[0]->dtype));
 }
 
 /* Gemm: alpha A' B' + beta C. Fusing tools make it of products of higher rank too: without
@@ -223,7 +223,8 @@ static int mlo_gemm_tail(mlo_call *c, mlo_array *z, const mlo_array *bias) {
         pair[1] = scaled;
     }
     if (!r && bias)
-        r = mlo_elements_any(c->m, c->node, z, pair, 2, &mlo_loops_Add, mlo_core(z->dtype), NULL);
+        r = mlo_elements_any(
+            c->m, c->node, z, pair, 2, &mlo_loops_Add, mlo_core_type(z->dtype), NULL);
     mlo_array_free(c->m, scaled);
     return r;
 }
@@ -236,7 +237,7 @@ static int mlo_gemm_product(mlo_call *c, mlo_array *z, const mlo_array *a, const
 static int mlo_run_Gemm(mlo_call *c) {
     MLO_TRY(mlo_need_inputs(c, 2));
     mlo *m = c->m;
-    mlo_dtype core = mlo_core(c->in[0]->dtype);
+    mlo_dtype core = mlo_core_type(c->in[0]->dtype);
     const mlo_array *a = mlo_as(m, c->in[0], core), *b = a ? mlo_as(m, c->in[1], core) : NULL;
     mlo_array *y = c->out[0];
     mlo_array *z = !b || y->dtype == core ? y : mlo_array_new(m, core, y->rank, y->dims);
@@ -351,7 +352,7 @@ static void mlo_softmax_row_f64(
 static int mlo_softmax(mlo_call *c, int logarithm) {
     MLO_TRY(mlo_need_inputs(c, 1));
     mlo *m = c->m;
-    mlo_dtype core = mlo_core(c->in[0]->dtype);
+    mlo_dtype core = mlo_core_type(c->in[0]->dtype);
     int64_t outer = 1, n = 1, inner = 1;
     int axis = 0;
     if (!mlo_dtype_is_float(core))

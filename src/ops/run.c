@@ -35,7 +35,7 @@ static int mlo_run_check(mlo *m, const mlo_value *v, const mlo_array *a) {
 /* a in the model's type, where every whole number of it keeps its value (networks that carry
  * integers in floats); the caller frees it. */
 static mlo_array *mlo_run_convert(mlo *m, const mlo_value *v, const mlo_array *a, mlo_dtype to) {
-    int64_t n = mlo_array_count(a), same = mlo_core(a->dtype) == MLO_INT64;
+    int64_t n = mlo_array_count(a), same = mlo_core_type(a->dtype) == MLO_INT64;
     mlo_array *b = same ? mlo_array_new(m, to, a->rank, a->dims) : NULL;
     mlo_array *back = b ? mlo_array_new(m, a->dtype, a->rank, a->dims) : NULL;
     if (back) {

@@ -96,7 +96,7 @@ typedef struct {
 
 static void mlo_roof_add(
     mlo_roofline *r, const char *name, int64_t macs, int64_t bytes, int64_t ceiling, int whole) {
-    const mlo_hw *c = r->v->hw;
+    const mlo_core *c = r->v->hw;
     mlo_roof p;
     memset(&p, 0, sizeof p);
     p.name = name;
@@ -201,7 +201,7 @@ static void mlo_roof_axis(const mlo_roofline *r, const mlo_scale *s, int upright
 /* The two lines that nothing can be above: what memory feeds, what the multipliers can do. */
 static void mlo_roof_lines(const mlo_roofline *r) {
     mlo *m = r->v->m;
-    const mlo_hw *c = r->v->hw;
+    const mlo_core *c = r->v->hw;
     double most = (double)mlo_core_multipliers(c), ridge = most / r->bandwidth;
     int64_t top = mlo_pixel(&r->y, mlo_octaves(most));
     int64_t corner = mlo_pixel(&r->x, mlo_octaves(ridge));
@@ -264,7 +264,7 @@ static void mlo_roof_fact(
 /* The same in numbers. */
 static void mlo_roof_facts(const mlo_view *v, mlo_text *t) {
     mlo *m = v->m;
-    const mlo_hw *c = v->hw;
+    const mlo_core *c = v->hw;
     mlo_puts(t, "<div class=side><h3>Utilisation of the multipliers</h3><table>");
     if (v->sim)
         mlo_roof_fact(v, t, "simulated", mlo_view_utilisation(v, v->sim->interval),
@@ -290,7 +290,7 @@ static void mlo_roof_facts(const mlo_view *v, mlo_text *t) {
 }
 
 static int mlo_html_roofline(const mlo_view *v, mlo_text *t) {
-    const mlo_hw *c = v->hw;
+    const mlo_core *c = v->hw;
     mlo_roofline *r = MLO_NEW(v->m, mlo_roofline);
     int64_t macs = 0;
     if (!r) return mlo_failed(v->m);
@@ -432,7 +432,7 @@ static int mlo_chart_begin(
 /* Names on the left, cycles below. */
 static void mlo_chart_frame(const mlo_chart *h, int row) {
     mlo *m = h->v->m;
-    const mlo_hw *c = h->v->hw;
+    const mlo_core *c = h->v->hw;
     int bottom = MLO_CHART_TOP + h->rows * row;
     int64_t step = mlo_nice_step(h->x.high - h->x.low, 9);
     for (int64_t at = (h->x.low + step - 1) / step * step; at <= h->x.high; at += step) {
@@ -523,7 +523,7 @@ static void mlo_line_see(void *user, const mlo_moment *what) {
 }
 
 static int mlo_html_timeline(const mlo_view *v, int measured, mlo_text *t) {
-    const mlo_hw *c = v->hw;
+    const mlo_core *c = v->hw;
     int64_t first = c->scan.iterations > 2 ? 1 : 0;
     int64_t last = first + 1 < c->scan.iterations ? first + 1 : first;
     mlo_chart *h = MLO_NEW(v->m, mlo_chart);
@@ -582,7 +582,7 @@ static void mlo_whole_see(void *user, const mlo_moment *what) {
 
 static int mlo_html_run(const mlo_view *v, mlo_text *t) {
     mlo *m = v->m;
-    const mlo_hw *c = v->hw;
+    const mlo_core *c = v->hw;
     int64_t bars = (int64_t)c->frames * mlo_core_kernels(c), last = c->scan.iterations;
     mlo_chart *h = MLO_NEW(m, mlo_chart);
     if (last * bars > MLO_BARS_MOST) last = MLO_BARS_MOST / bars > 1 ? MLO_BARS_MOST / bars : 1;

@@ -297,7 +297,7 @@ static void mlo_html_kernel(const mlo_view *v, const mlo_element *e, mlo_text *t
 
 static void mlo_html_fifos(const mlo_view *v, mlo_text *t) {
     mlo *m = v->m;
-    const mlo_hw *c = v->hw;
+    const mlo_core *c = v->hw;
     mlo_puts(t, "<h3>FIFOs</h3><table class=narrow>");
     for (int k = 0; k < c->n_edge; k++)
         if (c->edge[k].fifo && c->edge[k].to != MLO_OUTSIDE) {
@@ -318,7 +318,7 @@ static void mlo_html_fifos(const mlo_view *v, mlo_text *t) {
 
 static void mlo_html_kernels(const mlo_view *v, mlo_text *t) {
     mlo *m = v->m;
-    const mlo_hw *c = v->hw;
+    const mlo_core *c = v->hw;
     const char *const heads[] = { "Kernel", "What it is", "Channels", ">PE", ">SIMD",
         ">Multipliers", ">Cycles/token", ">Latency", ">Parameters", ">LUT", ">FF", ">DSP", ">BRAM",
         v->sim ? ">Busy, predicted" : ">Busy", v->sim ? ">simulated" : "", v->sim ? "" : NULL,

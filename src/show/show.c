@@ -81,7 +81,7 @@ static void mlo_json_loops(const mlo_view *v, mlo_text *t) {
 }
 
 static void mlo_json_kernels(const mlo_view *v, mlo_text *t) {
-    const mlo_hw *c = v->hw;
+    const mlo_core *c = v->hw;
     int said = 0;
     mlo_puts(t, ",\"kernels\":[");
     for (int i = 0; i < c->n_element; i++)
@@ -118,13 +118,13 @@ static void mlo_json_kernels(const mlo_view *v, mlo_text *t) {
 /* A ratio of six digits, from integers: the locale has no say. */
 static void mlo_json_utilisation(const mlo_view *v, mlo_text *t, const char *key, double cycles) {
     double most = (double)mlo_core_multipliers(v->hw) * cycles;
-    int64_t millionths = most > 0 ? (int64_t)((double)mlo_hw_macs(v->hw) / most * 1e6 + 0.5) : 0;
+    int64_t millionths = most > 0 ? (int64_t)((double)mlo_core_macs(v->hw) / most * 1e6 + 0.5) : 0;
     mlo_printf(t, ",\"%s\":%lld.%06lld", key, (long long)(millionths / 1000000),
         (long long)(millionths % 1000000));
 }
 
 static void mlo_json_core(const mlo_view *v, mlo_text *t) {
-    const mlo_hw *c = v->hw;
+    const mlo_core *c = v->hw;
     int said = 0;
     mlo_json_kernels(v, t);
     mlo_puts(t, ",\"fifo\":[");
@@ -146,7 +146,7 @@ static void mlo_json_core(const mlo_view *v, mlo_text *t) {
     mlo_printf(t,
         ",\"multipliers\":%lld,\"macs\":%lld,\"interval_per_token\":%lld,\"predicted_cycles\":%lld,"
         "\"predicted_interval\":%lld,\"parameter_bytes_per_iteration\":%lld,\"on_chip_bits\":%lld",
-        (long long)mlo_core_multipliers(c), (long long)mlo_hw_macs(c),
+        (long long)mlo_core_multipliers(c), (long long)mlo_core_macs(c),
         (long long)mlo_core_interval(c), (long long)v->p.cycles, (long long)v->p.interval,
         (long long)(mlo_core_layer_beats(c) * c->axi_bits / 8), (long long)mlo_core_bits(c));
     mlo_printf(t, ",\"parameter_beats\":{\"per_iteration\":%lld,\"per_frame\":%s,\"once\":%lld}",

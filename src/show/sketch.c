@@ -129,7 +129,7 @@ static void mlo_sketch_see(void *user, size_t slot, mlo_value *x) {
 
 static int64_t mlo_sketch_fifo(const mlo_sketch *s, const mlo_node *n, size_t slot) {
     const mlo_element *e = mlo_view_element(s->v, n);
-    const mlo_hw *c = s->v->hw;
+    const mlo_core *c = s->v->hw;
     for (int k = 0; e && k < c->n_edge; k++) {
         int to = c->edge[k].to;
         if (to == MLO_OUTSIDE || &c->element[to] != e || !e->kernel) continue;

@@ -370,7 +370,7 @@ static void mlo_text_kernel(const mlo_view *v, const mlo_element *e, mlo_sheet *
 
 static void mlo_text_kernels(const mlo_view *v, mlo_sheet *t) {
     mlo *m = v->m;
-    const mlo_hw *c = v->hw;
+    const mlo_core *c = v->hw;
     int64_t bytes = mlo_core_beats(c) * c->axi_bits / 8;
     mlo_end_line(t);
     mlo_say_cell(t, "kernel", 12);
@@ -398,7 +398,7 @@ static void mlo_text_kernels(const mlo_view *v, mlo_sheet *t) {
 }
 
 static void mlo_text_fifos(const mlo_view *v, mlo_sheet *t) {
-    const mlo_hw *c = v->hw;
+    const mlo_core *c = v->hw;
     int said = 0;
     for (int k = 0; k < c->n_edge; k++) {
         const mlo_edge *e = &c->edge[k];
@@ -457,7 +457,7 @@ static void mlo_text_area(const mlo_view *v, mlo_sheet *t) {
 
 static void mlo_text_prediction(const mlo_view *v, mlo_sheet *t) {
     mlo *m = v->m;
-    const mlo_hw *c = v->hw;
+    const mlo_core *c = v->hw;
     const char *s = mlo_format(m,
         "%d frame%s of %lld tokens, %lld iterations: %s cycles, %s per frame", c->frames,
         mlo_plural(c->frames), (long long)c->tokens, (long long)c->scan.iterations,
@@ -465,7 +465,7 @@ static void mlo_text_prediction(const mlo_view *v, mlo_sheet *t) {
     mlo_say_cell(t, "prediction", MLO_LABEL - 1);
     mlo_tell(t, s ? s : "");
     s = mlo_format(m, "%s multiply-accumulates per frame: the multipliers are busy %s of the time;",
-        mlo_thousands(m, mlo_hw_macs(c)), mlo_view_utilisation(v, (double)v->p.interval));
+        mlo_thousands(m, mlo_core_macs(c)), mlo_view_utilisation(v, (double)v->p.interval));
     mlo_to_column(t, MLO_LABEL);
     mlo_tell(t, s ? s : "");
     s = mlo_format(m,

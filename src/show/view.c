@@ -55,7 +55,7 @@ struct mlo_view {
     /* values that depend on a model input or a carried value: what a drawing shows */
     mlo_map live;
     /* NULL before lower */
-    mlo_hw *hw;
+    mlo_core *hw;
     const mlo_view_loop *core;
     mlo_prediction p;
     mlo_estimate area;
@@ -432,7 +432,7 @@ static const char *mlo_view_what(const mlo_view *v, const mlo_node *n) {
     return what ? what : "";
 }
 
-static int64_t mlo_unit_bytes(const mlo_hw *c, const mlo_unit *u) {
+static int64_t mlo_unit_bytes(const mlo_core *c, const mlo_unit *u) {
     return mlo_unit_beats(u, c->axi_bits) * c->axi_bits / 8;
 }
 
@@ -443,7 +443,7 @@ static const mlo_element *mlo_view_element(const mlo_view *v, const mlo_node *n)
 }
 
 /* Useful multiply-accumulates per frame, all iterations. */
-static int64_t mlo_hw_macs(const mlo_hw *c) {
+static int64_t mlo_core_macs(const mlo_core *c) {
     int64_t macs = 0;
     for (int i = 0; i < c->n_element; i++) macs += c->element[i].unit.macs;
     return macs * c->tokens * c->scan.iterations;
@@ -461,12 +461,12 @@ static const char *mlo_share_text(mlo *m, double part, double whole) {
 /* The part of all multiplier cycles that does useful work, where a frame takes so many cycles. */
 static const char *mlo_view_utilisation(const mlo_view *v, double cycles) {
     return mlo_share_text(
-        v->m, (double)mlo_hw_macs(v->hw), (double)mlo_core_multipliers(v->hw) * cycles);
+        v->m, (double)mlo_core_macs(v->hw), (double)mlo_core_multipliers(v->hw) * cycles);
 }
 
 /* Cycles in which an element works, per frame: its multipliers; without a matrix array, a beat of
  * its lanes each. */
-static int64_t mlo_element_work(const mlo_hw *c, const mlo_element *e) {
+static int64_t mlo_element_work(const mlo_core *c, const mlo_element *e) {
     return (e->unit.macs ? e->unit.interval : e->unit.out.channels / e->unit.out.lanes) * c->tokens
         * c->scan.iterations;
 }
@@ -475,7 +475,7 @@ static const char *mlo_bram_text(mlo *m, const mlo_area *a) {
     const char *s = mlo_format(m, "%s%s", mlo_thousands(m, a->bram / 2), a->bram % 2 ? ".5" : "");
     return s ? s : "";
 }
-static const char *mlo_edge_end(const mlo_hw *c, int element) {
+static const char *mlo_edge_end(const mlo_core *c, int element) {
     return element == MLO_OUTSIDE ? "carried" : c->element[element].name;
 }
 
@@ -485,7 +485,7 @@ static int mlo_view_best(mlo_view *v) {
     mlo_space s;
     mlo_plan plan;
     int found = 0;
-    mlo_hw *c = MLO_NEW(v->m, mlo_hw); /* the search moves FIFOs about */
+    mlo_core *c = MLO_NEW(v->m, mlo_core); /* the search moves FIFOs about */
     v->best = v->bound = mlo_steady_cycles(
                              v->hw, mlo_core_interval(v->hw), mlo_core_layer_beats(v->hw))
         * v->hw->scan.iterations;
@@ -581,7 +581,7 @@ static int mlo_view_core(mlo_view *v) {
     MLO_TRY(mlo_scan_choose(v->m, &s));
     /* --loop names another one, which is not lowered */
     if (s.node != lowered->node) return 0;
-    mlo_hw *c = MLO_NEW(v->m, mlo_hw);
+    mlo_core *c = MLO_NEW(v->m, mlo_core);
     if (!c || mlo_core_build(v->m, c)) return mlo_failed(v->m);
     if (!mlo_core_kernels(c)) return 0;
     v->hw = c;
