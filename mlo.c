@@ -18681,88 +18681,103 @@ static void mlo_attention_exp_area(int64_t bits, int fine, mlo_area *a) {
 }
 
 /* Three stages: scores and their maximum; exponentials, their sum and a division; the weighted sum. */
-static void mlo_attention_area(
-    const mlo_site *s, const mlo_unit *u, int axi, int64_t banks, mlo_area *a) {
-    const int64_t pe = u->pe;
-    const int64_t simd = u->simd;
-    const int64_t x = s->in_bits[0];
-    const int64_t y = s->out_bits;
-    const int64_t heads = u->rows.heads;
-    const int64_t groups = u->rows.groups;
-    const int64_t steps = u->rows.steps;
-    const int64_t lt = mlo_clog2(s->tokens);
+/* The widths of an attention's three stages, in bits, and how many there are of each. */
+typedef struct {
+    int64_t pe, simd, steps, x; /* of the operands */
+    int64_t score, constants; /* a sum of products; what comes with each row */
+    int64_t e, sum, r,
+        on; /* an exponential, their sum, the quotient, what goes on to the last stage */
+    int probs, rounded;
+} mlo_attention_widths;
+
+static mlo_attention_widths mlo_attention_widths_of(const mlo_site *s, const mlo_unit *u) {
     const int probs = mlo_attention_probs(s->node), rounded = mlo_attention_rounded(s->node);
-    const int64_t d = simd * steps;
-    const int64_t score = 2 * x + mlo_max(mlo_clog2(d), 1);
-    const int64_t e = probs ? 18 : 8;
-    const int64_t sum = e + lt;
-    const int64_t r = 17 + lt;
-    const int64_t constants = 44 + 30 * probs + 32 * rounded;
-    const int64_t on = 22 + 30 * probs;
-    const int64_t lanes = mlo_parts(pe, steps);
-    const int64_t places = mlo_parts(pe, lanes) * lanes;
-    const int64_t words = 2 * groups * heads * steps;
-    const int64_t acc = x + 9 + lt;
-    const int64_t mult = (probs ? 16 : r) + 1;
-    enum { CONTROL_LUTS = 60, CONTROL_FFS = 25 };
-    mlo_area key = { score, simd * 3 * x + score, 0, 0 };
-    mlo_area value = { 0, 0, 0, 0 };
+    const int64_t lt = mlo_clog2(s->tokens), d = u->simd * u->rows.steps;
+    mlo_attention_widths w = { u->pe, u->simd, u->rows.steps, s->in_bits[0], 0, 0, 0, 0, 0, 0,
+        probs, rounded };
+    w.score = 2 * w.x + mlo_max(mlo_clog2(d), 1);
+    w.constants = 44 + 30 * probs + 32 * rounded;
+    w.e = probs ? 18 : 8;
+    w.sum = w.e + lt;
+    w.r = 17 + lt;
+    w.on = 22 + 30 * probs;
+    return w;
+}
+
+/* Scores: a dot product for each key, the sum over the steps, the largest. */
+static void mlo_attention_score_area(const mlo_attention_widths *w, int64_t queue, mlo_area *a) {
+    mlo_area key = { w->score, w->simd * 3 * w->x + w->score, 0, 0 };
+    mlo_area_tree2(&key, w->simd, 2 * w->x);
+    key.dsp = w->simd * mlo_product_dsps(w->x, w->x);
+    key.lut += 3 * w->score / 2 + 2;
+    mlo_area_times(a, w->pe, &key);
+    a->ff += w->simd * w->x + 2 * w->score + w->pe * 2;
+    a->lut += w->score;
+    mlo_area_fifo(a, w->pe * (w->score + 1) + 1, queue);
+    mlo_area_fifo(a, w->constants + 3, 4);
+    mlo_area_fifo(a, w->score, 4);
+}
+
+/* Exponentials: scores move down lane by lane, weights move up. Then mlo_divide, two bits a cycle. */
+static void mlo_attention_softmax_area(const mlo_attention_widths *w, mlo_area *a) {
+    const int64_t lanes = mlo_parts(w->pe, w->steps), places = mlo_parts(w->pe, lanes) * lanes;
     mlo_area lane = { 0, 0, 0, 0 };
-    mlo_area weight = { 0, 0, 0, 0 };
-    /* memories */
-    mlo_area_vector(a, simd * x, steps);
-    mlo_attention_frames_area(pe, simd * x + 1, words, groups, a);
-    mlo_attention_frames_area(pe, simd * x, words, groups, a);
-    mlo_area_param(a, probs ? 128 : 64, constants, 1, axi, banks);
-    /* scores: a dot product for each key, the sum over the steps, the largest */
-    mlo_area_tree2(&key, simd, 2 * x);
-    key.dsp = simd * mlo_product_dsps(x, x);
-    key.lut += 3 * score / 2 + 2;
-    mlo_area_times(a, pe, &key);
-    a->ff += simd * x + 2 * score + pe * 2;
-    a->lut += score;
-    mlo_area_fifo(a, pe * (score + 1) + 1, u->rows.queue);
-    mlo_area_fifo(a, constants + 3, 4);
-    mlo_area_fifo(a, score, 4);
-    /* exponentials: scores move down lane by lane, weights move up */
-    a->lut += places * (score + 1);
-    a->ff += places * (score + 1) + places * e + score + 22;
-    if (rounded) {
-        mlo_area_requantize(&lane, score, 19, 9, 1, 0);
+    a->lut += places * (w->score + 1);
+    a->ff += places * (w->score + 1) + places * w->e + w->score + 22;
+    if (w->rounded) {
+        mlo_area_requantize(&lane, w->score, 19, 9, 1, 0);
         lane.lut += 18;
         lane.ff += 24;
         mlo_area_sum(a, &lane);
     }
-    mlo_attention_exp_area(rounded ? 9 : score, probs, &lane);
-    lane.lut += sum;
+    mlo_attention_exp_area(w->rounded ? 9 : w->score, w->probs, &lane);
+    lane.lut += w->sum;
     mlo_area_times(a, lanes, &lane);
-    a->lut += sum;
-    a->ff += sum;
-    mlo_area_fifo(a, on + 3, probs ? 8 : 4);
-    mlo_area_fifo(a, sum, probs ? 8 : 4);
-    /* mlo_divide, two bits a cycle */
-    a->lut += 4 * sum + r;
-    a->ff += 2 * sum + 2 * r + 2 * (9 + 30 * probs) + 8;
-    /* the weighted sum: a dot product of PE for each channel */
-    mlo_area_memory(a, pe * e, u->rows.ring);
-    a->lut += 6 * mlo_clog2(u->rows.ring);
-    a->ff += 4 * mlo_clog2(u->rows.ring);
-    if (probs) {
-        mlo_area_requantize(&weight, e + 1, r + 1, 9, 1, 0);
-        weight.lut += 12 + simd * x;
-        weight.ff += 8 + simd * x;
-        mlo_area_times(a, pe, &weight);
+    a->lut += w->sum;
+    a->ff += w->sum;
+    mlo_area_fifo(a, w->on + 3, w->probs ? 8 : 4);
+    mlo_area_fifo(a, w->sum, w->probs ? 8 : 4);
+    a->lut += 4 * w->sum + w->r;
+    a->ff += 2 * w->sum + 2 * w->r + 2 * (9 + 30 * w->probs) + 8;
+}
+
+/* The weighted sum: a dot product of PE for each channel. */
+static void mlo_attention_mix_area(
+    const mlo_attention_widths *w, const mlo_site *s, int64_t ring, mlo_area *a) {
+    const int64_t acc = w->x + 9 + mlo_clog2(s->tokens), mult = (w->probs ? 16 : w->r) + 1;
+    mlo_area value = { acc, w->pe * (w->x + w->x + 9) + acc, 0, 0 };
+    mlo_area weight = { 0, 0, 0, 0 };
+    mlo_area_memory(a, w->pe * w->e, ring);
+    a->lut += 6 * mlo_clog2(ring);
+    a->ff += 4 * mlo_clog2(ring);
+    if (w->probs) {
+        mlo_area_requantize(&weight, w->e + 1, w->r + 1, 9, 1, 0);
+        weight.lut += 12 + w->simd * w->x;
+        weight.ff += 8 + w->simd * w->x;
+        mlo_area_times(a, w->pe, &weight);
     }
-    value.lut = acc;
-    value.ff = pe * (x + x + 9) + acc;
-    mlo_area_tree2(&value, pe, x + 9);
-    value.dsp = pe * mlo_product_dsps(x, 9);
-    mlo_area_requantize(&value, acc, mult, y, 1, 0);
-    mlo_area_times(a, simd, &value);
-    a->ff += 8 * pe;
-    mlo_area_fifo(a, simd * y + 3, u->rows.held);
+    mlo_area_tree2(&value, w->pe, w->x + 9);
+    value.dsp = w->pe * mlo_product_dsps(w->x, 9);
+    mlo_area_requantize(&value, acc, mult, s->out_bits, 1, 0);
+    mlo_area_times(a, w->simd, &value);
+    a->ff += 8 * w->pe + 2 * mult;
+}
+
+static void mlo_attention_area(
+    const mlo_site *s, const mlo_unit *u, int axi, int64_t banks, mlo_area *a) {
+    enum { CONTROL_LUTS = 60, CONTROL_FFS = 25 };
+    const mlo_attention_widths w = mlo_attention_widths_of(s, u);
+    const int64_t groups = u->rows.groups, words = 2 * groups * u->rows.heads * w.steps;
+    mlo_area_vector(a, w.simd * w.x, w.steps);
+    mlo_attention_frames_area(w.pe, w.simd * w.x + 1, words, groups, a);
+    mlo_attention_frames_area(w.pe, w.simd * w.x, words, groups, a);
+    mlo_area_param(a, w.probs ? 128 : 64, w.constants, 1, axi, banks);
+    mlo_attention_score_area(&w, u->rows.queue, a);
+    mlo_attention_softmax_area(&w, a);
+    mlo_attention_mix_area(&w, s, u->rows.ring, a);
+    mlo_area_fifo(a, w.simd * s->out_bits + 3, u->rows.held);
     a->lut += CONTROL_LUTS;
-    a->ff += CONTROL_FFS + 2 * mult;
+    a->ff += CONTROL_FFS;
 }
 
 /* ---- the cards -------------------------------------------------------------- */

@@ -1,7 +1,9 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# lint.sh [MODULE ...]: every verilog/*.v (or these) as top in Icarus -Wall, Verilator -Wall and Yosys.
+# lint.sh [MODULE ...]: the C's style; every verilog/*.v (or these) as top in Icarus -Wall, Verilator -Wall and Yosys.
 #
+# The C, what a formatter cannot hold: lines of 120 columns at most, functions of 60 statements, half of them 11 at most and 95 % 33 (style.awk); a
+# kernel's name only in its own file; one min and one max; failures passed on by mlo_failed.
 # At its default parameters and, in Icarus and Verilator, at every parameter set of tests/formal/grid.d.
 # Prints a line per check, before it what the tool had to say, if anything; exit 1 if there was any failure.
 # mlo_sim_*.v are simulation models: Yosys is not asked about them.
@@ -11,7 +13,7 @@ log=$(mktemp) || exit 2
 trap 'rm -f "$log"' EXIT
 failures=0
 checks=0
-floor=415       # checks of all modules, at least
+floor=420       # checks of all modules, at least
 
 # check WHAT COMMAND...: passes if it exits 0 and prints nothing
 check() {
@@ -50,6 +52,26 @@ if [ $# -gt 0 ]; then
 else
     modules=$(ls mlo_*.v | sed 's/\.v$//')
 fi
+
+# nothing FILES PATTERN [BUT]: no line that matches, comments and those that match BUT left out
+nothing() { grep -nE "$2" $1 | grep -vE ':[0-9]+: *(/?\*|#)' | grep -vE "${3:-^$}"; true; }
+
+style() {
+    cd "$here/.." || exit 2
+    sources=$(ls src/*.c src/*/*.c cli/*.c main.c)
+    library=$(ls src/*.c src/*/*.c)
+    # shellcheck disable=SC2086
+    {
+    check "C: lines and functions" awk -f tests/style.awk $sources
+    check "C: half of the functions have 11 statements at most, 95 % 33" sh -c "awk -v counts=1 -f tests/style.awk $(echo $sources) | sort -n |
+        awk '/^[0-9]+ / { s[++n] = \$1 } END { if (n < 2000 || s[int(n / 2)] > 11 || s[int(n * 0.95)] > 33) print n, s[int(n / 2)], s[int(n * 0.95)] }'"
+    check "C: kernels are named in their own files" nothing "$(echo $library)" '"mlo\.[A-Z][A-Za-z]*"' '^src/(kernels|ops/deeploy)|/\*.*"mlo'
+    check "C: one min, one max" nothing "$(echo $library)" 'return a [<>] b [?] a : b;' '^src/ground/base.c'
+    check "C: failures are passed on by mlo_failed" nothing "$(echo $library)" '\(int\)[a-z>-]*error\.code' '^src/ground/base.c'
+    }
+    cd verilog || exit 2
+}
+[ "$floor" -eq 0 ] || style
 
 for m in $modules; do
     tools "$m"
