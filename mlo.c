@@ -21281,8 +21281,32 @@ typedef struct {
     size_t n_inner;
 } mlo_sublayer;
 
+struct mlo_recogniser;
+struct mlo_quantizer; /* calibrate.c */
+
+/* What there is to know of a kind of sublayer: a card in its own file. NULL: nothing to do. */
 typedef struct {
+    /* operands are of the residual stream, so is the result; bits of an operand's narrow form, 0:
+     * as --activations says */
+    int reads_wide, makes_wide, operand_bits;
+    /* Is the node the end of one (*is)? The value that it makes, NULL when it fails. */
+    const char *(*recognise)(struct mlo_recogniser *r, mlo_node *n, const char *name, int *is);
+    /* what it needs of the loop; what the source model fixes of it; whether that can be */
+    int (*demand)(struct mlo_quantizer *q, const mlo_sublayer *b);
+    int (*given)(struct mlo_quantizer *q, mlo_sublayer *b);
+    int (*check)(struct mlo_quantizer *q, const mlo_sublayer *b);
+    /* the scales of its result, where they are not fitted to its range; in powers of two */
+    int (*scales)(struct mlo_quantizer *q, const mlo_sublayer *b);
+    void (*shift_scales)(struct mlo_quantizer *q, const mlo_sublayer *b, int64_t iteration);
+    /* products per token */
+    double (*products)(struct mlo_quantizer *q, const mlo_sublayer *b);
+    int (*quantize)(struct mlo_quantizer *q, const mlo_sublayer *b);
+    const char *(*type)(const mlo_sublayer *b); /* as a q_config calls it */
+} mlo_sublayer_kind;
+
+typedef struct mlo_recogniser {
     mlo *m;
+    const mlo_sublayer_kind *const *kinds; /* by mlo_block_kind */
     mlo_graph *body;
     mlo_inside in;
     /* value name -> its block, or itself when it is a carried input */
@@ -21335,19 +21359,6 @@ static int mlo_chain_note(mlo_recogniser *r, const char *value, const mlo_chain 
     for (int i = 0; i < c->n_rounding; i++)
         if (mlo_note_rounding(r, value, &c->rounding[i], scale / c->behind[i])) break;
     return mlo_failed(r->m);
-}
-
-/* Does the chain from `source` [.., T, C] lay it out as those heads, of all its channels in order? */
-static int mlo_is_heads(
-    const mlo_recogniser *r, const char *source, const mlo_chain *c, const mlo_heads *v) {
-    mlo_form f = mlo_body_form(&r->in, source);
-    int64_t n = v->heads * v->d;
-    int64_t *column = mlo_last_dim(&f) == n
-        ? (int64_t *)mlo_scratch(r->m, (size_t)n, sizeof *column)
-        : NULL;
-    int ok = column && mlo_head_columns(&r->in, source, c, v, column) && mlo_is_identity(column, n);
-    mlo_scratch_free(r->m, column);
-    return ok;
 }
 
 /* Are tokens and channels, in that order, what they were at the other end of the chain? */
@@ -21405,243 +21416,7 @@ static const char *mlo_cannot(mlo_recogniser *r, const mlo_node *n, const char *
     return NULL;
 }
 
-/* x W (+ bias): MatMul or Gemm with a parameter as its second operand. */
-static const char *mlo_block_linear(
-    mlo_recogniser *r, mlo_node *n, const char *bias, const char *out) {
-    mlo_sublayer *b = mlo_block_new(r, MLO_LINEAR, n, out);
-    mlo_form w = mlo_body_form(&r->in, n->input[1]);
-    if (!b) return NULL;
-    if (w.rank != 2) return mlo_cannot(r, n, "a weight that is not a matrix");
-    if (mlo_is(n, "Gemm")
-        && (mlo_float(n, "alpha", 1) != 1 || mlo_float(n, "beta", 1) != 1
-            || mlo_int(n, "transA", 0)))
-        return mlo_cannot(r, n, "Gemm with alpha, beta or transA");
-    b->in[0] = n->input[0];
-    b->n_in = 1;
-    b->weight = n->input[1];
-    b->transposed = mlo_is(n, "Gemm") && mlo_int(n, "transB", 0);
-    b->bias = bias ? bias : mlo_is(n, "Gemm") && mlo_has_input(n, 2) ? n->input[2] : NULL;
-    return mlo_block_finish(r, b);
-}
-
-/* Add of a carried value and a parameter behind a MatMul: its bias. */
-static const char *mlo_block_bias(mlo_recogniser *r, mlo_node *n) {
-    for (size_t i = 0; i < 2; i++) {
-        mlo_rounding f;
-        int rounded = mlo_is_rounded(&r->in, n->input[i], &f);
-        const char *sum = rounded ? f.from : n->input[i];
-        mlo_node *p = mlo_made_by(&r->in, sum);
-        mlo_value *v = mlo_value_of(r->body, sum);
-        if (mlo_is(p, "MatMul") && v->n_uses == 1 && mlo_is_carried(&r->in, p->input[0])
-            && !mlo_is_carried(&r->in, p->input[1]) && !mlo_is_carried(&r->in, n->input[1 - i])) {
-            mlo_form bias = mlo_body_form(&r->in, n->input[1 - i]);
-            mlo_form y = mlo_body_form(&r->in, n->output[0]);
-            if (!mlo_form_known(&bias) || y.rank < 1 || mlo_form_count(&bias) != y.dims[y.rank - 1])
-                continue;
-            const char *out = mlo_block_linear(r, p, n->input[1 - i], n->output[0]);
-            if (out && rounded)
-                r->block[r->n_block - 1]->sum_given = mlo_rounding_given(
-                    r->m, r->scan, r->body, &f, 1);
-            return out;
-        }
-    }
-    return NULL;
-}
-
-/* Do rows stay rows: is the last dimension what it was? */
-static int mlo_keeps_rows(const mlo_recogniser *r, const mlo_node *n) {
-    mlo_form from = mlo_body_form(&r->in, n->input[0]), to = mlo_body_form(&r->in, n->output[0]);
-    return mlo_is_reshape(n) && mlo_form_known(&from) && mlo_form_known(&to)
-        && mlo_last_dim(&from) == mlo_last_dim(&to);
-}
-
-/* Where(IsNaN(p), 0, p): rows without any key become zeros. p, or NULL. */
-static const char *mlo_unguarded(const mlo_recogniser *r, const mlo_node *n) {
-    double zero;
-    mlo_node *test = mlo_is(n, "Where") ? mlo_made_by(&r->in, n->input[0]) : NULL;
-    if (!mlo_is(test, "IsNaN") || test->input[0] != n->input[2]
-        || !mlo_scalar(&r->in, n->input[1], &zero) || zero < 0 || zero > 0)
-        return NULL;
-    return n->input[2];
-}
-
-/* The softmax that makes probabilities, behind roundings, guards and reshapes. */
-static mlo_node *mlo_softmax_of(mlo_recogniser *r, const char *name, mlo_given **given) {
-    for (int i = 0; i < MLO_CHAIN; i++) {
-        mlo_node *n = mlo_made_by(&r->in, name = mlo_unrounded(r, name, 1, given));
-        const char *from = n ? mlo_unguarded(r, n) : NULL;
-        if (!from && n && mlo_keeps_rows(r, n)) from = n->input[0];
-        if (!from) return n;
-        name = from;
-    }
-    return NULL;
-}
-
-/* The additive mask of scores, and their scale: walks from the softmax to the MatMul that made them. */
-static mlo_node *mlo_scores(mlo_recogniser *r, mlo_node *softmax, mlo_sublayer *b) {
-    const char *name = softmax->input[0];
-    double x;
-    for (int i = 0; i < MLO_CHAIN; i++) {
-        mlo_node *p = mlo_made_by(
-            &r->in, name = mlo_unrounded(r, name, b->scale, &b->scores_given));
-        if (!p) break;
-        if (mlo_is(p, "MatMul")) return p;
-        int first = mlo_is_carried(&r->in, p->input[0]);
-        const char *other = p->n_input > 1 ? p->input[first ? 1 : 0] : NULL;
-        name = p->input[first ? 0 : 1];
-        if (mlo_is(p, "Add") && !mlo_is_carried(&r->in, other) && !b->mask)
-            b->mask = other;
-        else if (mlo_is(p, "Mul") && mlo_scalar(&r->in, other, &x))
-            b->scale *= x;
-        else if (mlo_is(p, "Div") && first && mlo_scalar(&r->in, other, &x))
-            b->scale /= x;
-        else if (mlo_keeps_rows(r, p))
-            name = p->input[0];
-        else
-            break;
-    }
-    mlo_cannot(r, softmax, "a softmax over something that is not scale * q k^T + mask");
-    return NULL;
-}
-
-/* Is an operand of attention the sum of two products of the token with something of its position:
- * rotary embedding? */
-static int mlo_is_rotary(const mlo_recogniser *r, const char *name) {
-    mlo_chain c;
-    double scale = 1;
-    mlo_node *n = mlo_made_by(&r->in, mlo_chain_walk(&r->in, name, &c, &scale));
-    if (mlo_is(n, "RotaryEmbedding") || mlo_is(n, "Concat")) return 1;
-    if (!mlo_is(n, "Add")) return 0;
-    for (int i = 0; i < 2; i++) {
-        const mlo_node *p = mlo_made_by(&r->in, n->input[i]);
-        if (!mlo_is(p, "Mul")
-            || mlo_is_carried(&r->in, p->input[0]) == mlo_is_carried(&r->in, p->input[1]))
-            return 0;
-    }
-    return 1;
-}
-
-/* Key heads that are repeated for several query heads: behind an Expand or a Tile, how many are
- * there? 0: none are. */
-static int64_t mlo_key_heads(const mlo_recogniser *r, const char *name, int64_t d) {
-    for (int i = 0; i < MLO_CHAIN; i++) {
-        mlo_chain c;
-        double scale = 1;
-        const mlo_node *n = mlo_made_by(&r->in, name = mlo_chain_walk(&r->in, name, &c, &scale));
-        if (!mlo_is(n, "Expand") && !mlo_is(n, "Tile")) return 0;
-        mlo_form from = mlo_body_form(&r->in, n->input[0]), to = mlo_body_form(&r->in, name);
-        if (mlo_form_known(&from) && mlo_form_known(&to)
-            && mlo_form_count(&from) < mlo_form_count(&to) && r->tokens > 0)
-            return mlo_form_count(&from) / (r->tokens * d);
-        name = n->input[0];
-    }
-    return 0;
-}
-
-/* Is the carried value a batch of several, as attention with its tokens sees it? How many; else 1. */
-static int64_t mlo_batch_of(const mlo_recogniser *r) {
-    mlo_form x = mlo_body_form(&r->in, r->body->input[0]->name);
-    int64_t batch = r->tokens > 0 ? mlo_tokens_of(&x) / r->tokens : 1;
-    return x.rank > 2 && (x.dims[0] == batch || x.dims[1] == batch) ? batch : 1;
-}
-
-/* A product of activations that is attention, but not as hardware has it: what a person would call
- * it. */
-static const char *mlo_cannot_attend(mlo_recogniser *r, const mlo_node *n, const mlo_sublayer *b,
-    const mlo_node *scores, int64_t d, const char *what) {
-    mlo *m = r->m;
-    int64_t batch = mlo_batch_of(r), groups = mlo_key_heads(r, scores->input[1], d);
-    int causal = b->mask && mlo_is_causal(m, r->body, b->mask, r->tokens, 0);
-    int rotary = mlo_is_rotary(r, scores->input[0]);
-    if (groups >= b->heads) groups = 0;
-    if (!causal && !rotary && !groups && batch == 1) return what ? mlo_cannot(r, n, what) : NULL;
-    const char *heads = "";
-    if (groups)
-        heads = mlo_format(m, "grouped-query attention (%lld query heads on %lld of keys)",
-            (long long)b->heads, (long long)groups);
-    if (!heads) return NULL;
-    if (!causal && !rotary && !groups)
-        mlo_fail(m, MLO_E_UNSUPPORTED, n,
-            "a batch of %lld; export with a batch of 1, or leave that axis open and give "
-            "--dim NAME=1: hardware takes frames one after the other",
-            (long long)batch);
-    else
-        mlo_fail(m, MLO_E_UNSUPPORTED, n,
-            "%s%s%s%s%s; mlo rolls, checks and runs such models, hardware is for encoders "
-            "without",
-            causal ? "a decoder: its attention is causal" : "",
-            causal && (rotary || groups) ? ", with " : "", rotary ? "rotary embedding" : "",
-            rotary && groups ? " and " : "", heads);
-    return NULL;
-}
-
-/* MatMul(softmax(..), v) behind reshapes: an attention of [T, C] tokens. `out` is the value after
- * the reshapes, chain leads to `mix`. */
-static const char *mlo_block_attention(
-    mlo_recogniser *r, mlo_node *mix, const char *out, const mlo_chain *joined) {
-    mlo_sublayer *b = mlo_block_new(r, MLO_ATTENTION, mix, out);
-    mlo_node *softmax = b ? mlo_softmax_of(r, mix->input[0], &b->probs_given) : NULL;
-    mlo_chain chain[3];
-    if (!b || r->m->error.code) return NULL;
-    if (!mlo_is(softmax, "Softmax"))
-        return mlo_cannot(r, mix, "a product of two activations that is not attention");
-    mlo_node *scores = mlo_scores(r, softmax, b);
-    if (!scores || r->m->error.code) return NULL;
-    mlo_form s = mlo_body_form(&r->in, scores->output[0]);
-    mlo_form o = mlo_body_form(&r->in, mix->output[0]);
-    int64_t axis = mlo_int(softmax, "axis", -1);
-    if (!mlo_form_known(&s) || !mlo_form_known(&o) || s.rank < 3 || o.rank != s.rank)
-        return mlo_cannot(r, scores, "scores of unknown shape (bind dimensions with --dim)");
-    if (axis != -1 && axis != s.rank - 1)
-        return mlo_cannot(r, softmax, "a softmax that is not over the keys");
-    int64_t tq = s.dims[s.rank - 2], tk = s.dims[s.rank - 1], d = o.dims[o.rank - 1];
-    b->heads = mlo_form_count(&s) / (tq * tk);
-    double scale[3] = { 1, 1, 1 };
-    for (int i = 0; i < 3; i++)
-        b->in[i] = mlo_chain_walk(
-            &r->in, i < 2 ? scores->input[i] : mix->input[1], &chain[i], i < 2 ? &scale[i] : NULL);
-    b->scale *= scale[0] * scale[1];
-    b->n_in = 3;
-    b->tokens = r->tokens = tk;
-    if (tq != tk)
-        return mlo_cannot(
-            r, scores, "attention between sequences of two lengths (cross-attention, or a cache)");
-    static const char *const what[] = { "queries", "keys", "values" };
-    for (int i = 0; i < 3; i++) {
-        const mlo_heads at = { tk, b->heads, d, i == 1 };
-        if (mlo_is_heads(r, b->in[i], &chain[i], &at)) continue;
-        return mlo_cannot_attend(r, i < 2 ? scores : mix, b, scores, d,
-            mlo_format(r->m, "%s that are not laid out as heads of the token's channels", what[i]));
-    }
-    mlo_array *map = mlo_index_map(&r->in, mix->output[0], joined);
-    int ok = map && mlo_array_count(map) == tq * b->heads * d;
-    for (int64_t h = 0; ok && h < b->heads; h++)
-        for (int64_t i = 0; ok && i < tq; i++)
-            for (int64_t j = 0; ok && j < d; j++)
-                ok = ((int32_t *)map->data)[(i * b->heads + h) * d + j] == (h * tq + i) * d + j;
-    mlo_array_free(r->m, map);
-    if (!ok) return mlo_cannot(r, mix, "heads that are not joined back into the token's channels");
-    if (!mlo_block_finish(r, b)) return NULL;
-    for (int i = 0; i < 3; i++)
-        if (mlo_chain_note(r, b->in[i], &chain[i], scale[i])) return NULL;
-    return mlo_chain_note(r, out, joined, 1) ? NULL : out;
-}
-
 /* ---- functions of one value ----------------------------------------------- */
-
-/* Collects, in topological order, the elementwise nodes between `source` and `name`. 0: something
- * else is in between. */
-static int mlo_unary_nodes(
-    mlo_recogniser *r, const char *name, const char *source, mlo_sublayer *b, int depth) {
-    if (name == source || mlo_is_number(&r->in, name)) return 1;
-    mlo_node *n = mlo_made_by(&r->in, name);
-    for (size_t i = 0; i < b->n_inner; i++)
-        if (b->inner[i] == n) return 1;
-    if (!mlo_is_elementwise(n) || depth > 24) return 0;
-    for (size_t i = 0; i < n->n_input; i++)
-        if (mlo_has_input(n, i) && !mlo_unary_nodes(r, n->input[i], source, b, depth + 1)) return 0;
-    return MLO_PUSH(r->m, b->inner, b->n_inner, n);
-}
 
 /* A node a function of one value may contain: elementwise, all other operands single numbers. */
 static int mlo_is_inner(mlo_recogniser *r, const mlo_node *n) {
@@ -21653,106 +21428,11 @@ static int mlo_is_inner(mlo_recogniser *r, const mlo_node *n) {
     return 1;
 }
 
-/* The farthest value of which n's output is a function. The frontier holds what is still needed;
- * its latest member is replaced by what makes it, and whenever one member is left, that is a value
- * everything goes through. */
-static const char *mlo_unary_source(mlo_recogniser *r, mlo_node *n) {
-    const char *front[MLO_CHAIN] = { n->output[0] }, *best = NULL;
-    int count = 1;
-    for (int step = 0; step < 32; step++) {
-        int last = 0;
-        for (int i = 1; i < count; i++)
-            if (mlo_map_get(&r->order, front[i]) > mlo_map_get(&r->order, front[last])) last = i;
-        mlo_node *p = mlo_made_by(&r->in, front[last]);
-        if (!mlo_is_inner(r, p)) break;
-        front[last] = front[--count];
-        for (size_t i = 0; i < p->n_input; i++)
-            if (mlo_has_input(p, i) && mlo_is_carried(&r->in, p->input[i])) {
-                int known = 0;
-                for (int k = 0; k < count; k++) known |= front[k] == p->input[i];
-                if (!known && count == MLO_CHAIN) return best;
-                if (!known) front[count++] = p->input[i];
-            }
-        if (count == 1) best = front[0];
-    }
-    return best;
-}
-
-static const char *mlo_block_unary(mlo_recogniser *r, mlo_node *n) {
-    mlo_sublayer *b = mlo_block_new(r, MLO_UNARY, n, n->output[0]);
-    if (!b) return NULL;
-    if (!(b->in[0] = mlo_unary_source(r, n))) {
-        int both = n->n_input > 1 && mlo_is_carried(&r->in, n->input[0])
-            && mlo_is_carried(&r->in, n->input[1]);
-        mlo_form other = mlo_body_form(
-            &r->in, n->input[n->n_input > 1 && mlo_is_carried(&r->in, n->input[0])]);
-        int gate = both && mlo_is(n, "Mul");
-        int places = !both && mlo_is(n, "Add") && mlo_tokens_of(&other) > 1;
-        return mlo_cannot(r, n,
-            gate         ? "a gate, the product of two activations (SwiGLU, GeGLU)"
-                : places ? "a value that is added to the tokens inside of a layer (position "
-                           "embeddings in every layer)"
-                         : "an elementwise op that is no function of one value");
-    }
-    b->n_in = 1;
-    if (!mlo_unary_nodes(r, n->output[0], b->in[0], b, 0))
-        return mlo_cannot(r, n, "an elementwise op of several values");
-    /* what the function begins with rounding is given as its table's index */
-    for (size_t i = 0; i < b->n_inner; i++) {
-        mlo_rounding f;
-        if (mlo_is_rounded(&r->in, b->inner[i]->output[0], &f) && f.from == b->in[0]
-            && mlo_note_rounding(r, f.from, &f, 1))
-            return NULL;
-    }
-    return mlo_block_finish(r, b);
-}
-
-static const char *mlo_block_norm(mlo_recogniser *r, mlo_node *n) {
-    mlo_sublayer *b = mlo_block_new(r, MLO_NORM, n, n->output[0]);
-    mlo_form f = mlo_body_form(&r->in, n->input[0]);
-    int64_t axis = mlo_int(n, "axis", -1);
-    if (!b) return NULL;
-    if (axis != -1 && axis != f.rank - 1)
-        return mlo_cannot(r, n, "a norm that is not over the channels");
-    b->in[0] = n->input[0];
-    b->n_in = 1;
-    b->weight = mlo_has_input(n, 1) ? n->input[1] : NULL;
-    b->bias = mlo_has_input(n, 2) ? n->input[2] : NULL;
-    b->epsilon = mlo_float(n, "epsilon", 1e-5f);
-    b->center = mlo_is(n, "LayerNormalization");
-    return mlo_block_finish(r, b);
-}
-
-static const char *mlo_block_residual(mlo_recogniser *r, mlo_node *n) {
-    mlo_sublayer *b = mlo_block_new(r, MLO_RESIDUAL, n, n->output[0]);
-    mlo_form f0 = mlo_body_form(&r->in, n->input[0]), f1 = mlo_body_form(&r->in, n->input[1]);
-    if (!b) return NULL;
-    if (!mlo_form_known(&f0) || !mlo_form_known(&f1) || mlo_form_count(&f0) != mlo_form_count(&f1))
-        return mlo_cannot(r, n, "an add of two shapes");
-    b->in[0] = n->input[0];
-    b->in[1] = n->input[1];
-    b->n_in = 2;
-    return mlo_block_finish(r, b);
-}
-
-/* Probabilities times values that are not the loop's own. */
-static int mlo_is_crossed(mlo_recogniser *r, const mlo_node *mix) {
-    mlo_given *given = NULL;
-    return mlo_is_carried(&r->in, mix->input[0])
-        && mlo_is(mlo_softmax_of(r, mix->input[0], &given), "Softmax");
-}
-
-/* Reshapes: the end of an attention, or nothing at all when tokens and channels stay what they were. */
+/* Reshapes that leave tokens and channels what they were are nothing at all. */
 static const char *mlo_block_layout(mlo_recogniser *r, mlo_node *n, const char *name) {
     mlo_chain chain;
     const char *source = mlo_chain_walk(&r->in, name, &chain, NULL);
-    mlo_node *p = mlo_made_by(&r->in, source);
     mlo_form from = mlo_body_form(&r->in, source), to = mlo_body_form(&r->in, name);
-    if (mlo_is(p, "MatMul") && mlo_is_carried(&r->in, p->input[1]))
-        return mlo_block_attention(r, p, name, &chain);
-    if (mlo_is(p, "MatMul") && mlo_is_crossed(r, p))
-        return mlo_cannot(r, p,
-            "cross-attention: keys and values that come from another stream (an encoder's output)");
     if (!mlo_form_known(&from) || !mlo_form_known(&to) || mlo_last_dim(&from) != mlo_last_dim(&to))
         return mlo_cannot(r, n, "a reshape that changes the channels");
     if (!mlo_is_unmoved(r, source, &chain))
@@ -21768,6 +21448,8 @@ static const char *mlo_note_block(mlo_recogniser *r, const mlo_rounding *f) {
 }
 
 static const char *mlo_block_of(mlo_recogniser *r, const char *name) {
+    static const mlo_block_kind order[] = { MLO_ATTENTION, MLO_LINEAR, MLO_NORM, MLO_RESIDUAL,
+        MLO_UNARY };
     const char *known = (const char *)mlo_map_get(&r->done, name);
     mlo_node *n = mlo_made_by(&r->in, name);
     if (known) return known;
@@ -21778,29 +21460,15 @@ static const char *mlo_block_of(mlo_recogniser *r, const char *name) {
         return NULL;
     }
     if (++r->depth > 512) return mlo_cannot(r, n, "a loop body deeper than 512 sublayers");
-    const char *out;
+    const char *out = NULL;
     mlo_rounding f;
-    mlo_chain none;
-    none.n = none.n_rounding = 0;
-    if (mlo_is_rounded(&r->in, name, &f))
-        out = mlo_note_block(r, &f);
-    else if (mlo_is_layout(n))
-        out = mlo_block_layout(r, n, name);
-    else if (mlo_is(n, "MatMul") && mlo_is_carried(&r->in, n->input[1]))
-        out = mlo_block_attention(r, n, name, &none);
-    else if (mlo_is(n, "MatMul") || mlo_is(n, "Gemm"))
-        out = mlo_block_linear(r, n, NULL, name);
-    else if (mlo_is(n, "LayerNormalization") || mlo_is(n, "RMSNormalization"))
-        out = mlo_block_norm(r, n);
-    else if (mlo_is(n, "Add") && !mlo_is_inner(r, n)
-        && (out = mlo_block_bias(r, n), out || r->m->error.code)) {
-    } else if (mlo_is(n, "Add") && mlo_is_carried(&r->in, n->input[0])
-        && mlo_is_carried(&r->in, n->input[1]))
-        out = mlo_block_residual(r, n);
-    else if (mlo_is_elementwise(n))
-        out = mlo_block_unary(r, n);
-    else
-        out = mlo_cannot(r, n, "an op without an integer kernel");
+    int is = mlo_is_rounded(&r->in, name, &f);
+    if (is) out = mlo_note_block(r, &f);
+    for (size_t k = 0; !is && k < sizeof order / sizeof *order; k++)
+        out = r->kinds[order[k]]->recognise(r, n, name, &is);
+    if (!is)
+        out = mlo_is_layout(n) ? mlo_block_layout(r, n, name)
+                               : mlo_cannot(r, n, "an op without an integer kernel");
     r->depth--;
     if (out && out != name && mlo_map_put(r->m, &r->done, name, (void *)(uintptr_t)out))
         return NULL;
@@ -21830,9 +21498,11 @@ static int mlo_given_carried(mlo_recogniser *r, const char *result) {
 }
 
 /* The blocks of a loop's body. The carried output's canonical name goes to *result. */
-static int mlo_recognise(mlo *m, const mlo_scan *scan, mlo_recogniser *r, const char **result) {
+static int mlo_recognise(mlo *m, const mlo_scan *scan, const mlo_sublayer_kind *const *kinds,
+    mlo_recogniser *r, const char **result) {
     memset(r, 0, sizeof *r);
     r->m = m;
+    r->kinds = kinds;
     r->body = scan->body;
     r->scan = scan;
     if (mlo_inside_of(m, scan, &r->in)) return mlo_failed(m);
@@ -21902,7 +21572,7 @@ typedef struct {
     int64_t tokens, room;
 } mlo_counting;
 
-typedef struct {
+typedef struct mlo_quantizer {
     mlo *m;
     mlo_scan scan;
     mlo_recogniser r;
@@ -22291,17 +21961,20 @@ static int mlo_calibrate_run(mlo_quantizer *q,
  * alike.
  */
 enum { MLO_Q_IN, MLO_Q_WEIGHT, MLO_Q_BIAS, MLO_Q_OUT, MLO_Q_PARTS };
+
 static const char *const mlo_q_part[] = { "data_in", "weight", "bias", "data_out" };
 
 typedef struct {
     int width, frac, is;
 } mlo_q_fixed;
+
 typedef struct {
     mlo_given **slot;
     const mlo_sublayer *by;
     int part;
     mlo_q_fixed f;
 } mlo_q_done;
+
 typedef struct {
     mlo_quantizer *q;
     cJSON *json;
@@ -22318,6 +21991,7 @@ static const struct {
     mlo_block_kind kind;
     const char *has;
 } mlo_q_types[] = {
+
     { "linear", MLO_LINEAR, "0123" },
     { "matmul", MLO_ATTENTION, "013" },
     { "bmm", MLO_ATTENTION, "013" },
@@ -22338,42 +22012,15 @@ static const struct {
     { "batch_norm2d", MLO_NORM, "" },
     { "embedding", MLO_LINEAR, "" },
 };
+
 enum { MLO_Q_TYPES = sizeof mlo_q_types / sizeof *mlo_q_types };
 
-/* The type of a function of one value, by what it is made of. */
-static const char *mlo_q_function(const mlo_sublayer *b) {
-    int erf = 0, sigmoid = 0, tanh_ = 0, relu = 0, soft = 0;
-    for (size_t i = 0; i < b->n_inner; i++) {
-        const mlo_node *n = b->inner[i];
-        erf |= mlo_is(n, "Erf") || mlo_is(n, "Gelu");
-        sigmoid |= mlo_is(n, "Sigmoid");
-        tanh_ |= mlo_is(n, "Tanh");
-        relu |= mlo_is(n, "Relu");
-        soft |= mlo_is(n, "Softplus");
-    }
-    if (erf) return "gelu";
-    if (b->n_inner == 1)
-        return relu   ? "relu"
-            : tanh_   ? "tanh"
-            : sigmoid ? "sigmoid"
-            : soft    ? "softplus"
-                      : "function";
-    return tanh_ ? "gelu" : sigmoid ? "silu" : "function";
+static const char *mlo_q_type(const mlo_quantizer *q, const mlo_sublayer *b) {
+    return q->r.kinds[b->kind]->type(b);
 }
 
-static const char *mlo_q_type(const mlo_sublayer *b) {
-    switch (b->kind) {
-    case MLO_LINEAR: return "linear";
-    case MLO_ATTENTION: return "matmul";
-    case MLO_NORM: return b->center ? "layer_norm" : "rms_norm";
-    case MLO_RESIDUAL: return "add";
-    case MLO_UNARY: return mlo_q_function(b);
-    }
-    return "";
-}
-
-static int mlo_q_type_is(const mlo_sublayer *b, const char *type) {
-    return mlo_eq(mlo_q_type(b), mlo_eq(type, "bmm") ? "matmul" : type);
+static int mlo_q_type_is(const mlo_quantizer *q, const mlo_sublayer *b, const char *type) {
+    return mlo_eq(mlo_q_type(q, b), mlo_eq(type, "bmm") ? "matmul" : type);
 }
 
 static int mlo_q_type_at(const char *type) {
@@ -22489,8 +22136,8 @@ static int mlo_q_fix(mlo_q_config *c, const mlo_sublayer *b, int part, mlo_given
             return mlo_fail(m, MLO_E_UNSUPPORTED, b->node,
                 "the q_config contradicts itself about '%s': %s of '%s' (%s) says width %d, "
                 "fraction %d, and %s of '%s' (%s) width %d, fraction %d; give both the same",
-                what, mlo_q_part[d->part], d->by->out, mlo_q_type(d->by), d->f.width, d->f.frac,
-                mlo_q_part[part], b->out, mlo_q_type(b), f.width, f.frac);
+                what, mlo_q_part[d->part], d->by->out, mlo_q_type(c->q, d->by), d->f.width,
+                d->f.frac, mlo_q_part[part], b->out, mlo_q_type(c->q, b), f.width, f.frac);
         }
     mlo_q_done *done = MLO_NEW(m, mlo_q_done);
     mlo_given *g = MLO_NEW(m, mlo_given);
@@ -22512,7 +22159,7 @@ static int mlo_q_fix(mlo_q_config *c, const mlo_sublayer *b, int part, mlo_given
 static int mlo_q_sublayer(mlo_q_config *c, mlo_sublayer *b) {
     mlo_quantizer *q = c->q;
     int64_t loops = q->scan.iterations;
-    int wide = b->kind == MLO_NORM || b->kind == MLO_RESIDUAL;
+    int wide = q->r.kinds[b->kind]->reads_wide;
     for (int k = 0; k < b->n_in; k++) {
         mlo_signal *s = mlo_signal_of(q, b->in[k]);
         int part = b->kind == MLO_ATTENTION && k && c->part[MLO_Q_WEIGHT].is ? MLO_Q_WEIGHT
@@ -22542,7 +22189,7 @@ static int mlo_q_sublayer(mlo_q_config *c, mlo_sublayer *b) {
 static const cJSON *mlo_q_entry_of(const mlo_q_config *c, const mlo_sublayer *b) {
     const cJSON *e = NULL;
     cJSON_ArrayForEach(e, c->json) if (!mlo_eq(e->string, "by") && !mlo_eq(e->string, "default")
-        && (c->by_name ? mlo_q_named(b, e->string) : mlo_q_type_is(b, e->string))) return e;
+        && (c->by_name ? mlo_q_named(b, e->string) : mlo_q_type_is(c->q, b, e->string))) return e;
     return cJSON_GetObjectItemCaseSensitive(c->json, "default");
 }
 
@@ -22551,7 +22198,7 @@ static int mlo_q_unused(mlo_q_config *c, const cJSON *e) {
     mlo *m = c->q->m;
     for (size_t k = 0; k < c->q->r.n_block; k++)
         if (c->by_name ? mlo_q_named(c->q->r.block[k], e->string)
-                       : mlo_q_type_is(c->q->r.block[k], e->string))
+                       : mlo_q_type_is(c->q, c->q->r.block[k], e->string))
             return 0;
     if (!c->by_name && mlo_q_type_at(e->string) >= 0) {
         mlo_warn(m, "the q_config has an entry for %s, of which the loop has none", e->string);
@@ -22562,10 +22209,10 @@ static int mlo_q_unused(mlo_q_config *c, const cJSON *e) {
         const mlo_sublayer *b = c->q->r.block[k];
         int again = 0;
         for (size_t j = 0; j < k && !c->by_name; j++)
-            again |= mlo_q_type_is(b, mlo_q_type(c->q->r.block[j]));
+            again |= mlo_q_type_is(c->q, b, mlo_q_type(c->q, c->q->r.block[j]));
         if (!again)
-            mlo_printf(
-                &t, "%s%s", t.n ? ", " : "", c->by_name ? mlo_node_name(b->node) : mlo_q_type(b));
+            mlo_printf(&t, "%s%s", t.n ? ", " : "",
+                c->by_name ? mlo_node_name(b->node) : mlo_q_type(c->q, b));
     }
     mlo_fail_at(m, MLO_E_FORMAT, e->string,
         "the q_config names %s that the loop does not have; it has: %s%s",
@@ -22587,7 +22234,7 @@ static int mlo_q_apply(mlo_q_config *c) {
         && mlo_q_unused(c, e)) return mlo_failed(m);
     for (size_t k = 0; k < c->q->r.n_block; k++) {
         mlo_sublayer *b = c->q->r.block[k];
-        int at = mlo_q_type_at(mlo_q_type(b));
+        int at = mlo_q_type_at(mlo_q_type(c->q, b));
         if (!(e = mlo_q_entry_of(c, b))) continue;
         /* a default is for all kinds of ops: what one does not have is passed over */
         if (mlo_q_entry(
@@ -22653,20 +22300,24 @@ static int mlo_qconfig(mlo_quantizer *q) {
  *     anything else:                     one scale
  */
 enum { MLO_INDEX_BITS = 10, MLO_SAMPLES_FEW = 8 };
+
 static const double mlo_headroom = 1.25, mlo_default_cost = 1.15;
 
 static double mlo_top(const mlo_signal *s) { return ldexp(1, s->bits - 1) - 1; }
+
 static double mlo_wide_top(const mlo_signal *s) { return ldexp(1, s->wide_bits - 1) - 1; }
 
 static int mlo_is_pow2(double x) {
     int e;
     return frexp(x, &e) <= 0.5 && x > 0;
 }
+
 static double mlo_pow2_up(double x) {
     int e;
     double f = frexp(x, &e);
     return ldexp(1, f <= 0.5 ? e - 1 : e);
 }
+
 static double mlo_pow2_near(double x) {
     int e;
     double f = frexp(x, &e);
@@ -22759,86 +22410,6 @@ static void mlo_obey(mlo_quantizer *q, mlo_signal *s) {
     }
 }
 
-/* The unary function that is the only reader of a linear layer, NULL when there is none: they
- * become one MVUTable. */
-static mlo_sublayer *mlo_fused_unary(const mlo_quantizer *q, const mlo_sublayer *b) {
-    mlo_sublayer *unary = NULL;
-    int readers = 0;
-    for (size_t i = 0; i < q->r.n_block; i++)
-        for (int k = 0; k < q->r.block[i]->n_in; k++)
-            if (q->r.block[i]->in[k] == b->out) {
-                readers++;
-                if (q->r.block[i]->kind == MLO_UNARY) unary = q->r.block[i];
-            }
-    return readers == 1 && b->out != q->result ? unary : NULL;
-}
-
-/* A table of Relu may have the steps of what it makes: then it is exact. */
-static int mlo_given_relu(mlo_quantizer *q, const mlo_sublayer *b) {
-    mlo_signal *x = mlo_signal_of(q, b->in[0]), *y = mlo_signal_of(q, b->out);
-    const mlo_given *g = mlo_narrow_given(y);
-    if (b->n_inner != 1 || !mlo_is(b->inner[0], "Relu") || x->given || !mlo_given_scaled(g))
-        return 0;
-    for (int64_t i = 0; g->zero && i < q->scan.iterations; i++)
-        if (g->zero[i] < 0 || g->zero[i] > 0) return 0;
-    mlo_given *same = MLO_NEW(q->m, mlo_given);
-    if (!same) return mlo_failed(q->m);
-    same->sign = 1;
-    same->bits = g->bits + !g->sign;
-    same->scale = g->scale;
-    x->given = same;
-    return 0;
-}
-
-/* Are an operand's integers the source's, without a zero point? */
-static int mlo_given_plain(const mlo_quantizer *q, const mlo_signal *x) {
-    const mlo_given *g = mlo_narrow_given(x);
-    if (!mlo_given_scaled(g)) return 0;
-    for (int64_t i = 0; i < q->scan.iterations; i++)
-        if (mlo_given_zero(g, i) < 0 || mlo_given_zero(g, i) > 0) return 0;
-    return 1;
-}
-
-/* Of the roundings inside an attention, those that it has: of products of the source's own
- * integers, scores to 8 bits and probabilities to 8 bits at most. */
-static void mlo_given_inside(mlo_quantizer *q, mlo_sublayer *b) {
-    const mlo_given *s = b->scores_given, *w = b->probs_given;
-    int probs = w && w->bits <= 8 && mlo_given_plain(q, mlo_signal_of(q, b->in[2]));
-    int scores = probs && s && s->bits == 8 && !s->narrow
-        && mlo_given_plain(q, mlo_signal_of(q, b->in[0]))
-        && mlo_given_plain(q, mlo_signal_of(q, b->in[1]));
-    q->r.left_out += (size_t)((w && !probs) + (s && !scores));
-    if (!probs) b->probs_given = NULL;
-    if (!scores) b->scores_given = NULL;
-}
-
-/* What an attention cannot take: scores know no zero of the queries, and what is mixed has the
- * zero of what it is made of. */
-static int mlo_given_attention(mlo_quantizer *q, const mlo_sublayer *b) {
-    mlo_signal *x = mlo_signal_of(q, b->in[0]);
-    mlo_signal *v = mlo_signal_of(q, b->in[2]);
-    mlo_signal *y = mlo_signal_of(q, b->out);
-    mlo_signal *left = NULL;
-    const mlo_given *gx = mlo_narrow_given(x), *gv = mlo_narrow_given(v), *gy = mlo_narrow_given(y);
-    for (int64_t i = 0; i < q->scan.iterations; i++) {
-        double query = mlo_given_scaled(gx) ? mlo_given_zero(gx, i) : 0;
-        double value = mlo_given_scaled(gv) ? mlo_given_zero(gv, i) : 0;
-        double mix = mlo_given_scaled(gy) ? mlo_given_zero(gy, i) : 0;
-        if (query < 0 || query > 0) left = x;
-        if (value < 0 || value > 0 || mix < 0 || mix > 0) {
-            v->given = v->given_narrow = y->given = y->given_narrow = NULL;
-            left = left ? left : v;
-        }
-    }
-    if (left == x) x->given = x->given_narrow = NULL;
-    if (left)
-        mlo_warn(q->m,
-            "%s: zero points of queries, values and their mix are not taken over (an attention "
-            "knows none): scales of '%s' are chosen here",
-            mlo_node_name(b->node), left->name);
-    return mlo_failed(q->m);
-}
-
 /* What the source model fixes. A rounding that the residual stream does not see is one of the
  * narrow form. */
 static int mlo_demand_given(mlo_quantizer *q) {
@@ -22851,12 +22422,8 @@ static int mlo_demand_given(mlo_quantizer *q) {
     }
     for (size_t k = 0; k < q->r.n_block; k++) {
         mlo_sublayer *b = q->r.block[k];
-        if (b->kind == MLO_ATTENTION && mlo_given_attention(q, b)) break;
-        if (b->kind == MLO_ATTENTION) mlo_given_inside(q, b);
-        if (b->kind == MLO_UNARY && mlo_given_relu(q, b)) break;
-        if (b->kind == MLO_LINEAR)
-            b->weight_given = mlo_weight_given(
-                q->m, &q->scan, b->weight, b->transposed, mlo_signal_of(q, b->out)->channels);
+        const mlo_sublayer_kind *kind = q->r.kinds[b->kind];
+        if (kind->given && kind->given(q, b)) break;
     }
     if (q->r.left_out)
         mlo_warn(q->m,
@@ -22871,7 +22438,8 @@ static int mlo_demand_given(mlo_quantizer *q) {
 static int mlo_demand(mlo_quantizer *q) {
     for (size_t i = 0; i < q->r.n_block; i++) {
         mlo_sublayer *b = q->r.block[i];
-        int wide = b->kind == MLO_NORM || b->kind == MLO_RESIDUAL;
+        const mlo_sublayer_kind *kind = q->r.kinds[b->kind];
+        int wide = kind->reads_wide;
         for (int k = 0; k < b->n_in; k++) {
             mlo_signal *s = mlo_signal_of(q, b->in[k]);
             if (!s) return mlo_failed(q->m);
@@ -22882,21 +22450,13 @@ static int mlo_demand(mlo_quantizer *q) {
             if (wide && b->raw[k]) s->raw = 1;
             s->reads[b->kind]++;
             s->operand = k;
-            if (b->kind == MLO_UNARY) s->bits = MLO_INDEX_BITS;
+            if (kind->operand_bits) s->bits = kind->operand_bits;
         }
         mlo_signal *out = mlo_signal_of(q, b->out);
         if (!out) return mlo_failed(q->m);
         out->maker = b;
-        /* a sum knows no shape */
-        if (b->kind == MLO_RESIDUAL) out->wide = 1;
-        if (b->kind == MLO_ATTENTION && b->mask) {
-            if (q->mask && q->mask != b->mask)
-                return mlo_fail(q->m, MLO_E_UNSUPPORTED, b->node,
-                    "a loop with two attention masks, '%s' and '%s'; one key mask per loop is "
-                    "supported",
-                    q->mask, b->mask);
-            q->mask = b->mask;
-        }
+        if (kind->makes_wide) out->wide = 1;
+        if (kind->demand && kind->demand(q, b)) return mlo_failed(q->m);
     }
     mlo_signal *in = mlo_signal_of(q, q->scan.body->input[0]->name);
     mlo_signal *out = mlo_signal_of(q, q->result);
@@ -22947,16 +22507,8 @@ static int mlo_choose_given(mlo_quantizer *q) {
         if (mlo_obey_widths(q, q->signals[k])) return mlo_failed(q->m);
     for (size_t k = 0; k < q->r.n_block; k++) {
         const mlo_sublayer *b = q->r.block[k];
-        if (b->kind == MLO_LINEAR && b->weight_given
-            && mlo_given_check(q, b->out, b->weight_given, 2, 8, 0))
-            return mlo_failed(q->m);
-        if (b->kind != MLO_ATTENTION) continue;
-        const mlo_signal *x[3];
-        for (int i = 0; i < 3; i++) x[i] = mlo_signal_of(q, b->in[i]);
-        if (x[1]->bits != x[0]->bits || x[2]->bits != x[0]->bits)
-            return mlo_fail(q->m, MLO_E_UNSUPPORTED, b->node,
-                "queries of %d bits, keys of %d and values of %d; an attention takes one width",
-                x[0]->bits, x[1]->bits, x[2]->bits);
+        const mlo_sublayer_kind *kind = q->r.kinds[b->kind];
+        if (kind->check && kind->check(q, b)) return mlo_failed(q->m);
     }
     return 0;
 }
@@ -23009,6 +22561,7 @@ static void mlo_most_of(const float *restrict x, float f, float *restrict most, 
         most[i] = v > most[i] ? v : most[i];
     }
 }
+
 /* most[n] := max(most[n], |w[k][n]| t[k]). */
 static void mlo_column_most(const mlo_array *w, const float *t, float *most) {
     const float *x = (const float *)w->data;
@@ -23055,6 +22608,7 @@ static double mlo_eighths(double x, int e) {
 }
 
 enum { MLO_READERS = 8 };
+
 typedef struct {
     /* the weights of who reads the signal */
     mlo_array *w[MLO_READERS];
@@ -23261,106 +22815,7 @@ static int mlo_shape_signal(mlo_quantizer *q, mlo_signal *s, const char *reads) 
     return 0;
 }
 
-/* ---- tables: one scale, one zero ------------------------------------------ */
-
-static void mlo_one_scale(
-    const mlo_quantizer *q, mlo_signal *s, int64_t i, double low, double high) {
-    double top = mlo_top(s), scale = mlo_step(q, (high > low ? high - low : 1) / (2 * top + 1));
-    /* more room than is needed: half of it at each end */
-    if (q->pow2) low = (low + high - (2 * top + 1) * scale) / 2;
-    s->narrow_scale[i] = scale;
-    for (int64_t c = i * s->channels; c < (i + 1) * s->channels; c++)
-        s->zero[c] = low + (top + 1) * scale;
-}
-
-static void mlo_range(const mlo_signal *s, int64_t i, double *low, double *high) {
-    *low = s->low[i * s->channels];
-    *high = s->high[i * s->channels];
-    for (int64_t c = i * s->channels; c < (i + 1) * s->channels; c++) {
-        if (s->low[c] < *low) *low = s->low[c];
-        if (s->high[c] > *high) *high = s->high[c];
-    }
-}
-
-/* f(first + k step) in an iteration, k = 0..n-1, by evaluating the function's own nodes. Returns
- * scratch. */
-static mlo_array *mlo_tabulate(mlo_quantizer *q, const mlo_sublayer *u, int64_t iteration,
-    double first, double step, int64_t count) {
-    mlo *m = q->m;
-    mlo_array **made = (mlo_array **)mlo_scratch(m, u->n_inner + 1, sizeof *made), *result = NULL;
-    if (!made) return NULL;
-    memset(made, 0, (u->n_inner + 1) * sizeof *made);
-    mlo_array *x = made[u->n_inner] = mlo_array_new(m, MLO_FLOAT, 1, &count);
-    for (int64_t i = 0; x && i < count; i++)
-        ((float *)x->data)[i] = (float)(first + (double)i * step);
-    for (size_t k = 0; x && k < u->n_inner && !m->error.code; k++) {
-        mlo_node *n = u->inner[k];
-        mlo_array *in[8] = { 0 };
-        int own[8] = { 0 };
-        const mlo_op *op = mlo_op_of(m, n);
-        if (!op || !op->run || n->n_input > 8) {
-            mlo_fail(m, MLO_E_UNSUPPORTED, n,
-                "an activation function by an op that mlo cannot evaluate");
-            break;
-        }
-        for (size_t i = 0; i < n->n_input && !m->error.code; i++)
-            if (mlo_has_input(n, i)) {
-                if (n->input[i] == u->in[0]) in[i] = x;
-                for (size_t j = 0; j < k && !in[i]; j++)
-                    if (u->inner[j]->output[0] == n->input[i]) in[i] = made[j];
-                if (!in[i]) {
-                    in[i] = mlo_scan_value(m, &q->scan, n->input[i], iteration);
-                    own[i] = 1;
-                }
-                if (in[i] && own[i] && mlo_array_count(in[i]) == 1) in[i]->rank = 0;
-            }
-        if (!m->error.code)
-            mlo_call_node(m, op, n, mlo_opset_of(m), (const mlo_array *const *)in, &made[k]);
-        for (size_t i = 0; i < n->n_input; i++)
-            if (own[i]) mlo_array_free(m, in[i]);
-    }
-    if (!m->error.code && u->n_inner) {
-        result = made[u->n_inner - 1];
-        made[u->n_inner - 1] = NULL;
-    }
-    for (size_t k = 0; k <= u->n_inner; k++) mlo_array_free(m, made[k]);
-    mlo_scratch_free(m, made);
-    return result;
-}
-
-/* The range of a table's index: what was seen, less the ends over which the function changes by
- * less than 1/32 of its step. */
-static int mlo_index_range(
-    mlo_quantizer *q, const mlo_sublayer *u, mlo_signal *x, const mlo_signal *y, int64_t i) {
-    enum { POINTS = 1025 };
-    double low, high, step = y->wide ? y->wide_scale[i] : y->narrow_scale[i];
-    mlo_range(x, i, &low, &high);
-    double each = (high - low) / (POINTS - 1);
-    mlo_array *f = mlo_tabulate(q, u, i, low, each, POINTS);
-    if (!f) return mlo_failed(q->m);
-    const float *v = (const float *)f->data;
-    int from = 0, to = POINTS - 1;
-    while (from < to && fabs((double)(v[from + 1] - v[0])) <= step / 32) from++;
-    while (to > from && fabs((double)(v[to - 1] - v[POINTS - 1])) <= step / 32) to--;
-    mlo_array_free(q->m, f);
-    mlo_one_scale(q, x, i, low + from * each, low + to * each);
-    return 0;
-}
-
 /* ---- all of them ---------------------------------------------------------- */
-
-/* A sum shifts its operands by 14 places at most: none may be much finer than the other, nor the
- * sum than both. */
-static void mlo_add_scales(mlo_quantizer *q, const mlo_sublayer *b, int64_t i) {
-    mlo_signal *s[] = { mlo_signal_of(q, b->in[0]), mlo_signal_of(q, b->in[1]),
-        mlo_signal_of(q, b->out) };
-    double least = (s[0]->wide_scale[i] > s[1]->wide_scale[i] ? s[0]->wide_scale[i]
-                                                              : s[1]->wide_scale[i])
-        / 4096;
-    for (int k = 0; k < 3; k++)
-        if (s[k]->wide_scale[i] < least && !mlo_given_scaled(mlo_wide_given(q, s[k])))
-            s[k]->wide_scale[i] = least;
-}
 
 static void mlo_wide_scales(mlo_quantizer *q) {
     for (size_t k = 0; k < q->n_signals; k++) {
@@ -23373,12 +22828,12 @@ static void mlo_wide_scales(mlo_quantizer *q) {
                 : mlo_step(
                       q, (s->most[i] > 1e-20 ? s->most[i] : 1) * mlo_headroom / mlo_wide_top(s));
     }
-    for (size_t k = 0; q->pow2 && k < q->r.n_block; k++)
-        for (int64_t i = 0; q->r.block[k]->kind == MLO_RESIDUAL && i < q->scan.iterations; i++)
-            mlo_add_scales(q, q->r.block[k], i);
-    mlo_signal *in = mlo_signal_of(q, q->scan.body->input[0]->name);
-    mlo_signal *out = mlo_signal_of(q, q->result);
-    for (int64_t k = 1; k < q->scan.iterations; k++) in->wide_scale[k] = out->wide_scale[k - 1];
+    for (size_t k = 0; q->pow2 && k < q->r.n_block; k++) {
+        const mlo_sublayer *b = q->r.block[k];
+        const mlo_sublayer_kind *kind = q->r.kinds[b->kind];
+        for (int64_t i = 0; kind->shift_scales && i < q->scan.iterations; i++)
+            kind->shift_scales(q, b, i);
+    }
 }
 
 /* A signal that is made by no table and is no attention's result. */
@@ -23397,78 +22852,17 @@ static int mlo_narrow_scales(mlo_quantizer *q, mlo_signal *s) {
     return 0;
 }
 
-/* Scores know no zero of the queries, and what is mixed has the zero of what it is made of. */
-static int mlo_attention_zeros(mlo_quantizer *q, const mlo_sublayer *b) {
-    const mlo_signal *x = mlo_signal_of(q, b->in[0]);
-    const mlo_signal *v = mlo_signal_of(q, b->in[2]);
-    const mlo_signal *y = mlo_signal_of(q, b->out);
-    for (int64_t c = 0; c < q->scan.iterations * y->channels; c++) {
-        double far = y->wide ? v->zero[c] : y->zero[c] - v->zero[c];
-        if (x->zero[c] < 0 || x->zero[c] > 0)
-            return mlo_fail(q->m, MLO_E_UNSUPPORTED, b->node,
-                "a zero point is fixed for the queries '%s'; only symmetric ones are supported",
-                x->name);
-        if (far < 0 || far > 0)
-            return mlo_fail(q->m, MLO_E_UNSUPPORTED, b->node,
-                "the values '%s' and their mix '%s' have different zeros, %g and %g; only one is "
-                "supported",
-                v->name, y->name, v->zero[c], y->wide ? 0 : y->zero[c]);
-    }
-    return 0;
-}
-
-/* An attention's result, and the values it mixes. */
-static int mlo_attention_scales(mlo_quantizer *q, const mlo_sublayer *b) {
-    mlo_signal *v = mlo_signal_of(q, b->in[2]), *y = mlo_signal_of(q, b->out);
-    int given = mlo_given_scaled(mlo_narrow_given(y));
-    if (!given && !mlo_given_scaled(mlo_narrow_given(v)) && !mlo_weights_fixed(q, y->name)
-        && mlo_absorbed(y) && !y->wide && !v->wide && v->reads[MLO_ATTENTION] == 1
-        && !v->reads[MLO_LINEAR] && !v->reads[MLO_UNARY] && v->maker
-        && v->maker->kind == MLO_LINEAR) {
-        if (mlo_shape_signal(q, v, y->name)) return mlo_failed(q->m);
-        y->shape = v->shape;
-        y->zero = v->zero;
-        mlo_widen(q, y);
-    }
-    if (given)
-        mlo_obey(q, y);
-    else
-        for (int64_t i = 0; i < q->scan.iterations; i++) mlo_fit(q, y, i);
-    return mlo_attention_zeros(q, b);
-}
-
-static int mlo_unary_scales(mlo_quantizer *q, const mlo_sublayer *b) {
-    mlo_signal *x = mlo_signal_of(q, b->in[0]), *y = mlo_signal_of(q, b->out);
-    int given = mlo_given_scaled(mlo_narrow_given(y));
-    if (given) mlo_obey(q, y);
-    for (int64_t i = 0; i < q->scan.iterations; i++) {
-        double low, high;
-        mlo_range(y, i, &low, &high);
-        if (given) continue;
-        if (mlo_absorbed(y) && !y->wide)
-            mlo_one_scale(q, y, i, low, high);
-        else
-            mlo_fit(q, y, i);
-    }
-    for (int64_t i = 0; x->maker && mlo_fused_unary(q, x->maker) == b
-        && !mlo_given_scaled(mlo_narrow_given(x)) && i < q->scan.iterations;
-        i++)
-        if (mlo_index_range(q, b, x, y, i)) return mlo_failed(q->m);
-    return 0;
-}
-
 static int mlo_fit_all(mlo_quantizer *q) {
     for (size_t k = 0; k < q->n_signals; k++) {
         mlo_signal *s = q->signals[k];
-        if ((s->narrow || mlo_widened(q, s))
-            && !(s->maker && (s->maker->kind == MLO_UNARY || s->maker->kind == MLO_ATTENTION))
+        if ((s->narrow || mlo_widened(q, s)) && !(s->maker && q->r.kinds[s->maker->kind]->scales)
             && mlo_narrow_scales(q, s))
             return mlo_failed(q->m);
     }
     for (size_t k = 0; k < q->r.n_block; k++) {
         const mlo_sublayer *b = q->r.block[k];
-        if (b->kind == MLO_ATTENTION && mlo_attention_scales(q, b)) return mlo_failed(q->m);
-        if (b->kind == MLO_UNARY && mlo_unary_scales(q, b)) return mlo_failed(q->m);
+        const mlo_sublayer_kind *kind = q->r.kinds[b->kind];
+        if (kind->scales && kind->scales(q, b)) return mlo_failed(q->m);
     }
     return 0;
 }
@@ -23512,10 +22906,8 @@ static double mlo_products(mlo_quantizer *q) {
     double sum = 0;
     for (size_t k = 0; k < q->r.n_block; k++) {
         const mlo_sublayer *b = q->r.block[k];
-        const mlo_signal *in = mlo_signal_of(q, b->in[0]), *out = mlo_signal_of(q, b->out);
-        mlo_form f = mlo_body_form(&q->r.in, b->in[0]);
-        if (b->kind == MLO_LINEAR) sum += (double)(in->channels * out->channels);
-        if (b->kind == MLO_ATTENTION) sum += 2.0 * (double)mlo_form_count(&f);
+        const mlo_sublayer_kind *kind = q->r.kinds[b->kind];
+        if (kind->products) sum += kind->products(q, b);
     }
     return sum;
 }
@@ -23578,6 +22970,7 @@ static void mlo_fixed_to(double real, int bits, int most, int64_t *mult, int *sh
         *shift = 1;
     }
 }
+
 static void mlo_fixed(double real, int most, int64_t *mult, int *shift) {
     mlo_fixed_to(real, 15, most, mult, shift);
 }
@@ -23605,29 +22998,13 @@ static int mlo_ratio(
     return 0;
 }
 
-/* ======== src/integer/quantize.c ======== */
-/* quantize: one float loop becomes integers.
+/* ======== src/integer/body.c ======== */
+/* body: pieces of the integer body that all sublayers are made of.
  *
- * in:  a rolled float model, and samples to calibrate with (else drawn from the declared types,
- *     with a warning).
- * out: the same model, its loop's body made of mlo kernels; Quantize before the loop and
- *      Dequantize behind it. Weights stay references: the body says QuantizeLinear(W, scale), and
- *      lower evaluates it one layer at a time.
- * invariant: the Verilog will depend on shapes and widths alone: every scale, multiplier, shift,
- *      table and bias is a per-iteration parameter, whether or not layers agree about it.
- * example: a MatMul + Add of a BERT layer becomes
- *      w8 = QuantizeLinear(w, w_scale, 0)      y = mlo.MVU(x8, w8, bias, mult, shift)
- *      (weights of fewer bits: Clip behind it; they travel as INT8, and as what they are to the
- *      hardware)
- * cost: two float evaluations per sample; one layer's weights in memory at a time.
- *
- * What an integer stands for is decided in scales.c; here it becomes numbers. A linear layer that
- * reads y[c] = (x[c] - zero[c]) / (scale shape[c]) multiplies its weights' rows by the shape. Its
- * bias is chosen so that the mean over the calibration is exact: it takes the zeros times the
- * weights, and what rounding the weights and the operands does on average.
+ * in:  a quantizer whose scales are chosen.    out: kernels' nodes, parameters of all iterations,
+ *      the narrow form of a wide value and back.
+ * invariant: every number is a per-iteration parameter, whether or not layers agree about it.
  */
-
-/* ---- making the new body -------------------------------------------------- */
 
 /* A number as text that no locale changes: nine digits, which bring a float back exactly. */
 static const char *mlo_digits(double x, char text[40]) {
@@ -23636,6 +23013,7 @@ static const char *mlo_digits(double x, char text[40]) {
         if (!strchr("0123456789+-einfa.", *p)) *p = '.';
     return text;
 }
+
 static const char *mlo_number_text(mlo *m, double x) {
     char text[40];
     return mlo_intern(m, mlo_digits(x, text));
@@ -23815,7 +23193,410 @@ static mlo_form_made mlo_made_at(const mlo_quantizer *q, const mlo_signal *s) {
     return s->wide && !mlo_widened(q, s) ? w : n;
 }
 
-/* ---- linear --------------------------------------------------------------- */
+/* A number as it is given: rounded to its own steps, within its own width. */
+static double mlo_given_rounded(const mlo_given *g, int64_t at, double x) {
+    if (!mlo_given_scaled(g)) return x;
+    double hi = ldexp(1, g->bits - 1) - 1, v = rint(x / g->scale[at]);
+    return (v > hi ? hi : v < -hi - 1 ? -hi - 1 : v) * g->scale[at];
+}
+
+/* ======== src/integer/unary.c ======== */
+/* unary: a function of one value: recognised, and made a table.
+ *
+ * in:  elementwise nodes between one value and another, all other operands single numbers.
+ * out: the table of the linear layer in front, whose only reader it is.
+ * invariant: a table holds what the function's own nodes make of its index; the ends over which it
+ *      hardly changes are cut off.
+ * cost: an evaluation of 1025 points, and of the table's, per iteration.
+ */
+
+/* ---- recognising ---------------------------------------------------------- */
+
+/* Collects, in topological order, the elementwise nodes between `source` and `name`. 0: something
+ * else is in between. */
+static int mlo_unary_nodes(
+    mlo_recogniser *r, const char *name, const char *source, mlo_sublayer *b, int depth) {
+    if (name == source || mlo_is_number(&r->in, name)) return 1;
+    mlo_node *n = mlo_made_by(&r->in, name);
+    for (size_t i = 0; i < b->n_inner; i++)
+        if (b->inner[i] == n) return 1;
+    if (!mlo_is_elementwise(n) || depth > 24) return 0;
+    for (size_t i = 0; i < n->n_input; i++)
+        if (mlo_has_input(n, i) && !mlo_unary_nodes(r, n->input[i], source, b, depth + 1)) return 0;
+    return MLO_PUSH(r->m, b->inner, b->n_inner, n);
+}
+
+/* The farthest value of which n's output is a function. The frontier holds what is still needed;
+ * its latest member is replaced by what makes it, and whenever one member is left, that is a value
+ * everything goes through. */
+static const char *mlo_unary_source(mlo_recogniser *r, mlo_node *n) {
+    const char *front[MLO_CHAIN] = { n->output[0] }, *best = NULL;
+    int count = 1;
+    for (int step = 0; step < 32; step++) {
+        int last = 0;
+        for (int i = 1; i < count; i++)
+            if (mlo_map_get(&r->order, front[i]) > mlo_map_get(&r->order, front[last])) last = i;
+        mlo_node *p = mlo_made_by(&r->in, front[last]);
+        if (!mlo_is_inner(r, p)) break;
+        front[last] = front[--count];
+        for (size_t i = 0; i < p->n_input; i++)
+            if (mlo_has_input(p, i) && mlo_is_carried(&r->in, p->input[i])) {
+                int known = 0;
+                for (int k = 0; k < count; k++) known |= front[k] == p->input[i];
+                if (!known && count == MLO_CHAIN) return best;
+                if (!known) front[count++] = p->input[i];
+            }
+        if (count == 1) best = front[0];
+    }
+    return best;
+}
+
+static const char *mlo_block_unary(mlo_recogniser *r, mlo_node *n) {
+    mlo_sublayer *b = mlo_block_new(r, MLO_UNARY, n, n->output[0]);
+    if (!b) return NULL;
+    if (!(b->in[0] = mlo_unary_source(r, n))) {
+        int both = n->n_input > 1 && mlo_is_carried(&r->in, n->input[0])
+            && mlo_is_carried(&r->in, n->input[1]);
+        mlo_form other = mlo_body_form(
+            &r->in, n->input[n->n_input > 1 && mlo_is_carried(&r->in, n->input[0])]);
+        int gate = both && mlo_is(n, "Mul");
+        int places = !both && mlo_is(n, "Add") && mlo_tokens_of(&other) > 1;
+        return mlo_cannot(r, n,
+            gate         ? "a gate, the product of two activations (SwiGLU, GeGLU)"
+                : places ? "a value that is added to the tokens inside of a layer (position "
+                           "embeddings in every layer)"
+                         : "an elementwise op that is no function of one value");
+    }
+    b->n_in = 1;
+    if (!mlo_unary_nodes(r, n->output[0], b->in[0], b, 0))
+        return mlo_cannot(r, n, "an elementwise op of several values");
+    /* what the function begins with rounding is given as its table's index */
+    for (size_t i = 0; i < b->n_inner; i++) {
+        mlo_rounding f;
+        if (mlo_is_rounded(&r->in, b->inner[i]->output[0], &f) && f.from == b->in[0]
+            && mlo_note_rounding(r, f.from, &f, 1))
+            return NULL;
+    }
+    return mlo_block_finish(r, b);
+}
+
+static const char *mlo_recognise_unary(mlo_recogniser *r, mlo_node *n, const char *name, int *is) {
+    (void)name;
+    *is = mlo_is_elementwise(n);
+    return *is ? mlo_block_unary(r, n) : NULL;
+}
+
+/* The unary function that is the only reader of a linear layer, NULL when there is none: they
+ * become one MVUTable. */
+static mlo_sublayer *mlo_fused_unary(const mlo_quantizer *q, const mlo_sublayer *b) {
+    mlo_sublayer *unary = NULL;
+    int readers = 0;
+    for (size_t i = 0; i < q->r.n_block; i++)
+        for (int k = 0; k < q->r.block[i]->n_in; k++)
+            if (q->r.block[i]->in[k] == b->out) {
+                readers++;
+                if (q->r.block[i]->kind == MLO_UNARY) unary = q->r.block[i];
+            }
+    return readers == 1 && b->out != q->result ? unary : NULL;
+}
+
+/* The type of a function of one value, by what it is made of. */
+static const char *mlo_q_function(const mlo_sublayer *b) {
+    int erf = 0, sigmoid = 0, tanh_ = 0, relu = 0, soft = 0;
+    for (size_t i = 0; i < b->n_inner; i++) {
+        const mlo_node *n = b->inner[i];
+        erf |= mlo_is(n, "Erf") || mlo_is(n, "Gelu");
+        sigmoid |= mlo_is(n, "Sigmoid");
+        tanh_ |= mlo_is(n, "Tanh");
+        relu |= mlo_is(n, "Relu");
+        soft |= mlo_is(n, "Softplus");
+    }
+    if (erf) return "gelu";
+    if (b->n_inner == 1)
+        return relu   ? "relu"
+            : tanh_   ? "tanh"
+            : sigmoid ? "sigmoid"
+            : soft    ? "softplus"
+                      : "function";
+    return tanh_ ? "gelu" : sigmoid ? "silu" : "function";
+}
+
+/* ---- scales --------------------------------------------------------------- */
+
+/* A table of Relu may have the steps of what it makes: then it is exact. */
+static int mlo_given_relu(mlo_quantizer *q, mlo_sublayer *b) {
+    mlo_signal *x = mlo_signal_of(q, b->in[0]), *y = mlo_signal_of(q, b->out);
+    const mlo_given *g = mlo_narrow_given(y);
+    if (b->n_inner != 1 || !mlo_is(b->inner[0], "Relu") || x->given || !mlo_given_scaled(g))
+        return 0;
+    for (int64_t i = 0; g->zero && i < q->scan.iterations; i++)
+        if (g->zero[i] < 0 || g->zero[i] > 0) return 0;
+    mlo_given *same = MLO_NEW(q->m, mlo_given);
+    if (!same) return mlo_failed(q->m);
+    same->sign = 1;
+    same->bits = g->bits + !g->sign;
+    same->scale = g->scale;
+    x->given = same;
+    return 0;
+}
+
+static void mlo_one_scale(
+    const mlo_quantizer *q, mlo_signal *s, int64_t i, double low, double high) {
+    double top = mlo_top(s), scale = mlo_step(q, (high > low ? high - low : 1) / (2 * top + 1));
+    /* more room than is needed: half of it at each end */
+    if (q->pow2) low = (low + high - (2 * top + 1) * scale) / 2;
+    s->narrow_scale[i] = scale;
+    for (int64_t c = i * s->channels; c < (i + 1) * s->channels; c++)
+        s->zero[c] = low + (top + 1) * scale;
+}
+
+static void mlo_range(const mlo_signal *s, int64_t i, double *low, double *high) {
+    *low = s->low[i * s->channels];
+    *high = s->high[i * s->channels];
+    for (int64_t c = i * s->channels; c < (i + 1) * s->channels; c++) {
+        if (s->low[c] < *low) *low = s->low[c];
+        if (s->high[c] > *high) *high = s->high[c];
+    }
+}
+
+/* f(first + k step) in an iteration, k = 0..n-1, by evaluating the function's own nodes. Returns
+ * scratch. */
+static mlo_array *mlo_tabulate(mlo_quantizer *q, const mlo_sublayer *u, int64_t iteration,
+    double first, double step, int64_t count) {
+    mlo *m = q->m;
+    mlo_array **made = (mlo_array **)mlo_scratch(m, u->n_inner + 1, sizeof *made), *result = NULL;
+    if (!made) return NULL;
+    memset(made, 0, (u->n_inner + 1) * sizeof *made);
+    mlo_array *x = made[u->n_inner] = mlo_array_new(m, MLO_FLOAT, 1, &count);
+    for (int64_t i = 0; x && i < count; i++)
+        ((float *)x->data)[i] = (float)(first + (double)i * step);
+    for (size_t k = 0; x && k < u->n_inner && !m->error.code; k++) {
+        mlo_node *n = u->inner[k];
+        mlo_array *in[8] = { 0 };
+        int own[8] = { 0 };
+        const mlo_op *op = mlo_op_of(m, n);
+        if (!op || !op->run || n->n_input > 8) {
+            mlo_fail(m, MLO_E_UNSUPPORTED, n,
+                "an activation function by an op that mlo cannot evaluate");
+            break;
+        }
+        for (size_t i = 0; i < n->n_input && !m->error.code; i++)
+            if (mlo_has_input(n, i)) {
+                if (n->input[i] == u->in[0]) in[i] = x;
+                for (size_t j = 0; j < k && !in[i]; j++)
+                    if (u->inner[j]->output[0] == n->input[i]) in[i] = made[j];
+                if (!in[i]) {
+                    in[i] = mlo_scan_value(m, &q->scan, n->input[i], iteration);
+                    own[i] = 1;
+                }
+                if (in[i] && own[i] && mlo_array_count(in[i]) == 1) in[i]->rank = 0;
+            }
+        if (!m->error.code)
+            mlo_call_node(m, op, n, mlo_opset_of(m), (const mlo_array *const *)in, &made[k]);
+        for (size_t i = 0; i < n->n_input; i++)
+            if (own[i]) mlo_array_free(m, in[i]);
+    }
+    if (!m->error.code && u->n_inner) {
+        result = made[u->n_inner - 1];
+        made[u->n_inner - 1] = NULL;
+    }
+    for (size_t k = 0; k <= u->n_inner; k++) mlo_array_free(m, made[k]);
+    mlo_scratch_free(m, made);
+    return result;
+}
+
+/* The range of a table's index: what was seen, less the ends over which the function changes by
+ * less than 1/32 of its step. */
+static int mlo_index_range(
+    mlo_quantizer *q, const mlo_sublayer *u, mlo_signal *x, const mlo_signal *y, int64_t i) {
+    enum { POINTS = 1025 };
+    double low, high, step = y->wide ? y->wide_scale[i] : y->narrow_scale[i];
+    mlo_range(x, i, &low, &high);
+    double each = (high - low) / (POINTS - 1);
+    mlo_array *f = mlo_tabulate(q, u, i, low, each, POINTS);
+    if (!f) return mlo_failed(q->m);
+    const float *v = (const float *)f->data;
+    int from = 0, to = POINTS - 1;
+    while (from < to && fabs((double)(v[from + 1] - v[0])) <= step / 32) from++;
+    while (to > from && fabs((double)(v[to - 1] - v[POINTS - 1])) <= step / 32) to--;
+    mlo_array_free(q->m, f);
+    mlo_one_scale(q, x, i, low + from * each, low + to * each);
+    return 0;
+}
+
+static int mlo_unary_scales(mlo_quantizer *q, const mlo_sublayer *b) {
+    mlo_signal *x = mlo_signal_of(q, b->in[0]), *y = mlo_signal_of(q, b->out);
+    int given = mlo_given_scaled(mlo_narrow_given(y));
+    if (given) mlo_obey(q, y);
+    for (int64_t i = 0; i < q->scan.iterations; i++) {
+        double low, high;
+        mlo_range(y, i, &low, &high);
+        if (given) continue;
+        if (mlo_absorbed(y) && !y->wide)
+            mlo_one_scale(q, y, i, low, high);
+        else
+            mlo_fit(q, y, i);
+    }
+    for (int64_t i = 0; x->maker && mlo_fused_unary(q, x->maker) == b
+        && !mlo_given_scaled(mlo_narrow_given(x)) && i < q->scan.iterations;
+        i++)
+        if (mlo_index_range(q, b, x, y, i)) return mlo_failed(q->m);
+    return 0;
+}
+
+/* ---- tables --------------------------------------------------------------- */
+
+static int mlo_table_fill(mlo_quantizer *q, const mlo_sublayer *u, const mlo_signal *x,
+    const mlo_form_made *y, void *table) {
+    double hi = ldexp(1, y->bits - 1) - 1;
+    int64_t size = (int64_t)1 << x->bits, per = mlo_signal_of(q, u->out)->channels;
+    for (int64_t i = 0; i < q->scan.iterations; i++) {
+        mlo_array *f = mlo_tabulate(q, u, i,
+            x->zero[i * x->channels] - x->narrow_scale[i] * (double)(size / 2), x->narrow_scale[i],
+            size);
+        if (!f) return mlo_failed(q->m);
+        for (int64_t k = 0; k < size; k++) {
+            double v = rint(
+                ((double)((float *)f->data)[k] - (y->zero ? y->zero[i * per] : 0)) / y->scale[i]);
+            v = v > hi ? hi : v < -hi - 1 ? -hi - 1 : v == v ? v : 0;
+            if (y->type == MLO_INT8)
+                ((int8_t *)table)[i * size + k] = (int8_t)v;
+            else
+                ((int16_t *)table)[i * size + k] = (int16_t)v;
+        }
+        mlo_array_free(q->m, f);
+    }
+    return 0;
+}
+
+/* lo and hi of an MVUTable are those of its table's index. */
+static void mlo_index_bounds(mlo_node *n, int bits) {
+    mlo_attr *lo = mlo_attr_of(n, "lo"), *hi = mlo_attr_of(n, "hi");
+    hi->i = ((int64_t)1 << (bits - 1)) - 1;
+    lo->i = -hi->i - 1;
+}
+
+/* The kernel that makes what is behind a requantization to `made`: the function `unary` of it by a
+ * table, or (NULL) itself. in: its inputs but the table. */
+static mlo_node *mlo_requantizing_node(mlo_quantizer *q, const mlo_kernel *k, const mlo_sublayer *b,
+    const mlo_sublayer *unary, const mlo_form_made *made, const char *const *in, size_t n_in) {
+    mlo *m = q->m;
+    mlo_form_made y = unary ? mlo_made_at(q, mlo_signal_of(q, unary->out)) : *made;
+    const mlo_signal *pre = mlo_signal_of(q, b->out);
+    const int64_t size = (int64_t)1 << pre->bits;
+    const char *table = unary ? mlo_format(m, "%s_table", unary->out) : NULL;
+    void *entries = table ? mlo_parameter(q, table, y.type, 1, &size) : NULL;
+    if (m->error.code || (unary && (!entries || mlo_table_fill(q, unary, pre, &y, entries))))
+        return NULL;
+    mlo_node *n = mlo_kernel_node(
+        q, unary ? k->with_table : k, b, unary ? unary->out : b->out, y.type, y.bits, y.scale);
+    if (n && unary) mlo_index_bounds(n, pre->bits);
+    return !n || mlo_inputs(m, n, in, n_in) || (unary && mlo_node_input(m, n, table)) ? NULL : n;
+}
+
+/* It is made together with the linear layer in front. */
+static int mlo_quantize_unary(mlo_quantizer *q, const mlo_sublayer *b) {
+    const mlo_signal *y = mlo_signal_of(q, b->out);
+    return y->narrow_name || y->wide_name
+        ? 0
+        : mlo_fail(q->m, MLO_E_UNSUPPORTED, b->node,
+              "a function of '%s', which is no linear layer of its own; only activations right "
+              "behind a linear layer are supported",
+              b->in[0]);
+}
+
+static const mlo_sublayer_kind mlo_unary_sublayer = {
+    .operand_bits = MLO_INDEX_BITS,
+    .recognise = mlo_recognise_unary,
+    .given = mlo_given_relu,
+    .scales = mlo_unary_scales,
+    .quantize = mlo_quantize_unary,
+    .type = mlo_q_function,
+};
+
+/* ======== src/integer/linear.c ======== */
+/* linear: a layer x W (+ bias): recognised, and made a matrix-vector unit.
+ *
+ * in:  MatMul or Gemm with a parameter as its second operand, the Add of a bias behind it.
+ * out: an MVU (with a table, where a function of one value is its only reader), with weights,
+ *      biases and multipliers of every iteration.
+ * invariant: the mean over the calibration is exact: the bias takes what rounding does on average.
+ * cost: one layer's weights in memory at a time.
+ */
+
+/* ---- recognising ---------------------------------------------------------- */
+
+/* x W (+ bias): MatMul or Gemm with a parameter as its second operand. */
+static const char *mlo_block_linear(
+    mlo_recogniser *r, mlo_node *n, const char *bias, const char *out) {
+    mlo_sublayer *b = mlo_block_new(r, MLO_LINEAR, n, out);
+    mlo_form w = mlo_body_form(&r->in, n->input[1]);
+    if (!b) return NULL;
+    if (w.rank != 2) return mlo_cannot(r, n, "a weight that is not a matrix");
+    if (mlo_is(n, "Gemm")
+        && (mlo_float(n, "alpha", 1) != 1 || mlo_float(n, "beta", 1) != 1
+            || mlo_int(n, "transA", 0)))
+        return mlo_cannot(r, n, "Gemm with alpha, beta or transA");
+    b->in[0] = n->input[0];
+    b->n_in = 1;
+    b->weight = n->input[1];
+    b->transposed = mlo_is(n, "Gemm") && mlo_int(n, "transB", 0);
+    b->bias = bias ? bias : mlo_is(n, "Gemm") && mlo_has_input(n, 2) ? n->input[2] : NULL;
+    return mlo_block_finish(r, b);
+}
+
+/* Add of a carried value and a parameter behind a MatMul: its bias. */
+static const char *mlo_block_bias(mlo_recogniser *r, mlo_node *n) {
+    for (size_t i = 0; i < 2; i++) {
+        mlo_rounding f;
+        int rounded = mlo_is_rounded(&r->in, n->input[i], &f);
+        const char *sum = rounded ? f.from : n->input[i];
+        mlo_node *p = mlo_made_by(&r->in, sum);
+        mlo_value *v = mlo_value_of(r->body, sum);
+        if (mlo_is(p, "MatMul") && v->n_uses == 1 && mlo_is_carried(&r->in, p->input[0])
+            && !mlo_is_carried(&r->in, p->input[1]) && !mlo_is_carried(&r->in, n->input[1 - i])) {
+            mlo_form bias = mlo_body_form(&r->in, n->input[1 - i]);
+            mlo_form y = mlo_body_form(&r->in, n->output[0]);
+            if (!mlo_form_known(&bias) || y.rank < 1 || mlo_form_count(&bias) != y.dims[y.rank - 1])
+                continue;
+            const char *out = mlo_block_linear(r, p, n->input[1 - i], n->output[0]);
+            if (out && rounded)
+                r->block[r->n_block - 1]->sum_given = mlo_rounding_given(
+                    r->m, r->scan, r->body, &f, 1);
+            return out;
+        }
+    }
+    return NULL;
+}
+
+static const char *mlo_recognise_linear(mlo_recogniser *r, mlo_node *n, const char *name, int *is) {
+    *is = mlo_is(n, "MatMul") || mlo_is(n, "Gemm");
+    if (*is) return mlo_block_linear(r, n, NULL, name);
+    const char *out = mlo_is(n, "Add") && !mlo_is_inner(r, n) ? mlo_block_bias(r, n) : NULL;
+    *is = out || r->m->error.code;
+    return out;
+}
+
+/* ---- what is given -------------------------------------------------------- */
+
+static int mlo_given_linear(mlo_quantizer *q, mlo_sublayer *b) {
+    b->weight_given = mlo_weight_given(
+        q->m, &q->scan, b->weight, b->transposed, mlo_signal_of(q, b->out)->channels);
+    return mlo_failed(q->m);
+}
+static int mlo_check_linear(mlo_quantizer *q, const mlo_sublayer *b) {
+    return b->weight_given ? mlo_given_check(q, b->out, b->weight_given, 2, 8, 0) : 0;
+}
+
+static double mlo_products_linear(mlo_quantizer *q, const mlo_sublayer *b) {
+    return (double)(mlo_signal_of(q, b->in[0])->channels * mlo_signal_of(q, b->out)->channels);
+}
+static const char *mlo_type_linear(const mlo_sublayer *b) {
+    (void)b;
+    return "linear";
+}
+
+/* ---- weights -------------------------------------------------------------- */
 
 typedef struct {
     float *scale;
@@ -23829,6 +23610,7 @@ typedef struct {
     float lo, hi;
     int clipped;
 } mlo_weight_range;
+
 static mlo_weight_range mlo_weight_range_of(const mlo_quantizer *q, const mlo_sublayer *b) {
     int bits = mlo_weight_bits(q, b), whole = b->weight_given && !b->weight_given->narrow;
     float hi = (float)(ldexp(1, bits - 1) - 1);
@@ -23924,6 +23706,7 @@ static void mlo_integer_mean(const float *restrict row, float shape, const float
         sum[i] += mean * (double)(v - magic);
     }
 }
+
 /* sum[n] += the weight as an integer times the mean of the operand as an integer; of a layer that
  * is fixed: times what the operand is off by its zero. */
 static void mlo_integer_means(const mlo_array *w, const mlo_signal *x, int64_t i,
@@ -23941,13 +23724,6 @@ static void mlo_integer_means(const mlo_array *w, const mlo_signal *x, int64_t i
             mlo_integer_mean(row + n, shape, inverse + n, r, mean, sum + n, MLO_LANES);
         mlo_integer_mean(row + n, shape, inverse + n, r, mean, sum + n, columns - n);
     }
-}
-
-/* A number as it is given: rounded to its own steps, within its own width. */
-static double mlo_given_rounded(const mlo_given *g, int64_t at, double x) {
-    if (!mlo_given_scaled(g)) return x;
-    double hi = ldexp(1, g->bits - 1) - 1, v = rint(x / g->scale[at]);
-    return (v > hi ? hi : v < -hi - 1 ? -hi - 1 : v) * g->scale[at];
 }
 
 /* One iteration's numbers. w: [K,N] float, bias: [N] or NULL. */
@@ -24086,37 +23862,7 @@ static int mlo_linear_fill(mlo_quantizer *q, const mlo_sublayer *b, mlo_linear *
     return mlo_failed(q->m);
 }
 
-/* ---- tables --------------------------------------------------------------- */
-
-static int mlo_table_fill(mlo_quantizer *q, const mlo_sublayer *u, const mlo_signal *x,
-    const mlo_form_made *y, void *table) {
-    double hi = ldexp(1, y->bits - 1) - 1;
-    int64_t size = (int64_t)1 << x->bits, per = mlo_signal_of(q, u->out)->channels;
-    for (int64_t i = 0; i < q->scan.iterations; i++) {
-        mlo_array *f = mlo_tabulate(q, u, i,
-            x->zero[i * x->channels] - x->narrow_scale[i] * (double)(size / 2), x->narrow_scale[i],
-            size);
-        if (!f) return mlo_failed(q->m);
-        for (int64_t k = 0; k < size; k++) {
-            double v = rint(
-                ((double)((float *)f->data)[k] - (y->zero ? y->zero[i * per] : 0)) / y->scale[i]);
-            v = v > hi ? hi : v < -hi - 1 ? -hi - 1 : v == v ? v : 0;
-            if (y->type == MLO_INT8)
-                ((int8_t *)table)[i * size + k] = (int8_t)v;
-            else
-                ((int16_t *)table)[i * size + k] = (int16_t)v;
-        }
-        mlo_array_free(q->m, f);
-    }
-    return 0;
-}
-
-/* lo and hi of an MVUTable are those of its table's index. */
-static void mlo_index_bounds(mlo_node *n, int bits) {
-    mlo_attr *lo = mlo_attr_of(n, "lo"), *hi = mlo_attr_of(n, "hi");
-    hi->i = ((int64_t)1 << (bits - 1)) - 1;
-    lo->i = -hi->i - 1;
-}
+/* ---- making it ------------------------------------------------------------ */
 
 /* What mlo_linear_numbers is to make of the sum alone: what is fixed of it. The zeros are scratch. */
 static mlo_form_made mlo_sum_form(mlo_quantizer *q, const mlo_given *g, int64_t columns) {
@@ -24150,24 +23896,6 @@ static int mlo_sum_fineness(
     return *fine >= 1 ? 0
                       : mlo_fail(q->m, MLO_E_UNSUPPORTED, b->node,
                             "a bias %g times the steps of the sum it is added to", most);
-}
-
-/* The kernel that makes what is behind a requantization to `made`: the function `unary` of it by a
- * table, or (NULL) itself. in: its inputs but the table. */
-static mlo_node *mlo_requantizing_node(mlo_quantizer *q, const mlo_kernel *k, const mlo_sublayer *b,
-    const mlo_sublayer *unary, const mlo_form_made *made, const char *const *in, size_t n_in) {
-    mlo *m = q->m;
-    mlo_form_made y = unary ? mlo_made_at(q, mlo_signal_of(q, unary->out)) : *made;
-    const mlo_signal *pre = mlo_signal_of(q, b->out);
-    const int64_t size = (int64_t)1 << pre->bits;
-    const char *table = unary ? mlo_format(m, "%s_table", unary->out) : NULL;
-    void *entries = table ? mlo_parameter(q, table, y.type, 1, &size) : NULL;
-    if (m->error.code || (unary && (!entries || mlo_table_fill(q, unary, pre, &y, entries))))
-        return NULL;
-    mlo_node *n = mlo_kernel_node(
-        q, unary ? k->with_table : k, b, unary ? unary->out : b->out, y.type, y.bits, y.scale);
-    if (n && unary) mlo_index_bounds(n, pre->bits);
-    return !n || mlo_inputs(m, n, in, n_in) || (unary && mlo_node_input(m, n, table)) ? NULL : n;
 }
 
 /* What the hardware need not store of an INT8 weight. */
@@ -24256,7 +23984,367 @@ static int mlo_quantize_linear(mlo_quantizer *q, const mlo_sublayer *b) {
     return mlo_narrow(q, last, last->out, y);
 }
 
-/* ---- attention, norm, residual -------------------------------------------- */
+static const mlo_sublayer_kind mlo_linear_sublayer = {
+    .recognise = mlo_recognise_linear,
+    .given = mlo_given_linear,
+    .check = mlo_check_linear,
+    .products = mlo_products_linear,
+    .quantize = mlo_quantize_linear,
+    .type = mlo_type_linear,
+};
+
+/* ======== src/integer/attention.c ======== */
+/* attention: recognised, and made an attention kernel.
+ *
+ * in:  MatMul(softmax(q k^T scale + mask), v) between reshapes, each checked element by element.
+ * out: an Attention, or one that rounds its probabilities, and scores, as the source model does.
+ * invariant: scores know no zero of the queries; what is mixed has the zero of what it is made of.
+ * cost: one walk over the index map of each reshape chain.
+ */
+
+/* ---- recognising ---------------------------------------------------------- */
+
+/* Does the chain from `source` [.., T, C] lay it out as those heads, of all its channels in order? */
+static int mlo_is_heads(
+    const mlo_recogniser *r, const char *source, const mlo_chain *c, const mlo_heads *v) {
+    mlo_form f = mlo_body_form(&r->in, source);
+    int64_t n = v->heads * v->d;
+    int64_t *column = mlo_last_dim(&f) == n
+        ? (int64_t *)mlo_scratch(r->m, (size_t)n, sizeof *column)
+        : NULL;
+    int ok = column && mlo_head_columns(&r->in, source, c, v, column) && mlo_is_identity(column, n);
+    mlo_scratch_free(r->m, column);
+    return ok;
+}
+
+/* Do rows stay rows: is the last dimension what it was? */
+static int mlo_keeps_rows(const mlo_recogniser *r, const mlo_node *n) {
+    mlo_form from = mlo_body_form(&r->in, n->input[0]), to = mlo_body_form(&r->in, n->output[0]);
+    return mlo_is_reshape(n) && mlo_form_known(&from) && mlo_form_known(&to)
+        && mlo_last_dim(&from) == mlo_last_dim(&to);
+}
+
+/* Where(IsNaN(p), 0, p): rows without any key become zeros. p, or NULL. */
+static const char *mlo_unguarded(const mlo_recogniser *r, const mlo_node *n) {
+    double zero;
+    mlo_node *test = mlo_is(n, "Where") ? mlo_made_by(&r->in, n->input[0]) : NULL;
+    if (!mlo_is(test, "IsNaN") || test->input[0] != n->input[2]
+        || !mlo_scalar(&r->in, n->input[1], &zero) || zero < 0 || zero > 0)
+        return NULL;
+    return n->input[2];
+}
+
+/* The softmax that makes probabilities, behind roundings, guards and reshapes. */
+static mlo_node *mlo_softmax_of(mlo_recogniser *r, const char *name, mlo_given **given) {
+    for (int i = 0; i < MLO_CHAIN; i++) {
+        mlo_node *n = mlo_made_by(&r->in, name = mlo_unrounded(r, name, 1, given));
+        const char *from = n ? mlo_unguarded(r, n) : NULL;
+        if (!from && n && mlo_keeps_rows(r, n)) from = n->input[0];
+        if (!from) return n;
+        name = from;
+    }
+    return NULL;
+}
+
+/* The additive mask of scores, and their scale: walks from the softmax to the MatMul that made them. */
+static mlo_node *mlo_scores(mlo_recogniser *r, mlo_node *softmax, mlo_sublayer *b) {
+    const char *name = softmax->input[0];
+    double x;
+    for (int i = 0; i < MLO_CHAIN; i++) {
+        mlo_node *p = mlo_made_by(
+            &r->in, name = mlo_unrounded(r, name, b->scale, &b->scores_given));
+        if (!p) break;
+        if (mlo_is(p, "MatMul")) return p;
+        int first = mlo_is_carried(&r->in, p->input[0]);
+        const char *other = p->n_input > 1 ? p->input[first ? 1 : 0] : NULL;
+        name = p->input[first ? 0 : 1];
+        if (mlo_is(p, "Add") && !mlo_is_carried(&r->in, other) && !b->mask)
+            b->mask = other;
+        else if (mlo_is(p, "Mul") && mlo_scalar(&r->in, other, &x))
+            b->scale *= x;
+        else if (mlo_is(p, "Div") && first && mlo_scalar(&r->in, other, &x))
+            b->scale /= x;
+        else if (mlo_keeps_rows(r, p))
+            name = p->input[0];
+        else
+            break;
+    }
+    mlo_cannot(r, softmax, "a softmax over something that is not scale * q k^T + mask");
+    return NULL;
+}
+
+/* Is an operand of attention the sum of two products of the token with something of its position:
+ * rotary embedding? */
+static int mlo_is_rotary(const mlo_recogniser *r, const char *name) {
+    mlo_chain c;
+    double scale = 1;
+    mlo_node *n = mlo_made_by(&r->in, mlo_chain_walk(&r->in, name, &c, &scale));
+    if (mlo_is(n, "RotaryEmbedding") || mlo_is(n, "Concat")) return 1;
+    if (!mlo_is(n, "Add")) return 0;
+    for (int i = 0; i < 2; i++) {
+        const mlo_node *p = mlo_made_by(&r->in, n->input[i]);
+        if (!mlo_is(p, "Mul")
+            || mlo_is_carried(&r->in, p->input[0]) == mlo_is_carried(&r->in, p->input[1]))
+            return 0;
+    }
+    return 1;
+}
+
+/* Key heads that are repeated for several query heads: behind an Expand or a Tile, how many are
+ * there? 0: none are. */
+static int64_t mlo_key_heads(const mlo_recogniser *r, const char *name, int64_t d) {
+    for (int i = 0; i < MLO_CHAIN; i++) {
+        mlo_chain c;
+        double scale = 1;
+        const mlo_node *n = mlo_made_by(&r->in, name = mlo_chain_walk(&r->in, name, &c, &scale));
+        if (!mlo_is(n, "Expand") && !mlo_is(n, "Tile")) return 0;
+        mlo_form from = mlo_body_form(&r->in, n->input[0]), to = mlo_body_form(&r->in, name);
+        if (mlo_form_known(&from) && mlo_form_known(&to)
+            && mlo_form_count(&from) < mlo_form_count(&to) && r->tokens > 0)
+            return mlo_form_count(&from) / (r->tokens * d);
+        name = n->input[0];
+    }
+    return 0;
+}
+
+/* Is the carried value a batch of several, as attention with its tokens sees it? How many; else 1. */
+static int64_t mlo_batch_of(const mlo_recogniser *r) {
+    mlo_form x = mlo_body_form(&r->in, r->body->input[0]->name);
+    int64_t batch = r->tokens > 0 ? mlo_tokens_of(&x) / r->tokens : 1;
+    return x.rank > 2 && (x.dims[0] == batch || x.dims[1] == batch) ? batch : 1;
+}
+
+/* A product of activations that is attention, but not as hardware has it: what a person would call
+ * it. */
+static const char *mlo_cannot_attend(mlo_recogniser *r, const mlo_node *n, const mlo_sublayer *b,
+    const mlo_node *scores, int64_t d, const char *what) {
+    mlo *m = r->m;
+    int64_t batch = mlo_batch_of(r), groups = mlo_key_heads(r, scores->input[1], d);
+    int causal = b->mask && mlo_is_causal(m, r->body, b->mask, r->tokens, 0);
+    int rotary = mlo_is_rotary(r, scores->input[0]);
+    if (groups >= b->heads) groups = 0;
+    if (!causal && !rotary && !groups && batch == 1) return what ? mlo_cannot(r, n, what) : NULL;
+    const char *heads = "";
+    if (groups)
+        heads = mlo_format(m, "grouped-query attention (%lld query heads on %lld of keys)",
+            (long long)b->heads, (long long)groups);
+    if (!heads) return NULL;
+    if (!causal && !rotary && !groups)
+        mlo_fail(m, MLO_E_UNSUPPORTED, n,
+            "a batch of %lld; export with a batch of 1, or leave that axis open and give "
+            "--dim NAME=1: hardware takes frames one after the other",
+            (long long)batch);
+    else
+        mlo_fail(m, MLO_E_UNSUPPORTED, n,
+            "%s%s%s%s%s; mlo rolls, checks and runs such models, hardware is for encoders "
+            "without",
+            causal ? "a decoder: its attention is causal" : "",
+            causal && (rotary || groups) ? ", with " : "", rotary ? "rotary embedding" : "",
+            rotary && groups ? " and " : "", heads);
+    return NULL;
+}
+
+/* MatMul(softmax(..), v) behind reshapes: an attention of [T, C] tokens. `out` is the value after
+ * the reshapes, chain leads to `mix`. */
+static const char *mlo_block_attention(
+    mlo_recogniser *r, mlo_node *mix, const char *out, const mlo_chain *joined) {
+    mlo_sublayer *b = mlo_block_new(r, MLO_ATTENTION, mix, out);
+    mlo_node *softmax = b ? mlo_softmax_of(r, mix->input[0], &b->probs_given) : NULL;
+    mlo_chain chain[3];
+    if (!b || r->m->error.code) return NULL;
+    if (!mlo_is(softmax, "Softmax"))
+        return mlo_cannot(r, mix, "a product of two activations that is not attention");
+    mlo_node *scores = mlo_scores(r, softmax, b);
+    if (!scores || r->m->error.code) return NULL;
+    mlo_form s = mlo_body_form(&r->in, scores->output[0]);
+    mlo_form o = mlo_body_form(&r->in, mix->output[0]);
+    int64_t axis = mlo_int(softmax, "axis", -1);
+    if (!mlo_form_known(&s) || !mlo_form_known(&o) || s.rank < 3 || o.rank != s.rank)
+        return mlo_cannot(r, scores, "scores of unknown shape (bind dimensions with --dim)");
+    if (axis != -1 && axis != s.rank - 1)
+        return mlo_cannot(r, softmax, "a softmax that is not over the keys");
+    int64_t tq = s.dims[s.rank - 2], tk = s.dims[s.rank - 1], d = o.dims[o.rank - 1];
+    b->heads = mlo_form_count(&s) / (tq * tk);
+    double scale[3] = { 1, 1, 1 };
+    for (int i = 0; i < 3; i++)
+        b->in[i] = mlo_chain_walk(
+            &r->in, i < 2 ? scores->input[i] : mix->input[1], &chain[i], i < 2 ? &scale[i] : NULL);
+    b->scale *= scale[0] * scale[1];
+    b->n_in = 3;
+    b->tokens = r->tokens = tk;
+    if (tq != tk)
+        return mlo_cannot(
+            r, scores, "attention between sequences of two lengths (cross-attention, or a cache)");
+    static const char *const what[] = { "queries", "keys", "values" };
+    for (int i = 0; i < 3; i++) {
+        const mlo_heads at = { tk, b->heads, d, i == 1 };
+        if (mlo_is_heads(r, b->in[i], &chain[i], &at)) continue;
+        return mlo_cannot_attend(r, i < 2 ? scores : mix, b, scores, d,
+            mlo_format(r->m, "%s that are not laid out as heads of the token's channels", what[i]));
+    }
+    mlo_array *map = mlo_index_map(&r->in, mix->output[0], joined);
+    int ok = map && mlo_array_count(map) == tq * b->heads * d;
+    for (int64_t h = 0; ok && h < b->heads; h++)
+        for (int64_t i = 0; ok && i < tq; i++)
+            for (int64_t j = 0; ok && j < d; j++)
+                ok = ((int32_t *)map->data)[(i * b->heads + h) * d + j] == (h * tq + i) * d + j;
+    mlo_array_free(r->m, map);
+    if (!ok) return mlo_cannot(r, mix, "heads that are not joined back into the token's channels");
+    if (!mlo_block_finish(r, b)) return NULL;
+    for (int i = 0; i < 3; i++)
+        if (mlo_chain_note(r, b->in[i], &chain[i], scale[i])) return NULL;
+    return mlo_chain_note(r, out, joined, 1) ? NULL : out;
+}
+
+/* Probabilities times values that are not the loop's own. */
+static int mlo_is_crossed(mlo_recogniser *r, const mlo_node *mix) {
+    mlo_given *given = NULL;
+    return mlo_is_carried(&r->in, mix->input[0])
+        && mlo_is(mlo_softmax_of(r, mix->input[0], &given), "Softmax");
+}
+
+static const char *mlo_recognise_attention(
+    mlo_recogniser *r, mlo_node *n, const char *name, int *is) {
+    mlo_chain chain;
+    const mlo_node *behind = n;
+    chain.n = chain.n_rounding = 0;
+    if (mlo_is_layout(n)) n = mlo_made_by(&r->in, mlo_chain_walk(&r->in, name, &chain, NULL));
+    const int own = mlo_is(n, "MatMul") && mlo_is_carried(&r->in, n->input[1]);
+    *is = own || (n != behind && mlo_is(n, "MatMul") && mlo_is_crossed(r, n));
+    if (!*is) return NULL;
+    return own ? mlo_block_attention(r, n, name, &chain)
+               : mlo_cannot(r, n,
+                     "cross-attention: keys and values that come from another stream (an "
+                     "encoder's output)");
+}
+
+/* ---- what is given -------------------------------------------------------- */
+
+/* Are an operand's integers the source's, without a zero point? */
+static int mlo_given_plain(const mlo_quantizer *q, const mlo_signal *x) {
+    const mlo_given *g = mlo_narrow_given(x);
+    if (!mlo_given_scaled(g)) return 0;
+    for (int64_t i = 0; i < q->scan.iterations; i++)
+        if (mlo_given_zero(g, i) < 0 || mlo_given_zero(g, i) > 0) return 0;
+    return 1;
+}
+
+/* Of the roundings inside an attention, those that it has: of products of the source's own
+ * integers, scores to 8 bits and probabilities to 8 bits at most. */
+static void mlo_given_inside(mlo_quantizer *q, mlo_sublayer *b) {
+    const mlo_given *s = b->scores_given, *w = b->probs_given;
+    int probs = w && w->bits <= 8 && mlo_given_plain(q, mlo_signal_of(q, b->in[2]));
+    int scores = probs && s && s->bits == 8 && !s->narrow
+        && mlo_given_plain(q, mlo_signal_of(q, b->in[0]))
+        && mlo_given_plain(q, mlo_signal_of(q, b->in[1]));
+    q->r.left_out += (size_t)((w && !probs) + (s && !scores));
+    if (!probs) b->probs_given = NULL;
+    if (!scores) b->scores_given = NULL;
+}
+
+/* What an attention cannot take: scores know no zero of the queries, and what is mixed has the
+ * zero of what it is made of. */
+static int mlo_given_attention(mlo_quantizer *q, const mlo_sublayer *b) {
+    mlo_signal *x = mlo_signal_of(q, b->in[0]);
+    mlo_signal *v = mlo_signal_of(q, b->in[2]);
+    mlo_signal *y = mlo_signal_of(q, b->out);
+    mlo_signal *left = NULL;
+    const mlo_given *gx = mlo_narrow_given(x), *gv = mlo_narrow_given(v), *gy = mlo_narrow_given(y);
+    for (int64_t i = 0; i < q->scan.iterations; i++) {
+        double query = mlo_given_scaled(gx) ? mlo_given_zero(gx, i) : 0;
+        double value = mlo_given_scaled(gv) ? mlo_given_zero(gv, i) : 0;
+        double mix = mlo_given_scaled(gy) ? mlo_given_zero(gy, i) : 0;
+        if (query < 0 || query > 0) left = x;
+        if (value < 0 || value > 0 || mix < 0 || mix > 0) {
+            v->given = v->given_narrow = y->given = y->given_narrow = NULL;
+            left = left ? left : v;
+        }
+    }
+    if (left == x) x->given = x->given_narrow = NULL;
+    if (left)
+        mlo_warn(q->m,
+            "%s: zero points of queries, values and their mix are not taken over (an attention "
+            "knows none): scales of '%s' are chosen here",
+            mlo_node_name(b->node), left->name);
+    return mlo_failed(q->m);
+}
+
+static int mlo_given_of_attention(mlo_quantizer *q, mlo_sublayer *b) {
+    MLO_TRY(mlo_given_attention(q, b));
+    mlo_given_inside(q, b);
+    return 0;
+}
+/* All attentions of a loop read one mask. */
+static int mlo_demand_attention(mlo_quantizer *q, const mlo_sublayer *b) {
+    if (!b->mask) return 0;
+    if (q->mask && q->mask != b->mask)
+        return mlo_fail(q->m, MLO_E_UNSUPPORTED, b->node,
+            "a loop with two attention masks, '%s' and '%s'; one key mask per loop is supported",
+            q->mask, b->mask);
+    q->mask = b->mask;
+    return 0;
+}
+static int mlo_check_attention(mlo_quantizer *q, const mlo_sublayer *b) {
+    const mlo_signal *x[3];
+    for (int i = 0; i < 3; i++) x[i] = mlo_signal_of(q, b->in[i]);
+    return x[1]->bits == x[0]->bits && x[2]->bits == x[0]->bits
+        ? 0
+        : mlo_fail(q->m, MLO_E_UNSUPPORTED, b->node,
+              "queries of %d bits, keys of %d and values of %d; an attention takes one width",
+              x[0]->bits, x[1]->bits, x[2]->bits);
+}
+static double mlo_products_attention(mlo_quantizer *q, const mlo_sublayer *b) {
+    mlo_form f = mlo_body_form(&q->r.in, b->in[0]);
+    return 2.0 * (double)mlo_form_count(&f);
+}
+static const char *mlo_type_attention(const mlo_sublayer *b) {
+    (void)b;
+    return "matmul";
+}
+
+/* ---- scales --------------------------------------------------------------- */
+
+/* Scores know no zero of the queries, and what is mixed has the zero of what it is made of. */
+static int mlo_attention_zeros(mlo_quantizer *q, const mlo_sublayer *b) {
+    const mlo_signal *x = mlo_signal_of(q, b->in[0]);
+    const mlo_signal *v = mlo_signal_of(q, b->in[2]);
+    const mlo_signal *y = mlo_signal_of(q, b->out);
+    for (int64_t c = 0; c < q->scan.iterations * y->channels; c++) {
+        double far = y->wide ? v->zero[c] : y->zero[c] - v->zero[c];
+        if (x->zero[c] < 0 || x->zero[c] > 0)
+            return mlo_fail(q->m, MLO_E_UNSUPPORTED, b->node,
+                "a zero point is fixed for the queries '%s'; only symmetric ones are supported",
+                x->name);
+        if (far < 0 || far > 0)
+            return mlo_fail(q->m, MLO_E_UNSUPPORTED, b->node,
+                "the values '%s' and their mix '%s' have different zeros, %g and %g; only one is "
+                "supported",
+                v->name, y->name, v->zero[c], y->wide ? 0 : y->zero[c]);
+    }
+    return 0;
+}
+
+/* An attention's result, and the values it mixes. */
+static int mlo_attention_scales(mlo_quantizer *q, const mlo_sublayer *b) {
+    mlo_signal *v = mlo_signal_of(q, b->in[2]), *y = mlo_signal_of(q, b->out);
+    int given = mlo_given_scaled(mlo_narrow_given(y));
+    if (!given && !mlo_given_scaled(mlo_narrow_given(v)) && !mlo_weights_fixed(q, y->name)
+        && mlo_absorbed(y) && !y->wide && !v->wide && v->reads[MLO_ATTENTION] == 1
+        && !v->reads[MLO_LINEAR] && !v->reads[MLO_UNARY] && v->maker
+        && v->maker->kind == MLO_LINEAR) {
+        if (mlo_shape_signal(q, v, y->name)) return mlo_failed(q->m);
+        y->shape = v->shape;
+        y->zero = v->zero;
+        mlo_widen(q, y);
+    }
+    if (given)
+        mlo_obey(q, y);
+    else
+        for (int64_t i = 0; i < q->scan.iterations; i++) mlo_fit(q, y, i);
+    return mlo_attention_zeros(q, b);
+}
+
+/* ---- making it ------------------------------------------------------------ */
 
 /* The constants of one iteration: see kernels/attention.c. score: what a unit of q k is in the
  * softmax; v, y: steps of values and of their mix. */
@@ -24315,6 +24403,49 @@ static int mlo_quantize_attention(mlo_quantizer *q, const mlo_sublayer *b) {
     const char *in[] = { s[0]->narrow_name, s[1]->narrow_name, s[2]->narrow_name, q->mask_bits, p };
     if (mlo_inputs(m, n, in, 5)) return mlo_failed(m);
     return mlo_narrow(q, b, b->out, y);
+}
+
+static const mlo_sublayer_kind mlo_attention_sublayer = {
+    .recognise = mlo_recognise_attention,
+    .demand = mlo_demand_attention,
+    .given = mlo_given_of_attention,
+    .check = mlo_check_attention,
+    .scales = mlo_attention_scales,
+    .products = mlo_products_attention,
+    .quantize = mlo_quantize_attention,
+    .type = mlo_type_attention,
+};
+
+/* ======== src/integer/norm.c ======== */
+/* norm: LayerNormalization and RMSNormalization: recognised, and made a norm kernel.
+ *
+ * in:  a norm over the channels of a token, gamma and beta parameters or absent.
+ * out: a LayerNorm that reads the residual stream.
+ */
+
+static const char *mlo_block_norm(mlo_recogniser *r, mlo_node *n) {
+    mlo_sublayer *b = mlo_block_new(r, MLO_NORM, n, n->output[0]);
+    mlo_form f = mlo_body_form(&r->in, n->input[0]);
+    int64_t axis = mlo_int(n, "axis", -1);
+    if (!b) return NULL;
+    if (axis != -1 && axis != f.rank - 1)
+        return mlo_cannot(r, n, "a norm that is not over the channels");
+    b->in[0] = n->input[0];
+    b->n_in = 1;
+    b->weight = mlo_has_input(n, 1) ? n->input[1] : NULL;
+    b->bias = mlo_has_input(n, 2) ? n->input[2] : NULL;
+    b->epsilon = mlo_float(n, "epsilon", 1e-5f);
+    b->center = mlo_is(n, "LayerNormalization");
+    return mlo_block_finish(r, b);
+}
+
+static const char *mlo_recognise_norm(mlo_recogniser *r, mlo_node *n, const char *name, int *is) {
+    (void)name;
+    *is = mlo_is(n, "LayerNormalization") || mlo_is(n, "RMSNormalization");
+    return *is ? mlo_block_norm(r, n) : NULL;
+}
+static const char *mlo_type_norm(const mlo_sublayer *b) {
+    return b->center ? "layer_norm" : "rms_norm";
 }
 
 /* g, b, [eps, shift] of one iteration: see kernels/layernorm.c. */
@@ -24393,6 +24524,57 @@ static int mlo_quantize_norm(mlo_quantizer *q, const mlo_sublayer *b) {
     return mlo_narrow(q, b, b->out, y);
 }
 
+static const mlo_sublayer_kind mlo_norm_sublayer = {
+    .reads_wide = 1,
+    .recognise = mlo_recognise_norm,
+    .quantize = mlo_quantize_norm,
+    .type = mlo_type_norm,
+};
+
+/* ======== src/integer/residual.c ======== */
+/* residual: the sum of two values of the loop: recognised, and made a sum of streams.
+ *
+ * in:  an Add of two carried values of one shape.
+ * out: an Add of two wide streams, which knows no zero and no shape.
+ */
+
+static const char *mlo_block_residual(mlo_recogniser *r, mlo_node *n) {
+    mlo_sublayer *b = mlo_block_new(r, MLO_RESIDUAL, n, n->output[0]);
+    mlo_form f0 = mlo_body_form(&r->in, n->input[0]), f1 = mlo_body_form(&r->in, n->input[1]);
+    if (!b) return NULL;
+    if (!mlo_form_known(&f0) || !mlo_form_known(&f1) || mlo_form_count(&f0) != mlo_form_count(&f1))
+        return mlo_cannot(r, n, "an add of two shapes");
+    b->in[0] = n->input[0];
+    b->in[1] = n->input[1];
+    b->n_in = 2;
+    return mlo_block_finish(r, b);
+}
+
+static const char *mlo_recognise_residual(
+    mlo_recogniser *r, mlo_node *n, const char *name, int *is) {
+    (void)name;
+    *is = mlo_is(n, "Add") && mlo_is_carried(&r->in, n->input[0])
+        && mlo_is_carried(&r->in, n->input[1]);
+    return *is ? mlo_block_residual(r, n) : NULL;
+}
+static const char *mlo_type_residual(const mlo_sublayer *b) {
+    (void)b;
+    return "add";
+}
+
+/* A sum shifts its operands by 14 places at most: none may be much finer than the other, nor the
+ * sum than both. */
+static void mlo_add_scales(mlo_quantizer *q, const mlo_sublayer *b, int64_t i) {
+    mlo_signal *s[] = { mlo_signal_of(q, b->in[0]), mlo_signal_of(q, b->in[1]),
+        mlo_signal_of(q, b->out) };
+    double least = (s[0]->wide_scale[i] > s[1]->wide_scale[i] ? s[0]->wide_scale[i]
+                                                              : s[1]->wide_scale[i])
+        / 4096;
+    for (int k = 0; k < 3; k++)
+        if (s[k]->wide_scale[i] < least && !mlo_given_scaled(mlo_wide_given(q, s[k])))
+            s[k]->wide_scale[i] = least;
+}
+
 /* MA, MB, S: a step of a, and of b, in steps of y. */
 static void mlo_add_numbers(double ra, double rb, int32_t *p) {
     int64_t mult;
@@ -24452,6 +24634,37 @@ static int mlo_quantize_residual(mlo_quantizer *q, const mlo_sublayer *b) {
         return mlo_failed(m);
     return mlo_narrow(q, b, b->out, y);
 }
+
+static const mlo_sublayer_kind mlo_residual_sublayer = {
+    .reads_wide = 1,
+    .makes_wide = 1,
+    .recognise = mlo_recognise_residual,
+    .shift_scales = mlo_add_scales,
+    .quantize = mlo_quantize_residual,
+    .type = mlo_type_residual,
+};
+
+/* ======== src/integer/quantize.c ======== */
+/* quantize: one float loop becomes integers.
+ *
+ * in:  a rolled float model, and samples to calibrate with (else drawn from the declared types,
+ *     with a warning).
+ * out: the same model, its loop's body made of mlo kernels; Quantize before the loop and
+ *      Dequantize behind it. Weights stay references: the body says QuantizeLinear(W, scale), and
+ *      lower evaluates it one layer at a time.
+ * invariant: the Verilog will depend on shapes and widths alone: every scale, multiplier, shift,
+ *      table and bias is a per-iteration parameter, whether or not layers agree about it.
+ * example: a MatMul + Add of a BERT layer becomes
+ *      w8 = QuantizeLinear(w, w_scale, 0)      y = mlo.MVU(x8, w8, bias, mult, shift)
+ *      (weights of fewer bits: Clip behind it; they travel as INT8, and as what they are to the
+ *      hardware)
+ * cost: two float evaluations per sample; one layer's weights in memory at a time.
+ *
+ * What an integer stands for is decided in scales.c; here it becomes numbers. A linear layer that
+ * reads y[c] = (x[c] - zero[c]) / (scale shape[c]) multiplies its weights' rows by the shape. Its
+ * bias is chosen so that the mean over the calibration is exact: it takes the zeros times the
+ * weights, and what rounding the weights and the operands does on average.
+ */
 
 /* ---- the mask ------------------------------------------------------------- */
 
@@ -24537,6 +24750,15 @@ static int mlo_framed(const mlo_quantizer *q, mlo_form *f) {
     return 1;
 }
 
+/* The kinds of sublayers. */
+static const mlo_sublayer_kind *const mlo_sublayers[] = {
+    [MLO_LINEAR] = &mlo_linear_sublayer,
+    [MLO_NORM] = &mlo_norm_sublayer,
+    [MLO_ATTENTION] = &mlo_attention_sublayer,
+    [MLO_UNARY] = &mlo_unary_sublayer,
+    [MLO_RESIDUAL] = &mlo_residual_sublayer,
+};
+
 /* The new body: the old one's parameters and what is computed from them, then one kernel after the
  * other. */
 static int mlo_quantize_body(mlo_quantizer *q) {
@@ -24558,21 +24780,7 @@ static int mlo_quantize_body(mlo_quantizer *q) {
     if (mlo_narrow(q, NULL, state->name, mlo_signal_of(q, state->name))) return mlo_failed(m);
     for (size_t i = 0; i < q->r.n_block; i++) {
         const mlo_sublayer *b = q->r.block[i];
-        int r = 0;
-        switch (b->kind) {
-        case MLO_LINEAR: r = mlo_quantize_linear(q, b); break;
-        case MLO_ATTENTION: r = mlo_quantize_attention(q, b); break;
-        case MLO_NORM: r = mlo_quantize_norm(q, b); break;
-        case MLO_RESIDUAL: r = mlo_quantize_residual(q, b); break;
-        /* made together with the linear layer before it */
-        case MLO_UNARY:
-            if (!mlo_signal_of(q, b->out)->narrow_name && !mlo_signal_of(q, b->out)->wide_name)
-                r = mlo_fail(m, MLO_E_UNSUPPORTED, b->node,
-                    "a function of '%s', which is no linear layer of its own; only activations "
-                    "right behind a linear layer are supported",
-                    b->in[0]);
-        }
-        if (r) return r;
+        MLO_TRY(q->r.kinds[b->kind]->quantize(q, b));
     }
     mlo_value_info *out = mlo_info_new(m, mlo_signal_of(q, q->result)->wide_name, &f);
     return out && MLO_PUSH(m, q->body->output, q->body->n_output, out) ? 0 : mlo_failed(m);
@@ -24715,9 +24923,9 @@ static int mlo_quantize(mlo *m, mlo_quantizer *made) {
     if (mlo_quantize_options(&q) || mlo_given_standard(m) || mlo_scan_choose(m, &q.scan))
         return mlo_failed(m);
     MLO_TRY(mlo_quantizable(m, &q.scan));
-    if (mlo_respell(m, &q.scan) || mlo_recognise(m, &q.scan, &q.r, &q.result) || mlo_demand(&q)
-        || mlo_qconfig(&q) || mlo_choose_given(&q) || mlo_settle_mask(&q) || mlo_mask_constant(&q)
-        || mlo_quantize_calibrate(&q))
+    if (mlo_respell(m, &q.scan) || mlo_recognise(m, &q.scan, mlo_sublayers, &q.r, &q.result)
+        || mlo_demand(&q) || mlo_qconfig(&q) || mlo_choose_given(&q) || mlo_settle_mask(&q)
+        || mlo_mask_constant(&q) || mlo_quantize_calibrate(&q))
         return mlo_failed(m);
     q.loop = mlo_node_new(m, "Scan", mlo_node_name(q.scan.node));
     q.body = MLO_NEW(m, mlo_graph);

@@ -86,6 +86,12 @@
 #include "integer/calibrate.c"      /* what the values of a loop look like */
 #include "integer/qconfig.c"        /* what a q_config fixes of them */
 #include "integer/scales.c"         /* what the integers stand for */
+#include "integer/body.c"           /* pieces of the integer body */
+#include "integer/unary.c"          /* a kind of sublayer each: functions of one value, */
+#include "integer/linear.c"         /* linear layers, */
+#include "integer/attention.c"      /* attentions, */
+#include "integer/norm.c"           /* norms, */
+#include "integer/residual.c"       /* sums */
 #include "integer/quantize.c"       /* floats to integers */
 #include "integer/numerics.c"       /* how far the integers are from the floats */
 

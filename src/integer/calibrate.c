@@ -50,7 +50,7 @@ typedef struct {
     int64_t tokens, room;
 } mlo_counting;
 
-typedef struct {
+typedef struct mlo_quantizer {
     mlo *m;
     mlo_scan scan;
     mlo_recogniser r;

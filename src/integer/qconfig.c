@@ -24,17 +24,20 @@
  * alike.
  */
 enum { MLO_Q_IN, MLO_Q_WEIGHT, MLO_Q_BIAS, MLO_Q_OUT, MLO_Q_PARTS };
+
 static const char *const mlo_q_part[] = { "data_in", "weight", "bias", "data_out" };
 
 typedef struct {
     int width, frac, is;
 } mlo_q_fixed;
+
 typedef struct {
     mlo_given **slot;
     const mlo_sublayer *by;
     int part;
     mlo_q_fixed f;
 } mlo_q_done;
+
 typedef struct {
     mlo_quantizer *q;
     cJSON *json;
@@ -51,6 +54,7 @@ static const struct {
     mlo_block_kind kind;
     const char *has;
 } mlo_q_types[] = {
+
     { "linear", MLO_LINEAR, "0123" },
     { "matmul", MLO_ATTENTION, "013" },
     { "bmm", MLO_ATTENTION, "013" },
@@ -71,42 +75,15 @@ static const struct {
     { "batch_norm2d", MLO_NORM, "" },
     { "embedding", MLO_LINEAR, "" },
 };
+
 enum { MLO_Q_TYPES = sizeof mlo_q_types / sizeof *mlo_q_types };
 
-/* The type of a function of one value, by what it is made of. */
-static const char *mlo_q_function(const mlo_sublayer *b) {
-    int erf = 0, sigmoid = 0, tanh_ = 0, relu = 0, soft = 0;
-    for (size_t i = 0; i < b->n_inner; i++) {
-        const mlo_node *n = b->inner[i];
-        erf |= mlo_is(n, "Erf") || mlo_is(n, "Gelu");
-        sigmoid |= mlo_is(n, "Sigmoid");
-        tanh_ |= mlo_is(n, "Tanh");
-        relu |= mlo_is(n, "Relu");
-        soft |= mlo_is(n, "Softplus");
-    }
-    if (erf) return "gelu";
-    if (b->n_inner == 1)
-        return relu   ? "relu"
-            : tanh_   ? "tanh"
-            : sigmoid ? "sigmoid"
-            : soft    ? "softplus"
-                      : "function";
-    return tanh_ ? "gelu" : sigmoid ? "silu" : "function";
+static const char *mlo_q_type(const mlo_quantizer *q, const mlo_sublayer *b) {
+    return q->r.kinds[b->kind]->type(b);
 }
 
-static const char *mlo_q_type(const mlo_sublayer *b) {
-    switch (b->kind) {
-    case MLO_LINEAR: return "linear";
-    case MLO_ATTENTION: return "matmul";
-    case MLO_NORM: return b->center ? "layer_norm" : "rms_norm";
-    case MLO_RESIDUAL: return "add";
-    case MLO_UNARY: return mlo_q_function(b);
-    }
-    return "";
-}
-
-static int mlo_q_type_is(const mlo_sublayer *b, const char *type) {
-    return mlo_eq(mlo_q_type(b), mlo_eq(type, "bmm") ? "matmul" : type);
+static int mlo_q_type_is(const mlo_quantizer *q, const mlo_sublayer *b, const char *type) {
+    return mlo_eq(mlo_q_type(q, b), mlo_eq(type, "bmm") ? "matmul" : type);
 }
 
 static int mlo_q_type_at(const char *type) {
@@ -222,8 +199,8 @@ static int mlo_q_fix(mlo_q_config *c, const mlo_sublayer *b, int part, mlo_given
             return mlo_fail(m, MLO_E_UNSUPPORTED, b->node,
                 "the q_config contradicts itself about '%s': %s of '%s' (%s) says width %d, "
                 "fraction %d, and %s of '%s' (%s) width %d, fraction %d; give both the same",
-                what, mlo_q_part[d->part], d->by->out, mlo_q_type(d->by), d->f.width, d->f.frac,
-                mlo_q_part[part], b->out, mlo_q_type(b), f.width, f.frac);
+                what, mlo_q_part[d->part], d->by->out, mlo_q_type(c->q, d->by), d->f.width,
+                d->f.frac, mlo_q_part[part], b->out, mlo_q_type(c->q, b), f.width, f.frac);
         }
     mlo_q_done *done = MLO_NEW(m, mlo_q_done);
     mlo_given *g = MLO_NEW(m, mlo_given);
@@ -245,7 +222,7 @@ static int mlo_q_fix(mlo_q_config *c, const mlo_sublayer *b, int part, mlo_given
 static int mlo_q_sublayer(mlo_q_config *c, mlo_sublayer *b) {
     mlo_quantizer *q = c->q;
     int64_t loops = q->scan.iterations;
-    int wide = b->kind == MLO_NORM || b->kind == MLO_RESIDUAL;
+    int wide = q->r.kinds[b->kind]->reads_wide;
     for (int k = 0; k < b->n_in; k++) {
         mlo_signal *s = mlo_signal_of(q, b->in[k]);
         int part = b->kind == MLO_ATTENTION && k && c->part[MLO_Q_WEIGHT].is ? MLO_Q_WEIGHT
@@ -275,7 +252,7 @@ static int mlo_q_sublayer(mlo_q_config *c, mlo_sublayer *b) {
 static const cJSON *mlo_q_entry_of(const mlo_q_config *c, const mlo_sublayer *b) {
     const cJSON *e = NULL;
     cJSON_ArrayForEach(e, c->json) if (!mlo_eq(e->string, "by") && !mlo_eq(e->string, "default")
-        && (c->by_name ? mlo_q_named(b, e->string) : mlo_q_type_is(b, e->string))) return e;
+        && (c->by_name ? mlo_q_named(b, e->string) : mlo_q_type_is(c->q, b, e->string))) return e;
     return cJSON_GetObjectItemCaseSensitive(c->json, "default");
 }
 
@@ -284,7 +261,7 @@ static int mlo_q_unused(mlo_q_config *c, const cJSON *e) {
     mlo *m = c->q->m;
     for (size_t k = 0; k < c->q->r.n_block; k++)
         if (c->by_name ? mlo_q_named(c->q->r.block[k], e->string)
-                       : mlo_q_type_is(c->q->r.block[k], e->string))
+                       : mlo_q_type_is(c->q, c->q->r.block[k], e->string))
             return 0;
     if (!c->by_name && mlo_q_type_at(e->string) >= 0) {
         mlo_warn(m, "the q_config has an entry for %s, of which the loop has none", e->string);
@@ -295,10 +272,10 @@ static int mlo_q_unused(mlo_q_config *c, const cJSON *e) {
         const mlo_sublayer *b = c->q->r.block[k];
         int again = 0;
         for (size_t j = 0; j < k && !c->by_name; j++)
-            again |= mlo_q_type_is(b, mlo_q_type(c->q->r.block[j]));
+            again |= mlo_q_type_is(c->q, b, mlo_q_type(c->q, c->q->r.block[j]));
         if (!again)
-            mlo_printf(
-                &t, "%s%s", t.n ? ", " : "", c->by_name ? mlo_node_name(b->node) : mlo_q_type(b));
+            mlo_printf(&t, "%s%s", t.n ? ", " : "",
+                c->by_name ? mlo_node_name(b->node) : mlo_q_type(c->q, b));
     }
     mlo_fail_at(m, MLO_E_FORMAT, e->string,
         "the q_config names %s that the loop does not have; it has: %s%s",
@@ -320,7 +297,7 @@ static int mlo_q_apply(mlo_q_config *c) {
         && mlo_q_unused(c, e)) return mlo_failed(m);
     for (size_t k = 0; k < c->q->r.n_block; k++) {
         mlo_sublayer *b = c->q->r.block[k];
-        int at = mlo_q_type_at(mlo_q_type(b));
+        int at = mlo_q_type_at(mlo_q_type(c->q, b));
         if (!(e = mlo_q_entry_of(c, b))) continue;
         /* a default is for all kinds of ops: what one does not have is passed over */
         if (mlo_q_entry(

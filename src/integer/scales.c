@@ -31,20 +31,24 @@
  *     anything else:                     one scale
  */
 enum { MLO_INDEX_BITS = 10, MLO_SAMPLES_FEW = 8 };
+
 static const double mlo_headroom = 1.25, mlo_default_cost = 1.15;
 
 static double mlo_top(const mlo_signal *s) { return ldexp(1, s->bits - 1) - 1; }
+
 static double mlo_wide_top(const mlo_signal *s) { return ldexp(1, s->wide_bits - 1) - 1; }
 
 static int mlo_is_pow2(double x) {
     int e;
     return frexp(x, &e) <= 0.5 && x > 0;
 }
+
 static double mlo_pow2_up(double x) {
     int e;
     double f = frexp(x, &e);
     return ldexp(1, f <= 0.5 ? e - 1 : e);
 }
+
 static double mlo_pow2_near(double x) {
     int e;
     double f = frexp(x, &e);
@@ -137,86 +141,6 @@ static void mlo_obey(mlo_quantizer *q, mlo_signal *s) {
     }
 }
 
-/* The unary function that is the only reader of a linear layer, NULL when there is none: they
- * become one MVUTable. */
-static mlo_sublayer *mlo_fused_unary(const mlo_quantizer *q, const mlo_sublayer *b) {
-    mlo_sublayer *unary = NULL;
-    int readers = 0;
-    for (size_t i = 0; i < q->r.n_block; i++)
-        for (int k = 0; k < q->r.block[i]->n_in; k++)
-            if (q->r.block[i]->in[k] == b->out) {
-                readers++;
-                if (q->r.block[i]->kind == MLO_UNARY) unary = q->r.block[i];
-            }
-    return readers == 1 && b->out != q->result ? unary : NULL;
-}
-
-/* A table of Relu may have the steps of what it makes: then it is exact. */
-static int mlo_given_relu(mlo_quantizer *q, const mlo_sublayer *b) {
-    mlo_signal *x = mlo_signal_of(q, b->in[0]), *y = mlo_signal_of(q, b->out);
-    const mlo_given *g = mlo_narrow_given(y);
-    if (b->n_inner != 1 || !mlo_is(b->inner[0], "Relu") || x->given || !mlo_given_scaled(g))
-        return 0;
-    for (int64_t i = 0; g->zero && i < q->scan.iterations; i++)
-        if (g->zero[i] < 0 || g->zero[i] > 0) return 0;
-    mlo_given *same = MLO_NEW(q->m, mlo_given);
-    if (!same) return mlo_failed(q->m);
-    same->sign = 1;
-    same->bits = g->bits + !g->sign;
-    same->scale = g->scale;
-    x->given = same;
-    return 0;
-}
-
-/* Are an operand's integers the source's, without a zero point? */
-static int mlo_given_plain(const mlo_quantizer *q, const mlo_signal *x) {
-    const mlo_given *g = mlo_narrow_given(x);
-    if (!mlo_given_scaled(g)) return 0;
-    for (int64_t i = 0; i < q->scan.iterations; i++)
-        if (mlo_given_zero(g, i) < 0 || mlo_given_zero(g, i) > 0) return 0;
-    return 1;
-}
-
-/* Of the roundings inside an attention, those that it has: of products of the source's own
- * integers, scores to 8 bits and probabilities to 8 bits at most. */
-static void mlo_given_inside(mlo_quantizer *q, mlo_sublayer *b) {
-    const mlo_given *s = b->scores_given, *w = b->probs_given;
-    int probs = w && w->bits <= 8 && mlo_given_plain(q, mlo_signal_of(q, b->in[2]));
-    int scores = probs && s && s->bits == 8 && !s->narrow
-        && mlo_given_plain(q, mlo_signal_of(q, b->in[0]))
-        && mlo_given_plain(q, mlo_signal_of(q, b->in[1]));
-    q->r.left_out += (size_t)((w && !probs) + (s && !scores));
-    if (!probs) b->probs_given = NULL;
-    if (!scores) b->scores_given = NULL;
-}
-
-/* What an attention cannot take: scores know no zero of the queries, and what is mixed has the
- * zero of what it is made of. */
-static int mlo_given_attention(mlo_quantizer *q, const mlo_sublayer *b) {
-    mlo_signal *x = mlo_signal_of(q, b->in[0]);
-    mlo_signal *v = mlo_signal_of(q, b->in[2]);
-    mlo_signal *y = mlo_signal_of(q, b->out);
-    mlo_signal *left = NULL;
-    const mlo_given *gx = mlo_narrow_given(x), *gv = mlo_narrow_given(v), *gy = mlo_narrow_given(y);
-    for (int64_t i = 0; i < q->scan.iterations; i++) {
-        double query = mlo_given_scaled(gx) ? mlo_given_zero(gx, i) : 0;
-        double value = mlo_given_scaled(gv) ? mlo_given_zero(gv, i) : 0;
-        double mix = mlo_given_scaled(gy) ? mlo_given_zero(gy, i) : 0;
-        if (query < 0 || query > 0) left = x;
-        if (value < 0 || value > 0 || mix < 0 || mix > 0) {
-            v->given = v->given_narrow = y->given = y->given_narrow = NULL;
-            left = left ? left : v;
-        }
-    }
-    if (left == x) x->given = x->given_narrow = NULL;
-    if (left)
-        mlo_warn(q->m,
-            "%s: zero points of queries, values and their mix are not taken over (an attention "
-            "knows none): scales of '%s' are chosen here",
-            mlo_node_name(b->node), left->name);
-    return mlo_failed(q->m);
-}
-
 /* What the source model fixes. A rounding that the residual stream does not see is one of the
  * narrow form. */
 static int mlo_demand_given(mlo_quantizer *q) {
@@ -229,12 +153,8 @@ static int mlo_demand_given(mlo_quantizer *q) {
     }
     for (size_t k = 0; k < q->r.n_block; k++) {
         mlo_sublayer *b = q->r.block[k];
-        if (b->kind == MLO_ATTENTION && mlo_given_attention(q, b)) break;
-        if (b->kind == MLO_ATTENTION) mlo_given_inside(q, b);
-        if (b->kind == MLO_UNARY && mlo_given_relu(q, b)) break;
-        if (b->kind == MLO_LINEAR)
-            b->weight_given = mlo_weight_given(
-                q->m, &q->scan, b->weight, b->transposed, mlo_signal_of(q, b->out)->channels);
+        const mlo_sublayer_kind *kind = q->r.kinds[b->kind];
+        if (kind->given && kind->given(q, b)) break;
     }
     if (q->r.left_out)
         mlo_warn(q->m,
@@ -249,7 +169,8 @@ static int mlo_demand_given(mlo_quantizer *q) {
 static int mlo_demand(mlo_quantizer *q) {
     for (size_t i = 0; i < q->r.n_block; i++) {
         mlo_sublayer *b = q->r.block[i];
-        int wide = b->kind == MLO_NORM || b->kind == MLO_RESIDUAL;
+        const mlo_sublayer_kind *kind = q->r.kinds[b->kind];
+        int wide = kind->reads_wide;
         for (int k = 0; k < b->n_in; k++) {
             mlo_signal *s = mlo_signal_of(q, b->in[k]);
             if (!s) return mlo_failed(q->m);
@@ -260,21 +181,13 @@ static int mlo_demand(mlo_quantizer *q) {
             if (wide && b->raw[k]) s->raw = 1;
             s->reads[b->kind]++;
             s->operand = k;
-            if (b->kind == MLO_UNARY) s->bits = MLO_INDEX_BITS;
+            if (kind->operand_bits) s->bits = kind->operand_bits;
         }
         mlo_signal *out = mlo_signal_of(q, b->out);
         if (!out) return mlo_failed(q->m);
         out->maker = b;
-        /* a sum knows no shape */
-        if (b->kind == MLO_RESIDUAL) out->wide = 1;
-        if (b->kind == MLO_ATTENTION && b->mask) {
-            if (q->mask && q->mask != b->mask)
-                return mlo_fail(q->m, MLO_E_UNSUPPORTED, b->node,
-                    "a loop with two attention masks, '%s' and '%s'; one key mask per loop is "
-                    "supported",
-                    q->mask, b->mask);
-            q->mask = b->mask;
-        }
+        if (kind->makes_wide) out->wide = 1;
+        if (kind->demand && kind->demand(q, b)) return mlo_failed(q->m);
     }
     mlo_signal *in = mlo_signal_of(q, q->scan.body->input[0]->name);
     mlo_signal *out = mlo_signal_of(q, q->result);
@@ -325,16 +238,8 @@ static int mlo_choose_given(mlo_quantizer *q) {
         if (mlo_obey_widths(q, q->signals[k])) return mlo_failed(q->m);
     for (size_t k = 0; k < q->r.n_block; k++) {
         const mlo_sublayer *b = q->r.block[k];
-        if (b->kind == MLO_LINEAR && b->weight_given
-            && mlo_given_check(q, b->out, b->weight_given, 2, 8, 0))
-            return mlo_failed(q->m);
-        if (b->kind != MLO_ATTENTION) continue;
-        const mlo_signal *x[3];
-        for (int i = 0; i < 3; i++) x[i] = mlo_signal_of(q, b->in[i]);
-        if (x[1]->bits != x[0]->bits || x[2]->bits != x[0]->bits)
-            return mlo_fail(q->m, MLO_E_UNSUPPORTED, b->node,
-                "queries of %d bits, keys of %d and values of %d; an attention takes one width",
-                x[0]->bits, x[1]->bits, x[2]->bits);
+        const mlo_sublayer_kind *kind = q->r.kinds[b->kind];
+        if (kind->check && kind->check(q, b)) return mlo_failed(q->m);
     }
     return 0;
 }
@@ -387,6 +292,7 @@ static void mlo_most_of(const float *restrict x, float f, float *restrict most, 
         most[i] = v > most[i] ? v : most[i];
     }
 }
+
 /* most[n] := max(most[n], |w[k][n]| t[k]). */
 static void mlo_column_most(const mlo_array *w, const float *t, float *most) {
     const float *x = (const float *)w->data;
@@ -433,6 +339,7 @@ static double mlo_eighths(double x, int e) {
 }
 
 enum { MLO_READERS = 8 };
+
 typedef struct {
     /* the weights of who reads the signal */
     mlo_array *w[MLO_READERS];
@@ -639,106 +546,7 @@ static int mlo_shape_signal(mlo_quantizer *q, mlo_signal *s, const char *reads) 
     return 0;
 }
 
-/* ---- tables: one scale, one zero ------------------------------------------ */
-
-static void mlo_one_scale(
-    const mlo_quantizer *q, mlo_signal *s, int64_t i, double low, double high) {
-    double top = mlo_top(s), scale = mlo_step(q, (high > low ? high - low : 1) / (2 * top + 1));
-    /* more room than is needed: half of it at each end */
-    if (q->pow2) low = (low + high - (2 * top + 1) * scale) / 2;
-    s->narrow_scale[i] = scale;
-    for (int64_t c = i * s->channels; c < (i + 1) * s->channels; c++)
-        s->zero[c] = low + (top + 1) * scale;
-}
-
-static void mlo_range(const mlo_signal *s, int64_t i, double *low, double *high) {
-    *low = s->low[i * s->channels];
-    *high = s->high[i * s->channels];
-    for (int64_t c = i * s->channels; c < (i + 1) * s->channels; c++) {
-        if (s->low[c] < *low) *low = s->low[c];
-        if (s->high[c] > *high) *high = s->high[c];
-    }
-}
-
-/* f(first + k step) in an iteration, k = 0..n-1, by evaluating the function's own nodes. Returns
- * scratch. */
-static mlo_array *mlo_tabulate(mlo_quantizer *q, const mlo_sublayer *u, int64_t iteration,
-    double first, double step, int64_t count) {
-    mlo *m = q->m;
-    mlo_array **made = (mlo_array **)mlo_scratch(m, u->n_inner + 1, sizeof *made), *result = NULL;
-    if (!made) return NULL;
-    memset(made, 0, (u->n_inner + 1) * sizeof *made);
-    mlo_array *x = made[u->n_inner] = mlo_array_new(m, MLO_FLOAT, 1, &count);
-    for (int64_t i = 0; x && i < count; i++)
-        ((float *)x->data)[i] = (float)(first + (double)i * step);
-    for (size_t k = 0; x && k < u->n_inner && !m->error.code; k++) {
-        mlo_node *n = u->inner[k];
-        mlo_array *in[8] = { 0 };
-        int own[8] = { 0 };
-        const mlo_op *op = mlo_op_of(m, n);
-        if (!op || !op->run || n->n_input > 8) {
-            mlo_fail(m, MLO_E_UNSUPPORTED, n,
-                "an activation function by an op that mlo cannot evaluate");
-            break;
-        }
-        for (size_t i = 0; i < n->n_input && !m->error.code; i++)
-            if (mlo_has_input(n, i)) {
-                if (n->input[i] == u->in[0]) in[i] = x;
-                for (size_t j = 0; j < k && !in[i]; j++)
-                    if (u->inner[j]->output[0] == n->input[i]) in[i] = made[j];
-                if (!in[i]) {
-                    in[i] = mlo_scan_value(m, &q->scan, n->input[i], iteration);
-                    own[i] = 1;
-                }
-                if (in[i] && own[i] && mlo_array_count(in[i]) == 1) in[i]->rank = 0;
-            }
-        if (!m->error.code)
-            mlo_call_node(m, op, n, mlo_opset_of(m), (const mlo_array *const *)in, &made[k]);
-        for (size_t i = 0; i < n->n_input; i++)
-            if (own[i]) mlo_array_free(m, in[i]);
-    }
-    if (!m->error.code && u->n_inner) {
-        result = made[u->n_inner - 1];
-        made[u->n_inner - 1] = NULL;
-    }
-    for (size_t k = 0; k <= u->n_inner; k++) mlo_array_free(m, made[k]);
-    mlo_scratch_free(m, made);
-    return result;
-}
-
-/* The range of a table's index: what was seen, less the ends over which the function changes by
- * less than 1/32 of its step. */
-static int mlo_index_range(
-    mlo_quantizer *q, const mlo_sublayer *u, mlo_signal *x, const mlo_signal *y, int64_t i) {
-    enum { POINTS = 1025 };
-    double low, high, step = y->wide ? y->wide_scale[i] : y->narrow_scale[i];
-    mlo_range(x, i, &low, &high);
-    double each = (high - low) / (POINTS - 1);
-    mlo_array *f = mlo_tabulate(q, u, i, low, each, POINTS);
-    if (!f) return mlo_failed(q->m);
-    const float *v = (const float *)f->data;
-    int from = 0, to = POINTS - 1;
-    while (from < to && fabs((double)(v[from + 1] - v[0])) <= step / 32) from++;
-    while (to > from && fabs((double)(v[to - 1] - v[POINTS - 1])) <= step / 32) to--;
-    mlo_array_free(q->m, f);
-    mlo_one_scale(q, x, i, low + from * each, low + to * each);
-    return 0;
-}
-
 /* ---- all of them ---------------------------------------------------------- */
-
-/* A sum shifts its operands by 14 places at most: none may be much finer than the other, nor the
- * sum than both. */
-static void mlo_add_scales(mlo_quantizer *q, const mlo_sublayer *b, int64_t i) {
-    mlo_signal *s[] = { mlo_signal_of(q, b->in[0]), mlo_signal_of(q, b->in[1]),
-        mlo_signal_of(q, b->out) };
-    double least = (s[0]->wide_scale[i] > s[1]->wide_scale[i] ? s[0]->wide_scale[i]
-                                                              : s[1]->wide_scale[i])
-        / 4096;
-    for (int k = 0; k < 3; k++)
-        if (s[k]->wide_scale[i] < least && !mlo_given_scaled(mlo_wide_given(q, s[k])))
-            s[k]->wide_scale[i] = least;
-}
 
 static void mlo_wide_scales(mlo_quantizer *q) {
     for (size_t k = 0; k < q->n_signals; k++) {
@@ -751,12 +559,12 @@ static void mlo_wide_scales(mlo_quantizer *q) {
                 : mlo_step(
                       q, (s->most[i] > 1e-20 ? s->most[i] : 1) * mlo_headroom / mlo_wide_top(s));
     }
-    for (size_t k = 0; q->pow2 && k < q->r.n_block; k++)
-        for (int64_t i = 0; q->r.block[k]->kind == MLO_RESIDUAL && i < q->scan.iterations; i++)
-            mlo_add_scales(q, q->r.block[k], i);
-    mlo_signal *in = mlo_signal_of(q, q->scan.body->input[0]->name);
-    mlo_signal *out = mlo_signal_of(q, q->result);
-    for (int64_t k = 1; k < q->scan.iterations; k++) in->wide_scale[k] = out->wide_scale[k - 1];
+    for (size_t k = 0; q->pow2 && k < q->r.n_block; k++) {
+        const mlo_sublayer *b = q->r.block[k];
+        const mlo_sublayer_kind *kind = q->r.kinds[b->kind];
+        for (int64_t i = 0; kind->shift_scales && i < q->scan.iterations; i++)
+            kind->shift_scales(q, b, i);
+    }
 }
 
 /* A signal that is made by no table and is no attention's result. */
@@ -775,78 +583,17 @@ static int mlo_narrow_scales(mlo_quantizer *q, mlo_signal *s) {
     return 0;
 }
 
-/* Scores know no zero of the queries, and what is mixed has the zero of what it is made of. */
-static int mlo_attention_zeros(mlo_quantizer *q, const mlo_sublayer *b) {
-    const mlo_signal *x = mlo_signal_of(q, b->in[0]);
-    const mlo_signal *v = mlo_signal_of(q, b->in[2]);
-    const mlo_signal *y = mlo_signal_of(q, b->out);
-    for (int64_t c = 0; c < q->scan.iterations * y->channels; c++) {
-        double far = y->wide ? v->zero[c] : y->zero[c] - v->zero[c];
-        if (x->zero[c] < 0 || x->zero[c] > 0)
-            return mlo_fail(q->m, MLO_E_UNSUPPORTED, b->node,
-                "a zero point is fixed for the queries '%s'; only symmetric ones are supported",
-                x->name);
-        if (far < 0 || far > 0)
-            return mlo_fail(q->m, MLO_E_UNSUPPORTED, b->node,
-                "the values '%s' and their mix '%s' have different zeros, %g and %g; only one is "
-                "supported",
-                v->name, y->name, v->zero[c], y->wide ? 0 : y->zero[c]);
-    }
-    return 0;
-}
-
-/* An attention's result, and the values it mixes. */
-static int mlo_attention_scales(mlo_quantizer *q, const mlo_sublayer *b) {
-    mlo_signal *v = mlo_signal_of(q, b->in[2]), *y = mlo_signal_of(q, b->out);
-    int given = mlo_given_scaled(mlo_narrow_given(y));
-    if (!given && !mlo_given_scaled(mlo_narrow_given(v)) && !mlo_weights_fixed(q, y->name)
-        && mlo_absorbed(y) && !y->wide && !v->wide && v->reads[MLO_ATTENTION] == 1
-        && !v->reads[MLO_LINEAR] && !v->reads[MLO_UNARY] && v->maker
-        && v->maker->kind == MLO_LINEAR) {
-        if (mlo_shape_signal(q, v, y->name)) return mlo_failed(q->m);
-        y->shape = v->shape;
-        y->zero = v->zero;
-        mlo_widen(q, y);
-    }
-    if (given)
-        mlo_obey(q, y);
-    else
-        for (int64_t i = 0; i < q->scan.iterations; i++) mlo_fit(q, y, i);
-    return mlo_attention_zeros(q, b);
-}
-
-static int mlo_unary_scales(mlo_quantizer *q, const mlo_sublayer *b) {
-    mlo_signal *x = mlo_signal_of(q, b->in[0]), *y = mlo_signal_of(q, b->out);
-    int given = mlo_given_scaled(mlo_narrow_given(y));
-    if (given) mlo_obey(q, y);
-    for (int64_t i = 0; i < q->scan.iterations; i++) {
-        double low, high;
-        mlo_range(y, i, &low, &high);
-        if (given) continue;
-        if (mlo_absorbed(y) && !y->wide)
-            mlo_one_scale(q, y, i, low, high);
-        else
-            mlo_fit(q, y, i);
-    }
-    for (int64_t i = 0; x->maker && mlo_fused_unary(q, x->maker) == b
-        && !mlo_given_scaled(mlo_narrow_given(x)) && i < q->scan.iterations;
-        i++)
-        if (mlo_index_range(q, b, x, y, i)) return mlo_failed(q->m);
-    return 0;
-}
-
 static int mlo_fit_all(mlo_quantizer *q) {
     for (size_t k = 0; k < q->n_signals; k++) {
         mlo_signal *s = q->signals[k];
-        if ((s->narrow || mlo_widened(q, s))
-            && !(s->maker && (s->maker->kind == MLO_UNARY || s->maker->kind == MLO_ATTENTION))
+        if ((s->narrow || mlo_widened(q, s)) && !(s->maker && q->r.kinds[s->maker->kind]->scales)
             && mlo_narrow_scales(q, s))
             return mlo_failed(q->m);
     }
     for (size_t k = 0; k < q->r.n_block; k++) {
         const mlo_sublayer *b = q->r.block[k];
-        if (b->kind == MLO_ATTENTION && mlo_attention_scales(q, b)) return mlo_failed(q->m);
-        if (b->kind == MLO_UNARY && mlo_unary_scales(q, b)) return mlo_failed(q->m);
+        const mlo_sublayer_kind *kind = q->r.kinds[b->kind];
+        if (kind->scales && kind->scales(q, b)) return mlo_failed(q->m);
     }
     return 0;
 }
@@ -890,10 +637,8 @@ static double mlo_products(mlo_quantizer *q) {
     double sum = 0;
     for (size_t k = 0; k < q->r.n_block; k++) {
         const mlo_sublayer *b = q->r.block[k];
-        const mlo_signal *in = mlo_signal_of(q, b->in[0]), *out = mlo_signal_of(q, b->out);
-        mlo_form f = mlo_body_form(&q->r.in, b->in[0]);
-        if (b->kind == MLO_LINEAR) sum += (double)(in->channels * out->channels);
-        if (b->kind == MLO_ATTENTION) sum += 2.0 * (double)mlo_form_count(&f);
+        const mlo_sublayer_kind *kind = q->r.kinds[b->kind];
+        if (kind->products) sum += kind->products(q, b);
     }
     return sum;
 }
@@ -956,6 +701,7 @@ static void mlo_fixed_to(double real, int bits, int most, int64_t *mult, int *sh
         *shift = 1;
     }
 }
+
 static void mlo_fixed(double real, int most, int64_t *mult, int *shift) {
     mlo_fixed_to(real, 15, most, mult, shift);
 }

@@ -1,0 +1,421 @@
+/* attention: recognised, and made an attention kernel.
+ *
+ * in:  MatMul(softmax(q k^T scale + mask), v) between reshapes, each checked element by element.
+ * out: an Attention, or one that rounds its probabilities, and scores, as the source model does.
+ * invariant: scores know no zero of the queries; what is mixed has the zero of what it is made of.
+ * cost: one walk over the index map of each reshape chain.
+ */
+
+/* ---- recognising ---------------------------------------------------------- */
+
+/* Does the chain from `source` [.., T, C] lay it out as those heads, of all its channels in order? */
+static int mlo_is_heads(
+    const mlo_recogniser *r, const char *source, const mlo_chain *c, const mlo_heads *v) {
+    mlo_form f = mlo_body_form(&r->in, source);
+    int64_t n = v->heads * v->d;
+    int64_t *column = mlo_last_dim(&f) == n
+        ? (int64_t *)mlo_scratch(r->m, (size_t)n, sizeof *column)
+        : NULL;
+    int ok = column && mlo_head_columns(&r->in, source, c, v, column) && mlo_is_identity(column, n);
+    mlo_scratch_free(r->m, column);
+    return ok;
+}
+
+/* Do rows stay rows: is the last dimension what it was? */
+static int mlo_keeps_rows(const mlo_recogniser *r, const mlo_node *n) {
+    mlo_form from = mlo_body_form(&r->in, n->input[0]), to = mlo_body_form(&r->in, n->output[0]);
+    return mlo_is_reshape(n) && mlo_form_known(&from) && mlo_form_known(&to)
+        && mlo_last_dim(&from) == mlo_last_dim(&to);
+}
+
+/* Where(IsNaN(p), 0, p): rows without any key become zeros. p, or NULL. */
+static const char *mlo_unguarded(const mlo_recogniser *r, const mlo_node *n) {
+    double zero;
+    mlo_node *test = mlo_is(n, "Where") ? mlo_made_by(&r->in, n->input[0]) : NULL;
+    if (!mlo_is(test, "IsNaN") || test->input[0] != n->input[2]
+        || !mlo_scalar(&r->in, n->input[1], &zero) || zero < 0 || zero > 0)
+        return NULL;
+    return n->input[2];
+}
+
+/* The softmax that makes probabilities, behind roundings, guards and reshapes. */
+static mlo_node *mlo_softmax_of(mlo_recogniser *r, const char *name, mlo_given **given) {
+    for (int i = 0; i < MLO_CHAIN; i++) {
+        mlo_node *n = mlo_made_by(&r->in, name = mlo_unrounded(r, name, 1, given));
+        const char *from = n ? mlo_unguarded(r, n) : NULL;
+        if (!from && n && mlo_keeps_rows(r, n)) from = n->input[0];
+        if (!from) return n;
+        name = from;
+    }
+    return NULL;
+}
+
+/* The additive mask of scores, and their scale: walks from the softmax to the MatMul that made them. */
+static mlo_node *mlo_scores(mlo_recogniser *r, mlo_node *softmax, mlo_sublayer *b) {
+    const char *name = softmax->input[0];
+    double x;
+    for (int i = 0; i < MLO_CHAIN; i++) {
+        mlo_node *p = mlo_made_by(
+            &r->in, name = mlo_unrounded(r, name, b->scale, &b->scores_given));
+        if (!p) break;
+        if (mlo_is(p, "MatMul")) return p;
+        int first = mlo_is_carried(&r->in, p->input[0]);
+        const char *other = p->n_input > 1 ? p->input[first ? 1 : 0] : NULL;
+        name = p->input[first ? 0 : 1];
+        if (mlo_is(p, "Add") && !mlo_is_carried(&r->in, other) && !b->mask)
+            b->mask = other;
+        else if (mlo_is(p, "Mul") && mlo_scalar(&r->in, other, &x))
+            b->scale *= x;
+        else if (mlo_is(p, "Div") && first && mlo_scalar(&r->in, other, &x))
+            b->scale /= x;
+        else if (mlo_keeps_rows(r, p))
+            name = p->input[0];
+        else
+            break;
+    }
+    mlo_cannot(r, softmax, "a softmax over something that is not scale * q k^T + mask");
+    return NULL;
+}
+
+/* Is an operand of attention the sum of two products of the token with something of its position:
+ * rotary embedding? */
+static int mlo_is_rotary(const mlo_recogniser *r, const char *name) {
+    mlo_chain c;
+    double scale = 1;
+    mlo_node *n = mlo_made_by(&r->in, mlo_chain_walk(&r->in, name, &c, &scale));
+    if (mlo_is(n, "RotaryEmbedding") || mlo_is(n, "Concat")) return 1;
+    if (!mlo_is(n, "Add")) return 0;
+    for (int i = 0; i < 2; i++) {
+        const mlo_node *p = mlo_made_by(&r->in, n->input[i]);
+        if (!mlo_is(p, "Mul")
+            || mlo_is_carried(&r->in, p->input[0]) == mlo_is_carried(&r->in, p->input[1]))
+            return 0;
+    }
+    return 1;
+}
+
+/* Key heads that are repeated for several query heads: behind an Expand or a Tile, how many are
+ * there? 0: none are. */
+static int64_t mlo_key_heads(const mlo_recogniser *r, const char *name, int64_t d) {
+    for (int i = 0; i < MLO_CHAIN; i++) {
+        mlo_chain c;
+        double scale = 1;
+        const mlo_node *n = mlo_made_by(&r->in, name = mlo_chain_walk(&r->in, name, &c, &scale));
+        if (!mlo_is(n, "Expand") && !mlo_is(n, "Tile")) return 0;
+        mlo_form from = mlo_body_form(&r->in, n->input[0]), to = mlo_body_form(&r->in, name);
+        if (mlo_form_known(&from) && mlo_form_known(&to)
+            && mlo_form_count(&from) < mlo_form_count(&to) && r->tokens > 0)
+            return mlo_form_count(&from) / (r->tokens * d);
+        name = n->input[0];
+    }
+    return 0;
+}
+
+/* Is the carried value a batch of several, as attention with its tokens sees it? How many; else 1. */
+static int64_t mlo_batch_of(const mlo_recogniser *r) {
+    mlo_form x = mlo_body_form(&r->in, r->body->input[0]->name);
+    int64_t batch = r->tokens > 0 ? mlo_tokens_of(&x) / r->tokens : 1;
+    return x.rank > 2 && (x.dims[0] == batch || x.dims[1] == batch) ? batch : 1;
+}
+
+/* A product of activations that is attention, but not as hardware has it: what a person would call
+ * it. */
+static const char *mlo_cannot_attend(mlo_recogniser *r, const mlo_node *n, const mlo_sublayer *b,
+    const mlo_node *scores, int64_t d, const char *what) {
+    mlo *m = r->m;
+    int64_t batch = mlo_batch_of(r), groups = mlo_key_heads(r, scores->input[1], d);
+    int causal = b->mask && mlo_is_causal(m, r->body, b->mask, r->tokens, 0);
+    int rotary = mlo_is_rotary(r, scores->input[0]);
+    if (groups >= b->heads) groups = 0;
+    if (!causal && !rotary && !groups && batch == 1) return what ? mlo_cannot(r, n, what) : NULL;
+    const char *heads = "";
+    if (groups)
+        heads = mlo_format(m, "grouped-query attention (%lld query heads on %lld of keys)",
+            (long long)b->heads, (long long)groups);
+    if (!heads) return NULL;
+    if (!causal && !rotary && !groups)
+        mlo_fail(m, MLO_E_UNSUPPORTED, n,
+            "a batch of %lld; export with a batch of 1, or leave that axis open and give "
+            "--dim NAME=1: hardware takes frames one after the other",
+            (long long)batch);
+    else
+        mlo_fail(m, MLO_E_UNSUPPORTED, n,
+            "%s%s%s%s%s; mlo rolls, checks and runs such models, hardware is for encoders "
+            "without",
+            causal ? "a decoder: its attention is causal" : "",
+            causal && (rotary || groups) ? ", with " : "", rotary ? "rotary embedding" : "",
+            rotary && groups ? " and " : "", heads);
+    return NULL;
+}
+
+/* MatMul(softmax(..), v) behind reshapes: an attention of [T, C] tokens. `out` is the value after
+ * the reshapes, chain leads to `mix`. */
+static const char *mlo_block_attention(
+    mlo_recogniser *r, mlo_node *mix, const char *out, const mlo_chain *joined) {
+    mlo_sublayer *b = mlo_block_new(r, MLO_ATTENTION, mix, out);
+    mlo_node *softmax = b ? mlo_softmax_of(r, mix->input[0], &b->probs_given) : NULL;
+    mlo_chain chain[3];
+    if (!b || r->m->error.code) return NULL;
+    if (!mlo_is(softmax, "Softmax"))
+        return mlo_cannot(r, mix, "a product of two activations that is not attention");
+    mlo_node *scores = mlo_scores(r, softmax, b);
+    if (!scores || r->m->error.code) return NULL;
+    mlo_form s = mlo_body_form(&r->in, scores->output[0]);
+    mlo_form o = mlo_body_form(&r->in, mix->output[0]);
+    int64_t axis = mlo_int(softmax, "axis", -1);
+    if (!mlo_form_known(&s) || !mlo_form_known(&o) || s.rank < 3 || o.rank != s.rank)
+        return mlo_cannot(r, scores, "scores of unknown shape (bind dimensions with --dim)");
+    if (axis != -1 && axis != s.rank - 1)
+        return mlo_cannot(r, softmax, "a softmax that is not over the keys");
+    int64_t tq = s.dims[s.rank - 2], tk = s.dims[s.rank - 1], d = o.dims[o.rank - 1];
+    b->heads = mlo_form_count(&s) / (tq * tk);
+    double scale[3] = { 1, 1, 1 };
+    for (int i = 0; i < 3; i++)
+        b->in[i] = mlo_chain_walk(
+            &r->in, i < 2 ? scores->input[i] : mix->input[1], &chain[i], i < 2 ? &scale[i] : NULL);
+    b->scale *= scale[0] * scale[1];
+    b->n_in = 3;
+    b->tokens = r->tokens = tk;
+    if (tq != tk)
+        return mlo_cannot(
+            r, scores, "attention between sequences of two lengths (cross-attention, or a cache)");
+    static const char *const what[] = { "queries", "keys", "values" };
+    for (int i = 0; i < 3; i++) {
+        const mlo_heads at = { tk, b->heads, d, i == 1 };
+        if (mlo_is_heads(r, b->in[i], &chain[i], &at)) continue;
+        return mlo_cannot_attend(r, i < 2 ? scores : mix, b, scores, d,
+            mlo_format(r->m, "%s that are not laid out as heads of the token's channels", what[i]));
+    }
+    mlo_array *map = mlo_index_map(&r->in, mix->output[0], joined);
+    int ok = map && mlo_array_count(map) == tq * b->heads * d;
+    for (int64_t h = 0; ok && h < b->heads; h++)
+        for (int64_t i = 0; ok && i < tq; i++)
+            for (int64_t j = 0; ok && j < d; j++)
+                ok = ((int32_t *)map->data)[(i * b->heads + h) * d + j] == (h * tq + i) * d + j;
+    mlo_array_free(r->m, map);
+    if (!ok) return mlo_cannot(r, mix, "heads that are not joined back into the token's channels");
+    if (!mlo_block_finish(r, b)) return NULL;
+    for (int i = 0; i < 3; i++)
+        if (mlo_chain_note(r, b->in[i], &chain[i], scale[i])) return NULL;
+    return mlo_chain_note(r, out, joined, 1) ? NULL : out;
+}
+
+/* Probabilities times values that are not the loop's own. */
+static int mlo_is_crossed(mlo_recogniser *r, const mlo_node *mix) {
+    mlo_given *given = NULL;
+    return mlo_is_carried(&r->in, mix->input[0])
+        && mlo_is(mlo_softmax_of(r, mix->input[0], &given), "Softmax");
+}
+
+static const char *mlo_recognise_attention(
+    mlo_recogniser *r, mlo_node *n, const char *name, int *is) {
+    mlo_chain chain;
+    const mlo_node *behind = n;
+    chain.n = chain.n_rounding = 0;
+    if (mlo_is_layout(n)) n = mlo_made_by(&r->in, mlo_chain_walk(&r->in, name, &chain, NULL));
+    const int own = mlo_is(n, "MatMul") && mlo_is_carried(&r->in, n->input[1]);
+    *is = own || (n != behind && mlo_is(n, "MatMul") && mlo_is_crossed(r, n));
+    if (!*is) return NULL;
+    return own ? mlo_block_attention(r, n, name, &chain)
+               : mlo_cannot(r, n,
+                     "cross-attention: keys and values that come from another stream (an "
+                     "encoder's output)");
+}
+
+/* ---- what is given -------------------------------------------------------- */
+
+/* Are an operand's integers the source's, without a zero point? */
+static int mlo_given_plain(const mlo_quantizer *q, const mlo_signal *x) {
+    const mlo_given *g = mlo_narrow_given(x);
+    if (!mlo_given_scaled(g)) return 0;
+    for (int64_t i = 0; i < q->scan.iterations; i++)
+        if (mlo_given_zero(g, i) < 0 || mlo_given_zero(g, i) > 0) return 0;
+    return 1;
+}
+
+/* Of the roundings inside an attention, those that it has: of products of the source's own
+ * integers, scores to 8 bits and probabilities to 8 bits at most. */
+static void mlo_given_inside(mlo_quantizer *q, mlo_sublayer *b) {
+    const mlo_given *s = b->scores_given, *w = b->probs_given;
+    int probs = w && w->bits <= 8 && mlo_given_plain(q, mlo_signal_of(q, b->in[2]));
+    int scores = probs && s && s->bits == 8 && !s->narrow
+        && mlo_given_plain(q, mlo_signal_of(q, b->in[0]))
+        && mlo_given_plain(q, mlo_signal_of(q, b->in[1]));
+    q->r.left_out += (size_t)((w && !probs) + (s && !scores));
+    if (!probs) b->probs_given = NULL;
+    if (!scores) b->scores_given = NULL;
+}
+
+/* What an attention cannot take: scores know no zero of the queries, and what is mixed has the
+ * zero of what it is made of. */
+static int mlo_given_attention(mlo_quantizer *q, const mlo_sublayer *b) {
+    mlo_signal *x = mlo_signal_of(q, b->in[0]);
+    mlo_signal *v = mlo_signal_of(q, b->in[2]);
+    mlo_signal *y = mlo_signal_of(q, b->out);
+    mlo_signal *left = NULL;
+    const mlo_given *gx = mlo_narrow_given(x), *gv = mlo_narrow_given(v), *gy = mlo_narrow_given(y);
+    for (int64_t i = 0; i < q->scan.iterations; i++) {
+        double query = mlo_given_scaled(gx) ? mlo_given_zero(gx, i) : 0;
+        double value = mlo_given_scaled(gv) ? mlo_given_zero(gv, i) : 0;
+        double mix = mlo_given_scaled(gy) ? mlo_given_zero(gy, i) : 0;
+        if (query < 0 || query > 0) left = x;
+        if (value < 0 || value > 0 || mix < 0 || mix > 0) {
+            v->given = v->given_narrow = y->given = y->given_narrow = NULL;
+            left = left ? left : v;
+        }
+    }
+    if (left == x) x->given = x->given_narrow = NULL;
+    if (left)
+        mlo_warn(q->m,
+            "%s: zero points of queries, values and their mix are not taken over (an attention "
+            "knows none): scales of '%s' are chosen here",
+            mlo_node_name(b->node), left->name);
+    return mlo_failed(q->m);
+}
+
+static int mlo_given_of_attention(mlo_quantizer *q, mlo_sublayer *b) {
+    MLO_TRY(mlo_given_attention(q, b));
+    mlo_given_inside(q, b);
+    return 0;
+}
+/* All attentions of a loop read one mask. */
+static int mlo_demand_attention(mlo_quantizer *q, const mlo_sublayer *b) {
+    if (!b->mask) return 0;
+    if (q->mask && q->mask != b->mask)
+        return mlo_fail(q->m, MLO_E_UNSUPPORTED, b->node,
+            "a loop with two attention masks, '%s' and '%s'; one key mask per loop is supported",
+            q->mask, b->mask);
+    q->mask = b->mask;
+    return 0;
+}
+static int mlo_check_attention(mlo_quantizer *q, const mlo_sublayer *b) {
+    const mlo_signal *x[3];
+    for (int i = 0; i < 3; i++) x[i] = mlo_signal_of(q, b->in[i]);
+    return x[1]->bits == x[0]->bits && x[2]->bits == x[0]->bits
+        ? 0
+        : mlo_fail(q->m, MLO_E_UNSUPPORTED, b->node,
+              "queries of %d bits, keys of %d and values of %d; an attention takes one width",
+              x[0]->bits, x[1]->bits, x[2]->bits);
+}
+static double mlo_products_attention(mlo_quantizer *q, const mlo_sublayer *b) {
+    mlo_form f = mlo_body_form(&q->r.in, b->in[0]);
+    return 2.0 * (double)mlo_form_count(&f);
+}
+static const char *mlo_type_attention(const mlo_sublayer *b) {
+    (void)b;
+    return "matmul";
+}
+
+/* ---- scales --------------------------------------------------------------- */
+
+/* Scores know no zero of the queries, and what is mixed has the zero of what it is made of. */
+static int mlo_attention_zeros(mlo_quantizer *q, const mlo_sublayer *b) {
+    const mlo_signal *x = mlo_signal_of(q, b->in[0]);
+    const mlo_signal *v = mlo_signal_of(q, b->in[2]);
+    const mlo_signal *y = mlo_signal_of(q, b->out);
+    for (int64_t c = 0; c < q->scan.iterations * y->channels; c++) {
+        double far = y->wide ? v->zero[c] : y->zero[c] - v->zero[c];
+        if (x->zero[c] < 0 || x->zero[c] > 0)
+            return mlo_fail(q->m, MLO_E_UNSUPPORTED, b->node,
+                "a zero point is fixed for the queries '%s'; only symmetric ones are supported",
+                x->name);
+        if (far < 0 || far > 0)
+            return mlo_fail(q->m, MLO_E_UNSUPPORTED, b->node,
+                "the values '%s' and their mix '%s' have different zeros, %g and %g; only one is "
+                "supported",
+                v->name, y->name, v->zero[c], y->wide ? 0 : y->zero[c]);
+    }
+    return 0;
+}
+
+/* An attention's result, and the values it mixes. */
+static int mlo_attention_scales(mlo_quantizer *q, const mlo_sublayer *b) {
+    mlo_signal *v = mlo_signal_of(q, b->in[2]), *y = mlo_signal_of(q, b->out);
+    int given = mlo_given_scaled(mlo_narrow_given(y));
+    if (!given && !mlo_given_scaled(mlo_narrow_given(v)) && !mlo_weights_fixed(q, y->name)
+        && mlo_absorbed(y) && !y->wide && !v->wide && v->reads[MLO_ATTENTION] == 1
+        && !v->reads[MLO_LINEAR] && !v->reads[MLO_UNARY] && v->maker
+        && v->maker->kind == MLO_LINEAR) {
+        if (mlo_shape_signal(q, v, y->name)) return mlo_failed(q->m);
+        y->shape = v->shape;
+        y->zero = v->zero;
+        mlo_widen(q, y);
+    }
+    if (given)
+        mlo_obey(q, y);
+    else
+        for (int64_t i = 0; i < q->scan.iterations; i++) mlo_fit(q, y, i);
+    return mlo_attention_zeros(q, b);
+}
+
+/* ---- making it ------------------------------------------------------------ */
+
+/* The constants of one iteration: see kernels/attention.c. score: what a unit of q k is in the
+ * softmax; v, y: steps of values and of their mix. */
+static void mlo_attention_numbers(
+    const mlo_sublayer *b, int64_t i, int lt, double score, double v, double y, int32_t *p) {
+    const mlo_given *w = b->probs_given, *s = w ? b->scores_given : NULL;
+    const double octave = 1.4426950408889634;
+    int64_t mult[4] = { 0 };
+    int shift[4] = { 0 };
+    mlo_fixed((s ? s->scale[i] : score) * octave * (w ? 4096 : 64), 40, &mult[0], &shift[0]);
+    if (w)
+        mlo_fixed(v * w->scale[i] / y, 62, &mult[1], &shift[1]);
+    else {
+        mlo_fixed(v / y, 62 - lt - 8, &mult[1], &shift[1]);
+        shift[1] += lt + 8;
+    }
+    if (w) {
+        mlo_fixed(1 / w->scale[i], 62 - lt - 18, &mult[2], &shift[2]);
+        shift[2] += lt + 18;
+    }
+    if (s) mlo_fixed_to(score / s->scale[i], 18, 40, &mult[3], &shift[3]);
+    for (int k = 0; k < (s ? 4 : w ? 3 : 2); k++) {
+        int at = 2 * k + (k == 3);
+        p[at] = (int32_t)mult[k];
+        p[at + 1] = shift[k];
+    }
+    if (w) p[6] = (int32_t)(ldexp(1, w->bits - w->sign) - 1 - (!w->sign && w->narrow) - w->zero[i]);
+    if (s) p[9] = (int32_t)(s->zero[i] - (s->sign ? 0 : 128));
+}
+
+static int mlo_quantize_attention(mlo_quantizer *q, const mlo_sublayer *b) {
+    mlo *m = q->m;
+    mlo_signal *s[3], *y = mlo_signal_of(q, b->out);
+    for (int i = 0; i < 3; i++) s[i] = mlo_signal_of(q, b->in[i]);
+    mlo_form_made made = mlo_made_at(q, y);
+    mlo_form f = mlo_body_form(&q->r.in, b->in[1]);
+    int lt = mlo_clog2(mlo_form_count(&f) / f.dims[f.rank - 1]);
+    const char *p = mlo_format(m, "%s_p", b->out);
+    const int64_t count = b->probs_given ? b->scores_given ? 10 : 7 : 4;
+    int32_t *data = p ? (int32_t *)mlo_parameter(q, p, MLO_INT32, 1, &count) : NULL;
+    mlo_node *n = data ? mlo_kernel_node(q,
+                             count == 4       ? &mlo_attention_kernel
+                                 : count == 7 ? &mlo_attention_probs_kernel
+                                              : &mlo_attention_rounded_kernel,
+                             b, b->out, made.type, made.bits, made.scale)
+                       : NULL;
+    if (!n || mlo_attr_int(m, n, "heads", b->heads) || mlo_attr_int(m, n, "lt", lt))
+        return mlo_failed(m);
+    for (int64_t i = 0; i < q->scan.iterations; i++)
+        mlo_attention_numbers(b, i, lt,
+            s[0]->narrow_scale[i] * s[1]->narrow_scale[i] * fabs(b->scale), s[2]->narrow_scale[i],
+            made.scale[i], data + count * i);
+    if (b->scale < 0)
+        return mlo_fail(
+            m, MLO_E_UNSUPPORTED, b->node, "attention scores with a negative scale %g", b->scale);
+    const char *in[] = { s[0]->narrow_name, s[1]->narrow_name, s[2]->narrow_name, q->mask_bits, p };
+    if (mlo_inputs(m, n, in, 5)) return mlo_failed(m);
+    return mlo_narrow(q, b, b->out, y);
+}
+
+static const mlo_sublayer_kind mlo_attention_sublayer = {
+    .recognise = mlo_recognise_attention,
+    .demand = mlo_demand_attention,
+    .given = mlo_given_of_attention,
+    .check = mlo_check_attention,
+    .scales = mlo_attention_scales,
+    .products = mlo_products_attention,
+    .quantize = mlo_quantize_attention,
+    .type = mlo_type_attention,
+};
