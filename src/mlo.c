@@ -34,6 +34,7 @@
 #include "onnx/json.c"              /* protobuf's JSON mapping */
 
 /* ops: operators, and running them */
+#include "ops/traits.c"             /* what operators have in common */
 #include "ops/array.c"              /* dense arrays: converting, walking, broadcasting */
 #include "ops/math.c"               /* element by element */
 #include "ops/shape.c"              /* moving elements, speaking of shapes */

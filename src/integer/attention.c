@@ -24,7 +24,7 @@ static int mlo_is_heads(
 /* Do rows stay rows: is the last dimension what it was? */
 static int mlo_keeps_rows(const mlo_recogniser *r, const mlo_node *n) {
     mlo_form from = mlo_body_form(&r->in, n->input[0]), to = mlo_body_form(&r->in, n->output[0]);
-    return mlo_is_reshape(n) && mlo_form_known(&from) && mlo_form_known(&to)
+    return mlo_has_trait(n, MLO_RESHAPES) && mlo_form_known(&from) && mlo_form_known(&to)
         && mlo_last_dim(&from) == mlo_last_dim(&to);
 }
 

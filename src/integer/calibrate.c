@@ -243,7 +243,7 @@ static int64_t mlo_rows_indexed(const mlo_graph *g, const char *name, int depth)
             int64_t axis = mlo_int(n, "axis", 0);
             if (f.rank > 0 && axis >= 0 && axis < f.rank && f.dims[axis] > 0) rows = f.dims[axis];
         } else if (n->n_input && n->input[0] == name
-            && (mlo_is_reshape(n) || mlo_is_move(n) || mlo_is(n, "Cast")))
+            && (mlo_has_trait(n, MLO_RESHAPES) || mlo_has_trait(n, MLO_MOVES) || mlo_is(n, "Cast")))
             rows = mlo_rows_indexed(g, n->output[0], depth + 1);
     }
     return rows;

@@ -72,27 +72,10 @@ static int mlo_is_one_of(const mlo_node *n, const char *const *ops) {
     return 0;
 }
 
-/* Each element of the result is a function of the elements at its place. */
-static int mlo_is_elementwise(const mlo_node *n) {
-    static const char *const ops[] = { "Mul", "Div", "Add", "Sub", "Erf", "Tanh", "Sigmoid", "Relu",
-        "Gelu", "Exp", "Neg", "Pow", "Sqrt", "Clip", "Min", "Max", "Abs", "Reciprocal", "HardSwish",
-        "HardSigmoid", "Elu", "LeakyRelu", "Softplus", "Identity", "Sign", "Mish", "Log", "Round",
-        "Floor", "Ceil", "QuantizeLinear", "DequantizeLinear", "Swish", NULL };
-    return mlo_is_one_of(n, ops);
+static int mlo_is_elementwise(const mlo_node *n) { return mlo_has_trait(n, MLO_ELEMENTWISE); }
+static int mlo_is_layout(const mlo_node *n) {
+    return mlo_has_trait(n, (mlo_trait)(MLO_RESHAPES | MLO_MOVES));
 }
-
-/* Elements keep their order. */
-static int mlo_is_reshape(const mlo_node *n) {
-    static const char *const ops[] = { "Reshape", "Unsqueeze", "Squeeze", "Flatten", "Identity",
-        NULL };
-    return mlo_is_one_of(n, ops);
-}
-/* Elements move, or some are left out. */
-static int mlo_is_move(const mlo_node *n) {
-    static const char *const ops[] = { "Transpose", "Slice", "Split", "Gather", NULL };
-    return mlo_is_one_of(n, ops);
-}
-static int mlo_is_layout(const mlo_node *n) { return mlo_is_reshape(n) || mlo_is_move(n); }
 
 /* The value a chain of layout nodes and roundings (and, with `scale`, multiplications by
  * constants) starts from; fills the chain, last node first; made: the value that each node makes
@@ -190,14 +173,15 @@ static mlo_array *mlo_index_map(const mlo_inside *in, const char *source, const 
     for (int64_t i = 0; map && i < mlo_form_count(&f); i++) ((int32_t *)map->data)[i] = (int32_t)i;
     for (int k = c->n; map && k--;) {
         mlo_form to = mlo_body_form(in, c->made[k]);
-        if (mlo_is_reshape(c->node[k]) && mlo_form_known(&to)
+        if (mlo_has_trait(c->node[k], MLO_RESHAPES) && mlo_form_known(&to)
             && mlo_form_count(&to) == mlo_array_count(map)) {
             map->rank = to.rank;
             for (int d = 0; d < to.rank; d++) map->dims[d] = to.dims[d];
             continue;
         }
-        mlo_array *moved = mlo_is_move(c->node[k]) ? mlo_moved(in, c->node[k], c->made[k], map)
-                                                   : NULL;
+        mlo_array *moved = mlo_has_trait(c->node[k], MLO_MOVES)
+            ? mlo_moved(in, c->node[k], c->made[k], map)
+            : NULL;
         mlo_array_free(in->m, map);
         map = moved;
     }

@@ -75,7 +75,7 @@ static int mlo_is_scores(const mlo_inside *in, const char *name) {
         double scale = 1;
         if (mlo_is_inner_product(in, n)) return 1;
         const char *from = n ? mlo_unscaled(in, n, &scale) : NULL;
-        if (!from && mlo_is_reshape(n)) from = n->input[0];
+        if (!from && mlo_has_trait(n, MLO_RESHAPES)) from = n->input[0];
         if (!from && !mlo_is_half(in, n, "Add", &from, &other)) return 0;
         name = from;
     }

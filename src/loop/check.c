@@ -397,11 +397,7 @@ static const char *mlo_terms_attrs(mlo_terms *t, mlo_terms_env *env, const mlo_n
 }
 
 static int mlo_operands_commute(const mlo_node *n) {
-    static const char *const ops[] = { "Add", "Mul", "And", "Or", "Xor", "Equal", "Max", "Min",
-        "Sum", "Mean", "BitwiseAnd", "BitwiseOr", "BitwiseXor" };
-    for (size_t i = 0; i < sizeof ops / sizeof *ops; i++)
-        if (n->n_input == 2 && mlo_is(n, ops[i])) return 1;
-    return 0;
+    return n->n_input == 2 && mlo_has_trait(n, MLO_COMMUTES);
 }
 
 /* The rules that make a node's output another term; -2: none applies. */

@@ -414,16 +414,6 @@ static void mlo_align_convex(mlo_align *a) {
 
 /* ---- judging -------------------------------------------------------------- */
 
-static int mlo_does_matrix_work(const mlo_node *n) {
-    static const char *const ops[] = { "MatMul", "Gemm", "Conv", "ConvTranspose", "MatMulInteger",
-        "QLinearMatMul", "QLinearConv", "ConvInteger", "Attention", "Einsum", "LSTM", "GRU", "RNN",
-        "FusedMatMul", "FusedGemm", "MultiHeadAttention", "GroupQueryAttention", "MatMulNBits",
-        "QAttention" };
-    for (size_t i = 0; i < sizeof ops / sizeof *ops; i++)
-        if (mlo_eq(n->op, ops[i])) return 1;
-    return 0;
-}
-
 /* How many whole levels do a and b share? */
 static int mlo_scope_common(const char *a, const char *b) {
     int levels = 0;
@@ -466,7 +456,7 @@ static int mlo_run_judge(mlo_align *a, int r, mlo_layers *loop) {
     a->stamps++;
     for (int i = a->at[first + 1]; i < a->at[first + 2]; i++) {
         int x = a->by_time[i];
-        work |= mlo_does_matrix_work(net->g->node[x]);
+        work |= mlo_named_with_trait(net->g->node[x], MLO_MATRIX);
         for (int k = net->in_at[x]; k < net->in_at[x + 1]; k++) {
             int p = net->from[k];
             if (p < 0 || a->time[p] != first) continue;

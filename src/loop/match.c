@@ -51,12 +51,7 @@ static const char *mlo_domain(const mlo_node *n) {
 
 /* Ops whose two operands may come in either order. */
 static int mlo_commutes(const mlo_node *n) {
-    static const char *const ops[] = { "Add", "Mul", "And", "Or", "Xor", "Equal", "Max", "Min",
-        "Sum", "Mean", "BitwiseAnd", "BitwiseOr", "BitwiseXor" };
-    if (n->n_input != 2 || *mlo_domain(n)) return 0;
-    for (size_t i = 0; i < sizeof ops / sizeof *ops; i++)
-        if (mlo_eq(n->op, ops[i])) return 1;
-    return 0;
+    return n->n_input == 2 && mlo_has_trait(n, MLO_COMMUTES);
 }
 
 /* ---- equality ------------------------------------------------------------- */

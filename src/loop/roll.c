@@ -209,33 +209,20 @@ static int mlo_roll_compare(mlo_roller *r, uint8_t *swap) {
 
 /* ---- roles ---------------------------------------------------------------- */
 
-static int mlo_named_one_of(const mlo_node *n, const char *const *ops) {
-    for (; *ops; ops++)
-        if (mlo_eq(n->op, *ops)) return 1;
-    return 0;
-}
-
-static const char *const mlo_quantizers[] = { "QuantizeLinear", "DequantizeLinear", "Quant",
-    "BipolarQuant", "IntQuant", "FloatQuant", NULL };
-
 /* Is a constant at this input something that training sets: a weight, a bias, a norm's or a
  * quantizer's scale? */
 static int mlo_learned(const mlo_net *net, int x, int slot) {
-    static const char *const arithmetic[] = { "Add", "Sub", "Mul", "Div", "PRelu",
-        "LayerNormalization", "RMSNormalization", "BatchNormalization", "InstanceNormalization",
-        "GroupNormalization", "SkipLayerNormalization", "SimplifiedLayerNormalization",
-        "SkipSimplifiedLayerNormalization", "BiasGelu", "EmbedLayerNormalization", NULL };
     const mlo_node *n = net->g->node[x];
     const mlo_tensor *t = net->in[net->in_at[x] + slot]->tensor;
     int wide = 0, all = 1;
     for (size_t i = 0; i < t->n_dims; i++) wide += t->dims[i] > 1;
-    if (mlo_named_one_of(n, mlo_quantizers)) return slot == 1 || (slot == 0 && t->n_dims > 0);
+    if (mlo_named_with_trait(n, MLO_QUANTIZES)) return slot == 1 || (slot == 0 && t->n_dims > 0);
     if (!wide) return 0;
     for (int k = net->in_at[x]; k < net->in_at[x + 1]; k++)
         all &= !net->in[k] || net->in[k]->tensor != NULL;
-    if (mlo_does_matrix_work(n)) return 1;
+    if (mlo_named_with_trait(n, MLO_MATRIX)) return 1;
     if (!mlo_dtype_is_float((mlo_dtype)t->data_type)) return 0;
-    return all || (mlo_named_one_of(n, arithmetic) && t->n_dims == 1);
+    return all || (mlo_named_with_trait(n, MLO_TRAINED) && t->n_dims == 1);
 }
 
 enum { MLO_FEW = 8 };
@@ -268,7 +255,7 @@ static const char *mlo_slot_title(mlo *m, const mlo_node *n, int slot, int const
     if (strstr(n->op, "Quant") || strstr(n->op, "quantize")) return slot < 4 ? q[slot] : "in4";
     if (strstr(n->op, "Normalization"))
         return slot == 1 ? "scale" : slot == 2 ? "bias" : mlo_format(m, "in%d", slot);
-    if (mlo_does_matrix_work(n))
+    if (mlo_named_with_trait(n, MLO_MATRIX))
         return slot == 1 ? "weight" : slot == 2 ? "bias" : mlo_format(m, "in%d", slot);
     return mlo_eq(n->op, "Add") ? "bias"
         : mlo_eq(n->op, "Mul")  ? "scale"
@@ -290,7 +277,7 @@ static int mlo_roll_feed(mlo_roller *r, mlo_map *by_first, int p, int s) {
         f.role = mlo_roll_role(r, f.value, x, s);
     f.learned = lag != 1 && f.role == MLO_ROLE_STACKED && s < (int)r->g->node[x]->n_input
         && f.value[0]->tensor && mlo_learned(r->net, x, s)
-        && !mlo_named_one_of(r->g->node[x], mlo_quantizers);
+        && !mlo_named_with_trait(r->g->node[x], MLO_QUANTIZES);
     /* feeds that begin with the same value are chained through by_first: the index of the latest,
      * + 1 */
     int *chain = (int *)mlo_map_get(by_first, f.value[0]);
