@@ -1292,6 +1292,72 @@ static int mlo_meta_put(mlo *m, mlo_entry **meta, size_t *n, const char *key, co
     return MLO_PUSH(m, *meta, *n, e) ? 0 : mlo_failed(m);
 }
 
+/* ======== src/ground/keys.c ======== */
+/* keys: the metadata that mlo writes into models, all of it: what users read in metadata_props.
+ *
+ * in:  nothing.    out: mlo_key_*: on what, and what the value says.
+ * invariant: a key is spelled here and nowhere else.
+ * example: mlo_meta_int(n, mlo_key_pe, 1).
+ */
+/* a model: the last stage done */
+static const char mlo_key_stage[] = "mlo.stage";
+/* a model (JSON): where its external data lie */
+static const char mlo_key_data_dir[] = "mlo.data_dir";
+/* a tensor (JSON): of the bytes it had in its file */
+static const char mlo_key_digest[] = "mlo.digest";
+/* a model: what extract chose: hierarchy or repeats, for --report and roll */
+static const char mlo_key_extract[] = "mlo.extract";
+/* a node: the module it is in: encoder/encoder.layer.3/.. */
+static const char mlo_key_scope[] = "mlo.scope";
+/* a node: a scope that was inferred: from which neighbours */
+static const char mlo_key_scope_from[] = "mlo.scope_from";
+/* a node: which loop it is to be in */
+static const char mlo_key_loop[] = "mlo.loop";
+/* a node: of which instance of the body it is */
+static const char mlo_key_instance[] = "mlo.instance";
+/* a node: which node of the body it is */
+static const char mlo_key_position[] = "mlo.position";
+/* a Scan: how often it runs */
+static const char mlo_key_iterations[] = "mlo.iterations";
+/* a Scan: the scopes of its iterations, in order */
+static const char mlo_key_instances[] = "mlo.instances";
+/* a kernel: bits of its result, where they are fewer than its type has */
+static const char mlo_key_bits[] = "mlo.bits";
+/* a kernel: bits of its weights, where they are fewer than 8 */
+static const char mlo_key_weight_bits[] = "mlo.weight_bits";
+/* a kernel: a step of its result, for each iteration */
+static const char mlo_key_scale[] = "mlo.scale";
+/* a kernel: its multipliers are powers of two: hardware without multipliers */
+static const char mlo_key_pow2[] = "mlo.pow2";
+/* a kernel: into how many parts a Split deals its result */
+static const char mlo_key_parts[] = "mlo.parts";
+/* a kernel: its name: mvu_0 */
+static const char mlo_key_kernel[] = "mlo.kernel";
+/* a node around the loop: where it runs: pre, core, post, or constant */
+static const char mlo_key_part[] = "mlo.part";
+/* a Scan: it is the one that becomes hardware */
+static const char mlo_key_core[] = "mlo.core";
+/* a kernel: folding: lanes out */
+static const char mlo_key_pe[] = "mlo.pe";
+/* a kernel: folding: lanes in */
+static const char mlo_key_simd[] = "mlo.simd";
+/* a kernel: where its parameters are: layer, resident, block */
+static const char mlo_key_memory[] = "mlo.memory";
+/* a kernel: tokens that a block of rows is read for */
+static const char mlo_key_tile[] = "mlo.tile";
+/* a Scan: frames in flight */
+static const char mlo_key_frames[] = "mlo.frames";
+/* a Scan: bits of the memory bus */
+static const char mlo_key_axi_width[] = "mlo.axi_width";
+/* a Scan: cycles of a read, as it was folded for */
+static const char mlo_key_axi_latency[] = "mlo.axi_latency";
+/* a Scan: bytes a cycle, as it was folded for */
+static const char mlo_key_bandwidth[] = "mlo.bandwidth";
+/* a kernel: tokens that the FIFO in front of input k holds: mlo.fifo.K */
+static const char mlo_key_fifo[] = "mlo.fifo";
+/* a Scan: the FPGA it was folded for */
+static const char mlo_key_device[] = "mlo.device";
+
 /* ======== src/ground/op.c ======== */
 /* op: what an operator is to mlo: a name, a shape rule, an evaluation.
  *
@@ -3013,15 +3079,13 @@ static int mlo_plain_name(const char *s) {
     return s && *s && !strpbrk(s, "/\\:") && !mlo_eq(s, ".") && !mlo_eq(s, "..");
 }
 
-static const char mlo_digest_key[] = "mlo.digest";
-
 /* Turns location EXTERNAL into source, offset and length, and checks the digest when there is one.
  * `user` is the folder (const char *). */
 static int mlo_tensor_resolve(mlo *m, void *tensor, void *user) {
     mlo_tensor *t = (mlo_tensor *)tensor;
     const char *name = t->name ? t->name : "";
     const char *location = mlo_meta_get(t->external, t->n_external, "location");
-    const char *digest = mlo_meta_get(t->meta, t->n_meta, mlo_digest_key);
+    const char *digest = mlo_meta_get(t->meta, t->n_meta, mlo_key_digest);
     const char *offset = mlo_meta_get(t->external, t->n_external, "offset");
     const char *length = mlo_meta_get(t->external, t->n_external, "length");
     char now[40];
@@ -3054,7 +3118,7 @@ static int mlo_tensor_resolve(mlo *m, void *tensor, void *user) {
                 t->source->path, digest, now);
         size_t n = 0;
         for (size_t i = 0; i < t->n_meta; i++)
-            if (!mlo_eq(t->meta[i].key, mlo_digest_key)) t->meta[n++] = t->meta[i];
+            if (!mlo_eq(t->meta[i].key, mlo_key_digest)) t->meta[n++] = t->meta[i];
         t->n_meta = n;
     }
     t->raw.data = NULL;
@@ -3269,7 +3333,7 @@ static void mlo_json_reference(mlo_json_out *j, const mlo_tensor *t, int depth) 
     mlo_entry external[3] = { { 0, "location", t->source->name }, { 0, "offset", offset },
         { 0, "length", length } };
     mlo_entry *meta = (mlo_entry *)mlo_scratch(m, t->n_meta + 1, sizeof *meta);
-    mlo_entry extra = { 0, mlo_digest_key, digest };
+    mlo_entry extra = { 0, mlo_key_digest, digest };
     if (!meta || mlo_source_digest(m, t->source, t->offset, t->length, digest)) {
         mlo_scratch_free(m, meta);
         j->out.failed = 1;
@@ -3299,8 +3363,6 @@ static void mlo_json_message(mlo_json_out *j, int id, const void *message, int d
         mlo_json_fields(j, id, message, depth);
 }
 
-static const char mlo_data_dir_key[] = "mlo.data_dir";
-
 /* The folder of the first tensor that lies in a file. */
 static int mlo_json_find_dir(mlo *m, void *tensor, void *user) {
     const mlo_tensor *t = (const mlo_tensor *)tensor;
@@ -3317,7 +3379,7 @@ static int mlo_json_write(mlo *m, mlo_model *model, mlo_sink sink, void *user) {
         mlo_each_message(m, MLO_M_MODEL, model, MLO_M_TENSOR, mlo_json_find_dir, &j.dir);
     mlo_model view = *model;
     if (j.dir) {
-        mlo_entry dir = { 0, mlo_data_dir_key, j.dir };
+        mlo_entry dir = { 0, mlo_key_data_dir, j.dir };
         view.meta = (mlo_entry *)mlo_scratch(m, model->n_meta + 1, sizeof dir);
         if (!view.meta) return mlo_failed(m);
         if (model->n_meta) memcpy(view.meta, model->meta, model->n_meta * sizeof dir);
@@ -3683,6 +3745,126 @@ static mlo_model *mlo_json_model(mlo *m, const char *text, size_t n) {
 }
 
 /* ops: operators, and running them */
+
+/* ======== src/ops/traits.c ======== */
+/* traits: what operators have in common, for those who treat all of a kind alike: one table.
+ *
+ * in:  a node.    out: has its operator this trait?
+ * invariant: a name stands here once; a new operator that commutes, or multiplies matrices, is one
+ *     line here and in no other list.
+ * example: mlo_has_trait(n, MLO_COMMUTES) && n->n_input == 2.
+ * cost: a walk over the table.
+ */
+typedef enum {
+    MLO_MATRIX = 1, /* multiplies matrices, or contains such products */
+    MLO_COMMUTES = 2, /* two operands may come in either order */
+    MLO_ELEMENTWISE = 4, /* each element of the result is a function of the elements at its place */
+    MLO_RESHAPES = 8, /* elements keep their order */
+    MLO_MOVES = 16, /* elements move, or some are left out */
+    MLO_QUANTIZES = 32, /* to integers, or back */
+    MLO_TRAINED = 64 /* an operand may be something that training sets: a bias, a gain */
+} mlo_trait;
+
+/* clang-format off */
+static const struct { const char *op; unsigned traits; } mlo_traits[] = {
+    { "MatMul",                            MLO_MATRIX },
+    { "Gemm",                              MLO_MATRIX },
+    { "Conv",                              MLO_MATRIX },
+    { "ConvTranspose",                     MLO_MATRIX },
+    { "MatMulInteger",                     MLO_MATRIX },
+    { "QLinearMatMul",                     MLO_MATRIX },
+    { "QLinearConv",                       MLO_MATRIX },
+    { "ConvInteger",                       MLO_MATRIX },
+    { "Attention",                         MLO_MATRIX },
+    { "Einsum",                            MLO_MATRIX },
+    { "LSTM",                              MLO_MATRIX },
+    { "GRU",                               MLO_MATRIX },
+    { "RNN",                               MLO_MATRIX },
+    { "FusedMatMul",                       MLO_MATRIX },
+    { "FusedGemm",                         MLO_MATRIX },
+    { "MultiHeadAttention",                MLO_MATRIX },
+    { "GroupQueryAttention",               MLO_MATRIX },
+    { "MatMulNBits",                       MLO_MATRIX },
+    { "QAttention",                        MLO_MATRIX },
+    { "Add",                               MLO_COMMUTES | MLO_ELEMENTWISE | MLO_TRAINED },
+    { "Mul",                               MLO_COMMUTES | MLO_ELEMENTWISE | MLO_TRAINED },
+    { "And",                               MLO_COMMUTES },
+    { "Or",                                MLO_COMMUTES },
+    { "Xor",                               MLO_COMMUTES },
+    { "Equal",                             MLO_COMMUTES },
+    { "Max",                               MLO_COMMUTES | MLO_ELEMENTWISE },
+    { "Min",                               MLO_COMMUTES | MLO_ELEMENTWISE },
+    { "Sum",                               MLO_COMMUTES },
+    { "Mean",                              MLO_COMMUTES },
+    { "BitwiseAnd",                        MLO_COMMUTES },
+    { "BitwiseOr",                         MLO_COMMUTES },
+    { "BitwiseXor",                        MLO_COMMUTES },
+    { "Div",                               MLO_ELEMENTWISE | MLO_TRAINED },
+    { "Sub",                               MLO_ELEMENTWISE | MLO_TRAINED },
+    { "Erf",                               MLO_ELEMENTWISE },
+    { "Tanh",                              MLO_ELEMENTWISE },
+    { "Sigmoid",                           MLO_ELEMENTWISE },
+    { "Relu",                              MLO_ELEMENTWISE },
+    { "Gelu",                              MLO_ELEMENTWISE },
+    { "Exp",                               MLO_ELEMENTWISE },
+    { "Neg",                               MLO_ELEMENTWISE },
+    { "Pow",                               MLO_ELEMENTWISE },
+    { "Sqrt",                              MLO_ELEMENTWISE },
+    { "Clip",                              MLO_ELEMENTWISE },
+    { "Abs",                               MLO_ELEMENTWISE },
+    { "Reciprocal",                        MLO_ELEMENTWISE },
+    { "HardSwish",                         MLO_ELEMENTWISE },
+    { "HardSigmoid",                       MLO_ELEMENTWISE },
+    { "Elu",                               MLO_ELEMENTWISE },
+    { "LeakyRelu",                         MLO_ELEMENTWISE },
+    { "Softplus",                          MLO_ELEMENTWISE },
+    { "Identity",                          MLO_ELEMENTWISE | MLO_RESHAPES },
+    { "Sign",                              MLO_ELEMENTWISE },
+    { "Mish",                              MLO_ELEMENTWISE },
+    { "Log",                               MLO_ELEMENTWISE },
+    { "Round",                             MLO_ELEMENTWISE },
+    { "Floor",                             MLO_ELEMENTWISE },
+    { "Ceil",                              MLO_ELEMENTWISE },
+    { "QuantizeLinear",                    MLO_ELEMENTWISE | MLO_QUANTIZES },
+    { "DequantizeLinear",                  MLO_ELEMENTWISE | MLO_QUANTIZES },
+    { "Swish",                             MLO_ELEMENTWISE },
+    { "Reshape",                           MLO_RESHAPES },
+    { "Unsqueeze",                         MLO_RESHAPES },
+    { "Squeeze",                           MLO_RESHAPES },
+    { "Flatten",                           MLO_RESHAPES },
+    { "Transpose",                         MLO_MOVES },
+    { "Slice",                             MLO_MOVES },
+    { "Split",                             MLO_MOVES },
+    { "Gather",                            MLO_MOVES },
+    { "Quant",                             MLO_QUANTIZES },
+    { "BipolarQuant",                      MLO_QUANTIZES },
+    { "IntQuant",                          MLO_QUANTIZES },
+    { "FloatQuant",                        MLO_QUANTIZES },
+    { "PRelu",                             MLO_TRAINED },
+    { "LayerNormalization",                MLO_TRAINED },
+    { "RMSNormalization",                  MLO_TRAINED },
+    { "BatchNormalization",                MLO_TRAINED },
+    { "InstanceNormalization",             MLO_TRAINED },
+    { "GroupNormalization",                MLO_TRAINED },
+    { "SkipLayerNormalization",            MLO_TRAINED },
+    { "SimplifiedLayerNormalization",      MLO_TRAINED },
+    { "SkipSimplifiedLayerNormalization",  MLO_TRAINED },
+    { "BiasGelu",                          MLO_TRAINED },
+    { "EmbedLayerNormalization",           MLO_TRAINED },
+};
+/* clang-format on */
+
+/* ... in any domain. */
+static int mlo_named_with_trait(const mlo_node *n, mlo_trait trait) {
+    for (size_t i = 0; n && i < sizeof mlo_traits / sizeof *mlo_traits; i++)
+        if (mlo_traits[i].traits & trait && mlo_eq(n->op, mlo_traits[i].op)) return 1;
+    return 0;
+}
+/* ... in the standard domain. */
+static int mlo_has_trait(const mlo_node *n, mlo_trait trait) {
+    return n && (!n->domain || !*n->domain || mlo_eq(n->domain, "ai.onnx"))
+        && mlo_named_with_trait(n, trait);
+}
 
 /* ======== src/ops/array.c ======== */
 /* array: dense arrays in memory: converting elements, walking with strides, broadcasting.
@@ -11545,12 +11727,12 @@ static int mlo_decode(mlo *m, mlo_source *source, const void *bytes, size_t n, c
                                              : mlo_json_read(m, (const char *)bytes, n);
         if (source) mlo_source_drop(m, source);
         if (!model) return mlo_failed(m);
-        const char *said = mlo_meta_get(model->meta, model->n_meta, mlo_data_dir_key);
+        const char *said = mlo_meta_get(model->meta, model->n_meta, mlo_key_data_dir);
         size_t kept = 0;
         if (said) {
             dir = said;
             for (size_t i = 0; i < model->n_meta; i++)
-                if (!mlo_eq(model->meta[i].key, mlo_data_dir_key))
+                if (!mlo_eq(model->meta[i].key, mlo_key_data_dir))
                     model->meta[kept++] = model->meta[i];
             model->n_meta = kept;
         }
@@ -11896,12 +12078,7 @@ static const char *mlo_domain(const mlo_node *n) {
 
 /* Ops whose two operands may come in either order. */
 static int mlo_commutes(const mlo_node *n) {
-    static const char *const ops[] = { "Add", "Mul", "And", "Or", "Xor", "Equal", "Max", "Min",
-        "Sum", "Mean", "BitwiseAnd", "BitwiseOr", "BitwiseXor" };
-    if (n->n_input != 2 || *mlo_domain(n)) return 0;
-    for (size_t i = 0; i < sizeof ops / sizeof *ops; i++)
-        if (mlo_eq(n->op, ops[i])) return 1;
-    return 0;
+    return n->n_input == 2 && mlo_has_trait(n, MLO_COMMUTES);
 }
 
 /* ---- equality ------------------------------------------------------------- */
@@ -12868,16 +13045,6 @@ static void mlo_align_convex(mlo_align *a) {
 
 /* ---- judging -------------------------------------------------------------- */
 
-static int mlo_does_matrix_work(const mlo_node *n) {
-    static const char *const ops[] = { "MatMul", "Gemm", "Conv", "ConvTranspose", "MatMulInteger",
-        "QLinearMatMul", "QLinearConv", "ConvInteger", "Attention", "Einsum", "LSTM", "GRU", "RNN",
-        "FusedMatMul", "FusedGemm", "MultiHeadAttention", "GroupQueryAttention", "MatMulNBits",
-        "QAttention" };
-    for (size_t i = 0; i < sizeof ops / sizeof *ops; i++)
-        if (mlo_eq(n->op, ops[i])) return 1;
-    return 0;
-}
-
 /* How many whole levels do a and b share? */
 static int mlo_scope_common(const char *a, const char *b) {
     int levels = 0;
@@ -12920,7 +13087,7 @@ static int mlo_run_judge(mlo_align *a, int r, mlo_layers *loop) {
     a->stamps++;
     for (int i = a->at[first + 1]; i < a->at[first + 2]; i++) {
         int x = a->by_time[i];
-        work |= mlo_does_matrix_work(net->g->node[x]);
+        work |= mlo_named_with_trait(net->g->node[x], MLO_MATRIX);
         for (int k = net->in_at[x]; k < net->in_at[x + 1]; k++) {
             int p = net->from[k];
             if (p < 0 || a->time[p] != first) continue;
@@ -13220,7 +13387,6 @@ static int mlo_discover(
  * two layers, or a whole layer, is decided by structure), then from neighbours in the same
  * instance, then from any, forwards and backwards until nothing changes.
  */
-static const char mlo_scope_key[] = "mlo.scope", mlo_scope_from_key[] = "mlo.scope_from";
 
 /* ---- reading what exporters write ----------------------------------------- */
 
@@ -13324,7 +13490,7 @@ static const char *mlo_levels_scope(mlo *m, const mlo_levels *l, int n, int join
 /* The scope in a node's metadata, NULL when there is none. */
 static const char *mlo_scope_said(mlo *m, const mlo_node *n) {
     mlo_levels l;
-    const char *s = mlo_meta_get(n->meta, n->n_meta, mlo_scope_key);
+    const char *s = mlo_meta_get(n->meta, n->n_meta, mlo_key_scope);
     const char *classes = mlo_meta_get(n->meta, n->n_meta, "pkg.torch.onnx.class_hierarchy");
     if (s) return s;
     s = mlo_meta_get(n->meta, n->n_meta, "pkg.torch.onnx.name_scopes");
@@ -13535,7 +13701,7 @@ static int mlo_scope_infer(mlo_scopes *s, int missing) {
 static int mlo_scope_write(mlo_scopes *s, int i) {
     mlo *m = s->m;
     mlo_node *n = s->net->g->node[i];
-    if (mlo_meta_put(m, &n->meta, &n->n_meta, mlo_scope_key, s->scope[i])) return mlo_failed(m);
+    if (mlo_meta_put(m, &n->meta, &n->n_meta, mlo_key_scope, s->scope[i])) return mlo_failed(m);
     if (!s->why[i]) return 0;
     mlo_text t = { m, NULL, 0, 0 };
     mlo_puts(&t, "['");
@@ -13547,7 +13713,7 @@ static int mlo_scope_write(mlo_scopes *s, int i) {
     int r = mlo_failed(m);
     if (!r) r = mlo_meta_put(m, &n->meta, &n->n_meta, "pkg.torch.onnx.name_scopes", t.text);
     mlo_text_free(&t);
-    return r ? r : mlo_meta_put(m, &n->meta, &n->n_meta, mlo_scope_from_key, s->why[i]);
+    return r ? r : mlo_meta_put(m, &n->meta, &n->n_meta, mlo_key_scope_from, s->why[i]);
 }
 
 /* The stage. */
@@ -13595,8 +13761,6 @@ static int mlo_scope(mlo *m) {
  * roll has made the body (--nested).
  * cost: O(nodes), see discover.c.
  */
-static const char mlo_loop_key[] = "mlo.loop", mlo_instance_key[] = "mlo.instance",
-                  mlo_position_key[] = "mlo.position", mlo_extract_key[] = "mlo.extract";
 
 /* ---- the hierarchy option ------------------------------------------------- */
 
@@ -13773,8 +13937,8 @@ static int mlo_miss_layer(const mlo_net *net, const mlo_miss *miss) {
     const mlo_node *x = net->g->node[miss->x], *y = miss->y < 0 ? NULL : net->g->node[miss->y];
     long number;
     if (y
-        && mlo_scope_number(mlo_meta_get(x->meta, x->n_meta, mlo_scope_key),
-            mlo_meta_get(y->meta, y->n_meta, mlo_scope_key), &number)
+        && mlo_scope_number(mlo_meta_get(x->meta, x->n_meta, mlo_key_scope),
+            mlo_meta_get(y->meta, y->n_meta, mlo_key_scope), &number)
         && number >= 0 && number < 1000000)
         return (int)number;
     return miss->layer;
@@ -13859,7 +14023,7 @@ static int mlo_layers_fit(mlo *m, const mlo_net *net, mlo_layers *l, const uint8
             if (!chosen[l->node[k * l->size + p]]) odd = l->node[k * l->size + p];
     }
     const mlo_node *out = odd < 0 ? NULL : net->g->node[odd];
-    const char *scope = out ? mlo_meta_get(out->meta, out->n_meta, mlo_scope_key) : NULL;
+    const char *scope = out ? mlo_meta_get(out->meta, out->n_meta, mlo_key_scope) : NULL;
     if (!whole)
         return mlo_fail(m, MLO_E_LOOP, out,
             "is not in the hierarchy, which selects %d of the %d nodes that repeat %d times; add "
@@ -13882,10 +14046,10 @@ static int mlo_extract_mark(mlo *m, const mlo_net *net, const mlo_layers *l, con
         for (int p = 0; p < l->size; p++) {
             mlo_node *n = net->g->node[l->node[k * l->size + p]];
             const char *instance = mlo_format(m, "%d", k), *position = mlo_format(m, "%d", p);
-            if (!instance || !position || mlo_meta_put(m, &n->meta, &n->n_meta, mlo_loop_key, name))
+            if (!instance || !position || mlo_meta_put(m, &n->meta, &n->n_meta, mlo_key_loop, name))
                 return mlo_failed(m);
-            if (mlo_meta_put(m, &n->meta, &n->n_meta, mlo_instance_key, instance)
-                || mlo_meta_put(m, &n->meta, &n->n_meta, mlo_position_key, position))
+            if (mlo_meta_put(m, &n->meta, &n->n_meta, mlo_key_instance, instance)
+                || mlo_meta_put(m, &n->meta, &n->n_meta, mlo_key_position, position))
                 return mlo_failed(m);
         }
     return 0;
@@ -13897,8 +14061,8 @@ static void mlo_extract_unmark(mlo_graph *g) {
         mlo_node *n = g->node[i];
         size_t kept = 0;
         for (size_t k = 0; k < n->n_meta; k++)
-            if (!mlo_eq(n->meta[k].key, mlo_loop_key) && !mlo_eq(n->meta[k].key, mlo_instance_key)
-                && !mlo_eq(n->meta[k].key, mlo_position_key))
+            if (!mlo_eq(n->meta[k].key, mlo_key_loop) && !mlo_eq(n->meta[k].key, mlo_key_instance)
+                && !mlo_eq(n->meta[k].key, mlo_key_position))
                 n->meta[kept++] = n->meta[k];
         n->n_meta = kept;
     }
@@ -13992,7 +14156,7 @@ static int mlo_extract_report(
     mlo_puts(&t, "]}");
     int r = m->error.code
         ? mlo_failed(m)
-        : mlo_meta_put(m, &m->model->meta, &m->model->n_meta, mlo_extract_key, t.text);
+        : mlo_meta_put(m, &m->model->meta, &m->model->n_meta, mlo_key_extract, t.text);
     mlo_text_free(&t);
     return r;
 }
@@ -14018,7 +14182,7 @@ static const char *mlo_loop_name(mlo *m, size_t i) {
 static const char **mlo_extract_scopes(mlo *m, const mlo_net *net) {
     const char **scope = MLO_NEW_N(m, const char *, (size_t)net->n + 1);
     for (int i = 0; scope && i < net->n; i++)
-        scope[i] = mlo_meta_get(net->g->node[i]->meta, net->g->node[i]->n_meta, mlo_scope_key);
+        scope[i] = mlo_meta_get(net->g->node[i]->meta, net->g->node[i]->n_meta, mlo_key_scope);
     return scope;
 }
 
@@ -14276,33 +14440,20 @@ static int mlo_roll_compare(mlo_roller *r, uint8_t *swap) {
 
 /* ---- roles ---------------------------------------------------------------- */
 
-static int mlo_named_one_of(const mlo_node *n, const char *const *ops) {
-    for (; *ops; ops++)
-        if (mlo_eq(n->op, *ops)) return 1;
-    return 0;
-}
-
-static const char *const mlo_quantizers[] = { "QuantizeLinear", "DequantizeLinear", "Quant",
-    "BipolarQuant", "IntQuant", "FloatQuant", NULL };
-
 /* Is a constant at this input something that training sets: a weight, a bias, a norm's or a
  * quantizer's scale? */
 static int mlo_learned(const mlo_net *net, int x, int slot) {
-    static const char *const arithmetic[] = { "Add", "Sub", "Mul", "Div", "PRelu",
-        "LayerNormalization", "RMSNormalization", "BatchNormalization", "InstanceNormalization",
-        "GroupNormalization", "SkipLayerNormalization", "SimplifiedLayerNormalization",
-        "SkipSimplifiedLayerNormalization", "BiasGelu", "EmbedLayerNormalization", NULL };
     const mlo_node *n = net->g->node[x];
     const mlo_tensor *t = net->in[net->in_at[x] + slot]->tensor;
     int wide = 0, all = 1;
     for (size_t i = 0; i < t->n_dims; i++) wide += t->dims[i] > 1;
-    if (mlo_named_one_of(n, mlo_quantizers)) return slot == 1 || (slot == 0 && t->n_dims > 0);
+    if (mlo_named_with_trait(n, MLO_QUANTIZES)) return slot == 1 || (slot == 0 && t->n_dims > 0);
     if (!wide) return 0;
     for (int k = net->in_at[x]; k < net->in_at[x + 1]; k++)
         all &= !net->in[k] || net->in[k]->tensor != NULL;
-    if (mlo_does_matrix_work(n)) return 1;
+    if (mlo_named_with_trait(n, MLO_MATRIX)) return 1;
     if (!mlo_dtype_is_float((mlo_dtype)t->data_type)) return 0;
-    return all || (mlo_named_one_of(n, arithmetic) && t->n_dims == 1);
+    return all || (mlo_named_with_trait(n, MLO_TRAINED) && t->n_dims == 1);
 }
 
 enum { MLO_FEW = 8 };
@@ -14335,7 +14486,7 @@ static const char *mlo_slot_title(mlo *m, const mlo_node *n, int slot, int const
     if (strstr(n->op, "Quant") || strstr(n->op, "quantize")) return slot < 4 ? q[slot] : "in4";
     if (strstr(n->op, "Normalization"))
         return slot == 1 ? "scale" : slot == 2 ? "bias" : mlo_format(m, "in%d", slot);
-    if (mlo_does_matrix_work(n))
+    if (mlo_named_with_trait(n, MLO_MATRIX))
         return slot == 1 ? "weight" : slot == 2 ? "bias" : mlo_format(m, "in%d", slot);
     return mlo_eq(n->op, "Add") ? "bias"
         : mlo_eq(n->op, "Mul")  ? "scale"
@@ -14357,7 +14508,7 @@ static int mlo_roll_feed(mlo_roller *r, mlo_map *by_first, int p, int s) {
         f.role = mlo_roll_role(r, f.value, x, s);
     f.learned = lag != 1 && f.role == MLO_ROLE_STACKED && s < (int)r->g->node[x]->n_input
         && f.value[0]->tensor && mlo_learned(r->net, x, s)
-        && !mlo_named_one_of(r->g->node[x], mlo_quantizers);
+        && !mlo_named_with_trait(r->g->node[x], MLO_QUANTIZES);
     /* feeds that begin with the same value are chained through by_first: the index of the latest,
      * + 1 */
     int *chain = (int *)mlo_map_get(by_first, f.value[0]);
@@ -14718,8 +14869,8 @@ static int mlo_roll_copy(mlo_roller *r, int p) {
     }
     for (size_t k = 0; k < from->n_meta; k++) {
         const mlo_entry *e = &from->meta[k];
-        if (mlo_eq(e->key, mlo_loop_key) || mlo_eq(e->key, mlo_instance_key)
-            || mlo_eq(e->key, mlo_position_key))
+        if (mlo_eq(e->key, mlo_key_loop) || mlo_eq(e->key, mlo_key_instance)
+            || mlo_eq(e->key, mlo_key_position))
             continue;
         if (!MLO_PUSH(m, n->meta, n->n_meta, *e)) return mlo_failed(m);
     }
@@ -14823,17 +14974,17 @@ static int mlo_roll_describe(mlo_roller *r) {
         const char *meet = NULL;
         for (int p = 0; p < r->size; p++) {
             const mlo_node *x = r->g->node[mlo_roll_at(r, k, p)];
-            const char *s = mlo_meta_get(x->meta, x->n_meta, mlo_scope_key);
+            const char *s = mlo_meta_get(x->meta, x->n_meta, mlo_key_scope);
             if (s) meet = meet ? mlo_scope_meet(m, meet, s) : s;
         }
         if (!k) all = meet;
         mlo_printf(&scopes, "%s%s", k ? " " : "", meet ? meet : "");
     }
-    if (!text || m->error.code || mlo_meta_put(m, &n->meta, &n->n_meta, "mlo.iterations", text))
+    if (!text || m->error.code || mlo_meta_put(m, &n->meta, &n->n_meta, mlo_key_iterations, text))
         return mlo_failed(m);
     if (all
-        && (mlo_meta_put(m, &n->meta, &n->n_meta, mlo_scope_key, all)
-            || mlo_meta_put(m, &n->meta, &n->n_meta, "mlo.instances", scopes.text)))
+        && (mlo_meta_put(m, &n->meta, &n->n_meta, mlo_key_scope, all)
+            || mlo_meta_put(m, &n->meta, &n->n_meta, mlo_key_instances, scopes.text)))
         return mlo_failed(m);
     mlo_text_free(&scopes);
     return 0;
@@ -14887,12 +15038,12 @@ static int mlo_mark_number(const mlo_node *n, const char *key) {
 static int mlo_marks_read(mlo *m, mlo_graph *g, mlo_marked **loops, size_t *n, int *loop_of,
     int *instance, int *position) {
     for (size_t i = 0; i < g->n_node; i++) {
-        const char *name = mlo_meta_get(g->node[i]->meta, g->node[i]->n_meta, mlo_loop_key);
+        const char *name = mlo_meta_get(g->node[i]->meta, g->node[i]->n_meta, mlo_key_loop);
         size_t l = 0;
         loop_of[i] = MLO_NONE;
         if (!name) continue;
-        instance[i] = mlo_mark_number(g->node[i], mlo_instance_key);
-        position[i] = mlo_mark_number(g->node[i], mlo_position_key);
+        instance[i] = mlo_mark_number(g->node[i], mlo_key_instance);
+        position[i] = mlo_mark_number(g->node[i], mlo_key_position);
         if (instance[i] < 0 || position[i] < 0 || instance[i] >= (int)g->n_node
             || position[i] >= (int)g->n_node)
             return mlo_fail(m, MLO_E_LOOP, g->node[i],
@@ -15040,7 +15191,7 @@ static int mlo_roll_graph(mlo *m, mlo_graph *g, mlo_map *names) {
 static int mlo_roll_inside(mlo *m, mlo_graph *g, mlo_map *names, int depth) {
     for (size_t i = 0; i < g->n_node && depth < MLO_MAX_DEPTH; i++) {
         mlo_attr *body = mlo_is(g->node[i], "Scan")
-                && mlo_meta_get(g->node[i]->meta, g->node[i]->n_meta, "mlo.iterations")
+                && mlo_meta_get(g->node[i]->meta, g->node[i]->n_meta, mlo_key_iterations)
             ? mlo_attr_of(g->node[i], "body")
             : NULL;
         size_t n = 0;
@@ -15066,8 +15217,8 @@ static int mlo_roll(mlo *m) {
 /* One loop, and the loops in its body. */
 static void mlo_roll_report_loop(
     mlo *m, mlo_text *out, const mlo_node *s, const char *parent, int *n) {
-    const char *iterations = mlo_meta_get(s->meta, s->n_meta, "mlo.iterations");
-    const char *scopes = mlo_meta_get(s->meta, s->n_meta, "mlo.instances");
+    const char *iterations = mlo_meta_get(s->meta, s->n_meta, mlo_key_iterations);
+    const char *scopes = mlo_meta_get(s->meta, s->n_meta, mlo_key_instances);
     mlo_attr *body = mlo_attr_of(s, "body");
     if (!mlo_is_scan(s) || !iterations || !body || !body->g) return;
     size_t inputs = mlo_scan_stacks(s), carried = s->n_input - inputs;
@@ -15097,7 +15248,7 @@ static void mlo_roll_report_loop(
  * considered. */
 static int mlo_roll_report(mlo *m, mlo_text *out) {
     mlo_graph *g = m->model->graph;
-    const char *considered = mlo_meta_get(m->model->meta, m->model->n_meta, mlo_extract_key);
+    const char *considered = mlo_meta_get(m->model->meta, m->model->n_meta, mlo_key_extract);
     int n = 0;
     mlo_puts(out, "{\"loops\":[");
     for (size_t i = 0; i < g->n_node; i++) mlo_roll_report_loop(m, out, g->node[i], NULL, &n);
@@ -15673,7 +15824,7 @@ static int mlo_extract_template(mlo *m) {
         if (name) mlo_extract_mark(m, a.net, found.loop[i], name);
     }
     if (!m->error.code)
-        mlo_meta_put(m, &m->model->meta, &m->model->n_meta, mlo_extract_key, t.text);
+        mlo_meta_put(m, &m->model->meta, &m->model->n_meta, mlo_key_extract, t.text);
     mlo_text_free(&t);
     return mlo_failed(m);
 }
@@ -15896,7 +16047,7 @@ static int mlo_finn(mlo *m) {
                 m, &names, g->values.slot[i].key, (void *)(uintptr_t)g->values.slot[i].key));
     for (size_t i = 0; i < g->n_node; i++) {
         mlo_node *n = g->node[i];
-        const char *iterations = mlo_meta_get(n->meta, n->n_meta, "mlo.iterations");
+        const char *iterations = mlo_meta_get(n->meta, n->n_meta, mlo_key_iterations);
         mlo_finn_loop f = { m, g, n, NULL, NULL, { 0 },
             iterations ? strtol(iterations, NULL, 10) : 0, NULL, { NULL, 0, 0 }, &names, { 0 } };
         if (!mlo_is(n, "Scan") || f.iterations < 1) {
@@ -16326,11 +16477,7 @@ static const char *mlo_terms_attrs(mlo_terms *t, mlo_terms_env *env, const mlo_n
 }
 
 static int mlo_operands_commute(const mlo_node *n) {
-    static const char *const ops[] = { "Add", "Mul", "And", "Or", "Xor", "Equal", "Max", "Min",
-        "Sum", "Mean", "BitwiseAnd", "BitwiseOr", "BitwiseXor" };
-    for (size_t i = 0; i < sizeof ops / sizeof *ops; i++)
-        if (n->n_input == 2 && mlo_is(n, ops[i])) return 1;
-    return 0;
+    return n->n_input == 2 && mlo_has_trait(n, MLO_COMMUTES);
 }
 
 /* The rules that make a node's output another term; -2: none applies. */
@@ -17439,7 +17586,7 @@ static int mlo_requant_run(mlo_call *c) {
 }
 
 /* The variant without multipliers: what metadata mlo.pow2 says. */
-static int mlo_site_pow2(const mlo_site *s) { return mlo_meta_int(s->node, "mlo.pow2", 0) != 0; }
+static int mlo_site_pow2(const mlo_site *s) { return mlo_meta_int(s->node, mlo_key_pow2, 0) != 0; }
 static void mlo_unit_shift(const mlo_site *s, mlo_unit *u) {
     if (mlo_site_pow2(s)) mlo_unit_param(u, "SHIFT", 1);
 }
@@ -17837,7 +17984,7 @@ static int mlo_mvu_legal(const mlo_site *s, int64_t pe, int64_t simd) {
 
 /* Weights travel as INT8; the bits they have are metadata mlo.weight_bits. */
 static int mlo_site_weight_bits(const mlo_site *s) {
-    return (int)mlo_meta_within(s->m, s->node, "mlo.weight_bits", 8, 2, 8);
+    return (int)mlo_meta_within(s->m, s->node, mlo_key_weight_bits, 8, 2, 8);
 }
 /* One product; */
 static mlo_interval mlo_mvu_product(const mlo_site *s) {
@@ -19568,7 +19715,7 @@ static int mlo_scan_choose(mlo *m, mlo_scan *s) {
             if (!body || !body->g || (wanted && !mlo_eq(wanted, mlo_node_name(g->node[i]))))
                 continue;
             if (mlo_scan_of(m, g, g->node[i], &each)) return mlo_failed(m);
-            int64_t macs = mlo_meta_get(g->node[i]->meta, g->node[i]->n_meta, "mlo.core")
+            int64_t macs = mlo_meta_get(g->node[i]->meta, g->node[i]->n_meta, mlo_key_core)
                 ? INT64_MAX
                 : mlo_body_macs(body->g) * each.iterations;
             if (macs > most) {
@@ -20293,27 +20440,10 @@ static int mlo_is_one_of(const mlo_node *n, const char *const *ops) {
     return 0;
 }
 
-/* Each element of the result is a function of the elements at its place. */
-static int mlo_is_elementwise(const mlo_node *n) {
-    static const char *const ops[] = { "Mul", "Div", "Add", "Sub", "Erf", "Tanh", "Sigmoid", "Relu",
-        "Gelu", "Exp", "Neg", "Pow", "Sqrt", "Clip", "Min", "Max", "Abs", "Reciprocal", "HardSwish",
-        "HardSigmoid", "Elu", "LeakyRelu", "Softplus", "Identity", "Sign", "Mish", "Log", "Round",
-        "Floor", "Ceil", "QuantizeLinear", "DequantizeLinear", "Swish", NULL };
-    return mlo_is_one_of(n, ops);
+static int mlo_is_elementwise(const mlo_node *n) { return mlo_has_trait(n, MLO_ELEMENTWISE); }
+static int mlo_is_layout(const mlo_node *n) {
+    return mlo_has_trait(n, (mlo_trait)(MLO_RESHAPES | MLO_MOVES));
 }
-
-/* Elements keep their order. */
-static int mlo_is_reshape(const mlo_node *n) {
-    static const char *const ops[] = { "Reshape", "Unsqueeze", "Squeeze", "Flatten", "Identity",
-        NULL };
-    return mlo_is_one_of(n, ops);
-}
-/* Elements move, or some are left out. */
-static int mlo_is_move(const mlo_node *n) {
-    static const char *const ops[] = { "Transpose", "Slice", "Split", "Gather", NULL };
-    return mlo_is_one_of(n, ops);
-}
-static int mlo_is_layout(const mlo_node *n) { return mlo_is_reshape(n) || mlo_is_move(n); }
 
 /* The value a chain of layout nodes and roundings (and, with `scale`, multiplications by
  * constants) starts from; fills the chain, last node first; made: the value that each node makes
@@ -20411,14 +20541,15 @@ static mlo_array *mlo_index_map(const mlo_inside *in, const char *source, const 
     for (int64_t i = 0; map && i < mlo_form_count(&f); i++) ((int32_t *)map->data)[i] = (int32_t)i;
     for (int k = c->n; map && k--;) {
         mlo_form to = mlo_body_form(in, c->made[k]);
-        if (mlo_is_reshape(c->node[k]) && mlo_form_known(&to)
+        if (mlo_has_trait(c->node[k], MLO_RESHAPES) && mlo_form_known(&to)
             && mlo_form_count(&to) == mlo_array_count(map)) {
             map->rank = to.rank;
             for (int d = 0; d < to.rank; d++) map->dims[d] = to.dims[d];
             continue;
         }
-        mlo_array *moved = mlo_is_move(c->node[k]) ? mlo_moved(in, c->node[k], c->made[k], map)
-                                                   : NULL;
+        mlo_array *moved = mlo_has_trait(c->node[k], MLO_MOVES)
+            ? mlo_moved(in, c->node[k], c->made[k], map)
+            : NULL;
         mlo_array_free(in->m, map);
         map = moved;
     }
@@ -20547,7 +20678,7 @@ static int mlo_is_scores(const mlo_inside *in, const char *name) {
         double scale = 1;
         if (mlo_is_inner_product(in, n)) return 1;
         const char *from = n ? mlo_unscaled(in, n, &scale) : NULL;
-        if (!from && mlo_is_reshape(n)) from = n->input[0];
+        if (!from && mlo_has_trait(n, MLO_RESHAPES)) from = n->input[0];
         if (!from && !mlo_is_half(in, n, "Add", &from, &other)) return 0;
         name = from;
     }
@@ -21765,7 +21896,7 @@ static int64_t mlo_rows_indexed(const mlo_graph *g, const char *name, int depth)
             int64_t axis = mlo_int(n, "axis", 0);
             if (f.rank > 0 && axis >= 0 && axis < f.rank && f.dims[axis] > 0) rows = f.dims[axis];
         } else if (n->n_input && n->input[0] == name
-            && (mlo_is_reshape(n) || mlo_is_move(n) || mlo_is(n, "Cast")))
+            && (mlo_has_trait(n, MLO_RESHAPES) || mlo_has_trait(n, MLO_MOVES) || mlo_is(n, "Cast")))
             rows = mlo_rows_indexed(g, n->output[0], depth + 1);
     }
     return rows;
@@ -22044,7 +22175,7 @@ static int mlo_q_same_name(const char *name, const char *scope) {
 
 /* Is this the sublayer's name: of its node, of its value, or of the module it is? */
 static int mlo_q_named(const mlo_sublayer *b, const char *name) {
-    const char *scope = mlo_meta_get(b->node->meta, b->node->n_meta, "mlo.scope");
+    const char *scope = mlo_meta_get(b->node->meta, b->node->n_meta, mlo_key_scope);
     const char *last = scope ? strrchr(scope, '/') : NULL;
     return mlo_eq(name, mlo_node_name(b->node)) || mlo_eq(name, b->out)
         || (scope && b->kind != MLO_RESIDUAL && mlo_q_same_name(name, last ? last + 1 : scope));
@@ -23071,14 +23202,15 @@ static mlo_node *mlo_kernel_node(mlo_quantizer *q, const mlo_kernel *k, const ml
     int64_t hi = ((int64_t)1 << (bits - 1)) - 1;
     if (mlo_attr_int(m, n, "lo", -hi - 1) || mlo_attr_int(m, n, "hi", hi)) return NULL;
     if (bits != mlo_bits_of(to)
-        && mlo_meta_put(m, &n->meta, &n->n_meta, "mlo.bits", mlo_format(m, "%d", bits)))
+        && mlo_meta_put(m, &n->meta, &n->n_meta, mlo_key_bits, mlo_format(m, "%d", bits)))
         return NULL;
-    if (q->pow2 && k->shifts && mlo_meta_put(m, &n->meta, &n->n_meta, "mlo.pow2", "1")) return NULL;
+    if (q->pow2 && k->shifts && mlo_meta_put(m, &n->meta, &n->n_meta, mlo_key_pow2, "1"))
+        return NULL;
     for (size_t i = 0; b && i < b->node->n_meta; i++)
         if (!mlo_starts(b->node->meta[i].key, "pkg.torch")
             && mlo_meta_put(m, &n->meta, &n->n_meta, b->node->meta[i].key, b->node->meta[i].value))
             return NULL;
-    return mlo_numbers_meta(q, n, "mlo.scale", scale) || mlo_graph_add(m, q->body, n) ? NULL : n;
+    return mlo_numbers_meta(q, n, mlo_key_scale, scale) || mlo_graph_add(m, q->body, n) ? NULL : n;
 }
 
 static int mlo_inputs(mlo *m, mlo_node *n, const char *const *names, size_t count) {
@@ -23901,9 +24033,9 @@ static int mlo_sum_fineness(
 /* What the hardware need not store of an INT8 weight. */
 static int mlo_weight_bits_meta(mlo_quantizer *q, const mlo_sublayer *b, mlo_node *n) {
     int bits = mlo_weight_bits(q, b);
-    return bits == 8
-        ? 0
-        : mlo_meta_put(q->m, &n->meta, &n->n_meta, "mlo.weight_bits", mlo_format(q->m, "%d", bits));
+    return bits == 8 ? 0
+                     : mlo_meta_put(q->m, &n->meta, &n->n_meta, mlo_key_weight_bits,
+                           mlo_format(q->m, "%d", bits));
 }
 
 /* A sum that is rounded before its bias is added: the table of an MVUTable holds the rounded sum
@@ -24020,7 +24152,7 @@ static int mlo_is_heads(
 /* Do rows stay rows: is the last dimension what it was? */
 static int mlo_keeps_rows(const mlo_recogniser *r, const mlo_node *n) {
     mlo_form from = mlo_body_form(&r->in, n->input[0]), to = mlo_body_form(&r->in, n->output[0]);
-    return mlo_is_reshape(n) && mlo_form_known(&from) && mlo_form_known(&to)
+    return mlo_has_trait(n, MLO_RESHAPES) && mlo_form_known(&from) && mlo_form_known(&to)
         && mlo_last_dim(&from) == mlo_last_dim(&to);
 }
 
@@ -25038,7 +25170,7 @@ struct mlo_numerics {
 typedef struct mlo_numerics mlo_numerics;
 
 static int mlo_node_bits(const mlo_node *n) {
-    return n ? (int)mlo_meta_int(n, "mlo.bits", mlo_bits_of(mlo_kernel_to(n))) : 16;
+    return n ? (int)mlo_meta_int(n, mlo_key_bits, mlo_bits_of(mlo_kernel_to(n))) : 16;
 }
 static double mlo_compared_step(const mlo_compared *v, int64_t i, int64_t c) {
     return v->wide ? v->s->wide_scale[i]
@@ -25540,7 +25672,7 @@ static void mlo_report_compared(mlo_text *t, const mlo_numerics *u, const mlo_co
     if (mlo_compared_sums(v) && x) {
         mlo_printf(t, ",\"accumulator\":{\"bits\":%d,",
             mlo_bits_for(mlo_mvu_sums(x->s->channels, mlo_node_bits(x->node),
-                (int)mlo_meta_int(v->node, "mlo.weight_bits", 8))));
+                (int)mlo_meta_int(v->node, mlo_key_weight_bits, 8))));
         mlo_report_column(t, u, v, "used", MLO_OF_SUM_BITS);
         mlo_puts(t, "}");
     }
@@ -25685,7 +25817,7 @@ static void mlo_quantize_report(mlo *m, mlo_text *t) {
         mlo_attr *body = mlo_is(g->node[i], "Scan") ? mlo_attr_of(g->node[i], "body") : NULL;
         for (size_t k = 0; body && body->g && k < body->g->n_node; k++) {
             const mlo_node *node = body->g->node[k];
-            const char *scale = mlo_meta_get(node->meta, node->n_meta, "mlo.scale");
+            const char *scale = mlo_meta_get(node->meta, node->n_meta, mlo_key_scale);
             const mlo_compared *v = u && body->g == u->integers
                 ? (const mlo_compared *)mlo_map_get(&u->of, node->output[0])
                 : NULL;
@@ -25879,7 +26011,7 @@ static int mlo_value_bits(const mlo_graph *g, const char *name) {
         return mlo_value_bits(g, g->output[0]->name);
     if (n && mlo_is(n, "Split")) return mlo_value_bits(g, n->input[0]);
     return n && v->graph == g && mlo_kernel_of(n)
-        ? (int)mlo_meta_int(n, "mlo.bits", mlo_bits_of(mlo_form_of(v).dtype))
+        ? (int)mlo_meta_int(n, mlo_key_bits, mlo_bits_of(mlo_form_of(v).dtype))
         : mlo_bits_of(mlo_form_of(v).dtype);
 }
 
@@ -26016,21 +26148,21 @@ static int mlo_core_name(mlo *m, const mlo_core *c, const mlo_element *e) {
 static int mlo_core_widths(mlo *m, const mlo_graph *body) {
     for (size_t i = 0; i < body->n_node; i++)
         if (mlo_kernel_of(body->node[i]))
-            mlo_meta_within(m, body->node[i], "mlo.bits", 8, 1,
+            mlo_meta_within(m, body->node[i], mlo_key_bits, 8, 1,
                 mlo_bits_of(mlo_form_of(mlo_value_of(body, body->node[i]->output[0])).dtype));
     return mlo_failed(m);
 }
 
 /* Where a kernel's parameters are, as metadata say. */
 static int mlo_core_parameters(mlo *m, const mlo_core *c, mlo_element *e) {
-    const char *memory = mlo_meta_get(e->node->meta, e->node->n_meta, "mlo.memory");
+    const char *memory = mlo_meta_get(e->node->meta, e->node->n_meta, mlo_key_memory);
     e->memory = e->memories = mlo_eq(memory, "resident") ? MLO_RESIDENT
         : mlo_eq(memory, "block")                        ? MLO_BLOCK
                                                          : MLO_LAYER;
     if (memory && e->memory == MLO_LAYER && !mlo_eq(memory, "layer"))
         return mlo_fail(m, MLO_E_DATA, e->node,
             "metadata say mlo.memory = '%.40s', which is none of layer, block, resident", memory);
-    e->tile = mlo_meta_within(m, e->node, "mlo.tile", c->tokens, 1, INT32_MAX);
+    e->tile = mlo_meta_within(m, e->node, mlo_key_tile, c->tokens, 1, INT32_MAX);
     return mlo_failed(m);
 }
 
@@ -26065,11 +26197,12 @@ static int mlo_core_elements(mlo *m, mlo_core *c) {
         memset(e, 0, sizeof *e);
         e->node = n;
         e->kernel = k;
-        e->name = k ? mlo_meta_get(n->meta, n->n_meta, "mlo.kernel")
+        e->name = k ? mlo_meta_get(n->meta, n->n_meta, mlo_key_kernel)
                     : mlo_format(m, "split_%zu", i);
         if (mlo_core_name(m, c, e) || mlo_core_parameters(m, c, e) || mlo_element_site(m, c, e))
             return mlo_failed(m);
-        if (k ? mlo_element_fold(m, e, mlo_meta_int(n, "mlo.pe", 1), mlo_meta_int(n, "mlo.simd", 1))
+        if (k ? mlo_element_fold(
+                    m, e, mlo_meta_int(n, mlo_key_pe, 1), mlo_meta_int(n, mlo_key_simd, 1))
               : mlo_core_split(m, c, e))
             return mlo_failed(m);
         if (k) c->whole_frame |= e->unit.whole_frame;
@@ -26084,7 +26217,7 @@ static int mlo_core_edges(mlo *m, mlo_core *c) {
         for (int k = 0; k < n; k++) {
             size_t at = e->kernel ? (size_t)e->unit.in[k].index : 0;
             char key[32];
-            snprintf(key, sizeof key, "mlo.fifo.%d", k);
+            snprintf(key, sizeof key, "%s.%d", mlo_key_fifo, k);
             const mlo_form *f = &e->site.in[at];
             if (mlo_core_edge(m, c, e->node->input[at], i, k, e->site.in_bits[at], mlo_last_dim(f),
                     mlo_meta_within(m, e->node, key, 0, 0, 1 << 20))
@@ -26100,9 +26233,9 @@ static int mlo_core_edges(mlo *m, mlo_core *c) {
  * first beat; bytes per cycle, at most what the bus takes. */
 static int mlo_core_memory(mlo *m, mlo_core *c) {
     const char *text = mlo_opt(m, "bandwidth");
-    const char *noted = mlo_meta_get(c->scan.node->meta, c->scan.node->n_meta, "mlo.bandwidth");
+    const char *noted = mlo_meta_get(c->scan.node->meta, c->scan.node->n_meta, mlo_key_bandwidth);
     const long latency = (long)mlo_meta_within(
-        m, c->scan.node, "mlo.axi_latency", 7, 0, MLO_LATENCY_MOST);
+        m, c->scan.node, mlo_key_axi_latency, 7, 0, MLO_LATENCY_MOST);
     c->read_latency = (int)mlo_opt_int(m, "axi-latency", latency, 0, MLO_LATENCY_MOST);
     c->rate = 256;
     if (m->error.code || (!text && !noted)) return mlo_failed(m);
@@ -26244,8 +26377,8 @@ static int mlo_core_build(mlo *m, mlo_core *c) {
     c->channels = f.dims[f.rank - 1];
     c->tokens = mlo_form_count(&f) / c->channels;
     c->bits = mlo_value_bits(c->scan.body, c->scan.body->output[0]->name);
-    c->frames = (int)mlo_meta_within(m, c->scan.node, "mlo.frames", 1, 1, 255);
-    c->axi_bits = (int)mlo_meta_within(m, c->scan.node, "mlo.axi_width", 128, 32, 1024);
+    c->frames = (int)mlo_meta_within(m, c->scan.node, mlo_key_frames, 1, 1, 255);
+    c->axi_bits = (int)mlo_meta_within(m, c->scan.node, mlo_key_axi_width, 128, 32, 1024);
     if (c->axi_bits & (c->axi_bits - 1))
         return mlo_fail(m, MLO_E_DATA, c->scan.node,
             "metadata say mlo.axi_width = %d, which is no power of two", c->axi_bits);
@@ -26254,7 +26387,7 @@ static int mlo_core_build(mlo *m, mlo_core *c) {
     mlo_value *mask = mlo_value_of(c->scan.outer, mlo_intern(m, "mlo_mask"));
     c->masked = mask && !mask->tensor;
     mlo_core_feedback(c);
-    if (!mlo_meta_get(c->scan.node->meta, c->scan.node->n_meta, "mlo.frames"))
+    if (!mlo_meta_get(c->scan.node->meta, c->scan.node->n_meta, mlo_key_frames))
         mlo_core_fifos(c);
     else if (mlo_core_live(m, c))
         return mlo_failed(m);
@@ -28529,7 +28662,7 @@ static int mlo_rename_kernels(mlo *m, mlo_graph *body) {
         int first = 0;
         while (!mlo_eq(mlo_kernels[first]->series, k->series)) first++;
         const char *name = mlo_format(m, "%s_%d", k->series, count[first]++);
-        if (!name || mlo_meta_put(m, &n->meta, &n->n_meta, "mlo.kernel", name))
+        if (!name || mlo_meta_put(m, &n->meta, &n->n_meta, mlo_key_kernel, name))
             return mlo_failed(m);
     }
     return 0;
@@ -28537,7 +28670,7 @@ static int mlo_rename_kernels(mlo *m, mlo_graph *body) {
 
 /* Metadata that the hardware of a matrix-vector unit depends on. */
 static int mlo_same_widths(const mlo_node *a, const mlo_node *b) {
-    static const char *const keys[] = { "mlo.bits", "mlo.weight_bits", "mlo.pow2" };
+    static const char *const keys[] = { mlo_key_bits, mlo_key_weight_bits, mlo_key_pow2 };
     for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
         if (mlo_meta_int(a, keys[i], 0) != mlo_meta_int(b, keys[i], 0)) return 0;
     return 1;
@@ -28585,10 +28718,10 @@ static int mlo_merge_projections(mlo *m, mlo_graph *body, mlo_graph *list, mlo_n
     n->attr = p[0]->attr;
     n->n_attr = p[0]->n_attr;
     for (size_t i = 0; i < p[0]->n_meta; i++)
-        if (!mlo_eq(p[0]->meta[i].key, "mlo.scale")
+        if (!mlo_eq(p[0]->meta[i].key, mlo_key_scale)
             && mlo_meta_put(m, &n->meta, &n->n_meta, p[0]->meta[i].key, p[0]->meta[i].value))
             return mlo_failed(m);
-    if (mlo_meta_put(m, &n->meta, &n->n_meta, "mlo.parts", "3") || mlo_inputs(m, n, in, 5)
+    if (mlo_meta_put(m, &n->meta, &n->n_meta, mlo_key_parts, "3") || mlo_inputs(m, n, in, 5)
         || mlo_node_output(m, n, out) || mlo_graph_add(m, list, n))
         return mlo_failed(m);
     if (mlo_graph_init(
@@ -28599,8 +28732,8 @@ static int mlo_merge_projections(mlo *m, mlo_graph *body, mlo_graph *list, mlo_n
         return mlo_failed(m);
     for (int i = 0; i < 3; i++) {
         if (mlo_node_output(m, split, p[i]->output[0])) return mlo_failed(m);
-        const char *scale = mlo_meta_get(p[i]->meta, p[i]->n_meta, "mlo.scale");
-        const char *key = mlo_format(m, "mlo.scale.%d", i);
+        const char *scale = mlo_meta_get(p[i]->meta, p[i]->n_meta, mlo_key_scale);
+        const char *key = mlo_format(m, "%s.%d", mlo_key_scale, i);
         if (scale && (!key || mlo_meta_put(m, &split->meta, &split->n_meta, key, scale)))
             return mlo_failed(m);
     }
@@ -28738,7 +28871,7 @@ static int mlo_mark_parts(mlo *m, mlo_graph *g, const mlo_node *loop) {
         mlo_node *n = g->node[i];
         const char *part = n == loop ? post : mlo_part_of_operands(&live, n, post);
         if (!part && n->n_output && mlo_eq(n->output[0], "mlo_mask")) part = pre;
-        if (mlo_meta_put(m, &n->meta, &n->n_meta, "mlo.part",
+        if (mlo_meta_put(m, &n->meta, &n->n_meta, mlo_key_part,
                 n == loop  ? "core"
                     : part ? part
                            : "constant"))
@@ -28751,7 +28884,7 @@ static int mlo_mark_parts(mlo *m, mlo_graph *g, const mlo_node *loop) {
 
 /* "loop_1 (decoder/decoder.layers.0)" */
 static const char *mlo_loop_text(mlo *m, const mlo_node *n) {
-    const char *scope = mlo_meta_get(n->meta, n->n_meta, mlo_scope_key);
+    const char *scope = mlo_meta_get(n->meta, n->n_meta, mlo_key_scope);
     return mlo_format(m, scope ? "%s (%s)" : "%s", mlo_node_name(n), scope);
 }
 
@@ -28772,7 +28905,7 @@ static int mlo_inform_loops(mlo *m, mlo_graph *g, const mlo_node *chosen) {
                 own = macs;
                 continue;
             }
-            const char *part = mlo_meta_get(n->meta, n->n_meta, "mlo.part");
+            const char *part = mlo_meta_get(n->meta, n->n_meta, mlo_key_part);
             if (!next) next = mlo_node_name(n);
             mlo_printf(&others, "; %s goes to %s.onnx", mlo_loop_text(m, n),
                 mlo_eq(part, "post") ? "post" : "pre");
@@ -28798,7 +28931,7 @@ static int mlo_lower(mlo *m) {
         return mlo_failed(m);
     mlo_core *c = MLO_NEW(m, mlo_core);
     if (!c || mlo_rename_kernels(m, s.body) || mlo_mark_parts(m, s.outer, s.node)
-        || mlo_meta_put(m, &s.node->meta, &s.node->n_meta, "mlo.core", "1"))
+        || mlo_meta_put(m, &s.node->meta, &s.node->n_meta, mlo_key_core, "1"))
         return mlo_failed(m);
     return mlo_core_build(m, c) ? mlo_failed(m) : mlo_inform_loops(m, s.outer, s.node);
 }
@@ -30396,40 +30529,40 @@ static int mlo_fold(mlo *m) {
     if (w.search && mlo_fold_search(m, c, &w)) return mlo_failed(m);
     mlo_core_lanes(c);
     if (mlo_device_depths(m, c, w.device) || mlo_fold_say(m, c, &w)
-        || mlo_fold_note(m, c->scan.node, "mlo.frames", c->frames)
-        || mlo_fold_note(m, c->scan.node, "mlo.axi_width", c->axi_bits))
+        || mlo_fold_note(m, c->scan.node, mlo_key_frames, c->frames)
+        || mlo_fold_note(m, c->scan.node, mlo_key_axi_width, c->axi_bits))
         return mlo_failed(m);
     if (w.device && !w.usual
         && mlo_meta_put(
-            m, &c->scan.node->meta, &c->scan.node->n_meta, "mlo.device", mlo_opt(m, "device")))
+            m, &c->scan.node->meta, &c->scan.node->n_meta, mlo_key_device, mlo_opt(m, "device")))
         return mlo_failed(m);
     if (mlo_opt(m, "axi-latency")
-        && mlo_fold_note(m, c->scan.node, "mlo.axi_latency", c->read_latency))
+        && mlo_fold_note(m, c->scan.node, mlo_key_axi_latency, c->read_latency))
         return mlo_failed(m);
     if (mlo_opt(m, "bandwidth")
-        && mlo_meta_put(m, &c->scan.node->meta, &c->scan.node->n_meta, "mlo.bandwidth",
+        && mlo_meta_put(m, &c->scan.node->meta, &c->scan.node->n_meta, mlo_key_bandwidth,
             mlo_opt(m, "bandwidth")))
         return mlo_failed(m);
     for (int i = 0; i < c->n_element; i++)
         if (c->element[i].kernel)
-            if (mlo_fold_note(m, c->element[i].node, "mlo.pe", c->element[i].unit.pe)
-                || mlo_fold_note(m, c->element[i].node, "mlo.simd", c->element[i].unit.simd))
+            if (mlo_fold_note(m, c->element[i].node, mlo_key_pe, c->element[i].unit.pe)
+                || mlo_fold_note(m, c->element[i].node, mlo_key_simd, c->element[i].unit.simd))
                 return mlo_failed(m);
     for (int i = 0; i < c->n_element; i++)
         if (c->element[i].kernel) {
             mlo_node *n = c->element[i].node;
             const char *memory = mlo_memory_name(&c->element[i]);
-            if ((!mlo_eq(memory, "layer") || mlo_meta_get(n->meta, n->n_meta, "mlo.memory"))
-                && mlo_meta_put(m, &n->meta, &n->n_meta, "mlo.memory", memory))
+            if ((!mlo_eq(memory, "layer") || mlo_meta_get(n->meta, n->n_meta, mlo_key_memory))
+                && mlo_meta_put(m, &n->meta, &n->n_meta, mlo_key_memory, memory))
                 return mlo_failed(m);
             if (mlo_is_block(&c->element[i])
-                && mlo_fold_note(m, n, "mlo.tile", c->element[i].unit.tile))
+                && mlo_fold_note(m, n, mlo_key_tile, c->element[i].unit.tile))
                 return mlo_failed(m);
         }
     for (int k = 0; k < c->n_edge; k++)
         if (c->edge[k].fifo && c->edge[k].to != MLO_OUTSIDE) {
             char key[32];
-            snprintf(key, sizeof key, "mlo.fifo.%d", c->edge[k].to_port);
+            snprintf(key, sizeof key, "%s.%d", mlo_key_fifo, c->edge[k].to_port);
             if (mlo_fold_note(m, c->element[c->edge[k].to].node, key, c->edge[k].fifo))
                 return mlo_failed(m);
         }
@@ -30445,7 +30578,6 @@ static int mlo_fold(mlo *m) {
  * example: mlo_to(m, "fold") runs each stage that the model has not been through.
  * cost: that of the stages.
  */
-static const char mlo_stage_key[] = "mlo.stage";
 
 static const struct {
     const char *name;
@@ -30469,7 +30601,7 @@ static int mlo_stage_at(const char *name) {
 }
 
 const char *mlo_stage(const mlo *m) {
-    const char *s = m && m->model ? mlo_meta_get(m->model->meta, m->model->n_meta, mlo_stage_key)
+    const char *s = m && m->model ? mlo_meta_get(m->model->meta, m->model->n_meta, mlo_key_stage)
                                   : NULL;
     return s ? s : "";
 }
@@ -30478,7 +30610,7 @@ static int mlo_run_stage(mlo *m, int i) {
     m->stage = mlo_stages[i].name;
     return mlo_stages[i].run(m)
         ? mlo_failed(m)
-        : mlo_meta_put(m, &m->model->meta, &m->model->n_meta, mlo_stage_key, mlo_stages[i].name);
+        : mlo_meta_put(m, &m->model->meta, &m->model->n_meta, mlo_key_stage, mlo_stages[i].name);
 }
 
 int mlo_to(mlo *m, const char *stage) {
@@ -42001,7 +42133,7 @@ typedef struct {
 } mlo_part;
 
 static const char *mlo_part_name(const mlo_node *n) {
-    const char *s = mlo_meta_get(n->meta, n->n_meta, "mlo.part");
+    const char *s = mlo_meta_get(n->meta, n->n_meta, mlo_key_part);
     return s ? s : "constant";
 }
 
@@ -42118,7 +42250,7 @@ static mlo_model *mlo_part_model(mlo *m, const char *part) {
     model->function = whole->function;
     model->n_function = whole->n_function;
     for (size_t i = 0; i < whole->n_meta; i++)
-        if (mlo_starts(whole->meta[i].key, "mlo.stage")
+        if (mlo_starts(whole->meta[i].key, mlo_key_stage)
             && mlo_meta_put(
                 m, &model->meta, &model->n_meta, whole->meta[i].key, whole->meta[i].value))
             return NULL;
@@ -42221,7 +42353,7 @@ static void mlo_manifest_kernels(mlo_emitter *e) {
                     (long long)u->interval);
                 mlo_report_string(&e->t, el->node->output[0]);
                 mlo_puts(&e->t, ", \"scope\": ");
-                const char *scope = mlo_meta_get(el->node->meta, el->node->n_meta, "mlo.scope");
+                const char *scope = mlo_meta_get(el->node->meta, el->node->n_meta, mlo_key_scope);
                 mlo_report_string(&e->t, scope ? scope : "");
                 mlo_printf(&e->t,
                     ", \"memory\": \"%s\", %s\"lanes\": %d, \"bits\": %d, \"channels\": %lld, "
@@ -42494,11 +42626,11 @@ static const char *mlo_view_tail(const char *base, const char *scope) {
     return !last[n] ? "" : last[n] == '.' ? last + n + 1 : last;
 }
 static const char *mlo_view_scope(const mlo_node *n) {
-    const char *s = mlo_meta_get(n->meta, n->n_meta, mlo_scope_key);
+    const char *s = mlo_meta_get(n->meta, n->n_meta, mlo_key_scope);
     return s ? s : "";
 }
 static const char *mlo_view_kernel(const mlo_node *n) {
-    return mlo_meta_get(n->meta, n->n_meta, "mlo.kernel");
+    return mlo_meta_get(n->meta, n->n_meta, mlo_key_kernel);
 }
 static const char *mlo_view_op(mlo *m, const mlo_node *n) {
     const char *s = *mlo_domain(n) ? mlo_format(m, "%s.%s", n->domain, n->op) : n->op;
@@ -42610,7 +42742,7 @@ static void mlo_view_graph(mlo_view *v, mlo_graph *g, int depth) {
         mlo_reads(g, n, mlo_live_see, &seen);
         for (size_t k = 0; k < n->n_output && seen.live; k++)
             if (n->output[k] && *n->output[k]) mlo_view_enliven(v, mlo_value_of(g, n->output[k]));
-        if (mlo_meta_get(n->meta, n->n_meta, mlo_scope_from_key)) v->inferred++;
+        if (mlo_meta_get(n->meta, n->n_meta, mlo_key_scope_from)) v->inferred++;
         for (size_t a = 0; a < n->n_attr; a++) {
             if (n->attr[a]->g) mlo_view_inner(v, g, n, n->attr[a]->g, depth);
             for (size_t k = 0; k < n->attr[a]->n_graphs; k++)
@@ -42643,8 +42775,8 @@ static void mlo_outside_see(void *user, size_t slot, mlo_value *x) {
 static int mlo_view_loop_of(mlo_view *v, mlo_graph *g, mlo_node *n, int depth) {
     mlo_view_loop l;
     memset(&l, 0, sizeof l);
-    const char *instances = mlo_meta_get(n->meta, n->n_meta, "mlo.instances");
-    const char *iterations = mlo_meta_get(n->meta, n->n_meta, "mlo.iterations");
+    const char *instances = mlo_meta_get(n->meta, n->n_meta, mlo_key_instances);
+    const char *iterations = mlo_meta_get(n->meta, n->n_meta, mlo_key_iterations);
     l.node = n;
     l.outer = g;
     l.body = mlo_attr_of(n, "body")->g;
@@ -42696,7 +42828,7 @@ static const mlo_view_loop *mlo_view_loop_at(const mlo_view *v, const mlo_node *
 }
 
 static int mlo_view_instance(const mlo_node *n) {
-    const char *s = mlo_meta_get(n->meta, n->n_meta, mlo_instance_key);
+    const char *s = mlo_meta_get(n->meta, n->n_meta, mlo_key_instance);
     return s ? (int)strtol(s, NULL, 10) : -1;
 }
 
@@ -42704,7 +42836,7 @@ static int mlo_view_marks(mlo_view *v) {
     mlo_map at = { NULL, 0, 0 };
     for (size_t i = 0; i < v->g->n_node; i++) {
         const mlo_node *n = v->g->node[i];
-        const char *name = mlo_meta_get(n->meta, n->n_meta, mlo_loop_key);
+        const char *name = mlo_meta_get(n->meta, n->n_meta, mlo_key_loop);
         if (!name) continue;
         size_t k = (size_t)(uintptr_t)mlo_map_get(&at, name);
         mlo_view_mark fresh = { name, 0, 0 };
@@ -42762,14 +42894,14 @@ static const char *mlo_view_place(const mlo_view_loop *l, const mlo_node *n) {
 /* What a kernel does, for tables: "attention.self.query +2", "intermediate.dense, table". */
 static const char *mlo_view_what(const mlo_view *v, const mlo_node *n) {
     const char *tail = mlo_view_tail(v->core ? v->core->scope : "", mlo_view_scope(n));
-    const char *parts = mlo_meta_get(n->meta, n->n_meta, "mlo.parts");
+    const char *parts = mlo_meta_get(n->meta, n->n_meta, mlo_key_parts);
     const char *what = *tail                   ? tail
         : mlo_is_kernel(n, MLO_KERNEL_RESCALE) ? "the carried value"
         : n->n_output                          ? n->output[0]
                                                : "";
     if (mlo_is_kernel(n, MLO_KERNEL_RESCALE) && !mlo_has_table(n))
         what = mlo_format(v->m, "%s, to %d bits", what,
-            (int)mlo_meta_int(n, "mlo.bits", mlo_bits_of(mlo_kernel_to(n))));
+            (int)mlo_meta_int(n, mlo_key_bits, mlo_bits_of(mlo_kernel_to(n))));
     else if (mlo_has_table(n))
         what = mlo_format(v->m, "%s, table", what);
     else if (parts)
@@ -42904,7 +43036,7 @@ static int mlo_view_device(mlo_view *v) {
     const mlo_node *scan = v->hw->scan.node;
     const char *name = mlo_opt(v->m, "device")
         ? mlo_opt(v->m, "device")
-        : mlo_meta_get(scan->meta, scan->n_meta, "mlo.device");
+        : mlo_meta_get(scan->meta, scan->n_meta, mlo_key_device);
     mlo_fpga *device = name ? MLO_NEW(v->m, mlo_fpga) : NULL;
     if (!name) return 0;
     v->device = device;
@@ -42915,7 +43047,7 @@ static int mlo_view_core(mlo_view *v) {
     const mlo_view_loop *lowered = NULL;
     mlo_scan s;
     for (size_t i = 0; i < v->n_loops; i++)
-        if (mlo_meta_get(v->loop[i].node->meta, v->loop[i].node->n_meta, "mlo.core"))
+        if (mlo_meta_get(v->loop[i].node->meta, v->loop[i].node->n_meta, mlo_key_core))
             lowered = &v->loop[i];
     if (!lowered)
         return mlo_opt(v->m, "simulation")
@@ -42971,7 +43103,7 @@ typedef struct {
 static const char *mlo_group_name(const mlo_view *v, const mlo_node *n, int levels) {
     const char *scope = mlo_view_scope(n);
     const char *p = scope;
-    const char *part = mlo_meta_get(n->meta, n->n_meta, "mlo.part");
+    const char *part = mlo_meta_get(n->meta, n->n_meta, mlo_key_part);
     if (!*scope && !mlo_node_lives(v, v->g, n)) return "(parameters, stacked)";
     if (!*scope) return part ? mlo_format(v->m, "(%s)", part) : "(no scope)";
     for (; levels > 0 && *p; levels--) p += strcspn(p + (*p == '/'), "/") + (*p == '/');
@@ -42996,7 +43128,7 @@ static int mlo_view_group_by(const mlo_view *v, int levels, mlo_view_groups *to)
     memset(to, 0, sizeof *to);
     for (size_t i = 0; i < v->g->n_node; i++) {
         mlo_node *n = v->g->node[i];
-        if (mlo_is_loop(n) || mlo_meta_get(n->meta, n->n_meta, mlo_loop_key)) continue;
+        if (mlo_is_loop(n) || mlo_meta_get(n->meta, n->n_meta, mlo_key_loop)) continue;
         const char *name = mlo_group_name(v, n, levels);
         const char *op = mlo_intern(v->m, mlo_view_op(v->m, n));
         if (!name || !(name = mlo_intern(v->m, name)) || !op) return mlo_failed(v->m);
@@ -45969,13 +46101,13 @@ static void mlo_scope_report(mlo *m, mlo_text *t) {
     const mlo_graph *g = m->model->graph;
     int said = 0, n = 0;
     for (size_t i = 0; i < g->n_node; i++)
-        said += mlo_meta_get(g->node[i]->meta, g->node[i]->n_meta, mlo_scope_key)
-            && !mlo_meta_get(g->node[i]->meta, g->node[i]->n_meta, mlo_scope_from_key);
+        said += mlo_meta_get(g->node[i]->meta, g->node[i]->n_meta, mlo_key_scope)
+            && !mlo_meta_get(g->node[i]->meta, g->node[i]->n_meta, mlo_key_scope_from);
     mlo_printf(t, "{\"nodes\":%zu,\"said\":%d,\"inferred\":[", g->n_node, said);
     for (size_t i = 0; i < g->n_node; i++) {
         const mlo_node *node = g->node[i];
-        const char *from = mlo_meta_get(node->meta, node->n_meta, mlo_scope_from_key);
-        const char *scope = mlo_meta_get(node->meta, node->n_meta, mlo_scope_key);
+        const char *from = mlo_meta_get(node->meta, node->n_meta, mlo_key_scope_from);
+        const char *scope = mlo_meta_get(node->meta, node->n_meta, mlo_key_scope);
         if (!from || !scope) continue;
         mlo_puts(t, n++ ? ",{\"node\":" : "{\"node\":");
         mlo_report_string(t, mlo_node_name(node));

@@ -191,13 +191,13 @@ static void mlo_scope_report(mlo *m, mlo_text *t) {
     const mlo_graph *g = m->model->graph;
     int said = 0, n = 0;
     for (size_t i = 0; i < g->n_node; i++)
-        said += mlo_meta_get(g->node[i]->meta, g->node[i]->n_meta, mlo_scope_key)
-            && !mlo_meta_get(g->node[i]->meta, g->node[i]->n_meta, mlo_scope_from_key);
+        said += mlo_meta_get(g->node[i]->meta, g->node[i]->n_meta, mlo_key_scope)
+            && !mlo_meta_get(g->node[i]->meta, g->node[i]->n_meta, mlo_key_scope_from);
     mlo_printf(t, "{\"nodes\":%zu,\"said\":%d,\"inferred\":[", g->n_node, said);
     for (size_t i = 0; i < g->n_node; i++) {
         const mlo_node *node = g->node[i];
-        const char *from = mlo_meta_get(node->meta, node->n_meta, mlo_scope_from_key);
-        const char *scope = mlo_meta_get(node->meta, node->n_meta, mlo_scope_key);
+        const char *from = mlo_meta_get(node->meta, node->n_meta, mlo_key_scope_from);
+        const char *scope = mlo_meta_get(node->meta, node->n_meta, mlo_key_scope);
         if (!from || !scope) continue;
         mlo_puts(t, n++ ? ",{\"node\":" : "{\"node\":");
         mlo_report_string(t, mlo_node_name(node));

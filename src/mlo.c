@@ -26,6 +26,7 @@
 /* ground: what everything stands on */
 #include "ground/base.c"            /* memory, failure, strings, maps */
 #include "ground/model.c"           /* ONNX messages as C structs; the index of a graph */
+#include "ground/keys.c"            /* the metadata that mlo writes */
 #include "ground/op.c"              /* what an operator is: name, shape rule, evaluation */
 
 /* onnx: models in and out */

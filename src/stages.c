@@ -6,7 +6,6 @@
  * example: mlo_to(m, "fold") runs each stage that the model has not been through.
  * cost: that of the stages.
  */
-static const char mlo_stage_key[] = "mlo.stage";
 
 static const struct {
     const char *name;
@@ -30,7 +29,7 @@ static int mlo_stage_at(const char *name) {
 }
 
 const char *mlo_stage(const mlo *m) {
-    const char *s = m && m->model ? mlo_meta_get(m->model->meta, m->model->n_meta, mlo_stage_key)
+    const char *s = m && m->model ? mlo_meta_get(m->model->meta, m->model->n_meta, mlo_key_stage)
                                   : NULL;
     return s ? s : "";
 }
@@ -39,7 +38,7 @@ static int mlo_run_stage(mlo *m, int i) {
     m->stage = mlo_stages[i].name;
     return mlo_stages[i].run(m)
         ? mlo_failed(m)
-        : mlo_meta_put(m, &m->model->meta, &m->model->n_meta, mlo_stage_key, mlo_stages[i].name);
+        : mlo_meta_put(m, &m->model->meta, &m->model->n_meta, mlo_key_stage, mlo_stages[i].name);
 }
 
 int mlo_to(mlo *m, const char *stage) {

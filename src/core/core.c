@@ -70,7 +70,7 @@ static int mlo_value_bits(const mlo_graph *g, const char *name) {
         return mlo_value_bits(g, g->output[0]->name);
     if (n && mlo_is(n, "Split")) return mlo_value_bits(g, n->input[0]);
     return n && v->graph == g && mlo_kernel_of(n)
-        ? (int)mlo_meta_int(n, "mlo.bits", mlo_bits_of(mlo_form_of(v).dtype))
+        ? (int)mlo_meta_int(n, mlo_key_bits, mlo_bits_of(mlo_form_of(v).dtype))
         : mlo_bits_of(mlo_form_of(v).dtype);
 }
 
@@ -207,21 +207,21 @@ static int mlo_core_name(mlo *m, const mlo_core *c, const mlo_element *e) {
 static int mlo_core_widths(mlo *m, const mlo_graph *body) {
     for (size_t i = 0; i < body->n_node; i++)
         if (mlo_kernel_of(body->node[i]))
-            mlo_meta_within(m, body->node[i], "mlo.bits", 8, 1,
+            mlo_meta_within(m, body->node[i], mlo_key_bits, 8, 1,
                 mlo_bits_of(mlo_form_of(mlo_value_of(body, body->node[i]->output[0])).dtype));
     return mlo_failed(m);
 }
 
 /* Where a kernel's parameters are, as metadata say. */
 static int mlo_core_parameters(mlo *m, const mlo_core *c, mlo_element *e) {
-    const char *memory = mlo_meta_get(e->node->meta, e->node->n_meta, "mlo.memory");
+    const char *memory = mlo_meta_get(e->node->meta, e->node->n_meta, mlo_key_memory);
     e->memory = e->memories = mlo_eq(memory, "resident") ? MLO_RESIDENT
         : mlo_eq(memory, "block")                        ? MLO_BLOCK
                                                          : MLO_LAYER;
     if (memory && e->memory == MLO_LAYER && !mlo_eq(memory, "layer"))
         return mlo_fail(m, MLO_E_DATA, e->node,
             "metadata say mlo.memory = '%.40s', which is none of layer, block, resident", memory);
-    e->tile = mlo_meta_within(m, e->node, "mlo.tile", c->tokens, 1, INT32_MAX);
+    e->tile = mlo_meta_within(m, e->node, mlo_key_tile, c->tokens, 1, INT32_MAX);
     return mlo_failed(m);
 }
 
@@ -256,11 +256,12 @@ static int mlo_core_elements(mlo *m, mlo_core *c) {
         memset(e, 0, sizeof *e);
         e->node = n;
         e->kernel = k;
-        e->name = k ? mlo_meta_get(n->meta, n->n_meta, "mlo.kernel")
+        e->name = k ? mlo_meta_get(n->meta, n->n_meta, mlo_key_kernel)
                     : mlo_format(m, "split_%zu", i);
         if (mlo_core_name(m, c, e) || mlo_core_parameters(m, c, e) || mlo_element_site(m, c, e))
             return mlo_failed(m);
-        if (k ? mlo_element_fold(m, e, mlo_meta_int(n, "mlo.pe", 1), mlo_meta_int(n, "mlo.simd", 1))
+        if (k ? mlo_element_fold(
+                    m, e, mlo_meta_int(n, mlo_key_pe, 1), mlo_meta_int(n, mlo_key_simd, 1))
               : mlo_core_split(m, c, e))
             return mlo_failed(m);
         if (k) c->whole_frame |= e->unit.whole_frame;
@@ -275,7 +276,7 @@ static int mlo_core_edges(mlo *m, mlo_core *c) {
         for (int k = 0; k < n; k++) {
             size_t at = e->kernel ? (size_t)e->unit.in[k].index : 0;
             char key[32];
-            snprintf(key, sizeof key, "mlo.fifo.%d", k);
+            snprintf(key, sizeof key, "%s.%d", mlo_key_fifo, k);
             const mlo_form *f = &e->site.in[at];
             if (mlo_core_edge(m, c, e->node->input[at], i, k, e->site.in_bits[at], mlo_last_dim(f),
                     mlo_meta_within(m, e->node, key, 0, 0, 1 << 20))
@@ -291,9 +292,9 @@ static int mlo_core_edges(mlo *m, mlo_core *c) {
  * first beat; bytes per cycle, at most what the bus takes. */
 static int mlo_core_memory(mlo *m, mlo_core *c) {
     const char *text = mlo_opt(m, "bandwidth");
-    const char *noted = mlo_meta_get(c->scan.node->meta, c->scan.node->n_meta, "mlo.bandwidth");
+    const char *noted = mlo_meta_get(c->scan.node->meta, c->scan.node->n_meta, mlo_key_bandwidth);
     const long latency = (long)mlo_meta_within(
-        m, c->scan.node, "mlo.axi_latency", 7, 0, MLO_LATENCY_MOST);
+        m, c->scan.node, mlo_key_axi_latency, 7, 0, MLO_LATENCY_MOST);
     c->read_latency = (int)mlo_opt_int(m, "axi-latency", latency, 0, MLO_LATENCY_MOST);
     c->rate = 256;
     if (m->error.code || (!text && !noted)) return mlo_failed(m);
@@ -435,8 +436,8 @@ static int mlo_core_build(mlo *m, mlo_core *c) {
     c->channels = f.dims[f.rank - 1];
     c->tokens = mlo_form_count(&f) / c->channels;
     c->bits = mlo_value_bits(c->scan.body, c->scan.body->output[0]->name);
-    c->frames = (int)mlo_meta_within(m, c->scan.node, "mlo.frames", 1, 1, 255);
-    c->axi_bits = (int)mlo_meta_within(m, c->scan.node, "mlo.axi_width", 128, 32, 1024);
+    c->frames = (int)mlo_meta_within(m, c->scan.node, mlo_key_frames, 1, 1, 255);
+    c->axi_bits = (int)mlo_meta_within(m, c->scan.node, mlo_key_axi_width, 128, 32, 1024);
     if (c->axi_bits & (c->axi_bits - 1))
         return mlo_fail(m, MLO_E_DATA, c->scan.node,
             "metadata say mlo.axi_width = %d, which is no power of two", c->axi_bits);
@@ -445,7 +446,7 @@ static int mlo_core_build(mlo *m, mlo_core *c) {
     mlo_value *mask = mlo_value_of(c->scan.outer, mlo_intern(m, "mlo_mask"));
     c->masked = mask && !mask->tensor;
     mlo_core_feedback(c);
-    if (!mlo_meta_get(c->scan.node->meta, c->scan.node->n_meta, "mlo.frames"))
+    if (!mlo_meta_get(c->scan.node->meta, c->scan.node->n_meta, mlo_key_frames))
         mlo_core_fifos(c);
     else if (mlo_core_live(m, c))
         return mlo_failed(m);

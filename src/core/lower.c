@@ -20,7 +20,7 @@ static int mlo_rename_kernels(mlo *m, mlo_graph *body) {
         int first = 0;
         while (!mlo_eq(mlo_kernels[first]->series, k->series)) first++;
         const char *name = mlo_format(m, "%s_%d", k->series, count[first]++);
-        if (!name || mlo_meta_put(m, &n->meta, &n->n_meta, "mlo.kernel", name))
+        if (!name || mlo_meta_put(m, &n->meta, &n->n_meta, mlo_key_kernel, name))
             return mlo_failed(m);
     }
     return 0;
@@ -28,7 +28,7 @@ static int mlo_rename_kernels(mlo *m, mlo_graph *body) {
 
 /* Metadata that the hardware of a matrix-vector unit depends on. */
 static int mlo_same_widths(const mlo_node *a, const mlo_node *b) {
-    static const char *const keys[] = { "mlo.bits", "mlo.weight_bits", "mlo.pow2" };
+    static const char *const keys[] = { mlo_key_bits, mlo_key_weight_bits, mlo_key_pow2 };
     for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
         if (mlo_meta_int(a, keys[i], 0) != mlo_meta_int(b, keys[i], 0)) return 0;
     return 1;
@@ -76,10 +76,10 @@ static int mlo_merge_projections(mlo *m, mlo_graph *body, mlo_graph *list, mlo_n
     n->attr = p[0]->attr;
     n->n_attr = p[0]->n_attr;
     for (size_t i = 0; i < p[0]->n_meta; i++)
-        if (!mlo_eq(p[0]->meta[i].key, "mlo.scale")
+        if (!mlo_eq(p[0]->meta[i].key, mlo_key_scale)
             && mlo_meta_put(m, &n->meta, &n->n_meta, p[0]->meta[i].key, p[0]->meta[i].value))
             return mlo_failed(m);
-    if (mlo_meta_put(m, &n->meta, &n->n_meta, "mlo.parts", "3") || mlo_inputs(m, n, in, 5)
+    if (mlo_meta_put(m, &n->meta, &n->n_meta, mlo_key_parts, "3") || mlo_inputs(m, n, in, 5)
         || mlo_node_output(m, n, out) || mlo_graph_add(m, list, n))
         return mlo_failed(m);
     if (mlo_graph_init(
@@ -90,8 +90,8 @@ static int mlo_merge_projections(mlo *m, mlo_graph *body, mlo_graph *list, mlo_n
         return mlo_failed(m);
     for (int i = 0; i < 3; i++) {
         if (mlo_node_output(m, split, p[i]->output[0])) return mlo_failed(m);
-        const char *scale = mlo_meta_get(p[i]->meta, p[i]->n_meta, "mlo.scale");
-        const char *key = mlo_format(m, "mlo.scale.%d", i);
+        const char *scale = mlo_meta_get(p[i]->meta, p[i]->n_meta, mlo_key_scale);
+        const char *key = mlo_format(m, "%s.%d", mlo_key_scale, i);
         if (scale && (!key || mlo_meta_put(m, &split->meta, &split->n_meta, key, scale)))
             return mlo_failed(m);
     }
@@ -229,7 +229,7 @@ static int mlo_mark_parts(mlo *m, mlo_graph *g, const mlo_node *loop) {
         mlo_node *n = g->node[i];
         const char *part = n == loop ? post : mlo_part_of_operands(&live, n, post);
         if (!part && n->n_output && mlo_eq(n->output[0], "mlo_mask")) part = pre;
-        if (mlo_meta_put(m, &n->meta, &n->n_meta, "mlo.part",
+        if (mlo_meta_put(m, &n->meta, &n->n_meta, mlo_key_part,
                 n == loop  ? "core"
                     : part ? part
                            : "constant"))
@@ -242,7 +242,7 @@ static int mlo_mark_parts(mlo *m, mlo_graph *g, const mlo_node *loop) {
 
 /* "loop_1 (decoder/decoder.layers.0)" */
 static const char *mlo_loop_text(mlo *m, const mlo_node *n) {
-    const char *scope = mlo_meta_get(n->meta, n->n_meta, mlo_scope_key);
+    const char *scope = mlo_meta_get(n->meta, n->n_meta, mlo_key_scope);
     return mlo_format(m, scope ? "%s (%s)" : "%s", mlo_node_name(n), scope);
 }
 
@@ -263,7 +263,7 @@ static int mlo_inform_loops(mlo *m, mlo_graph *g, const mlo_node *chosen) {
                 own = macs;
                 continue;
             }
-            const char *part = mlo_meta_get(n->meta, n->n_meta, "mlo.part");
+            const char *part = mlo_meta_get(n->meta, n->n_meta, mlo_key_part);
             if (!next) next = mlo_node_name(n);
             mlo_printf(&others, "; %s goes to %s.onnx", mlo_loop_text(m, n),
                 mlo_eq(part, "post") ? "post" : "pre");
@@ -289,7 +289,7 @@ static int mlo_lower(mlo *m) {
         return mlo_failed(m);
     mlo_core *c = MLO_NEW(m, mlo_core);
     if (!c || mlo_rename_kernels(m, s.body) || mlo_mark_parts(m, s.outer, s.node)
-        || mlo_meta_put(m, &s.node->meta, &s.node->n_meta, "mlo.core", "1"))
+        || mlo_meta_put(m, &s.node->meta, &s.node->n_meta, mlo_key_core, "1"))
         return mlo_failed(m);
     return mlo_core_build(m, c) ? mlo_failed(m) : mlo_inform_loops(m, s.outer, s.node);
 }

@@ -14,7 +14,7 @@ typedef struct {
 } mlo_part;
 
 static const char *mlo_part_name(const mlo_node *n) {
-    const char *s = mlo_meta_get(n->meta, n->n_meta, "mlo.part");
+    const char *s = mlo_meta_get(n->meta, n->n_meta, mlo_key_part);
     return s ? s : "constant";
 }
 
@@ -131,7 +131,7 @@ static mlo_model *mlo_part_model(mlo *m, const char *part) {
     model->function = whole->function;
     model->n_function = whole->n_function;
     for (size_t i = 0; i < whole->n_meta; i++)
-        if (mlo_starts(whole->meta[i].key, "mlo.stage")
+        if (mlo_starts(whole->meta[i].key, mlo_key_stage)
             && mlo_meta_put(
                 m, &model->meta, &model->n_meta, whole->meta[i].key, whole->meta[i].value))
             return NULL;
@@ -234,7 +234,7 @@ static void mlo_manifest_kernels(mlo_emitter *e) {
                     (long long)u->interval);
                 mlo_report_string(&e->t, el->node->output[0]);
                 mlo_puts(&e->t, ", \"scope\": ");
-                const char *scope = mlo_meta_get(el->node->meta, el->node->n_meta, "mlo.scope");
+                const char *scope = mlo_meta_get(el->node->meta, el->node->n_meta, mlo_key_scope);
                 mlo_report_string(&e->t, scope ? scope : "");
                 mlo_printf(&e->t,
                     ", \"memory\": \"%s\", %s\"lanes\": %d, \"bits\": %d, \"channels\": %lld, "

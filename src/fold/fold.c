@@ -620,40 +620,40 @@ static int mlo_fold(mlo *m) {
     if (w.search && mlo_fold_search(m, c, &w)) return mlo_failed(m);
     mlo_core_lanes(c);
     if (mlo_device_depths(m, c, w.device) || mlo_fold_say(m, c, &w)
-        || mlo_fold_note(m, c->scan.node, "mlo.frames", c->frames)
-        || mlo_fold_note(m, c->scan.node, "mlo.axi_width", c->axi_bits))
+        || mlo_fold_note(m, c->scan.node, mlo_key_frames, c->frames)
+        || mlo_fold_note(m, c->scan.node, mlo_key_axi_width, c->axi_bits))
         return mlo_failed(m);
     if (w.device && !w.usual
         && mlo_meta_put(
-            m, &c->scan.node->meta, &c->scan.node->n_meta, "mlo.device", mlo_opt(m, "device")))
+            m, &c->scan.node->meta, &c->scan.node->n_meta, mlo_key_device, mlo_opt(m, "device")))
         return mlo_failed(m);
     if (mlo_opt(m, "axi-latency")
-        && mlo_fold_note(m, c->scan.node, "mlo.axi_latency", c->read_latency))
+        && mlo_fold_note(m, c->scan.node, mlo_key_axi_latency, c->read_latency))
         return mlo_failed(m);
     if (mlo_opt(m, "bandwidth")
-        && mlo_meta_put(m, &c->scan.node->meta, &c->scan.node->n_meta, "mlo.bandwidth",
+        && mlo_meta_put(m, &c->scan.node->meta, &c->scan.node->n_meta, mlo_key_bandwidth,
             mlo_opt(m, "bandwidth")))
         return mlo_failed(m);
     for (int i = 0; i < c->n_element; i++)
         if (c->element[i].kernel)
-            if (mlo_fold_note(m, c->element[i].node, "mlo.pe", c->element[i].unit.pe)
-                || mlo_fold_note(m, c->element[i].node, "mlo.simd", c->element[i].unit.simd))
+            if (mlo_fold_note(m, c->element[i].node, mlo_key_pe, c->element[i].unit.pe)
+                || mlo_fold_note(m, c->element[i].node, mlo_key_simd, c->element[i].unit.simd))
                 return mlo_failed(m);
     for (int i = 0; i < c->n_element; i++)
         if (c->element[i].kernel) {
             mlo_node *n = c->element[i].node;
             const char *memory = mlo_memory_name(&c->element[i]);
-            if ((!mlo_eq(memory, "layer") || mlo_meta_get(n->meta, n->n_meta, "mlo.memory"))
-                && mlo_meta_put(m, &n->meta, &n->n_meta, "mlo.memory", memory))
+            if ((!mlo_eq(memory, "layer") || mlo_meta_get(n->meta, n->n_meta, mlo_key_memory))
+                && mlo_meta_put(m, &n->meta, &n->n_meta, mlo_key_memory, memory))
                 return mlo_failed(m);
             if (mlo_is_block(&c->element[i])
-                && mlo_fold_note(m, n, "mlo.tile", c->element[i].unit.tile))
+                && mlo_fold_note(m, n, mlo_key_tile, c->element[i].unit.tile))
                 return mlo_failed(m);
         }
     for (int k = 0; k < c->n_edge; k++)
         if (c->edge[k].fifo && c->edge[k].to != MLO_OUTSIDE) {
             char key[32];
-            snprintf(key, sizeof key, "mlo.fifo.%d", c->edge[k].to_port);
+            snprintf(key, sizeof key, "%s.%d", mlo_key_fifo, c->edge[k].to_port);
             if (mlo_fold_note(m, c->element[c->edge[k].to].node, key, c->edge[k].fifo))
                 return mlo_failed(m);
         }

@@ -70,14 +70,15 @@ static mlo_node *mlo_kernel_node(mlo_quantizer *q, const mlo_kernel *k, const ml
     int64_t hi = ((int64_t)1 << (bits - 1)) - 1;
     if (mlo_attr_int(m, n, "lo", -hi - 1) || mlo_attr_int(m, n, "hi", hi)) return NULL;
     if (bits != mlo_bits_of(to)
-        && mlo_meta_put(m, &n->meta, &n->n_meta, "mlo.bits", mlo_format(m, "%d", bits)))
+        && mlo_meta_put(m, &n->meta, &n->n_meta, mlo_key_bits, mlo_format(m, "%d", bits)))
         return NULL;
-    if (q->pow2 && k->shifts && mlo_meta_put(m, &n->meta, &n->n_meta, "mlo.pow2", "1")) return NULL;
+    if (q->pow2 && k->shifts && mlo_meta_put(m, &n->meta, &n->n_meta, mlo_key_pow2, "1"))
+        return NULL;
     for (size_t i = 0; b && i < b->node->n_meta; i++)
         if (!mlo_starts(b->node->meta[i].key, "pkg.torch")
             && mlo_meta_put(m, &n->meta, &n->n_meta, b->node->meta[i].key, b->node->meta[i].value))
             return NULL;
-    return mlo_numbers_meta(q, n, "mlo.scale", scale) || mlo_graph_add(m, q->body, n) ? NULL : n;
+    return mlo_numbers_meta(q, n, mlo_key_scale, scale) || mlo_graph_add(m, q->body, n) ? NULL : n;
 }
 
 static int mlo_inputs(mlo *m, mlo_node *n, const char *const *names, size_t count) {

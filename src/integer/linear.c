@@ -384,9 +384,9 @@ static int mlo_sum_fineness(
 /* What the hardware need not store of an INT8 weight. */
 static int mlo_weight_bits_meta(mlo_quantizer *q, const mlo_sublayer *b, mlo_node *n) {
     int bits = mlo_weight_bits(q, b);
-    return bits == 8
-        ? 0
-        : mlo_meta_put(q->m, &n->meta, &n->n_meta, "mlo.weight_bits", mlo_format(q->m, "%d", bits));
+    return bits == 8 ? 0
+                     : mlo_meta_put(q->m, &n->meta, &n->n_meta, mlo_key_weight_bits,
+                           mlo_format(q->m, "%d", bits));
 }
 
 /* A sum that is rounded before its bias is added: the table of an MVUTable holds the rounded sum

@@ -85,7 +85,7 @@ struct mlo_numerics {
 typedef struct mlo_numerics mlo_numerics;
 
 static int mlo_node_bits(const mlo_node *n) {
-    return n ? (int)mlo_meta_int(n, "mlo.bits", mlo_bits_of(mlo_kernel_to(n))) : 16;
+    return n ? (int)mlo_meta_int(n, mlo_key_bits, mlo_bits_of(mlo_kernel_to(n))) : 16;
 }
 static double mlo_compared_step(const mlo_compared *v, int64_t i, int64_t c) {
     return v->wide ? v->s->wide_scale[i]
@@ -587,7 +587,7 @@ static void mlo_report_compared(mlo_text *t, const mlo_numerics *u, const mlo_co
     if (mlo_compared_sums(v) && x) {
         mlo_printf(t, ",\"accumulator\":{\"bits\":%d,",
             mlo_bits_for(mlo_mvu_sums(x->s->channels, mlo_node_bits(x->node),
-                (int)mlo_meta_int(v->node, "mlo.weight_bits", 8))));
+                (int)mlo_meta_int(v->node, mlo_key_weight_bits, 8))));
         mlo_report_column(t, u, v, "used", MLO_OF_SUM_BITS);
         mlo_puts(t, "}");
     }
@@ -732,7 +732,7 @@ static void mlo_quantize_report(mlo *m, mlo_text *t) {
         mlo_attr *body = mlo_is(g->node[i], "Scan") ? mlo_attr_of(g->node[i], "body") : NULL;
         for (size_t k = 0; body && body->g && k < body->g->n_node; k++) {
             const mlo_node *node = body->g->node[k];
-            const char *scale = mlo_meta_get(node->meta, node->n_meta, "mlo.scale");
+            const char *scale = mlo_meta_get(node->meta, node->n_meta, mlo_key_scale);
             const mlo_compared *v = u && body->g == u->integers
                 ? (const mlo_compared *)mlo_map_get(&u->of, node->output[0])
                 : NULL;

@@ -107,7 +107,7 @@ static int mlo_q_same_name(const char *name, const char *scope) {
 
 /* Is this the sublayer's name: of its node, of its value, or of the module it is? */
 static int mlo_q_named(const mlo_sublayer *b, const char *name) {
-    const char *scope = mlo_meta_get(b->node->meta, b->node->n_meta, "mlo.scope");
+    const char *scope = mlo_meta_get(b->node->meta, b->node->n_meta, mlo_key_scope);
     const char *last = scope ? strrchr(scope, '/') : NULL;
     return mlo_eq(name, mlo_node_name(b->node)) || mlo_eq(name, b->out)
         || (scope && b->kind != MLO_RESIDUAL && mlo_q_same_name(name, last ? last + 1 : scope));

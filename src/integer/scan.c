@@ -147,7 +147,7 @@ static int mlo_scan_choose(mlo *m, mlo_scan *s) {
             if (!body || !body->g || (wanted && !mlo_eq(wanted, mlo_node_name(g->node[i]))))
                 continue;
             if (mlo_scan_of(m, g, g->node[i], &each)) return mlo_failed(m);
-            int64_t macs = mlo_meta_get(g->node[i]->meta, g->node[i]->n_meta, "mlo.core")
+            int64_t macs = mlo_meta_get(g->node[i]->meta, g->node[i]->n_meta, mlo_key_core)
                 ? INT64_MAX
                 : mlo_body_macs(body->g) * each.iterations;
             if (macs > most) {

@@ -111,7 +111,7 @@ static int mlo_mvu_legal(const mlo_site *s, int64_t pe, int64_t simd) {
 
 /* Weights travel as INT8; the bits they have are metadata mlo.weight_bits. */
 static int mlo_site_weight_bits(const mlo_site *s) {
-    return (int)mlo_meta_within(s->m, s->node, "mlo.weight_bits", 8, 2, 8);
+    return (int)mlo_meta_within(s->m, s->node, mlo_key_weight_bits, 8, 2, 8);
 }
 /* One product; */
 static mlo_interval mlo_mvu_product(const mlo_site *s) {

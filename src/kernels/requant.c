@@ -47,7 +47,7 @@ static int mlo_requant_run(mlo_call *c) {
 }
 
 /* The variant without multipliers: what metadata mlo.pow2 says. */
-static int mlo_site_pow2(const mlo_site *s) { return mlo_meta_int(s->node, "mlo.pow2", 0) != 0; }
+static int mlo_site_pow2(const mlo_site *s) { return mlo_meta_int(s->node, mlo_key_pow2, 0) != 0; }
 static void mlo_unit_shift(const mlo_site *s, mlo_unit *u) {
     if (mlo_site_pow2(s)) mlo_unit_param(u, "SHIFT", 1);
 }

@@ -12,8 +12,6 @@
  * roll has made the body (--nested).
  * cost: O(nodes), see discover.c.
  */
-static const char mlo_loop_key[] = "mlo.loop", mlo_instance_key[] = "mlo.instance",
-                  mlo_position_key[] = "mlo.position", mlo_extract_key[] = "mlo.extract";
 
 /* ---- the hierarchy option ------------------------------------------------- */
 
@@ -190,8 +188,8 @@ static int mlo_miss_layer(const mlo_net *net, const mlo_miss *miss) {
     const mlo_node *x = net->g->node[miss->x], *y = miss->y < 0 ? NULL : net->g->node[miss->y];
     long number;
     if (y
-        && mlo_scope_number(mlo_meta_get(x->meta, x->n_meta, mlo_scope_key),
-            mlo_meta_get(y->meta, y->n_meta, mlo_scope_key), &number)
+        && mlo_scope_number(mlo_meta_get(x->meta, x->n_meta, mlo_key_scope),
+            mlo_meta_get(y->meta, y->n_meta, mlo_key_scope), &number)
         && number >= 0 && number < 1000000)
         return (int)number;
     return miss->layer;
@@ -276,7 +274,7 @@ static int mlo_layers_fit(mlo *m, const mlo_net *net, mlo_layers *l, const uint8
             if (!chosen[l->node[k * l->size + p]]) odd = l->node[k * l->size + p];
     }
     const mlo_node *out = odd < 0 ? NULL : net->g->node[odd];
-    const char *scope = out ? mlo_meta_get(out->meta, out->n_meta, mlo_scope_key) : NULL;
+    const char *scope = out ? mlo_meta_get(out->meta, out->n_meta, mlo_key_scope) : NULL;
     if (!whole)
         return mlo_fail(m, MLO_E_LOOP, out,
             "is not in the hierarchy, which selects %d of the %d nodes that repeat %d times; add "
@@ -299,10 +297,10 @@ static int mlo_extract_mark(mlo *m, const mlo_net *net, const mlo_layers *l, con
         for (int p = 0; p < l->size; p++) {
             mlo_node *n = net->g->node[l->node[k * l->size + p]];
             const char *instance = mlo_format(m, "%d", k), *position = mlo_format(m, "%d", p);
-            if (!instance || !position || mlo_meta_put(m, &n->meta, &n->n_meta, mlo_loop_key, name))
+            if (!instance || !position || mlo_meta_put(m, &n->meta, &n->n_meta, mlo_key_loop, name))
                 return mlo_failed(m);
-            if (mlo_meta_put(m, &n->meta, &n->n_meta, mlo_instance_key, instance)
-                || mlo_meta_put(m, &n->meta, &n->n_meta, mlo_position_key, position))
+            if (mlo_meta_put(m, &n->meta, &n->n_meta, mlo_key_instance, instance)
+                || mlo_meta_put(m, &n->meta, &n->n_meta, mlo_key_position, position))
                 return mlo_failed(m);
         }
     return 0;
@@ -314,8 +312,8 @@ static void mlo_extract_unmark(mlo_graph *g) {
         mlo_node *n = g->node[i];
         size_t kept = 0;
         for (size_t k = 0; k < n->n_meta; k++)
-            if (!mlo_eq(n->meta[k].key, mlo_loop_key) && !mlo_eq(n->meta[k].key, mlo_instance_key)
-                && !mlo_eq(n->meta[k].key, mlo_position_key))
+            if (!mlo_eq(n->meta[k].key, mlo_key_loop) && !mlo_eq(n->meta[k].key, mlo_key_instance)
+                && !mlo_eq(n->meta[k].key, mlo_key_position))
                 n->meta[kept++] = n->meta[k];
         n->n_meta = kept;
     }
@@ -409,7 +407,7 @@ static int mlo_extract_report(
     mlo_puts(&t, "]}");
     int r = m->error.code
         ? mlo_failed(m)
-        : mlo_meta_put(m, &m->model->meta, &m->model->n_meta, mlo_extract_key, t.text);
+        : mlo_meta_put(m, &m->model->meta, &m->model->n_meta, mlo_key_extract, t.text);
     mlo_text_free(&t);
     return r;
 }
@@ -435,7 +433,7 @@ static const char *mlo_loop_name(mlo *m, size_t i) {
 static const char **mlo_extract_scopes(mlo *m, const mlo_net *net) {
     const char **scope = MLO_NEW_N(m, const char *, (size_t)net->n + 1);
     for (int i = 0; scope && i < net->n; i++)
-        scope[i] = mlo_meta_get(net->g->node[i]->meta, net->g->node[i]->n_meta, mlo_scope_key);
+        scope[i] = mlo_meta_get(net->g->node[i]->meta, net->g->node[i]->n_meta, mlo_key_scope);
     return scope;
 }
 

@@ -207,7 +207,7 @@ static int mlo_finn(mlo *m) {
                 m, &names, g->values.slot[i].key, (void *)(uintptr_t)g->values.slot[i].key));
     for (size_t i = 0; i < g->n_node; i++) {
         mlo_node *n = g->node[i];
-        const char *iterations = mlo_meta_get(n->meta, n->n_meta, "mlo.iterations");
+        const char *iterations = mlo_meta_get(n->meta, n->n_meta, mlo_key_iterations);
         mlo_finn_loop f = { m, g, n, NULL, NULL, { 0 },
             iterations ? strtol(iterations, NULL, 10) : 0, NULL, { NULL, 0, 0 }, &names, { 0 } };
         if (!mlo_is(n, "Scan") || f.iterations < 1) {

@@ -638,8 +638,8 @@ static int mlo_roll_copy(mlo_roller *r, int p) {
     }
     for (size_t k = 0; k < from->n_meta; k++) {
         const mlo_entry *e = &from->meta[k];
-        if (mlo_eq(e->key, mlo_loop_key) || mlo_eq(e->key, mlo_instance_key)
-            || mlo_eq(e->key, mlo_position_key))
+        if (mlo_eq(e->key, mlo_key_loop) || mlo_eq(e->key, mlo_key_instance)
+            || mlo_eq(e->key, mlo_key_position))
             continue;
         if (!MLO_PUSH(m, n->meta, n->n_meta, *e)) return mlo_failed(m);
     }
@@ -743,17 +743,17 @@ static int mlo_roll_describe(mlo_roller *r) {
         const char *meet = NULL;
         for (int p = 0; p < r->size; p++) {
             const mlo_node *x = r->g->node[mlo_roll_at(r, k, p)];
-            const char *s = mlo_meta_get(x->meta, x->n_meta, mlo_scope_key);
+            const char *s = mlo_meta_get(x->meta, x->n_meta, mlo_key_scope);
             if (s) meet = meet ? mlo_scope_meet(m, meet, s) : s;
         }
         if (!k) all = meet;
         mlo_printf(&scopes, "%s%s", k ? " " : "", meet ? meet : "");
     }
-    if (!text || m->error.code || mlo_meta_put(m, &n->meta, &n->n_meta, "mlo.iterations", text))
+    if (!text || m->error.code || mlo_meta_put(m, &n->meta, &n->n_meta, mlo_key_iterations, text))
         return mlo_failed(m);
     if (all
-        && (mlo_meta_put(m, &n->meta, &n->n_meta, mlo_scope_key, all)
-            || mlo_meta_put(m, &n->meta, &n->n_meta, "mlo.instances", scopes.text)))
+        && (mlo_meta_put(m, &n->meta, &n->n_meta, mlo_key_scope, all)
+            || mlo_meta_put(m, &n->meta, &n->n_meta, mlo_key_instances, scopes.text)))
         return mlo_failed(m);
     mlo_text_free(&scopes);
     return 0;
@@ -807,12 +807,12 @@ static int mlo_mark_number(const mlo_node *n, const char *key) {
 static int mlo_marks_read(mlo *m, mlo_graph *g, mlo_marked **loops, size_t *n, int *loop_of,
     int *instance, int *position) {
     for (size_t i = 0; i < g->n_node; i++) {
-        const char *name = mlo_meta_get(g->node[i]->meta, g->node[i]->n_meta, mlo_loop_key);
+        const char *name = mlo_meta_get(g->node[i]->meta, g->node[i]->n_meta, mlo_key_loop);
         size_t l = 0;
         loop_of[i] = MLO_NONE;
         if (!name) continue;
-        instance[i] = mlo_mark_number(g->node[i], mlo_instance_key);
-        position[i] = mlo_mark_number(g->node[i], mlo_position_key);
+        instance[i] = mlo_mark_number(g->node[i], mlo_key_instance);
+        position[i] = mlo_mark_number(g->node[i], mlo_key_position);
         if (instance[i] < 0 || position[i] < 0 || instance[i] >= (int)g->n_node
             || position[i] >= (int)g->n_node)
             return mlo_fail(m, MLO_E_LOOP, g->node[i],
@@ -960,7 +960,7 @@ static int mlo_roll_graph(mlo *m, mlo_graph *g, mlo_map *names) {
 static int mlo_roll_inside(mlo *m, mlo_graph *g, mlo_map *names, int depth) {
     for (size_t i = 0; i < g->n_node && depth < MLO_MAX_DEPTH; i++) {
         mlo_attr *body = mlo_is(g->node[i], "Scan")
-                && mlo_meta_get(g->node[i]->meta, g->node[i]->n_meta, "mlo.iterations")
+                && mlo_meta_get(g->node[i]->meta, g->node[i]->n_meta, mlo_key_iterations)
             ? mlo_attr_of(g->node[i], "body")
             : NULL;
         size_t n = 0;
@@ -986,8 +986,8 @@ static int mlo_roll(mlo *m) {
 /* One loop, and the loops in its body. */
 static void mlo_roll_report_loop(
     mlo *m, mlo_text *out, const mlo_node *s, const char *parent, int *n) {
-    const char *iterations = mlo_meta_get(s->meta, s->n_meta, "mlo.iterations");
-    const char *scopes = mlo_meta_get(s->meta, s->n_meta, "mlo.instances");
+    const char *iterations = mlo_meta_get(s->meta, s->n_meta, mlo_key_iterations);
+    const char *scopes = mlo_meta_get(s->meta, s->n_meta, mlo_key_instances);
     mlo_attr *body = mlo_attr_of(s, "body");
     if (!mlo_is_scan(s) || !iterations || !body || !body->g) return;
     size_t inputs = mlo_scan_stacks(s), carried = s->n_input - inputs;
@@ -1017,7 +1017,7 @@ static void mlo_roll_report_loop(
  * considered. */
 static int mlo_roll_report(mlo *m, mlo_text *out) {
     mlo_graph *g = m->model->graph;
-    const char *considered = mlo_meta_get(m->model->meta, m->model->n_meta, mlo_extract_key);
+    const char *considered = mlo_meta_get(m->model->meta, m->model->n_meta, mlo_key_extract);
     int n = 0;
     mlo_puts(out, "{\"loops\":[");
     for (size_t i = 0; i < g->n_node; i++) mlo_roll_report_loop(m, out, g->node[i], NULL, &n);

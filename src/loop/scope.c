@@ -17,7 +17,6 @@
  * two layers, or a whole layer, is decided by structure), then from neighbours in the same
  * instance, then from any, forwards and backwards until nothing changes.
  */
-static const char mlo_scope_key[] = "mlo.scope", mlo_scope_from_key[] = "mlo.scope_from";
 
 /* ---- reading what exporters write ----------------------------------------- */
 
@@ -121,7 +120,7 @@ static const char *mlo_levels_scope(mlo *m, const mlo_levels *l, int n, int join
 /* The scope in a node's metadata, NULL when there is none. */
 static const char *mlo_scope_said(mlo *m, const mlo_node *n) {
     mlo_levels l;
-    const char *s = mlo_meta_get(n->meta, n->n_meta, mlo_scope_key);
+    const char *s = mlo_meta_get(n->meta, n->n_meta, mlo_key_scope);
     const char *classes = mlo_meta_get(n->meta, n->n_meta, "pkg.torch.onnx.class_hierarchy");
     if (s) return s;
     s = mlo_meta_get(n->meta, n->n_meta, "pkg.torch.onnx.name_scopes");
@@ -332,7 +331,7 @@ static int mlo_scope_infer(mlo_scopes *s, int missing) {
 static int mlo_scope_write(mlo_scopes *s, int i) {
     mlo *m = s->m;
     mlo_node *n = s->net->g->node[i];
-    if (mlo_meta_put(m, &n->meta, &n->n_meta, mlo_scope_key, s->scope[i])) return mlo_failed(m);
+    if (mlo_meta_put(m, &n->meta, &n->n_meta, mlo_key_scope, s->scope[i])) return mlo_failed(m);
     if (!s->why[i]) return 0;
     mlo_text t = { m, NULL, 0, 0 };
     mlo_puts(&t, "['");
@@ -344,7 +343,7 @@ static int mlo_scope_write(mlo_scopes *s, int i) {
     int r = mlo_failed(m);
     if (!r) r = mlo_meta_put(m, &n->meta, &n->n_meta, "pkg.torch.onnx.name_scopes", t.text);
     mlo_text_free(&t);
-    return r ? r : mlo_meta_put(m, &n->meta, &n->n_meta, mlo_scope_from_key, s->why[i]);
+    return r ? r : mlo_meta_put(m, &n->meta, &n->n_meta, mlo_key_scope_from, s->why[i]);
 }
 
 /* The stage. */

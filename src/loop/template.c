@@ -563,7 +563,7 @@ static int mlo_extract_template(mlo *m) {
         if (name) mlo_extract_mark(m, a.net, found.loop[i], name);
     }
     if (!m->error.code)
-        mlo_meta_put(m, &m->model->meta, &m->model->n_meta, mlo_extract_key, t.text);
+        mlo_meta_put(m, &m->model->meta, &m->model->n_meta, mlo_key_extract, t.text);
     mlo_text_free(&t);
     return mlo_failed(m);
 }

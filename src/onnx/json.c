@@ -200,7 +200,7 @@ static void mlo_json_reference(mlo_json_out *j, const mlo_tensor *t, int depth) 
     mlo_entry external[3] = { { 0, "location", t->source->name }, { 0, "offset", offset },
         { 0, "length", length } };
     mlo_entry *meta = (mlo_entry *)mlo_scratch(m, t->n_meta + 1, sizeof *meta);
-    mlo_entry extra = { 0, mlo_digest_key, digest };
+    mlo_entry extra = { 0, mlo_key_digest, digest };
     if (!meta || mlo_source_digest(m, t->source, t->offset, t->length, digest)) {
         mlo_scratch_free(m, meta);
         j->out.failed = 1;
@@ -230,8 +230,6 @@ static void mlo_json_message(mlo_json_out *j, int id, const void *message, int d
         mlo_json_fields(j, id, message, depth);
 }
 
-static const char mlo_data_dir_key[] = "mlo.data_dir";
-
 /* The folder of the first tensor that lies in a file. */
 static int mlo_json_find_dir(mlo *m, void *tensor, void *user) {
     const mlo_tensor *t = (const mlo_tensor *)tensor;
@@ -248,7 +246,7 @@ static int mlo_json_write(mlo *m, mlo_model *model, mlo_sink sink, void *user) {
         mlo_each_message(m, MLO_M_MODEL, model, MLO_M_TENSOR, mlo_json_find_dir, &j.dir);
     mlo_model view = *model;
     if (j.dir) {
-        mlo_entry dir = { 0, mlo_data_dir_key, j.dir };
+        mlo_entry dir = { 0, mlo_key_data_dir, j.dir };
         view.meta = (mlo_entry *)mlo_scratch(m, model->n_meta + 1, sizeof dir);
         if (!view.meta) return mlo_failed(m);
         if (model->n_meta) memcpy(view.meta, model->meta, model->n_meta * sizeof dir);

@@ -557,15 +557,13 @@ static int mlo_plain_name(const char *s) {
     return s && *s && !strpbrk(s, "/\\:") && !mlo_eq(s, ".") && !mlo_eq(s, "..");
 }
 
-static const char mlo_digest_key[] = "mlo.digest";
-
 /* Turns location EXTERNAL into source, offset and length, and checks the digest when there is one.
  * `user` is the folder (const char *). */
 static int mlo_tensor_resolve(mlo *m, void *tensor, void *user) {
     mlo_tensor *t = (mlo_tensor *)tensor;
     const char *name = t->name ? t->name : "";
     const char *location = mlo_meta_get(t->external, t->n_external, "location");
-    const char *digest = mlo_meta_get(t->meta, t->n_meta, mlo_digest_key);
+    const char *digest = mlo_meta_get(t->meta, t->n_meta, mlo_key_digest);
     const char *offset = mlo_meta_get(t->external, t->n_external, "offset");
     const char *length = mlo_meta_get(t->external, t->n_external, "length");
     char now[40];
@@ -598,7 +596,7 @@ static int mlo_tensor_resolve(mlo *m, void *tensor, void *user) {
                 t->source->path, digest, now);
         size_t n = 0;
         for (size_t i = 0; i < t->n_meta; i++)
-            if (!mlo_eq(t->meta[i].key, mlo_digest_key)) t->meta[n++] = t->meta[i];
+            if (!mlo_eq(t->meta[i].key, mlo_key_digest)) t->meta[n++] = t->meta[i];
         t->n_meta = n;
     }
     t->raw.data = NULL;

@@ -251,12 +251,12 @@ static int mlo_decode(mlo *m, mlo_source *source, const void *bytes, size_t n, c
                                              : mlo_json_read(m, (const char *)bytes, n);
         if (source) mlo_source_drop(m, source);
         if (!model) return mlo_failed(m);
-        const char *said = mlo_meta_get(model->meta, model->n_meta, mlo_data_dir_key);
+        const char *said = mlo_meta_get(model->meta, model->n_meta, mlo_key_data_dir);
         size_t kept = 0;
         if (said) {
             dir = said;
             for (size_t i = 0; i < model->n_meta; i++)
-                if (!mlo_eq(model->meta[i].key, mlo_data_dir_key))
+                if (!mlo_eq(model->meta[i].key, mlo_key_data_dir))
                     model->meta[kept++] = model->meta[i];
             model->n_meta = kept;
         }

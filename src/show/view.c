@@ -149,11 +149,11 @@ static const char *mlo_view_tail(const char *base, const char *scope) {
     return !last[n] ? "" : last[n] == '.' ? last + n + 1 : last;
 }
 static const char *mlo_view_scope(const mlo_node *n) {
-    const char *s = mlo_meta_get(n->meta, n->n_meta, mlo_scope_key);
+    const char *s = mlo_meta_get(n->meta, n->n_meta, mlo_key_scope);
     return s ? s : "";
 }
 static const char *mlo_view_kernel(const mlo_node *n) {
-    return mlo_meta_get(n->meta, n->n_meta, "mlo.kernel");
+    return mlo_meta_get(n->meta, n->n_meta, mlo_key_kernel);
 }
 static const char *mlo_view_op(mlo *m, const mlo_node *n) {
     const char *s = *mlo_domain(n) ? mlo_format(m, "%s.%s", n->domain, n->op) : n->op;
@@ -265,7 +265,7 @@ static void mlo_view_graph(mlo_view *v, mlo_graph *g, int depth) {
         mlo_reads(g, n, mlo_live_see, &seen);
         for (size_t k = 0; k < n->n_output && seen.live; k++)
             if (n->output[k] && *n->output[k]) mlo_view_enliven(v, mlo_value_of(g, n->output[k]));
-        if (mlo_meta_get(n->meta, n->n_meta, mlo_scope_from_key)) v->inferred++;
+        if (mlo_meta_get(n->meta, n->n_meta, mlo_key_scope_from)) v->inferred++;
         for (size_t a = 0; a < n->n_attr; a++) {
             if (n->attr[a]->g) mlo_view_inner(v, g, n, n->attr[a]->g, depth);
             for (size_t k = 0; k < n->attr[a]->n_graphs; k++)
@@ -298,8 +298,8 @@ static void mlo_outside_see(void *user, size_t slot, mlo_value *x) {
 static int mlo_view_loop_of(mlo_view *v, mlo_graph *g, mlo_node *n, int depth) {
     mlo_view_loop l;
     memset(&l, 0, sizeof l);
-    const char *instances = mlo_meta_get(n->meta, n->n_meta, "mlo.instances");
-    const char *iterations = mlo_meta_get(n->meta, n->n_meta, "mlo.iterations");
+    const char *instances = mlo_meta_get(n->meta, n->n_meta, mlo_key_instances);
+    const char *iterations = mlo_meta_get(n->meta, n->n_meta, mlo_key_iterations);
     l.node = n;
     l.outer = g;
     l.body = mlo_attr_of(n, "body")->g;
@@ -351,7 +351,7 @@ static const mlo_view_loop *mlo_view_loop_at(const mlo_view *v, const mlo_node *
 }
 
 static int mlo_view_instance(const mlo_node *n) {
-    const char *s = mlo_meta_get(n->meta, n->n_meta, mlo_instance_key);
+    const char *s = mlo_meta_get(n->meta, n->n_meta, mlo_key_instance);
     return s ? (int)strtol(s, NULL, 10) : -1;
 }
 
@@ -359,7 +359,7 @@ static int mlo_view_marks(mlo_view *v) {
     mlo_map at = { NULL, 0, 0 };
     for (size_t i = 0; i < v->g->n_node; i++) {
         const mlo_node *n = v->g->node[i];
-        const char *name = mlo_meta_get(n->meta, n->n_meta, mlo_loop_key);
+        const char *name = mlo_meta_get(n->meta, n->n_meta, mlo_key_loop);
         if (!name) continue;
         size_t k = (size_t)(uintptr_t)mlo_map_get(&at, name);
         mlo_view_mark fresh = { name, 0, 0 };
@@ -417,14 +417,14 @@ static const char *mlo_view_place(const mlo_view_loop *l, const mlo_node *n) {
 /* What a kernel does, for tables: "attention.self.query +2", "intermediate.dense, table". */
 static const char *mlo_view_what(const mlo_view *v, const mlo_node *n) {
     const char *tail = mlo_view_tail(v->core ? v->core->scope : "", mlo_view_scope(n));
-    const char *parts = mlo_meta_get(n->meta, n->n_meta, "mlo.parts");
+    const char *parts = mlo_meta_get(n->meta, n->n_meta, mlo_key_parts);
     const char *what = *tail                   ? tail
         : mlo_is_kernel(n, MLO_KERNEL_RESCALE) ? "the carried value"
         : n->n_output                          ? n->output[0]
                                                : "";
     if (mlo_is_kernel(n, MLO_KERNEL_RESCALE) && !mlo_has_table(n))
         what = mlo_format(v->m, "%s, to %d bits", what,
-            (int)mlo_meta_int(n, "mlo.bits", mlo_bits_of(mlo_kernel_to(n))));
+            (int)mlo_meta_int(n, mlo_key_bits, mlo_bits_of(mlo_kernel_to(n))));
     else if (mlo_has_table(n))
         what = mlo_format(v->m, "%s, table", what);
     else if (parts)
@@ -559,7 +559,7 @@ static int mlo_view_device(mlo_view *v) {
     const mlo_node *scan = v->hw->scan.node;
     const char *name = mlo_opt(v->m, "device")
         ? mlo_opt(v->m, "device")
-        : mlo_meta_get(scan->meta, scan->n_meta, "mlo.device");
+        : mlo_meta_get(scan->meta, scan->n_meta, mlo_key_device);
     mlo_fpga *device = name ? MLO_NEW(v->m, mlo_fpga) : NULL;
     if (!name) return 0;
     v->device = device;
@@ -570,7 +570,7 @@ static int mlo_view_core(mlo_view *v) {
     const mlo_view_loop *lowered = NULL;
     mlo_scan s;
     for (size_t i = 0; i < v->n_loops; i++)
-        if (mlo_meta_get(v->loop[i].node->meta, v->loop[i].node->n_meta, "mlo.core"))
+        if (mlo_meta_get(v->loop[i].node->meta, v->loop[i].node->n_meta, mlo_key_core))
             lowered = &v->loop[i];
     if (!lowered)
         return mlo_opt(v->m, "simulation")
@@ -626,7 +626,7 @@ typedef struct {
 static const char *mlo_group_name(const mlo_view *v, const mlo_node *n, int levels) {
     const char *scope = mlo_view_scope(n);
     const char *p = scope;
-    const char *part = mlo_meta_get(n->meta, n->n_meta, "mlo.part");
+    const char *part = mlo_meta_get(n->meta, n->n_meta, mlo_key_part);
     if (!*scope && !mlo_node_lives(v, v->g, n)) return "(parameters, stacked)";
     if (!*scope) return part ? mlo_format(v->m, "(%s)", part) : "(no scope)";
     for (; levels > 0 && *p; levels--) p += strcspn(p + (*p == '/'), "/") + (*p == '/');
@@ -651,7 +651,7 @@ static int mlo_view_group_by(const mlo_view *v, int levels, mlo_view_groups *to)
     memset(to, 0, sizeof *to);
     for (size_t i = 0; i < v->g->n_node; i++) {
         mlo_node *n = v->g->node[i];
-        if (mlo_is_loop(n) || mlo_meta_get(n->meta, n->n_meta, mlo_loop_key)) continue;
+        if (mlo_is_loop(n) || mlo_meta_get(n->meta, n->n_meta, mlo_key_loop)) continue;
         const char *name = mlo_group_name(v, n, levels);
         const char *op = mlo_intern(v->m, mlo_view_op(v->m, n));
         if (!name || !(name = mlo_intern(v->m, name)) || !op) return mlo_failed(v->m);
