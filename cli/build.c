@@ -32,8 +32,8 @@ static cli_error cli_compare(const mlo_array *a, const mlo_array *b) {
 }
 
 /* Runs the float model on the bench's first frame, of which emit knows what the integer model
- * makes. Fills `errors`, one per output; returns how many. */
-static size_t cli_float_error(cli *c, cli_bytes *b, cli_error *errors, size_t room) {
+ * makes. *errors: one per output, for the caller to free; returns how many. */
+static size_t cli_float_error(cli *c, cli_bytes *b, cli_error **errors) {
     const mlo_array *in, *exact, *got;
     size_t n_in, n, k, done = 0;
     int opened;
@@ -41,16 +41,12 @@ static size_t cli_float_error(cli *c, cli_bytes *b, cli_error *errors, size_t ro
     if (m) cli_options(c, m);
     if (m && !cli_load(c, m, b) && !strcmp(mlo_stage(m), "") && !mlo_to(m, "read")
         && !mlo_draw(m, MLO_BENCH_DRAW, &in, &n_in) && !mlo_run(m, in, n_in, &exact, &n)
-        && !mlo_golden(c->m, &got, &k))
-        for (size_t i = 0; i < n && i < k && done < room; i++)
-            if (cli_count(&exact[i]) == cli_count(&got[i])) {
-                errors[done] = cli_compare(&got[i], &exact[i]);
-                done++;
-            }
-    /* of the handle that stays */
-    for (size_t i = 0; i < done; i++)
-        for (size_t j = 0; j < k; j++)
-            if (!strcmp(got[j].name, errors[i].name)) errors[i].name = got[j].name;
+        && !mlo_golden(c->m, &got, &k) && (*errors = calloc(n + 1, sizeof **errors)) != NULL)
+        for (size_t i = 0; i < n && i < k; i++) {
+            if (cli_count(&exact[i]) != cli_count(&got[i])) continue;
+            (*errors)[done] = cli_compare(&got[i], &exact[i]);
+            (*errors)[done++].name = got[i].name; /* of the handle that stays */
+        }
     mlo_close(m);
     return done;
 }
@@ -186,7 +182,7 @@ static int cli_build(cli *c) {
     cli_bytes b = { NULL, 0 };
     cli_reports r = { NULL, NULL, NULL, NULL };
     cli_tree t;
-    cli_error errors[8];
+    cli_error *errors = NULL;
     size_t n = 0;
     struct timespec begin, end;
     memset(&t, 0, sizeof t);
@@ -202,7 +198,7 @@ static int cli_build(cli *c) {
     cJSON *manifest = cli_failed(c) ? NULL : cJSON_ParseWithLength(t.manifest.data, t.manifest.n);
     if (!cli_failed(c) && !manifest) cli_fail(c, MLO_E_BUG, "manifest.json", "is no JSON");
     if (manifest && c->verb->bit == V_COMPILE) {
-        n = cli_float_error(c, &b, errors, 8);
+        n = cli_float_error(c, &b, &errors);
         clock_gettime(CLOCK_MONOTONIC, &end);
         if (!cli_failed(c))
             cli_tell(c, &r, manifest, errors, n,
@@ -211,6 +207,7 @@ static int cli_build(cli *c) {
     if (manifest && !cli_failed(c) && (c->verb->bit == V_EMIT || !isatty(STDOUT_FILENO)))
         cli_build_json(c, &r, manifest, errors, n);
     cJSON_Delete(manifest);
+    free(errors);
     free(t.manifest.data);
     free(b.data);
     return cli_failed(c);

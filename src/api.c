@@ -319,16 +319,13 @@ int mlo_signature(mlo *m, int of_outputs, const mlo_array **values, size_t *n) {
 }
 
 int mlo_draw(mlo *m, uint64_t k, const mlo_array **inputs, size_t *n) {
-    mlo_array *drawn[16] = { 0 }, *kept;
-    size_t n_calib = m->n_calib;
-    if (mlo_may_write(m) || !(kept = MLO_NEW_N(m, mlo_array, 16))) return mlo_failed(m);
+    const size_t n_calib = m->n_calib;
+    MLO_TRY(mlo_may_write(m));
     m->n_calib = 0;
-    *n = 0;
-    mlo_sample_inputs(m, (int64_t)k, drawn, n);
-    for (size_t i = 0; i < 16; i++) {
-        if (drawn[i]) mlo_array_keep(m, drawn[i], &kept[i]);
-        mlo_array_free(m, drawn[i]);
-    }
+    mlo_array **drawn = mlo_sample_inputs(m, (int64_t)k, n);
+    mlo_array *kept = drawn ? MLO_NEW_N(m, mlo_array, *n + 1) : NULL;
+    for (size_t i = 0; kept && i < *n; i++) mlo_array_keep(m, drawn[i], &kept[i]);
+    mlo_sample_free(m, drawn, *n);
     m->n_calib = n_calib;
     *inputs = kept;
     return mlo_failed(m);

@@ -369,30 +369,38 @@ static int mlo_calib_check(mlo *m, const mlo_graph *g, int64_t *samples) {
     return 0;
 }
 
-/* The inputs of sample k: from the calibration data, or drawn. */
-static int mlo_sample_inputs(mlo *m, int64_t k, mlo_array **arrays, size_t *n) {
+static void mlo_sample_free(mlo *m, mlo_array **arrays, size_t n) {
+    for (size_t i = 0; arrays && i < n; i++) mlo_array_free(m, arrays[i]);
+    mlo_scratch_free(m, arrays);
+}
+
+/* The inputs of sample k: from the calibration data, or drawn. *n arrays, in scratch memory
+ * (mlo_sample_free); NULL when it fails. */
+static mlo_array **mlo_sample_inputs(mlo *m, int64_t k, size_t *n) {
     mlo_graph *g = m->model->graph;
     uint64_t seed = 0x6d6c6f2e6f6e6e78u + (uint64_t)k * 0x9E3779B97F4A7C15u;
+    mlo_array **arrays = (mlo_array **)mlo_scratch(m, g->n_input + 1, sizeof *arrays);
     *n = 0;
-    for (size_t i = 0; i < g->n_input && *n < 16; i++) {
+    for (size_t i = 0; arrays && i < g->n_input && !m->error.code; i++) {
         if (mlo_value_of(g, g->input[i]->name)->tensor) continue;
         const mlo_array *a = mlo_calib_of(m, g->input[i]->name);
-        arrays[*n] = a ? mlo_calib_sample(m, g, g->input[i], a, k)
-                       : mlo_draw_input(m, g, g->input[i], &seed);
-        if (!arrays[(*n)++]) return mlo_failed(m);
+        arrays[(*n)++] = a ? mlo_calib_sample(m, g, g->input[i], a, k)
+                           : mlo_draw_input(m, g, g->input[i], &seed);
     }
-    return 0;
+    if (!m->error.code) return arrays;
+    mlo_sample_free(m, arrays, *n);
+    return NULL;
 }
 
 /* Evaluates the model as it stands on sample k; `see` gets its values. */
 static int mlo_sample_run(mlo *m, int64_t k, const mlo_observer *see) {
-    mlo_array *in[16] = { 0 }, flat[16];
     size_t n;
-    if (!mlo_sample_inputs(m, k, in, &n)) {
-        for (size_t i = 0; i < n; i++) flat[i] = *in[i];
-        mlo_eval_observed(m, flat, n, see);
-    }
-    for (size_t i = 0; i < 16; i++) mlo_array_free(m, in[i]);
+    mlo_array **in = mlo_sample_inputs(m, k, &n);
+    mlo_array *flat = in ? (mlo_array *)mlo_scratch(m, n + 1, sizeof *flat) : NULL;
+    for (size_t i = 0; flat && i < n; i++) flat[i] = *in[i];
+    if (flat) mlo_eval_observed(m, flat, n, see);
+    mlo_scratch_free(m, flat);
+    mlo_sample_free(m, in, n);
     return mlo_failed(m);
 }
 

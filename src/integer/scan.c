@@ -46,12 +46,16 @@ static mlo_array *mlo_value_array(
 static mlo_array *mlo_param_node(
     mlo *m, const mlo_scan *s, const mlo_graph *g, mlo_node *n, int output, int64_t i, int depth) {
     const mlo_op *op = mlo_op_of(m, n);
-    mlo_array *in[16] = { 0 }, *out[8] = { 0 }, *result = NULL;
-    if (!op || !op->run || n->n_input > 16 || n->n_output > 8) {
+    const size_t count = n->n_input + n->n_output;
+    mlo_array *result = NULL;
+    if (!op || !op->run) {
         mlo_fail(
             m, MLO_E_UNSUPPORTED, n, "a parameter is computed by an op that mlo cannot evaluate");
         return NULL;
     }
+    mlo_array **in = (mlo_array **)mlo_scratch(m, count, sizeof *in), **out = in + n->n_input;
+    if (!in) return NULL;
+    for (size_t k = 0; k < count; k++) in[k] = NULL;
     for (size_t k = 0; k < n->n_input && !m->error.code; k++)
         if (mlo_has_input(n, k)) in[k] = mlo_value_array(m, s, g, n->input[k], i, depth + 1);
     if (!m->error.code
@@ -59,8 +63,8 @@ static mlo_array *mlo_param_node(
         result = out[output];
         out[output] = NULL;
     }
-    for (size_t k = 0; k < 16; k++) mlo_array_free(m, in[k]);
-    for (size_t k = 0; k < 8; k++) mlo_array_free(m, out[k]);
+    for (size_t k = 0; k < count; k++) mlo_array_free(m, in[k]);
+    mlo_scratch_free(m, in);
     return m->error.code ? NULL : result;
 }
 

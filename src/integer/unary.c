@@ -156,6 +156,9 @@ static void mlo_range(const mlo_signal *s, int64_t i, double *low, double *high)
     }
 }
 
+/* No elementwise operator that has a name here takes more. */
+enum { MLO_UNARY_INPUTS = 8 };
+
 /* f(first + k step) in an iteration, k = 0..n-1, by evaluating the function's own nodes. Returns
  * scratch. */
 static mlo_array *mlo_tabulate(mlo_quantizer *q, const mlo_sublayer *u, int64_t iteration,
@@ -169,10 +172,10 @@ static mlo_array *mlo_tabulate(mlo_quantizer *q, const mlo_sublayer *u, int64_t 
         ((float *)x->data)[i] = (float)(first + (double)i * step);
     for (size_t k = 0; x && k < u->n_inner && !m->error.code; k++) {
         mlo_node *n = u->inner[k];
-        mlo_array *in[8] = { 0 };
-        int own[8] = { 0 };
+        mlo_array *in[MLO_UNARY_INPUTS] = { 0 };
+        int own[MLO_UNARY_INPUTS] = { 0 };
         const mlo_op *op = mlo_op_of(m, n);
-        if (!op || !op->run || n->n_input > 8) {
+        if (!op || !op->run || n->n_input > MLO_UNARY_INPUTS) {
             mlo_fail(m, MLO_E_UNSUPPORTED, n,
                 "an activation function by an op that mlo cannot evaluate");
             break;
