@@ -19614,12 +19614,16 @@ static mlo_array *mlo_value_array(
 static mlo_array *mlo_param_node(
     mlo *m, const mlo_scan *s, const mlo_graph *g, mlo_node *n, int output, int64_t i, int depth) {
     const mlo_op *op = mlo_op_of(m, n);
-    mlo_array *in[16] = { 0 }, *out[8] = { 0 }, *result = NULL;
-    if (!op || !op->run || n->n_input > 16 || n->n_output > 8) {
+    const size_t count = n->n_input + n->n_output;
+    mlo_array *result = NULL;
+    if (!op || !op->run) {
         mlo_fail(
             m, MLO_E_UNSUPPORTED, n, "a parameter is computed by an op that mlo cannot evaluate");
         return NULL;
     }
+    mlo_array **in = (mlo_array **)mlo_scratch(m, count, sizeof *in), **out = in + n->n_input;
+    if (!in) return NULL;
+    for (size_t k = 0; k < count; k++) in[k] = NULL;
     for (size_t k = 0; k < n->n_input && !m->error.code; k++)
         if (mlo_has_input(n, k)) in[k] = mlo_value_array(m, s, g, n->input[k], i, depth + 1);
     if (!m->error.code
@@ -19627,8 +19631,8 @@ static mlo_array *mlo_param_node(
         result = out[output];
         out[output] = NULL;
     }
-    for (size_t k = 0; k < 16; k++) mlo_array_free(m, in[k]);
-    for (size_t k = 0; k < 8; k++) mlo_array_free(m, out[k]);
+    for (size_t k = 0; k < count; k++) mlo_array_free(m, in[k]);
+    mlo_scratch_free(m, in);
     return m->error.code ? NULL : result;
 }
 
@@ -22022,30 +22026,38 @@ static int mlo_calib_check(mlo *m, const mlo_graph *g, int64_t *samples) {
     return 0;
 }
 
-/* The inputs of sample k: from the calibration data, or drawn. */
-static int mlo_sample_inputs(mlo *m, int64_t k, mlo_array **arrays, size_t *n) {
+static void mlo_sample_free(mlo *m, mlo_array **arrays, size_t n) {
+    for (size_t i = 0; arrays && i < n; i++) mlo_array_free(m, arrays[i]);
+    mlo_scratch_free(m, arrays);
+}
+
+/* The inputs of sample k: from the calibration data, or drawn. *n arrays, in scratch memory
+ * (mlo_sample_free); NULL when it fails. */
+static mlo_array **mlo_sample_inputs(mlo *m, int64_t k, size_t *n) {
     mlo_graph *g = m->model->graph;
     uint64_t seed = 0x6d6c6f2e6f6e6e78u + (uint64_t)k * 0x9E3779B97F4A7C15u;
+    mlo_array **arrays = (mlo_array **)mlo_scratch(m, g->n_input + 1, sizeof *arrays);
     *n = 0;
-    for (size_t i = 0; i < g->n_input && *n < 16; i++) {
+    for (size_t i = 0; arrays && i < g->n_input && !m->error.code; i++) {
         if (mlo_value_of(g, g->input[i]->name)->tensor) continue;
         const mlo_array *a = mlo_calib_of(m, g->input[i]->name);
-        arrays[*n] = a ? mlo_calib_sample(m, g, g->input[i], a, k)
-                       : mlo_draw_input(m, g, g->input[i], &seed);
-        if (!arrays[(*n)++]) return mlo_failed(m);
+        arrays[(*n)++] = a ? mlo_calib_sample(m, g, g->input[i], a, k)
+                           : mlo_draw_input(m, g, g->input[i], &seed);
     }
-    return 0;
+    if (!m->error.code) return arrays;
+    mlo_sample_free(m, arrays, *n);
+    return NULL;
 }
 
 /* Evaluates the model as it stands on sample k; `see` gets its values. */
 static int mlo_sample_run(mlo *m, int64_t k, const mlo_observer *see) {
-    mlo_array *in[16] = { 0 }, flat[16];
     size_t n;
-    if (!mlo_sample_inputs(m, k, in, &n)) {
-        for (size_t i = 0; i < n; i++) flat[i] = *in[i];
-        mlo_eval_observed(m, flat, n, see);
-    }
-    for (size_t i = 0; i < 16; i++) mlo_array_free(m, in[i]);
+    mlo_array **in = mlo_sample_inputs(m, k, &n);
+    mlo_array *flat = in ? (mlo_array *)mlo_scratch(m, n + 1, sizeof *flat) : NULL;
+    for (size_t i = 0; flat && i < n; i++) flat[i] = *in[i];
+    if (flat) mlo_eval_observed(m, flat, n, see);
+    mlo_scratch_free(m, flat);
+    mlo_sample_free(m, in, n);
     return mlo_failed(m);
 }
 
@@ -23491,6 +23503,9 @@ static void mlo_range(const mlo_signal *s, int64_t i, double *low, double *high)
     }
 }
 
+/* No elementwise operator that has a name here takes more. */
+enum { MLO_UNARY_INPUTS = 8 };
+
 /* f(first + k step) in an iteration, k = 0..n-1, by evaluating the function's own nodes. Returns
  * scratch. */
 static mlo_array *mlo_tabulate(mlo_quantizer *q, const mlo_sublayer *u, int64_t iteration,
@@ -23504,10 +23519,10 @@ static mlo_array *mlo_tabulate(mlo_quantizer *q, const mlo_sublayer *u, int64_t 
         ((float *)x->data)[i] = (float)(first + (double)i * step);
     for (size_t k = 0; x && k < u->n_inner && !m->error.code; k++) {
         mlo_node *n = u->inner[k];
-        mlo_array *in[8] = { 0 };
-        int own[8] = { 0 };
+        mlo_array *in[MLO_UNARY_INPUTS] = { 0 };
+        int own[MLO_UNARY_INPUTS] = { 0 };
         const mlo_op *op = mlo_op_of(m, n);
-        if (!op || !op->run || n->n_input > 8) {
+        if (!op || !op->run || n->n_input > MLO_UNARY_INPUTS) {
             mlo_fail(m, MLO_E_UNSUPPORTED, n,
                 "an activation function by an op that mlo cannot evaluate");
             break;
@@ -46229,16 +46244,13 @@ int mlo_signature(mlo *m, int of_outputs, const mlo_array **values, size_t *n) {
 }
 
 int mlo_draw(mlo *m, uint64_t k, const mlo_array **inputs, size_t *n) {
-    mlo_array *drawn[16] = { 0 }, *kept;
-    size_t n_calib = m->n_calib;
-    if (mlo_may_write(m) || !(kept = MLO_NEW_N(m, mlo_array, 16))) return mlo_failed(m);
+    const size_t n_calib = m->n_calib;
+    MLO_TRY(mlo_may_write(m));
     m->n_calib = 0;
-    *n = 0;
-    mlo_sample_inputs(m, (int64_t)k, drawn, n);
-    for (size_t i = 0; i < 16; i++) {
-        if (drawn[i]) mlo_array_keep(m, drawn[i], &kept[i]);
-        mlo_array_free(m, drawn[i]);
-    }
+    mlo_array **drawn = mlo_sample_inputs(m, (int64_t)k, n);
+    mlo_array *kept = drawn ? MLO_NEW_N(m, mlo_array, *n + 1) : NULL;
+    for (size_t i = 0; kept && i < *n; i++) mlo_array_keep(m, drawn[i], &kept[i]);
+    mlo_sample_free(m, drawn, *n);
     m->n_calib = n_calib;
     *inputs = kept;
     return mlo_failed(m);

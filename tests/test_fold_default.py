@@ -139,4 +139,30 @@ def scopes_macs(path, *scopes):
     return macs
 
 
-if __name__ == "__main__": t.main(check_choice, check_simulated, check_flags, check_middle, check_device, check_loops, floor=30)
+def check_plain():
+    """Wider vectors and the instructions for digests change no bit: a build of C alone makes the same directory."""
+    plain = t.command_line("mlo-plain", flags=("-O1", "-DMLO_PLAIN"))
+    for name in ("bert-tiny", "vit-48"):
+        for program, folder in ((t.mlo, "wide-"), (plain, "plain-")): t.good("compile", t.model(name), "-o", t.at(folder + name), program=program)
+        t.case(name + ": a build without them makes the same core", t.trees_differ(t.at("wide-" + name), t.at("plain-" + name)))
+
+
+def check_many():
+    """Models of any number of inputs: 25 more than a BERT has, 9 more outputs."""
+    import onnx
+    model = onnx.load(t.model("bert-tiny"))
+    graph = model.graph
+    last = graph.output[0].name
+    for k in range(25):
+        graph.input.append(onnx.helper.make_tensor_value_info("more_%d" % k, onnx.TensorProto.FLOAT, [1]))
+        graph.node.append(onnx.helper.make_node("Add", [last, "more_%d" % k], ["sum_%d" % k]))
+        last = "sum_%d" % k
+        if k % 3 == 0: graph.output.append(onnx.helper.make_tensor_value_info(last, onnx.TensorProto.FLOAT, None))
+    onnx.save(model, t.at("many.onnx"))
+    said = json.loads(t.good("compile", t.at("many.onnx"), "-o", t.at("many")))
+    known = {o.name for o in graph.output}
+    compared = {e["output"] for e in said["error"]}
+    t.case("25 inputs more, 9 outputs more", "" if compared == known and all(e["cosine"] > 0.99 for e in said["error"]) else str(said["error"]))
+
+
+if __name__ == "__main__": t.main(check_choice, check_simulated, check_flags, check_middle, check_device, check_loops, check_plain, check_many, floor=33)
