@@ -1,6 +1,6 @@
 # mlo: make deps (once), make, make demo, make test.
 #
-#   make          the command line, ./mlo, from src/ (dev) with the Verilog of verilog/ inside
+#   make          the command line, ./mlo, from src/ (dev) with the texts of verilog/ and share/ inside
 #   make deps     installs what is missing (Debian packages; a Python environment in .venv) and says so
 #   make demo     a BERT from .onnx to Verilog that is simulated; it stays in demo/
 #   make test     deps, build, every test
@@ -24,7 +24,7 @@ PACKAGES := gcc make libc6-dev libcjson-dev libnanopb-dev nanopb zlib1g-dev iver
 
 SRC     := $(wildcard src/*.c src/*/*.c)
 CLI     := main.c $(wildcard cli/*.c)
-VERILOG := $(sort $(wildcard verilog/*.v))
+TEXTS   := $(wildcard verilog/*.v share share/* share/*/*)
 
 .PHONY: all deps demo test bench synth fuzz lint format install clean
 all: mlo
@@ -32,20 +32,20 @@ all: mlo
 mlo: build/main.o build/mlo.o
 	$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ $(LDLIBS)
 
-build/mlo.o: $(SRC) mlo.h build/verilog.c
+build/mlo.o: $(SRC) mlo.h build/texts.c
 	$(CC) $(STRICT) $(CFLAGS) -I. -Ibuild -c -o $@ src/mlo.c
 
 build/main.o: $(CLI) mlo.h | build
 	$(CC) $(STRICT) $(CFLAGS) -I. -c -o $@ main.c
 
-build/verilog.c: $(VERILOG) tools/embed.sh | build
-	sh tools/embed.sh $(VERILOG) > $@.part
+build/texts.c: $(TEXTS) tools/embed.sh | build
+	sh tools/embed.sh verilog share > $@.part
 	mv $@.part $@
 
 build:
 	mkdir -p $@
 
-mlo.c: $(SRC) build/verilog.c tools/amalgamate.sh
+mlo.c: $(SRC) build/texts.c tools/amalgamate.sh
 	sh tools/amalgamate.sh src/mlo.c build > $@.part
 	mv $@.part $@
 
@@ -90,13 +90,13 @@ fuzz: build/fuzz/onnx build/fuzz/json
 # Small blocks: every allocation is one of its own, so that ASan sees a step beyond any of them. The dictionaries do what traced comparisons
 # would, at a third of the time.
 FUZZ := -std=c99 -O1 -g -fno-omit-frame-pointer -fsanitize=address,undefined -fno-sanitize-recover=undefined -DMLO_BLOCK=64
-build/fuzz/mlo.o: $(SRC) mlo.h build/verilog.c
+build/fuzz/mlo.o: $(SRC) mlo.h build/texts.c
 	mkdir -p build/fuzz
 	clang $(FUZZ) -fsanitize=fuzzer-no-link -fno-sanitize-coverage=trace-cmp -I. -Ibuild -c -o $@ src/mlo.c
 build/fuzz/%: tests/fuzz/fuzz_%.c tests/fuzz/fuzz.h build/fuzz/mlo.o
 	clang $(FUZZ) -fsanitize=fuzzer -o $@ $< build/fuzz/mlo.o -lprotobuf-nanopb -lcjson -lm
 
-lint: build/verilog.c
+lint: build/texts.c
 	gcc $(STRICT) -Werror -O2 -I. -Ibuild -c -o build/lint.o src/mlo.c
 	gcc $(STRICT) -Werror -O2 -I. -c -o build/lint.o main.c
 	clang $(STRICT) -Werror -I. -Ibuild -fsyntax-only src/mlo.c

@@ -115,12 +115,15 @@
 #include "fold/fold.c"              /* the stage */
 #include "stages.c"                 /* the table of stages; mlo_to */
 
+/* texts of other languages */
+#include "texts.c"                  /* verilog/ and share/ as arrays of lines (generated) */
+#include "share.c"                  /* a text of share/, its holes filled */
+
 /* emit: the build directory */
 #include "emit/sha.c"               /* SHA-256 for the manifest */
-#include "verilog.c"                /* the Verilog modules as text (generated from verilog/) */
 #include "emit/emit.c"              /* files, the module library, the top */
 #include "emit/data.c"              /* the parameter image, the bench's words */
-#include "emit/bench.c"             /* the bench and the scripts */
+#include "emit/bench.c"             /* what is in the holes of the bench and the scripts */
 #include "emit/host.c"              /* the model in three parts, registers, manifest; mlo_emit */
 
 /* show: for people */

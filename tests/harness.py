@@ -135,11 +135,11 @@ def trees_differ(a, b):
     return ", ".join(sorted(f for f in a.keys() | b.keys() if a.get(f) != b.get(f))[:6])
 
 
-def verilog_text():
-    """build/verilog.c as tools/embed.sh makes it, in a folder for -I."""
+def texts():
+    """build/texts.c as tools/embed.sh makes it, in a folder for -I."""
     os.makedirs(at("made"), exist_ok=True)
-    with open(at("made/verilog.c"), "wb") as f:
-        subprocess.run(["sh", os.path.join(root, "tools/embed.sh"), *sorted(glob.glob(os.path.join(root, "verilog/*.v")))], stdout=f, check=True)
+    with open(at("made/texts.c"), "wb") as f:
+        subprocess.run(["sh", os.path.join(root, "tools/embed.sh"), os.path.join(root, "verilog"), os.path.join(root, "share")], stdout=f, check=True)
     return at("made")
 
 
@@ -148,7 +148,7 @@ def amalgamation():
     if not os.path.exists(at("amalgamated/mlo.c")):
         os.makedirs(at("amalgamated"), exist_ok=True)
         with open(at("amalgamated/mlo.c"), "wb") as f:
-            subprocess.run(["sh", os.path.join(root, "tools/amalgamate.sh"), os.path.join(root, "src/mlo.c"), verilog_text()], stdout=f, check=True)
+            subprocess.run(["sh", os.path.join(root, "tools/amalgamate.sh"), os.path.join(root, "src/mlo.c"), texts()], stdout=f, check=True)
         shutil.copy(os.path.join(root, "mlo.h"), at("amalgamated"))
     return at("amalgamated/mlo.c")
 

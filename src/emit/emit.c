@@ -64,11 +64,28 @@ static int mlo_file_text(mlo_emitter *e, const char *name) {
     return r ? mlo_failed(e->m) : 0;
 }
 
-/* ---- the Verilog library: embedded in verilog.c, one array of lines a module ---- */
+static void mlo_line(mlo_emitter *e, const char *format, ...) {
+    char line[2048];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(line, sizeof line, format, args);
+    va_end(args);
+    mlo_puts(&e->t, line);
+    mlo_puts(&e->t, "\n");
+}
+
+/* A text of share/ as the file of the same name. */
+static int mlo_emit_shared(mlo_emitter *e, const char *name, const mlo_hole *holes, void *user) {
+    MLO_TRY(mlo_share_copy(&e->t, name, holes, user));
+    return mlo_file_text(e, name);
+}
+
+/* ---- the Verilog library: embedded in texts.c, one array of lines a module ---- */
 
 static int mlo_module_at(const char *name, size_t n) {
     for (int i = 0; i < MLO_N_VERILOG; i++)
-        if (strlen(mlo_verilog[i].name) == n && !strncmp(mlo_verilog[i].name, name, n)) return i;
+        if (!strncmp(mlo_verilog[i].name, name, n) && mlo_eq(mlo_verilog[i].name + n, ".v"))
+            return i;
     return -1;
 }
 
@@ -94,7 +111,7 @@ static int mlo_emit_modules(mlo_emitter *e, const unsigned char *need, const cha
                 mlo_puts(&e->t, *line);
                 mlo_puts(&e->t, "\n");
             }
-            mlo_file_text(e, mlo_format(e->m, "%s/%s.v", folder, mlo_verilog[i].name));
+            mlo_file_text(e, mlo_format(e->m, "%s/%s", folder, mlo_verilog[i].name));
         }
     return mlo_failed(e->m);
 }
@@ -125,16 +142,6 @@ static int mlo_emit_library(mlo_emitter *e) {
 }
 
 /* ---- the top -------------------------------------------------------------- */
-
-static void mlo_line(mlo_emitter *e, const char *format, ...) {
-    char line[2048];
-    va_list args;
-    va_start(args, format);
-    vsnprintf(line, sizeof line, format, args);
-    va_end(args);
-    mlo_puts(&e->t, line);
-    mlo_puts(&e->t, "\n");
-}
 
 static int mlo_padded(int bits) { return (bits + 7) / 8 * 8; }
 

@@ -154,48 +154,29 @@ static int mlo_emit_parts(mlo_emitter *e) {
     return mlo_index(e->m, e->m->model->graph); /* the parts share nodes, not the index */
 }
 
-static int mlo_emit_regs(mlo_emitter *e) {
-    const struct {
-        const char *name;
-        int at;
-        const char *what;
-    } regs[] = { { "ID", 0x00, "0x4D4C4F31" }, { "VERSION", 0x04, "of the register map" },
-        { "CONTROL", 0x08, "bit 0 enable, bit 1 soft reset of the core, bit 2 clear counters" },
-        { "STATUS", 0x0C, "bit 0 frames inside, bit 1 bus error (sticky)" },
-        { "BASE_LOW", 0x10, "byte address of params.bin in memory" },
-        { "BASE_HIGH", 0x14, "its upper half" },
-        { "ITERATIONS", 0x18,
-            mlo_format(e->m, "layers to run, %lld at most", (long long)mlo_core_deepest(e->c)) },
-        { "FRAMES", 0x1C, "frames in flight" }, { "CYCLES", 0x40, "since the first input beat" },
-        { "DONE", 0x44, "frames finished" }, { "PARAM_BEATS", 0x48, "parameter beats read" } };
-    mlo_line(e,
-        "/* SPDX-License-Identifier: MIT\n * The registers of mlo_top, 32 bits each, by byte "
-        "offset. */\n#ifndef MLO_REGS_H\n#define MLO_REGS_H");
-    for (size_t i = 0; i < sizeof regs / sizeof *regs; i++)
-        mlo_line(
-            e, "#define MLO_REG_%-12s 0x%03X   /* %s */", regs[i].name, regs[i].at, regs[i].what);
-    mlo_line(e,
-        "/* cycles each kernel was busy, starved for input or parameters, blocked by what follows "
-        "it */");
-    int n = 0;
+static void mlo_regs_kernels(void *user) {
+    mlo_emitter *e = (mlo_emitter *)user;
+    int at = 0x80;
     for (int l = 0; l < e->layers; l++)
-        for (int i = 0; i < e->c->n_element; i++)
-            if (e->c->element[i].kernel) {
-                char name[64];
-                int k = 0;
-                for (const char *p = mlo_copy_name(e, l, e->c->element[i].name); *p && k < 63; p++)
-                    name[k++] = (char)(*p >= 'a' && *p <= 'z' ? *p - 'a' + 'A'
-                            : *p == '.'                       ? '_'
-                                                              : *p);
-                name[k] = 0;
-                mlo_line(e,
-                    "#define MLO_REG_%s_BUSY 0x%03X\n#define MLO_REG_%s_STARVED 0x%03X\n#define "
-                    "MLO_REG_%s_BLOCKED 0x%03X",
-                    name, 0x80 + 16 * n, name, 0x84 + 16 * n, name, 0x88 + 16 * n);
-                n++;
-            }
-    mlo_line(e, "#endif");
-    return mlo_file_text(e, "host/mlo_regs.h");
+        for (int i = 0; i < e->c->n_element; i++) {
+            if (!e->c->element[i].kernel) continue;
+            char name[64];
+            int k = 0;
+            for (const char *p = mlo_copy_name(e, l, e->c->element[i].name); *p && k < 63; p++)
+                name[k++] = (char)(*p >= 'a' && *p <= 'z' ? *p - 'a' + 'A' : *p == '.' ? '_' : *p);
+            name[k] = 0;
+            mlo_line(e,
+                "#define MLO_REG_%s_BUSY 0x%03X\n#define MLO_REG_%s_STARVED 0x%03X\n#define "
+                "MLO_REG_%s_BLOCKED 0x%03X",
+                name, at, name, at + 4, name, at + 8);
+            at += 16;
+        }
+}
+
+static int mlo_emit_regs(mlo_emitter *e) {
+    const mlo_hole holes[] = { { "DEEPEST", mlo_integer(e->m, mlo_core_deepest(e->c)), NULL },
+        { "KERNELS", NULL, mlo_regs_kernels }, { NULL, NULL, NULL } };
+    return mlo_emit_shared(e, "host/mlo_regs.h", holes, e);
 }
 
 /* ---- the manifest --------------------------------------------------------- */
@@ -346,8 +327,8 @@ int mlo_emit(mlo *m, mlo_sink sink, void *user) {
     if (mlo_emit_copies(e)) return mlo_failed(m);
     int64_t frames = e->c->frames;
     if (!mlo_emit_top(e) && !mlo_emit_library(e) && !mlo_emit_params(e) && !mlo_emit_tb(e, frames)
-        && !mlo_emit_bench_words(e, frames) && !mlo_emit_gtkw(e) && !mlo_emit_makefile(e)
-        && !mlo_emit_tools(e) && !mlo_emit_cocotb(e) && !mlo_emit_regs(e) && !mlo_emit_parts(e))
+        && !mlo_emit_bench_words(e, frames) && !mlo_emit_scripts(e) && !mlo_emit_regs(e)
+        && !mlo_emit_parts(e))
         mlo_emit_manifest(e, frames);
     mlo_text_free(&e->t);
     return mlo_failed(m);

@@ -30,8 +30,7 @@ static void mlo_html_header(const mlo_view *v, mlo_text *t) {
         "<!doctype html><html lang=en><head><meta charset=utf-8><meta name=viewport "
         "content='width=device-width,initial-scale=1'><title>mlo: ",
         name, "</title>");
-    for (size_t i = 0; i < sizeof mlo_html_style / sizeof *mlo_html_style; i++)
-        mlo_puts(t, mlo_html_style[i]);
+    mlo_html_style(t);
     mlo_puts(t,
         "</head><body><svg width=0 height=0 style='position:absolute'><defs><marker id=tip "
         "viewBox='0 0 8 8' refX=7 refY=4 markerWidth=7 markerHeight=7 orient=auto><path "

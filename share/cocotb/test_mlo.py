@@ -1,0 +1,74 @@
+"""Drives mlo_top with cocotb and cocotbext-axi: make cocotb (needs cocotb >= 2, cocotbext-axi and Icarus)."""
+import itertools, json, pathlib, random, sys
+import cocotb
+from cocotb.clock import Clock
+from cocotb.triggers import RisingEdge
+from cocotbext.axi import AxiBus, AxiLiteBus, AxiLiteMaster, AxiRamRead, AxiReadBus, AxiStreamBus, AxiStreamFrame, AxiStreamSink, AxiStreamSource
+
+HERE = pathlib.Path(__file__).resolve().parent.parent
+
+def frames(name, width):
+    """The frames of a hex file of {tlast, tdata} words, as bytes."""
+    out, now = [], bytearray()
+    for line in (HERE / 'tb' / name).read_text().split():
+        now += int(line[1:], 16).to_bytes(width, 'little')
+        if line[0] == '1':
+            out.append(bytes(now)); now = bytearray()
+    return out
+
+def pauses(seed, percent):
+    r = random.Random(seed)
+    return (r.randrange(100) < percent for _ in itertools.count())
+
+@cocotb.test()
+async def golden(dut):
+    manifest = json.loads((HERE / 'manifest.json').read_text())
+    width, masked = manifest['stream']['bytes'], manifest['stream']['masked']
+    cocotb.start_soon(Clock(dut.clk, 10, 'ns').start())
+    source = AxiStreamSource(AxiStreamBus.from_prefix(dut, 's_axis'), dut.clk, dut.rst)
+    mask = AxiStreamSource(AxiStreamBus.from_prefix(dut, 's1_axis'), dut.clk, dut.rst) if masked else None
+    sink = AxiStreamSink(AxiStreamBus.from_prefix(dut, 'm_axis'), dut.clk, dut.rst)
+    host = AxiLiteMaster(AxiLiteBus.from_prefix(dut, 's_axil'), dut.clk, dut.rst)
+    image = (HERE / 'params.bin').read_bytes()
+    ram = AxiRamRead(AxiReadBus.from_prefix(dut, 'm_axi'), dut.clk, dut.rst, size=max(4096, 1 << (len(image) - 1).bit_length()))
+    ram.write(0, image)
+    # everybody stalls now and then: streams, memory, registers
+    stalling = [source, sink, ram.ar_channel, ram.r_channel, host.write_if.aw_channel, host.write_if.w_channel, host.write_if.b_channel, host.read_if.ar_channel, host.read_if.r_channel]
+    for seed, channel in enumerate(stalling + [mask] * masked): channel.set_pause_generator(pauses(seed, 20))
+    dut.rst.value = 1
+    for _ in range(5): await RisingEdge(dut.clk)
+    dut.rst.value = 0
+    for _ in range(5): await RisingEdge(dut.clk)
+    assert await host.read_dword(0) == 0x4D4C4F31
+    await host.write_dword(0x10, 0); await host.write_dword(0x14, 0)
+    await host.write_dword(0x18, manifest['iterations']); await host.write_dword(0x1c, manifest['frames_in_flight'])
+    await host.write_dword(0x08, 2)             # a soft reset follows settings
+    for _ in range(20): await RisingEdge(dut.clk)
+    await host.write_dword(0x08, 1)
+    for f in frames('input.hex', width): await source.send(AxiStreamFrame(f))
+    if masked:
+        for f in frames('mask.hex', 1): await mask.send(AxiStreamFrame(f))
+    golden = frames('golden.hex', width)
+    for i, f in enumerate(golden):
+        got = await sink.recv()
+        assert bytes(got.tdata) == f, f'frame {i} differs'
+    assert await host.read_dword(0x0c) & 2 == 0, 'bus error'
+    # the counters: frames, parameters read, and of each kernel how it spent its cycles
+    cycles, done, beats = [await host.read_dword(a) for a in (0x40, 0x44, 0x48)]
+    groups = -(-len(golden) // manifest['frames_in_flight'])
+    assert done == len(golden), f'{done} frames counted'
+    assert beats * manifest['axi_bits'] // 8 >= groups * len(image), f'{beats} beats of parameters counted'
+    for k, kernel in enumerate(manifest['kernels']):
+        busy, starved, blocked = [await host.read_dword(0x80 + 16 * k + 4 * i) for i in range(3)]
+        assert 0 < busy and busy + starved + blocked <= cycles, f'{kernel["name"]}: {busy} + {starved} + {blocked} of {cycles} cycles'
+        work = kernel['macs'] / max(kernel['multipliers'], 1) * len(golden)
+        if kernel['op'].startswith('MVU'): assert busy == work, f'{kernel["name"]}: busy for {busy} cycles, {work} are its work'
+
+if __name__ == '__main__':
+    from cocotb_tools.check_results import get_results
+    from cocotb_tools.runner import get_runner
+    runner = get_runner('icarus')
+    runner.build(sources=sorted((HERE / 'rtl').glob('*.v')), hdl_toplevel='mlo_top', build_dir=str(HERE / 'cocotb' / 'build'), timescale=('1ns', '1ps'), always=True)
+    results = runner.test(hdl_toplevel='mlo_top', test_module='test_mlo', test_dir=str(HERE / 'cocotb'), build_dir=str(HERE / 'cocotb' / 'build'))
+    tests, failed = get_results(results)
+    sys.exit(failed > 0 or tests == 0)

@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: MIT
+ * The registers of mlo_top, 32 bits each, by byte offset. */
+#ifndef MLO_REGS_H
+#define MLO_REGS_H
+#define MLO_REG_ID           0x000   /* 0x4D4C4F31 */
+#define MLO_REG_VERSION      0x004   /* of the register map */
+#define MLO_REG_CONTROL      0x008   /* bit 0 enable, bit 1 soft reset of the core, bit 2 clear counters */
+#define MLO_REG_STATUS       0x00C   /* bit 0 frames inside, bit 1 bus error (sticky) */
+#define MLO_REG_BASE_LOW     0x010   /* byte address of params.bin in memory */
+#define MLO_REG_BASE_HIGH    0x014   /* its upper half */
+#define MLO_REG_ITERATIONS   0x018   /* layers to run, @DEEPEST@ at most */
+#define MLO_REG_FRAMES       0x01C   /* frames in flight */
+#define MLO_REG_CYCLES       0x040   /* since the first input beat */
+#define MLO_REG_DONE         0x044   /* frames finished */
+#define MLO_REG_PARAM_BEATS  0x048   /* parameter beats read */
+/* cycles each kernel was busy, starved for input or parameters, blocked by what follows it */
+@KERNELS@
+#endif

@@ -1,0 +1,210 @@
+// SPDX-License-Identifier: MIT
+// mlo_tb: plays, compares, counts. Run from the build directory: make sim, or mlo sim DIR.
+module mlo_tb;
+    parameter WORDS = @WORDS@;         // room for activation beats
+    parameter IMAGE = @IMAGE@;         // room for parameter beats
+    localparam IO = @IO@, AXI = @AXI@, KERNELS = @KERNELS@, MASKED = @MASKED@;
+    localparam DEFAULT_BEATS = @BEATS@, DEFAULT_MASK_BEATS = @MASK_BEATS@, DEFAULT_ITERATIONS = @ITERATIONS@, DEFAULT_FRAMES = @FRAMES@, DEFAULT_TIMEOUT = @TIMEOUT@, DEFAULT_RATE = @RATE@, DEFAULT_LATENCY = @LATENCY@;
+    localparam TOKENS = @TOKENS@, TOKEN_BEATS = @TOKEN_BEATS@;   // of the longest frame; of a token
+    reg clk = 0, rst = 1, go = 0;
+    always #5 clk = !clk;
+    reg [31:0] cycle = 0, start = 0;
+    reg started = 0;
+    integer seed, stall, stall_source, stall_mask, stall_sink, stall_memory, stall_host, latency, rate, fault, beats, mask_beats, iterations, frames_in_flight, timeout, idle, k, f, probe, trace, quiet, quiet_ram, opened, progress, due = 0;
+    reg [8*512-1:0] input_file, golden_file, mask_file, params_file, wave_file, probe_file, trace_file;
+
+    // ---- the core and what it talks to
+    reg  [11:0] awaddr = 0, araddr = 0;
+    reg  [31:0] wdata = 0, value = 0;
+    reg  awvalid = 0, wvalid = 0, bready = 0, arvalid = 0, rready = 0;
+    wire awready, wready, bvalid, arready, rvalid;
+    wire [1:0] bresp, rresp;
+    wire [31:0] rdata;
+    wire arid, m_arvalid, m_arready, rid, m_rlast, m_rvalid, m_rready;
+    wire [63:0] m_araddr;
+    wire [7:0] m_arlen;
+    wire [2:0] m_arsize;
+    wire [1:0] m_arburst, m_rresp;
+    wire [AXI-1:0] m_rdata;
+    wire [IO-1:0] in_tdata, out_tdata;
+    wire in_tvalid, in_tready, in_tlast, out_tvalid, out_tready, out_tlast;
+    wire [7:0] mask_tdata;
+    wire mask_tvalid, mask_tready, mask_tlast, in_done, mask_done, done;
+    wire [31:0] in_sent, mask_sent, seen, errors, error_index, frames, ram_beats;
+    wire [IO:0] error_expected, error_got;
+    mlo_top u_top (
+        .clk(clk), .rst(rst), .s_axis_tdata(in_tdata), .s_axis_tvalid(in_tvalid), .s_axis_tready(in_tready), .s_axis_tlast(in_tlast),
+@MASK@        .s1_axis_tdata(mask_tdata), .s1_axis_tvalid(mask_tvalid), .s1_axis_tready(mask_tready), .s1_axis_tlast(mask_tlast),
+        .m_axis_tdata(out_tdata), .m_axis_tvalid(out_tvalid), .m_axis_tready(out_tready), .m_axis_tlast(out_tlast),
+        .m_axi_arid(arid), .m_axi_araddr(m_araddr), .m_axi_arlen(m_arlen), .m_axi_arsize(m_arsize), .m_axi_arburst(m_arburst), .m_axi_arvalid(m_arvalid),
+        .m_axi_arready(m_arready), .m_axi_rid(rid), .m_axi_rdata(m_rdata), .m_axi_rresp(m_rresp), .m_axi_rlast(m_rlast), .m_axi_rvalid(m_rvalid), .m_axi_rready(m_rready),
+        .s_axil_awaddr(awaddr), .s_axil_awvalid(awvalid), .s_axil_awready(awready), .s_axil_wdata(wdata), .s_axil_wstrb(4'hf), .s_axil_wvalid(wvalid), .s_axil_wready(wready),
+        .s_axil_bresp(bresp), .s_axil_bvalid(bvalid), .s_axil_bready(bready), .s_axil_araddr(araddr), .s_axil_arvalid(arvalid), .s_axil_arready(arready),
+        .s_axil_rdata(rdata), .s_axil_rresp(rresp), .s_axil_rvalid(rvalid), .s_axil_rready(rready));
+    mlo_sim_source #(.WIDTH(IO), .DEPTH(WORDS)) u_source (.clk(clk), .rst(rst), .enable(go), .seed(seed), .stall(stall_source), .count(beats), .sent(in_sent), .done(in_done),
+        .m_axis_tdata(in_tdata), .m_axis_tvalid(in_tvalid), .m_axis_tready(in_tready), .m_axis_tlast(in_tlast));
+    mlo_sim_source #(.WIDTH(8), .DEPTH(WORDS)) u_mask (.clk(clk), .rst(rst), .enable(go), .seed(seed + 1), .stall(stall_mask), .count(mask_beats), .sent(mask_sent), .done(mask_done),
+        .m_axis_tdata(mask_tdata), .m_axis_tvalid(mask_tvalid), .m_axis_tready(mask_tready), .m_axis_tlast(mask_tlast));
+    mlo_sim_sink #(.WIDTH(IO), .DEPTH(WORDS)) u_sink (.clk(clk), .rst(rst), .seed(seed + 2), .stall(stall_sink), .count(beats), .cycle(cycle), .seen(seen), .errors(errors),
+        .error_index(error_index), .error_expected(error_expected), .error_got(error_got), .frames(frames), .done(done),
+        .s_axis_tdata(out_tdata), .s_axis_tvalid(out_tvalid), .s_axis_tready(out_tready), .s_axis_tlast(out_tlast));
+    mlo_sim_ram #(.DATA_WIDTH(AXI), .DEPTH(IMAGE)) u_ram (.clk(clk), .rst(rst), .seed(seed + 3), .stall(stall_memory), .latency(latency), .rate(rate), .fault(fault), .base(64'h4000_0000), .beats(ram_beats),
+        .s_axi_arid(arid), .s_axi_araddr(m_araddr), .s_axi_arlen(m_arlen), .s_axi_arsize(m_arsize), .s_axi_arburst(m_arburst), .s_axi_arvalid(m_arvalid),
+        .s_axi_arready(m_arready), .s_axi_rid(rid), .s_axi_rdata(m_rdata), .s_axi_rresp(m_rresp), .s_axi_rlast(m_rlast), .s_axi_rvalid(m_rvalid), .s_axi_rready(m_rready));
+
+    // ---- the host: one register access at a time. It acts at the falling edge, so that no simulator's order of events matters.
+    reg host_go = 0, host_write = 0, host_busy = 0, host_done = 0;
+    reg [11:0] host_address = 0;
+    reg [31:0] host_data = 0, host_random = 1;
+    wire host_stalls = (host_random[15:0] * 100 >> 16) < stall_host;      // it offers nothing now, and takes no answer
+    always @(posedge clk) begin
+        host_done <= 0;
+        if (rst) host_random <= seed ^ 32'h5bd1_e995;
+        else if (stall_host != 0) begin
+            host_random <= {host_random[30:0], host_random[31] ^ host_random[21] ^ host_random[1] ^ host_random[0]};
+            if (host_busy) begin bready <= host_write && !host_stalls; rready <= !host_write && !host_stalls; end
+        end
+        if (host_go && !host_busy && !host_done && !host_stalls) begin
+            host_busy <= 1;
+            awaddr <= host_address; wdata <= host_data; awvalid <= host_write; wvalid <= host_write; bready <= host_write;
+            araddr <= host_address; arvalid <= !host_write; rready <= !host_write;
+        end
+        if (awvalid && awready) awvalid <= 0;
+        if (wvalid && wready) wvalid <= 0;
+        if (arvalid && arready) arvalid <= 0;
+        if ((bvalid && bready) || (rvalid && rready)) begin
+            bready <= 0; rready <= 0; host_busy <= 0; host_done <= 1;
+            value <= rdata;
+        end
+    end
+    task access(input is_write, input [11:0] address, input [31:0] data);
+        begin
+            host_write = is_write; host_address = address; host_data = data; host_go = 1;
+            @(negedge clk); while (!host_done) @(negedge clk);
+            host_go = 0;
+        end
+    endtask
+    task write(input [11:0] address, input [31:0] data); access(1'b1, address, data); endtask
+    task read(input [11:0] address); access(1'b0, address, 32'd0); endtask
+
+    always @(posedge clk) begin
+        cycle <= cycle + 1;
+        if (in_tvalid && in_tready && !started) begin started <= 1; start <= cycle; end
+        quiet <= !go || (in_tvalid && in_tready) || (out_tvalid && out_tready) || (m_rvalid && m_rready) ? 0 : quiet + 1;
+        quiet_ram <= m_rvalid && m_rready ? 0 : quiet_ram + 1;
+        if (progress != 0 && cycle >= due) begin
+            due <= cycle + progress;
+            $display("MLO AT %0d", cycle);
+            $fflush;
+        end
+    end
+
+    integer busy [0:255], starved [0:255], blocked [0:255], counted [0:2];
+    reg over = 0;                       // the run is: the trace may end
+    // beats on the read channel while a frame is inside, as the counters see it
+    integer channel_busy = 0;
+    always @(posedge clk) if (u_top.u_regs.counts && m_rvalid && m_rready) channel_busy <= channel_busy + 1;
+    initial begin
+        if (!$value$plusargs("seed=%d", seed)) seed = 1;
+        if (!$value$plusargs("stall=%d", stall)) stall = 0;
+        if (!$value$plusargs("stall_source=%d", stall_source)) stall_source = stall;
+        if (!$value$plusargs("stall_mask=%d", stall_mask)) stall_mask = stall;
+        if (!$value$plusargs("stall_sink=%d", stall_sink)) stall_sink = stall;
+        if (!$value$plusargs("stall_memory=%d", stall_memory)) stall_memory = stall;
+        if (!$value$plusargs("stall_host=%d", stall_host)) stall_host = 0;
+        if (!$value$plusargs("latency=%d", latency)) latency = DEFAULT_LATENCY;
+        if (!$value$plusargs("rate=%d", rate)) rate = DEFAULT_RATE;
+        if (!$value$plusargs("fault=%d", fault)) fault = 0;
+        if (!$value$plusargs("beats=%d", beats)) beats = DEFAULT_BEATS;
+        if (!$value$plusargs("mask_beats=%d", mask_beats)) mask_beats = DEFAULT_MASK_BEATS;
+        if (MASKED == 0) mask_beats = 0;
+        if (!$value$plusargs("iterations=%d", iterations)) iterations = DEFAULT_ITERATIONS;
+        if (!$value$plusargs("frames_in_flight=%d", frames_in_flight)) frames_in_flight = DEFAULT_FRAMES;
+        if (!$value$plusargs("timeout=%d", timeout)) timeout = DEFAULT_TIMEOUT;
+        if (!$value$plusargs("progress=%d", progress)) progress = 0;
+        if (!$value$plusargs("input=%s", input_file)) input_file = "tb/input.hex";
+        if (!$value$plusargs("golden=%s", golden_file)) golden_file = "tb/golden.hex";
+        if (!$value$plusargs("mask=%s", mask_file)) mask_file = "tb/mask.hex";
+        if (!$value$plusargs("params=%s", params_file)) params_file = "params.hex";
+        if ($value$plusargs("wave=%s", wave_file)) begin $dumpfile(wave_file); $dumpvars(0, mlo_tb); end
+        probe = 0;
+        if ($value$plusargs("probe=%s", probe_file)) probe = $fopen(probe_file, "w");
+        trace = 0;
+        if ($value$plusargs("trace=%s", trace_file)) trace = $fopen(trace_file, "w");
+        if (trace != 0) trace_streams;
+        $readmemh(input_file, u_source.mem, 0, beats - 1);
+        $readmemh(golden_file, u_sink.mem, 0, beats - 1);
+        if (MASKED != 0) $readmemh(mask_file, u_mask.mem, 0, mask_beats - 1);
+        $readmemh(params_file, u_ram.mem);
+        repeat (4) @(negedge clk);
+        rst = 0;
+        repeat (4) @(negedge clk);
+        write(12'h010, 32'h4000_0000);
+        write(12'h014, 0);
+        write(12'h018, iterations);
+        write(12'h01c, frames_in_flight);
+        write(12'h008, 2);          // a soft reset, 16 cycles: parameters may have been asked for by what stood there before
+        repeat (20) @(negedge clk);
+        write(12'h008, 1);
+        go = 1;
+        while (!done && errors == 0 && breaches == 0 && quiet < timeout) @(negedge clk);
+        // registers first: the counters go on counting
+        for (k = 0; k < KERNELS; k = k + 1) begin
+            read(12'h080 + 16 * k); busy[k] = value;
+            read(12'h084 + 16 * k); starved[k] = value;
+            read(12'h088 + 16 * k); blocked[k] = value;
+        end
+        for (k = 0; k < 3; k = k + 1) begin read(12'h040 + 4 * k); counted[k] = value; end
+        over = 1; @(negedge clk); over = 0;
+        repeat (200) @(negedge clk);            // a surplus word would come now
+        for (f = 0; f < frames && f < 256; f = f + 1) $display("MLO FRAME %0d %0d", f, u_sink.frame_done[f] - start + 1);
+        for (k = 0; k < KERNELS; k = k + 1) $display("MLO KERNEL %0d %0d %0d %0d", k, busy[k], starved[k], blocked[k]);
+        $display("MLO COUNTERS %0d %0d %0d", counted[0], counted[1], counted[2]);
+        $display("MLO WEIGHTS %0d", ram_beats);
+        $display("MLO CHANNEL %0d %0d", channel_busy, rate);
+        // loading ahead comes to an end: the count of beats is then that of the iterations
+        if (done && errors == 0) while (quiet_ram < 1200 + 2 * latency) @(negedge clk);
+        read(12'h048);
+        $display("MLO BEATS %0d", value);
+        read(12'h00c);
+        if (probe != 0) $fclose(probe);
+        if (trace != 0) begin $fwrite(trace, "B %0d\n", start); $fclose(trace); end
+        say_fifos;
+        if (errors == 0 && breaches == 0 && !value[1] && !done) say_waits;
+        if (value[1]) begin
+            $display("MLO FAIL bus error: memory answered a read of parameters with an error (status register, bit 1)");
+            $fatal;
+        end else if (errors != 0) begin
+            $display("MLO FAIL word %0d expected %h got %h", error_index, error_expected, error_got);
+            $fatal;
+        end else if (breaches != 0) begin
+            $display("MLO FAIL protocol: %0d breaches of AXI", breaches);
+            $fatal;
+        end else if (!done) begin
+            $display("MLO FAIL missing: %0d of %0d words came; nothing moved for %0d cycles (in %0d of %0d, memory %0d beats)", seen, beats, quiet, in_sent, beats, ram_beats);
+            $fatal;
+        end else begin
+            $display("MLO PASS words %0d cycles %0d", seen, u_sink.frame_done[(frames > 256 ? 256 : frames) - 1] - start + 1);
+            $finish;
+        end
+    end
+@NO_MASK@    assign mask_tready = 1'b1;
+
+    // ---- a judge on every port: each breach of AXI is a line PROTOCOL ..
+    wire [31:0] breaches_in, breaches_mask, breaches_out, breaches_axi, breaches_axil;
+    wire [31:0] breaches = breaches_in + breaches_mask + breaches_out + breaches_axi + breaches_axil;
+    wire owing;
+    mlo_sim_check_axis #(.WIDTH(IO), .BEATS(TOKEN_BEATS), .TOKENS(TOKENS), .PORT("s_axis")) u_check_in (.clk(clk), .rst(rst), .cycle(cycle), .broken(), .breaches(breaches_in),
+        .tdata(in_tdata), .tvalid(in_tvalid), .tready(in_tready), .tlast(in_tlast));
+    mlo_sim_check_axis #(.WIDTH(8), .BEATS(1), .TOKENS(TOKENS), .PORT("s1_axis")) u_check_mask (.clk(clk), .rst(rst), .cycle(cycle), .broken(), .breaches(breaches_mask),
+        .tdata(mask_tdata), .tvalid(mask_tvalid), .tready(mask_tready), .tlast(mask_tlast));
+    mlo_sim_check_axis #(.WIDTH(IO), .BEATS(TOKEN_BEATS), .TOKENS(TOKENS), .PORT("m_axis"), .SETTLE(2)) u_check_out (.clk(clk), .rst(rst), .cycle(cycle), .broken(), .breaches(breaches_out),
+        .tdata(out_tdata), .tvalid(out_tvalid), .tready(out_tready), .tlast(out_tlast));
+    mlo_sim_check_axi #(.DATA_WIDTH(AXI), .BURST(64), .PORT_AR("m_axi_ar"), .PORT_R("m_axi_r")) u_check_axi (.clk(clk), .rst(rst), .cycle(cycle), .asked(), .sent(), .breaches(breaches_axi),
+        .owing(owing), .arid(arid), .araddr(m_araddr), .arlen(m_arlen), .arsize(m_arsize), .arburst(m_arburst), .arvalid(m_arvalid), .arready(m_arready),
+        .rid(rid), .rdata(m_rdata), .rresp(m_rresp), .rlast(m_rlast), .rvalid(m_rvalid), .rready(m_rready));
+    mlo_sim_check_lite u_check_axil (.clk(clk), .rst(rst), .cycle(cycle), .host(), .slave(), .breaches(breaches_axil), .awaddr(awaddr), .awvalid(awvalid), .awready(awready),
+        .wdata(wdata), .wstrb(4'hf), .wvalid(wvalid), .wready(wready), .bresp(bresp), .bvalid(bvalid), .bready(bready), .araddr(araddr), .arvalid(arvalid), .arready(arready),
+        .rdata(rdata), .rresp(rresp), .rvalid(rvalid), .rready(rready));
+@INSIDE@
+endmodule

@@ -1,0 +1,39 @@
+
+    // ---- the most that each FIFO held
+    integer peak_feed = 0;
+    always @(u_top.feed_level) if (u_top.feed_level > peak_feed) peak_feed = u_top.feed_level;
+@PEAKS@
+    task say_fifos; begin
+        $display("MLO FIFO feed %0d %0d @TOKEN_BEATS@", peak_feed, u_top.u_feedback.DEPTH);
+@FIFOS@
+    end endtask
+
+    // ---- when nothing moves: who waits for whom
+    task say_waits; begin
+        $display("MLO EDGE source entry s_axis %b %b %0d %0d %b %b", in_tvalid, in_tready, 0, 0, in_tvalid, in_tready);
+@MASK@        $display("MLO EDGE mask_source entry s1_axis %b %b %0d %0d %b %b", mask_tvalid, mask_tready, 0, 0, mask_tvalid, mask_tready);
+        $display("MLO EDGE entry loop_in entry %b %b %0d %0d %b %b", u_top.entry_tvalid, u_top.entry_tready, 0, 0, u_top.entry_tvalid, u_top.entry_tready);
+        $display("MLO EDGE loop_out loop_in feed %b %b %0d %0d %b %b", u_top.feed_tvalid, u_top.feed_tready, u_top.u_feedback.level, u_top.u_feedback.DEPTH, u_top.fed_tvalid, u_top.fed_tready);
+        $display("MLO EDGE loop_out exit leaving %b %b %0d %0d %b %b", u_top.leaving_tvalid, u_top.leaving_tready, 0, 0, u_top.leaving_tvalid, u_top.leaving_tready);
+        $display("MLO EDGE exit sink m_axis %b %b %0d %0d %b %b", out_tvalid, out_tready, 0, 0, out_tvalid, out_tready);
+@EDGES@
+        $display("MLO LOOP %b", u_top.u_loop.from_fb);
+@PARAMS@
+        $display("MLO MEMORY %b %b %b %b %b", m_arvalid, m_arready, owing, m_rvalid, m_rready);
+    end endtask
+
+    // ---- +probe=FILE: every kernel's output stream
+    always @(posedge clk) if (probe != 0) begin
+@PROBES@
+    end
+
+    // ---- +trace=FILE: each token of each kernel, each loading of each parameter memory
+    localparam [@BEATS_TOP@:0] TRACE_BEATS = {
+@TRACE_BEATS@
+    wire [@STREAMS_TOP@:0] trace_beat = {
+@TRACE_BEAT@
+    mlo_sim_trace #(.STREAMS(@STREAMS@), .KERNELS(KERNELS), .BEATS(TRACE_BEATS)) u_trace (.clk(clk), .file(trace), .cycle(cycle), .over(over),
+        .beat(trace_beat), .counts(u_top.u_regs.counts), .stat(u_top.stat));
+    task trace_streams; begin
+@TRACE_STREAMS@
+    end endtask
