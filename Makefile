@@ -3,7 +3,8 @@
 #   make          the command line, ./mlo, from src/ (dev) with the texts of verilog/ and share/ inside
 #   make deps     installs what is missing (Debian packages; a Python environment in .venv) and says so
 #   make demo     a BERT from .onnx to Verilog that is simulated; it stays in demo/
-#   make test     deps, build, every test
+#   make test     deps, build, and what a change is likely to break: minutes
+#   make test-all every test, as .ci/run calls it; make costs writes what each may cost, tests/costs.txt; make test-full leaves nothing to the date
 #   make mlo.c    the amalgamation, which is committed: one file to drop into another project
 #   make format   clang-format over src/ and cli/, as .clang-format says
 #   make lint     strict warnings of gcc and clang; the Verilog in three tools
@@ -20,13 +21,13 @@ LDLIBS  ?= -lprotobuf-nanopb -lcjson -lz -lm
 STRICT  := -std=c99 -pedantic -Wall -Wextra -Wconversion
 PYTHON  := .venv/bin/python
 
-PACKAGES := gcc make libc6-dev libcjson-dev libnanopb-dev nanopb zlib1g-dev iverilog verilator g++ yosys z3 clang libclang-rt-14-dev valgrind jq groff-base locales python3 python3-venv libpython3-dev
+PACKAGES := gcc make libc6-dev libcjson-dev libnanopb-dev nanopb zlib1g-dev iverilog verilator g++ yosys z3 clang libclang-rt-14-dev valgrind ccache jq groff-base locales python3 python3-venv libpython3-dev
 
 SRC     := $(wildcard src/*.c src/*/*.c)
 CLI     := main.c $(wildcard cli/*.c)
 TEXTS   := $(wildcard verilog/*.v share share/* share/*/*)
 
-.PHONY: all deps demo test bench synth fuzz lint format install clean
+.PHONY: all deps demo test test-all test-full costs bench synth fuzz lint format install clean
 all: mlo
 
 mlo: build/main.o build/mlo.o
@@ -70,9 +71,12 @@ demo: deps
 	@$(MAKE) --no-print-directory -s mlo
 	@sh examples/demo.sh ./mlo
 
-test: deps
+test: TIER := --quick
+costs: TIER := --costs
+test-full: TIER := --full
+test test-all test-full costs: deps
 	@$(MAKE) --no-print-directory mlo
-	@if [ -f tests/run.py ]; then $(PYTHON) tests/run.py ./mlo; else status=0; for t in tests/test_*.py; do $(PYTHON) $$t ./mlo || status=1; done; exit $$status; fi
+	@$(PYTHON) tests/run.py ./mlo $(TIER)
 
 bench: mlo
 	@if [ -f tests/bench.py ]; then $(PYTHON) tests/bench.py ./mlo $(BENCH); else echo "bench: there is no tests/bench.py yet"; exit 1; fi

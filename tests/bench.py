@@ -297,8 +297,8 @@ def bench_bits():
 
 def bench_stalls():
     """tests/test_stalls.py with a thousand runs, in Verilator: a minute to compile a folding of bert-tiny, some seconds for a run of it."""
-    os.environ["MAKEFLAGS"] = "-j2 -- OPT_FAST=-O1 OPT_GLOBAL=-O1"         # there compiling takes longer than the few runs
     import test_stalls as stalls
+    os.environ["OBJCACHE"] = ""                                            # optimized: there are many runs of a program
     print("\n1000 runs with random stalls on every port, drawn from %d: every word, no breach of AXI, no hang" % stalls.SEED)
     row("model", "foldings", "runs", "cycles", "seconds")
     for name, head, foldings, runs in ("small", 6, 18, 50), ("bert-tiny", 16, 5, 20):

@@ -7,6 +7,8 @@
 
 Two simulations run at a time (MLO_JOBS)."""
 import concurrent.futures
+import glob
+import hashlib
 import json
 import os
 import shutil
@@ -18,9 +20,9 @@ import harness as t
 from models.big import SIZES
 
 JOBS = int(os.environ.get("MLO_JOBS", "2"))
-# what verilator gives to make: compiling takes longer than running here
-os.environ["MAKEFLAGS"] = "-j2 -- OPT_FAST=-O1 OPT_GLOBAL=-O1"
 lock = threading.Lock()
+
+PROGRAMS = os.path.join(t.cache, "benches")                # Verilator's, by the hash of their sources: what differs from run to run are plusargs
 
 
 def big(name):
@@ -53,15 +55,50 @@ def clone(path, *key):
     os.makedirs(os.path.join(to, "sim"))
     for f in os.listdir(path):
         if f != "sim": os.symlink(os.path.join(path, f), os.path.join(to, f))
-    for f in os.listdir(os.path.join(path, "sim")):
-        if f.startswith(("verilator-", "icarus-")): os.symlink(os.path.join(path, "sim", f), os.path.join(to, "sim", f))
+    for f in glob.glob(os.path.join(path, "sim/verilator-*")) + glob.glob(os.path.join(path, "sim/icarus-*")):
+        os.symlink(os.path.realpath(f), os.path.join(to, "sim", os.path.basename(f)))
     return to
 
 
+def key(path):
+    """What mlo sim calls a compiled bench by: the digests of the Verilog that manifest.json lists, as it lies there."""
+    listed = json.loads(t.read(os.path.join(path, "manifest.json")))["files"]
+    each = [hashlib.sha256(t.read(os.path.join(path, f))).hexdigest() for f in listed if f.endswith(".v")]
+    return hashlib.sha256("".join(each).encode()).hexdigest()[:12]
+
+
+def program(path): return glob.glob(os.path.join(path, "sim/verilator-%s-*[0-9]/mlo_tb" % key(path)))[0]
+
+
+def borrow(path):
+    """What any script has compiled for Verilator lies in a build directory, too: mlo sim takes it by the hash of its sources."""
+    os.makedirs(os.path.join(path, "sim"), exist_ok=True)
+    for folder in glob.glob(os.path.join(PROGRAMS, "verilator-%s-*[0-9]" % key(path))):
+        to = os.path.join(path, "sim", os.path.basename(folder))
+        if not os.path.lexists(to): os.symlink(folder, to)
+        os.utime(folder)
+
+
+def lend(path):
+    """And what was compiled here is there for the others: the program alone, not what it was made of."""
+    for made in glob.glob(os.path.join(path, "sim/verilator-*[0-9]/mlo_tb")):
+        folder = os.path.dirname(made)
+        to = os.path.join(PROGRAMS, os.path.basename(folder))
+        if os.path.islink(folder) or os.path.exists(to): continue
+        part = "%s.%d" % (to, os.getpid())
+        os.makedirs(part, exist_ok=True)
+        shutil.copy(made, part)
+        try: os.rename(part, to)
+        except OSError: shutil.rmtree(part, True)              # somebody else was faster
+
+
 class Run:
-    """One call of `mlo sim`."""
+    """One call of `mlo sim`, in Icarus, in Verilator, or (verilator=None) as mlo chooses."""
     def __init__(self, path, *flags, verilator=False):
-        p = t.call("sim", path, *flags, *(["--simulator", "verilator"] if verilator else []), timeout=1400)
+        which = [] if verilator is None else ["--simulator", "verilator" if verilator else "icarus"]
+        if os.path.exists(os.path.join(path, "manifest.json")) and verilator is not False: borrow(path)
+        p = t.call("sim", path, *flags, *which, timeout=1400)
+        lend(path)
         self.status, self.error = p.returncode, p.stderr.decode(errors="replace").strip()
         try: self.report = json.loads(p.stdout)
         except ValueError: self.report = {}
@@ -94,15 +131,21 @@ def beats(arrays, lanes, bits):
     return "".join(line + "\n" for line in lines)
 
 
-def play(path, feeds, golden):
-    """Frames through the emitted Makefile and Icarus, against words from elsewhere: mlo evaluates nothing here. '' or what went wrong."""
+def play(path, feeds, golden, verilator=False):
+    """Frames through the emitted Makefile and Icarus, or the bench as Verilator compiled it, against words from elsewhere: mlo evaluates
+    nothing here. '' or what went wrong."""
     m = json.loads(t.read(os.path.join(path, "manifest.json")))
     lanes, bits = m["stream"]["lanes"], m["stream"]["bits"]
     words = {"x.hex": beats([f[m["input"]["name"]] for f in feeds], lanes, bits), "y.hex": beats(golden, lanes, bits), "m.hex": beats([f["mlo_mask"] for f in feeds if "mlo_mask" in f], 1, 8)}
     for file, content in words.items():
         with open(os.path.join(path, file), "w") as f: f.write(content)
     count, masks = (words[k].count("\n") for k in ("x.hex", "m.hex"))
-    p = subprocess.run(["make", "-C", path, "sim", "VFLAGS=-Pmlo_tb.WORDS=%d" % count, "ARGS=+input=x.hex +golden=y.hex +mask=m.hex +beats=%d +mask_beats=%d" % (count, masks)],
-                       capture_output=True, text=True, timeout=3000)
+    said = "+input=x.hex +golden=y.hex +mask=m.hex +beats=%d +mask_beats=%d" % (count, masks)
+    command = ["make", "-C", path, "sim", "VFLAGS=-Pmlo_tb.WORDS=%d" % count, "ARGS=" + said]
+    if verilator:
+        why = Run(path, verilator=True).why()
+        if why: return why
+        command = [program(path), *said.split()]
+    p = subprocess.run(command, cwd=path, capture_output=True, text=True, timeout=3000)
     last = [l for l in p.stdout.splitlines() if l.startswith(("MLO PASS", "MLO FAIL"))]
     return "" if p.returncode == 0 and last and last[0].startswith("MLO PASS words %d " % count) else "status %d: %s %s" % (p.returncode, last, p.stderr[-200:])

@@ -12,7 +12,7 @@ What cannot be checked is said, and held against a list (cases.py has the rules)
     t.absent("deeploy", "no ../shared/deeploy")             # likewise anything else that a machine may lack
     t.skip("training", "mlo draws nothing")                 # left out wherever it runs: tests/skips.txt has to list it, with the reason
 """
-import atexit, glob, hashlib, os, shutil, subprocess, sys, tempfile, traceback
+import atexit, datetime, fcntl, glob, hashlib, os, shutil, subprocess, sys, tempfile, time, traceback
 import numpy as np
 import cases
 from cases import absent, case, have, skip
@@ -23,9 +23,14 @@ mlo = os.path.abspath(sys.argv[1]) if len(sys.argv) > 1 else os.path.join(root, 
 tmp = tempfile.mkdtemp(prefix="mlo-test-")
 atexit.register(shutil.rmtree, tmp, True)
 shared = os.path.join(root, "..", "shared")                # more models and vectors, where that is: in CI always
+cache = os.environ.get("MLO_OBJECTS") or os.path.join(root, "build", "tests")       # what was compiled, by its hash; run.py says when it goes
+full = bool(os.environ.get("MLO_FULL"))                     # nothing is drawn by the date: every grid is whole (run.py --full)
 LIBS = ["-lprotobuf-nanopb", "-lcjson", "-lm"]
 STRICT = ["-std=c99", "-pedantic", "-Wall", "-Wextra", "-Wconversion", "-Werror"]
-SANITIZE = ["-g", "-fsanitize=address,undefined", "-fno-sanitize-recover=all"]
+SANITIZE = ["-g1", "-fsanitize=address,undefined", "-fno-sanitize-recover=all"]
+# Verilator's C++ takes longer to compile than to run here: one unit instead of fourteen, little optimization (objcache.sh)
+os.environ.update(MAKEFLAGS="-j2 -- VM_PARALLEL_BUILDS=0", OBJCACHE="sh %s/objcache.sh" % tests)
+os.environ.setdefault("CCACHE_DIR", os.path.join(root, "build", "ccache"))
 os.environ.update(ASAN_OPTIONS="exitcode=99:detect_leaks=1:allocator_may_return_null=1", UBSAN_OPTIONS="exitcode=99:print_stacktrace=1")
 
 
@@ -35,16 +40,32 @@ def note(text): print("    " + text, flush=True)
 
 
 def main(*checks, floor=0):
-    """Runs the checks that the command line picks. An exception in one is a failed case; the others still run. floor: as many cases there are at least."""
-    for check in checks:
-        name = check.__name__.replace("check_", "")
+    """Runs the checks that the command line picks. An exception in one is a failed case; the others still run.
+    floor: as many cases there are at least."""
+    names = [check.__name__.replace("check_", "") for check in checks]
+    for pick in sys.argv[2:]:
+        if not any(pick in name for name in names): case(pick, "no check is called so; there are " + ", ".join(names))
+    for check, name in zip(checks, names):
         if sys.argv[2:] and not any(p in name for p in sys.argv[2:]): continue
+        start, cpu = time.monotonic(), spent()
         try:
             check()
         except Exception as e:
             where = traceback.extract_tb(e.__traceback__)[-1]
             case(name, "%s: %s (%s:%s)" % (type(e).__name__, e, os.path.basename(where.filename), where.lineno))
+        note("check %s: %.1f s, %.1f of a processor" % (name, time.monotonic() - start, spent() - cpu))
     cases.end(floor, picked=sys.argv[2:])
+
+
+def drawn(items, one_in):
+    """Every so many-th of some things, others every day; all of them with run.py --full. Says which."""
+    day = datetime.date.today().toordinal()
+    some = list(items) if full else list(items)[day % one_in::one_in]
+    note("drawn by the date, one in %d: %s" % (one_in, ", ".join(map(str, some))))
+    return some
+
+
+def spent(): return sum(os.times()[:4])                    # seconds of a processor, with those of programs that ended
 
 
 # ---- models ----------------------------------------------------------------------------------------------------------------------
@@ -153,20 +174,31 @@ def amalgamation():
     return at("amalgamated/mlo.c")
 
 
+def kept(key, suffix, make):
+    """A file of the cache, which scripts of a run share and which later runs find: make(path) makes what is not there.
+    Its path, and what make said."""
+    os.makedirs(cache, exist_ok=True)
+    out = os.path.join(cache, key[:20] + suffix)
+    with open(out + ".lock", "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)                 # two scripts may want it at a time
+        if os.path.exists(out):
+            os.utime(out)
+            return out, None
+        said = make(out + ".part")
+        if os.path.exists(out + ".part"): os.replace(out + ".part", out)
+    return out, said
+
+
 def compiled(cc, flags):
-    """mlo.c as an object, made once for a compiler and its flags in all scripts of a run (MLO_OBJECTS, of run.py): with sanitizers that takes a minute."""
-    flags = [f for f, before in zip(flags, ["", *flags]) if "-I" not in (f, before)]
+    """mlo.c as an object, made once for a compiler and its flags: with sanitizers that takes a minute."""
+    flags = list(dict.fromkeys(f for f, before in zip(flags, ["", *flags]) if "-I" not in (f, before)))
     key = hashlib.sha256(repr((cc, flags)).encode() + read(amalgamation()) + read(os.path.join(root, "mlo.h"))).hexdigest()
-    out = os.path.join(os.environ.get("MLO_OBJECTS", tmp), key[:20] + ".o")
-    if os.path.exists(out): return out, None
-    part = "%s.%d" % (out, os.getpid())
-    p = subprocess.run([cc, *flags, "-c", amalgamation(), "-o", part], capture_output=True, text=True)
-    if p.returncode == 0: os.replace(part, out)          # two scripts may make it at a time
-    return out, p
+    return kept(key, ".o", lambda part: subprocess.run([cc, *flags, "-c", amalgamation(), "-o", part], capture_output=True, text=True))
 
 
 def compile_c(out, sources, flags=(), cc="gcc", libs=LIBS):
     """'' or what the compiler says."""
+    if "-fno-pie" in flags: libs = [*libs, "-no-pie"]
     made, p = compiled(cc, flags) if amalgamation() in sources and "-c" not in sources else (None, None)
     if not p or p.returncode == 0:
         sources = [made if made and s == amalgamation() else s for s in sources]
@@ -174,13 +206,15 @@ def compile_c(out, sources, flags=(), cc="gcc", libs=LIBS):
     return "" if p.returncode == 0 else "%s: %s" % (cc, "; ".join(l for l in p.stderr.splitlines() if "error" in l or "undefined" in l)[:400] or p.stderr[-400:])
 
 
-def command_line(name, cc="gcc", flags=("-O1",)):
+def command_line(cc="gcc", flags=("-O1",)):
     """Another build of mlo: main.c and the amalgamation. Its path; raises when it does not compile."""
-    out = at(name)
-    if not os.path.exists(out):
-        why = compile_c(out, [os.path.join(root, "main.c"), amalgamation()], ["-std=c99", *flags, "-I", root], cc, LIBS + ["-lz"])
-        if why: raise RuntimeError(why)
+    sources = [amalgamation(), *(os.path.join(root, f) for f in ("mlo.h", "main.c")), *sorted(glob.glob(os.path.join(root, "cli", "*.c")))]
+    key = hashlib.sha256(repr((cc, flags)).encode() + b"".join(map(read, sources))).hexdigest()
+    libs = LIBS + ["-lz"]
+    make = lambda part: compile_c(part, [os.path.join(root, "main.c"), amalgamation()], ["-std=c99", *flags, "-I", root], cc, libs)
+    out, why = kept(key, "-mlo", make)
+    if why: raise RuntimeError(why)
     return out
 
 
-def sanitized(): return command_line("mlo-sanitized", "gcc", ("-O1", *SANITIZE))
+def sanitized(): return command_line("gcc", ("-O1", *SANITIZE))

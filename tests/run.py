@@ -1,11 +1,17 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Runs every test, two at a time, and ends with `N passed, N failed, N skipped`.
+"""Runs tests, two scripts at a time, and ends with `N passed, N failed, N skipped`.
 
-    python tests/run.py path/to/mlo [NAME ...] [--under plain|sanitizers|valgrind] [-j N] [-v]
-        NAME picks scripts by substring ("roll", "formal", "verilog/fifo")
+    python tests/run.py path/to/mlo [NAME ...] [--quick | --full] [--under plain|sanitizers|valgrind] [-j N] [-v] [--costs]
+        NAME     picks scripts by substring ("roll", "formal", "verilog/fifo")
+        --quick  `make test`: the checks that QUICK below names, minutes
+        neither  `make test-all`: every script
+        --full   and nothing drawn by date: all grids, sanitizers everywhere
+        --costs  writes costs.txt: what scripts cost now is what they may cost
 
-Test scripts get a build of mlo under ASan and UBSan (the default), so that whatever they try is watched; test_library gets path/to/mlo.
+Test scripts get a build of mlo under ASan and UBSan, so that whatever they try is watched; those in PLAIN, whose time goes into simulators and
+large models, get path/to/mlo, one of them, by the date, the other one. What was compiled stays in build/, by its hash.
+A script may not cost half as much again as costs.txt says: seconds of a processor, in units of a loop that is timed beside it.
 
 What is a test:
     tests/test_*.py          run as `python test_X.py path/to/mlo`
@@ -19,9 +25,10 @@ Each says a line per check, and at its end how many there are at least: `ok NAME
 cases.py says what they mean, and judges them. A new script: a floor in its last line, t.main(check_a, check_b, floor=40), and nothing else; what it
 skips wherever it runs gets a line in skips.txt. Fewer checks than the floor, no floor, a skip that is not listed, another status than 0 without a
 FAIL, too long a time: a failure each; with CI=true also a tool or a folder that is absent, for there everything has to run.
-Scripts of one run share nothing: each has its own temporary folder, which is removed behind it."""
+Scripts of one run share what was compiled, and nothing else: each has its own temporary folder, which is removed behind it."""
 import argparse
 import concurrent.futures
+import datetime
 import glob
 import os
 import re
@@ -37,41 +44,96 @@ import cases
 TESTS = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(TESTS)
 TIMEOUT = 1500                                          # seconds; a test that needs half of it wants to be split
-LONGEST_FIRST = ("formal", "test_hardware", "test_library", "test_errors", "test_")       # whoever is not named comes after these
+GROWN, SLACK = 1.5, 15                                  # more than that many times a script's cost, and so many seconds, is too much
+MEMORY = bytearray(b"x") * (1 << 24)
+COSTS = os.path.join(TESTS, "costs.txt")
+
+# `make test`: of these scripts the checks whose names contain a word; all of them where there is no word
+QUICK = {
+    "lint": "",
+}
+
+# scripts that evaluate large models or wait for simulators
+PLAIN = ["test_bits", "test_device", "test_hardware", "test_predict", "test_search"]
 
 
 class Script:
     def __init__(self, name, command, needs=()):
         self.name, self.command, self.needs = name, command, needs
-        self.seconds, self.ok, self.floor, self.failures, self.skips, self.output = 0.0, 0, "none", [], [], ""
+        self.seconds, self.cost, self.ok, self.floor, self.failures, self.skips, self.output = 0.0, 0.0, 0, "none", [], [], ""
 
 
-def watched(mlo, under, folder):
+def watched(mlo, under):
     """The program that test scripts call: mlo, or mlo as sanitizers or valgrind see it. A complaint of theirs is status 99, which no test expects."""
-    path = os.path.join(folder, "mlo")
     if under == "plain": return mlo
-    if under == "valgrind":
-        with open(path, "w") as f: f.write('#!/bin/sh\nexec valgrind -q --error-exitcode=99 --leak-check=full --log-file=%s/valgrind.%%p "%s" "$@"\n' % (folder, mlo))
-        os.chmod(path, 0o755)
-        return path
     import harness
-    shutil.move(harness.sanitized(), path)
+    if under == "sanitizers": return harness.sanitized()
+    path = os.path.join(harness.cache, "mlo-valgrind")
+    os.makedirs(harness.cache, exist_ok=True)
+    with open(path, "w") as f: f.write('#!/bin/sh\nexec valgrind -q --error-exitcode=99 --leak-check=full --log-file=%s.%%p "%s" "$@"\n' % (path, mlo))
+    os.chmod(path, 0o755)
     return path
 
 
-def find(mlo, given):
+def programs(mlo, watching, full):
+    """script -> the program it gets, where that is not the watched one."""
+    due = PLAIN[datetime.date.today().toordinal() % len(PLAIN)]
+    plain = [name for name in PLAIN if not full and name != due]
+    if watching != mlo: print("sanitizers: all but %s" % ", ".join(plain + ["test_library"]), flush=True)
+    return {name: mlo for name in plain + ["test_library"]}           # test_library makes its own
+
+
+def find(quick):
+    """Every script: its name, its command with MLO for the program."""
     python = sys.executable
     rel = lambda path: os.path.relpath(path, TESTS)
-    scripts = [Script(rel(p)[:-3], [python, p, mlo if p.endswith("test_library.py") else given]) for p in glob.glob(os.path.join(TESTS, "test_*.py"))]
+    scripts = [Script(rel(p)[:-3], [python, p, "MLO"]) for p in glob.glob(os.path.join(TESTS, "test_*.py"))]
     scripts += [Script(rel(p)[:-3], [python, p], ["iverilog"]) for p in glob.glob(os.path.join(TESTS, "verilog", "*.py")) if os.path.basename(p) != "bench.py"]
     formal = [python, os.path.join(TESTS, "formal", "run.py"), "-j", "1", "--timeout", "600"]
     scripts += [Script("formal/proofs", formal, ["yosys", "yosys-smtbmc", "z3"]), Script("formal/mutants", formal + ["--mutants"], ["yosys", "yosys-smtbmc", "z3"])]
     scripts.append(Script("formal/contract", [python, os.path.join(TESTS, "formal", "contract.py")], ["yosys", "yosys-abc"]))
     scripts.append(Script("formal/loop", [python, os.path.join(TESTS, "formal", "loop.py")], ["yosys"]))
     scripts.append(Script("lint", ["sh", os.path.join(TESTS, "lint.sh")], ["iverilog", "verilator", "yosys"]))
-    rank = lambda s: next((i for i, prefix in enumerate(LONGEST_FIRST) if s.name.startswith(prefix)), len(LONGEST_FIRST))
-    return sorted(scripts, key=lambda s: (rank(s), s.name))
+    if quick:
+        for name in set(QUICK) - {s.name for s in scripts}: sys.exit("tests/run.py: QUICK names %s, which is not there" % name)
+        scripts = [s for s in scripts if s.name in QUICK]
+        for s in scripts: s.command += QUICK[s.name].split()
+    known = costs()
+    return sorted(scripts, key=lambda s: (-known.get(s.name, 1e9), s.name))        # who takes longest begins
 
+
+# ---- what scripts cost ---------------------------------------------------------------------------------------------------------------
+
+def costs():
+    """script -> seconds that costs.txt allows."""
+    if not os.path.exists(COSTS): return {}
+    with open(COSTS) as f: rows = [l.split() for l in f if not l.startswith("#")]
+    return {name: float(seconds) for name, seconds in rows}
+
+
+def pace():
+    """How long this machine takes now for what takes the one of costs.txt a second: it reaches for memory, as simulators do."""
+    start, at = time.thread_time(), 1
+    for _ in range(200000): at = (at * 1664525 + 1013904223 + MEMORY[at]) & 0xffffff
+    return (time.thread_time() - start) / 0.05
+
+
+def grown(script, known):
+    """'' or that a script costs more than it may."""
+    allowed = known.get(script.name)
+    if allowed is None: return "costs.txt does not say what it may cost; `make costs` writes it" if known else ""
+    if script.cost <= max(GROWN * allowed, allowed + SLACK): return ""
+    return "it costs %.0f s, and %.0f are allowed: faster, or split, or `make costs` and a reason in the commit" % (script.cost, allowed)
+
+
+def write_costs(scripts):
+    rows = dict(costs(), **{s.name: s.cost for s in scripts})
+    with open(COSTS, "w") as f:
+        f.write("# What each script costs, in seconds of a processor as run.py's pace() measures them. `make costs` writes this.\n")
+        f.writelines("%-28s %5.0f\n" % (name, max(1, rows[name])) for name in sorted(rows, key=lambda n: (-rows[n], n)))
+
+
+# ---- running them --------------------------------------------------------------------------------------------------------------------
 
 def count(script, text, status=0):
     """Reads the lines of a script that ended, and judges them."""
@@ -84,6 +146,22 @@ def count(script, text, status=0):
     script.failures += [why for why in cases.judge(script.name, lines[:own + 1]) if not any(why in f for f in script.failures)]
 
 
+def ended(p):
+    """The status of a process, and what it and its children used. One that takes too long is killed, with its simulators and solvers."""
+    end = time.monotonic() + TIMEOUT
+    while True:
+        pid, status, used = os.wait4(p.pid, os.WNOHANG)
+        if pid: break
+        if time.monotonic() > end:
+            os.killpg(p.pid, signal.SIGKILL)
+            _, _, used = os.wait4(p.pid, 0)
+            p.returncode = -signal.SIGKILL
+            return "none after %d s" % TIMEOUT, used
+        time.sleep(0.05)
+    p.returncode = os.waitstatus_to_exitcode(status)
+    return p.returncode, used
+
+
 def run(script):
     start = time.monotonic()
     missing = [tool for tool in script.needs if not shutil.which(tool)]
@@ -93,14 +171,11 @@ def run(script):
     log = os.path.join(folder, "log")
     env = dict(os.environ, TMPDIR=folder, PYTHONUNBUFFERED="1", PYTHONDONTWRITEBYTECODE="1", ASAN_OPTIONS="exitcode=99:detect_leaks=1:allocator_may_return_null=1",
                UBSAN_OPTIONS="exitcode=99:print_stacktrace=1")
+    before = pace()
     with open(log, "wb") as out:
         p = subprocess.Popen(script.command, stdin=subprocess.DEVNULL, stdout=out, stderr=subprocess.STDOUT, cwd=ROOT, env=env, start_new_session=True)
-        try:
-            status = p.wait(TIMEOUT)
-        except subprocess.TimeoutExpired:
-            status = "none after %d s" % TIMEOUT
-            os.killpg(p.pid, signal.SIGKILL)            # its simulators and solvers too
-            p.wait()
+        status, used = ended(p)
+    script.cost = (used.ru_utime + used.ru_stime) / ((before + pace()) / 2)
     with open(log, encoding="utf-8", errors="replace") as f:
         count(script, f.read(), status)
     shutil.rmtree(folder, True)
@@ -108,7 +183,7 @@ def run(script):
 
 
 def report(script, verbose):
-    print("%-28s %6.1f s  %4d ok (floor %s)%s%s" % (script.name, script.seconds, script.ok, script.floor, ", %d FAILED" % len(script.failures) if script.failures else "",
+    print("%-28s %6.1f s, cost %5.1f  %4d ok (floor %s)%s%s" % (script.name, script.seconds, script.cost, script.ok, script.floor, ", %d FAILED" % len(script.failures) if script.failures else "",
                                         ", %d skipped" % len(script.skips) if script.skips else ""), flush=True)
     if script.failures or verbose:
         lines = script.output.splitlines()
@@ -120,9 +195,17 @@ def report(script, verbose):
 
 
 def table(scripts, seconds):
-    print("\nseconds  script")
-    for s in sorted(scripts, key=lambda s: -s.seconds): print("%7.1f  %s" % (s.seconds, s.name))
-    print("%7.1f  all of them, by the clock\n" % seconds)
+    known = costs()
+    print("\nseconds   cost   was  script")
+    for s in sorted(scripts, key=lambda s: -s.cost): print("%7.1f %6.0f %5s  %s" % (s.seconds, s.cost, "%.0f" % known[s.name] if s.name in known else "-", s.name))
+    print("%7.1f %6.0f        all of them, by the clock and by what they used\n" % (seconds, sum(s.cost for s in scripts)))
+
+
+def forget(cache):
+    """Of what was compiled, all that nobody has used for three days."""
+    for path in glob.glob(os.path.join(cache, "*")) + glob.glob(os.path.join(cache, "benches", "*")):
+        if os.path.basename(path) != "benches" and time.time() - os.stat(path).st_mtime > 3 * 86400:
+            (shutil.rmtree if os.path.isdir(path) else os.remove)(path)
 
 
 def main():
@@ -130,22 +213,34 @@ def main():
     ap.add_argument("mlo")
     ap.add_argument("names", nargs="*", metavar="NAME")
     ap.add_argument("--under", choices=["plain", "sanitizers", "valgrind"], default="sanitizers")
+    tier = ap.add_mutually_exclusive_group()
+    tier.add_argument("--quick", action="store_true", help="what a change is likely to break")
+    tier.add_argument("--full", action="store_true", help="every grid, sanitizers everywhere")
+    ap.add_argument("--costs", action="store_true", help="write costs.txt")
     ap.add_argument("-j", type=int, default=2, metavar="N", help="scripts at a time (2)")
     ap.add_argument("-v", action="store_true", help="show the output of scripts that pass, too")
     a = ap.parse_args()
     mlo = os.path.abspath(a.mlo)
     if not os.access(mlo, os.X_OK): sys.exit("tests/run.py: there is no program %s; `make mlo` builds it" % mlo)
-    folder = os.environ["MLO_OBJECTS"] = tempfile.mkdtemp(prefix="mlo-watched-")
-    scripts = [s for s in find(mlo, watched(mlo, a.under, folder)) if not a.names or any(n in s.name for n in a.names)]
+    if a.full: os.environ["MLO_FULL"] = "1"
+    scripts = [s for s in find(a.quick) if not a.names or any(n in s.name for n in a.names)]
+    watching = watched(mlo, a.under)
+    plain = programs(mlo, watching, a.full)
+    for s in scripts: s.command = [plain.get(s.name, watching) if word == "MLO" else word for word in s.command]
+    known = costs() if a.under == "sanitizers" and not (a.quick or a.full or a.costs) else {}
     start, lock = time.monotonic(), threading.Lock()
 
     def one(script):
         run(script)
+        if grown(script, known): script.failures.append(grown(script, known))
         with lock: report(script, a.v)
 
     with concurrent.futures.ThreadPoolExecutor(max(1, a.j)) as pool:
         for done in [pool.submit(one, s) for s in scripts]: done.result()
-    shutil.rmtree(folder, True)
+    if a.under != "plain":
+        import harness
+        forget(harness.cache)
+    if a.costs: write_costs(scripts)
     table(scripts, time.monotonic() - start)
     for s in scripts:
         for f in s.failures: print("FAIL %s: %s" % (s.name, f[:300]))

@@ -16,7 +16,7 @@ import onnx
 import encoders
 import graphs
 import harness as t
-from hardware import JOBS, play
+from hardware import JOBS, borrow, lend, play
 
 RANDOM, EXTREMES = 100, 4                                # all minimum, all maximum, zeros, one hot; C gets three more
 LARGE = ["bert-tiny", "vit-tiny", "bert-12-torchscript"]
@@ -124,7 +124,9 @@ def verilator(core, which):
     """Some of a core's inputs in Verilator. '' or what went wrong, and the report."""
     feeds, golden = [core.feeds[k] for k in which], [core.golden[k] for k in which]
     np.savez(os.path.join(core.path, "x.npz"), **{k: np.concatenate([f[k] for f in feeds]) for k in feeds[0]})
+    borrow(core.path)
     p = t.call("sim", core.path, "--simulator", "verilator", "--inputs", os.path.join(core.path, "x.npz"), "--outputs", os.path.join(core.path, "y.npz"), timeout=3000)
+    lend(core.path)
     if p.returncode: return p.stderr.decode(errors="replace"), {}
     report = json.loads(p.stdout)
     with np.load(os.path.join(core.path, "y.npz")) as z: why = differ(z[core.y], np.concatenate(golden))
@@ -146,5 +148,4 @@ def check_verilator():
 
 
 if __name__ == "__main__":
-    os.environ["MAKEFLAGS"] = "-j2 -- OPT_FAST=-O1 OPT_GLOBAL=-O1"          # what verilator gives to make: compiling takes longer than running here
     t.main(check_run, check_parts, check_icarus, check_verilator, floor=60)

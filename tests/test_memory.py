@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 """Where parameters are, and how they come: resident, layer and row blocks, bus widths, the count of beats, an error on the bus.
 
-    python tests/test_memory.py path/to/mlo [NAME ...]        Icarus
+    python tests/test_memory.py path/to/mlo [NAME ...]        Icarus; bert-tiny in Verilator
 
 The words are those of host/core.onnx in ONNX Runtime; the beats are reckoned here from the packing rules in mlo_param's header and from what a
 mode means: layer parameters are read in every iteration of every group of frames, and loaded ahead for one more; resident ones once; row blocks for
@@ -75,7 +75,7 @@ def check_modes():
         for mode, how in (("layer", ()), ("resident", ("--memory", "resident")), ("mixed", ("--folding", mixed)), ("mixed the other way", ("--memory", "resident", "--folding", t.write("layers.json", MIXED.replace("resident", "layer"))))):
             if name == "bert-tiny" and mode in ("layer", "mixed the other way"): continue
             path = made(name, *flags, *how)
-            r = Run(path, *(("--frames", "5") if name == "memory-20" else ()))
+            r = Run(path, "--frames", "5") if name == "memory-20" else Run(path, verilator=True)
             said = why(r, path)
             if not said and name == "memory-20": said = why(Run(path), path) or Run(path, "--frames", "5", "--stall", "30", "--seed", "4", "--axi-latency", "40").why()
             same = image in (None, t.read(os.path.join(path, "params.bin")))
@@ -130,7 +130,7 @@ def check_blocks():
     t.case("row blocks over 32 bits of bus", why(Run(path), path))
     for tile, frames in ("8", "1"), ("32", "2"):
         path = made("bert-tiny", "--pe", "12", "--simd", "12", "--memory", "block", "--tile", tile, "--frames-in-flight", frames)
-        r = Run(path, "--simulator", "verilator")
+        r = Run(path, verilator=True)
         t.case("bert-tiny in tiles of %s, %s in flight" % (tile, frames), why(r, path) or ("" if abs(r.report["predicted_cycles"] / r.report["cycles"] - 1) <= 0.01 else "%d cycles, %d foretold" % (r.report["cycles"], r.report["predicted_cycles"])))
 
 

@@ -19,7 +19,6 @@ import harness as t
 SEED = int(os.environ.get("SEED") or datetime.date.today().strftime("%Y%m%d"))
 MOST, CAUSES, CLOSE = 0.01, 0.05, 2
 GIVEN = "bert-tiny", "bert-tiny-mask", "vit-tiny"
-os.environ.setdefault("MAKEFLAGS", "-j2 -- OPT_FAST=-O0 OPT_GLOBAL=-O0 OPT_SLOW=-O0")      # what verilator gives to make: compiling takes longer than running here
 
 
 def draw_model(rng, small):

@@ -199,8 +199,9 @@ def check_random():
 
 def check_targets():
     """A target is met with the fewest multipliers, as the front says; what cannot be met is refused, with what can."""
-    for name, target in ("bert-base", 12000000), ("vit-base", 30000000), ("minilm", 2000000):
-        core, why = large(name), []
+    targets = {"bert-base": 12000000, "vit-base": 30000000, "minilm": 2000000}
+    for name in t.drawn(targets, 3):
+        core, why, target = large(name), [], targets[name]
         for frames in 1, 2:
             lines, said = core.front("--frames-in-flight", frames), core.fold("--target-cycles", target, "--frames-in-flight", frames)
             fewest = min(line["multipliers"] for line in lines if line["cycles"] <= target)
@@ -334,7 +335,7 @@ def check_blocks():
 
 def check_tiles():
     """--tile auto: as fast as the best of sizes of tiles, one by one; within bits of the budget; a target with the fewest multipliers."""
-    for name in "minilm", "deit-tiny":
+    for name in t.drawn(["minilm", "deit-tiny"], 2):
         core = large(name)
         sizes = [ceil(core.tokens, n) for n in (1, 2, 3, 4, 5, 7, 10, 16, 30)]            # as even as can be
         whole = core.fold("--memory", "block", "--budget-macs", 300)
@@ -361,4 +362,4 @@ def check_tiles():
 
 
 if __name__ == "__main__": t.main(check_brute_force, check_front, check_random, check_targets, check_refusals, check_around, check_memories, check_blocks, check_tiles,
-                                  floor=80)
+                                  floor=72)

@@ -71,7 +71,7 @@ int main(int argc, char **argv) {                   /* MODEL STAGE FORMAT [KEY V
 
 
 def build():
-    why = t.compile_c(t.at("driver"), [t.write("driver.c", DRIVER)], ["-std=c99", "-O1", *t.SANITIZE, "-Wno-unused-function", "-I", t.root, "-I", os.path.join(t.root, "src"), "-I", t.texts()])
+    why = t.compile_c(t.at("driver"), [t.write("driver.c", DRIVER)], ["-std=c99", "-O0", *t.SANITIZE, "-Wno-unused-function", "-I", t.root, "-I", os.path.join(t.root, "src"), "-I", t.texts()])
     if why: raise RuntimeError(why)
     return t.at("driver")
 

@@ -5,6 +5,7 @@
 Usage: python tests/test_sim.py path/to/mlo [CHECK ...]
 
 Most of it with simulators that only keep time: scripts that print the bench's lines, so that a minute is a second, and what comes next is known."""
+import concurrent.futures
 import json
 import os
 import pty
@@ -17,6 +18,7 @@ import sys
 import threading
 import time
 import harness as t
+from hardware import clone
 
 BERT = t.model("bert-tiny")
 SLEEPER = """#!%s
@@ -167,16 +169,22 @@ def check_progress():
     """Counted down: within a quarter from a tenth of the way on, though the machine is not the one that the estimate was made on."""
     path, said = core("slow", "--pe", "1", "--simd", "1")
     cycles = said["predicted_cycles"]
-    for seconds in (8, 20):
-        forget(path)
-        x = Terminal([t.mlo, "sim", path, "--simulator", "icarus"], tools("run-%d" % seconds, cycles, seconds=seconds))
+    own = lambda k: clone(path, "progress", k)               # these four wait, side by side
+    run = lambda seconds: Terminal([t.mlo, "sim", own(seconds), "--simulator", "icarus"], tools("run-%d" % seconds, cycles, seconds=seconds))
+    build = lambda build, run: Terminal([t.mlo, "sim", own((build, run))], tools("build-%d" % build, cycles, seconds=run, build=build))
+    forget(path)
+    runs, builds = (8, 20), ((12, 4), (20, 6))               # of one to the other as on a machine, not as long
+    with concurrent.futures.ThreadPoolExecutor(4) as pool:
+        seen = {what: pool.submit(f) for what, f in [(s, lambda s=s: run(s)) for s in runs] + [(b, lambda b=b: build(*b)) for b in builds]}
+        seen = {what: f.result() for what, f in seen.items()}
+    for seconds in runs:
+        x = seen[seconds]
         t.case("a run of %d s is counted down" % seconds, ("status %d: %s" % (x.status, x.text[-300:]) if x.status else "") or wrong_estimates(x, 0.1))
         t.case("... with cycles", "" if re.search(r"Icarus, cycle [\d ]+ of 1 500 688 \(\d+ %\): about", x.text) else x.text[:300])
         t.case("... and the line is gone at the end", "" if not re.search("left|cycle \\d", "\n".join(x.screen)) and re.match("  PASS  ", x.screen[0]) else str(x.screen[:3]))
-    for build, run in ((12, 4), (20, 6)):                    # of one to the other as on a machine, not as long
-        forget(path)
-        x = Terminal([t.mlo, "sim", path], tools("build-%d" % build, cycles, seconds=run, build=build))
-        t.case("a build of %d s is told" % build, "" if x.status == 0 and re.search(r"Verilator compiles: C\+\+ \(\d\d %\): about", x.text) and "Verilator, cycle" in x.text else "%d %s" % (x.status, x.text[:500]))
+    for length in builds:
+        x = seen[length]
+        t.case("a build of %d s is told" % length[0], "" if x.status == 0 and re.search(r"Verilator compiles: C\+\+ \(\d\d %\): about", x.text) and "Verilator, cycle" in x.text else "%d %s" % (x.status, x.text[:500]))
         t.case("... and counted down, with the run behind it", wrong_estimates(x, 0.25))
     forget(path)
     x = Terminal([t.mlo, "sim", path, "--simulator", "icarus"], tools("quiet", cycles, seconds=2), stderr=False)

@@ -21,8 +21,6 @@ import encoders
 import graphs
 import harness as t
 
-# what verilator gives to make: compiling takes longer than running here
-os.environ.setdefault("MAKEFLAGS", "-j2 -- OPT_FAST=-O0 OPT_GLOBAL=-O0")
 SEED = int(os.environ.get("MLO_SEED", datetime.date.today().strftime("%Y%m%d")))
 SMALL = encoders.Encoder(3, 12, 2, 6, 24, 6, "post", "Relu", mask=True)           # 6 tokens of 12 channels, with a mask stream
 LONG = encoders.Encoder(2, 8, 1, 8, 8, 16, "post", "Relu")                        # frames that no pipeline holds
