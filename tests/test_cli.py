@@ -273,8 +273,8 @@ def verdict(name, p, status, words):
 def check_sim():
     if not t.have("sim", "iverilog", "vvp"): return
     out, mask = t.at("s"), t.at("sm")
-    t.good("compile", BERT, "--pe", "8", "--simd", "8", "-o", out)
-    t.good("compile", t.model("bert-tiny-mask"), "--pe", "8", "--simd", "8", "-o", mask)
+    t.good("compile", BERT, "--pe", "4", "--simd", "4", "-o", out)
+    t.good("compile", t.model("bert-tiny-mask"), "--pe", "4", "--simd", "4", "-o", mask)
     short = ["--frame-tokens", "2,3"]
     p = simulate(out, *short)
     verdict("sim passes", p, 0, [])
@@ -288,7 +288,7 @@ def check_sim():
     # inputs and outputs
     inputs = ids("si.npz", (1, 32), 5)
     folded = t.at("sf.onnx")
-    t.good("fold", BERT, "--pe", "8", "--simd", "8", "-o", folded)
+    t.good("fold", BERT, "--pe", "4", "--simd", "4", "-o", folded)
     t.good("run", folded, "--inputs", inputs, "--probe", t.at("sp.npz"))
     want = np.load(t.at("sp.npz"))
     core = json.loads(t.read(t.at("s/manifest.json")))

@@ -198,13 +198,13 @@ def check_allocations():
 
 
 def check_libfuzzer():
-    """Half a minute of each target, from the seeds."""
+    """Half a minute of a target, from the seeds; the other one's day is tomorrow."""
     if not t.have("libFuzzer", "clang"): return
     flags = ["-std=c99", "-O1", "-g", "-fsanitize=address,undefined", "-fno-sanitize-recover=undefined"]
     env = dict(os.environ, ASAN_OPTIONS="malloc_context_size=0:max_malloc_fill_size=0:quarantine_size_mb=4")         # three times as many runs
     why = t.compile_c(at("fuzzed.o"), ["-c", t.amalgamation()], [*flags, "-fsanitize=fuzzer-no-link", "-fno-sanitize-coverage=trace-cmp"], "clang", ())
     if why: return case("libFuzzer", why)
-    for kind in "onnx", "json":
+    for kind in t.drawn(["onnx", "json"], 2):
         why = t.compile_c(at("fuzz-" + kind), [os.path.join(FUZZ, "fuzz_%s.c" % kind), at("fuzzed.o")], [*flags, "-fsanitize=fuzzer"], "clang")
         if "libclang_rt" in why: return t.absent("libFuzzer", "clang's runtime is not installed: " + why[:100])
         if why: case("libFuzzer, " + kind, why); continue
@@ -218,4 +218,4 @@ def check_libfuzzer():
 
 
 if __name__ == "__main__":
-    t.main(check_seeds, check_invalid, check_greedy, check_damaged, check_allocations, check_libfuzzer, floor=88)
+    t.main(check_seeds, check_invalid, check_greedy, check_damaged, check_allocations, check_libfuzzer, floor=87)

@@ -8,7 +8,9 @@ import os
 import shutil
 import subprocess
 import sys
+import types
 import harness as t
+import run
 
 TOY = """import cases
 for name in "one", "two", "three": cases.case(name)
@@ -16,7 +18,7 @@ cases.end(floor=3)
 """
 
 
-def played(script, skips="", name="toy", alone=False, **env):
+def played(script, skips="", name="toy", alone=False, costs="", **env):
     """(status, output) of a toy script tests/test_NAME.py, under run.py or by itself."""
     folder = t.at("tests")
     shutil.rmtree(folder, True)
@@ -24,6 +26,7 @@ def played(script, skips="", name="toy", alone=False, **env):
     for f in ("run.py", "cases.py", "harness.py"): shutil.copy(os.path.join(t.tests, f), folder)
     path = t.write("tests/test_%s.py" % name, script)
     t.write("tests/skips.txt", skips)
+    if costs: t.write("tests/costs.txt", costs)
     command = [path] if alone else [os.path.join(folder, "run.py"), sys.executable, "test_", "--under", "plain"]
     clean = {k: v for k, v in os.environ.items() if k != "CI"}
     p = subprocess.run([sys.executable, *command], env=dict(clean, **env), capture_output=True, text=True)
@@ -76,4 +79,25 @@ def check_absent():
     fails("a folder of ../shared that is absent, in CI", "absent two: there is no ../shared/vectors; in CI everything is there", beside, CI="true")
 
 
-t.main(check_floor, check_skips, check_absent, floor=33)
+def check_costs():
+    """A script that costs half as much again as it did is a failure; so is one that nobody has timed, and a table that is not of these scripts."""
+    grown = lambda cost, known: run.grown(types.SimpleNamespace(name="toy", cost=cost), known)
+    t.case("half as much again", "" if "it costs 61 s, and 40 are allowed" in grown(61, {"toy": 40}) else grown(61, {"toy": 40}))
+    t.case("less than that", grown(59, {"toy": 40}))
+    t.case("some seconds are no growth", grown(14, {"toy": 1}))
+    passes("a script that is timed", "3 passed, 0 failed, 0 skipped", TOY, costs="# why\ntest_toy 5\n")
+    fails("a script that is not", "costs.txt does not say what it may cost", TOY, own=False, costs="test_other 5\n")
+    there = {s.name for s in run.find(False)}
+    t.case("costs.txt is of the scripts that there are", ", ".join(sorted(there ^ set(run.costs()))))
+    t.case("the quick ones are some of them", "" if 10 < len(run.find(True)) < len(there) else str(len(run.find(True))))
+
+
+def check_picks():
+    status, said = played("import harness as t\ndef check_one(): t.case('one')\nt.main(check_one, floor=1)\n", alone=True)
+    t.case("a check by itself", "" if status == 0 and "1 passed" in said else said)
+    path = t.at("tests/test_toy.py")
+    p = subprocess.run([sys.executable, path, "mlo", "two"], capture_output=True, text=True)
+    t.case("a name that no check has", "" if p.returncode == 1 and "FAIL two: no check is called so; there are one" in p.stdout else p.stdout)
+
+
+t.main(check_floor, check_skips, check_absent, check_costs, check_picks, floor=43)
