@@ -10,6 +10,7 @@
 #   make lint     strict warnings of gcc and clang; the Verilog in three tools
 #   make bench    times and cycles; BENCH="minilm bits" picks some
 #   make synth    what the hardware costs: Yosys for UltraScale+ and ECP5, nextpnr for an LFE5U-85; SYNTH="mvu" picks. Takes many minutes
+#   make prove    every proof of tests/formal anew, into proved.txt; a test run makes those that are not in there, and a dated sample
 #   make fuzz     the libFuzzer targets, build/fuzz/onnx and build/fuzz/json; tests/test_fuzz.py says how they are run
 #   make install  to PREFIX (/usr/local)
 
@@ -27,7 +28,7 @@ SRC     := $(wildcard src/*.c src/*/*.c)
 CLI     := main.c $(wildcard cli/*.c)
 TEXTS   := $(wildcard verilog/*.v share share/* share/*/*)
 
-.PHONY: all deps demo test test-all test-full costs bench synth fuzz lint format install clean
+.PHONY: all deps demo test test-all test-full costs bench synth fuzz lint format install clean prove
 all: mlo
 
 mlo: build/main.o build/mlo.o
@@ -77,6 +78,9 @@ test-full: TIER := --full
 test test-all test-full costs: deps
 	@$(MAKE) --no-print-directory mlo
 	@$(PYTHON) tests/run.py ./mlo $(TIER)
+
+prove:
+	@status=0; for t in run.py "run.py --mutants" contract.py loop.py; do python3 tests/formal/$$t --all --record -j 2 || status=1; done; exit $$status
 
 bench: mlo
 	@if [ -f tests/bench.py ]; then $(PYTHON) tests/bench.py ./mlo $(BENCH); else echo "bench: there is no tests/bench.py yet"; exit 1; fi

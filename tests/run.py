@@ -19,6 +19,7 @@ What is a test:
     tests/formal/run.py      proofs, then mutants that must be refuted
     tests/formal/contract.py the stream contract of whole kernels
     tests/formal/loop.py     the loop control's proof, by the SAT solver in Yosys (z3 does not finish)
+    tests/formal/keys.py     that the three above prove again what has changed, and only that
     tests/lint.sh            every module in three tools
 
 Each says a line per check, and at its end how many there are at least: `ok NAME`, `FAIL NAME: why`, `skip NAME: reason`, `absent NAME: what`, `floor N`.
@@ -115,6 +116,7 @@ def find(quick):
     formal = [python, os.path.join(TESTS, "formal", "run.py"), "-j", "1", "--timeout", "600"]
     scripts += [Script("formal/proofs", formal, ["yosys", "yosys-smtbmc", "z3"]), Script("formal/mutants", formal + ["--mutants"], ["yosys", "yosys-smtbmc", "z3"])]
     scripts.append(Script("formal/contract", [python, os.path.join(TESTS, "formal", "contract.py")], ["yosys", "yosys-abc"]))
+    scripts.append(Script("formal/keys", [python, os.path.join(TESTS, "formal", "keys.py")], ["yosys", "yosys-smtbmc", "yosys-abc", "z3"]))
     scripts.append(Script("formal/loop", [python, os.path.join(TESTS, "formal", "loop.py")], ["yosys"]))
     scripts.append(Script("lint", ["sh", os.path.join(TESTS, "lint.sh")], ["iverilog", "verilator", "yosys"]))
     if quick:

@@ -15,18 +15,13 @@ of those has a proof of its own. Of mlo_mvu_tiled's parts too just the contract 
 each (for mlo_tile and mlo_untile the same rules, contract/tiles.v, once claimed and once assumed). The bodies of kernels are read without their own `ifdef FORMAL.
 
 The engine is the SAT solver in Yosys (temporal induction), for reachability and mutants the bounded model checker of its
-ABC: seconds, where z3 takes minutes. One line per proof or mutant; exit 1 if one is not as it must be."""
+ABC: seconds, where z3 takes minutes. One line per proof or mutant; exit 1 if one is not as it must be. What proved.txt holds
+is not proved again each time: see proved.py."""
 import os
 import re
 import subprocess
-import sys
-import tempfile
-import time
-
-HERE = os.path.dirname(os.path.abspath(__file__))
-VERILOG = os.path.join(os.path.dirname(os.path.dirname(HERE)), "verilog")
-sys.path.insert(0, os.path.dirname(HERE))
-import cases
+import proved
+from proved import HERE, VERILOG
 STEPS = 3       # of the induction; the base case has as many
 DEEP = 80       # cycles within which mutants fail and goals are reached
 TIMEOUT = 300
@@ -257,80 +252,85 @@ endmodule
 """ % (head, module, ", ".join(".%s(%s)" % (n, n) for n in names), expand(read(contract(module)), params))
 
 
-def yosys(job, keep, end, directory, text=None):
-    """what Yosys says; keep: the modules of rules.v whose assertions stay"""
-    module, params = job.split()[0], [x.split("=") for x in job.split()[1:]]
-    top, dut = os.path.join(directory, "contract.v"), os.path.join(directory, module + ".v")
-    with open(top, "w") as f:
-        f.write(wrapper(module, params))
-    with open(dut, "w") as f:
-        f.write(text or source(module))
+# the modules of rules.v whose assertions stay in a proof
+ALL = ["contract", "*stream*", "*order*", "*changes*", "*watch*", "*beats*", "*rules*", "*claim*", "*mlo_*"]
+INDUCTION = ["select -list t:$assert", "opt -full", "dffunmap", "sat -prove-asserts -set-assumes -tempinduct -maxsteps %d" % STEPS]
+AIG = ["opt -full", "techmap", "opt -fast", "dffunmap", "abc -g AND -fast", "opt_clean", "write_aiger -zinit -I -B model.aig"]
+BMC = "read_aiger model.aig; fold; strash; orpos; scorr; bmc3 -F %d" % DEEP
+
+
+def files(module, params, text):
+    """what Yosys reads"""
+    below = [proved.File(m + ".v", source(m), False) for m in submodules(module)]
+    rules = [proved.File(x + ".v", read(contract(x))) for x in ["rules", "tiles"] + left_open(module)]
+    return [proved.File("contract.v", wrapper(module, params)), proved.File(module + ".v", text, False)] + below + rules
+
+
+def script(module, params, keep, end):
+    """what Yosys does; keep: the modules of rules.v whose assertions stay"""
     registers = "-mem2reg " if re.search("^memory ", read(contract(module)), re.M) else ""
-    script = ["read_verilog -defer -sv " + registers + " ".join([dut] + [os.path.join(VERILOG, m + ".v") for m in submodules(module)])]
-    script += ["read_verilog -formal -sv " + " ".join(contract(x) for x in ["rules", "tiles"] + left_open(module))]
-    script += ["read_verilog -defer -formal -sv " + top]        # its default parameters, which may be large, are not elaborated
-    script += ["hierarchy -top contract " + " ".join("-chparam %s %s" % (k, v) for k, v in params), "proc", "select *"] + ["select -del " + m for m in keep] + ["chformal -assert -remove", "select -clear"]
-    script += ["prep -flatten -top contract -nordff", "setattr -unset keep", "delete -output", "opt_clean", "async2sync", "memory_map"] + end
+    lines = ["read_verilog -defer -sv " + registers + " ".join(m + ".v" for m in [module] + submodules(module))]
+    lines += ["read_verilog -formal -sv " + " ".join(x + ".v" for x in ["rules", "tiles"] + left_open(module))]
+    lines += ["read_verilog -defer -formal -sv contract.v"]     # its default parameters, which may be large, are not elaborated
+    lines += ["hierarchy -top contract " + " ".join("-chparam %s %s" % (k, v) for k, v in params), "proc"]
+    lines += ["select *"] + ["select -del " + m for m in keep] + ["chformal -assert -remove", "select -clear"]
+    lines += ["prep -flatten -top contract -nordff", "setattr -unset keep", "delete -output", "opt_clean", "async2sync", "memory_map"]
+    return "; ".join(lines + end)
+
+
+def run(command, directory):
+    """its status (0: well) and what it says"""
     try:
-        p = subprocess.run(["yosys", "-p", "; ".join(script)], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=TIMEOUT)
+        p = subprocess.run(command, cwd=directory, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=TIMEOUT)
     except subprocess.TimeoutExpired:
-        return "timeout"
-    lost = re.search(r".*(implicitly declared|used but has no driver).*", p.stdout)
-    if lost or p.returncode:                    # a name that binds to nothing would make a claim about nothing
-        return lost.group(0) if lost else p.stdout[-300:]
-    return p.stdout
+        return 1, "timeout"
+    return p.returncode, p.stdout
 
 
-def prove(job, directory):
-    out = yosys(job, ["contract", "*stream*", "*order*", "*changes*", "*watch*", "*beats*", "*rules*", "*claim*", "*mlo_*"],
-                ["select -list t:$assert", "opt -full", "dffunmap", "sat -prove-asserts -set-assumes -tempinduct -maxsteps %d" % STEPS], directory)
-    if "Induction step proven: SUCCESS!" in out:
-        return "proved"
-    return "refuted" if "model found for base case" in out else "\n".join(out.splitlines()[-4:])
+def yosys(script, directory):
+    """whether it went well; what it says"""
+    status, out = run(["yosys", "-p", script], directory)
+    lost = re.search(r".*(implicitly declared|used but has no driver).*", out)
+    if lost or status:                          # a name that binds to nothing would make a claim about nothing
+        return False, lost.group(0) if lost else out[-300:]
+    return True, out
 
 
-def bounded(job, keep, directory, text=None):
-    aig = os.path.join(directory, "model.aig")
-    out = yosys(job, keep, ["opt -full", "techmap", "opt -fast", "dffunmap", "abc -g AND -fast", "opt_clean", "write_aiger -zinit -I -B " + aig], directory, text)
-    if "write_aiger" not in out:
-        return out
-    script = "read_aiger %s; fold; strash; orpos; scorr; bmc3 -F %d" % (aig, DEEP)
-    try:
-        out = subprocess.run(["yosys-abc", "-c", script], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=TIMEOUT).stdout
-    except subprocess.TimeoutExpired:
-        return "timeout"
+def induction(script, directory):
+    well, out = yosys(script, directory)
+    if well and "Induction step proven: SUCCESS!" in out:
+        return True, "proved"
+    return False, "refuted" if "model found for base case" in out else "\n".join(out.splitlines()[-4:])
+
+
+def bounded(script, directory):
+    well, out = yosys(script, directory)
+    if not well:
+        return False, out
+    out = run(["yosys-abc", "-c", BMC], directory)[1]
     found = re.search(r"was asserted in frame (\d+)", out)
-    return "in cycle " + found.group(1) if found else "NOT found: " + out[-200:].strip()
+    return bool(found), "in cycle " + found.group(1) if found else "NOT found: " + out[-200:].strip()
 
 
-def main():
-    wanted = {m if m.startswith("mlo_") else "mlo_" + m for m in sys.argv[1:]}
-    with tempfile.TemporaryDirectory(prefix="mlo-formal-") as directory:
+def proof(name, job, keep, bmc, old="", new=""):
+    """of a line of PROOFS, or of a mutant of one"""
+    module, params = job.split()[0], [x.split("=") for x in job.split()[1:]]
+    text, wrong = source(module), ""
+    if old:
+        wrong = "" if text.count(old) == 1 else "text found %d times" % text.count(old)
+        text = text.replace(old, new)
+    asked = script(module, params, keep, AIG if bmc else INDUCTION)
+    prove = lambda directory: bounded(asked, directory) if bmc else induction(asked, directory)
+    return proved.Proof(name, module, files(module, params, text), [asked, BMC] if bmc else [asked], prove, wrong)
 
-        def report(what, verdict, start, passed):
-            said = "%s (%.1f s)" % (verdict, time.time() - start)
-            cases.case(what + (": " + said if passed else ""), "" if passed else said)
 
-        for job in PROOFS.strip().splitlines():
-            if wanted and job.split()[0] not in wanted:
-                continue
-            start = time.time()
-            verdict = prove(job, directory)
-            report("contract of " + job, verdict, start, verdict == "proved")
-            start = time.time()
-            verdict = bounded(job, ["goal"], directory)
-            report("reached in " + job, verdict, start, verdict.startswith("in cycle"))
-        for job, old, new in MUTANTS:
-            module = job.split()[0]
-            if wanted and module not in wanted:
-                continue
-            start, text = time.time(), source(module)
-            verdict = "text found %d times" % text.count(old)
-            if text.count(old) == 1:
-                verdict = bounded(job, ["claim"], directory, text.replace(old, new))
-            report("mutant of %s: %s" % (module, new), verdict, start, verdict.startswith("in cycle"))
-    cases.end(floor=155, picked=wanted)
+def proofs():
+    for job in PROOFS.strip().splitlines():
+        yield proof("contract of " + job, job, ALL, False)
+        yield proof("reached in " + job, job, ["goal"], True)
+    for job, old, new in MUTANTS:
+        yield proof("mutant of %s: %s" % (job.split()[0], new), job, ["claim"], True, old, new)
 
 
 if __name__ == "__main__":
-    main()
+    proved.main("contract", list(proofs()), proved.arguments(__doc__).parse_args(), floor=155)

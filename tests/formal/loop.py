@@ -3,16 +3,11 @@
 """Prove mlo_loop: base case and induction of all its properties at once, then refute mutants of it.
 
 z3 (run.py) does not get through this model; the SAT solver inside yosys takes seconds, so it has a script of its own.
-One line per proof or mutant; exit 1 if one is not as it must be."""
+One line per proof or mutant; exit 1 if one is not as it must be. What proved.txt holds is not proved again each time: see proved.py."""
 import os
 import subprocess
-import sys
-import tempfile
-
-HERE = os.path.dirname(os.path.abspath(__file__))
-sys.path.insert(0, os.path.dirname(HERE))
-import cases
-SOURCE = os.path.join(os.path.dirname(os.path.dirname(HERE)), "verilog", "mlo_loop.v")
+import proved
+SOURCE = os.path.join(proved.VERILOG, "mlo_loop.v")
 STEPS = 3       # of the induction; the base case has as many
 DEEP = 12       # steps in which a mutant must fail from reset
 
@@ -32,15 +27,19 @@ MUTANTS = [
 REACHED = ["!(f_n == 3 && f_out == 1)", "!(f_n == 2 && f_group == 2 && f_k == 1 && f_gs != 0)"]
 
 
-def sat(text, beats, options, directory):
+PROVE, REFUTE = "-maxsteps %d" % STEPS, "-tempinduct-baseonly -maxsteps %d" % DEEP
+
+
+def sat(beats, options):
+    """yosys' script"""
+    return "; ".join(["read_verilog -formal -sv mlo_loop.v", "chparam -set WIDTH 8 -set BEATS %d mlo_loop" % beats, "prep -top mlo_loop -nordff",
+                      "async2sync", "dffunmap", "chformal -cover -remove", "opt -full", "sat -prove-asserts -set-assumes -tempinduct " + options])
+
+
+def run(script, directory):
     """yosys' verdict: 'proved', 'refuted' or what it said"""
-    path = os.path.join(directory, "mlo_loop.v")
-    with open(path, "w") as f:
-        f.write(text)
-    script = ["read_verilog -formal -sv " + path, "chparam -set WIDTH 8 -set BEATS %d mlo_loop" % beats, "prep -top mlo_loop -nordff",
-              "async2sync", "dffunmap", "chformal -cover -remove", "opt -full", "sat -prove-asserts -set-assumes -tempinduct " + options]
     try:
-        out = subprocess.run(["yosys", "-p", "; ".join(script)], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=600).stdout
+        out = subprocess.run(["yosys", "-p", script], cwd=directory, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=600).stdout
     except subprocess.TimeoutExpired:
         return "timeout"
     if "Induction step proven: SUCCESS!" in out:
@@ -50,32 +49,32 @@ def sat(text, beats, options, directory):
     return "\n".join(out.splitlines()[-3:])
 
 
-def main():
+def expect(what, text, wanted, scripts, wrong=""):
+    """one of these scripts has to lead to the verdict that is wanted"""
+    def prove(directory):
+        for script in scripts:
+            verdict = run(script, directory)
+            if verdict == wanted:
+                break
+        return verdict == wanted, verdict
+    return proved.Proof("mlo_loop " + what, "mlo_loop", [proved.File("mlo_loop.v", text)], scripts, prove, wrong)
+
+
+def proofs():
     with open(SOURCE) as f:
         text = f.read()
-    with tempfile.TemporaryDirectory(prefix="mlo-formal-") as directory:
-
-        def expect(what, verdict, wanted):
-            cases.case("mlo_loop %s: %s" % (what, wanted), "" if verdict == wanted else verdict)
-
-        for beats in (1, 2):
-            expect("BEATS=%d base+induction" % beats, sat(text, beats, "-maxsteps %d" % STEPS, directory), "proved")
-        design, mark, properties = text.partition("`ifdef FORMAL\n    // The world around")
-        for claim in REACHED:
-            more = "\n    always @* if (f_past_valid) assert (%s);\n" % claim
-            expect("reaches " + claim, sat(text.replace("    // ---- the specification of the feed", more + "    // ---- the specification of the feed"), 1,
-                                           "-tempinduct-baseonly -maxsteps %d" % DEEP, directory), "refuted")
-        for old, new in MUTANTS:
-            if design.count(old) != 1:
-                expect("mutant " + old, "text found %d times" % design.count(old), "refuted")
-                continue
-            mutant = design.replace(old, new) + mark + properties
-            verdict = sat(mutant, 1, "-tempinduct-baseonly -maxsteps %d" % DEEP, directory)
-            if verdict != "refuted":            # some need tokens of two beats
-                verdict = sat(mutant, 2, "-tempinduct-baseonly -maxsteps %d" % DEEP, directory)
-            expect("mutant %s" % new, verdict, "refuted")
-    cases.end(floor=14)
+    for beats in (1, 2):
+        yield expect("BEATS=%d base+induction" % beats, text, "proved", [sat(beats, PROVE)])
+    feed = "    // ---- the specification of the feed"
+    for claim in REACHED:
+        more = "\n    always @* if (f_past_valid) assert (%s);\n" % claim
+        yield expect("reaches " + claim, text.replace(feed, more + feed), "refuted", [sat(1, REFUTE)])
+    design, mark, properties = text.partition("`ifdef FORMAL\n    // The world around")
+    for old, new in MUTANTS:
+        wrong = "" if design.count(old) == 1 else "text found %d times" % design.count(old)
+        mutant = design.replace(old, new) + mark + properties       # some need tokens of two beats
+        yield expect("mutant " + new, mutant, "refuted", [sat(1, REFUTE), sat(2, REFUTE)], wrong)
 
 
 if __name__ == "__main__":
-    main()
+    proved.main("loop", list(proofs()), proved.arguments(__doc__).parse_args(), floor=14)
