@@ -66,6 +66,25 @@ module mlo_add4 #(
     endgenerate
     always @(posedge clk) if (en) total <= abcd[BITS+1+LOW:LOW];
     wire unused = &{1'b0, b, c, d, ab, cd, abcd, carry_in};
+
+`ifdef FORMAL
+    // The contract, computed wide.
+    localparam FB = BITS + 4;
+    wire signed [BITS-1:0] f_a = a, f_b = COUNT > 1 ? b : 0, f_c = COUNT > 2 ? c : 0, f_d = COUNT > 3 ? d : 0;
+    wire [2:0]             f_ones = carry_in[0] + (COUNT > 1 && carry_in[1]) + (COUNT > 2 && carry_in[2]) + (COUNT > 3 && carry_in[3]);
+    wire signed [FB-1:0]   f_carries = CARRY != 0 ? f_ones : 3'd0;
+    wire signed [BITS+1:0] f_total = total;
+    reg signed  [FB-1:0]   f_sum;
+    reg                    f_past = 1'b0;
+    always @(posedge clk) if (en) {f_past, f_sum} <= {1'b1, f_a + f_b + f_c + f_d + f_carries};
+    always @* if (f_past) begin
+        assert (f_total + $signed({1'b0, carry_out}) == f_sum);
+        if (CARRY == 0) assert (!carry_out);
+    end
+    localparam signed [FB-1:0] F_LEAST = -(COUNT << (BITS - 1)), F_MOST = (COUNT << (BITS - 1)) - (CARRY != 0 ? 0 : COUNT);
+    always @* cover (f_past && f_sum == F_LEAST);
+    always @* cover (f_past && f_sum == F_MOST);
+`endif
 endmodule
 
 `default_nettype wire

@@ -78,5 +78,36 @@ always @(posedge clk) begin
     end
 end
 
+`ifdef FORMAL
+    // Assumed of the user: a fresh row stays until it is done; a row is not done before its constants are there.
+    reg           f_past = 1'b0, f_fresh, f_same, f_used, f_mine;
+    reg [PAR-1:0] f_data;
+    reg [1:0]     f_swaps;
+    always @(posedge clk) begin
+        f_past  <= 1'b1;
+        f_fresh <= fresh && !done && !rst;
+        f_same  <= ok && !rst;
+        f_data  <= data;
+        f_used  <= !rst && (f_used || swap);
+        f_mine  <= !rst && fresh && !done && (f_mine || swap);     // this row had its swap
+        f_swaps <= rst ? 2'd0 : f_swaps + swap;
+    end
+    always @* begin
+        if (!f_past) assume (rst);
+        if (f_past && f_fresh) assume (fresh);
+        if (!ok) assume (!done);
+    end
+    always @* if (f_past) begin
+        assert (swapped_reg == f_mine);
+        assert (!swap || !f_mine);                          // one for each row that is fresh
+        if (fresh && ok) assert (f_mine);                   // its constants, not those of the row before
+        if (swap && f_used) assert (ready);                 // as mlo_param wants it
+        if (load_reg) assert (f_used && f_mine && !ok);
+        if (ok) assert (f_used && ready && !load_reg);
+        if (f_used) assert (ok_reg || load_reg);
+        if (f_same && ok) assert (data == f_data);          // until the next row that is fresh
+        cover (f_past && f_swaps == 2'd2 && ok && done && !fresh);
+    end
+`endif
 endmodule
 `default_nettype wire

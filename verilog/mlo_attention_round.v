@@ -46,5 +46,31 @@ assign out = out_reg;
 
 wire unused = &{1'b0, valid6, zero_valid6};
 
+`ifdef FORMAL
+    // The formula, computed wide, of what came in seven cycles before.
+    localparam FB = SB + 82;
+    reg                  f_past = 1'b0;
+    reg  [6:0]           f_valid = 7'd0;
+    reg  [7*(SB+32)-1:0] f_line;
+    wire [SB+31:0]       f_was   = f_line[6*(SB+32) +: SB+32];
+    wire signed [FB-1:0] f_in    = $signed(f_was[32 +: SB]), f_mult = $signed({1'b0, f_was[14 +: 18]}), f_zero = $signed(f_was[0 +: 8]);
+    wire [5:0]           f_shift = f_was[8 +: 6];
+    wire signed [FB-1:0] f_one   = 1;
+    wire signed [FB-1:0] f_y     = ((f_in * f_mult + (f_one <<< (f_shift - 6'd1))) >>> f_shift) + f_zero;
+    wire signed [FB-1:0] f_out   = f_y > 127 ? 127 : f_y < -128 ? -128 : f_y;
+    always @(posedge clk) begin
+        f_past  <= 1'b1;
+        f_valid <= rst ? 7'd0 : {f_valid, in_valid};
+        f_line  <= {f_line, in, mult, shift, zero};
+    end
+    always @* begin
+        if (!f_past) assume (rst);
+        assume (shift >= 6'd1 && shift <= 6'd62);
+        if (f_past && f_valid[6]) assert (out == f_out[7:0]);
+        cover (f_past && f_valid[6] && f_y > 127 && f_in > 0 && f_shift > 1);
+        cover (f_past && f_valid[6] && f_y == -5 && f_in * f_mult < -3);
+    end
+`endif
+
 endmodule
 `default_nettype wire

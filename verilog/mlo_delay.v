@@ -72,6 +72,7 @@ assign out       = line_reg[(CYCLES-1)*WIDTH +: WIDTH];
             assert (valid_reg[f_age - 1] && line_reg[(f_age - 1) * WIDTH +: WIDTH] == f_in);
             if (f_age == CYCLES) assert (out_valid && out == f_in);
         end
+        cover (f_past && f_track && f_age == CYCLES && valid_reg == {CYCLES{1'b1}} && !in_valid);
     end
 `endif
 endmodule

@@ -181,6 +181,7 @@ end
         end
         if (f_past && f_hold)
             assert (m_valid && m_q == f_hold_q && m_user == f_hold_user);
+        cover (f_past && f_hold && last && m_ready && m_q > 1 && f_outd > 1);      // a second division waited for the first
     end
 `endif
 endmodule

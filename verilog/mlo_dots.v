@@ -196,6 +196,9 @@ module mlo_dots #(
         end
     endgenerate
     always @(*) if (PAIR == 0) assert (!carry);
+    // the least of all sums, of numbers that are not the same
+    wire signed [SBITS-1:0] f_last = sum[(ROWS-1)*SBITS +: SBITS];
+    always @(*) cover (f_row[ROWS-1].known[LS+1] && f_last < -(1 << (XBITS + WBITS - 3)) && (PAIR == 0 || carry));
 `endif
 endmodule
 

@@ -117,6 +117,8 @@ wire unused = &{1'b0, difference[SBITS-1], twice2, round2[13], round2[0], round4
         if (f_past) assert (rom4 == ROM[f_t4[5:0]*16 +: 16] && i4 == f_t4[11:6]);
         if (f_two && f_sh3 <= 6'd61) assert (t3 == (f_t > 80'd4095 ? 80'd4095 : f_t));
         if (f_two) assert (e5 == (f_ok5 ? f_e : 80'd0));
+        cover (f_two && e5 == 8'd255 && f_p3 != 0 && t3 == 12'd4095);           // a difference of nearly nothing, then one too large
+        cover (f_two && e5 == 8'd1);
     end
 `endif
 endmodule

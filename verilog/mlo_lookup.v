@@ -63,6 +63,51 @@ module mlo_lookup #(
         end
     endgenerate
     wire unused = &{1'b0, load_ready, table_ready};
+
+`ifdef FORMAL
+    // For a beat that carries a word: AXI_WIDTH = YBITS.
+    // Assumed: tables move between beats, and only when the one in use is there; what waits at the input does not change.
+    localparam FB = LANES*XBITS + 3, FD = 1 << XBITS;
+    reg                   f_past = 1'b0, f_used, f_wait, f_held;
+    reg [FB-1:0]          f_in;
+    reg [LANES*YBITS+2:0] f_out, f_next;
+    reg                   f_bank, f_fill;                   // the table in use, the one being filled
+    reg [XBITS-1:0]       f_at;
+    reg [2*FD*YBITS-1:0]  f_words;                          // of both
+    integer               k;
+    always @* begin
+        f_next[LANES*YBITS +: 3] = s_axis_tuser;
+        for (k = 0; k < LANES; k = k + 1)
+            f_next[k*YBITS +: YBITS] = f_words[(FD*f_bank + ((s_axis_tdata[k*XBITS +: XBITS] + FD/2) % FD))*YBITS +: YBITS];
+    end
+    always @(posedge clk) begin
+        f_past <= 1'b1;
+        f_used <= !rst && (f_used || first);
+        f_wait <= !rst && s_axis_tvalid && !s_axis_tready;
+        f_in   <= {s_axis_tuser, s_axis_tdata};
+        f_held <= !rst && (take || (m_axis_tvalid && !m_axis_tready));
+        if (take) f_out <= f_next;
+        if (first && f_used) f_bank <= !f_bank;
+        if (s_axis_t_tvalid && s_axis_t_tready) begin
+            f_words[(FD*f_fill + f_at)*YBITS +: YBITS] <= s_axis_t_tdata;
+            f_at   <= f_at + 1'b1;
+            f_fill <= f_fill ^ &f_at;
+        end
+        if (rst) {f_bank, f_fill, f_at} <= 0;
+    end
+    always @* begin
+        if (!f_past) assume (rst);
+        if (f_wait) assume (s_axis_tvalid && f_in == {s_axis_tuser, s_axis_tdata});
+        if (s_axis_tvalid || (f_used && !table_ready[0])) assume (!first);
+    end
+    always @* if (f_past) begin
+        assert (m_axis_tvalid == f_held);                   // a beat for each that is taken
+        if (m_axis_tvalid) assert (f_out == {m_axis_tuser, m_axis_tdata});
+        assert (table_ready == {LANES{table_ready[0]}} && load_ready == {LANES{load_ready[0]}});
+        if (s_axis_tready) assert (f_used);
+        cover (f_bank && m_axis_tvalid && m_axis_tready && m_axis_tdata != 0);
+    end
+`endif
 endmodule
 
 `default_nettype wire

@@ -88,6 +88,7 @@ module mlo_muladd #(
     always @(*) begin
         if (f_1) assert (product == f_p);
         if (f_2) assert (y == f_y);
+        cover (f_2 && y < 0 && f_a > 0 && f_p < 0);
     end
 `endif
 endmodule

@@ -219,6 +219,7 @@ module mlo_rsqrt #(
         always @(posedge clk) if (f_past_valid && !$past(rst)) begin
             if ($past(m_tvalid && !m_tready)) assert (m_tvalid && $stable(m_r) && $stable(m_k));
             if (m_tvalid && !$past(m_tvalid)) assert (f_age == LATENCY);
+            cover ($past(m_tvalid && !m_tready) && m_tready && m_k != 0 && m_r[0]);
         end
     end endgenerate
 `endif

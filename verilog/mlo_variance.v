@@ -213,6 +213,8 @@ module mlo_variance #(
     end
     always @(posedge clk) if (f_past_valid && !$past(rst) && $past(m_tvalid && !m_tready))
         assert (m_tvalid && $stable(m_v) && $stable(m_s1) && $stable(m_sh) && $stable(m_tuser));
+    // a token waits behind one that leaves
+    always @* cover (f_past_valid && m_tvalid && m_tready && m_v > 1 && sum_valid && last);
 `endif
 endmodule
 
