@@ -155,8 +155,8 @@ def check_matrix():
     for name, tool, models, how, may_stay in TOOLS:
         for model in models:
             try: m = tool(t.model(model))
-            except ImportError as e: t.absent("%s of %s" % (name, model), "%s not installed" % e.name); continue
-            except Exception as e: t.skip("%s of %s" % (name, model), "the tool fails: %s" % str(e)[:120]); continue
+            except ModuleNotFoundError as e: t.absent("%s of %s" % (name, model), "%s not installed" % e.name); continue
+            except Exception as e: t.case("%s of %s" % (name, model), "the tool fails: %s: %s" % (type(e).__name__, str(e)[:120])); continue
             onnx.save(m, t.at("variant.onnx"))
             t.case("%s of %s" % (name, model), survives(t.at("variant.onnx"), t.model(model), LAYERS[model], how, may_stay))
 
