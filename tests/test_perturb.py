@@ -8,11 +8,11 @@ A mutant is a copy of an exported model with one change: an attribute, an edge, 
 says whether it is a model, and what it computes. Then `roll` must refuse it (status 3 or 4, one line), or give a model that computes the same there
 and that `check` proves. Where an attribute is the cause, node, attribute and both values are told. Metadata that is lost or lies changes nothing.
 Then the other way round: rolled models are sabotaged, and `check` must refuse whatever ONNX Runtime computes otherwise.
-A mutant is named model/kind/what. By default a seeded sample of the mutants runs; --all runs every one.
+A mutant is named model/kind/what. By default a sample runs whose seed is the date; --all runs every one.
 """
-import copy, itertools, multiprocessing, os, random, re, subprocess, sys
+import copy, datetime, itertools, multiprocessing, os, random, re, subprocess, sys
 all_of_them = "--all" in sys.argv
-seed = int(sys.argv[sys.argv.index("--seed") + 1]) if "--seed" in sys.argv else 1
+seed = int(sys.argv[sys.argv.index("--seed") + 1]) if "--seed" in sys.argv else int(datetime.date.today().strftime("%Y%m%d"))
 picked = [a for i, a in enumerate(sys.argv[2:], 2) if not a.startswith("--") and sys.argv[i - 1] != "--seed"]
 sys.argv[2:] = []
 import numpy as np
@@ -23,7 +23,8 @@ import graphs
 from graphs import attribute, body, difference, feeds, meta, scans, shapes as sizes
 
 SCOPES, CLASSES, NAMESPACE = "pkg.torch.onnx.name_scopes", "pkg.torch.onnx.class_hierarchy", "namespace"
-SAMPLE = 5                               # mutants per model, layer and kind, unless --all
+SAMPLE = {"attributes": 20}              # mutants per model, layer and kind, unless --all; FEW of the other kinds
+FEW = 5
 LOOPS = {                                # (iterations, nodes of a layer) of each loop, counted in the exported models
     "bert-tiny": [(2, 34)], "vit-tiny": [(4, 33)], "gpt2-tiny": [(4, 38)], "llama-tiny-opset23": [(4, 48)], "mlp-res": [(6, 7)],
     "t5-tiny": [(3, 35), (4, 59)], "whisper-tiny": [(3, 32), (3, 54)]}
@@ -422,7 +423,7 @@ def check_mutants():
                 found, bad, tried = list(make(layer)), [], 0
                 if not all_of_them: random.Random(f"{seed} {name}").shuffle(found)
                 for what, edit, facts in found:
-                    if not all_of_them and tried >= SAMPLE: break
+                    if not all_of_them and tried >= SAMPLE.get(kind, FEW): break
                     c = copy.deepcopy(m)
                     edit(c)
                     tidy(c, kind)
@@ -431,7 +432,7 @@ def check_mutants():
                     if why:
                         bad.append(f"{what}: {why}")
                         if all_of_them: print(f"  {name}: {what}: {' '.join(why.split())}", flush=True)
-                t.case(f"{name}: {tried} of {len(found)} changed one by one" if tried < len(found) else f"{name}: {tried} changed one by one", f"{len(bad)}: " + " | ".join(bad[:3]) if bad else "")
+                t.case(f"{name}: {tried} of {len(found)} changed one by one" if tried < len(found) else f"{name}: {tried} changed one by one", f"seed {seed}, {len(bad)}: " + " | ".join(bad[:3]) if bad else "" if tried else f"none of {len(found)} is a model")
 
 
 # ---- sabotage of rolled models ---------------------------------------------------------------------------------------------------------------
@@ -543,7 +544,7 @@ def check_sabotage():
                 found, missed, tried, harmless = list(make(rolled, scan, f)), [], 0, 0
                 if not all_of_them: random.Random(f"{seed} {name}").shuffle(found)
                 for what, edit in found:
-                    if not all_of_them and tried >= 2 * SAMPLE: break
+                    if not all_of_them and tried >= 2 * FEW: break
                     c = copy.deepcopy(rolled)
                     edit(c)
                     blob = c.SerializeToString()
@@ -557,7 +558,7 @@ def check_sabotage():
                     if good or (status == 0 and d < 1e-7): continue
                     missed.append(f"{what}: status {status}, differs by {d:.3g}: {err.strip()[-200:]}")
                     if all_of_them: print(f"  {name}: {missed[-1]}", flush=True)
-                t.case(f"{name}: {tried} refused" + (f", {harmless} harmless" if harmless else ""), f"{len(missed)}: " + " | ".join(missed[:3]) if missed else "")
+                t.case(f"{name}: {tried} refused" + (f", {harmless} harmless" if harmless else ""), f"seed {seed}, {len(missed)}: " + " | ".join(missed[:3]) if missed else "" if tried else f"nothing of {len(found)} changed a result")
 
 
 t.main(check_mutants, check_sabotage, floor=93)
