@@ -238,6 +238,9 @@ def complaints(p):
 
 QUANTIZES = ["bert-tiny", "bert-tiny-mask", "bert-tiny-external", "bert-tiny-shared-biases", "bert-tiny-b", "vit-tiny", "bert-12-torchscript", "bert-96", "bert-60", "bert-1", "bert-12", "vit-48", "mlp-res", "whisper-tiny"]
 
+REFUSED = """gpt2-tiny llama-tiny-opset23 stories260k-prompt stories260k-step t5-tiny bart-tiny-opset23 convnext-tiny deberta-tiny gemma3-tiny gpt2-cache
+    llama-states modernbert-tiny-opset23 neox-tiny qwen3-tiny-opset23 swin-tiny""".split()        # decoders, convolutions, rotary embedding: no hardware yet
+
 
 def check_sanitizers():
     """Every verb over every model with ASan and UBSan; models that mlo does not support must be refused as cleanly."""
@@ -247,7 +250,7 @@ def check_sanitizers():
         calib = ["--calib", t.calibration(name, 1)] if name in QUANTIZES + ["bert-tiny-dynamic"] else []
         steps = [["compile", path, "-o", at("san/" + name), "--keep", at("san-keep/" + name), "--pe", 4, "--simd", 4, *calib, *dim], ["read", path, *dim], ["read", path, "--inline", *dim]]
         p = t.call(*steps[0], program=program)
-        why = complaints(p) or ("" if p.returncode == (0 if calib else p.returncode) else f"status {p.returncode}: {p.stderr.decode()[-300:]}")
+        why = complaints(p) or ("" if p.returncode == (4 if name in REFUSED else 0) else f"status {p.returncode}: {p.stderr.decode()[-300:]}")
         keep = at("san-keep/" + name)
         kept = [s for s in STAGES if os.path.exists(f"{keep}/{s}.onnx")]
         for s in kept: steps += [["show", f"{keep}/{s}.onnx", f] for f in ("--text", "--json", "--dot", "--html")]
