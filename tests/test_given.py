@@ -16,6 +16,7 @@ from onnxruntime.quantization import matmul_nbits_quantizer as nbits
 from onnx import numpy_helper
 import harness as t
 from graphs import session
+from hardware import Run
 
 INPUTS = 10
 
@@ -99,6 +100,14 @@ def points(name, kernels, sources, loose, least=9):
 
 
 def judge(name, d, share=0.995, steps=1): t.case(name, "" if (d == 0).mean() >= share and d.max() <= steps else "equal in %.4f, %d steps" % ((d == 0).mean(), d.max()))
+
+
+def mixes(name, apart):
+    """What attention's exponentials of 8 bits cost, in steps from the source's value before it is rounded: rounding alone is 0.5 at most, 0.29 in root mean
+    square; a scale that is 1 % off is 1.2 and 0.35."""
+    d = np.concatenate([a.ravel() for a in apart])
+    most, mean = np.abs(d).max(), np.sqrt((d ** 2).mean())
+    t.case("attention is the source's, before it is rounded: " + name, "" if most < 1 and mean < 0.33 and abs(d.mean()) < 0.02 else "%.3f steps apart at most, %.3f in the mean" % (most, mean))
 
 
 def activation(name, kernels, sources):
@@ -448,9 +457,12 @@ def check_brevitas():
     kernels = Kernels(q, feeds[0])
     sources = [source(v) for v in values]
     loose = {n.output[0]: None for n in kernels.nodes if n.output[0] not in where}
-    # an attention's own arithmetic; and a float bias is rounded to steps of the sum, which 4-bit weights make coarse
+    # an attention's own arithmetic, which mixes() judges before rounding; and a float bias is rounded to steps of the sum, which 4-bit weights make coarse
     loose.update({"/0/Reshape_3_output_0": (0.9, 1), "/0/relu/act_quant/activation_impl/Relu_output_0": (0.98, 1)})
     got = points("brevitas", kernels, sources, loose, len(where))
+    n = by["/0/%s/act_quant/export_handler/Quant_output_0" % where["/0/Reshape_3_output_0"]]
+    exact = [np.clip(v[n.input[0]].reshape(1, 8, -1) / inits[n.input[1]], -128, 127) for v in values]
+    mixes("brevitas", [kernels.run(s)["/0/Reshape_3_output_0"].reshape(1, 8, -1) - x for s, x in zip(sources, exact)])
     wrong = []
     for name, bits in ("query", 8), ("key", 8), ("value", 8), ("dense", 8), ("up", 4), ("down", 4):
         n = by["/0/%s/weight_quant/export_handler/Quant_output_0" % name]
@@ -479,9 +491,8 @@ def check_executions():
             with np.load(t.at("out.npz")) as z: why = why or ", ".join(n for n, v in outputs(s, feed).items() if not np.array_equal(v, z[n]))
         t.case("core.onnx in ONNX Runtime and mlo run give the same bits: " + name, why)
         if t.have("simulation: " + name, "iverilog", "vvp"):
-            p = t.call("sim", build)
-            t.case("simulation gives the same words: " + name, "" if p.returncode == 0 and b'"pass":true' in p.stdout else (p.stderr + p.stdout).decode()[:300])
+            t.case("simulation gives the same words: " + name, Run(build).why())
 
 
 t.main(check_qdq, check_variants, check_integer_products, check_operators, check_other_weights, check_qonnx, check_brevitas, check_executions,
-       floor=98)
+       floor=99)

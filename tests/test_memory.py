@@ -11,11 +11,9 @@ import json
 import os
 import re
 import subprocess
-import numpy as np
 import harness as t
 from encoders import Encoder
-from graphs import session
-from hardware import Run, beats, build
+from hardware import Run, build
 
 MODELS = {"memory-20": Encoder(3, 20, 3, 4, 44, 5, "post", "Gelu", mask=True), "memory-one": Encoder(2, 12, 2, 4, 22, 1, "pre", "Relu"), "memory-100": Encoder(100, 6, 1, 4, 10, 2, "post", "Relu")}
 MIXED = '{"mvu_0": {"memory": "resident"}, "mvu_2": {"memory": "resident"}, "layernorm_0": {"memory": "resident"}, "add_1": {"memory": "resident"}}'
@@ -45,25 +43,15 @@ def expected_beats(m, frames):
 
 
 def why(r, path):
-    """'' if the run passed with the right count of beats, and the bench's words are ONNX Runtime's."""
-    m, lanes = r.manifest, r.manifest["stream"]["lanes"]
+    """'' if the run passed with the right count of beats (its words are held to ONNX Runtime's, as any Run's)."""
+    m = r.manifest
     if r.why(): return r.why()
     total, each = expected_beats(m, r.frames)
     said = r.memory
     if (said["delivered"], said["predicted_delivered"]) != (total, total): return "%s beats were counted, %s said, %d expected" % (said["delivered"], said["predicted_delivered"], total)
     if abs(said["beats_per_frame"] - each * m["iterations"] / m["frames_in_flight"]) > 1e-6 or m["parameter_beats"]["per_iteration"] != each: return "%s beats per frame" % said["beats_per_frame"]
     if not 0 <= r.weight_beats - total <= 512: return "%d beats on the bus, %d delivered" % (r.weight_beats, total)
-    if r.frames != m["bench_frames"]: return ""
-    pad = (m["stream"]["bits"] + 7) // 8 * 8 // 4
-    words = [line[1:] for line in t.read(os.path.join(path, "tb/input.hex")).decode().split()]
-    x = np.array([int(w[len(w) - (k + 1) * pad:len(w) - k * pad], 16) for w in words for k in range(lanes)], np.uint16).astype(np.int16).reshape(r.frames, 1, m["tokens"], m["channels"])
-    core = session(os.path.join(path, "host/core.onnx"))
-    feeds = [{m["input"]["name"]: x[f]} for f in range(r.frames)]
-    if m["stream"]["masked"]:
-        keys = np.array([int(line[1:], 16) & 1 for line in t.read(os.path.join(path, "tb/mask.hex")).decode().split()], bool).reshape(r.frames, 1, m["tokens"])
-        for f in range(r.frames): feeds[f]["mlo_mask"] = keys[f]
-    golden = beats([core.run([m["output"]["name"]], f)[0] for f in feeds], lanes, m["stream"]["bits"])
-    return "" if golden == t.read(os.path.join(path, "tb/golden.hex")).decode() else "the words are not those of core.onnx in ONNX Runtime"
+    return ""
 
 
 def check_modes():
