@@ -111,6 +111,40 @@ def wrong_trace(r, manifest, lines):
     return "" if min(late) >= 0 else "a frame is done %s cycles after its last token" % min(late)
 
 
+def arriving(path, manifest):
+    """Kernel -> beats in which a token of one of its inputs comes: what it multiplies by SIMD at a time, or what it has channels by PE."""
+    matrices = iter(weights(path))
+    return {k["name"]: next(matrices)[0] // k["simd"] if k["op"].startswith("MVU") else k["channels"] // (k["simd"] if k["op"].startswith("Attention") else k["pe"]) for k in manifest["kernels"]}
+
+
+def wrong_inputs(path, manifest, lines):
+    """A token's first beat does not come before the core's, it comes in as many cycles as it has beats or more, and, where nothing else comes, behind the
+    token before it."""
+    alone = [k["name"] for k in manifest["kernels"] if k["op"].startswith(("MVU", "Requant", "LayerNorm"))]
+    for name, beats in arriving(path, manifest).items():
+        tiles = [x for x in lines if x["kernel"] == name and "token" in x]
+        if min(x["begin"] for x in tiles) < 1: return "%s: a token comes in cycle %d" % (name, min(x["begin"] for x in tiles))
+        if min(x["load"] for x in tiles) < beats: return "%s: a token of %d beats comes in %d cycles" % (name, beats, min(x["load"] for x in tiles))
+        if name in alone and any(b["begin"] < a["begin"] + a["load"] for a, b in zip(tiles, tiles[1:])): return "%s: tokens overlap on the input" % name
+    return ""
+
+
+def wrong_blocks(manifest, lines, frames):
+    """With row blocks, every tile of tokens of a frame reads the parameters anew: one line each, in the order of tokens."""
+    g, l, t_n = manifest["frames_in_flight"], manifest["iterations"], manifest["tokens"]
+    blocks = {k["name"]: k for k in manifest["kernels"] if k["memory"] == "block"}
+    if not blocks: return "no kernel has row blocks"
+    for name, k in blocks.items():
+        want = [(f, i) for a in range(0, frames, g) for i in range(l) for f in range(a, min(a + g, frames)) for _ in range(0, t_n, k["tile"])]
+        for port in {x["memory"] for x in lines if x["kernel"] == name and "memory" in x}:
+            mine = [x for x in lines if x["kernel"] == name and x.get("memory") == port]
+            if [(x["frame"], x["iteration"]) for x in mine] != want: return "%s.%s: %s, not %s" % (name, port, [(x["frame"], x["iteration"]) for x in mine][:9], want[:9])
+            tokens = [x for x in lines if x["kernel"] == name and "token" in x]
+            firsts = [x for x in tokens if x["token"] % k["tile"] == 0]
+            if any(load["end"] > token["end"] for load, token in zip(mine, firsts)): return "%s.%s: a tile leaves before its parameters came" % (name, port)
+    return ""
+
+
 def wrong_page(path, r, lines):
     """`mlo show DIR`: what was simulated, beside what is predicted."""
     d = json.loads(t.good("show", "--json", path))
@@ -141,6 +175,7 @@ def check_trace():
         t.case("utilisation: " + what, wrong_shares(r, manifest))
         t.case("memory: " + what, wrong_memory(r, manifest, lines))
         t.case("trace: " + what, wrong_trace(r, manifest, lines))
+        t.case("inputs: " + what, wrong_inputs(path, manifest, lines))
         kept = [json.loads(line) for line in t.read(os.path.join(path, "sim/trace.jsonl")).splitlines()]
         t.case("kept for show: " + what, "" if kept == lines and json.loads(t.read(os.path.join(path, "sim/report.json"))) == r else "sim/ holds something else than stdout")
         t.case("shown: " + what, wrong_page(path, r, lines))
@@ -148,6 +183,17 @@ def check_trace():
             t.case("trace in Verilator", "" if sim(path, "--simulator", "verilator")[1] == lines else "another one than in Icarus")
         plain = t.good("sim", path, *flags)
         t.case("without --trace: " + what, "the report differs" if plain.count(b"\n") != 1 or reported(json.loads(plain)) != reported(r) else "an old trace is left" if os.path.exists(os.path.join(path, "sim/trace.jsonl")) else "")
+
+
+def check_blocks():
+    """Row blocks in the trace; tiles that a frame's end cuts off, and two frames in flight."""
+    if not t.have("row blocks", "iverilog"): return
+    for tile, frames in ("3", 3), ("2", 2):
+        path = build("mlp-res", "--pe", "2", "--simd", "8", "--frames-in-flight", "2", "--memory", "block", "--tile", tile)
+        with open(os.path.join(path, "manifest.json")) as f: manifest = json.load(f)
+        r, lines = sim(path, "--frames", str(frames))
+        t.case("row blocks of %s tokens, %d frames: lines of parameters" % (tile, frames), wrong_blocks(manifest, lines, frames))
+        t.case("row blocks of %s tokens, %d frames: lines of tokens" % (tile, frames), wrong_trace(r, manifest, lines) or wrong_inputs(path, manifest, lines))
 
 
 def check_stale():
@@ -189,4 +235,4 @@ def check_short():
 
 
 if __name__ == "__main__":
-    t.main(check_trace, check_short, check_stale, check_failing, floor=28)
+    t.main(check_trace, check_blocks, check_short, check_stale, check_failing, floor=35)
