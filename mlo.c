@@ -30643,162 +30643,12 @@ int mlo_to(mlo *m, const char *stage) {
     return 0;
 }
 
-/* emit: the build directory */
+/* texts of other languages */
 
-/* ======== src/emit/sha.c ======== */
-/* sha: SHA-256 (FIPS 180-4), for the digests in manifest.json: anyone can check them with sha256sum.
- * in: bytes, in pieces.   out: 64 hexadecimal digits.   cost: about 300 MB/s; 1.5 GB/s with the
- *     instructions made for it. */
-#if defined(MLO_WIDER)
-#include <cpuid.h>
-#include <immintrin.h>
-#endif
-
-typedef struct {
-    uint32_t h[8];
-    unsigned char block[64]; /* bytes that wait for more, n % 64 of them */
-    uint64_t n; /* bytes so far */
-    int fast; /* the processor has instructions for it */
-} mlo_sha;
-
-/* The first 32 bits of the fractional parts of the cube roots of the first 64 primes. */
-static const uint32_t mlo_sha_k[64] = { 0x428a2f98, 0x71374491, 0xb5c0fbcf, 0xe9b5dba5, 0x3956c25b,
-    0x59f111f1, 0x923f82a4, 0xab1c5ed5, 0xd807aa98, 0x12835b01, 0x243185be, 0x550c7dc3, 0x72be5d74,
-    0x80deb1fe, 0x9bdc06a7, 0xc19bf174, 0xe49b69c1, 0xefbe4786, 0x0fc19dc6, 0x240ca1cc, 0x2de92c6f,
-    0x4a7484aa, 0x5cb0a9dc, 0x76f988da, 0x983e5152, 0xa831c66d, 0xb00327c8, 0xbf597fc7, 0xc6e00bf3,
-    0xd5a79147, 0x06ca6351, 0x14292967, 0x27b70a85, 0x2e1b2138, 0x4d2c6dfc, 0x53380d13, 0x650a7354,
-    0x766a0abb, 0x81c2c92e, 0x92722c85, 0xa2bfe8a1, 0xa81a664b, 0xc24b8b70, 0xc76c51a3, 0xd192e819,
-    0xd6990624, 0xf40e3585, 0x106aa070, 0x19a4c116, 0x1e376c08, 0x2748774c, 0x34b0bcb5, 0x391c0cb3,
-    0x4ed8aa4a, 0x5b9cca4f, 0x682e6ff3, 0x748f82ee, 0x78a5636f, 0x84c87814, 0x8cc70208, 0x90befffa,
-    0xa4506ceb, 0xbef9a3f7, 0xc67178f2 };
-
-static uint32_t mlo_sha_turn(uint32_t x, int n) { return x >> n | x << (32 - n); }
-
-/* One round; the caller renames the eight words instead of moving them. */
-#define MLO_SHA_ROUND(a, b, c, d, e, f, g, h, i)                                          \
-    do {                                                                                  \
-        uint32_t t = h + (mlo_sha_turn(e, 6) ^ mlo_sha_turn(e, 11) ^ mlo_sha_turn(e, 25)) \
-            + ((e & f) ^ (~e & g)) + mlo_sha_k[i] + w[i];                                 \
-        d += t;                                                                           \
-        h = t + (mlo_sha_turn(a, 2) ^ mlo_sha_turn(a, 13) ^ mlo_sha_turn(a, 22))          \
-            + ((a & b) ^ (a & c) ^ (b & c));                                              \
-    } while (0)
-
-#ifdef MLO_WIDER
-/* Does the processor have them (leaf 7, EBX bit 29; SSSE3 and SSE4.1 came long before)? */
-static int mlo_sha_has_instructions(void) {
-    unsigned a, b, c, d;
-    __cpuid(0, a, b, c, d);
-    if (a < 7) return 0;
-    __cpuid_count(7, 0, a, b, c, d);
-    return b >> 29 & 1;
-}
-
-/* Intel's order: the state as words f e b a and h g d c; four rounds and four words of the
- * schedule at a time. */
-__attribute__((target("sha,sse4.1"))) static void mlo_sha_block_fast(
-    mlo_sha *s, const unsigned char *p) {
-    const __m128i swap = _mm_set_epi64x(0x0c0d0e0f08090a0b, 0x0405060700010203);
-    __m128i low = _mm_shuffle_epi32(_mm_loadu_si128((const __m128i *)(const void *)s->h), 0xB1);
-    __m128i high = _mm_shuffle_epi32(
-        _mm_loadu_si128((const __m128i *)(const void *)(s->h + 4)), 0x1B);
-    __m128i abef = _mm_alignr_epi8(low, high, 8), cdgh = _mm_blend_epi16(high, low, 0xF0), w[4];
-    const __m128i abef_before = abef, cdgh_before = cdgh;
-    for (int i = 0; i < 16; i++) {
-        __m128i now;
-        if (i < 4)
-            now = _mm_shuffle_epi8(
-                _mm_loadu_si128((const __m128i *)(const void *)(p + 16 * i)), swap);
-        else
-            now = _mm_sha256msg2_epu32(_mm_add_epi32(_mm_sha256msg1_epu32(w[i & 3], w[(i + 1) & 3]),
-                                           _mm_alignr_epi8(w[(i + 3) & 3], w[(i + 2) & 3], 4)),
-                w[(i + 3) & 3]);
-        w[i & 3] = now;
-        now = _mm_add_epi32(
-            now, _mm_loadu_si128((const __m128i *)(const void *)(mlo_sha_k + 4 * i)));
-        cdgh = _mm_sha256rnds2_epu32(cdgh, abef, now);
-        abef = _mm_sha256rnds2_epu32(abef, cdgh, _mm_shuffle_epi32(now, 0x0E));
-    }
-    abef = _mm_shuffle_epi32(_mm_add_epi32(abef, abef_before), 0x1B);
-    cdgh = _mm_shuffle_epi32(_mm_add_epi32(cdgh, cdgh_before), 0xB1);
-    _mm_storeu_si128((__m128i *)(void *)s->h, _mm_blend_epi16(abef, cdgh, 0xF0));
-    _mm_storeu_si128((__m128i *)(void *)(s->h + 4), _mm_alignr_epi8(cdgh, abef, 8));
-}
-#else
-static int mlo_sha_has_instructions(void) { return 0; }
-static void mlo_sha_block_fast(mlo_sha *s, const unsigned char *p) {
-    (void)s;
-    (void)p;
-}
-#endif
-
-static void mlo_sha_begin(mlo_sha *s) {
-    static const uint32_t start[8] = { 0x6a09e667, 0xbb67ae85, 0x3c6ef372, 0xa54ff53a, 0x510e527f,
-        0x9b05688c, 0x1f83d9ab, 0x5be0cd19 };
-    memcpy(s->h, start, sizeof start);
-    s->n = 0;
-    s->fast = mlo_sha_has_instructions();
-}
-
-static void mlo_sha_block(mlo_sha *s, const unsigned char *p) {
-    if (s->fast) {
-        mlo_sha_block_fast(s, p);
-        return;
-    }
-    uint32_t w[64], v[8];
-    for (int i = 0; i < 16; i++, p += 4)
-        w[i] = (uint32_t)p[0] << 24 | (uint32_t)p[1] << 16 | (uint32_t)p[2] << 8 | p[3];
-    for (int i = 16; i < 64; i++) {
-        uint32_t a = mlo_sha_turn(w[i - 15], 7) ^ mlo_sha_turn(w[i - 15], 18) ^ w[i - 15] >> 3;
-        uint32_t b = mlo_sha_turn(w[i - 2], 17) ^ mlo_sha_turn(w[i - 2], 19) ^ w[i - 2] >> 10;
-        w[i] = w[i - 16] + a + w[i - 7] + b;
-    }
-    memcpy(v, s->h, sizeof v);
-    for (int i = 0; i < 64; i += 8) {
-        MLO_SHA_ROUND(v[0], v[1], v[2], v[3], v[4], v[5], v[6], v[7], i);
-        MLO_SHA_ROUND(v[7], v[0], v[1], v[2], v[3], v[4], v[5], v[6], i + 1);
-        MLO_SHA_ROUND(v[6], v[7], v[0], v[1], v[2], v[3], v[4], v[5], i + 2);
-        MLO_SHA_ROUND(v[5], v[6], v[7], v[0], v[1], v[2], v[3], v[4], i + 3);
-        MLO_SHA_ROUND(v[4], v[5], v[6], v[7], v[0], v[1], v[2], v[3], i + 4);
-        MLO_SHA_ROUND(v[3], v[4], v[5], v[6], v[7], v[0], v[1], v[2], i + 5);
-        MLO_SHA_ROUND(v[2], v[3], v[4], v[5], v[6], v[7], v[0], v[1], i + 6);
-        MLO_SHA_ROUND(v[1], v[2], v[3], v[4], v[5], v[6], v[7], v[0], i + 7);
-    }
-    for (int i = 0; i < 8; i++) s->h[i] += v[i];
-}
-#undef MLO_SHA_ROUND
-
-/* Whole blocks are read where they lie. */
-static void mlo_sha_add(mlo_sha *s, const void *bytes, size_t n) {
-    const unsigned char *p = (const unsigned char *)bytes;
-    while (n) {
-        size_t held = (size_t)(s->n % 64), part = 64 - held < n ? 64 - held : n;
-        if (part == 64)
-            mlo_sha_block(s, p);
-        else
-            memcpy(s->block + held, p, part);
-        s->n += part;
-        if (part < 64 && s->n % 64 == 0) mlo_sha_block(s, s->block);
-        p += part;
-        n -= part;
-    }
-}
-
-static void mlo_sha_end(mlo_sha *s, char hex[65]) {
-    uint64_t bits = s->n * 8;
-    unsigned char length[8], one = 0x80, zero = 0;
-    for (int i = 0; i < 8; i++) length[i] = (unsigned char)(bits >> (56 - 8 * i));
-    mlo_sha_add(s, &one, 1);
-    while (s->n % 64 != 56) mlo_sha_add(s, &zero, 1);
-    mlo_sha_add(s, length, 8);
-    for (int i = 0; i < 64; i++)
-        hex[i] = "0123456789abcdef"[s->h[i / 8] >> (28 - 4 * (i % 8)) & 15];
-    hex[64] = 0;
-}
-
-/* ======== src/verilog.c ======== */
-/* verilog: the modules of verilog/ as arrays of lines (a literal over 4095 characters is not portable). Generated by tools/embed.sh. */
-static const char *const mlo_text_mlo_add[] = {
+/* ======== src/texts.c ======== */
+/* texts: the files of verilog/ and share/ as arrays of lines (a literal over 4095 characters is not portable). Generated by tools/embed.sh. */
+typedef struct { const char *name; const char *const *lines; } mlo_embedded;
+static const char *const mlo_lines_verilog_mlo_add_v[] = {
     "// SPDX-License-Identifier: MIT",
     "// mlo_add: y = clip((a*MA + b*MB + 2^(S-1)) >>> S), the sum of two streams of different scale",
     "//",
@@ -31042,7 +30892,7 @@ static const char *const mlo_text_mlo_add[] = {
     "",
     "`default_nettype wire",
     NULL };
-static const char *const mlo_text_mlo_add4[] = {
+static const char *const mlo_lines_verilog_mlo_add4_v[] = {
     "// SPDX-License-Identifier: MIT",
     "// mlo_add4: the registered sum of up to four signed numbers, each of which may lack 1: a node of an adder tree",
     "//",
@@ -31111,11 +30961,30 @@ static const char *const mlo_text_mlo_add4[] = {
     "    endgenerate",
     "    always @(posedge clk) if (en) total <= abcd[BITS+1+LOW:LOW];",
     "    wire unused = &{1'b0, b, c, d, ab, cd, abcd, carry_in};",
+    "",
+    "`ifdef FORMAL",
+    "    // The contract, computed wide.",
+    "    localparam FB = BITS + 4;",
+    "    wire signed [BITS-1:0] f_a = a, f_b = COUNT > 1 ? b : 0, f_c = COUNT > 2 ? c : 0, f_d = COUNT > 3 ? d : 0;",
+    "    wire [2:0]             f_ones = carry_in[0] + (COUNT > 1 && carry_in[1]) + (COUNT > 2 && carry_in[2]) + (COUNT > 3 && carry_in[3]);",
+    "    wire signed [FB-1:0]   f_carries = CARRY != 0 ? f_ones : 3'd0;",
+    "    wire signed [BITS+1:0] f_total = total;",
+    "    reg signed  [FB-1:0]   f_sum;",
+    "    reg                    f_past = 1'b0;",
+    "    always @(posedge clk) if (en) {f_past, f_sum} <= {1'b1, f_a + f_b + f_c + f_d + f_carries};",
+    "    always @* if (f_past) begin",
+    "        assert (f_total + $signed({1'b0, carry_out}) == f_sum);",
+    "        if (CARRY == 0) assert (!carry_out);",
+    "    end",
+    "    localparam signed [FB-1:0] F_LEAST = -(COUNT << (BITS - 1)), F_MOST = (COUNT << (BITS - 1)) - (CARRY != 0 ? 0 : COUNT);",
+    "    always @* cover (f_past && f_sum == F_LEAST);",
+    "    always @* cover (f_past && f_sum == F_MOST);",
+    "`endif",
     "endmodule",
     "",
     "`default_nettype wire",
     NULL };
-static const char *const mlo_text_mlo_addtree[] = {
+static const char *const mlo_lines_verilog_mlo_addtree_v[] = {
     "// SPDX-License-Identifier: MIT",
     "// mlo_addtree: the sum of LANES signed numbers, a register after every level of two-input adders",
     "//",
@@ -31209,7 +31078,7 @@ static const char *const mlo_text_mlo_addtree[] = {
     "",
     "`default_nettype wire",
     NULL };
-static const char *const mlo_text_mlo_attention[] = {
+static const char *const mlo_lines_verilog_mlo_attention_v[] = {
     "// SPDX-License-Identifier: MIT",
     "// mlo_attention: multi-head attention of integer tokens: softmax(Q K^T) V, frame by frame",
     "//",
@@ -31489,7 +31358,7 @@ static const char *const mlo_text_mlo_attention[] = {
     "endmodule",
     "`default_nettype wire",
     NULL };
-static const char *const mlo_text_mlo_attention_kv[] = {
+static const char *const mlo_lines_verilog_mlo_attention_kv_v[] = {
     "// SPDX-License-Identifier: MIT",
     "// mlo_attention_kv: the keys (or values) of two frames: one is read while the next one arrives",
     "//",
@@ -31733,7 +31602,7 @@ static const char *const mlo_text_mlo_attention_kv[] = {
     "endmodule",
     "`default_nettype wire",
     NULL };
-static const char *const mlo_text_mlo_attention_mix[] = {
+static const char *const mlo_lines_verilog_mlo_attention_mix_v[] = {
     "// SPDX-License-Identifier: MIT",
     "// mlo_attention_mix: stage 3 of mlo_attention: the weighted sum of the values, requantized",
     "//",
@@ -32051,7 +31920,7 @@ static const char *const mlo_text_mlo_attention_mix[] = {
     "endmodule",
     "`default_nettype wire",
     NULL };
-static const char *const mlo_text_mlo_attention_param[] = {
+static const char *const mlo_lines_verilog_mlo_attention_param_v[] = {
     "// SPDX-License-Identifier: MIT",
     "// mlo_attention_param: the requantization constants of the iteration that the current row belongs to",
     "//",
@@ -32132,10 +32001,41 @@ static const char *const mlo_text_mlo_attention_param[] = {
     "    end",
     "end",
     "",
+    "`ifdef FORMAL",
+    "    // Assumed of the user: a fresh row stays until it is done; a row is not done before its constants are there.",
+    "    reg           f_past = 1'b0, f_fresh, f_same, f_used, f_mine;",
+    "    reg [PAR-1:0] f_data;",
+    "    reg [1:0]     f_swaps;",
+    "    always @(posedge clk) begin",
+    "        f_past  <= 1'b1;",
+    "        f_fresh <= fresh && !done && !rst;",
+    "        f_same  <= ok && !rst;",
+    "        f_data  <= data;",
+    "        f_used  <= !rst && (f_used || swap);",
+    "        f_mine  <= !rst && fresh && !done && (f_mine || swap);     // this row had its swap",
+    "        f_swaps <= rst ? 2'd0 : f_swaps + swap;",
+    "    end",
+    "    always @* begin",
+    "        if (!f_past) assume (rst);",
+    "        if (f_past && f_fresh) assume (fresh);",
+    "        if (!ok) assume (!done);",
+    "    end",
+    "    always @* if (f_past) begin",
+    "        assert (swapped_reg == f_mine);",
+    "        assert (!swap || !f_mine);                          // one for each row that is fresh",
+    "        if (fresh && ok) assert (f_mine);                   // its constants, not those of the row before",
+    "        if (swap && f_used) assert (ready);                 // as mlo_param wants it",
+    "        if (load_reg) assert (f_used && f_mine && !ok);",
+    "        if (ok) assert (f_used && ready && !load_reg);",
+    "        if (f_used) assert (ok_reg || load_reg);",
+    "        if (f_same && ok) assert (data == f_data);          // until the next row that is fresh",
+    "        cover (f_past && f_swaps == 2'd2 && ok && done && !fresh);",
+    "    end",
+    "`endif",
     "endmodule",
     "`default_nettype wire",
     NULL };
-static const char *const mlo_text_mlo_attention_q[] = {
+static const char *const mlo_lines_verilog_mlo_attention_q_v[] = {
     "// SPDX-License-Identifier: MIT",
     "// mlo_attention_q: two rows (heads of query tokens): one is read, over and over, while the next one arrives",
     "//",
@@ -32265,7 +32165,7 @@ static const char *const mlo_text_mlo_attention_q[] = {
     "endmodule",
     "`default_nettype wire",
     NULL };
-static const char *const mlo_text_mlo_attention_ring[] = {
+static const char *const mlo_lines_verilog_mlo_attention_ring_v[] = {
     "// SPDX-License-Identifier: MIT",
     "// mlo_attention_ring: the softmax weights on their way from the exponentials to the weighted sum",
     "//",
@@ -32388,7 +32288,7 @@ static const char *const mlo_text_mlo_attention_ring[] = {
     "endmodule",
     "`default_nettype wire",
     NULL };
-static const char *const mlo_text_mlo_attention_round[] = {
+static const char *const mlo_lines_verilog_mlo_attention_round_v[] = {
     "// SPDX-License-Identifier: MIT",
     "// mlo_attention_round: a score in the steps that a quantized source rounds it to",
     "//",
@@ -32437,10 +32337,36 @@ static const char *const mlo_text_mlo_attention_round[] = {
     "",
     "wire unused = &{1'b0, valid6, zero_valid6};",
     "",
+    "`ifdef FORMAL",
+    "    // The formula, computed wide, of what came in seven cycles before.",
+    "    localparam FB = SB + 82;",
+    "    reg                  f_past = 1'b0;",
+    "    reg  [6:0]           f_valid = 7'd0;",
+    "    reg  [7*(SB+32)-1:0] f_line;",
+    "    wire [SB+31:0]       f_was   = f_line[6*(SB+32) +: SB+32];",
+    "    wire signed [FB-1:0] f_in    = $signed(f_was[32 +: SB]), f_mult = $signed({1'b0, f_was[14 +: 18]}), f_zero = $signed(f_was[0 +: 8]);",
+    "    wire [5:0]           f_shift = f_was[8 +: 6];",
+    "    wire signed [FB-1:0] f_one   = 1;",
+    "    wire signed [FB-1:0] f_y     = ((f_in * f_mult + (f_one <<< (f_shift - 6'd1))) >>> f_shift) + f_zero;",
+    "    wire signed [FB-1:0] f_out   = f_y > 127 ? 127 : f_y < -128 ? -128 : f_y;",
+    "    always @(posedge clk) begin",
+    "        f_past  <= 1'b1;",
+    "        f_valid <= rst ? 7'd0 : {f_valid, in_valid};",
+    "        f_line  <= {f_line, in, mult, shift, zero};",
+    "    end",
+    "    always @* begin",
+    "        if (!f_past) assume (rst);",
+    "        assume (shift >= 6'd1 && shift <= 6'd62);",
+    "        if (f_past && f_valid[6]) assert (out == f_out[7:0]);",
+    "        cover (f_past && f_valid[6] && f_y > 127 && f_in > 0 && f_shift > 1);",
+    "        cover (f_past && f_valid[6] && f_y == -5 && f_in * f_mult < -3);",
+    "    end",
+    "`endif",
+    "",
     "endmodule",
     "`default_nettype wire",
     NULL };
-static const char *const mlo_text_mlo_attention_score[] = {
+static const char *const mlo_lines_verilog_mlo_attention_score_v[] = {
     "// SPDX-License-Identifier: MIT",
     "// mlo_attention_score: stage 1 of mlo_attention: the scores of a row and their maximum",
     "//",
@@ -32766,7 +32692,7 @@ static const char *const mlo_text_mlo_attention_score[] = {
     "endmodule",
     "`default_nettype wire",
     NULL };
-static const char *const mlo_text_mlo_attention_softmax[] = {
+static const char *const mlo_lines_verilog_mlo_attention_softmax_v[] = {
     "// SPDX-License-Identifier: MIT",
     "// mlo_attention_softmax: stage 2 of mlo_attention: e = exp2(score - maximum) and the sum over a row",
     "//",
@@ -33029,7 +32955,7 @@ static const char *const mlo_text_mlo_attention_softmax[] = {
     "endmodule",
     "`default_nettype wire",
     NULL };
-static const char *const mlo_text_mlo_axi_reader[] = {
+static const char *const mlo_lines_verilog_mlo_axi_reader_v[] = {
     "// SPDX-License-Identifier: MIT",
     "// mlo_axi_reader: a command (address, number of beats) becomes AXI4 read bursts, and those a stream",
     "//",
@@ -33298,7 +33224,7 @@ static const char *const mlo_text_mlo_axi_reader[] = {
     "endmodule",
     "`default_nettype wire",
     NULL };
-static const char *const mlo_text_mlo_axi_share[] = {
+static const char *const mlo_lines_verilog_mlo_axi_share_v[] = {
     "// SPDX-License-Identifier: MIT",
     "// mlo_axi_share: several AXI4 read masters share one",
     "//",
@@ -33446,7 +33372,7 @@ static const char *const mlo_text_mlo_axi_share[] = {
     "endmodule",
     "`default_nettype wire",
     NULL };
-static const char *const mlo_text_mlo_delay[] = {
+static const char *const mlo_lines_verilog_mlo_delay_v[] = {
     "// SPDX-License-Identifier: MIT",
     "// mlo_delay: what goes in comes out CYCLES cycles later; the escort of a pipeline without stalls",
     "//",
@@ -33521,12 +33447,13 @@ static const char *const mlo_text_mlo_delay[] = {
     "            assert (valid_reg[f_age - 1] && line_reg[(f_age - 1) * WIDTH +: WIDTH] == f_in);",
     "            if (f_age == CYCLES) assert (out_valid && out == f_in);",
     "        end",
+    "        cover (f_past && f_track && f_age == CYCLES && valid_reg == {CYCLES{1'b1}} && !in_valid);",
     "    end",
     "`endif",
     "endmodule",
     "`default_nettype wire",
     NULL };
-static const char *const mlo_text_mlo_divide[] = {
+static const char *const mlo_lines_verilog_mlo_divide_v[] = {
     "// SPDX-License-Identifier: MIT",
     "// mlo_divide: q = floor(n / d), unsigned, by long division, STEP quotient bits per cycle",
     "//",
@@ -33710,12 +33637,13 @@ static const char *const mlo_text_mlo_divide[] = {
     "        end",
     "        if (f_past && f_hold)",
     "            assert (m_valid && m_q == f_hold_q && m_user == f_hold_user);",
+    "        cover (f_past && f_hold && last && m_ready && m_q > 1 && f_outd > 1);      // a second division waited for the first",
     "    end",
     "`endif",
     "endmodule",
     "`default_nettype wire",
     NULL };
-static const char *const mlo_text_mlo_dot[] = {
+static const char *const mlo_lines_verilog_mlo_dot_v[] = {
     "// SPDX-License-Identifier: MIT",
     "// mlo_dot: sum = x[0]*w[0] + ... + x[SIMD-1]*w[SIMD-1], all signed, exact: SIMD multipliers and a pipelined adder tree",
     "//",
@@ -33809,7 +33737,7 @@ static const char *const mlo_text_mlo_dot[] = {
     "",
     "`default_nettype wire",
     NULL };
-static const char *const mlo_text_mlo_dots[] = {
+static const char *const mlo_lines_verilog_mlo_dots_v[] = {
     "// SPDX-License-Identifier: MIT",
     "// mlo_dots: one or two dot products of the same x: SIMD columns, one multiplier per column if PACK",
     "//",
@@ -34008,12 +33936,15 @@ static const char *const mlo_text_mlo_dots[] = {
     "        end",
     "    endgenerate",
     "    always @(*) if (PAIR == 0) assert (!carry);",
+    "    // the least of all sums, of numbers that are not the same",
+    "    wire signed [SBITS-1:0] f_last = sum[(ROWS-1)*SBITS +: SBITS];",
+    "    always @(*) cover (f_row[ROWS-1].known[LS+1] && f_last < -(1 << (XBITS + WBITS - 3)) && (PAIR == 0 || carry));",
     "`endif",
     "endmodule",
     "",
     "`default_nettype wire",
     NULL };
-static const char *const mlo_text_mlo_entry[] = {
+static const char *const mlo_lines_verilog_mlo_entry_v[] = {
     "// SPDX-License-Identifier: MIT",
     "// mlo_entry: the door of the core: an external AXI4-Stream becomes an internal token stream",
     "//",
@@ -34183,7 +34114,7 @@ static const char *const mlo_text_mlo_entry[] = {
     "endmodule",
     "`default_nettype wire",
     NULL };
-static const char *const mlo_text_mlo_exit[] = {
+static const char *const mlo_lines_verilog_mlo_exit_v[] = {
     "// SPDX-License-Identifier: MIT",
     "// mlo_exit: the other door: the internal token stream becomes an external AXI4-Stream",
     "//",
@@ -34271,7 +34202,7 @@ static const char *const mlo_text_mlo_exit[] = {
     "endmodule",
     "`default_nettype wire",
     NULL };
-static const char *const mlo_text_mlo_exp2[] = {
+static const char *const mlo_lines_verilog_mlo_exp2_v[] = {
     "// SPDX-License-Identifier: MIT",
     "// mlo_exp2: e = round(255 * 2^-x) of a scaled difference, the exponential of a softmax, one pipelined lane",
     "//",
@@ -34391,12 +34322,14 @@ static const char *const mlo_text_mlo_exp2[] = {
     "        if (f_past) assert (rom4 == ROM[f_t4[5:0]*16 +: 16] && i4 == f_t4[11:6]);",
     "        if (f_two && f_sh3 <= 6'd61) assert (t3 == (f_t > 80'd4095 ? 80'd4095 : f_t));",
     "        if (f_two) assert (e5 == (f_ok5 ? f_e : 80'd0));",
+    "        cover (f_two && e5 == 8'd255 && f_p3 != 0 && t3 == 12'd4095);           // a difference of nearly nothing, then one too large",
+    "        cover (f_two && e5 == 8'd1);",
     "    end",
     "`endif",
     "endmodule",
     "`default_nettype wire",
     NULL };
-static const char *const mlo_text_mlo_exp2_fine[] = {
+static const char *const mlo_lines_verilog_mlo_exp2_fine_v[] = {
     "// SPDX-License-Identifier: MIT",
     "// mlo_exp2_fine: e = round(262143 * 2^-x) of a scaled difference, for probabilities that are rounded themselves; one pipelined lane",
     "//",
@@ -34533,7 +34466,7 @@ static const char *const mlo_text_mlo_exp2_fine[] = {
     "endmodule",
     "`default_nettype wire",
     NULL };
-static const char *const mlo_text_mlo_fifo[] = {
+static const char *const mlo_lines_verilog_mlo_fifo_v[] = {
     "// SPDX-License-Identifier: MIT",
     "// mlo_fifo: a queue of exactly DEPTH words",
     "//",
@@ -34742,7 +34675,7 @@ static const char *const mlo_text_mlo_fifo[] = {
     "endmodule",
     "`default_nettype wire",
     NULL };
-static const char *const mlo_text_mlo_fork[] = {
+static const char *const mlo_lines_verilog_mlo_fork_v[] = {
     "// SPDX-License-Identifier: MIT",
     "// mlo_fork: one stream to N receivers, each of which gets every word once",
     "//",
@@ -34879,7 +34812,7 @@ static const char *const mlo_text_mlo_fork[] = {
     "endmodule",
     "`default_nettype wire",
     NULL };
-static const char *const mlo_text_mlo_layernorm[] = {
+static const char *const mlo_lines_verilog_mlo_layernorm_v[] = {
     "// SPDX-License-Identifier: MIT",
     "// mlo_layernorm: LayerNorm (CENTER=1) or RMSNorm (CENTER=0) of a token of C channels, exact integers, PE channels per beat",
     "//",
@@ -35168,7 +35101,7 @@ static const char *const mlo_text_mlo_layernorm[] = {
     "",
     "`default_nettype wire",
     NULL };
-static const char *const mlo_text_mlo_loader[] = {
+static const char *const mlo_lines_verilog_mlo_loader_v[] = {
     "// SPDX-License-Identifier: MIT",
     "// mlo_loader: brings the parameters of every iteration from memory to the kernels",
     "//",
@@ -35343,7 +35276,7 @@ static const char *const mlo_text_mlo_loader[] = {
     "endmodule",
     "`default_nettype wire",
     NULL };
-static const char *const mlo_text_mlo_lookup[] = {
+static const char *const mlo_lines_verilog_mlo_lookup_v[] = {
     "// SPDX-License-Identifier: MIT",
     "// mlo_lookup: y = table[q + 2^(XBITS-1)] on every lane: the function a kernel may have behind its requantization",
     "//",
@@ -35409,11 +35342,56 @@ static const char *const mlo_text_mlo_lookup[] = {
     "        end",
     "    endgenerate",
     "    wire unused = &{1'b0, load_ready, table_ready};",
+    "",
+    "`ifdef FORMAL",
+    "    // For a beat that carries a word: AXI_WIDTH = YBITS.",
+    "    // Assumed: tables move between beats, and only when the one in use is there; what waits at the input does not change.",
+    "    localparam FB = LANES*XBITS + 3, FD = 1 << XBITS;",
+    "    reg                   f_past = 1'b0, f_used, f_wait, f_held;",
+    "    reg [FB-1:0]          f_in;",
+    "    reg [LANES*YBITS+2:0] f_out, f_next;",
+    "    reg                   f_bank, f_fill;                   // the table in use, the one being filled",
+    "    reg [XBITS-1:0]       f_at;",
+    "    reg [2*FD*YBITS-1:0]  f_words;                          // of both",
+    "    integer               k;",
+    "    always @* begin",
+    "        f_next[LANES*YBITS +: 3] = s_axis_tuser;",
+    "        for (k = 0; k < LANES; k = k + 1)",
+    "            f_next[k*YBITS +: YBITS] = f_words[(FD*f_bank + ((s_axis_tdata[k*XBITS +: XBITS] + FD/2) % FD))*YBITS +: YBITS];",
+    "    end",
+    "    always @(posedge clk) begin",
+    "        f_past <= 1'b1;",
+    "        f_used <= !rst && (f_used || first);",
+    "        f_wait <= !rst && s_axis_tvalid && !s_axis_tready;",
+    "        f_in   <= {s_axis_tuser, s_axis_tdata};",
+    "        f_held <= !rst && (take || (m_axis_tvalid && !m_axis_tready));",
+    "        if (take) f_out <= f_next;",
+    "        if (first && f_used) f_bank <= !f_bank;",
+    "        if (s_axis_t_tvalid && s_axis_t_tready) begin",
+    "            f_words[(FD*f_fill + f_at)*YBITS +: YBITS] <= s_axis_t_tdata;",
+    "            f_at   <= f_at + 1'b1;",
+    "            f_fill <= f_fill ^ &f_at;",
+    "        end",
+    "        if (rst) {f_bank, f_fill, f_at} <= 0;",
+    "    end",
+    "    always @* begin",
+    "        if (!f_past) assume (rst);",
+    "        if (f_wait) assume (s_axis_tvalid && f_in == {s_axis_tuser, s_axis_tdata});",
+    "        if (s_axis_tvalid || (f_used && !table_ready[0])) assume (!first);",
+    "    end",
+    "    always @* if (f_past) begin",
+    "        assert (m_axis_tvalid == f_held);                   // a beat for each that is taken",
+    "        if (m_axis_tvalid) assert (f_out == {m_axis_tuser, m_axis_tdata});",
+    "        assert (table_ready == {LANES{table_ready[0]}} && load_ready == {LANES{load_ready[0]}});",
+    "        if (s_axis_tready) assert (f_used);",
+    "        cover (f_bank && m_axis_tvalid && m_axis_tready && m_axis_tdata != 0);",
+    "    end",
+    "`endif",
     "endmodule",
     "",
     "`default_nettype wire",
     NULL };
-static const char *const mlo_text_mlo_loop[] = {
+static const char *const mlo_lines_verilog_mlo_loop_v[] = {
     "// SPDX-License-Identifier: MIT",
     "// mlo_loop: loop control: iteration 0 comes from outside, the last one leaves, the rest goes round",
     "//",
@@ -35917,7 +35895,7 @@ static const char *const mlo_text_mlo_loop[] = {
     "endmodule",
     "`default_nettype wire",
     NULL };
-static const char *const mlo_text_mlo_muladd[] = {
+static const char *const mlo_lines_verilog_mlo_muladd_v[] = {
     "// SPDX-License-Identifier: MIT",
     "// mlo_muladd: y = a * b + c in two register stages, with a wide operand cut in two",
     "//",
@@ -36008,13 +35986,14 @@ static const char *const mlo_text_mlo_muladd[] = {
     "    always @(*) begin",
     "        if (f_1) assert (product == f_p);",
     "        if (f_2) assert (y == f_y);",
+    "        cover (f_2 && y < 0 && f_a > 0 && f_p < 0);",
     "    end",
     "`endif",
     "endmodule",
     "",
     "`default_nettype wire",
     NULL };
-static const char *const mlo_text_mlo_mvu[] = {
+static const char *const mlo_lines_verilog_mlo_mvu_v[] = {
     "// SPDX-License-Identifier: MIT",
     "// mlo_mvu: y = requantize(W x + bias), PE rows x SIMD columns per cycle: the matrix-vector unit",
     "//",
@@ -36469,7 +36448,7 @@ static const char *const mlo_text_mlo_mvu[] = {
     "",
     "`default_nettype wire",
     NULL };
-static const char *const mlo_text_mlo_mvu_tiled[] = {
+static const char *const mlo_lines_verilog_mlo_mvu_tiled_v[] = {
     "// SPDX-License-Identifier: MIT",
     "// mlo_mvu_tiled: mlo_mvu over tiles of tokens, a row block of the matrix at a time: two blocks are in memory, not two matrices",
     "//",
@@ -36575,7 +36554,7 @@ static const char *const mlo_text_mlo_mvu_tiled[] = {
     "",
     "`default_nettype wire",
     NULL };
-static const char *const mlo_text_mlo_param[] = {
+static const char *const mlo_lines_verilog_mlo_param_v[] = {
     "// SPDX-License-Identifier: MIT",
     "// mlo_param: a parameter memory: two banks, one in use while the other loads; or a bank for each iteration, loaded once",
     "//",
@@ -37016,7 +36995,7 @@ static const char *const mlo_text_mlo_param[] = {
     "endmodule",
     "`default_nettype wire",
     NULL };
-static const char *const mlo_text_mlo_refill[] = {
+static const char *const mlo_lines_verilog_mlo_refill_v[] = {
     "// SPDX-License-Identifier: MIT",
     "// mlo_refill: brings a kernel in block mode the parameters of every tile from memory",
     "//",
@@ -37153,7 +37132,7 @@ static const char *const mlo_text_mlo_refill[] = {
     "endmodule",
     "`default_nettype wire",
     NULL };
-static const char *const mlo_text_mlo_regs[] = {
+static const char *const mlo_lines_verilog_mlo_regs_v[] = {
     "// SPDX-License-Identifier: MIT",
     "// mlo_regs: control, status and counters of the core, on an AXI4-Lite slave (32 bits)",
     "//",
@@ -37400,7 +37379,7 @@ static const char *const mlo_text_mlo_regs[] = {
     "endmodule",
     "`default_nettype wire",
     NULL };
-static const char *const mlo_text_mlo_requant[] = {
+static const char *const mlo_lines_verilog_mlo_requant_v[] = {
     "// SPDX-License-Identifier: MIT",
     "// mlo_requant: y[c] = clip(((x[c] + B[c])*M[c] + 2^(S[c]-1)) >>> S[c]): each channel gets another offset, scale and width",
     "//",
@@ -37613,7 +37592,7 @@ static const char *const mlo_text_mlo_requant[] = {
     "",
     "`default_nettype wire",
     NULL };
-static const char *const mlo_text_mlo_requantize[] = {
+static const char *const mlo_lines_verilog_mlo_requantize_v[] = {
     "// SPDX-License-Identifier: MIT",
     "// mlo_requantize: y = clip((acc * m + 2^(s-1)) >>> s) to YBITS signed, one pipelined lane",
     "//",
@@ -37853,7 +37832,7 @@ static const char *const mlo_text_mlo_requantize[] = {
     "",
     "`default_nettype wire",
     NULL };
-static const char *const mlo_text_mlo_router[] = {
+static const char *const mlo_lines_verilog_mlo_router_v[] = {
     "// SPDX-License-Identifier: MIT",
     "// mlo_router: deals one stream out to PORTS outputs by counting: BEATS[0] beats to port 0, then BEATS[1]",
     "// to port 1, ..., then port 0 again: an iteration of the loop.  `iterations` of them are a round.  The ports",
@@ -38064,7 +38043,7 @@ static const char *const mlo_text_mlo_router[] = {
     "endmodule",
     "`default_nettype wire",
     NULL };
-static const char *const mlo_text_mlo_rsqrt[] = {
+static const char *const mlo_lines_verilog_mlo_rsqrt_v[] = {
     "// SPDX-License-Identifier: MIT",
     "// mlo_rsqrt: reciprocal square root of one number at a time: normalise, root, divide, one bit per cycle",
     "//",
@@ -38286,6 +38265,7 @@ static const char *const mlo_text_mlo_rsqrt[] = {
     "        always @(posedge clk) if (f_past_valid && !$past(rst)) begin",
     "            if ($past(m_tvalid && !m_tready)) assert (m_tvalid && $stable(m_r) && $stable(m_k));",
     "            if (m_tvalid && !$past(m_tvalid)) assert (f_age == LATENCY);",
+    "            cover ($past(m_tvalid && !m_tready) && m_tready && m_k != 0 && m_r[0]);",
     "        end",
     "    end endgenerate",
     "`endif",
@@ -38293,7 +38273,7 @@ static const char *const mlo_text_mlo_rsqrt[] = {
     "",
     "`default_nettype wire",
     NULL };
-static const char *const mlo_text_mlo_sim_check[] = {
+static const char *const mlo_lines_verilog_mlo_sim_check_v[] = {
     "// SPDX-License-Identifier: MIT",
     "// mlo_sim_check: judges one valid/ready channel (simulation, and the proofs of the modules at the doors)",
     "//",
@@ -38376,7 +38356,7 @@ static const char *const mlo_text_mlo_sim_check[] = {
     "endmodule",
     "`default_nettype wire",
     NULL };
-static const char *const mlo_text_mlo_sim_check_axi[] = {
+static const char *const mlo_lines_verilog_mlo_sim_check_axi_v[] = {
     "// SPDX-License-Identifier: MIT",
     "// mlo_sim_check_axi: judges an AXI4 read port, master and memory (simulation, and mlo_axi_reader's proof)",
     "//",
@@ -38502,7 +38482,7 @@ static const char *const mlo_text_mlo_sim_check_axi[] = {
     "endmodule",
     "`default_nettype wire",
     NULL };
-static const char *const mlo_text_mlo_sim_check_axis[] = {
+static const char *const mlo_lines_verilog_mlo_sim_check_axis_v[] = {
     "// SPDX-License-Identifier: MIT",
     "// mlo_sim_check_axis: judges one AXI4-Stream (simulation, and the proofs of the modules at the doors)",
     "//",
@@ -38570,7 +38550,7 @@ static const char *const mlo_text_mlo_sim_check_axis[] = {
     "endmodule",
     "`default_nettype wire",
     NULL };
-static const char *const mlo_text_mlo_sim_check_lite[] = {
+static const char *const mlo_lines_verilog_mlo_sim_check_lite_v[] = {
     "// SPDX-License-Identifier: MIT",
     "// mlo_sim_check_lite: judges an AXI4-Lite port, host and registers (simulation, and mlo_regs' proof)",
     "//",
@@ -38646,7 +38626,7 @@ static const char *const mlo_text_mlo_sim_check_lite[] = {
     "endmodule",
     "`default_nettype wire",
     NULL };
-static const char *const mlo_text_mlo_sim_ram[] = {
+static const char *const mlo_lines_verilog_mlo_sim_ram_v[] = {
     "// SPDX-License-Identifier: MIT",
     "// mlo_sim_ram: an AXI4 memory to read from (simulation only)",
     "//",
@@ -38777,7 +38757,7 @@ static const char *const mlo_text_mlo_sim_ram[] = {
     "endmodule",
     "`default_nettype wire",
     NULL };
-static const char *const mlo_text_mlo_sim_sink[] = {
+static const char *const mlo_lines_verilog_mlo_sim_sink_v[] = {
     "// SPDX-License-Identifier: MIT",
     "// mlo_sim_sink: compares a stream with a file of expected beats (simulation only)",
     "//",
@@ -38863,7 +38843,7 @@ static const char *const mlo_text_mlo_sim_sink[] = {
     "endmodule",
     "`default_nettype wire",
     NULL };
-static const char *const mlo_text_mlo_sim_source[] = {
+static const char *const mlo_lines_verilog_mlo_sim_source_v[] = {
     "// SPDX-License-Identifier: MIT",
     "// mlo_sim_source: plays a file of stream beats (simulation only)",
     "//",
@@ -38928,7 +38908,7 @@ static const char *const mlo_text_mlo_sim_source[] = {
     "endmodule",
     "`default_nettype wire",
     NULL };
-static const char *const mlo_text_mlo_sim_trace[] = {
+static const char *const mlo_lines_verilog_mlo_sim_trace_v[] = {
     "// SPDX-License-Identifier: MIT",
     "// mlo_sim_trace: when tiles went through streams, and what the kernels did meanwhile (simulation only)",
     "//",
@@ -38987,7 +38967,7 @@ static const char *const mlo_text_mlo_sim_trace[] = {
     "endmodule",
     "`default_nettype wire",
     NULL };
-static const char *const mlo_text_mlo_skid[] = {
+static const char *const mlo_lines_verilog_mlo_skid_v[] = {
     "// SPDX-License-Identifier: MIT",
     "// mlo_skid: a two-word stream register that cuts every combinational path",
     "//",
@@ -39113,7 +39093,7 @@ static const char *const mlo_text_mlo_skid[] = {
     "endmodule",
     "`default_nettype wire",
     NULL };
-static const char *const mlo_text_mlo_split[] = {
+static const char *const mlo_lines_verilog_mlo_split_v[] = {
     "// SPDX-License-Identifier: MIT",
     "// mlo_split: deals the channels of each token out to three streams",
     "//",
@@ -39309,7 +39289,7 @@ static const char *const mlo_text_mlo_split[] = {
     "endmodule",
     "`default_nettype wire",
     NULL };
-static const char *const mlo_text_mlo_tile[] = {
+static const char *const mlo_lines_verilog_mlo_tile_v[] = {
     "// SPDX-License-Identifier: MIT",
     "// mlo_tile: sends a tile of tokens several times, once for each row block of a matrix, while the next tile is stored",
     "//",
@@ -39591,7 +39571,7 @@ static const char *const mlo_text_mlo_tile[] = {
     "",
     "`default_nettype wire",
     NULL };
-static const char *const mlo_text_mlo_untile[] = {
+static const char *const mlo_lines_verilog_mlo_untile_v[] = {
     "// SPDX-License-Identifier: MIT",
     "// mlo_untile: puts together the tokens that a matrix unit made in passes, a row block each",
     "//",
@@ -39877,7 +39857,7 @@ static const char *const mlo_text_mlo_untile[] = {
     "",
     "`default_nettype wire",
     NULL };
-static const char *const mlo_text_mlo_variance[] = {
+static const char *const mlo_lines_verilog_mlo_variance_v[] = {
     "// SPDX-License-Identifier: MIT",
     "// mlo_variance: first stage of mlo_layernorm: the sums of a token and C^2 times its variance",
     "//",
@@ -40093,12 +40073,14 @@ static const char *const mlo_text_mlo_variance[] = {
     "    end",
     "    always @(posedge clk) if (f_past_valid && !$past(rst) && $past(m_tvalid && !m_tready))",
     "        assert (m_tvalid && $stable(m_v) && $stable(m_s1) && $stable(m_sh) && $stable(m_tuser));",
+    "    // a token waits behind one that leaves",
+    "    always @* cover (f_past_valid && m_tvalid && m_tready && m_v > 1 && sum_valid && last);",
     "`endif",
     "endmodule",
     "",
     "`default_nettype wire",
     NULL };
-static const char *const mlo_text_mlo_vector[] = {
+static const char *const mlo_lines_verilog_mlo_vector_v[] = {
     "// SPDX-License-Identifier: MIT",
     "// mlo_vector: two input vectors: one is read, in any order and as often as needed, while the next one is stored",
     "//",
@@ -40229,7 +40211,7 @@ static const char *const mlo_text_mlo_vector[] = {
     "",
     "`default_nettype wire",
     NULL };
-static const char *const mlo_text_mlo_width[] = {
+static const char *const mlo_lines_verilog_mlo_width_v[] = {
     "// SPDX-License-Identifier: MIT",
     "// mlo_width: changes the number of lanes per beat of a token stream",
     "//",
@@ -40483,62 +40465,861 @@ static const char *const mlo_text_mlo_width[] = {
     "endmodule",
     "`default_nettype wire",
     NULL };
-static const struct { const char *name; const char *const *lines; } mlo_verilog[] = {
-    { "mlo_add", mlo_text_mlo_add },
-    { "mlo_add4", mlo_text_mlo_add4 },
-    { "mlo_addtree", mlo_text_mlo_addtree },
-    { "mlo_attention", mlo_text_mlo_attention },
-    { "mlo_attention_kv", mlo_text_mlo_attention_kv },
-    { "mlo_attention_mix", mlo_text_mlo_attention_mix },
-    { "mlo_attention_param", mlo_text_mlo_attention_param },
-    { "mlo_attention_q", mlo_text_mlo_attention_q },
-    { "mlo_attention_ring", mlo_text_mlo_attention_ring },
-    { "mlo_attention_round", mlo_text_mlo_attention_round },
-    { "mlo_attention_score", mlo_text_mlo_attention_score },
-    { "mlo_attention_softmax", mlo_text_mlo_attention_softmax },
-    { "mlo_axi_reader", mlo_text_mlo_axi_reader },
-    { "mlo_axi_share", mlo_text_mlo_axi_share },
-    { "mlo_delay", mlo_text_mlo_delay },
-    { "mlo_divide", mlo_text_mlo_divide },
-    { "mlo_dot", mlo_text_mlo_dot },
-    { "mlo_dots", mlo_text_mlo_dots },
-    { "mlo_entry", mlo_text_mlo_entry },
-    { "mlo_exit", mlo_text_mlo_exit },
-    { "mlo_exp2", mlo_text_mlo_exp2 },
-    { "mlo_exp2_fine", mlo_text_mlo_exp2_fine },
-    { "mlo_fifo", mlo_text_mlo_fifo },
-    { "mlo_fork", mlo_text_mlo_fork },
-    { "mlo_layernorm", mlo_text_mlo_layernorm },
-    { "mlo_loader", mlo_text_mlo_loader },
-    { "mlo_lookup", mlo_text_mlo_lookup },
-    { "mlo_loop", mlo_text_mlo_loop },
-    { "mlo_muladd", mlo_text_mlo_muladd },
-    { "mlo_mvu", mlo_text_mlo_mvu },
-    { "mlo_mvu_tiled", mlo_text_mlo_mvu_tiled },
-    { "mlo_param", mlo_text_mlo_param },
-    { "mlo_refill", mlo_text_mlo_refill },
-    { "mlo_regs", mlo_text_mlo_regs },
-    { "mlo_requant", mlo_text_mlo_requant },
-    { "mlo_requantize", mlo_text_mlo_requantize },
-    { "mlo_router", mlo_text_mlo_router },
-    { "mlo_rsqrt", mlo_text_mlo_rsqrt },
-    { "mlo_sim_check", mlo_text_mlo_sim_check },
-    { "mlo_sim_check_axi", mlo_text_mlo_sim_check_axi },
-    { "mlo_sim_check_axis", mlo_text_mlo_sim_check_axis },
-    { "mlo_sim_check_lite", mlo_text_mlo_sim_check_lite },
-    { "mlo_sim_ram", mlo_text_mlo_sim_ram },
-    { "mlo_sim_sink", mlo_text_mlo_sim_sink },
-    { "mlo_sim_source", mlo_text_mlo_sim_source },
-    { "mlo_sim_trace", mlo_text_mlo_sim_trace },
-    { "mlo_skid", mlo_text_mlo_skid },
-    { "mlo_split", mlo_text_mlo_split },
-    { "mlo_tile", mlo_text_mlo_tile },
-    { "mlo_untile", mlo_text_mlo_untile },
-    { "mlo_variance", mlo_text_mlo_variance },
-    { "mlo_vector", mlo_text_mlo_vector },
-    { "mlo_width", mlo_text_mlo_width },
+static const mlo_embedded mlo_verilog[] = {
+    { "mlo_add.v", mlo_lines_verilog_mlo_add_v },
+    { "mlo_add4.v", mlo_lines_verilog_mlo_add4_v },
+    { "mlo_addtree.v", mlo_lines_verilog_mlo_addtree_v },
+    { "mlo_attention.v", mlo_lines_verilog_mlo_attention_v },
+    { "mlo_attention_kv.v", mlo_lines_verilog_mlo_attention_kv_v },
+    { "mlo_attention_mix.v", mlo_lines_verilog_mlo_attention_mix_v },
+    { "mlo_attention_param.v", mlo_lines_verilog_mlo_attention_param_v },
+    { "mlo_attention_q.v", mlo_lines_verilog_mlo_attention_q_v },
+    { "mlo_attention_ring.v", mlo_lines_verilog_mlo_attention_ring_v },
+    { "mlo_attention_round.v", mlo_lines_verilog_mlo_attention_round_v },
+    { "mlo_attention_score.v", mlo_lines_verilog_mlo_attention_score_v },
+    { "mlo_attention_softmax.v", mlo_lines_verilog_mlo_attention_softmax_v },
+    { "mlo_axi_reader.v", mlo_lines_verilog_mlo_axi_reader_v },
+    { "mlo_axi_share.v", mlo_lines_verilog_mlo_axi_share_v },
+    { "mlo_delay.v", mlo_lines_verilog_mlo_delay_v },
+    { "mlo_divide.v", mlo_lines_verilog_mlo_divide_v },
+    { "mlo_dot.v", mlo_lines_verilog_mlo_dot_v },
+    { "mlo_dots.v", mlo_lines_verilog_mlo_dots_v },
+    { "mlo_entry.v", mlo_lines_verilog_mlo_entry_v },
+    { "mlo_exit.v", mlo_lines_verilog_mlo_exit_v },
+    { "mlo_exp2.v", mlo_lines_verilog_mlo_exp2_v },
+    { "mlo_exp2_fine.v", mlo_lines_verilog_mlo_exp2_fine_v },
+    { "mlo_fifo.v", mlo_lines_verilog_mlo_fifo_v },
+    { "mlo_fork.v", mlo_lines_verilog_mlo_fork_v },
+    { "mlo_layernorm.v", mlo_lines_verilog_mlo_layernorm_v },
+    { "mlo_loader.v", mlo_lines_verilog_mlo_loader_v },
+    { "mlo_lookup.v", mlo_lines_verilog_mlo_lookup_v },
+    { "mlo_loop.v", mlo_lines_verilog_mlo_loop_v },
+    { "mlo_muladd.v", mlo_lines_verilog_mlo_muladd_v },
+    { "mlo_mvu.v", mlo_lines_verilog_mlo_mvu_v },
+    { "mlo_mvu_tiled.v", mlo_lines_verilog_mlo_mvu_tiled_v },
+    { "mlo_param.v", mlo_lines_verilog_mlo_param_v },
+    { "mlo_refill.v", mlo_lines_verilog_mlo_refill_v },
+    { "mlo_regs.v", mlo_lines_verilog_mlo_regs_v },
+    { "mlo_requant.v", mlo_lines_verilog_mlo_requant_v },
+    { "mlo_requantize.v", mlo_lines_verilog_mlo_requantize_v },
+    { "mlo_router.v", mlo_lines_verilog_mlo_router_v },
+    { "mlo_rsqrt.v", mlo_lines_verilog_mlo_rsqrt_v },
+    { "mlo_sim_check.v", mlo_lines_verilog_mlo_sim_check_v },
+    { "mlo_sim_check_axi.v", mlo_lines_verilog_mlo_sim_check_axi_v },
+    { "mlo_sim_check_axis.v", mlo_lines_verilog_mlo_sim_check_axis_v },
+    { "mlo_sim_check_lite.v", mlo_lines_verilog_mlo_sim_check_lite_v },
+    { "mlo_sim_ram.v", mlo_lines_verilog_mlo_sim_ram_v },
+    { "mlo_sim_sink.v", mlo_lines_verilog_mlo_sim_sink_v },
+    { "mlo_sim_source.v", mlo_lines_verilog_mlo_sim_source_v },
+    { "mlo_sim_trace.v", mlo_lines_verilog_mlo_sim_trace_v },
+    { "mlo_skid.v", mlo_lines_verilog_mlo_skid_v },
+    { "mlo_split.v", mlo_lines_verilog_mlo_split_v },
+    { "mlo_tile.v", mlo_lines_verilog_mlo_tile_v },
+    { "mlo_untile.v", mlo_lines_verilog_mlo_untile_v },
+    { "mlo_variance.v", mlo_lines_verilog_mlo_variance_v },
+    { "mlo_vector.v", mlo_lines_verilog_mlo_vector_v },
+    { "mlo_width.v", mlo_lines_verilog_mlo_width_v },
 };
 enum { MLO_N_VERILOG = sizeof mlo_verilog / sizeof *mlo_verilog };
+static const char *const mlo_lines_share_Makefile[] = {
+    "# make sim | verilate | lint | synth | synth-ecp5 | wave | cocotb",
+    "RTL := $(sort $(wildcard rtl/*.v))",
+    "TB  := $(sort $(wildcard tb/*.v))",
+    "ARGS ?=",
+    ".PHONY: sim verilate lint synth synth-ecp5 wave cocotb clean",
+    "sim: sim.vvp",
+    "	vvp -n sim.vvp $(ARGS)",
+    "sim.vvp: $(RTL) $(TB)",
+    "	iverilog -g2012 -s mlo_tb -o $@ $(VFLAGS) $(RTL) $(TB)",
+    "verilate: obj/mlo_tb",
+    "	obj/mlo_tb $(ARGS)",
+    "obj/mlo_tb: $(RTL) $(TB)",
+    "	verilator --binary --timing -O3 -Wno-fatal -Wno-lint -Wno-style -Wno-TIMESCALEMOD --top-module mlo_tb --Mdir obj -o mlo_tb $(VLFLAGS) $(RTL) $(TB) > obj.log 2>&1 || { cat obj.log; exit 1; }",
+    "lint:",
+    "	iverilog -g2005 -Wall -s mlo_top -t null $(RTL)",
+    "	verilator --lint-only -Wall --top-module mlo_top $(RTL)",
+    "	yosys -q -p 'read_verilog $(RTL); hierarchy -check -top mlo_top; proc; check -assert'",
+    "synth:",
+    "	yosys -q -p 'read_verilog $(RTL); synth_xilinx -family xcup -top mlo_top; tee -o synth.txt stat -hierarchy'",
+    "synth-ecp5:",
+    "	yosys -q -p 'read_verilog $(RTL); chparam -set PACK 0 mlo_mvu; synth_ecp5 -top mlo_top -json mlo_top.json; tee -o synth.txt stat'",
+    "wave: sim.vvp",
+    "	vvp -n sim.vvp -fst +wave=wave.fst $(ARGS)",
+    "	@echo 'gtkwave wave.fst tb/mlo_top.gtkw'",
+    "cocotb:",
+    "	python3 cocotb/test_mlo.py",
+    "clean:",
+    "	rm -rf obj obj.log sim.vvp wave.fst synth.txt mlo_top.json sim",
+    NULL };
+static const char *const mlo_lines_share_cocotb_test_mlo_py[] = {
+    "\"\"\"Drives mlo_top with cocotb and cocotbext-axi: make cocotb (needs cocotb >= 2, cocotbext-axi and Icarus).\"\"\"",
+    "import itertools, json, pathlib, random, sys",
+    "import cocotb",
+    "from cocotb.clock import Clock",
+    "from cocotb.triggers import RisingEdge",
+    "from cocotbext.axi import AxiBus, AxiLiteBus, AxiLiteMaster, AxiRamRead, AxiReadBus, AxiStreamBus, AxiStreamFrame, AxiStreamSink, AxiStreamSource",
+    "",
+    "HERE = pathlib.Path(__file__).resolve().parent.parent",
+    "",
+    "def frames(name, width):",
+    "    \"\"\"The frames of a hex file of {tlast, tdata} words, as bytes.\"\"\"",
+    "    out, now = [], bytearray()",
+    "    for line in (HERE / 'tb' / name).read_text().split():",
+    "        now += int(line[1:], 16).to_bytes(width, 'little')",
+    "        if line[0] == '1':",
+    "            out.append(bytes(now)); now = bytearray()",
+    "    return out",
+    "",
+    "def pauses(seed, percent):",
+    "    r = random.Random(seed)",
+    "    return (r.randrange(100) < percent for _ in itertools.count())",
+    "",
+    "@cocotb.test()",
+    "async def golden(dut):",
+    "    manifest = json.loads((HERE / 'manifest.json').read_text())",
+    "    width, masked = manifest['stream']['bytes'], manifest['stream']['masked']",
+    "    cocotb.start_soon(Clock(dut.clk, 10, 'ns').start())",
+    "    source = AxiStreamSource(AxiStreamBus.from_prefix(dut, 's_axis'), dut.clk, dut.rst)",
+    "    mask = AxiStreamSource(AxiStreamBus.from_prefix(dut, 's1_axis'), dut.clk, dut.rst) if masked else None",
+    "    sink = AxiStreamSink(AxiStreamBus.from_prefix(dut, 'm_axis'), dut.clk, dut.rst)",
+    "    host = AxiLiteMaster(AxiLiteBus.from_prefix(dut, 's_axil'), dut.clk, dut.rst)",
+    "    image = (HERE / 'params.bin').read_bytes()",
+    "    ram = AxiRamRead(AxiReadBus.from_prefix(dut, 'm_axi'), dut.clk, dut.rst, size=max(4096, 1 << (len(image) - 1).bit_length()))",
+    "    ram.write(0, image)",
+    "    # everybody stalls now and then: streams, memory, registers",
+    "    stalling = [source, sink, ram.ar_channel, ram.r_channel, host.write_if.aw_channel, host.write_if.w_channel, host.write_if.b_channel, host.read_if.ar_channel, host.read_if.r_channel]",
+    "    for seed, channel in enumerate(stalling + [mask] * masked): channel.set_pause_generator(pauses(seed, 20))",
+    "    dut.rst.value = 1",
+    "    for _ in range(5): await RisingEdge(dut.clk)",
+    "    dut.rst.value = 0",
+    "    for _ in range(5): await RisingEdge(dut.clk)",
+    "    assert await host.read_dword(0) == 0x4D4C4F31",
+    "    await host.write_dword(0x10, 0); await host.write_dword(0x14, 0)",
+    "    await host.write_dword(0x18, manifest['iterations']); await host.write_dword(0x1c, manifest['frames_in_flight'])",
+    "    await host.write_dword(0x08, 2)             # a soft reset follows settings",
+    "    for _ in range(20): await RisingEdge(dut.clk)",
+    "    await host.write_dword(0x08, 1)",
+    "    for f in frames('input.hex', width): await source.send(AxiStreamFrame(f))",
+    "    if masked:",
+    "        for f in frames('mask.hex', 1): await mask.send(AxiStreamFrame(f))",
+    "    golden = frames('golden.hex', width)",
+    "    for i, f in enumerate(golden):",
+    "        got = await sink.recv()",
+    "        assert bytes(got.tdata) == f, f'frame {i} differs'",
+    "    assert await host.read_dword(0x0c) & 2 == 0, 'bus error'",
+    "    # the counters: frames, parameters read, and of each kernel how it spent its cycles",
+    "    cycles, done, beats = [await host.read_dword(a) for a in (0x40, 0x44, 0x48)]",
+    "    groups = -(-len(golden) // manifest['frames_in_flight'])",
+    "    assert done == len(golden), f'{done} frames counted'",
+    "    assert beats * manifest['axi_bits'] // 8 >= groups * len(image), f'{beats} beats of parameters counted'",
+    "    for k, kernel in enumerate(manifest['kernels']):",
+    "        busy, starved, blocked = [await host.read_dword(0x80 + 16 * k + 4 * i) for i in range(3)]",
+    "        assert 0 < busy and busy + starved + blocked <= cycles, f'{kernel[\"name\"]}: {busy} + {starved} + {blocked} of {cycles} cycles'",
+    "        work = kernel['macs'] / max(kernel['multipliers'], 1) * len(golden)",
+    "        if kernel['op'].startswith('MVU'): assert busy == work, f'{kernel[\"name\"]}: busy for {busy} cycles, {work} are its work'",
+    "",
+    "if __name__ == '__main__':",
+    "    from cocotb_tools.check_results import get_results",
+    "    from cocotb_tools.runner import get_runner",
+    "    runner = get_runner('icarus')",
+    "    runner.build(sources=sorted((HERE / 'rtl').glob('*.v')), hdl_toplevel='mlo_top', build_dir=str(HERE / 'cocotb' / 'build'), timescale=('1ns', '1ps'), always=True)",
+    "    results = runner.test(hdl_toplevel='mlo_top', test_module='test_mlo', test_dir=str(HERE / 'cocotb'), build_dir=str(HERE / 'cocotb' / 'build'))",
+    "    tests, failed = get_results(results)",
+    "    sys.exit(failed > 0 or tests == 0)",
+    NULL };
+static const char *const mlo_lines_share_host_mlo_regs_h[] = {
+    "/* SPDX-License-Identifier: MIT",
+    " * The registers of mlo_top, 32 bits each, by byte offset. */",
+    "#ifndef MLO_REGS_H",
+    "#define MLO_REGS_H",
+    "#define MLO_REG_ID           0x000   /* 0x4D4C4F31 */",
+    "#define MLO_REG_VERSION      0x004   /* of the register map */",
+    "#define MLO_REG_CONTROL      0x008   /* bit 0 enable, bit 1 soft reset of the core, bit 2 clear counters */",
+    "#define MLO_REG_STATUS       0x00C   /* bit 0 frames inside, bit 1 bus error (sticky) */",
+    "#define MLO_REG_BASE_LOW     0x010   /* byte address of params.bin in memory */",
+    "#define MLO_REG_BASE_HIGH    0x014   /* its upper half */",
+    "#define MLO_REG_ITERATIONS   0x018   /* layers to run, @DEEPEST@ at most */",
+    "#define MLO_REG_FRAMES       0x01C   /* frames in flight */",
+    "#define MLO_REG_CYCLES       0x040   /* since the first input beat */",
+    "#define MLO_REG_DONE         0x044   /* frames finished */",
+    "#define MLO_REG_PARAM_BEATS  0x048   /* parameter beats read */",
+    "/* cycles each kernel was busy, starved for input or parameters, blocked by what follows it */",
+    "@KERNELS@",
+    "#endif",
+    NULL };
+static const char *const mlo_lines_share_mlo_core[] = {
+    "CAPI=2:",
+    "name: mlo:core:mlo_top:1.0.0",
+    "description: A transformer layer, streamed (made by mlo @VERSION@)",
+    "filesets:",
+    "  rtl:",
+    "    files:",
+    "@RTL@",
+    "    file_type: verilogSource",
+    "  tb:",
+    "    files:",
+    "@TB@",
+    "    file_type: systemVerilogSource",
+    "  data:          # what the bench reads, from where it runs",
+    "    files:",
+    "      - params.hex: {copyto: params.hex}",
+    "@WORDS@",
+    "    file_type: user",
+    "targets:",
+    "  default:",
+    "    filesets: [rtl]",
+    "    toplevel: mlo_top",
+    "  sim:",
+    "    default_tool: icarus",
+    "    filesets: [rtl, tb, data]",
+    "    toplevel: mlo_tb",
+    "    tools:",
+    "      icarus:",
+    "        iverilog_options: [-g2012]",
+    NULL };
+static const char *const mlo_lines_share_page_css[] = {
+    ":root{--ink:#1c2733;--soft:#5c6b7a;--line:#d9e0e7;--page:#f4f6f8;--card:#fff;--wire:#7a8a99;",
+    "    --accent:#1f6feb;--hot:#c2410c;--io:#e8edf3;--mac:#cfe3fb;--table:#c4e8e4;--attention:#ffe0c2;",
+    "    --norm:#e6dcfa;--sum:#daf0d4;--move:#eef0f2;--loop:#fff0b3;--other:#f6f6f6}",
+    "@media(prefers-color-scheme:dark){:root{--ink:#e6edf3;--soft:#9aa8b5;--line:#30393f;--page:#11161b;",
+    "    --card:#1a2127;--wire:#76848f;--accent:#6cb0ff;--hot:#ff9a62;--io:#2b353e;--mac:#1d4164;",
+    "    --table:#1b4a47;--attention:#5f3a1c;--norm:#3c3160;--sum:#264a2a;--move:#2a3036;--loop:#574613;",
+    "    --other:#262c31}}",
+    "*{box-sizing:border-box}",
+    "body{margin:0;background:var(--page);color:var(--ink);",
+    "    font:14px/1.45 system-ui,-apple-system,'Segoe UI','DejaVu Sans',sans-serif}",
+    "main{max-width:1320px;margin:0 auto;padding:26px 22px 60px}",
+    "h1{font-size:24px;margin:0 0 2px}",
+    "h1.after{margin:28px 0 10px}",
+    "h2{font-size:17px;margin:0 0 10px}",
+    "h3{font-size:12px;margin:18px 0 6px;color:var(--soft);font-weight:600;letter-spacing:.05em;",
+    "    text-transform:uppercase}",
+    "section{background:var(--card);border:1px solid var(--line);border-radius:10px;padding:18px 20px;",
+    "    margin-top:18px}",
+    ".quiet,.sub{color:var(--soft)}",
+    "code,.n{font-family:ui-monospace,'DejaVu Sans Mono',Menlo,Consolas,monospace;font-size:12px}",
+    ".steps{display:flex;flex-wrap:wrap;gap:6px;margin:16px 0 0;padding:0;list-style:none}",
+    ".steps li{padding:4px 14px;border-radius:99px;border:1px solid var(--line);background:var(--card);",
+    "    color:var(--soft)}",
+    ".steps .done{border-color:var(--accent);color:var(--accent)}",
+    ".steps .now{background:var(--accent);border-color:var(--accent);color:var(--card);font-weight:600}",
+    ".cards{display:grid;grid-template-columns:repeat(auto-fill,minmax(138px,1fr));gap:12px;",
+    "    margin-top:18px}",
+    ".card{background:var(--card);border:1px solid var(--line);border-radius:10px;padding:12px 14px}",
+    ".card b{display:block;font-size:21px;line-height:1.25;white-space:nowrap}",
+    ".card span{color:var(--soft);font-size:12px}",
+    "table{border-collapse:collapse;width:100%;font-size:13px}",
+    "th{text-align:left;color:var(--soft);font-weight:500;font-size:12px}",
+    "th,td{padding:4px 10px 4px 0;border-bottom:1px solid var(--line);vertical-align:top}",
+    "td.r,th.r{text-align:right;white-space:nowrap}",
+    "tr:last-child td{border-bottom:0}",
+    "tfoot td{font-weight:600}",
+    "td{overflow-wrap:break-word}",
+    "td.n{overflow-wrap:anywhere}",
+    ".two{display:flex;flex-wrap:wrap;gap:28px}",
+    ".two>.wide{flex:2.2 1 470px;min-width:0}",
+    ".two>.side{flex:1 1 330px;min-width:0}",
+    ".draw{overflow:auto;border:1px solid var(--line);border-radius:8px;padding:6px}",
+    ".tall{max-height:1500px}",
+    ".chips{display:flex;flex-wrap:wrap;gap:5px}",
+    ".chips span{border:1px solid var(--line);border-radius:6px;padding:2px 8px;border-left-width:6px}",
+    ".bar{width:16%;min-width:110px}",
+    ".bar>span{display:flex;height:11px;margin-top:5px;border-radius:3px;overflow:hidden;",
+    "    background:var(--io)}",
+    ".bar i,.key i{display:block;height:11px;background:var(--accent)}",
+    ".bar i:first-child{min-width:2px}",
+    ".bar .held,.key .held{background:var(--hot);opacity:.55}",
+    ".key i{display:inline-block;width:11px;border-radius:3px;margin:0 4px 0 2px}",
+    ".fold td,.fold th{white-space:nowrap}",
+    ".fold td:nth-child(2){white-space:normal}",
+    "svg text{font:11px system-ui,'DejaVu Sans',sans-serif;fill:var(--ink)}",
+    ".picture{display:block;margin:0 auto;max-width:100%;height:auto}",
+    ".picture path{fill:none;stroke:var(--wire);stroke-width:1.4}",
+    ".picture path.back{stroke:var(--accent);stroke-dasharray:5 4}",
+    ".v text{text-anchor:middle}",
+    ".v rect{stroke:var(--wire);stroke-width:.8;fill:var(--other)}",
+    "text.l0{font-weight:600;font-size:12px}",
+    "text.l1,text.l2,text.shape,text.axis{fill:var(--soft);font-size:10px}",
+    "text.shape{paint-order:stroke;stroke:var(--card);stroke-width:3px}",
+    "text.fifo{fill:var(--hot);font-size:10px;font-weight:600}",
+    "text.back{fill:var(--accent);font-size:10px}",
+    ".io rect{fill:var(--io)}",
+    ".mac rect{fill:var(--mac)}",
+    ".table rect{fill:var(--table)}",
+    ".attention rect{fill:var(--attention)}",
+    ".norm rect{fill:var(--norm)}",
+    ".sum rect{fill:var(--sum)}",
+    ".move rect{fill:var(--move)}",
+    ".loop rect{fill:var(--loop)}",
+    "svg .i0{fill:#2f7ed8}",
+    "svg .i1{fill:#e0742b}",
+    "svg .i2{fill:#3a9f5b}",
+    "svg .i3{fill:#8d5fd3}",
+    "svg .i4{fill:#d4a017}",
+    "svg .i5{fill:#d0457c}",
+    "svg .i6{fill:#2aa6a6}",
+    "svg .i7{fill:#7d6b5d}",
+    ".chips .i0{border-left-color:#2f7ed8}",
+    ".chips .i1{border-left-color:#e0742b}",
+    ".chips .i2{border-left-color:#3a9f5b}",
+    ".chips .i3{border-left-color:#8d5fd3}",
+    ".chips .i4{border-left-color:#d4a017}",
+    ".chips .i5{border-left-color:#d0457c}",
+    ".chips .i6{border-left-color:#2aa6a6}",
+    ".chips .i7{border-left-color:#7d6b5d}",
+    ".key .i0{background:#2f7ed8}",
+    ".key .i1{background:#e0742b}",
+    ".key .i2{background:#3a9f5b}",
+    ".key .i3{background:#8d5fd3}",
+    ".key .i4{background:#d4a017}",
+    ".key .i5{background:#d0457c}",
+    ".key .i6{background:#2aa6a6}",
+    ".key .i7{background:#7d6b5d}",
+    ".narrow{max-width:560px}",
+    ".chart{display:block}",
+    ".chart .grid{stroke:var(--line)}",
+    ".chart .stripe{fill:var(--page);opacity:.6}",
+    ".chart .odd{opacity:.62}",
+    ".chart .faded{opacity:.22}",
+    ".chart text.inside{fill:#fff;font-size:9px;pointer-events:none}",
+    ".chart text.roof{fill:var(--accent);font-weight:600}",
+    ".chart text.strong{font-weight:600}",
+    ".chart path{fill:none}",
+    ".chart .under{fill:var(--accent);opacity:.06}",
+    ".chart .roof{stroke:var(--accent);stroke-width:2}",
+    ".chart text.roof{stroke:none}",
+    ".chart .lead{stroke:var(--wire);stroke-width:.7;opacity:.7}",
+    ".chart .dot{fill:var(--accent);stroke:var(--card)}",
+    ".chart .ring{fill:var(--card);stroke:var(--accent);stroke-width:1.6}",
+    ".chart .whole{fill:var(--hot);stroke:var(--card)}",
+    "footer{margin-top:22px;color:var(--soft);font-size:12px}",
+    NULL };
+static const char *const mlo_lines_share_tb_mlo_tb_v[] = {
+    "// SPDX-License-Identifier: MIT",
+    "// mlo_tb: plays, compares, counts. Run from the build directory: make sim, or mlo sim DIR.",
+    "module mlo_tb;",
+    "    parameter WORDS = @WORDS@;         // room for activation beats",
+    "    parameter IMAGE = @IMAGE@;         // room for parameter beats",
+    "    localparam IO = @IO@, AXI = @AXI@, KERNELS = @KERNELS@, MASKED = @MASKED@;",
+    "    localparam DEFAULT_BEATS = @BEATS@, DEFAULT_MASK_BEATS = @MASK_BEATS@, DEFAULT_ITERATIONS = @ITERATIONS@, DEFAULT_FRAMES = @FRAMES@, DEFAULT_TIMEOUT = @TIMEOUT@, DEFAULT_RATE = @RATE@, DEFAULT_LATENCY = @LATENCY@;",
+    "    localparam TOKENS = @TOKENS@, TOKEN_BEATS = @TOKEN_BEATS@;   // of the longest frame; of a token",
+    "    reg clk = 0, rst = 1, go = 0;",
+    "    always #5 clk = !clk;",
+    "    reg [31:0] cycle = 0, start = 0;",
+    "    reg started = 0;",
+    "    integer seed, stall, stall_source, stall_mask, stall_sink, stall_memory, stall_host, latency, rate, fault, beats, mask_beats, iterations, frames_in_flight, timeout, idle, k, f, probe, trace, quiet, quiet_ram, opened, progress, due = 0;",
+    "    reg [8*512-1:0] input_file, golden_file, mask_file, params_file, wave_file, probe_file, trace_file;",
+    "",
+    "    // ---- the core and what it talks to",
+    "    reg  [11:0] awaddr = 0, araddr = 0;",
+    "    reg  [31:0] wdata = 0, value = 0;",
+    "    reg  awvalid = 0, wvalid = 0, bready = 0, arvalid = 0, rready = 0;",
+    "    wire awready, wready, bvalid, arready, rvalid;",
+    "    wire [1:0] bresp, rresp;",
+    "    wire [31:0] rdata;",
+    "    wire arid, m_arvalid, m_arready, rid, m_rlast, m_rvalid, m_rready;",
+    "    wire [63:0] m_araddr;",
+    "    wire [7:0] m_arlen;",
+    "    wire [2:0] m_arsize;",
+    "    wire [1:0] m_arburst, m_rresp;",
+    "    wire [AXI-1:0] m_rdata;",
+    "    wire [IO-1:0] in_tdata, out_tdata;",
+    "    wire in_tvalid, in_tready, in_tlast, out_tvalid, out_tready, out_tlast;",
+    "    wire [7:0] mask_tdata;",
+    "    wire mask_tvalid, mask_tready, mask_tlast, in_done, mask_done, done;",
+    "    wire [31:0] in_sent, mask_sent, seen, errors, error_index, frames, ram_beats;",
+    "    wire [IO:0] error_expected, error_got;",
+    "    mlo_top u_top (",
+    "        .clk(clk), .rst(rst), .s_axis_tdata(in_tdata), .s_axis_tvalid(in_tvalid), .s_axis_tready(in_tready), .s_axis_tlast(in_tlast),",
+    "@MASK@        .s1_axis_tdata(mask_tdata), .s1_axis_tvalid(mask_tvalid), .s1_axis_tready(mask_tready), .s1_axis_tlast(mask_tlast),",
+    "        .m_axis_tdata(out_tdata), .m_axis_tvalid(out_tvalid), .m_axis_tready(out_tready), .m_axis_tlast(out_tlast),",
+    "        .m_axi_arid(arid), .m_axi_araddr(m_araddr), .m_axi_arlen(m_arlen), .m_axi_arsize(m_arsize), .m_axi_arburst(m_arburst), .m_axi_arvalid(m_arvalid),",
+    "        .m_axi_arready(m_arready), .m_axi_rid(rid), .m_axi_rdata(m_rdata), .m_axi_rresp(m_rresp), .m_axi_rlast(m_rlast), .m_axi_rvalid(m_rvalid), .m_axi_rready(m_rready),",
+    "        .s_axil_awaddr(awaddr), .s_axil_awvalid(awvalid), .s_axil_awready(awready), .s_axil_wdata(wdata), .s_axil_wstrb(4'hf), .s_axil_wvalid(wvalid), .s_axil_wready(wready),",
+    "        .s_axil_bresp(bresp), .s_axil_bvalid(bvalid), .s_axil_bready(bready), .s_axil_araddr(araddr), .s_axil_arvalid(arvalid), .s_axil_arready(arready),",
+    "        .s_axil_rdata(rdata), .s_axil_rresp(rresp), .s_axil_rvalid(rvalid), .s_axil_rready(rready));",
+    "    mlo_sim_source #(.WIDTH(IO), .DEPTH(WORDS)) u_source (.clk(clk), .rst(rst), .enable(go), .seed(seed), .stall(stall_source), .count(beats), .sent(in_sent), .done(in_done),",
+    "        .m_axis_tdata(in_tdata), .m_axis_tvalid(in_tvalid), .m_axis_tready(in_tready), .m_axis_tlast(in_tlast));",
+    "    mlo_sim_source #(.WIDTH(8), .DEPTH(WORDS)) u_mask (.clk(clk), .rst(rst), .enable(go), .seed(seed + 1), .stall(stall_mask), .count(mask_beats), .sent(mask_sent), .done(mask_done),",
+    "        .m_axis_tdata(mask_tdata), .m_axis_tvalid(mask_tvalid), .m_axis_tready(mask_tready), .m_axis_tlast(mask_tlast));",
+    "    mlo_sim_sink #(.WIDTH(IO), .DEPTH(WORDS)) u_sink (.clk(clk), .rst(rst), .seed(seed + 2), .stall(stall_sink), .count(beats), .cycle(cycle), .seen(seen), .errors(errors),",
+    "        .error_index(error_index), .error_expected(error_expected), .error_got(error_got), .frames(frames), .done(done),",
+    "        .s_axis_tdata(out_tdata), .s_axis_tvalid(out_tvalid), .s_axis_tready(out_tready), .s_axis_tlast(out_tlast));",
+    "    mlo_sim_ram #(.DATA_WIDTH(AXI), .DEPTH(IMAGE)) u_ram (.clk(clk), .rst(rst), .seed(seed + 3), .stall(stall_memory), .latency(latency), .rate(rate), .fault(fault), .base(64'h4000_0000), .beats(ram_beats),",
+    "        .s_axi_arid(arid), .s_axi_araddr(m_araddr), .s_axi_arlen(m_arlen), .s_axi_arsize(m_arsize), .s_axi_arburst(m_arburst), .s_axi_arvalid(m_arvalid),",
+    "        .s_axi_arready(m_arready), .s_axi_rid(rid), .s_axi_rdata(m_rdata), .s_axi_rresp(m_rresp), .s_axi_rlast(m_rlast), .s_axi_rvalid(m_rvalid), .s_axi_rready(m_rready));",
+    "",
+    "    // ---- the host: one register access at a time. It acts at the falling edge, so that no simulator's order of events matters.",
+    "    reg host_go = 0, host_write = 0, host_busy = 0, host_done = 0;",
+    "    reg [11:0] host_address = 0;",
+    "    reg [31:0] host_data = 0, host_random = 1;",
+    "    wire host_stalls = (host_random[15:0] * 100 >> 16) < stall_host;      // it offers nothing now, and takes no answer",
+    "    always @(posedge clk) begin",
+    "        host_done <= 0;",
+    "        if (rst) host_random <= seed ^ 32'h5bd1_e995;",
+    "        else if (stall_host != 0) begin",
+    "            host_random <= {host_random[30:0], host_random[31] ^ host_random[21] ^ host_random[1] ^ host_random[0]};",
+    "            if (host_busy) begin bready <= host_write && !host_stalls; rready <= !host_write && !host_stalls; end",
+    "        end",
+    "        if (host_go && !host_busy && !host_done && !host_stalls) begin",
+    "            host_busy <= 1;",
+    "            awaddr <= host_address; wdata <= host_data; awvalid <= host_write; wvalid <= host_write; bready <= host_write;",
+    "            araddr <= host_address; arvalid <= !host_write; rready <= !host_write;",
+    "        end",
+    "        if (awvalid && awready) awvalid <= 0;",
+    "        if (wvalid && wready) wvalid <= 0;",
+    "        if (arvalid && arready) arvalid <= 0;",
+    "        if ((bvalid && bready) || (rvalid && rready)) begin",
+    "            bready <= 0; rready <= 0; host_busy <= 0; host_done <= 1;",
+    "            value <= rdata;",
+    "        end",
+    "    end",
+    "    task access(input is_write, input [11:0] address, input [31:0] data);",
+    "        begin",
+    "            host_write = is_write; host_address = address; host_data = data; host_go = 1;",
+    "            @(negedge clk); while (!host_done) @(negedge clk);",
+    "            host_go = 0;",
+    "        end",
+    "    endtask",
+    "    task write(input [11:0] address, input [31:0] data); access(1'b1, address, data); endtask",
+    "    task read(input [11:0] address); access(1'b0, address, 32'd0); endtask",
+    "",
+    "    always @(posedge clk) begin",
+    "        cycle <= cycle + 1;",
+    "        if (in_tvalid && in_tready && !started) begin started <= 1; start <= cycle; end",
+    "        quiet <= !go || (in_tvalid && in_tready) || (out_tvalid && out_tready) || (m_rvalid && m_rready) ? 0 : quiet + 1;",
+    "        quiet_ram <= m_rvalid && m_rready ? 0 : quiet_ram + 1;",
+    "        if (progress != 0 && cycle >= due) begin",
+    "            due <= cycle + progress;",
+    "            $display(\"MLO AT %0d\", cycle);",
+    "            $fflush;",
+    "        end",
+    "    end",
+    "",
+    "    integer busy [0:255], starved [0:255], blocked [0:255], counted [0:2];",
+    "    reg over = 0;                       // the run is: the trace may end",
+    "    // beats on the read channel while a frame is inside, as the counters see it",
+    "    integer channel_busy = 0;",
+    "    always @(posedge clk) if (u_top.u_regs.counts && m_rvalid && m_rready) channel_busy <= channel_busy + 1;",
+    "    initial begin",
+    "        if (!$value$plusargs(\"seed=%d\", seed)) seed = 1;",
+    "        if (!$value$plusargs(\"stall=%d\", stall)) stall = 0;",
+    "        if (!$value$plusargs(\"stall_source=%d\", stall_source)) stall_source = stall;",
+    "        if (!$value$plusargs(\"stall_mask=%d\", stall_mask)) stall_mask = stall;",
+    "        if (!$value$plusargs(\"stall_sink=%d\", stall_sink)) stall_sink = stall;",
+    "        if (!$value$plusargs(\"stall_memory=%d\", stall_memory)) stall_memory = stall;",
+    "        if (!$value$plusargs(\"stall_host=%d\", stall_host)) stall_host = 0;",
+    "        if (!$value$plusargs(\"latency=%d\", latency)) latency = DEFAULT_LATENCY;",
+    "        if (!$value$plusargs(\"rate=%d\", rate)) rate = DEFAULT_RATE;",
+    "        if (!$value$plusargs(\"fault=%d\", fault)) fault = 0;",
+    "        if (!$value$plusargs(\"beats=%d\", beats)) beats = DEFAULT_BEATS;",
+    "        if (!$value$plusargs(\"mask_beats=%d\", mask_beats)) mask_beats = DEFAULT_MASK_BEATS;",
+    "        if (MASKED == 0) mask_beats = 0;",
+    "        if (!$value$plusargs(\"iterations=%d\", iterations)) iterations = DEFAULT_ITERATIONS;",
+    "        if (!$value$plusargs(\"frames_in_flight=%d\", frames_in_flight)) frames_in_flight = DEFAULT_FRAMES;",
+    "        if (!$value$plusargs(\"timeout=%d\", timeout)) timeout = DEFAULT_TIMEOUT;",
+    "        if (!$value$plusargs(\"progress=%d\", progress)) progress = 0;",
+    "        if (!$value$plusargs(\"input=%s\", input_file)) input_file = \"tb/input.hex\";",
+    "        if (!$value$plusargs(\"golden=%s\", golden_file)) golden_file = \"tb/golden.hex\";",
+    "        if (!$value$plusargs(\"mask=%s\", mask_file)) mask_file = \"tb/mask.hex\";",
+    "        if (!$value$plusargs(\"params=%s\", params_file)) params_file = \"params.hex\";",
+    "        if ($value$plusargs(\"wave=%s\", wave_file)) begin $dumpfile(wave_file); $dumpvars(0, mlo_tb); end",
+    "        probe = 0;",
+    "        if ($value$plusargs(\"probe=%s\", probe_file)) probe = $fopen(probe_file, \"w\");",
+    "        trace = 0;",
+    "        if ($value$plusargs(\"trace=%s\", trace_file)) trace = $fopen(trace_file, \"w\");",
+    "        if (trace != 0) trace_streams;",
+    "        $readmemh(input_file, u_source.mem, 0, beats - 1);",
+    "        $readmemh(golden_file, u_sink.mem, 0, beats - 1);",
+    "        if (MASKED != 0) $readmemh(mask_file, u_mask.mem, 0, mask_beats - 1);",
+    "        $readmemh(params_file, u_ram.mem);",
+    "        repeat (4) @(negedge clk);",
+    "        rst = 0;",
+    "        repeat (4) @(negedge clk);",
+    "        write(12'h010, 32'h4000_0000);",
+    "        write(12'h014, 0);",
+    "        write(12'h018, iterations);",
+    "        write(12'h01c, frames_in_flight);",
+    "        write(12'h008, 2);          // a soft reset, 16 cycles: parameters may have been asked for by what stood there before",
+    "        repeat (20) @(negedge clk);",
+    "        write(12'h008, 1);",
+    "        go = 1;",
+    "        while (!done && errors == 0 && breaches == 0 && quiet < timeout) @(negedge clk);",
+    "        // registers first: the counters go on counting",
+    "        for (k = 0; k < KERNELS; k = k + 1) begin",
+    "            read(12'h080 + 16 * k); busy[k] = value;",
+    "            read(12'h084 + 16 * k); starved[k] = value;",
+    "            read(12'h088 + 16 * k); blocked[k] = value;",
+    "        end",
+    "        for (k = 0; k < 3; k = k + 1) begin read(12'h040 + 4 * k); counted[k] = value; end",
+    "        over = 1; @(negedge clk); over = 0;",
+    "        repeat (200) @(negedge clk);            // a surplus word would come now",
+    "        for (f = 0; f < frames && f < 256; f = f + 1) $display(\"MLO FRAME %0d %0d\", f, u_sink.frame_done[f] - start + 1);",
+    "        for (k = 0; k < KERNELS; k = k + 1) $display(\"MLO KERNEL %0d %0d %0d %0d\", k, busy[k], starved[k], blocked[k]);",
+    "        $display(\"MLO COUNTERS %0d %0d %0d\", counted[0], counted[1], counted[2]);",
+    "        $display(\"MLO WEIGHTS %0d\", ram_beats);",
+    "        $display(\"MLO CHANNEL %0d %0d\", channel_busy, rate);",
+    "        // loading ahead comes to an end: the count of beats is then that of the iterations",
+    "        if (done && errors == 0) while (quiet_ram < 1200 + 2 * latency) @(negedge clk);",
+    "        read(12'h048);",
+    "        $display(\"MLO BEATS %0d\", value);",
+    "        read(12'h00c);",
+    "        if (probe != 0) $fclose(probe);",
+    "        if (trace != 0) begin $fwrite(trace, \"B %0d\\n\", start); $fclose(trace); end",
+    "        say_fifos;",
+    "        if (errors == 0 && breaches == 0 && !value[1] && !done) say_waits;",
+    "        if (value[1]) begin",
+    "            $display(\"MLO FAIL bus error: memory answered a read of parameters with an error (status register, bit 1)\");",
+    "            $fatal;",
+    "        end else if (errors != 0) begin",
+    "            $display(\"MLO FAIL word %0d expected %h got %h\", error_index, error_expected, error_got);",
+    "            $fatal;",
+    "        end else if (breaches != 0) begin",
+    "            $display(\"MLO FAIL protocol: %0d breaches of AXI\", breaches);",
+    "            $fatal;",
+    "        end else if (!done) begin",
+    "            $display(\"MLO FAIL missing: %0d of %0d words came; nothing moved for %0d cycles (in %0d of %0d, memory %0d beats)\", seen, beats, quiet, in_sent, beats, ram_beats);",
+    "            $fatal;",
+    "        end else begin",
+    "            $display(\"MLO PASS words %0d cycles %0d\", seen, u_sink.frame_done[(frames > 256 ? 256 : frames) - 1] - start + 1);",
+    "            $finish;",
+    "        end",
+    "    end",
+    "@NO_MASK@    assign mask_tready = 1'b1;",
+    "",
+    "    // ---- a judge on every port: each breach of AXI is a line PROTOCOL ..",
+    "    wire [31:0] breaches_in, breaches_mask, breaches_out, breaches_axi, breaches_axil;",
+    "    wire [31:0] breaches = breaches_in + breaches_mask + breaches_out + breaches_axi + breaches_axil;",
+    "    wire owing;",
+    "    mlo_sim_check_axis #(.WIDTH(IO), .BEATS(TOKEN_BEATS), .TOKENS(TOKENS), .PORT(\"s_axis\")) u_check_in (.clk(clk), .rst(rst), .cycle(cycle), .broken(), .breaches(breaches_in),",
+    "        .tdata(in_tdata), .tvalid(in_tvalid), .tready(in_tready), .tlast(in_tlast));",
+    "    mlo_sim_check_axis #(.WIDTH(8), .BEATS(1), .TOKENS(TOKENS), .PORT(\"s1_axis\")) u_check_mask (.clk(clk), .rst(rst), .cycle(cycle), .broken(), .breaches(breaches_mask),",
+    "        .tdata(mask_tdata), .tvalid(mask_tvalid), .tready(mask_tready), .tlast(mask_tlast));",
+    "    mlo_sim_check_axis #(.WIDTH(IO), .BEATS(TOKEN_BEATS), .TOKENS(TOKENS), .PORT(\"m_axis\"), .SETTLE(2)) u_check_out (.clk(clk), .rst(rst), .cycle(cycle), .broken(), .breaches(breaches_out),",
+    "        .tdata(out_tdata), .tvalid(out_tvalid), .tready(out_tready), .tlast(out_tlast));",
+    "    mlo_sim_check_axi #(.DATA_WIDTH(AXI), .BURST(64), .PORT_AR(\"m_axi_ar\"), .PORT_R(\"m_axi_r\")) u_check_axi (.clk(clk), .rst(rst), .cycle(cycle), .asked(), .sent(), .breaches(breaches_axi),",
+    "        .owing(owing), .arid(arid), .araddr(m_araddr), .arlen(m_arlen), .arsize(m_arsize), .arburst(m_arburst), .arvalid(m_arvalid), .arready(m_arready),",
+    "        .rid(rid), .rdata(m_rdata), .rresp(m_rresp), .rlast(m_rlast), .rvalid(m_rvalid), .rready(m_rready));",
+    "    mlo_sim_check_lite u_check_axil (.clk(clk), .rst(rst), .cycle(cycle), .host(), .slave(), .breaches(breaches_axil), .awaddr(awaddr), .awvalid(awvalid), .awready(awready),",
+    "        .wdata(wdata), .wstrb(4'hf), .wvalid(wvalid), .wready(wready), .bresp(bresp), .bvalid(bvalid), .bready(bready), .araddr(araddr), .arvalid(arvalid), .arready(arready),",
+    "        .rdata(rdata), .rresp(rresp), .rvalid(rvalid), .rready(rready));",
+    "@INSIDE@",
+    "endmodule",
+    NULL };
+static const char *const mlo_lines_share_tb_mlo_top_gtkw[] = {
+    "[dumpfile] \"wave.fst\"",
+    "@28",
+    "mlo_tb.clk",
+    "mlo_tb.in_tvalid",
+    "mlo_tb.in_tready",
+    "mlo_tb.in_tlast",
+    "@22",
+    "mlo_tb.in_tdata",
+    "@28",
+    "mlo_tb.out_tvalid",
+    "mlo_tb.out_tready",
+    "mlo_tb.out_tlast",
+    "@22",
+    "mlo_tb.out_tdata",
+    "@28",
+    "mlo_tb.m_arvalid",
+    "mlo_tb.m_rvalid",
+    "@KERNELS@",
+    NULL };
+static const char *const mlo_lines_share_tb_rolled_v[] = {
+    "",
+    "    // ---- the most that each FIFO held",
+    "    integer peak_feed = 0;",
+    "    always @(u_top.feed_level) if (u_top.feed_level > peak_feed) peak_feed = u_top.feed_level;",
+    "@PEAKS@",
+    "    task say_fifos; begin",
+    "        $display(\"MLO FIFO feed %0d %0d @TOKEN_BEATS@\", peak_feed, u_top.u_feedback.DEPTH);",
+    "@FIFOS@",
+    "    end endtask",
+    "",
+    "    // ---- when nothing moves: who waits for whom",
+    "    task say_waits; begin",
+    "        $display(\"MLO EDGE source entry s_axis %b %b %0d %0d %b %b\", in_tvalid, in_tready, 0, 0, in_tvalid, in_tready);",
+    "@MASK@        $display(\"MLO EDGE mask_source entry s1_axis %b %b %0d %0d %b %b\", mask_tvalid, mask_tready, 0, 0, mask_tvalid, mask_tready);",
+    "        $display(\"MLO EDGE entry loop_in entry %b %b %0d %0d %b %b\", u_top.entry_tvalid, u_top.entry_tready, 0, 0, u_top.entry_tvalid, u_top.entry_tready);",
+    "        $display(\"MLO EDGE loop_out loop_in feed %b %b %0d %0d %b %b\", u_top.feed_tvalid, u_top.feed_tready, u_top.u_feedback.level, u_top.u_feedback.DEPTH, u_top.fed_tvalid, u_top.fed_tready);",
+    "        $display(\"MLO EDGE loop_out exit leaving %b %b %0d %0d %b %b\", u_top.leaving_tvalid, u_top.leaving_tready, 0, 0, u_top.leaving_tvalid, u_top.leaving_tready);",
+    "        $display(\"MLO EDGE exit sink m_axis %b %b %0d %0d %b %b\", out_tvalid, out_tready, 0, 0, out_tvalid, out_tready);",
+    "@EDGES@",
+    "        $display(\"MLO LOOP %b\", u_top.u_loop.from_fb);",
+    "@PARAMS@",
+    "        $display(\"MLO MEMORY %b %b %b %b %b\", m_arvalid, m_arready, owing, m_rvalid, m_rready);",
+    "    end endtask",
+    "",
+    "    // ---- +probe=FILE: every kernel's output stream",
+    "    always @(posedge clk) if (probe != 0) begin",
+    "@PROBES@",
+    "    end",
+    "",
+    "    // ---- +trace=FILE: each token of each kernel, each loading of each parameter memory",
+    "    localparam [@BEATS_TOP@:0] TRACE_BEATS = {",
+    "@TRACE_BEATS@",
+    "    wire [@STREAMS_TOP@:0] trace_beat = {",
+    "@TRACE_BEAT@",
+    "    mlo_sim_trace #(.STREAMS(@STREAMS@), .KERNELS(KERNELS), .BEATS(TRACE_BEATS)) u_trace (.clk(clk), .file(trace), .cycle(cycle), .over(over),",
+    "        .beat(trace_beat), .counts(u_top.u_regs.counts), .stat(u_top.stat));",
+    "    task trace_streams; begin",
+    "@TRACE_STREAMS@",
+    "    end endtask",
+    NULL };
+static const char *const mlo_lines_share_tb_unrolled_v[] = {
+    "    // what looks into the core is of a rolled one",
+    "    task trace_streams; begin end endtask",
+    "    task say_fifos; begin end endtask",
+    "    task say_waits; begin end endtask",
+    NULL };
+static const char *const mlo_lines_share_vivado_tcl[] = {
+    "# A Vivado project of the core: vivado -mode batch -source vivado.tcl [-tclargs PART]",
+    "set part [expr {$argc > 0 ? [lindex $argv 0] : \"xczu7ev-ffvc1156-2-e\"}]",
+    "create_project -force mlo vivado -part $part",
+    "add_files [glob rtl/*.v]",
+    "add_files -fileset sim_1 [glob tb/*.v]",
+    "set_property top mlo_top [current_fileset]",
+    "set_property top mlo_tb [get_filesets sim_1]",
+    "update_compile_order -fileset sources_1",
+    "synth_design -top mlo_top -part $part -mode out_of_context",
+    "create_clock -period 4.0 [get_ports clk]",
+    "report_utilization -hierarchical -file utilization.txt",
+    "report_timing_summary -file timing.txt",
+    NULL };
+static const mlo_embedded mlo_share[] = {
+    { "Makefile", mlo_lines_share_Makefile },
+    { "cocotb/test_mlo.py", mlo_lines_share_cocotb_test_mlo_py },
+    { "host/mlo_regs.h", mlo_lines_share_host_mlo_regs_h },
+    { "mlo.core", mlo_lines_share_mlo_core },
+    { "page.css", mlo_lines_share_page_css },
+    { "tb/mlo_tb.v", mlo_lines_share_tb_mlo_tb_v },
+    { "tb/mlo_top.gtkw", mlo_lines_share_tb_mlo_top_gtkw },
+    { "tb/rolled.v", mlo_lines_share_tb_rolled_v },
+    { "tb/unrolled.v", mlo_lines_share_tb_unrolled_v },
+    { "vivado.tcl", mlo_lines_share_vivado_tcl },
+};
+enum { MLO_N_SHARE = sizeof mlo_share / sizeof *mlo_share };
+
+/* ======== src/share.c ======== */
+/* share: texts of other languages, with their holes filled.
+ *
+ * in:  a text of share/ (embedded in texts.c), and a list of what fills its holes.     out: the
+ *     text, behind what has been composed so far.
+ * invariant: a hole is @NAME@. With a value, the value stands there. With a writer, it is a line of
+ *      its own, and the writer writes lines. With neither, its line is left out. A hole that is not
+ *      in the list is a bug of mlo.
+ * example: "    parameter WORDS = @WORDS@;" and { "WORDS", "2048", NULL }
+ * cost: one pass over the text.
+ */
+
+/* A list of holes ends with a name NULL. */
+typedef struct {
+    const char *name;
+    const char *value;
+    void (*write)(void *user);
+} mlo_hole;
+
+/* A number, as the value of a hole. */
+static const char *mlo_integer(mlo *m, int64_t n) { return mlo_format(m, "%lld", (long long)n); }
+
+static const mlo_hole *mlo_hole_at(const mlo_hole *hole, const char *name, size_t n) {
+    for (; hole->name; hole++)
+        if (strlen(hole->name) == n && !strncmp(hole->name, name, n)) return hole;
+    return NULL;
+}
+
+/* The lines of a text of share/. */
+static const char *const *mlo_share_lines(mlo *m, const char *name) {
+    for (int i = 0; i < MLO_N_SHARE; i++)
+        if (mlo_eq(mlo_share[i].name, name)) return mlo_share[i].lines;
+    mlo_fail_at(m, MLO_E_BUG, name, "is not in share/");
+    return NULL;
+}
+
+static int mlo_share_line(mlo_text *t, const char *line, const mlo_hole *holes, void *user) {
+    const size_t start = t->n;
+    while (*line) {
+        const size_t n = *line == '@' ? strspn(line + 1, "ABCDEFGHIJKLMNOPQRSTUVWXYZ_") : 0;
+        if (!n || line[n + 1] != '@') {
+            const size_t plain = 1 + strcspn(line + 1, "@");
+            mlo_put(t, line, plain);
+            line += plain;
+            continue;
+        }
+        const mlo_hole *hole = mlo_hole_at(holes, line + 1, n);
+        if (!hole) return mlo_fail_at(t->m, MLO_E_BUG, NULL, "nothing fills the hole %s", line);
+        if (!hole->value) {
+            t->n = start;
+            if (hole->write) hole->write(user);
+            return mlo_failed(t->m);
+        }
+        mlo_puts(t, hole->value);
+        line += n + 2;
+    }
+    mlo_puts(t, "\n");
+    return mlo_failed(t->m);
+}
+
+static int mlo_share_copy(mlo_text *t, const char *name, const mlo_hole *holes, void *user) {
+    const char *const *line = mlo_share_lines(t->m, name);
+    if (!line) return mlo_failed(t->m);
+    for (; *line; line++) MLO_TRY(mlo_share_line(t, *line, holes, user));
+    return 0;
+}
+
+/* emit: the build directory */
+
+/* ======== src/emit/sha.c ======== */
+/* sha: SHA-256 (FIPS 180-4), for the digests in manifest.json: anyone can check them with sha256sum.
+ * in: bytes, in pieces.   out: 64 hexadecimal digits.   cost: about 300 MB/s; 1.5 GB/s with the
+ *     instructions made for it. */
+#if defined(MLO_WIDER)
+#include <cpuid.h>
+#include <immintrin.h>
+#endif
+
+typedef struct {
+    uint32_t h[8];
+    unsigned char block[64]; /* bytes that wait for more, n % 64 of them */
+    uint64_t n; /* bytes so far */
+    int fast; /* the processor has instructions for it */
+} mlo_sha;
+
+/* The first 32 bits of the fractional parts of the cube roots of the first 64 primes. */
+static const uint32_t mlo_sha_k[64] = { 0x428a2f98, 0x71374491, 0xb5c0fbcf, 0xe9b5dba5, 0x3956c25b,
+    0x59f111f1, 0x923f82a4, 0xab1c5ed5, 0xd807aa98, 0x12835b01, 0x243185be, 0x550c7dc3, 0x72be5d74,
+    0x80deb1fe, 0x9bdc06a7, 0xc19bf174, 0xe49b69c1, 0xefbe4786, 0x0fc19dc6, 0x240ca1cc, 0x2de92c6f,
+    0x4a7484aa, 0x5cb0a9dc, 0x76f988da, 0x983e5152, 0xa831c66d, 0xb00327c8, 0xbf597fc7, 0xc6e00bf3,
+    0xd5a79147, 0x06ca6351, 0x14292967, 0x27b70a85, 0x2e1b2138, 0x4d2c6dfc, 0x53380d13, 0x650a7354,
+    0x766a0abb, 0x81c2c92e, 0x92722c85, 0xa2bfe8a1, 0xa81a664b, 0xc24b8b70, 0xc76c51a3, 0xd192e819,
+    0xd6990624, 0xf40e3585, 0x106aa070, 0x19a4c116, 0x1e376c08, 0x2748774c, 0x34b0bcb5, 0x391c0cb3,
+    0x4ed8aa4a, 0x5b9cca4f, 0x682e6ff3, 0x748f82ee, 0x78a5636f, 0x84c87814, 0x8cc70208, 0x90befffa,
+    0xa4506ceb, 0xbef9a3f7, 0xc67178f2 };
+
+static uint32_t mlo_sha_turn(uint32_t x, int n) { return x >> n | x << (32 - n); }
+
+/* One round; the caller renames the eight words instead of moving them. */
+#define MLO_SHA_ROUND(a, b, c, d, e, f, g, h, i)                                          \
+    do {                                                                                  \
+        uint32_t t = h + (mlo_sha_turn(e, 6) ^ mlo_sha_turn(e, 11) ^ mlo_sha_turn(e, 25)) \
+            + ((e & f) ^ (~e & g)) + mlo_sha_k[i] + w[i];                                 \
+        d += t;                                                                           \
+        h = t + (mlo_sha_turn(a, 2) ^ mlo_sha_turn(a, 13) ^ mlo_sha_turn(a, 22))          \
+            + ((a & b) ^ (a & c) ^ (b & c));                                              \
+    } while (0)
+
+#ifdef MLO_WIDER
+/* Does the processor have them (leaf 7, EBX bit 29; SSSE3 and SSE4.1 came long before)? */
+static int mlo_sha_has_instructions(void) {
+    unsigned a, b, c, d;
+    __cpuid(0, a, b, c, d);
+    if (a < 7) return 0;
+    __cpuid_count(7, 0, a, b, c, d);
+    return b >> 29 & 1;
+}
+
+/* Intel's order: the state as words f e b a and h g d c; four rounds and four words of the
+ * schedule at a time. */
+__attribute__((target("sha,sse4.1"))) static void mlo_sha_block_fast(
+    mlo_sha *s, const unsigned char *p) {
+    const __m128i swap = _mm_set_epi64x(0x0c0d0e0f08090a0b, 0x0405060700010203);
+    __m128i low = _mm_shuffle_epi32(_mm_loadu_si128((const __m128i *)(const void *)s->h), 0xB1);
+    __m128i high = _mm_shuffle_epi32(
+        _mm_loadu_si128((const __m128i *)(const void *)(s->h + 4)), 0x1B);
+    __m128i abef = _mm_alignr_epi8(low, high, 8), cdgh = _mm_blend_epi16(high, low, 0xF0), w[4];
+    const __m128i abef_before = abef, cdgh_before = cdgh;
+    for (int i = 0; i < 16; i++) {
+        __m128i now;
+        if (i < 4)
+            now = _mm_shuffle_epi8(
+                _mm_loadu_si128((const __m128i *)(const void *)(p + 16 * i)), swap);
+        else
+            now = _mm_sha256msg2_epu32(_mm_add_epi32(_mm_sha256msg1_epu32(w[i & 3], w[(i + 1) & 3]),
+                                           _mm_alignr_epi8(w[(i + 3) & 3], w[(i + 2) & 3], 4)),
+                w[(i + 3) & 3]);
+        w[i & 3] = now;
+        now = _mm_add_epi32(
+            now, _mm_loadu_si128((const __m128i *)(const void *)(mlo_sha_k + 4 * i)));
+        cdgh = _mm_sha256rnds2_epu32(cdgh, abef, now);
+        abef = _mm_sha256rnds2_epu32(abef, cdgh, _mm_shuffle_epi32(now, 0x0E));
+    }
+    abef = _mm_shuffle_epi32(_mm_add_epi32(abef, abef_before), 0x1B);
+    cdgh = _mm_shuffle_epi32(_mm_add_epi32(cdgh, cdgh_before), 0xB1);
+    _mm_storeu_si128((__m128i *)(void *)s->h, _mm_blend_epi16(abef, cdgh, 0xF0));
+    _mm_storeu_si128((__m128i *)(void *)(s->h + 4), _mm_alignr_epi8(cdgh, abef, 8));
+}
+#else
+static int mlo_sha_has_instructions(void) { return 0; }
+static void mlo_sha_block_fast(mlo_sha *s, const unsigned char *p) {
+    (void)s;
+    (void)p;
+}
+#endif
+
+static void mlo_sha_begin(mlo_sha *s) {
+    static const uint32_t start[8] = { 0x6a09e667, 0xbb67ae85, 0x3c6ef372, 0xa54ff53a, 0x510e527f,
+        0x9b05688c, 0x1f83d9ab, 0x5be0cd19 };
+    memcpy(s->h, start, sizeof start);
+    s->n = 0;
+    s->fast = mlo_sha_has_instructions();
+}
+
+static void mlo_sha_block(mlo_sha *s, const unsigned char *p) {
+    if (s->fast) {
+        mlo_sha_block_fast(s, p);
+        return;
+    }
+    uint32_t w[64], v[8];
+    for (int i = 0; i < 16; i++, p += 4)
+        w[i] = (uint32_t)p[0] << 24 | (uint32_t)p[1] << 16 | (uint32_t)p[2] << 8 | p[3];
+    for (int i = 16; i < 64; i++) {
+        uint32_t a = mlo_sha_turn(w[i - 15], 7) ^ mlo_sha_turn(w[i - 15], 18) ^ w[i - 15] >> 3;
+        uint32_t b = mlo_sha_turn(w[i - 2], 17) ^ mlo_sha_turn(w[i - 2], 19) ^ w[i - 2] >> 10;
+        w[i] = w[i - 16] + a + w[i - 7] + b;
+    }
+    memcpy(v, s->h, sizeof v);
+    for (int i = 0; i < 64; i += 8) {
+        MLO_SHA_ROUND(v[0], v[1], v[2], v[3], v[4], v[5], v[6], v[7], i);
+        MLO_SHA_ROUND(v[7], v[0], v[1], v[2], v[3], v[4], v[5], v[6], i + 1);
+        MLO_SHA_ROUND(v[6], v[7], v[0], v[1], v[2], v[3], v[4], v[5], i + 2);
+        MLO_SHA_ROUND(v[5], v[6], v[7], v[0], v[1], v[2], v[3], v[4], i + 3);
+        MLO_SHA_ROUND(v[4], v[5], v[6], v[7], v[0], v[1], v[2], v[3], i + 4);
+        MLO_SHA_ROUND(v[3], v[4], v[5], v[6], v[7], v[0], v[1], v[2], i + 5);
+        MLO_SHA_ROUND(v[2], v[3], v[4], v[5], v[6], v[7], v[0], v[1], i + 6);
+        MLO_SHA_ROUND(v[1], v[2], v[3], v[4], v[5], v[6], v[7], v[0], i + 7);
+    }
+    for (int i = 0; i < 8; i++) s->h[i] += v[i];
+}
+#undef MLO_SHA_ROUND
+
+/* Whole blocks are read where they lie. */
+static void mlo_sha_add(mlo_sha *s, const void *bytes, size_t n) {
+    const unsigned char *p = (const unsigned char *)bytes;
+    while (n) {
+        size_t held = (size_t)(s->n % 64), part = 64 - held < n ? 64 - held : n;
+        if (part == 64)
+            mlo_sha_block(s, p);
+        else
+            memcpy(s->block + held, p, part);
+        s->n += part;
+        if (part < 64 && s->n % 64 == 0) mlo_sha_block(s, s->block);
+        p += part;
+        n -= part;
+    }
+}
+
+static void mlo_sha_end(mlo_sha *s, char hex[65]) {
+    uint64_t bits = s->n * 8;
+    unsigned char length[8], one = 0x80, zero = 0;
+    for (int i = 0; i < 8; i++) length[i] = (unsigned char)(bits >> (56 - 8 * i));
+    mlo_sha_add(s, &one, 1);
+    while (s->n % 64 != 56) mlo_sha_add(s, &zero, 1);
+    mlo_sha_add(s, length, 8);
+    for (int i = 0; i < 64; i++)
+        hex[i] = "0123456789abcdef"[s->h[i / 8] >> (28 - 4 * (i % 8)) & 15];
+    hex[64] = 0;
+}
 
 /* ======== src/emit/emit.c ======== */
 /* emit: the build directory.
@@ -40607,11 +41388,28 @@ static int mlo_file_text(mlo_emitter *e, const char *name) {
     return r ? mlo_failed(e->m) : 0;
 }
 
-/* ---- the Verilog library: embedded in verilog.c, one array of lines a module ---- */
+static void mlo_line(mlo_emitter *e, const char *format, ...) {
+    char line[2048];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(line, sizeof line, format, args);
+    va_end(args);
+    mlo_puts(&e->t, line);
+    mlo_puts(&e->t, "\n");
+}
+
+/* A text of share/ as the file of the same name. */
+static int mlo_emit_shared(mlo_emitter *e, const char *name, const mlo_hole *holes, void *user) {
+    MLO_TRY(mlo_share_copy(&e->t, name, holes, user));
+    return mlo_file_text(e, name);
+}
+
+/* ---- the Verilog library: embedded in texts.c, one array of lines a module ---- */
 
 static int mlo_module_at(const char *name, size_t n) {
     for (int i = 0; i < MLO_N_VERILOG; i++)
-        if (strlen(mlo_verilog[i].name) == n && !strncmp(mlo_verilog[i].name, name, n)) return i;
+        if (!strncmp(mlo_verilog[i].name, name, n) && mlo_eq(mlo_verilog[i].name + n, ".v"))
+            return i;
     return -1;
 }
 
@@ -40637,7 +41435,7 @@ static int mlo_emit_modules(mlo_emitter *e, const unsigned char *need, const cha
                 mlo_puts(&e->t, *line);
                 mlo_puts(&e->t, "\n");
             }
-            mlo_file_text(e, mlo_format(e->m, "%s/%s.v", folder, mlo_verilog[i].name));
+            mlo_file_text(e, mlo_format(e->m, "%s/%s", folder, mlo_verilog[i].name));
         }
     return mlo_failed(e->m);
 }
@@ -40668,16 +41466,6 @@ static int mlo_emit_library(mlo_emitter *e) {
 }
 
 /* ---- the top -------------------------------------------------------------- */
-
-static void mlo_line(mlo_emitter *e, const char *format, ...) {
-    char line[2048];
-    va_list args;
-    va_start(args, format);
-    vsnprintf(line, sizeof line, format, args);
-    va_end(args);
-    mlo_puts(&e->t, line);
-    mlo_puts(&e->t, "\n");
-}
 
 static int mlo_padded(int bits) { return (bits + 7) / 8 * 8; }
 
@@ -41513,7 +42301,7 @@ static int mlo_emit_bench_words(mlo_emitter *e, int64_t frames) {
 
 /* ======== src/emit/bench.c ======== */
 /* emit, bench: tb/mlo_tb.v, a self-checking bench that Icarus and Verilator run alike, and the
- * scripts around it.
+ * scripts around it. Their texts are in share/; what is here fills their holes.
  *
  * The bench writes the registers as a host would, plays tb/input.hex, compares every word with
  * tb/golden.hex, and ends with one line: MLO PASS .. and $finish, or MLO FAIL .. and $fatal. All
@@ -41526,254 +42314,24 @@ static int mlo_emit_bench_words(mlo_emitter *e, int64_t frames) {
  * nothing moves any more, lines MLO EDGE, LOOP, PARAM and MEMORY tell where each stream stands;
  * sim finds the cause in them (cli/wait.c). */
 
-static void mlo_tb_declarations(mlo_emitter *e, int64_t words) {
-    const mlo_core *c = e->c;
-    int io = c->lanes * mlo_padded(c->bits);
-    mlo_line(e,
-        "// SPDX-License-Identifier: MIT\n// mlo_tb: plays, compares, counts. Run from the build "
-        "directory: make sim, or mlo sim DIR.");
-    mlo_line(e, "module mlo_tb;");
-    mlo_line(e,
-        "    parameter WORDS = %lld;         // room for activation beats\n    parameter IMAGE = "
-        "%lld;         // room for parameter beats",
-        (long long)words, (long long)(mlo_core_beats(c) * c->scan.iterations));
-    mlo_line(e, "    localparam IO = %d, AXI = %d, KERNELS = %d, MASKED = %d;", io, c->axi_bits,
-        e->layers * mlo_core_kernels(c), c->masked);
-    mlo_line(e,
-        "    localparam DEFAULT_BEATS = %lld, DEFAULT_MASK_BEATS = %lld, DEFAULT_ITERATIONS = "
-        "%lld, DEFAULT_FRAMES = %d, DEFAULT_TIMEOUT = %lld, DEFAULT_RATE = %d, DEFAULT_LATENCY = "
-        "%d;",
-        (long long)(c->frames * c->tokens * (c->channels / c->lanes)),
-        (long long)(c->masked ? c->frames * c->tokens : 0), (long long)c->scan.iterations,
-        c->frames,
-        /* a silence no healthy core keeps: a slow one says nothing for a whole iteration */
-        (long long)(200000 + 4 * mlo_core_interval(c) * (c->tokens + 16) * c->frames),
-        /* the memory that it was folded for */
-        c->rate < 256 ? c->rate : 0, c->read_latency);
-    mlo_line(e,
-        "    localparam TOKENS = %lld, TOKEN_BEATS = %lld;   // of the longest frame; of a token",
-        (long long)c->tokens, (long long)(c->channels / c->lanes));
-}
+/* A stream that +trace=FILE watches. */
+typedef struct {
+    char is; /* 'O', 'I', 'P': a kernel's output, input, parameter memory */
+    int kernel; /* its number */
+    const char *name; /* its name */
+    const char *port;
+    int64_t beats; /* of a token, or of a loading */
+} mlo_traced;
 
-static const char *const mlo_tb_body[] = { "    reg clk = 0, rst = 1, go = 0;",
-    "    always #5 clk = !clk;", "    reg [31:0] cycle = 0, start = 0;", "    reg started = 0;",
-    "    integer seed, stall, stall_source, stall_mask, stall_sink, stall_memory, stall_host, "
-    "latency, rate, fault, beats, mask_beats, iterations, frames_in_flight, timeout, idle, k, f, "
-    "probe, trace, quiet, quiet_ram, opened, progress, due = 0;",
-    "    reg [8*512-1:0] input_file, golden_file, mask_file, params_file, wave_file, probe_file, "
-    "trace_file;",
-    "", "    // ---- the core and what it talks to", "    reg  [11:0] awaddr = 0, araddr = 0;",
-    "    reg  [31:0] wdata = 0, value = 0;",
-    "    reg  awvalid = 0, wvalid = 0, bready = 0, arvalid = 0, rready = 0;",
-    "    wire awready, wready, bvalid, arready, rvalid;", "    wire [1:0] bresp, rresp;",
-    "    wire [31:0] rdata;",
-    "    wire arid, m_arvalid, m_arready, rid, m_rlast, m_rvalid, m_rready;",
-    "    wire [63:0] m_araddr;", "    wire [7:0] m_arlen;", "    wire [2:0] m_arsize;",
-    "    wire [1:0] m_arburst, m_rresp;", "    wire [AXI-1:0] m_rdata;",
-    "    wire [IO-1:0] in_tdata, out_tdata;",
-    "    wire in_tvalid, in_tready, in_tlast, out_tvalid, out_tready, out_tlast;",
-    "    wire [7:0] mask_tdata;",
-    "    wire mask_tvalid, mask_tready, mask_tlast, in_done, mask_done, done;",
-    "    wire [31:0] in_sent, mask_sent, seen, errors, error_index, frames, ram_beats;",
-    "    wire [IO:0] error_expected, error_got;", "    mlo_top u_top (",
-    "        .clk(clk), .rst(rst), .s_axis_tdata(in_tdata), .s_axis_tvalid(in_tvalid), "
-    ".s_axis_tready(in_tready), .s_axis_tlast(in_tlast),",
-    NULL };
-static const char *const mlo_tb_rest[] = {
-    "        .m_axis_tdata(out_tdata), .m_axis_tvalid(out_tvalid), .m_axis_tready(out_tready), "
-    ".m_axis_tlast(out_tlast),",
-    "        .m_axi_arid(arid), .m_axi_araddr(m_araddr), .m_axi_arlen(m_arlen), "
-    ".m_axi_arsize(m_arsize), .m_axi_arburst(m_arburst), .m_axi_arvalid(m_arvalid),",
-    "        .m_axi_arready(m_arready), .m_axi_rid(rid), .m_axi_rdata(m_rdata), "
-    ".m_axi_rresp(m_rresp), .m_axi_rlast(m_rlast), .m_axi_rvalid(m_rvalid), "
-    ".m_axi_rready(m_rready),",
-    "        .s_axil_awaddr(awaddr), .s_axil_awvalid(awvalid), .s_axil_awready(awready), "
-    ".s_axil_wdata(wdata), .s_axil_wstrb(4'hf), .s_axil_wvalid(wvalid), .s_axil_wready(wready),",
-    "        .s_axil_bresp(bresp), .s_axil_bvalid(bvalid), .s_axil_bready(bready), "
-    ".s_axil_araddr(araddr), .s_axil_arvalid(arvalid), .s_axil_arready(arready),",
-    "        .s_axil_rdata(rdata), .s_axil_rresp(rresp), .s_axil_rvalid(rvalid), "
-    ".s_axil_rready(rready));",
-    "    mlo_sim_source #(.WIDTH(IO), .DEPTH(WORDS)) u_source (.clk(clk), .rst(rst), .enable(go), "
-    ".seed(seed), .stall(stall_source), .count(beats), .sent(in_sent), .done(in_done),",
-    "        .m_axis_tdata(in_tdata), .m_axis_tvalid(in_tvalid), .m_axis_tready(in_tready), "
-    ".m_axis_tlast(in_tlast));",
-    "    mlo_sim_source #(.WIDTH(8), .DEPTH(WORDS)) u_mask (.clk(clk), .rst(rst), .enable(go), "
-    ".seed(seed + 1), .stall(stall_mask), .count(mask_beats), .sent(mask_sent), .done(mask_done),",
-    "        .m_axis_tdata(mask_tdata), .m_axis_tvalid(mask_tvalid), .m_axis_tready(mask_tready), "
-    ".m_axis_tlast(mask_tlast));",
-    "    mlo_sim_sink #(.WIDTH(IO), .DEPTH(WORDS)) u_sink (.clk(clk), .rst(rst), .seed(seed + 2), "
-    ".stall(stall_sink), .count(beats), .cycle(cycle), .seen(seen), .errors(errors),",
-    "        .error_index(error_index), .error_expected(error_expected), .error_got(error_got), "
-    ".frames(frames), .done(done),",
-    "        .s_axis_tdata(out_tdata), .s_axis_tvalid(out_tvalid), .s_axis_tready(out_tready), "
-    ".s_axis_tlast(out_tlast));",
-    "    mlo_sim_ram #(.DATA_WIDTH(AXI), .DEPTH(IMAGE)) u_ram (.clk(clk), .rst(rst), .seed(seed + "
-    "3), .stall(stall_memory), .latency(latency), .rate(rate), .fault(fault), "
-    ".base(64'h4000_0000), .beats(ram_beats),",
-    "        .s_axi_arid(arid), .s_axi_araddr(m_araddr), .s_axi_arlen(m_arlen), "
-    ".s_axi_arsize(m_arsize), .s_axi_arburst(m_arburst), .s_axi_arvalid(m_arvalid),",
-    "        .s_axi_arready(m_arready), .s_axi_rid(rid), .s_axi_rdata(m_rdata), "
-    ".s_axi_rresp(m_rresp), .s_axi_rlast(m_rlast), .s_axi_rvalid(m_rvalid), "
-    ".s_axi_rready(m_rready));",
-    "",
-    "    // ---- the host: one register access at a time. It acts at the falling edge, so that no "
-    "simulator's order of events matters.",
-    "    reg host_go = 0, host_write = 0, host_busy = 0, host_done = 0;",
-    "    reg [11:0] host_address = 0;", "    reg [31:0] host_data = 0, host_random = 1;",
-    "    wire host_stalls = (host_random[15:0] * 100 >> 16) < stall_host;      // it offers "
-    "nothing now, and takes no answer",
-    "    always @(posedge clk) begin", "        host_done <= 0;",
-    "        if (rst) host_random <= seed ^ 32'h5bd1_e995;",
-    "        else if (stall_host != 0) begin",
-    "            host_random <= {host_random[30:0], host_random[31] ^ host_random[21] ^ "
-    "host_random[1] ^ host_random[0]};",
-    "            if (host_busy) begin bready <= host_write && !host_stalls; rready <= !host_write "
-    "&& !host_stalls; end",
-    "        end", "        if (host_go && !host_busy && !host_done && !host_stalls) begin",
-    "            host_busy <= 1;",
-    "            awaddr <= host_address; wdata <= host_data; awvalid <= host_write; wvalid <= "
-    "host_write; bready <= host_write;",
-    "            araddr <= host_address; arvalid <= !host_write; rready <= !host_write;",
-    "        end", "        if (awvalid && awready) awvalid <= 0;",
-    "        if (wvalid && wready) wvalid <= 0;", "        if (arvalid && arready) arvalid <= 0;",
-    "        if ((bvalid && bready) || (rvalid && rready)) begin",
-    "            bready <= 0; rready <= 0; host_busy <= 0; host_done <= 1;",
-    "            value <= rdata;", "        end", "    end",
-    "    task access(input is_write, input [11:0] address, input [31:0] data);", "        begin",
-    "            host_write = is_write; host_address = address; host_data = data; host_go = 1;",
-    "            @(negedge clk); while (!host_done) @(negedge clk);", "            host_go = 0;",
-    "        end", "    endtask",
-    "    task write(input [11:0] address, input [31:0] data); access(1'b1, address, data); endtask",
-    "    task read(input [11:0] address); access(1'b0, address, 32'd0); endtask", "",
-    "    always @(posedge clk) begin", "        cycle <= cycle + 1;",
-    "        if (in_tvalid && in_tready && !started) begin started <= 1; start <= cycle; end",
-    "        quiet <= !go || (in_tvalid && in_tready) || (out_tvalid && out_tready) || (m_rvalid "
-    "&& m_rready) ? 0 : quiet + 1;",
-    "        quiet_ram <= m_rvalid && m_rready ? 0 : quiet_ram + 1;",
-    "        if (progress != 0 && cycle >= due) begin", "            due <= cycle + progress;",
-    "            $display(\"MLO AT %0d\", cycle);", "            $fflush;", "        end",
-    "    end", "", "    integer busy [0:255], starved [0:255], blocked [0:255], counted [0:2];",
-    "    reg over = 0;                       // the run is: the trace may end",
-    "    // beats on the read channel while a frame is inside, as the counters see it",
-    "    integer channel_busy = 0;",
-    "    always @(posedge clk) if (u_top.u_regs.counts && m_rvalid && m_rready) channel_busy <= "
-    "channel_busy + 1;",
-    "    initial begin", "        if (!$value$plusargs(\"seed=%d\", seed)) seed = 1;",
-    "        if (!$value$plusargs(\"stall=%d\", stall)) stall = 0;",
-    "        if (!$value$plusargs(\"stall_source=%d\", stall_source)) stall_source = stall;",
-    "        if (!$value$plusargs(\"stall_mask=%d\", stall_mask)) stall_mask = stall;",
-    "        if (!$value$plusargs(\"stall_sink=%d\", stall_sink)) stall_sink = stall;",
-    "        if (!$value$plusargs(\"stall_memory=%d\", stall_memory)) stall_memory = stall;",
-    "        if (!$value$plusargs(\"stall_host=%d\", stall_host)) stall_host = 0;",
-    "        if (!$value$plusargs(\"latency=%d\", latency)) latency = DEFAULT_LATENCY;",
-    "        if (!$value$plusargs(\"rate=%d\", rate)) rate = DEFAULT_RATE;",
-    "        if (!$value$plusargs(\"fault=%d\", fault)) fault = 0;",
-    "        if (!$value$plusargs(\"beats=%d\", beats)) beats = DEFAULT_BEATS;",
-    "        if (!$value$plusargs(\"mask_beats=%d\", mask_beats)) mask_beats = DEFAULT_MASK_BEATS;",
-    "        if (MASKED == 0) mask_beats = 0;",
-    "        if (!$value$plusargs(\"iterations=%d\", iterations)) iterations = DEFAULT_ITERATIONS;",
-    "        if (!$value$plusargs(\"frames_in_flight=%d\", frames_in_flight)) frames_in_flight = "
-    "DEFAULT_FRAMES;",
-    "        if (!$value$plusargs(\"timeout=%d\", timeout)) timeout = DEFAULT_TIMEOUT;",
-    "        if (!$value$plusargs(\"progress=%d\", progress)) progress = 0;",
-    "        if (!$value$plusargs(\"input=%s\", input_file)) input_file = \"tb/input.hex\";",
-    "        if (!$value$plusargs(\"golden=%s\", golden_file)) golden_file = \"tb/golden.hex\";",
-    "        if (!$value$plusargs(\"mask=%s\", mask_file)) mask_file = \"tb/mask.hex\";",
-    "        if (!$value$plusargs(\"params=%s\", params_file)) params_file = \"params.hex\";",
-    "        if ($value$plusargs(\"wave=%s\", wave_file)) begin $dumpfile(wave_file); $dumpvars(0, "
-    "mlo_tb); end",
-    "        probe = 0;",
-    "        if ($value$plusargs(\"probe=%s\", probe_file)) probe = $fopen(probe_file, \"w\");",
-    "        trace = 0;",
-    "        if ($value$plusargs(\"trace=%s\", trace_file)) trace = $fopen(trace_file, \"w\");",
-    "        if (trace != 0) trace_streams;",
-    "        $readmemh(input_file, u_source.mem, 0, beats - 1);",
-    "        $readmemh(golden_file, u_sink.mem, 0, beats - 1);",
-    "        if (MASKED != 0) $readmemh(mask_file, u_mask.mem, 0, mask_beats - 1);",
-    "        $readmemh(params_file, u_ram.mem);", "        repeat (4) @(negedge clk);",
-    "        rst = 0;", "        repeat (4) @(negedge clk);",
-    "        write(12'h010, 32'h4000_0000);", "        write(12'h014, 0);",
-    "        write(12'h018, iterations);", "        write(12'h01c, frames_in_flight);",
-    "        write(12'h008, 2);          // a soft reset, 16 cycles: parameters may have been "
-    "asked for by what stood there before",
-    "        repeat (20) @(negedge clk);", "        write(12'h008, 1);", "        go = 1;",
-    "        while (!done && errors == 0 && breaches == 0 && quiet < timeout) @(negedge clk);",
-    "        // registers first: the counters go on counting",
-    "        for (k = 0; k < KERNELS; k = k + 1) begin",
-    "            read(12'h080 + 16 * k); busy[k] = value;",
-    "            read(12'h084 + 16 * k); starved[k] = value;",
-    "            read(12'h088 + 16 * k); blocked[k] = value;", "        end",
-    "        for (k = 0; k < 3; k = k + 1) begin read(12'h040 + 4 * k); counted[k] = value; end",
-    "        over = 1; @(negedge clk); over = 0;",
-    "        repeat (200) @(negedge clk);            // a surplus word would come now",
-    "        for (f = 0; f < frames && f < 256; f = f + 1) $display(\"MLO FRAME %0d %0d\", f, "
-    "u_sink.frame_done[f] - start + 1);",
-    "        for (k = 0; k < KERNELS; k = k + 1) $display(\"MLO KERNEL %0d %0d %0d %0d\", k, "
-    "busy[k], starved[k], blocked[k]);",
-    "        $display(\"MLO COUNTERS %0d %0d %0d\", counted[0], counted[1], counted[2]);",
-    "        $display(\"MLO WEIGHTS %0d\", ram_beats);",
-    "        $display(\"MLO CHANNEL %0d %0d\", channel_busy, rate);",
-    "        // loading ahead comes to an end: the count of beats is then that of the iterations",
-    "        if (done && errors == 0) while (quiet_ram < 1200 + 2 * latency) @(negedge clk);",
-    "        read(12'h048);", "        $display(\"MLO BEATS %0d\", value);",
-    "        read(12'h00c);", "        if (probe != 0) $fclose(probe);",
-    "        if (trace != 0) begin $fwrite(trace, \"B %0d\\n\", start); $fclose(trace); end",
-    "        say_fifos;",
-    "        if (errors == 0 && breaches == 0 && !value[1] && !done) say_waits;",
-    "        if (value[1]) begin",
-    "            $display(\"MLO FAIL bus error: memory answered a read of parameters with an error "
-    "(status register, bit 1)\");",
-    "            $fatal;", "        end else if (errors != 0) begin",
-    "            $display(\"MLO FAIL word %0d expected %h got %h\", error_index, error_expected, "
-    "error_got);",
-    "            $fatal;", "        end else if (breaches != 0) begin",
-    "            $display(\"MLO FAIL protocol: %0d breaches of AXI\", breaches);",
-    "            $fatal;", "        end else if (!done) begin",
-    "            $display(\"MLO FAIL missing: %0d of %0d words came; nothing moved for %0d cycles "
-    "(in %0d of %0d, memory %0d beats)\", seen, beats, quiet, in_sent, beats, ram_beats);",
-    "            $fatal;", "        end else begin",
-    "            $display(\"MLO PASS words %0d cycles %0d\", seen, u_sink.frame_done[(frames > 256 "
-    "? 256 : frames) - 1] - start + 1);",
-    "            $finish;", "        end", "    end", NULL
-};
-
-static const char *const mlo_tb_judges[] = { "",
-    "    // ---- a judge on every port: each breach of AXI is a line PROTOCOL ..",
-    "    wire [31:0] breaches_in, breaches_mask, breaches_out, breaches_axi, breaches_axil;",
-    "    wire [31:0] breaches = breaches_in + breaches_mask + breaches_out + breaches_axi + "
-    "breaches_axil;",
-    "    wire owing;",
-    "    mlo_sim_check_axis #(.WIDTH(IO), .BEATS(TOKEN_BEATS), .TOKENS(TOKENS), .PORT(\"s_axis\")) "
-    "u_check_in (.clk(clk), .rst(rst), .cycle(cycle), .broken(), .breaches(breaches_in),",
-    "        .tdata(in_tdata), .tvalid(in_tvalid), .tready(in_tready), .tlast(in_tlast));",
-    "    mlo_sim_check_axis #(.WIDTH(8), .BEATS(1), .TOKENS(TOKENS), .PORT(\"s1_axis\")) "
-    "u_check_mask (.clk(clk), .rst(rst), .cycle(cycle), .broken(), .breaches(breaches_mask),",
-    "        .tdata(mask_tdata), .tvalid(mask_tvalid), .tready(mask_tready), .tlast(mask_tlast));",
-    "    mlo_sim_check_axis #(.WIDTH(IO), .BEATS(TOKEN_BEATS), .TOKENS(TOKENS), .PORT(\"m_axis\"), "
-    ".SETTLE(2)) u_check_out (.clk(clk), .rst(rst), .cycle(cycle), .broken(), "
-    ".breaches(breaches_out),",
-    "        .tdata(out_tdata), .tvalid(out_tvalid), .tready(out_tready), .tlast(out_tlast));",
-    "    mlo_sim_check_axi #(.DATA_WIDTH(AXI), .BURST(64), .PORT_AR(\"m_axi_ar\"), "
-    ".PORT_R(\"m_axi_r\")) u_check_axi (.clk(clk), .rst(rst), .cycle(cycle), .asked(), .sent(), "
-    ".breaches(breaches_axi),",
-    "        .owing(owing), .arid(arid), .araddr(m_araddr), .arlen(m_arlen), .arsize(m_arsize), "
-    ".arburst(m_arburst), .arvalid(m_arvalid), .arready(m_arready),",
-    "        .rid(rid), .rdata(m_rdata), .rresp(m_rresp), .rlast(m_rlast), .rvalid(m_rvalid), "
-    ".rready(m_rready));",
-    "    mlo_sim_check_lite u_check_axil (.clk(clk), .rst(rst), .cycle(cycle), .host(), .slave(), "
-    ".breaches(breaches_axil), .awaddr(awaddr), .awvalid(awvalid), .awready(awready),",
-    "        .wdata(wdata), .wstrb(4'hf), .wvalid(wvalid), .wready(wready), .bresp(bresp), "
-    ".bvalid(bvalid), .bready(bready), .araddr(araddr), .arvalid(arvalid), .arready(arready),",
-    "        .rdata(rdata), .rresp(rresp), .rvalid(rvalid), .rready(rready));", NULL };
-
-static void mlo_lines(mlo_emitter *e, const char *const *lines) {
-    for (; *lines; lines++) mlo_line(e, "%s", *lines);
-}
+typedef struct {
+    mlo_emitter *e;
+    mlo_traced *stream; /* first the outputs, then inputs and parameter memories */
+    int n;
+} mlo_bench;
 
 /* Every kernel's output beats, in order, into the probe file: "NAME HEX". */
-static void mlo_tb_probe(mlo_emitter *e) {
-    mlo_line(e, "\n    // ---- +probe=FILE: every kernel's output stream");
-    mlo_line(e, "    always @(posedge clk) if (probe != 0) begin");
+static void mlo_tb_probes(void *user) {
+    mlo_emitter *e = ((mlo_bench *)user)->e;
     for (int i = 0; i < e->c->n_element; i++)
         if (e->c->element[i].kernel)
             mlo_line(e,
@@ -41781,17 +42339,7 @@ static void mlo_tb_probe(mlo_emitter *e) {
                 "u_top.%s_tdata);",
                 e->c->element[i].name, e->c->element[i].name, e->c->element[i].name,
                 e->c->element[i].name);
-    mlo_line(e, "    end");
 }
-
-/* What +trace=FILE watches: first the kernels' outputs, then their inputs and parameter memories. */
-/* is: 'O', 'I', 'P' */
-typedef struct {
-    char is;
-    int kernel;
-    const char *name, *port;
-    int64_t beats;
-} mlo_traced;
 
 static void mlo_tb_watch(mlo_traced *list, int *n, char is, int kernel, const char *name,
     const char *port, int64_t beats) {
@@ -41820,34 +42368,24 @@ static int mlo_tb_streams(const mlo_core *c, mlo_traced *list) {
     return n;
 }
 
+static void mlo_tb_trace_beats(void *user) {
+    const mlo_bench *b = (const mlo_bench *)user;
+    for (int i = b->n; i--;)
+        mlo_line(b->e, "        32'd%lld%s", (long long)b->stream[i].beats, i ? "," : "};");
+}
+static void mlo_tb_trace_beat(void *user) {
+    const mlo_bench *b = (const mlo_bench *)user;
+    for (int i = b->n; i--;)
+        mlo_line(b->e, "        u_top.u_%s.%s_tvalid && u_top.u_%s.%s_tready%s", b->stream[i].name,
+            b->stream[i].port, b->stream[i].name, b->stream[i].port, i ? "," : "};");
+}
 /* The file begins with a list of the streams, "O|I|P stream kernel port", and ends with "B cycle":
  * when the first beat came in. */
-static int mlo_tb_trace(mlo_emitter *e) {
-    mlo_traced *list = MLO_NEW_N(
-        e->m, mlo_traced, MLO_CORE_MOST * (1 + MLO_UNIT_PORTS + MLO_UNIT_MEMORIES));
-    if (!list) return mlo_failed(e->m);
-    int n = mlo_tb_streams(e->c, list);
-    mlo_line(e,
-        "\n    // ---- +trace=FILE: each token of each kernel, each loading of each parameter "
-        "memory");
-    mlo_line(e, "    localparam [%d:0] TRACE_BEATS = {", 32 * n - 1);
-    for (int i = n; i--;)
-        mlo_line(e, "        32'd%lld%s", (long long)list[i].beats, i ? "," : "};");
-    mlo_line(e, "    wire [%d:0] trace_beat = {", n - 1);
-    for (int i = n; i--;)
-        mlo_line(e, "        u_top.u_%s.%s_tvalid && u_top.u_%s.%s_tready%s", list[i].name,
-            list[i].port, list[i].name, list[i].port, i ? "," : "};");
-    mlo_line(e,
-        "    mlo_sim_trace #(.STREAMS(%d), .KERNELS(KERNELS), .BEATS(TRACE_BEATS)) u_trace "
-        "(.clk(clk), .file(trace), .cycle(cycle), .over(over),",
-        n);
-    mlo_line(e, "        .beat(trace_beat), .counts(u_top.u_regs.counts), .stat(u_top.stat));");
-    mlo_line(e, "    task trace_streams; begin");
-    for (int i = 0; i < n; i++)
-        mlo_line(e, "        $fwrite(trace, \"%c %d %d %s\\n\");", list[i].is, i, list[i].kernel,
-            list[i].port);
-    mlo_line(e, "    end endtask");
-    return 0;
+static void mlo_tb_trace_streams(void *user) {
+    const mlo_bench *b = (const mlo_bench *)user;
+    for (int i = 0; i < b->n; i++)
+        mlo_line(b->e, "        $fwrite(trace, \"%c %d %d %s\\n\");", b->stream[i].is, i,
+            b->stream[i].kernel, b->stream[i].port);
 }
 
 /* The bus on which edge k begins: its own output of a fork, where several read. */
@@ -41864,24 +42402,20 @@ static const char *mlo_edge_start(mlo *m, const mlo_core *c, int k) {
 }
 
 /* How full each FIFO ever was: MLO FIFO name, peak and depth in beats, beats of a token. */
-static void mlo_tb_fifos(mlo_emitter *e) {
-    const mlo_core *c = e->c;
-    mlo_line(e, "\n    // ---- the most that each FIFO held");
-    mlo_line(e,
-        "    integer peak_feed = 0;\n    always @(u_top.feed_level) if (u_top.feed_level > "
-        "peak_feed) peak_feed = u_top.feed_level;");
-    for (int k = 0; k < c->n_edge; k++)
-        if (c->edge[k].fifo) {
-            const char *bus = mlo_edge_bus(e->m, c, k);
+static void mlo_tb_peaks(void *user) {
+    mlo_emitter *e = ((mlo_bench *)user)->e;
+    for (int k = 0; k < e->c->n_edge; k++)
+        if (e->c->edge[k].fifo) {
+            const char *bus = mlo_edge_bus(e->m, e->c, k);
             mlo_line(e,
                 "    integer peak_%s = 0;\n    always @(u_top.%s_level) if (u_top.%s_level > "
                 "peak_%s) peak_%s = u_top.%s_level;",
                 bus, bus, bus, bus, bus, bus);
         }
-    mlo_line(e, "    task say_fifos; begin");
-    mlo_line(e,
-        "        $display(\"MLO FIFO feed %%0d %%0d %lld\", peak_feed, u_top.u_feedback.DEPTH);",
-        (long long)(c->channels / c->lanes));
+}
+static void mlo_tb_fifos(void *user) {
+    mlo_emitter *e = ((mlo_bench *)user)->e;
+    const mlo_core *c = e->c;
     for (int k = 0; k < c->n_edge; k++)
         if (c->edge[k].fifo) {
             const char *bus = mlo_edge_bus(e->m, c, k);
@@ -41889,120 +42423,102 @@ static void mlo_tb_fifos(mlo_emitter *e) {
                 "        $display(\"MLO FIFO %s %%0d %%0d %lld\", peak_%s, u_top.u_%s_fifo.DEPTH);",
                 bus, (long long)(c->edge[k].channels / c->edge[k].lanes_from), bus, bus);
         }
-    mlo_line(e, "    end endtask");
 }
 
-/* MLO EDGE from to FIFO, valid and ready where the edge begins, beats in its FIFO and its depth (0
- * 0: none), valid and ready where it ends. */
-static void mlo_tb_edge(mlo_emitter *e, const char *from, const char *to, const char *bus,
-    const char *start, const char *end, const char *fifo) {
-    const char *level = fifo ? mlo_format(e->m, "u_top.%s.level, u_top.%s.DEPTH", fifo, fifo)
-                             : "0, 0";
-    mlo_line(e,
-        "        $display(\"MLO EDGE %s %s %s %%b %%b %%0d %%0d %%b %%b\", %s_tvalid, %s_tready, "
-        "%s, %s_tvalid, %s_tready);",
-        from, to, bus, start, start, level, end, end);
-}
-
-/* Where everything stands when nothing moves. Nodes: the elements, the doors, both halves of the
- * loop control, the world. */
-static void mlo_tb_waits(mlo_emitter *e) {
+/* The bus on which edge k begins, its FIFO, the bus on which it ends. MLO EDGE from to FIFO, valid
+ * and ready where it begins, beats in its FIFO and its depth (0 0: none), valid and ready where it
+ * ends. Nodes: the elements, the doors, both halves of the loop control, the world. */
+static void mlo_tb_edges(void *user) {
+    mlo_emitter *e = ((mlo_bench *)user)->e;
     const mlo_core *c = e->c;
-    mlo_line(e, "\n    // ---- when nothing moves: who waits for whom");
-    mlo_line(e, "    task say_waits; begin");
-    mlo_tb_edge(e, "source", "entry", "s_axis", "in", "in", NULL);
-    if (c->masked) mlo_tb_edge(e, "mask_source", "entry", "s1_axis", "mask", "mask", NULL);
-    mlo_tb_edge(e, "entry", "loop_in", "entry", "u_top.entry", "u_top.entry", NULL);
-    mlo_tb_edge(e, "loop_out", "loop_in", "feed", "u_top.feed", "u_top.fed", "u_feedback");
-    mlo_tb_edge(e, "loop_out", "exit", "leaving", "u_top.leaving", "u_top.leaving", NULL);
-    mlo_tb_edge(e, "exit", "sink", "m_axis", "out", "out", NULL);
     for (int k = 0; k < c->n_edge; k++) {
         const mlo_edge *g = &c->edge[k];
         const char *from = g->from == MLO_OUTSIDE ? "loop_in" : c->element[g->from].name;
         const char *to = g->to == MLO_OUTSIDE ? "loop_out" : c->element[g->to].name;
-        const char *bus = mlo_edge_bus(e->m, c, k);
-        mlo_tb_edge(e, from, to, bus, mlo_format(e->m, "u_top.%s", mlo_edge_start(e->m, c, k)),
-            mlo_format(e->m, "u_top.%s", bus), g->fifo ? mlo_format(e->m, "u_%s_fifo", bus) : NULL);
+        const char *start = mlo_edge_start(e->m, c, k), *bus = mlo_edge_bus(e->m, c, k);
+        const char *fifo = g->fifo
+            ? mlo_format(e->m, "u_top.u_%s_fifo.level, u_top.u_%s_fifo.DEPTH", bus, bus)
+            : "0, 0";
+        mlo_line(e,
+            "        $display(\"MLO EDGE %s %s %s %%b %%b %%0d %%0d %%b %%b\", u_top.%s_tvalid, "
+            "u_top.%s_tready, %s, u_top.%s_tvalid, u_top.%s_tready);",
+            from, to, bus, start, start, fifo, bus, bus);
     }
-    mlo_line(e, "        $display(\"MLO LOOP %%b\", u_top.u_loop.from_fb);");
-    for (int i = 0, n = 0; i < c->n_element; i++)
-        for (int k = 0; k < c->element[i].unit.n_memory; k++) {
-            const char *from = mlo_is_block(&c->element[i])
-                ? mlo_format(e->m, "%s_", c->element[i].name)
-                : "";
-            const int at = mlo_is_block(&c->element[i]) ? k : n++;
+}
+
+static void mlo_tb_params(void *user) {
+    mlo_emitter *e = ((mlo_bench *)user)->e;
+    int n = 0;
+    for (int i = 0; i < e->c->n_element; i++) {
+        const mlo_element *el = &e->c->element[i];
+        const char *from = mlo_is_block(el) ? mlo_format(e->m, "%s_", el->name) : "";
+        for (int k = 0; k < el->unit.n_memory; k++) {
+            const int at = mlo_is_block(el) ? k : n++;
             mlo_line(e,
                 "        $display(\"MLO PARAM %s %s %%b %%b\", u_top.%sp_tvalid[%d], "
                 "u_top.%sp_tready[%d]);",
-                c->element[i].name, c->element[i].unit.memory[k].port, from, at, from, at);
+                el->name, el->unit.memory[k].port, from, at, from, at);
         }
-    mlo_line(e,
-        "        $display(\"MLO MEMORY %%b %%b %%b %%b %%b\", m_arvalid, m_arready, owing, "
-        "m_rvalid, m_rready);");
-    mlo_line(e, "    end endtask");
+    }
+}
+
+/* What looks into the core. */
+static void mlo_tb_inside(void *user) {
+    mlo_bench *b = (mlo_bench *)user;
+    mlo *m = b->e->m;
+    const mlo_core *c = b->e->c;
+    const mlo_hole holes[] = { { "TOKEN_BEATS", mlo_integer(m, c->channels / c->lanes), NULL },
+        { "MASK", c->masked ? "" : NULL, NULL },
+        { "BEATS_TOP", mlo_integer(m, 32 * b->n - 1), NULL },
+        { "STREAMS_TOP", mlo_integer(m, b->n - 1), NULL },
+        { "STREAMS", mlo_integer(m, b->n), NULL }, { "PEAKS", NULL, mlo_tb_peaks },
+        { "FIFOS", NULL, mlo_tb_fifos }, { "EDGES", NULL, mlo_tb_edges },
+        { "PARAMS", NULL, mlo_tb_params }, { "PROBES", NULL, mlo_tb_probes },
+        { "TRACE_BEATS", NULL, mlo_tb_trace_beats }, { "TRACE_BEAT", NULL, mlo_tb_trace_beat },
+        { "TRACE_STREAMS", NULL, mlo_tb_trace_streams }, { NULL, NULL, NULL } };
+    mlo_share_copy(&b->e->t, b->e->unrolled ? "tb/unrolled.v" : "tb/rolled.v", holes, b);
 }
 
 static int mlo_emit_tb(mlo_emitter *e, int64_t frames) {
-    mlo_tb_declarations(e, frames * e->c->tokens * (e->c->channels / e->c->lanes));
-    mlo_lines(e, mlo_tb_body);
-    if (e->c->masked)
-        mlo_line(e,
-            "        .s1_axis_tdata(mask_tdata), .s1_axis_tvalid(mask_tvalid), "
-            ".s1_axis_tready(mask_tready), .s1_axis_tlast(mask_tlast),");
-    mlo_lines(e, mlo_tb_rest);
-    if (!e->c->masked) mlo_line(e, "    assign mask_tready = 1'b1;");
-    mlo_lines(e, mlo_tb_judges);
-    if (e->unrolled) {
-        mlo_line(e, "    // what looks into the core is of a rolled one");
-        mlo_line(e,
-            "    task trace_streams; begin end endtask\n    task say_fifos; begin end endtask\n    "
-            "task say_waits; begin end endtask");
-    } else {
-        mlo_tb_fifos(e);
-        mlo_tb_waits(e);
-        mlo_tb_probe(e);
-        if (mlo_tb_trace(e)) return mlo_failed(e->m);
-    }
-    mlo_line(e, "endmodule");
-    return mlo_file_text(e, "tb/mlo_tb.v");
+    mlo *m = e->m;
+    const mlo_core *c = e->c;
+    const int64_t beats = c->tokens * (c->channels / c->lanes);
+    mlo_bench b = { e,
+        MLO_NEW_N(m, mlo_traced, MLO_CORE_MOST * (1 + MLO_UNIT_PORTS + MLO_UNIT_MEMORIES)), 0 };
+    if (!b.stream) return mlo_failed(m);
+    b.n = mlo_tb_streams(c, b.stream);
+    const mlo_hole holes[] = {
+        { "WORDS", mlo_integer(m, frames * beats), NULL },
+        { "IMAGE", mlo_integer(m, mlo_core_beats(c) * c->scan.iterations), NULL },
+        { "IO", mlo_integer(m, c->lanes * mlo_padded(c->bits)), NULL },
+        { "AXI", mlo_integer(m, c->axi_bits), NULL },
+        { "KERNELS", mlo_integer(m, e->layers * mlo_core_kernels(c)), NULL },
+        { "MASKED", mlo_integer(m, c->masked), NULL },
+        { "BEATS", mlo_integer(m, c->frames * beats), NULL },
+        { "MASK_BEATS", mlo_integer(m, c->masked ? c->frames * c->tokens : 0), NULL },
+        { "ITERATIONS", mlo_integer(m, c->scan.iterations), NULL },
+        { "FRAMES", mlo_integer(m, c->frames), NULL },
+        /* a silence no healthy core keeps: a slow one says nothing for a whole iteration */
+        { "TIMEOUT",
+            mlo_integer(m, 200000 + 4 * mlo_core_interval(c) * (c->tokens + 16) * c->frames),
+            NULL },
+        /* the memory that it was folded for */
+        { "RATE", mlo_integer(m, c->rate < 256 ? c->rate : 0), NULL },
+        { "LATENCY", mlo_integer(m, c->read_latency), NULL },
+        { "TOKENS", mlo_integer(m, c->tokens), NULL },
+        { "TOKEN_BEATS", mlo_integer(m, c->channels / c->lanes), NULL },
+        { "MASK", c->masked ? "" : NULL, NULL },
+        { "NO_MASK", c->masked ? NULL : "", NULL },
+        { "INSIDE", NULL, mlo_tb_inside },
+        { NULL, NULL, NULL },
+    };
+    return mlo_emit_shared(e, "tb/mlo_tb.v", holes, &b);
 }
 
 /* ---- scripts -------------------------------------------------------------- */
 
-static int mlo_emit_makefile(mlo_emitter *e) {
-    static const char *const lines[] = {
-        "# make sim | verilate | lint | synth | synth-ecp5 | wave | cocotb",
-        "RTL := $(sort $(wildcard rtl/*.v))", "TB  := $(sort $(wildcard tb/*.v))",
-        "ARGS ?=", ".PHONY: sim verilate lint synth synth-ecp5 wave cocotb clean", "sim: sim.vvp",
-        "\tvvp -n sim.vvp $(ARGS)", "sim.vvp: $(RTL) $(TB)",
-        "\tiverilog -g2012 -s mlo_tb -o $@ $(VFLAGS) $(RTL) $(TB)", "verilate: obj/mlo_tb",
-        "\tobj/mlo_tb $(ARGS)", "obj/mlo_tb: $(RTL) $(TB)",
-        "\tverilator --binary --timing -O3 -Wno-fatal -Wno-lint -Wno-style -Wno-TIMESCALEMOD "
-        "--top-module mlo_tb --Mdir obj -o mlo_tb $(VLFLAGS) $(RTL) $(TB) > obj.log 2>&1 || { cat "
-        "obj.log; exit 1; }",
-        "lint:", "\tiverilog -g2005 -Wall -s mlo_top -t null $(RTL)",
-        "\tverilator --lint-only -Wall --top-module mlo_top $(RTL)",
-        "\tyosys -q -p 'read_verilog $(RTL); hierarchy -check -top mlo_top; proc; check -assert'",
-        "synth:",
-        "\tyosys -q -p 'read_verilog $(RTL); synth_xilinx -family xcup -top mlo_top; tee -o "
-        "synth.txt stat -hierarchy'",
-        "synth-ecp5:",
-        "\tyosys -q -p 'read_verilog $(RTL); chparam -set PACK 0 mlo_mvu; synth_ecp5 -top mlo_top "
-        "-json mlo_top.json; tee -o synth.txt stat'",
-        "wave: sim.vvp", "\tvvp -n sim.vvp -fst +wave=wave.fst $(ARGS)",
-        "\t@echo 'gtkwave wave.fst tb/mlo_top.gtkw'", "cocotb:", "\tpython3 cocotb/test_mlo.py",
-        "clean:", "\trm -rf obj obj.log sim.vvp wave.fst synth.txt mlo_top.json sim", NULL
-    };
-    mlo_lines(e, lines);
-    return mlo_file_text(e, "Makefile");
-}
-
-static int mlo_emit_gtkw(mlo_emitter *e) {
-    mlo_line(e,
-        "[dumpfile] "
-        "\"wave.fst\"\n@28\nmlo_tb.clk\nmlo_tb.in_tvalid\nmlo_tb.in_tready\nmlo_tb.in_tlast\n@"
-        "22\nmlo_tb.in_tdata\n@28\nmlo_tb.out_tvalid\nmlo_tb.out_tready\nmlo_tb.out_tlast\n@"
-        "22\nmlo_tb.out_tdata\n@28\nmlo_tb.m_arvalid\nmlo_tb.m_rvalid");
+static void mlo_gtkw_kernels(void *user) {
+    mlo_emitter *e = (mlo_emitter *)user;
     for (int l = 0; l < e->layers; l++)
         for (int i = 0; i < e->c->n_element; i++)
             if (e->c->element[i].kernel) {
@@ -42012,123 +42528,34 @@ static int mlo_emit_gtkw(mlo_emitter *e) {
                     "s_tuser\n@22\nmlo_tb.u_top.%s_tdata",
                     name, name, name, name, name);
             }
-    return mlo_file_text(e, "tb/mlo_top.gtkw");
 }
 
-static int mlo_emit_tools(mlo_emitter *e) {
-    mlo_line(
-        e, "# A Vivado project of the core: vivado -mode batch -source vivado.tcl [-tclargs PART]");
-    mlo_line(e, "set part [expr {$argc > 0 ? [lindex $argv 0] : \"xczu7ev-ffvc1156-2-e\"}]");
-    mlo_line(e,
-        "create_project -force mlo vivado -part $part\nadd_files [glob rtl/*.v]\nadd_files "
-        "-fileset sim_1 [glob tb/*.v]");
-    mlo_line(e,
-        "set_property top mlo_top [current_fileset]\nset_property top mlo_tb [get_filesets "
-        "sim_1]\nupdate_compile_order -fileset sources_1");
-    mlo_line(e,
-        "synth_design -top mlo_top -part $part -mode out_of_context\ncreate_clock -period 4.0 "
-        "[get_ports clk]\nreport_utilization -hierarchical -file "
-        "utilization.txt\nreport_timing_summary -file timing.txt");
-    if (mlo_file_text(e, "vivado.tcl")) return mlo_failed(e->m);
-    mlo_line(e,
-        "CAPI=2:\nname: mlo:core:mlo_top:1.0.0\ndescription: A transformer layer, streamed (made "
-        "by mlo %s)\nfilesets:\n  rtl:\n    files:",
-        MLO_VERSION);
-    for (size_t i = 0; i < e->n_done; i++)
-        if (mlo_starts(e->done[i].name, "rtl/")) mlo_line(e, "      - %s", e->done[i].name);
-    mlo_line(e, "    file_type: verilogSource\n  tb:\n    files:");
-    for (size_t i = 0; i < e->n_done; i++)
-        if (mlo_starts(e->done[i].name, "tb/") && strstr(e->done[i].name, ".v"))
-            mlo_line(e, "      - %s", e->done[i].name);
-    mlo_line(e,
-        "    file_type: systemVerilogSource\n  data:          # what the bench reads, from where "
-        "it runs\n    files:\n      - params.hex: {copyto: params.hex}");
-    for (size_t i = 0; i < e->n_done; i++)
-        if (mlo_starts(e->done[i].name, "tb/") && strstr(e->done[i].name, ".hex"))
-            mlo_line(e, "      - %s: {copyto: %s}", e->done[i].name, e->done[i].name);
-    mlo_line(
-        e, "    file_type: user\ntargets:\n  default:\n    filesets: [rtl]\n    toplevel: mlo_top");
-    mlo_line(e,
-        "  sim:\n    default_tool: icarus\n    filesets: [rtl, tb, data]\n    toplevel: mlo_tb\n   "
-        " tools:\n      icarus:\n        iverilog_options: [-g2012]");
-    return mlo_file_text(e, "mlo.core");
+/* Files there are, for FuseSoC. */
+static void mlo_fusesoc_files(mlo_emitter *e, const char *folder, const char *kind, int copied) {
+    for (size_t i = 0; i < e->n_done; i++) {
+        const char *name = e->done[i].name;
+        if (mlo_starts(name, folder) && strstr(name, kind))
+            mlo_line(e, copied ? "      - %s: {copyto: %s}" : "      - %s", name, name);
+    }
+}
+static void mlo_fusesoc_rtl(void *user) { mlo_fusesoc_files((mlo_emitter *)user, "rtl/", "", 0); }
+static void mlo_fusesoc_tb(void *user) { mlo_fusesoc_files((mlo_emitter *)user, "tb/", ".v", 0); }
+static void mlo_fusesoc_words(void *user) {
+    mlo_fusesoc_files((mlo_emitter *)user, "tb/", ".hex", 1);
 }
 
-/* A cocotb bench with cocotbext-axi: an independent AXI-Stream source and sink, AXI RAM and
- * AXI-Lite master. */
-static int mlo_emit_cocotb(mlo_emitter *e) {
-    static const char *const lines[] = {
-        "\"\"\"Drives mlo_top with cocotb and cocotbext-axi: make cocotb (needs cocotb >= 2, "
-        "cocotbext-axi and Icarus).\"\"\"",
-        "import itertools, json, pathlib, random, sys", "import cocotb",
-        "from cocotb.clock import Clock", "from cocotb.triggers import RisingEdge",
-        "from cocotbext.axi import AxiBus, AxiLiteBus, AxiLiteMaster, AxiRamRead, AxiReadBus, "
-        "AxiStreamBus, AxiStreamFrame, AxiStreamSink, AxiStreamSource",
-        "", "HERE = pathlib.Path(__file__).resolve().parent.parent", "", "def frames(name, width):",
-        "    \"\"\"The frames of a hex file of {tlast, tdata} words, as bytes.\"\"\"",
-        "    out, now = [], bytearray()",
-        "    for line in (HERE / 'tb' / name).read_text().split():",
-        "        now += int(line[1:], 16).to_bytes(width, 'little')",
-        "        if line[0] == '1':", "            out.append(bytes(now)); now = bytearray()",
-        "    return out", "", "def pauses(seed, percent):", "    r = random.Random(seed)",
-        "    return (r.randrange(100) < percent for _ in itertools.count())", "", "@cocotb.test()",
-        "async def golden(dut):", "    manifest = json.loads((HERE / 'manifest.json').read_text())",
-        "    width, masked = manifest['stream']['bytes'], manifest['stream']['masked']",
-        "    cocotb.start_soon(Clock(dut.clk, 10, 'ns').start())",
-        "    source = AxiStreamSource(AxiStreamBus.from_prefix(dut, 's_axis'), dut.clk, dut.rst)",
-        "    mask = AxiStreamSource(AxiStreamBus.from_prefix(dut, 's1_axis'), dut.clk, dut.rst) if "
-        "masked else None",
-        "    sink = AxiStreamSink(AxiStreamBus.from_prefix(dut, 'm_axis'), dut.clk, dut.rst)",
-        "    host = AxiLiteMaster(AxiLiteBus.from_prefix(dut, 's_axil'), dut.clk, dut.rst)",
-        "    image = (HERE / 'params.bin').read_bytes()",
-        "    ram = AxiRamRead(AxiReadBus.from_prefix(dut, 'm_axi'), dut.clk, dut.rst, "
-        "size=max(4096, 1 << (len(image) - 1).bit_length()))",
-        "    ram.write(0, image)",
-        "    # everybody stalls now and then: streams, memory, registers",
-        "    stalling = [source, sink, ram.ar_channel, ram.r_channel, host.write_if.aw_channel, "
-        "host.write_if.w_channel, host.write_if.b_channel, host.read_if.ar_channel, "
-        "host.read_if.r_channel]",
-        "    for seed, channel in enumerate(stalling + [mask] * masked): "
-        "channel.set_pause_generator(pauses(seed, 20))",
-        "    dut.rst.value = 1", "    for _ in range(5): await RisingEdge(dut.clk)",
-        "    dut.rst.value = 0", "    for _ in range(5): await RisingEdge(dut.clk)",
-        "    assert await host.read_dword(0) == 0x4D4C4F31",
-        "    await host.write_dword(0x10, 0); await host.write_dword(0x14, 0)",
-        "    await host.write_dword(0x18, manifest['iterations']); await host.write_dword(0x1c, "
-        "manifest['frames_in_flight'])",
-        "    await host.write_dword(0x08, 2)             # a soft reset follows settings",
-        "    for _ in range(20): await RisingEdge(dut.clk)", "    await host.write_dword(0x08, 1)",
-        "    for f in frames('input.hex', width): await source.send(AxiStreamFrame(f))",
-        "    if masked:",
-        "        for f in frames('mask.hex', 1): await mask.send(AxiStreamFrame(f))",
-        "    golden = frames('golden.hex', width)",
-        "    for i, f in enumerate(golden):", "        got = await sink.recv()",
-        "        assert bytes(got.tdata) == f, f'frame {i} differs'",
-        "    assert await host.read_dword(0x0c) & 2 == 0, 'bus error'",
-        "    # the counters: frames, parameters read, and of each kernel how it spent its cycles",
-        "    cycles, done, beats = [await host.read_dword(a) for a in (0x40, 0x44, 0x48)]",
-        "    groups = -(-len(golden) // manifest['frames_in_flight'])",
-        "    assert done == len(golden), f'{done} frames counted'",
-        "    assert beats * manifest['axi_bits'] // 8 >= groups * len(image), f'{beats} beats of "
-        "parameters counted'",
-        "    for k, kernel in enumerate(manifest['kernels']):",
-        "        busy, starved, blocked = [await host.read_dword(0x80 + 16 * k + 4 * i) for i in "
-        "range(3)]",
-        "        assert 0 < busy and busy + starved + blocked <= cycles, f'{kernel[\"name\"]}: "
-        "{busy} + {starved} + {blocked} of {cycles} cycles'",
-        "        work = kernel['macs'] / max(kernel['multipliers'], 1) * len(golden)",
-        "        if kernel['op'].startswith('MVU'): assert busy == work, f'{kernel[\"name\"]}: "
-        "busy for {busy} cycles, {work} are its work'",
-        "", "if __name__ == '__main__':", "    from cocotb_tools.check_results import get_results",
-        "    from cocotb_tools.runner import get_runner", "    runner = get_runner('icarus')",
-        "    runner.build(sources=sorted((HERE / 'rtl').glob('*.v')), hdl_toplevel='mlo_top', "
-        "build_dir=str(HERE / 'cocotb' / 'build'), timescale=('1ns', '1ps'), always=True)",
-        "    results = runner.test(hdl_toplevel='mlo_top', test_module='test_mlo', "
-        "test_dir=str(HERE / 'cocotb'), build_dir=str(HERE / 'cocotb' / 'build'))",
-        "    tests, failed = get_results(results)", "    sys.exit(failed > 0 or tests == 0)", NULL
-    };
-    mlo_lines(e, lines);
-    return mlo_file_text(e, "cocotb/test_mlo.py");
+/* What drives the core in other tools: GTKWave, make, Vivado, FuseSoC, cocotb. */
+static int mlo_emit_scripts(mlo_emitter *e) {
+    const mlo_hole kernels[] = { { "KERNELS", NULL, mlo_gtkw_kernels }, { NULL, NULL, NULL } };
+    const mlo_hole files[] = { { "VERSION", MLO_VERSION, NULL }, { "RTL", NULL, mlo_fusesoc_rtl },
+        { "TB", NULL, mlo_fusesoc_tb }, { "WORDS", NULL, mlo_fusesoc_words },
+        { NULL, NULL, NULL } };
+    const mlo_hole none[] = { { NULL, NULL, NULL } };
+    MLO_TRY(mlo_emit_shared(e, "tb/mlo_top.gtkw", kernels, e));
+    MLO_TRY(mlo_emit_shared(e, "Makefile", none, e));
+    MLO_TRY(mlo_emit_shared(e, "vivado.tcl", none, e));
+    MLO_TRY(mlo_emit_shared(e, "mlo.core", files, e));
+    return mlo_emit_shared(e, "cocotb/test_mlo.py", none, e);
 }
 
 /* ======== src/emit/host.c ======== */
@@ -42288,48 +42715,29 @@ static int mlo_emit_parts(mlo_emitter *e) {
     return mlo_index(e->m, e->m->model->graph); /* the parts share nodes, not the index */
 }
 
-static int mlo_emit_regs(mlo_emitter *e) {
-    const struct {
-        const char *name;
-        int at;
-        const char *what;
-    } regs[] = { { "ID", 0x00, "0x4D4C4F31" }, { "VERSION", 0x04, "of the register map" },
-        { "CONTROL", 0x08, "bit 0 enable, bit 1 soft reset of the core, bit 2 clear counters" },
-        { "STATUS", 0x0C, "bit 0 frames inside, bit 1 bus error (sticky)" },
-        { "BASE_LOW", 0x10, "byte address of params.bin in memory" },
-        { "BASE_HIGH", 0x14, "its upper half" },
-        { "ITERATIONS", 0x18,
-            mlo_format(e->m, "layers to run, %lld at most", (long long)mlo_core_deepest(e->c)) },
-        { "FRAMES", 0x1C, "frames in flight" }, { "CYCLES", 0x40, "since the first input beat" },
-        { "DONE", 0x44, "frames finished" }, { "PARAM_BEATS", 0x48, "parameter beats read" } };
-    mlo_line(e,
-        "/* SPDX-License-Identifier: MIT\n * The registers of mlo_top, 32 bits each, by byte "
-        "offset. */\n#ifndef MLO_REGS_H\n#define MLO_REGS_H");
-    for (size_t i = 0; i < sizeof regs / sizeof *regs; i++)
-        mlo_line(
-            e, "#define MLO_REG_%-12s 0x%03X   /* %s */", regs[i].name, regs[i].at, regs[i].what);
-    mlo_line(e,
-        "/* cycles each kernel was busy, starved for input or parameters, blocked by what follows "
-        "it */");
-    int n = 0;
+static void mlo_regs_kernels(void *user) {
+    mlo_emitter *e = (mlo_emitter *)user;
+    int at = 0x80;
     for (int l = 0; l < e->layers; l++)
-        for (int i = 0; i < e->c->n_element; i++)
-            if (e->c->element[i].kernel) {
-                char name[64];
-                int k = 0;
-                for (const char *p = mlo_copy_name(e, l, e->c->element[i].name); *p && k < 63; p++)
-                    name[k++] = (char)(*p >= 'a' && *p <= 'z' ? *p - 'a' + 'A'
-                            : *p == '.'                       ? '_'
-                                                              : *p);
-                name[k] = 0;
-                mlo_line(e,
-                    "#define MLO_REG_%s_BUSY 0x%03X\n#define MLO_REG_%s_STARVED 0x%03X\n#define "
-                    "MLO_REG_%s_BLOCKED 0x%03X",
-                    name, 0x80 + 16 * n, name, 0x84 + 16 * n, name, 0x88 + 16 * n);
-                n++;
-            }
-    mlo_line(e, "#endif");
-    return mlo_file_text(e, "host/mlo_regs.h");
+        for (int i = 0; i < e->c->n_element; i++) {
+            if (!e->c->element[i].kernel) continue;
+            char name[64];
+            int k = 0;
+            for (const char *p = mlo_copy_name(e, l, e->c->element[i].name); *p && k < 63; p++)
+                name[k++] = (char)(*p >= 'a' && *p <= 'z' ? *p - 'a' + 'A' : *p == '.' ? '_' : *p);
+            name[k] = 0;
+            mlo_line(e,
+                "#define MLO_REG_%s_BUSY 0x%03X\n#define MLO_REG_%s_STARVED 0x%03X\n#define "
+                "MLO_REG_%s_BLOCKED 0x%03X",
+                name, at, name, at + 4, name, at + 8);
+            at += 16;
+        }
+}
+
+static int mlo_emit_regs(mlo_emitter *e) {
+    const mlo_hole holes[] = { { "DEEPEST", mlo_integer(e->m, mlo_core_deepest(e->c)), NULL },
+        { "KERNELS", NULL, mlo_regs_kernels }, { NULL, NULL, NULL } };
+    return mlo_emit_shared(e, "host/mlo_regs.h", holes, e);
 }
 
 /* ---- the manifest --------------------------------------------------------- */
@@ -42480,8 +42888,8 @@ int mlo_emit(mlo *m, mlo_sink sink, void *user) {
     if (mlo_emit_copies(e)) return mlo_failed(m);
     int64_t frames = e->c->frames;
     if (!mlo_emit_top(e) && !mlo_emit_library(e) && !mlo_emit_params(e) && !mlo_emit_tb(e, frames)
-        && !mlo_emit_bench_words(e, frames) && !mlo_emit_gtkw(e) && !mlo_emit_makefile(e)
-        && !mlo_emit_tools(e) && !mlo_emit_cocotb(e) && !mlo_emit_regs(e) && !mlo_emit_parts(e))
+        && !mlo_emit_bench_words(e, frames) && !mlo_emit_scripts(e) && !mlo_emit_regs(e)
+        && !mlo_emit_parts(e))
         mlo_emit_manifest(e, frames);
     mlo_text_free(&e->t);
     return mlo_failed(m);
@@ -44576,82 +44984,13 @@ static void mlo_picture_svg(const mlo_picture *p, mlo_text *t) {
  * example: a cell that begins with '>' stands to the right.
  */
 
-static const char *const mlo_html_style[] = {
-    "<style>:root{--ink:#1c2733;--soft:#5c6b7a;--line:#d9e0e7;--page:#f4f6f8;--card:#fff;--wire:#"
-    "7a8a99;--accent:#1f6feb;--hot:#c2410c;--io:#e8edf3;--mac:#cfe3fb;--table:#c4e8e4;--attention:#"
-    "ffe0c2;--norm:#e6dcfa;--sum:#daf0d4;--move:#eef0f2;--loop:#fff0b3;--other:#f6f6f6}",
-    "@media(prefers-color-scheme:dark){:root{--ink:#e6edf3;--soft:#9aa8b5;--line:#30393f;--page:#"
-    "11161b;--card:#1a2127;--wire:#76848f;--accent:#6cb0ff;--hot:#ff9a62;--io:#2b353e;--mac:#"
-    "1d4164;--table:#1b4a47;--attention:#5f3a1c;--norm:#3c3160;--sum:#264a2a;--move:#2a3036;--loop:"
-    "#574613;--other:#262c31}}",
-    "*{box-sizing:border-box}body{margin:0;background:var(--page);color:var(--ink);font:14px/1.45 "
-    "system-ui,-apple-system,'Segoe UI','DejaVu Sans',sans-serif}main{max-width:1320px;margin:0 "
-    "auto;padding:26px 22px 60px}",
-    "h1{font-size:24px;margin:0 0 2px}h1.after{margin:28px 0 10px}h2{font-size:17px;margin:0 0 "
-    "10px}h3{font-size:12px;margin:18px 0 "
-    "6px;color:var(--soft);font-weight:600;letter-spacing:.05em;text-transform:uppercase}",
-    "section{background:var(--card);border:1px solid var(--line);border-radius:10px;padding:18px "
-    "20px;margin-top:18px}.quiet,.sub{color:var(--soft)}code,.n{font-family:ui-monospace,'DejaVu "
-    "Sans Mono',Menlo,Consolas,monospace;font-size:12px}",
-    ".steps{display:flex;flex-wrap:wrap;gap:6px;margin:16px 0 0;padding:0;list-style:none}.steps "
-    "li{padding:4px 14px;border-radius:99px;border:1px solid "
-    "var(--line);background:var(--card);color:var(--soft)}.steps "
-    ".done{border-color:var(--accent);color:var(--accent)}.steps "
-    ".now{background:var(--accent);border-color:var(--accent);color:var(--card);font-weight:600}",
-    ".cards{display:grid;grid-template-columns:repeat(auto-fill,minmax(138px,1fr));gap:12px;margin-"
-    "top:18px}.card{background:var(--card);border:1px solid "
-    "var(--line);border-radius:10px;padding:12px 14px}.card "
-    "b{display:block;font-size:21px;line-height:1.25;white-space:nowrap}.card "
-    "span{color:var(--soft);font-size:12px}",
-    "table{border-collapse:collapse;width:100%;font-size:13px}th{text-align:left;color:var(--soft);"
-    "font-weight:500;font-size:12px}th,td{padding:4px 10px 4px 0;border-bottom:1px solid "
-    "var(--line);vertical-align:top}td.r,th.r{text-align:right;white-space:nowrap}tr:last-child "
-    "td{border-bottom:0}tfoot "
-    "td{font-weight:600}td{overflow-wrap:break-word}td.n{overflow-wrap:anywhere}",
-    ".two{display:flex;flex-wrap:wrap;gap:28px}.two>.wide{flex:2.2 1 "
-    "470px;min-width:0}.two>.side{flex:1 1 330px;min-width:0}.draw{overflow:auto;border:1px solid "
-    "var(--line);border-radius:8px;padding:6px}.tall{max-height:1500px}.chips{display:flex;flex-"
-    "wrap:wrap;gap:5px}.chips span{border:1px solid var(--line);border-radius:6px;padding:2px "
-    "8px;border-left-width:6px}",
-    ".bar{width:16%;min-width:110px}.bar>span{display:flex;height:11px;margin-top:5px;border-"
-    "radius:3px;overflow:hidden;background:var(--io)}.bar i,.key "
-    "i{display:block;height:11px;background:var(--accent)}.bar i:first-child{min-width:2px}.bar "
-    ".held,.key .held{background:var(--hot);opacity:.55}.key "
-    "i{display:inline-block;width:11px;border-radius:3px;margin:0 4px 0 2px}.fold td,.fold "
-    "th{white-space:nowrap}.fold td:nth-child(2){white-space:normal}",
-    "svg text{font:11px system-ui,'DejaVu "
-    "Sans',sans-serif;fill:var(--ink)}.picture{display:block;margin:0 "
-    "auto;max-width:100%;height:auto}.picture "
-    "path{fill:none;stroke:var(--wire);stroke-width:1.4}.picture "
-    "path.back{stroke:var(--accent);stroke-dasharray:5 4}.v text{text-anchor:middle}.v "
-    "rect{stroke:var(--wire);stroke-width:.8;fill:var(--other)}text.l0{font-weight:600;font-size:"
-    "12px}text.l1,text.l2,text.shape,text.axis{fill:var(--soft);font-size:10px}text.shape{paint-"
-    "order:stroke;stroke:var(--card);stroke-width:3px}text.fifo{fill:var(--hot);font-size:10px;"
-    "font-weight:600}text.back{fill:var(--accent);font-size:10px}",
-    ".io rect{fill:var(--io)}.mac rect{fill:var(--mac)}.table rect{fill:var(--table)}.attention "
-    "rect{fill:var(--attention)}.norm rect{fill:var(--norm)}.sum rect{fill:var(--sum)}.move "
-    "rect{fill:var(--move)}.loop rect{fill:var(--loop)}",
-    "svg .i0{fill:#2f7ed8}svg .i1{fill:#e0742b}svg .i2{fill:#3a9f5b}svg .i3{fill:#8d5fd3}svg "
-    ".i4{fill:#d4a017}svg .i5{fill:#d0457c}svg .i6{fill:#2aa6a6}svg .i7{fill:#7d6b5d}.chips "
-    ".i0{border-left-color:#2f7ed8}.chips .i1{border-left-color:#e0742b}.chips "
-    ".i2{border-left-color:#3a9f5b}.chips .i3{border-left-color:#8d5fd3}.chips "
-    ".i4{border-left-color:#d4a017}.chips .i5{border-left-color:#d0457c}.chips "
-    ".i6{border-left-color:#2aa6a6}.chips .i7{border-left-color:#7d6b5d}",
-    ".key .i0{background:#2f7ed8}.key .i1{background:#e0742b}.key .i2{background:#3a9f5b}.key "
-    ".i3{background:#8d5fd3}.key .i4{background:#d4a017}.key .i5{background:#d0457c}.key "
-    ".i6{background:#2aa6a6}.key .i7{background:#7d6b5d}.narrow{max-width:560px}",
-    ".chart{display:block}.chart .grid{stroke:var(--line)}.chart "
-    ".stripe{fill:var(--page);opacity:.6}.chart .odd{opacity:.62}.chart .faded{opacity:.22}.chart "
-    "text.inside{fill:#fff;font-size:9px;pointer-events:none}.chart "
-    "text.roof{fill:var(--accent);font-weight:600}.chart text.strong{font-weight:600}",
-    ".chart path{fill:none}.chart .under{fill:var(--accent);opacity:.06}.chart "
-    ".roof{stroke:var(--accent);stroke-width:2}.chart text.roof{stroke:none}.chart "
-    ".lead{stroke:var(--wire);stroke-width:.7;opacity:.7}.chart "
-    ".dot{fill:var(--accent);stroke:var(--card)}.chart "
-    ".ring{fill:var(--card);stroke:var(--accent);stroke-width:1.6}.chart "
-    ".whole{fill:var(--hot);stroke:var(--card)}footer{margin-top:22px;color:var(--soft);font-size:"
-    "12px}</style>"
-};
+/* share/page.css as one line. */
+static void mlo_html_style(mlo_text *t) {
+    const char *const *line = mlo_share_lines(t->m, "page.css");
+    mlo_puts(t, "<style>");
+    for (; line && *line; line++) mlo_puts(t, *line + strspn(*line, " "));
+    mlo_puts(t, "</style>");
+}
 
 /* ---- pieces --------------------------------------------------------------- */
 
@@ -45327,8 +45666,7 @@ static void mlo_html_header(const mlo_view *v, mlo_text *t) {
         "<!doctype html><html lang=en><head><meta charset=utf-8><meta name=viewport "
         "content='width=device-width,initial-scale=1'><title>mlo: ",
         name, "</title>");
-    for (size_t i = 0; i < sizeof mlo_html_style / sizeof *mlo_html_style; i++)
-        mlo_puts(t, mlo_html_style[i]);
+    mlo_html_style(t);
     mlo_puts(t,
         "</head><body><svg width=0 height=0 style='position:absolute'><defs><marker id=tip "
         "viewBox='0 0 8 8' refX=7 refY=4 markerWidth=7 markerHeight=7 orient=auto><path "
