@@ -19382,9 +19382,9 @@ static const mlo_kernel *const mlo_kernels[] = {
 };
 enum { MLO_N_KERNELS = sizeof mlo_kernels / sizeof *mlo_kernels };
 
-/* The kernel of a node, NULL when it is none. */
+/* The kernel of a node, NULL when it is none (or no node). */
 static const mlo_kernel *mlo_kernel_of(const mlo_node *n) {
-    if (!n->domain || !mlo_eq(n->domain, "mlo")) return NULL;
+    if (!n || !n->domain || !mlo_eq(n->domain, "mlo")) return NULL;
     for (int i = 0; i < MLO_N_KERNELS; i++)
         if (mlo_is(n, mlo_kernels[i]->op.name)) return mlo_kernels[i];
     return NULL;
@@ -21386,9 +21386,19 @@ static int mlo_key_mask(
  *     adds, 2 norms.
  * cost: O(nodes) and one walk over the index map of each reshape chain.
  */
-typedef enum { MLO_LINEAR = 1, MLO_NORM, MLO_ATTENTION, MLO_UNARY, MLO_RESIDUAL } mlo_block_kind;
+/* Kinds that others ask for. */
+typedef enum {
+    MLO_OTHER,
+    MLO_LINEAR,
+    MLO_NORM,
+    MLO_ATTENTION,
+    MLO_UNARY,
+    MLO_RESIDUAL,
+    MLO_BLOCK_KINDS
+} mlo_block_kind;
 
 typedef struct {
+    const struct mlo_sublayer_kind *card; /* what there is to know of its kind */
     mlo_block_kind kind;
     mlo_node *node; /* the node to blame, and the one whose scope names the block */
     const char *in[3]; /* carried-dependent values: x | x | q, k, v | x | a, b */
@@ -21420,7 +21430,8 @@ struct mlo_recogniser;
 struct mlo_quantizer; /* calibrate.c */
 
 /* What there is to know of a kind of sublayer: a card in its own file. NULL: nothing to do. */
-typedef struct {
+typedef struct mlo_sublayer_kind {
+    mlo_block_kind kind;
     /* operands are of the residual stream, so is the result; bits of an operand's narrow form, 0:
      * as --activations says */
     int reads_wide, makes_wide, operand_bits;
@@ -21441,7 +21452,7 @@ typedef struct {
 
 typedef struct mlo_recogniser {
     mlo *m;
-    const mlo_sublayer_kind *const *kinds; /* by mlo_block_kind */
+    const mlo_sublayer_kind *const *kinds; /* in the order they are tried; ends with NULL */
     mlo_graph *body;
     mlo_inside in;
     /* value name -> its block, or itself when it is a carried input */
@@ -21512,10 +21523,11 @@ static int mlo_is_unmoved(const mlo_recogniser *r, const char *source, const mlo
 static const char *mlo_block_of(mlo_recogniser *r, const char *name);
 
 static mlo_sublayer *mlo_block_new(
-    mlo_recogniser *r, mlo_block_kind kind, mlo_node *node, const char *out) {
+    mlo_recogniser *r, const mlo_sublayer_kind *card, mlo_node *node, const char *out) {
     mlo_sublayer *b = MLO_NEW(r->m, mlo_sublayer);
     if (!b) return NULL;
-    b->kind = kind;
+    b->card = card;
+    b->kind = card->kind;
     b->node = node;
     b->out = out;
     b->scale = 1;
@@ -21583,8 +21595,6 @@ static const char *mlo_note_block(mlo_recogniser *r, const mlo_rounding *f) {
 }
 
 static const char *mlo_block_of(mlo_recogniser *r, const char *name) {
-    static const mlo_block_kind order[] = { MLO_ATTENTION, MLO_LINEAR, MLO_NORM, MLO_RESIDUAL,
-        MLO_UNARY };
     const char *known = (const char *)mlo_map_get(&r->done, name);
     mlo_node *n = mlo_made_by(&r->in, name);
     if (known) return known;
@@ -21599,8 +21609,7 @@ static const char *mlo_block_of(mlo_recogniser *r, const char *name) {
     mlo_rounding f;
     int is = mlo_is_rounded(&r->in, name, &f);
     if (is) out = mlo_note_block(r, &f);
-    for (size_t k = 0; !is && k < sizeof order / sizeof *order; k++)
-        out = r->kinds[order[k]]->recognise(r, n, name, &is);
+    for (size_t k = 0; !is && r->kinds[k]; k++) out = r->kinds[k]->recognise(r, n, name, &is);
     if (!is)
         out = mlo_is_layout(n) ? mlo_block_layout(r, n, name)
                                : mlo_cannot(r, n, "an op without an integer kernel");
@@ -21683,7 +21692,7 @@ typedef struct {
     mlo_given *given, *given_narrow, *given_wide;
     int index; /* 1: it is the index of a table */
     int roomy; /* 1: its ranges have their margins */
-    int reads[MLO_RESIDUAL + 1]; /* how many sublayers of each kind read it, */
+    int reads[MLO_BLOCK_KINDS]; /* how many sublayers of each kind read it, */
     int operand; /* as which operand an attention does, */
     const mlo_sublayer *maker; /* and which sublayer makes it */
     int64_t channels;
@@ -22158,12 +22167,8 @@ static const struct {
 
 enum { MLO_Q_TYPES = sizeof mlo_q_types / sizeof *mlo_q_types };
 
-static const char *mlo_q_type(const mlo_quantizer *q, const mlo_sublayer *b) {
-    return q->r.kinds[b->kind]->type(b);
-}
-
-static int mlo_q_type_is(const mlo_quantizer *q, const mlo_sublayer *b, const char *type) {
-    return mlo_eq(mlo_q_type(q, b), mlo_eq(type, "bmm") ? "matmul" : type);
+static int mlo_q_type_is(const mlo_sublayer *b, const char *type) {
+    return mlo_eq(b->card->type(b), mlo_eq(type, "bmm") ? "matmul" : type);
 }
 
 static int mlo_q_type_at(const char *type) {
@@ -22279,8 +22284,8 @@ static int mlo_q_fix(mlo_q_config *c, const mlo_sublayer *b, int part, mlo_given
             return mlo_fail(m, MLO_E_UNSUPPORTED, b->node,
                 "the q_config contradicts itself about '%s': %s of '%s' (%s) says width %d, "
                 "fraction %d, and %s of '%s' (%s) width %d, fraction %d; give both the same",
-                what, mlo_q_part[d->part], d->by->out, mlo_q_type(c->q, d->by), d->f.width,
-                d->f.frac, mlo_q_part[part], b->out, mlo_q_type(c->q, b), f.width, f.frac);
+                what, mlo_q_part[d->part], d->by->out, d->by->card->type(d->by), d->f.width,
+                d->f.frac, mlo_q_part[part], b->out, b->card->type(b), f.width, f.frac);
         }
     mlo_q_done *done = MLO_NEW(m, mlo_q_done);
     mlo_given *g = MLO_NEW(m, mlo_given);
@@ -22302,7 +22307,7 @@ static int mlo_q_fix(mlo_q_config *c, const mlo_sublayer *b, int part, mlo_given
 static int mlo_q_sublayer(mlo_q_config *c, mlo_sublayer *b) {
     mlo_quantizer *q = c->q;
     int64_t loops = q->scan.iterations;
-    int wide = q->r.kinds[b->kind]->reads_wide;
+    int wide = b->card->reads_wide;
     for (int k = 0; k < b->n_in; k++) {
         mlo_signal *s = mlo_signal_of(q, b->in[k]);
         int part = b->kind == MLO_ATTENTION && k && c->part[MLO_Q_WEIGHT].is ? MLO_Q_WEIGHT
@@ -22332,7 +22337,7 @@ static int mlo_q_sublayer(mlo_q_config *c, mlo_sublayer *b) {
 static const cJSON *mlo_q_entry_of(const mlo_q_config *c, const mlo_sublayer *b) {
     const cJSON *e = NULL;
     cJSON_ArrayForEach(e, c->json) if (!mlo_eq(e->string, "by") && !mlo_eq(e->string, "default")
-        && (c->by_name ? mlo_q_named(b, e->string) : mlo_q_type_is(c->q, b, e->string))) return e;
+        && (c->by_name ? mlo_q_named(b, e->string) : mlo_q_type_is(b, e->string))) return e;
     return cJSON_GetObjectItemCaseSensitive(c->json, "default");
 }
 
@@ -22341,7 +22346,7 @@ static int mlo_q_unused(mlo_q_config *c, const cJSON *e) {
     mlo *m = c->q->m;
     for (size_t k = 0; k < c->q->r.n_block; k++)
         if (c->by_name ? mlo_q_named(c->q->r.block[k], e->string)
-                       : mlo_q_type_is(c->q, c->q->r.block[k], e->string))
+                       : mlo_q_type_is(c->q->r.block[k], e->string))
             return 0;
     if (!c->by_name && mlo_q_type_at(e->string) >= 0) {
         mlo_warn(m, "the q_config has an entry for %s, of which the loop has none", e->string);
@@ -22352,10 +22357,10 @@ static int mlo_q_unused(mlo_q_config *c, const cJSON *e) {
         const mlo_sublayer *b = c->q->r.block[k];
         int again = 0;
         for (size_t j = 0; j < k && !c->by_name; j++)
-            again |= mlo_q_type_is(c->q, b, mlo_q_type(c->q, c->q->r.block[j]));
+            again |= mlo_q_type_is(b, c->q->r.block[j]->card->type(c->q->r.block[j]));
         if (!again)
             mlo_printf(&t, "%s%s", t.n ? ", " : "",
-                c->by_name ? mlo_node_name(b->node) : mlo_q_type(c->q, b));
+                c->by_name ? mlo_node_name(b->node) : b->card->type(b));
     }
     mlo_fail_at(m, MLO_E_FORMAT, e->string,
         "the q_config names %s that the loop does not have; it has: %s%s",
@@ -22377,7 +22382,7 @@ static int mlo_q_apply(mlo_q_config *c) {
         && mlo_q_unused(c, e)) return mlo_failed(m);
     for (size_t k = 0; k < c->q->r.n_block; k++) {
         mlo_sublayer *b = c->q->r.block[k];
-        int at = mlo_q_type_at(mlo_q_type(c->q, b));
+        int at = mlo_q_type_at(b->card->type(b));
         if (!(e = mlo_q_entry_of(c, b))) continue;
         /* a default is for all kinds of ops: what one does not have is passed over */
         if (mlo_q_entry(
@@ -22565,8 +22570,7 @@ static int mlo_demand_given(mlo_quantizer *q) {
     }
     for (size_t k = 0; k < q->r.n_block; k++) {
         mlo_sublayer *b = q->r.block[k];
-        const mlo_sublayer_kind *kind = q->r.kinds[b->kind];
-        if (kind->given && kind->given(q, b)) break;
+        if (b->card->given && b->card->given(q, b)) break;
     }
     if (q->r.left_out)
         mlo_warn(q->m,
@@ -22581,8 +22585,7 @@ static int mlo_demand_given(mlo_quantizer *q) {
 static int mlo_demand(mlo_quantizer *q) {
     for (size_t i = 0; i < q->r.n_block; i++) {
         mlo_sublayer *b = q->r.block[i];
-        const mlo_sublayer_kind *kind = q->r.kinds[b->kind];
-        int wide = kind->reads_wide;
+        int wide = b->card->reads_wide;
         for (int k = 0; k < b->n_in; k++) {
             mlo_signal *s = mlo_signal_of(q, b->in[k]);
             if (!s) return mlo_failed(q->m);
@@ -22593,13 +22596,13 @@ static int mlo_demand(mlo_quantizer *q) {
             if (wide && b->raw[k]) s->raw = 1;
             s->reads[b->kind]++;
             s->operand = k;
-            if (kind->operand_bits) s->bits = kind->operand_bits;
+            if (b->card->operand_bits) s->bits = b->card->operand_bits;
         }
         mlo_signal *out = mlo_signal_of(q, b->out);
         if (!out) return mlo_failed(q->m);
         out->maker = b;
-        if (kind->makes_wide) out->wide = 1;
-        if (kind->demand && kind->demand(q, b)) return mlo_failed(q->m);
+        if (b->card->makes_wide) out->wide = 1;
+        if (b->card->demand && b->card->demand(q, b)) return mlo_failed(q->m);
     }
     mlo_signal *in = mlo_signal_of(q, q->scan.body->input[0]->name);
     mlo_signal *out = mlo_signal_of(q, q->result);
@@ -22650,8 +22653,7 @@ static int mlo_choose_given(mlo_quantizer *q) {
         if (mlo_obey_widths(q, q->signals[k])) return mlo_failed(q->m);
     for (size_t k = 0; k < q->r.n_block; k++) {
         const mlo_sublayer *b = q->r.block[k];
-        const mlo_sublayer_kind *kind = q->r.kinds[b->kind];
-        if (kind->check && kind->check(q, b)) return mlo_failed(q->m);
+        if (b->card->check && b->card->check(q, b)) return mlo_failed(q->m);
     }
     return 0;
 }
@@ -22973,9 +22975,8 @@ static void mlo_wide_scales(mlo_quantizer *q) {
     }
     for (size_t k = 0; q->pow2 && k < q->r.n_block; k++) {
         const mlo_sublayer *b = q->r.block[k];
-        const mlo_sublayer_kind *kind = q->r.kinds[b->kind];
-        for (int64_t i = 0; kind->shift_scales && i < q->scan.iterations; i++)
-            kind->shift_scales(q, b, i);
+        for (int64_t i = 0; b->card->shift_scales && i < q->scan.iterations; i++)
+            b->card->shift_scales(q, b, i);
     }
 }
 
@@ -22998,14 +22999,13 @@ static int mlo_narrow_scales(mlo_quantizer *q, mlo_signal *s) {
 static int mlo_fit_all(mlo_quantizer *q) {
     for (size_t k = 0; k < q->n_signals; k++) {
         mlo_signal *s = q->signals[k];
-        if ((s->narrow || mlo_widened(q, s)) && !(s->maker && q->r.kinds[s->maker->kind]->scales)
+        if ((s->narrow || mlo_widened(q, s)) && !(s->maker && s->maker->card->scales)
             && mlo_narrow_scales(q, s))
             return mlo_failed(q->m);
     }
     for (size_t k = 0; k < q->r.n_block; k++) {
         const mlo_sublayer *b = q->r.block[k];
-        const mlo_sublayer_kind *kind = q->r.kinds[b->kind];
-        if (kind->scales && kind->scales(q, b)) return mlo_failed(q->m);
+        if (b->card->scales && b->card->scales(q, b)) return mlo_failed(q->m);
     }
     return 0;
 }
@@ -23049,8 +23049,7 @@ static double mlo_products(mlo_quantizer *q) {
     double sum = 0;
     for (size_t k = 0; k < q->r.n_block; k++) {
         const mlo_sublayer *b = q->r.block[k];
-        const mlo_sublayer_kind *kind = q->r.kinds[b->kind];
-        if (kind->products) sum += kind->products(q, b);
+        if (b->card->products) sum += b->card->products(q, b);
     }
     return sum;
 }
@@ -23353,6 +23352,7 @@ static double mlo_given_rounded(const mlo_given *g, int64_t at, double x) {
  *      hardly changes are cut off.
  * cost: an evaluation of 1025 points, and of the table's, per iteration.
  */
+static const mlo_sublayer_kind mlo_unary_sublayer; /* the card, below */
 
 /* ---- recognising ---------------------------------------------------------- */
 
@@ -23396,7 +23396,7 @@ static const char *mlo_unary_source(mlo_recogniser *r, mlo_node *n) {
 }
 
 static const char *mlo_block_unary(mlo_recogniser *r, mlo_node *n) {
-    mlo_sublayer *b = mlo_block_new(r, MLO_UNARY, n, n->output[0]);
+    mlo_sublayer *b = mlo_block_new(r, &mlo_unary_sublayer, n, n->output[0]);
     if (!b) return NULL;
     if (!(b->in[0] = mlo_unary_source(r, n))) {
         int both = n->n_input > 1 && mlo_is_carried(&r->in, n->input[0])
@@ -23653,6 +23653,7 @@ static int mlo_quantize_unary(mlo_quantizer *q, const mlo_sublayer *b) {
 }
 
 static const mlo_sublayer_kind mlo_unary_sublayer = {
+    .kind = MLO_UNARY,
     .operand_bits = MLO_INDEX_BITS,
     .recognise = mlo_recognise_unary,
     .given = mlo_given_relu,
@@ -23670,13 +23671,14 @@ static const mlo_sublayer_kind mlo_unary_sublayer = {
  * invariant: the mean over the calibration is exact: the bias takes what rounding does on average.
  * cost: one layer's weights in memory at a time.
  */
+static const mlo_sublayer_kind mlo_linear_sublayer; /* the card, below */
 
 /* ---- recognising ---------------------------------------------------------- */
 
 /* x W (+ bias): MatMul or Gemm with a parameter as its second operand. */
 static const char *mlo_block_linear(
     mlo_recogniser *r, mlo_node *n, const char *bias, const char *out) {
-    mlo_sublayer *b = mlo_block_new(r, MLO_LINEAR, n, out);
+    mlo_sublayer *b = mlo_block_new(r, &mlo_linear_sublayer, n, out);
     mlo_form w = mlo_body_form(&r->in, n->input[1]);
     if (!b) return NULL;
     if (w.rank != 2) return mlo_cannot(r, n, "a weight that is not a matrix");
@@ -24132,6 +24134,7 @@ static int mlo_quantize_linear(mlo_quantizer *q, const mlo_sublayer *b) {
 }
 
 static const mlo_sublayer_kind mlo_linear_sublayer = {
+    .kind = MLO_LINEAR,
     .recognise = mlo_recognise_linear,
     .given = mlo_given_linear,
     .check = mlo_check_linear,
@@ -24148,6 +24151,7 @@ static const mlo_sublayer_kind mlo_linear_sublayer = {
  * invariant: scores know no zero of the queries; what is mixed has the zero of what it is made of.
  * cost: one walk over the index map of each reshape chain.
  */
+static const mlo_sublayer_kind mlo_attention_sublayer; /* the card, below */
 
 /* ---- recognising ---------------------------------------------------------- */
 
@@ -24295,7 +24299,7 @@ static const char *mlo_cannot_attend(mlo_recogniser *r, const mlo_node *n, const
  * the reshapes, chain leads to `mix`. */
 static const char *mlo_block_attention(
     mlo_recogniser *r, mlo_node *mix, const char *out, const mlo_chain *joined) {
-    mlo_sublayer *b = mlo_block_new(r, MLO_ATTENTION, mix, out);
+    mlo_sublayer *b = mlo_block_new(r, &mlo_attention_sublayer, mix, out);
     mlo_node *softmax = b ? mlo_softmax_of(r, mix->input[0], &b->probs_given) : NULL;
     mlo_chain chain[3];
     if (!b || r->m->error.code) return NULL;
@@ -24553,6 +24557,7 @@ static int mlo_quantize_attention(mlo_quantizer *q, const mlo_sublayer *b) {
 }
 
 static const mlo_sublayer_kind mlo_attention_sublayer = {
+    .kind = MLO_ATTENTION,
     .recognise = mlo_recognise_attention,
     .demand = mlo_demand_attention,
     .given = mlo_given_of_attention,
@@ -24569,9 +24574,10 @@ static const mlo_sublayer_kind mlo_attention_sublayer = {
  * in:  a norm over the channels of a token, gamma and beta parameters or absent.
  * out: a LayerNorm that reads the residual stream.
  */
+static const mlo_sublayer_kind mlo_norm_sublayer; /* the card, below */
 
 static const char *mlo_block_norm(mlo_recogniser *r, mlo_node *n) {
-    mlo_sublayer *b = mlo_block_new(r, MLO_NORM, n, n->output[0]);
+    mlo_sublayer *b = mlo_block_new(r, &mlo_norm_sublayer, n, n->output[0]);
     mlo_form f = mlo_body_form(&r->in, n->input[0]);
     int64_t axis = mlo_int(n, "axis", -1);
     if (!b) return NULL;
@@ -24672,6 +24678,7 @@ static int mlo_quantize_norm(mlo_quantizer *q, const mlo_sublayer *b) {
 }
 
 static const mlo_sublayer_kind mlo_norm_sublayer = {
+    .kind = MLO_NORM,
     .reads_wide = 1,
     .recognise = mlo_recognise_norm,
     .quantize = mlo_quantize_norm,
@@ -24684,9 +24691,10 @@ static const mlo_sublayer_kind mlo_norm_sublayer = {
  * in:  an Add of two carried values of one shape.
  * out: an Add of two wide streams, which knows no zero and no shape.
  */
+static const mlo_sublayer_kind mlo_residual_sublayer; /* the card, below */
 
 static const char *mlo_block_residual(mlo_recogniser *r, mlo_node *n) {
-    mlo_sublayer *b = mlo_block_new(r, MLO_RESIDUAL, n, n->output[0]);
+    mlo_sublayer *b = mlo_block_new(r, &mlo_residual_sublayer, n, n->output[0]);
     mlo_form f0 = mlo_body_form(&r->in, n->input[0]), f1 = mlo_body_form(&r->in, n->input[1]);
     if (!b) return NULL;
     if (!mlo_form_known(&f0) || !mlo_form_known(&f1) || mlo_form_count(&f0) != mlo_form_count(&f1))
@@ -24783,6 +24791,7 @@ static int mlo_quantize_residual(mlo_quantizer *q, const mlo_sublayer *b) {
 }
 
 static const mlo_sublayer_kind mlo_residual_sublayer = {
+    .kind = MLO_RESIDUAL,
     .reads_wide = 1,
     .makes_wide = 1,
     .recognise = mlo_recognise_residual,
@@ -24897,13 +24906,14 @@ static int mlo_framed(const mlo_quantizer *q, mlo_form *f) {
     return 1;
 }
 
-/* The kinds of sublayers. */
+/* The kinds of sublayers, in the order they are tried on a node. */
 static const mlo_sublayer_kind *const mlo_sublayers[] = {
-    [MLO_LINEAR] = &mlo_linear_sublayer,
-    [MLO_NORM] = &mlo_norm_sublayer,
-    [MLO_ATTENTION] = &mlo_attention_sublayer,
-    [MLO_UNARY] = &mlo_unary_sublayer,
-    [MLO_RESIDUAL] = &mlo_residual_sublayer,
+    &mlo_attention_sublayer,
+    &mlo_linear_sublayer,
+    &mlo_norm_sublayer,
+    &mlo_residual_sublayer,
+    &mlo_unary_sublayer,
+    NULL,
 };
 
 /* The new body: the old one's parameters and what is computed from them, then one kernel after the
@@ -24927,7 +24937,7 @@ static int mlo_quantize_body(mlo_quantizer *q) {
     if (mlo_narrow(q, NULL, state->name, mlo_signal_of(q, state->name))) return mlo_failed(m);
     for (size_t i = 0; i < q->r.n_block; i++) {
         const mlo_sublayer *b = q->r.block[i];
-        MLO_TRY(q->r.kinds[b->kind]->quantize(q, b));
+        MLO_TRY(b->card->quantize(q, b));
     }
     mlo_value_info *out = mlo_info_new(m, mlo_signal_of(q, q->result)->wide_name, &f);
     return out && MLO_PUSH(m, q->body->output, q->body->n_output, out) ? 0 : mlo_failed(m);

@@ -5,6 +5,7 @@
  * invariant: scores know no zero of the queries; what is mixed has the zero of what it is made of.
  * cost: one walk over the index map of each reshape chain.
  */
+static const mlo_sublayer_kind mlo_attention_sublayer; /* the card, below */
 
 /* ---- recognising ---------------------------------------------------------- */
 
@@ -152,7 +153,7 @@ static const char *mlo_cannot_attend(mlo_recogniser *r, const mlo_node *n, const
  * the reshapes, chain leads to `mix`. */
 static const char *mlo_block_attention(
     mlo_recogniser *r, mlo_node *mix, const char *out, const mlo_chain *joined) {
-    mlo_sublayer *b = mlo_block_new(r, MLO_ATTENTION, mix, out);
+    mlo_sublayer *b = mlo_block_new(r, &mlo_attention_sublayer, mix, out);
     mlo_node *softmax = b ? mlo_softmax_of(r, mix->input[0], &b->probs_given) : NULL;
     mlo_chain chain[3];
     if (!b || r->m->error.code) return NULL;
@@ -410,6 +411,7 @@ static int mlo_quantize_attention(mlo_quantizer *q, const mlo_sublayer *b) {
 }
 
 static const mlo_sublayer_kind mlo_attention_sublayer = {
+    .kind = MLO_ATTENTION,
     .recognise = mlo_recognise_attention,
     .demand = mlo_demand_attention,
     .given = mlo_given_of_attention,

@@ -26,7 +26,7 @@ typedef struct {
     mlo_given *given, *given_narrow, *given_wide;
     int index; /* 1: it is the index of a table */
     int roomy; /* 1: its ranges have their margins */
-    int reads[MLO_RESIDUAL + 1]; /* how many sublayers of each kind read it, */
+    int reads[MLO_BLOCK_KINDS]; /* how many sublayers of each kind read it, */
     int operand; /* as which operand an attention does, */
     const mlo_sublayer *maker; /* and which sublayer makes it */
     int64_t channels;

@@ -6,13 +6,14 @@
  * invariant: the mean over the calibration is exact: the bias takes what rounding does on average.
  * cost: one layer's weights in memory at a time.
  */
+static const mlo_sublayer_kind mlo_linear_sublayer; /* the card, below */
 
 /* ---- recognising ---------------------------------------------------------- */
 
 /* x W (+ bias): MatMul or Gemm with a parameter as its second operand. */
 static const char *mlo_block_linear(
     mlo_recogniser *r, mlo_node *n, const char *bias, const char *out) {
-    mlo_sublayer *b = mlo_block_new(r, MLO_LINEAR, n, out);
+    mlo_sublayer *b = mlo_block_new(r, &mlo_linear_sublayer, n, out);
     mlo_form w = mlo_body_form(&r->in, n->input[1]);
     if (!b) return NULL;
     if (w.rank != 2) return mlo_cannot(r, n, "a weight that is not a matrix");
@@ -468,6 +469,7 @@ static int mlo_quantize_linear(mlo_quantizer *q, const mlo_sublayer *b) {
 }
 
 static const mlo_sublayer_kind mlo_linear_sublayer = {
+    .kind = MLO_LINEAR,
     .recognise = mlo_recognise_linear,
     .given = mlo_given_linear,
     .check = mlo_check_linear,

@@ -3,9 +3,10 @@
  * in:  a norm over the channels of a token, gamma and beta parameters or absent.
  * out: a LayerNorm that reads the residual stream.
  */
+static const mlo_sublayer_kind mlo_norm_sublayer; /* the card, below */
 
 static const char *mlo_block_norm(mlo_recogniser *r, mlo_node *n) {
-    mlo_sublayer *b = mlo_block_new(r, MLO_NORM, n, n->output[0]);
+    mlo_sublayer *b = mlo_block_new(r, &mlo_norm_sublayer, n, n->output[0]);
     mlo_form f = mlo_body_form(&r->in, n->input[0]);
     int64_t axis = mlo_int(n, "axis", -1);
     if (!b) return NULL;
@@ -106,6 +107,7 @@ static int mlo_quantize_norm(mlo_quantizer *q, const mlo_sublayer *b) {
 }
 
 static const mlo_sublayer_kind mlo_norm_sublayer = {
+    .kind = MLO_NORM,
     .reads_wide = 1,
     .recognise = mlo_recognise_norm,
     .quantize = mlo_quantize_norm,

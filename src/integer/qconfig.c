@@ -78,12 +78,8 @@ static const struct {
 
 enum { MLO_Q_TYPES = sizeof mlo_q_types / sizeof *mlo_q_types };
 
-static const char *mlo_q_type(const mlo_quantizer *q, const mlo_sublayer *b) {
-    return q->r.kinds[b->kind]->type(b);
-}
-
-static int mlo_q_type_is(const mlo_quantizer *q, const mlo_sublayer *b, const char *type) {
-    return mlo_eq(mlo_q_type(q, b), mlo_eq(type, "bmm") ? "matmul" : type);
+static int mlo_q_type_is(const mlo_sublayer *b, const char *type) {
+    return mlo_eq(b->card->type(b), mlo_eq(type, "bmm") ? "matmul" : type);
 }
 
 static int mlo_q_type_at(const char *type) {
@@ -199,8 +195,8 @@ static int mlo_q_fix(mlo_q_config *c, const mlo_sublayer *b, int part, mlo_given
             return mlo_fail(m, MLO_E_UNSUPPORTED, b->node,
                 "the q_config contradicts itself about '%s': %s of '%s' (%s) says width %d, "
                 "fraction %d, and %s of '%s' (%s) width %d, fraction %d; give both the same",
-                what, mlo_q_part[d->part], d->by->out, mlo_q_type(c->q, d->by), d->f.width,
-                d->f.frac, mlo_q_part[part], b->out, mlo_q_type(c->q, b), f.width, f.frac);
+                what, mlo_q_part[d->part], d->by->out, d->by->card->type(d->by), d->f.width,
+                d->f.frac, mlo_q_part[part], b->out, b->card->type(b), f.width, f.frac);
         }
     mlo_q_done *done = MLO_NEW(m, mlo_q_done);
     mlo_given *g = MLO_NEW(m, mlo_given);
@@ -222,7 +218,7 @@ static int mlo_q_fix(mlo_q_config *c, const mlo_sublayer *b, int part, mlo_given
 static int mlo_q_sublayer(mlo_q_config *c, mlo_sublayer *b) {
     mlo_quantizer *q = c->q;
     int64_t loops = q->scan.iterations;
-    int wide = q->r.kinds[b->kind]->reads_wide;
+    int wide = b->card->reads_wide;
     for (int k = 0; k < b->n_in; k++) {
         mlo_signal *s = mlo_signal_of(q, b->in[k]);
         int part = b->kind == MLO_ATTENTION && k && c->part[MLO_Q_WEIGHT].is ? MLO_Q_WEIGHT
@@ -252,7 +248,7 @@ static int mlo_q_sublayer(mlo_q_config *c, mlo_sublayer *b) {
 static const cJSON *mlo_q_entry_of(const mlo_q_config *c, const mlo_sublayer *b) {
     const cJSON *e = NULL;
     cJSON_ArrayForEach(e, c->json) if (!mlo_eq(e->string, "by") && !mlo_eq(e->string, "default")
-        && (c->by_name ? mlo_q_named(b, e->string) : mlo_q_type_is(c->q, b, e->string))) return e;
+        && (c->by_name ? mlo_q_named(b, e->string) : mlo_q_type_is(b, e->string))) return e;
     return cJSON_GetObjectItemCaseSensitive(c->json, "default");
 }
 
@@ -261,7 +257,7 @@ static int mlo_q_unused(mlo_q_config *c, const cJSON *e) {
     mlo *m = c->q->m;
     for (size_t k = 0; k < c->q->r.n_block; k++)
         if (c->by_name ? mlo_q_named(c->q->r.block[k], e->string)
-                       : mlo_q_type_is(c->q, c->q->r.block[k], e->string))
+                       : mlo_q_type_is(c->q->r.block[k], e->string))
             return 0;
     if (!c->by_name && mlo_q_type_at(e->string) >= 0) {
         mlo_warn(m, "the q_config has an entry for %s, of which the loop has none", e->string);
@@ -272,10 +268,10 @@ static int mlo_q_unused(mlo_q_config *c, const cJSON *e) {
         const mlo_sublayer *b = c->q->r.block[k];
         int again = 0;
         for (size_t j = 0; j < k && !c->by_name; j++)
-            again |= mlo_q_type_is(c->q, b, mlo_q_type(c->q, c->q->r.block[j]));
+            again |= mlo_q_type_is(b, c->q->r.block[j]->card->type(c->q->r.block[j]));
         if (!again)
             mlo_printf(&t, "%s%s", t.n ? ", " : "",
-                c->by_name ? mlo_node_name(b->node) : mlo_q_type(c->q, b));
+                c->by_name ? mlo_node_name(b->node) : b->card->type(b));
     }
     mlo_fail_at(m, MLO_E_FORMAT, e->string,
         "the q_config names %s that the loop does not have; it has: %s%s",
@@ -297,7 +293,7 @@ static int mlo_q_apply(mlo_q_config *c) {
         && mlo_q_unused(c, e)) return mlo_failed(m);
     for (size_t k = 0; k < c->q->r.n_block; k++) {
         mlo_sublayer *b = c->q->r.block[k];
-        int at = mlo_q_type_at(mlo_q_type(c->q, b));
+        int at = mlo_q_type_at(b->card->type(b));
         if (!(e = mlo_q_entry_of(c, b))) continue;
         /* a default is for all kinds of ops: what one does not have is passed over */
         if (mlo_q_entry(

@@ -103,13 +103,14 @@ static int mlo_framed(const mlo_quantizer *q, mlo_form *f) {
     return 1;
 }
 
-/* The kinds of sublayers. */
+/* The kinds of sublayers, in the order they are tried on a node. */
 static const mlo_sublayer_kind *const mlo_sublayers[] = {
-    [MLO_LINEAR] = &mlo_linear_sublayer,
-    [MLO_NORM] = &mlo_norm_sublayer,
-    [MLO_ATTENTION] = &mlo_attention_sublayer,
-    [MLO_UNARY] = &mlo_unary_sublayer,
-    [MLO_RESIDUAL] = &mlo_residual_sublayer,
+    &mlo_attention_sublayer,
+    &mlo_linear_sublayer,
+    &mlo_norm_sublayer,
+    &mlo_residual_sublayer,
+    &mlo_unary_sublayer,
+    NULL,
 };
 
 /* The new body: the old one's parameters and what is computed from them, then one kernel after the
@@ -133,7 +134,7 @@ static int mlo_quantize_body(mlo_quantizer *q) {
     if (mlo_narrow(q, NULL, state->name, mlo_signal_of(q, state->name))) return mlo_failed(m);
     for (size_t i = 0; i < q->r.n_block; i++) {
         const mlo_sublayer *b = q->r.block[i];
-        MLO_TRY(q->r.kinds[b->kind]->quantize(q, b));
+        MLO_TRY(b->card->quantize(q, b));
     }
     mlo_value_info *out = mlo_info_new(m, mlo_signal_of(q, q->result)->wide_name, &f);
     return out && MLO_PUSH(m, q->body->output, q->body->n_output, out) ? 0 : mlo_failed(m);

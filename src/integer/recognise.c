@@ -9,9 +9,19 @@
  *     adds, 2 norms.
  * cost: O(nodes) and one walk over the index map of each reshape chain.
  */
-typedef enum { MLO_LINEAR = 1, MLO_NORM, MLO_ATTENTION, MLO_UNARY, MLO_RESIDUAL } mlo_block_kind;
+/* Kinds that others ask for. */
+typedef enum {
+    MLO_OTHER,
+    MLO_LINEAR,
+    MLO_NORM,
+    MLO_ATTENTION,
+    MLO_UNARY,
+    MLO_RESIDUAL,
+    MLO_BLOCK_KINDS
+} mlo_block_kind;
 
 typedef struct {
+    const struct mlo_sublayer_kind *card; /* what there is to know of its kind */
     mlo_block_kind kind;
     mlo_node *node; /* the node to blame, and the one whose scope names the block */
     const char *in[3]; /* carried-dependent values: x | x | q, k, v | x | a, b */
@@ -43,7 +53,8 @@ struct mlo_recogniser;
 struct mlo_quantizer; /* calibrate.c */
 
 /* What there is to know of a kind of sublayer: a card in its own file. NULL: nothing to do. */
-typedef struct {
+typedef struct mlo_sublayer_kind {
+    mlo_block_kind kind;
     /* operands are of the residual stream, so is the result; bits of an operand's narrow form, 0:
      * as --activations says */
     int reads_wide, makes_wide, operand_bits;
@@ -64,7 +75,7 @@ typedef struct {
 
 typedef struct mlo_recogniser {
     mlo *m;
-    const mlo_sublayer_kind *const *kinds; /* by mlo_block_kind */
+    const mlo_sublayer_kind *const *kinds; /* in the order they are tried; ends with NULL */
     mlo_graph *body;
     mlo_inside in;
     /* value name -> its block, or itself when it is a carried input */
@@ -135,10 +146,11 @@ static int mlo_is_unmoved(const mlo_recogniser *r, const char *source, const mlo
 static const char *mlo_block_of(mlo_recogniser *r, const char *name);
 
 static mlo_sublayer *mlo_block_new(
-    mlo_recogniser *r, mlo_block_kind kind, mlo_node *node, const char *out) {
+    mlo_recogniser *r, const mlo_sublayer_kind *card, mlo_node *node, const char *out) {
     mlo_sublayer *b = MLO_NEW(r->m, mlo_sublayer);
     if (!b) return NULL;
-    b->kind = kind;
+    b->card = card;
+    b->kind = card->kind;
     b->node = node;
     b->out = out;
     b->scale = 1;
@@ -206,8 +218,6 @@ static const char *mlo_note_block(mlo_recogniser *r, const mlo_rounding *f) {
 }
 
 static const char *mlo_block_of(mlo_recogniser *r, const char *name) {
-    static const mlo_block_kind order[] = { MLO_ATTENTION, MLO_LINEAR, MLO_NORM, MLO_RESIDUAL,
-        MLO_UNARY };
     const char *known = (const char *)mlo_map_get(&r->done, name);
     mlo_node *n = mlo_made_by(&r->in, name);
     if (known) return known;
@@ -222,8 +232,7 @@ static const char *mlo_block_of(mlo_recogniser *r, const char *name) {
     mlo_rounding f;
     int is = mlo_is_rounded(&r->in, name, &f);
     if (is) out = mlo_note_block(r, &f);
-    for (size_t k = 0; !is && k < sizeof order / sizeof *order; k++)
-        out = r->kinds[order[k]]->recognise(r, n, name, &is);
+    for (size_t k = 0; !is && r->kinds[k]; k++) out = r->kinds[k]->recognise(r, n, name, &is);
     if (!is)
         out = mlo_is_layout(n) ? mlo_block_layout(r, n, name)
                                : mlo_cannot(r, n, "an op without an integer kernel");

@@ -3,9 +3,10 @@
  * in:  an Add of two carried values of one shape.
  * out: an Add of two wide streams, which knows no zero and no shape.
  */
+static const mlo_sublayer_kind mlo_residual_sublayer; /* the card, below */
 
 static const char *mlo_block_residual(mlo_recogniser *r, mlo_node *n) {
-    mlo_sublayer *b = mlo_block_new(r, MLO_RESIDUAL, n, n->output[0]);
+    mlo_sublayer *b = mlo_block_new(r, &mlo_residual_sublayer, n, n->output[0]);
     mlo_form f0 = mlo_body_form(&r->in, n->input[0]), f1 = mlo_body_form(&r->in, n->input[1]);
     if (!b) return NULL;
     if (!mlo_form_known(&f0) || !mlo_form_known(&f1) || mlo_form_count(&f0) != mlo_form_count(&f1))
@@ -102,6 +103,7 @@ static int mlo_quantize_residual(mlo_quantizer *q, const mlo_sublayer *b) {
 }
 
 static const mlo_sublayer_kind mlo_residual_sublayer = {
+    .kind = MLO_RESIDUAL,
     .reads_wide = 1,
     .makes_wide = 1,
     .recognise = mlo_recognise_residual,

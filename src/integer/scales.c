@@ -153,8 +153,7 @@ static int mlo_demand_given(mlo_quantizer *q) {
     }
     for (size_t k = 0; k < q->r.n_block; k++) {
         mlo_sublayer *b = q->r.block[k];
-        const mlo_sublayer_kind *kind = q->r.kinds[b->kind];
-        if (kind->given && kind->given(q, b)) break;
+        if (b->card->given && b->card->given(q, b)) break;
     }
     if (q->r.left_out)
         mlo_warn(q->m,
@@ -169,8 +168,7 @@ static int mlo_demand_given(mlo_quantizer *q) {
 static int mlo_demand(mlo_quantizer *q) {
     for (size_t i = 0; i < q->r.n_block; i++) {
         mlo_sublayer *b = q->r.block[i];
-        const mlo_sublayer_kind *kind = q->r.kinds[b->kind];
-        int wide = kind->reads_wide;
+        int wide = b->card->reads_wide;
         for (int k = 0; k < b->n_in; k++) {
             mlo_signal *s = mlo_signal_of(q, b->in[k]);
             if (!s) return mlo_failed(q->m);
@@ -181,13 +179,13 @@ static int mlo_demand(mlo_quantizer *q) {
             if (wide && b->raw[k]) s->raw = 1;
             s->reads[b->kind]++;
             s->operand = k;
-            if (kind->operand_bits) s->bits = kind->operand_bits;
+            if (b->card->operand_bits) s->bits = b->card->operand_bits;
         }
         mlo_signal *out = mlo_signal_of(q, b->out);
         if (!out) return mlo_failed(q->m);
         out->maker = b;
-        if (kind->makes_wide) out->wide = 1;
-        if (kind->demand && kind->demand(q, b)) return mlo_failed(q->m);
+        if (b->card->makes_wide) out->wide = 1;
+        if (b->card->demand && b->card->demand(q, b)) return mlo_failed(q->m);
     }
     mlo_signal *in = mlo_signal_of(q, q->scan.body->input[0]->name);
     mlo_signal *out = mlo_signal_of(q, q->result);
@@ -238,8 +236,7 @@ static int mlo_choose_given(mlo_quantizer *q) {
         if (mlo_obey_widths(q, q->signals[k])) return mlo_failed(q->m);
     for (size_t k = 0; k < q->r.n_block; k++) {
         const mlo_sublayer *b = q->r.block[k];
-        const mlo_sublayer_kind *kind = q->r.kinds[b->kind];
-        if (kind->check && kind->check(q, b)) return mlo_failed(q->m);
+        if (b->card->check && b->card->check(q, b)) return mlo_failed(q->m);
     }
     return 0;
 }
@@ -561,9 +558,8 @@ static void mlo_wide_scales(mlo_quantizer *q) {
     }
     for (size_t k = 0; q->pow2 && k < q->r.n_block; k++) {
         const mlo_sublayer *b = q->r.block[k];
-        const mlo_sublayer_kind *kind = q->r.kinds[b->kind];
-        for (int64_t i = 0; kind->shift_scales && i < q->scan.iterations; i++)
-            kind->shift_scales(q, b, i);
+        for (int64_t i = 0; b->card->shift_scales && i < q->scan.iterations; i++)
+            b->card->shift_scales(q, b, i);
     }
 }
 
@@ -586,14 +582,13 @@ static int mlo_narrow_scales(mlo_quantizer *q, mlo_signal *s) {
 static int mlo_fit_all(mlo_quantizer *q) {
     for (size_t k = 0; k < q->n_signals; k++) {
         mlo_signal *s = q->signals[k];
-        if ((s->narrow || mlo_widened(q, s)) && !(s->maker && q->r.kinds[s->maker->kind]->scales)
+        if ((s->narrow || mlo_widened(q, s)) && !(s->maker && s->maker->card->scales)
             && mlo_narrow_scales(q, s))
             return mlo_failed(q->m);
     }
     for (size_t k = 0; k < q->r.n_block; k++) {
         const mlo_sublayer *b = q->r.block[k];
-        const mlo_sublayer_kind *kind = q->r.kinds[b->kind];
-        if (kind->scales && kind->scales(q, b)) return mlo_failed(q->m);
+        if (b->card->scales && b->card->scales(q, b)) return mlo_failed(q->m);
     }
     return 0;
 }
@@ -637,8 +632,7 @@ static double mlo_products(mlo_quantizer *q) {
     double sum = 0;
     for (size_t k = 0; k < q->r.n_block; k++) {
         const mlo_sublayer *b = q->r.block[k];
-        const mlo_sublayer_kind *kind = q->r.kinds[b->kind];
-        if (kind->products) sum += kind->products(q, b);
+        if (b->card->products) sum += b->card->products(q, b);
     }
     return sum;
 }

@@ -14,9 +14,9 @@ static const mlo_kernel *const mlo_kernels[] = {
 };
 enum { MLO_N_KERNELS = sizeof mlo_kernels / sizeof *mlo_kernels };
 
-/* The kernel of a node, NULL when it is none. */
+/* The kernel of a node, NULL when it is none (or no node). */
 static const mlo_kernel *mlo_kernel_of(const mlo_node *n) {
-    if (!n->domain || !mlo_eq(n->domain, "mlo")) return NULL;
+    if (!n || !n->domain || !mlo_eq(n->domain, "mlo")) return NULL;
     for (int i = 0; i < MLO_N_KERNELS; i++)
         if (mlo_is(n, mlo_kernels[i]->op.name)) return mlo_kernels[i];
     return NULL;
