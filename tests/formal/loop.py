@@ -3,7 +3,8 @@
 """Prove mlo_loop: base case and induction of all its properties at once, then refute mutants of it.
 
 z3 (run.py) does not get through this model; the SAT solver inside yosys takes seconds, so it has a script of its own.
-One line per proof or mutant; exit 1 if one is not as it must be. What proved.txt holds is not proved again each time: see proved.py."""
+One line per proof or mutant; exit 1 if one is not as it must be. What proved.txt holds is not proved again each time:
+see proved.py."""
 import os
 import subprocess
 import proved
@@ -32,14 +33,16 @@ PROVE, REFUTE = "-maxsteps %d" % STEPS, "-tempinduct-baseonly -maxsteps %d" % DE
 
 def sat(beats, options):
     """yosys' script"""
-    return "; ".join(["read_verilog -formal -sv mlo_loop.v", "chparam -set WIDTH 8 -set BEATS %d mlo_loop" % beats, "prep -top mlo_loop -nordff",
-                      "async2sync", "dffunmap", "chformal -cover -remove", "opt -full", "sat -prove-asserts -set-assumes -tempinduct " + options])
+    return "; ".join(["read_verilog -formal -sv mlo_loop.v", "chparam -set WIDTH 8 -set BEATS %d mlo_loop" % beats,
+                      "prep -top mlo_loop -nordff", "async2sync", "dffunmap", "chformal -cover -remove", "opt -full",
+                      "sat -prove-asserts -set-assumes -tempinduct " + options])
 
 
 def run(script, directory):
     """yosys' verdict: 'proved', 'refuted' or what it said"""
+    pipes = dict(stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
     try:
-        out = subprocess.run(["yosys", "-p", script], cwd=directory, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=600).stdout
+        out = subprocess.run(["yosys", "-p", script], cwd=directory, timeout=600, **pipes).stdout
     except subprocess.TimeoutExpired:
         return "timeout"
     if "Induction step proven: SUCCESS!" in out:

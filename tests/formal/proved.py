@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: MIT
 """proved: a proof stands until something that it depends on changes.
 
-    SCRIPT [NAME ...]     what proved.txt holds is believed, but for a sample of it that the date picks; all else is proved
+    SCRIPT [NAME ...]     what proved.txt holds is believed, but for a sample that the date picks; all else is proved
     SCRIPT --all          nothing is believed
     SCRIPT --record       what was proved goes into proved.txt. `make prove` is --all --record, of every script
     SCRIPT --list         every proof with its key; `new` before those that proved.txt does not hold
 
-The key of a proof is a hash of what the tools are given, files and commands, and of their versions. Of Verilog its tokens count, without
-what `ifdef leaves out: comments and white space do not. A line of proved.txt:  KEY SCRIPT SECONDS DATE NAME,  seconds being those of a CPU.
-A mutant that was refuted, a state that was reached are proofs, too."""
+The key of a proof is a hash of what the tools are given, files and commands, and of their versions. Of Verilog
+its tokens count, without what `ifdef leaves out: comments and white space do not. A line of proved.txt: KEY SCRIPT
+SECONDS DATE NAME, seconds being those of a CPU. A mutant that was refuted, a state that was reached are proofs, too."""
 import argparse
 import concurrent.futures
 import dataclasses
@@ -41,7 +41,7 @@ TOKEN = re.compile(r"""
   | .""", re.X | re.S)
 
 
-# ---- keys ----------------------------------------------------------------------------------------------------------------
+# ---- keys ----------------------------------------------------------------------------------------
 
 class File(typing.NamedTuple):
     """One that the tools are given."""
@@ -80,8 +80,9 @@ def tokens(file):
 @functools.lru_cache(None)
 def tools():
     """The versions; yosys-smtbmc has none but that of Yosys, which it comes with."""
-    asked = (["yosys", "-V"], ["z3", "--version"], ["yosys-abc", "-c", "version"])
-    return [subprocess.run(x, stdout=subprocess.PIPE, text=True).stdout if shutil.which(x[0]) else x[0] + ": none" for x in asked]
+    asked = [["yosys", "-V"], ["z3", "--version"], ["yosys-abc", "-c", "version"]]
+    there = [x for x in asked if shutil.which(x[0])]
+    return [subprocess.run(x, stdout=subprocess.PIPE, text=True).stdout for x in there]
 
 
 @functools.lru_cache(None)
@@ -94,7 +95,7 @@ def key(proof):
     return hashlib.sha256(repr((given, proof.commands, tools())).encode()).hexdigest()[:20]
 
 
-# ---- what is held ----------------------------------------------------------------------------------------------------------
+# ---- what is held --------------------------------------------------------------------------------
 
 class Line(typing.NamedTuple):
     key: str
@@ -118,15 +119,15 @@ def write(script, lines):
     others = [x for x in read() if x.script != script]
     part = HELD + ".part"
     with open(part, "w") as f:
-        f.write("# What was proved: key, script, seconds, date, name. Written by `make prove`; proved.py says what it is for.\n")
+        f.write("# What was proved: key, script, seconds, date, name. `make prove` writes it; proved.py says why.\n")
         for x in sorted(others + lines, key=lambda x: x.script):
             f.write("%s %s %.1f %s %s\n" % x)
     os.replace(part, HELD)
 
 
 def sample(lines, date):
-    """Those that are proved again on a day: in an order that the date throws, until they make a tenth of the cost of all, or BUDGET.
-    (One that costs more has its turn on a day when it comes first.)"""
+    """Those that are proved again on a day: in an order that the date throws, until they make a tenth of the cost of
+    all, or BUDGET. (One that costs more has its turn on a day when it comes first.)"""
     dice = lambda x: hashlib.sha256((date + x.script + x.name).encode()).digest()
     share, spent, picked = min(sum(x.seconds for x in lines) / DAYS, BUDGET), 0, []
     for x in sorted(lines, key=dice):
@@ -136,7 +137,7 @@ def sample(lines, date):
     return picked
 
 
-# ---- the scripts -------------------------------------------------------------------------------------------------------------
+# ---- the scripts ---------------------------------------------------------------------------------
 
 def arguments(doc):
     ap = argparse.ArgumentParser(description=doc, formatter_class=argparse.RawDescriptionHelpFormatter)
