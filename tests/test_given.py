@@ -475,6 +475,22 @@ def check_brevitas():
     print("    brevitas end to end: cosine %.5f" % cosine(a, b), flush=True)
 
 
+def check_refusals():
+    """Activations have one scale, and zero points that are whole steps: what has others is told, with its node."""
+    def brevitas(at, value, where):
+        """brevitas-qonnx whose Quants after `where`, in all layers, have this as their input `at`."""
+        m = onnx.load(t.model("brevitas-qonnx"))
+        m.graph.initializer.append(numpy_helper.from_array(np.asarray(value, np.float32), "other"))
+        for n in m.graph.node:
+            if n.op_type == "Quant" and where in n.output[0]: n.input[at] = "other"
+        return t.write("other.onnx", m.SerializeToString())
+    for what, at, value, words in (("a scale per channel", 1, np.full(16, 0.05), "scale per channel"), ("a zero point per channel", 2, np.zeros(16), "scale per channel"),
+                                   ("half a step as a zero point", 2, 0.5, "a zero point of 0.5")):
+        p = t.call("quantize", brevitas(at, value, "/mid/act"), "-o", t.at("never.onnx"), text=True)
+        told = "/mid/act_quant" in p.stderr and words in p.stderr
+        t.case("activations with %s" % what, "" if p.returncode == 4 and told else "status %d: %s" % (p.returncode, p.stderr[-300:]))
+
+
 # ---- three executions --------------------------------------------------------------------------------------------------------------
 
 def check_executions():
@@ -494,5 +510,5 @@ def check_executions():
             t.case("simulation gives the same words: " + name, Run(build).why())
 
 
-t.main(check_qdq, check_variants, check_integer_products, check_operators, check_other_weights, check_qonnx, check_brevitas, check_executions,
-       floor=99)
+t.main(check_qdq, check_variants, check_integer_products, check_operators, check_other_weights, check_qonnx, check_brevitas, check_refusals, check_executions,
+       floor=102)
