@@ -11,6 +11,8 @@
 #   make bench    times and cycles; BENCH="minilm bits" picks some
 #   make synth    what the hardware costs: Yosys for UltraScale+ and ECP5, nextpnr for an LFE5U-85; SYNTH="mvu" picks. Takes many minutes
 #   make prove    every proof of tests/formal anew, into proved.txt; a test run makes those that are not in there, and a dated sample
+#   make mutants  faults put into the C one at a time, and whether the tests notice: FILE=src/json.c N=20 SEED=2026-11-24; by default a sample of all, dated
+#   make coverage lines, branches and MC/DC of each file under the fast tests, or those in TESTS="roll ops"; MISSING=src/roll.c says which lines (clang-19)
 #   make fuzz     the libFuzzer targets, build/fuzz/onnx and build/fuzz/json; tests/test_fuzz.py says how they are run
 #   make install  to PREFIX (/usr/local)
 
@@ -28,7 +30,7 @@ SRC     := $(wildcard src/*.c src/*/*.c)
 CLI     := main.c $(wildcard cli/*.c)
 TEXTS   := $(wildcard verilog/*.v share share/* share/*/*)
 
-.PHONY: all deps demo test test-all test-full costs bench synth fuzz lint format install clean prove
+.PHONY: all deps demo test test-all test-full costs bench synth fuzz lint format install clean prove mutants coverage
 all: mlo
 
 mlo: build/main.o build/mlo.o
@@ -92,6 +94,12 @@ synth: mlo .venv/synth
 	@echo "synth: Yosys and nextpnr (WebAssembly) into .venv"
 	@.venv/bin/pip install -q --disable-pip-version-check -r tests/requirements-synth.txt
 	@touch $@
+
+mutants: build/verilog.c
+	@$(PYTHON) tests/mutants.py $(FILE) -n $(or $(N),20) $(if $(SEED),--seed $(SEED))
+
+coverage: build/verilog.c
+	@$(PYTHON) tests/coverage.py $(TESTS) $(if $(MISSING),--missing $(MISSING))
 
 fuzz: build/fuzz/onnx build/fuzz/json
 

@@ -27,7 +27,7 @@ cache = os.environ.get("MLO_OBJECTS") or os.path.join(root, "build", "tests")   
 full = bool(os.environ.get("MLO_FULL"))                     # nothing is drawn by the date: every grid is whole (run.py --full)
 LIBS = ["-lprotobuf-nanopb", "-lcjson", "-lm"]
 STRICT = ["-std=c99", "-pedantic", "-Wall", "-Wextra", "-Wconversion", "-Werror"]
-SANITIZE = ["-g1", "-fsanitize=address,undefined", "-fno-sanitize-recover=all"]
+SANITIZE = ["-g1", "-fsanitize=address,undefined", "-fno-sanitize-recover=all"] if os.environ.get("MLO_SANITIZE") != "0" else []     # mutants.py has no time for it
 # Verilator's C++ takes longer to compile than to run here: one unit instead of fourteen, little optimization (objcache.sh)
 os.environ.update(MAKEFLAGS="-j2 -- VM_PARALLEL_BUILDS=0", OBJCACHE="sh %s/objcache.sh" % tests)
 os.environ.setdefault("CCACHE_DIR", os.path.join(root, "build", "ccache"))

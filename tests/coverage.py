@@ -1,0 +1,109 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""Coverage of the C by tests: lines, branches and MC/DC of every file, as a table. A tool, not a test.
+
+    python tests/coverage.py [SCRIPT ...] [--missing FILE.c ...]          (make coverage TESTS="roll ops" MISSING=src/roll.c)
+
+clang-19 or newer instruments mlo (-fcoverage-mcdc); the scripts (default: FAST; `all` is each test_*.py) run it, whatever else they compile is not
+counted; llvm-profdata and llvm-cov say what was run. --missing prints the lines of files that never were, and branches that went one way only."""
+import argparse
+import concurrent.futures
+import glob
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+
+TESTS = os.path.dirname(os.path.abspath(__file__))
+ROOT = os.path.dirname(TESTS)
+LIBS = ["-lprotobuf-nanopb", "-lcjson", "-lz", "-lm"]
+FAST = "ops read run roll extract nested spellings attention given numerics fixed interval search device predict show report cli errors".split()
+VERSIONS = range(30, 18, -1)             # of clang: 18 knows MC/DC, but merges no profiles of it
+
+
+def tools():
+    """(clang, llvm-profdata, llvm-cov) of one version."""
+    for v in VERSIONS:
+        found = [shutil.which("%s-%d" % (tool, v)) for tool in ("clang", "llvm-profdata", "llvm-cov")]
+        if all(found): return found
+    sys.exit("tests/coverage.py: no clang that knows MC/DC; apt-get install clang-19 llvm-19 libclang-rt-19-dev")
+
+
+def build(clang, folder):
+    """mlo with counters; src/ and not mlo.c, so that what is counted are its files."""
+    out = os.path.join(folder, "mlo")
+    flags = ["-std=c99", "-w", "-O1", "-fprofile-instr-generate", "-fcoverage-mapping", "-fcoverage-mcdc", "-I.", "-Ibuild"]
+    p = subprocess.run([clang, *flags, "main.c", "src/mlo.c", "-o", out, *LIBS], cwd=ROOT, capture_output=True, text=True)     # it warns of decisions that it does not follow
+    if p.returncode: sys.exit("tests/coverage.py: %s does not compile: %s" % (clang, p.stderr[-400:]))
+
+
+def run(script, mlo, folder):
+    """One script. Its processes merge their counts into a few files (%4m), so that ten thousand of them do not fill the disk."""
+    own = os.path.join(folder, script)
+    os.makedirs(own)
+    env = dict(os.environ, TMPDIR=own, LLVM_PROFILE_FILE=os.path.join(folder, script + "-%4m.profraw"), PYTHONDONTWRITEBYTECODE="1")
+    p = subprocess.run([sys.executable, os.path.join(TESTS, "test_%s.py" % script), mlo], cwd=ROOT, env=env, stdin=subprocess.DEVNULL, capture_output=True, text=True, errors="replace")
+    lines = p.stdout.splitlines()
+    print("test_%-14s %4d ok, %d failed" % (script, sum(l.startswith("ok ") for l in lines), sum(l.startswith("FAIL ") for l in lines)), flush=True)
+    shutil.rmtree(own, True)
+
+
+def table(files):
+    """The weakest branches first, and the sum."""
+    kinds = ("lines", "branches", "mcdc")
+    rows = [(os.path.relpath(f["filename"], ROOT), [f["summary"].get(k, {"covered": 0, "count": 0}) for k in kinds]) for f in files]
+    rows = [(name, [(c["covered"], c["count"]) for c in counts]) for name, counts in rows if counts[0]["count"]]
+    rows.sort(key=lambda row: row[1][1][0] / max(1, row[1][1][1]))
+    rows.append(("all", [tuple(map(sum, zip(*(row[1][k] for row in rows)))) for k in range(len(kinds))]))
+    shown = lambda covered, count: "%5.1f %% of %5d" % (100 * covered / count, count) if count else "%16s" % "-"
+    print("\n%-28s %16s   %16s   %16s" % ("", *("lines", "branches", "MC/DC")))
+    for name, counts in rows: print("%-28s %s" % (name, "   ".join(shown(*c) for c in counts)))
+
+
+def missing(cov, mlo, profile, file):
+    """Lines of a file that no test ran; branches that went one way only."""
+    data = json.loads(subprocess.run([cov, "export", mlo, "-instr-profile", profile, os.path.join(ROOT, file)], capture_output=True, check=True).stdout)["data"][0]
+    one = next((f for f in data["files"] if f["filename"].endswith("/" + file.lstrip("/"))), None)
+    if not one: return print("%s: not compiled, or nothing in it" % file)
+    with open(one["filename"], encoding="utf-8") as f: lines = f.read().splitlines()
+    cold, count, at = set(), 1, 1
+    for line, _, hits, has, *_ in one["segments"]:
+        if not count: cold.update(range(at, line + 1))
+        at, count = line, hits if has else 1
+    half = {}
+    for b in one["branches"]:
+        if bool(b[4]) != bool(b[5]): half.setdefault(b[0], []).append("%d is always %s" % (b[1], "true" if b[4] else "false"))
+    for n, text in enumerate(lines, 1):
+        if n in cold or n in half: print("%s:%d: %-9s %s%s" % (file, n, "not run" if n in cold else "one way", text.strip()[:140], "   (column %s)" % ", ".join(half[n]) if n in half else ""))
+
+
+def main():
+    ap = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    ap.add_argument("scripts", nargs="*", metavar="SCRIPT", help="roll, ops, ..; all (%s)" % " ".join(FAST))
+    ap.add_argument("--missing", nargs="*", default=[], metavar="FILE")
+    ap.add_argument("-j", type=int, default=2, help="scripts at a time (2)")
+    ap.add_argument("--keep", metavar="DIR", help="keep the program and its profile there, or use those that are there")
+    a = ap.parse_args()
+    every = sorted(os.path.basename(p)[5:-3] for p in glob.glob(os.path.join(TESTS, "test_*.py")))
+    scripts = every if a.scripts == ["all"] else a.scripts or FAST
+    unknown = [s for s in scripts if s not in every]
+    if unknown: sys.exit("tests/coverage.py: there is no test_%s.py" % unknown[0])
+    clang, profdata, cov = tools()
+    folder = os.path.abspath(a.keep) if a.keep else tempfile.mkdtemp(prefix="mlo-coverage-")
+    mlo, profile = os.path.join(folder, "mlo"), os.path.join(folder, "all.profdata")
+    try:
+        if not (os.path.exists(profile) and not a.scripts):
+            os.makedirs(folder, exist_ok=True)
+            if not os.path.exists(mlo): build(clang, folder)
+            with concurrent.futures.ThreadPoolExecutor(a.j) as pool: list(pool.map(lambda s: run(s, mlo, folder), scripts))
+            subprocess.run([profdata, "merge", "-o", profile, *glob.glob(os.path.join(folder, "*.profraw"))], check=True)
+        data = subprocess.run([cov, "export", mlo, "-summary-only", "-instr-profile", profile], capture_output=True, check=True).stdout
+        table([f for f in json.loads(data)["data"][0]["files"] if not f["filename"].endswith(("/verilog.c", ".h"))])
+        for file in a.missing: missing(cov, mlo, profile, file)
+    finally:
+        if not a.keep: shutil.rmtree(folder, True)
+
+
+if __name__ == "__main__": main()

@@ -1,0 +1,338 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""Mutants of the C: what the tests do not notice. A tool, not a test.
+
+    python tests/mutants.py [FILE.c ...] [-n 20] [--seed N] [--list] [--only N ...]       (make mutants FILE=src/json.c N=20)
+
+A mutant is the tree with one place of one file changed: a comparison, an operator, a constant, or a statement left out. Of all places in the files
+(default: everything that src/mlo.c and main.c include) a seeded sample is taken, as many of each kind; the seed is the date. Each mutant is
+compiled, and the scripts that concern its file (SCRIPTS) run until one of them has a FAIL. The verdicts:
+
+    killed            a script failed, or took five times as long as without the mutant
+    survived          none did: it is equivalent for a reason that no compiler knows, or a test is missing
+    equivalent        none did, and the compiler makes the same object of it at -O2
+    did not compile   nothing was tried
+
+Names of files are looked up in what src/mlo.c includes, so that they may move; a file that no line of SCRIPTS names gets EVERYTHING."""
+import argparse
+import collections
+import concurrent.futures
+import datetime
+import filecmp
+import fnmatch
+import os
+import queue
+import random
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+
+TESTS = os.path.dirname(os.path.abspath(__file__))
+ROOT = os.path.dirname(TESTS)
+LIBS = ["-lprotobuf-nanopb", "-lcjson", "-lz", "-lm"]
+EVERYTHING = "errors ops run roll extract nested spellings report numerics given read"
+SCRIPTS = [      # files, and the scripts that concern them: quick ones that see much first
+    ("wire.c json.c read.c model.c", "errors roll read"),
+    ("base.c op.c", "errors ops roll numerics"),
+    ("tensor.c array.c ops.c ops_*.c eval.c run.c", "ops run errors deeploy numerics"),
+    ("infer.c constants.c", "ops roll errors numerics"),
+    ("inline.c expand.c function.c", "spellings attention errors roll"),
+    ("match.c discover.c scope.c extract.c roll.c check.c template.c", "roll extract nested spellings errors"),
+    ("finn.c", "finn roll errors"),
+    ("interval.c kernel*.c", "report numerics errors predict fixed"),
+    ("area.c device.c estimate.c search.c fold.c knee.c stages.c", "report errors fold_default search device"),
+    ("given.c qconfig.c", "errors given numerics"),
+    ("layout.c respell.c mask.c recognise.c scan.c", "spellings errors given numerics attention"),
+    ("calibrate.c scales.c quantize.c numerics.c lower.c", "errors report numerics given fixed"),
+    ("core.c predict.c schedule*.c", "report predict"),
+    ("emit*.c sha.c", "report trace errors memory"),
+    ("show*.c", "report show"),
+    ("api.c", "roll report errors cli"),
+    ("sim.c simulator.c bench.c trace.c probe.c npz.c", "run trace sim faults"),
+    ("main.c */cli/*.c", "report errors cli"),
+]
+
+
+# ---- the sources -----------------------------------------------------------------------------------------------------------------
+
+def included(path):
+    """A file and all that it includes with quotes, as far as the tree has them; relative to the root."""
+    found = [path]
+    with open(os.path.join(ROOT, path), encoding="utf-8") as f: text = f.read()
+    for name in re.findall(r'^\s*#\s*include "([^"]+)"', text, re.M):
+        for folder in (os.path.dirname(path), ""):
+            inner = os.path.normpath(os.path.join(folder, name))
+            if os.path.exists(os.path.join(ROOT, inner)) and inner.endswith(".c"):
+                found += included(inner)
+                break
+    return found
+
+
+def scripts_of(path):
+    fits = lambda pattern: fnmatch.fnmatchcase(os.path.basename(path) if "/" not in pattern else "/" + path, pattern)
+    return next((scripts for patterns, scripts in SCRIPTS if any(map(fits, patterns.split()))), EVERYTHING).split()
+
+
+# ---- mutants ---------------------------------------------------------------------------------------------------------------------
+
+Mutant = collections.namedtuple("Mutant", "path kind at end new")
+NOT_CODE = r'/\*.*?\*/|//[^\n]*|"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])*\'|^[ \t]*#(?:\\\n|[^\n])*'
+COMPARISONS = {"<": ("<=", ">="), "<=": ("<", ">"), ">": (">=", "<="), ">=": (">", "<"), "==": ("!=",), "!=": ("==",)}
+OPERATORS = {"+": ("-",), "-": ("+",), "*": ("/", "+"), "/": ("*",), "%": ("/", "*"), "&&": ("||",), "||": ("&&",), "&": ("|",), "|": ("&",), "^": ("|",),
+             "<<": (">>",), ">>": ("<<",), "+=": ("-=",), "-=": ("+=",), "*=": ("+=",), "/=": ("*=",), "|=": ("&=",), "&=": ("|=",)}
+BINARY = r"(?<= )(?:%s)(?= )" % "|".join(re.escape(o) for o in sorted([*COMPARISONS, *OPERATORS], key=len, reverse=True))
+NUMBER = r"(?<![\w.])(?:\d+\.\d*(?:e-?\d+)?|\d+e-?\d+|\d+)(?![\w.])"
+DECLARED = r"^\s*(?:static |const |unsigned |struct )*\w+ [^=;()]*\[$"             # int64_t list[, of which more is no fault
+NO_STATEMENT = "return break continue goto case default typedef struct enum union static extern const else do".split()
+
+
+def code(text):
+    """The text with comments, strings and preprocessor lines as spaces: what is left is code, in its place."""
+    return re.sub(NOT_CODE, lambda m: re.sub(r"[^\n]", " ", m[0]), text, flags=re.S | re.M)
+
+
+def other_numbers(number):
+    if number.isdigit(): return [str(int(number) + 1)] + ([str(int(number) - 1)] if int(number) else [])
+    return ["%g" % (float(number) * 3 + 0.5) + ("" if "%g" % (float(number) * 3 + 0.5) != "%d" % (float(number) * 3 + 0.5) else ".0")]
+
+
+def closing(text, at):
+    """Behind the bracket that closes the one at `at`."""
+    depth = 0
+    for i in range(at, len(text)):
+        depth += (text[i] in "({[") - (text[i] in ")}]")
+        if not depth: return i + 1
+    return len(text)
+
+
+def statements(text):
+    """(begin, end) of every statement that is an expression, without its semicolon."""
+    begin, i = 0, 0
+    while i < len(text):
+        c = text[i]
+        if c in "{};" or c == ":" and re.match(r"\s*(?:case\b.*|\w+)\s*$", text[begin:i], re.S):
+            if c == ";" and re.match(r"[\w*(+-]", text[begin:i].lstrip()):
+                first = begin + len(text[begin:i]) - len(text[begin:i].lstrip())
+                one = text[first:i]
+                declares = re.match(r"(?:\w+\s+)+\**\w+|\w+ \*+\w+", one) or re.match(r"\w+", one) and re.match(r"\w+", one)[0] in NO_STATEMENT
+                if not declares and re.search(r"=|\(|\+\+|--", one): yield first, i
+            begin = i + 1
+        elif c in "([":
+            control = re.search(r"\b(?:if|while|for|switch)\s*$", text[begin:i])
+            i = closing(text, i)
+            if control: begin = i
+            continue
+        elif re.match(r"\b(?:else|do)\b", text[i:i + 5]) and not re.match(r"\w", text[i - 1:i]):
+            begin = i = i + (4 if c == "e" else 2)
+            continue
+        i += 1
+
+
+def mutants(path):
+    """Every place of a file that can be changed, with all that it can be changed to: kind -> [[mutant, ..], ..]."""
+    with open(os.path.join(ROOT, path), encoding="utf-8") as f: text = code(f.read())
+    found = collections.defaultdict(list)
+    for m in re.finditer(BINARY, text):
+        kind = "comparison" if m[0] in COMPARISONS else "operator"
+        found[kind].append([Mutant(path, kind, m.start(), m.end(), new) for new in (COMPARISONS.get(m[0]) or OPERATORS[m[0]])])
+    for m in re.finditer(r"\+\+|--", text): found["operator"].append([Mutant(path, "operator", *m.span(), {"++": "--", "--": "++"}[m[0]])])
+    for m in re.finditer(r"!(?=[\w(])", text): found["operator"].append([Mutant(path, "operator", *m.span(), "")])
+    for m in re.finditer(NUMBER, text):
+        line = text[text.rfind("\n", 0, m.start()) + 1:m.start()]
+        if not re.match(DECLARED, line): found["constant"].append([Mutant(path, "constant", *m.span(), new) for new in other_numbers(m[0])])
+    for begin, end in statements(text): found["statement"].append([Mutant(path, "statement", begin, end, "(void)0")])
+    return found
+
+
+def sample(paths, n, seed):
+    """n mutants, as many of each kind as there are."""
+    r, places = random.Random("%s" % seed), collections.defaultdict(list)
+    for path in paths:
+        for kind, some in mutants(path).items(): places[kind] += some
+    for some in places.values(): r.shuffle(some)
+    chosen, kinds = [], sorted(places)
+    while len(chosen) < n and any(places.values()):
+        for kind in kinds:
+            if places[kind] and len(chosen) < n: chosen.append(r.choice(places[kind].pop()))
+    return chosen
+
+
+def line_of(path, at):
+    with open(os.path.join(ROOT, path), encoding="utf-8") as f: return f.read().count("\n", 0, at) + 1
+
+
+def told(m):
+    """A mutant as `src/json.c:253 comparison: "floor(d) < d" <= `."""
+    with open(os.path.join(ROOT, m.path), encoding="utf-8") as f: text = f.read()
+    around = text[max(text.rfind("\n", 0, m.at) + 1, m.at - 30):min(text.find("\n", m.end) % (len(text) + 1), m.end + 30)]
+    old = text[m.at:m.end] if m.kind != "statement" else " ".join(text[m.at:m.end].split())[:60]
+    return "%s:%d %s: %s -> %s%s" % (m.path, line_of(m.path, m.at), m.kind, old, m.new if m.kind != "statement" else "nothing",
+                                     "" if m.kind == "statement" else " in `%s`" % " ".join(around.split()))
+
+
+# ---- a tree to change ------------------------------------------------------------------------------------------------------------
+
+class Tree:
+    """The project with its C and its scripts copied and everything else linked, and ../shared beside it."""
+
+    def __init__(self, folder, paths, cc):
+        self.root, self.cc, self.paths = os.path.join(folder, "tree"), cc, paths
+        os.makedirs(self.root)
+        for name in os.listdir(ROOT):
+            if name not in ("src", "cli", "tests", ".git"): os.symlink(os.path.join(ROOT, name), os.path.join(self.root, name))
+        for name in ("src", "cli"): shutil.copytree(os.path.join(ROOT, name), os.path.join(self.root, name))
+        os.remove(os.path.join(self.root, "main.c"))
+        shutil.copy(os.path.join(ROOT, "main.c"), self.root)
+        os.makedirs(os.path.join(self.root, "tests"))
+        for name in os.listdir(TESTS):
+            (shutil.copy if name.endswith((".py", ".txt", ".c")) else os.symlink)(os.path.join(TESTS, name), os.path.join(self.root, "tests", name))
+        if os.path.isdir(os.path.join(ROOT, "..", "shared")): os.symlink(os.path.abspath(os.path.join(ROOT, "..", "shared")), os.path.join(folder, "shared"))
+        self.made = os.path.join(folder, "made")
+        os.makedirs(self.made)
+
+    def compile(self, unit, out, level):
+        """Whether main.c or src/mlo.c compiles as the tree is."""
+        flags = ["-std=c99", "-w", level, "-I.", "-Ibuild", "-I" + os.path.dirname(unit) if os.path.dirname(unit) else "-I."]
+        return subprocess.run([*self.cc, *flags, "-c", unit, "-o", os.path.join(self.made, out)], cwd=self.root, capture_output=True).returncode == 0
+
+    def link(self, name, *objects):
+        """The path of a program of objects that compile() made."""
+        out = os.path.join(self.made, name)
+        subprocess.run([self.cc[-1], *[os.path.join(self.made, o) for o in objects], "-o", out, *LIBS], check=True)
+        return out
+
+    def unit_of(self, path): return "main.c" if path in self.paths["main.c"] else "src/mlo.c"
+
+    def put(self, m):
+        with open(os.path.join(ROOT, m.path), encoding="utf-8") as f: text = f.read()
+        with open(os.path.join(self.root, m.path), "w", encoding="utf-8") as f: f.write(text[:m.at] + m.new + text[m.end:])
+
+    def restore(self, m): shutil.copy(os.path.join(ROOT, m.path), os.path.join(self.root, m.path))
+
+
+def run(tree, script, mlo, limit):
+    """(why it failed or None, seconds): the script until its first FAIL."""
+    folder, start, why = tempfile.mkdtemp(prefix="mlo-mutant-"), time.monotonic(), None
+    env = dict(os.environ, TMPDIR=folder, PYTHONUNBUFFERED="1", PYTHONDONTWRITEBYTECODE="1", MLO_SANITIZE="0")
+    p = subprocess.Popen([sys.executable, os.path.join(tree.root, "tests", "test_%s.py" % script), mlo], cwd=tree.root, env=env, stdin=subprocess.DEVNULL,
+                         stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace", start_new_session=True)
+    late = []
+
+    def end():
+        late.append(1)
+        os.killpg(p.pid, signal.SIGKILL)
+    timer = threading.Timer(limit, end)
+    timer.start()
+    lines = []
+    for line in p.stdout:
+        lines.append(line)
+        if line.startswith("FAIL "):
+            why = line[5:].strip()
+            break
+    timer.cancel()
+    if not why and p.wait(): why = "too slow" if late else "status %d: %s" % (p.returncode, " ".join(lines[-1:]).strip())
+    try: os.killpg(p.pid, signal.SIGKILL)
+    except ProcessLookupError: pass
+    p.wait()
+    shutil.rmtree(folder, True)
+    return why, time.monotonic() - start
+
+
+class Judge:
+    """Compiles and tries mutants; what the tests say without one is asked once for each script."""
+
+    def __init__(self, cc, level, folder, paths):
+        self.level, self.baseline, self.lock, self.folder, self.paths, self.cc = level, {}, threading.Lock(), folder, paths, cc
+        self.trees = queue.Queue()                       # that no mutant is in
+
+    def tree(self):
+        try: return self.trees.get_nowait()
+        except queue.Empty: pass
+        t = Tree(tempfile.mkdtemp(dir=self.folder), self.paths, self.cc)
+        for unit in self.paths:
+            if not t.compile(unit, unit.replace("/", "_") + ".o", self.level): sys.exit("tests/mutants.py: %s does not compile" % unit)
+        return t
+
+    def usual(self, tree, script):
+        """Seconds of a script in a tree without any mutant; None when it fails then."""
+        with self.lock:
+            if script not in self.baseline:
+                plain = tree.link("plain", *[u.replace("/", "_") + ".o" for u in self.paths])
+                why, seconds = run(tree, script, plain, 3000)
+                self.baseline[script] = None if why else seconds
+                if why: print("test_%s judges nothing: it fails without a mutant: %s" % (script, why[:200]), flush=True)
+        return self.baseline[script]
+
+    def fails(self, tree, m, script, mlo):
+        """Why a script fails with a mutant and not without."""
+        tree.restore(m)                                  # scripts compile src/, too
+        usual = self.usual(tree, script)
+        tree.put(m)
+        return run(tree, script, mlo, 5 * usual + 30)[0] if usual else None
+
+    def same(self, tree, m, unit):
+        """Does the compiler make the same object of it at -O2?"""
+        before = os.path.join(self.folder, unit.replace("/", "_") + ".O2.o")
+        if not tree.compile(unit, "mutant.o2", "-O2"): return False
+        with self.lock:
+            if not os.path.exists(before):
+                tree.restore(m)
+                tree.compile(unit, "plain.o2", "-O2")
+                shutil.copy(os.path.join(tree.made, "plain.o2"), before)
+        return filecmp.cmp(before, os.path.join(tree.made, "mutant.o2"), shallow=False)
+
+    def verdict(self, m):
+        tree = self.tree()
+        try:
+            tree.put(m)
+            unit = tree.unit_of(m.path)
+            if not tree.compile(unit, "mutant.o", self.level): return "did not compile", ""
+            mlo = tree.link("mutant", *["mutant.o" if u == unit else u.replace("/", "_") + ".o" for u in self.paths])
+            for script in scripts_of(m.path):            # until one fails
+                why = self.fails(tree, m, script, mlo)
+                if why: return "killed", "test_%s: %s" % (script, why[:100])
+            return ("equivalent" if self.same(tree, m, unit) else "survived"), ""
+        finally:
+            tree.restore(m)
+            self.trees.put(tree)
+
+
+def main():
+    ap = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    ap.add_argument("files", nargs="*", metavar="FILE", help="src/json.c, or json.c")
+    ap.add_argument("-n", type=int, default=20, help="mutants (20)")
+    ap.add_argument("--seed", default=datetime.date.today().isoformat(), help="which ones (the date)")
+    ap.add_argument("--only", type=int, nargs="*", help="of these, only those numbers")
+    ap.add_argument("--list", action="store_true", help="say which they are, and try none")
+    ap.add_argument("-j", type=int, default=2, help="at a time (2)")
+    ap.add_argument("--cc", default=("ccache " if shutil.which("ccache") else "") + (shutil.which("clang") or "gcc"), help="compiler (clang: a second for all of src/ at -O0)")
+    ap.add_argument("--level", default="-O0", help="of optimization (-O0)")
+    a = ap.parse_args()
+    paths = {unit: included(unit) for unit in ("main.c", "src/mlo.c")}
+    every = [p for unit in paths.values() for p in unit if p != "src/mlo.c"]
+    files = [p for p in every if not a.files or any(p == f or p.endswith("/" + f) for f in a.files)]
+    if not files: sys.exit("tests/mutants.py: nothing that src/mlo.c or main.c includes is called %s" % " ".join(a.files))
+    chosen = [(i, m) for i, m in enumerate(sample(files, a.n, a.seed), 1) if not a.only or i in a.only]
+    print("%d mutants of %s, seed %s" % (len(chosen), " ".join(a.files) or "%d files" % len(files), a.seed), flush=True)
+    if a.list: return print("\n".join("%3d  %s" % (i, told(m)) for i, m in chosen))
+    folder, counts = tempfile.mkdtemp(prefix="mlo-mutants-"), collections.Counter()
+    try:
+        judge = Judge(a.cc.split(), a.level, folder, paths)
+        with concurrent.futures.ThreadPoolExecutor(a.j) as pool:
+            waiting = {pool.submit(judge.verdict, m): (i, m) for i, m in chosen}
+            for done in concurrent.futures.as_completed(waiting):
+                (i, m), (verdict, why) = waiting[done], done.result()
+                counts[verdict] += 1
+                print("%3d  %-15s %s%s" % (i, verdict, told(m), "   [%s]" % why if why else ""), flush=True)
+    finally: shutil.rmtree(folder, True)
+    alive = counts["killed"] + counts["survived"]
+    print("\n%d killed, %d survived, %d did not compile, %d equivalent: %.1f %% of %d that change something are killed" %
+          (counts["killed"], counts["survived"], counts["did not compile"], counts["equivalent"], 100 * counts["killed"] / max(1, alive), alive))
+
+
+if __name__ == "__main__": main()
