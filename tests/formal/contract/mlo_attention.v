@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// mlo_attention, PROB = 0: a token out for each token of Q in, H*D/SIMD beats each; all of its parts together, with any numbers.
-// (Proved with tokens of one or two beats, of a head or of two heads, and with frames of up to five keys in up to three groups.)
+// mlo_attention: a token out for each token of Q in, H*D/SIMD beats each; all of its parts together, with any numbers.
+// (Proved with tokens of one or two beats, of a head or of two heads, with frames of up to five keys in up to three groups, and of one head with PROB and ROUND.)
 given s_axis_q H*D/SIMD;
 given s_axis_k H*D/SIMD;
 given s_axis_v H*D/SIMD;
@@ -8,7 +8,9 @@ wanted m_axis H*D/SIMD;
 reach s_axis_q m_axis 2;
     localparam DS = D / SIMD, BEATS = H * DS, CW = $clog2(BEATS + 1), BB = (BEATS > 1) ? $clog2(BEATS) : 1;
     localparam G = (T + PE - 1) / PE, GW = (G > 1) ? $clog2(G) : 1, FW = (DS > 1) ? $clog2(DS) : 1, HW = (H > 1) ? $clog2(H) : 1;
-    localparam LP = (PE > 1) ? $clog2(PE) : 0, LT = (T > 1) ? $clog2(T) : 0, RB = 17 + LT, ROWB = RB + 9, QUEUE = 16 + LP;
+    localparam LP = (PE > 1) ? $clog2(PE) : 0, LT = (T > 1) ? $clog2(T) : 0, LN = 7*PROB, MB = (PROB != 0) ? 16 : 17 + LT;
+    localparam PAR = 44 + 30*PROB + 32*ROUND, INFO = 22 + 30*PROB, ALONG = 9 + 30*PROB, ROWS = (PROB != 0) ? 8 : 4;   // constants of rows, and rows
+    localparam ROWB = MB + 9, QUEUE = 16 + LP + LN, LATE = 2 + LP + LN;
     localparam LQ = $clog2(QUEUE + 1), W = SIMD*YBITS + 3;
     // Q: two rows
 inner [1:0] dut.u_q.full_reg;
@@ -19,13 +21,13 @@ inner [2:0] dut.u_q.user_1_reg;
 inner [FW-1:0] dut.u_q.beat_reg;
     // rows that wait for their maximum, for their sum, in the division
 inner [2:0] dut.u_score.u_row.level;
-inner [47*4-1:0] dut.u_score.u_row.words;
-inner [2:0] dut.u_softmax.u_info.level;
-inner [25*4-1:0] dut.u_softmax.u_info.words;
+inner [(PAR+3)*4-1:0] dut.u_score.u_row.words;
+inner [$clog2(ROWS+1)-1:0] dut.u_softmax.u_info.level;
+inner [(INFO+3)*ROWS-1:0] dut.u_softmax.u_info.words;
 inner dut.u_divide.run_reg;
-inner [8:0] dut.u_divide.user_reg;
+inner [ALONG-1:0] dut.u_divide.user_reg;
 inner dut.u_divide.out_valid_reg;
-inner [8:0] dut.u_divide.out_user_reg;
+inner [ALONG-1:0] dut.u_divide.out_user_reg;
     // mix
 inner [GW-1:0] dut.u_mix.group_reg;
 inner dut.u_mix.group_first;
@@ -33,8 +35,8 @@ inner dut.u_mix.later_last;
 inner [FW-1:0] dut.u_mix.pass_reg;
 inner [HW-1:0] dut.u_mix.head_reg;
 inner [LQ-1:0] dut.u_mix.room_reg;
-inner [2+LP:0] dut.u_mix.u_along.valid_reg;
-inner [(3+LP)*(ROWB+2)-1:0] dut.u_mix.u_along.line_reg;
+inner [LATE:0] dut.u_mix.u_along.valid_reg;
+inner [(LATE+1)*(ROWB+2)-1:0] dut.u_mix.u_along.line_reg;
 inner dut.u_mix.sum_valid;
 inner [ROWB-1:0] dut.u_mix.row_sum;
 inner [5:0] dut.u_mix.u_user.valid_reg;
@@ -60,7 +62,7 @@ inner dut.u_param.u_param.used;
 inner dut.u_param.u_param.full;
 
     // What is inside, oldest first: output queue, requantization, sum, products; the row in mix, rows behind it, rows of Q.
-    localparam NB = QUEUE + 6 + 1 + 3 + LP, N = NB + 2 + 4 + 4 + 2;
+    localparam NB = QUEUE + 6 + 1 + LATE + 1, N = NB + 2 + ROWS + 4 + 2;
     wire [NB-1:0]    beats;
     wire [N*CW-1:0]  line_count;
     wire [3*N-1:0]   line_user;
@@ -76,26 +78,28 @@ inner dut.u_param.u_param.full;
         end
         assign beats[QUEUE+6]              = dut.u_mix.sum_valid;
         assign line_user[3*(QUEUE+6) +: 3] = dut.u_mix.row_sum[ROWB-3 +: 3];
-        for (i = 0; i < 3 + LP; i = i + 1) begin : g_along
-            assign beats[QUEUE+7+i]              = dut.u_mix.u_along.valid_reg[2+LP-i] && dut.u_mix.u_along.line_reg[(2+LP-i)*(ROWB+2) + ROWB];
-            assign line_user[3*(QUEUE+7+i) +: 3] = dut.u_mix.u_along.line_reg[(2+LP-i)*(ROWB+2) + ROWB-3 +: 3];
+        for (i = 0; i <= LATE; i = i + 1) begin : g_along
+            assign beats[QUEUE+7+i]              = dut.u_mix.u_along.valid_reg[LATE-i] && dut.u_mix.u_along.line_reg[(LATE-i)*(ROWB+2) + ROWB];
+            assign line_user[3*(QUEUE+7+i) +: 3] = dut.u_mix.u_along.line_reg[(LATE-i)*(ROWB+2) + ROWB-3 +: 3];
         end
         for (i = 0; i < NB; i = i + 1) begin : g_count
             assign line_count[i*CW +: CW] = beats[i];
         end
-        for (i = 0; i < 4; i = i + 1) begin : g_rows
+        for (i = 0; i < ROWS; i = i + 1) begin : g_sums
             assign line_count[(NB+2+i)*CW +: CW] = i < dut.u_softmax.u_info.level ? DS : 0;
-            assign line_user[3*(NB+2+i) +: 3]    = dut.u_softmax.u_info.words[25*i + 22 +: 3];
-            assign line_count[(NB+6+i)*CW +: CW] = i < dut.u_score.u_row.level ? DS : 0;
-            assign line_user[3*(NB+6+i) +: 3]    = dut.u_score.u_row.words[47*i + 44 +: 3];
+            assign line_user[3*(NB+2+i) +: 3]    = dut.u_softmax.u_info.words[(INFO+3)*i + INFO +: 3];
+        end
+        for (i = 0; i < 4; i = i + 1) begin : g_rows
+            assign line_count[(NB+2+ROWS+i)*CW +: CW] = i < dut.u_score.u_row.level ? DS : 0;
+            assign line_user[3*(NB+2+ROWS+i) +: 3]    = dut.u_score.u_row.words[(PAR+3)*i + PAR +: 3];
         end
     endgenerate
     assign line_count[NB*CW +: CW]      = dut.u_divide.out_valid_reg ? DS - dut.u_mix.pass_reg : 0;
     assign line_count[(NB+1)*CW +: CW]  = dut.u_divide.run_reg ? DS : 0;
-    assign line_user[3*NB +: 6]         = {dut.u_divide.user_reg[8:6], dut.u_divide.out_user_reg[8:6]};
-    assign line_count[(NB+10)*CW +: CW] = dut.u_q.full_reg[dut.u_q.read_reg] ? DS : 0;
-    assign line_count[(NB+11)*CW +: CW] = dut.u_q.full_reg[!dut.u_q.read_reg] ? DS : 0;
-    assign line_user[3*(NB+10) +: 6]    = dut.u_q.read_reg ? {dut.u_q.user_0_reg, dut.u_q.user_1_reg} : {dut.u_q.user_1_reg, dut.u_q.user_0_reg};
+    assign line_user[3*NB +: 6]         = {dut.u_divide.user_reg[ALONG-1 -: 3], dut.u_divide.out_user_reg[ALONG-1 -: 3]};
+    assign line_count[(N-2)*CW +: CW]  = dut.u_q.full_reg[dut.u_q.read_reg] ? DS : 0;
+    assign line_count[(N-1)*CW +: CW]  = dut.u_q.full_reg[!dut.u_q.read_reg] ? DS : 0;
+    assign line_user[3*(N-2) +: 6]      = dut.u_q.read_reg ? {dut.u_q.user_0_reg, dut.u_q.user_1_reg} : {dut.u_q.user_1_reg, dut.u_q.user_0_reg};
     // a token is in when its first row is complete
     wire [BB-1:0] q_rows = s_q_beat - dut.u_q.beat_reg;
     order #(.BEATS(BEATS), .N(N)) u_order (

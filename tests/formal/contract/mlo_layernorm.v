@@ -2,7 +2,7 @@
 // mlo_layernorm: a token out for each token in; and what the FIFO holds are the channels of the tokens that lead the lanes
 given s_axis C/PE;
 wanted m_axis C/PE;
-reach s_axis m_axis 1;
+reach s_axis m_axis 2-(C>1);
     localparam BEATS = C / PE, CW = $clog2(BEATS + 1), BB = (BEATS > 1) ? $clog2(BEATS) : 1, LP = $clog2(PE), DEPTH = (BEATS < 42) ? 3 * BEATS : BEATS + 84;
 inner [7:0] dut.valid;
 inner [2:0] dut.user1;
