@@ -105,6 +105,24 @@ def check_graphs():
         fails(what, code, "read", path, mentions=mentions, stage="read")
 
 
+def check_shapes():
+    """What operators that move elements cannot do: the node, and what was asked."""
+    x, y, node = tensor("x", 2, 4), tensor("y"), helper.make_node
+    i64 = lambda *v: np.array(v, np.int64)
+    bad = {"Reshape to two open dimensions": (["x", "c"], "Reshape", i64(-1, -1), {}, "two dimensions are -1"),
+           "Reshape to what does not divide": (["x", "c"], "Reshape", i64(3, -1), {}, "does not divide"),
+           "Reshape to more elements": (["x", "c"], "Reshape", i64(3, 4), {}, "8 elements"),
+           "Reshape that copies a dimension there is not": (["x", "c"], "Reshape", i64(2, 4, 0), {}, "dimension 2 is copied from an input of rank 2"),
+           "Reshape to a negative dimension": (["x", "c"], "Reshape", i64(-3, 4), {}, "dimension 0 is -3"),
+           "Flatten behind the rank": (["x"], "Flatten", i64(0), {"axis": 3}, "axis 3 is outside of rank 2"),
+           "Squeeze of a dimension that is not 1": (["x", "c"], "Squeeze", i64(1), {}, "dimension 1 of"),
+           "Unsqueeze twice at one place": (["x", "c"], "Unsqueeze", i64(0, 0), {}, "axis 0 is given twice"),
+           "Split into parts that are not all": (["x", "c"], "Split", i64(3), {"axis": 1}, "3")}
+    for what, (inputs, op, c, attributes, words) in bad.items():
+        path = t.write("bad.onnx", graph([node(op, inputs, ["y"], name="n1", **attributes)], [x], [y], [("c", c)]))
+        fails(what, "SHAPE", "read", path, mentions=["n1", words], stage="read")
+
+
 def sine_layers():
     """Four layers x + Sin(x W): they roll, but no kernel computes a sine."""
     node, nodes, init = helper.make_node, [], []
@@ -496,7 +514,7 @@ def check_warnings():
 
 
 if __name__ == "__main__":
-    t.main(check_not_a_model, check_graphs, check_unsupported, check_declared, check_declared_run, check_declared_state,
+    t.main(check_not_a_model, check_graphs, check_shapes, check_unsupported, check_declared, check_declared_run, check_declared_state,
            check_dimensions, check_external_data, check_calibration, check_outputs, check_closed_pipe, check_full_disk,
            check_nothing_half_written, check_usage, check_folding, check_kernels, check_metadata, check_pipes, check_check, check_warnings,
-           floor=270)
+           floor=279)
