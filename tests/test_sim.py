@@ -17,7 +17,9 @@ import subprocess
 import sys
 import threading
 import time
+import numpy as np
 import harness as t
+from graphs import session
 from hardware import clone
 
 BERT = t.model("bert-tiny")
@@ -275,4 +277,25 @@ def check_fusesoc():
     t.case("another golden word fails under FuseSoC", "" if p.returncode and "MLO FAIL word 3" in p.stdout else "%d %s" % (p.returncode, p.stdout[-400:]))
 
 
-t.main(check_choice, check_progress, check_stopped, check_icarus, check_fusesoc, floor=36)
+def check_outputs():
+    """--outputs of several frames: an array each, frame behind frame, of what the three parts make in ONNX Runtime."""
+    if not t.have("outputs", "iverilog"): return
+    path, ids, got = t.at("outputs"), np.array([[3], [141], [59]]), t.at("y.npz")
+    t.good("compile", t.model("bert-1"), "--pe", "4", "--simd", "4", "-o", path)
+    np.savez(t.at("x.npz"), input_ids=ids)
+    t.good("sim", path, "--inputs", t.at("x.npz"), "--outputs", got, "--simulator", "icarus")
+    parts = [session(os.path.join(path, "host", part + ".onnx")) for part in ("pre", "core", "post")]
+    want = []
+    for row in ids:
+        values = {"input_ids": row[None]}
+        for part in parts: values.update(zip([o.name for o in part.get_outputs()], part.run(None, {i.name: values[i.name] for i in part.get_inputs()})))
+        want.append(values)
+    with np.load(got) as z: off = [n for n in z.files if not np.allclose(z[n], np.concatenate([v[n] for v in want]), atol=1e-5)] or ([] if set(z.files) == {"layer_norm_4", "tanh"} else z.files)
+    t.case("--outputs of three frames are the model's, stacked", ", ".join(off))
+    os.remove(got)
+    t.good("compile", t.model("mlp-res"), "--pe", "2", "--simd", "8", "-o", t.at("lengths"))
+    p = t.call("sim", t.at("lengths"), "--frame-tokens", "3,8", "--outputs", got, "--simulator", "icarus", text=True)
+    t.case("frames of different lengths are not stacked", "" if p.returncode == 3 and "different lengths" in p.stderr and not os.path.exists(got) else "status %d: %s" % (p.returncode, p.stderr))
+
+
+t.main(check_choice, check_progress, check_stopped, check_icarus, check_fusesoc, check_outputs, floor=38)
