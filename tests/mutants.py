@@ -13,7 +13,7 @@ compiled, and the scripts that concern its file (SCRIPTS) run until one of them 
     equivalent        none did, and the compiler makes the same object of it at -O2
     did not compile   nothing was tried
 
-Names of files are looked up in what src/mlo.c includes, so that they may move; a file that no line of SCRIPTS names gets EVERYTHING."""
+Files are looked up in what src/mlo.c includes, so that they may move; one that no line of SCRIPTS names gets EVERYTHING."""
 import argparse
 import collections
 import concurrent.futures
@@ -37,24 +37,26 @@ ROOT = os.path.dirname(TESTS)
 LIBS = ["-lprotobuf-nanopb", "-lcjson", "-lz", "-lm"]
 EVERYTHING = "errors ops run roll extract nested spellings report numerics given read"
 SCRIPTS = [      # files, and the scripts that concern them: quick ones that see much first
-    ("wire.c json.c read.c model.c", "errors roll read"),
-    ("base.c op.c", "errors ops roll numerics"),
-    ("tensor.c array.c ops.c ops_*.c eval.c run.c", "ops run errors deeploy numerics"),
-    ("infer.c constants.c", "ops roll errors numerics"),
-    ("inline.c expand.c function.c", "spellings attention errors roll"),
-    ("match.c discover.c scope.c extract.c roll.c check.c template.c", "roll extract nested spellings errors"),
-    ("finn.c", "finn roll errors"),
-    ("interval.c kernel*.c", "report numerics errors predict fixed"),
-    ("area.c device.c estimate.c search.c fold.c knee.c stages.c", "report errors fold_default search device"),
-    ("given.c qconfig.c", "errors given numerics"),
-    ("layout.c respell.c mask.c recognise.c scan.c", "spellings errors given numerics attention"),
-    ("calibrate.c scales.c quantize.c numerics.c lower.c", "errors report numerics given fixed"),
-    ("core.c predict.c schedule*.c", "report predict"),
-    ("emit*.c sha.c", "report trace errors memory"),
-    ("show*.c", "report show"),
-    ("api.c", "roll report errors cli"),
-    ("sim.c simulator.c bench.c trace.c probe.c npz.c", "run trace sim faults"),
-    ("main.c */cli/*.c", "report errors cli"),
+    ("src/onnx/tensor.c", "ops run errors deeploy read"),
+    ("src/onnx/* src/read/read.c", "errors roll read"),
+    ("src/ground/*", "errors ops roll numerics"),
+    ("src/ops/infer.c src/ops/constants.c", "ops roll errors numerics"),
+    ("src/ops/qonnx.c", "errors given ops"),
+    ("src/ops/*", "ops run errors deeploy numerics"),
+    ("src/read/*", "spellings attention errors roll"),
+    ("src/loop/finn.c", "finn roll errors"),
+    ("src/loop/*", "roll extract nested spellings errors"),
+    ("src/kernels/*", "report numerics errors predict fixed"),
+    ("src/fold/* src/stages.c", "report errors fold_default search device"),
+    ("src/integer/given.c src/integer/qconfig.c", "errors given numerics fixed"),
+    ("src/integer/layout.c src/integer/respell.c src/integer/mask.c src/integer/recognise.c src/integer/scan.c", "spellings errors given numerics attention"),
+    ("src/integer/*", "errors report numerics given fixed"),
+    ("src/core/*", "report errors predict"),
+    ("src/emit/*", "report trace errors memory"),
+    ("src/show/*", "report show"),
+    ("src/api.c", "roll report errors cli"),
+    ("cli/sim.c cli/simulator.c cli/bench.c cli/trace.c cli/probe.c cli/npz.c", "run trace sim faults"),
+    ("main.c cli/*", "report errors cli"),
 ]
 
 
@@ -74,8 +76,7 @@ def included(path):
 
 
 def scripts_of(path):
-    fits = lambda pattern: fnmatch.fnmatchcase(os.path.basename(path) if "/" not in pattern else "/" + path, pattern)
-    return next((scripts for patterns, scripts in SCRIPTS if any(map(fits, patterns.split()))), EVERYTHING).split()
+    return next((scripts for patterns, scripts in SCRIPTS if any(fnmatch.fnmatchcase(path, p) for p in patterns.split())), EVERYTHING).split()
 
 
 # ---- mutants ---------------------------------------------------------------------------------------------------------------------
