@@ -334,8 +334,8 @@ static mlo_array *mlo_tensor_part(mlo *m, const mlo_tensor *t, int64_t first, si
         return NULL;
     }
     if (mlo_tensor_check(m, t)) return NULL;
-    mlo_array *a = mlo_array_new(
-        m, (mlo_dtype)t->data_type, (int)rank, t->dims + (t->n_dims - rank));
+    const int64_t *dims = rank ? t->dims + (t->n_dims - rank) : NULL; /* a scalar's are NULL */
+    mlo_array *a = mlo_array_new(m, (mlo_dtype)t->data_type, (int)rank, dims);
     if (!a) return NULL;
     a->name = t->name;
     if (mlo_tensor_read(m, t, first * mlo_array_count(a), (size_t)mlo_array_count(a), a->data)) {
