@@ -17238,7 +17238,7 @@ typedef struct {
 
 enum { MLO_UNIT_PORTS = 4, MLO_UNIT_MEMORIES = 3, MLO_UNIT_PARAMS = 16 };
 
-/* How tokens go through a unit: see schedule_fire.c, which knows when. */
+/* How tokens go through a unit: see core/flow_*.c, which know when. */
 typedef enum {
     MLO_FLOW_BEATS,
     MLO_FLOW_MATRIX,
@@ -26577,14 +26577,18 @@ static int64_t mlo_core_multipliers(const mlo_core *c) {
 /* ======== src/core/schedule.c ======== */
 /* schedule: when things happen in a core: tokens, and the streams that they are on.
  *
- * in:  a core (mlo_core), folded.    out: of every token at every element, when its beats come and
- * go; what comes of it is in predict.c. How. Every element handles the same tokens in the same
- * order. It takes its next token as soon as it is known when that token's beats arrive, and fires
- * (schedule_fire.c) when the receiver has room for its result; that says when the first and last
- * beat are taken and leave. So it is the dataflow graph run token by token, with its FIFOs as deep
- * as they are. Where it matters which beats of a token that waits go and which stay, a beat is
- * asked for by itself (schedule_beat.c); else it is on the straight line between the token's first
- * and last one. Parameters come as memory gives them (schedule_memory.c).
+ * in:  a core (mlo_core), folded.
+ * out: of every token at every element, when its beats come and go; what comes of it is in
+ *     predict.c.
+ *
+ * Every element handles the same tokens in the same order. It takes its next token as soon as it is
+ * known when that token's beats arrive, and fires (schedule_fire.c, and a file for each kind,
+ * flow_*.c) when the receiver has room for its result; that says when the first and last beat are
+ * taken and leave. So it is the dataflow graph run token by token, with its FIFOs as deep as they
+ * are. Where it matters which beats of a token that waits go and which stay, a beat is asked for by
+ * itself (schedule_beat.c); else it is on the straight line between the token's first and last one.
+ * Parameters come as memory gives them (schedule_memory.c).
+ *
  * invariant: no number comes from a simulation, which takes as many cycles, but for 1 %: mostly a
  *      few, as a beat may not be where the straight line has it, and two readers that ask in the
  *      same cycle may be served in another order.
@@ -26593,7 +26597,10 @@ static int64_t mlo_core_multipliers(const mlo_core *c) {
  * cost: O(tokens x iterations x elements), and heads for attention; bursts; FIFOs' tokens, where
  *     they are followed. Cycle 0 is the first input beat.
  */
-enum { MLO_ROWS_KEPT = 32, MLO_NORM_HOLDS = 10, MLO_READS_KEPT = 64, MLO_TILES_LEFT = 32 };
+enum { MLO_ROWS_KEPT = 32, MLO_READS_KEPT = 64, MLO_TILES_LEFT = 32 };
+
+/* A time that depends on what has not been walked. */
+#define MLO_NOT_YET (-1)
 
 /* Per kernel: cycles in which its multipliers (or lanes) work, in which it waits for parameters,
  * for input, for its output. */
@@ -26818,6 +26825,52 @@ static int64_t mlo_beat_by(const int64_t when[2], int64_t at, int64_t beats) {
     return beats > 1 ? when[0] + mlo_parts((when[1] - when[0]) * at, beats - 1) : when[1];
 }
 
+/* What a token meets at an element: when its beats, parameters, frames come; when there is room. */
+typedef struct {
+    int64_t n, arrives[2], room[2], ready[MLO_UNIT_MEMORIES], frame[2];
+    mlo_place at;
+} mlo_meet;
+
+/* ---- flows ---------------------------------------------------------------- */
+
+/* How tokens go through an element of a kind: each kind has a file of its own, flow_*.c. Beats x
+ * are counted from the run's first token on, `beats` to a token; beats `at` from their token's
+ * first one on. All times are cycles; any may be MLO_NOT_YET, where a verb says `if known`. */
+typedef struct {
+    /* when there is room for beat x of those that come next, if known; 0: tokens come in whole */
+    int64_t (*opens)(const mlo_schedule *s, int i, int64_t x, int64_t beats);
+    /* when the next token's first beat is taken, whatever comes, if known */
+    int64_t (*accepts)(const mlo_schedule *s, int i);
+    /* when edge e's beat x is taken, if known; x >= 0 */
+    int64_t (*takes)(const mlo_schedule *s, const mlo_edge *e, int64_t x, int64_t beats);
+    /* when beat `at` of a token that was taken is in, as far as parameters decide */
+    int64_t (*enters)(const mlo_unit *u, const mlo_token *t, int64_t at);
+    /* when beat x of a token that was taken goes in, as far as what is behind decides, if known */
+    int64_t (*resumes)(const mlo_schedule *s, int i, int64_t x, int64_t beats);
+    /* when beat `at` of token n could leave, if all behind the element had room */
+    int64_t (*makes)(const mlo_schedule *s, int i, int64_t n, int64_t at);
+    /* a token comes while others' results wait; `open`: its first beat may. NULL: none does */
+    void (*admits)(mlo_schedule *s, int i, const mlo_meet *x, mlo_token *t, int64_t open);
+    /* all that can be done ahead of the next token that leaves; 0: nothing */
+    int (*prepares)(mlo_schedule *s, int i);
+    /* is all known of token n that fires() needs, but for room? */
+    int (*is_ready)(const mlo_schedule *s, int i, int64_t n);
+    /* the token goes through */
+    void (*fires)(mlo_schedule *s, int i, const mlo_meet *x, mlo_token *t);
+    /* results of token n left later than fires() said. NULL: that changes nothing inside */
+    void (*held)(mlo_schedule *s, int i, int64_t n);
+    /* from when to when a token is worked on; the one before left at `before` */
+    void (*works)(const mlo_unit *u, const mlo_token *t, int64_t before, int64_t when[2]);
+    int passes; /* 1: tokens are worked on several at a time, and wait so */
+} mlo_flow_verbs;
+
+static const mlo_flow_verbs *mlo_flow_of(const mlo_schedule *s, int i);
+
+/* Does the edge bring an element whole frames, beside its tokens? (keys and values) */
+static int mlo_edge_is_frame(const mlo_core *c, const mlo_edge *e) {
+    return e->to != MLO_OUTSIDE && c->element[e->to].unit.whole_frame && e->to_port;
+}
+
 /* ---- edges ---------------------------------------------------------------- */
 
 /* When beat `at` of an edge's token n leaves the producer. A split's outputs have their parts of
@@ -26861,108 +26914,54 @@ static void mlo_edge_arrives(const mlo_schedule *s, const mlo_edge *e, int64_t n
 
 /* ---- room ----------------------------------------------------------------- */
 
-#define MLO_NOT_YET (-1)
-
 /* When an element's beat number x, counted from the first token on, leaves; when it could, if it
  * is not known what is behind. */
 static int64_t mlo_leaves(const mlo_schedule *s, int i, int64_t x, int64_t beats);
-
-/* When a norm's beat number x goes to the lanes: one after the other when the root is there, and
- * as results leave. */
-static int64_t mlo_norm_goes(const mlo_schedule *s, int i, int64_t x, int64_t beats) {
-    return x < 0 ? 0
-                 : mlo_max(mlo_token_of(s, i, x / beats)->next + 1 + x % beats,
-                       mlo_leaves(s, i, x - MLO_NORM_HOLDS, beats) + 1);
-}
-
-/* The number of token n's tile, counted from the first one on. */
-static int64_t mlo_tile_of(const mlo_schedule *s, int i, int64_t n) {
-    const mlo_unit *u = &s->c->element[i].unit;
-    return n / s->c->tokens * mlo_unit_tiles(u, s->c->tokens) + n % s->c->tokens / u->tile;
-}
 
 /* How many tokens' way into an element is known: mostly of more than have been handled, whose
  * results wait for room. */
 static int64_t mlo_taken(const mlo_schedule *s, int i) { return mlo_max(s->fired[i], s->known[i]); }
 
-/* When a pipeline or a norm has room for beat x: the one so many before has left, or has gone to
- * the lanes. MLO_NOT_YET if that is not known. */
-static int64_t mlo_opens(const mlo_schedule *s, int i, int64_t x, int64_t beats) {
-    const mlo_element *e = &s->c->element[i];
-    const int norm = e->unit.flow == MLO_FLOW_NORM;
-    const int64_t gone = x - (norm ? mlo_norm_keeps(beats) : mlo_pipeline(e) + 1);
-    const int64_t left = norm ? gone - MLO_NORM_HOLDS : gone;
-    if (left >= s->fired[i] * beats || (norm && gone >= s->lanes[i] * beats)) return MLO_NOT_YET;
-    return 1 + (norm ? mlo_norm_goes(s, i, gone, beats) : mlo_leaves(s, i, gone, beats));
+/* When it can take a beat behind those of the last token that it took. */
+static int64_t mlo_taken_until(const mlo_schedule *s, int i) {
+    const int64_t n = mlo_taken(s, i);
+    return n ? mlo_token_of(s, i, n - 1)->in[1] + 1 : 0;
 }
 
-/* When an element can take the first beat of its next token, whatever comes. MLO_NOT_YET: that
- * depends on what has not been walked. */
-static int64_t mlo_accepts(const mlo_schedule *s, int i) {
-    const mlo_element *e = &s->c->element[i];
-    const mlo_unit *u = &e->unit;
-    const int64_t n = mlo_taken(s, i), before = n ? mlo_token_of(s, i, n - 1)->in[1] + 1 : 0;
-    if (u->flow == MLO_FLOW_MATRIX)
-        return n > s->fired[i] + 1 ? MLO_NOT_YET
-            : n > 1                ? mlo_max(before, mlo_token_of(s, i, n - 2)->work + 1)
-                                   : before;
-    if (u->flow == MLO_FLOW_ROWS)
-        return s->rows[i] > 1
-            ? mlo_max(before, s->row[i][(s->rows[i] - 2) % MLO_ROWS_KEPT].score + 1)
-            : before;
-    if (u->flow == MLO_FLOW_TILES) {
-        const int64_t tile = mlo_tile_of(s, i, n);
-        return tile > s->tiling[i].opened + 1 ? MLO_NOT_YET
-            : tile > 1                        ? mlo_max(before, s->tiling[i].freed[tile & 3])
-                                              : before;
-    }
-    const int64_t beats = mlo_beats_out(e), opens = mlo_opens(s, i, n * beats, beats);
-    return opens == MLO_NOT_YET ? opens : mlo_max(before, opens);
+/* What elements answer that take tokens whole: there is room for all of a token's beats, */
+static int64_t mlo_token_opens(const mlo_schedule *s, int i, int64_t x, int64_t beats) {
+    (void)s, (void)i, (void)x, (void)beats;
+    return 0;
 }
 
-/* When attention takes beat `at` of a token's queries: two rows (heads) as they come, the others
- * when rows are scored, which begins with the frame's last key. */
-static int64_t mlo_query_taken(
-    const mlo_schedule *s, int i, const mlo_token *t, int64_t at, int64_t beats) {
-    const int64_t early = 2 * s->c->element[i].unit.rows.steps;
-    const int64_t first[2] = { t->in[0], t->work };
-    const int64_t then[2] = { t->next, t->in[1] };
-    if (beats <= early) return mlo_beat_at(t->in, at, beats);
-    return at < early ? mlo_beat_at(first, at, early)
-                      : mlo_beat_at(then, at - early, beats - early);
+/* beats are taken on the line between the first and the last, */
+static int64_t mlo_token_takes(const mlo_schedule *s, const mlo_edge *e, int64_t x, int64_t beats) {
+    const int64_t n = x / beats, taken = mlo_taken(s, e->to);
+    if (n < taken) return mlo_beat_by(mlo_token_of(s, e->to, n)->in, x % beats, beats);
+    const int64_t open = n == taken ? mlo_flow_of(s, e->to)->accepts(s, e->to) : MLO_NOT_YET;
+    return open == MLO_NOT_YET ? open : open + x % beats;
 }
 
-/* When edge e's consumer takes its beat number `at`, counted from the first token on; MLO_NOT_YET
- * if that depends on what has not been walked. */
-static int64_t mlo_edge_takes(const mlo_schedule *s, const mlo_edge *e, int64_t at, int64_t beats) {
-    if (at < 0) return 0;
-    const mlo_unit *u = &s->c->element[e->to].unit;
-    const int64_t n = at / beats, pass = n / s->c->tokens, taken = mlo_taken(s, e->to);
-    /* keys and values: two frames of them; of those long gone nothing is kept */
-    if (u->whole_frame && e->to_port)
-        return pass < 2 || s->fired[e->to] >= (pass + 3) * s->c->tokens ? 0
-            : s->fired[e->to] < (pass - 1) * s->c->tokens
-            ? MLO_NOT_YET
-            : s->frame_freed[e->to][e->to_port - 1][pass & 3];
-    if (n < taken) {
-        const mlo_token *t = mlo_token_of(s, e->to, n);
-        /* of two streams, in skids until then */
-        const int64_t when[2] = { u->flow == MLO_FLOW_BEATS && u->n_in > 1 ? t->work : t->in[0],
-            t->in[1] };
-        return u->whole_frame ? mlo_query_taken(s, e->to, t, at % beats, beats)
-                              : mlo_beat_by(when, at % beats, beats);
-    }
-    /* queries: two rows beyond those that are scored */
-    if (u->whole_frame) {
-        const int64_t steps = u->rows.steps;
-        const int64_t row = at / steps;
-        const int64_t first = taken ? mlo_token_of(s, e->to, taken - 1)->in[1] + 1 : 0;
-        if (row >= s->rows[e->to] + 2) return MLO_NOT_YET;
-        return mlo_max(first + at - taken * beats,
-            row > 1 ? s->row[e->to][(row - 2) % MLO_ROWS_KEPT].score + 1 + at % steps : 0);
-    }
-    const int64_t open = n == taken ? mlo_accepts(s, e->to) : MLO_NOT_YET;
-    return open == MLO_NOT_YET ? open : open + at % beats;
+/* and are in one after the other. */
+static int64_t mlo_token_enters(const mlo_unit *u, const mlo_token *t, int64_t at) {
+    (void)u;
+    return t->in[0] + at;
+}
+
+/* What comes of a token whose results leave a beat a cycle. */
+static int64_t mlo_token_makes(const mlo_schedule *s, int i, int64_t n, int64_t at) {
+    return mlo_token_of(s, i, n)->soon + at;
+}
+static void mlo_token_works(
+    const mlo_unit *u, const mlo_token *t, int64_t before, int64_t when[2]) {
+    (void)u;
+    when[0] = mlo_max(t->in[0], before);
+    when[1] = t->out[1];
+}
+
+/* When edge e's consumer takes its beat x; MLO_NOT_YET if that depends on what has not been walked. */
+static int64_t mlo_edge_takes(const mlo_schedule *s, const mlo_edge *e, int64_t x, int64_t beats) {
+    return x < 0 ? 0 : mlo_flow_of(s, e->to)->takes(s, e, x, beats);
 }
 
 /* The same for the loop's way out: beats that go round are taken when the next iteration takes them. */
@@ -26989,28 +26988,37 @@ static int64_t mlo_edge_room(const mlo_schedule *s, const mlo_edge *e, int64_t n
     return when == MLO_NOT_YET ? when : when + w.back;
 }
 
-/* When the first and last beat of an element's next token can leave; and between them the one that
- * meets the consumer's next token, less `pace` cycles for each beat in front of it. 0: not known
- * yet. */
-static int mlo_has_room(const mlo_schedule *s, int i, int64_t pace, int64_t room[3]) {
-    const mlo_core *c = s->c;
+/* When the first and last beat of an element's next token can leave. 0: not known yet. */
+static int mlo_has_room(const mlo_schedule *s, int i, int64_t room[2]) {
     const int64_t n = mlo_fired(s, i); /* < total */
-    room[0] = room[1] = room[2] = 0;
+    room[0] = room[1] = 0;
     if (s->free) return 1;
-    const int at = i == MLO_OUTSIDE ? c->n_element : i;
+    const int at = i == MLO_OUTSIDE ? s->c->n_element : i;
     for (int k = s->begin[1][at]; k < s->begin[1][at + 1]; k++) {
-        const mlo_edge *e = &c->edge[s->order[1][k]];
-        const mlo_link w = s->way[e - c->edge];
+        const mlo_edge *e = &s->c->edge[s->order[1][k]];
+        const mlo_link w = s->way[e - s->c->edge];
         const int64_t first = mlo_edge_room(s, e, n, 0);
         const int64_t last = mlo_edge_room(s, e, n, w.beats_to - w.down);
-        const int64_t next = mlo_parts(w.held % w.beats_to, w.down);
         if (first == MLO_NOT_YET || last == MLO_NOT_YET) return 0;
         room[0] = mlo_max(room[0], first);
         room[1] = mlo_max(room[1], last);
-        if (pace && next * w.up < w.beats_from)
-            room[2] = mlo_max(room[2], mlo_edge_room(s, e, n, next * w.down) - next * w.up * pace);
     }
     return 1;
+}
+
+/* Between them, of beats that are made `pace` cycles apart: when that can leave which meets the
+ * consumer's next token, less the time that those in front of it take. */
+static int64_t mlo_room_between(const mlo_schedule *s, int i, int64_t pace) {
+    const int64_t n = mlo_fired(s, i);
+    int64_t room = 0;
+    for (int k = s->begin[1][i]; k < s->begin[1][i + 1] && !s->free; k++) {
+        const mlo_edge *e = &s->c->edge[s->order[1][k]];
+        const mlo_link w = s->way[e - s->c->edge];
+        const int64_t next = mlo_parts(w.held % w.beats_to, w.down);
+        if (next * w.up < w.beats_from)
+            room = mlo_max(room, mlo_edge_room(s, e, n, next * w.down) - next * w.up * pace);
+    }
+    return room;
 }
 
 /* ---- single beats --------------------------------------------------------- */
@@ -27043,34 +27051,14 @@ static int64_t mlo_arrives_at(const mlo_schedule *s, const mlo_edge *e, int64_t 
         + w->delay + at % w->down;
 }
 
-/* When beat `at` of token n is in an element, as far as what is in front decides. An iteration's
- * first beat waits for parameters, those behind it for that one; of two streams it is still outside. */
+/* When beat `at` of token n is in an element, as far as what is in front decides. */
 static int64_t mlo_entered(const mlo_schedule *s, int i, int64_t n, int64_t at) {
-    const mlo_token *t = mlo_token_of(s, i, n);
-    const mlo_unit *u = &s->c->element[i].unit;
-    int64_t when = u->flow == MLO_FLOW_NORM         ? 0
-        : u->flow != MLO_FLOW_BEATS                 ? t->in[0] + at
-        : (at || u->n_in > 1) && t->work > t->in[0] ? t->work + at
-                                                    : 0;
+    int64_t when = mlo_flow_of(s, i)->enters(&s->c->element[i].unit, mlo_token_of(s, i, n), at);
     for (int k = s->begin[0][i]; k < s->begin[0][i + 1]; k++) {
         const mlo_edge *e = &s->c->edge[s->order[0][k]];
-        if (!u->whole_frame || !e->to_port) when = mlo_max(when, mlo_arrives_at(s, e, n, at));
+        if (!mlo_edge_is_frame(s->c, e)) when = mlo_max(when, mlo_arrives_at(s, e, n, at));
     }
     return when;
-}
-
-/* Cycles that a token's beats up to `at` wait in a split for keys and values, which are stored a
- * narrow beat a cycle. */
-static int64_t mlo_split_waits(const mlo_schedule *s, int i, int64_t at) {
-    int64_t waits = 0;
-    for (int k = s->begin[1][i]; k < s->begin[1][i + 1]; k++) {
-        const mlo_edge *e = &s->c->edge[s->order[1][k]];
-        const mlo_link *w = &s->way[e - s->c->edge];
-        const int64_t beats = mlo_min(at + 1 - mlo_edge_part(s->c, e), w->beats_from);
-        if (e->to != MLO_OUTSIDE && !w->fifo && beats > 0)
-            waits += mlo_max(0, beats * w->down / w->up - beats - w->held);
-    }
-    return waits;
 }
 
 /* When a beat of the loop's way in could leave: it comes from outside, or round. */
@@ -27083,67 +27071,22 @@ static int64_t mlo_entry_made(const mlo_schedule *s, int64_t n, int64_t at) {
 
 /* When an element's beat could leave, if all behind it had room. */
 static int64_t mlo_produced_at(const mlo_schedule *s, int i, int64_t n, int64_t at) {
-    if (i == MLO_OUTSIDE) return mlo_entry_made(s, n, at);
-    const mlo_element *e = &s->c->element[i];
-    const mlo_unit *u = &e->unit;
-    const mlo_token *t = mlo_token_of(s, i, n);
-    switch (u->flow) {
-    case MLO_FLOW_BEATS:
-        if (!e->kernel)
-            return mlo_max(mlo_entered(s, i, n, at),
-                       mlo_entered(s, i, n, 0) + at + mlo_split_waits(s, i, at))
-                + 1;
-        return mlo_max(t->work > t->in[0] ? t->work + at : 0, mlo_entered(s, i, n, at))
-            + mlo_pipeline(e);
-    case MLO_FLOW_MATRIX: return t->soon + at * mlo_port_beats(u->in[0]);
-    case MLO_FLOW_ROWS: return mlo_beat_at(t->out, at, mlo_beats_out(e));
-    default: return t->soon + at;
-    }
+    return i == MLO_OUTSIDE ? mlo_entry_made(s, n, at) : mlo_flow_of(s, i)->makes(s, i, n, at);
 }
 
-/* When a beat x of a pipeline could be in its last stage's place: two wait behind it in a skid. */
-static int64_t mlo_released(const mlo_schedule *s, int i, int64_t x, int64_t beats) {
-    return x < 2 ? 0 : mlo_leaves(s, i, x - 2, beats) + 1;
-}
-
-/* A pipeline whose last stage cannot leave stands still as a whole, with the gap that there was
- * between two tokens: when beat x goes into it. */
-static int64_t mlo_resumes_at(const mlo_schedule *s, int i, int64_t x, int64_t beats) {
-    const int64_t stages = mlo_pipeline(&s->c->element[i]) - 2, at = x % beats, first = x - at;
-    if (at >= stages || first < 1) return 0;
-    const int64_t when = mlo_entered(s, i, first / beats, 0) + 1;
-    if (mlo_released(s, i, first - 1, beats) <= when) return 0;
-    for (int64_t b = mlo_max(0, first - stages); b < first; b++)
-        if (mlo_released(s, i, b, beats) > when)
-            return mlo_entered(s, i, b / beats, b % beats) + stages + 1 > when
-                ? 0
-                : mlo_released(s, i, mlo_min(b + at, first - 1), beats);
-    return 0;
-}
-
-/* When an edge's consumer takes its beat x, counted from the first token on; 0 if that is surely
- * not later than `soonest`. */
+/* When an edge's consumer takes its beat x; 0 if that is surely not later than `soonest`. */
 static int64_t mlo_sink_takes(
     const mlo_schedule *s, const mlo_edge *e, int64_t x, int64_t beats, int64_t soonest) {
-    const mlo_element *to = &s->c->element[e->to];
-    const int64_t n = x / beats, at = x % beats;
-    if (n >= mlo_taken(s, e->to) || to->unit.whole_frame) {
-        const int64_t open = to->unit.flow == MLO_FLOW_BEATS || to->unit.flow == MLO_FLOW_NORM
-            ? mlo_opens(s, e->to, x, beats)
-            : 0;
-        const int64_t takes = mlo_edge_takes(s, e, x, beats);
+    const mlo_flow_verbs *flow = mlo_flow_of(s, e->to);
+    const int64_t n = x / beats;
+    if (n >= mlo_taken(s, e->to) || s->c->element[e->to].unit.whole_frame) {
+        const int64_t open = flow->opens(s, e->to, x, beats), takes = flow->takes(s, e, x, beats);
         return open == MLO_NOT_YET || takes == MLO_NOT_YET ? MLO_NOT_YET : mlo_max(open, takes);
     }
     if (mlo_token_of(s, e->to, n)->in[1] + MLO_SURELY <= soonest) return 0;
-    if (s->chain[e->to] > MLO_ASKED) return mlo_edge_takes(s, e, x, beats);
-    int64_t opens = to->unit.flow == MLO_FLOW_NORM ? mlo_opens(s, e->to, x, beats) : 0;
-    if (to->unit.flow == MLO_FLOW_BEATS) {
-        const int64_t gone = x - mlo_pipeline(to) - 1;
-        const int64_t left = gone < 0 ? 0 : mlo_leaves_at(s, e->to, gone / beats, gone % beats);
-        if (left == MLO_NOT_YET) return left;
-        opens = mlo_max(left + 1, mlo_resumes_at(s, e->to, x - 1, beats));
-    }
-    return mlo_max(mlo_entered(s, e->to, n, at), opens);
+    if (s->chain[e->to] > MLO_ASKED) return flow->takes(s, e, x, beats);
+    const int64_t resumes = flow->resumes(s, e->to, x, beats);
+    return resumes == MLO_NOT_YET ? resumes : mlo_max(mlo_entered(s, e->to, n, x % beats), resumes);
 }
 
 static int64_t mlo_floor(int64_t a, int64_t b) { return a >= 0 ? a / b : -mlo_parts(-a, b); }
@@ -27310,7 +27253,7 @@ static int64_t mlo_fifo_popped(const mlo_schedule *s, int k, int64_t x) {
         if (taken == MLO_NOT_YET) return taken;
         taken++;
     } else {
-        const int frame = c->element[e->to].unit.whole_frame && e->to_port;
+        const int frame = mlo_edge_is_frame(c, e);
         if (!frame && s->fired[e->to] <= x / s->way[k].beats_from) return MLO_NOT_YET;
         taken = frame ? mlo_edge_takes(s, e, x, s->way[k].beats_from)
                       : mlo_link_accepts(s, e, x, 0);
@@ -27597,44 +27540,20 @@ static void mlo_begins(mlo_schedule *s, int i, int k, const mlo_place *p, int64_
 }
 
 /* ======== src/core/schedule_fire.c ======== */
-/* schedule_fire: how tokens go through an element.
+/* schedule_fire: what all elements do with tokens, whatever goes on inside.
  *
- * in:  a token whose beats' arrival is known, and the room for its result.     out: when its beats
- * are taken, worked on and leave. Five kinds of elements, as their Verilog's headers describe them:
- *     beats    (Add, Requant, split)  a beat in, a beat out, a pipeline between that holds as many
- *     as it is long
- *     matrix   (MVU)          a whole token in, then its interval of work; the next token arrives
- *     meanwhile
- *     tiles    (MVU in row blocks)  a tile of tokens in, then a pass over it for every block; the
- *     next tile arrives, the one before leaves meanwhile
- *     norm     (LayerNorm)    sums as the token arrives, root and reciprocal, normalising: three
- *     tokens at a time
- *     rows     (attention)    a frame of keys and values, then a row per query token and head:
- *     scores, softmax, division, sum
+ * in:  a token whose beats' arrival is known, and the room for its result.
+ * out: when its beats are taken, worked on and leave.
+ *
+ * An element prepares (takes tokens that come while results wait), and fires as long as it is ready
+ * and knows what it meets; its flow (flow_*.c) says what that comes to.
+ *
  * invariant: an element that is blocked takes what its pipeline holds, and no beat more. That is
  *     known before it is known when its results leave: so elements in front go on, and ask for
  *     their parameters, while nothing is known yet of those behind.
- * example: an MVU of K/SIMD = 8 and N/PE = 8 takes a token every 64 cycles, the first beat of
- *     which leaves 8 + latency cycles after the last one came.
- * cost: O(1) a token; attention: O(heads).
+ * example: the loop's way in fires like an element: from outside, or round.
+ * cost: O(1) a token, and what its flow costs.
  */
-/* Cycles, as they are in the Verilog: from a matrix's last turn to its result (segment B of
- * mlo_mvu), from its table to that; from a tile's first beat to its request (readers that share
- * memory: one more), from a stored token to its multiplication, from a result to its first beat out. */
-enum {
-    MLO_MATRIX_RESULT = 8,
-    MLO_MATRIX_LOOKS_UP = 3,
-    MLO_TILE_ASKS = 5,
-    MLO_TILE_STORES = 2,
-    MLO_TILE_LEAVES = 2
-};
-
-/* What a token meets at an element. */
-typedef struct {
-    int64_t n, arrives[2], room[3], ready[MLO_UNIT_MEMORIES], frame[2];
-    mlo_place at;
-} mlo_meet;
-
 /* Of a token: cycles of work, when its last beat could leave, and how long it waited for parameters. */
 static void mlo_spend(
     mlo_schedule *s, int i, mlo_token *t, int64_t busy, int64_t ideal, int64_t parameters) {
@@ -27650,7 +27569,7 @@ static void mlo_settle(mlo_schedule *s, int i, int64_t latest) {
     for (; s->settled[i] < s->fired[i] - latest; s->settled[i]++) {
         const mlo_token *t = mlo_token_of(s, i, s->settled[i]);
         mlo_spent *to = &s->p->spent[i];
-        if (s->c->element[i].unit.flow == MLO_FLOW_TILES) continue;
+        if (mlo_flow_of(s, i)->passes) continue;
         const int64_t before = s->settled[i] ? mlo_token_of(s, i, s->settled[i] - 1)->out[1] : 0;
         const int64_t idle = mlo_max(0, t->out[1] - before - s->busy[i]);
         const int64_t blocked = mlo_min(idle, t->out[1] - t->ideal);
@@ -27660,12 +27579,248 @@ static void mlo_settle(mlo_schedule *s, int i, int64_t latest) {
     }
 }
 
+/* Where an element's token n stands, and when its parameters are there. 0: not known yet. */
+static int mlo_stands(mlo_schedule *s, int i, int64_t n, mlo_meet *x) {
+    x->n = n;
+    x->at = mlo_place_of(s, n);
+    return mlo_parameters(s, i, &x->at, x->ready);
+}
+
+/* And when its beats come. */
+static int mlo_comes(mlo_schedule *s, int i, int64_t n, mlo_meet *x) {
+    int64_t when[2];
+    x->arrives[0] = x->arrives[1] = x->frame[0] = x->frame[1] = 0;
+    if (n >= s->total) return 0;
+    for (int k = s->begin[0][i]; k < s->begin[0][i + 1]; k++) {
+        const mlo_edge *e = &s->c->edge[s->order[0][k]];
+        const int frame = mlo_edge_is_frame(s->c, e);
+        const int64_t last = frame ? n - n % s->c->tokens + s->c->tokens - 1 : n;
+        if (mlo_fired(s, e->from) <= last) return 0;
+        if (!mlo_edge_comes(s, e, last, when)) return 0;
+        if (frame)
+            x->frame[e->to_port - 1] = when[1];
+        else {
+            x->arrives[0] = mlo_max(x->arrives[0], when[0]);
+            x->arrives[1] = mlo_max(x->arrives[1], when[1]);
+        }
+    }
+    return mlo_stands(s, i, n, x);
+}
+
+/* Token n's beats that were taken later than they came held their producer back, whose next token,
+ * where there is no FIFO, has mostly not fired yet (if it has, its own wait holds this one). */
+static void mlo_held_back(mlo_schedule *s, const mlo_edge *e, int64_t n, const int64_t in[2]) {
+    int64_t when[2];
+    if (e->fifo || e->from == MLO_OUTSIDE) return;
+    if (!mlo_edge_comes(s, e, n, when)) return;
+    mlo_token *from = mlo_token_of(s, e->from, n);
+    const int64_t late = mlo_max(0, in[1] - when[1]);
+    if (in[0] > when[0])
+        from->out[0] = mlo_min(from->out[0] + in[0] - when[0], from->out[1] + late);
+    from->out[1] += late;
+    const mlo_flow_verbs *flow = mlo_flow_of(s, e->from);
+    if (late && flow->held) flow->held(s, e->from, n);
+}
+
+/* All that waited with their beats of a token for an element are told when it took them. */
+static void mlo_hold_producers(mlo_schedule *s, int i, const mlo_meet *x, const mlo_token *t) {
+    for (int k = s->begin[0][i]; k < s->begin[0][i + 1]; k++) {
+        const mlo_edge *e = &s->c->edge[s->order[0][k]];
+        if (!mlo_edge_is_frame(s->c, e)) mlo_held_back(s, e, x->n, t->in);
+    }
+}
+
+/* What elements do that take tokens whole: a token's beats come as there is room, */
+static void mlo_token_admit(mlo_schedule *s, int i, const mlo_meet *x, mlo_token *t, int64_t open) {
+    t->in[0] = mlo_max(x->arrives[0], open);
+    t->in[1] = mlo_max(x->arrives[1], t->in[0] + mlo_port_beats(s->c->element[i].unit.in[0]) - 1);
+}
+
+/* and it can fire then. */
+static int mlo_token_ready(const mlo_schedule *s, int i, int64_t n) { return s->known[i] > n; }
+
+/* Tokens are taken as they come and there is room for them, ahead of those whose results leave. 0:
+ * none is. */
+static int mlo_admits(mlo_schedule *s, int i) {
+    const mlo_element *e = &s->c->element[i];
+    const mlo_flow_verbs *flow = mlo_flow_of(s, i);
+    const int64_t beats = e->kernel ? mlo_port_beats(e->unit.in[0]) : mlo_beats_out(e);
+    int any = 0;
+    for (mlo_meet x; flow->admits; any = 1) {
+        const int64_t n = mlo_taken(s, i);
+        if (!mlo_comes(s, i, n, &x)) break;
+        mlo_token *t = mlo_token_of(s, i, n);
+        const int64_t open = flow->accepts(s, i);
+        if (open == MLO_NOT_YET) break;
+        const int64_t last = flow->opens(s, i, n * beats + beats - 1, beats);
+        if (last == MLO_NOT_YET) break;
+        flow->admits(s, i, &x, t, open);
+        t->in[1] = mlo_max(t->in[1], last);
+        s->known[i] = n + 1;
+        mlo_hold_producers(s, i, &x, t);
+    }
+    return any;
+}
+
+/* The loop's way in: the first iteration comes from outside, others from the feedback. 0: not
+ * known yet. */
+static int mlo_fire_entry(mlo_schedule *s) {
+    const mlo_core *c = s->c;
+    const int64_t n = s->fired[c->n_element], beats = c->channels / c->lanes;
+    const int end = c->edge[c->n_edge - 1].from;
+    int64_t room[2], first, last;
+    if (n >= s->total || !mlo_has_room(s, MLO_OUTSIDE, room)) return 0;
+    mlo_place p = mlo_place_of(s, n);
+    if (p.iteration == 0) {
+        first = (p.group * c->frames * c->tokens + p.frame * c->tokens + p.at) * beats + beats + 3;
+        last = first + beats - 1;
+    } else {
+        if (mlo_fired(s, end) <= n - p.size * c->tokens) return 0;
+        const mlo_token *from = mlo_token_of(s, end, n - p.size * c->tokens);
+        first = from->out[0] + 4;
+        last = from->out[1] + 4;
+    }
+    mlo_token *t = mlo_token_of(s, MLO_OUTSIDE, n);
+    t->soon = first;
+    t->out[0] = mlo_max(
+        mlo_max(first, room[0]), n ? mlo_token_of(s, MLO_OUTSIDE, n - 1)->out[1] + 1 : 0);
+    t->out[1] = mlo_max(mlo_max(last, room[1]), t->out[0] + beats - 1);
+    s->fired[c->n_element]++;
+    return 1;
+}
+
+/* What the element's next token meets where it leaves, too. 0: not known yet. */
+static int mlo_meets(mlo_schedule *s, int i, mlo_meet *x) {
+    const int64_t n = s->fired[i];
+    if (!mlo_flow_of(s, i)->is_ready(s, i, n)) return 0;
+    return (s->known[i] > n ? mlo_stands(s, i, n, x) : mlo_comes(s, i, n, x))
+        && mlo_has_room(s, i, x->room);
+}
+
+/* Tells of a token that an element is done with. */
+static void mlo_passed(mlo_schedule *s, int i, const mlo_meet *x, const mlo_token *t) {
+    const mlo_core *c = s->c;
+    const int64_t frame = x->at.group * c->frames + x->at.frame;
+    const int64_t before = x->n ? mlo_token_of(s, i, x->n - 1)->out[1] : 0;
+    int64_t when[2];
+    mlo_flow_of(s, i)->works(&c->element[i].unit, t, before, when);
+    const mlo_moment what = { i, x->at.iteration, frame, x->at.at, when[0], when[1] };
+    if (s->seen) s->seen(s->user, &what);
+    if (i == c->edge[c->n_edge - 1].from && x->at.iteration == c->scan.iterations - 1
+        && x->at.at == c->tokens - 1)
+        s->p->frame_done[frame] = t->out[1] + 3;
+}
+
+/* An element handles all the tokens it can. */
+static int mlo_fire(mlo_schedule *s, int i) {
+    const mlo_flow_verbs *flow = mlo_flow_of(s, i);
+    int any = flow->prepares(s, i);
+    for (mlo_meet x; mlo_meets(s, i, &x); any = 1) {
+        mlo_token *t = mlo_token_of(s, i, x.n);
+        flow->fires(s, i, &x, t);
+        s->fired[i]++;
+        mlo_settle(s, i, s->mask / 2);
+        if (s->known[i] <= x.n) mlo_hold_producers(s, i, &x, t);
+        mlo_passed(s, i, &x, t);
+        if (!flow->passes) flow->prepares(s, i);
+        s->free = 0;
+    }
+    return any;
+}
+
+/* ======== src/core/flow_beats.c ======== */
+/* flow_beats: pipelines (Add, Requant, split): a beat in, a beat out.
+ *
+ * in:  tokens' beats as they come.
+ * out: when they go in and leave.
+ *
+ * A pipeline holds as many beats as it is long, and one more. When its last stage cannot leave it
+ * stands still as a whole, with the gaps that are between its beats.
+ *
+ * invariant: beats are taken as long as there is room inside, whether or not results can leave.
+ * example: a Requant takes six stages: its first beat leaves six cycles after it came.
+ * cost: O(1) a token.
+ */
+static int64_t mlo_beats_open(const mlo_schedule *s, int i, int64_t x, int64_t beats) {
+    const int64_t gone = x - mlo_pipeline(&s->c->element[i]) - 1;
+    return gone >= s->fired[i] * beats ? MLO_NOT_YET : 1 + mlo_leaves(s, i, gone, beats);
+}
+
+static int64_t mlo_beats_accept(const mlo_schedule *s, int i) {
+    const int64_t n = mlo_taken(s, i), beats = mlo_beats_out(&s->c->element[i]);
+    const int64_t opens = mlo_beats_open(s, i, n * beats, beats);
+    return opens == MLO_NOT_YET ? opens : mlo_max(mlo_taken_until(s, i), opens);
+}
+
+/* Of two streams, beats are in skids until both have come. */
+static int64_t mlo_beats_take(const mlo_schedule *s, const mlo_edge *e, int64_t x, int64_t beats) {
+    const mlo_token *t = mlo_token_of(s, e->to, x / beats);
+    const int64_t when[2] = { t->work, t->in[1] };
+    return s->c->element[e->to].unit.n_in > 1 && x / beats < mlo_taken(s, e->to)
+        ? mlo_beat_by(when, x % beats, beats)
+        : mlo_token_takes(s, e, x, beats);
+}
+
+/* An iteration's first beat waits for parameters, those behind it for that one; of two streams it
+ * is still outside. */
+static int64_t mlo_beats_inside(const mlo_unit *u, const mlo_token *t, int64_t at) {
+    return (at || u->n_in > 1) && t->work > t->in[0] ? t->work + at : 0;
+}
+
+/* When a beat x of a pipeline could be in its last stage's place: two wait behind it in a skid. */
+static int64_t mlo_beats_released(const mlo_schedule *s, int i, int64_t x, int64_t beats) {
+    return x < 2 ? 0 : mlo_leaves(s, i, x - 2, beats) + 1;
+}
+
+/* A pipeline whose last stage cannot leave stands still as a whole, with the gap that there was
+ * between two tokens: when beat x goes into it. */
+static int64_t mlo_beats_thaw(const mlo_schedule *s, int i, int64_t x, int64_t beats) {
+    const int64_t stages = mlo_pipeline(&s->c->element[i]) - 2, at = x % beats, first = x - at;
+    if (at >= stages || first < 1) return 0;
+    const int64_t when = mlo_entered(s, i, first / beats, 0) + 1;
+    if (mlo_beats_released(s, i, first - 1, beats) <= when) return 0;
+    for (int64_t b = mlo_max(0, first - stages); b < first; b++)
+        if (mlo_beats_released(s, i, b, beats) > when)
+            return mlo_entered(s, i, b / beats, b % beats) + stages + 1 > when
+                ? 0
+                : mlo_beats_released(s, i, mlo_min(b + at, first - 1), beats);
+    return 0;
+}
+
+static int64_t mlo_beats_resume(const mlo_schedule *s, int i, int64_t x, int64_t beats) {
+    const int64_t gone = x - mlo_pipeline(&s->c->element[i]) - 1;
+    const int64_t left = gone < 0 ? 0 : mlo_leaves_at(s, i, gone / beats, gone % beats);
+    return left == MLO_NOT_YET ? left : mlo_max(left + 1, mlo_beats_thaw(s, i, x - 1, beats));
+}
+
+/* Cycles that a token's beats up to `at` wait in a split for keys and values, which are stored a
+ * narrow beat a cycle. */
+static int64_t mlo_split_waits(const mlo_schedule *s, int i, int64_t at) {
+    int64_t waits = 0;
+    for (int k = s->begin[1][i]; k < s->begin[1][i + 1]; k++) {
+        const mlo_edge *e = &s->c->edge[s->order[1][k]];
+        const mlo_link *w = &s->way[e - s->c->edge];
+        const int64_t beats = mlo_min(at + 1 - mlo_edge_part(s->c, e), w->beats_from);
+        if (e->to != MLO_OUTSIDE && !w->fifo && beats > 0)
+            waits += mlo_max(0, beats * w->down / w->up - beats - w->held);
+    }
+    return waits;
+}
+
+static int64_t mlo_beats_make(const mlo_schedule *s, int i, int64_t n, int64_t at) {
+    const mlo_element *e = &s->c->element[i];
+    const mlo_token *t = mlo_token_of(s, i, n);
+    const int64_t in = mlo_entered(s, i, n, at);
+    if (e->kernel) return mlo_max(t->work > t->in[0] ? t->work + at : 0, in) + mlo_pipeline(e);
+    return mlo_max(in, mlo_entered(s, i, n, 0) + at + mlo_split_waits(s, i, at)) + 1;
+}
+
 /* A token's beats go into the pipeline; its parameters may have to come first. next: when the last
  * one would, if the pipeline took it. */
 static void mlo_beats_enter(mlo_schedule *s, int i, const mlo_meet *x, mlo_token *t) {
     const mlo_element *e = &s->c->element[i];
     const int64_t latency = mlo_pipeline(e);
-    t->work = t->in[0] = mlo_max(x->arrives[0], mlo_accepts(s, i));
+    t->work = t->in[0] = mlo_max(x->arrives[0], mlo_beats_accept(s, i));
     if (e->kernel && x->at.first) {
         t->work++;
         for (int k = 0; k < e->unit.n_memory; k++) {
@@ -27678,7 +27833,17 @@ static void mlo_beats_enter(mlo_schedule *s, int i, const mlo_meet *x, mlo_token
     t->ideal = mlo_entered(s, i, x->n, mlo_beats_out(e) - 1) + latency;
 }
 
-static void mlo_fire_beats(mlo_schedule *s, int i, const mlo_meet *x, mlo_token *t) {
+static void mlo_beats_admit(mlo_schedule *s, int i, const mlo_meet *x, mlo_token *t, int64_t open) {
+    (void)open;
+    mlo_beats_enter(s, i, x, t);
+}
+
+static int mlo_beats_ready(const mlo_schedule *s, int i, int64_t n) {
+    (void)s, (void)i, (void)n;
+    return 1;
+}
+
+static void mlo_beats_fire(mlo_schedule *s, int i, const mlo_meet *x, mlo_token *t) {
     const mlo_element *e = &s->c->element[i];
     const int64_t beats = mlo_beats_out(e);
     const int64_t latency = mlo_pipeline(e);
@@ -27693,6 +27858,49 @@ static void mlo_fire_beats(mlo_schedule *s, int i, const mlo_meet *x, mlo_token 
         t->in[1], mlo_leaves(s, i, x->n * beats + beats - 1 - latency - 1, beats) + 1);
     mlo_spend(s, i, t, beats, mlo_max(t->ideal, first + beats - 1 + narrow),
         e->kernel && x->at.first ? t->work - t->in[0] - 1 : 0);
+}
+
+static const mlo_flow_verbs mlo_flow_beats = {
+    .opens = mlo_beats_open,
+    .accepts = mlo_beats_accept,
+    .takes = mlo_beats_take,
+    .enters = mlo_beats_inside,
+    .resumes = mlo_beats_resume,
+    .makes = mlo_beats_make,
+    .admits = mlo_beats_admit,
+    .prepares = mlo_admits,
+    .is_ready = mlo_beats_ready,
+    .fires = mlo_beats_fire,
+    .works = mlo_token_works,
+};
+
+/* ======== src/core/flow_matrix.c ======== */
+/* flow_matrix: the matrix-vector unit (MVU): a whole token in, then its interval of work.
+ *
+ * in:  a token, stored while the one before it is multiplied.
+ * out: when its groups of sums are made and leave.
+ *
+ * As verilog/mlo_mvu.v says: two input vectors; groups of sums, which take turns at the
+ * requantizers; a pipeline behind them that stands still when its result cannot leave, while sums
+ * go on until a group finds no turn.
+ *
+ * invariant: of weights, channel words and table, each is needed when it is used, not before.
+ * example: K/SIMD = 8 and N/PE = 8 take a token every 64 cycles, the first beat of which leaves
+ *      8 + latency cycles after the last one came.
+ * cost: O(1) a token.
+ */
+/* Cycles, as they are in the Verilog: from the last turn to the result (segment B), from the table
+ * to that. */
+enum { MLO_MATRIX_RESULT = 8, MLO_MATRIX_LOOKS_UP = 3 };
+
+static int64_t mlo_matrix_accept(const mlo_schedule *s, int i) {
+    const int64_t n = mlo_taken(s, i), before = mlo_taken_until(s, i);
+    if (n > s->fired[i] + 1) return MLO_NOT_YET;
+    return n > 1 ? mlo_max(before, mlo_token_of(s, i, n - 2)->work + 1) : before;
+}
+
+static int64_t mlo_matrix_make(const mlo_schedule *s, int i, int64_t n, int64_t at) {
+    return mlo_token_of(s, i, n)->soon + at * mlo_port_beats(s->c->element[i].unit.in[0]);
 }
 
 /* Results in the pipeline behind the sums. When those cannot leave, nothing moves: the last sum is
@@ -27749,7 +27957,7 @@ static int64_t mlo_matrix_begins(const mlo_unit *u, const int64_t ready[MLO_UNIT
             - mlo_matrix_ahead(u));
 }
 
-static void mlo_fire_matrix(mlo_schedule *s, int i, const mlo_meet *x, mlo_token *t) {
+static void mlo_matrix_fire(mlo_schedule *s, int i, const mlo_meet *x, mlo_token *t) {
     const mlo_unit *u = &s->c->element[i].unit;
     const mlo_token *before = x->n ? mlo_token_of(s, i, x->n - 1) : NULL;
     const int64_t in = mlo_port_beats(u->in[0]);
@@ -27768,92 +27976,59 @@ static void mlo_fire_matrix(mlo_schedule *s, int i, const mlo_meet *x, mlo_token
     const int64_t ideal = start + u->interval - 1;
     t->soon = mlo_max(start + in - 1 + u->latency, table);
     t->out[0] = mlo_max(t->soon, x->room[0]);
-    t->work = mlo_max(
-        ideal, mlo_matrix_resumes(u, u->interval / in - 1, mlo_max(t->out[0], x->room[2])));
+    t->work = mlo_max(ideal,
+        mlo_matrix_resumes(
+            u, u->interval / in - 1, mlo_max(t->out[0], mlo_room_between(s, i, in))));
     t->out[1] = mlo_max(mlo_max(t->work + u->latency, x->room[1]), t->out[0] + s->span[i]);
     mlo_matrix_freezes(s, i, x->n);
     mlo_spend(s, i, t, u->interval, ideal + u->latency, waits);
 }
 
-/* Where an element's token n stands, and when its parameters are there. 0: not known yet. */
-static int mlo_stands(mlo_schedule *s, int i, int64_t n, mlo_meet *x) {
-    x->n = n;
-    x->at = mlo_place_of(s, n);
-    return mlo_parameters(s, i, &x->at, x->ready);
+static void mlo_matrix_work(
+    const mlo_unit *u, const mlo_token *t, int64_t before, int64_t when[2]) {
+    (void)before;
+    when[0] = t->work - u->interval + 1;
+    when[1] = t->work + 1;
 }
 
-/* And when its beats come. */
-static int mlo_comes(mlo_schedule *s, int i, int64_t n, mlo_meet *x) {
-    int64_t when[2];
-    x->arrives[0] = x->arrives[1] = x->frame[0] = x->frame[1] = 0;
-    if (n >= s->total) return 0;
-    for (int k = s->begin[0][i]; k < s->begin[0][i + 1]; k++) {
-        const mlo_edge *e = &s->c->edge[s->order[0][k]];
-        const int frame = s->c->element[i].unit.whole_frame && e->to_port;
-        const int64_t last = frame ? n - n % s->c->tokens + s->c->tokens - 1 : n;
-        if (mlo_fired(s, e->from) <= last) return 0;
-        if (!mlo_edge_comes(s, e, last, when)) return 0;
-        if (frame)
-            x->frame[e->to_port - 1] = when[1];
-        else {
-            x->arrives[0] = mlo_max(x->arrives[0], when[0]);
-            x->arrives[1] = mlo_max(x->arrives[1], when[1]);
-        }
-    }
-    return mlo_stands(s, i, n, x);
-}
+static const mlo_flow_verbs mlo_flow_matrix = {
+    .opens = mlo_token_opens,
+    .accepts = mlo_matrix_accept,
+    .takes = mlo_token_takes,
+    .enters = mlo_token_enters,
+    .resumes = mlo_token_opens,
+    .makes = mlo_matrix_make,
+    .admits = mlo_token_admit,
+    .prepares = mlo_admits,
+    .is_ready = mlo_token_ready,
+    .fires = mlo_matrix_fire,
+    .held = mlo_matrix_freezes,
+    .works = mlo_matrix_work,
+};
 
-/* Token n's beats that were taken later than they came held their producer back, whose next token,
- * where there is no FIFO, has mostly not fired yet (if it has, its own wait holds this one). */
-static void mlo_held_back(mlo_schedule *s, const mlo_edge *e, int64_t n, const int64_t in[2]) {
-    int64_t when[2];
-    if (e->fifo || e->from == MLO_OUTSIDE) return;
-    if (!mlo_edge_comes(s, e, n, when)) return;
-    mlo_token *from = mlo_token_of(s, e->from, n);
-    const int64_t late = mlo_max(0, in[1] - when[1]);
-    if (in[0] > when[0])
-        from->out[0] = mlo_min(from->out[0] + in[0] - when[0], from->out[1] + late);
-    from->out[1] += late;
-    if (late && s->c->element[e->from].unit.flow == MLO_FLOW_MATRIX)
-        mlo_matrix_freezes(s, e->from, n);
-}
+/* ======== src/core/flow_tiles.c ======== */
+/* flow_tiles: a matrix-vector unit in row blocks (--memory block): a tile of tokens in, then a pass
+ * over it for every block.
+ *
+ * in:  tokens of a tile; blocks of weights, as memory gives them.
+ * out: when passes begin and end, when results leave.
+ *
+ * As verilog/mlo_mvu_tiled.v, mlo_tile.v, mlo_untile.v and mlo_refill.v say: two halves of tokens,
+ * two banks of a block, two halves of results. The next tile arrives, and the one before leaves,
+ * meanwhile. Blocks are asked for with the tile's first token.
+ *
+ * invariant: work and waits are counted by passes, not by tokens.
+ * example: 197 tokens in tiles of 32 pass each block seven times, which is read as often.
+ * cost: O(passes and bursts).
+ */
+/* Cycles, as they are in the Verilog: from a tile's first beat to its request (readers that share
+ * memory: one more), from a stored token to its multiplication, from a result to its first beat out. */
+enum { MLO_TILE_ASKS = 5, MLO_TILE_STORES = 2, MLO_TILE_LEAVES = 2 };
 
-/* All that waited with their beats of a token for an element are told when it took them. */
-static void mlo_hold_producers(mlo_schedule *s, int i, const mlo_meet *x, const mlo_token *t) {
-    for (int k = s->begin[0][i]; k < s->begin[0][i + 1]; k++) {
-        const mlo_edge *e = &s->c->edge[s->order[0][k]];
-        if (!s->c->element[i].unit.whole_frame || !e->to_port) mlo_held_back(s, e, x->n, t->in);
-    }
-}
-
-/* Tokens are taken as they come and there is room for them, ahead of those whose results leave. 0:
- * none is. (Attention takes its queries as it works on them.) */
-static int mlo_takes(mlo_schedule *s, int i) {
-    const mlo_element *e = &s->c->element[i];
-    const mlo_flow flow = e->unit.flow;
-    const int opens = flow == MLO_FLOW_BEATS || flow == MLO_FLOW_NORM;
-    const int64_t beats = e->kernel ? mlo_port_beats(e->unit.in[0]) : mlo_beats_out(e);
-    int any = 0;
-    for (mlo_meet x; flow != MLO_FLOW_ROWS; any = 1) {
-        const int64_t n = mlo_taken(s, i);
-        if (!mlo_comes(s, i, n, &x)) break;
-        mlo_token *t = mlo_token_of(s, i, n);
-        const int64_t open = mlo_accepts(s, i);
-        const int64_t last = opens && open != MLO_NOT_YET
-            ? mlo_opens(s, i, n * beats + beats - 1, beats)
-            : 0;
-        if (open == MLO_NOT_YET || last == MLO_NOT_YET) break;
-        if (flow == MLO_FLOW_BEATS)
-            mlo_beats_enter(s, i, &x, t);
-        else {
-            t->in[0] = mlo_max(x.arrives[0], open);
-            t->in[1] = mlo_max(x.arrives[1], t->in[0] + beats - 1);
-        }
-        t->in[1] = mlo_max(t->in[1], last);
-        s->known[i] = n + 1;
-        mlo_hold_producers(s, i, &x, t);
-    }
-    return any;
+/* The number of token n's tile, counted from the first one on. */
+static int64_t mlo_tile_of(const mlo_schedule *s, int i, int64_t n) {
+    const mlo_unit *u = &s->c->element[i].unit;
+    return n / s->c->tokens * mlo_unit_tiles(u, s->c->tokens) + n % s->c->tokens / u->tile;
 }
 
 /* The first token of an element's tile; how many tokens the one has that begins with token n. */
@@ -27863,6 +28038,12 @@ static int64_t mlo_tile_first(const mlo_schedule *s, int i, int64_t tile) {
 }
 static int64_t mlo_tile_size(const mlo_schedule *s, int i, int64_t n) {
     return mlo_min(s->c->element[i].unit.tile, s->c->tokens - n % s->c->tokens);
+}
+
+static int64_t mlo_tiles_accept(const mlo_schedule *s, int i) {
+    const int64_t tile = mlo_tile_of(s, i, mlo_taken(s, i)), before = mlo_taken_until(s, i);
+    if (tile > s->tiling[i].opened + 1) return MLO_NOT_YET;
+    return tile > 1 ? mlo_max(before, s->tiling[i].freed[tile & 3]) : before;
 }
 
 /* Where in the image the parameters lie that the tile needs which begins with token n: row blocks
@@ -28050,11 +28231,15 @@ static int mlo_tile_goes_on(mlo_schedule *s, int i) {
     const mlo_tiling *t = &s->tiling[i];
     const int64_t n = mlo_tile_first(s, i, t->begun);
     if (n >= s->total) return 0;
-    const int takes = mlo_takes(s, i), asks = mlo_tile_asks(s, i), reads = mlo_tile_reads(s, i);
+    const int takes = mlo_admits(s, i), asks = mlo_tile_asks(s, i), reads = mlo_tile_reads(s, i);
     return (t->asked > t->begun && mlo_tile_passes(s, i, n)) || takes || asks || reads;
 }
 
-static void mlo_fire_tiles(mlo_schedule *s, int i, const mlo_meet *x, mlo_token *t) {
+static int mlo_tiles_ready(const mlo_schedule *s, int i, int64_t n) {
+    return mlo_token_ready(s, i, n) && mlo_tile_of(s, i, n) < s->tiling[i].begun;
+}
+
+static void mlo_tiles_fire(mlo_schedule *s, int i, const mlo_meet *x, mlo_token *t) {
     const mlo_unit *u = &s->c->element[i].unit;
     const int64_t tile = mlo_tile_of(s, i, x->n);
     const int64_t first = mlo_max(t->work + u->latency + MLO_TILE_LEAVES,
@@ -28063,6 +28248,74 @@ static void mlo_fire_tiles(mlo_schedule *s, int i, const mlo_meet *x, mlo_token 
     t->out[0] = mlo_max(first, x->room[0]);
     t->out[1] = mlo_max(t->out[0] + s->span[i], x->room[1]);
     s->tiling[i].left[(tile + 2) % MLO_TILES_LEFT] = t->out[1];
+}
+
+/* The last pass is. */
+static void mlo_tiles_work(const mlo_unit *u, const mlo_token *t, int64_t before, int64_t when[2]) {
+    (void)before;
+    when[0] = t->work - u->macs / u->multipliers / u->blocks + 1;
+    when[1] = t->work + 1;
+}
+
+static const mlo_flow_verbs mlo_flow_tiles = {
+    .opens = mlo_token_opens,
+    .accepts = mlo_tiles_accept,
+    .takes = mlo_token_takes,
+    .enters = mlo_token_enters,
+    .resumes = mlo_token_opens,
+    .makes = mlo_token_makes,
+    .admits = mlo_token_admit,
+    .prepares = mlo_tile_goes_on,
+    .is_ready = mlo_tiles_ready,
+    .fires = mlo_tiles_fire,
+    .works = mlo_tiles_work,
+    .passes = 1,
+};
+
+/* ======== src/core/flow_norm.c ======== */
+/* flow_norm: a token's norm (LayerNorm): sums as the token arrives, root and reciprocal, then its
+ * lanes: three tokens at a time.
+ *
+ * in:  a token's beats.
+ * out: when its root begins, when its beats go to the lanes and leave.
+ *
+ * * As verilog/mlo_layernorm.v says: tokens wait in a store while the root of the one in front is
+ * computed; stages behind the store stand still together when two beats behind them wait.
+ *
+ * invariant: a token goes to the lanes when its root is there and the one before it has gone.
+ * example: 64 channels, 4 lanes: a token every 16 cycles, or every 42, as long as a root takes.
+ * cost: O(1) a token.
+ */
+enum { MLO_NORM_HOLDS = 10 }; /* beats from the store to the way out */
+
+/* When a norm's beat number x goes to the lanes: one after the other when the root is there, and
+ * as results leave. */
+static int64_t mlo_norm_goes(const mlo_schedule *s, int i, int64_t x, int64_t beats) {
+    return x < 0 ? 0
+                 : mlo_max(mlo_token_of(s, i, x / beats)->next + 1 + x % beats,
+                       mlo_leaves(s, i, x - MLO_NORM_HOLDS, beats) + 1);
+}
+
+/* The beat so many before has gone to the lanes. */
+static int64_t mlo_norm_open(const mlo_schedule *s, int i, int64_t x, int64_t beats) {
+    const int64_t gone = x - mlo_norm_keeps(beats);
+    if (gone - MLO_NORM_HOLDS >= s->fired[i] * beats || gone >= s->lanes[i] * beats)
+        return MLO_NOT_YET;
+    return 1 + mlo_norm_goes(s, i, gone, beats);
+}
+static int64_t mlo_norm_resume(const mlo_schedule *s, int i, int64_t x, int64_t beats) {
+    return mlo_max(0, mlo_norm_open(s, i, x, beats));
+}
+
+static int64_t mlo_norm_accept(const mlo_schedule *s, int i) {
+    const int64_t n = mlo_taken(s, i), beats = mlo_beats_out(&s->c->element[i]);
+    const int64_t opens = mlo_norm_open(s, i, n * beats, beats);
+    return opens == MLO_NOT_YET ? opens : mlo_max(mlo_taken_until(s, i), opens);
+}
+
+static int64_t mlo_norm_enters(const mlo_unit *u, const mlo_token *t, int64_t at) {
+    (void)u, (void)t, (void)at;
+    return 0;
 }
 
 /* When a token whose root has begun is next for the lanes: the root is there, and the token before
@@ -28104,7 +28357,17 @@ static int mlo_norm_begins(mlo_schedule *s, int i) {
     return 1;
 }
 
-static void mlo_fire_norm(mlo_schedule *s, int i, const mlo_meet *x, mlo_token *t) {
+static int mlo_norm_prepares(mlo_schedule *s, int i) {
+    int any = mlo_admits(s, i);
+    while (mlo_norm_begins(s, i)) any = 1;
+    return any;
+}
+
+static int mlo_norm_ready(const mlo_schedule *s, int i, int64_t n) {
+    return mlo_token_ready(s, i, n) && s->lanes[i] > n;
+}
+
+static void mlo_norm_fire(mlo_schedule *s, int i, const mlo_meet *x, mlo_token *t) {
     const mlo_unit *u = &s->c->element[i].unit;
     const int64_t beats = mlo_port_beats(u->in[0]);
     const int64_t late = x->at.first ? 1 + mlo_max(0, x->ready[0] - t->next - 5) : 0;
@@ -28117,8 +28380,77 @@ static void mlo_fire_norm(mlo_schedule *s, int i, const mlo_meet *x, mlo_token *
         late + (x->at.first ? mlo_max(0, x->ready[1] - mlo_norm_sums(s, i, x->n)) : 0));
 }
 
+static const mlo_flow_verbs mlo_flow_norm = {
+    .opens = mlo_norm_open,
+    .accepts = mlo_norm_accept,
+    .takes = mlo_token_takes,
+    .enters = mlo_norm_enters,
+    .resumes = mlo_norm_resume,
+    .makes = mlo_token_makes,
+    .admits = mlo_token_admit,
+    .prepares = mlo_norm_prepares,
+    .is_ready = mlo_norm_ready,
+    .fires = mlo_norm_fire,
+    .works = mlo_token_works,
+};
+
+/* ======== src/core/flow_rows.c ======== */
+/* flow_rows: attention: a frame of keys and values, then a row for each query token and head:
+ * scores, softmax, division, sum.
+ *
+ * in:  tokens of queries; frames of keys and values.
+ * out: when rows are scored, when their results leave.
+ *
+ * As verilog/mlo_attention.v and its parts say: rows follow one another through four stages with
+ * queues between them, each as deep as it is.
+ *
+ * invariant: two frames of keys and values, and two rows of queries, are inside; a bank of keys is
+ *      free when the frame's last row is scored, one of values when it is summed.
+ * example: 32 tokens, 2 heads of 32 channels: 64 rows a frame.
+ * cost: O(heads) a token.
+ */
+static int64_t mlo_rows_accept(const mlo_schedule *s, int i) {
+    const int64_t before = mlo_taken_until(s, i), rows = s->rows[i];
+    return rows > 1 ? mlo_max(before, s->row[i][(rows - 2) % MLO_ROWS_KEPT].score + 1) : before;
+}
+
+/* When attention takes beat `at` of a token's queries: two rows (heads) as they come, the others
+ * when rows are scored, which begins with the frame's last key. */
+static int64_t mlo_query_taken(
+    const mlo_schedule *s, int i, const mlo_token *t, int64_t at, int64_t beats) {
+    const int64_t early = 2 * s->c->element[i].unit.rows.steps;
+    const int64_t first[2] = { t->in[0], t->work };
+    const int64_t then[2] = { t->next, t->in[1] };
+    if (beats <= early) return mlo_beat_at(t->in, at, beats);
+    return at < early ? mlo_beat_at(first, at, early)
+                      : mlo_beat_at(then, at - early, beats - early);
+}
+
+/* Keys and values: of frames that are long gone nothing is kept. */
+static int64_t mlo_frame_takes(const mlo_schedule *s, const mlo_edge *e, int64_t n) {
+    const int64_t frame = n / s->c->tokens, fired = s->fired[e->to];
+    if (frame < 2 || fired >= (frame + 3) * s->c->tokens) return 0;
+    if (fired < (frame - 1) * s->c->tokens) return MLO_NOT_YET;
+    return s->frame_freed[e->to][e->to_port - 1][frame & 3];
+}
+
+/* Queries: two rows beyond those that are scored. */
+static int64_t mlo_rows_take(const mlo_schedule *s, const mlo_edge *e, int64_t x, int64_t beats) {
+    const int64_t n = x / beats, taken = mlo_taken(s, e->to);
+    const int64_t steps = s->c->element[e->to].unit.rows.steps, row = x / steps;
+    if (mlo_edge_is_frame(s->c, e)) return mlo_frame_takes(s, e, n);
+    if (n < taken) return mlo_query_taken(s, e->to, mlo_token_of(s, e->to, n), x % beats, beats);
+    if (row >= s->rows[e->to] + 2) return MLO_NOT_YET;
+    return mlo_max(mlo_taken_until(s, e->to) + x - taken * beats,
+        row > 1 ? s->row[e->to][(row - 2) % MLO_ROWS_KEPT].score + 1 + x % steps : 0);
+}
+
+static int64_t mlo_rows_make(const mlo_schedule *s, int i, int64_t n, int64_t at) {
+    return mlo_beat_at(mlo_token_of(s, i, n)->out, at, mlo_beats_out(&s->c->element[i]));
+}
+
 /* A row of attention: the query is complete at `query`. */
-static mlo_scored mlo_fire_row(
+static mlo_scored mlo_row_scored(
     mlo_schedule *s, int i, const mlo_meet *x, int64_t query, int64_t constants, int64_t room) {
     const mlo_unit *u = &s->c->element[i].unit;
     const mlo_scored none = { 0, 0, 0, 0, 0, 0 };
@@ -28155,13 +28487,13 @@ static mlo_scored mlo_fire_row(
     return now;
 }
 
-static void mlo_fire_rows(mlo_schedule *s, int i, const mlo_meet *x, mlo_token *t) {
+static void mlo_rows_fire(mlo_schedule *s, int i, const mlo_meet *x, mlo_token *t) {
     const mlo_unit *u = &s->c->element[i].unit;
     int64_t at, room, last;
     int64_t steps = u->rows.steps;
     int64_t heads = u->rows.heads;
     int64_t beats = heads * steps;
-    int64_t accepts = mlo_accepts(s, i);
+    int64_t accepts = mlo_rows_accept(s, i);
     int64_t constants = 0;
     mlo_scored row = { 0, 0, 0, 0, 0, 0 };
     t->in[0] = mlo_max(x->arrives[0], accepts);
@@ -28183,7 +28515,7 @@ static void mlo_fire_rows(mlo_schedule *s, int i, const mlo_meet *x, mlo_token *
             ? mlo_beat_at(mlo_token_of(s, i, at / beats)->out, at % beats, beats) + 1
                 - (steps - 1) * u->rows.groups
             : 0;
-        row = mlo_fire_row(s, i, x, query, h ? 0 : constants, room);
+        row = mlo_row_scored(s, i, x, query, h ? 0 : constants, room);
         if (!h) t->out[0] = row.mix - (steps - 1) * u->rows.groups + u->rows.to_out;
     }
     t->in[1] = mlo_max(s->query[i], t->in[0] + beats - 1);
@@ -28199,92 +28531,23 @@ static void mlo_fire_rows(mlo_schedule *s, int i, const mlo_meet *x, mlo_token *
         s, i, t, heads * steps * u->rows.groups, last, constants ? x->ready[0] - s->query[i] : 0);
 }
 
-/* The loop's way in: the first iteration comes from outside, others from the feedback. 0: not
- * known yet. */
-static int mlo_fire_entry(mlo_schedule *s) {
-    const mlo_core *c = s->c;
-    const int64_t n = s->fired[c->n_element], beats = c->channels / c->lanes;
-    const int end = c->edge[c->n_edge - 1].from;
-    int64_t room[3], first, last;
-    if (n >= s->total || !mlo_has_room(s, MLO_OUTSIDE, 0, room)) return 0;
-    mlo_place p = mlo_place_of(s, n);
-    if (p.iteration == 0) {
-        first = (p.group * c->frames * c->tokens + p.frame * c->tokens + p.at) * beats + beats + 3;
-        last = first + beats - 1;
-    } else {
-        if (mlo_fired(s, end) <= n - p.size * c->tokens) return 0;
-        const mlo_token *from = mlo_token_of(s, end, n - p.size * c->tokens);
-        first = from->out[0] + 4;
-        last = from->out[1] + 4;
-    }
-    mlo_token *t = mlo_token_of(s, MLO_OUTSIDE, n);
-    t->soon = first;
-    t->out[0] = mlo_max(
-        mlo_max(first, room[0]), n ? mlo_token_of(s, MLO_OUTSIDE, n - 1)->out[1] + 1 : 0);
-    t->out[1] = mlo_max(mlo_max(last, room[1]), t->out[0] + beats - 1);
-    s->fired[c->n_element]++;
+static int mlo_rows_ready(const mlo_schedule *s, int i, int64_t n) {
+    (void)s, (void)i, (void)n;
     return 1;
 }
 
-/* What the element's next token meets where it leaves, too. 0: not known yet. */
-static int mlo_meets(mlo_schedule *s, int i, mlo_meet *x) {
-    const mlo_unit *u = &s->c->element[i].unit;
-    const int64_t n = s->fired[i], pace = u->flow == MLO_FLOW_MATRIX ? mlo_port_beats(u->in[0]) : 0;
-    if (u->blocks && mlo_tile_of(s, i, n) >= s->tiling[i].begun) return 0;
-    if (s->known[i] <= n && u->flow != MLO_FLOW_ROWS && u->flow != MLO_FLOW_BEATS) return 0;
-    if (s->lanes[i] <= n && u->flow == MLO_FLOW_NORM) return 0;
-    return (s->known[i] > n ? mlo_stands(s, i, n, x) : mlo_comes(s, i, n, x))
-        && mlo_has_room(s, i, pace, x->room);
-}
-
-/* Tells of a token that an element is done with. */
-static void mlo_passed(mlo_schedule *s, int i, const mlo_meet *x, const mlo_token *t) {
-    const mlo_core *c = s->c;
-    const mlo_unit *u = &c->element[i].unit;
-    const int64_t frame = x->at.group * c->frames + x->at.frame;
-    const int64_t before = x->n ? mlo_token_of(s, i, x->n - 1)->out[1] : 0;
-    /* its multipliers' cycles, without what is in its pipeline */
-    const int matrix = u->flow == MLO_FLOW_MATRIX;
-    const int64_t last_pass = u->blocks ? u->macs / u->multipliers / u->blocks : 0;
-    const mlo_moment what = { i, x->at.iteration, frame, x->at.at,
-        matrix          ? t->work - u->interval + 1
-            : u->blocks ? t->work - last_pass + 1
-                        : mlo_max(t->in[0], before),
-        matrix || u->blocks ? t->work + 1 : t->out[1] };
-    if (s->seen) s->seen(s->user, &what);
-    if (i == c->edge[c->n_edge - 1].from && x->at.iteration == c->scan.iterations - 1
-        && x->at.at == c->tokens - 1)
-        s->p->frame_done[frame] = t->out[1] + 3;
-}
-
-/* What an element does ahead of the next token that leaves it. 0: nothing. */
-static int mlo_prepares(mlo_schedule *s, int i) {
-    int any = s->c->element[i].unit.blocks ? mlo_tile_goes_on(s, i) : mlo_takes(s, i);
-    while (s->c->element[i].unit.flow == MLO_FLOW_NORM && mlo_norm_begins(s, i)) any = 1;
-    return any;
-}
-
-/* An element handles all the tokens it can. */
-static int mlo_fire(mlo_schedule *s, int i) {
-    int any = mlo_prepares(s, i);
-    for (mlo_meet x; mlo_meets(s, i, &x); any = 1) {
-        mlo_token *t = mlo_token_of(s, i, x.n);
-        switch (s->c->element[i].unit.flow) {
-        case MLO_FLOW_MATRIX: mlo_fire_matrix(s, i, &x, t); break;
-        case MLO_FLOW_TILES: mlo_fire_tiles(s, i, &x, t); break;
-        case MLO_FLOW_NORM: mlo_fire_norm(s, i, &x, t); break;
-        case MLO_FLOW_ROWS: mlo_fire_rows(s, i, &x, t); break;
-        default: mlo_fire_beats(s, i, &x, t); break;
-        }
-        s->fired[i]++;
-        mlo_settle(s, i, s->mask / 2);
-        if (s->known[i] <= x.n) mlo_hold_producers(s, i, &x, t);
-        mlo_passed(s, i, &x, t);
-        if (!s->c->element[i].unit.blocks) mlo_prepares(s, i);
-        s->free = 0;
-    }
-    return any;
-}
+static const mlo_flow_verbs mlo_flow_rows = {
+    .opens = mlo_token_opens,
+    .accepts = mlo_rows_accept,
+    .takes = mlo_rows_take,
+    .enters = mlo_token_enters,
+    .resumes = mlo_token_opens,
+    .makes = mlo_rows_make,
+    .prepares = mlo_admits,
+    .is_ready = mlo_rows_ready,
+    .fires = mlo_rows_fire,
+    .works = mlo_token_works,
+};
 
 /* ======== src/core/predict.c ======== */
 /* predict: how many cycles a core takes, and why its kernels wait.
@@ -28298,6 +28561,17 @@ static int mlo_fire(mlo_schedule *s, int i) {
  *     (README.md).
  * cost: that of the schedule: milliseconds for a BERT-base.
  */
+
+static const mlo_flow_verbs *mlo_flow_of(const mlo_schedule *s, int i) {
+    static const mlo_flow_verbs *const flows[] = {
+        [MLO_FLOW_BEATS] = &mlo_flow_beats,
+        [MLO_FLOW_MATRIX] = &mlo_flow_matrix,
+        [MLO_FLOW_TILES] = &mlo_flow_tiles,
+        [MLO_FLOW_NORM] = &mlo_flow_norm,
+        [MLO_FLOW_ROWS] = &mlo_flow_rows,
+    };
+    return flows[s->c->element[i].unit.flow];
+}
 
 /* Nothing can fire: requests are heard, one after the other (of several at a time, who is behind
  * the latest: mlo_axi_share), until a tile is through or its half free, or a memory is there. 0:

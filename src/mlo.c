@@ -103,7 +103,12 @@
 #include "core/schedule_beat.c"     /* when there is room for a beat, when it leaves */
 #include "core/schedule_fifo.c"     /* how full its FIFOs get */
 #include "core/schedule_memory.c"   /* when parameters come */
-#include "core/schedule_fire.c"     /* how tokens go through an element */
+#include "core/schedule_fire.c"     /* what all elements do with tokens; and each kind: */
+#include "core/flow_beats.c"        /* pipelines, */
+#include "core/flow_matrix.c"       /* matrix-vector units, */
+#include "core/flow_tiles.c"        /* those in row blocks, */
+#include "core/flow_norm.c"         /* norms, */
+#include "core/flow_rows.c"         /* attention */
 #include "core/predict.c"           /* cycles, and why kernels wait */
 #include "core/estimate.c"          /* what it takes of an FPGA */
 #include "core/lower.c"             /* integers to streaming kernels */

@@ -1,13 +1,17 @@
 /* schedule: when things happen in a core: tokens, and the streams that they are on.
  *
- * in:  a core (mlo_core), folded.    out: of every token at every element, when its beats come and
- * go; what comes of it is in predict.c. How. Every element handles the same tokens in the same
- * order. It takes its next token as soon as it is known when that token's beats arrive, and fires
- * (schedule_fire.c) when the receiver has room for its result; that says when the first and last
- * beat are taken and leave. So it is the dataflow graph run token by token, with its FIFOs as deep
- * as they are. Where it matters which beats of a token that waits go and which stay, a beat is
- * asked for by itself (schedule_beat.c); else it is on the straight line between the token's first
- * and last one. Parameters come as memory gives them (schedule_memory.c).
+ * in:  a core (mlo_core), folded.
+ * out: of every token at every element, when its beats come and go; what comes of it is in
+ *     predict.c.
+ *
+ * Every element handles the same tokens in the same order. It takes its next token as soon as it is
+ * known when that token's beats arrive, and fires (schedule_fire.c, and a file for each kind,
+ * flow_*.c) when the receiver has room for its result; that says when the first and last beat are
+ * taken and leave. So it is the dataflow graph run token by token, with its FIFOs as deep as they
+ * are. Where it matters which beats of a token that waits go and which stay, a beat is asked for by
+ * itself (schedule_beat.c); else it is on the straight line between the token's first and last one.
+ * Parameters come as memory gives them (schedule_memory.c).
+ *
  * invariant: no number comes from a simulation, which takes as many cycles, but for 1 %: mostly a
  *      few, as a beat may not be where the straight line has it, and two readers that ask in the
  *      same cycle may be served in another order.
@@ -16,7 +20,10 @@
  * cost: O(tokens x iterations x elements), and heads for attention; bursts; FIFOs' tokens, where
  *     they are followed. Cycle 0 is the first input beat.
  */
-enum { MLO_ROWS_KEPT = 32, MLO_NORM_HOLDS = 10, MLO_READS_KEPT = 64, MLO_TILES_LEFT = 32 };
+enum { MLO_ROWS_KEPT = 32, MLO_READS_KEPT = 64, MLO_TILES_LEFT = 32 };
+
+/* A time that depends on what has not been walked. */
+#define MLO_NOT_YET (-1)
 
 /* Per kernel: cycles in which its multipliers (or lanes) work, in which it waits for parameters,
  * for input, for its output. */
@@ -239,6 +246,52 @@ static int64_t mlo_beat_at(const int64_t when[2], int64_t at, int64_t beats) {
 }
 static int64_t mlo_beat_by(const int64_t when[2], int64_t at, int64_t beats) {
     return beats > 1 ? when[0] + mlo_parts((when[1] - when[0]) * at, beats - 1) : when[1];
+}
+
+/* What a token meets at an element: when its beats, parameters, frames come; when there is room. */
+typedef struct {
+    int64_t n, arrives[2], room[2], ready[MLO_UNIT_MEMORIES], frame[2];
+    mlo_place at;
+} mlo_meet;
+
+/* ---- flows ---------------------------------------------------------------- */
+
+/* How tokens go through an element of a kind: each kind has a file of its own, flow_*.c. Beats x
+ * are counted from the run's first token on, `beats` to a token; beats `at` from their token's
+ * first one on. All times are cycles; any may be MLO_NOT_YET, where a verb says `if known`. */
+typedef struct {
+    /* when there is room for beat x of those that come next, if known; 0: tokens come in whole */
+    int64_t (*opens)(const mlo_schedule *s, int i, int64_t x, int64_t beats);
+    /* when the next token's first beat is taken, whatever comes, if known */
+    int64_t (*accepts)(const mlo_schedule *s, int i);
+    /* when edge e's beat x is taken, if known; x >= 0 */
+    int64_t (*takes)(const mlo_schedule *s, const mlo_edge *e, int64_t x, int64_t beats);
+    /* when beat `at` of a token that was taken is in, as far as parameters decide */
+    int64_t (*enters)(const mlo_unit *u, const mlo_token *t, int64_t at);
+    /* when beat x of a token that was taken goes in, as far as what is behind decides, if known */
+    int64_t (*resumes)(const mlo_schedule *s, int i, int64_t x, int64_t beats);
+    /* when beat `at` of token n could leave, if all behind the element had room */
+    int64_t (*makes)(const mlo_schedule *s, int i, int64_t n, int64_t at);
+    /* a token comes while others' results wait; `open`: its first beat may. NULL: none does */
+    void (*admits)(mlo_schedule *s, int i, const mlo_meet *x, mlo_token *t, int64_t open);
+    /* all that can be done ahead of the next token that leaves; 0: nothing */
+    int (*prepares)(mlo_schedule *s, int i);
+    /* is all known of token n that fires() needs, but for room? */
+    int (*is_ready)(const mlo_schedule *s, int i, int64_t n);
+    /* the token goes through */
+    void (*fires)(mlo_schedule *s, int i, const mlo_meet *x, mlo_token *t);
+    /* results of token n left later than fires() said. NULL: that changes nothing inside */
+    void (*held)(mlo_schedule *s, int i, int64_t n);
+    /* from when to when a token is worked on; the one before left at `before` */
+    void (*works)(const mlo_unit *u, const mlo_token *t, int64_t before, int64_t when[2]);
+    int passes; /* 1: tokens are worked on several at a time, and wait so */
+} mlo_flow_verbs;
+
+static const mlo_flow_verbs *mlo_flow_of(const mlo_schedule *s, int i);
+
+/* Does the edge bring an element whole frames, beside its tokens? (keys and values) */
+static int mlo_edge_is_frame(const mlo_core *c, const mlo_edge *e) {
+    return e->to != MLO_OUTSIDE && c->element[e->to].unit.whole_frame && e->to_port;
 }
 
 /* ---- edges ---------------------------------------------------------------- */

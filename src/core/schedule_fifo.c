@@ -59,7 +59,7 @@ static int64_t mlo_fifo_popped(const mlo_schedule *s, int k, int64_t x) {
         if (taken == MLO_NOT_YET) return taken;
         taken++;
     } else {
-        const int frame = c->element[e->to].unit.whole_frame && e->to_port;
+        const int frame = mlo_edge_is_frame(c, e);
         if (!frame && s->fired[e->to] <= x / s->way[k].beats_from) return MLO_NOT_YET;
         taken = frame ? mlo_edge_takes(s, e, x, s->way[k].beats_from)
                       : mlo_link_accepts(s, e, x, 0);

@@ -33,7 +33,7 @@ typedef struct {
 
 enum { MLO_UNIT_PORTS = 4, MLO_UNIT_MEMORIES = 3, MLO_UNIT_PARAMS = 16 };
 
-/* How tokens go through a unit: see schedule_fire.c, which knows when. */
+/* How tokens go through a unit: see core/flow_*.c, which know when. */
 typedef enum {
     MLO_FLOW_BEATS,
     MLO_FLOW_MATRIX,

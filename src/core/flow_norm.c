@@ -1,0 +1,120 @@
+/* flow_norm: a token's norm (LayerNorm): sums as the token arrives, root and reciprocal, then its
+ * lanes: three tokens at a time.
+ *
+ * in:  a token's beats.
+ * out: when its root begins, when its beats go to the lanes and leave.
+ *
+ * * As verilog/mlo_layernorm.v says: tokens wait in a store while the root of the one in front is
+ * computed; stages behind the store stand still together when two beats behind them wait.
+ *
+ * invariant: a token goes to the lanes when its root is there and the one before it has gone.
+ * example: 64 channels, 4 lanes: a token every 16 cycles, or every 42, as long as a root takes.
+ * cost: O(1) a token.
+ */
+enum { MLO_NORM_HOLDS = 10 }; /* beats from the store to the way out */
+
+/* When a norm's beat number x goes to the lanes: one after the other when the root is there, and
+ * as results leave. */
+static int64_t mlo_norm_goes(const mlo_schedule *s, int i, int64_t x, int64_t beats) {
+    return x < 0 ? 0
+                 : mlo_max(mlo_token_of(s, i, x / beats)->next + 1 + x % beats,
+                       mlo_leaves(s, i, x - MLO_NORM_HOLDS, beats) + 1);
+}
+
+/* The beat so many before has gone to the lanes. */
+static int64_t mlo_norm_open(const mlo_schedule *s, int i, int64_t x, int64_t beats) {
+    const int64_t gone = x - mlo_norm_keeps(beats);
+    if (gone - MLO_NORM_HOLDS >= s->fired[i] * beats || gone >= s->lanes[i] * beats)
+        return MLO_NOT_YET;
+    return 1 + mlo_norm_goes(s, i, gone, beats);
+}
+static int64_t mlo_norm_resume(const mlo_schedule *s, int i, int64_t x, int64_t beats) {
+    return mlo_max(0, mlo_norm_open(s, i, x, beats));
+}
+
+static int64_t mlo_norm_accept(const mlo_schedule *s, int i) {
+    const int64_t n = mlo_taken(s, i), beats = mlo_beats_out(&s->c->element[i]);
+    const int64_t opens = mlo_norm_open(s, i, n * beats, beats);
+    return opens == MLO_NOT_YET ? opens : mlo_max(mlo_taken_until(s, i), opens);
+}
+
+static int64_t mlo_norm_enters(const mlo_unit *u, const mlo_token *t, int64_t at) {
+    (void)u, (void)t, (void)at;
+    return 0;
+}
+
+/* When a token whose root has begun is next for the lanes: the root is there, and the token before
+ * has gone to them. */
+static int64_t mlo_norm_loads(const mlo_schedule *s, int i, int64_t n, int64_t beats) {
+    return mlo_max(mlo_token_of(s, i, n)->work + 42, mlo_norm_goes(s, i, n * beats - 1, beats));
+}
+
+/* When a norm has a token's sums, and works on them. */
+static int64_t mlo_norm_sums(const mlo_schedule *s, int i, int64_t n) {
+    return mlo_max(mlo_token_of(s, i, n)->in[1] + 3 + mlo_clog2(s->c->element[i].unit.pe),
+        n ? mlo_token_of(s, i, n - 1)->work + 1 : 0);
+}
+
+/* A token's root begins, and then the lanes, as soon as it is known when the tokens in front
+ * leave. 0: it is not. Eight stages stand still together when two beats behind them wait: so does
+ * a gap between tokens, and they hold the fewer beats. */
+static int mlo_norm_begins(mlo_schedule *s, int i) {
+    const mlo_unit *u = &s->c->element[i].unit;
+    const int64_t n = s->lanes[i];
+    const int64_t beats = mlo_port_beats(u->in[0]);
+    const int64_t finish = u->latency - 55 - beats - mlo_clog2(u->pe);
+    const int64_t first = n * beats;
+    const int64_t left = s->fired[i] * beats;
+    mlo_token *t = mlo_token_of(s, i, n);
+    mlo_meet x;
+    if (n >= s->known[i] || first - 1 - MLO_NORM_HOLDS >= left || !mlo_stands(s, i, n, &x))
+        return 0;
+    const int64_t sums = mlo_norm_sums(s, i, n);
+    t->work = mlo_max((x.at.first ? mlo_max(sums, x.ready[1]) : sums) + finish,
+        n ? mlo_norm_loads(s, i, n - 1, beats) + 1 : 0);
+    const int64_t loads = mlo_norm_loads(s, i, n, beats);
+    const int64_t gap = loads - mlo_norm_goes(s, i, first - 1, beats);
+    const int64_t at = first - mlo_max(3, MLO_NORM_HOLDS - gap);
+    if (at >= left) return 0;
+    t->next = mlo_max(loads, mlo_leaves(s, i, at, beats));
+    mlo_begins(s, i, 1, &x.at, sums);
+    s->lanes[i]++;
+    return 1;
+}
+
+static int mlo_norm_prepares(mlo_schedule *s, int i) {
+    int any = mlo_admits(s, i);
+    while (mlo_norm_begins(s, i)) any = 1;
+    return any;
+}
+
+static int mlo_norm_ready(const mlo_schedule *s, int i, int64_t n) {
+    return mlo_token_ready(s, i, n) && s->lanes[i] > n;
+}
+
+static void mlo_norm_fire(mlo_schedule *s, int i, const mlo_meet *x, mlo_token *t) {
+    const mlo_unit *u = &s->c->element[i].unit;
+    const int64_t beats = mlo_port_beats(u->in[0]);
+    const int64_t late = x->at.first ? 1 + mlo_max(0, x->ready[0] - t->next - 5) : 0;
+    const int64_t first = t->next + 10 + late;
+    mlo_begins(s, i, 0, &x->at, t->next + 3);
+    t->soon = first;
+    t->out[0] = mlo_max(first, x->room[0]);
+    t->out[1] = mlo_max(t->out[0] + s->span[i], x->room[1]);
+    mlo_spend(s, i, t, beats, first + beats - 1,
+        late + (x->at.first ? mlo_max(0, x->ready[1] - mlo_norm_sums(s, i, x->n)) : 0));
+}
+
+static const mlo_flow_verbs mlo_flow_norm = {
+    .opens = mlo_norm_open,
+    .accepts = mlo_norm_accept,
+    .takes = mlo_token_takes,
+    .enters = mlo_norm_enters,
+    .resumes = mlo_norm_resume,
+    .makes = mlo_token_makes,
+    .admits = mlo_token_admit,
+    .prepares = mlo_norm_prepares,
+    .is_ready = mlo_norm_ready,
+    .fires = mlo_norm_fire,
+    .works = mlo_token_works,
+};

@@ -1,0 +1,153 @@
+/* flow_rows: attention: a frame of keys and values, then a row for each query token and head:
+ * scores, softmax, division, sum.
+ *
+ * in:  tokens of queries; frames of keys and values.
+ * out: when rows are scored, when their results leave.
+ *
+ * As verilog/mlo_attention.v and its parts say: rows follow one another through four stages with
+ * queues between them, each as deep as it is.
+ *
+ * invariant: two frames of keys and values, and two rows of queries, are inside; a bank of keys is
+ *      free when the frame's last row is scored, one of values when it is summed.
+ * example: 32 tokens, 2 heads of 32 channels: 64 rows a frame.
+ * cost: O(heads) a token.
+ */
+static int64_t mlo_rows_accept(const mlo_schedule *s, int i) {
+    const int64_t before = mlo_taken_until(s, i), rows = s->rows[i];
+    return rows > 1 ? mlo_max(before, s->row[i][(rows - 2) % MLO_ROWS_KEPT].score + 1) : before;
+}
+
+/* When attention takes beat `at` of a token's queries: two rows (heads) as they come, the others
+ * when rows are scored, which begins with the frame's last key. */
+static int64_t mlo_query_taken(
+    const mlo_schedule *s, int i, const mlo_token *t, int64_t at, int64_t beats) {
+    const int64_t early = 2 * s->c->element[i].unit.rows.steps;
+    const int64_t first[2] = { t->in[0], t->work };
+    const int64_t then[2] = { t->next, t->in[1] };
+    if (beats <= early) return mlo_beat_at(t->in, at, beats);
+    return at < early ? mlo_beat_at(first, at, early)
+                      : mlo_beat_at(then, at - early, beats - early);
+}
+
+/* Keys and values: of frames that are long gone nothing is kept. */
+static int64_t mlo_frame_takes(const mlo_schedule *s, const mlo_edge *e, int64_t n) {
+    const int64_t frame = n / s->c->tokens, fired = s->fired[e->to];
+    if (frame < 2 || fired >= (frame + 3) * s->c->tokens) return 0;
+    if (fired < (frame - 1) * s->c->tokens) return MLO_NOT_YET;
+    return s->frame_freed[e->to][e->to_port - 1][frame & 3];
+}
+
+/* Queries: two rows beyond those that are scored. */
+static int64_t mlo_rows_take(const mlo_schedule *s, const mlo_edge *e, int64_t x, int64_t beats) {
+    const int64_t n = x / beats, taken = mlo_taken(s, e->to);
+    const int64_t steps = s->c->element[e->to].unit.rows.steps, row = x / steps;
+    if (mlo_edge_is_frame(s->c, e)) return mlo_frame_takes(s, e, n);
+    if (n < taken) return mlo_query_taken(s, e->to, mlo_token_of(s, e->to, n), x % beats, beats);
+    if (row >= s->rows[e->to] + 2) return MLO_NOT_YET;
+    return mlo_max(mlo_taken_until(s, e->to) + x - taken * beats,
+        row > 1 ? s->row[e->to][(row - 2) % MLO_ROWS_KEPT].score + 1 + x % steps : 0);
+}
+
+static int64_t mlo_rows_make(const mlo_schedule *s, int i, int64_t n, int64_t at) {
+    return mlo_beat_at(mlo_token_of(s, i, n)->out, at, mlo_beats_out(&s->c->element[i]));
+}
+
+/* A row of attention: the query is complete at `query`. */
+static mlo_scored mlo_row_scored(
+    mlo_schedule *s, int i, const mlo_meet *x, int64_t query, int64_t constants, int64_t room) {
+    const mlo_unit *u = &s->c->element[i].unit;
+    const mlo_scored none = { 0, 0, 0, 0, 0, 0 };
+    int64_t r = s->rows[i]++, groups = u->rows.groups, work = groups * u->rows.steps, at;
+    const mlo_scored *rows = s->row[i], *before = r ? &rows[(r - 1) % MLO_ROWS_KEPT] : &none;
+    mlo_scored *to = &s->row[i][r % MLO_ROWS_KEPT], now;
+#define MLO_ROW(n) (&rows[(n) % MLO_ROWS_KEPT])
+    now.begin = mlo_max(before->score, mlo_max(query, x->frame[0]));
+    now.score = now.begin + work;
+    at = r * groups + groups - 1 - u->rows.queue;
+    if (at >= 0 && at / groups < r)
+        now.score = mlo_max(
+            now.score, MLO_ROW(at / groups)->first + at % groups * u->rows.exps + u->rows.steps);
+    now.score = mlo_max(now.score, constants);
+    if (r >= 4) now.score = mlo_max(now.score, MLO_ROW(r - 4)->taken + 1);
+    now.first = mlo_max(now.score + u->rows.to_max, s->softmax[i]);
+    at = r * groups - u->rows.ring;
+    if (at >= 0) now.first = mlo_max(now.first, MLO_ROW(at / groups)->mix + 1);
+    if (r >= u->rows.waiting)
+        now.first = mlo_max(now.first, MLO_ROW(r - u->rows.waiting)->accept + 1);
+    now.taken = now.first + (groups - 1) * u->rows.exps;
+    at += groups - 1;
+    if (at >= 0)
+        now.taken = mlo_max(now.taken, MLO_ROW(at / groups)->mix + 1 + at % groups * u->rows.exps);
+    s->softmax[i] = now.taken + u->rows.exps;
+    now.accept = now.taken + u->rows.to_sum + u->rows.exps;
+    if (r)
+        now.accept = mlo_max(now.accept,
+            mlo_max(before->accept + u->rows.divide, r > 1 ? MLO_ROW(r - 2)->mix : 0) + 1);
+    now.mix = mlo_max(mlo_max(mlo_max(now.accept + u->rows.divide, before->mix), x->frame[1]), room)
+        + work;
+#undef MLO_ROW
+    *to = now;
+    return now;
+}
+
+static void mlo_rows_fire(mlo_schedule *s, int i, const mlo_meet *x, mlo_token *t) {
+    const mlo_unit *u = &s->c->element[i].unit;
+    int64_t at, room, last;
+    int64_t steps = u->rows.steps;
+    int64_t heads = u->rows.heads;
+    int64_t beats = heads * steps;
+    int64_t accepts = mlo_rows_accept(s, i);
+    int64_t constants = 0;
+    mlo_scored row = { 0, 0, 0, 0, 0, 0 };
+    t->in[0] = mlo_max(x->arrives[0], accepts);
+    for (int64_t h = 0; h < heads; h++) {
+        int64_t r = s->rows[i];
+        int64_t query = mlo_max(
+            s->query[i] + steps, mlo_beat_at(x->arrives, (h + 1) * steps - 1, beats));
+        if (r > 1) query = mlo_max(query, s->row[i][(r - 2) % MLO_ROWS_KEPT].score + steps);
+        s->query[i] = query;
+        if (h == 1) t->work = query;
+        if (h == 2) t->next = query - steps + 1;
+        if (x->at.first && !h) {
+            int64_t fetch = mlo_max(query, r ? s->row[i][(r - 1) % MLO_ROWS_KEPT].score : 0);
+            mlo_begins(s, i, 0, &x->at, fetch + 1);
+            constants = mlo_max(fetch, x->ready[0]) + 3;
+        }
+        at = x->n * beats + (h + 1) * steps - 1 - u->rows.held;
+        room = at >= 0 && at / beats < x->n
+            ? mlo_beat_at(mlo_token_of(s, i, at / beats)->out, at % beats, beats) + 1
+                - (steps - 1) * u->rows.groups
+            : 0;
+        row = mlo_row_scored(s, i, x, query, h ? 0 : constants, room);
+        if (!h) t->out[0] = row.mix - (steps - 1) * u->rows.groups + u->rows.to_out;
+    }
+    t->in[1] = mlo_max(s->query[i], t->in[0] + beats - 1);
+    last = row.mix + u->rows.to_out;
+    t->out[0] = mlo_max(t->out[0], x->room[0]);
+    t->out[1] = mlo_max(mlo_max(last, x->room[1]), t->out[0] + s->span[i]);
+    if (x->at.at == s->c->tokens - 1) {
+        int64_t next = x->n / s->c->tokens + 2;
+        s->frame_freed[i][0][next & 3] = row.score + 1;
+        s->frame_freed[i][1][next & 3] = row.mix + 1;
+    }
+    mlo_spend(
+        s, i, t, heads * steps * u->rows.groups, last, constants ? x->ready[0] - s->query[i] : 0);
+}
+
+static int mlo_rows_ready(const mlo_schedule *s, int i, int64_t n) {
+    (void)s, (void)i, (void)n;
+    return 1;
+}
+
+static const mlo_flow_verbs mlo_flow_rows = {
+    .opens = mlo_token_opens,
+    .accepts = mlo_rows_accept,
+    .takes = mlo_rows_take,
+    .enters = mlo_token_enters,
+    .resumes = mlo_token_opens,
+    .makes = mlo_rows_make,
+    .prepares = mlo_admits,
+    .is_ready = mlo_rows_ready,
+    .fires = mlo_rows_fire,
+    .works = mlo_token_works,
+};
