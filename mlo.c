@@ -26735,12 +26735,26 @@ typedef struct {
         ideal, beats, address;
     int works;
     mlo_fetch reader;
+    int64_t *tiles; /* [job]: tiles in front of it; [n_job]: of the run */
 } mlo_tiling;
+
+/* What a run does, one after the other: `frames` frames of `tokens` tokens go through `iterations`
+ * together, an iteration taking one after the other. loads: how often parameters are read for it (0:
+ * they are there). In front of it in the run: tokens that were worked on, those of them that went
+ * round, and those that came from outside; frames; passes of a frame; loads. */
+typedef struct {
+    int64_t frames, tokens, iterations, loads;
+    int64_t begin, round, outside, frame, pass, load;
+} mlo_job;
+
+static int64_t mlo_job_turn(const mlo_job *j) { return j->frames * j->tokens; }
+static int64_t mlo_job_tokens(const mlo_job *j) { return mlo_job_turn(j) * j->iterations; }
 
 /* What is known of a run so far. */
 typedef struct {
     const mlo_core *c;
-    int64_t frames, total, mask; /* tokens of the run; of the ring, less one */
+    const mlo_job *job;
+    int64_t n_job, total, mask; /* tokens of the run; of the ring, less one */
     /* [element][token & mask]; row n_element: the loop's way in */
     mlo_token *ring;
     int64_t fired[MLO_CORE_MOST + 1]; /* tokens handled */
@@ -26768,8 +26782,9 @@ typedef struct {
     /* each edge's FIFO; at n_edge the feedback */
     mlo_followed followed[2 * MLO_CORE_MOST + 1];
     mlo_scored row[MLO_CORE_MOST][MLO_ROWS_KEPT];
-    int64_t rows[MLO_CORE_MOST], query[MLO_CORE_MOST], softmax[MLO_CORE_MOST],
-        frame_freed[MLO_CORE_MOST][2][4];
+    int64_t rows[MLO_CORE_MOST], query[MLO_CORE_MOST], softmax[MLO_CORE_MOST];
+    /* frames that are through; when keys and values of frame & 3 were free again */
+    int64_t frames_freed[MLO_CORE_MOST], frame_freed[MLO_CORE_MOST][2][4];
     mlo_tiling tiling[MLO_CORE_MOST];
     /* do readers share memory (row blocks)? the port of the latest request, and when it was */
     int shared, turn;
@@ -26787,25 +26802,39 @@ typedef struct {
 
 /* ---- tokens --------------------------------------------------------------- */
 
-/* Where token n stands: groups of frames go through all iterations; an iteration takes the group's
- * frames one after the other. */
+/* The job that token n is of. */
+static const mlo_job *mlo_job_of(const mlo_schedule *s, int64_t n) {
+    const mlo_job *first = s->job, *last = first + s->n_job - 1;
+    const mlo_job *j = first + mlo_min(n / mlo_job_tokens(first), s->n_job - 1);
+    while (j < last && j[1].begin <= n) j++;
+    while (j > first && j->begin > n) j--;
+    return j;
+}
+
+/* Where a token stands. pass: frames that are worked on in front of it, one in each iteration. */
 typedef struct {
-    int64_t group, size, iteration, frame, at, load;
-    int first;
+    const mlo_job *job;
+    int64_t iteration, frame, at, pass, load;
+    int first; /* 1: parameters change in front of it */
 } mlo_place;
 
 static mlo_place mlo_place_of(const mlo_schedule *s, int64_t n) {
-    const mlo_core *c = s->c;
-    int64_t whole = c->frames * c->tokens * c->scan.iterations, rest = n % whole;
     mlo_place p;
-    p.group = n / whole;
-    p.size = mlo_min(c->frames, s->frames - p.group * c->frames);
-    p.iteration = rest / (p.size * c->tokens);
-    p.frame = rest / c->tokens % p.size;
-    p.at = rest % c->tokens;
-    p.load = c->scan.iterations > 1 ? p.group * c->scan.iterations + p.iteration : 0;
-    p.first = c->scan.iterations > 1 ? rest % (p.size * c->tokens) == 0 : n == 0;
+    p.job = mlo_job_of(s, n);
+    const int64_t rest = n - p.job->begin, pass = rest / p.job->tokens;
+    p.iteration = pass / p.job->frames;
+    p.frame = pass % p.job->frames;
+    p.at = rest % p.job->tokens;
+    p.pass = p.job->pass + pass;
+    p.load = p.job->load + p.iteration;
+    p.first = p.job->loads ? !p.frame && !p.at : !n;
     return p;
+}
+
+/* The first token of the frame that token n is of, in its iteration. */
+static int64_t mlo_frame_begin(const mlo_schedule *s, int64_t n) {
+    const mlo_job *j = mlo_job_of(s, n);
+    return n - (n - j->begin) % j->tokens;
 }
 
 static mlo_token *mlo_token_of(const mlo_schedule *s, int element, int64_t n) {
@@ -26969,11 +26998,10 @@ static int64_t mlo_loop_takes(const mlo_schedule *s, int64_t n, int64_t at) {
     const mlo_core *c = s->c;
     int64_t beats = c->channels / c->lanes, held = c->feedback * beats + 4;
     mlo_place p = mlo_place_of(s, n);
-    int64_t turn = p.size * c->tokens, begin = n - p.iteration * turn - p.frame * c->tokens - p.at;
-    if (p.iteration == c->scan.iterations - 1) return 0;
-    int64_t x = (n - begin) * beats + at - held;
+    if (p.iteration == p.job->iterations - 1) return 0;
+    int64_t x = (n - p.job->begin) * beats + at - held;
     if (x < 0) return 0;
-    n = begin + turn + x / beats;
+    n = p.job->begin + mlo_job_turn(p.job) + x / beats;
     return n < s->fired[c->n_element]
         ? mlo_beat_at(mlo_token_of(s, MLO_OUTSIDE, n)->out, x % beats, beats)
         : MLO_NOT_YET;
@@ -27066,7 +27094,7 @@ static int64_t mlo_entry_made(const mlo_schedule *s, int64_t n, int64_t at) {
     const mlo_core *c = s->c;
     const mlo_place p = mlo_place_of(s, n);
     if (!p.iteration) return mlo_token_of(s, MLO_OUTSIDE, n)->soon + at;
-    return mlo_produced_at(s, c->edge[c->n_edge - 1].from, n - p.size * c->tokens, at) + 4;
+    return mlo_produced_at(s, c->edge[c->n_edge - 1].from, n - mlo_job_turn(p.job), at) + 4;
 }
 
 /* When an element's beat could leave, if all behind it had room. */
@@ -27204,14 +27232,21 @@ static int64_t mlo_leaves(const mlo_schedule *s, int i, int64_t x, int64_t beats
  */
 enum { MLO_FOLLOWED = 8, MLO_FOLLOWED_ALL = 65536 };
 
-/* Where the n-th of the tokens that go round is on its way out; the way in takes it a turn later. */
+/* How many tokens of the run go round; */
+static int64_t mlo_fifo_rounds(const mlo_schedule *s) {
+    const mlo_job *last = &s->job[s->n_job - 1];
+    return last->round + mlo_job_tokens(last) - mlo_job_turn(last);
+}
+
+/* where the n-th of the tokens that go round is on its way out; the way in takes it a turn later. */
 static int64_t mlo_round_from(const mlo_schedule *s, int64_t n) {
-    const int64_t whole = s->c->frames * s->c->tokens;
-    return n + n / (whole * (s->c->scan.iterations - 1)) * whole;
+    const mlo_job *j = s->job;
+    while (j < s->job + s->n_job - 1 && j[1].round <= n) j++;
+    return j->begin + n - j->round;
 }
 static int64_t mlo_round_to(const mlo_schedule *s, int64_t n) {
     const int64_t from = mlo_round_from(s, n);
-    return from + mlo_place_of(s, from).size * s->c->tokens;
+    return from + mlo_job_turn(mlo_job_of(s, from));
 }
 
 /* When an edge's beat gets to its FIFO: a fork gives each the beat in front, which is there when
@@ -27276,8 +27311,7 @@ static int64_t mlo_fifo_next(const mlo_schedule *s, int64_t x, int64_t beats) {
 static void mlo_fifo_follow(mlo_schedule *s, int k) {
     const mlo_core *c = s->c;
     const int64_t beats = k < c->n_edge ? s->way[k].beats_from : c->channels / c->lanes;
-    const int64_t all = beats
-        * (k < c->n_edge ? s->total : s->total / c->scan.iterations * (c->scan.iterations - 1));
+    const int64_t all = beats * (k < c->n_edge ? s->total : mlo_fifo_rounds(s));
     const int64_t depth = k < c->n_edge ? s->way[k].fifo : c->feedback * beats;
     mlo_followed *f = &s->followed[k];
     for (int64_t leaves;
@@ -27433,7 +27467,7 @@ static void mlo_loaded(const mlo_schedule *s, int memory, int64_t load) {
     if (!s->seen || load >= s->loads) return;
     while (s->first_memory[i + 1] <= memory) i++;
     const mlo_moment what = { i, load % s->c->scan.iterations,
-        load / s->c->scan.iterations * s->c->frames, -1, mlo_fetch_last(&s->loader).begin,
+        s->job[load / s->c->scan.iterations].frame, -1, mlo_fetch_last(&s->loader).begin,
         mlo_fetch_last(&s->loader).when };
     s->seen(s->user, &what);
 }
@@ -27594,7 +27628,7 @@ static int mlo_comes(mlo_schedule *s, int i, int64_t n, mlo_meet *x) {
     for (int k = s->begin[0][i]; k < s->begin[0][i + 1]; k++) {
         const mlo_edge *e = &s->c->edge[s->order[0][k]];
         const int frame = mlo_edge_is_frame(s->c, e);
-        const int64_t last = frame ? n - n % s->c->tokens + s->c->tokens - 1 : n;
+        const int64_t last = frame ? mlo_frame_begin(s, n) + mlo_job_of(s, n)->tokens - 1 : n;
         if (mlo_fired(s, e->from) <= last) return 0;
         if (!mlo_edge_comes(s, e, last, when)) return 0;
         if (frame)
@@ -27672,11 +27706,12 @@ static int mlo_fire_entry(mlo_schedule *s) {
     if (n >= s->total || !mlo_has_room(s, MLO_OUTSIDE, room)) return 0;
     mlo_place p = mlo_place_of(s, n);
     if (p.iteration == 0) {
-        first = (p.group * c->frames * c->tokens + p.frame * c->tokens + p.at) * beats + beats + 3;
+        first = (p.job->outside + n - p.job->begin) * beats + beats + 3;
         last = first + beats - 1;
     } else {
-        if (mlo_fired(s, end) <= n - p.size * c->tokens) return 0;
-        const mlo_token *from = mlo_token_of(s, end, n - p.size * c->tokens);
+        const int64_t before = n - mlo_job_turn(p.job);
+        if (mlo_fired(s, end) <= before) return 0;
+        const mlo_token *from = mlo_token_of(s, end, before);
         first = from->out[0] + 4;
         last = from->out[1] + 4;
     }
@@ -27700,14 +27735,14 @@ static int mlo_meets(mlo_schedule *s, int i, mlo_meet *x) {
 /* Tells of a token that an element is done with. */
 static void mlo_passed(mlo_schedule *s, int i, const mlo_meet *x, const mlo_token *t) {
     const mlo_core *c = s->c;
-    const int64_t frame = x->at.group * c->frames + x->at.frame;
+    const int64_t frame = x->at.job->frame + x->at.frame;
     const int64_t before = x->n ? mlo_token_of(s, i, x->n - 1)->out[1] : 0;
     int64_t when[2];
     mlo_flow_of(s, i)->works(&c->element[i].unit, t, before, when);
     const mlo_moment what = { i, x->at.iteration, frame, x->at.at, when[0], when[1] };
     if (s->seen) s->seen(s->user, &what);
-    if (i == c->edge[c->n_edge - 1].from && x->at.iteration == c->scan.iterations - 1
-        && x->at.at == c->tokens - 1)
+    if (i == c->edge[c->n_edge - 1].from && x->at.iteration == x->at.job->iterations - 1
+        && x->at.at == x->at.job->tokens - 1)
         s->p->frame_done[frame] = t->out[1] + 3;
 }
 
@@ -28028,16 +28063,29 @@ enum { MLO_TILE_ASKS = 5, MLO_TILE_STORES = 2, MLO_TILE_LEAVES = 2 };
 /* The number of token n's tile, counted from the first one on. */
 static int64_t mlo_tile_of(const mlo_schedule *s, int i, int64_t n) {
     const mlo_unit *u = &s->c->element[i].unit;
-    return n / s->c->tokens * mlo_unit_tiles(u, s->c->tokens) + n % s->c->tokens / u->tile;
+    const mlo_job *j = mlo_job_of(s, n);
+    const int64_t rest = n - j->begin;
+    return s->tiling[i].tiles[j - s->job] + rest / j->tokens * mlo_unit_tiles(u, j->tokens)
+        + rest % j->tokens / u->tile;
 }
 
-/* The first token of an element's tile; how many tokens the one has that begins with token n. */
+/* The first token of an element's tile; s->total behind the last one. */
 static int64_t mlo_tile_first(const mlo_schedule *s, int i, int64_t tile) {
-    const int64_t tiles = mlo_unit_tiles(&s->c->element[i].unit, s->c->tokens);
-    return tile / tiles * s->c->tokens + tile % tiles * s->c->element[i].unit.tile;
+    const mlo_unit *u = &s->c->element[i].unit;
+    const int64_t *tiles = s->tiling[i].tiles;
+    int64_t k = mlo_min(tile / tiles[1], s->n_job - 1);
+    if (tile >= tiles[s->n_job]) return s->total;
+    while (tiles[k + 1] <= tile) k++;
+    while (tiles[k] > tile) k--;
+    const mlo_job *j = &s->job[k];
+    const int64_t each = mlo_unit_tiles(u, j->tokens), at = tile - tiles[k];
+    return j->begin + at / each * j->tokens + at % each * u->tile;
 }
+
+/* How many tokens the tile has that begins with token n. */
 static int64_t mlo_tile_size(const mlo_schedule *s, int i, int64_t n) {
-    return mlo_min(s->c->element[i].unit.tile, s->c->tokens - n % s->c->tokens);
+    const mlo_job *j = mlo_job_of(s, n);
+    return mlo_min(s->c->element[i].unit.tile, j->tokens - (n - j->begin) % j->tokens);
 }
 
 static int64_t mlo_tiles_accept(const mlo_schedule *s, int i) {
@@ -28195,7 +28243,7 @@ static void mlo_tile_loaded(mlo_schedule *s, int i, int64_t n) {
     const int64_t beats = t->beats;
     const int64_t end = t->reader.portions * beats;
     const int64_t first = end - s->c->element[i].unit.blocks * beats + 1;
-    const mlo_moment what = { i, at.iteration, at.group * s->c->frames + at.frame, -1,
+    const mlo_moment what = { i, at.iteration, at.job->frame + at.frame, -1,
         mlo_fetch_has(s, &t->reader, first) - mlo_min(beats, t->reader.unit),
         mlo_fetch_has(s, &t->reader, end) };
     if (s->seen) s->seen(s->user, &what);
@@ -28428,10 +28476,10 @@ static int64_t mlo_query_taken(
 
 /* Keys and values: of frames that are long gone nothing is kept. */
 static int64_t mlo_frame_takes(const mlo_schedule *s, const mlo_edge *e, int64_t n) {
-    const int64_t frame = n / s->c->tokens, fired = s->fired[e->to];
-    if (frame < 2 || fired >= (frame + 3) * s->c->tokens) return 0;
-    if (fired < (frame - 1) * s->c->tokens) return MLO_NOT_YET;
-    return s->frame_freed[e->to][e->to_port - 1][frame & 3];
+    const int64_t pass = mlo_place_of(s, n).pass, freed = s->frames_freed[e->to];
+    if (pass < 2 || freed > pass + 2) return 0;
+    if (freed < pass - 1) return MLO_NOT_YET;
+    return s->frame_freed[e->to][e->to_port - 1][pass & 3];
 }
 
 /* Queries: two rows beyond those that are scored. */
@@ -28522,10 +28570,11 @@ static void mlo_rows_fire(mlo_schedule *s, int i, const mlo_meet *x, mlo_token *
     last = row.mix + u->rows.to_out;
     t->out[0] = mlo_max(t->out[0], x->room[0]);
     t->out[1] = mlo_max(mlo_max(last, x->room[1]), t->out[0] + s->span[i]);
-    if (x->at.at == s->c->tokens - 1) {
-        int64_t next = x->n / s->c->tokens + 2;
+    if (x->at.at == x->at.job->tokens - 1) {
+        const int64_t next = x->at.pass + 2;
         s->frame_freed[i][0][next & 3] = row.score + 1;
         s->frame_freed[i][1][next & 3] = row.mix + 1;
+        s->frames_freed[i] = x->at.pass + 1;
     }
     mlo_spend(
         s, i, t, heads * steps * u->rows.groups, last, constants ? x->ready[0] - s->query[i] : 0);
@@ -28649,24 +28698,53 @@ static void mlo_schedule_edges(mlo_schedule *s) {
         }
 }
 
-static void mlo_schedule_begin(mlo_schedule *s) {
+/* Frames in groups of as many as are in flight, all of the longest length. What is a job is decided
+ * here alone. */
+static void mlo_schedule_jobs(mlo_schedule *s, mlo_job *job, int64_t frames) {
+    const mlo_core *c = s->c;
+    const int64_t iterations = c->scan.iterations;
+    mlo_job next = { c->frames, c->tokens, iterations, iterations > 1 ? iterations : 0, 0, 0, 0, 0,
+        0, 0 };
+    s->job = job;
+    for (; next.frame < frames; next.frame += next.frames) {
+        next.frames = mlo_min(c->frames, frames - next.frame);
+        job[s->n_job++] = next;
+        next.begin += mlo_job_tokens(&next);
+        next.outside += mlo_job_turn(&next);
+        next.round = next.begin - next.outside;
+        next.pass += next.frames * iterations;
+        next.load += next.loads;
+    }
+    s->total = next.begin;
+    s->loads = s->n_job * iterations;
+}
+
+static void mlo_schedule_tiles(mlo_schedule *s, int i, int64_t *tiles) {
+    const mlo_unit *u = &s->c->element[i].unit;
+    const int64_t beats = mlo_unit_beats(u, s->c->axi_bits);
+    mlo_tiling *t = &s->tiling[i];
+    t->beats = beats / u->blocks;
+    t->reader.unit = mlo_burst_unit(s->c, beats);
+    t->reader.port = i + 1;
+    t->tiles = tiles;
+    tiles[0] = 0;
+    for (int64_t k = 0; k < s->n_job; k++)
+        tiles[k + 1] = tiles[k]
+            + s->job[k].frames * s->job[k].iterations * mlo_unit_tiles(u, s->job[k].tokens);
+}
+
+static void mlo_schedule_begin(mlo_schedule *s, int64_t *tiles) {
     const mlo_core *c = s->c;
     mlo_schedule_edges(s);
     for (int i = 0; i < c->n_element; i++) {
         s->first_memory[i] = s->n_memory;
-        if (mlo_is_block(&c->element[i])) {
-            const int64_t beats = mlo_unit_beats(&c->element[i].unit, c->axi_bits);
-            s->tiling[i].beats = beats / c->element[i].unit.blocks;
-            s->tiling[i].reader.unit = mlo_burst_unit(c, beats);
-            s->tiling[i].reader.port = i + 1;
-        }
+        if (mlo_is_block(&c->element[i])) mlo_schedule_tiles(s, i, tiles + i * (s->n_job + 1));
         for (int k = 0; k < c->element[i].unit.n_memory && !mlo_is_block(&c->element[i]); k++) {
             s->resident[s->n_memory] = (char)mlo_is_resident(&c->element[i]);
             s->beats[s->n_memory++] = mlo_memory_beats(&c->element[i].unit.memory[k], c->axi_bits);
         }
     }
     s->first_memory[c->n_element] = s->n_memory;
-    s->loads = (s->frames + c->frames - 1) / c->frames * c->scan.iterations;
     s->shared = mlo_core_block_beats(c) > 0;
     s->loader.asks = MLO_READ_BEGINS + s->shared;
     s->served = -MLO_MEMORY_GATHERS * (int64_t)c->rate;
@@ -28678,7 +28756,7 @@ static void mlo_schedule_begin(mlo_schedule *s) {
 static void mlo_schedule_end(mlo_schedule *s) {
     const mlo_core *c = s->c;
     mlo_prediction *p = s->p;
-    const int64_t g = c->frames, frames = s->frames;
+    const int64_t g = c->frames, frames = s->job[s->n_job - 1].frame + s->job[s->n_job - 1].frames;
     p->cycles = p->frame_done[frames - 1];
     p->interval = frames >= 2 * g && frames % g == 0
         ? (p->frame_done[frames - 1] - p->frame_done[g - 1]) / (frames - g)
@@ -28700,8 +28778,6 @@ static int mlo_predict_all(mlo *m, const mlo_core *c, int64_t frames, mlo_predic
     if (!s) return mlo_failed(m);
     memset(s, 0, sizeof *s);
     s->c = c;
-    s->frames = frames;
-    s->total = frames * c->tokens * c->scan.iterations;
     s->mask = length - 1;
     s->p = p;
     s->follows = follows;
@@ -28712,17 +28788,24 @@ static int mlo_predict_all(mlo *m, const mlo_core *c, int64_t frames, mlo_predic
     /* resident memories alone: no bank holds the loader up */
     s->kept = mlo_core_beats_in(c, MLO_LAYER) ? 4 : mlo_max(4, c->scan.iterations);
     s->ready = (int64_t *)mlo_scratch(m, memories * (size_t)(s->kept + 5), sizeof *s->ready);
+    const size_t jobs = (size_t)((frames + c->frames - 1) / c->frames);
+    mlo_job *job = (mlo_job *)mlo_scratch(m, jobs, sizeof *job);
+    int64_t *tiles = (int64_t *)mlo_scratch(
+        m, (size_t)(c->n_element + 1) * (jobs + 1), sizeof *tiles);
     p->frame_done = MLO_NEW_N(m, int64_t, (size_t)frames);
     p->spent = MLO_NEW_N(m, mlo_spent, MLO_CORE_MOST);
     p->peak = follows ? MLO_NEW_N(m, int64_t, 2 * MLO_CORE_MOST + 1) : NULL;
-    if (s->ring && s->ready && p->frame_done && p->spent && (p->peak || !follows)) {
+    if (s->ring && s->ready && job && tiles && p->frame_done && p->spent && (p->peak || !follows)) {
         memset(s->ready, 0, memories * (size_t)(s->kept + 5) * sizeof *s->ready);
         s->freed = (int64_t(*)[4])(s->ready + memories * (size_t)s->kept);
         s->begun = (int64_t *)(s->freed + memories);
-        mlo_schedule_begin(s);
+        mlo_schedule_jobs(s, job, frames);
+        mlo_schedule_begin(s, tiles);
         mlo_schedule_run(s);
         mlo_schedule_end(s);
     }
+    mlo_scratch_free(m, tiles);
+    mlo_scratch_free(m, job);
     mlo_scratch_free(m, s->ring);
     mlo_scratch_free(m, s->ready);
     mlo_scratch_free(m, s);

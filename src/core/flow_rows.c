@@ -31,10 +31,10 @@ static int64_t mlo_query_taken(
 
 /* Keys and values: of frames that are long gone nothing is kept. */
 static int64_t mlo_frame_takes(const mlo_schedule *s, const mlo_edge *e, int64_t n) {
-    const int64_t frame = n / s->c->tokens, fired = s->fired[e->to];
-    if (frame < 2 || fired >= (frame + 3) * s->c->tokens) return 0;
-    if (fired < (frame - 1) * s->c->tokens) return MLO_NOT_YET;
-    return s->frame_freed[e->to][e->to_port - 1][frame & 3];
+    const int64_t pass = mlo_place_of(s, n).pass, freed = s->frames_freed[e->to];
+    if (pass < 2 || freed > pass + 2) return 0;
+    if (freed < pass - 1) return MLO_NOT_YET;
+    return s->frame_freed[e->to][e->to_port - 1][pass & 3];
 }
 
 /* Queries: two rows beyond those that are scored. */
@@ -125,10 +125,11 @@ static void mlo_rows_fire(mlo_schedule *s, int i, const mlo_meet *x, mlo_token *
     last = row.mix + u->rows.to_out;
     t->out[0] = mlo_max(t->out[0], x->room[0]);
     t->out[1] = mlo_max(mlo_max(last, x->room[1]), t->out[0] + s->span[i]);
-    if (x->at.at == s->c->tokens - 1) {
-        int64_t next = x->n / s->c->tokens + 2;
+    if (x->at.at == x->at.job->tokens - 1) {
+        const int64_t next = x->at.pass + 2;
         s->frame_freed[i][0][next & 3] = row.score + 1;
         s->frame_freed[i][1][next & 3] = row.mix + 1;
+        s->frames_freed[i] = x->at.pass + 1;
     }
     mlo_spend(
         s, i, t, heads * steps * u->rows.groups, last, constants ? x->ready[0] - s->query[i] : 0);

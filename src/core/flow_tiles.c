@@ -19,16 +19,29 @@ enum { MLO_TILE_ASKS = 5, MLO_TILE_STORES = 2, MLO_TILE_LEAVES = 2 };
 /* The number of token n's tile, counted from the first one on. */
 static int64_t mlo_tile_of(const mlo_schedule *s, int i, int64_t n) {
     const mlo_unit *u = &s->c->element[i].unit;
-    return n / s->c->tokens * mlo_unit_tiles(u, s->c->tokens) + n % s->c->tokens / u->tile;
+    const mlo_job *j = mlo_job_of(s, n);
+    const int64_t rest = n - j->begin;
+    return s->tiling[i].tiles[j - s->job] + rest / j->tokens * mlo_unit_tiles(u, j->tokens)
+        + rest % j->tokens / u->tile;
 }
 
-/* The first token of an element's tile; how many tokens the one has that begins with token n. */
+/* The first token of an element's tile; s->total behind the last one. */
 static int64_t mlo_tile_first(const mlo_schedule *s, int i, int64_t tile) {
-    const int64_t tiles = mlo_unit_tiles(&s->c->element[i].unit, s->c->tokens);
-    return tile / tiles * s->c->tokens + tile % tiles * s->c->element[i].unit.tile;
+    const mlo_unit *u = &s->c->element[i].unit;
+    const int64_t *tiles = s->tiling[i].tiles;
+    int64_t k = mlo_min(tile / tiles[1], s->n_job - 1);
+    if (tile >= tiles[s->n_job]) return s->total;
+    while (tiles[k + 1] <= tile) k++;
+    while (tiles[k] > tile) k--;
+    const mlo_job *j = &s->job[k];
+    const int64_t each = mlo_unit_tiles(u, j->tokens), at = tile - tiles[k];
+    return j->begin + at / each * j->tokens + at % each * u->tile;
 }
+
+/* How many tokens the tile has that begins with token n. */
 static int64_t mlo_tile_size(const mlo_schedule *s, int i, int64_t n) {
-    return mlo_min(s->c->element[i].unit.tile, s->c->tokens - n % s->c->tokens);
+    const mlo_job *j = mlo_job_of(s, n);
+    return mlo_min(s->c->element[i].unit.tile, j->tokens - (n - j->begin) % j->tokens);
 }
 
 static int64_t mlo_tiles_accept(const mlo_schedule *s, int i) {
@@ -186,7 +199,7 @@ static void mlo_tile_loaded(mlo_schedule *s, int i, int64_t n) {
     const int64_t beats = t->beats;
     const int64_t end = t->reader.portions * beats;
     const int64_t first = end - s->c->element[i].unit.blocks * beats + 1;
-    const mlo_moment what = { i, at.iteration, at.group * s->c->frames + at.frame, -1,
+    const mlo_moment what = { i, at.iteration, at.job->frame + at.frame, -1,
         mlo_fetch_has(s, &t->reader, first) - mlo_min(beats, t->reader.unit),
         mlo_fetch_has(s, &t->reader, end) };
     if (s->seen) s->seen(s->user, &what);

@@ -97,24 +97,53 @@ static void mlo_schedule_edges(mlo_schedule *s) {
         }
 }
 
-static void mlo_schedule_begin(mlo_schedule *s) {
+/* Frames in groups of as many as are in flight, all of the longest length. What is a job is decided
+ * here alone. */
+static void mlo_schedule_jobs(mlo_schedule *s, mlo_job *job, int64_t frames) {
+    const mlo_core *c = s->c;
+    const int64_t iterations = c->scan.iterations;
+    mlo_job next = { c->frames, c->tokens, iterations, iterations > 1 ? iterations : 0, 0, 0, 0, 0,
+        0, 0 };
+    s->job = job;
+    for (; next.frame < frames; next.frame += next.frames) {
+        next.frames = mlo_min(c->frames, frames - next.frame);
+        job[s->n_job++] = next;
+        next.begin += mlo_job_tokens(&next);
+        next.outside += mlo_job_turn(&next);
+        next.round = next.begin - next.outside;
+        next.pass += next.frames * iterations;
+        next.load += next.loads;
+    }
+    s->total = next.begin;
+    s->loads = s->n_job * iterations;
+}
+
+static void mlo_schedule_tiles(mlo_schedule *s, int i, int64_t *tiles) {
+    const mlo_unit *u = &s->c->element[i].unit;
+    const int64_t beats = mlo_unit_beats(u, s->c->axi_bits);
+    mlo_tiling *t = &s->tiling[i];
+    t->beats = beats / u->blocks;
+    t->reader.unit = mlo_burst_unit(s->c, beats);
+    t->reader.port = i + 1;
+    t->tiles = tiles;
+    tiles[0] = 0;
+    for (int64_t k = 0; k < s->n_job; k++)
+        tiles[k + 1] = tiles[k]
+            + s->job[k].frames * s->job[k].iterations * mlo_unit_tiles(u, s->job[k].tokens);
+}
+
+static void mlo_schedule_begin(mlo_schedule *s, int64_t *tiles) {
     const mlo_core *c = s->c;
     mlo_schedule_edges(s);
     for (int i = 0; i < c->n_element; i++) {
         s->first_memory[i] = s->n_memory;
-        if (mlo_is_block(&c->element[i])) {
-            const int64_t beats = mlo_unit_beats(&c->element[i].unit, c->axi_bits);
-            s->tiling[i].beats = beats / c->element[i].unit.blocks;
-            s->tiling[i].reader.unit = mlo_burst_unit(c, beats);
-            s->tiling[i].reader.port = i + 1;
-        }
+        if (mlo_is_block(&c->element[i])) mlo_schedule_tiles(s, i, tiles + i * (s->n_job + 1));
         for (int k = 0; k < c->element[i].unit.n_memory && !mlo_is_block(&c->element[i]); k++) {
             s->resident[s->n_memory] = (char)mlo_is_resident(&c->element[i]);
             s->beats[s->n_memory++] = mlo_memory_beats(&c->element[i].unit.memory[k], c->axi_bits);
         }
     }
     s->first_memory[c->n_element] = s->n_memory;
-    s->loads = (s->frames + c->frames - 1) / c->frames * c->scan.iterations;
     s->shared = mlo_core_block_beats(c) > 0;
     s->loader.asks = MLO_READ_BEGINS + s->shared;
     s->served = -MLO_MEMORY_GATHERS * (int64_t)c->rate;
@@ -126,7 +155,7 @@ static void mlo_schedule_begin(mlo_schedule *s) {
 static void mlo_schedule_end(mlo_schedule *s) {
     const mlo_core *c = s->c;
     mlo_prediction *p = s->p;
-    const int64_t g = c->frames, frames = s->frames;
+    const int64_t g = c->frames, frames = s->job[s->n_job - 1].frame + s->job[s->n_job - 1].frames;
     p->cycles = p->frame_done[frames - 1];
     p->interval = frames >= 2 * g && frames % g == 0
         ? (p->frame_done[frames - 1] - p->frame_done[g - 1]) / (frames - g)
@@ -148,8 +177,6 @@ static int mlo_predict_all(mlo *m, const mlo_core *c, int64_t frames, mlo_predic
     if (!s) return mlo_failed(m);
     memset(s, 0, sizeof *s);
     s->c = c;
-    s->frames = frames;
-    s->total = frames * c->tokens * c->scan.iterations;
     s->mask = length - 1;
     s->p = p;
     s->follows = follows;
@@ -160,17 +187,24 @@ static int mlo_predict_all(mlo *m, const mlo_core *c, int64_t frames, mlo_predic
     /* resident memories alone: no bank holds the loader up */
     s->kept = mlo_core_beats_in(c, MLO_LAYER) ? 4 : mlo_max(4, c->scan.iterations);
     s->ready = (int64_t *)mlo_scratch(m, memories * (size_t)(s->kept + 5), sizeof *s->ready);
+    const size_t jobs = (size_t)((frames + c->frames - 1) / c->frames);
+    mlo_job *job = (mlo_job *)mlo_scratch(m, jobs, sizeof *job);
+    int64_t *tiles = (int64_t *)mlo_scratch(
+        m, (size_t)(c->n_element + 1) * (jobs + 1), sizeof *tiles);
     p->frame_done = MLO_NEW_N(m, int64_t, (size_t)frames);
     p->spent = MLO_NEW_N(m, mlo_spent, MLO_CORE_MOST);
     p->peak = follows ? MLO_NEW_N(m, int64_t, 2 * MLO_CORE_MOST + 1) : NULL;
-    if (s->ring && s->ready && p->frame_done && p->spent && (p->peak || !follows)) {
+    if (s->ring && s->ready && job && tiles && p->frame_done && p->spent && (p->peak || !follows)) {
         memset(s->ready, 0, memories * (size_t)(s->kept + 5) * sizeof *s->ready);
         s->freed = (int64_t(*)[4])(s->ready + memories * (size_t)s->kept);
         s->begun = (int64_t *)(s->freed + memories);
-        mlo_schedule_begin(s);
+        mlo_schedule_jobs(s, job, frames);
+        mlo_schedule_begin(s, tiles);
         mlo_schedule_run(s);
         mlo_schedule_end(s);
     }
+    mlo_scratch_free(m, tiles);
+    mlo_scratch_free(m, job);
     mlo_scratch_free(m, s->ring);
     mlo_scratch_free(m, s->ready);
     mlo_scratch_free(m, s);

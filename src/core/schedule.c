@@ -158,12 +158,26 @@ typedef struct {
         ideal, beats, address;
     int works;
     mlo_fetch reader;
+    int64_t *tiles; /* [job]: tiles in front of it; [n_job]: of the run */
 } mlo_tiling;
+
+/* What a run does, one after the other: `frames` frames of `tokens` tokens go through `iterations`
+ * together, an iteration taking one after the other. loads: how often parameters are read for it (0:
+ * they are there). In front of it in the run: tokens that were worked on, those of them that went
+ * round, and those that came from outside; frames; passes of a frame; loads. */
+typedef struct {
+    int64_t frames, tokens, iterations, loads;
+    int64_t begin, round, outside, frame, pass, load;
+} mlo_job;
+
+static int64_t mlo_job_turn(const mlo_job *j) { return j->frames * j->tokens; }
+static int64_t mlo_job_tokens(const mlo_job *j) { return mlo_job_turn(j) * j->iterations; }
 
 /* What is known of a run so far. */
 typedef struct {
     const mlo_core *c;
-    int64_t frames, total, mask; /* tokens of the run; of the ring, less one */
+    const mlo_job *job;
+    int64_t n_job, total, mask; /* tokens of the run; of the ring, less one */
     /* [element][token & mask]; row n_element: the loop's way in */
     mlo_token *ring;
     int64_t fired[MLO_CORE_MOST + 1]; /* tokens handled */
@@ -191,8 +205,9 @@ typedef struct {
     /* each edge's FIFO; at n_edge the feedback */
     mlo_followed followed[2 * MLO_CORE_MOST + 1];
     mlo_scored row[MLO_CORE_MOST][MLO_ROWS_KEPT];
-    int64_t rows[MLO_CORE_MOST], query[MLO_CORE_MOST], softmax[MLO_CORE_MOST],
-        frame_freed[MLO_CORE_MOST][2][4];
+    int64_t rows[MLO_CORE_MOST], query[MLO_CORE_MOST], softmax[MLO_CORE_MOST];
+    /* frames that are through; when keys and values of frame & 3 were free again */
+    int64_t frames_freed[MLO_CORE_MOST], frame_freed[MLO_CORE_MOST][2][4];
     mlo_tiling tiling[MLO_CORE_MOST];
     /* do readers share memory (row blocks)? the port of the latest request, and when it was */
     int shared, turn;
@@ -210,25 +225,39 @@ typedef struct {
 
 /* ---- tokens --------------------------------------------------------------- */
 
-/* Where token n stands: groups of frames go through all iterations; an iteration takes the group's
- * frames one after the other. */
+/* The job that token n is of. */
+static const mlo_job *mlo_job_of(const mlo_schedule *s, int64_t n) {
+    const mlo_job *first = s->job, *last = first + s->n_job - 1;
+    const mlo_job *j = first + mlo_min(n / mlo_job_tokens(first), s->n_job - 1);
+    while (j < last && j[1].begin <= n) j++;
+    while (j > first && j->begin > n) j--;
+    return j;
+}
+
+/* Where a token stands. pass: frames that are worked on in front of it, one in each iteration. */
 typedef struct {
-    int64_t group, size, iteration, frame, at, load;
-    int first;
+    const mlo_job *job;
+    int64_t iteration, frame, at, pass, load;
+    int first; /* 1: parameters change in front of it */
 } mlo_place;
 
 static mlo_place mlo_place_of(const mlo_schedule *s, int64_t n) {
-    const mlo_core *c = s->c;
-    int64_t whole = c->frames * c->tokens * c->scan.iterations, rest = n % whole;
     mlo_place p;
-    p.group = n / whole;
-    p.size = mlo_min(c->frames, s->frames - p.group * c->frames);
-    p.iteration = rest / (p.size * c->tokens);
-    p.frame = rest / c->tokens % p.size;
-    p.at = rest % c->tokens;
-    p.load = c->scan.iterations > 1 ? p.group * c->scan.iterations + p.iteration : 0;
-    p.first = c->scan.iterations > 1 ? rest % (p.size * c->tokens) == 0 : n == 0;
+    p.job = mlo_job_of(s, n);
+    const int64_t rest = n - p.job->begin, pass = rest / p.job->tokens;
+    p.iteration = pass / p.job->frames;
+    p.frame = pass % p.job->frames;
+    p.at = rest % p.job->tokens;
+    p.pass = p.job->pass + pass;
+    p.load = p.job->load + p.iteration;
+    p.first = p.job->loads ? !p.frame && !p.at : !n;
     return p;
+}
+
+/* The first token of the frame that token n is of, in its iteration. */
+static int64_t mlo_frame_begin(const mlo_schedule *s, int64_t n) {
+    const mlo_job *j = mlo_job_of(s, n);
+    return n - (n - j->begin) % j->tokens;
 }
 
 static mlo_token *mlo_token_of(const mlo_schedule *s, int element, int64_t n) {

@@ -73,11 +73,10 @@ static int64_t mlo_loop_takes(const mlo_schedule *s, int64_t n, int64_t at) {
     const mlo_core *c = s->c;
     int64_t beats = c->channels / c->lanes, held = c->feedback * beats + 4;
     mlo_place p = mlo_place_of(s, n);
-    int64_t turn = p.size * c->tokens, begin = n - p.iteration * turn - p.frame * c->tokens - p.at;
-    if (p.iteration == c->scan.iterations - 1) return 0;
-    int64_t x = (n - begin) * beats + at - held;
+    if (p.iteration == p.job->iterations - 1) return 0;
+    int64_t x = (n - p.job->begin) * beats + at - held;
     if (x < 0) return 0;
-    n = begin + turn + x / beats;
+    n = p.job->begin + mlo_job_turn(p.job) + x / beats;
     return n < s->fired[c->n_element]
         ? mlo_beat_at(mlo_token_of(s, MLO_OUTSIDE, n)->out, x % beats, beats)
         : MLO_NOT_YET;
@@ -170,7 +169,7 @@ static int64_t mlo_entry_made(const mlo_schedule *s, int64_t n, int64_t at) {
     const mlo_core *c = s->c;
     const mlo_place p = mlo_place_of(s, n);
     if (!p.iteration) return mlo_token_of(s, MLO_OUTSIDE, n)->soon + at;
-    return mlo_produced_at(s, c->edge[c->n_edge - 1].from, n - p.size * c->tokens, at) + 4;
+    return mlo_produced_at(s, c->edge[c->n_edge - 1].from, n - mlo_job_turn(p.job), at) + 4;
 }
 
 /* When an element's beat could leave, if all behind it had room. */

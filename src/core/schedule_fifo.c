@@ -10,14 +10,21 @@
  */
 enum { MLO_FOLLOWED = 8, MLO_FOLLOWED_ALL = 65536 };
 
-/* Where the n-th of the tokens that go round is on its way out; the way in takes it a turn later. */
+/* How many tokens of the run go round; */
+static int64_t mlo_fifo_rounds(const mlo_schedule *s) {
+    const mlo_job *last = &s->job[s->n_job - 1];
+    return last->round + mlo_job_tokens(last) - mlo_job_turn(last);
+}
+
+/* where the n-th of the tokens that go round is on its way out; the way in takes it a turn later. */
 static int64_t mlo_round_from(const mlo_schedule *s, int64_t n) {
-    const int64_t whole = s->c->frames * s->c->tokens;
-    return n + n / (whole * (s->c->scan.iterations - 1)) * whole;
+    const mlo_job *j = s->job;
+    while (j < s->job + s->n_job - 1 && j[1].round <= n) j++;
+    return j->begin + n - j->round;
 }
 static int64_t mlo_round_to(const mlo_schedule *s, int64_t n) {
     const int64_t from = mlo_round_from(s, n);
-    return from + mlo_place_of(s, from).size * s->c->tokens;
+    return from + mlo_job_turn(mlo_job_of(s, from));
 }
 
 /* When an edge's beat gets to its FIFO: a fork gives each the beat in front, which is there when
@@ -82,8 +89,7 @@ static int64_t mlo_fifo_next(const mlo_schedule *s, int64_t x, int64_t beats) {
 static void mlo_fifo_follow(mlo_schedule *s, int k) {
     const mlo_core *c = s->c;
     const int64_t beats = k < c->n_edge ? s->way[k].beats_from : c->channels / c->lanes;
-    const int64_t all = beats
-        * (k < c->n_edge ? s->total : s->total / c->scan.iterations * (c->scan.iterations - 1));
+    const int64_t all = beats * (k < c->n_edge ? s->total : mlo_fifo_rounds(s));
     const int64_t depth = k < c->n_edge ? s->way[k].fifo : c->feedback * beats;
     mlo_followed *f = &s->followed[k];
     for (int64_t leaves;

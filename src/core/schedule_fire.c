@@ -52,7 +52,7 @@ static int mlo_comes(mlo_schedule *s, int i, int64_t n, mlo_meet *x) {
     for (int k = s->begin[0][i]; k < s->begin[0][i + 1]; k++) {
         const mlo_edge *e = &s->c->edge[s->order[0][k]];
         const int frame = mlo_edge_is_frame(s->c, e);
-        const int64_t last = frame ? n - n % s->c->tokens + s->c->tokens - 1 : n;
+        const int64_t last = frame ? mlo_frame_begin(s, n) + mlo_job_of(s, n)->tokens - 1 : n;
         if (mlo_fired(s, e->from) <= last) return 0;
         if (!mlo_edge_comes(s, e, last, when)) return 0;
         if (frame)
@@ -130,11 +130,12 @@ static int mlo_fire_entry(mlo_schedule *s) {
     if (n >= s->total || !mlo_has_room(s, MLO_OUTSIDE, room)) return 0;
     mlo_place p = mlo_place_of(s, n);
     if (p.iteration == 0) {
-        first = (p.group * c->frames * c->tokens + p.frame * c->tokens + p.at) * beats + beats + 3;
+        first = (p.job->outside + n - p.job->begin) * beats + beats + 3;
         last = first + beats - 1;
     } else {
-        if (mlo_fired(s, end) <= n - p.size * c->tokens) return 0;
-        const mlo_token *from = mlo_token_of(s, end, n - p.size * c->tokens);
+        const int64_t before = n - mlo_job_turn(p.job);
+        if (mlo_fired(s, end) <= before) return 0;
+        const mlo_token *from = mlo_token_of(s, end, before);
         first = from->out[0] + 4;
         last = from->out[1] + 4;
     }
@@ -158,14 +159,14 @@ static int mlo_meets(mlo_schedule *s, int i, mlo_meet *x) {
 /* Tells of a token that an element is done with. */
 static void mlo_passed(mlo_schedule *s, int i, const mlo_meet *x, const mlo_token *t) {
     const mlo_core *c = s->c;
-    const int64_t frame = x->at.group * c->frames + x->at.frame;
+    const int64_t frame = x->at.job->frame + x->at.frame;
     const int64_t before = x->n ? mlo_token_of(s, i, x->n - 1)->out[1] : 0;
     int64_t when[2];
     mlo_flow_of(s, i)->works(&c->element[i].unit, t, before, when);
     const mlo_moment what = { i, x->at.iteration, frame, x->at.at, when[0], when[1] };
     if (s->seen) s->seen(s->user, &what);
-    if (i == c->edge[c->n_edge - 1].from && x->at.iteration == c->scan.iterations - 1
-        && x->at.at == c->tokens - 1)
+    if (i == c->edge[c->n_edge - 1].from && x->at.iteration == x->at.job->iterations - 1
+        && x->at.at == x->at.job->tokens - 1)
         s->p->frame_done[frame] = t->out[1] + 3;
 }
 

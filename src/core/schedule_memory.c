@@ -132,7 +132,7 @@ static void mlo_loaded(const mlo_schedule *s, int memory, int64_t load) {
     if (!s->seen || load >= s->loads) return;
     while (s->first_memory[i + 1] <= memory) i++;
     const mlo_moment what = { i, load % s->c->scan.iterations,
-        load / s->c->scan.iterations * s->c->frames, -1, mlo_fetch_last(&s->loader).begin,
+        s->job[load / s->c->scan.iterations].frame, -1, mlo_fetch_last(&s->loader).begin,
         mlo_fetch_last(&s->loader).when };
     s->seen(s->user, &what);
 }
