@@ -41161,6 +41161,291 @@ static const char *const mlo_lines_share_page_css[] = {
     ".chart .whole{fill:var(--hot);stroke:var(--card)}",
     "footer{margin-top:22px;color:var(--soft);font-size:12px}",
     NULL };
+static const char *const mlo_lines_share_rtl_mlo_core_v[] = {
+    "// Made by mlo @VERSION@ from shapes, widths and folding; structure only, the logic is in the modules beside this file.",
+    "//",
+    "// mlo_core: a loop: what brings its parameters, its doors, its layer. It knows no registers: a top has those, and may",
+    "// have several cores, which share a memory (mlo_axi_share).",
+    "`default_nettype none",
+    "module mlo_core (",
+    "    input  wire         clk,",
+    "    input  wire         rst,",
+    "    input  wire         core_rst,               // rst, or the soft reset: what is inside is forgotten",
+    "    // from registers",
+    "    input  wire         enable,                 // parameters may be read",
+    "    input  wire [63:0]  base,                   // where they lie",
+    "    input  wire [15:0]  iterations,",
+    "    input  wire [7:0]   frames,                 // in flight",
+    "    // to registers",
+    "    output wire [@READERS_MSB@:0]  param_beat,              // of each reader: it dealt out a beat",
+    "    output wire         bus_error,",
+    "    output wire [@STAT_MSB@:0] stat,                    // of each kernel {blocked, starved, busy}",
+    "    // activations in, attention mask in, activations out, parameters: as mlo_top has them",
+    "    input  wire [@IO_MSB@:0]  s_axis_tdata,",
+    "    input  wire         s_axis_tvalid,",
+    "    output wire         s_axis_tready,",
+    "    input  wire         s_axis_tlast,",
+    "@MASK@    input  wire [7:0]   s1_axis_tdata,",
+    "@MASK@    input  wire         s1_axis_tvalid,",
+    "@MASK@    output wire         s1_axis_tready,",
+    "@MASK@    input  wire         s1_axis_tlast,",
+    "    output wire [@IO_MSB@:0]  m_axis_tdata,",
+    "    output wire         m_axis_tvalid,",
+    "    input  wire         m_axis_tready,",
+    "    output wire         m_axis_tlast,",
+    "    output wire         m_axi_arid,",
+    "    output wire [63:0]  m_axi_araddr,",
+    "    output wire [7:0]   m_axi_arlen,",
+    "    output wire [2:0]   m_axi_arsize,",
+    "    output wire [1:0]   m_axi_arburst,",
+    "    output wire         m_axi_arvalid,",
+    "    input  wire         m_axi_arready,",
+    "    input  wire         m_axi_rid,",
+    "    input  wire [@AXI_MSB@:0] m_axi_rdata,",
+    "    input  wire [1:0]   m_axi_rresp,",
+    "    input  wire         m_axi_rlast,",
+    "    input  wire         m_axi_rvalid,",
+    "    output wire         m_axi_rready",
+    ");",
+    "",
+    "    // ---- readers: the loader, and one for each matrix in row blocks",
+    "    wire [@READERS_MSB@:0] ar_id, ar_valid, ar_ready, r_valid, r_ready, errors, idles;",
+    "    wire [64*@READERS@-1:0] ar_addr;",
+    "    wire [8*@READERS@-1:0] ar_len;",
+    "    wire [3*@READERS@-1:0] ar_size;",
+    "    wire [2*@READERS@-1:0] ar_burst;",
+    "    wire [@AXI_MSB@:0] r_data;",
+    "    wire [1:0] r_resp;",
+    "    wire r_last;",
+    "    assign bus_error = |errors;",
+    "@ALONE@    assign m_axi_arid = ar_id;",
+    "@ALONE@    assign m_axi_araddr = ar_addr;",
+    "@ALONE@    assign m_axi_arlen = ar_len;",
+    "@ALONE@    assign m_axi_arsize = ar_size;",
+    "@ALONE@    assign m_axi_arburst = ar_burst;",
+    "@ALONE@    assign m_axi_arvalid = ar_valid;",
+    "@ALONE@    assign ar_ready = m_axi_arready;",
+    "@ALONE@    assign r_data = m_axi_rdata;",
+    "@ALONE@    assign r_resp = m_axi_rresp;",
+    "@ALONE@    assign r_last = m_axi_rlast;",
+    "@ALONE@    assign r_valid = m_axi_rvalid;",
+    "@ALONE@    assign m_axi_rready = r_ready;",
+    "@SHARED@    reg [63:0] block_base;                      // behind what the loader reads; settled long before it is used",
+    "@SHARED@    always @(posedge clk) block_base <= base + {@BASE_PAD@'d0, loop_beats, @BEAT_SIZE@'d0};",
+    "@SHARED@    mlo_axi_share #(.PORTS(@READERS@), .ADDR_WIDTH(64), .DATA_WIDTH(@AXI@)) u_share (",
+    "@SHARED@        .clk(clk), .rst(rst),",
+    "@SHARED@        .s_araddr(ar_addr), .s_arlen(ar_len), .s_arsize(ar_size[2:0]), .s_arburst(ar_burst[1:0]),",
+    "@SHARED@        .s_arvalid(ar_valid), .s_arready(ar_ready),",
+    "@SHARED@        .s_rdata(r_data), .s_rresp(r_resp), .s_rlast(r_last), .s_rvalid(r_valid), .s_rready(r_ready),",
+    "@SHARED@        .m_axi_arid(m_axi_arid), .m_axi_araddr(m_axi_araddr), .m_axi_arlen(m_axi_arlen),",
+    "@SHARED@        .m_axi_arsize(m_axi_arsize), .m_axi_arburst(m_axi_arburst),",
+    "@SHARED@        .m_axi_arvalid(m_axi_arvalid), .m_axi_arready(m_axi_arready),",
+    "@SHARED@        .m_axi_rid(m_axi_rid), .m_axi_rdata(m_axi_rdata), .m_axi_rresp(m_axi_rresp),",
+    "@SHARED@        .m_axi_rlast(m_axi_rlast), .m_axi_rvalid(m_axi_rvalid), .m_axi_rready(m_axi_rready));",
+    "@SHARED@    wire unused_share = &{1'b0, ar_id, ar_size, ar_burst};",
+    "",
+    "    // ---- parameters: every iteration reads the memories below in this order, those of RESIDENT in the first round only",
+    "    localparam [32*@PORTS@-1:0] BEATS = {@MEMORY_BEATS@};",
+    "    localparam [@PORTS_MSB@:0] RESIDENT = @PORTS@'b@RESIDENT@;",
+    "    wire [@AXI_MSB@:0] p_tdata;",
+    "    wire [@PORTS_MSB@:0] p_tvalid, p_tready;",
+    "    wire p_tlast;",
+    "    wire [47:0] loop_beats;",
+    "    mlo_loader #(",
+    "        .ADDR_WIDTH(64), .DATA_WIDTH(@AXI@), .PORTS(@PORTS@), .BEATS(BEATS), .RESIDENT(RESIDENT)",
+    "    ) u_loader (",
+    "        .clk(clk), .rst(rst), .flush(core_rst), .enable(enable), .base(base), .iterations(@ROUNDS@),",
+    "        .beat(param_beat[0]), .error(errors[0]), .idle(idles[0]), .total(loop_beats),",
+    "        .m_axi_arid(ar_id[0]), .m_axi_araddr(ar_addr[63:0]), .m_axi_arlen(ar_len[7:0]),",
+    "        .m_axi_arsize(ar_size[2:0]), .m_axi_arburst(ar_burst[1:0]),",
+    "        .m_axi_arvalid(ar_valid[0]), .m_axi_arready(ar_ready[0]),",
+    "@ALONE@        .m_axi_rid(m_axi_rid),",
+    "@SHARED@        .m_axi_rid(1'b0),",
+    "        .m_axi_rdata(r_data), .m_axi_rresp(r_resp),",
+    "        .m_axi_rlast(r_last), .m_axi_rvalid(r_valid[0]), .m_axi_rready(r_ready[0]),",
+    "        .m_axis_tdata(p_tdata), .m_axis_tlast(p_tlast), .m_axis_tvalid(p_tvalid), .m_axis_tready(p_tready));",
+    "    wire unused = &{1'b0, idles, loop_beats, iterations};",
+    "",
+    "@ROLLED@    // ---- the loop: iteration 0 comes from outside, the last one leaves, the rest goes round",
+    "@UNROLLED@    // ---- the doors; nothing goes round, mlo_loop marks the first token",
+    "@BUSES@",
+    "    mlo_entry #(.C(@CHANNELS@), .LANES(@LANES@), .BITS(@BITS@), .MASK(@MASKED@)) u_entry (",
+    "        .clk(clk), .rst(core_rst),",
+    "        .s_axis_tdata(s_axis_tdata), .s_axis_tvalid(s_axis_tvalid),",
+    "        .s_axis_tready(s_axis_tready), .s_axis_tlast(s_axis_tlast),",
+    "@MASK@        .s1_axis_tdata(s1_axis_tdata), .s1_axis_tvalid(s1_axis_tvalid),",
+    "@MASK@        .s1_axis_tready(s1_axis_tready), .s1_axis_tlast(s1_axis_tlast),",
+    "@UNMASKED@        .s1_axis_tdata(8'd0), .s1_axis_tvalid(1'b0), .s1_axis_tready(unused_mask), .s1_axis_tlast(1'b0),",
+    "        .m_axis_tdata(entry_tdata), .m_axis_tvalid(entry_tvalid),",
+    "        .m_axis_tready(entry_tready), .m_axis_tuser(entry_tuser));",
+    "@UNMASKED@    wire unused_mask;",
+    "    mlo_loop #(.WIDTH(@WIDTH@), .BEATS(@TOKEN_BEATS@)) u_loop (",
+    "        .clk(clk), .rst(core_rst), .iterations(@ROUNDS@), .frames(frames),",
+    "        .s_ext_tdata(entry_tdata), .s_ext_tvalid(entry_tvalid),",
+    "        .s_ext_tready(entry_tready), .s_ext_tuser(entry_tuser),",
+    "        .m_body_tdata(body_tdata), .m_body_tvalid(body_tvalid),",
+    "        .m_body_tready(body_tready), .m_body_tuser(body_tuser),",
+    "        .s_body_tdata(result_tdata), .s_body_tvalid(result_tvalid),",
+    "        .s_body_tready(result_tready), .s_body_tuser(result_tuser),",
+    "        .m_fb_tdata(feed_tdata), .m_fb_tvalid(feed_tvalid),",
+    "        .m_fb_tready(feed_tready), .m_fb_tuser(feed_tuser),",
+    "        .s_fb_tdata(fed_tdata), .s_fb_tvalid(fed_tvalid),",
+    "        .s_fb_tready(fed_tready), .s_fb_tuser(fed_tuser),",
+    "        .m_ext_tdata(leaving_tdata), .m_ext_tvalid(leaving_tvalid),",
+    "        .m_ext_tready(leaving_tready), .m_ext_tuser(leaving_tuser));",
+    "@ROLLED@    wire [@LEVEL_MSB@:0] feed_level;",
+    "@ROLLED@    mlo_fifo #(.WIDTH(@WIDTH@ + 3), .DEPTH(@FEED_DEPTH@)) u_feedback (        // @FEED_TOKENS@ tokens",
+    "@ROLLED@        .clk(clk), .rst(core_rst), .level(feed_level),",
+    "@ROLLED@        .s_tdata({feed_tuser, feed_tdata}), .s_tvalid(feed_tvalid), .s_tready(feed_tready),",
+    "@ROLLED@        .m_tdata({fed_tuser, fed_tdata}), .m_tvalid(fed_tvalid), .m_tready(fed_tready));",
+    "@ROLLED@    wire unused_level = &{1'b0, feed_level};",
+    "@UNROLLED@    assign fed_tuser = 3'd0;",
+    "@UNROLLED@    assign fed_tdata = {@WIDTH@{1'b0}};",
+    "@UNROLLED@    assign fed_tvalid = 1'b0;",
+    "@UNROLLED@    assign feed_tready = 1'b0;",
+    "@UNROLLED@    wire unused_feed = &{1'b0, feed_tuser, feed_tdata, feed_tvalid, fed_tready};",
+    "    mlo_exit #(.C(@CHANNELS@), .LANES(@LANES@), .BITS(@BITS@)) u_exit (",
+    "        .clk(clk), .rst(core_rst),",
+    "        .s_axis_tdata(leaving_tdata), .s_axis_tvalid(leaving_tvalid),",
+    "        .s_axis_tready(leaving_tready), .s_axis_tuser(leaving_tuser),",
+    "        .m_axis_tdata(m_axis_tdata), .m_axis_tvalid(m_axis_tvalid),",
+    "        .m_axis_tready(m_axis_tready), .m_axis_tlast(m_axis_tlast));",
+    "",
+    "@LAYER@",
+    "endmodule",
+    "`default_nettype wire",
+    NULL };
+static const char *const mlo_lines_share_rtl_mlo_layer_v[] = {
+    "// Made by mlo @VERSION@ from shapes, widths and folding; structure only, the logic is in the modules beside this file.",
+    "// One layer, for a core that is not rolled: each copy has parameter memories of its own.",
+    "`default_nettype none",
+    "module mlo_layer (",
+    "    input  wire         clk,",
+    "    input  wire         core_rst,",
+    "    output wire [@STAT_MSB@:0] stat,",
+    "    input  wire [@AXI_MSB@:0] p_tdata,",
+    "    input  wire         p_tlast,",
+    "    input  wire [@PORTS_MSB@:0] p_tvalid,",
+    "    output wire [@PORTS_MSB@:0] p_tready,",
+    "    input  wire [@WIDTH_MSB@:0] body_tdata,",
+    "    input  wire [2:0]   body_tuser,",
+    "    input  wire         body_tvalid,",
+    "    output wire         body_tready,",
+    "    output wire [@WIDTH_MSB@:0] result_tdata,",
+    "    output wire [2:0]   result_tuser,",
+    "    output wire         result_tvalid,",
+    "    input  wire         result_tready",
+    ");",
+    "@BODY@",
+    "endmodule",
+    "`default_nettype wire",
+    NULL };
+static const char *const mlo_lines_share_rtl_mlo_top_v[] = {
+    "// Made by mlo @VERSION@ from shapes, widths and folding; structure only, the logic is in the modules beside this file.",
+    "// @LAYERS@ of hardware; frames of up to @TOKENS@ tokens of @CHANNELS@ channels; up to @FRAMES@ frames in flight;",
+    "// @MULTIPLIERS@ multipliers; a token every @INTERVAL@ cycles; @LAYER_BEATS@ parameter beats of @AXI@ bits per iteration.",
+    "@RESIDENT_BEATS@// Parameters of @RESIDENT_BEATS@ beats per iteration are resident: read once, with room for @DEEPEST@ iterations.",
+    "//",
+    "// mlo_top: what other IP sees: streams, memory, registers; in it the registers and the core, mlo_core.",
+    "`default_nettype none",
+    "module mlo_top (",
+    "    (* X_INTERFACE_INFO = \"xilinx.com:signal:clock:1.0 clk CLK\" *)",
+    "    (* X_INTERFACE_PARAMETER = \"ASSOCIATED_BUSIF @STREAMS@, ASSOCIATED_RESET rst\" *)",
+    "    input  wire         clk,",
+    "    (* X_INTERFACE_INFO = \"xilinx.com:signal:reset:1.0 rst RST\" *)",
+    "    (* X_INTERFACE_PARAMETER = \"POLARITY ACTIVE_HIGH\" *)",
+    "    input  wire         rst,",
+    "    // activations in: @LANES@ channels of @BITS@ bits a beat, @TOKEN_BEATS@ beats a token; tlast ends a frame",
+    "    input  wire [@IO_MSB@:0]  s_axis_tdata,",
+    "    input  wire         s_axis_tvalid,",
+    "    output wire         s_axis_tready,",
+    "    input  wire         s_axis_tlast,",
+    "@MASK@    // attention mask in: a beat a token, bit 0 = this key counts",
+    "@MASK@    input  wire [7:0]   s1_axis_tdata,",
+    "@MASK@    input  wire         s1_axis_tvalid,",
+    "@MASK@    output wire         s1_axis_tready,",
+    "@MASK@    input  wire         s1_axis_tlast,",
+    "    // activations out, in the same form",
+    "    output wire [@IO_MSB@:0]  m_axis_tdata,",
+    "    output wire         m_axis_tvalid,",
+    "    input  wire         m_axis_tready,",
+    "    output wire         m_axis_tlast,",
+    "    // parameters: AXI4 read master",
+    "    output wire         m_axi_arid,",
+    "    output wire [63:0]  m_axi_araddr,",
+    "    output wire [7:0]   m_axi_arlen,",
+    "    output wire [2:0]   m_axi_arsize,",
+    "    output wire [1:0]   m_axi_arburst,",
+    "    output wire         m_axi_arvalid,",
+    "    input  wire         m_axi_arready,",
+    "    input  wire         m_axi_rid,",
+    "    input  wire [@AXI_MSB@:0] m_axi_rdata,",
+    "    input  wire [1:0]   m_axi_rresp,",
+    "    input  wire         m_axi_rlast,",
+    "    input  wire         m_axi_rvalid,",
+    "    output wire         m_axi_rready,",
+    "    // registers: AXI4-Lite, see host/mlo_regs.h",
+    "    input  wire [11:0]  s_axil_awaddr,",
+    "    input  wire         s_axil_awvalid,",
+    "    output wire         s_axil_awready,",
+    "    input  wire [31:0]  s_axil_wdata,",
+    "    input  wire [3:0]   s_axil_wstrb,",
+    "    input  wire         s_axil_wvalid,",
+    "    output wire         s_axil_wready,",
+    "    output wire [1:0]   s_axil_bresp,",
+    "    output wire         s_axil_bvalid,",
+    "    input  wire         s_axil_bready,",
+    "    input  wire [11:0]  s_axil_araddr,",
+    "    input  wire         s_axil_arvalid,",
+    "    output wire         s_axil_arready,",
+    "    output wire [31:0]  s_axil_rdata,",
+    "    output wire [1:0]   s_axil_rresp,",
+    "    output wire         s_axil_rvalid,",
+    "    input  wire         s_axil_rready",
+    ");",
+    "",
+    "    // ---- registers",
+    "    wire        core_rst, enable, bus_error;",
+    "    wire [@READERS_MSB@:0]  param_beat;",
+    "    wire [63:0] base;",
+    "    wire [15:0] iterations;",
+    "    wire [7:0]  frames;",
+    "    wire [@STAT_MSB@:0] stat;                       // of each kernel {blocked, starved, busy}",
+    "    mlo_regs #(",
+    "        .KERNELS(@KERNELS@), .ITERATIONS(1), .DEEPEST(@DEEPEST@), .FRAMES(@FRAMES@), .READERS(@READERS@), .VERSION(32'h0001_0000)",
+    "    ) u_regs (",
+    "        .clk(clk), .rst(rst),",
+    "        .s_axil_awaddr(s_axil_awaddr), .s_axil_awvalid(s_axil_awvalid), .s_axil_awready(s_axil_awready),",
+    "        .s_axil_wdata(s_axil_wdata), .s_axil_wstrb(s_axil_wstrb),",
+    "        .s_axil_wvalid(s_axil_wvalid), .s_axil_wready(s_axil_wready),",
+    "        .s_axil_bresp(s_axil_bresp), .s_axil_bvalid(s_axil_bvalid), .s_axil_bready(s_axil_bready),",
+    "        .s_axil_araddr(s_axil_araddr), .s_axil_arvalid(s_axil_arvalid), .s_axil_arready(s_axil_arready),",
+    "        .s_axil_rdata(s_axil_rdata), .s_axil_rresp(s_axil_rresp),",
+    "        .s_axil_rvalid(s_axil_rvalid), .s_axil_rready(s_axil_rready),",
+    "        .core_rst(core_rst), .enable(enable), .base(base), .iterations(iterations), .frames(frames),",
+    "        .in_beat(s_axis_tvalid && s_axis_tready), .in_last(s_axis_tlast),",
+    "        .out_last(m_axis_tvalid && m_axis_tready && m_axis_tlast),",
+    "        .param_beat(param_beat), .bus_error(bus_error), .stat(stat));",
+    "",
+    "    // ---- the core",
+    "    mlo_core u_core (",
+    "        .clk(clk), .rst(rst), .core_rst(core_rst),",
+    "        .enable(enable), .base(base), .iterations(iterations), .frames(frames),",
+    "        .param_beat(param_beat), .bus_error(bus_error), .stat(stat),",
+    "        .s_axis_tdata(s_axis_tdata), .s_axis_tvalid(s_axis_tvalid),",
+    "        .s_axis_tready(s_axis_tready), .s_axis_tlast(s_axis_tlast),",
+    "@MASK@        .s1_axis_tdata(s1_axis_tdata), .s1_axis_tvalid(s1_axis_tvalid),",
+    "@MASK@        .s1_axis_tready(s1_axis_tready), .s1_axis_tlast(s1_axis_tlast),",
+    "        .m_axis_tdata(m_axis_tdata), .m_axis_tvalid(m_axis_tvalid),",
+    "        .m_axis_tready(m_axis_tready), .m_axis_tlast(m_axis_tlast),",
+    "        .m_axi_arid(m_axi_arid), .m_axi_araddr(m_axi_araddr), .m_axi_arlen(m_axi_arlen),",
+    "        .m_axi_arsize(m_axi_arsize), .m_axi_arburst(m_axi_arburst),",
+    "        .m_axi_arvalid(m_axi_arvalid), .m_axi_arready(m_axi_arready),",
+    "        .m_axi_rid(m_axi_rid), .m_axi_rdata(m_axi_rdata), .m_axi_rresp(m_axi_rresp),",
+    "        .m_axi_rlast(m_axi_rlast), .m_axi_rvalid(m_axi_rvalid), .m_axi_rready(m_axi_rready));",
+    "endmodule",
+    "`default_nettype wire",
+    NULL };
 static const char *const mlo_lines_share_tb_mlo_tb_v[] = {
     "// SPDX-License-Identifier: MIT",
     "// mlo_tb: plays, compares, counts. Run from the build directory: make sim, or mlo sim DIR.",
@@ -41397,10 +41682,10 @@ static const char *const mlo_lines_share_tb_rolled_v[] = {
     "",
     "    // ---- the most that each FIFO held",
     "    integer peak_feed = 0;",
-    "    always @(u_top.feed_level) if (u_top.feed_level > peak_feed) peak_feed = u_top.feed_level;",
+    "    always @(u_top.u_core.feed_level) if (u_top.u_core.feed_level > peak_feed) peak_feed = u_top.u_core.feed_level;",
     "@PEAKS@",
     "    task say_fifos; begin",
-    "        $display(\"MLO FIFO feed %0d %0d @TOKEN_BEATS@\", peak_feed, u_top.u_feedback.DEPTH);",
+    "        $display(\"MLO FIFO feed %0d %0d @TOKEN_BEATS@\", peak_feed, u_top.u_core.u_feedback.DEPTH);",
     "@FIFOS@",
     "    end endtask",
     "",
@@ -41408,12 +41693,12 @@ static const char *const mlo_lines_share_tb_rolled_v[] = {
     "    task say_waits; begin",
     "        $display(\"MLO EDGE source entry s_axis %b %b %0d %0d %b %b\", in_tvalid, in_tready, 0, 0, in_tvalid, in_tready);",
     "@MASK@        $display(\"MLO EDGE mask_source entry s1_axis %b %b %0d %0d %b %b\", mask_tvalid, mask_tready, 0, 0, mask_tvalid, mask_tready);",
-    "        $display(\"MLO EDGE entry loop_in entry %b %b %0d %0d %b %b\", u_top.entry_tvalid, u_top.entry_tready, 0, 0, u_top.entry_tvalid, u_top.entry_tready);",
-    "        $display(\"MLO EDGE loop_out loop_in feed %b %b %0d %0d %b %b\", u_top.feed_tvalid, u_top.feed_tready, u_top.u_feedback.level, u_top.u_feedback.DEPTH, u_top.fed_tvalid, u_top.fed_tready);",
-    "        $display(\"MLO EDGE loop_out exit leaving %b %b %0d %0d %b %b\", u_top.leaving_tvalid, u_top.leaving_tready, 0, 0, u_top.leaving_tvalid, u_top.leaving_tready);",
+    "        $display(\"MLO EDGE entry loop_in entry %b %b %0d %0d %b %b\", u_top.u_core.entry_tvalid, u_top.u_core.entry_tready, 0, 0, u_top.u_core.entry_tvalid, u_top.u_core.entry_tready);",
+    "        $display(\"MLO EDGE loop_out loop_in feed %b %b %0d %0d %b %b\", u_top.u_core.feed_tvalid, u_top.u_core.feed_tready, u_top.u_core.u_feedback.level, u_top.u_core.u_feedback.DEPTH, u_top.u_core.fed_tvalid, u_top.u_core.fed_tready);",
+    "        $display(\"MLO EDGE loop_out exit leaving %b %b %0d %0d %b %b\", u_top.u_core.leaving_tvalid, u_top.u_core.leaving_tready, 0, 0, u_top.u_core.leaving_tvalid, u_top.u_core.leaving_tready);",
     "        $display(\"MLO EDGE exit sink m_axis %b %b %0d %0d %b %b\", out_tvalid, out_tready, 0, 0, out_tvalid, out_tready);",
     "@EDGES@",
-    "        $display(\"MLO LOOP %b\", u_top.u_loop.from_fb);",
+    "        $display(\"MLO LOOP %b\", u_top.u_core.u_loop.from_fb);",
     "@PARAMS@",
     "        $display(\"MLO MEMORY %b %b %b %b %b\", m_arvalid, m_arready, owing, m_rvalid, m_rready);",
     "    end endtask",
@@ -41460,6 +41745,9 @@ static const mlo_embedded mlo_share[] = {
     { "host/mlo_regs.h", mlo_lines_share_host_mlo_regs_h },
     { "mlo.core", mlo_lines_share_mlo_core },
     { "page.css", mlo_lines_share_page_css },
+    { "rtl/mlo_core.v", mlo_lines_share_rtl_mlo_core_v },
+    { "rtl/mlo_layer.v", mlo_lines_share_rtl_mlo_layer_v },
+    { "rtl/mlo_top.v", mlo_lines_share_rtl_mlo_top_v },
     { "tb/mlo_tb.v", mlo_lines_share_tb_mlo_tb_v },
     { "tb/mlo_top.gtkw", mlo_lines_share_tb_mlo_top_gtkw },
     { "tb/rolled.v", mlo_lines_share_tb_rolled_v },
@@ -41691,14 +41979,15 @@ static void mlo_sha_end(mlo_sha *s, char hex[65]) {
 /* ======== src/emit/emit.c ======== */
 /* emit: the build directory.
  *
- * in:  a folded model.    out: rtl/, tb/, host/, params.bin, params.hex, a Makefile and scripts,
- *     manifest.json last.
+ * in:  a folded model.
+ * out: rtl/, tb/, host/, params.bin, params.hex, a Makefile and scripts, manifest.json last.
+ *
+ * The top is wires and instances (top.c); the logic is in verilog/, and no text is a template with
+ * holes for logic. With --unrolled, for comparison, the loop's body is there once for every
+ * iteration, one behind the other, each with parameters of its own, and nothing goes round.
+ *
  * invariant: the Verilog depends on shapes, widths and folding alone; everything learned is in
- *      params.* and host/. Nothing is a text template with holes for logic: the top is wires and
- * instances, the logic is in verilog/. --unrolled: for comparison, the loop's body as often as it
- *      has iterations, one behind the other, each with parameters of its own; nothing goes round.
- *      The body is a module then, rtl/mlo_layer.v, with ports named as the wires of a rolled top;
- *      its lines are the same.
+ *     params.* and host/.
  * example: mlo compile bert.onnx --pe 4 --simd 4 -o build && make -C build sim
  * cost: one layer's parameters in memory at a time; the parameter image is written as it is made.
  */
@@ -41832,7 +42121,21 @@ static int mlo_emit_library(mlo_emitter *e) {
                                                                               : 0;
 }
 
-/* ---- the top -------------------------------------------------------------- */
+/* ======== src/emit/top.c ======== */
+/* emit, top: rtl/mlo_top.v, rtl/mlo_core.v, and unrolled rtl/mlo_layer.v.
+ *
+ * in:  a folded core.
+ * out: what is fixed is in share/rtl; here are its holes, and the layer: for every edge of the
+ *     dataflow graph a fork, a FIFO, a width converter or plain wires, whichever it needs; for every
+ *     element an instance.
+ *
+ * A bus NAME is the wires NAME_tdata, NAME_tvalid, NAME_tready and NAME_tuser. An element puts its
+ * tokens on the bus of its own name; the loop's way in is `body`, its way out `result`.
+ *
+ * invariant: no line depends on what was learned.
+ * example: mvu_0 reads bus mvu_0_in0, which comes out of u_mvu_0_in0_width.
+ */
+/* ---- the layer ------------------------------------------------------------ */
 
 static int mlo_padded(int bits) { return (bits + 7) / 8 * 8; }
 
@@ -41847,68 +42150,6 @@ static void mlo_emit_bus(mlo_emitter *e, const char *port, const char *bus, cons
         "        .%s_tdata(%s_tdata), .%s_tvalid(%s_tvalid), .%s_tready(%s_tready), "
         ".%s_tuser(%s_tuser)%s",
         port, bus, port, bus, port, bus, port, bus, end);
-}
-
-static void mlo_emit_top_ports(mlo_emitter *e) {
-    const mlo_core *c = e->c;
-    int io = c->lanes * mlo_padded(c->bits), axi = c->axi_bits;
-    mlo_line(e, "module mlo_top (");
-    mlo_line(e, "    (* X_INTERFACE_INFO = \"xilinx.com:signal:clock:1.0 clk CLK\" *)");
-    mlo_line(e,
-        "    (* X_INTERFACE_PARAMETER = \"ASSOCIATED_BUSIF s_axis:m_axis%s:m_axi:s_axil, "
-        "ASSOCIATED_RESET rst\" *)",
-        c->masked ? ":s1_axis" : "");
-    mlo_line(e, "    input  wire         clk,");
-    mlo_line(e, "    (* X_INTERFACE_INFO = \"xilinx.com:signal:reset:1.0 rst RST\" *)");
-    mlo_line(e, "    (* X_INTERFACE_PARAMETER = \"POLARITY ACTIVE_HIGH\" *)");
-    mlo_line(e, "    input  wire         rst,");
-    mlo_line(e,
-        "    // activations in: %d channels of %d bits a beat, %lld beats a token; tlast ends a "
-        "frame",
-        c->lanes, c->bits, (long long)(c->channels / c->lanes));
-    mlo_line(e,
-        "    input  wire [%d:0] s_axis_tdata,\n    input  wire         s_axis_tvalid,\n    output "
-        "wire         s_axis_tready,\n    input  wire         s_axis_tlast,",
-        io - 1);
-    if (c->masked) {
-        mlo_line(e, "    // attention mask in: a beat a token, bit 0 = this key counts");
-        mlo_line(e,
-            "    input  wire [7:0]   s1_axis_tdata,\n    input  wire         s1_axis_tvalid,\n    "
-            "output wire         s1_axis_tready,\n    input  wire         s1_axis_tlast,");
-    }
-    mlo_line(e, "    // activations out, in the same form");
-    mlo_line(e,
-        "    output wire [%d:0] m_axis_tdata,\n    output wire         m_axis_tvalid,\n    input  "
-        "wire         m_axis_tready,\n    output wire         m_axis_tlast,",
-        io - 1);
-    mlo_line(e, "    // parameters: AXI4 read master");
-    mlo_line(e,
-        "    output wire         m_axi_arid,\n    output wire [63:0]  m_axi_araddr,\n    output "
-        "wire [7:0]   m_axi_arlen,\n    output wire [2:0]   m_axi_arsize,\n    output wire [1:0]   "
-        "m_axi_arburst,");
-    mlo_line(e,
-        "    output wire         m_axi_arvalid,\n    input  wire         m_axi_arready,\n    input "
-        " wire         m_axi_rid,\n    input  wire [%d:0] m_axi_rdata,\n    input  wire [1:0]   "
-        "m_axi_rresp,",
-        axi - 1);
-    mlo_line(e,
-        "    input  wire         m_axi_rlast,\n    input  wire         m_axi_rvalid,\n    output "
-        "wire         m_axi_rready,");
-    mlo_line(e, "    // registers: AXI4-Lite, see host/mlo_regs.h");
-    mlo_line(e,
-        "    input  wire [11:0]  s_axil_awaddr,\n    input  wire         s_axil_awvalid,\n    "
-        "output wire         s_axil_awready,\n    input  wire [31:0]  s_axil_wdata,\n    input  "
-        "wire [3:0]   s_axil_wstrb,");
-    mlo_line(e,
-        "    input  wire         s_axil_wvalid,\n    output wire         s_axil_wready,\n    "
-        "output wire [1:0]   s_axil_bresp,\n    output wire         s_axil_bvalid,\n    input  "
-        "wire         s_axil_bready,");
-    mlo_line(e,
-        "    input  wire [11:0]  s_axil_araddr,\n    input  wire         s_axil_arvalid,\n    "
-        "output wire         s_axil_arready,\n    output wire [31:0]  s_axil_rdata,\n    output "
-        "wire [1:0]   s_axil_rresp,");
-    mlo_line(
-        e, "    output wire         s_axil_rvalid,\n    input  wire         s_axil_rready\n);");
 }
 
 static int mlo_core_kernels(const mlo_core *c) {
@@ -41932,7 +42173,7 @@ static int mlo_core_readers(const mlo_core *c) {
     return n;
 }
 
-/* The name of a kernel in manifest and registers; the place of its wires below mlo_top. */
+/* The name of a kernel in manifest and registers; the place of its wires below mlo_core. */
 static const char *mlo_copy_name(mlo_emitter *e, int layer, const char *name) {
     return e->unrolled ? mlo_format(e->m, "layer_%d.%s", layer, name) : name;
 }
@@ -41961,28 +42202,8 @@ static int mlo_emit_copies(mlo_emitter *e) {
     return 0;
 }
 
-/* How often loop and loader go round: unrolled, every iteration's parameters are a part of the one
- * round. */
-static const char *mlo_emit_rounds(const mlo_emitter *e) {
-    return e->unrolled ? "16'd1" : "iterations";
-}
-
-/* The wires of reader n's AXI port: with row blocks a part of what mlo_axi_share shares out, else
- * the top's own. */
+/* The wires of reader n's AXI port, a part of what mlo_core.v has of all readers. */
 static void mlo_emit_reader(mlo_emitter *e, int n) {
-    if (mlo_core_readers(e->c) == 1) {
-        mlo_line(e,
-            "        .m_axi_arid(m_axi_arid), .m_axi_araddr(m_axi_araddr), "
-            ".m_axi_arlen(m_axi_arlen), .m_axi_arsize(m_axi_arsize), "
-            ".m_axi_arburst(m_axi_arburst),");
-        mlo_line(e,
-            "        .m_axi_arvalid(m_axi_arvalid), .m_axi_arready(m_axi_arready), "
-            ".m_axi_rid(m_axi_rid), .m_axi_rdata(m_axi_rdata), .m_axi_rresp(m_axi_rresp),");
-        mlo_line(e,
-            "        .m_axi_rlast(m_axi_rlast), .m_axi_rvalid(m_axi_rvalid), "
-            ".m_axi_rready(m_axi_rready),");
-        return;
-    }
     mlo_line(e,
         "        .m_axi_arid(ar_id[%d]), .m_axi_araddr(ar_addr[%d:%d]), "
         ".m_axi_arlen(ar_len[%d:%d]), .m_axi_arsize(ar_size[%d:%d]), "
@@ -41995,188 +42216,6 @@ static void mlo_emit_reader(mlo_emitter *e, int n) {
     mlo_line(e,
         "        .m_axi_rlast(r_last), .m_axi_rvalid(r_valid[%d]), .m_axi_rready(r_ready[%d]),", n,
         n);
-}
-
-/* Readers share the memory: the loader, and one for each kernel in row blocks, whose part of the
- * image is behind the loader's. */
-static void mlo_emit_share(mlo_emitter *e) {
-    const mlo_core *c = e->c;
-    const int n = mlo_core_readers(c), size = mlo_clog2(c->axi_bits / 8);
-    if (n == 1) return;
-    mlo_line(e,
-        "\n    // ---- the memory, shared by the loader and a reader for each matrix in row "
-        "blocks");
-    mlo_line(e,
-        "    wire [%d:0] ar_id, ar_valid, ar_ready, r_valid, r_ready, errors, idles;\n    wire "
-        "[%d:0] ar_addr;\n    wire [%d:0] ar_len;\n    wire [%d:0] ar_size;\n    wire [%d:0] "
-        "ar_burst;",
-        n - 1, 64 * n - 1, 8 * n - 1, 3 * n - 1, 2 * n - 1);
-    mlo_line(e,
-        "    wire [%d:0] r_data;\n    wire [1:0] r_resp;\n    wire r_last;\n    assign bus_error = "
-        "|errors;\n    assign loader_idle = &idles;",
-        c->axi_bits - 1);
-    mlo_line(e,
-        "    reg [63:0] block_base;      // behind what the loader reads; settled long before it "
-        "is used\n    always @(posedge clk) block_base <= base + {%d'd0, loop_beats, %d'd0};",
-        16 - size, size);
-    mlo_line(e, "    mlo_axi_share #(.PORTS(%d), .ADDR_WIDTH(64), .DATA_WIDTH(%d)) u_share (", n,
-        c->axi_bits);
-    mlo_line(e, "        .clk(clk), .rst(rst),");
-    mlo_line(e,
-        "        .s_araddr(ar_addr), .s_arlen(ar_len), .s_arsize(ar_size[2:0]), "
-        ".s_arburst(ar_burst[1:0]), .s_arvalid(ar_valid), .s_arready(ar_ready),");
-    mlo_line(e,
-        "        .s_rdata(r_data), .s_rresp(r_resp), .s_rlast(r_last), .s_rvalid(r_valid), "
-        ".s_rready(r_ready),");
-    mlo_line(e,
-        "        .m_axi_arid(m_axi_arid), .m_axi_araddr(m_axi_araddr), .m_axi_arlen(m_axi_arlen), "
-        ".m_axi_arsize(m_axi_arsize), .m_axi_arburst(m_axi_arburst),");
-    mlo_line(e,
-        "        .m_axi_arvalid(m_axi_arvalid), .m_axi_arready(m_axi_arready), "
-        ".m_axi_rid(m_axi_rid), .m_axi_rdata(m_axi_rdata), .m_axi_rresp(m_axi_rresp),");
-    mlo_line(e,
-        "        .m_axi_rlast(m_axi_rlast), .m_axi_rvalid(m_axi_rvalid), "
-        ".m_axi_rready(m_axi_rready));");
-    mlo_line(e, "    wire unused_share = &{1'b0, ar_id, ar_size, ar_burst};");
-}
-
-static void mlo_emit_registers(mlo_emitter *e) {
-    const mlo_core *c = e->c;
-    int kernels = e->layers * mlo_core_kernels(c);
-    int ports = e->layers * mlo_core_memories(c);
-    int readers = mlo_core_readers(c);
-    int shared = readers > 1;
-    mlo_line(e, "\n    // ---- registers");
-    mlo_line(e,
-        "    wire core_rst, enable, bus_error;\n    wire [%d:0] param_beat;\n    wire [63:0] "
-        "base;\n    wire [15:0] iterations;\n    wire [7:0] frames;\n    wire [%d:0] stat;",
-        readers - 1, 3 * kernels - 1);
-    mlo_line(e,
-        "    mlo_regs #(.KERNELS(%d), .ITERATIONS(1), .DEEPEST(%lld), .FRAMES(%d), .READERS(%d), "
-        ".VERSION(32'h0001_0000)) u_regs (",
-        kernels, (long long)mlo_core_deepest(c), c->frames, readers);
-    mlo_line(e, "        .clk(clk), .rst(rst),");
-    mlo_line(e,
-        "        .s_axil_awaddr(s_axil_awaddr), .s_axil_awvalid(s_axil_awvalid), "
-        ".s_axil_awready(s_axil_awready), .s_axil_wdata(s_axil_wdata), "
-        ".s_axil_wstrb(s_axil_wstrb),");
-    mlo_line(e,
-        "        .s_axil_wvalid(s_axil_wvalid), .s_axil_wready(s_axil_wready), "
-        ".s_axil_bresp(s_axil_bresp), .s_axil_bvalid(s_axil_bvalid), "
-        ".s_axil_bready(s_axil_bready),");
-    mlo_line(e,
-        "        .s_axil_araddr(s_axil_araddr), .s_axil_arvalid(s_axil_arvalid), "
-        ".s_axil_arready(s_axil_arready), .s_axil_rdata(s_axil_rdata), "
-        ".s_axil_rresp(s_axil_rresp),");
-    mlo_line(e, "        .s_axil_rvalid(s_axil_rvalid), .s_axil_rready(s_axil_rready),");
-    mlo_line(e,
-        "        .core_rst(core_rst), .enable(enable), .base(base), .iterations(iterations), "
-        ".frames(frames),");
-    mlo_line(e,
-        "        .in_beat(s_axis_tvalid && s_axis_tready), .in_last(s_axis_tlast), "
-        ".out_last(m_axis_tvalid && m_axis_tready && m_axis_tlast),");
-    mlo_line(e, "        .param_beat(param_beat), .bus_error(bus_error), .stat(stat));");
-    mlo_line(e,
-        "\n    // ---- parameters: every iteration reads the memories below in this order, one "
-        "after the other%s",
-        mlo_core_resident_beats(c) ? "; those of RESIDENT in the first round only" : "");
-    mlo_printf(&e->t, "    localparam [%d:0] BEATS = {", 32 * ports - 1);
-    int n = 0;
-    for (int layer = e->layers; layer--;)
-        for (int i = c->n_element; i--;)
-            for (int k = mlo_loaded_memories(&c->element[i]); k--;)
-                mlo_printf(&e->t, "%s32'd%lld", n++ ? ", " : "",
-                    (long long)mlo_memory_beats(&c->element[i].unit.memory[k], c->axi_bits));
-    mlo_line(e, "};");
-    mlo_printf(&e->t, "    localparam [%d:0] RESIDENT = %d'b", ports - 1, ports);
-    for (int layer = e->layers; layer--;)
-        for (int i = c->n_element; i--;)
-            for (int k = mlo_loaded_memories(&c->element[i]); k--;)
-                mlo_puts(&e->t, mlo_is_resident(&c->element[i]) ? "1" : "0");
-    mlo_line(e,
-        ";\n    wire [%d:0] p_tdata;\n    wire [%d:0] p_tvalid, p_tready;\n    wire p_tlast, "
-        "loader_idle;\n    wire [47:0] loop_beats;",
-        c->axi_bits - 1, ports - 1);
-    mlo_line(e,
-        "    mlo_loader #(.ADDR_WIDTH(64), .DATA_WIDTH(%d), .PORTS(%d), .BEATS(BEATS), "
-        ".RESIDENT(RESIDENT)) u_loader (",
-        c->axi_bits, ports);
-    mlo_line(e,
-        "        .clk(clk), .rst(rst), .flush(core_rst), .enable(enable), .base(base), "
-        ".iterations(%s), .beat(%s), .error(%s), .idle(%s), .total(loop_beats),",
-        mlo_emit_rounds(e), shared ? "param_beat[0]" : "param_beat",
-        shared ? "errors[0]" : "bus_error", shared ? "idles[0]" : "loader_idle");
-    mlo_emit_reader(e, 0);
-    mlo_line(e,
-        "        .m_axis_tdata(p_tdata), .m_axis_tlast(p_tlast), .m_axis_tvalid(p_tvalid), "
-        ".m_axis_tready(p_tready));");
-    mlo_line(e, "    wire unused = &{1'b0, loader_idle%s%s};", shared ? "" : ", loop_beats",
-        e->unrolled ? ", iterations" : "");
-}
-
-static void mlo_emit_feedback(mlo_emitter *e, int w) {
-    long long depth = (long long)(e->c->feedback * (e->c->channels / e->c->lanes));
-    if (e->unrolled) {
-        mlo_line(e, "    assign {fed_tuser, fed_tdata, fed_tvalid, feed_tready} = %d'd0;", w + 5);
-        mlo_line(
-            e, "    wire unused_feed = &{1'b0, feed_tuser, feed_tdata, feed_tvalid, fed_tready};");
-        return;
-    }
-    mlo_line(e, "    wire [%d:0] feed_level;", mlo_clog2(depth + 1) - 1);
-    mlo_line(e, "    mlo_fifo #(.WIDTH(%d), .DEPTH(%lld)) u_feedback (        // %lld tokens",
-        w + 3, depth, (long long)e->c->feedback);
-    mlo_line(e,
-        "        .clk(clk), .rst(core_rst), .s_tdata({feed_tuser, feed_tdata}), "
-        ".s_tvalid(feed_tvalid), .s_tready(feed_tready),");
-    mlo_line(e,
-        "        .m_tdata({fed_tuser, fed_tdata}), .m_tvalid(fed_tvalid), .m_tready(fed_tready), "
-        ".level(feed_level));");
-    mlo_line(e, "    wire unused_level = &{1'b0, feed_level};");
-}
-
-static void mlo_emit_loop(mlo_emitter *e) {
-    const mlo_core *c = e->c;
-    int w = c->lanes * c->bits;
-    mlo_line(e,
-        e->unrolled ? "\n    // ---- the doors; nothing goes round, mlo_loop marks the first token"
-                    : "\n    // ---- the loop: iteration 0 comes from outside, the last one "
-                      "leaves, the rest goes round");
-    static const char *const buses[] = { "entry", "body", "result", "leaving", "feed", "fed" };
-    for (size_t i = 0; i < sizeof buses / sizeof *buses; i++) mlo_emit_wires(e, buses[i], w);
-    if (!c->masked) mlo_line(e, "    wire s1_axis_tready;");
-    mlo_line(e,
-        "    mlo_entry #(.C(%lld), .LANES(%d), .BITS(%d), .MASK(%d)) u_entry (\n        .clk(clk), "
-        ".rst(core_rst),",
-        (long long)c->channels, c->lanes, c->bits, c->masked);
-    mlo_line(e,
-        "        .s_axis_tdata(s_axis_tdata), .s_axis_tvalid(s_axis_tvalid), "
-        ".s_axis_tready(s_axis_tready), .s_axis_tlast(s_axis_tlast),");
-    mlo_line(e,
-        c->masked ? "        .s1_axis_tdata(s1_axis_tdata), .s1_axis_tvalid(s1_axis_tvalid), "
-                    ".s1_axis_tready(s1_axis_tready), .s1_axis_tlast(s1_axis_tlast),"
-                  : "        .s1_axis_tdata(8'd0), .s1_axis_tvalid(1'b0), "
-                    ".s1_axis_tready(s1_axis_tready), .s1_axis_tlast(1'b0),");
-    mlo_emit_bus(e, "m_axis", "entry", ");");
-    if (!c->masked) mlo_line(e, "    wire unused_mask = &{1'b0, s1_axis_tready};");
-    mlo_line(e,
-        "    mlo_loop #(.WIDTH(%d), .BEATS(%lld)) u_loop (\n        .clk(clk), .rst(core_rst), "
-        ".iterations(%s), .frames(frames),",
-        w, (long long)(c->channels / c->lanes), mlo_emit_rounds(e));
-    mlo_emit_bus(e, "s_ext", "entry", ",");
-    mlo_emit_bus(e, "m_body", "body", ",");
-    mlo_emit_bus(e, "s_body", "result", ",");
-    mlo_emit_bus(e, "m_fb", "feed", ",");
-    mlo_emit_bus(e, "s_fb", "fed", ",");
-    mlo_emit_bus(e, "m_ext", "leaving", ");");
-    mlo_emit_feedback(e, w);
-    mlo_line(e,
-        "    mlo_exit #(.C(%lld), .LANES(%d), .BITS(%d)) u_exit (\n        .clk(clk), "
-        ".rst(core_rst),",
-        (long long)c->channels, c->lanes, c->bits);
-    mlo_emit_bus(e, "s_axis", "leaving", ",");
-    mlo_line(e,
-        "        .m_axis_tdata(m_axis_tdata), .m_axis_tvalid(m_axis_tvalid), "
-        ".m_axis_tready(m_axis_tready), .m_axis_tlast(m_axis_tlast));");
 }
 
 /* The bus an element (or the loop) puts its tokens on. */
@@ -42198,9 +42237,7 @@ static const char *mlo_edge_bus(mlo *m, const mlo_core *c, int k) {
 }
 
 /* Fork, where several read. Its outputs are named <source>_f0, _f1, ... */
-static void mlo_emit_fork(mlo_emitter *e, int from, int port, const char *bus, int width, int n) {
-    (void)from;
-    (void)port;
+static void mlo_emit_fork(mlo_emitter *e, const char *bus, int width, int n) {
     mlo_line(e, "    wire [%d:0] %s_fork_tdata;\n    wire [%d:0] %s_fork_tvalid, %s_fork_tready;",
         width + 2, bus, n - 1, bus, bus);
     mlo_line(e, "    mlo_fork #(.WIDTH(%d), .N(%d)) u_%s_fork (", width + 3, n, bus);
@@ -42269,9 +42306,7 @@ static void mlo_emit_fanout(mlo_emitter *e, int from, int port) {
     for (int k = 0; k < c->n_edge && n < MLO_CORE_MOST; k++)
         if (c->edge[k].from == from && c->edge[k].from_port == port) readers[n++] = k;
     const char *bus = mlo_source_bus(e->m, c, from, port);
-    if (n > 1)
-        mlo_emit_fork(
-            e, from, port, bus, c->edge[readers[0]].lanes_from * c->edge[readers[0]].bits, n);
+    if (n > 1) mlo_emit_fork(e, bus, c->edge[readers[0]].lanes_from * c->edge[readers[0]].bits, n);
     for (int i = 0; i < n; i++)
         mlo_emit_edge(e, readers[i], n > 1 ? mlo_format(e->m, "%s_f%d", bus, i) : bus);
 }
@@ -42395,13 +42430,6 @@ static void mlo_emit_body(mlo_emitter *e) {
     }
 }
 
-static void mlo_emit_head(mlo_emitter *e) {
-    mlo_line(e,
-        "// Made by mlo %s from shapes, widths and folding; structure only, the logic is in the "
-        "modules beside this file.",
-        MLO_VERSION);
-}
-
 /* Unrolled: the layer as a module, and the chain of its copies. */
 static void mlo_emit_chain(mlo_emitter *e) {
     const mlo_core *c = e->c;
@@ -42422,63 +42450,111 @@ static void mlo_emit_chain(mlo_emitter *e) {
         mlo_emit_bus(e, "result", to, ");");
     }
 }
-static int mlo_emit_layer(mlo_emitter *e) {
-    const mlo_core *c = e->c;
-    int w = c->lanes * c->bits, memories = mlo_core_memories(c);
-    mlo_emit_head(e);
-    mlo_line(e,
-        "// One layer, for a core that is not rolled: each copy has parameter memories of its "
-        "own.\n`default_nettype none\nmodule mlo_layer (");
-    mlo_line(e,
-        "    input  wire         clk,\n    input  wire         core_rst,\n    output wire [%d:0] "
-        "stat,",
-        3 * mlo_core_kernels(c) - 1);
-    mlo_line(e,
-        "    input  wire [%d:0] p_tdata,\n    input  wire         p_tlast,\n    input  wire [%d:0] "
-        "p_tvalid,\n    output wire [%d:0] p_tready,",
-        c->axi_bits - 1, memories - 1, memories - 1);
-    mlo_line(e,
-        "    input  wire [%d:0] body_tdata,\n    input  wire [2:0] body_tuser,\n    input  wire    "
-        "     body_tvalid,\n    output wire         body_tready,",
-        w - 1);
-    mlo_line(e,
-        "    output wire [%d:0] result_tdata,\n    output wire [2:0] result_tuser,\n    output "
-        "wire         result_tvalid,\n    input  wire         result_tready\n);",
-        w - 1);
+
+/* ---- the files ------------------------------------------------------------ */
+
+/* What is in a writer's place in a file of share/rtl. */
+static void mlo_top_layer(void *user) {
+    mlo_emitter *e = (mlo_emitter *)user;
+    if (e->unrolled) {
+        mlo_emit_chain(e);
+        return;
+    }
+    mlo_line(e, "    // ---- the layer");
     mlo_emit_body(e);
-    mlo_line(e, "endmodule\n`default_nettype wire");
-    return mlo_file_text(e, "rtl/mlo_layer.v");
+}
+static void mlo_top_body(void *user) { mlo_emit_body((mlo_emitter *)user); }
+static void mlo_top_buses(void *user) {
+    static const char *const buses[] = { "entry", "body", "result", "leaving", "feed", "fed" };
+    mlo_emitter *e = (mlo_emitter *)user;
+    for (size_t i = 0; i < sizeof buses / sizeof *buses; i++)
+        mlo_emit_wires(e, buses[i], e->c->lanes * e->c->bits);
+}
+
+/* The loader's memories, last one first, as Verilog's concatenations have them: how many beats
+ * each takes of an iteration, or whether it is resident. */
+static const char *mlo_top_memories(mlo_emitter *e, int resident) {
+    const mlo_core *c = e->c;
+    mlo_text t = { e->m, NULL, 0, 0 };
+    for (int layer = e->layers; layer--;)
+        for (int i = c->n_element; i--;)
+            for (int k = mlo_loaded_memories(&c->element[i]); k--;)
+                if (resident)
+                    mlo_puts(&t, mlo_is_resident(&c->element[i]) ? "1" : "0");
+                else
+                    mlo_printf(&t, "%s32'd%lld", t.n ? ", " : "",
+                        (long long)mlo_memory_beats(&c->element[i].unit.memory[k], c->axi_bits));
+    return t.text ? t.text : "";
 }
 
 static int mlo_emit_top(mlo_emitter *e) {
+    mlo *m = e->m;
     const mlo_core *c = e->c;
-    mlo_emit_head(e);
-    mlo_line(e,
-        "// %s of hardware; frames of up to %lld tokens of %lld channels; up to %d frames in "
-        "flight; %lld multipliers;",
-        e->unrolled ? mlo_format(e->m, "%d layers", e->layers) : "One layer", (long long)c->tokens,
-        (long long)c->channels, c->frames, (long long)(e->layers * mlo_core_multipliers(c)));
-    mlo_line(e, "// a token every %lld cycles; %lld parameter beats of %d bits per iteration.",
-        (long long)mlo_core_interval(c), (long long)mlo_core_layer_beats(c), c->axi_bits);
-    if (mlo_core_resident_beats(c))
-        mlo_line(e,
-            "// Parameters of %lld beats per iteration are resident: they are read once, and there "
-            "is room for %lld iterations.",
-            (long long)mlo_core_resident_beats(c), (long long)mlo_core_deepest(c));
-    mlo_line(e, "`default_nettype none");
-    mlo_emit_top_ports(e);
-    mlo_emit_registers(e);
-    mlo_emit_share(e);
-    mlo_emit_loop(e);
-    if (e->unrolled)
-        mlo_emit_chain(e);
-    else {
-        mlo_line(e, "\n    // ---- the layer");
-        mlo_emit_body(e);
-    }
-    mlo_line(e, "endmodule\n`default_nettype wire");
-    if (mlo_file_text(e, "rtl/mlo_top.v")) return mlo_failed(e->m);
-    return e->unrolled ? mlo_emit_layer(e) : 0;
+    const int width = c->lanes * c->bits, kernels = mlo_core_kernels(c);
+    const int memories = mlo_core_memories(c), readers = mlo_core_readers(c);
+    const int64_t token = c->channels / c->lanes, feed = c->feedback * token;
+    const int beat = mlo_clog2(c->axi_bits / 8);
+    const mlo_hole holes[] = {
+        { "VERSION", MLO_VERSION, NULL },
+        { "LAYERS", e->unrolled ? mlo_format(m, "%d layers", e->layers) : "One layer", NULL },
+        { "TOKENS", mlo_integer(m, c->tokens), NULL },
+        { "CHANNELS", mlo_integer(m, c->channels), NULL },
+        { "LANES", mlo_integer(m, c->lanes), NULL },
+        { "BITS", mlo_integer(m, c->bits), NULL },
+        { "TOKEN_BEATS", mlo_integer(m, token), NULL },
+        { "FRAMES", mlo_integer(m, c->frames), NULL },
+        { "MULTIPLIERS", mlo_integer(m, e->layers * mlo_core_multipliers(c)), NULL },
+        { "INTERVAL", mlo_integer(m, mlo_core_interval(c)), NULL },
+        { "LAYER_BEATS", mlo_integer(m, mlo_core_layer_beats(c)), NULL },
+        { "RESIDENT_BEATS",
+            mlo_core_resident_beats(c) ? mlo_integer(m, mlo_core_resident_beats(c)) : NULL, NULL },
+        { "DEEPEST", mlo_integer(m, mlo_core_deepest(c)), NULL },
+        /* ports */
+        { "STREAMS",
+            c->masked ? "s_axis:m_axis:s1_axis:m_axi:s_axil" : "s_axis:m_axis:m_axi:s_axil", NULL },
+        { "IO_MSB", mlo_integer(m, c->lanes * mlo_padded(c->bits) - 1), NULL },
+        { "AXI", mlo_integer(m, c->axi_bits), NULL },
+        { "AXI_MSB", mlo_integer(m, c->axi_bits - 1), NULL },
+        { "MASK", c->masked ? "" : NULL, NULL },
+        { "UNMASKED", c->masked ? NULL : "", NULL },
+        { "MASKED", mlo_integer(m, c->masked), NULL },
+        /* registers, readers */
+        { "KERNELS", mlo_integer(m, e->layers * kernels), NULL },
+        { "STAT_MSB", mlo_integer(m, 3 * e->layers * kernels - 1), NULL },
+        { "READERS", mlo_integer(m, readers), NULL },
+        { "READERS_MSB", mlo_integer(m, readers - 1), NULL },
+        { "ALONE", readers == 1 ? "" : NULL, NULL },
+        { "SHARED", readers == 1 ? NULL : "", NULL },
+        { "BASE_PAD", mlo_integer(m, 16 - beat), NULL },
+        { "BEAT_SIZE", mlo_integer(m, beat), NULL },
+        { "PORTS", mlo_integer(m, e->layers * memories), NULL },
+        { "PORTS_MSB", mlo_integer(m, e->layers * memories - 1), NULL },
+        { "MEMORY_BEATS", mlo_top_memories(e, 0), NULL },
+        { "RESIDENT", mlo_top_memories(e, 1), NULL },
+        /* the loop; unrolled, every iteration's parameters are a part of the one round */
+        { "ROUNDS", e->unrolled ? "16'd1" : "iterations", NULL },
+        { "ROLLED", e->unrolled ? NULL : "", NULL },
+        { "UNROLLED", e->unrolled ? "" : NULL, NULL },
+        { "WIDTH", mlo_integer(m, width), NULL },
+        { "FEED_DEPTH", mlo_integer(m, feed), NULL },
+        { "FEED_TOKENS", mlo_integer(m, c->feedback), NULL },
+        { "LEVEL_MSB", mlo_integer(m, mlo_clog2(feed + 1) - 1), NULL },
+        { "BUSES", NULL, mlo_top_buses },
+        { "LAYER", NULL, mlo_top_layer },
+        { NULL, NULL, NULL },
+    };
+    const mlo_hole layer[] = {
+        { "VERSION", MLO_VERSION, NULL },
+        { "STAT_MSB", mlo_integer(m, 3 * kernels - 1), NULL },
+        { "AXI_MSB", mlo_integer(m, c->axi_bits - 1), NULL },
+        { "PORTS_MSB", mlo_integer(m, memories - 1), NULL },
+        { "WIDTH_MSB", mlo_integer(m, width - 1), NULL },
+        { "BODY", NULL, mlo_top_body },
+        { NULL, NULL, NULL },
+    };
+    MLO_TRY(mlo_emit_shared(e, "rtl/mlo_top.v", holes, e));
+    MLO_TRY(mlo_emit_shared(e, "rtl/mlo_core.v", holes, e));
+    return e->unrolled ? mlo_emit_shared(e, "rtl/mlo_layer.v", layer, e) : 0;
 }
 
 /* ======== src/emit/data.c ======== */
@@ -42702,8 +42778,9 @@ static void mlo_tb_probes(void *user) {
     for (int i = 0; i < e->c->n_element; i++)
         if (e->c->element[i].kernel)
             mlo_line(e,
-                "        if (u_top.%s_tvalid && u_top.%s_tready) $fwrite(probe, \"%s %%h\\n\", "
-                "u_top.%s_tdata);",
+                "        if (u_top.u_core.%s_tvalid && u_top.u_core.%s_tready) $fwrite(probe, \"%s "
+                "%%h\\n\", "
+                "u_top.u_core.%s_tdata);",
                 e->c->element[i].name, e->c->element[i].name, e->c->element[i].name,
                 e->c->element[i].name);
 }
@@ -42743,8 +42820,9 @@ static void mlo_tb_trace_beats(void *user) {
 static void mlo_tb_trace_beat(void *user) {
     const mlo_bench *b = (const mlo_bench *)user;
     for (int i = b->n; i--;)
-        mlo_line(b->e, "        u_top.u_%s.%s_tvalid && u_top.u_%s.%s_tready%s", b->stream[i].name,
-            b->stream[i].port, b->stream[i].name, b->stream[i].port, i ? "," : "};");
+        mlo_line(b->e, "        u_top.u_core.u_%s.%s_tvalid && u_top.u_core.u_%s.%s_tready%s",
+            b->stream[i].name, b->stream[i].port, b->stream[i].name, b->stream[i].port,
+            i ? "," : "};");
 }
 /* The file begins with a list of the streams, "O|I|P stream kernel port", and ends with "B cycle":
  * when the first beat came in. */
@@ -42775,8 +42853,9 @@ static void mlo_tb_peaks(void *user) {
         if (e->c->edge[k].fifo) {
             const char *bus = mlo_edge_bus(e->m, e->c, k);
             mlo_line(e,
-                "    integer peak_%s = 0;\n    always @(u_top.%s_level) if (u_top.%s_level > "
-                "peak_%s) peak_%s = u_top.%s_level;",
+                "    integer peak_%s = 0;\n    always @(u_top.u_core.%s_level) if "
+                "(u_top.u_core.%s_level > "
+                "peak_%s) peak_%s = u_top.u_core.%s_level;",
                 bus, bus, bus, bus, bus, bus);
         }
 }
@@ -42787,7 +42866,8 @@ static void mlo_tb_fifos(void *user) {
         if (c->edge[k].fifo) {
             const char *bus = mlo_edge_bus(e->m, c, k);
             mlo_line(e,
-                "        $display(\"MLO FIFO %s %%0d %%0d %lld\", peak_%s, u_top.u_%s_fifo.DEPTH);",
+                "        $display(\"MLO FIFO %s %%0d %%0d %lld\", peak_%s, "
+                "u_top.u_core.u_%s_fifo.DEPTH);",
                 bus, (long long)(c->edge[k].channels / c->edge[k].lanes_from), bus, bus);
         }
 }
@@ -42804,11 +42884,13 @@ static void mlo_tb_edges(void *user) {
         const char *to = g->to == MLO_OUTSIDE ? "loop_out" : c->element[g->to].name;
         const char *start = mlo_edge_start(e->m, c, k), *bus = mlo_edge_bus(e->m, c, k);
         const char *fifo = g->fifo
-            ? mlo_format(e->m, "u_top.u_%s_fifo.level, u_top.u_%s_fifo.DEPTH", bus, bus)
+            ? mlo_format(
+                  e->m, "u_top.u_core.u_%s_fifo.level, u_top.u_core.u_%s_fifo.DEPTH", bus, bus)
             : "0, 0";
         mlo_line(e,
-            "        $display(\"MLO EDGE %s %s %s %%b %%b %%0d %%0d %%b %%b\", u_top.%s_tvalid, "
-            "u_top.%s_tready, %s, u_top.%s_tvalid, u_top.%s_tready);",
+            "        $display(\"MLO EDGE %s %s %s %%b %%b %%0d %%0d %%b %%b\", "
+            "u_top.u_core.%s_tvalid, "
+            "u_top.u_core.%s_tready, %s, u_top.u_core.%s_tvalid, u_top.u_core.%s_tready);",
             from, to, bus, start, start, fifo, bus, bus);
     }
 }
@@ -42822,8 +42904,8 @@ static void mlo_tb_params(void *user) {
         for (int k = 0; k < el->unit.n_memory; k++) {
             const int at = mlo_is_block(el) ? k : n++;
             mlo_line(e,
-                "        $display(\"MLO PARAM %s %s %%b %%b\", u_top.%sp_tvalid[%d], "
-                "u_top.%sp_tready[%d]);",
+                "        $display(\"MLO PARAM %s %s %%b %%b\", u_top.u_core.%sp_tvalid[%d], "
+                "u_top.u_core.%sp_tready[%d]);",
                 el->name, el->unit.memory[k].port, from, at, from, at);
         }
     }
@@ -42890,10 +42972,9 @@ static void mlo_gtkw_kernels(void *user) {
         for (int i = 0; i < e->c->n_element; i++)
             if (e->c->element[i].kernel) {
                 const char *name = mlo_copy_name(e, l, e->c->element[i].name);
-                mlo_line(e,
-                    "@200\n-%s\n@28\nmlo_tb.u_top.%s_tvalid\nmlo_tb.u_top.%s_tready\nmlo_tb.u_top.%"
-                    "s_tuser\n@22\nmlo_tb.u_top.%s_tdata",
-                    name, name, name, name, name);
+                const char *bus = mlo_format(e->m, "mlo_tb.u_top.u_core.%s", name);
+                mlo_line(e, "@200\n-%s\n@28\n%s_tvalid\n%s_tready\n%s_tuser\n@22\n%s_tdata", name,
+                    bus, bus, bus, bus);
             }
 }
 

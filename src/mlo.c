@@ -126,7 +126,8 @@
 
 /* emit: the build directory */
 #include "emit/sha.c"               /* SHA-256 for the manifest */
-#include "emit/emit.c"              /* files, the module library, the top */
+#include "emit/emit.c"              /* files, the module library */
+#include "emit/top.c"               /* the top, the core, its layer */
 #include "emit/data.c"              /* the parameter image, the bench's words */
 #include "emit/bench.c"             /* what is in the holes of the bench and the scripts */
 #include "emit/host.c"              /* the model in three parts, registers, manifest; mlo_emit */

@@ -188,9 +188,9 @@ def estimated_and_real(options, rng, where, tiles):
     mlo("fold", "core.onnx", *flags, "-o", "folded.json")
     said = json.loads(mlo("show", "--json", "folded.json"))
     mlo("emit", "folded.json", "-o", "build")
-    yosys(library(os.path.join(where, "build", "rtl"), where) + "; hierarchy -top mlo_top; proc; flatten * mlo_top %d; synth_xilinx -family xcup -noiopad -noclkbuf -top mlo_top; write_json x.json", where)
+    yosys(library(os.path.join(where, "build", "rtl"), where) + "; hierarchy -top mlo_top; proc; flatten * mlo_top %d mlo_core %d; synth_xilinx -family xcup -noiopad -noclkbuf -top mlo_top; write_json x.json", where)
     with open(os.path.join(where, "x.json")) as f: netlist = json.load(f)
-    real = {name[2:]: count(netlist, c["type"]) for name, c in netlist["modules"]["mlo_top"]["cells"].items() if name.startswith("u_") and c["type"] in netlist["modules"]}
+    real = {name[2:]: count(netlist, c["type"]) for top in ("mlo_top", "mlo_core") for name, c in netlist["modules"][top]["cells"].items() if name.startswith("u_") and c["type"] in netlist["modules"] and name != "u_core"}
     for k in said["kernels"]:
         yield k["name"] + " %d x %d" % (k["pe"], k["simd"]) + (" in tiles of %d" % k["tile"] if k["memory"] == "block" else ""), k["area"], real.pop(k["name"])
     shell = sum((real.pop(n) for n in list(real) if n in SHELL or n.endswith("_refill")), collections.Counter())

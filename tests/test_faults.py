@@ -120,10 +120,10 @@ def check_faults():
            "" if values[value_of[named[1]] + "@" + named[2]].ravel()[int(named[3])] == int(named[4]) == int(named[5]) + 1 and named[1] == "requant_0" else "names " + named[0]))
 
     d = copy(good, "fault-add")                           # a kernel in the middle
-    text = t.read(os.path.join(d, "rtl/mlo_top.v")).decode()
+    text = t.read(os.path.join(d, "rtl/mlo_core.v")).decode()
     d2 = re.sub(r"(mlo_add #\([^;]*?\) u_add_1 \([^;]*?\.s_axis_b_tdata\()(\w+)\)", r"\1\2 ^ 1'b1)", text, flags=re.S)
-    assert d2 != text, "no u_add_1 in mlo_top.v"
-    with open(os.path.join(d, "rtl/mlo_top.v"), "w") as f: f.write(d2)
+    assert d2 != text, "no u_add_1 in mlo_core.v"
+    with open(os.path.join(d, "rtl/mlo_core.v"), "w") as f: f.write(d2)
     r = Run(d, "--probe")
     t.case("a wire into one kernel changed, with --probe", refused(r, first, "kernel add_1, frame 0, iteration 0, token 0, channel \\d+: expected"))
 

@@ -292,7 +292,7 @@ def check_multipliers():
         path = compile_(model, flags, "tutorial" if none else "tutorial real")
         found, by = multipliers(path), {}
         for k, n in found.items(): by.setdefault(owner(k), []).append(n)
-        top = t.read(os.path.join(path, "rtl/mlo_top.v")) if isinstance(t.read(os.path.join(path, "rtl/mlo_top.v")), str) else t.read(os.path.join(path, "rtl/mlo_top.v")).decode()
+        top = t.read(os.path.join(path, "rtl/mlo_core.v")).decode()
         shifts = len(re.findall(r"\.SHIFT\(1\)", top))
         t.note("%s: $mul cells of each variant of a module: %s" % (what, ", ".join("%s %s" % (k, sorted(v)) for k, v in sorted(by.items()) if sum(v))))
         # one variant of mlo_requantize is attention's: it multiplies (in two halves) with 1 / the sum of the row's exponentials, which no scale makes a power of two

@@ -282,9 +282,9 @@ def build(bits):
 
 
 def kernel(name, bits):
-    """What the manifest says of a kernel, and the parameters of its module in the emitted top."""
+    """What the manifest says of a kernel, and the parameters of its module in the emitted core."""
     k = next(k for k in json.loads(t.read(os.path.join(build(bits), "manifest.json")))["kernels"] if k["value"] == name)
-    line = re.search(r"%s #\(([^;]*?)\) u_%s \(" % (k["module"], k["name"]), t.read(os.path.join(build(bits), "rtl/mlo_top.v")).decode(), re.S)
+    line = re.search(r"%s #\(([^;]*?)\) u_%s \(" % (k["module"], k["name"]), t.read(os.path.join(build(bits), "rtl/mlo_core.v")).decode(), re.S)
     return k, {n: int(v) for n, v in re.findall(r"\.(\w+)\((\d+)\)", line[1])}
 
 
@@ -538,7 +538,7 @@ def check_registers():
     for bits in BITS:
         d = build(bits)
         named = [(k["name"] + "." + c["register"], c) for k in json.loads(t.read(os.path.join(d, "manifest.json")))["kernels"] for c in k["intermediates"] if "register" in c]
-        probe = t.write("widths.v", "module widths; mlo_top top (); initial begin\n%s$finish; end endmodule\n" % "".join('$display("%%0d", $bits(top.u_%s));\n' % r for r, _ in named))
+        probe = t.write("widths.v", "module widths; mlo_top top (); initial begin\n%s$finish; end endmodule\n" % "".join('$display("%%0d", $bits(top.u_core.u_%s));\n' % r for r, _ in named))
         subprocess.run(["iverilog", "-g2012", "-s", "widths", "-y", os.path.join(d, "rtl"), "-o", t.at("widths.vvp"), probe], check=True, capture_output=True, timeout=100)
         have = subprocess.run(["vvp", "-n", t.at("widths.vvp")], check=True, capture_output=True, text=True, timeout=100).stdout.split()
         why = next(("%s has %s bits, the manifest says %d" % (r, n, c["verilog"]) for (r, c), n in zip(named, have) if int(n) != c["verilog"]), "")

@@ -177,7 +177,7 @@ def check_hangs():
 
 
 def depths(path):
-    return {name: (old, int(old[1])) for name, old in ((n, re.search(r"\.DEPTH\((\d+)\)\) u_%s " % n, t.read(os.path.join(path, "rtl/mlo_top.v")).decode())) for n in ("attention_0_in0_fifo", "add_0_in1_fifo"))}
+    return {name: (old, int(old[1])) for name, old in ((n, re.search(r"\.DEPTH\((\d+)\)\) u_%s " % n, t.read(os.path.join(path, "rtl/mlo_core.v")).decode())) for n in ("attention_0_in0_fifo", "add_0_in1_fifo"))}
 
 
 def check_depths():
@@ -210,7 +210,7 @@ def check_fifos():
         t.case("%s: a FIFO that runs full is predicted to, and no other one" % name, ", ".join(f["name"] for f in report["fifos"] if (f["predicted_peak"] == f["depth"]) != (f["peak"] == f["depth"])))
     for name, bus in ("attention_0_in0_fifo", "attention_0_in0"), ("add_0_in1_fifo", "add_0_in1"):
         found, depth = depths(good)[name]
-        less = lambda n: spoiled(good, "rtl/mlo_top.v", found[0], found[0].replace("(%d)" % depth, "(%d)" % n))
+        less = lambda n: spoiled(good, "rtl/mlo_core.v", found[0], found[0].replace("(%d)" % depth, "(%d)" % n))
         p = t.call("sim", less(peaks[bus] - 1), *flags)
         report = json.loads(p.stdout)
         full = any(f["name"] == bus and f["peak"] == f["depth"] == peaks[bus] - 1 for f in report["fifos"])

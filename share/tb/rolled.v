@@ -1,10 +1,10 @@
 
     // ---- the most that each FIFO held
     integer peak_feed = 0;
-    always @(u_top.feed_level) if (u_top.feed_level > peak_feed) peak_feed = u_top.feed_level;
+    always @(u_top.u_core.feed_level) if (u_top.u_core.feed_level > peak_feed) peak_feed = u_top.u_core.feed_level;
 @PEAKS@
     task say_fifos; begin
-        $display("MLO FIFO feed %0d %0d @TOKEN_BEATS@", peak_feed, u_top.u_feedback.DEPTH);
+        $display("MLO FIFO feed %0d %0d @TOKEN_BEATS@", peak_feed, u_top.u_core.u_feedback.DEPTH);
 @FIFOS@
     end endtask
 
@@ -12,12 +12,12 @@
     task say_waits; begin
         $display("MLO EDGE source entry s_axis %b %b %0d %0d %b %b", in_tvalid, in_tready, 0, 0, in_tvalid, in_tready);
 @MASK@        $display("MLO EDGE mask_source entry s1_axis %b %b %0d %0d %b %b", mask_tvalid, mask_tready, 0, 0, mask_tvalid, mask_tready);
-        $display("MLO EDGE entry loop_in entry %b %b %0d %0d %b %b", u_top.entry_tvalid, u_top.entry_tready, 0, 0, u_top.entry_tvalid, u_top.entry_tready);
-        $display("MLO EDGE loop_out loop_in feed %b %b %0d %0d %b %b", u_top.feed_tvalid, u_top.feed_tready, u_top.u_feedback.level, u_top.u_feedback.DEPTH, u_top.fed_tvalid, u_top.fed_tready);
-        $display("MLO EDGE loop_out exit leaving %b %b %0d %0d %b %b", u_top.leaving_tvalid, u_top.leaving_tready, 0, 0, u_top.leaving_tvalid, u_top.leaving_tready);
+        $display("MLO EDGE entry loop_in entry %b %b %0d %0d %b %b", u_top.u_core.entry_tvalid, u_top.u_core.entry_tready, 0, 0, u_top.u_core.entry_tvalid, u_top.u_core.entry_tready);
+        $display("MLO EDGE loop_out loop_in feed %b %b %0d %0d %b %b", u_top.u_core.feed_tvalid, u_top.u_core.feed_tready, u_top.u_core.u_feedback.level, u_top.u_core.u_feedback.DEPTH, u_top.u_core.fed_tvalid, u_top.u_core.fed_tready);
+        $display("MLO EDGE loop_out exit leaving %b %b %0d %0d %b %b", u_top.u_core.leaving_tvalid, u_top.u_core.leaving_tready, 0, 0, u_top.u_core.leaving_tvalid, u_top.u_core.leaving_tready);
         $display("MLO EDGE exit sink m_axis %b %b %0d %0d %b %b", out_tvalid, out_tready, 0, 0, out_tvalid, out_tready);
 @EDGES@
-        $display("MLO LOOP %b", u_top.u_loop.from_fb);
+        $display("MLO LOOP %b", u_top.u_core.u_loop.from_fb);
 @PARAMS@
         $display("MLO MEMORY %b %b %b %b %b", m_arvalid, m_arready, owing, m_rvalid, m_rready);
     end endtask

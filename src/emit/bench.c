@@ -33,8 +33,9 @@ static void mlo_tb_probes(void *user) {
     for (int i = 0; i < e->c->n_element; i++)
         if (e->c->element[i].kernel)
             mlo_line(e,
-                "        if (u_top.%s_tvalid && u_top.%s_tready) $fwrite(probe, \"%s %%h\\n\", "
-                "u_top.%s_tdata);",
+                "        if (u_top.u_core.%s_tvalid && u_top.u_core.%s_tready) $fwrite(probe, \"%s "
+                "%%h\\n\", "
+                "u_top.u_core.%s_tdata);",
                 e->c->element[i].name, e->c->element[i].name, e->c->element[i].name,
                 e->c->element[i].name);
 }
@@ -74,8 +75,9 @@ static void mlo_tb_trace_beats(void *user) {
 static void mlo_tb_trace_beat(void *user) {
     const mlo_bench *b = (const mlo_bench *)user;
     for (int i = b->n; i--;)
-        mlo_line(b->e, "        u_top.u_%s.%s_tvalid && u_top.u_%s.%s_tready%s", b->stream[i].name,
-            b->stream[i].port, b->stream[i].name, b->stream[i].port, i ? "," : "};");
+        mlo_line(b->e, "        u_top.u_core.u_%s.%s_tvalid && u_top.u_core.u_%s.%s_tready%s",
+            b->stream[i].name, b->stream[i].port, b->stream[i].name, b->stream[i].port,
+            i ? "," : "};");
 }
 /* The file begins with a list of the streams, "O|I|P stream kernel port", and ends with "B cycle":
  * when the first beat came in. */
@@ -106,8 +108,9 @@ static void mlo_tb_peaks(void *user) {
         if (e->c->edge[k].fifo) {
             const char *bus = mlo_edge_bus(e->m, e->c, k);
             mlo_line(e,
-                "    integer peak_%s = 0;\n    always @(u_top.%s_level) if (u_top.%s_level > "
-                "peak_%s) peak_%s = u_top.%s_level;",
+                "    integer peak_%s = 0;\n    always @(u_top.u_core.%s_level) if "
+                "(u_top.u_core.%s_level > "
+                "peak_%s) peak_%s = u_top.u_core.%s_level;",
                 bus, bus, bus, bus, bus, bus);
         }
 }
@@ -118,7 +121,8 @@ static void mlo_tb_fifos(void *user) {
         if (c->edge[k].fifo) {
             const char *bus = mlo_edge_bus(e->m, c, k);
             mlo_line(e,
-                "        $display(\"MLO FIFO %s %%0d %%0d %lld\", peak_%s, u_top.u_%s_fifo.DEPTH);",
+                "        $display(\"MLO FIFO %s %%0d %%0d %lld\", peak_%s, "
+                "u_top.u_core.u_%s_fifo.DEPTH);",
                 bus, (long long)(c->edge[k].channels / c->edge[k].lanes_from), bus, bus);
         }
 }
@@ -135,11 +139,13 @@ static void mlo_tb_edges(void *user) {
         const char *to = g->to == MLO_OUTSIDE ? "loop_out" : c->element[g->to].name;
         const char *start = mlo_edge_start(e->m, c, k), *bus = mlo_edge_bus(e->m, c, k);
         const char *fifo = g->fifo
-            ? mlo_format(e->m, "u_top.u_%s_fifo.level, u_top.u_%s_fifo.DEPTH", bus, bus)
+            ? mlo_format(
+                  e->m, "u_top.u_core.u_%s_fifo.level, u_top.u_core.u_%s_fifo.DEPTH", bus, bus)
             : "0, 0";
         mlo_line(e,
-            "        $display(\"MLO EDGE %s %s %s %%b %%b %%0d %%0d %%b %%b\", u_top.%s_tvalid, "
-            "u_top.%s_tready, %s, u_top.%s_tvalid, u_top.%s_tready);",
+            "        $display(\"MLO EDGE %s %s %s %%b %%b %%0d %%0d %%b %%b\", "
+            "u_top.u_core.%s_tvalid, "
+            "u_top.u_core.%s_tready, %s, u_top.u_core.%s_tvalid, u_top.u_core.%s_tready);",
             from, to, bus, start, start, fifo, bus, bus);
     }
 }
@@ -153,8 +159,8 @@ static void mlo_tb_params(void *user) {
         for (int k = 0; k < el->unit.n_memory; k++) {
             const int at = mlo_is_block(el) ? k : n++;
             mlo_line(e,
-                "        $display(\"MLO PARAM %s %s %%b %%b\", u_top.%sp_tvalid[%d], "
-                "u_top.%sp_tready[%d]);",
+                "        $display(\"MLO PARAM %s %s %%b %%b\", u_top.u_core.%sp_tvalid[%d], "
+                "u_top.u_core.%sp_tready[%d]);",
                 el->name, el->unit.memory[k].port, from, at, from, at);
         }
     }
@@ -221,10 +227,9 @@ static void mlo_gtkw_kernels(void *user) {
         for (int i = 0; i < e->c->n_element; i++)
             if (e->c->element[i].kernel) {
                 const char *name = mlo_copy_name(e, l, e->c->element[i].name);
-                mlo_line(e,
-                    "@200\n-%s\n@28\nmlo_tb.u_top.%s_tvalid\nmlo_tb.u_top.%s_tready\nmlo_tb.u_top.%"
-                    "s_tuser\n@22\nmlo_tb.u_top.%s_tdata",
-                    name, name, name, name, name);
+                const char *bus = mlo_format(e->m, "mlo_tb.u_top.u_core.%s", name);
+                mlo_line(e, "@200\n-%s\n@28\n%s_tvalid\n%s_tready\n%s_tuser\n@22\n%s_tdata", name,
+                    bus, bus, bus, bus);
             }
 }
 

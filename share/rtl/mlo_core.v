@@ -1,0 +1,152 @@
+// Made by mlo @VERSION@ from shapes, widths and folding; structure only, the logic is in the modules beside this file.
+//
+// mlo_core: a loop: what brings its parameters, its doors, its layer. It knows no registers: a top has those, and may
+// have several cores, which share a memory (mlo_axi_share).
+`default_nettype none
+module mlo_core (
+    input  wire         clk,
+    input  wire         rst,
+    input  wire         core_rst,               // rst, or the soft reset: what is inside is forgotten
+    // from registers
+    input  wire         enable,                 // parameters may be read
+    input  wire [63:0]  base,                   // where they lie
+    input  wire [15:0]  iterations,
+    input  wire [7:0]   frames,                 // in flight
+    // to registers
+    output wire [@READERS_MSB@:0]  param_beat,              // of each reader: it dealt out a beat
+    output wire         bus_error,
+    output wire [@STAT_MSB@:0] stat,                    // of each kernel {blocked, starved, busy}
+    // activations in, attention mask in, activations out, parameters: as mlo_top has them
+    input  wire [@IO_MSB@:0]  s_axis_tdata,
+    input  wire         s_axis_tvalid,
+    output wire         s_axis_tready,
+    input  wire         s_axis_tlast,
+@MASK@    input  wire [7:0]   s1_axis_tdata,
+@MASK@    input  wire         s1_axis_tvalid,
+@MASK@    output wire         s1_axis_tready,
+@MASK@    input  wire         s1_axis_tlast,
+    output wire [@IO_MSB@:0]  m_axis_tdata,
+    output wire         m_axis_tvalid,
+    input  wire         m_axis_tready,
+    output wire         m_axis_tlast,
+    output wire         m_axi_arid,
+    output wire [63:0]  m_axi_araddr,
+    output wire [7:0]   m_axi_arlen,
+    output wire [2:0]   m_axi_arsize,
+    output wire [1:0]   m_axi_arburst,
+    output wire         m_axi_arvalid,
+    input  wire         m_axi_arready,
+    input  wire         m_axi_rid,
+    input  wire [@AXI_MSB@:0] m_axi_rdata,
+    input  wire [1:0]   m_axi_rresp,
+    input  wire         m_axi_rlast,
+    input  wire         m_axi_rvalid,
+    output wire         m_axi_rready
+);
+
+    // ---- readers: the loader, and one for each matrix in row blocks
+    wire [@READERS_MSB@:0] ar_id, ar_valid, ar_ready, r_valid, r_ready, errors, idles;
+    wire [64*@READERS@-1:0] ar_addr;
+    wire [8*@READERS@-1:0] ar_len;
+    wire [3*@READERS@-1:0] ar_size;
+    wire [2*@READERS@-1:0] ar_burst;
+    wire [@AXI_MSB@:0] r_data;
+    wire [1:0] r_resp;
+    wire r_last;
+    assign bus_error = |errors;
+@ALONE@    assign m_axi_arid = ar_id;
+@ALONE@    assign m_axi_araddr = ar_addr;
+@ALONE@    assign m_axi_arlen = ar_len;
+@ALONE@    assign m_axi_arsize = ar_size;
+@ALONE@    assign m_axi_arburst = ar_burst;
+@ALONE@    assign m_axi_arvalid = ar_valid;
+@ALONE@    assign ar_ready = m_axi_arready;
+@ALONE@    assign r_data = m_axi_rdata;
+@ALONE@    assign r_resp = m_axi_rresp;
+@ALONE@    assign r_last = m_axi_rlast;
+@ALONE@    assign r_valid = m_axi_rvalid;
+@ALONE@    assign m_axi_rready = r_ready;
+@SHARED@    reg [63:0] block_base;                      // behind what the loader reads; settled long before it is used
+@SHARED@    always @(posedge clk) block_base <= base + {@BASE_PAD@'d0, loop_beats, @BEAT_SIZE@'d0};
+@SHARED@    mlo_axi_share #(.PORTS(@READERS@), .ADDR_WIDTH(64), .DATA_WIDTH(@AXI@)) u_share (
+@SHARED@        .clk(clk), .rst(rst),
+@SHARED@        .s_araddr(ar_addr), .s_arlen(ar_len), .s_arsize(ar_size[2:0]), .s_arburst(ar_burst[1:0]),
+@SHARED@        .s_arvalid(ar_valid), .s_arready(ar_ready),
+@SHARED@        .s_rdata(r_data), .s_rresp(r_resp), .s_rlast(r_last), .s_rvalid(r_valid), .s_rready(r_ready),
+@SHARED@        .m_axi_arid(m_axi_arid), .m_axi_araddr(m_axi_araddr), .m_axi_arlen(m_axi_arlen),
+@SHARED@        .m_axi_arsize(m_axi_arsize), .m_axi_arburst(m_axi_arburst),
+@SHARED@        .m_axi_arvalid(m_axi_arvalid), .m_axi_arready(m_axi_arready),
+@SHARED@        .m_axi_rid(m_axi_rid), .m_axi_rdata(m_axi_rdata), .m_axi_rresp(m_axi_rresp),
+@SHARED@        .m_axi_rlast(m_axi_rlast), .m_axi_rvalid(m_axi_rvalid), .m_axi_rready(m_axi_rready));
+@SHARED@    wire unused_share = &{1'b0, ar_id, ar_size, ar_burst};
+
+    // ---- parameters: every iteration reads the memories below in this order, those of RESIDENT in the first round only
+    localparam [32*@PORTS@-1:0] BEATS = {@MEMORY_BEATS@};
+    localparam [@PORTS_MSB@:0] RESIDENT = @PORTS@'b@RESIDENT@;
+    wire [@AXI_MSB@:0] p_tdata;
+    wire [@PORTS_MSB@:0] p_tvalid, p_tready;
+    wire p_tlast;
+    wire [47:0] loop_beats;
+    mlo_loader #(
+        .ADDR_WIDTH(64), .DATA_WIDTH(@AXI@), .PORTS(@PORTS@), .BEATS(BEATS), .RESIDENT(RESIDENT)
+    ) u_loader (
+        .clk(clk), .rst(rst), .flush(core_rst), .enable(enable), .base(base), .iterations(@ROUNDS@),
+        .beat(param_beat[0]), .error(errors[0]), .idle(idles[0]), .total(loop_beats),
+        .m_axi_arid(ar_id[0]), .m_axi_araddr(ar_addr[63:0]), .m_axi_arlen(ar_len[7:0]),
+        .m_axi_arsize(ar_size[2:0]), .m_axi_arburst(ar_burst[1:0]),
+        .m_axi_arvalid(ar_valid[0]), .m_axi_arready(ar_ready[0]),
+@ALONE@        .m_axi_rid(m_axi_rid),
+@SHARED@        .m_axi_rid(1'b0),
+        .m_axi_rdata(r_data), .m_axi_rresp(r_resp),
+        .m_axi_rlast(r_last), .m_axi_rvalid(r_valid[0]), .m_axi_rready(r_ready[0]),
+        .m_axis_tdata(p_tdata), .m_axis_tlast(p_tlast), .m_axis_tvalid(p_tvalid), .m_axis_tready(p_tready));
+    wire unused = &{1'b0, idles, loop_beats, iterations};
+
+@ROLLED@    // ---- the loop: iteration 0 comes from outside, the last one leaves, the rest goes round
+@UNROLLED@    // ---- the doors; nothing goes round, mlo_loop marks the first token
+@BUSES@
+    mlo_entry #(.C(@CHANNELS@), .LANES(@LANES@), .BITS(@BITS@), .MASK(@MASKED@)) u_entry (
+        .clk(clk), .rst(core_rst),
+        .s_axis_tdata(s_axis_tdata), .s_axis_tvalid(s_axis_tvalid),
+        .s_axis_tready(s_axis_tready), .s_axis_tlast(s_axis_tlast),
+@MASK@        .s1_axis_tdata(s1_axis_tdata), .s1_axis_tvalid(s1_axis_tvalid),
+@MASK@        .s1_axis_tready(s1_axis_tready), .s1_axis_tlast(s1_axis_tlast),
+@UNMASKED@        .s1_axis_tdata(8'd0), .s1_axis_tvalid(1'b0), .s1_axis_tready(unused_mask), .s1_axis_tlast(1'b0),
+        .m_axis_tdata(entry_tdata), .m_axis_tvalid(entry_tvalid),
+        .m_axis_tready(entry_tready), .m_axis_tuser(entry_tuser));
+@UNMASKED@    wire unused_mask;
+    mlo_loop #(.WIDTH(@WIDTH@), .BEATS(@TOKEN_BEATS@)) u_loop (
+        .clk(clk), .rst(core_rst), .iterations(@ROUNDS@), .frames(frames),
+        .s_ext_tdata(entry_tdata), .s_ext_tvalid(entry_tvalid),
+        .s_ext_tready(entry_tready), .s_ext_tuser(entry_tuser),
+        .m_body_tdata(body_tdata), .m_body_tvalid(body_tvalid),
+        .m_body_tready(body_tready), .m_body_tuser(body_tuser),
+        .s_body_tdata(result_tdata), .s_body_tvalid(result_tvalid),
+        .s_body_tready(result_tready), .s_body_tuser(result_tuser),
+        .m_fb_tdata(feed_tdata), .m_fb_tvalid(feed_tvalid),
+        .m_fb_tready(feed_tready), .m_fb_tuser(feed_tuser),
+        .s_fb_tdata(fed_tdata), .s_fb_tvalid(fed_tvalid),
+        .s_fb_tready(fed_tready), .s_fb_tuser(fed_tuser),
+        .m_ext_tdata(leaving_tdata), .m_ext_tvalid(leaving_tvalid),
+        .m_ext_tready(leaving_tready), .m_ext_tuser(leaving_tuser));
+@ROLLED@    wire [@LEVEL_MSB@:0] feed_level;
+@ROLLED@    mlo_fifo #(.WIDTH(@WIDTH@ + 3), .DEPTH(@FEED_DEPTH@)) u_feedback (        // @FEED_TOKENS@ tokens
+@ROLLED@        .clk(clk), .rst(core_rst), .level(feed_level),
+@ROLLED@        .s_tdata({feed_tuser, feed_tdata}), .s_tvalid(feed_tvalid), .s_tready(feed_tready),
+@ROLLED@        .m_tdata({fed_tuser, fed_tdata}), .m_tvalid(fed_tvalid), .m_tready(fed_tready));
+@ROLLED@    wire unused_level = &{1'b0, feed_level};
+@UNROLLED@    assign fed_tuser = 3'd0;
+@UNROLLED@    assign fed_tdata = {@WIDTH@{1'b0}};
+@UNROLLED@    assign fed_tvalid = 1'b0;
+@UNROLLED@    assign feed_tready = 1'b0;
+@UNROLLED@    wire unused_feed = &{1'b0, feed_tuser, feed_tdata, feed_tvalid, fed_tready};
+    mlo_exit #(.C(@CHANNELS@), .LANES(@LANES@), .BITS(@BITS@)) u_exit (
+        .clk(clk), .rst(core_rst),
+        .s_axis_tdata(leaving_tdata), .s_axis_tvalid(leaving_tvalid),
+        .s_axis_tready(leaving_tready), .s_axis_tuser(leaving_tuser),
+        .m_axis_tdata(m_axis_tdata), .m_axis_tvalid(m_axis_tvalid),
+        .m_axis_tready(m_axis_tready), .m_axis_tlast(m_axis_tlast));
+
+@LAYER@
+endmodule
+`default_nettype wire

@@ -1,0 +1,104 @@
+// Made by mlo @VERSION@ from shapes, widths and folding; structure only, the logic is in the modules beside this file.
+// @LAYERS@ of hardware; frames of up to @TOKENS@ tokens of @CHANNELS@ channels; up to @FRAMES@ frames in flight;
+// @MULTIPLIERS@ multipliers; a token every @INTERVAL@ cycles; @LAYER_BEATS@ parameter beats of @AXI@ bits per iteration.
+@RESIDENT_BEATS@// Parameters of @RESIDENT_BEATS@ beats per iteration are resident: read once, with room for @DEEPEST@ iterations.
+//
+// mlo_top: what other IP sees: streams, memory, registers; in it the registers and the core, mlo_core.
+`default_nettype none
+module mlo_top (
+    (* X_INTERFACE_INFO = "xilinx.com:signal:clock:1.0 clk CLK" *)
+    (* X_INTERFACE_PARAMETER = "ASSOCIATED_BUSIF @STREAMS@, ASSOCIATED_RESET rst" *)
+    input  wire         clk,
+    (* X_INTERFACE_INFO = "xilinx.com:signal:reset:1.0 rst RST" *)
+    (* X_INTERFACE_PARAMETER = "POLARITY ACTIVE_HIGH" *)
+    input  wire         rst,
+    // activations in: @LANES@ channels of @BITS@ bits a beat, @TOKEN_BEATS@ beats a token; tlast ends a frame
+    input  wire [@IO_MSB@:0]  s_axis_tdata,
+    input  wire         s_axis_tvalid,
+    output wire         s_axis_tready,
+    input  wire         s_axis_tlast,
+@MASK@    // attention mask in: a beat a token, bit 0 = this key counts
+@MASK@    input  wire [7:0]   s1_axis_tdata,
+@MASK@    input  wire         s1_axis_tvalid,
+@MASK@    output wire         s1_axis_tready,
+@MASK@    input  wire         s1_axis_tlast,
+    // activations out, in the same form
+    output wire [@IO_MSB@:0]  m_axis_tdata,
+    output wire         m_axis_tvalid,
+    input  wire         m_axis_tready,
+    output wire         m_axis_tlast,
+    // parameters: AXI4 read master
+    output wire         m_axi_arid,
+    output wire [63:0]  m_axi_araddr,
+    output wire [7:0]   m_axi_arlen,
+    output wire [2:0]   m_axi_arsize,
+    output wire [1:0]   m_axi_arburst,
+    output wire         m_axi_arvalid,
+    input  wire         m_axi_arready,
+    input  wire         m_axi_rid,
+    input  wire [@AXI_MSB@:0] m_axi_rdata,
+    input  wire [1:0]   m_axi_rresp,
+    input  wire         m_axi_rlast,
+    input  wire         m_axi_rvalid,
+    output wire         m_axi_rready,
+    // registers: AXI4-Lite, see host/mlo_regs.h
+    input  wire [11:0]  s_axil_awaddr,
+    input  wire         s_axil_awvalid,
+    output wire         s_axil_awready,
+    input  wire [31:0]  s_axil_wdata,
+    input  wire [3:0]   s_axil_wstrb,
+    input  wire         s_axil_wvalid,
+    output wire         s_axil_wready,
+    output wire [1:0]   s_axil_bresp,
+    output wire         s_axil_bvalid,
+    input  wire         s_axil_bready,
+    input  wire [11:0]  s_axil_araddr,
+    input  wire         s_axil_arvalid,
+    output wire         s_axil_arready,
+    output wire [31:0]  s_axil_rdata,
+    output wire [1:0]   s_axil_rresp,
+    output wire         s_axil_rvalid,
+    input  wire         s_axil_rready
+);
+
+    // ---- registers
+    wire        core_rst, enable, bus_error;
+    wire [@READERS_MSB@:0]  param_beat;
+    wire [63:0] base;
+    wire [15:0] iterations;
+    wire [7:0]  frames;
+    wire [@STAT_MSB@:0] stat;                       // of each kernel {blocked, starved, busy}
+    mlo_regs #(
+        .KERNELS(@KERNELS@), .ITERATIONS(1), .DEEPEST(@DEEPEST@), .FRAMES(@FRAMES@), .READERS(@READERS@), .VERSION(32'h0001_0000)
+    ) u_regs (
+        .clk(clk), .rst(rst),
+        .s_axil_awaddr(s_axil_awaddr), .s_axil_awvalid(s_axil_awvalid), .s_axil_awready(s_axil_awready),
+        .s_axil_wdata(s_axil_wdata), .s_axil_wstrb(s_axil_wstrb),
+        .s_axil_wvalid(s_axil_wvalid), .s_axil_wready(s_axil_wready),
+        .s_axil_bresp(s_axil_bresp), .s_axil_bvalid(s_axil_bvalid), .s_axil_bready(s_axil_bready),
+        .s_axil_araddr(s_axil_araddr), .s_axil_arvalid(s_axil_arvalid), .s_axil_arready(s_axil_arready),
+        .s_axil_rdata(s_axil_rdata), .s_axil_rresp(s_axil_rresp),
+        .s_axil_rvalid(s_axil_rvalid), .s_axil_rready(s_axil_rready),
+        .core_rst(core_rst), .enable(enable), .base(base), .iterations(iterations), .frames(frames),
+        .in_beat(s_axis_tvalid && s_axis_tready), .in_last(s_axis_tlast),
+        .out_last(m_axis_tvalid && m_axis_tready && m_axis_tlast),
+        .param_beat(param_beat), .bus_error(bus_error), .stat(stat));
+
+    // ---- the core
+    mlo_core u_core (
+        .clk(clk), .rst(rst), .core_rst(core_rst),
+        .enable(enable), .base(base), .iterations(iterations), .frames(frames),
+        .param_beat(param_beat), .bus_error(bus_error), .stat(stat),
+        .s_axis_tdata(s_axis_tdata), .s_axis_tvalid(s_axis_tvalid),
+        .s_axis_tready(s_axis_tready), .s_axis_tlast(s_axis_tlast),
+@MASK@        .s1_axis_tdata(s1_axis_tdata), .s1_axis_tvalid(s1_axis_tvalid),
+@MASK@        .s1_axis_tready(s1_axis_tready), .s1_axis_tlast(s1_axis_tlast),
+        .m_axis_tdata(m_axis_tdata), .m_axis_tvalid(m_axis_tvalid),
+        .m_axis_tready(m_axis_tready), .m_axis_tlast(m_axis_tlast),
+        .m_axi_arid(m_axi_arid), .m_axi_araddr(m_axi_araddr), .m_axi_arlen(m_axi_arlen),
+        .m_axi_arsize(m_axi_arsize), .m_axi_arburst(m_axi_arburst),
+        .m_axi_arvalid(m_axi_arvalid), .m_axi_arready(m_axi_arready),
+        .m_axi_rid(m_axi_rid), .m_axi_rdata(m_axi_rdata), .m_axi_rresp(m_axi_rresp),
+        .m_axi_rlast(m_axi_rlast), .m_axi_rvalid(m_axi_rvalid), .m_axi_rready(m_axi_rready));
+endmodule
+`default_nettype wire

@@ -1,0 +1,434 @@
+/* emit, top: rtl/mlo_top.v, rtl/mlo_core.v, and unrolled rtl/mlo_layer.v.
+ *
+ * in:  a folded core.
+ * out: what is fixed is in share/rtl; here are its holes, and the layer: for every edge of the
+ *     dataflow graph a fork, a FIFO, a width converter or plain wires, whichever it needs; for every
+ *     element an instance.
+ *
+ * A bus NAME is the wires NAME_tdata, NAME_tvalid, NAME_tready and NAME_tuser. An element puts its
+ * tokens on the bus of its own name; the loop's way in is `body`, its way out `result`.
+ *
+ * invariant: no line depends on what was learned.
+ * example: mvu_0 reads bus mvu_0_in0, which comes out of u_mvu_0_in0_width.
+ */
+/* ---- the layer ------------------------------------------------------------ */
+
+static int mlo_padded(int bits) { return (bits + 7) / 8 * 8; }
+
+static void mlo_emit_wires(mlo_emitter *e, const char *bus, int bits) {
+    mlo_line(e, "    wire [%d:0] %s_tdata;", bits - 1, bus);
+    mlo_line(e, "    wire [2:0] %s_tuser;", bus);
+    mlo_line(e, "    wire %s_tvalid, %s_tready;", bus, bus);
+}
+/* .PORT_tdata(BUS_tdata), ... */
+static void mlo_emit_bus(mlo_emitter *e, const char *port, const char *bus, const char *end) {
+    mlo_line(e,
+        "        .%s_tdata(%s_tdata), .%s_tvalid(%s_tvalid), .%s_tready(%s_tready), "
+        ".%s_tuser(%s_tuser)%s",
+        port, bus, port, bus, port, bus, port, bus, end);
+}
+
+static int mlo_core_kernels(const mlo_core *c) {
+    int n = 0;
+    for (int i = 0; i < c->n_element; i++) n += c->element[i].kernel != NULL;
+    return n;
+}
+/* What the loader serves: all parameter memories but those of row blocks, whose kernels have
+ * readers of their own. */
+static int mlo_loaded_memories(const mlo_element *e) {
+    return mlo_is_block(e) ? 0 : e->unit.n_memory;
+}
+static int mlo_core_memories(const mlo_core *c) {
+    int n = 0;
+    for (int i = 0; i < c->n_element; i++) n += mlo_loaded_memories(&c->element[i]);
+    return n;
+}
+static int mlo_core_readers(const mlo_core *c) {
+    int n = 1;
+    for (int i = 0; i < c->n_element; i++) n += mlo_is_block(&c->element[i]);
+    return n;
+}
+
+/* The name of a kernel in manifest and registers; the place of its wires below mlo_core. */
+static const char *mlo_copy_name(mlo_emitter *e, int layer, const char *name) {
+    return e->unrolled ? mlo_format(e->m, "layer_%d.%s", layer, name) : name;
+}
+
+/* What registers, loader and bench have room for. */
+static int mlo_emit_copies(mlo_emitter *e) {
+    int64_t n = e->c->scan.iterations, kernels = mlo_core_kernels(e->c);
+    e->unrolled = mlo_opt(e->m, "unrolled") != NULL;
+    if (e->unrolled && n * kernels > 240)
+        return mlo_fail_at(e->m, MLO_E_UNSUPPORTED, NULL,
+            "--unrolled makes %lld kernels of %lld iterations of %lld; there are counters for 240",
+            (long long)(n * kernels), (long long)n, (long long)kernels);
+    if (e->unrolled && mlo_core_resident_beats(e->c))
+        return mlo_fail_at(e->m, MLO_E_UNSUPPORTED, NULL,
+            "--unrolled with resident parameters; each copy has its own anyway: leave --memory "
+            "out");
+    if (e->unrolled && mlo_core_readers(e->c) > 1)
+        return mlo_fail_at(e->m, MLO_E_UNSUPPORTED, NULL,
+            "--unrolled with parameters in row blocks; it is for comparison with a loop: leave "
+            "--memory out");
+    if (!mlo_core_memories(e->c))
+        return mlo_fail_at(e->m, MLO_E_UNSUPPORTED, NULL,
+            "all parameters are in row blocks; the loader needs a kernel whose parameters are not: "
+            "give one memory layer");
+    e->layers = e->unrolled ? (int)n : 1;
+    return 0;
+}
+
+/* The wires of reader n's AXI port, a part of what mlo_core.v has of all readers. */
+static void mlo_emit_reader(mlo_emitter *e, int n) {
+    mlo_line(e,
+        "        .m_axi_arid(ar_id[%d]), .m_axi_araddr(ar_addr[%d:%d]), "
+        ".m_axi_arlen(ar_len[%d:%d]), .m_axi_arsize(ar_size[%d:%d]), "
+        ".m_axi_arburst(ar_burst[%d:%d]),",
+        n, 64 * n + 63, 64 * n, 8 * n + 7, 8 * n, 3 * n + 2, 3 * n, 2 * n + 1, 2 * n);
+    mlo_line(e,
+        "        .m_axi_arvalid(ar_valid[%d]), .m_axi_arready(ar_ready[%d]), .m_axi_rid(1'b0), "
+        ".m_axi_rdata(r_data), .m_axi_rresp(r_resp),",
+        n, n);
+    mlo_line(e,
+        "        .m_axi_rlast(r_last), .m_axi_rvalid(r_valid[%d]), .m_axi_rready(r_ready[%d]),", n,
+        n);
+}
+
+/* The bus an element (or the loop) puts its tokens on. */
+static const char *mlo_source_bus(mlo *m, const mlo_core *c, int from, int port) {
+    if (from == MLO_OUTSIDE) return "body";
+    return c->element[from].kernel ? c->element[from].name
+                                   : mlo_format(m, "%s_%d", c->element[from].name, port);
+}
+/* Edge k's bus at its consumer: behind fork, FIFO and width converter, whichever it has. */
+static const char *mlo_edge_bus(mlo *m, const mlo_core *c, int k) {
+    const mlo_edge *g = &c->edge[k];
+    int readers = 0;
+    for (int i = 0; i < c->n_edge; i++)
+        readers += c->edge[i].from == g->from && c->edge[i].from_port == g->from_port;
+    if (readers == 1 && !g->fifo && g->lanes_from == g->lanes_to && g->to != MLO_OUTSIDE)
+        return mlo_source_bus(m, c, g->from, g->from_port);
+    if (g->to == MLO_OUTSIDE) return "result";
+    return mlo_format(m, "%s_in%d", c->element[g->to].name, g->to_port);
+}
+
+/* Fork, where several read. Its outputs are named <source>_f0, _f1, ... */
+static void mlo_emit_fork(mlo_emitter *e, const char *bus, int width, int n) {
+    mlo_line(e, "    wire [%d:0] %s_fork_tdata;\n    wire [%d:0] %s_fork_tvalid, %s_fork_tready;",
+        width + 2, bus, n - 1, bus, bus);
+    mlo_line(e, "    mlo_fork #(.WIDTH(%d), .N(%d)) u_%s_fork (", width + 3, n, bus);
+    mlo_line(e,
+        "        .clk(clk), .rst(core_rst), .s_tdata({%s_tuser, %s_tdata}), .s_tvalid(%s_tvalid), "
+        ".s_tready(%s_tready),",
+        bus, bus, bus, bus);
+    mlo_line(e,
+        "        .m_tdata(%s_fork_tdata), .m_tvalid(%s_fork_tvalid), .m_tready(%s_fork_tready));",
+        bus, bus, bus);
+    for (int i = 0; i < n; i++) {
+        const char *out = mlo_format(e->m, "%s_f%d", bus, i);
+        mlo_emit_wires(e, out, width);
+        mlo_line(e, "    assign {%s_tuser, %s_tdata} = %s_fork_tdata;", out, out, bus);
+        mlo_line(e,
+            "    assign %s_tvalid = %s_fork_tvalid[%d];\n    assign %s_fork_tready[%d] = "
+            "%s_tready;",
+            out, bus, i, bus, i, out);
+    }
+}
+
+/* One edge, from bus `from` on: FIFO, width converter, or plain wires, ending on the consumer's bus. */
+static void mlo_emit_edge(mlo_emitter *e, int k, const char *from) {
+    const mlo_edge *g = &e->c->edge[k];
+    const char *to = mlo_edge_bus(e->m, e->c, k);
+    int w = g->lanes_from * g->bits, convert = g->lanes_from != g->lanes_to;
+    if (to == from || mlo_eq(to, from)) return;
+    if (g->to != MLO_OUTSIDE) mlo_emit_wires(e, to, g->lanes_to * g->bits);
+    if (g->fifo) {
+        const char *out = convert ? mlo_format(e->m, "%s_q", to) : to;
+        long long depth = (long long)(g->fifo * (g->channels / g->lanes_from));
+        if (convert) mlo_emit_wires(e, out, w);
+        mlo_line(e, "    wire [%d:0] %s_level;", mlo_clog2(depth + 1) - 1, to);
+        mlo_line(e, "    mlo_fifo #(.WIDTH(%d), .DEPTH(%lld)) u_%s_fifo (        // %lld tokens",
+            w + 3, depth, to, (long long)g->fifo);
+        mlo_line(e,
+            "        .clk(clk), .rst(core_rst), .s_tdata({%s_tuser, %s_tdata}), "
+            ".s_tvalid(%s_tvalid), .s_tready(%s_tready),",
+            from, from, from, from);
+        mlo_line(e,
+            "        .m_tdata({%s_tuser, %s_tdata}), .m_tvalid(%s_tvalid), .m_tready(%s_tready), "
+            ".level(%s_level));",
+            out, out, out, out, to);
+        mlo_line(e, "    wire %s_unused = &{1'b0, %s_level};", to, to);
+        from = out;
+    }
+    if (convert) {
+        mlo_line(e,
+            "    mlo_width #(.BITS(%d), .IN(%d), .OUT(%d)) u_%s_width (\n        .clk(clk), "
+            ".rst(core_rst),",
+            g->bits, g->lanes_from, g->lanes_to, to);
+        mlo_emit_bus(e, "s_axis", from, ",");
+        mlo_emit_bus(e, "m_axis", to, ");");
+    } else if (!g->fifo) {
+        mlo_line(e, "    assign %s_tdata = %s_tdata;\n    assign %s_tuser = %s_tuser;", to, from,
+            to, from);
+        mlo_line(e, "    assign %s_tvalid = %s_tvalid;\n    assign %s_tready = %s_tready;", to,
+            from, from, to);
+    }
+}
+
+/* Everything behind one output: fork, then each reader's edge. */
+static void mlo_emit_fanout(mlo_emitter *e, int from, int port) {
+    const mlo_core *c = e->c;
+    int readers[MLO_CORE_MOST], n = 0;
+    for (int k = 0; k < c->n_edge && n < MLO_CORE_MOST; k++)
+        if (c->edge[k].from == from && c->edge[k].from_port == port) readers[n++] = k;
+    const char *bus = mlo_source_bus(e->m, c, from, port);
+    if (n > 1) mlo_emit_fork(e, bus, c->edge[readers[0]].lanes_from * c->edge[readers[0]].bits, n);
+    for (int i = 0; i < n; i++)
+        mlo_emit_edge(e, readers[i], n > 1 ? mlo_format(e->m, "%s_f%d", bus, i) : bus);
+}
+
+static const char *mlo_input_bus(mlo_emitter *e, int element, int port) {
+    for (int k = 0; k < e->c->n_edge; k++)
+        if (e->c->edge[k].to == element && e->c->edge[k].to_port == port)
+            return mlo_edge_bus(e->m, e->c, k);
+    return "";
+}
+
+/* What brings a kernel its row blocks, for every tile that it asks for. */
+static void mlo_emit_refill(mlo_emitter *e, int i) {
+    const mlo_core *c = e->c;
+    const mlo_element *el = &c->element[i];
+    const int n = el->unit.n_memory;
+    int reader = 1;
+    int64_t offset = 0;
+    for (int k = 0; k < i; k++)
+        if (mlo_is_block(&c->element[k])) {
+            reader++;
+            offset += mlo_unit_beats(&c->element[k].unit, c->axi_bits);
+        }
+    mlo_line(e,
+        "    wire %s_tile_valid, %s_tile_next, %s_tile_ready;\n    wire [%d:0] %s_p_tdata;\n    "
+        "wire [%d:0] %s_p_tvalid, %s_p_tready;",
+        el->name, el->name, el->name, c->axi_bits - 1, el->name, n - 1, el->name, el->name);
+    mlo_printf(&e->t, "    mlo_refill #(.ADDR_WIDTH(64), .DATA_WIDTH(%d), .PORTS(%d), .BEATS({",
+        c->axi_bits, n);
+    for (int k = n; k--;)
+        mlo_printf(&e->t, "32'd%lld%s",
+            (long long)mlo_memory_beats(&el->unit.memory[k], c->axi_bits), k ? ", " : "})");
+    mlo_line(e, ", .BLOCKS(%lld), .OFFSET(48'd%lld), .STRIDE(48'd%lld)) u_%s_refill (",
+        (long long)el->unit.blocks, (long long)offset, (long long)mlo_core_block_beats(c),
+        el->name);
+    mlo_line(e,
+        "        .clk(clk), .rst(rst), .flush(core_rst), .base(block_base), "
+        ".iterations(iterations), .error(errors[%d]), .idle(idles[%d]),",
+        reader, reader);
+    mlo_line(e,
+        "        .tile_valid(%s_tile_valid), .tile_next(%s_tile_next), .tile_ready(%s_tile_ready),",
+        el->name, el->name, el->name);
+    mlo_emit_reader(e, reader);
+    mlo_line(e,
+        "        .m_axis_tdata(%s_p_tdata), .m_axis_tvalid(%s_p_tvalid), "
+        ".m_axis_tready(%s_p_tready));",
+        el->name, el->name, el->name);
+    mlo_line(
+        e, "    assign param_beat[%d] = |(%s_p_tvalid & %s_p_tready);", reader, el->name, el->name);
+}
+
+static void mlo_emit_kernel(mlo_emitter *e, int i, int *memory, int *number) {
+    const mlo_element *el = &e->c->element[i];
+    const mlo_unit *u = &el->unit;
+    mlo_line(e,
+        "\n    // %s: %lld -> %lld channels, a token every %lld cycles (which layer's part it is: "
+        "see manifest.json)",
+        el->name, (long long)u->in[0].channels, (long long)u->out.channels, (long long)u->interval);
+    mlo_emit_wires(e, el->name, u->out.lanes * u->out.bits);
+    if (u->idle)
+        mlo_line(e, "    wire %s_idle;\n    wire unused_%s = &{1'b0, %s_idle};", el->name, el->name,
+            el->name);
+    if (mlo_is_block(el)) mlo_emit_refill(e, i);
+    mlo_printf(&e->t, "    %s #(", u->module);
+    for (int k = 0; k < u->n_param; k++)
+        mlo_printf(&e->t, ".%s(%lld), ", u->param[k].name, (long long)u->param[k].value);
+    mlo_line(e,
+        ".AXI_WIDTH(%d), .RESIDENT(%lld)) u_%s (\n        .clk(clk), .rst(core_rst), "
+        ".params_last(p_tlast), .stat(stat[%d:%d]),",
+        e->c->axi_bits, (long long)(mlo_is_resident(el) ? e->c->scan.iterations : 0), el->name,
+        3 * *number + 2, 3 * *number);
+    for (int k = 0; k < u->n_in; k++) mlo_emit_bus(e, u->in[k].port, mlo_input_bus(e, i, k), ",");
+    for (int k = 0; k < u->n_memory; k++) {
+        const char *from = mlo_is_block(el) ? mlo_format(e->m, "%s_", el->name) : "";
+        const int at = mlo_is_block(el) ? k : (*memory)++;
+        mlo_line(e,
+            "        .%s_tdata(%sp_tdata), .%s_tvalid(%sp_tvalid[%d]), .%s_tready(%sp_tready[%d]),",
+            u->memory[k].port, from, u->memory[k].port, from, at, u->memory[k].port, from, at);
+    }
+    if (mlo_is_block(el))
+        mlo_line(e,
+            "        .tile_valid(%s_tile_valid), .tile_next(%s_tile_next), "
+            ".tile_ready(%s_tile_ready),",
+            el->name, el->name, el->name);
+    if (u->idle)
+        mlo_line(e, "        .%s_tdata({%d{1'b0}}), .%s_tvalid(1'b0), .%s_tready(%s_idle),",
+            u->idle, e->c->axi_bits, u->idle, u->idle, el->name);
+    mlo_emit_bus(e, u->out.port, el->name, ");");
+    ++*number;
+    mlo_emit_fanout(e, i, 0);
+}
+
+static void mlo_emit_split(mlo_emitter *e, int i) {
+    const mlo_element *el = &e->c->element[i];
+    int64_t part[3] = { 0 };
+    int bits = el->unit.out.bits, lanes = el->unit.out.lanes;
+    for (size_t k = 0; k < el->node->n_output && k < 3; k++) part[k] = mlo_last_dim(&el->site.out);
+    mlo_line(e, "");
+    for (int k = 0; k < 3; k++)
+        mlo_emit_wires(e, mlo_format(e->m, "%s_%d", el->name, k), lanes * bits);
+    mlo_line(e,
+        "    mlo_split #(.BITS(%d), .LANES(%d), .C0(%lld), .C1(%lld), .C2(%lld)) u_%s (\n        "
+        ".clk(clk), .rst(core_rst),",
+        bits, lanes, (long long)part[0], (long long)part[1], (long long)part[2], el->name);
+    mlo_emit_bus(e, "s_axis", mlo_input_bus(e, i, 0), ",");
+    for (int k = 0; k < 3; k++)
+        mlo_emit_bus(e, mlo_format(e->m, "m%d_axis", k), mlo_format(e->m, "%s_%d", el->name, k),
+            k == 2 ? ");" : ",");
+    for (int k = 0; k < 3; k++) mlo_emit_fanout(e, i, k);
+}
+
+/* The layer, from bus `body` to bus `result`. */
+static void mlo_emit_body(mlo_emitter *e) {
+    int memory = 0, number = 0;
+    mlo_emit_fanout(e, MLO_OUTSIDE, 0);
+    for (int i = 0; i < e->c->n_element; i++) {
+        if (e->c->element[i].kernel)
+            mlo_emit_kernel(e, i, &memory, &number);
+        else
+            mlo_emit_split(e, i);
+    }
+}
+
+/* Unrolled: the layer as a module, and the chain of its copies. */
+static void mlo_emit_chain(mlo_emitter *e) {
+    const mlo_core *c = e->c;
+    int kernels = mlo_core_kernels(c), memories = mlo_core_memories(c);
+    mlo_line(e, "\n    // ---- %d layers, one behind the other", e->layers);
+    for (int l = 0; l < e->layers; l++) {
+        const char *to = l + 1 < e->layers ? mlo_format(e->m, "result_%d", l) : "result";
+        const char *from = l ? mlo_format(e->m, "result_%d", l - 1) : "body";
+        if (l + 1 < e->layers) mlo_emit_wires(e, to, c->lanes * c->bits);
+        mlo_line(e,
+            "    mlo_layer layer_%d (\n        .clk(clk), .core_rst(core_rst), .stat(stat[%d:%d]),",
+            l, 3 * kernels * (l + 1) - 1, 3 * kernels * l);
+        mlo_line(e,
+            "        .p_tdata(p_tdata), .p_tlast(p_tlast), .p_tvalid(p_tvalid[%d:%d]), "
+            ".p_tready(p_tready[%d:%d]),",
+            memories * (l + 1) - 1, memories * l, memories * (l + 1) - 1, memories * l);
+        mlo_emit_bus(e, "body", from, ",");
+        mlo_emit_bus(e, "result", to, ");");
+    }
+}
+
+/* ---- the files ------------------------------------------------------------ */
+
+/* What is in a writer's place in a file of share/rtl. */
+static void mlo_top_layer(void *user) {
+    mlo_emitter *e = (mlo_emitter *)user;
+    if (e->unrolled) {
+        mlo_emit_chain(e);
+        return;
+    }
+    mlo_line(e, "    // ---- the layer");
+    mlo_emit_body(e);
+}
+static void mlo_top_body(void *user) { mlo_emit_body((mlo_emitter *)user); }
+static void mlo_top_buses(void *user) {
+    static const char *const buses[] = { "entry", "body", "result", "leaving", "feed", "fed" };
+    mlo_emitter *e = (mlo_emitter *)user;
+    for (size_t i = 0; i < sizeof buses / sizeof *buses; i++)
+        mlo_emit_wires(e, buses[i], e->c->lanes * e->c->bits);
+}
+
+/* The loader's memories, last one first, as Verilog's concatenations have them: how many beats
+ * each takes of an iteration, or whether it is resident. */
+static const char *mlo_top_memories(mlo_emitter *e, int resident) {
+    const mlo_core *c = e->c;
+    mlo_text t = { e->m, NULL, 0, 0 };
+    for (int layer = e->layers; layer--;)
+        for (int i = c->n_element; i--;)
+            for (int k = mlo_loaded_memories(&c->element[i]); k--;)
+                if (resident)
+                    mlo_puts(&t, mlo_is_resident(&c->element[i]) ? "1" : "0");
+                else
+                    mlo_printf(&t, "%s32'd%lld", t.n ? ", " : "",
+                        (long long)mlo_memory_beats(&c->element[i].unit.memory[k], c->axi_bits));
+    return t.text ? t.text : "";
+}
+
+static int mlo_emit_top(mlo_emitter *e) {
+    mlo *m = e->m;
+    const mlo_core *c = e->c;
+    const int width = c->lanes * c->bits, kernels = mlo_core_kernels(c);
+    const int memories = mlo_core_memories(c), readers = mlo_core_readers(c);
+    const int64_t token = c->channels / c->lanes, feed = c->feedback * token;
+    const int beat = mlo_clog2(c->axi_bits / 8);
+    const mlo_hole holes[] = {
+        { "VERSION", MLO_VERSION, NULL },
+        { "LAYERS", e->unrolled ? mlo_format(m, "%d layers", e->layers) : "One layer", NULL },
+        { "TOKENS", mlo_integer(m, c->tokens), NULL },
+        { "CHANNELS", mlo_integer(m, c->channels), NULL },
+        { "LANES", mlo_integer(m, c->lanes), NULL },
+        { "BITS", mlo_integer(m, c->bits), NULL },
+        { "TOKEN_BEATS", mlo_integer(m, token), NULL },
+        { "FRAMES", mlo_integer(m, c->frames), NULL },
+        { "MULTIPLIERS", mlo_integer(m, e->layers * mlo_core_multipliers(c)), NULL },
+        { "INTERVAL", mlo_integer(m, mlo_core_interval(c)), NULL },
+        { "LAYER_BEATS", mlo_integer(m, mlo_core_layer_beats(c)), NULL },
+        { "RESIDENT_BEATS",
+            mlo_core_resident_beats(c) ? mlo_integer(m, mlo_core_resident_beats(c)) : NULL, NULL },
+        { "DEEPEST", mlo_integer(m, mlo_core_deepest(c)), NULL },
+        /* ports */
+        { "STREAMS",
+            c->masked ? "s_axis:m_axis:s1_axis:m_axi:s_axil" : "s_axis:m_axis:m_axi:s_axil", NULL },
+        { "IO_MSB", mlo_integer(m, c->lanes * mlo_padded(c->bits) - 1), NULL },
+        { "AXI", mlo_integer(m, c->axi_bits), NULL },
+        { "AXI_MSB", mlo_integer(m, c->axi_bits - 1), NULL },
+        { "MASK", c->masked ? "" : NULL, NULL },
+        { "UNMASKED", c->masked ? NULL : "", NULL },
+        { "MASKED", mlo_integer(m, c->masked), NULL },
+        /* registers, readers */
+        { "KERNELS", mlo_integer(m, e->layers * kernels), NULL },
+        { "STAT_MSB", mlo_integer(m, 3 * e->layers * kernels - 1), NULL },
+        { "READERS", mlo_integer(m, readers), NULL },
+        { "READERS_MSB", mlo_integer(m, readers - 1), NULL },
+        { "ALONE", readers == 1 ? "" : NULL, NULL },
+        { "SHARED", readers == 1 ? NULL : "", NULL },
+        { "BASE_PAD", mlo_integer(m, 16 - beat), NULL },
+        { "BEAT_SIZE", mlo_integer(m, beat), NULL },
+        { "PORTS", mlo_integer(m, e->layers * memories), NULL },
+        { "PORTS_MSB", mlo_integer(m, e->layers * memories - 1), NULL },
+        { "MEMORY_BEATS", mlo_top_memories(e, 0), NULL },
+        { "RESIDENT", mlo_top_memories(e, 1), NULL },
+        /* the loop; unrolled, every iteration's parameters are a part of the one round */
+        { "ROUNDS", e->unrolled ? "16'd1" : "iterations", NULL },
+        { "ROLLED", e->unrolled ? NULL : "", NULL },
+        { "UNROLLED", e->unrolled ? "" : NULL, NULL },
+        { "WIDTH", mlo_integer(m, width), NULL },
+        { "FEED_DEPTH", mlo_integer(m, feed), NULL },
+        { "FEED_TOKENS", mlo_integer(m, c->feedback), NULL },
+        { "LEVEL_MSB", mlo_integer(m, mlo_clog2(feed + 1) - 1), NULL },
+        { "BUSES", NULL, mlo_top_buses },
+        { "LAYER", NULL, mlo_top_layer },
+        { NULL, NULL, NULL },
+    };
+    const mlo_hole layer[] = {
+        { "VERSION", MLO_VERSION, NULL },
+        { "STAT_MSB", mlo_integer(m, 3 * kernels - 1), NULL },
+        { "AXI_MSB", mlo_integer(m, c->axi_bits - 1), NULL },
+        { "PORTS_MSB", mlo_integer(m, memories - 1), NULL },
+        { "WIDTH_MSB", mlo_integer(m, width - 1), NULL },
+        { "BODY", NULL, mlo_top_body },
+        { NULL, NULL, NULL },
+    };
+    MLO_TRY(mlo_emit_shared(e, "rtl/mlo_top.v", holes, e));
+    MLO_TRY(mlo_emit_shared(e, "rtl/mlo_core.v", holes, e));
+    return e->unrolled ? mlo_emit_shared(e, "rtl/mlo_layer.v", layer, e) : 0;
+}
