@@ -1,19 +1,29 @@
 /* check: proves that a rolled model computes what the original computes.
  *
- * in:  a rolled model, and the original after `read`.     out: 0, or MLO_E_MISMATCH and the first
- * difference. Both graphs are written as terms over one table: input(name), constant(elements),
- * op(attributes, operands...). A term is made once; equal terms have equal numbers, compared
- * exactly, not by hash. A Scan is unrolled: its body is written once per iteration, with slice k
- * of each stack in place of its input. The models are equal when each output is the same term in
- * both. Rules, all exact, applied to both sides: operands of commutative ops are sorted;
- * Identity(x) = x; slice k of Reshape(Concat(p0, p1, ..)) to [n, ...], of Concat(Unsqueeze(p0),
- * ..) and of a Scan's output is pk; every slice of Expand(x, [n, form of x]) is x; Gather(stack,
- * k) is its slice k; int4 -> int8 -> int4 is nothing.
- * invariant: shares nothing with roll, extract and discover but the model itself.
- * example: an epsilon edited in a body: "output 'layer_norm_4': LayerNormalization
+ * in:  a rolled model, and the original after stage read.
+ * out: 0, or MLO_E_MISMATCH and the first difference.
+ *
+ * Both graphs are written as terms over one table: input(name), constant(elements),
+ * op(attributes, operands...). A term is made once, so equal terms have equal numbers; terms are
+ * compared exactly, not by hash. A Scan is unrolled: its body is written once per iteration, with
+ * slice k of each stack in place of the scan input. The models are equal when each output is the
+ * same term in both.
+ *
+ * These rules simplify the terms of both sides; all of them are exact:
+ *     operands of commutative ops            are sorted
+ *     Identity(x)                            is x
+ *     slice k of a Scan's output             is what iteration k makes
+ *     slice k of Concat(Unsqueeze(p0), ..),
+ *       or Reshape(Concat(p0, ..), [n, ..])  is pk
+ *     each slice of Expand(x, [n, shape(x)]) is x
+ *     Gather(stack, k)                       is slice k of the stack
+ *     x cast int4 -> int8 -> int4            is x
+ *
+ * invariant: check shares no code with roll, extract and discover but the model itself.
+ * example: an epsilon edited in a body gives "output 'layer_norm_4': LayerNormalization
  *     node_layer_norm_1: epsilon ..".
- * cost: O(nodes x iterations). Constants in the same place of the same file are equal unread; if
- *     that does not do, they are read.
+ * cost: O(nodes x iterations). A large constant is first compared by its place in its file; its
+ *     elements are read only if the models then seem to differ.
  */
 typedef enum {
     MLO_TERM_ABSENT,

@@ -1,34 +1,37 @@
 /* discover: finds the loops of a graph from its structure alone.
  *
- * in:  a net; optionally the scope of each node (hints, for ties only) and a set of nodes the body
- *     should be.
- * out: loops: instance k's node at position p is node[k * size + p]; every instance equals
- *     instance 0 as roll needs it.
+ * in:  a net (the graph as numbers, match.c); optionally the scope of each node (a hint, used for
+ *     ties only) and a set of nodes that the body should consist of.
+ * out: loops. An instance is one layer's copy of the body; the node of instance k at position p is
+ *     node[k * size + p]. All instances are equal, as roll needs it.
  *
- * 1. Seeds: consecutive nodes with equal surroundings. Each seed grows into a shift (match.c),
- * which maps every layer onto the next.
- * 2. A shift's orbits are chains x, next[x], next[next[x]]...: one per position of the body. Where
- *    one iteration ends and the next begins is still open, as in retiming: cutting at chain S
- *    means that whoever reads S does so one iteration later, and all else follows. Every S that
- *    gives one consistent time to every chain is an alignment; so is what the scopes say, and the
- *    chains as they are.
- * 3. An alignment cuts the nodes into instances by time. Runs of instances that are equal
- *    (attributes, shapes, wiring) and that no node outside leads out of and back into are loops.
- * 4. The best alignment of the best shift wins: most nodes rolled, each further carried value
- *    costing one instance; then the deepest common scope; then a carried value that forks (a
- *    residual stream); then the smallest body; then the earliest node.
- * invariant: instances are disjoint; a loop has at least two, and a body does matrix work, or has
- *     six nodes and hands on more than int64 (shapes); an iteration hands on at least one value.
+ * 1. Seeds are pairs of consecutive nodes with equal surroundings. Each seed grows into a shift
+ *    (match.c): a map of every layer onto the next.
+ * 2. A shift falls into chains x, next[x], next[next[x]], ..., one for each position of the body.
+ *    Where one iteration ends and the next begins is still open. An alignment decides it: it gives
+ *    every node a time, the number of its iteration. Candidates: the layer numbers in the scopes;
+ *    for each chain S, "a value of S is read one iteration later" (all other times follow, as in
+ *    retiming, or contradict each other); all chains begin together; all chains end together.
+ * 3. An alignment cuts the nodes into instances, one for each time. A loop is a run of consecutive
+ *    instances that are equal (attributes, shapes, wiring). A run is split where a path of outside
+ *    nodes leads from one instance into a later one.
+ * 4. The best alignment of the best shift wins. It is compared by, in this order: the overlap with
+ *    the given set of nodes; the number of nodes rolled, less one instance for each carried value
+ *    after the first; the depth of the scope that an instance has in common; the smaller body; the
+ *    number of readers of carried values (a residual stream has several); the earlier first node.
+ *
+ * invariant: no node is in two instances. A loop has at least two instances and carries at least
+ *     one value. A body contains a matrix product, or has six nodes and carries more than int64
+ *     (shapes).
  * example: gpt2-tiny: 4 instances of 35 nodes, whatever its nodes are called.
- * cost: O(nodes) per shift and alignment; the growing of all shifts together is capped at
- *     MLO_EFFORT x nodes.
+ * cost: O(nodes) per shift and alignment; growing all shifts takes at most MLO_EFFORT x nodes.
  */
 enum { MLO_EFFORT = 64, MLO_LEAST_BODY = 6, MLO_DETOUR = -2 };
 
-/* Where two neighbouring instances differ: node x, its counterpart y (MLO_NONE when it has none),
- * their inputs (slots; MLO_NONE: the nodes themselves). matched of size nodes are equal. layer:
- * which of the layers x is in, as they follow each other from 0. slot_x MLO_DETOUR: they do not
- * differ, but x reads node y, which lies outside of the loop and depends on that layer. */
+/* Where two neighbouring instances differ: node x and its counterpart y (MLO_NONE when it has none)
+ * differ in their inputs slot_x and slot_y (MLO_NONE: in themselves). `matched` of `size` nodes are
+ * equal. x is in layer number `layer`, counted from 0. With slot_x MLO_DETOUR they do not differ,
+ * but x reads node y, which lies outside of the loop and depends on that layer. */
 typedef struct {
     int x, y, slot_x, slot_y, matched, size, layer;
 } mlo_miss;
@@ -38,10 +41,11 @@ typedef struct {
     int *node; /* [iterations * size], positions in the order of instance 0 */
     int carried; /* values handed from one iteration to the next */
     long score; /* nodes rolled, less (carried - 1) * size */
-    /* for ties; overlap: of one instance with the chosen nodes, in 1/10000 */
+    /* for ties: scope levels in common, readers of carried values, and how far one instance
+     * overlaps with the chosen nodes, in 1/10000 */
     int cohesion, forks, overlap;
-    int layers; /* instances there are in all, with those that differ */
-    /* what keeps the neighbouring instances out; x MLO_NONE when there are none */
+    int layers; /* all instances, those that differ included */
+    /* why the neighbouring instances are not in the loop; x is MLO_NONE when there are none */
     mlo_miss before, after;
 } mlo_layers;
 
@@ -55,12 +59,14 @@ typedef struct {
     /* of each shift without a loop: the two instances most alike */
     mlo_miss *near;
     size_t n_near;
-    /* the nearest of these, outside of all stacks with a loop; x MLO_NONE when there is none */
+    /* the most alike of these outside of all stacks with a loop; x is MLO_NONE when there is
+     * none */
     mlo_miss closest;
     int tried; /* shifts looked at */
 } mlo_found;
 
-/* to[j] reads from[j - delta] */
+/* An edge between chains: member j of chain `to` reads member j - delta of chain `from`, for
+ * `support` values of j. */
 typedef struct {
     int from, to, delta, support;
 } mlo_chain_edge;
@@ -71,14 +77,14 @@ typedef struct {
     mlo_shift *s;
     const char *const *scope;
     const uint8_t *chosen;
-    int *chain, *index; /* per node; chain MLO_NONE when in none */
+    int *chain, *index; /* per node: its chain (MLO_NONE: none), its place there */
     int *root, *length, n_chains;
     mlo_chain_edge *edge;
     int n_edges;
     int *adj_at, *adj, *offset, *queue; /* per chain */
-    /* per node x: x and next[x] may not share a body node */
+    /* per node x: x and next[x] differ too much to share a body node */
     uint8_t *bad;
-    /* per node: in a layer of a shift that has a loop, be it rolled or not */
+    /* per node: it is in a layer of a shift that has a loop, whether or not that layer is rolled */
     uint8_t *stack;
     int *time, *reach, *stamp, stamps; /* per node (stamp: per chain) */
     int *at, *by_time, n_times; /* instance t: by_time[at[t] .. at[t+1]-1] */
@@ -135,7 +141,8 @@ static void mlo_align_chains(mlo_align *a) {
     }
 }
 
-/* May x and next[x] share a body node? Attributes, and the forms of all outputs and inputs. */
+/* Do x and y = next[x] differ too much to share a body node: in attributes, or in the type or shape
+ * of an input or output? */
 static int mlo_pair_bad(const mlo_align *a, int x, int y) {
     const mlo_net *net = a->net;
     const mlo_attr *which[2];
@@ -191,8 +198,9 @@ static void mlo_align_edges(mlo_align *a) {
 
 /* ---- alignments: a time for every chain ----------------------------------- */
 
-/* Offsets when the values of chain `cut` are the ones handed on: its readers live one iteration
- * later. 0 when that contradicts itself. */
+/* Sets the offsets for which the values of chain `cut` are carried: their readers belong to the
+ * next iteration. Returns 0 when that contradicts itself. (A node's time is its index in its chain,
+ * less the chain's offset.) */
 static int mlo_align_cut(mlo_align *a, int cut) {
     int head = 0, tail = 0;
     for (int c = 0; c < a->n_chains; c++) a->offset[c] = INT_MAX;
@@ -218,8 +226,7 @@ static int mlo_align_cut(mlo_align *a, int cut) {
     return tail == a->n_chains;
 }
 
-/* Offsets from the layer numbers in scopes: the first number that changes along a chain. 0 when a
- * chain has none. */
+/* Do scopes x and y differ first in a number, which is larger by one in y? *number is that of x. */
 static int mlo_scope_number(const char *x, const char *y, long *number) {
     size_t i = 0;
     if (!x || !y) return 0;
@@ -230,6 +237,7 @@ static int mlo_scope_number(const char *x, const char *y, long *number) {
     *number = n;
     return end != x + i && other != y + i && n < k && k - 1 == n;
 }
+/* Sets the offsets by the layer numbers in the scopes. Returns 0 when a chain has none. */
 static int mlo_align_scopes(mlo_align *a) {
     for (int c = 0; a->scope && c < a->n_chains; c++) {
         long number = 0;
@@ -244,7 +252,7 @@ static int mlo_align_scopes(mlo_align *a) {
     return a->scope != NULL;
 }
 
-/* Offsets that line all chains up at their first (or last) member. */
+/* Sets the offsets for which all chains begin (or, with `last`, end) together. */
 static int mlo_align_ends(mlo_align *a, int last) {
     for (int c = 0; c < a->n_chains; c++) a->offset[c] = last ? a->length[c] - 1 : 0;
     return 1;
@@ -260,7 +268,7 @@ static int mlo_align_times(mlo_align *a) {
     }
     for (int c = 0; c < a->n_chains; c++) n += a->length[c];
     a->n_times = high - low + 1;
-    /* chains that have nothing to do with each other */
+    /* so many times: these chains have nothing to do with each other */
     if (a->n_times > n || a->n_times > a->net->n) return 0;
     memset(a->at, 0, (size_t)(a->n_times + 1) * sizeof *a->at);
     for (int c = 0; c < a->n_chains; c++)
@@ -294,8 +302,8 @@ static int mlo_slot_role(const mlo_align *a, int x, int y, int i, int j) {
     return !mlo_form_differs(v, w);
 }
 
-/* Is instance t + 1 the same as instance t? 0, 1, or 2 (if t is the first iteration). *miss tells
- * a pair that is not. */
+/* Is instance t + 1 the same as instance t? 0: no; 1: yes; 2: yes, if t is the first iteration.
+ * *miss (may be NULL) names a pair of nodes that differ. */
 static int mlo_instances_same(const mlo_align *a, int t, mlo_miss *miss) {
     int all = 1, size = a->at[t + 1] - a->at[t], other = a->at[t + 2] - a->at[t + 1], matched = 0;
     mlo_miss first = { MLO_NONE, MLO_NONE, MLO_NONE, MLO_NONE, 0, 0, 0 };
@@ -364,8 +372,8 @@ static void mlo_align_runs(mlo_align *a) {
     }
 }
 
-/* The latest iteration that slot k depends on, -1 when none. (A node's own iteration need not be
- * that: cut badly, it may read from later ones.) */
+/* The latest iteration that slot k depends on; -1 when it depends on none. (This may be later than
+ * the iteration of the node read: in a bad alignment a node reads from later iterations.) */
 static int mlo_slot_reach(const mlo_align *a, int k) {
     int p = a->net->from[k];
     if (p < a->low) return -1;
@@ -373,8 +381,8 @@ static int mlo_slot_reach(const mlo_align *a, int k) {
     return own > a->reach[p] ? own : a->reach[p];
 }
 
-/* Splits runs where a node outside depends on one iteration and feeds a later one (the loop would
- * have to be left and entered again). */
+/* Splits a run where a node outside depends on one of its iterations and feeds a later one: the
+ * loop would have to be left and entered again. */
 static void mlo_align_convex(mlo_align *a) {
     const mlo_net *net = a->net;
     int runs = a->n_runs, high = 0;
@@ -443,7 +451,7 @@ static int mlo_instance_overlap(const mlo_align *a, int t, int n_chosen) {
     return (int)(10000L * both / (size + n_chosen - both));
 }
 
-/* Fills a loop in from run r (all but its nodes). 0 when it is none. */
+/* Fills in a loop (all but its nodes) from run r. Returns 0 when the run is no loop. */
 static int mlo_run_judge(mlo_align *a, int r, mlo_layers *loop) {
     const mlo_net *net = a->net;
     int first = a->run_first[r];
@@ -461,7 +469,7 @@ static int mlo_run_judge(mlo_align *a, int r, mlo_layers *loop) {
             int p = net->from[k];
             if (p < 0 || a->time[p] != first) continue;
             loop->forks++;
-            /* who hands on shapes only is no layer */
+            /* what carries only shapes is no layer */
             work |= size >= MLO_LEAST_BODY && mlo_form_of(net->in[k]).dtype != MLO_INT64;
             if (a->stamp[a->chain[p]] != a->stamps) {
                 a->stamp[a->chain[p]] = a->stamps;
@@ -499,7 +507,8 @@ static int mlo_rank_cmp(const mlo_rank *a, const mlo_rank *b) {
     return a->first < b->first ? 1 : a->first > b->first ? -1 : 0;
 }
 
-/* Cuts the nodes by the offsets as they stand and says how good that is. */
+/* Cuts the nodes into instances by the present offsets and ranks the result. Returns 0 when there
+ * is no loop. */
 static int mlo_align_judge(mlo_align *a, mlo_rank *rank) {
     mlo_layers loop;
     memset(rank, 0, sizeof *rank);
@@ -520,8 +529,8 @@ static int mlo_align_judge(mlo_align *a, mlo_rank *rank) {
 
 /* ---- one shift: its best alignment, its loops ----------------------------- */
 
-/* Sets the k-th way of aligning; returns 0 when it does not exist, -1 after the last. Ways: the
- * scopes, every cut, both ends. */
+/* Sets the offsets of the k-th candidate: the scopes, then every cut, then both ends. Returns 0
+ * when this candidate does not exist, -1 after the last. */
 static int mlo_align_try(mlo_align *a, int k) {
     if (k == 0) return mlo_align_scopes(a);
     if (k <= a->n_chains) return mlo_align_cut(a, k - 1);
@@ -536,8 +545,8 @@ static int mlo_align_layer(const mlo_align *a, int t, int size) {
     return n;
 }
 
-/* Compares instances t and t + 1, and keeps where they differ if they are more alike than what is
- * kept. */
+/* Compares instances t and t + 1. If they are more alike than those of *best, *best becomes the
+ * place where they differ. */
 static void mlo_miss_keep(const mlo_align *a, int t, mlo_miss *best) {
     mlo_miss miss;
     if (mlo_instances_same(a, t, &miss) || miss.x < 0 || miss.matched * 2 < miss.size
@@ -547,8 +556,8 @@ static void mlo_miss_keep(const mlo_align *a, int t, mlo_miss *best) {
     best->layer = mlo_align_layer(a, t, miss.size);
 }
 
-/* Iterations t and t + 1 are equal, yet no loop holds both: which node of t + 1 or later reads
- * what a node outside made of iteration t? */
+/* Instances t and t + 1 are equal, yet no loop holds both. Finds the node of t + 1 or later that
+ * reads what a node outside made of instance t. */
 static void mlo_align_detour(const mlo_align *a, int t, mlo_miss *miss) {
     const mlo_net *net = a->net;
     for (int i = a->at[t + 1]; i < a->at[a->n_times]; i++)
@@ -565,7 +574,7 @@ static void mlo_align_detour(const mlo_align *a, int t, mlo_miss *miss) {
         }
 }
 
-/* Why the iterations t and t + 1, the one in a loop and the other not, are not in one. */
+/* One of the instances t and t + 1 is in a loop, the other is not: says why. */
 static void mlo_align_why(const mlo_align *a, int t, mlo_miss *why) {
     mlo_miss miss;
     if (!mlo_instances_same(a, t, &miss)) {
@@ -576,7 +585,7 @@ static void mlo_align_why(const mlo_align *a, int t, mlo_miss *why) {
     if (miss.slot_x == MLO_DETOUR) *why = miss;
 }
 
-/* Stores the loops of the alignment as it stands. */
+/* Stores the loops of the present alignment. */
 static int mlo_align_take(mlo_align *a, mlo_layers ***loops, size_t *n) {
     mlo_layers judged;
     for (int r = 0; r < a->n_runs; r++) {
@@ -602,7 +611,7 @@ static int mlo_align_take(mlo_align *a, mlo_layers ***loops, size_t *n) {
     return 0;
 }
 
-/* The loops of the shift as it stands (none is no failure). */
+/* Adds the loops of the present shift in its best alignment. Finding none is no failure. */
 static int mlo_shift_loops(mlo_align *a, mlo_layers ***loops, size_t *n, mlo_found *found) {
     mlo_rank best = { 0, 0, 0, 0, 0, 0 }, rank;
     int way = -1, r = 0;
@@ -649,7 +658,7 @@ static int mlo_seed_cmp(const void *a, const void *b) {
     return (x->node > y->node) - (x->node < y->node);
 }
 
-/* Grows every seed at one radius of surroundings and collects the loops. */
+/* Grows every seed whose surroundings are equal up to `radius`, and collects the loops. */
 static int mlo_discover_at(mlo_align *a, int radius, mlo_seed *seed, mlo_pairs *seen, long *effort,
     mlo_found *found, mlo_layers ***loops, size_t *n) {
     mlo_net *net = a->net;
@@ -690,15 +699,15 @@ static int mlo_layers_earlier(const void *a, const void *b) {
     return mlo_int_cmp((*(mlo_layers *const *)a)->node, (*(mlo_layers *const *)b)->node);
 }
 
-/* Says a more of why there is no loop than b? A pair of nodes that differ says more than a node
- * without a counterpart. */
+/* Does a explain better than b why there is no loop? A pair of nodes that differ explains more than
+ * a node without a counterpart. */
 static int mlo_miss_nearer(const mlo_miss *a, const mlo_miss *b) {
     if (b->x < 0) return 1;
     return (a->y >= 0) != (b->y >= 0) ? a->y >= 0 : a->matched > b->matched;
 }
 
-/* All loops of a graph, disjoint, best first served. scope (per node, may be NULL) and chosen (per
- * node, may be NULL) as said above. */
+/* Finds the loops of a graph. Where two loops share nodes, the better one is taken and the other is
+ * lost. scope and chosen have an entry per node, or are NULL (see the top of this file). */
 static int mlo_discover(
     mlo *m, mlo_net *net, const char *const *scope, const uint8_t *chosen, mlo_found *found) {
     mlo_shift shift;

@@ -1,15 +1,18 @@
 /* extract: chooses the loop bodies and marks their instances.
  *
- * in:  a graph, with scopes where there are any; option "hierarchy"
- *     ('[["encoder","encoder.layer.0"]]'), or nothing: discover.
+ * in:  a graph, with scopes where the model has them; perhaps the option "hierarchy"
+ *     ('[["encoder","encoder.layer.0"]]'), which selects scopes. Without it, discover.c decides.
  * out: node metadata mlo.loop (name), mlo.instance (iteration, from 0), mlo.position (place in the
  *     body, from 0); model metadata mlo.extract: what was considered, as JSON.
- * invariant: the structure decides. A hierarchy selects among what repeats; several groups in one
- *     stack are consecutive layers as one body; groups in different stacks are different loops.
- *     What it selects and what repeats must agree, or extract says how they differ.
- * example: [["","encoder","encoder.layer.0"],["","encoder","encoder.layer.1"]] on 12 layers: 6
- * iterations of two layers. nested: what repeats within a body is found by the same search, after
- * roll has made the body (--nested).
+ *
+ * --nested: after roll has made a body, the same search looks for loops within it.
+ *
+ * invariant: the structure decides. A hierarchy selects among what repeats: several groups in one
+ *     stack of layers make one body of consecutive layers; groups in different stacks make
+ *     different loops. A hierarchy that disagrees with what repeats is refused, and the error says
+ *     how they differ.
+ * example: [["","encoder","encoder.layer.0"],["","encoder","encoder.layer.1"]] on 12 layers gives 6
+ *     iterations of two layers.
  * cost: O(nodes), see discover.c.
  */
 

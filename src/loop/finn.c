@@ -1,13 +1,15 @@
-/* finn: loops in FINN's form, one FINNLoop node each, instead of Scans.
+/* finn: writes loops in FINN's form, as FINNLoop nodes instead of Scans.
  *
  * in:  a rolled model; option "as": "scan" (nothing to do here) or "finn".
- * out: per loop a node FINNLoop of domain finn.custom_op.fpgadataflow.rtl with attributes body,
- *      iteration, inputDataType, outputDataType and backend; inputs: the activation, then stacks
- *      [iterations, ...]; output: the activation. Names are FINN's: FINNLoop_0, its body's nodes
- *      FINNLoop_0_MatMul_3, a constant that the body keeps `NAME_push_down`.
- * invariant: a body reads nothing from around it. Constants move in; a computed value that all
- *      iterations share (a mask) has no class in FINN and becomes a stack that repeats it. FINN
- *      carries one value and taps none: loops that need more are refused.
+ * out: for each loop a node FINNLoop of domain finn.custom_op.fpgadataflow.rtl with attributes
+ *     body, iteration, inputDataType, outputDataType and backend. Inputs: the activation, then
+ *     stacks [iterations, ...]; output: the activation. Names are FINN's: the loop is FINNLoop_0,
+ *     a node of its body FINNLoop_0_MatMul_3, a constant inside the body `NAME_push_down`.
+ *
+ * invariant: a body reads nothing from the outer graph. Constants move into it. FINN has no class
+ *     for a computed value that all iterations share (a mask): it becomes a stack that repeats the
+ *     value. FINN carries one value and returns only its last state: a loop that carries more, or
+ *     whose inner values are read outside, is refused.
  * example: bert-tiny: FINNLoop_0 of 2 iterations with 17 inputs.
  * cost: O(nodes).
  */

@@ -1,15 +1,19 @@
-/* match: the graph as numbers, what makes two nodes equal, and the shift that maps each layer onto
- * the next.
+/* match: the graph as numbers, the test whether two nodes are equal, and shifts: maps of each layer
+ * onto the next.
  *
- * in:  an indexed graph.     out: an mlo_net (nodes 0..n-1, edges by slot, signatures), and shifts
- * over it. A shift is a partial one-to-one map of nodes, next[x] = y: "y does in its layer what x
- * did in the layer before". It is grown in lock step from one pair of nodes: where x reads from p
- * and y reads from q, p maps to q; where x feeds exactly one node of a kind and y too, they map.
- * Growing stops where both read the same value (it is shared by all layers), where ops differ, or
- * at a constant.
- * invariant: paired nodes have the same op, domain and numbers of inputs and outputs. Attributes
- *     and shapes may differ: such a pair is kept (so that the difference can be told) and is never
- *     rolled. Only positions decide, never names.
+ * in:  an indexed graph.
+ * out: an mlo_net (nodes 0..n-1; edges by slot, which is an input of a node; signatures), and
+ *     shifts over it.
+ *
+ * A shift is a partial one-to-one map of nodes: next[x] = y says that y does in its layer what x
+ * does in the layer before. A shift grows in lock step from one pair of nodes: where x reads from p
+ * and y reads from q, p maps to q; where x feeds exactly one node of a kind and so does y, these
+ * map. Growing stops where x and y read the same value (all layers share it), where ops differ, and
+ * at constants.
+ *
+ * invariant: paired nodes have the same op, domain and numbers of inputs and outputs. A pair whose
+ *     attributes or shapes differ is kept, so that an error can name the difference, but it is
+ *     never rolled. Only positions decide, never names.
  * example: in a 12-layer BERT, the pair (softmax of layer 10, softmax of layer 11) grows into the
  *     whole shift: 11 x 36 pairs.
  * cost: signatures O(nodes); one shift O(its pairs); the context hashes O(radius x edges).

@@ -1,27 +1,32 @@
-/* roll: every loop that extract marked becomes one ONNX Scan.
+/* roll: turns every loop that extract marked into one ONNX Scan.
  *
- * in:  nodes with mlo.loop, mlo.instance, mlo.position.
- * out: one Scan per loop, named as the loop. Its inputs: the first values of what is carried, then
- *     what differs per iteration, stacked along a new first axis. Its body: the nodes of instance
- *     0. Its outputs: what is carried, after the last iteration; then taps.
- * invariant: the marks are not believed: ops, attributes, wiring and forms of all instances are
- *     compared again, and a difference fails.
+ * in:  nodes with metadata mlo.loop, mlo.instance (an instance is one layer's copy of the body) and
+ *     mlo.position.
+ * out: one Scan per loop, named as the loop.
+ *     Inputs: the first values of what is carried; then stacks of what differs per iteration,
+ *     along a new first axis. Body: the nodes of instance 0. Outputs: what is carried, after the
+ *     last iteration; then taps.
  *
- * Each input of a body node, looked at over all iterations, is one of:
- *   internal      made by the same instance            -> a body value
- *   carried       made by the instance before          -> a state variable
- *   parameter     constants that differ, or that training learned (even if equal: hardware must
- *                                                      not depend on their values) -> scan input:
- *                                                      Reshape(Concat(the initializers)),
- *                                                      [iterations, ...]
- *   selected      few different values, each used in several iterations (local and global masks)
- *                                                      -> scan input: an index; a Gather in the
- *                                                      body picks from the stack outside
- *   per-iteration other values that differ             -> scan input: Concat of Unsqueezes
- *   invariant     the same value in every iteration, or equal constants that nobody learned ->
- * used from the outer graph A value of instance k that is used outside is a tap: a scan output,
- * and a Gather that picks slice k under the old name.
- * example: bert-tiny: 1 carried, 16 parameters, no tap, 34 nodes.
+ * A tap is a value inside instance k that the outer graph uses: it becomes a scan output, and a
+ * Gather picks slice k under the old name. An input of a body node, seen over all iterations, is
+ * one of:
+ *
+ *     role           which values                             becomes
+ *     internal       made by the same instance                a value of the body
+ *     carried        made by the instance before              a state variable
+ *     parameter      constants that differ, or that were      a scan input [iterations, ...]:
+ *                    learned (even if equal: hardware must    Reshape(Concat(initializers))
+ *                    not depend on learned values)
+ *     selected       few different values, each used in       a scan input, which is an index;
+ *                    several iterations (local and global     a Gather in the body picks from
+ *                    masks)                                   the stack outside
+ *     per-iteration  other values that differ                 a scan input: Concat(Unsqueezes)
+ *     invariant      the same value in every iteration, or    a value captured from the outer
+ *                    equal constants that were not learned    graph
+ *
+ * invariant: roll does not believe the marks. It compares ops, attributes, wiring, types and shapes
+ *     of all instances again, and fails at a difference.
+ * example: bert-tiny: 1 carried value, 16 parameters, no tap, 34 nodes.
  * cost: O(nodes); no weight is read.
  */
 typedef enum {
@@ -32,15 +37,15 @@ typedef enum {
     MLO_ROLE_SELECTED
 } mlo_role;
 
-/* One thing the body gets from outside. */
+/* A feed: one value that the body gets from outside of its iteration. */
 typedef struct {
     mlo_role role;
     mlo_value **value; /* [iterations]; carried: value[0] is the first value */
-    int position, output; /* carried: what the next iteration gets */
+    int position, output; /* carried: the node and output that feed the next iteration */
     const char *name; /* in the body */
     const char *outer; /* of the scan input or state outside */
     int user, slot; /* its first use: position and slot */
-    /* never shared with another input: whether two biases are equal is an accident of training */
+    /* never merged with another feed: whether two biases are equal is an accident of training */
     int learned;
 } mlo_feed;
 
@@ -52,12 +57,12 @@ typedef struct {
     const char *name;
     int iterations, size;
     int *node;
-    /* per node of the net; loop_of MLO_NONE outside of loops */
+    /* per node of the net; loop_of is MLO_NONE outside of loops */
     const int *loop_of, *instance, *position;
     int self;
     /* per node: its two operands are to be read in the other order */
     const uint8_t *swap;
-    /* per slot of instance 0: its feed, MLO_NONE for internal ones */
+    /* per slot of instance 0: its feed; MLO_NONE where the role is internal */
     mlo_feed *feed;
     size_t n_feeds;
     int *feed_of;
@@ -95,7 +100,7 @@ static const char *mlo_roll_ints(
 }
 
 static int mlo_roll_info(mlo_roller *r, mlo_graph *g, const char *name, const mlo_form *f) {
-    /* of an operator that nobody knows: nothing to declare */
+    /* the result of an unknown operator has no type to declare */
     mlo_value_info *v = f->dtype ? mlo_info_new(r->m, name, f) : NULL;
     if (!f->dtype) return 0;
     return v && MLO_PUSH(r->m, g->info, g->n_info, v) ? 0 : mlo_failed(r->m);
@@ -125,20 +130,21 @@ static int mlo_model_version(const mlo_model *model) {
 
 static int mlo_roll_at(const mlo_roller *r, int k, int p) { return r->node[k * r->size + p]; }
 
-/* Slot s of the node at (k, p) in instance 0's order. */
+/* Slot s of the node at position p of instance k, its operands in instance 0's order. */
 static int mlo_roll_slot(const mlo_roller *r, int k, int p, int s) {
     int x = mlo_roll_at(r, k, p);
     return r->net->in_at[x] + (r->swap[x] ? 1 - s : s);
 }
 
-/* How many iterations back slot i of a node of instance k was made; MLO_NONE when outside of this
- * loop. */
+/* How many iterations before k the value in slot i was made (0: in the same one); MLO_NONE when it
+ * was made outside of this loop. */
 static int mlo_roll_lag(const mlo_roller *r, int i, int k) {
     int p = r->net->from[i];
     return p >= 0 && r->loop_of[p] == r->self ? k - r->instance[p] : MLO_NONE;
 }
 
-/* Do slot i of instance k and slot j of instance 1 play the same role? Higher is surer; 0 no. */
+/* Do slot i of instance k and slot j of instance 1 play the same role? 0: no; the larger, the
+ * surer. */
 static int mlo_roll_fits(const mlo_roller *r, int i, int k, int j) {
     const mlo_value *v = r->net->in[i], *w = r->net->in[j];
     if (!v || !w) return v == w;
@@ -153,8 +159,8 @@ static int mlo_roll_fits(const mlo_roller *r, int i, int k, int j) {
     return v == w ? 6 : (v->tensor != NULL) == (w->tensor != NULL) ? 3 : 1;
 }
 
-/* Fails: node x of instance k is not what node y of instance `like` is, in itself or (slots) in
- * what it reads. */
+/* Fails, since node x of instance k differs from node y of instance `like`: in these slots, or in
+ * itself (slots MLO_NONE). */
 static int mlo_roll_differs(
     const mlo_roller *r, int k, int x, int slot_x, int like, int y, int slot_y) {
     mlo_miss miss = { x, y, slot_x, slot_y, 0, 0, k };
@@ -201,7 +207,7 @@ static int mlo_roll_compare(mlo_roller *r, uint8_t *swap) {
                         mlo_form_text(r->m, mlo_value_of(r->g, b->output[o])),
                         mlo_form_text(r->m, mlo_value_of(r->g, a->output[o])));
         }
-        /* the body has instance 0's order */
+        /* the body has instance 0's order: where that one is swapped, swap all */
         for (int k = r->iterations; swap[first] && k--;) swap[mlo_roll_at(r, k, p)] ^= 1;
     }
     return 0;
@@ -209,8 +215,8 @@ static int mlo_roll_compare(mlo_roller *r, uint8_t *swap) {
 
 /* ---- roles ---------------------------------------------------------------- */
 
-/* Is a constant at this input something that training sets: a weight, a bias, a norm's or a
- * quantizer's scale? */
+/* Is the constant at this input learned, which means set by training: a weight, a bias, the scale
+ * of a norm or a quantizer? */
 static int mlo_learned(const mlo_net *net, int x, int slot) {
     const mlo_node *n = net->g->node[x];
     const mlo_tensor *t = net->in[net->in_at[x] + slot]->tensor;
@@ -231,8 +237,8 @@ static int mlo_value_same(mlo *m, const mlo_value *a, const mlo_value *b) {
     return a == b || (a->tensor && b->tensor && mlo_tensor_equal(m, a->tensor, b->tensor));
 }
 
-/* The role of an external input over all iterations. A table of one element is never worth
- * selecting. */
+/* The role of an input made outside of the loop; v holds its value in each iteration. Single
+ * numbers are not worth selecting. */
 static mlo_role mlo_roll_role(mlo_roller *r, mlo_value **v, int x, int slot) {
     int distinct[MLO_FEW + 1], n = 0, elements = 1;
     if (v[0]->tensor && slot < (int)r->g->node[x]->n_input && mlo_learned(r->net, x, slot))
@@ -262,7 +268,7 @@ static const char *mlo_slot_title(mlo *m, const mlo_node *n, int slot, int const
                                 : mlo_format(m, "in%d", slot);
 }
 
-/* The feed for slot s at position p: an old one with the same values, or a new one. */
+/* Gives slot s at position p its feed: an existing one with the same values, or a new one. */
 static int mlo_roll_feed(mlo_roller *r, mlo_map *by_first, int p, int s) {
     mlo *m = r->m;
     int one = mlo_roll_slot(r, 1, p, s), x = mlo_roll_at(r, 0, p), lag = mlo_roll_lag(r, one, 1);
@@ -335,8 +341,8 @@ static const char *mlo_roll_unsqueeze(mlo_roller *r, const char *value) {
     return mlo_roll_made(r, n) ? NULL : out;
 }
 
-/* One part of a stack, as Concat can take it: 4-bit integers as int8; scalars and computed values
- * with a first axis. */
+/* One value of a stack in a form that Concat takes: 4-bit integers as int8, and, with `rows`, a new
+ * first axis. */
 static const char *mlo_roll_part(mlo_roller *r, const mlo_value *v, int rows, int nibbles) {
     const char *name = v->name;
     if (nibbles) {
@@ -367,8 +373,9 @@ static const char *mlo_roll_stack(
     mlo_form f = mlo_form_of(value[0]);
     int constant = 1, nibbles = f.dtype == MLO_INT4 || f.dtype == MLO_UINT4;
     for (int k = 0; k < n; k++) constant &= value[k]->tensor != NULL;
-    /* Parts get their axis before, or the stack is reshaped after: not where a size is 0, which to
-     * Reshape is no size, nor where a form has no room for it. */
+    /* Either each value gets a first axis before the Concat (rows), or the Concat's result is
+     * reshaped. Reshape cannot say a size of 0, and a shape of full rank has no room for an
+     * axis. */
     int rows = !constant || f.rank < 1 || f.rank >= MLO_MAX_RANK || !mlo_form_count(&f);
     if (nibbles) f.dtype = MLO_INT8;
     const char *name = mlo_name_free(m, r->names, wanted);
@@ -397,7 +404,7 @@ static const char *mlo_roll_stack(
 
 /* ---- the body ------------------------------------------------------------- */
 
-/* A declared value of the body, of the form of an outer value (shared type) or of a given form. */
+/* Declares a value of the body: with the given form, or else with that of an outer value. */
 static int mlo_roll_declare(mlo_roller *r, mlo_value_info ***list, size_t *n, const char *name,
     const mlo_value *like, const mlo_form *form) {
     mlo_form f = form ? *form : mlo_form_of(like);
@@ -411,8 +418,8 @@ static int mlo_roll_declare(mlo_roller *r, mlo_value_info ***list, size_t *n, co
     return MLO_PUSH(r->m, *list, *n, v) ? 0 : mlo_failed(r->m);
 }
 
-/* A selected value: an index per iteration, and a Gather in the body. Index lists that are equal
- * are shared. */
+/* Builds a selected value: an index per iteration, and a Gather in the body. Equal lists of indices
+ * share one scan input. */
 static int mlo_roll_select(mlo_roller *r, mlo_feed *f) {
     mlo *m = r->m;
     mlo_value *distinct[MLO_FEW];
@@ -453,7 +460,7 @@ static int mlo_roll_select(mlo_roller *r, mlo_feed *f) {
     return mlo_roll_declare(r, &r->body->info, &r->body->n_info, f->name, f->value[0], NULL);
 }
 
-/* A stacked value: a scan input, and for 4-bit integers the Cast back. */
+/* Builds a stacked value: a scan input, and for 4-bit integers the Cast back. */
 static int mlo_roll_scan_input(mlo_roller *r, mlo_feed *f) {
     mlo *m = r->m;
     mlo_form form = mlo_form_of(f->value[0]);
@@ -475,8 +482,7 @@ static int mlo_roll_scan_input(mlo_roller *r, mlo_feed *f) {
     return mlo_roll_declare(r, &r->body->input, &r->body->n_input, inner, NULL, &wide);
 }
 
-/* Names all feeds, and makes the Scan's inputs: states, then scan inputs; num_scan_inputs is at
- * least 1. */
+/* Names all feeds, and makes the Scan's inputs: first the states, then at least one scan input. */
 static int mlo_roll_inputs(mlo_roller *r) {
     mlo *m = r->m;
     size_t states = 0;
@@ -508,7 +514,7 @@ static int mlo_roll_inputs(mlo_roller *r) {
         if (r->feed[i].role == MLO_ROLE_SELECTED && mlo_roll_select(r, &r->feed[i]))
             return mlo_failed(m);
     }
-    /* ONNX Runtime refuses a Scan without scan inputs: count */
+    /* ONNX Runtime refuses a Scan without scan inputs: add one that counts iterations */
     if (r->scan->n_input == states) {
         const mlo_form scalar = { MLO_INT64, 0, { 0 } };
         int64_t *count = MLO_NEW_N(m, int64_t, (size_t)r->iterations);
@@ -526,7 +532,7 @@ static int mlo_roll_inputs(mlo_roller *r) {
     return mlo_attr_int(m, r->scan, "num_scan_inputs", (int64_t)(r->scan->n_input - states));
 }
 
-/* Is output o of the node at (k, p) used by anybody but this loop? */
+/* Is output o of the node at position p of instance k used outside of this loop? */
 static int mlo_roll_used_outside(const mlo_roller *r, int k, int p, int o) {
     int x = mlo_roll_at(r, k, p);
     const char *name = r->g->node[x]->output[o];
@@ -540,15 +546,15 @@ static int mlo_roll_used_outside(const mlo_roller *r, int k, int p, int o) {
     return 0;
 }
 
-/* The name in the body of a value of instance 0; its own, unless the outer graph keeps that for a
- * tap. */
+/* What a value of instance 0 is called in the body: its own name, unless the outer graph keeps that
+ * name for a tap. */
 static const char *mlo_roll_inner(mlo_roller *r, const char *name) {
     mlo_value *v = name && *name ? (mlo_value *)mlo_map_get(&r->g->values, name) : NULL;
     const char *bound = v ? (const char *)mlo_map_get(&r->bound, v) : NULL;
     return bound ? bound : name;
 }
 
-/* A graph inside a body node, with outer names replaced. */
+/* A copy of a subgraph of a body node, in which the names of outer values are replaced. */
 static mlo_graph *mlo_graph_renamed(mlo *m, const mlo_graph *g, const mlo_map *rename, int depth) {
     mlo_graph *c = MLO_NEW(m, mlo_graph);
     if (!c || depth > MLO_MAX_DEPTH) return NULL;
@@ -606,7 +612,7 @@ static int mlo_roll_rename(mlo *m, mlo_node *n, const mlo_map *rename) {
     return 0;
 }
 
-/* The node at position p as the body has it. */
+/* Adds a copy of instance 0's node at position p to the body. */
 static int mlo_roll_copy(mlo_roller *r, int p) {
     mlo *m = r->m;
     int x = mlo_roll_at(r, 0, p), slots = mlo_slot_count(r->net, x);
@@ -649,8 +655,8 @@ static int mlo_roll_copy(mlo_roller *r, int p) {
 
 /* ---- outputs -------------------------------------------------------------- */
 
-/* One output of the body, and of the Scan. A body value that is already an output goes through an
- * Identity. */
+/* Makes output o at position p an output of the body, and of the Scan under the name `outer`. A
+ * body value that is an output already goes through an Identity. */
 static int mlo_roll_output(mlo_roller *r, int p, int o, const char *outer) {
     mlo *m = r->m;
     const char *old = r->g->node[mlo_roll_at(r, 0, p)]->output[o], *name = mlo_roll_inner(r, old);
@@ -684,7 +690,8 @@ static int mlo_roll_states(mlo_roller *r) {
     return 0;
 }
 
-/* Taps of output o at position p: the stack of all iterations, and a Gather for each that is used. */
+/* Makes the taps of output o at position p: a stack of all iterations' values, and a Gather for
+ * each one that is used outside. */
 static int mlo_roll_tap(mlo_roller *r, int p, int o) {
     mlo *m = r->m;
     int carried = 0, any = 0;
@@ -715,8 +722,8 @@ static int mlo_roll_tap(mlo_roller *r, int p, int o) {
     return 0;
 }
 
-/* Gives body values that the outer graph will know by their old names (taps of instance 0) new
- * names in the body. */
+/* The outer graph keeps the names of instance 0's taps: gives these values new names in the
+ * body. */
 static int mlo_roll_bind(mlo_roller *r) {
     for (int p = 0; p < r->size; p++) {
         const mlo_node *n = r->g->node[mlo_roll_at(r, 0, p)];
@@ -733,7 +740,8 @@ static int mlo_roll_bind(mlo_roller *r) {
     return 0;
 }
 
-/* What people and later stages want to know of the loop. */
+/* Writes metadata for people and later stages: the number of iterations, and the instances'
+ * scopes. */
 static int mlo_roll_describe(mlo_roller *r) {
     mlo *m = r->m;
     mlo_node *n = r->scan;
@@ -759,7 +767,8 @@ static int mlo_roll_describe(mlo_roller *r) {
     return 0;
 }
 
-/* An output says its type itself: a second word on it upsets strict readers. */
+/* Drops the body's value_info of outputs: an output declares its own type, and strict readers
+ * refuse a second declaration. */
 static void mlo_roll_once(mlo_graph *body) {
     size_t kept = 0;
     for (size_t i = 0; i < body->n_info; i++) {
@@ -803,7 +812,8 @@ static int mlo_mark_number(const mlo_node *n, const char *key) {
     return s && *s && !*end && v >= 0 && v < INT_MAX / 2 ? (int)v : MLO_NONE;
 }
 
-/* Reads the marks: loops in the order of their first nodes; loop_of, instance and position per node. */
+/* Reads extract's marks: the loops, in the order of their first nodes, and per node its loop,
+ * instance and position. */
 static int mlo_marks_read(mlo *m, mlo_graph *g, mlo_marked **loops, size_t *n, int *loop_of,
     int *instance, int *position) {
     for (size_t i = 0; i < g->n_node; i++) {
@@ -855,8 +865,8 @@ static int mlo_marks_read(mlo *m, mlo_graph *g, mlo_marked **loops, size_t *n, i
     return 0;
 }
 
-/* Drops what nobody uses any more: types of values that are gone, initializers that only replaced
- * nodes read. */
+/* Drops what is no longer used: types of values that are gone, and initializers that only the
+ * replaced nodes read. */
 static int mlo_roll_tidy(mlo *m, mlo_graph *g, const mlo_map *used_before) {
     size_t kept = 0;
     for (size_t i = 0; i < g->n_info; i++)
@@ -956,7 +966,7 @@ static int mlo_roll_graph(mlo *m, mlo_graph *g, mlo_map *names) {
     return mlo_roll_tidy(m, g, &used);
 }
 
-/* Rolls what repeats within the bodies of the loops just made, and within those. */
+/* Rolls what repeats within the bodies of the loops just made, and within those bodies in turn. */
 static int mlo_roll_inside(mlo *m, mlo_graph *g, mlo_map *names, int depth) {
     for (size_t i = 0; i < g->n_node && depth < MLO_MAX_DEPTH; i++) {
         mlo_attr *body = mlo_is(g->node[i], "Scan")
@@ -972,7 +982,7 @@ static int mlo_roll_inside(mlo *m, mlo_graph *g, mlo_map *names, int depth) {
     return 0;
 }
 
-/* The stage, but for the form of the loops (finn.c). */
+/* The stage; finn.c may rewrite the Scans in FINN's form. */
 static int mlo_roll(mlo *m) {
     mlo_graph *g = m->model->graph;
     mlo_map names = { NULL, 0, 0 };
@@ -983,7 +993,7 @@ static int mlo_roll(mlo *m) {
     return mlo_index(m, g);
 }
 
-/* One loop, and the loops in its body. */
+/* Reports one loop, and the loops in its body. */
 static void mlo_roll_report_loop(
     mlo *m, mlo_text *out, const mlo_node *s, const char *parent, int *n) {
     const char *iterations = mlo_meta_get(s->meta, s->n_meta, mlo_key_iterations);
@@ -1013,7 +1023,7 @@ static void mlo_roll_report_loop(
         mlo_roll_report_loop(m, out, body->g->node[i], mlo_node_name(s), n);
 }
 
-/* The report: every loop with its counts and the scopes of its instances; then what extract
+/* Writes the report: every loop with its counts and the scopes of its instances; then what extract
  * considered. */
 static int mlo_roll_report(mlo *m, mlo_text *out) {
     mlo_graph *g = m->model->graph;

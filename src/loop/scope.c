@@ -1,21 +1,21 @@
-/* scope: where in the source model's module tree each node belongs.
+/* scope: says where in the source model's module tree each node belongs.
  *
- * in:  nodes with pkg.torch.onnx.name_scopes or namespace (a Python list or slash text; read has
- *     made metadata of attributes), or with telling names ("/encoder/layer.0/attention/Add",
- *     "encoder.layer.0.bias_DequantizeLinear"), or with nothing.
- * out: node metadata `mlo.scope`: the levels from the root, each with its full dotted name, joined
- *     by slashes:
- *     "encoder/encoder.layer.0/encoder.layer.0.attention". The nameless root is "".
- *     `mlo.scope_from` says why, where it was inferred.
- * invariant: scopes are hints. They name things and break ties; no later stage believes them
- *     against the structure.
+ * in:  nodes with metadata pkg.torch.onnx.name_scopes or namespace (a Python list, or text with
+ *     slashes; read has made metadata of attributes), or with telling names
+ *     ("/encoder/layer.0/attention/Add", "encoder.layer.0.bias_DequantizeLinear"), or with nothing.
+ * out: node metadata mlo.scope: the levels from the root, each with its full dotted name, joined by
+ *     slashes: "encoder/encoder.layer.0/encoder.layer.0.attention". The nameless root is "". Where
+ *     the scope was inferred, mlo.scope_from says from what.
+ *
+ * A missing scope is inferred from the node at the same place of another instance (another layer's
+ * copy of the body: so structure decides about a node between two layers, or about a whole layer);
+ * else from neighbours in the same instance; else from any neighbour, forwards and backwards until
+ * nothing changes.
+ *
+ * invariant: scopes are hints. They name things and break ties; later stages trust the structure.
  * example: a QuantizeLinear that a tool put between two nodes of layer 3 gets layer 3's scope,
  *     because its twins in layers 0..2 have theirs.
- * cost: O(nodes), and one discovery when scopes are missing.
- *
- * Missing scopes come first from the node at the same place of another instance (so a node between
- * two layers, or a whole layer, is decided by structure), then from neighbours in the same
- * instance, then from any, forwards and backwards until nothing changes.
+ * cost: O(nodes), and one discovery of loops when scopes are missing.
  */
 
 /* ---- reading what exporters write ----------------------------------------- */

@@ -1,15 +1,18 @@
 /* template: a loop body as a small model of its own, written by one run and found again by another.
  *
- * out: mlo_write_template: the body of a loop that extract marked. Inputs: what comes from
- *      outside, and what differs between layers or was learned; outputs: what the next layer or
- *      anybody else uses. Constants that all layers share stay inside.
  * in:  mlo_template: such a model, perhaps edited (nodes taken away at either end, renamed,
- *      reordered). Every instance is found by exact subgraph isomorphism: ops, domains,
- *      attributes, forms, wiring with commutative operands in either order; an input stands for
- *      one value, a constant for an equal one. Instances that read from each other are chained
- *      into loops, and marked as extract does.
- * invariant: instances are disjoint. What cannot be matched is said: with the node, its nearest
- *     counterpart and the difference.
+ *     reordered).
+ * out: mlo_write_template: the body of a loop that extract marked, as a model. Its inputs are what
+ *     comes from outside, and what differs between layers or was learned; its outputs are what the
+ *     next layer or anybody else uses. Constants that all layers share stay inside.
+ *
+ * Every instance of a template in a graph is found by exact subgraph isomorphism: ops, domains,
+ * attributes, types, shapes and wiring must be equal, with operands of commutative ops in either
+ * order. An input of the template stands for one value, a constant for an equal one. Instances that
+ * read from each other are chained into loops and marked as extract marks them.
+ *
+ * invariant: no node is in two instances. A node that cannot be matched is reported with its
+ *     nearest counterpart and the difference.
  * example: mlo extract bert.onnx --save-template layer.onnx; ...edit...; mlo roll bert.onnx
  *     --template layer.onnx
  * cost: O(template) per node of the model that looks like the template's last one.
