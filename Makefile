@@ -95,10 +95,10 @@ synth: mlo .venv/synth
 	@.venv/bin/pip install -q --disable-pip-version-check -r tests/requirements-synth.txt
 	@touch $@
 
-mutants: build/verilog.c
+mutants: build/texts.c
 	@$(PYTHON) tests/mutants.py $(FILE) -n $(or $(N),20) $(if $(SEED),--seed $(SEED))
 
-coverage: build/verilog.c
+coverage: build/texts.c
 	@$(PYTHON) tests/coverage.py $(TESTS) $(if $(MISSING),--missing $(MISSING))
 
 fuzz: build/fuzz/onnx build/fuzz/json

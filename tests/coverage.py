@@ -100,7 +100,7 @@ def main():
             with concurrent.futures.ThreadPoolExecutor(a.j) as pool: list(pool.map(lambda s: run(s, mlo, folder), scripts))
             subprocess.run([profdata, "merge", "-o", profile, *glob.glob(os.path.join(folder, "*.profraw"))], check=True)
         data = subprocess.run([cov, "export", mlo, "-summary-only", "-instr-profile", profile], capture_output=True, check=True).stdout
-        table([f for f in json.loads(data)["data"][0]["files"] if not f["filename"].endswith(("/verilog.c", ".h"))])
+        table([f for f in json.loads(data)["data"][0]["files"] if not f["filename"].endswith(("/texts.c", ".h"))])
         for file in a.missing: missing(cov, mlo, profile, file)
     finally:
         if not a.keep: shutil.rmtree(folder, True)

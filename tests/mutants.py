@@ -35,28 +35,30 @@ import time
 TESTS = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(TESTS)
 LIBS = ["-lprotobuf-nanopb", "-lcjson", "-lz", "-lm"]
-EVERYTHING = "errors ops run roll extract nested spellings report numerics given read"
-SCRIPTS = [      # files, and the scripts that concern them: quick ones that see much first
-    ("src/onnx/tensor.c", "ops run errors deeploy read"),
-    ("src/onnx/* src/read/read.c", "errors roll read"),
-    ("src/ground/*", "errors ops roll numerics"),
-    ("src/ops/infer.c src/ops/constants.c", "ops roll errors numerics"),
-    ("src/ops/qonnx.c", "errors given ops"),
-    ("src/ops/*", "ops run errors deeploy numerics"),
-    ("src/read/*", "spellings attention errors roll"),
-    ("src/loop/finn.c", "finn roll errors"),
-    ("src/loop/*", "roll extract nested spellings errors"),
-    ("src/kernels/*", "report numerics errors predict fixed"),
-    ("src/fold/* src/stages.c", "report errors fold_default search device"),
-    ("src/integer/given.c src/integer/qconfig.c", "errors given numerics fixed"),
-    ("src/integer/layout.c src/integer/respell.c src/integer/mask.c src/integer/recognise.c src/integer/scan.c", "spellings errors given numerics attention"),
-    ("src/integer/*", "errors report numerics given fixed"),
-    ("src/core/*", "report errors predict"),
-    ("src/emit/*", "report trace errors memory"),
+GIVEN = "given:qdq+variants+integer+operators+weights+qonnx+refusals"             # all but what simulators take long over
+EVERYTHING = "errors roll ops run extract nested spellings report numerics read " + GIVEN
+SCRIPTS = [      # files, and the scripts that concern them, or some of a script's checks: quick ones that see much first
+    ("src/onnx/tensor.c", "ops run errors read:elements+round+refusals deeploy"),
+    ("src/onnx/* src/read/read.c", "errors roll read:elements+round+refusals+json+changed+data+stage+locale+invalid"),
+    ("src/ground/*", "errors roll ops numerics"),
+    ("src/ops/infer.c src/ops/constants.c", "roll errors ops numerics"),
+    ("src/ops/qonnx.c", "errors %(given)s ops"),
+    ("src/ops/*", "errors run ops deeploy numerics"),
+    ("src/read/*", "spellings errors roll attention"),
+    ("src/loop/finn.c", "roll errors finn"),
+    ("src/loop/*", "roll nested extract errors spellings"),
+    ("src/kernels/*", "errors report numerics predict fixed"),
+    ("src/fold/* src/stages.c", "errors report search device fold_default"),
+    ("src/integer/given.c src/integer/qconfig.c", "errors %(given)s numerics fixed"),
+    ("src/integer/layout.c src/integer/respell.c src/integer/mask.c src/integer/recognise.c src/integer/scan.c",
+     "errors spellings %(given)s numerics attention"),
+    ("src/integer/*", "errors numerics report %(given)s fixed"),
+    ("src/core/*", "errors report predict"),
+    ("src/emit/*", "errors report trace memory"),
     ("src/show/*", "report show"),
-    ("src/api.c", "roll report errors cli"),
+    ("src/api.c", "errors roll report cli"),
     ("cli/sim.c cli/simulator.c cli/bench.c cli/trace.c cli/probe.c cli/npz.c", "run trace sim faults"),
-    ("main.c cli/*", "report errors cli"),
+    ("main.c cli/*", "errors report cli"),
 ]
 
 
@@ -76,7 +78,8 @@ def included(path):
 
 
 def scripts_of(path):
-    return next((scripts for patterns, scripts in SCRIPTS if any(fnmatch.fnmatchcase(path, p) for p in patterns.split())), EVERYTHING).split()
+    found = (scripts for patterns, scripts in SCRIPTS if any(fnmatch.fnmatchcase(path, p) for p in patterns.split()))
+    return (next(found, EVERYTHING) % {"given": GIVEN}).split()
 
 
 # ---- mutants ---------------------------------------------------------------------------------------------------------------------
@@ -217,10 +220,12 @@ class Tree:
 
 
 def run(tree, script, mlo, limit):
-    """(why it failed or None, seconds): the script until its first FAIL."""
+    """(why it failed or None, seconds): the script, or those of its checks that it names, until its first FAIL."""
     folder, start, why = tempfile.mkdtemp(prefix="mlo-mutant-"), time.monotonic(), None
     env = dict(os.environ, TMPDIR=folder, PYTHONUNBUFFERED="1", PYTHONDONTWRITEBYTECODE="1", MLO_SANITIZE="0")
-    p = subprocess.Popen([sys.executable, os.path.join(tree.root, "tests", "test_%s.py" % script), mlo], cwd=tree.root, env=env, stdin=subprocess.DEVNULL,
+    name, _, checks = script.partition(":")
+    picks = checks.split("+") if checks else []
+    p = subprocess.Popen([sys.executable, os.path.join(tree.root, "tests", "test_%s.py" % name), mlo, *picks], cwd=tree.root, env=env, stdin=subprocess.DEVNULL,
                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace", start_new_session=True)
     late = []
 
@@ -247,8 +252,8 @@ def run(tree, script, mlo, limit):
 class Judge:
     """Compiles and tries mutants; what the tests say without one is asked once for each script."""
 
-    def __init__(self, cc, level, folder, paths):
-        self.level, self.baseline, self.lock, self.folder, self.paths, self.cc = level, {}, threading.Lock(), folder, paths, cc
+    def __init__(self, cc, level, folder, paths, scripts):
+        self.scripts, self.level, self.baseline, self.lock, self.folder, self.paths, self.cc = scripts, level, {}, threading.Lock(), folder, paths, cc
         self.trees = queue.Queue()                       # that no mutant is in
 
     def tree(self):
@@ -294,7 +299,7 @@ class Judge:
             unit = tree.unit_of(m.path)
             if not tree.compile(unit, "mutant.o", self.level): return "did not compile", ""
             mlo = tree.link("mutant", *["mutant.o" if u == unit else u.replace("/", "_") + ".o" for u in self.paths])
-            for script in scripts_of(m.path):            # until one fails
+            for script in self.scripts or scripts_of(m.path):            # until one fails
                 why = self.fails(tree, m, script, mlo)
                 if why: return "killed", "test_%s: %s" % (script, why[:100])
             return ("equivalent" if self.same(tree, m, unit) else "survived"), ""
@@ -311,6 +316,7 @@ def main():
     ap.add_argument("--only", type=int, nargs="*", help="of these, only those numbers")
     ap.add_argument("--list", action="store_true", help="say which they are, and try none")
     ap.add_argument("-j", type=int, default=2, help="at a time (2)")
+    ap.add_argument("--scripts", help="instead of those that concern a file: \"roll given:qdq+qonnx\"")
     ap.add_argument("--cc", default=("ccache " if shutil.which("ccache") else "") + (shutil.which("clang") or "gcc"), help="compiler (clang: a second for all of src/ at -O0)")
     ap.add_argument("--level", default="-O0", help="of optimization (-O0)")
     a = ap.parse_args()
@@ -323,7 +329,7 @@ def main():
     if a.list: return print("\n".join("%3d  %s" % (i, told(m)) for i, m in chosen))
     folder, counts = tempfile.mkdtemp(prefix="mlo-mutants-"), collections.Counter()
     try:
-        judge = Judge(a.cc.split(), a.level, folder, paths)
+        judge = Judge(a.cc.split(), a.level, folder, paths, (a.scripts or "").split())
         with concurrent.futures.ThreadPoolExecutor(a.j) as pool:
             waiting = {pool.submit(judge.verdict, m): (i, m) for i, m in chosen}
             for done in concurrent.futures.as_completed(waiting):
