@@ -105,7 +105,7 @@ fuzz: build/fuzz/onnx build/fuzz/json
 
 # Small blocks: every allocation is one of its own, so that ASan sees a step beyond any of them. The dictionaries do what traced comparisons
 # would, at a third of the time.
-FUZZ := -std=c99 -O1 -g -fno-omit-frame-pointer -fsanitize=address,undefined -fno-sanitize-recover=undefined -DMLO_BLOCK=64
+FUZZ := -std=c99 -O1 -g -fno-omit-frame-pointer -fsanitize=address,undefined -fno-sanitize-recover=undefined -DMLO_SMALL_BLOCK=64
 build/fuzz/mlo.o: $(SRC) mlo.h build/texts.c
 	mkdir -p build/fuzz
 	clang $(FUZZ) -fsanitize=fuzzer-no-link -fno-sanitize-coverage=trace-cmp -I. -Ibuild -c -o $@ src/mlo.c
