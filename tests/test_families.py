@@ -4,9 +4,10 @@
 
     python tests/test_families.py path/to/mlo [families NAME ...]        Icarus, Verilator; NAMEs pick models
 
-Of each model: `mlo compile`; the words of its core in Icarus, in `mlo run` and in ONNX Runtime on host/core.onnx, which
-must be the same; and how near ONNX Runtime comes on pre.onnx, core.onnx and post.onnx to the float model, with inputs that
-calibration never saw. What cannot be built has to say so in a person's words: REFUSED. models/families.py and families_more.py made the files."""
+Of each model: `mlo compile`; the words of its core in `mlo run` and in ONNX Runtime on host/core.onnx, which must be the
+same; and how near ONNX Runtime comes on pre.onnx, core.onnx and post.onnx to the float model, with inputs that calibration
+never saw. Of exports whose cores are the same Verilog, byte for byte, one a day has it simulated: the same words again. What cannot be built has to say so in a person's words: REFUSED. models/families.py and families_more.py made the files."""
+import datetime
 import glob
 import os
 import re
@@ -16,7 +17,7 @@ import onnx
 from onnx.reference import ReferenceEvaluator
 import harness as t
 from graphs import session
-from hardware import Run, together
+from hardware import Run, key, together
 
 FLAGS = ("--pe", "4", "--simd", "4")
 OPEN = {"batch": 1, "sequence": 8}                          # what people leave open, bound by --dim
@@ -79,18 +80,17 @@ class Model:
         family, exporter, opset, attention, mask = said.groups()
         self.said = (family, "dynamo" if exporter == "d" else "TorchScript", opset, attention or "-", mask)
         self.words = next((w for part, w in REFUSED.items() if part in self.name), "")
-        self.why = self.near = self.cycles = self.iterations = ""
+        self.why = self.near = self.cycles = self.iterations = self.out = self.core = ""
+        self.simulated = True
 
     def compile(self):
-        """Its build directory; None, and why, when it was refused."""
+        """Its build directory and what its Verilog is called by; or why it was refused."""
         out = t.at(self.name)
         named = {d.dim_param for i in onnx.load(self.path).graph.input for d in i.type.tensor_type.shape.dim} & OPEN.keys()
         bound = [w for n in sorted(named) for w in ("--dim", "%s=%d" % (n, OPEN[n]))]
         p = t.call("compile", self.path, "-o", out, *FLAGS, *bound, text=True)
-        if p.returncode == 0: return out
-        line = next((l for l in p.stderr.splitlines() if "warning" not in l), "")
-        self.why = "status %d: %s" % (p.returncode, line)
-        return None
+        if p.returncode == 0: self.out, self.core = out, key(out)
+        else: self.why = "status %d: %s" % (p.returncode, next((l for l in p.stderr.splitlines() if "warning" not in l), ""))
 
     def halves(self, out):
         """FRAMES inputs through the float model, and through pre, core and post: (values of one, values of the other) of each."""
@@ -105,8 +105,9 @@ class Model:
             for part in parts: step(part, right)
             yield left, right
 
-    def agree(self, out, values):
+    def agree(self, values):
         """'' or where the core's words in Icarus, in `mlo run` and in ONNX Runtime differ."""
+        out = self.out
         core = session(os.path.join(out, "host", "core.onnx"))
         inputs, outputs = [i.name for i in core.get_inputs()], [o.name for o in core.get_outputs()]
         given, got = out + "/given.npz", out + "/got.npz"
@@ -114,6 +115,7 @@ class Model:
             np.savez(given, **{n: v[n] for n in inputs})
             t.good("run", out + "/host/core.onnx", "--inputs", given, "--outputs", got)
             if other(got, v, outputs): return "mlo run and ONNX Runtime differ in " + other(got, v, outputs)
+        if not self.simulated: return ""
         sim = Run(out, "--inputs", given, "--outputs", got, verilator=None)
         self.cycles, self.iterations = sim.cycles, sim.manifest["iterations"]
         if sim.why(): return sim.why()
@@ -125,11 +127,10 @@ class Model:
         return min(cosine(*zip(*[(l[n], r[n]) for l, r in pairs])) for n in names if pairs[0][0][n].dtype == np.float32)
 
     def judge(self):
-        out = self.compile()
-        if not out: return
-        pairs = list(self.halves(out))
+        if not self.out: return
+        pairs = list(self.halves(self.out))
         self.near = self.distance(pairs)
-        self.why = self.agree(out, [r for _, r in pairs])
+        self.why = self.agree([r for _, r in pairs])
         if not self.why and self.near < NEAR: self.why = "cosine %.4f with the float model" % self.near
 
     def verdict(self):
@@ -160,9 +161,21 @@ def table(found):
     for r in rows: t.note("  ".join(x.ljust(w) for x, w in zip(r, widths)).rstrip())
 
 
+def choose(found):
+    """Of the models that share a core, one is simulated, another one every day."""
+    cores, day = {}, datetime.date.today().toordinal()
+    for m in found: cores.setdefault(m.core, []).append(m)
+    cores.pop("", None)
+    for same in cores.values():
+        for k, m in enumerate(same): m.simulated = t.full or k == day % len(same)
+    t.note("%d different cores; simulated today: %s" % (len(cores), " ".join(m.name for m in found if m.core and m.simulated)))
+
+
 def check_families():
     if not t.have("families", "iverilog"): return
     found = models()
+    together(*[m.compile for m in found])
+    choose(found)
     together(*[m.judge for m in found])
     table(found)
     for m in found: t.case(m.name + (": refused, and why" if m.words else ""), m.verdict())
