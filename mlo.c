@@ -12025,18 +12025,22 @@ static int mlo_read(mlo *m) {
 /* loop: the layer that repeats; scope, extract, roll, check */
 
 /* ======== src/loop/match.c ======== */
-/* match: the graph as numbers, what makes two nodes equal, and the shift that maps each layer onto
- * the next.
+/* match: the graph as numbers, the test whether two nodes are equal, and shifts: maps of each layer
+ * onto the next.
  *
- * in:  an indexed graph.     out: an mlo_net (nodes 0..n-1, edges by slot, signatures), and shifts
- * over it. A shift is a partial one-to-one map of nodes, next[x] = y: "y does in its layer what x
- * did in the layer before". It is grown in lock step from one pair of nodes: where x reads from p
- * and y reads from q, p maps to q; where x feeds exactly one node of a kind and y too, they map.
- * Growing stops where both read the same value (it is shared by all layers), where ops differ, or
- * at a constant.
- * invariant: paired nodes have the same op, domain and numbers of inputs and outputs. Attributes
- *     and shapes may differ: such a pair is kept (so that the difference can be told) and is never
- *     rolled. Only positions decide, never names.
+ * in:  an indexed graph.
+ * out: an mlo_net (nodes 0..n-1; edges by slot, which is an input of a node; signatures), and
+ *     shifts over it.
+ *
+ * A shift is a partial one-to-one map of nodes: next[x] = y says that y does in its layer what x
+ * does in the layer before. A shift grows in lock step from one pair of nodes: where x reads from p
+ * and y reads from q, p maps to q; where x feeds exactly one node of a kind and so does y, these
+ * map. Growing stops where x and y read the same value (all layers share it), where ops differ, and
+ * at constants.
+ *
+ * invariant: paired nodes have the same op, domain and numbers of inputs and outputs. A pair whose
+ *     attributes or shapes differ is kept, so that an error can name the difference, but it is
+ *     never rolled. Only positions decide, never names.
  * example: in a 12-layer BERT, the pair (softmax of layer 10, softmax of layer 11) grows into the
  *     whole shift: 11 x 36 pairs.
  * cost: signatures O(nodes); one shift O(its pairs); the context hashes O(radius x edges).
@@ -12631,35 +12635,38 @@ static int mlo_shift_grow(mlo_shift *s, int x, int y, const mlo_pairs *seen, lon
 /* ======== src/loop/discover.c ======== */
 /* discover: finds the loops of a graph from its structure alone.
  *
- * in:  a net; optionally the scope of each node (hints, for ties only) and a set of nodes the body
- *     should be.
- * out: loops: instance k's node at position p is node[k * size + p]; every instance equals
- *     instance 0 as roll needs it.
+ * in:  a net (the graph as numbers, match.c); optionally the scope of each node (a hint, used for
+ *     ties only) and a set of nodes that the body should consist of.
+ * out: loops. An instance is one layer's copy of the body; the node of instance k at position p is
+ *     node[k * size + p]. All instances are equal, as roll needs it.
  *
- * 1. Seeds: consecutive nodes with equal surroundings. Each seed grows into a shift (match.c),
- * which maps every layer onto the next.
- * 2. A shift's orbits are chains x, next[x], next[next[x]]...: one per position of the body. Where
- *    one iteration ends and the next begins is still open, as in retiming: cutting at chain S
- *    means that whoever reads S does so one iteration later, and all else follows. Every S that
- *    gives one consistent time to every chain is an alignment; so is what the scopes say, and the
- *    chains as they are.
- * 3. An alignment cuts the nodes into instances by time. Runs of instances that are equal
- *    (attributes, shapes, wiring) and that no node outside leads out of and back into are loops.
- * 4. The best alignment of the best shift wins: most nodes rolled, each further carried value
- *    costing one instance; then the deepest common scope; then a carried value that forks (a
- *    residual stream); then the smallest body; then the earliest node.
- * invariant: instances are disjoint; a loop has at least two, and a body does matrix work, or has
- *     six nodes and hands on more than int64 (shapes); an iteration hands on at least one value.
+ * 1. Seeds are pairs of consecutive nodes with equal surroundings. Each seed grows into a shift
+ *    (match.c): a map of every layer onto the next.
+ * 2. A shift falls into chains x, next[x], next[next[x]], ..., one for each position of the body.
+ *    Where one iteration ends and the next begins is still open. An alignment decides it: it gives
+ *    every node a time, the number of its iteration. Candidates: the layer numbers in the scopes;
+ *    for each chain S, "a value of S is read one iteration later" (all other times follow, as in
+ *    retiming, or contradict each other); all chains begin together; all chains end together.
+ * 3. An alignment cuts the nodes into instances, one for each time. A loop is a run of consecutive
+ *    instances that are equal (attributes, shapes, wiring). A run is split where a path of outside
+ *    nodes leads from one instance into a later one.
+ * 4. The best alignment of the best shift wins. It is compared by, in this order: the overlap with
+ *    the given set of nodes; the number of nodes rolled, less one instance for each carried value
+ *    after the first; the depth of the scope that an instance has in common; the smaller body; the
+ *    number of readers of carried values (a residual stream has several); the earlier first node.
+ *
+ * invariant: no node is in two instances. A loop has at least two instances and carries at least
+ *     one value. A body contains a matrix product, or has six nodes and carries more than int64
+ *     (shapes).
  * example: gpt2-tiny: 4 instances of 35 nodes, whatever its nodes are called.
- * cost: O(nodes) per shift and alignment; the growing of all shifts together is capped at
- *     MLO_EFFORT x nodes.
+ * cost: O(nodes) per shift and alignment; growing all shifts takes at most MLO_EFFORT x nodes.
  */
 enum { MLO_EFFORT = 64, MLO_LEAST_BODY = 6, MLO_DETOUR = -2 };
 
-/* Where two neighbouring instances differ: node x, its counterpart y (MLO_NONE when it has none),
- * their inputs (slots; MLO_NONE: the nodes themselves). matched of size nodes are equal. layer:
- * which of the layers x is in, as they follow each other from 0. slot_x MLO_DETOUR: they do not
- * differ, but x reads node y, which lies outside of the loop and depends on that layer. */
+/* Where two neighbouring instances differ: node x and its counterpart y (MLO_NONE when it has none)
+ * differ in their inputs slot_x and slot_y (MLO_NONE: in themselves). `matched` of `size` nodes are
+ * equal. x is in layer number `layer`, counted from 0. With slot_x MLO_DETOUR they do not differ,
+ * but x reads node y, which lies outside of the loop and depends on that layer. */
 typedef struct {
     int x, y, slot_x, slot_y, matched, size, layer;
 } mlo_miss;
@@ -12669,10 +12676,11 @@ typedef struct {
     int *node; /* [iterations * size], positions in the order of instance 0 */
     int carried; /* values handed from one iteration to the next */
     long score; /* nodes rolled, less (carried - 1) * size */
-    /* for ties; overlap: of one instance with the chosen nodes, in 1/10000 */
+    /* for ties: scope levels in common, readers of carried values, and how far one instance
+     * overlaps with the chosen nodes, in 1/10000 */
     int cohesion, forks, overlap;
-    int layers; /* instances there are in all, with those that differ */
-    /* what keeps the neighbouring instances out; x MLO_NONE when there are none */
+    int layers; /* all instances, those that differ included */
+    /* why the neighbouring instances are not in the loop; x is MLO_NONE when there are none */
     mlo_miss before, after;
 } mlo_layers;
 
@@ -12686,12 +12694,14 @@ typedef struct {
     /* of each shift without a loop: the two instances most alike */
     mlo_miss *near;
     size_t n_near;
-    /* the nearest of these, outside of all stacks with a loop; x MLO_NONE when there is none */
+    /* the most alike of these outside of all stacks with a loop; x is MLO_NONE when there is
+     * none */
     mlo_miss closest;
     int tried; /* shifts looked at */
 } mlo_found;
 
-/* to[j] reads from[j - delta] */
+/* An edge between chains: member j of chain `to` reads member j - delta of chain `from`, for
+ * `support` values of j. */
 typedef struct {
     int from, to, delta, support;
 } mlo_chain_edge;
@@ -12702,14 +12712,14 @@ typedef struct {
     mlo_shift *s;
     const char *const *scope;
     const uint8_t *chosen;
-    int *chain, *index; /* per node; chain MLO_NONE when in none */
+    int *chain, *index; /* per node: its chain (MLO_NONE: none), its place there */
     int *root, *length, n_chains;
     mlo_chain_edge *edge;
     int n_edges;
     int *adj_at, *adj, *offset, *queue; /* per chain */
-    /* per node x: x and next[x] may not share a body node */
+    /* per node x: x and next[x] differ too much to share a body node */
     uint8_t *bad;
-    /* per node: in a layer of a shift that has a loop, be it rolled or not */
+    /* per node: it is in a layer of a shift that has a loop, whether or not that layer is rolled */
     uint8_t *stack;
     int *time, *reach, *stamp, stamps; /* per node (stamp: per chain) */
     int *at, *by_time, n_times; /* instance t: by_time[at[t] .. at[t+1]-1] */
@@ -12766,7 +12776,8 @@ static void mlo_align_chains(mlo_align *a) {
     }
 }
 
-/* May x and next[x] share a body node? Attributes, and the forms of all outputs and inputs. */
+/* Do x and y = next[x] differ too much to share a body node: in attributes, or in the type or shape
+ * of an input or output? */
 static int mlo_pair_bad(const mlo_align *a, int x, int y) {
     const mlo_net *net = a->net;
     const mlo_attr *which[2];
@@ -12822,8 +12833,9 @@ static void mlo_align_edges(mlo_align *a) {
 
 /* ---- alignments: a time for every chain ----------------------------------- */
 
-/* Offsets when the values of chain `cut` are the ones handed on: its readers live one iteration
- * later. 0 when that contradicts itself. */
+/* Sets the offsets for which the values of chain `cut` are carried: their readers belong to the
+ * next iteration. Returns 0 when that contradicts itself. (A node's time is its index in its chain,
+ * less the chain's offset.) */
 static int mlo_align_cut(mlo_align *a, int cut) {
     int head = 0, tail = 0;
     for (int c = 0; c < a->n_chains; c++) a->offset[c] = INT_MAX;
@@ -12849,8 +12861,7 @@ static int mlo_align_cut(mlo_align *a, int cut) {
     return tail == a->n_chains;
 }
 
-/* Offsets from the layer numbers in scopes: the first number that changes along a chain. 0 when a
- * chain has none. */
+/* Do scopes x and y differ first in a number, which is larger by one in y? *number is that of x. */
 static int mlo_scope_number(const char *x, const char *y, long *number) {
     size_t i = 0;
     if (!x || !y) return 0;
@@ -12861,6 +12872,7 @@ static int mlo_scope_number(const char *x, const char *y, long *number) {
     *number = n;
     return end != x + i && other != y + i && n < k && k - 1 == n;
 }
+/* Sets the offsets by the layer numbers in the scopes. Returns 0 when a chain has none. */
 static int mlo_align_scopes(mlo_align *a) {
     for (int c = 0; a->scope && c < a->n_chains; c++) {
         long number = 0;
@@ -12875,7 +12887,7 @@ static int mlo_align_scopes(mlo_align *a) {
     return a->scope != NULL;
 }
 
-/* Offsets that line all chains up at their first (or last) member. */
+/* Sets the offsets for which all chains begin (or, with `last`, end) together. */
 static int mlo_align_ends(mlo_align *a, int last) {
     for (int c = 0; c < a->n_chains; c++) a->offset[c] = last ? a->length[c] - 1 : 0;
     return 1;
@@ -12891,7 +12903,7 @@ static int mlo_align_times(mlo_align *a) {
     }
     for (int c = 0; c < a->n_chains; c++) n += a->length[c];
     a->n_times = high - low + 1;
-    /* chains that have nothing to do with each other */
+    /* so many times: these chains have nothing to do with each other */
     if (a->n_times > n || a->n_times > a->net->n) return 0;
     memset(a->at, 0, (size_t)(a->n_times + 1) * sizeof *a->at);
     for (int c = 0; c < a->n_chains; c++)
@@ -12925,8 +12937,8 @@ static int mlo_slot_role(const mlo_align *a, int x, int y, int i, int j) {
     return !mlo_form_differs(v, w);
 }
 
-/* Is instance t + 1 the same as instance t? 0, 1, or 2 (if t is the first iteration). *miss tells
- * a pair that is not. */
+/* Is instance t + 1 the same as instance t? 0: no; 1: yes; 2: yes, if t is the first iteration.
+ * *miss (may be NULL) names a pair of nodes that differ. */
 static int mlo_instances_same(const mlo_align *a, int t, mlo_miss *miss) {
     int all = 1, size = a->at[t + 1] - a->at[t], other = a->at[t + 2] - a->at[t + 1], matched = 0;
     mlo_miss first = { MLO_NONE, MLO_NONE, MLO_NONE, MLO_NONE, 0, 0, 0 };
@@ -12995,8 +13007,8 @@ static void mlo_align_runs(mlo_align *a) {
     }
 }
 
-/* The latest iteration that slot k depends on, -1 when none. (A node's own iteration need not be
- * that: cut badly, it may read from later ones.) */
+/* The latest iteration that slot k depends on; -1 when it depends on none. (This may be later than
+ * the iteration of the node read: in a bad alignment a node reads from later iterations.) */
 static int mlo_slot_reach(const mlo_align *a, int k) {
     int p = a->net->from[k];
     if (p < a->low) return -1;
@@ -13004,8 +13016,8 @@ static int mlo_slot_reach(const mlo_align *a, int k) {
     return own > a->reach[p] ? own : a->reach[p];
 }
 
-/* Splits runs where a node outside depends on one iteration and feeds a later one (the loop would
- * have to be left and entered again). */
+/* Splits a run where a node outside depends on one of its iterations and feeds a later one: the
+ * loop would have to be left and entered again. */
 static void mlo_align_convex(mlo_align *a) {
     const mlo_net *net = a->net;
     int runs = a->n_runs, high = 0;
@@ -13074,7 +13086,7 @@ static int mlo_instance_overlap(const mlo_align *a, int t, int n_chosen) {
     return (int)(10000L * both / (size + n_chosen - both));
 }
 
-/* Fills a loop in from run r (all but its nodes). 0 when it is none. */
+/* Fills in a loop (all but its nodes) from run r. Returns 0 when the run is no loop. */
 static int mlo_run_judge(mlo_align *a, int r, mlo_layers *loop) {
     const mlo_net *net = a->net;
     int first = a->run_first[r];
@@ -13092,7 +13104,7 @@ static int mlo_run_judge(mlo_align *a, int r, mlo_layers *loop) {
             int p = net->from[k];
             if (p < 0 || a->time[p] != first) continue;
             loop->forks++;
-            /* who hands on shapes only is no layer */
+            /* what carries only shapes is no layer */
             work |= size >= MLO_LEAST_BODY && mlo_form_of(net->in[k]).dtype != MLO_INT64;
             if (a->stamp[a->chain[p]] != a->stamps) {
                 a->stamp[a->chain[p]] = a->stamps;
@@ -13130,7 +13142,8 @@ static int mlo_rank_cmp(const mlo_rank *a, const mlo_rank *b) {
     return a->first < b->first ? 1 : a->first > b->first ? -1 : 0;
 }
 
-/* Cuts the nodes by the offsets as they stand and says how good that is. */
+/* Cuts the nodes into instances by the present offsets and ranks the result. Returns 0 when there
+ * is no loop. */
 static int mlo_align_judge(mlo_align *a, mlo_rank *rank) {
     mlo_layers loop;
     memset(rank, 0, sizeof *rank);
@@ -13151,8 +13164,8 @@ static int mlo_align_judge(mlo_align *a, mlo_rank *rank) {
 
 /* ---- one shift: its best alignment, its loops ----------------------------- */
 
-/* Sets the k-th way of aligning; returns 0 when it does not exist, -1 after the last. Ways: the
- * scopes, every cut, both ends. */
+/* Sets the offsets of the k-th candidate: the scopes, then every cut, then both ends. Returns 0
+ * when this candidate does not exist, -1 after the last. */
 static int mlo_align_try(mlo_align *a, int k) {
     if (k == 0) return mlo_align_scopes(a);
     if (k <= a->n_chains) return mlo_align_cut(a, k - 1);
@@ -13167,8 +13180,8 @@ static int mlo_align_layer(const mlo_align *a, int t, int size) {
     return n;
 }
 
-/* Compares instances t and t + 1, and keeps where they differ if they are more alike than what is
- * kept. */
+/* Compares instances t and t + 1. If they are more alike than those of *best, *best becomes the
+ * place where they differ. */
 static void mlo_miss_keep(const mlo_align *a, int t, mlo_miss *best) {
     mlo_miss miss;
     if (mlo_instances_same(a, t, &miss) || miss.x < 0 || miss.matched * 2 < miss.size
@@ -13178,8 +13191,8 @@ static void mlo_miss_keep(const mlo_align *a, int t, mlo_miss *best) {
     best->layer = mlo_align_layer(a, t, miss.size);
 }
 
-/* Iterations t and t + 1 are equal, yet no loop holds both: which node of t + 1 or later reads
- * what a node outside made of iteration t? */
+/* Instances t and t + 1 are equal, yet no loop holds both. Finds the node of t + 1 or later that
+ * reads what a node outside made of instance t. */
 static void mlo_align_detour(const mlo_align *a, int t, mlo_miss *miss) {
     const mlo_net *net = a->net;
     for (int i = a->at[t + 1]; i < a->at[a->n_times]; i++)
@@ -13196,7 +13209,7 @@ static void mlo_align_detour(const mlo_align *a, int t, mlo_miss *miss) {
         }
 }
 
-/* Why the iterations t and t + 1, the one in a loop and the other not, are not in one. */
+/* One of the instances t and t + 1 is in a loop, the other is not: says why. */
 static void mlo_align_why(const mlo_align *a, int t, mlo_miss *why) {
     mlo_miss miss;
     if (!mlo_instances_same(a, t, &miss)) {
@@ -13207,7 +13220,7 @@ static void mlo_align_why(const mlo_align *a, int t, mlo_miss *why) {
     if (miss.slot_x == MLO_DETOUR) *why = miss;
 }
 
-/* Stores the loops of the alignment as it stands. */
+/* Stores the loops of the present alignment. */
 static int mlo_align_take(mlo_align *a, mlo_layers ***loops, size_t *n) {
     mlo_layers judged;
     for (int r = 0; r < a->n_runs; r++) {
@@ -13233,7 +13246,7 @@ static int mlo_align_take(mlo_align *a, mlo_layers ***loops, size_t *n) {
     return 0;
 }
 
-/* The loops of the shift as it stands (none is no failure). */
+/* Adds the loops of the present shift in its best alignment. Finding none is no failure. */
 static int mlo_shift_loops(mlo_align *a, mlo_layers ***loops, size_t *n, mlo_found *found) {
     mlo_rank best = { 0, 0, 0, 0, 0, 0 }, rank;
     int way = -1, r = 0;
@@ -13280,7 +13293,7 @@ static int mlo_seed_cmp(const void *a, const void *b) {
     return (x->node > y->node) - (x->node < y->node);
 }
 
-/* Grows every seed at one radius of surroundings and collects the loops. */
+/* Grows every seed whose surroundings are equal up to `radius`, and collects the loops. */
 static int mlo_discover_at(mlo_align *a, int radius, mlo_seed *seed, mlo_pairs *seen, long *effort,
     mlo_found *found, mlo_layers ***loops, size_t *n) {
     mlo_net *net = a->net;
@@ -13321,15 +13334,15 @@ static int mlo_layers_earlier(const void *a, const void *b) {
     return mlo_int_cmp((*(mlo_layers *const *)a)->node, (*(mlo_layers *const *)b)->node);
 }
 
-/* Says a more of why there is no loop than b? A pair of nodes that differ says more than a node
- * without a counterpart. */
+/* Does a explain better than b why there is no loop? A pair of nodes that differ explains more than
+ * a node without a counterpart. */
 static int mlo_miss_nearer(const mlo_miss *a, const mlo_miss *b) {
     if (b->x < 0) return 1;
     return (a->y >= 0) != (b->y >= 0) ? a->y >= 0 : a->matched > b->matched;
 }
 
-/* All loops of a graph, disjoint, best first served. scope (per node, may be NULL) and chosen (per
- * node, may be NULL) as said above. */
+/* Finds the loops of a graph. Where two loops share nodes, the better one is taken and the other is
+ * lost. scope and chosen have an entry per node, or are NULL (see the top of this file). */
 static int mlo_discover(
     mlo *m, mlo_net *net, const char *const *scope, const uint8_t *chosen, mlo_found *found) {
     mlo_shift shift;
@@ -13368,24 +13381,24 @@ static int mlo_discover(
 }
 
 /* ======== src/loop/scope.c ======== */
-/* scope: where in the source model's module tree each node belongs.
+/* scope: says where in the source model's module tree each node belongs.
  *
- * in:  nodes with pkg.torch.onnx.name_scopes or namespace (a Python list or slash text; read has
- *     made metadata of attributes), or with telling names ("/encoder/layer.0/attention/Add",
- *     "encoder.layer.0.bias_DequantizeLinear"), or with nothing.
- * out: node metadata `mlo.scope`: the levels from the root, each with its full dotted name, joined
- *     by slashes:
- *     "encoder/encoder.layer.0/encoder.layer.0.attention". The nameless root is "".
- *     `mlo.scope_from` says why, where it was inferred.
- * invariant: scopes are hints. They name things and break ties; no later stage believes them
- *     against the structure.
+ * in:  nodes with metadata pkg.torch.onnx.name_scopes or namespace (a Python list, or text with
+ *     slashes; read has made metadata of attributes), or with telling names
+ *     ("/encoder/layer.0/attention/Add", "encoder.layer.0.bias_DequantizeLinear"), or with nothing.
+ * out: node metadata mlo.scope: the levels from the root, each with its full dotted name, joined by
+ *     slashes: "encoder/encoder.layer.0/encoder.layer.0.attention". The nameless root is "". Where
+ *     the scope was inferred, mlo.scope_from says from what.
+ *
+ * A missing scope is inferred from the node at the same place of another instance (another layer's
+ * copy of the body: so structure decides about a node between two layers, or about a whole layer);
+ * else from neighbours in the same instance; else from any neighbour, forwards and backwards until
+ * nothing changes.
+ *
+ * invariant: scopes are hints. They name things and break ties; later stages trust the structure.
  * example: a QuantizeLinear that a tool put between two nodes of layer 3 gets layer 3's scope,
  *     because its twins in layers 0..2 have theirs.
- * cost: O(nodes), and one discovery when scopes are missing.
- *
- * Missing scopes come first from the node at the same place of another instance (so a node between
- * two layers, or a whole layer, is decided by structure), then from neighbours in the same
- * instance, then from any, forwards and backwards until nothing changes.
+ * cost: O(nodes), and one discovery of loops when scopes are missing.
  */
 
 /* ---- reading what exporters write ----------------------------------------- */
@@ -13749,16 +13762,19 @@ static int mlo_scope(mlo *m) {
 /* ======== src/loop/extract.c ======== */
 /* extract: chooses the loop bodies and marks their instances.
  *
- * in:  a graph, with scopes where there are any; option "hierarchy"
- *     ('[["encoder","encoder.layer.0"]]'), or nothing: discover.
+ * in:  a graph, with scopes where the model has them; perhaps the option "hierarchy"
+ *     ('[["encoder","encoder.layer.0"]]'), which selects scopes. Without it, discover.c decides.
  * out: node metadata mlo.loop (name), mlo.instance (iteration, from 0), mlo.position (place in the
  *     body, from 0); model metadata mlo.extract: what was considered, as JSON.
- * invariant: the structure decides. A hierarchy selects among what repeats; several groups in one
- *     stack are consecutive layers as one body; groups in different stacks are different loops.
- *     What it selects and what repeats must agree, or extract says how they differ.
- * example: [["","encoder","encoder.layer.0"],["","encoder","encoder.layer.1"]] on 12 layers: 6
- * iterations of two layers. nested: what repeats within a body is found by the same search, after
- * roll has made the body (--nested).
+ *
+ * --nested: after roll has made a body, the same search looks for loops within it.
+ *
+ * invariant: the structure decides. A hierarchy selects among what repeats: several groups in one
+ *     stack of layers make one body of consecutive layers; groups in different stacks make
+ *     different loops. A hierarchy that disagrees with what repeats is refused, and the error says
+ *     how they differ.
+ * example: [["","encoder","encoder.layer.0"],["","encoder","encoder.layer.1"]] on 12 layers gives 6
+ *     iterations of two layers.
  * cost: O(nodes), see discover.c.
  */
 
@@ -14229,30 +14245,35 @@ static int mlo_extract(mlo *m) {
 }
 
 /* ======== src/loop/roll.c ======== */
-/* roll: every loop that extract marked becomes one ONNX Scan.
+/* roll: turns every loop that extract marked into one ONNX Scan.
  *
- * in:  nodes with mlo.loop, mlo.instance, mlo.position.
- * out: one Scan per loop, named as the loop. Its inputs: the first values of what is carried, then
- *     what differs per iteration, stacked along a new first axis. Its body: the nodes of instance
- *     0. Its outputs: what is carried, after the last iteration; then taps.
- * invariant: the marks are not believed: ops, attributes, wiring and forms of all instances are
- *     compared again, and a difference fails.
+ * in:  nodes with metadata mlo.loop, mlo.instance (an instance is one layer's copy of the body) and
+ *     mlo.position.
+ * out: one Scan per loop, named as the loop.
+ *     Inputs: the first values of what is carried; then stacks of what differs per iteration,
+ *     along a new first axis. Body: the nodes of instance 0. Outputs: what is carried, after the
+ *     last iteration; then taps.
  *
- * Each input of a body node, looked at over all iterations, is one of:
- *   internal      made by the same instance            -> a body value
- *   carried       made by the instance before          -> a state variable
- *   parameter     constants that differ, or that training learned (even if equal: hardware must
- *                                                      not depend on their values) -> scan input:
- *                                                      Reshape(Concat(the initializers)),
- *                                                      [iterations, ...]
- *   selected      few different values, each used in several iterations (local and global masks)
- *                                                      -> scan input: an index; a Gather in the
- *                                                      body picks from the stack outside
- *   per-iteration other values that differ             -> scan input: Concat of Unsqueezes
- *   invariant     the same value in every iteration, or equal constants that nobody learned ->
- * used from the outer graph A value of instance k that is used outside is a tap: a scan output,
- * and a Gather that picks slice k under the old name.
- * example: bert-tiny: 1 carried, 16 parameters, no tap, 34 nodes.
+ * A tap is a value inside instance k that the outer graph uses: it becomes a scan output, and a
+ * Gather picks slice k under the old name. An input of a body node, seen over all iterations, is
+ * one of:
+ *
+ *     role           which values                             becomes
+ *     internal       made by the same instance                a value of the body
+ *     carried        made by the instance before              a state variable
+ *     parameter      constants that differ, or that were      a scan input [iterations, ...]:
+ *                    learned (even if equal: hardware must    Reshape(Concat(initializers))
+ *                    not depend on learned values)
+ *     selected       few different values, each used in       a scan input, which is an index;
+ *                    several iterations (local and global     a Gather in the body picks from
+ *                    masks)                                   the stack outside
+ *     per-iteration  other values that differ                 a scan input: Concat(Unsqueezes)
+ *     invariant      the same value in every iteration, or    a value captured from the outer
+ *                    equal constants that were not learned    graph
+ *
+ * invariant: roll does not believe the marks. It compares ops, attributes, wiring, types and shapes
+ *     of all instances again, and fails at a difference.
+ * example: bert-tiny: 1 carried value, 16 parameters, no tap, 34 nodes.
  * cost: O(nodes); no weight is read.
  */
 typedef enum {
@@ -14263,15 +14284,15 @@ typedef enum {
     MLO_ROLE_SELECTED
 } mlo_role;
 
-/* One thing the body gets from outside. */
+/* A feed: one value that the body gets from outside of its iteration. */
 typedef struct {
     mlo_role role;
     mlo_value **value; /* [iterations]; carried: value[0] is the first value */
-    int position, output; /* carried: what the next iteration gets */
+    int position, output; /* carried: the node and output that feed the next iteration */
     const char *name; /* in the body */
     const char *outer; /* of the scan input or state outside */
     int user, slot; /* its first use: position and slot */
-    /* never shared with another input: whether two biases are equal is an accident of training */
+    /* never merged with another feed: whether two biases are equal is an accident of training */
     int learned;
 } mlo_feed;
 
@@ -14283,12 +14304,12 @@ typedef struct {
     const char *name;
     int iterations, size;
     int *node;
-    /* per node of the net; loop_of MLO_NONE outside of loops */
+    /* per node of the net; loop_of is MLO_NONE outside of loops */
     const int *loop_of, *instance, *position;
     int self;
     /* per node: its two operands are to be read in the other order */
     const uint8_t *swap;
-    /* per slot of instance 0: its feed, MLO_NONE for internal ones */
+    /* per slot of instance 0: its feed; MLO_NONE where the role is internal */
     mlo_feed *feed;
     size_t n_feeds;
     int *feed_of;
@@ -14326,7 +14347,7 @@ static const char *mlo_roll_ints(
 }
 
 static int mlo_roll_info(mlo_roller *r, mlo_graph *g, const char *name, const mlo_form *f) {
-    /* of an operator that nobody knows: nothing to declare */
+    /* the result of an unknown operator has no type to declare */
     mlo_value_info *v = f->dtype ? mlo_info_new(r->m, name, f) : NULL;
     if (!f->dtype) return 0;
     return v && MLO_PUSH(r->m, g->info, g->n_info, v) ? 0 : mlo_failed(r->m);
@@ -14356,20 +14377,21 @@ static int mlo_model_version(const mlo_model *model) {
 
 static int mlo_roll_at(const mlo_roller *r, int k, int p) { return r->node[k * r->size + p]; }
 
-/* Slot s of the node at (k, p) in instance 0's order. */
+/* Slot s of the node at position p of instance k, its operands in instance 0's order. */
 static int mlo_roll_slot(const mlo_roller *r, int k, int p, int s) {
     int x = mlo_roll_at(r, k, p);
     return r->net->in_at[x] + (r->swap[x] ? 1 - s : s);
 }
 
-/* How many iterations back slot i of a node of instance k was made; MLO_NONE when outside of this
- * loop. */
+/* How many iterations before k the value in slot i was made (0: in the same one); MLO_NONE when it
+ * was made outside of this loop. */
 static int mlo_roll_lag(const mlo_roller *r, int i, int k) {
     int p = r->net->from[i];
     return p >= 0 && r->loop_of[p] == r->self ? k - r->instance[p] : MLO_NONE;
 }
 
-/* Do slot i of instance k and slot j of instance 1 play the same role? Higher is surer; 0 no. */
+/* Do slot i of instance k and slot j of instance 1 play the same role? 0: no; the larger, the
+ * surer. */
 static int mlo_roll_fits(const mlo_roller *r, int i, int k, int j) {
     const mlo_value *v = r->net->in[i], *w = r->net->in[j];
     if (!v || !w) return v == w;
@@ -14384,8 +14406,8 @@ static int mlo_roll_fits(const mlo_roller *r, int i, int k, int j) {
     return v == w ? 6 : (v->tensor != NULL) == (w->tensor != NULL) ? 3 : 1;
 }
 
-/* Fails: node x of instance k is not what node y of instance `like` is, in itself or (slots) in
- * what it reads. */
+/* Fails, since node x of instance k differs from node y of instance `like`: in these slots, or in
+ * itself (slots MLO_NONE). */
 static int mlo_roll_differs(
     const mlo_roller *r, int k, int x, int slot_x, int like, int y, int slot_y) {
     mlo_miss miss = { x, y, slot_x, slot_y, 0, 0, k };
@@ -14432,7 +14454,7 @@ static int mlo_roll_compare(mlo_roller *r, uint8_t *swap) {
                         mlo_form_text(r->m, mlo_value_of(r->g, b->output[o])),
                         mlo_form_text(r->m, mlo_value_of(r->g, a->output[o])));
         }
-        /* the body has instance 0's order */
+        /* the body has instance 0's order: where that one is swapped, swap all */
         for (int k = r->iterations; swap[first] && k--;) swap[mlo_roll_at(r, k, p)] ^= 1;
     }
     return 0;
@@ -14440,8 +14462,8 @@ static int mlo_roll_compare(mlo_roller *r, uint8_t *swap) {
 
 /* ---- roles ---------------------------------------------------------------- */
 
-/* Is a constant at this input something that training sets: a weight, a bias, a norm's or a
- * quantizer's scale? */
+/* Is the constant at this input learned, which means set by training: a weight, a bias, the scale
+ * of a norm or a quantizer? */
 static int mlo_learned(const mlo_net *net, int x, int slot) {
     const mlo_node *n = net->g->node[x];
     const mlo_tensor *t = net->in[net->in_at[x] + slot]->tensor;
@@ -14462,8 +14484,8 @@ static int mlo_value_same(mlo *m, const mlo_value *a, const mlo_value *b) {
     return a == b || (a->tensor && b->tensor && mlo_tensor_equal(m, a->tensor, b->tensor));
 }
 
-/* The role of an external input over all iterations. A table of one element is never worth
- * selecting. */
+/* The role of an input made outside of the loop; v holds its value in each iteration. Single
+ * numbers are not worth selecting. */
 static mlo_role mlo_roll_role(mlo_roller *r, mlo_value **v, int x, int slot) {
     int distinct[MLO_FEW + 1], n = 0, elements = 1;
     if (v[0]->tensor && slot < (int)r->g->node[x]->n_input && mlo_learned(r->net, x, slot))
@@ -14493,7 +14515,7 @@ static const char *mlo_slot_title(mlo *m, const mlo_node *n, int slot, int const
                                 : mlo_format(m, "in%d", slot);
 }
 
-/* The feed for slot s at position p: an old one with the same values, or a new one. */
+/* Gives slot s at position p its feed: an existing one with the same values, or a new one. */
 static int mlo_roll_feed(mlo_roller *r, mlo_map *by_first, int p, int s) {
     mlo *m = r->m;
     int one = mlo_roll_slot(r, 1, p, s), x = mlo_roll_at(r, 0, p), lag = mlo_roll_lag(r, one, 1);
@@ -14566,8 +14588,8 @@ static const char *mlo_roll_unsqueeze(mlo_roller *r, const char *value) {
     return mlo_roll_made(r, n) ? NULL : out;
 }
 
-/* One part of a stack, as Concat can take it: 4-bit integers as int8; scalars and computed values
- * with a first axis. */
+/* One value of a stack in a form that Concat takes: 4-bit integers as int8, and, with `rows`, a new
+ * first axis. */
 static const char *mlo_roll_part(mlo_roller *r, const mlo_value *v, int rows, int nibbles) {
     const char *name = v->name;
     if (nibbles) {
@@ -14598,8 +14620,9 @@ static const char *mlo_roll_stack(
     mlo_form f = mlo_form_of(value[0]);
     int constant = 1, nibbles = f.dtype == MLO_INT4 || f.dtype == MLO_UINT4;
     for (int k = 0; k < n; k++) constant &= value[k]->tensor != NULL;
-    /* Parts get their axis before, or the stack is reshaped after: not where a size is 0, which to
-     * Reshape is no size, nor where a form has no room for it. */
+    /* Either each value gets a first axis before the Concat (rows), or the Concat's result is
+     * reshaped. Reshape cannot say a size of 0, and a shape of full rank has no room for an
+     * axis. */
     int rows = !constant || f.rank < 1 || f.rank >= MLO_MAX_RANK || !mlo_form_count(&f);
     if (nibbles) f.dtype = MLO_INT8;
     const char *name = mlo_name_free(m, r->names, wanted);
@@ -14628,7 +14651,7 @@ static const char *mlo_roll_stack(
 
 /* ---- the body ------------------------------------------------------------- */
 
-/* A declared value of the body, of the form of an outer value (shared type) or of a given form. */
+/* Declares a value of the body: with the given form, or else with that of an outer value. */
 static int mlo_roll_declare(mlo_roller *r, mlo_value_info ***list, size_t *n, const char *name,
     const mlo_value *like, const mlo_form *form) {
     mlo_form f = form ? *form : mlo_form_of(like);
@@ -14642,8 +14665,8 @@ static int mlo_roll_declare(mlo_roller *r, mlo_value_info ***list, size_t *n, co
     return MLO_PUSH(r->m, *list, *n, v) ? 0 : mlo_failed(r->m);
 }
 
-/* A selected value: an index per iteration, and a Gather in the body. Index lists that are equal
- * are shared. */
+/* Builds a selected value: an index per iteration, and a Gather in the body. Equal lists of indices
+ * share one scan input. */
 static int mlo_roll_select(mlo_roller *r, mlo_feed *f) {
     mlo *m = r->m;
     mlo_value *distinct[MLO_FEW];
@@ -14684,7 +14707,7 @@ static int mlo_roll_select(mlo_roller *r, mlo_feed *f) {
     return mlo_roll_declare(r, &r->body->info, &r->body->n_info, f->name, f->value[0], NULL);
 }
 
-/* A stacked value: a scan input, and for 4-bit integers the Cast back. */
+/* Builds a stacked value: a scan input, and for 4-bit integers the Cast back. */
 static int mlo_roll_scan_input(mlo_roller *r, mlo_feed *f) {
     mlo *m = r->m;
     mlo_form form = mlo_form_of(f->value[0]);
@@ -14706,8 +14729,7 @@ static int mlo_roll_scan_input(mlo_roller *r, mlo_feed *f) {
     return mlo_roll_declare(r, &r->body->input, &r->body->n_input, inner, NULL, &wide);
 }
 
-/* Names all feeds, and makes the Scan's inputs: states, then scan inputs; num_scan_inputs is at
- * least 1. */
+/* Names all feeds, and makes the Scan's inputs: first the states, then at least one scan input. */
 static int mlo_roll_inputs(mlo_roller *r) {
     mlo *m = r->m;
     size_t states = 0;
@@ -14739,7 +14761,7 @@ static int mlo_roll_inputs(mlo_roller *r) {
         if (r->feed[i].role == MLO_ROLE_SELECTED && mlo_roll_select(r, &r->feed[i]))
             return mlo_failed(m);
     }
-    /* ONNX Runtime refuses a Scan without scan inputs: count */
+    /* ONNX Runtime refuses a Scan without scan inputs: add one that counts iterations */
     if (r->scan->n_input == states) {
         const mlo_form scalar = { MLO_INT64, 0, { 0 } };
         int64_t *count = MLO_NEW_N(m, int64_t, (size_t)r->iterations);
@@ -14757,7 +14779,7 @@ static int mlo_roll_inputs(mlo_roller *r) {
     return mlo_attr_int(m, r->scan, "num_scan_inputs", (int64_t)(r->scan->n_input - states));
 }
 
-/* Is output o of the node at (k, p) used by anybody but this loop? */
+/* Is output o of the node at position p of instance k used outside of this loop? */
 static int mlo_roll_used_outside(const mlo_roller *r, int k, int p, int o) {
     int x = mlo_roll_at(r, k, p);
     const char *name = r->g->node[x]->output[o];
@@ -14771,15 +14793,15 @@ static int mlo_roll_used_outside(const mlo_roller *r, int k, int p, int o) {
     return 0;
 }
 
-/* The name in the body of a value of instance 0; its own, unless the outer graph keeps that for a
- * tap. */
+/* What a value of instance 0 is called in the body: its own name, unless the outer graph keeps that
+ * name for a tap. */
 static const char *mlo_roll_inner(mlo_roller *r, const char *name) {
     mlo_value *v = name && *name ? (mlo_value *)mlo_map_get(&r->g->values, name) : NULL;
     const char *bound = v ? (const char *)mlo_map_get(&r->bound, v) : NULL;
     return bound ? bound : name;
 }
 
-/* A graph inside a body node, with outer names replaced. */
+/* A copy of a subgraph of a body node, in which the names of outer values are replaced. */
 static mlo_graph *mlo_graph_renamed(mlo *m, const mlo_graph *g, const mlo_map *rename, int depth) {
     mlo_graph *c = MLO_NEW(m, mlo_graph);
     if (!c || depth > MLO_MAX_DEPTH) return NULL;
@@ -14837,7 +14859,7 @@ static int mlo_roll_rename(mlo *m, mlo_node *n, const mlo_map *rename) {
     return 0;
 }
 
-/* The node at position p as the body has it. */
+/* Adds a copy of instance 0's node at position p to the body. */
 static int mlo_roll_copy(mlo_roller *r, int p) {
     mlo *m = r->m;
     int x = mlo_roll_at(r, 0, p), slots = mlo_slot_count(r->net, x);
@@ -14880,8 +14902,8 @@ static int mlo_roll_copy(mlo_roller *r, int p) {
 
 /* ---- outputs -------------------------------------------------------------- */
 
-/* One output of the body, and of the Scan. A body value that is already an output goes through an
- * Identity. */
+/* Makes output o at position p an output of the body, and of the Scan under the name `outer`. A
+ * body value that is an output already goes through an Identity. */
 static int mlo_roll_output(mlo_roller *r, int p, int o, const char *outer) {
     mlo *m = r->m;
     const char *old = r->g->node[mlo_roll_at(r, 0, p)]->output[o], *name = mlo_roll_inner(r, old);
@@ -14915,7 +14937,8 @@ static int mlo_roll_states(mlo_roller *r) {
     return 0;
 }
 
-/* Taps of output o at position p: the stack of all iterations, and a Gather for each that is used. */
+/* Makes the taps of output o at position p: a stack of all iterations' values, and a Gather for
+ * each one that is used outside. */
 static int mlo_roll_tap(mlo_roller *r, int p, int o) {
     mlo *m = r->m;
     int carried = 0, any = 0;
@@ -14946,8 +14969,8 @@ static int mlo_roll_tap(mlo_roller *r, int p, int o) {
     return 0;
 }
 
-/* Gives body values that the outer graph will know by their old names (taps of instance 0) new
- * names in the body. */
+/* The outer graph keeps the names of instance 0's taps: gives these values new names in the
+ * body. */
 static int mlo_roll_bind(mlo_roller *r) {
     for (int p = 0; p < r->size; p++) {
         const mlo_node *n = r->g->node[mlo_roll_at(r, 0, p)];
@@ -14964,7 +14987,8 @@ static int mlo_roll_bind(mlo_roller *r) {
     return 0;
 }
 
-/* What people and later stages want to know of the loop. */
+/* Writes metadata for people and later stages: the number of iterations, and the instances'
+ * scopes. */
 static int mlo_roll_describe(mlo_roller *r) {
     mlo *m = r->m;
     mlo_node *n = r->scan;
@@ -14990,7 +15014,8 @@ static int mlo_roll_describe(mlo_roller *r) {
     return 0;
 }
 
-/* An output says its type itself: a second word on it upsets strict readers. */
+/* Drops the body's value_info of outputs: an output declares its own type, and strict readers
+ * refuse a second declaration. */
 static void mlo_roll_once(mlo_graph *body) {
     size_t kept = 0;
     for (size_t i = 0; i < body->n_info; i++) {
@@ -15034,7 +15059,8 @@ static int mlo_mark_number(const mlo_node *n, const char *key) {
     return s && *s && !*end && v >= 0 && v < INT_MAX / 2 ? (int)v : MLO_NONE;
 }
 
-/* Reads the marks: loops in the order of their first nodes; loop_of, instance and position per node. */
+/* Reads extract's marks: the loops, in the order of their first nodes, and per node its loop,
+ * instance and position. */
 static int mlo_marks_read(mlo *m, mlo_graph *g, mlo_marked **loops, size_t *n, int *loop_of,
     int *instance, int *position) {
     for (size_t i = 0; i < g->n_node; i++) {
@@ -15086,8 +15112,8 @@ static int mlo_marks_read(mlo *m, mlo_graph *g, mlo_marked **loops, size_t *n, i
     return 0;
 }
 
-/* Drops what nobody uses any more: types of values that are gone, initializers that only replaced
- * nodes read. */
+/* Drops what is no longer used: types of values that are gone, and initializers that only the
+ * replaced nodes read. */
 static int mlo_roll_tidy(mlo *m, mlo_graph *g, const mlo_map *used_before) {
     size_t kept = 0;
     for (size_t i = 0; i < g->n_info; i++)
@@ -15187,7 +15213,7 @@ static int mlo_roll_graph(mlo *m, mlo_graph *g, mlo_map *names) {
     return mlo_roll_tidy(m, g, &used);
 }
 
-/* Rolls what repeats within the bodies of the loops just made, and within those. */
+/* Rolls what repeats within the bodies of the loops just made, and within those bodies in turn. */
 static int mlo_roll_inside(mlo *m, mlo_graph *g, mlo_map *names, int depth) {
     for (size_t i = 0; i < g->n_node && depth < MLO_MAX_DEPTH; i++) {
         mlo_attr *body = mlo_is(g->node[i], "Scan")
@@ -15203,7 +15229,7 @@ static int mlo_roll_inside(mlo *m, mlo_graph *g, mlo_map *names, int depth) {
     return 0;
 }
 
-/* The stage, but for the form of the loops (finn.c). */
+/* The stage; finn.c may rewrite the Scans in FINN's form. */
 static int mlo_roll(mlo *m) {
     mlo_graph *g = m->model->graph;
     mlo_map names = { NULL, 0, 0 };
@@ -15214,7 +15240,7 @@ static int mlo_roll(mlo *m) {
     return mlo_index(m, g);
 }
 
-/* One loop, and the loops in its body. */
+/* Reports one loop, and the loops in its body. */
 static void mlo_roll_report_loop(
     mlo *m, mlo_text *out, const mlo_node *s, const char *parent, int *n) {
     const char *iterations = mlo_meta_get(s->meta, s->n_meta, mlo_key_iterations);
@@ -15244,7 +15270,7 @@ static void mlo_roll_report_loop(
         mlo_roll_report_loop(m, out, body->g->node[i], mlo_node_name(s), n);
 }
 
-/* The report: every loop with its counts and the scopes of its instances; then what extract
+/* Writes the report: every loop with its counts and the scopes of its instances; then what extract
  * considered. */
 static int mlo_roll_report(mlo *m, mlo_text *out) {
     mlo_graph *g = m->model->graph;
@@ -15261,16 +15287,19 @@ static int mlo_roll_report(mlo *m, mlo_text *out) {
 /* ======== src/loop/template.c ======== */
 /* template: a loop body as a small model of its own, written by one run and found again by another.
  *
- * out: mlo_write_template: the body of a loop that extract marked. Inputs: what comes from
- *      outside, and what differs between layers or was learned; outputs: what the next layer or
- *      anybody else uses. Constants that all layers share stay inside.
  * in:  mlo_template: such a model, perhaps edited (nodes taken away at either end, renamed,
- *      reordered). Every instance is found by exact subgraph isomorphism: ops, domains,
- *      attributes, forms, wiring with commutative operands in either order; an input stands for
- *      one value, a constant for an equal one. Instances that read from each other are chained
- *      into loops, and marked as extract does.
- * invariant: instances are disjoint. What cannot be matched is said: with the node, its nearest
- *     counterpart and the difference.
+ *     reordered).
+ * out: mlo_write_template: the body of a loop that extract marked, as a model. Its inputs are what
+ *     comes from outside, and what differs between layers or was learned; its outputs are what the
+ *     next layer or anybody else uses. Constants that all layers share stay inside.
+ *
+ * Every instance of a template in a graph is found by exact subgraph isomorphism: ops, domains,
+ * attributes, types, shapes and wiring must be equal, with operands of commutative ops in either
+ * order. An input of the template stands for one value, a constant for an equal one. Instances that
+ * read from each other are chained into loops and marked as extract marks them.
+ *
+ * invariant: no node is in two instances. A node that cannot be matched is reported with its
+ *     nearest counterpart and the difference.
  * example: mlo extract bert.onnx --save-template layer.onnx; ...edit...; mlo roll bert.onnx
  *     --template layer.onnx
  * cost: O(template) per node of the model that looks like the template's last one.
@@ -15838,16 +15867,18 @@ static int mlo_extract_as(mlo *m) {
 }
 
 /* ======== src/loop/finn.c ======== */
-/* finn: loops in FINN's form, one FINNLoop node each, instead of Scans.
+/* finn: writes loops in FINN's form, as FINNLoop nodes instead of Scans.
  *
  * in:  a rolled model; option "as": "scan" (nothing to do here) or "finn".
- * out: per loop a node FINNLoop of domain finn.custom_op.fpgadataflow.rtl with attributes body,
- *      iteration, inputDataType, outputDataType and backend; inputs: the activation, then stacks
- *      [iterations, ...]; output: the activation. Names are FINN's: FINNLoop_0, its body's nodes
- *      FINNLoop_0_MatMul_3, a constant that the body keeps `NAME_push_down`.
- * invariant: a body reads nothing from around it. Constants move in; a computed value that all
- *      iterations share (a mask) has no class in FINN and becomes a stack that repeats it. FINN
- *      carries one value and taps none: loops that need more are refused.
+ * out: for each loop a node FINNLoop of domain finn.custom_op.fpgadataflow.rtl with attributes
+ *     body, iteration, inputDataType, outputDataType and backend. Inputs: the activation, then
+ *     stacks [iterations, ...]; output: the activation. Names are FINN's: the loop is FINNLoop_0,
+ *     a node of its body FINNLoop_0_MatMul_3, a constant inside the body `NAME_push_down`.
+ *
+ * invariant: a body reads nothing from the outer graph. Constants move into it. FINN has no class
+ *     for a computed value that all iterations share (a mask): it becomes a stack that repeats the
+ *     value. FINN carries one value and returns only its last state: a loop that carries more, or
+ *     whose inner values are read outside, is refused.
  * example: bert-tiny: FINNLoop_0 of 2 iterations with 17 inputs.
  * cost: O(nodes).
  */
@@ -16080,20 +16111,30 @@ static int mlo_roll_as(mlo *m) {
 /* ======== src/loop/check.c ======== */
 /* check: proves that a rolled model computes what the original computes.
  *
- * in:  a rolled model, and the original after `read`.     out: 0, or MLO_E_MISMATCH and the first
- * difference. Both graphs are written as terms over one table: input(name), constant(elements),
- * op(attributes, operands...). A term is made once; equal terms have equal numbers, compared
- * exactly, not by hash. A Scan is unrolled: its body is written once per iteration, with slice k
- * of each stack in place of its input. The models are equal when each output is the same term in
- * both. Rules, all exact, applied to both sides: operands of commutative ops are sorted;
- * Identity(x) = x; slice k of Reshape(Concat(p0, p1, ..)) to [n, ...], of Concat(Unsqueeze(p0),
- * ..) and of a Scan's output is pk; every slice of Expand(x, [n, form of x]) is x; Gather(stack,
- * k) is its slice k; int4 -> int8 -> int4 is nothing.
- * invariant: shares nothing with roll, extract and discover but the model itself.
- * example: an epsilon edited in a body: "output 'layer_norm_4': LayerNormalization
+ * in:  a rolled model, and the original after stage read.
+ * out: 0, or MLO_E_MISMATCH and the first difference.
+ *
+ * Both graphs are written as terms over one table: input(name), constant(elements),
+ * op(attributes, operands...). A term is made once, so equal terms have equal numbers; terms are
+ * compared exactly, not by hash. A Scan is unrolled: its body is written once per iteration, with
+ * slice k of each stack in place of the scan input. The models are equal when each output is the
+ * same term in both.
+ *
+ * These rules simplify the terms of both sides; all of them are exact:
+ *     operands of commutative ops            are sorted
+ *     Identity(x)                            is x
+ *     slice k of a Scan's output             is what iteration k makes
+ *     slice k of Concat(Unsqueeze(p0), ..),
+ *       or Reshape(Concat(p0, ..), [n, ..])  is pk
+ *     each slice of Expand(x, [n, shape(x)]) is x
+ *     Gather(stack, k)                       is slice k of the stack
+ *     x cast int4 -> int8 -> int4            is x
+ *
+ * invariant: check shares no code with roll, extract and discover but the model itself.
+ * example: an epsilon edited in a body gives "output 'layer_norm_4': LayerNormalization
  *     node_layer_norm_1: epsilon ..".
- * cost: O(nodes x iterations). Constants in the same place of the same file are equal unread; if
- *     that does not do, they are read.
+ * cost: O(nodes x iterations). A large constant is first compared by its place in its file; its
+ *     elements are read only if the models then seem to differ.
  */
 typedef enum {
     MLO_TERM_ABSENT,
