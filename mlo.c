@@ -17330,7 +17330,8 @@ typedef struct {
 } mlo_unit;
 
 /* What `unit` and `pack` may look at: the node with the forms and bits of its inputs and output,
- * and the longest frame. parts: into which a Split deals the output; 1. tile: tokens for which a
+ * chunk: tokens that go through together, at most; keys: tokens that a query can see, at most. (Both
+ * are the longest frame today.) parts: into which a Split deals the output; 1. tile: tokens for which a
  * matrix is to be read block by block (--memory block); 0: it is to be on chip. */
 typedef struct {
     mlo *m;
@@ -17339,7 +17340,7 @@ typedef struct {
     size_t n_in;
     mlo_form out;
     int in_bits[8], out_bits;
-    int64_t parts, tokens, tile;
+    int64_t parts, chunk, keys, tile;
 } mlo_site;
 
 /* What a parameter may be: elements at, at + step, .. of input `input` are within low..high. The
@@ -18120,7 +18121,7 @@ static int mlo_mvu_unit(const mlo_site *s, int64_t pe, int64_t simd, mlo_unit *u
     mlo_unit_shift(s, u);
     u->interval = k / simd * (n / pe);
     /* a cycle a pass */
-    if (u->blocks) u->interval += mlo_parts(mlo_parts(s->tokens, u->tile) * u->blocks, s->tokens);
+    if (u->blocks) u->interval += mlo_parts(mlo_parts(s->chunk, u->tile) * u->blocks, s->chunk);
     u->latency = (mlo_clog2(simd) + 1) / 2 + 11 + turns + table;
     u->multipliers = pe * simd;
     u->other = mlo_site_pow2(s) ? 0 : lanes;
@@ -18654,7 +18655,7 @@ static int mlo_attention_legal(const mlo_site *s, int64_t pe, int64_t simd) {
             (long long)heads);
         return 0;
     }
-    return pe >= 1 && simd >= 1 && pe <= s->tokens && ch / heads % simd == 0;
+    return pe >= 1 && simd >= 1 && pe <= s->keys && ch / heads % simd == 0;
 }
 
 /* Stages and queues as in mlo_attention.v and its parts. */
@@ -18686,7 +18687,7 @@ static int mlo_attention_unit(const mlo_site *s, int64_t pe, int64_t simd, mlo_u
     int64_t ch = mlo_last_dim(&s->in[0]);
     int64_t heads = mlo_int(s->node, "heads", 1);
     int64_t d = ch / heads;
-    int64_t t = s->tokens;
+    int64_t t = s->keys;
     static const char *const ports[3] = { "s_axis_q", "s_axis_k", "s_axis_v" };
     if (mlo_int(s->node, "lt", 0) != mlo_clog2(t))
         return mlo_fail(s->m, MLO_E_DATA, s->node, "lt is %lld; for frames of %lld tokens it is %d",
@@ -18756,7 +18757,7 @@ static void mlo_attention_note_weights(
     const mlo_site *s, const mlo_attention_bounds *b, mlo_intermediates *l) {
     mlo_interval e = mlo_from_to(0, 255);
     mlo_interval top = mlo_product_of(mlo_multipliers, mlo_from_to(1, mlo_two_to(b->lt + 8)));
-    mlo_intermediate weights = { "sum e", mlo_sum_of_many(s->tokens, e), 1, MLO_IN_INT64,
+    mlo_intermediate weights = { "sum e", mlo_sum_of_many(s->keys, e), 1, MLO_IN_INT64,
         MLO_IN_DOUBLE, 8 + b->lt, 0, "u_softmax.sum_reg" };
     mlo_attention_note_distance(l, b->score, b->sbits - 1,
         "u_softmax.g_exact.g_exp2[0].g_coarse.u_exp2.d1",
@@ -18785,7 +18786,7 @@ static void mlo_attention_note_probs(
     int rounded = mlo_attention_rounded(s->node);
     mlo_interval e = mlo_from_to(0, 262143);
     mlo_interval top = mlo_product_of(mlo_multipliers, mlo_from_to(1, mlo_two_to(b->lt + 18)));
-    mlo_intermediate weights = { "sum e", mlo_sum_of_many(s->tokens, e), 1, MLO_IN_INT64,
+    mlo_intermediate weights = { "sum e", mlo_sum_of_many(s->keys, e), 1, MLO_IN_INT64,
         MLO_IN_DOUBLE, 18 + b->lt, 0, "u_softmax.sum_reg" };
     if (rounded) {
         mlo_attention_note_rounded(b, l);
@@ -18811,13 +18812,13 @@ static void mlo_attention_intermediates(
     const mlo_site *s, const mlo_unit *u, mlo_intermediates *l) {
     int64_t d = mlo_last_dim(&s->in[0]) / mlo_int(s->node, "heads", 1);
     int bits = s->in_bits[0];
-    int lt = mlo_clog2(s->tokens);
+    int lt = mlo_clog2(s->keys);
     int probs = mlo_attention_probs(s->node);
     int abits = bits + 9 + lt;
     mlo_interval x = mlo_signed_bits(bits);
     mlo_interval qk = mlo_product_of(x, x);
     mlo_interval w = mlo_product_of(mlo_from_to(0, 255), x);
-    mlo_interval mix = mlo_sum_of_many(s->tokens, w);
+    mlo_interval mix = mlo_sum_of_many(s->keys, w);
     mlo_attention_bounds b = { 2 * bits + (d > 1 ? mlo_clog2(d) : 1), lt, mlo_sum_of_many(d, qk) };
     /* above `never`, -2^40 */
     mlo_intermediate scores = { "s", b.score, 1, 41, 41, b.sbits, 1, "u_score.row_max" };
@@ -18880,7 +18881,7 @@ typedef struct {
 
 static mlo_attention_widths mlo_attention_widths_of(const mlo_site *s, const mlo_unit *u) {
     const int probs = mlo_attention_probs(s->node), rounded = mlo_attention_rounded(s->node);
-    const int64_t lt = mlo_clog2(s->tokens), d = u->simd * u->rows.steps;
+    const int64_t lt = mlo_clog2(s->keys), d = u->simd * u->rows.steps;
     mlo_attention_widths w = { u->pe, u->simd, u->rows.steps, s->in_bits[0], 0, 0, 0, 0, 0, 0,
         probs, rounded };
     w.score = 2 * w.x + mlo_max(mlo_clog2(d), 1);
@@ -18932,7 +18933,7 @@ static void mlo_attention_softmax_area(const mlo_attention_widths *w, mlo_area *
 /* The weighted sum: a dot product of PE for each channel. */
 static void mlo_attention_mix_area(
     const mlo_attention_widths *w, const mlo_site *s, int64_t ring, mlo_area *a) {
-    const int64_t acc = w->x + 9 + mlo_clog2(s->tokens), mult = (w->probs ? 16 : w->r) + 1;
+    const int64_t acc = w->x + 9 + mlo_clog2(s->keys), mult = (w->probs ? 16 : w->r) + 1;
     mlo_area value = { acc, w->pe * (w->x + w->x + 9) + acc, 0, 0 };
     mlo_area weight = { 0, 0, 0, 0 };
     mlo_area_memory(a, w->pe * w->e, ring);
@@ -26032,7 +26033,7 @@ typedef struct {
     mlo_site site;
     mlo_unit unit;
     /* how many tokens it can hold beyond those it passes on: for FIFO depths */
-    int64_t tokens;
+    int64_t depth;
     int pinned; /* 1: this folding was given; a search leaves it alone */
     /* MLO_LAYER, MLO_RESIDENT or MLO_BLOCK; the set of those that a search may choose from */
     int memory, memories;
@@ -26056,7 +26057,9 @@ typedef struct {
     int n_element;
     mlo_edge edge[2 * MLO_CORE_MOST];
     int n_edge;
-    int64_t tokens, channels; /* longest frame; carried channels */
+    int64_t chunk; /* tokens that go through together, at most: the longest frame */
+    int64_t keys; /* tokens that a query can see, at most: all of its frame */
+    int64_t channels; /* carried */
     int lanes, bits; /* of the loop's streams */
     int frames; /* in flight, at most */
     int masked; /* 1: a runtime mask stream */
@@ -26095,7 +26098,8 @@ static int mlo_element_site(mlo *m, mlo_core *c, mlo_element *e) {
     memset(&e->site, 0, sizeof e->site);
     e->site.m = m;
     e->site.node = n;
-    e->site.tokens = c->tokens;
+    e->site.chunk = c->chunk;
+    e->site.keys = c->keys;
     e->site.parts = mlo_core_parts(c->scan.body, n->output[0]);
     for (size_t i = 0; i < n->n_input && i < 8; i++) {
         e->site.in_bits[i] = mlo_value_bits(c->scan.body, n->input[i]);
@@ -26118,7 +26122,7 @@ static int64_t mlo_tile_tokens(int64_t tile) { return 2 * tile + 4; }
 /* (Re)derives an element's unit for a folding. */
 static int mlo_element_fold(mlo *m, mlo_element *e, int64_t pe, int64_t simd) {
     memset(&e->unit, 0, sizeof e->unit);
-    e->site.tile = e->memory == MLO_BLOCK ? mlo_min(e->tile, e->site.tokens) : 0;
+    e->site.tile = e->memory == MLO_BLOCK ? mlo_min(e->tile, e->site.chunk) : 0;
     if (!e->kernel->legal(&e->site, pe, simd))
         return mlo_fail(m, MLO_E_FOLDING, e->node, "%s cannot be folded to PE=%lld SIMD=%lld",
             e->name, (long long)pe, (long long)simd);
@@ -26127,11 +26131,11 @@ static int mlo_element_fold(mlo *m, mlo_element *e, int64_t pe, int64_t simd) {
     if (e->kernel->unit(&e->site, pe, simd, &e->unit)
         || mlo_kernel_fits(e->kernel, &e->site, &e->unit))
         return mlo_failed(m);
-    e->tokens = e->unit.whole_frame ? e->site.tokens + 3
-        : e->unit.blocks            ? mlo_tile_tokens(e->unit.tile)
-        : e->unit.macs              ? 2
-        : e->unit.n_memory > 1      ? 3
-                                    : 1;
+    e->depth = e->unit.whole_frame ? e->site.chunk + 3
+        : e->unit.blocks           ? mlo_tile_tokens(e->unit.tile)
+        : e->unit.macs             ? 2
+        : e->unit.n_memory > 1     ? 3
+                                   : 1;
     return 0;
 }
 
@@ -26228,7 +26232,7 @@ static int mlo_core_parameters(mlo *m, const mlo_core *c, mlo_element *e) {
     if (memory && e->memory == MLO_LAYER && !mlo_eq(memory, "layer"))
         return mlo_fail(m, MLO_E_DATA, e->node,
             "metadata say mlo.memory = '%.40s', which is none of layer, block, resident", memory);
-    e->tile = mlo_meta_within(m, e->node, mlo_key_tile, c->tokens, 1, INT32_MAX);
+    e->tile = mlo_meta_within(m, e->node, mlo_key_tile, c->chunk, 1, INT32_MAX);
     return mlo_failed(m);
 }
 
@@ -26337,7 +26341,7 @@ static int64_t mlo_edge_from(const mlo_edge *e, const int64_t at[MLO_CORE_MOST])
 }
 
 static void mlo_core_feedback(mlo_core *c) {
-    c->feedback = c->whole_frame ? (c->frames - 1) * c->tokens + 2 : c->frames * c->tokens + 2;
+    c->feedback = c->whole_frame ? (c->frames - 1) * c->chunk + 2 : c->frames * c->chunk + 2;
 }
 
 /* FIFO depths, in tokens, that no schedule exceeds. A path's depth is how many tokens its elements
@@ -26353,9 +26357,9 @@ static void mlo_core_fifos(mlo_core *c) {
                 const int64_t d = mlo_edge_from(&c->edge[k], depth);
                 c->edge[k].fifo = most > d ? most - d + 2 : 0;
                 if (c->element[i].unit.whole_frame && c->edge[k].to_port == 0)
-                    c->edge[k].fifo += c->tokens + 2;
+                    c->edge[k].fifo += c->chunk + 2;
             }
-        depth[i] = most + (c->element[i].kernel ? c->element[i].tokens : 0);
+        depth[i] = most + (c->element[i].kernel ? c->element[i].depth : 0);
     }
 }
 
@@ -26383,14 +26387,14 @@ static int64_t mlo_core_least(const mlo_core *c, const mlo_waits *w, int k) {
     const mlo_edge *e = &c->edge[k];
     const mlo_unit *u = &c->element[e->to].unit;
     int64_t least = 1;
-    if (u->whole_frame) return e->to_port ? 1 : mlo_max(1, c->tokens - 2 / u->rows.heads);
+    if (u->whole_frame) return e->to_port ? 1 : mlo_max(1, c->chunk - 2 / u->rows.heads);
     for (int i = 0; i < c->n_edge; i++)
         if (c->edge[i].to == e->to && c->edge[i].from != MLO_OUTSIDE) {
             const int other = c->edge[i].from;
             const int frame = w->frames[other] > mlo_edge_from(e, w->frames);
             const int64_t first = frame
-                ? c->tokens
-                : mlo_min(c->tokens, w->tiles[other] - mlo_edge_from(e, w->tiles));
+                ? c->chunk
+                : mlo_min(c->chunk, w->tiles[other] - mlo_edge_from(e, w->tiles));
             least = mlo_max(least, first - 3 / (e->channels / e->lanes_from));
         }
     return least;
@@ -26441,7 +26445,8 @@ static int mlo_core_build(mlo *m, mlo_core *c) {
             "a batch of %lld; export with batch 1: frames stream one after the other",
             (long long)f.dims[0]);
     c->channels = f.dims[f.rank - 1];
-    c->tokens = mlo_form_count(&f) / c->channels;
+    c->chunk = mlo_form_count(&f) / c->channels;
+    c->keys = c->chunk;
     c->bits = mlo_value_bits(c->scan.body, c->scan.body->output[0]->name);
     c->frames = (int)mlo_meta_within(m, c->scan.node, mlo_key_frames, 1, 1, 255);
     c->axi_bits = (int)mlo_meta_within(m, c->scan.node, mlo_key_axi_width, 128, 32, 1024);
@@ -26521,7 +26526,7 @@ static int64_t mlo_unit_tiles(const mlo_unit *u, int64_t tokens) {
 static int64_t mlo_core_tile_beats(const mlo_core *c) {
     int64_t beats = 0;
     for (int i = 0; i < c->n_element; i++)
-        beats += mlo_unit_tiles(&c->element[i].unit, c->tokens)
+        beats += mlo_unit_tiles(&c->element[i].unit, c->chunk)
             * mlo_unit_beats(&c->element[i].unit, c->axi_bits);
     return beats;
 }
@@ -26567,7 +26572,7 @@ static int64_t mlo_banks(const mlo_core *c, int memory) {
 /* Cycles of an iteration per frame, once things flow: of the busiest kernel, which takes `pace` a
  * token, or of `beats` of parameters, which frames share. */
 static int64_t mlo_steady_cycles(const mlo_core *c, int64_t pace, int64_t beats) {
-    int64_t work = pace * c->tokens, load = (mlo_load_cycles(c, beats) + c->frames - 1) / c->frames;
+    int64_t work = pace * c->chunk, load = (mlo_load_cycles(c, beats) + c->frames - 1) / c->frames;
     return load > work ? load : work;
 }
 
@@ -26580,7 +26585,7 @@ static int64_t mlo_unit_bits(const mlo_site *s, const mlo_unit *u, int axi, int6
     if (u->blocks)
         bits += 2 * u->tile * (u->in[0].channels * u->in[0].bits + u->out.channels * u->out.bits);
     for (int k = 1; k < u->n_in && u->whole_frame; k++)
-        bits += 2 * ((s->tokens + u->pe - 1) / u->pe * u->pe) * u->in[k].channels * u->in[k].bits;
+        bits += 2 * ((s->keys + u->pe - 1) / u->pe * u->pe) * u->in[k].channels * u->in[k].bits;
     return bits;
 }
 
@@ -28744,7 +28749,7 @@ static void mlo_schedule_edges(mlo_schedule *s) {
 static void mlo_schedule_jobs(mlo_schedule *s, mlo_job *job, int64_t frames) {
     const mlo_core *c = s->c;
     const int64_t iterations = c->scan.iterations;
-    mlo_job next = { c->frames, c->tokens, iterations, iterations > 1 ? iterations : 0, 0, 0, 0, 0,
+    mlo_job next = { c->frames, c->chunk, iterations, iterations > 1 ? iterations : 0, 0, 0, 0, 0,
         0, 0 };
     s->job = job;
     for (; next.frame < frames; next.frame += next.frames) {
@@ -28813,7 +28818,7 @@ static void mlo_schedule_end(mlo_schedule *s) {
 static int mlo_predict_all(mlo *m, const mlo_core *c, int64_t frames, mlo_prediction *p,
     int64_t follows, mlo_moment_seen seen, void *user) {
     int64_t length = 64;
-    while (length < 4 * (c->frames + 2) * c->tokens) length *= 2;
+    while (length < 4 * (c->frames + 2) * c->chunk) length *= 2;
     size_t memories = MLO_CORE_MOST * MLO_UNIT_MEMORIES;
     mlo_schedule *s = (mlo_schedule *)mlo_scratch(m, 1, sizeof *s);
     if (!s) return mlo_failed(m);
@@ -29502,7 +29507,7 @@ static int mlo_menu_add(mlo_space *s, mlo_menu *menu, const mlo_element *e, cons
         if (memories & memory) {
             int64_t beats = memory == MLO_RESIDENT ? 0
                                                    : mlo_unit_beats(&u, s->c->axi_bits)
-                    * (u.blocks ? s->c->frames * mlo_unit_tiles(&u, s->c->tokens) : 1);
+                    * (u.blocks ? s->c->frames * mlo_unit_tiles(&u, s->c->chunk) : 1);
             mlo_choice c = { pe, simd, u.interval,
                 mlo_unit_bits(site, &u, s->c->axi_bits, mlo_banks(s->c, memory)), beats, memory,
                 { s->timed && u.multipliers ? u.interval + u.latency : 0, u.multipliers, 0, 0,
@@ -29537,7 +29542,7 @@ static void mlo_menu_thin(mlo_menu *menu) {
 static int mlo_menu_list(
     mlo_space *s, mlo_menu *menu, const mlo_element *e, const mlo_site *site, int memories) {
     const int64_t most_s = e->kernel->simd_axis ? mlo_last_dim(&e->site.in[0]) : 1;
-    const int64_t most_p = e->unit.whole_frame ? e->site.tokens : mlo_last_dim(&e->site.out);
+    const int64_t most_p = e->unit.whole_frame ? e->site.keys : mlo_last_dim(&e->site.out);
     int64_t *pes = NULL;
     size_t n = 0;
     if (e->pinned) return mlo_menu_add(s, menu, e, site, memories, e->unit.pe, e->unit.simd);
@@ -29556,7 +29561,7 @@ static int mlo_menu_list(
 static int mlo_menu_make(mlo_space *s, mlo_menu *menu, const mlo_element *e) {
     mlo_site whole = e->site, tiled = e->site;
     whole.tile = 0;
-    tiled.tile = mlo_min(e->tile, e->site.tokens);
+    tiled.tile = mlo_min(e->tile, e->site.chunk);
     menu->n = 0;
     if (e->memories & MLO_EITHER && mlo_menu_list(s, menu, e, &whole, e->memories & MLO_EITHER))
         return mlo_failed(s->m);
@@ -29593,8 +29598,8 @@ static int mlo_search_frames(mlo_space *s, int frames) {
     for (int i = 0; i < s->c->n_element; i++)
         for (size_t k = 0; k < s->menu[i].n; k++)
             if (s->menu[i].item[k].memory == MLO_BLOCK)
-                s->c->element[i].tokens = mlo_tile_tokens(
-                    mlo_min(s->c->element[i].tile, s->c->tokens));
+                s->c->element[i].depth = mlo_tile_tokens(
+                    mlo_min(s->c->element[i].tile, s->c->chunk));
     mlo_core_fifos(s->c);
     s->fifo_bits = mlo_core_fifo_bits(s->c);
     return anew ? mlo_search_menus(s) : 0;
@@ -29770,7 +29775,7 @@ static size_t mlo_menu_cheapest(const mlo_menu *menu, size_t k) {
 
 /* The cheapest folding within the limits. */
 static int mlo_search_solve(const mlo_space *s, const mlo_limits *l, mlo_plan *plan, int *found) {
-    const int64_t pace = l->steady / s->c->tokens;
+    const int64_t pace = l->steady / s->c->chunk;
     const int64_t beats = mlo_load_beats(
         s->c, l->steady < MLO_UNLIMITED / s->c->frames ? l->steady * s->c->frames : MLO_UNLIMITED);
     *found = 0;
@@ -30285,7 +30290,7 @@ static double mlo_plan_cost(const mlo_plan *p) {
 static int mlo_knee_soon(const mlo_core *c, int frames, int64_t cycles) {
     double macs = 0;
     for (int i = 0; i < c->n_element; i++) macs += (double)c->element[i].unit.macs;
-    macs *= (double)c->tokens * (double)c->scan.iterations;
+    macs *= (double)c->chunk * (double)c->scan.iterations;
     return frames * ((double)cycles / MLO_ICARUS_CYCLES + macs / MLO_ICARUS_PRODUCTS)
         <= MLO_KNEE_SECONDS;
 }
@@ -30486,9 +30491,9 @@ static void mlo_fold_tighten(const mlo_core *c, const mlo_best *best, mlo_wish *
 static int mlo_fold_tiles(mlo_space *s, const mlo_wish *w, mlo_best *best) {
     mlo_best one = *best;
     if (!w->any_tile) return mlo_fold_frames(s, w, w->tile, best);
-    for (int64_t n = 1, before = 0; n <= s->c->tokens; before = one.tile, n += w->usual ? n : 1) {
+    for (int64_t n = 1, before = 0; n <= s->c->chunk; before = one.tile, n += w->usual ? n : 1) {
         mlo_wish tight = *w;
-        one.tile = mlo_parts(s->c->tokens, n);
+        one.tile = mlo_parts(s->c->chunk, n);
         one.found = 0;
         if (one.tile == before) continue;
         mlo_fold_tile(s->c, one.tile);
@@ -30538,7 +30543,7 @@ static int mlo_fold_blocks(mlo_space *s, const mlo_wish *w, mlo_best *best, int 
     else
         best->least = other.least;
     if (*better) return 0;
-    mlo_fold_tile(s->c, w->tile ? w->tile : s->c->tokens);
+    mlo_fold_tile(s->c, w->tile ? w->tile : s->c->chunk);
     return mlo_fold_modes(s, MLO_LAYER);
 }
 
@@ -30592,7 +30597,7 @@ static int mlo_fold_search(mlo *m, mlo_core *c, mlo_wish *w) {
                 ? " within the budget"
                 : "",
             (long long)plan->cycles, (long long)plan->price.multipliers,
-            plan->steady > plan->pace * c->tokens
+            plan->steady > plan->pace * c->chunk
                 ? ", and waits for parameters (--bandwidth, --axi-width, --frames-in-flight)"
                 : "",
             w->reached);
@@ -30863,7 +30868,7 @@ static int mlo_pareto_line(const mlo_space *s, const mlo_wish *w, const mlo_plan
         other += s->c->element[i].unit.other;
         macs += s->c->element[i].unit.macs;
     }
-    macs *= s->c->tokens * s->c->scan.iterations;
+    macs *= s->c->chunk * s->c->scan.iterations;
     mlo_printf(t,
         "{\"cycles\":%lld,\"steady_cycles\":%lld,\"interval_per_token\":%lld,\"frames_in_flight\":%"
         "d,\"multipliers\":%lld,\"other_multipliers\":%lld,\"on_chip_bits\":%lld",
@@ -30921,7 +30926,7 @@ static int mlo_fold_say(mlo *m, const mlo_core *c, const mlo_wish *w) {
     double macs = 0;
     if (!w->usual || mlo_predict_steady(m, c, &p)) return mlo_failed(m);
     for (int i = 0; i < c->n_element; i++) macs += (double)c->element[i].unit.macs;
-    macs *= (double)c->tokens * (double)c->scan.iterations;
+    macs *= (double)c->chunk * (double)c->scan.iterations;
     const int soon = mlo_knee_soon(c, c->frames, p.interval);
     const char *why = w->device ? mlo_format(m,
                                       "the fastest of at most so many that fits an %s; in row "
@@ -42538,7 +42543,7 @@ static int mlo_emit_top(mlo_emitter *e) {
     const mlo_hole holes[] = {
         { "VERSION", MLO_VERSION, NULL },
         { "LAYERS", e->unrolled ? mlo_format(m, "%d layers", e->layers) : "One layer", NULL },
-        { "TOKENS", mlo_integer(m, c->tokens), NULL },
+        { "TOKENS", mlo_integer(m, c->chunk), NULL },
         { "CHANNELS", mlo_integer(m, c->channels), NULL },
         { "LANES", mlo_integer(m, c->lanes), NULL },
         { "BITS", mlo_integer(m, c->bits), NULL },
@@ -42972,7 +42977,7 @@ static void mlo_tb_inside(void *user) {
 static int mlo_emit_tb(mlo_emitter *e, int64_t frames) {
     mlo *m = e->m;
     const mlo_core *c = e->c;
-    const int64_t beats = c->tokens * (c->channels / c->lanes);
+    const int64_t beats = c->chunk * (c->channels / c->lanes);
     mlo_bench b = { e,
         MLO_NEW_N(m, mlo_traced, MLO_CORE_MOST * (1 + MLO_UNIT_PORTS + MLO_UNIT_MEMORIES)), 0 };
     if (!b.stream) return mlo_failed(m);
@@ -42985,17 +42990,16 @@ static int mlo_emit_tb(mlo_emitter *e, int64_t frames) {
         { "KERNELS", mlo_integer(m, e->layers * mlo_core_kernels(c)), NULL },
         { "MASKED", mlo_integer(m, c->masked), NULL },
         { "BEATS", mlo_integer(m, c->frames * beats), NULL },
-        { "MASK_BEATS", mlo_integer(m, c->masked ? c->frames * c->tokens : 0), NULL },
+        { "MASK_BEATS", mlo_integer(m, c->masked ? c->frames * c->chunk : 0), NULL },
         { "ITERATIONS", mlo_integer(m, c->scan.iterations), NULL },
         { "FRAMES", mlo_integer(m, c->frames), NULL },
         /* a silence no healthy core keeps: a slow one says nothing for a whole iteration */
         { "TIMEOUT",
-            mlo_integer(m, 200000 + 4 * mlo_core_interval(c) * (c->tokens + 16) * c->frames),
-            NULL },
+            mlo_integer(m, 200000 + 4 * mlo_core_interval(c) * (c->chunk + 16) * c->frames), NULL },
         /* the memory that it was folded for */
         { "RATE", mlo_integer(m, c->rate < 256 ? c->rate : 0), NULL },
         { "LATENCY", mlo_integer(m, c->read_latency), NULL },
-        { "TOKENS", mlo_integer(m, c->tokens), NULL },
+        { "TOKENS", mlo_integer(m, c->chunk), NULL },
         { "TOKEN_BEATS", mlo_integer(m, c->channels / c->lanes), NULL },
         { "MASK", c->masked ? "" : NULL, NULL },
         { "NO_MASK", c->masked ? NULL : "", NULL },
@@ -43261,7 +43265,7 @@ static void mlo_manifest_kernels(mlo_emitter *e) {
                     "%lld, \"interval\": %lld, \"value\": ",
                     mlo_copy_name(e, l, el->name), el->node->op, u->module, u->pe, u->simd,
                     (long long)u->multipliers, (long long)u->other,
-                    (long long)(u->macs * c->tokens * (c->scan.iterations / e->layers)),
+                    (long long)(u->macs * c->chunk * (c->scan.iterations / e->layers)),
                     (long long)u->interval);
                 mlo_report_string(&e->t, el->node->output[0]);
                 mlo_puts(&e->t, ", \"scope\": ");
@@ -43332,7 +43336,7 @@ static int mlo_emit_manifest(mlo_emitter *e, int64_t frames) {
     mlo_line(e,
         "{\n  \"mlo\": \"%s\",\n  \"iterations\": %lld,\n  \"tokens\": %lld,\n  \"channels\": "
         "%lld,\n  \"frames_in_flight\": %d,",
-        MLO_VERSION, (long long)c->scan.iterations, (long long)c->tokens, (long long)c->channels,
+        MLO_VERSION, (long long)c->scan.iterations, (long long)c->chunk, (long long)c->channels,
         c->frames);
     mlo_line(e, "  \"stream\": {\"lanes\": %d, \"bits\": %d, \"bytes\": %d, \"masked\": %s},",
         c->lanes, c->bits, c->lanes * mlo_padded(c->bits) / 8, c->masked ? "true" : "false");
@@ -43835,7 +43839,7 @@ static const mlo_element *mlo_view_element(const mlo_view *v, const mlo_node *n)
 static int64_t mlo_core_macs(const mlo_core *c) {
     int64_t macs = 0;
     for (int i = 0; i < c->n_element; i++) macs += c->element[i].unit.macs;
-    return macs * c->tokens * c->scan.iterations;
+    return macs * c->chunk * c->scan.iterations;
 }
 
 /* "54.2 %" of two numbers, from integers; "<0.1 %" of what is not nothing. */
@@ -43856,7 +43860,7 @@ static const char *mlo_view_utilisation(const mlo_view *v, double cycles) {
 /* Cycles in which an element works, per frame: its multipliers; without a matrix array, a beat of
  * its lanes each. */
 static int64_t mlo_element_work(const mlo_core *c, const mlo_element *e) {
-    return (e->unit.macs ? e->unit.interval : e->unit.out.channels / e->unit.out.lanes) * c->tokens
+    return (e->unit.macs ? e->unit.interval : e->unit.out.channels / e->unit.out.lanes) * c->chunk
         * c->scan.iterations;
 }
 /* Block RAMs of 36 Kbit: "7", "10.5". */
@@ -44802,7 +44806,7 @@ static void mlo_text_prediction(const mlo_view *v, mlo_sheet *t) {
     const mlo_core *c = v->hw;
     const char *s = mlo_format(m,
         "%d frame%s of %lld tokens, %lld iterations: %s cycles, %s per frame", c->frames,
-        mlo_plural(c->frames), (long long)c->tokens, (long long)c->scan.iterations,
+        mlo_plural(c->frames), (long long)c->chunk, (long long)c->scan.iterations,
         mlo_thousands(m, v->p.cycles), mlo_thousands(m, v->p.interval));
     mlo_say_cell(t, "prediction", MLO_LABEL - 1);
     mlo_tell(t, s ? s : "");
@@ -45616,8 +45620,8 @@ static void mlo_roof_add(
     p.name = name;
     p.ceiling = ceiling;
     p.whole = whole;
-    p.macs = (double)macs * (double)c->tokens * (double)c->scan.iterations;
-    p.intensity = (double)macs * (double)c->tokens * c->frames / (double)(bytes > 0 ? bytes : 1);
+    p.macs = (double)macs * (double)c->chunk * (double)c->scan.iterations;
+    p.intensity = (double)macs * (double)c->chunk * c->frames / (double)(bytes > 0 ? bytes : 1);
     p.predicted = p.macs / (double)(r->v->p.interval > 0 ? r->v->p.interval : 1);
     p.measured = r->v->sim ? p.macs / r->v->sim->interval : 0;
     r->point[r->n++] = p;
@@ -46106,7 +46110,7 @@ static int mlo_html_run(const mlo_view *v, mlo_text *t) {
     mlo_printf(t,
         "<section><h2>Predicted run</h2><p class=sub>%d frame%s of %lld tokens through %lld "
         "iterations: <b>%s cycles</b>, %s per frame",
-        c->frames, mlo_plural(c->frames), (long long)c->tokens, (long long)c->scan.iterations,
+        c->frames, mlo_plural(c->frames), (long long)c->chunk, (long long)c->scan.iterations,
         mlo_thousands(m, v->p.cycles), mlo_thousands(m, v->p.interval));
     if (last < c->scan.iterations)
         mlo_printf(t, "; the first %lld iterations drawn", (long long)last);
@@ -46200,7 +46204,7 @@ static void mlo_html_cards(const mlo_view *v, mlo_text *t) {
         mlo_html_card(t, mlo_thousands(m, mlo_core_multipliers(v->hw)),
             mlo_format(m, "multipliers in %d kernels", mlo_core_kernels(v->hw)));
         mlo_html_card(t, mlo_thousands(m, v->p.interval),
-            mlo_format(m, "cycles per frame of %lld tokens", (long long)v->hw->tokens));
+            mlo_format(m, "cycles per frame of %lld tokens", (long long)v->hw->chunk));
         mlo_html_card(t, mlo_view_utilisation(v, v->sim ? v->sim->interval : (double)v->p.interval),
             v->sim ? "of multiplier cycles did useful work"
                    : "of multiplier cycles do useful work");
@@ -46614,7 +46618,7 @@ static void mlo_json_kernels(const mlo_view *v, mlo_text *t) {
                 "\"parameter_bytes\":%lld,\"memory\":\"%s\",\"predicted\":{",
                 (long long)u->in[0].channels, (long long)u->out.channels, u->pe, u->simd,
                 (long long)u->multipliers, (long long)u->other,
-                (long long)(u->macs * c->tokens * c->scan.iterations), (long long)u->interval,
+                (long long)(u->macs * c->chunk * c->scan.iterations), (long long)u->interval,
                 (long long)u->latency, (long long)mlo_unit_bytes(c, u), mlo_memory_name(e));
             mlo_spent_json(&v->p.spent[i], t);
             mlo_puts(t, "},\"area\":");
@@ -46653,7 +46657,7 @@ static void mlo_json_core(const mlo_view *v, mlo_text *t) {
     mlo_printf(t,
         "],\"feedback_tokens\":%lld,\"tokens\":%lld,\"channels\":%lld,\"frames_in_flight\":%d,"
         "\"axi_bits\":%d",
-        (long long)c->feedback, (long long)c->tokens, (long long)c->channels, c->frames,
+        (long long)c->feedback, (long long)c->chunk, (long long)c->channels, c->frames,
         c->axi_bits);
     mlo_printf(t,
         ",\"multipliers\":%lld,\"macs\":%lld,\"interval_per_token\":%lld,\"predicted_cycles\":%lld,"

@@ -25,7 +25,7 @@ typedef struct {
     mlo_site site;
     mlo_unit unit;
     /* how many tokens it can hold beyond those it passes on: for FIFO depths */
-    int64_t tokens;
+    int64_t depth;
     int pinned; /* 1: this folding was given; a search leaves it alone */
     /* MLO_LAYER, MLO_RESIDENT or MLO_BLOCK; the set of those that a search may choose from */
     int memory, memories;
@@ -49,7 +49,9 @@ typedef struct {
     int n_element;
     mlo_edge edge[2 * MLO_CORE_MOST];
     int n_edge;
-    int64_t tokens, channels; /* longest frame; carried channels */
+    int64_t chunk; /* tokens that go through together, at most: the longest frame */
+    int64_t keys; /* tokens that a query can see, at most: all of its frame */
+    int64_t channels; /* carried */
     int lanes, bits; /* of the loop's streams */
     int frames; /* in flight, at most */
     int masked; /* 1: a runtime mask stream */
@@ -88,7 +90,8 @@ static int mlo_element_site(mlo *m, mlo_core *c, mlo_element *e) {
     memset(&e->site, 0, sizeof e->site);
     e->site.m = m;
     e->site.node = n;
-    e->site.tokens = c->tokens;
+    e->site.chunk = c->chunk;
+    e->site.keys = c->keys;
     e->site.parts = mlo_core_parts(c->scan.body, n->output[0]);
     for (size_t i = 0; i < n->n_input && i < 8; i++) {
         e->site.in_bits[i] = mlo_value_bits(c->scan.body, n->input[i]);
@@ -111,7 +114,7 @@ static int64_t mlo_tile_tokens(int64_t tile) { return 2 * tile + 4; }
 /* (Re)derives an element's unit for a folding. */
 static int mlo_element_fold(mlo *m, mlo_element *e, int64_t pe, int64_t simd) {
     memset(&e->unit, 0, sizeof e->unit);
-    e->site.tile = e->memory == MLO_BLOCK ? mlo_min(e->tile, e->site.tokens) : 0;
+    e->site.tile = e->memory == MLO_BLOCK ? mlo_min(e->tile, e->site.chunk) : 0;
     if (!e->kernel->legal(&e->site, pe, simd))
         return mlo_fail(m, MLO_E_FOLDING, e->node, "%s cannot be folded to PE=%lld SIMD=%lld",
             e->name, (long long)pe, (long long)simd);
@@ -120,11 +123,11 @@ static int mlo_element_fold(mlo *m, mlo_element *e, int64_t pe, int64_t simd) {
     if (e->kernel->unit(&e->site, pe, simd, &e->unit)
         || mlo_kernel_fits(e->kernel, &e->site, &e->unit))
         return mlo_failed(m);
-    e->tokens = e->unit.whole_frame ? e->site.tokens + 3
-        : e->unit.blocks            ? mlo_tile_tokens(e->unit.tile)
-        : e->unit.macs              ? 2
-        : e->unit.n_memory > 1      ? 3
-                                    : 1;
+    e->depth = e->unit.whole_frame ? e->site.chunk + 3
+        : e->unit.blocks           ? mlo_tile_tokens(e->unit.tile)
+        : e->unit.macs             ? 2
+        : e->unit.n_memory > 1     ? 3
+                                   : 1;
     return 0;
 }
 
@@ -221,7 +224,7 @@ static int mlo_core_parameters(mlo *m, const mlo_core *c, mlo_element *e) {
     if (memory && e->memory == MLO_LAYER && !mlo_eq(memory, "layer"))
         return mlo_fail(m, MLO_E_DATA, e->node,
             "metadata say mlo.memory = '%.40s', which is none of layer, block, resident", memory);
-    e->tile = mlo_meta_within(m, e->node, mlo_key_tile, c->tokens, 1, INT32_MAX);
+    e->tile = mlo_meta_within(m, e->node, mlo_key_tile, c->chunk, 1, INT32_MAX);
     return mlo_failed(m);
 }
 
@@ -330,7 +333,7 @@ static int64_t mlo_edge_from(const mlo_edge *e, const int64_t at[MLO_CORE_MOST])
 }
 
 static void mlo_core_feedback(mlo_core *c) {
-    c->feedback = c->whole_frame ? (c->frames - 1) * c->tokens + 2 : c->frames * c->tokens + 2;
+    c->feedback = c->whole_frame ? (c->frames - 1) * c->chunk + 2 : c->frames * c->chunk + 2;
 }
 
 /* FIFO depths, in tokens, that no schedule exceeds. A path's depth is how many tokens its elements
@@ -346,9 +349,9 @@ static void mlo_core_fifos(mlo_core *c) {
                 const int64_t d = mlo_edge_from(&c->edge[k], depth);
                 c->edge[k].fifo = most > d ? most - d + 2 : 0;
                 if (c->element[i].unit.whole_frame && c->edge[k].to_port == 0)
-                    c->edge[k].fifo += c->tokens + 2;
+                    c->edge[k].fifo += c->chunk + 2;
             }
-        depth[i] = most + (c->element[i].kernel ? c->element[i].tokens : 0);
+        depth[i] = most + (c->element[i].kernel ? c->element[i].depth : 0);
     }
 }
 
@@ -376,14 +379,14 @@ static int64_t mlo_core_least(const mlo_core *c, const mlo_waits *w, int k) {
     const mlo_edge *e = &c->edge[k];
     const mlo_unit *u = &c->element[e->to].unit;
     int64_t least = 1;
-    if (u->whole_frame) return e->to_port ? 1 : mlo_max(1, c->tokens - 2 / u->rows.heads);
+    if (u->whole_frame) return e->to_port ? 1 : mlo_max(1, c->chunk - 2 / u->rows.heads);
     for (int i = 0; i < c->n_edge; i++)
         if (c->edge[i].to == e->to && c->edge[i].from != MLO_OUTSIDE) {
             const int other = c->edge[i].from;
             const int frame = w->frames[other] > mlo_edge_from(e, w->frames);
             const int64_t first = frame
-                ? c->tokens
-                : mlo_min(c->tokens, w->tiles[other] - mlo_edge_from(e, w->tiles));
+                ? c->chunk
+                : mlo_min(c->chunk, w->tiles[other] - mlo_edge_from(e, w->tiles));
             least = mlo_max(least, first - 3 / (e->channels / e->lanes_from));
         }
     return least;
@@ -434,7 +437,8 @@ static int mlo_core_build(mlo *m, mlo_core *c) {
             "a batch of %lld; export with batch 1: frames stream one after the other",
             (long long)f.dims[0]);
     c->channels = f.dims[f.rank - 1];
-    c->tokens = mlo_form_count(&f) / c->channels;
+    c->chunk = mlo_form_count(&f) / c->channels;
+    c->keys = c->chunk;
     c->bits = mlo_value_bits(c->scan.body, c->scan.body->output[0]->name);
     c->frames = (int)mlo_meta_within(m, c->scan.node, mlo_key_frames, 1, 1, 255);
     c->axi_bits = (int)mlo_meta_within(m, c->scan.node, mlo_key_axi_width, 128, 32, 1024);
@@ -514,7 +518,7 @@ static int64_t mlo_unit_tiles(const mlo_unit *u, int64_t tokens) {
 static int64_t mlo_core_tile_beats(const mlo_core *c) {
     int64_t beats = 0;
     for (int i = 0; i < c->n_element; i++)
-        beats += mlo_unit_tiles(&c->element[i].unit, c->tokens)
+        beats += mlo_unit_tiles(&c->element[i].unit, c->chunk)
             * mlo_unit_beats(&c->element[i].unit, c->axi_bits);
     return beats;
 }
@@ -560,7 +564,7 @@ static int64_t mlo_banks(const mlo_core *c, int memory) {
 /* Cycles of an iteration per frame, once things flow: of the busiest kernel, which takes `pace` a
  * token, or of `beats` of parameters, which frames share. */
 static int64_t mlo_steady_cycles(const mlo_core *c, int64_t pace, int64_t beats) {
-    int64_t work = pace * c->tokens, load = (mlo_load_cycles(c, beats) + c->frames - 1) / c->frames;
+    int64_t work = pace * c->chunk, load = (mlo_load_cycles(c, beats) + c->frames - 1) / c->frames;
     return load > work ? load : work;
 }
 
@@ -573,7 +577,7 @@ static int64_t mlo_unit_bits(const mlo_site *s, const mlo_unit *u, int axi, int6
     if (u->blocks)
         bits += 2 * u->tile * (u->in[0].channels * u->in[0].bits + u->out.channels * u->out.bits);
     for (int k = 1; k < u->n_in && u->whole_frame; k++)
-        bits += 2 * ((s->tokens + u->pe - 1) / u->pe * u->pe) * u->in[k].channels * u->in[k].bits;
+        bits += 2 * ((s->keys + u->pe - 1) / u->pe * u->pe) * u->in[k].channels * u->in[k].bits;
     return bits;
 }
 

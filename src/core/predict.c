@@ -102,7 +102,7 @@ static void mlo_schedule_edges(mlo_schedule *s) {
 static void mlo_schedule_jobs(mlo_schedule *s, mlo_job *job, int64_t frames) {
     const mlo_core *c = s->c;
     const int64_t iterations = c->scan.iterations;
-    mlo_job next = { c->frames, c->tokens, iterations, iterations > 1 ? iterations : 0, 0, 0, 0, 0,
+    mlo_job next = { c->frames, c->chunk, iterations, iterations > 1 ? iterations : 0, 0, 0, 0, 0,
         0, 0 };
     s->job = job;
     for (; next.frame < frames; next.frame += next.frames) {
@@ -171,7 +171,7 @@ static void mlo_schedule_end(mlo_schedule *s) {
 static int mlo_predict_all(mlo *m, const mlo_core *c, int64_t frames, mlo_prediction *p,
     int64_t follows, mlo_moment_seen seen, void *user) {
     int64_t length = 64;
-    while (length < 4 * (c->frames + 2) * c->tokens) length *= 2;
+    while (length < 4 * (c->frames + 2) * c->chunk) length *= 2;
     size_t memories = MLO_CORE_MOST * MLO_UNIT_MEMORIES;
     mlo_schedule *s = (mlo_schedule *)mlo_scratch(m, 1, sizeof *s);
     if (!s) return mlo_failed(m);

@@ -186,7 +186,7 @@ static void mlo_tb_inside(void *user) {
 static int mlo_emit_tb(mlo_emitter *e, int64_t frames) {
     mlo *m = e->m;
     const mlo_core *c = e->c;
-    const int64_t beats = c->tokens * (c->channels / c->lanes);
+    const int64_t beats = c->chunk * (c->channels / c->lanes);
     mlo_bench b = { e,
         MLO_NEW_N(m, mlo_traced, MLO_CORE_MOST * (1 + MLO_UNIT_PORTS + MLO_UNIT_MEMORIES)), 0 };
     if (!b.stream) return mlo_failed(m);
@@ -199,17 +199,16 @@ static int mlo_emit_tb(mlo_emitter *e, int64_t frames) {
         { "KERNELS", mlo_integer(m, e->layers * mlo_core_kernels(c)), NULL },
         { "MASKED", mlo_integer(m, c->masked), NULL },
         { "BEATS", mlo_integer(m, c->frames * beats), NULL },
-        { "MASK_BEATS", mlo_integer(m, c->masked ? c->frames * c->tokens : 0), NULL },
+        { "MASK_BEATS", mlo_integer(m, c->masked ? c->frames * c->chunk : 0), NULL },
         { "ITERATIONS", mlo_integer(m, c->scan.iterations), NULL },
         { "FRAMES", mlo_integer(m, c->frames), NULL },
         /* a silence no healthy core keeps: a slow one says nothing for a whole iteration */
         { "TIMEOUT",
-            mlo_integer(m, 200000 + 4 * mlo_core_interval(c) * (c->tokens + 16) * c->frames),
-            NULL },
+            mlo_integer(m, 200000 + 4 * mlo_core_interval(c) * (c->chunk + 16) * c->frames), NULL },
         /* the memory that it was folded for */
         { "RATE", mlo_integer(m, c->rate < 256 ? c->rate : 0), NULL },
         { "LATENCY", mlo_integer(m, c->read_latency), NULL },
-        { "TOKENS", mlo_integer(m, c->tokens), NULL },
+        { "TOKENS", mlo_integer(m, c->chunk), NULL },
         { "TOKEN_BEATS", mlo_integer(m, c->channels / c->lanes), NULL },
         { "MASK", c->masked ? "" : NULL, NULL },
         { "NO_MASK", c->masked ? NULL : "", NULL },

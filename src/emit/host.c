@@ -211,7 +211,7 @@ static void mlo_manifest_kernels(mlo_emitter *e) {
                     "%lld, \"interval\": %lld, \"value\": ",
                     mlo_copy_name(e, l, el->name), el->node->op, u->module, u->pe, u->simd,
                     (long long)u->multipliers, (long long)u->other,
-                    (long long)(u->macs * c->tokens * (c->scan.iterations / e->layers)),
+                    (long long)(u->macs * c->chunk * (c->scan.iterations / e->layers)),
                     (long long)u->interval);
                 mlo_report_string(&e->t, el->node->output[0]);
                 mlo_puts(&e->t, ", \"scope\": ");
@@ -282,7 +282,7 @@ static int mlo_emit_manifest(mlo_emitter *e, int64_t frames) {
     mlo_line(e,
         "{\n  \"mlo\": \"%s\",\n  \"iterations\": %lld,\n  \"tokens\": %lld,\n  \"channels\": "
         "%lld,\n  \"frames_in_flight\": %d,",
-        MLO_VERSION, (long long)c->scan.iterations, (long long)c->tokens, (long long)c->channels,
+        MLO_VERSION, (long long)c->scan.iterations, (long long)c->chunk, (long long)c->channels,
         c->frames);
     mlo_line(e, "  \"stream\": {\"lanes\": %d, \"bits\": %d, \"bytes\": %d, \"masked\": %s},",
         c->lanes, c->bits, c->lanes * mlo_padded(c->bits) / 8, c->masked ? "true" : "false");

@@ -373,7 +373,7 @@ static int mlo_emit_top(mlo_emitter *e) {
     const mlo_hole holes[] = {
         { "VERSION", MLO_VERSION, NULL },
         { "LAYERS", e->unrolled ? mlo_format(m, "%d layers", e->layers) : "One layer", NULL },
-        { "TOKENS", mlo_integer(m, c->tokens), NULL },
+        { "TOKENS", mlo_integer(m, c->chunk), NULL },
         { "CHANNELS", mlo_integer(m, c->channels), NULL },
         { "LANES", mlo_integer(m, c->lanes), NULL },
         { "BITS", mlo_integer(m, c->bits), NULL },

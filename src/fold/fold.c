@@ -154,9 +154,9 @@ static void mlo_fold_tighten(const mlo_core *c, const mlo_best *best, mlo_wish *
 static int mlo_fold_tiles(mlo_space *s, const mlo_wish *w, mlo_best *best) {
     mlo_best one = *best;
     if (!w->any_tile) return mlo_fold_frames(s, w, w->tile, best);
-    for (int64_t n = 1, before = 0; n <= s->c->tokens; before = one.tile, n += w->usual ? n : 1) {
+    for (int64_t n = 1, before = 0; n <= s->c->chunk; before = one.tile, n += w->usual ? n : 1) {
         mlo_wish tight = *w;
-        one.tile = mlo_parts(s->c->tokens, n);
+        one.tile = mlo_parts(s->c->chunk, n);
         one.found = 0;
         if (one.tile == before) continue;
         mlo_fold_tile(s->c, one.tile);
@@ -206,7 +206,7 @@ static int mlo_fold_blocks(mlo_space *s, const mlo_wish *w, mlo_best *best, int 
     else
         best->least = other.least;
     if (*better) return 0;
-    mlo_fold_tile(s->c, w->tile ? w->tile : s->c->tokens);
+    mlo_fold_tile(s->c, w->tile ? w->tile : s->c->chunk);
     return mlo_fold_modes(s, MLO_LAYER);
 }
 
@@ -260,7 +260,7 @@ static int mlo_fold_search(mlo *m, mlo_core *c, mlo_wish *w) {
                 ? " within the budget"
                 : "",
             (long long)plan->cycles, (long long)plan->price.multipliers,
-            plan->steady > plan->pace * c->tokens
+            plan->steady > plan->pace * c->chunk
                 ? ", and waits for parameters (--bandwidth, --axi-width, --frames-in-flight)"
                 : "",
             w->reached);
@@ -531,7 +531,7 @@ static int mlo_pareto_line(const mlo_space *s, const mlo_wish *w, const mlo_plan
         other += s->c->element[i].unit.other;
         macs += s->c->element[i].unit.macs;
     }
-    macs *= s->c->tokens * s->c->scan.iterations;
+    macs *= s->c->chunk * s->c->scan.iterations;
     mlo_printf(t,
         "{\"cycles\":%lld,\"steady_cycles\":%lld,\"interval_per_token\":%lld,\"frames_in_flight\":%"
         "d,\"multipliers\":%lld,\"other_multipliers\":%lld,\"on_chip_bits\":%lld",
@@ -589,7 +589,7 @@ static int mlo_fold_say(mlo *m, const mlo_core *c, const mlo_wish *w) {
     double macs = 0;
     if (!w->usual || mlo_predict_steady(m, c, &p)) return mlo_failed(m);
     for (int i = 0; i < c->n_element; i++) macs += (double)c->element[i].unit.macs;
-    macs *= (double)c->tokens * (double)c->scan.iterations;
+    macs *= (double)c->chunk * (double)c->scan.iterations;
     const int soon = mlo_knee_soon(c, c->frames, p.interval);
     const char *why = w->device ? mlo_format(m,
                                       "the fastest of at most so many that fits an %s; in row "

@@ -138,7 +138,7 @@ static int mlo_menu_add(mlo_space *s, mlo_menu *menu, const mlo_element *e, cons
         if (memories & memory) {
             int64_t beats = memory == MLO_RESIDENT ? 0
                                                    : mlo_unit_beats(&u, s->c->axi_bits)
-                    * (u.blocks ? s->c->frames * mlo_unit_tiles(&u, s->c->tokens) : 1);
+                    * (u.blocks ? s->c->frames * mlo_unit_tiles(&u, s->c->chunk) : 1);
             mlo_choice c = { pe, simd, u.interval,
                 mlo_unit_bits(site, &u, s->c->axi_bits, mlo_banks(s->c, memory)), beats, memory,
                 { s->timed && u.multipliers ? u.interval + u.latency : 0, u.multipliers, 0, 0,
@@ -173,7 +173,7 @@ static void mlo_menu_thin(mlo_menu *menu) {
 static int mlo_menu_list(
     mlo_space *s, mlo_menu *menu, const mlo_element *e, const mlo_site *site, int memories) {
     const int64_t most_s = e->kernel->simd_axis ? mlo_last_dim(&e->site.in[0]) : 1;
-    const int64_t most_p = e->unit.whole_frame ? e->site.tokens : mlo_last_dim(&e->site.out);
+    const int64_t most_p = e->unit.whole_frame ? e->site.keys : mlo_last_dim(&e->site.out);
     int64_t *pes = NULL;
     size_t n = 0;
     if (e->pinned) return mlo_menu_add(s, menu, e, site, memories, e->unit.pe, e->unit.simd);
@@ -192,7 +192,7 @@ static int mlo_menu_list(
 static int mlo_menu_make(mlo_space *s, mlo_menu *menu, const mlo_element *e) {
     mlo_site whole = e->site, tiled = e->site;
     whole.tile = 0;
-    tiled.tile = mlo_min(e->tile, e->site.tokens);
+    tiled.tile = mlo_min(e->tile, e->site.chunk);
     menu->n = 0;
     if (e->memories & MLO_EITHER && mlo_menu_list(s, menu, e, &whole, e->memories & MLO_EITHER))
         return mlo_failed(s->m);
@@ -229,8 +229,8 @@ static int mlo_search_frames(mlo_space *s, int frames) {
     for (int i = 0; i < s->c->n_element; i++)
         for (size_t k = 0; k < s->menu[i].n; k++)
             if (s->menu[i].item[k].memory == MLO_BLOCK)
-                s->c->element[i].tokens = mlo_tile_tokens(
-                    mlo_min(s->c->element[i].tile, s->c->tokens));
+                s->c->element[i].depth = mlo_tile_tokens(
+                    mlo_min(s->c->element[i].tile, s->c->chunk));
     mlo_core_fifos(s->c);
     s->fifo_bits = mlo_core_fifo_bits(s->c);
     return anew ? mlo_search_menus(s) : 0;
@@ -406,7 +406,7 @@ static size_t mlo_menu_cheapest(const mlo_menu *menu, size_t k) {
 
 /* The cheapest folding within the limits. */
 static int mlo_search_solve(const mlo_space *s, const mlo_limits *l, mlo_plan *plan, int *found) {
-    const int64_t pace = l->steady / s->c->tokens;
+    const int64_t pace = l->steady / s->c->chunk;
     const int64_t beats = mlo_load_beats(
         s->c, l->steady < MLO_UNLIMITED / s->c->frames ? l->steady * s->c->frames : MLO_UNLIMITED);
     *found = 0;

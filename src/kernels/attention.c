@@ -397,7 +397,7 @@ static int mlo_attention_legal(const mlo_site *s, int64_t pe, int64_t simd) {
             (long long)heads);
         return 0;
     }
-    return pe >= 1 && simd >= 1 && pe <= s->tokens && ch / heads % simd == 0;
+    return pe >= 1 && simd >= 1 && pe <= s->keys && ch / heads % simd == 0;
 }
 
 /* Stages and queues as in mlo_attention.v and its parts. */
@@ -429,7 +429,7 @@ static int mlo_attention_unit(const mlo_site *s, int64_t pe, int64_t simd, mlo_u
     int64_t ch = mlo_last_dim(&s->in[0]);
     int64_t heads = mlo_int(s->node, "heads", 1);
     int64_t d = ch / heads;
-    int64_t t = s->tokens;
+    int64_t t = s->keys;
     static const char *const ports[3] = { "s_axis_q", "s_axis_k", "s_axis_v" };
     if (mlo_int(s->node, "lt", 0) != mlo_clog2(t))
         return mlo_fail(s->m, MLO_E_DATA, s->node, "lt is %lld; for frames of %lld tokens it is %d",
@@ -499,7 +499,7 @@ static void mlo_attention_note_weights(
     const mlo_site *s, const mlo_attention_bounds *b, mlo_intermediates *l) {
     mlo_interval e = mlo_from_to(0, 255);
     mlo_interval top = mlo_product_of(mlo_multipliers, mlo_from_to(1, mlo_two_to(b->lt + 8)));
-    mlo_intermediate weights = { "sum e", mlo_sum_of_many(s->tokens, e), 1, MLO_IN_INT64,
+    mlo_intermediate weights = { "sum e", mlo_sum_of_many(s->keys, e), 1, MLO_IN_INT64,
         MLO_IN_DOUBLE, 8 + b->lt, 0, "u_softmax.sum_reg" };
     mlo_attention_note_distance(l, b->score, b->sbits - 1,
         "u_softmax.g_exact.g_exp2[0].g_coarse.u_exp2.d1",
@@ -528,7 +528,7 @@ static void mlo_attention_note_probs(
     int rounded = mlo_attention_rounded(s->node);
     mlo_interval e = mlo_from_to(0, 262143);
     mlo_interval top = mlo_product_of(mlo_multipliers, mlo_from_to(1, mlo_two_to(b->lt + 18)));
-    mlo_intermediate weights = { "sum e", mlo_sum_of_many(s->tokens, e), 1, MLO_IN_INT64,
+    mlo_intermediate weights = { "sum e", mlo_sum_of_many(s->keys, e), 1, MLO_IN_INT64,
         MLO_IN_DOUBLE, 18 + b->lt, 0, "u_softmax.sum_reg" };
     if (rounded) {
         mlo_attention_note_rounded(b, l);
@@ -554,13 +554,13 @@ static void mlo_attention_intermediates(
     const mlo_site *s, const mlo_unit *u, mlo_intermediates *l) {
     int64_t d = mlo_last_dim(&s->in[0]) / mlo_int(s->node, "heads", 1);
     int bits = s->in_bits[0];
-    int lt = mlo_clog2(s->tokens);
+    int lt = mlo_clog2(s->keys);
     int probs = mlo_attention_probs(s->node);
     int abits = bits + 9 + lt;
     mlo_interval x = mlo_signed_bits(bits);
     mlo_interval qk = mlo_product_of(x, x);
     mlo_interval w = mlo_product_of(mlo_from_to(0, 255), x);
-    mlo_interval mix = mlo_sum_of_many(s->tokens, w);
+    mlo_interval mix = mlo_sum_of_many(s->keys, w);
     mlo_attention_bounds b = { 2 * bits + (d > 1 ? mlo_clog2(d) : 1), lt, mlo_sum_of_many(d, qk) };
     /* above `never`, -2^40 */
     mlo_intermediate scores = { "s", b.score, 1, 41, 41, b.sbits, 1, "u_score.row_max" };
@@ -623,7 +623,7 @@ typedef struct {
 
 static mlo_attention_widths mlo_attention_widths_of(const mlo_site *s, const mlo_unit *u) {
     const int probs = mlo_attention_probs(s->node), rounded = mlo_attention_rounded(s->node);
-    const int64_t lt = mlo_clog2(s->tokens), d = u->simd * u->rows.steps;
+    const int64_t lt = mlo_clog2(s->keys), d = u->simd * u->rows.steps;
     mlo_attention_widths w = { u->pe, u->simd, u->rows.steps, s->in_bits[0], 0, 0, 0, 0, 0, 0,
         probs, rounded };
     w.score = 2 * w.x + mlo_max(mlo_clog2(d), 1);
@@ -675,7 +675,7 @@ static void mlo_attention_softmax_area(const mlo_attention_widths *w, mlo_area *
 /* The weighted sum: a dot product of PE for each channel. */
 static void mlo_attention_mix_area(
     const mlo_attention_widths *w, const mlo_site *s, int64_t ring, mlo_area *a) {
-    const int64_t acc = w->x + 9 + mlo_clog2(s->tokens), mult = (w->probs ? 16 : w->r) + 1;
+    const int64_t acc = w->x + 9 + mlo_clog2(s->keys), mult = (w->probs ? 16 : w->r) + 1;
     mlo_area value = { acc, w->pe * (w->x + w->x + 9) + acc, 0, 0 };
     mlo_area weight = { 0, 0, 0, 0 };
     mlo_area_memory(a, w->pe * w->e, ring);

@@ -84,7 +84,8 @@ typedef struct {
 } mlo_unit;
 
 /* What `unit` and `pack` may look at: the node with the forms and bits of its inputs and output,
- * and the longest frame. parts: into which a Split deals the output; 1. tile: tokens for which a
+ * chunk: tokens that go through together, at most; keys: tokens that a query can see, at most. (Both
+ * are the longest frame today.) parts: into which a Split deals the output; 1. tile: tokens for which a
  * matrix is to be read block by block (--memory block); 0: it is to be on chip. */
 typedef struct {
     mlo *m;
@@ -93,7 +94,7 @@ typedef struct {
     size_t n_in;
     mlo_form out;
     int in_bits[8], out_bits;
-    int64_t parts, tokens, tile;
+    int64_t parts, chunk, keys, tile;
 } mlo_site;
 
 /* What a parameter may be: elements at, at + step, .. of input `input` are within low..high. The

@@ -206,7 +206,7 @@ static int mlo_mvu_unit(const mlo_site *s, int64_t pe, int64_t simd, mlo_unit *u
     mlo_unit_shift(s, u);
     u->interval = k / simd * (n / pe);
     /* a cycle a pass */
-    if (u->blocks) u->interval += mlo_parts(mlo_parts(s->tokens, u->tile) * u->blocks, s->tokens);
+    if (u->blocks) u->interval += mlo_parts(mlo_parts(s->chunk, u->tile) * u->blocks, s->chunk);
     u->latency = (mlo_clog2(simd) + 1) / 2 + 11 + turns + table;
     u->multipliers = pe * simd;
     u->other = mlo_site_pow2(s) ? 0 : lanes;

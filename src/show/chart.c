@@ -102,8 +102,8 @@ static void mlo_roof_add(
     p.name = name;
     p.ceiling = ceiling;
     p.whole = whole;
-    p.macs = (double)macs * (double)c->tokens * (double)c->scan.iterations;
-    p.intensity = (double)macs * (double)c->tokens * c->frames / (double)(bytes > 0 ? bytes : 1);
+    p.macs = (double)macs * (double)c->chunk * (double)c->scan.iterations;
+    p.intensity = (double)macs * (double)c->chunk * c->frames / (double)(bytes > 0 ? bytes : 1);
     p.predicted = p.macs / (double)(r->v->p.interval > 0 ? r->v->p.interval : 1);
     p.measured = r->v->sim ? p.macs / r->v->sim->interval : 0;
     r->point[r->n++] = p;
@@ -592,7 +592,7 @@ static int mlo_html_run(const mlo_view *v, mlo_text *t) {
     mlo_printf(t,
         "<section><h2>Predicted run</h2><p class=sub>%d frame%s of %lld tokens through %lld "
         "iterations: <b>%s cycles</b>, %s per frame",
-        c->frames, mlo_plural(c->frames), (long long)c->tokens, (long long)c->scan.iterations,
+        c->frames, mlo_plural(c->frames), (long long)c->chunk, (long long)c->scan.iterations,
         mlo_thousands(m, v->p.cycles), mlo_thousands(m, v->p.interval));
     if (last < c->scan.iterations)
         mlo_printf(t, "; the first %lld iterations drawn", (long long)last);

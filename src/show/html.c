@@ -75,7 +75,7 @@ static void mlo_html_cards(const mlo_view *v, mlo_text *t) {
         mlo_html_card(t, mlo_thousands(m, mlo_core_multipliers(v->hw)),
             mlo_format(m, "multipliers in %d kernels", mlo_core_kernels(v->hw)));
         mlo_html_card(t, mlo_thousands(m, v->p.interval),
-            mlo_format(m, "cycles per frame of %lld tokens", (long long)v->hw->tokens));
+            mlo_format(m, "cycles per frame of %lld tokens", (long long)v->hw->chunk));
         mlo_html_card(t, mlo_view_utilisation(v, v->sim ? v->sim->interval : (double)v->p.interval),
             v->sim ? "of multiplier cycles did useful work"
                    : "of multiplier cycles do useful work");

@@ -102,7 +102,7 @@ static void mlo_json_kernels(const mlo_view *v, mlo_text *t) {
                 "\"parameter_bytes\":%lld,\"memory\":\"%s\",\"predicted\":{",
                 (long long)u->in[0].channels, (long long)u->out.channels, u->pe, u->simd,
                 (long long)u->multipliers, (long long)u->other,
-                (long long)(u->macs * c->tokens * c->scan.iterations), (long long)u->interval,
+                (long long)(u->macs * c->chunk * c->scan.iterations), (long long)u->interval,
                 (long long)u->latency, (long long)mlo_unit_bytes(c, u), mlo_memory_name(e));
             mlo_spent_json(&v->p.spent[i], t);
             mlo_puts(t, "},\"area\":");
@@ -141,7 +141,7 @@ static void mlo_json_core(const mlo_view *v, mlo_text *t) {
     mlo_printf(t,
         "],\"feedback_tokens\":%lld,\"tokens\":%lld,\"channels\":%lld,\"frames_in_flight\":%d,"
         "\"axi_bits\":%d",
-        (long long)c->feedback, (long long)c->tokens, (long long)c->channels, c->frames,
+        (long long)c->feedback, (long long)c->chunk, (long long)c->channels, c->frames,
         c->axi_bits);
     mlo_printf(t,
         ",\"multipliers\":%lld,\"macs\":%lld,\"interval_per_token\":%lld,\"predicted_cycles\":%lld,"

@@ -460,7 +460,7 @@ static void mlo_text_prediction(const mlo_view *v, mlo_sheet *t) {
     const mlo_core *c = v->hw;
     const char *s = mlo_format(m,
         "%d frame%s of %lld tokens, %lld iterations: %s cycles, %s per frame", c->frames,
-        mlo_plural(c->frames), (long long)c->tokens, (long long)c->scan.iterations,
+        mlo_plural(c->frames), (long long)c->chunk, (long long)c->scan.iterations,
         mlo_thousands(m, v->p.cycles), mlo_thousands(m, v->p.interval));
     mlo_say_cell(t, "prediction", MLO_LABEL - 1);
     mlo_tell(t, s ? s : "");
