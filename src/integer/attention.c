@@ -1,15 +1,18 @@
-/* attention: recognised, and made an attention kernel.
+/* attention: recognises an attention and makes it an attention kernel.
  *
  * in:  MatMul(softmax(q k^T scale + mask), v) between reshapes, each checked element by element.
- * out: an Attention, or one that rounds its probabilities, and scores, as the source model does.
- * invariant: scores know no zero of the queries; what is mixed has the zero of what it is made of.
- * cost: one walk over the index map of each reshape chain.
+ * out: the kernel Attention, or one that rounds its probabilities, and perhaps its scores, as the
+ *     source model does.
+ *
+ * invariant: scores have no term for a zero point of the queries, so queries have none. The result
+ *     has the zero points of the values that are mixed.
+ * cost: one walk over the index map of each chain of reshapes.
  */
 static const mlo_sublayer_kind mlo_attention_sublayer; /* the card, below */
 
 /* ---- recognising ---------------------------------------------------------- */
 
-/* Does the chain from `source` [.., T, C] lay it out as those heads, of all its channels in order? */
+/* Does the chain from `source` [.., T, C] split all its channels, in order, into those heads? */
 static int mlo_is_heads(
     const mlo_recogniser *r, const char *source, const mlo_chain *c, const mlo_heads *v) {
     mlo_form f = mlo_body_form(&r->in, source);
@@ -22,14 +25,14 @@ static int mlo_is_heads(
     return ok;
 }
 
-/* Do rows stay rows: is the last dimension what it was? */
+/* Does the node keep rows as rows: is the last dimension what it was? */
 static int mlo_keeps_rows(const mlo_recogniser *r, const mlo_node *n) {
     mlo_form from = mlo_body_form(&r->in, n->input[0]), to = mlo_body_form(&r->in, n->output[0]);
     return mlo_has_trait(n, MLO_RESHAPES) && mlo_form_known(&from) && mlo_form_known(&to)
         && mlo_last_dim(&from) == mlo_last_dim(&to);
 }
 
-/* Where(IsNaN(p), 0, p): rows without any key become zeros. p, or NULL. */
+/* For Where(IsNaN(p), 0, p), which makes rows without any key zeros: p. Else NULL. */
 static const char *mlo_unguarded(const mlo_recogniser *r, const mlo_node *n) {
     double zero;
     mlo_node *test = mlo_is(n, "Where") ? mlo_made_by(&r->in, n->input[0]) : NULL;
@@ -39,7 +42,7 @@ static const char *mlo_unguarded(const mlo_recogniser *r, const mlo_node *n) {
     return n->input[2];
 }
 
-/* The softmax that makes probabilities, behind roundings, guards and reshapes. */
+/* Finds the softmax that makes probabilities, through roundings, guards and reshapes. */
 static mlo_node *mlo_softmax_of(mlo_recogniser *r, const char *name, mlo_given **given) {
     for (int i = 0; i < MLO_CHAIN; i++) {
         mlo_node *n = mlo_made_by(&r->in, name = mlo_unrounded(r, name, 1, given));
@@ -51,7 +54,8 @@ static mlo_node *mlo_softmax_of(mlo_recogniser *r, const char *name, mlo_given *
     return NULL;
 }
 
-/* The additive mask of scores, and their scale: walks from the softmax to the MatMul that made them. */
+/* Walks from the softmax to the MatMul that makes the scores, and notes their additive mask and
+ * scale. */
 static mlo_node *mlo_scores(mlo_recogniser *r, mlo_node *softmax, mlo_sublayer *b) {
     const char *name = softmax->input[0];
     double x;
@@ -78,7 +82,7 @@ static mlo_node *mlo_scores(mlo_recogniser *r, mlo_node *softmax, mlo_sublayer *
     return NULL;
 }
 
-/* Is an operand of attention the sum of two products of the token with something of its position:
+/* Is an operand of attention a sum of two products of the token with functions of its position:
  * rotary embedding? */
 static int mlo_is_rotary(const mlo_recogniser *r, const char *name) {
     mlo_chain c;
@@ -95,8 +99,8 @@ static int mlo_is_rotary(const mlo_recogniser *r, const char *name) {
     return 1;
 }
 
-/* Key heads that are repeated for several query heads: behind an Expand or a Tile, how many are
- * there? 0: none are. */
+/* How many key heads there are, if an Expand or a Tile repeats each for several query heads; else
+ * 0. */
 static int64_t mlo_key_heads(const mlo_recogniser *r, const char *name, int64_t d) {
     for (int i = 0; i < MLO_CHAIN; i++) {
         mlo_chain c;
@@ -112,15 +116,16 @@ static int64_t mlo_key_heads(const mlo_recogniser *r, const char *name, int64_t 
     return 0;
 }
 
-/* Is the carried value a batch of several, as attention with its tokens sees it? How many; else 1. */
+/* How many sequences the carried value holds, as the attention's tokens show; 1 if it is no
+ * batch. */
 static int64_t mlo_batch_of(const mlo_recogniser *r) {
     mlo_form x = mlo_body_form(&r->in, r->body->input[0]->name);
     int64_t batch = r->tokens > 0 ? mlo_tokens_of(&x) / r->tokens : 1;
     return x.rank > 2 && (x.dims[0] == batch || x.dims[1] == batch) ? batch : 1;
 }
 
-/* A product of activations that is attention, but not as hardware has it: what a person would call
- * it. */
+/* Refuses a product of activations that is attention, but not as the hardware has it, and says what
+ * a person would call it. */
 static const char *mlo_cannot_attend(mlo_recogniser *r, const mlo_node *n, const mlo_sublayer *b,
     const mlo_node *scores, int64_t d, const char *what) {
     mlo *m = r->m;
@@ -149,8 +154,8 @@ static const char *mlo_cannot_attend(mlo_recogniser *r, const mlo_node *n, const
     return NULL;
 }
 
-/* MatMul(softmax(..), v) behind reshapes: an attention of [T, C] tokens. `out` is the value after
- * the reshapes, chain leads to `mix`. */
+/* Recognises MatMul(softmax(..), v) behind reshapes: an attention of tokens [T, C]. `out` is the
+ * value after the reshapes; `joined` leads from there to `mix`, the MatMul. */
 static const char *mlo_block_attention(
     mlo_recogniser *r, mlo_node *mix, const char *out, const mlo_chain *joined) {
     mlo_sublayer *b = mlo_block_new(r, &mlo_attention_sublayer, mix, out);
@@ -201,7 +206,7 @@ static const char *mlo_block_attention(
     return mlo_chain_note(r, out, joined, 1) ? NULL : out;
 }
 
-/* Probabilities times values that are not the loop's own. */
+/* Does the attention mix values that come from outside of the loop (cross attention)? */
 static int mlo_is_crossed(mlo_recogniser *r, const mlo_node *mix) {
     mlo_given *given = NULL;
     return mlo_is_carried(&r->in, mix->input[0])
@@ -225,7 +230,7 @@ static const char *mlo_recognise_attention(
 
 /* ---- what is given -------------------------------------------------------- */
 
-/* Are an operand's integers the source's, without a zero point? */
+/* Are an operand's integers those of the source model, without a zero point? */
 static int mlo_given_plain(const mlo_quantizer *q, const mlo_signal *x) {
     const mlo_given *g = mlo_narrow_given(x);
     if (!mlo_given_scaled(g)) return 0;
@@ -234,8 +239,8 @@ static int mlo_given_plain(const mlo_quantizer *q, const mlo_signal *x) {
     return 1;
 }
 
-/* Of the roundings inside an attention, those that it has: of products of the source's own
- * integers, scores to 8 bits and probabilities to 8 bits at most. */
+/* Keeps those of the source's roundings inside an attention that a kernel can do: scores to 8 bits
+ * and probabilities to at most 8, made of products of the source's own integers. */
 static void mlo_given_inside(mlo_quantizer *q, mlo_sublayer *b) {
     const mlo_given *s = b->scores_given, *w = b->probs_given;
     int probs = w && w->bits <= 8 && mlo_given_plain(q, mlo_signal_of(q, b->in[2]));
@@ -247,8 +252,8 @@ static void mlo_given_inside(mlo_quantizer *q, mlo_sublayer *b) {
     if (!scores) b->scores_given = NULL;
 }
 
-/* What an attention cannot take: scores know no zero of the queries, and what is mixed has the
- * zero of what it is made of. */
+/* Drops, with a warning, given zero points that an attention has no term for: of the queries, the
+ * values and the result. */
 static int mlo_given_attention(mlo_quantizer *q, const mlo_sublayer *b) {
     mlo_signal *x = mlo_signal_of(q, b->in[0]);
     mlo_signal *v = mlo_signal_of(q, b->in[2]);
@@ -279,7 +284,7 @@ static int mlo_given_of_attention(mlo_quantizer *q, mlo_sublayer *b) {
     mlo_given_inside(q, b);
     return 0;
 }
-/* All attentions of a loop read one mask. */
+/* Checks that all attentions of a loop read one mask. */
 static int mlo_demand_attention(mlo_quantizer *q, const mlo_sublayer *b) {
     if (!b->mask) return 0;
     if (q->mask && q->mask != b->mask)
@@ -309,7 +314,8 @@ static const char *mlo_type_attention(const mlo_sublayer *b) {
 
 /* ---- scales --------------------------------------------------------------- */
 
-/* Scores know no zero of the queries, and what is mixed has the zero of what it is made of. */
+/* Refuses queries with a zero, as scores have no term for it, and a result whose zero is not that
+ * of the values that are mixed. */
 static int mlo_attention_zeros(mlo_quantizer *q, const mlo_sublayer *b) {
     const mlo_signal *x = mlo_signal_of(q, b->in[0]);
     const mlo_signal *v = mlo_signal_of(q, b->in[2]);
@@ -329,7 +335,7 @@ static int mlo_attention_zeros(mlo_quantizer *q, const mlo_sublayer *b) {
     return 0;
 }
 
-/* An attention's result, and the values it mixes. */
+/* Sets the scales of an attention's result and of the values it mixes. */
 static int mlo_attention_scales(mlo_quantizer *q, const mlo_sublayer *b) {
     mlo_signal *v = mlo_signal_of(q, b->in[2]), *y = mlo_signal_of(q, b->out);
     int given = mlo_given_scaled(mlo_narrow_given(y));
@@ -351,8 +357,8 @@ static int mlo_attention_scales(mlo_quantizer *q, const mlo_sublayer *b) {
 
 /* ---- making it ------------------------------------------------------------ */
 
-/* The constants of one iteration: see kernels/attention.c. score: what a unit of q k is in the
- * softmax; v, y: steps of values and of their mix. */
+/* Computes the constants of one iteration: see kernels/attention.c. score: what one unit of q k is
+ * in the softmax; v, y: the steps of the values and of the result. */
 static void mlo_attention_numbers(
     const mlo_sublayer *b, int64_t i, int lt, double score, double v, double y, int32_t *p) {
     const mlo_given *w = b->probs_given, *s = w ? b->scores_given : NULL;

@@ -1,7 +1,9 @@
 /* body: pieces of the integer body that all sublayers are made of.
  *
- * in:  a quantizer whose scales are chosen.    out: kernels' nodes, parameters of all iterations,
- *      the narrow form of a wide value and back.
+ * in:  a quantizer whose scales are chosen.
+ * out: nodes of kernels, parameters of all iterations, the narrow form (a matrix operand) of a wide
+ *     value (a residual stream), and back.
+ *
  * invariant: every number is a per-iteration parameter, whether or not layers agree about it.
  */
 

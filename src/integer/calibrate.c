@@ -1,34 +1,36 @@
-/* calibrate: what the values of a loop look like.
+/* calibrate: finds out what the values of a loop look like.
  *
- * in:  a rolled float model, and samples (else inputs drawn from the declared types, with a warning).
- * out: for every value between sublayers, per iteration and channel: the smallest, the largest,
- *      the mean and the mean square. Tokens that an attention mask hides do not count: nobody
- *      reads what becomes of them, and there may be more of them than of others.
+ * in:  a rolled float model, and samples (else inputs drawn from the declared types, with a
+ *     warning).
+ * out: for every value between sublayers, per iteration and channel: the smallest and the largest
+ *     value, the mean and the mean square. Tokens that an attention mask hides do not count: their
+ *     results are never read, and they may be the majority.
+ *
  * invariant: memory is a few numbers per channel, however many samples there are. Samples are read
- *      in order, sums are in double, so the same samples give the same numbers everywhere.
+ *     in order and summed in double, so the same samples give the same numbers everywhere.
  * example: in a BERT some channels of the residual stream are 50 times as large as the others, in
  *     every token: means and ranges show them.
- * cost: one float evaluation per sample; a second one when the scales are chosen, to see what
- *     rounding does (`drift`).
+ * cost: one float evaluation per sample; a second one when the scales are chosen, to measure the
+ *     mean error of rounding (`drift`).
  */
 
-/* A value between sublayers. Arrays of iterations, or of iterations x channels (`per`). As an
- * integer y it stands for
- *     wide: wide_scale y             narrow: zero[c] + narrow_scale shape[c] y  */
+/* A signal: a value between sublayers. Arrays have an element per iteration, or per iteration and
+ * channel (`per`). An integer y stands for (wide form) wide_scale y, or (narrow form) zero[c] +
+ * narrow_scale shape[c] y. */
 typedef struct {
     const char *name;
     /* demanded widths: matrix operand; residual stream */
     int narrow, wide;
-    /* 1: the residual stream has the value itself, not what it is rounded to */
+    /* 1: the residual stream carries the value itself, not what it is rounded to */
     int raw;
     int bits, wide_bits; /* of the narrow form, of the wide one */
-    /* what is fixed of it; of one form alone. NULL: nothing */
+    /* what is given for the value; for one of its forms. NULL: nothing */
     mlo_given *given, *given_narrow, *given_wide;
     int index; /* 1: it is the index of a table */
-    int roomy; /* 1: its ranges have their margins */
-    int reads[MLO_BLOCK_KINDS]; /* how many sublayers of each kind read it, */
-    int operand; /* as which operand an attention does, */
-    const mlo_sublayer *maker; /* and which sublayer makes it */
+    int roomy; /* 1: its ranges have been widened by their margins */
+    int reads[MLO_BLOCK_KINDS]; /* how many sublayers of each kind read it */
+    int operand; /* as which operand an attention reads it */
+    const mlo_sublayer *maker; /* the sublayer that makes it */
     int64_t channels;
     /* tokens seen; the largest magnitude; the mean of 1 / (a token's sum of squares) */
     double *rows, *most, *inverse;
@@ -37,14 +39,14 @@ typedef struct {
     /* drift: the mean of (what the integer stands for - the value) */
     double *wide_scale, *narrow_scale, *zero, *drift;
     float *shape; /* NULL: all channels have one scale */
-    /* expected square error of what linear layers make of it, relative to that; their products per
-     * token */
+    /* of the linear layers that read it: the expected square error of their results, relative to
+     * these; their products per token */
     double noise, macs;
     const char *narrow_name, *wide_name, *shape_name;
 } mlo_signal;
 
-/* The tokens that count, of the sample at hand: those that the attention mask keeps. Nobody reads
- * what becomes of the others. */
+/* The tokens of the present sample that count: those that the attention mask keeps. The results of
+ * the others are never read. */
 typedef struct {
     unsigned char *kept;
     int64_t tokens, room;
@@ -56,7 +58,7 @@ typedef struct mlo_quantizer {
     mlo_recogniser r;
     const char *result;
     mlo_map signal; /* float value name -> mlo_signal */
-    /* the same in the order they were met: a map has none */
+    /* the same in the order in which they were met, which a map does not keep */
     mlo_signal **signals;
     size_t n_signals;
     /* the new Scan and its body */
@@ -67,10 +69,10 @@ typedef struct mlo_quantizer {
     int mask_bad; /* a value seen in it that is neither 0 nor hugely negative */
     const char *mask_bits; /* the boolean value that replaces it */
     int64_t samples; /* of the calibration */
-    /* what products may cost, relative to all of them with operands of --activations bits */
+    /* what the products may cost in all, relative to operands of --activations bits */
     double cost;
-    int widest; /* bits that an operand may get of it */
-    /* bits where nothing else is said: of weights, of matrix operands, of the residual stream */
+    int widest; /* the most bits that an operand may get within this cost */
+    /* bits where nothing else is said, of weights, of matrix operands, of the residual stream */
     int weights, activations, residual;
     int pow2; /* 1: every scale is a power of two */
 } mlo_quantizer;
@@ -108,7 +110,7 @@ static mlo_signal *mlo_signal_of(mlo_quantizer *q, const char *name) {
 
 /* ---- what is seen --------------------------------------------------------- */
 
-/* A mask that keeps nobody says nothing. */
+/* A mask that keeps no token is ignored. */
 static int mlo_counting_see(mlo *m, mlo_counting *k, const mlo_array *a) {
     int64_t tokens = a->rank > 0 ? a->dims[a->rank - 1] : 0, kept = 0;
     const float *x = (const float *)a->data;
@@ -132,7 +134,7 @@ static void mlo_mask_see(mlo_quantizer *q, const mlo_array *a) {
         if (!(x[i] == 0 || x[i] <= -10000.0f)) q->mask_bad = 1;
 }
 
-/* The signal that an observed value is, when it is one of the loop's. */
+/* The signal for an observed value; NULL when the value is none of the loop's. */
 static mlo_signal *mlo_signal_seen(const mlo_quantizer *q, const mlo_graph *g, int64_t iteration,
     const char *name, const mlo_array *a) {
     if (a->dtype != MLO_FLOAT || g != q->scan.body || iteration < 0
@@ -169,7 +171,7 @@ static int mlo_calibrate_see(
             mean[c] += v;
             square[c] += v * v;
             power += v * v;
-            /* NaN, too, is taken, and then stays */
+            /* also true of NaN, which then stays */
             if (!(fabs(v) <= most)) most = fabs(v);
         }
         if (power > 1e-30) s->inverse[iteration] += 1 / power;
@@ -198,7 +200,7 @@ static void mlo_calibrate_means(mlo_quantizer *q) {
     }
 }
 
-/* What a value becomes when it goes through its narrow integer. */
+/* The value after it has been rounded to its narrow integer and back. */
 static double mlo_rounded(const mlo_signal *s, int64_t iteration, int64_t c, double v) {
     int64_t at = iteration * s->channels + c;
     double step = s->narrow_scale[iteration] * (s->shape ? (double)s->shape[at] : 1);
@@ -232,8 +234,8 @@ static uint64_t mlo_random(uint64_t *s) {
     return *s * 2685821657736338717u;
 }
 
-/* The rows of the table that a value indexes, by itself or behind nodes that keep its elements; 0:
- * it is no index. */
+/* How many rows the table has that a value indexes, directly or behind nodes that keep its
+ * elements; 0 when it is no index. */
 static int64_t mlo_rows_indexed(const mlo_graph *g, const char *name, int depth) {
     int64_t rows = 0;
     for (size_t i = 0; i < g->n_node && !rows && depth < 8; i++) {
@@ -249,15 +251,15 @@ static int64_t mlo_rows_indexed(const mlo_graph *g, const char *name, int depth)
     return rows;
 }
 
-/* How many values an integer input may take: the rows of the table it indexes; 2 where it is no
+/* How many values an integer input may take: the rows of the table that it indexes; 2 when it is no
  * index (a mask). */
 static int64_t mlo_input_range(const mlo_graph *g, const char *name) {
     int64_t rows = mlo_rows_indexed(g, name, 0);
     return rows ? rows : 2;
 }
 
-/* Inputs nobody gave, drawn from their types: normal floats; indices over their table; masks that
- * keep a random prefix. A boolean one may mean keys that do not count, as PyTorch's
+/* Draws an input from its type where no sample is given: normal floats; indices over their table;
+ * masks that keep a random prefix. A boolean mask may mark keys that do not count, as PyTorch's
  * key_padding_mask does: it is never all true, so that some keys always count. */
 static mlo_array *mlo_draw_input(
     mlo *m, const mlo_graph *g, const mlo_value_info *info, uint64_t *seed) {
@@ -330,9 +332,9 @@ static const mlo_array *mlo_calib_of(const mlo *m, const char *name) {
     return NULL;
 }
 
-/* How many inputs to draw where nobody gave any: 8, or fewer (4, 2, 1) of a model so large that
- * evaluating them would take longer than seconds: it has many tokens, or channels whose statistics
- * are alike. */
+/* How many inputs to draw where no samples are given: 8, or fewer (4, 2, 1) where evaluating a
+ * large model would take longer than seconds. Such a model has many tokens, or channels whose
+ * statistics are alike. */
 static int64_t mlo_samples_drawn(const mlo_graph *g) {
     const double most = 16e9; /* multiply-accumulates in the loops, all samples */
     double macs = 0;

@@ -1,22 +1,25 @@
 /* given: what a quantized source model fixes: integers, their widths, what they stand for.
  *
  * in:  a loop whose model says where it rounds: QuantizeLinear and DequantizeLinear (QDQ), QONNX's
- *     Quant and BipolarQuant, chains of Div, Round, Clip, Mul (fake quantization), quantized operators.
- * out: the same in two forms, QDQ pairs and chains of standard operators; and, of any value, the
- *     `rounding` that makes it.
- * invariant: what is fixed is taken over, not estimated: scale and zero of each iteration, and the
- *     integers of weights bit for bit.
- * example: DequantizeLinear(QuantizeLinear(x, 0.02, 3), 0.02, 3) over uint8 is a rounding of x to
+ *     Quant and BipolarQuant, chains of Div, Round, Clip, Mul (fake quantization), quantized
+ *     operators.
+ * out: the same loop, in which every rounding is a QDQ pair or a chain of standard operators; and,
+ *     for any value, the `rounding` that makes it.
+ *
+ * Recognition (recognise.c) passes through a rounding as it passes through a reshape, and notes on
+ * the value what the rounding fixes. A rounding inside a function of one value stays: the table
+ * that replaces the function evaluates it.
+ *
+ * An integer differs from the source's by at most one step, next to a tie, for three reasons:
+ * multipliers have 15 bits; a float bias is rounded to the steps of the sum (which are coarse if
+ * weights have few bits); an attention has an arithmetic of its own.
+ *
+ * invariant: what is fixed is taken over, not estimated: scale and zero point of each iteration,
+ *     and the integers of weights bit for bit.
+ * example: DequantizeLinear(QuantizeLinear(x, 0.02, 3), 0.02, 3) over uint8 rounds x to
  *     0.02 (q - 3), q = 0..255.
- * cost: a few nodes a rounding; scales are single numbers. Weights are looked at only where they
- *     have a zero point.
- *
- * Where a value is not the source's, it is one step away, next to a tie: multipliers have 15 bits,
- * a float bias is rounded to the steps of the sum (which few bits of weights make coarse), and an
- * attention has an arithmetic of its own.
- *
- * Recognition (recognise.c) goes through roundings as it goes through reshapes, and notes on the
- * value what they fix. Inside a function of one value they stay: tables evaluate them.
+ * cost: a few nodes per rounding; scales are single numbers. Weights are read only where they have
+ *     a zero point.
  */
 
 /* What a source model, or a q_config, fixes of a value: its width, and where `scale` is given what

@@ -1,15 +1,15 @@
-/* layout: the inside of a loop: what depends on the carried value, and which element of one value
- * is which of another.
+/* layout: tells which values of a loop's body depend on the carried value, and which element of one
+ * value is which element of another.
  *
- * in:  a loop's body, indexed, with known forms.
- * out: for any value, the value that it is a view of, and element by element which part of it.
- * invariant: a view moves elements and computes nothing. How an operator moves them is what its
- *     own evaluation does to the numbers 0, 1, 2, ..: there is no second definition of Slice or
- *     Transpose here.
+ * in:  a loop's body, indexed, with known shapes.
+ * out: for any value, the value that it is a view of, and for each element its place in that.
+ *
+ * invariant: a view moves elements and computes nothing. How an operator moves elements is found by
+ *     evaluating it on the numbers 0, 1, 2, ..: Slice or Transpose have no second definition here.
  * example: Transpose(Reshape(x, [1, 12, 4, 8])) is a view of x [1, 12, 32]; its element (h, t, j)
  *     is element (t, 8 h + j) of x.
  * cost: one evaluation over integers for each operator that moves elements; nothing for one that
- *     renames dimensions.
+ *     only renames dimensions.
  */
 typedef struct {
     mlo *m;

@@ -1,9 +1,11 @@
-/* linear: a layer x W (+ bias): recognised, and made a matrix-vector unit.
+/* linear: recognises a layer x W (+ bias) and makes it a matrix-vector unit (MVU).
  *
- * in:  MatMul or Gemm with a parameter as its second operand, the Add of a bias behind it.
- * out: an MVU (with a table, where a function of one value is its only reader), with weights,
- *      biases and multipliers of every iteration.
- * invariant: the mean over the calibration is exact: the bias takes what rounding does on average.
+ * in:  MatMul or Gemm with a parameter as its second operand; the Add of a bias behind it.
+ * out: an MVU with weights, biases and multipliers of every iteration; it also has a table, where
+ *     a function of one value is the layer's only reader.
+ *
+ * invariant: the mean over the calibration is exact: the bias makes up for what rounding does on
+ *     average.
  * cost: one layer's weights in memory at a time.
  */
 static const mlo_sublayer_kind mlo_linear_sublayer; /* the card, below */

@@ -1,13 +1,14 @@
-/* mask: what the additive mask of attention is: one bit per key, proved, or a refusal in a
+/* mask: proves that the additive mask of an attention is one bit per key, or refuses it in a
  * person's words.
  *
- * in:  a mask as the body reads it: [.., T, T] or less, made of constants and model inputs, in the
- *     body or around it.
- * out: a value of the outer graph with one number per key, 0 where it counts and hugely negative
+ * in:  a mask as the body reads it: [.., T, T] or smaller, made of constants and model inputs, in
+ *     the body or around it.
+ * out: a value of the outer graph with one number per key: 0 where the key counts, hugely negative
  *     where it doesn't.
- * invariant: rows are cut off only where they are proved equal, for any input: each element is
- *     traced to what it is computed from, and two are equal when they come from equal things in
- *     equal ways. Data prove nothing here.
+ *
+ * invariant: rows are dropped only where they are proved equal for any input: each element is
+ *     traced to what it is computed from, and two elements are equal when they come from equal
+ *     elements by equal operations. Sample data prove nothing here.
  * example: Where(Cast(1 - Expand(Unsqueeze(attention_mask))), -3.4e38, ..) of shape [1, 1, T, T]
  *     becomes its row 0.
  * cost: O(elements) for each node between the inputs and the mask.

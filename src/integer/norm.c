@@ -1,7 +1,7 @@
-/* norm: LayerNormalization and RMSNormalization: recognised, and made a norm kernel.
+/* norm: recognises LayerNormalization and RMSNormalization and makes them a norm kernel.
  *
- * in:  a norm over the channels of a token, gamma and beta parameters or absent.
- * out: a LayerNorm that reads the residual stream.
+ * in:  a norm over the channels of a token; its gamma and beta are parameters or absent.
+ * out: the kernel LayerNorm, which reads the residual stream.
  */
 static const mlo_sublayer_kind mlo_norm_sublayer; /* the card, below */
 

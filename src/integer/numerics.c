@@ -1,29 +1,34 @@
-/* numerics: how far the integers are from the floats, value by value, and where that comes from.
+/* numerics: measures how far the integers are from the floats, value by value, and where the
+ * difference comes from.
  *
- * in:  the float model as it was and the integer model that quantize made of it; the samples of
- *     the calibration. Only with `report` or `max-error`.
- * out: for every value between kernels and every iteration: ranges, errors, saturation, the
- *      largest accumulator; and which part of the noise of the loop's output comes in there.
- *      mlo_report(m, "quantize") writes it; mlo.h says what its members mean.
- * invariant: nothing of the model depends on it. Memory is a few sums per channel, and the
- *     integers of one sample, and the floats of one iteration.
- * example: a residual add whose operands carry noise of 1 and 3 passes on 4; a requantization that
+ * in:  the float model as it was, the integer model that quantize made of it, and the samples of
+ *     the calibration. Runs only with the option report or max-error.
+ * out: for every value between kernels and every iteration: ranges, errors, saturation, the largest
+ *     accumulator, and its share: the part of the noise of the loop's output that arises there.
+ *     mlo_report(m, "quantize") writes it; mlo.h says what its members mean.
+ *
+ * Errors accumulate: each iteration reads what the one before it made. The noise of the output is
+ * followed backwards. It is measured relative to how much a value varies, as
+ * sum w m e^2 / sum w m (v - mean)^2. The metric m of a channel says how much the channel counts
+ * for its readers: a channel with a large constant and small weights counts little. The weight w of
+ * a token says how much the token counts behind the next norm, which divides by the variance of the
+ * token's channels.
+ *
+ * A kernel's share is its noise beyond the sum of its operands' noise (an Add: in the sum's terms).
+ * A kernel that only rounds (Requant, Add, LayerNorm) gets no larger share than its rounding makes.
+ * The rest passes on to the operands in proportion. The metric is 1 at the output. A linear layer
+ * gives its operand the squares of its weights times the metric of its result; a norm gives the
+ * squares of its scale; an attention gives its values its own metric, and its queries the squares
+ * of the keys. So each kernel of each iteration gets a share, and all shares, with that of the
+ * loop's input, sum to one. This is a model: it takes errors as independent, and what a softmax
+ * amplifies counts as the attention's own.
+ *
+ * invariant: the model does not depend on the report. Memory is a few sums per channel, the
+ *     integers of one sample and the floats of one iteration.
+ * example: a residual Add whose operands carry noise of 1 and 3 passes on 4; a requantization that
  *     reads 1 and makes 5 adds 4 of its own.
- * cost: two evaluations per sample, the integer model's and the float model's, beyond the two of
- *     the calibration; the weights once.
- *
- * Errors are of the whole: each iteration reads what the one before it made. The noise of the
- * output is followed backwards, as a part of what moves: sum w m e^2 / sum w m (v - mean)^2. The
- * metric m of a channel says what it counts to who reads it (one with a large constant and small
- * weights counts little); the weight w of a token, what it counts behind the next norm, which
- * divides by the variance of the token's channels. A kernel keeps what it has beyond the sum of
- * its operands' noise (an add: in the sum's terms), one that only rounds (Requant, Add, LayerNorm)
- * no more than rounding makes, and passes the rest on to them in proportion. The metric is 1 at
- * the output; a linear layer gives its operand the squares of its weights times the metric of its
- * result, a norm the squares of its scale, an attention gives its values its own and queries the
- * squares of keys. So each kernel of each iteration gets a share, and all shares, with that of the
- * loop's input, sum to one. It is a model: errors are taken as independent, and what a softmax
- * amplifies counts as its own.
+ * cost: per sample an evaluation of the integer model and one of the float model, beyond the two of
+ *     the calibration; the weights are read once.
  */
 
 /* A value in one iteration, over all samples: floats v, what the integers stand for a, errors e =

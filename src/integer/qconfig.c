@@ -2,26 +2,25 @@
  *
  * in:  the text of a JSON object, by op type or by node name (option q-config-json; the command
  *     line's --q-config FILE.json).
- * out: what it fixes, on the signals and sublayers it names (mlo_given): widths, and scales 2^-frac.
- * invariant: nothing is passed over: a key, type or name that is not known, a width that cannot
- *      be, and two entries that contradict each other are refused with the sublayer, the value and
- *      what to write instead.
- * example: {"by": "type", "default": {"config": {"name": null}}, "linear": {"config": {"name":
- *     "integer",
- *      "data_in_width": 8, "data_in_frac_width": 3, "weight_width": 8, "weight_frac_width": 3,
- *      "bias_width": 8, "bias_frac_width": 3}}}
- * cost: nothing to speak of.
+ * out: what it fixes on the signals and sublayers it names (mlo_given): widths, and scales 2^-frac.
  *
- * A number of width w and fraction f is clip(round(x 2^f), -2^(w-1), 2^(w-1) - 1) 2^-f. What an
- * entry says of
- *     data_in     is the form in which the sublayer reads its operands (of matmul: the queries)
- *     data_out    is the form in which its result is made
- *     weight      of linear, of a norm (gamma); of matmul: the keys and the values
- *     bias        of linear, of a norm (beta): rounded to its own fraction, then aligned to the
- * accumulator Rounding: weights and biases half to even; activations half up, which is the shift
- * with one half added. A name of null, or bypass: true, fixes nothing. The softmax inside an
- * attention is no op of its own: its weights have 8 bits. A config fixes all the layers of a loop
- * alike.
+ * A number of width w and fraction f is clip(round(x 2^f), -2^(w-1), 2^(w-1) - 1) 2^-f. The keys:
+ *     data_in     how the sublayer reads its operands (of matmul: the queries)
+ *     data_out    how its result is made
+ *     weight      of linear and of a norm (gamma); of matmul: the keys and the values
+ *     bias        of linear and of a norm (beta): rounded to its own fraction, then aligned to the
+ *                 accumulator
+ * Weights and biases are rounded half to even; activations half up, which is adding one half before
+ * the shift. The name null, or bypass: true, fixes nothing. The softmax inside an attention is no
+ * op of its own: its probabilities have 8 bits. A config fixes all the layers of a loop alike.
+ *
+ * invariant: nothing is passed over: an unknown key, type or name, an impossible width, and two
+ *     entries that contradict each other are refused; the error names the sublayer, the value and
+ *     what to write instead.
+ * example: {"by": "type", "default": {"config": {"name": null}}, "linear": {"config":
+ *     {"name": "integer", "data_in_width": 8, "data_in_frac_width": 3, "weight_width": 8,
+ *     "weight_frac_width": 3, "bias_width": 8, "bias_frac_width": 3}}}
+ * cost: negligible.
  */
 enum { MLO_Q_IN, MLO_Q_WEIGHT, MLO_Q_BIAS, MLO_Q_OUT, MLO_Q_PARTS };
 

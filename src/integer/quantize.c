@@ -1,22 +1,23 @@
-/* quantize: one float loop becomes integers.
+/* quantize: turns one float loop into integers.
  *
- * in:  a rolled float model, and samples to calibrate with (else drawn from the declared types,
- *     with a warning).
- * out: the same model, its loop's body made of mlo kernels; Quantize before the loop and
- *      Dequantize behind it. Weights stay references: the body says QuantizeLinear(W, scale), and
- *      lower evaluates it one layer at a time.
- * invariant: the Verilog will depend on shapes and widths alone: every scale, multiplier, shift,
- *      table and bias is a per-iteration parameter, whether or not layers agree about it.
+ * in:  a rolled float model, and samples to calibrate with (else inputs drawn from the declared
+ *     types, with a warning).
+ * out: the same model, its loop's body made of mlo kernels; Quantize before the loop and Dequantize
+ *     behind it. Weights stay references: the body says QuantizeLinear(W, scale), and stage lower
+ *     evaluates that one layer at a time.
+ *
+ * scales.c decides what an integer stands for; this file computes the numbers. A linear layer that
+ * reads y[c] = (x[c] - zero[c]) / (scale shape[c]) multiplies row c of its weights by shape[c]. Its
+ * bias takes up the zeros times the weights, and what rounding the weights and the operands does on
+ * average: so the mean over the calibration is exact.
+ *
+ * invariant: the Verilog depends on shapes and widths alone: every scale, multiplier, shift, table
+ *     and bias is a per-iteration parameter, whether or not layers agree about it.
  * example: a MatMul + Add of a BERT layer becomes
- *      w8 = QuantizeLinear(w, w_scale, 0)      y = mlo.MVU(x8, w8, bias, mult, shift)
- *      (weights of fewer bits: Clip behind it; they travel as INT8, and as what they are to the
- *      hardware)
+ *         w8 = QuantizeLinear(w, w_scale, 0)      y = mlo.MVU(x8, w8, bias, mult, shift)
+ *     (Weights of fewer bits get a Clip behind it; the model carries them as INT8, the hardware at
+ *     their own width.)
  * cost: two float evaluations per sample; one layer's weights in memory at a time.
- *
- * What an integer stands for is decided in scales.c; here it becomes numbers. A linear layer that
- * reads y[c] = (x[c] - zero[c]) / (scale shape[c]) multiplies its weights' rows by the shape. Its
- * bias is chosen so that the mean over the calibration is exact: it takes the zeros times the
- * weights, and what rounding the weights and the operands does on average.
  */
 
 /* ---- the mask ------------------------------------------------------------- */

@@ -1,13 +1,15 @@
-/* recognise: the loop body as a short list of sublayers instead of a heap of nodes.
+/* recognise: reads the loop body as a short list of sublayers instead of a heap of nodes.
  *
- * in:  a float loop body.    out: blocks in topological order: linear, norm, attention, unary
- *     function, residual add.
+ * in:  a float loop body.
+ * out: blocks (sublayers) in topological order: linear, norm, attention, unary function, residual
+ *     add.
+ *
  * invariant: every node that depends on a carried value belongs to exactly one block, or
- *     recognition fails and names it. What a block computes is decided by structure alone:
- *     reshapes and transposes are followed as index maps and checked element by element.
+ *     recognition fails and names the node. Structure alone decides what a block computes: reshapes
+ *     and transposes are followed as index maps and checked element by element.
  * example: 34 nodes of a BERT layer become 12 blocks: 6 linear, 1 attention, 1 unary (GELU), 2
  *     adds, 2 norms.
- * cost: O(nodes) and one walk over the index map of each reshape chain.
+ * cost: O(nodes) and one walk over the index map of each chain of reshapes.
  */
 /* Kinds that others ask for. */
 typedef enum {

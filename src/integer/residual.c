@@ -1,7 +1,7 @@
-/* residual: the sum of two values of the loop: recognised, and made a sum of streams.
+/* residual: recognises the sum of two values of the loop and makes it an Add of streams.
  *
- * in:  an Add of two carried values of one shape.
- * out: an Add of two wide streams, which knows no zero and no shape.
+ * in:  an Add of two values that depend on the carried value, of one shape.
+ * out: the kernel Add of two wide streams, which have neither zero points nor factors per channel.
  */
 static const mlo_sublayer_kind mlo_residual_sublayer; /* the card, below */
 

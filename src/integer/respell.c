@@ -1,18 +1,19 @@
-/* respell: whatever exporters write for one thing becomes one thing, inside of one loop body.
+/* respell: rewrites what exporters spell in many ways into one spelling, inside a loop body.
  *
  * in:  a float loop body.
- * out: the same function in the spelling that recognise.c reads; dead nodes are gone, index and
- *     forms are fresh.
- * invariant: only what is provably the same function is respelled: views are followed element by
- *     element (layout.c), constants are looked at. What matches no rule stays as it is, and
- *     recognise.c says what it is.
+ * out: the same function in the spelling that recognise.c reads; dead nodes are gone, the index and
+ *     the shapes are fresh.
+ *
+ * The rules, a few lines each, are in a table at the end. To add a spelling, add a rule there and a
+ * case in tests/test_spellings.py.
+ *
+ * invariant: a rule applies only where both spellings are provably the same function: views are
+ *     followed element by element (layout.c), constants are compared by value. What matches no rule
+ *     stays as it is, and recognise.c says what it is.
  * example: a projection to [T, 3 C] that Split, Slice, Gather or a reshape to [T, 3, H, D] cuts
  *     into queries, keys and values becomes three projections, whose weights are columns of the
- *     one (an expression over it; lower joins them to one matrix unit again).
+ *     one (an expression over it; stage lower joins them to one matrix unit again).
  * cost: O(nodes of one body), and the element maps of attention's operands.
- *
- * The rules, each a few lines, are in a table at the end: to add a spelling, add a rule there and
- * a case in tests/test_spellings.py.
  */
 typedef struct {
     mlo_inside in;

@@ -1,34 +1,38 @@
-/* scales: what the integers stand for.
+/* scales: decides what the integers stand for.
  *
- * in:  signals with their statistics, and the float weights of who reads them.     out: scales,
- *     shapes, zeros of every signal.
- * invariant: nothing here costs hardware: all of it ends in multipliers, shifts, biases, tables
- *     and weights, which are parameters anyway.
- * example: a residual stream with one channel at 28 and the others below 1. One scale for all
- *      leaves the others 4 of 127 steps. A scale per channel costs nothing where linear layers
- *      read it: y[c] = (x[c] - zero[c]) / (scale shape[c]); the weights' row c is multiplied by
- *      shape[c] and zero W goes into the bias.
- * cost: the weights once, a layer at a time.
+ * in:  signals (the values between sublayers) with their statistics, and the float weights of the
+ *     sublayers that read them.
+ * out: scale, shape and zero of every signal. The integer of channel c is
+ *     y[c] = (x[c] - zero[c]) / (scale shape[c]), rounded: the shape is a factor per channel.
  *
- * Widths are options: 16 bits for the residual stream, 8 for weights, and for operands 8 and what
- * --max-cost adds where it helps most (15 % of the products' bits, where nothing is said of
- * widths). With --scale pow2 every scale is a power of two, so that going from one to another is a
- * shift. What is given (mlo_given: by the source model, by a q_config) is taken as it is.
+ * A signal has a wide form, a narrow form, or both. The wide form is the residual stream: 16 bits,
+ * one scale, no zero, a quarter of headroom. The narrow form is what matrices and tables read: 8
+ * bits and what --max-cost adds where it helps most (15 % more bits in products, if nobody sets
+ * a width). As it has few bits, its readers decide what it gets:
  *
- * The residual stream is symmetric, with a quarter of headroom. Matrix operands have fewer bits,
- * so each gets what its place allows:
- *     read by linear layers alone:       a scale and a zero per channel; the shape is the best of
- *     a few between "ranges become equal" and
- *                                        "weights become equal", by the expected error of the
+ *     a narrow form that is              gets
+ *     read by linear layers alone        a scale, and a zero and a factor (shape) per channel. The
+ *                                        shape is the best of a few between "ranges become equal"
+ *                                        and "weights become equal", by the expected error of the
  *                                        product (Xiao et al., SmoothQuant, search alpha)
- *     values of an attention:            likewise; weights of a row sum to one, so the mix has the
- *     same zero and shape
- *     keys of an attention:              a zero per channel, as a softmax does not see what is
- *     added to all scores of a row
- *     made by a table, read by linear:   one scale and one zero
- *     index of a table:                  one scale and one zero, over the range where the function
- *     is not flat
- *     anything else:                     one scale
+ *     the values of an attention         the same; as the probabilities of a row sum to one, the
+ *                                        result has the same zero and shape
+ *     the keys of an attention           a zero per channel: a softmax ignores what is added to all
+ *                                        scores of a row
+ *     made by a table, read by linear    one scale and one zero
+ *     the index of a table               one scale and one zero, over the range in which the
+ *                                        function is not flat
+ *     anything else                      one scale
+ *
+ * With --scale pow2 every scale is a power of two, so that going from one to another is a shift.
+ * What is given (mlo_given: by the source model, by a q_config) is taken as it is.
+ *
+ * invariant: nothing here costs hardware: all of it ends in multipliers, shifts, biases, tables and
+ *     weights, which are parameters anyway.
+ * example: one channel of a residual stream reaches 28, the others stay below 1. One scale for all
+ *     leaves the others 4 of 127 steps. A scale per channel costs nothing where linear layers read
+ *     the stream: row c of their weights is multiplied by shape[c], and zero W goes into the bias.
+ * cost: reads the weights once, a layer at a time.
  */
 enum { MLO_INDEX_BITS = 10, MLO_SAMPLES_FEW = 8 };
 
@@ -62,7 +66,8 @@ static double mlo_step(const mlo_quantizer *q, double x) {
 
 /* ---- what is given -------------------------------------------------------- */
 
-/* The real value of the integer 0: integers are signed here, so unsigned ones lose their middle. */
+/* The real value that the integer 0 stands for. Integers are signed here, so unsigned ones are
+ * shifted by half their range. */
 static double mlo_given_zero(const mlo_given *g, int64_t i) {
     return -g->scale[i] * ((g->zero ? g->zero[i] : 0) - (g->sign ? 0 : ldexp(1, g->bits - 1)));
 }
@@ -71,7 +76,7 @@ static const mlo_given *mlo_narrow_given(const mlo_signal *s) {
     return s->given_narrow ? s->given_narrow : s->given;
 }
 
-/* A wide form has no zero, so only what has none is taken over. */
+/* What is given for the wide form. A wide form has no zero, so what has one is not taken over. */
 static const mlo_given *mlo_wide_given(const mlo_quantizer *q, const mlo_signal *s) {
     const mlo_given *g = s->given_wide ? s->given_wide : s->given;
     for (int64_t i = 0; g && g->scale && i < q->scan.iterations; i++)
@@ -81,13 +86,13 @@ static const mlo_given *mlo_wide_given(const mlo_quantizer *q, const mlo_signal 
 
 static int mlo_given_scaled(const mlo_given *g) { return g && g->scale; }
 
-/* All of a value is given, with zeros that a wide form does not have: it is made narrow, and what
- * the residual stream gets is made of that. */
+/* The value is given with zeros that a wide form cannot have: it is made in the narrow form, and
+ * the residual stream gets its wide form from that. */
 static int mlo_widened(const mlo_quantizer *q, const mlo_signal *s) {
     return s->wide && mlo_given_scaled(s->given) && !s->given_wide && !mlo_wide_given(q, s);
 }
 
-/* Both forms are given, and are one: then there is nothing to do between them. */
+/* Both forms are given and are the same: nothing has to be done between them. */
 static int mlo_one_form(const mlo_quantizer *q, const mlo_signal *s) {
     const mlo_given *n = mlo_narrow_given(s), *w = mlo_wide_given(q, s);
     if (!mlo_given_scaled(n) || !mlo_given_scaled(w) || s->bits != s->wide_bits) return 0;
@@ -116,7 +121,7 @@ static int mlo_given_check(
     return 0;
 }
 
-/* Widths that are given, and whether what is given can be. */
+/* Takes over the given widths, and refuses what cannot be. */
 static int mlo_obey_widths(mlo_quantizer *q, mlo_signal *s) {
     const mlo_given *n = mlo_narrow_given(s), *w = mlo_wide_given(q, s);
     int index = s->reads[MLO_UNARY] > 0;
@@ -130,7 +135,7 @@ static int mlo_obey_widths(mlo_quantizer *q, mlo_signal *s) {
     return 0;
 }
 
-/* Takes scale and zero of the narrow form from what is given. */
+/* Takes over the given scale and zero of the narrow form. */
 static void mlo_obey(mlo_quantizer *q, mlo_signal *s) {
     const mlo_given *g = mlo_narrow_given(s);
     s->shape = NULL;
@@ -141,8 +146,8 @@ static void mlo_obey(mlo_quantizer *q, mlo_signal *s) {
     }
 }
 
-/* What the source model fixes. A rounding that the residual stream does not see is one of the
- * narrow form. */
+/* Takes over what the source model fixes. A rounding that the residual stream does not pass through
+ * fixes the narrow form. */
 static int mlo_demand_given(mlo_quantizer *q) {
     for (size_t k = 0; k < q->n_signals; k++) {
         mlo_signal *s = q->signals[k];
@@ -195,15 +200,15 @@ static int mlo_demand(mlo_quantizer *q) {
     return mlo_demand_given(q);
 }
 
-/* The carried value goes out as it comes in: one width, and the scales of iteration k + 1 are
- * those that iteration k leaves. */
+/* The carried value leaves an iteration as it enters the next: with one width, and the scales of
+ * iteration k + 1 are those that iteration k leaves with. */
 static int mlo_unite_carried(mlo_quantizer *q) {
     mlo *m = q->m;
     mlo_signal *in = mlo_signal_of(q, q->scan.body->input[0]->name);
     mlo_signal *out = mlo_signal_of(q, q->result);
     const mlo_given *a = mlo_wide_given(q, in), *b = mlo_wide_given(q, out), *one = a ? a : b;
     size_t n = (size_t)q->scan.iterations;
-    /* by the source model, which is one already */
+    /* both are the source model's, which agrees with itself */
     if (mlo_given_scaled(in->given) && mlo_given_scaled(out->given)) return 0;
     if (a && b && a->bits != b->bits)
         return mlo_fail_at(m, MLO_E_UNSUPPORTED, out->name,
@@ -229,7 +234,7 @@ static int mlo_unite_carried(mlo_quantizer *q) {
     return 0;
 }
 
-/* After all that is given is known: widths of signals and weights. */
+/* When everything given is known: settles the widths of signals and weights. */
 static int mlo_choose_given(mlo_quantizer *q) {
     if (mlo_unite_carried(q)) return mlo_failed(q->m);
     for (size_t k = 0; k < q->n_signals; k++)
@@ -241,12 +246,13 @@ static int mlo_choose_given(mlo_quantizer *q) {
     return 0;
 }
 
-/* Do linear layers alone read the narrow form? Then they can absorb shape and zero. */
+/* Do only linear layers read the narrow form? Then they can absorb its shape and zero. */
 static int mlo_absorbed(const mlo_signal *s) {
     return s->narrow && s->reads[MLO_LINEAR] && !s->reads[MLO_ATTENTION] && !s->reads[MLO_UNARY];
 }
 
-/* Does one of the linear layers that read this value have integers for weights? They take no shape. */
+/* Does one of the linear layers that read this value have integer weights? Such weights cannot take
+ * up a shape. */
 static int mlo_weights_fixed(const mlo_quantizer *q, const char *name) {
     for (size_t k = 0; k < q->r.n_block; k++)
         if (q->r.block[k]->kind == MLO_LINEAR && q->r.block[k]->in[0] == name
@@ -277,8 +283,8 @@ static mlo_array *mlo_weight(mlo_quantizer *q, const mlo_sublayer *b, int64_t i)
     return t;
 }
 
-/* Bits of the integer weights; the largest of them, which is the smallest without its sign, unless
- * a given range goes one further. */
+/* Bits of the integer weights; and their largest value, which is minus the smallest, unless a given
+ * range goes one further. */
 static int mlo_weight_bits(const mlo_quantizer *q, const mlo_sublayer *b) {
     return b->weight_given ? b->weight_given->bits : q->weights;
 }
@@ -302,8 +308,8 @@ static void mlo_column_most(const mlo_array *w, const float *t, float *most) {
     }
 }
 
-/* The sum of squares of n numbers, and their largest magnitude if it is above *most. Four sums
- * that do not wait for each other. */
+/* Returns the sum of squares of n numbers, and raises *most to their largest magnitude. Four
+ * partial sums, so that no addition waits for another. */
 static double mlo_row_norm(const float *x, int64_t n, double *most) {
     double sum[4] = { 0 }, top[4] = { 0 };
     int64_t i = 0;
@@ -325,7 +331,7 @@ static double mlo_row_norm(const float *x, int64_t n, double *most) {
 
 /* ---- the shape of a signal ------------------------------------------------ */
 
-/* x^(e/8), by square roots, which are the same everywhere. */
+/* x^(e/8) by square roots, whose results are the same on every machine. */
 static double mlo_eighths(double x, int e) {
     double y = e & 8 ? x : 1;
     for (int bit = 4; bit; bit >>= 1) {
@@ -338,7 +344,7 @@ static double mlo_eighths(double x, int e) {
 enum { MLO_READERS = 8 };
 
 typedef struct {
-    /* the weights of who reads the signal */
+    /* the weights of the layers that read the signal */
     mlo_array *w[MLO_READERS];
     int n;
     /* per channel: half range; mean square about zero; largest weight; sum of squares of weights */
@@ -390,7 +396,8 @@ static int mlo_shaper_open(
     return 0;
 }
 
-/* What noise of a linear layer's result is relative to: the sum that it is added to, or itself. */
+/* What the noise of a linear layer's result is relative to: the residual sum that the result is
+ * added to, or else the result. */
 static const mlo_signal *mlo_noise_in(mlo_quantizer *q, const mlo_sublayer *b) {
     for (size_t k = 0; k < q->r.n_block; k++) {
         const mlo_sublayer *add = q->r.block[k];
@@ -400,8 +407,8 @@ static const mlo_signal *mlo_noise_in(mlo_quantizer *q, const mlo_sublayer *b) {
     return mlo_signal_of(q, b->out);
 }
 
-/* The expected square error of what linear layers make of a signal, relative to what that becomes
- * part of, summed over the iterations; and their products per token. */
+/* The expected square error of what linear layers make of a signal, relative to the value that it
+ * becomes part of, summed over the iterations; and the layers' products per token. */
 static int mlo_expected_noise(mlo_quantizer *q, mlo_signal *s) {
     s->noise = s->macs = 0;
     for (int64_t i = 0; i < q->scan.iterations; i++) {
@@ -426,7 +433,7 @@ static int mlo_expected_noise(mlo_quantizer *q, mlo_signal *s) {
     return 0;
 }
 
-/* The expected square error of what the readers compute, times 12: from rounding the signal, and
+/* The expected square error, times 12, of what the readers compute: from rounding the signal, and
  * from rounding the weights. */
 static double mlo_shape_error(mlo_shaper *h, int64_t channels, double top) {
     double step = 0, signal = 0, energy = 0, weights = 0;
@@ -448,8 +455,8 @@ static double mlo_shape_error(mlo_shaper *h, int64_t channels, double top) {
     return signal + weights * energy;
 }
 
-/* shape[c] = range^a / weight^(1-a) for the best a of 0 (no shape), 4/8, 5/8, .. 1. Channels that
- * hardly move or count are taken as 1/256. */
+/* shape[c] = range^a / weight^(1-a) for the best a of 0 (no shape), 4/8, 5/8, .. 1. A channel that
+ * hardly moves or counts is taken as 1/256 of the largest. */
 static void mlo_shape_choose(mlo_shaper *h, int64_t channels, double top, float *shape) {
     static const int eighths[] = { 0, 4, 5, 6, 7, 8 };
     double least = -1, most = 0, heaviest = 0;
@@ -474,10 +481,10 @@ static void mlo_shape_choose(mlo_shaper *h, int64_t channels, double top, float 
     }
 }
 
-/* The ranges of single channels as they may be expected of other samples, of text of another kind,
- * too: so many standard deviations about the mean, and a quarter more at each end than was seen.
- * Rounding gets a little coarser by that; what saturates costs far more. Where samples are few, or
- * drawn, deviations say more than ends; what a norm makes has the longest tails. */
+/* Widens the ranges of channels to what other samples, also text of another kind, may contain: to
+ * so many standard deviations about the mean, and to a quarter more at each end than was seen. This
+ * makes rounding a little coarser, but saturation costs far more. Where samples are few, or drawn,
+ * deviations say more than ends. What a norm makes has the longest tails. */
 static void mlo_widen(const mlo_quantizer *q, mlo_signal *s) {
     int trusted = q->m->n_calib && q->samples >= MLO_SAMPLES_FEW;
     int normed = !s->maker || s->maker->kind == MLO_NORM;
@@ -493,8 +500,8 @@ static void mlo_widen(const mlo_quantizer *q, mlo_signal *s) {
     }
 }
 
-/* Zero in the middle of each channel's range. A signal that has a wide form, too, can only have
- * zeros that the wide form knows. */
+/* Puts zero in the middle of each channel's range. The narrow form of a signal that also has a wide
+ * form can only have zeros that the wide form can express. */
 static void mlo_middle(mlo_signal *s, int64_t i) {
     for (int64_t c = i * s->channels; c < (i + 1) * s->channels; c++) {
         s->zero[c] = (s->low[c] + s->high[c]) / 2;
@@ -507,7 +514,7 @@ static void mlo_middle(mlo_signal *s, int64_t i) {
     }
 }
 
-/* The smallest narrow_scale at which every channel fits. */
+/* Sets narrow_scale to the smallest at which every channel fits. */
 static void mlo_fit(const mlo_quantizer *q, mlo_signal *s, int64_t i) {
     double most = 0;
     for (int64_t c = i * s->channels; c < (i + 1) * s->channels; c++) {
@@ -517,11 +524,12 @@ static void mlo_fit(const mlo_quantizer *q, mlo_signal *s, int64_t i) {
         if (up > most) most = up;
         if (down > most) most = down;
     }
-    /* nothing but zeros was seen: any scale will do */
+    /* if nothing but zeros was seen, any scale will do */
     s->narrow_scale[i] = mlo_step(q, (most > 1e-20 ? most : 1) / mlo_top(s));
 }
 
-/* Shape, zero and scale of a signal whose shape the linear layers that read `reads` absorb. */
+/* Sets shape, zero and scale of a signal whose shape is absorbed by the linear layers that read
+ * `reads`. */
 static int mlo_shape_signal(mlo_quantizer *q, mlo_signal *s, const char *reads) {
     mlo *m = q->m;
     if (!s->shape && !(s->shape = MLO_NEW_N(m, float, (size_t)(q->scan.iterations * s->channels))))
@@ -563,7 +571,7 @@ static void mlo_wide_scales(mlo_quantizer *q) {
     }
 }
 
-/* A signal that is made by no table and is no attention's result. */
+/* Sets the narrow scales of a signal that neither a table nor an attention makes. */
 static int mlo_narrow_scales(mlo_quantizer *q, mlo_signal *s) {
     if (mlo_given_scaled(mlo_narrow_given(s))) {
         mlo_obey(q, s);
@@ -606,15 +614,15 @@ static int mlo_max_cost(mlo *m, double *most) {
         : 0;
 }
 
-/* Does somebody say how wide operands are: --activations, or the source of any of them? */
+/* Is the width of any operand set: by --activations, or by the source model? */
 static int mlo_widths_said(const mlo_quantizer *q) {
     for (size_t k = 0; k < q->n_signals; k++)
         if (mlo_narrow_given(q->signals[k])) return 1;
     return mlo_opt(q->m, "activations") != NULL;
 }
 
-/* What nobody says: enough for a trained encoder to come out as it went in, and no operand so wide
- * that two products no longer share a multiplier of 27 bits (mlo_dots.v). */
+/* The default cost: enough that a trained encoder computes as it did before, with no operand so
+ * wide that two products no longer share a multiplier of 27 bits (mlo_dots.v). */
 static int mlo_choose_cost(mlo_quantizer *q) {
     double most;
     if (mlo_max_cost(q->m, &most)) return mlo_failed(q->m);
@@ -637,11 +645,11 @@ static double mlo_products(mlo_quantizer *q) {
     return sum;
 }
 
-/* The operand that gains most from one more bit, which takes away 3/4 of its noise, per product
- * that gets dearer. A sum of products stays within 31 bits. */
+/* The operand that gains most from one more bit, per product that becomes dearer. One more bit
+ * takes away 3/4 of its noise. A sum of products stays within 31 bits. */
 static mlo_signal *mlo_neediest(mlo_quantizer *q, double budget) {
     mlo_signal *best = NULL;
-    /* in the order of the model: ties are decided alike everywhere */
+    /* in the order of the model, so that ties are decided the same everywhere */
     for (size_t k = 0; k < q->r.n_block; k++) {
         const mlo_sublayer *b = q->r.block[k];
         mlo_signal *s = b->kind == MLO_LINEAR ? mlo_signal_of(q, b->in[0]) : NULL;
@@ -654,8 +662,8 @@ static mlo_signal *mlo_neediest(mlo_quantizer *q, double budget) {
     return best;
 }
 
-/* Spends what --max-cost allows over operands of --activations bits: cost = products x bits of the
- * operand. */
+/* Spends what --max-cost allows beyond operands of --activations bits. The cost is products x bits
+ * of the operand. */
 static int mlo_choose_widths(mlo_quantizer *q, double most) {
     double budget = mlo_products(q) * (most - 1) * q->activations;
     for (size_t k = 0; k < q->r.n_block; k++) {
@@ -700,8 +708,8 @@ static void mlo_fixed(double real, int most, int64_t *mult, int *shift) {
     mlo_fixed_to(real, 15, most, mult, shift);
 }
 
-/* The same as a shift alone, for a power of two: mult is 1, or with a shift to the left what it
- * takes beside a shift of 1. */
+/* The same for a power of two, as a shift alone: mult is 1; for a shift to the left, mult is the
+ * power of two that goes with a shift of 1. */
 static int mlo_shifted(mlo *m, const mlo_node *blame, double real, int64_t *mult, int *shift) {
     int e;
     frexp(real, &e);
@@ -715,7 +723,7 @@ static int mlo_shifted(mlo *m, const mlo_node *blame, double real, int64_t *mult
               e - 1);
 }
 
-/* What requantization does: real = mult / 2^shift. */
+/* How requantization multiplies by a real number: real = mult / 2^shift. */
 static int mlo_ratio(
     mlo_quantizer *q, const mlo_node *blame, double real, int most, int64_t *mult, int *shift) {
     if (q->pow2) return mlo_shifted(q->m, blame, real, mult, shift);

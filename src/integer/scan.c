@@ -1,10 +1,11 @@
-/* scan: a loop as stages see it: the Scan node, its body, and what each iteration gets.
+/* scan: a loop as the later stages see it: the Scan node, its body, and what each iteration gets.
  *
- * in:  a Scan node made by roll (or one like it).   out: its counts, and the value of any
- *     parameter of the body in iteration i.
- * invariant: a parameter is what does not depend on a carried value; it can be computed without
- *     running the loop, and is, one iteration at a time, so that no more than one layer's weights
- *     are ever in memory.
+ * in:  a Scan node made by roll (or one like it).
+ * out: its counts, and the value of any parameter of the body in iteration i.
+ *
+ * invariant: a parameter is what does not depend on a carried value. So it can be computed without
+ *     running the loop, and is, one iteration at a time: no more than one layer's weights are ever
+ *     in memory.
  * example: mlo_scan_value(m, &scan, "w_q", 3) is layer 3's weight, read from the model file where
  *     it lies.
  * cost: the bytes of the value.

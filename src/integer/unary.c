@@ -1,9 +1,10 @@
-/* unary: a function of one value: recognised, and made a table.
+/* unary: recognises a function of one value and makes it a table.
  *
- * in:  elementwise nodes between one value and another, all other operands single numbers.
- * out: the table of the linear layer in front, whose only reader it is.
- * invariant: a table holds what the function's own nodes make of its index; the ends over which it
- *      hardly changes are cut off.
+ * in:  elementwise nodes between one value and another; all other operands are single numbers.
+ * out: the table of the linear layer in front, whose only reader the function is.
+ *
+ * invariant: a table holds what the function's own nodes make of its index. Ends of the range over
+ *     which the function hardly changes are cut off.
  * cost: an evaluation of 1025 points, and of the table's, per iteration.
  */
 static const mlo_sublayer_kind mlo_unary_sublayer; /* the card, below */
