@@ -1,25 +1,32 @@
-/* device: the fastest folding that fits an FPGA: `fold --device`.
+/* device: finds the fastest folding that fits an FPGA: `fold --device`.
  *
- * in:  a core, its menus (search.c), a device: a name out of the table below, or
- *     lut=..,ff=..,dsp=..,bram=.. .   out: a plan, or what does not fit.
- * invariant: what comes out fits by the estimate of the whole core: kernels, FIFOs, width
- * converters, loop, loader, registers (estimate.c). How full: a device that is fuller than this
- *      hardly routes, or only slowly: 70 % of its LUTs, 50 % of its flip-flops, 80 % of its DSPs
- * and of its block RAMs. (At these shares AMD's report_failfast begins to warn.) UltraRAM is not
- *      counted: no memory is mapped to it. What the answer is. The front of the search has, for
- *      every speed there is, the folding with the fewest multipliers (ties: lanes, skew); what is
- *      as fast and has more of them is not on it. Of the front's plans those that fit are kept,
- *      and of those it is the fastest in cycles per frame, as mlo_predict says; with a target, the
- *      cheapest that meets it. So every plan of the front that is faster does not fit, and it is
- * that of `fold --pareto --device`, which prints all that do. Area itself is not minimised: a
- * folding beside the front, as fast, with more multipliers or another split of PE and SIMD, could
- * fit where the front's does not. Where multipliers are what is scarce, there is none. Areas are
- * no sum over kernels - a converter depends on both its ends -, so that is what stands between
- * this and dynamic programming. Where parameters are is tried, too, unless --memory says it: two
- * layers' banks on chip, and row blocks with tiles of any size (fold.c).
- * example: MiniLM's layer (384 channels) on an xcvu9p, whose block RAMs hold two layers (922 of 36
- *      Kbit); those of an xczu9eg do not; there it is in row blocks. Two layers of BERT-base take
- *      more block RAM than any device here has.
+ * in:  a core, its menus (search.c), a device: a name of the table below, or
+ *     lut=..,ff=..,dsp=..,bram=...
+ * out: a plan, or what does not fit.
+ *
+ * How full a device may get: 70 % of its LUTs, 50 % of its flip-flops, 80 % of its DSPs and of its
+ * block RAMs. A fuller device hardly routes, or only slowly; at these shares AMD's report_failfast
+ * begins to warn. UltraRAM is not counted: no memory is mapped to it.
+ *
+ * What the answer is: the front of the search has, for every speed, the folding with the fewest
+ * multipliers (ties: lanes, skew), and none that is as fast with more of them. The answer is the
+ * fastest plan of the front that fits, in cycles per frame as mlo_predict says; with a target, the
+ * cheapest that fits and meets it. So no faster plan of the front fits. `fold --pareto --device`
+ * prints all plans of the front that fit.
+ *
+ * Area itself is not minimised. A folding that is not on the front, as fast but with more
+ * multipliers or another split of PE and SIMD, could fit where the front's does not; if multipliers
+ * are scarce, there is none. Dynamic programming over areas is not possible, since the area is no
+ * sum over kernels: a width converter depends on both its ends.
+ *
+ * Unless --memory says where parameters are, both places are tried: two layers' banks on chip, and
+ * row blocks (part of a matrix on chip at a time, fold.c) with tiles of any size.
+ *
+ * invariant: the plan fits by the estimate of the whole core: kernels, FIFOs, width converters,
+ *     loop, loader, registers (estimate.c).
+ * example: an xcvu9p holds two layers of MiniLM (384 channels) in its block RAMs (922 of 36 Kbit);
+ *     an xczu9eg does not: there MiniLM is in row blocks. Two layers of BERT-base take more block
+ *     RAM than any device here has.
  * cost: a solve (microseconds) for every plan of the front; estimates, depths and predictions for
  *     the few that may be the fastest.
  */

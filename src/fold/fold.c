@@ -1,23 +1,31 @@
-/* fold: how much hardware each kernel gets.
+/* fold: decides how much hardware each kernel gets.
  *
- * in:  a lowered model, and what is wanted: caps (--pe, --simd); a target (--target-cycles,
- *      --target-fps with --clock-mhz); budgets (--budget-macs, --budget-bits); a device
- *      (--device); memory (--memory, --bandwidth, --axi-latency, --axi-width); a folding JSON
- *      (FINN's keys, or a line of --pareto).
- * out: the same model with mlo.pe, mlo.simd, mlo.memory, FIFO depths and frames in flight written
- *     on its nodes.
- * invariant: every PE and SIMD divides what it must; what was asked for one kernel by name is
- *      taken as it is or refused; what is searched for is the best under the model of search.c,
- * around what was given by name. FIFOs: --budget-bits counts them as deep as their paths, so that
- * it is kept whatever comes; what was chosen gets those that its schedule fills. --memory block:
- * every matrix that leaves PE more than one group of channels is read block by block, for each
- *      tile of --tile tokens (all of a frame). --memory auto --tile N: where that is better than
- * the whole matrix on chip. --tile auto: the size that serves best, for all kernels that have none
- * of their own; the fewest tiles of those that serve as well. --device: with two layers on chip
- * and in row blocks (--tile auto), whichever is better. Nothing asked for: the knee (knee.c), said
- * in a line.
+ * in:  a lowered model, and options:
+ *     limits      --pe, --simd
+ *     a target    --target-cycles, or --target-fps with --clock-mhz
+ *     budgets     --budget-macs, --budget-bits
+ *     a device    --device
+ *     memory      --memory, --tile, --bandwidth, --axi-latency, --axi-width
+ *     a folding   JSON with FINN's keys, or a line of --pareto
+ * out: the same model; its nodes have mlo.pe, mlo.simd, mlo.memory, FIFO depths and the number of
+ *     frames in flight.
+ *
+ * --memory block: a matrix is read in row blocks, unless PE covers all its channels in one group:
+ * only a block of it is on chip, and every tile of --tile tokens (default: a frame) passes all
+ * blocks. --memory auto --tile N uses row blocks where they are better than the whole matrix on
+ * chip. --tile auto chooses the size that serves best for all kernels without a tile of their own;
+ * of equally good sizes, the one with the fewest tiles. --device tries two layers on chip and row
+ * blocks (--tile auto), and takes the better. With no option, the knee is taken (knee.c), and a
+ * line says so.
+ *
+ * FIFO depths: --budget-bits counts every FIFO as deep as its path could need, so that the budget
+ * holds in any case; the folding chosen gets the depths that its schedule fills.
+ *
+ * invariant: every PE and SIMD divides what it must. What is asked for one kernel by name is taken
+ *     as it is, or refused. The rest is the best under the model of search.c, given those.
  * example: --target-cycles 40000 on a BERT of T tokens and L layers: each kernel gets the fewest
- *      multipliers that serve a token in 40000 / (L (T + 7) + T) cycles, so that all are equally busy.
+ *     multipliers that serve a token in 40000 / (L (T + 7) + T) cycles, so that all are equally
+ *     busy.
  * cost: that of the search, and a schedule of two groups of frames for the depths.
  */
 

@@ -1,18 +1,21 @@
-/* knee: the folding that a person would choose, where nothing says which.
+/* knee: chooses the folding that a person would choose, where no option says which.
  *
- * in:  a core, its menus (search.c), perhaps a limit of multipliers.     out: a plan of the front.
- * What is chosen. Cycles times multipliers is what a frame costs; on the front most foldings cost
- *      nearly as little as the best of them: those whose kernels are equally busy. Of those within
- *      MLO_KNEE_PERCENT of the least it is the one with the fewest multipliers that is simulated
- *      in under a minute; where none is (a BERT-base), the fastest that has at most MLO_KNEE_MOST
- *      multipliers.
- * invariant: it is on the front of `fold --pareto`: steady_cycles x multipliers is at most 1.1
- * times the least of its lines. Same model, same answer. How long a simulation takes: Icarus' time
- *      goes into cycles of the core as a whole and into products; the numbers below are those of
- *      bert-tiny, with 28 to 224 multipliers, on one core of a server.
- * example: bert-tiny (2 layers of 64 channels, 32 tokens): 112 of the 6 to 748 multipliers that
- *     the front has.
- * cost: a solve for every plan of the front; predictions of the few that could be simulated soon
+ * in:  a core, its menus (search.c), perhaps a limit of multipliers.
+ * out: a plan of the front (the foldings that no other one beats).
+ *
+ * Cycles times multipliers is what a frame costs. On the front most foldings whose kernels are
+ * equally busy cost nearly as little as the best one. Of the foldings within MLO_KNEE_PERCENT of
+ * the least cost, the knee is the one with the fewest multipliers that simulates in under a minute;
+ * where none does (a BERT-base), the fastest one with at most MLO_KNEE_MOST multipliers.
+ *
+ * The time of a simulation: Icarus spends it on cycles of the core as a whole and on products; the
+ * numbers below are those of bert-tiny, with 28 to 224 multipliers, on one core of a server.
+ *
+ * invariant: the plan is on the front of `fold --pareto`: its steady_cycles x multipliers is at
+ *     most 1.1 times the least of all lines. The same model gets the same answer.
+ * example: bert-tiny (2 layers of 64 channels, 32 tokens): 112 multipliers, where the front has
+ *     plans with 6 to 748.
+ * cost: a solve for every plan of the front; predictions of the few that could simulate soon
  *     enough.
  */
 enum {

@@ -1,51 +1,62 @@
-/* search: the best folding there is, under the model.
+/* search: finds the best folding there is, under a model of what foldings cost.
  *
  * in:  a core (mlo_core); limits: multipliers, on-chip bits, memory bandwidth; foldings that are
  *     given for kernels by name (pinned).
- * out: the cheapest folding that is fast enough, the fastest one that is cheap enough, or all that
- *     are not beaten (the front).
+ * out: the cheapest folding that is fast enough, or the fastest one that is cheap enough, or the
+ *     front: all foldings that no other one beats.
  *
- * Model. A folding gives every kernel PE and SIMD. With T tokens a frame, G frames in flight and a
- * bus that brings `rate` / 256 beats a cycle,
- *     pace   = max over kernels of cycles per token            load = ceil(256 sum over kernels of
- *     beats / (rate G))
- *     steady = max(T pace, load)                               cycles of an iteration per frame,
- *     once things flow
- *     price  = sum over kernels of (multipliers, lanes, skew, traffic)  compared in this order;
- *     lanes: of kernels without matrix arrays
- *     bits   = sum over kernels of what they hold on chip + FIFOs, whose depths no folding changes
- * (as if all were in row blocks that may be) A kernel whose parameters are resident has no beats,
- * and its bits are those of all iterations; one in row blocks has G beats for each tile, and bits
- * of two blocks and of tiles. Where that is to be chosen (--memory auto), it multiplies the
- * choices, and the price ends with traffic, the sum of beats: of the foldings that are as fast and
- * as cheap, the one that reads least. What it is in cycles with filling and draining is what
- * mlo_predict says; a target is held against that.
+ * The model. A folding gives every kernel PE and SIMD. A beat is one transfer on a bus. With T
+ * tokens a frame, G frames in flight and a memory that brings rate / 256 beats of parameters a
+ * cycle, and sums and maxima over kernels,
+ *
+ *     pace   = max(cycles per token)
+ *     load   = ceil(256 sum(beats) / (rate G))
+ *     steady = max(T pace, load)           cycles of an iteration per frame, once the core is full
+ *     price  = sum(multipliers, lanes, skew, traffic)             compared in this order
+ *     bits   = sum(bits on chip) + FIFOs
+ *
+ * Lanes are the channels at a time of kernels without multiplier arrays; skew is how far a folding
+ * is from SIMD = 4 PE. FIFOs count as deep as if all kernels that may be were in row blocks, so
+ * that no folding changes them.
+ *
+ * A kernel with resident parameters has no beats, and its bits are those of all iterations. A
+ * kernel in row blocks reads its parameters anew for each tile of each of the G frames, and has the
+ * bits of two blocks and of its tiles. With --memory auto each kernel may be either, which
+ * multiplies the choices. The price then ends with traffic, the sum of beats: of the foldings that
+ * are as fast and as cheap, the one that reads least wins. The cycles with filling and draining are
+ * what mlo_predict says; a target is held against those.
  *
  * Why the answer is the best. mlo_search_solve(s) is the cheapest folding with steady <= s within
- * the limits. steady <= s says: every kernel's interval is at most s / T, and beats add up to at
- * most s rate G / 256. The first is about each kernel alone, the second and the limits about sums.
- * If each kernel's cheapest choice satisfies the sums, no folding is cheaper, as prices add up. If
- * not, partial foldings of the first k kernels are kept that none other dominates in price, bits
- *     and beats (dynamic programming): whatever completes a dominated one completes the other,
- *     too, for no more. From solve follow least steady within limits:  feasibility is monotone in
- *     s, so bisection finds the least s; solve(s) is the cheapest there
- *     the front:                   s = no limit, then again and again one less than the steady of
- *     what came out: nothing between can be cheaper
- *     a target:                    along the front from target / iterations on, to the first one
- *                                  that mlo_predict lets through. Two frames or more in flight
- *                                  reach steady, so it is the cheapest of all; with one, of those
- *                                  that are evenly paced. (With one, filling and draining are
- *                                  about 7 / T of it; to pace kernels unevenly buys part of that
- *                                  dearly. It is done for targets that cannot be met else:
- *                                  mlo_search_rush, which is not claimed to be the cheapest.)
- * invariant: same model, same options: same answer; ties are broken by price, bits, beats, SIMD, PE.
- * example: 768 channels, --budget-macs 1024: 6 912 cycles a token for each of QKV, FFN in and FFN out.
+ * the limits. steady <= s means that every kernel's interval is at most s / T, and that beats add
+ * up to at most s rate G / 256. The first condition is about each kernel alone; the second, and the
+ * limits, are about sums. If each kernel's cheapest choice satisfies the sums, no folding is
+ * cheaper, as prices add up. If not, dynamic programming: of the partial foldings of the first k
+ * kernels, those are kept that no other one dominates in price, bits and beats, since whatever
+ * completes a dominated one completes the other for no more. From solve follow:
+ *
+ *     the least steady    whether s can be met is monotone in s, so bisection finds the least s;
+ *                         solve(s) is the cheapest there
+ *     the front           solve without a limit on s, then again and again with one less than the
+ *                         last steady: nothing between two results can be cheaper
+ *     a target            along the front from target / iterations on, to the first folding whose
+ *                         predicted cycles meet the target. With two frames or more in flight
+ *                         steady is reached, so it is the cheapest of all; with one, it is the
+ *                         cheapest with an even pace. (Then filling and draining are about 7 / T of
+ *                         a frame; an uneven pace buys part of that at a high price. It is used for
+ *                         targets that cannot be met otherwise: mlo_search_rush, which does not
+ *                         claim to be the cheapest.)
+ *
+ * invariant: the same model and options get the same answer; ties are broken by price, bits, beats,
+ *     SIMD, PE.
+ * example: 768 channels, --budget-macs 1024: 6 912 cycles a token for each of QKV, FFN in and FFN
+ *     out.
  * cost: kernels x foldings to list them (some hundreds each); a solve is kernels x log foldings,
  *     unless bits or beats are scarce.
  */
 
-/* Prices add up and are compared from the first number on. way: 0, or where the multipliers are
- * given and time is the price, how long a token takes through a kernel with multipliers. */
+/* Prices add up, and are compared from the first member on. `way` is 0, unless multipliers are
+ * given and time is the price: then it is how long a token takes through a kernel with
+ * multipliers. */
 typedef struct {
     int64_t way, multipliers, lanes, skew, traffic;
 } mlo_price;
@@ -57,13 +68,14 @@ typedef struct {
     mlo_price price;
 } mlo_choice;
 
-/* Those of one kernel: faster ones first; none is beaten in speed, price, bits and beats at once. */
+/* The choices of one kernel, faster ones first. None is beaten in speed, price, bits and beats at
+ * once. */
 typedef struct {
     mlo_choice *item;
     size_t n;
 } mlo_menu;
 
-/* What a folding as a whole may take. */
+/* The most that a folding as a whole may take. */
 typedef struct {
     int64_t steady, multipliers, bits;
 } mlo_limits;
@@ -81,13 +93,13 @@ typedef struct {
     mlo_core *c;
     mlo_menu menu[MLO_CORE_MOST];
     int64_t fifo_bits; /* with c->frames in flight */
-    int timed; /* 1: prices have a way */
-    int tiled; /* some may be in row blocks */
-    /* 1: prices have traffic: for some kernels it is to be chosen where parameters are */
+    int timed; /* 1: prices count `way` */
+    int tiled; /* 1: some kernels may be in row blocks */
+    /* 1: prices count traffic, since for some kernels the place of the parameters is open */
     int thrifty;
 } mlo_space;
 
-enum { MLO_SEARCH_FRAMES = 8 }; /* frames in flight, when they are to be chosen */
+enum { MLO_SEARCH_FRAMES = 8 }; /* the most frames in flight, when that is open */
 #define MLO_UNLIMITED (INT64_MAX / 1024)
 
 static int mlo_sign(int64_t a, int64_t b) { return a < b ? -1 : a > b; }
@@ -109,8 +121,8 @@ static mlo_price mlo_price_sum(mlo_price a, const mlo_price *b) {
 
 /* ---- menus ---------------------------------------------------------------- */
 
-/* Of foldings with as many multipliers, the one nearest to SIMD = 4 PE: wide trees save
- * requantizers, very wide ones cost routing. */
+/* Least at SIMD = 4 PE, for a given number of multipliers: wide adder trees save requantizers, very
+ * wide ones cost routing. */
 static int64_t mlo_fold_skew(int64_t pe, int64_t simd) { return simd > 4 * pe ? simd : 4 * pe; }
 
 static int mlo_choice_order(const void *x, const void *y) {
@@ -124,7 +136,7 @@ static int mlo_choice_order(const void *x, const void *y) {
     return a->simd != b->simd ? mlo_sign(a->simd, b->simd) : mlo_sign(a->pe, b->pe);
 }
 
-/* A folding in each of these modes; in row blocks, if the site has a tile. */
+/* Adds a folding for each of these places of parameters; row blocks only if the site has a tile. */
 static int mlo_menu_add(mlo_space *s, mlo_menu *menu, const mlo_element *e, const mlo_site *site,
     int memories, int64_t pe, int64_t simd) {
     mlo_unit u;
@@ -132,7 +144,7 @@ static int mlo_menu_add(mlo_space *s, mlo_menu *menu, const mlo_element *e, cons
     u.pe = (int)pe;
     u.simd = (int)simd;
     if (e->kernel->unit(site, pe, simd, &u)) return mlo_failed(s->m);
-    /* nothing to divide */
+    /* one group of channels: no row blocks */
     if (site->tile && !u.blocks) memories = e->memories & MLO_LAYER ? 0 : MLO_LAYER;
     for (int memory = MLO_LAYER; memory <= MLO_BLOCK; memory *= 2)
         if (memories & memory) {
@@ -152,7 +164,7 @@ static int mlo_menu_add(mlo_space *s, mlo_menu *menu, const mlo_element *e, cons
     return 0;
 }
 
-/* Drops what another one, at least as fast, beats. */
+/* Drops choices that another one, at least as fast, beats. */
 static void mlo_menu_thin(mlo_menu *menu) {
     size_t kept = 0;
     if (menu->n) qsort(menu->item, menu->n, sizeof *menu->item, mlo_choice_order);
@@ -168,8 +180,8 @@ static void mlo_menu_thin(mlo_menu *menu) {
     menu->n = kept;
 }
 
-/* All legal foldings of a kernel; the given one, if it is pinned. What is legal in both is legal
- * in each. */
+/* Lists all legal foldings of a kernel, or the given one if it is pinned. What is legal as (PE,
+ * SIMD) is legal as (PE, 1) and as (1, SIMD). */
 static int mlo_menu_list(
     mlo_space *s, mlo_menu *menu, const mlo_element *e, const mlo_site *site, int memories) {
     const int64_t most_s = e->kernel->simd_axis ? mlo_last_dim(&e->site.in[0]) : 1;
@@ -221,8 +233,8 @@ static int mlo_search_begin(mlo *m, mlo_core *c, int timed, mlo_space *s) {
     return mlo_search_menus(s);
 }
 
-/* Menus again, where beats depend on the frames: row blocks are read for each one's tiles, all
- * else is shared. */
+/* Sets the number of frames in flight. Lists the menus again if beats depend on it: row blocks are
+ * read for the tiles of each frame, all else is read once for all frames. */
 static int mlo_search_frames(mlo_space *s, int frames) {
     const int anew = s->tiled && s->c->frames != frames;
     s->c->frames = frames;
@@ -238,7 +250,7 @@ static int mlo_search_frames(mlo_space *s, int frames) {
 
 /* ---- solving -------------------------------------------------------------- */
 
-/* Sums of the plan's choices, and how fast it is. */
+/* Sums up the plan's choices, and says how fast it is. */
 static void mlo_plan_sum(const mlo_space *s, mlo_plan *p) {
     static const mlo_price nothing = { 0, 0, 0, 0, 0 };
     p->price = nothing;
@@ -261,7 +273,8 @@ static int mlo_plan_within(const mlo_plan *p, const mlo_limits *l) {
     return p->steady <= l->steady && p->price.multipliers <= l->multipliers && p->bits <= l->bits;
 }
 
-/* A folding of the first kernels: which choice of the last one, and which partial folding before it. */
+/* A folding of the first kernels: the choice for the last of them (`item`), and the partial folding
+ * of those before it (`before`). */
 typedef struct {
     mlo_price price;
     int64_t bits, beats;
@@ -300,12 +313,12 @@ static int mlo_partials_add(mlo_partials *p, const mlo_partial *one) {
 /* Of the partial foldings from `first` on, keeps those that no other one beats. */
 static void mlo_partials_thin(mlo_partials *p, size_t first) {
     size_t kept = first;
-    /* bits of those that are kept: what has fewer is not beaten */
+    /* the fewest bits of those kept: what has fewer is not beaten */
     int64_t least = INT64_MAX;
     if (p->n > first) qsort(p->item + first, p->n - first, sizeof *p->item, mlo_partial_order);
     for (size_t i = first; i < p->n; i++) {
         const mlo_partial *one = &p->item[i];
-        /* in price by those before; likely by the one just before */
+        /* all kept before have a lower price; the last one kept most likely beats this one */
         int beaten = 0;
         for (size_t k = kept; k-- > first && !beaten && one->bits >= least;)
             beaten = p->item[k].price.multipliers <= one->price.multipliers
@@ -317,7 +330,8 @@ static void mlo_partials_thin(mlo_partials *p, size_t first) {
     p->n = kept;
 }
 
-/* Least multipliers, bits and beats of the kernels from i on, at a pace. */
+/* The least multipliers, bits and beats of the kernels from i on at a pace, and their most
+ * beats. */
 typedef struct {
     int64_t multipliers, bits, beats, most_beats;
 } mlo_rest;
@@ -344,8 +358,8 @@ static void mlo_search_rest(const mlo_space *s, int64_t pace, mlo_rest *rest) {
     }
 }
 
-/* All partial foldings of kernel i on top of those in first .. end - 1, within the limits whatever
- * follows. */
+/* Adds kernel i's choices to each partial folding in first .. end - 1. Drops what must exceed the
+ * limits, whatever follows. */
 static int mlo_search_layer(const mlo_space *s, int i, const mlo_limits *l, int64_t pace,
     int64_t beats, const mlo_rest *rest, mlo_partials *p, size_t first, size_t end) {
     for (size_t b = first; b < end; b++)
@@ -364,8 +378,8 @@ static int mlo_search_layer(const mlo_space *s, int i, const mlo_limits *l, int6
     return 0;
 }
 
-/* Where sums matter: found says whether there is a folding within the limits; then the plan is the
- * cheapest. */
+/* Solves by dynamic programming, where sums matter. *found says whether a folding is within the
+ * limits; then the plan is the cheapest. */
 static int mlo_search_program(const mlo_space *s, const mlo_limits *l, int64_t pace, int64_t beats,
     mlo_plan *plan, int *found) {
     mlo_partials p = { s->m, NULL, 0, 0 };
@@ -396,7 +410,7 @@ static int mlo_search_program(const mlo_space *s, const mlo_limits *l, int64_t p
     return r;
 }
 
-/* The cheapest of a menu's first k + 1: nothing slower than those. */
+/* The cheapest of a menu's first k + 1 choices, which are no slower than choice k. */
 static size_t mlo_menu_cheapest(const mlo_menu *menu, size_t k) {
     size_t best = 0;
     for (size_t i = 1; i <= k; i++)
@@ -404,7 +418,7 @@ static size_t mlo_menu_cheapest(const mlo_menu *menu, size_t k) {
     return best;
 }
 
-/* The cheapest folding within the limits. */
+/* Finds the cheapest folding within the limits. */
 static int mlo_search_solve(const mlo_space *s, const mlo_limits *l, mlo_plan *plan, int *found) {
     const int64_t pace = l->steady / s->c->chunk;
     const int64_t beats = mlo_load_beats(
@@ -420,19 +434,19 @@ static int mlo_search_solve(const mlo_space *s, const mlo_limits *l, mlo_plan *p
             plan->item[i] = mlo_menu_cheapest(menu, k);
         }
     mlo_plan_sum(s, plan);
-    /* the fewest there are at this pace */
+    /* no plan with this pace has fewer multipliers */
     if (!s->timed && plan->price.multipliers > l->multipliers) return 0;
     *found = mlo_plan_within(plan, l);
     return *found ? 0 : mlo_search_program(s, l, pace, beats, plan, found);
 }
 
-/* The fastest folding within the limits; of those, the cheapest. */
+/* Finds the fastest folding within the limits; of equally fast ones, the cheapest. */
 static int mlo_search_fastest(const mlo_space *s, const mlo_limits *l, mlo_plan *plan, int *found) {
     mlo_limits try = *l;
     mlo_plan other;
     int fits;
     if (mlo_search_solve(s, l, plan, found) || !*found) return mlo_failed(s->m);
-    /* low cannot be reached, plan->steady can */
+    /* `low` cannot be reached, plan->steady can */
     for (int64_t low = 0; low < plan->steady;) {
         try.steady = low + (plan->steady - low) / 2;
         if (try.steady == low) break;
@@ -445,9 +459,9 @@ static int mlo_search_fastest(const mlo_space *s, const mlo_limits *l, mlo_plan 
     return 0;
 }
 
-/* Of the foldings within the limits that are as fast as the plan, the one whose tokens are through
- * soonest: what one frame in flight, which cannot hide filling and draining, makes of spare
- * multipliers. Lanes stay as few as the pace needs. */
+/* Of the foldings within the limits that are as fast as the plan, takes the one through which a
+ * token is soonest. So one frame in flight, which cannot hide filling and draining, makes use of
+ * spare multipliers. Lanes stay as few as the pace needs. */
 static int mlo_search_spare(const mlo_space *s, const mlo_limits *l, mlo_plan *plan) {
     mlo_space timed;
     mlo_limits try = *l;
@@ -484,8 +498,8 @@ static int mlo_plan_apply(const mlo_space *s, const mlo_plan *p) {
     return 0;
 }
 
-/* Cycles per frame of the core as it is folded, filling and draining included where frames cannot
- * hide them. */
+/* Predicts the cycles per frame of the core as it is folded now; with filling and draining, where
+ * other frames do not hide them. */
 static int mlo_plan_cycles(const mlo_space *s, mlo_plan *p) {
     mlo_prediction predicted;
     if (mlo_predict(s->m, s->c, mlo_core_warms(s->c) ? 2 * p->frames : 1, &predicted))
@@ -494,21 +508,21 @@ static int mlo_plan_cycles(const mlo_space *s, mlo_plan *p) {
     return 0;
 }
 
-/* The same of the plan, as which the core is folded from then on. */
+/* Folds the core as the plan says, and predicts its cycles. */
 static int mlo_plan_predict(const mlo_space *s, mlo_plan *p) {
     return mlo_plan_apply(s, p) ? mlo_failed(s->m) : mlo_plan_cycles(s, p);
 }
 
-/* For targets that no even pace meets: everything as fast as can be, then kernel after kernel as
- * cheap as the target lets it be. What is faster alone never makes the whole slower, so each
- * kernel's limit is found by bisection, and if this fails, nothing else meets it (but for the few
- * cycles that narrower adder trees are shallower). */
+/* For targets that no even pace meets: makes every kernel as fast as can be, then one kernel after
+ * the other as cheap as the target allows. A faster kernel never makes the whole slower, so
+ * bisection finds each kernel's limit. If this fails, nothing else meets the target (but for the
+ * few cycles by which narrower adder trees are shallower). */
 static int mlo_search_rush(const mlo_space *s, int64_t target, mlo_plan *plan) {
     memset(plan, 0, sizeof *plan);
     mlo_plan_sum(s, plan);
     if (mlo_plan_predict(s, plan)) return mlo_failed(s->m);
     for (int i = 0; i < s->c->n_element && plan->cycles <= target; i++) {
-        /* low meets the target, high does not */
+        /* `low` meets the target, `high` does not */
         size_t low = 0, high = s->menu[i].n;
         while (high > low + 1) {
             mlo_plan other = *plan;
@@ -526,8 +540,8 @@ static int mlo_search_rush(const mlo_space *s, int64_t target, mlo_plan *plan) {
     return 0;
 }
 
-/* The cheapest folding that takes at most `target` cycles per frame. Not found: `plan` is the
- * fastest, if that is found. */
+/* Finds the cheapest folding that takes at most `target` cycles per frame. If there is none, `plan`
+ * is the fastest one, if *any. */
 static int mlo_search_target(
     const mlo_space *s, const mlo_limits *l, int64_t target, mlo_plan *plan, int *found, int *any) {
     mlo_limits try = *l;
@@ -550,17 +564,17 @@ static int mlo_search_target(
     return 0;
 }
 
-/* Could more frames in flight be of use, which share the loads? Not from two on, when even the
- * most beats there are would not be felt. */
+/* Could more frames in flight, which share loads, be of use? From two on they are not, if even the
+ * most beats that any folding reads would not slow this plan down. */
 static int mlo_search_more(const mlo_space *s, const mlo_plan *p) {
     mlo_rest rest[MLO_CORE_MOST + 1];
     mlo_search_rest(s, MLO_UNLIMITED, rest);
     return p->frames < 2 || mlo_load_cycles(s->c, rest[0].most_beats) > p->steady * p->frames;
 }
 
-/* Every folding within the limits that is the cheapest for its speed, the slowest first:
- * MLO_PUSHed onto plans. From two frames in flight on, steady is what comes out, so that more
- * frames, which cost bits, must make it faster or cheaper. */
+/* Pushes onto `plans` every folding within the limits that is the cheapest for its speed, the
+ * slowest first. From two frames in flight on, the steady speed is reached; so more frames, which
+ * cost bits, must make the plan faster or cheaper. */
 static int mlo_search_front(const mlo_space *s, const mlo_limits *l, mlo_plan **plans, size_t *n) {
     mlo_limits try = *l;
     mlo_plan plan;
@@ -577,8 +591,8 @@ static int mlo_search_front(const mlo_space *s, const mlo_limits *l, mlo_plan **
     return 0;
 }
 
-/* Is plan a at least as good as b in all that counts, and better in something (or the first of
- * equals)? Frames in flight cost bits. */
+/* Is plan a at least as good as b in cycles, multipliers and bits, and better in one of them, or
+ * the first of equals? Bits count only between different numbers of frames in flight. */
 static int mlo_plan_beats(const mlo_plan *a, const mlo_plan *b) {
     const int64_t a_bits = a->frames == b->frames ? 0 : a->bits;
     const int64_t b_bits = a->frames == b->frames ? 0 : b->bits;
@@ -600,7 +614,7 @@ static int mlo_plan_order(const void *x, const void *y) {
 static void mlo_plans_thin(mlo_plan *plans, size_t *n) {
     size_t kept = 0;
     if (*n) qsort(plans, *n, sizeof *plans, mlo_plan_order);
-    /* sorted: what beats a plan stands before it */
+    /* sorted: a plan that beats another one stands before it */
     for (size_t i = 0; i < *n; i++) {
         int beaten = 0;
         for (size_t k = 0; k < kept && !beaten; k++) beaten = mlo_plan_beats(&plans[k], &plans[i]);
