@@ -1,6 +1,11 @@
-/* add: y = clip((a*MA + b*MB + 2^(S-1)) >> S): the residual connection, with both operands' scales.
- * inputs: a, b [.., C] of one shape, p = [MA, MB, S] int32.   Verilog: mlo_add.   throughput: PE
- * channels a cycle.   error: half a step. */
+/* add: the residual connection: y = clip((a*MA + b*MB + 2^(S-1)) >> S), each operand with a scale.
+ *
+ * in:  a, b [.., C] of one shape, p = [MA, MB, S] int32.
+ * out: y [.., C]. Verilog: mlo_add.
+ *
+ * error: half a step.
+ * cost: PE channels a cycle.
+ */
 
 static const char mlo_add_function[] = "Add <to, lo, hi> (a, b, p) => (y)\n"
                                        "a64 = Cast <to=7> (a)\n"

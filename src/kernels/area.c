@@ -1,20 +1,25 @@
-/* area: what a circuit takes of an FPGA, put together from what circuits are made of: registers,
- * adders, shifters, memories, products.
+/* area: what a circuit takes of an FPGA, summed over what circuits are made of: registers, adders,
+ * shifters, memories, products.
  *
- * in:  widths, depths, counts, as the Verilog modules have them.    out: mlo_area: LUTs,
- * flip-flops, DSP blocks, block RAMs of 18 Kbit. A kernel says what it consists of (its `area`,
- * next to its `unit`); estimate.c adds up kernels and what lies between them. For what: AMD
- * UltraScale+ (LUTs of 6 inputs, a carry chain of a LUT a bit, DSP48E2 of 27 x 18 bits, RAMB36E2)
- * as Yosys 0.70 maps it with `synth_xilinx -family xcup`, each kernel flattened: a LUT is any of
- * LUT1 .. LUT6, INV and SRL, and a memory in LUTs is the LUTs it occupies. Placement packs two
- * small LUTs into one and finds room for routing; Vivado optimises further. So an estimate is
- * rather too large than too small. What is counted how: flip-flops are counted, register by
- * register; LUTs by structure, with the coefficients named below; DSPs and memories as the mapper
- * decides, by its own costs (mlo_area_memory). UltraRAM is never inferred. How far off: `make
- * synth SYNTH=estimate` draws cores at random, synthesizes every kernel in them, and says so; see
- * tests/synth.py.
+ * in:  widths, depths, counts, as the Verilog modules have them.
+ * out: mlo_area: LUTs, flip-flops, DSP blocks, block RAMs of 18 Kbit.
+ *
+ * A kernel says what it consists of (its `area`, next to its `unit`); estimate.c adds up kernels
+ * and what lies between them.
+ *
+ * The target is AMD UltraScale+ (LUTs of 6 inputs, a carry chain of one LUT a bit, DSP48E2 of 27 x
+ * 18 bits, RAMB36E2) as Yosys 0.70 maps it with `synth_xilinx -family xcup`, each kernel flattened.
+ * A LUT is any of LUT1 .. LUT6, INV and SRL; a memory in LUTs counts as the LUTs it occupies.
+ * Placement packs two small LUTs into one and finds room for routing, and Vivado optimises further:
+ * so an estimate is rather too large than too small.
+ *
+ * Flip-flops are counted register by register; LUTs by structure, with the coefficients named
+ * below; DSPs and memories as the mapper decides, by its own costs (mlo_area_memory). UltraRAM is
+ * never inferred. `make synth SYNTH=estimate` measures the error: it draws cores at random and
+ * synthesizes every kernel in them (tests/synth.py).
+ *
  * example: 4 x 4 multipliers of 8 bits take 8 DSPs, and 4 requantizers of 33 bits 8 more.
- * cost: nothing to speak of: a search asks for hundreds of them.
+ * cost: negligible: a search asks for hundreds of areas.
  */
 typedef struct {
     int64_t lut, ff, dsp, bram;

@@ -1,41 +1,49 @@
 /* attention: softmax(q k^T scale) v per head, in integers, streaming.
- * inputs: q [B, TQ, H*D], k, v [B, TK, H*D] int8 or int16 (of up to 512 channels a head), mask [B,
- * TK] bool (true: the key counts), p = [MS, SS, MO, SO] int32.
  *
- *     s[j]  = q . k[j]                              mx = the largest s[j] of a key that counts (no
- *     key counts: then all do, with s = 0)
- *     t[j]  = min(((mx - s[j]) MS + 2^(SS-1)) >> SS, 4095)          the distance below the maximum
- *     in 1/64 octaves
- *     e[j]  = (ROM[t & 63] + 2^(7+i)) >> (8+i), i = t >> 6          255 * 2^(-t/64), rounded; 0
- *     for keys that don't count
- *     R     = floor(MO 2^(LT+8) / sum e)                            LT = ceil(log2(longest frame))
- *     y[d]  = requantize(sum_j e[j] v[j][d]; R, SO)
+ * in:  q [B, TQ, H*D], k, v [B, TK, H*D] int8 or int16 (up to 512 channels a head), mask [B, TK]
+ *     bool (true: the key counts), p = [MS, SS, MO, SO] int32.
+ * out: y [B, TQ, H*D]. Verilog: mlo_attention.
+ *
+ *     s[j] = q . k[j]                                 mx = the largest s[j] of a key that counts
+ *                                                     (if no key counts: all do, with s = 0)
+ *     t[j] = min(((mx - s[j]) MS + 2^(SS-1)) >> SS, 4095)
+ *                                                     the distance below mx in 1/64 octaves
+ *     e[j] = (ROM[t & 63] + 2^(7+i)) >> (8+i)         i = t >> 6; 255 * 2^(-t/64), rounded;
+ *                                                     0 for keys that don't count
+ *     R    = floor(MO 2^(LT+8) / sum e)               LT = ceil(log2(longest frame))
+ *     y[d] = requantize(sum_j e[j] v[j][d]; R, SO)
  *
  * The row is normalised after the weighted sum, so a flat row over many keys keeps the precision
  * that 8-bit probabilities would lose.
+ *
  * error: e is within 0.5 + 255 * 0.0055 = 1.9 of 255 exp(..) (rounding, 1/128 octave of t); R
- * within 2^-14; y half a step more.
- * Verilog: mlo_attention.   throughput: H * max(ceil(TK/PE) D/SIMD, the divider) cycles a query token.
+ *     within 2^-14; y half a step more.
+ * cost: H * max(ceil(TK/PE) D/SIMD, the divider) cycles a query token.
  *
- * A quantized source rounds on the way, and two more functions round as it does: AttentionProbs
- * its probabilities, AttentionRounded its scores too. Their p goes on: [.., MP, SP, HP], and [..,
- * MR, SR, ZR].
+ * A quantized source rounds on the way. Two more functions round as it does: AttentionProbs its
+ * probabilities, AttentionRounded its scores too. Their p has more members: [.., MP, SP, HP], and
+ * [.., MR, SR, ZR].
  *
- *     r[j]  = min(max(((s[j] MR + 2^(SR-1)) >> SR) + ZR, -128), 127)    the scores in the source's
- *     steps; AttentionProbs: r = s
- *     t[j]  = min(((mx - r[j]) MS + 2^(SS-1)) >> SS, 2^17 - 1)          mx of r; in 1/4096
- *     octaves: 5 + 6 + 6 bits i, f, g
- *     a     = FINE[f] - (((FINE[f] - FINE[f+1]) g + 32) >> 6)           262143 * 2^(-(64 f +
- *     g)/4096), straight between 65 points e[j]  = (2 a + 2^i) >> (i+1)
- *     R     = floor(MP 2^(LT+18) / sum e)
- *     w[j]  = min((e[j] R + 2^(SP-1)) >> SP, HP)                        the probability in the
- *     source's steps, at most HP <= 255 y[d]  = requantize(sum_j w[j] v[j][d]; MO, SO)
+ *     r[j] = min(max(((s[j] MR + 2^(SR-1)) >> SR) + ZR, -128), 127)
+ *                                                     the scores in the source's steps
+ *                                                     (AttentionProbs: r = s); mx is that of r
+ *     t[j] = min(((mx - r[j]) MS + 2^(SS-1)) >> SS, 2^17 - 1)
+ *                                                     in 1/4096 octaves: 5 + 6 + 6 bits i, f, g
+ *     a    = FINE[f] - (((FINE[f] - FINE[f+1]) g + 32) >> 6)
+ *                                                     262143 * 2^(-(64 f + g)/4096), by straight
+ *                                                     lines between 65 points
+ *     e[j] = (2 a + 2^i) >> (i+1)
+ *     R    = floor(MP 2^(LT+18) / sum e)
+ *     w[j] = min((e[j] R + 2^(SP-1)) >> SP, HP)       the probability in the source's steps, at
+ *                                                     most HP <= 255
+ *     y[d] = requantize(sum_j w[j] v[j][d]; MO, SO)
  *
- * error: r is within half a step and 2^-11; e within 1.0e-4 + 2^-15 x of itself (half of t's unit
- * 0.85e-4, the straight line 1.5e-5, MS's 15 bits; x: its distance in nats) and half of its last
- * place, 2^-19 of the largest; R within 2^-14. So some 2 in 10000 probabilities of real models are
- * rounded otherwise than floats are. A w that is off by one moves y by v MO / 2^SO steps, about
- * one for the largest v. */
+ * error: r is within half a step and 2^-11. e is within 1.0e-4 + 2^-15 x of itself (half of t's
+ *     unit 0.85e-4, the straight line 1.5e-5, MS's 15 bits; x: its distance in nats) and half of
+ *     its last place, 2^-19 of the largest. R is within 2^-14. So some 2 in 10000 probabilities of
+ *     real models are rounded otherwise than floats are. A w that is off by one moves y by v MO /
+ *     2^SO steps, about one for the largest v.
+ */
 
 /* round(65280 * 2^(-f/64)) for f = 0..63: the same numbers as in verilog/mlo_exp2.v; a test
  * computes them. And round(262143 * 2^(-f/64)), f = 0..64, those of verilog/mlo_exp2_fine.v. */

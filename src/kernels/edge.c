@@ -1,9 +1,13 @@
-/* edge: where floats become the core's integers and back. These two run on the host (pre.onnx,
- * post.onnx); they have no hardware.
+/* edge: where floats become the core's integers, and integers floats again. These kernels run on
+ * the host (pre.onnx, post.onnx); they have no hardware.
  *
- *     Quantize:   y = clip(round_half_even(x / scale), lo, hi)        Dequantize:   y = float(x) *
- * scale            (float32, as in ONNX) The mask of attention is made by Valid: y = x > -10000:
- * an additive mask is 0 where a key counts and hugely negative where it doesn't. */
+ *     Quantize:      y = clip(round_half_even(x / scale), lo, hi)      float32, as in ONNX
+ *     Dequantize:    y = float(x) * scale                              float32, as in ONNX
+ *     Valid:         y = x > -10000
+ *
+ * Valid makes the mask of attention: an additive mask is 0 where a key counts and hugely negative
+ * where it doesn't.
+ */
 
 static const char mlo_quantize_function[] = "Quantize <to, lo, hi> (x, scale) => (y)\n"
                                             "steps = Div (x, scale)\n"

@@ -1,18 +1,19 @@
 /* interval: how large the integers inside a kernel can get, and how many bits that takes.
  *
  * in:  what operands and parameters can be: widths of streams, limits of parameters.
- * out: a list of a kernel's intermediates: name, lowest and highest value, the bits that C, ONNX
- *     and Verilog have for it.
- * invariant: the intervals hold for any weights and inputs of the widths, since parameters are
- *      streamed; so widths depend on shapes alone. `tight` ones are reached by some weights and
- *      inputs. tests/test_interval.py looks for values outside, and for such inputs.
- * example: 64 products of int8 lie in -1040384..1048576; with any 32-bit bias the sum takes 33
- *     bits: ABITS of mlo_mvu.
- * cost: some dozen operations a kernel.
+ * out: a list of a kernel's intermediate values: name, lowest and highest value, the bits that C,
+ *     ONNX and Verilog have for it.
  *
  * Interval arithmetic: the ends of a sum, a difference, a product of independent numbers are among
  * those of the operands' ends. Where numbers depend on each other (a value and its norm, a softmax
- * and its sum) the kernel's file derives the bound that it gives here.
+ * and its sum), the kernel's file derives the bound.
+ *
+ * invariant: the intervals hold for any weights and inputs of the widths, since parameters are
+ *     streamed; so widths depend on shapes alone. Some weights and inputs reach the ends of a
+ *     `tight` interval. tests/test_interval.py looks for values outside, and for such inputs.
+ * example: 64 products of int8 lie in -1040384..1048576; with any 32-bit bias the sum takes 33
+ *     bits: ABITS of mlo_mvu.
+ * cost: some dozen operations a kernel.
  */
 
 /* lo and hi included. An end at +-INT64_MAX: that far or beyond */

@@ -1,19 +1,22 @@
 /* kernel: what every integer kernel is: one entry of one table.
  *
- * in:  an `mlo` domain node.    out: its shapes, its golden result, its ONNX function, its
- *     hardware unit, its parameter words.
- * invariant: the C evaluation, the ONNX function body and the Verilog module compute the same
- * bits; tests hold them together. No number inside can overflow: a kernel lists its intermediates,
- * and who makes hardware of it checks them (mlo_kernel_fits).
- * example: see kernels/requant.c, the shortest. To add a kernel: its file, its Verilog, its
- *     bench, one line in kernels/table.c.
- * cost: nothing here depends on the number of layers.
+ * in:  a node of domain mlo.
+ * out: its shapes, its golden result, its ONNX function, its hardware unit, its parameter words.
  *
- * Numbers. Activations are signed integers of 2..16 bits, carried as INT8 or INT16. Requantization is
- *     y = clip((acc * M + 2^(S-1)) >> S, lo, hi),   0 <= M < 2^15, 1 <= S <= 62, the shift rounds down.
- * Where a node's metadata say mlo.pow2, its M are powers of two, and it has hardware without
- * multipliers: M = 1 is a shift to the right; M = 2^(k+1) and S = 1 is one to the left, by k <=
- * 13. What the hardware gets is the shift as a whole: S + 14 - log2 M, of acc * 2^14.
+ * Activations are signed integers of 2..16 bits, carried as INT8 or INT16. Requantization is
+ *     y = clip((acc * M + 2^(S-1)) >> S, lo, hi),   0 <= M < 2^15, 1 <= S <= 62, the shift rounds
+ *     down.
+ * A node with metadata mlo.pow2 has only powers of two for M, and hardware without multipliers:
+ * M = 1 is a shift to the right; M = 2^(k+1) and S = 1 is a shift to the left by k <= 13. The
+ * hardware gets one shift for both: acc * 2^14 is shifted right by S + 14 - log2 M.
+ *
+ * To add a kernel: its file, its Verilog, its bench, one line in kernels/table.c.
+ *
+ * invariant: the C evaluation, the ONNX function body and the Verilog module compute the same bits;
+ *     tests hold them together. No number inside can overflow: a kernel lists its intermediate
+ *     values, and the code that makes hardware of it checks them (mlo_kernel_fits).
+ * example: kernels/requant.c, the shortest.
+ * cost: nothing here depends on the number of layers.
  */
 
 /* One stream port of a unit: which node input (or output) it carries, how wide. `port` is the

@@ -1,19 +1,23 @@
-/* layernorm: LayerNormalization over the channels of a token, in integers. With center = 0:
+/* layernorm: LayerNormalization over the channels of a token, in integers. With center = 0 it is
  * RMSNormalization.
- * inputs: x [.., C] int16, g [C] int32 (fits int16), b [C] int32, p = [EPS (int64), SH].
  *
- *     u[c] = C x[c] - sum x           V = C sum x^2 - (sum x)^2 + EPS         u / sqrt(V) is the
- *     normalised value: no division by C
- *     k    = leading base-4 zeros of V, so that V 4^k is in [2^60, 2^62)
- *     root = floor(sqrt(V 4^k / 2^30))            R = floor(2^31 / root)      16 bits of the
- *     reciprocal root
- *     n[c] = (u[c] R + half) >> (32 - k)          14 fraction bits            y[c] = clip((n[c]
- *     g[c] + b[c]) >> SH)
+ * in:  x [.., C] int16, g [C] int32 (fits int16), b [C] int32, p = [EPS (int64), SH].
+ * out: y [.., C]. Verilog: mlo_layernorm.
  *
- * g holds gamma / scale(y) * 2^(SH-14), b holds beta / scale(y) * 2^SH + 2^(SH-1): the rounding
- * half is in b.
+ *     u[c] = C x[c] - sum x
+ *     V    = C sum x^2 - (sum x)^2 + EPS       u / sqrt(V) is the normalised value: no division by
+ *     C k    = leading base-4 zeros of V         so that V 4^k is in [2^60, 2^62)
+ *     root = floor(sqrt(V 4^k / 2^30))
+ *     R    = floor(2^31 / root)                16 bits of the reciprocal root
+ *     n[c] = (u[c] R + half) >> (32 - k)       14 fraction bits
+ *     y[c] = clip((n[c] g[c] + b[c]) >> SH)
+ *
+ * g holds gamma / scale(y) * 2^(SH-14). b holds beta / scale(y) * 2^SH + 2^(SH-1): the half that
+ * rounding adds is in b.
+ *
  * error: n within 2^-13.9 relative (root, R) + 2^-15; y half a step more.
- * Verilog: mlo_layernorm.   throughput: max(C/PE, 43) cycles a token. */
+ * cost: max(C/PE, 43) cycles a token.
+ */
 
 static const char mlo_layernorm_function[] =
     "LayerNorm <to, lo, hi, center> (x, g, b, p) => (y)\n"

@@ -1,12 +1,18 @@
-/* mvu: the matrix-vector unit. y[n] = requantize(sum_k x[k] W[k][n] + bias[n]; M[n], S[n]), and
- * with a table y = table[that - lo].
- * inputs: x [.., K] int8, W [K, N] int8, bias [N] int32, mult [N] int32, shift [N] int32 (, table
- *     [hi - lo + 1]: lo and hi are then the bounds of its index).
- * Verilog: mlo_mvu.   throughput: (K/SIMD)(N/PE) cycles a token.   error: the sum is exact;
- * requantization half a step. Any x, W and bias of their types may come: C adds blocks that fit 32
- * bits into 64, ONNX multiplies doubles (exact below 2^53), the hardware's accumulator is as wide
- * as the worst sum. In blocks of rows (site's tile): mlo_mvu_tiled keeps a block of W, not all of
- * it, and a tile of tokens passes block after block. */
+/* mvu: the matrix-vector unit: y[n] = requantize(sum_k x[k] W[k][n] + bias[n]; M[n], S[n]). With a
+ * table the result is table[y - lo].
+ *
+ * in:  x [.., K] int8, W [K, N] int8, bias [N] int32, mult [N] int32, shift [N] int32, perhaps
+ *     table [hi - lo + 1]; then lo and hi are the bounds of y as an index.
+ * out: y [.., N]. Verilog: mlo_mvu.
+ *
+ * x, W and bias may have any values of their types: C adds blocks that fit 32 bits into 64, ONNX
+ * multiplies doubles (exact below 2^53), the hardware's accumulator is as wide as the worst sum.
+ * In row blocks (the site has a tile) mlo_mvu_tiled keeps one block of W on chip instead of all,
+ * and a tile (a group) of tokens passes block after block.
+ *
+ * error: the sum is exact; requantization half a step.
+ * cost: (K/SIMD)(N/PE) cycles a token.
+ */
 
 #define MLO_FUNCTION_MVU            \
     "xd = Cast <to=11> (x)\n"       \
@@ -38,12 +44,12 @@ static int mlo_mvu_shape(mlo_shapes *s) {
     return 0;
 }
 
-/* The largest magnitude of an activation with which 64 products, by weights of 8 bits, are whole
- * numbers that a float holds. */
+/* The largest magnitude of an activation for which a float holds the sum of 64 products by 8-bit
+ * weights exactly. */
 enum { MLO_MVU_FLOATS = (1 << 24) / MLO_TILE_SUM / 128 };
 
-/* z := x W, exactly: in floats, which processors multiply fastest, unless activations are too wide
- * for them; then in doubles. */
+/* z := x W, exactly: in floats, which processors multiply fastest; in doubles where activations are
+ * too wide for floats. */
 static int mlo_mvu_products(
     mlo *m, double *z, const mlo_array *x, const mlo_array *w, int64_t rows) {
     const int64_t k = w->dims[0], n = w->dims[1];
@@ -102,22 +108,23 @@ static int mlo_mvu_run(mlo_call *c) {
     return mlo_failed(c->m);
 }
 
-/* PE divides the channels out, of each part where the output is split into parts (merged
- * projections). */
+/* PE must divide the output's channels; where the output is split into parts (merged projections),
+ * the channels of each part. */
 static int mlo_mvu_legal(const mlo_site *s, int64_t pe, int64_t simd) {
     return pe >= 1 && simd >= 1 && s->in[1].dims[0] % simd == 0
         && s->in[1].dims[1] / s->parts % pe == 0;
 }
 
-/* Weights travel as INT8; the bits they have are metadata mlo.weight_bits. */
+/* The width of the weights: the model carries them as INT8, metadata mlo.weight_bits has their real
+ * width. */
 static int mlo_site_weight_bits(const mlo_site *s) {
     return (int)mlo_meta_within(s->m, s->node, mlo_key_weight_bits, 8, 2, 8);
 }
-/* One product; */
+/* The interval of one product. */
 static mlo_interval mlo_mvu_product(const mlo_site *s) {
     return mlo_product_of(mlo_signed_bits(s->in_bits[0]), mlo_signed_bits(mlo_site_weight_bits(s)));
 }
-/* k products of xbits and wbits, and any bias. */
+/* The interval of k products of xbits and wbits, and any bias. */
 static mlo_interval mlo_mvu_sums(int64_t k, int xbits, int wbits) {
     return mlo_sum_of(
         mlo_sum_of_many(k, mlo_product_of(mlo_signed_bits(xbits), mlo_signed_bits(wbits))),
@@ -143,17 +150,18 @@ static void mlo_mvu_intermediates(const mlo_site *s, const mlo_unit *u, mlo_inte
         "lane[0].u_requantize.prod2", s->n_in > 5 ? mlo_index_bits(s) : s->out_bits);
 }
 
-/* A group of PE sums is done every K/SIMD cycles: that many turns the requantizers may take. The
- * largest divisor of PE not above it. */
+/* In how many turns the requantizers take a group of PE sums, which is done every K/SIMD cycles:
+ * the largest divisor of PE that is at most that many. */
 static int64_t mlo_mvu_turns(int64_t pe, int64_t cycles) {
     int64_t turns = pe < cycles ? pe : cycles;
     while (pe % turns) turns--;
     return turns;
 }
 
-/* Row blocks: as many as leave a tile's pass so many cycles, since a change of banks takes one;
- * and a block more weights than the table has entries, which comes with each. They divide the
- * groups of PE channels; 0: there is one group, and nothing to divide. */
+/* The number of row blocks, which divides the groups of PE channels: as many as still leave a
+ * tile's pass so many cycles, since a change of banks takes one, and a block more weights than the
+ * table has entries, since the table comes with each block. 0: there is one group, nothing to
+ * divide. */
 static int64_t mlo_mvu_blocks(
     int64_t folds, int64_t groups, int64_t tile, int64_t weights, int64_t table) {
     enum { PASS = 64, TABLES = 8 };
@@ -205,7 +213,7 @@ static int mlo_mvu_unit(const mlo_site *s, int64_t pe, int64_t simd, mlo_unit *u
     }
     mlo_unit_shift(s, u);
     u->interval = k / simd * (n / pe);
-    /* a cycle a pass */
+    /* each pass takes a cycle more */
     if (u->blocks) u->interval += mlo_parts(mlo_parts(s->chunk, u->tile) * u->blocks, s->chunk);
     u->latency = (mlo_clog2(simd) + 1) / 2 + 11 + turns + table;
     u->multipliers = pe * simd;
@@ -213,7 +221,7 @@ static int mlo_mvu_unit(const mlo_site *s, int64_t pe, int64_t simd, mlo_unit *u
     u->macs = k * n;
     u->flow = u->blocks ? MLO_FLOW_TILES : MLO_FLOW_MATRIX;
     u->turns = turns;
-    return mlo_failed(s->m); /* metadata's */
+    return mlo_failed(s->m); /* reading the metadata may have failed */
 }
 
 static int mlo_mvu_promises(const mlo_site *s, const mlo_array *const *in) {
@@ -245,15 +253,16 @@ static void mlo_mvu_pack(const mlo_site *s, const mlo_unit *u, int k, int64_t wo
                     (uint64_t)mlo_get(in[1], (kf * simd + i) * n + nf * pe + p));
     } else if (k == 1)
         mlo_pack_channels(s, u->memory[1].width / 64, word, in, 2, bits);
-    /* the same for all blocks */
+    /* all blocks have the same */
     else
         mlo_put_bits(bits, 0, u->out.bits, (uint64_t)mlo_get(in[5], word % u->memory[2].depth));
 }
 
-/* Two vectors of x, weights and channel words; PE dot products of SIMD, in pairs that share
- * multipliers; PE accumulators, and a tray of as many sums, which the requantizers take in turns:
- * a multiplexer of LUTs with four ways each. A row's adder is that of its accumulator, which is
- * none where a group takes a cycle. None is counted for the bias's adder: LUTs are fitted. */
+/* Counts two vectors of x, weights and channel words; PE dot products of SIMD, in pairs that share
+ * multipliers; PE accumulators, and a tray of as many sums, from which the requantizers take in
+ * turns: a multiplexer of LUTs with four ways each. A row's adder is that of its accumulator; a row
+ * has none where a group takes one cycle. The bias's adder is not counted: the LUT coefficients are
+ * fitted without it. */
 static void mlo_mvu_area(
     const mlo_site *s, const mlo_unit *u, int axi, int64_t banks, mlo_area *a) {
     const int64_t pe = u->pe;
@@ -285,7 +294,7 @@ static void mlo_mvu_area(
     mlo_area_times(a, lanes, &lane);
     a->dsp += simd * (pairs * mlo_product_dsps(x + 2 * w, x) + pe % 2 * mlo_product_dsps(x, w));
     a->ff += simd * x + (pe - lanes) * q;
-    /* what low halves have too much: summed once */
+    /* the correction of low halves is summed once */
     if (pairs) {
         a->lut += pairs * (sum + simd);
         a->ff += simd * x;

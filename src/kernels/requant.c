@@ -1,10 +1,17 @@
-/* requant: y[c] = requantize(x[c] + bias[c]; mult[c], shift[c]): the 16-bit residual stream ->
- * 8-bit matrix operands; and with a table y = table[that - lo]: a function of a value that the
- * source model rounds before. A channel with large values gets a scale of its own and an offset
- * that centres it; both go into the weights and bias of who reads it.
- * inputs: x [.., C], bias [C] int32 (fits x's width), mult [C] int32, shift [C] int32 (, table [hi
- * - lo + 1], as MVUTable's).
- * Verilog: mlo_requant.   throughput: PE channels a cycle.   error: at most half a step. */
+/* requant: y[c] = requantize(x[c] + bias[c]; mult[c], shift[c]): makes 8-bit matrix operands of the
+ * 16-bit residual stream. With a table the result is table[y - lo]: a function of a value that the
+ * source model rounds before.
+ *
+ * in:  x [.., C], bias [C] int32 (fits x's width), mult [C] int32, shift [C] int32, perhaps table
+ *     [hi - lo + 1], as MVUTable's.
+ * out: y [.., C]. Verilog: mlo_requant.
+ *
+ * A channel with large values gets a scale of its own, and an offset that centres it; both go into
+ * the weights and biases of the kernels that read y.
+ *
+ * error: at most half a step.
+ * cost: PE channels a cycle.
+ */
 
 #define MLO_FUNCTION_REQUANT   \
     "x64 = Cast <to=7> (x)\n"  \

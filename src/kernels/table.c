@@ -1,4 +1,5 @@
-/* kernels: the table. One line a kernel; everything else about it is in its own file, on its card. */
+/* kernels: the table. A line names a kernel; the card in the kernel's own file says all about it.
+ * */
 static const mlo_kernel *const mlo_kernels[] = {
     &mlo_mvu_kernel,
     &mlo_mvu_table_kernel,
