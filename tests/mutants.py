@@ -36,6 +36,7 @@ TESTS = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(TESTS)
 LIBS = ["-lprotobuf-nanopb", "-lcjson", "-lz", "-lm"]
 GIVEN = "given:qdq+variants+integer+operators+weights+qonnx+refusals"             # all but what simulators take long over
+CLI = "cli:help+flags+config+input+output+pipe+npz+run+compile"
 EVERYTHING = "errors roll ops run extract nested spellings report numerics read " + GIVEN
 SCRIPTS = [      # files, and the scripts that concern them, or some of a script's checks: quick ones that see much first
     ("src/onnx/tensor.c", "ops run errors read:elements+round+refusals deeploy"),
@@ -56,9 +57,9 @@ SCRIPTS = [      # files, and the scripts that concern them, or some of a script
     ("src/core/*", "errors report predict"),
     ("src/emit/*", "errors report trace memory"),
     ("src/show/*", "report show"),
-    ("src/api.c", "errors roll report cli"),
+    ("src/api.c", "errors roll report %(cli)s"),
     ("cli/sim.c cli/simulator.c cli/bench.c cli/trace.c cli/probe.c cli/npz.c", "run trace sim faults"),
-    ("main.c cli/*", "errors report cli"),
+    ("main.c cli/*", "errors report %(cli)s"),
 ]
 
 
@@ -79,7 +80,7 @@ def included(path):
 
 def scripts_of(path):
     found = (scripts for patterns, scripts in SCRIPTS if any(fnmatch.fnmatchcase(path, p) for p in patterns.split()))
-    return (next(found, EVERYTHING) % {"given": GIVEN}).split()
+    return (next(found, EVERYTHING) % {"given": GIVEN, "cli": CLI}).split()
 
 
 # ---- mutants ---------------------------------------------------------------------------------------------------------------------
@@ -253,7 +254,8 @@ class Judge:
     """Compiles and tries mutants; what the tests say without one is asked once for each script."""
 
     def __init__(self, cc, level, folder, paths, scripts):
-        self.scripts, self.level, self.baseline, self.lock, self.folder, self.paths, self.cc = scripts, level, {}, threading.Lock(), folder, paths, cc
+        self.scripts, self.level, self.folder, self.paths, self.cc = scripts, level, folder, paths, cc
+        self.baseline, self.measuring, self.lock = {}, {}, threading.Lock()
         self.trees = queue.Queue()                       # that no mutant is in
 
     def tree(self):
@@ -266,7 +268,8 @@ class Judge:
 
     def usual(self, tree, script):
         """Seconds of a script in a tree without any mutant; None when it fails then."""
-        with self.lock:
+        with self.lock: lock = self.measuring.setdefault(script, threading.Lock())
+        with lock:
             if script not in self.baseline:
                 plain = tree.link("plain", *[u.replace("/", "_") + ".o" for u in self.paths])
                 why, seconds = run(tree, script, plain, 3000)

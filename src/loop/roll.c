@@ -757,14 +757,13 @@ static int mlo_roll_describe(mlo_roller *r) {
         if (!k) all = meet;
         mlo_printf(&scopes, "%s%s", k ? " " : "", meet ? meet : "");
     }
-    if (!text || m->error.code || mlo_meta_put(m, &n->meta, &n->n_meta, mlo_key_iterations, text))
-        return mlo_failed(m);
-    if (all
-        && (mlo_meta_put(m, &n->meta, &n->n_meta, mlo_key_scope, all)
-            || mlo_meta_put(m, &n->meta, &n->n_meta, mlo_key_instances, scopes.text)))
-        return mlo_failed(m);
+    if (text && !m->error.code) mlo_meta_put(m, &n->meta, &n->n_meta, mlo_key_iterations, text);
+    if (all && !m->error.code) {
+        mlo_meta_put(m, &n->meta, &n->n_meta, mlo_key_scope, all);
+        mlo_meta_put(m, &n->meta, &n->n_meta, mlo_key_instances, scopes.text);
+    }
     mlo_text_free(&scopes);
-    return 0;
+    return mlo_failed(m);
 }
 
 /* Drops the body's value_info of outputs: an output declares its own type, and strict readers

@@ -144,7 +144,7 @@ static void mlo_sketch_link(void *user, size_t slot, mlo_value *x) {
     mlo_sketch *s = r->s;
     int to = (int)s->n_vertex - 1, from = (int)(uintptr_t)mlo_map_get(&s->at, x) - 1;
     mlo_node *n = s->vertex[to].node;
-    if (from < 0 || !mlo_view_lives(s->v, x)) return;
+    if (s->v->m->error.code || from < 0 || !mlo_view_lives(s->v, x)) return;
     for (size_t k = (size_t)r->first; k < s->n_arrow && slot >= n->n_input; k++)
         if (s->arrow[k].value == x) return;
     mlo_arrow a = { from, x->producer && x->graph == s->g ? x->output : 0, to, (int)slot, x,
