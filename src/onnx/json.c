@@ -1,7 +1,13 @@
 /* json: models from and to protobuf's JSON mapping, the text between the stages of a pipe.
  *
- * in:  JSON text as google.protobuf.json_format prints it (or jq, or a person).     out: an
- *     mlo_model; and back, to a sink.
+ * in:  JSON text as google.protobuf.json_format prints it (or jq, or a person).
+ * out: an mlo_model; and back: JSON text, to a sink.
+ *
+ * The traps: int64 are strings (a double has 53 bits; so has jq); inf and NaN are strings; Python
+ * refuses its own rounding of -FLT_MAX; printf and strtod follow the locale; cJSON cuts strings at
+ * \u0000, accepts trailing text, and looks names up without regard to case. cJSON allocates with
+ * its own hooks (malloc): its tree lives only inside mlo_json_read.
+ *
  * invariant: json_format.Parse reads what is written here, and gives the model that binary ONNX
  *     gives; `jq .` changes nothing. Tensors that lie in a source file are written as external
  *     data: location, offset, length, and a digest.
@@ -9,11 +15,6 @@
  *     {"input":["x"],"opType":"Relu",...
  * cost: writing streams and allocates next to nothing; reading holds the text and cJSON's tree of
  *     it for as long as it takes.
- *
- * The traps: int64 are strings (a double has 53 bits; so has jq); inf and NaN are strings; Python
- * refuses its own rounding of -FLT_MAX; printf and strtod follow the locale; cJSON cuts strings at
- * \u0000, takes trailing text, and looks names up without regard to case. cJSON allocates with its
- * own hooks (malloc): its tree lives only inside mlo_json_read.
  */
 
 /* ---- numbers -------------------------------------------------------------- */

@@ -2,13 +2,14 @@
  *
  * in:  an mlo_tensor: raw bytes, typed fields (float_data, int32_data, ...), or a reference into a
  *     source file.
- * out: elements in host form - one array element each, 4-bit and 2-bit integers widened to int8 /
- *     uint8, FLOAT4E2M1 to its code - as a whole array or a window at a time; numbers of any type
- *     as float or double; tensors made from arrays.
+ * out: elements in host form, as a whole array or a window at a time; numbers of any type as float
+ *     or double; tensors made from arrays. Host form is one array element each: 4-bit and 2-bit
+ *     integers become int8 / uint8, a FLOAT4E2M1 becomes its code.
+ *
  * invariant: a window touches only its own bytes, so a pass over a big tensor needs MLO_WINDOW
  *     bytes of memory, not the tensor.
- * example: mlo_array *w = mlo_tensor_load(m, t); ... mlo_array_free(m, w);   or
- *     mlo_tensor_read(m, t, first, count, buffer);
+ * example: mlo_array *w = mlo_tensor_load(m, t); ... mlo_array_free(m, w);
+ *     or mlo_tensor_read(m, t, first, count, buffer);
  * cost: a copy; one read of the file per window.
  */
 

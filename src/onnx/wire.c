@@ -1,20 +1,21 @@
 /* wire: ONNX messages from and to protobuf's binary form, and the files that tensor bytes stay in.
  *
- * in:  bytes (a source file read through a window, or borrowed memory).     out: an mlo_model; and
- *     back, to a sink.
- * invariant: one table per message says everything about it - field numbers, JSON names, kinds,
- *     where it lies in the C struct - and drives reading and writing, binary here and JSON in
- *     json.c. raw_data of a file is not copied: it becomes source/offset/length; bytes of borrowed
- *     memory are pointed at. Any input is safe: lengths are bounded by what encloses them, depth
- *     by MLO_WIRE_DEPTH.
- * example: mlo_model *model = mlo_wire_read(m, source, NULL, 0); ... mlo_wire_write(m, model,
- *     sink, user);
+ * in:  bytes (a source file read through a window, or borrowed memory).
+ * out: an mlo_model; and back: bytes, to a sink.
+ *
+ * As in protobuf, fields come in any order; unknown fields and unknown enum values are skipped; the
+ * last of several singular values wins; messages that come twice are merged; repeated numbers may
+ * be packed or not.
+ *
+ * invariant: one table per message says everything about it (field numbers, JSON names, kinds, its
+ *     place in the C struct) and drives reading and writing, binary here and JSON in json.c.
+ *     raw_data is not copied: of a file it becomes source/offset/length, of borrowed memory a
+ *     pointer. Any input is safe: the enclosing message bounds lengths, MLO_WIRE_DEPTH bounds
+ *     depth.
+ * example: mlo_model *model = mlo_wire_read(m, source, NULL, 0); ... mlo_wire_write(m, model, sink,
+ *     user);
  * cost: O(bytes that are not tensor data); writing walks the model twice (sizes, then bytes) and
  *     tensor data once, 64 KB at a time.
- *
- * As in protobuf: fields come in any order, unknown fields and unknown enum values are skipped,
- * the last of several singular values wins, messages that come twice are merged, repeated numbers
- * may be packed or not.
  */
 
 /* ---- the schema ----------------------------------------------------------- */
@@ -32,8 +33,8 @@ enum {
 };
 enum { MLO_F_LIST = 1, MLO_F_PACKED = 2, MLO_F_POINTERS = 4, MLO_F_ONEOF = 8, MLO_F_RAW = 16 };
 
-/* One field. `sub` is the message of a MESSAGE, the enum of an ENUM; `at` and `n` are offsets of
- * the value (or list) and its count. */
+/* One field. `sub` is the message of a MESSAGE field, or the enum of an ENUM field; `at` and `n`
+ * are offsets of the value (or list) and of its count. */
 typedef struct {
     const char *json;
     uint8_t number, kind, flags, sub;
@@ -89,8 +90,8 @@ enum { MLO_ENUM_ATTR, MLO_ENUM_LOCATION };
 #define MLO_ENUM(json, number, sub, type, member) \
     { json, number, MLO_K_ENUM, 0, sub, offsetof(type, member), 0 }
 
-/* Fields in the order of their numbers: that is the order they are written in. From
- * onnx/onnx.proto, release 1.23. */
+/* Fields in the order of their numbers, in which they are written. From onnx/onnx.proto, release
+ * 1.23. */
 static const mlo_field mlo_model_fields[] = {
     MLO_ONE("irVersion", 1, INT64, mlo_model, ir_version),
     MLO_ONE("producerName", 2, STRING, mlo_model, producer_name),
@@ -307,7 +308,7 @@ static const struct {
     size_t n;
 } mlo_enums[] = { { mlo_attr_type_names, 15 }, { mlo_location_names, 2 } };
 
-/* Where a field's value (or list pointer), its count, and its message's `has` lie. */
+/* The place of a field's value (or list pointer), of its count, and of its message's `has`. */
 #define MLO_AT(type, message, f) ((type *)(void *)((char *)(message) + (f)->at))
 #define MLO_N(message, f) ((size_t *)(void *)((char *)(message) + (f)->n))
 #define MLO_HAS_OF(message) ((uint32_t *)(message))
@@ -347,8 +348,8 @@ static void *mlo_field_message(const void *message, const mlo_field *f, size_t i
                                      : (void *)(p + i * mlo_messages[f->sub].size);
 }
 
-/* Room for a new value of field f: the slot to fill. Sets presence; of a oneof, the last one set
- * stays. NULL without memory. */
+/* Makes room for a new value of field f and returns the slot to fill. Sets presence; of a oneof,
+ * the last one set stays. NULL when there is no memory. */
 static void *mlo_field_slot(mlo *m, int id, void *message, const mlo_field *f) {
     if (f->flags & MLO_F_LIST) {
         size_t *n = MLO_N(message, f), size = mlo_field_size(f);
@@ -369,8 +370,8 @@ static void *mlo_field_slot(mlo *m, int id, void *message, const mlo_field *f) {
     return MLO_AT(char, message, f);
 }
 
-/* The message a MESSAGE field is read into: a new one (list items; first occurrence), or the one
- * that is there. */
+/* The message that a MESSAGE field is read into: a new one (list items; first occurrence), or the
+ * one that is there. */
 static void *mlo_field_submessage(mlo *m, int id, void *message, const mlo_field *f) {
     if (f->flags & MLO_F_LIST && !(f->flags & MLO_F_POINTERS)) {
         void *item = mlo_field_slot(m, id, message, f);
@@ -383,7 +384,8 @@ static void *mlo_field_submessage(mlo *m, int id, void *message, const mlo_field
     return slot ? *(void **)slot = made : NULL;
 }
 
-/* The messages that are `want` or may hold one, as bits: what a search for it has to look into. */
+/* The messages that are `want` or may hold one, as bits: a search for `want` has to look into
+ * these. */
 static uint32_t mlo_messages_holding(int want) {
     uint32_t holding = 1u << want, before = 0;
     while (holding != before) {
@@ -420,9 +422,9 @@ static int mlo_search_in(const mlo_search *s, int id, void *message) {
     return r;
 }
 
-/* Calls `visit` for every message of type `want` in a message, wherever it hides (for tensors:
- * initializers, attributes, subgraphs, functions, sparse ones), outer ones first. Stops at, and
- * returns, the first nonzero answer. */
+/* Calls `visit` for every message of type `want` inside a message, wherever it is (tensors:
+ * initializers, attributes, subgraphs, functions, sparse tensors), outer ones first. Stops at the
+ * first nonzero answer and returns it. */
 static int mlo_each_message(mlo *m, int id, void *message, int want, mlo_visit visit, void *user) {
     mlo_search s = { m, want, mlo_messages_holding(want), visit, user };
     return mlo_search_in(&s, id, message);
@@ -430,7 +432,8 @@ static int mlo_each_message(mlo *m, int id, void *message, int want, mlo_visit v
 
 /* ---- text ----------------------------------------------------------------- */
 
-/* Do these first bytes look like something a person wrote? Only asked about what did not decode. */
+/* Do these first bytes look like something a person wrote? Asked only about bytes that did not
+ * decode. */
 static int mlo_looks_text(const unsigned char *p, size_t n) {
     for (size_t i = 0; i < n && i < 64; i++)
         if (p[i] < 32 && !strchr("\t\r\n", p[i])) return 0;
@@ -440,7 +443,7 @@ static int mlo_looks_text(const unsigned char *p, size_t n) {
 /* ---- source files --------------------------------------------------------- */
 
 /* The C99 default of mlo_desc.open. It cannot tell a symlink from a file: a caller who must, gives
- * its own (main.c does). Files beyond LONG_MAX bytes cannot be had this way either. */
+ * a function of its own (main.c does). Nor can it open files beyond LONG_MAX bytes. */
 static void *mlo_default_open(void *user, const char *path, uint64_t *size) {
     (void)user;
     FILE *f = fopen(path, "rb");
@@ -466,7 +469,8 @@ static void mlo_default_close(void *user, void *file) {
     fclose((FILE *)file);
 }
 
-/* The source by that folder and name, opened when it was not. The list keeps the order of opening. */
+/* The source with that folder and name; opens it the first time. The list keeps the order of
+ * opening. */
 static mlo_source *mlo_source_open(mlo *m, const char *dir, const char *name) {
     mlo_source **end = &m->sources, *s;
     const char *path = !*dir || mlo_eq(dir, ".")
@@ -488,7 +492,7 @@ static mlo_source *mlo_source_open(mlo *m, const char *dir, const char *name) {
     return *end = s;
 }
 
-/* Closes the source opened last, when it turned out not to hold tensors. */
+/* Closes the source opened last, which turned out to hold no tensors. */
 static void mlo_source_drop(mlo *m, mlo_source *s) {
     for (mlo_source **p = &m->sources; *p; p = &(*p)->next)
         if (*p == s) {
@@ -498,7 +502,7 @@ static void mlo_source_drop(mlo *m, mlo_source *s) {
         }
 }
 
-/* Exactly n bytes at offset, or a failure. */
+/* Reads exactly n bytes at offset, or fails. */
 static int mlo_source_read(mlo *m, mlo_source *s, uint64_t offset, void *to, size_t n) {
     if (offset > s->size || n > s->size - offset)
         return mlo_fail_at(m, MLO_E_DATA, NULL,
@@ -512,8 +516,8 @@ static int mlo_source_read(mlo *m, mlo_source *s, uint64_t offset, void *to, siz
     return 0;
 }
 
-/* What a reference remembers of its bytes: the file's size, and a hash of the first and last 64 of
- * them. `text` holds 40 characters. */
+/* Writes what a reference remembers of its bytes: the file's size, and a hash of the first and last
+ * 64 of them. `text` has room for 40 characters. */
 static int mlo_source_digest(mlo *m, mlo_source *s, uint64_t offset, uint64_t length, char *text) {
     unsigned char ends[128];
     size_t n = length < 64 ? (size_t)length : 64;
@@ -527,7 +531,7 @@ static int mlo_source_digest(mlo *m, mlo_source *s, uint64_t offset, uint64_t le
 
 /* ---- reading -------------------------------------------------------------- */
 
-/* raw_data longer than MLO_REFERENCE stays in its file */
+/* MLO_REFERENCE: raw_data longer than this stays in its file */
 enum { MLO_WIRE_DEPTH = 100, MLO_WINDOW = 64 * 1024, MLO_FIRST_WINDOW = 1024, MLO_REFERENCE = 256 };
 
 /* The bytes behind the nanopb stream: a window that slides over a file, or the whole of a memory. */
@@ -541,8 +545,8 @@ typedef struct {
     int where;
 } mlo_wire;
 
-/* The window's bytes from `at` on; *n how many. Windows grow while they follow each other, and are
- * small after tensor data that was skipped. A failure, or *n = 0, at the end. */
+/* Returns the window's bytes from `at` on; *n says how many. A window grows while reads follow each
+ * other, and is small after skipped tensor data. *n is 0 at the end and when reading fails. */
 static const unsigned char *mlo_wire_look(mlo_wire *w, size_t *n) {
     if (w->source && (w->at < w->start || w->at >= w->start + w->n)) {
         size_t want = !w->n || w->at != w->start + w->n ? MLO_FIRST_WINDOW
@@ -588,8 +592,8 @@ static bool mlo_wire_skip(pb_istream_t *s, pb_wire_type_t type) {
     return true;
 }
 
-/* n bytes that lie in the stream: in the window when they all do, else copied to *scratch (to be
- * freed). NULL when it fails. */
+/* The next n bytes of the stream: in the window if they all lie there, else copied to *scratch (to
+ * be freed). NULL when that fails. */
 static const char *mlo_wire_bytes(pb_istream_t *s, size_t n, void **scratch) {
     mlo_wire *w = (mlo_wire *)s->state;
     size_t have = 0;
@@ -621,8 +625,8 @@ static bool mlo_wire_string(pb_istream_t *s, const char **to) {
     return p && !w->m->error.code;
 }
 
-/* Bytes: pointed at in memory, referenced in a file when they are a tensor's and long, else copied
- * into the arena. */
+/* Reads bytes: in memory they are pointed at; in a file a tensor's long ones are referenced; others
+ * are copied into the arena. */
 static bool mlo_wire_data(pb_istream_t *s, const mlo_field *f, void *message, mlo_bytes *to) {
     mlo_wire *w = (mlo_wire *)s->state;
     mlo_tensor *t = f->flags & MLO_F_RAW ? (mlo_tensor *)message : NULL;
@@ -662,7 +666,7 @@ static pb_wire_type_t mlo_wire_type(const mlo_field *f) {
     }
 }
 
-/* One number, into a new slot. */
+/* Reads one number into a new slot. */
 static bool mlo_wire_number(pb_istream_t *s, int id, void *message, const mlo_field *f) {
     mlo *m = ((mlo_wire *)s->state)->m;
     uint64_t bits = 0;
@@ -672,7 +676,7 @@ static bool mlo_wire_number(pb_istream_t *s, int id, void *message, const mlo_fi
             : f->kind == MLO_K_DOUBLE ? !pb_decode_fixed64(s, &twice)
                                       : !pb_decode_varint(s, &bits))
         return false;
-    /* as protobuf: not a value of this enum, so an unknown field */
+    /* as protobuf does: what is no value of this enum is an unknown field */
     if (f->kind == MLO_K_ENUM && bits >= mlo_enums[f->sub].n) return true;
     void *slot = mlo_field_slot(m, id, message, f);
     if (!slot) return false;
@@ -753,7 +757,7 @@ static bool mlo_wire_message(pb_istream_t *s, int id, void *message, int depth) 
     return true;
 }
 
-/* Why a file is no model, in words that fit what it looks like. */
+/* Fails: says why a file is no model, in words that fit what it looks like. */
 static void mlo_wire_refuse(mlo_wire *w) {
     size_t n, shown = 0;
     unsigned long long at = w->at, size = w->size;
@@ -771,8 +775,8 @@ static void mlo_wire_refuse(mlo_wire *w) {
             mlo_messages[w->where].name, at, size);
 }
 
-/* Decodes a ModelProto from a source, or from memory when source is NULL. Nothing is checked but
- * the encoding. NULL when it fails. */
+/* Decodes a ModelProto from a source, or from memory when source is NULL. Checks nothing but the
+ * encoding. NULL when it fails. */
 static mlo_model *mlo_wire_read(mlo *m, mlo_source *source, const void *bytes, size_t n) {
     mlo_wire w = { m, source, (const unsigned char *)bytes, NULL, n, 0, 0,
         source ? source->size : n, 0 };
@@ -803,7 +807,8 @@ static mlo_model *mlo_wire_read(mlo *m, mlo_source *source, const void *bytes, s
 
 /* ---- writing -------------------------------------------------------------- */
 
-/* A sink behind a buffer. Allocates nothing, so that it can also report that there is no memory. */
+/* A buffer in front of a sink. It allocates nothing, so that it can also report that there is no
+ * memory. */
 typedef struct {
     mlo *m;
     mlo_sink sink;
@@ -829,16 +834,16 @@ static void mlo_out_put(mlo_out *o, const void *bytes, size_t n) {
 }
 static void mlo_out_puts(mlo_out *o, const char *s) { mlo_out_put(o, s, strlen(s)); }
 
-/* Flushes, and says how it went. */
+/* Flushes, and returns how writing went. */
 static int mlo_out_end(mlo_out *o) {
     mlo_out_flush(o);
     return o->failed ? mlo_fail_at(o->m, MLO_E_IO, NULL, "the output could not be written")
                      : mlo_failed(o->m);
 }
 
-/* The sizes of all submessages, noted in the order of writing by a first pass on nanopb's sizing
- * stream, used up by the second. `data`: NULL, or the file that long tensors go to, one after the
- * other; `data_at`: where the next one goes. */
+/* A first pass, on nanopb's sizing stream, notes the sizes of all submessages in the order of
+ * writing; the second pass uses them up. `data` is the file that long tensors go to, one after the
+ * other, or NULL; `data_at` is where the next one goes. */
 typedef struct {
     mlo_out *out;
     mlo *m;
@@ -854,7 +859,7 @@ static bool mlo_encode_push(pb_ostream_t *s, const pb_byte_t *bytes, size_t n) {
     return !o->failed;
 }
 
-/* All raw bytes of a tensor to an output, through a window when they lie in a file. */
+/* Writes all raw bytes of a tensor, through a window when they lie in a file. */
 static int mlo_out_tensor(mlo_out *o, const mlo_tensor *t) {
     if (!t->source) {
         mlo_out_put(o, t->raw.data, t->raw.n);
@@ -872,7 +877,8 @@ static int mlo_out_tensor(mlo_out *o, const mlo_tensor *t) {
     return !window || o->failed;
 }
 
-/* raw_data that lies in a source: counted in the first pass, streamed past nanopb in the second. */
+/* Writes raw_data that lies in a source: the first pass counts it, the second streams it past
+ * nanopb. */
 static bool mlo_encode_raw(pb_ostream_t *s, mlo_encoder *e, const mlo_tensor *t) {
     if (!pb_encode_varint(s, t->length)) return false;
     if (!s->callback) return pb_write(s, NULL, (size_t)t->length);
@@ -910,7 +916,7 @@ static bool mlo_encode_message(pb_ostream_t *s, mlo_encoder *e, int id, const vo
 enum { MLO_DATA_ALIGN = 64 };
 static uint64_t mlo_data_bytes(const mlo_tensor *t) { return t->source ? t->length : t->raw.n; }
 
-/* A tensor whose bytes go to the data file: the same message, dressed as external data. */
+/* Writes a tensor whose bytes go to the data file: the same message, as external data. */
 static bool mlo_encode_external(pb_ostream_t *s, mlo_encoder *e, const mlo_tensor *t) {
     char offset[24], length[24];
     mlo_entry external[3] = { { 0, "location", e->data }, { 0, "offset", offset },
@@ -928,7 +934,7 @@ static bool mlo_encode_external(pb_ostream_t *s, mlo_encoder *e, const mlo_tenso
     return mlo_encode_message(s, e, MLO_M_TENSOR, &view);
 }
 
-/* The bytes that mlo_encode_external promised, in the same order. */
+/* Writes the bytes that mlo_encode_external promised, in the same order. */
 static int mlo_encode_data(mlo *m, void *tensor, void *user) {
     static const char zeros[MLO_DATA_ALIGN];
     const mlo_tensor *t = (const mlo_tensor *)tensor;
@@ -1004,9 +1010,9 @@ static uint64_t mlo_encode_sizes(mlo_encoder *e, const mlo_model *model) {
     return e->m->error.code ? 0 : sizing.bytes_written;
 }
 
-/* Writes a model as binary ONNX, self-contained: referenced bytes are streamed in from their
- * sources. What is beyond the 2 GB that protobuf can do needs the option "data-file": that name is
- * given to the sink after the model, for the bytes of all long tensors. (The option "data-limit"
+/* Writes a model as self-contained binary ONNX: referenced bytes are streamed in from their
+ * sources. A model beyond the 2 GB that protobuf can do needs the option "data-file": the sink gets
+ * a file of that name after the model, with the bytes of all long tensors. (The option "data-limit"
  * is for tests: another limit than 2 GB.) */
 static int mlo_wire_write(mlo *m, mlo_model *model, mlo_sink sink, void *user) {
     mlo_out out = { m, sink, user, "", 0, 0, { 0 } };
