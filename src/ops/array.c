@@ -1,10 +1,11 @@
 /* array: dense arrays in memory: converting elements, walking with strides, broadcasting.
  *
- * in:  arrays (mlo.h).     out: arrays; the operator families (ops_*.c) do all their element
- *     access through here.
+ * in:  arrays (mlo.h).
+ * out: arrays. The operator families (math.c, shape.c, ..) access elements only through this file.
+ *
  * invariant: arithmetic happens in four core types: float (also for 16 and 8-bit floats), double,
  *     int64 (all integers but the widest; bool) and uint64. Results are converted back with
- *     wrap-around, so int8..int32 behave as C would have them: exact, modulo 2^n.
+ *     wrap-around, so int8..int32 behave as in C: exact, modulo 2^n.
  * example: z = x + y with broadcasting: mlo_walk w = mlo_walk_of(z); mlo_walk_add(&w, x);
  *     mlo_walk_add(&w, y); mlo_walk_run(&w, add, ...).
  * cost: one pass over the output; the inner loop runs over merged dimensions, so equal shapes cost

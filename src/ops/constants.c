@@ -1,12 +1,13 @@
-/* constants: evaluates what does not depend on the inputs, and drops what nobody needs.
+/* constants: evaluates what does not depend on the inputs, and drops what nothing uses.
  *
- * in:  a model with inferred types.     out: the same function of the inputs in fewer nodes; the
- *     index is stale (call mlo_index).
- * invariant: graph inputs and outputs keep their names; nothing over MLO_LARGE bytes is read or
- *     made, and all that is made stays within a budget of bytes and of work (what goes beyond
- *     stays a node: a small file cannot ask for much); QuantizeLinear, DequantizeLinear and ops of
- *     other domains stay, since they say how the model is quantized; new initializers come in node
- *     order.
+ * in:  a model with inferred types.
+ * out: the same function of the inputs in fewer nodes; the index is stale (call mlo_index).
+ *
+ * invariant: graph inputs and outputs keep their names. Nothing over MLO_LARGE bytes is read or
+ *     made, and all that is made stays within a budget of bytes and of work; beyond it nodes stay
+ *     nodes, so that a small file cannot ask for much. QuantizeLinear, DequantizeLinear and ops of
+ *     other domains stay, since they say how the model is quantized. New initializers come in the
+ *     order of nodes.
  * example: Slice(position_ids, 0, Shape(input_ids)[1]) becomes one initializer once the sequence
  *     length is known.
  * cost: O(nodes + edges), and the evaluation of small constants.

@@ -1,18 +1,21 @@
-/* ops_deeploy: the integer operators of Deeploy's networks, as functions of domain mlo.
+/* deeploy: the integer operators of Deeploy's networks, as functions of domain mlo.
  *
  * in:  nodes like RequantShift(x, mul, add; div, n_levels, signed), of the standard domain or
- *     ai.onnx.contrib: integers, carried in the element type that the model declares, or that x has.
- * out: mlo.RequantShift(x, mul, add, div, n_levels, signed): every number is an input, so that
+ *     ai.onnx.contrib: integers, carried in the element type that the model declares, or that x
+ *     has.
+ * out: mlo.RequantShift(x, mul, add, div, n_levels, signed). Every number is an input, so that
  *     layers that differ in one share a body, and the number becomes a parameter of the loop.
- * invariant: one definition. The function that ONNX Runtime runs is what mlo evaluates, node by
- *     node, in 64-bit integers. Where those would wrap, or a value be cut to fit (a fraction, a
- *     NaN, an 8-bit result of 200), ONNX Runtime goes on and mlo refuses: neither is what Deeploy
- *     means. The result has x's shape: parameters that would widen it are refused. ITAPartialMax,
- *     a loop over groups, has no function: mlo alone evaluates it.
+ *
+ * Division rounds towards zero, as ONNX's Div of integers does; floor(a / b) is (a - Mod(a, b)) /
+ * b.
+ *
+ * invariant: one definition: mlo evaluates the function that ONNX Runtime runs, node by node, in
+ *     64-bit integers. Where these would wrap, or a value would be cut to fit (a fraction, a NaN,
+ *     an 8-bit result of 200), ONNX Runtime goes on and mlo refuses: Deeploy means neither. The
+ *     result has x's shape: parameters that would widen it are refused. ITAPartialMax, a loop over
+ *     groups, has no function: only mlo evaluates it.
  * example: x = 300, mul = 3, add = 0, div = 16, 256 levels, signed: floor((900 + 8) / 16) = 56.
  * cost: some twenty passes over the tensor.
- *
- * Division rounds towards zero, as ONNX's Div of integers does; floor(a / b) is (a - Mod(a, b)) / b.
  */
 typedef struct {
     mlo_op op;

@@ -1,11 +1,12 @@
 /* eval: runs a graph on arrays.
  *
- * in:  a graph in topological order and arrays for its inputs, by name.     out: arrays for its
- *     outputs, the caller's to free.
- * invariant: an array lives from its making to its last use; weights are loaded at their first
- *     use; what a subgraph uses from outside counts as a use by the node that holds it. Stacks of
- *     weights for a Scan are never made: an iteration gets its part. An array that is not what the
- *     model declares is a failure. Nothing of the model is changed.
+ * in:  a graph in topological order and arrays for its inputs, by name.
+ * out: arrays for its outputs, which the caller frees.
+ *
+ * invariant: an array lives from its making to its last use; weights are loaded at their first use.
+ *     The node that holds a subgraph uses what the subgraph reads from outside. Stacks of weights
+ *     for a Scan are never made: an iteration gets its slice. An array that is not what the model
+ *     declares is a failure. The model does not change.
  * example: mlo_array *out[2]; mlo_eval(m, m->model->graph, inputs, n, NULL, out);
  * cost: the ops' work; memory: the widest point of the graph, plus the initializers of loop
  *     bodies, which stay for all iterations.

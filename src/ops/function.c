@@ -1,14 +1,16 @@
 /* function: ONNX functions, written as text.
  *
- * in:  a text, one node a line, as in a textbook.     out: the FunctionProto, at the model's own opset.
+ * in:  a text, one node a line, as in a textbook.
+ * out: the FunctionProto, at the model's own opset.
  *
  *     Requant <to, lo, hi> (x, p) => (y)
  *     acc = Cast <to=7> (x)
  *     l = Constant <value_int=@lo> ()
  *
- * invariant: @name refers to an attribute of the function. Reductions write their axes as an
- *     attribute; they become an input where the opset wants it; integer constants become tensors
- *     where it wants that.
+ * @name refers to an attribute of the function. The text gives a reduction its axes as an
+ * attribute; they become an input where the opset wants one. Integer constants become tensors where
+ * the opset wants these.
+ *
  * cost: O(text).
  */
 

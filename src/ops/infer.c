@@ -1,12 +1,13 @@
-/* infer: the element type and shape of every value; constants evaluated away.
+/* infer: finds the element type and shape of every value, and evaluates constants away.
  *
- * in:  an indexed model whose graph inputs have types.     out: mlo_value.info of every value;
- *     then a graph without what is constant.
- * invariant: what cannot be known stays unknown (-1), and what is known twice must agree
- *     (MLO_E_SHAPE, MLO_E_TYPE), where ONNX Runtime warns and goes on. Types that an exporter
- *     wrote fill in what no rule knows; a symbol agrees with any size.
- * example: Reshape's target often is Concat(Shape(x)[0], 32, 64): small integer values travel
- *     along, elements not known yet as MLO_UNKNOWN.
+ * in:  an indexed model whose graph inputs have types.
+ * out: mlo_value.info of every value; then a graph without what is constant.
+ *
+ * invariant: what cannot be known stays unknown (-1). What is known twice must agree (MLO_E_SHAPE,
+ *     MLO_E_TYPE), where ONNX Runtime warns and goes on; a symbol agrees with any size. Types that
+ *     an exporter wrote fill in what no rule knows.
+ * example: Reshape's target often is Concat(Shape(x)[0], 32, 64): small integer values are inferred
+ *     too, with MLO_UNKNOWN for elements that are not known yet.
  * cost: O(nodes); reads only the bytes of small constants that a shape depends on.
  */
 /* elements of a value that inference follows; bytes of what folding touches */

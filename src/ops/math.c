@@ -1,6 +1,8 @@
-/* ops_math: operators that work element by element.
+/* math: operators that work element by element.
  *
- * in:  a call (op.c).     out: its output array, filled.
+ * in:  a call (op.c).
+ * out: its output array, filled.
+ *
  * invariant: an op is one expression per core type (array.c); broadcasting, type conversion and
  *     error checks happen once, in mlo_elementwise. Integers wrap; division by zero gives 0 in
  *     integers; NaN travels through Min, Max, Clip and Relu.

@@ -1,10 +1,13 @@
-/* ops_nn: matrix products, convolution, norms, softmax.
+/* nn: matrix products, convolution, norms, softmax.
  *
- * in:  a call with its output made.     out: the output filled.
+ * in:  a call with its output made.
+ * out: the output, filled.
+ *
  * invariant: sums over K are made in the core type, 64 products at a time, so they equal ONNX
  *     Runtime's but for the order of additions (1e-6 relative); statistics of norms are summed in
  *     double. Integer products are exact modulo 2^64, then narrowed.
- * example: mlo_gemm(m, MLO_FLOAT, z, a, k, 1, b, n, 1, rows, n, k) is z = a b for row-major matrices.
+ * example: mlo_gemm(m, MLO_FLOAT, z, a, k, 1, b, n, 1, rows, n, k) is z = a b for row-major
+ *     matrices.
  * cost: about 2 x rows x n x k operations in tiles that fit the registers of the vector unit (4 x
  *     8 of 128 bits, 4 x 16 of 256); four packed panels of K x 8 or 16.
  */

@@ -1,20 +1,22 @@
-/* ops_qonnx: QONNX's operators (Quant, BipolarQuant, Trunc), as Brevitas and FINN write them.
+/* qonnx: QONNX's operators (Quant, BipolarQuant, Trunc), as Brevitas and FINN write them.
  *
  * in:  values, scale, zero point, width in bits: floats, of any shapes that broadcast; the width
  *     may be a fraction.
- * out: y = (round(clip(x / scale + zero, least, most)) - zero) x scale. Signed: -2^(bits-1) ..
- *     2^(bits-1) - 1, narrow: one less below; else 0 .. 2^bits - 1, narrow: one less above. Signed
- *     and of one bit, and BipolarQuant: 1 or -1, by x >= 0.
+ * out: y = (round(clip(x / scale + zero, least, most)) - zero) x scale. The range least .. most is
+ *     signed            -2^(bits-1) .. 2^(bits-1) - 1     (narrow: least is one more)
+ *     unsigned          0 .. 2^bits - 1                   (narrow: most is one less)
+ *     Signed of one bit, and BipolarQuant, are 1 if x >= 0, else -1.
+ *
+ * Trunc comes in two versions. (x, scale, zero, bits in, bits out) keeps the scale and so divides
+ * by 2^(bits in - bits out). (x, scale, zero, bits in, scale out, bits out) clips, and changes the
+ * scale by the power of two next to scale out / scale. mlo evaluates these operators; quantize
+ * writes them as standard ones (given.c).
+ *
  * invariant: computed in float, step by step as qonnx does, so that numbers next to a tie go the
  *     same way.
- * example: x = 0.74, scale 0.5, 4 bits: 0.5. Trunc from 8 to 4 bits: 93 x scale becomes floor(93 /
- *     16) x scale = 5 x scale.
+ * example: x = 0.74, scale 0.5, 4 bits: 0.5. Trunc from 8 to 4 bits: 93 x scale becomes
+ *     floor(93 / 16) x scale = 5 x scale.
  * cost: a pass per step.
- *
- * Trunc comes in two versions: (x, scale, zero, bits in, bits out), which keeps the scale and so
- * divides by 2^(bits in - bits out), and (x, scale, zero, bits in, scale out, bits out), which
- * clips, and changes the scale by the power of two next to scale out / scale. mlo evaluates these;
- * quantize writes them as standard operators (given.c).
  */
 
 /* ---- rounding modes ------------------------------------------------------- */

@@ -1,7 +1,8 @@
-/* ops_quant: QuantizeLinear, DequantizeLinear, DynamicQuantizeLinear.
+/* quant: QuantizeLinear, DequantizeLinear, DynamicQuantizeLinear.
  *
- * in:  values, scale, zero point (absent: 0).     out: y = saturate(round(x / scale) + zero), ties
- *     to even; or (q - zero) x scale.
+ * in:  values, scale, zero point (absent: 0).
+ * out: y = saturate(round(x / scale) + zero), ties to even; or (q - zero) x scale.
+ *
  * invariant: computed in float, as ONNX Runtime does; int32 inputs of DequantizeLinear go by
  *     double, exact up to 2^53.
  * example: x = 0.74, scale 0.5, zero 10: q = 11.

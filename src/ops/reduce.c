@@ -1,6 +1,8 @@
-/* ops_reduce: operators that combine the elements along some axes: sums, means, extremes, ArgMax, TopK.
+/* reduce: operators that combine elements along some axes: sums, means, extremes, ArgMax, TopK.
  *
- * in:  a call with its output made.     out: the output filled.
+ * in:  a call with its output made.
+ * out: the output, filled.
+ *
  * invariant: floats are summed in double, integers exactly modulo 2^64; an empty sum is 0, an
  *     empty product 1.
  * example: ReduceMean of [2,3,4] over axes [-1] is [2,3,1], or [2,3] with keepdims=0.

@@ -1,10 +1,12 @@
 /* run: evaluates the model as it stands on the caller's arrays.
  *
- * in:  arrays for the graph's inputs, by name, or by position when no name fits.     out: arrays
- *     for its outputs.
- * invariant: types and shapes are checked against the graph before anything runs (whole numbers
- *     become its type where that changes none); nothing of the model is changed.
- * example: mlo_run(m, &ids, 1, &outputs, &n) with ids = { "input_ids", MLO_INT64, 2, {1, 32}, data }.
+ * in:  arrays for the graph's inputs, by name, or by position when no name fits.
+ * out: arrays for its outputs.
+ *
+ * invariant: types and shapes are checked against the graph before anything runs; whole numbers are
+ *     converted to the graph's type where that changes no value. The model does not change.
+ * example: mlo_run(m, &ids, 1, &outputs, &n) with ids = { "input_ids", MLO_INT64, 2, {1, 32}, data
+ *     }.
  * cost: that of mlo_eval, and a copy of the outputs.
  */
 

@@ -1,9 +1,10 @@
-/* ops_shape: operators that move elements, or speak of shapes, and never compute with values.
+/* shape: operators that move elements, or that compute shapes; none computes with values.
  *
- * in:  forms and lists of integers (attributes of old opsets, inputs of new ones).     out: forms;
- *     moved elements.
+ * in:  types and shapes, and lists of integers (attributes of old opsets, inputs of new ones).
+ * out: types and shapes; moved elements.
+ *
  * invariant: a rule that needs a value which is not known yet leaves what depends on it unknown
- *     (-1), never guesses.
+ *     (-1); it never guesses.
  * example: Reshape [?,32,64] to [0,32,4,16] is [?,32,4,16].
  * cost: one pass over the output, element size 1, 2, 4 or 8; equal layouts are one memcpy.
  */

@@ -1,15 +1,17 @@
-/* ops: the table of standard operators, and how a node finds its own among all tables.
+/* ops: the table of standard operators; finds a node's operator among all tables.
  *
- * in:  a node.     out: its mlo_op (shape rule, evaluation), or NULL.
+ * in:  a node.
+ * out: its mlo_op (shape rule, evaluation), or NULL.
+ *
+ * To add an op: its run (and shape rule, if none of the usual ones fits) in the family's file, one
+ * line here, a test in tests/test_ops.py.
+ *
  * invariant: names are unique over all tables; a table that is added later (the kernels of domain
  *     mlo) cannot change a standard op.
  * example: mlo_ops_add(m, &mlo_qonnx_ops[0], n, sizeof mlo_qonnx_ops[0]); ... const mlo_op *op =
  *     mlo_op_of(m, node);
  * cost: one map look-up; the tables are walked for the first node of each kind only, so opening a
  *     handle costs nothing.
- *
- * To add an op: its run (and shape rule, if none of the usual ones fits) in the family's file, one
- * line here, a test in tests/test_ops.py.
  */
 struct mlo_op_index {
     struct {

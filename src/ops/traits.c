@@ -1,6 +1,8 @@
-/* traits: what operators have in common, for those who treat all of a kind alike: one table.
+/* traits: what operators have in common, as one table, for code that treats all of a kind alike.
  *
- * in:  a node.    out: has its operator this trait?
+ * in:  a node.
+ * out: whether its operator has a trait.
+ *
  * invariant: a name stands here once; a new operator that commutes, or multiplies matrices, is one
  *     line here and in no other list.
  * example: mlo_has_trait(n, MLO_COMMUTES) && n->n_input == 2.
