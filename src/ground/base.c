@@ -1,16 +1,17 @@
 /* base: memory, failure, strings, maps.
  *
- * in:  a handle.     out: blocks, interned strings, maps, growing buffers, all owned by the
- *     handle's arena.
- * invariant: every allocation of the library goes through mlo_alloc, and is freed by mlo_close, or
- *     through mlo_scratch, and is freed early. Sizes are multiplied with an overflow check.
- * example: return mlo_fail(m, MLO_E_SHAPE, node, "K=%d is not a multiple of SIMD=%d; try --simd
- *     4", k, simd);
- * cost: a bump allocation; failing allocates nothing (the texts live inside the handle).
+ * in:  a handle.
+ * out: blocks, interned strings, maps, growing buffers, all owned by the handle's arena.
  *
- * Failing: mlo_fail records the first failure and returns its code; a function that returns a
- * pointer returns NULL after it. A NULL from mlo_alloc means that the failure is already recorded:
- * just return.
+ * mlo_fail records the first failure and returns its code; a function that returns a pointer
+ * returns NULL after it. A NULL from mlo_alloc means that the failure is already recorded: just
+ * return.
+ *
+ * invariant: the library allocates only with mlo_alloc, freed by mlo_close, and mlo_scratch, freed
+ *     early. Sizes are multiplied with an overflow check.
+ * example: return mlo_fail(m, MLO_E_SHAPE, node, "K=%d is not a multiple of SIMD=%d; try --simd 4",
+ *     k, simd);
+ * cost: a bump allocation; failing allocates nothing (the texts live inside the handle).
  */
 typedef struct mlo_block {
     struct mlo_block *next;

@@ -1,6 +1,7 @@
-/* keys: the metadata that mlo writes into models, all of it: what users read in metadata_props.
+/* keys: all the metadata that mlo writes into models, which users read in metadata_props.
  *
- * in:  nothing.    out: mlo_key_*: on what, and what the value says.
+ * out: mlo_key_*. The comment at each says on what it is written, and what its value means.
+ *
  * invariant: a key is spelled here and nowhere else.
  * example: mlo_meta_int(n, mlo_key_pe, 1).
  */

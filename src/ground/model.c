@@ -1,16 +1,18 @@
 /* model: ONNX messages as C structs, and the index that turns names into values.
  *
- * in:  nothing; the structs are filled by wire.c (binary), json.c (JSON) and the stages.
+ * in:  nothing: wire.c (binary), json.c (JSON) and the stages fill the structs.
  * out: the one representation that all stages share. A stage gets a graph, changes nodes and
  *     lists, and calls mlo_index again.
- * invariant: all names are interned (compare with ==; "" is an absent optional input); a graph's
- *     nodes are in topological order; value names are unique within a graph and its enclosing graphs.
- * example: mlo_value *v = mlo_value_of(g, node->input[0]); if (v->tensor) ...a constant...
- * cost: O(size of the graph) to index, O(1) to look up.
  *
  * Presence: proto2 tells absent from zero. A string, bytes or message is present when its pointer
  * is not NULL, a list when it has items, a number when bit 1 << (its protobuf field number) of
  * `has` is set. The constructors below set it.
+ *
+ * invariant: all names are interned (compare with ==; "" is an absent optional input); a graph's
+ *     nodes are in topological order; value names are unique within a graph and its enclosing
+ *     graphs.
+ * example: mlo_value *v = mlo_value_of(g, node->input[0]); if (v->tensor) ...a constant...
+ * cost: O(size of the graph) to index, O(1) to look up.
  */
 /* protobuf `bytes`; borrowed or in the arena */
 typedef struct {

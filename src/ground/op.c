@@ -1,8 +1,10 @@
 /* op: what an operator is to mlo: a name, a shape rule, an evaluation.
  *
- * in:  a node with the forms (or arrays) of its inputs.     out: the forms (or arrays) of its outputs.
- * invariant: `shape` and `run` agree; an op without `run` is carried through but cannot be
- *     evaluated; neither keeps state.
+ * in:  a node with the forms (element type and shape), or the arrays, of its inputs.
+ * out: the forms, or the arrays, of its outputs.
+ *
+ * invariant: `shape` and `run` agree; neither keeps state. An op without `run` passes through the
+ *     stages, but cannot be evaluated.
  * example: { "MatMul", mlo_matmul_shape, mlo_matmul_run } is all there is to say about MatMul.
  * cost: shape O(rank); run O(the op's work).
  */
