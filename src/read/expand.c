@@ -1,19 +1,22 @@
-/* expand: fused operators, as ONNX Runtime and its tools write them, and ONNX's Attention become
- * what they stand for.
+/* expand: replaces fused operators, as ONNX Runtime and its tools write them, and ONNX's Attention,
+ * by the standard operators that they stand for.
  *
- * in:  an indexed model with inferred forms.     out: the same function in standard operators of
- *     the model's own opset; index and forms are stale.
+ * in:  an indexed model with inferred types and shapes.
+ * out: the same function in standard operators of the model's own opset; the index, types and
+ *     shapes are stale.
+ *
+ * To add an operator: its expansion (short, with the node builder below), one line in the table, a
+ * case in tests/test_survival.py.
+ *
  * invariant: an expansion computes exactly what ONNX Runtime's operator documentation says
  *     (onnxruntime, docs/ContribOperators.md), or the function in ONNX's schema, in the same
- *     element types. A node for which that cannot be promised (an attribute or input outside of
- *     what is handled) stays as it is, and a warning names it and the reason: it still rolls,
- *     since operators are compared by structure. Metadata goes to every node made.
- * example: SkipLayerNormalization(x, skip, g, b) becomes y = Add(x, skip); LayerNormalization(y, g, b).
+ *     element types. A node for which that cannot be promised (it has an attribute or input that is
+ *     not handled) stays as it is, and a warning gives its name and the reason. It still rolls,
+ *     since roll compares operators by structure. Every node made gets the metadata.
+ * example: SkipLayerNormalization(x, skip, g, b) becomes y = Add(x, skip); LayerNormalization(y, g,
+ *     b).
  * cost: O(fused nodes). Weights are never copied: packed ones go through a Split, which is an
  *     expression over a parameter.
- *
- * To add an operator: its expansion (short, from the node builder below), one line in the table, a
- * case in tests/test_survival.py.
  */
 typedef struct {
     /* the fused node */

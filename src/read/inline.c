@@ -1,12 +1,13 @@
-/* inline: calls of the model's own functions become the nodes of their bodies.
+/* inline: replaces calls of the model's own functions by the nodes of their bodies.
  *
- * in:  a model with functions, whose graph is in order.     out: the same model without calls;
- *     functions that nothing calls any more are dropped.
- * invariant: a body's values get names that nothing has, an attribute that refers to the caller's
- *     gets its value (or the function's default, or is left out), an input that the caller leaves
- *     out is left out. Metadata of a call goes to its nodes, unless they have their own. An
- *     operator that mlo knows by itself is no call, whatever function the model brings for it (the
- *     kernels of domain mlo).
+ * in:  a model with functions, whose graph is in order.
+ * out: the same model without calls; functions that nothing calls any more are dropped.
+ *
+ * invariant: a body's values get new names. An attribute that refers to the caller's gets the
+ *     caller's value, or the function's default, or is left out. An input that the caller leaves
+ *     out is left out. Nodes get the call's metadata, unless they have their own. An operator that
+ *     mlo itself knows is no call, whatever function the model brings for it (the kernels of domain
+ *     mlo).
  * example: y = pkg.Linear(x, w, b) with Linear(a, m, c) => (r) { p = MatMul(a, m); r = Add(p, c) }
  *     becomes y_p = MatMul(x, w); y = Add(y_p, b).
  * cost: O(nodes made), at most MLO_MAX_INLINED of them: functions that call functions can stand

@@ -1,15 +1,17 @@
 /* read: from bytes to a model that later stages can work on.
  *
- * in:  binary ONNX or JSON, from a source file or from memory.     out: m->model: functions
- *     inlined, fused operators expanded, types and shapes inferred, constants folded.
+ * in:  binary ONNX or JSON, from a source file or from memory.
+ * out: m->model: functions inlined, fused operators expanded, types and shapes inferred, constants
+ *     folded.
+ *
+ * There are two steps: mlo_decode when a model of any stage is loaded; mlo_read, the stage, for
+ * what is done to a model only once.
+ *
  * invariant: afterwards nodes are in topological order, tensors have the bytes their shapes need,
  *     constants are initializers, no initializer is also an input, and what --dim and --shape said
  *     is in the types. A dimension left open stays open: the stage that needs it says so.
  * example: mlo_load(m, "bert.onnx"); mlo_set(m, "dim", "seq=32"); mlo_to(m, "read");
  * cost: O(nodes + edges); tensor data stays where it is.
- *
- * Two steps: mlo_decode at loading time, for a model of any stage; mlo_read, the stage, for what a
- * model is only once.
  */
 
 /* ---- order ---------------------------------------------------------------- */
