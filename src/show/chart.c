@@ -1,11 +1,13 @@
 /* show, chart: the core in pictures: the roofline, two iterations token by token, the whole run.
  *
- * in:  an mlo_view with a core; what it knows of a simulation.     out: SVG; colours come from the
- *     classes of the page.
- * invariant: what is drawn of a schedule is what mlo_predict_seen tells while it predicts, or what
- *      sim --trace measured. Coordinates are integers; a logarithm is made by squaring: the same
- *      picture everywhere.
- * example: the bars of the busiest kernel stand shoulder to shoulder; a gap in its row is a bubble.
+ * in:  an mlo_view with a core; what it knows of a simulation.
+ * out: SVG; colours come from the classes of the page.
+ *
+ * invariant: a picture of a schedule shows what mlo_predict_seen tells while it predicts, or what
+ *     sim --trace measured. Coordinates are integers, and a logarithm is made by squaring, so the
+ *     picture is the same everywhere.
+ * example: the bars of the busiest kernel stand shoulder to shoulder; a gap in its row is a bubble
+ *     (a time without work).
  * cost: two walks of the schedule a picture; at most MLO_BARS_MOST bars in the whole run, and a
  *     bar a token, or a few pixels, in the timeline.
  */

@@ -1,8 +1,10 @@
 /* show, html: one page about a model; no network, no script.
  *
- * in:  an mlo_view.     out: HTML: where in the pipeline it is, cards of numbers, each loop with
- *      its instances, its body drawn and its per-iteration parameters; once lowered, the kernels
- *      in numbers and the pictures of show/chart.c.
+ * in:  an mlo_view.
+ * out: HTML: where in the pipeline the model is, cards of numbers, each loop with its instances,
+ *     its body drawn and its per-iteration parameters; once the model is lowered, the kernels in
+ *     numbers and the pictures of show/chart.c.
+ *
  * invariant: every name goes through mlo_html_words; nothing in a model can become markup.
  * example: mlo show --html model.json -o model.html
  * cost: the pictures (show/picture.c, show/chart.c).

@@ -1,8 +1,8 @@
 /* show, page: pieces of an HTML page: its style, escaped words, cards, rows of tables.
  *
- * invariant: no script, nothing from elsewhere; light and dark by the reader's choice; every name
- *     goes through mlo_html_words.
- * example: a cell that begins with '>' stands to the right.
+ * invariant: the page has no script and loads nothing; it is light or dark as the reader's browser
+ *     says; every name goes through mlo_html_words.
+ * example: a cell that begins with '>' is aligned to the right.
  */
 
 /* share/page.css as one line. */

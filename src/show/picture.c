@@ -1,11 +1,14 @@
 /* show, picture: a sketch laid out in layers, as SVG.
  *
- * in:  an mlo_sketch.     out: <svg> text; colours come from the classes of its page.
- * The classic four steps (Sugiyama): each vertex gets the rank of its longest path; a value that
- * flows past ranks gets a bend in each of them, one chain for all its readers; each rank is
- * ordered by the mean place of its neighbours, up and down a few times; then x: every spot wants
- * the mean x of its neighbours, and the nearest placement without overlap is an isotonic
+ * in:  an mlo_sketch.
+ * out: <svg> text; colours come from the classes of its page.
+ *
+ * The four classic steps (Sugiyama): each vertex gets the rank of its longest path. A value that
+ * flows past ranks gets a bend in each of them, one chain for all its readers. Each rank is ordered
+ * by the mean place of its neighbours, up and down a few times. Then x: every spot (vertex or bend)
+ * wants the mean x of its neighbours, and the nearest placement without overlap is an isotonic
  * regression (pool adjacent violators).
+ *
  * invariant: integers only, stable sorts: the same picture everywhere.
  * example: the residual of a BERT layer becomes one straight line beside the attention.
  * cost: O(sweeps x spots log spots).

@@ -1,6 +1,8 @@
 /* show: any stage's model as text, JSON, DOT or one HTML page.
  *
- * in:  a model.     out: one text; mlo_show (api.c) hands it to a sink.
+ * in:  a model.
+ * out: one text; mlo_show (api.c) hands it to a sink.
+ *
  * invariant: the same model gives the same bytes; the model does not change. The JSON keys of
  *     design section 7 stay; more may come.
  * example: the page of a model before roll shows it with the instances marked, then what they

@@ -1,11 +1,12 @@
 /* show, sketch: a graph as it is drawn: vertices with a few words each, edges with the values that
  * flow.
  *
- * in:  a graph of the model, or a loop's body.     out: an mlo_sketch, which DOT and SVG are
- *     printed from.
- * invariant: only what depends on an input is drawn; parameters are counted on the vertex that
- *     reads them. An edge goes from a vertex to one of larger number, so the numbers are a
- *     topological order. Captured values come as vertices of their own.
+ * in:  a graph of the model, or a loop's body.
+ * out: an mlo_sketch, from which DOT and SVG are printed.
+ *
+ * invariant: only what depends on an input is drawn; the vertex that reads parameters says how
+ *     many. An edge goes from a vertex to one of larger number, so the numbers are a topological
+ *     order. Values captured from an outer graph are vertices of their own.
  * example: the lowered body of BERT: carried, requant_0, mvu_0, Split, attention_0, ... carried.
  * cost: O(nodes and their inputs).
  */

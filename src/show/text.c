@@ -1,9 +1,10 @@
 /* show, text: a model for people at a terminal, and for Graphviz.
  *
- * in:  an mlo_view.     out: plain text of at most MLO_SHEET columns; or a DOT graph with each
- *     loop's body as a cluster.
- * invariant: ASCII, but for what names bring along; a control character in a name is printed as
- *     '?'; columns count characters, not bytes.
+ * in:  an mlo_view.
+ * out: plain text of at most MLO_SHEET columns; or a DOT graph with each loop's body as a cluster.
+ *
+ * invariant: all text but names is ASCII; a control character in a name is printed as '?'; columns
+ *     count characters, not bytes.
  * example: mlo_show(m, "text", ..) of a folded BERT: inputs, the loop in its box, the kernels with
  *     their share of the busiest one's time.
  * cost: O(nodes printed).

@@ -1,10 +1,12 @@
-/* show, view: what there is to show of a model, gathered once for all formats; and names, shapes
- * and sizes as people read them.
+/* show, view: gathers what there is to show of a model, once for all formats; and writes names,
+ * shapes and sizes as people read them.
  *
- * in:  a model of any stage.     out: mlo_view: its loops, which values depend on an input, what
- *      scopes hold, and once lowered the core and its predicted schedule.
- * invariant: nothing of the model changes; no tensor byte is read. Numbers are printed from
- *     integers, so no locale shows in them.
+ * in:  a model of any stage.
+ * out: mlo_view: its loops, the values that depend on an input, what scopes hold; once the model is
+ *     lowered, the core and its predicted schedule.
+ *
+ * invariant: the model does not change; no tensor byte is read. Numbers are printed from integers,
+ *     so no locale shows in them.
  * example: view.loop[0].iterations is 12, and mlo_view_tail(m, "encoder/encoder.layer.0", its
  *     scope) is "attention.self".
  * cost: O(nodes and their inputs); the prediction O(tokens x iterations x kernels).
