@@ -1,6 +1,8 @@
 /* api: the public functions.
  *
- * in:  calls from outside.     out: what mlo.h promises.
+ * in:  calls from outside.
+ * out: what mlo.h promises.
+ *
  * invariant: a handle that failed stays failed: every call returns the first code and does nothing
  *     else.
  * example: mlo_load(m, "bert.onnx"), mlo_to(m, "fold") (stages.c), mlo_emit(m, sink, user)

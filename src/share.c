@@ -1,10 +1,13 @@
 /* share: texts of other languages, with their holes filled.
  *
- * in:  a text of share/ (embedded in texts.c), and a list of what fills its holes.     out: the
- *     text, behind what has been composed so far.
- * invariant: a hole is @NAME@. With a value, the value stands there. With a writer, it is a line of
- *      its own, and the writer writes lines. With neither, its line is left out. A hole that is not
- *      in the list is a bug of mlo.
+ * in:  a text of share/ (embedded in texts.c), and a list of what fills its holes.
+ * out: the text, appended to what has been composed so far.
+ *
+ * A hole is @NAME@. If the list has a value for it, the value takes its place. If the list has a
+ * writer, the hole is a line of its own, and the writer writes lines. If it has neither, the line
+ * is left out.
+ *
+ * invariant: a hole that is not in the list is a bug of mlo.
  * example: "    parameter WORDS = @WORDS@;" and { "WORDS", "2048", NULL }
  * cost: one pass over the text.
  */

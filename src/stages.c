@@ -1,7 +1,8 @@
-/* stages: the table of stages, and walking a model down it.
+/* stages: the table of stages; walks a model down it.
  *
- * in:  a loaded model, and the stage it should reach.     out: the model at that stage; metadata
- *     mlo.stage says which.
+ * in:  a loaded model, and the stage it should reach.
+ * out: the model at that stage; metadata mlo.stage says which.
+ *
  * invariant: every stage has run exactly once, in this order, whichever process ran it.
  * example: mlo_to(m, "fold") runs each stage that the model has not been through.
  * cost: that of the stages.
