@@ -2,10 +2,11 @@
  *
  * main: the command line. `mlo VERB [FILE] [FLAGS]`; cli/table.c has the verbs and flags.
  *
- * in:  arguments, files, stdin.     out: files, stdout (data only), stderr (one line per failure;
- *     warnings; compile's summary).
- * invariant: everything that is about models goes through mlo.h. Every failure ends in one handle
- *     (c->m), from which the line on stderr, the error document on stdout and the exit status are made.
+ * in:  arguments, files, stdin.
+ * out: files, stdout (data only), stderr (one line per failure; warnings; compile's summary).
+ *
+ * invariant: everything about models goes through mlo.h. Every failure ends in one handle (c->m),
+ *     from which the line on stderr, the error document on stdout and the exit status are made.
  */
 #define _XOPEN_SOURCE 700
 #define _DEFAULT_SOURCE /* madvise */

@@ -1,8 +1,11 @@
 /* args: the command line, and --config.
  *
- * in:  argv.     out: c->verb, c->operand, c->given; the library's options set on the handle.
+ * in:  argv.
+ * out: c->verb, c->operand, c->given; the library's options, set on the handle.
+ *
  * Flags are --name VALUE or --name=VALUE; -o VALUE. A config file has the same names as keys; the
- * command line wins over it. Keys of other verbs are passed over, so that one file serves a whole pipe.
+ * command line wins over it. Keys that belong to other verbs are ignored, so that one file serves a
+ * whole pipe.
  */
 
 static int cli_give(cli *c, const cli_flag *f, const char *value, int from_config) {

@@ -1,8 +1,10 @@
 /* bench: what a simulation is about: the build directory, the frames to play, the golden words.
  *
- * in:  DIR as emit wrote it, perhaps --inputs, --frames, --frame-tokens.     out: cli_bench; hex
- *     files in DIR/sim where the frames are not tb/'s.
- * invariant: a file that is not the manifest's is noticed, and simulated all the same (see sim.c).
+ * in:  DIR as emit wrote it, perhaps --inputs, --frames, --frame-tokens.
+ * out: cli_bench; hex files in DIR/sim where the frames are not those of DIR/tb.
+ *
+ * invariant: a file that differs from the manifest is noticed, and simulated all the same (see
+ *     sim.c).
  */
 
 /* tile, tile_beats: with parameters in row blocks, the tokens for which so many beats are read;

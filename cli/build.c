@@ -1,9 +1,12 @@
-/* build: emit and compile. The build directory appears whole; stdout gets a JSON summary; compile
- * tells people what it did on stderr.
+/* build: the verbs emit and compile.
  *
- * in:  a model of any stage.     out: -o DIR,
- * {"directory":..,"loops":..,"kernels":..,"predicted_cycles":..,..}. The summary is made from what
- * the stages reported and from manifest.json: nothing is computed twice.
+ * in:  a model of any stage.
+ * out: -o DIR, which appears whole; on stdout a JSON summary
+ *     {"directory":..,"loops":..,"kernels":..,"predicted_cycles":..,..}; compile also tells people
+ *     on stderr what it did.
+ *
+ * invariant: the summary is made from what the stages reported and from manifest.json: nothing is
+ *     computed twice.
  */
 
 /* ---- how far the integers are from the floats ----------------------------- */

@@ -1,10 +1,12 @@
 /* files: POSIX underneath: sources that refuse symlinks, outputs that appear whole or not at all,
  * directories made of such outputs.
  *
- * in:  paths; bytes from mlo's sinks.     out: files.
- * invariant: an output is written beside its place under another name and renamed; what a failed
- *     run began is removed. In a build directory manifest.json goes first and comes back last, so
- *     that a directory between two states has none, which sim refuses.
+ * in:  paths; bytes from mlo's sinks.
+ * out: files.
+ *
+ * invariant: an output is written beside its place under another name, then renamed; what a failed
+ *     run began is removed. In a build directory manifest.json is removed first and written last,
+ *     so that a directory between two states has none; sim refuses such a directory.
  * example: cli_out o; cli_out_open(c, &o, "x.json"); mlo_write_json(m, cli_out_sink, &o);
  *     cli_out_close(c, &o);
  */

@@ -1,8 +1,9 @@
 /* model: the stage verbs, run, check and show.
  *
- * in:  a model from FILE or stdin.     out: a model on stdout or in -o FILE; or what was asked
- * about it. Stages are run one at a time, so that --keep can save each model and --report can ask
- * in between.
+ * in:  a model from FILE or stdin.
+ * out: a model on stdout or in -o FILE; or what was asked about it.
+ *
+ * Stages are run one at a time, so that --keep can save each model and --report can ask in between.
  */
 
 /* Is this an error document, which an earlier stage of the pipe left? */

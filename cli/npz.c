@@ -1,11 +1,14 @@
 /* npz: NumPy's archives: a zip file of .npy files.
  *
- * in:  bytes of a file (hostile: nothing in them is believed before it is checked).     out:
- *     mlo_arrays; and back.
- * invariant: arrays are row-major, little-endian on disk and in memory; Fortran order is
- *     transposed on the way in; every size is bounded by what the archive can hold before anything
- * is allotted (deflate gives at most 1032 bytes for one). formats: PKWARE APPNOTE 6.3 (central
- * directory, local headers, zip64 sizes, methods 0 and 8); NumPy's NEP 1 (.npy versions 1, 2, 3).
+ * in:  bytes of a file (hostile: nothing in them is believed before it is checked).
+ * out: mlo_arrays; and back: a file.
+ *
+ * Formats: PKWARE APPNOTE 6.3 (central directory, local headers, zip64 sizes, methods 0 and 8);
+ * NumPy's NEP 1 (.npy versions 1, 2, 3).
+ *
+ * invariant: arrays are row-major, little-endian on disk and in memory; Fortran order is transposed
+ *     when it is read. Every size is bounded by what the archive can hold before memory is
+ *     allocated for it (deflate gives at most 1032 bytes for one).
  * example: cli_npz z; cli_npz_read(c, "x.npz", &z); mlo_calibrate(m, z.array, z.n);
  * cost: the bytes; the file is read whole.
  */

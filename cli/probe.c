@@ -1,7 +1,7 @@
-/* probe: --probe: every kernel's stream against the values of host/core.onnx.
+/* probe: --probe: compares every kernel's stream with the values of host/core.onnx.
  *
- * in:  sim/probe.txt, every output beat of every kernel.     out: the first kernel, iteration,
- *     token and channel that went wrong.
+ * in:  sim/probe.txt: every output beat of every kernel.
+ * out: the first kernel, iteration, token and channel that went wrong.
  */
 
 /* Golden values of one kernel, one per frame and iteration. user of the watcher; `frame` comes

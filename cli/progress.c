@@ -1,13 +1,15 @@
-/* progress: a child that is waited for: how far it is, how long it will take, and that it ends
- * when mlo does.
+/* progress: waits for a child process, shows how far it is and how long it will take, and ends it
+ * when mlo ends.
  *
- * in:  a command; what it is expected to take, and how to see what is done.
- * out: its status; on a terminal's stderr one line, written over.
- * The time left is what is expected of the rest, times how much slower than expected things went
- * so far. So a bad guess of the machine's speed is soon forgotten; only the proportion of the
- * steps to each other has to be about right.
- * invariant: a signal that ends mlo ends the child and all that it started, and what was half
- *     written is removed; the line is gone at the end.
+ * in:  a command; the steps it is expected to take, and how to see which are done.
+ * out: its status; on a terminal's stderr one line, overwritten again and again.
+ *
+ * The time left is what is expected of the rest, times how much slower than expected things went so
+ * far. So a bad guess of the machine's speed is soon forgotten; only the proportion of the steps to
+ * each other has to be about right.
+ *
+ * invariant: a signal that ends mlo ends the child and all that it started, and removes what was
+ *     half written; at the end the line is gone.
  */
 
 /* ---- signals -------------------------------------------------------------- */

@@ -1,9 +1,10 @@
 /* report: what quantize measured, as a table for people, on stderr.
  *
- * in:  the JSON of mlo_report(m, "quantize").     out: the loop's output beside the floats; each
- *     layer, each value; what to do.
+ * in:  the JSON of mlo_report(m, "quantize").
+ * out: the loop's output compared with the floats; each layer, each value; what to do.
+ *
  * example: "view_3  Attention  8 bits  ..  32.4 -> 30.0 dB  41 %": 41 % of the noise of the loop's
- *     output comes in at that attention.
+ *     output arises at that attention.
  */
 
 static double cli_json_number(const cJSON *object, const char *key) {

@@ -1,18 +1,21 @@
 /* sim: simulates a build directory and judges it.
  *
- * in:  DIR as emit wrote it, perhaps other inputs.     out: the JSON of design section 7 on
- * stdout; 0, or 1 when a word differs. steps: manifest and digests -> frames (from tb/, drawn, or
- *     --inputs through host/pre.onnx) -> golden words (host/core.onnx in mlo) -> hex files in
- *     DIR/sim -> compile once per set of sources, run, read the bench's MLO lines (simulator.c) ->
- *     report: JSON, or a summary for people.
+ * in:  DIR as emit wrote it, perhaps other inputs.
+ * out: the JSON of design section 7 on stdout; 0, or 1 when a word differs.
+ *
+ * The steps: check the manifest and digests; get the frames (from DIR/tb, drawn, or --inputs
+ * through host/pre.onnx) and the golden words (host/core.onnx in mlo); write both as hex files to
+ * DIR/sim; compile, once per set of sources; run, and read the bench's MLO lines (simulator.c);
+ * report, as JSON or as a summary for people.
+ *
  * invariant: PASS needs exactly one PASS line, status 0, and a directory whose files are those of
- *     the manifest. A mixture is simulated all the same, since the first wrong word says most
- *     about what was changed; but it never passes.
+ *     the manifest. A directory with changed files is simulated all the same, since the first wrong
+ *     word says most about the change; but it never passes.
  */
 
 /* ---- the verdict ---------------------------------------------------------- */
 
-/* Which frame, token and channel a beat and lane of the output are. */
+/* Writes which frame, token and channel a beat and lane of the output are. */
 static void cli_sim_place(const cli_bench *b, int64_t beat, int lane, char *to, size_t room) {
     int64_t per = b->channels / b->lanes, token = beat / per, f = 0;
     while (f < b->n - 1 && token >= b->frame[f].tokens) token -= b->frame[f++].tokens;
@@ -20,7 +23,7 @@ static void cli_sim_place(const cli_bench *b, int64_t beat, int lane, char *to, 
         (long long)(beat % per * b->lanes + lane));
 }
 
-/* "word 12 expected 0.. got 0.." becomes a line for people. */
+/* Turns "word 12 expected 0.. got 0.." into a line for people. */
 static void cli_sim_explain(const cli_bench *b, char *to, size_t room) {
     long long word;
     char expected[1200], got[1200], where[120];
@@ -84,9 +87,10 @@ static double cli_sim_rounds(const cli_bench *b) { return b->unrolled ? 1 : (dou
 
 static double cli_ratio(double a, double b) { return b > 0 ? a / b : 0; }
 
-/* The parameter memory. beats: in all, loaded ahead included; delivered: to the kernels, as the
- * core counts them; busy: while a frame was inside; the shares of those cycles in which a beat
- * came, and in which memory had one to give, by --bandwidth and --stall. */
+/* Reports on the parameter memory. beats: all that were read, those loaded ahead included;
+ * delivered: those that reached the kernels, as the core counts them; busy: cycles while a frame
+ * was inside; and the shares of these cycles in which a beat came, and in which memory had one to
+ * give, by --bandwidth and --stall. */
 static void cli_report_memory(const cli_bench *b, cJSON *all) {
     cJSON *to = cJSON_AddObjectToObject(all, "memory");
     const cJSON *said = cJSON_GetObjectItemCaseSensitive(b->manifest, "parameter_beats");
@@ -104,7 +108,7 @@ static void cli_report_memory(const cli_bench *b, cJSON *all) {
     cJSON_AddNumberToObject(to, "offered_share", rate < awake ? rate : awake);
 }
 
-/* A kernel's cycles as predicted. */
+/* Reports a kernel's predicted cycles. */
 static void cli_report_spent(cJSON *one, const cJSON *predicted, const char *name) {
     const cJSON *k;
     cJSON_ArrayForEach(k,
@@ -141,7 +145,7 @@ static void cli_report_kernel(
     cJSON_AddItemToArray(list, one);
 }
 
-/* The most that a FIFO would hold, as predicted. */
+/* Reports the most beats that a FIFO holds by the prediction. */
 static void cli_report_peak(cJSON *one, const cJSON *predicted, const char *name) {
     const cJSON *k;
     cJSON_ArrayForEach(k,
@@ -153,7 +157,7 @@ static void cli_report_peak(cJSON *one, const cJSON *predicted, const char *name
     cJSON_AddNullToObject(one, "predicted_peak");
 }
 
-/* The most that each FIFO held. */
+/* Reports the most beats that each FIFO held. */
 static void cli_report_fifos(const cli_bench *b, const cJSON *predicted, cJSON *all) {
     cJSON *fifos = cJSON_AddArrayToObject(all, "fifos");
     for (int i = 0; i < b->n_fifo; i++) {
@@ -167,7 +171,7 @@ static void cli_report_fifos(const cli_bench *b, const cJSON *predicted, cJSON *
     }
 }
 
-/* bound: cycles per frame at which the busiest kernel never rests. */
+/* Makes the report. bound: the cycles per frame at which the busiest kernel never rests. */
 static cJSON *cli_report_make(
     const cli_bench *b, int pass, const char *why, const char *probe, const cJSON *predicted) {
     cJSON *all = cJSON_CreateObject(), *list;
@@ -228,7 +232,7 @@ static void cli_tell_line(cli_out *o, const char *format, ...) {
     cli_out_text(o, line);
 }
 
-/* The report for people. */
+/* Prints the report for people. */
 static void cli_tell_sim(const cli_bench *b, const cJSON *all, cli_out *o) {
     char words[40], cycles[40], predicted[40], beats[40], took[40];
     const double measured = (double)b->cycles, said = cli_json_number(all, "predicted_cycles");
@@ -257,7 +261,7 @@ static void cli_tell_sim(const cli_bench *b, const cJSON *all, cli_out *o) {
         cli_value(b->c, "trace") ? ", trace.jsonl" : "", b->dir);
 }
 
-/* On stdout, and as sim/report.json for `mlo show DIR`. */
+/* Writes the report on stdout, and as sim/report.json for `mlo show DIR`. */
 static int cli_sim_report(cli_bench *b, int pass, const char *why, const char *probe) {
     cJSON *all = cli_report_make(
         b, pass, why, probe, cli_value(b->c, "frame-tokens") ? NULL : b->predicted);
@@ -281,8 +285,7 @@ static int cli_sim_report(cli_bench *b, int pass, const char *why, const char *p
     return cli_failed(b->c);
 }
 
-/* All frames' arrays of one name, one after the other along the first axis (or a new one), as one
- * array. */
+/* Joins all frames' arrays of one name along the first axis (or a new one) to one array. */
 static int cli_sim_stack(cli_bench *b, const mlo_array *const *a, int64_t n, mlo_array *to) {
     mlo_array whole = *a[0];
     int first = whole.rank > 0 && whole.dims[0] == 1;
@@ -303,8 +306,8 @@ static int cli_sim_stack(cli_bench *b, const mlo_array *const *a, int64_t n, mlo
     return 0;
 }
 
-/* --outputs: the model's outputs where the model's inputs were given (post runs in mlo), else the
- * core's. */
+/* Writes --outputs: the model's outputs where the model's inputs were given (post runs in mlo),
+ * else the core's. */
 static int cli_sim_outputs(cli_bench *b, const char *path) {
     size_t n_out = 0;
     mlo_array *all = NULL;
@@ -358,7 +361,7 @@ static int cli_sim_run(cli_bench *b) {
         return cli_fail(c, MLO_E_UNSUPPORTED, b->dir,
             "an unrolled core has no --probe and no --trace; the rolled one has the same streams");
     if (cli_sim_frames(b)) return cli_failed(c);
-    /* of a run before */
+    /* the report of an earlier run */
     unlink(cli_in_dir(b, "sim/report.json"));
     unlink(cli_in_dir(b, "sim/trace.txt"));
     unlink(cli_in_dir(b, "sim/trace.jsonl"));

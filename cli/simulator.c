@@ -1,9 +1,11 @@
-/* simulator: which one, its program, the run, and what the bench said.
+/* simulator: chooses the simulator, builds its program, runs it and reads what the bench said.
  *
- * in:  a cli_bench whose frames are there.     out: the bench's lines, read into it.
- * Icarus begins at once and is slow; Verilator is compiled for tens of seconds and is some hundred
- * times as fast. What either takes is guessed from the number of cycles and of multipliers: good
- * to a factor of two, enough to choose by, and to count down from.
+ * in:  a cli_bench whose frames are there.
+ * out: the bench's lines, read into it.
+ *
+ * Icarus begins at once and is slow; Verilator compiles for tens of seconds and is some hundred
+ * times as fast. The time of each is guessed from the number of cycles and of multipliers: right to
+ * a factor of two, which is enough to choose, and to count down.
  */
 
 /* ---- what is to come ------------------------------------------------------ */

@@ -1,7 +1,8 @@
 /* table: every verb and every flag, once. Parsing, help, the man page and shell completion all
  * come from here.
  *
- * in:  nothing.     out: cli_verbs, cli_flags, and what is derived from them.
+ * out: cli_verbs, cli_flags, and what is derived from them.
+ *
  * A flag belongs to the stage that reads it and to every verb that may run that stage: `mlo emit
  * x.onnx --pe 4` runs fold, so it takes --pe.
  */

@@ -1,17 +1,24 @@
 /* trace: --trace: where the cycles went, tile by tile, as measured in the simulation.
  *
- * in:  sim/trace.txt, as mlo_sim_trace and the bench write it.     out: JSON lines, in
- * sim/trace.jsonl and on stdout behind the report. A tile is a token in a kernel, or the
- * parameters that fill one bank of a memory (with row blocks: all that are read for a tile of
- * tokens). Cycles count from the first input beat, which is cycle 1; what is loaded ahead of it
- * has cycles from 0 down.
- *     {"kernel","frame","iteration","token","begin","end","load","compute","store","starved","blocked"}
- *         begin: the cycle of its first input beat; end: of its last output beat; load, store:
- *         from its first to its last input (output) beat; compute, starved, blocked: what the
- *         kernel did in the cycles from the end of the token before to the end of this one
- *     {"kernel","memory","frame","iteration","begin","end","load"}     load = cycles from the
- *     first to the last beat; frame: the first one it is for
- *     {"kernel","rest":true,"compute","starved","blocked"}              after its last token
+ * in:  sim/trace.txt, as mlo_sim_trace and the bench write it.
+ * out: JSON lines, in sim/trace.jsonl and on stdout after the report.
+ *
+ * A tile is a token in a kernel, or the parameters that fill one bank of a memory (with row blocks:
+ * all that are read for a tile of tokens). Cycle 1 is that of the first input beat; what is loaded
+ * before it has cycles from 0 down. The lines:
+ *
+ *     {"kernel","frame","iteration","token","begin","end","load","compute","store","starved",
+ *             "blocked"}
+ *         begin, end                    the cycles of the first input and the last output beat
+ *         load, store                   cycles from the first to the last input (output) beat
+ *         compute, starved, blocked     what the kernel did in the cycles from the end of the token
+ *                                       before to the end of this one
+ *     {"kernel","memory","frame","iteration","begin","end","load"}
+ *         load                          cycles from the first to the last beat
+ *         frame                         the first frame that the parameters are for
+ *     {"kernel","rest":true,"compute","starved","blocked"}
+ *         the cycles after the kernel's last token
+ *
  * invariant: compute, starved and blocked of a kernel's lines add up to its counters.
  */
 

@@ -1,13 +1,16 @@
-/* wait: why nothing moved, out of what the bench said of every stream (emit/bench.c: MLO EDGE,
- * LOOP, PARAM, MEMORY).
+/* wait: finds out why nothing moved, from what the bench said of every stream (emit/bench.c: MLO
+ * EDGE, LOOP, PARAM, MEMORY).
  *
- * in:  the run's log.     out: one line: who waits for whom, down to the cause, and what helps.
- * Nodes are kernels, splits, the doors, both halves of the loop control, and the world outside.
- * From the sink on, each is asked what it waits for: a neighbour that does not take its output; an
- * input that does not come; parameters. The way ends outside, or it comes back to where it has
- * been: a deadlock, and where a full FIFO lies on the way round, it is too shallow.
- * example: attention_0 waits for data from split_0; split_0 waits for room in FIFO
- *     attention_0_in0, full with 528 beats; attention_0: a deadlock
+ * in:  the run's log.
+ * out: one line: who waits for whom, down to the cause, and what helps.
+ *
+ * Nodes are kernels, splits, both halves of the loop control, the core's input and output, and the
+ * world outside. Each node, from the sink on, is asked what it waits for: a neighbour that does not
+ * take its output, an input that does not come, or parameters. The walk ends outside, or at a node
+ * where it has been: a deadlock; a full FIFO on the circle is too shallow.
+ *
+ * example: attention_0 waits for data from split_0; split_0 waits for room in FIFO attention_0_in0,
+ *     full with 528 beats; attention_0: a deadlock
  */
 
 typedef struct {
