@@ -28,17 +28,18 @@
 /* ======== src/ground/base.c ======== */
 /* base: memory, failure, strings, maps.
  *
- * in:  a handle.     out: blocks, interned strings, maps, growing buffers, all owned by the
- *     handle's arena.
- * invariant: every allocation of the library goes through mlo_alloc, and is freed by mlo_close, or
- *     through mlo_scratch, and is freed early. Sizes are multiplied with an overflow check.
- * example: return mlo_fail(m, MLO_E_SHAPE, node, "K=%d is not a multiple of SIMD=%d; try --simd
- *     4", k, simd);
- * cost: a bump allocation; failing allocates nothing (the texts live inside the handle).
+ * in:  a handle.
+ * out: blocks, interned strings, maps, growing buffers, all owned by the handle's arena.
  *
- * Failing: mlo_fail records the first failure and returns its code; a function that returns a
- * pointer returns NULL after it. A NULL from mlo_alloc means that the failure is already recorded:
- * just return.
+ * mlo_fail records the first failure and returns its code; a function that returns a pointer
+ * returns NULL after it. A NULL from mlo_alloc means that the failure is already recorded: just
+ * return.
+ *
+ * invariant: the library allocates only with mlo_alloc, freed by mlo_close, and mlo_scratch, freed
+ *     early. Sizes are multiplied with an overflow check.
+ * example: return mlo_fail(m, MLO_E_SHAPE, node, "K=%d is not a multiple of SIMD=%d; try --simd 4",
+ *     k, simd);
+ * cost: a bump allocation; failing allocates nothing (the texts live inside the handle).
  */
 typedef struct mlo_block {
     struct mlo_block *next;
@@ -561,17 +562,19 @@ static long mlo_opt_int(mlo *m, const char *key, long otherwise, long low, long 
 /* ======== src/ground/model.c ======== */
 /* model: ONNX messages as C structs, and the index that turns names into values.
  *
- * in:  nothing; the structs are filled by wire.c (binary), json.c (JSON) and the stages.
+ * in:  nothing: wire.c (binary), json.c (JSON) and the stages fill the structs.
  * out: the one representation that all stages share. A stage gets a graph, changes nodes and
  *     lists, and calls mlo_index again.
- * invariant: all names are interned (compare with ==; "" is an absent optional input); a graph's
- *     nodes are in topological order; value names are unique within a graph and its enclosing graphs.
- * example: mlo_value *v = mlo_value_of(g, node->input[0]); if (v->tensor) ...a constant...
- * cost: O(size of the graph) to index, O(1) to look up.
  *
  * Presence: proto2 tells absent from zero. A string, bytes or message is present when its pointer
  * is not NULL, a list when it has items, a number when bit 1 << (its protobuf field number) of
  * `has` is set. The constructors below set it.
+ *
+ * invariant: all names are interned (compare with ==; "" is an absent optional input); a graph's
+ *     nodes are in topological order; value names are unique within a graph and its enclosing
+ *     graphs.
+ * example: mlo_value *v = mlo_value_of(g, node->input[0]); if (v->tensor) ...a constant...
+ * cost: O(size of the graph) to index, O(1) to look up.
  */
 /* protobuf `bytes`; borrowed or in the arena */
 typedef struct {
@@ -1293,9 +1296,10 @@ static int mlo_meta_put(mlo *m, mlo_entry **meta, size_t *n, const char *key, co
 }
 
 /* ======== src/ground/keys.c ======== */
-/* keys: the metadata that mlo writes into models, all of it: what users read in metadata_props.
+/* keys: all the metadata that mlo writes into models, which users read in metadata_props.
  *
- * in:  nothing.    out: mlo_key_*: on what, and what the value says.
+ * out: mlo_key_*. The comment at each says on what it is written, and what its value means.
+ *
  * invariant: a key is spelled here and nowhere else.
  * example: mlo_meta_int(n, mlo_key_pe, 1).
  */
@@ -1361,9 +1365,11 @@ static const char mlo_key_device[] = "mlo.device";
 /* ======== src/ground/op.c ======== */
 /* op: what an operator is to mlo: a name, a shape rule, an evaluation.
  *
- * in:  a node with the forms (or arrays) of its inputs.     out: the forms (or arrays) of its outputs.
- * invariant: `shape` and `run` agree; an op without `run` is carried through but cannot be
- *     evaluated; neither keeps state.
+ * in:  a node with the forms (element type and shape), or the arrays, of its inputs.
+ * out: the forms, or the arrays, of its outputs.
+ *
+ * invariant: `shape` and `run` agree; neither keeps state. An op without `run` passes through the
+ *     stages, but cannot be evaluated.
  * example: { "MatMul", mlo_matmul_shape, mlo_matmul_run } is all there is to say about MatMul.
  * cost: shape O(rank); run O(the op's work).
  */
@@ -1488,21 +1494,22 @@ static mlo_array *mlo_call_out(
 /* ======== src/onnx/wire.c ======== */
 /* wire: ONNX messages from and to protobuf's binary form, and the files that tensor bytes stay in.
  *
- * in:  bytes (a source file read through a window, or borrowed memory).     out: an mlo_model; and
- *     back, to a sink.
- * invariant: one table per message says everything about it - field numbers, JSON names, kinds,
- *     where it lies in the C struct - and drives reading and writing, binary here and JSON in
- *     json.c. raw_data of a file is not copied: it becomes source/offset/length; bytes of borrowed
- *     memory are pointed at. Any input is safe: lengths are bounded by what encloses them, depth
- *     by MLO_WIRE_DEPTH.
- * example: mlo_model *model = mlo_wire_read(m, source, NULL, 0); ... mlo_wire_write(m, model,
- *     sink, user);
+ * in:  bytes (a source file read through a window, or borrowed memory).
+ * out: an mlo_model; and back: bytes, to a sink.
+ *
+ * As in protobuf, fields come in any order; unknown fields and unknown enum values are skipped; the
+ * last of several singular values wins; messages that come twice are merged; repeated numbers may
+ * be packed or not.
+ *
+ * invariant: one table per message says everything about it (field numbers, JSON names, kinds, its
+ *     place in the C struct) and drives reading and writing, binary here and JSON in json.c.
+ *     raw_data is not copied: of a file it becomes source/offset/length, of borrowed memory a
+ *     pointer. Any input is safe: the enclosing message bounds lengths, MLO_WIRE_DEPTH bounds
+ *     depth.
+ * example: mlo_model *model = mlo_wire_read(m, source, NULL, 0); ... mlo_wire_write(m, model, sink,
+ *     user);
  * cost: O(bytes that are not tensor data); writing walks the model twice (sizes, then bytes) and
  *     tensor data once, 64 KB at a time.
- *
- * As in protobuf: fields come in any order, unknown fields and unknown enum values are skipped,
- * the last of several singular values wins, messages that come twice are merged, repeated numbers
- * may be packed or not.
  */
 
 /* ---- the schema ----------------------------------------------------------- */
@@ -1520,8 +1527,8 @@ enum {
 };
 enum { MLO_F_LIST = 1, MLO_F_PACKED = 2, MLO_F_POINTERS = 4, MLO_F_ONEOF = 8, MLO_F_RAW = 16 };
 
-/* One field. `sub` is the message of a MESSAGE, the enum of an ENUM; `at` and `n` are offsets of
- * the value (or list) and its count. */
+/* One field. `sub` is the message of a MESSAGE field, or the enum of an ENUM field; `at` and `n`
+ * are offsets of the value (or list) and of its count. */
 typedef struct {
     const char *json;
     uint8_t number, kind, flags, sub;
@@ -1577,8 +1584,8 @@ enum { MLO_ENUM_ATTR, MLO_ENUM_LOCATION };
 #define MLO_ENUM(json, number, sub, type, member) \
     { json, number, MLO_K_ENUM, 0, sub, offsetof(type, member), 0 }
 
-/* Fields in the order of their numbers: that is the order they are written in. From
- * onnx/onnx.proto, release 1.23. */
+/* Fields in the order of their numbers, in which they are written. From onnx/onnx.proto, release
+ * 1.23. */
 static const mlo_field mlo_model_fields[] = {
     MLO_ONE("irVersion", 1, INT64, mlo_model, ir_version),
     MLO_ONE("producerName", 2, STRING, mlo_model, producer_name),
@@ -1795,7 +1802,7 @@ static const struct {
     size_t n;
 } mlo_enums[] = { { mlo_attr_type_names, 15 }, { mlo_location_names, 2 } };
 
-/* Where a field's value (or list pointer), its count, and its message's `has` lie. */
+/* The place of a field's value (or list pointer), of its count, and of its message's `has`. */
 #define MLO_AT(type, message, f) ((type *)(void *)((char *)(message) + (f)->at))
 #define MLO_N(message, f) ((size_t *)(void *)((char *)(message) + (f)->n))
 #define MLO_HAS_OF(message) ((uint32_t *)(message))
@@ -1835,8 +1842,8 @@ static void *mlo_field_message(const void *message, const mlo_field *f, size_t i
                                      : (void *)(p + i * mlo_messages[f->sub].size);
 }
 
-/* Room for a new value of field f: the slot to fill. Sets presence; of a oneof, the last one set
- * stays. NULL without memory. */
+/* Makes room for a new value of field f and returns the slot to fill. Sets presence; of a oneof,
+ * the last one set stays. NULL when there is no memory. */
 static void *mlo_field_slot(mlo *m, int id, void *message, const mlo_field *f) {
     if (f->flags & MLO_F_LIST) {
         size_t *n = MLO_N(message, f), size = mlo_field_size(f);
@@ -1857,8 +1864,8 @@ static void *mlo_field_slot(mlo *m, int id, void *message, const mlo_field *f) {
     return MLO_AT(char, message, f);
 }
 
-/* The message a MESSAGE field is read into: a new one (list items; first occurrence), or the one
- * that is there. */
+/* The message that a MESSAGE field is read into: a new one (list items; first occurrence), or the
+ * one that is there. */
 static void *mlo_field_submessage(mlo *m, int id, void *message, const mlo_field *f) {
     if (f->flags & MLO_F_LIST && !(f->flags & MLO_F_POINTERS)) {
         void *item = mlo_field_slot(m, id, message, f);
@@ -1871,7 +1878,8 @@ static void *mlo_field_submessage(mlo *m, int id, void *message, const mlo_field
     return slot ? *(void **)slot = made : NULL;
 }
 
-/* The messages that are `want` or may hold one, as bits: what a search for it has to look into. */
+/* The messages that are `want` or may hold one, as bits: a search for `want` has to look into
+ * these. */
 static uint32_t mlo_messages_holding(int want) {
     uint32_t holding = 1u << want, before = 0;
     while (holding != before) {
@@ -1908,9 +1916,9 @@ static int mlo_search_in(const mlo_search *s, int id, void *message) {
     return r;
 }
 
-/* Calls `visit` for every message of type `want` in a message, wherever it hides (for tensors:
- * initializers, attributes, subgraphs, functions, sparse ones), outer ones first. Stops at, and
- * returns, the first nonzero answer. */
+/* Calls `visit` for every message of type `want` inside a message, wherever it is (tensors:
+ * initializers, attributes, subgraphs, functions, sparse tensors), outer ones first. Stops at the
+ * first nonzero answer and returns it. */
 static int mlo_each_message(mlo *m, int id, void *message, int want, mlo_visit visit, void *user) {
     mlo_search s = { m, want, mlo_messages_holding(want), visit, user };
     return mlo_search_in(&s, id, message);
@@ -1918,7 +1926,8 @@ static int mlo_each_message(mlo *m, int id, void *message, int want, mlo_visit v
 
 /* ---- text ----------------------------------------------------------------- */
 
-/* Do these first bytes look like something a person wrote? Only asked about what did not decode. */
+/* Do these first bytes look like something a person wrote? Asked only about bytes that did not
+ * decode. */
 static int mlo_looks_text(const unsigned char *p, size_t n) {
     for (size_t i = 0; i < n && i < 64; i++)
         if (p[i] < 32 && !strchr("\t\r\n", p[i])) return 0;
@@ -1928,7 +1937,7 @@ static int mlo_looks_text(const unsigned char *p, size_t n) {
 /* ---- source files --------------------------------------------------------- */
 
 /* The C99 default of mlo_desc.open. It cannot tell a symlink from a file: a caller who must, gives
- * its own (main.c does). Files beyond LONG_MAX bytes cannot be had this way either. */
+ * a function of its own (main.c does). Nor can it open files beyond LONG_MAX bytes. */
 static void *mlo_default_open(void *user, const char *path, uint64_t *size) {
     (void)user;
     FILE *f = fopen(path, "rb");
@@ -1954,7 +1963,8 @@ static void mlo_default_close(void *user, void *file) {
     fclose((FILE *)file);
 }
 
-/* The source by that folder and name, opened when it was not. The list keeps the order of opening. */
+/* The source with that folder and name; opens it the first time. The list keeps the order of
+ * opening. */
 static mlo_source *mlo_source_open(mlo *m, const char *dir, const char *name) {
     mlo_source **end = &m->sources, *s;
     const char *path = !*dir || mlo_eq(dir, ".")
@@ -1976,7 +1986,7 @@ static mlo_source *mlo_source_open(mlo *m, const char *dir, const char *name) {
     return *end = s;
 }
 
-/* Closes the source opened last, when it turned out not to hold tensors. */
+/* Closes the source opened last, which turned out to hold no tensors. */
 static void mlo_source_drop(mlo *m, mlo_source *s) {
     for (mlo_source **p = &m->sources; *p; p = &(*p)->next)
         if (*p == s) {
@@ -1986,7 +1996,7 @@ static void mlo_source_drop(mlo *m, mlo_source *s) {
         }
 }
 
-/* Exactly n bytes at offset, or a failure. */
+/* Reads exactly n bytes at offset, or fails. */
 static int mlo_source_read(mlo *m, mlo_source *s, uint64_t offset, void *to, size_t n) {
     if (offset > s->size || n > s->size - offset)
         return mlo_fail_at(m, MLO_E_DATA, NULL,
@@ -2000,8 +2010,8 @@ static int mlo_source_read(mlo *m, mlo_source *s, uint64_t offset, void *to, siz
     return 0;
 }
 
-/* What a reference remembers of its bytes: the file's size, and a hash of the first and last 64 of
- * them. `text` holds 40 characters. */
+/* Writes what a reference remembers of its bytes: the file's size, and a hash of the first and last
+ * 64 of them. `text` has room for 40 characters. */
 static int mlo_source_digest(mlo *m, mlo_source *s, uint64_t offset, uint64_t length, char *text) {
     unsigned char ends[128];
     size_t n = length < 64 ? (size_t)length : 64;
@@ -2015,7 +2025,7 @@ static int mlo_source_digest(mlo *m, mlo_source *s, uint64_t offset, uint64_t le
 
 /* ---- reading -------------------------------------------------------------- */
 
-/* raw_data longer than MLO_REFERENCE stays in its file */
+/* MLO_REFERENCE: raw_data longer than this stays in its file */
 enum { MLO_WIRE_DEPTH = 100, MLO_WINDOW = 64 * 1024, MLO_FIRST_WINDOW = 1024, MLO_REFERENCE = 256 };
 
 /* The bytes behind the nanopb stream: a window that slides over a file, or the whole of a memory. */
@@ -2029,8 +2039,8 @@ typedef struct {
     int where;
 } mlo_wire;
 
-/* The window's bytes from `at` on; *n how many. Windows grow while they follow each other, and are
- * small after tensor data that was skipped. A failure, or *n = 0, at the end. */
+/* Returns the window's bytes from `at` on; *n says how many. A window grows while reads follow each
+ * other, and is small after skipped tensor data. *n is 0 at the end and when reading fails. */
 static const unsigned char *mlo_wire_look(mlo_wire *w, size_t *n) {
     if (w->source && (w->at < w->start || w->at >= w->start + w->n)) {
         size_t want = !w->n || w->at != w->start + w->n ? MLO_FIRST_WINDOW
@@ -2076,8 +2086,8 @@ static bool mlo_wire_skip(pb_istream_t *s, pb_wire_type_t type) {
     return true;
 }
 
-/* n bytes that lie in the stream: in the window when they all do, else copied to *scratch (to be
- * freed). NULL when it fails. */
+/* The next n bytes of the stream: in the window if they all lie there, else copied to *scratch (to
+ * be freed). NULL when that fails. */
 static const char *mlo_wire_bytes(pb_istream_t *s, size_t n, void **scratch) {
     mlo_wire *w = (mlo_wire *)s->state;
     size_t have = 0;
@@ -2109,8 +2119,8 @@ static bool mlo_wire_string(pb_istream_t *s, const char **to) {
     return p && !w->m->error.code;
 }
 
-/* Bytes: pointed at in memory, referenced in a file when they are a tensor's and long, else copied
- * into the arena. */
+/* Reads bytes: in memory they are pointed at; in a file a tensor's long ones are referenced; others
+ * are copied into the arena. */
 static bool mlo_wire_data(pb_istream_t *s, const mlo_field *f, void *message, mlo_bytes *to) {
     mlo_wire *w = (mlo_wire *)s->state;
     mlo_tensor *t = f->flags & MLO_F_RAW ? (mlo_tensor *)message : NULL;
@@ -2150,7 +2160,7 @@ static pb_wire_type_t mlo_wire_type(const mlo_field *f) {
     }
 }
 
-/* One number, into a new slot. */
+/* Reads one number into a new slot. */
 static bool mlo_wire_number(pb_istream_t *s, int id, void *message, const mlo_field *f) {
     mlo *m = ((mlo_wire *)s->state)->m;
     uint64_t bits = 0;
@@ -2160,7 +2170,7 @@ static bool mlo_wire_number(pb_istream_t *s, int id, void *message, const mlo_fi
             : f->kind == MLO_K_DOUBLE ? !pb_decode_fixed64(s, &twice)
                                       : !pb_decode_varint(s, &bits))
         return false;
-    /* as protobuf: not a value of this enum, so an unknown field */
+    /* as protobuf does: what is no value of this enum is an unknown field */
     if (f->kind == MLO_K_ENUM && bits >= mlo_enums[f->sub].n) return true;
     void *slot = mlo_field_slot(m, id, message, f);
     if (!slot) return false;
@@ -2241,7 +2251,7 @@ static bool mlo_wire_message(pb_istream_t *s, int id, void *message, int depth) 
     return true;
 }
 
-/* Why a file is no model, in words that fit what it looks like. */
+/* Fails: says why a file is no model, in words that fit what it looks like. */
 static void mlo_wire_refuse(mlo_wire *w) {
     size_t n, shown = 0;
     unsigned long long at = w->at, size = w->size;
@@ -2259,8 +2269,8 @@ static void mlo_wire_refuse(mlo_wire *w) {
             mlo_messages[w->where].name, at, size);
 }
 
-/* Decodes a ModelProto from a source, or from memory when source is NULL. Nothing is checked but
- * the encoding. NULL when it fails. */
+/* Decodes a ModelProto from a source, or from memory when source is NULL. Checks nothing but the
+ * encoding. NULL when it fails. */
 static mlo_model *mlo_wire_read(mlo *m, mlo_source *source, const void *bytes, size_t n) {
     mlo_wire w = { m, source, (const unsigned char *)bytes, NULL, n, 0, 0,
         source ? source->size : n, 0 };
@@ -2291,7 +2301,8 @@ static mlo_model *mlo_wire_read(mlo *m, mlo_source *source, const void *bytes, s
 
 /* ---- writing -------------------------------------------------------------- */
 
-/* A sink behind a buffer. Allocates nothing, so that it can also report that there is no memory. */
+/* A buffer in front of a sink. It allocates nothing, so that it can also report that there is no
+ * memory. */
 typedef struct {
     mlo *m;
     mlo_sink sink;
@@ -2317,16 +2328,16 @@ static void mlo_out_put(mlo_out *o, const void *bytes, size_t n) {
 }
 static void mlo_out_puts(mlo_out *o, const char *s) { mlo_out_put(o, s, strlen(s)); }
 
-/* Flushes, and says how it went. */
+/* Flushes, and returns how writing went. */
 static int mlo_out_end(mlo_out *o) {
     mlo_out_flush(o);
     return o->failed ? mlo_fail_at(o->m, MLO_E_IO, NULL, "the output could not be written")
                      : mlo_failed(o->m);
 }
 
-/* The sizes of all submessages, noted in the order of writing by a first pass on nanopb's sizing
- * stream, used up by the second. `data`: NULL, or the file that long tensors go to, one after the
- * other; `data_at`: where the next one goes. */
+/* A first pass, on nanopb's sizing stream, notes the sizes of all submessages in the order of
+ * writing; the second pass uses them up. `data` is the file that long tensors go to, one after the
+ * other, or NULL; `data_at` is where the next one goes. */
 typedef struct {
     mlo_out *out;
     mlo *m;
@@ -2342,7 +2353,7 @@ static bool mlo_encode_push(pb_ostream_t *s, const pb_byte_t *bytes, size_t n) {
     return !o->failed;
 }
 
-/* All raw bytes of a tensor to an output, through a window when they lie in a file. */
+/* Writes all raw bytes of a tensor, through a window when they lie in a file. */
 static int mlo_out_tensor(mlo_out *o, const mlo_tensor *t) {
     if (!t->source) {
         mlo_out_put(o, t->raw.data, t->raw.n);
@@ -2360,7 +2371,8 @@ static int mlo_out_tensor(mlo_out *o, const mlo_tensor *t) {
     return !window || o->failed;
 }
 
-/* raw_data that lies in a source: counted in the first pass, streamed past nanopb in the second. */
+/* Writes raw_data that lies in a source: the first pass counts it, the second streams it past
+ * nanopb. */
 static bool mlo_encode_raw(pb_ostream_t *s, mlo_encoder *e, const mlo_tensor *t) {
     if (!pb_encode_varint(s, t->length)) return false;
     if (!s->callback) return pb_write(s, NULL, (size_t)t->length);
@@ -2398,7 +2410,7 @@ static bool mlo_encode_message(pb_ostream_t *s, mlo_encoder *e, int id, const vo
 enum { MLO_DATA_ALIGN = 64 };
 static uint64_t mlo_data_bytes(const mlo_tensor *t) { return t->source ? t->length : t->raw.n; }
 
-/* A tensor whose bytes go to the data file: the same message, dressed as external data. */
+/* Writes a tensor whose bytes go to the data file: the same message, as external data. */
 static bool mlo_encode_external(pb_ostream_t *s, mlo_encoder *e, const mlo_tensor *t) {
     char offset[24], length[24];
     mlo_entry external[3] = { { 0, "location", e->data }, { 0, "offset", offset },
@@ -2416,7 +2428,7 @@ static bool mlo_encode_external(pb_ostream_t *s, mlo_encoder *e, const mlo_tenso
     return mlo_encode_message(s, e, MLO_M_TENSOR, &view);
 }
 
-/* The bytes that mlo_encode_external promised, in the same order. */
+/* Writes the bytes that mlo_encode_external promised, in the same order. */
 static int mlo_encode_data(mlo *m, void *tensor, void *user) {
     static const char zeros[MLO_DATA_ALIGN];
     const mlo_tensor *t = (const mlo_tensor *)tensor;
@@ -2492,9 +2504,9 @@ static uint64_t mlo_encode_sizes(mlo_encoder *e, const mlo_model *model) {
     return e->m->error.code ? 0 : sizing.bytes_written;
 }
 
-/* Writes a model as binary ONNX, self-contained: referenced bytes are streamed in from their
- * sources. What is beyond the 2 GB that protobuf can do needs the option "data-file": that name is
- * given to the sink after the model, for the bytes of all long tensors. (The option "data-limit"
+/* Writes a model as self-contained binary ONNX: referenced bytes are streamed in from their
+ * sources. A model beyond the 2 GB that protobuf can do needs the option "data-file": the sink gets
+ * a file of that name after the model, with the bytes of all long tensors. (The option "data-limit"
  * is for tests: another limit than 2 GB.) */
 static int mlo_wire_write(mlo *m, mlo_model *model, mlo_sink sink, void *user) {
     mlo_out out = { m, sink, user, "", 0, 0, { 0 } };
@@ -2524,13 +2536,14 @@ static int mlo_wire_write(mlo *m, mlo_model *model, mlo_sink sink, void *user) {
  *
  * in:  an mlo_tensor: raw bytes, typed fields (float_data, int32_data, ...), or a reference into a
  *     source file.
- * out: elements in host form - one array element each, 4-bit and 2-bit integers widened to int8 /
- *     uint8, FLOAT4E2M1 to its code - as a whole array or a window at a time; numbers of any type
- *     as float or double; tensors made from arrays.
+ * out: elements in host form, as a whole array or a window at a time; numbers of any type as float
+ *     or double; tensors made from arrays. Host form is one array element each: 4-bit and 2-bit
+ *     integers become int8 / uint8, a FLOAT4E2M1 becomes its code.
+ *
  * invariant: a window touches only its own bytes, so a pass over a big tensor needs MLO_WINDOW
  *     bytes of memory, not the tensor.
- * example: mlo_array *w = mlo_tensor_load(m, t); ... mlo_array_free(m, w);   or
- *     mlo_tensor_read(m, t, first, count, buffer);
+ * example: mlo_array *w = mlo_tensor_load(m, t); ... mlo_array_free(m, w);
+ *     or mlo_tensor_read(m, t, first, count, buffer);
  * cost: a copy; one read of the file per window.
  */
 
@@ -3133,8 +3146,14 @@ static int mlo_tensor_resolve(mlo *m, void *tensor, void *user) {
 /* ======== src/onnx/json.c ======== */
 /* json: models from and to protobuf's JSON mapping, the text between the stages of a pipe.
  *
- * in:  JSON text as google.protobuf.json_format prints it (or jq, or a person).     out: an
- *     mlo_model; and back, to a sink.
+ * in:  JSON text as google.protobuf.json_format prints it (or jq, or a person).
+ * out: an mlo_model; and back: JSON text, to a sink.
+ *
+ * The traps: int64 are strings (a double has 53 bits; so has jq); inf and NaN are strings; Python
+ * refuses its own rounding of -FLT_MAX; printf and strtod follow the locale; cJSON cuts strings at
+ * \u0000, accepts trailing text, and looks names up without regard to case. cJSON allocates with
+ * its own hooks (malloc): its tree lives only inside mlo_json_read.
+ *
  * invariant: json_format.Parse reads what is written here, and gives the model that binary ONNX
  *     gives; `jq .` changes nothing. Tensors that lie in a source file are written as external
  *     data: location, offset, length, and a digest.
@@ -3142,11 +3161,6 @@ static int mlo_tensor_resolve(mlo *m, void *tensor, void *user) {
  *     {"input":["x"],"opType":"Relu",...
  * cost: writing streams and allocates next to nothing; reading holds the text and cJSON's tree of
  *     it for as long as it takes.
- *
- * The traps: int64 are strings (a double has 53 bits; so has jq); inf and NaN are strings; Python
- * refuses its own rounding of -FLT_MAX; printf and strtod follow the locale; cJSON cuts strings at
- * \u0000, takes trailing text, and looks names up without regard to case. cJSON allocates with its
- * own hooks (malloc): its tree lives only inside mlo_json_read.
  */
 
 /* ---- numbers -------------------------------------------------------------- */
@@ -3747,9 +3761,11 @@ static mlo_model *mlo_json_model(mlo *m, const char *text, size_t n) {
 /* ops: operators, and running them */
 
 /* ======== src/ops/traits.c ======== */
-/* traits: what operators have in common, for those who treat all of a kind alike: one table.
+/* traits: what operators have in common, as one table, for code that treats all of a kind alike.
  *
- * in:  a node.    out: has its operator this trait?
+ * in:  a node.
+ * out: whether its operator has a trait.
+ *
  * invariant: a name stands here once; a new operator that commutes, or multiplies matrices, is one
  *     line here and in no other list.
  * example: mlo_has_trait(n, MLO_COMMUTES) && n->n_input == 2.
@@ -3869,11 +3885,12 @@ static int mlo_has_trait(const mlo_node *n, mlo_trait trait) {
 /* ======== src/ops/array.c ======== */
 /* array: dense arrays in memory: converting elements, walking with strides, broadcasting.
  *
- * in:  arrays (mlo.h).     out: arrays; the operator families (ops_*.c) do all their element
- *     access through here.
+ * in:  arrays (mlo.h).
+ * out: arrays. The operator families (math.c, shape.c, ..) access elements only through this file.
+ *
  * invariant: arithmetic happens in four core types: float (also for 16 and 8-bit floats), double,
  *     int64 (all integers but the widest; bool) and uint64. Results are converted back with
- *     wrap-around, so int8..int32 behave as C would have them: exact, modulo 2^n.
+ *     wrap-around, so int8..int32 behave as in C: exact, modulo 2^n.
  * example: z = x + y with broadcasting: mlo_walk w = mlo_walk_of(z); mlo_walk_add(&w, x);
  *     mlo_walk_add(&w, y); mlo_walk_run(&w, add, ...).
  * cost: one pass over the output; the inner loop runs over merged dimensions, so equal shapes cost
@@ -4361,9 +4378,11 @@ static int mlo_need_inputs(const mlo_call *c, size_t n) {
 }
 
 /* ======== src/ops/math.c ======== */
-/* ops_math: operators that work element by element.
+/* math: operators that work element by element.
  *
- * in:  a call (op.c).     out: its output array, filled.
+ * in:  a call (op.c).
+ * out: its output array, filled.
+ *
  * invariant: an op is one expression per core type (array.c); broadcasting, type conversion and
  *     error checks happen once, in mlo_elementwise. Integers wrap; division by zero gives 0 in
  *     integers; NaN travels through Min, Max, Clip and Relu.
@@ -4896,12 +4915,13 @@ static int mlo_shape_Pow(mlo_shapes *s) {
 }
 
 /* ======== src/ops/shape.c ======== */
-/* ops_shape: operators that move elements, or speak of shapes, and never compute with values.
+/* shape: operators that move elements, or that compute shapes; none computes with values.
  *
- * in:  forms and lists of integers (attributes of old opsets, inputs of new ones).     out: forms;
- *     moved elements.
+ * in:  types and shapes, and lists of integers (attributes of old opsets, inputs of new ones).
+ * out: types and shapes; moved elements.
+ *
  * invariant: a rule that needs a value which is not known yet leaves what depends on it unknown
- *     (-1), never guesses.
+ *     (-1); it never guesses.
  * example: Reshape [?,32,64] to [0,32,4,16] is [?,32,4,16].
  * cost: one pass over the output, element size 1, 2, 4 or 8; equal layouts are one memcpy.
  */
@@ -5876,13 +5896,16 @@ static int mlo_run_Pad(mlo_call *c) {
 }
 
 /* ======== src/ops/nn.c ======== */
-/* ops_nn: matrix products, convolution, norms, softmax.
+/* nn: matrix products, convolution, norms, softmax.
  *
- * in:  a call with its output made.     out: the output filled.
+ * in:  a call with its output made.
+ * out: the output, filled.
+ *
  * invariant: sums over K are made in the core type, 64 products at a time, so they equal ONNX
  *     Runtime's but for the order of additions (1e-6 relative); statistics of norms are summed in
  *     double. Integer products are exact modulo 2^64, then narrowed.
- * example: mlo_gemm(m, MLO_FLOAT, z, a, k, 1, b, n, 1, rows, n, k) is z = a b for row-major matrices.
+ * example: mlo_gemm(m, MLO_FLOAT, z, a, k, 1, b, n, 1, rows, n, k) is z = a b for row-major
+ *     matrices.
  * cost: about 2 x rows x n x k operations in tiles that fit the registers of the vector unit (4 x
  *     8 of 128 bits, 4 x 16 of 256); four packed panels of K x 8 or 16.
  */
@@ -6643,9 +6666,11 @@ static int mlo_run_MaxPool(mlo_call *c) {
 }
 
 /* ======== src/ops/reduce.c ======== */
-/* ops_reduce: operators that combine the elements along some axes: sums, means, extremes, ArgMax, TopK.
+/* reduce: operators that combine elements along some axes: sums, means, extremes, ArgMax, TopK.
  *
- * in:  a call with its output made.     out: the output filled.
+ * in:  a call with its output made.
+ * out: the output, filled.
+ *
  * invariant: floats are summed in double, integers exactly modulo 2^64; an empty sum is 0, an
  *     empty product 1.
  * example: ReduceMean of [2,3,4] over axes [-1] is [2,3,1], or [2,3] with keepdims=0.
@@ -6860,10 +6885,11 @@ static int mlo_run_ArgMax(mlo_call *c) { return mlo_arg_extreme(c, 1); }
 static int mlo_run_ArgMin(mlo_call *c) { return mlo_arg_extreme(c, -1); }
 
 /* ======== src/ops/quant.c ======== */
-/* ops_quant: QuantizeLinear, DequantizeLinear, DynamicQuantizeLinear.
+/* quant: QuantizeLinear, DequantizeLinear, DynamicQuantizeLinear.
  *
- * in:  values, scale, zero point (absent: 0).     out: y = saturate(round(x / scale) + zero), ties
- *     to even; or (q - zero) x scale.
+ * in:  values, scale, zero point (absent: 0).
+ * out: y = saturate(round(x / scale) + zero), ties to even; or (q - zero) x scale.
+ *
  * invariant: computed in float, as ONNX Runtime does; int32 inputs of DequantizeLinear go by
  *     double, exact up to 2^53.
  * example: x = 0.74, scale 0.5, zero 10: q = 11.
@@ -7047,18 +7073,20 @@ static int mlo_run_DynamicQuantizeLinear(mlo_call *c) {
 }
 
 /* ======== src/ops/table.c ======== */
-/* ops: the table of standard operators, and how a node finds its own among all tables.
+/* ops: the table of standard operators; finds a node's operator among all tables.
  *
- * in:  a node.     out: its mlo_op (shape rule, evaluation), or NULL.
+ * in:  a node.
+ * out: its mlo_op (shape rule, evaluation), or NULL.
+ *
+ * To add an op: its run (and shape rule, if none of the usual ones fits) in the family's file, one
+ * line here, a test in tests/test_ops.py.
+ *
  * invariant: names are unique over all tables; a table that is added later (the kernels of domain
  *     mlo) cannot change a standard op.
  * example: mlo_ops_add(m, &mlo_qonnx_ops[0], n, sizeof mlo_qonnx_ops[0]); ... const mlo_op *op =
  *     mlo_op_of(m, node);
  * cost: one map look-up; the tables are walked for the first node of each kind only, so opening a
  *     handle costs nothing.
- *
- * To add an op: its run (and shape rule, if none of the usual ones fits) in the family's file, one
- * line here, a test in tests/test_ops.py.
  */
 struct mlo_op_index {
     struct {
@@ -7382,23 +7410,25 @@ static int mlo_call_node(mlo *m, const mlo_op *op, mlo_node *node, int opset,
 }
 
 /* ======== src/ops/qonnx.c ======== */
-/* ops_qonnx: QONNX's operators (Quant, BipolarQuant, Trunc), as Brevitas and FINN write them.
+/* qonnx: QONNX's operators (Quant, BipolarQuant, Trunc), as Brevitas and FINN write them.
  *
  * in:  values, scale, zero point, width in bits: floats, of any shapes that broadcast; the width
  *     may be a fraction.
- * out: y = (round(clip(x / scale + zero, least, most)) - zero) x scale. Signed: -2^(bits-1) ..
- *     2^(bits-1) - 1, narrow: one less below; else 0 .. 2^bits - 1, narrow: one less above. Signed
- *     and of one bit, and BipolarQuant: 1 or -1, by x >= 0.
+ * out: y = (round(clip(x / scale + zero, least, most)) - zero) x scale. The range least .. most is
+ *     signed            -2^(bits-1) .. 2^(bits-1) - 1     (narrow: least is one more)
+ *     unsigned          0 .. 2^bits - 1                   (narrow: most is one less)
+ *     Signed of one bit, and BipolarQuant, are 1 if x >= 0, else -1.
+ *
+ * Trunc comes in two versions. (x, scale, zero, bits in, bits out) keeps the scale and so divides
+ * by 2^(bits in - bits out). (x, scale, zero, bits in, scale out, bits out) clips, and changes the
+ * scale by the power of two next to scale out / scale. mlo evaluates these operators; quantize
+ * writes them as standard ones (given.c).
+ *
  * invariant: computed in float, step by step as qonnx does, so that numbers next to a tie go the
  *     same way.
- * example: x = 0.74, scale 0.5, 4 bits: 0.5. Trunc from 8 to 4 bits: 93 x scale becomes floor(93 /
- *     16) x scale = 5 x scale.
+ * example: x = 0.74, scale 0.5, 4 bits: 0.5. Trunc from 8 to 4 bits: 93 x scale becomes
+ *     floor(93 / 16) x scale = 5 x scale.
  * cost: a pass per step.
- *
- * Trunc comes in two versions: (x, scale, zero, bits in, bits out), which keeps the scale and so
- * divides by 2^(bits in - bits out), and (x, scale, zero, bits in, scale out, bits out), which
- * clips, and changes the scale by the power of two next to scale out / scale. mlo evaluates these;
- * quantize writes them as standard operators (given.c).
  */
 
 /* ---- rounding modes ------------------------------------------------------- */
@@ -7615,15 +7645,17 @@ enum { MLO_N_QONNX = sizeof mlo_qonnx_ops / sizeof *mlo_qonnx_ops };
 /* ======== src/ops/function.c ======== */
 /* function: ONNX functions, written as text.
  *
- * in:  a text, one node a line, as in a textbook.     out: the FunctionProto, at the model's own opset.
+ * in:  a text, one node a line, as in a textbook.
+ * out: the FunctionProto, at the model's own opset.
  *
  *     Requant <to, lo, hi> (x, p) => (y)
  *     acc = Cast <to=7> (x)
  *     l = Constant <value_int=@lo> ()
  *
- * invariant: @name refers to an attribute of the function. Reductions write their axes as an
- *     attribute; they become an input where the opset wants it; integer constants become tensors
- *     where it wants that.
+ * @name refers to an attribute of the function. The text gives a reduction its axes as an
+ * attribute; they become an input where the opset wants one. Integer constants become tensors where
+ * the opset wants these.
+ *
  * cost: O(text).
  */
 
@@ -7764,21 +7796,24 @@ static mlo_function *mlo_function_of(mlo *m, const char *text, int64_t opset) {
 }
 
 /* ======== src/ops/deeploy.c ======== */
-/* ops_deeploy: the integer operators of Deeploy's networks, as functions of domain mlo.
+/* deeploy: the integer operators of Deeploy's networks, as functions of domain mlo.
  *
  * in:  nodes like RequantShift(x, mul, add; div, n_levels, signed), of the standard domain or
- *     ai.onnx.contrib: integers, carried in the element type that the model declares, or that x has.
- * out: mlo.RequantShift(x, mul, add, div, n_levels, signed): every number is an input, so that
+ *     ai.onnx.contrib: integers, carried in the element type that the model declares, or that x
+ *     has.
+ * out: mlo.RequantShift(x, mul, add, div, n_levels, signed). Every number is an input, so that
  *     layers that differ in one share a body, and the number becomes a parameter of the loop.
- * invariant: one definition. The function that ONNX Runtime runs is what mlo evaluates, node by
- *     node, in 64-bit integers. Where those would wrap, or a value be cut to fit (a fraction, a
- *     NaN, an 8-bit result of 200), ONNX Runtime goes on and mlo refuses: neither is what Deeploy
- *     means. The result has x's shape: parameters that would widen it are refused. ITAPartialMax,
- *     a loop over groups, has no function: mlo alone evaluates it.
+ *
+ * Division rounds towards zero, as ONNX's Div of integers does; floor(a / b) is (a - Mod(a, b)) /
+ * b.
+ *
+ * invariant: one definition: mlo evaluates the function that ONNX Runtime runs, node by node, in
+ *     64-bit integers. Where these would wrap, or a value would be cut to fit (a fraction, a NaN,
+ *     an 8-bit result of 200), ONNX Runtime goes on and mlo refuses: Deeploy means neither. The
+ *     result has x's shape: parameters that would widen it are refused. ITAPartialMax, a loop over
+ *     groups, has no function: only mlo evaluates it.
  * example: x = 300, mul = 3, add = 0, div = 16, 256 levels, signed: floor((900 + 8) / 16) = 56.
  * cost: some twenty passes over the tensor.
- *
- * Division rounds towards zero, as ONNX's Div of integers does; floor(a / b) is (a - Mod(a, b)) / b.
  */
 typedef struct {
     mlo_op op;
@@ -8158,12 +8193,13 @@ static int mlo_dialect_functions(mlo *m, const uint8_t *used) {
 /* ======== src/ops/eval.c ======== */
 /* eval: runs a graph on arrays.
  *
- * in:  a graph in topological order and arrays for its inputs, by name.     out: arrays for its
- *     outputs, the caller's to free.
- * invariant: an array lives from its making to its last use; weights are loaded at their first
- *     use; what a subgraph uses from outside counts as a use by the node that holds it. Stacks of
- *     weights for a Scan are never made: an iteration gets its part. An array that is not what the
- *     model declares is a failure. Nothing of the model is changed.
+ * in:  a graph in topological order and arrays for its inputs, by name.
+ * out: arrays for its outputs, which the caller frees.
+ *
+ * invariant: an array lives from its making to its last use; weights are loaded at their first use.
+ *     The node that holds a subgraph uses what the subgraph reads from outside. Stacks of weights
+ *     for a Scan are never made: an iteration gets its slice. An array that is not what the model
+ *     declares is a failure. The model does not change.
  * example: mlo_array *out[2]; mlo_eval(m, m->model->graph, inputs, n, NULL, out);
  * cost: the ops' work; memory: the widest point of the graph, plus the initializers of loop
  *     bodies, which stay for all iterations.
@@ -8824,15 +8860,16 @@ static int mlo_eval(mlo *m, const mlo_graph *g, const mlo_array *inputs, size_t 
 }
 
 /* ======== src/ops/infer.c ======== */
-/* infer: the element type and shape of every value; constants evaluated away.
+/* infer: finds the element type and shape of every value, and evaluates constants away.
  *
- * in:  an indexed model whose graph inputs have types.     out: mlo_value.info of every value;
- *     then a graph without what is constant.
- * invariant: what cannot be known stays unknown (-1), and what is known twice must agree
- *     (MLO_E_SHAPE, MLO_E_TYPE), where ONNX Runtime warns and goes on. Types that an exporter
- *     wrote fill in what no rule knows; a symbol agrees with any size.
- * example: Reshape's target often is Concat(Shape(x)[0], 32, 64): small integer values travel
- *     along, elements not known yet as MLO_UNKNOWN.
+ * in:  an indexed model whose graph inputs have types.
+ * out: mlo_value.info of every value; then a graph without what is constant.
+ *
+ * invariant: what cannot be known stays unknown (-1). What is known twice must agree (MLO_E_SHAPE,
+ *     MLO_E_TYPE), where ONNX Runtime warns and goes on; a symbol agrees with any size. Types that
+ *     an exporter wrote fill in what no rule knows.
+ * example: Reshape's target often is Concat(Shape(x)[0], 32, 64): small integer values are inferred
+ *     too, with MLO_UNKNOWN for elements that are not known yet.
  * cost: O(nodes); reads only the bytes of small constants that a shape depends on.
  */
 /* elements of a value that inference follows; bytes of what folding touches */
@@ -9253,15 +9290,16 @@ static int mlo_infer(mlo *m) {
 }
 
 /* ======== src/ops/constants.c ======== */
-/* constants: evaluates what does not depend on the inputs, and drops what nobody needs.
+/* constants: evaluates what does not depend on the inputs, and drops what nothing uses.
  *
- * in:  a model with inferred types.     out: the same function of the inputs in fewer nodes; the
- *     index is stale (call mlo_index).
- * invariant: graph inputs and outputs keep their names; nothing over MLO_LARGE bytes is read or
- *     made, and all that is made stays within a budget of bytes and of work (what goes beyond
- *     stays a node: a small file cannot ask for much); QuantizeLinear, DequantizeLinear and ops of
- *     other domains stay, since they say how the model is quantized; new initializers come in node
- *     order.
+ * in:  a model with inferred types.
+ * out: the same function of the inputs in fewer nodes; the index is stale (call mlo_index).
+ *
+ * invariant: graph inputs and outputs keep their names. Nothing over MLO_LARGE bytes is read or
+ *     made, and all that is made stays within a budget of bytes and of work; beyond it nodes stay
+ *     nodes, so that a small file cannot ask for much. QuantizeLinear, DequantizeLinear and ops of
+ *     other domains stay, since they say how the model is quantized. New initializers come in the
+ *     order of nodes.
  * example: Slice(position_ids, 0, Shape(input_ids)[1]) becomes one initializer once the sequence
  *     length is known.
  * cost: O(nodes + edges), and the evaluation of small constants.
@@ -9520,15 +9558,16 @@ static int mlo_fold_constants(mlo *m) {
 /* read: the first stage */
 
 /* ======== src/read/inline.c ======== */
-/* inline: calls of the model's own functions become the nodes of their bodies.
+/* inline: replaces calls of the model's own functions by the nodes of their bodies.
  *
- * in:  a model with functions, whose graph is in order.     out: the same model without calls;
- *     functions that nothing calls any more are dropped.
- * invariant: a body's values get names that nothing has, an attribute that refers to the caller's
- *     gets its value (or the function's default, or is left out), an input that the caller leaves
- *     out is left out. Metadata of a call goes to its nodes, unless they have their own. An
- *     operator that mlo knows by itself is no call, whatever function the model brings for it (the
- *     kernels of domain mlo).
+ * in:  a model with functions, whose graph is in order.
+ * out: the same model without calls; functions that nothing calls any more are dropped.
+ *
+ * invariant: a body's values get new names. An attribute that refers to the caller's gets the
+ *     caller's value, or the function's default, or is left out. An input that the caller leaves
+ *     out is left out. Nodes get the call's metadata, unless they have their own. An operator that
+ *     mlo itself knows is no call, whatever function the model brings for it (the kernels of domain
+ *     mlo).
  * example: y = pkg.Linear(x, w, b) with Linear(a, m, c) => (r) { p = MatMul(a, m); r = Add(p, c) }
  *     becomes y_p = MatMul(x, w); y = Add(y_p, b).
  * cost: O(nodes made), at most MLO_MAX_INLINED of them: functions that call functions can stand
@@ -9900,22 +9939,25 @@ static int mlo_inline(mlo *m) {
 }
 
 /* ======== src/read/expand.c ======== */
-/* expand: fused operators, as ONNX Runtime and its tools write them, and ONNX's Attention become
- * what they stand for.
+/* expand: replaces fused operators, as ONNX Runtime and its tools write them, and ONNX's Attention,
+ * by the standard operators that they stand for.
  *
- * in:  an indexed model with inferred forms.     out: the same function in standard operators of
- *     the model's own opset; index and forms are stale.
+ * in:  an indexed model with inferred types and shapes.
+ * out: the same function in standard operators of the model's own opset; the index, types and
+ *     shapes are stale.
+ *
+ * To add an operator: its expansion (short, with the node builder below), one line in the table, a
+ * case in tests/test_survival.py.
+ *
  * invariant: an expansion computes exactly what ONNX Runtime's operator documentation says
  *     (onnxruntime, docs/ContribOperators.md), or the function in ONNX's schema, in the same
- *     element types. A node for which that cannot be promised (an attribute or input outside of
- *     what is handled) stays as it is, and a warning names it and the reason: it still rolls,
- *     since operators are compared by structure. Metadata goes to every node made.
- * example: SkipLayerNormalization(x, skip, g, b) becomes y = Add(x, skip); LayerNormalization(y, g, b).
+ *     element types. A node for which that cannot be promised (it has an attribute or input that is
+ *     not handled) stays as it is, and a warning gives its name and the reason. It still rolls,
+ *     since roll compares operators by structure. Every node made gets the metadata.
+ * example: SkipLayerNormalization(x, skip, g, b) becomes y = Add(x, skip); LayerNormalization(y, g,
+ *     b).
  * cost: O(fused nodes). Weights are never copied: packed ones go through a Split, which is an
  *     expression over a parameter.
- *
- * To add an operator: its expansion (short, from the node builder below), one line in the table, a
- * case in tests/test_survival.py.
  */
 typedef struct {
     /* the fused node */
@@ -11476,16 +11518,18 @@ static int mlo_expand(mlo *m) {
 /* ======== src/read/read.c ======== */
 /* read: from bytes to a model that later stages can work on.
  *
- * in:  binary ONNX or JSON, from a source file or from memory.     out: m->model: functions
- *     inlined, fused operators expanded, types and shapes inferred, constants folded.
+ * in:  binary ONNX or JSON, from a source file or from memory.
+ * out: m->model: functions inlined, fused operators expanded, types and shapes inferred, constants
+ *     folded.
+ *
+ * There are two steps: mlo_decode when a model of any stage is loaded; mlo_read, the stage, for
+ * what is done to a model only once.
+ *
  * invariant: afterwards nodes are in topological order, tensors have the bytes their shapes need,
  *     constants are initializers, no initializer is also an input, and what --dim and --shape said
  *     is in the types. A dimension left open stays open: the stage that needs it says so.
  * example: mlo_load(m, "bert.onnx"); mlo_set(m, "dim", "seq=32"); mlo_to(m, "read");
  * cost: O(nodes + edges); tensor data stays where it is.
- *
- * Two steps: mlo_decode at loading time, for a model of any stage; mlo_read, the stage, for what a
- * model is only once.
  */
 
 /* ---- order ---------------------------------------------------------------- */
@@ -15004,14 +15048,13 @@ static int mlo_roll_describe(mlo_roller *r) {
         if (!k) all = meet;
         mlo_printf(&scopes, "%s%s", k ? " " : "", meet ? meet : "");
     }
-    if (!text || m->error.code || mlo_meta_put(m, &n->meta, &n->n_meta, mlo_key_iterations, text))
-        return mlo_failed(m);
-    if (all
-        && (mlo_meta_put(m, &n->meta, &n->n_meta, mlo_key_scope, all)
-            || mlo_meta_put(m, &n->meta, &n->n_meta, mlo_key_instances, scopes.text)))
-        return mlo_failed(m);
+    if (text && !m->error.code) mlo_meta_put(m, &n->meta, &n->n_meta, mlo_key_iterations, text);
+    if (all && !m->error.code) {
+        mlo_meta_put(m, &n->meta, &n->n_meta, mlo_key_scope, all);
+        mlo_meta_put(m, &n->meta, &n->n_meta, mlo_key_instances, scopes.text);
+    }
     mlo_text_free(&scopes);
-    return 0;
+    return mlo_failed(m);
 }
 
 /* Drops the body's value_info of outputs: an output declares its own type, and strict readers
@@ -16818,18 +16861,19 @@ static int mlo_check_models(mlo *rolled, mlo *original) {
 /* interval: how large the integers inside a kernel can get, and how many bits that takes.
  *
  * in:  what operands and parameters can be: widths of streams, limits of parameters.
- * out: a list of a kernel's intermediates: name, lowest and highest value, the bits that C, ONNX
- *     and Verilog have for it.
- * invariant: the intervals hold for any weights and inputs of the widths, since parameters are
- *      streamed; so widths depend on shapes alone. `tight` ones are reached by some weights and
- *      inputs. tests/test_interval.py looks for values outside, and for such inputs.
- * example: 64 products of int8 lie in -1040384..1048576; with any 32-bit bias the sum takes 33
- *     bits: ABITS of mlo_mvu.
- * cost: some dozen operations a kernel.
+ * out: a list of a kernel's intermediate values: name, lowest and highest value, the bits that C,
+ *     ONNX and Verilog have for it.
  *
  * Interval arithmetic: the ends of a sum, a difference, a product of independent numbers are among
  * those of the operands' ends. Where numbers depend on each other (a value and its norm, a softmax
- * and its sum) the kernel's file derives the bound that it gives here.
+ * and its sum), the kernel's file derives the bound.
+ *
+ * invariant: the intervals hold for any weights and inputs of the widths, since parameters are
+ *     streamed; so widths depend on shapes alone. Some weights and inputs reach the ends of a
+ *     `tight` interval. tests/test_interval.py looks for values outside, and for such inputs.
+ * example: 64 products of int8 lie in -1040384..1048576; with any 32-bit bias the sum takes 33
+ *     bits: ABITS of mlo_mvu.
+ * cost: some dozen operations a kernel.
  */
 
 /* lo and hi included. An end at +-INT64_MAX: that far or beyond */
@@ -17001,23 +17045,28 @@ static void mlo_intermediates_json(mlo_text *t, const mlo_intermediates *l) {
 }
 
 /* ======== src/kernels/area.c ======== */
-/* area: what a circuit takes of an FPGA, put together from what circuits are made of: registers,
- * adders, shifters, memories, products.
+/* area: what a circuit takes of an FPGA, summed over what circuits are made of: registers, adders,
+ * shifters, memories, products.
  *
- * in:  widths, depths, counts, as the Verilog modules have them.    out: mlo_area: LUTs,
- * flip-flops, DSP blocks, block RAMs of 18 Kbit. A kernel says what it consists of (its `area`,
- * next to its `unit`); estimate.c adds up kernels and what lies between them. For what: AMD
- * UltraScale+ (LUTs of 6 inputs, a carry chain of a LUT a bit, DSP48E2 of 27 x 18 bits, RAMB36E2)
- * as Yosys 0.70 maps it with `synth_xilinx -family xcup`, each kernel flattened: a LUT is any of
- * LUT1 .. LUT6, INV and SRL, and a memory in LUTs is the LUTs it occupies. Placement packs two
- * small LUTs into one and finds room for routing; Vivado optimises further. So an estimate is
- * rather too large than too small. What is counted how: flip-flops are counted, register by
- * register; LUTs by structure, with the coefficients named below; DSPs and memories as the mapper
- * decides, by its own costs (mlo_area_memory). UltraRAM is never inferred. How far off: `make
- * synth SYNTH=estimate` draws cores at random, synthesizes every kernel in them, and says so; see
- * tests/synth.py.
+ * in:  widths, depths, counts, as the Verilog modules have them.
+ * out: mlo_area: LUTs, flip-flops, DSP blocks, block RAMs of 18 Kbit.
+ *
+ * A kernel says what it consists of (its `area`, next to its `unit`); estimate.c adds up kernels
+ * and what lies between them.
+ *
+ * The target is AMD UltraScale+ (LUTs of 6 inputs, a carry chain of one LUT a bit, DSP48E2 of 27 x
+ * 18 bits, RAMB36E2) as Yosys 0.70 maps it with `synth_xilinx -family xcup`, each kernel flattened.
+ * A LUT is any of LUT1 .. LUT6, INV and SRL; a memory in LUTs counts as the LUTs it occupies.
+ * Placement packs two small LUTs into one and finds room for routing, and Vivado optimises further:
+ * so an estimate is rather too large than too small.
+ *
+ * Flip-flops are counted register by register; LUTs by structure, with the coefficients named
+ * below; DSPs and memories as the mapper decides, by its own costs (mlo_area_memory). UltraRAM is
+ * never inferred. `make synth SYNTH=estimate` measures the error: it draws cores at random and
+ * synthesizes every kernel in them (tests/synth.py).
+ *
  * example: 4 x 4 multipliers of 8 bits take 8 DSPs, and 4 requantizers of 33 bits 8 more.
- * cost: nothing to speak of: a search asks for hundreds of them.
+ * cost: negligible: a search asks for hundreds of areas.
  */
 typedef struct {
     int64_t lut, ff, dsp, bram;
@@ -17246,20 +17295,23 @@ static void mlo_area_tree2(mlo_area *a, int64_t n, int64_t bits) {
 /* ======== src/kernels/kernel.c ======== */
 /* kernel: what every integer kernel is: one entry of one table.
  *
- * in:  an `mlo` domain node.    out: its shapes, its golden result, its ONNX function, its
- *     hardware unit, its parameter words.
- * invariant: the C evaluation, the ONNX function body and the Verilog module compute the same
- * bits; tests hold them together. No number inside can overflow: a kernel lists its intermediates,
- * and who makes hardware of it checks them (mlo_kernel_fits).
- * example: see kernels/requant.c, the shortest. To add a kernel: its file, its Verilog, its
- *     bench, one line in kernels/table.c.
- * cost: nothing here depends on the number of layers.
+ * in:  a node of domain mlo.
+ * out: its shapes, its golden result, its ONNX function, its hardware unit, its parameter words.
  *
- * Numbers. Activations are signed integers of 2..16 bits, carried as INT8 or INT16. Requantization is
- *     y = clip((acc * M + 2^(S-1)) >> S, lo, hi),   0 <= M < 2^15, 1 <= S <= 62, the shift rounds down.
- * Where a node's metadata say mlo.pow2, its M are powers of two, and it has hardware without
- * multipliers: M = 1 is a shift to the right; M = 2^(k+1) and S = 1 is one to the left, by k <=
- * 13. What the hardware gets is the shift as a whole: S + 14 - log2 M, of acc * 2^14.
+ * Activations are signed integers of 2..16 bits, carried as INT8 or INT16. Requantization is
+ *     y = clip((acc * M + 2^(S-1)) >> S, lo, hi),   0 <= M < 2^15, 1 <= S <= 62, the shift rounds
+ *     down.
+ * A node with metadata mlo.pow2 has only powers of two for M, and hardware without multipliers:
+ * M = 1 is a shift to the right; M = 2^(k+1) and S = 1 is a shift to the left by k <= 13. The
+ * hardware gets one shift for both: acc * 2^14 is shifted right by S + 14 - log2 M.
+ *
+ * To add a kernel: its file, its Verilog, its bench, one line in kernels/table.c.
+ *
+ * invariant: the C evaluation, the ONNX function body and the Verilog module compute the same bits;
+ *     tests hold them together. No number inside can overflow: a kernel lists its intermediate
+ *     values, and the code that makes hardware of it checks them (mlo_kernel_fits).
+ * example: kernels/requant.c, the shortest.
+ * cost: nothing here depends on the number of layers.
  */
 
 /* One stream port of a unit: which node input (or output) it carries, how wide. `port` is the
@@ -17579,13 +17631,20 @@ static int mlo_index_bits(const mlo_site *s) {
 }
 
 /* ======== src/kernels/requant.c ======== */
-/* requant: y[c] = requantize(x[c] + bias[c]; mult[c], shift[c]): the 16-bit residual stream ->
- * 8-bit matrix operands; and with a table y = table[that - lo]: a function of a value that the
- * source model rounds before. A channel with large values gets a scale of its own and an offset
- * that centres it; both go into the weights and bias of who reads it.
- * inputs: x [.., C], bias [C] int32 (fits x's width), mult [C] int32, shift [C] int32 (, table [hi
- * - lo + 1], as MVUTable's).
- * Verilog: mlo_requant.   throughput: PE channels a cycle.   error: at most half a step. */
+/* requant: y[c] = requantize(x[c] + bias[c]; mult[c], shift[c]): makes 8-bit matrix operands of the
+ * 16-bit residual stream. With a table the result is table[y - lo]: a function of a value that the
+ * source model rounds before.
+ *
+ * in:  x [.., C], bias [C] int32 (fits x's width), mult [C] int32, shift [C] int32, perhaps table
+ *     [hi - lo + 1], as MVUTable's.
+ * out: y [.., C]. Verilog: mlo_requant.
+ *
+ * A channel with large values gets a scale of its own, and an offset that centres it; both go into
+ * the weights and biases of the kernels that read y.
+ *
+ * error: at most half a step.
+ * cost: PE channels a cycle.
+ */
 
 #define MLO_FUNCTION_REQUANT   \
     "x64 = Cast <to=7> (x)\n"  \
@@ -17778,9 +17837,14 @@ static const mlo_kernel mlo_requant_kernel = {
 };
 
 /* ======== src/kernels/add.c ======== */
-/* add: y = clip((a*MA + b*MB + 2^(S-1)) >> S): the residual connection, with both operands' scales.
- * inputs: a, b [.., C] of one shape, p = [MA, MB, S] int32.   Verilog: mlo_add.   throughput: PE
- * channels a cycle.   error: half a step. */
+/* add: the residual connection: y = clip((a*MA + b*MB + 2^(S-1)) >> S), each operand with a scale.
+ *
+ * in:  a, b [.., C] of one shape, p = [MA, MB, S] int32.
+ * out: y [.., C]. Verilog: mlo_add.
+ *
+ * error: half a step.
+ * cost: PE channels a cycle.
+ */
 
 static const char mlo_add_function[] = "Add <to, lo, hi> (a, b, p) => (y)\n"
                                        "a64 = Cast <to=7> (a)\n"
@@ -17913,15 +17977,21 @@ static const mlo_kernel mlo_add_kernel = {
 };
 
 /* ======== src/kernels/mvu.c ======== */
-/* mvu: the matrix-vector unit. y[n] = requantize(sum_k x[k] W[k][n] + bias[n]; M[n], S[n]), and
- * with a table y = table[that - lo].
- * inputs: x [.., K] int8, W [K, N] int8, bias [N] int32, mult [N] int32, shift [N] int32 (, table
- *     [hi - lo + 1]: lo and hi are then the bounds of its index).
- * Verilog: mlo_mvu.   throughput: (K/SIMD)(N/PE) cycles a token.   error: the sum is exact;
- * requantization half a step. Any x, W and bias of their types may come: C adds blocks that fit 32
- * bits into 64, ONNX multiplies doubles (exact below 2^53), the hardware's accumulator is as wide
- * as the worst sum. In blocks of rows (site's tile): mlo_mvu_tiled keeps a block of W, not all of
- * it, and a tile of tokens passes block after block. */
+/* mvu: the matrix-vector unit: y[n] = requantize(sum_k x[k] W[k][n] + bias[n]; M[n], S[n]). With a
+ * table the result is table[y - lo].
+ *
+ * in:  x [.., K] int8, W [K, N] int8, bias [N] int32, mult [N] int32, shift [N] int32, perhaps
+ *     table [hi - lo + 1]; then lo and hi are the bounds of y as an index.
+ * out: y [.., N]. Verilog: mlo_mvu.
+ *
+ * x, W and bias may have any values of their types: C adds blocks that fit 32 bits into 64, ONNX
+ * multiplies doubles (exact below 2^53), the hardware's accumulator is as wide as the worst sum.
+ * In row blocks (the site has a tile) mlo_mvu_tiled keeps one block of W on chip instead of all,
+ * and a tile (a group) of tokens passes block after block.
+ *
+ * error: the sum is exact; requantization half a step.
+ * cost: (K/SIMD)(N/PE) cycles a token.
+ */
 
 #define MLO_FUNCTION_MVU            \
     "xd = Cast <to=11> (x)\n"       \
@@ -17953,12 +18023,12 @@ static int mlo_mvu_shape(mlo_shapes *s) {
     return 0;
 }
 
-/* The largest magnitude of an activation with which 64 products, by weights of 8 bits, are whole
- * numbers that a float holds. */
+/* The largest magnitude of an activation for which a float holds the sum of 64 products by 8-bit
+ * weights exactly. */
 enum { MLO_MVU_FLOATS = (1 << 24) / MLO_TILE_SUM / 128 };
 
-/* z := x W, exactly: in floats, which processors multiply fastest, unless activations are too wide
- * for them; then in doubles. */
+/* z := x W, exactly: in floats, which processors multiply fastest; in doubles where activations are
+ * too wide for floats. */
 static int mlo_mvu_products(
     mlo *m, double *z, const mlo_array *x, const mlo_array *w, int64_t rows) {
     const int64_t k = w->dims[0], n = w->dims[1];
@@ -18017,22 +18087,23 @@ static int mlo_mvu_run(mlo_call *c) {
     return mlo_failed(c->m);
 }
 
-/* PE divides the channels out, of each part where the output is split into parts (merged
- * projections). */
+/* PE must divide the output's channels; where the output is split into parts (merged projections),
+ * the channels of each part. */
 static int mlo_mvu_legal(const mlo_site *s, int64_t pe, int64_t simd) {
     return pe >= 1 && simd >= 1 && s->in[1].dims[0] % simd == 0
         && s->in[1].dims[1] / s->parts % pe == 0;
 }
 
-/* Weights travel as INT8; the bits they have are metadata mlo.weight_bits. */
+/* The width of the weights: the model carries them as INT8, metadata mlo.weight_bits has their real
+ * width. */
 static int mlo_site_weight_bits(const mlo_site *s) {
     return (int)mlo_meta_within(s->m, s->node, mlo_key_weight_bits, 8, 2, 8);
 }
-/* One product; */
+/* The interval of one product. */
 static mlo_interval mlo_mvu_product(const mlo_site *s) {
     return mlo_product_of(mlo_signed_bits(s->in_bits[0]), mlo_signed_bits(mlo_site_weight_bits(s)));
 }
-/* k products of xbits and wbits, and any bias. */
+/* The interval of k products of xbits and wbits, and any bias. */
 static mlo_interval mlo_mvu_sums(int64_t k, int xbits, int wbits) {
     return mlo_sum_of(
         mlo_sum_of_many(k, mlo_product_of(mlo_signed_bits(xbits), mlo_signed_bits(wbits))),
@@ -18058,17 +18129,18 @@ static void mlo_mvu_intermediates(const mlo_site *s, const mlo_unit *u, mlo_inte
         "lane[0].u_requantize.prod2", s->n_in > 5 ? mlo_index_bits(s) : s->out_bits);
 }
 
-/* A group of PE sums is done every K/SIMD cycles: that many turns the requantizers may take. The
- * largest divisor of PE not above it. */
+/* In how many turns the requantizers take a group of PE sums, which is done every K/SIMD cycles:
+ * the largest divisor of PE that is at most that many. */
 static int64_t mlo_mvu_turns(int64_t pe, int64_t cycles) {
     int64_t turns = pe < cycles ? pe : cycles;
     while (pe % turns) turns--;
     return turns;
 }
 
-/* Row blocks: as many as leave a tile's pass so many cycles, since a change of banks takes one;
- * and a block more weights than the table has entries, which comes with each. They divide the
- * groups of PE channels; 0: there is one group, and nothing to divide. */
+/* The number of row blocks, which divides the groups of PE channels: as many as still leave a
+ * tile's pass so many cycles, since a change of banks takes one, and a block more weights than the
+ * table has entries, since the table comes with each block. 0: there is one group, nothing to
+ * divide. */
 static int64_t mlo_mvu_blocks(
     int64_t folds, int64_t groups, int64_t tile, int64_t weights, int64_t table) {
     enum { PASS = 64, TABLES = 8 };
@@ -18120,7 +18192,7 @@ static int mlo_mvu_unit(const mlo_site *s, int64_t pe, int64_t simd, mlo_unit *u
     }
     mlo_unit_shift(s, u);
     u->interval = k / simd * (n / pe);
-    /* a cycle a pass */
+    /* each pass takes a cycle more */
     if (u->blocks) u->interval += mlo_parts(mlo_parts(s->chunk, u->tile) * u->blocks, s->chunk);
     u->latency = (mlo_clog2(simd) + 1) / 2 + 11 + turns + table;
     u->multipliers = pe * simd;
@@ -18128,7 +18200,7 @@ static int mlo_mvu_unit(const mlo_site *s, int64_t pe, int64_t simd, mlo_unit *u
     u->macs = k * n;
     u->flow = u->blocks ? MLO_FLOW_TILES : MLO_FLOW_MATRIX;
     u->turns = turns;
-    return mlo_failed(s->m); /* metadata's */
+    return mlo_failed(s->m); /* reading the metadata may have failed */
 }
 
 static int mlo_mvu_promises(const mlo_site *s, const mlo_array *const *in) {
@@ -18160,15 +18232,16 @@ static void mlo_mvu_pack(const mlo_site *s, const mlo_unit *u, int k, int64_t wo
                     (uint64_t)mlo_get(in[1], (kf * simd + i) * n + nf * pe + p));
     } else if (k == 1)
         mlo_pack_channels(s, u->memory[1].width / 64, word, in, 2, bits);
-    /* the same for all blocks */
+    /* all blocks have the same */
     else
         mlo_put_bits(bits, 0, u->out.bits, (uint64_t)mlo_get(in[5], word % u->memory[2].depth));
 }
 
-/* Two vectors of x, weights and channel words; PE dot products of SIMD, in pairs that share
- * multipliers; PE accumulators, and a tray of as many sums, which the requantizers take in turns:
- * a multiplexer of LUTs with four ways each. A row's adder is that of its accumulator, which is
- * none where a group takes a cycle. None is counted for the bias's adder: LUTs are fitted. */
+/* Counts two vectors of x, weights and channel words; PE dot products of SIMD, in pairs that share
+ * multipliers; PE accumulators, and a tray of as many sums, from which the requantizers take in
+ * turns: a multiplexer of LUTs with four ways each. A row's adder is that of its accumulator; a row
+ * has none where a group takes one cycle. The bias's adder is not counted: the LUT coefficients are
+ * fitted without it. */
 static void mlo_mvu_area(
     const mlo_site *s, const mlo_unit *u, int axi, int64_t banks, mlo_area *a) {
     const int64_t pe = u->pe;
@@ -18200,7 +18273,7 @@ static void mlo_mvu_area(
     mlo_area_times(a, lanes, &lane);
     a->dsp += simd * (pairs * mlo_product_dsps(x + 2 * w, x) + pe % 2 * mlo_product_dsps(x, w));
     a->ff += simd * x + (pe - lanes) * q;
-    /* what low halves have too much: summed once */
+    /* the correction of low halves is summed once */
     if (pairs) {
         a->lut += pairs * (sum + simd);
         a->ff += simd * x;
@@ -18257,43 +18330,51 @@ static const mlo_kernel mlo_mvu_kernel = {
 
 /* ======== src/kernels/attention.c ======== */
 /* attention: softmax(q k^T scale) v per head, in integers, streaming.
- * inputs: q [B, TQ, H*D], k, v [B, TK, H*D] int8 or int16 (of up to 512 channels a head), mask [B,
- * TK] bool (true: the key counts), p = [MS, SS, MO, SO] int32.
  *
- *     s[j]  = q . k[j]                              mx = the largest s[j] of a key that counts (no
- *     key counts: then all do, with s = 0)
- *     t[j]  = min(((mx - s[j]) MS + 2^(SS-1)) >> SS, 4095)          the distance below the maximum
- *     in 1/64 octaves
- *     e[j]  = (ROM[t & 63] + 2^(7+i)) >> (8+i), i = t >> 6          255 * 2^(-t/64), rounded; 0
- *     for keys that don't count
- *     R     = floor(MO 2^(LT+8) / sum e)                            LT = ceil(log2(longest frame))
- *     y[d]  = requantize(sum_j e[j] v[j][d]; R, SO)
+ * in:  q [B, TQ, H*D], k, v [B, TK, H*D] int8 or int16 (up to 512 channels a head), mask [B, TK]
+ *     bool (true: the key counts), p = [MS, SS, MO, SO] int32.
+ * out: y [B, TQ, H*D]. Verilog: mlo_attention.
+ *
+ *     s[j] = q . k[j]                                 mx = the largest s[j] of a key that counts
+ *                                                     (if no key counts: all do, with s = 0)
+ *     t[j] = min(((mx - s[j]) MS + 2^(SS-1)) >> SS, 4095)
+ *                                                     the distance below mx in 1/64 octaves
+ *     e[j] = (ROM[t & 63] + 2^(7+i)) >> (8+i)         i = t >> 6; 255 * 2^(-t/64), rounded;
+ *                                                     0 for keys that don't count
+ *     R    = floor(MO 2^(LT+8) / sum e)               LT = ceil(log2(longest frame))
+ *     y[d] = requantize(sum_j e[j] v[j][d]; R, SO)
  *
  * The row is normalised after the weighted sum, so a flat row over many keys keeps the precision
  * that 8-bit probabilities would lose.
+ *
  * error: e is within 0.5 + 255 * 0.0055 = 1.9 of 255 exp(..) (rounding, 1/128 octave of t); R
- * within 2^-14; y half a step more.
- * Verilog: mlo_attention.   throughput: H * max(ceil(TK/PE) D/SIMD, the divider) cycles a query token.
+ *     within 2^-14; y half a step more.
+ * cost: H * max(ceil(TK/PE) D/SIMD, the divider) cycles a query token.
  *
- * A quantized source rounds on the way, and two more functions round as it does: AttentionProbs
- * its probabilities, AttentionRounded its scores too. Their p goes on: [.., MP, SP, HP], and [..,
- * MR, SR, ZR].
+ * A quantized source rounds on the way. Two more functions round as it does: AttentionProbs its
+ * probabilities, AttentionRounded its scores too. Their p has more members: [.., MP, SP, HP], and
+ * [.., MR, SR, ZR].
  *
- *     r[j]  = min(max(((s[j] MR + 2^(SR-1)) >> SR) + ZR, -128), 127)    the scores in the source's
- *     steps; AttentionProbs: r = s
- *     t[j]  = min(((mx - r[j]) MS + 2^(SS-1)) >> SS, 2^17 - 1)          mx of r; in 1/4096
- *     octaves: 5 + 6 + 6 bits i, f, g
- *     a     = FINE[f] - (((FINE[f] - FINE[f+1]) g + 32) >> 6)           262143 * 2^(-(64 f +
- *     g)/4096), straight between 65 points e[j]  = (2 a + 2^i) >> (i+1)
- *     R     = floor(MP 2^(LT+18) / sum e)
- *     w[j]  = min((e[j] R + 2^(SP-1)) >> SP, HP)                        the probability in the
- *     source's steps, at most HP <= 255 y[d]  = requantize(sum_j w[j] v[j][d]; MO, SO)
+ *     r[j] = min(max(((s[j] MR + 2^(SR-1)) >> SR) + ZR, -128), 127)
+ *                                                     the scores in the source's steps
+ *                                                     (AttentionProbs: r = s); mx is that of r
+ *     t[j] = min(((mx - r[j]) MS + 2^(SS-1)) >> SS, 2^17 - 1)
+ *                                                     in 1/4096 octaves: 5 + 6 + 6 bits i, f, g
+ *     a    = FINE[f] - (((FINE[f] - FINE[f+1]) g + 32) >> 6)
+ *                                                     262143 * 2^(-(64 f + g)/4096), by straight
+ *                                                     lines between 65 points
+ *     e[j] = (2 a + 2^i) >> (i+1)
+ *     R    = floor(MP 2^(LT+18) / sum e)
+ *     w[j] = min((e[j] R + 2^(SP-1)) >> SP, HP)       the probability in the source's steps, at
+ *                                                     most HP <= 255
+ *     y[d] = requantize(sum_j w[j] v[j][d]; MO, SO)
  *
- * error: r is within half a step and 2^-11; e within 1.0e-4 + 2^-15 x of itself (half of t's unit
- * 0.85e-4, the straight line 1.5e-5, MS's 15 bits; x: its distance in nats) and half of its last
- * place, 2^-19 of the largest; R within 2^-14. So some 2 in 10000 probabilities of real models are
- * rounded otherwise than floats are. A w that is off by one moves y by v MO / 2^SO steps, about
- * one for the largest v. */
+ * error: r is within half a step and 2^-11. e is within 1.0e-4 + 2^-15 x of itself (half of t's
+ *     unit 0.85e-4, the straight line 1.5e-5, MS's 15 bits; x: its distance in nats) and half of
+ *     its last place, 2^-19 of the largest. R is within 2^-14. So some 2 in 10000 probabilities of
+ *     real models are rounded otherwise than floats are. A w that is off by one moves y by v MO /
+ *     2^SO steps, about one for the largest v.
+ */
 
 /* round(65280 * 2^(-f/64)) for f = 0..63: the same numbers as in verilog/mlo_exp2.v; a test
  * computes them. And round(262143 * 2^(-f/64)), f = 0..64, those of verilog/mlo_exp2_fine.v. */
@@ -19017,22 +19098,26 @@ static const mlo_kernel mlo_attention_rounded_kernel = {
 };
 
 /* ======== src/kernels/layernorm.c ======== */
-/* layernorm: LayerNormalization over the channels of a token, in integers. With center = 0:
+/* layernorm: LayerNormalization over the channels of a token, in integers. With center = 0 it is
  * RMSNormalization.
- * inputs: x [.., C] int16, g [C] int32 (fits int16), b [C] int32, p = [EPS (int64), SH].
  *
- *     u[c] = C x[c] - sum x           V = C sum x^2 - (sum x)^2 + EPS         u / sqrt(V) is the
- *     normalised value: no division by C
- *     k    = leading base-4 zeros of V, so that V 4^k is in [2^60, 2^62)
- *     root = floor(sqrt(V 4^k / 2^30))            R = floor(2^31 / root)      16 bits of the
- *     reciprocal root
- *     n[c] = (u[c] R + half) >> (32 - k)          14 fraction bits            y[c] = clip((n[c]
- *     g[c] + b[c]) >> SH)
+ * in:  x [.., C] int16, g [C] int32 (fits int16), b [C] int32, p = [EPS (int64), SH].
+ * out: y [.., C]. Verilog: mlo_layernorm.
  *
- * g holds gamma / scale(y) * 2^(SH-14), b holds beta / scale(y) * 2^SH + 2^(SH-1): the rounding
- * half is in b.
+ *     u[c] = C x[c] - sum x
+ *     V    = C sum x^2 - (sum x)^2 + EPS       u / sqrt(V) is the normalised value: no division by
+ *     C k    = leading base-4 zeros of V         so that V 4^k is in [2^60, 2^62)
+ *     root = floor(sqrt(V 4^k / 2^30))
+ *     R    = floor(2^31 / root)                16 bits of the reciprocal root
+ *     n[c] = (u[c] R + half) >> (32 - k)       14 fraction bits
+ *     y[c] = clip((n[c] g[c] + b[c]) >> SH)
+ *
+ * g holds gamma / scale(y) * 2^(SH-14). b holds beta / scale(y) * 2^SH + 2^(SH-1): the half that
+ * rounding adds is in b.
+ *
  * error: n within 2^-13.9 relative (root, R) + 2^-15; y half a step more.
- * Verilog: mlo_layernorm.   throughput: max(C/PE, 43) cycles a token. */
+ * cost: max(C/PE, 43) cycles a token.
+ */
 
 static const char mlo_layernorm_function[] =
     "LayerNorm <to, lo, hi, center> (x, g, b, p) => (y)\n"
@@ -19336,12 +19421,16 @@ static const mlo_kernel mlo_layernorm_kernel = {
 };
 
 /* ======== src/kernels/edge.c ======== */
-/* edge: where floats become the core's integers and back. These two run on the host (pre.onnx,
- * post.onnx); they have no hardware.
+/* edge: where floats become the core's integers, and integers floats again. These kernels run on
+ * the host (pre.onnx, post.onnx); they have no hardware.
  *
- *     Quantize:   y = clip(round_half_even(x / scale), lo, hi)        Dequantize:   y = float(x) *
- * scale            (float32, as in ONNX) The mask of attention is made by Valid: y = x > -10000:
- * an additive mask is 0 where a key counts and hugely negative where it doesn't. */
+ *     Quantize:      y = clip(round_half_even(x / scale), lo, hi)      float32, as in ONNX
+ *     Dequantize:    y = float(x) * scale                              float32, as in ONNX
+ *     Valid:         y = x > -10000
+ *
+ * Valid makes the mask of attention: an additive mask is 0 where a key counts and hugely negative
+ * where it doesn't.
+ */
 
 static const char mlo_quantize_function[] = "Quantize <to, lo, hi> (x, scale) => (y)\n"
                                             "steps = Div (x, scale)\n"
@@ -19408,7 +19497,8 @@ static const mlo_kernel mlo_dequantize_kernel = {
 };
 
 /* ======== src/kernels/table.c ======== */
-/* kernels: the table. One line a kernel; everything else about it is in its own file, on its card. */
+/* kernels: the table. A line names a kernel; the card in the kernel's own file says all about it.
+ * */
 static const mlo_kernel *const mlo_kernels[] = {
     &mlo_mvu_kernel,
     &mlo_mvu_table_kernel,
@@ -19471,11 +19561,13 @@ static int mlo_add_functions(mlo *m, mlo_model *model) {
 /* ======== src/ops/run.c ======== */
 /* run: evaluates the model as it stands on the caller's arrays.
  *
- * in:  arrays for the graph's inputs, by name, or by position when no name fits.     out: arrays
- *     for its outputs.
- * invariant: types and shapes are checked against the graph before anything runs (whole numbers
- *     become its type where that changes none); nothing of the model is changed.
- * example: mlo_run(m, &ids, 1, &outputs, &n) with ids = { "input_ids", MLO_INT64, 2, {1, 32}, data }.
+ * in:  arrays for the graph's inputs, by name, or by position when no name fits.
+ * out: arrays for its outputs.
+ *
+ * invariant: types and shapes are checked against the graph before anything runs; whole numbers are
+ *     converted to the graph's type where that changes no value. The model does not change.
+ * example: mlo_run(m, &ids, 1, &outputs, &n) with ids = { "input_ids", MLO_INT64, 2, {1, 32}, data
+ *     }.
  * cost: that of mlo_eval, and a copy of the outputs.
  */
 
@@ -19608,13 +19700,14 @@ int mlo_run(
 /* integer: floats to integers; quantize */
 
 /* ======== src/integer/scan.c ======== */
-/* scan: a loop as stages see it: the Scan node, its body, and what each iteration gets.
+/* scan: a loop as the later stages see it: the Scan node, its body, and what each iteration gets.
  *
- * in:  a Scan node made by roll (or one like it).   out: its counts, and the value of any
- *     parameter of the body in iteration i.
- * invariant: a parameter is what does not depend on a carried value; it can be computed without
- *     running the loop, and is, one iteration at a time, so that no more than one layer's weights
- *     are ever in memory.
+ * in:  a Scan node made by roll (or one like it).
+ * out: its counts, and the value of any parameter of the body in iteration i.
+ *
+ * invariant: a parameter is what does not depend on a carried value. So it can be computed without
+ *     running the loop, and is, one iteration at a time: no more than one layer's weights are ever
+ *     in memory.
  * example: mlo_scan_value(m, &scan, "w_q", 3) is layer 3's weight, read from the model file where
  *     it lies.
  * cost: the bytes of the value.
@@ -19799,22 +19892,25 @@ static int mlo_scan_prune(mlo *m, mlo_scan *s) {
 /* given: what a quantized source model fixes: integers, their widths, what they stand for.
  *
  * in:  a loop whose model says where it rounds: QuantizeLinear and DequantizeLinear (QDQ), QONNX's
- *     Quant and BipolarQuant, chains of Div, Round, Clip, Mul (fake quantization), quantized operators.
- * out: the same in two forms, QDQ pairs and chains of standard operators; and, of any value, the
- *     `rounding` that makes it.
- * invariant: what is fixed is taken over, not estimated: scale and zero of each iteration, and the
- *     integers of weights bit for bit.
- * example: DequantizeLinear(QuantizeLinear(x, 0.02, 3), 0.02, 3) over uint8 is a rounding of x to
+ *     Quant and BipolarQuant, chains of Div, Round, Clip, Mul (fake quantization), quantized
+ *     operators.
+ * out: the same loop, in which every rounding is a QDQ pair or a chain of standard operators; and,
+ *     for any value, the `rounding` that makes it.
+ *
+ * Recognition (recognise.c) passes through a rounding as it passes through a reshape, and notes on
+ * the value what the rounding fixes. A rounding inside a function of one value stays: the table
+ * that replaces the function evaluates it.
+ *
+ * An integer differs from the source's by at most one step, next to a tie, for three reasons:
+ * multipliers have 15 bits; a float bias is rounded to the steps of the sum (which are coarse if
+ * weights have few bits); an attention has an arithmetic of its own.
+ *
+ * invariant: what is fixed is taken over, not estimated: scale and zero point of each iteration,
+ *     and the integers of weights bit for bit.
+ * example: DequantizeLinear(QuantizeLinear(x, 0.02, 3), 0.02, 3) over uint8 rounds x to
  *     0.02 (q - 3), q = 0..255.
- * cost: a few nodes a rounding; scales are single numbers. Weights are looked at only where they
- *     have a zero point.
- *
- * Where a value is not the source's, it is one step away, next to a tie: multipliers have 15 bits,
- * a float bias is rounded to the steps of the sum (which few bits of weights make coarse), and an
- * attention has an arithmetic of its own.
- *
- * Recognition (recognise.c) goes through roundings as it goes through reshapes, and notes on the
- * value what they fix. Inside a function of one value they stay: tables evaluate them.
+ * cost: a few nodes per rounding; scales are single numbers. Weights are read only where they have
+ *     a zero point.
  */
 
 /* What a source model, or a q_config, fixes of a value: its width, and where `scale` is given what
@@ -20412,18 +20508,18 @@ static int mlo_given_standard(mlo *m) {
 }
 
 /* ======== src/integer/layout.c ======== */
-/* layout: the inside of a loop: what depends on the carried value, and which element of one value
- * is which of another.
+/* layout: tells which values of a loop's body depend on the carried value, and which element of one
+ * value is which element of another.
  *
- * in:  a loop's body, indexed, with known forms.
- * out: for any value, the value that it is a view of, and element by element which part of it.
- * invariant: a view moves elements and computes nothing. How an operator moves them is what its
- *     own evaluation does to the numbers 0, 1, 2, ..: there is no second definition of Slice or
- *     Transpose here.
+ * in:  a loop's body, indexed, with known shapes.
+ * out: for any value, the value that it is a view of, and for each element its place in that.
+ *
+ * invariant: a view moves elements and computes nothing. How an operator moves elements is found by
+ *     evaluating it on the numbers 0, 1, 2, ..: Slice or Transpose have no second definition here.
  * example: Transpose(Reshape(x, [1, 12, 4, 8])) is a view of x [1, 12, 32]; its element (h, t, j)
  *     is element (t, 8 h + j) of x.
  * cost: one evaluation over integers for each operator that moves elements; nothing for one that
- *     renames dimensions.
+ *     only renames dimensions.
  */
 typedef struct {
     mlo *m;
@@ -20647,21 +20743,22 @@ static int mlo_is_identity(const int64_t *column, int64_t n) {
 }
 
 /* ======== src/integer/respell.c ======== */
-/* respell: whatever exporters write for one thing becomes one thing, inside of one loop body.
+/* respell: rewrites what exporters spell in many ways into one spelling, inside a loop body.
  *
  * in:  a float loop body.
- * out: the same function in the spelling that recognise.c reads; dead nodes are gone, index and
- *     forms are fresh.
- * invariant: only what is provably the same function is respelled: views are followed element by
- *     element (layout.c), constants are looked at. What matches no rule stays as it is, and
- *     recognise.c says what it is.
+ * out: the same function in the spelling that recognise.c reads; dead nodes are gone, the index and
+ *     the shapes are fresh.
+ *
+ * The rules, a few lines each, are in a table at the end. To add a spelling, add a rule there and a
+ * case in tests/test_spellings.py.
+ *
+ * invariant: a rule applies only where both spellings are provably the same function: views are
+ *     followed element by element (layout.c), constants are compared by value. What matches no rule
+ *     stays as it is, and recognise.c says what it is.
  * example: a projection to [T, 3 C] that Split, Slice, Gather or a reshape to [T, 3, H, D] cuts
  *     into queries, keys and values becomes three projections, whose weights are columns of the
- *     one (an expression over it; lower joins them to one matrix unit again).
+ *     one (an expression over it; stage lower joins them to one matrix unit again).
  * cost: O(nodes of one body), and the element maps of attention's operands.
- *
- * The rules, each a few lines, are in a table at the end: to add a spelling, add a rule there and
- * a case in tests/test_spellings.py.
  */
 typedef struct {
     mlo_inside in;
@@ -21110,16 +21207,17 @@ static int mlo_respell(mlo *m, mlo_scan *scan) {
 }
 
 /* ======== src/integer/mask.c ======== */
-/* mask: what the additive mask of attention is: one bit per key, proved, or a refusal in a
+/* mask: proves that the additive mask of an attention is one bit per key, or refuses it in a
  * person's words.
  *
- * in:  a mask as the body reads it: [.., T, T] or less, made of constants and model inputs, in the
- *     body or around it.
- * out: a value of the outer graph with one number per key, 0 where it counts and hugely negative
+ * in:  a mask as the body reads it: [.., T, T] or smaller, made of constants and model inputs, in
+ *     the body or around it.
+ * out: a value of the outer graph with one number per key: 0 where the key counts, hugely negative
  *     where it doesn't.
- * invariant: rows are cut off only where they are proved equal, for any input: each element is
- *     traced to what it is computed from, and two are equal when they come from equal things in
- *     equal ways. Data prove nothing here.
+ *
+ * invariant: rows are dropped only where they are proved equal for any input: each element is
+ *     traced to what it is computed from, and two elements are equal when they come from equal
+ *     elements by equal operations. Sample data prove nothing here.
  * example: Where(Cast(1 - Expand(Unsqueeze(attention_mask))), -3.4e38, ..) of shape [1, 1, T, T]
  *     becomes its row 0.
  * cost: O(elements) for each node between the inputs and the mask.
@@ -21417,16 +21515,18 @@ static int mlo_key_mask(
 }
 
 /* ======== src/integer/recognise.c ======== */
-/* recognise: the loop body as a short list of sublayers instead of a heap of nodes.
+/* recognise: reads the loop body as a short list of sublayers instead of a heap of nodes.
  *
- * in:  a float loop body.    out: blocks in topological order: linear, norm, attention, unary
- *     function, residual add.
+ * in:  a float loop body.
+ * out: blocks (sublayers) in topological order: linear, norm, attention, unary function, residual
+ *     add.
+ *
  * invariant: every node that depends on a carried value belongs to exactly one block, or
- *     recognition fails and names it. What a block computes is decided by structure alone:
- *     reshapes and transposes are followed as index maps and checked element by element.
+ *     recognition fails and names the node. Structure alone decides what a block computes: reshapes
+ *     and transposes are followed as index maps and checked element by element.
  * example: 34 nodes of a BERT layer become 12 blocks: 6 linear, 1 attention, 1 unary (GELU), 2
  *     adds, 2 norms.
- * cost: O(nodes) and one walk over the index map of each reshape chain.
+ * cost: O(nodes) and one walk over the index map of each chain of reshapes.
  */
 /* Kinds that others ask for. */
 typedef enum {
@@ -21706,37 +21806,39 @@ static int mlo_recognise(mlo *m, const mlo_scan *scan, const mlo_sublayer_kind *
 }
 
 /* ======== src/integer/calibrate.c ======== */
-/* calibrate: what the values of a loop look like.
+/* calibrate: finds out what the values of a loop look like.
  *
- * in:  a rolled float model, and samples (else inputs drawn from the declared types, with a warning).
- * out: for every value between sublayers, per iteration and channel: the smallest, the largest,
- *      the mean and the mean square. Tokens that an attention mask hides do not count: nobody
- *      reads what becomes of them, and there may be more of them than of others.
+ * in:  a rolled float model, and samples (else inputs drawn from the declared types, with a
+ *     warning).
+ * out: for every value between sublayers, per iteration and channel: the smallest and the largest
+ *     value, the mean and the mean square. Tokens that an attention mask hides do not count: their
+ *     results are never read, and they may be the majority.
+ *
  * invariant: memory is a few numbers per channel, however many samples there are. Samples are read
- *      in order, sums are in double, so the same samples give the same numbers everywhere.
+ *     in order and summed in double, so the same samples give the same numbers everywhere.
  * example: in a BERT some channels of the residual stream are 50 times as large as the others, in
  *     every token: means and ranges show them.
- * cost: one float evaluation per sample; a second one when the scales are chosen, to see what
- *     rounding does (`drift`).
+ * cost: one float evaluation per sample; a second one when the scales are chosen, to measure the
+ *     mean error of rounding (`drift`).
  */
 
-/* A value between sublayers. Arrays of iterations, or of iterations x channels (`per`). As an
- * integer y it stands for
- *     wide: wide_scale y             narrow: zero[c] + narrow_scale shape[c] y  */
+/* A signal: a value between sublayers. Arrays have an element per iteration, or per iteration and
+ * channel (`per`). An integer y stands for (wide form) wide_scale y, or (narrow form) zero[c] +
+ * narrow_scale shape[c] y. */
 typedef struct {
     const char *name;
     /* demanded widths: matrix operand; residual stream */
     int narrow, wide;
-    /* 1: the residual stream has the value itself, not what it is rounded to */
+    /* 1: the residual stream carries the value itself, not what it is rounded to */
     int raw;
     int bits, wide_bits; /* of the narrow form, of the wide one */
-    /* what is fixed of it; of one form alone. NULL: nothing */
+    /* what is given for the value; for one of its forms. NULL: nothing */
     mlo_given *given, *given_narrow, *given_wide;
     int index; /* 1: it is the index of a table */
-    int roomy; /* 1: its ranges have their margins */
-    int reads[MLO_BLOCK_KINDS]; /* how many sublayers of each kind read it, */
-    int operand; /* as which operand an attention does, */
-    const mlo_sublayer *maker; /* and which sublayer makes it */
+    int roomy; /* 1: its ranges have been widened by their margins */
+    int reads[MLO_BLOCK_KINDS]; /* how many sublayers of each kind read it */
+    int operand; /* as which operand an attention reads it */
+    const mlo_sublayer *maker; /* the sublayer that makes it */
     int64_t channels;
     /* tokens seen; the largest magnitude; the mean of 1 / (a token's sum of squares) */
     double *rows, *most, *inverse;
@@ -21745,14 +21847,14 @@ typedef struct {
     /* drift: the mean of (what the integer stands for - the value) */
     double *wide_scale, *narrow_scale, *zero, *drift;
     float *shape; /* NULL: all channels have one scale */
-    /* expected square error of what linear layers make of it, relative to that; their products per
-     * token */
+    /* of the linear layers that read it: the expected square error of their results, relative to
+     * these; their products per token */
     double noise, macs;
     const char *narrow_name, *wide_name, *shape_name;
 } mlo_signal;
 
-/* The tokens that count, of the sample at hand: those that the attention mask keeps. Nobody reads
- * what becomes of the others. */
+/* The tokens of the present sample that count: those that the attention mask keeps. The results of
+ * the others are never read. */
 typedef struct {
     unsigned char *kept;
     int64_t tokens, room;
@@ -21764,7 +21866,7 @@ typedef struct mlo_quantizer {
     mlo_recogniser r;
     const char *result;
     mlo_map signal; /* float value name -> mlo_signal */
-    /* the same in the order they were met: a map has none */
+    /* the same in the order in which they were met, which a map does not keep */
     mlo_signal **signals;
     size_t n_signals;
     /* the new Scan and its body */
@@ -21775,10 +21877,10 @@ typedef struct mlo_quantizer {
     int mask_bad; /* a value seen in it that is neither 0 nor hugely negative */
     const char *mask_bits; /* the boolean value that replaces it */
     int64_t samples; /* of the calibration */
-    /* what products may cost, relative to all of them with operands of --activations bits */
+    /* what the products may cost in all, relative to operands of --activations bits */
     double cost;
-    int widest; /* bits that an operand may get of it */
-    /* bits where nothing else is said: of weights, of matrix operands, of the residual stream */
+    int widest; /* the most bits that an operand may get within this cost */
+    /* bits where nothing else is said, of weights, of matrix operands, of the residual stream */
     int weights, activations, residual;
     int pow2; /* 1: every scale is a power of two */
 } mlo_quantizer;
@@ -21816,7 +21918,7 @@ static mlo_signal *mlo_signal_of(mlo_quantizer *q, const char *name) {
 
 /* ---- what is seen --------------------------------------------------------- */
 
-/* A mask that keeps nobody says nothing. */
+/* A mask that keeps no token is ignored. */
 static int mlo_counting_see(mlo *m, mlo_counting *k, const mlo_array *a) {
     int64_t tokens = a->rank > 0 ? a->dims[a->rank - 1] : 0, kept = 0;
     const float *x = (const float *)a->data;
@@ -21840,7 +21942,7 @@ static void mlo_mask_see(mlo_quantizer *q, const mlo_array *a) {
         if (!(x[i] == 0 || x[i] <= -10000.0f)) q->mask_bad = 1;
 }
 
-/* The signal that an observed value is, when it is one of the loop's. */
+/* The signal for an observed value; NULL when the value is none of the loop's. */
 static mlo_signal *mlo_signal_seen(const mlo_quantizer *q, const mlo_graph *g, int64_t iteration,
     const char *name, const mlo_array *a) {
     if (a->dtype != MLO_FLOAT || g != q->scan.body || iteration < 0
@@ -21877,7 +21979,7 @@ static int mlo_calibrate_see(
             mean[c] += v;
             square[c] += v * v;
             power += v * v;
-            /* NaN, too, is taken, and then stays */
+            /* also true of NaN, which then stays */
             if (!(fabs(v) <= most)) most = fabs(v);
         }
         if (power > 1e-30) s->inverse[iteration] += 1 / power;
@@ -21906,7 +22008,7 @@ static void mlo_calibrate_means(mlo_quantizer *q) {
     }
 }
 
-/* What a value becomes when it goes through its narrow integer. */
+/* The value after it has been rounded to its narrow integer and back. */
 static double mlo_rounded(const mlo_signal *s, int64_t iteration, int64_t c, double v) {
     int64_t at = iteration * s->channels + c;
     double step = s->narrow_scale[iteration] * (s->shape ? (double)s->shape[at] : 1);
@@ -21940,8 +22042,8 @@ static uint64_t mlo_random(uint64_t *s) {
     return *s * 2685821657736338717u;
 }
 
-/* The rows of the table that a value indexes, by itself or behind nodes that keep its elements; 0:
- * it is no index. */
+/* How many rows the table has that a value indexes, directly or behind nodes that keep its
+ * elements; 0 when it is no index. */
 static int64_t mlo_rows_indexed(const mlo_graph *g, const char *name, int depth) {
     int64_t rows = 0;
     for (size_t i = 0; i < g->n_node && !rows && depth < 8; i++) {
@@ -21957,15 +22059,15 @@ static int64_t mlo_rows_indexed(const mlo_graph *g, const char *name, int depth)
     return rows;
 }
 
-/* How many values an integer input may take: the rows of the table it indexes; 2 where it is no
+/* How many values an integer input may take: the rows of the table that it indexes; 2 when it is no
  * index (a mask). */
 static int64_t mlo_input_range(const mlo_graph *g, const char *name) {
     int64_t rows = mlo_rows_indexed(g, name, 0);
     return rows ? rows : 2;
 }
 
-/* Inputs nobody gave, drawn from their types: normal floats; indices over their table; masks that
- * keep a random prefix. A boolean one may mean keys that do not count, as PyTorch's
+/* Draws an input from its type where no sample is given: normal floats; indices over their table;
+ * masks that keep a random prefix. A boolean mask may mark keys that do not count, as PyTorch's
  * key_padding_mask does: it is never all true, so that some keys always count. */
 static mlo_array *mlo_draw_input(
     mlo *m, const mlo_graph *g, const mlo_value_info *info, uint64_t *seed) {
@@ -22038,9 +22140,9 @@ static const mlo_array *mlo_calib_of(const mlo *m, const char *name) {
     return NULL;
 }
 
-/* How many inputs to draw where nobody gave any: 8, or fewer (4, 2, 1) of a model so large that
- * evaluating them would take longer than seconds: it has many tokens, or channels whose statistics
- * are alike. */
+/* How many inputs to draw where no samples are given: 8, or fewer (4, 2, 1) where evaluating a
+ * large model would take longer than seconds. Such a model has many tokens, or channels whose
+ * statistics are alike. */
 static int64_t mlo_samples_drawn(const mlo_graph *g) {
     const double most = 16e9; /* multiply-accumulates in the loops, all samples */
     double macs = 0;
@@ -22133,26 +22235,25 @@ static int mlo_calibrate_run(mlo_quantizer *q,
  *
  * in:  the text of a JSON object, by op type or by node name (option q-config-json; the command
  *     line's --q-config FILE.json).
- * out: what it fixes, on the signals and sublayers it names (mlo_given): widths, and scales 2^-frac.
- * invariant: nothing is passed over: a key, type or name that is not known, a width that cannot
- *      be, and two entries that contradict each other are refused with the sublayer, the value and
- *      what to write instead.
- * example: {"by": "type", "default": {"config": {"name": null}}, "linear": {"config": {"name":
- *     "integer",
- *      "data_in_width": 8, "data_in_frac_width": 3, "weight_width": 8, "weight_frac_width": 3,
- *      "bias_width": 8, "bias_frac_width": 3}}}
- * cost: nothing to speak of.
+ * out: what it fixes on the signals and sublayers it names (mlo_given): widths, and scales 2^-frac.
  *
- * A number of width w and fraction f is clip(round(x 2^f), -2^(w-1), 2^(w-1) - 1) 2^-f. What an
- * entry says of
- *     data_in     is the form in which the sublayer reads its operands (of matmul: the queries)
- *     data_out    is the form in which its result is made
- *     weight      of linear, of a norm (gamma); of matmul: the keys and the values
- *     bias        of linear, of a norm (beta): rounded to its own fraction, then aligned to the
- * accumulator Rounding: weights and biases half to even; activations half up, which is the shift
- * with one half added. A name of null, or bypass: true, fixes nothing. The softmax inside an
- * attention is no op of its own: its weights have 8 bits. A config fixes all the layers of a loop
- * alike.
+ * A number of width w and fraction f is clip(round(x 2^f), -2^(w-1), 2^(w-1) - 1) 2^-f. The keys:
+ *     data_in     how the sublayer reads its operands (of matmul: the queries)
+ *     data_out    how its result is made
+ *     weight      of linear and of a norm (gamma); of matmul: the keys and the values
+ *     bias        of linear and of a norm (beta): rounded to its own fraction, then aligned to the
+ *                 accumulator
+ * Weights and biases are rounded half to even; activations half up, which is adding one half before
+ * the shift. The name null, or bypass: true, fixes nothing. The softmax inside an attention is no
+ * op of its own: its probabilities have 8 bits. A config fixes all the layers of a loop alike.
+ *
+ * invariant: nothing is passed over: an unknown key, type or name, an impossible width, and two
+ *     entries that contradict each other are refused; the error names the sublayer, the value and
+ *     what to write instead.
+ * example: {"by": "type", "default": {"config": {"name": null}}, "linear": {"config":
+ *     {"name": "integer", "data_in_width": 8, "data_in_frac_width": 3, "weight_width": 8,
+ *     "weight_frac_width": 3, "bias_width": 8, "bias_frac_width": 3}}}
+ * cost: negligible.
  */
 enum { MLO_Q_IN, MLO_Q_WEIGHT, MLO_Q_BIAS, MLO_Q_OUT, MLO_Q_PARTS };
 
@@ -22457,37 +22558,41 @@ static int mlo_qconfig(mlo_quantizer *q) {
 }
 
 /* ======== src/integer/scales.c ======== */
-/* scales: what the integers stand for.
+/* scales: decides what the integers stand for.
  *
- * in:  signals with their statistics, and the float weights of who reads them.     out: scales,
- *     shapes, zeros of every signal.
- * invariant: nothing here costs hardware: all of it ends in multipliers, shifts, biases, tables
- *     and weights, which are parameters anyway.
- * example: a residual stream with one channel at 28 and the others below 1. One scale for all
- *      leaves the others 4 of 127 steps. A scale per channel costs nothing where linear layers
- *      read it: y[c] = (x[c] - zero[c]) / (scale shape[c]); the weights' row c is multiplied by
- *      shape[c] and zero W goes into the bias.
- * cost: the weights once, a layer at a time.
+ * in:  signals (the values between sublayers) with their statistics, and the float weights of the
+ *     sublayers that read them.
+ * out: scale, shape and zero of every signal. The integer of channel c is
+ *     y[c] = (x[c] - zero[c]) / (scale shape[c]), rounded: the shape is a factor per channel.
  *
- * Widths are options: 16 bits for the residual stream, 8 for weights, and for operands 8 and what
- * --max-cost adds where it helps most (15 % of the products' bits, where nothing is said of
- * widths). With --scale pow2 every scale is a power of two, so that going from one to another is a
- * shift. What is given (mlo_given: by the source model, by a q_config) is taken as it is.
+ * A signal has a wide form, a narrow form, or both. The wide form is the residual stream: 16 bits,
+ * one scale, no zero, a quarter of headroom. The narrow form is what matrices and tables read: 8
+ * bits and what --max-cost adds where it helps most (15 % more bits in products, if nobody sets
+ * a width). As it has few bits, its readers decide what it gets:
  *
- * The residual stream is symmetric, with a quarter of headroom. Matrix operands have fewer bits,
- * so each gets what its place allows:
- *     read by linear layers alone:       a scale and a zero per channel; the shape is the best of
- *     a few between "ranges become equal" and
- *                                        "weights become equal", by the expected error of the
+ *     a narrow form that is              gets
+ *     read by linear layers alone        a scale, and a zero and a factor (shape) per channel. The
+ *                                        shape is the best of a few between "ranges become equal"
+ *                                        and "weights become equal", by the expected error of the
  *                                        product (Xiao et al., SmoothQuant, search alpha)
- *     values of an attention:            likewise; weights of a row sum to one, so the mix has the
- *     same zero and shape
- *     keys of an attention:              a zero per channel, as a softmax does not see what is
- *     added to all scores of a row
- *     made by a table, read by linear:   one scale and one zero
- *     index of a table:                  one scale and one zero, over the range where the function
- *     is not flat
- *     anything else:                     one scale
+ *     the values of an attention         the same; as the probabilities of a row sum to one, the
+ *                                        result has the same zero and shape
+ *     the keys of an attention           a zero per channel: a softmax ignores what is added to all
+ *                                        scores of a row
+ *     made by a table, read by linear    one scale and one zero
+ *     the index of a table               one scale and one zero, over the range in which the
+ *                                        function is not flat
+ *     anything else                      one scale
+ *
+ * With --scale pow2 every scale is a power of two, so that going from one to another is a shift.
+ * What is given (mlo_given: by the source model, by a q_config) is taken as it is.
+ *
+ * invariant: nothing here costs hardware: all of it ends in multipliers, shifts, biases, tables and
+ *     weights, which are parameters anyway.
+ * example: one channel of a residual stream reaches 28, the others stay below 1. One scale for all
+ *     leaves the others 4 of 127 steps. A scale per channel costs nothing where linear layers read
+ *     the stream: row c of their weights is multiplied by shape[c], and zero W goes into the bias.
+ * cost: reads the weights once, a layer at a time.
  */
 enum { MLO_INDEX_BITS = 10, MLO_SAMPLES_FEW = 8 };
 
@@ -22521,7 +22626,8 @@ static double mlo_step(const mlo_quantizer *q, double x) {
 
 /* ---- what is given -------------------------------------------------------- */
 
-/* The real value of the integer 0: integers are signed here, so unsigned ones lose their middle. */
+/* The real value that the integer 0 stands for. Integers are signed here, so unsigned ones are
+ * shifted by half their range. */
 static double mlo_given_zero(const mlo_given *g, int64_t i) {
     return -g->scale[i] * ((g->zero ? g->zero[i] : 0) - (g->sign ? 0 : ldexp(1, g->bits - 1)));
 }
@@ -22530,7 +22636,7 @@ static const mlo_given *mlo_narrow_given(const mlo_signal *s) {
     return s->given_narrow ? s->given_narrow : s->given;
 }
 
-/* A wide form has no zero, so only what has none is taken over. */
+/* What is given for the wide form. A wide form has no zero, so what has one is not taken over. */
 static const mlo_given *mlo_wide_given(const mlo_quantizer *q, const mlo_signal *s) {
     const mlo_given *g = s->given_wide ? s->given_wide : s->given;
     for (int64_t i = 0; g && g->scale && i < q->scan.iterations; i++)
@@ -22540,13 +22646,13 @@ static const mlo_given *mlo_wide_given(const mlo_quantizer *q, const mlo_signal 
 
 static int mlo_given_scaled(const mlo_given *g) { return g && g->scale; }
 
-/* All of a value is given, with zeros that a wide form does not have: it is made narrow, and what
- * the residual stream gets is made of that. */
+/* The value is given with zeros that a wide form cannot have: it is made in the narrow form, and
+ * the residual stream gets its wide form from that. */
 static int mlo_widened(const mlo_quantizer *q, const mlo_signal *s) {
     return s->wide && mlo_given_scaled(s->given) && !s->given_wide && !mlo_wide_given(q, s);
 }
 
-/* Both forms are given, and are one: then there is nothing to do between them. */
+/* Both forms are given and are the same: nothing has to be done between them. */
 static int mlo_one_form(const mlo_quantizer *q, const mlo_signal *s) {
     const mlo_given *n = mlo_narrow_given(s), *w = mlo_wide_given(q, s);
     if (!mlo_given_scaled(n) || !mlo_given_scaled(w) || s->bits != s->wide_bits) return 0;
@@ -22575,7 +22681,7 @@ static int mlo_given_check(
     return 0;
 }
 
-/* Widths that are given, and whether what is given can be. */
+/* Takes over the given widths, and refuses what cannot be. */
 static int mlo_obey_widths(mlo_quantizer *q, mlo_signal *s) {
     const mlo_given *n = mlo_narrow_given(s), *w = mlo_wide_given(q, s);
     int index = s->reads[MLO_UNARY] > 0;
@@ -22589,7 +22695,7 @@ static int mlo_obey_widths(mlo_quantizer *q, mlo_signal *s) {
     return 0;
 }
 
-/* Takes scale and zero of the narrow form from what is given. */
+/* Takes over the given scale and zero of the narrow form. */
 static void mlo_obey(mlo_quantizer *q, mlo_signal *s) {
     const mlo_given *g = mlo_narrow_given(s);
     s->shape = NULL;
@@ -22600,8 +22706,8 @@ static void mlo_obey(mlo_quantizer *q, mlo_signal *s) {
     }
 }
 
-/* What the source model fixes. A rounding that the residual stream does not see is one of the
- * narrow form. */
+/* Takes over what the source model fixes. A rounding that the residual stream does not pass through
+ * fixes the narrow form. */
 static int mlo_demand_given(mlo_quantizer *q) {
     for (size_t k = 0; k < q->n_signals; k++) {
         mlo_signal *s = q->signals[k];
@@ -22654,15 +22760,15 @@ static int mlo_demand(mlo_quantizer *q) {
     return mlo_demand_given(q);
 }
 
-/* The carried value goes out as it comes in: one width, and the scales of iteration k + 1 are
- * those that iteration k leaves. */
+/* The carried value leaves an iteration as it enters the next: with one width, and the scales of
+ * iteration k + 1 are those that iteration k leaves with. */
 static int mlo_unite_carried(mlo_quantizer *q) {
     mlo *m = q->m;
     mlo_signal *in = mlo_signal_of(q, q->scan.body->input[0]->name);
     mlo_signal *out = mlo_signal_of(q, q->result);
     const mlo_given *a = mlo_wide_given(q, in), *b = mlo_wide_given(q, out), *one = a ? a : b;
     size_t n = (size_t)q->scan.iterations;
-    /* by the source model, which is one already */
+    /* both are the source model's, which agrees with itself */
     if (mlo_given_scaled(in->given) && mlo_given_scaled(out->given)) return 0;
     if (a && b && a->bits != b->bits)
         return mlo_fail_at(m, MLO_E_UNSUPPORTED, out->name,
@@ -22688,7 +22794,7 @@ static int mlo_unite_carried(mlo_quantizer *q) {
     return 0;
 }
 
-/* After all that is given is known: widths of signals and weights. */
+/* When everything given is known: settles the widths of signals and weights. */
 static int mlo_choose_given(mlo_quantizer *q) {
     if (mlo_unite_carried(q)) return mlo_failed(q->m);
     for (size_t k = 0; k < q->n_signals; k++)
@@ -22700,12 +22806,13 @@ static int mlo_choose_given(mlo_quantizer *q) {
     return 0;
 }
 
-/* Do linear layers alone read the narrow form? Then they can absorb shape and zero. */
+/* Do only linear layers read the narrow form? Then they can absorb its shape and zero. */
 static int mlo_absorbed(const mlo_signal *s) {
     return s->narrow && s->reads[MLO_LINEAR] && !s->reads[MLO_ATTENTION] && !s->reads[MLO_UNARY];
 }
 
-/* Does one of the linear layers that read this value have integers for weights? They take no shape. */
+/* Does one of the linear layers that read this value have integer weights? Such weights cannot take
+ * up a shape. */
 static int mlo_weights_fixed(const mlo_quantizer *q, const char *name) {
     for (size_t k = 0; k < q->r.n_block; k++)
         if (q->r.block[k]->kind == MLO_LINEAR && q->r.block[k]->in[0] == name
@@ -22736,8 +22843,8 @@ static mlo_array *mlo_weight(mlo_quantizer *q, const mlo_sublayer *b, int64_t i)
     return t;
 }
 
-/* Bits of the integer weights; the largest of them, which is the smallest without its sign, unless
- * a given range goes one further. */
+/* Bits of the integer weights; and their largest value, which is minus the smallest, unless a given
+ * range goes one further. */
 static int mlo_weight_bits(const mlo_quantizer *q, const mlo_sublayer *b) {
     return b->weight_given ? b->weight_given->bits : q->weights;
 }
@@ -22761,8 +22868,8 @@ static void mlo_column_most(const mlo_array *w, const float *t, float *most) {
     }
 }
 
-/* The sum of squares of n numbers, and their largest magnitude if it is above *most. Four sums
- * that do not wait for each other. */
+/* Returns the sum of squares of n numbers, and raises *most to their largest magnitude. Four
+ * partial sums, so that no addition waits for another. */
 static double mlo_row_norm(const float *x, int64_t n, double *most) {
     double sum[4] = { 0 }, top[4] = { 0 };
     int64_t i = 0;
@@ -22784,7 +22891,7 @@ static double mlo_row_norm(const float *x, int64_t n, double *most) {
 
 /* ---- the shape of a signal ------------------------------------------------ */
 
-/* x^(e/8), by square roots, which are the same everywhere. */
+/* x^(e/8) by square roots, whose results are the same on every machine. */
 static double mlo_eighths(double x, int e) {
     double y = e & 8 ? x : 1;
     for (int bit = 4; bit; bit >>= 1) {
@@ -22797,7 +22904,7 @@ static double mlo_eighths(double x, int e) {
 enum { MLO_READERS = 8 };
 
 typedef struct {
-    /* the weights of who reads the signal */
+    /* the weights of the layers that read the signal */
     mlo_array *w[MLO_READERS];
     int n;
     /* per channel: half range; mean square about zero; largest weight; sum of squares of weights */
@@ -22849,7 +22956,8 @@ static int mlo_shaper_open(
     return 0;
 }
 
-/* What noise of a linear layer's result is relative to: the sum that it is added to, or itself. */
+/* What the noise of a linear layer's result is relative to: the residual sum that the result is
+ * added to, or else the result. */
 static const mlo_signal *mlo_noise_in(mlo_quantizer *q, const mlo_sublayer *b) {
     for (size_t k = 0; k < q->r.n_block; k++) {
         const mlo_sublayer *add = q->r.block[k];
@@ -22859,8 +22967,8 @@ static const mlo_signal *mlo_noise_in(mlo_quantizer *q, const mlo_sublayer *b) {
     return mlo_signal_of(q, b->out);
 }
 
-/* The expected square error of what linear layers make of a signal, relative to what that becomes
- * part of, summed over the iterations; and their products per token. */
+/* The expected square error of what linear layers make of a signal, relative to the value that it
+ * becomes part of, summed over the iterations; and the layers' products per token. */
 static int mlo_expected_noise(mlo_quantizer *q, mlo_signal *s) {
     s->noise = s->macs = 0;
     for (int64_t i = 0; i < q->scan.iterations; i++) {
@@ -22885,7 +22993,7 @@ static int mlo_expected_noise(mlo_quantizer *q, mlo_signal *s) {
     return 0;
 }
 
-/* The expected square error of what the readers compute, times 12: from rounding the signal, and
+/* The expected square error, times 12, of what the readers compute: from rounding the signal, and
  * from rounding the weights. */
 static double mlo_shape_error(mlo_shaper *h, int64_t channels, double top) {
     double step = 0, signal = 0, energy = 0, weights = 0;
@@ -22907,8 +23015,8 @@ static double mlo_shape_error(mlo_shaper *h, int64_t channels, double top) {
     return signal + weights * energy;
 }
 
-/* shape[c] = range^a / weight^(1-a) for the best a of 0 (no shape), 4/8, 5/8, .. 1. Channels that
- * hardly move or count are taken as 1/256. */
+/* shape[c] = range^a / weight^(1-a) for the best a of 0 (no shape), 4/8, 5/8, .. 1. A channel that
+ * hardly moves or counts is taken as 1/256 of the largest. */
 static void mlo_shape_choose(mlo_shaper *h, int64_t channels, double top, float *shape) {
     static const int eighths[] = { 0, 4, 5, 6, 7, 8 };
     double least = -1, most = 0, heaviest = 0;
@@ -22933,10 +23041,10 @@ static void mlo_shape_choose(mlo_shaper *h, int64_t channels, double top, float 
     }
 }
 
-/* The ranges of single channels as they may be expected of other samples, of text of another kind,
- * too: so many standard deviations about the mean, and a quarter more at each end than was seen.
- * Rounding gets a little coarser by that; what saturates costs far more. Where samples are few, or
- * drawn, deviations say more than ends; what a norm makes has the longest tails. */
+/* Widens the ranges of channels to what other samples, also text of another kind, may contain: to
+ * so many standard deviations about the mean, and to a quarter more at each end than was seen. This
+ * makes rounding a little coarser, but saturation costs far more. Where samples are few, or drawn,
+ * deviations say more than ends. What a norm makes has the longest tails. */
 static void mlo_widen(const mlo_quantizer *q, mlo_signal *s) {
     int trusted = q->m->n_calib && q->samples >= MLO_SAMPLES_FEW;
     int normed = !s->maker || s->maker->kind == MLO_NORM;
@@ -22952,8 +23060,8 @@ static void mlo_widen(const mlo_quantizer *q, mlo_signal *s) {
     }
 }
 
-/* Zero in the middle of each channel's range. A signal that has a wide form, too, can only have
- * zeros that the wide form knows. */
+/* Puts zero in the middle of each channel's range. The narrow form of a signal that also has a wide
+ * form can only have zeros that the wide form can express. */
 static void mlo_middle(mlo_signal *s, int64_t i) {
     for (int64_t c = i * s->channels; c < (i + 1) * s->channels; c++) {
         s->zero[c] = (s->low[c] + s->high[c]) / 2;
@@ -22966,7 +23074,7 @@ static void mlo_middle(mlo_signal *s, int64_t i) {
     }
 }
 
-/* The smallest narrow_scale at which every channel fits. */
+/* Sets narrow_scale to the smallest at which every channel fits. */
 static void mlo_fit(const mlo_quantizer *q, mlo_signal *s, int64_t i) {
     double most = 0;
     for (int64_t c = i * s->channels; c < (i + 1) * s->channels; c++) {
@@ -22976,11 +23084,12 @@ static void mlo_fit(const mlo_quantizer *q, mlo_signal *s, int64_t i) {
         if (up > most) most = up;
         if (down > most) most = down;
     }
-    /* nothing but zeros was seen: any scale will do */
+    /* if nothing but zeros was seen, any scale will do */
     s->narrow_scale[i] = mlo_step(q, (most > 1e-20 ? most : 1) / mlo_top(s));
 }
 
-/* Shape, zero and scale of a signal whose shape the linear layers that read `reads` absorb. */
+/* Sets shape, zero and scale of a signal whose shape is absorbed by the linear layers that read
+ * `reads`. */
 static int mlo_shape_signal(mlo_quantizer *q, mlo_signal *s, const char *reads) {
     mlo *m = q->m;
     if (!s->shape && !(s->shape = MLO_NEW_N(m, float, (size_t)(q->scan.iterations * s->channels))))
@@ -23022,7 +23131,7 @@ static void mlo_wide_scales(mlo_quantizer *q) {
     }
 }
 
-/* A signal that is made by no table and is no attention's result. */
+/* Sets the narrow scales of a signal that neither a table nor an attention makes. */
 static int mlo_narrow_scales(mlo_quantizer *q, mlo_signal *s) {
     if (mlo_given_scaled(mlo_narrow_given(s))) {
         mlo_obey(q, s);
@@ -23065,15 +23174,15 @@ static int mlo_max_cost(mlo *m, double *most) {
         : 0;
 }
 
-/* Does somebody say how wide operands are: --activations, or the source of any of them? */
+/* Is the width of any operand set: by --activations, or by the source model? */
 static int mlo_widths_said(const mlo_quantizer *q) {
     for (size_t k = 0; k < q->n_signals; k++)
         if (mlo_narrow_given(q->signals[k])) return 1;
     return mlo_opt(q->m, "activations") != NULL;
 }
 
-/* What nobody says: enough for a trained encoder to come out as it went in, and no operand so wide
- * that two products no longer share a multiplier of 27 bits (mlo_dots.v). */
+/* The default cost: enough that a trained encoder computes as it did before, with no operand so
+ * wide that two products no longer share a multiplier of 27 bits (mlo_dots.v). */
 static int mlo_choose_cost(mlo_quantizer *q) {
     double most;
     if (mlo_max_cost(q->m, &most)) return mlo_failed(q->m);
@@ -23096,11 +23205,11 @@ static double mlo_products(mlo_quantizer *q) {
     return sum;
 }
 
-/* The operand that gains most from one more bit, which takes away 3/4 of its noise, per product
- * that gets dearer. A sum of products stays within 31 bits. */
+/* The operand that gains most from one more bit, per product that becomes dearer. One more bit
+ * takes away 3/4 of its noise. A sum of products stays within 31 bits. */
 static mlo_signal *mlo_neediest(mlo_quantizer *q, double budget) {
     mlo_signal *best = NULL;
-    /* in the order of the model: ties are decided alike everywhere */
+    /* in the order of the model, so that ties are decided the same everywhere */
     for (size_t k = 0; k < q->r.n_block; k++) {
         const mlo_sublayer *b = q->r.block[k];
         mlo_signal *s = b->kind == MLO_LINEAR ? mlo_signal_of(q, b->in[0]) : NULL;
@@ -23113,8 +23222,8 @@ static mlo_signal *mlo_neediest(mlo_quantizer *q, double budget) {
     return best;
 }
 
-/* Spends what --max-cost allows over operands of --activations bits: cost = products x bits of the
- * operand. */
+/* Spends what --max-cost allows beyond operands of --activations bits. The cost is products x bits
+ * of the operand. */
 static int mlo_choose_widths(mlo_quantizer *q, double most) {
     double budget = mlo_products(q) * (most - 1) * q->activations;
     for (size_t k = 0; k < q->r.n_block; k++) {
@@ -23159,8 +23268,8 @@ static void mlo_fixed(double real, int most, int64_t *mult, int *shift) {
     mlo_fixed_to(real, 15, most, mult, shift);
 }
 
-/* The same as a shift alone, for a power of two: mult is 1, or with a shift to the left what it
- * takes beside a shift of 1. */
+/* The same for a power of two, as a shift alone: mult is 1; for a shift to the left, mult is the
+ * power of two that goes with a shift of 1. */
 static int mlo_shifted(mlo *m, const mlo_node *blame, double real, int64_t *mult, int *shift) {
     int e;
     frexp(real, &e);
@@ -23174,7 +23283,7 @@ static int mlo_shifted(mlo *m, const mlo_node *blame, double real, int64_t *mult
               e - 1);
 }
 
-/* What requantization does: real = mult / 2^shift. */
+/* How requantization multiplies by a real number: real = mult / 2^shift. */
 static int mlo_ratio(
     mlo_quantizer *q, const mlo_node *blame, double real, int most, int64_t *mult, int *shift) {
     if (q->pow2) return mlo_shifted(q->m, blame, real, mult, shift);
@@ -23185,8 +23294,10 @@ static int mlo_ratio(
 /* ======== src/integer/body.c ======== */
 /* body: pieces of the integer body that all sublayers are made of.
  *
- * in:  a quantizer whose scales are chosen.    out: kernels' nodes, parameters of all iterations,
- *      the narrow form of a wide value and back.
+ * in:  a quantizer whose scales are chosen.
+ * out: nodes of kernels, parameters of all iterations, the narrow form (a matrix operand) of a wide
+ *     value (a residual stream), and back.
+ *
  * invariant: every number is a per-iteration parameter, whether or not layers agree about it.
  */
 
@@ -23386,12 +23497,13 @@ static double mlo_given_rounded(const mlo_given *g, int64_t at, double x) {
 }
 
 /* ======== src/integer/unary.c ======== */
-/* unary: a function of one value: recognised, and made a table.
+/* unary: recognises a function of one value and makes it a table.
  *
- * in:  elementwise nodes between one value and another, all other operands single numbers.
- * out: the table of the linear layer in front, whose only reader it is.
- * invariant: a table holds what the function's own nodes make of its index; the ends over which it
- *      hardly changes are cut off.
+ * in:  elementwise nodes between one value and another; all other operands are single numbers.
+ * out: the table of the linear layer in front, whose only reader the function is.
+ *
+ * invariant: a table holds what the function's own nodes make of its index. Ends of the range over
+ *     which the function hardly changes are cut off.
  * cost: an evaluation of 1025 points, and of the table's, per iteration.
  */
 static const mlo_sublayer_kind mlo_unary_sublayer; /* the card, below */
@@ -23705,12 +23817,14 @@ static const mlo_sublayer_kind mlo_unary_sublayer = {
 };
 
 /* ======== src/integer/linear.c ======== */
-/* linear: a layer x W (+ bias): recognised, and made a matrix-vector unit.
+/* linear: recognises a layer x W (+ bias) and makes it a matrix-vector unit (MVU).
  *
- * in:  MatMul or Gemm with a parameter as its second operand, the Add of a bias behind it.
- * out: an MVU (with a table, where a function of one value is its only reader), with weights,
- *      biases and multipliers of every iteration.
- * invariant: the mean over the calibration is exact: the bias takes what rounding does on average.
+ * in:  MatMul or Gemm with a parameter as its second operand; the Add of a bias behind it.
+ * out: an MVU with weights, biases and multipliers of every iteration; it also has a table, where
+ *     a function of one value is the layer's only reader.
+ *
+ * invariant: the mean over the calibration is exact: the bias makes up for what rounding does on
+ *     average.
  * cost: one layer's weights in memory at a time.
  */
 static const mlo_sublayer_kind mlo_linear_sublayer; /* the card, below */
@@ -24186,18 +24300,21 @@ static const mlo_sublayer_kind mlo_linear_sublayer = {
 };
 
 /* ======== src/integer/attention.c ======== */
-/* attention: recognised, and made an attention kernel.
+/* attention: recognises an attention and makes it an attention kernel.
  *
  * in:  MatMul(softmax(q k^T scale + mask), v) between reshapes, each checked element by element.
- * out: an Attention, or one that rounds its probabilities, and scores, as the source model does.
- * invariant: scores know no zero of the queries; what is mixed has the zero of what it is made of.
- * cost: one walk over the index map of each reshape chain.
+ * out: the kernel Attention, or one that rounds its probabilities, and perhaps its scores, as the
+ *     source model does.
+ *
+ * invariant: scores have no term for a zero point of the queries, so queries have none. The result
+ *     has the zero points of the values that are mixed.
+ * cost: one walk over the index map of each chain of reshapes.
  */
 static const mlo_sublayer_kind mlo_attention_sublayer; /* the card, below */
 
 /* ---- recognising ---------------------------------------------------------- */
 
-/* Does the chain from `source` [.., T, C] lay it out as those heads, of all its channels in order? */
+/* Does the chain from `source` [.., T, C] split all its channels, in order, into those heads? */
 static int mlo_is_heads(
     const mlo_recogniser *r, const char *source, const mlo_chain *c, const mlo_heads *v) {
     mlo_form f = mlo_body_form(&r->in, source);
@@ -24210,14 +24327,14 @@ static int mlo_is_heads(
     return ok;
 }
 
-/* Do rows stay rows: is the last dimension what it was? */
+/* Does the node keep rows as rows: is the last dimension what it was? */
 static int mlo_keeps_rows(const mlo_recogniser *r, const mlo_node *n) {
     mlo_form from = mlo_body_form(&r->in, n->input[0]), to = mlo_body_form(&r->in, n->output[0]);
     return mlo_has_trait(n, MLO_RESHAPES) && mlo_form_known(&from) && mlo_form_known(&to)
         && mlo_last_dim(&from) == mlo_last_dim(&to);
 }
 
-/* Where(IsNaN(p), 0, p): rows without any key become zeros. p, or NULL. */
+/* For Where(IsNaN(p), 0, p), which makes rows without any key zeros: p. Else NULL. */
 static const char *mlo_unguarded(const mlo_recogniser *r, const mlo_node *n) {
     double zero;
     mlo_node *test = mlo_is(n, "Where") ? mlo_made_by(&r->in, n->input[0]) : NULL;
@@ -24227,7 +24344,7 @@ static const char *mlo_unguarded(const mlo_recogniser *r, const mlo_node *n) {
     return n->input[2];
 }
 
-/* The softmax that makes probabilities, behind roundings, guards and reshapes. */
+/* Finds the softmax that makes probabilities, through roundings, guards and reshapes. */
 static mlo_node *mlo_softmax_of(mlo_recogniser *r, const char *name, mlo_given **given) {
     for (int i = 0; i < MLO_CHAIN; i++) {
         mlo_node *n = mlo_made_by(&r->in, name = mlo_unrounded(r, name, 1, given));
@@ -24239,7 +24356,8 @@ static mlo_node *mlo_softmax_of(mlo_recogniser *r, const char *name, mlo_given *
     return NULL;
 }
 
-/* The additive mask of scores, and their scale: walks from the softmax to the MatMul that made them. */
+/* Walks from the softmax to the MatMul that makes the scores, and notes their additive mask and
+ * scale. */
 static mlo_node *mlo_scores(mlo_recogniser *r, mlo_node *softmax, mlo_sublayer *b) {
     const char *name = softmax->input[0];
     double x;
@@ -24266,7 +24384,7 @@ static mlo_node *mlo_scores(mlo_recogniser *r, mlo_node *softmax, mlo_sublayer *
     return NULL;
 }
 
-/* Is an operand of attention the sum of two products of the token with something of its position:
+/* Is an operand of attention a sum of two products of the token with functions of its position:
  * rotary embedding? */
 static int mlo_is_rotary(const mlo_recogniser *r, const char *name) {
     mlo_chain c;
@@ -24283,8 +24401,8 @@ static int mlo_is_rotary(const mlo_recogniser *r, const char *name) {
     return 1;
 }
 
-/* Key heads that are repeated for several query heads: behind an Expand or a Tile, how many are
- * there? 0: none are. */
+/* How many key heads there are, if an Expand or a Tile repeats each for several query heads; else
+ * 0. */
 static int64_t mlo_key_heads(const mlo_recogniser *r, const char *name, int64_t d) {
     for (int i = 0; i < MLO_CHAIN; i++) {
         mlo_chain c;
@@ -24300,15 +24418,16 @@ static int64_t mlo_key_heads(const mlo_recogniser *r, const char *name, int64_t 
     return 0;
 }
 
-/* Is the carried value a batch of several, as attention with its tokens sees it? How many; else 1. */
+/* How many sequences the carried value holds, as the attention's tokens show; 1 if it is no
+ * batch. */
 static int64_t mlo_batch_of(const mlo_recogniser *r) {
     mlo_form x = mlo_body_form(&r->in, r->body->input[0]->name);
     int64_t batch = r->tokens > 0 ? mlo_tokens_of(&x) / r->tokens : 1;
     return x.rank > 2 && (x.dims[0] == batch || x.dims[1] == batch) ? batch : 1;
 }
 
-/* A product of activations that is attention, but not as hardware has it: what a person would call
- * it. */
+/* Refuses a product of activations that is attention, but not as the hardware has it, and says what
+ * a person would call it. */
 static const char *mlo_cannot_attend(mlo_recogniser *r, const mlo_node *n, const mlo_sublayer *b,
     const mlo_node *scores, int64_t d, const char *what) {
     mlo *m = r->m;
@@ -24337,8 +24456,8 @@ static const char *mlo_cannot_attend(mlo_recogniser *r, const mlo_node *n, const
     return NULL;
 }
 
-/* MatMul(softmax(..), v) behind reshapes: an attention of [T, C] tokens. `out` is the value after
- * the reshapes, chain leads to `mix`. */
+/* Recognises MatMul(softmax(..), v) behind reshapes: an attention of tokens [T, C]. `out` is the
+ * value after the reshapes; `joined` leads from there to `mix`, the MatMul. */
 static const char *mlo_block_attention(
     mlo_recogniser *r, mlo_node *mix, const char *out, const mlo_chain *joined) {
     mlo_sublayer *b = mlo_block_new(r, &mlo_attention_sublayer, mix, out);
@@ -24389,7 +24508,7 @@ static const char *mlo_block_attention(
     return mlo_chain_note(r, out, joined, 1) ? NULL : out;
 }
 
-/* Probabilities times values that are not the loop's own. */
+/* Does the attention mix values that come from outside of the loop (cross attention)? */
 static int mlo_is_crossed(mlo_recogniser *r, const mlo_node *mix) {
     mlo_given *given = NULL;
     return mlo_is_carried(&r->in, mix->input[0])
@@ -24413,7 +24532,7 @@ static const char *mlo_recognise_attention(
 
 /* ---- what is given -------------------------------------------------------- */
 
-/* Are an operand's integers the source's, without a zero point? */
+/* Are an operand's integers those of the source model, without a zero point? */
 static int mlo_given_plain(const mlo_quantizer *q, const mlo_signal *x) {
     const mlo_given *g = mlo_narrow_given(x);
     if (!mlo_given_scaled(g)) return 0;
@@ -24422,8 +24541,8 @@ static int mlo_given_plain(const mlo_quantizer *q, const mlo_signal *x) {
     return 1;
 }
 
-/* Of the roundings inside an attention, those that it has: of products of the source's own
- * integers, scores to 8 bits and probabilities to 8 bits at most. */
+/* Keeps those of the source's roundings inside an attention that a kernel can do: scores to 8 bits
+ * and probabilities to at most 8, made of products of the source's own integers. */
 static void mlo_given_inside(mlo_quantizer *q, mlo_sublayer *b) {
     const mlo_given *s = b->scores_given, *w = b->probs_given;
     int probs = w && w->bits <= 8 && mlo_given_plain(q, mlo_signal_of(q, b->in[2]));
@@ -24435,8 +24554,8 @@ static void mlo_given_inside(mlo_quantizer *q, mlo_sublayer *b) {
     if (!scores) b->scores_given = NULL;
 }
 
-/* What an attention cannot take: scores know no zero of the queries, and what is mixed has the
- * zero of what it is made of. */
+/* Drops, with a warning, given zero points that an attention has no term for: of the queries, the
+ * values and the result. */
 static int mlo_given_attention(mlo_quantizer *q, const mlo_sublayer *b) {
     mlo_signal *x = mlo_signal_of(q, b->in[0]);
     mlo_signal *v = mlo_signal_of(q, b->in[2]);
@@ -24467,7 +24586,7 @@ static int mlo_given_of_attention(mlo_quantizer *q, mlo_sublayer *b) {
     mlo_given_inside(q, b);
     return 0;
 }
-/* All attentions of a loop read one mask. */
+/* Checks that all attentions of a loop read one mask. */
 static int mlo_demand_attention(mlo_quantizer *q, const mlo_sublayer *b) {
     if (!b->mask) return 0;
     if (q->mask && q->mask != b->mask)
@@ -24497,7 +24616,8 @@ static const char *mlo_type_attention(const mlo_sublayer *b) {
 
 /* ---- scales --------------------------------------------------------------- */
 
-/* Scores know no zero of the queries, and what is mixed has the zero of what it is made of. */
+/* Refuses queries with a zero, as scores have no term for it, and a result whose zero is not that
+ * of the values that are mixed. */
 static int mlo_attention_zeros(mlo_quantizer *q, const mlo_sublayer *b) {
     const mlo_signal *x = mlo_signal_of(q, b->in[0]);
     const mlo_signal *v = mlo_signal_of(q, b->in[2]);
@@ -24517,7 +24637,7 @@ static int mlo_attention_zeros(mlo_quantizer *q, const mlo_sublayer *b) {
     return 0;
 }
 
-/* An attention's result, and the values it mixes. */
+/* Sets the scales of an attention's result and of the values it mixes. */
 static int mlo_attention_scales(mlo_quantizer *q, const mlo_sublayer *b) {
     mlo_signal *v = mlo_signal_of(q, b->in[2]), *y = mlo_signal_of(q, b->out);
     int given = mlo_given_scaled(mlo_narrow_given(y));
@@ -24539,8 +24659,8 @@ static int mlo_attention_scales(mlo_quantizer *q, const mlo_sublayer *b) {
 
 /* ---- making it ------------------------------------------------------------ */
 
-/* The constants of one iteration: see kernels/attention.c. score: what a unit of q k is in the
- * softmax; v, y: steps of values and of their mix. */
+/* Computes the constants of one iteration: see kernels/attention.c. score: what one unit of q k is
+ * in the softmax; v, y: the steps of the values and of the result. */
 static void mlo_attention_numbers(
     const mlo_sublayer *b, int64_t i, int lt, double score, double v, double y, int32_t *p) {
     const mlo_given *w = b->probs_given, *s = w ? b->scores_given : NULL;
@@ -24611,10 +24731,10 @@ static const mlo_sublayer_kind mlo_attention_sublayer = {
 };
 
 /* ======== src/integer/norm.c ======== */
-/* norm: LayerNormalization and RMSNormalization: recognised, and made a norm kernel.
+/* norm: recognises LayerNormalization and RMSNormalization and makes them a norm kernel.
  *
- * in:  a norm over the channels of a token, gamma and beta parameters or absent.
- * out: a LayerNorm that reads the residual stream.
+ * in:  a norm over the channels of a token; its gamma and beta are parameters or absent.
+ * out: the kernel LayerNorm, which reads the residual stream.
  */
 static const mlo_sublayer_kind mlo_norm_sublayer; /* the card, below */
 
@@ -24728,10 +24848,10 @@ static const mlo_sublayer_kind mlo_norm_sublayer = {
 };
 
 /* ======== src/integer/residual.c ======== */
-/* residual: the sum of two values of the loop: recognised, and made a sum of streams.
+/* residual: recognises the sum of two values of the loop and makes it an Add of streams.
  *
- * in:  an Add of two carried values of one shape.
- * out: an Add of two wide streams, which knows no zero and no shape.
+ * in:  an Add of two values that depend on the carried value, of one shape.
+ * out: the kernel Add of two wide streams, which have neither zero points nor factors per channel.
  */
 static const mlo_sublayer_kind mlo_residual_sublayer; /* the card, below */
 
@@ -24843,25 +24963,26 @@ static const mlo_sublayer_kind mlo_residual_sublayer = {
 };
 
 /* ======== src/integer/quantize.c ======== */
-/* quantize: one float loop becomes integers.
+/* quantize: turns one float loop into integers.
  *
- * in:  a rolled float model, and samples to calibrate with (else drawn from the declared types,
- *     with a warning).
- * out: the same model, its loop's body made of mlo kernels; Quantize before the loop and
- *      Dequantize behind it. Weights stay references: the body says QuantizeLinear(W, scale), and
- *      lower evaluates it one layer at a time.
- * invariant: the Verilog will depend on shapes and widths alone: every scale, multiplier, shift,
- *      table and bias is a per-iteration parameter, whether or not layers agree about it.
+ * in:  a rolled float model, and samples to calibrate with (else inputs drawn from the declared
+ *     types, with a warning).
+ * out: the same model, its loop's body made of mlo kernels; Quantize before the loop and Dequantize
+ *     behind it. Weights stay references: the body says QuantizeLinear(W, scale), and stage lower
+ *     evaluates that one layer at a time.
+ *
+ * scales.c decides what an integer stands for; this file computes the numbers. A linear layer that
+ * reads y[c] = (x[c] - zero[c]) / (scale shape[c]) multiplies row c of its weights by shape[c]. Its
+ * bias takes up the zeros times the weights, and what rounding the weights and the operands does on
+ * average: so the mean over the calibration is exact.
+ *
+ * invariant: the Verilog depends on shapes and widths alone: every scale, multiplier, shift, table
+ *     and bias is a per-iteration parameter, whether or not layers agree about it.
  * example: a MatMul + Add of a BERT layer becomes
- *      w8 = QuantizeLinear(w, w_scale, 0)      y = mlo.MVU(x8, w8, bias, mult, shift)
- *      (weights of fewer bits: Clip behind it; they travel as INT8, and as what they are to the
- *      hardware)
+ *         w8 = QuantizeLinear(w, w_scale, 0)      y = mlo.MVU(x8, w8, bias, mult, shift)
+ *     (Weights of fewer bits get a Clip behind it; the model carries them as INT8, the hardware at
+ *     their own width.)
  * cost: two float evaluations per sample; one layer's weights in memory at a time.
- *
- * What an integer stands for is decided in scales.c; here it becomes numbers. A linear layer that
- * reads y[c] = (x[c] - zero[c]) / (scale shape[c]) multiplies its weights' rows by the shape. Its
- * bias is chosen so that the mean over the calibration is exact: it takes the zeros times the
- * weights, and what rounding the weights and the operands does on average.
  */
 
 /* ---- the mask ------------------------------------------------------------- */
@@ -25150,32 +25271,37 @@ static int mlo_quantize(mlo *m, mlo_quantizer *made) {
 }
 
 /* ======== src/integer/numerics.c ======== */
-/* numerics: how far the integers are from the floats, value by value, and where that comes from.
+/* numerics: measures how far the integers are from the floats, value by value, and where the
+ * difference comes from.
  *
- * in:  the float model as it was and the integer model that quantize made of it; the samples of
- *     the calibration. Only with `report` or `max-error`.
- * out: for every value between kernels and every iteration: ranges, errors, saturation, the
- *      largest accumulator; and which part of the noise of the loop's output comes in there.
- *      mlo_report(m, "quantize") writes it; mlo.h says what its members mean.
- * invariant: nothing of the model depends on it. Memory is a few sums per channel, and the
- *     integers of one sample, and the floats of one iteration.
- * example: a residual add whose operands carry noise of 1 and 3 passes on 4; a requantization that
+ * in:  the float model as it was, the integer model that quantize made of it, and the samples of
+ *     the calibration. Runs only with the option report or max-error.
+ * out: for every value between kernels and every iteration: ranges, errors, saturation, the largest
+ *     accumulator, and its share: the part of the noise of the loop's output that arises there.
+ *     mlo_report(m, "quantize") writes it; mlo.h says what its members mean.
+ *
+ * Errors accumulate: each iteration reads what the one before it made. The noise of the output is
+ * followed backwards. It is measured relative to how much a value varies, as
+ * sum w m e^2 / sum w m (v - mean)^2. The metric m of a channel says how much the channel counts
+ * for its readers: a channel with a large constant and small weights counts little. The weight w of
+ * a token says how much the token counts behind the next norm, which divides by the variance of the
+ * token's channels.
+ *
+ * A kernel's share is its noise beyond the sum of its operands' noise (an Add: in the sum's terms).
+ * A kernel that only rounds (Requant, Add, LayerNorm) gets no larger share than its rounding makes.
+ * The rest passes on to the operands in proportion. The metric is 1 at the output. A linear layer
+ * gives its operand the squares of its weights times the metric of its result; a norm gives the
+ * squares of its scale; an attention gives its values its own metric, and its queries the squares
+ * of the keys. So each kernel of each iteration gets a share, and all shares, with that of the
+ * loop's input, sum to one. This is a model: it takes errors as independent, and what a softmax
+ * amplifies counts as the attention's own.
+ *
+ * invariant: the model does not depend on the report. Memory is a few sums per channel, the
+ *     integers of one sample and the floats of one iteration.
+ * example: a residual Add whose operands carry noise of 1 and 3 passes on 4; a requantization that
  *     reads 1 and makes 5 adds 4 of its own.
- * cost: two evaluations per sample, the integer model's and the float model's, beyond the two of
- *     the calibration; the weights once.
- *
- * Errors are of the whole: each iteration reads what the one before it made. The noise of the
- * output is followed backwards, as a part of what moves: sum w m e^2 / sum w m (v - mean)^2. The
- * metric m of a channel says what it counts to who reads it (one with a large constant and small
- * weights counts little); the weight w of a token, what it counts behind the next norm, which
- * divides by the variance of the token's channels. A kernel keeps what it has beyond the sum of
- * its operands' noise (an add: in the sum's terms), one that only rounds (Requant, Add, LayerNorm)
- * no more than rounding makes, and passes the rest on to them in proportion. The metric is 1 at
- * the output; a linear layer gives its operand the squares of its weights times the metric of its
- * result, a norm the squares of its scale, an attention gives its values its own and queries the
- * squares of keys. So each kernel of each iteration gets a share, and all shares, with that of the
- * loop's input, sum to one. It is a model: errors are taken as independent, and what a softmax
- * amplifies counts as its own.
+ * cost: per sample an evaluation of the integer model and one of the float model, beyond the two of
+ *     the calibration; the weights are read once.
  */
 
 /* A value in one iteration, over all samples: floats v, what the integers stand for a, errors e =
@@ -29367,54 +29493,65 @@ static int mlo_lower(mlo *m) {
 /* fold: how much hardware each kernel gets */
 
 /* ======== src/fold/search.c ======== */
-/* search: the best folding there is, under the model.
+/* search: finds the best folding there is, under a model of what foldings cost.
  *
  * in:  a core (mlo_core); limits: multipliers, on-chip bits, memory bandwidth; foldings that are
  *     given for kernels by name (pinned).
- * out: the cheapest folding that is fast enough, the fastest one that is cheap enough, or all that
- *     are not beaten (the front).
+ * out: the cheapest folding that is fast enough, or the fastest one that is cheap enough, or the
+ *     front: all foldings that no other one beats.
  *
- * Model. A folding gives every kernel PE and SIMD. With T tokens a frame, G frames in flight and a
- * bus that brings `rate` / 256 beats a cycle,
- *     pace   = max over kernels of cycles per token            load = ceil(256 sum over kernels of
- *     beats / (rate G))
- *     steady = max(T pace, load)                               cycles of an iteration per frame,
- *     once things flow
- *     price  = sum over kernels of (multipliers, lanes, skew, traffic)  compared in this order;
- *     lanes: of kernels without matrix arrays
- *     bits   = sum over kernels of what they hold on chip + FIFOs, whose depths no folding changes
- * (as if all were in row blocks that may be) A kernel whose parameters are resident has no beats,
- * and its bits are those of all iterations; one in row blocks has G beats for each tile, and bits
- * of two blocks and of tiles. Where that is to be chosen (--memory auto), it multiplies the
- * choices, and the price ends with traffic, the sum of beats: of the foldings that are as fast and
- * as cheap, the one that reads least. What it is in cycles with filling and draining is what
- * mlo_predict says; a target is held against that.
+ * The model. A folding gives every kernel PE and SIMD. A beat is one transfer on a bus. With T
+ * tokens a frame, G frames in flight and a memory that brings rate / 256 beats of parameters a
+ * cycle, and sums and maxima over kernels,
+ *
+ *     pace   = max(cycles per token)
+ *     load   = ceil(256 sum(beats) / (rate G))
+ *     steady = max(T pace, load)           cycles of an iteration per frame, once the core is full
+ *     price  = sum(multipliers, lanes, skew, traffic)             compared in this order
+ *     bits   = sum(bits on chip) + FIFOs
+ *
+ * Lanes are the channels at a time of kernels without multiplier arrays; skew is how far a folding
+ * is from SIMD = 4 PE. FIFOs count as deep as if all kernels that may be were in row blocks, so
+ * that no folding changes them.
+ *
+ * A kernel with resident parameters has no beats, and its bits are those of all iterations. A
+ * kernel in row blocks reads its parameters anew for each tile of each of the G frames, and has the
+ * bits of two blocks and of its tiles. With --memory auto each kernel may be either, which
+ * multiplies the choices. The price then ends with traffic, the sum of beats: of the foldings that
+ * are as fast and as cheap, the one that reads least wins. The cycles with filling and draining are
+ * what mlo_predict says; a target is held against those.
  *
  * Why the answer is the best. mlo_search_solve(s) is the cheapest folding with steady <= s within
- * the limits. steady <= s says: every kernel's interval is at most s / T, and beats add up to at
- * most s rate G / 256. The first is about each kernel alone, the second and the limits about sums.
- * If each kernel's cheapest choice satisfies the sums, no folding is cheaper, as prices add up. If
- * not, partial foldings of the first k kernels are kept that none other dominates in price, bits
- *     and beats (dynamic programming): whatever completes a dominated one completes the other,
- *     too, for no more. From solve follow least steady within limits:  feasibility is monotone in
- *     s, so bisection finds the least s; solve(s) is the cheapest there
- *     the front:                   s = no limit, then again and again one less than the steady of
- *     what came out: nothing between can be cheaper
- *     a target:                    along the front from target / iterations on, to the first one
- *                                  that mlo_predict lets through. Two frames or more in flight
- *                                  reach steady, so it is the cheapest of all; with one, of those
- *                                  that are evenly paced. (With one, filling and draining are
- *                                  about 7 / T of it; to pace kernels unevenly buys part of that
- *                                  dearly. It is done for targets that cannot be met else:
- *                                  mlo_search_rush, which is not claimed to be the cheapest.)
- * invariant: same model, same options: same answer; ties are broken by price, bits, beats, SIMD, PE.
- * example: 768 channels, --budget-macs 1024: 6 912 cycles a token for each of QKV, FFN in and FFN out.
+ * the limits. steady <= s means that every kernel's interval is at most s / T, and that beats add
+ * up to at most s rate G / 256. The first condition is about each kernel alone; the second, and the
+ * limits, are about sums. If each kernel's cheapest choice satisfies the sums, no folding is
+ * cheaper, as prices add up. If not, dynamic programming: of the partial foldings of the first k
+ * kernels, those are kept that no other one dominates in price, bits and beats, since whatever
+ * completes a dominated one completes the other for no more. From solve follow:
+ *
+ *     the least steady    whether s can be met is monotone in s, so bisection finds the least s;
+ *                         solve(s) is the cheapest there
+ *     the front           solve without a limit on s, then again and again with one less than the
+ *                         last steady: nothing between two results can be cheaper
+ *     a target            along the front from target / iterations on, to the first folding whose
+ *                         predicted cycles meet the target. With two frames or more in flight
+ *                         steady is reached, so it is the cheapest of all; with one, it is the
+ *                         cheapest with an even pace. (Then filling and draining are about 7 / T of
+ *                         a frame; an uneven pace buys part of that at a high price. It is used for
+ *                         targets that cannot be met otherwise: mlo_search_rush, which does not
+ *                         claim to be the cheapest.)
+ *
+ * invariant: the same model and options get the same answer; ties are broken by price, bits, beats,
+ *     SIMD, PE.
+ * example: 768 channels, --budget-macs 1024: 6 912 cycles a token for each of QKV, FFN in and FFN
+ *     out.
  * cost: kernels x foldings to list them (some hundreds each); a solve is kernels x log foldings,
  *     unless bits or beats are scarce.
  */
 
-/* Prices add up and are compared from the first number on. way: 0, or where the multipliers are
- * given and time is the price, how long a token takes through a kernel with multipliers. */
+/* Prices add up, and are compared from the first member on. `way` is 0, unless multipliers are
+ * given and time is the price: then it is how long a token takes through a kernel with
+ * multipliers. */
 typedef struct {
     int64_t way, multipliers, lanes, skew, traffic;
 } mlo_price;
@@ -29426,13 +29563,14 @@ typedef struct {
     mlo_price price;
 } mlo_choice;
 
-/* Those of one kernel: faster ones first; none is beaten in speed, price, bits and beats at once. */
+/* The choices of one kernel, faster ones first. None is beaten in speed, price, bits and beats at
+ * once. */
 typedef struct {
     mlo_choice *item;
     size_t n;
 } mlo_menu;
 
-/* What a folding as a whole may take. */
+/* The most that a folding as a whole may take. */
 typedef struct {
     int64_t steady, multipliers, bits;
 } mlo_limits;
@@ -29450,13 +29588,13 @@ typedef struct {
     mlo_core *c;
     mlo_menu menu[MLO_CORE_MOST];
     int64_t fifo_bits; /* with c->frames in flight */
-    int timed; /* 1: prices have a way */
-    int tiled; /* some may be in row blocks */
-    /* 1: prices have traffic: for some kernels it is to be chosen where parameters are */
+    int timed; /* 1: prices count `way` */
+    int tiled; /* 1: some kernels may be in row blocks */
+    /* 1: prices count traffic, since for some kernels the place of the parameters is open */
     int thrifty;
 } mlo_space;
 
-enum { MLO_SEARCH_FRAMES = 8 }; /* frames in flight, when they are to be chosen */
+enum { MLO_SEARCH_FRAMES = 8 }; /* the most frames in flight, when that is open */
 #define MLO_UNLIMITED (INT64_MAX / 1024)
 
 static int mlo_sign(int64_t a, int64_t b) { return a < b ? -1 : a > b; }
@@ -29478,8 +29616,8 @@ static mlo_price mlo_price_sum(mlo_price a, const mlo_price *b) {
 
 /* ---- menus ---------------------------------------------------------------- */
 
-/* Of foldings with as many multipliers, the one nearest to SIMD = 4 PE: wide trees save
- * requantizers, very wide ones cost routing. */
+/* Least at SIMD = 4 PE, for a given number of multipliers: wide adder trees save requantizers, very
+ * wide ones cost routing. */
 static int64_t mlo_fold_skew(int64_t pe, int64_t simd) { return simd > 4 * pe ? simd : 4 * pe; }
 
 static int mlo_choice_order(const void *x, const void *y) {
@@ -29493,7 +29631,7 @@ static int mlo_choice_order(const void *x, const void *y) {
     return a->simd != b->simd ? mlo_sign(a->simd, b->simd) : mlo_sign(a->pe, b->pe);
 }
 
-/* A folding in each of these modes; in row blocks, if the site has a tile. */
+/* Adds a folding for each of these places of parameters; row blocks only if the site has a tile. */
 static int mlo_menu_add(mlo_space *s, mlo_menu *menu, const mlo_element *e, const mlo_site *site,
     int memories, int64_t pe, int64_t simd) {
     mlo_unit u;
@@ -29501,7 +29639,7 @@ static int mlo_menu_add(mlo_space *s, mlo_menu *menu, const mlo_element *e, cons
     u.pe = (int)pe;
     u.simd = (int)simd;
     if (e->kernel->unit(site, pe, simd, &u)) return mlo_failed(s->m);
-    /* nothing to divide */
+    /* one group of channels: no row blocks */
     if (site->tile && !u.blocks) memories = e->memories & MLO_LAYER ? 0 : MLO_LAYER;
     for (int memory = MLO_LAYER; memory <= MLO_BLOCK; memory *= 2)
         if (memories & memory) {
@@ -29521,7 +29659,7 @@ static int mlo_menu_add(mlo_space *s, mlo_menu *menu, const mlo_element *e, cons
     return 0;
 }
 
-/* Drops what another one, at least as fast, beats. */
+/* Drops choices that another one, at least as fast, beats. */
 static void mlo_menu_thin(mlo_menu *menu) {
     size_t kept = 0;
     if (menu->n) qsort(menu->item, menu->n, sizeof *menu->item, mlo_choice_order);
@@ -29537,8 +29675,8 @@ static void mlo_menu_thin(mlo_menu *menu) {
     menu->n = kept;
 }
 
-/* All legal foldings of a kernel; the given one, if it is pinned. What is legal in both is legal
- * in each. */
+/* Lists all legal foldings of a kernel, or the given one if it is pinned. What is legal as (PE,
+ * SIMD) is legal as (PE, 1) and as (1, SIMD). */
 static int mlo_menu_list(
     mlo_space *s, mlo_menu *menu, const mlo_element *e, const mlo_site *site, int memories) {
     const int64_t most_s = e->kernel->simd_axis ? mlo_last_dim(&e->site.in[0]) : 1;
@@ -29590,8 +29728,8 @@ static int mlo_search_begin(mlo *m, mlo_core *c, int timed, mlo_space *s) {
     return mlo_search_menus(s);
 }
 
-/* Menus again, where beats depend on the frames: row blocks are read for each one's tiles, all
- * else is shared. */
+/* Sets the number of frames in flight. Lists the menus again if beats depend on it: row blocks are
+ * read for the tiles of each frame, all else is read once for all frames. */
 static int mlo_search_frames(mlo_space *s, int frames) {
     const int anew = s->tiled && s->c->frames != frames;
     s->c->frames = frames;
@@ -29607,7 +29745,7 @@ static int mlo_search_frames(mlo_space *s, int frames) {
 
 /* ---- solving -------------------------------------------------------------- */
 
-/* Sums of the plan's choices, and how fast it is. */
+/* Sums up the plan's choices, and says how fast it is. */
 static void mlo_plan_sum(const mlo_space *s, mlo_plan *p) {
     static const mlo_price nothing = { 0, 0, 0, 0, 0 };
     p->price = nothing;
@@ -29630,7 +29768,8 @@ static int mlo_plan_within(const mlo_plan *p, const mlo_limits *l) {
     return p->steady <= l->steady && p->price.multipliers <= l->multipliers && p->bits <= l->bits;
 }
 
-/* A folding of the first kernels: which choice of the last one, and which partial folding before it. */
+/* A folding of the first kernels: the choice for the last of them (`item`), and the partial folding
+ * of those before it (`before`). */
 typedef struct {
     mlo_price price;
     int64_t bits, beats;
@@ -29669,12 +29808,12 @@ static int mlo_partials_add(mlo_partials *p, const mlo_partial *one) {
 /* Of the partial foldings from `first` on, keeps those that no other one beats. */
 static void mlo_partials_thin(mlo_partials *p, size_t first) {
     size_t kept = first;
-    /* bits of those that are kept: what has fewer is not beaten */
+    /* the fewest bits of those kept: what has fewer is not beaten */
     int64_t least = INT64_MAX;
     if (p->n > first) qsort(p->item + first, p->n - first, sizeof *p->item, mlo_partial_order);
     for (size_t i = first; i < p->n; i++) {
         const mlo_partial *one = &p->item[i];
-        /* in price by those before; likely by the one just before */
+        /* all kept before have a lower price; the last one kept most likely beats this one */
         int beaten = 0;
         for (size_t k = kept; k-- > first && !beaten && one->bits >= least;)
             beaten = p->item[k].price.multipliers <= one->price.multipliers
@@ -29686,7 +29825,8 @@ static void mlo_partials_thin(mlo_partials *p, size_t first) {
     p->n = kept;
 }
 
-/* Least multipliers, bits and beats of the kernels from i on, at a pace. */
+/* The least multipliers, bits and beats of the kernels from i on at a pace, and their most
+ * beats. */
 typedef struct {
     int64_t multipliers, bits, beats, most_beats;
 } mlo_rest;
@@ -29713,8 +29853,8 @@ static void mlo_search_rest(const mlo_space *s, int64_t pace, mlo_rest *rest) {
     }
 }
 
-/* All partial foldings of kernel i on top of those in first .. end - 1, within the limits whatever
- * follows. */
+/* Adds kernel i's choices to each partial folding in first .. end - 1. Drops what must exceed the
+ * limits, whatever follows. */
 static int mlo_search_layer(const mlo_space *s, int i, const mlo_limits *l, int64_t pace,
     int64_t beats, const mlo_rest *rest, mlo_partials *p, size_t first, size_t end) {
     for (size_t b = first; b < end; b++)
@@ -29733,8 +29873,8 @@ static int mlo_search_layer(const mlo_space *s, int i, const mlo_limits *l, int6
     return 0;
 }
 
-/* Where sums matter: found says whether there is a folding within the limits; then the plan is the
- * cheapest. */
+/* Solves by dynamic programming, where sums matter. *found says whether a folding is within the
+ * limits; then the plan is the cheapest. */
 static int mlo_search_program(const mlo_space *s, const mlo_limits *l, int64_t pace, int64_t beats,
     mlo_plan *plan, int *found) {
     mlo_partials p = { s->m, NULL, 0, 0 };
@@ -29765,7 +29905,7 @@ static int mlo_search_program(const mlo_space *s, const mlo_limits *l, int64_t p
     return r;
 }
 
-/* The cheapest of a menu's first k + 1: nothing slower than those. */
+/* The cheapest of a menu's first k + 1 choices, which are no slower than choice k. */
 static size_t mlo_menu_cheapest(const mlo_menu *menu, size_t k) {
     size_t best = 0;
     for (size_t i = 1; i <= k; i++)
@@ -29773,7 +29913,7 @@ static size_t mlo_menu_cheapest(const mlo_menu *menu, size_t k) {
     return best;
 }
 
-/* The cheapest folding within the limits. */
+/* Finds the cheapest folding within the limits. */
 static int mlo_search_solve(const mlo_space *s, const mlo_limits *l, mlo_plan *plan, int *found) {
     const int64_t pace = l->steady / s->c->chunk;
     const int64_t beats = mlo_load_beats(
@@ -29789,19 +29929,19 @@ static int mlo_search_solve(const mlo_space *s, const mlo_limits *l, mlo_plan *p
             plan->item[i] = mlo_menu_cheapest(menu, k);
         }
     mlo_plan_sum(s, plan);
-    /* the fewest there are at this pace */
+    /* no plan with this pace has fewer multipliers */
     if (!s->timed && plan->price.multipliers > l->multipliers) return 0;
     *found = mlo_plan_within(plan, l);
     return *found ? 0 : mlo_search_program(s, l, pace, beats, plan, found);
 }
 
-/* The fastest folding within the limits; of those, the cheapest. */
+/* Finds the fastest folding within the limits; of equally fast ones, the cheapest. */
 static int mlo_search_fastest(const mlo_space *s, const mlo_limits *l, mlo_plan *plan, int *found) {
     mlo_limits try = *l;
     mlo_plan other;
     int fits;
     if (mlo_search_solve(s, l, plan, found) || !*found) return mlo_failed(s->m);
-    /* low cannot be reached, plan->steady can */
+    /* `low` cannot be reached, plan->steady can */
     for (int64_t low = 0; low < plan->steady;) {
         try.steady = low + (plan->steady - low) / 2;
         if (try.steady == low) break;
@@ -29814,9 +29954,9 @@ static int mlo_search_fastest(const mlo_space *s, const mlo_limits *l, mlo_plan 
     return 0;
 }
 
-/* Of the foldings within the limits that are as fast as the plan, the one whose tokens are through
- * soonest: what one frame in flight, which cannot hide filling and draining, makes of spare
- * multipliers. Lanes stay as few as the pace needs. */
+/* Of the foldings within the limits that are as fast as the plan, takes the one through which a
+ * token is soonest. So one frame in flight, which cannot hide filling and draining, makes use of
+ * spare multipliers. Lanes stay as few as the pace needs. */
 static int mlo_search_spare(const mlo_space *s, const mlo_limits *l, mlo_plan *plan) {
     mlo_space timed;
     mlo_limits try = *l;
@@ -29853,8 +29993,8 @@ static int mlo_plan_apply(const mlo_space *s, const mlo_plan *p) {
     return 0;
 }
 
-/* Cycles per frame of the core as it is folded, filling and draining included where frames cannot
- * hide them. */
+/* Predicts the cycles per frame of the core as it is folded now; with filling and draining, where
+ * other frames do not hide them. */
 static int mlo_plan_cycles(const mlo_space *s, mlo_plan *p) {
     mlo_prediction predicted;
     if (mlo_predict(s->m, s->c, mlo_core_warms(s->c) ? 2 * p->frames : 1, &predicted))
@@ -29863,21 +30003,21 @@ static int mlo_plan_cycles(const mlo_space *s, mlo_plan *p) {
     return 0;
 }
 
-/* The same of the plan, as which the core is folded from then on. */
+/* Folds the core as the plan says, and predicts its cycles. */
 static int mlo_plan_predict(const mlo_space *s, mlo_plan *p) {
     return mlo_plan_apply(s, p) ? mlo_failed(s->m) : mlo_plan_cycles(s, p);
 }
 
-/* For targets that no even pace meets: everything as fast as can be, then kernel after kernel as
- * cheap as the target lets it be. What is faster alone never makes the whole slower, so each
- * kernel's limit is found by bisection, and if this fails, nothing else meets it (but for the few
- * cycles that narrower adder trees are shallower). */
+/* For targets that no even pace meets: makes every kernel as fast as can be, then one kernel after
+ * the other as cheap as the target allows. A faster kernel never makes the whole slower, so
+ * bisection finds each kernel's limit. If this fails, nothing else meets the target (but for the
+ * few cycles by which narrower adder trees are shallower). */
 static int mlo_search_rush(const mlo_space *s, int64_t target, mlo_plan *plan) {
     memset(plan, 0, sizeof *plan);
     mlo_plan_sum(s, plan);
     if (mlo_plan_predict(s, plan)) return mlo_failed(s->m);
     for (int i = 0; i < s->c->n_element && plan->cycles <= target; i++) {
-        /* low meets the target, high does not */
+        /* `low` meets the target, `high` does not */
         size_t low = 0, high = s->menu[i].n;
         while (high > low + 1) {
             mlo_plan other = *plan;
@@ -29895,8 +30035,8 @@ static int mlo_search_rush(const mlo_space *s, int64_t target, mlo_plan *plan) {
     return 0;
 }
 
-/* The cheapest folding that takes at most `target` cycles per frame. Not found: `plan` is the
- * fastest, if that is found. */
+/* Finds the cheapest folding that takes at most `target` cycles per frame. If there is none, `plan`
+ * is the fastest one, if *any. */
 static int mlo_search_target(
     const mlo_space *s, const mlo_limits *l, int64_t target, mlo_plan *plan, int *found, int *any) {
     mlo_limits try = *l;
@@ -29919,17 +30059,17 @@ static int mlo_search_target(
     return 0;
 }
 
-/* Could more frames in flight be of use, which share the loads? Not from two on, when even the
- * most beats there are would not be felt. */
+/* Could more frames in flight, which share loads, be of use? From two on they are not, if even the
+ * most beats that any folding reads would not slow this plan down. */
 static int mlo_search_more(const mlo_space *s, const mlo_plan *p) {
     mlo_rest rest[MLO_CORE_MOST + 1];
     mlo_search_rest(s, MLO_UNLIMITED, rest);
     return p->frames < 2 || mlo_load_cycles(s->c, rest[0].most_beats) > p->steady * p->frames;
 }
 
-/* Every folding within the limits that is the cheapest for its speed, the slowest first:
- * MLO_PUSHed onto plans. From two frames in flight on, steady is what comes out, so that more
- * frames, which cost bits, must make it faster or cheaper. */
+/* Pushes onto `plans` every folding within the limits that is the cheapest for its speed, the
+ * slowest first. From two frames in flight on, the steady speed is reached; so more frames, which
+ * cost bits, must make the plan faster or cheaper. */
 static int mlo_search_front(const mlo_space *s, const mlo_limits *l, mlo_plan **plans, size_t *n) {
     mlo_limits try = *l;
     mlo_plan plan;
@@ -29946,8 +30086,8 @@ static int mlo_search_front(const mlo_space *s, const mlo_limits *l, mlo_plan **
     return 0;
 }
 
-/* Is plan a at least as good as b in all that counts, and better in something (or the first of
- * equals)? Frames in flight cost bits. */
+/* Is plan a at least as good as b in cycles, multipliers and bits, and better in one of them, or
+ * the first of equals? Bits count only between different numbers of frames in flight. */
 static int mlo_plan_beats(const mlo_plan *a, const mlo_plan *b) {
     const int64_t a_bits = a->frames == b->frames ? 0 : a->bits;
     const int64_t b_bits = a->frames == b->frames ? 0 : b->bits;
@@ -29969,7 +30109,7 @@ static int mlo_plan_order(const void *x, const void *y) {
 static void mlo_plans_thin(mlo_plan *plans, size_t *n) {
     size_t kept = 0;
     if (*n) qsort(plans, *n, sizeof *plans, mlo_plan_order);
-    /* sorted: what beats a plan stands before it */
+    /* sorted: a plan that beats another one stands before it */
     for (size_t i = 0; i < *n; i++) {
         int beaten = 0;
         for (size_t k = 0; k < kept && !beaten; k++) beaten = mlo_plan_beats(&plans[k], &plans[i]);
@@ -29979,28 +30119,35 @@ static void mlo_plans_thin(mlo_plan *plans, size_t *n) {
 }
 
 /* ======== src/fold/device.c ======== */
-/* device: the fastest folding that fits an FPGA: `fold --device`.
+/* device: finds the fastest folding that fits an FPGA: `fold --device`.
  *
- * in:  a core, its menus (search.c), a device: a name out of the table below, or
- *     lut=..,ff=..,dsp=..,bram=.. .   out: a plan, or what does not fit.
- * invariant: what comes out fits by the estimate of the whole core: kernels, FIFOs, width
- * converters, loop, loader, registers (estimate.c). How full: a device that is fuller than this
- *      hardly routes, or only slowly: 70 % of its LUTs, 50 % of its flip-flops, 80 % of its DSPs
- * and of its block RAMs. (At these shares AMD's report_failfast begins to warn.) UltraRAM is not
- *      counted: no memory is mapped to it. What the answer is. The front of the search has, for
- *      every speed there is, the folding with the fewest multipliers (ties: lanes, skew); what is
- *      as fast and has more of them is not on it. Of the front's plans those that fit are kept,
- *      and of those it is the fastest in cycles per frame, as mlo_predict says; with a target, the
- *      cheapest that meets it. So every plan of the front that is faster does not fit, and it is
- * that of `fold --pareto --device`, which prints all that do. Area itself is not minimised: a
- * folding beside the front, as fast, with more multipliers or another split of PE and SIMD, could
- * fit where the front's does not. Where multipliers are what is scarce, there is none. Areas are
- * no sum over kernels - a converter depends on both its ends -, so that is what stands between
- * this and dynamic programming. Where parameters are is tried, too, unless --memory says it: two
- * layers' banks on chip, and row blocks with tiles of any size (fold.c).
- * example: MiniLM's layer (384 channels) on an xcvu9p, whose block RAMs hold two layers (922 of 36
- *      Kbit); those of an xczu9eg do not; there it is in row blocks. Two layers of BERT-base take
- *      more block RAM than any device here has.
+ * in:  a core, its menus (search.c), a device: a name of the table below, or
+ *     lut=..,ff=..,dsp=..,bram=...
+ * out: a plan, or what does not fit.
+ *
+ * How full a device may get: 70 % of its LUTs, 50 % of its flip-flops, 80 % of its DSPs and of its
+ * block RAMs. A fuller device hardly routes, or only slowly; at these shares AMD's report_failfast
+ * begins to warn. UltraRAM is not counted: no memory is mapped to it.
+ *
+ * What the answer is: the front of the search has, for every speed, the folding with the fewest
+ * multipliers (ties: lanes, skew), and none that is as fast with more of them. The answer is the
+ * fastest plan of the front that fits, in cycles per frame as mlo_predict says; with a target, the
+ * cheapest that fits and meets it. So no faster plan of the front fits. `fold --pareto --device`
+ * prints all plans of the front that fit.
+ *
+ * Area itself is not minimised. A folding that is not on the front, as fast but with more
+ * multipliers or another split of PE and SIMD, could fit where the front's does not; if multipliers
+ * are scarce, there is none. Dynamic programming over areas is not possible, since the area is no
+ * sum over kernels: a width converter depends on both its ends.
+ *
+ * Unless --memory says where parameters are, both places are tried: two layers' banks on chip, and
+ * row blocks (part of a matrix on chip at a time, fold.c) with tiles of any size.
+ *
+ * invariant: the plan fits by the estimate of the whole core: kernels, FIFOs, width converters,
+ *     loop, loader, registers (estimate.c).
+ * example: an xcvu9p holds two layers of MiniLM (384 channels) in its block RAMs (922 of 36 Kbit);
+ *     an xczu9eg does not: there MiniLM is in row blocks. Two layers of BERT-base take more block
+ *     RAM than any device here has.
  * cost: a solve (microseconds) for every plan of the front; estimates, depths and predictions for
  *     the few that may be the fastest.
  */
@@ -30255,21 +30402,24 @@ static int mlo_device_thin(const mlo_space *s, const mlo_fpga *f, mlo_plan *plan
 }
 
 /* ======== src/fold/knee.c ======== */
-/* knee: the folding that a person would choose, where nothing says which.
+/* knee: chooses the folding that a person would choose, where no option says which.
  *
- * in:  a core, its menus (search.c), perhaps a limit of multipliers.     out: a plan of the front.
- * What is chosen. Cycles times multipliers is what a frame costs; on the front most foldings cost
- *      nearly as little as the best of them: those whose kernels are equally busy. Of those within
- *      MLO_KNEE_PERCENT of the least it is the one with the fewest multipliers that is simulated
- *      in under a minute; where none is (a BERT-base), the fastest that has at most MLO_KNEE_MOST
- *      multipliers.
- * invariant: it is on the front of `fold --pareto`: steady_cycles x multipliers is at most 1.1
- * times the least of its lines. Same model, same answer. How long a simulation takes: Icarus' time
- *      goes into cycles of the core as a whole and into products; the numbers below are those of
- *      bert-tiny, with 28 to 224 multipliers, on one core of a server.
- * example: bert-tiny (2 layers of 64 channels, 32 tokens): 112 of the 6 to 748 multipliers that
- *     the front has.
- * cost: a solve for every plan of the front; predictions of the few that could be simulated soon
+ * in:  a core, its menus (search.c), perhaps a limit of multipliers.
+ * out: a plan of the front (the foldings that no other one beats).
+ *
+ * Cycles times multipliers is what a frame costs. On the front most foldings whose kernels are
+ * equally busy cost nearly as little as the best one. Of the foldings within MLO_KNEE_PERCENT of
+ * the least cost, the knee is the one with the fewest multipliers that simulates in under a minute;
+ * where none does (a BERT-base), the fastest one with at most MLO_KNEE_MOST multipliers.
+ *
+ * The time of a simulation: Icarus spends it on cycles of the core as a whole and on products; the
+ * numbers below are those of bert-tiny, with 28 to 224 multipliers, on one core of a server.
+ *
+ * invariant: the plan is on the front of `fold --pareto`: its steady_cycles x multipliers is at
+ *     most 1.1 times the least of all lines. The same model gets the same answer.
+ * example: bert-tiny (2 layers of 64 channels, 32 tokens): 112 multipliers, where the front has
+ *     plans with 6 to 748.
+ * cost: a solve for every plan of the front; predictions of the few that could simulate soon
  *     enough.
  */
 enum {
@@ -30335,26 +30485,34 @@ static int mlo_knee(const mlo_space *s, const mlo_limits *l, mlo_plan *best, int
 }
 
 /* ======== src/fold/fold.c ======== */
-/* fold: how much hardware each kernel gets.
+/* fold: decides how much hardware each kernel gets.
  *
- * in:  a lowered model, and what is wanted: caps (--pe, --simd); a target (--target-cycles,
- *      --target-fps with --clock-mhz); budgets (--budget-macs, --budget-bits); a device
- *      (--device); memory (--memory, --bandwidth, --axi-latency, --axi-width); a folding JSON
- *      (FINN's keys, or a line of --pareto).
- * out: the same model with mlo.pe, mlo.simd, mlo.memory, FIFO depths and frames in flight written
- *     on its nodes.
- * invariant: every PE and SIMD divides what it must; what was asked for one kernel by name is
- *      taken as it is or refused; what is searched for is the best under the model of search.c,
- * around what was given by name. FIFOs: --budget-bits counts them as deep as their paths, so that
- * it is kept whatever comes; what was chosen gets those that its schedule fills. --memory block:
- * every matrix that leaves PE more than one group of channels is read block by block, for each
- *      tile of --tile tokens (all of a frame). --memory auto --tile N: where that is better than
- * the whole matrix on chip. --tile auto: the size that serves best, for all kernels that have none
- * of their own; the fewest tiles of those that serve as well. --device: with two layers on chip
- * and in row blocks (--tile auto), whichever is better. Nothing asked for: the knee (knee.c), said
- * in a line.
+ * in:  a lowered model, and options:
+ *     limits      --pe, --simd
+ *     a target    --target-cycles, or --target-fps with --clock-mhz
+ *     budgets     --budget-macs, --budget-bits
+ *     a device    --device
+ *     memory      --memory, --tile, --bandwidth, --axi-latency, --axi-width
+ *     a folding   JSON with FINN's keys, or a line of --pareto
+ * out: the same model; its nodes have mlo.pe, mlo.simd, mlo.memory, FIFO depths and the number of
+ *     frames in flight.
+ *
+ * --memory block: a matrix is read in row blocks, unless PE covers all its channels in one group:
+ * only a block of it is on chip, and every tile of --tile tokens (default: a frame) passes all
+ * blocks. --memory auto --tile N uses row blocks where they are better than the whole matrix on
+ * chip. --tile auto chooses the size that serves best for all kernels without a tile of their own;
+ * of equally good sizes, the one with the fewest tiles. --device tries two layers on chip and row
+ * blocks (--tile auto), and takes the better. With no option, the knee is taken (knee.c), and a
+ * line says so.
+ *
+ * FIFO depths: --budget-bits counts every FIFO as deep as its path could need, so that the budget
+ * holds in any case; the folding chosen gets the depths that its schedule fills.
+ *
+ * invariant: every PE and SIMD divides what it must. What is asked for one kernel by name is taken
+ *     as it is, or refused. The rest is the best under the model of search.c, given those.
  * example: --target-cycles 40000 on a BERT of T tokens and L layers: each kernel gets the fewest
- *      multipliers that serve a token in 40000 / (L (T + 7) + T) cycles, so that all are equally busy.
+ *     multipliers that serve a token in 40000 / (L (T + 7) + T) cycles, so that all are equally
+ *     busy.
  * cost: that of the search, and a schedule of two groups of frames for the depths.
  */
 
@@ -30998,10 +31156,11 @@ static int mlo_fold(mlo *m) {
 }
 
 /* ======== src/stages.c ======== */
-/* stages: the table of stages, and walking a model down it.
+/* stages: the table of stages; walks a model down it.
  *
- * in:  a loaded model, and the stage it should reach.     out: the model at that stage; metadata
- *     mlo.stage says which.
+ * in:  a loaded model, and the stage it should reach.
+ * out: the model at that stage; metadata mlo.stage says which.
+ *
  * invariant: every stage has run exactly once, in this order, whichever process ran it.
  * example: mlo_to(m, "fold") runs each stage that the model has not been through.
  * cost: that of the stages.
@@ -41805,11 +41964,14 @@ enum { MLO_N_SHARE = sizeof mlo_share / sizeof *mlo_share };
 /* ======== src/share.c ======== */
 /* share: texts of other languages, with their holes filled.
  *
- * in:  a text of share/ (embedded in texts.c), and a list of what fills its holes.     out: the
- *     text, behind what has been composed so far.
- * invariant: a hole is @NAME@. With a value, the value stands there. With a writer, it is a line of
- *      its own, and the writer writes lines. With neither, its line is left out. A hole that is not
- *      in the list is a bug of mlo.
+ * in:  a text of share/ (embedded in texts.c), and a list of what fills its holes.
+ * out: the text, appended to what has been composed so far.
+ *
+ * A hole is @NAME@. If the list has a value for it, the value takes its place. If the list has a
+ * writer, the hole is a line of its own, and the writer writes lines. If it has neither, the line
+ * is left out.
+ *
+ * invariant: a hole that is not in the list is a bug of mlo.
  * example: "    parameter WORDS = @WORDS@;" and { "WORDS", "2048", NULL }
  * cost: one pass over the text.
  */
@@ -43391,13 +43553,15 @@ int mlo_emit(mlo *m, mlo_sink sink, void *user) {
 /* show: for people */
 
 /* ======== src/show/view.c ======== */
-/* show, view: what there is to show of a model, gathered once for all formats; and names, shapes
- * and sizes as people read them.
+/* show, view: gathers what there is to show of a model, once for all formats; and writes names,
+ * shapes and sizes as people read them.
  *
- * in:  a model of any stage.     out: mlo_view: its loops, which values depend on an input, what
- *      scopes hold, and once lowered the core and its predicted schedule.
- * invariant: nothing of the model changes; no tensor byte is read. Numbers are printed from
- *     integers, so no locale shows in them.
+ * in:  a model of any stage.
+ * out: mlo_view: its loops, the values that depend on an input, what scopes hold; once the model is
+ *     lowered, the core and its predicted schedule.
+ *
+ * invariant: the model does not change; no tensor byte is read. Numbers are printed from integers,
+ *     so no locale shows in them.
  * example: view.loop[0].iterations is 12, and mlo_view_tail(m, "encoder/encoder.layer.0", its
  *     scope) is "attention.self".
  * cost: O(nodes and their inputs); the prediction O(tokens x iterations x kernels).
@@ -44108,11 +44272,12 @@ static int mlo_view_params_of(
 /* show, sketch: a graph as it is drawn: vertices with a few words each, edges with the values that
  * flow.
  *
- * in:  a graph of the model, or a loop's body.     out: an mlo_sketch, which DOT and SVG are
- *     printed from.
- * invariant: only what depends on an input is drawn; parameters are counted on the vertex that
- *     reads them. An edge goes from a vertex to one of larger number, so the numbers are a
- *     topological order. Captured values come as vertices of their own.
+ * in:  a graph of the model, or a loop's body.
+ * out: an mlo_sketch, from which DOT and SVG are printed.
+ *
+ * invariant: only what depends on an input is drawn; the vertex that reads parameters says how
+ *     many. An edge goes from a vertex to one of larger number, so the numbers are a topological
+ *     order. Values captured from an outer graph are vertices of their own.
  * example: the lowered body of BERT: carried, requant_0, mvu_0, Split, attention_0, ... carried.
  * cost: O(nodes and their inputs).
  */
@@ -44251,7 +44416,7 @@ static void mlo_sketch_link(void *user, size_t slot, mlo_value *x) {
     mlo_sketch *s = r->s;
     int to = (int)s->n_vertex - 1, from = (int)(uintptr_t)mlo_map_get(&s->at, x) - 1;
     mlo_node *n = s->vertex[to].node;
-    if (from < 0 || !mlo_view_lives(s->v, x)) return;
+    if (s->v->m->error.code || from < 0 || !mlo_view_lives(s->v, x)) return;
     for (size_t k = (size_t)r->first; k < s->n_arrow && slot >= n->n_input; k++)
         if (s->arrow[k].value == x) return;
     mlo_arrow a = { from, x->producer && x->graph == s->g ? x->output : 0, to, (int)slot, x,
@@ -44346,10 +44511,11 @@ static int mlo_sketch_make(const mlo_view *v, const mlo_view_loop *loop, mlo_ske
 /* ======== src/show/text.c ======== */
 /* show, text: a model for people at a terminal, and for Graphviz.
  *
- * in:  an mlo_view.     out: plain text of at most MLO_SHEET columns; or a DOT graph with each
- *     loop's body as a cluster.
- * invariant: ASCII, but for what names bring along; a control character in a name is printed as
- *     '?'; columns count characters, not bytes.
+ * in:  an mlo_view.
+ * out: plain text of at most MLO_SHEET columns; or a DOT graph with each loop's body as a cluster.
+ *
+ * invariant: all text but names is ASCII; a control character in a name is printed as '?'; columns
+ *     count characters, not bytes.
  * example: mlo_show(m, "text", ..) of a folded BERT: inputs, the loop in its box, the kernels with
  *     their share of the busiest one's time.
  * cost: O(nodes printed).
@@ -45009,12 +45175,15 @@ static int mlo_show_dot(const mlo_view *v, mlo_text *t) {
 /* ======== src/show/picture.c ======== */
 /* show, picture: a sketch laid out in layers, as SVG.
  *
- * in:  an mlo_sketch.     out: <svg> text; colours come from the classes of its page.
- * The classic four steps (Sugiyama): each vertex gets the rank of its longest path; a value that
- * flows past ranks gets a bend in each of them, one chain for all its readers; each rank is
- * ordered by the mean place of its neighbours, up and down a few times; then x: every spot wants
- * the mean x of its neighbours, and the nearest placement without overlap is an isotonic
+ * in:  an mlo_sketch.
+ * out: <svg> text; colours come from the classes of its page.
+ *
+ * The four classic steps (Sugiyama): each vertex gets the rank of its longest path. A value that
+ * flows past ranks gets a bend in each of them, one chain for all its readers. Each rank is ordered
+ * by the mean place of its neighbours, up and down a few times. Then x: every spot (vertex or bend)
+ * wants the mean x of its neighbours, and the nearest placement without overlap is an isotonic
  * regression (pool adjacent violators).
+ *
  * invariant: integers only, stable sorts: the same picture everywhere.
  * example: the residual of a BERT layer becomes one straight line beside the attention.
  * cost: O(sweeps x spots log spots).
@@ -45472,9 +45641,9 @@ static void mlo_picture_svg(const mlo_picture *p, mlo_text *t) {
 /* ======== src/show/page.c ======== */
 /* show, page: pieces of an HTML page: its style, escaped words, cards, rows of tables.
  *
- * invariant: no script, nothing from elsewhere; light and dark by the reader's choice; every name
- *     goes through mlo_html_words.
- * example: a cell that begins with '>' stands to the right.
+ * invariant: the page has no script and loads nothing; it is light or dark as the reader's browser
+ *     says; every name goes through mlo_html_words.
+ * example: a cell that begins with '>' is aligned to the right.
  */
 
 /* share/page.css as one line. */
@@ -45518,12 +45687,14 @@ static const char *mlo_right(mlo *m, const char *s) {
 /* ======== src/show/chart.c ======== */
 /* show, chart: the core in pictures: the roofline, two iterations token by token, the whole run.
  *
- * in:  an mlo_view with a core; what it knows of a simulation.     out: SVG; colours come from the
- *     classes of the page.
- * invariant: what is drawn of a schedule is what mlo_predict_seen tells while it predicts, or what
- *      sim --trace measured. Coordinates are integers; a logarithm is made by squaring: the same
- *      picture everywhere.
- * example: the bars of the busiest kernel stand shoulder to shoulder; a gap in its row is a bubble.
+ * in:  an mlo_view with a core; what it knows of a simulation.
+ * out: SVG; colours come from the classes of the page.
+ *
+ * invariant: a picture of a schedule shows what mlo_predict_seen tells while it predicts, or what
+ *     sim --trace measured. Coordinates are integers, and a logarithm is made by squaring, so the
+ *     picture is the same everywhere.
+ * example: the bars of the busiest kernel stand shoulder to shoulder; a gap in its row is a bubble
+ *     (a time without work).
  * cost: two walks of the schedule a picture; at most MLO_BARS_MOST bars in the whole run, and a
  *     bar a token, or a few pixels, in the timeline.
  */
@@ -46129,9 +46300,11 @@ static int mlo_html_run(const mlo_view *v, mlo_text *t) {
 /* ======== src/show/html.c ======== */
 /* show, html: one page about a model; no network, no script.
  *
- * in:  an mlo_view.     out: HTML: where in the pipeline it is, cards of numbers, each loop with
- *      its instances, its body drawn and its per-iteration parameters; once lowered, the kernels
- *      in numbers and the pictures of show/chart.c.
+ * in:  an mlo_view.
+ * out: HTML: where in the pipeline the model is, cards of numbers, each loop with its instances,
+ *     its body drawn and its per-iteration parameters; once the model is lowered, the kernels in
+ *     numbers and the pictures of show/chart.c.
+ *
  * invariant: every name goes through mlo_html_words; nothing in a model can become markup.
  * example: mlo show --html model.json -o model.html
  * cost: the pictures (show/picture.c, show/chart.c).
@@ -46516,7 +46689,9 @@ static int mlo_show_html(const mlo_view *v, mlo_text *t) {
 /* ======== src/show/show.c ======== */
 /* show: any stage's model as text, JSON, DOT or one HTML page.
  *
- * in:  a model.     out: one text; mlo_show (api.c) hands it to a sink.
+ * in:  a model.
+ * out: one text; mlo_show (api.c) hands it to a sink.
+ *
  * invariant: the same model gives the same bytes; the model does not change. The JSON keys of
  *     design section 7 stay; more may come.
  * example: the page of a model before roll shows it with the instances marked, then what they
@@ -46756,7 +46931,9 @@ static int mlo_show_as(mlo *m, mlo *rolled, const char *format, mlo_text *t) {
 /* ======== src/api.c ======== */
 /* api: the public functions.
  *
- * in:  calls from outside.     out: what mlo.h promises.
+ * in:  calls from outside.
+ * out: what mlo.h promises.
+ *
  * invariant: a handle that failed stays failed: every call returns the first code and does nothing
  *     else.
  * example: mlo_load(m, "bert.onnx"), mlo_to(m, "fold") (stages.c), mlo_emit(m, sink, user)
