@@ -13,7 +13,7 @@ log=$(mktemp) || exit 2
 trap 'rm -f "$log"' EXIT
 failures=0
 checks=0
-floor=451       # checks of all modules, at least
+floor=452       # checks of all modules, at least
 
 # check WHAT COMMAND...: passes if it exits 0 and prints nothing
 check() {
@@ -67,6 +67,7 @@ style() {
         awk '/^[0-9]+ / { s[++n] = \$1 } END { if (n < 2000 || s[int(n / 2)] > 11 || s[int(n * 0.95)] > 33) print n, s[int(n / 2)], s[int(n * 0.95)] }'"
     check "C: kernels are named in their own files" nothing "$(echo $library)" '"mlo\.[A-Z][A-Za-z]*"' '^src/(kernels|ops/deeploy)|/\*.*"mlo'
     check "C: metadata keys are spelled in one file" nothing "$(echo $library)" '"mlo\.[a-z_.%]+"' '^src/ground/keys.c|"mlo\.(h|core|shape1|axes0|index%d)"'
+    check "C: flows are asked for their verbs, not for their names" nothing "$(echo $library)" 'MLO_FLOW_' '^src/(kernels/|core/(core|predict).c)'
     check "C: one min, one max" nothing "$(echo $library)" 'return a [<>] b [?] a : b;' '^src/ground/base.c'
     check "C: failures are passed on by mlo_failed" nothing "$(echo $library)" '\(int\)[a-z>-]*error\.code' '^src/ground/base.c'
     }
