@@ -360,7 +360,9 @@ static const char *mlo_top_memories(mlo_emitter *e, int resident) {
                 else
                     mlo_printf(&t, "%s32'd%lld", t.n ? ", " : "",
                         (long long)mlo_memory_beats(&c->element[i].unit.memory[k], c->axi_bits));
-    return t.text ? t.text : "";
+    const char *list = mlo_intern(e->m, t.text);
+    mlo_text_free(&t);
+    return list ? list : "";
 }
 
 static int mlo_emit_top(mlo_emitter *e) {
