@@ -10,16 +10,13 @@
  * cost: that of the schedule: milliseconds for a BERT-base.
  */
 
-static const mlo_flow_verbs *mlo_flow_of(const mlo_schedule *s, int i) {
-    static const mlo_flow_verbs *const flows[] = {
-        [MLO_FLOW_BEATS] = &mlo_flow_beats,
-        [MLO_FLOW_MATRIX] = &mlo_flow_matrix,
-        [MLO_FLOW_TILES] = &mlo_flow_tiles,
-        [MLO_FLOW_NORM] = &mlo_flow_norm,
-        [MLO_FLOW_ROWS] = &mlo_flow_rows,
-    };
-    return flows[s->c->element[i].unit.flow];
-}
+static const mlo_flow_verbs *const mlo_flows[] = {
+    [MLO_FLOW_BEATS] = &mlo_flow_beats,
+    [MLO_FLOW_MATRIX] = &mlo_flow_matrix,
+    [MLO_FLOW_TILES] = &mlo_flow_tiles,
+    [MLO_FLOW_NORM] = &mlo_flow_norm,
+    [MLO_FLOW_ROWS] = &mlo_flow_rows,
+};
 
 /* Nothing can fire: requests are heard, one after the other (of several at a time, who is behind
  * the latest: mlo_axi_share), until a tile is through or its half free, or a memory is there. 0:
@@ -177,6 +174,7 @@ static int mlo_predict_all(mlo *m, const mlo_core *c, int64_t frames, mlo_predic
     if (!s) return mlo_failed(m);
     memset(s, 0, sizeof *s);
     s->c = c;
+    s->flows = mlo_flows;
     s->mask = length - 1;
     s->p = p;
     s->follows = follows;

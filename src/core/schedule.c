@@ -176,6 +176,7 @@ static int64_t mlo_job_tokens(const mlo_job *j) { return mlo_job_turn(j) * j->it
 /* What is known of a run so far. */
 typedef struct {
     const mlo_core *c;
+    const struct mlo_flow_verbs *const *flows; /* [mlo_flow] */
     const mlo_job *job;
     int64_t n_job, total, mask; /* tokens of the run; of the ring, less one */
     /* [element][token & mask]; row n_element: the loop's way in */
@@ -288,7 +289,7 @@ typedef struct {
 /* How tokens go through an element of a kind: each kind has a file of its own, flow_*.c. Beats x
  * are counted from the run's first token on, `beats` to a token; beats `at` from their token's
  * first one on. All times are cycles; any may be MLO_NOT_YET, where a verb says `if known`. */
-typedef struct {
+typedef struct mlo_flow_verbs {
     /* when there is room for beat x of those that come next, if known; 0: tokens come in whole */
     int64_t (*opens)(const mlo_schedule *s, int i, int64_t x, int64_t beats);
     /* when the next token's first beat is taken, whatever comes, if known */
@@ -316,7 +317,9 @@ typedef struct {
     int passes; /* 1: tokens are worked on several at a time, and wait so */
 } mlo_flow_verbs;
 
-static const mlo_flow_verbs *mlo_flow_of(const mlo_schedule *s, int i);
+static const mlo_flow_verbs *mlo_flow_of(const mlo_schedule *s, int i) {
+    return s->flows[s->c->element[i].unit.flow];
+}
 
 /* Does the edge bring an element whole frames, beside its tokens? (keys and values) */
 static int mlo_edge_is_frame(const mlo_core *c, const mlo_edge *e) {
