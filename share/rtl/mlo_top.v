@@ -1,7 +1,7 @@
 // Made by mlo @VERSION@ from shapes, widths and folding; structure only, the logic is in the modules beside this file.
 // @LAYERS@ of hardware; frames of up to @TOKENS@ tokens of @CHANNELS@ channels; up to @FRAMES@ frames in flight;
 // @MULTIPLIERS@ multipliers; a token every @INTERVAL@ cycles; @LAYER_BEATS@ parameter beats of @AXI@ bits per iteration.
-@RESIDENT_BEATS@// Parameters of @RESIDENT_BEATS@ beats per iteration are resident: read once, with room for @DEEPEST@ iterations.
+// Parameters of @RESIDENT_BEATS@ beats per iteration are resident: read once, with room for @DEEPEST@ iterations.
 //
 // mlo_top: what other IP sees: streams, memory, registers; in it the registers and the core, mlo_core.
 `default_nettype none
