@@ -18,6 +18,7 @@
 #include <ftw.h>
 #include <limits.h>
 #include <math.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -172,6 +173,7 @@ static int cli_finish(cli *c) {
             cli_out_flush(&o);
         }
         free(o.buffer);
+        free(o.other);
     }
     cJSON_Delete(c->config);
     mlo_close(c->m);
@@ -188,7 +190,7 @@ int main(int argc, char **argv) {
 #endif
     c.called = argc ? argv[0] : "mlo";
     signal(SIGPIPE, SIG_IGN); /* a closed pipe is a failure like others */
-    if (!(c.m = cli_handle(&c.opened))) {
+    if (!(c.m = cli_handle(&c.opened, cli_warn))) {
         fprintf(stderr, "mlo: no memory [MLO_E_MEMORY]\n");
         return 2;
     }

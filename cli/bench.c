@@ -197,7 +197,7 @@ static int cli_sim_manifest(cli_bench *b) {
 /* ---- frames --------------------------------------------------------------- */
 
 static mlo *cli_sim_part(cli_bench *b, const char *file, int *opened) {
-    mlo *m = cli_handle(opened);
+    mlo *m = cli_handle(opened, cli_warn);
     if (!m) {
         cli_fail(b->c, MLO_E_MEMORY, NULL, "no memory");
         return NULL;

@@ -34,23 +34,70 @@ static cli_error cli_compare(const mlo_array *a, const mlo_array *b) {
     return e;
 }
 
-/* Runs the float model on the bench's first frame, of which emit knows what the integer model
- * makes. *errors: one per output, for the caller to free; returns how many. */
-static size_t cli_float_error(cli *c, cli_bytes *b, cli_error **errors) {
-    const mlo_array *in, *exact, *got;
-    size_t n_in, n, k, done = 0;
-    int opened;
-    mlo *m = cli_handle(&opened);
-    if (m) cli_options(c, m);
-    if (m && !cli_load(c, m, b) && !strcmp(mlo_stage(m), "") && !mlo_to(m, "read")
-        && !mlo_draw(m, MLO_BENCH_DRAW, &in, &n_in) && !mlo_run(m, in, n_in, &exact, &n)
-        && !mlo_golden(c->m, &got, &k) && (*errors = calloc(n + 1, sizeof **errors)) != NULL)
-        for (size_t i = 0; i < n && i < k; i++) {
-            if (cli_count(&exact[i]) != cli_count(&got[i])) continue;
-            (*errors)[done] = cli_compare(&got[i], &exact[i]);
-            (*errors)[done++].name = got[i].name; /* of the handle that stays */
-        }
-    mlo_close(m);
+/* The float model on the bench's first frame, in a thread of its own: a handle shares nothing with
+ * another one, so it runs while the integers are made and written. */
+typedef struct {
+    mlo *m;
+    int opened, stop, runs;
+    pthread_t thread;
+    pthread_mutex_t lock;
+    const mlo_array *exact; /* its outputs; n is 0 where it has none */
+    size_t n;
+} cli_floats;
+
+static int cli_floats_stopped(void *user, const char *name, int64_t iteration, const mlo_array *v) {
+    cli_floats *f = user;
+    (void)name;
+    (void)iteration;
+    (void)v;
+    pthread_mutex_lock(&f->lock);
+    int stop = f->stop;
+    pthread_mutex_unlock(&f->lock);
+    return stop;
+}
+
+static void *cli_floats_run(void *user) {
+    cli_floats *f = user;
+    const mlo_array *in;
+    size_t n_in;
+    if (mlo_to(f->m, "read") || mlo_draw(f->m, MLO_BENCH_DRAW, &in, &n_in)
+        || mlo_watch(f->m, cli_floats_stopped, f) || mlo_run(f->m, in, n_in, &f->exact, &f->n))
+        f->n = 0;
+    return NULL;
+}
+
+/* Begins, if the model is one of floats. What it would warn of the other handle says. */
+static void cli_floats_begin(cli *c, cli_floats *f, cli_bytes *b) {
+    memset(f, 0, sizeof *f);
+    pthread_mutex_init(&f->lock, NULL);
+    if (c->verb->bit != V_COMPILE || cli_failed(c) || !(f->m = cli_handle(&f->opened, NULL)))
+        return;
+    if (cli_options(c, f->m) || cli_load(c, f->m, b) || strcmp(mlo_stage(f->m), "")) return;
+    f->runs = !pthread_create(&f->thread, NULL, cli_floats_run, f);
+}
+
+/* Waits for it; `stop`: nobody wants to know any more. */
+static void cli_floats_end(cli_floats *f, int stop) {
+    pthread_mutex_lock(&f->lock);
+    f->stop = stop;
+    pthread_mutex_unlock(&f->lock);
+    if (f->runs) pthread_join(f->thread, NULL);
+    f->runs = 0;
+}
+
+/* How far the integers are from the floats, of each output. *errors is for the caller to free;
+ * returns how many. */
+static size_t cli_float_error(cli *c, cli_floats *f, cli_error **errors) {
+    const mlo_array *got;
+    size_t k, done = 0;
+    cli_floats_end(f, 0);
+    if (!f->n || mlo_golden(c->m, &got, &k) || !(*errors = calloc(f->n + 1, sizeof **errors)))
+        return 0;
+    for (size_t i = 0; i < f->n && i < k; i++) {
+        if (cli_count(&f->exact[i]) != cli_count(&got[i])) continue;
+        (*errors)[done] = cli_compare(&got[i], &f->exact[i]);
+        (*errors)[done++].name = got[i].name; /* of the handle that stays */
+    }
     return done;
 }
 
@@ -186,6 +233,7 @@ static int cli_build(cli *c) {
     cli_reports r = { NULL, NULL, NULL, NULL };
     cli_tree t;
     cli_error *errors = NULL;
+    cli_floats floats;
     size_t n = 0;
     struct timespec begin, end;
     memset(&t, 0, sizeof t);
@@ -194,14 +242,16 @@ static int cli_build(cli *c) {
     struct stat st;
     if (!stat(dir, &st) && !S_ISDIR(st.st_mode))
         return cli_fail(c, MLO_E_IO, dir, "is there and not a directory; give another -o");
-    if (!cli_load(c, c->m, &b) && !cli_to(c, "fold", &r) && !cli_report_write(c, &r)) {
+    cli_load(c, c->m, &b);
+    cli_floats_begin(c, &floats, &b);
+    if (!cli_failed(c) && !cli_to(c, "fold", &r) && !cli_report_write(c, &r)) {
         if (!cli_tree_open(c, &t, dir)) mlo_emit(c->m, cli_tree_sink, &t);
         cli_tree_close(&t);
     }
     cJSON *manifest = cli_failed(c) ? NULL : cJSON_ParseWithLength(t.manifest.data, t.manifest.n);
     if (!cli_failed(c) && !manifest) cli_fail(c, MLO_E_BUG, "manifest.json", "is no JSON");
     if (manifest && c->verb->bit == V_COMPILE) {
-        n = cli_float_error(c, &b, &errors);
+        n = cli_float_error(c, &floats, &errors);
         clock_gettime(CLOCK_MONOTONIC, &end);
         if (!cli_failed(c))
             cli_tell(c, &r, manifest, errors, n,
@@ -209,6 +259,9 @@ static int cli_build(cli *c) {
     }
     if (manifest && !cli_failed(c) && (c->verb->bit == V_EMIT || !isatty(STDOUT_FILENO)))
         cli_build_json(c, &r, manifest, errors, n);
+    cli_floats_end(&floats, 1);
+    mlo_close(floats.m);
+    pthread_mutex_destroy(&floats.lock);
     cJSON_Delete(manifest);
     free(errors);
     free(t.manifest.data);

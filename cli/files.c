@@ -80,14 +80,14 @@ static void cli_release(void *user, void *block) {
     free(block);
 }
 
-/* A handle of mlo's on POSIX files. *opened must outlive it. */
-static mlo *cli_handle(int *opened) {
+/* A handle of mlo's on POSIX files; its warnings go to `warn`. *opened must outlive it. */
+static mlo *cli_handle(int *opened, void (*warn)(void *user, const char *line)) {
     mlo_desc d;
     memset(&d, 0, sizeof d);
     d.user = opened;
     d.alloc = cli_alloc;
     d.release = cli_release;
-    d.warn = cli_warn;
+    d.warn = warn;
     d.open = cli_open;
     d.read = cli_read;
     d.close = cli_close;
@@ -145,15 +145,26 @@ static int cli_slurp(cli *c, const char *path, cli_bytes *to) {
 
 /* ---- one output ----------------------------------------------------------- */
 
-/* An open output: a file being written under another name, or stdout (path NULL). */
+/* What is written at once. */
+typedef struct {
+    int fd, error;
+    char *bytes;
+    size_t n;
+} cli_block;
+
+/* An open output: a file being written under another name, or stdout (path NULL). While one of a
+ * file's two buffers is filled, a thread writes the other. */
 typedef struct {
     cli *c;
     const char *path;
     char temp[PATH_MAX];
     int fd;
     int error;
-    char *buffer;
-    size_t n;
+    char *buffer, *other;
+    size_t n; /* bytes in buffer */
+    cli_block block;
+    pthread_t writer;
+    int writes; /* the writer is at work on block */
     uint64_t written;
 } cli_out;
 
@@ -168,8 +179,9 @@ static int cli_out_open(cli *c, cli_out *o, const char *path) {
     o->c = c;
     o->fd = -1;
     o->path = path && strcmp(path, "-") ? path : NULL;
-    if (!(o->buffer = (char *)malloc(CLI_BUFFER)))
-        return cli_fail(c, MLO_E_MEMORY, path, "no memory");
+    o->buffer = (char *)malloc(CLI_BUFFER);
+    o->other = (char *)malloc(CLI_BUFFER);
+    if (!o->buffer || !o->other) return cli_fail(c, MLO_E_MEMORY, path, "no memory");
     if (!o->path) {
         o->fd = STDOUT_FILENO;
         return 0;
@@ -200,19 +212,41 @@ static void cli_out_failed(cli_out *o) {
     cli_fail(o->c, MLO_E_IO, o->path ? o->path : "stdout", "%s", strerror(o->error));
 }
 
-static void cli_out_flush(cli_out *o) {
-    for (size_t done = 0; !o->error && done < o->n;) {
-        ssize_t w = write(o->fd, o->buffer + done, o->n - done);
-        if (w < 0 && errno != EINTR) {
-            o->error = errno;
-            cli_out_failed(o);
-        }
-        if (w > 0) {
-            done += (size_t)w;
-            o->written += (uint64_t)w;
-        }
+static void *cli_block_write(void *user) {
+    cli_block *b = (cli_block *)user;
+    for (size_t done = 0; !b->error && done < b->n;) {
+        ssize_t w = write(b->fd, b->bytes + done, b->n - done);
+        if (w < 0 && errno != EINTR) b->error = errno;
+        if (w > 0) done += (size_t)w;
     }
+    return NULL;
+}
+
+/* The block that was handed over is written, or is not to be. */
+static void cli_out_wait(cli_out *o) {
+    if (o->writes) pthread_join(o->writer, NULL);
+    o->writes = 0;
+    if (!o->error && o->block.error) {
+        o->error = o->block.error;
+        cli_out_failed(o);
+    } else
+        o->written += o->block.n;
+    o->block.n = 0;
+}
+
+static void cli_out_flush(cli_out *o) {
+    const cli_block b = { o->fd, 0, o->buffer, o->n };
+    cli_out_wait(o);
     o->n = 0;
+    if (o->error) return;
+    o->block = b;
+    o->buffer = o->other;
+    o->other = b.bytes;
+    o->writes = o->path && b.n == CLI_BUFFER
+        && !pthread_create(&o->writer, NULL, cli_block_write, &o->block);
+    if (o->writes) return;
+    cli_block_write(&o->block);
+    cli_out_wait(o);
 }
 
 static int cli_out_put(cli_out *o, const void *bytes, size_t n) {
@@ -236,12 +270,14 @@ static int cli_out_text(cli_out *o, const char *s) { return cli_out_put(o, s, st
 /* Finishes: what went well appears under its name, the rest disappears. */
 static int cli_out_close(cli *c, cli_out *o) {
     if (o->fd >= 0 && !cli_failed(c)) cli_out_flush(o);
+    if (o->writes) cli_out_wait(o);
     if (o->fd >= 0 && o->path && close(o->fd) && !o->error) {
         o->error = errno;
         cli_out_failed(o);
     }
     free(o->buffer);
-    o->buffer = NULL;
+    free(o->other);
+    o->buffer = o->other = NULL;
     o->fd = -1;
     if (*o->temp && !cli_failed(c) && rename(o->temp, o->path))
         cli_fail(c, MLO_E_IO, o->path, "cannot be written: %s", strerror(errno));
@@ -302,6 +338,7 @@ static int cli_write_onnx(cli *c, mlo *m, const char *path) {
         close(data.fd);
         unlink(data.temp);
         free(data.buffer);
+        free(data.other);
     } else if (pair.data)
         cli_out_close(c, &data);
     return cli_out_close(c, &model);
@@ -417,7 +454,7 @@ static void cli_tree_prune(cli_tree *t) {
     /* an unreadable old manifest is nobody's failure */
     mlo *keep = t->c->m;
     int opened;
-    if (!(t->c->m = cli_handle(&opened))) {
+    if (!(t->c->m = cli_handle(&opened, cli_warn))) {
         t->c->m = keep;
         close(fd);
         return;

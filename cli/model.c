@@ -316,7 +316,7 @@ static int cli_check(cli *c) {
     char real[PATH_MAX];
     cli_out o;
     if (!against) return cli_fail(c, MLO_E_USAGE, NULL, "--against ORIGINAL.onnx is needed");
-    mlo *original = cli_handle(&opened);
+    mlo *original = cli_handle(&opened, cli_warn);
     if (!original) return cli_fail(c, MLO_E_MEMORY, NULL, "no memory");
     if (!cli_load(c, c->m, &b) && !cli_plain(c, against)) {
         cli_options(c, original);
