@@ -1,8 +1,8 @@
 /* core: the lowered loop as hardware: elements (kernels and splits) and the edges between them,
  * parameters, FIFO depths.
  *
- * in:  a lowered model, folded or not (then everything is 1 x 1).     out: mlo_core, which fold,
- *     emit and show read.
+ * in:  a lowered model, folded or not (then everything is as small as can be).
+ * out: mlo_core, which fold, emit and show read.
  * invariant: edges carry whole tokens; every element makes one token per token it takes; elements
  *     stand in dataflow order.
  * example: BERT: 12 elements; the carried value forks to Requant (-> QKV) and to the residual FIFO.
@@ -129,6 +129,14 @@ static int mlo_element_fold(mlo *m, mlo_element *e, int64_t pe, int64_t simd) {
         : e->unit.n_memory > 1     ? 3
                                    : 1;
     return 0;
+}
+
+/* The smallest PE that is legal with SIMD 1: 1 of most kernels, 2 of those that work on pairs. */
+static int64_t mlo_element_least(const mlo_element *e) {
+    const int64_t most = mlo_last_dim(&e->site.out);
+    for (int64_t pe = 1; pe <= most && !e->site.m->error.code; pe++)
+        if (e->kernel->legal(&e->site, pe, 1)) return pe;
+    return 1;
 }
 
 /* What an element's kernel says of the numbers inside, as JSON. */
@@ -263,8 +271,8 @@ static int mlo_core_elements(mlo *m, mlo_core *c) {
                     : mlo_format(m, "split_%zu", i);
         if (mlo_core_name(m, c, e) || mlo_core_parameters(m, c, e) || mlo_element_site(m, c, e))
             return mlo_failed(m);
-        if (k ? mlo_element_fold(
-                    m, e, mlo_meta_int(n, mlo_key_pe, 1), mlo_meta_int(n, mlo_key_simd, 1))
+        if (k ? mlo_element_fold(m, e, mlo_meta_int(n, mlo_key_pe, mlo_element_least(e)),
+                    mlo_meta_int(n, mlo_key_simd, 1))
               : mlo_core_split(m, c, e))
             return mlo_failed(m);
         if (k) c->whole_frame |= e->unit.whole_frame;

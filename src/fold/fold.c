@@ -29,12 +29,12 @@
  * cost: that of the search, and a schedule of two groups of frames for the depths.
  */
 
-/* The largest legal value not above cap, the other knob given. */
+/* The largest legal value not above cap, the other knob given; the least there is, if that is above. */
 static int64_t mlo_largest(const mlo_element *e, int64_t cap, int64_t other, int is_pe) {
     for (int64_t v = cap; v > 1; v--)
         if (is_pe ? e->kernel->legal(&e->site, v, other) : e->kernel->legal(&e->site, other, v))
             return v;
-    return 1;
+    return is_pe ? mlo_element_least(e) : 1;
 }
 
 static int mlo_fold_caps(mlo *m, mlo_core *c, int64_t pe, int64_t simd) {
@@ -310,8 +310,8 @@ static int mlo_folding_names(const char *key, const mlo_element *e) {
 
 /* Legal values next to the one asked for: "4 or 8". */
 static const char *mlo_nearest(mlo *m, const mlo_element *e, int64_t v, int64_t other, int is_pe) {
-    int64_t below = v, above = v, most = 65536;
-    while (below > 1
+    int64_t below = v, above = v, most = 65536, least = is_pe ? mlo_element_least(e) : 1;
+    while (below > least
         && !(is_pe ? e->kernel->legal(&e->site, below, other)
                    : e->kernel->legal(&e->site, other, below)))
         below--;
@@ -319,8 +319,10 @@ static const char *mlo_nearest(mlo *m, const mlo_element *e, int64_t v, int64_t 
         && !(is_pe ? e->kernel->legal(&e->site, above, other)
                    : e->kernel->legal(&e->site, other, above)))
         above++;
-    return above < most ? mlo_format(m, "%lld or %lld", (long long)below, (long long)above)
-                        : mlo_format(m, "%lld", (long long)below);
+    below = mlo_max(below, least);
+    return above < most && above > below
+        ? mlo_format(m, "%lld or %lld", (long long)below, (long long)above)
+        : mlo_format(m, "%lld", (long long)below);
 }
 
 /* A PE or SIMD of an entry; `otherwise` when it has none. */

@@ -181,7 +181,7 @@ static void mlo_menu_thin(mlo_menu *menu) {
 }
 
 /* Lists all legal foldings of a kernel, or the given one if it is pinned. What is legal as (PE,
- * SIMD) is legal as (PE, 1) and as (1, SIMD). */
+ * SIMD) is legal as (PE, 1) and as (the least PE, SIMD). */
 static int mlo_menu_list(
     mlo_space *s, mlo_menu *menu, const mlo_element *e, const mlo_site *site, int memories) {
     const int64_t most_s = e->kernel->simd_axis ? mlo_last_dim(&e->site.in[0]) : 1;
@@ -192,7 +192,7 @@ static int mlo_menu_list(
     for (int64_t p = 1; p <= most_p; p++)
         if (e->kernel->legal(&e->site, p, 1) && !MLO_PUSH(s->m, pes, n, p)) return mlo_failed(s->m);
     for (int64_t simd = 1; simd <= most_s; simd++) {
-        if (!e->kernel->legal(&e->site, 1, simd)) continue;
+        if (!n || !e->kernel->legal(&e->site, pes[0], simd)) continue;
         for (size_t i = 0; i < n; i++)
             if (e->kernel->legal(&e->site, pes[i], simd)
                 && mlo_menu_add(s, menu, e, site, memories, pes[i], simd))
