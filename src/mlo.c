@@ -74,6 +74,7 @@
 #include "kernels/mvu.c"            /* the matrix-vector unit */
 #include "kernels/attention.c"      /* scores, softmax, weighted sums */
 #include "kernels/layernorm.c"      /* the norm of a token */
+#include "kernels/rotary.c"         /* pairs of channels, turned by position */
 #include "kernels/edge.c"           /* floats to integers and back, at the ends of the loop */
 #include "kernels/table.c"          /* the table */
 #include "ops/run.c"                /* evaluating the model as it stands: operators and kernels */

@@ -93,7 +93,7 @@ static void mlo_beats_enter(mlo_schedule *s, int i, const mlo_meet *x, mlo_token
     if (e->kernel && x->at.first) {
         t->work++;
         for (int k = 0; k < e->unit.n_memory; k++) {
-            const int64_t used = t->in[0] + 1 + (k ? latency - 2 : 0);
+            const int64_t used = t->in[0] + 1 + (k && !e->unit.at_once ? latency - 2 : 0);
             mlo_begins(s, i, k, &x->at, used);
             t->work = mlo_max(t->work, t->in[0] + 1 + x->ready[k] - used);
         }

@@ -70,6 +70,9 @@ typedef struct {
     const char *idle;
     int whole_frame; /* 1: the first output token needs the whole input frame (attention) */
     mlo_flow flow;
+    /* MLO_FLOW_BEATS: 1: all memories are read where beats come in; 0: those behind the first where
+     * they leave */
+    int at_once;
     /* MLO_FLOW_MATRIX, _TILES: cycles in which the requantizers take a group of sums */
     int64_t turns;
     /* MLO_FLOW_TILES: tokens of a tile; row blocks, each of which a tile passes. Memories are
@@ -115,6 +118,7 @@ typedef enum {
     MLO_KERNEL_NORM,
     MLO_KERNEL_ATTENTION,
     MLO_KERNEL_RESCALE, /* one stream in other steps */
+    MLO_KERNEL_ROTATION, /* of pairs of channels, by position */
     MLO_KERNEL_TO_INTEGERS, /* the edges of the loop */
     MLO_KERNEL_TO_FLOATS
 } mlo_kernel_kind;

@@ -71,14 +71,18 @@ static int mlo_pow2_multipliers(const mlo_site *s, const mlo_array *mult, int64_
     }
     return 0;
 }
+static int mlo_pow2_places(const mlo_site *s, int64_t mult, int64_t shift) {
+    return !mlo_site_pow2(s) || shift + 14 - mlo_log2(mult) <= 62
+        ? 0
+        : mlo_fail(s->m, MLO_E_DATA, s->node,
+              "shift %lld of multiplier %lld; 48 places are the most where metadata say mlo.pow2",
+              (long long)shift, (long long)mult);
+}
 static int mlo_pow2_channels(const mlo_site *s, const mlo_array *mult, const mlo_array *shift) {
     int64_t n = mlo_array_count(mult);
     if (mlo_pow2_multipliers(s, mult, n)) return mlo_failed(s->m);
-    for (int64_t i = 0; mlo_site_pow2(s) && i < n; i++)
-        if (mlo_get(shift, i) + 14 - mlo_log2(mlo_get(mult, i)) > 62)
-            return mlo_fail(s->m, MLO_E_DATA, s->node,
-                "shift %lld of multiplier %lld; 48 places are the most where metadata say mlo.pow2",
-                (long long)mlo_get(shift, i), (long long)mlo_get(mult, i));
+    for (int64_t i = 0; i < n; i++)
+        if (mlo_pow2_places(s, mlo_get(mult, i), mlo_get(shift, i))) return mlo_failed(s->m);
     return 0;
 }
 static int mlo_requant_promises(const mlo_site *s, const mlo_array *const *in) {
