@@ -73,7 +73,7 @@ QUICK = {
     "test_sim": "choice",
     "test_stalls": "random protocol",
     "verilog/add": "", "verilog/check": "", "verilog/fifo": "", "verilog/fork": "", "verilog/layernorm": "", "verilog/mvu": "",
-    "verilog/param": "", "verilog/refill": "", "verilog/requant": "", "verilog/requantize": "", "verilog/rsqrt": "", "verilog/skid": "",
+    "verilog/param": "", "verilog/refill": "", "verilog/requant": "", "verilog/requantize": "", "verilog/rotary": "", "verilog/rsqrt": "", "verilog/skid": "",
     "verilog/split": "", "verilog/tile": "", "verilog/width": "",
 }
 

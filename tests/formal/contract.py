@@ -49,6 +49,9 @@ mlo_axi_share PORTS=5 ADDR_WIDTH=2 DATA_WIDTH=2 DEPTH=4
 mlo_requant C=2 PE=1 XBITS=2 YBITS=2
 mlo_requant C=6 PE=2 XBITS=2 YBITS=2
 mlo_requant C=3 PE=1 XBITS=2 YBITS=2 TABLE=1 TBITS=2
+mlo_rotary C=2 D=2 T=2 PE=2 XBITS=2 YBITS=2
+mlo_rotary C=8 D=4 T=3 PE=2 XBITS=2 YBITS=2
+mlo_rotary C=12 D=4 T=2 PE=4 XBITS=2 YBITS=2
 mlo_add C=1 PE=1 ABITS=2 BBITS=2 YBITS=2
 mlo_add C=3 PE=1 ABITS=2 BBITS=2 YBITS=2
 mlo_mvu K=1 N=1 PE=1 SIMD=1 XBITS=2 WBITS=2 ABITS=5 YBITS=2
@@ -122,6 +125,10 @@ MUTANTS = [
     ("mlo_requant C=2 PE=1 XBITS=2 YBITS=2", "assign s_axis_tready = go || !valid;", "assign s_axis_tready = en;"),
     ("mlo_requant C=2 PE=1 XBITS=2 YBITS=2", "v <= {v[5:0], go};", "v <= {v[5:0], valid && en};"),
     ("mlo_requant C=3 PE=1 XBITS=2 YBITS=2 TABLE=1 TBITS=2", "u  <= {u[17:0], user};", "u  <= {u[17:0], s_axis_tuser};"),
+    ("mlo_rotary C=4 D=2 T=2 PE=2 XBITS=2 YBITS=2", "assign en = o_ready || !v[8];", "assign en = 1'b1;"),
+    ("mlo_rotary C=4 D=2 T=2 PE=2 XBITS=2 YBITS=2", "assign s_axis_tready = go || !valid;", "assign s_axis_tready = en;"),
+    ("mlo_rotary C=4 D=2 T=2 PE=2 XBITS=2 YBITS=2", "v <= {v[7:0], go};", "v <= {v[7:0], valid && en};"),
+    ("mlo_rotary C=4 D=2 T=2 PE=2 XBITS=2 YBITS=2", "u  <= {u[23:0], user};", "u  <= {u[23:0], s_axis_tuser};"),
     ("mlo_add C=2 PE=1 ABITS=2 BBITS=2 YBITS=2", "user4 <= user3;", "user4 <= user2;"),
     ("mlo_add C=2 PE=1 ABITS=2 BBITS=2 YBITS=2", "en       = out_ready || !valid[5];", "en       = out_ready || !valid[4];"),
     ("mlo_mvu K=2 N=2 PE=1 SIMD=1 XBITS=2 WBITS=2 ABITS=5 YBITS=2", "issue && run_last && run_n == N_LAST;", "issue && run_last;"),
@@ -339,4 +346,4 @@ def proofs():
 
 
 if __name__ == "__main__":
-    proved.main("contract", list(proofs()), proved.arguments(__doc__).parse_args(), floor=159)
+    proved.main("contract", list(proofs()), proved.arguments(__doc__).parse_args(), floor=169)
