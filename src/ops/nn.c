@@ -1,4 +1,4 @@
-/* nn: matrix products, convolution, norms, softmax.
+/* nn: matrix products, convolution, norms, softmax, rotary embedding.
  *
  * in:  a call with its output made.
  * out: the output, filled.
@@ -693,6 +693,116 @@ static int mlo_shape_Attention(mlo_shapes *s) {
     const mlo_form all[] = { y, keys, values, scores };
     for (size_t i = 0; i < s->n_out && i < 4; i++) s->out[i] = all[i];
     return 0;
+}
+
+/* ---- RotaryEmbedding ------------------------------------------------------ */
+
+/* Pairs of a head's channels turned by angles of the token's position: as [batch, heads, tokens,
+ * width], or as [batch, tokens, heads x width] with the number of heads as an attribute. */
+typedef struct {
+    int64_t batch, tokens, heads, width;
+    int64_t turned; /* channels of a head that turn, the first ones */
+    int flat, interleaved;
+    const int64_t *position; /* [batch, tokens] rows of the tables, NULL: row by row */
+} mlo_rotation;
+
+/* Takes the geometry from the forms; 0 where they are not known. -1: refused. */
+static int mlo_rotation_of(const mlo_shapes *s, const mlo_form *x, mlo_rotation *r) {
+    const mlo_node *n = s->node;
+    const int64_t heads = mlo_int(n, "num_heads", 0), turned = mlo_int(n, "rotary_embedding_dim", 0);
+    memset(r, 0, sizeof *r);
+    r->interleaved = mlo_int(n, "interleaved", 0) != 0;
+    if (x->rank < 0) return 0;
+    if (x->rank != 3 && x->rank != 4) {
+        mlo_fail(s->m, MLO_E_SHAPE, n, "input of rank %d; 3 or 4 is needed", x->rank);
+        return -1;
+    }
+    r->flat = x->rank == 3;
+    r->heads = r->flat ? heads : x->dims[1];
+    if (!mlo_form_known(x)) return 0;
+    r->batch = x->dims[0];
+    r->tokens = x->dims[r->flat ? 1 : 2];
+    int64_t channels = x->dims[x->rank - 1];
+    r->width = !r->flat ? channels : heads > 0 && channels % heads == 0 ? channels / heads : 0;
+    r->turned = turned ? turned : r->width;
+    if (r->width < 1 || r->turned < 0 || r->turned % 2 || r->turned > r->width) {
+        mlo_fail(s->m, MLO_E_SHAPE, n,
+            "%lld channels in %lld heads of which %lld turn; pairs are needed, and num_heads where "
+            "the input has rank 3",
+            (long long)channels, (long long)r->heads, (long long)r->turned);
+        return -1;
+    }
+    return 1;
+}
+static int mlo_shape_RotaryEmbedding(mlo_shapes *s) {
+    mlo_form x = mlo_form_in(s, 0);
+    mlo_rotation r;
+    s->out[0] = x;
+    return mlo_rotation_of(s, &x, &r) < 0 ? mlo_failed(s->m) : mlo_same_type(s, 0, 1);
+}
+/* A table has a row for every token of the batch, or for every position. */
+static int mlo_rotation_table(mlo_call *c, const mlo_rotation *r, size_t i, int64_t *rows) {
+    const mlo_array *a = c->in[i];
+    const int rank = r->position ? 2 : 3;
+    *rows = a->rank == rank ? mlo_array_count(a) / (r->turned ? r->turned / 2 : 1) : 0;
+    if (a->rank == rank && a->dims[rank - 1] == r->turned / 2
+        && (r->position || (a->dims[0] == r->batch && a->dims[1] == r->tokens)))
+        return 0;
+    return mlo_fail(c->m, MLO_E_SHAPE, c->node, "a table %s for %lld tokens with %lld pairs",
+        mlo_dims_text(c->m, a->rank, a->dims), (long long)r->tokens, (long long)r->turned / 2);
+}
+static void mlo_rotate(
+    const mlo_rotation *r, const double *x, double *y, const double *cos, const double *sin) {
+    const int64_t half = r->turned / 2;
+    memcpy(y, x, (size_t)r->width * sizeof *y);
+    for (int64_t k = 0; k < half; k++) {
+        int64_t a = r->interleaved ? 2 * k : k, b = r->interleaved ? 2 * k + 1 : k + half;
+        y[a] = x[a] * cos[k] - x[b] * sin[k];
+        y[b] = x[a] * sin[k] + x[b] * cos[k];
+    }
+}
+static int mlo_rotate_all(mlo_call *c, const mlo_rotation *r, const mlo_array *x, double *y,
+    const mlo_array *cos, const mlo_array *sin, int64_t rows) {
+    const int64_t half = r->turned / 2;
+    for (int64_t i = 0; i < r->batch * r->tokens; i++) {
+        int64_t row = r->position ? r->position[i] : i;
+        if (row < 0 || row >= rows)
+            return mlo_fail(c->m, MLO_E_DATA, c->node, "position %lld of a table of %lld",
+                (long long)row, (long long)rows);
+        for (int64_t h = 0; h < r->heads; h++) {
+            int64_t at = r->flat ? i * r->heads + h
+                                 : (i / r->tokens * r->heads + h) * r->tokens + i % r->tokens;
+            mlo_rotate(r, (const double *)x->data + at * r->width, y + at * r->width,
+                (const double *)cos->data + row * half, (const double *)sin->data + row * half);
+        }
+    }
+    return 0;
+}
+static int mlo_run_RotaryEmbedding(mlo_call *c) {
+    mlo *m = c->m;
+    const mlo_array *in[4] = { NULL, NULL, NULL, NULL };
+    mlo_rotation r;
+    int64_t rows[2];
+    MLO_TRY(mlo_need_inputs(c, 3));
+    if (mlo_rotation_of(c->forms, &c->forms->in[0], &r) < 1) return mlo_failed(m);
+    for (size_t i = 0; i < 4 && i < c->n_in; i++)
+        if (c->in[i] && !(in[i] = mlo_as(m, c->in[i], i < 3 ? MLO_DOUBLE : MLO_INT64))) break;
+    if (in[3] && !m->error.code) {
+        r.position = (const int64_t *)in[3]->data;
+        if (mlo_array_count(in[3]) != r.batch * r.tokens)
+            mlo_fail(m, MLO_E_SHAPE, c->node, "positions %s for %lld tokens",
+                mlo_dims_text(m, in[3]->rank, in[3]->dims), (long long)(r.batch * r.tokens));
+    }
+    mlo_array *y = m->error.code ? NULL : mlo_array_new(m, MLO_DOUBLE, in[0]->rank, in[0]->dims);
+    if (y && !mlo_rotation_table(c, &r, 1, &rows[0]) && !mlo_rotation_table(c, &r, 2, &rows[1])
+        && !mlo_rotate_all(c, &r, in[0], (double *)y->data, in[1], in[2],
+            rows[0] < rows[1] ? rows[0] : rows[1]))
+        mlo_convert(c->out[0]->dtype, c->out[0]->data, MLO_DOUBLE, y->data,
+            (size_t)mlo_array_count(y));
+    mlo_array_free(m, y);
+    for (size_t i = 0; i < 4; i++)
+        if (in[i]) mlo_as_free(m, in[i], c->in[i]);
+    return mlo_failed(m);
 }
 
 /* ---- MaxPool -------------------------------------------------------------- */
