@@ -83,6 +83,7 @@
 #include "integer/scan.c"           /* a loop as stages see it; its parameters, one iteration at a time */
 #include "integer/given.c"          /* what a quantized source model fixes */
 #include "integer/layout.c"         /* the inside of a loop; which element of a value is which of another */
+#include "integer/rotation.c"       /* rotary embedding, proved element by element */
 #include "integer/respell.c"        /* one spelling of attention, norms, masks */
 #include "integer/mask.c"           /* an attention mask: one bit per key, proved */
 #include "integer/recognise.c"      /* the body as a short list of sublayers */
@@ -94,6 +95,7 @@
 #include "integer/linear.c"         /* linear layers, */
 #include "integer/attention.c"      /* attentions, */
 #include "integer/norm.c"           /* norms, */
+#include "integer/rotary.c"         /* rotary embedding, */
 #include "integer/residual.c"       /* sums */
 #include "integer/quantize.c"       /* floats to integers */
 #include "integer/numerics.c"       /* how far the integers are from the floats */

@@ -82,23 +82,6 @@ static mlo_node *mlo_scores(mlo_recogniser *r, mlo_node *softmax, mlo_sublayer *
     return NULL;
 }
 
-/* Is an operand of attention a sum of two products of the token with functions of its position:
- * rotary embedding? */
-static int mlo_is_rotary(const mlo_recogniser *r, const char *name) {
-    mlo_chain c;
-    double scale = 1;
-    mlo_node *n = mlo_made_by(&r->in, mlo_chain_walk(&r->in, name, &c, &scale));
-    if (mlo_is(n, "RotaryEmbedding") || mlo_is(n, "Concat")) return 1;
-    if (!mlo_is(n, "Add")) return 0;
-    for (int i = 0; i < 2; i++) {
-        const mlo_node *p = mlo_made_by(&r->in, n->input[i]);
-        if (!mlo_is(p, "Mul")
-            || mlo_is_carried(&r->in, p->input[0]) == mlo_is_carried(&r->in, p->input[1]))
-            return 0;
-    }
-    return 1;
-}
-
 /* How many key heads there are, if an Expand or a Tile repeats each for several query heads; else
  * 0. */
 static int64_t mlo_key_heads(const mlo_recogniser *r, const char *name, int64_t d) {
@@ -131,26 +114,28 @@ static const char *mlo_cannot_attend(mlo_recogniser *r, const mlo_node *n, const
     mlo *m = r->m;
     int64_t batch = mlo_batch_of(r), groups = mlo_key_heads(r, scores->input[1], d);
     int causal = b->mask && mlo_is_causal(m, r->body, b->mask, r->tokens, 0);
-    int rotary = mlo_is_rotary(r, scores->input[0]);
+    const char *turned = mlo_why_not_turned(&r->in, scores);
+    if (turned)
+        return mlo_cannot(r, n,
+            mlo_format(m, "queries or keys that are no rotary embedding: what they are made of %s",
+                turned));
     if (groups >= b->heads) groups = 0;
-    if (!causal && !rotary && !groups && batch == 1) return what ? mlo_cannot(r, n, what) : NULL;
+    if (!causal && !groups && batch == 1) return what ? mlo_cannot(r, n, what) : NULL;
     const char *heads = "";
     if (groups)
         heads = mlo_format(m, "grouped-query attention (%lld query heads on %lld of keys)",
             (long long)b->heads, (long long)groups);
     if (!heads) return NULL;
-    if (!causal && !rotary && !groups)
+    if (!causal && !groups)
         mlo_fail(m, MLO_E_UNSUPPORTED, n,
             "a batch of %lld; export with a batch of 1, or leave that axis open and give "
             "--dim NAME=1: hardware takes frames one after the other",
             (long long)batch);
     else
         mlo_fail(m, MLO_E_UNSUPPORTED, n,
-            "%s%s%s%s%s; mlo rolls, checks and runs such models, hardware is for encoders "
-            "without",
-            causal ? "a decoder: its attention is causal" : "",
-            causal && (rotary || groups) ? ", with " : "", rotary ? "rotary embedding" : "",
-            rotary && groups ? " and " : "", heads);
+            "%s%s%s; mlo rolls, checks and runs such models, hardware is for encoders without",
+            causal ? "a decoder: its attention is causal" : "", causal && groups ? ", with " : "",
+            heads);
     return NULL;
 }
 

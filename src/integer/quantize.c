@@ -109,6 +109,7 @@ static const mlo_sublayer_kind *const mlo_sublayers[] = {
     &mlo_attention_sublayer,
     &mlo_linear_sublayer,
     &mlo_norm_sublayer,
+    &mlo_rotary_sublayer,
     &mlo_residual_sublayer,
     &mlo_unary_sublayer,
     NULL,

@@ -19,6 +19,7 @@ typedef enum {
     MLO_ATTENTION,
     MLO_UNARY,
     MLO_RESIDUAL,
+    MLO_ROTARY,
     MLO_BLOCK_KINDS
 } mlo_block_kind;
 
@@ -38,7 +39,7 @@ typedef struct {
     /* norm */
     float epsilon;
     int center;
-    /* attention: heads, and what scores are multiplied by */
+    /* attention, rotary: heads; attention: what scores are multiplied by */
     int64_t heads;
     double scale;
     const char *mask; /* attention: the additive mask's name, NULL for none */

@@ -709,7 +709,8 @@ typedef struct {
 /* Takes the geometry from the forms; 0 where they are not known. -1: refused. */
 static int mlo_rotation_of(const mlo_shapes *s, const mlo_form *x, mlo_rotation *r) {
     const mlo_node *n = s->node;
-    const int64_t heads = mlo_int(n, "num_heads", 0), turned = mlo_int(n, "rotary_embedding_dim", 0);
+    const int64_t heads = mlo_int(n, "num_heads", 0),
+                  turned = mlo_int(n, "rotary_embedding_dim", 0);
     memset(r, 0, sizeof *r);
     r->interleaved = mlo_int(n, "interleaved", 0) != 0;
     if (x->rank < 0) return 0;
@@ -795,10 +796,10 @@ static int mlo_run_RotaryEmbedding(mlo_call *c) {
     }
     mlo_array *y = m->error.code ? NULL : mlo_array_new(m, MLO_DOUBLE, in[0]->rank, in[0]->dims);
     if (y && !mlo_rotation_table(c, &r, 1, &rows[0]) && !mlo_rotation_table(c, &r, 2, &rows[1])
-        && !mlo_rotate_all(c, &r, in[0], (double *)y->data, in[1], in[2],
-            rows[0] < rows[1] ? rows[0] : rows[1]))
-        mlo_convert(c->out[0]->dtype, c->out[0]->data, MLO_DOUBLE, y->data,
-            (size_t)mlo_array_count(y));
+        && !mlo_rotate_all(
+            c, &r, in[0], (double *)y->data, in[1], in[2], rows[0] < rows[1] ? rows[0] : rows[1]))
+        mlo_convert(
+            c->out[0]->dtype, c->out[0]->data, MLO_DOUBLE, y->data, (size_t)mlo_array_count(y));
     mlo_array_free(m, y);
     for (size_t i = 0; i < 4; i++)
         if (in[i]) mlo_as_free(m, in[i], c->in[i]);
