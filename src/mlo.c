@@ -71,6 +71,7 @@
 #include "kernels/kernel.c"         /* what a kernel is; the rounding rule */
 #include "kernels/requant.c"        /* a stream with another scale, or through a table */
 #include "kernels/add.c"            /* the sum of two streams */
+#include "kernels/mul.c"            /* the product of two streams */
 #include "kernels/mvu.c"            /* the matrix-vector unit */
 #include "kernels/attention.c"      /* scores, softmax, weighted sums */
 #include "kernels/layernorm.c"      /* the norm of a token */

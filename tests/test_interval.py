@@ -255,6 +255,7 @@ class Loop:
             for center in (1, 0): self.use(self.put("LayerNorm", "LayerNorm %d %d" % (k, center), ["x%d" % k], 16, {"center": center}, g=ints([1] * k), b=ints([0] * k), p=np.array([1, 0], np.int64)), k)
         self.use(self.put("Requant", "Requant", ["x7"], 16, bias=ints([0] * 7), mult=ints([1] * 7), shift=ints([1] * 7)), 7)
         self.use(self.put("Add", "Add", ["x7", self.stream("y7", 7, bits)], 16, p=ints([1, 1, 1])), 7)
+        self.use(self.put("Mul", "Mul", ["x7", "y7"], 16, p=ints([1, 1])), 7)
         for d in HEADS.get(bits, ()):
             q, k, v = (self.stream("%s%d" % (x, d), d, bits) for x in "qkv")
             for op, n in ATTENTIONS.items(): q = self.put(op, "%s %d" % (op, d), [q, k, v, "mlo_mask"], bits, {"heads": 1, "lt": 3}, p=ints([1] * n))
@@ -368,6 +369,17 @@ def attack_add(k, bits, seen):
     return attacks
 
 
+def attack_mul(k, bits, seen):
+    attacks, x = [], patterns(k, bits)
+    for y in x, x[1:] + x[:1], x[::-1]:
+        for m, s in (32767, 1), (32767, 62), (32767, 2 * bits), (0, 30), (1, bits):
+            a = Attack("Mul", "Mul", bits, 16, seen)
+            a.feed = {"a": np.array([x], dtype(bits)), "b": np.array([y], dtype(bits)), "p": ints([m, s])}
+            a.y = [[requantize(seen, seen("acc", u * v), m, s, 16) for u, v in zip(*rows)] for rows in zip(x, y)]
+            attacks.append(a)
+    return attacks
+
+
 def scaled(m, shift):
     """m 2^-shift, with a shift of 40 at most."""
     return m >> max(0, shift - 40), min(40, shift)
@@ -410,7 +422,7 @@ def attacks():
                 if attack not in (attack_mvu, attack_table) and bits in (10, 12) and k != 64: continue
                 seen = Seen()
                 yield "%s, %d channels of %d bits" % (name, k, bits), attack(k, bits, seen), seen
-        for name, attack in ("Requant", attack_requant), ("RequantTable", attack_requant_table), ("Add", attack_add):
+        for name, attack in ("Requant", attack_requant), ("RequantTable", attack_requant_table), ("Add", attack_add), ("Mul", attack_mul):
             seen = Seen()
             yield "%s, %d bits" % (name, bits), attack(7, bits, seen), seen
     for bits, op in itertools.product(HEADS, ATTENTIONS):
@@ -480,9 +492,13 @@ def icarus_requant(attacks, p, library):
 def told(said, _): return "" if said.startswith("PASS") else said
 
 
-def icarus_add(attacks, p, library):
+def icarus_mul(attacks, p, library):
+    return icarus_add(attacks, dict(p, MUL=1), library, banks(attacks, lambda a: [int(a.feed["p"][0]) | int(a.feed["p"][1]) << 16], 32))
+
+
+def icarus_add(attacks, p, library, cb=None):
     pe, y = p["PE"], result(attacks, p["PE"], 16)
-    cb = banks(attacks, lambda a: [int(a.feed["p"][0]) | int(a.feed["p"][1]) << 16 | int(a.feed["p"][2]) << 32], 64)
+    cb = cb or banks(attacks, lambda a: [int(a.feed["p"][0]) | int(a.feed["p"][1]) << 16 | int(a.feed["p"][2]) << 32], 64)
     files = {"a.hex": hexwords(stream(attacks, "a", pe, p["ABITS"]), 35 + pe * p["ABITS"]), "b.hex": hexwords(stream(attacks, "b", pe, p["BBITS"]), 35 + pe * p["BBITS"]),
              "c.hex": hexwords(cb, 160), "y.hex": hexwords(y, 3 + pe * 16)}
     return told(*simulate("add", p, files, dict(beats=len(y), limit=4000 + 20 * len(y)), library))
@@ -508,7 +524,7 @@ def icarus_attention(attacks, p, library):
     return told(*simulate("attention", dict(p, MAX=65536), dict(files, **{"c.hex": hexwords(cb, 128)}), dict(nq=len(q), nk=len(k), nc=len(cb), nm=len(golden), kbeats=TOKENS * p["D"] // simd), library))
 
 
-IN_ICARUS = {"MVU": icarus_mvu, "Requant": icarus_requant, "Add": icarus_add, "LayerNorm": icarus_norm, **dict.fromkeys(ATTENTIONS, icarus_attention)}
+IN_ICARUS = {"MVU": icarus_mvu, "Requant": icarus_requant, "Add": icarus_add, "Mul": icarus_mul, "LayerNorm": icarus_norm, **dict.fromkeys(ATTENTIONS, icarus_attention)}
 
 
 def icarus(attacks, library=os.path.join(t.root, "verilog"), **more):
@@ -525,7 +541,7 @@ def check_hardware():
             wide = dict(PE=64) if k == 3072 else {}
             for center in (1, 0): t.case("worst case in Icarus: LayerNorm%s, %d channels of %d bits" % ("" if center else " without a mean", k, bits), icarus(attack_norm(k, bits, Seen(), center), **wide))
     for bits in BITS:
-        for op, attack in ("Requant", attack_requant), ("Add", attack_add): t.case("worst case in Icarus: %s, %d bits" % (op, bits), icarus(attack(7, bits, Seen())))
+        for op, attack in ("Requant", attack_requant), ("Add", attack_add), ("Mul", attack_mul): t.case("worst case in Icarus: %s, %d bits" % (op, bits), icarus(attack(7, bits, Seen())))
     for bits, op in itertools.product(HEADS, ATTENTIONS):
         for d in HEADS[bits]:
             wide = dict(SIMD=16) if d == 512 else {}
@@ -554,6 +570,7 @@ def check_registers():
 # {n}: what the register has to spare, and one bit more. (Not here: |sum x| is at its end only where all channels are, and then u is 0.)
 
 MVU, REQUANT, ADD = lambda: attack_mvu(64, 8, Seen()), lambda: attack_requant(7, 16, Seen()), lambda: attack_add(7, 16, Seen())
+MUL = lambda: attack_mul(7, 16, Seen())
 NORM, RMS, ATTENTION = lambda: attack_norm(64, 16, Seen()), lambda: attack_rms(64, 16, Seen()), lambda: attack_attention(64, 8, Seen())
 PROBS, ROUNDED = lambda: attack_probs(64, 8, Seen()), lambda: attack_rounded(64, 8, Seen())
 PRODUCT = ("mlo_requantize.v", "PBITS = ABITS + MBITS;", "PBITS = ABITS + MBITS - {n};")
@@ -568,6 +585,8 @@ MUTANTS = [
     (ADD, "a * MA", [("mlo_add.v", "PA    = ABITS + 16;", "PA    = ABITS + 16 - {n};")]),
     (ADD, "b * MB", [("mlo_add.v", "PB    = BBITS + 16;", "PB    = BBITS + 16 - {n};")]),
     (ADD, "acc * M", [("mlo_add.v", "reg  signed [SB-1:0]    t3, t4;", "reg  signed [SB-1-{n}:0]    t3; reg signed [SB-1:0] t4;")]),
+    (MUL, "acc", [("mlo_mul.v", "wire signed [PB-1:0] product =", "wire signed [PB-1-{n}:0] product =")]),
+    (MUL, "acc * M", [PRODUCT]),
     (NORM, "sum x", [("mlo_layernorm.v", "S1BITS = XBITS + LC;", "S1BITS = XBITS + LC - {n};"), ("mlo_variance.v", "S1BITS    = XBITS + $clog2(C)", "S1BITS    = XBITS + $clog2(C) - {n}")]),
     (RMS, "sum x^2", [("mlo_variance.v", "S2BITS = QBITS + $clog2(C);", "S2BITS = QBITS + $clog2(C) - {n};")]),
     (NORM, "V", [("mlo_layernorm.v", "wire [61:0]         v_data;", "wire [61-{n}:0]         v_data;")]),

@@ -453,8 +453,13 @@ def check_requantize():
         sums = a.astype(np.int64) * ma + b.astype(np.int64) * mb
         why = why or equal(y, requantize(sums, 1, s, I16.min, I16.max))
         worst = max(worst, np.abs(y - np.clip(sums / 2.0 ** s, I16.min, I16.max)).max())
+        m, s = fixed(2.0 ** rng.uniform(-20, -10))
+        y = kernel("Mul", {"a": a, "b": b, "p": np.array([m, s], np.int32)}, out)
+        products = a.astype(np.int64) * b
+        why = why or equal(y, requantize(products, m, s, -2 ** bits, 2 ** bits - 1))
+        worst = max(worst, np.abs(y - np.clip(products * (m / 2.0 ** s), -2 ** bits, 2 ** bits - 1)).max())
     t.note("requantization: off by at most %.4f" % worst)
-    t.case("Requant, RequantTable, MVU, MVUTable and Add are their formulas", why)
+    t.case("Requant, RequantTable, MVU, MVUTable, Add and Mul are their formulas", why)
     t.case("requantization is within half a step", "" if worst <= 0.5 else "off by %.4f" % worst)
 
 

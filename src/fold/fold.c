@@ -294,7 +294,9 @@ static int mlo_folding_names(const char *key, const mlo_element *e) {
     static const char *const kinds[][2] = { { "MVAU_rtl", "mvu" }, { "MVAU_hls", "mvu" },
         { "MVAU", "mvu" }, { "LayerNorm_rtl", "layernorm" }, { "LayerNorm_hls", "layernorm" },
         { "LayerNorm", "layernorm" }, { "ElementwiseAdd_hls", "add" },
-        { "ElementwiseAdd_rtl", "add" }, { "ElementwiseAdd", "add" } };
+        { "ElementwiseAdd_rtl", "add" }, { "ElementwiseAdd", "add" },
+        { "ElementwiseMul_hls", "mul" }, { "ElementwiseMul_rtl", "mul" },
+        { "ElementwiseMul", "mul" } };
     if (mlo_eq(key, e->name)) return 1;
     if (!mlo_starts(key, "FINNLoop_")) return 0;
     const char *number = strrchr(key, '_');

@@ -115,6 +115,7 @@ typedef struct {
 typedef enum {
     MLO_KERNEL_MATRIX, /* sums of products with weights */
     MLO_KERNEL_SUM, /* of streams */
+    MLO_KERNEL_PRODUCT, /* of streams */
     MLO_KERNEL_NORM,
     MLO_KERNEL_ATTENTION,
     MLO_KERNEL_RESCALE, /* one stream in other steps */

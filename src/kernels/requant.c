@@ -72,17 +72,17 @@ static int mlo_pow2_multipliers(const mlo_site *s, const mlo_array *mult, int64_
     return 0;
 }
 static int mlo_pow2_places(const mlo_site *s, int64_t mult, int64_t shift) {
-    return !mlo_site_pow2(s) || shift + 14 - mlo_log2(mult) <= 62
-        ? 0
-        : mlo_fail(s->m, MLO_E_DATA, s->node,
-              "shift %lld of multiplier %lld; 48 places are the most where metadata say mlo.pow2",
-              (long long)shift, (long long)mult);
+    if (mlo_site_pow2(s) && shift + 14 - mlo_log2(mult) > 62)
+        return mlo_fail(s->m, MLO_E_DATA, s->node,
+            "shift %lld of multiplier %lld; 48 places are the most where metadata say mlo.pow2",
+            (long long)shift, (long long)mult);
+    return 0;
 }
 static int mlo_pow2_channels(const mlo_site *s, const mlo_array *mult, const mlo_array *shift) {
     int64_t n = mlo_array_count(mult);
     if (mlo_pow2_multipliers(s, mult, n)) return mlo_failed(s->m);
-    for (int64_t i = 0; i < n; i++)
-        if (mlo_pow2_places(s, mlo_get(mult, i), mlo_get(shift, i))) return mlo_failed(s->m);
+    for (int64_t i = 0; mlo_site_pow2(s) && i < n; i++)
+        MLO_TRY(mlo_pow2_places(s, mlo_get(mult, i), mlo_get(shift, i)));
     return 0;
 }
 static int mlo_requant_promises(const mlo_site *s, const mlo_array *const *in) {
@@ -118,20 +118,24 @@ static int mlo_requant_unit(const mlo_site *s, int64_t pe, int64_t simd, mlo_uni
     u->other = mlo_site_pow2(s) ? 0 : pe;
     return 0;
 }
+/* A multiplier of 16 bits and the shift that goes with it, as mlo_requantize wants them. */
+static void mlo_pack_ratio(
+    const mlo_site *s, int64_t mult, int64_t shift, int64_t at, unsigned char *bits) {
+    if (mlo_site_pow2(s)) {
+        shift += 14 - mlo_log2(mult);
+        mult = 1 << 14;
+    }
+    mlo_put_bits(bits, at, 16, (uint64_t)mult);
+    mlo_put_bits(bits, at + 16, 6, (uint64_t)shift);
+}
 /* Word `word` of the channel words of PE lanes: bias, multiplier, shift, from inputs `at` and the
  * next two. */
 static void mlo_pack_channels(const mlo_site *s, int64_t lanes, int64_t word,
     const mlo_array *const *in, size_t at, unsigned char *bits) {
     for (int64_t p = 0; p < lanes; p++) {
         mlo_put_bits(bits, 64 * p, 32, (uint64_t)mlo_get(in[at], word * lanes + p));
-        int64_t mult = mlo_get(in[at + 1], word * lanes + p);
-        int64_t shift = mlo_get(in[at + 2], word * lanes + p);
-        if (mlo_site_pow2(s)) {
-            shift += 14 - mlo_log2(mult);
-            mult = 1 << 14;
-        }
-        mlo_put_bits(bits, 64 * p + 32, 16, (uint64_t)mult);
-        mlo_put_bits(bits, 64 * p + 48, 6, (uint64_t)shift);
+        mlo_pack_ratio(s, mlo_get(in[at + 1], word * lanes + p),
+            mlo_get(in[at + 2], word * lanes + p), 64 * p + 32, bits);
     }
 }
 

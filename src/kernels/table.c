@@ -9,6 +9,7 @@ static const mlo_kernel *const mlo_kernels[] = {
     &mlo_layernorm_kernel,
     &mlo_rotary_kernel,
     &mlo_add_kernel,
+    &mlo_mul_kernel,
     &mlo_requant_kernel,
     &mlo_requant_table_kernel,
     &mlo_quantize_kernel,

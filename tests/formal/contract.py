@@ -54,6 +54,8 @@ mlo_rotary C=8 D=4 T=3 PE=2 XBITS=2 YBITS=2
 mlo_rotary C=12 D=4 T=2 PE=4 XBITS=2 YBITS=2
 mlo_add C=1 PE=1 ABITS=2 BBITS=2 YBITS=2
 mlo_add C=3 PE=1 ABITS=2 BBITS=2 YBITS=2
+mlo_mul C=1 PE=1 ABITS=2 BBITS=2 YBITS=2
+mlo_mul C=3 PE=1 ABITS=2 BBITS=2 YBITS=2
 mlo_mvu K=1 N=1 PE=1 SIMD=1 XBITS=2 WBITS=2 ABITS=5 YBITS=2
 mlo_mvu K=2 N=2 PE=1 SIMD=1 XBITS=2 WBITS=2 ABITS=5 YBITS=2
 mlo_mvu K=2 N=4 PE=1 SIMD=1 XBITS=2 WBITS=2 ABITS=5 YBITS=2
@@ -131,6 +133,8 @@ MUTANTS = [
     ("mlo_rotary C=4 D=2 T=2 PE=2 XBITS=2 YBITS=2", "u  <= {u[23:0], user};", "u  <= {u[23:0], s_axis_tuser};"),
     ("mlo_add C=2 PE=1 ABITS=2 BBITS=2 YBITS=2", "user4 <= user3;", "user4 <= user2;"),
     ("mlo_add C=2 PE=1 ABITS=2 BBITS=2 YBITS=2", "en       = out_ready || !valid[5];", "en       = out_ready || !valid[4];"),
+    ("mlo_mul C=2 PE=1 ABITS=2 BBITS=2 YBITS=2", "{user[20:18], y7}", "{user[17:15], y7}"),
+    ("mlo_mul C=2 PE=1 ABITS=2 BBITS=2 YBITS=2", "en       = out_ready || !valid[7];", "en       = out_ready || !valid[6];"),
     ("mlo_mvu K=2 N=2 PE=1 SIMD=1 XBITS=2 WBITS=2 ABITS=5 YBITS=2", "issue && run_last && run_n == N_LAST;", "issue && run_last;"),
     ("mlo_mvu K=2 N=2 PE=1 SIMD=1 XBITS=2 WBITS=2 ABITS=5 YBITS=2", "assign en_b = q_ready || !q_valid;", "assign en_b = 1'b1;"),
     ("mlo_mvu K=1 N=1 PE=1 SIMD=1 XBITS=2 WBITS=2 ABITS=5 YBITS=2", "assign en_a = !sum_last || take;", "assign en_a = 1'b1;"),
@@ -347,3 +351,4 @@ def proofs():
 
 if __name__ == "__main__":
     proved.main("contract", list(proofs()), proved.arguments(__doc__).parse_args(), floor=169)
+    proved.main("contract", list(proofs()), proved.arguments(__doc__).parse_args(), floor=165)

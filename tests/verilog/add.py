@@ -21,7 +21,19 @@ def values(rng, n, bits):
     return [some[rng.below(5)] if rng.chance(30) else v >> rng.below(bits) for v in rng.signed(n, bits)]
 
 
-def run(cfg, seed, stall, counts, late=False, alone=False):
+class Add:
+    """What two streams become: the name, cycles from a beat in to a beat out, bits of the parameter word."""
+    name, latency, width = "add", 7, 64
+
+    def draw(self, rng, i, cfg):
+        """(the parameter word of an iteration, what its a and b become)"""
+        shift = cfg.get("SHIFT")
+        ma, mb, s = parameters(rng, i, shift)
+        scales = ma | mb << 16 if not shift else ma.bit_length() - 1 | mb.bit_length() - 1 << 16 | rng.bits(12) << 4 | rng.bits(12) << 20
+        return scales | s << 32 | rng.bits(26) << 38, lambda a, b: model(a, b, ma, mb, s, cfg["YBITS"])
+
+
+def run(cfg, seed, stall, counts, late=False, alone=False, kernel=Add()):
     """counts: tokens of each iteration. late: an iteration's parameters come when the iteration before has left.
     alone: a token comes when the one before has left. Returns the cycles of all beats, in and out."""
     rng = bench.Rng(seed)
@@ -31,38 +43,37 @@ def run(cfg, seed, stall, counts, late=False, alone=False):
     fa, fb, fc, fy = [], [], [], []
     done = 0
     for i, n in enumerate(counts):
-        ma, mb, s = parameters(rng, i + seed, cfg.get("SHIFT"))
-        scales = ma | mb << 16 if not cfg.get("SHIFT") else ma.bit_length() - 1 | mb.bit_length() - 1 << 16 | rng.bits(12) << 4 | rng.bits(12) << 20
+        word, becomes = kernel.draw(rng, i + seed, cfg)
         hold = done * nb if late else 0
-        fc += [hold << axi | w for w in bench.param_beats([scales | s << 32 | rng.bits(26) << 38], 64, axi)]
+        fc += [hold << axi | w for w in bench.param_beats([word], kernel.width, axi)]
         for t in range(n):
             a, b = values(rng, c, ab), values(rng, c, bb)
             user = (t == 0) | rng.below(4) << 1
             hold = done * nb if alone else 0
             fa += [hold << pe * ab + 3 | user << pe * ab | w for w in bench.beats(a, pe, ab)]
             fb += [hold << pe * bb + 3 | rng.bits(3) << pe * bb | w for w in bench.beats(b, pe, bb)]
-            fy += [user << pe * yb | w for w in bench.beats([model(p, q, ma, mb, s, yb) for p, q in zip(a, b)], pe, yb)]
+            fy += [user << pe * yb | w for w in bench.beats([becomes(p, q) for p, q in zip(a, b)], pe, yb)]
             done += 1
     files = {"a.hex": bench.hexwords(fa, 35 + pe * ab), "b.hex": bench.hexwords(fb, 35 + pe * bb),
              "c.hex": bench.hexwords(fc, 32 + axi), "y.hex": bench.hexwords(fy, 3 + pe * yb)}
     limit = 1000 + (len(fy) + 40 * len(fc) + 20 * done) * 100 // (100 - stall) * 3
-    r = bench.run("add", cfg, files, seed=seed, stall=stall, beats=len(fy), limit=limit)
+    r = bench.run("add", dict(cfg, MUL=int(kernel.name == "mul")), files, seed=seed, stall=stall, beats=len(fy), limit=limit)
     return [int(t) for t in r.read("in.txt").split()], [int(t) for t in r.read("out.txt").split()]
 
 
-def timing(cfg, seed):
+def timing(cfg, seed, kernel=Add()):
     """The header's latency and throughput, to the cycle."""
     nb = cfg["C"] // cfg["PE"]
-    tin, tout = run(cfg, seed, 0, [1, 4, 1], alone=True)
+    tin, tout = run(cfg, seed, 0, [1, 4, 1], alone=True, kernel=kernel)
     for t in range(1, 6):
         first = t in (1, 5)
         got = tout[t * nb] - tin[t * nb]
-        bench.check("add", got == 7 + first, "%s: latency %d, the header says %d" % (cfg, got, 7 + first))
+        bench.check(kernel.name, got == kernel.latency + first, "%s: latency %d, the header says %d" % (cfg, got, kernel.latency + first))
     per = 8
-    tin, tout = run(cfg, seed, 0, [per, per, per])
+    tin, tout = run(cfg, seed, 0, [per, per, per], kernel=kernel)
     for i in range(nb + 1, 3 * per * nb):
         want = 2 if i % (per * nb) == 0 else 1
-        bench.check("add", tout[i] - tout[i - 1] == want, "%s: beat %d after %d cycles, the header says %d" % (cfg, i, tout[i] - tout[i - 1], want))
+        bench.check(kernel.name, tout[i] - tout[i - 1] == want, "%s: beat %d after %d cycles, the header says %d" % (cfg, i, tout[i] - tout[i - 1], want))
 
 
 def cfg(c, pe, ab=16, bb=16, yb=16, **more):
