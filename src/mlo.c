@@ -97,7 +97,8 @@
 #include "integer/attention.c"      /* attentions, */
 #include "integer/norm.c"           /* norms, */
 #include "integer/rotary.c"         /* rotary embedding, */
-#include "integer/residual.c"       /* sums */
+#include "integer/residual.c"       /* sums, */
+#include "integer/gate.c"           /* products */
 #include "integer/quantize.c"       /* floats to integers */
 #include "integer/numerics.c"       /* how far the integers are from the floats */
 

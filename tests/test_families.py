@@ -25,7 +25,7 @@ NEAR, FRAMES, LEAST = 0.97, 8, 100
 
 # by a part of the name: what the refusal's line has to say; the last two are encoders that mlo ought to take, and does not yet
 REFUSED = {"clip-text": "causal", "nanogpt-causal": "causal", "-square-": "mask", "-batch2-": "batch of 2",
-           "-half-": "float16", "mpnet": "relative positions", "swiglu": "gate", "detr": "position embeddings in every layer",
+           "-half-": "float16", "mpnet": "relative positions", "detr": "position embeddings in every layer",
            "t5-encoder": "relative positions", "rms-norm": "no function of one value",
            "dinov2-ts17": "Resize"}
 # a mask [1, 1, 1, keys] at an Attention, which ONNX Runtime 1.31 does not broadcast: onnx's own evaluator judges

@@ -399,12 +399,6 @@ class OtherMean(Norm):
     def deviation(self, x): return self.node("Sub", x, self.node("ReduceMean", x, self.ints(1)))
 
 
-class Gate(Spelled):
-    def mlp(self, x, p):
-        up, gate = self.linear(x, self.hidden, self.inner, p + "up"), self.linear(x, self.hidden, self.inner, p + "gate")
-        return self.linear(self.node("Mul", up, self.node("Sigmoid", gate)), self.inner, self.hidden, p + "down")
-
-
 class Rotary(Spelled):
     def projections(self, x, p):
         q, k, v = super().projections(x, p)
@@ -423,7 +417,7 @@ class Grouped(Spelled):
 
 REFUSED = {"blocks": (Blocks, "not the same for every query"), "causal": (Causal, "a decoder: its attention is causal"), "causal and keys": (CausalAndKeys, "a decoder: its attention is causal"),
            "bias": (Bias, "relative positions"), "unbiased": (Unbiased, "no function of one value"), "other mean": (OtherMean, "no function of one value"),
-           "gate": (Gate, "a gate"), "rotary": (Rotary, "rotary embedding"), "grouped": (Grouped, "grouped-query attention (3 query heads on 1 of keys)")}
+           "rotary": (Rotary, "rotary embedding"), "grouped": (Grouped, "grouped-query attention (3 query heads on 1 of keys)")}
 
 
 def check_near_misses():

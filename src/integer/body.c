@@ -181,7 +181,8 @@ static int mlo_narrow(mlo_quantizer *q, const mlo_sublayer *b, const char *name,
     return mlo_inputs(m, n, in, 4);
 }
 
-/* The width and scales a signal is made at. A wide form has no shape and no zero. */
+/* The width and scales a signal is made at. A wide form has no zero, and a shape only as an operand of
+ * a product (gate.c). */
 typedef struct {
     const double *scale, *zero;
     const float *shape;
@@ -190,7 +191,7 @@ typedef struct {
 } mlo_form_made;
 
 static mlo_form_made mlo_made_at(const mlo_quantizer *q, const mlo_signal *s) {
-    mlo_form_made w = { s->wide_scale, NULL, NULL, MLO_INT16, s->wide_bits };
+    mlo_form_made w = { s->wide_scale, NULL, s->wide_shape, MLO_INT16, s->wide_bits };
     mlo_form_made n = { s->narrow_scale, s->zero, s->shape, mlo_narrow_type(s), s->bits };
     return s->wide && !mlo_widened(q, s) ? w : n;
 }

@@ -15,8 +15,8 @@
  */
 
 /* A signal: a value between sublayers. Arrays have an element per iteration, or per iteration and
- * channel (`per`). An integer y stands for (wide form) wide_scale y, or (narrow form) zero[c] +
- * narrow_scale shape[c] y. */
+ * channel (`per`). An integer y stands for (wide form) wide_scale wide_shape[c] y, or (narrow form)
+ * zero[c] + narrow_scale shape[c] y. */
 typedef struct {
     const char *name;
     /* demanded widths: matrix operand; residual stream */
@@ -38,7 +38,8 @@ typedef struct {
     double *low, *high, *mean, *square;
     /* drift: the mean of (what the integer stands for - the value) */
     double *wide_scale, *narrow_scale, *zero, *drift;
-    float *shape; /* NULL: all channels have one scale */
+    /* factors of the channels, of the narrow form and of the wide one; NULL: all have one scale */
+    float *shape, *wide_shape;
     /* of the linear layers that read it: the expected square error of their results, relative to
      * these; their products per token */
     double noise, macs;

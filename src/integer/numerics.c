@@ -14,8 +14,9 @@
  * a token says how much the token counts behind the next norm, which divides by the variance of the
  * token's channels.
  *
- * A kernel's share is its noise beyond the sum of its operands' noise (an Add: in the sum's terms).
- * A kernel that only rounds (Requant, Add, LayerNorm) gets no larger share than its rounding makes.
+ * A kernel's share is its noise beyond the sum of its operands' noise (an Add, a Mul: in the result's
+ * terms).
+ * A kernel that only rounds (Requant, Add, Mul, LayerNorm) gets no larger share than its rounding makes.
  * The rest passes on to the operands in proportion. The metric is 1 at the output. A linear layer
  * gives its operand the squares of its weights times the metric of its result; a norm gives the
  * squares of its scale; an attention gives its values its own metric, and its queries the squares
@@ -92,9 +93,13 @@ typedef struct mlo_numerics mlo_numerics;
 static int mlo_node_bits(const mlo_node *n) {
     return n ? (int)mlo_meta_int(n, mlo_key_bits, mlo_bits_of(mlo_kernel_to(n))) : 16;
 }
+static const float *mlo_compared_shape(const mlo_compared *v) {
+    return v->wide ? v->s->wide_shape : v->s->shape;
+}
 static double mlo_compared_step(const mlo_compared *v, int64_t i, int64_t c) {
-    return v->wide ? v->s->wide_scale[i]
-                   : v->s->narrow_scale[i] * mlo_shape_at(v->s, i * v->s->channels + c);
+    const float *shape = mlo_compared_shape(v);
+    return (v->wide ? v->s->wide_scale[i] : v->s->narrow_scale[i])
+        * (shape ? (double)shape[i * v->s->channels + c] : 1);
 }
 static double mlo_compared_value(const mlo_compared *v, int64_t i, int64_t c, int64_t y) {
     return (v->wide ? 0 : v->s->zero[i * v->s->channels + c])
@@ -393,7 +398,8 @@ static int mlo_pull_linear(const mlo_quantizer *q, const mlo_compared *y, const 
 static int mlo_pull(const mlo_quantizer *q, const mlo_numerics *u, const mlo_compared *y, int r,
     int64_t i, double *metric) {
     const mlo_compared *x = &u->value[y->reads[r]];
-    const mlo_compared *other = y->n_reads == 3 ? &u->value[y->reads[r == 0]] : NULL;
+    int product = mlo_is_kernel(y->node, MLO_KERNEL_PRODUCT) && y->n_reads == 2;
+    const mlo_compared *other = y->n_reads == 3 || product ? &u->value[y->reads[r == 0]] : NULL;
     int64_t channels = x->s->channels;
     if (mlo_compared_sums(y)) return mlo_pull_linear(q, y, x, i, metric);
     mlo_array *g = mlo_is_kernel(y->node, MLO_KERNEL_NORM)
@@ -401,8 +407,11 @@ static int mlo_pull(const mlo_quantizer *q, const mlo_numerics *u, const mlo_com
         : NULL;
     for (int64_t c = 0; c < channels && !q->m->error.code; c++) {
         double gain = g ? (double)mlo_get(g, c) * mlo_compared_step(y, i, c) : 1;
-        /* queries by keys, and back */
-        metric[c] = other && r < 2 ? other->squares[i * channels + c] : y->metric[c] * gain * gain;
+        double square = other ? other->squares[i * channels + c] : 0;
+        /* queries by keys, and back; what a product multiplies by */
+        metric[c] = product && other->weight[i] > 0 ? y->metric[c] * square / other->weight[i]
+            : other && !product && r < 2            ? square
+                                                    : y->metric[c] * gain * gain;
     }
     mlo_array_free(q->m, g);
     return mlo_failed(q->m);
@@ -424,6 +433,11 @@ static const char *mlo_noise_cause(const mlo_compared *v, int64_t i, double own,
     return rounding > own / 2 ? "width" : mlo_compared_sums(v) ? "weights" : "arithmetic";
 }
 
+/* Is the noise of its operands measured by its result? What they are alone says nothing there. */
+static int mlo_in_result(const mlo_node *n) {
+    return mlo_is_kernel(n, MLO_KERNEL_SUM) || mlo_is_kernel(n, MLO_KERNEL_PRODUCT);
+}
+
 /* What a kernel adds stays with it; the rest of what flows through its result goes to its
  * operands, and so does the metric. */
 static int mlo_flow_kernel(
@@ -438,8 +452,8 @@ static int mlo_flow_kernel(
         double *metric = pulled + r * u->widest;
         if (mlo_pull(q, u, y, r, i, metric)) return mlo_failed(u->m);
         scale[r] = mlo_metric_power(x, i, metric);
-        all += part[r] = mlo_part_of_power(mlo_metric_noise(x, i, metric),
-            mlo_is_kernel(y->node, MLO_KERNEL_SUM) ? power : scale[r]);
+        all += part[r] = mlo_part_of_power(
+            mlo_metric_noise(x, i, metric), mlo_in_result(y->node) ? power : scale[r]);
     }
     double rounding = mlo_rounding_part(y, i, noise);
     noise = mlo_part_of_power(noise, power);
@@ -582,7 +596,7 @@ static void mlo_report_compared(mlo_text *t, const mlo_numerics *u, const mlo_co
         int what;
     } errors[] = { { "max", MLO_OF_ERROR_MAX }, { "mean", MLO_OF_ERROR_MEAN },
         { "cosine", MLO_OF_COSINE }, { "sqnr_db", MLO_OF_SQNR } };
-    if (!v->wide && v->s->shape) mlo_report_channels(t, u, v, "shapes", NULL, v->s->shape);
+    if (mlo_compared_shape(v)) mlo_report_channels(t, u, v, "shapes", NULL, mlo_compared_shape(v));
     if (!v->wide) mlo_report_channels(t, u, v, "zeros", v->s->zero, NULL);
     for (size_t k = 0; k < sizeof columns / sizeof *columns; k++) {
         mlo_puts(t, ",");

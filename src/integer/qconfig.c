@@ -61,6 +61,7 @@ static const struct {
     { "rms_norm", MLO_NORM, "0123" },
     { "add", MLO_RESIDUAL, "03" },
     { "rotary", MLO_ROTARY, "03" },
+    { "mul", MLO_GATE, "03" },
     { "gelu", MLO_UNARY, "03" },
     { "relu", MLO_UNARY, "03" },
     { "silu", MLO_UNARY, "03" },

@@ -111,6 +111,7 @@ static const mlo_sublayer_kind *const mlo_sublayers[] = {
     &mlo_norm_sublayer,
     &mlo_rotary_sublayer,
     &mlo_residual_sublayer,
+    &mlo_gate_sublayer,
     &mlo_unary_sublayer,
     NULL,
 };

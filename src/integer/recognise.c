@@ -20,6 +20,7 @@ typedef enum {
     MLO_UNARY,
     MLO_RESIDUAL,
     MLO_ROTARY,
+    MLO_GATE,
     MLO_BLOCK_KINDS
 } mlo_block_kind;
 
@@ -39,7 +40,7 @@ typedef struct {
     /* norm */
     float epsilon;
     int center;
-    /* attention, rotary: heads; attention: what scores are multiplied by */
+    /* attention, rotary: heads; attention: what scores are multiplied by; gate: what the product is */
     int64_t heads;
     double scale;
     const char *mask; /* attention: the additive mask's name, NULL for none */
@@ -183,8 +184,8 @@ static const char *mlo_block_finish(mlo_recogniser *r, mlo_sublayer *b) {
 
 static const char *mlo_cannot(mlo_recogniser *r, const mlo_node *n, const char *what) {
     mlo_fail(r->m, MLO_E_UNSUPPORTED, n,
-        "%s; the integer core knows linear layers, norms, attention, residual adds and functions "
-        "of one value",
+        "%s; the integer core knows linear layers, norms, attention, residual adds, products and "
+        "functions of one value",
         what);
     return NULL;
 }

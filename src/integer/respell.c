@@ -132,6 +132,15 @@ static const char *mlo_x_take(mlo_expansion *x, const char *v, const char *which
     return y;
 }
 
+/* n of the projection's channels. */
+static const char *mlo_x_columns(
+    mlo_expansion *x, const mlo_projection *p, const int64_t *column, int64_t n) {
+    const char *which = mlo_x_list(x, column, (size_t)n);
+    const char *weight = mlo_x_take(x, p->product->input[1], which, p->transposed ? 0 : 1);
+    const char *bias = p->bias ? mlo_x_take(x, p->bias, which, -1) : NULL;
+    return mlo_x_projection(x, p, weight, bias);
+}
+
 /* ---- queries, keys and values out of one projection ----------------------- */
 
 /* An operand of a product of activations, as heads of a projection's channels. */
@@ -183,10 +192,7 @@ static const char *mlo_x_head_view(mlo_expansion *x, const mlo_head_view *v) {
     const int64_t split[] = { 1, v->at.t, v->at.heads, v->at.d };
     const int64_t perm[] = { 0, 2, v->at.order ? 3 : 1, v->at.order ? 1 : 3 };
     x->n = v->p.sum ? v->p.sum : v->p.product; /* its name, its scope */
-    const char *which = mlo_x_list(x, v->column, (size_t)(v->at.heads * v->at.d));
-    const char *weight = mlo_x_take(x, v->p.product->input[1], which, v->p.transposed ? 0 : 1);
-    const char *bias = v->p.bias ? mlo_x_take(x, v->p.bias, which, -1) : NULL;
-    const char *y = mlo_x_projection(x, &v->p, weight, bias);
+    const char *y = mlo_x_columns(x, &v->p, v->column, v->at.heads * v->at.d);
     x->n = self;
     y = mlo_x_reshape(x, y, split, 4);
     y = mlo_x_transpose(x, y, perm, 4);
@@ -507,6 +513,77 @@ static void mlo_respell_turned(mlo_respeller *r, mlo_expansion *x) {
         mlo_x_out(x, 0, MLO_X(x, "MatMul", operand[0], operand[1]));
     else
         x->n_made = 0;
+/* ---- a projection that is cut into parts for functions and products ------- */
+
+/* Do elementwise operators work on the value, rather than attention or rotations? A constant factor
+ * may be attention's own, and a sign a rotation's. */
+static int mlo_is_worked_on(const mlo_inside *in, const char *name, int depth) {
+    const mlo_value *v = mlo_value_of(in->body, name);
+    for (size_t i = 0; v && i < v->n_use && depth < MLO_CHAIN; i++) {
+        const mlo_node *n = v->use[i];
+        double scale = 1;
+        if (mlo_has_trait(n, MLO_RESHAPES)) {
+            if (mlo_is_worked_on(in, n->output[0], depth + 1)) return 1;
+            continue;
+        }
+        int works = mlo_is_elementwise(n) && !mlo_is(n, "Neg") && !mlo_has_trait(n, MLO_QUANTIZES)
+            && !mlo_unscaled(in, n, &scale);
+        for (size_t k = 0; works && k < n->n_input; k++)
+            works = !mlo_has_input(n, k) || mlo_is_carried(in, n->input[k])
+                || mlo_is_number(in, n->input[k]);
+        if (works) return 1;
+    }
+    return 0;
+}
+
+/* Is the value, of each token, some channels of a projection? Which, goes to *column, which is
+ * scratch. */
+static int mlo_is_cut(
+    const mlo_inside *in, const char *name, mlo_projection *p, mlo_heads *at, int64_t **column) {
+    mlo_chain c;
+    mlo_form f = mlo_body_form(in, name);
+    const char *source = mlo_chain_walk(in, name, &c, NULL);
+    mlo_form whole = mlo_body_form(in, source);
+    *column = NULL;
+    if (!mlo_form_known(&f) || f.rank < 1 || !mlo_form_known(&whole) || c.n_rounding) return 0;
+    if (!mlo_projection_of(in, source, p)) return 0;
+    const mlo_heads one = { mlo_tokens_of(&f), 1, mlo_last_dim(&f), 0 };
+    *at = one;
+    if (at->d < 1 || at->d > mlo_last_dim(&whole)) return 0;
+    *column = (int64_t *)mlo_scratch(in->m, (size_t)at->d, sizeof **column);
+    return *column && mlo_head_columns(in, source, &c, at, *column)
+        && (mlo_last_dim(&whole) != at->d || !mlo_is_identity(*column, at->d));
+}
+
+/* Split, Slice, Gather of a projection: each part that is asked for is a projection. */
+static void mlo_respell_parts(mlo_respeller *r, mlo_expansion *x) {
+    mlo_node *self = x->n;
+    int wanted = 0;
+    if (!mlo_has_trait(self, MLO_MOVES) || !mlo_is_carried(&r->in, self->input[0])) return;
+    for (size_t k = 0; k < self->n_output; k++)
+        wanted |= mlo_is_worked_on(&r->in, self->output[k], 0);
+    for (size_t k = 0; wanted && k < self->n_output; k++) {
+        mlo_projection p;
+        mlo_heads at;
+        int64_t *column;
+        const mlo_value *v = mlo_value_of(r->in.body, self->output[k]);
+        if (!v || (!v->n_use && !v->is_output)) continue;
+        if (!mlo_is_cut(&r->in, self->output[k], &p, &at, &column)) wanted = 0;
+        mlo_scratch_free(r->in.m, column);
+    }
+    for (size_t k = 0; wanted && k < self->n_output; k++) {
+        mlo_projection p;
+        mlo_heads at;
+        int64_t *column;
+        mlo_form f = mlo_body_form(&r->in, self->output[k]);
+        if (mlo_is_cut(&r->in, self->output[k], &p, &at, &column)) {
+            x->n = p.sum ? p.sum : p.product; /* its name, its scope */
+            const char *y = mlo_x_columns(x, &p, column, at.d);
+            x->n = self;
+            mlo_x_out(x, k, mlo_x_reshape(x, y, f.dims, (size_t)f.rank));
+        }
+        mlo_scratch_free(r->in.m, column);
+    }
 }
 
 /* ---- masks ---------------------------------------------------------------- */
@@ -708,7 +785,8 @@ static void mlo_respell_factor(mlo_respeller *r, mlo_expansion *x) {
 /* ---- the rules, and the walk ---------------------------------------------- */
 
 static void (*const mlo_respellings[])(mlo_respeller *r, mlo_expansion *x) = { mlo_respell_where,
-    mlo_respell_minus, mlo_respell_masks, mlo_respell_turned, mlo_respell_packed, mlo_respell_norm,
+    mlo_respell_minus, mlo_respell_masks, mlo_respell_turned, mlo_respell_packed, mlo_respell_parts,
+    mlo_respell_norm,
     mlo_respell_factor };
 enum { MLO_N_RESPELLINGS = sizeof mlo_respellings / sizeof *mlo_respellings };
 

@@ -22,6 +22,8 @@
  *     made by a table, read by linear    one scale and one zero
  *     the index of a table               one scale and one zero, over the range in which the
  *                                        function is not flat
+ *     made by a product                  a scale, and a factor per channel where one of its operands
+ *                                        can have it, too (gate.c); no zero
  *     anything else                      one scale
  *
  * With --scale pow2 every scale is a power of two, so that going from one to another is a shift.
@@ -528,20 +530,25 @@ static void mlo_fit(const mlo_quantizer *q, mlo_signal *s, int64_t i) {
     s->narrow_scale[i] = mlo_step(q, (most > 1e-20 ? most : 1) / mlo_top(s));
 }
 
-/* Sets shape, zero and scale of a signal whose shape is absorbed by the linear layers that read
- * `reads`. */
-static int mlo_shape_signal(mlo_quantizer *q, mlo_signal *s, const char *reads) {
+/* The largest magnitude of a channel. */
+static double mlo_reach(const mlo_signal *s, int64_t at) {
+    return fabs(s->low[at]) > fabs(s->high[at]) ? fabs(s->low[at]) : fabs(s->high[at]);
+}
+
+/* Sets shape and scale of a signal whose shape is absorbed by the linear layers that read `reads`;
+ * also its zero, unless that is to be nothing. */
+static int mlo_shape_about(mlo_quantizer *q, mlo_signal *s, const char *reads, int centred) {
     mlo *m = q->m;
     if (!s->shape && !(s->shape = MLO_NEW_N(m, float, (size_t)(q->scan.iterations * s->channels))))
         return mlo_failed(m);
     mlo_widen(q, s);
     for (int64_t i = 0; i < q->scan.iterations; i++) {
         mlo_shaper h;
-        mlo_middle(s, i);
+        if (centred) mlo_middle(s, i);
         if (mlo_shaper_open(q, reads, s->channels, i, &h)) return mlo_failed(m);
         for (int64_t c = 0; c < s->channels; c++) {
             int64_t at = i * s->channels + c;
-            h.range[c] = (s->high[at] - s->low[at]) / 2;
+            h.range[c] = centred ? (s->high[at] - s->low[at]) / 2 : mlo_reach(s, at);
             h.square[c] = s->square[at] - 2 * s->zero[at] * s->mean[at] + s->zero[at] * s->zero[at];
         }
         mlo_shape_choose(&h, s->channels, mlo_top(s), s->shape + i * s->channels);
@@ -549,6 +556,13 @@ static int mlo_shape_signal(mlo_quantizer *q, mlo_signal *s, const char *reads) 
         mlo_fit(q, s, i);
     }
     return 0;
+}
+
+static int mlo_shape_signal(mlo_quantizer *q, mlo_signal *s, const char *reads) {
+    return mlo_shape_about(q, s, reads, 1);
+}
+static int mlo_shape_symmetric(mlo_quantizer *q, mlo_signal *s, const char *reads) {
+    return mlo_shape_about(q, s, reads, 0);
 }
 
 /* ---- all of them ---------------------------------------------------------- */

@@ -58,13 +58,11 @@ static const char *mlo_block_unary(mlo_recogniser *r, mlo_node *n) {
             && mlo_is_carried(&r->in, n->input[1]);
         mlo_form other = mlo_body_form(
             &r->in, n->input[n->n_input > 1 && mlo_is_carried(&r->in, n->input[0])]);
-        int gate = both && mlo_is(n, "Mul");
         int places = !both && mlo_is(n, "Add") && mlo_tokens_of(&other) > 1;
         return mlo_cannot(r, n,
-            gate         ? "a gate, the product of two activations (SwiGLU, GeGLU)"
-                : places ? "a value that is added to the tokens inside of a layer (position "
-                           "embeddings in every layer)"
-                         : "an elementwise op that is no function of one value");
+            places ? "a value that is added to the tokens inside of a layer (position "
+                     "embeddings in every layer)"
+                   : "an elementwise op that is no function of one value");
     }
     b->n_in = 1;
     if (!mlo_unary_nodes(r, n->output[0], b->in[0], b, 0))
@@ -101,7 +99,7 @@ static mlo_sublayer *mlo_fused_unary(const mlo_quantizer *q, const mlo_sublayer 
 
 /* The type of a function of one value, by what it is made of. */
 static const char *mlo_q_function(const mlo_sublayer *b) {
-    int erf = 0, sigmoid = 0, tanh_ = 0, relu = 0, soft = 0;
+    int erf = 0, sigmoid = 0, tanh_ = 0, relu = 0, soft = 0, swish = 0;
     for (size_t i = 0; i < b->n_inner; i++) {
         const mlo_node *n = b->inner[i];
         erf |= mlo_is(n, "Erf") || mlo_is(n, "Gelu");
@@ -109,8 +107,10 @@ static const char *mlo_q_function(const mlo_sublayer *b) {
         tanh_ |= mlo_is(n, "Tanh");
         relu |= mlo_is(n, "Relu");
         soft |= mlo_is(n, "Softplus");
+        swish |= mlo_is(n, "Swish");
     }
     if (erf) return "gelu";
+    if (swish) return "silu";
     if (b->n_inner == 1)
         return relu   ? "relu"
             : tanh_   ? "tanh"
@@ -184,9 +184,10 @@ static mlo_array *mlo_tabulate(mlo_quantizer *q, const mlo_sublayer *u, int64_t 
         }
         for (size_t i = 0; i < n->n_input && !m->error.code; i++)
             if (mlo_has_input(n, i)) {
-                if (n->input[i] == u->in[0]) in[i] = x;
                 for (size_t j = 0; j < k && !in[i]; j++)
                     if (u->inner[j]->output[0] == n->input[i]) in[i] = made[j];
+                /* the one value, or a reshape of it */
+                if (!in[i] && mlo_is_carried(&q->r.in, n->input[i])) in[i] = x;
                 if (!in[i]) {
                     in[i] = mlo_scan_value(m, &q->scan, n->input[i], iteration);
                     own[i] = 1;
