@@ -463,6 +463,29 @@ def check_requantize():
     t.case("requantization is within half a step", "" if worst <= 0.5 else "off by %.4f" % worst)
 
 
+def normed(row, g, b, eps, sh, center):
+    """One norm: its words, what is normalised, and that as it should be."""
+    c, total = len(row), sum(row) * center
+    v, k = c * sum(e * e for e in row) - total * total + eps, 0
+    exact = np.array([c * e - total for e in row]) / np.sqrt(float(v))
+    while v < 1 << 60: v, k = v * 4, k + 1
+    r = (1 << 31) // int(np.sqrt(float(v >> 30)))
+    n = np.array([((c * e - total) * r + (1 << (31 - k))) >> (32 - k) for e in row])
+    return np.clip(n * g.astype(np.int64) + b >> sh, I16.min, I16.max), n, exact
+
+
+def several_norms(rng):
+    """A token of `groups` norms, which share their scale or have each its own, with a mean and without."""
+    for groups, c, center, own in (2, 8, 0, 0), (4, 5, 1, 0), (3, 16, 0, 1), (6, 4, 1, 1), (5, 1, 0, 0):
+        x = rng.integers(I16.min, I16.max + 1, (1, 7, groups * c)).astype(np.int16) >> rng.integers(0, 14, (1, 7, 1)).astype(np.int16)
+        shape = (groups, c) if own else (c,)
+        g, b, p = rng.integers(-32768, 32768, shape).astype(np.int32), rng.integers(-2 ** 29, 2 ** 29, shape).astype(np.int32), np.array([int(rng.integers(1, 2 ** 30)), 20], np.int64)
+        y = kernel("LayerNorm", {"x": x, "g": g, "b": b, "p": p}, np.int16, center=center, groups=groups)[0]
+        each = lambda v, k: v[k] if own else v
+        want = [np.concatenate([normed(row[k].tolist(), each(g, k), each(b, k), int(p[0]), 20, center)[0] for k in range(groups)]) for row in x.reshape(7, groups, c)]
+        if equal(y, want): return "%d norms of %d channels: %s" % (groups, c, equal(y, want))
+
+
 def check_layernorm():
     rng, why, n_bound, y_bound = np.random.default_rng(2), "", 0, 0
     for c in 20, 64, 768:
@@ -472,18 +495,13 @@ def check_layernorm():
         g, b = rng.integers(-32768, 32768, c).astype(np.int32), (rng.integers(-2 ** 29, 2 ** 29, c) + 2 ** (sh - 1)).astype(np.int32)
         y = kernel("LayerNorm", {"x": x[None], "g": g, "b": b, "p": np.array([eps, sh], np.int64)}, np.int16, center=1)[0]
         for row, got in zip(x.tolist(), y):
-            total = sum(row)
-            v, k = c * sum(e * e for e in row) - total * total + eps, 0
-            exact = np.array([c * e - total for e in row]) / np.sqrt(float(v))
-            while v < 1 << 60: v, k = v * 4, k + 1
-            r = (1 << 31) // int(np.sqrt(float(v >> 30)))
-            n = np.array([((c * e - total) * r + (1 << (31 - k))) >> (32 - k) for e in row])
-            acc = n * g.astype(np.int64) + b
-            why = why or equal(got, np.clip(acc >> sh, I16.min, I16.max))
+            want, n, exact = normed(row, g, b, eps, sh, 1)
+            why = why or equal(got, want)
             n_bound = max(n_bound, float((np.abs(n / 2.0 ** 14 - exact) / (np.abs(exact) * 2 ** -13.9 + 2 ** -15)).max()))
             y_bound = max(y_bound, float(np.abs(got - np.clip((n * g.astype(np.float64) + b - 2 ** (sh - 1)) / 2.0 ** sh, I16.min, I16.max)).max()))
     t.note("layernorm: normalised values use %.0f %% of their error bound" % (100 * n_bound))
     t.case("LayerNorm is its formula", why)
+    t.case("LayerNorm of several norms a token is their formulas", several_norms(rng))
     t.case("LayerNorm keeps its error bounds", "" if n_bound <= 1 and y_bound <= 0.5 + 1e-6 else "n at %.3f of its bound, y off by %.4f" % (n_bound, y_bound))
 
 

@@ -1,29 +1,34 @@
 // SPDX-License-Identifier: MIT
-// mlo_layernorm: LayerNorm (CENTER=1) or RMSNorm (CENTER=0) of a token of C channels, exact integers, PE channels per beat
+// mlo_layernorm: LayerNorm (CENTER=1) or RMSNorm (CENTER=0) of a token of C channels, or of each of its GROUPS parts, exact integers
 //
-// Contract    S1 = CENTER ? sum x : 0;  u[c] = C*x[c] - S1;  V = C*sum(x^2) - S1^2 + EPS;
+// Contract    A norm has N = C/GROUPS channels; a token is GROUPS of them, one after the other, PE channels per beat. Of each norm:
+//             S1 = CENTER ? sum x : 0;  u[c] = N*x[c] - S1;  V = N*sum(x^2) - S1^2 + EPS;
 //             k, R: see mlo_rsqrt (62 and 16 bits), R/2^(46-k) = 1/sqrt(V);
 //             n[c] = (u[c]*R + 2^(31-k)) >>> (32-k), 14 fraction bits;   y[c] = clip((n[c]*G[c] + B[c]) >>> SH) to YBITS.
-//             s_axis_c: mlo_param WIDTH PE*64, DEPTH C/PE, lane p at 64*p: [15:0] G signed, [63:32] B signed (with the rounding half).
-//             s_axis_e: mlo_param WIDTH 64, DEPTH 1: [47:0] EPS >= 1, [53:48] SH 0..40. Both banks move with a token whose tuser[0] is set,
-//             each where it is read; tokens before stay under the old bank, and leave even when the new bank is not loaded yet.
-// Throughput  one token per max(C/PE, 43) cycles; a token that starts an iteration costs 1 cycle more if its parameters are loaded.
-// Latency     first output beat 65 + clog2(PE) cycles (CENTER=0: 62 + clog2(PE)) after the last input beat was accepted, when empty;
-//             1 more for the first token of an iteration.
+//             s_axis_c: mlo_param WIDTH PE*64, DEPTH N/PE (OWN=1: C/PE), lane p at 64*p: [15:0] G signed, [63:32] B signed (with the
+//             rounding half): of one norm, for all of a token's; OWN=1: of all channels of a token.
+//             s_axis_e: mlo_param WIDTH 64, DEPTH 1: [47:0] EPS >= 1, [53:48] SH 0..40. Both banks move with a token whose tuser[0] is set
+//             (all its beats have it), each where it is read; tokens before stay under the old bank, and leave even when the new bank is
+//             not loaded yet.
+// Throughput  one norm per max(N/PE, 43) cycles; a token that starts an iteration costs 1 cycle more if its parameters are loaded.
+// Latency     a norm's first output beat 65 + clog2(PE) cycles (CENTER=0: 62 + clog2(PE)) after its last input beat was accepted, when
+//             empty; 1 more for the first token of an iteration.
 // Stall       m_axis_tready low stops the lanes (not the stages before them); the token buffer fills, then s_axis_tready goes low.
-// Legal       1 <= C <= 32768, PE divides C, 2 <= XBITS <= 16, 2 <= YBITS <= 16, CENTER 0 or 1.
+// Legal       GROUPS divides C, 1 <= N <= 32768, PE divides N, 2 <= XBITS <= 16, 2 <= YBITS <= 16, CENTER and OWN 0 or 1.
 //
-// Three stages work on different tokens: mlo_variance sums, mlo_rsqrt makes 1/sqrt(V), the lanes below normalise; a FIFO holds the
-// channels meanwhile. The lanes need one multiplication for u*R: u[c]*R = x[c]*(C*R) - S1*R, where both products of R are made
-// once per token from R's bits as mlo_rsqrt finds them (Horner's rule, an adder each).
+// Three stages work on different norms: mlo_variance sums, mlo_rsqrt makes 1/sqrt(V), the lanes below normalise; a FIFO holds the
+// channels meanwhile. The lanes need one multiplication for u*R: u[c]*R = x[c]*(N*R) - S1*R, where both products of R are made
+// once per norm from R's bits as mlo_rsqrt finds them (Horner's rule, an adder each).
 `default_nettype none
 
 module mlo_layernorm #(
-    parameter C         = 16,       // channels of a token, 1 .. 32768
-    parameter PE        = 4,        // channels per beat, divides C
+    parameter C         = 16,       // channels of a token
+    parameter PE        = 4,        // channels per beat, divides C/GROUPS
     parameter XBITS     = 16,       // bits of x, 2 .. 16
     parameter YBITS     = 16,       // bits of y, 2 .. 16
     parameter CENTER    = 1,        // 1: LayerNorm, 0: RMSNorm
+    parameter GROUPS    = 1,        // norms of a token, each of C/GROUPS channels, 1 .. 32768 of them
+    parameter OWN       = 0,        // 1: each norm of a token has its own G and B, 0: they share them
     parameter RESIDENT  = 0,        // banks of the parameter memories that are loaded once, one an iteration; 0: two in turn
     parameter AXI_WIDTH = 128,      // bits of a parameter stream
     parameter MULBITS   = 18        // widest operand of one hardware multiplier (27 for AMD UltraScale), changes no result
@@ -47,28 +52,39 @@ module mlo_layernorm #(
     output wire [2:0]           m_axis_tuser,
     output wire [2:0]           stat        // [0] a beat enters the multipliers, else [2] blocked: one waits to leave, else [1] starved
 );
-    localparam LC     = $clog2(C);
-    localparam BEATS  = C / PE;
+    localparam N      = C / GROUPS;                 // channels of a norm
+    localparam LC     = $clog2(N);
+    localparam BEATS  = N / PE;
     localparam BBITS  = (BEATS > 1) ? $clog2(BEATS) : 1;
     localparam S1BITS = XBITS + LC;
-    localparam CRBITS = $clog2(C + 1) + 17;                             // C*R <= C*2^16, and a sign bit
+    localparam CRBITS = $clog2(N + 1) + 17;                             // N*R <= N*2^16, and a sign bit
     localparam UBITS  = ((XBITS + LC > 16) ? XBITS + LC : 16) + 18;     // u*R + 2^(31-k)
-    localparam NBITS  = 16 + (LC + 1) / 2;                              // |n| <= 2^14 * sqrt(C), and a little
+    localparam NBITS  = 16 + (LC + 1) / 2;                              // |n| <= 2^14 * sqrt(N), and a little
     localparam TBITS  = ((NBITS > 17) ? NBITS + 16 : 33) + 1;           // n*G + B
     // A channel waits BEATS + 62 + LP cycles in the FIFO; short tokens come every 43 cycles, so at most three are there.
     localparam DEPTH  = (BEATS < 42) ? 3 * BEATS : BEATS + 84;
     localparam [31:0]       LAST_32 = BEATS - 1;
     localparam [BBITS-1:0]  LAST    = LAST_32[BBITS-1:0];
     localparam [BBITS-1:0]  ONE     = 1;
-    localparam [31:0]       C_32    = C;
-    localparam [CRBITS-1:0] C_CR    = {{(CRBITS - 16){1'b0}}, C_32[15:0]};
+    localparam [31:0]       N_32    = N;
+    localparam [CRBITS-1:0] N_CR    = {{(CRBITS - 16){1'b0}}, N_32[15:0]};
+    // G and B: words of a bank, and how often a token reads it.
+    localparam WORDS  = (OWN != 0) ? C / PE : BEATS;
+    localparam ABITS  = (WORDS > 1) ? $clog2(WORDS) : 1;
+    localparam TURNS  = (OWN != 0) ? 1 : GROUPS;
+    localparam GBITS  = (TURNS > 1) ? $clog2(TURNS) : 1;
+    localparam [31:0]      WORD_32   = WORDS - 1, TURN_32 = TURNS - 1;
+    localparam [ABITS-1:0] WORD_LAST = WORD_32[ABITS-1:0], WORD_ONE = 1;
+    localparam [GBITS-1:0] TURN_LAST = TURN_32[GBITS-1:0], TURN_ONE = 1;
 
     generate
-        if (C < 1 || C > 32768)          mlo_error_C_must_be_1_to_32768 u_c ();
-        if (PE < 1 || C % PE != 0)       mlo_error_PE_must_divide_C u_pe ();
+        if (GROUPS < 1 || C % GROUPS != 0) mlo_error_GROUPS_must_divide_C u_groups ();
+        if (N < 1 || N > 32768)          mlo_error_channels_of_a_norm_must_be_1_to_32768 u_c ();
+        if (PE < 1 || N % PE != 0)       mlo_error_PE_must_divide_the_channels_of_a_norm u_pe ();
         if (XBITS < 2 || XBITS > 16)     mlo_error_XBITS_must_be_2_to_16 u_xbits ();
         if (YBITS < 2 || YBITS > 16)     mlo_error_YBITS_must_be_2_to_16 u_ybits ();
         if (CENTER != 0 && CENTER != 1)  mlo_error_CENTER_must_be_0_or_1 u_center ();
+        if (OWN != 0 && OWN != 1)        mlo_error_OWN_must_be_0_or_1 u_own ();
     endgenerate
 
     // ---- Every beat goes into the sums and into the FIFO.
@@ -88,14 +104,14 @@ module mlo_layernorm #(
         .s_tdata(s_axis_tdata), .s_tvalid(s_axis_tvalid && sum_ready), .s_tready(fifo_ready),
         .m_tdata(x_data), .m_tvalid(x_valid), .m_tready(x_take), .level(x_level)
     );
-    mlo_variance #(.C(C), .PE(PE), .XBITS(XBITS), .CENTER(CENTER), .AXI_WIDTH(AXI_WIDTH), .RESIDENT(RESIDENT)) u_variance (
+    mlo_variance #(.C(N), .GROUPS(GROUPS), .PE(PE), .XBITS(XBITS), .CENTER(CENTER), .AXI_WIDTH(AXI_WIDTH), .RESIDENT(RESIDENT)) u_variance (
         .clk(clk), .rst(rst), .params_last(params_last),
         .s_tdata(s_axis_tdata), .s_tuser(s_axis_tuser), .s_tvalid(s_axis_tvalid && fifo_ready), .s_tready(sum_ready),
         .s_axis_e_tdata(s_axis_e_tdata), .s_axis_e_tvalid(s_axis_e_tvalid), .s_axis_e_tready(s_axis_e_tready),
         .m_v(v_data), .m_s1(v_s1), .m_sh(v_sh), .m_tuser(v_user), .m_tvalid(v_valid), .m_tready(v_ready)
     );
 
-    // ---- The token's constants: cr = C*R, minus_sr = -S1*R, then the rounding half is added.
+    // ---- The norm's constants: cr = N*R, minus_sr = -S1*R, then the rounding half is added.
     wire [16:0]       r_data;
     wire [4:0]        r_k;
     wire              r_valid, r_take, q_valid, q_bit;
@@ -116,11 +132,11 @@ module mlo_layernorm #(
             cr       <= {CRBITS{1'b0}};
             minus_sr <= {UBITS{1'b0}};
         end else if (q_valid) begin
-            cr       <= {cr[CRBITS-2:0], 1'b0} + (q_bit ? C_CR : {CRBITS{1'b0}});
+            cr       <= {cr[CRBITS-2:0], 1'b0} + (q_bit ? N_CR : {CRBITS{1'b0}});
             minus_sr <= {minus_sr[UBITS-2:0], 1'b0} - (q_bit ? {{(UBITS - S1BITS){s1[S1BITS-1]}}, s1} : {UBITS{1'b0}});
         end
 
-    // ---- Stage 0: the token in work. The lanes take its channels from the FIFO; its constants go with the beats.
+    // ---- Stage 0: the norm in work. The lanes take its channels from the FIFO; its constants go with the beats.
     reg               t_valid;
     reg  [CRBITS-1:0] t_cr;
     reg  [UBITS-1:0]  t_c;
@@ -157,10 +173,11 @@ module mlo_layernorm #(
     reg  [UBITS-1:0]  c1, c2;
     reg  [4:0]        k1, k2, k3;
     reg  [5:0]        sh1, sh2, sh3, sh4, sh5, sh6;
-    reg  [BBITS-1:0]  c_addr;                           // beat in stage 2
+    reg  [ABITS-1:0]  c_addr;                           // word of the beat in stage 2
+    reg  [GBITS-1:0]  c_turn;                           // how often its token has read the bank
     reg               swapped;
     wire              c_ready, out_ready;
-    wire              is_first = valid[2] && user2[0] && c_addr == {BBITS{1'b0}};
+    wire              is_first = valid[2] && user2[0] && c_addr == {ABITS{1'b0}} && c_turn == {GBITS{1'b0}};
     wire              c_first = is_first && !swapped, c_wait = valid[2] && (!c_ready || c_first);
     assign back  = out_ready || !valid[8];
     assign front = back && !c_wait;
@@ -174,7 +191,10 @@ module mlo_layernorm #(
         if (make2) begin user2 <= user1;                    c2 <= c1;       k2 <= k1;       sh2 <= sh1;     end
         if (front) begin
             valid[2:1] <= {valid[1], go};
-            if (valid[2]) c_addr <= (c_addr == LAST) ? {BBITS{1'b0}} : c_addr + ONE;
+            if (valid[2]) begin
+                c_addr <= (c_addr == WORD_LAST) ? {ABITS{1'b0}} : c_addr + WORD_ONE;
+                if (c_addr == WORD_LAST) c_turn <= (c_turn == TURN_LAST) ? {GBITS{1'b0}} : c_turn + TURN_ONE;
+            end
         end
         if (back && {valid[8:3], make3} != 7'd0) begin
             valid[8:3] <= {valid[7:3], make3};
@@ -186,12 +206,13 @@ module mlo_layernorm #(
         if (rst) begin
             valid   <= 8'd0;
             swapped <= 1'b0;
-            c_addr  <= {BBITS{1'b0}};
+            c_addr  <= {ABITS{1'b0}};
+            c_turn  <= {GBITS{1'b0}};
         end
     end
 
     wire [PE*64-1:0] c_data;
-    mlo_param #(.WIDTH(PE*64), .DEPTH(BEATS), .AXI_WIDTH(AXI_WIDTH), .RESIDENT(RESIDENT)) u_param (
+    mlo_param #(.WIDTH(PE*64), .DEPTH(WORDS), .AXI_WIDTH(AXI_WIDTH), .RESIDENT(RESIDENT)) u_param (
         .clk(clk), .rst(rst),
         .s_axis_tdata(s_axis_c_tdata), .s_axis_tvalid(s_axis_c_tvalid), .s_axis_tready(s_axis_c_tready), .s_axis_tlast(params_last),
         .first(c_first), .ready(c_ready), .addr(c_addr), .en(valid[2] && front), .data(c_data)
@@ -271,8 +292,15 @@ module mlo_layernorm #(
         assert (!c_first || !f_used || c_ready);  // mlo_param's assumption: first comes only when ready
         assert (swapped || !f_used || c_ready);
         assert (!swapped || is_first);
-        assert (c_addr < BEATS && t_beat < BEATS);
+        assert (c_addr < WORDS && c_turn < TURNS && t_beat < BEATS);
         assert ((stat & (stat - 3'd1)) == 3'd0);
+    end
+    // A bank is swapped by the first beat of a token alone, whatever norms it has: beats of a token are counted.
+    reg  [7:0] f_at;
+    always @(posedge clk) f_at <= rst ? 8'd0 : !(valid[2] && front) ? f_at : f_at == C / PE - 1 ? 8'd0 : f_at + 8'd1;
+    always @* if (f_past_valid) begin
+        assert (f_at == c_turn * WORDS + c_addr);
+        assert (!c_first || f_at == 8'd0);
     end
     // Nothing is lost between stage 2 and the output while the front waits: beats that enter the back come out.
     reg  [3:0] f_back;

@@ -1,16 +1,18 @@
 // SPDX-License-Identifier: MIT
-// mlo_variance: first stage of mlo_layernorm: the sums of a token and C^2 times its variance
+// mlo_variance: first stage of mlo_layernorm: the sums of a norm's channels and C^2 times their variance
 //
 // Contract    S1 = CENTER ? sum x : 0;  m_v = V = C * sum(x^2) - S1^2 + EPS;  m_s1 = S1;  m_sh, m_tuser travel with the token.
 //             EPS and SH come from s_axis_e (mlo_param WIDTH 64, DEPTH 1: [47:0] EPS >= 1, [53:48] SH); the bank moves with tuser[0].
-// Throughput  one beat per cycle; one token per max(C/PE, FINISH + 1) cycles.
+//             A token is GROUPS norms of C channels one after the other; all its beats have its tuser, and the first of its norms moves the bank.
+// Throughput  one beat per cycle; one norm per max(C/PE, FINISH + 1) cycles.
 // Latency     last beat accepted in cycle t: m_tvalid from cycle t + 3 + clog2(PE) + FINISH, FINISH = CENTER ? 10 : 7.
-// Stall       while V waits for m_tready the next token's sums are still formed; then s_tready goes low.
-// Legal       1 <= C <= 32768, PE divides C, 2 <= XBITS <= 16, CENTER 0 or 1 (checked by mlo_layernorm).
+// Stall       while V waits for m_tready the next norm's sums are still formed; then s_tready goes low.
+// Legal       1 <= C <= 32768, PE divides C, 1 <= GROUPS, 2 <= XBITS <= 16, CENTER 0 or 1 (checked by mlo_layernorm).
 `default_nettype none
 
 module mlo_variance #(
-    parameter C         = 16,       // channels of a token
+    parameter C         = 16,       // channels of a norm
+    parameter GROUPS    = 1,        // norms of a token
     parameter PE        = 4,        // channels per beat
     parameter XBITS     = 16,       // bits of a channel
     parameter CENTER    = 1,        // 1: LayerNorm, 0: RMSNorm
@@ -44,6 +46,10 @@ module mlo_variance #(
     localparam [31:0]      LAST_32 = BEATS - 1;
     localparam [BBITS-1:0] LAST    = LAST_32[BBITS-1:0];
     localparam [BBITS-1:0] ONE     = 1;
+    localparam GBITS  = (GROUPS > 1) ? $clog2(GROUPS) : 1;
+    localparam [31:0]      GROUP_32   = GROUPS - 1;
+    localparam [GBITS-1:0] GROUP_LAST = GROUP_32[GBITS-1:0];
+    localparam [GBITS-1:0] GROUP_ONE  = 1;
 
     // ---- Sums: input register, squares, two adder trees, accumulators. One enable: it stops when a finished sum cannot leave.
     wire                  en;
@@ -101,6 +107,8 @@ module mlo_variance #(
     reg  [S2BITS-1:0] sum2;
     reg  [2:0]        sum_user;
     wire              take;                         // by the second half
+    reg  [GBITS-1:0]  group;                        // of its token, the norm that is taken next
+    wire              opens = take && sum_user[0] && group == {GBITS{1'b0}};        // the first norm of an iteration
     assign en = !(last && sum_valid);
     always @(posedge clk) begin
         if (last && !sum_valid) begin
@@ -109,8 +117,14 @@ module mlo_variance #(
             sum_user  <= user[3*(LP+1) +: 3];
             sum_valid <= 1'b1;
         end
-        if (take) sum_valid <= 1'b0;
-        if (rst)  sum_valid <= 1'b0;
+        if (take) begin
+            sum_valid <= 1'b0;
+            group     <= (group == GROUP_LAST) ? {GBITS{1'b0}} : group + GROUP_ONE;
+        end
+        if (rst) begin
+            sum_valid <= 1'b0;
+            group     <= {GBITS{1'b0}};
+        end
     end
 
     // ---- V with one 16 x 16 multiplier: S2 has three digits of 16 bits, |S1| has two, so C*S2 - S1^2 is a sum of six products.
@@ -186,7 +200,7 @@ module mlo_variance #(
     mlo_param #(.WIDTH(64), .DEPTH(1), .AXI_WIDTH(AXI_WIDTH), .RESIDENT(RESIDENT)) u_param (
         .clk(clk), .rst(rst),
         .s_axis_tdata(s_axis_e_tdata), .s_axis_tvalid(s_axis_e_tvalid), .s_axis_tready(s_axis_e_tready), .s_axis_tlast(params_last),
-        .first(take && sum_user[0]), .ready(e_ready), .addr(1'b0), .en(state == WAIT && e_ready), .data(e_data)
+        .first(opens), .ready(e_ready), .addr(1'b0), .en(state == WAIT && e_ready), .data(e_data)
     );
 
     wire unused = &{1'b0, e_data[63:54], x_ext, q_ext};
@@ -198,10 +212,14 @@ module mlo_variance #(
 
     // Stream contract, and the use of the parameter memory. (Values: tests/verilog/layernorm.py.)
     reg        f_used_e;
-    always @(posedge clk) f_used_e <= !rst && (f_used_e || (take && sum_user[0]));
+    always @(posedge clk) f_used_e <= !rst && (f_used_e || opens);
+    reg  [7:0] f_norm;                                      // of a token's norms, those that were taken
+    always @(posedge clk) f_norm <= rst ? 8'd0 : !take ? f_norm : f_norm == GROUPS - 1 ? 8'd0 : f_norm + 8'd1;
     always @* if (f_past_valid) begin
+        assert (f_norm == group);
+        if (opens) assert (f_norm == 8'd0);                 // the first norm of a token alone begins an iteration
         if (state != WAIT) assert (!f_used_e || e_ready);   // so mlo_param's assumption holds: first comes only when ready
-        assert (beat < BEATS);
+        assert (beat < BEATS && group < GROUPS);
         assert (state != MULTIPLY || step <= STEP_LAST);
         if (state == WAIT) assert (step == 4'd0);
         if (state == MULTIPLY) begin

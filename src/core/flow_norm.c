@@ -1,29 +1,43 @@
-/* flow_norm: a token's norm (LayerNorm): sums as the token arrives, root and reciprocal, then its
- * lanes: three tokens at a time.
+/* flow_norm: a token's norms (LayerNorm), one or several: sums as its beats arrive, root and
+ * reciprocal, then its lanes: three norms at a time.
  *
  * in:  a token's beats.
  * out: when its root begins, when its beats go to the lanes and leave.
  *
- * * As verilog/mlo_layernorm.v says: tokens wait in a store while the root of the one in front is
- * computed; stages behind the store stand still together when two beats behind them wait.
+ * As verilog/mlo_layernorm.v says: norms wait in a store while the root of the one in front is
+ * computed; stages behind the store stand still together when two beats behind them wait. Of a
+ * token's norms the first and the last are kept; those between are on a straight line.
  *
- * invariant: a token goes to the lanes when its root is there and the one before it has gone.
+ * invariant: a norm goes to the lanes when its root is there and the one before it has gone.
  * example: 64 channels, 4 lanes: a token every 16 cycles, or every 42, as long as a root takes.
- * cost: O(1) a token.
+ * cost: O(norms) a token.
  */
 enum { MLO_NORM_HOLDS = 10 }; /* beats from the store to the way out */
+
+/* Beats of one norm. */
+static int64_t mlo_norm_beats(const mlo_unit *u) { return mlo_port_beats(u->in[0]) / u->turns; }
+
+/* When beat `at` of a token would go to the lanes, if nothing behind them waited. */
+static int64_t mlo_norm_turn(const mlo_unit *u, const mlo_token *t, int64_t at) {
+    const int64_t norms = u->turns, own = mlo_norm_beats(u), k = at / own;
+    return t->next + 1 + at % own + (norms > 1 ? (t->final - t->next) * k / (norms - 1) : 0);
+}
 
 /* When a norm's beat number x goes to the lanes: one after the other when the root is there, and
  * as results leave. */
 static int64_t mlo_norm_goes(const mlo_schedule *s, int i, int64_t x, int64_t beats) {
+    const mlo_unit *u = &s->c->element[i].unit;
     return x < 0 ? 0
-                 : mlo_max(mlo_token_of(s, i, x / beats)->next + 1 + x % beats,
+                 : mlo_max(mlo_norm_turn(u, mlo_token_of(s, i, x / beats), x % beats),
                        mlo_leaves(s, i, x - MLO_NORM_HOLDS, beats) + 1);
 }
 
-/* The beat so many before has gone to the lanes. */
+/* The beat so many before has gone to the lanes. (If that is of the same token, whose norms have
+ * not begun, mlo_norm_begins says later when the token is in.) */
 static int64_t mlo_norm_open(const mlo_schedule *s, int i, int64_t x, int64_t beats) {
-    const int64_t gone = x - mlo_norm_keeps(beats);
+    const int64_t keeps = mlo_norm_keeps(mlo_norm_beats(&s->c->element[i].unit));
+    const int64_t before = x - x % beats - 1;
+    const int64_t gone = x / beats < s->lanes[i] ? x - keeps : mlo_min(x - keeps, before);
     if (gone - MLO_NORM_HOLDS >= s->fired[i] * beats || gone >= s->lanes[i] * beats)
         return MLO_NOT_YET;
     return 1 + mlo_norm_goes(s, i, gone, beats);
@@ -49,10 +63,35 @@ static int64_t mlo_norm_loads(const mlo_schedule *s, int i, int64_t n, int64_t b
     return mlo_max(mlo_token_of(s, i, n)->work + 42, mlo_norm_goes(s, i, n * beats - 1, beats));
 }
 
-/* When a norm has a token's sums, and works on them. */
+/* When the sums of a token's norm k are there. */
+static int64_t mlo_norm_summed(const mlo_unit *u, const mlo_token *t, int64_t k) {
+    const int64_t beats = mlo_port_beats(u->in[0]), last = (k + 1) * mlo_norm_beats(u) - 1;
+    return mlo_beat_by(t->in, last, beats) + 3 + mlo_clog2(u->pe);
+}
+
+/* When it works on a token's first sums. */
 static int64_t mlo_norm_sums(const mlo_schedule *s, int i, int64_t n) {
-    return mlo_max(mlo_token_of(s, i, n)->in[1] + 3 + mlo_clog2(s->c->element[i].unit.pe),
+    return mlo_max(mlo_norm_summed(&s->c->element[i].unit, mlo_token_of(s, i, n), 0),
         n ? mlo_token_of(s, i, n - 1)->work + 1 : 0);
+}
+
+/* The other norms of a token whose first one has begun follow, each when the one before it has
+ * gone. What of the token itself has to leave first is not known yet. */
+static void mlo_norm_follow(mlo_schedule *s, int i, int64_t n, int64_t finish) {
+    const mlo_unit *u = &s->c->element[i].unit;
+    const int64_t norms = u->turns, own = mlo_norm_beats(u), beats = norms * own;
+    const int64_t keeps = mlo_norm_keeps(own);
+    mlo_token *t = mlo_token_of(s, i, n);
+    t->final = t->next;
+    for (int64_t k = 1; k < norms; k++) {
+        const int64_t gone = t->final + own;
+        const int64_t loads = mlo_max(t->work + 42, t->final);
+        t->work = mlo_max(
+            mlo_max(mlo_norm_summed(u, t, k), t->work + 1) + finish, loads + 1);
+        t->final = mlo_max(t->work + 42, gone);
+    }
+    if (keeps < beats)
+        t->in[1] = mlo_max(t->in[1], mlo_norm_turn(u, t, beats - 1 - keeps) + 1);
 }
 
 /* A token's root begins, and then the lanes, as soon as it is known when the tokens in front
@@ -62,7 +101,7 @@ static int mlo_norm_begins(mlo_schedule *s, int i) {
     const mlo_unit *u = &s->c->element[i].unit;
     const int64_t n = s->lanes[i];
     const int64_t beats = mlo_port_beats(u->in[0]);
-    const int64_t finish = u->latency - 55 - beats - mlo_clog2(u->pe);
+    const int64_t finish = u->latency - 55 - mlo_norm_beats(u) - mlo_clog2(u->pe);
     const int64_t first = n * beats;
     const int64_t left = s->fired[i] * beats;
     mlo_token *t = mlo_token_of(s, i, n);
@@ -78,6 +117,8 @@ static int mlo_norm_begins(mlo_schedule *s, int i) {
     if (at >= left) return 0;
     t->next = mlo_max(loads, mlo_leaves(s, i, at, beats));
     mlo_begins(s, i, 1, &x.at, sums);
+    mlo_norm_follow(s, i, n, finish);
+    if (u->turns > 1) mlo_hold_producers(s, i, &x, t);
     s->lanes[i]++;
     return 1;
 }
@@ -97,12 +138,19 @@ static void mlo_norm_fire(mlo_schedule *s, int i, const mlo_meet *x, mlo_token *
     const int64_t beats = mlo_port_beats(u->in[0]);
     const int64_t late = x->at.first ? 1 + mlo_max(0, x->ready[0] - t->next - 5) : 0;
     const int64_t first = t->next + 10 + late;
+    const int64_t last = mlo_norm_turn(u, t, beats - 1) + 9 + late;
     mlo_begins(s, i, 0, &x->at, t->next + 3);
     t->soon = first;
     t->out[0] = mlo_max(first, x->room[0]);
-    t->out[1] = mlo_max(t->out[0] + s->span[i], x->room[1]);
-    mlo_spend(s, i, t, beats, first + beats - 1,
+    t->out[1] = mlo_max(mlo_max(last, t->out[0] + s->span[i]), x->room[1]);
+    mlo_spend(s, i, t, beats, last,
         late + (x->at.first ? mlo_max(0, x->ready[1] - mlo_norm_sums(s, i, x->n)) : 0));
+}
+
+/* What comes of its beats: as they go to the lanes. */
+static int64_t mlo_norm_makes(const mlo_schedule *s, int i, int64_t n, int64_t at) {
+    const mlo_token *t = mlo_token_of(s, i, n);
+    return t->soon + mlo_norm_turn(&s->c->element[i].unit, t, at) - t->next - 1;
 }
 
 static const mlo_flow_verbs mlo_flow_norm = {
@@ -111,7 +159,7 @@ static const mlo_flow_verbs mlo_flow_norm = {
     .takes = mlo_token_takes,
     .enters = mlo_norm_enters,
     .resumes = mlo_norm_resume,
-    .makes = mlo_token_makes,
+    .makes = mlo_norm_makes,
     .admits = mlo_token_admit,
     .prepares = mlo_norm_prepares,
     .is_ready = mlo_norm_ready,

@@ -41,11 +41,11 @@ typedef struct {
 /* Of a token at an element: when its first and last input beat are taken, output beat leave; and
  * two moments inside: when it is worked on last (the root of a norm begins; attention's second row
  * is in; a pipeline begins with its first beat), when the next stage begins (a norm's lanes;
- * attention takes the third row; a pipeline would take its last beat, if it had room). soon,
- * ideal: when its first and last beat could leave, if all behind it had room; waited: for
+ * attention takes the third row; a pipeline would take its last beat, if it had room). final: when
+ * the last of a token's norms goes to the lanes. soon, ideal: when its first and last beat could leave, if all behind it had room; waited: for
  * parameters. */
 typedef struct {
-    int64_t in[2], out[2], work, next, soon, ideal, waited;
+    int64_t in[2], out[2], work, next, final, soon, ideal, waited;
 } mlo_token;
 
 /* Beats of a token at a port. */

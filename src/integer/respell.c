@@ -513,6 +513,8 @@ static void mlo_respell_turned(mlo_respeller *r, mlo_expansion *x) {
         mlo_x_out(x, 0, MLO_X(x, "MatMul", operand[0], operand[1]));
     else
         x->n_made = 0;
+}
+
 /* ---- a projection that is cut into parts for functions and products ------- */
 
 /* Do elementwise operators work on the value, rather than attention or rotations? A constant factor

@@ -73,7 +73,8 @@ typedef struct {
     /* MLO_FLOW_BEATS: 1: all memories are read where beats come in; 0: those behind the first where
      * they leave */
     int at_once;
-    /* MLO_FLOW_MATRIX, _TILES: cycles in which the requantizers take a group of sums */
+    /* MLO_FLOW_MATRIX, _TILES: cycles in which the requantizers take a group of sums; _NORM: norms
+     * of a token */
     int64_t turns;
     /* MLO_FLOW_TILES: tokens of a tile; row blocks, each of which a tile passes. Memories are
      * those of a block. 0: no tiles */

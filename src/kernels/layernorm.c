@@ -1,9 +1,12 @@
 /* layernorm: LayerNormalization over the channels of a token, in integers. With center = 0 it is
- * RMSNormalization.
+ * RMSNormalization. With groups = G a token is G norms of N = C / G channels one after the other
+ * (of the heads of queries and keys, say).
  *
- * in:  x [.., C] int16, g [C] int32 (fits int16), b [C] int32, p = [EPS (int64), SH].
+ * in:  x [.., C] int16, g [N] int32 (fits int16), b [N] int32, p = [EPS (int64), SH]; or g and b
+ *     [G, N], which each norm of a token has of its own.
  * out: y [.., C]. Verilog: mlo_layernorm.
  *
+ * Of each norm, C being its channels:
  *     u[c] = C x[c] - sum x
  *     V    = C sum x^2 - (sum x)^2 + EPS       u / sqrt(V) is the normalised value: no division by
  *     C k    = leading base-4 zeros of V         so that V 4^k is in [2^60, 2^62)
@@ -16,22 +19,30 @@
  * rounding adds is in b.
  *
  * error: n within 2^-13.9 relative (root, R) + 2^-15; y half a step more.
- * cost: max(C/PE, 43) cycles a token.
+ * cost: G max(N/PE, 43) cycles a token.
  */
 
 static const char mlo_layernorm_function[] =
-    "LayerNorm <to, lo, hi, center> (x, g, b, p) => (y)\n"
-    "x64 = Cast <to=7> (x)\n"
+    "LayerNorm <to, lo, hi, center, groups> (x, g, b, p) => (y)\n"
+    "xc = Cast <to=7> (x)\n"
+    "xs = Shape (xc)\n" /* [.., C] -> [tokens, G, N]: N channels have a gamma */
+    "gs = Shape (g)\n"
+    "i0 = Constant <value_int=0> ()\n"
+    "final = Constant <value_ints=[-1]> ()\n"
+    "norm = Gather (gs, final)\n"
+    "channels = Gather (norm, i0)\n"
+    "whole_ = Gather (xs, final)\n"
+    "groups_ = Div (whole_, norm)\n"
+    "parts = Concat <axis=0> (final, groups_, norm)\n"
+    "x64 = Reshape (xc, parts)\n"
     "g64 = Cast <to=7> (g)\n"
     "b64 = Cast <to=7> (b)\n"
-    "i0 = Constant <value_int=0> ()\n"
     "i1 = Constant <value_int=1> ()\n"
     "eps = Gather (p, i0)\n"
     "sh = Gather (p, i1)\n"
     "center_ = Constant <value_int=@center> ()\n"
     "total_ = ReduceSum <axes=[-1], keepdims=1> (x64)\n"
     "total = Mul (total_, center_)\n"
-    "channels = Size (g)\n"
     "cx = Mul (x64, channels)\n"
     "u = Sub (cx, total)\n"
     "square = Mul (x64, x64)\n"
@@ -76,7 +87,8 @@ static const char mlo_layernorm_function[] =
     "d = Pow (two, sh)\n"
     "rest = Mod (acc, d)\n"
     "whole = Sub (acc, rest)\n"
-    "q = Div (whole, d)\n" MLO_FUNCTION_CLIP "y = Cast <to=@to> (qc)\n";
+    "q = Div (whole, d)\n" MLO_FUNCTION_CLIP "qr = Reshape (qc, xs)\n"
+    "y = Cast <to=@to> (qr)\n";
 
 /* floor(sqrt(w)), w below 2^`bits`, bit by bit: exact without any floating point. */
 static int64_t mlo_isqrt(int64_t w, int bits) {
@@ -86,6 +98,10 @@ static int64_t mlo_isqrt(int64_t w, int bits) {
     return root;
 }
 
+/* Norms of a token; has each a gamma and beta of its own? */
+static int64_t mlo_norm_groups(const mlo_node *n) { return mlo_int(n, "groups", 1); }
+static int mlo_norm_own(const mlo_form *g) { return g->rank > 1 && g->dims[0] > 1; }
+
 static int mlo_norm_center(mlo *m, const mlo_node *n) {
     const int64_t center = mlo_int(n, "center", 1);
     return center == 0 || center == 1
@@ -93,8 +109,9 @@ static int mlo_norm_center(mlo *m, const mlo_node *n) {
         : mlo_fail(m, MLO_E_DATA, n, "center is %lld; it must be 0 or 1", (long long)center);
 }
 
+/* A norm, from element `at` on; its gamma and beta, from `of` on. */
 static void mlo_layernorm_row(
-    mlo_call *c, const mlo_array *x, int64_t at, int64_t channels, mlo_array *y) {
+    mlo_call *c, const mlo_array *x, int64_t at, int64_t of, int64_t channels, mlo_array *y) {
     int64_t total = 0;
     int64_t squares = 0;
     int64_t eps = mlo_get(c->in[3], 0);
@@ -117,7 +134,8 @@ static void mlo_layernorm_row(
         int64_t u = channels * mlo_get(x, at + i) - total;
         int64_t n = mlo_shift_down(u * r + ((int64_t)1 << (31 - k)), 32 - k);
         mlo_set_element(y, at + i,
-            mlo_clip(mlo_shift_down(n * mlo_get(c->in[1], i) + mlo_get(c->in[2], i), sh), lo, hi));
+            mlo_clip(mlo_shift_down(n * mlo_get(c->in[1], of + i) + mlo_get(c->in[2], of + i), sh),
+                lo, hi));
     }
 }
 
@@ -130,19 +148,31 @@ static const mlo_limit mlo_layernorm_limits[] = { { 1, 0, 1, -32768, 32767, "sca
 static int mlo_layernorm_run(mlo_call *c) {
     if (mlo_kernel_inputs(c, 4) || mlo_kernel_activation(c, 0) || mlo_norm_center(c->m, c->node))
         return mlo_failed(c->m);
-    const mlo_array *x = c->in[0];
-    int64_t channels = x->rank ? x->dims[x->rank - 1] : 1;
-    int64_t rows = channels ? mlo_array_count(x) / channels : 0;
-    if (mlo_kernel_count(c, 1, channels) || mlo_kernel_count(c, 2, channels)
+    const mlo_array *x = c->in[0], *g = c->in[1];
+    const int64_t all = x->rank ? x->dims[x->rank - 1] : 1, groups = mlo_norm_groups(c->node);
+    if (groups < 1 || all % groups)
+        return mlo_fail(c->m, MLO_E_DATA, c->node,
+            "groups is %lld; it must divide the %lld channels", (long long)groups, (long long)all);
+    const int64_t channels = all / groups, rows = channels ? mlo_array_count(x) / channels : 0;
+    const mlo_form of = { g->dtype, g->rank, { g->rank > 1 ? g->dims[0] : 0 } };
+    const int own = groups > 1 && mlo_norm_own(&of);
+    if (mlo_kernel_count(c, 1, own ? all : channels) || mlo_kernel_count(c, 2, own ? all : channels)
         || mlo_kernel_count(c, 3, 2))
         return mlo_failed(c->m);
+    if (groups > 1 && (own ? g->dims[0] != groups || g->rank != 2 : mlo_array_count(g) != channels))
+        return mlo_fail(c->m, MLO_E_SHAPE, c->node,
+            "its scale has %lld elements; %lld norms of %lld channels share %lld, or have "
+            "[%lld, %lld]",
+            (long long)mlo_array_count(g), (long long)groups, (long long)channels,
+            (long long)channels, (long long)groups, (long long)channels);
     if (channels > MLO_NORM_CHANNELS)
         return mlo_fail(c->m, MLO_E_UNSUPPORTED, c->node,
             "%lld channels; the integer norm takes up to %d", (long long)channels,
             MLO_NORM_CHANNELS);
     if (mlo_kernel_limits(c, mlo_layernorm_limits)) return mlo_failed(c->m);
     mlo_array *y = mlo_call_out(c, 0, mlo_kernel_to(c->node), x->rank, x->dims);
-    for (int64_t i = 0; y && i < rows; i++) mlo_layernorm_row(c, x, i * channels, channels, y);
+    for (int64_t i = 0; y && i < rows; i++)
+        mlo_layernorm_row(c, x, i * channels, own ? i % groups * channels : 0, channels, y);
     return mlo_failed(c->m);
 }
 
@@ -154,7 +184,7 @@ static int mlo_layernorm_run(mlo_call *c) {
  *     |n| <= 2^14 sqrt(C - 1) (1 + 2^-15) + 1/2. */
 static void mlo_layernorm_intermediates(
     const mlo_site *s, const mlo_unit *u, mlo_intermediates *l) {
-    int64_t c = mlo_last_dim(&s->out);
+    int64_t c = mlo_last_dim(&s->out) / mlo_norm_groups(s->node);
     int64_t center = mlo_int(s->node, "center", 1);
     int64_t far = center ? c - 1 : c;
     int xbits = s->in_bits[0];
@@ -221,22 +251,37 @@ static void mlo_layernorm_intermediates(
     l->clip = s->out_bits;
 }
 
+/* Lanes divide a norm's channels. */
+static int mlo_layernorm_legal(const mlo_site *s, int64_t pe, int64_t simd) {
+    const int64_t c = mlo_last_dim(&s->out), groups = mlo_norm_groups(s->node);
+    return simd == 1 && pe > 0 && groups > 0 && c % groups == 0 && c / groups % pe == 0;
+}
+
 static int mlo_layernorm_unit(const mlo_site *s, int64_t pe, int64_t simd, mlo_unit *u) {
-    int64_t ch = mlo_last_dim(&s->out), center = mlo_int(s->node, "center", 1);
+    const int64_t all = mlo_last_dim(&s->out), center = mlo_int(s->node, "center", 1);
+    const int64_t groups = mlo_norm_groups(s->node);
+    const int own = groups > 1 && mlo_norm_own(&s->in[1]);
     int xbits = s->in_bits[0], ybits = s->out_bits;
     (void)simd;
     if (mlo_norm_center(s->m, s->node)) return mlo_failed(s->m);
+    if (groups < 1 || all % groups)
+        return mlo_fail(s->m, MLO_E_DATA, s->node,
+            "groups is %lld; it must divide the %lld channels", (long long)groups, (long long)all);
+    const int64_t ch = all / groups;
     u->module = "mlo_layernorm";
-    u->in[u->n_in++] = mlo_port_make("s_axis", 0, pe, xbits, ch);
-    u->out = mlo_port_make("m_axis", 0, pe, ybits, ch);
-    mlo_unit_memory(u, "s_axis_c", pe * 64, ch / pe);
+    u->in[u->n_in++] = mlo_port_make("s_axis", 0, pe, xbits, all);
+    u->out = mlo_port_make("m_axis", 0, pe, ybits, all);
+    mlo_unit_memory(u, "s_axis_c", pe * 64, (own ? all : ch) / pe);
     mlo_unit_memory(u, "s_axis_e", 64, 1);
-    mlo_unit_param(u, "C", ch);
+    mlo_unit_param(u, "C", all);
     mlo_unit_param(u, "PE", pe);
     mlo_unit_param(u, "XBITS", xbits);
     mlo_unit_param(u, "YBITS", ybits);
     mlo_unit_param(u, "CENTER", center);
-    u->interval = ch / pe > 43 ? ch / pe : 43; /* 43: the serial root and reciprocal */
+    if (groups > 1) mlo_unit_param(u, "GROUPS", groups);
+    if (own) mlo_unit_param(u, "OWN", 1);
+    u->turns = groups;
+    u->interval = groups * (ch / pe > 43 ? ch / pe : 43); /* 43: the serial root and reciprocal */
     u->latency = 65 - 3 * !center + mlo_clog2(pe) + ch / pe;
     u->other = 4 * pe;
     u->flow = MLO_FLOW_NORM;
@@ -257,7 +302,7 @@ static void mlo_layernorm_pack(const mlo_site *s, const mlo_unit *u, int k, int6
     }
 }
 
-/* Beats of a token that it keeps between its input and the lanes. */
+/* Beats that it keeps, of norms of so many beats, between its input and the lanes. */
 static int64_t mlo_norm_keeps(int64_t beats) { return beats < 42 ? 3 * beats : beats + 84; }
 
 /* Sums of x and of squares; C^2 times the variance, its root and the reciprocal, bit by bit; lanes
@@ -265,7 +310,7 @@ static int64_t mlo_norm_keeps(int64_t beats) { return beats < 42 ? 3 * beats : b
 static void mlo_layernorm_area(
     const mlo_site *s, const mlo_unit *u, int axi, int64_t banks, mlo_area *a) {
     const int64_t pe = u->pe;
-    const int64_t c = mlo_last_dim(&s->out);
+    const int64_t c = mlo_last_dim(&s->out) / mlo_norm_groups(s->node);
     const int64_t beats = c / pe;
     const int64_t x = s->in_bits[0];
     const int64_t y = s->out_bits;
@@ -295,7 +340,7 @@ static void mlo_layernorm_area(
     mlo_area_tree2(a, pe, x);
     mlo_area_tree2(a, pe, 2 * x);
     mlo_area_fifo(a, pe * x, mlo_norm_keeps(beats));
-    mlo_area_param(a, 64 * pe, 48 * pe, beats, axi, banks);
+    mlo_area_param(a, 64 * pe, 48 * pe, u->memory[0].depth, axi, banks);
     mlo_area_param(a, 64, 54, 1, axi, banks);
     mlo_area_skid(a, pe * y + 3);
     a->lut += center * (s1 + 31 + ur + CENTER_LUTS) + s2 + cr + ur + CONTROL_LUTS;
@@ -313,7 +358,7 @@ static const mlo_kernel mlo_layernorm_kernel = {
     .function = mlo_layernorm_function,
     .limits = mlo_layernorm_limits,
     .pe_axis = "channels",
-    .legal = mlo_lanes_legal,
+    .legal = mlo_layernorm_legal,
     .unit = mlo_layernorm_unit,
     .intermediates = mlo_layernorm_intermediates,
     .area = mlo_layernorm_area,

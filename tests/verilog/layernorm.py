@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""mlo_layernorm against plain Python integers: extreme tokens, several iterations, stalls, late parameters, latency and throughput."""
+"""mlo_layernorm against plain Python integers: extreme tokens, one norm of each or several, several iterations, stalls, late
+parameters, latency and throughput."""
 from math import isqrt
 
 import bench
@@ -54,47 +55,53 @@ def run(cfg, seed, stall, counts, late=False, alone=False):
     alone: a token comes when the one before has left. Returns the cycles of all beats, in and out."""
     rng = bench.Rng(seed)
     c, pe, xbits, ybits = cfg["C"], cfg["PE"], cfg["XBITS"], cfg["YBITS"]
+    groups, own = cfg.get("GROUPS", 1), cfg.get("OWN", 0)
+    width = c // groups         # channels of a norm
     axi = cfg.get("AXI_WIDTH", 128)
     nb = c // pe
-    todo = tokens(rng, c, xbits, sum(counts))
+    todo = tokens(rng, width, xbits, sum(counts) * groups)
     xs, cs, es, ys = [], [], [], []
     done = 0
     for n in counts:
-        eps, sh, g, b = parameters(rng, c, ybits)
+        eps, sh, g, b = parameters(rng, c if own else width, ybits)
         hold = done * nb if late else 0
         lanes = [(gi & 0xFFFF) | (bi & 0xFFFFFFFF) << 32 | rng.bits(16) << 16 for gi, bi in zip(g, b)]
-        words = [bench.pack(lanes[i:i + pe], 64) for i in range(0, c, pe)]
+        words = [bench.pack(lanes[i:i + pe], 64) for i in range(0, len(lanes), pe)]
         cs += [hold << axi | w for w in bench.param_beats(words, 64 * pe, axi)]
         es += [hold << axi | w for w in bench.param_beats([eps | sh << 48 | rng.bits(10) << 54], 64, axi)]
         for i in range(n):
-            x = todo[done]
+            norms = todo[done * groups:done * groups + groups]
+            x = sum(norms, [])
             user = (i == 0) | rng.below(4) << 1
-            y = model(x, cfg["CENTER"], eps, sh, g, b, ybits)
+            part = lambda v, k: v[k * width:k * width + width] if own else v
+            y = sum((model(a, cfg["CENTER"], eps, sh, part(g, k), part(b, k), ybits) for k, a in enumerate(norms)), [])
             hold = done * nb if alone else 0
             xs += [hold << pe * xbits + 3 | user << pe * xbits | w for w in bench.beats(x, pe, xbits)]
             ys += [user << pe * ybits | w for w in bench.beats(y, pe, ybits)]
             done += 1
     files = {"x.hex": bench.hexwords(xs, 35 + pe * xbits), "y.hex": bench.hexwords(ys, 3 + pe * ybits),
              "c.hex": bench.hexwords(cs, 32 + axi), "e.hex": bench.hexwords(es, 32 + axi)}
-    limit = 1000 + (done * (max(nb, ROOT_II) + 100) + len(cs)) * 100 // (100 - stall) * 3
+    limit = 1000 + (done * (max(nb, ROOT_II * groups) + 100) + len(cs)) * 100 // (100 - stall) * 3
     r = bench.run("layernorm", cfg, files, seed=seed, stall=stall, beats=len(ys), limit=limit)
     return [int(t) for t in r.read("in.txt").split()], [int(t) for t in r.read("out.txt").split()]
 
 
 def timing(cfg, seed):
     """The header's latency and throughput, to the cycle."""
-    nb = cfg["C"] // cfg["PE"]
+    groups = cfg.get("GROUPS", 1)
+    nb = cfg["C"] // groups // cfg["PE"]           # beats of a norm
     lp = (cfg["PE"] - 1).bit_length()
     latency = (65 if cfg["CENTER"] else 62) + lp
     ii = max(nb, ROOT_II)
     tin, tout = run(cfg, seed, 0, [1, 4], alone=True)
-    for t in range(2, 5):       # (the first two may have waited for their parameters)
+    for t in range(2 * groups, 5 * groups):        # (the first two may have waited for their parameters)
         first, last = tout[t * nb], tout[t * nb + nb - 1]
         got = first - tin[t * nb + nb - 1]
-        bench.check("layernorm", got == latency, "%s: latency %d, the header says %d" % (cfg, got, latency))
+        waits = first - tout[t * nb - nb] if t % groups else ii
+        bench.check("layernorm", got == latency or (got > latency and waits == ii), "%s: latency %d, the header says %d" % (cfg, got, latency))
         bench.check("layernorm", last - first == nb - 1, "%s: a token's beats are not consecutive" % cfg)
-    per = 8
-    tin, tout = run(cfg, seed, 0, [per, per, per])
+    tin, tout = run(cfg, seed, 0, [8, 8, 8])
+    per = 8 * groups
     starts = tout[::nb]
     for t in range(5, 3 * per):
         steps, switches = starts[t] - starts[4], t // per
@@ -103,7 +110,7 @@ def timing(cfg, seed):
     extra = starts[-1] - starts[4] - (3 * per - 5) * ii
     starts = tin[::nb]
     bench.check("layernorm", starts[2 * per] - starts[per] <= per * ii + 1, "%s: input slower than the header says" % cfg)
-    return "latency %d, II %d, two iteration switches +%d" % (latency, ii, extra)
+    return "latency %d, II %d, two iteration switches +%d" % (latency, ii * groups, extra)
 
 
 def cfg(c, pe, xbits=16, ybits=16, center=1, **more):
@@ -113,7 +120,9 @@ def cfg(c, pe, xbits=16, ybits=16, center=1, **more):
 def main():
     small = [cfg(1, 1), cfg(1, 1, 8, 8, 0), cfg(2, 1, 16, 8), cfg(2, 2, 8, 16, 0), cfg(3, 3, 16, 16), cfg(5, 1, 12, 8), cfg(7, 7, 8, 8, 0),
              cfg(15, 5, 16, 8), cfg(16, 4, 16, 16, 1, MULBITS=27), cfg(16, 16, 16, 16, 0), cfg(33, 11, 9, 16, 1, AXI_WIDTH=64),
-             cfg(64, 2, 16, 16, 0), cfg(42, 1, 8, 16), cfg(45, 1, 16, 8, 0, AXI_WIDTH=32), cfg(128, 8, 16, 8)]
+             cfg(64, 2, 16, 16, 0), cfg(42, 1, 8, 16), cfg(45, 1, 16, 8, 0, AXI_WIDTH=32), cfg(128, 8, 16, 8),
+             cfg(2, 1, 8, 8, 1, GROUPS=2), cfg(6, 2, 16, 8, 0, GROUPS=3), cfg(8, 4, 16, 8, 0, GROUPS=2, OWN=1), cfg(20, 1, 12, 16, 1, GROUPS=5, OWN=1),
+             cfg(64, 2, 16, 8, 0, GROUPS=4), cfg(96, 1, 16, 8, 1, GROUPS=2, AXI_WIDTH=64), cfg(12, 4, 16, 8, 0, GROUPS=3, MULBITS=27)]
     for i, c in enumerate(small):
         n = 60 if c["C"] < 40 else 30
         run(c, 10 + i, 0, [5, 1, 1, 3, n])
@@ -126,10 +135,10 @@ def main():
         run(c, 91, 30, [3, 3])
     bench.ok("layernorm", "C = 768, 769, 384 up to PE = 64")
     for c in (cfg(1, 1), cfg(8, 1, 16, 8, 0), cfg(64, 2), cfg(41, 1), cfg(42, 1), cfg(43, 1), cfg(44, 1), cfg(45, 1), cfg(88, 2, 8, 8), cfg(256, 4),
-              cfg(128, 32), cfg(768, 8)):
-        bench.ok("layernorm", "C=%d PE=%d: %s" % (c["C"], c["PE"], timing(c, 7)))
+              cfg(128, 32), cfg(768, 8), cfg(64, 2, 16, 8, 0, GROUPS=4), cfg(8, 4, 16, 8, 1, GROUPS=2), cfg(90, 1, 16, 8, 0, GROUPS=2, OWN=1)):
+        bench.ok("layernorm", "C=%d PE=%d%s: %s" % (c["C"], c["PE"], " GROUPS=%d" % c["GROUPS"] if "GROUPS" in c else "", timing(c, 7)))
 
 
 if __name__ == "__main__":
     main()
-    bench.end(floor=14, simulations=92)
+    bench.end(floor=17, simulations=126)

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: MIT
-// mlo_layernorm: a token out for each token in; and what the FIFO holds are the channels of the tokens that lead the lanes
-given s_axis C/PE;
-wanted m_axis C/PE;
+// mlo_layernorm: a norm out for each norm in (a token is GROUPS of them); and what the FIFO holds are the channels of the norms that
+// lead the lanes
+given s_axis C/GROUPS/PE;
+wanted m_axis C/GROUPS/PE;
 reach s_axis m_axis 2-(C>1);
-    localparam BEATS = C / PE, CW = $clog2(BEATS + 1), BB = (BEATS > 1) ? $clog2(BEATS) : 1, LP = $clog2(PE), DEPTH = (BEATS < 42) ? 3 * BEATS : BEATS + 84;
+    localparam WORDS = OWN ? C / PE : C / GROUPS / PE, AB = (WORDS > 1) ? $clog2(WORDS) : 1, TURNS = OWN ? 1 : GROUPS;
+    localparam BEATS = C / GROUPS / PE, CW = $clog2(BEATS + 1), BB = (BEATS > 1) ? $clog2(BEATS) : 1, LP = $clog2(PE), DEPTH = (BEATS < 42) ? 3 * BEATS : BEATS + 84;
 inner [7:0] dut.valid;
 inner [2:0] dut.user1;
 inner [2:0] dut.user2;
@@ -13,7 +15,8 @@ inner [2:0] dut.user5;
 inner [2:0] dut.user6;
 inner [2:0] dut.user7;
 inner [2:0] dut.user8;
-inner [BB-1:0] dut.c_addr;
+inner [AB-1:0] dut.c_addr;
+inner [((TURNS > 1) ? $clog2(TURNS) : 1)-1:0] dut.c_turn;
 inner dut.swapped;
 inner dut.u_param.used;
 inner dut.u_param.full;
@@ -92,8 +95,8 @@ inner [PE*YBITS+2:0] dut.u_skid.spare_reg;
         assert (dut.t_beat < BEATS && (dut.t_valid || dut.t_beat == 0));
         assert (dut.u_rsqrt.state != 7);
         // the memories: a bank is missed only by the beat, by the token, that waits for it
-        assert (dut.c_addr < BEATS);
-        if (dut.swapped) assert (dut.u_param.used && dut.valid[1] && dut.user2[0] && dut.c_addr == 0);
+        assert (dut.c_addr < WORDS && dut.c_turn < TURNS);
+        if (dut.swapped) assert (dut.u_param.used && dut.valid[1] && dut.user2[0] && dut.c_addr == 0 && dut.c_turn == 0);
         if (dut.u_param.used && !dut.u_param.full) assert (dut.swapped);
         if (dut.u_variance.u_param.used && !dut.u_variance.u_param.full) assert (dut.u_variance.state == 1);
     end
