@@ -3,11 +3,14 @@
 //
 // What it computes, for each query token and head (a *row*), over the Tk keys of its frame:
 //   s[j] = sum_d q[d] * k[j][d]      exact. If no key of the frame is valid, all count, with s = 0
+//          CAUSAL = 1: only keys j <= i count for the frame's query i. BAND = 1: only i - BACK <= j <= i + AHEAD.
+//          Then a row of which no key counts gives y = 0
 //   mx   = max s[j] over the keys that count
 //   t[j] = ((mx - s[j]) * MS + 2^(SS-1)) >> SS, at most 4095      unit: 1/64 octave
 //   e[j] = round(255 * 2^(-t[j]/64)) if key j counts, else 0      (mlo_exp2 has the exact form)
 //   R    = floor(MO * 2^(LT+8) / sum_j e[j]),  LT = clog2(T)
 //   y[d] = clip((sum_j e[j]*v[j][d] * R + 2^(SO-1)) >>> SO)       YBITS signed
+// Head h of the queries reads head h / (H/KVH) of the keys and values.
 // Rounded on the way: t (1/64 octave), e (8 bits), R (16 bits or more); everything else is exact.
 // PROB = 1 rounds the probabilities of a row as a quantized source does, ROUND = 1 its scores, too:
 //   s[j] = clip(((s[j] * MR + 2^(SR-1)) >>> SR) + ZR) to 8 bits, if ROUND, mx of those
@@ -45,8 +48,10 @@
 // last mix step. Frames of K and V have the same length, 1..T; a frame of Q has any length.
 // Iterations. The constants of a row with `first` (of the first head) are fetched while it is
 // scored, and then travel with the row: rows of two iterations may be under way at once.
+// Groups. CAUSAL or BAND: a row walks only the groups that its keys are in (mlo_attention_walk); how many,
+// and with BAND where, travels with the row, too. Its constants say that, so BAND waits for them.
 //
-// With groups = ceil(Tk/PE), DS = D/SIMD, ES = ceil(PE / ceil(PE/DS)),
+// With groups = ceil(Tk/PE) (CAUSAL, BAND: of the row), DS = D/SIMD, ES = ceil(PE / ceil(PE/DS)),
 //      CY = ceil((17 + LT) / STEP), clog2(1) = 0:
 // Throughput  a row per max(groups * DS, CY + 1) cycles, H rows per token, also across tokens,
 //             frames and iterations, as long as the inputs are there (where the length of frames
@@ -54,11 +59,12 @@
 // Latency     from the last beat of K, V and the token's first D channels, whichever comes
 //             last, to the first m_axis_tvalid:
 //             groups * (DS + ES + 1) + CY + 28 + clog2(SIMD) + clog2(PE) cycles, and 9 * PROB + 7 * ROUND
-//             (an iteration's first row has its constants 3 cycles after it came: + 3 - groups*DS if positive)
+//             (an iteration's first row has its constants 3 cycles after it came: + 3 - groups*DS if positive; BAND: + 2)
 // Stall       m_axis_tready low: fills its queues and stops reading Q
 // Multipliers 2 * PE * SIMD, and ceil(PE/DS) in exp2, SIMD in requantization; PROB: PE more and 2 * ceil(PE/DS) in exp2, ROUND: ceil(PE/DS) + 1 more
 // Legal       H, T >= 1; SIMD divides D; PE in 1..T; XBITS, YBITS in 2..16; STEP >= 1;
-//             0 <= MS, MO < 2^16; 1 <= SS, SO, SP, SR <= 62; 0 <= MP < 2^15, MR < 2^18, HP < 2^8; ZR of 8 bits, signed; ROUND only with PROB
+//             0 <= MS, MO < 2^16; 1 <= SS, SO, SP, SR <= 62; 0 <= MP < 2^15, MR < 2^18, HP < 2^8; ZR of 8 bits, signed; ROUND only with PROB;
+//             KVH divides H; CAUSAL, BAND: a frame of Q has no more tokens than its K; 0 <= BACK, AHEAD < T
 `default_nettype none
 module mlo_attention #(
     // heads
@@ -83,12 +89,17 @@ module mlo_attention #(
     parameter STEP = 2,
     // 1: probabilities are rounded. 1: scores are, too
     parameter PROB = 0,
-    parameter ROUND = 0
+    parameter ROUND = 0,
+    // heads of keys and values
+    parameter KVH = H,
+    // 1: keys up to the query's own count. 1: keys near it
+    parameter CAUSAL = 0,
+    parameter BAND = 0
 ) (
     input  wire                  clk,
     input  wire                  rst,
     input  wire                  params_last,    // the parameter beats are of the last iteration (tlast of mlo_param)
-    // H*D channels per token, channel h*D + d
+    // H*D channels per token, channel h*D + d; keys and values: KVH*D
     input  wire [SIMD*XBITS-1:0] s_axis_q_tdata,
     input  wire                  s_axis_q_tvalid,
     output wire                  s_axis_q_tready,
@@ -103,6 +114,7 @@ module mlo_attention #(
     input  wire [2:0]            s_axis_v_tuser,
     // one word per iteration: [15:0] MS, [21:16] SS, [47:32] MO, [53:48] SO
     // PROB: and [79:64] MP, [85:80] SP, [95:88] HP, [113:96] MR, [119:114] SR, [127:120] ZR
+    // BAND: and as many bits more, of those [23:0] BACK, [47:24] AHEAD / PE, [63:48] AHEAD mod PE
     input  wire [AXI_WIDTH-1:0]  s_axis_c_tdata,
     input  wire                  s_axis_c_tvalid,
     output wire                  s_axis_c_tready,
@@ -115,12 +127,17 @@ module mlo_attention #(
 );
 
 localparam DS    = D / SIMD;
-localparam BEATS = H * DS;                          // of a token
+localparam BEATS = KVH * DS;                        // of a token of keys
 localparam G     = (T + PE - 1) / PE;               // groups of keys
 localparam GW    = (G > 1) ? $clog2(G) : 1;
 localparam AW    = (G * BEATS > 1) ? $clog2(G * BEATS) : 1;
 localparam FW    = (DS > 1) ? $clog2(DS) : 1;
 localparam LT    = (T > 1) ? $clog2(T) : 0;
+localparam LW    = (PE > 1) ? $clog2(PE) : 1;
+localparam BW    = (T > 1) ? $clog2(T) : 1;         // of BACK
+localparam PARTLY = (CAUSAL != 0 || BAND != 0) ? 1 : 0;
+localparam WALK  = GW * PARTLY + AW * BAND;         // of what travels with a row of its groups
+localparam SIDE  = 3 + WALK;                        // and with its sideband
 localparam SB    = 2 * XBITS + ((D > 1) ? $clog2(D) : 1);   // of a score
 localparam EB    = (PROB != 0) ? 18 : 8;            // of e
 localparam SUMB  = EB + LT;                         // of the sum of e
@@ -139,6 +156,8 @@ localparam RING     = (RING_LONG < 4 * G + 2) ? RING_LONG : 4 * G + 2;
 
 generate
     if (H < 1) mlo_error_H_must_be_at_least_1 u_h();
+    if (KVH < 1 || H % KVH != 0) mlo_error_KVH_must_divide_H u_kvh();
+    if (CAUSAL < 0 || CAUSAL > 1 || BAND < 0 || BAND > 1) mlo_error_CAUSAL_and_BAND_must_be_0_or_1 u_partly();
     if (SIMD < 1 || D < 1 || D % SIMD != 0) mlo_error_SIMD_must_divide_D u_simd();
     if (PROB < 0 || PROB > 1 || ROUND < 0 || ROUND > PROB) mlo_error_PROB_and_ROUND_must_be_0_or_1_and_ROUND_needs_PROB u_prob();
     if (PE < 1 || PE > T) mlo_error_PE_must_be_1_to_T u_pe();
@@ -187,23 +206,27 @@ mlo_attention_kv #(.T(T), .BEATS(BEATS), .PE(PE), .WIDTH(XW)) u_v (
 
 wire                 par_fresh, par_ok;
 wire [PAR-1:0]       par_data;             // {[ZR, SR, MR,] [HP, SP, MP,] SO, MO, SS, MS}
-mlo_attention_param #(.AXI_WIDTH(AXI_WIDTH), .RESIDENT(RESIDENT), .PROB(PROB), .ROUND(ROUND)) u_param (
+wire [LW+GW+BW-1:0]  par_reach;
+mlo_attention_param #(.AXI_WIDTH(AXI_WIDTH), .RESIDENT(RESIDENT), .PROB(PROB), .ROUND(ROUND), .BAND(BAND), .BW(BW), .GW(GW), .LW(LW)) u_param (
     .clk(clk), .rst(rst), .params_last(params_last),
     .s_axis_tdata(s_axis_c_tdata), .s_axis_tvalid(s_axis_c_tvalid), .s_axis_tready(s_axis_c_tready),
-    .fresh(par_fresh), .done(q_done), .ok(par_ok), .data(par_data)
+    .fresh(par_fresh), .done(q_done), .ok(par_ok), .data(par_data), .reach(par_reach)
 );
 
 // ---- stage 1: scores ------------------------------------------------------------------
 wire [PE*(SB+1):0]   score_tdata;
-wire [PAR+2:0]       row_tdata;
+wire [PAR+SIDE-1:0]  row_tdata;
 wire [SB-1:0]        max_tdata;
 wire                 score_tvalid, score_tready, row_tvalid, row_tready, max_tvalid;
-mlo_attention_score #(.H(H), .D(D), .G(G), .PE(PE), .SIMD(SIMD), .XBITS(XBITS), .PAR(PAR), .GW(GW), .AW(AW)) u_score (
+wire                 k_nothing = PARTLY == 0 && k_none;
+mlo_attention_score #(
+    .H(H), .D(D), .G(G), .PE(PE), .SIMD(SIMD), .XBITS(XBITS), .PAR(PAR), .KVH(KVH), .CAUSAL(CAUSAL), .BAND(BAND), .BW(BW), .GW(GW), .AW(AW)
+) u_score (
     .clk(clk), .rst(rst),
     .row_full(q_full), .row_user(q_user), .row_done(q_done), .row_addr(q_addr), .row_data(q_data),
-    .k_full(k_full), .k_groups_1(k_groups_1), .k_single(k_single), .k_tail(k_tail), .k_none(k_none), .k_done(k_done),
+    .k_full(k_full), .k_groups_1(k_groups_1), .k_single(k_single), .k_tail(k_tail), .k_none(k_nothing), .k_done(k_done),
     .k_addr(k_addr), .k_data(k_data), .read(score_read),
-    .par_fresh(par_fresh), .par_ok(par_ok), .par_data(par_data),
+    .par_fresh(par_fresh), .par_ok(par_ok), .par_data(par_data), .par_reach(par_reach),
     .m_score_tdata(score_tdata), .m_score_tvalid(score_tvalid), .m_score_tready(score_tready),
     .m_row_tdata(row_tdata), .m_row_tvalid(row_tvalid),
     .m_max_tdata(max_tdata), .m_max_tvalid(max_tvalid), .m_row_tready(row_tready)
@@ -212,9 +235,9 @@ mlo_attention_score #(.H(H), .D(D), .G(G), .PE(PE), .SIMD(SIMD), .XBITS(XBITS), 
 // ---- stage 2: exponentials, sum, division -------------------------------------------------
 wire                 ring_room, ring_take, ring_wr_en;
 wire [PE*EB-1:0]     ring_wr_data, ring_rd_data;
-wire [SUMB+INFO+2:0] sum_tdata;                     // {sideband, [HP, SP, MP,] SO, MO, sum}
+wire [SUMB+INFO+SIDE-1:0] sum_tdata;                // {sideband, [HP, SP, MP,] SO, MO, sum}
 wire                 sum_tvalid, sum_tready;
-mlo_attention_softmax #(.PE(PE), .LANES(LANES), .SB(SB), .SUMB(SUMB), .PROB(PROB), .ROUND(ROUND)) u_softmax (
+mlo_attention_softmax #(.PE(PE), .LANES(LANES), .SB(SB), .SUMB(SUMB), .PROB(PROB), .ROUND(ROUND), .SIDE(SIDE), .PARTLY(PARTLY)) u_softmax (
     .clk(clk), .rst(rst),
     .s_score_tdata(score_tdata), .s_score_tvalid(score_tvalid), .s_score_tready(score_tready),
     .s_row_tdata(row_tdata), .s_row_tvalid(row_tvalid),
@@ -224,16 +247,16 @@ mlo_attention_softmax #(.PE(PE), .LANES(LANES), .SB(SB), .SUMB(SUMB), .PROB(PROB
 );
 
 // PROB: MP is divided, and MO goes along
-localparam ALONG = 9 + 30*PROB;
+localparam ALONG = 9 + 30*PROB + WALK;
 wire [15:0]          numerator;
 wire [ALONG-1:0]     sum_user;                      // {sideband, [HP, SP,] SO, [MO]}
 generate
     if (PROB == 0) begin : g_sums
         assign numerator = sum_tdata[SUMB +: 16];
-        assign sum_user  = sum_tdata[SUMB+16 +: 9];
+        assign sum_user  = sum_tdata[SUMB+16 +: ALONG];
     end else begin : g_prob
         assign numerator = sum_tdata[SUMB+22 +: 16];
-        assign sum_user  = {sum_tdata[SUMB+38 +: 17], sum_tdata[SUMB +: 22]};
+        assign sum_user  = {sum_tdata[SUMB+38 +: 14+SIDE], sum_tdata[SUMB +: 22]};
     end
 endgenerate
 wire [RB-1:0]        r;
@@ -248,17 +271,18 @@ mlo_divide #(.NBITS(16 + EB + LT), .DBITS(SUMB), .QBITS(RB), .STEP(STEP), .UBITS
 
 // ---- stage 3: weighted sum ------------------------------------------------------------
 wire                 pass_last, row_last;
+wire [GW-1:0]        row_groups_1;
 mlo_attention_ring #(.DEPTH(RING), .WIDTH(PE*EB), .GW(GW)) u_ring (
     .clk(clk), .rst(rst), .room(ring_room), .take(ring_take), .wr_en(ring_wr_en), .wr_data(ring_wr_data),
-    .rd_en(mix_read), .rd_pass(pass_last), .rd_row(row_last), .rd_groups_1(v_groups_1), .rd_data(ring_rd_data)
+    .rd_en(mix_read), .rd_pass(pass_last), .rd_row(row_last), .rd_groups_1(row_groups_1), .rd_data(ring_rd_data)
 );
 mlo_attention_mix #(
-    .H(H), .D(D), .PE(PE), .SIMD(SIMD), .XBITS(XBITS), .YBITS(YBITS), .LT(LT), .PROB(PROB), .GW(GW), .AW(AW)
+    .H(H), .D(D), .PE(PE), .SIMD(SIMD), .XBITS(XBITS), .YBITS(YBITS), .LT(LT), .PROB(PROB), .KVH(KVH), .CAUSAL(CAUSAL), .BAND(BAND), .GW(GW), .AW(AW)
 ) u_mix (
     .clk(clk), .rst(rst),
     .s_row_tdata({r_user, r}), .s_row_tvalid(r_valid), .s_row_tready(r_ready),
     .v_full(v_full), .v_groups_1(v_groups_1), .v_single(v_single), .v_done(v_done), .v_addr(v_addr), .v_data(v_data),
-    .ring_data(ring_rd_data), .read(mix_read), .pass_last(pass_last), .row_last(row_last),
+    .ring_data(ring_rd_data), .read(mix_read), .pass_last(pass_last), .row_last(row_last), .groups_1(row_groups_1),
     .m_axis_tdata(m_axis_tdata), .m_axis_tvalid(m_axis_tvalid), .m_axis_tready(m_axis_tready),
     .m_axis_tuser(m_axis_tuser)
 );

@@ -3,10 +3,12 @@
 //
 // For each row DS = D/SIMD passes over the frame's groups: each step multiplies PE weights
 // with PE values of SIMD channels; a pass ends with SIMD sums, one beat of the result. The
-// walk is: for every row, for every SIMD channels, for every group.
+// walk is: for every row, for every SIMD channels, for every group. Heads h * H/KVH .. (h+1) * H/KVH - 1
+// of the queries read head h of the values.
 //
 // In   s_row    one word per row: {sideband, SO, R}; R = floor(MO * 2^(LT+8) / sum of weights)
 //               PROB = 1: {sideband, HP, SP, SO, MO, R}; R = floor(MP * 2^(LT+18) / sum of weights)
+//               CAUSAL or BAND: {[base,] groups - 1, sideband, ..}: the row's groups, and with BAND where they begin
 //      ring_*   the weights (mlo_attention_ring); v_*: the values (mlo_attention_kv)
 // Out  m_axis   y = clip((sum_j e[j]*v[j] * R + 2^(SO-1)) >>> SO)
 //               PROB = 1: w[j] = min((e[j]*R + 2^(SP-1)) >> SP, HP), y = clip((sum_j w[j]*v[j] * MO + 2^(SO-1)) >>> SO)
@@ -27,11 +29,15 @@ module mlo_attention_mix #(
     parameter LT    = 2,        // clog2(T)
     parameter RB    = 17 + LT,  // bits of R
     parameter PROB  = 0,        // 1: probabilities are rounded
+    parameter KVH   = H,        // heads of values, divides H
+    parameter CAUSAL = 0,       // 1: rows have groups of their own,
+    parameter BAND  = 0,        // 1: and begin where they say
     // derived, do not set: bits of a group number, of an address in a frame's values
     parameter GW    = 1,
     parameter AW    = 3,
-    // bits of a row's word, of a weight
-    parameter INB   = RB + 9 + 30*PROB,
+    // bits of what a row's word says of its walk, of the word, of a weight
+    parameter WALK  = (CAUSAL != 0 || BAND != 0 ? GW : 0) + (BAND != 0 ? AW : 0),
+    parameter INB   = RB + 9 + 30*PROB + WALK,
     parameter EB    = (PROB != 0) ? 18 : 8
 ) (
     input  wire                     clk,
@@ -49,6 +55,7 @@ module mlo_attention_mix #(
     output wire                     read,           // v_data and ring_data: a step starts
     output wire                     pass_last,      // it is the last of a pass
     output wire                     row_last,       // and of the row
+    output wire [GW-1:0]            groups_1,       // groups of the row - 1
     output wire [SIMD*YBITS-1:0]    m_axis_tdata,
     output wire                     m_axis_tvalid,
     input  wire                     m_axis_tready,
@@ -64,6 +71,7 @@ localparam DOTB  = XBITS + 9 + LP;
 localparam AB    = XBITS + 9 + LT;
 localparam HW    = (H > 1) ? $clog2(H) : 1;
 localparam FW    = (DS > 1) ? $clog2(DS) : 1;
+localparam SHARE = H / KVH;                    // heads of queries that read a head of values
 // Beats between a pass's first step and the receiver: those of the pipeline (a beat per
 // cycle if the row has one group), plus the queue's own.
 localparam QUEUE = 16 + LP + LN;
@@ -72,11 +80,13 @@ localparam RW    = $clog2(QUEUE + 1);
 localparam [31:0]   QUEUE_32 = QUEUE;
 localparam [31:0]   PASS_32  = DS - 1;
 localparam [31:0]   HEAD_32  = H - 1;
-localparam [31:0]   BEATS_32 = H * DS;
+localparam [31:0]   BEATS_32 = KVH * DS;
+localparam [31:0]   BACK_32  = DS - 1;
 localparam [RW-1:0] ROOM_ALL   = QUEUE_32[RW-1:0];
 localparam [FW-1:0] PASS_LAST  = PASS_32[FW-1:0];
 localparam [HW-1:0] HEAD_LAST  = HEAD_32[HW-1:0];
 localparam [AW-1:0] GROUP_SKIP = BEATS_32[AW-1:0];
+localparam [AW-1:0] PASSES_BACK = BACK_32[AW-1:0];
 localparam [FW-1:0] F_ONE = 1;
 localparam [GW-1:0] G_ONE = 1;
 localparam [HW-1:0] H_ONE = 1;
@@ -90,8 +100,25 @@ reg [HW-1:0] head_reg;
 reg [AW-1:0] addr_reg, base_reg;            // base: the pass's channels of group 0
 reg [RW-1:0] room_reg;
 
-wire       user_last   = s_row_tdata[INB-2];
-wire       group_last  = group_first ? v_single : later_last;
+wire       user_last   = s_row_tdata[INB-WALK-2];
+wire          single;
+wire [AW-1:0] walk_base;
+generate
+    if (CAUSAL == 0 && BAND == 0) begin : g_whole
+        assign groups_1 = v_groups_1;
+        assign single   = v_single;
+    end else begin : g_walk
+        assign groups_1 = s_row_tdata[INB-WALK +: GW];
+        assign single   = groups_1 == {GW{1'b0}};
+        wire unused_groups = &{1'b0, v_groups_1, v_single};
+    end
+    if (BAND == 0) begin : g_from_start
+        assign walk_base = {AW{1'b0}};
+    end else begin : g_from
+        assign walk_base = s_row_tdata[INB-1 -: AW];
+    end
+endgenerate
+wire       group_last  = group_first ? single : later_last;
 wire       head_last   = head_reg == HEAD_LAST;
 wire       go = s_row_tvalid && v_full && (!group_first || room_reg != {RW{1'b0}});
 
@@ -100,15 +127,36 @@ assign pass_last    = group_last;
 assign row_last     = group_last && pass_reg == PASS_LAST;
 assign s_row_tready = go && row_last;
 assign v_done       = s_row_tready && head_last && user_last;
-assign v_addr       = addr_reg;
+assign v_addr       = addr_reg + walk_base;
 
 wire          token_last = row_last && head_last;
-wire [AW-1:0] next_base  = token_last ? {AW{1'b0}} : base_reg + A_ONE;
+// the next row's head of values: another one after SHARE rows
+wire          share_last;
+generate
+    if (SHARE == 1) begin : g_own
+        assign share_last = 1'b1;
+    end else begin : g_share
+        localparam SW = $clog2(SHARE);
+        localparam [31:0]   SHARE_32   = SHARE - 1;
+        localparam [SW-1:0] SHARE_LAST = SHARE_32[SW-1:0];
+        localparam [SW-1:0] S_ONE      = 1;
+        reg [SW-1:0] share_reg;
+        assign share_last = share_reg == SHARE_LAST;
+        always @(posedge clk) begin
+            if (go && row_last)
+                share_reg <= share_last ? {SW{1'b0}} : share_reg + S_ONE;
+            if (rst)
+                share_reg <= {SW{1'b0}};
+        end
+    end
+endgenerate
+wire [AW-1:0] same_base  = (row_last && !share_last) ? base_reg - PASSES_BACK : base_reg + A_ONE;
+wire [AW-1:0] next_base  = token_last ? {AW{1'b0}} : same_base;
 always @(posedge clk) begin
     if (go) begin
         group_reg   <= group_last ? {GW{1'b0}} : group_reg + G_ONE;
         group_first <= group_last;
-        later_last  <= group_reg + G_ONE == v_groups_1;
+        later_last  <= group_reg + G_ONE == groups_1;
         addr_reg    <= group_last ? next_base : addr_reg + GROUP_SKIP;
     end
     if (go && group_last) begin
@@ -148,7 +196,7 @@ generate
         assign go_w    = read1;
         assign weights = ring_data;
         assign values  = v_data;
-        assign row     = s_row_tdata;
+        assign row     = s_row_tdata[ROWB-1:0];
     end else begin : g_prob
         reg  [RB-1:0] r1;
         reg  [13:0]   hp_sp1;                   // {HP, SP}
@@ -159,7 +207,7 @@ generate
                 r1     <= s_row_tdata[RB-1:0];
                 hp_sp1 <= s_row_tdata[RB+22 +: 14];
             end
-        assign row = {s_row_tdata[INB-1 -: 3], s_row_tdata[RB+16 +: 6], s_row_tdata[RB +: 16]};
+        assign row = {s_row_tdata[INB-WALK-1 -: 3], s_row_tdata[RB+16 +: 6], s_row_tdata[RB +: 16]};
         mlo_delay #(.WIDTH(PE*SIMD*XBITS), .CYCLES(LN)) u_values (
             .clk(clk), .rst(rst), .in_valid(read1), .in(v_data), .out_valid(go_w), .out(values)
         );
@@ -268,12 +316,12 @@ wire unused = &{1'b0, alive_next[LP+1], out_ready, out_level, y_valid};
 `ifdef FORMAL
     // Assumed: a row and its frame stay until they are done.
     reg  f_past = 1'b0, f_hold, f_full, f_last;
-    reg  [GW-1:0] f_groups_1;
+    reg  [GW-1:0] f_groups_1, f_row_groups_1;
     always @* begin
         if (!f_past) assume (rst);
         assume (v_single == (v_groups_1 == 0));
         if (f_hold) assume (v_full && v_groups_1 == f_groups_1);
-        if (f_full) assume (s_row_tvalid && user_last == f_last);
+        if (f_full) assume (s_row_tvalid && user_last == f_last && (WALK == 0 || groups_1 == f_row_groups_1));
     end
     always @(posedge clk) begin
         f_past     <= 1'b1;
@@ -281,7 +329,14 @@ wire unused = &{1'b0, alive_next[LP+1], out_ready, out_level, y_valid};
         f_groups_1 <= v_groups_1;
         f_full     <= s_row_tvalid && !s_row_tready && !rst;
         f_last     <= user_last;
+        f_row_groups_1 <= groups_1;
     end
+
+    generate
+        if (SHARE > 1) begin : f_share
+            always @* if (f_past) assert (g_share.share_reg == head_reg % SHARE);
+        end
+    endgenerate
 
     // What has been reserved has room: free places, beats under way and queued beats add up.
     reg [10+LP+LN:0] f_pipe;                       // beats between their pass's last step and the queue
@@ -302,8 +357,8 @@ wire unused = &{1'b0, alive_next[LP+1], out_ready, out_level, y_valid};
     always @* if (f_past) begin
         assert (head_reg <= HEAD_LAST && pass_reg <= PASS_LAST);
         assert (group_first == (group_reg == 0));
-        if (!group_first) assert (v_full && group_reg <= v_groups_1 && later_last == (group_reg == v_groups_1));
-        assert (base_reg == head_reg * DS + pass_reg && addr_reg == base_reg + group_reg * H * DS);
+        if (!group_first) assert (v_full && (WALK == 0 || s_row_tvalid) && group_reg <= groups_1 && later_last == (group_reg == groups_1));
+        assert (base_reg == head_reg / SHARE * DS + pass_reg && addr_reg == base_reg + group_reg * KVH * DS);
         assert (out_valid == f_pipe[9+LP+LN]);
         assert (room_reg <= QUEUE && out_level <= QUEUE);
         assert ({2'b0, room_reg} + f_count + out_level == QUEUE);

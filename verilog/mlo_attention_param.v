@@ -15,6 +15,12 @@ module mlo_attention_param #(
     // 1: there are constants of probabilities, and of rounded scores
     parameter PROB = 0,
     parameter ROUND = 0,
+    // 1: there are BACK and AHEAD
+    parameter BAND = 0,
+    // bits of BACK, of AHEAD's groups, of its lanes beyond
+    parameter BW = 1,
+    parameter GW = 1,
+    parameter LW = 1,
     // derived, do not set
     parameter PAR = 44 + 30*PROB + 32*ROUND
 ) (
@@ -28,7 +34,9 @@ module mlo_attention_param #(
     input  wire                 done,
     output wire                 ok,
     // {[ZR, SR, MR,] [HP, SP, MP,] SO, MO, SS, MS}
-    output wire [PAR-1:0]       data
+    output wire [PAR-1:0]       data,
+    // BAND: {lanes, groups, BACK}
+    output wire [LW+GW+BW-1:0]  reach
 );
 
 reg  swapped_reg;       // the row at hand has had its swap
@@ -38,7 +46,8 @@ wire ready;
 wire swap = fresh && !swapped_reg;
 wire read = load_reg && ready;
 
-localparam WORD = (PROB != 0) ? 128 : 64;
+localparam HALF = (PROB != 0) ? 128 : 64;
+localparam WORD = (BAND != 0) ? 2 * HALF : HALF;
 wire [WORD-1:0] word;
 mlo_param #(.WIDTH(WORD), .DEPTH(1), .AXI_WIDTH(AXI_WIDTH), .RESIDENT(RESIDENT)) u_param (
     .clk(clk), .rst(rst),
@@ -56,6 +65,12 @@ generate
         wire [105:0] all = {word[127:120], word[119:114], word[113:96], word[95:88], word[85:80], word[79:64], plain};
         assign data = all[PAR-1:0];
         wire unused_prob = &{1'b0, word[87:86], all};
+    end
+    if (BAND == 0) begin : g_all
+        assign reach = {LW+GW+BW{1'b0}};
+    end else begin : g_band
+        assign reach = {word[HALF+48 +: LW], word[HALF+24 +: GW], word[HALF +: BW]};
+        wire unused_band = &{1'b0, word[WORD-1:HALF]};
     end
 endgenerate
 

@@ -3,18 +3,20 @@
 //
 // For each row (query token, head) and each group of PE keys, DS = D/SIMD steps: PE dot
 // products of SIMD channels per step, added up over the steps. The walk is: for every
-// row, for every group, for every step.
+// row, for every group, for every step. Heads h * H/KVH .. (h+1) * H/KVH - 1 of the queries read
+// head h of the keys. CAUSAL, BAND: a row walks the groups in which its keys lie (mlo_attention_walk).
 //
 // In   row_*: rows of queries (mlo_attention_q); k_*: the frame's keys (mlo_attention_kv);
 //      par_*: constants (mlo_attention_param). All are read here, with a cycle of latency
 // Out  m_score  one word per group: {last group of the row, PE x counts, PE x score}
-//      m_row    one word per row: {sideband, constants}, early: when its last step starts
-//      m_max    one word per row: its largest score
+//      m_row    one word per row: {[base,] [groups - 1,] sideband, constants}, early: when its last step starts
+//      m_max    one word per row: its largest score (the lowest number there is, if no key counts)
 // Throughput  a row per groups * DS cycles
 // Latency     from the last step to m_score_tvalid 6 + clog2(SIMD), to m_max_tvalid 8 + clog2(SIMD) cycles
 // Stall       the pipeline never stops. A group starts only when a place for it is reserved
 //             in the score queue, a row's last step only when m_row takes its word: then
-//             m_max has room too, because the reader takes both together
+//             m_max has room too, because the reader takes both together. BAND: a row starts
+//             when its constants are there, not before, since they say where
 `default_nettype none
 module mlo_attention_score #(
     parameter H     = 2,        // heads
@@ -24,12 +26,18 @@ module mlo_attention_score #(
     parameter SIMD  = 2,        // channels in parallel, divides D
     parameter XBITS = 8,
     parameter PAR   = 44,       // bits of a row's constants
+    parameter KVH   = H,        // heads of keys, divides H
+    parameter CAUSAL = 0,       // 1: keys up to the query's own count
+    parameter BAND  = 0,        // 1: keys near the query count
+    parameter BW    = 1,        // bits of BACK
     // derived, do not set: bits of a group number, of an address in a frame's keys, of a
-    // score, of a step number
+    // score, of a step number; of a lane; of what a row's word says of its walk
     parameter GW    = 1,
     parameter AW    = 3,
     parameter SB    = 2 * XBITS + ((D > 1) ? $clog2(D) : 1),
-    parameter FW    = (D / SIMD > 1) ? $clog2(D / SIMD) : 1
+    parameter FW    = (D / SIMD > 1) ? $clog2(D / SIMD) : 1,
+    parameter LW    = (PE > 1) ? $clog2(PE) : 1,
+    parameter WALK  = (CAUSAL != 0 || BAND != 0 ? GW : 0) + (BAND != 0 ? AW : 0)
 ) (
     input  wire                         clk,
     input  wire                         rst,
@@ -50,10 +58,11 @@ module mlo_attention_score #(
     output wire                         par_fresh,
     input  wire                         par_ok,
     input  wire [PAR-1:0]               par_data,
+    input  wire [LW+GW+BW-1:0]          par_reach,      // BAND: see mlo_attention_walk
     output wire [PE*(SB+1):0]           m_score_tdata,
     output wire                         m_score_tvalid,
     input  wire                         m_score_tready,
-    output wire [PAR+2:0]               m_row_tdata,
+    output wire [PAR+WALK+2:0]          m_row_tdata,
     output wire                         m_row_tvalid,
     output wire [SB-1:0]                m_max_tdata,
     output wire                         m_max_tvalid,
@@ -65,6 +74,7 @@ localparam LS    = (SIMD > 1) ? $clog2(SIMD) : 0;
 localparam DOTB  = 2 * XBITS + LS;
 localparam KB    = SIMD * XBITS + 1;
 localparam HW    = (H > 1) ? $clog2(H) : 1;
+localparam SHARE = H / KVH;                     // heads of queries that read a head of keys
 // A row's words wait for its maximum, while the next row's arrive: G, and those that
 // arrive in the time from a row's last step to the reader's first.
 localparam QUEUE = G + (12 + LS) / DS + 2;
@@ -74,7 +84,7 @@ localparam [31:0]   QUEUE_32 = QUEUE;
 localparam [31:0]   STEP_32  = DS - 1;
 localparam [31:0]   HEAD_32  = H - 1;
 localparam [31:0]   DS_32    = DS;
-localparam [31:0]   BEATS_32 = H * DS;
+localparam [31:0]   BEATS_32 = KVH * DS;
 localparam [RW-1:0] ROOM_ALL  = QUEUE_32[RW-1:0];
 localparam [FW-1:0] STEP_LAST = STEP_32[FW-1:0];
 localparam [HW-1:0] HEAD_LAST = HEAD_32[HW-1:0];
@@ -94,30 +104,84 @@ reg [RW-1:0] room_reg;                      // places of the score queue not res
 
 wire step_first  = step_reg == {FW{1'b0}};
 wire step_last   = step_reg == STEP_LAST;
-wire group_last  = group_first ? k_single : later_last;
+wire [GW-1:0] groups_1;                     // of the row: all of the frame's, or some
+wire          single;
+wire group_last  = group_first ? single : later_last;
 wire head_last   = head_reg == HEAD_LAST;
 wire row_last    = step_last && group_last; // the row's last step
 
 wire info_ready;
 wire room_ok = !step_first || room_reg != {RW{1'b0}};
 wire last_ok = !row_last || (par_ok && info_ready);
-wire go      = row_full && k_full && room_ok && last_ok;
+wire walk_ok = BAND == 0 || par_ok;
+wire go      = row_full && k_full && room_ok && last_ok && walk_ok;
 
 assign read      = go;
 assign row_done  = go && row_last;
 assign row_addr  = step_reg;
-assign k_addr    = group_base_reg + {{AW-FW{1'b0}}, step_reg};
+wire [AW-1:0] walk_base;
+assign k_addr    = group_base_reg + {{AW-FW{1'b0}}, step_reg} + walk_base;
 assign k_done    = row_done && head_last && row_user[1];
 assign par_fresh = row_full && row_user[0] && head_reg == {HW{1'b0}};
 
-wire [AW-1:0] next_base = head_last ? {AW{1'b0}} : row_base_reg + ROW_SKIP;
+// the next row's head of keys: another one after SHARE rows
+wire share_last;
+generate
+    if (SHARE == 1) begin : g_own
+        assign share_last = 1'b1;
+    end else begin : g_share
+        localparam SW = $clog2(SHARE);
+        localparam [31:0]   SHARE_32   = SHARE - 1;
+        localparam [SW-1:0] SHARE_LAST = SHARE_32[SW-1:0];
+        localparam [SW-1:0] S_ONE      = 1;
+        reg [SW-1:0] share_reg;
+        assign share_last = share_reg == SHARE_LAST;
+        always @(posedge clk) begin
+            if (row_done)
+                share_reg <= share_last ? {SW{1'b0}} : share_reg + S_ONE;
+            if (rst)
+                share_reg <= {SW{1'b0}};
+        end
+    end
+endgenerate
+
+// the walk's ends
+wire [PE-1:0] first_lanes, last_lanes;
+wire [PAR+WALK+2:0] row_word;
+generate
+    if (CAUSAL == 0 && BAND == 0) begin : g_whole
+        assign groups_1    = k_groups_1;
+        assign single      = k_single;
+        assign first_lanes = {PE{1'b1}};
+        assign last_lanes  = k_tail;
+        assign walk_base   = {AW{1'b0}};
+        assign row_word    = {row_user, par_data};
+        wire unused_reach  = &{1'b0, par_reach};
+    end else begin : g_walk
+        mlo_attention_walk #(.PE(PE), .CAUSAL(CAUSAL), .BAND(BAND), .GW(GW), .AW(AW), .SKIP(KVH * DS), .BW(BW)) u_walk (
+            .clk(clk), .rst(rst),
+            .token_done(row_done && head_last), .frame_done(k_done), .reach(par_reach),
+            .k_groups_1(k_groups_1), .k_tail(k_tail),
+            .groups_1(groups_1), .single(single), .first_lanes(first_lanes), .last_lanes(last_lanes), .base(walk_base)
+        );
+        if (BAND == 0) begin : g_from_start
+            assign row_word = {groups_1, row_user, par_data};
+        end else begin : g_from
+            assign row_word = {walk_base, groups_1, row_user, par_data};
+        end
+        wire unused_single = &{1'b0, k_single};
+    end
+endgenerate
+
+wire [AW-1:0] same_base = share_last ? row_base_reg + ROW_SKIP : row_base_reg;
+wire [AW-1:0] next_base = head_last ? {AW{1'b0}} : same_base;
 always @(posedge clk) begin
     if (go)
         step_reg <= step_last ? {FW{1'b0}} : step_reg + F_ONE;
     if (go && step_last) begin
         group_reg      <= group_last ? {GW{1'b0}} : group_reg + G_ONE;
         group_first    <= group_last;
-        later_last     <= group_reg + G_ONE == k_groups_1;
+        later_last     <= group_reg + G_ONE == groups_1;
         group_base_reg <= group_last ? next_base : group_base_reg + GROUP_SKIP;
     end
     if (row_done) begin
@@ -172,7 +236,7 @@ reg  [PE-1:0] inside1;
 always @(posedge clk) begin
     flag1   <= {row_last, group_first, step_last, step_first};
     none1   <= k_none;
-    inside1 <= group_last ? k_tail : {PE{1'b1}};
+    inside1 <= (group_last ? last_lanes : {PE{1'b1}}) & (group_first ? first_lanes : {PE{1'b1}});
 end
 wire [PE-1:0] count1 = inside1 & (key1 | {PE{none1}});
 
@@ -242,9 +306,9 @@ end
 
 wire       max_ready;
 wire [2:0] row_level, max_level;
-mlo_fifo #(.WIDTH(PAR + 3), .DEPTH(4)) u_row (
+mlo_fifo #(.WIDTH(PAR + WALK + 3), .DEPTH(4)) u_row (
     .clk(clk), .rst(rst),
-    .s_tdata({row_user, par_data}), .s_tvalid(row_done), .s_tready(info_ready),
+    .s_tdata(row_word), .s_tvalid(row_done), .s_tready(info_ready),
     .m_tdata(m_row_tdata), .m_tvalid(m_row_tvalid), .m_tready(m_row_tready),
     .level(row_level)
 );
@@ -261,9 +325,13 @@ wire unused = &{1'b0, alive_next[LS+1], score_ready, max_ready, score_level, row
     // Assumed: the row and its keys stay until they are done; m_row and m_max are taken together.
     reg  f_past = 1'b0, f_hold;
     reg  [GW-1:0] f_groups_1;
-    reg  f_full, f_last;
+    reg  f_full, f_last, f_ok;
+    reg  [LW+GW+BW-1:0] f_reach;
     always @* begin
         if (!f_past) assume (rst);
+        // BAND: constants stay until the row is done; what mlo_attention_walk says of its groups
+        if (f_ok && f_full && BAND != 0) assume (par_ok && par_reach == f_reach);
+        if (BAND != 0) assume (groups_1 <= k_groups_1);
         assume (k_groups_1 < G && k_single == (k_groups_1 == 0));
         if (!m_row_tvalid || !m_max_tvalid) assume (!m_row_tready);
         if (f_hold) assume (k_full && k_groups_1 == f_groups_1);
@@ -275,7 +343,14 @@ wire unused = &{1'b0, alive_next[LS+1], score_ready, max_ready, score_level, row
         f_groups_1 <= k_groups_1;
         f_full     <= row_full && !row_done && !rst;
         f_last     <= row_user[1];
+        f_ok       <= par_ok;
+        f_reach    <= par_reach;
     end
+    generate
+        if (SHARE > 1) begin : f_share
+            always @* if (f_past) assert (g_share.share_reg == head_reg % SHARE);
+        end
+    endgenerate
 
     // What has been reserved has room: free places, groups under way and queued groups add up.
     reg [RW-1:0] f_under;                       // groups between their first step and the queue
@@ -302,9 +377,9 @@ wire unused = &{1'b0, alive_next[LS+1], score_ready, max_ready, score_level, row
     end
     always @* if (f_past) begin
         assert (step_reg <= STEP_LAST && head_reg <= HEAD_LAST && group_reg < G && group_first == (group_reg == 0));
-        if (!group_first) assert (later_last == (group_reg == k_groups_1));
-        if (!step_first || !group_first) assert (row_full && k_full && group_reg <= k_groups_1);
-        assert (row_base_reg == head_reg * DS && group_base_reg == row_base_reg + group_reg * H * DS);
+        if (!group_first) assert (later_last == (group_reg == groups_1));
+        if (!step_first || !group_first) assert (row_full && k_full && (BAND == 0 || par_ok) && group_reg <= groups_1);
+        assert (row_base_reg == head_reg / SHARE * DS && group_base_reg == row_base_reg + group_reg * KVH * DS);
         assert (score_valid == f_pipe[3+LS]);
         assert (max_valid == f_max2);
         assert (f_under == f_count);

@@ -7,7 +7,8 @@
 // In   s_score, s_row, s_max: see mlo_attention_score. A row starts when its maximum is
 //      known; s_row_tready takes s_row and s_max with the row's last group
 // Out  ring_*   the weights, one word of PE x 8 bits per group (mlo_attention_ring)
-//      m_sum    one word per row: {sideband, [HP, SP, MP,] SO, MO, sum}
+//      m_sum    one word per row: {sideband, [HP, SP, MP,] SO, MO, sum}; what goes with the sideband (SIDE) passes.
+//               PARTLY: a row of which no key counts has the sum 0; then the largest weight stands for it
 // PROB = 1: weights of 18 bits (mlo_exp2_fine). ROUND = 1: score and maximum are first rounded to 8 bits, ((s * MR + 2^(SR-1)) >> SR) + ZR.
 // Throughput  a row per groups * ES cycles
 // Latency     from taking a row's last group to m_sum_tvalid: 8 + ES cycles, 2 more with PROB, 7 more with ROUND
@@ -21,6 +22,8 @@ module mlo_attention_softmax #(
     parameter SUMB  = 10,       // bits of the sum
     parameter PROB  = 0,        // 1: probabilities are rounded
     parameter ROUND = 0,        // 1: scores are rounded, too
+    parameter SIDE  = 3,        // bits of the sideband
+    parameter PARTLY = 0,       // 1: it may be that no key of a row counts
     // derived, do not set: bits of a row's constants, of those that go on, of a weight
     parameter PAR   = 44 + 30*PROB + 32*ROUND,
     parameter INFO  = 22 + 30*PROB,
@@ -31,7 +34,7 @@ module mlo_attention_softmax #(
     input  wire [PE*(SB+1):0]   s_score_tdata,
     input  wire                 s_score_tvalid,
     output wire                 s_score_tready,
-    input  wire [PAR+2:0]       s_row_tdata,
+    input  wire [PAR+SIDE-1:0]  s_row_tdata,
     input  wire                 s_row_tvalid,
     input  wire [SB-1:0]        s_max_tdata,
     input  wire                 s_max_tvalid,
@@ -40,7 +43,7 @@ module mlo_attention_softmax #(
     output wire                 ring_take,
     output wire                 ring_wr_en,
     output wire [PE*EB-1:0]     ring_wr_data,
-    output wire [SUMB+INFO+2:0] m_sum_tdata,
+    output wire [SUMB+INFO+SIDE-1:0] m_sum_tdata,
     output wire                 m_sum_tvalid,
     input  wire                 m_sum_tready
 );
@@ -204,11 +207,11 @@ assign ring_wr_data = word_reg[PE*EB-1:0];
 // ---- the row's constants wait for its sum -----------------------------------------------
 wire            sum_ready, info_valid, sum_valid;
 wire [RW-1:0]   info_level, sum_level;
-wire [INFO+2:0] info;
-wire [SUMB-1:0] sum;
-mlo_fifo #(.WIDTH(INFO + 3), .DEPTH(ROWS)) u_info (
+wire [INFO+SIDE-1:0] info;
+wire [SUMB-1:0] sum, some;
+mlo_fifo #(.WIDTH(INFO + SIDE), .DEPTH(ROWS)) u_info (
     .clk(clk), .rst(rst),
-    .s_tdata({s_row_tdata[PAR +: 3], s_row_tdata[22 +: INFO]}), .s_tvalid(load && s_last), .s_tready(info_ready),
+    .s_tdata({s_row_tdata[PAR +: SIDE], s_row_tdata[22 +: INFO]}), .s_tvalid(load && s_last), .s_tready(info_ready),
     .m_tdata(info), .m_tvalid(info_valid), .m_tready(m_sum_tready && sum_valid),
     .level(info_level)
 );
@@ -218,7 +221,14 @@ mlo_fifo #(.WIDTH(SUMB), .DEPTH(ROWS)) u_sum (
     .m_tdata(sum), .m_tvalid(sum_valid), .m_tready(m_sum_tready && info_valid),
     .level(sum_level)
 );
-assign m_sum_tdata  = {info, sum};
+generate
+    if (PARTLY == 0) begin : g_sum
+        assign some = sum;
+    end else begin : g_some
+        assign some = sum | {{SUMB-EB{1'b0}}, {EB{sum == {SUMB{1'b0}}}}};
+    end
+endgenerate
+assign m_sum_tdata  = {info, some};
 assign m_sum_tvalid = sum_valid && info_valid;
 
 wire unused = &{1'b0, sum_ready, info_level, sum_level, shifted5[SL*EB +: LANES*EB]};

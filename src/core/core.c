@@ -85,6 +85,24 @@ static int64_t mlo_core_parts(const mlo_graph *body, const char *name) {
     return 1;
 }
 
+/* The numbers of parameter `k`, of all iterations, one behind the other: known before there is
+ * hardware, because they say how much work there is. */
+static int mlo_site_known(mlo *m, mlo_core *c, mlo_site *s, size_t k) {
+    int64_t *to = NULL;
+    s->iterations = c->scan.iterations;
+    for (int64_t i = 0; i < s->iterations; i++) {
+        mlo_array *a = mlo_scan_value(m, &c->scan, s->node->input[k], i);
+        if (!a) return mlo_failed(m);
+        s->n_known = mlo_array_count(a);
+        if (!to) to = MLO_NEW_N(m, int64_t, mlo_room((size_t)(s->n_known * s->iterations)));
+        for (int64_t j = 0; to && j < s->n_known; j++) to[i * s->n_known + j] = mlo_get(a, j);
+        mlo_array_free(m, a);
+        if (!to) return mlo_failed(m);
+    }
+    s->known = to;
+    return 0;
+}
+
 static int mlo_element_site(mlo *m, mlo_core *c, mlo_element *e) {
     mlo_node *n = e->node;
     memset(&e->site, 0, sizeof e->site);
@@ -103,9 +121,10 @@ static int mlo_element_site(mlo *m, mlo_core *c, mlo_element *e) {
         if (!mlo_form_known(&e->site.in[i]))
             return mlo_fail(
                 m, MLO_E_SHAPE, n, "input %zu, '%s', has no known shape", i, n->input[i]);
-    return mlo_form_known(&e->site.out)
-        ? 0
-        : mlo_fail(m, MLO_E_SHAPE, n, "the output has no known shape");
+    if (!mlo_form_known(&e->site.out))
+        return mlo_fail(m, MLO_E_SHAPE, n, "the output has no known shape");
+    const size_t knows = e->kernel && e->kernel->knows ? e->kernel->knows(n) : 0;
+    return knows && knows < n->n_input ? mlo_site_known(m, c, &e->site, knows) : 0;
 }
 
 /* What a matrix in row blocks holds when things flow: a token stays for two tiles' time. */

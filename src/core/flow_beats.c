@@ -125,7 +125,7 @@ static void mlo_beats_fire(mlo_schedule *s, int i, const mlo_meet *x, mlo_token 
     t->out[1] = mlo_max(mlo_max(last, x->room[1]), t->out[0] + s->span[i]);
     t->in[1] = mlo_max(
         t->in[1], mlo_leaves(s, i, x->n * beats + beats - 1 - latency - 1, beats) + 1);
-    mlo_spend(s, i, t, beats, mlo_max(t->ideal, first + beats - 1 + narrow),
+    mlo_spend(t, beats, mlo_max(t->ideal, first + beats - 1 + narrow),
         e->kernel && x->at.first ? t->work - t->in[0] - 1 : 0);
 }
 

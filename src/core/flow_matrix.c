@@ -104,7 +104,7 @@ static void mlo_matrix_fire(mlo_schedule *s, int i, const mlo_meet *x, mlo_token
             u, u->interval / in - 1, mlo_max(t->out[0], mlo_room_between(s, i, in))));
     t->out[1] = mlo_max(mlo_max(t->work + u->latency, x->room[1]), t->out[0] + s->span[i]);
     mlo_matrix_freezes(s, i, x->n);
-    mlo_spend(s, i, t, u->interval, ideal + u->latency, waits);
+    mlo_spend(t, u->interval, ideal + u->latency, waits);
 }
 
 static void mlo_matrix_work(

@@ -143,7 +143,7 @@ static void mlo_norm_fire(mlo_schedule *s, int i, const mlo_meet *x, mlo_token *
     t->soon = first;
     t->out[0] = mlo_max(first, x->room[0]);
     t->out[1] = mlo_max(mlo_max(last, t->out[0] + s->span[i]), x->room[1]);
-    mlo_spend(s, i, t, beats, last,
+    mlo_spend(t, beats, last,
         late + (x->at.first ? mlo_max(0, x->ready[1] - mlo_norm_sums(s, i, x->n)) : 0));
 }
 

@@ -10,7 +10,7 @@
  * invariant: two frames of keys and values, and two rows of queries, are inside; a bank of keys is
  *      free when the frame's last row is scored, one of values when it is summed.
  * example: 32 tokens, 2 heads of 32 channels: 64 rows a frame.
- * cost: O(heads) a token.
+ * cost: O(heads) a token, and where rows are short those that lie in a queue at a time.
  */
 static int64_t mlo_rows_accept(const mlo_schedule *s, int i) {
     const int64_t before = mlo_taken_until(s, i), rows = s->rows[i];
@@ -52,32 +52,66 @@ static int64_t mlo_rows_make(const mlo_schedule *s, int i, int64_t n, int64_t at
     return mlo_beat_at(mlo_token_of(s, i, n)->out, at, mlo_beats_out(&s->c->element[i]));
 }
 
+/* Groups of keys in a queue of so many, one behind the other: row b's first has the place of which
+ * group of row `now`? Those of its groups that come before 0 have that of an earlier row's. */
+static int64_t mlo_rows_place(const mlo_scored *b, const mlo_scored *now, int64_t depth) {
+    return b->from + depth - now->from;
+}
+
+/* When the last score of a row that would be done at `score` is: each group waits until the queue of
+ * scores has a place, which is when softmax takes the one that has it. */
+static int64_t mlo_rows_queue(const mlo_schedule *s, int i, const mlo_scored *now, int64_t score) {
+    const mlo_unit *u = &s->c->element[i].unit;
+    const int64_t r = s->rows[i] - 1;
+    for (int64_t k = r - 1; k >= 0 && k > r - MLO_ROWS_KEPT; k--) {
+        const mlo_scored *b = &s->row[i][k % MLO_ROWS_KEPT];
+        const int64_t at = mlo_rows_place(b, now, u->rows.queue), g = mlo_max(at, 0);
+        if (at + b->groups <= 0) break;
+        if (g >= now->groups) continue;
+        score = mlo_max(
+            score, b->first + (g - at) * u->rows.exps + (now->groups - g) * u->rows.steps);
+    }
+    return score;
+}
+
+/* When softmax takes a row's groups, the first and the last: the ring has a place for one when the
+ * row that has it is summed. */
+static void mlo_rows_ring(const mlo_schedule *s, int i, mlo_scored *now) {
+    const mlo_unit *u = &s->c->element[i].unit;
+    const int64_t r = s->rows[i] - 1;
+    int64_t taken = 0;
+    for (int64_t k = r - 1; k >= 0 && k > r - MLO_ROWS_KEPT; k--) {
+        const mlo_scored *b = &s->row[i][k % MLO_ROWS_KEPT];
+        const int64_t at = mlo_rows_place(b, now, u->rows.ring), g = mlo_max(at, 0);
+        if (at + b->groups <= 0) break;
+        if (g >= now->groups) continue;
+        if (!g) now->first = mlo_max(now->first, b->mix + 1);
+        taken = mlo_max(taken, b->mix + 1 + (now->groups - 1 - g) * u->rows.exps);
+    }
+    now->taken = mlo_max(taken, now->first + (now->groups - 1) * u->rows.exps);
+}
+
 /* A row of attention: the query is complete at `query`. */
 static mlo_scored mlo_row_scored(
     mlo_schedule *s, int i, const mlo_meet *x, int64_t query, int64_t constants, int64_t room) {
     const mlo_unit *u = &s->c->element[i].unit;
-    const mlo_scored none = { 0, 0, 0, 0, 0, 0 };
-    int64_t r = s->rows[i]++, groups = u->rows.groups, work = groups * u->rows.steps, at;
+    const mlo_scored none = { 0, 0, 0, 0, 0, 0, 0, 0 };
+    int64_t r = s->rows[i]++, groups = mlo_row_groups(u, x->at.iteration, x->at.at);
+    const int64_t work = groups * u->rows.steps;
     const mlo_scored *rows = s->row[i], *before = r ? &rows[(r - 1) % MLO_ROWS_KEPT] : &none;
     mlo_scored *to = &s->row[i][r % MLO_ROWS_KEPT], now;
 #define MLO_ROW(n) (&rows[(n) % MLO_ROWS_KEPT])
+    now.groups = groups;
+    now.from = before->from + before->groups;
     now.begin = mlo_max(before->score, mlo_max(query, x->frame[0]));
-    now.score = now.begin + work;
-    at = r * groups + groups - 1 - u->rows.queue;
-    if (at >= 0 && at / groups < r)
-        now.score = mlo_max(
-            now.score, MLO_ROW(at / groups)->first + at % groups * u->rows.exps + u->rows.steps);
-    now.score = mlo_max(now.score, constants);
+    /* a band's constants say where its rows begin; all rows end with them */
+    if (u->rows.reach) now.begin = mlo_max(now.begin, constants - 1);
+    now.score = mlo_max(mlo_rows_queue(s, i, &now, now.begin + work), constants);
     if (r >= 4) now.score = mlo_max(now.score, MLO_ROW(r - 4)->taken + 1);
     now.first = mlo_max(now.score + u->rows.to_max, s->softmax[i]);
-    at = r * groups - u->rows.ring;
-    if (at >= 0) now.first = mlo_max(now.first, MLO_ROW(at / groups)->mix + 1);
     if (r >= u->rows.waiting)
         now.first = mlo_max(now.first, MLO_ROW(r - u->rows.waiting)->accept + 1);
-    now.taken = now.first + (groups - 1) * u->rows.exps;
-    at += groups - 1;
-    if (at >= 0)
-        now.taken = mlo_max(now.taken, MLO_ROW(at / groups)->mix + 1 + at % groups * u->rows.exps);
+    mlo_rows_ring(s, i, &now);
     s->softmax[i] = now.taken + u->rows.exps;
     now.accept = now.taken + u->rows.to_sum + u->rows.exps;
     if (r)
@@ -98,7 +132,8 @@ static void mlo_rows_fire(mlo_schedule *s, int i, const mlo_meet *x, mlo_token *
     int64_t beats = heads * steps;
     int64_t accepts = mlo_rows_accept(s, i);
     int64_t constants = 0;
-    mlo_scored row = { 0, 0, 0, 0, 0, 0 };
+    const int64_t groups = mlo_row_groups(u, x->at.iteration, x->at.at);
+    mlo_scored row = { 0, 0, 0, 0, 0, 0, 0, 0 };
     t->in[0] = mlo_max(x->arrives[0], accepts);
     for (int64_t h = 0; h < heads; h++) {
         int64_t r = s->rows[i];
@@ -116,10 +151,10 @@ static void mlo_rows_fire(mlo_schedule *s, int i, const mlo_meet *x, mlo_token *
         at = x->n * beats + (h + 1) * steps - 1 - u->rows.held;
         room = at >= 0 && at / beats < x->n
             ? mlo_beat_at(mlo_token_of(s, i, at / beats)->out, at % beats, beats) + 1
-                - (steps - 1) * u->rows.groups
+                - (steps - 1) * groups
             : 0;
         row = mlo_row_scored(s, i, x, query, h ? 0 : constants, room);
-        if (!h) t->out[0] = row.mix - (steps - 1) * u->rows.groups + u->rows.to_out;
+        if (!h) t->out[0] = row.mix - (steps - 1) * groups + u->rows.to_out;
     }
     t->in[1] = mlo_max(s->query[i], t->in[0] + beats - 1);
     last = row.mix + u->rows.to_out;
@@ -131,8 +166,7 @@ static void mlo_rows_fire(mlo_schedule *s, int i, const mlo_meet *x, mlo_token *
         s->frame_freed[i][1][next & 3] = row.mix + 1;
         s->frames_freed[i] = x->at.pass + 1;
     }
-    mlo_spend(
-        s, i, t, heads * steps * u->rows.groups, last, constants ? x->ready[0] - s->query[i] : 0);
+    mlo_spend(t, heads * steps * groups, last, constants ? x->ready[0] - s->query[i] : 0);
 }
 
 static int mlo_rows_ready(const mlo_schedule *s, int i, int64_t n) {

@@ -42,10 +42,10 @@ typedef struct {
  * two moments inside: when it is worked on last (the root of a norm begins; attention's second row
  * is in; a pipeline begins with its first beat), when the next stage begins (a norm's lanes;
  * attention takes the third row; a pipeline would take its last beat, if it had room). final: when
- * the last of a token's norms goes to the lanes. soon, ideal: when its first and last beat could leave, if all behind it had room; waited: for
- * parameters. */
+ * the last of a token's norms goes to the lanes. soon, ideal: when its first and last beat could
+ * leave, if all behind it had room; busy: cycles of work; waited: for parameters. */
 typedef struct {
-    int64_t in[2], out[2], work, next, final, soon, ideal, waited;
+    int64_t in[2], out[2], work, next, final, soon, ideal, busy, waited;
 } mlo_token;
 
 /* Beats of a token at a port. */
@@ -107,10 +107,11 @@ static mlo_link mlo_link_of(const mlo_core *c, const mlo_edge *e) {
     return w;
 }
 
-/* What attention keeps of its latest rows: the scores begin, their last step; softmax's first and
- * last word; division begins; sum ends. */
+/* What attention keeps of its latest rows: how many groups of keys a row has, and those of all rows
+ * before; the scores begin, their last step; softmax's first and last word; division begins; sum
+ * ends. */
 typedef struct {
-    int64_t begin, score, first, taken, accept, mix;
+    int64_t groups, from, begin, score, first, taken, accept, mix;
 } mlo_scored;
 
 /* Who watches a schedule hears of each token that an element works on, from when to when; and of
@@ -182,8 +183,8 @@ typedef struct {
     /* [element][token & mask]; row n_element: the loop's way in */
     mlo_token *ring;
     int64_t fired[MLO_CORE_MOST + 1]; /* tokens handled */
-    /* tokens whose waits are added up; cycles of work of each */
-    int64_t settled[MLO_CORE_MOST], busy[MLO_CORE_MOST];
+    /* tokens whose waits are added up */
+    int64_t settled[MLO_CORE_MOST];
     /* tokens whose way in is known, before they are handled; and to a norm's lanes */
     int64_t known[MLO_CORE_MOST], lanes[MLO_CORE_MOST];
     mlo_link way[2 * MLO_CORE_MOST]; /* of each edge */

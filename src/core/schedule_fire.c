@@ -13,9 +13,8 @@
  * cost: O(1) a token, and what its flow costs.
  */
 /* Of a token: cycles of work, when its last beat could leave, and how long it waited for parameters. */
-static void mlo_spend(
-    mlo_schedule *s, int i, mlo_token *t, int64_t busy, int64_t ideal, int64_t parameters) {
-    s->busy[i] = busy;
+static void mlo_spend(mlo_token *t, int64_t busy, int64_t ideal, int64_t parameters) {
+    t->busy = busy;
     t->ideal = ideal;
     t->waited = mlo_max(0, parameters);
 }
@@ -29,9 +28,9 @@ static void mlo_settle(mlo_schedule *s, int i, int64_t latest) {
         mlo_spent *to = &s->p->spent[i];
         if (mlo_flow_of(s, i)->passes) continue;
         const int64_t before = s->settled[i] ? mlo_token_of(s, i, s->settled[i] - 1)->out[1] : 0;
-        const int64_t idle = mlo_max(0, t->out[1] - before - s->busy[i]);
+        const int64_t idle = mlo_max(0, t->out[1] - before - t->busy);
         const int64_t blocked = mlo_min(idle, t->out[1] - t->ideal);
-        to->busy += s->busy[i];
+        to->busy += t->busy;
         to->blocked += blocked;
         to->parameters += mlo_min(idle - blocked, t->waited);
     }

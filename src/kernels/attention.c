@@ -1,11 +1,15 @@
 /* attention: softmax(q k^T scale) v per head, in integers, streaming.
  *
- * in:  q [B, TQ, H*D], k, v [B, TK, H*D] int8 or int16 (up to 512 channels a head), mask [B, TK]
- *     bool (true: the key counts), p = [MS, SS, MO, SO] int32.
+ * in:  q [B, TQ, H*D], k, v [B, TK, KVH*D] int8 or int16 (up to 512 channels a head), mask [B, TK]
+ *     bool (true: the key may count), p = [MS, SS, MO, SO] int32. Attributes: heads = H; kv_heads =
+ *     KVH, which divides H (absent: H): head h of the queries reads head h / (H/KVH) of the keys and
+ *     values; causal = 1: key j counts for query i only if j <= i; band = 1: p has two more members,
+ *     BACK and AHEAD (of each iteration its own), and key j counts only if i - BACK <= j <= i + AHEAD.
  * out: y [B, TQ, H*D]. Verilog: mlo_attention.
  *
  *     s[j] = q . k[j]                                 mx = the largest s[j] of a key that counts
- *                                                     (if no key counts: all do, with s = 0)
+ *                                                     (if no key counts: all do, with s = 0; causal
+ *                                                     or banded: y = 0)
  *     t[j] = min(((mx - s[j]) MS + 2^(SS-1)) >> SS, 4095)
  *                                                     the distance below mx in 1/64 octaves
  *     e[j] = (ROM[t & 63] + 2^(7+i)) >> (8+i)         i = t >> 6; 255 * 2^(-t/64), rounded;
@@ -18,11 +22,13 @@
  *
  * error: e is within 0.5 + 255 * 0.0055 = 1.9 of 255 exp(..) (rounding, 1/128 octave of t); R
  *     within 2^-14; y half a step more.
- * cost: H * max(ceil(TK/PE) D/SIMD, the divider) cycles a query token.
+ * cost: H * max(groups D/SIMD, the divider) cycles a query token; groups: those of PE keys in which
+ *     its keys lie, ceil(TK/PE) of them if there is neither causal nor band. A causal frame takes
+ *     half the cycles of the square.
  *
  * A quantized source rounds on the way. Two more functions round as it does: AttentionProbs its
  * probabilities, AttentionRounded its scores too. Their p has more members: [.., MP, SP, HP], and
- * [.., MR, SR, ZR].
+ * [.., MR, SR, ZR]. (BACK and AHEAD come behind them all.)
  *
  *     r[j] = min(max(((s[j] MR + 2^(SR-1)) >> SR) + ZR, -128), 127)
  *                                                     the scores in the source's steps
@@ -73,32 +79,76 @@ static const int32_t mlo_exp2_rom[64] = { MLO_EXP2_ROM }, mlo_exp2_fine[65] = { 
     "heads1 = Reshape (heads_, one1)\n"                                    \
     "zeros = Constant <value_ints=[0, 0]> ()\n"                            \
     "rest1 = Constant <value_ints=[-1]> ()\n"                              \
+    "kv_ = Constant <value_int=@kv_heads> ()\n"                            \
+    "kv_any = Cast <to=9> (kv_)\n" /* 0: as many as heads */               \
+    "kv_heads = Where (kv_any, kv_, heads_)\n"                             \
+    "kv1 = Reshape (kv_heads, one1)\n"                                     \
+    "readers1 = Div (heads1, kv1)\n"                                       \
+    "ones3 = Constant <value_ints=[1, 1, 1]> ()\n"                         \
+    "kv_split = Concat <axis=0> (zeros, kv1, one1, rest1)\n"               \
+    "each = Concat <axis=0> (ones3, readers1, one1)\n"                     \
     "split = Concat <axis=0> (zeros, heads1, rest1)\n"                     \
     "join = Concat <axis=0> (zeros, rest1)\n"                              \
     "qd = Cast <to=11> (q_)\n" /* products of doubles: exact below 2^53 */ \
     "kd = Cast <to=11> (k_)\n"                                             \
     "vd = Cast <to=11> (v_)\n"                                             \
     "q4 = Reshape (qd, split)\n"                                           \
-    "k4 = Reshape (kd, split)\n"                                           \
-    "v4 = Reshape (vd, split)\n"                                           \
+    "k5 = Reshape (kd, kv_split)\n"                                        \
+    "v5 = Reshape (vd, kv_split)\n"                                        \
+    "kx = Expand (k5, each)\n" /* a head for each that reads it */         \
+    "vx = Expand (v5, each)\n"                                             \
+    "k4 = Reshape (kx, split)\n"                                           \
+    "v4 = Reshape (vx, split)\n"                                           \
     "qh = Transpose <perm=[0, 2, 1, 3]> (q4)\n"                            \
     "kh = Transpose <perm=[0, 2, 3, 1]> (k4)\n"                            \
     "vh = Transpose <perm=[0, 2, 1, 3]> (v4)\n"
+/* Which keys count for which queries: those of the mask between the row's ends. Members of p from
+ * `first` on are BACK and AHEAD, if band. */
+#define MLO_ATTENTION_SEEN(first)                                              \
+    "p64 = Cast <to=7> (p)\n"                                                  \
+    "i0 = Constant <value_int=0> ()\n"                                         \
+    "i1 = Constant <value_int=1> ()\n"                                         \
+    "i2 = Constant <value_int=2> ()\n"                                         \
+    "causal_ = Constant <value_int=@causal> ()\n"                              \
+    "causal = Cast <to=9> (causal_)\n"                                         \
+    "band_ = Constant <value_int=@band> ()\n"                                  \
+    "band = Cast <to=9> (band_)\n"                                             \
+    "partly = Or (causal, band)\n"                                             \
+    "far2 = Constant <value_ints=[1099511627776, 1099511627776]> ()\n"         \
+    "p_far = Concat <axis=0> (p64, far2)\n" /* no band: there are no others */ \
+    "i_back = Constant <value_int=" #first "> ()\n"                            \
+    "i_ahead = Add (i_back, i1)\n"                                             \
+    "far = Constant <value_int=1099511627776> ()\n"                            \
+    "p_back = Gather (p_far, i_back)\n"                                        \
+    "p_ahead = Gather (p_far, i_ahead)\n"                                      \
+    "back = Where (band, p_back, far)\n"                                       \
+    "band_ahead = Where (band, p_ahead, far)\n"                                \
+    "ahead = Where (causal, i0, band_ahead)\n"                                 \
+    "q_shape = Shape (q_)\n"                                                   \
+    "k_shape = Shape (k_)\n"                                                   \
+    "tq = Gather (q_shape, i1)\n"                                              \
+    "tk = Gather (k_shape, i1)\n"                                              \
+    "q_at = Range (i0, tq, i1)\n"                                              \
+    "k_at = Range (i0, tk, i1)\n"                                              \
+    "q_col = Unsqueeze <axes=[1]> (q_at)\n"                                    \
+    "from = Sub (q_col, back)\n"                                               \
+    "until = Add (q_col, ahead)\n"                                             \
+    "before = Less (k_at, from)\n"                                             \
+    "behind = Less (until, k_at)\n"                                            \
+    "outside = Or (before, behind)\n"                                          \
+    "inside = Not (outside)\n"                                                 \
+    "mask4 = Unsqueeze <axes=[1, 2]> (mask)\n"                                 \
+    "seen4 = And (mask4, inside)\n"
 /* Keys that don't count score so low that any other is the maximum; when none counts they are all
  * equal. The largest is of doubles: ONNX Runtime's of int64 is wrong beyond 31 bits (measured,
  * 1.31). */
 #define MLO_ATTENTION_DISTANCE                              \
-    "mask4 = Unsqueeze <axes=[1, 2]> (mask)\n"              \
     "never_ = Constant <value_int=-1099511627776> ()\n"     \
     "never = Cast <to=11> (never_)\n"                       \
-    "score = Where (mask4, scores, never)\n"                \
+    "score = Where (seen4, scores, never)\n"                \
     "largest = ReduceMax <axes=[-1], keepdims=1> (score)\n" \
     "below = Sub (largest, score)\n"                        \
     "distance = Cast <to=7> (below)\n"                      \
-    "p64 = Cast <to=7> (p)\n"                               \
-    "i0 = Constant <value_int=0> ()\n"                      \
-    "i1 = Constant <value_int=1> ()\n"                      \
-    "i2 = Constant <value_int=2> ()\n"                      \
     "i3 = Constant <value_int=3> ()\n"                      \
     "two_ = Constant <value_int=2> ()\n"                    \
     "ms = Gather (p64, i0)\n"                               \
@@ -112,12 +162,13 @@ static const int32_t mlo_exp2_rom[64] = { MLO_EXP2_ROM }, mlo_exp2_fine[65] = { 
     "octaves_ = Div (scaled_, sd)\n" /* nothing negative here, so Div rounds down */
 #define MLO_ATTENTION_COARSE                                                                  \
     "most = Constant <value_int=4095> ()\n"                                                   \
-    "far = Less (most, octaves_)\n"                                                           \
-    "t = Where (far, most, octaves_)\n"                                                       \
+    "farther = Less (most, octaves_)\n"                                                       \
+    "t = Where (farther, most, octaves_)\n"                                                   \
     "c64 = Constant <value_int=64> ()\n"                                                      \
     "fraction = Mod (t, c64)\n"                                                               \
     "i_ = Div (t, c64)\n"                                                                     \
     "c20 = Constant <value_int=20> ()\n"                                                      \
+    "most_e = Constant <value_int=255> ()\n"                                                  \
     "tiny = Less (c20, i_)\n"                                                                 \
     "i = Where (tiny, c20, i_)\n"                                                             \
     "rom = Constant <value_ints=[" MLO_TEXT(MLO_EXP2_ROM) "]> ()\n"                           \
@@ -130,11 +181,15 @@ static const int32_t mlo_exp2_rom[64] = { MLO_EXP2_ROM }, mlo_exp2_fine[65] = { 
                                                           "e_ = Div (entry_, unit)\n"
 #define MLO_ATTENTION_COUNT                                                                  \
     /* the same none-counts rule: a masked key is out unless the maximum itself is masked */ \
-    "none = Equal (largest, never)\n"                                                        \
-    "counts = Or (mask4, none)\n"                                                            \
+    "none_ = Equal (largest, never)\n"                                                       \
+    "every = Not (partly)\n"                                                                 \
+    "none = And (none_, every)\n"                                                            \
+    "counts = Or (seen4, none)\n"                                                            \
     "zero = Constant <value_int=0> ()\n"                                                     \
     "e = Where (counts, e_, zero)\n"                                                         \
-    "total = ReduceSum <axes=[-1], keepdims=1> (e)\n"
+    "sum_e = ReduceSum <axes=[-1], keepdims=1> (e)\n" /* 0: nothing is weighted with it */   \
+    "empty = Equal (sum_e, zero)\n"                                                          \
+    "total = Where (empty, most_e, sum_e)\n"
 #define MLO_ATTENTION_NORMALISE           \
     "lt_ = Constant <value_int=@lt> ()\n" \
     "lt8 = Add (lt_, c8)\n"               \
@@ -173,9 +228,10 @@ static const int32_t mlo_exp2_rom[64] = { MLO_EXP2_ROM }, mlo_exp2_fine[65] = { 
     "scores = Cast <to=11> (rs)\n"
 #define MLO_ATTENTION_FINE                                                                      \
     "most = Constant <value_int=131071> ()\n"                                                   \
-    "far = Less (most, octaves_)\n"                                                             \
-    "t = Where (far, most, octaves_)\n"                                                         \
+    "farther = Less (most, octaves_)\n"                                                         \
+    "t = Where (farther, most, octaves_)\n"                                                     \
     "c64 = Constant <value_int=64> ()\n"                                                        \
+    "most_e = Constant <value_int=262143> ()\n"                                                 \
     "g = Mod (t, c64)\n"                                                                        \
     "if_ = Div (t, c64)\n"                                                                      \
     "f = Mod (if_, c64)\n"                                                                      \
@@ -218,18 +274,23 @@ static const int32_t mlo_exp2_rom[64] = { MLO_EXP2_ROM }, mlo_exp2_fine[65] = { 
     "w = Where (top_w, hp, w_)\n"                            \
     "m = Identity (mo)\n"
 
-static const char mlo_attention_function[] =
-    "Attention <to, lo, hi, heads, lt> (q_, k_, v_, mask, p) => (y)\n" MLO_ATTENTION_SCORES
-    "scores = MatMul (qh, kh)\n" MLO_ATTENTION_DISTANCE MLO_ATTENTION_COARSE
-        MLO_ATTENTION_COUNT MLO_ATTENTION_NORMALISE "ed = Cast <to=11> (e)\n" MLO_ATTENTION_MIX;
-static const char mlo_attention_probs_function[] =
-    "AttentionProbs <to, lo, hi, heads, lt> (q_, k_, v_, mask, p) => (y)\n" MLO_ATTENTION_SCORES
-    "scores = MatMul (qh, kh)\n" MLO_ATTENTION_DISTANCE MLO_ATTENTION_FINE
-        MLO_ATTENTION_COUNT MLO_ATTENTION_PROBABILITIES "ed = Cast <to=11> (w)\n" MLO_ATTENTION_MIX;
-static const char mlo_attention_rounded_function[] =
-    "AttentionRounded <to, lo, hi, heads, lt> (q_, k_, v_, mask, p) => (y)\n" MLO_ATTENTION_SCORES
-    "products = MatMul (qh, kh)\n" MLO_ATTENTION_ROUND MLO_ATTENTION_DISTANCE MLO_ATTENTION_FINE
-        MLO_ATTENTION_COUNT MLO_ATTENTION_PROBABILITIES "ed = Cast <to=11> (w)\n" MLO_ATTENTION_MIX;
+/* The three functions, in two texts each: a string of C99 has 4095 characters at most. */
+#define MLO_ATTENTION_BEGIN(name, first)                                                    \
+    name " <to, lo, hi, heads, lt, kv_heads=0, causal=0, band=0> (q_, k_, v_, mask, p) => " \
+         "(y)\n" MLO_ATTENTION_SCORES                                                       \
+         MLO_ATTENTION_SEEN(first)
+static const char mlo_attention_function[] = MLO_ATTENTION_BEGIN(
+    "Attention", 4) "scores = MatMul (qh, kh)\n";
+static const char mlo_attention_ending[] =
+    MLO_ATTENTION_DISTANCE MLO_ATTENTION_COARSE MLO_ATTENTION_COUNT MLO_ATTENTION_NORMALISE
+    "ed = Cast <to=11> (e)\n" MLO_ATTENTION_MIX;
+static const char mlo_attention_probs_function[] = MLO_ATTENTION_BEGIN(
+    "AttentionProbs", 7) "scores = MatMul (qh, kh)\n";
+static const char mlo_attention_rounded_function[] = MLO_ATTENTION_BEGIN(
+    "AttentionRounded", 10) "products = MatMul (qh, kh)\n" MLO_ATTENTION_ROUND;
+static const char mlo_attention_probs_ending[] =
+    MLO_ATTENTION_DISTANCE MLO_ATTENTION_FINE MLO_ATTENTION_COUNT MLO_ATTENTION_PROBABILITIES
+    "ed = Cast <to=11> (w)\n" MLO_ATTENTION_MIX;
 
 /* One row: query q against keys k of one head. e and acc are scratch of tk and d elements. */
 typedef struct {
@@ -237,6 +298,8 @@ typedef struct {
     const mlo_array *mask, *p;
     int64_t mask_at;
     int lt, probs, rounded;
+    int partly; /* 1: causal or banded. Keys from..until-1 are those that may count */
+    int64_t from, until;
 } mlo_row;
 
 /* What the source rounded: its probabilities, its scores too. */
@@ -244,6 +307,26 @@ static int mlo_attention_probs(const mlo_node *n) {
     return mlo_is(n, "mlo.AttentionProbs") || mlo_is(n, "mlo.AttentionRounded");
 }
 static int mlo_attention_rounded(const mlo_node *n) { return mlo_is(n, "mlo.AttentionRounded"); }
+
+/* Which keys count, beside the mask; heads of keys and values; members of p without BACK, AHEAD. */
+static int mlo_attention_causal(const mlo_node *n) { return mlo_int(n, "causal", 0) != 0; }
+static int mlo_attention_banded(const mlo_node *n) { return mlo_int(n, "band", 0) != 0; }
+static int mlo_attention_partly(const mlo_node *n) {
+    return mlo_attention_causal(n) || mlo_attention_banded(n);
+}
+static int64_t mlo_attention_heads(const mlo_node *n) { return mlo_int(n, "heads", 1); }
+static int64_t mlo_attention_kv_heads(const mlo_node *n) {
+    return mlo_int(n, "kv_heads", mlo_attention_heads(n));
+}
+static int mlo_attention_constants(const mlo_node *n) {
+    return mlo_attention_rounded(n) ? 10 : mlo_attention_probs(n) ? 7 : 4;
+}
+
+/* Do so many channels of queries, so many of keys make these heads? */
+static int mlo_attention_divides(const mlo_node *n, int64_t q, int64_t k) {
+    const int64_t heads = mlo_attention_heads(n), kv = mlo_attention_kv_heads(n);
+    return heads >= 1 && kv >= 1 && heads % kv == 0 && q % heads == 0 && k == q / heads * kv;
+}
 
 static int64_t mlo_exp2_weight(int64_t t) {
     int64_t i = t >> 6;
@@ -274,21 +357,23 @@ static int64_t mlo_attention_round(const mlo_row *r, int64_t s) {
         : s;
 }
 
-/* Scores to weights, in place; returns their sum. */
+/* Scores to weights, in place; returns their sum, and of a row where nothing counts what it is
+ * divided by all the same. */
 static int64_t mlo_attention_weights(const mlo_row *r, int64_t *e) {
     int64_t never = -((int64_t)1 << 40), largest = never, total = 0;
     for (int64_t j = 0; j < r->tk; j++) {
-        e[j] = mlo_get(r->mask, r->mask_at + j) ? mlo_attention_round(r, e[j]) : never;
+        int seen = j >= r->from && j < r->until && mlo_get(r->mask, r->mask_at + j);
+        e[j] = seen ? mlo_attention_round(r, e[j]) : never;
         if (e[j] > largest) largest = e[j];
     }
     int64_t ms = mlo_get(r->p, 0);
     int ss = (int)mlo_get(r->p, 1);
     for (int64_t j = 0; j < r->tk; j++) {
-        int counts = e[j] != never || largest == never;
+        int counts = e[j] != never || (largest == never && !r->partly);
         int64_t t = mlo_shift_down((largest - e[j]) * ms + ((int64_t)1 << (ss - 1)), ss);
         total += e[j] = counts ? mlo_attention_weight(r, t) : 0;
     }
-    return total;
+    return total ? total : mlo_attention_weight(r, 0);
 }
 
 static void mlo_attention_row(const mlo_row *r, const mlo_node *n, const int32_t *q,
@@ -318,41 +403,50 @@ enum {
     MLO_ATTENTION_WIDE_CHANNELS = 512,
     MLO_ATTENTION_SHIFT = 40
 };
-static const mlo_limit mlo_attention_limits[] = { { 4, 0, 4, 0, 32767, "score multiplier" },
-    { 4, 1, 4, 1, MLO_ATTENTION_SHIFT, "score shift" }, { 4, 2, 4, 0, 32767, "multiplier" },
-    { 4, 3, 4, 1, 62, "shift" }, { 0, 0, 0, 0, 0, NULL } };
-#define MLO_ATTENTION_PROBS_LIMITS(n)                                                              \
-    { 4, 0, n, 0, 32767, "score multiplier" }, { 4, 1, n, 1, MLO_ATTENTION_SHIFT, "score shift" }, \
-        { 4, 2, n, 0, 32767, "multiplier" }, { 4, 3, n, 1, 62, "shift" },                          \
-        { 4, 4, n, 0, 32767, "probability multiplier" }, { 4, 5, n, 1, 62, "probability shift" },  \
-        { 4, 6, n, 0, 255, "largest probability" }
-static const mlo_limit mlo_attention_probs_limits[] = { MLO_ATTENTION_PROBS_LIMITS(7),
-    { 0, 0, 0, 0, 0, NULL } };
-static const mlo_limit mlo_attention_rounded_limits[] = { MLO_ATTENTION_PROBS_LIMITS(10),
-    { 4, 7, 10, 0, 262143, "multiplier of scores' steps" },
-    { 4, 8, 10, 1, MLO_ATTENTION_SHIFT, "shift of scores' steps" },
-    { 4, 9, 10, -128, 127, "zero point of scores" }, { 0, 0, 0, 0, 0, NULL } };
+/* (of p, with a step beyond its end: each member by itself) */
+#define MLO_ATTENTION_LIMITS                                                                       \
+    { 4, 0, 12, 0, 32767, "score multiplier" },                                                    \
+        { 4, 1, 12, 1, MLO_ATTENTION_SHIFT, "score shift" }, { 4, 2, 12, 0, 32767, "multiplier" }, \
+        { 4, 3, 12, 1, 62, "shift" }
+#define MLO_ATTENTION_PROBS_LIMITS                                          \
+    MLO_ATTENTION_LIMITS, { 4, 4, 12, 0, 32767, "probability multiplier" }, \
+        { 4, 5, 12, 1, 62, "probability shift" }, { 4, 6, 12, 0, 255, "largest probability" }
+#define MLO_ATTENTION_BAND_LIMITS(n)                              \
+    { 4, n, 12, 0, INT32_MAX, "number of keys back" },            \
+        { 4, n + 1, 12, 0, INT32_MAX, "number of keys ahead" }, { \
+        0, 0, 0, 0, 0, NULL                                       \
+    }
+static const mlo_limit mlo_attention_limits[] = { MLO_ATTENTION_LIMITS,
+    MLO_ATTENTION_BAND_LIMITS(4) };
+static const mlo_limit mlo_attention_probs_limits[] = { MLO_ATTENTION_PROBS_LIMITS,
+    MLO_ATTENTION_BAND_LIMITS(7) };
+static const mlo_limit mlo_attention_rounded_limits[] = { MLO_ATTENTION_PROBS_LIMITS,
+    { 4, 7, 12, 0, 262143, "multiplier of scores' steps" },
+    { 4, 8, 12, 1, MLO_ATTENTION_SHIFT, "shift of scores' steps" },
+    { 4, 9, 12, -128, 127, "zero point of scores" }, MLO_ATTENTION_BAND_LIMITS(10) };
 
-static int mlo_attention_check(mlo_call *c, int64_t heads) {
+static int mlo_attention_check(mlo_call *c) {
     const mlo_array *q = c->in[0], *k = c->in[1], *v = c->in[2];
-    int64_t lt = mlo_int(c->node, "lt", 0);
+    const int64_t heads = mlo_attention_heads(c->node);
+    int64_t lt = mlo_int(c->node, "lt", 0), kv = mlo_attention_kv_heads(c->node);
     for (int i = 0; i < 3; i++)
         if (c->in[i]->rank != 3 || (c->in[i]->dtype != MLO_INT8 && c->in[i]->dtype != MLO_INT16))
             return mlo_fail(c->m, MLO_E_TYPE, c->node,
                 "input %d must be INT8 or INT16 [frames, tokens, channels]", i);
-    if (heads < 1 || q->dims[2] % heads || k->dims[2] != q->dims[2] || v->dims[2] != q->dims[2]
+    if (!mlo_attention_divides(c->node, q->dims[2], k->dims[2]) || k->dims[2] != v->dims[2]
         || k->dims[1] != v->dims[1])
         return mlo_fail(c->m, MLO_E_SHAPE, c->node,
-            "q, k, v of %lld, %lld, %lld channels do not make %lld heads", (long long)q->dims[2],
-            (long long)k->dims[2], (long long)v->dims[2], (long long)heads);
+            "q, k, v of %lld, %lld, %lld channels do not make %lld heads, %lld of keys and values",
+            (long long)q->dims[2], (long long)k->dims[2], (long long)v->dims[2], (long long)heads,
+            (long long)kv);
     if (lt < 0 || lt > MLO_ATTENTION_LT)
         return mlo_fail(c->m, MLO_E_DATA, c->node, "lt %lld is not within 0..%d", (long long)lt,
             MLO_ATTENTION_LT);
     int most = q->dtype == MLO_INT16 || k->dtype == MLO_INT16 ? MLO_ATTENTION_WIDE_CHANNELS
                                                               : MLO_ATTENTION_CHANNELS;
-    if (k->dims[2] / heads > most)
+    if (q->dims[2] / heads > most)
         return mlo_fail(c->m, MLO_E_UNSUPPORTED, c->node,
-            "heads of %lld channels; up to %d are supported", (long long)(k->dims[2] / heads),
+            "heads of %lld channels; up to %d are supported", (long long)(q->dims[2] / heads),
             most);
     const mlo_limit *limits = mlo_attention_rounded(c->node) ? mlo_attention_rounded_limits
         : mlo_attention_probs(c->node)                       ? mlo_attention_probs_limits
@@ -369,19 +463,31 @@ static int32_t *mlo_attention_wide(mlo *m, const mlo_array *a) {
     return x;
 }
 
+/* The keys that may count for query i. */
+static void mlo_attention_ends(mlo_row *r, const mlo_node *n, int64_t i) {
+    const int first = mlo_attention_constants(n);
+    r->from = 0;
+    r->until = r->tk;
+    if (mlo_attention_banded(n)) {
+        r->from = i - mlo_get(r->p, first);
+        r->until = mlo_min(r->until, i + 1 + mlo_get(r->p, first + 1));
+    }
+    if (mlo_attention_causal(n)) r->until = mlo_min(r->until, i + 1);
+}
+
 static int mlo_attention_run(mlo_call *c) {
     if (mlo_kernel_inputs(c, 5)
-        || mlo_kernel_count(c, 4,
-            mlo_attention_rounded(c->node)     ? 10
-                : mlo_attention_probs(c->node) ? 7
-                                               : 4))
+        || mlo_kernel_count(
+            c, 4, mlo_attention_constants(c->node) + 2 * mlo_attention_banded(c->node))
+        || mlo_attention_check(c))
         return mlo_failed(c->m);
-    int64_t heads = mlo_int(c->node, "heads", 1);
-    if (mlo_attention_check(c, heads)) return mlo_failed(c->m);
     const mlo_array *q = c->in[0], *k = c->in[1];
-    int64_t frames = q->dims[0], tq = q->dims[1], ch = q->dims[2];
-    mlo_row r = { k->dims[1], ch / heads, ch, c->in[3], c->in[4], 0, (int)mlo_int(c->node, "lt", 0),
-        mlo_attention_probs(c->node), mlo_attention_rounded(c->node) };
+    int64_t frames = q->dims[0], tq = q->dims[1], ch = q->dims[2], width = k->dims[2];
+    int64_t heads = mlo_attention_heads(c->node);
+    int64_t readers = heads / mlo_attention_kv_heads(c->node);
+    mlo_row r = { k->dims[1], ch / heads, width, c->in[3], c->in[4], 0,
+        (int)mlo_int(c->node, "lt", 0), mlo_attention_probs(c->node),
+        mlo_attention_rounded(c->node), mlo_attention_partly(c->node), 0, 0 };
     mlo_array *y = mlo_call_out(c, 0, mlo_kernel_to(c->node), 3, q->dims);
     int64_t *e = (int64_t *)mlo_scratch(c->m, (size_t)r.tk, sizeof *e);
     int32_t *x[3];
@@ -389,8 +495,10 @@ static int mlo_attention_run(mlo_call *c) {
     for (int64_t f = 0; y && e && x[0] && x[1] && x[2] && f < frames; f++)
         for (int64_t i = 0; i < tq; i++)
             for (int64_t h = 0; h < heads; h++) {
-                int64_t at = (f * tq + i) * ch + h * r.d, kv = f * r.tk * ch + h * r.d;
+                int64_t at = (f * tq + i) * ch + h * r.d;
+                int64_t kv = f * r.tk * width + h / readers * r.d;
                 r.mask_at = f * r.tk;
+                mlo_attention_ends(&r, c->node, i);
                 mlo_attention_row(&r, c->node, x[0] + at, x[1] + kv, x[2] + kv, y, at, e);
             }
     for (int i = 0; i < 3; i++) mlo_scratch_free(c->m, x[i]);
@@ -399,10 +507,12 @@ static int mlo_attention_run(mlo_call *c) {
 }
 
 static int mlo_attention_legal(const mlo_site *s, int64_t pe, int64_t simd) {
-    int64_t ch = mlo_last_dim(&s->in[0]), heads = mlo_int(s->node, "heads", 1);
-    if (heads < 1 || ch % heads) {
-        mlo_fail(s->m, MLO_E_SHAPE, s->node, "%lld channels do not make %lld heads", (long long)ch,
-            (long long)heads);
+    int64_t ch = mlo_last_dim(&s->in[0]), heads = mlo_attention_heads(s->node);
+    if (!mlo_attention_divides(s->node, ch, mlo_last_dim(&s->in[1]))) {
+        mlo_fail(s->m, MLO_E_SHAPE, s->node,
+            "%lld and %lld channels do not make %lld heads, %lld of keys and values", (long long)ch,
+            (long long)mlo_last_dim(&s->in[1]), (long long)heads,
+            (long long)mlo_attention_kv_heads(s->node));
         return 0;
     }
     return pe >= 1 && simd >= 1 && pe <= s->keys && ch / heads % simd == 0;
@@ -421,6 +531,12 @@ static void mlo_attention_rows(const mlo_site *s, mlo_unit *u, int64_t heads, in
     u->flow = MLO_FLOW_ROWS;
     u->rows.heads = heads;
     u->rows.groups = groups;
+    u->rows.partly = mlo_attention_partly(s->node);
+    u->rows.causal = mlo_attention_causal(s->node);
+    u->rows.keys = s->keys;
+    u->rows.iterations = s->known ? s->iterations : 1;
+    u->rows.reach = s->known ? s->known + mlo_attention_constants(s->node) : NULL;
+    u->rows.stride = s->n_known;
     u->rows.steps = steps;
     u->rows.exps = exps;
     u->rows.divide = divide;
@@ -433,9 +549,36 @@ static void mlo_attention_rows(const mlo_site *s, mlo_unit *u, int64_t heads, in
     u->rows.to_out = 12 + 7 * probs + wide;
 }
 
+/* Are the keys of two iterations the same? */
+static int mlo_reach_equal(const mlo_unit *u, int64_t i, int64_t k) {
+    const int64_t *a = u->rows.reach ? u->rows.reach + i * u->rows.stride : NULL;
+    const int64_t *b = u->rows.reach ? u->rows.reach + k * u->rows.stride : NULL;
+    return !a || (a[0] == b[0] && a[1] == b[1]);
+}
+
+/* Where rows differ: the average over a frame's tokens and the iterations, of cycles (no row is
+ * faster than the divider) and of products that count. */
+static void mlo_attention_average(mlo_unit *u, int64_t least, int64_t channels) {
+    const int64_t tokens = u->rows.keys, iterations = u->rows.iterations;
+    int64_t cycles = 0, keys = 0, from[2];
+    for (int64_t i = 0; i < iterations; i++) {
+        int64_t like = 0, alike = 0;
+        while (!mlo_reach_equal(u, like, i)) like++;
+        if (like < i) continue; /* counted with the first that is like it */
+        for (int64_t k = i; k < iterations; k++) alike += mlo_reach_equal(u, k, i);
+        for (int64_t at = 0; at < tokens; at++) {
+            mlo_row_keys(u, i, at, from);
+            keys += alike * (from[1] - from[0] + 1);
+            cycles += alike * mlo_max(mlo_row_groups(u, i, at) * u->rows.steps, least);
+        }
+    }
+    u->interval = mlo_parts(u->rows.heads * cycles, tokens * iterations);
+    u->macs = 2 * channels * keys / (tokens * iterations);
+}
+
 static int mlo_attention_unit(const mlo_site *s, int64_t pe, int64_t simd, mlo_unit *u) {
     int64_t ch = mlo_last_dim(&s->in[0]);
-    int64_t heads = mlo_int(s->node, "heads", 1);
+    int64_t heads = mlo_attention_heads(s->node), kv = mlo_attention_kv_heads(s->node);
     int64_t d = ch / heads;
     int64_t t = s->keys;
     static const char *const ports[3] = { "s_axis_q", "s_axis_k", "s_axis_v" };
@@ -447,12 +590,16 @@ static int mlo_attention_unit(const mlo_site *s, int64_t pe, int64_t simd, mlo_u
             return mlo_fail(s->m, MLO_E_UNSUPPORTED, s->node,
                 "q has %d bits, input %d has %d; they must have one width", s->in_bits[0], i,
                 s->in_bits[i]);
+    if (s->known && s->n_known < mlo_attention_constants(s->node) + 2)
+        return mlo_fail(s->m, MLO_E_SHAPE, s->node, "a band needs %d parameters; there are %lld",
+            mlo_attention_constants(s->node) + 2, (long long)s->n_known);
     u->module = "mlo_attention";
     for (int i = 0; i < 3; i++)
-        u->in[u->n_in++] = mlo_port_make(ports[i], i, simd, s->in_bits[i], ch);
+        u->in[u->n_in++] = mlo_port_make(ports[i], i, simd, s->in_bits[i], i ? kv * d : ch);
     u->out = mlo_port_make("m_axis", 0, simd, s->out_bits, ch);
     int probs = mlo_attention_probs(s->node), rounded = mlo_attention_rounded(s->node);
-    mlo_unit_memory(u, "s_axis_c", probs ? 128 : 64, 1);
+    int banded = mlo_attention_banded(s->node);
+    mlo_unit_memory(u, "s_axis_c", (probs ? 128 : 64) << banded, 1);
     mlo_unit_param(u, "H", heads);
     mlo_unit_param(u, "D", d);
     mlo_unit_param(u, "T", t);
@@ -462,6 +609,9 @@ static int mlo_attention_unit(const mlo_site *s, int64_t pe, int64_t simd, mlo_u
     mlo_unit_param(u, "YBITS", u->out.bits);
     if (probs) mlo_unit_param(u, "PROB", 1);
     if (rounded) mlo_unit_param(u, "ROUND", 1);
+    if (kv != heads) mlo_unit_param(u, "KVH", kv);
+    if (mlo_attention_causal(s->node)) mlo_unit_param(u, "CAUSAL", 1);
+    if (banded) mlo_unit_param(u, "BAND", 1);
     /* as in mlo_attention.v: rows of `groups` x `steps` cycles, but no faster than the divider */
     int64_t groups = (t + pe - 1) / pe;
     int64_t steps = d / simd;
@@ -475,7 +625,9 @@ static int mlo_attention_unit(const mlo_site *s, int64_t pe, int64_t simd, mlo_u
     u->other = simd + pe + probs * (pe + lanes) + rounded * (lanes + 1);
     u->macs = 2 * t * ch;
     u->whole_frame = 1;
+    u->pe = (int)pe;
     mlo_attention_rows(s, u, heads, groups, steps, exp_steps, divider);
+    if (u->rows.partly) mlo_attention_average(u, divider + 1, ch);
     return 0;
 }
 
@@ -560,7 +712,7 @@ static void mlo_attention_note_probs(
 
 static void mlo_attention_intermediates(
     const mlo_site *s, const mlo_unit *u, mlo_intermediates *l) {
-    int64_t d = mlo_last_dim(&s->in[0]) / mlo_int(s->node, "heads", 1);
+    int64_t d = mlo_last_dim(&s->in[0]) / mlo_attention_heads(s->node);
     int bits = s->in_bits[0];
     int lt = mlo_clog2(s->keys);
     int probs = mlo_attention_probs(s->node);
@@ -595,12 +747,22 @@ static void mlo_attention_pack(const mlo_site *s, const mlo_unit *u, int k, int6
     const mlo_array *const *in, unsigned char *bits) {
     static const int at[] = { 0, 16, 32, 48, 64, 80, 88, 96, 114, 120 };
     static const int width[] = { 16, 6, 16, 6, 16, 6, 8, 18, 6, 8 };
-    int n = mlo_attention_rounded(s->node) ? 10 : mlo_attention_probs(s->node) ? 7 : 4;
-    (void)u;
+    const int n = mlo_attention_constants(s->node);
     (void)k;
     (void)word;
     for (int i = 0; i < n; i++) mlo_put_bits(bits, at[i], width[i], (uint64_t)mlo_get(in[4], i));
+    if (!mlo_attention_banded(s->node)) return;
+    const int base = mlo_attention_probs(s->node) ? 128 : 64,
+              causal = mlo_attention_causal(s->node);
+    const int64_t back = mlo_min(mlo_get(in[4], n), s->keys - 1);
+    const int64_t ahead = causal ? 0 : mlo_min(mlo_get(in[4], n + 1), s->keys - 1);
+    mlo_put_bits(bits, base, 24, (uint64_t)back);
+    mlo_put_bits(bits, base + 24, 24, (uint64_t)(ahead / u->pe));
+    mlo_put_bits(bits, base + 48, 16, (uint64_t)(ahead % u->pe));
 }
+
+/* Of a band, p says how many keys a row has. */
+static size_t mlo_attention_knows(const mlo_node *n) { return mlo_attention_banded(n) ? 4 : 0; }
 
 /* A frame of keys or values twice (mlo_attention_kv): groups of PE tokens, each written alone, and
  * which lanes of the last one count. */
@@ -609,6 +771,15 @@ static void mlo_attention_frames_area(
     mlo_area_words(a, pe * width, pe * width, pe * 9 * mlo_parts(width, 9), words);
     a->lut += 3 * pe + 4 * mlo_clog2(words) + 15;
     a->ff += 3 * pe + 3 * mlo_clog2(words) + 3 * mlo_clog2(groups) + 12;
+}
+
+/* Where rows begin and end (mlo_attention_walk): a place in groups and lanes that moves, and of a band
+ * another one, with an address. */
+static void mlo_attention_walk_area(
+    int64_t pe, int64_t groups, int banded, int64_t walk, mlo_area *a) {
+    const int64_t place = mlo_max(mlo_clog2(groups), 1) + 1 + pe;
+    a->lut += (3 + 2 * banded) * place + 2 * walk;
+    a->ff += (1 + banded) * place + banded * 2 * walk;
 }
 
 /* 2^x of a score's distance to the maximum, a lane: mlo_exp2, mlo_exp2_fine. */
@@ -626,20 +797,24 @@ typedef struct {
     int64_t score, constants; /* a sum of products; what comes with each row */
     int64_t e, sum, r,
         on; /* an exponential, their sum, the quotient, what goes on to the last stage */
+    int64_t walk; /* of it: which groups a row walks */
     int probs, rounded;
 } mlo_attention_widths;
 
 static mlo_attention_widths mlo_attention_widths_of(const mlo_site *s, const mlo_unit *u) {
     const int probs = mlo_attention_probs(s->node), rounded = mlo_attention_rounded(s->node);
     const int64_t lt = mlo_clog2(s->keys), d = u->simd * u->rows.steps;
-    mlo_attention_widths w = { u->pe, u->simd, u->rows.steps, s->in_bits[0], 0, 0, 0, 0, 0, 0,
+    mlo_attention_widths w = { u->pe, u->simd, u->rows.steps, s->in_bits[0], 0, 0, 0, 0, 0, 0, 0,
         probs, rounded };
     w.score = 2 * w.x + mlo_max(mlo_clog2(d), 1);
     w.constants = 44 + 30 * probs + 32 * rounded;
     w.e = probs ? 18 : 8;
     w.sum = w.e + lt;
     w.r = 17 + lt;
-    w.on = 22 + 30 * probs;
+    w.walk = u->rows.partly * mlo_max(mlo_clog2(u->rows.groups), 1)
+        + mlo_attention_banded(s->node)
+            * mlo_clog2(u->rows.groups * mlo_attention_kv_heads(s->node) * w.steps);
+    w.on = 22 + 30 * probs + w.walk;
     return w;
 }
 
@@ -653,7 +828,7 @@ static void mlo_attention_score_area(const mlo_attention_widths *w, int64_t queu
     a->ff += w->simd * w->x + 2 * w->score + w->pe * 2;
     a->lut += w->score;
     mlo_area_fifo(a, w->pe * (w->score + 1) + 1, queue);
-    mlo_area_fifo(a, w->constants + 3, 4);
+    mlo_area_fifo(a, w->constants + w->walk + 3, 4);
     mlo_area_fifo(a, w->score, 4);
 }
 
@@ -677,7 +852,7 @@ static void mlo_attention_softmax_area(const mlo_attention_widths *w, mlo_area *
     mlo_area_fifo(a, w->on + 3, w->probs ? 8 : 4);
     mlo_area_fifo(a, w->sum, w->probs ? 8 : 4);
     a->lut += 4 * w->sum + w->r;
-    a->ff += 2 * w->sum + 2 * w->r + 2 * (9 + 30 * w->probs) + 8;
+    a->ff += 2 * w->sum + 2 * w->r + 2 * (9 + 30 * w->probs + w->walk) + 8;
 }
 
 /* The weighted sum: a dot product of PE for each channel. */
@@ -706,11 +881,15 @@ static void mlo_attention_area(
     const mlo_site *s, const mlo_unit *u, int axi, int64_t banks, mlo_area *a) {
     enum { CONTROL_LUTS = 60, CONTROL_FFS = 25 };
     const mlo_attention_widths w = mlo_attention_widths_of(s, u);
-    const int64_t groups = u->rows.groups, words = 2 * groups * u->rows.heads * w.steps;
+    const int banded = mlo_attention_banded(s->node);
+    const int64_t reach = mlo_clog2(s->keys) + mlo_clog2(u->rows.groups) + mlo_clog2(u->pe);
+    const int64_t groups = u->rows.groups, kv = mlo_attention_kv_heads(s->node);
+    const int64_t words = 2 * groups * kv * w.steps;
     mlo_area_vector(a, w.simd * w.x, w.steps);
     mlo_attention_frames_area(w.pe, w.simd * w.x + 1, words, groups, a);
     mlo_attention_frames_area(w.pe, w.simd * w.x, words, groups, a);
-    mlo_area_param(a, w.probs ? 128 : 64, w.constants, 1, axi, banks);
+    mlo_area_param(a, (w.probs ? 128 : 64) << banded, w.constants + banded * reach, 1, axi, banks);
+    if (u->rows.partly) mlo_attention_walk_area(w.pe, groups, banded, w.walk, a);
     mlo_attention_score_area(&w, u->rows.queue, a);
     mlo_attention_softmax_area(&w, a);
     mlo_attention_mix_area(&w, s, u->rows.ring, a);
@@ -726,11 +905,13 @@ static const mlo_kernel mlo_attention_kernel = {
     .kind = MLO_KERNEL_ATTENTION,
     .series = "attention",
     .function = mlo_attention_function,
+    .ending = mlo_attention_ending,
     .limits = mlo_attention_limits,
     .pe_axis = "keys",
     .simd_axis = "head channels",
     .legal = mlo_attention_legal,
     .unit = mlo_attention_unit,
+    .knows = mlo_attention_knows,
     .intermediates = mlo_attention_intermediates,
     .area = mlo_attention_area,
     .pack = mlo_attention_pack,
@@ -741,11 +922,13 @@ static const mlo_kernel mlo_attention_probs_kernel = {
     .kind = MLO_KERNEL_ATTENTION,
     .series = "attentionprobs",
     .function = mlo_attention_probs_function,
+    .ending = mlo_attention_probs_ending,
     .limits = mlo_attention_probs_limits,
     .pe_axis = "keys",
     .simd_axis = "head channels",
     .legal = mlo_attention_legal,
     .unit = mlo_attention_unit,
+    .knows = mlo_attention_knows,
     .intermediates = mlo_attention_intermediates,
     .area = mlo_attention_area,
     .pack = mlo_attention_pack,
@@ -756,11 +939,13 @@ static const mlo_kernel mlo_attention_rounded_kernel = {
     .kind = MLO_KERNEL_ATTENTION,
     .series = "attentionrounded",
     .function = mlo_attention_rounded_function,
+    .ending = mlo_attention_probs_ending,
     .limits = mlo_attention_rounded_limits,
     .pe_axis = "keys",
     .simd_axis = "head channels",
     .legal = mlo_attention_legal,
     .unit = mlo_attention_unit,
+    .knows = mlo_attention_knows,
     .intermediates = mlo_attention_intermediates,
     .area = mlo_attention_area,
     .pack = mlo_attention_pack,

@@ -82,10 +82,15 @@ typedef struct {
     /* MLO_FLOW_ROWS: rows per token; words and beats of a row; cycles of an exponential's word and
      * of a division; capacities of queues: words of scores and of exponentials, rows between,
      * beats out; cycles from the last score to the maximum, from the last exponential to its sum,
-     * to the output */
+     * to the output. Where not all keys count for all rows (partly; mlo_row_groups): keys of a
+     * frame; causal; of each of so many iterations, BACK and AHEAD, in steps of `stride`, NULL for
+     * no bounds */
     struct {
         int64_t heads, groups, steps, exps, divide, queue, ring, waiting, held, to_max, to_sum,
             to_out;
+        int partly, causal;
+        int64_t keys, iterations, stride;
+        const int64_t *reach;
     } rows;
     int pe, simd; /* the folding this describes */
 } mlo_unit;
@@ -102,6 +107,9 @@ typedef struct {
     mlo_form out;
     int in_bits[8], out_bits;
     int64_t parts, chunk, keys, tile;
+    /* what `knows` asks for: n_known numbers of each iteration; NULL: nothing */
+    const int64_t *known;
+    int64_t n_known, iterations;
 } mlo_site;
 
 /* What a parameter may be: elements at, at + step, .. of input `input` are within low..high. The
@@ -133,7 +141,8 @@ typedef struct mlo_kernel {
     int table; /* its result is looked up, by what would be the result */
     const struct mlo_kernel *with_table; /* the kernel that does the same and looks it up, if any */
     int shifts; /* its multipliers may be powers of two: hardware without multipliers (mlo.pow2) */
-    const char *function; /* the ONNX function body, in the notation below */
+    /* the ONNX function body, in the notation of ops/function.c; how it goes on, NULL if it is whole */
+    const char *function, *ending;
     const mlo_limit *limits; /* ends with a NULL `what` */
     /* what PE and SIMD divide, for messages; NULL: the kernel has no such knob */
     const char *pe_axis, *simd_axis;
@@ -141,6 +150,8 @@ typedef struct mlo_kernel {
      * takes. */
     int (*legal)(const mlo_site *s, int64_t pe, int64_t simd);
     int (*unit)(const mlo_site *s, int64_t pe, int64_t simd, mlo_unit *u);
+    /* The parameter whose numbers say how much work there is; 0: none (NULL: never any) */
+    size_t (*knows)(const mlo_node *n);
     /* The numbers inside that could grow too large, and the bits there are for them at this folding. */
     void (*intermediates)(const mlo_site *s, const mlo_unit *u, mlo_intermediates *l);
     /* What it takes of an FPGA, at this folding. banks: those of its parameter memories that are
@@ -154,6 +165,23 @@ typedef struct mlo_kernel {
     void (*pack)(const mlo_site *s, const mlo_unit *u, int k, int64_t word,
         const mlo_array *const *in, unsigned char *bits);
 } mlo_kernel;
+
+/* Keys from[0]..from[1] are those that may count for a row of query `at`, in an iteration. */
+static void mlo_row_keys(const mlo_unit *u, int64_t iteration, int64_t at, int64_t from[2]) {
+    const int64_t *reach = u->rows.reach ? u->rows.reach + iteration * u->rows.stride : NULL;
+    from[0] = reach && at > reach[0] ? at - reach[0] : 0;
+    from[1] = u->rows.keys - 1;
+    if (reach && from[1] - at > reach[1]) from[1] = at + reach[1];
+    if (u->rows.causal && from[1] > at) from[1] = at;
+}
+
+/* Groups of keys that such a row walks. */
+static int64_t mlo_row_groups(const mlo_unit *u, int64_t iteration, int64_t at) {
+    int64_t from[2];
+    if (!u->rows.partly) return u->rows.groups;
+    mlo_row_keys(u, iteration, at, from);
+    return from[1] / u->pe - from[0] / u->pe + 1;
+}
 
 static void mlo_unit_param(mlo_unit *u, const char *name, int64_t value) {
     if (u->n_param < MLO_UNIT_PARAMS) {

@@ -53,7 +53,8 @@ static int mlo_add_functions(mlo *m, mlo_model *model) {
     }
     model->n_function = kept;
     for (int i = 0; i < MLO_N_KERNELS; i++) {
-        mlo_function *f = mlo_function_of(m, mlo_kernels[i]->function, opset);
+        mlo_function *f = mlo_function_of(
+            m, mlo_kernels[i]->function, mlo_kernels[i]->ending, opset);
         if (!f || !MLO_PUSH(m, model->function, model->n_function, f)) return mlo_failed(m);
     }
     mlo_opset own = { MLO_HAS(2), mlo_intern(m, "mlo"), 1 };

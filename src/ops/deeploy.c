@@ -256,7 +256,7 @@ static int mlo_function_node(mlo_call *c, const mlo_function *f, mlo_array **mad
 static int mlo_dialect_run(mlo_call *c) {
     mlo *m = c->m;
     const mlo_dialect *d = mlo_dialect_of(c->node);
-    const mlo_function *f = d ? mlo_function_of(m, d->function, c->opset) : NULL;
+    const mlo_function *f = d ? mlo_function_of(m, d->function, NULL, c->opset) : NULL;
     if (!f)
         return m->error.code ? mlo_failed(m) : mlo_fail(m, MLO_E_BUG, c->node, "has no function");
     mlo_array **made = (mlo_array **)mlo_scratch(m, f->n_node, sizeof *made);
@@ -384,7 +384,7 @@ static int mlo_dialect_functions(mlo *m, const uint8_t *used) {
     if (!imported && !MLO_PUSH(m, model->opset, model->n_opset, own)) return mlo_failed(m);
     for (int i = 0; i < MLO_N_DIALECTS; i++) {
         if (!used[i] || !mlo_dialects[i].function) continue;
-        mlo_function *f = mlo_function_of(m, mlo_dialects[i].function, mlo_opset_of(m));
+        mlo_function *f = mlo_function_of(m, mlo_dialects[i].function, NULL, mlo_opset_of(m));
         if (!f || !MLO_PUSH(m, model->function, model->n_function, f)) return mlo_failed(m);
     }
     /* the first version that has functions */

@@ -7,7 +7,8 @@
  *     acc = Cast <to=7> (x)
  *     l = Constant <value_int=@lo> ()
  *
- * @name refers to an attribute of the function. The text gives a reduction its axes as an
+ * @name refers to an attribute of the function; <.., groups=1> says what it is where a node has
+ * none. The text gives a reduction its axes as an
  * attribute; they become an input where the opset wants one. Integer constants become tensors where
  * the opset wants these.
  *
@@ -116,8 +117,20 @@ static void mlo_read_node(mlo_reader *r) {
     MLO_PUSH(r->m, r->f->node, r->f->n_node, n);
 }
 
-/* The FunctionProto of a text, at an opset. NULL without memory. */
-static mlo_function *mlo_function_of(mlo *m, const char *text, int64_t opset) {
+/* What an attribute of the function is where a node does not say. */
+static void mlo_read_default(mlo_reader *r, const char *name) {
+    mlo_attr *a = MLO_NEW(r->m, mlo_attr);
+    if (!a) return;
+    a->name = name;
+    a->type = MLO_ATTR_INT;
+    a->i = mlo_number(r);
+    a->has = MLO_HAS(20) | MLO_HAS(3);
+    MLO_PUSH(r->m, r->f->attr_proto, r->f->n_attr_proto, a);
+}
+
+/* The FunctionProto of a text and of what follows it (NULL: nothing), at an opset. NULL without
+ * memory. */
+static mlo_function *mlo_function_of(mlo *m, const char *text, const char *ending, int64_t opset) {
     mlo_reader r = { m, text, MLO_NEW(m, mlo_function), opset };
     mlo_function *f = r.f;
     if (!f || !(f->opset = MLO_NEW_N(m, mlo_opset, mlo_room(1)))) return NULL;
@@ -130,7 +143,10 @@ static mlo_function *mlo_function_of(mlo *m, const char *text, int64_t opset) {
     if (mlo_take(&r, "<"))
         while (!mlo_take(&r, ">") && *r.p && !m->error.code) {
             const char *a = mlo_word(&r);
-            MLO_PUSH(m, f->attr, f->n_attr, a);
+            if (mlo_take(&r, "="))
+                mlo_read_default(&r, a);
+            else
+                MLO_PUSH(m, f->attr, f->n_attr, a);
             mlo_take(&r, ",");
         }
     mlo_take(&r, "(");
@@ -146,6 +162,8 @@ static mlo_function *mlo_function_of(mlo *m, const char *text, int64_t opset) {
         MLO_PUSH(m, f->output, f->n_output, y);
         mlo_take(&r, ",");
     }
+    for (mlo_skip_spaces(&r); *r.p && !m->error.code; mlo_skip_spaces(&r)) mlo_read_node(&r);
+    r.p = ending ? ending : "";
     for (mlo_skip_spaces(&r); *r.p && !m->error.code; mlo_skip_spaces(&r)) mlo_read_node(&r);
     return m->error.code ? NULL : f;
 }

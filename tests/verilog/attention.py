@@ -39,9 +39,24 @@ def rounded_row(s, v, counts, par, lt, ybits, rounds):
     return [share(a, mo, so, -1 << (ybits - 1), (1 << (ybits - 1)) - 1) for a in np.array(w) @ v]
 
 
+def ends(i, tk, reach, c):
+    """the first and the last key of tk that may count for query i; reach: BACK, AHEAD"""
+    back, ahead = reach if c["BAND"] else (i, tk)
+    return max(0, i - back), min(tk - 1, i if c["CAUSAL"] else i + ahead)
+
+
+def seen(i, key, reach, c):
+    """which keys count for query i, as far as positions say"""
+    first, last = ends(i, len(key), reach, c)
+    at = np.arange(len(key))
+    return key & (at >= first) & (at <= last)
+
+
 def row(q, k, v, key, par, c):
     """q [D], k and v [Tk, D], key [Tk] bool -> y [D]"""
     ms, ss, mo, so = par[:4]
+    if (c["CAUSAL"] or c["BAND"]) and not key.any():
+        return [0] * len(q)
     lt, ybits = clog2(c["T"]), c["YBITS"]
     if key.any():
         s = k @ q
@@ -81,6 +96,21 @@ def pick_params(rng, c, n, wild):
     return (ms, ss, mo, so) + more
 
 
+def pick_reach(rng, c):
+    """BACK, AHEAD of an iteration: near, far, all"""
+    return tuple((0, rng.below(c["T"]), rng.below(c["T"]), min(2, c["T"] - 1), c["T"] - 1)[rng.below(5)] for _ in range(2))
+
+
+def param_word(par, reach, c):
+    """the word of an iteration and its bits"""
+    bits = 128 if c["PROB"] else 64
+    word = sum((x & mask) << at for x, at, mask in zip(par, (0, 16, 32, 48, 64, 80, 88, 96, 114, 120), [2 ** 20 - 1] * 9 + [255]))
+    if not c["BAND"]:
+        return word, bits
+    back, ahead = reach[0], 0 if c["CAUSAL"] else reach[1]
+    return word | (back | ahead // c["PE"] << 24 | ahead % c["PE"] << 48) << bits, 2 * bits
+
+
 def pick_plain(rng, c, spread, wild):
     """MS, SS, MO, SO"""
     if wild:
@@ -94,24 +124,26 @@ def pick_plain(rng, c, spread, wild):
 
 
 def stimulus(c, frames, seed, keys="some", extreme=False, wild=False):
-    """frames: list of (Tq, Tk, first). Returns files, golden beats and counts."""
+    """frames: list of (Tq, Tk, first). Returns files, golden beats and counts, and of each frame BACK and AHEAD."""
     rng = bench.Rng(seed)
     H, D, simd, xb, yb = c["H"], c["D"], c["SIMD"], c["XBITS"], c["YBITS"]
     low = -(1 << (xb - 1))
 
-    def draw(n):
+    def draw(n, heads):
         if extreme:                                          # the corners of every width
-            return np.array([[low if rng.chance(70) else -low - 1 for _ in range(H * D)] for _ in range(n)], dtype=np.int64)
-        return np.array(rng.signed(n * H * D, xb), dtype=np.int64).reshape(n, H * D)
+            return np.array([[low if rng.chance(70) else -low - 1 for _ in range(heads * D)] for _ in range(n)], dtype=np.int64)
+        return np.array(rng.signed(n * heads * D, xb), dtype=np.int64).reshape(n, heads * D)
 
-    qs, ks, vs, cs, ms = [], [], [], [], []
-    par = None
+    qs, ks, vs, cs, ms, reaches = [], [], [], [], [], []
+    par = reach = None
     for tq, tk, first in frames:
         if first:
             par = pick_params(rng, c, len(cs), wild)
-            word = sum((x & mask) << at for x, at, mask in zip(par, (0, 16, 32, 48, 64, 80, 88, 96, 114, 120), [2 ** 20 - 1] * 9 + [255]))
-            cs += bench.param_beats([word], 128 if c["PROB"] else 64, c["AXI_WIDTH"])
-        q, k, v = draw(tq), draw(tk), draw(tk)
+            reach = pick_reach(rng, c) if c["BAND"] else (0, 0)
+            word, bits = param_word(par, reach, c)
+            cs += bench.param_beats([word], bits, c["AXI_WIDTH"])
+        reaches.append(reach)
+        q, k, v = draw(tq, H), draw(tk, c["KVH"]), draw(tk, c["KVH"])
         mode = keys if keys != "mixed" else ("all", "some", "none", "one")[rng.below(4)]
         key = np.array([mode == "all" or (mode == "some" and rng.chance(60)) for _ in range(tk)])
         if mode == "one":
@@ -126,15 +158,16 @@ def stimulus(c, frames, seed, keys="some", extreme=False, wild=False):
                     users = user
                     y = []
                     for h in range(H):
-                        ch = slice(h * D, h * D + D)
-                        y += row(q[j, ch], k[:, ch], v[:, ch], key, par, c)
+                        kv = h // (H // c["KVH"]) * D
+                        kv = slice(kv, kv + D)
+                        y += row(q[j, h * D:h * D + D], k[:, kv], v[:, kv], seen(j, key, reach, c), par, c)
                     ms += [users << simd * yb | b for b in bench.beats(y, simd, yb)]
                 stream += [user << simd * xb | b for b in bench.beats(data[j], simd, xb)]
     files = {"q.hex": bench.hexwords(qs, simd * xb + 3), "k.hex": bench.hexwords(ks, simd * xb + 3),
              "v.hex": bench.hexwords(vs, simd * xb + 3), "c.hex": bench.hexwords(cs, c["AXI_WIDTH"]),
              "golden.hex": bench.hexwords(ms, simd * yb + 3)}
-    args = {"nq": len(qs), "nk": len(ks), "nc": len(cs), "nm": len(ms), "kbeats": frames[0][1] * H * D // simd}
-    return files, args
+    args = {"nq": len(qs), "nk": len(ks), "nc": len(cs), "nm": len(ms), "kbeats": frames[0][1] * c["KVH"] * D // simd}
+    return files, args, reaches
 
 
 # ---- the header's formulas -------------------------------------------------------------------
@@ -152,12 +185,18 @@ def latency(c, tk):
     ds, cy = c["D"] // c["SIMD"], -(-(17 + clog2(c["T"])) // c["STEP"])
     es = -(-c["PE"] // -(-c["PE"] // ds))
     groups = -(-tk // c["PE"])
-    head_start = tk * c["H"] * ds - ds                      # of the first row against its keys, in this bench
+    head_start = tk * c["KVH"] * ds - ds                    # of the first row against its keys, in this bench
     fetch = max(0, 3 - groups * ds - head_start)            # the first row of an iteration waits for its constants
     return groups * (ds + es + 1) + fetch + cy + 28 + sum(later(c)) + clog2(c["SIMD"]) + clog2(c["PE"])
 
 
-def schedule(c, frames):
+def walked(i, tk, reach, c):
+    """groups that a row of query i walks"""
+    first, last = ends(i, tk, reach, c)
+    return last // c["PE"] - first // c["PE"] + 1
+
+
+def schedule(c, frames, reaches):
     """When does the last beat leave if nothing stalls, frames of any lengths? Every stage starts a unit of work when its input
     is there, when it is done with the unit before, and when the queue behind it has room. All numbers are cycles."""
     D, H, PE, simd, T = c["D"], c["H"], c["PE"], c["SIMD"], c["T"]
@@ -175,13 +214,14 @@ def schedule(c, frames):
     step = softmax_free = before
     accept, finish, mix = [], before, before                    # division begins, ends; last step of mix
     for n, (tq, tk, first) in enumerate(frames):
-        groups = -(-tk // PE)
-        load_k = max(load_k + 1, k_free[n % 2]) + tk * H * ds - 1
-        load_v = max(load_v + 1, v_free[n % 2]) + tk * H * ds - 1
+        load_k = max(load_k + 1, k_free[n % 2]) + tk * c["KVH"] * ds - 1
+        load_v = max(load_v + 1, v_free[n % 2]) + tk * c["KVH"] * ds - 1
         for r in range(tq * H):
+            groups = walked(r // H, tk, reaches[n], c)
             q.append(max(q[-1], score[-2] if len(score) > 2 else before) + ds)
             ready = max(q[-1], load_k)
             constants = max(q[-1], score[-1]) + 3 if first and r == 0 else 0
+            if c["BAND"]: ready = max(ready, constants - 1)     # they say where the row begins
             for g in range(groups):                             # stage 1, a group at a time
                 step = max(step, ready) + 1
                 if len(taken) + g >= score_queue:
@@ -210,14 +250,14 @@ def schedule(c, frames):
 
 
 def simulate(c, frames, seed, stall=0, **kw):
-    files, args = stimulus(c, frames, seed, **kw)
+    files, args, reaches = stimulus(c, frames, seed, **kw)
     r = bench.run(NAME, c, files, seed=seed, stall=stall, **args)
-    return r, [int(x) for x in r.read("cycles.txt").split()]
+    return r, [int(x) for x in r.read("cycles.txt").split()], reaches
 
 
 def timing(c, tk, frames, seed):
     """equal frames, nothing stalls: every row comes exactly a row time after the one before"""
-    r, cycles = simulate(c, [(tk, tk, i % 2 == 0) for i in range(frames)], seed, keys="all")
+    r, cycles, _ = simulate(c, [(tk, tk, i % 2 == 0) for i in range(frames)], seed, keys="all")
     ds = c["D"] // c["SIMD"]
     ends = cycles[ds - 1::ds]
     want = row_time(c, tk)
@@ -229,8 +269,8 @@ def timing(c, tk, frames, seed):
     return len(ends)
 
 
-def config(h, d, t, pe, simd, xbits=8, ybits=8, axi=128, step=2, prob=0, rounds=0):
-    return dict(H=h, D=d, T=t, PE=pe, SIMD=simd, XBITS=xbits, YBITS=ybits, AXI_WIDTH=axi, STEP=step, PROB=prob, ROUND=rounds)
+def config(h, d, t, pe, simd, xbits=8, ybits=8, axi=128, step=2, prob=0, rounds=0, kvh=None, causal=0, band=0):
+    return dict(H=h, KVH=kvh or h, D=d, T=t, PE=pe, SIMD=simd, XBITS=xbits, YBITS=ybits, AXI_WIDTH=axi, STEP=step, PROB=prob, ROUND=rounds, CAUSAL=causal, BAND=band)
 
 
 GRID = [
@@ -252,19 +292,56 @@ GRID = [
     config(1, 8, 32, 8, 8, prob=1, rounds=1),
     config(4, 4, 12, 5, 1, axi=32, step=3, prob=1),
     config(2, 6, 5, 5, 2, 4, 4, step=4, prob=1, rounds=1),
+    config(4, 4, 6, 2, 2, kvh=2),                   # heads of keys that two heads of queries share,
+    config(6, 4, 7, 3, 4, kvh=1, prob=1),           # that all do
+    config(6, 2, 5, 2, 1, kvh=3, prob=1, rounds=1),
+    config(2, 4, 7, 3, 2, causal=1),                # keys up to the query's own: partial groups,
+    config(1, 1, 1, 1, 1, causal=1),                # everything 1,
+    config(3, 4, 33, 4, 4, causal=1, axi=64),       # one step per group, rows shorter than a division
+    config(1, 8, 32, 2, 1, causal=1, step=5),       # rows longer than a division
+    config(4, 6, 9, 2, 3, causal=1, kvh=2, prob=1, rounds=1),
+    config(1, 2, 12, 12, 2, causal=1, prob=1),      # all keys in one group
+    config(2, 4, 9, 2, 2, band=1),                  # keys near the query's own,
+    config(1, 1, 1, 1, 1, band=1),
+    config(3, 4, 17, 3, 4, band=1, axi=32, step=3),
+    config(4, 6, 12, 5, 2, band=1, kvh=1, prob=1),
+    config(1, 8, 33, 1, 2, band=1, prob=1, rounds=1, step=4),
+    config(2, 4, 13, 4, 1, band=1, causal=1),       # and not behind it
+    config(2, 4, 10, 3, 4, band=1, causal=1, kvh=1, prob=1, rounds=1),
 ]
 
 
 def unstalled(c, frames, seed, **kw):
     """frames of any lengths: exactly the schedule"""
-    r, cycles = simulate(c, frames, seed, **kw)
-    want = schedule(c, frames)
-    bench.check(NAME, cycles[-1] == want, "%s %s: last beat in cycle %d, the schedule says %d" % (c, frames, cycles[-1], want))
+    r, cycles, reaches = simulate(c, frames, seed, **kw)
+    want = schedule(c, frames, reaches)
+    bench.check(NAME, cycles[-1] == want, "%s %s %s: last beat in cycle %d, the schedule says %d" % (c, frames, reaches, cycles[-1], want))
+    busy = sum(walked(i, tk, reach, c) * c["H"] * c["D"] // c["SIMD"] for (tq, tk, _), reach in zip(frames, reaches) for i in range(tq))
+    bench.check(NAME, r["busy"] == busy, "%s %s: busy in %d cycles, its rows' groups take %d" % (c, frames, r["busy"], busy))
+    return busy
+
+
+def partly(c): return c["CAUSAL"] or c["BAND"]
 
 
 def some_frames(rng, c, n):
-    """lengths 1..T for Q and, independently, for K and V; `first` now and then (always on the first)"""
-    return [(rng.between(1, c["T"]), rng.between(1, c["T"]), i == 0 or rng.chance(50)) for i in range(n)]
+    """lengths 1..T for K and V and, independently (not above K's if not all keys count), for Q; `first` now and then (always on the first)"""
+    keys = [rng.between(1, c["T"]) for _ in range(n)]
+    return [(rng.between(1, tk if partly(c) else c["T"]), tk, i == 0 or rng.chance(50)) for i, tk in enumerate(keys)]
+
+
+def before(c, seed):
+    """no output word of a token changes when later tokens do: their queries, keys and values, and the mask"""
+    tk = c["T"]
+    files, args, _ = stimulus(c, [(tk, tk, True)], seed, keys="mixed")
+    other = stimulus(c, [(tk, tk, True)], seed + 1, keys="mixed")[0]
+    ds = c["D"] // c["SIMD"]
+    at = tk // 2
+    for name, heads in ("q.hex", c["H"]), ("k.hex", c["KVH"]), ("v.hex", c["KVH"]):
+        lines, new, cut = files[name].split(), other[name].split(), at * heads * ds
+        files[name] = "\n".join(lines[:cut] + new[cut:]) + "\n"
+    # what is compared are the words in front; what follows differs, and is taken as it comes
+    bench.run(NAME, c, files, seed=seed, stall=20, **dict(args, judged=at * c["H"] * ds))
 
 
 def main():
@@ -272,14 +349,19 @@ def main():
         rng = bench.Rng(100 + n)
         rows = 0
         for tk in sorted({1, c["PE"], (c["T"] + 1) // 2, c["T"]}):
+            if partly(c):                               # rows differ in length: the schedule alone says when
+                unstalled(c, [(tk, tk, i % 2 == 0) for i in range(3)], 7 * n + tk, keys="all")
+                rows += 3 * tk * c["H"]
+                continue
             rows += timing(c, tk, 3 if tk * c["H"] > 8 else 6, 7 * n + tk)
         for seed in (1, 2):
             unstalled(c, some_frames(rng, c, 5), 1000 * n + seed, keys="mixed")
         for seed, stall, kw in ((2, 25, {}), (3, 70, {}), (4, 40, {"extreme": True}), (5, 10, {"wild": True})):
             simulate(c, some_frames(rng, c, 5), 1000 * n + seed, stall=stall, keys="mixed", **kw)
+        if c["CAUSAL"]: before(c, 1000 * n + 6)
         bench.ok(NAME, "%s: %d rows on the cycle, 2 runs on the schedule, 4 with stalls" % (" ".join("%s=%d" % x for x in c.items()), rows))
 
 
 if __name__ == "__main__":
     main()
-    bench.end(floor=18, simulations=166)
+    bench.end(floor=34, simulations=326)
