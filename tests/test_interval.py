@@ -256,6 +256,7 @@ class Loop:
         self.use(self.put("Requant", "Requant", ["x7"], 16, bias=ints([0] * 7), mult=ints([1] * 7), shift=ints([1] * 7)), 7)
         self.use(self.put("Add", "Add", ["x7", self.stream("y7", 7, bits)], 16, p=ints([1, 1, 1])), 7)
         self.use(self.put("Mul", "Mul", ["x7", "y7"], 16, p=ints([1, 1])), 7)
+        self.use(self.put("Rotary", "Rotary", ["x64"], 16, {"heads": 16}, table=np.zeros((TOKENS, 4), np.int16), p=ints([1, 1])), 64)
         for d in HEADS.get(bits, ()):
             q, k, v = (self.stream("%s%d" % (x, d), d, bits) for x in "qkv")
             for op, n in ATTENTIONS.items(): q = self.put(op, "%s %d" % (op, d), [q, k, v, "mlo_mask"], bits, {"heads": 1, "lt": 3}, p=ints([1] * n))
@@ -380,6 +381,22 @@ def attack_mul(k, bits, seen):
     return attacks
 
 
+def attack_rotary(k, bits, seen):
+    attacks, x, ends = [], patterns(k, bits), (low(16), high(16))
+    for c, n in (*itertools.product(ends, ends), (1 << 14, 0)):
+        for m, s in (32767, 1), (32767, 62), (32767, bits + 15), (0, 30):
+            a = Attack("Rotary", "Rotary", bits, 16, seen)
+            a.feed, a.attributes = {"x": np.array([x], dtype(bits)), "table": np.array([[c, n, n, c]] * TOKENS, np.int16), "p": ints([m, s])}, {"heads": k // 4}
+            a.y = [[y for i in range(0, k, 2) for y in turned(row[i], row[i + 1], *((c, n) if i % 4 == 0 else (n, c)), m, s, seen)] for row in x]
+            attacks.append(a)
+    return attacks
+
+
+def turned(a, b, c, n, m, s, seen):
+    for v in a * c, b * n, a * n, b * c: seen("a cos", v)
+    return [requantize(seen, acc, m, s, 16) for acc in (seen("a cos - b sin", a * c - b * n), seen("a sin + b cos", a * n + b * c))]
+
+
 def scaled(m, shift):
     """m 2^-shift, with a shift of 40 at most."""
     return m >> max(0, shift - 40), min(40, shift)
@@ -425,6 +442,8 @@ def attacks():
         for name, attack in ("Requant", attack_requant), ("RequantTable", attack_requant_table), ("Add", attack_add), ("Mul", attack_mul):
             seen = Seen()
             yield "%s, %d bits" % (name, bits), attack(7, bits, seen), seen
+        seen = Seen()
+        yield "Rotary, %d bits" % bits, attack_rotary(64, bits, seen), seen
     for bits, op in itertools.product(HEADS, ATTENTIONS):
         for d in HEADS[bits]:
             seen = Seen()
@@ -512,6 +531,16 @@ def icarus_norm(attacks, p, library):
     return told(*simulate("layernorm", p, files, dict(beats=len(y), limit=4000 + len(cb) + 500 * TOKENS * len(attacks) + 3 * len(y)), library))
 
 
+def icarus_rotary(attacks, p, library):
+    pe, flags = p["PE"], lambda i: (i == 0) | (i == TOKENS - 1) << 1
+    x = [b | flags(i) << pe * p["XBITS"] for a in attacks for i, row in enumerate(a.feed["x"][0].tolist()) for b in beats(row, pe, p["XBITS"])]
+    want = [b | flags(i) << pe * 16 for a in attacks for i, row in enumerate(a.y) for b in beats(row, pe, 16)]
+    cb = banks(attacks, lambda a: [int(a.feed["p"][0]) | int(a.feed["p"][1]) << 32], 64)
+    tb = banks(attacks, lambda a: [pack(row[i:i + pe], 16) for row in a.feed["table"].tolist() for i in range(0, len(row), pe)], 16 * pe)
+    files = {"in.hex": hexwords(x, pe * p["XBITS"] + 3), "c.hex": hexwords(cb, 128), "t.hex": hexwords(tb, 128)}
+    return judged(*simulate("rotary", p, files, dict(n_in=len(x), n_c=len(cb), n_t=len(tb), n_out=len(want)), library), want)
+
+
 def icarus_attention(attacks, p, library):
     simd, bits = p["SIMD"], p["XBITS"]
     def tokens(key):
@@ -524,7 +553,7 @@ def icarus_attention(attacks, p, library):
     return told(*simulate("attention", dict(p, MAX=65536), dict(files, **{"c.hex": hexwords(cb, 128)}), dict(nq=len(q), nk=len(k), nc=len(cb), nm=len(golden), kbeats=TOKENS * p["D"] // simd), library))
 
 
-IN_ICARUS = {"MVU": icarus_mvu, "Requant": icarus_requant, "Add": icarus_add, "Mul": icarus_mul, "LayerNorm": icarus_norm, **dict.fromkeys(ATTENTIONS, icarus_attention)}
+IN_ICARUS = {"MVU": icarus_mvu, "Requant": icarus_requant, "Add": icarus_add, "Mul": icarus_mul, "LayerNorm": icarus_norm, "Rotary": icarus_rotary, **dict.fromkeys(ATTENTIONS, icarus_attention)}
 
 
 def icarus(attacks, library=os.path.join(t.root, "verilog"), **more):
@@ -542,6 +571,7 @@ def check_hardware():
             for center in (1, 0): t.case("worst case in Icarus: LayerNorm%s, %d channels of %d bits" % ("" if center else " without a mean", k, bits), icarus(attack_norm(k, bits, Seen(), center), **wide))
     for bits in BITS:
         for op, attack in ("Requant", attack_requant), ("Add", attack_add), ("Mul", attack_mul): t.case("worst case in Icarus: %s, %d bits" % (op, bits), icarus(attack(7, bits, Seen())))
+        t.case("worst case in Icarus: Rotary, %d bits" % bits, icarus(attack_rotary(64, bits, Seen())))
     for bits, op in itertools.product(HEADS, ATTENTIONS):
         for d in HEADS[bits]:
             wide = dict(SIMD=16) if d == 512 else {}
@@ -571,6 +601,7 @@ def check_registers():
 
 MVU, REQUANT, ADD = lambda: attack_mvu(64, 8, Seen()), lambda: attack_requant(7, 16, Seen()), lambda: attack_add(7, 16, Seen())
 MUL = lambda: attack_mul(7, 16, Seen())
+ROTARY = lambda: attack_rotary(64, 16, Seen())
 NORM, RMS, ATTENTION = lambda: attack_norm(64, 16, Seen()), lambda: attack_rms(64, 16, Seen()), lambda: attack_attention(64, 8, Seen())
 PROBS, ROUNDED = lambda: attack_probs(64, 8, Seen()), lambda: attack_rounded(64, 8, Seen())
 PRODUCT = ("mlo_requantize.v", "PBITS = ABITS + MBITS;", "PBITS = ABITS + MBITS - {n};")
@@ -587,6 +618,10 @@ MUTANTS = [
     (ADD, "acc * M", [("mlo_add.v", "reg  signed [SB-1:0]    t3, t4;", "reg  signed [SB-1-{n}:0]    t3; reg signed [SB-1:0] t4;")]),
     (MUL, "acc", [("mlo_mul.v", "wire signed [PB-1:0] product =", "wire signed [PB-1-{n}:0] product =")]),
     (MUL, "acc * M", [PRODUCT]),
+    (ROTARY, "a cos", [("mlo_rotary.v", "PB = XBITS + 16;", "PB = XBITS + 16 - {n};")]),
+    (ROTARY, "a cos - b sin", [("mlo_rotary.v", "wire signed [AB-1:0] even =", "wire signed [AB-1-{n}:0] even =")]),
+    (ROTARY, "a sin + b cos", [("mlo_rotary.v", "wire signed [AB-1:0] odd  =", "wire signed [AB-1-{n}:0] odd  =")]),
+    (ROTARY, "acc * M", [PRODUCT]),
     (NORM, "sum x", [("mlo_layernorm.v", "S1BITS = XBITS + LC;", "S1BITS = XBITS + LC - {n};"), ("mlo_variance.v", "S1BITS    = XBITS + $clog2(C)", "S1BITS    = XBITS + $clog2(C) - {n}")]),
     (RMS, "sum x^2", [("mlo_variance.v", "S2BITS = QBITS + $clog2(C);", "S2BITS = QBITS + $clog2(C) - {n};")]),
     (NORM, "V", [("mlo_layernorm.v", "wire [61:0]         v_data;", "wire [61-{n}:0]         v_data;")]),
@@ -666,4 +701,4 @@ def check_words():
 
 
 if __name__ == "__main__":
-    t.main(check_words, check_registers, check_hardware, check_function_mutants, check_mutants, floor=326)
+    t.main(check_words, check_registers, check_hardware, check_function_mutants, check_mutants, floor=346)

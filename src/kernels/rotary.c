@@ -155,9 +155,9 @@ static void mlo_rotary_intermediates(const mlo_site *s, const mlo_unit *u, mlo_i
     mlo_note_all(l, "a cos", product, 1, bits, 1, "pair[0].ac2");
     mlo_note_all(l, "a cos - b sin", even, 1, bits + 1, 1, "pair[0].even");
     mlo_note_all(l, "a sin + b cos", odd, 1, bits + 1, 1, "pair[0].odd");
-    /* odd reaches further */
-    mlo_note_requantize(
-        l, mlo_product_of(odd, mlo_multipliers), bits + 17, "pair[0].u_odd.prod2", s->out_bits);
+    /* even reaches further down, odd further up */
+    mlo_note_requantize(l, mlo_product_of(mlo_from_to(even.lo, odd.hi), mlo_multipliers), bits + 17,
+        "pair[0].u_odd.prod2", s->out_bits);
 }
 
 static int mlo_rotary_promises(const mlo_site *s, const mlo_array *const *in) {
