@@ -1,7 +1,8 @@
 /* lower: the integer loop becomes a dataflow graph of streaming kernels.
  *
  * in:  a quantized model.    out: the same model; projections that share an input are one
- *      matrix-vector unit with a Split behind it; weights are the integers that they were rounded
+ *      matrix-vector unit with a Split behind it, in front of rotations and norms where there are;
+ *      weights are the integers that they were rounded
  *      to, of all iterations in one constant; every kernel has a name (metadata mlo.kernel); every
  *      outer node says where it runs (mlo.part: pre, core, post).
  * invariant: nothing is renumbered or rounded: the lowered model gives the same bits as the
@@ -34,10 +35,25 @@ static int mlo_same_widths(const mlo_node *a, const mlo_node *b) {
     return 1;
 }
 
-/* Three projections of one value, made for one attention and nothing else: the node of each, or 0. */
+enum { MLO_BETWEEN_MOST = 8 };
+
+/* The rotation or norm that makes a value for one reader alone, between a projection and its
+ * attention; NULL. */
+static mlo_node *mlo_between(const mlo_value *v) {
+    return v && v->producer && v->n_uses == 1
+            && (mlo_is_kernel(v->producer, MLO_KERNEL_ROTATION)
+                || mlo_is_kernel(v->producer, MLO_KERNEL_NORM))
+        ? v->producer
+        : NULL;
+}
+
+/* Three projections of one value, made for one attention and nothing else, whatever is between: the
+ * node of each, or 0. */
 static int mlo_projections(const mlo_graph *body, const mlo_node *attention, mlo_node **p) {
     for (int i = 0; i < 3; i++) {
         mlo_value *v = mlo_value_of(body, attention->input[i]);
+        for (int n = 0; n < MLO_BETWEEN_MOST && mlo_between(v); n++)
+            v = mlo_value_of(body, v->producer->input[0]);
         if (!v || !v->producer || !mlo_is_kernel(v->producer, MLO_KERNEL_MATRIX)
             || mlo_has_table(v->producer) || v->n_uses != 1)
             return 0;
@@ -98,9 +114,20 @@ static int mlo_merge_projections(mlo *m, mlo_graph *body, mlo_graph *list, mlo_n
     return mlo_graph_add(m, list, split);
 }
 
+/* What is between the projections and their attention, in its order: into `list`, or (NULL) with
+ * the projections into `gone`. */
+static int mlo_merge_between(
+    mlo *m, const mlo_graph *body, const char *name, mlo_graph *list, mlo_map *gone) {
+    const mlo_value *v = mlo_value_of(body, name);
+    mlo_node *n = mlo_between(v);
+    if (!n) return list ? 0 : mlo_map_put(m, gone, v->producer, v->producer);
+    MLO_TRY(mlo_merge_between(m, body, n->input[0], list, gone));
+    return list ? mlo_graph_add(m, list, n) : mlo_map_put(m, gone, n, n);
+}
+
 static int mlo_merge_all(mlo *m, mlo_graph *body) {
     mlo_graph list = { 0 };
-    /* projection -> its attention's first projection; merged where the last of the three stood */
+    /* projections, and what is between them and their attention: all of it goes in front of that */
     mlo_map gone = { 0 };
     for (size_t i = 0; i < body->n_node; i++) {
         mlo_node *p[3];
@@ -108,15 +135,16 @@ static int mlo_merge_all(mlo *m, mlo_graph *body) {
             || !mlo_projections(body, body->node[i], p))
             continue;
         for (int k = 0; k < 3; k++)
-            if (mlo_map_put(m, &gone, p[k], body->node[i])) return mlo_failed(m);
+            MLO_TRY(mlo_merge_between(m, body, body->node[i]->input[k], NULL, &gone));
     }
     for (size_t i = 0; i < body->n_node; i++) {
         mlo_node *n = body->node[i], *p[3];
-        mlo_node *attention = (mlo_node *)mlo_map_get(&gone, n);
-        if (mlo_is_kernel(n, MLO_KERNEL_ATTENTION) && mlo_projections(body, n, p)
-            && mlo_merge_projections(m, body, &list, p))
-            return mlo_failed(m);
-        if (!attention && mlo_graph_add(m, &list, n)) return mlo_failed(m);
+        if (mlo_is_kernel(n, MLO_KERNEL_ATTENTION) && mlo_projections(body, n, p)) {
+            MLO_TRY(mlo_merge_projections(m, body, &list, p));
+            for (int k = 0; k < 3; k++)
+                MLO_TRY(mlo_merge_between(m, body, n->input[k], &list, &gone));
+        }
+        if (!mlo_map_get(&gone, n) && mlo_graph_add(m, &list, n)) return mlo_failed(m);
     }
     body->node = list.node;
     body->n_node = list.n_node;
