@@ -743,6 +743,85 @@ static void mlo_expand_multi_head(mlo_expansion *x) {
         if (mlo_x_wanted(x, i)) mlo_x_out(x, i, part[i]);
 }
 
+/* ---- rotary embedding ----------------------------------------------------- */
+
+/* Channels start, start + step, .. of v, before `end`. */
+static const char *mlo_x_part(
+    mlo_expansion *x, const char *v, int64_t start, int64_t end, int64_t step) {
+    const int64_t last = -1;
+    const char *from = mlo_x_list(x, &start, 1), *to = mlo_x_list(x, &end, 1);
+    const char *axis = mlo_x_list(x, &last, 1), *by = mlo_x_list(x, &step, 1);
+    return MLO_X(x, "Slice", v, from, to, axis, by);
+}
+
+/* Which rows of the tables: positions of each token, or that of the first. */
+static const char *mlo_x_positions(mlo_expansion *x) {
+    if (mlo_x_rank(x, 1) == 2) return mlo_x_in(x, 1);
+    const char *shape = MLO_X(x, "Shape", mlo_x_in(x, 0));
+    const char *tokens = mlo_x_size(x, shape, mlo_x_rank(x, 0) == 3 ? 1 : 2);
+    const char *rows = mlo_x_range(x, tokens);
+    return MLO_X(x, "Add", rows, mlo_x_in(x, 1));
+}
+
+/* Those rows, for heads that lie at `axis` of [B, .., .., C]. */
+static const char *mlo_x_angles(mlo_expansion *x, size_t i, const char *rows, int flat) {
+    const int64_t axis = mlo_x_rank(x, 1) == 2 ? (flat ? 2 : 1) : flat ? 1 : 0;
+    const char *y = MLO_X(x, "Gather", mlo_x_in(x, i), rows);
+    mlo_x_int(x, "axis", 0);
+    return mlo_x_unsqueeze(x, y, &axis, 1);
+}
+
+/* (a cos - b sin, a sin + b cos) of the first `turned` of v's channels. */
+static const char *mlo_x_rotated(
+    mlo_expansion *x, const char *v, int64_t turned, const char *cos, const char *sin) {
+    const int by_two = mlo_int(x->n, "interleaved", 0) != 0;
+    const int64_t four = 4, whole[] = { 0, 0, 0, turned };
+    const char *a = mlo_x_part(x, v, 0, by_two ? turned : turned / 2, by_two ? 2 : 1);
+    const char *b = mlo_x_part(x, v, by_two ? 1 : turned / 2, turned, by_two ? 2 : 1);
+    const char *ac = MLO_X(x, "Mul", a, cos)
+    , *bs = MLO_X(x, "Mul", b, sin);
+    const char *re = MLO_X(x, "Sub", ac, bs);
+    const char *bc = MLO_X(x, "Mul", b, cos)
+    , *as = MLO_X(x, "Mul", a, sin);
+    const char *im = MLO_X(x, "Add", bc, as)
+    , *y;
+    if (by_two) re = mlo_x_unsqueeze(x, re, &four, 1);
+    if (by_two) im = mlo_x_unsqueeze(x, im, &four, 1);
+    y = MLO_X(x, "Concat", re, im);
+    mlo_x_int(x, "axis", by_two ? 4 : -1);
+    return by_two ? mlo_x_reshape(x, y, whole, 4) : y;
+}
+
+/* RotaryEmbedding(x, positions, cosines, sines): x is [B, S, heads x C] or [B, heads, S, C]; the
+ * standard operator came with opset 23 only, so its parts are written out. */
+static void mlo_expand_rotary(mlo_expansion *x) {
+    const int flat = mlo_x_rank(x, 0) == 3, listed = mlo_x_rank(x, 1);
+    const int64_t half = mlo_x_dim(x, 2, -1), channels = mlo_x_dim(x, 0, -1);
+    const int64_t heads = mlo_int(x->n, "num_heads", 0), turned = half > 0 ? 2 * half : 0;
+    const int64_t said = mlo_int(x->n, "rotary_embedding_dim", 0);
+    const int64_t width = flat && heads > 0 ? channels / heads : flat ? turned : channels;
+    const float scale = mlo_float(x->n, "scale", 1);
+    const int64_t split[] = { 0, 0, -1, width }, joined[] = { 0, 0, channels };
+    if (!flat && mlo_x_rank(x, 0) != 4) mlo_x_stay(x, "its rank is %d", mlo_x_rank(x, 0));
+    if (half < 1 || (said && said != turned) || channels < 1 || width < turned || channels % width)
+        mlo_x_stay(x, "%lld channels, of which %lld turn in each head, cannot be told apart",
+            (long long)channels, (long long)turned);
+    if (listed != 1 && listed != 2) mlo_x_stay(x, "the rank of its positions is unknown");
+    if (listed == 1 && mlo_x_dim(x, 1, 0) != 1) mlo_x_stay(x, "its positions are a list");
+    if (scale < 1 || scale > 1 || mlo_int(x->n, "is_packed_batching", 0))
+        mlo_x_stay(x, "it has a scale, or tokens of several sequences in a row");
+    const char *rows = mlo_x_positions(x), *v = mlo_x_in(x, 0);
+    const char *cos = mlo_x_angles(x, 2, rows, flat), *sin = mlo_x_angles(x, 3, rows, flat);
+    if (flat) v = mlo_x_reshape(x, v, split, 4);
+    const char *y = mlo_x_rotated(x, v, turned, cos, sin);
+    if (width > turned) {
+        const char *rest = mlo_x_part(x, v, turned, width, 1);
+        y = MLO_X(x, "Concat", y, rest);
+        mlo_x_int(x, "axis", -1);
+    }
+    mlo_x_out(x, 0, flat ? mlo_x_reshape(x, y, joined, 3) : y);
+}
+
 /* ---- ONNX's own attention ----------------------------------------------------
  * Attention(q, k, v, mask, past k, past v, number of keys) -> y, present k, present v, scores:
  * what the function in ONNX's schema says, in as few operators as a case needs. q, k, v: [B, S or
@@ -1442,6 +1521,7 @@ static const mlo_fused mlo_fused_ops[] = {
     MLO_FUSED("com.microsoft.BiasGelu", "xx", same, gelu),
     MLO_FUSED("com.microsoft.FastGelu", "x", same, fast_gelu),
     MLO_FUSED("com.microsoft.QuickGelu", "x", same, quick_gelu),
+    MLO_FUSED("com.microsoft.RotaryEmbedding", "xxxx", same, rotary),
     MLO_CARRIED("com.microsoft.QLinearAdd", two),
     MLO_CARRIED("com.microsoft.QLinearMul", two),
     MLO_CARRIED("com.microsoft.QGemm", qgemm),
