@@ -409,35 +409,49 @@ static int mlo_is_made_of(const mlo_turn_terms *t, int64_t e, int32_t a, int32_t
     return (t->from[0][e] == a && t->from[1][e] == b) || (t->from[0][e] == b && t->from[1][e] == a);
 }
 
-/* Finds the pairs of the first head's first token: two channels made of the same two elements; those
- * that are made of one follow as neighbours. */
+/* The token at which most channels of the first head are made of two elements: others (a class
+ * token, registers) may not turn at all. */
+static int64_t mlo_turning_token(const mlo_turn_terms *t, const mlo_rotation_found *r) {
+    int64_t best = 0, most = -1;
+    for (int64_t i = 0; i < r->at.t; i++) {
+        int64_t n = 0;
+        for (int64_t j = 0; j < r->at.d; j++) n += t->from[1][mlo_head_place(&r->at, 0, i, j)] >= 0;
+        if (n <= most) continue;
+        most = n;
+        best = i;
+    }
+    return best;
+}
+
+/* The channel behind i that is made of the same two elements at a token; d: there is none. */
+static int64_t mlo_partner_of(
+    const mlo_turn_terms *t, const mlo_rotation_found *r, int64_t token, int64_t i) {
+    const int64_t e = mlo_head_place(&r->at, 0, token, i);
+    int64_t j = i + 1;
+    while (j < r->at.d
+        && !mlo_is_made_of(t, mlo_head_place(&r->at, 0, token, j), t->from[0][e], t->from[1][e]))
+        j++;
+    return j;
+}
+
+/* Finds the pairs of the first head: two channels made of the same two elements; behind them, as
+ * they come, those that are made of one. */
 static int mlo_find_pairs(mlo_turner *w, const mlo_turn_terms *t, mlo_rotation_found *r) {
-    const int64_t d = r->at.d;
-    int64_t n = 0, alone = -1;
+    const int64_t d = r->at.d, token = mlo_turning_token(t, r);
+    int64_t n = 0;
     for (int64_t i = 0; i < d; i++) {
-        const int64_t e = mlo_head_place(&r->at, 0, 0, i);
-        int64_t j = i + 1, before = 0;
-        while (before < n && r->pair[before] != i) before++;
-        if (before < n) continue;
-        if (t->from[1][e] < 0) {
-            if (alone < 0) {
-                alone = i;
-                continue;
-            }
-            r->pair[n++] = alone;
-            r->pair[n++] = i;
-            alone = -1;
-            continue;
-        }
-        r->turns = 1;
-        while (j < d
-            && !mlo_is_made_of(t, mlo_head_place(&r->at, 0, 0, j), t->from[0][e], t->from[1][e]))
-            j++;
-        if (j == d) break;
+        int64_t known = 0;
+        while (known < n && r->pair[known] != i) known++;
+        if (known < n || t->from[1][mlo_head_place(&r->at, 0, token, i)] < 0) continue;
+        const int64_t j = mlo_partner_of(t, r, token, i);
+        if (j == d) return mlo_no_rotation(w, "does not mix its channels in pairs");
         r->pair[n++] = i;
         r->pair[n++] = j;
     }
-    return n == d && alone < 0 ? 1 : mlo_no_rotation(w, "does not mix its channels in pairs");
+    r->turns = n > 0;
+    for (int64_t i = 0; i < d && n < d; i++)
+        if (t->from[1][mlo_head_place(&r->at, 0, token, i)] < 0) r->pair[n++] = i;
+    return 1;
 }
 
 /* The members of pair k of head h at token i, x being the first: y[i] = c x - s z, y[j] = s x + c z;
@@ -452,21 +466,21 @@ static int mlo_turn_of(const mlo_turn_terms *t, const mlo_rotation_found *r, int
         && mlo_near(turn[1], -mlo_factor_of(t, e, z), most);
 }
 
-/* The elements that pair k of head h at token i is made of, one way round or the other. */
+/* The elements that pair k of head h at token i is made of, one way round or the other (where they
+ * are not mixed there is but one). */
 static int mlo_pair_members(const mlo_turn_terms *t, const mlo_rotation_found *r, int64_t h,
     int64_t i, int64_t k, int swapped, int32_t member[2]) {
     const int64_t e = mlo_head_place(&r->at, h, i, r->pair[2 * k]);
     const int64_t g = mlo_head_place(&r->at, h, i, r->pair[2 * k + 1]);
-    const int alone = t->from[1][e] < 0;
-    int32_t a = t->from[0][e], b = alone ? t->from[0][g] : t->from[1][e];
-    if (!alone && a > b) {
-        const int32_t c = a;
-        a = b;
-        b = c;
+    const int32_t a = t->from[0][e], b = t->from[1][e];
+    if (b < 0) {
+        member[0] = a;
+        member[1] = t->from[0][g];
+        return a >= 0 && member[1] >= 0 && a != member[1] && t->from[1][g] < 0;
     }
-    member[swapped] = a;
-    member[!swapped] = b;
-    return a >= 0 && b >= 0 && a != b && (alone ? t->from[1][g] < 0 : mlo_is_made_of(t, g, a, b));
+    member[swapped] = a < b ? a : b;
+    member[!swapped] = a < b ? b : a;
+    return mlo_is_made_of(t, g, a, b);
 }
 
 /* Is pair k, one way round, a rotation for all heads and tokens, by angles that are equal for all
