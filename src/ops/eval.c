@@ -399,7 +399,7 @@ static int mlo_is_spared(const mlo_graph *g, const char *stack) {
     const size_t stacks = mlo_scan_stacks(scan);
     size_t k = 0;
     while (k < scan->n_input && scan->input[k] != stack) k++;
-    if (!mlo_is(scan, "Scan") || k + stacks < scan->n_input
+    if (!mlo_is(scan, "Scan") || k == scan->n_input || k + stacks < scan->n_input
         || mlo_int_at(scan, "scan_input_axes", k + stacks - scan->n_input, 0)
         || mlo_int_at(scan, "scan_input_directions", k + stacks - scan->n_input, 0)
         || !mlo_is(reshape, "Reshape"))
