@@ -1,28 +1,40 @@
 /* attention: recognises an attention and makes it an attention kernel.
  *
- * in:  MatMul(softmax(q k^T scale + mask), v) between reshapes, each checked element by element.
+ * in:  MatMul(softmax(q k^T scale + mask), v) between reshapes, each checked element by element;
+ *     heads of keys and values may be repeated, each for several heads of queries.
  * out: the kernel Attention, or one that rounds its probabilities, and perhaps its scores, as the
- *     source model does.
+ *     source model does. What a mask hides by place (causal, a window in each iteration) becomes
+ *     attributes and two numbers, what it hides by key one bit per key: see mask.c.
  *
  * invariant: scores have no term for a zero point of the queries, so queries have none. The result
- *     has the zero points of the values that are mixed.
+ *     has the zero points of the values that are mixed. A query of a causal or banded attention
+ *     that sees no key gives 0; floats give the mean of all values. It is padding itself.
  * cost: one walk over the index map of each chain of reshapes.
  */
 static const mlo_sublayer_kind mlo_attention_sublayer; /* the card, below */
 
 /* ---- recognising ---------------------------------------------------------- */
 
-/* Does the chain from `source` [.., T, C] split all its channels, in order, into those heads? */
-static int mlo_is_heads(
-    const mlo_recogniser *r, const char *source, const mlo_chain *c, const mlo_heads *v) {
+/* Does the chain from `source` [.., T, C] split all its channels, in order, into heads, each of which
+ * `shared` heads of the view read, one behind the other? */
+static int mlo_is_heads(const mlo_recogniser *r, const char *source, const mlo_chain *c,
+    const mlo_heads *v, int64_t shared) {
     mlo_form f = mlo_body_form(&r->in, source);
     int64_t n = v->heads * v->d;
-    int64_t *column = mlo_last_dim(&f) == n
+    int64_t *column = mlo_last_dim(&f) * shared == n
         ? (int64_t *)mlo_scratch(r->m, (size_t)n, sizeof *column)
         : NULL;
-    int ok = column && mlo_head_columns(&r->in, source, c, v, column) && mlo_is_identity(column, n);
+    int ok = column && mlo_head_columns(&r->in, source, c, v, column);
+    for (int64_t i = 0; ok && i < n; i++) ok = column[i] == i / (v->d * shared) * v->d + i % v->d;
     mlo_scratch_free(r->m, column);
     return ok;
+}
+
+/* How many query heads read each head of keys, by how many channels the keys have. */
+static int64_t mlo_shared_by(const mlo_recogniser *r, const char *keys, int64_t heads, int64_t d) {
+    mlo_form f = mlo_body_form(&r->in, keys);
+    int64_t own = mlo_last_dim(&f) / d;
+    return own > 0 && own < heads && heads % own == 0 ? heads / own : 1;
 }
 
 /* Does the node keep rows as rows: is the last dimension what it was? */
@@ -82,23 +94,6 @@ static mlo_node *mlo_scores(mlo_recogniser *r, mlo_node *softmax, mlo_sublayer *
     return NULL;
 }
 
-/* How many key heads there are, if an Expand or a Tile repeats each for several query heads; else
- * 0. */
-static int64_t mlo_key_heads(const mlo_recogniser *r, const char *name, int64_t d) {
-    for (int i = 0; i < MLO_CHAIN; i++) {
-        mlo_chain c;
-        double scale = 1;
-        const mlo_node *n = mlo_made_by(&r->in, name = mlo_chain_walk(&r->in, name, &c, &scale));
-        if (!mlo_is(n, "Expand") && !mlo_is(n, "Tile")) return 0;
-        mlo_form from = mlo_body_form(&r->in, n->input[0]), to = mlo_body_form(&r->in, name);
-        if (mlo_form_known(&from) && mlo_form_known(&to)
-            && mlo_form_count(&from) < mlo_form_count(&to) && r->tokens > 0)
-            return mlo_form_count(&from) / (r->tokens * d);
-        name = n->input[0];
-    }
-    return 0;
-}
-
 /* How many sequences the carried value holds, as the attention's tokens show; 1 if it is no
  * batch. */
 static int64_t mlo_batch_of(const mlo_recogniser *r) {
@@ -109,33 +104,21 @@ static int64_t mlo_batch_of(const mlo_recogniser *r) {
 
 /* Refuses a product of activations that is attention, but not as the hardware has it, and says what
  * a person would call it. */
-static const char *mlo_cannot_attend(mlo_recogniser *r, const mlo_node *n, const mlo_sublayer *b,
-    const mlo_node *scores, int64_t d, const char *what) {
-    mlo *m = r->m;
-    int64_t batch = mlo_batch_of(r), groups = mlo_key_heads(r, scores->input[1], d);
-    int causal = b->mask && mlo_is_causal(m, r->body, b->mask, r->tokens, 0);
+static const char *mlo_cannot_attend(
+    mlo_recogniser *r, const mlo_node *n, const mlo_node *scores, const char *what) {
+    int64_t batch = mlo_batch_of(r);
     const char *turned = mlo_why_not_turned(&r->in, scores);
     if (turned)
         return mlo_cannot(r, n,
-            mlo_format(m, "queries or keys that are no rotary embedding: what they are made of %s",
-                turned));
-    if (groups >= b->heads) groups = 0;
-    if (!causal && !groups && batch == 1) return what ? mlo_cannot(r, n, what) : NULL;
-    const char *heads = "";
-    if (groups)
-        heads = mlo_format(m, "grouped-query attention (%lld query heads on %lld of keys)",
-            (long long)b->heads, (long long)groups);
-    if (!heads) return NULL;
-    if (!causal && !groups)
-        mlo_fail(m, MLO_E_UNSUPPORTED, n,
+            mlo_format(r->m,
+                "queries or keys that are no rotary embedding: what they are made of %s", turned));
+    if (batch > 1)
+        mlo_fail(r->m, MLO_E_UNSUPPORTED, n,
             "a batch of %lld; export with a batch of 1, or leave that axis open and give "
             "--dim NAME=1: hardware takes frames one after the other",
             (long long)batch);
     else
-        mlo_fail(m, MLO_E_UNSUPPORTED, n,
-            "%s%s%s; mlo rolls, checks and runs such models, hardware is for encoders without",
-            causal ? "a decoder: its attention is causal" : "", causal && groups ? ", with " : "",
-            heads);
+        return what ? mlo_cannot(r, n, what) : NULL;
     return NULL;
 }
 
@@ -154,12 +137,15 @@ static const char *mlo_block_attention(
     mlo_form s = mlo_body_form(&r->in, scores->output[0]);
     mlo_form o = mlo_body_form(&r->in, mix->output[0]);
     int64_t axis = mlo_int(softmax, "axis", -1);
-    if (!mlo_form_known(&s) || !mlo_form_known(&o) || s.rank < 3 || o.rank != s.rank)
+    if (!mlo_form_known(&s) || !mlo_form_known(&o) || s.rank < 3 || o.rank < 3)
         return mlo_cannot(r, scores, "scores of unknown shape (bind dimensions with --dim)");
     if (axis != -1 && axis != s.rank - 1)
         return mlo_cannot(r, softmax, "a softmax that is not over the keys");
     int64_t tq = s.dims[s.rank - 2], tk = s.dims[s.rank - 1], d = o.dims[o.rank - 1];
     b->heads = mlo_form_count(&s) / (tq * tk);
+    if (o.dims[o.rank - 2] != tq || mlo_form_count(&o) != b->heads * tq * d)
+        return mlo_cannot(
+            r, mix, "values that are mixed by other queries or heads than scores have");
     double scale[3] = { 1, 1, 1 };
     for (int i = 0; i < 3; i++)
         b->in[i] = mlo_chain_walk(
@@ -171,10 +157,12 @@ static const char *mlo_block_attention(
         return mlo_cannot(
             r, scores, "attention between sequences of two lengths (cross-attention, or a cache)");
     static const char *const what[] = { "queries", "keys", "values" };
+    int64_t shared = mlo_shared_by(r, b->in[1], b->heads, d);
+    b->kv_heads = b->heads / shared;
     for (int i = 0; i < 3; i++) {
         const mlo_heads at = { tk, b->heads, d, i == 1 };
-        if (mlo_is_heads(r, b->in[i], &chain[i], &at)) continue;
-        return mlo_cannot_attend(r, i < 2 ? scores : mix, b, scores, d,
+        if (mlo_is_heads(r, b->in[i], &chain[i], &at, i ? shared : 1)) continue;
+        return mlo_cannot_attend(r, i < 2 ? scores : mix, scores,
             mlo_format(r->m, "%s that are not laid out as heads of the token's channels", what[i]));
     }
     mlo_array *map = mlo_index_map(&r->in, mix->output[0], joined);
@@ -269,16 +257,41 @@ static int mlo_given_of_attention(mlo_quantizer *q, mlo_sublayer *b) {
     mlo_given_inside(q, b);
     return 0;
 }
-/* Checks that all attentions of a loop read one mask. */
-static int mlo_demand_attention(mlo_quantizer *q, const mlo_sublayer *b) {
-    if (!b->mask) return 0;
-    if (q->mask && q->mask != b->mask)
-        return mlo_fail(q->m, MLO_E_UNSUPPORTED, b->node,
-            "a loop with two attention masks, '%s' and '%s'; one key mask per loop is supported",
-            q->mask, b->mask);
-    q->mask = b->mask;
+
+/* ---- masks ---------------------------------------------------------------- */
+
+/* The masks of all attentions become what they hide by place, and one number per key in front of
+ * the loop, which is q's. */
+static int mlo_settle_masks(mlo_quantizer *q, mlo_tracer *t, int64_t *own) {
+    const mlo_sublayer *bare = NULL, *masked = NULL;
+    for (size_t i = 0; i < q->r.n_block; i++) {
+        mlo_sublayer *b = q->r.block[i];
+        const char *mask = b->mask;
+        if (b->kind != MLO_ATTENTION) continue;
+        if (mask && mlo_key_mask(t, &q->scan, b->node, b->tokens, own, &b->sight, &mask))
+            return mlo_failed(q->m);
+        if (mask && !q->mask) q->mask = mask;
+        *(mask ? &masked : &bare) = b;
+    }
+    if (bare && masked)
+        return mlo_fail(q->m, MLO_E_UNSUPPORTED, masked->node,
+            "a loop of attentions of which some have a key mask and some have none ('%s'); all "
+            "attentions of a loop read one",
+            mlo_node_name(bare->node));
     return 0;
 }
+
+static int mlo_settle_mask(mlo_quantizer *q) {
+    mlo_tracer t;
+    int64_t *own = (int64_t *)mlo_scratch(q->m, (size_t)q->r.tokens + 1, sizeof *own);
+    if (!own) return mlo_failed(q->m);
+    for (int64_t j = 0; j <= q->r.tokens; j++) own[j] = -1;
+    if (!mlo_trace_begin(q->m, &q->scan, &t)) mlo_settle_masks(q, &t, own);
+    mlo_trace_end(&t);
+    mlo_scratch_free(q->m, own);
+    return mlo_failed(q->m);
+}
+
 static int mlo_check_attention(mlo_quantizer *q, const mlo_sublayer *b) {
     const mlo_signal *x[3];
     for (int i = 0; i < 3; i++) x[i] = mlo_signal_of(q, b->in[i]);
@@ -305,8 +318,10 @@ static int mlo_attention_zeros(mlo_quantizer *q, const mlo_sublayer *b) {
     const mlo_signal *x = mlo_signal_of(q, b->in[0]);
     const mlo_signal *v = mlo_signal_of(q, b->in[2]);
     const mlo_signal *y = mlo_signal_of(q, b->out);
+    const int64_t d = y->channels / b->heads, shared = b->heads / b->kv_heads;
     for (int64_t c = 0; c < q->scan.iterations * y->channels; c++) {
-        double far = y->wide ? v->zero[c] : y->zero[c] - v->zero[c];
+        double from = v->zero[c / (d * shared) * d + c % d]; /* of the head that it is mixed of */
+        double far = y->wide ? from : y->zero[c] - from;
         if (x->zero[c] < 0 || x->zero[c] > 0)
             return mlo_fail(q->m, MLO_E_UNSUPPORTED, b->node,
                 "a zero point is fixed for the queries '%s'; only symmetric ones are supported",
@@ -315,18 +330,19 @@ static int mlo_attention_zeros(mlo_quantizer *q, const mlo_sublayer *b) {
             return mlo_fail(q->m, MLO_E_UNSUPPORTED, b->node,
                 "the values '%s' and their mix '%s' have different zeros, %g and %g; only one is "
                 "supported",
-                v->name, y->name, v->zero[c], y->wide ? 0 : y->zero[c]);
+                v->name, y->name, from, y->wide ? 0 : y->zero[c]);
     }
     return 0;
 }
 
-/* Sets the scales of an attention's result and of the values it mixes. */
+/* Sets the scales of an attention's result and of the values it mixes. Values that several query
+ * heads share get no scale per channel: the layer behind has other weights for each of them. */
 static int mlo_attention_scales(mlo_quantizer *q, const mlo_sublayer *b) {
     mlo_signal *v = mlo_signal_of(q, b->in[2]), *y = mlo_signal_of(q, b->out);
     int given = mlo_given_scaled(mlo_narrow_given(y));
     if (!given && !mlo_given_scaled(mlo_narrow_given(v)) && !mlo_weights_fixed(q, y->name)
-        && mlo_absorbed(y) && !y->wide && !v->wide && v->reads[MLO_ATTENTION] == 1
-        && !v->reads[MLO_LINEAR] && !v->reads[MLO_UNARY] && v->maker
+        && v->channels == y->channels && mlo_absorbed(y) && !y->wide && !v->wide
+        && v->reads[MLO_ATTENTION] == 1 && !v->reads[MLO_LINEAR] && !v->reads[MLO_UNARY] && v->maker
         && v->maker->kind == MLO_LINEAR) {
         if (mlo_shape_signal(q, v, y->name)) return mlo_failed(q->m);
         y->shape = v->shape;
@@ -380,7 +396,8 @@ static int mlo_quantize_attention(mlo_quantizer *q, const mlo_sublayer *b) {
     int lt = mlo_clog2(mlo_form_count(&f) / f.dims[f.rank - 1]);
     const char *p = mlo_format(m, "%s_p", b->out);
     const int64_t count = b->probs_given ? b->scores_given ? 10 : 7 : 4;
-    int32_t *data = p ? (int32_t *)mlo_parameter(q, p, MLO_INT32, 1, &count) : NULL;
+    const int64_t all = count + 2 * b->sight.band;
+    int32_t *data = p ? (int32_t *)mlo_parameter(q, p, MLO_INT32, 1, &all) : NULL;
     mlo_node *n = data ? mlo_kernel_node(q,
                              count == 4       ? &mlo_attention_kernel
                                  : count == 7 ? &mlo_attention_probs_kernel
@@ -389,10 +406,18 @@ static int mlo_quantize_attention(mlo_quantizer *q, const mlo_sublayer *b) {
                        : NULL;
     if (!n || mlo_attr_int(m, n, "heads", b->heads) || mlo_attr_int(m, n, "lt", lt))
         return mlo_failed(m);
-    for (int64_t i = 0; i < q->scan.iterations; i++)
+    if ((b->kv_heads < b->heads && mlo_attr_int(m, n, "kv_heads", b->kv_heads))
+        || (b->sight.causal && mlo_attr_int(m, n, "causal", 1))
+        || (b->sight.band && mlo_attr_int(m, n, "band", 1)))
+        return mlo_failed(m);
+    for (int64_t i = 0; i < q->scan.iterations; i++, data += all) {
         mlo_attention_numbers(b, i, lt,
             s[0]->narrow_scale[i] * s[1]->narrow_scale[i] * fabs(b->scale), s[2]->narrow_scale[i],
-            made.scale[i], data + count * i);
+            made.scale[i], data);
+        if (!b->sight.band) continue;
+        data[count] = b->sight.back[i];
+        data[count + 1] = b->sight.ahead[i];
+    }
     if (b->scale < 0)
         return mlo_fail(
             m, MLO_E_UNSUPPORTED, b->node, "attention scores with a negative scale %g", b->scale);
@@ -404,7 +429,6 @@ static int mlo_quantize_attention(mlo_quantizer *q, const mlo_sublayer *b) {
 static const mlo_sublayer_kind mlo_attention_sublayer = {
     .kind = MLO_ATTENTION,
     .recognise = mlo_recognise_attention,
-    .demand = mlo_demand_attention,
     .given = mlo_given_of_attention,
     .check = mlo_check_attention,
     .scales = mlo_attention_scales,

@@ -63,16 +63,6 @@ static int mlo_quantize_mask(mlo_quantizer *q, mlo_graph *before, int64_t tokens
     return 0;
 }
 
-/* The mask of all attentions becomes one number per key, in front of the loop. */
-static int mlo_settle_mask(mlo_quantizer *q) {
-    for (size_t i = 0; i < q->r.n_block; i++) {
-        const mlo_sublayer *b = q->r.block[i];
-        if (b->mask && b->mask == q->mask)
-            return mlo_key_mask(q->m, &q->scan, b->node, b->tokens, &q->mask);
-    }
-    return 0;
-}
-
 /* A constant mask: its values are all there is to see. */
 static int mlo_mask_constant(mlo_quantizer *q) {
     mlo_value *v = q->mask ? mlo_value_of(q->scan.body, q->mask) : NULL;

@@ -40,10 +40,12 @@ typedef struct {
     /* norm */
     float epsilon;
     int center;
-    /* attention, rotary: heads; attention: what scores are multiplied by; gate: what the product is */
-    int64_t heads;
+    /* attention, rotary: heads (attention: of queries; of keys and values); attention: what scores
+     * are multiplied by; gate: what the product is */
+    int64_t heads, kv_heads;
     double scale;
     const char *mask; /* attention: the additive mask's name, NULL for none */
+    mlo_sight sight; /* attention: what the mask hides by place */
     int64_t tokens; /* attention: of a frame */
     /* attention: what scores (as the softmax reads them) and probabilities are rounded to; NULL:
      * nothing is fixed */

@@ -143,14 +143,31 @@ static const char *mlo_x_columns(
 
 /* ---- queries, keys and values out of one projection ----------------------- */
 
-/* An operand of a product of activations, as heads of a projection's channels. */
+/* An operand of a product of activations, as heads of a projection's channels, each of which
+ * `shared` heads of the operand are, one behind the other. */
 typedef struct {
     mlo_projection p;
     mlo_form form;
     mlo_heads at;
+    int64_t shared;
     int64_t *column;
     double scale;
 } mlo_head_view;
+
+/* How many heads one behind the other have the same columns, all along; the columns are left of one
+ * of each. */
+static int64_t mlo_share_columns(const mlo_heads *at, int64_t *column) {
+    int64_t shared = at->heads, same = 0;
+    for (; !same; shared -= !same) {
+        if (at->heads % shared) continue;
+        same = 1;
+        for (int64_t i = 0; i < at->heads * at->d; i++)
+            same &= column[i] == column[i / (at->d * shared) * (at->d * shared) + i % at->d];
+    }
+    for (int64_t i = 0; i < at->heads / shared * at->d; i++)
+        column[i] = column[i / at->d * at->d * shared + i % at->d];
+    return shared;
+}
 
 static int mlo_view_as(
     const mlo_inside *in, const char *source, const mlo_chain *c, int order, mlo_head_view *v) {
@@ -163,7 +180,7 @@ static int mlo_view_as(
 }
 
 /* Does this operand want respelling: is it heads of a projection, but not all of its channels in
- * order? v->column is scratch. */
+ * order, or not each as often as the next one? v->column is scratch. */
 static int mlo_packed_view(
     const mlo_inside *in, const char *name, int transposable, mlo_head_view *v) {
     mlo_chain c;
@@ -177,25 +194,30 @@ static int mlo_packed_view(
         return 0;
     if (!mlo_projection_of(in, source, &v->p)) return 0;
     int64_t n = mlo_form_count(&v->form);
-    if (n > mlo_form_count(&whole)) return 0;
     v->column = (int64_t *)mlo_scratch(in->m, (size_t)n, sizeof *v->column);
     if (!v->column) return 0;
     if (!(transposable && mlo_view_as(in, source, &c, 1, v)) && !mlo_view_as(in, source, &c, 0, v))
         return 0;
-    n = v->at.heads * v->at.d;
+    v->shared = mlo_share_columns(&v->at, v->column);
+    n = v->at.heads / v->shared * v->at.d;
     return mlo_last_dim(&whole) != n || !mlo_is_identity(v->column, n);
 }
 
 /* The operand, from a projection of its own. */
 static const char *mlo_x_head_view(mlo_expansion *x, const mlo_head_view *v) {
     mlo_node *self = x->n;
-    const int64_t split[] = { 1, v->at.t, v->at.heads, v->at.d };
+    const int64_t heads = v->at.heads / v->shared, two = 2;
+    const int64_t split[] = { 1, v->at.t, heads, v->at.d }, times[] = { 1, 1, v->shared, 1, 1 };
     const int64_t perm[] = { 0, 2, v->at.order ? 3 : 1, v->at.order ? 1 : 3 };
     x->n = v->p.sum ? v->p.sum : v->p.product; /* its name, its scope */
-    const char *y = mlo_x_columns(x, &v->p, v->column, v->at.heads * v->at.d);
+    const char *y = mlo_x_columns(x, &v->p, v->column, heads * v->at.d);
     x->n = self;
     y = mlo_x_reshape(x, y, split, 4);
     y = mlo_x_transpose(x, y, perm, 4);
+    if (v->shared > 1) {
+        y = mlo_x_unsqueeze(x, y, &two, 1);
+        y = MLO_X(x, "Expand", y, mlo_x_list(x, times, 5));
+    }
     y = mlo_x_reshape(x, y, v->form.dims, (size_t)v->form.rank);
     if (v->scale < 1 || v->scale > 1) {
         const char *scale = mlo_x_number(x, v->scale);
@@ -588,6 +610,39 @@ static void mlo_respell_parts(mlo_respeller *r, mlo_expansion *x) {
     }
 }
 
+/* The sizes in front of the last two that two operands have together; 0: they do not fit, or are
+ * those of both already. */
+static int mlo_is_spread(const mlo_form *a, const mlo_form *b, mlo_form *to) {
+    int same = a->rank == b->rank;
+    *to = a->rank > b->rank ? *a : *b;
+    if (!mlo_form_known(a) || !mlo_form_known(b) || a->rank < 2 || b->rank < 2) return 0;
+    for (int d = 3; d <= to->rank; d++) {
+        int64_t m = d > a->rank ? 1 : a->dims[a->rank - d],
+                n = d > b->rank ? 1 : b->dims[b->rank - d];
+        if (m != n && m != 1 && n != 1) return 0;
+        same &= m == n;
+        to->dims[to->rank - d] = m > n ? m : n;
+    }
+    return !same;
+}
+
+/* MatMul of activations, of which one is spread over the heads of the other, is MatMul behind an
+ * Expand: [1, KV heads, G, T, D] times [1, KV heads, 1, D, T]. */
+static void mlo_respell_spread(mlo_respeller *r, mlo_expansion *x) {
+    const char *operand[2];
+    mlo_form form[2], to;
+    if (!mlo_is_inner_product(&r->in, x->n)) return;
+    for (int i = 0; i < 2; i++) form[i] = mlo_body_form(&r->in, operand[i] = x->n->input[i]);
+    if (!mlo_is_spread(&form[0], &form[1], &to)) return;
+    for (int i = 0; i < 2; i++) {
+        memcpy(to.dims + to.rank - 2, form[i].dims + form[i].rank - 2, 2 * sizeof *to.dims);
+        if (to.rank == form[i].rank && mlo_form_count(&to) == mlo_form_count(&form[i])) continue;
+        const char *shape = mlo_x_list(x, to.dims, (size_t)to.rank);
+        operand[i] = MLO_X(x, "Expand", operand[i], shape);
+    }
+    mlo_x_out(x, 0, MLO_X(x, "MatMul", operand[0], operand[1]));
+}
+
 /* ---- masks ---------------------------------------------------------------- */
 
 /* Where(keeps, scores, -inf), or the other way round, is scores + Where(keeps, 0, -inf). */
@@ -603,6 +658,16 @@ static void mlo_respell_where(mlo_respeller *r, mlo_expansion *x) {
     const char *mask = MLO_X(
         x, "Where", x->n->input[0], kept == 1 ? zero : other, kept == 1 ? other : zero);
     mlo_x_out(x, 0, MLO_X(x, "Add", x->n->input[kept], mask));
+}
+
+/* max(scores + mask, lowest) is scores + mask: what is hidden stays so. */
+static void mlo_respell_lowest(mlo_respeller *r, mlo_expansion *x) {
+    const mlo_inside *in = &r->in;
+    const char *scores, *other;
+    double lowest;
+    if (!mlo_is_half(in, x->n, "Max", &scores, &other) || !mlo_is_scores(in, scores)) return;
+    if (!mlo_scalar(in, other, &lowest) || lowest > -10000) return;
+    mlo_x_out(x, 0, MLO_X(x, "Identity", scores));
 }
 
 /* scores - mask is scores + (-mask). */
@@ -787,8 +852,8 @@ static void mlo_respell_factor(mlo_respeller *r, mlo_expansion *x) {
 /* ---- the rules, and the walk ---------------------------------------------- */
 
 static void (*const mlo_respellings[])(mlo_respeller *r, mlo_expansion *x) = { mlo_respell_where,
-    mlo_respell_minus, mlo_respell_masks, mlo_respell_turned, mlo_respell_packed, mlo_respell_parts,
-    mlo_respell_norm,
+    mlo_respell_lowest, mlo_respell_minus, mlo_respell_masks, mlo_respell_turned,
+    mlo_respell_spread, mlo_respell_packed, mlo_respell_parts, mlo_respell_norm,
     mlo_respell_factor };
 enum { MLO_N_RESPELLINGS = sizeof mlo_respellings / sizeof *mlo_respellings };
 

@@ -13,7 +13,7 @@ typedef enum {
     MLO_COMMUTES = 2, /* two operands may come in either order */
     MLO_ELEMENTWISE = 4, /* each element of the result is a function of the elements at its place */
     MLO_RESHAPES = 8, /* elements keep their order */
-    MLO_MOVES = 16, /* elements move, or some are left out */
+    MLO_MOVES = 16, /* elements move, some may be left out or repeated */
     MLO_QUANTIZES = 32, /* to integers, or back */
     MLO_TRAINED = 64 /* an operand may be something that training sets: a bias, a gain */
 } mlo_trait;
@@ -94,6 +94,9 @@ static const struct { const char *op; unsigned traits; } mlo_traits[] = {
     { "Slice",                             MLO_MOVES },
     { "Split",                             MLO_MOVES },
     { "Gather",                            MLO_MOVES },
+    { "GatherND",                          MLO_MOVES },
+    { "Expand",                            MLO_MOVES },
+    { "Tile",                              MLO_MOVES },
     { "Quant",                             MLO_QUANTIZES },
     { "BipolarQuant",                      MLO_QUANTIZES },
     { "IntQuant",                          MLO_QUANTIZES },
