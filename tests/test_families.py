@@ -6,7 +6,7 @@
 
 Of each model: `mlo compile`; the words of its core in `mlo run` and in ONNX Runtime on host/core.onnx, which must be the
 same; and how near ONNX Runtime comes on pre.onnx, core.onnx and post.onnx to the float model, with inputs that calibration
-never saw. Of exports whose cores are the same Verilog, byte for byte, one a day has it simulated: the same words again. What cannot be built has to say so in a person's words: REFUSED. models/families.py and families_more.py made the files."""
+never saw. Of exports whose cores are the same Verilog, byte for byte, one a day has it simulated: the same words again. What cannot be built has to say so in a person's words: REFUSED. models/families.py, families_more.py and families_gates.py made the files."""
 import datetime
 import glob
 import os
@@ -31,7 +31,7 @@ REFUSED = {"clip-text": "causal", "nanogpt-causal": "causal", "-square-": "mask"
 # a mask [1, 1, 1, keys] at an Attention, which ONNX Runtime 1.31 does not broadcast: onnx's own evaluator judges
 REFERENCE = ("torch-batch-pre-relu-d24-mask-d",)
 # these go through Verilator, too
-COMPILED = ("bert-d18-sdpa-mask-a", "vit-ts17-sdpa-none-b", "torch-seq-pre-relu-d20-mask-a")
+COMPILED = ("bert-d18-sdpa-mask-a", "swiglu-d18-none-a", "vit-ts17-sdpa-none-b", "torch-seq-pre-relu-d20-mask-a")
 
 
 # ---- one model ------------------------------------------------------------------------------------------------------

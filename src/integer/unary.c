@@ -214,6 +214,8 @@ static int mlo_index_range(
     mlo_quantizer *q, const mlo_sublayer *u, mlo_signal *x, const mlo_signal *y, int64_t i) {
     enum { POINTS = 1025 };
     double low, high, step = y->wide ? y->wide_scale[i] : y->narrow_scale[i];
+    /* the result has 16 bits for what lies beyond what was seen */
+    if (y->wide) mlo_widen(q, x);
     mlo_range(x, i, &low, &high);
     double each = (high - low) / (POINTS - 1);
     mlo_array *f = mlo_tabulate(q, u, i, low, each, POINTS);
