@@ -45,7 +45,7 @@ FINN = {16: (29.8, 42.4, 0.5), 4: (43.3, 79.3, 0.5)}
 LFE5U_85_DSP = 156
 SLOWEST = 100           # MHz
 KERNELS = [
-    ("mlo_attention", "H=2 D=8 T=16 PE=2 SIMD=2"), ("mlo_layernorm", "C=64 PE=1"), ("mlo_add", "C=64 PE=2"), ("mlo_mul", "C=64 PE=2"), ("mlo_requant", "C=64 PE=2"),
+    ("mlo_attention", "H=2 D=8 T=16 PE=2 SIMD=2"), ("mlo_layernorm", "C=64 PE=1"), ("mlo_add", "C=64 PE=2"), ("mlo_mul", "C=64 PE=2"), ("mlo_requant", "C=64 PE=2"), ("mlo_rotary", "C=64 D=16 T=32 PE=2"),
     ("mlo_mvu", "K=64 N=64 PE=2 SIMD=8 ABITS=33"), ("mlo_mvu", "K=64 N=64 PE=1 SIMD=2 ABITS=33 TABLE=1"),
     ("mlo_mvu_tiled", "K=64 N=64 PE=2 SIMD=8 ABITS=33 PACK=0 TILE=64 BLOCKS=4"),
     ("mlo_loop", ""), ("mlo_loader", ""), ("mlo_refill", ""), ("mlo_axi_share", "PORTS=3"), ("mlo_regs", ""), ("mlo_entry", ""), ("mlo_exit", ""), ("mlo_param", "WIDTH=64 DEPTH=64"), ("mlo_split", ""),

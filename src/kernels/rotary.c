@@ -190,14 +190,14 @@ static void mlo_rotary_area(
     const int64_t channels = mlo_last_dim(&s->out), d = mlo_last_dim(&s->in[1]);
     const int64_t words = s->chunk * d / pe;
     const int shift = mlo_site_pow2(s);
-    enum { CONTROL_LUTS = 35, CONTROL_FFS = 38 };
+    enum { CONTROL_FFS = 17 };
     mlo_area pair = { 2 * (x + 17), 2 * x + 32 + 4 * (x + 16), 4 * mlo_product_dsps(x, 16), 0 };
     for (int i = 0; i < 2; i++) mlo_area_requantize(&pair, x + 17, 16, y, 1, shift);
     mlo_area_times(a, pe / 2, &pair);
     mlo_area_param(a, 64, shift ? 6 : 22, 1, axi, banks);
     mlo_area_param(a, 16 * pe, 16 * pe, words, axi, banks);
     mlo_area_skid(a, pe * y + 3);
-    a->lut += CONTROL_LUTS + 3 * mlo_clog2(words);
+    a->lut += 3 * mlo_clog2(words);
     a->ff += 2 * pe * x + CONTROL_FFS + 2 * (shift ? 6 : 22) + 2 * mlo_clog2(words)
         + mlo_clog2(d / pe) + mlo_clog2(channels / d);
 }
