@@ -252,6 +252,7 @@ typedef struct {
     mlo_node *norm;
     int64_t heads, channels; /* heads of their own; channels of from */
     int64_t row; /* channels that the norm is over: of a head, or of all heads */
+    int64_t gains; /* of the norm: as many, or one for each channel of all heads */
     /* the channels of `from`, and their places in the norm's row, in pairs */
     int64_t *column, *gain;
     int projected, whole; /* from is a projection; all of its channels, in order */
@@ -264,33 +265,48 @@ static void mlo_turned_free(mlo *m, mlo_turned *t) {
     t->column = t->gain = NULL;
 }
 
-static int mlo_is_head_norm(const mlo_inside *in, const mlo_node *n) {
+/* A norm over the last axis, whose gain (and bias) is one for all rows, or one for each head of a
+ * token [.., H, D]; *gains takes how many numbers the larger of them has. */
+static int mlo_is_head_norm(const mlo_inside *in, const mlo_node *n, int64_t *gains) {
     if (!mlo_is(n, "RMSNormalization") && !mlo_is(n, "LayerNormalization")) return 0;
     const mlo_form f = mlo_body_form(in, n->input[0]);
     const int64_t axis = mlo_int(n, "axis", -1);
-    for (size_t k = 1; k < n->n_input; k++)
-        if (mlo_has_input(n, k) && !mlo_is_per_channel(in, n->input[k], mlo_last_dim(&f))) return 0;
-    return axis == -1 || axis == f.rank - 1;
+    if (!mlo_form_known(&f) || (axis != -1 && axis != f.rank - 1)) return 0;
+    const int64_t row = *gains = f.dims[f.rank - 1];
+    const int64_t token = f.rank > 1 ? row * f.dims[f.rank - 2] : row;
+    for (size_t k = 1; k < n->n_input; k++) {
+        const mlo_form g = mlo_body_form(in, mlo_has_input(n, k) ? n->input[k] : "");
+        if (!mlo_has_input(n, k) || mlo_is_per_channel(in, n->input[k], row)) continue;
+        if (mlo_is_carried(in, n->input[k]) || !mlo_form_known(&g) || g.rank < 2
+            || mlo_last_dim(&g) != row || mlo_form_count(&g) != token
+            || g.dims[g.rank - 2] * row != token)
+            return 0;
+        *gains = token;
+    }
+    return 1;
 }
 
-/* Are the norm's rows those of the heads (or of the tokens), and is the order in them the same
- * everywhere? Member (h, i, k), being element e of the norm, lies in its row at e % row. */
+/* Are the norm's rows those of the heads (or of the tokens), and is the order in them, and are the
+ * gains, the same for every token? Member (h, i, k), being element e of the norm, lies in its row at
+ * e % row, and has gain e % gains. */
 static int mlo_turned_rows(mlo *m, mlo_turned *t) {
     const int64_t d = t->r.at.d, tokens = t->r.at.t, n = t->heads * d;
     const int64_t each = t->row == d ? d : n;
     if (!t->norm) return 1;
-    if (t->row != each) return 0;
-    char *seen = (char *)mlo_scratch(m, (size_t)each, 1);
+    if (t->row != each || (t->gains > each && t->gains != n)) return 0;
+    char *seen = (char *)mlo_scratch(m, (size_t)t->gains, 1);
     int ok = seen != NULL;
+    if (ok) memset(seen, 0, (size_t)t->gains);
     for (int64_t k = 0; ok && k < n; k++) {
         const int32_t *at = t->r.member + k / d * t->r.repeats * tokens * d + k % d;
-        if (k % each == 0) memset(seen, 0, (size_t)each);
-        t->gain[k] = at[0] % t->row;
-        ok = !seen[t->gain[k]] && (k < each || t->gain[k] == t->gain[k % each]);
-        seen[t->gain[k]] = 1;
         const int32_t *first = t->r.member + k / each * each / d * t->r.repeats * tokens * d;
+        if (k % t->gains == 0) memset(seen, 0, (size_t)t->gains);
+        t->gain[k] = at[0] % t->gains;
+        ok = !seen[t->gain[k]] && (k < t->gains || t->gain[k] == t->gain[k % t->gains])
+            && t->gain[k] % t->row == t->gain[k % each] % t->row;
+        seen[t->gain[k]] = 1;
         for (int64_t i = 0; ok && i < tokens; i++)
-            ok = at[i * d] % t->row == t->gain[k] && at[i * d] / t->row == first[i * d] / t->row;
+            ok = at[i * d] % t->gains == t->gain[k] && at[i * d] / t->row == first[i * d] / t->row;
     }
     mlo_scratch_free(m, seen);
     return ok;
@@ -318,7 +334,7 @@ static int mlo_turned_source(const mlo_inside *in, mlo_turned *t) {
     const int64_t n = t->heads * t->r.at.d;
     mlo_node *maker = mlo_made_by(in, t->r.source);
     c.n = c.n_rounding = 0;
-    t->norm = mlo_is_head_norm(in, maker) ? maker : NULL;
+    t->norm = mlo_is_head_norm(in, maker, &t->gains) ? maker : NULL;
     t->from = t->norm ? mlo_chain_walk(in, t->norm->input[0], &c, NULL) : t->r.source;
     const mlo_form f = mlo_body_form(in, t->from), s = mlo_body_form(in, t->r.source);
     t->channels = mlo_last_dim(&f);
@@ -447,6 +463,20 @@ static const char *mlo_x_turns(mlo_expansion *x, const mlo_turned *t, const char
     return mlo_x_reshape(x, mlo_x_take(x, made, which, 0), shape, 3);
 }
 
+/* A norm's gain (or bias) in pairs: of a row's channels, or [heads, D]. */
+static const char *mlo_x_gain(mlo_expansion *x, const mlo_turned *t, const char *name) {
+    const int64_t all = -1, rows[] = { -1, t->row };
+    const mlo_form f = mlo_form_of(mlo_value_of(x->g, name));
+    const int64_t n = mlo_form_count(&f);
+    int64_t *at = (int64_t *)mlo_scratch(x->m, (size_t)n, sizeof *at);
+    for (int64_t k = 0; at && k < n; k++) at[k] = t->gain[k] % n;
+    const char *order = at ? mlo_x_list(x, at, (size_t)n) : "";
+    mlo_scratch_free(x->m, at);
+    const char *y = mlo_x_reshape(x, name, &all, 1);
+    y = mlo_x_take(x, y, order, 0);
+    return n > t->row ? mlo_x_reshape(x, y, rows, 2) : y;
+}
+
 /* The projection's channels in pairs, and the norm of them: [1, T, heads D]. */
 static const char *mlo_x_paired(mlo_expansion *x, const mlo_turned *t) {
     const int64_t d = t->r.at.d, n = t->heads * d;
@@ -460,12 +490,8 @@ static const char *mlo_x_paired(mlo_expansion *x, const mlo_turned *t) {
     }
     if (!t->norm) return mlo_x_reshape(x, y, flat, 3);
     y = t->row == d ? mlo_x_reshape(x, y, split, 4) : mlo_x_reshape(x, y, flat, 3);
-    const char *order = mlo_x_list(x, t->gain, (size_t)t->row);
     for (size_t k = 0; k < 2; k++)
-        if (mlo_has_input(t->norm, k + 1)) {
-            gain[k] = mlo_x_reshape(x, t->norm->input[k + 1], &t->row, 1);
-            gain[k] = mlo_x_take(x, gain[k], order, 0);
-        }
+        if (mlo_has_input(t->norm, k + 1)) gain[k] = mlo_x_gain(x, t, t->norm->input[k + 1]);
     y = MLO_X(x, t->norm->op, y, gain[0], gain[1]);
     mlo_x_int(x, "axis", -1);
     mlo_x_float(x, "epsilon", mlo_float(t->norm, "epsilon", 1e-5f));
