@@ -299,6 +299,19 @@ def check_allocations():
              complaint(p.stderr) if p.returncode else "" if int(runs[0]) >= 50 else "too few allocations to believe")
 
 
+def check_places():
+    """Each place that asks for memory, told from others by who asked there, is refused once: an error, nothing lost."""
+    why = t.compile_c(at("places"), [os.path.join(t.tests, "library/places.c"), t.amalgamation()], ["-std=c99", "-O0", "-DMLO_SMALL_BLOCK=64", *t.SANITIZE])
+    if why: return case("places", why)
+    day, step = datetime.date.today().toordinal(), 1 if t.full else 12
+    t.note("one place in %d, by the date" % step)
+    with open(os.path.join(t.tests, "library/places.txt")) as f: rows = [[w.strip() for w in l.split("|")] for l in f if not l.startswith("#")]
+    for k, (model, steps) in enumerate(rows):
+        p = subprocess.run([at("places"), os.path.join(t.tests, model), steps, str((day + k) % step), str(step)], capture_output=True, text=True)
+        runs = p.stdout.split()
+        case("no memory: %s: %s" % (model, steps), complaint(p.stderr) if p.returncode else "" if int(runs[1]) >= 50 and int(runs[0]) >= int(runs[1]) // step else p.stdout + "are too few to believe")
+
+
 def check_threads():
     """Several handles at once, the same results; the thread sanitizer watches."""
     for flags in ([*OBJECT, "-O2"], ["-std=c99", "-O1", "-fsanitize=thread"]):
@@ -392,6 +405,6 @@ def check_verilog_alike():
 
 
 if __name__ == "__main__":
-    t.main(check_drop_in, check_header, check_amalgamation, check_object, check_layers, check_readme, check_header_examples, check_options, check_demo, check_allocations, check_threads,
+    t.main(check_drop_in, check_header, check_amalgamation, check_object, check_layers, check_readme, check_header_examples, check_options, check_demo, check_allocations, check_places, check_threads,
            check_valgrind, check_determinism, check_json_is_onnx, check_pipe, check_verilog_alike, check_json_pipe_sanitized, check_sanitizers,
-           floor=118)
+           floor=132)

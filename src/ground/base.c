@@ -40,6 +40,7 @@ struct mlo {
     mlo_desc desc;
     mlo_block *arena;
     size_t arena_bytes;
+    int pushed; /* the list that was to grow last has room */
     mlo_strings strings;
     mlo_option *options;
     size_t n_options, options_room;

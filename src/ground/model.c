@@ -324,7 +324,8 @@ typedef struct mlo_model {
  * functions) are arrays of pointers; small ones (entries, dims, opsets, annotations) are arrays of
  * structs. A list grows with MLO_PUSH(m, list, n, item): the room is the next power of two, so no
  * field for it is needed. Lists that come from elsewhere may be exact: MLO_PUSH copies at powers
- * of two only, so a list that mlo did not grow must be allotted by mlo_room(n) items. */
+ * of two only, so a list that mlo did not grow must be allotted by mlo_room(n) items. Without
+ * memory the list stays as it is, so that whoever walks it before the failure is seen may. */
 static size_t mlo_room(size_t n) {
     size_t room = 4;
     while (room < n) room *= 2;
@@ -332,11 +333,12 @@ static size_t mlo_room(size_t n) {
 }
 #define MLO_PUSH(m, list, n, item)                             \
     ((list) = mlo_push_room((m), (list), (n), sizeof *(list)), \
-        (list) ? ((list)[(n)++] = (item), 1) : 0)
+        (m)->pushed ? ((list)[(n)++] = (item), 1) : 0)
 static void *mlo_push_room(mlo *m, void *list, size_t n, size_t size) {
-    if (n && n < mlo_room(n)) return list;
-    size_t room = n ? n : 0;
-    return mlo_grow(m, list, n, &room, size);
+    size_t room = n;
+    void *more = n && n < mlo_room(n) ? list : mlo_grow(m, list, n, &room, size);
+    m->pushed = more != NULL;
+    return more ? more : list;
 }
 
 /* ---- failing at a node ---------------------------------------------------- */

@@ -322,10 +322,10 @@ static void mlo_extract_unmark(mlo_graph *g) {
     }
 }
 
-/* A string in JSON, for reports. */
+/* A string in JSON, for reports; NULL, which is what names are without memory, as if it were empty. */
 static void mlo_report_string(mlo_text *t, const char *s) {
     mlo_puts(t, "\"");
-    for (; *s; s++) {
+    for (; s && *s; s++) {
         if (*s == '"' || *s == '\\')
             mlo_printf(t, "\\%c", *s);
         else if ((unsigned char)*s < 32)

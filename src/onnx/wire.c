@@ -354,7 +354,7 @@ static void *mlo_field_slot(mlo *m, int id, void *message, const mlo_field *f) {
     if (f->flags & MLO_F_LIST) {
         size_t *n = MLO_N(message, f), size = mlo_field_size(f);
         char *list = (char *)mlo_push_room(m, *MLO_AT(void *, message, f), *n, size);
-        if (!list) return NULL;
+        if (!m->pushed) return NULL;
         *MLO_AT(void *, message, f) = list;
         return list + (*n)++ * size;
     }
