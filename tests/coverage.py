@@ -5,7 +5,8 @@
     python tests/coverage.py [SCRIPT ...] [--missing FILE.c ...]          (make coverage TESTS="roll ops" MISSING=src/roll.c)
 
 clang-19 or newer instruments mlo (-fcoverage-mcdc); the scripts (default: FAST; `all` is each test_*.py) run it, whatever else they compile is not
-counted; llvm-profdata and llvm-cov say what was run. --missing prints the lines of files that never were, and branches that went one way only."""
+counted; `places` is no script: it is library/places.c, which refuses memory once at each place that asks for it, and is linked with what is
+counted. llvm-profdata and llvm-cov say what was run. --missing prints the lines of files that never were, and branches that went one way only."""
 import argparse
 import concurrent.futures
 import glob
@@ -19,7 +20,7 @@ import tempfile
 TESTS = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(TESTS)
 LIBS = ["-lprotobuf-nanopb", "-lcjson", "-lz", "-lm"]
-FAST = "ops read run roll extract nested spellings attention given numerics fixed interval search device predict show report cli errors".split()
+FAST = "ops read run roll extract nested spellings attention given numerics fixed interval search device predict show report cli errors places".split()
 VERSIONS = range(30, 18, -1)             # of clang: 18 knows MC/DC, but merges no profiles of it
 
 
@@ -32,15 +33,25 @@ def tools():
 
 
 def build(clang, folder):
-    """mlo with counters; src/ and not mlo.c, so that what is counted are its files."""
-    out = os.path.join(folder, "mlo")
+    """mlo and places with counters; src/ and not mlo.c, so that what is counted are its files."""
     flags = ["-std=c99", "-w", "-O1", "-fprofile-instr-generate", "-fcoverage-mapping", "-fcoverage-mcdc", "-I.", "-Ibuild"]
-    p = subprocess.run([clang, *flags, "main.c", "src/mlo.c", "-o", out, *LIBS], cwd=ROOT, capture_output=True, text=True)     # it warns of decisions that it does not follow
-    if p.returncode: sys.exit("tests/coverage.py: %s does not compile: %s" % (clang, p.stderr[-400:]))
+    for out, sources in ("mlo", ["main.c"]), ("places", ["tests/library/places.c", "-DMLO_SMALL_BLOCK=64"]):
+        command = [clang, *flags, *sources, "src/mlo.c", "-o", os.path.join(folder, out), *LIBS]
+        p = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)             # it warns of decisions that it does not follow
+        if p.returncode: sys.exit("tests/coverage.py: %s does not compile: %s" % (clang, p.stderr[-400:]))
+
+
+def places(folder):
+    """Memory refused in every place, once."""
+    with open(os.path.join(TESTS, "library/places.txt")) as f: rows = [[w.strip() for w in l.split("|")] for l in f if not l.startswith("#")]
+    env = dict(os.environ, LLVM_PROFILE_FILE=os.path.join(folder, "places-%4m.profraw"))
+    p = [subprocess.run([os.path.join(folder, "places"), os.path.join(TESTS, model), steps, "0", "1"], env=env, capture_output=True) for model, steps in rows]
+    print("%-19s %4d ok, %d failed" % ("places", sum(not x.returncode for x in p), sum(x.returncode != 0 for x in p)), flush=True)
 
 
 def run(script, mlo, folder):
     """One script. Its processes merge their counts into a few files (%4m), so that ten thousand of them do not fill the disk."""
+    if script == "places": return places(folder)
     own = os.path.join(folder, script)
     os.makedirs(own)
     env = dict(os.environ, TMPDIR=own, LLVM_PROFILE_FILE=os.path.join(folder, script + "-%4m.profraw"), PYTHONDONTWRITEBYTECODE="1")
@@ -86,7 +97,7 @@ def main():
     ap.add_argument("-j", type=int, default=2, help="scripts at a time (2)")
     ap.add_argument("--keep", metavar="DIR", help="keep the program and its profile there, or use those that are there")
     a = ap.parse_args()
-    every = sorted(os.path.basename(p)[5:-3] for p in glob.glob(os.path.join(TESTS, "test_*.py")))
+    every = sorted(os.path.basename(p)[5:-3] for p in glob.glob(os.path.join(TESTS, "test_*.py"))) + ["places"]
     scripts = every if a.scripts == ["all"] else a.scripts or FAST
     unknown = [s for s in scripts if s not in every]
     if unknown: sys.exit("tests/coverage.py: there is no test_%s.py" % unknown[0])
