@@ -235,11 +235,17 @@ static void mlo_slots_of(mlo_slots *s, mlo_node *n) {
     }
 }
 
+/* A number as it is stored: 0 and -0 differ. */
+static uint32_t mlo_bits_of(float f) {
+    uint32_t bits;
+    memcpy(&bits, &f, sizeof bits);
+    return bits;
+}
+
 static uint64_t mlo_attr_hash(const mlo_attr *a) {
     uint64_t h = mlo_mix((uint64_t)a->type, mlo_hash(a->name, strlen(a->name)));
-    uint32_t bits;
     switch (a->type) {
-    case MLO_ATTR_FLOAT: memcpy(&bits, &a->f, 4); return mlo_mix(h, bits);
+    case MLO_ATTR_FLOAT: return mlo_mix(h, mlo_bits_of(a->f));
     case MLO_ATTR_INT: return mlo_mix(h, (uint64_t)a->i);
     case MLO_ATTR_STRING: return mlo_mix(h, mlo_hash(a->s.data, a->s.n));
     case MLO_ATTR_INTS: return mlo_mix(h, mlo_hash(a->ints, a->n_ints * sizeof *a->ints));
