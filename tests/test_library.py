@@ -118,6 +118,41 @@ def check_layers():
     case("every file of src/ is in src/mlo.c", ", ".join(sorted(lost)))
 
 
+BREACHES = [      # a rule of lint.sh, a file, what is put at its end that breaks it, more of the same that does not
+    ("lines and functions", "src/ground/keys.c", "static int mlo_two(int a) {\n    a++; a--;\n    return a;\n}\n",
+     "static int mlo_two(int a) {\n    for (int i = 0; i < a; i++) a--;\n    switch (a) {\n    case 1: a = 2; break;\n    }\n    return a; /* a; b */\n}\n"),
+    ("lines and functions", "cli/wait.c", "/* " + 118 * "x" + " */\n", "/* " + 100 * "x" + " */\n"),
+    ("lines and functions", "src/ground/keys.c", "static void mlo_long(int *a) {\n" + 61 * "    *a += 1;\n" + "}\n", "static void mlo_long(int *a) {\n" + 60 * "    *a += 1;\n" + "}\n"),
+    ("half of the functions", "src/ground/keys.c", "".join("static void mlo_l%d(int *a) {\n%s}\n" % (i, 40 * "    *a += 1;\n") for i in range(400)), ""),
+    ("kernels are named", "src/fold/fold.c", 'static const char *mlo_me(void) { return "mlo.Attention"; }\n', '/* "mlo.Attention" */\n'),
+    ("metadata keys", "src/fold/fold.c", 'static const char *mlo_me(void) { return "mlo.iterations"; }\n', ""),
+    ("flows are asked", "src/emit/emit.c", "static int mlo_me(int f) { return f == MLO_FLOW_MATRIX; }\n", ""),
+    ("one min", "src/fold/fold.c", "static int mlo_more(int a, int b) {\n    return a > b ? a : b;\n}\n", ""),
+    ("passed on by mlo_failed", "src/fold/fold.c", "static int mlo_me(mlo *m) { return (int)m->error.code; }\n", ""),
+    ("250 lines of logic", "verilog/mlo_delay.v", 251 * "wire x;\n", "`ifdef FORMAL\n" + 251 * "wire x;\n" + "`endif\n"),
+]
+
+
+def check_lint():
+    """lint.sh says of each rule of style when it is broken, and nothing else then; and nothing of what only looks so."""
+    tree = at("linted")
+    for folder in ("src", "cli", "verilog", "tests"): os.makedirs(f"{tree}/{folder}")
+    for folder in ("src", "cli", "verilog"): shutil.copytree(os.path.join(t.root, folder), f"{tree}/{folder}", dirs_exist_ok=True)
+    for f in ("main.c", "tests/lint.sh", "tests/style.awk"): shutil.copy(os.path.join(t.root, f), f"{tree}/{f}")
+    fails = lambda: [l[5:] for l in subprocess.run(["sh", "tests/lint.sh", "style"], cwd=tree, capture_output=True, text=True).stdout.splitlines() if l.startswith("FAIL ")]
+    case("lint: the tree is in style", "; ".join(fails()))
+    for k, (rule, file, breach, _) in enumerate(BREACHES):
+        path = f"{tree}/{file}"
+        before = t.read(path)
+        with open(path, "ab") as f: f.write(breach.encode())
+        said = fails()
+        case(f"lint: {rule}, {k}", "" if len(said) == 1 and rule in said[0] else f"says {said}")
+        with open(path, "wb") as f: f.write(before)
+    for k, (_, file, _, like) in enumerate(BREACHES):
+        with open(f"{tree}/{file}", "ab") as f: f.write(like.replace("mlo_two", f"mlo_two{k}").encode())
+    case("lint: what only looks like a breach", "; ".join(fails()))
+
+
 # ---- what the documentation says -----------------------------------------------------------------------------------------------------
 
 def workshop():
@@ -405,6 +440,6 @@ def check_verilog_alike():
 
 
 if __name__ == "__main__":
-    t.main(check_drop_in, check_header, check_amalgamation, check_object, check_layers, check_readme, check_header_examples, check_options, check_demo, check_allocations, check_places, check_threads,
+    t.main(check_drop_in, check_header, check_amalgamation, check_object, check_layers, check_lint, check_readme, check_header_examples, check_options, check_demo, check_allocations, check_places, check_threads,
            check_valgrind, check_determinism, check_json_is_onnx, check_pipe, check_verilog_alike, check_json_pipe_sanitized, check_sanitizers,
-           floor=132)
+           floor=144)
