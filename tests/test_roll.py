@@ -451,5 +451,45 @@ def check_report():
     case("report lists the loops", "" if [(l["iterations"], l["body_nodes"]) for l in r["loops"]] == [(3, 35), (4, 59)] and r["loops"][0]["instances"][1].endswith("block.1") else json.dumps(r)[:300])
 
 
-for check in (check_roles, check_models, check_stacks, check_learned, check_hierarchies, check_scopes, check_marks, check_report): check()
-t.cases.end(floor=168, picked=only)
+# ---- attributes --------------------------------------------------------------------------------------------------------------------
+
+def attributes():
+    """Of each kind of attribute two values, and how the second one is named where people read it."""
+    numbers = lambda *v: numpy_helper.from_array(np.array(v, np.float32))
+    inner = lambda *v: helper.make_graph([helper.make_node("Constant", [], ["c"], value=numbers(*v))], "inner", [], [helper.make_tensor_value_info("c", T.FLOAT, [len(v)])])
+    return {"a float": (0.5, 0.25, "0.25"), "an integer": (3, 4, "4"), "a string": ("tanh", "none", "'none'"), "floats": ([0.5, 1.5], [0.5, 1.25], "[0.5,1.25]"),
+            "integers": ([1, 2], [1, 3], "[1,3]"), "more integers": ([1, 2], [1, 2, 3], "[1,2,3]"), "strings": (["a", "bc"], ["a", "bd"], "how"),
+            "a tensor": (numbers(1, 1), numbers(0, 1), "[0,1]"), "tensors": ([numbers(1), numbers(2)], [numbers(1), numbers(3)], "how"),
+            "a graph": (inner(1), inner(2), "how"), "graphs": ([inner(1), inner(2)], [inner(1), inner(3)], "how"), "a negative zero": (0.0, -0.0, "-0")}
+
+
+def things(value, second=None, layers=3):
+    """x + Thing(x W) per layer: an operator that nobody knows, with an attribute `how`; in the second layer another one."""
+    nodes, init = [], []
+    form = lambda n: helper.make_tensor_value_info(n, T.FLOAT, [1, 2, 4])
+    for k in range(layers):
+        init.append(numpy_helper.from_array(np.random.default_rng(k).standard_normal((4, 4)).astype(np.float32), f"w{k}"))
+        how = value if second is None or k != 1 else second
+        nodes += [helper.make_node("MatMul", [f"x{k}", f"w{k}"], [f"h{k}"], name=f"mul{k}"), helper.make_node("Thing", [f"h{k}"], [f"t{k}"], name=f"thing{k}", domain="custom", how=how),
+                  helper.make_node("Add", [f"x{k}", f"t{k}"], [f"x{k + 1}"], name=f"add{k}")]
+    g = helper.make_graph(nodes, "things", [form("x0")], [form(f"x{layers}")], init, value_info=[form(f"t{k}") for k in range(layers)])
+    return helper.make_model(g, opset_imports=[helper.make_opsetid("", 18), helper.make_opsetid("custom", 1)], ir_version=9)
+
+
+def check_attributes():
+    """Layers are alike when their attributes are, of whatever kind; check sees one that is not, and says whose it is."""
+    if not wanted("attributes"): return
+    for what, (value, other, said) in attributes().items():
+        same, odd = save(things(value), "same.onnx"), save(things(value, other), "odd.onnx")
+        rolled, err, _ = roll(same)
+        case(f"attributes: {what}, alike", "" if rolled and [s[:2] for s in sizes(rolled)] == [(3, 3)] else err[:300])
+        r = call("check", at("rolled.onnx"), "--against", same)
+        case(f"attributes: {what}, equal", "" if not r.returncode else r.stderr[:300])
+        r = call("check", at("rolled.onnx"), "--against", odd)
+        case(f"attributes: {what}, not equal", "" if r.returncode == 1 and all(w in r.stderr for w in ("thing1", "how", "MLO_E_MISMATCH")) else f"{r.returncode} {r.stderr[:300]}")
+        _, err, code = roll(odd)
+        case(f"attributes: {what}, another in a layer", "" if code == 4 and all(w in err for w in ("thing1", "how", said)) else f"{code} {err[:300]}")
+
+
+for check in (check_attributes, check_roles, check_models, check_stacks, check_learned, check_hierarchies, check_scopes, check_marks, check_report): check()
+t.cases.end(floor=216, picked=only)
