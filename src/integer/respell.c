@@ -67,14 +67,19 @@ static int mlo_is_inner_product(const mlo_inside *in, const mlo_node *n) {
         && mlo_is_carried(in, n->input[1]);
 }
 
-/* Is this value scores of attention, perhaps scaled or masked: made by a product of two
+/* Is this value scores of attention, perhaps scaled, masked or rounded: made by a product of two
  * activations, nothing else? */
 static int mlo_is_scores(const mlo_inside *in, const char *name) {
     for (int i = 0; i < MLO_CHAIN; i++) {
         const mlo_node *n = mlo_made_by(in, name);
         const char *other;
         double scale = 1;
+        mlo_rounding f;
         if (mlo_is_inner_product(in, n)) return 1;
+        if (mlo_is_rounded(in, name, &f)) {
+            name = f.from;
+            continue;
+        }
         const char *from = n ? mlo_unscaled(in, n, &scale) : NULL;
         if (!from && mlo_has_trait(n, MLO_RESHAPES)) from = n->input[0];
         if (!from && !mlo_is_half(in, n, "Add", &from, &other)) return 0;
