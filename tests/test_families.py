@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Encoders as people export them become hardware: families x exporters x opsets x attention x masks, models/families/.
+"""Models as people export them become hardware: families x exporters x opsets x attention x masks, models/families/.
 
     python tests/test_families.py path/to/mlo [families NAME ...]        Icarus, Verilator; NAMEs pick models
 
 Of each model: `mlo compile`; the words of its core in `mlo run` and in ONNX Runtime on host/core.onnx, which must be the
 same; and how near ONNX Runtime comes on pre.onnx, core.onnx and post.onnx to the float model, with inputs that calibration
-never saw. Of exports whose cores are the same Verilog, byte for byte, one a day has it simulated: the same words again. What cannot be built has to say so in a person's words: REFUSED. models/families.py, families_more.py and families_gates.py made the files."""
+never saw. Of exports whose cores are the same Verilog, byte for byte, one a day has it simulated: the same words again. What cannot be built has to say so in a person's words: REFUSED.
+models/families.py, families_more.py, families_gates.py and families_decoders.py made the files."""
 import datetime
 import glob
 import os
@@ -21,17 +22,17 @@ from hardware import Run, key, together
 
 FLAGS = ("--pe", "4", "--simd", "4")
 OPEN = {"batch": 1, "sequence": 8}                          # what people leave open, bound by --dim
-NEAR, FRAMES, LEAST = 0.97, 8, 100
+NEAR, FRAMES, LEAST = 0.97, 8, 150
 
 # by a part of the name: what the refusal's line has to say; the last two are encoders that mlo ought to take, and does not yet
-REFUSED = {"clip-text": "causal", "nanogpt-causal": "causal", "-square-": "mask", "-batch2-": "batch of 2",
+REFUSED = {"gpt1": "a softmax over something", "-square-": "mask", "-batch2-": "batch of 2",
            "-half-": "float16", "mpnet": "relative positions", "detr": "position embeddings in every layer",
            "t5-encoder": "relative positions", "rms-norm": "no function of one value",
            "dinov2-ts17": "Resize"}
 # a mask [1, 1, 1, keys] at an Attention, which ONNX Runtime 1.31 does not broadcast: onnx's own evaluator judges
 REFERENCE = ("torch-batch-pre-relu-d24-mask-d",)
 # these go through Verilator, too
-COMPILED = ("bert-d18-sdpa-mask-a", "swiglu-d18-none-a", "vit-ts17-sdpa-none-b", "torch-seq-pre-relu-d20-mask-a")
+COMPILED = ("bert-d18-sdpa-mask-a", "swiglu-d18-none-a", "vit-ts17-sdpa-none-b", "torch-seq-pre-relu-d20-mask-a", "window-other-d18-none-h")
 
 
 # ---- one model ------------------------------------------------------------------------------------------------------
@@ -193,4 +194,4 @@ def check_verilator():
         t.case("the same words in Verilator: " + name, Run(out, "--frames", "3", verilator=True).why())
 
 
-if __name__ == "__main__": t.main(check_families, check_verilator, floor=125)
+if __name__ == "__main__": t.main(check_families, check_verilator, floor=176)
