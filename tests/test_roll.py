@@ -460,7 +460,20 @@ def attributes():
     return {"a float": (0.5, 0.25, "0.25"), "an integer": (3, 4, "4"), "a string": ("tanh", "none", "'none'"), "floats": ([0.5, 1.5], [0.5, 1.25], "[0.5,1.25]"),
             "integers": ([1, 2], [1, 3], "[1,3]"), "more integers": ([1, 2], [1, 2, 3], "[1,2,3]"), "strings": (["a", "bc"], ["a", "bd"], "how"),
             "a tensor": (numbers(1, 1), numbers(0, 1), "[0,1]"), "tensors": ([numbers(1), numbers(2)], [numbers(1), numbers(3)], "how"),
-            "a graph": (inner(1), inner(2), "how"), "graphs": ([inner(1), inner(2)], [inner(1), inner(3)], "how"), "a negative zero": (0.0, -0.0, "-0")}
+            "a graph": (inner(1), inner(2), "how"), "a graph, other names": (lambda k: branch(f"layer{k}."), lambda k: branch(f"layer{k}.", op="Neg"), "how"),
+            "a graph, an initializer": (lambda k: branch(f"layer{k}."), lambda k: branch(f"layer{k}.", 3.0), "how"), "a graph, a node more": (branch(), branch(more=1), "how"),
+            "a graph, wired otherwise": (branch(more=2), branch(more=2, crossed=1), "how"), "a graph, an output more": (branch(), branch(outputs=2), "how"),
+            "a graph, an input fewer": (branch(), branch(inputs=1), "how"), "graphs": ([inner(1), inner(2)], [inner(1), inner(3)], "how"), "a negative zero": (0.0, -0.0, "-0")}
+
+
+def branch(prefix="", number=2.0, op="Relu", more=0, crossed=0, outputs=1, inputs=2):
+    """A graph in an attribute: y = op(a + number * b), and what it may have besides."""
+    form, n = lambda x: helper.make_tensor_value_info(prefix + x, T.FLOAT, [2]), lambda *names: [prefix + x for x in names]
+    nodes = [helper.make_node("Mul", n("b" if inputs == 2 else "a", "c"), n("m")), helper.make_node("Add", n("m", "a"), n("s0"))]
+    for k in range(more): nodes.append(helper.make_node("Sub", n("m", f"s{k}") if not crossed else n(f"s{k}", "m"), n(f"s{k + 1}")))
+    nodes.append(helper.make_node(op, n(f"s{more}"), n("y")))
+    held = [numpy_helper.from_array(np.float32([number, 1]), prefix + "c")]
+    return helper.make_graph(nodes, "branch", [form("a"), form("b")][:inputs], [form("y"), form("m")][:outputs], held)
 
 
 def things(value, second=None, layers=3):
@@ -470,6 +483,7 @@ def things(value, second=None, layers=3):
     for k in range(layers):
         init.append(numpy_helper.from_array(np.random.default_rng(k).standard_normal((4, 4)).astype(np.float32), f"w{k}"))
         how = value if second is None or k != 1 else second
+        if callable(how): how = how(k)
         nodes += [helper.make_node("MatMul", [f"x{k}", f"w{k}"], [f"h{k}"], name=f"mul{k}"), helper.make_node("Thing", [f"h{k}"], [f"t{k}"], name=f"thing{k}", domain="custom", how=how),
                   helper.make_node("Add", [f"x{k}", f"t{k}"], [f"x{k + 1}"], name=f"add{k}")]
     g = helper.make_graph(nodes, "things", [form("x0")], [form(f"x{layers}")], init, value_info=[form(f"t{k}") for k in range(layers)])
@@ -492,4 +506,4 @@ def check_attributes():
 
 
 for check in (check_attributes, check_roles, check_models, check_stacks, check_learned, check_hierarchies, check_scopes, check_marks, check_report): check()
-t.cases.end(floor=216, picked=only)
+t.cases.end(floor=240, picked=only)
