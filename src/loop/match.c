@@ -236,7 +236,7 @@ static void mlo_slots_of(mlo_slots *s, mlo_node *n) {
 }
 
 /* A number as it is stored: 0 and -0 differ. */
-static uint32_t mlo_float_pattern(float f) {
+static uint32_t mlo_stored_bits(float f) {
     uint32_t bits;
     memcpy(&bits, &f, sizeof bits);
     return bits;
@@ -245,7 +245,7 @@ static uint32_t mlo_float_pattern(float f) {
 static uint64_t mlo_attr_hash(const mlo_attr *a) {
     uint64_t h = mlo_mix((uint64_t)a->type, mlo_hash(a->name, strlen(a->name)));
     switch (a->type) {
-    case MLO_ATTR_FLOAT: return mlo_mix(h, mlo_float_pattern(a->f));
+    case MLO_ATTR_FLOAT: return mlo_mix(h, mlo_stored_bits(a->f));
     case MLO_ATTR_INT: return mlo_mix(h, (uint64_t)a->i);
     case MLO_ATTR_STRING: return mlo_mix(h, mlo_hash(a->s.data, a->s.n));
     case MLO_ATTR_INTS: return mlo_mix(h, mlo_hash(a->ints, a->n_ints * sizeof *a->ints));
