@@ -60,7 +60,7 @@ QUICK = {
     "test_fuzz": "seeds damaged",
     "test_gate": "products given attention options outliers refusals",
     "test_hardware": "identical",
-    "test_library": "header layers amalgamation object options json_is_onnx",
+    "test_library": "header layers amalgamation object options json_is_onnx places lint",
     "test_memory": "sizes errors",
     "test_nested": "",
     "test_numerics": "requantize exp2 layernorm",
