@@ -99,6 +99,7 @@ def check_graphs():
            "shapes that do not fit": ("SHAPE", [node("MatMul", ["x", "w3"], ["y"], name="n1")], ["n1"]),
            "num_outputs that contradicts": ("SHAPE", [node("Split", ["x"], ["y", "z"], name="n1", num_outputs=3)], ["n1", "num_outputs is 3", "2 outputs"]),
            "num_outputs that contradicts, sizes given": ("SHAPE", [node("Split", ["x", "two"], ["y", "z"], name="n1", num_outputs=3)], ["n1", "num_outputs is 3", "2 outputs"]),
+           "sizes for fewer parts than there are": ("SHAPE", [node("Split", ["x", "two"], ["y", "z", "v"], name="n1")], ["n1", "split has 2 entries for 3 outputs"]),
            "types that do not fit": ("TYPE", [node("Add", ["x", "i"], ["y"], name="n1")], ["n1"])}
     for what, (code, nodes, mentions) in bad.items():
         path = t.write("bad.onnx", graph(nodes, [x], [y], [("w3", np.zeros((3, 4), np.float32)), ("i", np.zeros((2, 4), np.int64)), ("two", np.ones(2, np.int64))]))
@@ -517,4 +518,4 @@ if __name__ == "__main__":
     t.main(check_not_a_model, check_graphs, check_shapes, check_unsupported, check_declared, check_declared_run, check_declared_state,
            check_dimensions, check_external_data, check_calibration, check_outputs, check_closed_pipe, check_full_disk,
            check_nothing_half_written, check_usage, check_folding, check_kernels, check_metadata, check_pipes, check_check, check_warnings,
-           floor=279)
+           floor=280)
