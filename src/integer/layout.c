@@ -107,6 +107,24 @@ static const char *mlo_unscaled(const mlo_inside *in, const mlo_node *p, double 
     return NULL;
 }
 
+/* Is it a norm over the last axis? */
+static int mlo_is_norm(const mlo_inside *in, const mlo_node *n) {
+    if (!mlo_is(n, "RMSNormalization") && !mlo_is(n, "LayerNormalization")) return 0;
+    const mlo_form f = mlo_body_form(in, n->input[0]);
+    const int64_t axis = mlo_int(n, "axis", -1);
+    return mlo_form_known(&f) && (axis == -1 || axis == f.rank - 1);
+}
+
+/* The norm over parts of a token's channels (each head's, say) behind which n joins them again:
+ * there views end, as what is read is the token. NULL: n does no such thing. */
+static mlo_node *mlo_joined_norm(const mlo_inside *in, const mlo_node *n) {
+    mlo_node *p = mlo_has_trait(n, MLO_RESHAPES) ? mlo_made_by(in, n->input[0]) : NULL;
+    if (!p || !mlo_is_norm(in, p) || !mlo_is_carried(in, p->input[0])) return NULL;
+    const mlo_form from = mlo_body_form(in, n->input[0]), to = mlo_body_form(in, n->output[0]);
+    const int64_t d = mlo_last_dim(&from), c = mlo_last_dim(&to);
+    return mlo_form_known(&to) && d > 0 && c > d && c % d == 0 ? p : NULL;
+}
+
 static const char *mlo_chain_walk(
     const mlo_inside *in, const char *name, mlo_chain *c, double *scale) {
     for (c->n = c->n_rounding = 0; c->n < MLO_CHAIN && c->n_rounding < MLO_CHAIN;) {
@@ -115,7 +133,8 @@ static const char *mlo_chain_walk(
         if (mlo_is_rounded(in, name, &c->rounding[c->n_rounding])) {
             c->behind[c->n_rounding] = scale ? *scale : 1;
             name = c->rounding[c->n_rounding++].from;
-        } else if (mlo_is_layout(p) && mlo_is_carried(in, p->input[0])) {
+        } else if (mlo_is_layout(p) && mlo_is_carried(in, p->input[0])
+            && !mlo_joined_norm(in, p)) {
             c->node[c->n] = p;
             c->made[c->n++] = name;
             name = p->input[0];

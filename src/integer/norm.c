@@ -1,43 +1,77 @@
 /* norm: recognises LayerNormalization and RMSNormalization and makes them a norm kernel.
  *
- * in:  a norm over the channels of a token; its gamma and beta are parameters or absent.
- * out: the kernel LayerNorm, which reads the residual stream.
+ * in:  a norm over the channels of a token, or one over each of its parts of as many channels (its
+ *     heads: between a reshape to [.., T, H, D] and one back); its gamma and beta are parameters
+ *     or absent, of a part's channels or of all.
+ * out: the kernel LayerNorm, which reads a wide value: the residual stream, or what a linear layer
+ *     makes.
  */
 static const mlo_sublayer_kind mlo_norm_sublayer; /* the card, below */
 
-static const char *mlo_block_norm(mlo_recogniser *r, mlo_node *n) {
-    mlo_sublayer *b = mlo_block_new(r, &mlo_norm_sublayer, n, n->output[0]);
-    mlo_form f = mlo_body_form(&r->in, n->input[0]);
-    int64_t axis = mlo_int(n, "axis", -1);
+static const char *mlo_block_norm(mlo_recogniser *r, mlo_node *n, const char *out) {
+    mlo_sublayer *b = mlo_block_new(r, &mlo_norm_sublayer, n, out);
+    const mlo_form f = mlo_body_form(&r->in, n->input[0]), to = mlo_body_form(&r->in, out);
+    mlo_chain chain;
+    chain.n = chain.n_rounding = 0;
     if (!b) return NULL;
-    if (axis != -1 && axis != f.rank - 1)
-        return mlo_cannot(r, n, "a norm that is not over the channels");
+    if (!mlo_is_norm(&r->in, n)) return mlo_cannot(r, n, "a norm that is not over the channels");
     b->in[0] = n->input[0];
     b->n_in = 1;
+    b->groups = mlo_last_dim(&to) / mlo_last_dim(&f);
+    if (b->groups > 1) {
+        b->in[0] = mlo_chain_walk(&r->in, n->input[0], &chain, NULL);
+        const mlo_form from = mlo_body_form(&r->in, b->in[0]);
+        if (mlo_last_dim(&from) != mlo_last_dim(&to) || !mlo_is_unmoved(r, b->in[0], &chain))
+            return mlo_cannot(r, n, "a norm over parts that are not a token's channels in order");
+        for (size_t k = 1; k < 3; k++) {
+            const mlo_form g = mlo_body_form(&r->in, mlo_has_input(n, k) ? n->input[k] : "");
+            if (mlo_has_input(n, k) && mlo_form_count(&g) != mlo_last_dim(&f)
+                && (g.rank != 2 || f.dims[f.rank - 2] != b->groups))
+                return mlo_cannot(r, n, "a norm whose scale differs from token to token");
+        }
+    }
     b->weight = mlo_has_input(n, 1) ? n->input[1] : NULL;
     b->bias = mlo_has_input(n, 2) ? n->input[2] : NULL;
     b->epsilon = mlo_float(n, "epsilon", 1e-5f);
     b->center = mlo_is(n, "LayerNormalization");
-    return mlo_block_finish(r, b);
+    if (!mlo_block_finish(r, b) || mlo_chain_note(r, b->in[0], &chain, 1)) return NULL;
+    return b->out;
 }
 
 static const char *mlo_recognise_norm(mlo_recogniser *r, mlo_node *n, const char *name, int *is) {
-    (void)name;
-    *is = mlo_is(n, "LayerNormalization") || mlo_is(n, "RMSNormalization");
-    return *is ? mlo_block_norm(r, n) : NULL;
+    mlo_node *parts = mlo_joined_norm(&r->in, n);
+    *is = parts || mlo_is(n, "LayerNormalization") || mlo_is(n, "RMSNormalization");
+    return *is ? mlo_block_norm(r, parts ? parts : n, name) : NULL;
 }
 static const char *mlo_type_norm(const mlo_sublayer *b) {
     return b->center ? "layer_norm" : "rms_norm";
 }
 
-/* g, b, [eps, shift] of one iteration: see kernels/layernorm.c. */
-static void mlo_norm_numbers(const mlo_sublayer *b, int64_t channels, int64_t i, const float *gamma,
-    const float *beta, double x_scale, const mlo_form_made *y, int32_t *g, int32_t *o, int64_t *p) {
+/* A norm's parameters in one iteration, by channel of the token; NULL: 1, or 0. of: how many there
+ * are (a part's channels, or all of them). */
+typedef struct {
+    mlo_array *gamma, *beta;
+    int64_t of[2];
+} mlo_norm_given;
+
+static double mlo_norm_gamma(const mlo_norm_given *n, int64_t c) {
+    return n->gamma ? (double)((const float *)n->gamma->data)[c % n->of[0]] : 1;
+}
+static double mlo_norm_beta(const mlo_norm_given *n, int64_t c) {
+    return n->beta ? (double)((const float *)n->beta->data)[c % n->of[1]] : 0;
+}
+
+/* g, b, [eps, shift] of one iteration: see kernels/layernorm.c. all: channels of a token; count: of
+ * those, the first ones that have a g and b. */
+static void mlo_norm_numbers(const mlo_sublayer *b, int64_t all, int64_t count, int64_t i,
+    const mlo_norm_given *given, double x_scale, const mlo_form_made *y, int32_t *g, int32_t *o,
+    int64_t *p) {
     double most_g = 1e-30, most_b = 1e-30;
-#define MLO_NORM_STEP (y->scale[i] * (y->shape ? (double)y->shape[i * channels + c] : 1))
-#define MLO_NORM_BETA ((beta ? (double)beta[c] : 0) - (y->zero ? y->zero[i * channels + c] : 0))
-    for (int64_t c = 0; c < channels; c++) {
-        double vg = (gamma ? fabs((double)gamma[c]) : 1) / MLO_NORM_STEP;
+    const double channels = (double)(all / b->groups);
+#define MLO_NORM_STEP (y->scale[i] * (y->shape ? (double)y->shape[i * all + c] : 1))
+#define MLO_NORM_BETA (mlo_norm_beta(given, c) - (y->zero ? y->zero[i * all + c] : 0))
+    for (int64_t c = 0; c < count; c++) {
+        double vg = fabs(mlo_norm_gamma(given, c)) / MLO_NORM_STEP;
         double vb = fabs(MLO_NORM_BETA) / MLO_NORM_STEP;
         if (vg > most_g) most_g = vg;
         if (vb > most_b) most_b = vb;
@@ -46,8 +80,8 @@ static void mlo_norm_numbers(const mlo_sublayer *b, int64_t channels, int64_t i,
     int by_b = (int)floor(log2(1073741823.0 / most_b));
     int sh = by_g < by_b ? by_g : by_b;
     sh = sh > 30 ? 30 : sh < 0 ? 0 : sh;
-    for (int64_t c = 0; c < channels; c++) {
-        double vg = floor(ldexp((gamma ? (double)gamma[c] : 1) / MLO_NORM_STEP, sh - 14) + 0.5);
+    for (int64_t c = 0; c < count; c++) {
+        double vg = floor(ldexp(mlo_norm_gamma(given, c) / MLO_NORM_STEP, sh - 14) + 0.5);
         g[c] = (int32_t)(vg > 32767 ? 32767 : vg < -32768 ? -32768 : vg);
         o[c] = mlo_to_int32(
             floor(ldexp(MLO_NORM_BETA / MLO_NORM_STEP, sh) + 0.5) + (sh ? ldexp(1, sh - 1) : 0));
@@ -55,10 +89,47 @@ static void mlo_norm_numbers(const mlo_sublayer *b, int64_t channels, int64_t i,
 #undef MLO_NORM_STEP
 #undef MLO_NORM_BETA
     double eps = floor(
-        (double)b->epsilon * (double)channels * (double)channels / (x_scale * x_scale) + 0.5);
+        (double)b->epsilon * channels * channels / (x_scale * x_scale) + 0.5);
     double cap = ldexp(1, 47);
     p[0] = eps < 1 ? 1 : eps > cap ? (int64_t)cap : (int64_t)eps;
     p[1] = sh;
+}
+
+/* One of a norm's parameters in an iteration: of a part's channels or of all, rounded as given. */
+static mlo_array *mlo_norm_parameter(mlo_quantizer *q, const mlo_sublayer *b, const char *name,
+    const mlo_given *given, int64_t all, int64_t i) {
+    mlo *m = q->m;
+    mlo_array *a = name ? mlo_scan_value(m, &q->scan, name, i) : NULL;
+    const int64_t count = a ? mlo_array_count(a) : 0;
+    if (a && (a->dtype != MLO_FLOAT || (count != all / b->groups && count != all)))
+        mlo_fail(m, MLO_E_TYPE, b->node,
+            "a norm whose scale or bias is not %lld float32 values", (long long)(all / b->groups));
+    for (int64_t c = 0; a && c < count && !m->error.code; c++)
+        ((float *)a->data)[c] = (float)mlo_given_rounded(
+            given, i * all + c, (double)((float *)a->data)[c]);
+    return a;
+}
+
+/* Is what the norm's result stands for another thing in each part? */
+static int mlo_norm_differs(const mlo_form_made *y, int64_t all, int64_t part, int64_t loops) {
+    int differs = 0;
+    for (int64_t at = 0; at < loops * all; at++) {
+        const int64_t like = at - at % all + at % all % part;
+        differs |= y->shape && (y->shape[at] < y->shape[like] || y->shape[at] > y->shape[like]);
+        differs |= y->zero && (y->zero[at] < y->zero[like] || y->zero[at] > y->zero[like]);
+    }
+    return differs;
+}
+
+/* Does each part of a token need a g and b of its own? */
+static int mlo_norm_is_own(
+    mlo_quantizer *q, const mlo_sublayer *b, const mlo_form_made *y, int64_t all) {
+    const int64_t part = all / b->groups;
+    const mlo_form g = mlo_body_form(&q->r.in, b->weight ? b->weight : "");
+    const mlo_form o = mlo_body_form(&q->r.in, b->bias ? b->bias : "");
+    return b->groups > 1
+        && ((b->weight && mlo_form_count(&g) > part) || (b->bias && mlo_form_count(&o) > part)
+            || mlo_norm_differs(y, all, part, q->scan.iterations));
 }
 
 static int mlo_quantize_norm(mlo_quantizer *q, const mlo_sublayer *b) {
@@ -66,42 +137,34 @@ static int mlo_quantize_norm(mlo_quantizer *q, const mlo_sublayer *b) {
     mlo_signal *x = mlo_signal_of(q, b->in[0]), *y = mlo_signal_of(q, b->out);
     mlo_form_made made = mlo_made_at(q, y);
     mlo_form f = mlo_body_form(&q->r.in, b->in[0]);
-    int64_t channels = f.rank > 0 ? f.dims[f.rank - 1] : 1;
-    const int64_t two = 2;
+    const int64_t all = f.rank > 0 ? f.dims[f.rank - 1] : 1, two = 2;
+    const int own = mlo_norm_is_own(q, b, &made, all);
+    const int64_t count = own ? all : all / b->groups, dims[] = { b->groups, all / b->groups };
     const char *names[] = { mlo_format(m, "%s_g", b->out), mlo_format(m, "%s_b", b->out),
         mlo_format(m, "%s_p", b->out) };
+    int32_t *part[2];
     if (m->error.code) return mlo_failed(m);
-    int32_t *g = (int32_t *)mlo_parameter(q, names[0], MLO_INT32, 1, &channels);
-    int32_t *o = (int32_t *)mlo_parameter(q, names[1], MLO_INT32, 1, &channels);
+    for (int k = 0; k < 2; k++)
+        part[k] = (int32_t *)mlo_parameter(q, names[k], MLO_INT32, 1 + own, own ? dims : dims + 1);
     int64_t *p = (int64_t *)mlo_parameter(q, names[2], MLO_INT64, 1, &two);
     for (int64_t i = 0; i < q->scan.iterations && !m->error.code; i++) {
-        mlo_array *gamma = b->weight ? mlo_scan_value(m, &q->scan, b->weight, i) : NULL;
-        mlo_array *beta = b->bias && !m->error.code ? mlo_scan_value(m, &q->scan, b->bias, i)
-                                                    : NULL;
-        if ((gamma && (gamma->dtype != MLO_FLOAT || mlo_array_count(gamma) != channels))
-            || (beta && (beta->dtype != MLO_FLOAT || mlo_array_count(beta) != channels)))
-            mlo_fail(m, MLO_E_TYPE, b->node,
-                "a norm whose scale or bias is not %lld float32 values", (long long)channels);
-        if (gamma && !m->error.code)
-            for (int64_t c = 0; c < channels; c++)
-                ((float *)gamma->data)[c] = (float)mlo_given_rounded(
-                    b->weight_given, i * channels + c, (double)((float *)gamma->data)[c]);
-        if (beta && !m->error.code)
-            for (int64_t c = 0; c < channels; c++)
-                ((float *)beta->data)[c] = (float)mlo_given_rounded(
-                    b->bias_given, i * channels + c, (double)((float *)beta->data)[c]);
+        mlo_norm_given n = { mlo_norm_parameter(q, b, b->weight, b->weight_given, all, i), NULL,
+            { 1, 1 } };
+        if (!m->error.code) n.beta = mlo_norm_parameter(q, b, b->bias, b->bias_given, all, i);
+        if (n.gamma) n.of[0] = mlo_array_count(n.gamma);
+        if (n.beta) n.of[1] = mlo_array_count(n.beta);
         if (!m->error.code)
-            mlo_norm_numbers(b, channels, i, gamma ? (float *)gamma->data : NULL,
-                beta ? (float *)beta->data : NULL, x->wide_scale[i], &made, g + i * channels,
-                o + i * channels, p + 2 * i);
-        mlo_array_free(m, gamma);
-        mlo_array_free(m, beta);
+            mlo_norm_numbers(b, all, count, i, &n, x->wide_scale[i], &made, part[0] + i * count,
+                part[1] + i * count, p + 2 * i);
+        mlo_array_free(m, n.gamma);
+        mlo_array_free(m, n.beta);
     }
     mlo_node *n = m->error.code
         ? NULL
         : mlo_kernel_node(q, &mlo_layernorm_kernel, b, b->out, made.type, made.bits, made.scale);
     const char *in[] = { x->wide_name, names[0], names[1], names[2] };
-    if (!n || mlo_attr_int(m, n, "center", b->center) || mlo_inputs(m, n, in, 4))
+    if (!n || mlo_attr_int(m, n, "center", b->center)
+        || (b->groups > 1 && mlo_attr_int(m, n, "groups", b->groups)) || mlo_inputs(m, n, in, 4))
         return mlo_failed(m);
     return mlo_narrow(q, b, b->out, y);
 }

@@ -37,9 +37,10 @@ typedef struct {
     int transposed;
     /* of a linear layer, and of its sum before the bias; NULL: nothing is fixed */
     mlo_given *weight_given, *bias_given, *sum_given;
-    /* norm */
+    /* norm; groups: so many of a token's channels */
     float epsilon;
     int center;
+    int64_t groups;
     /* attention, rotary: heads (attention: of queries; of keys and values); attention: what scores
      * are multiplied by; gate: what the product is */
     int64_t heads, kv_heads;
@@ -238,6 +239,10 @@ static const char *mlo_block_of(mlo_recogniser *r, const char *name) {
     mlo_rounding f;
     int is = mlo_is_rounded(&r->in, name, &f);
     if (is) out = mlo_note_block(r, &f);
+    if (!is && mlo_is_plain(&r->in, n)) {
+        is = 1;
+        out = mlo_block_of(r, n->input[0]);
+    }
     for (size_t k = 0; !is && r->kinds[k]; k++) out = r->kinds[k]->recognise(r, n, name, &is);
     if (!is)
         out = mlo_is_layout(n) ? mlo_block_layout(r, n, name)
