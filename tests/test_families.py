@@ -7,7 +7,7 @@
 Of each model: `mlo compile`; the words of its core in `mlo run` and in ONNX Runtime on host/core.onnx, which must be the
 same; and how near ONNX Runtime comes on pre.onnx, core.onnx and post.onnx to the float model, with inputs that calibration
 never saw. Of exports whose cores are the same Verilog, byte for byte, one a day has it simulated: the same words again. What cannot be built has to say so in a person's words: REFUSED.
-models/families.py, families_more.py, families_gates.py and families_decoders.py made the files."""
+models/families.py, families_more.py, families_gates.py, families_decoders.py and families_norms.py made the files."""
 import datetime
 import glob
 import os
@@ -22,12 +22,12 @@ from hardware import Run, key, together
 
 FLAGS = ("--pe", "4", "--simd", "4")
 OPEN = {"batch": 1, "sequence": 8}                          # what people leave open, bound by --dim
-NEAR, FRAMES, LEAST = 0.97, 8, 150
+NEAR, FRAMES, LEAST = 0.97, 8, 165
 
 # by a part of the name: what the refusal's line has to say; the last two are encoders that mlo ought to take, and does not yet
 REFUSED = {"gpt1": "a softmax over something", "-square-": "mask", "-batch2-": "batch of 2",
            "-half-": "float16", "mpnet": "relative positions", "detr": "position embeddings in every layer",
-           "t5-encoder": "relative positions", "rms-norm": "no function of one value",
+           "t5-encoder": "relative positions",
            "dinov2-ts17": "Resize"}
 # a mask [1, 1, 1, keys] at an Attention, which ONNX Runtime 1.31 does not broadcast: onnx's own evaluator judges
 REFERENCE = ("torch-batch-pre-relu-d24-mask-d",)
@@ -194,4 +194,4 @@ def check_verilator():
         t.case("the same words in Verilator: " + name, Run(out, "--frames", "3", verilator=True).why())
 
 
-if __name__ == "__main__": t.main(check_families, check_verilator, floor=176)
+if __name__ == "__main__": t.main(check_families, check_verilator, floor=191)

@@ -443,6 +443,141 @@ class CausalGroups(Ranges, Grouped):
 def grouped(kv, spread): return type("Grouped", (Grouped,), {"kv": kv, "spread": spread})
 
 
+class Unbiased(Norm):
+    """The variance of N - 1: a LayerNorm of another scale."""
+    def layernorm(self, x, name):
+        d = self.deviation(x)
+        power = self.node("Mul", self.node("ReduceMean", self.node("Pow", d, self.number(2.0)), self.ints(-1)), self.number(self.hidden / (self.hidden - 1)))
+        return self.node("Mul", self.node("Div", d, self.node("Sqrt", self.node("Add", power, self.number(1e-5)))), self.draw(name, self.hidden))
+
+
+class Rms(Spelled):
+    """x / its root mean square, in ways of its own; last: what comes of the quotient and the gain."""
+    def gain(self, name): return self.init(name + ".weight", (1 + 0.3 * self.rng.standard_normal(self.hidden)).astype(np.float32))
+    def quotient(self, x): return self.node("Div", x, self.node("Sqrt", self.node("Add", self.node("ReduceMean", self.node("Mul", x, x), self.ints(-1)), self.number(1e-6))))
+    def layernorm(self, x, name): return self.node("Mul", self.quotient(x), self.gain(name))
+
+
+class Normalized(Rms):
+    """F.normalize(x) sqrt(C), as both exporters write it."""
+    def length(self, x): return self.node("Clip", self.node("ReduceL2", x, self.ints(-1)), self.number(1e-12))
+    def quotient(self, x): return self.node("Mul", self.node("Div", x, self.node("Expand", self.length(x), self.ints(1, self.tokens, self.hidden))), self.number(self.hidden ** 0.5))
+
+
+class Longest(Normalized):
+    """The length is no longer than it is at least: Max; the constant comes last."""
+    def length(self, x): return self.node("Max", self.node("Sqrt", self.node("ReduceSumSquare", x, self.ints(-1))), self.number(1e-8))
+    def quotient(self, x): return self.node("Div", x, self.length(x))
+    def layernorm(self, x, name): return self.node("Mul", super().layernorm(x, name), self.number(self.hidden ** 0.5))
+
+
+class Summed(Rms):
+    """The mean as a sum by hand; the quotient as a product with 1 / root."""
+    def quotient(self, x):
+        power = self.node("Add", self.node("Div", self.node("ReduceSum", self.node("Pow", x, self.number(2.0)), self.ints(2)), self.number(self.hidden)), self.number(1e-6))
+        return self.node("Mul", x, self.node("Reciprocal", self.node("Sqrt", power)))
+
+
+class OnePlus(Rms):
+    """Gemma: 1 + w, in float32 and back."""
+    def gain(self, name): return self.node("Add", self.draw(name + ".weight", self.hidden, by=0.3), self.number(1.0))
+    def layernorm(self, x, name): return self.node("Cast", super().layernorm(self.node("Cast", x, to=TensorProto.FLOAT), name), to=TensorProto.FLOAT)
+
+
+class NoGain(Rms):
+    def layernorm(self, x, name): return self.quotient(x)
+
+
+class Sandwich(Rms):
+    """Gemma 2: what sublayers make is normed, too, before it is added."""
+    def layer(self, x, bias, p):
+        for part, name in (lambda y: self.attention(y, bias, p), "1"), (lambda y: self.mlp(y, p), "2"):
+            x = self.node("Add", x, self.layernorm(part(self.layernorm(x, p + "before" + name)), p + "behind" + name))
+        return x
+
+
+# ---- norms of queries and keys --------------------------------------------------------------------------------------------------------
+
+class QkNorm(Spelled):
+    """Queries and keys are normed, each head by itself, [1, T, H, D], before heads go first. of: the shape of the gain."""
+    def of(self): return (self.head,)
+    def gain(self, name): return self.init(name, (1 + 0.3 * self.rng.standard_normal(self.of())).astype(np.float32))
+    def normed(self, x, name): return self.node("LayerNormalization", x, self.gain(name), self.draw(name + ".bias", *self.of(), by=0.1), axis=-1, epsilon=1e-5)
+    def projections(self, x, p):
+        q, k, v = (self.linear(x, self.hidden, self.heads * self.head, p + n) for n in ("query", "key", "value"))
+        q, k = (self.node("Transpose", self.normed(self.shaped(y, 1, self.tokens, self.heads, self.head), p + n), perm=[0, 2, 1, 3]) for y, n in ((q, "q_norm"), (k, "k_norm")))
+        return self.turned(q, k, self.heads_of(v))
+
+
+class QkRms(QkNorm):
+    """Qwen 3, written out; the gain first, or (of each head) wherever it is broadcast."""
+    def normed(self, x, name):
+        power = self.node("Add", self.node("ReduceMean", self.node("Pow", x, self.number(2.0)), self.ints(-1)), self.number(1e-6))
+        return self.node("Mul", self.gain(name), self.node("Mul", x, self.node("Reciprocal", self.node("Sqrt", power))))
+
+
+class QkSimplified(QkNorm):
+    """ONNX Runtime's operator."""
+    def normed(self, x, name): return self.node("SimplifiedLayerNormalization", x, self.gain(name), axis=-1, epsilon=1e-6)
+
+
+class QkOwn(QkRms):
+    """Cohere: a gain of its own for each head."""
+    def of(self): return self.heads, self.head
+
+
+class QkBehind(QkNorm):
+    """Behind heads that went first, [1, H, T, D]."""
+    def heads_first(self, x, p): return Spelled.projections(self, x, p)
+    def projections(self, x, p):
+        q, k, v = self.heads_first(x, p)
+        if self.heads_first.__func__ is QkBehind.heads_first: k = self.node("Transpose", k, perm=[0, 1, 3, 2])
+        return self.turned(self.normed(q, p + "q_norm"), self.normed(k, p + "k_norm"), v)
+
+
+class QkBehindOwn(QkBehind):
+    normed = QkRms.normed
+    def of(self): return self.heads, 1, self.head
+
+
+class QkPacked(QkBehind):
+    """timm: out of one projection."""
+    def turned(self, q, k, v): return q, k, v
+    def heads_first(self, x, p): return Gathers.projections(self, x, p)
+    def projections(self, x, p):
+        q, k, v = self.heads_first(x, p)
+        return Spelled.turned(self, self.normed(q, p + "q_norm"), self.normed(k, p + "k_norm"), v)
+
+
+class QkMegatron(QkPacked):
+    """Out of [1, T, H, 3 D], a gain of its own for each head."""
+    normed = QkRms.normed
+    def of(self): return self.heads, 1, self.head
+    def heads_first(self, x, p): return PerHead.projections(self, x, p)
+
+
+class QkRows(QkNorm):
+    """All heads of all tokens as rows of a matrix."""
+    def normed(self, x, name): return self.shaped(super().normed(self.shaped(x, self.tokens * self.heads, self.head), name), 1, self.tokens, self.heads, self.head)
+
+
+class QkInterleaved(QkNorm):
+    """Channels as [D, H]: neighbours belong to different heads."""
+    def projections(self, x, p):
+        q, k, v = (self.linear(x, self.hidden, self.heads * self.head, p + n) for n in ("query", "key", "value"))
+        q, k = (self.normed(self.node("Transpose", self.shaped(y, 1, self.tokens, self.head, self.heads), perm=[0, 3, 1, 2]), p + n) for y, n in ((q, "q_norm"), (k, "k_norm")))
+        return self.turned(q, k, self.heads_of(v))
+
+
+class QkWhole(Spelled):
+    """OLMo 2: queries and keys are normed over all heads."""
+    def projections(self, x, p):
+        wide = self.heads * self.head
+        q, k, v = (self.linear(x, self.hidden, wide, p + n) for n in ("query", "key", "value"))
+        q, k = (self.node("LayerNormalization", y, self.draw(p + n, wide), axis=-1, epsilon=1e-5) for y, n in ((q, "q_norm"), (k, "k_norm")))
+        return self.turned(*(self.heads_of(y) for y in (q, k, v)))
+
+
 SPELLINGS = {
     "plain": Spelled, "split": Split, "slices": Slices, "gathers": Gathers, "per head": PerHead, "innermost": Innermost, "interleaved": Interleaved, "gemm": Gemm,
     "crossed": Crossed, "sequence first": SequenceFirst, "einsum": Einsum, "einsum weights": EinsumWeights, "scale twice": ScaleTwice, "casts": Casts, "flat": Flat, "layer scale": LayerScale,
@@ -454,7 +589,10 @@ SPELLINGS = {
     "five axes": FiveAxes, "grouped packed": PackedGroups, "grouped causal": CausalGroups,
     "norm pow sqrt div": norm(), "norm mul sqrt reciprocal": norm(square="Mul", last="Reciprocal", ending="first"), "norm pow power": norm(root="Pow", last="Power"),
     "norm one over": norm(last="Over"), "norm gain early": norm(ending="early"), "norm twice": TwoDeviations,
-    "rms": norm(centred=False), "rms reciprocal": norm(centred=False, last="Reciprocal", ending="first"), "rms power": norm(centred=False, root="Pow", last="Power")}
+    "rms": norm(centred=False), "rms reciprocal": norm(centred=False, last="Reciprocal", ending="first"), "rms power": norm(centred=False, root="Pow", last="Power"),
+    "norm unbiased": Unbiased, "rms of the length": Normalized, "rms of the longest": Longest, "rms by sums": Summed, "rms one plus": OnePlus, "rms without a gain": NoGain, "rms sandwich": Sandwich,
+    "qk norm": QkNorm, "qk rms": QkRms, "qk simplified": QkSimplified, "qk own": QkOwn, "qk behind": QkBehind, "qk behind own": QkBehindOwn, "qk packed": QkPacked, "qk side by side": QkMegatron,
+    "qk rows": QkRows, "qk interleaved": QkInterleaved, "qk whole": QkWhole}
 
 
 def feed(m, seed):
@@ -617,12 +755,37 @@ class Bias(Spelled):
     def masked(self, scores): return self.node("Add", scores, self.draw("bias", 1, self.heads, self.tokens, self.tokens))
 
 
-class Unbiased(Norm):
-    """The variance of N - 1: no LayerNorm."""
-    def layernorm(self, x, name):
-        d = self.deviation(x)
-        power = self.node("Mul", self.node("ReduceMean", self.node("Pow", d, self.number(2.0)), self.ints(-1)), self.number(self.hidden / (self.hidden - 1)))
-        return self.node("Mul", self.node("Div", d, self.node("Sqrt", self.node("Add", power, self.number(1e-5)))), self.draw(name, self.hidden))
+class Outside(Rms):
+    """Epsilon is added to the root."""
+    def quotient(self, x): return self.node("Div", x, self.node("Add", self.node("Sqrt", self.node("ReduceMean", self.node("Mul", x, x), self.ints(-1))), self.number(1e-5)))
+
+
+class Floored(Normalized):
+    """The length is 1 at least."""
+    def length(self, x): return self.node("Clip", self.node("ReduceL2", x, self.ints(-1)), self.number(1.0))
+
+
+class QkOtherAxis(QkRms):
+    """The mean over the heads."""
+    def normed(self, x, name):
+        power = self.node("Add", self.node("ReduceMean", self.node("Pow", x, self.number(2.0)), self.ints(2)), self.number(1e-6))
+        return self.node("Mul", self.node("Mul", x, self.node("Reciprocal", self.node("Sqrt", power))), self.gain(name))
+
+
+class QkTokens(QkRms):
+    """A gain for each token, of which there are as many as heads."""
+    def __init__(self):
+        super().__init__()
+        self.tokens = self.heads
+
+    def of(self): return self.tokens, 1, self.head
+
+
+class QkHalves(QkNorm):
+    """Norms of parts that are not heads, two of each: the attention that follows is none of those parts'."""
+    def normed(self, x, name):
+        y = self.node("LayerNormalization", self.shaped(x, 1, self.tokens, 2, self.heads, self.head // 2), self.draw(name, self.tokens, 1, 1, self.head // 2), axis=-1)
+        return self.shaped(y, 1, self.tokens, self.heads, self.head)
 
 
 class OtherMean(Norm):
@@ -642,7 +805,9 @@ REFUSED = {"blocks": (Blocks, "query 1 adds to key 0 what other queries do not")
            "one other element": (OneOther, "query 4 adds to key 3"), "other keys": (OtherKeys, "query 4"), "staircase": (Staircase, "sees key"), "strict": (Strict, "does not see key 0"),
            "heads differ": (HeadsDiffer, "in head 2 query 0 adds to key 1 what other heads do not"), "alibi": (Alibi, "what other queries do not"), "half masked": (HalfMasked, "attention mask or bias"),
            "wrong way": (WrongWay, "keys that are not laid out as heads"),
-           "bias": (Bias, "relative positions"), "unbiased": (Unbiased, "no function of one value"), "other mean": (OtherMean, "no function of one value"),
+           "bias": (Bias, "relative positions"), "epsilon outside": (Outside, "no function of one value"), "floored": (Floored, "no function of one value"),
+           "qk other axis": (QkOtherAxis, "queries that are not laid out as heads"), "qk tokens": (QkTokens, "queries that are not laid out as heads"), "qk halves": (QkHalves, "queries that are not laid out as heads"),
+           "other mean": (OtherMean, "no function of one value"),
            "rotary": (Rotary, "rotary embedding")}
 
 
