@@ -68,6 +68,7 @@ struct mlo {
     mlo_desc desc;
     mlo_block *arena;
     size_t arena_bytes;
+    int pushed; /* the list that was to grow last has room */
     mlo_strings strings;
     mlo_option *options;
     size_t n_options, options_room;
@@ -886,7 +887,8 @@ typedef struct mlo_model {
  * functions) are arrays of pointers; small ones (entries, dims, opsets, annotations) are arrays of
  * structs. A list grows with MLO_PUSH(m, list, n, item): the room is the next power of two, so no
  * field for it is needed. Lists that come from elsewhere may be exact: MLO_PUSH copies at powers
- * of two only, so a list that mlo did not grow must be allotted by mlo_room(n) items. */
+ * of two only, so a list that mlo did not grow must be allotted by mlo_room(n) items. Without
+ * memory the list stays as it is, so that whoever walks it before the failure is seen may. */
 static size_t mlo_room(size_t n) {
     size_t room = 4;
     while (room < n) room *= 2;
@@ -894,11 +896,12 @@ static size_t mlo_room(size_t n) {
 }
 #define MLO_PUSH(m, list, n, item)                             \
     ((list) = mlo_push_room((m), (list), (n), sizeof *(list)), \
-        (list) ? ((list)[(n)++] = (item), 1) : 0)
+        (m)->pushed ? ((list)[(n)++] = (item), 1) : 0)
 static void *mlo_push_room(mlo *m, void *list, size_t n, size_t size) {
-    if (n && n < mlo_room(n)) return list;
-    size_t room = n ? n : 0;
-    return mlo_grow(m, list, n, &room, size);
+    size_t room = n;
+    void *more = n && n < mlo_room(n) ? list : mlo_grow(m, list, n, &room, size);
+    m->pushed = more != NULL;
+    return more ? more : list;
 }
 
 /* ---- failing at a node ---------------------------------------------------- */
@@ -1848,7 +1851,7 @@ static void *mlo_field_slot(mlo *m, int id, void *message, const mlo_field *f) {
     if (f->flags & MLO_F_LIST) {
         size_t *n = MLO_N(message, f), size = mlo_field_size(f);
         char *list = (char *)mlo_push_room(m, *MLO_AT(void *, message, f), *n, size);
-        if (!list) return NULL;
+        if (!m->pushed) return NULL;
         *MLO_AT(void *, message, f) = list;
         return list + (*n)++ * size;
     }
@@ -3776,7 +3779,7 @@ typedef enum {
     MLO_COMMUTES = 2, /* two operands may come in either order */
     MLO_ELEMENTWISE = 4, /* each element of the result is a function of the elements at its place */
     MLO_RESHAPES = 8, /* elements keep their order */
-    MLO_MOVES = 16, /* elements move, or some are left out */
+    MLO_MOVES = 16, /* elements move, some may be left out or repeated */
     MLO_QUANTIZES = 32, /* to integers, or back */
     MLO_TRAINED = 64 /* an operand may be something that training sets: a bias, a gain */
 } mlo_trait;
@@ -3844,6 +3847,11 @@ static const struct { const char *op; unsigned traits; } mlo_traits[] = {
     { "QuantizeLinear",                    MLO_ELEMENTWISE | MLO_QUANTIZES },
     { "DequantizeLinear",                  MLO_ELEMENTWISE | MLO_QUANTIZES },
     { "Swish",                             MLO_ELEMENTWISE },
+    { "Selu",                              MLO_ELEMENTWISE },
+    { "Celu",                              MLO_ELEMENTWISE },
+    { "Softsign",                          MLO_ELEMENTWISE },
+    { "ThresholdedRelu",                   MLO_ELEMENTWISE },
+    { "Shrink",                            MLO_ELEMENTWISE },
     { "Reshape",                           MLO_RESHAPES },
     { "Unsqueeze",                         MLO_RESHAPES },
     { "Squeeze",                           MLO_RESHAPES },
@@ -3852,6 +3860,9 @@ static const struct { const char *op; unsigned traits; } mlo_traits[] = {
     { "Slice",                             MLO_MOVES },
     { "Split",                             MLO_MOVES },
     { "Gather",                            MLO_MOVES },
+    { "GatherND",                          MLO_MOVES },
+    { "Expand",                            MLO_MOVES },
+    { "Tile",                              MLO_MOVES },
     { "Quant",                             MLO_QUANTIZES },
     { "BipolarQuant",                      MLO_QUANTIZES },
     { "IntQuant",                          MLO_QUANTIZES },
@@ -5896,7 +5907,7 @@ static int mlo_run_Pad(mlo_call *c) {
 }
 
 /* ======== src/ops/nn.c ======== */
-/* nn: matrix products, convolution, norms, softmax.
+/* nn: matrix products, convolution, norms, softmax, rotary embedding.
  *
  * in:  a call with its output made.
  * out: the output, filled.
@@ -6593,6 +6604,117 @@ static int mlo_shape_Attention(mlo_shapes *s) {
     return 0;
 }
 
+/* ---- RotaryEmbedding ------------------------------------------------------ */
+
+/* Pairs of a head's channels turned by angles of the token's position: as [batch, heads, tokens,
+ * width], or as [batch, tokens, heads x width] with the number of heads as an attribute. */
+typedef struct {
+    int64_t batch, tokens, heads, width;
+    int64_t turned; /* channels of a head that turn, the first ones */
+    int flat, interleaved;
+    const int64_t *position; /* [batch, tokens] rows of the tables, NULL: row by row */
+} mlo_rotation;
+
+/* Takes the geometry from the forms; 0 where they are not known. -1: refused. */
+static int mlo_rotation_of(const mlo_shapes *s, const mlo_form *x, mlo_rotation *r) {
+    const mlo_node *n = s->node;
+    const int64_t heads = mlo_int(n, "num_heads", 0),
+                  turned = mlo_int(n, "rotary_embedding_dim", 0);
+    memset(r, 0, sizeof *r);
+    r->interleaved = mlo_int(n, "interleaved", 0) != 0;
+    if (x->rank < 0) return 0;
+    if (x->rank != 3 && x->rank != 4) {
+        mlo_fail(s->m, MLO_E_SHAPE, n, "input of rank %d; 3 or 4 is needed", x->rank);
+        return -1;
+    }
+    r->flat = x->rank == 3;
+    r->heads = r->flat ? heads : x->dims[1];
+    if (!mlo_form_known(x)) return 0;
+    r->batch = x->dims[0];
+    r->tokens = x->dims[r->flat ? 1 : 2];
+    int64_t channels = x->dims[x->rank - 1];
+    r->width = !r->flat ? channels : heads > 0 && channels % heads == 0 ? channels / heads : 0;
+    r->turned = turned ? turned : r->width;
+    if (r->width < 1 || r->turned < 0 || r->turned % 2 || r->turned > r->width) {
+        mlo_fail(s->m, MLO_E_SHAPE, n,
+            "%lld channels in %lld heads of which %lld turn; pairs are needed, and num_heads where "
+            "the input has rank 3",
+            (long long)channels, (long long)r->heads, (long long)r->turned);
+        return -1;
+    }
+    return 1;
+}
+static int mlo_shape_RotaryEmbedding(mlo_shapes *s) {
+    mlo_form x = mlo_form_in(s, 0);
+    mlo_rotation r;
+    s->out[0] = x;
+    return mlo_rotation_of(s, &x, &r) < 0 ? mlo_failed(s->m) : mlo_same_type(s, 0, 1);
+}
+/* A table has a row for every token of the batch, or for every position. */
+static int mlo_rotation_table(mlo_call *c, const mlo_rotation *r, size_t i, int64_t *rows) {
+    const mlo_array *a = c->in[i];
+    const int rank = r->position ? 2 : 3;
+    *rows = a->rank == rank ? mlo_array_count(a) / (r->turned ? r->turned / 2 : 1) : 0;
+    if (a->rank == rank && a->dims[rank - 1] == r->turned / 2
+        && (r->position || (a->dims[0] == r->batch && a->dims[1] == r->tokens)))
+        return 0;
+    return mlo_fail(c->m, MLO_E_SHAPE, c->node, "a table %s for %lld tokens with %lld pairs",
+        mlo_dims_text(c->m, a->rank, a->dims), (long long)r->tokens, (long long)r->turned / 2);
+}
+static void mlo_rotate(
+    const mlo_rotation *r, const double *x, double *y, const double *cos, const double *sin) {
+    const int64_t half = r->turned / 2;
+    memcpy(y, x, (size_t)r->width * sizeof *y);
+    for (int64_t k = 0; k < half; k++) {
+        int64_t a = r->interleaved ? 2 * k : k, b = r->interleaved ? 2 * k + 1 : k + half;
+        y[a] = x[a] * cos[k] - x[b] * sin[k];
+        y[b] = x[a] * sin[k] + x[b] * cos[k];
+    }
+}
+static int mlo_rotate_all(mlo_call *c, const mlo_rotation *r, const mlo_array *x, double *y,
+    const mlo_array *cos, const mlo_array *sin, int64_t rows) {
+    const int64_t half = r->turned / 2;
+    for (int64_t i = 0; i < r->batch * r->tokens; i++) {
+        int64_t row = r->position ? r->position[i] : i;
+        if (row < 0 || row >= rows)
+            return mlo_fail(c->m, MLO_E_DATA, c->node, "position %lld of a table of %lld",
+                (long long)row, (long long)rows);
+        for (int64_t h = 0; h < r->heads; h++) {
+            int64_t at = r->flat ? i * r->heads + h
+                                 : (i / r->tokens * r->heads + h) * r->tokens + i % r->tokens;
+            mlo_rotate(r, (const double *)x->data + at * r->width, y + at * r->width,
+                (const double *)cos->data + row * half, (const double *)sin->data + row * half);
+        }
+    }
+    return 0;
+}
+static int mlo_run_RotaryEmbedding(mlo_call *c) {
+    mlo *m = c->m;
+    const mlo_array *in[4] = { NULL, NULL, NULL, NULL };
+    mlo_rotation r;
+    int64_t rows[2];
+    MLO_TRY(mlo_need_inputs(c, 3));
+    if (mlo_rotation_of(c->forms, &c->forms->in[0], &r) < 1) return mlo_failed(m);
+    for (size_t i = 0; i < 4 && i < c->n_in; i++)
+        if (c->in[i] && !(in[i] = mlo_as(m, c->in[i], i < 3 ? MLO_DOUBLE : MLO_INT64))) break;
+    if (in[3] && !m->error.code) {
+        r.position = (const int64_t *)in[3]->data;
+        if (mlo_array_count(in[3]) != r.batch * r.tokens)
+            mlo_fail(m, MLO_E_SHAPE, c->node, "positions %s for %lld tokens",
+                mlo_dims_text(m, in[3]->rank, in[3]->dims), (long long)(r.batch * r.tokens));
+    }
+    mlo_array *y = m->error.code ? NULL : mlo_array_new(m, MLO_DOUBLE, in[0]->rank, in[0]->dims);
+    if (y && !mlo_rotation_table(c, &r, 1, &rows[0]) && !mlo_rotation_table(c, &r, 2, &rows[1])
+        && !mlo_rotate_all(
+            c, &r, in[0], (double *)y->data, in[1], in[2], rows[0] < rows[1] ? rows[0] : rows[1]))
+        mlo_convert(
+            c->out[0]->dtype, c->out[0]->data, MLO_DOUBLE, y->data, (size_t)mlo_array_count(y));
+    mlo_array_free(m, y);
+    for (size_t i = 0; i < 4; i++)
+        if (in[i]) mlo_as_free(m, in[i], c->in[i]);
+    return mlo_failed(m);
+}
+
 /* ---- MaxPool -------------------------------------------------------------- */
 
 static int mlo_pool_window(const mlo_shapes *s, const mlo_form *x, mlo_window *w) {
@@ -7211,11 +7333,11 @@ static const mlo_op mlo_standard_ops[] = {
     MLO_OP(LogSoftmax, same),
     MLO_OP2(LayerNormalization, LayerNormalization),
     MLO_OP2(RMSNormalization, LayerNormalization),
+    MLO_OP3(RotaryEmbedding, RotaryEmbedding),
     /* carried through, not evaluated: only the form is known */
     { "BatchNormalization", mlo_shape_same, NULL, 3 },
     { "GroupNormalization", mlo_shape_same, NULL, 3 },
     { "InstanceNormalization", mlo_shape_same, NULL, 3 },
-    { "RotaryEmbedding", mlo_shape_same, NULL, 3 },
     { "ScatterElements", mlo_shape_same, NULL, 3 },
     /* reductions */
     MLO_OP(ReduceSum, Reduce),
@@ -7652,7 +7774,8 @@ enum { MLO_N_QONNX = sizeof mlo_qonnx_ops / sizeof *mlo_qonnx_ops };
  *     acc = Cast <to=7> (x)
  *     l = Constant <value_int=@lo> ()
  *
- * @name refers to an attribute of the function. The text gives a reduction its axes as an
+ * @name refers to an attribute of the function; <.., groups=1> says what it is where a node has
+ * none. The text gives a reduction its axes as an
  * attribute; they become an input where the opset wants one. Integer constants become tensors where
  * the opset wants these.
  *
@@ -7761,8 +7884,20 @@ static void mlo_read_node(mlo_reader *r) {
     MLO_PUSH(r->m, r->f->node, r->f->n_node, n);
 }
 
-/* The FunctionProto of a text, at an opset. NULL without memory. */
-static mlo_function *mlo_function_of(mlo *m, const char *text, int64_t opset) {
+/* What an attribute of the function is where a node does not say. */
+static void mlo_read_default(mlo_reader *r, const char *name) {
+    mlo_attr *a = MLO_NEW(r->m, mlo_attr);
+    if (!a) return;
+    a->name = name;
+    a->type = MLO_ATTR_INT;
+    a->i = mlo_number(r);
+    a->has = MLO_HAS(20) | MLO_HAS(3);
+    MLO_PUSH(r->m, r->f->attr_proto, r->f->n_attr_proto, a);
+}
+
+/* The FunctionProto of a text and of what follows it (NULL: nothing), at an opset. NULL without
+ * memory. */
+static mlo_function *mlo_function_of(mlo *m, const char *text, const char *ending, int64_t opset) {
     mlo_reader r = { m, text, MLO_NEW(m, mlo_function), opset };
     mlo_function *f = r.f;
     if (!f || !(f->opset = MLO_NEW_N(m, mlo_opset, mlo_room(1)))) return NULL;
@@ -7775,7 +7910,10 @@ static mlo_function *mlo_function_of(mlo *m, const char *text, int64_t opset) {
     if (mlo_take(&r, "<"))
         while (!mlo_take(&r, ">") && *r.p && !m->error.code) {
             const char *a = mlo_word(&r);
-            MLO_PUSH(m, f->attr, f->n_attr, a);
+            if (mlo_take(&r, "="))
+                mlo_read_default(&r, a);
+            else
+                MLO_PUSH(m, f->attr, f->n_attr, a);
             mlo_take(&r, ",");
         }
     mlo_take(&r, "(");
@@ -7791,6 +7929,8 @@ static mlo_function *mlo_function_of(mlo *m, const char *text, int64_t opset) {
         MLO_PUSH(m, f->output, f->n_output, y);
         mlo_take(&r, ",");
     }
+    for (mlo_skip_spaces(&r); *r.p && !m->error.code; mlo_skip_spaces(&r)) mlo_read_node(&r);
+    r.p = ending ? ending : "";
     for (mlo_skip_spaces(&r); *r.p && !m->error.code; mlo_skip_spaces(&r)) mlo_read_node(&r);
     return m->error.code ? NULL : f;
 }
@@ -8054,7 +8194,7 @@ static int mlo_function_node(mlo_call *c, const mlo_function *f, mlo_array **mad
 static int mlo_dialect_run(mlo_call *c) {
     mlo *m = c->m;
     const mlo_dialect *d = mlo_dialect_of(c->node);
-    const mlo_function *f = d ? mlo_function_of(m, d->function, c->opset) : NULL;
+    const mlo_function *f = d ? mlo_function_of(m, d->function, NULL, c->opset) : NULL;
     if (!f)
         return m->error.code ? mlo_failed(m) : mlo_fail(m, MLO_E_BUG, c->node, "has no function");
     mlo_array **made = (mlo_array **)mlo_scratch(m, f->n_node, sizeof *made);
@@ -8182,7 +8322,7 @@ static int mlo_dialect_functions(mlo *m, const uint8_t *used) {
     if (!imported && !MLO_PUSH(m, model->opset, model->n_opset, own)) return mlo_failed(m);
     for (int i = 0; i < MLO_N_DIALECTS; i++) {
         if (!used[i] || !mlo_dialects[i].function) continue;
-        mlo_function *f = mlo_function_of(m, mlo_dialects[i].function, mlo_opset_of(m));
+        mlo_function *f = mlo_function_of(m, mlo_dialects[i].function, NULL, mlo_opset_of(m));
         if (!f || !MLO_PUSH(m, model->function, model->n_function, f)) return mlo_failed(m);
     }
     /* the first version that has functions */
@@ -8592,7 +8732,7 @@ static int mlo_is_spared(const mlo_graph *g, const char *stack) {
     const size_t stacks = mlo_scan_stacks(scan);
     size_t k = 0;
     while (k < scan->n_input && scan->input[k] != stack) k++;
-    if (!mlo_is(scan, "Scan") || k + stacks < scan->n_input
+    if (!mlo_is(scan, "Scan") || k == scan->n_input || k + stacks < scan->n_input
         || mlo_int_at(scan, "scan_input_axes", k + stacks - scan->n_input, 0)
         || mlo_int_at(scan, "scan_input_directions", k + stacks - scan->n_input, 0)
         || !mlo_is(reshape, "Reshape"))
@@ -10684,6 +10824,85 @@ static void mlo_expand_multi_head(mlo_expansion *x) {
         if (mlo_x_wanted(x, i)) mlo_x_out(x, i, part[i]);
 }
 
+/* ---- rotary embedding ----------------------------------------------------- */
+
+/* Channels start, start + step, .. of v, before `end`. */
+static const char *mlo_x_part(
+    mlo_expansion *x, const char *v, int64_t start, int64_t end, int64_t step) {
+    const int64_t last = -1;
+    const char *from = mlo_x_list(x, &start, 1), *to = mlo_x_list(x, &end, 1);
+    const char *axis = mlo_x_list(x, &last, 1), *by = mlo_x_list(x, &step, 1);
+    return MLO_X(x, "Slice", v, from, to, axis, by);
+}
+
+/* Which rows of the tables: positions of each token, or that of the first. */
+static const char *mlo_x_positions(mlo_expansion *x) {
+    if (mlo_x_rank(x, 1) == 2) return mlo_x_in(x, 1);
+    const char *shape = MLO_X(x, "Shape", mlo_x_in(x, 0));
+    const char *tokens = mlo_x_size(x, shape, mlo_x_rank(x, 0) == 3 ? 1 : 2);
+    const char *rows = mlo_x_range(x, tokens);
+    return MLO_X(x, "Add", rows, mlo_x_in(x, 1));
+}
+
+/* Those rows, for heads that lie at `axis` of [B, .., .., C]. */
+static const char *mlo_x_angles(mlo_expansion *x, size_t i, const char *rows, int flat) {
+    const int64_t axis = mlo_x_rank(x, 1) == 2 ? (flat ? 2 : 1) : flat ? 1 : 0;
+    const char *y = MLO_X(x, "Gather", mlo_x_in(x, i), rows);
+    mlo_x_int(x, "axis", 0);
+    return mlo_x_unsqueeze(x, y, &axis, 1);
+}
+
+/* (a cos - b sin, a sin + b cos) of the first `turned` of v's channels. */
+static const char *mlo_x_rotated(
+    mlo_expansion *x, const char *v, int64_t turned, const char *cos, const char *sin) {
+    const int by_two = mlo_int(x->n, "interleaved", 0) != 0;
+    const int64_t four = 4, whole[] = { 0, 0, 0, turned };
+    const char *a = mlo_x_part(x, v, 0, by_two ? turned : turned / 2, by_two ? 2 : 1);
+    const char *b = mlo_x_part(x, v, by_two ? 1 : turned / 2, turned, by_two ? 2 : 1);
+    const char *ac = MLO_X(x, "Mul", a, cos)
+    , *bs = MLO_X(x, "Mul", b, sin);
+    const char *re = MLO_X(x, "Sub", ac, bs);
+    const char *bc = MLO_X(x, "Mul", b, cos)
+    , *as = MLO_X(x, "Mul", a, sin);
+    const char *im = MLO_X(x, "Add", bc, as)
+    , *y;
+    if (by_two) re = mlo_x_unsqueeze(x, re, &four, 1);
+    if (by_two) im = mlo_x_unsqueeze(x, im, &four, 1);
+    y = MLO_X(x, "Concat", re, im);
+    mlo_x_int(x, "axis", by_two ? 4 : -1);
+    return by_two ? mlo_x_reshape(x, y, whole, 4) : y;
+}
+
+/* RotaryEmbedding(x, positions, cosines, sines): x is [B, S, heads x C] or [B, heads, S, C]; the
+ * standard operator came with opset 23 only, so its parts are written out. */
+static void mlo_expand_rotary(mlo_expansion *x) {
+    const int flat = mlo_x_rank(x, 0) == 3, listed = mlo_x_rank(x, 1);
+    const int64_t half = mlo_x_dim(x, 2, -1), channels = mlo_x_dim(x, 0, -1);
+    const int64_t heads = mlo_int(x->n, "num_heads", 0), turned = half > 0 ? 2 * half : 0;
+    const int64_t said = mlo_int(x->n, "rotary_embedding_dim", 0);
+    const int64_t width = flat && heads > 0 ? channels / heads : flat ? turned : channels;
+    const float scale = mlo_float(x->n, "scale", 1);
+    const int64_t split[] = { 0, 0, -1, width }, joined[] = { 0, 0, channels };
+    if (!flat && mlo_x_rank(x, 0) != 4) mlo_x_stay(x, "its rank is %d", mlo_x_rank(x, 0));
+    if (half < 1 || (said && said != turned) || channels < 1 || width < turned || channels % width)
+        mlo_x_stay(x, "%lld channels, of which %lld turn in each head, cannot be told apart",
+            (long long)channels, (long long)turned);
+    if (listed != 1 && listed != 2) mlo_x_stay(x, "the rank of its positions is unknown");
+    if (listed == 1 && mlo_x_dim(x, 1, 0) != 1) mlo_x_stay(x, "its positions are a list");
+    if (scale < 1 || scale > 1 || mlo_int(x->n, "is_packed_batching", 0))
+        mlo_x_stay(x, "it has a scale, or tokens of several sequences in a row");
+    const char *rows = mlo_x_positions(x), *v = mlo_x_in(x, 0);
+    const char *cos = mlo_x_angles(x, 2, rows, flat), *sin = mlo_x_angles(x, 3, rows, flat);
+    if (flat) v = mlo_x_reshape(x, v, split, 4);
+    const char *y = mlo_x_rotated(x, v, turned, cos, sin);
+    if (width > turned) {
+        const char *rest = mlo_x_part(x, v, turned, width, 1);
+        y = MLO_X(x, "Concat", y, rest);
+        mlo_x_int(x, "axis", -1);
+    }
+    mlo_x_out(x, 0, flat ? mlo_x_reshape(x, y, joined, 3) : y);
+}
+
 /* ---- ONNX's own attention ----------------------------------------------------
  * Attention(q, k, v, mask, past k, past v, number of keys) -> y, present k, present v, scores:
  * what the function in ONNX's schema says, in as few operators as a case needs. q, k, v: [B, S or
@@ -11383,6 +11602,7 @@ static const mlo_fused mlo_fused_ops[] = {
     MLO_FUSED("com.microsoft.BiasGelu", "xx", same, gelu),
     MLO_FUSED("com.microsoft.FastGelu", "x", same, fast_gelu),
     MLO_FUSED("com.microsoft.QuickGelu", "x", same, quick_gelu),
+    MLO_FUSED("com.microsoft.RotaryEmbedding", "xxxx", same, rotary),
     MLO_CARRIED("com.microsoft.QLinearAdd", two),
     MLO_CARRIED("com.microsoft.QLinearMul", two),
     MLO_CARRIED("com.microsoft.QGemm", qgemm),
@@ -12306,11 +12526,17 @@ static void mlo_slots_of(mlo_slots *s, mlo_node *n) {
     }
 }
 
+/* A number as it is stored: 0 and -0 differ. */
+static uint32_t mlo_stored_bits(float f) {
+    uint32_t bits;
+    memcpy(&bits, &f, sizeof bits);
+    return bits;
+}
+
 static uint64_t mlo_attr_hash(const mlo_attr *a) {
     uint64_t h = mlo_mix((uint64_t)a->type, mlo_hash(a->name, strlen(a->name)));
-    uint32_t bits;
     switch (a->type) {
-    case MLO_ATTR_FLOAT: memcpy(&bits, &a->f, 4); return mlo_mix(h, bits);
+    case MLO_ATTR_FLOAT: return mlo_mix(h, mlo_stored_bits(a->f));
     case MLO_ATTR_INT: return mlo_mix(h, (uint64_t)a->i);
     case MLO_ATTR_STRING: return mlo_mix(h, mlo_hash(a->s.data, a->s.n));
     case MLO_ATTR_INTS: return mlo_mix(h, mlo_hash(a->ints, a->n_ints * sizeof *a->ints));
@@ -14128,10 +14354,10 @@ static void mlo_extract_unmark(mlo_graph *g) {
     }
 }
 
-/* A string in JSON, for reports. */
+/* A string in JSON, for reports; NULL, which is what names are without memory, as if it were empty. */
 static void mlo_report_string(mlo_text *t, const char *s) {
     mlo_puts(t, "\"");
-    for (; *s; s++) {
+    for (; s && *s; s++) {
         if (*s == '"' || *s == '\\')
             mlo_printf(t, "\\%c", *s);
         else if ((unsigned char)*s < 32)
@@ -17365,7 +17591,11 @@ typedef struct {
     const char *idle;
     int whole_frame; /* 1: the first output token needs the whole input frame (attention) */
     mlo_flow flow;
-    /* MLO_FLOW_MATRIX, _TILES: cycles in which the requantizers take a group of sums */
+    /* MLO_FLOW_BEATS: 1: all memories are read where beats come in; 0: those behind the first where
+     * they leave */
+    int at_once;
+    /* MLO_FLOW_MATRIX, _TILES: cycles in which the requantizers take a group of sums; _NORM: norms
+     * of a token */
     int64_t turns;
     /* MLO_FLOW_TILES: tokens of a tile; row blocks, each of which a tile passes. Memories are
      * those of a block. 0: no tiles */
@@ -17373,10 +17603,15 @@ typedef struct {
     /* MLO_FLOW_ROWS: rows per token; words and beats of a row; cycles of an exponential's word and
      * of a division; capacities of queues: words of scores and of exponentials, rows between,
      * beats out; cycles from the last score to the maximum, from the last exponential to its sum,
-     * to the output */
+     * to the output. Where not all keys count for all rows (partly; mlo_row_groups): keys of a
+     * frame; causal; of each of so many iterations, BACK and AHEAD, in steps of `stride`, NULL for
+     * no bounds */
     struct {
         int64_t heads, groups, steps, exps, divide, queue, ring, waiting, held, to_max, to_sum,
             to_out;
+        int partly, causal;
+        int64_t keys, iterations, stride;
+        const int64_t *reach;
     } rows;
     int pe, simd; /* the folding this describes */
 } mlo_unit;
@@ -17393,6 +17628,9 @@ typedef struct {
     mlo_form out;
     int in_bits[8], out_bits;
     int64_t parts, chunk, keys, tile;
+    /* what `knows` asks for: n_known numbers of each iteration; NULL: nothing */
+    const int64_t *known;
+    int64_t n_known, iterations;
 } mlo_site;
 
 /* What a parameter may be: elements at, at + step, .. of input `input` are within low..high. The
@@ -17407,9 +17645,11 @@ typedef struct {
 typedef enum {
     MLO_KERNEL_MATRIX, /* sums of products with weights */
     MLO_KERNEL_SUM, /* of streams */
+    MLO_KERNEL_PRODUCT, /* of streams */
     MLO_KERNEL_NORM,
     MLO_KERNEL_ATTENTION,
     MLO_KERNEL_RESCALE, /* one stream in other steps */
+    MLO_KERNEL_ROTATION, /* of pairs of channels, by position */
     MLO_KERNEL_TO_INTEGERS, /* the edges of the loop */
     MLO_KERNEL_TO_FLOATS
 } mlo_kernel_kind;
@@ -17422,7 +17662,8 @@ typedef struct mlo_kernel {
     int table; /* its result is looked up, by what would be the result */
     const struct mlo_kernel *with_table; /* the kernel that does the same and looks it up, if any */
     int shifts; /* its multipliers may be powers of two: hardware without multipliers (mlo.pow2) */
-    const char *function; /* the ONNX function body, in the notation below */
+    /* the ONNX function body, in the notation of ops/function.c; how it goes on, NULL if it is whole */
+    const char *function, *ending;
     const mlo_limit *limits; /* ends with a NULL `what` */
     /* what PE and SIMD divide, for messages; NULL: the kernel has no such knob */
     const char *pe_axis, *simd_axis;
@@ -17430,6 +17671,8 @@ typedef struct mlo_kernel {
      * takes. */
     int (*legal)(const mlo_site *s, int64_t pe, int64_t simd);
     int (*unit)(const mlo_site *s, int64_t pe, int64_t simd, mlo_unit *u);
+    /* The parameter whose numbers say how much work there is; 0: none (NULL: never any) */
+    size_t (*knows)(const mlo_node *n);
     /* The numbers inside that could grow too large, and the bits there are for them at this folding. */
     void (*intermediates)(const mlo_site *s, const mlo_unit *u, mlo_intermediates *l);
     /* What it takes of an FPGA, at this folding. banks: those of its parameter memories that are
@@ -17443,6 +17686,23 @@ typedef struct mlo_kernel {
     void (*pack)(const mlo_site *s, const mlo_unit *u, int k, int64_t word,
         const mlo_array *const *in, unsigned char *bits);
 } mlo_kernel;
+
+/* Keys from[0]..from[1] are those that may count for a row of query `at`, in an iteration. */
+static void mlo_row_keys(const mlo_unit *u, int64_t iteration, int64_t at, int64_t from[2]) {
+    const int64_t *reach = u->rows.reach ? u->rows.reach + iteration * u->rows.stride : NULL;
+    from[0] = reach && at > reach[0] ? at - reach[0] : 0;
+    from[1] = u->rows.keys - 1;
+    if (reach && from[1] - at > reach[1]) from[1] = at + reach[1];
+    if (u->rows.causal && from[1] > at) from[1] = at;
+}
+
+/* Groups of keys that such a row walks. */
+static int64_t mlo_row_groups(const mlo_unit *u, int64_t iteration, int64_t at) {
+    int64_t from[2];
+    if (!u->rows.partly) return u->rows.groups;
+    mlo_row_keys(u, iteration, at, from);
+    return from[1] / u->pe - from[0] / u->pe + 1;
+}
 
 static void mlo_unit_param(mlo_unit *u, const char *name, int64_t value) {
     if (u->n_param < MLO_UNIT_PARAMS) {
@@ -17704,14 +17964,18 @@ static int mlo_pow2_multipliers(const mlo_site *s, const mlo_array *mult, int64_
     }
     return 0;
 }
+static int mlo_pow2_places(const mlo_site *s, int64_t mult, int64_t shift) {
+    if (mlo_site_pow2(s) && shift + 14 - mlo_log2(mult) > 62)
+        return mlo_fail(s->m, MLO_E_DATA, s->node,
+            "shift %lld of multiplier %lld; 48 places are the most where metadata say mlo.pow2",
+            (long long)shift, (long long)mult);
+    return 0;
+}
 static int mlo_pow2_channels(const mlo_site *s, const mlo_array *mult, const mlo_array *shift) {
     int64_t n = mlo_array_count(mult);
     if (mlo_pow2_multipliers(s, mult, n)) return mlo_failed(s->m);
     for (int64_t i = 0; mlo_site_pow2(s) && i < n; i++)
-        if (mlo_get(shift, i) + 14 - mlo_log2(mlo_get(mult, i)) > 62)
-            return mlo_fail(s->m, MLO_E_DATA, s->node,
-                "shift %lld of multiplier %lld; 48 places are the most where metadata say mlo.pow2",
-                (long long)mlo_get(shift, i), (long long)mlo_get(mult, i));
+        MLO_TRY(mlo_pow2_places(s, mlo_get(mult, i), mlo_get(shift, i)));
     return 0;
 }
 static int mlo_requant_promises(const mlo_site *s, const mlo_array *const *in) {
@@ -17747,20 +18011,24 @@ static int mlo_requant_unit(const mlo_site *s, int64_t pe, int64_t simd, mlo_uni
     u->other = mlo_site_pow2(s) ? 0 : pe;
     return 0;
 }
+/* A multiplier of 16 bits and the shift that goes with it, as mlo_requantize wants them. */
+static void mlo_pack_ratio(
+    const mlo_site *s, int64_t mult, int64_t shift, int64_t at, unsigned char *bits) {
+    if (mlo_site_pow2(s)) {
+        shift += 14 - mlo_log2(mult);
+        mult = 1 << 14;
+    }
+    mlo_put_bits(bits, at, 16, (uint64_t)mult);
+    mlo_put_bits(bits, at + 16, 6, (uint64_t)shift);
+}
 /* Word `word` of the channel words of PE lanes: bias, multiplier, shift, from inputs `at` and the
  * next two. */
 static void mlo_pack_channels(const mlo_site *s, int64_t lanes, int64_t word,
     const mlo_array *const *in, size_t at, unsigned char *bits) {
     for (int64_t p = 0; p < lanes; p++) {
         mlo_put_bits(bits, 64 * p, 32, (uint64_t)mlo_get(in[at], word * lanes + p));
-        int64_t mult = mlo_get(in[at + 1], word * lanes + p);
-        int64_t shift = mlo_get(in[at + 2], word * lanes + p);
-        if (mlo_site_pow2(s)) {
-            shift += 14 - mlo_log2(mult);
-            mult = 1 << 14;
-        }
-        mlo_put_bits(bits, 64 * p + 32, 16, (uint64_t)mult);
-        mlo_put_bits(bits, 64 * p + 48, 6, (uint64_t)shift);
+        mlo_pack_ratio(s, mlo_get(in[at + 1], word * lanes + p),
+            mlo_get(in[at + 2], word * lanes + p), 64 * p + 32, bits);
     }
 }
 
@@ -17974,6 +18242,135 @@ static const mlo_kernel mlo_add_kernel = {
     .area = mlo_add_area,
     .promises = mlo_add_promises,
     .pack = mlo_add_pack,
+};
+
+/* ======== src/kernels/mul.c ======== */
+/* mul: the product of two streams, element by element: y = clip((a*b*M + 2^(S-1)) >> S). With a
+ * table in front of one of them it is a gate: silu(x Wg) * (x Wu).
+ *
+ * in:  a, b [.., C] of one shape, p = [M, S] int32.
+ * out: y [.., C]. Verilog: mlo_mul.
+ *
+ * The operands stand for multiples of their scales, without a zero: the product of two offsets
+ * would be two more streams.
+ *
+ * error: half a step.
+ * cost: PE channels a cycle; a product of the operands and one of the requantizer, each.
+ */
+
+static const char mlo_mul_function[] = "Mul <to, lo, hi> (a, b, p) => (y)\n"
+                                       "a64 = Cast <to=7> (a)\n"
+                                       "b64 = Cast <to=7> (b)\n"
+                                       "p64 = Cast <to=7> (p)\n"
+                                       "i0 = Constant <value_int=0> ()\n"
+                                       "i1 = Constant <value_int=1> ()\n"
+                                       "acc = Mul (a64, b64)\n"
+                                       "m = Gather (p64, i0)\n"
+                                       "s = Gather (p64, i1)\n" MLO_FUNCTION_REQUANTIZE
+                                       "y = Cast <to=@to> (qc)\n";
+
+static const mlo_limit mlo_mul_limits[] = { { 2, 0, 2, 0, 32767, "multiplier" },
+    { 2, 1, 2, 1, 62, "shift" }, { 0, 0, 0, 0, 0, NULL } };
+
+static int mlo_mul_run(mlo_call *c) {
+    if (mlo_kernel_inputs(c, 3) || mlo_kernel_count(c, 2, 2)) return mlo_failed(c->m);
+    const mlo_array *a = c->in[0], *b = c->in[1], *p = c->in[2];
+    int64_t n = mlo_array_count(a);
+    if (mlo_kernel_activation(c, 0) || mlo_kernel_activation(c, 1)) return mlo_failed(c->m);
+    if (mlo_array_count(b) != n)
+        return mlo_fail(c->m, MLO_E_SHAPE, c->node,
+            "operands of %lld and %lld elements; they must have one shape", (long long)n,
+            (long long)mlo_array_count(b));
+    mlo_array *y = mlo_call_out(c, 0, mlo_kernel_to(c->node), a->rank, a->dims);
+    if (!y || mlo_kernel_limits(c, mlo_mul_limits)) return mlo_failed(c->m);
+    int64_t lo = mlo_int(c->node, "lo", -128), hi = mlo_int(c->node, "hi", 127);
+    for (int64_t i = 0; i < n; i++)
+        mlo_set_element(y, i,
+            mlo_requantize(
+                mlo_get(a, i) * mlo_get(b, i), mlo_get(p, 0), (int)mlo_get(p, 1), lo, hi));
+    return 0;
+}
+
+static int mlo_mul_unit(const mlo_site *s, int64_t pe, int64_t simd, mlo_unit *u) {
+    int64_t channels = mlo_last_dim(&s->out);
+    (void)simd;
+    u->module = "mlo_mul";
+    u->in[u->n_in++] = mlo_port_make("s_axis_a", 0, pe, s->in_bits[0], channels);
+    u->in[u->n_in++] = mlo_port_make("s_axis_b", 1, pe, s->in_bits[1], channels);
+    u->out = mlo_port_make("m_axis", 0, pe, s->out_bits, channels);
+    mlo_unit_memory(u, "s_axis_c", 32, 1);
+    mlo_unit_param(u, "C", channels);
+    mlo_unit_param(u, "PE", pe);
+    mlo_unit_param(u, "ABITS", u->in[0].bits);
+    mlo_unit_param(u, "BBITS", u->in[1].bits);
+    mlo_unit_param(u, "YBITS", u->out.bits);
+    mlo_unit_shift(s, u);
+    u->interval = channels / pe;
+    u->latency = 9;
+    u->other = (mlo_site_pow2(s) ? 1 : 2) * pe;
+    return 0;
+}
+
+static void mlo_mul_intermediates(const mlo_site *s, const mlo_unit *u, mlo_intermediates *l) {
+    int bits = s->in_bits[0] + s->in_bits[1];
+    mlo_interval acc = mlo_product_of(
+        mlo_signed_bits(s->in_bits[0]), mlo_signed_bits(s->in_bits[1]));
+    (void)u;
+    mlo_note_all(l, "acc", acc, 1, bits, 1, "g_lane[0].product");
+    mlo_note_requantize(l, mlo_product_of(acc, mlo_multipliers), bits + 16,
+        "g_lane[0].u_requantize.prod2", s->out_bits);
+}
+
+static int mlo_mul_promises(const mlo_site *s, const mlo_array *const *in) {
+    if (mlo_pow2_multipliers(s, in[2], 1)) return mlo_failed(s->m);
+    return mlo_pow2_places(s, mlo_get(in[2], 0), mlo_get(in[2], 1));
+}
+
+static void mlo_mul_pack(const mlo_site *s, const mlo_unit *u, int k, int64_t word,
+    const mlo_array *const *in, unsigned char *bits) {
+    int64_t mult = mlo_get(in[2], 0), shift = mlo_get(in[2], 1);
+    (void)u;
+    (void)k;
+    (void)word;
+    mlo_pack_ratio(s, mult, shift, 0, bits);
+}
+
+/* Operands, their product, the requantizer; skids before and behind. */
+static void mlo_mul_area(
+    const mlo_site *s, const mlo_unit *u, int axi, int64_t banks, mlo_area *a) {
+    const int64_t pe = u->pe;
+    const int64_t abits = s->in_bits[0];
+    const int64_t bbits = s->in_bits[1];
+    const int64_t y = s->out_bits;
+    const int shift = mlo_site_pow2(s);
+    enum { CONTROL_LUTS = 30, CONTROL_FFS = 33 };
+    mlo_area lane = { 0, abits + bbits, mlo_product_dsps(abits, bbits), 0 };
+    mlo_area_requantize(&lane, abits + bbits, 16, y, 1, shift);
+    mlo_area_times(a, pe, &lane);
+    mlo_area_param(a, 32, shift ? 6 : 22, 1, axi, banks);
+    mlo_area_skid(a, pe * abits + 3);
+    mlo_area_skid(a, pe * bbits);
+    mlo_area_skid(a, pe * y + 3);
+    a->lut += CONTROL_LUTS;
+    a->ff += CONTROL_FFS + mlo_clog2(mlo_last_dim(&s->out) / pe);
+}
+
+/* ---- the card -------------------------------------------------------------- */
+
+static const mlo_kernel mlo_mul_kernel = {
+    .op = { "mlo.Mul", mlo_kernel_same_shape, mlo_mul_run, 3 },
+    .kind = MLO_KERNEL_PRODUCT,
+    .series = "mul",
+    .shifts = 1,
+    .function = mlo_mul_function,
+    .limits = mlo_mul_limits,
+    .pe_axis = "channels",
+    .legal = mlo_lanes_legal,
+    .unit = mlo_mul_unit,
+    .intermediates = mlo_mul_intermediates,
+    .area = mlo_mul_area,
+    .promises = mlo_mul_promises,
+    .pack = mlo_mul_pack,
 };
 
 /* ======== src/kernels/mvu.c ======== */
@@ -18331,12 +18728,16 @@ static const mlo_kernel mlo_mvu_kernel = {
 /* ======== src/kernels/attention.c ======== */
 /* attention: softmax(q k^T scale) v per head, in integers, streaming.
  *
- * in:  q [B, TQ, H*D], k, v [B, TK, H*D] int8 or int16 (up to 512 channels a head), mask [B, TK]
- *     bool (true: the key counts), p = [MS, SS, MO, SO] int32.
+ * in:  q [B, TQ, H*D], k, v [B, TK, KVH*D] int8 or int16 (up to 512 channels a head), mask [B, TK]
+ *     bool (true: the key may count), p = [MS, SS, MO, SO] int32. Attributes: heads = H; kv_heads =
+ *     KVH, which divides H (absent: H): head h of the queries reads head h / (H/KVH) of the keys and
+ *     values; causal = 1: key j counts for query i only if j <= i; band = 1: p has two more members,
+ *     BACK and AHEAD (of each iteration its own), and key j counts only if i - BACK <= j <= i + AHEAD.
  * out: y [B, TQ, H*D]. Verilog: mlo_attention.
  *
  *     s[j] = q . k[j]                                 mx = the largest s[j] of a key that counts
- *                                                     (if no key counts: all do, with s = 0)
+ *                                                     (if no key counts: all do, with s = 0; causal
+ *                                                     or banded: y = 0)
  *     t[j] = min(((mx - s[j]) MS + 2^(SS-1)) >> SS, 4095)
  *                                                     the distance below mx in 1/64 octaves
  *     e[j] = (ROM[t & 63] + 2^(7+i)) >> (8+i)         i = t >> 6; 255 * 2^(-t/64), rounded;
@@ -18349,11 +18750,13 @@ static const mlo_kernel mlo_mvu_kernel = {
  *
  * error: e is within 0.5 + 255 * 0.0055 = 1.9 of 255 exp(..) (rounding, 1/128 octave of t); R
  *     within 2^-14; y half a step more.
- * cost: H * max(ceil(TK/PE) D/SIMD, the divider) cycles a query token.
+ * cost: H * max(groups D/SIMD, the divider) cycles a query token; groups: those of PE keys in which
+ *     its keys lie, ceil(TK/PE) of them if there is neither causal nor band. A causal frame takes
+ *     half the cycles of the square.
  *
  * A quantized source rounds on the way. Two more functions round as it does: AttentionProbs its
  * probabilities, AttentionRounded its scores too. Their p has more members: [.., MP, SP, HP], and
- * [.., MR, SR, ZR].
+ * [.., MR, SR, ZR]. (BACK and AHEAD come behind them all.)
  *
  *     r[j] = min(max(((s[j] MR + 2^(SR-1)) >> SR) + ZR, -128), 127)
  *                                                     the scores in the source's steps
@@ -18404,32 +18807,76 @@ static const int32_t mlo_exp2_rom[64] = { MLO_EXP2_ROM }, mlo_exp2_fine[65] = { 
     "heads1 = Reshape (heads_, one1)\n"                                    \
     "zeros = Constant <value_ints=[0, 0]> ()\n"                            \
     "rest1 = Constant <value_ints=[-1]> ()\n"                              \
+    "kv_ = Constant <value_int=@kv_heads> ()\n"                            \
+    "kv_any = Cast <to=9> (kv_)\n" /* 0: as many as heads */               \
+    "kv_heads = Where (kv_any, kv_, heads_)\n"                             \
+    "kv1 = Reshape (kv_heads, one1)\n"                                     \
+    "readers1 = Div (heads1, kv1)\n"                                       \
+    "ones3 = Constant <value_ints=[1, 1, 1]> ()\n"                         \
+    "kv_split = Concat <axis=0> (zeros, kv1, one1, rest1)\n"               \
+    "each = Concat <axis=0> (ones3, readers1, one1)\n"                     \
     "split = Concat <axis=0> (zeros, heads1, rest1)\n"                     \
     "join = Concat <axis=0> (zeros, rest1)\n"                              \
     "qd = Cast <to=11> (q_)\n" /* products of doubles: exact below 2^53 */ \
     "kd = Cast <to=11> (k_)\n"                                             \
     "vd = Cast <to=11> (v_)\n"                                             \
     "q4 = Reshape (qd, split)\n"                                           \
-    "k4 = Reshape (kd, split)\n"                                           \
-    "v4 = Reshape (vd, split)\n"                                           \
+    "k5 = Reshape (kd, kv_split)\n"                                        \
+    "v5 = Reshape (vd, kv_split)\n"                                        \
+    "kx = Expand (k5, each)\n" /* a head for each that reads it */         \
+    "vx = Expand (v5, each)\n"                                             \
+    "k4 = Reshape (kx, split)\n"                                           \
+    "v4 = Reshape (vx, split)\n"                                           \
     "qh = Transpose <perm=[0, 2, 1, 3]> (q4)\n"                            \
     "kh = Transpose <perm=[0, 2, 3, 1]> (k4)\n"                            \
     "vh = Transpose <perm=[0, 2, 1, 3]> (v4)\n"
+/* Which keys count for which queries: those of the mask between the row's ends. Members of p from
+ * `first` on are BACK and AHEAD, if band. */
+#define MLO_ATTENTION_SEEN(first)                                              \
+    "p64 = Cast <to=7> (p)\n"                                                  \
+    "i0 = Constant <value_int=0> ()\n"                                         \
+    "i1 = Constant <value_int=1> ()\n"                                         \
+    "i2 = Constant <value_int=2> ()\n"                                         \
+    "causal_ = Constant <value_int=@causal> ()\n"                              \
+    "causal = Cast <to=9> (causal_)\n"                                         \
+    "band_ = Constant <value_int=@band> ()\n"                                  \
+    "band = Cast <to=9> (band_)\n"                                             \
+    "partly = Or (causal, band)\n"                                             \
+    "far2 = Constant <value_ints=[1099511627776, 1099511627776]> ()\n"         \
+    "p_far = Concat <axis=0> (p64, far2)\n" /* no band: there are no others */ \
+    "i_back = Constant <value_int=" #first "> ()\n"                            \
+    "i_ahead = Add (i_back, i1)\n"                                             \
+    "far = Constant <value_int=1099511627776> ()\n"                            \
+    "p_back = Gather (p_far, i_back)\n"                                        \
+    "p_ahead = Gather (p_far, i_ahead)\n"                                      \
+    "back = Where (band, p_back, far)\n"                                       \
+    "band_ahead = Where (band, p_ahead, far)\n"                                \
+    "ahead = Where (causal, i0, band_ahead)\n"                                 \
+    "q_shape = Shape (q_)\n"                                                   \
+    "k_shape = Shape (k_)\n"                                                   \
+    "tq = Gather (q_shape, i1)\n"                                              \
+    "tk = Gather (k_shape, i1)\n"                                              \
+    "q_at = Range (i0, tq, i1)\n"                                              \
+    "k_at = Range (i0, tk, i1)\n"                                              \
+    "q_col = Unsqueeze <axes=[1]> (q_at)\n"                                    \
+    "from = Sub (q_col, back)\n"                                               \
+    "until = Add (q_col, ahead)\n"                                             \
+    "before = Less (k_at, from)\n"                                             \
+    "behind = Less (until, k_at)\n"                                            \
+    "outside = Or (before, behind)\n"                                          \
+    "inside = Not (outside)\n"                                                 \
+    "mask4 = Unsqueeze <axes=[1, 2]> (mask)\n"                                 \
+    "seen4 = And (mask4, inside)\n"
 /* Keys that don't count score so low that any other is the maximum; when none counts they are all
  * equal. The largest is of doubles: ONNX Runtime's of int64 is wrong beyond 31 bits (measured,
  * 1.31). */
 #define MLO_ATTENTION_DISTANCE                              \
-    "mask4 = Unsqueeze <axes=[1, 2]> (mask)\n"              \
     "never_ = Constant <value_int=-1099511627776> ()\n"     \
     "never = Cast <to=11> (never_)\n"                       \
-    "score = Where (mask4, scores, never)\n"                \
+    "score = Where (seen4, scores, never)\n"                \
     "largest = ReduceMax <axes=[-1], keepdims=1> (score)\n" \
     "below = Sub (largest, score)\n"                        \
     "distance = Cast <to=7> (below)\n"                      \
-    "p64 = Cast <to=7> (p)\n"                               \
-    "i0 = Constant <value_int=0> ()\n"                      \
-    "i1 = Constant <value_int=1> ()\n"                      \
-    "i2 = Constant <value_int=2> ()\n"                      \
     "i3 = Constant <value_int=3> ()\n"                      \
     "two_ = Constant <value_int=2> ()\n"                    \
     "ms = Gather (p64, i0)\n"                               \
@@ -18443,12 +18890,13 @@ static const int32_t mlo_exp2_rom[64] = { MLO_EXP2_ROM }, mlo_exp2_fine[65] = { 
     "octaves_ = Div (scaled_, sd)\n" /* nothing negative here, so Div rounds down */
 #define MLO_ATTENTION_COARSE                                                                  \
     "most = Constant <value_int=4095> ()\n"                                                   \
-    "far = Less (most, octaves_)\n"                                                           \
-    "t = Where (far, most, octaves_)\n"                                                       \
+    "farther = Less (most, octaves_)\n"                                                       \
+    "t = Where (farther, most, octaves_)\n"                                                   \
     "c64 = Constant <value_int=64> ()\n"                                                      \
     "fraction = Mod (t, c64)\n"                                                               \
     "i_ = Div (t, c64)\n"                                                                     \
     "c20 = Constant <value_int=20> ()\n"                                                      \
+    "most_e = Constant <value_int=255> ()\n"                                                  \
     "tiny = Less (c20, i_)\n"                                                                 \
     "i = Where (tiny, c20, i_)\n"                                                             \
     "rom = Constant <value_ints=[" MLO_TEXT(MLO_EXP2_ROM) "]> ()\n"                           \
@@ -18461,11 +18909,15 @@ static const int32_t mlo_exp2_rom[64] = { MLO_EXP2_ROM }, mlo_exp2_fine[65] = { 
                                                           "e_ = Div (entry_, unit)\n"
 #define MLO_ATTENTION_COUNT                                                                  \
     /* the same none-counts rule: a masked key is out unless the maximum itself is masked */ \
-    "none = Equal (largest, never)\n"                                                        \
-    "counts = Or (mask4, none)\n"                                                            \
+    "none_ = Equal (largest, never)\n"                                                       \
+    "every = Not (partly)\n"                                                                 \
+    "none = And (none_, every)\n"                                                            \
+    "counts = Or (seen4, none)\n"                                                            \
     "zero = Constant <value_int=0> ()\n"                                                     \
     "e = Where (counts, e_, zero)\n"                                                         \
-    "total = ReduceSum <axes=[-1], keepdims=1> (e)\n"
+    "sum_e = ReduceSum <axes=[-1], keepdims=1> (e)\n" /* 0: nothing is weighted with it */   \
+    "empty = Equal (sum_e, zero)\n"                                                          \
+    "total = Where (empty, most_e, sum_e)\n"
 #define MLO_ATTENTION_NORMALISE           \
     "lt_ = Constant <value_int=@lt> ()\n" \
     "lt8 = Add (lt_, c8)\n"               \
@@ -18504,9 +18956,10 @@ static const int32_t mlo_exp2_rom[64] = { MLO_EXP2_ROM }, mlo_exp2_fine[65] = { 
     "scores = Cast <to=11> (rs)\n"
 #define MLO_ATTENTION_FINE                                                                      \
     "most = Constant <value_int=131071> ()\n"                                                   \
-    "far = Less (most, octaves_)\n"                                                             \
-    "t = Where (far, most, octaves_)\n"                                                         \
+    "farther = Less (most, octaves_)\n"                                                         \
+    "t = Where (farther, most, octaves_)\n"                                                     \
     "c64 = Constant <value_int=64> ()\n"                                                        \
+    "most_e = Constant <value_int=262143> ()\n"                                                 \
     "g = Mod (t, c64)\n"                                                                        \
     "if_ = Div (t, c64)\n"                                                                      \
     "f = Mod (if_, c64)\n"                                                                      \
@@ -18549,18 +19002,23 @@ static const int32_t mlo_exp2_rom[64] = { MLO_EXP2_ROM }, mlo_exp2_fine[65] = { 
     "w = Where (top_w, hp, w_)\n"                            \
     "m = Identity (mo)\n"
 
-static const char mlo_attention_function[] =
-    "Attention <to, lo, hi, heads, lt> (q_, k_, v_, mask, p) => (y)\n" MLO_ATTENTION_SCORES
-    "scores = MatMul (qh, kh)\n" MLO_ATTENTION_DISTANCE MLO_ATTENTION_COARSE
-        MLO_ATTENTION_COUNT MLO_ATTENTION_NORMALISE "ed = Cast <to=11> (e)\n" MLO_ATTENTION_MIX;
-static const char mlo_attention_probs_function[] =
-    "AttentionProbs <to, lo, hi, heads, lt> (q_, k_, v_, mask, p) => (y)\n" MLO_ATTENTION_SCORES
-    "scores = MatMul (qh, kh)\n" MLO_ATTENTION_DISTANCE MLO_ATTENTION_FINE
-        MLO_ATTENTION_COUNT MLO_ATTENTION_PROBABILITIES "ed = Cast <to=11> (w)\n" MLO_ATTENTION_MIX;
-static const char mlo_attention_rounded_function[] =
-    "AttentionRounded <to, lo, hi, heads, lt> (q_, k_, v_, mask, p) => (y)\n" MLO_ATTENTION_SCORES
-    "products = MatMul (qh, kh)\n" MLO_ATTENTION_ROUND MLO_ATTENTION_DISTANCE MLO_ATTENTION_FINE
-        MLO_ATTENTION_COUNT MLO_ATTENTION_PROBABILITIES "ed = Cast <to=11> (w)\n" MLO_ATTENTION_MIX;
+/* The three functions, in two texts each: a string of C99 has 4095 characters at most. */
+#define MLO_ATTENTION_BEGIN(name, first)                                                    \
+    name " <to, lo, hi, heads, lt, kv_heads=0, causal=0, band=0> (q_, k_, v_, mask, p) => " \
+         "(y)\n" MLO_ATTENTION_SCORES                                                       \
+         MLO_ATTENTION_SEEN(first)
+static const char mlo_attention_function[] = MLO_ATTENTION_BEGIN(
+    "Attention", 4) "scores = MatMul (qh, kh)\n";
+static const char mlo_attention_ending[] =
+    MLO_ATTENTION_DISTANCE MLO_ATTENTION_COARSE MLO_ATTENTION_COUNT MLO_ATTENTION_NORMALISE
+    "ed = Cast <to=11> (e)\n" MLO_ATTENTION_MIX;
+static const char mlo_attention_probs_function[] = MLO_ATTENTION_BEGIN(
+    "AttentionProbs", 7) "scores = MatMul (qh, kh)\n";
+static const char mlo_attention_rounded_function[] = MLO_ATTENTION_BEGIN(
+    "AttentionRounded", 10) "products = MatMul (qh, kh)\n" MLO_ATTENTION_ROUND;
+static const char mlo_attention_probs_ending[] =
+    MLO_ATTENTION_DISTANCE MLO_ATTENTION_FINE MLO_ATTENTION_COUNT MLO_ATTENTION_PROBABILITIES
+    "ed = Cast <to=11> (w)\n" MLO_ATTENTION_MIX;
 
 /* One row: query q against keys k of one head. e and acc are scratch of tk and d elements. */
 typedef struct {
@@ -18568,6 +19026,8 @@ typedef struct {
     const mlo_array *mask, *p;
     int64_t mask_at;
     int lt, probs, rounded;
+    int partly; /* 1: causal or banded. Keys from..until-1 are those that may count */
+    int64_t from, until;
 } mlo_row;
 
 /* What the source rounded: its probabilities, its scores too. */
@@ -18575,6 +19035,26 @@ static int mlo_attention_probs(const mlo_node *n) {
     return mlo_is(n, "mlo.AttentionProbs") || mlo_is(n, "mlo.AttentionRounded");
 }
 static int mlo_attention_rounded(const mlo_node *n) { return mlo_is(n, "mlo.AttentionRounded"); }
+
+/* Which keys count, beside the mask; heads of keys and values; members of p without BACK, AHEAD. */
+static int mlo_attention_causal(const mlo_node *n) { return mlo_int(n, "causal", 0) != 0; }
+static int mlo_attention_banded(const mlo_node *n) { return mlo_int(n, "band", 0) != 0; }
+static int mlo_attention_partly(const mlo_node *n) {
+    return mlo_attention_causal(n) || mlo_attention_banded(n);
+}
+static int64_t mlo_attention_heads(const mlo_node *n) { return mlo_int(n, "heads", 1); }
+static int64_t mlo_attention_kv_heads(const mlo_node *n) {
+    return mlo_int(n, "kv_heads", mlo_attention_heads(n));
+}
+static int mlo_attention_constants(const mlo_node *n) {
+    return mlo_attention_rounded(n) ? 10 : mlo_attention_probs(n) ? 7 : 4;
+}
+
+/* Do so many channels of queries, so many of keys make these heads? */
+static int mlo_attention_divides(const mlo_node *n, int64_t q, int64_t k) {
+    const int64_t heads = mlo_attention_heads(n), kv = mlo_attention_kv_heads(n);
+    return heads >= 1 && kv >= 1 && heads % kv == 0 && q % heads == 0 && k == q / heads * kv;
+}
 
 static int64_t mlo_exp2_weight(int64_t t) {
     int64_t i = t >> 6;
@@ -18605,21 +19085,23 @@ static int64_t mlo_attention_round(const mlo_row *r, int64_t s) {
         : s;
 }
 
-/* Scores to weights, in place; returns their sum. */
+/* Scores to weights, in place; returns their sum, and of a row where nothing counts what it is
+ * divided by all the same. */
 static int64_t mlo_attention_weights(const mlo_row *r, int64_t *e) {
     int64_t never = -((int64_t)1 << 40), largest = never, total = 0;
     for (int64_t j = 0; j < r->tk; j++) {
-        e[j] = mlo_get(r->mask, r->mask_at + j) ? mlo_attention_round(r, e[j]) : never;
+        int seen = j >= r->from && j < r->until && mlo_get(r->mask, r->mask_at + j);
+        e[j] = seen ? mlo_attention_round(r, e[j]) : never;
         if (e[j] > largest) largest = e[j];
     }
     int64_t ms = mlo_get(r->p, 0);
     int ss = (int)mlo_get(r->p, 1);
     for (int64_t j = 0; j < r->tk; j++) {
-        int counts = e[j] != never || largest == never;
+        int counts = e[j] != never || (largest == never && !r->partly);
         int64_t t = mlo_shift_down((largest - e[j]) * ms + ((int64_t)1 << (ss - 1)), ss);
         total += e[j] = counts ? mlo_attention_weight(r, t) : 0;
     }
-    return total;
+    return total ? total : mlo_attention_weight(r, 0);
 }
 
 static void mlo_attention_row(const mlo_row *r, const mlo_node *n, const int32_t *q,
@@ -18649,41 +19131,50 @@ enum {
     MLO_ATTENTION_WIDE_CHANNELS = 512,
     MLO_ATTENTION_SHIFT = 40
 };
-static const mlo_limit mlo_attention_limits[] = { { 4, 0, 4, 0, 32767, "score multiplier" },
-    { 4, 1, 4, 1, MLO_ATTENTION_SHIFT, "score shift" }, { 4, 2, 4, 0, 32767, "multiplier" },
-    { 4, 3, 4, 1, 62, "shift" }, { 0, 0, 0, 0, 0, NULL } };
-#define MLO_ATTENTION_PROBS_LIMITS(n)                                                              \
-    { 4, 0, n, 0, 32767, "score multiplier" }, { 4, 1, n, 1, MLO_ATTENTION_SHIFT, "score shift" }, \
-        { 4, 2, n, 0, 32767, "multiplier" }, { 4, 3, n, 1, 62, "shift" },                          \
-        { 4, 4, n, 0, 32767, "probability multiplier" }, { 4, 5, n, 1, 62, "probability shift" },  \
-        { 4, 6, n, 0, 255, "largest probability" }
-static const mlo_limit mlo_attention_probs_limits[] = { MLO_ATTENTION_PROBS_LIMITS(7),
-    { 0, 0, 0, 0, 0, NULL } };
-static const mlo_limit mlo_attention_rounded_limits[] = { MLO_ATTENTION_PROBS_LIMITS(10),
-    { 4, 7, 10, 0, 262143, "multiplier of scores' steps" },
-    { 4, 8, 10, 1, MLO_ATTENTION_SHIFT, "shift of scores' steps" },
-    { 4, 9, 10, -128, 127, "zero point of scores" }, { 0, 0, 0, 0, 0, NULL } };
+/* (of p, with a step beyond its end: each member by itself) */
+#define MLO_ATTENTION_LIMITS                                                                       \
+    { 4, 0, 12, 0, 32767, "score multiplier" },                                                    \
+        { 4, 1, 12, 1, MLO_ATTENTION_SHIFT, "score shift" }, { 4, 2, 12, 0, 32767, "multiplier" }, \
+        { 4, 3, 12, 1, 62, "shift" }
+#define MLO_ATTENTION_PROBS_LIMITS                                          \
+    MLO_ATTENTION_LIMITS, { 4, 4, 12, 0, 32767, "probability multiplier" }, \
+        { 4, 5, 12, 1, 62, "probability shift" }, { 4, 6, 12, 0, 255, "largest probability" }
+#define MLO_ATTENTION_BAND_LIMITS(n)                              \
+    { 4, n, 12, 0, INT32_MAX, "number of keys back" },            \
+        { 4, n + 1, 12, 0, INT32_MAX, "number of keys ahead" }, { \
+        0, 0, 0, 0, 0, NULL                                       \
+    }
+static const mlo_limit mlo_attention_limits[] = { MLO_ATTENTION_LIMITS,
+    MLO_ATTENTION_BAND_LIMITS(4) };
+static const mlo_limit mlo_attention_probs_limits[] = { MLO_ATTENTION_PROBS_LIMITS,
+    MLO_ATTENTION_BAND_LIMITS(7) };
+static const mlo_limit mlo_attention_rounded_limits[] = { MLO_ATTENTION_PROBS_LIMITS,
+    { 4, 7, 12, 0, 262143, "multiplier of scores' steps" },
+    { 4, 8, 12, 1, MLO_ATTENTION_SHIFT, "shift of scores' steps" },
+    { 4, 9, 12, -128, 127, "zero point of scores" }, MLO_ATTENTION_BAND_LIMITS(10) };
 
-static int mlo_attention_check(mlo_call *c, int64_t heads) {
+static int mlo_attention_check(mlo_call *c) {
     const mlo_array *q = c->in[0], *k = c->in[1], *v = c->in[2];
-    int64_t lt = mlo_int(c->node, "lt", 0);
+    const int64_t heads = mlo_attention_heads(c->node);
+    int64_t lt = mlo_int(c->node, "lt", 0), kv = mlo_attention_kv_heads(c->node);
     for (int i = 0; i < 3; i++)
         if (c->in[i]->rank != 3 || (c->in[i]->dtype != MLO_INT8 && c->in[i]->dtype != MLO_INT16))
             return mlo_fail(c->m, MLO_E_TYPE, c->node,
                 "input %d must be INT8 or INT16 [frames, tokens, channels]", i);
-    if (heads < 1 || q->dims[2] % heads || k->dims[2] != q->dims[2] || v->dims[2] != q->dims[2]
+    if (!mlo_attention_divides(c->node, q->dims[2], k->dims[2]) || k->dims[2] != v->dims[2]
         || k->dims[1] != v->dims[1])
         return mlo_fail(c->m, MLO_E_SHAPE, c->node,
-            "q, k, v of %lld, %lld, %lld channels do not make %lld heads", (long long)q->dims[2],
-            (long long)k->dims[2], (long long)v->dims[2], (long long)heads);
+            "q, k, v of %lld, %lld, %lld channels do not make %lld heads, %lld of keys and values",
+            (long long)q->dims[2], (long long)k->dims[2], (long long)v->dims[2], (long long)heads,
+            (long long)kv);
     if (lt < 0 || lt > MLO_ATTENTION_LT)
         return mlo_fail(c->m, MLO_E_DATA, c->node, "lt %lld is not within 0..%d", (long long)lt,
             MLO_ATTENTION_LT);
     int most = q->dtype == MLO_INT16 || k->dtype == MLO_INT16 ? MLO_ATTENTION_WIDE_CHANNELS
                                                               : MLO_ATTENTION_CHANNELS;
-    if (k->dims[2] / heads > most)
+    if (q->dims[2] / heads > most)
         return mlo_fail(c->m, MLO_E_UNSUPPORTED, c->node,
-            "heads of %lld channels; up to %d are supported", (long long)(k->dims[2] / heads),
+            "heads of %lld channels; up to %d are supported", (long long)(q->dims[2] / heads),
             most);
     const mlo_limit *limits = mlo_attention_rounded(c->node) ? mlo_attention_rounded_limits
         : mlo_attention_probs(c->node)                       ? mlo_attention_probs_limits
@@ -18700,19 +19191,31 @@ static int32_t *mlo_attention_wide(mlo *m, const mlo_array *a) {
     return x;
 }
 
+/* The keys that may count for query i. */
+static void mlo_attention_ends(mlo_row *r, const mlo_node *n, int64_t i) {
+    const int first = mlo_attention_constants(n);
+    r->from = 0;
+    r->until = r->tk;
+    if (mlo_attention_banded(n)) {
+        r->from = i - mlo_get(r->p, first);
+        r->until = mlo_min(r->until, i + 1 + mlo_get(r->p, first + 1));
+    }
+    if (mlo_attention_causal(n)) r->until = mlo_min(r->until, i + 1);
+}
+
 static int mlo_attention_run(mlo_call *c) {
     if (mlo_kernel_inputs(c, 5)
-        || mlo_kernel_count(c, 4,
-            mlo_attention_rounded(c->node)     ? 10
-                : mlo_attention_probs(c->node) ? 7
-                                               : 4))
+        || mlo_kernel_count(
+            c, 4, mlo_attention_constants(c->node) + 2 * mlo_attention_banded(c->node))
+        || mlo_attention_check(c))
         return mlo_failed(c->m);
-    int64_t heads = mlo_int(c->node, "heads", 1);
-    if (mlo_attention_check(c, heads)) return mlo_failed(c->m);
     const mlo_array *q = c->in[0], *k = c->in[1];
-    int64_t frames = q->dims[0], tq = q->dims[1], ch = q->dims[2];
-    mlo_row r = { k->dims[1], ch / heads, ch, c->in[3], c->in[4], 0, (int)mlo_int(c->node, "lt", 0),
-        mlo_attention_probs(c->node), mlo_attention_rounded(c->node) };
+    int64_t frames = q->dims[0], tq = q->dims[1], ch = q->dims[2], width = k->dims[2];
+    int64_t heads = mlo_attention_heads(c->node);
+    int64_t readers = heads / mlo_attention_kv_heads(c->node);
+    mlo_row r = { k->dims[1], ch / heads, width, c->in[3], c->in[4], 0,
+        (int)mlo_int(c->node, "lt", 0), mlo_attention_probs(c->node),
+        mlo_attention_rounded(c->node), mlo_attention_partly(c->node), 0, 0 };
     mlo_array *y = mlo_call_out(c, 0, mlo_kernel_to(c->node), 3, q->dims);
     int64_t *e = (int64_t *)mlo_scratch(c->m, (size_t)r.tk, sizeof *e);
     int32_t *x[3];
@@ -18720,8 +19223,10 @@ static int mlo_attention_run(mlo_call *c) {
     for (int64_t f = 0; y && e && x[0] && x[1] && x[2] && f < frames; f++)
         for (int64_t i = 0; i < tq; i++)
             for (int64_t h = 0; h < heads; h++) {
-                int64_t at = (f * tq + i) * ch + h * r.d, kv = f * r.tk * ch + h * r.d;
+                int64_t at = (f * tq + i) * ch + h * r.d;
+                int64_t kv = f * r.tk * width + h / readers * r.d;
                 r.mask_at = f * r.tk;
+                mlo_attention_ends(&r, c->node, i);
                 mlo_attention_row(&r, c->node, x[0] + at, x[1] + kv, x[2] + kv, y, at, e);
             }
     for (int i = 0; i < 3; i++) mlo_scratch_free(c->m, x[i]);
@@ -18730,10 +19235,12 @@ static int mlo_attention_run(mlo_call *c) {
 }
 
 static int mlo_attention_legal(const mlo_site *s, int64_t pe, int64_t simd) {
-    int64_t ch = mlo_last_dim(&s->in[0]), heads = mlo_int(s->node, "heads", 1);
-    if (heads < 1 || ch % heads) {
-        mlo_fail(s->m, MLO_E_SHAPE, s->node, "%lld channels do not make %lld heads", (long long)ch,
-            (long long)heads);
+    int64_t ch = mlo_last_dim(&s->in[0]), heads = mlo_attention_heads(s->node);
+    if (!mlo_attention_divides(s->node, ch, mlo_last_dim(&s->in[1]))) {
+        mlo_fail(s->m, MLO_E_SHAPE, s->node,
+            "%lld and %lld channels do not make %lld heads, %lld of keys and values", (long long)ch,
+            (long long)mlo_last_dim(&s->in[1]), (long long)heads,
+            (long long)mlo_attention_kv_heads(s->node));
         return 0;
     }
     return pe >= 1 && simd >= 1 && pe <= s->keys && ch / heads % simd == 0;
@@ -18752,6 +19259,12 @@ static void mlo_attention_rows(const mlo_site *s, mlo_unit *u, int64_t heads, in
     u->flow = MLO_FLOW_ROWS;
     u->rows.heads = heads;
     u->rows.groups = groups;
+    u->rows.partly = mlo_attention_partly(s->node);
+    u->rows.causal = mlo_attention_causal(s->node);
+    u->rows.keys = s->keys;
+    u->rows.iterations = s->known ? s->iterations : 1;
+    u->rows.reach = s->known ? s->known + mlo_attention_constants(s->node) : NULL;
+    u->rows.stride = s->n_known;
     u->rows.steps = steps;
     u->rows.exps = exps;
     u->rows.divide = divide;
@@ -18764,9 +19277,36 @@ static void mlo_attention_rows(const mlo_site *s, mlo_unit *u, int64_t heads, in
     u->rows.to_out = 12 + 7 * probs + wide;
 }
 
+/* Are the keys of two iterations the same? */
+static int mlo_reach_equal(const mlo_unit *u, int64_t i, int64_t k) {
+    const int64_t *a = u->rows.reach ? u->rows.reach + i * u->rows.stride : NULL;
+    const int64_t *b = u->rows.reach ? u->rows.reach + k * u->rows.stride : NULL;
+    return !a || (a[0] == b[0] && a[1] == b[1]);
+}
+
+/* Where rows differ: the average over a frame's tokens and the iterations, of cycles (no row is
+ * faster than the divider) and of products that count. */
+static void mlo_attention_average(mlo_unit *u, int64_t least, int64_t channels) {
+    const int64_t tokens = u->rows.keys, iterations = u->rows.iterations;
+    int64_t cycles = 0, keys = 0, from[2];
+    for (int64_t i = 0; i < iterations; i++) {
+        int64_t like = 0, alike = 0;
+        while (!mlo_reach_equal(u, like, i)) like++;
+        if (like < i) continue; /* counted with the first that is like it */
+        for (int64_t k = i; k < iterations; k++) alike += mlo_reach_equal(u, k, i);
+        for (int64_t at = 0; at < tokens; at++) {
+            mlo_row_keys(u, i, at, from);
+            keys += alike * (from[1] - from[0] + 1);
+            cycles += alike * mlo_max(mlo_row_groups(u, i, at) * u->rows.steps, least);
+        }
+    }
+    u->interval = mlo_parts(u->rows.heads * cycles, tokens * iterations);
+    u->macs = 2 * channels * keys / (tokens * iterations);
+}
+
 static int mlo_attention_unit(const mlo_site *s, int64_t pe, int64_t simd, mlo_unit *u) {
     int64_t ch = mlo_last_dim(&s->in[0]);
-    int64_t heads = mlo_int(s->node, "heads", 1);
+    int64_t heads = mlo_attention_heads(s->node), kv = mlo_attention_kv_heads(s->node);
     int64_t d = ch / heads;
     int64_t t = s->keys;
     static const char *const ports[3] = { "s_axis_q", "s_axis_k", "s_axis_v" };
@@ -18778,12 +19318,16 @@ static int mlo_attention_unit(const mlo_site *s, int64_t pe, int64_t simd, mlo_u
             return mlo_fail(s->m, MLO_E_UNSUPPORTED, s->node,
                 "q has %d bits, input %d has %d; they must have one width", s->in_bits[0], i,
                 s->in_bits[i]);
+    if (s->known && s->n_known < mlo_attention_constants(s->node) + 2)
+        return mlo_fail(s->m, MLO_E_SHAPE, s->node, "a band needs %d parameters; there are %lld",
+            mlo_attention_constants(s->node) + 2, (long long)s->n_known);
     u->module = "mlo_attention";
     for (int i = 0; i < 3; i++)
-        u->in[u->n_in++] = mlo_port_make(ports[i], i, simd, s->in_bits[i], ch);
+        u->in[u->n_in++] = mlo_port_make(ports[i], i, simd, s->in_bits[i], i ? kv * d : ch);
     u->out = mlo_port_make("m_axis", 0, simd, s->out_bits, ch);
     int probs = mlo_attention_probs(s->node), rounded = mlo_attention_rounded(s->node);
-    mlo_unit_memory(u, "s_axis_c", probs ? 128 : 64, 1);
+    int banded = mlo_attention_banded(s->node);
+    mlo_unit_memory(u, "s_axis_c", (probs ? 128 : 64) << banded, 1);
     mlo_unit_param(u, "H", heads);
     mlo_unit_param(u, "D", d);
     mlo_unit_param(u, "T", t);
@@ -18793,6 +19337,9 @@ static int mlo_attention_unit(const mlo_site *s, int64_t pe, int64_t simd, mlo_u
     mlo_unit_param(u, "YBITS", u->out.bits);
     if (probs) mlo_unit_param(u, "PROB", 1);
     if (rounded) mlo_unit_param(u, "ROUND", 1);
+    if (kv != heads) mlo_unit_param(u, "KVH", kv);
+    if (mlo_attention_causal(s->node)) mlo_unit_param(u, "CAUSAL", 1);
+    if (banded) mlo_unit_param(u, "BAND", 1);
     /* as in mlo_attention.v: rows of `groups` x `steps` cycles, but no faster than the divider */
     int64_t groups = (t + pe - 1) / pe;
     int64_t steps = d / simd;
@@ -18806,7 +19353,9 @@ static int mlo_attention_unit(const mlo_site *s, int64_t pe, int64_t simd, mlo_u
     u->other = simd + pe + probs * (pe + lanes) + rounded * (lanes + 1);
     u->macs = 2 * t * ch;
     u->whole_frame = 1;
+    u->pe = (int)pe;
     mlo_attention_rows(s, u, heads, groups, steps, exp_steps, divider);
+    if (u->rows.partly) mlo_attention_average(u, divider + 1, ch);
     return 0;
 }
 
@@ -18891,7 +19440,7 @@ static void mlo_attention_note_probs(
 
 static void mlo_attention_intermediates(
     const mlo_site *s, const mlo_unit *u, mlo_intermediates *l) {
-    int64_t d = mlo_last_dim(&s->in[0]) / mlo_int(s->node, "heads", 1);
+    int64_t d = mlo_last_dim(&s->in[0]) / mlo_attention_heads(s->node);
     int bits = s->in_bits[0];
     int lt = mlo_clog2(s->keys);
     int probs = mlo_attention_probs(s->node);
@@ -18926,12 +19475,22 @@ static void mlo_attention_pack(const mlo_site *s, const mlo_unit *u, int k, int6
     const mlo_array *const *in, unsigned char *bits) {
     static const int at[] = { 0, 16, 32, 48, 64, 80, 88, 96, 114, 120 };
     static const int width[] = { 16, 6, 16, 6, 16, 6, 8, 18, 6, 8 };
-    int n = mlo_attention_rounded(s->node) ? 10 : mlo_attention_probs(s->node) ? 7 : 4;
-    (void)u;
+    const int n = mlo_attention_constants(s->node);
     (void)k;
     (void)word;
     for (int i = 0; i < n; i++) mlo_put_bits(bits, at[i], width[i], (uint64_t)mlo_get(in[4], i));
+    if (!mlo_attention_banded(s->node)) return;
+    const int base = mlo_attention_probs(s->node) ? 128 : 64,
+              causal = mlo_attention_causal(s->node);
+    const int64_t back = mlo_min(mlo_get(in[4], n), s->keys - 1);
+    const int64_t ahead = causal ? 0 : mlo_min(mlo_get(in[4], n + 1), s->keys - 1);
+    mlo_put_bits(bits, base, 24, (uint64_t)back);
+    mlo_put_bits(bits, base + 24, 24, (uint64_t)(ahead / u->pe));
+    mlo_put_bits(bits, base + 48, 16, (uint64_t)(ahead % u->pe));
 }
+
+/* Of a band, p says how many keys a row has. */
+static size_t mlo_attention_knows(const mlo_node *n) { return mlo_attention_banded(n) ? 4 : 0; }
 
 /* A frame of keys or values twice (mlo_attention_kv): groups of PE tokens, each written alone, and
  * which lanes of the last one count. */
@@ -18940,6 +19499,15 @@ static void mlo_attention_frames_area(
     mlo_area_words(a, pe * width, pe * width, pe * 9 * mlo_parts(width, 9), words);
     a->lut += 3 * pe + 4 * mlo_clog2(words) + 15;
     a->ff += 3 * pe + 3 * mlo_clog2(words) + 3 * mlo_clog2(groups) + 12;
+}
+
+/* Where rows begin and end (mlo_attention_walk): a place in groups and lanes that moves, and of a band
+ * another one, with an address. */
+static void mlo_attention_walk_area(
+    int64_t pe, int64_t groups, int banded, int64_t walk, mlo_area *a) {
+    const int64_t place = mlo_max(mlo_clog2(groups), 1) + 1 + pe;
+    a->lut += (3 + 2 * banded) * place + 2 * walk;
+    a->ff += (1 + banded) * place + banded * 2 * walk;
 }
 
 /* 2^x of a score's distance to the maximum, a lane: mlo_exp2, mlo_exp2_fine. */
@@ -18957,20 +19525,24 @@ typedef struct {
     int64_t score, constants; /* a sum of products; what comes with each row */
     int64_t e, sum, r,
         on; /* an exponential, their sum, the quotient, what goes on to the last stage */
+    int64_t walk; /* of it: which groups a row walks */
     int probs, rounded;
 } mlo_attention_widths;
 
 static mlo_attention_widths mlo_attention_widths_of(const mlo_site *s, const mlo_unit *u) {
     const int probs = mlo_attention_probs(s->node), rounded = mlo_attention_rounded(s->node);
     const int64_t lt = mlo_clog2(s->keys), d = u->simd * u->rows.steps;
-    mlo_attention_widths w = { u->pe, u->simd, u->rows.steps, s->in_bits[0], 0, 0, 0, 0, 0, 0,
+    mlo_attention_widths w = { u->pe, u->simd, u->rows.steps, s->in_bits[0], 0, 0, 0, 0, 0, 0, 0,
         probs, rounded };
     w.score = 2 * w.x + mlo_max(mlo_clog2(d), 1);
     w.constants = 44 + 30 * probs + 32 * rounded;
     w.e = probs ? 18 : 8;
     w.sum = w.e + lt;
     w.r = 17 + lt;
-    w.on = 22 + 30 * probs;
+    w.walk = u->rows.partly * mlo_max(mlo_clog2(u->rows.groups), 1)
+        + mlo_attention_banded(s->node)
+            * mlo_clog2(u->rows.groups * mlo_attention_kv_heads(s->node) * w.steps);
+    w.on = 22 + 30 * probs + w.walk;
     return w;
 }
 
@@ -18984,7 +19556,7 @@ static void mlo_attention_score_area(const mlo_attention_widths *w, int64_t queu
     a->ff += w->simd * w->x + 2 * w->score + w->pe * 2;
     a->lut += w->score;
     mlo_area_fifo(a, w->pe * (w->score + 1) + 1, queue);
-    mlo_area_fifo(a, w->constants + 3, 4);
+    mlo_area_fifo(a, w->constants + w->walk + 3, 4);
     mlo_area_fifo(a, w->score, 4);
 }
 
@@ -19008,7 +19580,7 @@ static void mlo_attention_softmax_area(const mlo_attention_widths *w, mlo_area *
     mlo_area_fifo(a, w->on + 3, w->probs ? 8 : 4);
     mlo_area_fifo(a, w->sum, w->probs ? 8 : 4);
     a->lut += 4 * w->sum + w->r;
-    a->ff += 2 * w->sum + 2 * w->r + 2 * (9 + 30 * w->probs) + 8;
+    a->ff += 2 * w->sum + 2 * w->r + 2 * (9 + 30 * w->probs + w->walk) + 8;
 }
 
 /* The weighted sum: a dot product of PE for each channel. */
@@ -19037,11 +19609,15 @@ static void mlo_attention_area(
     const mlo_site *s, const mlo_unit *u, int axi, int64_t banks, mlo_area *a) {
     enum { CONTROL_LUTS = 60, CONTROL_FFS = 25 };
     const mlo_attention_widths w = mlo_attention_widths_of(s, u);
-    const int64_t groups = u->rows.groups, words = 2 * groups * u->rows.heads * w.steps;
+    const int banded = mlo_attention_banded(s->node);
+    const int64_t reach = mlo_clog2(s->keys) + mlo_clog2(u->rows.groups) + mlo_clog2(u->pe);
+    const int64_t groups = u->rows.groups, kv = mlo_attention_kv_heads(s->node);
+    const int64_t words = 2 * groups * kv * w.steps;
     mlo_area_vector(a, w.simd * w.x, w.steps);
     mlo_attention_frames_area(w.pe, w.simd * w.x + 1, words, groups, a);
     mlo_attention_frames_area(w.pe, w.simd * w.x, words, groups, a);
-    mlo_area_param(a, w.probs ? 128 : 64, w.constants, 1, axi, banks);
+    mlo_area_param(a, (w.probs ? 128 : 64) << banded, w.constants + banded * reach, 1, axi, banks);
+    if (u->rows.partly) mlo_attention_walk_area(w.pe, groups, banded, w.walk, a);
     mlo_attention_score_area(&w, u->rows.queue, a);
     mlo_attention_softmax_area(&w, a);
     mlo_attention_mix_area(&w, s, u->rows.ring, a);
@@ -19057,11 +19633,13 @@ static const mlo_kernel mlo_attention_kernel = {
     .kind = MLO_KERNEL_ATTENTION,
     .series = "attention",
     .function = mlo_attention_function,
+    .ending = mlo_attention_ending,
     .limits = mlo_attention_limits,
     .pe_axis = "keys",
     .simd_axis = "head channels",
     .legal = mlo_attention_legal,
     .unit = mlo_attention_unit,
+    .knows = mlo_attention_knows,
     .intermediates = mlo_attention_intermediates,
     .area = mlo_attention_area,
     .pack = mlo_attention_pack,
@@ -19072,11 +19650,13 @@ static const mlo_kernel mlo_attention_probs_kernel = {
     .kind = MLO_KERNEL_ATTENTION,
     .series = "attentionprobs",
     .function = mlo_attention_probs_function,
+    .ending = mlo_attention_probs_ending,
     .limits = mlo_attention_probs_limits,
     .pe_axis = "keys",
     .simd_axis = "head channels",
     .legal = mlo_attention_legal,
     .unit = mlo_attention_unit,
+    .knows = mlo_attention_knows,
     .intermediates = mlo_attention_intermediates,
     .area = mlo_attention_area,
     .pack = mlo_attention_pack,
@@ -19087,11 +19667,13 @@ static const mlo_kernel mlo_attention_rounded_kernel = {
     .kind = MLO_KERNEL_ATTENTION,
     .series = "attentionrounded",
     .function = mlo_attention_rounded_function,
+    .ending = mlo_attention_probs_ending,
     .limits = mlo_attention_rounded_limits,
     .pe_axis = "keys",
     .simd_axis = "head channels",
     .legal = mlo_attention_legal,
     .unit = mlo_attention_unit,
+    .knows = mlo_attention_knows,
     .intermediates = mlo_attention_intermediates,
     .area = mlo_attention_area,
     .pack = mlo_attention_pack,
@@ -19099,11 +19681,14 @@ static const mlo_kernel mlo_attention_rounded_kernel = {
 
 /* ======== src/kernels/layernorm.c ======== */
 /* layernorm: LayerNormalization over the channels of a token, in integers. With center = 0 it is
- * RMSNormalization.
+ * RMSNormalization. With groups = G a token is G norms of N = C / G channels one after the other
+ * (of the heads of queries and keys, say).
  *
- * in:  x [.., C] int16, g [C] int32 (fits int16), b [C] int32, p = [EPS (int64), SH].
+ * in:  x [.., C] int16, g [N] int32 (fits int16), b [N] int32, p = [EPS (int64), SH]; or g and b
+ *     [G, N], which each norm of a token has of its own.
  * out: y [.., C]. Verilog: mlo_layernorm.
  *
+ * Of each norm, C being its channels:
  *     u[c] = C x[c] - sum x
  *     V    = C sum x^2 - (sum x)^2 + EPS       u / sqrt(V) is the normalised value: no division by
  *     C k    = leading base-4 zeros of V         so that V 4^k is in [2^60, 2^62)
@@ -19116,22 +19701,30 @@ static const mlo_kernel mlo_attention_rounded_kernel = {
  * rounding adds is in b.
  *
  * error: n within 2^-13.9 relative (root, R) + 2^-15; y half a step more.
- * cost: max(C/PE, 43) cycles a token.
+ * cost: G max(N/PE, 43) cycles a token.
  */
 
 static const char mlo_layernorm_function[] =
-    "LayerNorm <to, lo, hi, center> (x, g, b, p) => (y)\n"
-    "x64 = Cast <to=7> (x)\n"
+    "LayerNorm <to, lo, hi, center, groups> (x, g, b, p) => (y)\n"
+    "xc = Cast <to=7> (x)\n"
+    "xs = Shape (xc)\n" /* [.., C] -> [tokens, G, N]: N channels have a gamma */
+    "gs = Shape (g)\n"
+    "i0 = Constant <value_int=0> ()\n"
+    "final = Constant <value_ints=[-1]> ()\n"
+    "norm = Gather (gs, final)\n"
+    "channels = Gather (norm, i0)\n"
+    "whole_ = Gather (xs, final)\n"
+    "groups_ = Div (whole_, norm)\n"
+    "parts = Concat <axis=0> (final, groups_, norm)\n"
+    "x64 = Reshape (xc, parts)\n"
     "g64 = Cast <to=7> (g)\n"
     "b64 = Cast <to=7> (b)\n"
-    "i0 = Constant <value_int=0> ()\n"
     "i1 = Constant <value_int=1> ()\n"
     "eps = Gather (p, i0)\n"
     "sh = Gather (p, i1)\n"
     "center_ = Constant <value_int=@center> ()\n"
     "total_ = ReduceSum <axes=[-1], keepdims=1> (x64)\n"
     "total = Mul (total_, center_)\n"
-    "channels = Size (g)\n"
     "cx = Mul (x64, channels)\n"
     "u = Sub (cx, total)\n"
     "square = Mul (x64, x64)\n"
@@ -19176,7 +19769,8 @@ static const char mlo_layernorm_function[] =
     "d = Pow (two, sh)\n"
     "rest = Mod (acc, d)\n"
     "whole = Sub (acc, rest)\n"
-    "q = Div (whole, d)\n" MLO_FUNCTION_CLIP "y = Cast <to=@to> (qc)\n";
+    "q = Div (whole, d)\n" MLO_FUNCTION_CLIP "qr = Reshape (qc, xs)\n"
+    "y = Cast <to=@to> (qr)\n";
 
 /* floor(sqrt(w)), w below 2^`bits`, bit by bit: exact without any floating point. */
 static int64_t mlo_isqrt(int64_t w, int bits) {
@@ -19186,6 +19780,10 @@ static int64_t mlo_isqrt(int64_t w, int bits) {
     return root;
 }
 
+/* Norms of a token; has each a gamma and beta of its own? */
+static int64_t mlo_norm_groups(const mlo_node *n) { return mlo_int(n, "groups", 1); }
+static int mlo_norm_own(const mlo_form *g) { return g->rank > 1 && g->dims[0] > 1; }
+
 static int mlo_norm_center(mlo *m, const mlo_node *n) {
     const int64_t center = mlo_int(n, "center", 1);
     return center == 0 || center == 1
@@ -19193,8 +19791,9 @@ static int mlo_norm_center(mlo *m, const mlo_node *n) {
         : mlo_fail(m, MLO_E_DATA, n, "center is %lld; it must be 0 or 1", (long long)center);
 }
 
+/* A norm, from element `at` on; its gamma and beta, from `of` on. */
 static void mlo_layernorm_row(
-    mlo_call *c, const mlo_array *x, int64_t at, int64_t channels, mlo_array *y) {
+    mlo_call *c, const mlo_array *x, int64_t at, int64_t of, int64_t channels, mlo_array *y) {
     int64_t total = 0;
     int64_t squares = 0;
     int64_t eps = mlo_get(c->in[3], 0);
@@ -19217,7 +19816,8 @@ static void mlo_layernorm_row(
         int64_t u = channels * mlo_get(x, at + i) - total;
         int64_t n = mlo_shift_down(u * r + ((int64_t)1 << (31 - k)), 32 - k);
         mlo_set_element(y, at + i,
-            mlo_clip(mlo_shift_down(n * mlo_get(c->in[1], i) + mlo_get(c->in[2], i), sh), lo, hi));
+            mlo_clip(mlo_shift_down(n * mlo_get(c->in[1], of + i) + mlo_get(c->in[2], of + i), sh),
+                lo, hi));
     }
 }
 
@@ -19230,19 +19830,31 @@ static const mlo_limit mlo_layernorm_limits[] = { { 1, 0, 1, -32768, 32767, "sca
 static int mlo_layernorm_run(mlo_call *c) {
     if (mlo_kernel_inputs(c, 4) || mlo_kernel_activation(c, 0) || mlo_norm_center(c->m, c->node))
         return mlo_failed(c->m);
-    const mlo_array *x = c->in[0];
-    int64_t channels = x->rank ? x->dims[x->rank - 1] : 1;
-    int64_t rows = channels ? mlo_array_count(x) / channels : 0;
-    if (mlo_kernel_count(c, 1, channels) || mlo_kernel_count(c, 2, channels)
+    const mlo_array *x = c->in[0], *g = c->in[1];
+    const int64_t all = x->rank ? x->dims[x->rank - 1] : 1, groups = mlo_norm_groups(c->node);
+    if (groups < 1 || all % groups)
+        return mlo_fail(c->m, MLO_E_DATA, c->node,
+            "groups is %lld; it must divide the %lld channels", (long long)groups, (long long)all);
+    const int64_t channels = all / groups, rows = channels ? mlo_array_count(x) / channels : 0;
+    const mlo_form of = { g->dtype, g->rank, { g->rank > 1 ? g->dims[0] : 0 } };
+    const int own = groups > 1 && mlo_norm_own(&of);
+    if (mlo_kernel_count(c, 1, own ? all : channels) || mlo_kernel_count(c, 2, own ? all : channels)
         || mlo_kernel_count(c, 3, 2))
         return mlo_failed(c->m);
+    if (groups > 1 && (own ? g->dims[0] != groups || g->rank != 2 : mlo_array_count(g) != channels))
+        return mlo_fail(c->m, MLO_E_SHAPE, c->node,
+            "its scale has %lld elements; %lld norms of %lld channels share %lld, or have "
+            "[%lld, %lld]",
+            (long long)mlo_array_count(g), (long long)groups, (long long)channels,
+            (long long)channels, (long long)groups, (long long)channels);
     if (channels > MLO_NORM_CHANNELS)
         return mlo_fail(c->m, MLO_E_UNSUPPORTED, c->node,
             "%lld channels; the integer norm takes up to %d", (long long)channels,
             MLO_NORM_CHANNELS);
     if (mlo_kernel_limits(c, mlo_layernorm_limits)) return mlo_failed(c->m);
     mlo_array *y = mlo_call_out(c, 0, mlo_kernel_to(c->node), x->rank, x->dims);
-    for (int64_t i = 0; y && i < rows; i++) mlo_layernorm_row(c, x, i * channels, channels, y);
+    for (int64_t i = 0; y && i < rows; i++)
+        mlo_layernorm_row(c, x, i * channels, own ? i % groups * channels : 0, channels, y);
     return mlo_failed(c->m);
 }
 
@@ -19254,7 +19866,7 @@ static int mlo_layernorm_run(mlo_call *c) {
  *     |n| <= 2^14 sqrt(C - 1) (1 + 2^-15) + 1/2. */
 static void mlo_layernorm_intermediates(
     const mlo_site *s, const mlo_unit *u, mlo_intermediates *l) {
-    int64_t c = mlo_last_dim(&s->out);
+    int64_t c = mlo_last_dim(&s->out) / mlo_norm_groups(s->node);
     int64_t center = mlo_int(s->node, "center", 1);
     int64_t far = center ? c - 1 : c;
     int xbits = s->in_bits[0];
@@ -19321,22 +19933,37 @@ static void mlo_layernorm_intermediates(
     l->clip = s->out_bits;
 }
 
+/* Lanes divide a norm's channels. */
+static int mlo_layernorm_legal(const mlo_site *s, int64_t pe, int64_t simd) {
+    const int64_t c = mlo_last_dim(&s->out), groups = mlo_norm_groups(s->node);
+    return simd == 1 && pe > 0 && groups > 0 && c % groups == 0 && c / groups % pe == 0;
+}
+
 static int mlo_layernorm_unit(const mlo_site *s, int64_t pe, int64_t simd, mlo_unit *u) {
-    int64_t ch = mlo_last_dim(&s->out), center = mlo_int(s->node, "center", 1);
+    const int64_t all = mlo_last_dim(&s->out), center = mlo_int(s->node, "center", 1);
+    const int64_t groups = mlo_norm_groups(s->node);
+    const int own = groups > 1 && mlo_norm_own(&s->in[1]);
     int xbits = s->in_bits[0], ybits = s->out_bits;
     (void)simd;
     if (mlo_norm_center(s->m, s->node)) return mlo_failed(s->m);
+    if (groups < 1 || all % groups)
+        return mlo_fail(s->m, MLO_E_DATA, s->node,
+            "groups is %lld; it must divide the %lld channels", (long long)groups, (long long)all);
+    const int64_t ch = all / groups;
     u->module = "mlo_layernorm";
-    u->in[u->n_in++] = mlo_port_make("s_axis", 0, pe, xbits, ch);
-    u->out = mlo_port_make("m_axis", 0, pe, ybits, ch);
-    mlo_unit_memory(u, "s_axis_c", pe * 64, ch / pe);
+    u->in[u->n_in++] = mlo_port_make("s_axis", 0, pe, xbits, all);
+    u->out = mlo_port_make("m_axis", 0, pe, ybits, all);
+    mlo_unit_memory(u, "s_axis_c", pe * 64, (own ? all : ch) / pe);
     mlo_unit_memory(u, "s_axis_e", 64, 1);
-    mlo_unit_param(u, "C", ch);
+    mlo_unit_param(u, "C", all);
     mlo_unit_param(u, "PE", pe);
     mlo_unit_param(u, "XBITS", xbits);
     mlo_unit_param(u, "YBITS", ybits);
     mlo_unit_param(u, "CENTER", center);
-    u->interval = ch / pe > 43 ? ch / pe : 43; /* 43: the serial root and reciprocal */
+    if (groups > 1) mlo_unit_param(u, "GROUPS", groups);
+    if (own) mlo_unit_param(u, "OWN", 1);
+    u->turns = groups;
+    u->interval = groups * (ch / pe > 43 ? ch / pe : 43); /* 43: the serial root and reciprocal */
     u->latency = 65 - 3 * !center + mlo_clog2(pe) + ch / pe;
     u->other = 4 * pe;
     u->flow = MLO_FLOW_NORM;
@@ -19357,7 +19984,7 @@ static void mlo_layernorm_pack(const mlo_site *s, const mlo_unit *u, int k, int6
     }
 }
 
-/* Beats of a token that it keeps between its input and the lanes. */
+/* Beats that it keeps, of norms of so many beats, between its input and the lanes. */
 static int64_t mlo_norm_keeps(int64_t beats) { return beats < 42 ? 3 * beats : beats + 84; }
 
 /* Sums of x and of squares; C^2 times the variance, its root and the reciprocal, bit by bit; lanes
@@ -19365,7 +19992,7 @@ static int64_t mlo_norm_keeps(int64_t beats) { return beats < 42 ? 3 * beats : b
 static void mlo_layernorm_area(
     const mlo_site *s, const mlo_unit *u, int axi, int64_t banks, mlo_area *a) {
     const int64_t pe = u->pe;
-    const int64_t c = mlo_last_dim(&s->out);
+    const int64_t c = mlo_last_dim(&s->out) / mlo_norm_groups(s->node);
     const int64_t beats = c / pe;
     const int64_t x = s->in_bits[0];
     const int64_t y = s->out_bits;
@@ -19395,7 +20022,7 @@ static void mlo_layernorm_area(
     mlo_area_tree2(a, pe, x);
     mlo_area_tree2(a, pe, 2 * x);
     mlo_area_fifo(a, pe * x, mlo_norm_keeps(beats));
-    mlo_area_param(a, 64 * pe, 48 * pe, beats, axi, banks);
+    mlo_area_param(a, 64 * pe, 48 * pe, u->memory[0].depth, axi, banks);
     mlo_area_param(a, 64, 54, 1, axi, banks);
     mlo_area_skid(a, pe * y + 3);
     a->lut += center * (s1 + 31 + ur + CENTER_LUTS) + s2 + cr + ur + CONTROL_LUTS;
@@ -19413,11 +20040,234 @@ static const mlo_kernel mlo_layernorm_kernel = {
     .function = mlo_layernorm_function,
     .limits = mlo_layernorm_limits,
     .pe_axis = "channels",
-    .legal = mlo_lanes_legal,
+    .legal = mlo_layernorm_legal,
     .unit = mlo_layernorm_unit,
     .intermediates = mlo_layernorm_intermediates,
     .area = mlo_layernorm_area,
     .pack = mlo_layernorm_pack,
+};
+
+/* ======== src/kernels/rotary.c ======== */
+/* rotary: rotary position embedding: every pair of a head's channels turns by an angle that grows
+ * with the token's position in its frame.
+ *
+ * in:  x [B, T, C] int8 or int16, table [.., D] int16 (a row for each position, D the channels of a
+ *     head, even), p = [M, S] int32. Attribute heads: C = heads * D.
+ * out: y [B, T, C]. Verilog: mlo_rotary.
+ *
+ *     Of token t, in each head, of each pair a = x[2k], b = x[2k+1]:
+ *     y[2k]   = requantize(a cos - b sin; M, S)       cos = table[t][2k], sin = table[t][2k+1],
+ *     y[2k+1] = requantize(a sin + b cos; M, S)       in steps of 2^-14
+ *
+ * Pairs are adjacent channels; a model that turns channel k with channel k + D/2 has the columns of
+ * the matrices in front permuted. A pair that does not turn has cos = 2^14, sin = 0. What the
+ * numbers of the table are is its maker's: factors up to 2 (YaRN's) fit, other angles than a
+ * circle's do no harm. The table is a parameter, so it may differ per iteration.
+ *
+ * A frame shorter than the table uses its first rows. The hardware has room for the rows of the
+ * longest frame.
+ *
+ * error: half a step of y, and of each of cos and sin 2^-15.
+ * cost: PE channels a cycle; T * D * 16 bits of parameters an iteration.
+ */
+
+static const char mlo_rotary_function[] = "Rotary <to, lo, hi, heads> (x, table, p) => (y)\n"
+                                          "heads_ = Constant <value_int=@heads> ()\n"
+                                          "one1 = Constant <value_ints=[1]> ()\n"
+                                          "heads1 = Reshape (heads_, one1)\n"
+                                          "zero1 = Constant <value_ints=[0]> ()\n"
+                                          "zeros = Constant <value_ints=[0, 0]> ()\n"
+                                          "pairs2 = Constant <value_ints=[-1, 2]> ()\n"
+                                          "i0 = Constant <value_int=0> ()\n"
+                                          "i1 = Constant <value_int=1> ()\n"
+                                          "form = Shape (x)\n"
+                                          "tokens = Gather (form, one1)\n"
+                                          "t64 = Cast <to=7> (table)\n"
+                                          "rows = Slice (t64, zero1, tokens, zero1)\n"
+                                          /* [T, 1, D/2, 2], for each head the same */
+                                          "turn4 = Concat <axis=0> (zero1, one1, pairs2)\n"
+                                          "turns = Reshape (rows, turn4)\n"
+                                          "cos_ = Gather <axis=3> (turns, i0)\n"
+                                          "sin_ = Gather <axis=3> (turns, i1)\n"
+                                          "x64 = Cast <to=7> (x)\n"
+                                          "form5 = Concat <axis=0> (zeros, heads1, pairs2)\n"
+                                          "x5 = Reshape (x64, form5)\n"
+                                          "a = Gather <axis=4> (x5, i0)\n"
+                                          "b = Gather <axis=4> (x5, i1)\n"
+                                          "ac = Mul (a, cos_)\n"
+                                          "bs = Mul (b, sin_)\n"
+                                          "as_ = Mul (a, sin_)\n"
+                                          "bc = Mul (b, cos_)\n"
+                                          "even = Sub (ac, bs)\n"
+                                          "odd = Add (as_, bc)\n"
+                                          "even5 = Unsqueeze <axes=[4]> (even)\n"
+                                          "odd5 = Unsqueeze <axes=[4]> (odd)\n"
+                                          "both = Concat <axis=4> (even5, odd5)\n"
+                                          "acc = Reshape (both, form)\n"
+                                          "p64 = Cast <to=7> (p)\n"
+                                          "m = Gather (p64, i0)\n"
+                                          "s = Gather (p64, i1)\n" MLO_FUNCTION_REQUANTIZE
+                                          "y = Cast <to=@to> (qc)\n";
+
+static const mlo_limit mlo_rotary_limits[] = { { 2, 0, 2, 0, 32767, "multiplier" },
+    { 2, 1, 2, 1, 62, "shift" }, { 0, 0, 0, 0, 0, NULL } };
+
+/* Channels of a head; 0: recorded what is wrong with the shapes. */
+static int64_t mlo_rotary_head(
+    mlo *m, const mlo_node *n, const mlo_form *x, const mlo_form *table) {
+    const int64_t heads = mlo_int(n, "heads", 1), channels = mlo_last_dim(x);
+    const int64_t d = mlo_last_dim(table);
+    if (x->rank != 3 || table->rank != 2)
+        mlo_fail(m, MLO_E_SHAPE, n,
+            "takes x of 3 dimensions, [batch, tokens, channels], and a table of 2, [positions, "
+            "channels of a head]; they have %d and %d",
+            x->rank, table->rank);
+    else if (heads < 1 || d < 2 || d % 2 || heads > channels || heads * d != channels)
+        mlo_fail(m, MLO_E_SHAPE, n,
+            "%lld heads of %lld channels make no token of %lld; heads must be of an even number of "
+            "channels, those of the table's rows",
+            (long long)heads, (long long)d, (long long)channels);
+    else if (x->dims[1] > table->dims[0])
+        mlo_fail(m, MLO_E_SHAPE, n, "a frame of %lld tokens, and a table of %lld positions",
+            (long long)x->dims[1], (long long)table->dims[0]);
+    else
+        return d;
+    return 0;
+}
+
+static mlo_form mlo_array_form(const mlo_array *a) {
+    mlo_form f = { a->dtype, a->rank, { 0 } };
+    for (int i = 0; i < f.rank && i < MLO_MAX_RANK; i++) f.dims[i] = a->dims[i];
+    return f;
+}
+
+static int mlo_rotary_run(mlo_call *c) {
+    if (mlo_kernel_inputs(c, 3) || mlo_kernel_activation(c, 0) || mlo_kernel_activation(c, 1)
+        || mlo_kernel_count(c, 2, 2))
+        return mlo_failed(c->m);
+    const mlo_array *x = c->in[0], *table = c->in[1], *p = c->in[2];
+    const mlo_form form = mlo_array_form(x), turns = mlo_array_form(table);
+    const int64_t d = mlo_rotary_head(c->m, c->node, &form, &turns);
+    mlo_array *y = d ? mlo_call_out(c, 0, mlo_kernel_to(c->node), x->rank, x->dims) : NULL;
+    if (!y || mlo_kernel_limits(c, mlo_rotary_limits)) return mlo_failed(c->m);
+    const int64_t n = mlo_array_count(x), mult = mlo_get(p, 0);
+    const int64_t lo = mlo_int(c->node, "lo", -128), hi = mlo_int(c->node, "hi", 127);
+    const int shift = (int)mlo_get(p, 1);
+    for (int64_t i = 0; i < n; i += 2) {
+        const int64_t at = i / form.dims[2] % form.dims[1] * d + i % d;
+        const int64_t a = mlo_get(x, i), b = mlo_get(x, i + 1);
+        const int64_t cosine = mlo_get(table, at), sine = mlo_get(table, at + 1);
+        mlo_set_element(y, i, mlo_requantize(a * cosine - b * sine, mult, shift, lo, hi));
+        mlo_set_element(y, i + 1, mlo_requantize(a * sine + b * cosine, mult, shift, lo, hi));
+    }
+    return 0;
+}
+
+/* A beat has whole pairs of one head. */
+static int mlo_rotary_legal(const mlo_site *s, int64_t pe, int64_t simd) {
+    const int64_t d = mlo_rotary_head(s->m, s->node, &s->in[0], &s->in[1]);
+    return d && simd == 1 && pe >= 2 && pe % 2 == 0 && d % pe == 0;
+}
+
+static int mlo_rotary_unit(const mlo_site *s, int64_t pe, int64_t simd, mlo_unit *u) {
+    const int64_t channels = mlo_last_dim(&s->out), d = mlo_last_dim(&s->in[1]);
+    (void)simd;
+    if (s->chunk > s->in[1].dims[0])
+        return mlo_fail(s->m, MLO_E_SHAPE, s->node,
+            "frames of up to %lld tokens, and a table of %lld positions", (long long)s->chunk,
+            (long long)s->in[1].dims[0]);
+    u->module = "mlo_rotary";
+    u->in[u->n_in++] = mlo_port_make("s_axis", 0, pe, s->in_bits[0], channels);
+    u->out = mlo_port_make("m_axis", 0, pe, s->out_bits, channels);
+    mlo_unit_memory(u, "s_axis_c", 64, 1);
+    mlo_unit_memory(u, "s_axis_t", pe * 16, s->chunk * d / pe);
+    mlo_unit_param(u, "C", channels);
+    mlo_unit_param(u, "D", d);
+    mlo_unit_param(u, "T", s->chunk);
+    mlo_unit_param(u, "PE", pe);
+    mlo_unit_param(u, "XBITS", u->in[0].bits);
+    mlo_unit_param(u, "YBITS", u->out.bits);
+    mlo_unit_shift(s, u);
+    u->interval = channels / pe;
+    u->latency = 11;
+    u->other = (mlo_site_pow2(s) ? 2 : 3) * pe;
+    u->at_once = 1;
+    return 0;
+}
+
+static void mlo_rotary_intermediates(const mlo_site *s, const mlo_unit *u, mlo_intermediates *l) {
+    const int bits = s->in_bits[0] + 16;
+    const mlo_interval product = mlo_product_of(
+        mlo_signed_bits(s->in_bits[0]), mlo_signed_bits(16));
+    const mlo_interval minus = mlo_from_to(-product.hi, -product.lo);
+    const mlo_interval even = mlo_sum_of(product, minus), odd = mlo_sum_of(product, product);
+    (void)u;
+    mlo_note_all(l, "a cos", product, 1, bits, 1, "pair[0].ac2");
+    mlo_note_all(l, "a cos - b sin", even, 1, bits + 1, 1, "pair[0].even");
+    mlo_note_all(l, "a sin + b cos", odd, 1, bits + 1, 1, "pair[0].odd");
+    /* even reaches further down, odd further up */
+    mlo_note_requantize(l, mlo_product_of(mlo_from_to(even.lo, odd.hi), mlo_multipliers), bits + 17,
+        "pair[0].u_odd.prod2", s->out_bits);
+}
+
+static int mlo_rotary_promises(const mlo_site *s, const mlo_array *const *in) {
+    if (mlo_pow2_multipliers(s, in[2], 1)) return mlo_failed(s->m);
+    return mlo_pow2_places(s, mlo_get(in[2], 0), mlo_get(in[2], 1));
+}
+
+/* The rows of the table as they are, PE numbers a word. */
+static void mlo_rotary_pack(const mlo_site *s, const mlo_unit *u, int k, int64_t word,
+    const mlo_array *const *in, unsigned char *bits) {
+    int64_t mult = mlo_get(in[2], 0), shift = mlo_get(in[2], 1);
+    if (k) {
+        for (int64_t p = 0; p < u->pe; p++)
+            mlo_put_bits(bits, 16 * p, 16, (uint64_t)mlo_get(in[1], word * u->pe + p));
+        return;
+    }
+    if (mlo_site_pow2(s)) {
+        shift += 14 - mlo_log2(mult);
+        mult = 1 << 14;
+    }
+    mlo_put_bits(bits, 0, 16, (uint64_t)mult);
+    mlo_put_bits(bits, 32, 6, (uint64_t)shift);
+}
+
+/* Of each pair four products, two sums, two requantizers; before them a register for a beat that
+ * waits, behind them a skid. */
+static void mlo_rotary_area(
+    const mlo_site *s, const mlo_unit *u, int axi, int64_t banks, mlo_area *a) {
+    const int64_t pe = u->pe, x = s->in_bits[0], y = s->out_bits;
+    const int64_t channels = mlo_last_dim(&s->out), d = mlo_last_dim(&s->in[1]);
+    const int64_t words = s->chunk * d / pe;
+    const int shift = mlo_site_pow2(s);
+    enum { CONTROL_FFS = 17 };
+    mlo_area pair = { 2 * (x + 17), 2 * x + 32 + 4 * (x + 16), 4 * mlo_product_dsps(x, 16), 0 };
+    for (int i = 0; i < 2; i++) mlo_area_requantize(&pair, x + 17, 16, y, 1, shift);
+    mlo_area_times(a, pe / 2, &pair);
+    mlo_area_param(a, 64, shift ? 6 : 22, 1, axi, banks);
+    mlo_area_param(a, 16 * pe, 16 * pe, words, axi, banks);
+    mlo_area_skid(a, pe * y + 3);
+    a->lut += 3 * mlo_clog2(words);
+    a->ff += 2 * pe * x + CONTROL_FFS + 2 * (shift ? 6 : 22) + 2 * mlo_clog2(words)
+        + mlo_clog2(d / pe) + mlo_clog2(channels / d);
+}
+
+/* ---- the card -------------------------------------------------------------- */
+
+static const mlo_kernel mlo_rotary_kernel = {
+    .op = { "mlo.Rotary", mlo_kernel_same_shape, mlo_rotary_run, 3 },
+    .kind = MLO_KERNEL_ROTATION,
+    .series = "rotary",
+    .shifts = 1,
+    .function = mlo_rotary_function,
+    .limits = mlo_rotary_limits,
+    .pe_axis = "channels of a head, in pairs",
+    .legal = mlo_rotary_legal,
+    .unit = mlo_rotary_unit,
+    .intermediates = mlo_rotary_intermediates,
+    .area = mlo_rotary_area,
+    .promises = mlo_rotary_promises,
+    .pack = mlo_rotary_pack,
 };
 
 /* ======== src/kernels/edge.c ======== */
@@ -19506,7 +20356,9 @@ static const mlo_kernel *const mlo_kernels[] = {
     &mlo_attention_probs_kernel,
     &mlo_attention_rounded_kernel,
     &mlo_layernorm_kernel,
+    &mlo_rotary_kernel,
     &mlo_add_kernel,
+    &mlo_mul_kernel,
     &mlo_requant_kernel,
     &mlo_requant_table_kernel,
     &mlo_quantize_kernel,
@@ -19550,7 +20402,8 @@ static int mlo_add_functions(mlo *m, mlo_model *model) {
     }
     model->n_function = kept;
     for (int i = 0; i < MLO_N_KERNELS; i++) {
-        mlo_function *f = mlo_function_of(m, mlo_kernels[i]->function, opset);
+        mlo_function *f = mlo_function_of(
+            m, mlo_kernels[i]->function, mlo_kernels[i]->ending, opset);
         if (!f || !MLO_PUSH(m, model->function, model->n_function, f)) return mlo_failed(m);
     }
     mlo_opset own = { MLO_HAS(2), mlo_intern(m, "mlo"), 1 };
@@ -20617,6 +21470,24 @@ static const char *mlo_unscaled(const mlo_inside *in, const mlo_node *p, double 
     return NULL;
 }
 
+/* Is it a norm over the last axis? */
+static int mlo_is_norm(const mlo_inside *in, const mlo_node *n) {
+    if (!mlo_is(n, "RMSNormalization") && !mlo_is(n, "LayerNormalization")) return 0;
+    const mlo_form f = mlo_body_form(in, n->input[0]);
+    const int64_t axis = mlo_int(n, "axis", -1);
+    return mlo_form_known(&f) && (axis == -1 || axis == f.rank - 1);
+}
+
+/* The norm over parts of a token's channels (each head's, say) behind which n joins them again:
+ * there views end, as what is read is the token. NULL: n does no such thing. */
+static mlo_node *mlo_joined_norm(const mlo_inside *in, const mlo_node *n) {
+    mlo_node *p = mlo_has_trait(n, MLO_RESHAPES) ? mlo_made_by(in, n->input[0]) : NULL;
+    if (!p || !mlo_is_norm(in, p) || !mlo_is_carried(in, p->input[0])) return NULL;
+    const mlo_form from = mlo_body_form(in, n->input[0]), to = mlo_body_form(in, n->output[0]);
+    const int64_t d = mlo_last_dim(&from), c = mlo_last_dim(&to);
+    return mlo_form_known(&to) && d > 0 && c > d && c % d == 0 ? p : NULL;
+}
+
 static const char *mlo_chain_walk(
     const mlo_inside *in, const char *name, mlo_chain *c, double *scale) {
     for (c->n = c->n_rounding = 0; c->n < MLO_CHAIN && c->n_rounding < MLO_CHAIN;) {
@@ -20625,7 +21496,8 @@ static const char *mlo_chain_walk(
         if (mlo_is_rounded(in, name, &c->rounding[c->n_rounding])) {
             c->behind[c->n_rounding] = scale ? *scale : 1;
             name = c->rounding[c->n_rounding++].from;
-        } else if (mlo_is_layout(p) && mlo_is_carried(in, p->input[0])) {
+        } else if (mlo_is_layout(p) && mlo_is_carried(in, p->input[0])
+            && !mlo_joined_norm(in, p)) {
             c->node[c->n] = p;
             c->made[c->n++] = name;
             name = p->input[0];
@@ -20742,6 +21614,604 @@ static int mlo_is_identity(const int64_t *column, int64_t n) {
     return 1;
 }
 
+/* ======== src/integer/rotation.c ======== */
+/* rotation: proves that an operand of a product of activations is a value whose channels were
+ * turned in pairs, by angles that are the token's alone: rotary position embedding.
+ *
+ * in:  an operand of a product in a loop's body: [.., T, D], or (the second) [.., D, T].
+ * out: the value that is turned, and which of its elements each pair of each head is made of.
+ *
+ * However exporters write it, rotary embedding is made of views, sums, and products with numbers.
+ * So each element of the operand is a sum of at most two elements of one value, times factors:
+ *     y[e] = f1 x[i1] + f2 x[i2]
+ * The elements come from following views by evaluating them on 0, 1, 2, .. (layout.c), the factors
+ * from evaluating the model's own tables. Then y is held against a rotation of pairs,
+ *     y[i] = c x[i] - s x[j],   y[j] = s x[i] + c x[j]
+ * c and s being functions of token and pair, the same for all heads. They need not lie on a circle:
+ * a factor of the queries, or of the tables, may be in them.
+ *
+ * invariant: whatever passes is a rotation of pairs in every iteration (factors may differ by
+ *     mlo_turn_loose of the largest, far below a step of the kernel's table). Names and the order
+ *     of operators play no part.
+ * example: x cos + Concat(-x2, x1) sin over heads of 8 channels: the pairs are 0 4, 1 5, 2 6, 3 7.
+ * cost: a few walks over the operand's elements for each operator, per iteration whose tables
+ *     differ.
+ */
+static const double mlo_turn_loose = 1e-6;
+enum { MLO_TURN_VALUES = 64, MLO_TURN_PARTS = MLO_MOVE_INPUTS };
+
+/* What the elements of a value are made of: by[k][e] times element from[k][e] of the source; -1:
+ * nothing. */
+typedef struct {
+    const char *name;
+    mlo_form form;
+    int64_t n;
+    int32_t *from[2];
+    double *by[2];
+} mlo_turn_terms;
+
+typedef struct {
+    const mlo_inside *in;
+    int64_t iteration;
+    const char *source;
+    mlo_turn_terms value[MLO_TURN_VALUES];
+    int n_value, depth;
+    int varies; /* a factor may differ from iteration to iteration */
+    const char *why; /* what the operand is that is no rotation, in a person's words */
+} mlo_turner;
+
+/* ---- elements ------------------------------------------------------------- */
+
+static const mlo_turn_terms *mlo_terms_of(mlo_turner *w, const char *name);
+
+static const char mlo_turned_by_input[] =
+    "is turned by angles that come from an input of the model, not from constants; bind its "
+    "dimensions, or export without position_ids";
+
+static int mlo_no_rotation(mlo_turner *w, const char *why) {
+    if (!w->why) w->why = why;
+    return 0;
+}
+static const mlo_turn_terms *mlo_no_terms(mlo_turner *w, const char *why) {
+    mlo_no_rotation(w, why);
+    return NULL;
+}
+
+/* Room for the terms of a value; none of its elements is made of anything yet. */
+static mlo_turn_terms *mlo_terms_new(mlo_turner *w, const char *name) {
+    mlo *m = w->in->m;
+    const mlo_form f = mlo_body_form(w->in, name);
+    const int64_t n = mlo_form_known(&f) ? mlo_form_count(&f) : -1;
+    if (w->n_value == MLO_TURN_VALUES || n < 1 || n > INT32_MAX / 2) return NULL;
+    mlo_turn_terms *t = &w->value[w->n_value];
+    memset(t, 0, sizeof *t);
+    t->from[0] = (int32_t *)mlo_scratch(m, 2 * (size_t)n, sizeof *t->from[0]);
+    t->by[0] = (double *)mlo_scratch(m, 2 * (size_t)n, sizeof *t->by[0]);
+    if (!t->from[0] || !t->by[0]) {
+        mlo_scratch_free(m, t->from[0]);
+        mlo_scratch_free(m, t->by[0]);
+        return NULL;
+    }
+    w->n_value++;
+    t->name = name;
+    t->form = f;
+    t->n = n;
+    t->from[1] = t->from[0] + n;
+    t->by[1] = t->by[0] + n;
+    for (int64_t e = 0; e < 2 * n; e++) {
+        t->from[0][e] = -1;
+        t->by[0][e] = 0;
+    }
+    return t;
+}
+
+static void mlo_turner_free(mlo_turner *w) {
+    for (int i = 0; i < w->n_value; i++) {
+        mlo_scratch_free(w->in->m, w->value[i].from[0]);
+        mlo_scratch_free(w->in->m, w->value[i].by[0]);
+    }
+    w->n_value = 0;
+}
+
+/* The value that everything is made of. */
+static const mlo_turn_terms *mlo_terms_source(mlo_turner *w, const char *name) {
+    if (w->source && w->source != name) return mlo_no_terms(w, "is a sum of two values");
+    w->source = name;
+    mlo_turn_terms *t = mlo_terms_new(w, name);
+    for (int64_t e = 0; t && e < t->n; e++) {
+        t->from[0][e] = (int32_t)e;
+        t->by[0][e] = 1;
+    }
+    return t;
+}
+
+/* Element `to` of t is element `from` of x, times a factor. */
+static void mlo_terms_copy(
+    mlo_turn_terms *t, int64_t to, const mlo_turn_terms *x, int64_t from, double by) {
+    for (int k = 0; k < 2; k++) {
+        t->from[k][to] = x->from[k][from];
+        t->by[k][to] = x->by[k][from] * by;
+    }
+}
+
+/* Which element of a value of form `own`, broadcast to `f`, is at place e? */
+static int64_t mlo_spread_at(const mlo_form *own, const mlo_form *f, int64_t e) {
+    int64_t at = 0, step = 1;
+    for (int d = 1; d <= own->rank; d++) {
+        const int64_t size = f->dims[f->rank - d], mine = own->dims[own->rank - d];
+        if (mine > 1) at += e % size * step;
+        step *= mine;
+        e /= size;
+    }
+    return at;
+}
+
+/* The numbers of `base`, `base` + 1, .. in a value's form. */
+static mlo_array *mlo_counted(mlo *m, const mlo_form *f, int64_t base) {
+    mlo_array *a = mlo_array_new(m, MLO_INT32, f->rank, f->dims);
+    for (int64_t e = 0; a && e < mlo_array_count(a); e++)
+        ((int32_t *)a->data)[e] = (int32_t)(base + e);
+    return a;
+}
+
+/* An operator that moves elements, keeps some, or repeats them. */
+static const mlo_turn_terms *mlo_terms_moved(mlo_turner *w, mlo_node *n, const char *name) {
+    const mlo_turn_terms *x = mlo_terms_of(w, n->input[0]);
+    mlo_turn_terms *t = x ? mlo_terms_new(w, name) : NULL;
+    if (!t) return NULL;
+    if (mlo_has_trait(n, MLO_RESHAPES)) {
+        for (int64_t e = 0; t->n == x->n && e < t->n; e++) mlo_terms_copy(t, e, x, e, 1);
+        return t->n == x->n ? t : NULL;
+    }
+    mlo *m = w->in->m;
+    mlo_array *from = mlo_counted(m, &x->form, 0);
+    mlo_array *map = from ? mlo_moved(w->in, n, name, from) : NULL;
+    const int ok = map && mlo_array_count(map) == t->n;
+    for (int64_t e = 0; ok && e < t->n; e++)
+        mlo_terms_copy(t, e, x, ((const int32_t *)map->data)[e], 1);
+    mlo_array_free(m, from);
+    mlo_array_free(m, map);
+    return ok ? t : NULL;
+}
+
+static const mlo_turn_terms *mlo_terms_joined(mlo_turner *w, mlo_node *n, const char *name) {
+    mlo *m = w->in->m;
+    const mlo_turn_terms *part[MLO_TURN_PARTS];
+    mlo_array *from[MLO_TURN_PARTS] = { 0 };
+    const mlo_array *args[MLO_TURN_PARTS] = { 0 };
+    int64_t base[MLO_TURN_PARTS + 1] = { 0 };
+    if (n->n_input > MLO_TURN_PARTS) return NULL;
+    for (size_t k = 0; k < n->n_input; k++) {
+        if (!(part[k] = mlo_terms_of(w, n->input[k]))) return NULL;
+        base[k + 1] = base[k] + part[k]->n;
+    }
+    mlo_turn_terms *t = mlo_terms_new(w, name);
+    int ok = t && base[n->n_input] == t->n;
+    for (size_t k = 0; ok && k < n->n_input; k++)
+        ok = (args[k] = from[k] = mlo_counted(m, &part[k]->form, base[k])) != NULL;
+    mlo_array *map = ok ? mlo_made_of(m, n, name, args) : NULL;
+    for (int64_t e = 0; map && e < t->n; e++) {
+        const int64_t at = ((const int32_t *)map->data)[e];
+        size_t k = 0;
+        while (at >= base[k + 1]) k++;
+        mlo_terms_copy(t, e, part[k], at - base[k], 1);
+    }
+    for (size_t k = 0; k < n->n_input; k++) mlo_array_free(m, from[k]);
+    ok = map != NULL;
+    mlo_array_free(m, map);
+    return ok ? t : NULL;
+}
+
+/* Does a parameter of the body differ from iteration to iteration, as far as one can see? */
+static int mlo_may_vary(const mlo_inside *in, const char *name, int depth) {
+    const mlo_value *v = mlo_value_of(in->body, name);
+    if (!v || v->graph != in->body || v->tensor) return 0;
+    if (v->is_input || !v->producer || depth > 32) return 1;
+    for (size_t k = 0; k < v->producer->n_input; k++)
+        if (mlo_has_input(v->producer, k) && mlo_may_vary(in, v->producer->input[k], depth + 1))
+            return 1;
+    return 0;
+}
+
+/* x times (or divided by) a parameter. */
+static const mlo_turn_terms *mlo_terms_scaled(
+    mlo_turner *w, const char *name, const char *operand, const char *factor, int divides) {
+    mlo *m = w->in->m;
+    const mlo_turn_terms *x = mlo_terms_of(w, operand);
+    if (!x) return NULL;
+    if (!mlo_is_parameter(w->in->scan, w->in->body, factor, 0))
+        return mlo_no_terms(w, mlo_turned_by_input);
+    mlo_array *a = mlo_scan_value(m, w->in->scan, factor, w->iteration);
+    mlo_turn_terms *t = a ? mlo_terms_new(w, name) : NULL;
+    const mlo_form f = a ? mlo_form_of_array(a) : mlo_form_of(NULL);
+    w->varies |= mlo_may_vary(w->in, factor, 0);
+    for (int64_t e = 0; t && e < t->n; e++) {
+        const double by = mlo_number_at(a, mlo_spread_at(&f, &t->form, e));
+        mlo_terms_copy(t, e, x, mlo_spread_at(&x->form, &t->form, e), divides ? 1 / by : by);
+    }
+    mlo_array_free(m, a);
+    return t;
+}
+
+/* Adds element `from` of x, times a sign, to element e. 0: that would be a third term. */
+static int mlo_terms_add(
+    mlo_turn_terms *t, int64_t e, const mlo_turn_terms *x, int64_t from, double sign) {
+    for (int k = 0; k < 2; k++) {
+        const int32_t i = x->from[k][from];
+        if (i < 0) continue;
+        const int at = t->from[0][e] < 0 || t->from[0][e] == i ? 0 : 1;
+        if (at && t->from[1][e] >= 0 && t->from[1][e] != i) return 0;
+        t->from[at][e] = i;
+        t->by[at][e] += sign * x->by[k][from];
+    }
+    return 1;
+}
+
+static const mlo_turn_terms *mlo_terms_sum(mlo_turner *w, const mlo_node *n, const char *name) {
+    const mlo_turn_terms *a = mlo_terms_of(w, n->input[0]);
+    const mlo_turn_terms *b = a ? mlo_terms_of(w, n->input[1]) : NULL;
+    mlo_turn_terms *t = b ? mlo_terms_new(w, name) : NULL;
+    const double sign = mlo_is(n, "Sub") ? -1 : 1;
+    for (int64_t e = 0; t && e < t->n; e++)
+        if (!mlo_terms_add(t, e, a, mlo_spread_at(&a->form, &t->form, e), 1)
+            || !mlo_terms_add(t, e, b, mlo_spread_at(&b->form, &t->form, e), sign))
+            return mlo_no_terms(w, "mixes more than two channels");
+    return t;
+}
+
+static const mlo_turn_terms *mlo_terms_negated(mlo_turner *w, const mlo_node *n, const char *name) {
+    const mlo_turn_terms *x = mlo_terms_of(w, n->input[0]);
+    mlo_turn_terms *t = x ? mlo_terms_new(w, name) : NULL;
+    for (int64_t e = 0; t && e < t->n; e++) mlo_terms_copy(t, e, x, e, -1);
+    return t;
+}
+
+/* The operator RotaryEmbedding, whose tables (and positions) are constants. */
+static const mlo_turn_terms *mlo_terms_rotary(mlo_turner *w, mlo_node *n, const char *name) {
+    mlo *m = w->in->m;
+    mlo_array *a[3] = { NULL, NULL, NULL };
+    const mlo_shapes shapes = { .m = m, .node = n };
+    mlo_rotation r;
+    const mlo_turn_terms *x = mlo_terms_of(w, n->input[0]);
+    mlo_turn_terms *t = x ? mlo_terms_new(w, name) : NULL;
+    int ok = t && mlo_rotation_of(&shapes, &t->form, &r) > 0;
+    for (size_t k = 1; ok && k < n->n_input && k < 4; k++) {
+        if (!mlo_has_input(n, k)) continue;
+        if (!mlo_is_parameter(w->in->scan, w->in->body, n->input[k], 0))
+            ok = mlo_no_rotation(w, mlo_turned_by_input);
+        w->varies |= mlo_may_vary(w->in, n->input[k], 0);
+        ok = ok && (a[k - 1] = mlo_scan_value(m, w->in->scan, n->input[k], w->iteration)) != NULL;
+    }
+    for (int64_t e = 0; ok && e < t->n; e++) {
+        const int64_t row = e / r.width, j = e % r.width, half = r.turned / 2;
+        const int64_t i = r.flat ? row / r.heads
+                                 : row / r.tokens / r.heads * r.tokens + row % r.tokens;
+        const int64_t at = a[2] ? (int64_t)mlo_number_at(a[2], i) : i;
+        const int64_t k = r.interleaved ? j / 2 : half ? j % half : 0;
+        const int second = r.interleaved ? j % 2 == 1 : j >= half;
+        const int64_t other = e + (second ? -1 : 1) * (r.interleaved ? 1 : half);
+        if (j >= r.turned) {
+            mlo_terms_copy(t, e, x, e, 1);
+            continue;
+        }
+        ok = at >= 0 && (at + 1) * half <= mlo_array_count(a[0])
+            && (at + 1) * half <= mlo_array_count(a[1])
+            && mlo_terms_add(t, e, x, e, mlo_number_at(a[0], at * half + k))
+            && mlo_terms_add(
+                t, e, x, other, (second ? 1 : -1) * mlo_number_at(a[1], at * half + k));
+    }
+    for (int k = 0; k < 3; k++) mlo_array_free(m, a[k]);
+    return ok ? t : NULL;
+}
+
+/* A sum, or a difference, of two carried values. */
+static int mlo_is_mix(const mlo_inside *in, const mlo_node *n) {
+    return (mlo_is(n, "Add") || mlo_is(n, "Sub")) && n->n_input == 2
+        && mlo_is_carried(in, n->input[0]) && mlo_is_carried(in, n->input[1]);
+}
+static int mlo_is_repeat(const mlo_inside *in, const mlo_node *n) {
+    return (mlo_is(n, "Expand") || mlo_is(n, "Tile") || mlo_has_trait(n, MLO_MOVES)
+               || mlo_has_trait(n, MLO_RESHAPES))
+        && mlo_is_carried(in, n->input[0]);
+}
+/* A product with a parameter: *x is what it multiplies. */
+static int mlo_is_product_with(
+    const mlo_inside *in, const mlo_node *n, const char **x, const char **factor) {
+    const int divides = mlo_is(n, "Div");
+    if ((!divides && !mlo_is(n, "Mul")) || n->n_input != 2) return 0;
+    const int first = mlo_is_carried(in, n->input[0]);
+    *x = n->input[!first];
+    *factor = n->input[first];
+    return mlo_is_carried(in, *x) && !mlo_is_carried(in, *factor) && (first || !divides);
+}
+static int mlo_is_join(const mlo_inside *in, const mlo_node *n) {
+    if (!mlo_is(n, "Concat")) return 0;
+    for (size_t k = 0; k < n->n_input; k++)
+        if (!mlo_is_carried(in, n->input[k])) return 0;
+    return 1;
+}
+
+static const mlo_turn_terms *mlo_terms_made(mlo_turner *w, const char *name) {
+    mlo_node *n = mlo_made_by(w->in, name);
+    const char *x, *factor;
+    if (mlo_is_mix(w->in, n)) return mlo_terms_sum(w, n, name);
+    if (mlo_is(n, "Neg")) return mlo_terms_negated(w, n, name);
+    if (mlo_is_product_with(w->in, n, &x, &factor))
+        return mlo_terms_scaled(w, name, x, factor, mlo_is(n, "Div"));
+    if (mlo_is_join(w->in, n)) return mlo_terms_joined(w, n, name);
+    if (mlo_is(n, "RotaryEmbedding") && n->n_input > 2) return mlo_terms_rotary(w, n, name);
+    if (mlo_is_repeat(w->in, n)) return mlo_terms_moved(w, n, name);
+    return mlo_terms_source(w, name);
+}
+
+/* NULL: the value is not made that way, or memory is short. */
+static const mlo_turn_terms *mlo_terms_of(mlo_turner *w, const char *name) {
+    for (int i = 0; i < w->n_value; i++)
+        if (w->value[i].name == name) return &w->value[i];
+    if (w->depth > MLO_TURN_VALUES) return NULL;
+    w->depth++;
+    const mlo_turn_terms *t = mlo_terms_made(w, name);
+    w->depth--;
+    return w->in->m->error.code ? NULL : t;
+}
+
+/* Is it RotaryEmbedding in the one spelling: of pairs that are neighbours, on tokens [1, T, C], by
+ * tables that are parameters, a row a token? */
+static int mlo_is_turned(const mlo_inside *in, const mlo_node *n) {
+    if (!mlo_is(n, "RotaryEmbedding") || n->n_input < 3 || mlo_has_input(n, 3)) return 0;
+    const mlo_form x = mlo_body_form(in, n->input[0]), cos = mlo_body_form(in, n->input[1]);
+    const int64_t heads = mlo_int(n, "num_heads", 0),
+                  turned = mlo_int(n, "rotary_embedding_dim", 0);
+    if (!mlo_form_known(&x) || !mlo_form_known(&cos) || x.rank != 3 || x.dims[0] != 1 || heads < 1
+        || !mlo_int(n, "interleaved", 0))
+        return 0;
+    for (size_t k = 1; k < 3; k++)
+        if (mlo_is_carried(in, n->input[k])
+            || !mlo_is_parameter(in->scan, in->body, n->input[k], 0))
+            return 0;
+    return (!turned || turned * heads == x.dims[2]) && 2 * heads * mlo_last_dim(&cos) == x.dims[2];
+}
+
+/* ... right behind a projection or a norm? */
+static int mlo_is_turned_behind(const mlo_inside *in, const mlo_node *n) {
+    const char *factor;
+    if (!mlo_is_turned(in, n)) return 0;
+    const char *x = n->input[0];
+    while (mlo_has_trait(mlo_made_by(in, x), MLO_RESHAPES)) x = mlo_made_by(in, x)->input[0];
+    n = mlo_made_by(in, x);
+    return !mlo_is_mix(in, n) && !mlo_is_join(in, n) && !mlo_is(n, "Neg") && !mlo_is_repeat(in, n)
+        && !mlo_is_product_with(in, n, &x, &factor);
+}
+
+/* Does a sum of two values, or a join, come up behind views and factors? Whatever has none is no
+ * rotation, and is not looked at any closer. */
+static int mlo_may_turn(const mlo_inside *in, const char *name) {
+    for (int i = 0; i < MLO_CHAIN; i++) {
+        const mlo_node *n = mlo_made_by(in, name);
+        const char *factor;
+        if (mlo_is_mix(in, n) || mlo_is_join(in, n)) return 1;
+        if (mlo_is(n, "RotaryEmbedding")) return !mlo_is_turned_behind(in, n);
+        if (mlo_is(n, "Neg") || mlo_is_repeat(in, n))
+            name = n->input[0];
+        else if (!mlo_is_product_with(in, n, &name, &factor))
+            return 0;
+    }
+    return 0;
+}
+
+/* ---- pairs ---------------------------------------------------------------- */
+
+/* A rotation: `heads` heads of d channels, the first of every `repeats` being a head of its own;
+ * d / 2 pairs. Pair k is channels pair[2 k] < pair[2 k + 1] of the operand's heads; its members are
+ * made of elements x[(h t d/2 + ..)] of the source. */
+typedef struct {
+    const char *source;
+    mlo_heads at;
+    int64_t repeats;
+    int64_t *pair; /* [d] */
+    int32_t *member; /* [heads, t, d]: elements of the source, in pairs */
+    int turns; /* at least one pair has two terms */
+} mlo_rotation_found;
+
+static int mlo_near(double a, double b, double most) {
+    return fabs(a - b) <= most * mlo_turn_loose;
+}
+
+/* The factor of element i of the source in element e; 0 where it is no part of it. */
+static double mlo_factor_of(const mlo_turn_terms *t, int64_t e, int32_t i) {
+    return i < 0 ? 0
+                 : (t->from[0][e] == i ? t->by[0][e] : 0) + (t->from[1][e] == i ? t->by[1][e] : 0);
+}
+static int mlo_is_made_of(const mlo_turn_terms *t, int64_t e, int32_t a, int32_t b) {
+    return (t->from[0][e] == a && t->from[1][e] == b) || (t->from[0][e] == b && t->from[1][e] == a);
+}
+
+/* The token at which most channels of the first head are made of two elements: others (a class
+ * token, registers) may not turn at all. */
+static int64_t mlo_turning_token(const mlo_turn_terms *t, const mlo_rotation_found *r) {
+    int64_t best = 0, most = -1;
+    for (int64_t i = 0; i < r->at.t; i++) {
+        int64_t n = 0;
+        for (int64_t j = 0; j < r->at.d; j++) n += t->from[1][mlo_head_place(&r->at, 0, i, j)] >= 0;
+        if (n <= most) continue;
+        most = n;
+        best = i;
+    }
+    return best;
+}
+
+/* The channel behind i that is made of the same two elements at a token; d: there is none. */
+static int64_t mlo_partner_of(
+    const mlo_turn_terms *t, const mlo_rotation_found *r, int64_t token, int64_t i) {
+    const int64_t e = mlo_head_place(&r->at, 0, token, i);
+    int64_t j = i + 1;
+    while (j < r->at.d
+        && !mlo_is_made_of(t, mlo_head_place(&r->at, 0, token, j), t->from[0][e], t->from[1][e]))
+        j++;
+    return j;
+}
+
+/* Finds the pairs of the first head: two channels made of the same two elements; behind them, as
+ * they come, those that are made of one. */
+static int mlo_find_pairs(mlo_turner *w, const mlo_turn_terms *t, mlo_rotation_found *r) {
+    const int64_t d = r->at.d, token = mlo_turning_token(t, r);
+    int64_t n = 0;
+    for (int64_t i = 0; i < d; i++) {
+        int64_t known = 0;
+        while (known < n && r->pair[known] != i) known++;
+        if (known < n || t->from[1][mlo_head_place(&r->at, 0, token, i)] < 0) continue;
+        const int64_t j = mlo_partner_of(t, r, token, i);
+        if (j == d) return mlo_no_rotation(w, "does not mix its channels in pairs");
+        r->pair[n++] = i;
+        r->pair[n++] = j;
+    }
+    r->turns = n > 0;
+    for (int64_t i = 0; i < d && n < d; i++)
+        if (t->from[1][mlo_head_place(&r->at, 0, token, i)] < 0) r->pair[n++] = i;
+    return 1;
+}
+
+/* The members of pair k of head h at token i, x being the first: y[i] = c x - s z, y[j] = s x + c z;
+ * c and s go to turn[2]. 0: it is no rotation that way. */
+static int mlo_turn_of(const mlo_turn_terms *t, const mlo_rotation_found *r, int64_t h, int64_t i,
+    int64_t k, int32_t x, int32_t z, double most, double turn[2]) {
+    const int64_t e = mlo_head_place(&r->at, h, i, r->pair[2 * k]);
+    const int64_t g = mlo_head_place(&r->at, h, i, r->pair[2 * k + 1]);
+    turn[0] = mlo_factor_of(t, e, x);
+    turn[1] = mlo_factor_of(t, g, x);
+    return mlo_near(turn[0], mlo_factor_of(t, g, z), most)
+        && mlo_near(turn[1], -mlo_factor_of(t, e, z), most);
+}
+
+/* The elements that pair k of head h at token i is made of, one way round or the other (where they
+ * are not mixed there is but one). */
+static int mlo_pair_members(const mlo_turn_terms *t, const mlo_rotation_found *r, int64_t h,
+    int64_t i, int64_t k, int swapped, int32_t member[2]) {
+    const int64_t e = mlo_head_place(&r->at, h, i, r->pair[2 * k]);
+    const int64_t g = mlo_head_place(&r->at, h, i, r->pair[2 * k + 1]);
+    const int32_t a = t->from[0][e], b = t->from[1][e];
+    if (b < 0) {
+        member[0] = a;
+        member[1] = t->from[0][g];
+        return a >= 0 && member[1] >= 0 && a != member[1] && t->from[1][g] < 0;
+    }
+    member[swapped] = a < b ? a : b;
+    member[!swapped] = a < b ? b : a;
+    return mlo_is_made_of(t, g, a, b);
+}
+
+/* Is pair k, one way round, a rotation for all heads and tokens, by angles that are equal for all
+ * heads? Fills in its members. */
+static int mlo_pair_turns(
+    const mlo_turn_terms *t, mlo_rotation_found *r, int64_t k, int swapped, double most) {
+    const int64_t d = r->at.d, tokens = r->at.t;
+    for (int64_t i = 0; i < tokens; i++) {
+        double first[2] = { 0, 0 };
+        for (int64_t h = 0; h < r->at.heads; h++) {
+            int32_t *member = r->member + (h * tokens + i) * d + 2 * k;
+            double turn[2];
+            if (!mlo_pair_members(t, r, h, i, k, swapped, member)
+                || !mlo_turn_of(t, r, h, i, k, member[0], member[1], most, turn))
+                return 0;
+            if (!h) memcpy(first, turn, sizeof turn);
+            if (!mlo_near(first[0], turn[0], most) || !mlo_near(first[1], turn[1], most)) return 0;
+        }
+    }
+    return 1;
+}
+
+static double mlo_most_factor(const mlo_turn_terms *t) {
+    double most = 0;
+    for (int64_t e = 0; e < 2 * t->n; e++)
+        if (fabs(t->by[0][e]) > most) most = fabs(t->by[0][e]);
+    return most;
+}
+
+/* How many heads in a row are the same one. */
+static int64_t mlo_head_repeats(const mlo_rotation_found *r) {
+    const size_t one = (size_t)(r->at.t * r->at.d) * sizeof *r->member;
+    const char *head = (const char *)r->member;
+    int64_t n = 1;
+    while (n < r->at.heads && !memcmp(head, head + (size_t)n * one, one)) n++;
+    if (r->at.heads % n) return 1;
+    for (int64_t h = 0; h < r->at.heads; h++)
+        if (memcmp(head + (size_t)h * one, head + (size_t)(h - h % n) * one, one)) return 1;
+    return n;
+}
+
+static int mlo_rotation_in(mlo_turner *w, const char *name, mlo_rotation_found *r) {
+    const mlo_turn_terms *t = mlo_terms_of(w, name);
+    if (!t) return mlo_no_rotation(w, "is mixed in a way that is not followed");
+    const double most = mlo_most_factor(t);
+    r->source = w->source;
+    r->turns = 0;
+    if (!mlo_find_pairs(w, t, r)) return 0;
+    if (!(most < 1e30)) return mlo_no_rotation(w, "is turned by angles that are no numbers");
+    for (int64_t k = 0; k < r->at.d / 2; k++)
+        if (!mlo_pair_turns(t, r, k, 0, most) && !mlo_pair_turns(t, r, k, 1, most))
+            return mlo_no_rotation(w,
+                "mixes pairs of channels by other numbers than the cosine and "
+                "sine of one angle for each token and pair");
+    r->repeats = mlo_head_repeats(r);
+    return 1;
+}
+
+static void mlo_rotation_free(mlo *m, mlo_rotation_found *r) {
+    mlo_scratch_free(m, r->pair);
+    mlo_scratch_free(m, r->member);
+    r->pair = NULL;
+    r->member = NULL;
+}
+
+static int mlo_rotation_new(mlo *m, mlo_rotation_found *r, const mlo_heads *at) {
+    const int64_t n = at->heads * at->t * at->d;
+    memset(r, 0, sizeof *r);
+    r->at = *at;
+    r->pair = (int64_t *)mlo_scratch(m, (size_t)at->d, sizeof *r->pair);
+    r->member = (int32_t *)mlo_scratch(m, (size_t)n, sizeof *r->member);
+    return r->pair && r->member;
+}
+
+static int mlo_rotation_same(const mlo_rotation_found *a, const mlo_rotation_found *b) {
+    const size_t n = (size_t)(a->at.heads * a->at.t * a->at.d);
+    return !memcmp(a->pair, b->pair, (size_t)a->at.d * sizeof *a->pair)
+        && !memcmp(a->member, b->member, n * sizeof *a->member);
+}
+
+/* The rotation that makes an operand, in all iterations; the caller frees it. 0: there is none; *why
+ * says what is there in its place, if something is. */
+static int mlo_rotation_find(
+    const mlo_inside *in, const char *name, int second, mlo_rotation_found *r, const char **why) {
+    mlo *m = in->m;
+    const mlo_form f = mlo_body_form(in, name);
+    memset(r, 0, sizeof *r);
+    *why = NULL;
+    if (!mlo_form_known(&f) || f.rank < 2 || mlo_form_count(&f) < 1 || !mlo_may_turn(in, name))
+        return 0;
+    const mlo_heads at = { f.dims[f.rank - (second ? 1 : 2)],
+        mlo_form_count(&f) / (f.dims[f.rank - 1] * f.dims[f.rank - 2]),
+        f.dims[f.rank - (second ? 2 : 1)], second };
+    mlo_turner *w = (mlo_turner *)mlo_scratch(m, 1, sizeof *w);
+    int ok = w && at.d % 2 == 0 && mlo_rotation_new(m, r, &at), more = ok;
+    for (int64_t i = 0; ok && more && i < in->scan->iterations; i++) {
+        mlo_rotation_found next = { 0 };
+        memset(w, 0, sizeof *w);
+        w->in = in;
+        w->iteration = i;
+        ok = !i ? mlo_rotation_in(w, name, r)
+                : mlo_rotation_new(m, &next, &at) && mlo_rotation_in(w, name, &next)
+                && mlo_rotation_same(&next, r);
+        if (!ok) *why = w->why ? w->why : "is turned in other pairs in other layers";
+        more = w->varies;
+        mlo_turner_free(w);
+        mlo_rotation_free(m, &next);
+    }
+    mlo_scratch_free(m, w);
+    if (ok && r->turns && !m->error.code) return 1;
+    mlo_rotation_free(m, r);
+    return 0;
+}
+
 /* ======== src/integer/respell.c ======== */
 /* respell: rewrites what exporters spell in many ways into one spelling, inside a loop body.
  *
@@ -20812,14 +22282,19 @@ static int mlo_is_inner_product(const mlo_inside *in, const mlo_node *n) {
         && mlo_is_carried(in, n->input[1]);
 }
 
-/* Is this value scores of attention, perhaps scaled or masked: made by a product of two
+/* Is this value scores of attention, perhaps scaled, masked or rounded: made by a product of two
  * activations, nothing else? */
 static int mlo_is_scores(const mlo_inside *in, const char *name) {
     for (int i = 0; i < MLO_CHAIN; i++) {
         const mlo_node *n = mlo_made_by(in, name);
         const char *other;
         double scale = 1;
+        mlo_rounding f;
         if (mlo_is_inner_product(in, n)) return 1;
+        if (mlo_is_rounded(in, name, &f)) {
+            name = f.from;
+            continue;
+        }
         const char *from = n ? mlo_unscaled(in, n, &scale) : NULL;
         if (!from && mlo_has_trait(n, MLO_RESHAPES)) from = n->input[0];
         if (!from && !mlo_is_half(in, n, "Add", &from, &other)) return 0;
@@ -20877,16 +22352,42 @@ static const char *mlo_x_take(mlo_expansion *x, const char *v, const char *which
     return y;
 }
 
+/* n of the projection's channels. */
+static const char *mlo_x_columns(
+    mlo_expansion *x, const mlo_projection *p, const int64_t *column, int64_t n) {
+    const char *which = mlo_x_list(x, column, (size_t)n);
+    const char *weight = mlo_x_take(x, p->product->input[1], which, p->transposed ? 0 : 1);
+    const char *bias = p->bias ? mlo_x_take(x, p->bias, which, -1) : NULL;
+    return mlo_x_projection(x, p, weight, bias);
+}
+
 /* ---- queries, keys and values out of one projection ----------------------- */
 
-/* An operand of a product of activations, as heads of a projection's channels. */
+/* An operand of a product of activations, as heads of a projection's channels, each of which
+ * `shared` heads of the operand are, one behind the other. */
 typedef struct {
     mlo_projection p;
     mlo_form form;
     mlo_heads at;
+    int64_t shared;
     int64_t *column;
     double scale;
 } mlo_head_view;
+
+/* How many heads one behind the other have the same columns, all along; the columns are left of one
+ * of each. */
+static int64_t mlo_share_columns(const mlo_heads *at, int64_t *column) {
+    int64_t shared = at->heads, same = 0;
+    for (; !same; shared -= !same) {
+        if (at->heads % shared) continue;
+        same = 1;
+        for (int64_t i = 0; i < at->heads * at->d; i++)
+            same &= column[i] == column[i / (at->d * shared) * (at->d * shared) + i % at->d];
+    }
+    for (int64_t i = 0; i < at->heads / shared * at->d; i++)
+        column[i] = column[i / at->d * at->d * shared + i % at->d];
+    return shared;
+}
 
 static int mlo_view_as(
     const mlo_inside *in, const char *source, const mlo_chain *c, int order, mlo_head_view *v) {
@@ -20899,7 +22400,7 @@ static int mlo_view_as(
 }
 
 /* Does this operand want respelling: is it heads of a projection, but not all of its channels in
- * order? v->column is scratch. */
+ * order, or not each as often as the next one? v->column is scratch. */
 static int mlo_packed_view(
     const mlo_inside *in, const char *name, int transposable, mlo_head_view *v) {
     mlo_chain c;
@@ -20913,28 +22414,30 @@ static int mlo_packed_view(
         return 0;
     if (!mlo_projection_of(in, source, &v->p)) return 0;
     int64_t n = mlo_form_count(&v->form);
-    if (n > mlo_form_count(&whole)) return 0;
     v->column = (int64_t *)mlo_scratch(in->m, (size_t)n, sizeof *v->column);
     if (!v->column) return 0;
     if (!(transposable && mlo_view_as(in, source, &c, 1, v)) && !mlo_view_as(in, source, &c, 0, v))
         return 0;
-    n = v->at.heads * v->at.d;
+    v->shared = mlo_share_columns(&v->at, v->column);
+    n = v->at.heads / v->shared * v->at.d;
     return mlo_last_dim(&whole) != n || !mlo_is_identity(v->column, n);
 }
 
 /* The operand, from a projection of its own. */
 static const char *mlo_x_head_view(mlo_expansion *x, const mlo_head_view *v) {
     mlo_node *self = x->n;
-    const int64_t split[] = { 1, v->at.t, v->at.heads, v->at.d };
+    const int64_t heads = v->at.heads / v->shared, two = 2;
+    const int64_t split[] = { 1, v->at.t, heads, v->at.d }, times[] = { 1, 1, v->shared, 1, 1 };
     const int64_t perm[] = { 0, 2, v->at.order ? 3 : 1, v->at.order ? 1 : 3 };
     x->n = v->p.sum ? v->p.sum : v->p.product; /* its name, its scope */
-    const char *which = mlo_x_list(x, v->column, (size_t)(v->at.heads * v->at.d));
-    const char *weight = mlo_x_take(x, v->p.product->input[1], which, v->p.transposed ? 0 : 1);
-    const char *bias = v->p.bias ? mlo_x_take(x, v->p.bias, which, -1) : NULL;
-    const char *y = mlo_x_projection(x, &v->p, weight, bias);
+    const char *y = mlo_x_columns(x, &v->p, v->column, heads * v->at.d);
     x->n = self;
     y = mlo_x_reshape(x, y, split, 4);
     y = mlo_x_transpose(x, y, perm, 4);
+    if (v->shared > 1) {
+        y = mlo_x_unsqueeze(x, y, &two, 1);
+        y = MLO_X(x, "Expand", y, mlo_x_list(x, times, 5));
+    }
     y = mlo_x_reshape(x, y, v->form.dims, (size_t)v->form.rank);
     if (v->scale < 1 || v->scale > 1) {
         const char *scale = mlo_x_number(x, v->scale);
@@ -20958,6 +22461,434 @@ static void mlo_respell_packed(mlo_respeller *r, mlo_expansion *x) {
     if (packed) mlo_x_out(x, 0, MLO_X(x, "MatMul", operand[0], operand[1]));
 }
 
+/* ---- rotary embedding ----------------------------------------------------- */
+
+/* An operand that is turned in pairs, and what makes the value that is turned: channels of a
+ * projection or of any value, perhaps behind a norm over each head or over the token. */
+typedef struct {
+    mlo_rotation_found r;
+    mlo_projection p;
+    const char *from; /* the value whose channels they are, [.., T, N] */
+    mlo_node *norm;
+    int64_t heads, channels; /* heads of their own; channels of from */
+    int64_t row; /* channels that the norm is over: of a head, or of all heads */
+    int64_t gains; /* of the norm: as many, or one for each channel of all heads */
+    /* the channels of `from`, and their places in the norm's row, in pairs */
+    int64_t *column, *gain;
+    int projected, whole; /* from is a projection; all of its channels, in order */
+    const char *why;
+} mlo_turned;
+
+static void mlo_turned_free(mlo *m, mlo_turned *t) {
+    mlo_rotation_free(m, &t->r);
+    mlo_scratch_free(m, t->column);
+    t->column = t->gain = NULL;
+}
+
+/* A norm over the last axis, whose gain (and bias) is one for all rows, or one for each head of a
+ * token [.., H, D]; *gains takes how many numbers the larger of them has. */
+static int mlo_is_head_norm(const mlo_inside *in, const mlo_node *n, int64_t *gains) {
+    if (!mlo_is(n, "RMSNormalization") && !mlo_is(n, "LayerNormalization")) return 0;
+    const mlo_form f = mlo_body_form(in, n->input[0]);
+    const int64_t axis = mlo_int(n, "axis", -1);
+    if (!mlo_form_known(&f) || (axis != -1 && axis != f.rank - 1)) return 0;
+    const int64_t row = *gains = f.dims[f.rank - 1];
+    const int64_t token = f.rank > 1 ? row * f.dims[f.rank - 2] : row;
+    for (size_t k = 1; k < n->n_input; k++) {
+        const mlo_form g = mlo_body_form(in, mlo_has_input(n, k) ? n->input[k] : "");
+        if (!mlo_has_input(n, k) || mlo_is_per_channel(in, n->input[k], row)) continue;
+        if (mlo_is_carried(in, n->input[k]) || !mlo_form_known(&g) || g.rank < 2
+            || mlo_last_dim(&g) != row || mlo_form_count(&g) != token
+            || g.dims[g.rank - 2] * row != token)
+            return 0;
+        *gains = token;
+    }
+    return 1;
+}
+
+/* Are the norm's rows those of the heads (or of the tokens), and is the order in them, and are the
+ * gains, the same for every token? Member (h, i, k), being element e of the norm, lies in its row at
+ * e % row, and has gain e % gains. */
+static int mlo_turned_rows(mlo *m, mlo_turned *t) {
+    const int64_t d = t->r.at.d, tokens = t->r.at.t, n = t->heads * d;
+    const int64_t each = t->row == d ? d : n;
+    if (!t->norm) return 1;
+    if (t->row != each || (t->gains > each && t->gains != n)) return 0;
+    char *seen = (char *)mlo_scratch(m, (size_t)t->gains, 1);
+    int ok = seen != NULL;
+    if (ok) memset(seen, 0, (size_t)t->gains);
+    for (int64_t k = 0; ok && k < n; k++) {
+        const int32_t *at = t->r.member + k / d * t->r.repeats * tokens * d + k % d;
+        const int32_t *first = t->r.member + k / each * each / d * t->r.repeats * tokens * d;
+        if (k % t->gains == 0) memset(seen, 0, (size_t)t->gains);
+        t->gain[k] = at[0] % t->gains;
+        ok = !seen[t->gain[k]] && (k < t->gains || t->gain[k] == t->gain[k % t->gains])
+            && t->gain[k] % t->row == t->gain[k % each] % t->row;
+        seen[t->gain[k]] = 1;
+        for (int64_t i = 0; ok && i < tokens; i++)
+            ok = at[i * d] % t->gains == t->gain[k] && at[i * d] / t->row == first[i * d] / t->row;
+    }
+    mlo_scratch_free(m, seen);
+    return ok;
+}
+
+/* Which channels of `from` the members are, the same for every token. map: which element of `from`
+ * each element of the turned value is, NULL: itself. */
+static int mlo_turned_columns(mlo_turned *t, const int32_t *map) {
+    const int64_t d = t->r.at.d, tokens = t->r.at.t;
+    for (int64_t k = 0; k < t->heads * d; k++) {
+        const int32_t *at = t->r.member + k / d * t->r.repeats * tokens * d + k % d;
+        for (int64_t i = 0; i < tokens; i++) {
+            const int64_t e = map ? map[at[i * d]] : at[i * d];
+            if (!i) t->column[k] = e % t->channels;
+            if (e != i * t->channels + t->column[k]) return 0;
+        }
+    }
+    return 1;
+}
+
+/* Follows the value that is turned to its projection. */
+static int mlo_turned_source(const mlo_inside *in, mlo_turned *t) {
+    mlo_chain c;
+    mlo_array *map = NULL;
+    const int64_t n = t->heads * t->r.at.d;
+    mlo_node *maker = mlo_made_by(in, t->r.source);
+    c.n = c.n_rounding = 0;
+    t->norm = mlo_is_head_norm(in, maker, &t->gains) ? maker : NULL;
+    t->from = t->norm ? mlo_chain_walk(in, t->norm->input[0], &c, NULL) : t->r.source;
+    const mlo_form f = mlo_body_form(in, t->from), s = mlo_body_form(in, t->r.source);
+    t->channels = mlo_last_dim(&f);
+    t->row = mlo_last_dim(&s);
+    t->column = (int64_t *)mlo_scratch(in->m, 2 * (size_t)n, sizeof *t->column);
+    t->gain = t->column + n;
+    if (!t->column || c.n_rounding || mlo_tokens_of(&f) != t->r.at.t) return 0;
+    if (t->norm && !(map = mlo_index_map(in, t->from, &c))) return 0;
+    const int ok = mlo_turned_columns(t, map ? (const int32_t *)map->data : NULL)
+        && mlo_turned_rows(in->m, t);
+    mlo_array_free(in->m, map);
+    t->projected = mlo_projection_of(in, t->from, &t->p);
+    t->whole = ok && t->channels == n && mlo_is_identity(t->column, n);
+    return ok && (t->projected || t->whole);
+}
+
+/* 1: the operand is turned. 0: it is not, or not in a way that can be respelled: *why says which. */
+static int mlo_turned_find(const mlo_inside *in, const char *name, int second, mlo_turned *t) {
+    memset(t, 0, sizeof *t);
+    if (!mlo_rotation_find(in, name, second, &t->r, &t->why)) return 0;
+    t->heads = t->r.at.heads / t->r.repeats;
+    if (mlo_turned_source(in, t)) return 1;
+    t->why = "is rotary embedding of what are not heads of a projection's channels";
+    return 0;
+}
+
+/* Queries and keys turned in the same pairs; where only one of them is turned, its pairs must be
+ * neighbours already. */
+static int mlo_turned_alike(const mlo_turned t[2], const int found[2]) {
+    const int64_t d = t[found[0] ? 0 : 1].r.at.d;
+    for (int i = 0; i < 2; i++)
+        if (!found[i]) return mlo_is_identity(t[1 - i].r.pair, d);
+    return d == t[1].r.at.d && !memcmp(t[0].r.pair, t[1].r.pair, (size_t)d * sizeof *t[0].r.pair);
+}
+
+/* Finds what is turned of the operands of a product. 0: nothing is; *why: what stands in its place,
+ * NULL when there is nothing of the kind. */
+static int mlo_turned_pair(
+    const mlo_inside *in, const mlo_node *n, mlo_turned t[2], int found[2], const char **why) {
+    for (int i = 0; i < 2; i++) found[i] = mlo_turned_find(in, n->input[i], i, &t[i]);
+    *why = t[0].why ? t[0].why : t[1].why;
+    if (*why || (!found[0] && !found[1])) return 0;
+    if (mlo_turned_alike(t, found)) return 1;
+    *why = "is turned in other pairs than what it is multiplied by";
+    return 0;
+}
+
+/* What is no rotary embedding, though it looks like one, of a product's operands; NULL: nothing. */
+static const char *mlo_why_not_turned(const mlo_inside *in, const mlo_node *n) {
+    mlo_turned t[2];
+    int found[2];
+    const char *why = NULL;
+    mlo_turned_pair(in, n, t, found, &why);
+    for (int i = 0; i < 2; i++) mlo_turned_free(in->m, &t[i]);
+    return why;
+}
+
+/* Copies of the nodes between a value and what is made of it, with another value in its place. */
+typedef struct {
+    const mlo_inside *in;
+    mlo_expansion *x;
+    const char *name[MLO_TURN_VALUES], *copy[MLO_TURN_VALUES];
+    int n;
+} mlo_copier;
+
+static const char *mlo_copied_as(mlo_copier *c, const char *name, const char *copy) {
+    if (c->n == MLO_TURN_VALUES) return "";
+    c->name[c->n] = name;
+    return c->copy[c->n++] = copy;
+}
+
+static const char *mlo_copy(mlo_copier *c, const char *name) {
+    const char *in[MLO_TURN_PARTS], *result = "";
+    mlo_node *n = mlo_made_by(c->in, name);
+    for (int i = 0; i < c->n; i++)
+        if (c->name[i] == name) return c->copy[i];
+    if (!mlo_is_carried(c->in, name)) return name;
+    if (!n || n->n_input > MLO_TURN_PARTS) return "";
+    for (size_t k = 0; k < n->n_input; k++)
+        in[k] = mlo_has_input(n, k) ? mlo_copy(c, n->input[k]) : "";
+    c->x->n = n;
+    const char *first = mlo_x_node(c->x, n->op, in, n->n_input);
+    mlo_node *made = mlo_x_last(c->x);
+    if (!made) return "";
+    made->attr = n->attr;
+    made->n_attr = n->n_attr;
+    for (size_t k = 0; k < n->n_output; k++) {
+        const char *y = mlo_copied_as(c, n->output[k], k ? mlo_x_output(c->x) : first);
+        if (n->output[k] == name) result = y;
+    }
+    return result;
+}
+
+/* 1 for the first member of each pair of the first head, 0 for all other elements: what the model's
+ * own nodes make of that are the cosines (in the first members) and the sines. NULL: it depends on
+ * more than the channel. */
+static const char *mlo_x_probe(mlo_expansion *x, const mlo_inside *in, const mlo_turned *t) {
+    const mlo_form f = mlo_body_form(in, t->r.source);
+    const int64_t n = t->row, d = t->r.at.d;
+    int64_t *is = (int64_t *)mlo_scratch(x->m, (size_t)n, sizeof *is);
+    int ok = is != NULL;
+    for (int64_t c = 0; ok && c < n; c++) is[c] = -1;
+    for (int64_t k = 0; ok && k < t->r.at.t * d; k++) {
+        int64_t *at = &is[t->r.member[k] % n], one = k % 2 == 0;
+        ok = *at < 0 || *at == one;
+        *at = one;
+    }
+    for (int64_t c = 0; ok && c < n; c++) is[c] = is[c] > 0;
+    const char *ones = ok ? mlo_x_list(x, is, (size_t)n) : "";
+    mlo_scratch_free(x->m, is);
+    if (!ok) return NULL;
+    const char *shape = mlo_x_list(x, f.dims, (size_t)f.rank);
+    ones = mlo_x_cast(x, ones, x->dtype);
+    return MLO_X(x, "Expand", ones, shape);
+}
+
+/* The cosines (odd: sines) of all tokens and pairs, [1, T, D/2], out of what the model makes of the
+ * probe. */
+static const char *mlo_x_turns(mlo_expansion *x, const mlo_turned *t, const char *made, int odd) {
+    const int64_t half = t->r.at.d / 2, n = t->r.at.t * half, shape[] = { 1, t->r.at.t, half };
+    int64_t *at = (int64_t *)mlo_scratch(x->m, (size_t)n, sizeof *at);
+    for (int64_t k = 0; at && k < n; k++)
+        at[k] = mlo_head_place(&t->r.at, 0, k / half, t->r.pair[2 * (k % half) + odd]);
+    const char *which = at ? mlo_x_list(x, at, (size_t)n) : "";
+    mlo_scratch_free(x->m, at);
+    return mlo_x_reshape(x, mlo_x_take(x, made, which, 0), shape, 3);
+}
+
+/* A norm's gain (or bias) in pairs: of a row's channels, or [heads, D]. */
+static const char *mlo_x_gain(mlo_expansion *x, const mlo_turned *t, const char *name) {
+    const int64_t all = -1, rows[] = { -1, t->row };
+    const mlo_form f = mlo_form_of(mlo_value_of(x->g, name));
+    const int64_t n = mlo_form_count(&f);
+    int64_t *at = (int64_t *)mlo_scratch(x->m, (size_t)n, sizeof *at);
+    for (int64_t k = 0; at && k < n; k++) at[k] = t->gain[k] % n;
+    const char *order = at ? mlo_x_list(x, at, (size_t)n) : "";
+    mlo_scratch_free(x->m, at);
+    const char *y = mlo_x_reshape(x, name, &all, 1);
+    y = mlo_x_take(x, y, order, 0);
+    return n > t->row ? mlo_x_reshape(x, y, rows, 2) : y;
+}
+
+/* The projection's channels in pairs, and the norm of them: [1, T, heads D]. */
+static const char *mlo_x_paired(mlo_expansion *x, const mlo_turned *t) {
+    const int64_t d = t->r.at.d, n = t->heads * d;
+    const int64_t flat[] = { 1, t->r.at.t, n }, split[] = { 1, t->r.at.t, t->heads, d };
+    const char *y = t->from, *gain[2] = { "", "" };
+    if (!t->whole) {
+        const char *which = mlo_x_list(x, t->column, (size_t)n);
+        const char *weight = mlo_x_take(x, t->p.product->input[1], which, t->p.transposed ? 0 : 1);
+        const char *bias = t->p.bias ? mlo_x_take(x, t->p.bias, which, -1) : NULL;
+        y = mlo_x_projection(x, &t->p, weight, bias);
+    }
+    if (!t->norm) return mlo_x_reshape(x, y, flat, 3);
+    y = t->row == d ? mlo_x_reshape(x, y, split, 4) : mlo_x_reshape(x, y, flat, 3);
+    for (size_t k = 0; k < 2; k++)
+        if (mlo_has_input(t->norm, k + 1)) gain[k] = mlo_x_gain(x, t, t->norm->input[k + 1]);
+    y = MLO_X(x, t->norm->op, y, gain[0], gain[1]);
+    mlo_x_int(x, "axis", -1);
+    mlo_x_float(x, "epsilon", mlo_float(t->norm, "epsilon", 1e-5f));
+    return mlo_x_reshape(x, y, flat, 3);
+}
+
+/* From [1, T, heads D] to the operand's form. */
+static const char *mlo_x_as_operand(
+    mlo_expansion *x, const mlo_turned *t, const char *y, const mlo_form *form) {
+    const int64_t tokens = t->r.at.t, d = t->r.at.d, g = t->r.repeats;
+    const int64_t split[] = { 1, tokens, t->heads, d }, perm[] = { 0, 2, 1, 3 };
+    const int64_t apart[] = { 1, t->heads, 1, tokens, d }, all[] = { 1, t->heads, g, tokens, d };
+    const int64_t heads[] = { 1, t->heads * g, tokens, d }, swap[] = { 0, 1, 3, 2 };
+    y = mlo_x_reshape(x, y, split, 4);
+    y = mlo_x_transpose(x, y, perm, 4);
+    if (g > 1) {
+        y = mlo_x_reshape(x, y, apart, 5);
+        const char *shape = mlo_x_list(x, all, 5);
+        y = MLO_X(x, "Expand", y, shape);
+        y = mlo_x_reshape(x, y, heads, 4);
+    }
+    if (t->r.at.order) y = mlo_x_transpose(x, y, swap, 4);
+    return mlo_x_reshape(x, y, form->dims, (size_t)form->rank);
+}
+
+/* The operand by RotaryEmbedding, of pairs that are neighbours; the table is made by the model's own
+ * nodes. NULL: its table is not to be had that way. */
+static const char *mlo_x_turned(
+    mlo_expansion *x, const mlo_inside *in, const mlo_turned *t, const char *operand) {
+    mlo_node *self = x->n;
+    mlo_copier c = { in, x, { NULL }, { NULL }, 0 };
+    const mlo_form form = mlo_body_form(in, operand);
+    const char *probe = mlo_x_probe(x, in, t);
+    const int64_t all = -1;
+    if (!probe) return NULL;
+    mlo_copied_as(&c, t->r.source, probe);
+    const char *made = mlo_copy(&c, operand);
+    mlo_node *maker = mlo_made_by(in, t->from);
+    x->n = maker ? maker : self; /* its name, its scope */
+    made = mlo_x_reshape(x, made, &all, 1);
+    const char *cos = mlo_x_turns(x, t, made, 0), *sin = mlo_x_turns(x, t, made, 1);
+    const char *y = mlo_x_paired(x, t);
+    y = MLO_X(x, "RotaryEmbedding", y, cos, sin);
+    mlo_x_int(x, "interleaved", 1);
+    mlo_x_int(x, "num_heads", t->heads);
+    y = mlo_x_as_operand(x, t, y, &form);
+    x->n = self;
+    return y;
+}
+
+/* Queries and keys that are turned by their position. Both are put in pairs in the same order, so
+ * their products stay what they are. */
+static void mlo_respell_turned(mlo_respeller *r, mlo_expansion *x) {
+    mlo_turned t[2];
+    int found[2];
+    const char *why, *operand[2];
+    mlo_node *n = x->n;
+    if (!mlo_is_inner_product(&r->in, n)) return;
+    int ok = mlo_turned_pair(&r->in, n, t, found, &why);
+    for (int i = 0; i < 2; i++) {
+        operand[i] = n->input[i];
+        if (ok && found[i]) operand[i] = mlo_x_turned(x, &r->in, &t[i], operand[i]);
+        ok = ok && operand[i];
+    }
+    for (int i = 0; i < 2; i++) mlo_turned_free(r->in.m, &t[i]);
+    if (ok)
+        mlo_x_out(x, 0, MLO_X(x, "MatMul", operand[0], operand[1]));
+    else
+        x->n_made = 0;
+}
+
+/* ---- a projection that is cut into parts for functions and products ------- */
+
+/* Do elementwise operators work on the value, rather than attention or rotations? A constant factor
+ * may be attention's own, and a sign a rotation's. */
+static int mlo_is_worked_on(const mlo_inside *in, const char *name, int depth) {
+    const mlo_value *v = mlo_value_of(in->body, name);
+    for (size_t i = 0; v && i < v->n_use && depth < MLO_CHAIN; i++) {
+        const mlo_node *n = v->use[i];
+        double scale = 1;
+        if (mlo_has_trait(n, MLO_RESHAPES)) {
+            if (mlo_is_worked_on(in, n->output[0], depth + 1)) return 1;
+            continue;
+        }
+        int works = mlo_is_elementwise(n) && !mlo_is(n, "Neg") && !mlo_has_trait(n, MLO_QUANTIZES)
+            && !mlo_unscaled(in, n, &scale);
+        for (size_t k = 0; works && k < n->n_input; k++)
+            works = !mlo_has_input(n, k) || mlo_is_carried(in, n->input[k])
+                || mlo_is_number(in, n->input[k]);
+        if (works) return 1;
+    }
+    return 0;
+}
+
+/* Is the value, of each token, some channels of a projection? Which, goes to *column, which is
+ * scratch. */
+static int mlo_is_cut(
+    const mlo_inside *in, const char *name, mlo_projection *p, mlo_heads *at, int64_t **column) {
+    mlo_chain c;
+    mlo_form f = mlo_body_form(in, name);
+    const char *source = mlo_chain_walk(in, name, &c, NULL);
+    mlo_form whole = mlo_body_form(in, source);
+    *column = NULL;
+    if (!mlo_form_known(&f) || f.rank < 1 || !mlo_form_known(&whole) || c.n_rounding) return 0;
+    if (!mlo_projection_of(in, source, p)) return 0;
+    const mlo_heads one = { mlo_tokens_of(&f), 1, mlo_last_dim(&f), 0 };
+    *at = one;
+    if (at->d < 1 || at->d > mlo_last_dim(&whole)) return 0;
+    *column = (int64_t *)mlo_scratch(in->m, (size_t)at->d, sizeof **column);
+    return *column && mlo_head_columns(in, source, &c, at, *column)
+        && (mlo_last_dim(&whole) != at->d || !mlo_is_identity(*column, at->d));
+}
+
+/* Split, Slice, Gather of a projection: each part that is asked for is a projection. */
+static void mlo_respell_parts(mlo_respeller *r, mlo_expansion *x) {
+    mlo_node *self = x->n;
+    int wanted = 0;
+    if (!mlo_has_trait(self, MLO_MOVES) || !mlo_is_carried(&r->in, self->input[0])) return;
+    for (size_t k = 0; k < self->n_output; k++)
+        wanted |= mlo_is_worked_on(&r->in, self->output[k], 0);
+    for (size_t k = 0; wanted && k < self->n_output; k++) {
+        mlo_projection p;
+        mlo_heads at;
+        int64_t *column;
+        const mlo_value *v = mlo_value_of(r->in.body, self->output[k]);
+        if (!v || (!v->n_use && !v->is_output)) continue;
+        if (!mlo_is_cut(&r->in, self->output[k], &p, &at, &column)) wanted = 0;
+        mlo_scratch_free(r->in.m, column);
+    }
+    for (size_t k = 0; wanted && k < self->n_output; k++) {
+        mlo_projection p;
+        mlo_heads at;
+        int64_t *column;
+        mlo_form f = mlo_body_form(&r->in, self->output[k]);
+        if (mlo_is_cut(&r->in, self->output[k], &p, &at, &column)) {
+            x->n = p.sum ? p.sum : p.product; /* its name, its scope */
+            const char *y = mlo_x_columns(x, &p, column, at.d);
+            x->n = self;
+            mlo_x_out(x, k, mlo_x_reshape(x, y, f.dims, (size_t)f.rank));
+        }
+        mlo_scratch_free(r->in.m, column);
+    }
+}
+
+/* The sizes in front of the last two that two operands have together; 0: they do not fit, or are
+ * those of both already. */
+static int mlo_is_spread(const mlo_form *a, const mlo_form *b, mlo_form *to) {
+    int same = a->rank == b->rank;
+    *to = a->rank > b->rank ? *a : *b;
+    if (!mlo_form_known(a) || !mlo_form_known(b) || a->rank < 2 || b->rank < 2) return 0;
+    for (int d = 3; d <= to->rank; d++) {
+        int64_t m = d > a->rank ? 1 : a->dims[a->rank - d],
+                n = d > b->rank ? 1 : b->dims[b->rank - d];
+        if (m != n && m != 1 && n != 1) return 0;
+        same &= m == n;
+        to->dims[to->rank - d] = m > n ? m : n;
+    }
+    return !same;
+}
+
+/* MatMul of activations, of which one is spread over the heads of the other, is MatMul behind an
+ * Expand: [1, KV heads, G, T, D] times [1, KV heads, 1, D, T]. */
+static void mlo_respell_spread(mlo_respeller *r, mlo_expansion *x) {
+    const char *operand[2];
+    mlo_form form[2], to;
+    if (!mlo_is_inner_product(&r->in, x->n)) return;
+    for (int i = 0; i < 2; i++) form[i] = mlo_body_form(&r->in, operand[i] = x->n->input[i]);
+    if (!mlo_is_spread(&form[0], &form[1], &to)) return;
+    for (int i = 0; i < 2; i++) {
+        memcpy(to.dims + to.rank - 2, form[i].dims + form[i].rank - 2, 2 * sizeof *to.dims);
+        if (to.rank == form[i].rank && mlo_form_count(&to) == mlo_form_count(&form[i])) continue;
+        const char *shape = mlo_x_list(x, to.dims, (size_t)to.rank);
+        operand[i] = MLO_X(x, "Expand", operand[i], shape);
+    }
+    mlo_x_out(x, 0, MLO_X(x, "MatMul", operand[0], operand[1]));
+}
+
 /* ---- masks ---------------------------------------------------------------- */
 
 /* Where(keeps, scores, -inf), or the other way round, is scores + Where(keeps, 0, -inf). */
@@ -20973,6 +22904,16 @@ static void mlo_respell_where(mlo_respeller *r, mlo_expansion *x) {
     const char *mask = MLO_X(
         x, "Where", x->n->input[0], kept == 1 ? zero : other, kept == 1 ? other : zero);
     mlo_x_out(x, 0, MLO_X(x, "Add", x->n->input[kept], mask));
+}
+
+/* max(scores + mask, lowest) is scores + mask: what is hidden stays so. */
+static void mlo_respell_lowest(mlo_respeller *r, mlo_expansion *x) {
+    const mlo_inside *in = &r->in;
+    const char *scores, *other;
+    double lowest;
+    if (!mlo_is_half(in, x->n, "Max", &scores, &other) || !mlo_is_scores(in, scores)) return;
+    if (!mlo_scalar(in, other, &lowest) || lowest > -10000) return;
+    mlo_x_out(x, 0, MLO_X(x, "Identity", scores));
 }
 
 /* scores - mask is scores + (-mask). */
@@ -20999,27 +22940,28 @@ static void mlo_respell_masks(mlo_respeller *r, mlo_expansion *x) {
 
 /* ---- norms ---------------------------------------------------------------- */
 
-/* A norm as it is found, from end to beginning: gamma (x - mean) / sqrt(mean((x - mean)^2) +
+/* A norm as it is found, from end to beginning: gamma factor (x - mean) / sqrt(mean((x - mean)^2) +
  * epsilon) + beta. */
 typedef struct {
     const mlo_inside *in;
+    mlo_form form; /* of its result */
     int64_t channels;
     const char *x, *gamma, *beta;
-    double epsilon;
+    double epsilon, factor;
     int centred;
-    mlo_node *taken[16]; /* the nodes that it is made of */
+    mlo_node *taken[24]; /* the nodes that it is made of */
     int n_taken;
 } mlo_found_norm;
 
 static void mlo_norm_take(mlo_found_norm *f, mlo_node *n) {
-    if (n && f->n_taken < 16) f->taken[f->n_taken++] = n;
+    if (n && f->n_taken < 24) f->taken[f->n_taken++] = n;
 }
 
-/* The mean over the channels of what? */
-static const char *mlo_mean_of(mlo_found_norm *f, const char *name) {
+/* What is reduced over the channels, by this operator? */
+static const char *mlo_norm_reduced(mlo_found_norm *f, const char *name, const char *op) {
     mlo_node *n = mlo_made_by(f->in, name);
     int64_t axis = 0;
-    if (!mlo_is(n, "ReduceMean") || !mlo_int(n, "keepdims", 1)) return NULL;
+    if (!mlo_is(n, op) || !mlo_int(n, "keepdims", 1)) return NULL;
     const mlo_attr *a = mlo_attr_of(n, "axes");
     mlo_value *v = mlo_has_input(n, 1) ? mlo_value_of(f->in->body, n->input[1]) : NULL;
     if (a && a->n_ints == 1)
@@ -21027,7 +22969,7 @@ static const char *mlo_mean_of(mlo_found_norm *f, const char *name) {
     else if (!v || !v->tensor || mlo_tensor_ints(f->in->m, v->tensor, &axis, 1) != 1)
         return NULL;
     mlo_form x = mlo_body_form(f->in, n->input[0]);
-    if (axis != -1 && axis != x.rank - 1) return NULL;
+    if ((axis != -1 && axis != x.rank - 1) || mlo_last_dim(&x) != f->channels) return NULL;
     mlo_norm_take(f, n);
     return n->input[0];
 }
@@ -21036,7 +22978,7 @@ static const char *mlo_mean_of(mlo_found_norm *f, const char *name) {
  * which it is. */
 static int mlo_norm_input(mlo_found_norm *f, const char *name) {
     mlo_node *n = mlo_made_by(f->in, name);
-    const char *x = name, *of = mlo_is(n, "Sub") ? mlo_mean_of(f, n->input[1]) : NULL;
+    const char *x = name, *of = mlo_is(n, "Sub") ? mlo_norm_reduced(f, n->input[1], "ReduceMean") : NULL;
     int centred = of && of == n->input[0];
     if (centred) {
         x = of;
@@ -21048,16 +22990,25 @@ static int mlo_norm_input(mlo_found_norm *f, const char *name) {
     return mlo_is_carried(f->in, x);
 }
 
-/* mean(d^2) + epsilon, d being the deviation. */
-static int mlo_norm_power(mlo_found_norm *f, const char *name) {
+/* Is it *by mean(d^2), d being the deviation? */
+static int mlo_norm_square(mlo_found_norm *f, const char *name, double *by) {
+    const char *from;
     mlo_node *n = mlo_made_by(f->in, name);
-    if (!mlo_is(n, "Add")) return 0;
-    int second = mlo_scalar(f->in, n->input[1], &f->epsilon);
-    if (!second && !mlo_scalar(f->in, n->input[0], &f->epsilon)) return 0;
-    mlo_norm_take(f, n);
-    const char *square = mlo_mean_of(f, n->input[second ? 0 : 1]);
-    mlo_node *p = square ? mlo_made_by(f->in, square) : NULL;
     double two = 0;
+    for (*by = 1; (from = n ? mlo_unscaled(f->in, n, by) : NULL) != NULL;) {
+        mlo_norm_take(f, n);
+        n = mlo_made_by(f->in, name = from);
+    }
+    const double channels = (double)f->channels;
+    if ((from = mlo_norm_reduced(f, name, "ReduceSumSquare")) != NULL) {
+        *by *= channels;
+        return mlo_norm_input(f, from);
+    }
+    if ((from = mlo_norm_reduced(f, name, "ReduceMean")) == NULL) {
+        if ((from = mlo_norm_reduced(f, name, "ReduceSum")) == NULL) return 0;
+        *by *= channels;
+    }
+    mlo_node *p = mlo_made_by(f->in, from);
     int pow = mlo_is(p, "Pow") && mlo_scalar(f->in, p->input[1], &two) && two >= 2 && two <= 2;
     int times = mlo_is(p, "Mul") && p->input[0] == p->input[1];
     if (!pow && !times) return 0;
@@ -21065,17 +23016,82 @@ static int mlo_norm_power(mlo_found_norm *f, const char *name) {
     return mlo_norm_input(f, p->input[0]);
 }
 
-/* sqrt(power), or (inverse) 1 / sqrt(power) */
-static int mlo_norm_root(mlo_found_norm *f, const char *name, int inverse) {
+/* Is it *by (mean(d^2) + epsilon)? */
+static int mlo_norm_power(mlo_found_norm *f, const char *name, double *by) {
+    mlo_node *n = mlo_made_by(f->in, name);
+    double epsilon = 0;
+    if (mlo_is(n, "Add")) {
+        int second = mlo_scalar(f->in, n->input[1], &epsilon);
+        if (!second && !mlo_scalar(f->in, n->input[0], &epsilon)) return 0;
+        mlo_norm_take(f, n);
+        name = n->input[second ? 0 : 1];
+    }
+    if (!mlo_norm_square(f, name, by) || !(*by > 0) || epsilon < 0) return 0;
+    f->epsilon = epsilon / *by;
+    return 1;
+}
+
+/* What a value is, when it is not smaller than a floor: that is no epsilon, but where it is as
+ * small as this it decides of nothing but noise. */
+#define MLO_NORM_FLOOR 1e-6
+static const char *mlo_norm_unfloored(const mlo_inside *in, const mlo_node *n, double *least) {
+    const int clip = mlo_is(n, "Clip") && n->n_input > 1 && !mlo_has_input(n, 2);
+    if (!clip && !(mlo_is(n, "Max") && n->n_input == 2)) return NULL;
+    if (mlo_scalar(in, n->input[1], least)) return n->input[0];
+    return !clip && mlo_scalar(in, n->input[0], least) ? n->input[1] : NULL;
+}
+
+/* *by sqrt(power), or (inverse) *by / sqrt(power) */
+static int mlo_norm_root(mlo_found_norm *f, const char *name, int inverse, double *by) {
     mlo_node *n = mlo_made_by(f->in, name);
     double x = 0;
-    int over = inverse && mlo_is(n, "Div") && mlo_scalar(f->in, n->input[0], &x) && x >= 1
-        && x <= 1;
+    const char *from;
+    if (!n || !mlo_is_carried(f->in, name)) return 0;
     mlo_norm_take(f, n);
-    if (over || (inverse && mlo_is(n, "Reciprocal"))) return mlo_norm_root(f, n->input[over], 0);
+    if (mlo_is(n, "Expand")) return mlo_norm_root(f, n->input[0], inverse, by);
+    double scale = 1;
+    if ((from = mlo_unscaled(f->in, n, &scale)) != NULL) {
+        if (!mlo_norm_root(f, from, inverse, by)) return 0;
+        *by *= scale;
+        return 1;
+    }
+    int over = inverse && mlo_is(n, "Div") && mlo_scalar(f->in, n->input[0], &x);
+    if (over || (inverse && mlo_is(n, "Reciprocal"))) {
+        if (!mlo_norm_root(f, n->input[over], 0, by)) return 0;
+        *by = (over ? x : 1) / *by;
+        return 1;
+    }
+    if (!inverse && (from = mlo_norm_unfloored(f->in, n, &x)) != NULL) {
+        if (!mlo_norm_root(f, from, 0, by) || x < 0 || x > MLO_NORM_FLOOR * *by) return 0;
+        f->epsilon = f->epsilon > 0 ? f->epsilon : x / *by * (x / *by);
+        return 1;
+    }
+    if (!inverse && (from = mlo_norm_reduced(f, name, "ReduceL2")) != NULL) {
+        *by = sqrt((double)f->channels);
+        return mlo_norm_input(f, from);
+    }
     int power = mlo_is(n, "Pow") && mlo_scalar(f->in, n->input[1], &x), half = inverse ? -1 : 1;
     if (!(mlo_is(n, "Sqrt") && !inverse) && !(power && 2 * x >= half && 2 * x <= half)) return 0;
-    return mlo_norm_power(f, n->input[0]);
+    if (!mlo_norm_power(f, n->input[0], by)) return 0;
+    *by = inverse ? 1 / sqrt(*by) : sqrt(*by);
+    return 1;
+}
+
+/* A parameter of one number for each channel, or for each channel of each head: [H, D], with ones
+ * in between. */
+static int mlo_is_norm_parameter(const mlo_found_norm *f, const char *name) {
+    const mlo_form p = mlo_body_form(f->in, name);
+    int64_t parts = 1;
+    if (mlo_is_per_channel(f->in, name, f->channels)) return 1;
+    if (mlo_is_carried(f->in, name) || !mlo_form_known(&p) || mlo_last_dim(&p) != f->channels
+        || p.rank > f->form.rank)
+        return 0;
+    for (int i = 0; i < p.rank - 1; i++) {
+        if (p.dims[i] > 1 && (parts > 1 || p.dims[i] != f->form.dims[f->form.rank - p.rank + i]))
+            return 0;
+        parts *= p.dims[i];
+    }
+    return 1;
 }
 
 /* Takes a factor or a summand per channel off the end. Returns what is left. */
@@ -21084,15 +23100,25 @@ static const char *mlo_norm_strip(
     mlo_node *n = mlo_made_by(f->in, name);
     const char *rest, *other;
     if (*parameter || !mlo_is_half(f->in, n, op, &rest, &other)) return name;
-    if (!mlo_is_per_channel(f->in, other, f->channels)) return name;
+    if (!mlo_is_norm_parameter(f, other) || (mlo_is_number(f->in, other) && f->channels > 1))
+        return name;
     if (inside && !mlo_is_used_once(f->in, name)) return name;
     mlo_norm_take(f, n);
     *parameter = other;
     return rest;
 }
 
-/* deviation / root, or deviation * (1 / root), in any order; a factor per channel may hide in the
- * deviation. */
+/* Takes a constant factor off the end. */
+static const char *mlo_norm_unscale(mlo_found_norm *f, const char *name) {
+    mlo_node *n = mlo_made_by(f->in, name);
+    const char *from = n && mlo_is_carried(f->in, name) ? mlo_unscaled(f->in, n, &f->factor) : NULL;
+    if (!from) return name;
+    mlo_norm_take(f, n);
+    return from;
+}
+
+/* deviation / root, or deviation * (1 / root), in any order; a factor per channel, or a constant,
+ * may hide in the deviation. */
 static int mlo_norm_quotient(mlo_found_norm *f, const char *name) {
     mlo_node *n = mlo_made_by(f->in, name);
     int quotient = mlo_is(n, "Div");
@@ -21100,9 +23126,12 @@ static int mlo_norm_quotient(mlo_found_norm *f, const char *name) {
     mlo_norm_take(f, n);
     for (int i = 0; i < (quotient ? 1 : 2); i++) {
         mlo_found_norm tried = *f;
+        double by = 1;
         const char *top = mlo_norm_strip(&tried, n->input[i], "Mul", &tried.gamma, 1);
-        if (!mlo_norm_root(&tried, n->input[1 - i], !quotient) || !mlo_norm_input(&tried, top))
-            continue;
+        if (!mlo_norm_root(&tried, n->input[1 - i], !quotient, &by)) continue;
+        if (tried.x != top && mlo_is_used_once(f->in, top)) top = mlo_norm_unscale(&tried, top);
+        if (!mlo_norm_input(&tried, top)) continue;
+        tried.factor *= quotient ? 1 / by : by;
         *f = tried;
         return 1;
     }
@@ -21114,26 +23143,196 @@ static const char *mlo_x_ones(mlo_expansion *x, int64_t n) {
     return MLO_X(x, "Expand", one, shape);
 }
 
+/* A norm's gamma, with its factor; one number for each channel is a list. */
+static const char *mlo_x_gamma(mlo_expansion *x, const mlo_found_norm *f) {
+    const char *gamma = f->gamma ? f->gamma : mlo_x_ones(x, f->channels);
+    if (!f->gamma || mlo_is_per_channel(f->in, f->gamma, f->channels))
+        gamma = mlo_x_reshape(x, gamma, &f->channels, 1);
+    if (fabs(f->factor - 1) <= 1e-7) return gamma;
+    const char *factor = mlo_x_number(x, f->factor);
+    return MLO_X(x, "Mul", gamma, factor);
+}
+
+/* From its end to the quotient: beta, then gamma and constants in any order. */
+static int mlo_norm_find(mlo_found_norm *f, const char *out) {
+    const char *rest = mlo_norm_strip(f, out, "Add", &f->beta, 0);
+    for (int i = 0; i < 4; i++) {
+        mlo_found_norm tried = *f;
+        if (mlo_norm_quotient(&tried, rest)) {
+            *f = tried;
+            return 1;
+        }
+        if (rest != out && !mlo_is_used_once(f->in, rest)) return 0;
+        const char *inner = mlo_norm_strip(f, rest, "Mul", &f->gamma, 0);
+        if (inner == rest) inner = mlo_norm_unscale(f, rest);
+        if (inner == rest) return 0;
+        rest = inner;
+    }
+    return 0;
+}
+
 /* LayerNorm or RMSNorm, written out. */
 static void mlo_respell_norm(mlo_respeller *r, mlo_expansion *x) {
     const char *out = x->n->output[0];
-    mlo_form form = mlo_body_form(&r->in, out);
-    mlo_found_norm f = { &r->in, mlo_last_dim(&form), NULL, NULL, NULL, 0, 0, { 0 }, 0 };
+    mlo_found_norm f = { &r->in, mlo_body_form(&r->in, out), 0, NULL, NULL, NULL, 0, 1, 0, { 0 },
+        0 };
     static const char *const ends[] = { "Add", "Mul", "Div", NULL };
+    f.channels = mlo_last_dim(&f.form);
     if (!mlo_is_carried(&r->in, out) || f.channels < 1 || !mlo_is_one_of(x->n, ends)) return;
-    const char *rest = mlo_norm_strip(&f, out, "Add", &f.beta, 0);
-    rest = mlo_norm_strip(&f, rest, "Mul", &f.gamma, f.beta != NULL);
-    if (!mlo_norm_quotient(&f, rest) || (f.beta && !f.centred)) return;
+    if (!mlo_norm_find(&f, out)) return;
     for (int i = 0; i < f.n_taken; i++)
         if (mlo_map_put(r->in.m, &r->inner, f.taken[i], x->n)) return;
-    const char *gamma = f.gamma ? f.gamma : mlo_x_ones(x, f.channels), *beta = f.beta ? f.beta : "";
-    gamma = mlo_x_reshape(x, gamma, &f.channels, 1);
-    if (*beta) beta = mlo_x_reshape(x, beta, &f.channels, 1);
+    const char *gamma = mlo_x_gamma(x, &f), *beta = f.beta ? f.beta : "";
+    if (*beta && mlo_is_per_channel(&r->in, beta, f.channels))
+        beta = mlo_x_reshape(x, beta, &f.channels, 1);
     const char *y = MLO_X(
         x, f.centred ? "LayerNormalization" : "RMSNormalization", f.x, gamma, beta);
     mlo_x_int(x, "axis", -1);
     mlo_x_float(x, "epsilon", (float)f.epsilon);
     mlo_x_out(x, 0, y);
+}
+
+/* ---- norms over each head ------------------------------------------------- */
+
+/* A norm over heads of a token's channels: of which value, and which of its channels column[h D + j]
+ * is j of head h; are its rows in the order of heads, and of tokens in each (or of tokens, and of
+ * heads in each)? part: which row of gamma and beta are head h's, -1: there is one. */
+typedef struct {
+    const char *from;
+    mlo_projection p;
+    mlo_form form;
+    int64_t t, heads, d, *column, *part[2];
+    int by_heads, whole;
+} mlo_head_norm;
+
+static int64_t mlo_norm_row(const mlo_head_norm *v, int64_t t, int64_t h) {
+    return v->by_heads ? h * v->t + t : t * v->heads + h;
+}
+
+/* Which channels the rows are, the same for every token. */
+static int mlo_norm_columns(mlo_head_norm *v, const int32_t *map, int64_t channels) {
+    const int64_t rows = v->t * v->heads, d = v->d;
+    v->by_heads = 1;
+    for (int64_t k = 0; k < rows; k++) v->by_heads &= map[k * d] / channels == k % v->t;
+    for (int64_t t = 0; t < v->t; t++)
+        for (int64_t k = 0; k < v->heads * d; k++) {
+            const int64_t e = map[mlo_norm_row(v, t, k / d) * d + k % d];
+            if (!t) v->column[k] = e % channels;
+            if (e != t * channels + v->column[k]) return 0;
+        }
+    return 1;
+}
+
+/* Which rows of a parameter [.., D] the heads read, the same for every token. */
+static int mlo_norm_parts(const mlo_inside *in, const char *name, mlo_head_norm *v, int64_t *part) {
+    const mlo_form p = mlo_body_form(in, name), *f = &v->form;
+    if (!mlo_form_known(&p) || mlo_last_dim(&p) != v->d || p.rank > f->rank) return 0;
+    for (int64_t h = 0; h < v->heads; h++)
+        for (int64_t t = 0; t < v->t; t++) {
+            int64_t row = mlo_norm_row(v, t, h), at = 0, size = 1;
+            for (int i = 2; i <= f->rank; i++) {
+                const int64_t here = row % f->dims[f->rank - i];
+                row /= f->dims[f->rank - i];
+                if (i > p.rank) continue;
+                if (p.dims[p.rank - i] > 1) at += here * size;
+                size *= p.dims[p.rank - i];
+            }
+            if (!t) part[h] = at;
+            if (part[h] != at) return 0;
+        }
+    if (mlo_form_count(&p) == v->d) part[0] = -1;
+    return 1;
+}
+
+/* Is the norm in its place already: are its rows a token's heads in order, joined behind it? */
+static int mlo_is_placed(const mlo_inside *in, const mlo_node *n, const mlo_head_norm *v) {
+    if (!v->whole || v->by_heads || v->form.dims[v->form.rank - 2] != v->heads
+        || !mlo_is_used_once(in, n->output[0]))
+        return 0;
+    for (int k = 0; k < 2; k++)
+        if (mlo_has_input(n, (size_t)k + 1) && mlo_body_form(in, n->input[k + 1]).rank > 2)
+            return 0;
+    for (size_t i = 0; i < in->body->n_node; i++) {
+        const mlo_node *j = in->body->node[i];
+        if (!j->n_input || j->input[0] != n->output[0]) continue;
+        const mlo_form f = mlo_body_form(in, j->output[0]);
+        return mlo_joined_norm(in, j) == n && mlo_last_dim(&f) == v->heads * v->d;
+    }
+    return 0;
+}
+
+/* Are the norm's rows heads of a value's channels? v->column is scratch. */
+static int mlo_head_norm_of(const mlo_inside *in, const mlo_node *n, mlo_head_norm *v) {
+    mlo_chain c;
+    memset(v, 0, sizeof *v);
+    if (!mlo_is_norm(in, n) || !mlo_is_carried(in, n->input[0])) return 0;
+    v->form = mlo_body_form(in, n->input[0]);
+    v->from = mlo_chain_walk(in, n->input[0], &c, NULL);
+    const mlo_form s = mlo_body_form(in, v->from);
+    const int64_t channels = mlo_last_dim(&s);
+    v->d = mlo_last_dim(&v->form);
+    v->t = mlo_tokens_of(&s);
+    if (!c.n || c.n_rounding || v->form.rank < 2 || !mlo_form_known(&v->form) || v->t < 1
+        || v->d == channels || mlo_form_count(&v->form) % (v->t * v->d))
+        return 0;
+    v->heads = mlo_form_count(&v->form) / (v->t * v->d);
+    const int64_t all = v->heads * v->d;
+    v->column = (int64_t *)mlo_scratch(in->m, (size_t)(all + 2 * v->heads), sizeof *v->column);
+    mlo_array *map = v->column && all <= channels ? mlo_index_map(in, v->from, &c) : NULL;
+    int ok = map && mlo_array_count(map) == mlo_form_count(&v->form)
+        && mlo_norm_columns(v, (const int32_t *)map->data, channels);
+    mlo_array_free(in->m, map);
+    for (int k = 0; ok && k < 2; k++) {
+        v->part[k] = v->column + all + k * v->heads;
+        if (mlo_has_input(n, (size_t)k + 1))
+            ok = mlo_norm_parts(in, n->input[k + 1], v, v->part[k]);
+    }
+    v->whole = ok && all == channels && mlo_is_identity(v->column, all);
+    return ok && (v->whole || mlo_projection_of(in, v->from, &v->p));
+}
+
+/* Gamma or beta, as heads read it: [D], or [H, D]. */
+static const char *mlo_x_head_parameter(
+    mlo_expansion *x, const char *name, const mlo_head_norm *v, const int64_t *part) {
+    const int64_t rows[] = { -1, v->d };
+    if (part[0] < 0) return mlo_x_reshape(x, name, rows + 1, 1);
+    const char *which = mlo_x_list(x, part, (size_t)v->heads);
+    return mlo_x_take(x, mlo_x_reshape(x, name, rows, 2), which, 0);
+}
+
+/* A norm over heads, wherever it stands between reshapes and transposes: behind what makes the
+ * channels, between [1, T, H, D] and [1, T, H D]. */
+static void mlo_respell_head_norm(mlo_respeller *r, mlo_expansion *x) {
+    mlo_head_norm v;
+    mlo_node *n = x->n;
+    int ok = mlo_head_norm_of(&r->in, n, &v) && !mlo_is_placed(&r->in, n, &v);
+    const int64_t split[] = { 1, v.t, v.heads, v.d }, flat[] = { 1, v.t, v.heads * v.d };
+    const int64_t perm[] = { 0, 2, 1, 3 };
+    const char *y = v.from, *part[2] = { "", "" };
+    if (ok && !v.whole) {
+        x->n = v.p.sum ? v.p.sum : v.p.product; /* its name, its scope */
+        const char *which = mlo_x_list(x, v.column, (size_t)(v.heads * v.d));
+        const char *weight = mlo_x_take(
+            x, v.p.product->input[1], which, v.p.transposed ? 0 : 1);
+        const char *bias = v.p.bias ? mlo_x_take(x, v.p.bias, which, -1) : NULL;
+        y = mlo_x_projection(x, &v.p, weight, bias);
+        x->n = n;
+    }
+    for (size_t k = 0; ok && k < 2; k++)
+        if (mlo_has_input(n, k + 1))
+            part[k] = mlo_x_head_parameter(x, n->input[k + 1], &v, v.part[k]);
+    mlo_scratch_free(r->in.m, v.column);
+    if (!ok) return;
+    y = mlo_x_reshape(x, y, split, 4);
+    y = MLO_X(x, n->op, y, part[0], part[1]);
+    mlo_x_int(x, "axis", -1);
+    mlo_x_float(x, "epsilon", mlo_float(n, "epsilon", 1e-5f));
+    y = mlo_x_reshape(x, y, flat, 3);
+    if (v.by_heads) {
+        y = mlo_x_reshape(x, y, split, 4);
+        y = mlo_x_transpose(x, y, perm, 4);
+    }
+    mlo_x_out(x, 0, mlo_x_reshape(x, y, v.form.dims, (size_t)v.form.rank));
 }
 
 /* ---- factors per channel -------------------------------------------------- */
@@ -21157,8 +23356,9 @@ static void mlo_respell_factor(mlo_respeller *r, mlo_expansion *x) {
 /* ---- the rules, and the walk ---------------------------------------------- */
 
 static void (*const mlo_respellings[])(mlo_respeller *r, mlo_expansion *x) = { mlo_respell_where,
-    mlo_respell_minus, mlo_respell_masks, mlo_respell_packed, mlo_respell_norm,
-    mlo_respell_factor };
+    mlo_respell_lowest, mlo_respell_minus, mlo_respell_masks, mlo_respell_turned,
+    mlo_respell_spread, mlo_respell_packed, mlo_respell_parts, mlo_respell_norm,
+    mlo_respell_head_norm, mlo_respell_factor };
 enum { MLO_N_RESPELLINGS = sizeof mlo_respellings / sizeof *mlo_respellings };
 
 /* One walk, the last node first, so that a norm is found from its end; what it took in is not
@@ -21207,26 +23407,52 @@ static int mlo_respell(mlo *m, mlo_scan *scan) {
 }
 
 /* ======== src/integer/mask.c ======== */
-/* mask: proves that the additive mask of an attention is one bit per key, or refuses it in a
- * person's words.
+/* mask: proves what an attention's additive mask hides, or refuses it in a person's words.
  *
  * in:  a mask as the body reads it: [.., T, T] or smaller, made of constants and model inputs, in
  *     the body or around it.
- * out: a value of the outer graph with one number per key: 0 where the key counts, hugely negative
- *     where it doesn't.
+ * out: which keys a query may see by their places, in each iteration: all, those up to itself
+ *     (causal), or those of a band around it; and a value of the outer graph with one number per
+ *     key: 0 where the key counts, hugely negative where it doesn't.
  *
- * invariant: rows are dropped only where they are proved equal for any input: each element is
- *     traced to what it is computed from, and two elements are equal when they come from equal
- *     elements by equal operations. Sample data prove nothing here.
- * example: Where(Cast(1 - Expand(Unsqueeze(attention_mask))), -3.4e38, ..) of shape [1, 1, T, T]
- *     becomes its row 0.
- * cost: O(elements) for each node between the inputs and the mask.
+ * How: every element is traced to what it is computed from, as a symbol. Equal operations on equal
+ * symbols are equal symbols; a symbol knows the least and the most that it can be. What is at most
+ * -10000 whatever the inputs are is hidden. The hidden elements have to be those outside of a
+ * band, one by one, and what is left in a column has to be one symbol: the key's own.
+ *
+ * invariant: what is proved holds for any input whose integer masks are 0 and 1 (the inputs that
+ *     have `mask` in their names). Sample data prove nothing here. One wrong element is one too
+ *     many: it is named.
+ * example: Where(And(Range(T) <= Reshape(Range(T), [T, 1]), attention_mask != 0), 0, -3.4e38) is
+ *     causal, and its diagonal is the key mask.
+ * cost: O(elements) for each node between the inputs and the mask; for each iteration, where it
+ *     differs from layer to layer.
  */
 
 /* ---- out of the body ------------------------------------------------------ */
 
-/* Moves what makes a value of the body in front of the loop; `list` takes the nodes. Its name
- * there; NULL: failed. */
+/* What the first iteration gets of a scan input, in the outer graph as `outside`; `list` takes the
+ * node. NULL: failed. */
+static const char *mlo_hoist_slice(
+    mlo *m, mlo_scan *s, const char *name, const char *outside, mlo_graph *list) {
+    for (size_t k = s->n_state; k < s->body->n_input; k++) {
+        if (s->body->input[k]->name != name) continue;
+        mlo_node bare = *s->node;
+        bare.n_meta = 0;
+        mlo_expansion x = { m, s->outer, &bare, mlo_opset_of(m), MLO_FLOAT, NULL, 0, NULL, 0 };
+        const char *first = mlo_x_whole(&x, 0);
+        mlo_node *n = mlo_node_new(m, "Gather", outside);
+        if (!first || !n || mlo_node_input(m, n, s->node->input[k]) || mlo_node_input(m, n, first)
+            || mlo_node_output(m, n, outside) || !mlo_index_value(m, s->outer, outside))
+            return NULL;
+        return mlo_graph_add(m, list, n) ? NULL : outside;
+    }
+    mlo_fail_at(m, MLO_E_UNSUPPORTED, name, "an attention mask that the layers themselves compute");
+    return NULL;
+}
+
+/* Moves what makes a value of the body in front of the loop, as the first iteration has it; `list`
+ * takes the nodes. Its name there; NULL: failed. */
 static const char *mlo_hoist(mlo *m, mlo_scan *s, const char *name, mlo_graph *list, int depth) {
     mlo_value *v = mlo_value_of(s->body, name);
     if (v && v->graph != s->body) return name;
@@ -21240,12 +23466,13 @@ static const char *mlo_hoist(mlo *m, mlo_scan *s, const char *name, mlo_graph *l
         return mlo_graph_init(m, s->outer, t) || !mlo_index_value(m, s->outer, outside) ? NULL
                                                                                         : outside;
     }
+    if (v && v->is_input) return mlo_hoist_slice(m, s, name, outside, list);
     int inner = v && v->producer && depth <= 64;
     for (size_t i = 0; inner && i < v->producer->n_attr; i++) inner = !v->producer->attr[i]->g;
     if (!inner) {
         mlo_fail_at(m, MLO_E_UNSUPPORTED, name,
-            "attention masks that differ from layer to layer (local and global "
-            "attention); one mask for all layers is supported");
+            "an attention mask that is computed inside of the loop in a way that mlo cannot move "
+            "in front of it");
         return NULL;
     }
     mlo_node *n = mlo_node_new(
@@ -21281,42 +23508,255 @@ static int mlo_put_before(mlo *m, mlo_scan *s, const mlo_graph *list) {
     return mlo_infer(m);
 }
 
-/* ---- where elements come from --------------------------------------------- */
+/* ---- symbols -------------------------------------------------------------- */
 
-/* For each value a number per element: equal numbers, equal elements. */
+/* What an element of a mask can be: equal symbols, equal elements. low = high: it is that number.
+ * tested: the symbol that is 0 exactly where this one is, -1: none is known. */
+typedef struct {
+    double low, high;
+    int64_t tested;
+} mlo_symbol;
+
+/* What has been met: the hash of an operation on symbols, and the symbol that it is. */
+typedef struct {
+    uint64_t hash;
+    int64_t symbol;
+} mlo_noted;
+
 typedef struct {
     mlo *m;
     const mlo_scan *s;
-    mlo_map known;
+    int64_t iteration;
+    mlo_map known, now; /* values of the outer graph; of the body in this iteration */
+    mlo_symbol *symbol; /* the first one is the number 0 */
+    size_t n_symbol;
+    mlo_noted *met; /* an open table; a power of two of places */
+    size_t room, used;
     int depth;
 } mlo_tracer;
 enum { MLO_TRACE_MOST = 1 << 24 }; /* elements of one value */
 
-static int64_t mlo_mixed(int64_t a, int64_t b) {
-    uint64_t pair[2] = { (uint64_t)a, (uint64_t)b };
-    return (int64_t)mlo_hash(pair, sizeof pair);
+static uint64_t mlo_mixed(uint64_t a, uint64_t b) {
+    uint64_t pair[2] = { a, b };
+    return mlo_hash(pair, sizeof pair) | 1;
 }
-static int64_t mlo_name_number(const char *name) { return (int64_t)mlo_hash(name, strlen(name)); }
+static uint64_t mlo_name_number(const char *name) { return mlo_hash(name, strlen(name)); }
+
+/* The place of a hash in the table: its own, or the empty one where it belongs. NULL: no memory. */
+static mlo_noted *mlo_noted_at(mlo_tracer *t, uint64_t hash) {
+    if (t->used * 2 >= t->room) {
+        size_t old = t->room, room = old ? old * 2 : 256;
+        mlo_noted *met = (mlo_noted *)mlo_scratch(t->m, room, sizeof *met);
+        if (!met) return NULL;
+        memset(met, 0, room * sizeof *met);
+        for (size_t i = 0; i < old; i++) {
+            size_t at = t->met[i].hash >> 7 & (room - 1);
+            if (!t->met[i].hash) continue;
+            while (met[at].hash) at = (at + 1) & (room - 1);
+            met[at] = t->met[i];
+        }
+        mlo_scratch_free(t->m, t->met);
+        t->met = met;
+        t->room = room;
+    }
+    size_t at = hash >> 7 & (t->room - 1);
+    while (t->met[at].hash && t->met[at].hash != hash) at = (at + 1) & (t->room - 1);
+    return &t->met[at];
+}
+
+/* From now on the hash is this symbol. */
+static int64_t mlo_note_symbol(mlo_tracer *t, uint64_t hash, int64_t symbol) {
+    mlo_noted *met = mlo_noted_at(t, hash);
+    if (!met) return 0;
+    t->used += !met->hash;
+    met->hash = hash;
+    met->symbol = symbol;
+    return symbol;
+}
+
+/* The symbol of a hash, made if there is none yet. 0: no memory. */
+static int64_t mlo_symbol_of(
+    mlo_tracer *t, uint64_t hash, double low, double high, int64_t tested) {
+    const mlo_noted *met = mlo_noted_at(t, hash);
+    const mlo_symbol made = { low, high, tested };
+    if (!met || met->hash) return met ? met->symbol : 0;
+    if (!MLO_PUSH(t->m, t->symbol, t->n_symbol, made)) return 0;
+    return mlo_note_symbol(t, hash, (int64_t)t->n_symbol - 1);
+}
+
+/* Numbers: one symbol for each. Of NaN nothing is known. */
+static int64_t mlo_symbol_number(mlo_tracer *t, double x) {
+    int is = x == x;
+    if (x >= 0 && x <= 0) x = 0; /* not -0 */
+    return mlo_symbol_of(
+        t, mlo_mixed(1, mlo_hash(&x, sizeof x)), is ? x : -INFINITY, is ? x : INFINITY, -1);
+}
+
+static int mlo_symbol_is(const mlo_tracer *t, int64_t i, double x) {
+    return t->symbol[i].low >= x && t->symbol[i].high <= x;
+}
+static int mlo_symbol_fixed(const mlo_tracer *t, int64_t i) {
+    return t->symbol[i].low >= t->symbol[i].high;
+}
+
+/* ---- operations on symbols ------------------------------------------------ */
+
+/* Of the same symbols, nodes of the same number make the same one. */
+static uint64_t mlo_operation(const mlo_node *n, const char *name, mlo_dtype type) {
+    static const char *const plain[] = { "Where", "And", "Or", "Not", "Xor", "Equal", "Less",
+        "LessOrEqual", "Greater", "GreaterOrEqual", "Cast", "Add", "Sub", "Mul", "Div", "Neg",
+        "Min", "Max", NULL };
+    return mlo_mixed(mlo_name_number(mlo_is_one_of(n, plain) ? n->op : name), (uint64_t)type);
+}
+
+/* What the node makes of numbers: the operator itself says. 0: it is not evaluated. */
+static int mlo_symbol_evaluated(
+    mlo_tracer *t, mlo_node *n, const char *name, const int64_t *arg, double *x) {
+    mlo_array *in[MLO_MOVE_INPUTS] = { 0 }, *y = NULL;
+    int ok = n->n_input <= MLO_MOVE_INPUTS;
+    for (size_t k = 0; ok && k < n->n_input; k++) {
+        if (!mlo_has_input(n, k)) continue;
+        mlo_dtype type = mlo_form_of(mlo_value_of(t->s->body, n->input[k])).dtype;
+        ok = mlo_symbol_fixed(t, arg[k]) && (in[k] = mlo_array_new(t->m, type, 0, NULL)) != NULL;
+        if (ok) mlo_convert(type, in[k]->data, MLO_DOUBLE, &t->symbol[arg[k]].low, 1);
+    }
+    if (ok) y = mlo_made_of(t->m, n, name, (const mlo_array *const *)in);
+    if (y) *x = mlo_number_at(y, 0);
+    ok = y != NULL;
+    mlo_array_free(t->m, y);
+    for (size_t k = 0; k < MLO_MOVE_INPUTS; k++) mlo_array_free(t->m, in[k]);
+    return ok;
+}
+
+/* Where the operation is one of its operands, which? -1: it is none. */
+static int64_t mlo_symbol_chosen(const mlo_tracer *t, const mlo_node *n, const int64_t *arg) {
+    int and = mlo_is(n, "And");
+    if (mlo_is(n, "Where")) {
+        if (mlo_symbol_is(t, arg[0], 0)) return arg[2];
+        if (mlo_symbol_fixed(t, arg[0])) return arg[1];
+        return arg[1] == arg[2] ? arg[1] : -1;
+    }
+    if (!and&&!mlo_is(n, "Or")) return -1;
+    for (int k = 0; k < 2; k++)
+        if (mlo_symbol_fixed(t, arg[k]))
+            return mlo_symbol_is(t, arg[k], 0) == and ? arg[k] : arg[1 - k];
+    return arg[0] == arg[1] ? arg[0] : -1;
+}
+
+/* A comparison's outcome where ranges alone decide it, else -1. */
+static int mlo_symbol_compared(const mlo_node *n, const mlo_symbol *a, const mlo_symbol *b) {
+    int swap = mlo_starts(n->op, "Greater"), equal = mlo_is(n, "Equal");
+    int strict = mlo_is(n, "Less") || mlo_is(n, "Greater");
+    const mlo_symbol *x = swap ? b : a, *y = swap ? a : b;
+    if (equal) return a->high < b->low || b->high < a->low ? 0 : -1;
+    if (!strict && !mlo_is(n, "LessOrEqual") && !mlo_is(n, "GreaterOrEqual")) return -1;
+    if (strict ? x->high < y->low : x->high <= y->low) return 1;
+    return (strict ? x->low >= y->high : x->low > y->high) ? 0 : -1;
+}
+
+/* Widens a range by a number; by all of them, when it is none. */
+static void mlo_range_take(mlo_symbol *r, double x) {
+    if (!(x >= r->low)) r->low = x == x ? x : -INFINITY;
+    if (!(x <= r->high)) r->high = x == x ? x : INFINITY;
+}
+
+/* The range of a result: sums, products and choices are followed; anything can come of the rest. */
+static mlo_symbol mlo_symbol_range(
+    const mlo_tracer *t, const mlo_node *n, const int64_t *arg, mlo_dtype type) {
+    mlo_symbol r = { INFINITY, -INFINITY, -1 };
+    const mlo_symbol any = { type == MLO_BOOL ? 0 : -INFINITY, type == MLO_BOOL ? 1 : INFINITY,
+        -1 };
+    const mlo_symbol *a = &t->symbol[arg[0]], *b = n->n_input > 1 ? &t->symbol[arg[1]] : a;
+    double x[2] = { a->low, a->high }, y[2] = { b->low, b->high };
+    int cast = mlo_is(n, "Cast") && mlo_dtype_is_float(type) && type != MLO_FLOAT16;
+    if (mlo_is(n, "Where")) {
+        const mlo_symbol *c = &t->symbol[arg[2]];
+        int tested = t->symbol[arg[0]].tested == arg[2]; /* where c is chosen, it is 0 */
+        mlo_range_take(&r, b->low);
+        mlo_range_take(&r, b->high);
+        mlo_range_take(&r, tested ? 0 : c->low);
+        mlo_range_take(&r, tested ? 0 : c->high);
+        return r;
+    }
+    for (int i = 0; i < 2; i++)
+        for (int k = 0; k < 2; k++) {
+            if (mlo_is(n, "Add"))
+                mlo_range_take(&r, x[i] + y[k]);
+            else if (mlo_is(n, "Sub"))
+                mlo_range_take(&r, x[i] - y[k]);
+            else if (mlo_is(n, "Mul"))
+                mlo_range_take(&r, x[i] * y[k]);
+            else if (mlo_is(n, "Neg"))
+                mlo_range_take(&r, -x[i]);
+            else if (mlo_is(n, "Identity") || cast)
+                mlo_range_take(&r, x[i]);
+            else
+                return any;
+        }
+    return r;
+}
+
+/* The symbol of a node's result from those of its operands. */
+static int64_t mlo_symbol_made(
+    mlo_tracer *t, mlo_node *n, const char *name, const int64_t *arg, mlo_dtype type) {
+    uint64_t hash = mlo_operation(n, name, type);
+    double x;
+    int fixed = 1, known;
+    for (size_t k = 0; k < n->n_input; k++) {
+        hash = mlo_mixed(hash, mlo_has_input(n, k) ? (uint64_t)arg[k] : ~(uint64_t)0);
+        fixed &= !mlo_has_input(n, k) || mlo_symbol_fixed(t, arg[k]);
+    }
+    const mlo_noted *met = mlo_noted_at(t, hash);
+    if (!met || met->hash) return met ? met->symbol : 0;
+    int64_t chosen = mlo_symbol_chosen(t, n, arg);
+    if (chosen >= 0) return mlo_note_symbol(t, hash, chosen);
+    if (fixed && mlo_symbol_evaluated(t, n, name, arg, &x))
+        return mlo_note_symbol(t, hash, mlo_symbol_number(t, x));
+    mlo_symbol r = mlo_symbol_range(t, n, arg, type);
+    if (type == MLO_BOOL && mlo_is(n, "Cast")) {
+        const mlo_symbol *a = &t->symbol[arg[0]];
+        if (a->low > 0 || a->high < 0) return mlo_note_symbol(t, hash, mlo_symbol_number(t, 1));
+        r.tested = arg[0];
+    }
+    if (type == MLO_BOOL && n->n_input > 1
+        && (known = mlo_symbol_compared(n, &t->symbol[arg[0]], &t->symbol[arg[1]])) >= 0)
+        return mlo_note_symbol(t, hash, mlo_symbol_number(t, known));
+    if (r.low >= r.high) return mlo_note_symbol(t, hash, mlo_symbol_number(t, r.low));
+    return mlo_symbol_of(t, hash, r.low, r.high, r.tested);
+}
+
+/* ---- where elements come from --------------------------------------------- */
 
 static const mlo_array *mlo_trace(mlo_tracer *t, const char *name);
 
 /* Every element comes from itself alone: a model input, or what an operator makes that is not
  * followed. */
 static mlo_array *mlo_trace_new(mlo_tracer *t, const char *name, const mlo_form *f) {
+    const mlo_value *v = mlo_value_of(t->s->body, name);
     mlo_array *a = mlo_array_new(t->m, MLO_INT64, f->rank, f->dims);
+    int bits = f->dtype == MLO_BOOL
+        || (v->is_input && !mlo_dtype_is_float(f->dtype) && strstr(name, "mask"));
+    uint64_t hash = mlo_mixed(2, mlo_name_number(name));
+    if (v->graph == t->s->body) hash = mlo_mixed(hash, (uint64_t)t->iteration);
     for (int64_t i = 0; a && i < mlo_array_count(a); i++)
-        ((int64_t *)a->data)[i] = mlo_mixed(mlo_name_number(name), i);
+        ((int64_t *)a->data)[i] = mlo_symbol_of(
+            t, mlo_mixed(hash, (uint64_t)i), bits ? 0 : -INFINITY, bits ? 1 : INFINITY, -1);
     return a;
 }
 
-/* Constants: equal when their values are. */
+/* A parameter in this iteration. NULL: it is none. */
+static mlo_array *mlo_trace_numbers(mlo_tracer *t, const char *name) {
+    const mlo_value *v = mlo_value_of(t->s->body, name);
+    const mlo_graph *g = v->graph == t->s->body ? t->s->body : t->s->outer;
+    if (!mlo_is_parameter(t->s, g, name, 0)) return NULL;
+    return mlo_value_array(t->m, t->s, g, name, t->iteration, 0);
+}
+
 static mlo_array *mlo_trace_constant(mlo_tracer *t, const char *name) {
-    mlo_array *a = mlo_value_array(t->m, t->s, t->s->outer, name, 0, 0);
+    mlo_array *a = mlo_trace_numbers(t, name);
     mlo_array *ids = a ? mlo_array_new(t->m, MLO_INT64, a->rank, a->dims) : NULL;
-    for (int64_t i = 0; ids && i < mlo_array_count(ids); i++) {
-        double x = mlo_number_at(a, i);
-        ((int64_t *)ids->data)[i] = (int64_t)mlo_hash(&x, sizeof x);
-    }
+    for (int64_t i = 0; ids && i < mlo_array_count(ids); i++)
+        ((int64_t *)ids->data)[i] = mlo_symbol_number(t, mlo_number_at(a, i));
     mlo_array_free(t->m, a);
     return ids;
 }
@@ -21333,39 +23773,44 @@ static int64_t mlo_broadcast_at(const mlo_array *a, const mlo_form *f, int64_t i
     return at;
 }
 
-/* Element by element: the same function of equal operands is equal. NULL: not traced. */
+/* Element by element. NULL: not traced. */
 static mlo_array *mlo_trace_elementwise(
-    mlo_tracer *t, const mlo_node *n, const char *name, const mlo_form *f) {
-    mlo_array *ids = mlo_array_new(t->m, MLO_INT64, f->rank, f->dims);
-    for (int64_t i = 0; ids && i < mlo_array_count(ids); i++)
-        ((int64_t *)ids->data)[i] = mlo_name_number(name);
-    for (size_t k = 0; ids && k < n->n_input; k++) {
-        const mlo_array *a = mlo_has_input(n, k) ? mlo_trace(t, n->input[k]) : NULL;
-        if (mlo_has_input(n, k) && (!a || a->rank > f->rank)) {
-            mlo_array_free(t->m, ids);
+    mlo_tracer *t, mlo_node *n, const char *name, const mlo_form *f) {
+    const mlo_array *in[MLO_MOVE_INPUTS] = { 0 };
+    for (size_t k = 0; k < n->n_input; k++) {
+        if (k >= MLO_MOVE_INPUTS) return NULL;
+        if (mlo_has_input(n, k) && (!(in[k] = mlo_trace(t, n->input[k])) || in[k]->rank > f->rank))
             return NULL;
-        }
-        for (int64_t i = 0; a && i < mlo_array_count(ids); i++) {
-            int64_t *id = (int64_t *)ids->data + i;
-            *id = mlo_mixed(*id, ((const int64_t *)a->data)[mlo_broadcast_at(a, f, i)]);
-        }
+    }
+    mlo_array *ids = mlo_array_new(t->m, MLO_INT64, f->rank, f->dims);
+    for (int64_t i = 0; ids && i < mlo_array_count(ids); i++) {
+        int64_t arg[MLO_MOVE_INPUTS] = { 0 };
+        for (size_t k = 0; k < n->n_input; k++)
+            if (in[k]) arg[k] = ((const int64_t *)in[k]->data)[mlo_broadcast_at(in[k], f, i)];
+        ((int64_t *)ids->data)[i] = mlo_symbol_made(t, n, name, arg, f->dtype);
     }
     return ids;
 }
 
-/* Operators that move elements: what they do to the elements, they do to the numbers. NULL: not
- * traced. */
+/* Is operand k one whose elements the node hands on, rather than one that says how? */
+static int mlo_is_handed_on(const mlo_node *n, size_t k) {
+    return !k || mlo_is(n, "Concat")
+        || (k == 2 && (mlo_is(n, "ScatterND") || mlo_is(n, "ScatterElements")));
+}
+
+/* Operators that move elements: what they do to the elements, they do to the symbols. Where they
+ * leave zeros, they leave the symbol of 0. NULL: not traced. */
 static mlo_array *mlo_trace_move(mlo_tracer *t, mlo_node *n, const char *name) {
     mlo *m = t->m;
     const mlo_array *args[MLO_MOVE_INPUTS] = { 0 };
     mlo_array *constant[MLO_MOVE_INPUTS] = { 0 }, *result = NULL;
-    int known = n->n_input <= MLO_MOVE_INPUTS, all = mlo_is(n, "Concat");
+    int known = n->n_input <= MLO_MOVE_INPUTS;
     for (size_t k = 0; known && k < n->n_input; k++)
         if (mlo_has_input(n, k)) {
-            if (!k || all)
+            if (mlo_is_handed_on(n, k))
                 args[k] = mlo_trace(t, n->input[k]);
-            else if (mlo_is_parameter(t->s, t->s->outer, n->input[k], 0))
-                args[k] = constant[k] = mlo_value_array(m, t->s, t->s->outer, n->input[k], 0, 0);
+            else
+                args[k] = constant[k] = mlo_trace_numbers(t, n->input[k]);
             known = args[k] != NULL;
         }
     if (known) result = mlo_made_of(m, n, name, args);
@@ -21374,144 +23819,290 @@ static mlo_array *mlo_trace_move(mlo_tracer *t, mlo_node *n, const char *name) {
 }
 
 static mlo_array *mlo_trace_node(mlo_tracer *t, mlo_node *n, const char *name, const mlo_form *f) {
-    static const char *const moves[] = { "Expand", "Concat", "Tile", "GatherND", NULL };
+    static const char *const moves[] = { "Expand", "Concat", "Tile", "GatherND", "Trilu",
+        "ScatterND", "ScatterElements", NULL };
     static const char *const more[] = { "Where", "And", "Or", "Not", "Xor", "Equal", "Less",
         "LessOrEqual", "Greater", "GreaterOrEqual", "Cast", NULL };
     /* a scale may lie along one */
     static const char *const axes[] = { "QuantizeLinear", "DequantizeLinear", NULL };
-    if (mlo_is_layout(n) || mlo_is_one_of(n, moves)) return mlo_trace_move(t, n, name);
+    if (mlo_is_layout(n) || mlo_is_one_of(n, moves)) {
+        if (mlo_is(n, "ScatterND") || mlo_is(n, "ScatterElements"))
+            if (mlo_attr_of(n, "reduction")) return NULL;
+        return mlo_trace_move(t, n, name);
+    }
     int each = (mlo_is_elementwise(n) && !mlo_is_one_of(n, axes)) || mlo_is_one_of(n, more);
     return each ? mlo_trace_elementwise(t, n, name, f) : NULL;
 }
 
-/* The numbers of a value of the outer graph; the tracer's. NULL: its shape is not known, or it is
+/* A scan input that is no parameter: what this iteration gets of it. NULL: not traced. */
+static mlo_array *mlo_trace_slice(mlo_tracer *t, const char *name) {
+    const mlo_scan *s = t->s;
+    for (size_t k = s->n_state; k < s->body->n_input; k++) {
+        if (s->body->input[k]->name != name) continue;
+        const mlo_array *whole = mlo_trace(t, s->node->input[k]);
+        return whole ? mlo_part_of(t->m, whole, 0, t->iteration) : NULL;
+    }
+    return NULL;
+}
+
+/* The symbols of a value that the body knows; the tracer's. NULL: its shape is not known, or it is
  * too large. */
 static const mlo_array *mlo_trace(mlo_tracer *t, const char *name) {
-    mlo_array *ids = (mlo_array *)mlo_map_get(&t->known, name);
-    mlo_value *v = mlo_value_of(t->s->outer, name);
+    mlo_value *v = mlo_value_of(t->s->body, name);
+    if (!v) v = mlo_value_of(t->s->outer, name);
+    int inside = v && v->graph == t->s->body;
+    mlo_map *map = inside ? &t->now : &t->known;
+    mlo_array *ids = (mlo_array *)mlo_map_get(map, name);
     mlo_form f = mlo_form_of(v);
     if (ids || !mlo_form_known(&f) || mlo_form_count(&f) > MLO_TRACE_MOST || t->m->error.code)
         return ids;
-    if (mlo_is_parameter(t->s, t->s->outer, name, 0))
-        ids = mlo_trace_constant(t, name);
-    else if (v->producer && t->depth < 64) {
+    if (t->depth < 64) {
         t->depth++;
-        ids = mlo_trace_node(t, v->producer, name, &f);
+        ids = mlo_trace_constant(t, name);
+        if (!ids && inside && v->is_input && !t->m->error.code) ids = mlo_trace_slice(t, name);
+        if (!ids && v->producer && !t->m->error.code)
+            ids = mlo_trace_node(t, v->producer, name, &f);
         t->depth--;
     }
     if (!ids && !t->m->error.code) ids = mlo_trace_new(t, name, &f);
-    return ids && mlo_map_put(t->m, &t->known, name, ids) ? NULL : ids;
+    return ids && mlo_map_put(t->m, map, name, ids) ? NULL : ids;
+}
+
+static void mlo_trace_forget(mlo *m, mlo_map *map) {
+    for (size_t i = 0; i < map->size; i++)
+        if (map->slot[i].key) mlo_array_free(m, (mlo_array *)map->slot[i].value);
+    mlo_map_clear(map);
+}
+
+static int mlo_trace_begin(mlo *m, const mlo_scan *s, mlo_tracer *t) {
+    memset(t, 0, sizeof *t);
+    t->m = m;
+    t->s = s;
+    mlo_symbol_number(t, 0);
+    return mlo_failed(m);
 }
 
 static void mlo_trace_end(mlo_tracer *t) {
-    for (size_t i = 0; i < t->known.size; i++)
-        if (t->known.slot[i].key) mlo_array_free(t->m, (mlo_array *)t->known.slot[i].value);
+    mlo_trace_forget(t->m, &t->known);
+    mlo_trace_forget(t->m, &t->now);
+    mlo_scratch_free(t->m, t->met);
 }
 
-/* Is every row of the mask the same, whatever the inputs are? */
-static int mlo_rows_equal(mlo *m, const mlo_scan *s, const char *name, int64_t keys) {
-    mlo_tracer t = { m, s, { NULL, 0, 0 }, 0 };
-    const mlo_array *a = mlo_trace(&t, name);
-    int64_t n = a ? mlo_array_count(a) : 0;
-    const int64_t *id = n ? (const int64_t *)a->data : NULL;
-    int equal = n > 0;
-    for (int64_t i = keys; equal && i < n; i++) equal = id[i] == id[i % keys];
-    mlo_trace_end(&t);
-    return equal;
-}
+/* ---- bands ---------------------------------------------------------------- */
 
-/* ---- what else it is, for people ------------------------------------------ */
+/* Which keys a query i sees by their places: i - back <= j <= i + ahead. One for each iteration. */
+typedef struct {
+    int causal, band; /* 1: nowhere a later key; some key is hidden otherwise by its place */
+    int32_t *back, *ahead;
+} mlo_sight;
 
-/* Does a constant [.., T, T] tell keys behind the query from those before it: one value for all
- * above the diagonal, and another one on and below it? */
-static int mlo_is_triangle(mlo *m, const mlo_tensor *tensor, int64_t t) {
-    size_t rank = tensor->n_dims;
-    int square = rank >= 2 && tensor->dims[rank - 1] == t && tensor->dims[rank - 2] == t;
-    mlo_array *a = square ? mlo_tensor_load(m, tensor) : NULL;
-    int is = a && t > 1;
-    for (int64_t i = 0; is && i < t; i++)
-        for (int64_t k = 0; is && k < t; k++) {
-            double x = mlo_number_at(a, i * t + k);
-            double future = mlo_number_at(a, t - 1);
-            double present = mlo_number_at(a, 0);
-            int same = x >= future && x <= future;
-            is = (future < present || future > present) && (k > i ? same : k < i || !same);
-        }
-    mlo_array_free(m, a);
-    return is;
-}
+/* A mask's elements in one iteration: `copies` (of heads) of `rows` queries (1: all alike). */
+typedef struct {
+    const int64_t *id;
+    int64_t copies, rows, keys;
+    int64_t back, ahead;
+} mlo_mask_view;
 
-/* Does the value depend on a constant triangle? */
-static int mlo_is_causal(mlo *m, const mlo_graph *g, const char *name, int64_t t, int depth) {
-    mlo_value *v = mlo_value_of(g, name);
-    if (!v || depth > 32) return 0;
-    if (v->tensor) return mlo_is_triangle(m, v->tensor, t);
-    if (mlo_is(v->producer, "Trilu")) return 1;
-    for (size_t i = 0; v->producer && i < v->producer->n_input; i++)
-        if (mlo_has_input(v->producer, i)
-            && mlo_is_causal(m, g, v->producer->input[i], t, depth + 1))
-            return 1;
+/* What is wrong with a mask, and where. */
+typedef struct {
+    const char *what;
+    int64_t head, query, key, iteration;
+} mlo_wrong;
+
+static int mlo_wrong_at(mlo_wrong *w, const char *what, int64_t head, int64_t query, int64_t key) {
+    w->what = what;
+    w->head = head;
+    w->query = query;
+    w->key = key;
     return 0;
 }
 
-static int mlo_refuse_mask(
-    mlo *m, const mlo_scan *s, const mlo_node *reader, const char *name, int64_t t) {
-    mlo_form f = mlo_form_of(mlo_value_of(s->outer, name));
-    if (m->error.code) return mlo_failed(m);
-    if (mlo_is_causal(m, s->outer, name, t, 0))
-        return mlo_fail(m, MLO_E_UNSUPPORTED, reader,
-            "a decoder: its attention is causal ('%s': a query does not see the "
-            "keys behind it); mlo rolls and runs decoders, hardware is for encoders",
-            name);
-    return mlo_fail(m, MLO_E_UNSUPPORTED, reader,
-        "attention mask or bias '%s' of shape %s is not the same for every query "
-        "and head (a sliding window, or relative positions); hardware has one bit per key",
-        name, mlo_dims_text(m, f.rank, f.dims));
+static int mlo_is_hidden(const mlo_tracer *t, int64_t id) { return t->symbol[id].high <= -10000; }
+
+/* Does some query see key j? */
+static int mlo_is_alive(const mlo_tracer *t, const mlo_mask_view *v, int64_t j) {
+    for (int64_t i = 0; i < v->rows; i++)
+        if (!mlo_is_hidden(t, v->id[i * v->keys + j])) return 1;
+    return 0;
+}
+
+/* The band that most elements speak for: a distance belongs to it where more elements are seen than
+ * hidden. Keys that nobody sees say nothing. */
+static int mlo_band_of(mlo_tracer *t, mlo_mask_view *v) {
+    const int64_t n = v->keys;
+    int64_t *votes = (int64_t *)mlo_scratch(t->m, (size_t)(2 * n), sizeof *votes);
+    if (!votes) return mlo_failed(t->m);
+    memset(votes, 0, (size_t)(2 * n) * sizeof *votes);
+    for (int64_t j = 0; v->rows > 1 && j < n; j++)
+        for (int64_t i = 0, alive = mlo_is_alive(t, v, j); alive && i < n; i++)
+            votes[n + i - j] += mlo_is_hidden(t, v->id[i * n + j]) ? -1 : 1;
+    v->back = v->ahead = 0;
+    while (v->back < n - 1 && votes[n + v->back + 1] >= 0) v->back++;
+    while (v->ahead < n - 1 && votes[n - v->ahead - 1] >= 0) v->ahead++;
+    mlo_scratch_free(t->m, votes);
+    return 0;
+}
+
+/* Is every element what the band says: hidden outside of it; inside of it the key's own, which the
+ * diagonal has? */
+static int mlo_is_band(const mlo_tracer *t, const mlo_mask_view *v, mlo_wrong *w) {
+    const int64_t n = v->keys, step = v->rows > 1 ? n + 1 : 1;
+    for (int64_t j = 0; j < n; j++)
+        for (int64_t i = 0, alive = mlo_is_alive(t, v, j); alive && i < v->rows; i++) {
+            int in = v->rows == 1 || (i - v->back <= j && j <= i + v->ahead);
+            int64_t id = v->id[i * n + j];
+            if (mlo_is_hidden(t, id) && in)
+                return mlo_wrong_at(
+                    w, "query %lld does not see key %lld, others as near do", 0, i, j);
+            if (mlo_is_hidden(t, id)) continue;
+            if (!in)
+                return mlo_wrong_at(w, "query %lld sees key %lld, others as far do not", 0, i, j);
+            if (id != v->id[j * step])
+                return mlo_wrong_at(
+                    w, "query %lld adds to key %lld what other queries do not", 0, i, j);
+        }
+    for (int64_t k = n * v->rows; k < n * v->rows * v->copies; k++) {
+        int64_t a = v->id[k], b = v->id[k % (n * v->rows)];
+        if (a != b && !(mlo_is_hidden(t, a) && mlo_is_hidden(t, b)))
+            return mlo_wrong_at(w, "query %lld adds to key %lld what other heads do not",
+                k / (n * v->rows), k / n % v->rows, k % n);
+    }
+    return 1;
 }
 
 /* ---- the mask ------------------------------------------------------------- */
 
-/* The first of equal rows. */
-static int mlo_first_row(
-    mlo *m, const mlo_scan *s, const char *whole, int64_t keys, mlo_graph *list, const char **row) {
+/* Looks at a mask in the tracer's iteration. 0: *w says what is wrong, or it has failed. */
+static int mlo_view_mask(
+    mlo_tracer *t, const char *name, int64_t keys, mlo_mask_view *v, mlo_wrong *w) {
+    const mlo_array *a = mlo_trace(t, name);
+    if (!a) return mlo_wrong_at(w, "it is too large to be followed", 0, 0, 0);
+    v->id = (const int64_t *)a->data;
+    v->keys = keys;
+    v->rows = a->rank > 1 && a->dims[a->rank - 2] == keys ? keys : 1;
+    v->copies = mlo_array_count(a) / (v->rows * keys);
+    return !mlo_band_of(t, v) && mlo_is_band(t, v, w);
+}
+
+/* The key's own symbols, which all iterations and all masks of a loop have to share. */
+static int mlo_same_keys(const mlo_tracer *t, const mlo_mask_view *v, int64_t *own, mlo_wrong *w) {
+    const int64_t step = v->rows > 1 ? v->keys + 1 : 1;
+    for (int64_t j = 0; j < v->keys; j++) {
+        int64_t id = v->id[j * step];
+        if (own[j] < 0) own[j] = id;
+        if (own[j] != id && !(mlo_is_hidden(t, own[j]) && mlo_is_hidden(t, id)))
+            return mlo_wrong_at(
+                w, "query %lld adds to key %lld what other layers or attentions do not", 0, j, j);
+    }
+    return 1;
+}
+
+/* Causal, or a band, or neither: in all iterations together. */
+static int mlo_sight_of(mlo *m, const int64_t *back, const int64_t *ahead, int64_t iterations,
+    int64_t keys, mlo_sight *s) {
+    s->causal = keys > 1;
+    s->band = 0;
+    s->back = MLO_NEW_N(m, int32_t, (size_t)iterations);
+    s->ahead = MLO_NEW_N(m, int32_t, (size_t)iterations);
+    if (!s->back || !s->ahead) return mlo_failed(m);
+    for (int64_t i = 0; i < iterations; i++) {
+        s->causal &= ahead[i] == 0;
+        s->back[i] = (int32_t)back[i];
+        s->ahead[i] = (int32_t)ahead[i];
+    }
+    for (int64_t i = 0; i < iterations; i++)
+        s->band |= back[i] < keys - 1 || (!s->causal && ahead[i] < keys - 1);
+    return 0;
+}
+
+/* What a mask is in all iterations; own: its keys' symbols (-1: not known yet). */
+static int mlo_follow_mask(
+    mlo_tracer *t, const char *name, int64_t keys, int64_t *own, mlo_sight *sight, mlo_wrong *w) {
+    int64_t n = t->s->iterations, *back = MLO_NEW_N(t->m, int64_t, (size_t)(2 * n)), *ahead;
+    if (!back) return mlo_failed(t->m);
+    ahead = back + n;
+    const mlo_value *v = mlo_value_of(t->s->body, name);
+    const int varies = v && v->graph == t->s->body;
+    for (int64_t i = 0; i < n; i++) {
+        mlo_mask_view seen;
+        w->iteration = t->iteration = i;
+        back[i] = back[0];
+        ahead[i] = ahead[0];
+        if (i && !varies) continue;
+        mlo_trace_forget(t->m, &t->now);
+        if (!mlo_view_mask(t, name, keys, &seen, w) || !mlo_same_keys(t, &seen, own, w))
+            return mlo_failed(t->m);
+        back[i] = seen.back;
+        ahead[i] = seen.ahead;
+    }
+    return mlo_sight_of(t->m, back, ahead, n, keys, sight);
+}
+
+static int mlo_refuse_mask(
+    mlo *m, const mlo_scan *s, const mlo_node *reader, const char *name, const mlo_wrong *w) {
+    mlo_form f = mlo_form_of(mlo_value_of(s->body, name));
+    char what[160], layer[64] = "", head[64] = "";
+    snprintf(what, sizeof what, w->what, (long long)w->query, (long long)w->key);
+    if (w->iteration) snprintf(layer, sizeof layer, "in layer %lld ", (long long)w->iteration);
+    if (w->head) snprintf(head, sizeof head, "in head %lld ", (long long)w->head);
+    return mlo_fail(m, MLO_E_UNSUPPORTED, reader,
+        "attention mask or bias '%s' of shape %s: %s%s%s; hardware hides keys by one bit each, and "
+        "by their distance (causal, a window), the same for all heads; it adds no relative "
+        "positions. Export with a mask of one number per token",
+        name, mlo_dims_text(m, f.rank, f.dims), layer, head, what);
+}
+
+/* One row of a mask (its diagonal, where queries differ) as a value of the outer graph. */
+static int mlo_key_row(mlo *m, mlo_scan *s, const char *whole, int64_t keys, int64_t rows,
+    mlo_graph *list, const char **row) {
     mlo_node bare = *s->node;
     bare.n_meta = 0;
     mlo_expansion x = { m, s->outer, &bare, mlo_opset_of(m), MLO_FLOAT, NULL, 0, NULL, 0 };
-    const int64_t shape[] = { -1, keys };
-    const char *rows = mlo_x_reshape(&x, whole, shape, 2), *first = mlo_x_whole(&x, 0);
-    *row = mlo_x_take(&x, rows, first, 0);
+    const int64_t shape[] = { -1, keys * rows };
+    const char *copies = mlo_x_reshape(&x, whole, shape, 2), *first = mlo_x_whole(&x, 0);
+    *row = mlo_x_take(&x, copies, first, 0);
+    if (rows > 1) {
+        int64_t *at = (int64_t *)mlo_scratch(m, (size_t)keys, sizeof *at);
+        for (int64_t j = 0; at && j < keys; j++) at[j] = j * (keys + 1);
+        if (at) *row = mlo_x_take(&x, *row, mlo_x_list(&x, at, (size_t)keys), 0);
+        mlo_scratch_free(m, at);
+    }
     for (size_t i = 0; i < x.n_made; i++) MLO_TRY(mlo_graph_add(m, list, x.made[i]));
     return mlo_failed(m);
 }
 
-/* *mask, which `reader` reads, becomes one number per key, in the outer graph; NULL where it
- * changes nothing. */
-static int mlo_key_mask(
-    mlo *m, mlo_scan *s, const mlo_node *reader, int64_t keys, const char **mask) {
+/* *mask, which `reader` reads, becomes one number per key, in the outer graph; NULL where every key
+ * counts. *sight: what it hides by place. own: see mlo_follow_mask. */
+static int mlo_key_mask(mlo_tracer *t, mlo_scan *s, const mlo_node *reader, int64_t keys,
+    int64_t *own, mlo_sight *sight, const char **mask) {
+    mlo *m = t->m;
     mlo_graph list = { 0 };
+    mlo_wrong w = { NULL, 0, 0, 0, 0 };
     mlo_form f = mlo_form_of(mlo_value_of(s->body, *mask));
     if (!mlo_form_known(&f) || f.rank < 1)
         return mlo_fail(m, MLO_E_SHAPE, reader,
             "an attention mask '%s' of unknown shape; bind open dimensions (%s) with "
             "--dim NAME=N",
             *mask, mlo_open_dims(m));
-    int64_t last = f.dims[f.rank - 1], rows = mlo_form_count(&f) / (last ? last : 1);
-    if (last == 1) { /* the same for all keys of a row: softmax does not see it */
+    int64_t last = f.dims[f.rank - 1], count = mlo_form_count(&f), zeros = 0;
+    if (last == 1 && keys > 1) { /* the same for all keys of a row: softmax does not see it */
         *mask = NULL;
         return 0;
     }
-    const char *whole = mlo_hoist(m, s, *mask, &list, 0), *row = whole;
-    if (!whole) return mlo_failed(m);
     if (last != keys)
         return mlo_fail(m, MLO_E_UNSUPPORTED, reader,
             "an attention mask '%s' of shape %s for %lld keys", *mask,
             mlo_dims_text(m, f.rank, f.dims), (long long)keys);
-    if (rows > 1) MLO_TRY(mlo_first_row(m, s, whole, keys, &list, &row));
-    if (list.n_node) MLO_TRY(mlo_put_before(m, s, &list));
-    if (rows > 1 && !mlo_rows_equal(m, s, whole, keys))
-        return mlo_refuse_mask(m, s, reader, whole, keys);
-    *mask = row;
-    return 0;
+    if (mlo_follow_mask(t, *mask, keys, own, sight, &w)) return mlo_failed(m);
+    if (w.what) return mlo_refuse_mask(m, s, reader, *mask, &w);
+    for (int64_t j = 0; j < keys; j++) zeros += mlo_symbol_is(t, own[j], 0);
+    const char *whole = zeros < keys ? mlo_hoist(m, s, *mask, &list, 0) : NULL;
+    if (zeros < keys && !whole) return mlo_failed(m);
+    *mask = whole;
+    int square = f.rank > 1 && f.dims[f.rank - 2] == keys && (sight->causal || sight->band);
+    if (whole && count > keys)
+        MLO_TRY(mlo_key_row(m, s, whole, keys, square ? keys : 1, &list, mask));
+    return list.n_node ? mlo_put_before(m, s, &list) : 0;
 }
 
 /* ======== src/integer/recognise.c ======== */
@@ -21536,6 +24127,8 @@ typedef enum {
     MLO_ATTENTION,
     MLO_UNARY,
     MLO_RESIDUAL,
+    MLO_ROTARY,
+    MLO_GATE,
     MLO_BLOCK_KINDS
 } mlo_block_kind;
 
@@ -21552,13 +24145,16 @@ typedef struct {
     int transposed;
     /* of a linear layer, and of its sum before the bias; NULL: nothing is fixed */
     mlo_given *weight_given, *bias_given, *sum_given;
-    /* norm */
+    /* norm; groups: so many of a token's channels */
     float epsilon;
     int center;
-    /* attention: heads, and what scores are multiplied by */
-    int64_t heads;
+    int64_t groups;
+    /* attention, rotary: heads (attention: of queries; of keys and values); attention: what scores
+     * are multiplied by; gate: what the product is */
+    int64_t heads, kv_heads;
     double scale;
     const char *mask; /* attention: the additive mask's name, NULL for none */
+    mlo_sight sight; /* attention: what the mask hides by place */
     int64_t tokens; /* attention: of a frame */
     /* attention: what scores (as the softmax reads them) and probabilities are rounded to; NULL:
      * nothing is fixed */
@@ -21699,8 +24295,8 @@ static const char *mlo_block_finish(mlo_recogniser *r, mlo_sublayer *b) {
 
 static const char *mlo_cannot(mlo_recogniser *r, const mlo_node *n, const char *what) {
     mlo_fail(r->m, MLO_E_UNSUPPORTED, n,
-        "%s; the integer core knows linear layers, norms, attention, residual adds and functions "
-        "of one value",
+        "%s; the integer core knows linear layers, norms, attention, residual adds, products and "
+        "functions of one value",
         what);
     return NULL;
 }
@@ -21751,6 +24347,10 @@ static const char *mlo_block_of(mlo_recogniser *r, const char *name) {
     mlo_rounding f;
     int is = mlo_is_rounded(&r->in, name, &f);
     if (is) out = mlo_note_block(r, &f);
+    if (!is && mlo_is_plain(&r->in, n)) {
+        is = 1;
+        out = mlo_block_of(r, n->input[0]);
+    }
     for (size_t k = 0; !is && r->kinds[k]; k++) out = r->kinds[k]->recognise(r, n, name, &is);
     if (!is)
         out = mlo_is_layout(n) ? mlo_block_layout(r, n, name)
@@ -21823,8 +24423,8 @@ static int mlo_recognise(mlo *m, const mlo_scan *scan, const mlo_sublayer_kind *
  */
 
 /* A signal: a value between sublayers. Arrays have an element per iteration, or per iteration and
- * channel (`per`). An integer y stands for (wide form) wide_scale y, or (narrow form) zero[c] +
- * narrow_scale shape[c] y. */
+ * channel (`per`). An integer y stands for (wide form) wide_scale wide_shape[c] y, or (narrow form)
+ * zero[c] + narrow_scale shape[c] y. */
 typedef struct {
     const char *name;
     /* demanded widths: matrix operand; residual stream */
@@ -21846,7 +24446,8 @@ typedef struct {
     double *low, *high, *mean, *square;
     /* drift: the mean of (what the integer stands for - the value) */
     double *wide_scale, *narrow_scale, *zero, *drift;
-    float *shape; /* NULL: all channels have one scale */
+    /* factors of the channels, of the narrow form and of the wide one; NULL: all have one scale */
+    float *shape, *wide_shape;
     /* of the linear layers that read it: the expected square error of their results, relative to
      * these; their products per token */
     double noise, macs;
@@ -22293,6 +24894,8 @@ static const struct {
     { "layer_norm", MLO_NORM, "0123" },
     { "rms_norm", MLO_NORM, "0123" },
     { "add", MLO_RESIDUAL, "03" },
+    { "rotary", MLO_ROTARY, "03" },
+    { "mul", MLO_GATE, "03" },
     { "gelu", MLO_UNARY, "03" },
     { "relu", MLO_UNARY, "03" },
     { "silu", MLO_UNARY, "03" },
@@ -22582,6 +25185,8 @@ static int mlo_qconfig(mlo_quantizer *q) {
  *     made by a table, read by linear    one scale and one zero
  *     the index of a table               one scale and one zero, over the range in which the
  *                                        function is not flat
+ *     made by a product                  a scale, and a factor per channel where one of its operands
+ *                                        can have it, too (gate.c); no zero
  *     anything else                      one scale
  *
  * With --scale pow2 every scale is a power of two, so that going from one to another is a shift.
@@ -23044,11 +25649,12 @@ static void mlo_shape_choose(mlo_shaper *h, int64_t channels, double top, float 
 /* Widens the ranges of channels to what other samples, also text of another kind, may contain: to
  * so many standard deviations about the mean, and to a quarter more at each end than was seen. This
  * makes rounding a little coarser, but saturation costs far more. Where samples are few, or drawn,
- * deviations say more than ends. What a norm makes has the longest tails. */
+ * deviations say more than ends. What a norm or a product makes has the longest tails. */
 static void mlo_widen(const mlo_quantizer *q, mlo_signal *s) {
     int trusted = q->m->n_calib && q->samples >= MLO_SAMPLES_FEW;
     int normed = !s->maker || s->maker->kind == MLO_NORM;
-    double deviations = trusted ? 4 : normed ? 8 : 6, margin = 0.25;
+    int product = s->maker && s->maker->kind == MLO_GATE;
+    double deviations = (trusted ? 4 : normed ? 8 : 6) + 2 * product, margin = 0.25;
     if (s->roomy) return;
     s->roomy = 1;
     for (int64_t c = 0; c < q->scan.iterations * s->channels; c++) {
@@ -23088,20 +25694,25 @@ static void mlo_fit(const mlo_quantizer *q, mlo_signal *s, int64_t i) {
     s->narrow_scale[i] = mlo_step(q, (most > 1e-20 ? most : 1) / mlo_top(s));
 }
 
-/* Sets shape, zero and scale of a signal whose shape is absorbed by the linear layers that read
- * `reads`. */
-static int mlo_shape_signal(mlo_quantizer *q, mlo_signal *s, const char *reads) {
+/* The largest magnitude of a channel. */
+static double mlo_reach(const mlo_signal *s, int64_t at) {
+    return fabs(s->low[at]) > fabs(s->high[at]) ? fabs(s->low[at]) : fabs(s->high[at]);
+}
+
+/* Sets shape and scale of a signal whose shape is absorbed by the linear layers that read `reads`;
+ * also its zero, unless that is to be nothing. */
+static int mlo_shape_about(mlo_quantizer *q, mlo_signal *s, const char *reads, int centred) {
     mlo *m = q->m;
     if (!s->shape && !(s->shape = MLO_NEW_N(m, float, (size_t)(q->scan.iterations * s->channels))))
         return mlo_failed(m);
     mlo_widen(q, s);
     for (int64_t i = 0; i < q->scan.iterations; i++) {
         mlo_shaper h;
-        mlo_middle(s, i);
+        if (centred) mlo_middle(s, i);
         if (mlo_shaper_open(q, reads, s->channels, i, &h)) return mlo_failed(m);
         for (int64_t c = 0; c < s->channels; c++) {
             int64_t at = i * s->channels + c;
-            h.range[c] = (s->high[at] - s->low[at]) / 2;
+            h.range[c] = centred ? (s->high[at] - s->low[at]) / 2 : mlo_reach(s, at);
             h.square[c] = s->square[at] - 2 * s->zero[at] * s->mean[at] + s->zero[at] * s->zero[at];
         }
         mlo_shape_choose(&h, s->channels, mlo_top(s), s->shape + i * s->channels);
@@ -23109,6 +25720,13 @@ static int mlo_shape_signal(mlo_quantizer *q, mlo_signal *s, const char *reads) 
         mlo_fit(q, s, i);
     }
     return 0;
+}
+
+static int mlo_shape_signal(mlo_quantizer *q, mlo_signal *s, const char *reads) {
+    return mlo_shape_about(q, s, reads, 1);
+}
+static int mlo_shape_symmetric(mlo_quantizer *q, mlo_signal *s, const char *reads) {
+    return mlo_shape_about(q, s, reads, 0);
 }
 
 /* ---- all of them ---------------------------------------------------------- */
@@ -23475,7 +26093,8 @@ static int mlo_narrow(mlo_quantizer *q, const mlo_sublayer *b, const char *name,
     return mlo_inputs(m, n, in, 4);
 }
 
-/* The width and scales a signal is made at. A wide form has no shape and no zero. */
+/* The width and scales a signal is made at. A wide form has no zero, and a shape only as an operand of
+ * a product (gate.c). */
 typedef struct {
     const double *scale, *zero;
     const float *shape;
@@ -23484,7 +26103,7 @@ typedef struct {
 } mlo_form_made;
 
 static mlo_form_made mlo_made_at(const mlo_quantizer *q, const mlo_signal *s) {
-    mlo_form_made w = { s->wide_scale, NULL, NULL, MLO_INT16, s->wide_bits };
+    mlo_form_made w = { s->wide_scale, NULL, s->wide_shape, MLO_INT16, s->wide_bits };
     mlo_form_made n = { s->narrow_scale, s->zero, s->shape, mlo_narrow_type(s), s->bits };
     return s->wide && !mlo_widened(q, s) ? w : n;
 }
@@ -23557,13 +26176,11 @@ static const char *mlo_block_unary(mlo_recogniser *r, mlo_node *n) {
             && mlo_is_carried(&r->in, n->input[1]);
         mlo_form other = mlo_body_form(
             &r->in, n->input[n->n_input > 1 && mlo_is_carried(&r->in, n->input[0])]);
-        int gate = both && mlo_is(n, "Mul");
         int places = !both && mlo_is(n, "Add") && mlo_tokens_of(&other) > 1;
         return mlo_cannot(r, n,
-            gate         ? "a gate, the product of two activations (SwiGLU, GeGLU)"
-                : places ? "a value that is added to the tokens inside of a layer (position "
-                           "embeddings in every layer)"
-                         : "an elementwise op that is no function of one value");
+            places ? "a value that is added to the tokens inside of a layer (position "
+                     "embeddings in every layer)"
+                   : "an elementwise op that is no function of one value");
     }
     b->n_in = 1;
     if (!mlo_unary_nodes(r, n->output[0], b->in[0], b, 0))
@@ -23600,7 +26217,7 @@ static mlo_sublayer *mlo_fused_unary(const mlo_quantizer *q, const mlo_sublayer 
 
 /* The type of a function of one value, by what it is made of. */
 static const char *mlo_q_function(const mlo_sublayer *b) {
-    int erf = 0, sigmoid = 0, tanh_ = 0, relu = 0, soft = 0;
+    int erf = 0, sigmoid = 0, tanh_ = 0, relu = 0, soft = 0, swish = 0;
     for (size_t i = 0; i < b->n_inner; i++) {
         const mlo_node *n = b->inner[i];
         erf |= mlo_is(n, "Erf") || mlo_is(n, "Gelu");
@@ -23608,8 +26225,10 @@ static const char *mlo_q_function(const mlo_sublayer *b) {
         tanh_ |= mlo_is(n, "Tanh");
         relu |= mlo_is(n, "Relu");
         soft |= mlo_is(n, "Softplus");
+        swish |= mlo_is(n, "Swish");
     }
     if (erf) return "gelu";
+    if (swish) return "silu";
     if (b->n_inner == 1)
         return relu   ? "relu"
             : tanh_   ? "tanh"
@@ -23683,9 +26302,10 @@ static mlo_array *mlo_tabulate(mlo_quantizer *q, const mlo_sublayer *u, int64_t 
         }
         for (size_t i = 0; i < n->n_input && !m->error.code; i++)
             if (mlo_has_input(n, i)) {
-                if (n->input[i] == u->in[0]) in[i] = x;
                 for (size_t j = 0; j < k && !in[i]; j++)
                     if (u->inner[j]->output[0] == n->input[i]) in[i] = made[j];
+                /* the one value, or a reshape of it */
+                if (!in[i] && mlo_is_carried(&q->r.in, n->input[i])) in[i] = x;
                 if (!in[i]) {
                     in[i] = mlo_scan_value(m, &q->scan, n->input[i], iteration);
                     own[i] = 1;
@@ -23712,6 +26332,8 @@ static int mlo_index_range(
     mlo_quantizer *q, const mlo_sublayer *u, mlo_signal *x, const mlo_signal *y, int64_t i) {
     enum { POINTS = 1025 };
     double low, high, step = y->wide ? y->wide_scale[i] : y->narrow_scale[i];
+    /* the result has 16 bits for what lies beyond what was seen */
+    if (y->wide) mlo_widen(q, x);
     mlo_range(x, i, &low, &high);
     double each = (high - low) / (POINTS - 1);
     mlo_array *f = mlo_tabulate(q, u, i, low, each, POINTS);
@@ -24302,29 +26924,41 @@ static const mlo_sublayer_kind mlo_linear_sublayer = {
 /* ======== src/integer/attention.c ======== */
 /* attention: recognises an attention and makes it an attention kernel.
  *
- * in:  MatMul(softmax(q k^T scale + mask), v) between reshapes, each checked element by element.
+ * in:  MatMul(softmax(q k^T scale + mask), v) between reshapes, each checked element by element;
+ *     heads of keys and values may be repeated, each for several heads of queries.
  * out: the kernel Attention, or one that rounds its probabilities, and perhaps its scores, as the
- *     source model does.
+ *     source model does. What a mask hides by place (causal, a window in each iteration) becomes
+ *     attributes and two numbers, what it hides by key one bit per key: see mask.c.
  *
  * invariant: scores have no term for a zero point of the queries, so queries have none. The result
- *     has the zero points of the values that are mixed.
+ *     has the zero points of the values that are mixed. A query of a causal or banded attention
+ *     that sees no key gives 0; floats give the mean of all values. It is padding itself.
  * cost: one walk over the index map of each chain of reshapes.
  */
 static const mlo_sublayer_kind mlo_attention_sublayer; /* the card, below */
 
 /* ---- recognising ---------------------------------------------------------- */
 
-/* Does the chain from `source` [.., T, C] split all its channels, in order, into those heads? */
-static int mlo_is_heads(
-    const mlo_recogniser *r, const char *source, const mlo_chain *c, const mlo_heads *v) {
+/* Does the chain from `source` [.., T, C] split all its channels, in order, into heads, each of which
+ * `shared` heads of the view read, one behind the other? */
+static int mlo_is_heads(const mlo_recogniser *r, const char *source, const mlo_chain *c,
+    const mlo_heads *v, int64_t shared) {
     mlo_form f = mlo_body_form(&r->in, source);
     int64_t n = v->heads * v->d;
-    int64_t *column = mlo_last_dim(&f) == n
+    int64_t *column = mlo_last_dim(&f) * shared == n
         ? (int64_t *)mlo_scratch(r->m, (size_t)n, sizeof *column)
         : NULL;
-    int ok = column && mlo_head_columns(&r->in, source, c, v, column) && mlo_is_identity(column, n);
+    int ok = column && mlo_head_columns(&r->in, source, c, v, column);
+    for (int64_t i = 0; ok && i < n; i++) ok = column[i] == i / (v->d * shared) * v->d + i % v->d;
     mlo_scratch_free(r->m, column);
     return ok;
+}
+
+/* How many query heads read each head of keys, by how many channels the keys have. */
+static int64_t mlo_shared_by(const mlo_recogniser *r, const char *keys, int64_t heads, int64_t d) {
+    mlo_form f = mlo_body_form(&r->in, keys);
+    int64_t own = mlo_last_dim(&f) / d;
+    return own > 0 && own < heads && heads % own == 0 ? heads / own : 1;
 }
 
 /* Does the node keep rows as rows: is the last dimension what it was? */
@@ -24384,40 +27018,6 @@ static mlo_node *mlo_scores(mlo_recogniser *r, mlo_node *softmax, mlo_sublayer *
     return NULL;
 }
 
-/* Is an operand of attention a sum of two products of the token with functions of its position:
- * rotary embedding? */
-static int mlo_is_rotary(const mlo_recogniser *r, const char *name) {
-    mlo_chain c;
-    double scale = 1;
-    mlo_node *n = mlo_made_by(&r->in, mlo_chain_walk(&r->in, name, &c, &scale));
-    if (mlo_is(n, "RotaryEmbedding") || mlo_is(n, "Concat")) return 1;
-    if (!mlo_is(n, "Add")) return 0;
-    for (int i = 0; i < 2; i++) {
-        const mlo_node *p = mlo_made_by(&r->in, n->input[i]);
-        if (!mlo_is(p, "Mul")
-            || mlo_is_carried(&r->in, p->input[0]) == mlo_is_carried(&r->in, p->input[1]))
-            return 0;
-    }
-    return 1;
-}
-
-/* How many key heads there are, if an Expand or a Tile repeats each for several query heads; else
- * 0. */
-static int64_t mlo_key_heads(const mlo_recogniser *r, const char *name, int64_t d) {
-    for (int i = 0; i < MLO_CHAIN; i++) {
-        mlo_chain c;
-        double scale = 1;
-        const mlo_node *n = mlo_made_by(&r->in, name = mlo_chain_walk(&r->in, name, &c, &scale));
-        if (!mlo_is(n, "Expand") && !mlo_is(n, "Tile")) return 0;
-        mlo_form from = mlo_body_form(&r->in, n->input[0]), to = mlo_body_form(&r->in, name);
-        if (mlo_form_known(&from) && mlo_form_known(&to)
-            && mlo_form_count(&from) < mlo_form_count(&to) && r->tokens > 0)
-            return mlo_form_count(&from) / (r->tokens * d);
-        name = n->input[0];
-    }
-    return 0;
-}
-
 /* How many sequences the carried value holds, as the attention's tokens show; 1 if it is no
  * batch. */
 static int64_t mlo_batch_of(const mlo_recogniser *r) {
@@ -24428,31 +27028,21 @@ static int64_t mlo_batch_of(const mlo_recogniser *r) {
 
 /* Refuses a product of activations that is attention, but not as the hardware has it, and says what
  * a person would call it. */
-static const char *mlo_cannot_attend(mlo_recogniser *r, const mlo_node *n, const mlo_sublayer *b,
-    const mlo_node *scores, int64_t d, const char *what) {
-    mlo *m = r->m;
-    int64_t batch = mlo_batch_of(r), groups = mlo_key_heads(r, scores->input[1], d);
-    int causal = b->mask && mlo_is_causal(m, r->body, b->mask, r->tokens, 0);
-    int rotary = mlo_is_rotary(r, scores->input[0]);
-    if (groups >= b->heads) groups = 0;
-    if (!causal && !rotary && !groups && batch == 1) return what ? mlo_cannot(r, n, what) : NULL;
-    const char *heads = "";
-    if (groups)
-        heads = mlo_format(m, "grouped-query attention (%lld query heads on %lld of keys)",
-            (long long)b->heads, (long long)groups);
-    if (!heads) return NULL;
-    if (!causal && !rotary && !groups)
-        mlo_fail(m, MLO_E_UNSUPPORTED, n,
+static const char *mlo_cannot_attend(
+    mlo_recogniser *r, const mlo_node *n, const mlo_node *scores, const char *what) {
+    int64_t batch = mlo_batch_of(r);
+    const char *turned = mlo_why_not_turned(&r->in, scores);
+    if (turned)
+        return mlo_cannot(r, n,
+            mlo_format(r->m,
+                "queries or keys that are no rotary embedding: what they are made of %s", turned));
+    if (batch > 1)
+        mlo_fail(r->m, MLO_E_UNSUPPORTED, n,
             "a batch of %lld; export with a batch of 1, or leave that axis open and give "
             "--dim NAME=1: hardware takes frames one after the other",
             (long long)batch);
     else
-        mlo_fail(m, MLO_E_UNSUPPORTED, n,
-            "%s%s%s%s%s; mlo rolls, checks and runs such models, hardware is for encoders "
-            "without",
-            causal ? "a decoder: its attention is causal" : "",
-            causal && (rotary || groups) ? ", with " : "", rotary ? "rotary embedding" : "",
-            rotary && groups ? " and " : "", heads);
+        return what ? mlo_cannot(r, n, what) : NULL;
     return NULL;
 }
 
@@ -24471,12 +27061,15 @@ static const char *mlo_block_attention(
     mlo_form s = mlo_body_form(&r->in, scores->output[0]);
     mlo_form o = mlo_body_form(&r->in, mix->output[0]);
     int64_t axis = mlo_int(softmax, "axis", -1);
-    if (!mlo_form_known(&s) || !mlo_form_known(&o) || s.rank < 3 || o.rank != s.rank)
+    if (!mlo_form_known(&s) || !mlo_form_known(&o) || s.rank < 3 || o.rank < 3)
         return mlo_cannot(r, scores, "scores of unknown shape (bind dimensions with --dim)");
     if (axis != -1 && axis != s.rank - 1)
         return mlo_cannot(r, softmax, "a softmax that is not over the keys");
     int64_t tq = s.dims[s.rank - 2], tk = s.dims[s.rank - 1], d = o.dims[o.rank - 1];
     b->heads = mlo_form_count(&s) / (tq * tk);
+    if (o.dims[o.rank - 2] != tq || mlo_form_count(&o) != b->heads * tq * d)
+        return mlo_cannot(
+            r, mix, "values that are mixed by other queries or heads than scores have");
     double scale[3] = { 1, 1, 1 };
     for (int i = 0; i < 3; i++)
         b->in[i] = mlo_chain_walk(
@@ -24488,10 +27081,12 @@ static const char *mlo_block_attention(
         return mlo_cannot(
             r, scores, "attention between sequences of two lengths (cross-attention, or a cache)");
     static const char *const what[] = { "queries", "keys", "values" };
+    int64_t shared = mlo_shared_by(r, b->in[1], b->heads, d);
+    b->kv_heads = b->heads / shared;
     for (int i = 0; i < 3; i++) {
         const mlo_heads at = { tk, b->heads, d, i == 1 };
-        if (mlo_is_heads(r, b->in[i], &chain[i], &at)) continue;
-        return mlo_cannot_attend(r, i < 2 ? scores : mix, b, scores, d,
+        if (mlo_is_heads(r, b->in[i], &chain[i], &at, i ? shared : 1)) continue;
+        return mlo_cannot_attend(r, i < 2 ? scores : mix, scores,
             mlo_format(r->m, "%s that are not laid out as heads of the token's channels", what[i]));
     }
     mlo_array *map = mlo_index_map(&r->in, mix->output[0], joined);
@@ -24586,16 +27181,41 @@ static int mlo_given_of_attention(mlo_quantizer *q, mlo_sublayer *b) {
     mlo_given_inside(q, b);
     return 0;
 }
-/* Checks that all attentions of a loop read one mask. */
-static int mlo_demand_attention(mlo_quantizer *q, const mlo_sublayer *b) {
-    if (!b->mask) return 0;
-    if (q->mask && q->mask != b->mask)
-        return mlo_fail(q->m, MLO_E_UNSUPPORTED, b->node,
-            "a loop with two attention masks, '%s' and '%s'; one key mask per loop is supported",
-            q->mask, b->mask);
-    q->mask = b->mask;
+
+/* ---- masks ---------------------------------------------------------------- */
+
+/* The masks of all attentions become what they hide by place, and one number per key in front of
+ * the loop, which is q's. */
+static int mlo_settle_masks(mlo_quantizer *q, mlo_tracer *t, int64_t *own) {
+    const mlo_sublayer *bare = NULL, *masked = NULL;
+    for (size_t i = 0; i < q->r.n_block; i++) {
+        mlo_sublayer *b = q->r.block[i];
+        const char *mask = b->mask;
+        if (b->kind != MLO_ATTENTION) continue;
+        if (mask && mlo_key_mask(t, &q->scan, b->node, b->tokens, own, &b->sight, &mask))
+            return mlo_failed(q->m);
+        if (mask && !q->mask) q->mask = mask;
+        *(mask ? &masked : &bare) = b;
+    }
+    if (bare && masked)
+        return mlo_fail(q->m, MLO_E_UNSUPPORTED, masked->node,
+            "a loop of attentions of which some have a key mask and some have none ('%s'); all "
+            "attentions of a loop read one",
+            mlo_node_name(bare->node));
     return 0;
 }
+
+static int mlo_settle_mask(mlo_quantizer *q) {
+    mlo_tracer t;
+    int64_t *own = (int64_t *)mlo_scratch(q->m, (size_t)q->r.tokens + 1, sizeof *own);
+    if (!own) return mlo_failed(q->m);
+    for (int64_t j = 0; j <= q->r.tokens; j++) own[j] = -1;
+    if (!mlo_trace_begin(q->m, &q->scan, &t)) mlo_settle_masks(q, &t, own);
+    mlo_trace_end(&t);
+    mlo_scratch_free(q->m, own);
+    return mlo_failed(q->m);
+}
+
 static int mlo_check_attention(mlo_quantizer *q, const mlo_sublayer *b) {
     const mlo_signal *x[3];
     for (int i = 0; i < 3; i++) x[i] = mlo_signal_of(q, b->in[i]);
@@ -24622,8 +27242,10 @@ static int mlo_attention_zeros(mlo_quantizer *q, const mlo_sublayer *b) {
     const mlo_signal *x = mlo_signal_of(q, b->in[0]);
     const mlo_signal *v = mlo_signal_of(q, b->in[2]);
     const mlo_signal *y = mlo_signal_of(q, b->out);
+    const int64_t d = y->channels / b->heads, shared = b->heads / b->kv_heads;
     for (int64_t c = 0; c < q->scan.iterations * y->channels; c++) {
-        double far = y->wide ? v->zero[c] : y->zero[c] - v->zero[c];
+        double from = v->zero[c / (d * shared) * d + c % d]; /* of the head that it is mixed of */
+        double far = y->wide ? from : y->zero[c] - from;
         if (x->zero[c] < 0 || x->zero[c] > 0)
             return mlo_fail(q->m, MLO_E_UNSUPPORTED, b->node,
                 "a zero point is fixed for the queries '%s'; only symmetric ones are supported",
@@ -24632,18 +27254,19 @@ static int mlo_attention_zeros(mlo_quantizer *q, const mlo_sublayer *b) {
             return mlo_fail(q->m, MLO_E_UNSUPPORTED, b->node,
                 "the values '%s' and their mix '%s' have different zeros, %g and %g; only one is "
                 "supported",
-                v->name, y->name, v->zero[c], y->wide ? 0 : y->zero[c]);
+                v->name, y->name, from, y->wide ? 0 : y->zero[c]);
     }
     return 0;
 }
 
-/* Sets the scales of an attention's result and of the values it mixes. */
+/* Sets the scales of an attention's result and of the values it mixes. Values that several query
+ * heads share get no scale per channel: the layer behind has other weights for each of them. */
 static int mlo_attention_scales(mlo_quantizer *q, const mlo_sublayer *b) {
     mlo_signal *v = mlo_signal_of(q, b->in[2]), *y = mlo_signal_of(q, b->out);
     int given = mlo_given_scaled(mlo_narrow_given(y));
     if (!given && !mlo_given_scaled(mlo_narrow_given(v)) && !mlo_weights_fixed(q, y->name)
-        && mlo_absorbed(y) && !y->wide && !v->wide && v->reads[MLO_ATTENTION] == 1
-        && !v->reads[MLO_LINEAR] && !v->reads[MLO_UNARY] && v->maker
+        && v->channels == y->channels && mlo_absorbed(y) && !y->wide && !v->wide
+        && v->reads[MLO_ATTENTION] == 1 && !v->reads[MLO_LINEAR] && !v->reads[MLO_UNARY] && v->maker
         && v->maker->kind == MLO_LINEAR) {
         if (mlo_shape_signal(q, v, y->name)) return mlo_failed(q->m);
         y->shape = v->shape;
@@ -24697,7 +27320,8 @@ static int mlo_quantize_attention(mlo_quantizer *q, const mlo_sublayer *b) {
     int lt = mlo_clog2(mlo_form_count(&f) / f.dims[f.rank - 1]);
     const char *p = mlo_format(m, "%s_p", b->out);
     const int64_t count = b->probs_given ? b->scores_given ? 10 : 7 : 4;
-    int32_t *data = p ? (int32_t *)mlo_parameter(q, p, MLO_INT32, 1, &count) : NULL;
+    const int64_t all = count + 2 * b->sight.band;
+    int32_t *data = p ? (int32_t *)mlo_parameter(q, p, MLO_INT32, 1, &all) : NULL;
     mlo_node *n = data ? mlo_kernel_node(q,
                              count == 4       ? &mlo_attention_kernel
                                  : count == 7 ? &mlo_attention_probs_kernel
@@ -24706,10 +27330,18 @@ static int mlo_quantize_attention(mlo_quantizer *q, const mlo_sublayer *b) {
                        : NULL;
     if (!n || mlo_attr_int(m, n, "heads", b->heads) || mlo_attr_int(m, n, "lt", lt))
         return mlo_failed(m);
-    for (int64_t i = 0; i < q->scan.iterations; i++)
+    if ((b->kv_heads < b->heads && mlo_attr_int(m, n, "kv_heads", b->kv_heads))
+        || (b->sight.causal && mlo_attr_int(m, n, "causal", 1))
+        || (b->sight.band && mlo_attr_int(m, n, "band", 1)))
+        return mlo_failed(m);
+    for (int64_t i = 0; i < q->scan.iterations; i++, data += all) {
         mlo_attention_numbers(b, i, lt,
             s[0]->narrow_scale[i] * s[1]->narrow_scale[i] * fabs(b->scale), s[2]->narrow_scale[i],
-            made.scale[i], data + count * i);
+            made.scale[i], data);
+        if (!b->sight.band) continue;
+        data[count] = b->sight.back[i];
+        data[count + 1] = b->sight.ahead[i];
+    }
     if (b->scale < 0)
         return mlo_fail(
             m, MLO_E_UNSUPPORTED, b->node, "attention scores with a negative scale %g", b->scale);
@@ -24721,7 +27353,6 @@ static int mlo_quantize_attention(mlo_quantizer *q, const mlo_sublayer *b) {
 static const mlo_sublayer_kind mlo_attention_sublayer = {
     .kind = MLO_ATTENTION,
     .recognise = mlo_recognise_attention,
-    .demand = mlo_demand_attention,
     .given = mlo_given_of_attention,
     .check = mlo_check_attention,
     .scales = mlo_attention_scales,
@@ -24733,44 +27364,78 @@ static const mlo_sublayer_kind mlo_attention_sublayer = {
 /* ======== src/integer/norm.c ======== */
 /* norm: recognises LayerNormalization and RMSNormalization and makes them a norm kernel.
  *
- * in:  a norm over the channels of a token; its gamma and beta are parameters or absent.
- * out: the kernel LayerNorm, which reads the residual stream.
+ * in:  a norm over the channels of a token, or one over each of its parts of as many channels (its
+ *     heads: between a reshape to [.., T, H, D] and one back); its gamma and beta are parameters
+ *     or absent, of a part's channels or of all.
+ * out: the kernel LayerNorm, which reads a wide value: the residual stream, or what a linear layer
+ *     makes.
  */
 static const mlo_sublayer_kind mlo_norm_sublayer; /* the card, below */
 
-static const char *mlo_block_norm(mlo_recogniser *r, mlo_node *n) {
-    mlo_sublayer *b = mlo_block_new(r, &mlo_norm_sublayer, n, n->output[0]);
-    mlo_form f = mlo_body_form(&r->in, n->input[0]);
-    int64_t axis = mlo_int(n, "axis", -1);
+static const char *mlo_block_norm(mlo_recogniser *r, mlo_node *n, const char *out) {
+    mlo_sublayer *b = mlo_block_new(r, &mlo_norm_sublayer, n, out);
+    const mlo_form f = mlo_body_form(&r->in, n->input[0]), to = mlo_body_form(&r->in, out);
+    mlo_chain chain;
+    chain.n = chain.n_rounding = 0;
     if (!b) return NULL;
-    if (axis != -1 && axis != f.rank - 1)
-        return mlo_cannot(r, n, "a norm that is not over the channels");
+    if (!mlo_is_norm(&r->in, n)) return mlo_cannot(r, n, "a norm that is not over the channels");
     b->in[0] = n->input[0];
     b->n_in = 1;
+    b->groups = mlo_last_dim(&to) / mlo_last_dim(&f);
+    if (b->groups > 1) {
+        b->in[0] = mlo_chain_walk(&r->in, n->input[0], &chain, NULL);
+        const mlo_form from = mlo_body_form(&r->in, b->in[0]);
+        if (mlo_last_dim(&from) != mlo_last_dim(&to) || !mlo_is_unmoved(r, b->in[0], &chain))
+            return mlo_cannot(r, n, "a norm over parts that are not a token's channels in order");
+        for (size_t k = 1; k < 3; k++) {
+            const mlo_form g = mlo_body_form(&r->in, mlo_has_input(n, k) ? n->input[k] : "");
+            if (mlo_has_input(n, k) && mlo_form_count(&g) != mlo_last_dim(&f)
+                && (g.rank != 2 || f.dims[f.rank - 2] != b->groups))
+                return mlo_cannot(r, n, "a norm whose scale differs from token to token");
+        }
+    }
     b->weight = mlo_has_input(n, 1) ? n->input[1] : NULL;
     b->bias = mlo_has_input(n, 2) ? n->input[2] : NULL;
     b->epsilon = mlo_float(n, "epsilon", 1e-5f);
     b->center = mlo_is(n, "LayerNormalization");
-    return mlo_block_finish(r, b);
+    if (!mlo_block_finish(r, b) || mlo_chain_note(r, b->in[0], &chain, 1)) return NULL;
+    return b->out;
 }
 
 static const char *mlo_recognise_norm(mlo_recogniser *r, mlo_node *n, const char *name, int *is) {
-    (void)name;
-    *is = mlo_is(n, "LayerNormalization") || mlo_is(n, "RMSNormalization");
-    return *is ? mlo_block_norm(r, n) : NULL;
+    mlo_node *parts = mlo_joined_norm(&r->in, n);
+    *is = parts || mlo_is(n, "LayerNormalization") || mlo_is(n, "RMSNormalization");
+    return *is ? mlo_block_norm(r, parts ? parts : n, name) : NULL;
 }
 static const char *mlo_type_norm(const mlo_sublayer *b) {
     return b->center ? "layer_norm" : "rms_norm";
 }
 
-/* g, b, [eps, shift] of one iteration: see kernels/layernorm.c. */
-static void mlo_norm_numbers(const mlo_sublayer *b, int64_t channels, int64_t i, const float *gamma,
-    const float *beta, double x_scale, const mlo_form_made *y, int32_t *g, int32_t *o, int64_t *p) {
+/* A norm's parameters in one iteration, by channel of the token; NULL: 1, or 0. of: how many there
+ * are (a part's channels, or all of them). */
+typedef struct {
+    mlo_array *gamma, *beta;
+    int64_t of[2];
+} mlo_norm_given;
+
+static double mlo_norm_gamma(const mlo_norm_given *n, int64_t c) {
+    return n->gamma ? (double)((const float *)n->gamma->data)[c % n->of[0]] : 1;
+}
+static double mlo_norm_beta(const mlo_norm_given *n, int64_t c) {
+    return n->beta ? (double)((const float *)n->beta->data)[c % n->of[1]] : 0;
+}
+
+/* g, b, [eps, shift] of one iteration: see kernels/layernorm.c. all: channels of a token; count: of
+ * those, the first ones that have a g and b. */
+static void mlo_norm_numbers(const mlo_sublayer *b, int64_t all, int64_t count, int64_t i,
+    const mlo_norm_given *given, double x_scale, const mlo_form_made *y, int32_t *g, int32_t *o,
+    int64_t *p) {
     double most_g = 1e-30, most_b = 1e-30;
-#define MLO_NORM_STEP (y->scale[i] * (y->shape ? (double)y->shape[i * channels + c] : 1))
-#define MLO_NORM_BETA ((beta ? (double)beta[c] : 0) - (y->zero ? y->zero[i * channels + c] : 0))
-    for (int64_t c = 0; c < channels; c++) {
-        double vg = (gamma ? fabs((double)gamma[c]) : 1) / MLO_NORM_STEP;
+    const double channels = (double)(all / b->groups);
+#define MLO_NORM_STEP (y->scale[i] * (y->shape ? (double)y->shape[i * all + c] : 1))
+#define MLO_NORM_BETA (mlo_norm_beta(given, c) - (y->zero ? y->zero[i * all + c] : 0))
+    for (int64_t c = 0; c < count; c++) {
+        double vg = fabs(mlo_norm_gamma(given, c)) / MLO_NORM_STEP;
         double vb = fabs(MLO_NORM_BETA) / MLO_NORM_STEP;
         if (vg > most_g) most_g = vg;
         if (vb > most_b) most_b = vb;
@@ -24779,8 +27444,8 @@ static void mlo_norm_numbers(const mlo_sublayer *b, int64_t channels, int64_t i,
     int by_b = (int)floor(log2(1073741823.0 / most_b));
     int sh = by_g < by_b ? by_g : by_b;
     sh = sh > 30 ? 30 : sh < 0 ? 0 : sh;
-    for (int64_t c = 0; c < channels; c++) {
-        double vg = floor(ldexp((gamma ? (double)gamma[c] : 1) / MLO_NORM_STEP, sh - 14) + 0.5);
+    for (int64_t c = 0; c < count; c++) {
+        double vg = floor(ldexp(mlo_norm_gamma(given, c) / MLO_NORM_STEP, sh - 14) + 0.5);
         g[c] = (int32_t)(vg > 32767 ? 32767 : vg < -32768 ? -32768 : vg);
         o[c] = mlo_to_int32(
             floor(ldexp(MLO_NORM_BETA / MLO_NORM_STEP, sh) + 0.5) + (sh ? ldexp(1, sh - 1) : 0));
@@ -24788,10 +27453,47 @@ static void mlo_norm_numbers(const mlo_sublayer *b, int64_t channels, int64_t i,
 #undef MLO_NORM_STEP
 #undef MLO_NORM_BETA
     double eps = floor(
-        (double)b->epsilon * (double)channels * (double)channels / (x_scale * x_scale) + 0.5);
+        (double)b->epsilon * channels * channels / (x_scale * x_scale) + 0.5);
     double cap = ldexp(1, 47);
     p[0] = eps < 1 ? 1 : eps > cap ? (int64_t)cap : (int64_t)eps;
     p[1] = sh;
+}
+
+/* One of a norm's parameters in an iteration: of a part's channels or of all, rounded as given. */
+static mlo_array *mlo_norm_parameter(mlo_quantizer *q, const mlo_sublayer *b, const char *name,
+    const mlo_given *given, int64_t all, int64_t i) {
+    mlo *m = q->m;
+    mlo_array *a = name ? mlo_scan_value(m, &q->scan, name, i) : NULL;
+    const int64_t count = a ? mlo_array_count(a) : 0;
+    if (a && (a->dtype != MLO_FLOAT || (count != all / b->groups && count != all)))
+        mlo_fail(m, MLO_E_TYPE, b->node,
+            "a norm whose scale or bias is not %lld float32 values", (long long)(all / b->groups));
+    for (int64_t c = 0; a && c < count && !m->error.code; c++)
+        ((float *)a->data)[c] = (float)mlo_given_rounded(
+            given, i * all + c, (double)((float *)a->data)[c]);
+    return a;
+}
+
+/* Is what the norm's result stands for another thing in each part? */
+static int mlo_norm_differs(const mlo_form_made *y, int64_t all, int64_t part, int64_t loops) {
+    int differs = 0;
+    for (int64_t at = 0; at < loops * all; at++) {
+        const int64_t like = at - at % all + at % all % part;
+        differs |= y->shape && (y->shape[at] < y->shape[like] || y->shape[at] > y->shape[like]);
+        differs |= y->zero && (y->zero[at] < y->zero[like] || y->zero[at] > y->zero[like]);
+    }
+    return differs;
+}
+
+/* Does each part of a token need a g and b of its own? */
+static int mlo_norm_is_own(
+    mlo_quantizer *q, const mlo_sublayer *b, const mlo_form_made *y, int64_t all) {
+    const int64_t part = all / b->groups;
+    const mlo_form g = mlo_body_form(&q->r.in, b->weight ? b->weight : "");
+    const mlo_form o = mlo_body_form(&q->r.in, b->bias ? b->bias : "");
+    return b->groups > 1
+        && ((b->weight && mlo_form_count(&g) > part) || (b->bias && mlo_form_count(&o) > part)
+            || mlo_norm_differs(y, all, part, q->scan.iterations));
 }
 
 static int mlo_quantize_norm(mlo_quantizer *q, const mlo_sublayer *b) {
@@ -24799,42 +27501,34 @@ static int mlo_quantize_norm(mlo_quantizer *q, const mlo_sublayer *b) {
     mlo_signal *x = mlo_signal_of(q, b->in[0]), *y = mlo_signal_of(q, b->out);
     mlo_form_made made = mlo_made_at(q, y);
     mlo_form f = mlo_body_form(&q->r.in, b->in[0]);
-    int64_t channels = f.rank > 0 ? f.dims[f.rank - 1] : 1;
-    const int64_t two = 2;
+    const int64_t all = f.rank > 0 ? f.dims[f.rank - 1] : 1, two = 2;
+    const int own = mlo_norm_is_own(q, b, &made, all);
+    const int64_t count = own ? all : all / b->groups, dims[] = { b->groups, all / b->groups };
     const char *names[] = { mlo_format(m, "%s_g", b->out), mlo_format(m, "%s_b", b->out),
         mlo_format(m, "%s_p", b->out) };
+    int32_t *part[2];
     if (m->error.code) return mlo_failed(m);
-    int32_t *g = (int32_t *)mlo_parameter(q, names[0], MLO_INT32, 1, &channels);
-    int32_t *o = (int32_t *)mlo_parameter(q, names[1], MLO_INT32, 1, &channels);
+    for (int k = 0; k < 2; k++)
+        part[k] = (int32_t *)mlo_parameter(q, names[k], MLO_INT32, 1 + own, own ? dims : dims + 1);
     int64_t *p = (int64_t *)mlo_parameter(q, names[2], MLO_INT64, 1, &two);
     for (int64_t i = 0; i < q->scan.iterations && !m->error.code; i++) {
-        mlo_array *gamma = b->weight ? mlo_scan_value(m, &q->scan, b->weight, i) : NULL;
-        mlo_array *beta = b->bias && !m->error.code ? mlo_scan_value(m, &q->scan, b->bias, i)
-                                                    : NULL;
-        if ((gamma && (gamma->dtype != MLO_FLOAT || mlo_array_count(gamma) != channels))
-            || (beta && (beta->dtype != MLO_FLOAT || mlo_array_count(beta) != channels)))
-            mlo_fail(m, MLO_E_TYPE, b->node,
-                "a norm whose scale or bias is not %lld float32 values", (long long)channels);
-        if (gamma && !m->error.code)
-            for (int64_t c = 0; c < channels; c++)
-                ((float *)gamma->data)[c] = (float)mlo_given_rounded(
-                    b->weight_given, i * channels + c, (double)((float *)gamma->data)[c]);
-        if (beta && !m->error.code)
-            for (int64_t c = 0; c < channels; c++)
-                ((float *)beta->data)[c] = (float)mlo_given_rounded(
-                    b->bias_given, i * channels + c, (double)((float *)beta->data)[c]);
+        mlo_norm_given n = { mlo_norm_parameter(q, b, b->weight, b->weight_given, all, i), NULL,
+            { 1, 1 } };
+        if (!m->error.code) n.beta = mlo_norm_parameter(q, b, b->bias, b->bias_given, all, i);
+        if (n.gamma) n.of[0] = mlo_array_count(n.gamma);
+        if (n.beta) n.of[1] = mlo_array_count(n.beta);
         if (!m->error.code)
-            mlo_norm_numbers(b, channels, i, gamma ? (float *)gamma->data : NULL,
-                beta ? (float *)beta->data : NULL, x->wide_scale[i], &made, g + i * channels,
-                o + i * channels, p + 2 * i);
-        mlo_array_free(m, gamma);
-        mlo_array_free(m, beta);
+            mlo_norm_numbers(b, all, count, i, &n, x->wide_scale[i], &made, part[0] + i * count,
+                part[1] + i * count, p + 2 * i);
+        mlo_array_free(m, n.gamma);
+        mlo_array_free(m, n.beta);
     }
     mlo_node *n = m->error.code
         ? NULL
         : mlo_kernel_node(q, &mlo_layernorm_kernel, b, b->out, made.type, made.bits, made.scale);
     const char *in[] = { x->wide_name, names[0], names[1], names[2] };
-    if (!n || mlo_attr_int(m, n, "center", b->center) || mlo_inputs(m, n, in, 4))
+    if (!n || mlo_attr_int(m, n, "center", b->center)
+        || (b->groups > 1 && mlo_attr_int(m, n, "groups", b->groups)) || mlo_inputs(m, n, in, 4))
         return mlo_failed(m);
     return mlo_narrow(q, b, b->out, y);
 }
@@ -24845,6 +27539,162 @@ static const mlo_sublayer_kind mlo_norm_sublayer = {
     .recognise = mlo_recognise_norm,
     .quantize = mlo_quantize_norm,
     .type = mlo_type_norm,
+};
+
+/* ======== src/integer/rotary.c ======== */
+/* rotary: recognises rotary position embedding and makes it a rotary kernel.
+ *
+ * in:  RotaryEmbedding of pairs that are neighbours, on tokens [1, T, C]: the spelling that
+ *     respell.c makes of all others. Its tables are parameters, [1, T, D/2].
+ * out: the kernel Rotary, whose table holds cosines and sines in steps of 2^-14 of the largest of
+ *     them; what that is goes into the multiplier.
+ *
+ * The kernel mixes two channels, so both are in the same steps, without a zero: its operand has one
+ * scale and no zeros, and so has its result. The operand has 16 bits, so that it is rounded once,
+ * when it has been turned.
+ *
+ * invariant: a pair that does not turn keeps what it was, but for the one rounding.
+ * cost: T D numbers an iteration.
+ */
+static const mlo_sublayer_kind mlo_rotary_sublayer; /* the card, below */
+
+/* ---- recognising ---------------------------------------------------------- */
+
+static const char *mlo_recognise_rotary(mlo_recogniser *r, mlo_node *n, const char *name, int *is) {
+    *is = mlo_is(n, "RotaryEmbedding");
+    if (!*is) return NULL;
+    if (!mlo_is_turned(&r->in, n))
+        return mlo_cannot(r, n,
+            "rotary embedding outside of an attention's queries and keys, or by angles that are no "
+            "constants");
+    mlo_sublayer *b = mlo_block_new(r, &mlo_rotary_sublayer, n, name);
+    if (!b) return NULL;
+    b->in[0] = n->input[0];
+    b->n_in = 1;
+    b->heads = mlo_int(n, "num_heads", 1);
+    return mlo_block_finish(r, b);
+}
+
+static const char *mlo_type_rotary(const mlo_sublayer *b) {
+    (void)b;
+    return "rotary";
+}
+static double mlo_products_rotary(mlo_quantizer *q, const mlo_sublayer *b) {
+    return 2.0 * (double)mlo_signal_of(q, b->out)->channels;
+}
+
+/* ---- what is given, and the scales ---------------------------------------- */
+
+/* Drops, with a warning, given zero points: a rotation has no term for them. */
+static int mlo_given_rotary(mlo_quantizer *q, mlo_sublayer *b) {
+    mlo_signal *s[] = { mlo_signal_of(q, b->in[0]), mlo_signal_of(q, b->out) };
+    for (int k = 0; k < 2; k++) {
+        const mlo_given *g = mlo_narrow_given(s[k]);
+        int far = 0;
+        for (int64_t i = 0; mlo_given_scaled(g) && i < q->scan.iterations; i++)
+            far |= mlo_given_zero(g, i) < 0 || mlo_given_zero(g, i) > 0;
+        if (!far) continue;
+        s[k]->given = s[k]->given_narrow = NULL;
+        mlo_warn(q->m,
+            "%s: a zero point is not taken over (rotary embedding knows none): scales of '%s' are "
+            "chosen here",
+            mlo_node_name(b->node), s[k]->name);
+    }
+    return mlo_failed(q->m);
+}
+
+/* Steps for the largest magnitude of any channel, with room for what other samples hold: a sharp
+ * softmax forgives coarser steps, saturated queries it does not. */
+static void mlo_rotary_fit(mlo_quantizer *q, mlo_signal *s) {
+    if (mlo_given_scaled(mlo_narrow_given(s))) {
+        mlo_obey(q, s);
+        return;
+    }
+    s->shape = NULL;
+    for (int64_t c = 0; c < q->scan.iterations * s->channels; c++) s->zero[c] = 0;
+    for (int64_t i = 0; i < q->scan.iterations; i++)
+        s->narrow_scale[i] = mlo_step(
+            q, (s->most[i] > 1e-20 ? s->most[i] : 1) * mlo_headroom / mlo_top(s));
+}
+
+static int mlo_rotary_scales(mlo_quantizer *q, const mlo_sublayer *b) {
+    mlo_signal *x = mlo_signal_of(q, b->in[0]);
+    for (int64_t c = 0; mlo_given_scaled(mlo_narrow_given(x)) && c < x->channels; c++)
+        if (x->zero[c] < 0 || x->zero[c] > 0)
+            return mlo_fail(q->m, MLO_E_UNSUPPORTED, b->node,
+                "a zero point is fixed for '%s', which rotary embedding turns; only symmetric ones "
+                "are supported",
+                x->name);
+    mlo_rotary_fit(q, x);
+    mlo_rotary_fit(q, mlo_signal_of(q, b->out));
+    return 0;
+}
+
+/* ---- making it ------------------------------------------------------------ */
+
+enum { MLO_TURN_FRACTION = 14 }; /* bits of a number of the table behind the point */
+
+/* The table of one iteration, [T, D]: cosine and sine of each pair, as parts of the largest of them,
+ * which is returned (a power of two where scales are). -1: failed. */
+static double mlo_rotary_table(
+    mlo_quantizer *q, const mlo_sublayer *b, int64_t i, int64_t n, int16_t *table) {
+    mlo *m = q->m;
+    double most = 0;
+    mlo_array *a[2] = { NULL, NULL };
+    for (size_t k = 0; k < 2 && !m->error.code; k++) {
+        a[k] = mlo_scan_value(m, &q->scan, b->node->input[k + 1], i);
+        if (a[k] && mlo_array_count(a[k]) != n)
+            mlo_fail(m, MLO_E_SHAPE, b->node, "a table of %lld numbers for %lld",
+                (long long)mlo_array_count(a[k]), (long long)n);
+        for (int64_t e = 0; a[k] && !m->error.code && e < n; e++)
+            most = fmax(most, fabs(mlo_number_at(a[k], e)));
+    }
+    most = !(most > 1e-20) ? 1 : q->pow2 ? mlo_pow2_up(most) : most;
+    for (int64_t e = 0; !m->error.code && e < 2 * n; e++)
+        table[e] = (int16_t)rint(ldexp(mlo_number_at(a[e % 2], e / 2) / most, MLO_TURN_FRACTION));
+    for (int k = 0; k < 2; k++) mlo_array_free(m, a[k]);
+    return m->error.code ? -1 : most;
+}
+
+static int mlo_quantize_rotary(mlo_quantizer *q, const mlo_sublayer *b) {
+    mlo *m = q->m;
+    mlo_signal *x = mlo_signal_of(q, b->in[0]), *y = mlo_signal_of(q, b->out);
+    const mlo_form_made made = mlo_made_at(q, y);
+    const mlo_form f = mlo_body_form(&q->r.in, b->out);
+    const int64_t two = 2, shape[] = { f.dims[1], f.dims[2] / b->heads }, n = shape[0] * shape[1];
+    const char *names[] = { mlo_format(m, "%s_turns", b->out), mlo_format(m, "%s_p", b->out) };
+    if (m->error.code) return mlo_failed(m);
+    int16_t *table = (int16_t *)mlo_parameter(q, names[0], MLO_INT16, 2, shape);
+    int32_t *p = (int32_t *)mlo_parameter(q, names[1], MLO_INT32, 1, &two);
+    mlo_node *node = table && p
+        ? mlo_kernel_node(q, &mlo_rotary_kernel, b, b->out, made.type, made.bits, made.scale)
+        : NULL;
+    if (!node || mlo_attr_int(m, node, "heads", b->heads)) return mlo_failed(m);
+    for (int64_t i = 0; i < q->scan.iterations; i++) {
+        int64_t mult;
+        int shift;
+        const double most = mlo_rotary_table(q, b, i, n / 2, table + n * i);
+        if (most < 0
+            || mlo_ratio(q, node,
+                ldexp(x->narrow_scale[i] * most / made.scale[i], -MLO_TURN_FRACTION), 62, &mult,
+                &shift))
+            return mlo_failed(m);
+        p[2 * i] = (int32_t)mult;
+        p[2 * i + 1] = shift;
+    }
+    const char *in[] = { x->narrow_name, names[0], names[1] };
+    return mlo_inputs(m, node, in, 3) ? mlo_failed(m) : mlo_narrow(q, b, b->out, y);
+}
+
+static const mlo_sublayer_kind mlo_rotary_sublayer = {
+    .kind = MLO_ROTARY,
+    .operand_bits = 16,
+    .recognise = mlo_recognise_rotary,
+    .given = mlo_given_rotary,
+    .scales = mlo_rotary_scales,
+    .products = mlo_products_rotary,
+    .quantize = mlo_quantize_rotary,
+    .type = mlo_type_rotary,
 };
 
 /* ======== src/integer/residual.c ======== */
@@ -24962,6 +27812,190 @@ static const mlo_sublayer_kind mlo_residual_sublayer = {
     .type = mlo_type_residual,
 };
 
+/* ======== src/integer/gate.c ======== */
+/* gate: recognises the product of two values of the loop and makes it a Mul of streams.
+ *
+ * in:  a Mul of two values that depend on the carried value, of one shape: silu(x Wg) * (x Wu), and
+ *     any other two. What is a function of one value alone (x * sigmoid(x)) is that: see unary.c.
+ * out: the kernel Mul of two wide streams, which have no zero points. A function that is all that
+ *     reads the linear layer behind it has become that layer's table.
+ *
+ * The product of channels has one multiplier, but the channels of products differ more than those
+ * of their operands, and 8 bits are few. So where linear layers alone read the product, and one of
+ * the operands is a linear layer's result that nothing else reads, the product gets a factor per
+ * channel (a shape), for nothing: the layer in front divides by it, in the multipliers that it has
+ * anyway, and those behind have it in their weights.
+ *
+ * invariant: that operand has the shape of the product; the steps of both then are multiples of each
+ *     other by one number.
+ * example: a product whose channels reach 0.1 and 20 leaves the first of them one of 127 steps, or
+ *     with shapes of 0.1 and 20 all.
+ * cost: two multipliers a lane.
+ */
+static const mlo_sublayer_kind mlo_gate_sublayer; /* the card, below */
+
+/* ---- recognising ---------------------------------------------------------- */
+
+/* The value that `name` is a positive constant times; *scale takes the constant. */
+static const char *mlo_unscaled_operand(mlo_recogniser *r, const char *name, double *scale) {
+    for (int i = 0; i < MLO_CHAIN; i++) {
+        const mlo_node *n = mlo_made_by(&r->in, name);
+        double by = 1;
+        const char *from = n ? mlo_unscaled(&r->in, n, &by) : NULL;
+        if (!from || !(by > 0) || !mlo_is_carried(&r->in, from)) break;
+        *scale *= by;
+        name = from;
+    }
+    return name;
+}
+
+/* Is it a product of two values, which is no function of one? */
+static int mlo_is_gate(mlo_recogniser *r, mlo_node *n) {
+    return mlo_is(n, "Mul") && mlo_is_carried(&r->in, n->input[0])
+        && mlo_is_carried(&r->in, n->input[1]) && !mlo_unary_source(r, n);
+}
+
+static const char *mlo_block_gate(mlo_recogniser *r, mlo_node *n, const char *out, double scale) {
+    mlo_sublayer *b = mlo_block_new(r, &mlo_gate_sublayer, n, out);
+    mlo_form f0 = mlo_body_form(&r->in, n->input[0]), f1 = mlo_body_form(&r->in, n->input[1]);
+    if (!b) return NULL;
+    if (!mlo_form_known(&f0) || !mlo_form_known(&f1) || mlo_last_dim(&f0) != mlo_last_dim(&f1)
+        || mlo_form_count(&f0) != mlo_form_count(&f1))
+        return mlo_cannot(r, n, "a product of two shapes");
+    for (int k = 0; k < 2; k++) b->in[k] = mlo_unscaled_operand(r, n->input[k], &scale);
+    b->n_in = 2;
+    b->scale = scale;
+    return mlo_block_finish(r, b);
+}
+
+/* The product may be multiplied by a constant: it is part of the multiplier. */
+static const char *mlo_recognise_gate(mlo_recogniser *r, mlo_node *n, const char *name, int *is) {
+    double scale = 1;
+    const char *product = mlo_unscaled_operand(r, name, &scale);
+    mlo_value *v = mlo_value_of(r->body, product);
+    mlo_node *p = mlo_made_by(&r->in, product);
+    *is = p && mlo_is_gate(r, p) && (p == n || (v && v->n_uses == 1));
+    return *is ? mlo_block_gate(r, p, name, scale) : NULL;
+}
+static const char *mlo_type_gate(const mlo_sublayer *b) {
+    (void)b;
+    return "mul";
+}
+
+/* ---- scales --------------------------------------------------------------- */
+
+static int mlo_is_read_once(const mlo_quantizer *q, const char *name) {
+    int readers = 0;
+    for (size_t i = 0; i < q->r.n_block; i++)
+        for (int k = 0; k < q->r.block[i]->n_in; k++) readers += q->r.block[i]->in[k] == name;
+    return readers == 1 && name != q->result;
+}
+
+/* The operand that can have a factor per channel; NULL: none can. */
+static mlo_signal *mlo_gate_shaped(mlo_quantizer *q, const mlo_sublayer *b) {
+    const mlo_signal *y = mlo_signal_of(q, b->out);
+    if (y->wide || !mlo_absorbed(y) || mlo_narrow_given(y) || mlo_weights_fixed(q, y->name))
+        return NULL;
+    for (int k = 0; k < 2; k++) {
+        mlo_signal *s = mlo_signal_of(q, b->in[k]);
+        if (s->maker && s->maker->kind == MLO_LINEAR && !s->given && !s->given_wide && !s->narrow
+            && mlo_is_read_once(q, s->name))
+            return s;
+    }
+    return NULL;
+}
+
+/* The operand takes over the product's shape. Rounding x to its steps moves the product by up to
+ * `other` (the other operand) times these; that is to stay well below the product's own steps, so
+ * channels in which x is large while the product is small have a larger factor. */
+static void mlo_gate_shape(
+    const mlo_quantizer *q, mlo_signal *x, const mlo_signal *other, mlo_signal *y, int64_t i) {
+    double most = 0, reach = 0;
+    const int64_t from = i * y->channels, to = from + y->channels;
+    for (int64_t c = from; c < to; c++) {
+        double r = mlo_reach(y, c) / (double)y->shape[c];
+        if (r > most) most = r;
+    }
+    /* of an operand's step, times the other, in steps of the product: a quarter at most */
+    double least = 4 * other->most[i] * mlo_headroom * mlo_top(y)
+        / (mlo_wide_top(x) * (most > 1e-20 ? most : 1));
+    for (int64_t c = from; c < to; c++) {
+        double t = mlo_reach(x, c) * least;
+        if (t > (double)y->shape[c]) y->shape[c] = (float)(q->pow2 ? mlo_pow2_up(t) : t);
+    }
+    for (int64_t c = from; c < to; c++) {
+        double r = mlo_reach(x, c) / (double)y->shape[c];
+        if (r > reach) reach = r;
+    }
+    x->wide_scale[i] = mlo_step(q, (reach > 1e-20 ? reach : 1) * mlo_headroom / mlo_wide_top(x));
+    x->wide_shape = y->shape;
+    mlo_fit(q, y, i);
+}
+
+static int mlo_gate_scales(mlo_quantizer *q, const mlo_sublayer *b) {
+    mlo_signal *y = mlo_signal_of(q, b->out), *x = mlo_gate_shaped(q, b);
+    if (!y->narrow) return 0;
+    if (y->wide || mlo_given_scaled(mlo_narrow_given(y))) return mlo_narrow_scales(q, y);
+    if (x && mlo_shape_symmetric(q, y, y->name)) return mlo_failed(q->m);
+    if (!x) mlo_widen(q, y);
+    for (int64_t i = 0; i < q->scan.iterations; i++) {
+        if (x)
+            mlo_gate_shape(q, x, mlo_signal_of(q, b->in[b->in[0] == x->name]), y, i);
+        else
+            mlo_fit(q, y, i);
+    }
+    return 0;
+}
+
+/* ---- making it ------------------------------------------------------------ */
+
+/* Is a zero given for the product, which no product of streams has? */
+static int mlo_gate_offset(const mlo_quantizer *q, const mlo_signal *y) {
+    for (int64_t c = 0; !y->wide && c < q->scan.iterations * y->channels; c++)
+        if (y->zero[c] < 0 || y->zero[c] > 0) return 1;
+    return mlo_widened(q, y);
+}
+
+/* A product with a zero is made without one, in the same steps, but 16 bits of them. */
+static int mlo_quantize_gate(mlo_quantizer *q, const mlo_sublayer *b) {
+    mlo *m = q->m;
+    const mlo_signal *a = mlo_signal_of(q, b->in[0]), *c = mlo_signal_of(q, b->in[1]);
+    mlo_signal *y = mlo_signal_of(q, b->out);
+    const int offset = mlo_gate_offset(q, y);
+    const mlo_form_made plain = { y->narrow_scale, NULL, NULL, MLO_INT16, 16 };
+    const mlo_form_made made = offset ? plain : mlo_made_at(q, y);
+    const char *out = offset ? mlo_format(m, "%s_product", b->out) : b->out;
+    const char *p = mlo_format(m, "%s_p", b->out);
+    const int64_t two = 2;
+    int32_t *data = p && out ? (int32_t *)mlo_parameter(q, p, MLO_INT32, 1, &two) : NULL;
+    mlo_node *n = data
+        ? mlo_kernel_node(q, &mlo_mul_kernel, b, out, made.type, made.bits, made.scale)
+        : NULL;
+    if (!n) return mlo_failed(m);
+    for (int64_t i = 0; i < q->scan.iterations; i++) {
+        int64_t mult;
+        int shift;
+        MLO_TRY(mlo_ratio(q, b->node,
+            a->wide_scale[i] * c->wide_scale[i] * b->scale / made.scale[i], 62, &mult, &shift));
+        data[2 * i] = (int32_t)mult;
+        data[2 * i + 1] = shift;
+    }
+    const char *in[] = { a->wide_name, c->wide_name, p };
+    if (mlo_inputs(m, n, in, 3)
+        || (offset && mlo_offset_node(q, b, out, b->out, mlo_narrow_type(y), y->bits, y, -1)))
+        return mlo_failed(m);
+    return mlo_narrow(q, b, b->out, y);
+}
+
+static const mlo_sublayer_kind mlo_gate_sublayer = {
+    .kind = MLO_GATE,
+    .reads_wide = 1,
+    .recognise = mlo_recognise_gate,
+    .scales = mlo_gate_scales,
+    .quantize = mlo_quantize_gate,
+    .type = mlo_type_gate,
+};
+
 /* ======== src/integer/quantize.c ======== */
 /* quantize: turns one float loop into integers.
  *
@@ -25028,16 +28062,6 @@ static int mlo_quantize_mask(mlo_quantizer *q, mlo_graph *before, int64_t tokens
     return 0;
 }
 
-/* The mask of all attentions becomes one number per key, in front of the loop. */
-static int mlo_settle_mask(mlo_quantizer *q) {
-    for (size_t i = 0; i < q->r.n_block; i++) {
-        const mlo_sublayer *b = q->r.block[i];
-        if (b->mask && b->mask == q->mask)
-            return mlo_key_mask(q->m, &q->scan, b->node, b->tokens, &q->mask);
-    }
-    return 0;
-}
-
 /* A constant mask: its values are all there is to see. */
 static int mlo_mask_constant(mlo_quantizer *q) {
     mlo_value *v = q->mask ? mlo_value_of(q->scan.body, q->mask) : NULL;
@@ -25074,7 +28098,9 @@ static const mlo_sublayer_kind *const mlo_sublayers[] = {
     &mlo_attention_sublayer,
     &mlo_linear_sublayer,
     &mlo_norm_sublayer,
+    &mlo_rotary_sublayer,
     &mlo_residual_sublayer,
+    &mlo_gate_sublayer,
     &mlo_unary_sublayer,
     NULL,
 };
@@ -25287,8 +28313,9 @@ static int mlo_quantize(mlo *m, mlo_quantizer *made) {
  * a token says how much the token counts behind the next norm, which divides by the variance of the
  * token's channels.
  *
- * A kernel's share is its noise beyond the sum of its operands' noise (an Add: in the sum's terms).
- * A kernel that only rounds (Requant, Add, LayerNorm) gets no larger share than its rounding makes.
+ * A kernel's share is its noise beyond the sum of its operands' noise (an Add, a Mul: in the result's
+ * terms).
+ * A kernel that only rounds (Requant, Add, Mul, LayerNorm) gets no larger share than its rounding makes.
  * The rest passes on to the operands in proportion. The metric is 1 at the output. A linear layer
  * gives its operand the squares of its weights times the metric of its result; a norm gives the
  * squares of its scale; an attention gives its values its own metric, and its queries the squares
@@ -25365,9 +28392,13 @@ typedef struct mlo_numerics mlo_numerics;
 static int mlo_node_bits(const mlo_node *n) {
     return n ? (int)mlo_meta_int(n, mlo_key_bits, mlo_bits_of(mlo_kernel_to(n))) : 16;
 }
+static const float *mlo_compared_shape(const mlo_compared *v) {
+    return v->wide ? v->s->wide_shape : v->s->shape;
+}
 static double mlo_compared_step(const mlo_compared *v, int64_t i, int64_t c) {
-    return v->wide ? v->s->wide_scale[i]
-                   : v->s->narrow_scale[i] * mlo_shape_at(v->s, i * v->s->channels + c);
+    const float *shape = mlo_compared_shape(v);
+    return (v->wide ? v->s->wide_scale[i] : v->s->narrow_scale[i])
+        * (shape ? (double)shape[i * v->s->channels + c] : 1);
 }
 static double mlo_compared_value(const mlo_compared *v, int64_t i, int64_t c, int64_t y) {
     return (v->wide ? 0 : v->s->zero[i * v->s->channels + c])
@@ -25666,7 +28697,8 @@ static int mlo_pull_linear(const mlo_quantizer *q, const mlo_compared *y, const 
 static int mlo_pull(const mlo_quantizer *q, const mlo_numerics *u, const mlo_compared *y, int r,
     int64_t i, double *metric) {
     const mlo_compared *x = &u->value[y->reads[r]];
-    const mlo_compared *other = y->n_reads == 3 ? &u->value[y->reads[r == 0]] : NULL;
+    int product = mlo_is_kernel(y->node, MLO_KERNEL_PRODUCT) && y->n_reads == 2;
+    const mlo_compared *other = y->n_reads == 3 || product ? &u->value[y->reads[r == 0]] : NULL;
     int64_t channels = x->s->channels;
     if (mlo_compared_sums(y)) return mlo_pull_linear(q, y, x, i, metric);
     mlo_array *g = mlo_is_kernel(y->node, MLO_KERNEL_NORM)
@@ -25674,8 +28706,11 @@ static int mlo_pull(const mlo_quantizer *q, const mlo_numerics *u, const mlo_com
         : NULL;
     for (int64_t c = 0; c < channels && !q->m->error.code; c++) {
         double gain = g ? (double)mlo_get(g, c) * mlo_compared_step(y, i, c) : 1;
-        /* queries by keys, and back */
-        metric[c] = other && r < 2 ? other->squares[i * channels + c] : y->metric[c] * gain * gain;
+        double square = other ? other->squares[i * channels + c] : 0;
+        /* queries by keys, and back; what a product multiplies by */
+        metric[c] = product && other->weight[i] > 0 ? y->metric[c] * square / other->weight[i]
+            : other && !product && r < 2            ? square
+                                                    : y->metric[c] * gain * gain;
     }
     mlo_array_free(q->m, g);
     return mlo_failed(q->m);
@@ -25697,6 +28732,11 @@ static const char *mlo_noise_cause(const mlo_compared *v, int64_t i, double own,
     return rounding > own / 2 ? "width" : mlo_compared_sums(v) ? "weights" : "arithmetic";
 }
 
+/* Is the noise of its operands measured by its result? What they are alone says nothing there. */
+static int mlo_in_result(const mlo_node *n) {
+    return mlo_is_kernel(n, MLO_KERNEL_SUM) || mlo_is_kernel(n, MLO_KERNEL_PRODUCT);
+}
+
 /* What a kernel adds stays with it; the rest of what flows through its result goes to its
  * operands, and so does the metric. */
 static int mlo_flow_kernel(
@@ -25711,8 +28751,8 @@ static int mlo_flow_kernel(
         double *metric = pulled + r * u->widest;
         if (mlo_pull(q, u, y, r, i, metric)) return mlo_failed(u->m);
         scale[r] = mlo_metric_power(x, i, metric);
-        all += part[r] = mlo_part_of_power(mlo_metric_noise(x, i, metric),
-            mlo_is_kernel(y->node, MLO_KERNEL_SUM) ? power : scale[r]);
+        all += part[r] = mlo_part_of_power(
+            mlo_metric_noise(x, i, metric), mlo_in_result(y->node) ? power : scale[r]);
     }
     double rounding = mlo_rounding_part(y, i, noise);
     noise = mlo_part_of_power(noise, power);
@@ -25855,7 +28895,7 @@ static void mlo_report_compared(mlo_text *t, const mlo_numerics *u, const mlo_co
         int what;
     } errors[] = { { "max", MLO_OF_ERROR_MAX }, { "mean", MLO_OF_ERROR_MEAN },
         { "cosine", MLO_OF_COSINE }, { "sqnr_db", MLO_OF_SQNR } };
-    if (!v->wide && v->s->shape) mlo_report_channels(t, u, v, "shapes", NULL, v->s->shape);
+    if (mlo_compared_shape(v)) mlo_report_channels(t, u, v, "shapes", NULL, mlo_compared_shape(v));
     if (!v->wide) mlo_report_channels(t, u, v, "zeros", v->s->zero, NULL);
     for (size_t k = 0; k < sizeof columns / sizeof *columns; k++) {
         mlo_puts(t, ",");
@@ -26135,8 +29175,8 @@ static int mlo_quantize_as(mlo *m) {
 /* core: the lowered loop as hardware: elements (kernels and splits) and the edges between them,
  * parameters, FIFO depths.
  *
- * in:  a lowered model, folded or not (then everything is 1 x 1).     out: mlo_core, which fold,
- *     emit and show read.
+ * in:  a lowered model, folded or not (then everything is as small as can be).
+ * out: mlo_core, which fold, emit and show read.
  * invariant: edges carry whole tokens; every element makes one token per token it takes; elements
  *     stand in dataflow order.
  * example: BERT: 12 elements; the carried value forks to Requant (-> QKV) and to the residual FIFO.
@@ -26219,6 +29259,24 @@ static int64_t mlo_core_parts(const mlo_graph *body, const char *name) {
     return 1;
 }
 
+/* The numbers of parameter `k`, of all iterations, one behind the other: known before there is
+ * hardware, because they say how much work there is. */
+static int mlo_site_known(mlo *m, mlo_core *c, mlo_site *s, size_t k) {
+    int64_t *to = NULL;
+    s->iterations = c->scan.iterations;
+    for (int64_t i = 0; i < s->iterations; i++) {
+        mlo_array *a = mlo_scan_value(m, &c->scan, s->node->input[k], i);
+        if (!a) return mlo_failed(m);
+        s->n_known = mlo_array_count(a);
+        if (!to) to = MLO_NEW_N(m, int64_t, mlo_room((size_t)(s->n_known * s->iterations)));
+        for (int64_t j = 0; to && j < s->n_known; j++) to[i * s->n_known + j] = mlo_get(a, j);
+        mlo_array_free(m, a);
+        if (!to) return mlo_failed(m);
+    }
+    s->known = to;
+    return 0;
+}
+
 static int mlo_element_site(mlo *m, mlo_core *c, mlo_element *e) {
     mlo_node *n = e->node;
     memset(&e->site, 0, sizeof e->site);
@@ -26237,9 +29295,10 @@ static int mlo_element_site(mlo *m, mlo_core *c, mlo_element *e) {
         if (!mlo_form_known(&e->site.in[i]))
             return mlo_fail(
                 m, MLO_E_SHAPE, n, "input %zu, '%s', has no known shape", i, n->input[i]);
-    return mlo_form_known(&e->site.out)
-        ? 0
-        : mlo_fail(m, MLO_E_SHAPE, n, "the output has no known shape");
+    if (!mlo_form_known(&e->site.out))
+        return mlo_fail(m, MLO_E_SHAPE, n, "the output has no known shape");
+    const size_t knows = e->kernel && e->kernel->knows ? e->kernel->knows(n) : 0;
+    return knows && knows < n->n_input ? mlo_site_known(m, c, &e->site, knows) : 0;
 }
 
 /* What a matrix in row blocks holds when things flow: a token stays for two tiles' time. */
@@ -26263,6 +29322,14 @@ static int mlo_element_fold(mlo *m, mlo_element *e, int64_t pe, int64_t simd) {
         : e->unit.n_memory > 1     ? 3
                                    : 1;
     return 0;
+}
+
+/* The smallest PE that is legal with SIMD 1: 1 of most kernels, 2 of those that work on pairs. */
+static int64_t mlo_element_least(const mlo_element *e) {
+    const int64_t most = mlo_last_dim(&e->site.out);
+    for (int64_t pe = 1; pe <= most && !e->site.m->error.code; pe++)
+        if (e->kernel->legal(&e->site, pe, 1)) return pe;
+    return 1;
 }
 
 /* What an element's kernel says of the numbers inside, as JSON. */
@@ -26397,8 +29464,8 @@ static int mlo_core_elements(mlo *m, mlo_core *c) {
                     : mlo_format(m, "split_%zu", i);
         if (mlo_core_name(m, c, e) || mlo_core_parameters(m, c, e) || mlo_element_site(m, c, e))
             return mlo_failed(m);
-        if (k ? mlo_element_fold(
-                    m, e, mlo_meta_int(n, mlo_key_pe, 1), mlo_meta_int(n, mlo_key_simd, 1))
+        if (k ? mlo_element_fold(m, e, mlo_meta_int(n, mlo_key_pe, mlo_element_least(e)),
+                    mlo_meta_int(n, mlo_key_simd, 1))
               : mlo_core_split(m, c, e))
             return mlo_failed(m);
         if (k) c->whole_frame |= e->unit.whole_frame;
@@ -26790,11 +29857,11 @@ typedef struct {
 /* Of a token at an element: when its first and last input beat are taken, output beat leave; and
  * two moments inside: when it is worked on last (the root of a norm begins; attention's second row
  * is in; a pipeline begins with its first beat), when the next stage begins (a norm's lanes;
- * attention takes the third row; a pipeline would take its last beat, if it had room). soon,
- * ideal: when its first and last beat could leave, if all behind it had room; waited: for
- * parameters. */
+ * attention takes the third row; a pipeline would take its last beat, if it had room). final: when
+ * the last of a token's norms goes to the lanes. soon, ideal: when its first and last beat could
+ * leave, if all behind it had room; busy: cycles of work; waited: for parameters. */
 typedef struct {
-    int64_t in[2], out[2], work, next, soon, ideal, waited;
+    int64_t in[2], out[2], work, next, final, soon, ideal, busy, waited;
 } mlo_token;
 
 /* Beats of a token at a port. */
@@ -26856,10 +29923,11 @@ static mlo_link mlo_link_of(const mlo_core *c, const mlo_edge *e) {
     return w;
 }
 
-/* What attention keeps of its latest rows: the scores begin, their last step; softmax's first and
- * last word; division begins; sum ends. */
+/* What attention keeps of its latest rows: how many groups of keys a row has, and those of all rows
+ * before; the scores begin, their last step; softmax's first and last word; division begins; sum
+ * ends. */
 typedef struct {
-    int64_t begin, score, first, taken, accept, mix;
+    int64_t groups, from, begin, score, first, taken, accept, mix;
 } mlo_scored;
 
 /* Who watches a schedule hears of each token that an element works on, from when to when; and of
@@ -26931,8 +29999,8 @@ typedef struct {
     /* [element][token & mask]; row n_element: the loop's way in */
     mlo_token *ring;
     int64_t fired[MLO_CORE_MOST + 1]; /* tokens handled */
-    /* tokens whose waits are added up; cycles of work of each */
-    int64_t settled[MLO_CORE_MOST], busy[MLO_CORE_MOST];
+    /* tokens whose waits are added up */
+    int64_t settled[MLO_CORE_MOST];
     /* tokens whose way in is known, before they are handled; and to a norm's lanes */
     int64_t known[MLO_CORE_MOST], lanes[MLO_CORE_MOST];
     mlo_link way[2 * MLO_CORE_MOST]; /* of each edge */
@@ -27764,9 +30832,8 @@ static void mlo_begins(mlo_schedule *s, int i, int k, const mlo_place *p, int64_
  * cost: O(1) a token, and what its flow costs.
  */
 /* Of a token: cycles of work, when its last beat could leave, and how long it waited for parameters. */
-static void mlo_spend(
-    mlo_schedule *s, int i, mlo_token *t, int64_t busy, int64_t ideal, int64_t parameters) {
-    s->busy[i] = busy;
+static void mlo_spend(mlo_token *t, int64_t busy, int64_t ideal, int64_t parameters) {
+    t->busy = busy;
     t->ideal = ideal;
     t->waited = mlo_max(0, parameters);
 }
@@ -27780,9 +30847,9 @@ static void mlo_settle(mlo_schedule *s, int i, int64_t latest) {
         mlo_spent *to = &s->p->spent[i];
         if (mlo_flow_of(s, i)->passes) continue;
         const int64_t before = s->settled[i] ? mlo_token_of(s, i, s->settled[i] - 1)->out[1] : 0;
-        const int64_t idle = mlo_max(0, t->out[1] - before - s->busy[i]);
+        const int64_t idle = mlo_max(0, t->out[1] - before - t->busy);
         const int64_t blocked = mlo_min(idle, t->out[1] - t->ideal);
-        to->busy += s->busy[i];
+        to->busy += t->busy;
         to->blocked += blocked;
         to->parameters += mlo_min(idle - blocked, t->waited);
     }
@@ -28034,7 +31101,7 @@ static void mlo_beats_enter(mlo_schedule *s, int i, const mlo_meet *x, mlo_token
     if (e->kernel && x->at.first) {
         t->work++;
         for (int k = 0; k < e->unit.n_memory; k++) {
-            const int64_t used = t->in[0] + 1 + (k ? latency - 2 : 0);
+            const int64_t used = t->in[0] + 1 + (k && !e->unit.at_once ? latency - 2 : 0);
             mlo_begins(s, i, k, &x->at, used);
             t->work = mlo_max(t->work, t->in[0] + 1 + x->ready[k] - used);
         }
@@ -28066,7 +31133,7 @@ static void mlo_beats_fire(mlo_schedule *s, int i, const mlo_meet *x, mlo_token 
     t->out[1] = mlo_max(mlo_max(last, x->room[1]), t->out[0] + s->span[i]);
     t->in[1] = mlo_max(
         t->in[1], mlo_leaves(s, i, x->n * beats + beats - 1 - latency - 1, beats) + 1);
-    mlo_spend(s, i, t, beats, mlo_max(t->ideal, first + beats - 1 + narrow),
+    mlo_spend(t, beats, mlo_max(t->ideal, first + beats - 1 + narrow),
         e->kernel && x->at.first ? t->work - t->in[0] - 1 : 0);
 }
 
@@ -28191,7 +31258,7 @@ static void mlo_matrix_fire(mlo_schedule *s, int i, const mlo_meet *x, mlo_token
             u, u->interval / in - 1, mlo_max(t->out[0], mlo_room_between(s, i, in))));
     t->out[1] = mlo_max(mlo_max(t->work + u->latency, x->room[1]), t->out[0] + s->span[i]);
     mlo_matrix_freezes(s, i, x->n);
-    mlo_spend(s, i, t, u->interval, ideal + u->latency, waits);
+    mlo_spend(t, u->interval, ideal + u->latency, waits);
 }
 
 static void mlo_matrix_work(
@@ -28496,32 +31563,46 @@ static const mlo_flow_verbs mlo_flow_tiles = {
 };
 
 /* ======== src/core/flow_norm.c ======== */
-/* flow_norm: a token's norm (LayerNorm): sums as the token arrives, root and reciprocal, then its
- * lanes: three tokens at a time.
+/* flow_norm: a token's norms (LayerNorm), one or several: sums as its beats arrive, root and
+ * reciprocal, then its lanes: three norms at a time.
  *
  * in:  a token's beats.
  * out: when its root begins, when its beats go to the lanes and leave.
  *
- * * As verilog/mlo_layernorm.v says: tokens wait in a store while the root of the one in front is
- * computed; stages behind the store stand still together when two beats behind them wait.
+ * As verilog/mlo_layernorm.v says: norms wait in a store while the root of the one in front is
+ * computed; stages behind the store stand still together when two beats behind them wait. Of a
+ * token's norms the first and the last are kept; those between are on a straight line.
  *
- * invariant: a token goes to the lanes when its root is there and the one before it has gone.
+ * invariant: a norm goes to the lanes when its root is there and the one before it has gone.
  * example: 64 channels, 4 lanes: a token every 16 cycles, or every 42, as long as a root takes.
- * cost: O(1) a token.
+ * cost: O(norms) a token.
  */
 enum { MLO_NORM_HOLDS = 10 }; /* beats from the store to the way out */
+
+/* Beats of one norm. */
+static int64_t mlo_norm_beats(const mlo_unit *u) { return mlo_port_beats(u->in[0]) / u->turns; }
+
+/* When beat `at` of a token would go to the lanes, if nothing behind them waited. */
+static int64_t mlo_norm_turn(const mlo_unit *u, const mlo_token *t, int64_t at) {
+    const int64_t norms = u->turns, own = mlo_norm_beats(u), k = at / own;
+    return t->next + 1 + at % own + (norms > 1 ? (t->final - t->next) * k / (norms - 1) : 0);
+}
 
 /* When a norm's beat number x goes to the lanes: one after the other when the root is there, and
  * as results leave. */
 static int64_t mlo_norm_goes(const mlo_schedule *s, int i, int64_t x, int64_t beats) {
+    const mlo_unit *u = &s->c->element[i].unit;
     return x < 0 ? 0
-                 : mlo_max(mlo_token_of(s, i, x / beats)->next + 1 + x % beats,
+                 : mlo_max(mlo_norm_turn(u, mlo_token_of(s, i, x / beats), x % beats),
                        mlo_leaves(s, i, x - MLO_NORM_HOLDS, beats) + 1);
 }
 
-/* The beat so many before has gone to the lanes. */
+/* The beat so many before has gone to the lanes. (If that is of the same token, whose norms have
+ * not begun, mlo_norm_begins says later when the token is in.) */
 static int64_t mlo_norm_open(const mlo_schedule *s, int i, int64_t x, int64_t beats) {
-    const int64_t gone = x - mlo_norm_keeps(beats);
+    const int64_t keeps = mlo_norm_keeps(mlo_norm_beats(&s->c->element[i].unit));
+    const int64_t before = x - x % beats - 1;
+    const int64_t gone = x / beats < s->lanes[i] ? x - keeps : mlo_min(x - keeps, before);
     if (gone - MLO_NORM_HOLDS >= s->fired[i] * beats || gone >= s->lanes[i] * beats)
         return MLO_NOT_YET;
     return 1 + mlo_norm_goes(s, i, gone, beats);
@@ -28547,10 +31628,35 @@ static int64_t mlo_norm_loads(const mlo_schedule *s, int i, int64_t n, int64_t b
     return mlo_max(mlo_token_of(s, i, n)->work + 42, mlo_norm_goes(s, i, n * beats - 1, beats));
 }
 
-/* When a norm has a token's sums, and works on them. */
+/* When the sums of a token's norm k are there. */
+static int64_t mlo_norm_summed(const mlo_unit *u, const mlo_token *t, int64_t k) {
+    const int64_t beats = mlo_port_beats(u->in[0]), last = (k + 1) * mlo_norm_beats(u) - 1;
+    return mlo_beat_by(t->in, last, beats) + 3 + mlo_clog2(u->pe);
+}
+
+/* When it works on a token's first sums. */
 static int64_t mlo_norm_sums(const mlo_schedule *s, int i, int64_t n) {
-    return mlo_max(mlo_token_of(s, i, n)->in[1] + 3 + mlo_clog2(s->c->element[i].unit.pe),
+    return mlo_max(mlo_norm_summed(&s->c->element[i].unit, mlo_token_of(s, i, n), 0),
         n ? mlo_token_of(s, i, n - 1)->work + 1 : 0);
+}
+
+/* The other norms of a token whose first one has begun follow, each when the one before it has
+ * gone. What of the token itself has to leave first is not known yet. */
+static void mlo_norm_follow(mlo_schedule *s, int i, int64_t n, int64_t finish) {
+    const mlo_unit *u = &s->c->element[i].unit;
+    const int64_t norms = u->turns, own = mlo_norm_beats(u), beats = norms * own;
+    const int64_t keeps = mlo_norm_keeps(own);
+    mlo_token *t = mlo_token_of(s, i, n);
+    t->final = t->next;
+    for (int64_t k = 1; k < norms; k++) {
+        const int64_t gone = t->final + own;
+        const int64_t loads = mlo_max(t->work + 42, t->final);
+        t->work = mlo_max(
+            mlo_max(mlo_norm_summed(u, t, k), t->work + 1) + finish, loads + 1);
+        t->final = mlo_max(t->work + 42, gone);
+    }
+    if (keeps < beats)
+        t->in[1] = mlo_max(t->in[1], mlo_norm_turn(u, t, beats - 1 - keeps) + 1);
 }
 
 /* A token's root begins, and then the lanes, as soon as it is known when the tokens in front
@@ -28560,7 +31666,7 @@ static int mlo_norm_begins(mlo_schedule *s, int i) {
     const mlo_unit *u = &s->c->element[i].unit;
     const int64_t n = s->lanes[i];
     const int64_t beats = mlo_port_beats(u->in[0]);
-    const int64_t finish = u->latency - 55 - beats - mlo_clog2(u->pe);
+    const int64_t finish = u->latency - 55 - mlo_norm_beats(u) - mlo_clog2(u->pe);
     const int64_t first = n * beats;
     const int64_t left = s->fired[i] * beats;
     mlo_token *t = mlo_token_of(s, i, n);
@@ -28576,6 +31682,8 @@ static int mlo_norm_begins(mlo_schedule *s, int i) {
     if (at >= left) return 0;
     t->next = mlo_max(loads, mlo_leaves(s, i, at, beats));
     mlo_begins(s, i, 1, &x.at, sums);
+    mlo_norm_follow(s, i, n, finish);
+    if (u->turns > 1) mlo_hold_producers(s, i, &x, t);
     s->lanes[i]++;
     return 1;
 }
@@ -28595,12 +31703,19 @@ static void mlo_norm_fire(mlo_schedule *s, int i, const mlo_meet *x, mlo_token *
     const int64_t beats = mlo_port_beats(u->in[0]);
     const int64_t late = x->at.first ? 1 + mlo_max(0, x->ready[0] - t->next - 5) : 0;
     const int64_t first = t->next + 10 + late;
+    const int64_t last = mlo_norm_turn(u, t, beats - 1) + 9 + late;
     mlo_begins(s, i, 0, &x->at, t->next + 3);
     t->soon = first;
     t->out[0] = mlo_max(first, x->room[0]);
-    t->out[1] = mlo_max(t->out[0] + s->span[i], x->room[1]);
-    mlo_spend(s, i, t, beats, first + beats - 1,
+    t->out[1] = mlo_max(mlo_max(last, t->out[0] + s->span[i]), x->room[1]);
+    mlo_spend(t, beats, last,
         late + (x->at.first ? mlo_max(0, x->ready[1] - mlo_norm_sums(s, i, x->n)) : 0));
+}
+
+/* What comes of its beats: as they go to the lanes. */
+static int64_t mlo_norm_makes(const mlo_schedule *s, int i, int64_t n, int64_t at) {
+    const mlo_token *t = mlo_token_of(s, i, n);
+    return t->soon + mlo_norm_turn(&s->c->element[i].unit, t, at) - t->next - 1;
 }
 
 static const mlo_flow_verbs mlo_flow_norm = {
@@ -28609,7 +31724,7 @@ static const mlo_flow_verbs mlo_flow_norm = {
     .takes = mlo_token_takes,
     .enters = mlo_norm_enters,
     .resumes = mlo_norm_resume,
-    .makes = mlo_token_makes,
+    .makes = mlo_norm_makes,
     .admits = mlo_token_admit,
     .prepares = mlo_norm_prepares,
     .is_ready = mlo_norm_ready,
@@ -28630,7 +31745,7 @@ static const mlo_flow_verbs mlo_flow_norm = {
  * invariant: two frames of keys and values, and two rows of queries, are inside; a bank of keys is
  *      free when the frame's last row is scored, one of values when it is summed.
  * example: 32 tokens, 2 heads of 32 channels: 64 rows a frame.
- * cost: O(heads) a token.
+ * cost: O(heads) a token, and where rows are short those that lie in a queue at a time.
  */
 static int64_t mlo_rows_accept(const mlo_schedule *s, int i) {
     const int64_t before = mlo_taken_until(s, i), rows = s->rows[i];
@@ -28672,32 +31787,66 @@ static int64_t mlo_rows_make(const mlo_schedule *s, int i, int64_t n, int64_t at
     return mlo_beat_at(mlo_token_of(s, i, n)->out, at, mlo_beats_out(&s->c->element[i]));
 }
 
+/* Groups of keys in a queue of so many, one behind the other: row b's first has the place of which
+ * group of row `now`? Those of its groups that come before 0 have that of an earlier row's. */
+static int64_t mlo_rows_place(const mlo_scored *b, const mlo_scored *now, int64_t depth) {
+    return b->from + depth - now->from;
+}
+
+/* When the last score of a row that would be done at `score` is: each group waits until the queue of
+ * scores has a place, which is when softmax takes the one that has it. */
+static int64_t mlo_rows_queue(const mlo_schedule *s, int i, const mlo_scored *now, int64_t score) {
+    const mlo_unit *u = &s->c->element[i].unit;
+    const int64_t r = s->rows[i] - 1;
+    for (int64_t k = r - 1; k >= 0 && k > r - MLO_ROWS_KEPT; k--) {
+        const mlo_scored *b = &s->row[i][k % MLO_ROWS_KEPT];
+        const int64_t at = mlo_rows_place(b, now, u->rows.queue), g = mlo_max(at, 0);
+        if (at + b->groups <= 0) break;
+        if (g >= now->groups) continue;
+        score = mlo_max(
+            score, b->first + (g - at) * u->rows.exps + (now->groups - g) * u->rows.steps);
+    }
+    return score;
+}
+
+/* When softmax takes a row's groups, the first and the last: the ring has a place for one when the
+ * row that has it is summed. */
+static void mlo_rows_ring(const mlo_schedule *s, int i, mlo_scored *now) {
+    const mlo_unit *u = &s->c->element[i].unit;
+    const int64_t r = s->rows[i] - 1;
+    int64_t taken = 0;
+    for (int64_t k = r - 1; k >= 0 && k > r - MLO_ROWS_KEPT; k--) {
+        const mlo_scored *b = &s->row[i][k % MLO_ROWS_KEPT];
+        const int64_t at = mlo_rows_place(b, now, u->rows.ring), g = mlo_max(at, 0);
+        if (at + b->groups <= 0) break;
+        if (g >= now->groups) continue;
+        if (!g) now->first = mlo_max(now->first, b->mix + 1);
+        taken = mlo_max(taken, b->mix + 1 + (now->groups - 1 - g) * u->rows.exps);
+    }
+    now->taken = mlo_max(taken, now->first + (now->groups - 1) * u->rows.exps);
+}
+
 /* A row of attention: the query is complete at `query`. */
 static mlo_scored mlo_row_scored(
     mlo_schedule *s, int i, const mlo_meet *x, int64_t query, int64_t constants, int64_t room) {
     const mlo_unit *u = &s->c->element[i].unit;
-    const mlo_scored none = { 0, 0, 0, 0, 0, 0 };
-    int64_t r = s->rows[i]++, groups = u->rows.groups, work = groups * u->rows.steps, at;
+    const mlo_scored none = { 0, 0, 0, 0, 0, 0, 0, 0 };
+    int64_t r = s->rows[i]++, groups = mlo_row_groups(u, x->at.iteration, x->at.at);
+    const int64_t work = groups * u->rows.steps;
     const mlo_scored *rows = s->row[i], *before = r ? &rows[(r - 1) % MLO_ROWS_KEPT] : &none;
     mlo_scored *to = &s->row[i][r % MLO_ROWS_KEPT], now;
 #define MLO_ROW(n) (&rows[(n) % MLO_ROWS_KEPT])
+    now.groups = groups;
+    now.from = before->from + before->groups;
     now.begin = mlo_max(before->score, mlo_max(query, x->frame[0]));
-    now.score = now.begin + work;
-    at = r * groups + groups - 1 - u->rows.queue;
-    if (at >= 0 && at / groups < r)
-        now.score = mlo_max(
-            now.score, MLO_ROW(at / groups)->first + at % groups * u->rows.exps + u->rows.steps);
-    now.score = mlo_max(now.score, constants);
+    /* a band's constants say where its rows begin; all rows end with them */
+    if (u->rows.reach) now.begin = mlo_max(now.begin, constants - 1);
+    now.score = mlo_max(mlo_rows_queue(s, i, &now, now.begin + work), constants);
     if (r >= 4) now.score = mlo_max(now.score, MLO_ROW(r - 4)->taken + 1);
     now.first = mlo_max(now.score + u->rows.to_max, s->softmax[i]);
-    at = r * groups - u->rows.ring;
-    if (at >= 0) now.first = mlo_max(now.first, MLO_ROW(at / groups)->mix + 1);
     if (r >= u->rows.waiting)
         now.first = mlo_max(now.first, MLO_ROW(r - u->rows.waiting)->accept + 1);
-    now.taken = now.first + (groups - 1) * u->rows.exps;
-    at += groups - 1;
-    if (at >= 0)
-        now.taken = mlo_max(now.taken, MLO_ROW(at / groups)->mix + 1 + at % groups * u->rows.exps);
+    mlo_rows_ring(s, i, &now);
     s->softmax[i] = now.taken + u->rows.exps;
     now.accept = now.taken + u->rows.to_sum + u->rows.exps;
     if (r)
@@ -28718,7 +31867,8 @@ static void mlo_rows_fire(mlo_schedule *s, int i, const mlo_meet *x, mlo_token *
     int64_t beats = heads * steps;
     int64_t accepts = mlo_rows_accept(s, i);
     int64_t constants = 0;
-    mlo_scored row = { 0, 0, 0, 0, 0, 0 };
+    const int64_t groups = mlo_row_groups(u, x->at.iteration, x->at.at);
+    mlo_scored row = { 0, 0, 0, 0, 0, 0, 0, 0 };
     t->in[0] = mlo_max(x->arrives[0], accepts);
     for (int64_t h = 0; h < heads; h++) {
         int64_t r = s->rows[i];
@@ -28736,10 +31886,10 @@ static void mlo_rows_fire(mlo_schedule *s, int i, const mlo_meet *x, mlo_token *
         at = x->n * beats + (h + 1) * steps - 1 - u->rows.held;
         room = at >= 0 && at / beats < x->n
             ? mlo_beat_at(mlo_token_of(s, i, at / beats)->out, at % beats, beats) + 1
-                - (steps - 1) * u->rows.groups
+                - (steps - 1) * groups
             : 0;
         row = mlo_row_scored(s, i, x, query, h ? 0 : constants, room);
-        if (!h) t->out[0] = row.mix - (steps - 1) * u->rows.groups + u->rows.to_out;
+        if (!h) t->out[0] = row.mix - (steps - 1) * groups + u->rows.to_out;
     }
     t->in[1] = mlo_max(s->query[i], t->in[0] + beats - 1);
     last = row.mix + u->rows.to_out;
@@ -28751,8 +31901,7 @@ static void mlo_rows_fire(mlo_schedule *s, int i, const mlo_meet *x, mlo_token *
         s->frame_freed[i][1][next & 3] = row.mix + 1;
         s->frames_freed[i] = x->at.pass + 1;
     }
-    mlo_spend(
-        s, i, t, heads * steps * u->rows.groups, last, constants ? x->ready[0] - s->query[i] : 0);
+    mlo_spend(t, heads * steps * groups, last, constants ? x->ready[0] - s->query[i] : 0);
 }
 
 static int mlo_rows_ready(const mlo_schedule *s, int i, int64_t n) {
@@ -29198,7 +32347,8 @@ static void mlo_area_json(const mlo_area *a, mlo_text *t) {
 /* lower: the integer loop becomes a dataflow graph of streaming kernels.
  *
  * in:  a quantized model.    out: the same model; projections that share an input are one
- *      matrix-vector unit with a Split behind it; weights are the integers that they were rounded
+ *      matrix-vector unit with a Split behind it, in front of rotations and norms where there are;
+ *      weights are the integers that they were rounded
  *      to, of all iterations in one constant; every kernel has a name (metadata mlo.kernel); every
  *      outer node says where it runs (mlo.part: pre, core, post).
  * invariant: nothing is renumbered or rounded: the lowered model gives the same bits as the
@@ -29231,10 +32381,25 @@ static int mlo_same_widths(const mlo_node *a, const mlo_node *b) {
     return 1;
 }
 
-/* Three projections of one value, made for one attention and nothing else: the node of each, or 0. */
+enum { MLO_BETWEEN_MOST = 8 };
+
+/* The rotation or norm that makes a value for one reader alone, between a projection and its
+ * attention; NULL. */
+static mlo_node *mlo_between(const mlo_value *v) {
+    return v && v->producer && v->n_uses == 1
+            && (mlo_is_kernel(v->producer, MLO_KERNEL_ROTATION)
+                || mlo_is_kernel(v->producer, MLO_KERNEL_NORM))
+        ? v->producer
+        : NULL;
+}
+
+/* Three projections of one value, made for one attention and nothing else, whatever is between: the
+ * node of each, or 0. */
 static int mlo_projections(const mlo_graph *body, const mlo_node *attention, mlo_node **p) {
     for (int i = 0; i < 3; i++) {
         mlo_value *v = mlo_value_of(body, attention->input[i]);
+        for (int n = 0; n < MLO_BETWEEN_MOST && mlo_between(v); n++)
+            v = mlo_value_of(body, v->producer->input[0]);
         if (!v || !v->producer || !mlo_is_kernel(v->producer, MLO_KERNEL_MATRIX)
             || mlo_has_table(v->producer) || v->n_uses != 1)
             return 0;
@@ -29295,9 +32460,20 @@ static int mlo_merge_projections(mlo *m, mlo_graph *body, mlo_graph *list, mlo_n
     return mlo_graph_add(m, list, split);
 }
 
+/* What is between the projections and their attention, in its order: into `list`, or (NULL) with
+ * the projections into `gone`. */
+static int mlo_merge_between(
+    mlo *m, const mlo_graph *body, const char *name, mlo_graph *list, mlo_map *gone) {
+    const mlo_value *v = mlo_value_of(body, name);
+    mlo_node *n = mlo_between(v);
+    if (!n) return list ? 0 : mlo_map_put(m, gone, v->producer, v->producer);
+    MLO_TRY(mlo_merge_between(m, body, n->input[0], list, gone));
+    return list ? mlo_graph_add(m, list, n) : mlo_map_put(m, gone, n, n);
+}
+
 static int mlo_merge_all(mlo *m, mlo_graph *body) {
     mlo_graph list = { 0 };
-    /* projection -> its attention's first projection; merged where the last of the three stood */
+    /* projections, and what is between them and their attention: all of it goes in front of that */
     mlo_map gone = { 0 };
     for (size_t i = 0; i < body->n_node; i++) {
         mlo_node *p[3];
@@ -29305,15 +32481,16 @@ static int mlo_merge_all(mlo *m, mlo_graph *body) {
             || !mlo_projections(body, body->node[i], p))
             continue;
         for (int k = 0; k < 3; k++)
-            if (mlo_map_put(m, &gone, p[k], body->node[i])) return mlo_failed(m);
+            MLO_TRY(mlo_merge_between(m, body, body->node[i]->input[k], NULL, &gone));
     }
     for (size_t i = 0; i < body->n_node; i++) {
         mlo_node *n = body->node[i], *p[3];
-        mlo_node *attention = (mlo_node *)mlo_map_get(&gone, n);
-        if (mlo_is_kernel(n, MLO_KERNEL_ATTENTION) && mlo_projections(body, n, p)
-            && mlo_merge_projections(m, body, &list, p))
-            return mlo_failed(m);
-        if (!attention && mlo_graph_add(m, &list, n)) return mlo_failed(m);
+        if (mlo_is_kernel(n, MLO_KERNEL_ATTENTION) && mlo_projections(body, n, p)) {
+            MLO_TRY(mlo_merge_projections(m, body, &list, p));
+            for (int k = 0; k < 3; k++)
+                MLO_TRY(mlo_merge_between(m, body, n->input[k], &list, &gone));
+        }
+        if (!mlo_map_get(&gone, n) && mlo_graph_add(m, &list, n)) return mlo_failed(m);
     }
     body->node = list.node;
     body->n_node = list.n_node;
@@ -29677,7 +32854,7 @@ static void mlo_menu_thin(mlo_menu *menu) {
 }
 
 /* Lists all legal foldings of a kernel, or the given one if it is pinned. What is legal as (PE,
- * SIMD) is legal as (PE, 1) and as (1, SIMD). */
+ * SIMD) is legal as (PE, 1) and as (the least PE, SIMD). */
 static int mlo_menu_list(
     mlo_space *s, mlo_menu *menu, const mlo_element *e, const mlo_site *site, int memories) {
     const int64_t most_s = e->kernel->simd_axis ? mlo_last_dim(&e->site.in[0]) : 1;
@@ -29688,7 +32865,7 @@ static int mlo_menu_list(
     for (int64_t p = 1; p <= most_p; p++)
         if (e->kernel->legal(&e->site, p, 1) && !MLO_PUSH(s->m, pes, n, p)) return mlo_failed(s->m);
     for (int64_t simd = 1; simd <= most_s; simd++) {
-        if (!e->kernel->legal(&e->site, 1, simd)) continue;
+        if (!n || !e->kernel->legal(&e->site, pes[0], simd)) continue;
         for (size_t i = 0; i < n; i++)
             if (e->kernel->legal(&e->site, pes[i], simd)
                 && mlo_menu_add(s, menu, e, site, memories, pes[i], simd))
@@ -30517,12 +33694,12 @@ static int mlo_knee(const mlo_space *s, const mlo_limits *l, mlo_plan *best, int
  * cost: that of the search, and a schedule of two groups of frames for the depths.
  */
 
-/* The largest legal value not above cap, the other knob given. */
+/* The largest legal value not above cap, the other knob given; the least there is, if that is above. */
 static int64_t mlo_largest(const mlo_element *e, int64_t cap, int64_t other, int is_pe) {
     for (int64_t v = cap; v > 1; v--)
         if (is_pe ? e->kernel->legal(&e->site, v, other) : e->kernel->legal(&e->site, other, v))
             return v;
-    return 1;
+    return is_pe ? mlo_element_least(e) : 1;
 }
 
 static int mlo_fold_caps(mlo *m, mlo_core *c, int64_t pe, int64_t simd) {
@@ -30782,7 +33959,9 @@ static int mlo_folding_names(const char *key, const mlo_element *e) {
     static const char *const kinds[][2] = { { "MVAU_rtl", "mvu" }, { "MVAU_hls", "mvu" },
         { "MVAU", "mvu" }, { "LayerNorm_rtl", "layernorm" }, { "LayerNorm_hls", "layernorm" },
         { "LayerNorm", "layernorm" }, { "ElementwiseAdd_hls", "add" },
-        { "ElementwiseAdd_rtl", "add" }, { "ElementwiseAdd", "add" } };
+        { "ElementwiseAdd_rtl", "add" }, { "ElementwiseAdd", "add" },
+        { "ElementwiseMul_hls", "mul" }, { "ElementwiseMul_rtl", "mul" },
+        { "ElementwiseMul", "mul" } };
     if (mlo_eq(key, e->name)) return 1;
     if (!mlo_starts(key, "FINNLoop_")) return 0;
     const char *number = strrchr(key, '_');
@@ -30798,8 +33977,8 @@ static int mlo_folding_names(const char *key, const mlo_element *e) {
 
 /* Legal values next to the one asked for: "4 or 8". */
 static const char *mlo_nearest(mlo *m, const mlo_element *e, int64_t v, int64_t other, int is_pe) {
-    int64_t below = v, above = v, most = 65536;
-    while (below > 1
+    int64_t below = v, above = v, most = 65536, least = is_pe ? mlo_element_least(e) : 1;
+    while (below > least
         && !(is_pe ? e->kernel->legal(&e->site, below, other)
                    : e->kernel->legal(&e->site, other, below)))
         below--;
@@ -30807,8 +33986,10 @@ static const char *mlo_nearest(mlo *m, const mlo_element *e, int64_t v, int64_t 
         && !(is_pe ? e->kernel->legal(&e->site, above, other)
                    : e->kernel->legal(&e->site, other, above)))
         above++;
-    return above < most ? mlo_format(m, "%lld or %lld", (long long)below, (long long)above)
-                        : mlo_format(m, "%lld", (long long)below);
+    below = mlo_max(below, least);
+    return above < most && above > below
+        ? mlo_format(m, "%lld or %lld", (long long)below, (long long)above)
+        : mlo_format(m, "%lld", (long long)below);
 }
 
 /* A PE or SIMD of an entry; `otherwise` when it has none. */
@@ -31657,11 +34838,14 @@ static const char *const mlo_lines_verilog_mlo_attention_v[] = {
     "//",
     "// What it computes, for each query token and head (a *row*), over the Tk keys of its frame:",
     "//   s[j] = sum_d q[d] * k[j][d]      exact. If no key of the frame is valid, all count, with s = 0",
+    "//          CAUSAL = 1: only keys j <= i count for the frame's query i. BAND = 1: only i - BACK <= j <= i + AHEAD.",
+    "//          Then a row of which no key counts gives y = 0",
     "//   mx   = max s[j] over the keys that count",
     "//   t[j] = ((mx - s[j]) * MS + 2^(SS-1)) >> SS, at most 4095      unit: 1/64 octave",
     "//   e[j] = round(255 * 2^(-t[j]/64)) if key j counts, else 0      (mlo_exp2 has the exact form)",
     "//   R    = floor(MO * 2^(LT+8) / sum_j e[j]),  LT = clog2(T)",
     "//   y[d] = clip((sum_j e[j]*v[j][d] * R + 2^(SO-1)) >>> SO)       YBITS signed",
+    "// Head h of the queries reads head h / (H/KVH) of the keys and values.",
     "// Rounded on the way: t (1/64 octave), e (8 bits), R (16 bits or more); everything else is exact.",
     "// PROB = 1 rounds the probabilities of a row as a quantized source does, ROUND = 1 its scores, too:",
     "//   s[j] = clip(((s[j] * MR + 2^(SR-1)) >>> SR) + ZR) to 8 bits, if ROUND, mx of those",
@@ -31699,8 +34883,10 @@ static const char *const mlo_lines_verilog_mlo_attention_v[] = {
     "// last mix step. Frames of K and V have the same length, 1..T; a frame of Q has any length.",
     "// Iterations. The constants of a row with `first` (of the first head) are fetched while it is",
     "// scored, and then travel with the row: rows of two iterations may be under way at once.",
+    "// Groups. CAUSAL or BAND: a row walks only the groups that its keys are in (mlo_attention_walk); how many,",
+    "// and with BAND where, travels with the row, too. Its constants say that, so BAND waits for them.",
     "//",
-    "// With groups = ceil(Tk/PE), DS = D/SIMD, ES = ceil(PE / ceil(PE/DS)),",
+    "// With groups = ceil(Tk/PE) (CAUSAL, BAND: of the row), DS = D/SIMD, ES = ceil(PE / ceil(PE/DS)),",
     "//      CY = ceil((17 + LT) / STEP), clog2(1) = 0:",
     "// Throughput  a row per max(groups * DS, CY + 1) cycles, H rows per token, also across tokens,",
     "//             frames and iterations, as long as the inputs are there (where the length of frames",
@@ -31708,11 +34894,12 @@ static const char *const mlo_lines_verilog_mlo_attention_v[] = {
     "// Latency     from the last beat of K, V and the token's first D channels, whichever comes",
     "//             last, to the first m_axis_tvalid:",
     "//             groups * (DS + ES + 1) + CY + 28 + clog2(SIMD) + clog2(PE) cycles, and 9 * PROB + 7 * ROUND",
-    "//             (an iteration's first row has its constants 3 cycles after it came: + 3 - groups*DS if positive)",
+    "//             (an iteration's first row has its constants 3 cycles after it came: + 3 - groups*DS if positive; BAND: + 2)",
     "// Stall       m_axis_tready low: fills its queues and stops reading Q",
     "// Multipliers 2 * PE * SIMD, and ceil(PE/DS) in exp2, SIMD in requantization; PROB: PE more and 2 * ceil(PE/DS) in exp2, ROUND: ceil(PE/DS) + 1 more",
     "// Legal       H, T >= 1; SIMD divides D; PE in 1..T; XBITS, YBITS in 2..16; STEP >= 1;",
-    "//             0 <= MS, MO < 2^16; 1 <= SS, SO, SP, SR <= 62; 0 <= MP < 2^15, MR < 2^18, HP < 2^8; ZR of 8 bits, signed; ROUND only with PROB",
+    "//             0 <= MS, MO < 2^16; 1 <= SS, SO, SP, SR <= 62; 0 <= MP < 2^15, MR < 2^18, HP < 2^8; ZR of 8 bits, signed; ROUND only with PROB;",
+    "//             KVH divides H; CAUSAL, BAND: a frame of Q has no more tokens than its K; 0 <= BACK, AHEAD < T",
     "`default_nettype none",
     "module mlo_attention #(",
     "    // heads",
@@ -31737,12 +34924,17 @@ static const char *const mlo_lines_verilog_mlo_attention_v[] = {
     "    parameter STEP = 2,",
     "    // 1: probabilities are rounded. 1: scores are, too",
     "    parameter PROB = 0,",
-    "    parameter ROUND = 0",
+    "    parameter ROUND = 0,",
+    "    // heads of keys and values",
+    "    parameter KVH = H,",
+    "    // 1: keys up to the query's own count. 1: keys near it",
+    "    parameter CAUSAL = 0,",
+    "    parameter BAND = 0",
     ") (",
     "    input  wire                  clk,",
     "    input  wire                  rst,",
     "    input  wire                  params_last,    // the parameter beats are of the last iteration (tlast of mlo_param)",
-    "    // H*D channels per token, channel h*D + d",
+    "    // H*D channels per token, channel h*D + d; keys and values: KVH*D",
     "    input  wire [SIMD*XBITS-1:0] s_axis_q_tdata,",
     "    input  wire                  s_axis_q_tvalid,",
     "    output wire                  s_axis_q_tready,",
@@ -31757,6 +34949,7 @@ static const char *const mlo_lines_verilog_mlo_attention_v[] = {
     "    input  wire [2:0]            s_axis_v_tuser,",
     "    // one word per iteration: [15:0] MS, [21:16] SS, [47:32] MO, [53:48] SO",
     "    // PROB: and [79:64] MP, [85:80] SP, [95:88] HP, [113:96] MR, [119:114] SR, [127:120] ZR",
+    "    // BAND: and as many bits more, of those [23:0] BACK, [47:24] AHEAD / PE, [63:48] AHEAD mod PE",
     "    input  wire [AXI_WIDTH-1:0]  s_axis_c_tdata,",
     "    input  wire                  s_axis_c_tvalid,",
     "    output wire                  s_axis_c_tready,",
@@ -31769,12 +34962,17 @@ static const char *const mlo_lines_verilog_mlo_attention_v[] = {
     ");",
     "",
     "localparam DS    = D / SIMD;",
-    "localparam BEATS = H * DS;                          // of a token",
+    "localparam BEATS = KVH * DS;                        // of a token of keys",
     "localparam G     = (T + PE - 1) / PE;               // groups of keys",
     "localparam GW    = (G > 1) ? $clog2(G) : 1;",
     "localparam AW    = (G * BEATS > 1) ? $clog2(G * BEATS) : 1;",
     "localparam FW    = (DS > 1) ? $clog2(DS) : 1;",
     "localparam LT    = (T > 1) ? $clog2(T) : 0;",
+    "localparam LW    = (PE > 1) ? $clog2(PE) : 1;",
+    "localparam BW    = (T > 1) ? $clog2(T) : 1;         // of BACK",
+    "localparam PARTLY = (CAUSAL != 0 || BAND != 0) ? 1 : 0;",
+    "localparam WALK  = GW * PARTLY + AW * BAND;         // of what travels with a row of its groups",
+    "localparam SIDE  = 3 + WALK;                        // and with its sideband",
     "localparam SB    = 2 * XBITS + ((D > 1) ? $clog2(D) : 1);   // of a score",
     "localparam EB    = (PROB != 0) ? 18 : 8;            // of e",
     "localparam SUMB  = EB + LT;                         // of the sum of e",
@@ -31793,6 +34991,8 @@ static const char *const mlo_lines_verilog_mlo_attention_v[] = {
     "",
     "generate",
     "    if (H < 1) mlo_error_H_must_be_at_least_1 u_h();",
+    "    if (KVH < 1 || H % KVH != 0) mlo_error_KVH_must_divide_H u_kvh();",
+    "    if (CAUSAL < 0 || CAUSAL > 1 || BAND < 0 || BAND > 1) mlo_error_CAUSAL_and_BAND_must_be_0_or_1 u_partly();",
     "    if (SIMD < 1 || D < 1 || D % SIMD != 0) mlo_error_SIMD_must_divide_D u_simd();",
     "    if (PROB < 0 || PROB > 1 || ROUND < 0 || ROUND > PROB) mlo_error_PROB_and_ROUND_must_be_0_or_1_and_ROUND_needs_PROB u_prob();",
     "    if (PE < 1 || PE > T) mlo_error_PE_must_be_1_to_T u_pe();",
@@ -31841,23 +35041,27 @@ static const char *const mlo_lines_verilog_mlo_attention_v[] = {
     "",
     "wire                 par_fresh, par_ok;",
     "wire [PAR-1:0]       par_data;             // {[ZR, SR, MR,] [HP, SP, MP,] SO, MO, SS, MS}",
-    "mlo_attention_param #(.AXI_WIDTH(AXI_WIDTH), .RESIDENT(RESIDENT), .PROB(PROB), .ROUND(ROUND)) u_param (",
+    "wire [LW+GW+BW-1:0]  par_reach;",
+    "mlo_attention_param #(.AXI_WIDTH(AXI_WIDTH), .RESIDENT(RESIDENT), .PROB(PROB), .ROUND(ROUND), .BAND(BAND), .BW(BW), .GW(GW), .LW(LW)) u_param (",
     "    .clk(clk), .rst(rst), .params_last(params_last),",
     "    .s_axis_tdata(s_axis_c_tdata), .s_axis_tvalid(s_axis_c_tvalid), .s_axis_tready(s_axis_c_tready),",
-    "    .fresh(par_fresh), .done(q_done), .ok(par_ok), .data(par_data)",
+    "    .fresh(par_fresh), .done(q_done), .ok(par_ok), .data(par_data), .reach(par_reach)",
     ");",
     "",
     "// ---- stage 1: scores ------------------------------------------------------------------",
     "wire [PE*(SB+1):0]   score_tdata;",
-    "wire [PAR+2:0]       row_tdata;",
+    "wire [PAR+SIDE-1:0]  row_tdata;",
     "wire [SB-1:0]        max_tdata;",
     "wire                 score_tvalid, score_tready, row_tvalid, row_tready, max_tvalid;",
-    "mlo_attention_score #(.H(H), .D(D), .G(G), .PE(PE), .SIMD(SIMD), .XBITS(XBITS), .PAR(PAR), .GW(GW), .AW(AW)) u_score (",
+    "wire                 k_nothing = PARTLY == 0 && k_none;",
+    "mlo_attention_score #(",
+    "    .H(H), .D(D), .G(G), .PE(PE), .SIMD(SIMD), .XBITS(XBITS), .PAR(PAR), .KVH(KVH), .CAUSAL(CAUSAL), .BAND(BAND), .BW(BW), .GW(GW), .AW(AW)",
+    ") u_score (",
     "    .clk(clk), .rst(rst),",
     "    .row_full(q_full), .row_user(q_user), .row_done(q_done), .row_addr(q_addr), .row_data(q_data),",
-    "    .k_full(k_full), .k_groups_1(k_groups_1), .k_single(k_single), .k_tail(k_tail), .k_none(k_none), .k_done(k_done),",
+    "    .k_full(k_full), .k_groups_1(k_groups_1), .k_single(k_single), .k_tail(k_tail), .k_none(k_nothing), .k_done(k_done),",
     "    .k_addr(k_addr), .k_data(k_data), .read(score_read),",
-    "    .par_fresh(par_fresh), .par_ok(par_ok), .par_data(par_data),",
+    "    .par_fresh(par_fresh), .par_ok(par_ok), .par_data(par_data), .par_reach(par_reach),",
     "    .m_score_tdata(score_tdata), .m_score_tvalid(score_tvalid), .m_score_tready(score_tready),",
     "    .m_row_tdata(row_tdata), .m_row_tvalid(row_tvalid),",
     "    .m_max_tdata(max_tdata), .m_max_tvalid(max_tvalid), .m_row_tready(row_tready)",
@@ -31866,9 +35070,9 @@ static const char *const mlo_lines_verilog_mlo_attention_v[] = {
     "// ---- stage 2: exponentials, sum, division -------------------------------------------------",
     "wire                 ring_room, ring_take, ring_wr_en;",
     "wire [PE*EB-1:0]     ring_wr_data, ring_rd_data;",
-    "wire [SUMB+INFO+2:0] sum_tdata;                     // {sideband, [HP, SP, MP,] SO, MO, sum}",
+    "wire [SUMB+INFO+SIDE-1:0] sum_tdata;                // {sideband, [HP, SP, MP,] SO, MO, sum}",
     "wire                 sum_tvalid, sum_tready;",
-    "mlo_attention_softmax #(.PE(PE), .LANES(LANES), .SB(SB), .SUMB(SUMB), .PROB(PROB), .ROUND(ROUND)) u_softmax (",
+    "mlo_attention_softmax #(.PE(PE), .LANES(LANES), .SB(SB), .SUMB(SUMB), .PROB(PROB), .ROUND(ROUND), .SIDE(SIDE), .PARTLY(PARTLY)) u_softmax (",
     "    .clk(clk), .rst(rst),",
     "    .s_score_tdata(score_tdata), .s_score_tvalid(score_tvalid), .s_score_tready(score_tready),",
     "    .s_row_tdata(row_tdata), .s_row_tvalid(row_tvalid),",
@@ -31878,16 +35082,16 @@ static const char *const mlo_lines_verilog_mlo_attention_v[] = {
     ");",
     "",
     "// PROB: MP is divided, and MO goes along",
-    "localparam ALONG = 9 + 30*PROB;",
+    "localparam ALONG = 9 + 30*PROB + WALK;",
     "wire [15:0]          numerator;",
     "wire [ALONG-1:0]     sum_user;                      // {sideband, [HP, SP,] SO, [MO]}",
     "generate",
     "    if (PROB == 0) begin : g_sums",
     "        assign numerator = sum_tdata[SUMB +: 16];",
-    "        assign sum_user  = sum_tdata[SUMB+16 +: 9];",
+    "        assign sum_user  = sum_tdata[SUMB+16 +: ALONG];",
     "    end else begin : g_prob",
     "        assign numerator = sum_tdata[SUMB+22 +: 16];",
-    "        assign sum_user  = {sum_tdata[SUMB+38 +: 17], sum_tdata[SUMB +: 22]};",
+    "        assign sum_user  = {sum_tdata[SUMB+38 +: 14+SIDE], sum_tdata[SUMB +: 22]};",
     "    end",
     "endgenerate",
     "wire [RB-1:0]        r;",
@@ -31902,17 +35106,18 @@ static const char *const mlo_lines_verilog_mlo_attention_v[] = {
     "",
     "// ---- stage 3: weighted sum ------------------------------------------------------------",
     "wire                 pass_last, row_last;",
+    "wire [GW-1:0]        row_groups_1;",
     "mlo_attention_ring #(.DEPTH(RING), .WIDTH(PE*EB), .GW(GW)) u_ring (",
     "    .clk(clk), .rst(rst), .room(ring_room), .take(ring_take), .wr_en(ring_wr_en), .wr_data(ring_wr_data),",
-    "    .rd_en(mix_read), .rd_pass(pass_last), .rd_row(row_last), .rd_groups_1(v_groups_1), .rd_data(ring_rd_data)",
+    "    .rd_en(mix_read), .rd_pass(pass_last), .rd_row(row_last), .rd_groups_1(row_groups_1), .rd_data(ring_rd_data)",
     ");",
     "mlo_attention_mix #(",
-    "    .H(H), .D(D), .PE(PE), .SIMD(SIMD), .XBITS(XBITS), .YBITS(YBITS), .LT(LT), .PROB(PROB), .GW(GW), .AW(AW)",
+    "    .H(H), .D(D), .PE(PE), .SIMD(SIMD), .XBITS(XBITS), .YBITS(YBITS), .LT(LT), .PROB(PROB), .KVH(KVH), .CAUSAL(CAUSAL), .BAND(BAND), .GW(GW), .AW(AW)",
     ") u_mix (",
     "    .clk(clk), .rst(rst),",
     "    .s_row_tdata({r_user, r}), .s_row_tvalid(r_valid), .s_row_tready(r_ready),",
     "    .v_full(v_full), .v_groups_1(v_groups_1), .v_single(v_single), .v_done(v_done), .v_addr(v_addr), .v_data(v_data),",
-    "    .ring_data(ring_rd_data), .read(mix_read), .pass_last(pass_last), .row_last(row_last),",
+    "    .ring_data(ring_rd_data), .read(mix_read), .pass_last(pass_last), .row_last(row_last), .groups_1(row_groups_1),",
     "    .m_axis_tdata(m_axis_tdata), .m_axis_tvalid(m_axis_tvalid), .m_axis_tready(m_axis_tready),",
     "    .m_axis_tuser(m_axis_tuser)",
     ");",
@@ -32181,10 +35386,12 @@ static const char *const mlo_lines_verilog_mlo_attention_mix_v[] = {
     "//",
     "// For each row DS = D/SIMD passes over the frame's groups: each step multiplies PE weights",
     "// with PE values of SIMD channels; a pass ends with SIMD sums, one beat of the result. The",
-    "// walk is: for every row, for every SIMD channels, for every group.",
+    "// walk is: for every row, for every SIMD channels, for every group. Heads h * H/KVH .. (h+1) * H/KVH - 1",
+    "// of the queries read head h of the values.",
     "//",
     "// In   s_row    one word per row: {sideband, SO, R}; R = floor(MO * 2^(LT+8) / sum of weights)",
     "//               PROB = 1: {sideband, HP, SP, SO, MO, R}; R = floor(MP * 2^(LT+18) / sum of weights)",
+    "//               CAUSAL or BAND: {[base,] groups - 1, sideband, ..}: the row's groups, and with BAND where they begin",
     "//      ring_*   the weights (mlo_attention_ring); v_*: the values (mlo_attention_kv)",
     "// Out  m_axis   y = clip((sum_j e[j]*v[j] * R + 2^(SO-1)) >>> SO)",
     "//               PROB = 1: w[j] = min((e[j]*R + 2^(SP-1)) >> SP, HP), y = clip((sum_j w[j]*v[j] * MO + 2^(SO-1)) >>> SO)",
@@ -32205,11 +35412,15 @@ static const char *const mlo_lines_verilog_mlo_attention_mix_v[] = {
     "    parameter LT    = 2,        // clog2(T)",
     "    parameter RB    = 17 + LT,  // bits of R",
     "    parameter PROB  = 0,        // 1: probabilities are rounded",
+    "    parameter KVH   = H,        // heads of values, divides H",
+    "    parameter CAUSAL = 0,       // 1: rows have groups of their own,",
+    "    parameter BAND  = 0,        // 1: and begin where they say",
     "    // derived, do not set: bits of a group number, of an address in a frame's values",
     "    parameter GW    = 1,",
     "    parameter AW    = 3,",
-    "    // bits of a row's word, of a weight",
-    "    parameter INB   = RB + 9 + 30*PROB,",
+    "    // bits of what a row's word says of its walk, of the word, of a weight",
+    "    parameter WALK  = (CAUSAL != 0 || BAND != 0 ? GW : 0) + (BAND != 0 ? AW : 0),",
+    "    parameter INB   = RB + 9 + 30*PROB + WALK,",
     "    parameter EB    = (PROB != 0) ? 18 : 8",
     ") (",
     "    input  wire                     clk,",
@@ -32227,6 +35438,7 @@ static const char *const mlo_lines_verilog_mlo_attention_mix_v[] = {
     "    output wire                     read,           // v_data and ring_data: a step starts",
     "    output wire                     pass_last,      // it is the last of a pass",
     "    output wire                     row_last,       // and of the row",
+    "    output wire [GW-1:0]            groups_1,       // groups of the row - 1",
     "    output wire [SIMD*YBITS-1:0]    m_axis_tdata,",
     "    output wire                     m_axis_tvalid,",
     "    input  wire                     m_axis_tready,",
@@ -32242,6 +35454,7 @@ static const char *const mlo_lines_verilog_mlo_attention_mix_v[] = {
     "localparam AB    = XBITS + 9 + LT;",
     "localparam HW    = (H > 1) ? $clog2(H) : 1;",
     "localparam FW    = (DS > 1) ? $clog2(DS) : 1;",
+    "localparam SHARE = H / KVH;                    // heads of queries that read a head of values",
     "// Beats between a pass's first step and the receiver: those of the pipeline (a beat per",
     "// cycle if the row has one group), plus the queue's own.",
     "localparam QUEUE = 16 + LP + LN;",
@@ -32250,11 +35463,13 @@ static const char *const mlo_lines_verilog_mlo_attention_mix_v[] = {
     "localparam [31:0]   QUEUE_32 = QUEUE;",
     "localparam [31:0]   PASS_32  = DS - 1;",
     "localparam [31:0]   HEAD_32  = H - 1;",
-    "localparam [31:0]   BEATS_32 = H * DS;",
+    "localparam [31:0]   BEATS_32 = KVH * DS;",
+    "localparam [31:0]   BACK_32  = DS - 1;",
     "localparam [RW-1:0] ROOM_ALL   = QUEUE_32[RW-1:0];",
     "localparam [FW-1:0] PASS_LAST  = PASS_32[FW-1:0];",
     "localparam [HW-1:0] HEAD_LAST  = HEAD_32[HW-1:0];",
     "localparam [AW-1:0] GROUP_SKIP = BEATS_32[AW-1:0];",
+    "localparam [AW-1:0] PASSES_BACK = BACK_32[AW-1:0];",
     "localparam [FW-1:0] F_ONE = 1;",
     "localparam [GW-1:0] G_ONE = 1;",
     "localparam [HW-1:0] H_ONE = 1;",
@@ -32268,8 +35483,25 @@ static const char *const mlo_lines_verilog_mlo_attention_mix_v[] = {
     "reg [AW-1:0] addr_reg, base_reg;            // base: the pass's channels of group 0",
     "reg [RW-1:0] room_reg;",
     "",
-    "wire       user_last   = s_row_tdata[INB-2];",
-    "wire       group_last  = group_first ? v_single : later_last;",
+    "wire       user_last   = s_row_tdata[INB-WALK-2];",
+    "wire          single;",
+    "wire [AW-1:0] walk_base;",
+    "generate",
+    "    if (CAUSAL == 0 && BAND == 0) begin : g_whole",
+    "        assign groups_1 = v_groups_1;",
+    "        assign single   = v_single;",
+    "    end else begin : g_walk",
+    "        assign groups_1 = s_row_tdata[INB-WALK +: GW];",
+    "        assign single   = groups_1 == {GW{1'b0}};",
+    "        wire unused_groups = &{1'b0, v_groups_1, v_single};",
+    "    end",
+    "    if (BAND == 0) begin : g_from_start",
+    "        assign walk_base = {AW{1'b0}};",
+    "    end else begin : g_from",
+    "        assign walk_base = s_row_tdata[INB-1 -: AW];",
+    "    end",
+    "endgenerate",
+    "wire       group_last  = group_first ? single : later_last;",
     "wire       head_last   = head_reg == HEAD_LAST;",
     "wire       go = s_row_tvalid && v_full && (!group_first || room_reg != {RW{1'b0}});",
     "",
@@ -32278,15 +35510,36 @@ static const char *const mlo_lines_verilog_mlo_attention_mix_v[] = {
     "assign row_last     = group_last && pass_reg == PASS_LAST;",
     "assign s_row_tready = go && row_last;",
     "assign v_done       = s_row_tready && head_last && user_last;",
-    "assign v_addr       = addr_reg;",
+    "assign v_addr       = addr_reg + walk_base;",
     "",
     "wire          token_last = row_last && head_last;",
-    "wire [AW-1:0] next_base  = token_last ? {AW{1'b0}} : base_reg + A_ONE;",
+    "// the next row's head of values: another one after SHARE rows",
+    "wire          share_last;",
+    "generate",
+    "    if (SHARE == 1) begin : g_own",
+    "        assign share_last = 1'b1;",
+    "    end else begin : g_share",
+    "        localparam SW = $clog2(SHARE);",
+    "        localparam [31:0]   SHARE_32   = SHARE - 1;",
+    "        localparam [SW-1:0] SHARE_LAST = SHARE_32[SW-1:0];",
+    "        localparam [SW-1:0] S_ONE      = 1;",
+    "        reg [SW-1:0] share_reg;",
+    "        assign share_last = share_reg == SHARE_LAST;",
+    "        always @(posedge clk) begin",
+    "            if (go && row_last)",
+    "                share_reg <= share_last ? {SW{1'b0}} : share_reg + S_ONE;",
+    "            if (rst)",
+    "                share_reg <= {SW{1'b0}};",
+    "        end",
+    "    end",
+    "endgenerate",
+    "wire [AW-1:0] same_base  = (row_last && !share_last) ? base_reg - PASSES_BACK : base_reg + A_ONE;",
+    "wire [AW-1:0] next_base  = token_last ? {AW{1'b0}} : same_base;",
     "always @(posedge clk) begin",
     "    if (go) begin",
     "        group_reg   <= group_last ? {GW{1'b0}} : group_reg + G_ONE;",
     "        group_first <= group_last;",
-    "        later_last  <= group_reg + G_ONE == v_groups_1;",
+    "        later_last  <= group_reg + G_ONE == groups_1;",
     "        addr_reg    <= group_last ? next_base : addr_reg + GROUP_SKIP;",
     "    end",
     "    if (go && group_last) begin",
@@ -32326,7 +35579,7 @@ static const char *const mlo_lines_verilog_mlo_attention_mix_v[] = {
     "        assign go_w    = read1;",
     "        assign weights = ring_data;",
     "        assign values  = v_data;",
-    "        assign row     = s_row_tdata;",
+    "        assign row     = s_row_tdata[ROWB-1:0];",
     "    end else begin : g_prob",
     "        reg  [RB-1:0] r1;",
     "        reg  [13:0]   hp_sp1;                   // {HP, SP}",
@@ -32337,7 +35590,7 @@ static const char *const mlo_lines_verilog_mlo_attention_mix_v[] = {
     "                r1     <= s_row_tdata[RB-1:0];",
     "                hp_sp1 <= s_row_tdata[RB+22 +: 14];",
     "            end",
-    "        assign row = {s_row_tdata[INB-1 -: 3], s_row_tdata[RB+16 +: 6], s_row_tdata[RB +: 16]};",
+    "        assign row = {s_row_tdata[INB-WALK-1 -: 3], s_row_tdata[RB+16 +: 6], s_row_tdata[RB +: 16]};",
     "        mlo_delay #(.WIDTH(PE*SIMD*XBITS), .CYCLES(LN)) u_values (",
     "            .clk(clk), .rst(rst), .in_valid(read1), .in(v_data), .out_valid(go_w), .out(values)",
     "        );",
@@ -32446,12 +35699,12 @@ static const char *const mlo_lines_verilog_mlo_attention_mix_v[] = {
     "`ifdef FORMAL",
     "    // Assumed: a row and its frame stay until they are done.",
     "    reg  f_past = 1'b0, f_hold, f_full, f_last;",
-    "    reg  [GW-1:0] f_groups_1;",
+    "    reg  [GW-1:0] f_groups_1, f_row_groups_1;",
     "    always @* begin",
     "        if (!f_past) assume (rst);",
     "        assume (v_single == (v_groups_1 == 0));",
     "        if (f_hold) assume (v_full && v_groups_1 == f_groups_1);",
-    "        if (f_full) assume (s_row_tvalid && user_last == f_last);",
+    "        if (f_full) assume (s_row_tvalid && user_last == f_last && (WALK == 0 || groups_1 == f_row_groups_1));",
     "    end",
     "    always @(posedge clk) begin",
     "        f_past     <= 1'b1;",
@@ -32459,7 +35712,14 @@ static const char *const mlo_lines_verilog_mlo_attention_mix_v[] = {
     "        f_groups_1 <= v_groups_1;",
     "        f_full     <= s_row_tvalid && !s_row_tready && !rst;",
     "        f_last     <= user_last;",
+    "        f_row_groups_1 <= groups_1;",
     "    end",
+    "",
+    "    generate",
+    "        if (SHARE > 1) begin : f_share",
+    "            always @* if (f_past) assert (g_share.share_reg == head_reg % SHARE);",
+    "        end",
+    "    endgenerate",
     "",
     "    // What has been reserved has room: free places, beats under way and queued beats add up.",
     "    reg [10+LP+LN:0] f_pipe;                       // beats between their pass's last step and the queue",
@@ -32480,8 +35740,8 @@ static const char *const mlo_lines_verilog_mlo_attention_mix_v[] = {
     "    always @* if (f_past) begin",
     "        assert (head_reg <= HEAD_LAST && pass_reg <= PASS_LAST);",
     "        assert (group_first == (group_reg == 0));",
-    "        if (!group_first) assert (v_full && group_reg <= v_groups_1 && later_last == (group_reg == v_groups_1));",
-    "        assert (base_reg == head_reg * DS + pass_reg && addr_reg == base_reg + group_reg * H * DS);",
+    "        if (!group_first) assert (v_full && (WALK == 0 || s_row_tvalid) && group_reg <= groups_1 && later_last == (group_reg == groups_1));",
+    "        assert (base_reg == head_reg / SHARE * DS + pass_reg && addr_reg == base_reg + group_reg * KVH * DS);",
     "        assert (out_valid == f_pipe[9+LP+LN]);",
     "        assert (room_reg <= QUEUE && out_level <= QUEUE);",
     "        assert ({2'b0, room_reg} + f_count + out_level == QUEUE);",
@@ -32511,6 +35771,12 @@ static const char *const mlo_lines_verilog_mlo_attention_param_v[] = {
     "    // 1: there are constants of probabilities, and of rounded scores",
     "    parameter PROB = 0,",
     "    parameter ROUND = 0,",
+    "    // 1: there are BACK and AHEAD",
+    "    parameter BAND = 0,",
+    "    // bits of BACK, of AHEAD's groups, of its lanes beyond",
+    "    parameter BW = 1,",
+    "    parameter GW = 1,",
+    "    parameter LW = 1,",
     "    // derived, do not set",
     "    parameter PAR = 44 + 30*PROB + 32*ROUND",
     ") (",
@@ -32524,7 +35790,9 @@ static const char *const mlo_lines_verilog_mlo_attention_param_v[] = {
     "    input  wire                 done,",
     "    output wire                 ok,",
     "    // {[ZR, SR, MR,] [HP, SP, MP,] SO, MO, SS, MS}",
-    "    output wire [PAR-1:0]       data",
+    "    output wire [PAR-1:0]       data,",
+    "    // BAND: {lanes, groups, BACK}",
+    "    output wire [LW+GW+BW-1:0]  reach",
     ");",
     "",
     "reg  swapped_reg;       // the row at hand has had its swap",
@@ -32534,7 +35802,8 @@ static const char *const mlo_lines_verilog_mlo_attention_param_v[] = {
     "wire swap = fresh && !swapped_reg;",
     "wire read = load_reg && ready;",
     "",
-    "localparam WORD = (PROB != 0) ? 128 : 64;",
+    "localparam HALF = (PROB != 0) ? 128 : 64;",
+    "localparam WORD = (BAND != 0) ? 2 * HALF : HALF;",
     "wire [WORD-1:0] word;",
     "mlo_param #(.WIDTH(WORD), .DEPTH(1), .AXI_WIDTH(AXI_WIDTH), .RESIDENT(RESIDENT)) u_param (",
     "    .clk(clk), .rst(rst),",
@@ -32552,6 +35821,12 @@ static const char *const mlo_lines_verilog_mlo_attention_param_v[] = {
     "        wire [105:0] all = {word[127:120], word[119:114], word[113:96], word[95:88], word[85:80], word[79:64], plain};",
     "        assign data = all[PAR-1:0];",
     "        wire unused_prob = &{1'b0, word[87:86], all};",
+    "    end",
+    "    if (BAND == 0) begin : g_all",
+    "        assign reach = {LW+GW+BW{1'b0}};",
+    "    end else begin : g_band",
+    "        assign reach = {word[HALF+48 +: LW], word[HALF+24 +: GW], word[HALF +: BW]};",
+    "        wire unused_band = &{1'b0, word[WORD-1:HALF]};",
     "    end",
     "endgenerate",
     "",
@@ -32945,18 +36220,20 @@ static const char *const mlo_lines_verilog_mlo_attention_score_v[] = {
     "//",
     "// For each row (query token, head) and each group of PE keys, DS = D/SIMD steps: PE dot",
     "// products of SIMD channels per step, added up over the steps. The walk is: for every",
-    "// row, for every group, for every step.",
+    "// row, for every group, for every step. Heads h * H/KVH .. (h+1) * H/KVH - 1 of the queries read",
+    "// head h of the keys. CAUSAL, BAND: a row walks the groups in which its keys lie (mlo_attention_walk).",
     "//",
     "// In   row_*: rows of queries (mlo_attention_q); k_*: the frame's keys (mlo_attention_kv);",
     "//      par_*: constants (mlo_attention_param). All are read here, with a cycle of latency",
     "// Out  m_score  one word per group: {last group of the row, PE x counts, PE x score}",
-    "//      m_row    one word per row: {sideband, constants}, early: when its last step starts",
-    "//      m_max    one word per row: its largest score",
+    "//      m_row    one word per row: {[base,] [groups - 1,] sideband, constants}, early: when its last step starts",
+    "//      m_max    one word per row: its largest score (the lowest number there is, if no key counts)",
     "// Throughput  a row per groups * DS cycles",
     "// Latency     from the last step to m_score_tvalid 6 + clog2(SIMD), to m_max_tvalid 8 + clog2(SIMD) cycles",
     "// Stall       the pipeline never stops. A group starts only when a place for it is reserved",
     "//             in the score queue, a row's last step only when m_row takes its word: then",
-    "//             m_max has room too, because the reader takes both together",
+    "//             m_max has room too, because the reader takes both together. BAND: a row starts",
+    "//             when its constants are there, not before, since they say where",
     "`default_nettype none",
     "module mlo_attention_score #(",
     "    parameter H     = 2,        // heads",
@@ -32966,12 +36243,18 @@ static const char *const mlo_lines_verilog_mlo_attention_score_v[] = {
     "    parameter SIMD  = 2,        // channels in parallel, divides D",
     "    parameter XBITS = 8,",
     "    parameter PAR   = 44,       // bits of a row's constants",
+    "    parameter KVH   = H,        // heads of keys, divides H",
+    "    parameter CAUSAL = 0,       // 1: keys up to the query's own count",
+    "    parameter BAND  = 0,        // 1: keys near the query count",
+    "    parameter BW    = 1,        // bits of BACK",
     "    // derived, do not set: bits of a group number, of an address in a frame's keys, of a",
-    "    // score, of a step number",
+    "    // score, of a step number; of a lane; of what a row's word says of its walk",
     "    parameter GW    = 1,",
     "    parameter AW    = 3,",
     "    parameter SB    = 2 * XBITS + ((D > 1) ? $clog2(D) : 1),",
-    "    parameter FW    = (D / SIMD > 1) ? $clog2(D / SIMD) : 1",
+    "    parameter FW    = (D / SIMD > 1) ? $clog2(D / SIMD) : 1,",
+    "    parameter LW    = (PE > 1) ? $clog2(PE) : 1,",
+    "    parameter WALK  = (CAUSAL != 0 || BAND != 0 ? GW : 0) + (BAND != 0 ? AW : 0)",
     ") (",
     "    input  wire                         clk,",
     "    input  wire                         rst,",
@@ -32992,10 +36275,11 @@ static const char *const mlo_lines_verilog_mlo_attention_score_v[] = {
     "    output wire                         par_fresh,",
     "    input  wire                         par_ok,",
     "    input  wire [PAR-1:0]               par_data,",
+    "    input  wire [LW+GW+BW-1:0]          par_reach,      // BAND: see mlo_attention_walk",
     "    output wire [PE*(SB+1):0]           m_score_tdata,",
     "    output wire                         m_score_tvalid,",
     "    input  wire                         m_score_tready,",
-    "    output wire [PAR+2:0]               m_row_tdata,",
+    "    output wire [PAR+WALK+2:0]          m_row_tdata,",
     "    output wire                         m_row_tvalid,",
     "    output wire [SB-1:0]                m_max_tdata,",
     "    output wire                         m_max_tvalid,",
@@ -33007,6 +36291,7 @@ static const char *const mlo_lines_verilog_mlo_attention_score_v[] = {
     "localparam DOTB  = 2 * XBITS + LS;",
     "localparam KB    = SIMD * XBITS + 1;",
     "localparam HW    = (H > 1) ? $clog2(H) : 1;",
+    "localparam SHARE = H / KVH;                     // heads of queries that read a head of keys",
     "// A row's words wait for its maximum, while the next row's arrive: G, and those that",
     "// arrive in the time from a row's last step to the reader's first.",
     "localparam QUEUE = G + (12 + LS) / DS + 2;",
@@ -33016,7 +36301,7 @@ static const char *const mlo_lines_verilog_mlo_attention_score_v[] = {
     "localparam [31:0]   STEP_32  = DS - 1;",
     "localparam [31:0]   HEAD_32  = H - 1;",
     "localparam [31:0]   DS_32    = DS;",
-    "localparam [31:0]   BEATS_32 = H * DS;",
+    "localparam [31:0]   BEATS_32 = KVH * DS;",
     "localparam [RW-1:0] ROOM_ALL  = QUEUE_32[RW-1:0];",
     "localparam [FW-1:0] STEP_LAST = STEP_32[FW-1:0];",
     "localparam [HW-1:0] HEAD_LAST = HEAD_32[HW-1:0];",
@@ -33036,30 +36321,84 @@ static const char *const mlo_lines_verilog_mlo_attention_score_v[] = {
     "",
     "wire step_first  = step_reg == {FW{1'b0}};",
     "wire step_last   = step_reg == STEP_LAST;",
-    "wire group_last  = group_first ? k_single : later_last;",
+    "wire [GW-1:0] groups_1;                     // of the row: all of the frame's, or some",
+    "wire          single;",
+    "wire group_last  = group_first ? single : later_last;",
     "wire head_last   = head_reg == HEAD_LAST;",
     "wire row_last    = step_last && group_last; // the row's last step",
     "",
     "wire info_ready;",
     "wire room_ok = !step_first || room_reg != {RW{1'b0}};",
     "wire last_ok = !row_last || (par_ok && info_ready);",
-    "wire go      = row_full && k_full && room_ok && last_ok;",
+    "wire walk_ok = BAND == 0 || par_ok;",
+    "wire go      = row_full && k_full && room_ok && last_ok && walk_ok;",
     "",
     "assign read      = go;",
     "assign row_done  = go && row_last;",
     "assign row_addr  = step_reg;",
-    "assign k_addr    = group_base_reg + {{AW-FW{1'b0}}, step_reg};",
+    "wire [AW-1:0] walk_base;",
+    "assign k_addr    = group_base_reg + {{AW-FW{1'b0}}, step_reg} + walk_base;",
     "assign k_done    = row_done && head_last && row_user[1];",
     "assign par_fresh = row_full && row_user[0] && head_reg == {HW{1'b0}};",
     "",
-    "wire [AW-1:0] next_base = head_last ? {AW{1'b0}} : row_base_reg + ROW_SKIP;",
+    "// the next row's head of keys: another one after SHARE rows",
+    "wire share_last;",
+    "generate",
+    "    if (SHARE == 1) begin : g_own",
+    "        assign share_last = 1'b1;",
+    "    end else begin : g_share",
+    "        localparam SW = $clog2(SHARE);",
+    "        localparam [31:0]   SHARE_32   = SHARE - 1;",
+    "        localparam [SW-1:0] SHARE_LAST = SHARE_32[SW-1:0];",
+    "        localparam [SW-1:0] S_ONE      = 1;",
+    "        reg [SW-1:0] share_reg;",
+    "        assign share_last = share_reg == SHARE_LAST;",
+    "        always @(posedge clk) begin",
+    "            if (row_done)",
+    "                share_reg <= share_last ? {SW{1'b0}} : share_reg + S_ONE;",
+    "            if (rst)",
+    "                share_reg <= {SW{1'b0}};",
+    "        end",
+    "    end",
+    "endgenerate",
+    "",
+    "// the walk's ends",
+    "wire [PE-1:0] first_lanes, last_lanes;",
+    "wire [PAR+WALK+2:0] row_word;",
+    "generate",
+    "    if (CAUSAL == 0 && BAND == 0) begin : g_whole",
+    "        assign groups_1    = k_groups_1;",
+    "        assign single      = k_single;",
+    "        assign first_lanes = {PE{1'b1}};",
+    "        assign last_lanes  = k_tail;",
+    "        assign walk_base   = {AW{1'b0}};",
+    "        assign row_word    = {row_user, par_data};",
+    "        wire unused_reach  = &{1'b0, par_reach};",
+    "    end else begin : g_walk",
+    "        mlo_attention_walk #(.PE(PE), .CAUSAL(CAUSAL), .BAND(BAND), .GW(GW), .AW(AW), .SKIP(KVH * DS), .BW(BW)) u_walk (",
+    "            .clk(clk), .rst(rst),",
+    "            .token_done(row_done && head_last), .frame_done(k_done), .reach(par_reach),",
+    "            .k_groups_1(k_groups_1), .k_tail(k_tail),",
+    "            .groups_1(groups_1), .single(single), .first_lanes(first_lanes), .last_lanes(last_lanes), .base(walk_base)",
+    "        );",
+    "        if (BAND == 0) begin : g_from_start",
+    "            assign row_word = {groups_1, row_user, par_data};",
+    "        end else begin : g_from",
+    "            assign row_word = {walk_base, groups_1, row_user, par_data};",
+    "        end",
+    "        wire unused_single = &{1'b0, k_single};",
+    "    end",
+    "endgenerate",
+    "",
+    "wire [AW-1:0] same_base = share_last ? row_base_reg + ROW_SKIP : row_base_reg;",
+    "wire [AW-1:0] next_base = head_last ? {AW{1'b0}} : same_base;",
     "always @(posedge clk) begin",
     "    if (go)",
     "        step_reg <= step_last ? {FW{1'b0}} : step_reg + F_ONE;",
     "    if (go && step_last) begin",
     "        group_reg      <= group_last ? {GW{1'b0}} : group_reg + G_ONE;",
     "        group_first    <= group_last;",
-    "        later_last     <= group_reg + G_ONE == k_groups_1;",
+    "        later_last     <= group_reg + G_ONE == groups_1;",
     "        group_base_reg <= group_last ? next_base : group_base_reg + GROUP_SKIP;",
     "    end",
     "    if (row_done) begin",
@@ -33114,7 +36453,7 @@ static const char *const mlo_lines_verilog_mlo_attention_score_v[] = {
     "always @(posedge clk) begin",
     "    flag1   <= {row_last, group_first, step_last, step_first};",
     "    none1   <= k_none;",
-    "    inside1 <= group_last ? k_tail : {PE{1'b1}};",
+    "    inside1 <= (group_last ? last_lanes : {PE{1'b1}}) & (group_first ? first_lanes : {PE{1'b1}});",
     "end",
     "wire [PE-1:0] count1 = inside1 & (key1 | {PE{none1}});",
     "",
@@ -33184,9 +36523,9 @@ static const char *const mlo_lines_verilog_mlo_attention_score_v[] = {
     "",
     "wire       max_ready;",
     "wire [2:0] row_level, max_level;",
-    "mlo_fifo #(.WIDTH(PAR + 3), .DEPTH(4)) u_row (",
+    "mlo_fifo #(.WIDTH(PAR + WALK + 3), .DEPTH(4)) u_row (",
     "    .clk(clk), .rst(rst),",
-    "    .s_tdata({row_user, par_data}), .s_tvalid(row_done), .s_tready(info_ready),",
+    "    .s_tdata(row_word), .s_tvalid(row_done), .s_tready(info_ready),",
     "    .m_tdata(m_row_tdata), .m_tvalid(m_row_tvalid), .m_tready(m_row_tready),",
     "    .level(row_level)",
     ");",
@@ -33203,9 +36542,13 @@ static const char *const mlo_lines_verilog_mlo_attention_score_v[] = {
     "    // Assumed: the row and its keys stay until they are done; m_row and m_max are taken together.",
     "    reg  f_past = 1'b0, f_hold;",
     "    reg  [GW-1:0] f_groups_1;",
-    "    reg  f_full, f_last;",
+    "    reg  f_full, f_last, f_ok;",
+    "    reg  [LW+GW+BW-1:0] f_reach;",
     "    always @* begin",
     "        if (!f_past) assume (rst);",
+    "        // BAND: constants stay until the row is done; what mlo_attention_walk says of its groups",
+    "        if (f_ok && f_full && BAND != 0) assume (par_ok && par_reach == f_reach);",
+    "        if (BAND != 0) assume (groups_1 <= k_groups_1);",
     "        assume (k_groups_1 < G && k_single == (k_groups_1 == 0));",
     "        if (!m_row_tvalid || !m_max_tvalid) assume (!m_row_tready);",
     "        if (f_hold) assume (k_full && k_groups_1 == f_groups_1);",
@@ -33217,7 +36560,14 @@ static const char *const mlo_lines_verilog_mlo_attention_score_v[] = {
     "        f_groups_1 <= k_groups_1;",
     "        f_full     <= row_full && !row_done && !rst;",
     "        f_last     <= row_user[1];",
+    "        f_ok       <= par_ok;",
+    "        f_reach    <= par_reach;",
     "    end",
+    "    generate",
+    "        if (SHARE > 1) begin : f_share",
+    "            always @* if (f_past) assert (g_share.share_reg == head_reg % SHARE);",
+    "        end",
+    "    endgenerate",
     "",
     "    // What has been reserved has room: free places, groups under way and queued groups add up.",
     "    reg [RW-1:0] f_under;                       // groups between their first step and the queue",
@@ -33244,9 +36594,9 @@ static const char *const mlo_lines_verilog_mlo_attention_score_v[] = {
     "    end",
     "    always @* if (f_past) begin",
     "        assert (step_reg <= STEP_LAST && head_reg <= HEAD_LAST && group_reg < G && group_first == (group_reg == 0));",
-    "        if (!group_first) assert (later_last == (group_reg == k_groups_1));",
-    "        if (!step_first || !group_first) assert (row_full && k_full && group_reg <= k_groups_1);",
-    "        assert (row_base_reg == head_reg * DS && group_base_reg == row_base_reg + group_reg * H * DS);",
+    "        if (!group_first) assert (later_last == (group_reg == groups_1));",
+    "        if (!step_first || !group_first) assert (row_full && k_full && (BAND == 0 || par_ok) && group_reg <= groups_1);",
+    "        assert (row_base_reg == head_reg / SHARE * DS && group_base_reg == row_base_reg + group_reg * KVH * DS);",
     "        assert (score_valid == f_pipe[3+LS]);",
     "        assert (max_valid == f_max2);",
     "        assert (f_under == f_count);",
@@ -33275,7 +36625,8 @@ static const char *const mlo_lines_verilog_mlo_attention_softmax_v[] = {
     "// In   s_score, s_row, s_max: see mlo_attention_score. A row starts when its maximum is",
     "//      known; s_row_tready takes s_row and s_max with the row's last group",
     "// Out  ring_*   the weights, one word of PE x 8 bits per group (mlo_attention_ring)",
-    "//      m_sum    one word per row: {sideband, [HP, SP, MP,] SO, MO, sum}",
+    "//      m_sum    one word per row: {sideband, [HP, SP, MP,] SO, MO, sum}; what goes with the sideband (SIDE) passes.",
+    "//               PARTLY: a row of which no key counts has the sum 0; then the largest weight stands for it",
     "// PROB = 1: weights of 18 bits (mlo_exp2_fine). ROUND = 1: score and maximum are first rounded to 8 bits, ((s * MR + 2^(SR-1)) >> SR) + ZR.",
     "// Throughput  a row per groups * ES cycles",
     "// Latency     from taking a row's last group to m_sum_tvalid: 8 + ES cycles, 2 more with PROB, 7 more with ROUND",
@@ -33289,6 +36640,8 @@ static const char *const mlo_lines_verilog_mlo_attention_softmax_v[] = {
     "    parameter SUMB  = 10,       // bits of the sum",
     "    parameter PROB  = 0,        // 1: probabilities are rounded",
     "    parameter ROUND = 0,        // 1: scores are rounded, too",
+    "    parameter SIDE  = 3,        // bits of the sideband",
+    "    parameter PARTLY = 0,       // 1: it may be that no key of a row counts",
     "    // derived, do not set: bits of a row's constants, of those that go on, of a weight",
     "    parameter PAR   = 44 + 30*PROB + 32*ROUND,",
     "    parameter INFO  = 22 + 30*PROB,",
@@ -33299,7 +36652,7 @@ static const char *const mlo_lines_verilog_mlo_attention_softmax_v[] = {
     "    input  wire [PE*(SB+1):0]   s_score_tdata,",
     "    input  wire                 s_score_tvalid,",
     "    output wire                 s_score_tready,",
-    "    input  wire [PAR+2:0]       s_row_tdata,",
+    "    input  wire [PAR+SIDE-1:0]  s_row_tdata,",
     "    input  wire                 s_row_tvalid,",
     "    input  wire [SB-1:0]        s_max_tdata,",
     "    input  wire                 s_max_tvalid,",
@@ -33308,7 +36661,7 @@ static const char *const mlo_lines_verilog_mlo_attention_softmax_v[] = {
     "    output wire                 ring_take,",
     "    output wire                 ring_wr_en,",
     "    output wire [PE*EB-1:0]     ring_wr_data,",
-    "    output wire [SUMB+INFO+2:0] m_sum_tdata,",
+    "    output wire [SUMB+INFO+SIDE-1:0] m_sum_tdata,",
     "    output wire                 m_sum_tvalid,",
     "    input  wire                 m_sum_tready",
     ");",
@@ -33472,11 +36825,11 @@ static const char *const mlo_lines_verilog_mlo_attention_softmax_v[] = {
     "// ---- the row's constants wait for its sum -----------------------------------------------",
     "wire            sum_ready, info_valid, sum_valid;",
     "wire [RW-1:0]   info_level, sum_level;",
-    "wire [INFO+2:0] info;",
-    "wire [SUMB-1:0] sum;",
-    "mlo_fifo #(.WIDTH(INFO + 3), .DEPTH(ROWS)) u_info (",
+    "wire [INFO+SIDE-1:0] info;",
+    "wire [SUMB-1:0] sum, some;",
+    "mlo_fifo #(.WIDTH(INFO + SIDE), .DEPTH(ROWS)) u_info (",
     "    .clk(clk), .rst(rst),",
-    "    .s_tdata({s_row_tdata[PAR +: 3], s_row_tdata[22 +: INFO]}), .s_tvalid(load && s_last), .s_tready(info_ready),",
+    "    .s_tdata({s_row_tdata[PAR +: SIDE], s_row_tdata[22 +: INFO]}), .s_tvalid(load && s_last), .s_tready(info_ready),",
     "    .m_tdata(info), .m_tvalid(info_valid), .m_tready(m_sum_tready && sum_valid),",
     "    .level(info_level)",
     ");",
@@ -33486,7 +36839,14 @@ static const char *const mlo_lines_verilog_mlo_attention_softmax_v[] = {
     "    .m_tdata(sum), .m_tvalid(sum_valid), .m_tready(m_sum_tready && info_valid),",
     "    .level(sum_level)",
     ");",
-    "assign m_sum_tdata  = {info, sum};",
+    "generate",
+    "    if (PARTLY == 0) begin : g_sum",
+    "        assign some = sum;",
+    "    end else begin : g_some",
+    "        assign some = sum | {{SUMB-EB{1'b0}}, {EB{sum == {SUMB{1'b0}}}}};",
+    "    end",
+    "endgenerate",
+    "assign m_sum_tdata  = {info, some};",
     "assign m_sum_tvalid = sum_valid && info_valid;",
     "",
     "wire unused = &{1'b0, sum_ready, info_level, sum_level, shifted5[SL*EB +: LANES*EB]};",
@@ -33524,6 +36884,201 @@ static const char *const mlo_lines_verilog_mlo_attention_softmax_v[] = {
     "        if (ring_take)    assert (ring_room);",
     "        cover (f_past && info_level == ROWS && sum_level == ROWS);",
     "    end",
+    "`endif",
+    "endmodule",
+    "`default_nettype wire",
+    NULL };
+static const char *const mlo_lines_verilog_mlo_attention_walk_v[] = {
+    "// SPDX-License-Identifier: MIT",
+    "// mlo_attention_walk: which groups of keys a row of mlo_attention walks, where not all keys of its frame count",
+    "//",
+    "// Query i of a frame of tk keys reads keys first = max(0, i - BACK) to last = min(tk - 1, i + AHEAD): groups first / PE",
+    "// to last / PE, of the first one the lanes from first mod PE on, of the last one those up to last mod PE. BAND = 0: BACK is",
+    "// without end; CAUSAL = 1: AHEAD is 0. Nothing is divided: two places move on with the tokens of queries, a lane at a time.",
+    "//",
+    "// Contract    token_done: the token's last step, frame_done: it was the last of its frame. Everything is about the token",
+    "//             at hand. reach = {lane, group, back}: BACK, and AHEAD as groups of PE and lanes beyond; it is read while the",
+    "//             frame's first token is at hand",
+    "// Latency     none: outputs follow registers, k_* and reach",
+    "// Stall       none (no handshake: see mlo_attention_score)",
+    "// Legal       a frame has no more queries than keys; reach stays while a frame's first token is at hand; lane < PE",
+    "`default_nettype none",
+    "module mlo_attention_walk #(",
+    "    parameter PE     = 2,       // keys of a group",
+    "    parameter CAUSAL = 1,",
+    "    parameter BAND   = 0,",
+    "    // bits of a group number, of an address in a frame's keys; words of a group",
+    "    parameter GW     = 1,",
+    "    parameter AW     = 3,",
+    "    parameter SKIP   = 4,",
+    "    // bits of reach.back",
+    "    parameter BW     = 2,",
+    "    // derived, do not set: bits of a lane",
+    "    parameter LW     = (PE > 1) ? $clog2(PE) : 1",
+    ") (",
+    "    input  wire                clk,",
+    "    input  wire                rst,",
+    "    input  wire                token_done,",
+    "    input  wire                frame_done,",
+    "    input  wire [LW+GW+BW-1:0] reach,",
+    "    input  wire [GW-1:0]       k_groups_1,     // groups of the frame - 1",
+    "    input  wire [PE-1:0]       k_tail,         // lanes of its last one",
+    "    output wire [GW-1:0]       groups_1,       // groups of the row - 1",
+    "    output wire                single,         // that is 0",
+    "    output wire [PE-1:0]       first_lanes,    // of its first group",
+    "    output wire [PE-1:0]       last_lanes,     // of its last one",
+    "    output wire [AW-1:0]       base            // where its first group lies",
+    ");",
+    "",
+    "localparam [31:0]   SKIP_32 = SKIP;",
+    "localparam [AW-1:0] SKIP_A  = SKIP_32[AW-1:0];",
+    "localparam [GW:0]   G_ONE   = 1;",
+    "localparam [PE-1:0] ALL     = {PE{1'b1}};",
+    "localparam [PE-1:0] LANE    = 1;",
+    "",
+    "// ---- the last key: i + AHEAD (of a frame's first token: AHEAD), in lanes up to it --------",
+    "reg  [GW:0]   until_group_reg;",
+    "reg  [PE-1:0] until_lanes_reg;",
+    "wire [GW:0]   until_group;",
+    "wire [PE-1:0] until_lanes;",
+    "wire [PE:0]   until_more = {until_lanes, 1'b1};",
+    "wire          until_next = until_lanes == ALL;",
+    "always @(posedge clk) begin",
+    "    if (token_done) begin",
+    "        until_group_reg <= until_next ? until_group + G_ONE : until_group;",
+    "        until_lanes_reg <= until_next ? LANE : until_more[PE-1:0];",
+    "    end",
+    "    if (rst || frame_done) begin",
+    "        until_group_reg <= {GW+1{1'b0}};",
+    "        until_lanes_reg <= LANE;",
+    "    end",
+    "end",
+    "",
+    "// ---- the first key: i - BACK, once that is above 0, in lanes from it on -------------------",
+    "wire [GW:0]   from_group;",
+    "wire [GW-1:0] last;",
+    "generate",
+    "    if (BAND == 0) begin : g_from_start",
+    "        assign from_group  = {GW+1{1'b0}};",
+    "        assign first_lanes = ALL;",
+    "        assign base        = {AW{1'b0}};",
+    "        wire unused_reach  = &{1'b0, reach[BW-1:0], SKIP_A};",
+    "    end else begin : g_from",
+    "        reg           first_reg;                // the token at hand is its frame's first",
+    "        reg  [GW-1:0] group_reg;",
+    "        reg  [PE-1:0] lanes_reg;",
+    "        reg  [AW-1:0] base_reg;",
+    "        reg  [BW-1:0] left_reg;                 // tokens until it moves",
+    "        wire [BW-1:0] left  = first_reg ? reach[BW-1:0] : left_reg;",
+    "        wire [PE-1:0] lanes = lanes_reg << 1;",
+    "        wire          moves = left == {BW{1'b0}};",
+    "        wire          next  = moves && lanes == {PE{1'b0}};",
+    "        always @(posedge clk) begin",
+    "            if (token_done) begin",
+    "                first_reg <= 1'b0;",
+    "                left_reg  <= moves ? left : left - {{BW-1{1'b0}}, 1'b1};",
+    "                if (moves) lanes_reg <= next ? ALL : lanes;",
+    "                if (next) begin",
+    "                    group_reg <= group_reg + G_ONE[GW-1:0];",
+    "                    base_reg  <= base_reg + SKIP_A;",
+    "                end",
+    "            end",
+    "            if (rst || frame_done) begin",
+    "                first_reg <= 1'b1;",
+    "                group_reg <= {GW{1'b0}};",
+    "                lanes_reg <= ALL;",
+    "                base_reg  <= {AW{1'b0}};",
+    "            end",
+    "        end",
+    "        assign from_group  = {1'b0, group_reg};",
+    "        assign first_lanes = lanes_reg;",
+    "        assign base        = base_reg;",
+    "    end",
+    "    if (CAUSAL != 0 || BAND == 0) begin : g_causal",
+    "        assign until_group  = until_group_reg;",
+    "        assign until_lanes  = until_lanes_reg;",
+    "        wire unused_ahead   = &{1'b0, reach[LW+GW+BW-1:BW]};",
+    "    end else begin : g_ahead",
+    "        wire           begins = g_from.first_reg;",
+    "        wire [LW-1:0]  lane   = reach[BW+GW +: LW];",
+    "        wire [2*PE-1:0] up_to = {{PE{1'b0}}, ALL} << lane << 1;",
+    "        assign until_group  = begins ? {1'b0, reach[BW +: GW]} : until_group_reg;",
+    "        assign until_lanes  = begins ? up_to[2*PE-1:PE] | LANE : until_lanes_reg;",
+    "        wire unused_up_to   = &{1'b0, up_to[PE-1:0]};",
+    "    end",
+    "endgenerate",
+    "",
+    "// ---- within the frame -----------------------------------------------------------------------",
+    "wire           cut  = until_group >= {1'b0, k_groups_1};   // the frame's last group is the row's",
+    "wire           here = until_group <= {1'b0, k_groups_1};   // the last key's is",
+    "wire [GW:0]    rest = {1'b0, last} - from_group;",
+    "assign last       = cut ? k_groups_1 : until_group[GW-1:0];",
+    "assign last_lanes = (cut ? k_tail : ALL) & (here ? until_lanes : ALL);",
+    "assign groups_1   = rest[GW-1:0];",
+    "assign single     = groups_1 == {GW{1'b0}};",
+    "wire unused = &{1'b0, until_more[PE], rest[GW]};",
+    "",
+    "`ifdef FORMAL",
+    "    // Everything is what the formulas say of the token's number. Assumed: what stays while a frame is walked.",
+    "    reg        f_past = 1'b0, f_same;",
+    "    reg  [7:0] f_i;                             // of the query",
+    "    reg  [7:0] f_tk, f_back, f_ahead;           // as they were in the frame's first cycle",
+    "    wire [7:0] f_keys  = k_groups_1 * PE + f_ones(k_tail);",
+    "    wire [7:0] f_b     = f_i == 0 && BAND != 0 ? reach[BW-1:0] : f_back;",
+    "    wire [7:0] f_a     = CAUSAL != 0 || BAND == 0 ? 8'd0 : f_i == 0 ? reach[BW +: GW] * PE + reach[BW+GW +: LW] : f_ahead;",
+    "    wire [7:0] f_first = BAND != 0 && f_i > f_b ? f_i - f_b : 8'd0;",
+    "    wire [7:0] f_end   = f_i + f_a;",
+    "    wire [7:0] f_last  = f_end < f_keys ? f_end : f_keys - 8'd1;",
+    "    wire [PE-1:0] f_above = k_tail + 1'b1, f_until = until_lanes + 1'b1;",
+    "    function [7:0] f_ones(input [PE-1:0] x);",
+    "        integer n;",
+    "        begin",
+    "            f_ones = 0;",
+    "            for (n = 0; n < PE; n = n + 1) f_ones = f_ones + x[n];",
+    "        end",
+    "    endfunction",
+    "    always @(posedge clk) begin",
+    "        f_past <= 1'b1;",
+    "        f_same <= !rst && !frame_done;",
+    "        f_tk   <= f_keys;",
+    "        if (f_i == 0) f_back  <= reach[BW-1:0];",
+    "        if (f_i == 0) f_ahead <= f_a;",
+    "        if (token_done) f_i <= f_i + 8'd1;",
+    "        if (rst || frame_done) f_i <= 8'd0;",
+    "    end",
+    "    always @* begin",
+    "        if (!f_past) assume (rst);",
+    "        assume (k_tail[0] && (k_tail & f_above) == 0);              // a thermometer",
+    "        if (f_past && f_same) assume (f_keys == f_tk);",
+    "        assume (f_i < f_keys);",
+    "        if (f_i + 1 == f_keys && token_done) assume (frame_done);",
+    "        if (frame_done) assume (token_done);",
+    "        assume (reach[BW+GW +: LW] < PE);",
+    "    end",
+    "    integer f_p;",
+    "    always @* if (f_past) begin",
+    "        assert (groups_1 == f_last / PE - f_first / PE);",
+    "        assert (single == (groups_1 == 0));",
+    "        assert (base == f_first / PE * SKIP);",
+    "        for (f_p = 0; f_p < PE; f_p = f_p + 1) begin",
+    "            assert (first_lanes[f_p] == (f_p >= f_first % PE));",
+    "            assert (last_lanes[f_p] == (f_p <= f_last % PE));",
+    "        end",
+    "        if (BAND != 0 && f_i != 0) assert (g_left == (f_back > f_i - 8'd1 ? f_back - f_i : 8'd0));",
+    "        if (f_i != 0 || CAUSAL != 0 || BAND == 0) assert (until_group * PE + f_ones(until_lanes) == f_i + f_a + 8'd1);",
+    "        if (f_i != 0) assert (f_back < (1 << BW) && f_ahead < (PE << GW));",
+    "        if (f_i != 0 || CAUSAL != 0 || BAND == 0) assert (until_lanes[0] && (until_lanes & f_until) == 0);",
+    "        cover (f_past && f_i == 3 && groups_1 != 0 && frame_done);",
+    "    end",
+    "    wire [7:0] g_left;",
+    "    generate",
+    "        if (BAND != 0) begin : f_band",
+    "            assign g_left = g_from.left_reg;",
+    "            always @* if (f_past) assert (g_from.first_reg == (f_i == 0));",
+    "        end else begin : f_none",
+    "            assign g_left = 8'd0;",
+    "        end",
+    "    endgenerate",
     "`endif",
     "endmodule",
     "`default_nettype wire",
@@ -35387,31 +38942,36 @@ static const char *const mlo_lines_verilog_mlo_fork_v[] = {
     NULL };
 static const char *const mlo_lines_verilog_mlo_layernorm_v[] = {
     "// SPDX-License-Identifier: MIT",
-    "// mlo_layernorm: LayerNorm (CENTER=1) or RMSNorm (CENTER=0) of a token of C channels, exact integers, PE channels per beat",
+    "// mlo_layernorm: LayerNorm (CENTER=1) or RMSNorm (CENTER=0) of a token of C channels, or of each of its GROUPS parts, exact integers",
     "//",
-    "// Contract    S1 = CENTER ? sum x : 0;  u[c] = C*x[c] - S1;  V = C*sum(x^2) - S1^2 + EPS;",
+    "// Contract    A norm has N = C/GROUPS channels; a token is GROUPS of them, one after the other, PE channels per beat. Of each norm:",
+    "//             S1 = CENTER ? sum x : 0;  u[c] = N*x[c] - S1;  V = N*sum(x^2) - S1^2 + EPS;",
     "//             k, R: see mlo_rsqrt (62 and 16 bits), R/2^(46-k) = 1/sqrt(V);",
     "//             n[c] = (u[c]*R + 2^(31-k)) >>> (32-k), 14 fraction bits;   y[c] = clip((n[c]*G[c] + B[c]) >>> SH) to YBITS.",
-    "//             s_axis_c: mlo_param WIDTH PE*64, DEPTH C/PE, lane p at 64*p: [15:0] G signed, [63:32] B signed (with the rounding half).",
-    "//             s_axis_e: mlo_param WIDTH 64, DEPTH 1: [47:0] EPS >= 1, [53:48] SH 0..40. Both banks move with a token whose tuser[0] is set,",
-    "//             each where it is read; tokens before stay under the old bank, and leave even when the new bank is not loaded yet.",
-    "// Throughput  one token per max(C/PE, 43) cycles; a token that starts an iteration costs 1 cycle more if its parameters are loaded.",
-    "// Latency     first output beat 65 + clog2(PE) cycles (CENTER=0: 62 + clog2(PE)) after the last input beat was accepted, when empty;",
-    "//             1 more for the first token of an iteration.",
+    "//             s_axis_c: mlo_param WIDTH PE*64, DEPTH N/PE (OWN=1: C/PE), lane p at 64*p: [15:0] G signed, [63:32] B signed (with the",
+    "//             rounding half): of one norm, for all of a token's; OWN=1: of all channels of a token.",
+    "//             s_axis_e: mlo_param WIDTH 64, DEPTH 1: [47:0] EPS >= 1, [53:48] SH 0..40. Both banks move with a token whose tuser[0] is set",
+    "//             (all its beats have it), each where it is read; tokens before stay under the old bank, and leave even when the new bank is",
+    "//             not loaded yet.",
+    "// Throughput  one norm per max(N/PE, 43) cycles; a token that starts an iteration costs 1 cycle more if its parameters are loaded.",
+    "// Latency     a norm's first output beat 65 + clog2(PE) cycles (CENTER=0: 62 + clog2(PE)) after its last input beat was accepted, when",
+    "//             empty; 1 more for the first token of an iteration.",
     "// Stall       m_axis_tready low stops the lanes (not the stages before them); the token buffer fills, then s_axis_tready goes low.",
-    "// Legal       1 <= C <= 32768, PE divides C, 2 <= XBITS <= 16, 2 <= YBITS <= 16, CENTER 0 or 1.",
+    "// Legal       GROUPS divides C, 1 <= N <= 32768, PE divides N, 2 <= XBITS <= 16, 2 <= YBITS <= 16, CENTER and OWN 0 or 1.",
     "//",
-    "// Three stages work on different tokens: mlo_variance sums, mlo_rsqrt makes 1/sqrt(V), the lanes below normalise; a FIFO holds the",
-    "// channels meanwhile. The lanes need one multiplication for u*R: u[c]*R = x[c]*(C*R) - S1*R, where both products of R are made",
-    "// once per token from R's bits as mlo_rsqrt finds them (Horner's rule, an adder each).",
+    "// Three stages work on different norms: mlo_variance sums, mlo_rsqrt makes 1/sqrt(V), the lanes below normalise; a FIFO holds the",
+    "// channels meanwhile. The lanes need one multiplication for u*R: u[c]*R = x[c]*(N*R) - S1*R, where both products of R are made",
+    "// once per norm from R's bits as mlo_rsqrt finds them (Horner's rule, an adder each).",
     "`default_nettype none",
     "",
     "module mlo_layernorm #(",
-    "    parameter C         = 16,       // channels of a token, 1 .. 32768",
-    "    parameter PE        = 4,        // channels per beat, divides C",
+    "    parameter C         = 16,       // channels of a token",
+    "    parameter PE        = 4,        // channels per beat, divides C/GROUPS",
     "    parameter XBITS     = 16,       // bits of x, 2 .. 16",
     "    parameter YBITS     = 16,       // bits of y, 2 .. 16",
     "    parameter CENTER    = 1,        // 1: LayerNorm, 0: RMSNorm",
+    "    parameter GROUPS    = 1,        // norms of a token, each of C/GROUPS channels, 1 .. 32768 of them",
+    "    parameter OWN       = 0,        // 1: each norm of a token has its own G and B, 0: they share them",
     "    parameter RESIDENT  = 0,        // banks of the parameter memories that are loaded once, one an iteration; 0: two in turn",
     "    parameter AXI_WIDTH = 128,      // bits of a parameter stream",
     "    parameter MULBITS   = 18        // widest operand of one hardware multiplier (27 for AMD UltraScale), changes no result",
@@ -35435,28 +38995,39 @@ static const char *const mlo_lines_verilog_mlo_layernorm_v[] = {
     "    output wire [2:0]           m_axis_tuser,",
     "    output wire [2:0]           stat        // [0] a beat enters the multipliers, else [2] blocked: one waits to leave, else [1] starved",
     ");",
-    "    localparam LC     = $clog2(C);",
-    "    localparam BEATS  = C / PE;",
+    "    localparam N      = C / GROUPS;                 // channels of a norm",
+    "    localparam LC     = $clog2(N);",
+    "    localparam BEATS  = N / PE;",
     "    localparam BBITS  = (BEATS > 1) ? $clog2(BEATS) : 1;",
     "    localparam S1BITS = XBITS + LC;",
-    "    localparam CRBITS = $clog2(C + 1) + 17;                             // C*R <= C*2^16, and a sign bit",
+    "    localparam CRBITS = $clog2(N + 1) + 17;                             // N*R <= N*2^16, and a sign bit",
     "    localparam UBITS  = ((XBITS + LC > 16) ? XBITS + LC : 16) + 18;     // u*R + 2^(31-k)",
-    "    localparam NBITS  = 16 + (LC + 1) / 2;                              // |n| <= 2^14 * sqrt(C), and a little",
+    "    localparam NBITS  = 16 + (LC + 1) / 2;                              // |n| <= 2^14 * sqrt(N), and a little",
     "    localparam TBITS  = ((NBITS > 17) ? NBITS + 16 : 33) + 1;           // n*G + B",
     "    // A channel waits BEATS + 62 + LP cycles in the FIFO; short tokens come every 43 cycles, so at most three are there.",
     "    localparam DEPTH  = (BEATS < 42) ? 3 * BEATS : BEATS + 84;",
     "    localparam [31:0]       LAST_32 = BEATS - 1;",
     "    localparam [BBITS-1:0]  LAST    = LAST_32[BBITS-1:0];",
     "    localparam [BBITS-1:0]  ONE     = 1;",
-    "    localparam [31:0]       C_32    = C;",
-    "    localparam [CRBITS-1:0] C_CR    = {{(CRBITS - 16){1'b0}}, C_32[15:0]};",
+    "    localparam [31:0]       N_32    = N;",
+    "    localparam [CRBITS-1:0] N_CR    = {{(CRBITS - 16){1'b0}}, N_32[15:0]};",
+    "    // G and B: words of a bank, and how often a token reads it.",
+    "    localparam WORDS  = (OWN != 0) ? C / PE : BEATS;",
+    "    localparam ABITS  = (WORDS > 1) ? $clog2(WORDS) : 1;",
+    "    localparam TURNS  = (OWN != 0) ? 1 : GROUPS;",
+    "    localparam GBITS  = (TURNS > 1) ? $clog2(TURNS) : 1;",
+    "    localparam [31:0]      WORD_32   = WORDS - 1, TURN_32 = TURNS - 1;",
+    "    localparam [ABITS-1:0] WORD_LAST = WORD_32[ABITS-1:0], WORD_ONE = 1;",
+    "    localparam [GBITS-1:0] TURN_LAST = TURN_32[GBITS-1:0], TURN_ONE = 1;",
     "",
     "    generate",
-    "        if (C < 1 || C > 32768)          mlo_error_C_must_be_1_to_32768 u_c ();",
-    "        if (PE < 1 || C % PE != 0)       mlo_error_PE_must_divide_C u_pe ();",
+    "        if (GROUPS < 1 || C % GROUPS != 0) mlo_error_GROUPS_must_divide_C u_groups ();",
+    "        if (N < 1 || N > 32768)          mlo_error_channels_of_a_norm_must_be_1_to_32768 u_c ();",
+    "        if (PE < 1 || N % PE != 0)       mlo_error_PE_must_divide_the_channels_of_a_norm u_pe ();",
     "        if (XBITS < 2 || XBITS > 16)     mlo_error_XBITS_must_be_2_to_16 u_xbits ();",
     "        if (YBITS < 2 || YBITS > 16)     mlo_error_YBITS_must_be_2_to_16 u_ybits ();",
     "        if (CENTER != 0 && CENTER != 1)  mlo_error_CENTER_must_be_0_or_1 u_center ();",
+    "        if (OWN != 0 && OWN != 1)        mlo_error_OWN_must_be_0_or_1 u_own ();",
     "    endgenerate",
     "",
     "    // ---- Every beat goes into the sums and into the FIFO.",
@@ -35476,14 +39047,14 @@ static const char *const mlo_lines_verilog_mlo_layernorm_v[] = {
     "        .s_tdata(s_axis_tdata), .s_tvalid(s_axis_tvalid && sum_ready), .s_tready(fifo_ready),",
     "        .m_tdata(x_data), .m_tvalid(x_valid), .m_tready(x_take), .level(x_level)",
     "    );",
-    "    mlo_variance #(.C(C), .PE(PE), .XBITS(XBITS), .CENTER(CENTER), .AXI_WIDTH(AXI_WIDTH), .RESIDENT(RESIDENT)) u_variance (",
+    "    mlo_variance #(.C(N), .GROUPS(GROUPS), .PE(PE), .XBITS(XBITS), .CENTER(CENTER), .AXI_WIDTH(AXI_WIDTH), .RESIDENT(RESIDENT)) u_variance (",
     "        .clk(clk), .rst(rst), .params_last(params_last),",
     "        .s_tdata(s_axis_tdata), .s_tuser(s_axis_tuser), .s_tvalid(s_axis_tvalid && fifo_ready), .s_tready(sum_ready),",
     "        .s_axis_e_tdata(s_axis_e_tdata), .s_axis_e_tvalid(s_axis_e_tvalid), .s_axis_e_tready(s_axis_e_tready),",
     "        .m_v(v_data), .m_s1(v_s1), .m_sh(v_sh), .m_tuser(v_user), .m_tvalid(v_valid), .m_tready(v_ready)",
     "    );",
     "",
-    "    // ---- The token's constants: cr = C*R, minus_sr = -S1*R, then the rounding half is added.",
+    "    // ---- The norm's constants: cr = N*R, minus_sr = -S1*R, then the rounding half is added.",
     "    wire [16:0]       r_data;",
     "    wire [4:0]        r_k;",
     "    wire              r_valid, r_take, q_valid, q_bit;",
@@ -35504,11 +39075,11 @@ static const char *const mlo_lines_verilog_mlo_layernorm_v[] = {
     "            cr       <= {CRBITS{1'b0}};",
     "            minus_sr <= {UBITS{1'b0}};",
     "        end else if (q_valid) begin",
-    "            cr       <= {cr[CRBITS-2:0], 1'b0} + (q_bit ? C_CR : {CRBITS{1'b0}});",
+    "            cr       <= {cr[CRBITS-2:0], 1'b0} + (q_bit ? N_CR : {CRBITS{1'b0}});",
     "            minus_sr <= {minus_sr[UBITS-2:0], 1'b0} - (q_bit ? {{(UBITS - S1BITS){s1[S1BITS-1]}}, s1} : {UBITS{1'b0}});",
     "        end",
     "",
-    "    // ---- Stage 0: the token in work. The lanes take its channels from the FIFO; its constants go with the beats.",
+    "    // ---- Stage 0: the norm in work. The lanes take its channels from the FIFO; its constants go with the beats.",
     "    reg               t_valid;",
     "    reg  [CRBITS-1:0] t_cr;",
     "    reg  [UBITS-1:0]  t_c;",
@@ -35545,10 +39116,11 @@ static const char *const mlo_lines_verilog_mlo_layernorm_v[] = {
     "    reg  [UBITS-1:0]  c1, c2;",
     "    reg  [4:0]        k1, k2, k3;",
     "    reg  [5:0]        sh1, sh2, sh3, sh4, sh5, sh6;",
-    "    reg  [BBITS-1:0]  c_addr;                           // beat in stage 2",
+    "    reg  [ABITS-1:0]  c_addr;                           // word of the beat in stage 2",
+    "    reg  [GBITS-1:0]  c_turn;                           // how often its token has read the bank",
     "    reg               swapped;",
     "    wire              c_ready, out_ready;",
-    "    wire              is_first = valid[2] && user2[0] && c_addr == {BBITS{1'b0}};",
+    "    wire              is_first = valid[2] && user2[0] && c_addr == {ABITS{1'b0}} && c_turn == {GBITS{1'b0}};",
     "    wire              c_first = is_first && !swapped, c_wait = valid[2] && (!c_ready || c_first);",
     "    assign back  = out_ready || !valid[8];",
     "    assign front = back && !c_wait;",
@@ -35562,7 +39134,10 @@ static const char *const mlo_lines_verilog_mlo_layernorm_v[] = {
     "        if (make2) begin user2 <= user1;                    c2 <= c1;       k2 <= k1;       sh2 <= sh1;     end",
     "        if (front) begin",
     "            valid[2:1] <= {valid[1], go};",
-    "            if (valid[2]) c_addr <= (c_addr == LAST) ? {BBITS{1'b0}} : c_addr + ONE;",
+    "            if (valid[2]) begin",
+    "                c_addr <= (c_addr == WORD_LAST) ? {ABITS{1'b0}} : c_addr + WORD_ONE;",
+    "                if (c_addr == WORD_LAST) c_turn <= (c_turn == TURN_LAST) ? {GBITS{1'b0}} : c_turn + TURN_ONE;",
+    "            end",
     "        end",
     "        if (back && {valid[8:3], make3} != 7'd0) begin",
     "            valid[8:3] <= {valid[7:3], make3};",
@@ -35574,12 +39149,13 @@ static const char *const mlo_lines_verilog_mlo_layernorm_v[] = {
     "        if (rst) begin",
     "            valid   <= 8'd0;",
     "            swapped <= 1'b0;",
-    "            c_addr  <= {BBITS{1'b0}};",
+    "            c_addr  <= {ABITS{1'b0}};",
+    "            c_turn  <= {GBITS{1'b0}};",
     "        end",
     "    end",
     "",
     "    wire [PE*64-1:0] c_data;",
-    "    mlo_param #(.WIDTH(PE*64), .DEPTH(BEATS), .AXI_WIDTH(AXI_WIDTH), .RESIDENT(RESIDENT)) u_param (",
+    "    mlo_param #(.WIDTH(PE*64), .DEPTH(WORDS), .AXI_WIDTH(AXI_WIDTH), .RESIDENT(RESIDENT)) u_param (",
     "        .clk(clk), .rst(rst),",
     "        .s_axis_tdata(s_axis_c_tdata), .s_axis_tvalid(s_axis_c_tvalid), .s_axis_tready(s_axis_c_tready), .s_axis_tlast(params_last),",
     "        .first(c_first), .ready(c_ready), .addr(c_addr), .en(valid[2] && front), .data(c_data)",
@@ -35659,8 +39235,15 @@ static const char *const mlo_lines_verilog_mlo_layernorm_v[] = {
     "        assert (!c_first || !f_used || c_ready);  // mlo_param's assumption: first comes only when ready",
     "        assert (swapped || !f_used || c_ready);",
     "        assert (!swapped || is_first);",
-    "        assert (c_addr < BEATS && t_beat < BEATS);",
+    "        assert (c_addr < WORDS && c_turn < TURNS && t_beat < BEATS);",
     "        assert ((stat & (stat - 3'd1)) == 3'd0);",
+    "    end",
+    "    // A bank is swapped by the first beat of a token alone, whatever norms it has: beats of a token are counted.",
+    "    reg  [7:0] f_at;",
+    "    always @(posedge clk) f_at <= rst ? 8'd0 : !(valid[2] && front) ? f_at : f_at == C / PE - 1 ? 8'd0 : f_at + 8'd1;",
+    "    always @* if (f_past_valid) begin",
+    "        assert (f_at == c_turn * WORDS + c_addr);",
+    "        assert (!c_first || f_at == 8'd0);",
     "    end",
     "    // Nothing is lost between stage 2 and the output while the front waits: beats that enter the back come out.",
     "    reg  [3:0] f_back;",
@@ -36466,6 +40049,207 @@ static const char *const mlo_lines_verilog_mlo_loop_v[] = {
     "    always @* cover (f_past_valid && f_two && f_n == 2 && f_k == 0 && f_out == 2 * BEATS);",
     "`endif",
     "endmodule",
+    "`default_nettype wire",
+    NULL };
+static const char *const mlo_lines_verilog_mlo_mul_v[] = {
+    "// SPDX-License-Identifier: MIT",
+    "// mlo_mul: y = clip((a*b*M + 2^(S-1)) >>> S), the product of two streams, channel by channel",
+    "//",
+    "// Contract    beat i of a meets beat i of b; sideband from a, that of b is ignored. 0 <= M < 2^15, 1 <= S <= 62.",
+    "//             s_axis_c: mlo_param WIDTH 32, DEPTH 1: [15:0] M, [21:16] S; SHIFT = 1: M is 2^14, whatever its bits say, and a*b is",
+    "//             the only product. The bank moves on the first beat of a token with tuser[0] set; beats before it stay under the",
+    "//             old bank, and leave even when the new bank is not loaded yet.",
+    "// Throughput  one beat per cycle; a token that starts an iteration costs 1 cycle more if its parameters are loaded.",
+    "// Latency     9 cycles from the acceptance of the later of the two beats to m_axis_tvalid, when empty (10 at an iteration's start).",
+    "// Stall       m_axis_tready low stops everything but the input and output registers; a waits for b and b for a.",
+    "// Legal       PE divides C, 2 <= ABITS, BBITS, YBITS <= 16, SHIFT 0 or 1.",
+    "`default_nettype none",
+    "",
+    "module mlo_mul #(",
+    "    parameter C         = 16,       // channels of a token",
+    "    parameter PE        = 4,        // channels per beat, divides C",
+    "    parameter ABITS     = 16,       // bits of a, 2 .. 16",
+    "    parameter BBITS     = 16,       // bits of b, 2 .. 16",
+    "    parameter YBITS     = 8,        // bits of y, 2 .. 16",
+    "    parameter SHIFT     = 0,        // 1: scales are powers of two",
+    "    parameter RESIDENT  = 0,        // banks of the parameter memories that are loaded once, one an iteration; 0: two in turn",
+    "    parameter AXI_WIDTH = 128       // bits of the parameter stream",
+    ") (",
+    "    input  wire                 clk,",
+    "    input  wire                 rst,",
+    "    input  wire                 params_last,    // the parameter beats are of the last iteration (tlast of mlo_param)",
+    "    input  wire [PE*ABITS-1:0]  s_axis_a_tdata,",
+    "    input  wire                 s_axis_a_tvalid,",
+    "    output wire                 s_axis_a_tready,",
+    "    input  wire [2:0]           s_axis_a_tuser,",
+    "    input  wire [PE*BBITS-1:0]  s_axis_b_tdata,",
+    "    input  wire                 s_axis_b_tvalid,",
+    "    output wire                 s_axis_b_tready,",
+    "    input  wire [2:0]           s_axis_b_tuser,",
+    "    input  wire [AXI_WIDTH-1:0] s_axis_c_tdata,",
+    "    input  wire                 s_axis_c_tvalid,",
+    "    output wire                 s_axis_c_tready,",
+    "    output wire [PE*YBITS-1:0]  m_axis_tdata,",
+    "    output wire                 m_axis_tvalid,",
+    "    input  wire                 m_axis_tready,",
+    "    output wire [2:0]           m_axis_tuser,",
+    "    output wire [2:0]           stat        // [0] a beat enters the multipliers, else [2] blocked: one waits to leave, else [1] starved",
+    ");",
+    "    localparam BEATS = C / PE;",
+    "    localparam CB    = (BEATS > 1) ? $clog2(BEATS) : 1;",
+    "    localparam PB    = ABITS + BBITS;                       // bits of a*b",
+    "    localparam [31:0]   LAST_32 = BEATS - 1;",
+    "    localparam [CB-1:0] LAST    = LAST_32[CB-1:0];",
+    "    localparam [CB-1:0] ONE     = 1;",
+    "",
+    "    generate",
+    "        if (C < 1 || PE < 1 || C % PE != 0) mlo_error_PE_must_divide_C u_pe ();",
+    "        if (ABITS < 2 || ABITS > 16)        mlo_error_ABITS_must_be_2_to_16 u_abits ();",
+    "        if (BBITS < 2 || BBITS > 16)        mlo_error_BBITS_must_be_2_to_16 u_bbits ();",
+    "        if (YBITS < 2 || YBITS > 16)        mlo_error_YBITS_must_be_2_to_16 u_ybits ();",
+    "        if (SHIFT != 0 && SHIFT != 1)       mlo_error_SHIFT_must_be_0_or_1 u_shift ();",
+    "    endgenerate",
+    "",
+    "    // ---- Input registers, so that neither tready depends on the other stream's tvalid",
+    "    wire [PE*ABITS-1:0] a0;",
+    "    wire [PE*BBITS-1:0] b0;",
+    "    wire [2:0]          user0;",
+    "    wire                a_valid, b_valid, take;",
+    "    mlo_skid #(.WIDTH(PE*ABITS + 3)) u_skid_a (",
+    "        .clk(clk), .rst(rst), .s_tdata({s_axis_a_tuser, s_axis_a_tdata}), .s_tvalid(s_axis_a_tvalid), .s_tready(s_axis_a_tready),",
+    "        .m_tdata({user0, a0}), .m_tvalid(a_valid), .m_tready(take)",
+    "    );",
+    "    mlo_skid #(.WIDTH(PE*BBITS)) u_skid_b (",
+    "        .clk(clk), .rst(rst), .s_tdata(s_axis_b_tdata), .s_tvalid(s_axis_b_tvalid), .s_tready(s_axis_b_tready),",
+    "        .m_tdata(b0), .m_tvalid(b_valid), .m_tready(take)",
+    "    );",
+    "",
+    "    // ---- Control. Stages: 0 both beats there, 1 operands, 2 to 7 mlo_requantize, whose first register is the product's.",
+    "    // M and S are read with the step from 0 to 1; a beat that must wait for them there does not hold back those before it.",
+    "    reg  [7:1]    valid;",
+    "    reg  [20:0]   user;                                     // of stages 1 .. 7, that of stage 1 lowest",
+    "    reg  [CB-1:0] beat;                                     // of the beat in stage 0",
+    "    reg           swapped;",
+    "    wire          c_ready, out_ready;",
+    "    wire          en       = out_ready || !valid[7];",
+    "    wire          both     = a_valid && b_valid;",
+    "    wire          is_first = both && user0[0] && beat == {CB{1'b0}};",
+    "    wire          c_first  = is_first && !swapped;",
+    "    assign take = both && c_ready && !c_first && en;",
+    "    always @(posedge clk) begin",
+    "        swapped <= is_first && !take;",
+    "        if (take) beat <= (beat == LAST) ? {CB{1'b0}} : beat + ONE;",
+    "        if (en && {valid, take} != 8'd0) begin",
+    "            valid <= {valid[6:1], take};",
+    "            user  <= {user[17:0], user0};",
+    "        end",
+    "        if (rst) begin",
+    "            valid   <= 7'd0;",
+    "            swapped <= 1'b0;",
+    "            beat    <= {CB{1'b0}};",
+    "        end",
+    "    end",
+    "",
+    "    wire [31:0] c_data;",
+    "    mlo_param #(.WIDTH(32), .DEPTH(1), .AXI_WIDTH(AXI_WIDTH), .RESIDENT(RESIDENT)) u_param (",
+    "        .clk(clk), .rst(rst),",
+    "        .s_axis_tdata(s_axis_c_tdata), .s_axis_tvalid(s_axis_c_tvalid), .s_axis_tready(s_axis_c_tready), .s_axis_tlast(params_last),",
+    "        .first(c_first), .ready(c_ready), .addr(1'b0), .en(take), .data(c_data)",
+    "    );",
+    "",
+    "    // ---- The lanes",
+    "    wire [PE*YBITS-1:0] y7;",
+    "    genvar p;",
+    "    generate",
+    "        for (p = 0; p < PE; p = p + 1) begin : g_lane",
+    "            reg  signed [ABITS-1:0] a1;",
+    "            reg  signed [BBITS-1:0] b1;",
+    "            always @(posedge clk)",
+    "                if (take) begin",
+    "                    a1 <= a0[ABITS*p +: ABITS];",
+    "                    b1 <= b0[BBITS*p +: BBITS];",
+    "                end",
+    "            wire signed [PB-1:0] product = a1 * b1;         // registered where mlo_requantize begins",
+    "            wire                 unused_valid;              // the same in each lane: valid stands for all",
+    "            mlo_requantize #(.ABITS(PB), .MBITS(16), .YBITS(YBITS), .SHIFT(SHIFT)) u_requantize (",
+    "                .clk(clk), .rst(rst), .en(en), .in_valid(valid[1]), .in_acc(product), .in_m(c_data[15:0]), .in_s(c_data[21:16]),",
+    "                .out_valid(unused_valid), .out_y(y7[YBITS*p +: YBITS]));",
+    "            wire unused_lane = &{1'b0, unused_valid};",
+    "        end",
+    "    endgenerate",
+    "",
+    "    mlo_skid #(.WIDTH(PE*YBITS + 3)) u_skid_y (",
+    "        .clk(clk), .rst(rst), .s_tdata({user[20:18], y7}), .s_tvalid(valid[7]), .s_tready(out_ready),",
+    "        .m_tdata({m_axis_tuser, m_axis_tdata}), .m_tvalid(m_axis_tvalid), .m_tready(m_axis_tready)",
+    "    );",
+    "",
+    "    reg  [2:0] stat_reg;",
+    "    wire       waiting = !out_ready || (m_axis_tvalid && !m_axis_tready);",
+    "    always @(posedge clk) stat_reg <= rst ? 3'd0 : take ? 3'b001 : waiting ? 3'b100 : 3'b010;",
+    "    assign stat = stat_reg;",
+    "",
+    "    wire unused = &{1'b0, s_axis_b_tuser, c_data[31:22]};",
+    "",
+    "`ifdef FORMAL",
+    "    reg f_past_valid = 1'b0;",
+    "    always @(posedge clk) f_past_valid <= 1'b1;",
+    "    always @* if (!f_past_valid) assume (rst);",
+    "",
+    "    // Beats are neither lost nor made: a's (and b's) accepted beats minus the output's are what is inside.",
+    "    wire [3:0] f_inside = m_axis_tvalid + !out_ready + valid[1] + valid[2] + valid[3] + valid[4] + valid[5] + valid[6] + valid[7];",
+    "    reg  [3:0] f_a, f_b;                                    // accepted minus delivered",
+    "    wire       f_out = m_axis_tvalid && m_axis_tready;",
+    "    reg        f_used;                                      // there was a c_first",
+    "    always @(posedge clk) begin",
+    "        f_used <= !rst && (f_used || c_first);",
+    "        f_a <= rst ? 4'd0 : f_a + {3'd0, s_axis_a_tvalid && s_axis_a_tready} - {3'd0, f_out};",
+    "        f_b <= rst ? 4'd0 : f_b + {3'd0, s_axis_b_tvalid && s_axis_b_tready} - {3'd0, f_out};",
+    "    end",
+    "    always @* if (f_past_valid) begin",
+    "        assert (f_a == f_inside + a_valid + !s_axis_a_tready);",
+    "        assert (f_b == f_inside + b_valid + !s_axis_b_tready);",
+    "        assert (a_valid || s_axis_a_tready);",
+    "        assert (b_valid || s_axis_b_tready);",
+    "        assert (m_axis_tvalid || out_ready);",
+    "        assert (!c_first || !f_used || c_ready);  // mlo_param's assumption",
+    "        assert (swapped || !f_used || c_ready);",
+    "        assert (!swapped || is_first);",
+    "    end",
+    "    always @(posedge clk) if (f_past_valid && !$past(rst) && $past(m_axis_tvalid && !m_axis_tready))",
+    "        assert (m_axis_tvalid && $stable(m_axis_tdata) && $stable(m_axis_tuser));",
+    "",
+    "    // Lane 0 against the plain formula, computed wide: from the operands to the result, all stages at once. So it is for the",
+    "    // bounded proof, in which mlo_requantize is whole; of its stages, one by one, that module has its own proof. F_VALUE: 1 + the",
+    "    // lowest of the three bits that M may have set then, and S <= 15, as the solver takes long over any numbers; 0: nothing of this.",
+    "    parameter F_VALUE = 0;",
+    "    generate",
+    "        if (F_VALUE != 0) begin : f_value",
+    "            localparam FB = 32;",
+    "            localparam [15:0] F_BITS = 7 << (F_VALUE - 1);",
+    "            always @* assume ((s_axis_c_tdata[15:0] & ~F_BITS) == 16'd0 && s_axis_c_tdata[21:20] == 2'd0);",
+    "            wire signed [FB-1:0] f_one = 1;",
+    "            wire signed [16:0]   f_m   = (SHIFT != 0) ? 17'sd16384 : {c_data[15], c_data[15:0]};",
+    "            wire signed [FB-1:0] f_sum = g_lane[0].a1 * g_lane[0].b1 * f_m;",
+    "            wire signed [FB-1:0] f_r   = (f_sum + (f_one <<< (c_data[21:16] - 6'd1))) >>> c_data[21:16];",
+    "            wire signed [FB-1:0] f_hi  = (f_one <<< (YBITS - 1)) - f_one;",
+    "            wire signed [FB-1:0] f_y   = f_r > f_hi ? f_hi : f_r < ~f_hi ? ~f_hi : f_r;",
+    "            wire                 f_ok  = c_data[21:16] != 6'd0;     // S is legal",
+    "            reg  [6:2]           f_ok_line = 5'd0;",
+    "            reg  [5*YBITS-1:0]   f_line;",
+    "            reg                  f_ok7 = 1'b0;",
+    "            reg  [YBITS-1:0]     f_y7;",
+    "            always @(posedge clk) if (en) begin",
+    "                f_ok_line <= {f_ok_line[5:2], f_ok && valid[1]};",
+    "                f_line    <= {f_line, f_y[YBITS-1:0]};",
+    "                {f_ok7, f_y7} <= {f_ok_line[6], f_line[4*YBITS +: YBITS]};",
+    "            end",
+    "            always @* if (f_past_valid && f_ok7 && valid[7]) assert (y7[YBITS-1:0] == f_y7);",
+    "        end",
+    "    endgenerate",
+    "    always @* cover (f_past_valid && m_axis_tvalid && m_axis_tuser[0] && valid == 7'd127);",
+    "`endif",
+    "endmodule",
+    "",
     "`default_nettype wire",
     NULL };
 static const char *const mlo_lines_verilog_mlo_muladd_v[] = {
@@ -38400,6 +42184,281 @@ static const char *const mlo_lines_verilog_mlo_requantize_v[] = {
     "        f_last <= {out_valid, out_y};",
     "        if (f_past && f_hold) assert (f_last == {out_valid, out_y});",
     "    end",
+    "`endif",
+    "endmodule",
+    "",
+    "`default_nettype wire",
+    NULL };
+static const char *const mlo_lines_verilog_mlo_rotary_v[] = {
+    "// SPDX-License-Identifier: MIT",
+    "// mlo_rotary: turns pairs of channels by their token's position: rotary position embedding",
+    "//",
+    "// Contract   tokens of C channels, H = C/D heads of D; lanes 2k and 2k+1 of a beat are a pair (a, b). Of the token at position t of",
+    "//            its frame, with (cos, sin) of its pair in the table:",
+    "//            y[2k] = clip(((a*cos - b*sin)*M + 2^(S-1)) >>> S), y[2k+1] = clip(((a*sin + b*cos)*M + 2^(S-1)) >>> S) to YBITS.",
+    "//            t is 0 for the first token and behind a token with tuser[1] (`last`). Tokens leave in their order with their",
+    "//            sideband. A token with tuser[0] (`first`) moves to the next M, S and table; the very first token after reset",
+    "//            must have it. A frame has T tokens at most.",
+    "// Throughput one beat per cycle; a token with `first` costs 1 cycle more (if its parameters are loaded).",
+    "// Latency    idle, parameters loaded: a beat taken in cycle t is offered in cycle t + 11 (+ 1 if it carries the change of",
+    "//            iteration: first beat of a token with `first`; the beats after it then follow one per cycle).",
+    "// Stall      a beat that cannot leave freezes the lanes; parameters not loaded hold the input, what is behind drains.",
+    "// Parameters s_axis_c: a word of 64 bits: M[15:0] (< 2^15), S[37:32] (1..62); SHIFT = 1: M is 2^14, whatever its bits say, and",
+    "//            the requantization has no multiplier",
+    "//            s_axis_t: T*D/PE words of PE*16 bits, D/PE of a position one after the other: PE/2 pairs of signed numbers in",
+    "//            steps of 2^-14, cos at 32*k, sin at 32*k+16. Each head of a token reads its position's words anew.",
+    "// Legal      PE even, PE divides D, D divides C, T >= 1, 2 <= XBITS <= 16, YBITS >= 2, SHIFT 0 or 1.",
+    "`default_nettype none",
+    "",
+    "module mlo_rotary #(",
+    "    parameter C         = 8,        // channels of a token, a multiple of D",
+    "    parameter D         = 4,        // channels of a head, a multiple of PE",
+    "    parameter T         = 4,        // positions",
+    "    parameter PE        = 2,        // lanes, even",
+    "    parameter XBITS     = 16,       // bits of x, 2 .. 16",
+    "    parameter YBITS     = 8,        // bits of y",
+    "    parameter SHIFT     = 0,        // 1: the scale is a power of two",
+    "    parameter RESIDENT  = 0,        // banks of the parameter memories that are loaded once, one an iteration; 0: two in turn",
+    "    parameter AXI_WIDTH = 128       // bits of a parameter beat",
+    ") (",
+    "    input  wire                 clk,",
+    "    input  wire                 rst,",
+    "    input  wire                 params_last,    // the parameter beats are of the last iteration (tlast of mlo_param)",
+    "    input  wire [PE*XBITS-1:0]  s_axis_tdata,",
+    "    input  wire                 s_axis_tvalid,",
+    "    output wire                 s_axis_tready,",
+    "    input  wire [2:0]           s_axis_tuser,",
+    "    output wire [PE*YBITS-1:0]  m_axis_tdata,",
+    "    output wire                 m_axis_tvalid,",
+    "    input  wire                 m_axis_tready,",
+    "    output wire [2:0]           m_axis_tuser,",
+    "    input  wire [AXI_WIDTH-1:0] s_axis_c_tdata,",
+    "    input  wire                 s_axis_c_tvalid,",
+    "    output wire                 s_axis_c_tready,",
+    "    input  wire [AXI_WIDTH-1:0] s_axis_t_tdata,",
+    "    input  wire                 s_axis_t_tvalid,",
+    "    output wire                 s_axis_t_tready,",
+    "    // {blocked, starved, busy}",
+    "    output reg  [2:0]           stat",
+    ");",
+    "    localparam H  = C / D;",
+    "    localparam DF = D / PE;                         // words of a position, beats of a head",
+    "    localparam DW = (DF > 1) ? $clog2(DF) : 1;",
+    "    localparam HW = (H > 1) ? $clog2(H) : 1;",
+    "    localparam TW = (T * DF > 1) ? $clog2(T * DF) : 1;",
+    "    localparam PB = XBITS + 16;                     // bits of a product",
+    "    localparam AB = PB + 1;                         // of a sum of two",
+    "    localparam [DW-1:0] D_LAST = DF[DW-1:0] - 1'b1;",
+    "    localparam [HW-1:0] H_LAST = H[HW-1:0] - 1'b1;",
+    "",
+    "    generate",
+    "        if (PE < 2 || PE % 2 != 0)            mlo_error_PE_must_be_even u_pe ();",
+    "        if (D % PE != 0)                      mlo_error_PE_must_divide_D u_d ();",
+    "        if (C % D != 0)                       mlo_error_D_must_divide_C u_c ();",
+    "        if (T < 1)                            mlo_error_T_must_be_at_least_1 u_t ();",
+    "        if (XBITS < 2 || XBITS > 16)          mlo_error_XBITS_must_be_2_to_16 u_xbits ();",
+    "        if (SHIFT != 0 && SHIFT != 1)         mlo_error_SHIFT_must_be_0_or_1 u_shift ();",
+    "    endgenerate",
+    "",
+    "    // ---- input register: here a beat waits for its parameters ------------------------------------------------------",
+    "    reg  [PE*XBITS-1:0] x;",
+    "    reg  [2:0]          user;",
+    "    reg                 valid;",
+    "    reg                 fresh;                      // the beat here is the first of its token, not yet announced",
+    "    reg  [DW-1:0]       beat;                       // of its head",
+    "    reg  [HW-1:0]       head;",
+    "    reg  [TW-1:0]       base, addr;                 // the position's first word, and the beat's",
+    "    wire                c_ready, t_ready, en;",
+    "    wire                ready    = c_ready && t_ready;",
+    "    wire                swap     = valid && fresh && user[0] && en;",
+    "    wire                go       = valid && !swap && ready && en;",
+    "    wire                head_end = beat == D_LAST;",
+    "    wire                end_here = head_end && head == H_LAST;      // of the token",
+    "    wire [TW-1:0]       next     = addr + 1'b1;",
+    "    assign s_axis_tready = go || !valid;            // of registers only: en is, too",
+    "    always @(posedge clk) begin",
+    "        if (s_axis_tready) begin",
+    "            x     <= s_axis_tdata;",
+    "            user  <= s_axis_tuser;",
+    "            valid <= s_axis_tvalid;",
+    "        end",
+    "        if (swap) fresh <= 1'b0;",
+    "        if (go) begin",
+    "            fresh <= end_here;",
+    "            beat  <= head_end ? {DW{1'b0}} : beat + 1'b1;",
+    "            addr  <= !head_end ? next : !end_here ? base : user[1] ? {TW{1'b0}} : next;",
+    "            if (head_end) head <= end_here ? {HW{1'b0}} : head + 1'b1;",
+    "            if (end_here) base <= user[1] ? {TW{1'b0}} : next;",
+    "        end",
+    "        if (rst) begin",
+    "            valid <= 1'b0;",
+    "            fresh <= 1'b1;",
+    "            beat  <= {DW{1'b0}};",
+    "            head  <= {HW{1'b0}};",
+    "            base  <= {TW{1'b0}};",
+    "            addr  <= {TW{1'b0}};",
+    "        end",
+    "    end",
+    "",
+    "    wire [63:0]      c_word;",
+    "    wire [PE*16-1:0] t_word;",
+    "    mlo_param #(.WIDTH(64), .DEPTH(1), .AXI_WIDTH(AXI_WIDTH), .RESIDENT(RESIDENT)) u_scale (",
+    "        .clk(clk), .rst(rst),",
+    "        .s_axis_tdata(s_axis_c_tdata), .s_axis_tvalid(s_axis_c_tvalid), .s_axis_tready(s_axis_c_tready), .s_axis_tlast(params_last),",
+    "        .first(swap), .ready(c_ready), .addr(1'b0), .en(go), .data(c_word));",
+    "    mlo_param #(.WIDTH(PE*16), .DEPTH(T*DF), .AXI_WIDTH(AXI_WIDTH), .RESIDENT(RESIDENT)) u_table (",
+    "        .clk(clk), .rst(rst),",
+    "        .s_axis_tdata(s_axis_t_tdata), .s_axis_tvalid(s_axis_t_tvalid), .s_axis_tready(s_axis_t_tready), .s_axis_tlast(params_last),",
+    "        .first(swap), .ready(t_ready), .addr(addr), .en(go), .data(t_word));",
+    "",
+    "    // ---- lanes: 0 beside the words read, 1 operands, 2 products, 3..8 mlo_requantize, whose input registers hold the sums --------",
+    "    reg  [PE*XBITS-1:0] x0;",
+    "    reg  [8:0]          v;",
+    "    reg  [26:0]         u;",
+    "    reg  [15:0]         mul1, mul2;",
+    "    reg  [5:0]          shift1, shift2;",
+    "    always @(posedge clk) begin",
+    "        if (rst)     v <= 9'd0;",
+    "        else if (en) v <= {v[7:0], go};",
+    "        if (en) begin",
+    "            x0 <= x;",
+    "            u  <= {u[23:0], user};",
+    "            if (v[0]) begin",
+    "                mul1   <= c_word[15:0];",
+    "                shift1 <= c_word[37:32];",
+    "            end",
+    "            if (v[1]) begin",
+    "                mul2   <= mul1;",
+    "                shift2 <= shift1;",
+    "            end",
+    "        end",
+    "    end",
+    "",
+    "    wire [PE*YBITS-1:0] y;",
+    "    genvar p;",
+    "    generate",
+    "        for (p = 0; p < PE / 2; p = p + 1) begin : pair",
+    "            // each product between two registers: it is a DSP block with its own",
+    "            reg  signed [XBITS-1:0] a1, b1;",
+    "            reg  signed [15:0]      cos1, sin1;",
+    "            reg  signed [PB-1:0]    ac2, bs2, as2, bc2;",
+    "            always @(posedge clk)",
+    "                if (en) begin",
+    "                    if (v[0]) begin",
+    "                        a1   <= x0[(2*p)*XBITS +: XBITS];",
+    "                        b1   <= x0[(2*p+1)*XBITS +: XBITS];",
+    "                        cos1 <= t_word[32*p +: 16];",
+    "                        sin1 <= t_word[32*p+16 +: 16];",
+    "                    end",
+    "                    if (v[1]) begin",
+    "                        ac2 <= a1 * cos1;",
+    "                        bs2 <= b1 * sin1;",
+    "                        as2 <= a1 * sin1;",
+    "                        bc2 <= b1 * cos1;",
+    "                    end",
+    "                end",
+    "            wire signed [AB-1:0] even = {ac2[PB-1], ac2} - {bs2[PB-1], bs2};",
+    "            wire signed [AB-1:0] odd  = {as2[PB-1], as2} + {bc2[PB-1], bc2};",
+    "            wire [1:0]           unused_valid;      // the same in each lane: v stands for all",
+    "            mlo_requantize #(.ABITS(AB), .MBITS(16), .YBITS(YBITS), .SHIFT(SHIFT)) u_even (",
+    "                .clk(clk), .rst(rst), .en(en), .in_valid(v[2]), .in_acc(even), .in_m(mul2), .in_s(shift2),",
+    "                .out_valid(unused_valid[0]), .out_y(y[(2*p)*YBITS +: YBITS]));",
+    "            mlo_requantize #(.ABITS(AB), .MBITS(16), .YBITS(YBITS), .SHIFT(SHIFT)) u_odd (",
+    "                .clk(clk), .rst(rst), .en(en), .in_valid(v[2]), .in_acc(odd), .in_m(mul2), .in_s(shift2),",
+    "                .out_valid(unused_valid[1]), .out_y(y[(2*p+1)*YBITS +: YBITS]));",
+    "            wire unused_lane = &{1'b0, unused_valid};",
+    "        end",
+    "    endgenerate",
+    "",
+    "    // ---- output ----------------------------------------------------------------------------------------------------",
+    "    wire o_ready;",
+    "    assign en = o_ready || !v[8];",
+    "    mlo_skid #(.WIDTH(3 + PE*YBITS)) u_out (",
+    "        .clk(clk), .rst(rst), .s_tdata({u[26:24], y}), .s_tvalid(v[8]), .s_tready(o_ready),",
+    "        .m_tdata({m_axis_tuser, m_axis_tdata}), .m_tvalid(m_axis_tvalid), .m_tready(m_axis_tready));",
+    "",
+    "    wire waiting = !o_ready || (m_axis_tvalid && !m_axis_tready);",
+    "    always @(posedge clk) stat <= rst ? 3'b000 : go ? 3'b001 : waiting ? 3'b100 : 3'b010;",
+    "",
+    "    wire unused = &{1'b0, c_word[31:16], c_word[63:38]};",
+    "",
+    "`ifdef FORMAL",
+    "    reg f_past = 1'b0;",
+    "    always @(posedge clk) f_past <= 1'b1;",
+    "    always @(*) if (!f_past) assume (rst);",
+    "    // The environment: what waits at the input does not change.",
+    "    reg                f_wait = 1'b0;",
+    "    reg [PE*XBITS+2:0] f_in;",
+    "    // The output likewise.",
+    "    reg                f_held = 1'b0;",
+    "    reg [PE*YBITS+2:0] f_out;",
+    "    always @(posedge clk) begin",
+    "        f_wait <= !rst && s_axis_tvalid && !s_axis_tready;",
+    "        f_in   <= {s_axis_tuser, s_axis_tdata};",
+    "        f_held <= !rst && m_axis_tvalid && !m_axis_tready;",
+    "        f_out  <= {m_axis_tuser, m_axis_tdata};",
+    "    end",
+    "    always @(*) begin",
+    "        if (f_wait) assume (s_axis_tvalid && f_in == {s_axis_tuser, s_axis_tdata});",
+    "        if (f_held) assert (m_axis_tvalid && f_out == {m_axis_tuser, m_axis_tdata});",
+    "    end",
+    "",
+    "    // Where a beat stands, counted by itself: its place in its head, its head, its position. Frames have T tokens at most, and a",
+    "    // token's beats have one sideband.",
+    "    reg  [7:0] f_beat, f_head, f_at;",
+    "    reg  [2:0] f_user;",
+    "    reg        f_began;                             // there was a change of iteration",
+    "    wire       f_end = f_beat + 1 == DF && f_head + 1 == H;",
+    "    wire [7:0] f_here = f_at * DF;",
+    "    always @(posedge clk) begin",
+    "        if (go) begin",
+    "            f_beat <= f_beat + 1 == DF ? 8'd0 : f_beat + 8'd1;",
+    "            if (f_beat + 1 == DF) f_head <= f_end ? 8'd0 : f_head + 8'd1;",
+    "            if (f_end) f_at <= user[1] ? 8'd0 : f_at + 8'd1;",
+    "            f_user <= user;",
+    "        end",
+    "        f_began <= !rst && (f_began || swap);",
+    "        if (rst) {f_beat, f_head, f_at} <= 24'd0;",
+    "    end",
+    "    always @(*) if (f_past) begin",
+    "        if (valid && f_at + 1 == T) assume (user[1]);",
+    "        if (valid && {f_beat, f_head} != 16'd0) assume (user == f_user);",
+    "        assert (f_beat < DF && f_head < H && f_at < T);",
+    "        assert (beat == f_beat && head == f_head);",
+    "        assert (addr == f_here + f_beat);           // the word of its position, whatever head it is of",
+    "        assert (base == f_here);",
+    "        assert (!fresh || {beat, head} == {DW+HW{1'b0}});",
+    "        if ({beat, head} != {DW+HW{1'b0}}) assert (!fresh);",
+    "        if (swap) assert ({beat, head} == {DW+HW{1'b0}});",
+    "        if (go) assert (c_ready && t_ready && !swap);",
+    "        // mlo_param's assumption: parameters are there before the next ones begin",
+    "        if (f_began && swap) assert (c_ready && t_ready);",
+    "        if (f_began && (fresh || {beat, head} != {DW+HW{1'b0}})) assert (c_ready && t_ready);",
+    "    end",
+    "    // Conservation: beats taken = beats handed to the output register + those inside.",
+    "    reg  [4:0] f_taken, f_left;",
+    "    wire [4:0] f_inside = valid + v[0] + v[1] + v[2] + v[3] + v[4] + v[5] + v[6] + v[7] + v[8];",
+    "    reg        f_bank;                              // changes of iteration, modulo 2",
+    "    always @(posedge clk) begin",
+    "        if (s_axis_tvalid && s_axis_tready) f_taken <= f_taken + 1'b1;",
+    "        if (v[8] && o_ready)                f_left  <= f_left + 1'b1;",
+    "        if (swap)                           f_bank  <= !f_bank;",
+    "        if (rst) {f_taken, f_left, f_bank} <= 11'd0;",
+    "    end",
+    "    always @(*) if (f_past) assert (f_taken - f_left == f_inside);",
+    "    // Pair 0 against the plain formula, stage by stage: operands that were read together, their products' sums.",
+    "    reg  signed [AB-1:0] f_even2, f_odd2;",
+    "    always @(posedge clk) if (en && v[1]) begin",
+    "        f_even2 <= pair[0].a1 * pair[0].cos1 - pair[0].b1 * pair[0].sin1;",
+    "        f_odd2  <= pair[0].a1 * pair[0].sin1 + pair[0].b1 * pair[0].cos1;",
+    "    end",
+    "    reg f_sums = 1'b0;",
+    "    always @(posedge clk) f_sums <= !rst && (f_sums || (en && v[1]));",
+    "    always @(*) if (f_past && f_sums) begin",
+    "        assert (pair[0].even == f_even2);",
+    "        assert (pair[0].odd == f_odd2);",
+    "    end",
+    "    always @(posedge clk) if (f_past && !rst) cover (f_left == 5'd5 && f_bank);",
     "`endif",
     "endmodule",
     "",
@@ -40432,18 +44491,20 @@ static const char *const mlo_lines_verilog_mlo_untile_v[] = {
     NULL };
 static const char *const mlo_lines_verilog_mlo_variance_v[] = {
     "// SPDX-License-Identifier: MIT",
-    "// mlo_variance: first stage of mlo_layernorm: the sums of a token and C^2 times its variance",
+    "// mlo_variance: first stage of mlo_layernorm: the sums of a norm's channels and C^2 times their variance",
     "//",
     "// Contract    S1 = CENTER ? sum x : 0;  m_v = V = C * sum(x^2) - S1^2 + EPS;  m_s1 = S1;  m_sh, m_tuser travel with the token.",
     "//             EPS and SH come from s_axis_e (mlo_param WIDTH 64, DEPTH 1: [47:0] EPS >= 1, [53:48] SH); the bank moves with tuser[0].",
-    "// Throughput  one beat per cycle; one token per max(C/PE, FINISH + 1) cycles.",
+    "//             A token is GROUPS norms of C channels one after the other; all its beats have its tuser, and the first of its norms moves the bank.",
+    "// Throughput  one beat per cycle; one norm per max(C/PE, FINISH + 1) cycles.",
     "// Latency     last beat accepted in cycle t: m_tvalid from cycle t + 3 + clog2(PE) + FINISH, FINISH = CENTER ? 10 : 7.",
-    "// Stall       while V waits for m_tready the next token's sums are still formed; then s_tready goes low.",
-    "// Legal       1 <= C <= 32768, PE divides C, 2 <= XBITS <= 16, CENTER 0 or 1 (checked by mlo_layernorm).",
+    "// Stall       while V waits for m_tready the next norm's sums are still formed; then s_tready goes low.",
+    "// Legal       1 <= C <= 32768, PE divides C, 1 <= GROUPS, 2 <= XBITS <= 16, CENTER 0 or 1 (checked by mlo_layernorm).",
     "`default_nettype none",
     "",
     "module mlo_variance #(",
-    "    parameter C         = 16,       // channels of a token",
+    "    parameter C         = 16,       // channels of a norm",
+    "    parameter GROUPS    = 1,        // norms of a token",
     "    parameter PE        = 4,        // channels per beat",
     "    parameter XBITS     = 16,       // bits of a channel",
     "    parameter CENTER    = 1,        // 1: LayerNorm, 0: RMSNorm",
@@ -40477,6 +44538,10 @@ static const char *const mlo_lines_verilog_mlo_variance_v[] = {
     "    localparam [31:0]      LAST_32 = BEATS - 1;",
     "    localparam [BBITS-1:0] LAST    = LAST_32[BBITS-1:0];",
     "    localparam [BBITS-1:0] ONE     = 1;",
+    "    localparam GBITS  = (GROUPS > 1) ? $clog2(GROUPS) : 1;",
+    "    localparam [31:0]      GROUP_32   = GROUPS - 1;",
+    "    localparam [GBITS-1:0] GROUP_LAST = GROUP_32[GBITS-1:0];",
+    "    localparam [GBITS-1:0] GROUP_ONE  = 1;",
     "",
     "    // ---- Sums: input register, squares, two adder trees, accumulators. One enable: it stops when a finished sum cannot leave.",
     "    wire                  en;",
@@ -40534,6 +44599,8 @@ static const char *const mlo_lines_verilog_mlo_variance_v[] = {
     "    reg  [S2BITS-1:0] sum2;",
     "    reg  [2:0]        sum_user;",
     "    wire              take;                         // by the second half",
+    "    reg  [GBITS-1:0]  group;                        // of its token, the norm that is taken next",
+    "    wire              opens = take && sum_user[0] && group == {GBITS{1'b0}};        // the first norm of an iteration",
     "    assign en = !(last && sum_valid);",
     "    always @(posedge clk) begin",
     "        if (last && !sum_valid) begin",
@@ -40542,8 +44609,14 @@ static const char *const mlo_lines_verilog_mlo_variance_v[] = {
     "            sum_user  <= user[3*(LP+1) +: 3];",
     "            sum_valid <= 1'b1;",
     "        end",
-    "        if (take) sum_valid <= 1'b0;",
-    "        if (rst)  sum_valid <= 1'b0;",
+    "        if (take) begin",
+    "            sum_valid <= 1'b0;",
+    "            group     <= (group == GROUP_LAST) ? {GBITS{1'b0}} : group + GROUP_ONE;",
+    "        end",
+    "        if (rst) begin",
+    "            sum_valid <= 1'b0;",
+    "            group     <= {GBITS{1'b0}};",
+    "        end",
     "    end",
     "",
     "    // ---- V with one 16 x 16 multiplier: S2 has three digits of 16 bits, |S1| has two, so C*S2 - S1^2 is a sum of six products.",
@@ -40619,7 +44692,7 @@ static const char *const mlo_lines_verilog_mlo_variance_v[] = {
     "    mlo_param #(.WIDTH(64), .DEPTH(1), .AXI_WIDTH(AXI_WIDTH), .RESIDENT(RESIDENT)) u_param (",
     "        .clk(clk), .rst(rst),",
     "        .s_axis_tdata(s_axis_e_tdata), .s_axis_tvalid(s_axis_e_tvalid), .s_axis_tready(s_axis_e_tready), .s_axis_tlast(params_last),",
-    "        .first(take && sum_user[0]), .ready(e_ready), .addr(1'b0), .en(state == WAIT && e_ready), .data(e_data)",
+    "        .first(opens), .ready(e_ready), .addr(1'b0), .en(state == WAIT && e_ready), .data(e_data)",
     "    );",
     "",
     "    wire unused = &{1'b0, e_data[63:54], x_ext, q_ext};",
@@ -40631,10 +44704,14 @@ static const char *const mlo_lines_verilog_mlo_variance_v[] = {
     "",
     "    // Stream contract, and the use of the parameter memory. (Values: tests/verilog/layernorm.py.)",
     "    reg        f_used_e;",
-    "    always @(posedge clk) f_used_e <= !rst && (f_used_e || (take && sum_user[0]));",
+    "    always @(posedge clk) f_used_e <= !rst && (f_used_e || opens);",
+    "    reg  [7:0] f_norm;                                      // of a token's norms, those that were taken",
+    "    always @(posedge clk) f_norm <= rst ? 8'd0 : !take ? f_norm : f_norm == GROUPS - 1 ? 8'd0 : f_norm + 8'd1;",
     "    always @* if (f_past_valid) begin",
+    "        assert (f_norm == group);",
+    "        if (opens) assert (f_norm == 8'd0);                 // the first norm of a token alone begins an iteration",
     "        if (state != WAIT) assert (!f_used_e || e_ready);   // so mlo_param's assumption holds: first comes only when ready",
-    "        assert (beat < BEATS);",
+    "        assert (beat < BEATS && group < GROUPS);",
     "        assert (state != MULTIPLY || step <= STEP_LAST);",
     "        if (state == WAIT) assert (step == 4'd0);",
     "        if (state == MULTIPLY) begin",
@@ -41051,6 +45128,7 @@ static const mlo_embedded mlo_verilog[] = {
     { "mlo_attention_round.v", mlo_lines_verilog_mlo_attention_round_v },
     { "mlo_attention_score.v", mlo_lines_verilog_mlo_attention_score_v },
     { "mlo_attention_softmax.v", mlo_lines_verilog_mlo_attention_softmax_v },
+    { "mlo_attention_walk.v", mlo_lines_verilog_mlo_attention_walk_v },
     { "mlo_axi_reader.v", mlo_lines_verilog_mlo_axi_reader_v },
     { "mlo_axi_share.v", mlo_lines_verilog_mlo_axi_share_v },
     { "mlo_delay.v", mlo_lines_verilog_mlo_delay_v },
@@ -41067,6 +45145,7 @@ static const mlo_embedded mlo_verilog[] = {
     { "mlo_loader.v", mlo_lines_verilog_mlo_loader_v },
     { "mlo_lookup.v", mlo_lines_verilog_mlo_lookup_v },
     { "mlo_loop.v", mlo_lines_verilog_mlo_loop_v },
+    { "mlo_mul.v", mlo_lines_verilog_mlo_mul_v },
     { "mlo_muladd.v", mlo_lines_verilog_mlo_muladd_v },
     { "mlo_mvu.v", mlo_lines_verilog_mlo_mvu_v },
     { "mlo_mvu_tiled.v", mlo_lines_verilog_mlo_mvu_tiled_v },
@@ -41075,6 +45154,7 @@ static const mlo_embedded mlo_verilog[] = {
     { "mlo_regs.v", mlo_lines_verilog_mlo_regs_v },
     { "mlo_requant.v", mlo_lines_verilog_mlo_requant_v },
     { "mlo_requantize.v", mlo_lines_verilog_mlo_requantize_v },
+    { "mlo_rotary.v", mlo_lines_verilog_mlo_rotary_v },
     { "mlo_router.v", mlo_lines_verilog_mlo_router_v },
     { "mlo_rsqrt.v", mlo_lines_verilog_mlo_rsqrt_v },
     { "mlo_sim_check.v", mlo_lines_verilog_mlo_sim_check_v },
@@ -41550,7 +45630,7 @@ static const char *const mlo_lines_share_rtl_mlo_top_v[] = {
     "// Made by mlo @VERSION@ from shapes, widths and folding; structure only, the logic is in the modules beside this file.",
     "// @LAYERS@ of hardware; frames of up to @TOKENS@ tokens of @CHANNELS@ channels; up to @FRAMES@ frames in flight;",
     "// @MULTIPLIERS@ multipliers; a token every @INTERVAL@ cycles; @LAYER_BEATS@ parameter beats of @AXI@ bits per iteration.",
-    "@RESIDENT_BEATS@// Parameters of @RESIDENT_BEATS@ beats per iteration are resident: read once, with room for @DEEPEST@ iterations.",
+    "// Parameters of @RESIDENT_BEATS@ beats per iteration are resident: read once, with room for @DEEPEST@ iterations.",
     "//",
     "// mlo_top: what other IP sees: streams, memory, registers; in it the registers and the core, mlo_core.",
     "`default_nettype none",
@@ -44334,7 +48414,8 @@ static const char *mlo_sketch_look(const mlo_node *n) {
             " mlo.LayerNorm LayerNormalization RMSNormalization SimplifiedLayerNormalization "
             "BatchNormalization " },
         { "sum",
-            " mlo.Add mlo.Requant Add Sub Mul Div Erf Gelu Relu Tanh Sigmoid Where Pow Sqrt Cast "
+            " mlo.Add mlo.Mul mlo.Requant mlo.Rotary Add Sub Mul Div Erf Gelu Relu Tanh Sigmoid Where "
+            "Pow Sqrt Cast "
             "QuantizeLinear DequantizeLinear mlo.Quantize mlo.Dequantize " },
         { "move",
             " Reshape Transpose Split Concat Slice Gather Squeeze Unsqueeze Expand Identity Shape "

@@ -131,25 +131,9 @@ assign v_addr       = addr_reg + walk_base;
 
 wire          token_last = row_last && head_last;
 // the next row's head of values: another one after SHARE rows
-wire          share_last;
-generate
-    if (SHARE == 1) begin : g_own
-        assign share_last = 1'b1;
-    end else begin : g_share
-        localparam SW = $clog2(SHARE);
-        localparam [31:0]   SHARE_32   = SHARE - 1;
-        localparam [SW-1:0] SHARE_LAST = SHARE_32[SW-1:0];
-        localparam [SW-1:0] S_ONE      = 1;
-        reg [SW-1:0] share_reg;
-        assign share_last = share_reg == SHARE_LAST;
-        always @(posedge clk) begin
-            if (go && row_last)
-                share_reg <= share_last ? {SW{1'b0}} : share_reg + S_ONE;
-            if (rst)
-                share_reg <= {SW{1'b0}};
-        end
-    end
-endgenerate
+wire                                         share_last;
+wire [(SHARE > 1 ? $clog2(SHARE) : 1) - 1:0] share_at;
+mlo_attention_share #(.SHARE(SHARE)) u_share (.clk(clk), .rst(rst), .step(go && row_last), .at(share_at), .last(share_last));
 wire [AW-1:0] same_base  = (row_last && !share_last) ? base_reg - PASSES_BACK : base_reg + A_ONE;
 wire [AW-1:0] next_base  = token_last ? {AW{1'b0}} : same_base;
 always @(posedge clk) begin
@@ -215,16 +199,10 @@ generate
             .clk(clk), .rst(rst), .in_valid(read1), .in(hp_sp1[13:6]), .out_valid(go7), .out(hp7)
         );
         for (p = 0; p < PE; p = p + 1) begin : g_weight
-            wire       w_valid;
-            wire [8:0] w7;                      // of what is never negative: 0 .. 255
-            reg  [7:0] w8;
-            mlo_requantize #(.ABITS(EB + 1), .MBITS(RB + 1), .YBITS(9)) u_requantize (
-                .clk(clk), .rst(rst), .en(1'b1), .in_valid(read1), .in_acc({1'b0, ring_data[p*EB +: EB]}),
-                .in_m({1'b0, r1}), .in_s(hp_sp1[5:0]), .out_valid(w_valid), .out_y(w7)
+            mlo_attention_weight #(.EB(EB), .RB(RB)) u_weight (
+                .clk(clk), .rst(rst), .in_valid(read1), .e(ring_data[p*EB +: EB]), .r(r1), .sp(hp_sp1[5:0]),
+                .most(hp7), .w(weights[p*8 +: 8])
             );
-            always @(posedge clk) w8 <= w7[7:0] > hp7 ? hp7 : w7[7:0];
-            assign weights[p*8 +: 8] = w8;
-            wire unused_w = &{1'b0, w_valid, w7[8]};
         end
         wire unused_go = &{1'b0, go7};
     end
@@ -236,9 +214,8 @@ wire          go1 = go_w;
 reg  [LP:0]   alive;                        // something is in: operands, products, the tree but its last level
 wire          dot_go = go1 || alive != {1+LP{1'b0}};
 wire [LP+1:0] alive_next = {alive, go1};
-always @(posedge clk) begin
+always @(posedge clk)
     alive <= rst ? {1+LP{1'b0}} : alive_next[LP:0];
-end
 generate
     for (p = 0; p < PE; p = p + 1) begin : g_weight
         wire [(p+1)*9-1:0] all;             // unsigned 8 bits = signed 9 bits
@@ -311,7 +288,7 @@ mlo_fifo #(.WIDTH(SIMD*YBITS + 3), .DEPTH(QUEUE)) u_out (
     .level(out_level)
 );
 
-wire unused = &{1'b0, alive_next[LP+1], out_ready, out_level, y_valid};
+wire unused = &{1'b0, alive_next[LP+1], out_ready, out_level, y_valid, share_at};
 
 `ifdef FORMAL
     // Assumed: a row and its frame stay until they are done.
@@ -334,7 +311,7 @@ wire unused = &{1'b0, alive_next[LP+1], out_ready, out_level, y_valid};
 
     generate
         if (SHARE > 1) begin : f_share
-            always @* if (f_past) assert (g_share.share_reg == head_reg % SHARE);
+            always @* if (f_past) assert (share_at == head_reg % SHARE);
         end
     endgenerate
 

@@ -125,25 +125,9 @@ assign k_done    = row_done && head_last && row_user[1];
 assign par_fresh = row_full && row_user[0] && head_reg == {HW{1'b0}};
 
 // the next row's head of keys: another one after SHARE rows
-wire share_last;
-generate
-    if (SHARE == 1) begin : g_own
-        assign share_last = 1'b1;
-    end else begin : g_share
-        localparam SW = $clog2(SHARE);
-        localparam [31:0]   SHARE_32   = SHARE - 1;
-        localparam [SW-1:0] SHARE_LAST = SHARE_32[SW-1:0];
-        localparam [SW-1:0] S_ONE      = 1;
-        reg [SW-1:0] share_reg;
-        assign share_last = share_reg == SHARE_LAST;
-        always @(posedge clk) begin
-            if (row_done)
-                share_reg <= share_last ? {SW{1'b0}} : share_reg + S_ONE;
-            if (rst)
-                share_reg <= {SW{1'b0}};
-        end
-    end
-endgenerate
+wire                                          share_last;
+wire [(SHARE > 1 ? $clog2(SHARE) : 1) - 1:0]  share_at;
+mlo_attention_share #(.SHARE(SHARE)) u_share (.clk(clk), .rst(rst), .step(row_done), .at(share_at), .last(share_last));
 
 // the walk's ends
 wire [PE-1:0] first_lanes, last_lanes;
@@ -278,31 +262,13 @@ mlo_fifo #(.WIDTH(PE*(SB+1) + 1), .DEPTH(QUEUE)) u_score (
 );
 
 // ---- the maximum: over the lanes, then over the groups --------------------------------
-localparam [SB-1:0] LOWEST = {1'b1, {SB-1{1'b0}}};
-reg  signed [SB-1:0] group_max, row_max;
-reg                  group_valid, group_begin, group_end, max_valid;
-function signed [SB-1:0] highest(input [PE*SB-1:0] scores, input [PE-1:0] count);
-    integer i;
-    reg signed [SB-1:0] lane;
-    begin
-        highest = LOWEST;
-        for (i = 0; i < PE; i = i + 1) begin
-            lane = scores[i*SB +: SB];
-            if (count[i] && lane > highest)
-                highest = lane;
-        end
-    end
-endfunction
-always @(posedge clk) begin
-    group_valid <= score_valid && !rst;
-    group_begin <= score_begin;
-    group_end   <= score_end;
-    if (score_valid)
-        group_max <= highest(score, score_count);
-    if (group_valid && (group_begin || group_max > row_max))
-        row_max <= group_max;
-    max_valid   <= group_valid && group_end && !rst;
-end
+wire [SB-1:0] row_max;
+wire          max_valid;
+mlo_attention_max #(.PE(PE), .SB(SB)) u_highest (
+    .clk(clk), .rst(rst),
+    .in_valid(score_valid), .in_begin(score_begin), .in_end(score_end), .in_count(score_count), .in_score(score),
+    .max_valid(max_valid), .max(row_max)
+);
 
 wire       max_ready;
 wire [2:0] row_level, max_level;
@@ -319,7 +285,7 @@ mlo_fifo #(.WIDTH(SB), .DEPTH(4)) u_max (
     .level(max_level)
 );
 
-wire unused = &{1'b0, alive_next[LS+1], score_ready, max_ready, score_level, row_level, max_level};
+wire unused = &{1'b0, alive_next[LS+1], score_ready, max_ready, score_level, row_level, max_level, share_at};
 
 `ifdef FORMAL
     // Assumed: the row and its keys stay until they are done; m_row and m_max are taken together.
@@ -348,7 +314,7 @@ wire unused = &{1'b0, alive_next[LS+1], score_ready, max_ready, score_level, row
     end
     generate
         if (SHARE > 1) begin : f_share
-            always @* if (f_past) assert (g_share.share_reg == head_reg % SHARE);
+            always @* if (f_past) assert (share_at == head_reg % SHARE);
         end
     endgenerate
 

@@ -264,6 +264,8 @@ wire unused = &{1'b0, sum_ready, info_level, sum_level, shifted5[SL*EB +: LANES*
         // what mlo_attention_score and mlo_attention_ring assume
         if (s_row_tready) assert (s_row_tvalid && s_max_tvalid);
         if (ring_take)    assert (ring_room);
+        // and mlo_divide
+        if (PARTLY != 0)  assert (m_sum_tdata[SUMB-1:0] != {SUMB{1'b0}});
         cover (f_past && info_level == ROWS && sum_level == ROWS);
     end
 `endif

@@ -705,7 +705,7 @@ static void mlo_attention_note_probs(
     mlo_note_all(l, "MP * 2^(LT+18)", top, 1, 34 + b->lt, 0, "u_divide.s_n");
     mlo_note_all(l, "R", mlo_from_to(0, top.hi / 262143), 1, 17 + b->lt, 0, "u_divide.out_q_reg");
     mlo_note_all(l, "e * R", mlo_from_to(0, top.hi), 1, 37 + b->lt, 1,
-        "u_mix.g_prob.g_weight[0].u_requantize.prod2");
+        "u_mix.g_prob.g_weight[0].u_weight.u_requantize.prod2");
     mlo_note_golden(l, "e * R + 2^(SP-1)", mlo_from_to(0, mlo_add_ends(top.hi, mlo_two_to(61))), 1,
         MLO_IN_INT64, MLO_IN_INT64);
 }

@@ -80,6 +80,8 @@ mlo_attention H=1 D=1 T=5 PE=2 SIMD=1 XBITS=2 YBITS=2 STEP=20
 mlo_attention H=2 D=1 T=2 PE=2 SIMD=1 XBITS=2 YBITS=2 STEP=19
 mlo_attention H=1 D=2 T=2 PE=1 SIMD=1 XBITS=2 YBITS=2 STEP=18
 mlo_attention H=1 D=1 T=2 PE=1 SIMD=1 XBITS=2 YBITS=2 STEP=18 PROB=1
+mlo_attention H=1 D=1 T=3 PE=2 SIMD=1 XBITS=2 YBITS=2 STEP=19 CAUSAL=1
+mlo_attention H=2 D=1 T=2 PE=2 SIMD=1 XBITS=2 YBITS=2 STEP=19 KVH=1
 mlo_attention H=1 D=1 T=5 PE=2 SIMD=1 XBITS=2 YBITS=2 STEP=20 PROB=1 ROUND=1
 """
 
@@ -157,7 +159,7 @@ MUTANTS = [
     ("mlo_mvu_tiled K=2 N=8 PE=1 SIMD=1 XBITS=6 YBITS=11 TILE=2 BLOCKS=2", ".m_axis_tready(y_ready)", ".m_axis_tready(1'b1)"),
     ("mlo_mvu_tiled K=2 N=8 PE=1 SIMD=1 XBITS=6 YBITS=11 TILE=2 BLOCKS=2", ".tile_valid(tile_valid), .tile_next(tile_next)", ".tile_valid(tile_next), .tile_next(tile_valid)"),
     ("mlo_layernorm C=1 PE=1 XBITS=2 YBITS=2", "r_user   <= v_user;", "r_user   <= s_axis_tuser;"),
-    ("mlo_attention H=1 D=1 T=1 PE=1 SIMD=1 XBITS=2 YBITS=2 STEP=8", "sum_tdata[SUMB+16 +: 9];", "{q_user, sum_tdata[SUMB+16 +: 6]};"),
+    ("mlo_attention H=1 D=1 T=1 PE=1 SIMD=1 XBITS=2 YBITS=2 STEP=8", "sum_tdata[SUMB+16 +: ALONG];", "{q_user, sum_tdata[SUMB+16 +: 6]};"),
 ]
 
 STREAM = """
@@ -352,5 +354,4 @@ def proofs():
 
 
 if __name__ == "__main__":
-    proved.main("contract", list(proofs()), proved.arguments(__doc__).parse_args(), floor=169)
-    proved.main("contract", list(proofs()), proved.arguments(__doc__).parse_args(), floor=165)
+    proved.main("contract", list(proofs()), proved.arguments(__doc__).parse_args(), floor=183)

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: MIT
 // mlo_attention: a token out for each token of Q in, H*D/SIMD beats each; all of its parts together, with any numbers.
-// (Proved with tokens of one or two beats, of a head or of two heads, with frames of up to five keys in up to three groups, and of one head with PROB and ROUND.)
+// (Proved with tokens of one or two beats, of a head or of two heads, with frames of up to five keys in up to three groups, and of one head with PROB and ROUND; CAUSAL, and two heads that read one.)
 given s_axis_q H*D/SIMD;
-given s_axis_k H*D/SIMD;
-given s_axis_v H*D/SIMD;
+given s_axis_k KVH*D/SIMD;
+given s_axis_v KVH*D/SIMD;
 wanted m_axis H*D/SIMD;
 reach s_axis_q m_axis 2;
-    localparam DS = D / SIMD, BEATS = H * DS, CW = $clog2(BEATS + 1), BB = (BEATS > 1) ? $clog2(BEATS) : 1;
-    localparam G = (T + PE - 1) / PE, GW = (G > 1) ? $clog2(G) : 1, FW = (DS > 1) ? $clog2(DS) : 1, HW = (H > 1) ? $clog2(H) : 1;
+    localparam DS = D / SIMD, BEATS = H * DS, CW = $clog2(BEATS + 1), BB = (KVH*DS > 1) ? $clog2(KVH*DS) : 1, QB = (BEATS > 1) ? $clog2(BEATS) : 1;
+    localparam G = (T + PE - 1) / PE, GW = (G > 1) ? $clog2(G) : 1, AW = (G*KVH*DS > 1) ? $clog2(G*KVH*DS) : 1, FW = (DS > 1) ? $clog2(DS) : 1, HW = (H > 1) ? $clog2(H) : 1;
     localparam LP = (PE > 1) ? $clog2(PE) : 0, LT = (T > 1) ? $clog2(T) : 0, LN = 7*PROB, MB = (PROB != 0) ? 16 : 17 + LT;
-    localparam PAR = 44 + 30*PROB + 32*ROUND, INFO = 22 + 30*PROB, ALONG = 9 + 30*PROB, ROWS = (PROB != 0) ? 8 : 4;   // constants of rows, and rows
+    localparam PAR = 44 + 30*PROB + 32*ROUND, INFO = 22 + 30*PROB, WALK = (CAUSAL != 0 || BAND != 0 ? GW : 0) + AW*BAND, SIDE = 3 + WALK, ALONG = 9 + 30*PROB + WALK, ROWS = (PROB != 0) ? 8 : 4;   // constants of rows, and rows
     localparam ROWB = MB + 9, QUEUE = 16 + LP + LN, LATE = 2 + LP + LN;
     localparam LQ = $clog2(QUEUE + 1), W = SIMD*YBITS + 3;
     // Q: two rows
@@ -21,9 +21,9 @@ inner [2:0] dut.u_q.user_1_reg;
 inner [FW-1:0] dut.u_q.beat_reg;
     // rows that wait for their maximum, for their sum, in the division
 inner [2:0] dut.u_score.u_row.level;
-inner [(PAR+3)*4-1:0] dut.u_score.u_row.words;
+inner [(PAR+SIDE)*4-1:0] dut.u_score.u_row.words;
 inner [$clog2(ROWS+1)-1:0] dut.u_softmax.u_info.level;
-inner [(INFO+3)*ROWS-1:0] dut.u_softmax.u_info.words;
+inner [(INFO+SIDE)*ROWS-1:0] dut.u_softmax.u_info.words;
 inner dut.u_divide.run_reg;
 inner [ALONG-1:0] dut.u_divide.user_reg;
 inner dut.u_divide.out_valid_reg;
@@ -32,6 +32,7 @@ inner [ALONG-1:0] dut.u_divide.out_user_reg;
 inner [GW-1:0] dut.u_mix.group_reg;
 inner dut.u_mix.group_first;
 inner dut.u_mix.later_last;
+inner [GW-1:0] dut.u_mix.groups_1;
 inner [FW-1:0] dut.u_mix.pass_reg;
 inner [HW-1:0] dut.u_mix.head_reg;
 inner [LQ-1:0] dut.u_mix.room_reg;
@@ -87,21 +88,21 @@ inner dut.u_param.u_param.full;
         end
         for (i = 0; i < ROWS; i = i + 1) begin : g_sums
             assign line_count[(NB+2+i)*CW +: CW] = i < dut.u_softmax.u_info.level ? DS : 0;
-            assign line_user[3*(NB+2+i) +: 3]    = dut.u_softmax.u_info.words[(INFO+3)*i + INFO +: 3];
+            assign line_user[3*(NB+2+i) +: 3]    = dut.u_softmax.u_info.words[(INFO+SIDE)*i + INFO +: 3];
         end
         for (i = 0; i < 4; i = i + 1) begin : g_rows
             assign line_count[(NB+2+ROWS+i)*CW +: CW] = i < dut.u_score.u_row.level ? DS : 0;
-            assign line_user[3*(NB+2+ROWS+i) +: 3]    = dut.u_score.u_row.words[(PAR+3)*i + PAR +: 3];
+            assign line_user[3*(NB+2+ROWS+i) +: 3]    = dut.u_score.u_row.words[(PAR+SIDE)*i + PAR +: 3];
         end
     endgenerate
     assign line_count[NB*CW +: CW]      = dut.u_divide.out_valid_reg ? DS - dut.u_mix.pass_reg : 0;
     assign line_count[(NB+1)*CW +: CW]  = dut.u_divide.run_reg ? DS : 0;
-    assign line_user[3*NB +: 6]         = {dut.u_divide.user_reg[ALONG-1 -: 3], dut.u_divide.out_user_reg[ALONG-1 -: 3]};
+    assign line_user[3*NB +: 6]         = {dut.u_divide.user_reg[ALONG-WALK-1 -: 3], dut.u_divide.out_user_reg[ALONG-WALK-1 -: 3]};
     assign line_count[(N-2)*CW +: CW]  = dut.u_q.full_reg[dut.u_q.read_reg] ? DS : 0;
     assign line_count[(N-1)*CW +: CW]  = dut.u_q.full_reg[!dut.u_q.read_reg] ? DS : 0;
     assign line_user[3*(N-2) +: 6]      = dut.u_q.read_reg ? {dut.u_q.user_0_reg, dut.u_q.user_1_reg} : {dut.u_q.user_1_reg, dut.u_q.user_0_reg};
     // a token is in when its first row is complete
-    wire [BB-1:0] q_rows = s_q_beat - dut.u_q.beat_reg;
+    wire [QB-1:0] q_rows = s_q_beat - dut.u_q.beat_reg;
     order #(.BEATS(BEATS), .N(N)) u_order (
         .clk(clk), .rst(rst), .in_take(s_q_take && s_q_beat == DS - 1), .in_user(s_axis_q_tuser),
         .out_valid(m_axis_tvalid), .out_ready(m_axis_tready), .out_user(m_axis_tuser), .beat(m_beat), .token(m_token),
@@ -122,7 +123,7 @@ inner dut.u_param.u_param.full;
     integer         k;
     reg  [LQ:0]     under;                      // beats reserved and not in the output queue
     reg  [7:0]      v_lane;
-    wire [GW-1:0]   v_groups = dut.u_v.read_reg ? dut.u_v.groups_1_reg : dut.u_v.groups_0_reg;
+    wire [GW-1:0]   v_groups = dut.u_mix.groups_1;      // of the row
     wire [PE-1:0]   v_below = ~dut.u_v.lanes_reg, v_above = v_below + 1'b1;
     always @* begin
         under = dut.u_mix.group_reg != 0;
