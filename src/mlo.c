@@ -89,6 +89,7 @@
 #include "integer/mask.c"           /* an attention mask: one bit per key, proved */
 #include "integer/recognise.c"      /* the body as a short list of sublayers */
 #include "integer/calibrate.c"      /* what the values of a loop look like */
+#include "integer/said.c"           /* texts to calibrate a decoder with */
 #include "integer/qconfig.c"        /* what a q_config fixes of them */
 #include "integer/scales.c"         /* what the integers stand for */
 #include "integer/body.c"           /* pieces of the integer body */

@@ -55,6 +55,7 @@ struct mlo {
     struct mlo_net *net;
     const mlo_array *calib;
     size_t n_calib;
+    int said; /* how many texts they are that the model itself said; 0: the caller's, if any */
     /* the outputs of the bench's first frame, as emit saw them; NULL before */
     mlo_array *golden;
     /* who sees what mlo_run makes */

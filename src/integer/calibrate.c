@@ -43,6 +43,7 @@ typedef struct {
     /* of the linear layers that read it: the expected square error of their results, relative to
      * these; their products per token */
     double noise, macs;
+    double blur; /* of an attention's queries: the expected square error of its scores, in nats */
     const char *narrow_name, *wide_name, *shape_name;
 } mlo_signal;
 
@@ -333,11 +334,8 @@ static const mlo_array *mlo_calib_of(const mlo *m, const char *name) {
     return NULL;
 }
 
-/* How many inputs to draw where no samples are given: 8, or fewer (4, 2, 1) where evaluating a
- * large model would take longer than seconds. Such a model has many tokens, or channels whose
- * statistics are alike. */
-static int64_t mlo_samples_drawn(const mlo_graph *g) {
-    const double most = 16e9; /* multiply-accumulates in the loops, all samples */
+/* Multiply-accumulates of the loops, all iterations. */
+static double mlo_loop_macs(const mlo_graph *g) {
     double macs = 0;
     for (size_t i = 0; i < g->n_node; i++) {
         const mlo_attr *body = mlo_is_scan(g->node[i]) ? mlo_attr_of(g->node[i], "body") : NULL;
@@ -346,6 +344,15 @@ static int64_t mlo_samples_drawn(const mlo_graph *g) {
         if (body && body->g && stack.rank > 0)
             macs += (double)mlo_body_macs(body->g) * (double)stack.dims[0];
     }
+    return macs;
+}
+
+/* How many inputs to draw where no samples are given: 8, or fewer (4, 2, 1) where evaluating a
+ * large model would take longer than seconds. Such a model has many tokens, or channels whose
+ * statistics are alike. */
+static int64_t mlo_samples_drawn(const mlo_graph *g) {
+    const double most = 16e9; /* multiply-accumulates in the loops, all samples */
+    const double macs = mlo_loop_macs(g);
     int64_t samples = 8;
     while (samples > 1 && macs * (double)samples > most) samples /= 2;
     return samples;

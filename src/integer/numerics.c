@@ -80,7 +80,7 @@ struct mlo_numerics {
     mlo_counting counting;
     const char *loop;
     int64_t iterations, samples;
-    int drawn;
+    int drawn, said;
     double cost; /* what widths were allowed */
     mlo_compared *value;
     int n, result;
@@ -316,6 +316,7 @@ static int mlo_numerics_run(mlo_numerics *u, mlo_graph *before) {
     mlo_graph *now = m->model->graph;
     mlo_observer integers = { u, mlo_integers_see }, floats = { u, mlo_floats_see };
     u->drawn = !m->n_calib;
+    u->said = m->said;
     if (mlo_calib_check(m, now, &u->samples)) return mlo_failed(m);
     for (int64_t k = 0; k < u->samples && !m->error.code; k++) {
         if (mlo_sample_run(m, k, &integers)) break;
@@ -393,6 +394,19 @@ static int mlo_pull_linear(const mlo_quantizer *q, const mlo_compared *y, const 
     return mlo_failed(m);
 }
 
+/* What channel c of one operand of an attention meets in x, a number per channel of another one or of
+ * the result: that of its own head, or, where several heads share what it is, their sum. */
+static double mlo_across_heads(
+    const mlo_node *n, const double *x, int64_t channels, int64_t others, int64_t c) {
+    const int64_t heads = mlo_int(n, "heads", 1), kv = mlo_int(n, "kv_heads", heads);
+    const int64_t d = (channels < others ? channels : others) / kv, shared = heads / kv;
+    double sum = 0;
+    if (channels == others) return x[c];
+    if (channels > others) return x[c / (d * shared) * d + c % d];
+    for (int64_t h = 0; h < shared; h++) sum += x[(c / d * shared + h) * d + c % d];
+    return sum;
+}
+
 /* The metric in which a kernel sees its operand r: what errors in its channels do to the result in
  * its own metric. Up to a factor. */
 static int mlo_pull(const mlo_quantizer *q, const mlo_numerics *u, const mlo_compared *y, int r,
@@ -407,11 +421,16 @@ static int mlo_pull(const mlo_quantizer *q, const mlo_numerics *u, const mlo_com
         : NULL;
     for (int64_t c = 0; c < channels && !q->m->error.code; c++) {
         double gain = g ? (double)mlo_get(g, c) * mlo_compared_step(y, i, c) : 1;
-        double square = other ? other->squares[i * channels + c] : 0;
+        double square = other ? mlo_across_heads(y->node, other->squares + i * other->s->channels,
+                            channels, other->s->channels, c)
+                              : 0;
+        double met = other && !product && r == 2
+            ? mlo_across_heads(y->node, y->metric, channels, y->s->channels, c)
+            : y->metric[c < y->s->channels ? c : 0];
         /* queries by keys, and back; what a product multiplies by */
-        metric[c] = product && other->weight[i] > 0 ? y->metric[c] * square / other->weight[i]
+        metric[c] = product && other->weight[i] > 0 ? met * square / other->weight[i]
             : other && !product && r < 2            ? square
-                                                    : y->metric[c] * gain * gain;
+                                                    : met * gain * gain;
     }
     mlo_array_free(q->m, g);
     return mlo_failed(q->m);
@@ -702,7 +721,7 @@ static const char *mlo_remedy(const mlo_compared *v, const char *cause) {
     return v->wide
         ? "calibrate on samples without outliers (--calib): the step follows the largest value"
         : mlo_absorbed(v->s) ? "a larger --max-cost widens operands, those that need it most first"
-                             : "operands of attention and tables do not get wider by --max-cost";
+                             : "operands of tables do not get wider by --max-cost, those of attention where scores need it";
 }
 
 static void mlo_report_advice(mlo_text *t, const mlo_numerics *u) {
@@ -714,6 +733,9 @@ static void mlo_report_advice(mlo_text *t, const mlo_numerics *u) {
     if (u->drawn)
         mlo_advise(t, &n,
             "the samples were drawn from the declared types; calibrate on real ones (--calib)");
+    else if (u->said)
+        mlo_advise(t, &n,
+            "the samples are texts that the model says itself; calibrate on real ones (--calib)");
     else if (u->samples < MLO_SAMPLES_FEW)
         mlo_advise(t, &n,
             mlo_format(u->m,
@@ -852,8 +874,8 @@ static mlo_numerics *mlo_quantize_search(mlo *m, mlo_graph *floats, double targe
     return m->error.code ? NULL : best;
 }
 
-/* The `quantize` stage: plain, measured (`report`), or searched (`max-error`), which measures, too. */
-static int mlo_quantize_as(mlo *m) {
+/* Plain, measured (`report`), or searched (`max-error`), which measures, too. */
+static int mlo_quantize_measured(mlo *m) {
     mlo_quantizer q;
     mlo_graph floats;
     const char *error = mlo_opt(m, "max-error");
@@ -867,5 +889,12 @@ static int mlo_quantize_as(mlo *m) {
     if (!error && !mlo_opt(m, "report")) return mlo_quantize(m, &q);
     if (mlo_graph_keep(m, m->model->graph, &floats)) return mlo_failed(m);
     m->numerics = error ? mlo_quantize_search(m, &floats, target) : mlo_quantize_try(m, &floats, 0);
+    return mlo_failed(m);
+}
+
+/* The `quantize` stage. */
+static int mlo_quantize_as(mlo *m) {
+    mlo_quantize_measured(m);
+    mlo_said_end(m);
     return mlo_failed(m);
 }

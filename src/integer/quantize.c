@@ -214,7 +214,14 @@ static int mlo_quantize_replace(mlo_quantizer *q) {
  * it. */
 static int mlo_quantize_calibrate(mlo_quantizer *q) {
     int64_t drawn = mlo_samples_drawn(q->m->model->graph);
-    if (!q->m->n_calib)
+    const int asked = !q->m->n_calib;
+    MLO_TRY(mlo_said_begin(q));
+    if (asked && q->m->said)
+        mlo_warn(q->m,
+            "no calibration data; calibrated on %d text%s that the model says itself. Give real "
+            "ones with --calib FILE.npz",
+            q->m->said, q->m->said == 1 ? "" : "s");
+    else if (asked)
         mlo_warn(q->m,
             "no calibration data; calibrated on %lld input%s drawn from the declared types. Give "
             "real ones with --calib FILE.npz",

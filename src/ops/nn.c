@@ -322,7 +322,8 @@ static void mlo_softmax_row(float *z, const float *x, int64_t n, int64_t step, i
     for (int64_t i = 0; i < n; i++)
         if (x[i * step] > max || x[i * step] != x[i * step]) max = x[i * step];
     for (int64_t i = 0; i < n; i++) {
-        float e = expf(x[i * step] - max);
+        const float far = x[i * step] - max;
+        float e = far < -104 ? 0 : expf(far); /* what a mask hides; expf is slow where it gives 0 */
         sum += e;
         if (!logarithm) z[i * step] = e;
     }

@@ -1,0 +1,179 @@
+/* said: samples for a decoder that nobody gave samples for: texts that it says itself.
+ *
+ * in:  a float model from token ids [1, T] to logits [1, T, V], whose attentions are all causal and
+ *     whose ids index a table of V rows; inputs beside it are masks.
+ * out: calibration data like those of --calib, 8 texts (fewer of large models). Of any other model:
+ *     nothing.
+ *
+ * Random ids are no text: what a trained decoder computes of them has other means and longer tails
+ * than what it will see. So ids are drawn, the model is run, and every id but the first is replaced
+ * by one drawn from what the model expects behind those before it; a few times. After r rounds the
+ * first r tokens are what the model would have said one by one (a Jacobi iteration), and the others
+ * follow from their neighbours as in a text.
+ *
+ * invariant: the numbers that decide are drawn once per place from fixed seeds, so the same model
+ *     says the same texts.
+ * example: a Llama of 260,000 parameters, trained on stories, 8 bits: the Kullback-Leibler
+ *     divergence from the floats is 0.033 calibrated on random ids, 0.016 on its own texts, 0.015 on
+ *     texts that were sampled token by token.
+ * cost: a float evaluation per text and round: 2 rounds, or 1 where these take 2e9
+ *     multiply-accumulates.
+ */
+enum { MLO_SAID_ROUNDS = 2, MLO_SAID_INPUTS = 4 };
+
+typedef struct {
+    const mlo_value_info *in[MLO_SAID_INPUTS]; /* token ids; masks behind them */
+    size_t n;
+    size_t out; /* which output the logits are */
+    int64_t tokens, words;
+} mlo_speaker;
+
+/* ---- who can speak -------------------------------------------------------- */
+
+static int mlo_is_causal(const mlo_quantizer *q) {
+    int attentions = 0;
+    for (size_t i = 0; i < q->r.n_block; i++) {
+        if (q->r.block[i]->kind != MLO_ATTENTION) continue;
+        if (!q->r.block[i]->sight.causal) return 0;
+        attentions++;
+    }
+    return attentions > 0;
+}
+
+static int mlo_speaker_inputs(const mlo_graph *g, mlo_speaker *d) {
+    d->n = 1; /* the ids' place */
+    for (size_t i = 0; i < g->n_input; i++) {
+        const mlo_value *v = mlo_value_of(g, g->input[i]->name);
+        const mlo_form f = mlo_form_of(v);
+        const int64_t rows = mlo_rows_indexed(g, g->input[i]->name, 0);
+        if (v && v->tensor) continue;
+        if (!mlo_form_known(&f) || (f.dtype != MLO_INT64 && f.dtype != MLO_INT32)) return 0;
+        if (rows > 2 && !d->in[0] && f.rank == 2 && f.dims[0] == 1 && f.dims[1] > 1) {
+            d->in[0] = g->input[i];
+            d->tokens = f.dims[1];
+            d->words = rows;
+        } else if (!rows && strstr(g->input[i]->name, "mask") && d->n < MLO_SAID_INPUTS)
+            d->in[d->n++] = g->input[i];
+        else
+            return 0;
+    }
+    return d->in[0] != NULL;
+}
+
+/* Does the model say, behind each token of a text, which the next may be? */
+static int mlo_speaker_of(const mlo_quantizer *q, mlo_speaker *d) {
+    const mlo_graph *g = q->m->model->graph;
+    memset(d, 0, sizeof *d);
+    if (!mlo_is_causal(q) || !mlo_speaker_inputs(g, d)) return 0;
+    for (; d->out < g->n_output; d->out++) {
+        const mlo_form f = mlo_form_of(mlo_value_of(g, g->output[d->out]->name));
+        if (f.dtype == MLO_FLOAT && f.rank == 3 && f.dims[0] == 1 && f.dims[1] == d->tokens
+            && f.dims[2] == d->words)
+            return 1;
+    }
+    return 0;
+}
+
+/* ---- speaking ------------------------------------------------------------- */
+
+/* A number from 0 to 1. */
+static double mlo_random_part(uint64_t *seed) { return ldexp((double)(mlo_random(seed) >> 11), -53); }
+
+/* Which word is drawn by a number from 0 to 1, of words as likely as their logits say. */
+static int64_t mlo_word_drawn(const float *logit, int64_t words, double u, double *likely) {
+    double most = (double)logit[0], sum = 0, drawn;
+    int64_t k = 0;
+    for (int64_t i = 1; i < words; i++) most = fmax(most, (double)logit[i]);
+    for (int64_t i = 0; i < words; i++) {
+        const double far = (double)logit[i] - most;
+        sum += likely[i] = far < -30 ? 0 : exp(far); /* so unlikely that nobody ever says it */
+    }
+    drawn = u * sum;
+    while (k + 1 < words && !(likely[k] > drawn)) drawn -= likely[k++];
+    return k;
+}
+
+/* One round: every id but the first is drawn anew. likely: scratch for all words. */
+static int mlo_say_round(
+    mlo *m, const mlo_speaker *d, mlo_array *inputs, const double *number, double *likely) {
+    const size_t n = m->model->graph->n_output;
+    mlo_array **out = (mlo_array **)mlo_scratch(m, n, sizeof *out);
+    if (!out) return mlo_failed(m);
+    for (size_t i = 0; i < n; i++) out[i] = NULL;
+    mlo_run_model(m, inputs, d->n, NULL, out);
+    for (int64_t t = 1; t < d->tokens && !m->error.code; t++)
+        mlo_set_element(&inputs[0], t,
+            mlo_word_drawn((const float *)out[d->out]->data + (t - 1) * d->words, d->words,
+                number[t], likely));
+    for (size_t i = 0; i < n; i++) mlo_array_free(m, out[i]);
+    mlo_scratch_free(m, out);
+    return mlo_failed(m);
+}
+
+/* Text k, in place of inputs[0]. */
+static int mlo_say_text(mlo *m, const mlo_speaker *d, int64_t k, int rounds, mlo_array *inputs) {
+    uint64_t seed = 0x6d6c6f2e73616964u + (uint64_t)k * 0x9E3779B97F4A7C15u;
+    double *number = (double *)mlo_scratch(m, (size_t)(d->tokens + d->words), sizeof *number);
+    for (int64_t t = 0; number && t < d->tokens; t++) {
+        number[t] = mlo_random_part(&seed);
+        mlo_set_element(&inputs[0], t, (int64_t)(mlo_random(&seed) >> 11) % d->words);
+    }
+    for (int r = 0; number && r < rounds && !m->error.code; r++)
+        mlo_say_round(m, d, inputs, number, number + d->tokens);
+    mlo_scratch_free(m, number);
+    return mlo_failed(m);
+}
+
+/* ---- texts as calibration data -------------------------------------------- */
+
+/* Room for `texts` of the ids, and masks that keep every token. */
+static mlo_array *mlo_speaker_arrays(mlo *m, const mlo_speaker *d, int64_t texts) {
+    mlo_array *all = MLO_NEW_N(m, mlo_array, d->n);
+    for (size_t i = 0; all && i < d->n; i++) {
+        const mlo_form f = mlo_form_of(mlo_value_of(m->model->graph, d->in[i]->name));
+        int64_t count = mlo_form_count(&f) * (i ? 1 : texts);
+        all[i].name = d->in[i]->name;
+        all[i].dtype = f.dtype;
+        all[i].rank = f.rank + !i;
+        if (!i) all[i].dims[0] = texts;
+        memcpy(all[i].dims + !i, f.dims, (size_t)f.rank * sizeof *f.dims);
+        all[i].data = mlo_alloc(m, (size_t)count * mlo_dtype_size(f.dtype), 1);
+        for (int64_t e = 0; i && all[i].data && e < count; e++) mlo_set_element(&all[i], e, 1);
+    }
+    return m->error.code ? NULL : all;
+}
+
+static int mlo_rounds_said(const mlo_graph *g, int64_t texts) {
+    const double most = 2e9; /* multiply-accumulates, all texts */
+    return (mlo_loop_macs(g) + (double)mlo_body_macs(g)) * (double)texts * MLO_SAID_ROUNDS <= most ? MLO_SAID_ROUNDS : 1;
+}
+
+/* Lets a decoder say its samples, where there are none. They go with mlo_said_end. */
+static int mlo_said_begin(mlo_quantizer *q) {
+    mlo *m = q->m;
+    mlo_speaker d;
+    if (m->n_calib || !mlo_speaker_of(q, &d)) return 0;
+    const int64_t texts = mlo_samples_drawn(m->model->graph);
+    const int rounds = mlo_rounds_said(m->model->graph, texts);
+    mlo_array *all = mlo_speaker_arrays(m, &d, texts);
+    mlo_array *one = all ? MLO_NEW_N(m, mlo_array, d.n) : NULL;
+    if (!one) return mlo_failed(m);
+    memcpy(one, all, d.n * sizeof *one);
+    one[0].rank--;
+    memmove(one[0].dims, one[0].dims + 1, (size_t)one[0].rank * sizeof *one[0].dims);
+    const size_t bytes = (size_t)d.tokens * mlo_dtype_size(one[0].dtype);
+    for (int64_t k = 0; k < texts && !m->error.code; k++) {
+        one[0].data = (char *)all[0].data + (size_t)k * bytes;
+        mlo_say_text(m, &d, k, rounds, one);
+    }
+    MLO_TRY(mlo_calibrate(m, all, d.n));
+    m->said = (int)texts;
+    return 0;
+}
+
+static void mlo_said_end(mlo *m) {
+    if (!m->said) return;
+    m->said = 0;
+    m->calib = NULL;
+    m->n_calib = 0;
+}
